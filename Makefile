@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+# Short names for what one does here. CMake does the work; `make help` lists the names.
+
+BUILD   ?= build
+JOBS    ?= $(shell nproc 2>/dev/null || echo 2)
+PREFIX  ?= /usr/local
+DEVICE  ?=
+FILTER  ?=
+CMAKE   ?= cmake
+
+MAKEFLAGS += --no-print-directory
+export BULKHEAD_TEST_DEVICE := $(or $(DEVICE),$(BULKHEAD_TEST_DEVICE))
+RUNNER_FLAGS = $(foreach text,$(FILTER),--filter '$(text)') $(TEST_FLAGS)
+
+# Configures if that was never done, and builds. CMake notices by itself when to configure again.
+define build
+	@test -f $(1)/CMakeCache.txt || $(CMAKE) -S . -B $(1) $(2) $(CMAKE_FLAGS)
+	@$(CMAKE) --build $(1) --parallel $(JOBS)
+endef
+
+.PHONY: all setup setup-test demo test bench asan tsan install format clean help
+
+all: setup
+	$(call build,$(BUILD))
+
+setup:
+	@sh scripts/setup.sh build
+
+setup-test:
+	@sh scripts/setup.sh test
+
+demo: all
+	@$(BUILD)/bin/bulkhead demo
+
+test: setup-test
+	$(call build,$(BUILD))
+	@$(BUILD)/bin/bulkhead-test-runner $(RUNNER_FLAGS)
+
+asan: setup-test
+	$(call build,build-asan,-DBULKHEAD_SANITIZE=address)
+	@build-asan/bin/bulkhead-test-runner $(RUNNER_FLAGS)
+
+tsan: setup-test
+	$(call build,build-tsan,-DBULKHEAD_SANITIZE=thread)
+	@build-tsan/bin/bulkhead-test-runner $(RUNNER_FLAGS)
+
+bench: all
+	@for program in $(BUILD)/bin/bench-*; do \
+	    test -x "$$program" || continue; \
+	    "$$program" || exit 1; \
+	done
+
+install: setup
+	@$(CMAKE) -S . -B $(BUILD) -DCMAKE_INSTALL_PREFIX='$(PREFIX)' $(CMAKE_FLAGS)
+	$(call build,$(BUILD))
+	@DESTDIR='$(DESTDIR)' $(CMAKE) --install $(BUILD)
+
+format:
+	@command -v clang-format >/dev/null || \
+	    { echo "clang-format is missing. Fix: sudo apt-get install clang-format"; exit 1; }
+	@find include src tests bench examples -name '*.[ch]' -exec clang-format -i {} +
+
+clean:
+	rm -rf $(BUILD) build-asan build-tsan
+
+help:
+	@echo 'make             build into $(BUILD)/; programs land in $(BUILD)/bin/'
+	@echo 'make demo        build, then show the main job: a kernel crashes, the program goes on'
+	@echo 'make test        build, then run every test'
+	@echo '                 DEVICE=cuda tests that device, FILTER="text ..." only tests so named'
+	@echo 'make asan        the tests with AddressSanitizer and UndefinedBehaviorSanitizer'
+	@echo 'make tsan        the tests with ThreadSanitizer'
+	@echo 'make bench       measure; DEVICE=cuda measures that device'
+	@echo 'make install     PREFIX=/usr/local, DESTDIR='
+	@echo 'make format      clang-format on everything'
+	@echo 'make clean       remove what was built'

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+# What `make install` puts where. Programs are installed where they are declared.
+include(CMakePackageConfigHelpers)
+
+set(bulkhead_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Bulkhead")
+
+install(TARGETS bulkhead_shared bulkhead_static EXPORT BulkheadTargets
+        LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+        ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+install(FILES "${PROJECT_SOURCE_DIR}/include/bulkhead.h"
+        DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(EXPORT BulkheadTargets NAMESPACE Bulkhead:: DESTINATION "${bulkhead_package_dir}")
+
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/BulkheadConfig.cmake.in"
+    "${CMAKE_BINARY_DIR}/BulkheadConfig.cmake" INSTALL_DESTINATION "${bulkhead_package_dir}")
+write_basic_package_version_file("${CMAKE_BINARY_DIR}/BulkheadConfigVersion.cmake"
+    COMPATIBILITY SameMinorVersion)
+install(FILES "${CMAKE_BINARY_DIR}/BulkheadConfig.cmake"
+              "${CMAKE_BINARY_DIR}/BulkheadConfigVersion.cmake"
+        DESTINATION "${bulkhead_package_dir}")
+
+# The prefix is worked out from where the file lies, so that an installed tree can be moved.
+file(RELATIVE_PATH BULKHEAD_PC_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+string(REGEX REPLACE "/$" "" BULKHEAD_PC_PREFIX "${BULKHEAD_PC_PREFIX}")
+configure_file("${PROJECT_SOURCE_DIR}/cmake/bulkhead.pc.in" "${CMAKE_BINARY_DIR}/bulkhead.pc" @ONLY)
+install(FILES "${CMAKE_BINARY_DIR}/bulkhead.pc"
+        DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
+
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(FILES "${PROJECT_SOURCE_DIR}/README.md" "${PROJECT_SOURCE_DIR}/CHANGELOG.md"
+        DESTINATION "${CMAKE_INSTALL_DOCDIR}" OPTIONAL)
+install(FILES "${PROJECT_SOURCE_DIR}/docs/bulkhead.1"
+        DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" OPTIONAL)
+file(GLOB bulkhead_docs CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/*.md")
+install(FILES ${bulkhead_docs} DESTINATION "${CMAKE_INSTALL_DOCDIR}")

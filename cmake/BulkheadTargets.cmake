@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+# How components become libraries and programs.
+#
+# Every .c file directly in a component's directory belongs to it. A file named main.c is the
+# entry of a program and stays out of the component, so that tests can link the rest.
+
+# The object files of the components named, as one list in `out`.
+function(bulkhead_objects out)
+    set(objects "")
+    foreach(name IN LISTS ARGN)
+        if(TARGET bulkhead_${name})
+            list(APPEND objects $<TARGET_OBJECTS:bulkhead_${name}>)
+        endif()
+    endforeach()
+    set(${out} ${objects} PARENT_SCOPE)
+endfunction()
+
+# src/NAME as an object library; nothing if it has no sources.
+function(bulkhead_component name)
+    file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${name}/*.c")
+    list(FILTER sources EXCLUDE REGEX "/main\\.c$")
+    if(sources)
+        add_library(bulkhead_${name} OBJECT ${sources})
+        target_link_libraries(bulkhead_${name} PRIVATE bulkhead_flags)
+    endif()
+endfunction()
+
+# libbulkhead, shared and static, from components. It links libc and nothing else.
+function(bulkhead_library)
+    bulkhead_objects(objects ${ARGN})
+    add_library(bulkhead_shared SHARED ${objects})
+    add_library(bulkhead_static STATIC ${objects})
+    add_library(Bulkhead::bulkhead ALIAS bulkhead_shared)
+    add_library(Bulkhead::static ALIAS bulkhead_static)
+    foreach(library bulkhead_shared bulkhead_static)
+        set_target_properties(${library} PROPERTIES OUTPUT_NAME bulkhead LINKER_LANGUAGE C)
+        target_include_directories(${library} INTERFACE
+            $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+            $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    endforeach()
+    set_target_properties(bulkhead_shared PROPERTIES
+        VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} EXPORT_NAME bulkhead)
+    set_target_properties(bulkhead_static PROPERTIES EXPORT_NAME static)
+    target_link_libraries(bulkhead_shared PRIVATE $<BUILD_INTERFACE:bulkhead_flags>)
+    # The library's threads may outlive a dlclose: it stays loaded.
+    target_link_options(bulkhead_shared PRIVATE -Wl,-z,nodelete)
+    if(NOT BULKHEAD_SANITIZE)
+        target_link_options(bulkhead_shared PRIVATE -Wl,-z,defs)
+    endif()
+endfunction()
+
+# A program of this project's own components; nothing if its main.c does not exist.
+function(bulkhead_program name)
+    cmake_parse_arguments(PARSE_ARGV 1 arg "" "MAIN;DESTINATION" "COMPONENTS;LIBRARIES")
+    set(main "${PROJECT_SOURCE_DIR}/${arg_MAIN}/main.c")
+    file(GLOB found CONFIGURE_DEPENDS "${main}")
+    if(found)
+        bulkhead_objects(objects ${arg_COMPONENTS})
+        add_executable(${name} "${main}" ${objects})
+        target_link_libraries(${name} PRIVATE bulkhead_flags ${arg_LIBRARIES})
+        install(TARGETS ${name} RUNTIME DESTINATION "${arg_DESTINATION}")
+    endif()
+endfunction()
+
+# The command: all of `directory`, linked with the public library alone.
+function(bulkhead_command name directory)
+    file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${directory}/*.c")
+    if(sources)
+        add_executable(bulkhead_command ${sources})
+        set_target_properties(bulkhead_command PROPERTIES OUTPUT_NAME ${name})
+        target_link_libraries(bulkhead_command PRIVATE bulkhead_flags Bulkhead::bulkhead m)
+        file(RELATIVE_PATH up "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
+        set_target_properties(bulkhead_command PROPERTIES INSTALL_RPATH "$ORIGIN/${up}")
+        install(TARGETS bulkhead_command RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+    endif()
+endfunction()
+
+# Each .c file directly in `directory` is a program that uses the public library, named after the
+# file; files in its support/ directory are linked into all of them.
+function(bulkhead_public_programs directory prefix)
+    file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${directory}/*.c")
+    file(GLOB support CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${directory}/support/*.c")
+    if(support)
+        add_library(bulkhead_${directory}_support OBJECT ${support})
+        target_link_libraries(bulkhead_${directory}_support PRIVATE bulkhead_flags)
+        set(support $<TARGET_OBJECTS:bulkhead_${directory}_support>)
+    endif()
+    foreach(source IN LISTS sources)
+        get_filename_component(name "${source}" NAME_WE)
+        add_executable(${prefix}${name} "${source}" ${support})
+        target_include_directories(${prefix}${name} PRIVATE "${PROJECT_SOURCE_DIR}/${directory}")
+        target_link_libraries(${prefix}${name} PRIVATE bulkhead_flags Bulkhead::bulkhead m)
+    endforeach()
+endfunction()

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arithmetic on sizes that says when it does not fit. Each returns false, and leaves *out alone,
+ * if the exact result cannot be represented. */
+#ifndef BH_BASE_CHECKED_H
+#define BH_BASE_CHECKED_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define BH__DEFINE_CHECKED(name, type, builtin)                                                    \
+    static inline bool name(type a, type b, type *out) {                                           \
+        type result;                                                                               \
+        if (builtin(a, b, &result)) {                                                              \
+            return false;                                                                          \
+        }                                                                                          \
+        *out = result;                                                                             \
+        return true;                                                                               \
+    }
+BH__DEFINE_CHECKED(bh__add_u32, uint32_t, __builtin_add_overflow)
+BH__DEFINE_CHECKED(bh__sub_u32, uint32_t, __builtin_sub_overflow)
+BH__DEFINE_CHECKED(bh__mul_u32, uint32_t, __builtin_mul_overflow)
+BH__DEFINE_CHECKED(bh__add_u64, uint64_t, __builtin_add_overflow)
+BH__DEFINE_CHECKED(bh__sub_u64, uint64_t, __builtin_sub_overflow)
+BH__DEFINE_CHECKED(bh__mul_u64, uint64_t, __builtin_mul_overflow)
+BH__DEFINE_CHECKED(bh__add_size, size_t, __builtin_add_overflow)
+BH__DEFINE_CHECKED(bh__sub_size, size_t, __builtin_sub_overflow)
+BH__DEFINE_CHECKED(bh__mul_size, size_t, __builtin_mul_overflow)
+#undef BH__DEFINE_CHECKED
+
+static inline bool bh__is_power_of_two(uint64_t value) {
+    return value != 0 && (value & (value - 1)) == 0;
+}
+
+/* Up to the next multiple of `alignment`, which is a power of two. */
+static inline bool bh__align_up_u64(uint64_t value, uint64_t alignment, uint64_t *out) {
+    uint64_t padded;
+    if (!bh__add_u64(value, alignment - 1, &padded)) {
+        return false;
+    }
+    *out = padded & ~(alignment - 1);
+    return true;
+}
+
+/* The smallest power of two that is not below `value`. */
+static inline bool bh__ceil_power_of_two(uint64_t value, uint64_t *out) {
+    if (value > (uint64_t)1 << 63) {
+        return false;
+    }
+    *out = value <= 1 ? 1 : (uint64_t)1 << (64 - __builtin_clzll(value - 1));
+    return true;
+}
+
+/* Whether [offset, offset + size) lies within [0, limit). No overflow can mislead it. */
+static inline bool bh__range_fits(uint64_t offset, uint64_t size, uint64_t limit) {
+    return size <= limit && offset <= limit - size;
+}
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Filling a bh_error. */
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static void copy_text(char *target, size_t size, const char *text) {
+    snprintf(target, size, "%s", text ? text : "");
+}
+
+bh_status bh__fail(bh_error *error, bh_status status, const char *fix, const char *format, ...) {
+    if (error == NULL) {
+        return status;
+    }
+    /* The arguments may point into *error (a message being wrapped), so it is written last. */
+    char message[sizeof error->message];
+    char advice[sizeof error->fix];
+    va_list list;
+    va_start(list, format);
+    if (vsnprintf(message, sizeof message, format, list) < 0) {
+        copy_text(message, sizeof message, format);
+    }
+    va_end(list);
+    copy_text(advice, sizeof advice, fix);
+
+    memset(error, 0, sizeof *error);
+    error->status = status;
+    memcpy(error->message, message, sizeof message);
+    memcpy(error->fix, advice, sizeof advice);
+    return status;
+}
+
+void bh__fail_device_code(bh_error *error, int code, const char *name) {
+    if (error == NULL) {
+        return;
+    }
+    error->device_code = code;
+    copy_text(error->device_name, sizeof error->device_name, name);
+}
+
+const char *bh__errno_text(int number, char *storage, size_t size) {
+    if (storage == NULL || size == 0) {
+        return "";
+    }
+    /* strerrordesc_np is neither translated nor dependent on the locale, and needs no lock. */
+    const char *text = strerrordesc_np(number);
+    if (text != NULL) {
+        copy_text(storage, size, text);
+    } else {
+        snprintf(storage, size, "error %d", number);
+    }
+    return storage;
+}

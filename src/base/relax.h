@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a spinning thread does between two looks. */
+#ifndef BH_BASE_RELAX_H
+#define BH_BASE_RELAX_H
+
+static inline void bh__cpu_relax(void) {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb" ::: "memory");
+#else
+    __asm__ volatile("" ::: "memory");
+#endif
+}
+
+#endif

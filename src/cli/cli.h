@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the bulkhead command share. The command uses the public API and libc alone. */
+#ifndef BH_CLI_CLI_H
+#define BH_CLI_CLI_H
+
+#include "bulkhead.h"
+
+#include <stdio.h>
+
+/* ---- exit statuses and errors (report.c) ---- */
+
+enum {
+    BH__EXIT_DONE = 0,
+    BH__EXIT_REFUSED = 1, /* refused or failed */
+    BH__EXIT_USAGE = 2,   /* wrong usage */
+    BH__EXIT_KERNEL = 3   /* the kernel faulted or overran its deadline */
+};
+
+/* Fills `error` with a message and returns `status`; the fix is "" until bh__report_fix sets it. */
+bh_status bh__report_set(bh_error *error, bh_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Sets the fix and returns the status that `error` has. */
+bh_status bh__report_fix(bh_error *error, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+/* The last error of the library on this thread, as `error`; returns its status. */
+bh_status bh__report_library(bh_error *error);
+
+/* Writes "error: CODE: message" and "Fix: ..." to standard error. */
+void bh__report_print(const bh_error *error);
+/* The same for wrong usage; returns BH__EXIT_USAGE. */
+int bh__report_usage(const bh_error *error);
+/* The exit status for the way work ended: 0, 1 or 3. */
+int bh__report_exit(bh_status status);
+/* Flushes standard output. Returns `code`, or BH__EXIT_REFUSED with a report if that failed. */
+int bh__report_flush(int code);
+
+/* The one of `count` words that is nearest to `text`, or NULL if none is near. */
+const char *bh__report_nearest(const char *text, const char *const *words, size_t count);
+
+/* ---- options (options.c) ---- */
+
+typedef struct bh__option {
+    int letter;        /* 0: none */
+    const char *name;  /* without the dashes; NULL: none */
+    const char *value; /* what it takes, "BYTES"; NULL: nothing */
+    int id;            /* what bh__options_next gives; above 0 */
+} bh__option;
+
+typedef struct bh__options {
+    const char *command; /* for the messages: "run" */
+    const bh__option *table;
+    size_t table_count;
+    char **list;
+    int count;
+    int next;           /* index of the argument to look at next */
+    const char *bundle; /* the rest of a word like -xyz, or NULL */
+    bool only_operands; /* after -- */
+} bh__options;
+
+enum { BH__OPTIONS_END = 0, BH__OPTIONS_OPERAND = -1, BH__OPTIONS_WRONG = -2 };
+
+/* The id of the next option, with its value if it takes one; BH__OPTIONS_OPERAND with the word
+ * itself; BH__OPTIONS_END; or BH__OPTIONS_WRONG with `error` filled in. */
+int bh__options_next(bh__options *options, const char **value, bh_error *error);
+
+/* The options of the smaller subcommands, which name those they take: j (--json), d (--device). */
+typedef struct bh__simple_options {
+    bool help; /* the help text was printed */
+    bool json;
+    const char *device;
+} bh__simple_options;
+
+/* Returns an exit status, having reported what was wrong. */
+int bh__simple_options_parse(const char *command, const char *letters, int count, char **list,
+                             bh__simple_options *out);
+
+/* ---- numbers (values.c) ---- */
+
+#define BH__VALUE_TEXT 40 /* room for any element as text */
+
+/* The type named by the first `length` bytes of `text`; 0 if that is no type. */
+bh_type bh__type_find(const char *text, size_t length);
+bool bh__type_is_float(bh_type type);
+
+/* An element's bits from its text, in the low bytes of `bits`. */
+bh_status bh__value_parse(bh_type type, const char *text, size_t length, uint64_t *bits,
+                          bh_error *error);
+/* The shortest text that reads back to the same value. */
+void bh__value_format(bh_type type, uint64_t bits, char out[BH__VALUE_TEXT]);
+void bh__value_format_hex(bh_type type, uint64_t bits, char out[BH__VALUE_TEXT]);
+/* True for NaN and the infinities. */
+bool bh__value_is_special(bh_type type, uint64_t bits);
+/* The number as an element of a floating type, rounded to nearest even. False: too large for it. */
+bool bh__value_from_double(bh_type type, double number, uint64_t *bits);
+
+uint64_t bh__value_load(const void *element, bh_type type);
+void bh__value_store(void *element, bh_type type, uint64_t bits);
+
+/* An unsigned count or size: decimal, 0x, 0o or 0b; the whole text. */
+bool bh__count_parse(const char *text, size_t length, uint64_t *out);
+
+/* ---- arguments of a launch (args.c) ---- */
+
+/* How much of this machine's memory one argument may take. */
+uint64_t bh__memory_limit(void);
+
+typedef enum bh__arg_kind {
+    BH__ARG_SCALAR = 1, /* TYPE:VALUE */
+    BH__ARG_BYTES,      /* bytes:HEX */
+    BH__ARG_NULL,
+    BH__ARG_BUFFER /* in: out: inout: */
+} bh__arg_kind;
+
+typedef struct bh__arg {
+    bh__arg_kind kind;
+    uint32_t access;      /* BH_ACCESS_IN ..., for buffers */
+    bh_type type;         /* 0 for bytes and null */
+    uint64_t count;       /* elements of a buffer, bytes of BH__ARG_BYTES */
+    unsigned char *data;  /* owned: the contents; NULL for out: */
+    const char *text;     /* borrowed: as it was written */
+    const char *out_path; /* borrowed: where an out: buffer is saved; NULL: printed */
+} bh__arg;
+
+/* Parses one ARG; reads the files it names. After a failure there is nothing to free. The status
+ * tells wrong usage (BH_E_INVALID) from a file that could not be read. */
+bh_status bh__arg_parse(const char *text, bh__arg *out, bh_error *error);
+void bh__arg_free(bh__arg *arg);
+
+/* ---- files (file.c, npy.c) ---- */
+
+typedef struct bh__bytes {
+    unsigned char *data; /* owned */
+    size_t size;
+} bh__bytes;
+
+/* The whole of a file; `out` has a zero byte behind its last one. */
+bh_status bh__file_read(const char *path, bh__bytes *out, bh_error *error);
+
+/* A file that is being written. Made before the work whose result it takes, so that a bad path is
+ * known early; what was there stays until the first write. */
+typedef struct bh__output {
+    const char *path; /* borrowed */
+    int fd;           /* -1: none */
+    bool created;
+} bh__output;
+
+bh_status bh__output_open(const char *path, bh__output *out, bh_error *error);
+bh_status bh__output_begin(bh__output *output, bh_error *error);
+bh_status bh__output_write(bh__output *output, const void *data, size_t size, bh_error *error);
+/* Closes it; a file that was made and not `kept` is removed. */
+bh_status bh__output_close(bh__output *output, bool kept, bh_error *error);
+
+typedef struct bh__npy {
+    bh_type type; /* 0: raw elements of raw_size bytes ('V2') */
+    size_t raw_size;
+    uint64_t count; /* elements, all dimensions together */
+    size_t offset;  /* of the first element in the file */
+} bh__npy;
+
+bool bh__npy_is(const bh__bytes *file);
+bool bh__npy_name(const char *path);
+bh_status bh__npy_parse(const char *path, const bh__bytes *file, bh__npy *out, bh_error *error);
+/* The header of a one-dimensional version 1 file. Returns its length. bf16 is written as '<V2'. */
+#define BH__NPY_HEADER 128
+size_t bh__npy_header(bh_type type, uint64_t count, char out[BH__NPY_HEADER]);
+
+/* ---- JSON (json.c) ---- */
+
+/* Writes one document; commas and indentation are its business. */
+typedef struct bh__json {
+    FILE *to;
+    int depth;
+    uint64_t filled;  /* bit per depth: something stands there already */
+    uint64_t inline_; /* bit per depth: on one line */
+    bool after_key;
+} bh__json;
+
+void bh__json_begin(bh__json *json, FILE *to);
+void bh__json_open(bh__json *json, char bracket);        /* '{' or '[' */
+void bh__json_open_inline(bh__json *json, char bracket); /* ... on one line */
+void bh__json_close(bh__json *json, char bracket);       /* '}' or ']' */
+void bh__json_key(bh__json *json, const char *key);
+void bh__json_text(bh__json *json, const char *text);
+void bh__json_text_n(bh__json *json, const char *text, size_t length);
+void bh__json_number(bh__json *json, uint64_t number);
+void bh__json_bool(bh__json *json, bool value);
+void bh__json_raw(bh__json *json, const char *text);
+/* The common members of an error: message, fix, device code and the kernel. */
+void bh__json_error(bh__json *json, const bh_error *error);
+void bh__json_end(bh__json *json);
+
+/* ---- printing buffers (print.c) ---- */
+
+typedef struct bh__style {
+    bool hex;
+    bool all;
+} bh__style;
+
+/* Reads `count` elements from element `first` on into `target`. */
+typedef bh_status bh__reader(void *context, uint64_t first, uint64_t count, void *target);
+
+/* "TYPE[COUNT] v v v ..." and a newline. */
+bh_status bh__print_line(FILE *to, bh_type type, uint64_t count, bh__style style, bh__reader *read,
+                         void *context);
+/* The member "values", or "first", "omitted" and "last". */
+bh_status bh__print_json(bh__json *json, bh_type type, uint64_t count, bh__style style,
+                         bh__reader *read, void *context);
+
+/* ---- times and sizes as text (text.c) ---- */
+
+#define BH__TEXT 32
+const char *bh__text_time(uint64_t ns, char out[BH__TEXT]);
+const char *bh__text_size(uint64_t bytes, char out[BH__TEXT]);
+uint64_t bh__now_ns(void);
+
+/* Says on a terminal what is taking long, once it has taken a second. */
+typedef struct bh__progress {
+    const char *what; /* borrowed */
+    uint64_t since_ns;
+    uint64_t shown_s;
+    bool terminal;
+} bh__progress;
+
+void bh__progress_begin(bh__progress *progress, const char *what);
+void bh__progress_tick(bh__progress *progress);
+void bh__progress_end(bh__progress *progress);
+/* bh_wait with progress shown meanwhile. */
+bh_status bh__progress_wait(bh__progress *progress, bh_ticket ticket, uint64_t timeout_ns);
+
+/* ---- subcommands; each gets the words after its own name and returns the exit status ---- */
+
+int bh__devices_main(int count, char **list);
+int bh__run_main(int count, char **list);
+int bh__demo_main(int count, char **list);
+int bh__doctor_main(int count, char **list);
+int bh__compile_main(int count, char **list);
+int bh__cache_main(int count, char **list);
+
+/* Help texts (help.c). NULL topic: the command as a whole. False: there is no such topic. */
+bool bh__help_print(FILE *to, const char *topic);
+
+/* PTX of the demo (demo_kernels.c). */
+extern const char bh__demo_ptx[];
+
+#endif

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `bulkhead doctor`: what is installed, what is missing, what to do about it. */
+#include "cli.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+typedef enum level { INFO, OK, WARN, BROKEN } level;
+
+typedef struct doctor {
+    bh__json *json; /* NULL: lines of text */
+    unsigned warnings, broken;
+} doctor;
+
+static const char *const level_names[] = {"info", "ok", "warn", "FAIL"};
+
+/* `fix` is NULL where there is nothing to do. */
+__attribute__((format(printf, 4, 5))) static void find(doctor *d, level how, const char *fix,
+                                                       const char *format, ...) {
+    char text[700];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    d->warnings += how == WARN;
+    d->broken += how == BROKEN;
+    if (d->json == NULL) {
+        printf("%-4s  %s\n", level_names[how], text);
+        if (fix != NULL && fix[0] != '\0') printf("      Fix: %s\n", fix);
+        fflush(stdout);
+        return;
+    }
+    bh__json_open(d->json, '{');
+    bh__json_key(d->json, "level");
+    bh__json_text(d->json, level_names[how]);
+    bh__json_key(d->json, "text");
+    bh__json_text(d->json, text);
+    if (fix != NULL && fix[0] != '\0') {
+        bh__json_key(d->json, "fix");
+        bh__json_text(d->json, fix);
+    }
+    bh__json_close(d->json, '}');
+}
+
+/* ---- the system ---- */
+
+static void look_at_machine(doctor *d) {
+    struct utsname name;
+    char total[BH__TEXT], spare[BH__TEXT];
+    cpu_set_t cpus;
+    int cores = sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus)
+                                                              : (int)sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t available = (uint64_t)sysconf(_SC_AVPHYS_PAGES) * page;
+    if (uname(&name) == 0)
+        find(d, OK, NULL, "%s %s on %s", name.sysname, name.release, name.machine);
+    find(d, OK, NULL, "%d core%s, %s of memory, %s of it unused", cores, cores == 1 ? "" : "s",
+         bh__text_size(bh__memory_limit(), total), bh__text_size(available, spare));
+}
+
+static void look_at_memfd(doctor *d) {
+    int fd = memfd_create("bulkhead-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    bool sealed = fd >= 0 && ftruncate(fd, 4096) == 0 &&
+                  fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0;
+    int number = errno;
+    if (fd >= 0) close(fd);
+    if (sealed)
+        find(d, OK, NULL, "shared memory that can be sealed (memfd)");
+    else
+        find(d, BROKEN, "run on Linux 3.17 or later, in a container that allows memfd_create",
+             "shared memory cannot be made or sealed (memfd): %s", strerror(number));
+}
+
+static void look_at_pidfd(doctor *d) {
+    long fd = syscall(SYS_pidfd_open, getpid(), 0);
+    if (fd >= 0) {
+        close((int)fd);
+        find(d, OK, NULL, "processes can be watched (pidfd)");
+    } else {
+        find(d, BROKEN, "run on Linux 5.4 or later, in a container that allows pidfd_open",
+             "processes cannot be watched (pidfd): %s", strerror(errno));
+    }
+}
+
+static void look_at_limits(doctor *d) {
+    struct rlimit files, memory;
+    char size[BH__TEXT];
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < 256)
+        find(d, WARN, "raise it: ulimit -n 1024", "only %llu open files are allowed",
+             (unsigned long long)files.rlim_cur);
+    else
+        find(d, OK, NULL, "enough open files are allowed");
+    if (getrlimit(RLIMIT_MEMLOCK, &memory) == 0) {
+        bool any = memory.rlim_cur == RLIM_INFINITY;
+        find(d, INFO, NULL, "locked memory: %s; the CPU device needs none",
+             any ? "any amount" : bh__text_size(memory.rlim_cur, size));
+    }
+    /* 1: UFFD_USER_MODE_ONLY, allowed without privileges since Linux 5.11. */
+    long fd = syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | 1);
+    if (fd >= 0) close((int)fd);
+    find(d, INFO, NULL, "page tracking by userfaultfd, not needed: %s",
+         fd >= 0 ? "there" : strerror(errno));
+}
+
+/* ---- NVIDIA and compilers ---- */
+
+static const char *first_library(const char *const *names, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        void *library = dlopen(names[i], RTLD_LAZY | RTLD_LOCAL);
+        if (library != NULL) {
+            dlclose(library);
+            return names[i];
+        }
+    }
+    return NULL;
+}
+
+/* True if there is NVIDIA hardware with a driver for it. */
+static bool look_at_driver(doctor *d) {
+    static const char *const names[] = {"libcuda.so.1"};
+    bool control = access("/dev/nvidiactl", F_OK) == 0;
+    bool library = first_library(names, 1) != NULL;
+    if (control && library)
+        find(d, OK, NULL, "NVIDIA driver: /dev/nvidiactl and libcuda.so.1 are there");
+    else if (control)
+        find(d, WARN, "install the user part of the driver (libcuda.so.1), in the container too",
+             "NVIDIA driver: /dev/nvidiactl is there, libcuda.so.1 is not");
+    else if (library)
+        find(d, INFO, "start a container with its GPU, or load the nvidia kernel module",
+             "NVIDIA driver: libcuda.so.1 is there, /dev/nvidiactl is not");
+    else
+        find(d, INFO, NULL, "no NVIDIA driver: kernels run on the CPU device");
+    return control;
+}
+
+static bool find_program(const char *name, char *out, size_t size) {
+    const char *path = getenv("PATH");
+    while (path != NULL && *path != '\0') {
+        size_t length = strcspn(path, ":");
+        snprintf(out, size, "%.*s/%s", (int)length, path, name);
+        if (length > 0 && access(out, X_OK) == 0) return true;
+        path += length + (path[length] == ':');
+    }
+    return false;
+}
+
+static void look_at_compilers(doctor *d) {
+    static const char *const programs[] = {"nvcc", "clang++", "clang"};
+    static const char *const nvrtc[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2",
+                                        "libnvrtc.so"};
+    char found[400] = "", path[256];
+    size_t length = 0;
+    for (size_t i = 0; i < 3; i++)
+        if (find_program(programs[i], path, sizeof path) &&
+            length + strlen(path) + 3 < sizeof found)
+            length += (size_t)sprintf(found + length, "%s%s", length > 0 ? ", " : "", path);
+    const char *library = first_library(nvrtc, sizeof nvrtc / sizeof nvrtc[0]);
+    if (library != NULL && length + strlen(library) + 3 < sizeof found)
+        sprintf(found + length, "%s%s", length > 0 ? ", " : "", library);
+    if (found[0] != '\0')
+        find(d, INFO, NULL, "compilers that can make PTX: %s", found);
+    else
+        find(d, INFO, "to make PTX from CUDA C++, install clang or the CUDA toolkit",
+             "no compiler that can make PTX was found; none is needed to run PTX");
+}
+
+/* ---- devices ---- */
+
+/* Runs saxpy over a few elements. BH_E_INTERNAL: it ran and the result was wrong. */
+static bh_status try_kernel(bh_device device) {
+    enum { N = 64 };
+    float x[N], y[N];
+    bh_module module;
+    bh_kernel saxpy;
+    bh_buffer bx, by;
+    bh_ticket done;
+    for (int i = 0; i < N; i++) {
+        x[i] = (float)i;
+        y[i] = 1;
+    }
+    bh_status status = bh_module_load(device, bh__demo_ptx, strlen(bh__demo_ptx), &module);
+    if (status == BH_OK) status = bh_kernel_get(module, "saxpy", &saxpy);
+    if (status == BH_OK) status = bh_buffer_alloc(device, BH_F32, N, &bx);
+    if (status == BH_OK) status = bh_buffer_alloc(device, BH_F32, N, &by);
+    if (status == BH_OK) status = bh_buffer_write(bx, 0, x, sizeof x);
+    if (status == BH_OK) status = bh_buffer_write(by, 0, y, sizeof y);
+    if (status == BH_OK)
+        status = bh_launch(saxpy, BH_GRID(N, 32),
+                           BH_ARGS(3.0f, BH_IN(bx), BH_INOUT(by), (uint32_t)N), &done);
+    if (status == BH_OK) status = bh_wait(done, UINT64_C(30000000000));
+    if (status == BH_OK) status = bh_buffer_read(by, 0, y, sizeof y);
+    for (int i = 0; status == BH_OK && i < N; i++)
+        if (y[i] != 3.0f * (float)i + 1.0f) status = BH_E_INTERNAL;
+    return status;
+}
+
+static void find_worker_path(bh_device device, char *out, size_t size) {
+    bh_device_status state = BH_INIT(state);
+    char link[64];
+    snprintf(out, size, "unknown");
+    if (bh_device_get_status(device, &state) != BH_OK) return;
+    snprintf(link, sizeof link, "/proc/%d/exe", (int)state.worker_pid);
+    ssize_t length = readlink(link, out, size - 1);
+    if (length >= 0)
+        out[length] = '\0';
+    else
+        snprintf(out, size, "unknown");
+}
+
+static void try_device(doctor *d, const char *name) {
+    bh_device_options options = BH_INIT(options);
+    options.device = name;
+    options.flags = BH_DEVICE_NO_STANDBY;
+    bh_device device;
+    bh_error error;
+    uint64_t start = bh__now_ns();
+    if (bh_device_open(&options, &device) != BH_OK) {
+        bh__report_library(&error);
+        find(d, BROKEN, error.fix, "device %s: %s: %s", name, bh_status_name(error.status),
+             error.message);
+        return;
+    }
+    char time[BH__TEXT], path[512];
+    bh__text_time(bh__now_ns() - start, time);
+    find_worker_path(device, path, sizeof path);
+    find(d, OK, NULL, "device %s: opened in %s, worker %s", name, time, path);
+    bh_status status = try_kernel(device);
+    if (status == BH_OK) {
+        find(d, OK, NULL, "device %s: a kernel ran and its result was right", name);
+    } else if (status == BH_E_INTERNAL) {
+        find(d, BROKEN, "reinstall Bulkhead", "device %s: a kernel ran and its result was wrong",
+             name);
+    } else {
+        bh__report_library(&error);
+        find(d, BROKEN, error.fix, "device %s: no kernel could be run: %s: %s", name,
+             bh_status_name(status), error.message);
+    }
+    bh_device_close(device);
+}
+
+static void look_at_devices(doctor *d, bool has_nvidia) {
+    enum { MOST = 64 };
+    bh_error error;
+    size_t count = 0;
+    bh_device_entry *entries = calloc(MOST, sizeof *entries);
+    for (size_t i = 0; entries != NULL && i < MOST; i++)
+        entries[i].info.size = (uint32_t)sizeof entries[i].info;
+    if (entries == NULL || bh_device_enumerate(entries, MOST, &count) != BH_OK) {
+        bh__report_library(&error);
+        find(d, BROKEN, error.fix, "devices cannot be listed: %s", error.message);
+        free(entries);
+        return;
+    }
+    for (size_t i = 0; i < count && i < MOST; i++) {
+        const bh_device_entry *entry = &entries[i];
+        bool is_cpu = strcmp(entry->name, "cpu") == 0;
+        if (entry->status == BH_OK) {
+            try_device(d, entry->name);
+            continue;
+        }
+        /* Where there is no such hardware, nothing is wrong and there is nothing to do. */
+        bool expected = !is_cpu && !has_nvidia;
+        find(d,
+             is_cpu     ? BROKEN
+             : expected ? INFO
+                        : WARN,
+             expected ? NULL : entry->error.fix, "device %s: %s: %s", entry->name,
+             bh_status_name(entry->status), entry->error.message);
+    }
+    if (count == 0) find(d, BROKEN, "reinstall Bulkhead", "there is no device at all");
+    free(entries);
+}
+
+static void look_at_library(doctor *d) {
+    char built[32];
+    snprintf(built, sizeof built, "%d.%d.%d", BH_VERSION_MAJOR, BH_VERSION_MINOR, BH_VERSION_PATCH);
+    if (strcmp(built, bh_version()) == 0)
+        find(d, OK, NULL, "bulkhead %s with its library", built);
+    else
+        find(d, WARN, "install both from the same version",
+             "this command is %s, the library it found is %s", built, bh_version());
+}
+
+static void look_at_all(doctor *d) {
+    look_at_library(d);
+    look_at_machine(d);
+    look_at_memfd(d);
+    look_at_pidfd(d);
+    look_at_limits(d);
+    bool has_nvidia = look_at_driver(d);
+    look_at_devices(d, has_nvidia);
+    look_at_compilers(d);
+}
+
+int bh__doctor_main(int count, char **list) {
+    bh__simple_options options;
+    int code = bh__simple_options_parse("doctor", "j", count, list, &options);
+    if (code != BH__EXIT_DONE || options.help) return code;
+    doctor d = {NULL, 0, 0};
+    if (options.json) {
+        bh__json json;
+        bh__json_begin(&json, stdout);
+        d.json = &json;
+        bh__json_open(&json, '{');
+        bh__json_key(&json, "findings");
+        bh__json_open(&json, '[');
+        look_at_all(&d);
+        bh__json_close(&json, ']');
+        bh__json_key(&json, "warnings");
+        bh__json_number(&json, d.warnings);
+        bh__json_key(&json, "broken");
+        bh__json_number(&json, d.broken);
+        bh__json_close(&json, '}');
+        bh__json_end(&json);
+    } else {
+        look_at_all(&d);
+        if (d.broken > 0)
+            printf("\n%u broken, %u warning%s.\n", d.broken, d.warnings,
+                   d.warnings == 1 ? "" : "s");
+        else if (d.warnings > 0)
+            printf("\nBulkhead works here; %u warning%s.\n", d.warnings,
+                   d.warnings == 1 ? "" : "s");
+        else
+            printf("\nEverything Bulkhead needs is here.\n");
+    }
+    return d.broken > 0 ? BH__EXIT_REFUSED : BH__EXIT_DONE;
+}

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `bulkhead run`: loads a kernel, launches it on the arguments given, shows what it wrote. */
+#include "run.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define BATCH    64                    /* launches of --repeat that are under way at once */
+#define GRACE_NS UINT64_C(10000000000) /* for a worker that overran to be replaced */
+
+/* ---- the kernel's file ---- */
+
+static bool starts_with(const bh__bytes *file, const char *bytes, size_t length) {
+    return file->size >= length && memcmp(file->data, bytes, length) == 0;
+}
+
+static bool ends_with(const char *text, const char *end) {
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+/* Told by the name, or by the text of a file that has another name. */
+static bool is_cuda_source(const char *path, const bh__bytes *file) {
+    if (ends_with(path, ".cu") || ends_with(path, ".cuh")) return true;
+    bool binary = starts_with(file, "\177ELF", 4) || starts_with(file, "\x50\xed\x55\xba", 4);
+    return !binary && memmem(file->data, file->size, "__global__", 10) != NULL &&
+           memmem(file->data, file->size, ".version", 8) == NULL;
+}
+
+static bh_status read_image(bh__run *run, bh__bytes *out) {
+    const char *path = run->options->file;
+    bh_status status = bh__file_read(path, out, &run->error);
+    if (status != BH_OK) return status;
+    if (is_cuda_source(path, out)) {
+        bh__report_set(&run->error, BH_E_UNSUPPORTED,
+                       "%s is CUDA C++ source, and this version has no compiler behind it", path);
+        bh__report_fix(&run->error,
+                       "compile it to PTX first: nvcc --ptx %s, or clang++ -S "
+                       "--cuda-device-only --cuda-gpu-arch=sm_75 %s",
+                       path, path);
+    } else if (out->size == 0) {
+        bh__report_set(&run->error, BH_E_LOAD, "%s is empty", path);
+        bh__report_fix(&run->error, "name a file with PTX in it");
+    }
+    return run->error.status;
+}
+
+static bh_status load(bh__run *run, const bh__bytes *image, bh_module *module) {
+    bh_device_options options = BH_INIT(options);
+    /* One kernel and then the end: a standby would be started for nothing. */
+    options.flags = BH_DEVICE_NO_STANDBY;
+    options.device = run->options->device;
+    if (bh_device_open(&options, &run->device) != BH_OK) return bh__report_library(&run->error);
+    run->info = (bh_device_info)BH_INIT(run->info);
+    if (bh_device_query(run->device, &run->info) != BH_OK) return bh__report_library(&run->error);
+    if (bh_module_load(run->device, image->data, image->size, module) != BH_OK)
+        return bh__report_library(&run->error);
+    return BH_OK;
+}
+
+/* ---- the kernel ---- */
+
+static bh_status kernel_name(bh_module module, uint32_t index, char out[256]) {
+    bh_kernel kernel;
+    bh_kernel_info info = BH_INIT(info);
+    bh_status status = bh_module_kernel_at(module, index, &kernel);
+    if (status == BH_OK) status = bh_kernel_query(kernel, &info);
+    snprintf(out, 256, "%s", info.name);
+    return status;
+}
+
+/* "a, b, c", as many as fit. */
+static void list_kernels(bh_module module, uint32_t count, char *out, size_t size) {
+    size_t length = 0;
+    out[0] = '\0';
+    for (uint32_t i = 0; i < count; i++) {
+        char name[256];
+        if (kernel_name(module, i, name) != BH_OK) return;
+        if (length + strlen(name) + 8 > size) {
+            snprintf(out + length, size - length, ", ...");
+            return;
+        }
+        length += (size_t)snprintf(out + length, size - length, "%s%s", i > 0 ? ", " : "", name);
+    }
+}
+
+static bh_status find_kernel(bh__run *run, bh_module module) {
+    const char *wanted = run->options->kernel, *file = run->options->file;
+    uint32_t count = 0;
+    char names[180];
+    if (bh_module_kernel_count(module, &count) != BH_OK) return bh__report_library(&run->error);
+    list_kernels(module, count, names, sizeof names);
+    if (count == 0) {
+        bh__report_set(&run->error, BH_E_NOT_FOUND, "%s has no kernels", file);
+        return bh__report_fix(&run->error,
+                              "a kernel is an .entry in PTX, a __global__ function in C++");
+    }
+    if (wanted == NULL && count > 1) {
+        bh__report_set(&run->error, BH_E_INVALID, "%s has %u kernels and none was chosen", file,
+                       count);
+        return bh__report_fix(&run->error, "choose one with -k: %s", names);
+    }
+    bh_status status = wanted != NULL ? bh_kernel_get(module, wanted, &run->kernel)
+                                      : bh_module_kernel_at(module, 0, &run->kernel);
+    if (status == BH_E_NOT_FOUND) {
+        bh__report_set(&run->error, status, "%s has no kernel \"%s\"", file, wanted);
+        return bh__report_fix(&run->error, "it has: %s", names);
+    }
+    run->kernel_info = (bh_kernel_info)BH_INIT(run->kernel_info);
+    if (status == BH_OK) status = bh_kernel_query(run->kernel, &run->kernel_info);
+    return status == BH_OK ? BH_OK : bh__report_library(&run->error);
+}
+
+/* ---- the arguments ---- */
+
+/* "a buffer, a value of 4 bytes, ...", as much as fits. */
+static void list_params(const bh__run *run, char *out, size_t size) {
+    size_t length = 0;
+    out[0] = '\0';
+    for (uint32_t i = 0; i < run->kernel_info.param_count; i++) {
+        bh_param_info param = BH_INIT(param);
+        if (bh_kernel_param(run->kernel, i, &param) != BH_OK) return;
+        if (length + 40 > size) {
+            snprintf(out + length, size - length, ", ...");
+            return;
+        }
+        const char *comma = i > 0 ? ", " : "";
+        if (param.pointer)
+            length += (size_t)snprintf(out + length, size - length, "%sa buffer", comma);
+        else
+            length += (size_t)snprintf(out + length, size - length, "%s%s%u byte%s", comma,
+                                       param.bytes == 8 ? "a buffer or " : "", param.bytes,
+                                       param.bytes == 1 ? "" : "s");
+    }
+}
+
+static bh_status check_count(bh__run *run) {
+    size_t given = run->options->arg_count;
+    uint32_t taken = run->kernel_info.param_count;
+    if (given == taken) return BH_OK;
+    char params[200];
+    list_params(run, params, sizeof params);
+    bh__report_set(&run->error, BH_E_LAUNCH, "kernel \"%s\" takes %u argument%s, %zu %s given",
+                   run->kernel_info.name, taken, taken == 1 ? "" : "s", given,
+                   given == 1 ? "was" : "were");
+    if (taken == 0) return bh__report_fix(&run->error, "give no arguments");
+    return bh__report_fix(&run->error, "give, in this order: %s", params);
+}
+
+static uint64_t passed_bytes(const bh__arg *arg) {
+    switch (arg->kind) {
+    case BH__ARG_SCALAR:
+        return bh_type_size(arg->type);
+    case BH__ARG_BYTES:
+        return arg->count;
+    default:
+        return 8;
+    }
+}
+
+static bh_status check_size(bh__run *run, uint32_t index) {
+    const bh__arg *arg = &run->options->args[index];
+    bh_param_info param = BH_INIT(param);
+    if (bh_kernel_param(run->kernel, index, &param) != BH_OK)
+        return bh__report_library(&run->error);
+    if (passed_bytes(arg) == param.bytes) return BH_OK;
+    const char *what = arg->kind == BH__ARG_BUFFER ? "is a buffer, passed as an address of"
+                       : arg->kind == BH__ARG_NULL ? "is an address of"
+                                                   : "has";
+    bh__report_set(&run->error, BH_E_LAUNCH,
+                   "ARG%u (%.60s) %s %llu byte%s, parameter %u of kernel \"%s\" has %u", index,
+                   arg->text, what, (unsigned long long)passed_bytes(arg),
+                   passed_bytes(arg) == 1 ? "" : "s", index, run->kernel_info.name, param.bytes);
+    const char *types = param.bytes == 1   ? "i8 or u8"
+                        : param.bytes == 2 ? "i16, u16, f16 or bf16"
+                        : param.bytes == 4 ? "i32, u32 or f32"
+                        : param.bytes == 8 ? "a buffer, i64, u64 or f64"
+                                           : NULL;
+    if (types == NULL)
+        return bh__report_fix(&run->error, "pass a struct as bytes:HEX with %u digits",
+                              param.bytes * 2);
+    return bh__report_fix(&run->error, "use %s here", types);
+}
+
+static bh_status make_buffer(bh__run *run, size_t index) {
+    const bh__arg *arg = &run->options->args[index];
+    uint64_t bytes = arg->count * bh_type_size(arg->type);
+    bh_status status = bh_buffer_alloc(run->device, arg->type, arg->count, &run->buffers[index]);
+    const unsigned char zero = 0;
+    if (status == BH_OK && arg->data != NULL)
+        status = bh_buffer_write(run->buffers[index], 0, arg->data, bytes);
+    else if (status == BH_OK)
+        status = bh_buffer_fill(run->buffers[index], 0, bytes, &zero, 1);
+    if (status != BH_OK) return bh__report_library(&run->error);
+    if (arg->out_path != NULL)
+        return bh__output_open(arg->out_path, &run->outputs[index], &run->error);
+    return BH_OK;
+}
+
+static bh_status prepare(bh__run *run, bh_arg *list) {
+    bh_status status = check_count(run);
+    for (uint32_t i = 0; status == BH_OK && i < run->options->arg_count; i++)
+        status = check_size(run, i);
+    for (size_t i = 0; status == BH_OK && i < run->options->arg_count; i++) {
+        const bh__arg *arg = &run->options->args[i];
+        switch (arg->kind) {
+        case BH__ARG_SCALAR:
+            list[i] = bh_arg_value(arg->data, bh_type_size(arg->type));
+            break;
+        case BH__ARG_BYTES:
+            list[i] = bh_arg_data(arg->data, arg->count);
+            break;
+        case BH__ARG_NULL:
+            list[i] = bh_arg_null();
+            break;
+        case BH__ARG_BUFFER:
+            status = make_buffer(run, i);
+            list[i] = bh_arg_buffer(run->buffers[i], arg->access);
+            break;
+        }
+    }
+    return status;
+}
+
+/* ---- the launch ---- */
+
+static void take_printed(void *context, const char *text, size_t length) {
+    bh__run *run = context;
+    fwrite(text, 1, length, run->printed != NULL ? run->printed : stdout);
+}
+
+static bh_status ticket_failed(bh__run *run, bh_ticket ticket, bh_status status) {
+    if (status != BH_E_TIMEOUT) {
+        memset(&run->error, 0, sizeof run->error);
+        bh_ticket_error(ticket, &run->error);
+        run->error.status = status;
+        return status;
+    }
+    char time[BH__TEXT];
+    bh__report_set(&run->error, BH_E_DEADLINE, "kernel \"%s\" was not done after %s",
+                   run->kernel_info.name, bh__text_time(run->options->timeout_ns, time));
+    return bh__report_fix(&run->error, "allow more with --timeout SECONDS");
+}
+
+/* Launches `count` times and waits for all of them, with `left_ns` for the lot. */
+static bh_status launch_batch(bh__run *run, bh_args args, uint64_t count, uint64_t left_ns,
+                              bh__progress *progress) {
+    bh_launch_options options = BH_INIT(options);
+    options.deadline_ns = left_ns;
+    options.flags = run->options->cooperative ? BH_LAUNCH_COOPERATIVE : 0;
+    bh_ticket tickets[BATCH];
+    uint64_t sent = 0;
+    bh_status status = BH_OK;
+    while (sent < count && status == BH_OK) {
+        status = bh_launch_with(run->kernel, run->options->shape, args, &options, &tickets[sent]);
+        sent += status == BH_OK;
+    }
+    bh_error refused;
+    if (status != BH_OK) bh__report_library(&refused);
+    for (uint64_t i = 0; i < sent; i++) {
+        bh_status done = bh__progress_wait(progress, tickets[i], left_ns + GRACE_NS);
+        if (done != BH_OK) return ticket_failed(run, tickets[i], done);
+    }
+    if (status != BH_OK) run->error = refused;
+    run->launches += sent;
+    return status;
+}
+
+static bh_status launch(bh__run *run, bh_args args) {
+    char what[300];
+    snprintf(what, sizeof what, "running %s", run->kernel_info.name);
+    bh__progress progress;
+    bh__progress_begin(&progress, what);
+    uint64_t wanted = run->options->repeat > 0 ? run->options->repeat : 1;
+    uint64_t start = bh__now_ns();
+    bh_status status = BH_OK;
+    while (run->launches < wanted && status == BH_OK) {
+        uint64_t spent = bh__now_ns() - start, limit = run->options->timeout_ns;
+        uint64_t rest = wanted - run->launches;
+        if (spent >= limit) {
+            char time[BH__TEXT];
+            bh__report_set(&run->error, BH_E_DEADLINE,
+                           "%llu of %llu launches of kernel \"%s\" were done after %s",
+                           (unsigned long long)run->launches, (unsigned long long)wanted,
+                           run->kernel_info.name, bh__text_time(limit, time));
+            status =
+                bh__report_fix(&run->error, "allow more with --timeout SECONDS, or repeat less");
+            break;
+        }
+        status = launch_batch(run, args, rest < BATCH ? rest : BATCH, limit - spent, &progress);
+        bh__progress_tick(&progress);
+    }
+    run->total_ns = bh__now_ns() - start;
+    bh__progress_end(&progress);
+    return status;
+}
+
+static void report_times(const bh__run *run) {
+    char each[BH__TEXT], all[BH__TEXT];
+    if (run->options->repeat > 0 && run->launches > 0)
+        fprintf(stderr, "time: %s per launch (%llu launch%s, %s in all)\n",
+                bh__text_time(run->total_ns / run->launches, each),
+                (unsigned long long)run->launches, run->launches == 1 ? "" : "es",
+                bh__text_time(run->total_ns, all));
+}
+
+/* ---- from start to end ---- */
+
+static bh_status execute(bh__run *run, bh_arg *list) {
+    bh__bytes image;
+    bh_module module;
+    bh_status status = read_image(run, &image);
+    if (status == BH_OK) status = load(run, &image, &module);
+    free(image.data);
+    if (status == BH_OK) status = find_kernel(run, module);
+    if (status == BH_OK) status = prepare(run, list);
+    if (status == BH_OK && bh_device_on_print(run->device, take_printed, run) != BH_OK)
+        status = bh__report_library(&run->error);
+    if (status == BH_OK) {
+        status = launch(run, (bh_args){list, run->options->arg_count});
+        /* What the kernel printed has arrived when this returns, whatever became of the kernel. */
+        bh_device_sync(run->device, GRACE_NS);
+    }
+    if (status == BH_OK) status = bh__result_save(run);
+    return status;
+}
+
+static void close_all(bh__run *run, bool done) {
+    for (size_t i = 0; i < run->options->arg_count; i++) {
+        bh_error error;
+        if (bh__output_close(&run->outputs[i], done, &error) != BH_OK && done) run->error = error;
+    }
+    if (run->device.id != 0) bh_device_close(run->device);
+    run->device.id = 0;
+}
+
+static int run_with(bh__run *run, bh_arg *list) {
+    const bh__run_options *options = run->options;
+    bh_status status = execute(run, list);
+    bh__json json;
+    if (options->json) {
+        bh__json_begin(&json, stdout);
+        bh__json_open(&json, '{');
+        if (status == BH_OK) status = bh__result_json_args(run, &json);
+    } else if (status == BH_OK) {
+        status = bh__result_print(run);
+    }
+    close_all(run, status == BH_OK);
+    if (options->json) {
+        bh__result_json_rest(run, &json);
+        bh__json_close(&json, '}');
+        bh__json_end(&json);
+    } else if (run->error.status == BH_OK) {
+        report_times(run);
+    }
+    if (run->error.status != BH_OK) bh__report_print(&run->error);
+    return bh__report_flush(bh__report_exit(run->error.status));
+}
+
+static int run_options(const bh__run_options *options) {
+    bh__run run = {.options = options};
+    size_t count = options->arg_count;
+    bh_arg *list = calloc(count + 1, sizeof *list);
+    run.buffers = calloc(count + 1, sizeof *run.buffers);
+    run.outputs = calloc(count + 1, sizeof *run.outputs);
+    if (options->json) run.printed = open_memstream(&run.printed_text, &run.printed_size);
+    int code = BH__EXIT_REFUSED;
+    if (list == NULL || run.buffers == NULL || run.outputs == NULL ||
+        (options->json && run.printed == NULL)) {
+        bh__report_set(&run.error, BH_E_NO_HOST_MEMORY, "no memory for %zu arguments", count);
+        bh__report_fix(&run.error, "free some memory");
+        bh__report_print(&run.error);
+    } else {
+        for (size_t i = 0; i < count; i++) run.outputs[i].fd = -1;
+        code = run_with(&run, list);
+    }
+    if (run.printed != NULL) fclose(run.printed);
+    free(run.printed_text);
+    free(run.outputs);
+    free(run.buffers);
+    free(list);
+    return code;
+}
+
+static int refuse_check(void) {
+    bh_error error;
+    bh__report_set(&error, BH_E_UNSUPPORTED, "--check is not in this version");
+    bh__report_fix(&error, "run without it: the CPU device checks every address as it is");
+    bh__report_print(&error);
+    return BH__EXIT_REFUSED;
+}
+
+int bh__run_main(int count, char **list) {
+    bh__run_options options;
+    int code = bh__run_options_parse(count, list, &options);
+    if (code == BH__EXIT_DONE && options.help)
+        code = bh__help_print(stdout, "run") ? BH__EXIT_DONE : BH__EXIT_REFUSED;
+    else if (code == BH__EXIT_DONE && options.check)
+        code = refuse_check();
+    else if (code == BH__EXIT_DONE)
+        code = run_options(&options);
+    bh__run_options_free(&options);
+    return code;
+}

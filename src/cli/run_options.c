@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line of `bulkhead run`. */
+#include "run.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    OPT_KERNEL = 1,
+    OPT_GRID,
+    OPT_BLOCK,
+    OPT_SHARED,
+    OPT_CLUSTER,
+    OPT_COOPERATIVE,
+    OPT_DEVICE,
+    OPT_CHECK,
+    OPT_REPEAT,
+    OPT_TIMEOUT,
+    OPT_JSON,
+    OPT_HEX,
+    OPT_ALL,
+    OPT_DEFINE,
+    OPT_INCLUDE,
+    OPT_STD,
+    OPT_ARCH,
+    OPT_HELP
+};
+
+static const bh__option table[] = {
+    {'k', "kernel", "NAME", OPT_KERNEL},
+    {'g', "grid", "X[,Y[,Z]]", OPT_GRID},
+    {'b', "block", "X[,Y[,Z]]", OPT_BLOCK},
+    {'s', "shared", "BYTES", OPT_SHARED},
+    {0, "cluster", "X[,Y[,Z]]", OPT_CLUSTER},
+    {0, "cooperative", NULL, OPT_COOPERATIVE},
+    {'d', "device", "auto|cpu|cuda[:N]", OPT_DEVICE},
+    {0, "check", NULL, OPT_CHECK},
+    {0, "repeat", "N", OPT_REPEAT},
+    {0, "timeout", "SECONDS", OPT_TIMEOUT},
+    {0, "json", NULL, OPT_JSON},
+    {0, "hex", NULL, OPT_HEX},
+    {0, "all", NULL, OPT_ALL},
+    {'D', NULL, "NAME[=VALUE]", OPT_DEFINE},
+    {'I', NULL, "DIR", OPT_INCLUDE},
+    {0, "std", "c++NN", OPT_STD},
+    {0, "arch", "sm_NN", OPT_ARCH},
+    {'h', "help", NULL, OPT_HELP},
+};
+
+#define DEFAULT_TIMEOUT_NS UINT64_C(60000000000)
+#define LONGEST_TIMEOUT_S  1e9
+
+static bh_status parse_dim(const char *option, const char *text, bh_dim *out, bh_error *error) {
+    uint32_t parts[3] = {1, 1, 1};
+    const char *at = text;
+    for (size_t i = 0;; i++) {
+        size_t length = strcspn(at, ",");
+        uint64_t number = 0;
+        if (i == 3 || !bh__count_parse(at, length, &number) || number == 0 || number > UINT32_MAX) {
+            bh__report_set(error, BH_E_INVALID,
+                           "%s is \"%.100s\", not one to three sizes from 1 to %u", option, text,
+                           UINT32_MAX);
+            return bh__report_fix(error, "write X, X,Y or X,Y,Z, for example %s 4,2", option);
+        }
+        parts[i] = (uint32_t)number;
+        if (at[length] == '\0') break;
+        at += length + 1;
+    }
+    *out = (bh_dim){parts[0], parts[1], parts[2]};
+    return BH_OK;
+}
+
+static bh_status parse_count(const char *option, const char *text, uint64_t least, uint64_t most,
+                             uint64_t *out, bh_error *error) {
+    if (bh__count_parse(text, strlen(text), out) && *out >= least && *out <= most) return BH_OK;
+    bh__report_set(error, BH_E_INVALID, "%s is \"%.100s\", not a whole number from %llu to %llu",
+                   option, text, (unsigned long long)least, (unsigned long long)most);
+    return bh__report_fix(error, "write for example %s 16", option);
+}
+
+static bh_status parse_timeout(const char *text, uint64_t *out, bh_error *error) {
+    uint64_t bits;
+    double seconds = 0;
+    if (bh__value_parse(BH_F64, text, strlen(text), &bits, error) == BH_OK)
+        memcpy(&seconds, &bits, sizeof seconds);
+    if (seconds >= 1e-9 && seconds <= LONGEST_TIMEOUT_S) {
+        *out = (uint64_t)(seconds * 1e9);
+        return BH_OK;
+    }
+    bh__report_set(error, BH_E_INVALID, "--timeout is \"%.100s\", not a number of seconds", text);
+    return bh__report_fix(error, "write a number above 0, for example --timeout 0.5");
+}
+
+static void take_source_option(bh__run_options *out, const char *name) {
+    if (out->source_option == NULL) out->source_option = name;
+}
+
+static bh_status take_option(bh__run_options *out, int id, const char *value, bh_error *error) {
+    uint64_t number = 0;
+    bh_status status = BH_OK;
+    switch (id) {
+    case OPT_KERNEL:
+        out->kernel = value;
+        break;
+    case OPT_GRID:
+        return parse_dim("--grid", value, &out->shape.grid, error);
+    case OPT_BLOCK:
+        return parse_dim("--block", value, &out->shape.block, error);
+    case OPT_SHARED:
+        status = parse_count("--shared", value, 0, UINT32_MAX, &number, error);
+        out->shape.shared_bytes = (uint32_t)number;
+        break;
+    case OPT_CLUSTER:
+        return parse_dim("--cluster", value, &out->shape.cluster, error);
+    case OPT_COOPERATIVE:
+        out->cooperative = true;
+        break;
+    case OPT_DEVICE:
+        out->device = value;
+        break;
+    case OPT_CHECK:
+        out->check = true;
+        break;
+    case OPT_REPEAT:
+        return parse_count("--repeat", value, 1, UINT32_MAX, &out->repeat, error);
+    case OPT_TIMEOUT:
+        return parse_timeout(value, &out->timeout_ns, error);
+    case OPT_JSON:
+        out->json = true;
+        break;
+    case OPT_HEX:
+        out->style.hex = true;
+        break;
+    case OPT_ALL:
+        out->style.all = true;
+        break;
+    case OPT_DEFINE:
+        take_source_option(out, "-D");
+        break;
+    case OPT_INCLUDE:
+        take_source_option(out, "-I");
+        break;
+    case OPT_STD:
+        take_source_option(out, "--std");
+        break;
+    case OPT_ARCH:
+        take_source_option(out, "--arch");
+        break;
+    case OPT_HELP:
+        out->help = true;
+        break;
+    }
+    return status;
+}
+
+static bool is_cuda_source(const char *path) {
+    const char *dot = strrchr(path, '.');
+    return dot != NULL && (strcmp(dot, ".cu") == 0 || strcmp(dot, ".cuh") == 0);
+}
+
+/* Complaints about options that go with one kind of file only. */
+static bh_status check_combination(const bh__run_options *options, bh_error *error) {
+    if (options->file == NULL) {
+        bh__report_set(error, BH_E_INVALID, "no file was named");
+        return bh__report_fix(error, "write bulkhead run FILE.ptx ...; \"bulkhead run --help\" has "
+                                     "examples");
+    }
+    if (options->source_option != NULL && !is_cuda_source(options->file)) {
+        bh__report_set(error, BH_E_INVALID, "%s is for CUDA C++ sources (.cu), %.200s is none",
+                       options->source_option, options->file);
+        return bh__report_fix(error, "leave %s away", options->source_option);
+    }
+    return BH_OK;
+}
+
+static int parse_words(bh__options *words, bh__run_options *out, const char **operands,
+                       size_t *operand_count) {
+    bh_error error;
+    for (;;) {
+        const char *value = NULL;
+        int id = bh__options_next(words, &value, &error);
+        if (id == BH__OPTIONS_END) return BH__EXIT_DONE;
+        if (id == BH__OPTIONS_WRONG) return bh__report_usage(&error);
+        if (id == BH__OPTIONS_OPERAND) {
+            if (out->file == NULL)
+                out->file = value;
+            else
+                operands[(*operand_count)++] = value;
+        } else if (take_option(out, id, value, &error) != BH_OK) {
+            return bh__report_usage(&error);
+        }
+    }
+}
+
+static int parse_args(bh__run_options *out, const char **operands, size_t count) {
+    bh_error error;
+    out->args = calloc(count + 1, sizeof *out->args);
+    if (out->args == NULL) {
+        bh__report_set(&error, BH_E_NO_HOST_MEMORY, "no memory for %zu arguments", count);
+        bh__report_fix(&error, "free some memory");
+        bh__report_print(&error);
+        return BH__EXIT_REFUSED;
+    }
+    for (size_t i = 0; i < count; i++) {
+        bh_status status = bh__arg_parse(operands[i], &out->args[i], &error);
+        if (status != BH_OK) {
+            bh__report_print(&error);
+            return status == BH_E_INVALID ? BH__EXIT_USAGE : BH__EXIT_REFUSED;
+        }
+        out->arg_count++;
+    }
+    return BH__EXIT_DONE;
+}
+
+int bh__run_options_parse(int count, char **list, bh__run_options *out) {
+    memset(out, 0, sizeof *out);
+    out->shape.grid = out->shape.block = (bh_dim){1, 1, 1};
+    out->timeout_ns = DEFAULT_TIMEOUT_NS;
+    bh__options words = {.command = "run",
+                         .table = table,
+                         .table_count = sizeof table / sizeof table[0],
+                         .list = list,
+                         .count = count};
+    const char **operands = calloc((size_t)count + 1, sizeof *operands);
+    if (operands == NULL) return BH__EXIT_REFUSED;
+    size_t operand_count = 0;
+    bh_error error;
+    int code = parse_words(&words, out, operands, &operand_count);
+    if (code == BH__EXIT_DONE && !out->help && check_combination(out, &error) != BH_OK)
+        code = bh__report_usage(&error);
+    /* A source cannot be run whatever its arguments are: that is the better thing to hear first. */
+    if (code == BH__EXIT_DONE && !out->help && !is_cuda_source(out->file))
+        code = parse_args(out, operands, operand_count);
+    free(operands);
+    return code;
+}
+
+void bh__run_options_free(bh__run_options *options) {
+    for (size_t i = 0; i < options->arg_count; i++) bh__arg_free(&options->args[i]);
+    free(options->args);
+}

@@ -1,0 +1,415 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Devices: opening, asking, closing. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "base/futex.h"
+#include "client/find.h"
+#include "client/internal.h"
+#include "wire/share.h"
+
+/* Where device memory is mapped in every worker: each address twice, writable and read-only. */
+#define ADDRESS_BASE 0x200000000000ull
+#define READ_ONLY_BASE 0x400000000000ull
+#define ADDRESS_LIMIT ((uint64_t)1 << 42)
+
+/* ---- options --------------------------------------------------------------------------------------------- */
+
+static bh_status refuse_option(const char *name, unsigned long long value, const char *fix) {
+    return bh__refuse(BH_E_INVALID, fix, "bh_device_options.%s is %llu", name, value);
+}
+
+static bh_status take_options(const bh_device_options *given, bh_device_options *out) {
+    *out = (bh_device_options)BH_INIT(*out);
+    if (given) {
+        if (given->size < 2 * sizeof(uint32_t) || given->size > 4096) {
+            return refuse_option("size", given->size, "initialise the struct with BH_INIT");
+        }
+        memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
+    }
+    if (out->flags & ~(uint32_t)(BH_DEVICE_NO_STANDBY | BH_DEVICE_NO_RESTART_LIMIT)) {
+        return refuse_option("flags", out->flags, "use only flags from bulkhead.h");
+    }
+    if (!out->restart_window_ns) out->restart_window_ns = 60 * BH__NS_PER_S;
+    if (!out->restart_limit) out->restart_limit = 3;
+    if (out->restart_limit > 65536) return refuse_option("restart_limit", out->restart_limit, "allow at most 65536, or lift the limit");
+    if (!out->quarantine_after) out->quarantine_after = 2;
+    if (!out->wait_spin_ns) out->wait_spin_ns = 20 * BH__NS_PER_US;
+    if (!out->worker_spin_ns) out->worker_spin_ns = 50 * BH__NS_PER_US;
+    if (!out->close_timeout_ns) out->close_timeout_ns = 10 * BH__NS_PER_S;
+    if (!out->queue_length) out->queue_length = 1024;
+    if (!bh__is_power_of_two(out->queue_length) || out->queue_length < 64 || out->queue_length > 65536) {
+        return refuse_option("queue_length", out->queue_length, "use a power of two from 64 to 65536");
+    }
+    return BH_OK;
+}
+
+/* ---- putting a device together ------------------------------------------------------------------------------ */
+
+static void reset(bh__device *device) {
+    size_t kept = offsetof(bh__device, closing);
+    memset((char *)device + kept, 0, sizeof *device - kept);
+    for (uint32_t i = 0; i < BH__LANES; i++) {
+        size_t lane_kept = offsetof(bh__lane, handle);
+        memset((char *)&device->lanes[i] + lane_kept, 0, sizeof device->lanes[i] - lane_kept);
+    }
+    device->control_fd = device->event_fd = device->dispatch_fd = device->jobs_fd = -1;
+}
+
+static bh_status refuse_resources(const char *what, int number) {
+    char text[128];
+    return bh__refuse(BH_E_NO_HOST_MEMORY, "free memory, or raise the limit on open files (ulimit -n)", "cannot make %s: %s", what,
+                      bh__errno_text(number, text, sizeof text));
+}
+
+static bh_status make_control_block(bh__device *device) {
+    bh__front layout;
+    memset(&layout, 0, sizeof layout);
+    bh__front_layout(&layout, device->options.queue_length);
+    int fd = bh__share_create("bulkhead-control", layout.total_bytes);
+    if (fd < 0) return refuse_resources("the control block", -fd);
+    device->control_fd = bh__fd_keep(fd);
+    device->front = bh__share_map(fd, 0, layout.total_bytes, true);
+    if (!device->front) return refuse_resources("the control block", errno);
+    bh__front_layout(device->front, device->options.queue_length);
+    device->front->worker_spin_ns = device->options.worker_spin_ns;
+    for (uint32_t i = 0; i < BH__MAX_LANES; i++) {
+        atomic_store(&device->front->lane[i].notify_sleep, BH__NEVER);
+        atomic_store(&device->front->lane[i].notify_dispatch, BH__NEVER);
+    }
+    atomic_store(&device->area, bh__worker_area(device, &device->workers[0]));
+    device->frozen = true;
+    device->state = BH_DEVICE_REPLACING;
+    return BH_OK;
+}
+
+static bh_status make_eventfd(int *out) {
+    *out = bh__fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    return *out < 0 ? refuse_resources("an eventfd", errno) : BH_OK;
+}
+
+static bh_status make_lanes(bh__device *device) {
+    for (uint32_t i = 0; i < BH__LANES; i++) device->lanes[i].index = i;
+    bh__lane *first = &device->lanes[0], *loads = &device->lanes[BH__LOAD_LANE];
+    first->shadow = calloc(device->options.queue_length, sizeof *first->shadow);
+    if (!first->shadow) return refuse_resources("a lane's queue", ENOMEM);
+    first->ring = bh__lane_ring(device->front, 0);
+    first->exists = true;
+    device->lane_limit = 1;
+    atomic_store(&first->id, bh__lane_id_new(device->slot, 0));
+    atomic_store(&loads->id, bh__lane_id_new(device->slot, BH__LOAD_LANE));
+    return BH_OK;
+}
+
+static bh_status start_supervisor(bh__device *device) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&device->supervisor, NULL, bh__supervisor_main, device);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return failed ? refuse_resources("a thread", failed) : BH_OK;
+}
+
+static bh_status assemble(bh__device *device) {
+    bh_status status = make_control_block(device);
+    if (status == BH_OK) status = make_eventfd(&device->event_fd);
+    if (status == BH_OK) status = make_eventfd(&device->dispatch_fd);
+    if (status == BH_OK) status = make_eventfd(&device->jobs_fd);
+    if (status == BH_OK) status = make_lanes(device);
+    if (status != BH_OK) return status;
+    bh__heap_init(&device->heap);
+    bh__address_range(device);
+    device->loss_times = calloc(device->options.restart_limit + 1u, sizeof *device->loss_times);
+    device->incoming = malloc(sizeof *device->incoming);
+    device->outgoing = malloc(sizeof *device->outgoing);
+    if (!device->loss_times || !device->incoming || !device->outgoing) return refuse_resources("a device", ENOMEM);
+    return start_supervisor(device);
+}
+
+/* ---- taking it apart -------------------------------------------------------------------------------------------- */
+
+static void free_objects(bh__device *device) {
+    uint32_t cursor = 0;
+    for (bh__buffer *buffer; (buffer = bh__table_next(&device->buffers, &cursor));) {
+        bh__handle_remove(device, buffer->id);
+        if (--buffer->memory->references == 0) bh__memory_delete(buffer->memory);
+        free(buffer);
+    }
+    while (device->leaving) {
+        bh__memory *memory = device->leaving;
+        device->leaving = memory->next;
+        bh__memory_delete(memory);
+    }
+    cursor = 0;
+    for (bh__kernel *kernel; (kernel = bh__table_next(&device->kernels, &cursor));) bh__handle_remove(device, kernel->id);
+    cursor = 0;
+    for (bh__module *module; (module = bh__table_next(&device->modules, &cursor));) bh__handle_remove(device, module->id);
+    while (device->module_list) bh__module_drop(device, device->module_list);
+    cursor = 0;
+    for (bh__lane *lane; (lane = bh__table_next(&device->lane_handles, &cursor));) bh__handle_remove(device, lane->handle);
+    for (uint32_t i = 0; i < device->host_count; i++) {
+        bh__share_unmap(device->hosts[i].memory->host, device->hosts[i].memory->bytes);
+        bh__fd_close(device->hosts[i].fd);
+        bh__memory_delete(device->hosts[i].memory);
+    }
+    for (uint32_t i = 0; i < device->chunk_count; i++) bh__fd_close(device->chunks[i].fd);
+    for (uint32_t i = 0; i < BH__LANES; i++) {
+        bh__lane *lane = &device->lanes[i];
+        uint64_t id = atomic_load(&lane->id);
+        if (id) bh__history_keep(id, &lane->failures);
+        free(lane->shadow);
+    }
+}
+
+/* Everything but the slot. The supervisor and the dispatcher are gone. */
+static void disassemble(bh__device *device) {
+    free_objects(device);
+    bh__heap_destroy(&device->heap);
+    bh__address_release(device);
+    free(device->chunks);
+    free(device->hosts);
+    free(device->loss_times);
+    free(device->incoming);
+    free(device->outgoing);
+    if (device->front) bh__share_unmap(device->front, device->front->total_bytes);
+    bh__fd_close(device->control_fd);
+    bh__fd_close(device->event_fd);
+    bh__fd_close(device->dispatch_fd);
+    bh__fd_close(device->jobs_fd);
+}
+
+static void end_supervisor(bh__device *device) {
+    bh__job job = {.kind = BH__JOB_CLOSE};
+    bh__job_post(device, &job);
+    bh__job_wait(&job);
+    pthread_join(device->supervisor, NULL);
+}
+
+/* ---- addresses ------------------------------------------------------------------------------------------------------ */
+
+#ifdef BH__ONE_PROCESS
+
+#include <sys/mman.h>
+
+/* Workers are threads here, and a race detector forbids the usual addresses: take a range that is free. */
+void bh__address_range(bh__device *device) {
+    uint64_t bytes = (uint64_t)1 << 33;
+    void *range = mmap(NULL, 2 * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    munmap(range, 2 * bytes);
+    device->address_base = (uint64_t)(uintptr_t)range;
+    device->read_only_base = device->address_base + bytes;
+    device->address_limit = bytes;
+}
+
+void bh__address_release(bh__device *device) { (void)device; }
+
+#else
+
+void bh__address_range(bh__device *device) {
+    device->address_base = ADDRESS_BASE;
+    device->read_only_base = READ_ONLY_BASE;
+    device->address_limit = ADDRESS_LIMIT;
+}
+
+void bh__address_release(bh__device *device) { (void)device; }
+
+#endif
+
+/* ---- the public calls -------------------------------------------------------------------------------------------------- */
+
+bh_status bh_device_open(const bh_device_options *given, bh_device *out) {
+    if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the device", "out is NULL");
+    if (bh__refuse_forked()) return BH_E_STOPPED;
+    bh_device_options options;
+    char kind[16], path[4096];
+    uint32_t index;
+    if (take_options(given, &options) != BH_OK || bh__device_name_parse(options.device, kind, &index) != BH_OK ||
+        bh__worker_find(options.worker_dir, kind, path, sizeof path) != BH_OK) {
+        return bh__last()->status;
+    }
+    bh__device *device = bh__device_take_slot();
+    if (!device) return bh__last()->status;
+    pthread_mutex_lock(&device->lock);
+    reset(device);
+    device->options = options;
+    device->options.device = device->options.worker_dir = NULL;
+    memcpy(device->kind, kind, sizeof kind);
+    memcpy(device->worker_path, path, sizeof path);
+    device->device_index = index;
+    bh_status status = assemble(device);
+    pthread_mutex_unlock(&device->lock);
+    if (status == BH_OK) {
+        while (atomic_load(&device->opened) == 0) bh__futex_wait(&device->opened, 0, BH__NEVER, BH__FUTEX_PRIVATE);
+        if (atomic_load(&device->opened) == 1) {
+            bh__device_publish(device);
+            out->id = atomic_load(&device->id);
+            return BH_OK;
+        }
+        end_supervisor(device);
+        status = bh__refuse_with(&device->open_error);
+    }
+    bh_error why = *bh__last();
+    disassemble(device);
+    bh__device_free_slot(device);
+    return status == BH_OK ? BH_OK : bh__refuse_with(&why);
+}
+
+static bool closes_itself(bh__device *device) {
+    pthread_mutex_lock(&device->dispatch_lock);
+    bool itself = device->dispatcher_running && pthread_equal(pthread_self(), device->dispatcher);
+    pthread_mutex_unlock(&device->dispatch_lock);
+    return itself;
+}
+
+/* Lets what was submitted finish, up to a deadline. */
+static void drain(bh__device *device) {
+    uint64_t deadline = bh__deadline_after(device->options.close_timeout_ns);
+    for (uint32_t i = 0; i < BH__LANES; i++) {
+        bh__lane *lane = &device->lanes[i];
+        uint64_t tail = atomic_load(&lane->tail);
+        if (tail == 0 || (i < BH__MAX_LANES && !lane->exists)) continue;
+        (void)bh__lane_wait(device, lane, tail, deadline, i == BH__LOAD_LANE ? BH__VERDICT : BH__PASSED);
+    }
+    if (device->state == BH_DEVICE_STOPPED) return;
+    bh__job flush = {.kind = BH__JOB_FLUSH};
+    bh__job_post(device, &flush);
+    bh__job_wait(&flush);
+}
+
+bh_status bh_device_close(bh_device handle) {
+    bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
+    if (!device) return bh__last()->status;
+    if (device->closing || closes_itself(device)) {
+        bool closing = device->closing;
+        bh__device_unlock(device);
+        return closing ? bh__refuse(BH_E_INVALID, "close a device once", "the device is being closed by another thread")
+                       : bh__refuse(BH_E_INVALID, "close the device from another thread", "a callback of the device tries to close it");
+    }
+    device->closing = true;
+    bh__device_unlock(device);
+    drain(device);
+    end_supervisor(device);
+    bh__dispatcher_stop(device);
+
+    /* Nobody finds the device from here on; those who found it before have been woken and leave. */
+    atomic_store(&device->id, 0);
+    while (atomic_load(&device->users) > 0) {
+        bh__area_wake(device, atomic_load(&device->area));
+        struct timespec pause = bh__timespec(20 * BH__NS_PER_US);
+        nanosleep(&pause, NULL);
+    }
+    pthread_mutex_lock(&device->lock);
+    disassemble(device);
+    for (uint32_t i = 0; i < BH__LANES; i++) atomic_store(&device->lanes[i].id, 0);
+    pthread_mutex_unlock(&device->lock);
+    bh__device_free_slot(device);
+    return BH_OK;
+}
+
+bh_status bh_device_query(bh_device handle, bh_device_info *out) {
+    if (!out || out->size < sizeof(uint32_t) * 2) {
+        return bh__refuse(BH_E_INVALID, "initialise the struct with BH_INIT", "out is NULL or its size is not set");
+    }
+    bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
+    if (!device) return bh__last()->status;
+    bh_device_info info = device->info;
+    bh__device_unlock(device);
+    info.size = out->size;
+    memcpy(out, &info, out->size < sizeof info ? out->size : sizeof info);
+    return BH_OK;
+}
+
+bh_status bh_device_get_status(bh_device handle, bh_device_status *out) {
+    if (!out || out->size < sizeof(uint32_t) * 2) {
+        return bh__refuse(BH_E_INVALID, "initialise the struct with BH_INIT", "out is NULL or its size is not set");
+    }
+    bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
+    if (!device) return bh__last()->status;
+    bh_device_status status = {.size = out->size,
+                               .state = device->state,
+                               .generation = device->generation,
+                               .losses = device->losses,
+                               .worker_pid = atomic_load(&device->worker_pid),
+                               .standby_pid = atomic_load(&device->standby_pid),
+                               .standby_ready = device->standby_ready,
+                               .buffers = device->buffer_count,
+                               .bytes_allocated = device->bytes_allocated,
+                               .bytes_reserved = device->heap.bytes_total};
+    for (uint32_t i = 0; i < device->lane_limit; i++) status.lanes += i == 0 || device->lanes[i].handle != 0;
+    const char *reason = device->state == BH_DEVICE_STOPPED ? device->stop_reason.message : device->degraded;
+    snprintf(status.reason, sizeof status.reason, "%.*s", (int)sizeof status.reason - 1, reason);
+    bh__device_unlock(device);
+    memcpy(out, &status, out->size < sizeof status ? out->size : sizeof status);
+    return BH_OK;
+}
+
+bh_status bh_device_wait_standby(bh_device handle, uint64_t timeout_ns) {
+    uint64_t deadline = bh__deadline_after(timeout_ns);
+    for (;;) {
+        bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
+        if (!device) return bh__last()->status;
+        uint32_t seen = atomic_load(&device->standby_word);
+        bool ready = device->standby_ready && device->state == BH_DEVICE_RUNNING;
+        bool none = device->options.flags & BH_DEVICE_NO_STANDBY;
+        atomic_fetch_add(&device->users, 1);
+        bh__device_unlock(device);
+        bool in_time = ready || none || bh__futex_wait(&device->standby_word, seen, deadline, BH__FUTEX_PRIVATE);
+        atomic_fetch_sub(&device->users, 1);
+        if (ready) return BH_OK;
+        if (none) {
+            return bh__refuse(BH_E_UNSUPPORTED, "open the device without BH_DEVICE_NO_STANDBY", "the device was opened without a standby");
+        }
+        if (!in_time) {
+            return bh__refuse(BH_E_TIMEOUT, "wait longer; bh_device_get_status says what is wrong", "no standby was ready after %llu ns",
+                              (unsigned long long)timeout_ns);
+        }
+    }
+}
+
+/* ---- what there is ------------------------------------------------------------------------------------------------------ */
+
+static void try_open(const char *name, bh_device_entry *out) {
+    memset(out, 0, sizeof *out);
+    snprintf(out->name, sizeof out->name, "%s", name);
+    bh_device_options options = BH_INIT(options);
+    options.device = name;
+    options.flags = BH_DEVICE_NO_STANDBY;
+    bh_device device;
+    out->status = bh_device_open(&options, &device);
+    if (out->status != BH_OK) {
+        bh_last_error(&out->error);
+        return;
+    }
+    out->info.size = sizeof out->info;
+    bh_device_query(device, &out->info);
+    bh_device_close(device);
+}
+
+bh_status bh_device_enumerate(bh_device_entry *entries, size_t capacity, size_t *count) {
+    if (!count || (!entries && capacity)) {
+        return bh__refuse(BH_E_INVALID, "pass storage for the entries and their count", "entries or count is NULL");
+    }
+    if (bh__refuse_forked()) return BH_E_STOPPED;
+    *count = 0;
+    for (uint32_t index = 0; index < 64; index++) {
+        bh_device_entry entry;
+        char name[32];
+        snprintf(name, sizeof name, "cuda:%u", index);
+        try_open(name, &entry);
+        /* The first one is listed even if it is missing, with the reason; the list ends where there are no more. */
+        if (index > 0 && entry.status != BH_OK) break;
+        if (*count < capacity) entries[*count] = entry;
+        ++*count;
+        if (entry.status != BH_OK) break;
+    }
+    if (*count < capacity) try_open("cpu", &entries[*count]);
+    ++*count;
+    return BH_OK;
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The dispatcher: one thread a device that runs the program's callbacks, with no lock held. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/futex.h"
+#include "client/internal.h"
+
+void bh__dispatcher_poke(bh__device *device) { (void)bh__fd_poke(device->dispatch_fd); }
+
+static void wait_for_poke(bh__device *device) {
+    struct pollfd look = {.fd = device->dispatch_fd, .events = POLLIN};
+    poll(&look, 1, -1);
+    uint64_t count;
+    ssize_t ignored = read(device->dispatch_fd, &count, sizeof count);
+    (void)ignored;
+    if (look.revents & POLLNVAL) {
+        /* The program closed a descriptor that is not its own. Callbacks must still run. */
+        struct timespec pause = bh__timespec(10 * BH__NS_PER_MS);
+        nanosleep(&pause, NULL);
+    }
+}
+
+/* ---- events: losses and text --------------------------------------------------------------------------- */
+
+static void queue_event(bh__device *device, bh__event *event) {
+    pthread_mutex_lock(&device->dispatch_lock);
+    bool running = device->dispatcher_running;
+    if (running) {
+        event->next = NULL;
+        if (device->events_last) {
+            device->events_last->next = event;
+        } else {
+            device->events = event;
+        }
+        device->events_last = event;
+    }
+    pthread_mutex_unlock(&device->dispatch_lock);
+    if (running) {
+        bh__dispatcher_poke(device);
+    } else {
+        free(event); /* nobody has asked for callbacks */
+    }
+}
+
+void bh__dispatch_text(bh__device *device, const void *text, size_t bytes) {
+    bh__event *event = malloc(sizeof *event + bytes);
+    if (!event) return;
+    event->is_loss = false;
+    event->text_bytes = bytes;
+    memcpy(event->text, text, bytes);
+    queue_event(device, event);
+}
+
+void bh__dispatch_loss(bh__device *device, const bh_loss *loss) {
+    bh__event *event = malloc(sizeof *event);
+    if (!event) return;
+    event->is_loss = true;
+    event->loss = *loss;
+    event->text_bytes = 0;
+    queue_event(device, event);
+}
+
+static void run_event(bh__device *device, const bh__event *event) {
+    bh__watcher watchers[BH__MAX_WATCHERS];
+    pthread_mutex_lock(&device->dispatch_lock);
+    uint32_t count = device->watcher_count;
+    memcpy(watchers, device->watchers, count * sizeof *watchers);
+    bh_print_fn *print = device->print;
+    void *print_context = device->print_context;
+    pthread_mutex_unlock(&device->dispatch_lock);
+    if (!event->is_loss) {
+        if (print) print(print_context, event->text, event->text_bytes);
+        return;
+    }
+    bh_device handle = {atomic_load(&device->id)};
+    for (uint32_t i = 0; i < count; i++) watchers[i].watch(watchers[i].context, handle, &event->loss);
+}
+
+static bool run_events(bh__device *device) {
+    pthread_mutex_lock(&device->dispatch_lock);
+    bh__event *event = device->events;
+    device->events = device->events_last = NULL;
+    pthread_mutex_unlock(&device->dispatch_lock);
+    bool any = event != NULL;
+    while (event) {
+        bh__event *next = event->next;
+        run_event(device, event);
+        free(event);
+        event = next;
+    }
+    return any;
+}
+
+/* ---- callbacks of tickets -------------------------------------------------------------------------------- */
+
+static void run_callback(bh__device *device, const bh__callback *callback, bh_status status) {
+    if (callback->done) {
+        callback->done(callback->context, callback->ticket, status);
+    } else {
+        (void)bh__fd_poke(device->event_fd);
+    }
+}
+
+/* Has the worker poke us when the first of these is done; then looks once more, in case it was done before it could see that. */
+static void post_notify(bh__device *device, const bh__callback *list) {
+    uint64_t lowest[BH__LANES];
+    for (uint32_t i = 0; i < BH__LANES; i++) lowest[i] = BH__NEVER;
+    for (const bh__callback *callback = list; callback; callback = callback->next) {
+        uint32_t lane = (uint32_t)(callback->ticket.lane >> 16) & 0xff;
+        if (callback->ticket.sequence < lowest[lane]) lowest[lane] = callback->ticket.sequence;
+    }
+    for (uint32_t i = 0; i < BH__MAX_LANES; i++) {
+        atomic_store(&device->front->lane[i].notify_dispatch, lowest[i]);
+    }
+}
+
+/* Runs what is due of `*list`, in the order it was registered, and leaves the rest in it. */
+static bool run_due(bh__device *device, bh__callback **list) {
+    bool any = false;
+    for (bh__callback **link = list; *link;) {
+        bh__callback *callback = *link;
+        bh__lane *lane = &device->lanes[(callback->ticket.lane >> 16) & 0xff];
+        bh_status status = atomic_load(&lane->id) == callback->ticket.lane
+                               ? bh__lane_ask(device, lane, callback->ticket.sequence, BH__VERDICT)
+                               : bh__history_ask(callback->ticket, &(bh_error){0});
+        if (status == BH_E_BUSY) {
+            link = &callback->next;
+            continue;
+        }
+        *link = callback->next;
+        run_callback(device, callback, status);
+        free(callback);
+        any = true;
+    }
+    return any;
+}
+
+static void take_new_callbacks(bh__device *device, bh__callback **list) {
+    pthread_mutex_lock(&device->dispatch_lock);
+    bh__callback *taken = device->callbacks;
+    device->callbacks = NULL;
+    pthread_mutex_unlock(&device->dispatch_lock);
+    /* Registered last, listed first: turn them round and put them behind the others. */
+    bh__callback *ordered = NULL;
+    while (taken) {
+        bh__callback *next = taken->next;
+        taken->next = ordered;
+        ordered = taken;
+        taken = next;
+    }
+    while (*list) list = &(*list)->next;
+    *list = ordered;
+}
+
+static void *dispatcher_main(void *argument) {
+    bh__device *device = argument;
+    bh__callback *pending = NULL;
+    for (;;) {
+        bool any = run_events(device);
+        take_new_callbacks(device, &pending);
+        any |= run_due(device, &pending);
+        post_notify(device, pending);
+        any |= run_due(device, &pending);
+        if (any) continue;
+        pthread_mutex_lock(&device->dispatch_lock);
+        bool empty = !device->events && !device->callbacks;
+        bool stop = device->dispatcher_stop && empty && !pending;
+        pthread_mutex_unlock(&device->dispatch_lock);
+        if (!empty) continue;
+        atomic_fetch_add(&device->drained, 1);
+        bh__futex_wake(&device->drained, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
+        if (stop) return NULL;
+        wait_for_poke(device);
+    }
+}
+
+/* ---- starting and stopping ----------------------------------------------------------------------------------- */
+
+bh_status bh__dispatcher_start(bh__device *device) {
+    pthread_mutex_lock(&device->dispatch_lock);
+    int failed = 0;
+    if (!device->dispatcher_running) {
+        sigset_t all, before;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        device->dispatcher_stop = false;
+        failed = pthread_create(&device->dispatcher, NULL, dispatcher_main, device);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        device->dispatcher_running = failed == 0;
+    }
+    pthread_mutex_unlock(&device->dispatch_lock);
+    if (failed) return bh__refuse(BH_E_NO_HOST_MEMORY, "raise the limit on threads", "cannot start a thread: error %d", failed);
+    return BH_OK;
+}
+
+void bh__dispatcher_stop(bh__device *device) {
+    pthread_mutex_lock(&device->dispatch_lock);
+    bool running = device->dispatcher_running;
+    device->dispatcher_stop = true;
+    pthread_mutex_unlock(&device->dispatch_lock);
+    if (!running) return;
+    bh__dispatcher_poke(device);
+    pthread_join(device->dispatcher, NULL);
+    device->dispatcher_running = false;
+}
+
+void bh__dispatcher_drain(bh__device *device) {
+    pthread_mutex_lock(&device->dispatch_lock);
+    bool skip = !device->dispatcher_running || pthread_equal(pthread_self(), device->dispatcher);
+    uint32_t seen = atomic_load(&device->drained);
+    pthread_mutex_unlock(&device->dispatch_lock);
+    if (skip) return;
+    /* One whole round that began after now. */
+    for (uint32_t rounds = 0; rounds < 2; rounds++) {
+        bh__dispatcher_poke(device);
+        bh__futex_wait(&device->drained, seen + rounds, BH__NEVER, BH__FUTEX_PRIVATE);
+    }
+}
+
+/* ---- the public calls ------------------------------------------------------------------------------------------- */
+
+static bh_status register_callback(bh_ticket ticket, bh_done_fn *done, void *context) {
+    bh__device *device;
+    bh__lane *lane;
+    if (bh__refuse_forked()) return BH_E_STOPPED;
+    bool given = bh__ticket_enter(ticket, &device, &lane);
+    if (!given || (lane && (ticket.sequence == 0 || ticket.sequence > atomic_load(&lane->tail)))) {
+        if (lane) bh__ticket_leave(device);
+        return bh__refuse(BH_E_INVALID, "pass a ticket that a Bulkhead call has filled in", "the ticket was never given out");
+    }
+    if (!lane) {
+        return bh__refuse(BH_E_STOPPED, "register callbacks before closing the lane or device; ask with bh_query now",
+                          "the ticket's lane or device is closed");
+    }
+    bh_status status = bh__dispatcher_start(device);
+    bh__callback *callback = status == BH_OK ? malloc(sizeof *callback) : NULL;
+    if (callback) {
+        *callback = (bh__callback){.ticket = ticket, .done = done, .context = context};
+        pthread_mutex_lock(&device->dispatch_lock);
+        bool stopping = device->dispatcher_stop;
+        if (!stopping) {
+            callback->next = device->callbacks;
+            device->callbacks = callback;
+        }
+        pthread_mutex_unlock(&device->dispatch_lock);
+        if (stopping) {
+            free(callback);
+            status = bh__refuse(BH_E_STOPPED, "register callbacks before closing the device", "the device is being closed");
+        } else {
+            bh__dispatcher_poke(device);
+        }
+    } else if (status == BH_OK) {
+        status = bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "no host memory for a callback");
+    }
+    bh__ticket_leave(device);
+    return status;
+}
+
+bh_status bh_on_done(bh_ticket ticket, bh_done_fn *done, void *context) {
+    if (!done) return bh__refuse(BH_E_INVALID, "pass a function", "done is NULL");
+    return register_callback(ticket, done, context);
+}
+
+bh_status bh_notify(bh_ticket ticket) { return register_callback(ticket, NULL, NULL); }
+
+bh_status bh_device_eventfd(bh_device handle, int *out) {
+    if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the descriptor", "out_fd is NULL");
+    bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
+    if (!device) return bh__last()->status;
+    *out = device->event_fd;
+    bh__device_unlock(device);
+    return BH_OK;
+}
+
+bh_status bh_device_watch(bh_device handle, bh_watch_fn *watch, void *context) {
+    if (!watch) return bh__refuse(BH_E_INVALID, "pass a function", "watch is NULL");
+    bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
+    if (!device) return bh__last()->status;
+    bh_status status = bh__dispatcher_start(device);
+    if (status == BH_OK) {
+        pthread_mutex_lock(&device->dispatch_lock);
+        if (device->watcher_count < BH__MAX_WATCHERS) {
+            device->watchers[device->watcher_count++] = (bh__watcher){watch, context};
+        } else {
+            status = BH_E_NO_HOST_MEMORY;
+        }
+        pthread_mutex_unlock(&device->dispatch_lock);
+        if (status != BH_OK) {
+            bh__refuse(status, "let one watcher tell the others", "the device has %d watchers, which is the most", BH__MAX_WATCHERS);
+        }
+    }
+    bh__device_unlock(device);
+    return status;
+}
+
+bh_status bh_device_on_print(bh_device handle, bh_print_fn *print, void *context) {
+    bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
+    if (!device) return bh__last()->status;
+    bh_status status = print ? bh__dispatcher_start(device) : BH_OK;
+    if (status == BH_OK) {
+        pthread_mutex_lock(&device->dispatch_lock);
+        device->print = print;
+        device->print_context = context;
+        pthread_mutex_unlock(&device->dispatch_lock);
+    }
+    bh__device_unlock(device);
+    return status;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fork: the child can use nothing of the library, and must not keep its memory and workers alive. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "client/internal.h"
+
+enum { KEPT_FDS = 65536 };
+
+static _Atomic uint64_t kept[KEPT_FDS / 64];
+static struct {
+    dev_t device;
+    ino_t inode;
+} identity[KEPT_FDS];
+static _Atomic bool in_child;
+
+int bh__fd_keep(int fd) {
+    struct stat info;
+    if (fd >= 0 && fd < KEPT_FDS && fstat(fd, &info) == 0) {
+        identity[fd].device = info.st_dev;
+        identity[fd].inode = info.st_ino;
+        atomic_fetch_or(&kept[fd / 64], 1ull << (fd % 64));
+    }
+    return fd;
+}
+
+bool bh__fd_is_ours(int fd) {
+    struct stat info;
+    if (fd < 0 || fstat(fd, &info) < 0) return false;
+    return fd >= KEPT_FDS || (identity[fd].device == info.st_dev && identity[fd].inode == info.st_ino);
+}
+
+void bh__fd_close(int fd) {
+    if (fd < 0) return;
+    bool ours = bh__fd_is_ours(fd);
+    if (fd < KEPT_FDS) atomic_fetch_and(&kept[fd / 64], ~(1ull << (fd % 64)));
+    if (ours) close(fd);
+}
+
+bool bh__fd_poke(int fd) {
+    uint64_t one = 1;
+    return bh__fd_is_ours(fd) && (write(fd, &one, sizeof one) == sizeof one || errno == EAGAIN);
+}
+
+/* Mappings are not inherited (MADV_DONTFORK); descriptors are, so they are closed here. */
+static void after_fork_in_child(void) {
+    atomic_store(&in_child, true);
+    for (int word = 0; word < KEPT_FDS / 64; word++) {
+        uint64_t bits = atomic_exchange(&kept[word], 0);
+        while (bits) {
+            close(word * 64 + __builtin_ctzll(bits));
+            bits &= bits - 1;
+        }
+    }
+}
+
+__attribute__((constructor)) static void watch_forks(void) { pthread_atfork(NULL, NULL, after_fork_in_child); }
+
+bool bh__is_forked_child(void) { return atomic_load_explicit(&in_child, memory_order_relaxed); }
+
+bool bh__refuse_forked(void) {
+    if (!bh__is_forked_child()) return false;
+    bh__refuse(BH_E_STOPPED, "call exec after fork, or open devices in the process that uses them",
+               "this process was forked from the one that used Bulkhead, and cannot use it");
+    return true;
+}

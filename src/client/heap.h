@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cutting device memory into blocks. The memory itself is never touched: all bookkeeping is here. */
+#ifndef BH_CLIENT_HEAP_H
+#define BH_CLIENT_HEAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { BH__HEAP_ALIGN = 256, BH__HEAP_SIZE_CLASSES = 40, BH__HEAP_SUBCLASSES = 16 };
+
+/* A piece of a chunk, free or in use. */
+typedef struct bh__block {
+    uint64_t address;
+    uint64_t bytes;
+    uint32_t chunk;                 /* the id given to bh__heap_add_chunk */
+    bool used;
+    struct bh__block *before, *after; /* neighbours in the chunk */
+    struct bh__block *next, *previous; /* in the list of free blocks of its size class */
+} bh__block;
+
+typedef struct bh__heap {
+    uint64_t class_bits;
+    uint32_t subclass_bits[BH__HEAP_SIZE_CLASSES];
+    bh__block *free_blocks[BH__HEAP_SIZE_CLASSES][BH__HEAP_SUBCLASSES];
+    bh__block *spare;               /* block records not in use */
+    struct bh__slab *slabs;
+    uint64_t bytes_total, bytes_used;
+} bh__heap;
+
+void bh__heap_init(bh__heap *heap);
+void bh__heap_destroy(bh__heap *heap);
+
+/* `bytes` and `address` are multiples of BH__HEAP_ALIGN. False: no host memory. */
+bool bh__heap_add_chunk(bh__heap *heap, uint32_t chunk, uint64_t address, uint64_t bytes);
+
+/* NULL: no free block is large enough, or no host memory (then *out_of_host is true). */
+bh__block *bh__heap_alloc(bh__heap *heap, uint64_t bytes, bool *out_of_host);
+
+/* Returns true if the chunk of this block is free as a whole now. */
+bool bh__heap_free(bh__heap *heap, bh__block *block);
+
+/* Takes a chunk that is free as a whole out of the heap. False: there is none. */
+bool bh__heap_take_free_chunk(bh__heap *heap, uint32_t *out_chunk);
+
+uint64_t bh__heap_largest_free(const bh__heap *heap);
+
+#endif

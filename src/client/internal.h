@@ -1,0 +1,575 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libbulkhead's own types, shared by the files of src/client.
+ *
+ * Locks, outermost first; none is held while a callback of the program runs:
+ *   device->lock       everything in bh__device unless a field says otherwise
+ *   lane->wait_lock    the lane's list of sleepers
+ *   device->jobs_lock  the queue of work for the supervisor
+ *   device->dispatch_lock  the queue of work for the dispatcher
+ */
+#ifndef BH_CLIENT_INTERNAL_H
+#define BH_CLIENT_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "bulkhead.h"
+#include "client/heap.h"
+#include "client/process.h"
+#include "client/table.h"
+#include "wire/control.h"
+#include "wire/message.h"
+
+typedef struct bh__device bh__device;
+
+enum {
+    BH__LOAD_LANE = BH__MAX_LANES, /* tickets of module loads: a lane without a ring, served by the supervisor */
+    BH__LANES = BH__MAX_LANES + 1,
+    BH__USES_PER_SLOT = 8,
+    BH__STAGING_SLOTS = 16,
+    BH__STAGING_BYTES = 256 * 1024,
+    BH__MAX_WATCHERS = 16
+};
+
+/* ---- memory ------------------------------------------------------------------------------------ */
+
+typedef struct bh__span {
+    uint64_t offset, bytes;
+} bh__span;
+
+/* When and where one lane last used a piece of memory. Ranges cover all uses that may not be done. */
+typedef struct bh__lane_use {
+    uint32_t lane;
+    uint64_t write_position, write_from, write_to;
+    uint64_t read_position, read_from, read_to;
+} bh__lane_use;
+
+/* Memory that work can use: a block of a chunk, or a host region. Shared by a buffer and its views. */
+typedef struct bh__memory {
+    uint64_t address;
+    uint64_t read_only_address;
+    uint64_t bytes;
+    bh__block *block;          /* Owned. NULL for host regions. */
+    uint32_t references;       /* buffer handles and views */
+    uint32_t host_id;          /* host regions: what requests call it */
+    void *host;                /* host regions: where the application has it */
+    bh__lane_use *uses;        /* use_inline, or owned when it grew */
+    uint32_t use_count, use_capacity;
+    bh__lane_use use_inline[2];
+    bh__span *suspect;         /* Owned. Sorted, apart from each other. */
+    uint32_t suspect_count, suspect_capacity;
+    uint64_t held_by;          /* number of the lost worker that may still write it; 0: none */
+    uint64_t doubt_stamp;      /* during a judgement: the latest request in flight that writes it */
+    uint64_t doubt_loss;       /* the judgement doubt_stamp belongs to */
+    struct bh__memory *next;   /* in the list of the freed that are still in use */
+} bh__memory;
+
+typedef struct bh__buffer {
+    uint64_t id;
+    bh__memory *memory;        /* Retained. */
+    uint64_t offset, bytes, count;
+    bh_type type;
+    bool is_view;
+    uint32_t references;
+} bh__buffer;
+
+/* ---- modules ----------------------------------------------------------------------------------- */
+
+typedef struct bh__kernel {
+    uint64_t id;
+    struct bh__module *module; /* Borrowed. */
+    uint32_t index;
+    char *name;
+    bh__blob_kernel shape;
+    bh__blob_param *params;    /* Borrowed from the module's blob. */
+    uint32_t faults;
+    bool quarantined;
+} bh__kernel;
+
+typedef struct bh__variable {
+    char *name;
+    uint64_t bytes;
+    bool writable;
+    uint8_t *value;            /* what bh_module_global_write put there; NULL: nothing */
+    bh__span *written;         /* Sorted, apart from each other. */
+    uint32_t written_count, written_capacity;
+} bh__variable;
+
+typedef struct bh__module {
+    uint64_t id;
+    uint32_t number;           /* what workers call it */
+    int image_fd;              /* Owned. */
+    uint64_t image_bytes;
+    uint8_t *blob;             /* Owned: names and params point into it. */
+    bh__kernel *kernels;
+    uint32_t kernel_count;
+    bh__variable *variables;
+    uint32_t variable_count;
+    bool loaded;
+    bool launched;             /* a kernel of it may have run on the present worker */
+    bool stale;                /* its own variables died with a worker */
+    bool unloaded;             /* the handle is gone; the rest goes when `last` is done */
+    uint32_t pins;             /* calls that use it while they wait */
+    uint64_t last[BH__MAX_LANES]; /* position of the last request that uses it, a lane */
+    struct bh__module *next;
+} bh__module;
+
+/* ---- requests and lanes ------------------------------------------------------------------------ */
+
+typedef struct bh__use {
+    bh__memory *memory;        /* Borrowed: memory outlives the requests that use it. */
+    uint64_t offset, bytes;
+    uint32_t access;
+} bh__use;
+
+/* What the application keeps to itself about a request, a slot for each slot of the ring. Uses beyond the first eight are in
+ * the shadows of the request's further slots. */
+typedef struct bh__shadow {
+    uint64_t start;            /* position of the request's first slot */
+    uint64_t stamp;            /* order of submission over all lanes */
+    uint64_t deadline_ns;
+    bh__kernel *kernel;        /* launches */
+    bh__module *module;        /* launches and variables */
+    uint32_t slots;
+    uint32_t use_count;
+    uint32_t grid[3], block[3];
+    uint16_t op;
+    uint8_t idempotent;
+    uint8_t resolved;          /* it has its verdict: BH__OP_SKIP in the ring */
+    uint8_t cleared;           /* it was to overwrite suspect data */
+    bh__use uses[BH__USES_PER_SLOT];
+} bh__shadow;
+
+/* A ticket that did not end well. */
+typedef struct bh__failure {
+    uint64_t sequence;
+    bh_status status;
+    uint32_t certain;
+    uint64_t loss;             /* number of the loss it belongs to, 0: none */
+    char *kernel;              /* Owned; NULL: not a launch */
+    bh_error *detail;          /* Owned; NULL: composed from the above */
+} bh__failure;
+
+typedef struct bh__failures {
+    bh__failure *list;         /* sorted by sequence */
+    size_t count, capacity;
+} bh__failures;
+
+typedef struct bh__sleeper {
+    uint64_t sequence;
+    struct bh__sleeper *next;
+} bh__sleeper;
+
+typedef struct bh__lane {
+    _Atomic uint64_t id;       /* what tickets call it; 0: not in use. Read without the lock. */
+    pthread_mutex_t wait_lock;
+    bh__sleeper *sleepers;     /* under wait_lock */
+    uint64_t handle;           /* 0: closed, or the load lane */
+    uint32_t index;
+    bool exists;               /* workers have it */
+    _Atomic uint64_t tail;     /* Written with the lock held, read without. */
+    uint64_t first;            /* position where the present id started */
+    uint64_t retired;          /* known to be done: slots before this are free */
+    uint64_t floor;            /* where the present worker started */
+    _Atomic uint32_t errors_seen; /* reports collected from the present worker. Read without the lock. */
+    _Atomic uint64_t last_failed; /* no ticket above this has failed. Read without the lock. */
+    _Atomic uint64_t load_done;   /* load lane only */
+    _Atomic uint32_t load_wake;   /* load lane only: futex */
+    uint8_t *ring;
+    bh__shadow *shadow;
+    bh__failures failures;
+    uint64_t head_position;    /* supervisor: the request now running as far as known */
+    uint64_t head_since;
+} bh__lane;
+
+/* ---- the supervisor's own ------------------------------------------------------------------------ */
+
+/* Something a worker must be told. `job` is NULL for what is only told to bring a worker up to date. */
+typedef struct bh__order {
+    struct bh__order *next;
+    struct bh__job *job;
+    uint32_t type;             /* BH__MSG_... */
+    uint32_t serial;
+    int fd;                    /* Borrowed; -1: none */
+    bh__chunk chunk;
+    bh__host_region host;
+    bh__module_message module;
+    uint32_t lane;
+    uint8_t *data;             /* Owned. */
+    uint32_t data_bytes;
+} bh__order;
+
+typedef enum bh__worker_state {
+    BH__WORKER_NONE,           /* the area is free */
+    BH__WORKER_BOOTING,        /* started, not READY yet */
+    BH__WORKER_STANDBY,        /* READY; ready to take over once its orders are carried out */
+    BH__WORKER_ACTIVE,
+    BH__WORKER_DYING           /* killed or dead, not reaped */
+} bh__worker_state;
+
+typedef struct bh__worker {
+    bh__worker_state state;
+    bh__process process;
+    int socket;
+    int errors_fd;             /* its standard error */
+    uint32_t area;
+    uint32_t outstanding;
+    uint32_t next_serial;
+    bh__order *waiting, *waiting_last;   /* to be sent */
+    bh__order *sent, *sent_last;         /* sent, not acknowledged, in order */
+    uint64_t started_ns, boot_deadline;
+    uint64_t loss;             /* DYING: which loss it was, 0: it was a standby */
+    bool unfit;                /* could not be brought up to date */
+    char errors[512];          /* the end of what it wrote to standard error */
+    size_t errors_length;
+} bh__worker;
+
+enum { BH__JOB_ORDER, BH__JOB_FLUSH, BH__JOB_CLOSE };
+
+/* Something asked of the supervisor. */
+typedef struct bh__job {
+    struct bh__job *next;
+    int kind;
+    bh__order order;
+    bh__memory *host;          /* BH__MSG_HOST_MAP: what the region is noted with */
+    bh__module *module;        /* loads */
+    uint64_t ticket;           /* loads: sequence on the load lane */
+    uint32_t attempts;
+    bh_error error;
+    _Atomic uint32_t done;     /* futex */
+    bool self_owned;           /* nobody waits: the supervisor frees it */
+} bh__job;
+
+/* What the library's memory looks like to every worker, told to each new one. */
+typedef struct bh__chunk_entry {
+    bh__chunk chunk;
+    int fd;                    /* Owned. */
+} bh__chunk_entry;
+
+typedef struct bh__host_entry {
+    bh__host_region region;
+    int fd;                    /* Owned. */
+    bh__memory *memory;        /* Owned. */
+} bh__host_entry;
+
+typedef struct bh__staging_slot {
+    bool taken;
+    uint64_t hold;             /* not before this lost worker is reaped */
+    uint32_t lane;
+    uint64_t sequence;         /* with `taken` false: in use until this is done */
+} bh__staging_slot;
+
+typedef struct bh__callback {
+    struct bh__callback *next;
+    bh_ticket ticket;
+    bh_done_fn *done;          /* NULL: write the program's eventfd */
+    void *context;
+} bh__callback;
+
+typedef struct bh__event {
+    struct bh__event *next;
+    bool is_loss;
+    bh_loss loss;
+    size_t text_bytes;
+    char text[];
+} bh__event;
+
+typedef struct bh__watcher {
+    bh_watch_fn *watch;
+    void *context;
+} bh__watcher;
+
+/* ---- the device ---------------------------------------------------------------------------------- */
+
+struct bh__device {
+    /* These outlive the device, so that old handles and tickets stay recognisable when the slot is used again. */
+    pthread_mutex_t lock;
+    pthread_mutex_t jobs_lock;
+    pthread_mutex_t dispatch_lock;
+    uint32_t slot;
+    uint32_t handle_generation;
+    _Atomic uint64_t id;       /* its handle; 0: closed. Read without the lock. */
+    _Atomic uint32_t users;    /* threads looking at lanes or areas without the lock */
+    bh__table buffers, modules, kernels, lane_handles;
+    bh__lane lanes[BH__LANES];
+
+    /* Everything from here on starts at zero each time. */
+    bool closing;
+
+    bh_device_options options;
+    char kind[16];
+    uint32_t device_index;
+    char worker_path[4096];
+    bh_device_info info;
+    uint64_t chunk_granularity;
+
+    int control_fd, event_fd, dispatch_fd, jobs_fd;
+    bh__front *front;
+    _Atomic(bh__area *) area;  /* of the worker whose words count. Read without the lock. */
+    _Atomic uint64_t epoch;    /* goes up when lanes freeze and when a new area counts. Read without the lock. */
+
+    uint32_t state;            /* BH_DEVICE_RUNNING ... */
+    _Atomic bool stopped;      /* state is BH_DEVICE_STOPPED. Read without the lock. */
+    bool frozen;               /* `area` no longer counts; the lanes' `floor` does */
+    uint64_t generation, losses;
+    bh_error stop_reason;
+    char degraded[256];
+
+    uint32_t lane_limit;       /* lanes with an index below this have been used */
+    uint64_t stamp;
+
+    bh__heap heap;
+    bh__chunk_entry *chunks;
+    uint32_t chunk_count, chunk_capacity, next_chunk_id;
+    uint64_t next_address;     /* offset within the address range, for the next chunk */
+    uint64_t address_base, read_only_base, address_limit;
+    uint64_t buffer_count, bytes_allocated;
+    bh__memory *leaving;       /* freed, still used by work */
+
+    bh__host_entry *hosts;
+    uint32_t host_count, host_capacity, next_host_id;
+    bh__memory *staging;       /* made when first needed */
+    bool staging_pending;
+    bh__staging_slot staging_slots[BH__STAGING_SLOTS];
+
+    bh__module *module_list;
+    uint32_t next_module_number;
+
+    /* the supervisor */
+    pthread_t supervisor;
+    bh__job *jobs, *jobs_last;
+    bh__worker workers[BH__AREAS];
+    bh__worker *active, *standby;  /* Borrowed from `workers`. */
+    uint64_t *loss_times;      /* Owned. The last restart_limit + 1 losses, as a ring. */
+    uint32_t boot_failures;
+    uint64_t retry_standby_at;
+    bh__order *backlog;        /* orders with jobs, until there is a worker to take them */
+    _Atomic uint32_t wants_tick;   /* a request with a deadline may be outstanding */
+    _Atomic bool insane;       /* the worker's words make no sense: replace it */
+    uint64_t loss_detected_ns;
+    bool loss_pending;         /* `loss` is told to watchers once the successor is told to go on */
+    bh_loss loss;
+    bh__message *incoming, *outgoing;
+    bool robbed;               /* the program closed our descriptors */
+    _Atomic int32_t worker_pid, standby_pid; /* 0: none */
+    _Atomic uint32_t opened;   /* futex: 0 booting, 1 running, 2 failed */
+    _Atomic uint32_t standby_word; /* futex: counted up when the standby's readiness or the device's state changes */
+    bool standby_ready;
+    bh_error open_error;
+
+    /* the dispatcher */
+    pthread_t dispatcher;
+    bool dispatcher_running;
+    bh__callback *callbacks;   /* to be looked at */
+    bh__event *events, *events_last;
+    bool dispatcher_stop;
+    _Atomic uint32_t drained;  /* futex: counted up each time the queues were found empty */
+    bh__watcher watchers[BH__MAX_WATCHERS];
+    uint32_t watcher_count;
+    bh_print_fn *print;
+    void *print_context;
+};
+
+/* ---- error.c: the calling thread's error ------------------------------------------------------------ */
+
+bh_error *bh__last(void);
+#define bh__refuse(status, fix, ...) bh__fail(bh__last(), (status), (fix), __VA_ARGS__)
+bh_status bh__refuse_with(const bh_error *error);
+
+/* ---- registry.c: finding what a handle means --------------------------------------------------------- */
+
+enum { BH__KIND_DEVICE = 1, BH__KIND_LANE, BH__KIND_MODULE, BH__KIND_KERNEL, BH__KIND_BUFFER };
+
+/* Locks and returns the device a handle of this kind belongs to, or fills the thread's error and returns NULL. A
+ * device that has stopped is returned too unless `running` is set. */
+bh__device *bh__device_lock(uint64_t handle, uint32_t kind, const char *what, bool running);
+void bh__device_unlock(bh__device *device);
+void *bh__handle_get(bh__device *device, uint64_t handle, uint32_t kind, const char *what);
+bh_status bh__handle_add(bh__device *device, uint32_t kind, void *object, uint64_t *out);
+void bh__handle_remove(bh__device *device, uint64_t handle);
+
+/* A device to fill in, closed and not locked; NULL with the thread's error. */
+bh__device *bh__device_take_slot(void);
+void bh__device_free_slot(bh__device *device);
+/* Makes the device visible under a fresh handle. */
+void bh__device_publish(bh__device *device);
+
+/* The ids tickets carry. A made-up one is told from one that was given out. */
+uint64_t bh__lane_id_new(uint32_t device_slot, uint32_t lane_index);
+bool bh__lane_id_valid(uint64_t id);
+
+/* Finds the lane of a ticket without locking; the device cannot be torn down before bh__ticket_leave. *out_lane is NULL
+ * when the lane or device was closed since: ask bh__history. False: the ticket was never given out. */
+bool bh__ticket_enter(bh_ticket ticket, bh__device **out_device, bh__lane **out_lane);
+void bh__ticket_leave(bh__device *device);
+
+/* True, with the thread's error set, in a forked child. */
+bool bh__refuse_forked(void);
+
+/* ---- history.c: what became of tickets ----------------------------------------------------------------- */
+
+bh_status bh__failures_add(bh__failures *failures, const bh__failure *failure);
+const bh__failure *bh__failures_find(const bh__failures *failures, uint64_t sequence);
+void bh__failures_clear(bh__failures *failures);
+/* Fills `out` from what is known of a failure. */
+void bh__failure_describe(const bh__failure *failure, bh_ticket ticket, bh_error *out);
+/* Failures of lanes that are closed: moved here, kept for good. */
+void bh__history_keep(uint64_t lane_id, bh__failures *failures);
+/* BH_OK, or the failure's status with *out filled in. */
+bh_status bh__history_ask(bh_ticket ticket, bh_error *out);
+
+/* ---- ticket.c ---------------------------------------------------------------------------------------------- */
+
+/* Whether to ask for a ticket's verdict, which may come before the lane gets there, or for the lane to have got there. */
+typedef enum bh__question { BH__VERDICT, BH__PASSED } bh__question;
+
+/* The answer now: BH_OK, an error, BH_E_BUSY. Without the lock, between bh__ticket_enter and leave. */
+bh_status bh__lane_ask(bh__device *device, bh__lane *lane, uint64_t sequence, bh__question question);
+/* Waits until there is an answer, or the deadline passes (BH_E_TIMEOUT), without the lock. */
+bh_status bh__lane_wait(bh__device *device, bh__lane *lane, uint64_t sequence, uint64_t deadline, bh__question question);
+/* How far the lane is done, with the lock held. */
+uint64_t bh__lane_done(bh__device *device, bh__lane *lane);
+/* Wakes everybody who sleeps on this area's words. */
+void bh__area_wake(bh__device *device, bh__area *area);
+/* Records a failed ticket, with the lock held. `detail` may be NULL. */
+void bh__lane_fail(bh__device *device, bh__lane *lane, uint64_t sequence, bh_status status, uint32_t certain, uint64_t loss,
+                   const char *kernel, const bh_error *detail);
+/* Takes over what the worker reported about single requests, with the lock held. */
+void bh__reports_collect(bh__device *device);
+
+/* ---- submit.c: the one way into a ring -------------------------------------------------------------------- */
+
+typedef struct bh__submission {
+    bh__lane *lane;
+    uint16_t op;
+    bool idempotent;
+    bool no_block;
+    bool has_deadline;
+    uint64_t deadline_ns;
+    bh__kernel *kernel;
+    bh__module *module;
+    const bh__use *uses;
+    uint32_t use_count;
+    const void *params;
+    uint32_t param_bytes;
+    union {
+        bh__launch_body launch;
+        bh__copy_body copy;
+    } body;
+} bh__submission;
+
+/* Called with the device locked; returns with it locked, but may have let go of it to wait for room: then *out_retry is true, nothing was
+ * submitted, and the caller must look at its handles again. Checks doubt, orders the request after what it depends on,
+ * writes it down and rings the bell. */
+bh_status bh__submit(bh__device *device, const bh__submission *submission, bool *out_retry, bh_ticket *out);
+/* The lane for a handle, zero meaning the device's own. */
+bh__lane *bh__lane_get(bh__device *device, bh_lane lane);
+
+/* ---- memory.c: what may be read, what is in doubt ------------------------------------------------------------ */
+
+/* Makes sure that a use by this lane can be noted. False: no host memory. */
+bool bh__memory_reserve_use(bh__memory *memory, uint32_t lane);
+/* Notes a use. `retired`: what the lane is known to have done. */
+void bh__memory_note_use(const bh__use *use, uint32_t lane, uint64_t position, uint64_t retired);
+/* Raises wait_for[lane] to the positions that a use must wait for. Returns whether any was raised. */
+bool bh__memory_order(bh__device *device, const bh__use *use, uint32_t lane, uint64_t *wait_for);
+/* Whether no work uses it, and no lost worker can write it any more. */
+bool bh__memory_idle(bh__device *device, bh__memory *memory);
+bool bh__spans_add(bh__span **list, uint32_t *count, uint32_t *capacity, uint64_t offset, uint64_t bytes);
+bool bh__spans_remove(bh__span **list, uint32_t *count, uint32_t *capacity, uint64_t offset, uint64_t bytes);
+bool bh__spans_overlap(const bh__span *list, uint32_t count, uint64_t offset, uint64_t bytes);
+/* Host regions are the program's own to judge: they are never suspect. */
+void bh__suspect_add(bh__memory *memory, uint64_t offset, uint64_t bytes);
+void bh__suspect_clear(bh__memory *memory, uint64_t offset, uint64_t bytes);
+static inline bool bh__suspect_overlaps(const bh__memory *memory, uint64_t offset, uint64_t bytes) {
+    return memory->suspect_count && bh__spans_overlap(memory->suspect, memory->suspect_count, offset, bytes);
+}
+bh__memory *bh__memory_new(void);
+void bh__memory_delete(bh__memory *memory);
+/* Drops one reference; the memory goes back to the heap once nothing uses it. */
+void bh__memory_release(bh__device *device, bh__memory *memory);
+/* Gives memory back that was freed and is no longer in use. */
+void bh__memory_sweep(bh__device *device);
+
+/* ---- staging.c: host memory on the way ------------------------------------------------------------------------ */
+
+/* Waits for a free slot with the lock released meanwhile. */
+bh_status bh__staging_take(bh__device *device, uint32_t *out_slot);
+void bh__staging_put(bh__device *device, uint32_t slot, uint32_t lane, uint64_t sequence, bool failed);
+uint8_t *bh__staging_memory(bh__device *device, uint32_t slot);
+
+/* Remembers a region that the worker has mapped, with the lock held. False: no host memory. */
+bool bh__host_note(bh__device *device, const bh__host_region *region, int fd, bh__memory *memory);
+
+/* Finds the host region that [pointer, pointer + bytes) lies in, with the lock held. */
+bh__memory *bh__host_find(bh__device *device, const void *pointer, uint64_t bytes, uint64_t *out_offset);
+
+/* ---- module.c --------------------------------------------------------------------------------------------------- */
+
+/* Reads what the worker says the module holds. False: it makes no sense. */
+bool bh__module_parse(bh__module *module, int blob_fd);
+bool bh__module_keeps_state(const bh__module *module);
+void bh__module_drop(bh__device *device, bh__module *module);
+void bh__module_delete(bh__module *module);
+
+/* ---- device.c ---------------------------------------------------------------------------------------------------- */
+
+/* Chooses, and gives up, the addresses at which chunks are mapped. */
+void bh__address_range(bh__device *device);
+void bh__address_release(bh__device *device);
+
+/* ---- supervisor.c, takeover.c ----------------------------------------------------------------------------------- */
+
+void *bh__supervisor_main(void *device);
+/* Has the supervisor carry out an order and waits. Called and returns with the lock held, and lets go of it meanwhile. */
+bh_status bh__order_run(bh__device *device, bh__job *job);
+void bh__job_post(bh__device *device, bh__job *job);
+void bh__job_wait(bh__job *job);
+void bh__supervisor_poke(bh__device *device);
+
+typedef struct bh__cause {
+    bh_status status;          /* BH_E_FAULT, BH_E_DEADLINE, BH_E_LOST */
+    bool exact;                /* lane and sequence are known */
+    uint32_t lane;
+    uint64_t sequence;
+    bh_error error;            /* what is known; for the request to blame */
+} bh__cause;
+
+/* Supervisor only, with the lock held. The active worker is lost: freeze, kill, judge, hold, and mark what has no future. */
+void bh__take_over(bh__device *device, const bh__cause *cause, bh_loss *summary);
+/* Supervisor only, lock held: freezes, if that is not done yet, and gives everything unresolved this verdict. */
+void bh__resolve_all(bh__device *device, const bh_error *verdict);
+/* The same, and the device stops for good. */
+void bh__device_stop(bh__device *device, const bh_error *reason);
+void bh__worker_kill(bh__device *device, bh__worker *worker);
+static inline bh__area *bh__worker_area(bh__device *device, const bh__worker *worker) {
+    return (bh__area *)(void *)((uint8_t *)device->front + device->front->areas_offset + worker->area * device->front->area_bytes);
+}
+
+/* ---- dispatch.c ---------------------------------------------------------------------------------------------------- */
+
+bh_status bh__dispatcher_start(bh__device *device);
+void bh__dispatcher_stop(bh__device *device);
+void bh__dispatcher_poke(bh__device *device);
+void bh__dispatch_text(bh__device *device, const void *text, size_t bytes);
+void bh__dispatch_loss(bh__device *device, const bh_loss *loss);
+/* Waits until what was queued for callbacks so far has run. */
+void bh__dispatcher_drain(bh__device *device);
+
+/* ---- fork.c: a forked child must not keep anything alive -------------------------------------------------------------- */
+
+/* Remembers a descriptor so that a forked child closes it. Returns it. */
+int bh__fd_keep(int fd);
+/* Whether it still is the descriptor that was kept: the program may have closed it and got the number for something else. */
+bool bh__fd_is_ours(int fd);
+/* Closes it if it is. */
+void bh__fd_close(int fd);
+/* Adds one to an eventfd of ours. False: it is not ours any more. */
+bool bh__fd_poke(int fd);
+bool bh__is_forked_child(void);
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lanes: opening, closing, waiting for all that is on one. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/internal.h"
+
+bh__lane *bh__lane_get(bh__device *device, bh_lane lane) {
+    if (lane.id == 0) return &device->lanes[0];
+    return bh__handle_get(device, lane.id, BH__KIND_LANE, "lane");
+}
+
+/* Gives up a closed lane's failures and name once everything on it is done; its queue can serve another lane. */
+static void lane_settle(bh__device *device, bh__lane *lane) {
+    bh__reports_collect(device);
+    uint64_t id = atomic_load(&lane->id);
+    bh__history_keep(id, &lane->failures);
+    atomic_store(&lane->last_failed, 0);
+    atomic_store(&lane->id, 0);
+}
+
+static bool lane_idle(bh__device *device, bh__lane *lane) {
+    return bh__lane_done(device, lane) == atomic_load(&lane->tail);
+}
+
+/* A lane whose work is done and whose handle is gone, or one never used; NULL: none left. */
+static bh__lane *lane_find_free(bh__device *device) {
+    for (uint32_t i = 1; i < BH__MAX_LANES; i++) {
+        bh__lane *lane = &device->lanes[i];
+        if (!lane->exists && atomic_load(&lane->id) == 0) return lane;
+        if (lane->exists && lane->handle == 0 && lane_idle(device, lane)) {
+            if (atomic_load(&lane->id)) lane_settle(device, lane);
+            return lane;
+        }
+    }
+    return NULL;
+}
+
+/* Has the workers make the lane. The lock is let go meanwhile; the lane's id keeps it reserved. */
+static bh_status lane_create(bh__device *device, bh__lane *lane) {
+    lane->shadow = calloc(device->front->queue_length, sizeof *lane->shadow);
+    if (!lane->shadow) return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "no host memory for a lane's queue");
+    lane->ring = bh__lane_ring(device->front, lane->index);
+    bh__job job = {.kind = BH__JOB_ORDER, .order = {.type = BH__MSG_LANE_OPEN, .lane = lane->index, .fd = -1}};
+    return bh__order_run(device, &job);
+}
+
+bh_status bh_lane_open(bh_device handle, bh_lane *out) {
+    if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the lane", "out is NULL");
+    bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
+    if (!device) return bh__last()->status;
+    bh__lane *lane = lane_find_free(device);
+    bh_status status = BH_OK;
+    if (!lane) {
+        status = bh__refuse(BH_E_NO_HOST_MEMORY, "close lanes that are not needed, or put more work on each",
+                            "all %d lanes of the device are in use", BH__MAX_LANES);
+    } else {
+        atomic_store(&lane->id, bh__lane_id_new(device->slot, lane->index));
+        if (!lane->exists) status = lane_create(device, lane);
+        if (status == BH_OK) status = bh__handle_add(device, BH__KIND_LANE, lane, &lane->handle);
+        if (status == BH_OK) {
+            out->id = lane->handle;
+        } else {
+            atomic_store(&lane->id, 0);
+            if (!lane->exists) {
+                free(lane->shadow);
+                lane->shadow = NULL;
+            }
+        }
+    }
+    bh__device_unlock(device);
+    return status;
+}
+
+bh_status bh_lane_close(bh_lane handle) {
+    bh__device *device = bh__device_lock(handle.id, BH__KIND_LANE, "lane", false);
+    if (!device) return bh__last()->status;
+    bh__lane *lane = bh__handle_get(device, handle.id, BH__KIND_LANE, "lane");
+    bh_status status = lane ? BH_OK : bh__last()->status;
+    if (lane) {
+        bh__handle_remove(device, handle.id);
+        lane->handle = 0;
+    }
+    bh__device_unlock(device);
+    return status;
+}
+
+/* Waits for what is on the lane now; whatever became of it is fine. Called with the lock, returns without it. */
+static bh_status lane_drain(bh__device *device, bh__lane *lane, uint64_t deadline) {
+    uint64_t tail = atomic_load(&lane->tail);
+    bool nothing = tail == 0 || (lane->index != BH__LOAD_LANE && lane_idle(device, lane));
+    atomic_fetch_add(&device->users, 1);
+    pthread_mutex_unlock(&device->lock);
+    bh_status status = BH_OK;
+    if (!nothing) {
+        status = bh__lane_wait(device, lane, tail, deadline, lane->index == BH__LOAD_LANE ? BH__VERDICT : BH__PASSED);
+    }
+    atomic_fetch_sub(&device->users, 1);
+    return status == BH_E_TIMEOUT ? status : BH_OK;
+}
+
+static bh_status refuse_timeout(const char *what, uint64_t timeout_ns) {
+    return bh__refuse(BH_E_TIMEOUT, "wait longer, or give launches a deadline", "the %s had work left after %llu ns", what,
+                      (unsigned long long)timeout_ns);
+}
+
+bh_status bh_lane_sync(bh_lane handle, uint64_t timeout_ns) {
+    uint64_t deadline = bh__deadline_after(timeout_ns);
+    bh__device *device = bh__device_lock(handle.id, BH__KIND_LANE, "lane", false);
+    if (!device) return bh__last()->status;
+    bh__lane *lane = bh__handle_get(device, handle.id, BH__KIND_LANE, "lane");
+    if (!lane) {
+        bh__device_unlock(device);
+        return bh__last()->status;
+    }
+    bh_status status = lane_drain(device, lane, deadline);
+    return status == BH_OK ? BH_OK : refuse_timeout("lane", timeout_ns);
+}
+
+bh_status bh_device_sync(bh_device handle, uint64_t timeout_ns) {
+    uint64_t deadline = bh__deadline_after(timeout_ns);
+    for (uint32_t i = 0; i < BH__LANES; i++) {
+        bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
+        if (!device) return bh__last()->status;
+        bh__lane *lane = &device->lanes[i];
+        if (i < BH__MAX_LANES && !lane->exists) {
+            bh__device_unlock(device);
+            continue;
+        }
+        if (lane_drain(device, lane, deadline) != BH_OK) return refuse_timeout("device", timeout_ns);
+    }
+    bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
+    if (!device) return bh__last()->status;
+    atomic_fetch_add(&device->users, 1);
+    bool stopped = device->state == BH_DEVICE_STOPPED;
+    bh__device_unlock(device);
+    /* Text that kernels printed went to the supervisor before their tickets were done. */
+    if (!stopped) {
+        bh__job flush = {.kind = BH__JOB_FLUSH};
+        bh__job_post(device, &flush);
+        bh__job_wait(&flush);
+    }
+    bh__dispatcher_drain(device);
+    atomic_fetch_sub(&device->users, 1);
+    return BH_OK;
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Orders: what workers are told over their sockets. The active worker carries an order out first; when it has, the order becomes
+ * part of what every other worker is told. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/futex.h"
+#include "client/supervisor.h"
+
+/* Few enough that they always fit a socket's buffer, so that sending never blocks. */
+enum { MOST_OUTSTANDING = 2, GLOBAL_PIECE = 32 * 1024 };
+
+bh__order *bh__order_new(const bh__order *from) {
+    bh__order *order = malloc(sizeof *order);
+    if (!order) return NULL;
+    *order = *from;
+    order->next = NULL;
+    return order;
+}
+
+void bh__order_delete(bh__order *order) {
+    free(order->data);
+    free(order);
+}
+
+static void append(bh__order **first, bh__order **last, bh__order *order) {
+    order->next = NULL;
+    if (*last) {
+        (*last)->next = order;
+    } else {
+        *first = order;
+    }
+    *last = order;
+}
+
+static bh__order *take_first(bh__order **first, bh__order **last) {
+    bh__order *order = *first;
+    if (order) {
+        *first = order->next;
+        if (!*first) *last = NULL;
+    }
+    return order;
+}
+
+void bh__order_append(bh__worker *worker, bh__order *order) { append(&worker->waiting, &worker->waiting_last, order); }
+
+/* For want of memory a worker cannot be brought up to date: it is marked unfit and replaced. */
+static void tell(bh__worker *worker, const bh__order *what) {
+    bh__order *order = bh__order_new(what);
+    if (order) {
+        order->job = NULL;
+        bh__order_append(worker, order);
+    } else {
+        worker->unfit = true;
+    }
+}
+
+void bh__orders_brief(bh__device *device, bh__worker *worker) {
+    pthread_mutex_lock(&device->lock);
+    for (uint32_t i = 0; i < device->chunk_count; i++) {
+        tell(worker, &(bh__order){.type = BH__MSG_CHUNK_MAP, .chunk = device->chunks[i].chunk, .fd = device->chunks[i].fd});
+    }
+    for (uint32_t i = 0; i < device->host_count; i++) {
+        tell(worker, &(bh__order){.type = BH__MSG_HOST_MAP, .host = device->hosts[i].region, .fd = device->hosts[i].fd});
+    }
+    for (const bh__module *module = device->module_list; module; module = module->next) {
+        if (!module->loaded) continue;
+        tell(worker, &(bh__order){.type = BH__MSG_MODULE_LOAD,
+                                  .module = {.id = module->number, .bytes = module->image_bytes},
+                                  .fd = module->image_fd});
+    }
+    for (uint32_t i = 0; i < device->lane_limit; i++) {
+        if (device->lanes[i].exists) tell(worker, &(bh__order){.type = BH__MSG_LANE_OPEN, .lane = i, .fd = -1});
+    }
+    pthread_mutex_unlock(&device->lock);
+}
+
+static void tell_variable(bh__worker *worker, const bh__module *module, uint32_t index) {
+    const bh__variable *variable = &module->variables[index];
+    for (uint32_t i = 0; i < variable->written_count; i++) {
+        bh__span span = variable->written[i];
+        while (span.bytes) {
+            uint64_t piece = span.bytes < GLOBAL_PIECE ? span.bytes : GLOBAL_PIECE;
+            uint8_t *data = malloc(piece);
+            if (data) memcpy(data, variable->value + span.offset, piece);
+            worker->unfit |= !data;
+            tell(worker, &(bh__order){.type = BH__MSG_GLOBAL_SET,
+                                      .module = {.id = module->number, .variable = index, .offset = span.offset, .bytes = piece},
+                                      .data = data,
+                                      .data_bytes = data ? (uint32_t)piece : 0,
+                                      .fd = -1});
+            span.offset += piece;
+            span.bytes -= piece;
+        }
+    }
+}
+
+void bh__orders_go(bh__device *device, bh__worker *worker) {
+    pthread_mutex_lock(&device->lock);
+    for (const bh__module *module = device->module_list; module; module = module->next) {
+        for (uint32_t i = 0; module->loaded && i < module->variable_count; i++) tell_variable(worker, module, i);
+    }
+    pthread_mutex_unlock(&device->lock);
+    tell(worker, &(bh__order){.type = BH__MSG_GO, .fd = -1});
+}
+
+/* ---- sending ------------------------------------------------------------------------------------------------ */
+
+static int send_order(bh__device *device, bh__worker *worker, bh__order *order) {
+    bh__message *message = device->outgoing;
+    order->serial = ++worker->next_serial;
+    memset(message, 0, offsetof(bh__message, data));
+    message->type = order->type;
+    message->serial = order->serial;
+    switch (order->type) {
+    case BH__MSG_CHUNK_CREATE:
+    case BH__MSG_CHUNK_MAP:
+    case BH__MSG_CHUNK_UNMAP: message->u.chunk = order->chunk; break;
+    case BH__MSG_HOST_MAP:
+    case BH__MSG_HOST_UNMAP: message->u.host = order->host; break;
+    case BH__MSG_LANE_OPEN: message->u.lane = order->lane; break;
+    default: message->u.module = order->module;
+    }
+    if (order->data) {
+        message->data_bytes = order->data_bytes;
+        memcpy(message->data, order->data, order->data_bytes);
+    }
+    return bh__message_send(worker->socket, message, &order->fd, order->fd >= 0 ? 1 : 0);
+}
+
+/* A lane that a running worker is about to open starts where its queue is empty. */
+static void ready_lane(bh__device *device, bh__worker *worker, uint32_t index) {
+    if (worker != device->active) return;
+    bh__lane_area *words = &bh__worker_area(device, worker)->lane[index];
+    uint64_t tail = atomic_load(&device->lanes[index].tail);
+    atomic_store(&words->claim, bh__claim_word(tail));
+    atomic_store(&words->done, tail);
+}
+
+bool bh__orders_pump(bh__device *device, bh__worker *worker) {
+    while (worker->waiting && !worker->unfit && worker->state != BH__WORKER_BOOTING) {
+        bool go = worker->waiting->type == BH__MSG_GO;
+        if (worker->outstanding >= (go ? 1 : MOST_OUTSTANDING)) break;
+        bh__order *order = take_first(&worker->waiting, &worker->waiting_last);
+        if (go) bh__worker_goes(device, worker);
+        if (order->type == BH__MSG_LANE_OPEN && order->job) ready_lane(device, worker, order->lane);
+        int failed = send_order(device, worker, order);
+        if (go) {
+            bh__order_delete(order);
+        } else {
+            worker->outstanding++;
+            append(&worker->sent, &worker->sent_last, order);
+        }
+        if (failed && failed != -EPIPE && failed != -ECONNRESET) return false;
+    }
+    return !worker->unfit;
+}
+
+/* ---- what came of it -------------------------------------------------------------------------------------------- */
+
+void bh__job_finish(bh__device *device, bh__job *job) {
+    if (job->module) {
+        bh__lane *lane = &device->lanes[BH__LOAD_LANE];
+        pthread_mutex_lock(&device->lock);
+        if (job->error.status != BH_OK) {
+            bh__lane_fail(device, lane, job->ticket, job->error.status, 1, 0, NULL, &job->error);
+            bh__handle_remove(device, job->module->id);
+            bh__module_drop(device, job->module);
+        }
+        atomic_store(&lane->load_done, job->ticket);
+        pthread_mutex_unlock(&device->lock);
+        atomic_fetch_add(&lane->load_wake, 1);
+        bh__futex_wake(&lane->load_wake, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
+        bh__dispatcher_poke(device);
+    }
+    if (job->self_owned) {
+        free(job);
+        return;
+    }
+    atomic_store(&job->done, 1);
+    bh__futex_wake(&job->done, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
+}
+
+static bool note_chunk(bh__device *device, const bh__order *order, int fd) {
+    if (fd < 0) return false;
+    if (device->chunk_count == device->chunk_capacity) {
+        uint32_t capacity = device->chunk_capacity ? device->chunk_capacity * 2 : 16;
+        bh__chunk_entry *chunks = realloc(device->chunks, capacity * sizeof *chunks);
+        if (!chunks) return false;
+        device->chunks = chunks;
+        device->chunk_capacity = capacity;
+    }
+    bh__fd_keep(fd);
+    device->chunks[device->chunk_count++] = (bh__chunk_entry){order->chunk, fd};
+    return true;
+}
+
+/* The active worker has carried the order out: from now on it is part of what the device is. With the lock held. */
+static void commit(bh__device *device, bh__order *order, bh__message *message, bh__job *job) {
+    bool noted = true;
+    bh__order next = *order;
+    next.data = NULL;
+    switch (order->type) {
+    case BH__MSG_CHUNK_CREATE:
+        noted = note_chunk(device, order, message->fd_count == 1 ? message->fds[0] : -1);
+        if (noted) {
+            message->fd_count = 0;
+            next.type = BH__MSG_CHUNK_MAP;
+            next.fd = device->chunks[device->chunk_count - 1].fd;
+        }
+        break;
+    case BH__MSG_HOST_MAP: noted = bh__host_note(device, &order->host, order->fd, job->host); break;
+    case BH__MSG_LANE_OPEN: {
+        bh__lane *lane = &device->lanes[order->lane];
+        lane->exists = true;
+        lane->floor = lane->retired = atomic_load(&lane->tail);
+        if (device->lane_limit <= order->lane) device->lane_limit = order->lane + 1;
+        break;
+    }
+    case BH__MSG_MODULE_LOAD:
+        noted = message->fd_count == 1 && bh__module_parse(job->module, message->fds[0]);
+        job->module->loaded = noted;
+        break;
+    default: break;
+    }
+    if (!noted) {
+        bh__fail(&job->error, BH_E_INTERNAL, "report this with the program that shows it",
+                 "the worker's answer to order %u makes no sense, or there is no host memory", order->type);
+    } else if (device->standby && device->standby->state == BH__WORKER_STANDBY) {
+        tell(device->standby, &next);
+    }
+}
+
+static bool forgiving(uint32_t type) {
+    return type == BH__MSG_CHUNK_UNMAP || type == BH__MSG_HOST_UNMAP || type == BH__MSG_MODULE_UNLOAD;
+}
+
+bool bh__orders_acknowledge(bh__device *device, bh__worker *worker, bh__message *message) {
+    bh__order *order = take_first(&worker->sent, &worker->sent_last);
+    if (!order) return false;
+    worker->outstanding--;
+    bool fits = order->serial == message->serial;
+    bh_error *error = &message->u.error;
+    error->message[sizeof error->message - 1] = error->fix[sizeof error->fix - 1] = 0;
+    error->device_name[sizeof error->device_name - 1] = error->kernel[sizeof error->kernel - 1] = 0;
+    bool carried_out = error->status == BH_OK || forgiving(order->type);
+    if (order->job) {
+        bh__job *job = order->job;
+        job->error = *error;
+        if (carried_out) {
+            job->error.status = BH_OK;
+            pthread_mutex_lock(&device->lock);
+            commit(device, order, message, job);
+            pthread_mutex_unlock(&device->lock);
+        }
+        bh__job_finish(device, job);
+        carried_out = true;
+    } else if (!carried_out) {
+        memcpy(worker->errors, error->message, sizeof worker->errors - 1);
+    }
+    bh__order_delete(order);
+    return fits && carried_out;
+}
+
+void bh__orders_recover(bh__device *device, bh__worker *worker, bh__order **backlog) {
+    bh__order *keep = NULL, *keep_last = NULL;
+    for (int sent = 1; sent >= 0; sent--) {
+        bh__order *order = sent ? worker->sent : worker->waiting;
+        while (order) {
+            bh__order *next = order->next;
+            bh__job *job = order->job;
+            if (!job) {
+                bh__order_delete(order);
+            } else if (sent && ++job->attempts >= 2) {
+                bh__fail(&job->error, order->type == BH__MSG_MODULE_LOAD ? BH_E_LOAD : BH_E_LOST,
+                         "report this with the module that shows it", "two workers in a row were lost while carrying this out");
+                bh__order_delete(order);
+                bh__job_finish(device, job);
+            } else {
+                append(&keep, &keep_last, order);
+            }
+            order = next;
+        }
+    }
+    worker->sent = worker->sent_last = worker->waiting = worker->waiting_last = NULL;
+    worker->outstanding = 0;
+    if (keep_last) {
+        keep_last->next = *backlog;
+        *backlog = keep;
+    }
+}

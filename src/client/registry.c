@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From handles and ticket ids to devices, lanes and objects; whatever is closed, foreign or made up is recognised. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/relax.h"
+#include "client/internal.h"
+
+/*
+ * A handle: kind (4 bits), device slot (8), index (22), generation (30).
+ * A lane id: count (32), device slot (8), lane index (8), check (16). Devices are never freed, only closed, so that a slot can be
+ * looked at without a lock.
+ */
+enum { MAX_DEVICES = 256 };
+
+static _Atomic(bh__device *) devices[MAX_DEVICES];
+static pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
+static bool slot_taken[MAX_DEVICES];
+static _Atomic uint32_t lane_ids_given;
+
+static uint64_t make_handle(uint32_t kind, uint32_t slot, uint32_t index, uint32_t generation) {
+    return (uint64_t)kind << 60 | (uint64_t)slot << 52 | (uint64_t)index << BH__GENERATION_BITS | generation;
+}
+
+static uint32_t handle_kind(uint64_t handle) { return (uint32_t)(handle >> 60); }
+static uint32_t handle_slot(uint64_t handle) { return (uint32_t)(handle >> 52) & 0xff; }
+static uint32_t handle_index(uint64_t handle) {
+    return (uint32_t)(handle >> BH__GENERATION_BITS) & ((1u << BH__INDEX_BITS) - 1);
+}
+static uint32_t handle_generation(uint64_t handle) { return (uint32_t)handle & ((1u << BH__GENERATION_BITS) - 1); }
+
+static bh__table *table_of(bh__device *device, uint32_t kind) {
+    switch (kind) {
+    case BH__KIND_LANE: return &device->lane_handles;
+    case BH__KIND_MODULE: return &device->modules;
+    case BH__KIND_KERNEL: return &device->kernels;
+    case BH__KIND_BUFFER: return &device->buffers;
+    default: return NULL;
+    }
+}
+
+static const char *kind_name(uint32_t kind) {
+    static const char *const names[] = {"no handle", "a device", "a lane", "a module", "a kernel", "a buffer"};
+    return kind < sizeof names / sizeof *names ? names[kind] : "no handle of this library";
+}
+
+/* The text for a handle that does not mean a live object. */
+static void refuse_handle(uint64_t handle, uint32_t kind, const char *what) {
+    if (handle == 0) {
+        bh__refuse(BH_E_INVALID, "pass a handle that a Bulkhead call has filled in and that is still open",
+                   "%s is a zero handle, not %s", what, kind_name(kind));
+    } else if (handle_kind(handle) != kind) {
+        bh__refuse(BH_E_INVALID, "pass the right kind of handle", "%s (0x%llx) is %s, not %s", what,
+                   (unsigned long long)handle, kind_name(handle_kind(handle)), kind_name(kind));
+    } else {
+        bh__refuse(BH_E_INVALID, "use handles only until they, or the device they belong to, are closed",
+                   "%s (0x%llx) is not an open handle of %s: closed already, or made up", what,
+                   (unsigned long long)handle, kind_name(kind));
+    }
+}
+
+bh__device *bh__device_lock(uint64_t handle, uint32_t kind, const char *what, bool running) {
+    if (bh__refuse_forked()) return NULL;
+    bh__device *device = handle_kind(handle) == kind ? atomic_load(&devices[handle_slot(handle)]) : NULL;
+    if (!device) {
+        refuse_handle(handle, kind, what);
+        return NULL;
+    }
+    pthread_mutex_lock(&device->lock);
+    uint64_t id = atomic_load(&device->id);
+    if (id == 0 || (kind == BH__KIND_DEVICE && id != handle)) {
+        pthread_mutex_unlock(&device->lock);
+        refuse_handle(handle, kind, what);
+        return NULL;
+    }
+    if (running && (device->state == BH_DEVICE_STOPPED || device->closing)) {
+        if (device->closing) {
+            bh__refuse(BH_E_STOPPED, "use the device before closing it", "the device is being closed");
+        } else {
+            bh__refuse_with(&device->stop_reason);
+        }
+        pthread_mutex_unlock(&device->lock);
+        return NULL;
+    }
+    return device;
+}
+
+void bh__device_unlock(bh__device *device) { pthread_mutex_unlock(&device->lock); }
+
+void *bh__handle_get(bh__device *device, uint64_t handle, uint32_t kind, const char *what) {
+    if (handle_kind(handle) == kind && handle_slot(handle) != device->slot) {
+        bh__refuse(BH_E_INVALID, "use it with the device it was made on, or copy the data over",
+                   "%s (0x%llx) belongs to another device", what, (unsigned long long)handle);
+        return NULL;
+    }
+    void *object = handle_kind(handle) == kind
+                       ? bh__table_get(table_of(device, kind), handle_index(handle), handle_generation(handle))
+                       : NULL;
+    if (!object) refuse_handle(handle, kind, what);
+    return object;
+}
+
+bh_status bh__handle_add(bh__device *device, uint32_t kind, void *object, uint64_t *out) {
+    uint32_t index, generation;
+    if (!bh__table_add(table_of(device, kind), object, &index, &generation)) {
+        return bh__refuse(BH_E_NO_HOST_MEMORY, "close handles that are no longer needed",
+                          "no room for another handle: %u of this kind are open", table_of(device, kind)->live);
+    }
+    *out = make_handle(kind, device->slot, index, generation);
+    return BH_OK;
+}
+
+void bh__handle_remove(bh__device *device, uint64_t handle) {
+    bh__table_remove(table_of(device, handle_kind(handle)), handle_index(handle));
+}
+
+bh__device *bh__device_take_slot(void) {
+    pthread_mutex_lock(&slots_lock);
+    uint32_t slot = 0;
+    while (slot < MAX_DEVICES && slot_taken[slot]) slot++;
+    bh__device *device = slot < MAX_DEVICES ? atomic_load(&devices[slot]) : NULL;
+    if (slot < MAX_DEVICES && !device) {
+        device = calloc(1, sizeof *device);
+        if (device) {
+            device->slot = slot;
+            pthread_mutex_init(&device->lock, NULL);
+            pthread_mutex_init(&device->jobs_lock, NULL);
+            pthread_mutex_init(&device->dispatch_lock, NULL);
+            for (uint32_t i = 0; i < BH__LANES; i++) pthread_mutex_init(&device->lanes[i].wait_lock, NULL);
+            atomic_store(&devices[slot], device);
+        }
+    }
+    if (device) slot_taken[slot] = true;
+    pthread_mutex_unlock(&slots_lock);
+    if (!device) {
+        bh__refuse(BH_E_NO_HOST_MEMORY, "close devices that are no longer needed",
+                   slot == MAX_DEVICES ? "%d devices are open, which is the most" : "no memory for a device", MAX_DEVICES);
+    }
+    return device;
+}
+
+void bh__device_free_slot(bh__device *device) {
+    pthread_mutex_lock(&slots_lock);
+    slot_taken[device->slot] = false;
+    pthread_mutex_unlock(&slots_lock);
+}
+
+void bh__device_publish(bh__device *device) {
+    device->handle_generation = (device->handle_generation + 1) & ((1u << BH__GENERATION_BITS) - 1);
+    uint32_t index = (uint32_t)bh__hash_u64((uintptr_t)device) & ((1u << BH__INDEX_BITS) - 1);
+    atomic_store(&device->id, make_handle(BH__KIND_DEVICE, device->slot, index, device->handle_generation));
+}
+
+/* Tells an id that was given out from one that was made up; the address differs from run to run. */
+static uint64_t lane_id_check(uint64_t id) { return bh__hash_u64((id >> 16) ^ (uintptr_t)&lane_ids_given) & 0xffff; }
+
+uint64_t bh__lane_id_new(uint32_t device_slot, uint32_t lane_index) {
+    uint64_t count = (uint64_t)atomic_fetch_add(&lane_ids_given, 1) + 1;
+    uint64_t id = count << 32 | (uint64_t)device_slot << 24 | (uint64_t)lane_index << 16;
+    return id | lane_id_check(id);
+}
+
+bool bh__lane_id_valid(uint64_t id) {
+    uint64_t count = id >> 32;
+    return count != 0 && count <= atomic_load(&lane_ids_given) && (id & 0xffff) == lane_id_check(id);
+}
+
+bool bh__ticket_enter(bh_ticket ticket, bh__device **out_device, bh__lane **out_lane) {
+    *out_device = NULL;
+    *out_lane = NULL;
+    if (!bh__lane_id_valid(ticket.lane)) return false;
+    bh__device *device = atomic_load(&devices[(ticket.lane >> 24) & 0xff]);
+    uint32_t index = (uint32_t)(ticket.lane >> 16) & 0xff;
+    if (!device || index >= BH__LANES) return false;
+    /* Counting first and looking second pairs with close, which hides the device first and waits for the count second. */
+    atomic_fetch_add(&device->users, 1);
+    bh__lane *lane = &device->lanes[index];
+    if (atomic_load(&device->id) != 0 && atomic_load(&lane->id) == ticket.lane) {
+        *out_device = device;
+        *out_lane = lane;
+    } else {
+        atomic_fetch_sub(&device->users, 1);
+    }
+    return true;
+}
+
+void bh__ticket_leave(bh__device *device) { atomic_fetch_sub(&device->users, 1); }

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Host memory that workers can reach: the staging slots plain pointers go through, and what bh_host_alloc hands out. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "client/internal.h"
+#include "wire/share.h"
+
+/* ---- host regions ----------------------------------------------------------------------------------- */
+
+static bool hosts_reserve(bh__device *device) {
+    if (device->host_count < device->host_capacity) return true;
+    uint32_t capacity = device->host_capacity ? device->host_capacity * 2 : 8;
+    bh__host_entry *hosts = realloc(device->hosts, capacity * sizeof *hosts);
+    if (!hosts) return false;
+    device->hosts = hosts;
+    device->host_capacity = capacity;
+    return true;
+}
+
+/* With the lock held, let go of while the worker maps it. */
+static bh_status region_create(bh__device *device, uint64_t bytes, bh__memory **out) {
+    char text[128];
+    bh__memory *memory = bh__memory_new();
+    int fd = memory ? bh__share_create("bulkhead-host", bytes) : -ENOMEM;
+    void *mapped = fd >= 0 ? bh__share_map(fd, 0, bytes, true) : NULL;
+    if (!mapped) {
+        int number = fd < 0 ? -fd : errno;
+        if (fd >= 0) bh__fd_close(bh__fd_keep(fd));
+        if (memory) bh__memory_delete(memory);
+        return bh__refuse(BH_E_NO_HOST_MEMORY, "ask for less, or free host memory", "cannot get %llu bytes of shared memory: %s",
+                          (unsigned long long)bytes, bh__errno_text(number, text, sizeof text));
+    }
+    bh__fd_keep(fd);
+    memory->host = mapped;
+    memory->bytes = bytes;
+    memory->host_id = device->next_host_id++;
+    bh__host_region region = {.id = memory->host_id, .bytes = bytes};
+    bh__job job = {.kind = BH__JOB_ORDER, .order = {.type = BH__MSG_HOST_MAP, .host = region, .fd = fd}, .host = memory};
+    bh_status status = bh__order_run(device, &job);
+    if (status != BH_OK) {
+        bh__share_unmap(mapped, bytes);
+        bh__fd_close(fd);
+        bh__memory_delete(memory);
+        return status;
+    }
+    *out = memory;
+    return BH_OK;
+}
+
+bool bh__host_note(bh__device *device, const bh__host_region *region, int fd, bh__memory *memory) {
+    if (!hosts_reserve(device)) return false;
+    device->hosts[device->host_count++] = (bh__host_entry){*region, fd, memory};
+    return true;
+}
+
+bh_status bh_host_alloc(bh_device handle, uint64_t bytes, void **out) {
+    if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the pointer", "out is NULL");
+    uint64_t rounded;
+    if (bytes == 0 || bytes > (uint64_t)INT64_MAX || !bh__align_up_u64(bytes, 4096, &rounded)) {
+        return bh__refuse(BH_E_INVALID, "ask for at least 1 byte and less than 2^63", "%llu bytes of host memory asked for",
+                          (unsigned long long)bytes);
+    }
+    bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
+    if (!device) return bh__last()->status;
+    bh__memory *memory;
+    bh_status status = region_create(device, rounded, &memory);
+    if (status == BH_OK) *out = memory->host;
+    bh__device_unlock(device);
+    return status;
+}
+
+bh_status bh_host_free(bh_device handle, void *pointer) {
+    bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
+    if (!device) return bh__last()->status;
+    uint32_t at = 0;
+    while (at < device->host_count && device->hosts[at].memory->host != pointer) at++;
+    if (at == device->host_count || device->hosts[at].memory == device->staging) {
+        bh__device_unlock(device);
+        return bh__refuse(BH_E_INVALID, "pass what bh_host_alloc returned, once", "%p is not host memory of this device", pointer);
+    }
+    bh__host_entry entry = device->hosts[at];
+    device->hosts[at] = device->hosts[--device->host_count];
+    /* Nobody can name it any more; what was submitted must be done with it before it goes. */
+    for (uint32_t i = 0; i < entry.memory->use_count; i++) {
+        const bh__lane_use *use = &entry.memory->uses[i];
+        uint64_t last = use->write_position > use->read_position ? use->write_position : use->read_position;
+        bh__lane *lane = &device->lanes[use->lane];
+        if (last <= bh__lane_done(device, lane)) continue;
+        atomic_fetch_add(&device->users, 1);
+        bh__device_unlock(device);
+        (void)bh__lane_wait(device, lane, last, BH__NEVER, BH__PASSED);
+        pthread_mutex_lock(&device->lock);
+        atomic_fetch_sub(&device->users, 1);
+    }
+    bh__job job = {.kind = BH__JOB_ORDER, .order = {.type = BH__MSG_HOST_UNMAP, .host = entry.region, .fd = -1}};
+    (void)bh__order_run(device, &job);
+    bh__share_unmap(entry.memory->host, entry.memory->bytes);
+    bh__fd_close(entry.fd);
+    bh__memory_delete(entry.memory);
+    bh__device_unlock(device);
+    return BH_OK;
+}
+
+bh__memory *bh__host_find(bh__device *device, const void *pointer, uint64_t bytes, uint64_t *out_offset) {
+    for (uint32_t i = 0; i < device->host_count; i++) {
+        bh__memory *memory = device->hosts[i].memory;
+        uintptr_t base = (uintptr_t)memory->host, at = (uintptr_t)pointer;
+        if (memory == device->staging || at < base || !bh__range_fits(at - base, bytes, memory->bytes)) continue;
+        *out_offset = at - base;
+        return memory;
+    }
+    return NULL;
+}
+
+/* ---- staging slots ------------------------------------------------------------------------------------ */
+
+uint8_t *bh__staging_memory(bh__device *device, uint32_t slot) {
+    return (uint8_t *)device->staging->host + (size_t)slot * BH__STAGING_BYTES;
+}
+
+static bool slot_free(bh__device *device, const bh__staging_slot *slot) {
+    if (slot->taken || slot->hold > atomic_load(&device->front->reaped)) return false;
+    return slot->sequence == 0 || bh__lane_done(device, &device->lanes[slot->lane]) >= slot->sequence;
+}
+
+/* What to wait for when every slot is in use: the first one whose work is on a lane; NULL: all are with threads. */
+static const bh__staging_slot *slot_to_wait_for(bh__device *device) {
+    for (uint32_t i = 0; i < BH__STAGING_SLOTS; i++) {
+        const bh__staging_slot *slot = &device->staging_slots[i];
+        if (!slot->taken && slot->hold <= atomic_load(&device->front->reaped)) return slot;
+    }
+    return NULL;
+}
+
+bh_status bh__staging_take(bh__device *device, uint32_t *out_slot) {
+    if (!device->staging) {
+        if (device->staging_pending) {
+            /* Another thread makes it: look again shortly. */
+        } else {
+            bh__memory *memory;
+            device->staging_pending = true;
+            bh_status status = region_create(device, (uint64_t)BH__STAGING_SLOTS * BH__STAGING_BYTES, &memory);
+            device->staging_pending = false;
+            if (status != BH_OK) return status;
+            device->staging = memory;
+        }
+    }
+    for (;;) {
+        if (device->state == BH_DEVICE_STOPPED || device->closing) {
+            return device->closing ? bh__refuse(BH_E_STOPPED, "use the device before closing it", "the device is being closed")
+                                   : bh__refuse_with(&device->stop_reason);
+        }
+        for (uint32_t i = 0; device->staging && i < BH__STAGING_SLOTS; i++) {
+            if (!slot_free(device, &device->staging_slots[i])) continue;
+            device->staging_slots[i] = (bh__staging_slot){.taken = true};
+            *out_slot = i;
+            return BH_OK;
+        }
+        const bh__staging_slot *slot = device->staging ? slot_to_wait_for(device) : NULL;
+        bh__lane *lane = slot ? &device->lanes[slot->lane] : NULL;
+        uint64_t sequence = slot ? slot->sequence : 0;
+        atomic_fetch_add(&device->users, 1);
+        bh__device_unlock(device);
+        uint64_t soon = bh__now_ns() + BH__NS_PER_MS / 5;
+        if (lane) {
+            (void)bh__lane_wait(device, lane, sequence, BH__NEVER, BH__PASSED);
+        } else {
+            /* All slots are with other threads or held for a dying worker: both are a matter of moments. */
+            struct timespec pause = bh__timespec(soon - bh__now_ns());
+            nanosleep(&pause, NULL);
+        }
+        pthread_mutex_lock(&device->lock);
+        atomic_fetch_sub(&device->users, 1);
+    }
+}
+
+void bh__staging_put(bh__device *device, uint32_t slot, uint32_t lane, uint64_t sequence, bool failed) {
+    device->staging_slots[slot] =
+        (bh__staging_slot){.lane = lane, .sequence = sequence, .hold = failed ? device->losses : 0};
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one way into a ring: check for doubt, order after what it depends on, write it down, ring the bell. */
+#include <string.h>
+
+#include "base/futex.h"
+#include "client/internal.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the futex on a 64-bit word is its low half, which must come first");
+
+typedef struct plan {
+    bh__dependency dependencies[BH__MAX_LANES];
+    uint32_t dependency_count;
+    uint32_t slots;
+    uint64_t hold;
+    bool clears_doubt;
+} plan;
+
+static bh_status check_doubt(bh__device *device, const bh__submission *submission, plan *out) {
+    uint64_t reaped = atomic_load(&device->front->reaped);
+    for (uint32_t i = 0; i < submission->use_count; i++) {
+        const bh__use *use = &submission->uses[i];
+        bh__memory *memory = use->memory;
+        if (memory->held_by > reaped && memory->held_by > out->hold) out->hold = memory->held_by;
+        if (!bh__suspect_overlaps(memory, use->offset, use->bytes)) continue;
+        if (use->access & BH_ACCESS_IN) {
+            return bh__refuse(BH_E_STALE, "overwrite the buffer whole, or accept what is in it with bh_buffer_accept",
+                              "use %u (bytes %llu to %llu at 0x%llx) reads data that a lost worker may have left half written", i,
+                              (unsigned long long)use->offset, (unsigned long long)(use->offset + use->bytes),
+                              (unsigned long long)memory->address);
+        }
+        out->clears_doubt = true;
+    }
+    return BH_OK;
+}
+
+static bh_status plan_order(bh__device *device, const bh__submission *submission, plan *out) {
+    uint32_t lane = submission->lane->index;
+    for (uint32_t i = 0; i < submission->use_count; i++) {
+        if (!bh__memory_reserve_use(submission->uses[i].memory, lane)) {
+            return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "no host memory to note the use of a buffer");
+        }
+    }
+    if (device->lane_limit <= 1) return BH_OK;
+    uint64_t wait_for[BH__MAX_LANES] = {0};
+    bool any = false;
+    for (uint32_t i = 0; i < submission->use_count; i++) {
+        any |= bh__memory_order(device, &submission->uses[i], lane, wait_for);
+    }
+    for (uint32_t i = 0; any && i < device->lane_limit; i++) {
+        if (wait_for[i]) out->dependencies[out->dependency_count++] = (bh__dependency){i, wait_for[i]};
+    }
+    return BH_OK;
+}
+
+/* Waits, without the lock, until the ring has room. */
+static bh_status wait_for_room(bh__device *device, bh__lane *lane, uint64_t position) {
+    atomic_fetch_add(&device->users, 1);
+    pthread_mutex_unlock(&device->lock);
+    bh_status status = bh__lane_wait(device, lane, position, BH__NEVER, BH__PASSED);
+    pthread_mutex_lock(&device->lock);
+    atomic_fetch_sub(&device->users, 1);
+    if (status == BH_OK && device->closing) {
+        return bh__refuse(BH_E_STOPPED, "use the device before closing it", "the device is being closed");
+    }
+    return status == BH_E_STOPPED ? bh__refuse_with(&device->stop_reason) : status;
+}
+
+static void write_down(bh__device *device, const bh__submission *submission, const plan *planned, uint64_t start) {
+    bh__lane *lane = submission->lane;
+    uint32_t length = device->front->queue_length;
+    uint64_t mask = length - 1;
+    bh__request *request = bh__ring_request(lane->ring, length, start);
+    atomic_store_explicit(&request->op, submission->op, memory_order_relaxed);
+    request->slots = (uint16_t)planned->slots;
+    request->dependency_count = planned->dependency_count;
+    request->sequence = start + planned->slots;
+    atomic_store_explicit(&request->hold, planned->hold, memory_order_relaxed);
+    if (submission->op == BH__OP_LAUNCH) {
+        request->u.launch = submission->body.launch;
+    } else {
+        request->u.copy = submission->body.copy;
+    }
+    size_t dependency_bytes = planned->dependency_count * sizeof(bh__dependency);
+    bh__payload_write(lane->ring, length, start, 0, planned->dependencies, dependency_bytes);
+    bh__payload_write(lane->ring, length, start, dependency_bytes, submission->params, submission->param_bytes);
+
+    for (uint32_t i = 0; i < planned->slots; i++) {
+        bh__shadow *part = &lane->shadow[(start + i) & mask];
+        part->start = start;
+        part->slots = planned->slots;
+    }
+    bh__shadow *shadow = &lane->shadow[start & mask];
+    shadow->stamp = ++device->stamp;
+    shadow->deadline_ns = submission->deadline_ns;
+    shadow->kernel = submission->kernel;
+    shadow->module = submission->module;
+    shadow->use_count = submission->use_count;
+    shadow->op = submission->op;
+    shadow->idempotent = submission->idempotent;
+    shadow->resolved = 0;
+    shadow->cleared = planned->clears_doubt;
+    if (submission->op == BH__OP_LAUNCH) {
+        memcpy(shadow->grid, submission->body.launch.grid, sizeof shadow->grid);
+        memcpy(shadow->block, submission->body.launch.block, sizeof shadow->block);
+    }
+    for (uint32_t i = 0; i < submission->use_count; i++) {
+        lane->shadow[(start + i / BH__USES_PER_SLOT) & mask].uses[i % BH__USES_PER_SLOT] = submission->uses[i];
+    }
+}
+
+static void note_uses(const bh__submission *submission, const plan *planned, uint64_t sequence) {
+    bh__lane *lane = submission->lane;
+    for (uint32_t i = 0; i < submission->use_count; i++) {
+        const bh__use *use = &submission->uses[i];
+        bh__memory_note_use(use, lane->index, sequence, lane->retired);
+        if (planned->clears_doubt && (use->access & BH_ACCESS_OUT)) bh__suspect_clear(use->memory, use->offset, use->bytes);
+    }
+    if (submission->module) submission->module->last[lane->index] = sequence;
+}
+
+static void ring_bell(bh__device *device, bh__lane *lane, uint64_t tail) {
+    bh__lane_front *front = &device->front->lane[lane->index];
+    atomic_store(&front->tail, tail);
+    /* Stored first, asked second: a lane of the worker says that it sleeps first and looks at the tail second. */
+    bh__lane_area *area = &atomic_load(&device->area)->lane[lane->index];
+    if (atomic_load(&area->asleep) && atomic_exchange(&area->asleep, 0)) {
+        bh__futex_wake((_Atomic uint32_t *)(void *)&front->tail, BH__FUTEX_ALL, BH__FUTEX_SHARED);
+    }
+}
+
+bh_status bh__submit(bh__device *device, const bh__submission *submission, bool *out_retry, bh_ticket *out) {
+    *out_retry = false;
+    bh__lane *lane = submission->lane;
+    uint32_t length = device->front->queue_length;
+    plan planned;
+    planned.dependency_count = 0;
+    planned.hold = 0;
+    planned.clears_doubt = false;
+    bh_status status = check_doubt(device, submission, &planned);
+    if (status == BH_OK) status = plan_order(device, submission, &planned);
+    if (status != BH_OK) return status;
+
+    planned.slots = bh__slots_for(planned.dependency_count * sizeof(bh__dependency) + submission->param_bytes);
+    uint32_t use_slots = (submission->use_count + BH__USES_PER_SLOT - 1) / BH__USES_PER_SLOT;
+    if (use_slots > planned.slots) planned.slots = use_slots;
+    if (planned.slots > length / 2) {
+        return bh__refuse(BH_E_LAUNCH, "open the device with a larger queue_length, or pass fewer buffers",
+                          "the request needs %u slots of a queue of %u; at most half of them may be one request", planned.slots, length);
+    }
+    uint64_t start = atomic_load_explicit(&lane->tail, memory_order_relaxed);
+    uint64_t end = start + planned.slots;
+    if (end - lane->retired > length / 4) lane->retired = bh__lane_done(device, lane);
+    if (end - lane->retired > length) {
+        if (submission->no_block) {
+            return bh__refuse(BH_E_BUSY, "wait for earlier work, or open the device with a larger queue_length",
+                              "the lane's queue of %u slots is full", length);
+        }
+        *out_retry = true;
+        return wait_for_room(device, lane, end - length);
+    }
+
+    write_down(device, submission, &planned, start);
+    note_uses(submission, &planned, end);
+    atomic_store_explicit(&lane->tail, end, memory_order_release);
+    ring_bell(device, lane, end);
+    if (submission->deadline_ns && !atomic_exchange(&device->wants_tick, 1)) bh__supervisor_poke(device);
+    if (out) *out = (bh_ticket){atomic_load_explicit(&lane->id, memory_order_relaxed), end};
+    return BH_OK;
+}

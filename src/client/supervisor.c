@@ -1,0 +1,637 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The supervisor: one thread a device that starts workers, listens to them, and replaces those that are lost. */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/futex.h"
+#include "base/log.h"
+#include "client/supervisor.h"
+
+enum { BOOT_ATTEMPTS = 3 };
+
+/* ---- jobs: what other threads ask for ------------------------------------------------------------------ */
+
+/* If the program has closed our descriptors, the supervisor still sleeps on what they were: the end of its worker wakes it. */
+void bh__supervisor_poke(bh__device *device) {
+    if (bh__fd_poke(device->jobs_fd)) return;
+    pid_t worker = atomic_load(&device->worker_pid);
+    if (worker > 0) kill(worker, SIGKILL);
+}
+
+void bh__job_post(bh__device *device, bh__job *job) {
+    pthread_mutex_lock(&device->jobs_lock);
+    job->next = NULL;
+    if (device->jobs_last) {
+        device->jobs_last->next = job;
+    } else {
+        device->jobs = job;
+    }
+    device->jobs_last = job;
+    pthread_mutex_unlock(&device->jobs_lock);
+    bh__supervisor_poke(device);
+}
+
+void bh__job_wait(bh__job *job) {
+    while (!atomic_load(&job->done)) bh__futex_wait(&job->done, 0, BH__NEVER, BH__FUTEX_PRIVATE);
+}
+
+bh_status bh__order_run(bh__device *device, bh__job *job) {
+    atomic_fetch_add(&device->users, 1);
+    pthread_mutex_unlock(&device->lock);
+    bh__job_post(device, job);
+    bh__job_wait(job);
+    pthread_mutex_lock(&device->lock);
+    atomic_fetch_sub(&device->users, 1);
+    return job->error.status == BH_OK ? BH_OK : bh__refuse_with(&job->error);
+}
+
+static void standby_changed(bh__device *device) {
+    atomic_fetch_add(&device->standby_word, 1);
+    bh__futex_wake(&device->standby_word, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
+}
+
+/* ---- stopping -------------------------------------------------------------------------------------------- */
+
+static void fail_backlog(bh__device *device, const bh_error *why) {
+    while (device->backlog) {
+        bh__order *order = device->backlog;
+        device->backlog = order->next;
+        order->job->error = *why;
+        bh__job_finish(device, order->job);
+        bh__order_delete(order);
+    }
+}
+
+static void bury_all(bh__device *device) {
+    for (uint32_t i = 0; i < BH__AREAS; i++) {
+        bh__worker *worker = &device->workers[i];
+        if (worker->state == BH__WORKER_NONE || worker->state == BH__WORKER_DYING) continue;
+        bh__orders_recover(device, worker, &device->backlog);
+        bh__worker_bury(worker, 0);
+    }
+    device->active = device->standby = NULL;
+    atomic_store(&device->worker_pid, 0);
+}
+
+static void stop(bh__device *device, const bh_error *reason) {
+    if (device->state == BH_DEVICE_STOPPED) return;
+    bool opening = atomic_load(&device->opened) == 0;
+    bh__area *area = atomic_load(&device->area);
+    bh__log_error("%s", reason->message);
+    pthread_mutex_lock(&device->lock);
+    bh__device_stop(device, reason);
+    device->standby_ready = false;
+    pthread_mutex_unlock(&device->lock);
+    bury_all(device);
+    fail_backlog(device, &device->stop_reason);
+    bh__area_wake(device, area);
+    bh__dispatcher_poke(device);
+    standby_changed(device);
+    if (opening) {
+        device->open_error = *reason;
+        atomic_store(&device->opened, 2);
+        bh__futex_wake(&device->opened, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
+    }
+    if (device->loss_pending) {
+        device->loss_pending = false;
+        device->loss.stopped = 1;
+        bh__dispatch_loss(device, &device->loss);
+    }
+}
+
+/* ---- becoming the active worker ------------------------------------------------------------------------------ */
+
+static void tell_loss(bh__device *device) {
+    if (!device->loss_pending) return;
+    device->loss_pending = false;
+    device->loss.takeover_ns = bh__now_ns() - device->loss_detected_ns;
+    bh__log_warning("worker of generation %llu lost and replaced in %llu us: %s", (unsigned long long)device->loss.generation,
+                    (unsigned long long)(device->loss.takeover_ns / 1000), device->loss.message);
+    bh__dispatch_loss(device, &device->loss);
+}
+
+/* Only now, with its words set to where each lane goes on, do this worker's words count. */
+void bh__worker_goes(bh__device *device, bh__worker *worker) {
+    bh__area *area = bh__worker_area(device, worker), *before = atomic_load(&device->area);
+    pthread_mutex_lock(&device->lock);
+    for (uint32_t i = 0; i < device->lane_limit; i++) {
+        bh__lane *lane = &device->lanes[i];
+        if (!lane->exists) continue;
+        atomic_store(&area->lane[i].claim, bh__claim_word(lane->floor));
+        atomic_store(&area->lane[i].done, lane->floor);
+        atomic_store(&lane->errors_seen, 0);
+    }
+    atomic_store(&device->area, area);
+    atomic_fetch_add(&device->epoch, 1);
+    device->frozen = false;
+    device->state = BH_DEVICE_RUNNING;
+    device->generation++;
+    pthread_mutex_unlock(&device->lock);
+    worker->state = BH__WORKER_ACTIVE;
+    atomic_store(&device->worker_pid, worker->process.pid);
+    if (before != area) bh__area_wake(device, before);
+    bh__dispatcher_poke(device);
+    tell_loss(device);
+    if (atomic_load(&device->opened) == 0) {
+        atomic_store(&device->opened, 1);
+        bh__futex_wake(&device->opened, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
+    }
+}
+
+static void pump(bh__device *device, bh__worker *worker);
+
+/* Starts a worker that will be the active one as soon as it is up. */
+static void start_cold(bh__device *device) {
+    bh_error error;
+    bh__worker *worker;
+    if (bh__worker_start(device, &worker, &error) == BH_OK) {
+        device->active = worker;
+        return;
+    }
+    if (error.status == BH_E_BUSY) return; /* an area is free as soon as a dead worker is reaped */
+    stop(device, &error);
+}
+
+static void promote(bh__device *device) {
+    bh__worker *standby = device->standby;
+    device->standby = NULL;
+    device->standby_ready = false;
+    device->active = standby;
+    if (!standby) {
+        start_cold(device);
+    } else if (standby->state == BH__WORKER_STANDBY) {
+        bh__orders_go(device, standby);
+        pump(device, standby);
+    }
+}
+
+/* ---- losing one ------------------------------------------------------------------------------------------------ */
+
+static bool restarts_left(bh__device *device) {
+    if (device->options.flags & BH_DEVICE_NO_RESTART_LIMIT) return true;
+    uint32_t ring = device->options.restart_limit + 1;
+    uint64_t now = bh__now_ns();
+    uint64_t oldest = device->loss_times[device->losses % ring];
+    device->loss_times[device->losses % ring] = now;
+    return oldest == 0 || now - oldest > device->options.restart_window_ns;
+}
+
+static void lose_active(bh__device *device, const bh__cause *cause) {
+    bh__worker *worker = device->active;
+    bh__area *area = bh__worker_area(device, worker);
+    device->loss_detected_ns = bh__now_ns();
+    bh__orders_recover(device, worker, &device->backlog);
+    pthread_mutex_lock(&device->lock);
+    bh__take_over(device, cause, &device->loss);
+    device->loss_pending = true;
+    device->loss.from_standby = device->standby && device->standby->state == BH__WORKER_STANDBY;
+    pthread_mutex_unlock(&device->lock);
+    device->active = NULL;
+    atomic_store(&device->worker_pid, 0);
+    if (restarts_left(device)) {
+        promote(device);
+        bh__worker_bury(worker, device->losses);
+        bh__area_wake(device, area);
+        bh__dispatcher_poke(device);
+    } else {
+        bh__worker_bury(worker, device->losses);
+        bh_error reason;
+        bh__fail(&reason, BH_E_STOPPED, "find out why kernels fault, or raise restart_limit; then close and reopen the device",
+                 "%u losses were allowed in %.1f s and this was one more; the last: %.300s", device->options.restart_limit,
+                 (double)device->options.restart_window_ns / 1e9, device->loss.message);
+        stop(device, &reason);
+    }
+    standby_changed(device);
+}
+
+static void boot_failed(bh__device *device, bh__worker *worker, const bh_error *why) {
+    bool active = worker == device->active;
+    bool opening = atomic_load(&device->opened) == 0;
+    bh__orders_recover(device, worker, &device->backlog);
+    bh__worker_bury(worker, 0);
+    device->boot_failures++;
+    if (active) {
+        device->active = NULL;
+        if (opening || device->boot_failures >= BOOT_ATTEMPTS) {
+            stop(device, why);
+        } else {
+            start_cold(device);
+        }
+        return;
+    }
+    device->standby = NULL;
+    uint32_t backoff = device->boot_failures < 6 ? device->boot_failures : 6;
+    device->retry_standby_at = bh__now_ns() + (BH__NS_PER_S / 2 << backoff);
+    pthread_mutex_lock(&device->lock);
+    device->standby_ready = false;
+    snprintf(device->degraded, sizeof device->degraded, "no standby: %.230s", why->message);
+    pthread_mutex_unlock(&device->lock);
+    bh__log_warning("no standby: %s", why->message);
+    standby_changed(device);
+}
+
+/* How a worker that told nothing came to its end. */
+static void describe_end(const bh__worker *worker, const bh__process_end *end, bh__cause *out) {
+    const char *text = worker->errors_length ? worker->errors : "";
+    bool crashed = end->known && (end->signal == SIGSEGV || end->signal == SIGBUS || end->signal == SIGILL || end->signal == SIGFPE ||
+                                  end->signal == SIGABRT || end->signal == SIGTRAP);
+    out->status = crashed ? BH_E_FAULT : BH_E_LOST;
+    out->exact = false;
+    const char *fix = crashed ? "run the kernel alone and under checks" : "find out who ended the worker; submit the work again";
+    if (end->known && end->signal) {
+        bh__fail(&out->error, out->status, fix, "worker %d was ended by signal %d (%s)%s%.200s", (int)worker->process.pid, end->signal,
+                 strsignal(end->signal), *text ? ": " : "", text);
+    } else if (end->known) {
+        bh__fail(&out->error, out->status, fix, "worker %d exited with status %d%s%.200s", (int)worker->process.pid, end->exit_code,
+                 *text ? ": " : "", text);
+    } else {
+        bh__fail(&out->error, out->status, fix, "worker %d is gone; another part of the program reaped it%s%.200s",
+                 (int)worker->process.pid, *text ? ": " : "", text);
+    }
+}
+
+static bool fault_reported(bh__device *device, const bh__worker *worker, bh__cause *out) {
+    const bh__area *area = bh__worker_area(device, worker);
+    if (atomic_load(&area->fault_state) != BH__FAULT_SET) return false;
+    bh__report report;
+    memcpy(&report, &area->fault, sizeof report);
+    report.message[sizeof report.message - 1] = report.fix[sizeof report.fix - 1] = 0;
+    report.device_name[sizeof report.device_name - 1] = 0;
+    memset(out, 0, sizeof *out);
+    bh__fail(&out->error, BH_E_FAULT, report.fix, "%s", report.message);
+    bh__fail_device_code(&out->error, report.device_code, report.device_name);
+    out->status = BH_E_FAULT;
+    out->lane = report.lane;
+    out->sequence = report.sequence;
+    if (report.lane >= BH__MAX_LANES || report.sequence == 0) return true;
+    /* Believed only if that request can have been running. */
+    const bh__lane_area *words = &area->lane[report.lane];
+    out->exact = report.sequence > atomic_load(&words->done) &&
+                 report.sequence <= bh__claim_position(atomic_load(&words->claim));
+    return true;
+}
+
+/* Its socket closed or its process ended. */
+static void worker_ended(bh__device *device, bh__worker *worker) {
+    bh__process_end end = {0};
+    /* The socket closes a moment before the process can be waited for, and how it ended matters. */
+    struct pollfd look = {.fd = worker->process.pidfd, .events = POLLIN};
+    poll(&look, 1, 100);
+    (void)bh__process_gone(&worker->process, &end);
+    if (worker->errors_fd >= 0) bh__worker_read_errors(worker);
+    bh__cause cause = {0};
+    describe_end(worker, &end, &cause);
+    if (worker->state == BH__WORKER_ACTIVE) {
+        bh__cause fault;
+        lose_active(device, fault_reported(device, worker, &fault) ? &fault : &cause);
+    } else {
+        cause.error.status = BH_E_NO_DEVICE;
+        bh_error why;
+        bh__fail(&why, BH_E_NO_DEVICE, "run `bulkhead doctor`", "%s, while it was starting", cause.error.message);
+        boot_failed(device, worker, &why);
+    }
+}
+
+/* ---- listening ---------------------------------------------------------------------------------------------------- */
+
+static bool worker_ready(bh__device *device, bh__worker *worker, const bh__message *message) {
+    const bh__ready *ready = &message->u.ready;
+    if (ready->magic != BH__WIRE_MAGIC || ready->version != BH__WIRE_VERSION || ready->chunk_granularity == 0 ||
+        ready->chunk_granularity % BH__HEAP_ALIGN) {
+        bh_error why;
+        bh__fail(&why, BH_E_NO_DEVICE, "install the library and the worker programs from the same version",
+                 "%s speaks version %u of the protocol, this library version %u", device->worker_path, ready->version, BH__WIRE_VERSION);
+        boot_failed(device, worker, &why);
+        return false;
+    }
+    pthread_mutex_lock(&device->lock);
+    device->info = ready->info;
+    bh_device_info *info = &device->info;
+    info->size = sizeof *info;
+    info->kind[sizeof info->kind - 1] = info->name[sizeof info->name - 1] = 0;
+    info->driver[sizeof info->driver - 1] = info->arch[sizeof info->arch - 1] = 0;
+    device->chunk_granularity = ready->chunk_granularity;
+    if (device->options.memory_limit == 0) device->options.memory_limit = info->memory_total;
+    pthread_mutex_unlock(&device->lock);
+    worker->state = BH__WORKER_STANDBY;
+    device->boot_failures = 0;
+    bh__orders_brief(device, worker);
+    if (worker == device->active) bh__orders_go(device, worker);
+    return true;
+}
+
+/* Returns false once the worker is no longer to be listened to. */
+static bool handle_message(bh__device *device, bh__worker *worker) {
+    bh__message *message = device->incoming;
+    switch (message->type) {
+    case BH__MSG_READY: return worker->state == BH__WORKER_BOOTING && worker_ready(device, worker, message);
+    case BH__MSG_REFUSED: {
+        bh_error why = message->u.error;
+        why.message[sizeof why.message - 1] = why.fix[sizeof why.fix - 1] = 0;
+        if (why.status == BH_OK) why.status = BH_E_NO_DEVICE;
+        boot_failed(device, worker, &why);
+        return false;
+    }
+    case BH__MSG_ACK:
+        if (bh__orders_acknowledge(device, worker, message)) return true;
+        break;
+    case BH__MSG_FAULT: {
+        bh__cause cause;
+        if (worker->state != BH__WORKER_ACTIVE || !fault_reported(device, worker, &cause)) break;
+        lose_active(device, &cause);
+        return false;
+    }
+    case BH__MSG_REPORT:
+        if (worker->state == BH__WORKER_ACTIVE) {
+            pthread_mutex_lock(&device->lock);
+            bh__reports_collect(device);
+            pthread_mutex_unlock(&device->lock);
+        }
+        return true;
+    case BH__MSG_PRINT: bh__dispatch_text(device, message->data, message->data_bytes); return true;
+    default: break;
+    }
+    worker->unfit = true;
+    return true;
+}
+
+static void replace_unfit(bh__device *device, bh__worker *worker) {
+    bh_error why;
+    bh__fail(&why, BH_E_INTERNAL, "report this with the program that shows it", "worker %d could not be brought up to date: %.200s",
+             (int)worker->process.pid, worker->errors);
+    if (worker->state == BH__WORKER_ACTIVE) {
+        bh__cause cause = {.status = BH_E_LOST, .error = why};
+        lose_active(device, &cause);
+    } else {
+        boot_failed(device, worker, &why);
+    }
+}
+
+static void pump(bh__device *device, bh__worker *worker) {
+    if (!bh__orders_pump(device, worker)) replace_unfit(device, worker);
+}
+
+/* Reads what is there. Returns whether the worker is still alive as far as known. */
+static void listen_to(bh__device *device, bh__worker *worker) {
+    while (worker->state != BH__WORKER_DYING && worker->state != BH__WORKER_NONE) {
+        struct pollfd look = {.fd = worker->socket, .events = POLLIN};
+        if (poll(&look, 1, 0) <= 0) break;
+        int failed = bh__message_receive(worker->socket, device->incoming);
+        if (failed == -EPIPE || failed == -EBADF || failed == -ENOTSOCK) {
+            worker_ended(device, worker);
+            return;
+        }
+        if (failed) {
+            worker->unfit = true;
+            break;
+        }
+        bool listen = handle_message(device, worker);
+        bh__message_close_fds(device->incoming);
+        if (!listen) return;
+    }
+    if (worker->state != BH__WORKER_DYING && worker->state != BH__WORKER_NONE) pump(device, worker);
+}
+
+/* ---- deadlines ------------------------------------------------------------------------------------------------------- */
+
+/* Whether the request at the head of the lane is really running: taken, and waiting for nothing. */
+static bool head_runs(bh__device *device, bh__lane *lane, uint64_t head) {
+    const bh__lane_area *words = &atomic_load(&device->area)->lane[lane->index];
+    if (bh__claim_position(atomic_load(&words->claim)) <= head) return false;
+    bh__request *request = bh__ring_request(lane->ring, device->front->queue_length, head);
+    if (atomic_load(&request->hold) > atomic_load(&device->front->reaped)) return false;
+    for (uint32_t i = 0; i < request->dependency_count; i++) {
+        bh__dependency dependency;
+        bh__payload_read(lane->ring, device->front->queue_length, head, i * sizeof dependency, &dependency, sizeof dependency);
+        if (bh__lane_done(device, &device->lanes[dependency.lane]) < dependency.position) return false;
+    }
+    return true;
+}
+
+/* Looks at the head of each lane. Fills *out and returns true if one has overrun; else lowers *next to when to look again. */
+static bool find_overrun(bh__device *device, uint64_t now, uint64_t *next, bool *busy, bh__cause *out) {
+    for (uint32_t i = 0; i < device->lane_limit; i++) {
+        bh__lane *lane = &device->lanes[i];
+        uint64_t done = lane->exists ? bh__lane_done(device, lane) : 0;
+        if (!lane->exists || done == atomic_load(&lane->tail)) continue;
+        *busy = true;
+        const bh__shadow *shadow = &lane->shadow[done & (device->front->queue_length - 1)];
+        if (lane->head_position != done + 1 || !head_runs(device, lane, done)) {
+            lane->head_position = done + 1;
+            lane->head_since = now;
+        }
+        uint64_t allowed = shadow->deadline_ns;
+        if (allowed && now - lane->head_since >= allowed) {
+            const char *name = shadow->kernel ? shadow->kernel->name : "a request";
+            memset(out, 0, sizeof *out);
+            out->status = BH_E_DEADLINE;
+            out->exact = true;
+            out->lane = i;
+            out->sequence = done + shadow->slots;
+            bh__fail(&out->error, BH_E_DEADLINE, "give it more time with deadline_ns, or make the kernel end",
+                     "kernel %s (lane %u, request %llu, grid %u x %u x %u, block %u x %u x %u) overran its deadline of %.3f ms", name, i,
+                     (unsigned long long)out->sequence, shadow->grid[0], shadow->grid[1], shadow->grid[2], shadow->block[0],
+                     shadow->block[1], shadow->block[2], (double)allowed / 1e6);
+            return true;
+        }
+        /* Looking eight times a deadline bounds how late a request that starts between two looks is caught. */
+        uint64_t step = allowed ? allowed / 8 : 20 * BH__NS_PER_MS;
+        if (step < BH__NS_PER_MS / 2) step = BH__NS_PER_MS / 2;
+        if (step > 50 * BH__NS_PER_MS) step = 50 * BH__NS_PER_MS;
+        if (allowed && lane->head_since + allowed - now < step) step = lane->head_since + allowed - now;
+        if (now + step < *next) *next = now + step;
+    }
+    return false;
+}
+
+static uint64_t check_deadlines(bh__device *device, uint64_t now) {
+    uint64_t next = BH__NEVER;
+    if (!atomic_load(&device->wants_tick)) return next;
+    if (device->state != BH_DEVICE_RUNNING) return now + BH__NS_PER_MS;
+    bh__cause cause;
+    bool busy = false;
+    pthread_mutex_lock(&device->lock);
+    bool overrun = find_overrun(device, now, &next, &busy, &cause);
+    if (!busy && !overrun) atomic_store(&device->wants_tick, 0);
+    pthread_mutex_unlock(&device->lock);
+    if (overrun) {
+        lose_active(device, &cause);
+        return now;
+    }
+    return next;
+}
+
+/* ---- the loop ----------------------------------------------------------------------------------------------------------- */
+
+static void take_jobs(bh__device *device, bh__job **out_close) {
+    uint64_t count;
+    if (bh__fd_is_ours(device->jobs_fd)) {
+        ssize_t ignored = read(device->jobs_fd, &count, sizeof count);
+        (void)ignored;
+    }
+    pthread_mutex_lock(&device->jobs_lock);
+    bh__job *job = device->jobs;
+    device->jobs = device->jobs_last = NULL;
+    pthread_mutex_unlock(&device->jobs_lock);
+    while (job) {
+        bh__job *next = job->next;
+        job->order.job = job;
+        bh__order *order = job->kind == BH__JOB_ORDER ? bh__order_new(&job->order) : NULL;
+        if (job->kind == BH__JOB_CLOSE) {
+            *out_close = job;
+        } else if (job->kind == BH__JOB_FLUSH) {
+            if (device->active) listen_to(device, device->active);
+            bh__job_finish(device, job);
+        } else if (device->state == BH_DEVICE_STOPPED || !order) {
+            bh__fail(&job->error, BH_E_NO_HOST_MEMORY, "free host memory", "no host memory for an order");
+            if (device->state == BH_DEVICE_STOPPED) job->error = device->stop_reason;
+            if (order) bh__order_delete(order);
+            bh__job_finish(device, job);
+        } else {
+            bh__order **link = &device->backlog;
+            while (*link) link = &(*link)->next;
+            *link = order;
+        }
+        job = next;
+    }
+}
+
+static void hand_out_backlog(bh__device *device) {
+    bh__worker *active = device->active;
+    if (!device->backlog || !active || active->state != BH__WORKER_ACTIVE) return;
+    while (device->backlog) {
+        bh__order *order = device->backlog;
+        device->backlog = order->next;
+        bh__order_append(active, order);
+    }
+    pump(device, active);
+}
+
+/* Keeps a standby, says when it is ready, and gives up on workers that do not boot. Lowers *next. */
+static void tend_workers(bh__device *device, uint64_t now, uint64_t *next) {
+    if (device->state == BH_DEVICE_STOPPED) return;
+    if (!device->active) start_cold(device);
+    bool wanted = !(device->options.flags & BH_DEVICE_NO_STANDBY) && device->state == BH_DEVICE_RUNNING && !device->standby;
+    if (wanted && now >= device->retry_standby_at) {
+        bh_error error;
+        bh__worker *worker;
+        bh_status status = bh__worker_start(device, &worker, &error);
+        if (status == BH_OK) {
+            device->standby = worker;
+        } else {
+            device->retry_standby_at = now + BH__NS_PER_S;
+        }
+    }
+    if (wanted && !device->standby && device->retry_standby_at < *next) *next = device->retry_standby_at;
+    bool ready = device->standby && device->standby->state == BH__WORKER_STANDBY && !device->standby->waiting && !device->standby->sent;
+    if (ready != device->standby_ready) {
+        pthread_mutex_lock(&device->lock);
+        device->standby_ready = ready;
+        if (ready) device->degraded[0] = 0;
+        pthread_mutex_unlock(&device->lock);
+        standby_changed(device);
+    }
+    atomic_store(&device->standby_pid, device->standby ? device->standby->process.pid : 0);
+    for (uint32_t i = 0; i < BH__AREAS; i++) {
+        bh__worker *worker = &device->workers[i];
+        if (worker->state != BH__WORKER_BOOTING) continue;
+        if (now < worker->boot_deadline) {
+            if (worker->boot_deadline < *next) *next = worker->boot_deadline;
+            continue;
+        }
+        bh_error why;
+        bh__fail(&why, BH_E_NO_DEVICE, "run `bulkhead doctor`", "%s has not answered for %.1f s", device->worker_path,
+                 (double)(now - worker->started_ns) / 1e9);
+        boot_failed(device, worker, &why);
+    }
+}
+
+enum { FIXED_FDS = 1, FDS_A_WORKER = 3, MOST_FDS = FIXED_FDS + BH__AREAS * FDS_A_WORKER };
+
+static void watch(struct pollfd *look, int fd) { *look = (struct pollfd){.fd = fd, .events = POLLIN}; }
+
+static void stop_robbed(bh__device *device) {
+    bh_error reason;
+    bh__fail(&reason, BH_E_STOPPED, "close only descriptors that the program opened itself (not with closefrom)",
+             "the program closed descriptors that belong to Bulkhead");
+    device->robbed = true;
+    stop(device, &reason);
+}
+
+static void close_all(bh__device *device, bh__job *job) {
+    bh_error cancelled;
+    bh__fail(&cancelled, BH_E_CANCELLED, "wait for work before closing the device", "the device was closed before this was done");
+    bh__area *area = atomic_load(&device->area);
+    pthread_mutex_lock(&device->lock);
+    if (device->state != BH_DEVICE_STOPPED) bh__resolve_all(device, &cancelled);
+    pthread_mutex_unlock(&device->lock);
+    bury_all(device);
+    fail_backlog(device, &cancelled);
+    bh__area_wake(device, area);
+    uint64_t deadline = bh__now_ns() + 10 * BH__NS_PER_S;
+    for (uint32_t i = 0; i < BH__AREAS; i++) {
+        bh__worker *worker = &device->workers[i];
+        while (worker->state == BH__WORKER_DYING && !bh__worker_reap(device, worker) && bh__now_ns() < deadline) {
+            struct pollfd look = {.fd = worker->process.pidfd, .events = POLLIN};
+            poll(&look, 1, 100);
+        }
+        bh__process_close(&worker->process);
+    }
+    bh__job_finish(device, job);
+}
+
+void *bh__supervisor_main(void *argument) {
+    bh__device *device = argument;
+    bh__job *close_job = NULL;
+    while (!close_job) {
+        uint64_t now = bh__now_ns(), next = BH__NEVER;
+        tend_workers(device, now, &next);
+        uint64_t tick = check_deadlines(device, now);
+        if (tick < next) next = tick;
+
+        if (device->robbed && now + 10 * BH__NS_PER_MS < next) next = now + 10 * BH__NS_PER_MS;
+
+        struct pollfd look[MOST_FDS];
+        watch(&look[0], device->robbed ? -1 : device->jobs_fd);
+        for (uint32_t i = 0; i < BH__AREAS; i++) {
+            bh__worker *worker = &device->workers[i];
+            bool alive = worker->state != BH__WORKER_NONE && !device->robbed;
+            bool listened = alive && worker->state != BH__WORKER_DYING;
+            watch(&look[FIXED_FDS + i * FDS_A_WORKER], listened ? worker->socket : -1);
+            watch(&look[FIXED_FDS + i * FDS_A_WORKER + 1], listened ? worker->errors_fd : -1);
+            watch(&look[FIXED_FDS + i * FDS_A_WORKER + 2], alive ? worker->process.pidfd : -1);
+        }
+        struct timespec timeout = bh__timespec(next == BH__NEVER ? 0 : bh__time_left(next));
+        ppoll(look, MOST_FDS, next == BH__NEVER ? NULL : &timeout, NULL);
+
+        if (!device->robbed && !bh__fd_is_ours(device->jobs_fd)) stop_robbed(device);
+        for (uint32_t i = 0; i < BH__AREAS; i++) {
+            bh__worker *worker = &device->workers[i];
+            struct pollfd *its = &look[FIXED_FDS + i * FDS_A_WORKER];
+            if (device->robbed) break;
+            if (its[1].revents & (POLLIN | POLLHUP) && worker->errors_fd >= 0) bh__worker_read_errors(worker);
+            if (its[0].revents & (POLLIN | POLLHUP | POLLERR) && its[0].fd == worker->socket) listen_to(device, worker);
+            if (!(its[2].revents & POLLIN) || its[2].fd != worker->process.pidfd) continue;
+            if (worker->state == BH__WORKER_DYING) {
+                (void)bh__worker_reap(device, worker);
+            } else if (worker->state != BH__WORKER_NONE) {
+                listen_to(device, worker); /* what it said before it ended */
+                if (worker->state != BH__WORKER_DYING && worker->state != BH__WORKER_NONE) worker_ended(device, worker);
+            }
+        }
+        take_jobs(device, &close_job);
+        hand_out_backlog(device);
+        if (atomic_exchange(&device->insane, false) && device->active && device->active->state == BH__WORKER_ACTIVE) {
+            bh__cause cause = {.status = BH_E_LOST};
+            bh__fail(&cause.error, BH_E_LOST, "submit the work again", "the worker's completion words make no sense");
+            lose_active(device, &cause);
+        }
+    }
+    close_all(device, close_job);
+    return NULL;
+}

@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Losing a worker: freeze, judge, spread doubt, hold. Everything here runs on the supervisor with the device locked. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/internal.h"
+
+typedef struct judgement {
+    bh__device *device;
+    const bh__cause *cause;
+    uint64_t loss;
+    uint64_t taken[BH__MAX_LANES];
+    uint32_t busy_lanes;   /* lanes with work in flight */
+    bool certain;
+    bh_error blame;        /* for the request or requests to blame */
+    bh_loss *summary;
+} judgement;
+
+static bh__shadow *shadow_at(bh__device *device, bh__lane *lane, uint64_t position) {
+    return &lane->shadow[position & (device->front->queue_length - 1)];
+}
+
+static const bh__use *use_at(bh__device *device, bh__lane *lane, const bh__shadow *shadow, uint32_t index) {
+    return &shadow_at(device, lane, shadow->start + index / BH__USES_PER_SLOT)->uses[index % BH__USES_PER_SLOT];
+}
+
+/* ---- freeze --------------------------------------------------------------------------------------------- */
+
+/* What a worker says about positions is cut to what can be, and to where a request begins. */
+static uint64_t sane_position(bh__device *device, bh__lane *lane, uint64_t position, uint64_t lowest) {
+    uint64_t tail = atomic_load(&lane->tail);
+    if (position < lowest || position > tail) return lowest;
+    return position == tail ? tail : shadow_at(device, lane, position)->start;
+}
+
+/* First every lane is frozen, only then is any position read: what is done by then stays done, and nothing more is taken. */
+static void freeze(bh__device *device, uint64_t taken[BH__MAX_LANES]) {
+    bh__area *area = atomic_load(&device->area);
+    atomic_fetch_add(&device->epoch, 1);
+    for (uint32_t i = 0; i < BH__MAX_LANES; i++) atomic_fetch_or(&area->lane[i].claim, BH__FROZEN);
+    bh__reports_collect(device);
+    for (uint32_t i = 0; i < device->lane_limit; i++) {
+        bh__lane *lane = &device->lanes[i];
+        if (!lane->exists) continue;
+        uint64_t done = sane_position(device, lane, atomic_load(&area->lane[i].done), lane->floor);
+        taken[i] = sane_position(device, lane, bh__claim_position(atomic_load(&area->lane[i].claim)), done);
+        lane->floor = done;
+        lane->retired = done;
+    }
+    /* Again, for what was reported between the first look and the reading of `done`. */
+    bh__reports_collect(device);
+    device->frozen = true;
+}
+
+/* ---- blame ----------------------------------------------------------------------------------------------- */
+
+static bool is_blamed(const judgement *self, uint32_t lane, const bh__shadow *shadow) {
+    const bh__cause *cause = self->cause;
+    if (cause->status == BH_E_LOST) return false;
+    if (cause->exact) return lane == cause->lane && shadow->start + shadow->slots == cause->sequence;
+    return shadow->start == self->device->lanes[lane].floor && shadow->start < self->taken[lane];
+}
+
+static const char *request_name(const bh__shadow *shadow) {
+    if (shadow->kernel) return shadow->kernel->name;
+    switch (shadow->op) {
+    case BH__OP_WRITE: return "a write";
+    case BH__OP_READ: return "a read";
+    case BH__OP_COPY: return "a copy";
+    case BH__OP_FILL: return "a fill";
+    default: return "a request";
+    }
+}
+
+/* Makes the text for whoever is to blame. Where the device did not say which request it was, all candidates are named. */
+static void write_blame(judgement *self) {
+    bh__device *device = self->device;
+    const bh__cause *cause = self->cause;
+    self->blame = cause->error;
+    self->blame.status = cause->status;
+    self->certain = cause->exact || self->busy_lanes <= 1;
+    if (cause->exact || cause->status == BH_E_LOST) return;
+    char list[300] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; i < device->lane_limit; i++) {
+        bh__lane *lane = &device->lanes[i];
+        if (!lane->exists || self->taken[i] <= lane->floor) continue;
+        const bh__shadow *shadow = shadow_at(device, lane, lane->floor);
+        int some = snprintf(list + used, sizeof list - used, "%s%.60s (lane %u, request %llu)", used ? ", " : "", request_name(shadow), i,
+                            (unsigned long long)(shadow->start + shadow->slots));
+        if (some > 0) used += (size_t)some;
+        if (used >= sizeof list) break;
+    }
+    char first[200];
+    snprintf(first, sizeof first, "%.190s", cause->error.message);
+    snprintf(self->blame.message, sizeof self->blame.message, self->busy_lanes > 1 ? "%s; one of: %s" : "%s; it ran %s", first, list);
+}
+
+/* ---- doubt ------------------------------------------------------------------------------------------------- */
+
+static void suspect_outputs(judgement *self, bh__lane *lane, const bh__shadow *shadow) {
+    for (uint32_t i = 0; i < shadow->use_count; i++) {
+        const bh__use *use = use_at(self->device, lane, shadow, i);
+        if (use->access & BH_ACCESS_OUT) bh__suspect_add(use->memory, use->offset, use->bytes);
+    }
+}
+
+static void hold_outputs(judgement *self, bh__lane *lane, const bh__shadow *shadow) {
+    for (uint32_t i = 0; i < shadow->use_count; i++) {
+        const bh__use *use = use_at(self->device, lane, shadow, i);
+        if (!(use->access & BH_ACCESS_OUT)) continue;
+        use->memory->held_by = self->loss;
+        if (use->memory->doubt_loss != self->loss || use->memory->doubt_stamp < shadow->stamp) {
+            use->memory->doubt_stamp = shadow->stamp;
+        }
+        use->memory->doubt_loss = self->loss;
+    }
+}
+
+static bool reads_suspect(const judgement *self, bh__lane *lane, const bh__shadow *shadow) {
+    for (uint32_t i = 0; i < shadow->use_count; i++) {
+        const bh__use *use = use_at(self->device, lane, shadow, i);
+        if ((use->access & BH_ACCESS_IN) && bh__suspect_overlaps(use->memory, use->offset, use->bytes)) return true;
+    }
+    return false;
+}
+
+static void clear_overwritten(const judgement *self, bh__lane *lane, const bh__shadow *shadow) {
+    for (uint32_t i = 0; i < shadow->use_count; i++) {
+        const bh__use *use = use_at(self->device, lane, shadow, i);
+        if (use->access == BH_ACCESS_OUT) bh__suspect_clear(use->memory, use->offset, use->bytes);
+    }
+}
+
+/* In flight, and safe to run again from the start: nothing it reads can have been changed by itself or by work behind it. Its
+ * inputs may have been overwritten by a later request in flight although this one is not known to be done. */
+static bool can_be_resent(const judgement *self, bh__lane *lane, const bh__shadow *shadow) {
+    if (!shadow->idempotent || reads_suspect(self, lane, shadow)) return false;
+    if (shadow->kernel && shadow->module->stale) return false;
+    for (uint32_t i = 0; i < shadow->use_count; i++) {
+        const bh__use *in = use_at(self->device, lane, shadow, i);
+        if (!(in->access & BH_ACCESS_IN)) continue;
+        if (in->memory->doubt_loss == self->loss && in->memory->doubt_stamp > shadow->stamp) return false;
+        for (uint32_t k = 0; k < shadow->use_count; k++) {
+            const bh__use *out = use_at(self->device, lane, shadow, k);
+            if ((out->access & BH_ACCESS_OUT) && out->memory == in->memory && out->offset < in->offset + in->bytes &&
+                in->offset < out->offset + out->bytes) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+/* The latest lost worker whose end a request must wait for, given what it touches. */
+static uint64_t hold_for(const judgement *self, bh__lane *lane, const bh__shadow *shadow) {
+    uint64_t reaped = atomic_load(&self->device->front->reaped), hold = 0;
+    for (uint32_t i = 0; i < shadow->use_count; i++) {
+        uint64_t by = use_at(self->device, lane, shadow, i)->memory->held_by;
+        if (by > reaped && by > hold) hold = by;
+    }
+    return hold;
+}
+
+/* ---- judge --------------------------------------------------------------------------------------------------- */
+
+static void resolve(judgement *self, bh__lane *lane, bh__shadow *shadow, bh_status status) {
+    bh__device *device = self->device;
+    bool blamed = status == BH_E_FAULT || status == BH_E_DEADLINE;
+    bh__request *request = bh__ring_request(lane->ring, device->front->queue_length, shadow->start);
+    atomic_store(&request->op, BH__OP_SKIP);
+    atomic_store(&request->hold, 0);
+    shadow->resolved = 1;
+    suspect_outputs(self, lane, shadow);
+    bh__lane_fail(device, lane, shadow->start + shadow->slots, status, blamed ? self->certain : 1, self->loss,
+                  shadow->kernel ? shadow->kernel->name : NULL, blamed ? &self->blame : NULL);
+    switch (status) {
+    case BH_E_FAULT:
+    case BH_E_DEADLINE: self->summary->failed++; break;
+    case BH_E_LOST: self->summary->lost++; break;
+    default: self->summary->stale++;
+    }
+    if (blamed && self->certain && shadow->kernel) {
+        bh__kernel *kernel = shadow->kernel;
+        snprintf(self->summary->kernel, sizeof self->summary->kernel, "%s", kernel->name);
+        if (++kernel->faults >= device->options.quarantine_after) kernel->quarantined = true;
+    }
+}
+
+static void judge_one(judgement *self, bh__lane *lane, bh__shadow *shadow) {
+    if (shadow->resolved) return;
+    bool in_flight = shadow->start < self->taken[lane->index];
+    bh__request *request = bh__ring_request(lane->ring, self->device->front->queue_length, shadow->start);
+    if (in_flight && is_blamed(self, lane->index, shadow)) {
+        resolve(self, lane, shadow, self->cause->status);
+    } else if (in_flight && !can_be_resent(self, lane, shadow)) {
+        resolve(self, lane, shadow, BH_E_LOST);
+    } else if (!in_flight && shadow->kernel && shadow->kernel->quarantined) {
+        resolve(self, lane, shadow, BH_E_QUARANTINED);
+    } else if (!in_flight && (reads_suspect(self, lane, shadow) || (shadow->kernel && shadow->module->stale))) {
+        resolve(self, lane, shadow, BH_E_STALE);
+    } else {
+        if (in_flight) self->summary->resent++;
+        if (shadow->kernel) shadow->module->launched = true;
+        clear_overwritten(self, lane, shadow);
+        atomic_store(&request->hold, hold_for(self, lane, shadow));
+    }
+}
+
+/* Calls `visit` for each unfinished request of all lanes, in the order they were submitted, which is an order their dependencies
+ * allow. */
+static void walk(judgement *self, void (*visit)(judgement *, bh__lane *, bh__shadow *)) {
+    bh__device *device = self->device;
+    uint64_t cursor[BH__MAX_LANES];
+    for (uint32_t i = 0; i < device->lane_limit; i++) cursor[i] = device->lanes[i].floor;
+    for (;;) {
+        bh__lane *next = NULL;
+        uint64_t stamp = UINT64_MAX;
+        for (uint32_t i = 0; i < device->lane_limit; i++) {
+            bh__lane *lane = &device->lanes[i];
+            if (!lane->exists || cursor[i] >= atomic_load(&lane->tail)) continue;
+            uint64_t its = shadow_at(device, lane, cursor[i])->stamp;
+            if (its < stamp) {
+                stamp = its;
+                next = lane;
+            }
+        }
+        if (!next) return;
+        bh__shadow *shadow = shadow_at(device, next, cursor[next->index]);
+        cursor[next->index] += shadow->slots;
+        visit(self, next, shadow);
+    }
+}
+
+static void hold_one(judgement *self, bh__lane *lane, bh__shadow *shadow) {
+    if (!shadow->resolved && shadow->start < self->taken[lane->index]) hold_outputs(self, lane, shadow);
+}
+
+/* A module's variables died with the worker. What the program set is put back; what kernels left there is not. */
+static void judge_modules(judgement *self) {
+    for (bh__module *module = self->device->module_list; module; module = module->next) {
+        if (module->loaded && module->launched && bh__module_keeps_state(module)) module->stale = true;
+        module->launched = false;
+    }
+}
+
+static uint32_t count_suspect(bh__device *device) {
+    uint32_t cursor = 0, count = 0;
+    for (bh__buffer *buffer; (buffer = bh__table_next(&device->buffers, &cursor));) {
+        if (!buffer->is_view && buffer->memory->suspect_count) count++;
+    }
+    return count;
+}
+
+void bh__take_over(bh__device *device, const bh__cause *cause, bh_loss *summary) {
+    judgement self = {.device = device, .cause = cause, .summary = summary};
+    freeze(device, self.taken);
+    self.loss = ++device->losses;
+    bh__worker_kill(device, device->active);
+    for (uint32_t i = 0; i < device->lane_limit; i++) {
+        if (self.taken[i] > device->lanes[i].floor) self.busy_lanes++;
+    }
+    write_blame(&self);
+    *summary = (bh_loss){
+        .size = sizeof *summary, .cause = cause->status, .generation = device->generation, .certain = self.certain};
+    snprintf(summary->message, sizeof summary->message, "%s", self.blame.message);
+    judge_modules(&self);
+    walk(&self, hold_one);
+    walk(&self, judge_one);
+    summary->suspect_buffers = count_suspect(device);
+    device->state = BH_DEVICE_REPLACING;
+}
+
+/* ---- the end of a device ------------------------------------------------------------------------------------------ */
+
+void bh__resolve_all(bh__device *device, const bh_error *verdict) {
+    uint64_t taken[BH__MAX_LANES];
+    if (!device->frozen) freeze(device, taken);
+    for (uint32_t i = 0; i < device->lane_limit; i++) {
+        bh__lane *lane = &device->lanes[i];
+        if (!lane->exists) continue;
+        uint64_t tail = atomic_load(&lane->tail);
+        for (uint64_t position = lane->floor; position < tail;) {
+            bh__shadow *shadow = shadow_at(device, lane, position);
+            position += shadow->slots;
+            if (shadow->resolved) continue;
+            shadow->resolved = 1;
+            bh__lane_fail(device, lane, position, verdict->status, 1, 0, shadow->kernel ? shadow->kernel->name : NULL, verdict);
+        }
+    }
+}
+
+void bh__device_stop(bh__device *device, const bh_error *reason) {
+    device->stop_reason = *reason;
+    device->stop_reason.status = BH_E_STOPPED;
+    bh__resolve_all(device, &device->stop_reason);
+    device->state = BH_DEVICE_STOPPED;
+    atomic_store(&device->stopped, true);
+    atomic_fetch_add(&device->epoch, 1);
+}

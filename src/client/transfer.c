@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Moving data: between the program and buffers, between buffers, patterns into buffers. All of it can be done again from the
+ * start when a worker is lost, so every request here is idempotent. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "client/internal.h"
+
+static bh_status check_range(const char *what, uint64_t offset, uint64_t bytes, const bh__buffer *buffer) {
+    if (bh__range_fits(offset, bytes, buffer->bytes)) return BH_OK;
+    return bh__refuse(BH_E_INVALID, "stay within the buffer", "%s: %llu bytes from byte %llu on, of a buffer of %llu", what,
+                      (unsigned long long)bytes, (unsigned long long)offset, (unsigned long long)buffer->bytes);
+}
+
+static bh_status check_lane_device(bh_lane lane, bh_buffer buffer) {
+    if (lane.id == 0 || (lane.id >> 52 & 0xff) == (buffer.id >> 52 & 0xff)) return BH_OK;
+    return bh__refuse(BH_E_INVALID, "use a lane of the buffer's device", "the lane belongs to another device than the buffer");
+}
+
+/* Submits one request that moves between a buffer and host memory. Called and returns with the lock held. */
+static bh_status submit_host_move(bh__device *device, bh_lane lane_handle, uint16_t op, bh_buffer handle, uint64_t offset,
+                                  bh__memory *host, uint64_t host_offset, uint64_t bytes, bh_ticket *out) {
+    for (;;) {
+        bh__buffer *buffer = bh__handle_get(device, handle.id, BH__KIND_BUFFER, "buffer");
+        bh__lane *lane = buffer ? bh__lane_get(device, lane_handle) : NULL;
+        if (!lane) return bh__last()->status;
+        bool write = op == BH__OP_WRITE;
+        uint64_t address = buffer->memory->address + buffer->offset + offset;
+        bh__use uses[2] = {{.memory = buffer->memory,
+                            .offset = buffer->offset + offset,
+                            .bytes = bytes,
+                            .access = write ? BH_ACCESS_OUT : BH_ACCESS_IN},
+                           {.memory = host,
+                            .offset = host_offset,
+                            .bytes = bytes,
+                            .access = write ? BH_ACCESS_IN : BH_ACCESS_OUT}};
+        bh__submission submission = {.lane = lane,
+                                     .op = op,
+                                     .idempotent = true,
+                                     .uses = uses,
+                                     /* Staging slots are never shared by two requests: no order to keep there. */
+                                     .use_count = host == device->staging ? 1 : 2,
+                                     .body.copy = {.target = write ? address : host_offset,
+                                                   .source = write ? host_offset : address,
+                                                   .bytes = bytes,
+                                                   .host = host->host_id}};
+        bool retry;
+        bh_status status = bh__submit(device, &submission, &retry, out);
+        if (!retry || status != BH_OK) return status;
+    }
+}
+
+/* Locks the device, looks at the buffer and checks the range; NULL with the thread's error. */
+static bh__device *begin(bh_buffer handle, const char *what, uint64_t offset, const void *pointer, uint64_t bytes) {
+    bh__device *device = bh__device_lock(handle.id, BH__KIND_BUFFER, "buffer", true);
+    if (!device) return NULL;
+    bh__buffer *buffer = bh__handle_get(device, handle.id, BH__KIND_BUFFER, "buffer");
+    if (buffer && check_range(what, offset, bytes, buffer) == BH_OK) {
+        if (pointer || bytes == 0) return device;
+        bh__refuse(BH_E_INVALID, "pass memory of that size", "%s: %llu bytes asked for with a NULL pointer", what,
+                   (unsigned long long)bytes);
+    }
+    bh__device_unlock(device);
+    return NULL;
+}
+
+/* A ticket that is done at once, for work of no bytes: the last one of the lane. */
+static bh_status nothing_to_do(bh__device *device, bh_lane lane_handle, bh_ticket *out) {
+    bh__lane *lane = bh__lane_get(device, lane_handle);
+    if (!lane) return bh__last()->status;
+    bool retry;
+    do {
+        bh__submission submission = {.lane = lane, .op = BH__OP_SKIP, .idempotent = true};
+        bh_status status = bh__submit(device, &submission, &retry, out);
+        if (status != BH_OK) return status;
+        lane = bh__lane_get(device, lane_handle);
+    } while (retry && lane);
+    return lane ? BH_OK : bh__last()->status;
+}
+
+/* From plain memory through the staging slots; copied when this returns. */
+static bh_status write_staged(bh__device *device, bh_lane lane, bh_buffer buffer, uint64_t offset, const uint8_t *source,
+                              uint64_t bytes, bh_ticket *out) {
+    bh_status status = BH_OK;
+    while (bytes > 0 && status == BH_OK) {
+        uint32_t slot;
+        status = bh__staging_take(device, &slot);
+        if (status != BH_OK) break;
+        uint64_t piece = bytes < BH__STAGING_BYTES ? bytes : BH__STAGING_BYTES;
+        atomic_fetch_add(&device->users, 1);
+        bh__device_unlock(device);
+        memcpy(bh__staging_memory(device, slot), source, piece);
+        pthread_mutex_lock(&device->lock);
+        atomic_fetch_sub(&device->users, 1);
+        bh_ticket ticket = {0, 0};
+        status = submit_host_move(device, lane, BH__OP_WRITE, buffer, offset, device->staging,
+                                  (uint64_t)slot * BH__STAGING_BYTES, piece, &ticket);
+        uint32_t index = (uint32_t)(ticket.lane >> 16) & 0xff;
+        bh__staging_put(device, slot, status == BH_OK ? index : 0, status == BH_OK ? ticket.sequence : 0, false);
+        if (status == BH_OK && out) *out = ticket;
+        source += piece;
+        offset += piece;
+        bytes -= piece;
+    }
+    return status;
+}
+
+bh_status bh_submit_write(bh_lane lane, bh_buffer buffer, uint64_t offset, const void *source, uint64_t bytes, bh_ticket *out) {
+    if (check_lane_device(lane, buffer) != BH_OK) return bh__last()->status;
+    bh__device *device = begin(buffer, "write", offset, source, bytes);
+    if (!device) return bh__last()->status;
+    uint64_t host_offset;
+    bh__memory *host = bytes ? bh__host_find(device, source, bytes, &host_offset) : NULL;
+    bh_status status = bytes == 0 ? nothing_to_do(device, lane, out)
+                       : host     ? submit_host_move(device, lane, BH__OP_WRITE, buffer, offset, host, host_offset, bytes, out)
+                                  : write_staged(device, lane, buffer, offset, source, bytes, out);
+    bh__device_unlock(device);
+    return status;
+}
+
+bh_status bh_submit_read(bh_lane lane, bh_buffer buffer, uint64_t offset, void *target, uint64_t bytes, bh_ticket *out) {
+    if (check_lane_device(lane, buffer) != BH_OK) return bh__last()->status;
+    bh__device *device = begin(buffer, "read", offset, target, bytes);
+    if (!device) return bh__last()->status;
+    uint64_t host_offset;
+    bh__memory *host = bytes ? bh__host_find(device, target, bytes, &host_offset) : NULL;
+    bh_status status;
+    if (bytes == 0) {
+        status = nothing_to_do(device, lane, out);
+    } else if (host) {
+        status = submit_host_move(device, lane, BH__OP_READ, buffer, offset, host, host_offset, bytes, out);
+    } else {
+        status = bh__refuse(BH_E_INVALID, "read into memory from bh_host_alloc, or use bh_buffer_read, which waits",
+                            "the target %p is not host memory of this device", target);
+    }
+    bh__device_unlock(device);
+    return status;
+}
+
+bh_status bh_buffer_write(bh_buffer buffer, uint64_t offset, const void *source, uint64_t bytes) {
+    bh_ticket ticket;
+    bh_status status = bh_submit_write((bh_lane){0}, buffer, offset, source, bytes, &ticket);
+    return status == BH_OK ? bh_wait(ticket, BH_FOREVER) : status;
+}
+
+/* ---- reading into plain memory: pieces on their way through several staging slots at once --------------- */
+
+typedef struct piece {
+    uint32_t slot;
+    uint64_t offset, bytes;
+    bh_ticket ticket;
+} piece;
+
+enum { PIECES = 4 };
+
+/* Waits for a piece and copies it out. Called and returns with the lock held. */
+static bh_status piece_finish(bh__device *device, const piece *part, uint8_t *target) {
+    atomic_fetch_add(&device->users, 1);
+    bh__device_unlock(device);
+    bh_status status = bh_wait(part->ticket, BH_FOREVER);
+    if (status == BH_OK) memcpy(target + part->offset, bh__staging_memory(device, part->slot), part->bytes);
+    pthread_mutex_lock(&device->lock);
+    atomic_fetch_sub(&device->users, 1);
+    bh__staging_put(device, part->slot, 0, 0, status != BH_OK);
+    return status;
+}
+
+bh_status bh_buffer_read(bh_buffer buffer, uint64_t offset, void *target, uint64_t bytes) {
+    bh__device *device = begin(buffer, "read", offset, target, bytes);
+    if (!device) return bh__last()->status;
+    piece parts[PIECES];
+    uint64_t started = 0, first = 0, count = 0;
+    bh_status status = BH_OK;
+    bh_error failed;
+    while (status == BH_OK && (started < bytes || count > 0)) {
+        if (started < bytes && count < PIECES) {
+            piece *part = &parts[(first + count) % PIECES];
+            part->offset = started;
+            part->bytes = bytes - started < BH__STAGING_BYTES ? bytes - started : BH__STAGING_BYTES;
+            status = bh__staging_take(device, &part->slot);
+            if (status != BH_OK) break;
+            status = submit_host_move(device, (bh_lane){0}, BH__OP_READ, buffer, offset + started, device->staging,
+                                      (uint64_t)part->slot * BH__STAGING_BYTES, part->bytes, &part->ticket);
+            if (status == BH_OK) {
+                count++;
+                started += part->bytes;
+            } else {
+                bh__staging_put(device, part->slot, 0, 0, false);
+            }
+        } else {
+            status = piece_finish(device, &parts[first++ % PIECES], target);
+            count--;
+        }
+    }
+    failed = *bh__last();
+    for (; count > 0; count--) (void)piece_finish(device, &parts[first++ % PIECES], target);
+    bh__device_unlock(device);
+    return status == BH_OK ? BH_OK : bh__refuse_with(&failed);
+}
+
+/* ---- within the device ------------------------------------------------------------------------------------- */
+
+bh_status bh_submit_copy(bh_lane lane_handle, bh_buffer target, uint64_t target_offset, bh_buffer source, uint64_t source_offset,
+                         uint64_t bytes, bh_ticket *out) {
+    if (check_lane_device(lane_handle, target) != BH_OK) return bh__last()->status;
+    bh__device *device = begin(target, "copy to", target_offset, &target, bytes);
+    if (!device) return bh__last()->status;
+    bh_status status = BH_OK;
+    bool retry = true;
+    while (retry && status == BH_OK) {
+        bh__buffer *to = bh__handle_get(device, target.id, BH__KIND_BUFFER, "target");
+        bh__buffer *from = to ? bh__handle_get(device, source.id, BH__KIND_BUFFER, "source") : NULL;
+        bh__lane *lane = from ? bh__lane_get(device, lane_handle) : NULL;
+        if (!lane || check_range("copy from", source_offset, bytes, from) != BH_OK) {
+            status = bh__last()->status;
+            break;
+        }
+        bh__use uses[2] = {
+            {.memory = from->memory, .offset = from->offset + source_offset, .bytes = bytes, .access = BH_ACCESS_IN},
+            {.memory = to->memory, .offset = to->offset + target_offset, .bytes = bytes, .access = BH_ACCESS_OUT}};
+        bh__submission submission = {.lane = lane,
+                                     .op = bytes ? BH__OP_COPY : BH__OP_SKIP,
+                                     .idempotent = true,
+                                     .uses = uses,
+                                     .use_count = bytes ? 2 : 0,
+                                     .body.copy = {.target = to->memory->address + uses[1].offset,
+                                                   .source = from->memory->address + uses[0].offset,
+                                                   .bytes = bytes}};
+        status = bh__submit(device, &submission, &retry, out);
+    }
+    bh__device_unlock(device);
+    return status;
+}
+
+bh_status bh_buffer_copy(bh_buffer target, uint64_t target_offset, bh_buffer source, uint64_t source_offset, uint64_t bytes) {
+    bh_ticket ticket;
+    bh_status status = bh_submit_copy((bh_lane){0}, target, target_offset, source, source_offset, bytes, &ticket);
+    return status == BH_OK ? bh_wait(ticket, BH_FOREVER) : status;
+}
+
+static bh_status check_pattern(const void *pattern, uint32_t pattern_bytes, uint64_t bytes) {
+    if (!pattern) return bh__refuse(BH_E_INVALID, "pass the pattern's bytes", "pattern is NULL");
+    if (pattern_bytes == 0 || pattern_bytes > 16 || (pattern_bytes & (pattern_bytes - 1))) {
+        return bh__refuse(BH_E_INVALID, "use a pattern of 1, 2, 4, 8 or 16 bytes", "a pattern of %u bytes", pattern_bytes);
+    }
+    if (bytes % pattern_bytes) {
+        return bh__refuse(BH_E_INVALID, "fill a whole number of patterns", "%llu bytes are not a multiple of %u",
+                          (unsigned long long)bytes, pattern_bytes);
+    }
+    return BH_OK;
+}
+
+bh_status bh_submit_fill(bh_lane lane_handle, bh_buffer handle, uint64_t offset, uint64_t bytes, const void *pattern,
+                         uint32_t pattern_bytes, bh_ticket *out) {
+    if (check_pattern(pattern, pattern_bytes, bytes) != BH_OK || check_lane_device(lane_handle, handle) != BH_OK) {
+        return bh__last()->status;
+    }
+    bh__device *device = begin(handle, "fill", offset, pattern, bytes);
+    if (!device) return bh__last()->status;
+    bh_status status = BH_OK;
+    bool retry = true;
+    while (retry && status == BH_OK) {
+        bh__buffer *buffer = bh__handle_get(device, handle.id, BH__KIND_BUFFER, "buffer");
+        bh__lane *lane = buffer ? bh__lane_get(device, lane_handle) : NULL;
+        if (!lane) {
+            status = bh__last()->status;
+            break;
+        }
+        bh__use use = {.memory = buffer->memory, .offset = buffer->offset + offset, .bytes = bytes, .access = BH_ACCESS_OUT};
+        bh__submission submission = {.lane = lane,
+                                     .op = bytes ? BH__OP_FILL : BH__OP_SKIP,
+                                     .idempotent = true,
+                                     .uses = &use,
+                                     .use_count = bytes ? 1 : 0,
+                                     .body.copy = {.target = buffer->memory->address + use.offset,
+                                                   .bytes = bytes,
+                                                   .pattern_bytes = pattern_bytes}};
+        memcpy(submission.body.copy.pattern, pattern, pattern_bytes);
+        status = bh__submit(device, &submission, &retry, out);
+    }
+    bh__device_unlock(device);
+    return status;
+}
+
+bh_status bh_buffer_fill(bh_buffer buffer, uint64_t offset, uint64_t bytes, const void *pattern, uint32_t pattern_bytes) {
+    bh_ticket ticket;
+    bh_status status = bh_submit_fill((bh_lane){0}, buffer, offset, bytes, pattern, pattern_bytes, &ticket);
+    return status == BH_OK ? bh_wait(ticket, BH_FOREVER) : status;
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Workers as processes: starting one, ending one, and what is released when it is gone for good. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/futex.h"
+#include "base/log.h"
+#include "client/supervisor.h"
+
+#define BOOT_TIMEOUT_NS (10 * BH__NS_PER_S)
+
+static bh__worker *free_worker(bh__device *device) {
+    for (uint32_t i = 0; i < BH__AREAS; i++) {
+        if (device->workers[i].state == BH__WORKER_NONE) return &device->workers[i];
+    }
+    return NULL;
+}
+
+static int send_boot(bh__device *device, bh__worker *worker) {
+    int self = bh__process_self();
+    if (self < 0) return self;
+    bh__message *message = device->outgoing;
+    memset(message, 0, offsetof(bh__message, data));
+    message->type = BH__MSG_BOOT;
+    message->u.boot = (bh__boot){.magic = BH__WIRE_MAGIC,
+                                 .version = BH__WIRE_VERSION,
+                                 .area = worker->area,
+                                 .total_bytes = device->front->total_bytes,
+                                 .device_index = device->device_index};
+    int fds[3] = {device->control_fd, device->dispatch_fd, self};
+    int failed = bh__message_send(worker->socket, message, fds, 3);
+    close(self);
+    return failed;
+}
+
+static bh_status refuse_start(bh_error *error, int number) {
+    char text[128];
+    return bh__fail(error, BH_E_NO_DEVICE, "raise the limit on open files (ulimit -n)", "cannot start a worker: %s",
+                    bh__errno_text(number, text, sizeof text));
+}
+
+bh_status bh__worker_start(bh__device *device, bh__worker **out, bh_error *error) {
+    bh__worker *worker = free_worker(device);
+    if (!worker) return bh__fail(error, BH_E_BUSY, "nothing: it is tried again", "%d lost workers are not reaped yet", BH__AREAS);
+    int sockets[2], errors[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0) return refuse_start(error, errno);
+    if (pipe2(errors, O_CLOEXEC | O_NONBLOCK) < 0) {
+        int number = errno;
+        close(sockets[0]);
+        close(sockets[1]);
+        return refuse_start(error, number);
+    }
+    memset(worker, 0, sizeof *worker);
+    worker->area = (uint32_t)(worker - device->workers);
+    memset(bh__worker_area(device, worker), 0, device->front->area_bytes);
+    bh_status status = bh__process_start(device->worker_path, sockets[1], errors[1], &worker->process, error);
+    close(sockets[1]);
+    close(errors[1]);
+    if (status != BH_OK) {
+        close(sockets[0]);
+        close(errors[0]);
+        return status;
+    }
+    worker->socket = bh__fd_keep(sockets[0]);
+    worker->errors_fd = bh__fd_keep(errors[0]);
+    worker->state = BH__WORKER_BOOTING;
+    worker->started_ns = bh__now_ns();
+    worker->boot_deadline = worker->started_ns + BOOT_TIMEOUT_NS;
+    (void)send_boot(device, worker); /* a worker that is dead already is noticed as one */
+    *out = worker;
+    return BH_OK;
+}
+
+void bh__worker_kill(bh__device *device, bh__worker *worker) {
+    (void)device;
+    bh__process_kill(&worker->process);
+}
+
+/* Reads what it wrote to standard error: the end is kept for error messages, all of it goes to the log. */
+void bh__worker_read_errors(bh__worker *worker) {
+    char text[1024];
+    ssize_t got;
+    while ((got = read(worker->errors_fd, text, sizeof text - 1)) > 0) {
+        text[got] = 0;
+        bh__log_warning("worker %d: %s", (int)worker->process.pid, text);
+        size_t room = sizeof worker->errors - 1, keep = (size_t)got < room ? (size_t)got : room;
+        size_t old = worker->errors_length < room - keep ? worker->errors_length : room - keep;
+        memmove(worker->errors, worker->errors + worker->errors_length - old, old);
+        memcpy(worker->errors + old, text + got - keep, keep);
+        worker->errors_length = old + keep;
+        worker->errors[worker->errors_length] = 0;
+    }
+    if (got == 0) {
+        bh__fd_close(worker->errors_fd);
+        worker->errors_fd = -1;
+    }
+}
+
+void bh__worker_bury(bh__worker *worker, uint64_t loss) {
+    if (worker->errors_fd >= 0) bh__worker_read_errors(worker);
+    bh__process_kill(&worker->process);
+    bh__fd_close(worker->socket);
+    bh__fd_close(worker->errors_fd);
+    worker->socket = worker->errors_fd = -1;
+    worker->state = BH__WORKER_DYING;
+    worker->loss = loss;
+}
+
+/* Lost workers 1 .. reaped are gone; requests that wait for that, and memory held for it, may go on. */
+static void publish_reaped(bh__device *device) {
+    uint64_t reaped = device->losses;
+    for (uint32_t i = 0; i < BH__AREAS; i++) {
+        const bh__worker *worker = &device->workers[i];
+        if (worker->state == BH__WORKER_DYING && worker->loss && worker->loss <= reaped) reaped = worker->loss - 1;
+    }
+    if (reaped <= atomic_load(&device->front->reaped)) return;
+    atomic_store(&device->front->reaped, reaped);
+    bh__futex_wake((_Atomic uint32_t *)(void *)&device->front->reaped, BH__FUTEX_ALL, BH__FUTEX_SHARED);
+}
+
+bool bh__worker_reap(bh__device *device, bh__worker *worker) {
+    bh__process_end end;
+    if (!bh__process_gone(&worker->process, &end)) return false;
+    bh__process_close(&worker->process);
+    worker->state = BH__WORKER_NONE;
+    pthread_mutex_lock(&device->lock);
+    publish_reaped(device);
+    pthread_mutex_unlock(&device->lock);
+    return true;
+}

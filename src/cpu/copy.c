@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Moving bytes: between host regions, device memory and modules' variables. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "cpu/cpu.h"
+
+typedef unsigned long long ull;
+
+/* Large copies are done in pieces, so that a worker that is being ended does not linger. */
+enum { PIECE_BYTES = 4 << 20 };
+
+static bh_status refuse(bh_error *error, const bh__work *work, const char *what) {
+    const bh__copy_body *body = &work->u.copy;
+    return bh__fail(
+        error, BH_E_INTERNAL, BH__CPU_DEFECT,
+        "request %llu on lane %u (operation %u, target 0x%llx, source 0x%llx, %llu bytes): "
+        "%s",
+        (ull)work->sequence, work->lane, work->op, (ull)body->target, (ull)body->source,
+        (ull)body->bytes, what);
+}
+
+static uint8_t *device_memory(const bh__cpu_view *view, uint64_t address, uint64_t bytes,
+                              bool write) {
+    return bh__cpu_view_covers(view, address, bytes, write) ? (uint8_t *)(uintptr_t)address : NULL;
+}
+
+static uint8_t *host_memory(const bh__cpu_view *view, uint32_t id, uint64_t offset,
+                            uint64_t bytes) {
+    const bh__cpu_host *host = bh__cpu_view_host(view, id);
+    return host && bh__range_fits(offset, bytes, host->bytes) ? host->memory + offset : NULL;
+}
+
+static uint8_t *variable_memory(const bh__cpu_view *view, const bh__copy_body *body,
+                                uint64_t offset) {
+    const bh__cpu_module *module = bh__cpu_view_module(view, body->module);
+    if (!module || body->variable >= bh__ptx_variable_count(module->code)) return NULL;
+    const bh__ptx_variable *variable = bh__ptx_variable_at(module->code, body->variable);
+    if (!bh__range_fits(offset, body->bytes, variable->size)) return NULL;
+    return (uint8_t *)bh__ptx_image_variable(module->image, body->variable) + offset;
+}
+
+static bh_status move(const bh__device *device, uint8_t *target, const uint8_t *source,
+                      uint64_t bytes) {
+    bool apart = target + bytes <= source || source + bytes <= target;
+    if (!apart || bytes <= PIECE_BYTES) {
+        memmove(target, source, bytes);
+        return BH_OK;
+    }
+    for (uint64_t at = 0; at < bytes; at += PIECE_BYTES) {
+        if (bh__cpu_killed(device)) return BH_E_STOPPED;
+        memcpy(target + at, source + at, bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES);
+    }
+    return BH_OK;
+}
+
+static bh_status fill(const bh__device *device, uint8_t *target, const bh__copy_body *body) {
+    uint64_t bytes = body->bytes, filled = body->pattern_bytes;
+    if (body->pattern_bytes == 1 && bytes <= PIECE_BYTES) {
+        memset(target, body->pattern[0], bytes);
+        return BH_OK;
+    }
+    if (filled > bytes) filled = bytes;
+    memcpy(target, body->pattern, filled);
+    /* What is there already is copied behind itself, in growing pieces. */
+    while (filled < bytes) {
+        if (bh__cpu_killed(device)) return BH_E_STOPPED;
+        uint64_t source = filled < PIECE_BYTES ? filled : PIECE_BYTES;
+        uint64_t part = bytes - filled < source ? bytes - filled : source;
+        memcpy(target + filled, target, part);
+        filled += part;
+    }
+    return BH_OK;
+}
+
+bh_status bh__cpu_copy(bh__device_lane *lane, const bh__work *work, bh_error *error) {
+    const bh__copy_body *body = &work->u.copy;
+    const bh__cpu_view *view = lane->view;
+    uint8_t *target = NULL, *source = NULL;
+    switch (work->op) {
+    case BH__OP_WRITE:
+        target = device_memory(view, body->target, body->bytes, true);
+        source = host_memory(view, body->host, body->source, body->bytes);
+        break;
+    case BH__OP_READ:
+        target = host_memory(view, body->host, body->target, body->bytes);
+        source = device_memory(view, body->source, body->bytes, false);
+        break;
+    case BH__OP_COPY:
+        target = device_memory(view, body->target, body->bytes, true);
+        source = device_memory(view, body->source, body->bytes, false);
+        break;
+    case BH__OP_GLOBAL_WRITE:
+        target = variable_memory(view, body, body->target);
+        source = host_memory(view, body->host, body->source, body->bytes);
+        break;
+    case BH__OP_GLOBAL_READ:
+        target = host_memory(view, body->host, body->target, body->bytes);
+        source = variable_memory(view, body, body->source);
+        break;
+    case BH__OP_FILL:
+        target = device_memory(view, body->target, body->bytes, true);
+        if (!bh__is_power_of_two(body->pattern_bytes) || body->pattern_bytes > sizeof body->pattern)
+            return refuse(error, work, "the pattern has an unusual size");
+        if (!target) return refuse(error, work, "the target is not in device memory");
+        return fill(lane->device, target, body);
+    default:
+        return refuse(error, work, "there is no such operation");
+    }
+    if (!target) return refuse(error, work, "the target does not lie in what is mapped for it");
+    if (!source) return refuse(error, work, "the source does not lie in what is mapped for it");
+    return move(lane->device, target, source, body->bytes);
+}

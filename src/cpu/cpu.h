@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CPU device: its state, shared by the files of src/cpu/. */
+#ifndef BH_CPU_CPU_H
+#define BH_CPU_CPU_H
+
+#include <pthread.h>
+
+#include "ptx/ptx.h"
+#include "worker/device.h"
+
+extern const bh__device_ops bh__cpu_device;
+
+enum {
+    BH__CPU_SHARED_DEFAULT = 48 * 1024,
+    BH__CPU_SHARED_MAX = 227 * 1024,
+    BH__CPU_MAX_THREADS = 1024,
+    BH__CPU_BLOCKS_PER_PROCESSOR = 32, /* of a cooperative launch */
+    BH__CPU_GRANULARITY = 64 * 1024,
+    BH__CPU_STACK_BYTES = 512 * 1024,
+    BH__CPU_PRINT_BYTES = 16 * 1024
+};
+
+/* ---- view.c: what lanes see of memory and modules ---- */
+
+typedef struct bh__cpu_module {
+    uint32_t id;
+    bh__ptx_module *code;
+    bh__ptx_image *image;
+} bh__cpu_module;
+
+typedef struct bh__cpu_host {
+    uint32_t id;
+    uint8_t *memory; /* Borrowed from the worker */
+    uint64_t bytes;
+} bh__cpu_host;
+
+/*
+ * All that a lane looks up, as of one moment, never changed. The control thread makes a new one with
+ * each change; a lane holds on to the one it has until it sees that there is a newer one, so that
+ * a launch takes no lock. Modules and hosts are sorted by id.
+ */
+typedef struct bh__cpu_view {
+    uint32_t users; /* under the device's view_lock */
+    bh__ptx_memory memory;
+    bh__ptx_range *ranges;
+    bh__cpu_module *modules;
+    bh__cpu_host *hosts;
+    size_t module_count, host_count;
+} bh__cpu_view;
+
+/* Makes the device's chunks, modules and hosts visible to lanes. */
+bh_status bh__cpu_view_renew(bh__device *device, bh_error *error);
+/* Trades *held, which may be NULL, for the current view. */
+void bh__cpu_view_follow(bh__device *device, bh__cpu_view **held);
+void bh__cpu_view_drop(bh__device *device, bh__cpu_view **held);
+const bh__cpu_module *bh__cpu_view_module(const bh__cpu_view *view, uint32_t id);
+const bh__cpu_host *bh__cpu_view_host(const bh__cpu_view *view, uint32_t id);
+/* Whether all of [address, address + bytes) may be read, or written. */
+bool bh__cpu_view_covers(const bh__cpu_view *view, uint64_t address, uint64_t bytes, bool write);
+
+/* ---- memory.c: chunks and host regions; control thread ---- */
+
+bh_status bh__cpu_chunk_create(bh__device *device, const bh__chunk *chunk, bh_error *error,
+                               int *out_fd);
+bh_status bh__cpu_chunk_map(bh__device *device, const bh__chunk *chunk, int fd, bh_error *error);
+bh_status bh__cpu_chunk_unmap(bh__device *device, uint32_t id, bh_error *error);
+bh_status bh__cpu_host_map(bh__device *device, uint32_t id, void *memory, uint64_t bytes,
+                           bh_error *error);
+bh_status bh__cpu_host_unmap(bh__device *device, uint32_t id, bh_error *error);
+void bh__cpu_unmap_all(bh__device *device);
+
+/* ---- mapping.c ---- */
+
+/* Maps a file at exactly this address. Returns 0 or an errno value; EEXIST: something is there. */
+int bh__cpu_map_at(uint64_t address, uint64_t bytes, int fd, bool writable);
+void bh__cpu_unmap_at(uint64_t address, uint64_t bytes);
+
+/* ---- module.c: control thread ---- */
+
+bh_status bh__cpu_module_load(bh__device *device, uint32_t id, const void *image, size_t bytes,
+                              bh_error *error, int *out_blob);
+bh_status bh__cpu_module_unload(bh__device *device, uint32_t id, bh_error *error);
+bh_status bh__cpu_global_set(bh__device *device, const bh__module_message *where, const void *bytes,
+                             size_t count, bh_error *error);
+void bh__cpu_unload_all(bh__device *device);
+
+/* ---- pool.c: threads that help lanes with large grids ---- */
+
+/* A launch under way. Belongs to its lane; helpers use it between joining and leaving. */
+typedef struct bh__cpu_job {
+    bh__device *device;
+    bh__ptx_grid grid;
+    uint64_t total; /* blocks */
+    bool cooperative;
+    uint32_t share;        /* cooperative: blocks a thread takes at once */
+    _Atomic uint64_t next; /* the first block that nobody has taken */
+    _Atomic bool stop;     /* trouble: blocks still running are to end */
+    _Atomic bool troubled; /* whoever sets it first says what the trouble was: */
+    bool faulted;          /* `fault`, else `error` */
+    bh__ptx_fault fault;
+    bh_error error;
+
+    /* Under the pool's lock. */
+    bool listed;
+    uint32_t wanted;  /* helpers that may still join */
+    uint32_t helpers; /* that have joined and not left */
+    struct bh__cpu_job *newer;
+
+    pthread_mutex_t print_lock;
+    size_t print_bytes;
+    char print[BH__CPU_PRINT_BYTES];
+} bh__cpu_job;
+
+typedef struct bh__cpu_pool {
+    bh__device *device;
+    uint32_t size;         /* threads there may be */
+    pthread_mutex_t lock;  /* taken with no other lock held */
+    pthread_cond_t called; /* there is a job to help with, or the pool is closing */
+    pthread_cond_t left;   /* the last helper has left a job */
+    bh__cpu_job *jobs;     /* that want help, oldest first */
+    pthread_t *threads;
+    uint32_t started, idle;
+    bool closing;
+} bh__cpu_pool;
+
+bh_status bh__cpu_pool_open(bh__cpu_pool *pool, bh__device *device, uint32_t size, bh_error *error);
+void bh__cpu_pool_close(bh__cpu_pool *pool);
+/* Asks for up to `helpers` threads to run blocks of this job; they come when they are free. */
+void bh__cpu_pool_call(bh__cpu_pool *pool, bh__cpu_job *job, uint64_t helpers);
+/* Lets no more helpers join and waits until those there have left. */
+void bh__cpu_pool_dismiss(bh__cpu_pool *pool, bh__cpu_job *job);
+
+/* ---- launch.c ---- */
+
+/* Runs blocks of a job that others run blocks of too, until none are left. *block is used, made first
+ * where it is NULL, and kept for the next job. */
+void bh__cpu_job_help(bh__cpu_job *job, bh__ptx_block **block);
+bh_status bh__cpu_launch(bh__device_lane *lane, const bh__work *work, bh_error *error);
+
+/* ---- copy.c ---- */
+
+bh_status bh__cpu_copy(bh__device_lane *lane, const bh__work *work, bh_error *error);
+
+/* ---- info.c ---- */
+
+void bh__cpu_info_fill(bh_device_info *info);
+
+/* ---- the device and its lanes ---- */
+
+struct bh__device {
+    const bh__device_services *services; /* Borrowed */
+    bh_device_info info;
+
+    /* The control thread's. */
+    bh__chunk *chunks;
+    bh__cpu_module *modules;
+    bh__cpu_host *hosts;
+    size_t chunk_count, module_count, host_count;
+    uint64_t chunk_bytes;
+
+    pthread_mutex_t view_lock;
+    _Atomic(bh__cpu_view *) view; /* the current one; holds one use of it */
+    _Atomic uint64_t launches;    /* to number grids */
+    bh__cpu_pool pool;
+};
+
+struct bh__device_lane {
+    bh__device *device;
+    uint32_t index;
+    bh__cpu_view *view;
+    bh__ptx_block *block; /* created at the first launch */
+    bh__cpu_job job;
+};
+
+static inline bool bh__cpu_killed(const bh__device *device) {
+    return atomic_load_explicit(device->services->killed, memory_order_acquire);
+}
+
+/* A request that makes no sense: the application's library should not have sent it. */
+#define BH__CPU_DEFECT "report this as a defect of libbulkhead"
+
+#endif

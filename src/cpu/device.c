@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CPU device as src/worker/ sees it: opened, closed, its lanes, its table of functions. */
+#include <stdlib.h>
+
+#include "cpu/cpu.h"
+
+static bh_status open_device(const bh__device_services *services, uint32_t index,
+                             bh_device_info *info, uint64_t *out_granularity, bh_error *error,
+                             bh__device **out) {
+    if (index != 0)
+        return bh__fail(error, BH_E_NO_DEVICE, "open \"cpu\"",
+                        "there is no CPU device number %u: the only one is number 0", index);
+    bh__device *device = calloc(1, sizeof *device);
+    if (!device)
+        return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory in this machine",
+                        "no memory for the CPU device");
+    device->services = services;
+    pthread_mutex_init(&device->view_lock, NULL);
+    bh__cpu_info_fill(&device->info);
+    bh_status status = bh__cpu_view_renew(device, error);
+    if (status == BH_OK)
+        status = bh__cpu_pool_open(&device->pool, device, device->info.multiprocessors - 1, error);
+    if (status != BH_OK) {
+        bh__cpu_view *view = atomic_load(&device->view);
+        bh__cpu_view_drop(device, &view);
+        pthread_mutex_destroy(&device->view_lock);
+        free(device);
+        return status;
+    }
+    *info = device->info;
+    *out_granularity = BH__CPU_GRANULARITY;
+    *out = device;
+    return BH_OK;
+}
+
+static void close_device(bh__device *device) {
+    bh__cpu_pool_close(&device->pool);
+    bh__cpu_unload_all(device);
+    bh__cpu_unmap_all(device);
+    bh__cpu_view *view = atomic_load(&device->view);
+    bh__cpu_view_drop(device, &view);
+    pthread_mutex_destroy(&device->view_lock);
+    free(device);
+}
+
+static bh_status open_lane(bh__device *device, uint32_t index, bh_error *error,
+                           bh__device_lane **out) {
+    bh__device_lane *lane = calloc(1, sizeof *lane);
+    if (!lane)
+        return bh__fail(error, BH_E_NO_HOST_MEMORY, "open fewer lanes", "no memory for lane %u",
+                        index);
+    lane->device = device;
+    lane->index = index;
+    lane->job.device = device;
+    pthread_mutex_init(&lane->job.print_lock, NULL);
+    *out = lane;
+    return BH_OK;
+}
+
+static void close_lane(bh__device_lane *lane) {
+    bh__cpu_view_drop(lane->device, &lane->view);
+    if (lane->block) bh__ptx_block_destroy(lane->block);
+    pthread_mutex_destroy(&lane->job.print_lock);
+    free(lane);
+}
+
+static bh_status execute(bh__device_lane *lane, const bh__work *work, bh_error *error) {
+    bh__cpu_view_follow(lane->device, &lane->view);
+    return work->op == BH__OP_LAUNCH ? bh__cpu_launch(lane, work, error)
+                                     : bh__cpu_copy(lane, work, error);
+}
+
+const bh__device_ops bh__cpu_device = {
+    .program = "bulkhead-worker-cpu",
+    .about = "runs Bulkhead's kernels on the processors of this machine",
+    .open = open_device,
+    .close = close_device,
+    .chunk_create = bh__cpu_chunk_create,
+    .chunk_map = bh__cpu_chunk_map,
+    .chunk_unmap = bh__cpu_chunk_unmap,
+    .host_map = bh__cpu_host_map,
+    .host_unmap = bh__cpu_host_unmap,
+    .module_load = bh__cpu_module_load,
+    .module_unload = bh__cpu_module_unload,
+    .global_set = bh__cpu_global_set,
+    .lane_open = open_lane,
+    .lane_close = close_lane,
+    .execute = execute,
+};

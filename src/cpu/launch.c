@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Launches: checked, run block by block on the lane's thread and its helpers, judged. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cpu/cpu.h"
+
+typedef unsigned long long ull;
+
+enum {
+    STEP_BUDGET = 20000,       /* warp instructions between two looks around */
+    COOPERATIVE_BUDGET = 1000, /* less: a block that waits for others should not wait long */
+    HELP_WORTH_NS = 20000,     /* waking helpers pays when this much is left to do */
+    BLOCK_KEEP_BYTES = 8 * 1024 * 1024 /* block states above this are not kept between launches */
+};
+
+/* ---- trouble: the first to meet it says what it was ---- */
+
+static bool first_trouble(bh__cpu_job *job) {
+    return !atomic_exchange(&job->troubled, true);
+}
+
+static void job_fault(bh__cpu_job *job, const bh__ptx_fault *fault) {
+    if (first_trouble(job)) {
+        job->faulted = true;
+        job->fault = *fault;
+    }
+    atomic_store(&job->stop, true);
+}
+
+static void job_fail(bh__cpu_job *job, const bh_error *error) {
+    if (first_trouble(job)) job->error = *error;
+    atomic_store(&job->stop, true);
+}
+
+static bool is_over(const bh__cpu_job *job) {
+    return atomic_load_explicit(&job->stop, memory_order_acquire) || bh__cpu_killed(job->device);
+}
+
+/* ---- printing ---- */
+
+static void flush_locked(bh__cpu_job *job) {
+    if (job->print_bytes)
+        job->device->services->print(job->device->services->context, job->print, job->print_bytes);
+    job->print_bytes = 0;
+}
+
+static void flush_print(bh__cpu_job *job) {
+    pthread_mutex_lock(&job->print_lock);
+    flush_locked(job);
+    pthread_mutex_unlock(&job->print_lock);
+}
+
+static void print(void *context, const char *text, size_t length) {
+    bh__cpu_job *job = context;
+    pthread_mutex_lock(&job->print_lock);
+    if (length > sizeof job->print - job->print_bytes) flush_locked(job);
+    if (length <= sizeof job->print) {
+        memcpy(job->print + job->print_bytes, text, length);
+        job->print_bytes += length;
+    } else {
+        job->device->services->print(job->device->services->context, text, length);
+    }
+    pthread_mutex_unlock(&job->print_lock);
+}
+
+/* ---- running blocks ---- */
+
+static bool take_block(bh__cpu_job *job, uint64_t *out_index) {
+    /* Looked at first, so that the counter stays near the total. */
+    if (atomic_load_explicit(&job->next, memory_order_relaxed) >= job->total) return false;
+    *out_index = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed);
+    return *out_index < job->total;
+}
+
+static bool begin_block(bh__cpu_job *job, bh__ptx_block **block, uint64_t index) {
+    bh_error error;
+    if (!*block && !(*block = bh__ptx_block_create())) {
+        bh__fail(&error, BH_E_NO_HOST_MEMORY, "free memory in this machine",
+                 "no memory to run a block of \"%.100s\"", job->grid.kernel->name);
+        job_fail(job, &error);
+        return false;
+    }
+    const uint32_t *grid = job->grid.grid;
+    uint64_t row = index / grid[0];
+    bh_status status =
+        bh__ptx_block_begin(*block, &job->grid, (uint32_t)(index % grid[0]),
+                            (uint32_t)(row % grid[1]), (uint32_t)(row / grid[1]), &error);
+    if (status != BH_OK) job_fail(job, &error);
+    return status == BH_OK;
+}
+
+/* Runs a block on. False: nothing more of this job is to be run. */
+static bool step_block(bh__cpu_job *job, bh__ptx_block *block, uint64_t budget, bool *out_done) {
+    bh__ptx_fault fault;
+    bh__ptx_outcome outcome = bh__ptx_block_step(block, budget, &fault);
+    *out_done = outcome == BH__PTX_DONE;
+    if (outcome == BH__PTX_FAULTED) job_fault(job, &fault);
+    if (outcome == BH__PTX_DONE) return true;
+    return outcome == BH__PTX_YIELD && !is_over(job);
+}
+
+/* Owned by the lane's thread while it decides whether to call for help. */
+struct pace {
+    bh__cpu_job *job;
+    uint64_t began;
+    uint64_t done; /* blocks */
+    bool called;
+};
+
+static void consider_help(struct pace *pace, bool stuck) {
+    bh__cpu_job *job = pace->job;
+    uint64_t taken = atomic_load_explicit(&job->next, memory_order_relaxed);
+    if (pace->called || taken >= job->total) return;
+    uint64_t left = job->total - taken;
+    uint64_t spent = bh__now_ns() - pace->began;
+    if (stuck || spent / (pace->done ? pace->done : 1) >= HELP_WORTH_NS / left) {
+        pace->called = true;
+        bh__cpu_pool_call(&job->device->pool, job, left);
+    }
+}
+
+/* `pace` is NULL for helpers, and for a launch of a single block. */
+static void run_blocks(bh__cpu_job *job, bh__ptx_block **block, struct pace *pace) {
+    uint64_t index;
+    while (!is_over(job) && take_block(job, &index)) {
+        if (!begin_block(job, block, index)) return;
+        bool done;
+        while (step_block(job, *block, STEP_BUDGET, &done) && !done) {
+            flush_print(job);
+            if (pace) consider_help(pace, true);
+        }
+        if (!done) return;
+        if (pace) {
+            pace->done++;
+            consider_help(pace, false);
+        }
+    }
+}
+
+/* Cooperative: every block is begun, and all that are begun are run on in turn. */
+static void run_together(bh__cpu_job *job) {
+    bh__ptx_block **blocks = calloc(job->total, sizeof *blocks);
+    size_t count = 0;
+    bool going = blocks != NULL;
+    if (!blocks) {
+        bh_error error;
+        bh__fail(&error, BH_E_NO_HOST_MEMORY, "free memory in this machine",
+                 "no memory for a list of %llu blocks", (ull)job->total);
+        job_fail(job, &error);
+    }
+    for (bool first = true; going; first = false) {
+        /* Its share at first; then one in each round, in case the helpers never come. */
+        uint64_t index;
+        for (uint32_t i = 0; going && i < (first ? job->share : 1) && take_block(job, &index);
+             i++) {
+            blocks[count] = NULL;
+            going = begin_block(job, &blocks[count], index);
+            count += blocks[count] != NULL;
+        }
+        if (count == 0) break;
+        for (size_t i = 0; going && i < count;) {
+            bool done;
+            going = step_block(job, blocks[i], COOPERATIVE_BUDGET, &done);
+            if (!done) {
+                i++;
+                continue;
+            }
+            bh__ptx_block_destroy(blocks[i]);
+            blocks[i] = blocks[--count];
+        }
+        flush_print(job);
+    }
+    for (size_t i = 0; i < count; i++) bh__ptx_block_destroy(blocks[i]);
+    free(blocks);
+}
+
+/* About what the state of one running block takes. */
+static uint64_t block_bytes(const bh__ptx_grid *grid) {
+    uint64_t threads = (uint64_t)grid->block[0] * grid->block[1] * grid->block[2];
+    uint64_t warps = (threads + 31) / 32;
+    return warps * 32 * (grid->kernel->registers * 8ull + grid->kernel->local_bytes) +
+           grid->kernel->static_shared + grid->dynamic_shared;
+}
+
+static void trim_block(const bh__cpu_job *job, bh__ptx_block **block) {
+    if (*block && block_bytes(&job->grid) > BLOCK_KEEP_BYTES) {
+        bh__ptx_block_destroy(*block);
+        *block = NULL;
+    }
+}
+
+void bh__cpu_job_help(bh__cpu_job *job, bh__ptx_block **block) {
+    if (job->cooperative) {
+        run_together(job);
+        return;
+    }
+    run_blocks(job, block, NULL);
+    trim_block(job, block);
+}
+
+/* ---- checks ---- */
+
+static bh_status refuse_shape(bh_error *error, const char *fix, const bh__ptx_kernel *kernel,
+                              const char *what, const uint32_t shape[3]) {
+    return bh__fail(error, BH_E_LAUNCH, fix, "kernel \"%.100s\": %s, given %u x %u x %u",
+                    kernel->name, what, shape[0], shape[1], shape[2]);
+}
+
+static bh_status check_shape(const bh_device_info *info, const bh__ptx_kernel *kernel,
+                             const bh__launch_body *body, bh_error *error) {
+    const uint32_t *block = body->block;
+    for (int i = 0; i < 3; i++) {
+        if (body->grid[i] == 0 || body->grid[i] > info->max_grid[i])
+            return refuse_shape(error, "use a grid of 1 to 2147483647 x 65535 x 65535 blocks",
+                                kernel, "a grid must not be empty or too large", body->grid);
+        if (block[i] == 0 || block[i] > info->max_block[i])
+            return refuse_shape(error, "use a block of 1 to 1024 x 1024 x 64 threads", kernel,
+                                "a block must not be empty or too large", block);
+        if (kernel->required[0] && block[i] != kernel->required[i])
+            return bh__fail(error, BH_E_LAUNCH, "launch it with the block it was compiled for",
+                            "kernel \"%.100s\" needs blocks of %u x %u x %u threads, given "
+                            "%u x %u x %u",
+                            kernel->name, kernel->required[0], kernel->required[1],
+                            kernel->required[2], block[0], block[1], block[2]);
+        if (body->cluster[i] > 1)
+            return bh__fail(error, BH_E_UNSUPPORTED, "launch it without a cluster",
+                            "kernel \"%.100s\": the CPU device has no clusters of blocks",
+                            kernel->name);
+    }
+    uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
+    uint32_t limit = kernel->max_threads < info->max_threads_per_block
+                         ? kernel->max_threads
+                         : info->max_threads_per_block;
+    if (threads > limit)
+        return bh__fail(error, BH_E_LAUNCH, "use smaller blocks and more of them",
+                        "kernel \"%.100s\" runs blocks of up to %u threads, given %llu",
+                        kernel->name, limit, (ull)threads);
+    uint64_t shared = (uint64_t)kernel->static_shared + body->shared_bytes;
+    if (shared > info->shared_per_block_max)
+        return bh__fail(error, BH_E_LAUNCH, "ask for less dynamic shared memory",
+                        "kernel \"%.100s\": %u bytes of its own and %u dynamic bytes of shared "
+                        "memory are more than the %u there are",
+                        kernel->name, kernel->static_shared, body->shared_bytes,
+                        info->shared_per_block_max);
+    return BH_OK;
+}
+
+static bh_status check_residency(bh__cpu_job *job, bh_error *error) {
+    const bh_device_info *info = &job->device->info;
+    uint64_t limit = (uint64_t)info->multiprocessors * BH__CPU_BLOCKS_PER_PROCESSOR;
+    if (job->total > limit)
+        return bh__fail(error, BH_E_RESIDENCY, "use fewer blocks, each doing more",
+                        "kernel \"%.100s\": %llu blocks cannot all run at once; the limit is %llu",
+                        job->grid.kernel->name, (ull)job->total, (ull)limit);
+    uint64_t bytes = block_bytes(&job->grid);
+    uint64_t most = info->memory_total / 4;
+    if (bytes && job->total > most / bytes)
+        return bh__fail(error, BH_E_RESIDENCY, "use fewer blocks or fewer threads in a block",
+                        "kernel \"%.100s\": %llu blocks of about %llu bytes each cannot all run at "
+                        "once in %llu bytes",
+                        job->grid.kernel->name, (ull)job->total, (ull)bytes, (ull)most);
+    return BH_OK;
+}
+
+/* ---- what became of it ---- */
+
+static const struct {
+    int code;
+    const char *name, *fix;
+} faults[] = {
+    [BH__PTX_FAULT_ADDRESS] = {700, "ILLEGAL_ADDRESS",
+                               "check the kernel's indices against the sizes of its buffers, and "
+                               "that every pointer it follows is one of a live buffer"},
+    [BH__PTX_FAULT_READ_ONLY] = {700, "ILLEGAL_ADDRESS",
+                                 "pass the buffer with BH_OUT or BH_INOUT if the kernel writes it"},
+    [BH__PTX_FAULT_MISALIGNED] = {716, "MISALIGNED_ADDRESS",
+                                  "align the address to the size of the access"},
+    [BH__PTX_FAULT_TRAP] = {719, "LAUNCH_FAILED", "see why the kernel executes a trap"},
+    [BH__PTX_FAULT_ASSERT] = {710, "ASSERT", "see why the assertion in the kernel does not hold"},
+    [BH__PTX_FAULT_BARRIER] = {719, "LAUNCH_FAILED",
+                               "let all threads of the block reach the same barriers"},
+    [BH__PTX_FAULT_STACK] = {714, "HARDWARE_STACK_ERROR",
+                             "nest calls less deep, or use a loop in place of recursion"},
+    [BH__PTX_FAULT_BAD_CALL] = {718, "INVALID_PC",
+                                "call only addresses of functions of the same module"},
+};
+
+static bh_status describe_fault(const bh__cpu_job *job, const bh__work *work, bh_error *error) {
+    const bh__ptx_fault *fault = &job->fault;
+    size_t kind = (size_t)fault->kind < sizeof faults / sizeof *faults ? (size_t)fault->kind
+                                                                       : BH__PTX_FAULT_TRAP;
+    bh__fail(error, BH_E_FAULT, faults[kind].fix, "kernel \"%.100s\" (launch %llu of lane %u): %s",
+             job->grid.kernel->name, (ull)work->sequence, work->lane, fault->text);
+    bh__fail_device_code(error, faults[kind].code, faults[kind].name);
+    return BH_E_FAULT;
+}
+
+static bh_status find_kernel(const bh__cpu_view *view, const bh__work *work, bh__cpu_job *job,
+                             bh_error *error) {
+    const bh__launch_body *body = &work->u.launch;
+    const bh__cpu_module *module = bh__cpu_view_module(view, body->module);
+    if (!module || body->kernel >= bh__ptx_kernel_count(module->code))
+        return bh__fail(error, BH_E_INTERNAL, BH__CPU_DEFECT,
+                        "launch %llu of lane %u: there is no kernel %u in module %u",
+                        (ull)work->sequence, work->lane, body->kernel, body->module);
+    const bh__ptx_kernel *kernel = bh__ptx_kernel_at(module->code, body->kernel);
+    if (body->param_bytes != kernel->param_bytes)
+        return bh__fail(error, BH_E_LAUNCH, "pass the arguments that the kernel declares",
+                        "kernel \"%.100s\" has %u bytes of parameters, given %u", kernel->name,
+                        kernel->param_bytes, body->param_bytes);
+    job->grid.image = module->image;
+    job->grid.kernel = kernel;
+    return BH_OK;
+}
+
+static bh_status prepare(bh__device_lane *lane, const bh__work *work, bh_error *error) {
+    const bh__launch_body *body = &work->u.launch;
+    bh__cpu_job *job = &lane->job;
+    bh_status status = find_kernel(lane->view, work, job, error);
+    if (status == BH_OK) status = check_shape(&lane->device->info, job->grid.kernel, body, error);
+    if (status != BH_OK) return status;
+    memcpy(job->grid.grid, body->grid, sizeof body->grid);
+    memcpy(job->grid.block, body->block, sizeof body->block);
+    job->grid.dynamic_shared = body->shared_bytes;
+    job->grid.params = work->params;
+    job->grid.memory = &lane->view->memory;
+    job->grid.grid_id = atomic_fetch_add_explicit(&lane->device->launches, 1, memory_order_relaxed);
+    job->grid.print = print;
+    job->grid.print_context = job;
+    job->grid.stop = &job->stop;
+    job->total = (uint64_t)body->grid[0] * body->grid[1] * body->grid[2];
+    job->cooperative = body->flags & BH_LAUNCH_COOPERATIVE && job->total > 1;
+    job->faulted = false;
+    atomic_store_explicit(&job->next, 0, memory_order_relaxed);
+    atomic_store_explicit(&job->stop, false, memory_order_relaxed);
+    atomic_store_explicit(&job->troubled, false, memory_order_relaxed);
+    return job->cooperative ? check_residency(job, error) : BH_OK;
+}
+
+bh_status bh__cpu_launch(bh__device_lane *lane, const bh__work *work, bh_error *error) {
+    bh__cpu_job *job = &lane->job;
+    bh_status status = prepare(lane, work, error);
+    if (status != BH_OK) return status;
+    bh__cpu_pool *pool = &lane->device->pool;
+    if (job->cooperative) {
+        uint32_t threads = pool->size + 1;
+        job->share = (uint32_t)((job->total + threads - 1) / threads);
+        bh__cpu_pool_call(pool, job, job->total - 1);
+        run_together(job);
+    } else if (job->total == 1) {
+        run_blocks(job, &lane->block, NULL);
+    } else {
+        struct pace pace = {.job = job, .began = bh__now_ns()};
+        run_blocks(job, &lane->block, &pace);
+    }
+    bh__cpu_pool_dismiss(pool, job);
+    trim_block(job, &lane->block);
+    if (job->print_bytes) flush_print(job);
+    if (atomic_load(&job->troubled)) {
+        if (job->faulted) return describe_fault(job, work, error);
+        *error = job->error;
+        return error->status;
+    }
+    return bh__cpu_killed(lane->device) ? BH_E_STOPPED : BH_OK;
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Views: unchanging snapshots of what is mapped and loaded, for lanes to look things up in. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cpu/cpu.h"
+
+static int compare_ranges(const void *a, const void *b) {
+    uint64_t x = ((const bh__ptx_range *)a)->base, y = ((const bh__ptx_range *)b)->base;
+    return (x > y) - (x < y);
+}
+
+static int compare_modules(const void *a, const void *b) {
+    uint32_t x = ((const bh__cpu_module *)a)->id, y = ((const bh__cpu_module *)b)->id;
+    return (x > y) - (x < y);
+}
+
+static int compare_hosts(const void *a, const void *b) {
+    uint32_t x = ((const bh__cpu_host *)a)->id, y = ((const bh__cpu_host *)b)->id;
+    return (x > y) - (x < y);
+}
+
+static void fill_ranges(bh__cpu_view *view, const bh__chunk *chunks, size_t count) {
+    size_t used = 0;
+    for (size_t i = 0; i < count; i++) {
+        view->ranges[used++] = (bh__ptx_range){chunks[i].address, chunks[i].bytes, true};
+        if (chunks[i].read_only_address)
+            view->ranges[used++] =
+                (bh__ptx_range){chunks[i].read_only_address, chunks[i].bytes, false};
+    }
+    qsort(view->ranges, used, sizeof *view->ranges, compare_ranges);
+    view->memory.ranges = view->ranges;
+    view->memory.count = used;
+}
+
+static void view_free(bh__cpu_view *view) {
+    free(view->ranges);
+    free(view->modules);
+    free(view->hosts);
+    free(view);
+}
+
+static bh__cpu_view *view_create(const bh__device *device) {
+    bh__cpu_view *view = calloc(1, sizeof *view);
+    if (!view) return NULL;
+    /* One more than needed, so that none of them asks for zero bytes. */
+    view->ranges = malloc((2 * device->chunk_count + 1) * sizeof *view->ranges);
+    view->modules = malloc((device->module_count + 1) * sizeof *view->modules);
+    view->hosts = malloc((device->host_count + 1) * sizeof *view->hosts);
+    if (!view->ranges || !view->modules || !view->hosts) {
+        view_free(view);
+        return NULL;
+    }
+    fill_ranges(view, device->chunks, device->chunk_count);
+    view->module_count = device->module_count;
+    view->host_count = device->host_count;
+    if (view->module_count)
+        memcpy(view->modules, device->modules, view->module_count * sizeof *view->modules);
+    if (view->host_count)
+        memcpy(view->hosts, device->hosts, view->host_count * sizeof *view->hosts);
+    qsort(view->modules, view->module_count, sizeof *view->modules, compare_modules);
+    qsort(view->hosts, view->host_count, sizeof *view->hosts, compare_hosts);
+    view->users = 1;
+    return view;
+}
+
+bh_status bh__cpu_view_renew(bh__device *device, bh_error *error) {
+    bh__cpu_view *view = view_create(device);
+    if (!view)
+        return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory in this machine",
+                        "no memory for a list of %zu chunks, %zu modules and %zu host regions",
+                        device->chunk_count, device->module_count, device->host_count);
+    pthread_mutex_lock(&device->view_lock);
+    bh__cpu_view *before = atomic_exchange(&device->view, view);
+    pthread_mutex_unlock(&device->view_lock);
+    bh__cpu_view_drop(device, &before);
+    return BH_OK;
+}
+
+void bh__cpu_view_drop(bh__device *device, bh__cpu_view **held) {
+    bh__cpu_view *view = *held;
+    if (!view) return;
+    *held = NULL;
+    pthread_mutex_lock(&device->view_lock);
+    bool last = --view->users == 0;
+    pthread_mutex_unlock(&device->view_lock);
+    if (last) view_free(view);
+}
+
+void bh__cpu_view_follow(bh__device *device, bh__cpu_view **held) {
+    /* The one held cannot have been freed and its address used again. */
+    if (atomic_load_explicit(&device->view, memory_order_acquire) == *held) return;
+    bh__cpu_view_drop(device, held);
+    pthread_mutex_lock(&device->view_lock);
+    *held = atomic_load(&device->view);
+    (*held)->users++;
+    pthread_mutex_unlock(&device->view_lock);
+}
+
+const bh__cpu_module *bh__cpu_view_module(const bh__cpu_view *view, uint32_t id) {
+    bh__cpu_module key = {.id = id};
+    return bsearch(&key, view->modules, view->module_count, sizeof key, compare_modules);
+}
+
+const bh__cpu_host *bh__cpu_view_host(const bh__cpu_view *view, uint32_t id) {
+    bh__cpu_host key = {.id = id};
+    return bsearch(&key, view->hosts, view->host_count, sizeof key, compare_hosts);
+}
+
+bool bh__cpu_view_covers(const bh__cpu_view *view, uint64_t address, uint64_t bytes, bool write) {
+    size_t low = 0, high = view->memory.count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (view->ranges[middle].base <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == 0) return false;
+    const bh__ptx_range *range = &view->ranges[low - 1];
+    uint64_t offset = address - range->base;
+    return offset <= range->size && bytes <= range->size - offset && (range->writable || !write);
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The interpreter's own program and state: decoded instructions, warps, blocks, addresses. */
+#ifndef BH_PTX_EXEC_H
+#define BH_PTX_EXEC_H
+
+#include "ptx/ir.h"
+
+/*
+ * Addresses. A generic address below 2^52 is this process's own address of global or constant
+ * memory. The windows above it are never mapped on any machine: what the kernel sees of its
+ * shared, local and parameter memory starts there, and in those spaces an address is the offset.
+ */
+#define BH__PTX_WINDOW_SHIFT 52
+#define BH__PTX_WINDOW(n) ((uint64_t)(n) << BH__PTX_WINDOW_SHIFT)
+enum { WINDOW_GLOBAL, WINDOW_SHARED, WINDOW_LOCAL, WINDOW_PARAM, WINDOW_CODE };
+
+#define LANES 32
+#define FULL_MASK UINT32_MAX
+#define HEADER_BYTES 64 /* of a frame, before its rows */
+
+typedef struct bh__ptx_exec bh__ptx_exec;
+typedef struct bh__ptx_code bh__ptx_code;
+
+/* Runs one instruction for the lanes in `mask`, which is never empty. False: it faulted. */
+typedef bool bh__ptx_handler(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask);
+
+typedef enum bh__ptx_code_kind {
+    CODE_RUN,  /* run() and go on */
+    CODE_SYNC, /* the same, once all lanes of the member mask in row `e` are here */
+    CODE_BRA,
+    CODE_BRX,
+    CODE_CALL,
+    CODE_RET,
+    CODE_EXIT,
+    CODE_BAR,
+    CODE_SLEEP
+} bh__ptx_code_kind;
+
+/*
+ * Rows are byte offsets: of a register's 32 lanes in the frame, or, with the sign bit set, of a
+ * constant's 32 copies. Values up to 32 bits have rows of 128 bytes, 64-bit values rows of 256; a
+ * predicate is one 32-bit word, a bit for each lane.
+ */
+struct bh__ptx_code {
+    bh__ptx_handler *run;
+    const void *extra; /* what the handler needs beside the rest */
+    uint64_t imm;
+    int32_t d, d2, a, b, c, e;
+    int32_t guard; /* row of a predicate, or NO_ROW */
+    uint32_t guard_flip;
+    uint32_t target; /* index in module->code */
+    uint8_t kind, bytes, count, flags;
+};
+
+#define NO_ROW INT32_MAX
+#define CONST_ROW INT32_MIN /* the sign bit: the row is in module->constants */
+
+enum { /* flags */
+    FLAG_SIGNED = 1,
+    FLAG_WIDE_D = 2, /* destination rows hold 64-bit values */
+    FLAG_WIDE_A = 4, /* source rows do */
+    FLAG_ADDRESS32 = 8,
+    FLAG_INVERT = 16,
+    FLAG_FTZ = 32,
+    FLAG_SAT = 64,
+    FLAG_RELU = 128
+};
+
+typedef struct bh__ptx_frame { /* the header of a frame in a warp's register file */
+    uint32_t size, return_pc, return_base, stack;
+    const bh__ptx_function *function;
+    const bh__ptx_code *call;
+} bh__ptx_frame;
+_Static_assert(sizeof(bh__ptx_frame) <= HEADER_BYTES, "rows start after the header");
+
+typedef struct bh__ptx_warp {
+    uint8_t *regs;
+    size_t regs_capacity;
+    uint8_t *local;
+    uint32_t local_stride, local_capacity; /* of one lane; of `local` in bytes, for all */
+    uint32_t index;
+    uint32_t top;       /* end of the topmost frame in use */
+    uint32_t live;      /* lanes that have not exited */
+    uint32_t at_barrier;
+    uint32_t at_sync;   /* waiting for other lanes of the warp */
+    uint32_t released;  /* their wait is over; they pass once */
+    uint32_t carry;     /* the condition code, a bit for each lane */
+    bool favour;        /* next turn goes to the lanes that waited longest */
+    uint64_t turn;
+    uint64_t last_turn[LANES];
+    uint32_t pc[LANES], base[LANES], members[LANES];
+    uint8_t barrier[LANES];
+} bh__ptx_warp;
+
+typedef struct bh__ptx_barrier {
+    uint32_t arrived, expected; /* expected 0: all threads that have not exited */
+    uint32_t count;             /* bar.red: threads with a true predicate */
+    bool all, any;
+} bh__ptx_barrier;
+
+#define BARRIERS 16
+
+struct bh__ptx_exec {
+    uint8_t *bases[2]; /* the frame; the constants, never written */
+    bh__ptx_warp *warp;
+    bh__ptx_block *block;
+    const bh__ptx_module *module;
+    const bh__ptx_grid *grid;
+    uint8_t *shared;
+    uint32_t shared_bytes, dynamic_base;
+    const bh__ptx_function *frame_function; /* that the lanes are in */
+    uint32_t stack; /* where this frame's local memory starts */
+    uint32_t active; /* the lanes now running together */
+    /* the range that the last access to global memory fell into */
+    uint64_t range_base, range_size;
+    bool range_writable;
+    bh__ptx_fault *fault;
+    const bh__ptx_code *code; /* the instruction that is running */
+};
+
+struct bh__ptx_block {
+    bh__ptx_exec x;
+    const bh__ptx_image *image;
+    bh__ptx_warp *warps;
+    uint32_t warp_count, warp_capacity;
+    uint32_t threads, live_threads;
+    uint32_t next_warp;
+    uint32_t id[3], dims[3];
+    bh__ptx_barrier barriers[BARRIERS];
+    uint8_t *shared;
+    size_t shared_capacity;
+    uint32_t *tid[3];
+    size_t tid_capacity;
+    bool done;
+};
+
+struct bh__ptx_image {
+    const bh__ptx_module *module;
+    uint8_t **variables; /* by index */
+    bh__ptx_range *ranges; /* sorted by base */
+    bh__ptx_range *sorted_constants;
+    size_t range_count;
+    void *memory;
+    size_t memory_bytes;
+};
+
+/* Accessing rows as whatever type they hold. */
+typedef uint32_t __attribute__((may_alias)) bh__u32;
+typedef uint64_t __attribute__((may_alias)) bh__u64;
+typedef int32_t __attribute__((may_alias)) bh__s32;
+typedef int64_t __attribute__((may_alias)) bh__s64;
+typedef float __attribute__((may_alias)) bh__f32;
+typedef double __attribute__((may_alias)) bh__f64;
+
+static inline void *bh__row(const bh__ptx_exec *x, int32_t row) {
+    return x->bases[(uint32_t)row >> 31] + (row & INT32_MAX);
+}
+
+#if defined(__clang__)
+#define EACH_ITERATION_APART _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define EACH_ITERATION_APART _Pragma("GCC ivdep")
+#endif
+
+/* Runs `body` for every lane of `mask`, with the lane's number in `l`. */
+#define FOR_LANES(mask, ...)                                                                       \
+    do {                                                                                           \
+        if ((mask) == FULL_MASK) {                                                                 \
+            EACH_ITERATION_APART                                                                   \
+            for (unsigned l = 0; l < LANES; l++) {                                                 \
+                __VA_ARGS__                                                                        \
+            }                                                                                      \
+        } else {                                                                                   \
+            for (uint32_t m_ = (mask); m_ != 0; m_ &= m_ - 1) {                                    \
+                unsigned l = (unsigned)__builtin_ctz(m_);                                          \
+                __VA_ARGS__                                                                        \
+            }                                                                                      \
+        }                                                                                          \
+    } while (0)
+
+/* As above where lanes must go one after the other, or the body is too large to stand twice. */
+#define FOR_LANES_IN_ORDER(mask)                                                                   \
+    for (uint32_t m_ = (mask), l = 0; m_ != 0 && ((l = (unsigned)__builtin_ctz(m_)), 1);           \
+         m_ &= m_ - 1)
+
+/* Sets the bits of `mask` in the predicate at `row`. */
+static inline void bh__set_predicate(const bh__ptx_exec *x, int32_t row, uint32_t bits,
+                                     uint32_t mask) {
+    bh__u32 *p = bh__row(x, row);
+    *p = (*p & ~mask) | (bits & mask);
+}
+
+/* lower.c: what the units use to turn an instruction into code. */
+typedef struct bh__ptx_lowering {
+    bh__ptx_module *module;
+    bh__ptx_function *function;
+    const bh__ptx_insn *insn;
+    bh_error *error;
+    bh_status status;
+    uint32_t *code_of; /* instruction index to code index */
+    uint32_t *buckets; /* of the constants */
+    uint32_t bucket_count, constant_count;
+    size_t constant_capacity;
+    uint32_t rows; /* end of the frame so far */
+    int32_t sinks[3];
+} bh__ptx_lowering;
+
+bool bh__ptx_lower_fail(bh__ptx_lowering *low, bh_status status, const char *fix,
+                        const char *format, ...) __attribute__((format(printf, 4, 5)));
+int32_t bh__ptx_constant(bh__ptx_lowering *low, uint64_t value, unsigned bytes);
+int32_t bh__ptx_new_row(bh__ptx_lowering *low, unsigned bytes); /* 0: predicate */
+int32_t bh__ptx_row_in(bh__ptx_lowering *low, const bh__ptx_operand *o, bh__ptx_type type);
+int32_t bh__ptx_row_out(bh__ptx_lowering *low, const bh__ptx_operand *o, bh__ptx_type type);
+bool bh__ptx_emit(bh__ptx_lowering *low, const bh__ptx_code *code, bool guarded);
+bool bh__ptx_lower_plain(bh__ptx_lowering *low, bh__ptx_code *code);
+bool bh__ptx_row_wide(const bh__ptx_lowering *low, const bh__ptx_operand *o, bh__ptx_type type);
+
+/* The units: each picks what runs an instruction, false where nothing does. */
+bool bh__ptx_pick_int(const bh__ptx_insn *insn, bh__ptx_code *code);
+bool bh__ptx_pick_bits(const bh__ptx_insn *insn, bh__ptx_code *code);
+bool bh__ptx_pick_float(const bh__ptx_insn *insn, bh__ptx_code *code);
+bool bh__ptx_pick_math(const bh__ptx_insn *insn, bh__ptx_code *code);
+bool bh__ptx_pick_half(const bh__ptx_insn *insn, bh__ptx_code *code);
+bool bh__ptx_pick_cmp(const bh__ptx_insn *insn, bh__ptx_code *code);
+bool bh__ptx_pick_cvt(const bh__ptx_insn *insn, bh__ptx_code *code);
+bh__ptx_handler *bh__ptx_quick_cvt(const bh__ptx_insn *insn); /* NULL: there is none */
+bool bh__ptx_pick_warp(const bh__ptx_insn *insn, bh__ptx_code *code);
+bool bh__ptx_lower_move(bh__ptx_lowering *low);
+bool bh__ptx_lower_memory(bh__ptx_lowering *low);
+bool bh__ptx_lower_atomic(bh__ptx_lowering *low);
+bool bh__ptx_lower_control(bh__ptx_lowering *low);
+
+/* exec_move.c */
+bh__ptx_handler bh__ptx_run_sreg, bh__ptx_run_address, bh__ptx_run_not_pred;
+
+/* exec_memory.c: the lanes' addresses as pointers, checked. False: a fault is recorded. */
+bool bh__ptx_resolve(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask, bh__ptx_space space,
+                     int32_t address_row, uint64_t offset, unsigned bytes, bool write,
+                     uint8_t *out[LANES]);
+uint8_t *bh__ptx_at(bh__ptx_exec *x, unsigned lane, uint64_t address, uint64_t bytes, bool write,
+                    uint64_t *left); /* generic; NULL: nothing there. *left: bytes from there on */
+bh__ptx_space bh__ptx_insn_space(const bh__ptx_insn *insn);
+
+/* call.c */
+typedef struct bh__ptx_call {
+    const bh__ptx_function *callee; /* NULL: the address is in row a */
+    uint32_t arg_count, result_count;
+    struct bh__ptx_slot {
+        int32_t row;     /* a register or constant, or NO_ROW */
+        uint32_t offset; /* else: of a .param variable in the caller's frame */
+        uint32_t bytes;
+    } *args, *results;
+} bh__ptx_call;
+bool bh__ptx_lower_call(bh__ptx_lowering *low);
+/* Enters the callee with the lanes of `mask`; they may want several. False: a fault. */
+bool bh__ptx_call_enter(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask, uint32_t pc);
+void bh__ptx_call_leave(bh__ptx_exec *x, uint32_t mask);
+bool bh__ptx_local_room(bh__ptx_warp *warp, uint32_t bytes);
+
+/* print.c */
+bool bh__ptx_run_vprintf(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask);
+bool bh__ptx_run_assertfail(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask);
+
+/* fault.c. All return false, so that a handler can return what they return. */
+bool bh__ptx_fault_access(bh__ptx_exec *x, bh__ptx_fault_kind kind, unsigned lane, uint64_t address,
+                          unsigned bytes, bool write, const char *space);
+bool bh__ptx_fault_other(bh__ptx_exec *x, bh__ptx_fault_kind kind, unsigned lane,
+                         const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+#endif

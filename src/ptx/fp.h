@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Floating point as a GPU does it: canonical NaN, flushed subnormals, saturation, rounding modes. */
+#ifndef BH_PTX_FP_H
+#define BH_PTX_FP_H
+
+#include <fenv.h>
+
+#include "ptx/half.h"
+#include "ptx/ir.h"
+
+#define NAN_F32 0x7fffffffu
+#define NAN_F64 UINT64_C(0xfff8000000000000)
+
+static inline uint32_t bh__flush_bits(uint32_t bits) {
+    return (bits & 0x7f800000u) == 0 ? bits & 0x80000000u : bits;
+}
+
+static inline float bh__flush(float f) {
+    return bh__float_of_bits(bh__flush_bits(bh__bits_of_float(f)));
+}
+
+static inline double bh__flush64(double d) {
+    uint64_t bits = bh__bits_of_double(d);
+    return (bits >> 52 & 0x7ff) == 0 ? bh__double_of_bits(bits >> 63 << 63) : d;
+}
+
+static inline float bh__canonical(float f) {
+    return f != f ? bh__float_of_bits(NAN_F32) : f;
+}
+
+static inline double bh__canonical64(double d) {
+    return d;
+}
+
+static inline float bh__saturate(float f) {
+    return f >= 1.0f ? 1.0f : f > 0.0f ? f : 0.0f;
+}
+
+static inline bh__round bh__round_of(const bh__ptx_insn *insn) {
+    return HAS(insn, RZ) || HAS(insn, RZI)   ? BH__ROUND_ZERO
+           : HAS(insn, RM) || HAS(insn, RMI) ? BH__ROUND_DOWN
+           : HAS(insn, RP) || HAS(insn, RPI) ? BH__ROUND_UP
+           : HAS(insn, RNA)                  ? BH__ROUND_AWAY
+                                             : BH__ROUND_NEAREST;
+}
+
+/*
+ * Code between the two computes in `mode`. What it computes with must be volatile: the compiler
+ * takes the rounding mode for a constant.
+ */
+static inline void bh__round_enter(bh__round mode) {
+    static const int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD, FE_TONEAREST};
+    if (mode != BH__ROUND_NEAREST) {
+        fesetround(modes[mode]);
+    }
+}
+
+static inline void bh__round_leave(bh__round mode) {
+    if (mode != BH__ROUND_NEAREST) {
+        fesetround(FE_TONEAREST);
+    }
+}
+
+#endif

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The PTX tables: types, modifiers and operations stand here once, for every pass to include. */
+#ifndef BH_PTX_OPS_H
+#define BH_PTX_OPS_H
+
+/* X(id, name, bytes, class): class P predicate, B bits, U unsigned, S signed, F float */
+#define BH__PTX_TYPES(X)                                                                           \
+    X(PRED, "pred", 0, 'P')                                                                        \
+    X(B8, "b8", 1, 'B')                                                                            \
+    X(B16, "b16", 2, 'B')                                                                          \
+    X(B32, "b32", 4, 'B')                                                                          \
+    X(B64, "b64", 8, 'B')                                                                          \
+    X(B128, "b128", 16, 'B')                                                                       \
+    X(U8, "u8", 1, 'U')                                                                            \
+    X(U16, "u16", 2, 'U')                                                                          \
+    X(U32, "u32", 4, 'U')                                                                          \
+    X(U64, "u64", 8, 'U')                                                                          \
+    X(S8, "s8", 1, 'S')                                                                            \
+    X(S16, "s16", 2, 'S')                                                                          \
+    X(S32, "s32", 4, 'S')                                                                          \
+    X(S64, "s64", 8, 'S')                                                                          \
+    X(F16, "f16", 2, 'F')                                                                          \
+    X(BF16, "bf16", 2, 'F')                                                                        \
+    X(F16X2, "f16x2", 4, 'F')                                                                      \
+    X(BF16X2, "bf16x2", 4, 'F')                                                                    \
+    X(TF32, "tf32", 4, 'F')                                                                        \
+    X(F32, "f32", 4, 'F')                                                                          \
+    X(F64, "f64", 8, 'F')                                                                          \
+    X(U16X2, "u16x2", 4, 'U')                                                                      \
+    X(S16X2, "s16x2", 4, 'S')
+
+/*
+ * X(id, name, group): at most one modifier of a group may stand on an instruction; group 0 has no
+ * such rule. A modifier that is not in an operation's set below is refused, never ignored.
+ */
+#define BH__PTX_MODS(X)                                                                            \
+    X(RN, "rn", 1)                                                                                 \
+    X(RZ, "rz", 1)                                                                                 \
+    X(RM, "rm", 1)                                                                                 \
+    X(RP, "rp", 1)                                                                                 \
+    X(RNI, "rni", 1)                                                                               \
+    X(RZI, "rzi", 1)                                                                               \
+    X(RMI, "rmi", 1)                                                                               \
+    X(RPI, "rpi", 1)                                                                               \
+    X(RNA, "rna", 1)                                                                               \
+    X(APPROX, "approx", 1)                                                                         \
+    X(FULL, "full", 1)                                                                             \
+    X(FTZ, "ftz", 0)                                                                               \
+    X(SAT, "sat", 0)                                                                               \
+    X(SATFINITE, "satfinite", 0)                                                                   \
+    X(RELU, "relu", 0)                                                                             \
+    X(NOFTZ, "noftz", 0)                                                                           \
+    X(CC, "cc", 0)                                                                                 \
+    X(WIDE, "wide", 2)                                                                             \
+    X(LO, "lo", 2)                                                                                 \
+    X(HI, "hi", 2)                                                                                 \
+    X(EQ, "eq", 2)                                                                                 \
+    X(NE, "ne", 2)                                                                                 \
+    X(LT, "lt", 2)                                                                                 \
+    X(LE, "le", 2)                                                                                 \
+    X(GT, "gt", 2)                                                                                 \
+    X(GE, "ge", 2)                                                                                 \
+    X(LS, "ls", 2)                                                                                 \
+    X(HS, "hs", 2)                                                                                 \
+    X(EQU, "equ", 2)                                                                               \
+    X(NEU, "neu", 2)                                                                               \
+    X(LTU, "ltu", 2)                                                                               \
+    X(LEU, "leu", 2)                                                                               \
+    X(GTU, "gtu", 2)                                                                               \
+    X(GEU, "geu", 2)                                                                               \
+    X(NUM, "num", 2)                                                                               \
+    X(ISNAN, "nan", 2)                                                                             \
+    X(AND, "and", 3)                                                                               \
+    X(OR, "or", 3)                                                                                 \
+    X(XOR, "xor", 3)                                                                               \
+    X(ADD, "add", 3)                                                                               \
+    X(INC, "inc", 3)                                                                               \
+    X(DEC, "dec", 3)                                                                               \
+    X(MIN, "min", 3)                                                                               \
+    X(MAX, "max", 3)                                                                               \
+    X(CAS, "cas", 3)                                                                               \
+    X(EXCH, "exch", 3)                                                                             \
+    X(POPC, "popc", 3)                                                                             \
+    X(GLOBAL, "global", 4)                                                                         \
+    X(SHARED, "shared", 4)                                                                         \
+    X(LOCAL, "local", 4)                                                                           \
+    X(PARAM, "param", 4)                                                                           \
+    X(CONST, "const", 4)                                                                           \
+    X(TO, "to", 0)                                                                                 \
+    X(V2, "v2", 5)                                                                                 \
+    X(V4, "v4", 5)                                                                                 \
+    X(V8, "v8", 5)                                                                                 \
+    X(WEAK, "weak", 6)                                                                             \
+    X(VOLATILE, "volatile", 6)                                                                     \
+    X(RELAXED, "relaxed", 6)                                                                       \
+    X(ACQUIRE, "acquire", 6)                                                                       \
+    X(RELEASE, "release", 6)                                                                       \
+    X(ACQ_REL, "acq_rel", 6)                                                                       \
+    X(SC, "sc", 6)                                                                                 \
+    X(MMIO, "mmio", 0)                                                                             \
+    X(CTA, "cta", 7)                                                                               \
+    X(CLUSTER, "cluster", 7)                                                                       \
+    X(GPU, "gpu", 7)                                                                               \
+    X(SYS, "sys", 7)                                                                               \
+    X(GL, "gl", 7)                                                                                 \
+    X(CA, "ca", 8)                                                                                 \
+    X(CG, "cg", 8)                                                                                 \
+    X(CS, "cs", 8)                                                                                 \
+    X(LU, "lu", 8)                                                                                 \
+    X(CV, "cv", 8)                                                                                 \
+    X(WB, "wb", 8)                                                                                 \
+    X(WT, "wt", 8)                                                                                 \
+    X(NC, "nc", 0)                                                                                 \
+    X(HINT, "L2::evict_normal", 0)                                                                 \
+    X(POLICY, "L2::cache_hint", 0)                                                                 \
+    X(L1, "L1", 9)                                                                                 \
+    X(L2, "L2", 9)                                                                                 \
+    X(UNI, "uni", 10)                                                                              \
+    X(ALL, "all", 10)                                                                              \
+    X(ANY, "any", 10)                                                                              \
+    X(BALLOT, "ballot", 10)                                                                        \
+    X(UP, "up", 10)                                                                                \
+    X(DOWN, "down", 10)                                                                            \
+    X(BFLY, "bfly", 10)                                                                            \
+    X(IDX, "idx", 10)                                                                              \
+    X(SYNC, "sync", 11)                                                                            \
+    X(ARRIVE, "arrive", 11)                                                                        \
+    X(RED, "red", 11)                                                                              \
+    X(ALIGNED, "aligned", 0)                                                                       \
+    X(WARP, "warp", 0)                                                                             \
+    X(F4E, "f4e", 12)                                                                              \
+    X(B4E, "b4e", 12)                                                                              \
+    X(RC8, "rc8", 12)                                                                              \
+    X(ECL, "ecl", 12)                                                                              \
+    X(ECR, "ecr", 12)                                                                              \
+    X(RC16, "rc16", 12)                                                                            \
+    X(L, "l", 13)                                                                                  \
+    X(R, "r", 13)                                                                                  \
+    X(WRAP, "wrap", 14)                                                                            \
+    X(CLAMP, "clamp", 14)                                                                          \
+    X(SHIFTAMT, "shiftamt", 0)                                                                     \
+    X(FINITE, "finite", 15)                                                                        \
+    X(INFINITE, "infinite", 15)                                                                    \
+    X(NUMBER, "number", 15)                                                                        \
+    X(NOTANUMBER, "notanumber", 15)                                                                \
+    X(NORMAL, "normal", 15)                                                                        \
+    X(SUBNORMAL, "subnormal", 15)                                                                  \
+    X(NAN, "NaN", 0)                                                                               \
+    X(XORSIGN, "xorsign", 0)                                                                       \
+    X(ABS, "abs", 0)                                                                               \
+    X(PROXY, "proxy", 0)                                                                           \
+    X(PACK, "pack", 0)                                                                             \
+    X(ASYNC, "async", 0)                                                                           \
+    X(COMMIT_GROUP, "commit_group", 16)                                                            \
+    X(WAIT_GROUP, "wait_group", 16)                                                                \
+    X(WAIT_ALL, "wait_all", 16)
+
+/* Other spellings of modifiers above. X(name, id) */
+#define BH__PTX_MOD_ALIASES(X)                                                                     \
+    X("shared::cta", SHARED)                                                                       \
+    X("param::entry", PARAM)                                                                       \
+    X("param::func", PARAM)                                                                        \
+    X("L1::evict_normal", HINT)                                                                    \
+    X("L1::evict_unchanged", HINT)                                                                 \
+    X("L1::evict_first", HINT)                                                                     \
+    X("L1::evict_last", HINT)                                                                      \
+    X("L1::no_allocate", HINT)                                                                     \
+    X("L2::evict_first", HINT)                                                                     \
+    X("L2::evict_last", HINT)                                                                      \
+    X("L2::64B", HINT)                                                                             \
+    X("L2::128B", HINT)                                                                            \
+    X("L2::256B", HINT)                                                                            \
+    X("alias", PROXY)                                                                              \
+    X("mbarrier_init", PROXY)
+
+/* Sets of modifiers, for the table below. */
+#define S_NONE 0
+#define S_ROUND (M(RN) | M(RZ) | M(RM) | M(RP))
+#define S_ROUNDI (M(RNI) | M(RZI) | M(RMI) | M(RPI))
+#define S_LOHI (M(LO) | M(HI))
+#define S_CMPI (M(EQ) | M(NE) | M(LT) | M(LE) | M(GT) | M(GE) | M(LO) | M(LS) | M(HI) | M(HS))
+#define S_CMPF                                                                                     \
+    (M(EQ) | M(NE) | M(LT) | M(LE) | M(GT) | M(GE) | M(EQU) | M(NEU) | M(LTU) | M(LEU) | M(GTU) |  \
+     M(GEU) | M(NUM) | M(ISNAN))
+#define S_BOOL (M(AND) | M(OR) | M(XOR))
+#define S_SPACE (M(GLOBAL) | M(SHARED) | M(LOCAL) | M(PARAM) | M(CONST))
+#define S_VEC (M(V2) | M(V4) | M(V8))
+#define S_SCOPE (M(CTA) | M(CLUSTER) | M(GPU) | M(SYS))
+#define S_SEM (M(WEAK) | M(VOLATILE) | M(RELAXED) | M(MMIO))
+#define S_LDCACHE (M(CA) | M(CG) | M(CS) | M(LU) | M(CV) | M(NC) | M(HINT) | M(POLICY))
+#define S_STCACHE (M(WB) | M(CG) | M(CS) | M(WT) | M(HINT) | M(POLICY))
+#define S_ATOMOP                                                                                   \
+    (M(AND) | M(OR) | M(XOR) | M(ADD) | M(INC) | M(DEC) | M(MIN) | M(MAX) | M(CAS) | M(EXCH))
+#define S_ATOM                                                                                     \
+    (M(GLOBAL) | M(SHARED) | M(RELAXED) | M(ACQUIRE) | M(RELEASE) | M(ACQ_REL) | S_SCOPE |         \
+     M(NOFTZ) | M(HINT) | M(POLICY) | S_ATOMOP)
+#define S_HALF (M(RN) | M(FTZ) | M(SAT) | M(RELU))
+#define S_PRMT (M(F4E) | M(B4E) | M(RC8) | M(ECL) | M(ECR) | M(RC16))
+#define S_TESTP                                                                                    \
+    (M(FINITE) | M(INFINITE) | M(NUMBER) | M(NOTANUMBER) | M(NORMAL) | M(SUBNORMAL))
+
+/* Sets of types. */
+#define G_INT16 (T(U16) | T(S16))
+#define G_INT32 (T(U32) | T(S32))
+#define G_INT64 (T(U64) | T(S64))
+#define G_INT (G_INT16 | G_INT32 | G_INT64)
+#define G_SINT (T(S16) | T(S32) | T(S64))
+#define G_BITS (T(B16) | T(B32) | T(B64))
+#define G_PACKED (T(U16X2) | T(S16X2))
+#define G_FLOAT (T(F32) | T(F64))
+#define G_HALF (T(F16) | T(BF16) | T(F16X2) | T(BF16X2))
+#define G_MEM                                                                                      \
+    (T(B8) | T(U8) | T(S8) | G_BITS | G_INT | T(F16) | T(BF16) | T(F16X2) | T(BF16X2) | G_FLOAT)
+#define G_CVT (T(U8) | T(S8) | G_INT | T(F16) | T(BF16) | G_FLOAT)
+
+/*
+ * X(id, mnemonic, operands, first type, second type, modifiers, unit)
+ *
+ * One mnemonic may have several rows that differ in their types. Operands, destinations first
+ * and marked '=':
+ *   t  of the first type          y  of the second type        w  twice as wide with .wide, else t
+ *   u  32-bit integer             q  64-bit integer            i  integer constant
+ *   p  predicate                  P  predicate or p|q          r  as t, register may be wider
+ *   R  as y, register may be wider                             v  as r, or a vector with .vN
+ *   D  as t, may be d|p           E  as u, may be d|p          m  address in brackets
+ *   a  32- or 64-bit integer      *  the unit checks the rest by itself
+ * A '?' after a letter: may be left out.
+ */
+#define BH__PTX_OPS(X)                                                                             \
+    X(ADD, "add", "=t t t", G_INT | G_PACKED, 0, M(SAT) | M(CC), INT)                              \
+    X(ADDC, "addc", "=t t t", G_INT32 | G_INT64, 0, M(CC), INT)                                    \
+    X(SUB, "sub", "=t t t", G_INT | G_PACKED, 0, M(SAT) | M(CC), INT)                              \
+    X(SUBC, "subc", "=t t t", G_INT32 | G_INT64, 0, M(CC), INT)                                    \
+    X(MUL, "mul", "=w t t", G_INT, 0, S_LOHI | M(WIDE), INT)                                       \
+    X(MAD, "mad", "=w t t w", G_INT, 0, S_LOHI | M(WIDE) | M(SAT) | M(CC), INT)                    \
+    X(MADC, "madc", "=t t t t", G_INT32 | G_INT64, 0, S_LOHI | M(CC), INT)                         \
+    X(MUL24, "mul24", "=t t t", G_INT32, 0, S_LOHI, INT)                                           \
+    X(MAD24, "mad24", "=t t t t", G_INT32, 0, S_LOHI | M(SAT), INT)                                \
+    X(SAD, "sad", "=t t t t", G_INT, 0, S_NONE, INT)                                               \
+    X(DIV, "div", "=t t t", G_INT, 0, S_NONE, INT)                                                 \
+    X(REM, "rem", "=t t t", G_INT, 0, S_NONE, INT)                                                 \
+    X(ABS, "abs", "=t t", G_SINT, 0, S_NONE, INT)                                                  \
+    X(NEG, "neg", "=t t", G_SINT, 0, S_NONE, INT)                                                  \
+    X(MIN, "min", "=t t t", G_INT | G_PACKED, 0, M(RELU), INT)                                     \
+    X(MAX, "max", "=t t t", G_INT | G_PACKED, 0, M(RELU), INT)                                     \
+    X(POPC, "popc", "=u t", T(B32) | T(B64), 0, S_NONE, BITS)                                      \
+    X(CLZ, "clz", "=u t", T(B32) | T(B64), 0, S_NONE, BITS)                                        \
+    X(BREV, "brev", "=t t", T(B32) | T(B64), 0, S_NONE, BITS)                                      \
+    X(BFIND, "bfind", "=u t", G_INT32 | G_INT64, 0, M(SHIFTAMT), BITS)                             \
+    X(FNS, "fns", "=u u u u", T(B32), 0, S_NONE, BITS)                                             \
+    X(BFE, "bfe", "=t t u u", G_INT32 | G_INT64, 0, S_NONE, BITS)                                  \
+    X(BFI, "bfi", "=t t t u u", T(B32) | T(B64), 0, S_NONE, BITS)                                  \
+    X(BMSK, "bmsk", "=t u u", T(B32), 0, M(CLAMP) | M(WRAP), BITS)                                 \
+    X(SZEXT, "szext", "=t t u", G_INT32, 0, M(CLAMP) | M(WRAP), BITS)                              \
+    X(DP4A, "dp4a", "=u u u u", G_INT32, G_INT32, S_NONE, BITS)                                    \
+    X(DP2A, "dp2a", "=u u u u", G_INT32, G_INT32, S_LOHI, BITS)                                    \
+    X(AND, "and", "=t t t", T(PRED) | G_BITS, 0, S_NONE, BITS)                                     \
+    X(OR, "or", "=t t t", T(PRED) | G_BITS, 0, S_NONE, BITS)                                       \
+    X(XOR, "xor", "=t t t", T(PRED) | G_BITS, 0, S_NONE, BITS)                                     \
+    X(NOT, "not", "=t t", T(PRED) | G_BITS, 0, S_NONE, BITS)                                       \
+    X(CNOT, "cnot", "=t t", G_BITS, 0, S_NONE, BITS)                                               \
+    X(SHL, "shl", "=t t u", G_BITS, 0, S_NONE, BITS)                                               \
+    X(SHR, "shr", "=t t u", G_BITS | G_INT, 0, S_NONE, BITS)                                       \
+    X(SHF, "shf", "=t t t u", T(B32), 0, M(L) | M(R) | M(WRAP) | M(CLAMP), BITS)                   \
+    X(LOP3, "lop3", "=D t t t i p?", T(B32), 0, M(AND) | M(OR), BITS)                              \
+    X(PRMT, "prmt", "=t t t u", T(B32), 0, S_PRMT, BITS)                                           \
+    X(ADDF, "add", "=t t t", G_FLOAT, 0, S_ROUND | M(FTZ) | M(SAT), FLOAT)                         \
+    X(SUBF, "sub", "=t t t", G_FLOAT, 0, S_ROUND | M(FTZ) | M(SAT), FLOAT)                         \
+    X(MULF, "mul", "=t t t", G_FLOAT, 0, S_ROUND | M(FTZ) | M(SAT), FLOAT)                         \
+    X(FMAF, "fma", "=t t t t", G_FLOAT, 0, S_ROUND | M(FTZ) | M(SAT), FLOAT)                       \
+    X(MADF, "mad", "=t t t t", G_FLOAT, 0, S_ROUND | M(FTZ) | M(SAT), FLOAT)                       \
+    X(DIVF, "div", "=t t t", G_FLOAT, 0, S_ROUND | M(APPROX) | M(FULL) | M(FTZ), FLOAT)            \
+    X(RCP, "rcp", "=t t", G_FLOAT, 0, S_ROUND | M(APPROX) | M(FTZ), FLOAT)                         \
+    X(SQRT, "sqrt", "=t t", G_FLOAT, 0, S_ROUND | M(APPROX) | M(FTZ), FLOAT)                       \
+    X(RSQRT, "rsqrt", "=t t", G_FLOAT, 0, M(APPROX) | M(FTZ), MATH)                                \
+    X(SIN, "sin", "=t t", T(F32), 0, M(APPROX) | M(FTZ), MATH)                                     \
+    X(COS, "cos", "=t t", T(F32), 0, M(APPROX) | M(FTZ), MATH)                                     \
+    X(LG2, "lg2", "=t t", T(F32), 0, M(APPROX) | M(FTZ), MATH)                                     \
+    X(EX2, "ex2", "=t t", T(F32), 0, M(APPROX) | M(FTZ), MATH)                                     \
+    X(TANH, "tanh", "=t t", T(F32), 0, M(APPROX), MATH)                                            \
+    X(ABSF, "abs", "=t t", G_FLOAT, 0, M(FTZ), MATH)                                               \
+    X(NEGF, "neg", "=t t", G_FLOAT, 0, M(FTZ), MATH)                                               \
+    X(MINF, "min", "=t t t", G_FLOAT, 0, M(FTZ) | M(NAN) | M(XORSIGN) | M(ABS), MATH)              \
+    X(MAXF, "max", "=t t t", G_FLOAT, 0, M(FTZ) | M(NAN) | M(XORSIGN) | M(ABS), MATH)              \
+    X(COPYSIGN, "copysign", "=t t t", G_FLOAT, 0, S_NONE, MATH)                                    \
+    X(TESTP, "testp", "=p t", G_FLOAT, 0, S_TESTP, MATH)                                           \
+    X(ADDH, "add", "=t t t", G_HALF, 0, S_HALF, HALF)                                              \
+    X(SUBH, "sub", "=t t t", G_HALF, 0, S_HALF, HALF)                                              \
+    X(MULH, "mul", "=t t t", G_HALF, 0, S_HALF, HALF)                                              \
+    X(FMAH, "fma", "=t t t t", G_HALF, 0, S_HALF, HALF)                                            \
+    X(ABSH, "abs", "=t t", G_HALF, 0, M(FTZ), HALF)                                                \
+    X(NEGH, "neg", "=t t", G_HALF, 0, M(FTZ), HALF)                                                \
+    X(MINH, "min", "=t t t", G_HALF, 0, M(FTZ) | M(NAN) | M(XORSIGN) | M(ABS), HALF)               \
+    X(MAXH, "max", "=t t t", G_HALF, 0, M(FTZ) | M(NAN) | M(XORSIGN) | M(ABS), HALF)               \
+    X(EX2H, "ex2", "=t t", G_HALF, 0, M(APPROX) | M(FTZ), HALF)                                    \
+    X(TANHH, "tanh", "=t t", G_HALF, 0, M(APPROX), HALF)                                           \
+    X(SETP, "setp", "=P t t p?", G_BITS | G_INT, 0, S_CMPI | S_BOOL, CMP)                          \
+    X(SETPF, "setp", "=P t t p?", G_FLOAT | G_HALF, 0, S_CMPF | S_BOOL | M(FTZ), CMP)              \
+    X(SET, "set", "=t y y p?", G_INT32 | T(F32), G_BITS | G_INT, S_CMPI | S_BOOL, CMP)             \
+    X(SETF, "set", "=t y y p?", G_INT32 | T(F32), G_FLOAT, S_CMPF | S_BOOL | M(FTZ), CMP)          \
+    X(SETH, "set", "=t y y p?", T(U16) | T(S16) | G_INT32 | T(F16) | T(BF16) | T(F16X2) | T(BF16X2), \
+      G_HALF, S_CMPF | S_BOOL | M(FTZ), CMP)                                                       \
+    X(SELP, "selp", "=t t t p", G_BITS | G_INT | G_FLOAT | T(F16) | T(BF16) | T(F16X2) | T(BF16X2), \
+      0, S_NONE, CMP)                                                                              \
+    X(SLCT, "slct", "=t t t y", G_BITS | G_INT | G_FLOAT, T(S32) | T(F32), M(FTZ), CMP)            \
+    X(CVT, "cvt", "=r R", G_CVT, G_CVT, S_ROUND | S_ROUNDI | M(FTZ) | M(SAT) | M(RELU), CVT)       \
+    X(CVT2, "cvt", "=t y y", T(F16X2) | T(BF16X2), T(F32), M(RN) | M(RZ) | M(RELU), CVT)           \
+    X(CVTTF, "cvt", "=u y", T(TF32), T(F32), M(RNA) | M(RN) | M(RZ) | M(RELU), CVT)                \
+    X(CVTPACK, "cvt", "=u y y u?", G_INT16 | T(U8) | T(S8), T(S32), M(PACK) | M(SAT), CVT)         \
+    X(MOV, "mov", "*", T(PRED) | G_BITS | G_INT | G_FLOAT | T(F16) | T(BF16) | T(F16X2) | T(BF16X2), \
+      0, S_VEC, MOVE)                                                                              \
+    X(CVTA, "cvta", "*", T(U32) | T(U64), 0, S_SPACE | M(TO), MOVE)                                \
+    X(ISSPACEP, "isspacep", "=p a", 0, 0, S_SPACE, MOVE)                                           \
+    X(LD, "ld", "=v m q?", G_MEM, 0,                                                               \
+      S_SPACE | S_VEC | S_SEM | M(ACQUIRE) | S_SCOPE | S_LDCACHE, MEM)                             \
+    X(LDU, "ldu", "=v m", G_MEM, 0, M(GLOBAL) | S_VEC, MEM)                                        \
+    X(ST, "st", "m v q?", G_MEM, 0,                                                                \
+      S_SPACE | S_VEC | S_SEM | M(RELEASE) | S_SCOPE | S_STCACHE, MEM)                             \
+    X(PREFETCH, "prefetch", "m", 0, 0,                                                             \
+      M(GLOBAL) | M(LOCAL) | M(CONST) | M(PARAM) | M(L1) | M(L2) | M(HINT), MEM)                   \
+    X(PREFETCHU, "prefetchu", "m", 0, 0, M(L1), MEM)                                               \
+    X(CP, "cp", "*", 0, 0,                                                                         \
+      M(ASYNC) | M(CA) | M(CG) | M(SHARED) | M(GLOBAL) | M(HINT) | M(COMMIT_GROUP) |               \
+          M(WAIT_GROUP) | M(WAIT_ALL), MEM)                                                        \
+    X(ATOM, "atom", "=t m t t?",                                                                   \
+      G_BITS | G_INT32 | G_INT64 | G_FLOAT | T(F16) | T(BF16) | T(F16X2) | T(BF16X2), 0, S_ATOM,   \
+      ATOM)                                                                                        \
+    X(RED, "red", "m t",                                                                           \
+      T(B32) | T(B64) | G_INT32 | G_INT64 | G_FLOAT | T(F16) | T(BF16) | T(F16X2) | T(BF16X2), 0,  \
+      S_ATOM, ATOM)                                                                                \
+    X(MEMBAR, "membar", "", 0, 0, M(CTA) | M(GL) | M(SYS) | M(PROXY), MEM)                         \
+    X(FENCE, "fence", "", 0, 0,                                                                    \
+      M(SC) | M(ACQ_REL) | M(ACQUIRE) | M(RELEASE) | S_SCOPE | M(PROXY) | M(ASYNC) | M(GLOBAL) |   \
+          M(SHARED), MEM)                                                                          \
+    X(VOTE, "vote", "=t p u?", T(PRED) | T(B32), 0,                                                \
+      M(ALL) | M(ANY) | M(UNI) | M(BALLOT) | M(SYNC), WARP)                                        \
+    X(SHFL, "shfl", "=D t u u u?", T(B32), 0, M(UP) | M(DOWN) | M(BFLY) | M(IDX) | M(SYNC), WARP)  \
+    X(MATCH, "match", "=E t u", T(B32) | T(B64), 0, M(ANY) | M(ALL) | M(SYNC), WARP)               \
+    X(REDUX, "redux", "=t t u", G_INT32 | T(B32), 0,                                               \
+      M(SYNC) | M(ADD) | M(MIN) | M(MAX) | S_BOOL, WARP)                                           \
+    X(ELECT, "elect", "=E u", 0, 0, M(SYNC), WARP)                                                 \
+    X(ACTIVEMASK, "activemask", "=t", T(B32), 0, S_NONE, WARP)                                     \
+    X(BAR, "bar", "*", T(U32) | T(PRED), 0,                                                        \
+      M(SYNC) | M(ARRIVE) | M(RED) | M(WARP) | M(CTA) | M(POPC) | M(AND) | M(OR), CONTROL)         \
+    X(BARRIER, "barrier", "*", T(U32) | T(PRED), 0,                                                \
+      M(SYNC) | M(ARRIVE) | M(RED) | M(ALIGNED) | M(CTA) | M(POPC) | M(AND) | M(OR), CONTROL)      \
+    X(BRA, "bra", "*", 0, 0, M(UNI), CONTROL)                                                      \
+    X(BRX, "brx", "*", 0, 0, M(IDX) | M(UNI), CONTROL)                                             \
+    X(CALL, "call", "*", 0, 0, M(UNI), CONTROL)                                                    \
+    X(RET, "ret", "", 0, 0, M(UNI), CONTROL)                                                       \
+    X(EXIT, "exit", "", 0, 0, S_NONE, CONTROL)                                                     \
+    X(TRAP, "trap", "", 0, 0, S_NONE, CONTROL)                                                     \
+    X(BRKPT, "brkpt", "", 0, 0, S_NONE, CONTROL)                                                   \
+    X(NANOSLEEP, "nanosleep", "t", T(U32), 0, S_NONE, CONTROL)
+
+/* PTX that exists and is refused by name, so that a typing error gets another answer. X(mnemonic) */
+#define BH__PTX_REFUSED(X)                                                                         \
+    X("tex") X("tld4") X("txq") X("suld") X("sust") X("sured") X("suq") X("istypep") X("wmma")     \
+    X("mma") X("wgmma") X("tcgen05") X("ldmatrix") X("stmatrix") X("movmatrix") X("mbarrier")      \
+    X("mapa") X("getctarank") X("multimem") X("tensormap") X("createpolicy") X("setmaxnreg")       \
+    X("griddepcontrol") X("discard") X("applypriority") X("pmevent") X("alloca") X("stacksave")    \
+    X("stackrestore") X("vadd") X("vsub") X("vabsdiff") X("vmin") X("vmax") X("vshl") X("vshr")    \
+    X("vmad") X("vset") X("vadd2") X("vsub2") X("vavrg2") X("vabsdiff2") X("vmin2") X("vmax2")     \
+    X("vset2") X("vadd4") X("vsub4") X("vavrg4") X("vabsdiff4") X("vmin4") X("vmax4") X("vset4")   \
+    X("clusterlaunchcontrol")
+
+#endif

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Declarations: registers, variables in every space, formal parameters. */
+#include <string.h>
+
+#include "ptx/parse.h"
+
+typedef struct specifiers {
+    bh__ptx_space space;
+    bh__ptx_type type;
+    uint8_t vector;
+    uint32_t align; /* 0: natural */
+    bool pointer;
+} specifiers;
+
+bool bh__ptx_type_of(const bh__ptx_parser *p, bh__ptx_type *out) {
+    for (int t = 1; p->token.kind == TOKEN_DOT && t < T_COUNT; t++) {
+        if (bh__ptx_is_dot(p, bh__ptx_type_table[t].name)) {
+            *out = (bh__ptx_type)t;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool number(bh__ptx_parser *p, uint64_t *out) {
+    bh__ptx_value v;
+    if (!bh__ptx_expression(p, &v)) {
+        return false;
+    }
+    if (v.is_float || (!v.is_unsigned && (int64_t)v.bits < 0)) {
+        return bh__ptx_bad(p, BH_E_LOAD, "give a whole number that is not negative",
+                           "a size or count is not a whole number");
+    }
+    *out = v.bits;
+    return true;
+}
+
+static bool parse_align(bh__ptx_parser *p, uint32_t *out) {
+    uint64_t align;
+    if (!number(p, &align)) {
+        return false;
+    }
+    if (align == 0 || (align & (align - 1)) != 0 || align > 4096) {
+        return bh__ptx_bad(p, BH_E_LOAD, "use a power of two of at most 4096",
+                           "alignment %llu is not possible", (unsigned long long)align);
+    }
+    *out = (uint32_t)align;
+    return true;
+}
+
+static bool space_of(const bh__ptx_parser *p, bh__ptx_space *out) {
+    static const struct {
+        const char *name;
+        bh__ptx_space space;
+    } spaces[] = {{"global", SPACE_GLOBAL}, {"const", SPACE_CONST}, {"shared", SPACE_SHARED},
+                  {"local", SPACE_LOCAL},   {"param", SPACE_PARAM}, {"reg", SPACE_REG}};
+    for (size_t i = 0; i < sizeof spaces / sizeof *spaces; i++) {
+        if (bh__ptx_is_dot(p, spaces[i].name)) {
+            *out = spaces[i].space;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* .ptr [.space] [.align N]: what a pointer parameter points to; only .ptr itself matters here. */
+static bool pointer_specifier(bh__ptx_parser *p) {
+    bh__ptx_space space;
+    if (space_of(p, &space)) {
+        bh__ptx_next(p);
+    }
+    uint32_t align;
+    return !bh__ptx_accept_dot(p, "align") || parse_align(p, &align);
+}
+
+static bool parse_attribute(bh__ptx_parser *p) {
+    if (!bh__ptx_expect(p, '(', "after .attribute")) {
+        return false;
+    }
+    while (!bh__ptx_is(p, ')')) {
+        if (!bh__ptx_accept_dot(p, "managed")) {
+            return bh__ptx_bad(p, BH_E_UNSUPPORTED, "remove the attribute",
+                               "the CPU device knows no attribute but .managed");
+        }
+        bh__ptx_accept(p, ',');
+    }
+    bh__ptx_next(p);
+    return true;
+}
+
+static bool parse_specifiers(bh__ptx_parser *p, specifiers *s) {
+    *s = (specifiers){.vector = 1};
+    if (!space_of(p, &s->space)) {
+        return bh__ptx_bad(p, BH_E_LOAD, "compile the source again, or mend the line",
+                           "'%.*s' is not a directive of PTX",
+                           p->token.length > 40 ? 40 : (int)p->token.length,
+                           p->text + p->token.start);
+    }
+    bh__ptx_next(p);
+    while (p->token.kind == TOKEN_DOT) {
+        if (bh__ptx_accept_dot(p, "align")) {
+            if (!parse_align(p, &s->align)) {
+                return false;
+            }
+        } else if (bh__ptx_accept_dot(p, "ptr")) {
+            s->pointer = true;
+            if (!pointer_specifier(p)) {
+                return false;
+            }
+        } else if (bh__ptx_accept_dot(p, "attribute")) {
+            if (!parse_attribute(p)) {
+                return false;
+            }
+        } else if (bh__ptx_is_dot(p, "v2") || bh__ptx_is_dot(p, "v4")) {
+            s->vector = (uint8_t)(p->text[p->token.start + 2] - '0');
+            bh__ptx_next(p);
+        } else if (s->type == T_NONE && bh__ptx_type_of(p, &s->type)) {
+            bh__ptx_next(p);
+        } else {
+            return bh__ptx_bad(p, BH_E_UNSUPPORTED,
+                               "declare variables of plain integer, bit and float types",
+                               "the CPU device has no variables that are %.*s",
+                               p->token.length > 40 ? 40 : (int)p->token.length,
+                               p->text + p->token.start);
+        }
+    }
+    if (s->type == T_NONE) {
+        return bh__ptx_bad(p, BH_E_LOAD, "give a type such as .b32", "a declaration without a type");
+    }
+    if (s->type == T_B128) {
+        return bh__ptx_bad(p, BH_E_UNSUPPORTED, "use two .b64 or a .v4 .b32",
+                           "the CPU device has no .b128");
+    }
+    if ((s->type == T_PRED && (s->space != SPACE_REG || s->vector > 1)) || s->type == T_TF32) {
+        return bh__ptx_bad(p, BH_E_LOAD, "use another type", "a variable in memory cannot be .%s",
+                           bh__ptx_type_table[s->type].name);
+    }
+    return true;
+}
+
+static bool expect_name(bh__ptx_parser *p, bh__ptx_token *out) {
+    if (p->token.kind != TOKEN_WORD) {
+        return bh__ptx_bad(p, BH_E_LOAD, "give the variable a name", "a name is missing");
+    }
+    *out = p->token;
+    bh__ptx_next(p);
+    return true;
+}
+
+static bool declare_register(bh__ptx_parser *p, const specifiers *s) {
+    bh__ptx_token name;
+    if (p->function == NULL) {
+        return bh__ptx_bad(p, BH_E_UNSUPPORTED, "declare registers inside functions",
+                           "a register at module scope");
+    }
+    if (!expect_name(p, &name)) {
+        return false;
+    }
+    bool range = bh__ptx_accept(p, '<');
+    bh__ptx_symbol *symbol = bh__ptx_declare(p, p->text + name.start, name.length,
+                                             range ? SYMBOL_REGS : SYMBOL_REG);
+    if (symbol == NULL) {
+        return false;
+    }
+    symbol->type = s->type;
+    symbol->vector = s->vector;
+    if (range) {
+        if (p->token.kind != TOKEN_INT || p->token.value > 1000000000 || s->vector != 1) {
+            return bh__ptx_bad(p, BH_E_LOAD, "give a count such as %r<16>",
+                               "this is no count of registers");
+        }
+        symbol->count = (uint32_t)p->token.value;
+        bh__ptx_next(p);
+        return bh__ptx_expect(p, '>', "after the count");
+    }
+    symbol->count = s->vector;
+    for (unsigned i = 0; i < s->vector; i++) {
+        uint32_t reg = bh__ptx_new_reg(p, s->type);
+        if (reg == NO_REG) {
+            return false;
+        }
+        symbol->first = i == 0 ? reg : symbol->first;
+    }
+    return true;
+}
+
+static bool dimensions(bh__ptx_parser *p, bh__ptx_var *var) {
+    bool first = true;
+    while (bh__ptx_accept(p, '[')) {
+        uint64_t count = 0;
+        if (bh__ptx_is(p, ']')) {
+            if (!first) {
+                return bh__ptx_bad(p, BH_E_LOAD, "give the size",
+                                   "only the first dimension may be left open");
+            }
+            var->unsized = true;
+            count = 1;
+        } else if (!number(p, &count)) {
+            return false;
+        }
+        if (__builtin_mul_overflow(var->size, count, &var->size) || var->size > UINT64_C(1) << 40) {
+            return bh__ptx_bad(p, BH_E_LOAD, "make the variable smaller",
+                               "the variable is too large to exist");
+        }
+        if (!bh__ptx_expect(p, ']', "after the size")) {
+            return false;
+        }
+        first = false;
+    }
+    return true;
+}
+
+static bool check_total(bh__ptx_parser *p, const bh__ptx_var *var, uint64_t *total, uint64_t limit,
+                        const char *space) {
+    *total += var->size + 64;
+    if (*total > limit) {
+        return bh__ptx_bad(p, space[0] == 'c' ? BH_E_LOAD : BH_E_UNSUPPORTED,
+                           "make the variables smaller, or pass buffers instead",
+                           "the .%s variables up to this one need more than %llu bytes", space,
+                           (unsigned long long)limit);
+    }
+    return true;
+}
+
+static bh__ptx_var *new_var(bh__ptx_parser *p, const specifiers *s) {
+    bh__ptx_var *var = bh__arena_alloc(&p->module->arena, 1, sizeof *var);
+    if (var == NULL) {
+        bh__ptx_no_memory(p);
+        return NULL;
+    }
+    var->type = s->type;
+    var->vector = s->vector;
+    var->space = s->space;
+    var->size = (uint64_t)bh__ptx_bytes(s->type) * s->vector;
+    uint32_t natural = (uint32_t)var->size;
+    var->align = s->align > natural ? s->align : natural;
+    var->pointer = s->pointer;
+    var->reg = NO_REG;
+    return var;
+}
+
+/* The same variable may be declared .extern first and defined later. */
+static bh__ptx_symbol *declare_variable(bh__ptx_parser *p, const bh__ptx_token *name,
+                                        bh__ptx_var *var) {
+    const char *text = p->text + name->start;
+    bh__ptx_symbol *old = bh__ptx_find(p, text, name->length);
+    if (old != NULL && old->depth == p->depth && old->kind == SYMBOL_VAR &&
+        old->var->space == var->space && (old->var->is_extern || var->is_extern)) {
+        return old;
+    }
+    bh__ptx_symbol *symbol = bh__ptx_declare(p, text, name->length, SYMBOL_VAR);
+    if (symbol != NULL) {
+        symbol->var = var;
+    }
+    return symbol;
+}
+
+static bool add_global(bh__ptx_parser *p, bh__ptx_symbol *symbol) {
+    bh__ptx_module *m = p->module;
+    bh__ptx_symbol **globals = bh__arena_grow(&m->arena, m->globals, m->global_count,
+                                              &m->global_capacity, sizeof *globals);
+    if (globals == NULL) {
+        return bh__ptx_no_memory(p);
+    }
+    m->globals = globals;
+    symbol->var->index = m->global_count;
+    globals[m->global_count++] = symbol;
+    return true;
+}
+
+static bool check_variable(bh__ptx_parser *p, const bh__ptx_var *var) {
+    if (var->unsized && !(var->is_extern || var->init_bytes > 0)) {
+        return bh__ptx_bad(p, BH_E_LOAD, "give its size", "a variable without a size");
+    }
+    if (var->space == SPACE_GLOBAL) {
+        return check_total(p, var, &p->global_bytes, BH__PTX_MAX_GLOBAL, "global");
+    }
+    if (var->space == SPACE_CONST) {
+        return check_total(p, var, &p->const_bytes, BH__PTX_MAX_CONST + 65536, "const");
+    }
+    if (var->init_bytes > 0) {
+        return bh__ptx_bad(p, BH_E_LOAD, "initialise it in the kernel",
+                           "only .global and .const variables start with values");
+    }
+    uint64_t limit = var->space == SPACE_SHARED ? BH__PTX_MAX_SHARED : BH__PTX_MAX_LOCAL;
+    if (var->size > limit) {
+        return bh__ptx_bad(p, BH_E_LOAD, "make it smaller", "a variable of %llu bytes; at most %llu fit",
+                           (unsigned long long)var->size, (unsigned long long)limit);
+    }
+    if (p->function == NULL && var->space != SPACE_SHARED) {
+        return bh__ptx_bad(p, BH_E_UNSUPPORTED, "declare it inside a function",
+                           "a .local or .param variable at module scope");
+    }
+    return true;
+}
+
+static bool declare_in_memory(bh__ptx_parser *p, const specifiers *s, uint8_t is_extern) {
+    bh__ptx_token name;
+    bh__ptx_var *var = new_var(p, s);
+    if (var == NULL || !expect_name(p, &name) || !dimensions(p, var)) {
+        return false;
+    }
+    var->is_extern = is_extern;
+    bh__ptx_symbol *symbol = declare_variable(p, &name, var);
+    if (symbol == NULL) {
+        return false;
+    }
+    if (bh__ptx_accept(p, '=')) {
+        if (!bh__ptx_initialiser(p, var)) {
+            return false;
+        }
+        if (var->unsized) {
+            var->size = var->init_bytes;
+        }
+    }
+    if (!check_variable(p, var)) {
+        return false;
+    }
+    if (symbol->var != var) { /* seen before */
+        bool keep = var->is_extern;
+        var->index = symbol->var->index;
+        *symbol->var = keep ? *symbol->var : *var;
+        return true;
+    }
+    if (var->space == SPACE_LOCAL || var->space == SPACE_PARAM) {
+        return bh__ptx_place_local(p, var);
+    }
+    return var->space == SPACE_SHARED || add_global(p, symbol);
+}
+
+bool bh__ptx_declaration(bh__ptx_parser *p, uint8_t is_extern) {
+    specifiers s;
+    if (!parse_specifiers(p, &s)) {
+        return false;
+    }
+    do {
+        bool ok = s.space == SPACE_REG ? declare_register(p, &s)
+                                       : declare_in_memory(p, &s, is_extern);
+        if (!ok) {
+            return false;
+        }
+    } while (bh__ptx_accept(p, ','));
+    return bh__ptx_expect(p, ';', "after a declaration");
+}
+
+static bool formal(bh__ptx_parser *p, bh__ptx_function *f, bool results) {
+    specifiers s;
+    bh__ptx_token name;
+    if (!parse_specifiers(p, &s)) {
+        return false;
+    }
+    if (s.space != SPACE_PARAM && (s.space != SPACE_REG || f->entry || s.vector > 1)) {
+        return bh__ptx_bad(p, BH_E_LOAD, "declare it .param", "a formal parameter in another space");
+    }
+    bh__ptx_var *var = new_var(p, &s);
+    if (var == NULL || !expect_name(p, &name) || !dimensions(p, var)) {
+        return false;
+    }
+    if (var->unsized || var->size > BH__PTX_MAX_PARAMS) {
+        return bh__ptx_bad(p, BH_E_LOAD, "pass a pointer instead",
+                           "a parameter of unknown size, or of more than %llu bytes",
+                           (unsigned long long)BH__PTX_MAX_PARAMS);
+    }
+    var->formal = true;
+    bool sink = name.length == 1 && p->text[name.start] == '_';
+    if (!sink && !f->prototype) {
+        bh__ptx_symbol *symbol = bh__ptx_declare(p, p->text + name.start, name.length,
+                                                 s.space == SPACE_REG ? SYMBOL_REG : SYMBOL_VAR);
+        if (symbol == NULL) {
+            return false;
+        }
+        if (s.space == SPACE_REG) {
+            symbol->type = s.type;
+            symbol->vector = 1;
+            symbol->count = 1;
+            symbol->first = var->reg = bh__ptx_new_reg(p, s.type);
+            if (var->reg == NO_REG) {
+                return false;
+            }
+        } else {
+            symbol->var = var;
+        }
+    }
+    if (f->entry) {
+        uint64_t offset = ((uint64_t)f->param_bytes + var->align - 1) & ~((uint64_t)var->align - 1);
+        if (offset + var->size > BH__PTX_MAX_PARAMS) {
+            return bh__ptx_bad(p, BH_E_LOAD, "pass a pointer to a struct instead",
+                               "the parameters of a kernel take more than %llu bytes",
+                               (unsigned long long)BH__PTX_MAX_PARAMS);
+        }
+        var->offset = (uint32_t)offset;
+        f->param_bytes = (uint32_t)(offset + var->size);
+    } else if (!f->prototype && s.space == SPACE_PARAM && !bh__ptx_place_local(p, var)) {
+        return false;
+    }
+    bh__ptx_var ***list = results ? &f->results : &f->params;
+    uint32_t *count = results ? &f->result_count : &f->param_count;
+    size_t *capacity = results ? &f->result_capacity : &f->param_capacity;
+    bh__ptx_var **grown = bh__arena_grow(&p->module->arena, *list, *count, capacity, sizeof *grown);
+    if (grown == NULL) {
+        return bh__ptx_no_memory(p);
+    }
+    *list = grown;
+    grown[(*count)++] = var;
+    return true;
+}
+
+bool bh__ptx_formals(bh__ptx_parser *p, bh__ptx_function *f, bool results) {
+    if (!bh__ptx_expect(p, '(', "before parameters")) {
+        return false;
+    }
+    while (!bh__ptx_is(p, ')')) {
+        if (!formal(p, f, results)) {
+            return false;
+        }
+        if (!bh__ptx_accept(p, ',')) {
+            break;
+        }
+    }
+    return bh__ptx_expect(p, ')', "after parameters");
+}

@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Instructions: mnemonic, modifiers, operands; and which row of the operation table they match. */
+#include <string.h>
+
+#include "ptx/parse.h"
+
+#define MAX_OPERANDS 8
+#define MAX_ELEMENTS 64
+
+static const char *const refused[] = {
+#define X(mnemonic) mnemonic,
+    BH__PTX_REFUSED(X)
+#undef X
+};
+
+static const struct {
+    const char *name;
+    bh__ptx_mod mod;
+} mod_aliases[] = {
+#define X(name, id) {name, M_##id},
+    BH__PTX_MOD_ALIASES(X)
+#undef X
+};
+
+static const uint8_t mod_groups[M_COUNT] = {
+#define X(id, name, group) group,
+    BH__PTX_MODS(X)
+#undef X
+};
+
+static bool same(const char *text, uint32_t length, const char *word) {
+    return word[0] == text[0] && strlen(word) == length && memcmp(word, text, length) == 0;
+}
+
+static int mod_of(const char *text, uint32_t length) {
+    for (int m = 0; m < M_COUNT; m++) {
+        if (same(text, length, bh__ptx_mod_names[m])) {
+            return m;
+        }
+    }
+    for (size_t i = 0; i < sizeof mod_aliases / sizeof *mod_aliases; i++) {
+        if (same(text, length, mod_aliases[i].name)) {
+            return mod_aliases[i].mod;
+        }
+    }
+    return -1;
+}
+
+static int first_row(const char *text, uint32_t length) {
+    for (int op = 0; op < OP_COUNT; op++) {
+        if (same(text, length, bh__ptx_op_table[op].mnemonic)) {
+            return op;
+        }
+    }
+    return -1;
+}
+
+static bool add_mod(bh__ptx_parser *p, bh__ptx_insn *insn, int mod) {
+    bh__ptx_mods bit = (bh__ptx_mods)1 << mod;
+    bool repeat_ok = mod == M_HINT || mod == M_PROXY || mod == M_SHARED || mod == M_GLOBAL;
+    if ((insn->mods & bit) != 0 && !repeat_ok) {
+        return bh__ptx_bad(p, BH_E_LOAD, "remove one of the two", ".%s stands twice",
+                           bh__ptx_mod_names[mod]);
+    }
+    for (int other = 0; mod_groups[mod] != 0 && other < M_COUNT; other++) {
+        bool copies = insn->op == OP_CP; /* names two spaces */
+        if (other != mod && mod_groups[other] == mod_groups[mod] &&
+            (insn->mods >> other & 1) != 0 && !copies) {
+            return bh__ptx_bad(p, BH_E_LOAD, "keep one of the two", ".%s and .%s exclude each other",
+                               bh__ptx_mod_names[other], bh__ptx_mod_names[mod]);
+        }
+    }
+    insn->mods |= bit;
+    return true;
+}
+
+static bool modifiers(bh__ptx_parser *p, bh__ptx_insn *insn) {
+    while (p->token.kind == TOKEN_DOT) {
+        bh__ptx_type type;
+        const char *text = p->text + p->token.start + 1;
+        uint32_t length = p->token.length - 1;
+        if (bh__ptx_type_of(p, &type)) {
+            if (insn->type_count == 3) {
+                return bh__ptx_bad(p, BH_E_LOAD, "remove a type", "more than three types");
+            }
+            insn->types[insn->type_count++] = (uint8_t)type;
+        } else {
+            int mod = mod_of(text, length);
+            if (mod < 0) {
+                return bh__ptx_bad(p, BH_E_UNSUPPORTED,
+                                   "use an instruction without it, or run on a GPU",
+                                   "the CPU device does not know .%.*s",
+                                   length > 60 ? 60 : (int)length, text);
+            }
+            if (!add_mod(p, insn, mod)) {
+                return false;
+            }
+        }
+        bh__ptx_next(p);
+    }
+    return true;
+}
+
+static bool types_match(const bh__ptx_op_info *row, const bh__ptx_insn *insn) {
+    unsigned wanted = (row->type0 != 0) + (row->type1 != 0);
+    unsigned most = row - bh__ptx_op_table == OP_CVTPACK ? 3 : wanted;
+    bool optional = row - bh__ptx_op_table == OP_BAR || row - bh__ptx_op_table == OP_BARRIER;
+    if ((insn->type_count < wanted && !optional) || insn->type_count > most) {
+        return false;
+    }
+    return (insn->type_count < 1 || (row->type0 >> insn->types[0] & 1) != 0) &&
+           (insn->type_count < 2 || (row->type1 >> insn->types[1] & 1) != 0);
+}
+
+/* Settles insn->op among the rows of one mnemonic, by types first and then by modifiers. */
+static bool choose_row(bh__ptx_parser *p, bh__ptx_insn *insn) {
+    int first = insn->op, best = -1;
+    const char *mnemonic = bh__ptx_op_table[first].mnemonic;
+    for (int op = first; op < OP_COUNT; op++) {
+        const bh__ptx_op_info *row = &bh__ptx_op_table[op];
+        if (strcmp(row->mnemonic, mnemonic) != 0 || !types_match(row, insn)) {
+            continue;
+        }
+        if ((insn->mods & ~row->mods) == 0) {
+            insn->op = (uint16_t)op;
+            return true;
+        }
+        best = best < 0 ? op : best;
+    }
+    if (best < 0) {
+        return bh__ptx_bad(p, BH_E_UNSUPPORTED, "use types that the instruction has on every device",
+                           "the CPU device has no %s with these types", mnemonic);
+    }
+    bh__ptx_mods extra = insn->mods & ~bh__ptx_op_table[best].mods;
+    for (int m = 0; m < M_COUNT; m++) {
+        if ((extra >> m & 1) != 0) {
+            return bh__ptx_bad(p, BH_E_UNSUPPORTED, "use an instruction without it, or run on a GPU",
+                               "the CPU device has no %s with .%s", mnemonic, bh__ptx_mod_names[m]);
+        }
+    }
+    return false;
+}
+
+static bh__ptx_operand *store_elements(bh__ptx_parser *p, const bh__ptx_operand *list, uint32_t n) {
+    bh__ptx_operand *copy = bh__arena_alloc(&p->module->arena, n, sizeof *copy);
+    if (copy == NULL) {
+        bh__ptx_no_memory(p);
+        return NULL;
+    }
+    memcpy(copy, list, n * sizeof *copy);
+    return copy;
+}
+
+static bool note_use(bh__ptx_parser *p, const bh__ptx_insn *insn, bh__ptx_symbol *symbol) {
+    if (symbol->kind == SYMBOL_FUNCTION) {
+        symbol->function->called = true;
+        symbol->function->address_taken |= insn->op != OP_CALL;
+    }
+    if (symbol->kind != SYMBOL_VAR || symbol->var->space != SPACE_SHARED) {
+        return true;
+    }
+    bh__ptx_function *f = p->function;
+    if (f->shared_count > 0 && f->shared[f->shared_count - 1] == symbol->var) {
+        return true;
+    }
+    bh__ptx_var **shared = bh__arena_grow(&p->module->arena, f->shared, f->shared_count,
+                                          &f->shared_capacity, sizeof *shared);
+    if (shared == NULL) {
+        return bh__ptx_no_memory(p);
+    }
+    f->shared = shared;
+    shared[f->shared_count++] = symbol->var;
+    return true;
+}
+
+static bool undefined(bh__ptx_parser *p) {
+    return bh__ptx_bad(p, BH_E_LOAD, "declare it, or correct the name", "%.*s is not declared",
+                       p->token.length > 80 ? 80 : (int)p->token.length, p->text + p->token.start);
+}
+
+/* .x .y .z .w (or .r .g .b .a) after a vector; -1: none there. */
+static int component(bh__ptx_parser *p) {
+    if (p->token.kind != TOKEN_DOT || p->token.length != 2) {
+        return -1;
+    }
+    char c = p->text[p->token.start + 1];
+    const char *at = c == 0 ? NULL : strchr("xyzwrgba", c);
+    if (at == NULL) {
+        return -1;
+    }
+    bh__ptx_next(p);
+    return (int)(at - "xyzwrgba") & 3;
+}
+
+static bool register_operand(bh__ptx_parser *p, const bh__ptx_symbol *symbol, bh__ptx_operand *out) {
+    bh__ptx_next(p);
+    *out = (bh__ptx_operand){.kind = OPERAND_REG, .reg = symbol->first};
+    if (symbol->vector == 1) {
+        return true;
+    }
+    int c = component(p);
+    if (c >= symbol->vector) {
+        return bh__ptx_bad(p, BH_E_LOAD, "use a component that the vector has",
+                           "the vector has %d components", symbol->vector);
+    }
+    if (c >= 0) {
+        out->reg += (uint32_t)c;
+        return true;
+    }
+    bh__ptx_operand list[8];
+    for (unsigned i = 0; i < symbol->vector; i++) {
+        list[i] = (bh__ptx_operand){.kind = OPERAND_REG, .reg = symbol->first + i};
+    }
+    *out = (bh__ptx_operand){.kind = OPERAND_VECTOR,
+                             .count = symbol->vector,
+                             .elements = store_elements(p, list, symbol->vector)};
+    return out->elements != NULL;
+}
+
+static bool special_register(bh__ptx_parser *p, bh__ptx_operand *out) {
+    const char *text = p->text + p->token.start;
+    uint32_t length = p->token.length;
+    for (int i = 0; i < SREG_COUNT; i++) {
+        const bh__ptx_sreg_info *info = &bh__ptx_sreg_table[i];
+        size_t n = strlen(info->name);
+        bool numbered = i == SREG_ENVREG && length > n && length <= n + 2;
+        if (length < n || memcmp(text, info->name, n) != 0 || (length != n && !numbered)) {
+            continue;
+        }
+        *out = (bh__ptx_operand){.kind = OPERAND_SREG, .sreg = (uint8_t)i};
+        if (numbered) {
+            for (uint32_t d = (uint32_t)n; d < length; d++) {
+                if (text[d] < '0' || text[d] > '9') {
+                    return undefined(p);
+                }
+                out->component = (uint8_t)(out->component * 10 + (text[d] - '0'));
+            }
+        }
+        bh__ptx_next(p);
+        if (info->vector) {
+            int c = component(p);
+            if (c < 0) {
+                return bh__ptx_bad(p, BH_E_LOAD, "read one component, %tid.x for example",
+                                   "%s is a vector", info->name);
+            }
+            out->component = (uint8_t)c;
+        }
+        return true;
+    }
+    return undefined(p);
+}
+
+/* +4, -4, +-4 after a name or register. */
+static bool offset(bh__ptx_parser *p, uint64_t *out) {
+    *out = 0;
+    while (bh__ptx_is(p, '+') || bh__ptx_is(p, '-')) {
+        bool minus = bh__ptx_is(p, '-');
+        bh__ptx_next(p);
+        bh__ptx_value v;
+        if (!bh__ptx_unary(p, 0, &v)) {
+            return false;
+        }
+        if (v.is_float) {
+            return bh__ptx_bad(p, BH_E_LOAD, "give a whole number", "an offset that is no integer");
+        }
+        *out += minus ? 0 - v.bits : v.bits;
+    }
+    return true;
+}
+
+static bool name_operand(bh__ptx_parser *p, const bh__ptx_insn *insn, bh__ptx_operand *out) {
+    const char *text = p->text + p->token.start;
+    if (p->token.length == 1 && text[0] == '_') {
+        *out = (bh__ptx_operand){.kind = OPERAND_SINK};
+        bh__ptx_next(p);
+        return true;
+    }
+    if (insn->op == OP_BRA) {
+        *out = (bh__ptx_operand){.kind = OPERAND_LABEL,
+                                 .imm = NO_LABEL,
+                                 .reg = p->token.start,
+                                 .count = p->token.length};
+        bh__ptx_next(p);
+        return true;
+    }
+    bh__ptx_symbol *symbol = bh__ptx_find(p, text, p->token.length);
+    if (symbol == NULL && p->status != BH_OK) {
+        return false;
+    }
+    if (symbol == NULL && same(text, p->token.length, "WARP_SZ")) {
+        *out = (bh__ptx_operand){.kind = OPERAND_INT, .imm = 32};
+        bh__ptx_next(p);
+        return true;
+    }
+    if (symbol == NULL) {
+        return text[0] == '%' ? special_register(p, out) : undefined(p);
+    }
+    if (symbol->kind == SYMBOL_REG) {
+        return register_operand(p, symbol, out);
+    }
+    bh__ptx_next(p);
+    *out = (bh__ptx_operand){.kind = OPERAND_ADDRESS, .symbol = symbol};
+    switch (symbol->kind) {
+    case SYMBOL_TARGETS:
+        out->kind = OPERAND_TARGETS;
+        return true;
+    case SYMBOL_PROTOTYPE:
+    case SYMBOL_CALLEES:
+        out->kind = OPERAND_PROTOTYPE;
+        return true;
+    default:
+        return note_use(p, insn, symbol) && offset(p, &out->imm);
+    }
+}
+
+static bool memory_operand(bh__ptx_parser *p, const bh__ptx_insn *insn, bh__ptx_operand *out) {
+    bh__ptx_next(p);
+    bh__ptx_operand base = {0};
+    *out = (bh__ptx_operand){.kind = OPERAND_MEMORY, .reg = NO_REG};
+    if (p->token.kind == TOKEN_WORD) {
+        if (!name_operand(p, insn, &base)) {
+            return false;
+        }
+        if (base.kind == OPERAND_REG) {
+            out->has_reg = true;
+            out->reg = base.reg;
+            if (!offset(p, &out->imm)) {
+                return false;
+            }
+        } else if (base.kind == OPERAND_ADDRESS && base.symbol->kind == SYMBOL_VAR) {
+            out->symbol = base.symbol;
+            out->imm = base.imm;
+        } else {
+            return bh__ptx_bad(p, BH_E_LOAD, "use a register, a variable or a number in brackets",
+                               "this is no address");
+        }
+    } else {
+        bh__ptx_value v;
+        if (!bh__ptx_expression(p, &v)) {
+            return false;
+        }
+        out->imm = v.bits;
+    }
+    if (bh__ptx_is(p, ',')) {
+        return bh__ptx_bad(p, BH_E_UNSUPPORTED, "use plain addresses",
+                           "the CPU device has no addresses with several parts");
+    }
+    return bh__ptx_expect(p, ']', "after an address");
+}
+
+static bool operand(bh__ptx_parser *p, bh__ptx_insn *insn, unsigned depth, bh__ptx_operand *out);
+
+static bool operand_list(bh__ptx_parser *p, bh__ptx_insn *insn, unsigned depth, uint16_t close,
+                         bh__ptx_operand *out) {
+    bh__ptx_operand list[MAX_ELEMENTS];
+    uint32_t n = 0;
+    bh__ptx_next(p);
+    while (!bh__ptx_is(p, close)) {
+        if (n == MAX_ELEMENTS || depth > 1) {
+            return bh__ptx_bad(p, BH_E_UNSUPPORTED, "use fewer", "more than %d operands in a list",
+                               MAX_ELEMENTS);
+        }
+        if (!operand(p, insn, depth + 1, &list[n++])) {
+            return false;
+        }
+        if (!bh__ptx_accept(p, ',')) {
+            break;
+        }
+    }
+    out->count = n;
+    out->elements = store_elements(p, list, n);
+    return out->elements != NULL && bh__ptx_expect(p, close, "after a list");
+}
+
+static bool operand(bh__ptx_parser *p, bh__ptx_insn *insn, unsigned depth, bh__ptx_operand *out) {
+    *out = (bh__ptx_operand){0};
+    if (bh__ptx_is(p, '[')) {
+        return memory_operand(p, insn, out);
+    }
+    if (bh__ptx_is(p, '{')) {
+        out->kind = OPERAND_VECTOR;
+        return operand_list(p, insn, depth, '}', out);
+    }
+    if (bh__ptx_is(p, '(') && insn->op == OP_CALL) {
+        out->kind = OPERAND_LIST;
+        return operand_list(p, insn, depth, ')', out);
+    }
+    if (bh__ptx_is(p, '!')) {
+        bh__ptx_next(p);
+        if (p->token.kind != TOKEN_WORD || !name_operand(p, insn, out)) {
+            return bh__ptx_bad(p, BH_E_LOAD, "negate predicates only", "'!' before no register");
+        }
+        out->negated = true;
+        return out->kind == OPERAND_REG ||
+               bh__ptx_bad(p, BH_E_LOAD, "negate predicates only", "'!' before no register");
+    }
+    if (p->token.kind == TOKEN_WORD && !same(p->text + p->token.start, p->token.length, "WARP_SZ")) {
+        if (!name_operand(p, insn, out)) {
+            return false;
+        }
+        if (bh__ptx_is(p, '|') && (out->kind == OPERAND_REG || out->kind == OPERAND_SINK)) {
+            bh__ptx_operand pair[2] = {*out};
+            bh__ptx_next(p);
+            if (p->token.kind != TOKEN_WORD || !name_operand(p, insn, &pair[1])) {
+                return bh__ptx_bad(p, BH_E_LOAD, "name a predicate", "no register after '|'");
+            }
+            *out = (bh__ptx_operand){.kind = OPERAND_PAIR,
+                                     .count = 2,
+                                     .elements = store_elements(p, pair, 2)};
+            return out->elements != NULL;
+        }
+        return true;
+    }
+    bh__ptx_value v;
+    if (!bh__ptx_expression(p, &v)) {
+        return false;
+    }
+    out->kind = v.is_float ? OPERAND_FLOAT : OPERAND_INT;
+    out->single = v.single;
+    out->imm = v.bits;
+    return true;
+}
+
+static bool guard(bh__ptx_parser *p, bh__ptx_insn *insn) {
+    insn->guard = NO_REG;
+    if (!bh__ptx_accept(p, '@')) {
+        return true;
+    }
+    insn->guard_negated = bh__ptx_accept(p, '!');
+    bh__ptx_symbol *symbol = p->token.kind == TOKEN_WORD
+                                 ? bh__ptx_find(p, p->text + p->token.start, p->token.length)
+                                 : NULL;
+    if (symbol == NULL || symbol->kind != SYMBOL_REG || symbol->type != T_PRED) {
+        return bh__ptx_bad(p, BH_E_LOAD, "guard with a register declared .pred",
+                           "'%.*s' is no predicate register",
+                           p->token.length > 60 ? 60 : (int)p->token.length,
+                           p->text + p->token.start);
+    }
+    insn->guard = symbol->first;
+    bh__ptx_next(p);
+    return true;
+}
+
+static bool mnemonic(bh__ptx_parser *p, bh__ptx_insn *insn) {
+    if (p->token.kind != TOKEN_WORD) {
+        return bh__ptx_bad(p, BH_E_LOAD, "compile the source again", "an instruction is missing");
+    }
+    const char *text = p->text + p->token.start;
+    int length = p->token.length > 40 ? 40 : (int)p->token.length;
+    int op = first_row(text, p->token.length);
+    for (size_t i = 0; op < 0 && i < sizeof refused / sizeof *refused; i++) {
+        if (same(text, p->token.length, refused[i])) {
+            return bh__ptx_bad(p, BH_E_UNSUPPORTED, "write the kernel without it, or run it on a GPU",
+                               "the CPU device does not execute %s", refused[i]);
+        }
+    }
+    if (op < 0) {
+        return bh__ptx_bad(p, BH_E_LOAD, "correct the name, or compile the source again",
+                           "there is no instruction %.*s", length, text);
+    }
+    insn->op = (uint16_t)op;
+    bh__ptx_next(p);
+    return true;
+}
+
+static bool add_insn(bh__ptx_parser *p, bh__ptx_insn *insn, const bh__ptx_operand *operands) {
+    bh__ptx_function *f = p->function;
+    bh__ptx_insn *insns = bh__arena_grow(&p->module->arena, f->insns, f->insn_count,
+                                         &f->insn_capacity, sizeof *insns);
+    insn->operands = store_elements(p, operands, insn->operand_count);
+    if (insns == NULL || insn->operands == NULL) {
+        return bh__ptx_no_memory(p);
+    }
+    f->insns = insns;
+    insns[f->insn_count++] = *insn;
+    for (unsigned i = 0; i < insn->operand_count; i++) {
+        bh__ptx_operand *o = &insn->operands[i];
+        if (o->kind == OPERAND_LABEL) {
+            bh__ptx_token name = {.start = o->reg, .length = o->count};
+            if (!bh__ptx_label_use_add(p, &name, &o->imm, NULL)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+bool bh__ptx_instruction(bh__ptx_parser *p) {
+    bh__ptx_insn insn = {.line = p->token.line, .text = p->token.start};
+    bh__ptx_operand operands[MAX_OPERANDS];
+    if (!guard(p, &insn) || !mnemonic(p, &insn) || !modifiers(p, &insn) || !choose_row(p, &insn)) {
+        return false;
+    }
+    while (!bh__ptx_is(p, ';')) {
+        if (insn.operand_count == MAX_OPERANDS) {
+            return bh__ptx_bad(p, BH_E_LOAD, "remove some", "more than %d operands", MAX_OPERANDS);
+        }
+        if (p->token.kind == TOKEN_END) {
+            break;
+        }
+        if (!operand(p, &insn, 0, &operands[insn.operand_count++])) {
+            return false;
+        }
+        if (!bh__ptx_accept(p, ',')) {
+            break;
+        }
+    }
+    insn.text_length = p->token.start - insn.text;
+    return bh__ptx_expect(p, ';', "after an instruction") && add_insn(p, &insn, operands);
+}

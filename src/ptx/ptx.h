@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PTX modules as a device sees them: load, instantiate, run blocks. */
+#ifndef BH_PTX_PTX_H
+#define BH_PTX_PTX_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+/* A parsed and verified module. Immutable once loaded: any number of threads may use it. */
+typedef struct bh__ptx_module bh__ptx_module;
+
+typedef struct bh__ptx_param {
+    uint32_t offset;
+    uint32_t size;
+    uint32_t align;
+    bool pointer; /* declared with .ptr; false means "not known to be one" */
+} bh__ptx_param;
+
+typedef struct bh__ptx_kernel {
+    const char *name;
+    const bh__ptx_param *params;
+    uint32_t param_count;
+    uint32_t param_bytes;   /* size of the packed parameter block */
+    uint32_t static_shared; /* bytes */
+    uint32_t local_bytes;   /* per thread, call frames included */
+    uint32_t registers;     /* 32-bit registers per thread, as declared */
+    uint32_t max_threads;   /* per block: from .maxntid / .reqntid, else 1024 */
+    uint32_t required[3];   /* .reqntid, or zeros */
+} bh__ptx_kernel;
+
+typedef struct bh__ptx_variable {
+    const char *name;
+    uint64_t size;
+    uint32_t align;
+    bool constant; /* lives in .const: kernels cannot write it */
+} bh__ptx_variable;
+
+/*
+ * Parses and verifies. An error names the line ("line 12: ..."), quotes the instruction and says how
+ * to mend it: BH_E_LOAD for what is not PTX, BH_E_UNSUPPORTED for an instruction or feature
+ * that the CPU device does not have. `text` need not end in NUL and is not kept.
+ */
+bh_status bh__ptx_load(const char *text, size_t length, bh_error *error, bh__ptx_module **out);
+void bh__ptx_free(bh__ptx_module *module);
+
+uint32_t bh__ptx_kernel_count(const bh__ptx_module *module);
+const bh__ptx_kernel *bh__ptx_kernel_at(const bh__ptx_module *module, uint32_t index);
+
+/* Module-scope .global and .const variables. */
+uint32_t bh__ptx_variable_count(const bh__ptx_module *module);
+const bh__ptx_variable *bh__ptx_variable_at(const bh__ptx_module *module, uint32_t index);
+
+/* A module with memory of its own for its variables, initialisers applied. */
+typedef struct bh__ptx_image bh__ptx_image;
+bh_status bh__ptx_image_create(const bh__ptx_module *module, bh_error *error, bh__ptx_image **out);
+void bh__ptx_image_destroy(bh__ptx_image *image);
+void *bh__ptx_image_variable(const bh__ptx_image *image, uint32_t index);
+
+/* Global memory a kernel may touch. Device addresses are this process's own addresses. */
+typedef struct bh__ptx_range {
+    uint64_t base;
+    uint64_t size;
+    bool writable;
+} bh__ptx_range;
+
+/* Sorted by base, not overlapping, unchanged while a grid that uses it runs. The module's own variables
+ * need not be listed: the image knows them. */
+typedef struct bh__ptx_memory {
+    const bh__ptx_range *ranges;
+    size_t count;
+} bh__ptx_memory;
+
+typedef enum bh__ptx_fault_kind {
+    BH__PTX_FAULT_ADDRESS,      /* nothing is mapped there */
+    BH__PTX_FAULT_READ_ONLY,    /* mapped, but not for writing */
+    BH__PTX_FAULT_MISALIGNED,
+    BH__PTX_FAULT_TRAP,
+    BH__PTX_FAULT_ASSERT,       /* __assertfail */
+    BH__PTX_FAULT_BARRIER,      /* threads wait at barriers that can never be met */
+    BH__PTX_FAULT_STACK,        /* calls nested too deep */
+    BH__PTX_FAULT_BAD_CALL      /* an indirect call to what is no function */
+} bh__ptx_fault_kind;
+
+typedef struct bh__ptx_fault {
+    bh__ptx_fault_kind kind;
+    uint64_t address; /* where it applies */
+    uint32_t size;    /* bytes of the access */
+    bool write;
+    uint32_t block[3];
+    uint32_t thread[3];
+    uint32_t line;    /* of the PTX source */
+    char text[320];   /* one sentence with all of the above that applies, and the instruction */
+} bh__ptx_fault;
+
+/* Receives the text of one kernel printf at a time. May be called from several threads at once. */
+typedef void bh__ptx_print(void *context, const char *text, size_t length);
+
+/* One launch. Filled in by the caller; shared by all blocks of the grid, read-only while they run. */
+typedef struct bh__ptx_grid {
+    const bh__ptx_image *image;
+    const bh__ptx_kernel *kernel; /* of the image's module */
+    uint32_t grid[3];
+    uint32_t block[3];
+    uint32_t dynamic_shared;
+    const void *params;           /* kernel->param_bytes bytes */
+    const bh__ptx_memory *memory;
+    uint64_t grid_id;
+    bh__ptx_print *print;
+    void *print_context;
+    const _Atomic(bool) *stop;    /* may be NULL; set to true by anyone: running blocks return soon */
+} bh__ptx_grid;
+
+/* The state of one block being executed: registers, shared and local memory. Belongs to one thread at
+ * a time; reusing one for many blocks and launches costs no allocation once it is large enough. */
+typedef struct bh__ptx_block bh__ptx_block;
+
+typedef enum bh__ptx_outcome {
+    BH__PTX_DONE,
+    BH__PTX_YIELD,   /* the budget ran out: step again later, after other blocks had a turn */
+    BH__PTX_FAULTED, /* `fault` is filled in */
+    BH__PTX_STOPPED
+} bh__ptx_outcome;
+
+bh__ptx_block *bh__ptx_block_create(void); /* NULL: no memory */
+void bh__ptx_block_destroy(bh__ptx_block *block);
+
+/* Readies `block` to run block (x, y, z) of `grid`. Fails only for lack of memory. */
+bh_status bh__ptx_block_begin(bh__ptx_block *block, const bh__ptx_grid *grid, uint32_t x, uint32_t y,
+                              uint32_t z, bh_error *error);
+
+/* Runs for about `budget` warp instructions. Several steps of one block give the same result as one. */
+bh__ptx_outcome bh__ptx_block_step(bh__ptx_block *block, uint64_t budget, bh__ptx_fault *fault);
+
+#endif

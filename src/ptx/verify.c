@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The verifier: every operand against its row of the operation table, every name defined. */
+#include <string.h>
+
+#include "ptx/ir.h"
+
+typedef struct verifier {
+    const bh__ptx_module *module;
+    const bh__ptx_function *function;
+    const bh__ptx_insn *insn;
+    bh_error *error;
+} verifier;
+
+#define REFUSE(v, status, fix, ...)                                                                \
+    bh__ptx_refuse((v)->module, (v)->error, status, (v)->insn->line, (v)->insn->text,              \
+                   (v)->insn->text_length, fix, __VA_ARGS__)
+
+static bh__ptx_type widened(bh__ptx_type type) {
+    switch (type) {
+    case T_U16: return T_U32;
+    case T_S16: return T_S32;
+    case T_U32: return T_U64;
+    case T_S32: return T_S64;
+    default: return T_NONE;
+    }
+}
+
+static bool classes_agree(char a, char b) {
+    if (a == 'B' || b == 'B') {
+        return true;
+    }
+    return (a == 'F') == (b == 'F');
+}
+
+static bh_status check_register(const verifier *v, unsigned position, uint32_t reg,
+                                bh__ptx_type type, bool relaxed) {
+    bh__ptx_type have = v->function->regs[reg].type;
+    const char *have_name = bh__ptx_type_table[have].name;
+    const char *want_name = bh__ptx_type_table[type].name;
+    if ((have == T_PRED) != (type == T_PRED)) {
+        return REFUSE(v, BH_E_LOAD, "use a register of the instruction's type",
+                      "operand %u is a .%s register where .%s is needed", position, have_name,
+                      want_name);
+    }
+    unsigned have_bytes = bh__ptx_bytes(have), want_bytes = bh__ptx_bytes(type);
+    if (relaxed ? have_bytes < want_bytes : have_bytes != want_bytes) {
+        return REFUSE(v, BH_E_LOAD, "use a register of the instruction's width",
+                      "operand %u is a .%s register where .%s is needed", position, have_name,
+                      want_name);
+    }
+    if (!classes_agree(bh__ptx_class(have), bh__ptx_class(type))) {
+        return REFUSE(v, BH_E_LOAD, "use a register of the instruction's type",
+                      "operand %u is a .%s register where .%s is needed", position, have_name,
+                      want_name);
+    }
+    return BH_OK;
+}
+
+static bh_status check_source(const verifier *v, unsigned position, const bh__ptx_operand *o,
+                              bh__ptx_type type, bool relaxed) {
+    char class = bh__ptx_class(type);
+    switch (o->kind) {
+    case OPERAND_REG:
+        if (o->negated && type != T_PRED) {
+            break;
+        }
+        return check_register(v, position, o->reg, type, relaxed);
+    case OPERAND_INT:
+        if (type == T_F32 || type == T_F64) {
+            return REFUSE(v, BH_E_LOAD, "write it as a float, 0f3F800000 or 1.0 for example",
+                          "operand %u is an integer where .%s is needed", position,
+                          bh__ptx_type_table[type].name);
+        }
+        return BH_OK;
+    case OPERAND_FLOAT:
+        if (class == 'F' || (class == 'B' && bh__ptx_bytes(type) >= 4)) {
+            return BH_OK;
+        }
+        return REFUSE(v, BH_E_LOAD, "write it as an integer",
+                      "operand %u is a float where .%s is needed", position,
+                      bh__ptx_type_table[type].name);
+    case OPERAND_SREG: {
+        bh__ptx_type have = bh__ptx_sreg_table[o->sreg].type;
+        if (bh__ptx_bytes(have) == bh__ptx_bytes(type) && (have == T_PRED) == (type == T_PRED)) {
+            return BH_OK;
+        }
+        if (o->sreg == SREG_GRIDID && bh__ptx_bytes(type) == 4) {
+            return BH_OK;
+        }
+        return REFUSE(v, BH_E_LOAD, "read it with an instruction of its width",
+                      "%s is .%s and .%s is needed", bh__ptx_sreg_table[o->sreg].name,
+                      bh__ptx_type_table[have].name, bh__ptx_type_table[type].name);
+    }
+    case OPERAND_ADDRESS: {
+        bool window = o->symbol->kind == SYMBOL_VAR && (o->symbol->var->space == SPACE_SHARED ||
+                                                        o->symbol->var->space == SPACE_LOCAL ||
+                                                        o->symbol->var->space == SPACE_PARAM);
+        if (class != 'F' && type != T_PRED &&
+            (bh__ptx_bytes(type) == 8 || (window && bh__ptx_bytes(type) == 4))) {
+            return BH_OK;
+        }
+        return REFUSE(v, BH_E_LOAD, "take addresses with mov.u64", "the address of %s is not a .%s",
+                      o->symbol->name, bh__ptx_type_table[type].name);
+    }
+    default: break;
+    }
+    return REFUSE(v, BH_E_LOAD, "give a register or a constant",
+                  "operand %u is of the wrong kind", position);
+}
+
+static bh_status check_dest(const verifier *v, unsigned position, const bh__ptx_operand *o,
+                            bh__ptx_type type, bool relaxed) {
+    if (o->kind == OPERAND_SINK) {
+        return BH_OK;
+    }
+    if (o->kind != OPERAND_REG || o->negated) {
+        return REFUSE(v, BH_E_LOAD, "write to a register", "operand %u is no register", position);
+    }
+    return check_register(v, position, o->reg, type, relaxed);
+}
+
+static bh_status check_pair(const verifier *v, unsigned position, const bh__ptx_operand *o,
+                            bh__ptx_type type) {
+    if (o->kind != OPERAND_PAIR) {
+        return check_dest(v, position, o, type, false);
+    }
+    bh_status status = check_dest(v, position, &o->elements[0], type, false);
+    return status != BH_OK ? status : check_dest(v, position, &o->elements[1], T_PRED, false);
+}
+
+static unsigned vector_count(const bh__ptx_insn *insn) {
+    return HAS(insn, V2) ? 2 : HAS(insn, V4) ? 4 : HAS(insn, V8) ? 8 : 1;
+}
+
+static bh_status check_vector(const verifier *v, unsigned position, const bh__ptx_operand *o,
+                              bh__ptx_type type, bool dest) {
+    unsigned count = vector_count(v->insn);
+    if (count == 1 && o->kind == OPERAND_VECTOR && o->count == 1) {
+        o = &o->elements[0];
+    }
+    if (count == 1) {
+        return dest ? check_dest(v, position, o, type, true) : check_source(v, position, o, type, true);
+    }
+    if (o->kind != OPERAND_VECTOR || o->count != count) {
+        return REFUSE(v, BH_E_LOAD, "list as many registers in braces as the vector has",
+                      "operand %u is no vector of %u elements", position, count);
+    }
+    if (bh__ptx_bytes(type) * count > 32) {
+        return REFUSE(v, BH_E_LOAD, "use two accesses", "a vector of %u bytes; at most 32 exist",
+                      bh__ptx_bytes(type) * count);
+    }
+    for (unsigned i = 0; i < count; i++) {
+        const bh__ptx_operand *e = &o->elements[i];
+        bh_status status = dest ? check_dest(v, position, e, type, true)
+                                : check_source(v, position, e, type, true);
+        if (status != BH_OK) {
+            return status;
+        }
+    }
+    return BH_OK;
+}
+
+static bh__ptx_space space_of(const bh__ptx_insn *insn) {
+    return HAS(insn, GLOBAL)   ? SPACE_GLOBAL
+           : HAS(insn, SHARED) ? SPACE_SHARED
+           : HAS(insn, LOCAL)  ? SPACE_LOCAL
+           : HAS(insn, PARAM)  ? SPACE_PARAM
+           : HAS(insn, CONST)  ? SPACE_CONST
+                               : SPACE_GENERIC;
+}
+
+/* A name in brackets: its space must be the instruction's, and the access must stay inside it. */
+static bh_status check_named_memory(const verifier *v, const bh__ptx_operand *o,
+                                    bh__ptx_space space) {
+    const bh__ptx_var *var = o->symbol->var;
+    bool plain = var->space == SPACE_GLOBAL || var->space == SPACE_CONST;
+    if (var->space != space && !(space == SPACE_GENERIC && plain)) {
+        return REFUSE(v, BH_E_LOAD, "name the space that the variable is in",
+                      "%s is not in the state space of the instruction", o->symbol->name);
+    }
+    if (space != SPACE_PARAM || v->insn->type_count == 0) {
+        return BH_OK;
+    }
+    uint64_t bytes = (uint64_t)bh__ptx_bytes(v->insn->types[0]) * vector_count(v->insn);
+    if (o->imm > var->size || bytes > var->size - o->imm) {
+        return REFUSE(v, BH_E_LOAD, "stay inside the parameter",
+                      "bytes %lld to %lld of %s, which has %llu", (long long)o->imm,
+                      (long long)(o->imm + bytes - 1), o->symbol->name,
+                      (unsigned long long)var->size);
+    }
+    if ((var->offset + o->imm) % bh__ptx_bytes(v->insn->types[0]) != 0) {
+        return REFUSE(v, BH_E_LOAD, "align the access to its size",
+                      "offset %lld of %s is not aligned to %u bytes", (long long)o->imm,
+                      o->symbol->name, bh__ptx_bytes(v->insn->types[0]));
+    }
+    return BH_OK;
+}
+
+static bh_status check_memory(const verifier *v, unsigned position, const bh__ptx_operand *o,
+                              bh__ptx_space space) {
+    if (o->kind != OPERAND_MEMORY) {
+        return REFUSE(v, BH_E_LOAD, "put the address in brackets", "operand %u is no address",
+                      position);
+    }
+    if (o->symbol != NULL) {
+        return check_named_memory(v, o, space);
+    }
+    if (!o->has_reg) {
+        return BH_OK;
+    }
+    bh__ptx_type type = v->function->regs[o->reg].type;
+    unsigned bytes = bh__ptx_bytes(type);
+    bool window = space == SPACE_SHARED || space == SPACE_LOCAL || space == SPACE_PARAM ||
+                  space == SPACE_CONST;
+    if (bh__ptx_class(type) == 'F' || !(bytes == 8 || (bytes == 4 && window))) {
+        return REFUSE(v, BH_E_LOAD, "hold addresses in 64-bit integer registers",
+                      "the address is in a .%s register", bh__ptx_type_table[type].name);
+    }
+    return BH_OK;
+}
+
+static bh_status check_operand(const verifier *v, unsigned position, char letter, bool dest,
+                               const bh__ptx_operand *o) {
+    const bh__ptx_insn *insn = v->insn;
+    bh__ptx_type t0 = insn->type_count > 0 ? (bh__ptx_type)insn->types[0] : T_NONE;
+    bh__ptx_type t1 = insn->type_count > 1 ? (bh__ptx_type)insn->types[1] : t0;
+    bh__ptx_type type = t0;
+    bool relaxed = false;
+    switch (letter) {
+    case 't': break;
+    case 'y': type = t1; break;
+    case 'w': type = HAS(insn, WIDE) ? widened(t0) : t0; break;
+    case 'u': type = T_B32; break;
+    case 'q': type = T_B64; break;
+    case 'p': type = T_PRED; break;
+    case 'r': relaxed = true; break;
+    case 'R': type = t1; relaxed = true; break;
+    case 'P': return check_pair(v, position, o, T_PRED);
+    case 'D': return check_pair(v, position, o, t0);
+    case 'E': return check_pair(v, position, o, T_B32);
+    case 'v': return check_vector(v, position, o, t0, dest);
+    case 'm': return check_memory(v, position, o, space_of(insn));
+    case 'a':
+        if (o->kind == OPERAND_REG) {
+            type = v->function->regs[o->reg].type;
+            if (bh__ptx_bytes(type) < 4 || bh__ptx_class(type) == 'F') {
+                type = T_B64;
+            }
+        } else {
+            type = T_B64;
+        }
+        break;
+    case 'i':
+        if (o->kind != OPERAND_INT) {
+            return REFUSE(v, BH_E_LOAD, "give a number", "operand %u must be a constant", position);
+        }
+        return BH_OK;
+    default: return BH_OK;
+    }
+    if (type == T_NONE) {
+        return REFUSE(v, BH_E_UNSUPPORTED, "use the narrower form",
+                      "the CPU device has no 128-bit product");
+    }
+    return dest ? check_dest(v, position, o, type, relaxed) : check_source(v, position, o, type, relaxed);
+}
+
+static bh_status check_insn(const verifier *v) {
+    const bh__ptx_insn *insn = v->insn;
+    const char *s = bh__ptx_op_table[insn->op].operands;
+    unsigned n = 0;
+    bool dest = false;
+    for (; *s != 0; s++) {
+        if (*s == '*') {
+            return BH_OK;
+        }
+        if (*s == ' ') {
+            continue;
+        }
+        if (*s == '=') {
+            dest = true;
+            continue;
+        }
+        bool optional = s[1] == '?';
+        if (n == insn->operand_count) {
+            if (optional) {
+                s++;
+                continue;
+            }
+            return REFUSE(v, BH_E_LOAD, "add what is missing", "%u operands are too few", n);
+        }
+        bh_status status = check_operand(v, n + 1, *s, dest, &insn->operands[n]);
+        if (status != BH_OK) {
+            return status;
+        }
+        n++;
+        dest = false;
+        s += optional;
+    }
+    if (n < insn->operand_count) {
+        return REFUSE(v, BH_E_LOAD, "remove what is too much", "%u operands are too many",
+                      (unsigned)insn->operand_count);
+    }
+    return BH_OK;
+}
+
+static bh_status check_function(const bh__ptx_module *module, const bh__ptx_function *f,
+                                bh_error *error) {
+    for (uint32_t i = 0; i < f->insn_count; i++) {
+        verifier v = {module, f, &f->insns[i], error};
+        bh_status status = check_insn(&v);
+        if (status != BH_OK) {
+            return status;
+        }
+    }
+    return BH_OK;
+}
+
+static bh_status check_missing(const bh__ptx_module *module, const bh__ptx_function *f,
+                               bh_error *error) {
+    static const char *const heap[] = {"malloc", "free", "cudaMalloc", "cudaFree"};
+    for (size_t i = 0; i < sizeof heap / sizeof *heap; i++) {
+        if (strcmp(f->name, heap[i]) == 0) {
+            return bh__ptx_refuse(module, error, BH_E_UNSUPPORTED, f->line, 0, 0,
+                                  "pass a buffer for the kernel to work in",
+                                  "the CPU device has no kernel heap: %s", f->name);
+        }
+    }
+    return bh__ptx_refuse(module, error, BH_E_LOAD, f->line, 0, 0,
+                          "compile the function into the same module, or link the modules first",
+                          "function %s is declared and nowhere defined", f->name);
+}
+
+bh_status bh__ptx_verify(bh__ptx_module *module, bh_error *error) {
+    for (uint32_t i = 0; i < module->global_count; i++) {
+        const bh__ptx_symbol *s = module->globals[i];
+        if (s->var->is_extern) {
+            return bh__ptx_refuse(module, error, BH_E_LOAD, s->line, 0, 0,
+                                  "define the variable in the same module",
+                                  "variable %s is declared .extern and nowhere defined", s->name);
+        }
+    }
+    for (uint32_t i = 0; i < module->function_count; i++) {
+        const bh__ptx_function *f = module->functions[i];
+        bh_status status = BH_OK;
+        if (f->defined) {
+            status = check_function(module, f, error);
+        } else if (f->called && f->builtin == BUILTIN_NONE) {
+            status = check_missing(module, f, error);
+        }
+        if (status != BH_OK) {
+            return status;
+        }
+    }
+    return BH_OK;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages on the socket between the supervisor and one worker: rare things, and descriptors. */
+#ifndef BH_WIRE_MESSAGE_H
+#define BH_WIRE_MESSAGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "wire/control.h"
+
+enum { BH__MESSAGE_FDS = 4, BH__MESSAGE_BYTES = 48 * 1024 };
+
+/*
+ * The supervisor speaks first (BOOT); the worker answers READY, or REFUSED and ends. After that every message of the supervisor
+ * but GO is answered by one ACK with the same serial, in order. A worker carries out messages in the order they come.
+ */
+enum {
+    /* supervisor to worker */
+    BH__MSG_BOOT = 1,      /* fds: control block, the dispatcher's eventfd, the application's pidfd */
+    BH__MSG_GO,            /* start taking requests: the area's claim and done words say from where */
+    BH__MSG_LANE_OPEN,
+    BH__MSG_CHUNK_CREATE,  /* ACK carries its descriptor */
+    BH__MSG_CHUNK_MAP,     /* fd: the chunk */
+    BH__MSG_CHUNK_UNMAP,
+    BH__MSG_HOST_MAP,      /* fd: the host region */
+    BH__MSG_HOST_UNMAP,
+    BH__MSG_MODULE_LOAD,   /* fd: the image; ACK carries a descriptor with a bh__module_blob */
+    BH__MSG_MODULE_UNLOAD,
+    BH__MSG_GLOBAL_SET,    /* data: the bytes */
+
+    /* worker to supervisor */
+    BH__MSG_READY = 100,
+    BH__MSG_REFUSED,       /* could not boot: the error says why */
+    BH__MSG_ACK,
+    BH__MSG_FAULT,         /* look at the area's fault report */
+    BH__MSG_REPORT,        /* look at the area's other reports */
+    BH__MSG_PRINT          /* data: text printed by a kernel */
+};
+
+typedef struct bh__boot {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t area;
+    uint64_t total_bytes;
+    uint32_t device_index;
+    uint32_t reserved;
+} bh__boot;
+
+typedef struct bh__ready {
+    uint64_t magic;
+    uint32_t version;
+    int32_t pid;
+    uint64_t chunk_granularity; /* chunks are whole multiples of this */
+    bh_device_info info;
+} bh__ready;
+
+typedef struct bh__chunk {
+    uint32_t id;
+    uint32_t reserved;
+    uint64_t bytes;
+    uint64_t address;
+    uint64_t read_only_address;
+} bh__chunk;
+
+typedef struct bh__host_region {
+    uint32_t id;
+    uint32_t reserved;
+    uint64_t bytes;
+} bh__host_region;
+
+typedef struct bh__module_message {
+    uint32_t id;
+    uint32_t variable;  /* GLOBAL_SET */
+    uint64_t offset;    /* GLOBAL_SET */
+    uint64_t bytes;     /* MODULE_LOAD: of the image */
+} bh__module_message;
+
+typedef struct bh__message {
+    uint32_t type;
+    uint32_t serial;
+    uint32_t data_bytes;   /* used in `data` */
+    uint32_t fd_count;
+    union {
+        bh__boot boot;
+        bh__ready ready;
+        bh__chunk chunk;
+        bh__host_region host;
+        bh__module_message module;
+        uint32_t lane;
+        bh_error error;    /* REFUSED, ACK: status BH_OK means done */
+    } u;
+    int fds[BH__MESSAGE_FDS]; /* filled in by receive; the receiver owns them */
+    uint8_t data[BH__MESSAGE_BYTES];
+} bh__message;
+
+/* What a module holds, as bytes in a memfd: this head, then kernels, their params, variables, then names. All
+ * offsets are from the start of the blob. */
+typedef struct bh__module_blob {
+    uint64_t magic;
+    uint32_t kernel_count;
+    uint32_t variable_count;
+    uint64_t kernels_offset;   /* bh__blob_kernel[] */
+    uint64_t variables_offset; /* bh__blob_variable[] */
+    uint64_t total_bytes;
+} bh__module_blob;
+
+typedef struct bh__blob_kernel {
+    uint64_t name_offset;      /* NUL-terminated within the blob */
+    uint64_t params_offset;    /* bh__blob_param[] */
+    uint32_t param_count;
+    uint32_t param_bytes;
+    uint32_t static_shared;
+    uint32_t local_bytes;
+    uint32_t registers;
+    uint32_t max_threads;
+    uint32_t required_block[3];
+    uint32_t reserved;
+} bh__blob_kernel;
+
+typedef struct bh__blob_param {
+    uint32_t offset;
+    uint32_t bytes;
+    uint32_t pointer;
+    uint32_t reserved;
+} bh__blob_param;
+
+typedef struct bh__blob_variable {
+    uint64_t name_offset;
+    uint64_t bytes;
+    uint32_t writable;         /* by kernels */
+    uint32_t reserved;
+} bh__blob_variable;
+
+#define BH__BLOB_MAGIC 0x31444f4d48424c42ull
+
+/* Both return 0, or a negative errno. send never raises SIGPIPE and does not close fds. receive returns -EPIPE when the
+ * peer is gone, -EAGAIN when the socket is non-blocking and empty, -EBADMSG for a message that is malformed. */
+int bh__message_send(int socket, const bh__message *message, const int *fds, uint32_t fd_count);
+int bh__message_receive(int socket, bh__message *message);
+void bh__message_close_fds(bh__message *message);
+
+#endif

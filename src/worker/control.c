@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The control thread: carries out the supervisor's messages in order and answers them. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "wire/share.h"
+#include "worker/state.h"
+
+typedef struct bh__host_mapping {
+    uint32_t id;
+    void *memory;
+    uint64_t bytes;
+} host_mapping;
+
+/* The one descriptor that comes with a message, which must hold at least `bytes`. */
+static bh_status check_fd(const bh__message *message, const char *what, uint64_t bytes,
+                          bh_error *error, int *out_fd) {
+    struct stat info;
+    if (message->fd_count != 1 || fstat(message->fds[0], &info) < 0)
+        return bh__fail(error, BH_E_INTERNAL, "report this as a defect of libbulkhead",
+                        "%s came with %u descriptors instead of 1", what, message->fd_count);
+    if (bytes == 0 || (uint64_t)info.st_size < bytes)
+        return bh__fail(error, BH_E_INTERNAL, "report this as a defect of libbulkhead",
+                        "%s is said to have %llu bytes and has %lld", what,
+                        (unsigned long long)bytes, (long long)info.st_size);
+    *out_fd = message->fds[0];
+    return BH_OK;
+}
+
+static bh_status map_chunk(bh__worker *worker, const bh__message *message, bh_error *error) {
+    int fd;
+    bh_status status = check_fd(message, "a chunk", message->u.chunk.bytes, error, &fd);
+    return status != BH_OK ? status
+                           : worker->ops->chunk_map(worker->device, &message->u.chunk, fd, error);
+}
+
+static bh_status map_host(bh__worker *worker, const bh__message *message, bh_error *error) {
+    const bh__host_region *region = &message->u.host;
+    int fd;
+    bh_status status = check_fd(message, "a host region", region->bytes, error, &fd);
+    if (status != BH_OK) return status;
+    host_mapping *hosts = realloc(worker->hosts, (worker->host_count + 1) * sizeof *hosts);
+    if (!hosts)
+        return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory in this machine",
+                        "no memory for the list of %zu host regions", worker->host_count + 1);
+    worker->hosts = hosts;
+    void *memory = bh__share_map(fd, 0, region->bytes, true);
+    if (!memory) {
+        char reason[128];
+        return bh__fail(error, BH_E_NO_HOST_MEMORY, "use smaller or fewer host buffers",
+                        "a host region of %llu bytes cannot be mapped in the worker: %s",
+                        (unsigned long long)region->bytes,
+                        bh__errno_text(errno, reason, sizeof reason));
+    }
+    status = worker->ops->host_map(worker->device, region->id, memory, region->bytes, error);
+    if (status != BH_OK) {
+        bh__share_unmap(memory, region->bytes);
+        return status;
+    }
+    hosts[worker->host_count++] = (host_mapping){region->id, memory, region->bytes};
+    return BH_OK;
+}
+
+static bh_status unmap_host(bh__worker *worker, uint32_t id, bh_error *error) {
+    bh_status status = worker->ops->host_unmap(worker->device, id, error);
+    for (size_t i = 0; status == BH_OK && i < worker->host_count; i++) {
+        if (worker->hosts[i].id != id) continue;
+        bh__share_unmap(worker->hosts[i].memory, worker->hosts[i].bytes);
+        worker->hosts[i] = worker->hosts[--worker->host_count];
+        break;
+    }
+    return status;
+}
+
+void bh__serve_unmap_hosts(bh__worker *worker) {
+    for (size_t i = 0; i < worker->host_count; i++)
+        bh__share_unmap(worker->hosts[i].memory, worker->hosts[i].bytes);
+    free(worker->hosts);
+    worker->hosts = NULL;
+    worker->host_count = 0;
+}
+
+static bh_status load_module(bh__worker *worker, const bh__message *message, bh_error *error,
+                             int *out_blob) {
+    int fd;
+    bh_status status = check_fd(message, "a module image", message->u.module.bytes, error, &fd);
+    if (status != BH_OK) return status;
+    size_t bytes = message->u.module.bytes;
+    /* Private and of this process only, so that not even a test build shares it. */
+    void *image = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (image == MAP_FAILED) {
+        char reason[128];
+        return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory in this machine",
+                        "an image of %zu bytes cannot be mapped in the worker: %s", bytes,
+                        bh__errno_text(errno, reason, sizeof reason));
+    }
+    status = worker->ops->module_load(worker->device, message->u.module.id, image, bytes, error,
+                                      out_blob);
+    munmap(image, bytes);
+    return status;
+}
+
+static bh_status carry_out(bh__worker *worker, const bh__message *message, bh_error *error,
+                           int *out_fd) {
+    const bh__device_ops *ops = worker->ops;
+    bh__device *device = worker->device;
+    switch (message->type) {
+    case BH__MSG_LANE_OPEN:
+        return bh__serve_lane_open(worker, message->u.lane, error);
+    case BH__MSG_CHUNK_CREATE:
+        return ops->chunk_create(device, &message->u.chunk, error, out_fd);
+    case BH__MSG_CHUNK_MAP:
+        return map_chunk(worker, message, error);
+    case BH__MSG_CHUNK_UNMAP:
+        return ops->chunk_unmap(device, message->u.chunk.id, error);
+    case BH__MSG_HOST_MAP:
+        return map_host(worker, message, error);
+    case BH__MSG_HOST_UNMAP:
+        return unmap_host(worker, message->u.host.id, error);
+    case BH__MSG_MODULE_LOAD:
+        return load_module(worker, message, error, out_fd);
+    case BH__MSG_MODULE_UNLOAD:
+        return ops->module_unload(device, message->u.module.id, error);
+    case BH__MSG_GLOBAL_SET:
+        return ops->global_set(device, &message->u.module, message->data, message->data_bytes,
+                               error);
+    default:
+        return bh__fail(error, BH_E_INTERNAL, "use libbulkhead and workers of one installation",
+                        "the worker does not know messages of type %u", message->type);
+    }
+}
+
+void bh__serve_messages(bh__worker *worker) {
+    bh__message *message = &worker->incoming;
+    while (bh__serve_receive(worker)) {
+        if (message->type == BH__MSG_GO) {
+            bh__message_close_fds(message);
+            bh__serve_lanes_go(worker);
+            continue;
+        }
+        bh_error error;
+        memset(&error, 0, sizeof error);
+        int fd = -1;
+        if (carry_out(worker, message, &error, &fd) == BH_OK) memset(&error, 0, sizeof error);
+        bh__message_close_fds(message);
+        bool sent =
+            bh__serve_send(worker, BH__MSG_ACK, message->serial, &error, sizeof error, NULL, 0, fd);
+        if (fd >= 0) close(fd);
+        if (!sent) break;
+    }
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a kind of device implements so that src/worker/ can serve it: memory, modules, lanes, work. */
+#ifndef BH_WORKER_DEVICE_H
+#define BH_WORKER_DEVICE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "wire/control.h"
+#include "wire/message.h"
+
+/* The device's own state, one for each worker, and its state for one lane. */
+typedef struct bh__device bh__device;
+typedef struct bh__device_lane bh__device_lane;
+
+/* What the worker does for its device. Borrowed by the device until close. Any thread may use it. */
+typedef struct bh__device_services {
+    void *context;
+    /* Text from a kernel, for the application. May block while the application is slow to read. */
+    void (*print)(void *context, const char *text, size_t length);
+    /* True: the worker is being ended. Whatever takes long looks at it and gives up soon. */
+    const _Atomic(bool) *killed;
+} bh__device_services;
+
+/* One request as a lane hands it to its device: a copy of the lane's own, valid until execute returns. */
+typedef struct bh__work {
+    uint16_t op; /* BH__OP_LAUNCH ...; never BH__OP_SKIP */
+    uint32_t lane;
+    uint64_t sequence;
+    union {
+        bh__launch_body launch;
+        bh__copy_body copy;
+    } u;
+    const uint8_t *params; /* LAUNCH: param_bytes of them, 16-byte aligned */
+} bh__work;
+
+/*
+ * Threads: open, close and everything up to lane_close are called by the worker's control thread, one
+ * at a time. execute is called by a lane's own thread: one at a time for a lane, at the same time for
+ * different lanes, and at the same time as the control thread's calls. The application sees to it
+ * that nothing is unmapped or unloaded while work that uses it is running.
+ *
+ * Functions that return bh_status fill in `error` when it is not BH_OK.
+ */
+typedef struct bh__device_ops {
+    const char *program; /* "bulkhead-worker-cpu" */
+    const char *about;   /* one line for --help */
+
+    /* Readies device number `index` and describes it. Chunks are multiples of out_granularity. */
+    bh_status (*open)(const bh__device_services *services, uint32_t index, bh_device_info *info,
+                      uint64_t *out_granularity, bh_error *error, bh__device **out);
+    /* Called when every lane is closed. Frees what is still mapped and loaded. */
+    void (*close)(bh__device *device);
+
+    /* Makes memory and maps it as chunk_map does. The caller owns the descriptor. */
+    bh_status (*chunk_create)(bh__device *device, const bh__chunk *chunk, bh_error *error,
+                              int *out_fd);
+    /* Maps memory at chunk->address, writable, and chunk->read_only_address. Does not keep `fd`. */
+    bh_status (*chunk_map)(bh__device *device, const bh__chunk *chunk, int fd, bh_error *error);
+    bh_status (*chunk_unmap)(bh__device *device, uint32_t id, bh_error *error);
+
+    /* Memory of the application that copies go through. It stays mapped until host_unmap returns. */
+    bh_status (*host_map)(bh__device *device, uint32_t id, void *memory, uint64_t bytes,
+                          bh_error *error);
+    bh_status (*host_unmap)(bh__device *device, uint32_t id, bh_error *error);
+
+    /* `image` is not kept. out_blob: a descriptor with a bh__module_blob (see blob.h). */
+    bh_status (*module_load)(bh__device *device, uint32_t id, const void *image, size_t bytes,
+                             bh_error *error, int *out_blob);
+    bh_status (*module_unload)(bh__device *device, uint32_t id, bh_error *error);
+    /* Sets part of a module's variable before kernels that use it run. */
+    bh_status (*global_set)(bh__device *device, const bh__module_message *where, const void *bytes,
+                            size_t count, bh_error *error);
+
+    bh_status (*lane_open)(bh__device *device, uint32_t lane, bh_error *error,
+                           bh__device_lane **out);
+    /* The lane's thread has ended. */
+    void (*lane_close)(bh__device_lane *lane);
+
+    /*
+     * Does the work and returns when it is done: BH_OK; BH_E_FAULT: the kernel faulted and this worker is
+     * of no more use; BH_E_STOPPED: given up because the worker is being ended, `error` is not filled
+     * in; anything else: this request failed and did no harm. What it printed has been handed over.
+     *
+     * A device with queues of its own would return once the work is queued and have the device write the
+     * lane's `done` word; lane.c keeps completing a request apart from executing it for that reason.
+     */
+    bh_status (*execute)(bh__device_lane *lane, const bh__work *work, bh_error *error);
+} bh__device_ops;
+
+#endif

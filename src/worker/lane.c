@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A lane's thread: claims requests from its ring, waits for what they wait for, executes, completes. */
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/futex.h"
+#include "base/relax.h"
+#include "worker/state.h"
+
+enum {
+    STACK_BYTES = 512 * 1024,
+    LOOKS_PER_CLOCK = 32, /* a spinning lane looks at the word this often, then at the clock */
+    SHORT_SPIN_NS = 5000  /* for waits that end either soon or much later */
+};
+
+/* The half of a 64-bit word that a futex can sleep on: the one that changes. */
+static _Atomic uint32_t *low_half(_Atomic uint64_t *word) {
+    _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the low half comes first");
+    return (_Atomic uint32_t *)(void *)word;
+}
+
+/* Spins until *word is no longer `value`; gives up after `spin_ns` or when killed. */
+static bool spin_while(bh__worker *worker, _Atomic uint64_t *word, uint64_t value,
+                       uint64_t spin_ns) {
+    if (spin_ns == 0) return false;
+    uint64_t end = bh__deadline_after(spin_ns);
+    do {
+        for (int i = 0; i < LOOKS_PER_CLOCK; i++) {
+            if (atomic_load_explicit(word, memory_order_acquire) != value) return true;
+            bh__cpu_relax();
+        }
+    } while (!bh__serve_killed(worker) && bh__now_ns() < end);
+    return false;
+}
+
+/* The lane has nothing to do: spin for a while, then sleep until the application moves `tail`. The
+ * application stores tail and then looks at asleep; the lane stores asleep and then looks at tail. */
+static void idle(bh__lane *lane, uint64_t position) {
+    bh__worker *worker = lane->worker;
+    if (spin_while(worker, &lane->front->tail, position, worker->front->worker_spin_ns)) return;
+    atomic_store(&lane->area->asleep, 1);
+    if (atomic_load(&lane->front->tail) == position && !bh__serve_killed(worker) &&
+        atomic_load(&lane->area->claim) == bh__claim_word(position))
+        bh__futex_wait(low_half(&lane->front->tail), (uint32_t)position, BH__NEVER,
+                       BH__FUTEX_SHARED);
+    if (!bh__serve_killed(worker)) atomic_store(&lane->area->asleep, 0);
+}
+
+/* A pause is a few instructions of the application long, unless it lost its processor meanwhile. */
+static void wait_out_pause(unsigned *rounds) {
+    if (++*rounds % 256)
+        bh__cpu_relax();
+    else
+        sched_yield();
+}
+
+static void request_damaged(bh__lane *lane, uint64_t position, const char *what, uint64_t value) {
+    bh__serve_fatal(lane->worker,
+                    "lane %u: the request at %llu makes no sense (%s %llu): the application's "
+                    "memory is damaged",
+                    lane->index, (unsigned long long)position, what, (unsigned long long)value);
+}
+
+static bool is_sound(const bh__lane *lane, const bh__request *request, uint64_t position,
+                     uint64_t tail) {
+    uint64_t slots = request->slots;
+    return slots >= 1 && slots <= lane->worker->queue_length &&
+           request->sequence == position + slots && request->sequence <= tail;
+}
+
+/* The claim word, after everything read so far: a read-modify-write, because reads may otherwise move
+ * behind a load. A freeze that comes later thus comes after those reads. */
+static uint64_t claim_again(bh__lane *lane) {
+    return atomic_fetch_or(&lane->area->claim, 0);
+}
+
+/*
+ * Copies a request that has just been claimed out of the ring. Once a lane is frozen the application may
+ * reuse the slot while this worker is still dying: a copy made before that is good, and nothing
+ * is read from the ring after it. False: the lane is over.
+ */
+static bool copy_request(bh__lane *lane, const bh__request *request, uint64_t position) {
+    bh__work *work = &lane->work;
+    uint32_t length = lane->worker->queue_length;
+    uint64_t room = (uint64_t)request->slots * BH__SLOT_BYTES - BH__PAYLOAD_OFFSET;
+    work->op = atomic_load_explicit(&request->op, memory_order_acquire);
+    work->sequence = request->sequence;
+    lane->hold = atomic_load_explicit(&request->hold, memory_order_acquire);
+    lane->dependency_count = request->dependency_count;
+    memcpy(&work->u, &request->u, sizeof work->u);
+
+    uint64_t params = work->op == BH__OP_LAUNCH ? work->u.launch.param_bytes : 0;
+    uint64_t dependencies = (uint64_t)lane->dependency_count * sizeof(bh__dependency);
+    bool fits = lane->dependency_count <= BH__MAX_DEPENDENCIES && params <= BH__MAX_PARAM_BYTES &&
+                dependencies + params <= room;
+    if (fits) {
+        bh__payload_read(lane->ring, length, position, 0, lane->dependencies, dependencies);
+        bh__payload_read(lane->ring, length, position, dependencies, lane->params, params);
+    }
+    if (claim_again(lane) & BH__FROZEN) return false;
+    if (!fits)
+        request_damaged(lane, position, "its payload is larger than its slots; parameter bytes",
+                        params);
+    return fits;
+}
+
+/* Claims the next request, waiting for one to come. False: the lane is over. */
+static bool take(bh__lane *lane) {
+    bh__worker *worker = lane->worker;
+    unsigned rounds = 0;
+    while (!bh__serve_killed(worker)) {
+        uint64_t claim = atomic_load(&lane->area->claim);
+        if (claim & BH__FROZEN) return false;
+        if (claim & BH__PAUSED) {
+            wait_out_pause(&rounds);
+            continue;
+        }
+        uint64_t position = bh__claim_position(claim);
+        uint64_t tail = atomic_load_explicit(&lane->front->tail, memory_order_acquire);
+        if (tail == position) {
+            idle(lane, position);
+            continue;
+        }
+        bh__request *request = bh__ring_request(lane->ring, worker->queue_length, position);
+        if (!is_sound(lane, request, position, tail)) {
+            /* Once the claim word has changed, the slot may hold anything. */
+            if (claim_again(lane) != claim) continue;
+            request_damaged(lane, position, "sequence", request->sequence);
+            return false;
+        }
+        /* What a cancel or a takeover may change is read once the request is claimed. */
+        if (atomic_compare_exchange_strong(&lane->area->claim, &claim,
+                                           bh__claim_word(request->sequence)))
+            return copy_request(lane, request, position);
+    }
+    return false;
+}
+
+/* Waits until the lost worker that could still write what this request uses is gone. */
+static bool wait_for_hold(bh__worker *worker, uint64_t hold) {
+    _Atomic uint64_t *reaped = &worker->front->reaped;
+    for (;;) {
+        uint64_t seen = atomic_load(reaped);
+        if (seen >= hold) return true;
+        if (bh__serve_killed(worker)) return false;
+        if (!spin_while(worker, reaped, seen, SHORT_SPIN_NS))
+            bh__futex_wait(low_half(reaped), (uint32_t)seen, BH__NEVER, BH__FUTEX_SHARED);
+    }
+}
+
+static bool wait_for_lane(bh__worker *worker, const bh__dependency *dependency) {
+    bh__lane *other = &worker->lanes[dependency->lane];
+    _Atomic uint64_t *done = &other->area->done;
+    uint64_t end = 0;
+    while (atomic_load_explicit(done, memory_order_acquire) < dependency->position) {
+        if (bh__serve_killed(worker)) return false;
+        uint64_t now = bh__now_ns();
+        if (end == 0) end = now + SHORT_SPIN_NS;
+        if (now < end) {
+            bh__cpu_relax();
+            continue;
+        }
+        /* The other lane stores done and then looks at waiters: one of the two sees the other. */
+        atomic_fetch_add(&other->waiters, 1);
+        uint32_t progress = atomic_load(&other->progress);
+        if (atomic_load(done) < dependency->position && !bh__serve_killed(worker))
+            bh__futex_wait(&other->progress, progress, BH__NEVER, BH__FUTEX_PRIVATE);
+        atomic_fetch_sub(&other->waiters, 1);
+    }
+    return true;
+}
+
+static bool wait_for_dependencies(bh__lane *lane) {
+    for (uint32_t i = 0; i < lane->dependency_count; i++) {
+        const bh__dependency *dependency = &lane->dependencies[i];
+        if (dependency->lane >= BH__MAX_LANES) {
+            request_damaged(lane, lane->work.sequence, "it waits for lane", dependency->lane);
+            return false;
+        }
+        if (!wait_for_lane(lane->worker, dependency)) return false;
+    }
+    return true;
+}
+
+static void ring_eventfd(int fd) {
+    uint64_t one = 1;
+    ssize_t written = write(fd, &one, sizeof one);
+    (void)written; /* full means readable, which is all that is wanted */
+}
+
+/* True, once for each `done`, if whoever asked to be told at `wanted` is to be told now. */
+static bool is_due(_Atomic uint64_t *wanted, uint64_t done, uint64_t *woken) {
+    uint64_t at = atomic_load(wanted);
+    if (at > done || at <= *woken) return false;
+    *woken = done;
+    return true;
+}
+
+/* Publishes that everything up to `done` is complete, then tells those who wait for it. They post their
+ * wish and then look at done; this stores done and then looks for wishes. */
+static void complete(bh__lane *lane, uint64_t done) {
+    bh__worker *worker = lane->worker;
+    atomic_store(&lane->area->done, done);
+    if (is_due(&lane->front->notify_sleep, done, &lane->woken_sleep)) {
+        atomic_fetch_add(&lane->area->wake, 1);
+        bh__futex_wake(&lane->area->wake, BH__FUTEX_ALL, BH__FUTEX_SHARED);
+    }
+    if (is_due(&lane->front->notify_dispatch, done, &lane->woken_dispatch))
+        ring_eventfd(worker->dispatch_fd);
+    if (atomic_load(&lane->waiters)) {
+        atomic_fetch_add(&lane->progress, 1);
+        bh__futex_wake(&lane->progress, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
+    }
+}
+
+/* Executes the request that was taken. False: it is not complete and the lane is over. */
+static bool perform(bh__lane *lane) {
+    bh__worker *worker = lane->worker;
+    if (!wait_for_hold(worker, lane->hold) || !wait_for_dependencies(lane)) return false;
+    bh_error error;
+    bh_status status = worker->ops->execute(lane->context, &lane->work, &error);
+    if (status == BH_OK) return true;
+    if (status == BH_E_STOPPED) return false;
+    if (status == BH_E_FAULT) {
+        bh__serve_lane_fault(lane, lane->work.sequence, &error);
+        return false;
+    }
+    return bh__serve_lane_report(lane, lane->work.sequence, &error);
+}
+
+static bool wait_for_go(bh__worker *worker) {
+    while (!atomic_load(&worker->go)) {
+        if (bh__serve_killed(worker)) return false;
+        bh__futex_wait(&worker->go, 0, BH__NEVER, BH__FUTEX_PRIVATE);
+    }
+    return true;
+}
+
+static void *lane_main(void *argument) {
+    bh__lane *lane = argument;
+    bh__worker *worker = lane->worker;
+    char name[16];
+    snprintf(name, sizeof name, "bh-lane-%u", lane->index);
+    pthread_setname_np(pthread_self(), name);
+
+    if (wait_for_go(worker)) {
+        uint64_t done = atomic_load(&lane->area->done);
+        lane->woken_sleep = lane->woken_dispatch = done;
+        while (take(lane)) {
+            if (lane->work.op != BH__OP_SKIP && !perform(lane)) break;
+            if (bh__serve_killed(worker)) break;
+            complete(lane, lane->work.sequence);
+        }
+    }
+    atomic_store(&lane->ended, true);
+    return NULL;
+}
+
+bh_status bh__serve_lane_open(bh__worker *worker, uint32_t index, bh_error *error) {
+    if (index >= BH__MAX_LANES)
+        return bh__fail(error, BH_E_INTERNAL, "report this as a defect of libbulkhead",
+                        "lane %u is beyond the %d lanes of a device", index, BH__MAX_LANES);
+    bh__lane *lane = &worker->lanes[index];
+    if (lane->open) return BH_OK;
+    lane->work.lane = index;
+    lane->work.params = lane->params;
+    bh_status status = worker->ops->lane_open(worker->device, index, error, &lane->context);
+    if (status != BH_OK) return status;
+
+    pthread_attr_t attributes;
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int result = pthread_create(&lane->thread, &attributes, lane_main, lane);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    if (result != 0) {
+        worker->ops->lane_close(lane->context);
+        lane->context = NULL;
+        char reason[128];
+        return bh__fail(error, BH_E_NO_HOST_MEMORY,
+                        "open fewer lanes, or raise the limit on processes (ulimit -u)",
+                        "the thread of lane %u cannot be started: %s", index,
+                        bh__errno_text(result, reason, sizeof reason));
+    }
+    lane->open = true;
+    return BH_OK;
+}
+
+void bh__serve_lanes_go(bh__worker *worker) {
+    atomic_store(&worker->go, 1);
+    bh__futex_wake(&worker->go, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
+}
+
+void bh__serve_lanes_join(bh__worker *worker) {
+    for (uint32_t i = 0; i < BH__MAX_LANES; i++) {
+        bh__lane *lane = &worker->lanes[i];
+        if (!lane->open) continue;
+        /* A lane may go to sleep right after it looked at `killed`: wake it until it has seen it. */
+        while (!atomic_load(&lane->ended)) {
+            bh__futex_wake(&worker->go, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
+            bh__futex_wake(low_half(&lane->front->tail), BH__FUTEX_ALL, BH__FUTEX_SHARED);
+            bh__futex_wake(low_half(&worker->front->reaped), BH__FUTEX_ALL, BH__FUTEX_SHARED);
+            for (uint32_t j = 0; j < BH__MAX_LANES; j++)
+                bh__futex_wake(&worker->lanes[j].progress, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
+            nanosleep(&(struct timespec){.tv_nsec = 200 * BH__NS_PER_US}, NULL);
+        }
+        pthread_join(lane->thread, NULL);
+        worker->ops->lane_close(lane->context);
+        lane->context = NULL;
+        lane->open = false;
+    }
+}

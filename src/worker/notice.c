@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a worker tells the application on its own account: messages, reports, faults, printed text. */
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "worker/state.h"
+
+enum { SEND_POLL_MS = 20 };
+
+static bool send_message(bh__worker *worker, const bh__message *message, const int *fds,
+                         uint32_t fd_count) {
+    for (;;) {
+        if (bh__serve_killed(worker)) return false;
+        int result = bh__message_send(worker->socket, message, fds, fd_count);
+        if (result == 0) return true;
+        if (result != -EAGAIN && result != -ENOBUFS) return false;
+        struct pollfd wait = {.fd = worker->socket, .events = POLLOUT};
+        poll(&wait, 1, SEND_POLL_MS);
+    }
+}
+
+bool bh__serve_send(bh__worker *worker, uint32_t type, uint32_t serial, const void *body,
+                    size_t body_bytes, const void *data, size_t data_bytes, int fd) {
+    pthread_mutex_lock(&worker->send_lock);
+    bh__message *message = &worker->outgoing;
+    memset(message, 0, offsetof(bh__message, fds));
+    message->type = type;
+    message->serial = serial;
+    message->fd_count = fd >= 0;
+    message->data_bytes = (uint32_t)data_bytes;
+    if (body_bytes) memcpy(&message->u, body, body_bytes);
+    if (data_bytes) memcpy(message->data, data, data_bytes);
+    bool sent = send_message(worker, message, &fd, fd >= 0);
+    pthread_mutex_unlock(&worker->send_lock);
+    return sent;
+}
+
+void bh__serve_print(void *context, const char *text, size_t length) {
+    bh__worker *worker = context;
+    while (length) {
+        size_t part = length < BH__MESSAGE_BYTES ? length : BH__MESSAGE_BYTES;
+        if (!bh__serve_send(worker, BH__MSG_PRINT, 0, NULL, 0, text, part, -1)) return;
+        text += part;
+        length -= part;
+    }
+}
+
+static void fill_report(bh__report *report, const bh__lane *lane, uint64_t sequence,
+                        const bh_error *error) {
+    memset(report, 0, sizeof *report);
+    report->lane = lane->index;
+    report->status = error->status;
+    report->sequence = sequence;
+    report->device_code = error->device_code;
+    snprintf(report->device_name, sizeof report->device_name, "%s", error->device_name);
+    snprintf(report->message, sizeof report->message, "%s", error->message);
+    snprintf(report->fix, sizeof report->fix, "%s", error->fix);
+}
+
+/* The application takes reports when it is told of them; it does not wake whoever waits for room. */
+static bool wait_for_room(bh__worker *worker) {
+    bh__area *area = worker->area;
+    bool told = false;
+    for (;;) {
+        uint32_t made = atomic_load_explicit(&area->reports_made, memory_order_relaxed);
+        uint32_t taken = atomic_load_explicit(&area->reports_taken, memory_order_acquire);
+        if (made - taken < BH__REPORTS) return true;
+        if (!told) bh__serve_send(worker, BH__MSG_REPORT, 0, NULL, 0, NULL, 0, -1);
+        told = true;
+        if (bh__serve_killed(worker)) return false;
+        nanosleep(&(struct timespec){.tv_nsec = 200 * BH__NS_PER_US}, NULL);
+    }
+}
+
+bool bh__serve_lane_report(bh__lane *lane, uint64_t sequence, const bh_error *error) {
+    bh__worker *worker = lane->worker;
+    bh__area *area = worker->area;
+    pthread_mutex_lock(&worker->report_lock);
+    bool room = wait_for_room(worker);
+    if (room) {
+        uint32_t made = atomic_load_explicit(&area->reports_made, memory_order_relaxed);
+        fill_report(&area->reports[made % BH__REPORTS], lane, sequence, error);
+        atomic_store_explicit(&area->reports_made, made + 1, memory_order_release);
+        atomic_fetch_add(&lane->area->errors, 1);
+    }
+    pthread_mutex_unlock(&worker->report_lock);
+    return room && bh__serve_send(worker, BH__MSG_REPORT, 0, NULL, 0, NULL, 0, -1);
+}
+
+void bh__serve_lane_fault(bh__lane *lane, uint64_t sequence, const bh_error *error) {
+    bh__area *area = lane->worker->area;
+    uint32_t none = BH__FAULT_NONE;
+    if (bh__serve_killed(lane->worker) ||
+        !atomic_compare_exchange_strong(&area->fault_state, &none, BH__FAULT_WRITING))
+        return;
+    fill_report(&area->fault, lane, sequence, error);
+    atomic_store(&area->fault_state, BH__FAULT_SET);
+    bh__serve_send(lane->worker, BH__MSG_FAULT, 0, NULL, 0, NULL, 0, -1);
+}
+
+void bh__serve_fatal(bh__worker *worker, const char *format, ...) {
+    char text[512];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    fprintf(stderr, "%s: %s\n", worker->ops->program, text);
+    atomic_store(&worker->exit_code, BH__EXIT_FAILED);
+    bh__worker_end(worker);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A worker as a program of its own. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "worker/state.h"
+
+static void print_help(const bh__device_ops *ops) {
+    printf("%s: %s\n\n"
+           "libbulkhead starts this program by itself, with a socket at descriptor %d.\n"
+           "There is nothing to do with it by hand.\n\n"
+           "  --version    print the version\n"
+           "  --help       print this\n",
+           ops->program, ops->about, BH__WORKER_SOCKET);
+}
+
+static bool is_supervised(void) {
+    int type = 0;
+    socklen_t size = sizeof type;
+    return getsockopt(BH__WORKER_SOCKET, SOL_SOCKET, SO_TYPE, &type, &size) == 0 &&
+           type == SOCK_SEQPACKET;
+}
+
+/* Returns the exit code if there is nothing more to do, -1 if the program is to serve. */
+static int handle_arguments(int argc, char **argv, const bh__device_ops *ops) {
+    if (argc > 1 && strcmp(argv[1], "--version") == 0) {
+        printf("%s %d.%d.%d\n", ops->program, BH_VERSION_MAJOR, BH_VERSION_MINOR, BH_VERSION_PATCH);
+        return BH__EXIT_DONE;
+    }
+    if (argc > 1 && strcmp(argv[1], "--help") == 0) {
+        print_help(ops);
+        return BH__EXIT_DONE;
+    }
+    if (argc > 1) {
+        fprintf(stderr, "%s: unknown argument \"%s\"; see --help\n", ops->program, argv[1]);
+        return BH__EXIT_USAGE;
+    }
+    if (!is_supervised()) {
+        fprintf(stderr,
+                "%s: started by libbulkhead, not by hand: descriptor %d is not its socket\n",
+                ops->program, BH__WORKER_SOCKET);
+        return BH__EXIT_USAGE;
+    }
+    return -1;
+}
+
+void bh__worker_main(int argc, char **argv, const bh__device_ops *ops) {
+    int code = handle_arguments(argc, argv, ops);
+    if (code >= 0) {
+        fflush(stdout);
+        _exit(code);
+    }
+    bh__worker *worker = bh__worker_create(BH__WORKER_SOCKET, ops);
+    if (!worker) {
+        fprintf(stderr, "%s: cannot start: %s\n", ops->program, strerror(errno));
+        _exit(BH__EXIT_FAILED);
+    }
+    /* As bh__worker_run, without the teardown: the kernel is faster at it. */
+    if (bh__serve_boot(worker)) bh__serve_messages(worker);
+    _exit(atomic_load(&worker->exit_code));
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state of a worker, shared by the files of src/worker/. Nothing in a worker is process-global. */
+#ifndef BH_WORKER_STATE_H
+#define BH_WORKER_STATE_H
+
+#include <pthread.h>
+
+#include "worker/worker.h"
+
+/* Of one request: no more than one for each lane makes sense. */
+enum { BH__MAX_DEPENDENCIES = 2 * BH__MAX_LANES };
+
+typedef struct bh__lane {
+    bh__worker *worker;
+    uint32_t index;
+    bool open; /* control thread's */
+    pthread_t thread;
+    bh__device_lane *context; /* Owned */
+    bh__lane_front *front;
+    bh__lane_area *area;
+    uint8_t *ring; /* mapped read-only */
+    /* The `done` last woken for, of each kind of notice. The lane thread's own. */
+    uint64_t woken_sleep, woken_dispatch;
+
+    _Alignas(64) _Atomic uint32_t waiters; /* lanes of this worker that wait for this one's done */
+    _Atomic uint32_t progress;             /* private futex they sleep on */
+    _Atomic bool ended;                    /* the thread is about to return */
+
+    /* The request now running, out of the ring. */
+    bh__work work;
+    uint64_t hold;
+    uint32_t dependency_count;
+    _Alignas(16) bh__dependency dependencies[BH__MAX_DEPENDENCIES];
+    _Alignas(16) uint8_t params[BH__MAX_PARAM_BYTES];
+} bh__lane;
+
+struct bh__worker {
+    const bh__device_ops *ops;
+    int socket;  /* Owned, non-blocking */
+    int wake_fd; /* eventfd: wakes the control thread when killed */
+    _Atomic bool killed;
+    _Atomic uint32_t go; /* private futex: lanes sleep on it until the supervisor says GO */
+    _Atomic int exit_code;
+
+    int dispatch_fd;  /* eventfd of the application's dispatcher */
+    int application;  /* pidfd */
+    bh__front *front; /* read-only, up to areas_offset */
+    bh__area *area;   /* this worker's own */
+    uint32_t queue_length;
+    uint64_t front_bytes, area_bytes;
+
+    bh__device *device;
+    bh__device_services services;
+    uint64_t chunk_granularity;
+    struct bh__host_mapping *hosts; /* control thread's */
+    size_t host_count;
+
+    pthread_mutex_t report_lock; /* taken before send_lock */
+    pthread_mutex_t send_lock;   /* the sending side of the socket, and `outgoing` */
+    bh__message outgoing;
+    bh__message incoming; /* control thread's */
+
+    bh__lane lanes[BH__MAX_LANES];
+};
+
+static inline bool bh__serve_killed(bh__worker *worker) {
+    return atomic_load_explicit(&worker->killed, memory_order_acquire);
+}
+
+/* ---- boot.c: control thread ---- */
+
+/* Receives BOOT, maps the control block, opens the device, answers. Returns false when it ends there. */
+bool bh__serve_boot(bh__worker *worker);
+/* Waits for a message and receives it. False: killed, or the application is gone. */
+bool bh__serve_receive(bh__worker *worker);
+
+/* ---- control.c: control thread ---- */
+
+/* Carries out messages until the worker ends. */
+void bh__serve_messages(bh__worker *worker);
+void bh__serve_unmap_hosts(bh__worker *worker);
+
+/* ---- lane.c ---- */
+
+bh_status bh__serve_lane_open(bh__worker *worker, uint32_t index, bh_error *error);
+/* Lets the waiting lanes begin. */
+void bh__serve_lanes_go(bh__worker *worker);
+/* Ends and joins every lane's thread; the worker has been killed. */
+void bh__serve_lanes_join(bh__worker *worker);
+
+/* ---- notice.c: any thread ---- */
+
+/* Sends a message with `body` in its union and one descriptor (-1: none). False: there is nobody to send
+ * it to, or the worker is killed. */
+bool bh__serve_send(bh__worker *worker, uint32_t type, uint32_t serial, const void *body,
+                    size_t body_bytes, const void *data, size_t data_bytes, int fd);
+void bh__serve_print(void *worker, const char *text, size_t length);
+
+/* A request failed and did no harm. Returns false if the worker was killed meanwhile. */
+bool bh__serve_lane_report(bh__lane *lane, uint64_t sequence, const bh_error *error);
+/* A request has ruined the device. The first fault of a worker is the one that is told. */
+void bh__serve_lane_fault(bh__lane *lane, uint64_t sequence, const bh_error *error);
+
+/* One line on standard error, and the end of the worker. */
+void bh__serve_fatal(bh__worker *worker, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+#endif

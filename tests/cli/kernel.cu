@@ -1,0 +1,3 @@
+__global__ void one(int *to) {
+    *to = 1;
+}

@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every call given NULL, absurd sizes and offsets, numbers that name nothing, structs of wrong size. */
+#include "../support/support.h"
+
+static const bh_lane own_lane = {0};
+
+static void finish(rig *r) {
+    check_device_works(r);
+    CHECK_EQ(status_of(r->device).losses, 0);
+    CHECK_OK(bh_device_close(r->device));
+}
+
+TEST(devices_want_somewhere_to_put_what_they_tell) {
+    rig r = rig_open(0);
+    bh_device_options options = device_options(0);
+    bh_device_entry entry;
+    CHECK_REFUSED(bh_device_open(&options, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_device_query(r.device, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_device_get_status(r.device, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_device_enumerate(&entry, 1, NULL), BH_E_INVALID);
+    size_t count = 0;
+    CHECK_REFUSED(bh_device_enumerate(NULL, 1, &count), BH_E_INVALID);
+    CHECK_REFUSED(bh_device_eventfd(r.device, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_device_watch(r.device, NULL, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_lane_open(r.device, NULL), BH_E_INVALID);
+    finish(&r);
+}
+
+TEST(buffers_want_their_pointers) {
+    rig r = rig_open(0);
+    bh_buffer x = words_counting(r.device, 16, 1);
+    bh_ticket t = {1, 1};
+    CHECK_REFUSED(bh_buffer_alloc(r.device, BH_U32, 16, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_view(x, 0, 1, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_query(x, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_address(x, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_write(x, 0, NULL, 4), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_read(x, 0, NULL, 4), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_fill(x, 0, 4, NULL, 4), BH_E_INVALID);
+    CHECK_REFUSED(bh_submit_write(own_lane, x, 0, NULL, 4, &t), BH_E_INVALID);
+    CHECK_REFUSED(bh_submit_read(own_lane, x, 0, NULL, 4, &t), BH_E_INVALID);
+    CHECK_REFUSED(bh_submit_fill(own_lane, x, 0, 4, NULL, 4, &t), BH_E_INVALID);
+    CHECK_REFUSED(bh_host_alloc(r.device, 64, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_host_free(r.device, NULL), BH_E_INVALID);
+    CHECK_EQ(t.lane, 1);
+    CHECK(words_count(x, 16, 1));
+    finish(&r);
+}
+
+TEST(modules_and_kernels_want_their_pointers) {
+    rig r = rig_open(0);
+    bh_module module;
+    bh_kernel kernel = rig_kernel(&r, "add_one");
+    bh_module globals = load_module(r.device, ptx_globals);
+    bh_ticket t;
+    uint32_t word = 0;
+    size_t length = strlen(ptx_basic);
+    CHECK_REFUSED(bh_module_load(r.device, NULL, 100, &module), BH_E_INVALID);
+    CHECK_REFUSED(bh_module_load(r.device, ptx_basic, length, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_module_load_file(r.device, NULL, &module), BH_E_INVALID);
+    CHECK_REFUSED(bh_module_load_file(r.device, "/dev/null", NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_submit_load(r.device, NULL, 100, &module, &t), BH_E_INVALID);
+    CHECK_REFUSED(bh_submit_load(r.device, ptx_basic, length, NULL, &t), BH_E_INVALID);
+    CHECK_REFUSED(bh_kernel_get(r.module, NULL, &kernel), BH_E_INVALID);
+    CHECK_REFUSED(bh_kernel_get(r.module, "add_one", NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_module_kernel_count(r.module, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_module_kernel_at(r.module, 0, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_module_global_write(globals, NULL, 0, &word, 4), BH_E_INVALID);
+    CHECK_REFUSED(bh_module_global_write(globals, "counter", 0, NULL, 4), BH_E_INVALID);
+    CHECK_REFUSED(bh_module_global_read(globals, NULL, 0, &word, 4), BH_E_INVALID);
+    CHECK_REFUSED(bh_module_global_read(globals, "counter", 0, NULL, 4), BH_E_INVALID);
+    CHECK_REFUSED(bh_module_global_size(globals, NULL, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_module_global_size(globals, "counter", NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_kernel_query(kernel, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_kernel_param(kernel, 0, NULL), BH_E_INVALID);
+    finish(&r);
+}
+
+TEST(an_absurd_name_is_just_not_found) {
+    rig r = rig_open(0);
+    bh_kernel kernel;
+    uint32_t word = 0;
+    char *name = malloc(1 << 20);
+    memset(name, 'n', (1 << 20) - 1);
+    name[(1 << 20) - 1] = '\0';
+    CHECK_REFUSED(bh_kernel_get(r.module, name, &kernel), BH_E_NOT_FOUND);
+    CHECK_REFUSED(bh_kernel_get(r.module, "%s%n%s", &kernel), BH_E_NOT_FOUND);
+    CHECK_REFUSED(bh_kernel_get(r.module, "\xff\xfe\n", &kernel), BH_E_NOT_FOUND);
+    CHECK_REFUSED(bh_module_global_read(r.module, name, 0, &word, 4), BH_E_NOT_FOUND);
+    CHECK_REFUSED_ANY(bh_module_load_file(r.device, name, &r.module));
+    bh_device_options options = device_options(0);
+    bh_device device;
+    options.device = name;
+    CHECK_REFUSED_ANY(bh_device_open(&options, &device));
+    free(name);
+    finish(&r);
+}
+
+static void done_never(void *context, bh_ticket ticket, bh_status status) {
+    (void)ticket;
+    (void)status;
+    atomic_fetch_add((_Atomic(int) *)context, 1);
+}
+
+TEST(tickets_want_their_pointers_and_failed_registrations_never_call_back) {
+    rig r = rig_open(0);
+    bh_buffer x = words_filled(r.device, 4, 0);
+    bh_ticket t = submit(rig_kernel(&r, "add_one"), BH_GRID(4, 4), BH_ARGS(BH_INOUT(x), 4u), NULL);
+    _Atomic(int) calls = 0;
+    bh_ticket_error(t, NULL); /* whatever it answers, it does not fall over */
+    bh_last_error(NULL);
+    CHECK_REFUSED(bh_on_done(t, NULL, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_wait_all(NULL, 3, 0), BH_E_INVALID);
+    CHECK_REFUSED(bh_on_done((bh_ticket){0, 0}, done_never, &calls), BH_E_INVALID);
+    CHECK_REFUSED(bh_on_done((bh_ticket){t.lane, t.sequence + 500}, done_never, &calls),
+                  BH_E_INVALID);
+    CHECK_REFUSED(bh_on_done((bh_ticket){t.lane ^ 0xff00, 1}, done_never, &calls), BH_E_INVALID);
+    CHECK_OK(bh_wait(t, LONG_NS));
+    finish(&r);
+    CHECK_REFUSED(bh_on_done(t, done_never, &calls), BH_E_INVALID);
+    CHECK_REFUSED(bh_notify(t), BH_E_INVALID);
+    CHECK_EQ(atomic_load(&calls), 0);
+}
+
+TEST(sizes_and_offsets_out_of_range_are_refused) {
+    rig r = rig_open(0);
+    bh_buffer x = words_counting(r.device, 16, 1), y = words_counting(r.device, 16, 1);
+    static const struct {
+        uint64_t offset, bytes;
+    } ranges[] = {{0, 65},          {64, 1},
+                  {65, 0},          {60, 8},
+                  {0, UINT64_MAX},  {UINT64_MAX, 0},
+                  {UINT64_MAX, 1},  {UINT64_MAX, UINT64_MAX},
+                  {1, UINT64_MAX},  {UINT64_MAX - 3, 8},
+                  {UINT64_C(1) << 63, UINT64_C(1) << 63},
+                  {UINT64_C(1) << 32, 4}};
+    uint32_t words[64] = {0};
+    for (size_t i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
+        uint64_t offset = ranges[i].offset, bytes = ranges[i].bytes;
+        CHECK_REFUSED(bh_buffer_write(x, offset, words, bytes), BH_E_INVALID);
+        CHECK_REFUSED(bh_buffer_read(x, offset, words, bytes), BH_E_INVALID);
+        CHECK_REFUSED(bh_buffer_fill(x, offset, bytes, words, 1), BH_E_INVALID);
+        CHECK_REFUSED(bh_buffer_copy(x, offset, y, 0, bytes), BH_E_INVALID);
+        CHECK_REFUSED(bh_buffer_copy(x, 0, y, offset, bytes), BH_E_INVALID);
+        CHECK_REFUSED(bh_submit_write(own_lane, x, offset, words, bytes, NULL), BH_E_INVALID);
+        CHECK_REFUSED(bh_submit_fill(own_lane, x, offset, bytes, words, 1, NULL), BH_E_INVALID);
+        CHECK_REFUSED(bh_submit_copy(own_lane, x, offset, y, 0, bytes, NULL), BH_E_INVALID);
+        CHECK_REFUSED(bh_submit_copy(own_lane, x, 0, y, offset, bytes, NULL), BH_E_INVALID);
+    }
+    CHECK(words_count(x, 16, 1));
+    CHECK(words_count(y, 16, 1));
+    finish(&r);
+}
+
+TEST(patterns_have_the_sizes_they_may_have) {
+    rig r = rig_open(0);
+    bh_buffer x = words_counting(r.device, 64, 1);
+    static const uint32_t sizes[] = {0, 3, 5, 6, 7, 9, 12, 15, 17, 32, 256, UINT32_MAX};
+    uint8_t pattern[256] = {0};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        CHECK_REFUSED(bh_buffer_fill(x, 0, 0, pattern, sizes[i]), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_fill(x, 0, 3, pattern, 2), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_fill(x, 0, 24, pattern, 16), BH_E_INVALID);
+    CHECK(words_count(x, 64, 1));
+    finish(&r);
+}
+
+TEST(absurd_amounts_of_memory_are_refused) {
+    rig r = rig_open(0);
+    bh_buffer x = {5};
+    void *host = &r;
+    CHECK_REFUSED(bh_buffer_alloc(r.device, BH_U8, 0, &x), BH_E_INVALID);
+    CHECK_REFUSED_ANY(bh_buffer_alloc(r.device, BH_U8, UINT64_MAX, &x));
+    CHECK_REFUSED_ANY(bh_buffer_alloc(r.device, BH_U8, UINT64_MAX - 300, &x));
+    CHECK_REFUSED_ANY(bh_buffer_alloc(r.device, BH_F64, UINT64_MAX / 8 + 1, &x));
+    CHECK_REFUSED_ANY(bh_buffer_alloc(r.device, BH_F64, UINT64_MAX / 8, &x));
+    CHECK_REFUSED_ANY(bh_buffer_alloc(r.device, BH_U32, (UINT64_C(1) << 62) + 1, &x));
+    CHECK_REFUSED(bh_buffer_alloc(r.device, BH_U8, UINT64_C(1) << 50, &x), BH_E_NO_MEMORY);
+    CHECK_EQ(x.id, 5);
+    CHECK_REFUSED(bh_host_alloc(r.device, 0, &host), BH_E_INVALID);
+    CHECK_REFUSED_ANY(bh_host_alloc(r.device, UINT64_MAX, &host));
+    CHECK_REFUSED_ANY(bh_host_alloc(r.device, UINT64_MAX - 4095, &host));
+    CHECK_REFUSED_ANY(bh_host_alloc(r.device, UINT64_C(1) << 60, &host));
+    CHECK(host == &r);
+    CHECK_REFUSED_ANY(bh_module_load(r.device, ptx_basic, SIZE_MAX, &r.module));
+    finish(&r);
+}
+
+TEST(types_that_are_none_are_refused) {
+    rig r = rig_open(0);
+    bh_buffer x = {0};
+    static const bh_type types[] = {0, 13, 14, 255, 1u << 31, UINT32_MAX};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        CHECK_REFUSED(bh_buffer_alloc(r.device, types[i], 16, &x), BH_E_INVALID);
+    CHECK_EQ(x.id, 0);
+    finish(&r);
+}
+
+TEST(structs_of_wrong_size_are_refused) {
+    rig r = rig_open(0);
+    bh_buffer x = words_filled(r.device, 4, 0);
+    bh_kernel kernel = rig_kernel(&r, "add_one");
+    static const uint32_t sizes[] = {0, 1, 3, UINT32_MAX};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        bh_device device = {0};
+        bh_device_options options = device_options(0);
+        bh_launch_options launch = BH_INIT(launch);
+        options.size = launch.size = sizes[i];
+        CHECK_REFUSED(bh_device_open(&options, &device), BH_E_INVALID);
+        CHECK_REFUSED(bh_launch_with(kernel, BH_GRID(4, 4), BH_ARGS(BH_INOUT(x), 4u), &launch, NULL),
+                      BH_E_INVALID);
+        if (sizes[i] == UINT32_MAX) /* a newer program's struct: what it has more is left alone */
+            continue;
+        bh_device_info info = {.size = sizes[i]};
+        bh_device_status status = {.size = sizes[i]};
+        bh_buffer_info buffer_info = {.size = sizes[i]};
+        bh_kernel_info kernel_info = {.size = sizes[i]};
+        bh_param_info param = {.size = sizes[i]};
+        CHECK_REFUSED(bh_device_query(r.device, &info), BH_E_INVALID);
+        CHECK_REFUSED(bh_device_get_status(r.device, &status), BH_E_INVALID);
+        CHECK_REFUSED(bh_buffer_query(x, &buffer_info), BH_E_INVALID);
+        CHECK_REFUSED(bh_kernel_query(kernel, &kernel_info), BH_E_INVALID);
+        CHECK_REFUSED(bh_kernel_param(kernel, 0, &param), BH_E_INVALID);
+    }
+    CHECK(words_are(x, 4, 0));
+    finish(&r);
+}
+
+TEST(flags_that_are_none_are_refused) {
+    rig r = rig_open(0);
+    bh_buffer x = words_filled(r.device, 4, 0);
+    for (int bit = 0; bit < 32; bit++) {
+        bh_device device = {0};
+        bh_device_options options = device_options(1u << bit);
+        if (bit >= 2)
+            CHECK_REFUSED(bh_device_open(&options, &device), BH_E_INVALID);
+        bh_launch_options launch = BH_INIT(launch);
+        launch.flags = 1u << bit;
+        if (bit >= 4)
+            CHECK_REFUSED(bh_launch_with(rig_kernel(&r, "add_one"), BH_GRID(4, 4),
+                                         BH_ARGS(BH_INOUT(x), 4u), &launch, NULL), BH_E_INVALID);
+    }
+    CHECK(words_are(x, 4, 0));
+    finish(&r);
+}
+
+TEST(device_options_that_make_no_sense_are_refused) {
+    static const char *const names[] = {"gpu", "cpu0", "CPU", "cuda:", "cuda:x", "cuda:-1",
+                                        "cuda:99999999999999999999", "../cpu", "cpu/../cpu", "c"};
+    static const uint32_t lengths[] = {3, 1000, 1u << 31, UINT32_MAX};
+    bh_device device = {9};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        bh_device_options options = device_options(0);
+        options.device = names[i];
+        bh_status status = bh_device_open(&options, &device);
+        CHECK(status == BH_E_INVALID || status == BH_E_NO_DEVICE);
+        CHECK_REFUSED_ANY(status);
+    }
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
+        bh_device_options options = device_options(0);
+        options.queue_length = lengths[i];
+        CHECK_REFUSED(bh_device_open(&options, &device), BH_E_INVALID);
+    }
+    CHECK_EQ(device.id, 9);
+    rig r = rig_open(0);
+    finish(&r);
+}
+
+TEST(a_device_number_that_is_not_there_is_no_device) {
+    bh_device_options options = BH_INIT(options);
+    bh_device device = {0};
+    options.device = "cuda:999";
+    CHECK_REFUSED(bh_device_open(&options, &device), BH_E_NO_DEVICE);
+}
+
+static bh_status launch_args(const rig *r, const bh_arg *list, size_t count) {
+    return bh_launch(rig_kernel(r, "add_one"), BH_GRID(4, 4), (bh_args){list, count}, NULL);
+}
+
+TEST(arguments_that_are_none_are_refused) {
+    rig r = rig_open(0);
+    bh_buffer x = words_filled(r.device, 4, 0);
+    uint32_t n = 4;
+    bh_arg list[2] = {BH_INOUT(x), bh_arg_value(&n, sizeof n)};
+    static const uint32_t wrong[] = {0, 4, 5, 99, 1u << 31, UINT32_MAX};
+    CHECK_REFUSED_ANY(launch_args(&r, NULL, 2));
+    CHECK_REFUSED_ANY(launch_args(&r, list, 0));
+    CHECK_REFUSED_ANY(launch_args(&r, list, SIZE_MAX));
+    CHECK_REFUSED_ANY(launch_args(&r, NULL, SIZE_MAX));
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        list[0] = BH_INOUT(x);
+        list[0].size = wrong[i]; /* the access */
+        CHECK_REFUSED_ANY(launch_args(&r, list, 2));
+        list[0] = BH_INOUT(x);
+        list[0].kind = wrong[i];
+        CHECK_REFUSED_ANY(launch_args(&r, list, 2));
+    }
+    list[0] = BH_INOUT(x);
+    list[1] = bh_arg_data(NULL, 4);
+    CHECK_REFUSED_ANY(launch_args(&r, list, 2));
+    list[1] = bh_arg_data(&n, SIZE_MAX);
+    CHECK_REFUSED_ANY(launch_args(&r, list, 2));
+    list[1] = bh_arg_value(&n, 0);
+    CHECK_REFUSED_ANY(launch_args(&r, list, 2));
+    list[1] = bh_arg_value(&n, 4);
+    list[1].size = 17;
+    CHECK_REFUSED_ANY(launch_args(&r, list, 2));
+    list[1].size = UINT32_MAX;
+    CHECK_REFUSED_ANY(launch_args(&r, list, 2));
+    CHECK(words_are(x, 4, 0));
+    finish(&r);
+}
+
+TEST(a_value_wider_than_its_storage_is_refused) {
+    bh_device device = open_device();
+    char *ptx = ptx_block_param(24);
+    bh_kernel kernel = get_kernel(load_module(device, ptx), "block");
+    bh_buffer out = words_filled(device, 1, 0);
+    bh_arg list[2] = {{BH_ARG_VALUE, 24, {{0}}}, BH_OUT(out)};
+    CHECK_REFUSED_ANY(bh_launch(kernel, BH_GRID(1, 1), (bh_args){list, 2}, NULL));
+    free(ptx);
+    CHECK_OK(bh_device_close(device));
+}
+
+TEST(declared_uses_that_are_none_are_refused) {
+    rig r = rig_open(0);
+    bh_buffer x = words_filled(r.device, 4, 0), y = words_filled(r.device, 4, 0);
+    bh_kernel kernel = rig_kernel(&r, "add_one");
+    bh_args args = BH_ARGS(BH_INOUT(x), 4u);
+    bh_use use = {y, 0, 0};
+    bh_launch_options options = BH_INIT(options);
+    options.also = NULL;
+    options.also_count = 1;
+    CHECK_REFUSED(bh_launch_with(kernel, BH_GRID(4, 4), args, &options, NULL), BH_E_INVALID);
+    options.also = &use;
+    CHECK_REFUSED(bh_launch_with(kernel, BH_GRID(4, 4), args, &options, NULL), BH_E_INVALID);
+    use.access = 4;
+    CHECK_REFUSED(bh_launch_with(kernel, BH_GRID(4, 4), args, &options, NULL), BH_E_INVALID);
+    use.access = BH_ACCESS_IN;
+    options.also_count = SIZE_MAX;
+    CHECK_REFUSED_ANY(bh_launch_with(kernel, BH_GRID(4, 4), args, &options, NULL));
+    CHECK(words_are(x, 4, 0));
+    finish(&r);
+}
+
+static void watch_nothing(void *context, bh_device device, const bh_loss *loss) {
+    (void)context;
+    (void)device;
+    (void)loss;
+}
+
+TEST(a_device_has_sixteen_watchers_and_no_more) {
+    rig r = rig_open(0);
+    for (int i = 0; i < 16; i++)
+        CHECK_OK(bh_device_watch(r.device, watch_nothing, NULL));
+    CHECK_REFUSED_ANY(bh_device_watch(r.device, watch_nothing, NULL));
+    finish(&r);
+}
+
+TEST(a_request_too_large_for_its_queue_is_refused) {
+    bh_device_options options = device_options(0);
+    options.queue_length = 4;
+    bh_device device = {0};
+    bh_status status = bh_device_open(&options, &device);
+    if (status != BH_OK) {
+        CHECK_REFUSED(status, BH_E_INVALID);
+        return;
+    }
+    char *ptx = ptx_block_param(4000);
+    uint8_t bytes[4000] = {0};
+    bh_kernel kernel = get_kernel(load_module(device, ptx), "block");
+    bh_buffer out = words_filled(device, 1, 0);
+    CHECK_REFUSED_ANY(bh_launch(kernel, BH_GRID(1, 1),
+                                BH_ARGS(BH_VALUE(bytes, sizeof bytes), BH_OUT(out)), NULL));
+    free(ptx);
+    CHECK_OK(bh_device_close(device));
+}

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening, closing, asking and syncing devices. */
+#include <signal.h>
+
+#include "../support/support.h"
+
+TEST(opens_and_closes_many_times_without_a_trace) {
+    bh_device device = open_device(); /* whatever is made once is made now */
+    CHECK_OK(bh_device_close(device));
+    unsigned before = open_descriptors();
+    for (int i = 0; i < 10; i++) {
+        device = open_device();
+        bh_device_status status = status_of(device);
+        CHECK_OK(bh_device_close(device));
+        CHECK(wait_process_gone(status.worker_pid, 5000));
+        if (status.standby_pid != 0)
+            CHECK(wait_process_gone(status.standby_pid, 5000));
+    }
+    CHECK_EQ(open_descriptors(), before);
+}
+
+TEST(closing_ends_a_standby_that_is_still_booting) {
+    for (int i = 0; i < 5; i++) {
+        bh_device device = open_device();
+        bh_device_status status = status_of(device);
+        CHECK_OK(bh_device_close(device));
+        if (status.standby_pid != 0)
+            CHECK(wait_process_gone(status.standby_pid, 5000));
+    }
+}
+
+TEST(null_options_open_the_default_device) {
+    bh_device device = {0};
+    bh_error error;
+    bh_status status = bh_device_open(NULL, &device);
+    if (status != BH_OK) {
+        CHECK_EQ(status, BH_E_NO_DEVICE);
+        bh_last_error(&error);
+        SKIP("no default device here: %s", error.message);
+    }
+    CHECK_OK(bh_device_close(device));
+}
+
+TEST(auto_is_a_device_that_says_what_it_is) {
+    bh_device_options options = BH_INIT(options);
+    bh_device device = {0};
+    options.device = "auto";
+    bh_status status = bh_device_open(&options, &device);
+    if (status == BH_E_NO_DEVICE)
+        SKIP("no automatic device here");
+    REQUIRE_OK(status);
+    bh_device_info info = BH_INIT(info);
+    CHECK_OK(bh_device_query(device, &info));
+    CHECK(strcmp(info.kind, "cpu") == 0 || strcmp(info.kind, "cuda") == 0);
+    CHECK_OK(bh_device_close(device));
+}
+
+TEST(two_devices_do_not_meet) {
+    rig a = rig_open(0), b = rig_open(0);
+    bh_buffer x = words_counting(a.device, 1000, 1);
+    bh_buffer y = words_counting(b.device, 1000, 2);
+    CHECK_OK(run_now(rig_kernel(&a, "add_one"), BH_GRID(1000, 64), BH_ARGS(BH_INOUT(x), 1000u)));
+    CHECK_OK(run_now(rig_kernel(&b, "add_one"), BH_GRID(1000, 64), BH_ARGS(BH_INOUT(y), 1000u)));
+    CHECK(words_count(x, 1000, 2));
+    CHECK(words_count(y, 1000, 3));
+    CHECK_NE(status_of(a.device).worker_pid, status_of(b.device).worker_pid);
+    CHECK_OK(bh_device_close(a.device));
+    CHECK_REFUSED(bh_buffer_release(x), BH_E_INVALID);
+    CHECK(words_count(y, 1000, 3));
+    check_device_works(&b);
+    CHECK_OK(bh_device_close(b.device));
+}
+
+static void open_use_close(void *context, unsigned index) {
+    (void)context;
+    for (int i = 0; i < 3; i++) {
+        rig r = rig_open(index % 2 ? BH_DEVICE_NO_STANDBY : 0);
+        check_device_works(&r);
+        CHECK_OK(bh_device_close(r.device));
+    }
+}
+
+TEST(threads_open_and_close_at_once) {
+    run_threads(4, open_use_close, NULL);
+}
+
+TEST(enumerate_lists_the_device_under_test) {
+    size_t count = 0, written = 0;
+    REQUIRE_OK(bh_device_enumerate(NULL, 0, &count));
+    REQUIRE(count >= 1 && count < 1000);
+    bh_device_entry *entries = calloc(count, sizeof *entries);
+    REQUIRE(entries != NULL);
+    REQUIRE_OK(bh_device_enumerate(entries, count, &written));
+    CHECK_EQ(written, count);
+    bool cpu = false, under_test = false;
+    for (size_t i = 0; i < count; i++) {
+        CHECK(entries[i].name[0] != '\0');
+        if (entries[i].status == BH_OK) {
+            CHECK(entries[i].info.kind[0] != '\0');
+            CHECK(entries[i].info.max_threads_per_block > 0);
+        } else {
+            CHECK_EQ(entries[i].error.status, entries[i].status);
+            CHECK(entries[i].error.message[0] != '\0');
+            CHECK(entries[i].error.fix[0] != '\0');
+        }
+        if (strcmp(entries[i].name, "cpu") == 0) {
+            cpu = true;
+            CHECK_EQ(entries[i].status, BH_OK);
+        }
+        if (strncmp(entries[i].name, test_device(), strlen(test_device())) == 0)
+            under_test = true;
+    }
+    CHECK(cpu);
+    CHECK(under_test || strcmp(test_device(), "auto") == 0);
+    free(entries);
+}
+
+TEST(enumerate_writes_no_more_than_it_may) {
+    bh_device_entry entries[2];
+    size_t count = 0;
+    memset(entries, 0x5a, sizeof entries);
+    bh_device_entry untouched = entries[1];
+    REQUIRE_OK(bh_device_enumerate(entries, 1, &count));
+    CHECK(count >= 1);
+    CHECK_MEM_EQ(&entries[1], &untouched, sizeof untouched);
+}
+
+TEST(query_gives_limits_one_can_use) {
+    bh_device device = open_device();
+    bh_device_info info = BH_INIT(info);
+    REQUIRE_OK(bh_device_query(device, &info));
+    CHECK_EQ(info.size, sizeof info);
+    CHECK(info.kind[0] != '\0');
+    CHECK(info.name[0] != '\0');
+    CHECK(info.driver[0] != '\0');
+    CHECK(strncmp(info.arch, "sm_", 3) == 0);
+    CHECK_GT(info.memory_total, 1u << 20);
+    CHECK_LE(info.memory_free, info.memory_total);
+    CHECK_GE(info.multiprocessors, 1);
+    CHECK_EQ(info.warp_size, 32);
+    CHECK_GE(info.max_threads_per_block, 1024);
+    for (int i = 0; i < 3; i++) {
+        CHECK_GE(info.max_block[i], 64);
+        CHECK_GE(info.max_grid[i], 65535);
+    }
+    CHECK_GE(info.shared_per_block, 48 * 1024);
+    CHECK_GE(info.shared_per_block_max, info.shared_per_block);
+    CHECK_GE(info.max_lanes, 8);
+    CHECK_GE(info.max_param_bytes, 4096);
+    CHECK_OK(bh_device_close(device));
+}
+
+TEST(query_fills_no_more_than_an_older_struct_has) {
+    bh_device device = open_device();
+    bh_device_info info;
+    memset(&info, 0x5a, sizeof info);
+    info.size = (uint32_t)offsetof(bh_device_info, memory_total);
+    REQUIRE_OK(bh_device_query(device, &info));
+    CHECK(info.kind[0] != 0x5a);
+    CHECK_EQ(info.memory_total, UINT64_C(0x5a5a5a5a5a5a5a5a));
+    CHECK_EQ(info.max_param_bytes, 0x5a5a5a5a);
+    CHECK_OK(bh_device_close(device));
+}
+
+TEST(status_tells_of_workers_lanes_and_memory) {
+    bh_device device = open_device();
+    bh_device_status status = status_of(device);
+    CHECK_EQ(status.state, BH_DEVICE_RUNNING);
+    CHECK_EQ(status.generation, 1);
+    CHECK_EQ(status.losses, 0);
+    CHECK(status.worker_pid > 0 && process_exists(status.worker_pid));
+    CHECK_NE(status.worker_pid, (int)getpid());
+    CHECK_EQ(status.buffers, 0);
+    CHECK_EQ(status.bytes_allocated, 0);
+    uint32_t lanes = status.lanes;
+
+    bh_lane lane = open_lane(device);
+    bh_buffer buffer = words_alloc(device, 1024);
+    status = status_of(device);
+    CHECK_EQ(status.lanes, lanes + 1);
+    CHECK_EQ(status.buffers, 1);
+    CHECK_EQ(status.bytes_allocated, 4096);
+    CHECK_GE(status.bytes_reserved, 4096);
+
+    CHECK_OK(bh_lane_close(lane));
+    CHECK_OK(bh_buffer_release(buffer));
+    status = status_of(device);
+    CHECK_EQ(status.lanes, lanes);
+    CHECK_EQ(status.buffers, 0);
+    CHECK_EQ(status.bytes_allocated, 0);
+    CHECK_OK(bh_device_close(device));
+}
+
+TEST(standby_comes_by_itself) {
+    bh_device device = open_device();
+    wait_standby(device);
+    bh_device_status status = status_of(device);
+    CHECK_EQ(status.standby_ready, 1);
+    CHECK(status.standby_pid > 0 && process_exists(status.standby_pid));
+    CHECK_NE(status.standby_pid, status.worker_pid);
+    CHECK_OK(bh_device_wait_standby(device, 0));
+    CHECK_OK(bh_device_close(device));
+}
+
+TEST(a_device_without_standby_says_so) {
+    bh_device_options options = device_options(BH_DEVICE_NO_STANDBY);
+    bh_device device = open_device_with(&options);
+    CHECK_REFUSED(bh_device_wait_standby(device, LONG_NS), BH_E_UNSUPPORTED);
+    bh_device_status status = status_of(device);
+    CHECK_EQ(status.standby_pid, 0);
+    CHECK_EQ(status.standby_ready, 0);
+    CHECK_OK(bh_device_close(device));
+}
+
+TEST(sync_waits_for_all_lanes) {
+    rig r = rig_open(0);
+    CHECK_OK(bh_device_sync(r.device, 0));
+    bh_lane lane = open_lane(r.device);
+    gate g = gate_close(&r, lane, 0);
+    CHECK_REFUSED(bh_device_sync(r.device, 20 * MS), BH_E_TIMEOUT);
+    CHECK_REFUSED(bh_device_sync(r.device, 0), BH_E_TIMEOUT);
+    gate_open(&g);
+    CHECK_OK(bh_device_sync(r.device, BH_FOREVER));
+    CHECK_OK(bh_query(g.ticket));
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(sync_is_ok_whatever_became_of_the_work) {
+    rig r = rig_open(0);
+    bh_ticket ticket = submit(rig_kernel(&r, "trap_now"), BH_GRID(1, 1), BH_NO_ARGS, NULL);
+    CHECK_OK(bh_device_sync(r.device, LONG_NS));
+    CHECK_STATUS(bh_query(ticket), BH_E_FAULT);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(close_lets_work_finish) {
+    rig r = rig_open(0);
+    bh_buffer out = words_alloc(r.device, 64);
+    bh_ticket tickets[20];
+    for (int i = 0; i < 20; i++)
+        tickets[i] = submit(rig_kernel(&r, "spin"), BH_GRID(64, 64),
+                            BH_ARGS(BH_OUT(out), (uint32_t)i, 500u), NULL);
+    CHECK_OK(bh_device_close(r.device));
+    for (int i = 0; i < 20; i++)
+        CHECK_OK(bh_query(tickets[i]));
+}
+
+TEST(close_cancels_what_does_not_finish_in_time) {
+    bh_device_options options = device_options(0);
+    options.close_timeout_ns = 50 * MS;
+    rig r = rig_open_with(&options);
+    bh_lane lane = open_lane(r.device);
+    bh_buffer out = words_alloc(r.device, 1);
+    bh_launch_options there = on_lane(lane, 0);
+    gate g = gate_close(&r, lane, 0);
+    bh_ticket behind = submit(rig_kernel(&r, "store_word"), BH_GRID(1, 1),
+                              BH_ARGS(BH_OUT(out), 1u), &there);
+    pid_t worker = status_of(r.device).worker_pid;
+    uint64_t begun = now_ns();
+    CHECK_OK(bh_device_close(r.device));
+    CHECK_LT(now_ns() - begun, 5000 * MS * test_time_scale());
+    CHECK_STATUS(bh_wait(g.ticket, 0), BH_E_CANCELLED);
+    CHECK_STATUS(bh_wait(behind, 0), BH_E_CANCELLED);
+    CHECK(wait_process_gone(worker, 5000));
+}
+
+TEST(all_that_belongs_to_a_device_goes_with_it) {
+    rig r = rig_open(0);
+    bh_lane lane = open_lane(r.device);
+    bh_kernel kernel = rig_kernel(&r, "add_one");
+    bh_buffer buffer = words_filled(r.device, 16, 1);
+    bh_buffer view;
+    uint32_t word;
+    REQUIRE_OK(bh_buffer_view(buffer, 4, 4, &view));
+    CHECK_OK(bh_device_close(r.device));
+    CHECK_REFUSED(bh_device_close(r.device), BH_E_INVALID);
+    CHECK_REFUSED(bh_device_sync(r.device, 0), BH_E_INVALID);
+    CHECK_REFUSED(bh_lane_sync(lane, 0), BH_E_INVALID);
+    CHECK_REFUSED(bh_lane_close(lane), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_read(buffer, 0, &word, 4), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_release(view), BH_E_INVALID);
+    CHECK_REFUSED(bh_module_unload(r.module), BH_E_INVALID);
+    CHECK_REFUSED(bh_launch(kernel, BH_GRID(1, 1), BH_ARGS(BH_INOUT(buffer), 1u), NULL),
+                  BH_E_INVALID);
+}
+
+static void closer(void *context, unsigned index) {
+    rig *r = context;
+    if (index == 0) {
+        sleep_ms(20);
+        CHECK_OK(bh_device_close(r->device));
+        return;
+    }
+    bh_kernel kernel;
+    bh_buffer buffer;
+    for (;;) {
+        bh_ticket ticket;
+        bh_status status = bh_kernel_get(r->module, "add_one", &kernel);
+        if (status == BH_OK)
+            status = bh_buffer_alloc(r->device, BH_U32, 256, &buffer);
+        if (status == BH_OK)
+            status = bh_launch(kernel, BH_GRID(256, 64), BH_ARGS(BH_INOUT(buffer), 256u), &ticket);
+        if (status == BH_OK)
+            status = bh_wait(ticket, LONG_NS);
+        if (status == BH_OK)
+            status = bh_buffer_release(buffer);
+        if (status != BH_OK) {
+            CHECK(status == BH_E_INVALID || status == BH_E_CANCELLED || status == BH_E_STOPPED);
+            return;
+        }
+    }
+}
+
+TEST(close_while_other_threads_use_the_device) {
+    for (int i = 0; i < 3; i++) {
+        rig r = rig_open(0);
+        run_threads(4, closer, &r);
+    }
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Suspect buffers: what they answer, what clears them, and how doubt spreads through queued work. */
+#include <signal.h>
+
+#include "../support/support.h"
+
+enum { N = 256 };
+
+/* A device whose worker was lost with `x` half written. */
+static rig rig_with_suspect(bh_buffer *x) {
+    rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
+    *x = words_filled(r.device, N, 1);
+    CHECK_STATUS(run_now(rig_kernel(&r, "write_then_poke"), BH_GRID(N, 64),
+                         BH_ARGS(BH_INOUT(*x), (uint32_t)N, NOWHERE)),
+                 BH_E_FAULT);
+    CHECK(is_suspect(*x));
+    return r;
+}
+
+static void check_stale(bh_buffer x) {
+    uint32_t word = 0;
+    CHECK_REFUSED(bh_buffer_read(x, 0, &word, 4), BH_E_STALE);
+    CHECK(is_suspect(x));
+}
+
+TEST(every_use_of_suspect_data_is_stale) {
+    bh_buffer x;
+    rig r = rig_with_suspect(&x);
+    bh_buffer y = words_filled(r.device, N, 2);
+    void *host = NULL;
+    bh_ticket t;
+    REQUIRE_OK(bh_host_alloc(r.device, N * 4, &host));
+    check_stale(x);
+    CHECK_REFUSED(bh_buffer_copy(y, 0, x, 0, N * 4), BH_E_STALE);
+    bh_status status = bh_submit_read((bh_lane){0}, x, 0, host, N * 4, &t);
+    CHECK_STATUS(status != BH_OK ? status : bh_wait(t, LONG_NS), BH_E_STALE);
+    status = bh_submit_copy((bh_lane){0}, y, 0, x, 0, N * 4, &t);
+    CHECK_STATUS(status != BH_OK ? status : bh_wait(t, LONG_NS), BH_E_STALE);
+    CHECK_STATUS(run_now(rig_kernel(&r, "add_one"), BH_GRID(N, 64), BH_ARGS(BH_INOUT(x), (uint32_t)N)),
+                 BH_E_STALE);
+    CHECK_STATUS(run_now(rig_kernel(&r, "copy_words"), BH_GRID(N, 64),
+                         BH_ARGS(BH_IN(x), BH_OUT(y), (uint32_t)N)), BH_E_STALE);
+    bh_use use = {x, BH_ACCESS_IN, 0};
+    bh_launch_options options = BH_INIT(options);
+    options.also = &use;
+    options.also_count = 1;
+    CHECK_STATUS(run_with(rig_kernel(&r, "iota"), BH_GRID(N, 64),
+                          BH_ARGS(BH_OUT(y), 0u, (uint32_t)N), &options), BH_E_STALE);
+    check_stale(x);
+    check_device_works(&r);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(a_refused_use_leaves_its_target_alone) {
+    bh_buffer x;
+    rig r = rig_with_suspect(&x);
+    bh_buffer y = words_filled(r.device, N, 2);
+    bh_ticket t;
+    bh_status status = bh_launch(rig_kernel(&r, "copy_words"), BH_GRID(N, 64),
+                                 BH_ARGS(BH_IN(x), BH_OUT(y), (uint32_t)N), &t);
+    if (status == BH_OK)
+        SKIP("this library answers with the ticket");
+    CHECK_REFUSED(status, BH_E_STALE);
+    CHECK(!is_suspect(y));
+    CHECK(words_are(y, N, 2));
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(a_stale_answer_says_what_to_do) {
+    bh_buffer x;
+    rig r = rig_with_suspect(&x);
+    uint32_t word;
+    bh_error error;
+    CHECK_REFUSED(bh_buffer_read(x, 0, &word, 4), BH_E_STALE);
+    CHECK_STATUS(bh_last_error(&error), BH_E_STALE);
+    CHECK_STR_CONTAINS(error.fix, "bh_buffer_accept");
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(writing_all_of_it_clears_doubt) {
+    bh_buffer x;
+    rig r = rig_with_suspect(&x);
+    uint32_t words[N];
+    for (uint32_t i = 0; i < N; i++)
+        words[i] = i;
+    CHECK_OK(bh_buffer_write(x, 0, words, sizeof words));
+    CHECK(!is_suspect(x));
+    CHECK(words_count(x, N, 0));
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(filling_all_of_it_clears_doubt) {
+    bh_buffer x;
+    rig r = rig_with_suspect(&x);
+    uint32_t word = 9;
+    CHECK_OK(bh_buffer_fill(x, 0, N * 4, &word, 4));
+    CHECK(!is_suspect(x));
+    CHECK(words_are(x, N, 9));
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(copying_over_all_of_it_clears_doubt) {
+    bh_buffer x;
+    rig r = rig_with_suspect(&x);
+    bh_buffer y = words_counting(r.device, N, 5);
+    CHECK_OK(bh_buffer_copy(x, 0, y, 0, N * 4));
+    CHECK(!is_suspect(x));
+    CHECK(words_count(x, N, 5));
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(an_output_of_a_kernel_clears_doubt) {
+    bh_buffer x;
+    rig r = rig_with_suspect(&x);
+    CHECK_OK(run_now(rig_kernel(&r, "iota"), BH_GRID(N, 64), BH_ARGS(BH_OUT(x), 3u, (uint32_t)N)));
+    CHECK(!is_suspect(x));
+    CHECK(words_count(x, N, 3));
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(submitted_work_that_overwrites_clears_doubt_for_what_follows) {
+    bh_buffer x;
+    rig r = rig_with_suspect(&x);
+    bh_buffer y = words_filled(r.device, N, 0);
+    uint32_t word = 4;
+    bh_ticket t;
+    CHECK_OK(bh_submit_fill((bh_lane){0}, x, 0, N * 4, &word, 4, NULL));
+    CHECK_OK(bh_submit_copy((bh_lane){0}, y, 0, x, 0, N * 4, &t));
+    CHECK_OK(bh_wait(t, LONG_NS));
+    CHECK(words_are(y, N, 4));
+    CHECK(!is_suspect(x));
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(accepting_it_clears_doubt) {
+    bh_buffer x;
+    rig r = rig_with_suspect(&x);
+    uint32_t words[N];
+    check_stale(x);
+    CHECK_OK(bh_buffer_accept(x));
+    CHECK(!is_suspect(x));
+    CHECK_OK(bh_buffer_read(x, 0, words, sizeof words));
+    for (int i = 0; i < N; i++) /* each word is either as it was or as the kernel left it */
+        CHECK(words[i] == 1 || words[i] == ~1u);
+    CHECK_OK(run_now(rig_kernel(&r, "add_one"), BH_GRID(N, 64), BH_ARGS(BH_INOUT(x), (uint32_t)N)));
+    CHECK_OK(bh_buffer_accept(x)); /* nothing to accept is fine */
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(writing_a_part_clears_that_part) {
+    bh_buffer x;
+    rig r = rig_with_suspect(&x);
+    uint32_t words[N] = {0};
+    bh_buffer_info info = BH_INIT(info);
+    REQUIRE_OK(bh_buffer_query(x, &info));
+    CHECK_EQ(info.suspect_offset, 0);
+    CHECK_EQ(info.suspect_bytes, N * 4);
+    CHECK_OK(bh_buffer_write(x, 0, words, N * 2));
+    CHECK(is_suspect(x));
+    info.size = sizeof info;
+    REQUIRE_OK(bh_buffer_query(x, &info));
+    CHECK_EQ(info.suspect_offset, N * 2);
+    CHECK_EQ(info.suspect_bytes, N * 2);
+    CHECK_REFUSED(bh_buffer_read(x, 0, words, N * 4), BH_E_STALE);
+    CHECK_REFUSED(bh_buffer_read(x, N * 2, words, 4), BH_E_STALE);
+    CHECK_OK(bh_buffer_read(x, 0, words, N * 2));
+    CHECK_OK(bh_buffer_write(x, N * 2, words, N * 2));
+    CHECK(!is_suspect(x));
+    CHECK(words_are(x, N, 0));
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(only_the_view_that_was_written_is_suspect) {
+    rig r = rig_open(0);
+    bh_buffer x = words_counting(r.device, N, 0), low, high;
+    uint32_t words[N];
+    REQUIRE_OK(bh_buffer_view(x, 0, N / 2, &low));
+    REQUIRE_OK(bh_buffer_view(x, N / 2, N / 2, &high));
+    CHECK_STATUS(run_now(rig_kernel(&r, "write_then_poke"), BH_GRID(N / 2, 64),
+                         BH_ARGS(BH_INOUT(high), (uint32_t)N / 2, NOWHERE)), BH_E_FAULT);
+    CHECK(is_suspect(high));
+    CHECK(is_suspect(x));
+    CHECK(!is_suspect(low));
+    CHECK(words_count(low, N / 2, 0));
+    CHECK_OK(bh_buffer_read(x, 0, words, N * 2));
+    CHECK_REFUSED(bh_buffer_read(x, 0, words, N * 4), BH_E_STALE);
+    CHECK_OK(bh_buffer_accept(x));
+    CHECK(!is_suspect(high));
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(memory_of_a_suspect_buffer_starts_afresh) {
+    bh_buffer x;
+    rig r = rig_with_suspect(&x);
+    CHECK_OK(bh_buffer_release(x));
+    bh_buffer all[32];
+    for (int i = 0; i < 32; i++) {
+        all[i] = words_counting(r.device, N, (uint32_t)i);
+        CHECK(!is_suspect(all[i]));
+    }
+    sleep_ms(50);
+    for (int i = 0; i < 32; i++)
+        CHECK(words_count(all[i], N, (uint32_t)i));
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(declared_writes_are_suspect_and_declared_reads_are_not) {
+    rig r = rig_open(0);
+    bh_buffer written = words_filled(r.device, N, 1), read = words_filled(r.device, N, 2);
+    bh_use uses[2] = {{written, BH_ACCESS_INOUT, 0}, {read, BH_ACCESS_IN, 0}};
+    bh_launch_options options = BH_INIT(options);
+    options.also = uses;
+    options.also_count = 2;
+    CHECK_STATUS(run_with(rig_kernel(&r, "poke"), BH_GRID(1, 1), BH_ARGS(NOWHERE, 1u), &options),
+                 BH_E_FAULT);
+    CHECK(is_suspect(written));
+    CHECK(!is_suspect(read));
+    CHECK(words_are(read, N, 2));
+    CHECK_OK(bh_device_close(r.device));
+}
+
+static bool gone(bh_status status) {
+    return status == BH_E_STALE || status == BH_E_LOST;
+}
+
+/* Work queued behind the faulting kernel on its own lane. It may or may not have been begun, so what reads
+ * doubtful data is stale or lost; what does not, and may be repeated, runs. */
+TEST(doubt_spreads_through_a_lane) {
+    rig r = rig_open(0);
+    bh_lane lane = open_lane(r.device);
+    bh_launch_options again = on_lane(lane, BH_LAUNCH_IDEMPOTENT);
+    bh_kernel copy = rig_kernel(&r, "copy_words"), iota = rig_kernel(&r, "iota");
+    bh_buffer a = words_filled(r.device, N, 1), b = words_filled(r.device, N, 2);
+    bh_buffer c = words_filled(r.device, N, 3), d = words_filled(r.device, N, 4);
+    bh_buffer e = words_filled(r.device, N, 5), f = words_filled(r.device, N, 6);
+    bh_buffer flag = flag_alloc(r.device);
+    loss_log log;
+    loss_log_start(r.device, &log);
+    bh_ticket fault = submit(rig_kernel(&r, "wait_then_poke"), BH_GRID(1, 1),
+                             BH_ARGS(address_of(flag), BH_INOUT(a), NOWHERE), &again);
+    flag_wait_begun(flag);
+    bh_ticket a_to_b = submit(copy, BH_GRID(N, 64), BH_ARGS(BH_IN(a), BH_OUT(b), (uint32_t)N), &again);
+    bh_ticket b_to_c = submit(copy, BH_GRID(N, 64), BH_ARGS(BH_IN(b), BH_OUT(c), (uint32_t)N), &again);
+    bh_ticket new_b = submit(iota, BH_GRID(N, 64), BH_ARGS(BH_OUT(b), 70u, (uint32_t)N), &again);
+    bh_ticket b_to_d = submit(copy, BH_GRID(N, 64), BH_ARGS(BH_IN(b), BH_OUT(d), (uint32_t)N), &again);
+    bh_ticket e_to_f = submit(copy, BH_GRID(N, 64), BH_ARGS(BH_IN(e), BH_OUT(f), (uint32_t)N), &again);
+    flag_raise(flag);
+    CHECK_STATUS(bh_wait(fault, LONG_NS), BH_E_FAULT);
+    CHECK(gone(bh_wait(a_to_b, LONG_NS)));
+    CHECK(gone(bh_wait(b_to_c, LONG_NS)));
+    CHECK_OK(bh_wait(new_b, LONG_NS));
+    CHECK_OK(bh_wait(b_to_d, LONG_NS));
+    CHECK_OK(bh_wait(e_to_f, LONG_NS));
+    CHECK(is_suspect(a));
+    CHECK(!is_suspect(b));
+    CHECK(is_suspect(c));
+    CHECK(!is_suspect(d));
+    CHECK(!is_suspect(e));
+    CHECK(!is_suspect(f));
+    CHECK(words_count(b, N, 70));
+    CHECK(words_count(d, N, 70));
+    CHECK(words_are(f, N, 5));
+    REQUIRE(loss_log_wait(&log, 1));
+    CHECK_EQ(log.losses[0].lost + log.losses[0].stale, 2);
+    CHECK_EQ(log.losses[0].failed, 1);
+    bh_error error;
+    CHECK(gone(bh_ticket_error(a_to_b, &error)));
+    CHECK(error.message[0] != '\0' && error.fix[0] != '\0');
+    CHECK_EQ(error.generation, 1);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(doubt_spreads_between_lanes) {
+    rig r = rig_open(0);
+    bh_lane one = open_lane(r.device), two = open_lane(r.device), three = open_lane(r.device);
+    bh_launch_options on_one = on_lane(one, 0), on_two = on_lane(two, BH_LAUNCH_IDEMPOTENT);
+    bh_launch_options on_three = on_lane(three, BH_LAUNCH_IDEMPOTENT);
+    bh_kernel copy = rig_kernel(&r, "copy_words");
+    bh_buffer a = words_filled(r.device, N, 1), b = words_filled(r.device, N, 2);
+    bh_buffer c = words_filled(r.device, N, 3), d = words_filled(r.device, N, 4);
+    bh_buffer flag = flag_alloc(r.device);
+    bh_ticket fault = submit(rig_kernel(&r, "wait_then_poke"), BH_GRID(1, 1),
+                             BH_ARGS(address_of(flag), BH_INOUT(a), NOWHERE), &on_one);
+    flag_wait_begun(flag);
+    bh_ticket a_to_b = submit(copy, BH_GRID(N, 64), BH_ARGS(BH_IN(a), BH_OUT(b), (uint32_t)N), &on_two);
+    bh_ticket b_to_c = submit(copy, BH_GRID(N, 64), BH_ARGS(BH_IN(b), BH_OUT(c), (uint32_t)N),
+                              &on_three);
+    flag_raise(flag);
+    CHECK_STATUS(bh_wait(fault, LONG_NS), BH_E_FAULT);
+    CHECK_NE(bh_wait(a_to_b, LONG_NS), BH_OK);
+    CHECK_NE(bh_wait(b_to_c, LONG_NS), BH_OK);
+    CHECK(is_suspect(a));
+    CHECK(is_suspect(b));
+    CHECK(is_suspect(c));
+    CHECK(!is_suspect(d));
+    CHECK(words_are(d, N, 4));
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(doubt_in_part_of_a_buffer_spreads_only_to_readers_of_that_part) {
+    rig r = rig_open(0);
+    bh_lane lane = open_lane(r.device);
+    bh_launch_options there = on_lane(lane, BH_LAUNCH_IDEMPOTENT);
+    bh_kernel copy = rig_kernel(&r, "copy_words");
+    bh_buffer x = words_counting(r.device, N, 0), low, high, flag = flag_alloc(r.device);
+    bh_buffer from_low = words_filled(r.device, N / 2, 0), from_high = words_filled(r.device, N / 2, 0);
+    REQUIRE_OK(bh_buffer_view(x, 0, N / 2, &low));
+    REQUIRE_OK(bh_buffer_view(x, N / 2, N / 2, &high));
+    bh_ticket fault = submit(rig_kernel(&r, "wait_then_poke"), BH_GRID(1, 1),
+                             BH_ARGS(address_of(flag), BH_INOUT(low), NOWHERE), &there);
+    flag_wait_begun(flag);
+    bh_ticket of_low = submit(copy, BH_GRID(N / 2, 64),
+                              BH_ARGS(BH_IN(low), BH_OUT(from_low), (uint32_t)N / 2), &there);
+    bh_ticket of_high = submit(copy, BH_GRID(N / 2, 64),
+                               BH_ARGS(BH_IN(high), BH_OUT(from_high), (uint32_t)N / 2), &there);
+    flag_raise(flag);
+    CHECK_STATUS(bh_wait(fault, LONG_NS), BH_E_FAULT);
+    CHECK(gone(bh_wait(of_low, LONG_NS)));
+    CHECK_OK(bh_wait(of_high, LONG_NS));
+    CHECK(words_count(from_high, N / 2, N / 2));
+    CHECK(is_suspect(from_low));
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(a_transfer_in_flight_leaves_its_target_suspect_or_whole) {
+    enum { BYTES = 16 << 20 };
+    rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
+    bh_buffer x = words_filled(r.device, BYTES / 4, 1), y = words_filled(r.device, BYTES / 4, 2);
+    bh_lane lane = open_lane(r.device);
+    for (uint64_t i = 1; i <= 5; i++) {
+        bh_ticket t;
+        uint32_t value = 100 + (uint32_t)i;
+        REQUIRE_OK(bh_submit_fill(lane, x, 0, BYTES, &value, 4, &t));
+        kill_worker(r.device, SIGKILL);
+        bh_status status = bh_wait(t, LONG_NS);
+        CHECK(status == BH_OK || status == BH_E_LOST);
+        CHECK_EQ(is_suspect(x), status != BH_OK);
+        if (status == BH_OK)
+            CHECK(words_are(x, BYTES / 4, value));
+        CHECK(words_are(y, BYTES / 4, 2));
+        REQUIRE_OK(bh_buffer_fill(x, 0, BYTES, &value, 4));
+    }
+    CHECK_OK(bh_device_close(r.device));
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Module variables through a loss: what was written from outside is restored, the rest is said to be gone. */
+#include <signal.h>
+
+#include "../support/support.h"
+
+static void check_scaled(bh_device device, bh_module module, uint32_t factor) {
+    bh_buffer x = words_filled(device, 64, 5);
+    CHECK_OK(run_now(get_kernel(module, "scale_by"), BH_GRID(64, 64), BH_ARGS(BH_INOUT(x), 64u)));
+    CHECK(words_are(x, 64, 5 * factor));
+    CHECK_OK(bh_buffer_release(x));
+}
+
+TEST(values_written_from_outside_are_restored) {
+    rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
+    bh_module module = load_module(r.device, ptx_factor);
+    for (uint32_t factor = 3; factor < 7; factor++) {
+        uint32_t got = 0;
+        CHECK_OK(bh_module_global_write(module, "factor", 0, &factor, 4));
+        check_scaled(r.device, module, factor);
+        kill_worker(r.device, SIGKILL);
+        CHECK_OK(bh_module_global_read(module, "factor", 0, &got, 4));
+        CHECK_EQ(got, factor);
+        check_scaled(r.device, module, factor);
+    }
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(values_are_restored_in_a_worker_started_cold) {
+    rig r = rig_open(BH_DEVICE_NO_STANDBY);
+    bh_module module = load_module(r.device, ptx_factor);
+    uint32_t factor = 9;
+    CHECK_OK(bh_module_global_write(module, "factor", 0, &factor, 4));
+    kill_worker(r.device, SIGKILL);
+    check_scaled(r.device, module, factor);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(values_are_restored_byte_by_byte) {
+    rig r = rig_open(0);
+    bh_module module = load_module(r.device, ptx_factor);
+    uint32_t factor = 0x01020304, got = 0;
+    for (uint64_t i = 0; i < 4; i++)
+        CHECK_OK(bh_module_global_write(module, "factor", i, (char *)&factor + i, 1));
+    kill_worker(r.device, SIGKILL);
+    CHECK_OK(bh_module_global_read(module, "factor", 0, &got, 4));
+    CHECK_EQ(got, factor);
+    check_scaled(r.device, module, factor);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(a_module_whose_variables_died_is_stale_until_accepted) {
+    rig r = rig_open(0);
+    bh_module module = load_module(r.device, ptx_globals);
+    bh_module other = load_module(r.device, ptx_factor);
+    bh_kernel bump = get_kernel(module, "bump"), show = get_kernel(module, "show");
+    bh_buffer out = words_filled(r.device, 6, 0);
+    uint32_t factor = 2;
+    CHECK_OK(bh_module_global_write(other, "factor", 0, &factor, 4));
+    for (int i = 0; i < 3; i++)
+        CHECK_OK(run_now(bump, BH_GRID(1, 1), BH_ARGS(BH_OUT(out))));
+    CHECK_EQ(word_read(out, 0), 3);
+    kill_worker(r.device, SIGKILL);
+    CHECK_STATUS(run_now(bump, BH_GRID(1, 1), BH_ARGS(BH_OUT(out))), BH_E_STALE);
+    CHECK_STATUS(run_now(show, BH_GRID(1, 1), BH_ARGS(BH_OUT(out))), BH_E_STALE);
+    check_scaled(r.device, other, 2); /* others are not concerned */
+    check_device_works(&r);
+    CHECK_OK(bh_module_accept(module));
+    uint32_t got[6], fresh[6] = {0, 10, 20, 30, 40, 7};
+    CHECK_OK(run_now(show, BH_GRID(1, 1), BH_ARGS(BH_OUT(out))));
+    CHECK_OK(bh_buffer_read(out, 0, got, sizeof got));
+    CHECK_MEM_EQ(got, fresh, sizeof got);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(a_stale_module_says_what_to_do) {
+    rig r = rig_open(0);
+    bh_module module = load_module(r.device, ptx_globals);
+    bh_kernel bump = get_kernel(module, "bump");
+    bh_buffer out = words_filled(r.device, 1, 0);
+    bh_ticket t;
+    bh_error error;
+    CHECK_OK(run_now(bump, BH_GRID(1, 1), BH_ARGS(BH_OUT(out))));
+    kill_worker(r.device, SIGKILL);
+    bh_status status = bh_launch(bump, BH_GRID(1, 1), BH_ARGS(BH_OUT(out)), &t);
+    if (status == BH_OK) {
+        CHECK_STATUS(bh_wait(t, LONG_NS), BH_E_STALE);
+        bh_ticket_error(t, &error);
+    } else {
+        CHECK_REFUSED(status, BH_E_STALE);
+        bh_last_error(&error);
+    }
+    CHECK_STR_CONTAINS(error.fix, "bh_module_accept");
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(queued_kernels_of_a_module_that_lost_its_variables_are_stale) {
+    rig r = rig_open(0);
+    bh_module module = load_module(r.device, ptx_globals);
+    bh_kernel bump = get_kernel(module, "bump");
+    bh_lane lane = open_lane(r.device);
+    bh_launch_options there = on_lane(lane, 0);
+    bh_buffer out = words_filled(r.device, 1, 0), y = words_filled(r.device, 64, 0);
+    CHECK_OK(run_now(bump, BH_GRID(1, 1), BH_ARGS(BH_OUT(out))));
+    gate g = gate_close(&r, lane, 0);
+    bh_ticket stale = {0, 0};
+    for (int i = 0; i < 100; i++)
+        stale = submit(bump, BH_GRID(1, 1), BH_ARGS(BH_OUT(out)), &there);
+    bh_ticket fine = submit(rig_kernel(&r, "add_one"), BH_GRID(64, 64), BH_ARGS(BH_INOUT(y), 64u),
+                            &there);
+    kill_worker(r.device, SIGKILL);
+    bh_status status = bh_wait(stale, LONG_NS);
+    CHECK(status == BH_E_STALE || status == BH_E_LOST);
+    CHECK(is_suspect(out));
+    status = bh_wait(fine, LONG_NS);
+    CHECK(status == BH_OK || status == BH_E_LOST);
+    if (is_cpu(r.device)) {
+        CHECK_OK(status);
+        CHECK(words_are(y, 64, 1));
+    }
+    CHECK_STATUS(bh_wait(g.ticket, LONG_NS), BH_E_LOST);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(an_accepted_module_works_through_the_next_loss_the_same_way) {
+    rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
+    bh_module module = load_module(r.device, ptx_globals);
+    bh_kernel bump = get_kernel(module, "bump");
+    bh_buffer out = words_filled(r.device, 1, 0);
+    for (int i = 0; i < 3; i++) {
+        uint32_t counter = 0;
+        CHECK_OK(run_now(bump, BH_GRID(1, 1), BH_ARGS(BH_OUT(out))));
+        CHECK_EQ(word_read(out, 0), 1);
+        kill_worker(r.device, SIGKILL);
+        CHECK_STATUS(run_now(bump, BH_GRID(1, 1), BH_ARGS(BH_OUT(out))), BH_E_STALE);
+        CHECK_OK(bh_module_accept(module));
+        CHECK_OK(bh_module_global_read(module, "counter", 0, &counter, 4));
+        CHECK_EQ(counter, 0);
+    }
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(a_module_loaded_and_never_run_has_nothing_to_lose) {
+    rig r = rig_open(0);
+    bh_module module = load_module(r.device, ptx_globals);
+    bh_buffer out = words_filled(r.device, 1, 0);
+    kill_worker(r.device, SIGKILL);
+    CHECK_OK(run_now(get_kernel(module, "bump"), BH_GRID(1, 1), BH_ARGS(BH_OUT(out))));
+    CHECK_EQ(word_read(out, 0), 1);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(accepting_a_module_without_doubt_is_fine) {
+    rig r = rig_open(0);
+    CHECK_OK(bh_module_accept(r.module));
+    check_device_works(&r);
+    CHECK_OK(bh_device_close(r.device));
+}

@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bulkhead-test-runner: finds the tests, runs several at a time, says what came of them. */
+#include "runner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <glob.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { DEFAULT_SECONDS = 30, SHOWN_BYTES = 32768, MAX_FILTERS = 16 };
+
+static struct {
+    const char *filters[MAX_FILTERS];
+    size_t filter_count;
+    char **files;
+    size_t file_count;
+    unsigned jobs;
+    unsigned timeout;
+    bool list;
+    bool keep;
+    char scratch[4096]; /* where the tests' directories are */
+    char self[4096];
+} options;
+
+static struct job *jobs;
+static size_t job_count;
+
+char *format_text(const char *format, ...) {
+    char *text = NULL;
+    va_list list;
+    va_start(list, format);
+    int length = vasprintf(&text, format, list);
+    va_end(list);
+    if (length < 0) {
+        abort();
+    }
+    return text;
+}
+
+void die(const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    fflush(stdout);
+    fprintf(stderr, "error: ");
+    vfprintf(stderr, format, list);
+    fprintf(stderr, "\n");
+    va_end(list);
+    exit(TEST_FAILED);
+}
+
+char *read_file(const char *path) {
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        return NULL;
+    }
+    char *text = NULL;
+    size_t size = 0;
+    FILE *stream = open_memstream(&text, &size);
+    char block[8192];
+    size_t got;
+    while ((got = fread(block, 1, sizeof block, file)) > 0) {
+        fwrite(block, 1, got, stream);
+    }
+    fclose(file);
+    fclose(stream);
+    return text;
+}
+
+static bool is_wanted(const char *name) {
+    for (size_t i = 0; i < options.filter_count; i++) {
+        if (strstr(name, options.filters[i]) != NULL) {
+            return true;
+        }
+    }
+    return options.filter_count == 0;
+}
+
+static void add_job(char *name, const char *program, const char *argument, const char *second,
+                    unsigned seconds, bool serial) {
+    if (!is_wanted(name)) {
+        return;
+    }
+    jobs = realloc(jobs, (job_count + 1) * sizeof *jobs);
+    if (jobs == NULL) {
+        abort();
+    }
+    if (seconds == 0) {
+        seconds = options.timeout;
+    }
+    struct job job = {.name = name,
+                      .argv = {strdup(program), argument ? strdup(argument) : NULL,
+                               second ? strdup(second) : NULL, NULL},
+                      .seconds = seconds * TEST_TIME_SCALE,
+                      .serial = serial,
+                      .directory = format_text("%s/%zu", options.scratch, job_count)};
+    jobs[job_count++] = job;
+}
+
+/* The tests of one program, as it lists them: a line of name, seconds and perhaps "serial" each. */
+static void add_program(char *program) {
+    char *argv[] = {program, "--list", NULL};
+    char *text = process_read(argv);
+    const char *base = strrchr(program, '/') + 1;
+    if (text == NULL) {
+        /* Reported as a failed test rather than ending the run: running it shows what is wrong. */
+        add_job(format_text("%s/--list", base), program, "--list", NULL, 0, false);
+        return;
+    }
+    char *rest = text;
+    for (char *line = strtok_r(rest, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        char name[256], serial[16] = "";
+        unsigned seconds = 0;
+        if (sscanf(line, "%255s %u %15s", name, &seconds, serial) < 2) {
+            die("%s --list printed: %s", program, line);
+        }
+        add_job(format_text("%s/%s", base, name), program, name, NULL, seconds, serial[0] != '\0');
+    }
+    free(text);
+}
+
+static void add_programs(void) {
+    char *text = read_file(BULKHEAD_BUILD_DIR "/tests/programs.txt");
+    if (text == NULL) {
+        die("there is no " BULKHEAD_BUILD_DIR "/tests/programs.txt");
+    }
+    char *rest = text;
+    for (char *line = strtok_r(rest, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        add_program(line);
+    }
+    free(text);
+}
+
+/* Looks for TIMEOUT: and SERIAL: in the comment at the top of a file. */
+static void read_settings(const char *path, unsigned *seconds, bool *serial) {
+    FILE *file = fopen(path, "re");
+    char line[512];
+    while (file != NULL && fgets(line, sizeof line, file) != NULL && strchr("#/\n", line[0])) {
+        const char *text = line + strspn(line, " /#");
+        sscanf(text, "TIMEOUT: %u", seconds);
+        *serial = *serial || strncmp(text, "SERIAL:", 7) == 0;
+    }
+    if (file != NULL) {
+        fclose(file);
+    }
+}
+
+static bool ends_with(const char *text, const char *end) {
+    size_t length = strlen(text), end_length = strlen(end);
+    return length >= end_length && strcmp(text + length - end_length, end) == 0;
+}
+
+/* A script, a golden file or a test program, by its absolute path. */
+static void add_file(char *path) {
+    const char *tests = BULKHEAD_SOURCE_DIR "/tests/";
+    size_t skip = strncmp(path, tests, strlen(tests)) == 0 ? strlen(tests) : 0;
+    unsigned seconds = 0;
+    bool serial = false;
+    read_settings(path, &seconds, &serial);
+    if (ends_with(path, ".ptx") || ends_with(path, ".test")) {
+        add_job(strdup(path + skip), options.self, "--golden", path, seconds, serial);
+    } else if (!ends_with(path, ".sh")) {
+        add_program(path);
+    } else if (access(path, X_OK) == 0) {
+        add_job(strdup(path + skip), path, NULL, NULL, seconds, serial);
+    } else {
+        add_job(strdup(path + skip), "/bin/sh", path, NULL, seconds, serial);
+    }
+}
+
+static void add_files(const char *pattern) {
+    glob_t found;
+    char *full = format_text("%s/tests/%s", BULKHEAD_SOURCE_DIR, pattern);
+    if (glob(full, 0, NULL, &found) == 0) {
+        for (size_t i = 0; i < found.gl_pathc; i++) {
+            add_file(found.gl_pathv[i]);
+        }
+        globfree(&found);
+    }
+    free(full);
+}
+
+/* What the command line names, or else all there is. */
+static void add_everything(void) {
+    for (size_t i = 0; i < options.file_count; i++) {
+        char *path = realpath(options.files[i], NULL);
+        if (path == NULL) {
+            die("%s: %s", options.files[i], strerror(errno));
+        }
+        add_file(path);
+    }
+    if (options.file_count == 0) {
+        add_programs();
+        add_files("ptx/*.ptx");
+        add_files("cli/*.test");
+        add_files("*/*.sh");
+    }
+}
+
+static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *place) {
+    (void)info;
+    (void)place;
+    if (type == FTW_DNR) {
+        chmod(path, 0700);
+    }
+    remove(path);
+    return 0;
+}
+
+static void remove_tree(const char *path) {
+    nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* The last bytes of a file, indented. */
+static void show_file(const char *path) {
+    char *text = read_file(path);
+    if (text == NULL) {
+        return;
+    }
+    size_t length = strlen(text);
+    char *start = text;
+    if (length > SHOWN_BYTES) {
+        start = text + length - SHOWN_BYTES;
+        printf("    (%zu bytes before this)\n", length - SHOWN_BYTES);
+    }
+    char *rest = start;
+    for (char *line = strtok_r(rest, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        printf("    %s\n", line);
+    }
+    free(text);
+}
+
+static void show_failure(const struct job *job) {
+    glob_t found;
+    char *output = format_text("%s/output", job->directory);
+    char *reports = format_text("%s/san.*", job->directory);
+    show_file(output);
+    if (glob(reports, 0, NULL, &found) == 0) {
+        for (size_t i = 0; i < found.gl_pathc; i++) {
+            show_file(found.gl_pathv[i]);
+        }
+        globfree(&found);
+    }
+    free(output);
+    free(reports);
+}
+
+static void report(const struct job *job) {
+    unsigned long long ms = (job->ended - job->started) / 1000000;
+    switch (job->result) {
+    case TEST_PASSED:
+        printf("ok    %s (%llu ms)\n", job->name, ms);
+        break;
+    case TEST_SKIPPED:
+        printf("skip  %s: %s (%llu ms)\n", job->name, job->why, ms);
+        break;
+    default:
+        printf("FAIL  %s: %s (%llu ms)\n", job->name, job->why, ms);
+        show_failure(job);
+    }
+    fflush(stdout);
+    if (!options.keep) {
+        remove_tree(job->directory);
+    }
+}
+
+static void wait_for_one(void) {
+    int status;
+    pid_t pid = waitpid(-1, &status, 0);
+    if (pid < 0 && errno != EINTR) {
+        die("waitpid: %s", strerror(errno));
+    }
+    for (size_t i = 0; i < job_count; i++) {
+        if (pid > 0 && jobs[i].watcher == pid) {
+            process_finish(&jobs[i], status);
+            report(&jobs[i]);
+        }
+    }
+}
+
+static void run_jobs(bool serial) {
+    unsigned limit = serial ? 1 : options.jobs, running = 0;
+    for (size_t i = 0; i < job_count; i++) {
+        if (jobs[i].serial == serial) {
+            for (; running >= limit; running--) {
+                wait_for_one();
+            }
+            process_start(&jobs[i]);
+            running++;
+        }
+    }
+    for (; running > 0; running--) {
+        wait_for_one();
+    }
+}
+
+static unsigned list_results(const char *title, int result) {
+    unsigned count = 0;
+    for (size_t i = 0; i < job_count; i++) {
+        if (jobs[i].result == result && count++ == 0) {
+            printf("\n%s:\n", title);
+        }
+        if (jobs[i].result == result) {
+            printf("  %s: %s\n", jobs[i].name, jobs[i].why);
+        }
+    }
+    return count;
+}
+
+static void set_environment(void) {
+    const char *path = getenv("PATH");
+    setenv("BULKHEAD_SOURCE_DIR", BULKHEAD_SOURCE_DIR, 1);
+    setenv("BULKHEAD_BUILD_DIR", BULKHEAD_BUILD_DIR, 1);
+    setenv("BULKHEAD_WORKER_DIR", BULKHEAD_BUILD_DIR "/bin", 1);
+    setenv("BULKHEAD_BIN", BULKHEAD_BUILD_DIR "/bin/bulkhead", 1);
+    setenv("BULKHEAD_SANITIZE", BULKHEAD_SANITIZE, 1);
+    setenv("LC_ALL", "C", 1);
+    setenv("PATH", format_text("%s/bin:%s", BULKHEAD_BUILD_DIR, path ? path : "/usr/bin:/bin"), 1);
+    /* Builds inside tests must not take part in the make that started the runner. */
+    unsetenv("MAKEFLAGS");
+    unsetenv("MFLAGS");
+    unsetenv("MAKELEVEL");
+    unsetenv("DESTDIR");
+}
+
+static unsigned processors(void) {
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
+}
+
+static void usage(FILE *stream) {
+    fprintf(
+        stream,
+        "usage: bulkhead-test-runner [options] [FILE...]\n"
+        "Runs test programs, scripts (.sh) and golden files (.ptx, .test); else all there are.\n"
+        "  --filter TEXT   only tests whose name contains TEXT; may be given several times\n"
+        "  --jobs N        tests at a time (default: one for each processor)\n"
+        "  --timeout S     for tests that name no limit of their own (default %d)\n"
+        "  --list          print the names and run nothing\n"
+        "  --keep          leave the tests' directories in place\n",
+        DEFAULT_SECONDS);
+}
+
+static unsigned parse_number(const char *option, const char *text) {
+    char *end;
+    unsigned long value = text ? strtoul(text, &end, 10) : 0;
+    if (text == NULL || *end != '\0' || value == 0 || value > 100000) {
+        die("%s needs a number from 1 to 100000", option);
+    }
+    return (unsigned)value;
+}
+
+static void parse_options(int argc, char **argv) {
+    options.jobs = processors();
+    options.timeout = DEFAULT_SECONDS;
+    options.files = calloc((size_t)argc, sizeof *options.files);
+    for (int i = 1; i < argc; i++) {
+        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (strcmp(argv[i], "--filter") == 0 && value && options.filter_count < MAX_FILTERS) {
+            options.filters[options.filter_count++] = argv[++i];
+        } else if (strcmp(argv[i], "--jobs") == 0) {
+            options.jobs = parse_number(argv[i++], value);
+        } else if (strcmp(argv[i], "--timeout") == 0) {
+            options.timeout = parse_number(argv[i++], value);
+        } else if (strcmp(argv[i], "--list") == 0) {
+            options.list = true;
+        } else if (strcmp(argv[i], "--keep") == 0) {
+            options.keep = true;
+        } else if (strcmp(argv[i], "--help") == 0) {
+            usage(stdout);
+            exit(0);
+        } else if (argv[i][0] != '-') {
+            options.files[options.file_count++] = argv[i];
+        } else {
+            usage(stderr);
+            exit(2);
+        }
+    }
+}
+
+static void make_scratch(void) {
+    snprintf(options.scratch, sizeof options.scratch, BULKHEAD_BUILD_DIR "/tests/run-XXXXXX");
+    if (mkdtemp(options.scratch) == NULL) {
+        die("cannot make %s: %s", options.scratch, strerror(errno));
+    }
+}
+
+int main(int argc, char **argv) {
+    ssize_t length = readlink("/proc/self/exe", options.self, sizeof options.self - 1);
+    if (length <= 0) {
+        die("readlink /proc/self/exe: %s", strerror(errno));
+    }
+    if (argc == 3 && strcmp(argv[1], "--golden") == 0) {
+        return golden_run(argv[2]);
+    }
+    parse_options(argc, argv);
+    make_scratch();
+    set_environment();
+    add_everything();
+    if (options.list) {
+        for (size_t i = 0; i < job_count; i++) {
+            printf("%s\n", jobs[i].name);
+        }
+        remove_tree(options.scratch);
+        return 0;
+    }
+    uint64_t started = now_ns();
+    run_jobs(false);
+    run_jobs(true);
+    if (!options.keep) {
+        remove_tree(options.scratch);
+    }
+    unsigned skipped = list_results("skipped", TEST_SKIPPED);
+    unsigned passed = 0;
+    for (size_t i = 0; i < job_count; i++) {
+        passed += jobs[i].result == TEST_PASSED;
+        if (jobs[i].result != TEST_PASSED && jobs[i].result != TEST_SKIPPED) {
+            jobs[i].result = TEST_FAILED;
+        }
+    }
+    unsigned failed = list_results("failed", TEST_FAILED);
+    printf("\n%.1f s%s\n", (double)(now_ns() - started) / 1e9,
+           BULKHEAD_SANITIZE[0] ? ", with the " BULKHEAD_SANITIZE " sanitizer" : "");
+    if (job_count == 0) {
+        printf("no test has such a name\n");
+    }
+    printf("%u passed, %u failed", passed, failed);
+    if (skipped > 0) {
+        printf(", %u skipped", skipped);
+    }
+    printf("\n");
+    return failed > 0 || job_count == 0 ? 1 : 0;
+}

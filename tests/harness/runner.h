@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the parts of the test runner share. */
+#ifndef BULKHEAD_TEST_RUNNER_H
+#define BULKHEAD_TEST_RUNNER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* Exit statuses of a test, and of the process that watches over it. */
+enum { TEST_PASSED = 0, TEST_FAILED = 1, TEST_SKIPPED = 77 };
+
+struct job {
+    char *name;       /* "unit-checked/adds_numbers" */
+    char *argv[4];    /* what to execute */
+    unsigned seconds; /* time limit */
+    bool serial;      /* to be run with no other test beside it */
+    char *directory;  /* where its files are: output, why, tmp/ and san.* */
+    pid_t watcher;    /* 0 when it is not running */
+    uint64_t started; /* ns */
+    uint64_t ended;   /* ns */
+    int result;       /* TEST_PASSED ... */
+    char why[512];    /* it failed or was skipped */
+};
+
+/* process.c */
+
+uint64_t now_ns(void);
+
+/* Starts `job` under a watcher process, which ends with TEST_PASSED, TEST_FAILED or TEST_SKIPPED
+ * when the test and every process that came from it are gone. */
+void process_start(struct job *job);
+
+/* Called when the watcher has ended with `status`: fills in result, why and ended. */
+void process_finish(struct job *job, int status);
+
+/* Starts a program and returns what it writes to standard output, for free(); NULL if it fails. */
+char *process_read(char *const argv[]);
+
+/* Settles in a child what every test gets: signals, limits, memory layout, standard input. */
+void process_prepare_child(void);
+
+/* golden.c */
+
+/* Runs one .ptx or .test file in this process. Returns an exit status. */
+int golden_run(const char *path);
+
+/* runner.c */
+
+__attribute__((format(printf, 1, 2))) char *format_text(const char *format, ...);
+_Noreturn __attribute__((format(printf, 1, 2))) void die(const char *format, ...);
+
+/* A whole file with a NUL after it, for free(); NULL if there is none. */
+char *read_file(const char *path);
+
+#endif

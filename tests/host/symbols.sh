@@ -1,0 +1,58 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The shared library shows the functions of bulkhead.h and nothing else, and needs libc alone.
+set -u
+source=${BULKHEAD_SOURCE_DIR:?}
+library=${BULKHEAD_BUILD_DIR:?}/lib/libbulkhead.so
+
+command -v nm >/dev/null && command -v readelf >/dev/null || {
+    echo "nm and readelf are not installed"
+    exit 77
+}
+case "$(readelf -d "$library")" in
+*libasan* | *libtsan* | *libubsan*)
+    echo "a sanitizer adds symbols and libraries of its own"
+    exit 77
+    ;;
+esac
+
+failed=0
+shown=$(nm -D --defined-only "$library" | awk '{print $3}' | sed 's/@.*//' | sort -u)
+# Every BH_API declaration: the name before the first parenthesis.
+declared=$(sed -n 's/^BH_API .*[ *]\(bh_[a-z0-9_]*\)(.*/\1/p' "$source/include/bulkhead.h" | sort -u)
+
+[ "$(echo "$declared" | wc -l)" -gt 50 ] || {
+    echo "found too few declarations in bulkhead.h:" $declared
+    failed=1
+}
+for name in $shown; do
+    echo "$declared" | grep -qx "$name" || {
+        echo "$name is shown and not declared"
+        failed=1
+    }
+done
+for name in $declared; do
+    echo "$shown" | grep -qx "$name" || {
+        echo "$name is declared and not shown"
+        failed=1
+    }
+done
+
+for needed in $(readelf -d "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'); do
+    case "$needed" in
+    libc.so.* | ld-linux*) ;;
+    *)
+        echo "the library needs $needed"
+        failed=1
+        ;;
+    esac
+done
+readelf -d "$library" | grep -q NODELETE || {
+    echo "the library can be unloaded under its threads"
+    failed=1
+}
+readelf -Wl "$library" | grep -q 'GNU_STACK.*RWE' && {
+    echo "the library asks for an executable stack"
+    failed=1
+}
+exit $failed

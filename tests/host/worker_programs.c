@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Worker programs that are missing, broken, of another version, or that vanish while in use. */
+#include <dirent.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include "../support/support.h"
+
+/* A folder with nothing in it, for worker programs. */
+static const char *empty_folder(void) {
+    static char path[600];
+    test_path(path, sizeof path, "%s/workers", test_tmp_dir());
+    REQUIRE(mkdir(path, 0755) == 0);
+    return path;
+}
+
+static void place_path(char *path, size_t size, const char *folder) {
+    const char *kind = strncmp(test_device(), "cuda", 4) == 0 ? "cuda" : "cpu";
+    test_path(path, size, "%s/bulkhead-worker-%s", folder, kind);
+}
+
+static void place_text(const char *folder, const char *text, mode_t mode) {
+    char path[700];
+    place_path(path, sizeof path, folder);
+    FILE *file = fopen(path, "w");
+    REQUIRE(file != NULL);
+    fputs(text, file);
+    fclose(file);
+    REQUIRE(chmod(path, mode) == 0);
+}
+
+static void place_link(const char *folder, const char *target) {
+    char path[700];
+    place_path(path, sizeof path, folder);
+    REQUIRE(symlink(target, path) == 0);
+}
+
+/* Children of this process, zombies included. */
+static int children(void) {
+    int count = 0;
+    char text[64];
+    DIR *dir = opendir("/proc");
+    REQUIRE(dir != NULL);
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        int parent = 0;
+        char state = 0;
+        FILE *file = fopen(test_path(text, sizeof text, "/proc/%.20s/stat", entry->d_name), "r");
+        if (file == NULL)
+            continue;
+        if (fscanf(file, "%*d (%*[^)]) %c %d", &state, &parent) == 2 && parent == (int)getpid())
+            count++;
+        fclose(file);
+    }
+    closedir(dir);
+    return count;
+}
+
+static bool wait_no_children(void) {
+    uint64_t limit = now_ns() + 5000 * MS * test_time_scale();
+    while (children() > 0) {
+        if (now_ns() > limit)
+            return false;
+        sleep_ms(2);
+    }
+    return true;
+}
+
+/* Opening a device with this folder fails clearly and soon, and leaves nothing behind. */
+static void check_refused_with(const char *folder, bh_error *out_error) {
+    bh_device_options options = device_options(0);
+    bh_device device = {42};
+    unsigned before = open_descriptors();
+    options.worker_dir = folder;
+    for (int i = 0; i < 2; i++) {
+        uint64_t begun = now_ns();
+        bh_status status = bh_device_open(&options, &device);
+        CHECK_REFUSED_ANY(status);
+        CHECK_LT(now_ns() - begun, 3000 * MS * test_time_scale());
+        bh_last_error(out_error);
+        CHECK_EQ(device.id, 42);
+        CHECK(wait_no_children());
+    }
+    CHECK_EQ(open_descriptors(), before);
+    options.worker_dir = NULL; /* the real one still works */
+    REQUIRE_OK(bh_device_open(&options, &device));
+    CHECK_OK(bh_device_close(device));
+}
+
+TEST(a_folder_that_does_not_exist) {
+    bh_error error;
+    check_refused_with("/no/such/folder", &error);
+    CHECK_EQ(error.status, BH_E_NO_DEVICE);
+    CHECK_STR_CONTAINS(error.message, "/no/such/folder");
+}
+
+TEST(a_folder_without_worker_programs) {
+    bh_error error;
+    const char *folder = empty_folder();
+    check_refused_with(folder, &error);
+    CHECK_EQ(error.status, BH_E_NO_DEVICE);
+    CHECK_STR_CONTAINS(error.message, "bulkhead-worker-");
+}
+
+TEST(a_folder_named_at_absurd_length) {
+    bh_error error;
+    char *folder = malloc(100000);
+    memset(folder, 'f', 99999);
+    folder[0] = '/';
+    folder[99999] = '\0';
+    check_refused_with(folder, &error);
+    free(folder);
+}
+
+TEST(a_program_that_is_not_executable) {
+    bh_error error;
+    const char *folder = empty_folder();
+    place_text(folder, "#!/bin/sh\nexit 0\n", 0644);
+    check_refused_with(folder, &error);
+    CHECK_STR_CONTAINS(error.fix, "executable");
+}
+
+TEST(a_program_that_is_no_program) {
+    bh_error error;
+    const char *folder = empty_folder();
+    place_text(folder, "\177ELF but not really", 0755);
+    check_refused_with(folder, &error);
+}
+
+TEST(a_program_that_is_a_folder) {
+    bh_error error;
+    char path[700];
+    const char *folder = empty_folder();
+    place_path(path, sizeof path, folder);
+    REQUIRE(mkdir(path, 0755) == 0);
+    check_refused_with(folder, &error);
+}
+
+TEST(a_program_that_exits_at_once) {
+    bh_error error;
+    const char *folder = empty_folder();
+    place_text(folder, "#!/bin/sh\necho the frobnicator is out of order >&2\nexit 3\n", 0755);
+    check_refused_with(folder, &error);
+    CHECK_STR_CONTAINS(error.message, "the frobnicator is out of order");
+}
+
+TEST(a_program_that_says_nothing_and_exits_well) {
+    bh_error error;
+    const char *folder = empty_folder();
+    place_text(folder, "#!/bin/sh\nexit 0\n", 0755);
+    check_refused_with(folder, &error);
+}
+
+/* The program under test that misbehaves as `how` says. */
+static void check_impostor(const char *how, bh_error *out_error) {
+    char path[600];
+    const char *folder = empty_folder();
+    place_link(folder, test_path(path, sizeof path, "%s/tests/programs/impostor", test_build_dir()));
+    REQUIRE(access(path, X_OK) == 0);
+    setenv("BULKHEAD_TEST_IMPOSTOR", how, 1);
+    check_refused_with(folder, out_error);
+}
+
+TEST(a_program_that_hangs) {
+    bh_error error;
+    check_impostor("hang", &error);
+}
+
+TEST(a_program_that_dies_of_a_signal) {
+    bh_error error;
+    check_impostor("die", &error);
+}
+
+TEST(a_program_that_closes_its_line_and_stays) {
+    bh_error error;
+    check_impostor("close", &error);
+}
+
+TEST(a_program_of_another_version) {
+    bh_error error;
+    check_impostor("version", &error);
+    CHECK_STR_CONTAINS(error.message, "version");
+}
+
+TEST(a_program_that_is_no_worker_of_this_kind) {
+    bh_error error;
+    check_impostor("magic", &error);
+}
+
+TEST(a_program_that_talks_nonsense) {
+    bh_error error;
+    check_impostor("noise", &error);
+}
+
+TEST(a_program_that_is_ready_and_gone) {
+    bh_error error;
+    check_impostor("ready", &error);
+}
+
+TEST(a_program_that_refuses_gives_its_reason) {
+    bh_error error;
+    check_impostor("refuse", &error);
+    CHECK_EQ(error.status, BH_E_NO_DEVICE);
+    CHECK_STR_CONTAINS(error.message, "the flux is not capacitated");
+    CHECK_STR_CONTAINS(error.fix, "capacitate it");
+}
+
+static void place_real(const char *folder) {
+    char path[700], real[700];
+    place_path(path, sizeof path, folder);
+    test_path(real, sizeof real, "%s/bin%s", test_build_dir(), strrchr(path, '/'));
+    place_link(folder, real);
+}
+
+TEST(the_folder_given_is_the_one_used) {
+    const char *folder = empty_folder();
+    bh_device_options options = device_options(0);
+    place_real(folder);
+    options.worker_dir = folder;
+    rig r = rig_open_with(&options);
+    check_device_works(&r);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(the_environment_names_a_folder_too) {
+    const char *folder = empty_folder();
+    bh_device_options options = device_options(0);
+    bh_device device = {0};
+    setenv("BULKHEAD_WORKER_DIR", folder, 1);
+    CHECK_REFUSED(bh_device_open(&options, &device), BH_E_NO_DEVICE);
+    place_real(folder);
+    REQUIRE_OK(bh_device_open(&options, &device));
+    CHECK_OK(bh_device_close(device));
+}
+
+TEST(without_a_program_a_lost_worker_stops_the_device) {
+    const char *folder = empty_folder();
+    char path[700];
+    bh_device_options options = device_options(BH_DEVICE_NO_STANDBY | BH_DEVICE_NO_RESTART_LIMIT);
+    place_real(folder);
+    options.worker_dir = folder;
+    rig r = rig_open_with(&options);
+    bh_buffer x = words_filled(r.device, 10, 0);
+    place_path(path, sizeof path, folder);
+    REQUIRE(unlink(path) == 0);
+    REQUIRE(kill(status_of(r.device).worker_pid, SIGKILL) == 0);
+    uint64_t limit = now_ns() + 20000 * MS;
+    while (status_of(r.device).state != BH_DEVICE_STOPPED && now_ns() < limit)
+        sleep_ms(2);
+    bh_device_status status = status_of(r.device);
+    CHECK_EQ(status.state, BH_DEVICE_STOPPED);
+    CHECK(status.reason[0] != '\0');
+    uint32_t word;
+    CHECK_REFUSED(bh_buffer_read(x, 0, &word, 4), BH_E_STOPPED);
+    CHECK_OK(bh_device_close(r.device));
+    CHECK(wait_no_children());
+}
+
+TEST(without_a_program_for_the_standby_the_device_runs_and_says_so) {
+    const char *folder = empty_folder();
+    char path[700];
+    bh_device_options options = device_options(0);
+    place_real(folder);
+    options.worker_dir = folder;
+    rig r = rig_open_with(&options);
+    wait_standby(r.device);
+    place_path(path, sizeof path, folder);
+    REQUIRE(unlink(path) == 0);
+    kill_worker(r.device, SIGKILL); /* the standby takes over, and no other can be started */
+    check_device_works(&r);
+    CHECK_REFUSED(bh_device_wait_standby(r.device, 500 * MS), BH_E_TIMEOUT);
+    bh_device_status status = status_of(r.device);
+    CHECK_EQ(status.state, BH_DEVICE_RUNNING);
+    CHECK_EQ(status.standby_ready, 0);
+    CHECK(status.reason[0] != '\0');
+    check_device_works(&r);
+    CHECK_OK(bh_device_close(r.device));
+    CHECK(wait_no_children());
+}

@@ -1,0 +1,622 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The takeover protocol: claim, done, freeze, judgement, successor, waiters, cancel.
+ * docs/protocol.md explains it; model.sh gives the sizes to search and the mutations that must fail. */
+
+#ifndef LANES
+#define LANES 1        /* 1 or 2 */
+#endif
+#ifndef REQUESTS
+#define REQUESTS 2     /* 2 or 3 on each lane, with sequence numbers from 1 */
+#endif
+#ifndef SUBMITTED
+#define SUBMITTED REQUESTS /* on each lane before all else begins; the rest while it goes on */
+#endif
+#ifndef LOSSES
+#define LOSSES 1       /* at most; 1 or 2 */
+#endif
+#ifndef WAITERS
+#define WAITERS 1      /* they sleep if SLEEP is defined, and spin otherwise */
+#endif
+#ifndef LINGER
+#define LINGER 1       /* 0: a lost worker is gone before its successor starts, to have fewer states */
+#endif
+/* PROMPT: threads read a record in the same step as they claim it, to have fewer states. */
+#ifndef IDEMPOTENT
+#define IDEMPOTENT 0   /* a set: bit ID(lane, seq) */
+#endif
+#ifndef DEPENDENT
+#define DEPENDENT 254  /* the request that waits for, and reads, what request SOURCE writes; 254: none */
+#define SOURCE 0
+#endif
+
+#define WORKERS (LOSSES + 1)
+#define IDS (LANES * REQUESTS)
+#define ID(lane, seq) ((lane) * REQUESTS + (seq) - 1)
+#define LANE_OF(id) ((id) / REQUESTS)
+#define SEQ_OF(id) ((id) % REQUESTS + 1)
+#define MAY_REPEAT(id) ((IDEMPOTENT >> (id)) & 1)
+#define NEVER 255
+
+#ifdef SHARED_AREA
+#define AREA(w, lane) (lane)
+#else
+#define AREA(w, lane) ((w) * LANES + (lane))
+#endif
+
+/* Verdicts. Success has none: it is read off the done word. */
+#define NONE 0
+#define FAULT 1
+#define LOST 2
+#define STALE 3
+#define CANCELLED 4
+
+/* Written by the application, read by workers. Of a record, its op and its hold matter here. */
+byte tail[LANES];
+byte notify[LANES];
+bit skip_op[IDS];
+byte hold[IDS];
+byte reaped;
+
+/* The areas. taken, frozen and paused are one word, the claim. */
+byte taken[WORKERS * LANES];
+bit frozen[WORKERS * LANES];
+bit paused[WORKERS * LANES];
+byte done[WORKERS * LANES];
+bit asleep[WORKERS * LANES];
+/* wake is a number; whether it changed since a sleeper read it is all that counts. */
+byte watched[WAITERS]; /* the area whose wake it read, until that changes */
+bit woken[WAITERS];
+
+/* Private to the application. */
+bit lock;
+byte current;
+byte verdict[IDS];
+byte last_failed[LANES];
+byte begun[LANES];     /* how far lost workers had taken requests */
+byte wanted[WAITERS];  /* what each sleeper sleeps for, or NEVER */
+byte lane_of[WAITERS];
+
+/* Private to a worker: for each of its lanes, by HERE, and its requests, by PLAN. */
+#define HERE (w * LANES + lane)
+#define PLAN(id) (w * IDS + (id))
+bit held[WORKERS * LANES];    /* the record is read, what it waits for is not yet reaped */
+byte sent[WORKERS * LANES];   /* given to the device up to here */
+bit sent_skip[WORKERS * IDS];
+byte at[WORKERS * LANES];     /* executed up to here */
+bit busy[WORKERS * LANES];    /* executing the next one */
+bit owing[WORKERS * LANES];   /* done is written, notify not yet looked at */
+bit retiring[WORKERS * LANES]; /* asleep is set, tail not yet looked at again */
+bit sleeping[WORKERS * LANES];
+#ifdef READ_BEFORE_CLAIM
+bit peeked[WORKERS * LANES];
+bit peeked_skip[WORKERS * LANES];
+#endif
+
+bit lost[WORKERS];
+bit gone[WORKERS];
+
+/* What really happened, for the assertions alone. */
+bit told_ok[IDS];
+bit finished[IDS];
+bit started[IDS];
+byte running[IDS];     /* 1 + the worker that executes it */
+
+hidden byte scan;
+
+inline wake(area) {
+#ifdef SLEEP
+    for (scan : 0 .. WAITERS - 1) {
+        if
+        :: watched[scan] == area -> watched[scan] = NEVER; woken[scan] = 1
+        :: else
+        fi
+    }
+#else
+    skip
+#endif
+}
+
+/* The notify word is the least of what the lane's sleepers want. */
+inline post(lane) {
+    notify[lane] = NEVER;
+    for (scan : 0 .. WAITERS - 1) {
+        if
+        :: lane_of[scan] == lane && wanted[scan] < notify[lane] -> notify[lane] = wanted[scan]
+        :: else
+        fi
+    }
+}
+
+/* ---- the worker ------------------------------------------------------------------------------ */
+
+inline check_start(seq, id) {
+    assert(!told_ok[id]);
+    assert(!started[id] || MAY_REPEAT(id));
+    /* Never in two workers at once. */
+    assert(running[id] == 0);
+    /* After its verdict a request may start only in the lost worker that had taken it. */
+    assert(verdict[id] == NONE || lost[w]);
+    assert(verdict[id] != CANCELLED);
+    assert(verdict[id] != STALE || MAY_REPEAT(id));
+    /* In order, and after what it depends on. */
+    assert(seq == 1 || finished[id - 1] || verdict[id - 1] != NONE);
+    assert(id != DEPENDENT || finished[SOURCE] || verdict[id] != NONE)
+}
+
+inline give(id, is_skip) {
+    sent_skip[PLAN(id)] = is_skip;
+    sent[HERE]++;
+    held[HERE] = 0
+}
+
+inline finish(id) {
+    sent_skip[PLAN(id)] = 0;
+    finished[id] = 1;
+    running[id] = 0;
+    busy[HERE] = 0;
+    at[HERE]++
+}
+
+inline owe() {
+#ifdef SLEEP
+    owing[HERE] = 1
+#else
+    skip
+#endif
+}
+
+#define ALIVE (w <= current && !gone[w])
+#define CLAIM AREA(w, lane)
+#define IDLE (ALIVE && taken[CLAIM] == sent[HERE] && !retiring[HERE] && !sleeping[HERE])
+#define CLAIMED ID(lane, sent[HERE] + 1)  /* what the thread holds */
+#define NEXT ID(lane, at[HERE] + 1)       /* what the device has before it */
+#define READY (ALIVE && at[HERE] < sent[HERE] && !busy[HERE] && !owing[HERE])
+#ifdef NO_HOLD
+#define HELD(id) false
+#else
+#define HELD(id) (reaped < hold[id])
+#endif
+
+inline read_record() {
+    if
+    :: skip_op[CLAIMED] -> give(CLAIMED, 1)
+    :: !skip_op[CLAIMED] && !HELD(CLAIMED) -> give(CLAIMED, 0)
+    :: else -> held[HERE] = 1
+    fi
+}
+
+/* One lane of a worker: a thread that claims a request, reads its record and gives it to the device, and the device,
+ * which executes in order and writes done. Each option is one access to memory that others see. */
+proctype Lane(byte w; byte lane) {
+end:
+    do
+    /* Claim: the compare-and-swap. While it would fail, nothing happens. */
+#ifdef READ_BEFORE_CLAIM
+    :: d_step {
+           IDLE && !peeked[HERE] && taken[CLAIM] < tail[lane] ->
+           peeked[HERE] = 1;
+           peeked_skip[HERE] = skip_op[CLAIMED]
+       }
+    :: d_step {
+           IDLE && peeked[HERE] && !frozen[CLAIM] && !paused[CLAIM] ->
+           taken[CLAIM]++;
+           give(CLAIMED, peeked_skip[HERE]);
+           peeked[HERE] = 0
+       }
+#else
+    :: d_step {
+           IDLE && taken[CLAIM] < tail[lane] && !frozen[CLAIM] && !paused[CLAIM] ->
+           taken[CLAIM]++;
+#ifdef PROMPT
+           read_record();
+#endif
+       }
+#endif
+
+    /* Read the record, give it to the device. */
+    :: d_step {
+           ALIVE && sent[HERE] < taken[CLAIM] && !held[HERE] -> read_record()
+       }
+    :: d_step { ALIVE && held[HERE] && !HELD(CLAIMED) -> give(CLAIMED, 0) }
+
+    /* Execute, and write done. A word may speak for several requests, but is not put off by one that has to wait. */
+    :: d_step {
+           READY && !sent_skip[PLAN(NEXT)] &&
+           (NEXT != DEPENDENT || done[AREA(w, LANE_OF(SOURCE))] >= SEQ_OF(SOURCE)) ->
+           check_start(at[HERE] + 1, NEXT);
+           started[NEXT] = 1;
+           running[NEXT] = w + 1;
+           busy[HERE] = 1
+       }
+    :: d_step { ALIVE && busy[HERE] && at[HERE] + 1 < sent[HERE] && NEXT + 1 != DEPENDENT -> finish(NEXT) }
+    :: d_step { ALIVE && busy[HERE] -> finish(NEXT); done[CLAIM] = at[HERE]; owe() }
+    :: d_step { READY && sent_skip[PLAN(NEXT)] -> sent_skip[PLAN(NEXT)] = 0; at[HERE]++; done[CLAIM] = at[HERE]; owe() }
+
+#ifdef SLEEP
+    /* Wake those who asked. A lost worker's threads may be dead and its device still writing. */
+    :: d_step {
+           ALIVE && owing[HERE] ->
+           owing[HERE] = 0;
+           if
+           :: notify[lane] <= at[HERE] -> wake(CLAIM)
+           :: else
+           fi
+       }
+    :: d_step { ALIVE && owing[HERE] && lost[w] -> owing[HERE] = 0 }
+#endif
+
+#if SUBMITTED < REQUESTS
+    /* Nothing to claim: sleep. */
+    :: d_step { IDLE && taken[CLAIM] == tail[lane] && tail[lane] < REQUESTS -> asleep[CLAIM] = 1; retiring[HERE] = 1 }
+    :: d_step {
+           ALIVE && retiring[HERE] ->
+           retiring[HERE] = 0;
+           if
+           :: taken[CLAIM] == tail[lane] -> sleeping[HERE] = 1
+           :: else -> asleep[CLAIM] = 0
+           fi
+       }
+    :: d_step { ALIVE && sleeping[HERE] && !asleep[CLAIM] -> sleeping[HERE] = 0 }
+#endif
+    od
+}
+
+/* Workers are reaped in order. What only the dead one could see is cleared, to have fewer states. */
+inline count_reaped() {
+    do
+    :: reaped < LOSSES && gone[reaped] -> reaped++
+    :: else -> break
+    od
+}
+
+inline bury(w) {
+    for (lane : 0 .. LANES - 1) {
+        held[w * LANES + lane] = 0;
+        sent[w * LANES + lane] = 0;
+        at[w * LANES + lane] = 0;
+        busy[w * LANES + lane] = 0;
+        owing[w * LANES + lane] = 0;
+        retiring[w * LANES + lane] = 0;
+        sleeping[w * LANES + lane] = 0
+    }
+    for (id : 0 .. IDS - 1) {
+        sent_skip[w * IDS + id] = 0;
+        if
+        :: running[id] == w + 1 -> running[id] = 0
+        :: else
+        fi;
+        if
+        :: hold[id] <= reaped -> hold[id] = 0
+        :: else
+        fi
+    }
+    lane = 0;
+    id = 0
+}
+
+/* A lost worker goes on for as long as it likes, then all of it is gone at once. */
+proctype Reaper() {
+    byte lane, id;
+end:
+    do
+    :: d_step { lost[0] && !gone[0] -> gone[0] = 1; count_reaped(); bury(0) }
+#if LOSSES > 1
+    :: d_step { lost[1] && !gone[1] -> gone[1] = 1; count_reaped(); bury(1) }
+#endif
+    od
+}
+
+/* ---- the application ------------------------------------------------------------------------- */
+
+#if SUBMITTED < REQUESTS
+proctype Submitter() {
+    byte lane, seq, w;
+    for (seq : SUBMITTED + 1 .. REQUESTS) {
+        for (lane : 0 .. LANES - 1) {
+#ifdef AREA_BEFORE_TAIL
+            w = current;
+            tail[lane] = seq;
+#else
+            tail[lane] = seq;
+            w = current;
+#endif
+            asleep[AREA(w, lane)] = 0
+        }
+    }
+    atomic { lane = 0; seq = 0; w = 0 }
+}
+#endif
+
+/* Every success goes through here, and every failure through the next. */
+inline tell_ok(seq, id) {
+    assert(verdict[id] == NONE);
+    assert(finished[id]);
+    assert(running[id] == 0);
+    assert(seq == 1 || finished[id - 1] || verdict[id - 1] != NONE);
+    assert(id != DEPENDENT || verdict[SOURCE] == NONE);
+    told_ok[id] = 1
+}
+
+inline record(what, id) {
+    assert(!told_ok[id]);
+    assert(verdict[id] == NONE);
+    verdict[id] = what;
+    if
+    :: last_failed[LANE_OF(id)] < SEQ_OF(id) -> last_failed[LANE_OF(id)] = SEQ_OF(id)
+    :: else
+    fi
+}
+
+/* Waits on one ticket. */
+proctype Waiter(byte me; byte lane; byte seq) {
+    byte w;
+    tail[lane] >= seq;
+
+again:
+    w = current;
+#ifdef LOOKUP_FIRST
+    if
+    :: last_failed[lane] >= seq -> goto locked
+    :: else
+    fi;
+#endif
+#ifdef SLEEP
+    if
+    :: done[AREA(w, lane)] < seq -> goto sleep
+    :: else
+    fi;
+#else
+    if
+    :: done[AREA(w, lane)] >= seq
+    :: done[AREA(w, lane)] < seq && frozen[AREA(w, lane)] -> goto locked
+    fi;
+#endif
+#ifndef NO_FROZEN_CHECK
+    if
+    :: frozen[AREA(w, lane)] -> goto locked
+    :: else
+    fi;
+#endif
+    if
+#ifdef LOOKUP_FIRST
+    :: d_step { tell_ok(seq, ID(lane, seq)) }
+#else
+    :: d_step { last_failed[lane] < seq -> tell_ok(seq, ID(lane, seq)) }
+    :: last_failed[lane] >= seq ->
+        /* This request or a later one failed; which, is known under the lock. */
+        d_step {
+            !lock ->
+            if
+            :: verdict[ID(lane, seq)] == NONE -> tell_ok(seq, ID(lane, seq))
+            :: else
+            fi
+        }
+#endif
+    fi;
+    goto out;
+
+#ifdef SLEEP
+sleep:
+#ifndef WAKE_READ_LATE
+    atomic { watched[me] = AREA(w, lane); woken[me] = 0 }
+#endif
+    d_step { wanted[me] = seq; post(lane) }
+#ifndef NO_DONE_RECHECK
+    if
+    :: done[AREA(w, lane)] >= seq -> goto awake
+    :: else
+    fi;
+#endif
+#ifndef NO_FROZEN_RECHECK
+    if
+    :: frozen[AREA(w, lane)] -> goto awake
+    :: else
+    fi;
+#endif
+#ifdef WAKE_READ_LATE
+    atomic { watched[me] = AREA(w, lane); woken[me] = 0 }
+#endif
+    woken[me];
+awake:
+    atomic { watched[me] = NEVER; woken[me] = 0; wanted[me] = NEVER; post(lane) }
+    if
+    :: frozen[AREA(w, lane)]
+    :: else -> goto again
+    fi;
+#endif
+
+locked:
+    if
+    :: d_step { !lock && verdict[ID(lane, seq)] == NONE -> w = 0 }; goto again
+    :: d_step { !lock && verdict[ID(lane, seq)] != NONE -> w = 0 }
+    fi;
+out:
+    atomic { lane = 0; seq = 0; w = 0; lane_of[me] = 0 }
+}
+
+#ifdef CANCEL
+/* Takes back one request, if no worker has begun it. */
+proctype Canceller(byte id) {
+    byte t;
+    d_step {
+        !lock && tail[LANE_OF(id)] >= SEQ_OF(id) ->
+        lock = 1;
+#ifndef NO_PAUSE
+        paused[AREA(current, LANE_OF(id))] = 1
+#endif
+    }
+    t = taken[AREA(current, LANE_OF(id))];
+    if
+#ifdef CANCEL_BEGUN
+    :: t < SEQ_OF(id) && verdict[id] == NONE ->
+#else
+    :: t < SEQ_OF(id) && begun[LANE_OF(id)] < SEQ_OF(id) && verdict[id] == NONE ->
+#endif
+        skip_op[id] = 1;
+        d_step { assert(!started[id]); record(CANCELLED, id) }
+    :: else
+    fi;
+    atomic { paused[AREA(current, LANE_OF(id))] = 0; lock = 0; id = 0; t = 0 }
+}
+#endif
+
+/* All lanes as of one moment: read over until a whole pass finds nothing new. */
+inline read_lane(lane) {
+    if
+    :: d[lane] != done[AREA(w, lane)] -> d[lane] = done[AREA(w, lane)]; moved = 1
+    :: else
+    fi
+}
+
+inline read_done() {
+#if LANES == 1
+    d[0] = done[AREA(w, 0)];
+#else
+    do
+    :: d_step { moved = 0; read_lane(0) }
+       d_step { read_lane(1) }
+       if
+#ifdef ONE_PASS
+       :: break
+#else
+       :: moved
+       :: !moved -> break
+#endif
+       fi
+    od;
+#endif
+}
+
+inline judge(lane, seq, id) {
+    if
+    :: seq > tail[lane] || seq <= d[lane] || verdict[id] != NONE
+    :: else ->
+        if
+        :: seq <= t[lane] -> /* in flight */
+            if
+            :: blame && !blamed[lane] -> blamed[lane] = 1; skip_op[id] = 1; record(FAULT, id)
+            :: else ->
+                if
+                :: MAY_REPEAT(id) && (id != DEPENDENT || verdict[SOURCE] == NONE) -> hold[id] = w + 1
+                :: else -> skip_op[id] = 1; record(LOST, id)
+                fi
+            fi
+        :: else ->
+            if
+            :: id == DEPENDENT && verdict[SOURCE] != NONE -> skip_op[id] = 1; record(STALE, id)
+            :: else
+            fi
+        fi
+    fi
+}
+
+/* Takes over from up to LOSSES workers, each at any moment, or from none. */
+proctype Supervisor() {
+    byte w, lane, seq;
+    byte d[LANES];
+    byte t[LANES];
+    bit blamed[LANES];
+    bit moved, blame;
+    do
+    :: d_step {
+           w < LOSSES && !lock ->
+           lock = 1;
+           lost[w] = 1;
+#ifndef SWAP_FREEZE
+           frozen[AREA(w, 0)] = 1
+#endif
+       }
+#if LANES > 1 && !defined(SWAP_FREEZE)
+       frozen[AREA(w, 1)] = 1;
+#endif
+       read_done();
+#ifdef SWAP_FREEZE
+       for (lane : 0 .. LANES - 1) {
+           frozen[AREA(w, lane)] = 1
+       }
+#endif
+       atomic {
+           if
+           :: blame = 1 /* the device reported a fault */
+           :: blame = 0 /* the process died */
+           fi;
+           d_step {
+               for (lane : 0 .. LANES - 1) {
+                   t[lane] = taken[AREA(w, lane)];
+                   if
+                   :: begun[lane] < t[lane] -> begun[lane] = t[lane]
+                   :: else
+                   fi;
+                   for (seq : 1 .. REQUESTS) {
+                       judge(lane, seq, ID(lane, seq))
+                   }
+               }
+               for (lane : 0 .. LANES - 1) {
+                   t[lane] = 0;
+                   blamed[lane] = 0
+               }
+               lane = 0; seq = 0; blame = 0
+           }
+       }
+       d_step {
+           LINGER || gone[w] ->
+           w++;
+           for (lane : 0 .. LANES - 1) {
+               taken[AREA(w, lane)] = d[lane];
+               done[AREA(w, lane)] = d[lane];
+               frozen[AREA(w, lane)] = 0;
+               sent[w * LANES + lane] = d[lane];
+               at[w * LANES + lane] = d[lane];
+               d[lane] = 0;
+#ifndef NO_OLD_WAKE
+               wake(AREA(w - 1, lane))
+#endif
+           }
+           current = w;
+           lock = 0;
+           moved = 0; lane = 0
+       }
+    :: break
+    od;
+    w = 0
+}
+
+init {
+    byte i, lane, id;
+    atomic {
+        for (lane : 0 .. LANES - 1) {
+            tail[lane] = SUBMITTED;
+            notify[lane] = NEVER
+        }
+        run Supervisor();
+        run Reaper();
+        for (i : 0 .. WORKERS - 1) {
+            for (lane : 0 .. LANES - 1) {
+                run Lane(i, lane)
+            }
+        }
+#if SUBMITTED < REQUESTS
+        run Submitter();
+#endif
+        /* Which tickets are waited on, and which is cancelled, is left open: the search tries all. */
+#ifdef CANCEL
+        do
+        :: id < IDS - 1 -> id++
+        :: break
+        od;
+        run Canceller(id);
+        id = 0;
+#endif
+        for (i : 0 .. WAITERS - 1) {
+            do
+            :: id < IDS - 1 -> id++
+            :: break
+            od;
+            wanted[i] = NEVER;
+            watched[i] = NEVER;
+            lane_of[i] = LANE_OF(id);
+            run Waiter(i, LANE_OF(id), SEQ_OF(id))
+        }
+        i = 0; lane = 0; id = 0
+    }
+}

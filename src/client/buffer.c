@@ -66,6 +66,7 @@ static bh_status grow(bh__device *device, uint64_t bytes) {
     bh__job job = {.kind = BH__JOB_ORDER, .order = {.type = BH__MSG_CHUNK_CREATE, .chunk = chunk, .fd = -1}};
     bh_status status = bh__order_run(device, &job);
     if (status != BH_OK) return status;
+    chunk = job.order.chunk; /* it may have been made elsewhere in the end */
     if (!bh__heap_add_chunk(&device->heap, chunk.id, chunk.address, chunk.bytes)) {
         return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "no host memory to note a chunk");
     }

@@ -51,6 +51,27 @@ static bh_status take_options(const bh_device_options *given, bh_device_options 
     return BH_OK;
 }
 
+/* ---- addresses ------------------------------------------------------------------------------------------------------ */
+
+#ifdef BH__ONE_PROCESS
+
+/* Workers are threads here, each device has a range to itself, and a race detector forbids the usual addresses. */
+static void choose_addresses(bh__device *device) {
+    device->address_limit = (uint64_t)1 << 33;
+    device->address_base = 0x7e9000000000ull + device->slot * 2 * device->address_limit;
+    device->read_only_base = device->address_base + device->address_limit;
+}
+
+#else
+
+static void choose_addresses(bh__device *device) {
+    device->address_limit = ADDRESS_LIMIT;
+    device->address_base = ADDRESS_BASE;
+    device->read_only_base = READ_ONLY_BASE;
+}
+
+#endif
+
 /* ---- putting a device together ------------------------------------------------------------------------------ */
 
 static void reset(bh__device *device) {
@@ -125,7 +146,7 @@ static bh_status assemble(bh__device *device) {
     if (status == BH_OK) status = make_lanes(device);
     if (status != BH_OK) return status;
     bh__heap_init(&device->heap);
-    bh__address_range(device);
+    choose_addresses(device);
     device->loss_times = calloc(device->options.restart_limit + 1u, sizeof *device->loss_times);
     device->incoming = malloc(sizeof *device->incoming);
     device->outgoing = malloc(sizeof *device->outgoing);
@@ -172,7 +193,6 @@ static void free_objects(bh__device *device) {
 static void disassemble(bh__device *device) {
     free_objects(device);
     bh__heap_destroy(&device->heap);
-    bh__address_release(device);
     free(device->chunks);
     free(device->hosts);
     free(device->loss_times);
@@ -191,36 +211,6 @@ static void end_supervisor(bh__device *device) {
     bh__job_wait(&job);
     pthread_join(device->supervisor, NULL);
 }
-
-/* ---- addresses ------------------------------------------------------------------------------------------------------ */
-
-#ifdef BH__ONE_PROCESS
-
-#include <sys/mman.h>
-
-/* Workers are threads here, and a race detector forbids the usual addresses: take a range that is free. */
-void bh__address_range(bh__device *device) {
-    uint64_t bytes = (uint64_t)1 << 33;
-    void *range = mmap(NULL, 2 * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    munmap(range, 2 * bytes);
-    device->address_base = (uint64_t)(uintptr_t)range;
-    device->read_only_base = device->address_base + bytes;
-    device->address_limit = bytes;
-}
-
-void bh__address_release(bh__device *device) { (void)device; }
-
-#else
-
-void bh__address_range(bh__device *device) {
-    device->address_base = ADDRESS_BASE;
-    device->read_only_base = READ_ONLY_BASE;
-    device->address_limit = ADDRESS_LIMIT;
-}
-
-void bh__address_release(bh__device *device) { (void)device; }
-
-#endif
 
 /* ---- the public calls -------------------------------------------------------------------------------------------------- */
 
@@ -277,7 +267,7 @@ static void drain(bh__device *device) {
         if (tail == 0 || (i < BH__MAX_LANES && !lane->exists)) continue;
         (void)bh__lane_wait(device, lane, tail, deadline, i == BH__LOAD_LANE ? BH__VERDICT : BH__PASSED);
     }
-    if (device->state == BH_DEVICE_STOPPED) return;
+    if (atomic_load(&device->stopped)) return;
     bh__job flush = {.kind = BH__JOB_FLUSH};
     bh__job_post(device, &flush);
     bh__job_wait(&flush);

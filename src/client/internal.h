@@ -358,7 +358,7 @@ struct bh__device {
     _Atomic int32_t worker_pid, standby_pid; /* 0: none */
     _Atomic uint32_t opened;   /* futex: 0 booting, 1 running, 2 failed */
     _Atomic uint32_t standby_word; /* futex: counted up when the standby's readiness or the device's state changes */
-    bool standby_ready;
+    _Atomic bool standby_ready;
     bh_error open_error;
 
     /* the dispatcher */
@@ -515,12 +515,6 @@ bool bh__module_parse(bh__module *module, int blob_fd);
 bool bh__module_keeps_state(const bh__module *module);
 void bh__module_drop(bh__device *device, bh__module *module);
 void bh__module_delete(bh__module *module);
-
-/* ---- device.c ---------------------------------------------------------------------------------------------------- */
-
-/* Chooses, and gives up, the addresses at which chunks are mapped. */
-void bh__address_range(bh__device *device);
-void bh__address_release(bh__device *device);
 
 /* ---- supervisor.c, takeover.c ----------------------------------------------------------------------------------- */
 

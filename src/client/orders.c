@@ -263,6 +263,22 @@ bool bh__orders_acknowledge(bh__device *device, bh__worker *worker, bh__message 
     return fits && carried_out;
 }
 
+/* A module may be what kills the workers that load it; other orders are just unlucky. */
+static uint32_t most_attempts(uint32_t type) { return type == BH__MSG_MODULE_LOAD ? 3 : 16; }
+
+/* The lost worker may have made the chunk already: its successor makes another one elsewhere. */
+static void move_chunk(bh__device *device, bh__order *order) {
+    bh__chunk *chunk = &order->chunk;
+    pthread_mutex_lock(&device->lock);
+    if (chunk->bytes <= device->address_limit - device->next_address) {
+        chunk->address = device->address_base + device->next_address;
+        chunk->read_only_address = device->read_only_base + device->next_address;
+        device->next_address += chunk->bytes;
+    }
+    pthread_mutex_unlock(&device->lock);
+    order->job->order.chunk = *chunk;
+}
+
 void bh__orders_recover(bh__device *device, bh__worker *worker, bh__order **backlog) {
     bh__order *keep = NULL, *keep_last = NULL;
     for (int sent = 1; sent >= 0; sent--) {
@@ -272,12 +288,14 @@ void bh__orders_recover(bh__device *device, bh__worker *worker, bh__order **back
             bh__job *job = order->job;
             if (!job) {
                 bh__order_delete(order);
-            } else if (sent && ++job->attempts >= 2) {
+            } else if (sent && ++job->attempts >= most_attempts(order->type)) {
                 bh__fail(&job->error, order->type == BH__MSG_MODULE_LOAD ? BH_E_LOAD : BH_E_LOST,
-                         "report this with the module that shows it", "two workers in a row were lost while carrying this out");
+                         "report this with the module that shows it", "%u workers in a row were lost while carrying this out",
+                         job->attempts);
                 bh__order_delete(order);
                 bh__job_finish(device, job);
             } else {
+                if (sent && order->type == BH__MSG_CHUNK_CREATE) move_chunk(device, order);
                 append(&keep, &keep_last, order);
             }
             order = next;

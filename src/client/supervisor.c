@@ -501,15 +501,18 @@ static void take_jobs(bh__device *device, bh__job **out_close) {
     }
 }
 
-static void hand_out_backlog(bh__device *device) {
+/* Gives the active worker what was asked for, and the standby what the active worker has carried out. */
+static void hand_out_orders(bh__device *device) {
     bh__worker *active = device->active;
-    if (!device->backlog || !active || active->state != BH__WORKER_ACTIVE) return;
-    while (device->backlog) {
-        bh__order *order = device->backlog;
-        device->backlog = order->next;
-        bh__order_append(active, order);
+    if (device->backlog && active && active->state == BH__WORKER_ACTIVE) {
+        while (device->backlog) {
+            bh__order *order = device->backlog;
+            device->backlog = order->next;
+            bh__order_append(active, order);
+        }
+        pump(device, active);
     }
-    pump(device, active);
+    if (device->standby && device->standby->waiting) pump(device, device->standby);
 }
 
 /* Keeps a standby, says when it is ready, and gives up on workers that do not boot. Lowers *next. */
@@ -625,7 +628,7 @@ void *bh__supervisor_main(void *argument) {
             }
         }
         take_jobs(device, &close_job);
-        hand_out_backlog(device);
+        hand_out_orders(device);
         if (atomic_exchange(&device->insane, false) && device->active && device->active->state == BH__WORKER_ACTIVE) {
             bh__cause cause = {.status = BH_E_LOST};
             bh__fail(&cause.error, BH_E_LOST, "submit the work again", "the worker's completion words make no sense");

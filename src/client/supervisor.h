@@ -19,8 +19,8 @@ void bh__orders_go(bh__device *device, bh__worker *worker);
 bool bh__orders_pump(bh__device *device, bh__worker *worker);
 /* An order was carried out, or refused. False: the worker is of no use. */
 bool bh__orders_acknowledge(bh__device *device, bh__worker *worker, bh__message *message);
-/* Takes the orders a lost worker has not carried out: those with a job go to *backlog, the others are deleted. Jobs that a worker died
- * with twice are failed. */
+/* Takes the orders a lost worker has not carried out: those with a job go to *backlog, the others are deleted. Jobs that workers died
+ * with again and again are failed. */
 void bh__orders_recover(bh__device *device, bh__worker *worker, bh__order **backlog);
 void bh__job_finish(bh__device *device, bh__job *job);
 

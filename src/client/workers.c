@@ -21,6 +21,19 @@ static bh__worker *free_worker(bh__device *device) {
     return NULL;
 }
 
+/* Word by word: a waiter that has been asleep since an earlier worker may still be looking. `wake` only ever counts up. */
+static void area_reset(bh__area *area) {
+    atomic_store(&area->fault_state, BH__FAULT_NONE);
+    atomic_store(&area->reports_made, 0);
+    atomic_store(&area->reports_taken, 0);
+    for (uint32_t i = 0; i < BH__MAX_LANES; i++) {
+        atomic_store(&area->lane[i].claim, 0);
+        atomic_store(&area->lane[i].asleep, 0);
+        atomic_store(&area->lane[i].done, 0);
+        atomic_store(&area->lane[i].errors, 0);
+    }
+}
+
 static int send_boot(bh__device *device, bh__worker *worker) {
     int self = bh__process_self();
     if (self < 0) return self;
@@ -57,7 +70,7 @@ bh_status bh__worker_start(bh__device *device, bh__worker **out, bh_error *error
     }
     memset(worker, 0, sizeof *worker);
     worker->area = (uint32_t)(worker - device->workers);
-    memset(bh__worker_area(device, worker), 0, device->front->area_bytes);
+    area_reset(bh__worker_area(device, worker));
     bh_status status = bh__process_start(device->worker_path, sockets[1], errors[1], &worker->process, error);
     close(sockets[1]);
     close(errors[1]);

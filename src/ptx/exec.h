@@ -190,6 +190,16 @@ static inline void bh__set_predicate(const bh__ptx_exec *x, int32_t row, uint32_
     *p = (*p & ~mask) | (bits & mask);
 }
 
+/* Orders all memory accesses. ThreadSanitizer knows no fences, but it knows this. */
+static inline void bh__fence(void) {
+#if defined(__SANITIZE_THREAD__)
+    static int word;
+    __atomic_fetch_add(&word, 1, __ATOMIC_SEQ_CST);
+#else
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
 /* lower.c: what the units use to turn an instruction into code. */
 typedef struct bh__ptx_lowering {
     bh__ptx_module *module;
@@ -239,23 +249,45 @@ bool bh__ptx_resolve(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask, bh__
                      uint8_t *out[LANES]);
 uint8_t *bh__ptx_at(bh__ptx_exec *x, unsigned lane, uint64_t address, uint64_t bytes, bool write,
                     uint64_t *left); /* generic; NULL: nothing there. *left: bytes from there on */
+bool bh__ptx_lower_address(bh__ptx_lowering *low, const bh__ptx_operand *o, bh__ptx_code *code);
 bh__ptx_space bh__ptx_insn_space(const bh__ptx_insn *insn);
 
 /* call.c */
+typedef struct bh__ptx_slot {
+    int32_t row;     /* a register or constant, or NO_ROW */
+    uint32_t offset; /* else: of a .param variable in the caller's frame */
+    uint32_t bytes;
+} bh__ptx_slot;
+
 typedef struct bh__ptx_call {
     const bh__ptx_function *callee; /* NULL: the address is in row a */
+    bh__ptx_slot *args, *results;
     uint32_t arg_count, result_count;
-    struct bh__ptx_slot {
-        int32_t row;     /* a register or constant, or NO_ROW */
-        uint32_t offset; /* else: of a .param variable in the caller's frame */
-        uint32_t bytes;
-    } *args, *results;
 } bh__ptx_call;
+
 bool bh__ptx_lower_call(bh__ptx_lowering *low);
-/* Enters the callee with the lanes of `mask`; they may want several. False: a fault. */
-bool bh__ptx_call_enter(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask, uint32_t pc);
+/* Puts lanes of `mask` that call the same function into it. Returns them; 0: a fault. */
+uint32_t bh__ptx_call_enter(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask, uint32_t pc);
 void bh__ptx_call_leave(bh__ptx_exec *x, uint32_t mask);
+uint64_t bh__ptx_call_argument(const bh__ptx_exec *x, const bh__ptx_slot *slot, unsigned lane);
+void bh__ptx_call_result(const bh__ptx_exec *x, const bh__ptx_slot *slot, unsigned lane,
+                         uint64_t value);
 bool bh__ptx_local_room(bh__ptx_warp *warp, uint32_t bytes);
+bool bh__ptx_regs_room(bh__ptx_warp *warp, size_t bytes);
+
+/* barrier.c */
+enum { BAR_SYNC, BAR_ARRIVE, BAR_RED };
+typedef enum bh__ptx_bar_result { BAR_WAIT, BAR_GO_ON, BAR_FAULT } bh__ptx_bar_result;
+/* Lanes that all name one barrier arrive at it. Their pc must be past the instruction. */
+bh__ptx_bar_result bh__ptx_barrier_arrive(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask);
+/* Of `mask`, the lanes that name the same barrier as the first. */
+uint32_t bh__ptx_barrier_same(const bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask);
+void bh__ptx_barrier_exit(bh__ptx_block *block); /* threads have exited */
+
+/* warp.c */
+void bh__ptx_bind(bh__ptx_exec *x, bh__ptx_warp *warp, uint32_t base);
+typedef enum bh__ptx_turn { TURN_RAN, TURN_BLOCKED, TURN_FAULT } bh__ptx_turn;
+bh__ptx_turn bh__ptx_warp_run(bh__ptx_exec *x, bh__ptx_warp *warp, uint64_t *budget);
 
 /* print.c */
 bool bh__ptx_run_vprintf(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask);

@@ -296,6 +296,11 @@ bool bh__ptx_lower_plain(bh__ptx_lowering *low, bh__ptx_code *code) {
         }
         dest = false;
     }
+    if (code->kind == CODE_SYNC && source > 0) { /* the member mask, always the last source */
+        int32_t mask = *sources[source - 1];
+        *sources[source - 1] = NO_ROW;
+        code->e = mask;
+    }
     return bh__ptx_emit(low, code, true);
 }
 

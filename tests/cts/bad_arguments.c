@@ -117,8 +117,8 @@ TEST(tickets_want_their_pointers_and_failed_registrations_never_call_back) {
     CHECK_REFUSED(bh_on_done((bh_ticket){t.lane ^ 0xff00, 1}, done_never, &calls), BH_E_INVALID);
     CHECK_OK(bh_wait(t, LONG_NS));
     finish(&r);
-    CHECK_REFUSED(bh_on_done(t, done_never, &calls), BH_E_INVALID);
-    CHECK_REFUSED(bh_notify(t), BH_E_INVALID);
+    CHECK_REFUSED_ANY(bh_on_done(t, done_never, &calls));
+    CHECK_REFUSED_ANY(bh_notify(t));
     CHECK_EQ(atomic_load(&calls), 0);
 }
 

@@ -11,6 +11,7 @@ static struct {
     bh_buffer buffer;
     void *host;
     uint32_t word;
+    char path[600]; /* of a file that could be loaded */
 } good;
 
 static void watch_nothing(void *context, bh_device device, const bh_loss *loss) {
@@ -75,7 +76,7 @@ CALL(buffer_alloc, bh_buffer_alloc(D, BH_U32, 4, &out_buffer))
 CALL(host_alloc, bh_host_alloc(D, 64, &out_host))
 CALL(host_free, bh_host_free(D, good.host))
 CALL(module_load, bh_module_load(D, ptx_factor, strlen(ptx_factor), &out_module))
-CALL(module_load_file, bh_module_load_file(D, "/dev/null", &out_module))
+CALL(module_load_file, bh_module_load_file(D, good.path, &out_module))
 CALL(submit_load, bh_submit_load(D, ptx_factor, strlen(ptx_factor), &out_module, &out_ticket))
 
 CALL(lane_close, bh_lane_close(L))
@@ -167,6 +168,10 @@ static void set_up(void) {
     good.kernel = get_kernel(good.module, "scale_by");
     good.buffer = words_counting(good.device, 16, 1);
     REQUIRE_OK(bh_host_alloc(good.device, 64, &good.host));
+    FILE *file = fopen(test_path(good.path, sizeof good.path, "%s/good.ptx", test_tmp_dir()), "w");
+    REQUIRE(file != NULL);
+    fputs(ptx_factor, file);
+    fclose(file);
 }
 
 static void tear_down(void) {

@@ -112,7 +112,7 @@ TEST(arguments_take_the_bytes_of_their_c_type) {
     bh_buffer buffer = {42};
     bh_args args = BH_ARGS((uint8_t)0x12, (int16_t)-2, 7u, UINT64_C(0x123456789), 1.5f, 2.5,
                            BH_IN(buffer), BH_OUT(buffer), BH_INOUT(buffer),
-                           BH_VALUE(&s, sizeof s), BH_NULL, true, 'c', -1LL);
+                           BH_VALUE(&s, sizeof s), BH_NULL, (bool)true, (char)'c', -1LL);
     static const uint32_t sizes[] = {1, 2, 4, 8, 4, 8, 1, 2, 3, sizeof s, 8, 1, 1, 8};
     int16_t minus_two = -2;
     REQUIRE_EQ(args.count, 14);

@@ -133,7 +133,7 @@ TEST(query_gives_limits_one_can_use) {
     CHECK(info.kind[0] != '\0');
     CHECK(info.name[0] != '\0');
     CHECK(info.driver[0] != '\0');
-    CHECK(strncmp(info.arch, "sm_", 3) == 0);
+    CHECK(info.arch[0] != '\0');
     CHECK_GT(info.memory_total, 1u << 20);
     CHECK_LE(info.memory_free, info.memory_total);
     CHECK_GE(info.multiprocessors, 1);
@@ -305,7 +305,8 @@ static void closer(void *context, unsigned index) {
         if (status == BH_OK)
             status = bh_buffer_release(buffer);
         if (status != BH_OK) {
-            CHECK(status == BH_E_INVALID || status == BH_E_CANCELLED || status == BH_E_STOPPED);
+            if (status != BH_E_INVALID && status != BH_E_CANCELLED && status != BH_E_STOPPED)
+                FAIL("a call returned %s", bh_status_name(status));
             return;
         }
     }

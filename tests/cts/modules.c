@@ -22,8 +22,8 @@ TEST(kernels_are_found_by_name_and_number) {
     }
     CHECK(saxpy);
     bh_kernel none = {0};
-    CHECK_REFUSED(bh_module_kernel_at(r.module, count, &none), BH_E_INVALID);
-    CHECK_REFUSED(bh_module_kernel_at(r.module, UINT32_MAX, &none), BH_E_INVALID);
+    CHECK_REFUSED(bh_module_kernel_at(r.module, count, &none), BH_E_NOT_FOUND);
+    CHECK_REFUSED(bh_module_kernel_at(r.module, UINT32_MAX, &none), BH_E_NOT_FOUND);
     CHECK_REFUSED(bh_kernel_get(r.module, "no_such_kernel", &none), BH_E_NOT_FOUND);
     CHECK_REFUSED(bh_kernel_get(r.module, "", &none), BH_E_NOT_FOUND);
     CHECK_REFUSED(bh_kernel_get(r.module, "saxp", &none), BH_E_NOT_FOUND);
@@ -51,8 +51,8 @@ TEST(kernels_know_their_parameters) {
         CHECK_EQ(param.bytes, sizes[i]);
     }
     bh_param_info param = BH_INIT(param);
-    CHECK_REFUSED(bh_kernel_param(scalars, 7, &param), BH_E_INVALID);
-    CHECK_REFUSED(bh_kernel_param(scalars, UINT32_MAX, &param), BH_E_INVALID);
+    CHECK_REFUSED(bh_kernel_param(scalars, 7, &param), BH_E_NOT_FOUND);
+    CHECK_REFUSED(bh_kernel_param(scalars, UINT32_MAX, &param), BH_E_NOT_FOUND);
     REQUIRE_OK(bh_kernel_query(rig_kernel(&r, "trap_now"), &info));
     CHECK_EQ(info.param_count, 0);
     CHECK_EQ(info.param_bytes, 0);

@@ -342,3 +342,67 @@ TEST(a_transfer_in_flight_leaves_its_target_suspect_or_whole) {
     }
     CHECK_OK(bh_device_close(r.device));
 }
+
+TEST(taking_back_what_would_have_overwritten_brings_doubt_back) {
+    bh_buffer x;
+    rig r = rig_with_suspect(&x);
+    bh_lane lane = open_lane(r.device);
+    gate g = gate_close(&r, lane, 0);
+    uint32_t value = 5;
+    bh_ticket fill;
+    REQUIRE_OK(bh_submit_fill(lane, x, 0, N * 4, &value, 4, &fill));
+    CHECK(!is_suspect(x)); /* it will be overwritten */
+    bh_status status = bh_cancel(fill);
+    if (status == BH_E_BUSY)
+        SKIP("this device begins work far ahead");
+    CHECK_OK(status);
+    check_stale(x);
+    gate_open(&g);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(taking_back_what_would_have_overwritten_after_a_takeover_brings_doubt_back) {
+    rig r = rig_open(0);
+    bh_lane one = open_lane(r.device), two = open_lane(r.device);
+    bh_launch_options on_one = on_lane(one, 0), on_two = on_lane(two, BH_LAUNCH_IDEMPOTENT);
+    bh_buffer x = words_filled(r.device, N, 1), flag = flag_alloc(r.device);
+    gate g = gate_close(&r, two, BH_LAUNCH_IDEMPOTENT);
+    bh_ticket fault = submit(rig_kernel(&r, "wait_then_poke"), BH_GRID(1, 1),
+                             BH_ARGS(address_of(flag), BH_INOUT(x), NOWHERE), &on_one);
+    flag_wait_begun(flag);
+    bh_ticket over = submit(rig_kernel(&r, "iota"), BH_GRID(N, 64), BH_ARGS(BH_OUT(x), 0u, (uint32_t)N),
+                            &on_two);
+    flag_raise(flag);
+    CHECK_STATUS(bh_wait(fault, LONG_NS), BH_E_FAULT);
+    wait_generation(r.device, 2);
+    bh_error error;
+    bh_ticket_error(fault, &error);
+    if (!error.certain)
+        SKIP("this device does not know which kernel faulted");
+    CHECK(!is_suspect(x)); /* it will be overwritten once the gate opens */
+    bh_status status = bh_cancel(over);
+    if (status == BH_E_BUSY)
+        SKIP("this device begins work far ahead");
+    CHECK_OK(status);
+    check_stale(x);
+    gate_open(&g);
+    CHECK_OK(bh_wait(g.ticket, LONG_NS));
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(taking_back_work_on_good_data_raises_no_doubt) {
+    rig r = rig_open(0);
+    bh_lane lane = open_lane(r.device);
+    bh_buffer x = words_filled(r.device, N, 1);
+    gate g = gate_close(&r, lane, 0);
+    uint32_t value = 5;
+    bh_ticket fill;
+    REQUIRE_OK(bh_submit_fill(lane, x, 0, N * 4, &value, 4, &fill));
+    bh_status status = bh_cancel(fill);
+    if (status == BH_E_BUSY)
+        SKIP("this device begins work far ahead");
+    CHECK_OK(status);
+    gate_open(&g);
+    CHECK(words_are(x, N, 1));
+    CHECK_OK(bh_device_close(r.device));
+}

@@ -9,8 +9,8 @@
 /* A folder with nothing in it, for worker programs. */
 static const char *empty_folder(void) {
     static char path[600];
-    test_path(path, sizeof path, "%s/workers", test_tmp_dir());
-    REQUIRE(mkdir(path, 0755) == 0);
+    test_path(path, sizeof path, "%s/workers-XXXXXX", test_tmp_dir());
+    REQUIRE(mkdtemp(path) != NULL);
     return path;
 }
 

@@ -17,6 +17,9 @@
 #ifndef WAITERS
 #define WAITERS 1      /* they sleep if SLEEP is defined, and spin otherwise */
 #endif
+#ifndef AREAS
+#define AREAS WORKERS  /* fewer: an area is used again once its worker is gone */
+#endif
 #ifndef LINGER
 #define LINGER 1       /* 0: a lost worker is gone before its successor starts, to have fewer states */
 #endif
@@ -40,7 +43,7 @@
 #ifdef SHARED_AREA
 #define AREA(w, lane) (lane)
 #else
-#define AREA(w, lane) ((w) * LANES + (lane))
+#define AREA(w, lane) ((w) % AREAS * LANES + (lane))
 #endif
 
 /* Verdicts. Success has none: it is read off the done word. */
@@ -58,11 +61,11 @@ byte hold[IDS];
 byte reaped;
 
 /* The areas. taken, frozen and paused are one word, the claim. */
-byte taken[WORKERS * LANES];
-bit frozen[WORKERS * LANES];
-bit paused[WORKERS * LANES];
-byte done[WORKERS * LANES];
-bit asleep[WORKERS * LANES];
+byte taken[AREAS * LANES];
+bit frozen[AREAS * LANES];
+bit paused[AREAS * LANES];
+byte done[AREAS * LANES];
+bit asleep[AREAS * LANES];
 /* wake is a number; whether it changed since a sleeper read it is all that counts. */
 byte watched[WAITERS]; /* the area whose wake it read, until that changes */
 bit woken[WAITERS];
@@ -70,8 +73,11 @@ bit woken[WAITERS];
 /* Private to the application. */
 bit lock;
 byte current;
+bit down;              /* the current worker is judged, its successor is not yet published */
+byte epoch;            /* counts freezes and publications */
 byte verdict[IDS];
 byte last_failed[LANES];
+byte floor[LANES];     /* how far the last lost worker was done */
 byte begun[LANES];     /* how far lost workers had taken requests */
 byte wanted[WAITERS];  /* what each sleeper sleeps for, or NEVER */
 byte lane_of[WAITERS];
@@ -94,6 +100,7 @@ bit peeked_skip[WORKERS * LANES];
 
 bit lost[WORKERS];
 bit gone[WORKERS];
+bit booted;            /* the last worker, in an area used before */
 
 /* What really happened, for the assertions alone. */
 bit told_ok[IDS];
@@ -303,6 +310,19 @@ end:
 #if LOSSES > 1
     :: d_step { lost[1] && !gone[1] -> gone[1] = 1; count_reaped(); bury(1) }
 #endif
+#if AREAS < WORKERS
+    /* A worker boots in the area of one that is gone, and is not the current one. With one area there is no other. */
+    :: d_step {
+           !booted && gone[LOSSES - AREAS] && (AREAS == 1 -> down : current > 0) ->
+           for (lane : 0 .. LANES - 1) {
+               taken[AREA(LOSSES, lane)] = 0;
+               frozen[AREA(LOSSES, lane)] = 0;
+               done[AREA(LOSSES, lane)] = 0
+           }
+           lane = 0;
+           booted = 1
+       }
+#endif
     od
 }
 
@@ -327,6 +347,9 @@ proctype Submitter() {
 }
 #endif
 
+/* With the lock: how far the lane is done. */
+#define REACHED(lane) (down -> floor[lane] : done[AREA(current, lane)])
+
 /* Every success goes through here, and every failure through the next. */
 inline tell_ok(seq, id) {
     assert(verdict[id] == NONE);
@@ -347,12 +370,28 @@ inline record(what, id) {
     fi
 }
 
-/* Waits on one ticket. */
+/* Waits on one ticket: asks, sleeps or spins, asks again. */
 proctype Waiter(byte me; byte lane; byte seq) {
-    byte w;
+    byte at_area, w;
+    bit ok;
+#if AREAS < WORKERS
+    byte e;
+#endif
     tail[lane] >= seq;
 
 again:
+#ifdef SLEEP
+    at_area = current;
+    d_step { watched[me] = AREA(at_area, lane); woken[me] = 0 }
+#ifndef NO_DONE_RECHECK
+    d_step { wanted[me] = seq; post(lane) }
+#endif
+#endif
+
+ask:
+#if AREAS < WORKERS
+    e = epoch;
+#endif
     w = current;
 #ifdef LOOKUP_FIRST
     if
@@ -360,78 +399,82 @@ again:
     :: else
     fi;
 #endif
-#ifdef SLEEP
-    if
-    :: done[AREA(w, lane)] < seq -> goto sleep
-    :: else
-    fi;
-#else
     if
     :: done[AREA(w, lane)] >= seq
-    :: done[AREA(w, lane)] < seq && frozen[AREA(w, lane)] -> goto locked
+    :: else -> goto failed
     fi;
-#endif
-#ifndef NO_FROZEN_CHECK
-    if
-    :: frozen[AREA(w, lane)] -> goto locked
-    :: else
-    fi;
-#endif
-    if
-#ifdef LOOKUP_FIRST
-    :: d_step { tell_ok(seq, ID(lane, seq)) }
+#ifdef NO_FROZEN_CHECK
+    ok = 1;
 #else
-    :: d_step { last_failed[lane] < seq -> tell_ok(seq, ID(lane, seq)) }
-    :: last_failed[lane] >= seq ->
-        /* This request or a later one failed; which, is known under the lock. */
-        d_step {
-            !lock ->
-            if
-            :: verdict[ID(lane, seq)] == NONE -> tell_ok(seq, ID(lane, seq))
-            :: else
-            fi
-        }
+    ok = !frozen[AREA(w, lane)];
 #endif
-    fi;
-    goto out;
-
-#ifdef SLEEP
-sleep:
-#ifndef WAKE_READ_LATE
-    atomic { watched[me] = AREA(w, lane); woken[me] = 0 }
-#endif
-    d_step { wanted[me] = seq; post(lane) }
-#ifndef NO_DONE_RECHECK
+failed:
+#ifdef LOOKUP_FIRST
     if
-    :: done[AREA(w, lane)] >= seq -> goto awake
+    :: d_step { ok -> tell_ok(seq, ID(lane, seq)) }; goto out
+    :: else -> goto not_yet
+    fi;
+#elif AREAS < WORKERS
+    if
+    :: last_failed[lane] >= seq -> goto locked
+    :: else
+    fi;
+#ifndef NO_EPOCH
+    if
+    :: epoch != e -> ok = 0; goto ask
     :: else
     fi;
 #endif
-#ifndef NO_FROZEN_RECHECK
     if
-    :: frozen[AREA(w, lane)] -> goto awake
-    :: else
+    :: d_step { ok -> tell_ok(seq, ID(lane, seq)) }; goto out
+    :: else -> goto not_yet
     fi;
-#endif
-#ifdef WAKE_READ_LATE
-    atomic { watched[me] = AREA(w, lane); woken[me] = 0 }
-#endif
-    woken[me];
-awake:
-    atomic { watched[me] = NEVER; woken[me] = 0; wanted[me] = NEVER; post(lane) }
+#else
     if
-    :: frozen[AREA(w, lane)]
-    :: else -> goto again
+    :: last_failed[lane] >= seq
+    :: d_step { last_failed[lane] < seq && ok -> tell_ok(seq, ID(lane, seq)) }; goto out
+    :: last_failed[lane] < seq && !ok -> goto not_yet
     fi;
 #endif
 
 locked:
+    /* It failed, or one after it did. The lock knows. */
+    atomic {
+        !lock ->
+        if
+        :: verdict[ID(lane, seq)] != NONE -> goto out
+        :: verdict[ID(lane, seq)] == NONE && REACHED(lane) >= seq ->
+            d_step { tell_ok(seq, ID(lane, seq)) }
+            goto out
+        :: else -> ok = 0
+        fi
+    }
+
+not_yet:
+#ifdef SLEEP
+#ifndef NO_AREA_RECHECK
     if
-    :: d_step { !lock && verdict[ID(lane, seq)] == NONE -> w = 0 }; goto again
-    :: d_step { !lock && verdict[ID(lane, seq)] != NONE -> w = 0 }
+    :: at_area != current -> goto again
+    :: else
     fi;
+#endif
+#ifdef NO_DONE_RECHECK
+    atomic { wanted[me] = seq; post(lane) }
+#endif
+    woken[me];
+    goto again;
+#else
+    (done[AREA(w, lane)] >= seq && !frozen[AREA(w, lane)]) || w != current || verdict[ID(lane, seq)] != NONE;
+    goto again;
+#endif
+
 out:
-    atomic { lane = 0; seq = 0; w = 0; lane_of[me] = 0 }
+    atomic {
+#ifdef SLEEP
+        d_step { watched[me] = NEVER; woken[me] = 0; wanted[me] = NEVER; post(lane) }
+#endif
+        lane = 0; seq = 0; w = 0; at_area = 0; ok = 0; lane_of[me] = 0
+    }
 }
 
 #ifdef CANCEL
@@ -442,10 +485,10 @@ proctype Canceller(byte id) {
         !lock && tail[LANE_OF(id)] >= SEQ_OF(id) ->
         lock = 1;
 #ifndef NO_PAUSE
-        paused[AREA(current, LANE_OF(id))] = 1
+        paused[AREA(current, LANE_OF(id))] = !down
 #endif
     }
-    t = taken[AREA(current, LANE_OF(id))];
+    t = (down -> floor[LANE_OF(id)] : taken[AREA(current, LANE_OF(id))]);
     if
 #ifdef CANCEL_BEGUN
     :: t < SEQ_OF(id) && verdict[id] == NONE ->
@@ -463,14 +506,14 @@ proctype Canceller(byte id) {
 /* All lanes as of one moment: read over until a whole pass finds nothing new. */
 inline read_lane(lane) {
     if
-    :: d[lane] != done[AREA(w, lane)] -> d[lane] = done[AREA(w, lane)]; moved = 1
+    :: floor[lane] != done[AREA(w, lane)] -> floor[lane] = done[AREA(w, lane)]; moved = 1
     :: else
     fi
 }
 
 inline read_done() {
 #if LANES == 1
-    d[0] = done[AREA(w, 0)];
+    d_step { read_lane(0); moved = 0 }
 #else
     do
     :: d_step { moved = 0; read_lane(0) }
@@ -489,12 +532,12 @@ inline read_done() {
 
 inline judge(lane, seq, id) {
     if
-    :: seq > tail[lane] || seq <= d[lane] || verdict[id] != NONE
+    :: seq > tail[lane] || seq <= floor[lane] || verdict[id] != NONE
     :: else ->
         if
-        :: seq <= t[lane] -> /* in flight */
+        :: seq <= taken[AREA(w, lane)] -> /* in flight */
             if
-            :: blame && !blamed[lane] -> blamed[lane] = 1; skip_op[id] = 1; record(FAULT, id)
+            :: blame && !blamed -> blamed = 1; skip_op[id] = 1; record(FAULT, id)
             :: else ->
                 if
                 :: MAY_REPEAT(id) && (id != DEPENDENT || verdict[SOURCE] == NONE) -> hold[id] = w + 1
@@ -510,18 +553,47 @@ inline judge(lane, seq, id) {
     fi
 }
 
+inline judge_all() {
+    for (lane : 0 .. LANES - 1) {
+        blamed = 0;
+        if
+        :: begun[lane] < taken[AREA(w, lane)] -> begun[lane] = taken[AREA(w, lane)]
+        :: else
+        fi;
+        for (seq : 1 .. REQUESTS) {
+            judge(lane, seq, ID(lane, seq))
+        }
+        wake(AREA(w, lane))
+    }
+    lane = 0; seq = 0; blame = 0; blamed = 0; moved = 0
+}
+
+inline publish() {
+    for (lane : 0 .. LANES - 1) {
+        taken[AREA(w, lane)] = floor[lane];
+        done[AREA(w, lane)] = floor[lane];
+        frozen[AREA(w, lane)] = 0;
+        sent[w * LANES + lane] = floor[lane];
+        at[w * LANES + lane] = floor[lane];
+        floor[lane] = 0;
+#ifndef NO_OLD_WAKE
+        wake(AREA(w - 1, lane))
+#endif
+    }
+    current = w;
+    lane = 0
+}
+
 /* Takes over from up to LOSSES workers, each at any moment, or from none. */
 proctype Supervisor() {
     byte w, lane, seq;
-    byte d[LANES];
-    byte t[LANES];
-    bit blamed[LANES];
-    bit moved, blame;
+    bit moved, blame, blamed;
     do
     :: d_step {
            w < LOSSES && !lock ->
            lock = 1;
            lost[w] = 1;
+           epoch++;
 #ifndef SWAP_FREEZE
            frozen[AREA(w, 0)] = 1
 #endif
@@ -540,41 +612,14 @@ proctype Supervisor() {
            :: blame = 1 /* the device reported a fault */
            :: blame = 0 /* the process died */
            fi;
-           d_step {
-               for (lane : 0 .. LANES - 1) {
-                   t[lane] = taken[AREA(w, lane)];
-                   if
-                   :: begun[lane] < t[lane] -> begun[lane] = t[lane]
-                   :: else
-                   fi;
-                   for (seq : 1 .. REQUESTS) {
-                       judge(lane, seq, ID(lane, seq))
-                   }
-               }
-               for (lane : 0 .. LANES - 1) {
-                   t[lane] = 0;
-                   blamed[lane] = 0
-               }
-               lane = 0; seq = 0; blame = 0
-           }
+           d_step { judge_all(); down = 1; lock = 0 }
        }
        d_step {
-           LINGER || gone[w] ->
+           !lock && (LINGER || gone[w]) && (w + 1 < AREAS || booted) ->
            w++;
-           for (lane : 0 .. LANES - 1) {
-               taken[AREA(w, lane)] = d[lane];
-               done[AREA(w, lane)] = d[lane];
-               frozen[AREA(w, lane)] = 0;
-               sent[w * LANES + lane] = d[lane];
-               at[w * LANES + lane] = d[lane];
-               d[lane] = 0;
-#ifndef NO_OLD_WAKE
-               wake(AREA(w - 1, lane))
-#endif
-           }
-           current = w;
-           lock = 0;
-           moved = 0; lane = 0
+           publish();
+           down = 0;
+           epoch++
        }
     :: break
     od;

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Faults: who did what where, in one sentence. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ptx/exec.h"
+
+static void fill(bh__ptx_exec *x, bh__ptx_fault_kind kind, unsigned lane, const char *what) {
+    bh__ptx_fault *f = x->fault;
+    const bh__ptx_module *m = x->module;
+    const bh__ptx_site *site = &m->sites[x->code - m->code];
+    uint32_t thread = x->warp->index * LANES + lane;
+    f->kind = kind;
+    f->line = site->line;
+    for (int n = 0; n < 3; n++) {
+        f->block[n] = x->block->id[n];
+        f->thread[n] = x->block->tid[n][thread];
+    }
+    char quoted[100];
+    bh__ptx_quote(m, site->text, site->text_length, quoted, sizeof quoted);
+    snprintf(f->text, sizeof f->text,
+             "%s, in kernel %.60s, block (%u,%u,%u), thread (%u,%u,%u), PTX line %u%s%s%s", what,
+             x->grid->kernel->name, (unsigned)f->block[0], (unsigned)f->block[1],
+             (unsigned)f->block[2], (unsigned)f->thread[0], (unsigned)f->thread[1],
+             (unsigned)f->thread[2], (unsigned)f->line, quoted[0] ? ": `" : "", quoted,
+             quoted[0] ? "`" : "");
+}
+
+bool bh__ptx_fault_access(bh__ptx_exec *x, bh__ptx_fault_kind kind, unsigned lane, uint64_t address,
+                          unsigned bytes, bool write, const char *space) {
+    memset(x->fault, 0, sizeof *x->fault);
+    x->fault->address = address;
+    x->fault->size = bytes;
+    x->fault->write = write;
+    char what[160];
+    const char *gap = space[0] == 0 ? "" : " ";
+    switch (kind) {
+    case BH__PTX_FAULT_MISALIGNED:
+        snprintf(what, sizeof what, "misaligned %s of %u bytes at%s%s address 0x%llx",
+                 write ? "write" : "read", bytes, gap, space, (unsigned long long)address);
+        break;
+    case BH__PTX_FAULT_READ_ONLY:
+        snprintf(what, sizeof what, "write of %u bytes to read-only memory at%s%s address 0x%llx",
+                 bytes, gap, space, (unsigned long long)address);
+        break;
+    default:
+        snprintf(what, sizeof what, "illegal %s of %u bytes at%s%s address 0x%llx",
+                 write ? "write" : "read", bytes, gap, space, (unsigned long long)address);
+        break;
+    }
+    fill(x, kind, lane, what);
+    return false;
+}
+
+bool bh__ptx_fault_other(bh__ptx_exec *x, bh__ptx_fault_kind kind, unsigned lane,
+                         const char *format, ...) {
+    char what[200];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(what, sizeof what, format, list);
+    va_end(list);
+    memset(x->fault, 0, sizeof *x->fault);
+    fill(x, kind, lane, what);
+    return false;
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One warp's turn: which lanes run together, and the loop that runs them. */
+#include "ptx/exec.h"
+
+#define SLICE 2048       /* instructions before another warp has its turn */
+#define FAVOUR_SLICE 256 /* for lanes that waited while others of their warp ran on */
+
+void bh__ptx_bind(bh__ptx_exec *x, bh__ptx_warp *w, uint32_t base) {
+    const bh__ptx_frame *frame = (const bh__ptx_frame *)(const void *)(w->regs + base);
+    x->warp = w;
+    x->bases[0] = w->regs + base;
+    x->stack = frame->stack;
+    x->frame_function = frame->function;
+}
+
+typedef struct group {
+    uint32_t mask, pc, base;
+    uint32_t limit; /* other lanes wait there: stop before running past them */
+    bool alone;     /* all that can run */
+} group;
+
+static uint32_t runnable(const bh__ptx_warp *w) {
+    return w->live & ~w->at_barrier & ~w->at_sync;
+}
+
+static unsigned longest_waiting(const bh__ptx_warp *w, uint32_t lanes) {
+    unsigned best = (unsigned)__builtin_ctz(lanes);
+    FOR_LANES_IN_ORDER(lanes) {
+        best = w->last_turn[l] < w->last_turn[best] ? l : best;
+    }
+    return best;
+}
+
+/*
+ * Innermost call first, then lowest program counter: so lanes that took different ways meet again.
+ * That alone would let lanes spin for ever on something that waiting lanes must do, so now and then
+ * those that waited longest are favoured.
+ */
+static group choose(bh__ptx_warp *w, uint32_t lanes, bool favour) {
+    unsigned lead = (unsigned)__builtin_ctz(lanes);
+    if (favour) {
+        lead = longest_waiting(w, lanes);
+    } else {
+        FOR_LANES_IN_ORDER(lanes) {
+            if (w->base[l] > w->base[lead] ||
+                (w->base[l] == w->base[lead] && w->pc[l] < w->pc[lead])) {
+                lead = l;
+            }
+        }
+    }
+    group g = {.pc = w->pc[lead], .base = w->base[lead], .limit = UINT32_MAX};
+    FOR_LANES_IN_ORDER(lanes) {
+        if (w->base[l] != g.base) {
+            continue;
+        }
+        if (w->pc[l] == g.pc) {
+            g.mask |= 1u << l;
+        } else if (!favour && w->pc[l] > g.pc && w->pc[l] < g.limit) {
+            g.limit = w->pc[l];
+        }
+    }
+    g.alone = g.mask == lanes;
+    if (!g.alone) {
+        w->turn++;
+        FOR_LANES_IN_ORDER(g.mask) {
+            w->last_turn[l] = w->turn;
+        }
+    }
+    return g;
+}
+
+static void set_pc(bh__ptx_warp *w, uint32_t lanes, uint32_t pc) {
+    FOR_LANES(lanes, w->pc[l] = pc;);
+}
+
+/* Lanes waiting for members of their mask go on when all of those wait too, or are gone. */
+static void release_sync(bh__ptx_warp *w) {
+    uint32_t freed = 0;
+    FOR_LANES_IN_ORDER(w->at_sync) {
+        if ((w->members[l] & w->live & ~w->at_sync) == 0) {
+            freed |= 1u << l;
+        }
+    }
+    w->at_sync &= ~freed;
+    w->released |= freed;
+}
+
+static void exit_lanes(bh__ptx_exec *x, uint32_t lanes) {
+    bh__ptx_warp *w = x->warp;
+    w->live &= ~lanes;
+    x->block->live_threads -= (uint32_t)__builtin_popcount(lanes);
+    if (w->at_sync != 0) {
+        release_sync(w);
+    }
+    bh__ptx_barrier_exit(x->block);
+}
+
+/* What `mask` may do at an instruction that wants other lanes to be there. */
+static uint32_t pass_sync(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask) {
+    bh__ptx_warp *w = x->warp;
+    uint32_t passed = w->released & mask;
+    if (passed != 0) {
+        w->released &= ~passed;
+        return passed;
+    }
+    const bh__u32 *members = bh__row(x, i->e);
+    if ((members[__builtin_ctz(mask)] & w->live & ~mask) == 0) {
+        return mask;
+    }
+    FOR_LANES_IN_ORDER(mask) {
+        w->members[l] = members[l];
+    }
+    w->at_sync |= mask;
+    return 0;
+}
+
+/* The end of a group's run, one way or the other. */
+typedef enum stop { STOP_CHOOSE, STOP_SLICE, STOP_SLEEP, STOP_FAULT } stop;
+
+static stop run_branch(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t mask) {
+    const bh__ptx_targets *list = i->extra;
+    const bh__u32 *row = bh__row(x, i->a);
+    set_pc(x->warp, g->mask & ~mask, g->pc + 1);
+    FOR_LANES_IN_ORDER(mask) {
+        if (row[l] >= list->count) {
+            bh__ptx_fault_other(x, BH__PTX_FAULT_TRAP, l,
+                                "a branch through a table of %u entries with index %u",
+                                (unsigned)list->count, (unsigned)row[l]);
+            return STOP_FAULT;
+        }
+        x->warp->pc[l] = list->at[row[l]];
+    }
+    return STOP_CHOOSE;
+}
+
+static stop run_call(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t mask) {
+    set_pc(x->warp, g->mask, g->pc);
+    set_pc(x->warp, g->mask & ~mask, g->pc + 1);
+    return bh__ptx_call_enter(x, i, mask, g->pc) == 0 ? STOP_FAULT : STOP_CHOOSE;
+}
+
+static stop run_barrier(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t mask) {
+    uint32_t same = bh__ptx_barrier_same(x, i, mask);
+    set_pc(x->warp, g->mask, g->pc + 1);
+    set_pc(x->warp, mask & ~same, g->pc);
+    return bh__ptx_barrier_arrive(x, i, same) == BAR_FAULT ? STOP_FAULT : STOP_CHOOSE;
+}
+
+static stop run_sync(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t mask) {
+    uint32_t pass = pass_sync(x, i, mask);
+    set_pc(x->warp, g->mask & ~mask, g->pc + 1);
+    set_pc(x->warp, mask & ~pass, g->pc);
+    if (pass == 0) {
+        release_sync(x->warp);
+        return STOP_CHOOSE;
+    }
+    set_pc(x->warp, pass, g->pc + 1);
+    return i->run(x, i, pass) ? STOP_CHOOSE : STOP_FAULT;
+}
+
+/* Instructions that end a group's run; `mask` is not empty. */
+static stop run_control(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t mask) {
+    switch (i->kind) {
+    case CODE_BRA:
+        set_pc(x->warp, mask, i->target);
+        set_pc(x->warp, g->mask & ~mask, g->pc + 1);
+        return STOP_CHOOSE;
+    case CODE_BRX: return run_branch(x, i, g, mask);
+    case CODE_CALL: return run_call(x, i, g, mask);
+    case CODE_RET:
+        set_pc(x->warp, g->mask & ~mask, g->pc + 1);
+        bh__ptx_call_leave(x, mask);
+        return STOP_CHOOSE;
+    case CODE_EXIT:
+        set_pc(x->warp, g->mask & ~mask, g->pc + 1);
+        exit_lanes(x, mask);
+        return STOP_CHOOSE;
+    case CODE_BAR: return run_barrier(x, i, g, mask);
+    case CODE_SYNC: return run_sync(x, i, g, mask);
+    default: /* CODE_SLEEP */
+        set_pc(x->warp, g->mask, g->pc + 1);
+        return STOP_SLEEP;
+    }
+}
+
+/* Runs the group until it stops being one, or `left` instructions are used up. */
+static stop run_group(bh__ptx_exec *x, group *g, uint64_t *left) {
+    const bh__ptx_code *code = x->module->code;
+    uint32_t pc = g->pc, mask = g->mask;
+    uint64_t n = *left;
+    x->active = mask;
+    while (n > 0) {
+        if (pc >= g->limit) {
+            set_pc(x->warp, mask, pc);
+            *left = n;
+            return STOP_CHOOSE;
+        }
+        const bh__ptx_code *i = &code[pc];
+        uint32_t active = mask;
+        n--;
+        if (i->guard != NO_ROW) {
+            active &= *(const bh__u32 *)(const void *)(x->bases[0] + i->guard) ^ i->guard_flip;
+            if (active == 0) {
+                pc++;
+                continue;
+            }
+        }
+        x->code = i;
+        if (i->kind == CODE_RUN) {
+            if (!i->run(x, i, active)) {
+                return STOP_FAULT;
+            }
+            pc++;
+        } else if (i->kind == CODE_BRA && active == mask) {
+            pc = i->target;
+        } else if (i->kind == CODE_SYNC && active == mask && x->warp->released == 0 &&
+                   (((const bh__u32 *)bh__row(x, i->e))[__builtin_ctz(mask)] & x->warp->live &
+                    ~mask) == 0) {
+            i->run(x, i, mask);
+            pc++;
+        } else {
+            g->pc = pc;
+            *left = n;
+            return run_control(x, i, g, active);
+        }
+    }
+    set_pc(x->warp, mask, pc);
+    *left = 0;
+    return STOP_SLICE;
+}
+
+bh__ptx_turn bh__ptx_warp_run(bh__ptx_exec *x, bh__ptx_warp *w, uint64_t *budget) {
+    bool favour = w->favour;
+    uint64_t slice = favour ? FAVOUR_SLICE : SLICE;
+    slice = slice < *budget ? slice : *budget;
+    uint64_t left = slice;
+    bool ran = false, split = false;
+    w->favour = false;
+    while (left > 0) {
+        uint32_t lanes = runnable(w);
+        if (lanes == 0) {
+            break;
+        }
+        group g = choose(w, lanes, favour);
+        bh__ptx_bind(x, w, g.base);
+        ran = true;
+        split = !g.alone;
+        stop why = run_group(x, &g, &left);
+        if (why == STOP_FAULT) {
+            return TURN_FAULT;
+        }
+        if (why == STOP_SLEEP) {
+            left = 0;
+        }
+    }
+    *budget -= slice - left;
+    /* Lanes that had to wait come first next time. */
+    w->favour = !favour && split;
+    return ran ? TURN_RAN : TURN_BLOCKED;
+}

@@ -1,0 +1,7 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The examples as C11, with clang: they build without a warning and do what they say.
+# TIMEOUT: 90
+set -eu
+. "$(dirname "$0")/compile.inc"
+build_and_run clang -std=c11

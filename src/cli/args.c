@@ -46,6 +46,19 @@ static void append(list *values, uint64_t bits) {
     values->count++;
 }
 
+/* Copies what is there already, twice as much each time. */
+static void append_times(list *values, uint64_t bits, uint64_t times) {
+    if (times == 0) return;
+    unsigned char *first = values->data + values->count * values->element;
+    append(values, bits);
+    for (uint64_t done = 1; done < times;) {
+        uint64_t now = done < times - done ? done : times - done;
+        memcpy(first + done * values->element, first, now * values->element);
+        done += now;
+        values->count += now;
+    }
+}
+
 static bh_status add_repeated(list *values, const char *item, size_t star, size_t length) {
     uint64_t bits, times;
     bh_status status = bh__value_parse(values->type, item, star, &bits, values->error);

@@ -44,11 +44,11 @@ static void wrapped(const char *text) {
     size_t column = 0;
     while (*text != '\0') {
         size_t word = strcspn(text, " \n");
-        if (column > 0 && column + 1 + word > WIDTH - 4) {
+        if (column > 0 && column + 1 + word > WIDTH) {
             putchar('\n');
             column = 0;
         }
-        column += (size_t)printf("%s%.*s", column == 0 ? "    " : " ", (int)word, text);
+        column += (size_t)printf("%s%.*s", column == 0 ? "         " : " ", (int)word, text);
         text += word;
         text += strspn(text, " \n");
     }
@@ -370,7 +370,7 @@ int bh__demo_main(int count, char **list) {
         printf("\n%u of %u checks failed, in %s.\n", d.failed, d.checks, time);
         return BH__EXIT_REFUSED;
     }
-    printf("\nAll %u checks passed in %s. Two workers were lost; no data, no program.\n", d.checks,
+    printf("\nAll %u checks passed in %s. Two workers were lost, and nothing else.\n", d.checks,
            time);
     return BH__EXIT_DONE;
 }

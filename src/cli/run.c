@@ -234,6 +234,9 @@ static bh_status ticket_failed(bh__run *run, bh_ticket ticket, bh_status status)
         memset(&run->error, 0, sizeof run->error);
         bh_ticket_error(ticket, &run->error);
         run->error.status = status;
+        if (status == BH_E_DEADLINE)
+            bh__report_fix(&run->error,
+                           "allow more with --timeout SECONDS, or make the kernel end");
         return status;
     }
     char time[BH__TEXT];
@@ -354,7 +357,7 @@ static int run_with(bh__run *run, bh_arg *list) {
         report_times(run);
     }
     if (run->error.status != BH_OK) bh__report_print(&run->error);
-    return bh__report_flush(bh__report_exit(run->error.status));
+    return bh__report_exit(run->error.status);
 }
 
 static int run_options(const bh__run_options *options) {

@@ -148,7 +148,7 @@ static bool expect_name(bh__ptx_parser *p, bh__ptx_token *out) {
 }
 
 static bool declare_register(bh__ptx_parser *p, const specifiers *s) {
-    bh__ptx_token name;
+    bh__ptx_token name = {0};
     if (p->function == NULL) {
         return bh__ptx_bad(p, BH_E_UNSUPPORTED, "declare registers inside functions",
                            "a register at module scope");
@@ -295,7 +295,7 @@ static bool check_variable(bh__ptx_parser *p, const bh__ptx_var *var) {
 }
 
 static bool declare_in_memory(bh__ptx_parser *p, const specifiers *s, uint8_t is_extern) {
-    bh__ptx_token name;
+    bh__ptx_token name = {0};
     bh__ptx_var *var = new_var(p, s);
     if (var == NULL || !expect_name(p, &name) || !dimensions(p, var)) {
         return false;
@@ -345,7 +345,7 @@ bool bh__ptx_declaration(bh__ptx_parser *p, uint8_t is_extern) {
 
 static bool formal(bh__ptx_parser *p, bh__ptx_function *f, bool results) {
     specifiers s;
-    bh__ptx_token name;
+    bh__ptx_token name = {0};
     if (!parse_specifiers(p, &s)) {
         return false;
     }

@@ -264,10 +264,14 @@ bool bh__ptx_run_assertfail(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mas
     uint32_t line = (uint32_t)bh__ptx_call_argument(x, &call->args[2], l);
     bh__ptx_fault_other(x, BH__PTX_FAULT_ASSERT, l, "assertion failed");
     bh__ptx_fault *f = x->fault;
-    snprintf(f->text, sizeof f->text,
+    int n = snprintf(
+        f->text, sizeof f->text,
              "%.90s:%u: %.80s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%.100s` failed.",
              parts[1], (unsigned)line, parts[2], (unsigned)f->block[0], (unsigned)f->block[1],
              (unsigned)f->block[2], (unsigned)f->thread[0], (unsigned)f->thread[1],
              (unsigned)f->thread[2], parts[0]);
+    if (n >= (int)sizeof f->text) {
+        memcpy(f->text + sizeof f->text - 4, "...", 4);
+    }
     return false;
 }

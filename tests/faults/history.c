@@ -75,7 +75,7 @@ static bh_status submit_one(struct world *w, struct operation *op) {
 }
 
 /* What the model says of an operation that was done. */
-static void apply(struct world *w, const struct operation *op) {
+static bool apply(struct world *w, const struct operation *op) {
     uint32_t *to = w->model[op->to];
     const uint32_t *a = w->model[op->a], *b = w->model[op->b];
     bool good = true;
@@ -107,9 +107,24 @@ static void apply(struct world *w, const struct operation *op) {
     if (!good)
         FAIL("step %u (kind %d) was done with data in doubt", op->step, (int)op->kind);
     w->known[op->to] = true;
+    return good;
 }
 
-static void run_batch(struct world *w, bool breaks) {
+/* What happened to a buffer in this batch, for whoever must find out why. */
+static void explain(const struct world *w, uint32_t buffer) {
+    static const char *const names[] = {"iota", "mix", "churn", "fill", "copy", "break"};
+    for (uint32_t i = 0; i < w->count; i++) {
+        const struct operation *op = &w->batch[i];
+        if (op->to == buffer)
+            fprintf(stderr, "    step %u: %s -> %u of %u, %u, lane %#llx at %llu: %s\n", op->step,
+                    names[op->kind], op->to, op->a, op->b, (unsigned long long)op->ticket.lane,
+                    (unsigned long long)op->ticket.sequence, bh_status_name(bh_query(op->ticket)));
+    }
+}
+
+/* False: something was wrong, and going on would only repeat it. */
+static bool run_batch(struct world *w, bool breaks) {
+    bool good = true;
     w->count = 0;
     for (int i = 0; i < BATCH; i++) {
         struct operation *op = &w->batch[w->count];
@@ -131,24 +146,33 @@ static void run_batch(struct world *w, bool breaks) {
         const struct operation *op = &w->batch[i];
         bh_status status = bh_query(op->ticket);
         if (status == BH_OK) {
-            apply(w, op);
+            good = apply(w, op) && good;
             continue;
         }
-        CHECK(status == BH_E_LOST || status == BH_E_STALE || status == BH_E_FAULT);
+        if (status != BH_E_LOST && status != BH_E_STALE && status != BH_E_FAULT) {
+            FAIL("step %u (kind %d) is %s after a sync", op->step, (int)op->kind,
+                 bh_status_name(status));
+            good = false;
+        }
         w->known[op->to] = false;
     }
     for (uint32_t i = 0; i < BUFFERS; i++) {
         uint32_t got[WORDS];
         bool suspect = is_suspect(w->buffers[i]);
-        if (suspect == w->known[i])
+        if (suspect == w->known[i]) {
             FAIL("after step %u buffer %u is %ssuspect", w->step, i, suspect ? "" : "not ");
-        if (suspect)
+            explain(w, i);
+            good = false;
+        }
+        if (suspect || !w->known[i])
             continue;
         bh_status status = bh_buffer_read(w->buffers[i], 0, got, sizeof got);
         CHECK_OK(status);
-        if (status == BH_OK && w->known[i])
+        if (status == BH_OK)
             CHECK_MEM_EQ(got, w->model[i], sizeof got);
+        good = good && status == BH_OK && memcmp(got, w->model[i], sizeof got) == 0;
     }
+    return good;
 }
 
 static void run_history(uint64_t seed, uint32_t flags, bool kills, bool breaks, unsigned ms) {
@@ -169,9 +193,8 @@ static void run_history(uint64_t seed, uint32_t flags, bool kills, bool breaks, 
     if (kills)
         REQUIRE(pthread_create(&thread, NULL, kill_now_and_then, &killer) == 0);
     uint64_t end = now_ns() + ms * MS;
-    do
-        run_batch(&w, breaks);
-    while (now_ns() < end);
+    while (run_batch(&w, breaks) && now_ns() < end)
+        ;
     if (kills) {
         atomic_store(&killer.stop, 1);
         pthread_join(thread, NULL);

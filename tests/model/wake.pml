@@ -5,12 +5,15 @@
 #define NEVER 255
 #define REQUESTS 2
 
-/* Memory. Request 2 needs what thread A does once its wait for request 1 is over. */
+/* Memory. */
 byte tail;
 bit asleep;
 byte notify = NEVER;
 byte done;
 byte wake;
+
+/* Whether request 2 cannot be done before the thread that waits for request 1 has gone on. */
+bit gated;
 bit released;
 
 /* Private to the application, under a lock: what each sleeping thread wants. */
@@ -72,23 +75,30 @@ proctype Submitter() {
 #define LOWEST (WANTED(0) < WANTED(1) -> WANTED(0) : WANTED(1))
 #endif
 
-/* A system call drains the caller's store buffer. */
+/* A thread that waits for one request. */
 proctype Sleeper(byte me; byte seq) {
     byte seen;
 again:
-#ifndef WAKE_READ_LATE
+#ifndef READ_WAKE_LATE
     seen = wake;
 #endif
-    d_step { late_notify == EMPTY -> wanted[me] = seq; STORED_NOTIFY = LOWEST }
+#ifdef NO_RECHECK
+    if
+    :: done >= seq -> goto out
+    :: else
+    fi;
+#endif
+    atomic { late_notify == EMPTY -> wanted[me] = seq; STORED_NOTIFY = LOWEST }
 #ifndef NO_RECHECK
     if
     :: done >= seq -> goto out
     :: else
     fi;
 #endif
-#ifdef WAKE_READ_LATE
+#ifdef READ_WAKE_LATE
     seen = wake;
 #endif
+    /* The system call drains this thread's store buffer, then compares, then sleeps. */
     late_notify == EMPTY;
     wake != seen;
     goto again;
@@ -103,7 +113,7 @@ proctype Worker() {
     do
     :: p == REQUESTS -> break
     :: p < tail ->
-        p == 0 || released;
+        p == 0 || !gated || released;
         p++;
         d_step { late_done == EMPTY -> STORED_DONE = p };
         /* Only then look for wishes. */
@@ -127,7 +137,7 @@ proctype Worker() {
         :: else ->
             /* The futex compares once more, in the kernel. */
             if
-            :: d_step { tail == p -> worker_sleeps = asleep }; !worker_sleeps
+            :: d_step { tail == p -> worker_sleeps = 1 }; !worker_sleeps
             :: tail != p
             fi;
             asleep = 0
@@ -137,6 +147,10 @@ proctype Worker() {
 
 init {
     atomic {
+        if
+        :: gated = 1
+        :: gated = 0
+        fi;
         run Buffers();
         run Submitter();
         run Sleeper(0, 1);

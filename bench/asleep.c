@@ -88,13 +88,14 @@ static run measure(bench *self, uint32_t count, void (*wait)(bench *, bh_ticket)
     double wall = (double)(bench_now_ns() - began);
 
     BENCH_NEED(bh_buffer_read(self->stamps, 0, stamps, 2 * count * sizeof *stamps));
-    double kernel_ns = 0;
+    double kernel_ns = 0, before_ns = 0;
     for (uint32_t i = 0; i < count; i++) {
         uint64_t start = stamps[2 * i], end = stamps[2 * i + 1];
         if (end < start + KERNEL_NS) bench_wrong("kernel %u ran from %llu to %llu", i,
                                                  (unsigned long long)start, (unsigned long long)end);
         kernel_ns += (double)(end - start);
-        result.stamped = result.stamped && start >= submitted[i] && end <= awake[i];
+        if (start < submitted[i] || end > awake[i]) result.stamped = false;
+        if (start > submitted[i]) before_ns += (double)(start - submitted[i]);
     }
     for (uint32_t i = 0; i < count; i++) {
         uint64_t base = result.stamped ? stamps[2 * i + 1] : submitted[i] + KERNEL_NS;
@@ -102,10 +103,12 @@ static run measure(bench *self, uint32_t count, void (*wait)(bench *, bh_ticket)
     }
 
     /* On a CPU device the kernel itself uses a processor: the time between its stamps, less the time that its
-     * thread spent waiting for one. The rest of that thread's time counts as waiting. */
+     * thread was kept waiting for one meanwhile. (Kept waiting, before the kernel, it was when it woke up.)
+     * The rest of that thread's time counts as waiting. */
     double total = (double)(after.total_ns - before.total_ns);
     double lane = (double)(after.lane.cpu_ns - before.lane.cpu_ns);
     double delayed = (double)(after.lane.delayed_ns - before.lane.delayed_ns);
+    if (result.stamped) delayed = delayed > before_ns ? delayed - before_ns : 0;
     double around = self->cpu ? lane - (kernel_ns - delayed) : lane;
     result.others = (total - lane) / wall;
     result.share = result.others + (around > 0 ? around / wall : 0);

@@ -28,11 +28,11 @@ int main(int argc, char **argv) {
     BENCH_NEED(bh_device_get_status(device, &status));
 
     bench_sleep_ns(200 * BENCH_MS);
-    uint64_t application = process_cpu_ns(getpid()) - process_own_thread_cpu_ns();
+    uint64_t application = process_other_threads_cpu_ns();
     uint64_t worker = process_cpu_ns(status.worker_pid);
     uint64_t standby = process_cpu_ns(status.standby_pid);
     bench_sleep_ns(2 * BENCH_S);
-    application = process_cpu_ns(getpid()) - process_own_thread_cpu_ns() - application;
+    application = process_other_threads_cpu_ns() - application;
     worker = process_cpu_ns(status.worker_pid) - worker;
     standby = process_cpu_ns(status.standby_pid) - standby;
     bench_note("the application's time is that of the library's threads, not of the one that measures");

@@ -237,7 +237,8 @@ typedef struct bh_device_status {
 
 BH_API bh_status bh_device_get_status(bh_device device, bh_device_status *out);
 
-/* Waits until everything submitted so far is resolved. BH_OK whatever became of it; BH_E_TIMEOUT. */
+/* Waits until everything submitted so far is resolved, and until callbacks have been told: of losses, and what kernels printed.
+ * BH_OK whatever became of it; BH_E_TIMEOUT. */
 BH_API bh_status bh_device_sync(bh_device device, uint64_t timeout_ns);
 
 /* Waits until a standby is ready. BH_E_UNSUPPORTED for a device without one. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Options, time, samples, and figures printed one to a line. */
-#include "support/bench.h"
+#include "bench.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/bench.h"
+#include "bench.h"
 
 static const char source[] =
     ".version 7.0\n"

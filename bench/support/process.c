@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What processes use: processor time, memory, descriptors, children. Read from /proc. */
-#include "support/process.h"
+#include "process.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -22,8 +22,6 @@ uint64_t process_cpu_ns(pid_t pid) {
     return clock_getcpuclockid(pid, &clock) == 0 ? clock_ns(clock) : 0;
 }
 
-uint64_t process_own_thread_cpu_ns(void) { return clock_ns(CLOCK_THREAD_CPUTIME_ID); }
-
 /* Reads a small file whole. False: there is none. */
 static bool read_file(const char *path, char *text, size_t capacity) {
     FILE *file = fopen(path, "re");
@@ -34,7 +32,8 @@ static bool read_file(const char *path, char *text, size_t capacity) {
     return true;
 }
 
-process_thread process_threads(pid_t pid, const char *prefix) {
+/* The sum over threads whose names begin with `prefix`, leaving out one. */
+static process_thread sum_threads(pid_t pid, const char *prefix, pid_t without) {
     process_thread sum = {0};
     char path[512], text[512];
     snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
@@ -42,7 +41,7 @@ process_thread process_threads(pid_t pid, const char *prefix) {
     if (!directory) return sum;
     struct dirent *entry;
     while ((entry = readdir(directory))) {
-        if (!isdigit((unsigned char)entry->d_name[0])) continue;
+        if (!isdigit((unsigned char)entry->d_name[0]) || atoi(entry->d_name) == without) continue;
         snprintf(path, sizeof path, "/proc/%d/task/%.20s/comm", (int)pid, entry->d_name);
         if (!read_file(path, text, sizeof text) || strncmp(text, prefix, strlen(prefix)) != 0)
             continue;
@@ -56,6 +55,10 @@ process_thread process_threads(pid_t pid, const char *prefix) {
     closedir(directory);
     return sum;
 }
+
+process_thread process_threads(pid_t pid, const char *prefix) { return sum_threads(pid, prefix, 0); }
+
+uint64_t process_other_threads_cpu_ns(void) { return sum_threads(getpid(), "", gettid()).cpu_ns; }
 
 uint64_t process_memory(pid_t pid, const char *file, const char *field) {
     char path[64], text[8192];

@@ -10,8 +10,8 @@
 
 /* Processor time of a process so far, of all its threads, those that have ended too. */
 uint64_t process_cpu_ns(pid_t pid);
-/* Of the calling thread. */
-uint64_t process_own_thread_cpu_ns(void);
+/* Of the living threads of this process other than the calling one. */
+uint64_t process_other_threads_cpu_ns(void);
 
 typedef struct process_thread {
     uint64_t cpu_ns;

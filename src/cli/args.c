@@ -70,7 +70,7 @@ static bh_status add_repeated(list *values, const char *item, size_t star, size_
         return bh__report_fix(values->error, "write VALUE*TIMES, for example 0*1024");
     }
     status = reserve(values, times);
-    for (uint64_t i = 0; status == BH_OK && i < times; i++) append(values, bits);
+    if (status == BH_OK) append_times(values, bits, times);
     return status;
 }
 

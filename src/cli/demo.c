@@ -145,15 +145,29 @@ static bh_status count_wrong(demo *d, uint32_t *out) {
     return BH_OK;
 }
 
+/* 1048576 as "1,048,576". */
+static const char *grouped(uint32_t number, char out[BH__TEXT]) {
+    char digits[16];
+    int length = snprintf(digits, sizeof digits, "%u", number), used = 0;
+    for (int i = 0; i < length; i++) {
+        if (i > 0 && (length - i) % 3 == 0) out[used++] = ',';
+        out[used++] = digits[i];
+    }
+    out[used] = '\0';
+    return out;
+}
+
 static bh_status check_y(demo *d, const char *what, uint64_t ns) {
     uint32_t wrong;
-    char time[BH__TEXT];
+    char time[BH__TEXT], all[BH__TEXT], bad[BH__TEXT];
     bh_status status = count_wrong(d, &wrong);
-    if (status == BH_OK && wrong == 0)
-        check(d, true, "%s: %u elements right, %s", what, d->count, bh__text_time(ns, time));
-    else if (status == BH_OK)
-        check(d, false, "%s: %u of %u elements wrong", what, wrong, d->count);
-    return status;
+    if (status != BH_OK) return status;
+    grouped(d->count, all);
+    if (wrong == 0)
+        check(d, true, "%s: %s elements right, %s", what, all, bh__text_time(ns, time));
+    else
+        check(d, false, "%s: %s of %s elements wrong", what, grouped(wrong, bad), all);
+    return BH_OK;
 }
 
 static bh_status make_data(demo *d) {

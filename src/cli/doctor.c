@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 typedef enum level { INFO, OK, WARN, BROKEN } level;
@@ -114,22 +115,28 @@ static void look_at_limits(doctor *d) {
 
 /* ---- NVIDIA and compilers ---- */
 
+/* Tried in a child process: whatever a library does when it is loaded, it does it there. */
+static bool library_loads(const char *name) {
+    pid_t child = fork();
+    if (child == 0) _exit(dlopen(name, RTLD_LAZY | RTLD_LOCAL) != NULL ? 0 : 1);
+    int status = 0;
+    pid_t got;
+    do {
+        got = child > 0 ? waitpid(child, &status, 0) : -1;
+    } while (got < 0 && child > 0 && errno == EINTR);
+    return got > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
 static const char *first_library(const char *const *names, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        void *library = dlopen(names[i], RTLD_LAZY | RTLD_LOCAL);
-        if (library != NULL) {
-            dlclose(library);
-            return names[i];
-        }
-    }
+    for (size_t i = 0; i < count; i++)
+        if (library_loads(names[i])) return names[i];
     return NULL;
 }
 
 /* True if there is NVIDIA hardware with a driver for it. */
 static bool look_at_driver(doctor *d) {
-    static const char *const names[] = {"libcuda.so.1"};
     bool control = access("/dev/nvidiactl", F_OK) == 0;
-    bool library = first_library(names, 1) != NULL;
+    bool library = library_loads("libcuda.so.1");
     if (control && library)
         find(d, OK, NULL, "NVIDIA driver: /dev/nvidiactl and libcuda.so.1 are there");
     else if (control)
@@ -298,8 +305,8 @@ static void look_at_all(doctor *d) {
     look_at_pidfd(d);
     look_at_limits(d);
     bool has_nvidia = look_at_driver(d);
-    look_at_devices(d, has_nvidia);
     look_at_compilers(d);
+    look_at_devices(d, has_nvidia);
 }
 
 int bh__doctor_main(int count, char **list) {

@@ -265,7 +265,7 @@ bh_status bh_buffer_accept(bh_buffer handle) {
     bh__device *device;
     bh__buffer *buffer = buffer_lock(handle, false, &device);
     if (!buffer) return bh__last()->status;
-    bh__suspect_clear(buffer->memory, buffer->offset, buffer->bytes);
+    bh__suspect_accept(device, buffer->memory, buffer->offset, buffer->bytes);
     bh__device_unlock(device);
     return BH_OK;
 }

@@ -147,7 +147,7 @@ static bh_status assemble(bh__device *device) {
     if (status != BH_OK) return status;
     bh__heap_init(&device->heap);
     choose_addresses(device);
-    device->loss_times = calloc(device->options.restart_limit + 1u, sizeof *device->loss_times);
+    device->loss_times = calloc(device->options.restart_limit, sizeof *device->loss_times);
     device->incoming = malloc(sizeof *device->incoming);
     device->outgoing = malloc(sizeof *device->outgoing);
     if (!device->loss_times || !device->incoming || !device->outgoing) return refuse_resources("a device", ENOMEM);
@@ -176,7 +176,7 @@ static void free_objects(bh__device *device) {
     cursor = 0;
     for (bh__lane *lane; (lane = bh__table_next(&device->lane_handles, &cursor));) bh__handle_remove(device, lane->handle);
     for (uint32_t i = 0; i < device->host_count; i++) {
-        bh__share_unmap(device->hosts[i].memory->host, device->hosts[i].memory->bytes);
+        bh__share_unmap(device->hosts[i].memory->host, device->hosts[i].region.bytes);
         bh__fd_close(device->hosts[i].fd);
         bh__memory_delete(device->hosts[i].memory);
     }

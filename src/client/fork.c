@@ -16,6 +16,9 @@ static struct {
     ino_t inode;
 } identity[KEPT_FDS];
 static _Atomic bool in_child;
+static _Atomic int devices_open;
+
+void bh__fork_count(int change) { atomic_fetch_add(&devices_open, change); }
 
 int bh__fd_keep(int fd) {
     struct stat info;
@@ -47,6 +50,7 @@ bool bh__fd_poke(int fd) {
 
 /* Mappings are not inherited (MADV_DONTFORK); descriptors are, so they are closed here. */
 static void after_fork_in_child(void) {
+    if (atomic_load(&devices_open) == 0) return; /* nothing to be cut off from: the child starts afresh */
     atomic_store(&in_child, true);
     for (int word = 0; word < KEPT_FDS / 64; word++) {
         uint64_t bits = atomic_exchange(&kept[word], 0);

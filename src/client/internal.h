@@ -126,6 +126,13 @@ typedef struct bh__use {
     uint32_t access;
 } bh__use;
 
+enum {
+    BH__UNRESOLVED,
+    BH__RESOLVED_LOST,         /* by a judgement: what it was to write is in doubt */
+    BH__RESOLVED_CANCELLED,    /* the same, if it was to overwrite what was in doubt already */
+    BH__RESOLVED_ACCEPTED      /* the program has accepted what is there */
+};
+
 /* What the application keeps to itself about a request, a slot for each slot of the ring. Uses beyond the first eight are in
  * the shadows of the request's further slots. */
 typedef struct bh__shadow {
@@ -139,7 +146,7 @@ typedef struct bh__shadow {
     uint32_t grid[3], block[3];
     uint16_t op;
     uint8_t idempotent;
-    uint8_t resolved;          /* it has its verdict: BH__OP_SKIP in the ring */
+    uint8_t resolved;          /* BH__RESOLVED_...: it has its verdict, and BH__OP_SKIP in the ring */
     uint8_t cleared;           /* it was to overwrite suspect data */
     bh__use uses[BH__USES_PER_SLOT];
 } bh__shadow;
@@ -344,7 +351,7 @@ struct bh__device {
     bh__job *jobs, *jobs_last;
     bh__worker workers[BH__AREAS];
     bh__worker *active, *standby;  /* Borrowed from `workers`. */
-    uint64_t *loss_times;      /* Owned. The last restart_limit + 1 losses, as a ring. */
+    uint64_t *loss_times;      /* Owned. The last restart_limit losses, as a ring. */
     uint32_t boot_failures;
     uint64_t retry_standby_at;
     bh__order *backlog;        /* orders with jobs, until there is a worker to take them */
@@ -485,6 +492,8 @@ bool bh__spans_overlap(const bh__span *list, uint32_t count, uint64_t offset, ui
 /* Host regions are the program's own to judge: they are never suspect. */
 void bh__suspect_add(bh__memory *memory, uint64_t offset, uint64_t bytes);
 void bh__suspect_clear(bh__memory *memory, uint64_t offset, uint64_t bytes);
+/* The program takes what is there for good: requests with a verdict that are still queued raise no doubt about it again. */
+void bh__suspect_accept(bh__device *device, bh__memory *memory, uint64_t offset, uint64_t bytes);
 static inline bool bh__suspect_overlaps(const bh__memory *memory, uint64_t offset, uint64_t bytes) {
     return memory->suspect_count && bh__spans_overlap(memory->suspect, memory->suspect_count, offset, bytes);
 }
@@ -535,10 +544,9 @@ typedef struct bh__cause {
 
 /* Supervisor only, with the lock held. The active worker is lost: freeze, kill, judge, hold, and mark what has no future. */
 void bh__take_over(bh__device *device, const bh__cause *cause, bh_loss *summary);
-/* Supervisor only, lock held: freezes, if that is not done yet, and gives everything unresolved this verdict. */
-void bh__resolve_all(bh__device *device, const bh_error *verdict);
-/* The same, and the device stops for good. */
-void bh__device_stop(bh__device *device, const bh_error *reason);
+/* Supervisor only, with the lock held. Freezes, if that is not done yet, gives everything unresolved this verdict, and stops the
+ * device for good. */
+void bh__device_stop(bh__device *device, const bh_error *reason, bh_status verdict);
 void bh__worker_kill(bh__device *device, bh__worker *worker);
 static inline bh__area *bh__worker_area(bh__device *device, const bh__worker *worker) {
     return (bh__area *)(void *)((uint8_t *)device->front + device->front->areas_offset + worker->area * device->front->area_bytes);
@@ -565,5 +573,7 @@ void bh__fd_close(int fd);
 /* Adds one to an eventfd of ours. False: it is not ours any more. */
 bool bh__fd_poke(int fd);
 bool bh__is_forked_child(void);
+/* Counts devices that exist: a child forked while there are none may use the library. */
+void bh__fork_count(int change);
 
 #endif

@@ -36,6 +36,22 @@ static bh__lane *lane_find_free(bh__device *device) {
     return NULL;
 }
 
+/* When all lanes are taken: waits for one that is closed and still has work, without the lock. False: there is none. */
+static bool lane_wait_closed(bh__device *device) {
+    for (uint32_t i = 1; i < BH__MAX_LANES; i++) {
+        bh__lane *lane = &device->lanes[i];
+        if (!lane->exists || lane->handle) continue;
+        uint64_t tail = atomic_load(&lane->tail);
+        atomic_fetch_add(&device->users, 1);
+        pthread_mutex_unlock(&device->lock);
+        bh_status status = bh__lane_wait(device, lane, tail, BH__NEVER, BH__PASSED);
+        pthread_mutex_lock(&device->lock);
+        atomic_fetch_sub(&device->users, 1);
+        return status == BH_OK && !device->closing;
+    }
+    return false;
+}
+
 /* Has the workers make the lane. The lock is let go meanwhile; the lane's id keeps it reserved. */
 static bh_status lane_create(bh__device *device, bh__lane *lane) {
     lane->shadow = calloc(device->front->queue_length, sizeof *lane->shadow);
@@ -50,6 +66,7 @@ bh_status bh_lane_open(bh_device handle, bh_lane *out) {
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
     if (!device) return bh__last()->status;
     bh__lane *lane = lane_find_free(device);
+    while (!lane && lane_wait_closed(device)) lane = lane_find_free(device);
     bh_status status = BH_OK;
     if (!lane) {
         status = bh__refuse(BH_E_NO_HOST_MEMORY, "close lanes that are not needed, or put more work on each",

@@ -131,7 +131,10 @@ bh__device *bh__device_take_slot(void) {
             atomic_store(&devices[slot], device);
         }
     }
-    if (device) slot_taken[slot] = true;
+    if (device) {
+        slot_taken[slot] = true;
+        bh__fork_count(1);
+    }
     pthread_mutex_unlock(&slots_lock);
     if (!device) {
         bh__refuse(BH_E_NO_HOST_MEMORY, "close devices that are no longer needed",
@@ -143,6 +146,7 @@ bh__device *bh__device_take_slot(void) {
 void bh__device_free_slot(bh__device *device) {
     pthread_mutex_lock(&slots_lock);
     slot_taken[device->slot] = false;
+    bh__fork_count(-1);
     pthread_mutex_unlock(&slots_lock);
 }
 

@@ -21,8 +21,9 @@ static bool hosts_reserve(bh__device *device) {
 }
 
 /* With the lock held, let go of while the worker maps it. */
-static bh_status region_create(bh__device *device, uint64_t bytes, bh__memory **out) {
+static bh_status region_create(bh__device *device, uint64_t asked, bh__memory **out) {
     char text[128];
+    uint64_t bytes = (asked + 4095) & ~4095ull;
     bh__memory *memory = bh__memory_new();
     int fd = memory ? bh__share_create("bulkhead-host", bytes) : -ENOMEM;
     void *mapped = fd >= 0 ? bh__share_map(fd, 0, bytes, true) : NULL;
@@ -35,7 +36,7 @@ static bh_status region_create(bh__device *device, uint64_t bytes, bh__memory **
     }
     bh__fd_keep(fd);
     memory->host = mapped;
-    memory->bytes = bytes;
+    memory->bytes = asked;
     memory->host_id = device->next_host_id++;
     bh__host_region region = {.id = memory->host_id, .bytes = bytes};
     bh__job job = {.kind = BH__JOB_ORDER, .order = {.type = BH__MSG_HOST_MAP, .host = region, .fd = fd}, .host = memory};
@@ -58,15 +59,14 @@ bool bh__host_note(bh__device *device, const bh__host_region *region, int fd, bh
 
 bh_status bh_host_alloc(bh_device handle, uint64_t bytes, void **out) {
     if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the pointer", "out is NULL");
-    uint64_t rounded;
-    if (bytes == 0 || bytes > (uint64_t)INT64_MAX || !bh__align_up_u64(bytes, 4096, &rounded)) {
-        return bh__refuse(BH_E_INVALID, "ask for at least 1 byte and less than 2^63", "%llu bytes of host memory asked for",
+    if (bytes == 0 || bytes > (uint64_t)INT64_MAX / 2) {
+        return bh__refuse(BH_E_INVALID, "ask for at least 1 byte and at most 2^62", "%llu bytes of host memory asked for",
                           (unsigned long long)bytes);
     }
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
     if (!device) return bh__last()->status;
     bh__memory *memory;
-    bh_status status = region_create(device, rounded, &memory);
+    bh_status status = region_create(device, bytes, &memory);
     if (status == BH_OK) *out = memory->host;
     bh__device_unlock(device);
     return status;
@@ -97,7 +97,7 @@ bh_status bh_host_free(bh_device handle, void *pointer) {
     }
     bh__job job = {.kind = BH__JOB_ORDER, .order = {.type = BH__MSG_HOST_UNMAP, .host = entry.region, .fd = -1}};
     (void)bh__order_run(device, &job);
-    bh__share_unmap(entry.memory->host, entry.memory->bytes);
+    bh__share_unmap(entry.memory->host, entry.region.bytes);
     bh__fd_close(entry.fd);
     bh__memory_delete(entry.memory);
     bh__device_unlock(device);

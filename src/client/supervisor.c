@@ -84,7 +84,7 @@ static void stop(bh__device *device, const bh_error *reason) {
     bh__area *area = atomic_load(&device->area);
     bh__log_error("%s", reason->message);
     pthread_mutex_lock(&device->lock);
-    bh__device_stop(device, reason);
+    bh__device_stop(device, reason, BH_E_STOPPED);
     device->standby_ready = false;
     pthread_mutex_unlock(&device->lock);
     bury_all(device);
@@ -174,7 +174,7 @@ static void promote(bh__device *device) {
 
 static bool restarts_left(bh__device *device) {
     if (device->options.flags & BH_DEVICE_NO_RESTART_LIMIT) return true;
-    uint32_t ring = device->options.restart_limit + 1;
+    uint32_t ring = device->options.restart_limit;
     uint64_t now = bh__now_ns();
     uint64_t oldest = device->loss_times[device->losses % ring];
     device->loss_times[device->losses % ring] = now;
@@ -202,7 +202,7 @@ static void lose_active(bh__device *device, const bh__cause *cause) {
         bh__worker_bury(worker, device->losses);
         bh_error reason;
         bh__fail(&reason, BH_E_STOPPED, "find out why kernels fault, or raise restart_limit; then close and reopen the device",
-                 "%u losses were allowed in %.1f s and this was one more; the last: %.300s", device->options.restart_limit,
+                 "the device has stopped: %u losses were allowed in %.1f s and this was one more; the last: %.300s", device->options.restart_limit,
                  (double)device->options.restart_window_ns / 1e9, device->loss.message);
         stop(device, &reason);
     }
@@ -571,7 +571,7 @@ static void close_all(bh__device *device, bh__job *job) {
     bh__fail(&cancelled, BH_E_CANCELLED, "wait for work before closing the device", "the device was closed before this was done");
     bh__area *area = atomic_load(&device->area);
     pthread_mutex_lock(&device->lock);
-    if (device->state != BH_DEVICE_STOPPED) bh__resolve_all(device, &cancelled);
+    if (device->state != BH_DEVICE_STOPPED) bh__device_stop(device, &cancelled, BH_E_CANCELLED);
     pthread_mutex_unlock(&device->lock);
     bury_all(device);
     fail_backlog(device, &cancelled);

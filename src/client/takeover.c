@@ -99,9 +99,9 @@ static void write_blame(judgement *self) {
 
 /* ---- doubt ------------------------------------------------------------------------------------------------- */
 
-static void suspect_outputs(judgement *self, bh__lane *lane, const bh__shadow *shadow) {
+static void suspect_outputs(bh__device *device, bh__lane *lane, const bh__shadow *shadow) {
     for (uint32_t i = 0; i < shadow->use_count; i++) {
-        const bh__use *use = use_at(self->device, lane, shadow, i);
+        const bh__use *use = use_at(device, lane, shadow, i);
         if (use->access & BH_ACCESS_OUT) bh__suspect_add(use->memory, use->offset, use->bytes);
     }
 }
@@ -122,6 +122,14 @@ static bool reads_suspect(const judgement *self, bh__lane *lane, const bh__shado
     for (uint32_t i = 0; i < shadow->use_count; i++) {
         const bh__use *use = use_at(self->device, lane, shadow, i);
         if ((use->access & BH_ACCESS_IN) && bh__suspect_overlaps(use->memory, use->offset, use->bytes)) return true;
+    }
+    return false;
+}
+
+static bool overwrites_suspect(const judgement *self, bh__lane *lane, const bh__shadow *shadow) {
+    for (uint32_t i = 0; i < shadow->use_count; i++) {
+        const bh__use *use = use_at(self->device, lane, shadow, i);
+        if (use->access == BH_ACCESS_OUT && bh__suspect_overlaps(use->memory, use->offset, use->bytes)) return true;
     }
     return false;
 }
@@ -163,6 +171,21 @@ static uint64_t hold_for(const judgement *self, bh__lane *lane, const bh__shadow
     return hold;
 }
 
+void bh__suspect_accept(bh__device *device, bh__memory *memory, uint64_t offset, uint64_t bytes) {
+    bh__suspect_clear(memory, offset, bytes);
+    for (uint32_t i = 0; i < device->lane_limit; i++) {
+        bh__lane *lane = &device->lanes[i];
+        uint64_t position = lane->exists ? bh__lane_done(device, lane) : 0, tail = lane->exists ? atomic_load(&lane->tail) : 0;
+        while (position < tail) {
+            bh__shadow *shadow = shadow_at(device, lane, position);
+            for (uint32_t k = 0; shadow->resolved && k < shadow->use_count; k++) {
+                if (use_at(device, lane, shadow, k)->memory == memory) shadow->resolved = BH__RESOLVED_ACCEPTED;
+            }
+            position += shadow->slots;
+        }
+    }
+}
+
 /* ---- judge --------------------------------------------------------------------------------------------------- */
 
 static void resolve(judgement *self, bh__lane *lane, bh__shadow *shadow, bh_status status) {
@@ -171,8 +194,8 @@ static void resolve(judgement *self, bh__lane *lane, bh__shadow *shadow, bh_stat
     bh__request *request = bh__ring_request(lane->ring, device->front->queue_length, shadow->start);
     atomic_store(&request->op, BH__OP_SKIP);
     atomic_store(&request->hold, 0);
-    shadow->resolved = 1;
-    suspect_outputs(self, lane, shadow);
+    shadow->resolved = BH__RESOLVED_LOST;
+    suspect_outputs(self->device, lane, shadow);
     bh__lane_fail(device, lane, shadow->start + shadow->slots, status, blamed ? self->certain : 1, self->loss,
                   shadow->kernel ? shadow->kernel->name : NULL, blamed ? &self->blame : NULL);
     switch (status) {
@@ -189,7 +212,12 @@ static void resolve(judgement *self, bh__lane *lane, bh__shadow *shadow, bh_stat
 }
 
 static void judge_one(judgement *self, bh__lane *lane, bh__shadow *shadow) {
-    if (shadow->resolved) return;
+    if (shadow->resolved) {
+        /* An earlier verdict. What comes before it in the queue may have cleared the doubt it stands for, in this walk. */
+        bool lost = shadow->resolved == BH__RESOLVED_LOST;
+        if (lost || (shadow->resolved == BH__RESOLVED_CANCELLED && shadow->cleared)) suspect_outputs(self->device, lane, shadow);
+        return;
+    }
     bool in_flight = shadow->start < self->taken[lane->index];
     bh__request *request = bh__ring_request(lane->ring, self->device->front->queue_length, shadow->start);
     if (in_flight && is_blamed(self, lane->index, shadow)) {
@@ -203,6 +231,7 @@ static void judge_one(judgement *self, bh__lane *lane, bh__shadow *shadow) {
     } else {
         if (in_flight) self->summary->resent++;
         if (shadow->kernel) shadow->module->launched = true;
+        if (overwrites_suspect(self, lane, shadow)) shadow->cleared = 1;
         clear_overwritten(self, lane, shadow);
         atomic_store(&request->hold, hold_for(self, lane, shadow));
     }
@@ -274,7 +303,11 @@ void bh__take_over(bh__device *device, const bh__cause *cause, bh_loss *summary)
 
 /* ---- the end of a device ------------------------------------------------------------------------------------------ */
 
-void bh__resolve_all(bh__device *device, const bh_error *verdict) {
+void bh__device_stop(bh__device *device, const bh_error *reason, bh_status verdict_status) {
+    bh_error verdict = *reason;
+    verdict.status = verdict_status;
+    device->stop_reason = *reason;
+    device->stop_reason.status = BH_E_STOPPED;
     uint64_t taken[BH__MAX_LANES];
     if (!device->frozen) freeze(device, taken);
     for (uint32_t i = 0; i < device->lane_limit; i++) {
@@ -285,16 +318,10 @@ void bh__resolve_all(bh__device *device, const bh_error *verdict) {
             bh__shadow *shadow = shadow_at(device, lane, position);
             position += shadow->slots;
             if (shadow->resolved) continue;
-            shadow->resolved = 1;
-            bh__lane_fail(device, lane, position, verdict->status, 1, 0, shadow->kernel ? shadow->kernel->name : NULL, verdict);
+            shadow->resolved = BH__RESOLVED_LOST;
+            bh__lane_fail(device, lane, position, verdict_status, 1, 0, shadow->kernel ? shadow->kernel->name : NULL, &verdict);
         }
     }
-}
-
-void bh__device_stop(bh__device *device, const bh_error *reason) {
-    device->stop_reason = *reason;
-    device->stop_reason.status = BH_E_STOPPED;
-    bh__resolve_all(device, &device->stop_reason);
     device->state = BH_DEVICE_STOPPED;
     atomic_store(&device->stopped, true);
     atomic_fetch_add(&device->epoch, 1);

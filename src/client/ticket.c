@@ -18,13 +18,14 @@ uint64_t bh__lane_done(bh__device *device, bh__lane *lane) {
     return done > tail || done < lane->floor ? lane->floor : done;
 }
 
-/* With the lock: a verdict if there is one, and whatever the worker reported and nobody has taken over yet. */
-static bh_status ask_locked(bh__device *device, bh__lane *lane, uint64_t sequence) {
+/* With the lock: a verdict if there is one, and whatever the worker reported and nobody has taken over yet. While lanes are frozen
+ * this is the only way to ask: the judgement, made with the lock held, says what is done. */
+static bh_status ask_locked(bh__device *device, bh__lane *lane, uint64_t sequence, bh__question question) {
     pthread_mutex_lock(&device->lock);
     bh__reports_collect(device);
-    const bh__failure *failure = bh__failures_find(&lane->failures, sequence);
+    const bh__failure *failure = question == BH__VERDICT ? bh__failures_find(&lane->failures, sequence) : NULL;
     bh_status status = failure ? failure->status : BH_OK;
-    if (!failure && bh__lane_done(device, lane) < sequence) status = BH_E_BUSY;
+    if (!failure && bh__lane_done(device, lane) < sequence) status = atomic_load(&device->stopped) ? BH_E_STOPPED : BH_E_BUSY;
     pthread_mutex_unlock(&device->lock);
     return status;
 }
@@ -55,13 +56,13 @@ bh_status bh__lane_ask(bh__device *device, bh__lane *lane, uint64_t sequence, bh
             done = 0;
         }
 
-        if (question == BH__PASSED) {
-            if (stopped) return BH_E_STOPPED;
-            return done >= sequence && !(claim & BH__FROZEN) ? BH_OK : BH_E_BUSY;
+        if ((claim & BH__FROZEN) || stopped || (question == BH__VERDICT && sequence <= last_failed)) {
+            return ask_locked(device, lane, sequence, question);
         }
-        if (sequence <= last_failed) return ask_locked(device, lane, sequence);
-        if (done < sequence || (claim & BH__FROZEN)) return BH_E_BUSY;
-        if (errors != atomic_load(&lane->errors_seen)) return ask_locked(device, lane, sequence);
+        if (done < sequence) return BH_E_BUSY;
+        if (question == BH__VERDICT && errors != atomic_load(&lane->errors_seen)) {
+            return ask_locked(device, lane, sequence, question);
+        }
         return BH_OK;
     }
 }
@@ -306,7 +307,7 @@ static bh_status cancel_locked(bh__device *device, bh__lane *lane, uint64_t sequ
     if (free_to_cancel) {
         bh__request *request = bh__ring_request(lane->ring, device->front->queue_length, start);
         atomic_store(&request->op, BH__OP_SKIP);
-        shadow->resolved = 1;
+        shadow->resolved = BH__RESOLVED_CANCELLED;
         for (uint32_t i = 0; shadow->cleared && i < shadow->use_count; i++) {
             const bh__use *use = &lane->shadow[(start + i / BH__USES_PER_SLOT) & mask].uses[i % BH__USES_PER_SLOT];
             if (use->access & BH_ACCESS_OUT) bh__suspect_add(use->memory, use->offset, use->bytes);

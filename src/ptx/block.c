@@ -122,6 +122,10 @@ bh_status bh__ptx_block_begin(bh__ptx_block *b, const bh__ptx_grid *grid, uint32
     uint32_t dynamic_base = (k->static_shared + m->dynamic_align - 1) & ~(m->dynamic_align - 1);
     uint32_t shared = grid->dynamic_shared > 0 ? dynamic_base + grid->dynamic_shared
                                                : k->static_shared;
+    uint32_t reserved_base = (shared + 15) & ~15u;
+    if (m->uses_reserved) {
+        shared = reserved_base + BH__PTX_RESERVED_SHARED;
+    }
     b->threads = grid->block[0] * grid->block[1] * grid->block[2];
     b->live_threads = b->threads;
     b->warp_count = (b->threads + LANES - 1) / LANES;
@@ -139,7 +143,8 @@ bh_status bh__ptx_block_begin(bh__ptx_block *b, const bh__ptx_grid *grid, uint32
                           .grid = grid,
                           .shared = b->shared,
                           .shared_bytes = shared,
-                          .dynamic_base = dynamic_base};
+                          .dynamic_base = dynamic_base,
+                          .reserved_base = reserved_base};
     for (unsigned n = 0; n < BARRIERS; n++) {
         b->barriers[n] = (bh__ptx_barrier){.all = true};
     }

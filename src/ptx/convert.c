@@ -165,18 +165,46 @@ static uint64_t finish_float(uint64_t bits, bh__ptx_type type, unsigned flags) {
     return bits;
 }
 
+/* NaN keeps its sign and leading digits where doubles and bf16 are read, and is canonical elsewhere. */
+static uint64_t convert_nan(uint64_t v, bh__ptx_type from, bh__ptx_type to, unsigned flags) {
+    if (from == T_BF16 && to == T_F32) {
+        return v << 16;
+    }
+    if (from == T_F32 && to == T_F64) {
+        uint32_t bits = flags & FLAG_FTZ ? NAN_F32 : (uint32_t)v;
+        return bh__quiet64(bh__bits_of_double((double)bh__float_of_bits(bits)));
+    }
+    if (from != T_F64) {
+        return to == T_F64 ? bh__bits_of_double(widen(v, from)) : narrow(widen(v, from), to, 0);
+    }
+    v = bh__quiet64(v);
+    unsigned mantissa = to == T_F32 ? 23 : to == T_F16 ? 10 : 7;
+    unsigned width = 8 * bh__ptx_bytes(to);
+    uint64_t exponent = (UINT64_C(1) << (width - 1)) - (UINT64_C(1) << mantissa);
+    uint64_t digits = (v & ((UINT64_C(1) << 52) - 1)) >> (52 - mantissa);
+    return to == T_F64 ? v : v >> 63 << (width - 1) | exponent | digits;
+}
+
 HANDLER(float_to_float) {
     plan p = unpack_plan(i->imm);
-    bh__ptx_type to = (bh__ptx_type)p.to;
+    bh__ptx_type to = (bh__ptx_type)p.to, from = (bh__ptx_type)p.from;
     FOR_LANES_IN_ORDER(mask) {
-        double d = widen(load(x, i, i->a, l), (bh__ptx_type)p.from);
-        if (i->flags & FLAG_FTZ && p.from == T_F32) {
+        uint64_t v = load(x, i, i->a, l), bits;
+        double d = widen(v, from);
+        if (i->flags & FLAG_FTZ && from == T_F32) {
             d = (double)bh__flush((float)d);
         }
         if (p.integral) {
             d = whole(d, (bh__round)p.round);
         }
-        store(x, i, l, finish_float(narrow(d, to, (bh__round)p.round), to, i->flags));
+        if (d != d) {
+            bits = convert_nan(v, from, to, i->flags);
+        } else if (i->flags & FLAG_FTZ && to == T_F32 && fabs(d) < 0x1p-126) {
+            bits = signbit(d) ? 0x80000000u : 0; /* too small before rounding */
+        } else {
+            bits = narrow(d, to, (bh__round)p.round);
+        }
+        store(x, i, l, finish_float(bits, to, i->flags));
     }
     return true;
 }
@@ -234,7 +262,7 @@ QUICK(low16, bh__u32, bh__u32, (uint16_t)a)
 QUICK(s32_to_f32, bh__f32, bh__s32, (float)a)
 QUICK(u32_to_f32, bh__f32, bh__u32, (float)a)
 QUICK(f32_to_f64, bh__f64, bh__f32, (double)a)
-QUICK(f64_to_f32, bh__f32, bh__f64, bh__canonical((float)a))
+QUICK(f64_to_f32, bh__f32, bh__f64, (float)a)
 
 /* cvt.rn.f16x2.f32 d, a, b: a goes to the upper half. */
 HANDLER(pair_of_halves) {
@@ -257,8 +285,10 @@ HANDLER(to_tf32) {
     plan p = unpack_plan(i->imm);
     FOR_LANES_IN_ORDER(mask) {
         double d = (double)pa[l];
-        uint32_t v = d != d ? NAN_F32
-                            : (uint32_t)bh__narrow_double(d, 10, 8, (bh__round)p.round) << 13;
+        uint32_t v = (uint32_t)bh__narrow_double(d, 10, 8, (bh__round)p.round) << 13;
+        if (d != d) { /* rounding away from zero is an addition, which keeps what NaN it was */
+            v = p.round == BH__ROUND_AWAY ? bh__bits_of_float(pa[l]) & ~0x1fffu : 0x7fffe000u;
+        }
         pd[l] = i->flags & FLAG_RELU && d == d && v >> 31 ? 0 : v;
     }
     return true;

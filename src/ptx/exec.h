@@ -107,7 +107,7 @@ struct bh__ptx_exec {
     const bh__ptx_module *module;
     const bh__ptx_grid *grid;
     uint8_t *shared;
-    uint32_t shared_bytes, dynamic_base;
+    uint32_t shared_bytes, dynamic_base, reserved_base;
     const bh__ptx_function *frame_function; /* that the lanes are in */
     uint32_t stack; /* where this frame's local memory starts */
     uint32_t active; /* the lanes now running together */

@@ -138,9 +138,14 @@ static uint32_t nth_set(uint32_t bits, uint32_t base, int32_t offset) {
 }
 WORD3(fns_32, nth_set(a, b, (int32_t)c))
 
+/* Positions and lengths: their low byte for 32-bit fields, the whole number for 64-bit ones. */
+static unsigned field_number(uint32_t v, unsigned bits) {
+    return bits == 32 ? v & 0xff : v > 0xff ? 0xff : v;
+}
+
 /* `bits` is the width of the register. Bits past its end read as the sign. */
 static uint64_t extract(uint64_t a, uint32_t b, uint32_t c, unsigned bits, bool is_signed) {
-    unsigned pos = b & 0xff, len = c & 0xff;
+    unsigned pos = field_number(b, bits), len = field_number(c, bits);
     unsigned last = pos + len - 1 < bits ? pos + len - 1 : bits - 1;
     bool sign = is_signed && len != 0 && (a >> last & 1) != 0;
     unsigned valid = pos >= bits ? 0 : len < bits - pos ? len : bits - pos;
@@ -150,7 +155,7 @@ static uint64_t extract(uint64_t a, uint32_t b, uint32_t c, unsigned bits, bool 
 }
 
 static uint64_t insert(uint64_t a, uint64_t b, uint32_t c, uint32_t d, unsigned bits) {
-    unsigned pos = c & 0xff, len = d & 0xff;
+    unsigned pos = field_number(c, bits), len = field_number(d, bits);
     if (pos >= bits || len == 0) {
         return b;
     }

@@ -27,10 +27,29 @@
     }
 
 #define CANON(v) bh__canonical(v)
-#define CANON64(v) bh__canonical64(v)
 #define FLUSH(v) bh__flush(v)
 #define CANON_FLUSH(v) bh__canonical(bh__flush(v))
 #define SAME(v) (v)
+
+/* A result is flushed when it was too small before rounding, even if rounding made it normal. */
+static inline float mul_flushed(float a, float b) {
+    double exact = (double)a * (double)b;
+    return fabs(exact) < 0x1p-126 ? bh__float_of_bits(bh__bits_of_float((float)exact) & 0x80000000u)
+                                  : (float)exact;
+}
+
+static inline float fma_flushed(float a, float b, float c, float r) {
+    bool tiny = fabsf(r) == 0x1p-126f && fabs((double)a * (double)b + (double)c) < 0x1p-126;
+    return tiny ? bh__float_of_bits(bh__bits_of_float(r) & 0x80000000u) : r;
+}
+
+static inline double nan2(double a, double b, double r) {
+    return r == r ? r : bh__nan64(a, b, b);
+}
+
+static inline double nan3(double a, double b, double c, double r) {
+    return r == r ? r : bh__nan64(a, b, c);
+}
 
 FAST2(add_f32, float, bh__f32, SAME, CANON, a + b)
 FAST2(sub_f32, float, bh__f32, SAME, CANON, a - b)
@@ -38,22 +57,23 @@ FAST2(mul_f32, float, bh__f32, SAME, CANON, a *b)
 FAST2(div_f32, float, bh__f32, SAME, CANON, a / b)
 FAST2(add_f32_ftz, float, bh__f32, FLUSH, CANON_FLUSH, a + b)
 FAST2(sub_f32_ftz, float, bh__f32, FLUSH, CANON_FLUSH, a - b)
-FAST2(mul_f32_ftz, float, bh__f32, FLUSH, CANON_FLUSH, a *b)
+FAST2(mul_f32_ftz, float, bh__f32, FLUSH, CANON, mul_flushed(a, b))
 FAST2(div_f32_ftz, float, bh__f32, FLUSH, CANON_FLUSH, a / b)
-FAST2(add_f64, double, bh__f64, SAME, CANON64, a + b)
-FAST2(sub_f64, double, bh__f64, SAME, CANON64, a - b)
-FAST2(mul_f64, double, bh__f64, SAME, CANON64, a *b)
-FAST2(div_f64, double, bh__f64, SAME, CANON64, a / b)
+FAST2(add_f64, double, bh__f64, SAME, SAME, nan2(a, b, a + b))
+FAST2(sub_f64, double, bh__f64, SAME, SAME, nan2(a, b, a - b))
+FAST2(mul_f64, double, bh__f64, SAME, SAME, nan2(a, b, a *b))
+FAST2(div_f64, double, bh__f64, SAME, SAME, nan2(a, b, a / b))
 FAST3_AS(fma_f32, , float, bh__f32, SAME, CANON, fmaf(a, b, c))
-FAST3_AS(fma_f32_ftz, , float, bh__f32, FLUSH, CANON_FLUSH, fmaf(a, b, c))
-FAST3_AS(fma_f64, , double, bh__f64, SAME, CANON64, fma(a, b, c))
+FAST3_AS(fma_f32_ftz, , float, bh__f32, FLUSH, CANON_FLUSH, fma_flushed(a, b, c, fmaf(a, b, c)))
+FAST3_AS(fma_f64, , double, bh__f64, SAME, SAME, nan3(a, b, c, fma(a, b, c)))
 
 /* Where the processor may have fused multiply-add and the build may not assume it. */
 #if defined(__x86_64__) && !defined(__FMA__)
 #define WITH_FMA __attribute__((target("avx2,fma")))
 FAST3_AS(fma_f32_hw, WITH_FMA, float, bh__f32, SAME, CANON, __builtin_fmaf(a, b, c))
-FAST3_AS(fma_f32_ftz_hw, WITH_FMA, float, bh__f32, FLUSH, CANON_FLUSH, __builtin_fmaf(a, b, c))
-FAST3_AS(fma_f64_hw, WITH_FMA, double, bh__f64, SAME, CANON64, __builtin_fma(a, b, c))
+FAST3_AS(fma_f32_ftz_hw, WITH_FMA, float, bh__f32, FLUSH, CANON_FLUSH,
+         fma_flushed(a, b, c, __builtin_fmaf(a, b, c)))
+FAST3_AS(fma_f64_hw, WITH_FMA, double, bh__f64, SAME, SAME, nan3(a, b, c, __builtin_fma(a, b, c)))
 
 static bool has_fma(void) {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
@@ -69,9 +89,18 @@ static bool has_fma(void) {
 #endif
 
 /* Any rounding mode, flushed and saturated as the flags say. `count` is the mode. */
-static float finish(float r, unsigned flags) {
+static float finish(float a, float b, float c, float r, unsigned flags, unsigned sources) {
+    (void)a, (void)b, (void)c, (void)sources;
     r = bh__canonical(flags & FLAG_FTZ ? bh__flush(r) : r);
     return flags & FLAG_SAT ? bh__saturate(r) : r;
+}
+
+/* As above, for products: see fma_flushed. */
+static float finish_product(float a, float b, float c, float r, unsigned flags, unsigned sources) {
+    if (flags & FLAG_FTZ) {
+        r = fma_flushed(a, b, sources > 2 ? c : 0, r);
+    }
+    return finish(a, b, c, r, flags, sources);
 }
 
 static float start(float a, unsigned flags) {
@@ -82,8 +111,11 @@ static double start64(double a, unsigned flags) {
     return flags & FLAG_FTZ ? bh__flush64(a) : a;
 }
 
-static double finish64(double a, unsigned flags) {
-    return start64(a, flags);
+static double finish64(double a, double b, double c, double r, unsigned flags, unsigned sources) {
+    if (r != r) {
+        r = bh__nan64(a, sources > 1 ? b : a, sources > 2 ? c : sources > 1 ? b : a);
+    }
+    return start64(r, flags);
 }
 
 #define SLOW(name, T, R, begin, end, sources, expr)                                                \
@@ -98,24 +130,23 @@ static double finish64(double a, unsigned flags) {
             volatile T vc = begin(pc[l], i->flags);                                                \
             T a = va, b = vb, c = vc;                                                              \
             volatile T r = (expr);                                                                 \
-            (void)a, (void)b, (void)c;                                                             \
-            pd[l] = end(r, i->flags);                                                              \
+            pd[l] = end(a, b, c, r, i->flags, sources);                                            \
         }                                                                                          \
         bh__round_leave((bh__round)i->count);                                                      \
         return true;                                                                               \
     }
 
-#define SLOW_PAIR(name, sources, expr32, expr64)                                                   \
-    SLOW(name##_f32_any, float, bh__f32, start, finish, sources, expr32)                           \
+#define SLOW_PAIR(name, finish32, sources, expr32, expr64)                                         \
+    SLOW(name##_f32_any, float, bh__f32, start, finish32, sources, expr32)                         \
     SLOW(name##_f64_any, double, bh__f64, start64, finish64, sources, expr64)
 
-SLOW_PAIR(add, 2, a + b, a + b)
-SLOW_PAIR(sub, 2, a - b, a - b)
-SLOW_PAIR(mul, 2, a *b, a *b)
-SLOW_PAIR(div, 2, a / b, a / b)
-SLOW_PAIR(fma, 3, fmaf(a, b, c), fma(a, b, c))
-SLOW_PAIR(rcp, 1, 1.0f / a, 1.0 / a)
-SLOW_PAIR(sqrt, 1, sqrtf(a), sqrt(a))
+SLOW_PAIR(add, finish, 2, a + b, a + b)
+SLOW_PAIR(sub, finish, 2, a - b, a - b)
+SLOW_PAIR(mul, finish_product, 2, a *b, a *b)
+SLOW_PAIR(div, finish, 2, a / b, a / b)
+SLOW_PAIR(fma, finish_product, 3, fmaf(a, b, c), fma(a, b, c))
+SLOW_PAIR(rcp, finish, 1, 1.0f / a, 1.0 / a)
+SLOW_PAIR(sqrt, finish, 1, sqrtf(a), sqrt(a))
 
 /* The upper half of a double in, the upper half of its reciprocal out. */
 HANDLER(rcp_f64_approx) {

@@ -103,13 +103,13 @@ WIDE(s16, bh__u32, bh__u32, int16_t, int32_t)
 WIDE(u32, bh__u32, bh__u64, uint32_t, uint64_t)
 WIDE(s32, bh__u32, bh__u64, int32_t, int64_t)
 
-/* Dividing by zero gives all ones and leaves the dividend as the rest; MIN / -1 wraps. */
+/* Dividing by zero gives all ones, as quotient and as rest; MIN / -1 wraps. */
 #define DIVIDE_U(s, R, T)                                                                          \
     BINARY(div_##s, R, T, T, b == 0 ? (T)-1 : (T)(a / b))                                          \
-    BINARY(rem_##s, R, T, T, b == 0 ? a : (T)(a % b))
+    BINARY(rem_##s, R, T, T, b == 0 ? (T)-1 : (T)(a % b))
 #define DIVIDE_S(s, R, T, U)                                                                       \
     BINARY(div_##s, R, T, U, b == 0 ? -1 : b == -1 ? (T)(0 - (U)a) : (T)(a / b))                   \
-    BINARY(rem_##s, R, T, U, b == 0 ? a : b == -1 ? 0 : (T)(a % b))
+    BINARY(rem_##s, R, T, U, b == 0 ? -1 : b == -1 ? 0 : (T)(a % b))
 DIVIDE_U(u16, bh__u32, uint16_t)
 DIVIDE_U(u32, bh__u32, uint32_t)
 DIVIDE_U(u64, bh__u64, uint64_t)

@@ -44,12 +44,15 @@ HANDLER(rsqrt_f64) {
         FOR_LANES(mask, R a = pa[l]; pd[l] = (expr););                                             \
         return true;                                                                               \
     }
-BITS1(abs_f32, bh__u32, a & 0x7fffffffu)
-BITS1(neg_f32, bh__u32, a ^ 0x80000000u)
-BITS1(abs_f32_ftz, bh__u32, bh__flush_bits(a) & 0x7fffffffu)
-BITS1(neg_f32_ftz, bh__u32, bh__flush_bits(a) ^ 0x80000000u)
-BITS1(abs_f64, bh__u64, a &INT64_MAX)
-BITS1(neg_f64, bh__u64, a ^ UINT64_C(1) << 63)
+#define KEEP_NAN(a, v) (((a)&0x7fffffffu) > 0x7f800000u ? NAN_F32 : (v))
+#define KEEP_NAN64(a, v)                                                                           \
+    (((a)&INT64_MAX) > UINT64_C(0x7ff0000000000000) ? bh__quiet64(a) : (v))
+BITS1(abs_f32, bh__u32, KEEP_NAN(a, a & 0x7fffffffu))
+BITS1(neg_f32, bh__u32, KEEP_NAN(a, a ^ 0x80000000u))
+BITS1(abs_f32_ftz, bh__u32, KEEP_NAN(a, bh__flush_bits(a) & 0x7fffffffu))
+BITS1(neg_f32_ftz, bh__u32, KEEP_NAN(a, bh__flush_bits(a) ^ 0x80000000u))
+BITS1(abs_f64, bh__u64, KEEP_NAN64(a, a &INT64_MAX))
+BITS1(neg_f64, bh__u64, KEEP_NAN64(a, a ^ UINT64_C(1) << 63))
 
 static inline float smaller(float a, float b) {
     if (a != a || b != b) {
@@ -99,7 +102,7 @@ HANDLER(minmax_f64) {
     FOR_LANES_IN_ORDER(mask) {
         double a = pa[l], b = pb[l];
         if (a != a || b != b) {
-            pd[l] = a != a ? b : a;
+            pd[l] = a == a ? a : b == b ? b : bh__nan64(a, b, b);
         } else if (a == b) {
             pd[l] = (signbit(a) != 0) == max ? b : a;
         } else {
@@ -129,7 +132,7 @@ static bool test_kind(int kind, unsigned how) {
     case M_INFINITE: return kind == FP_INFINITE;
     case M_NUMBER: return kind != FP_NAN;
     case M_NOTANUMBER: return kind == FP_NAN;
-    case M_NORMAL: return kind == FP_NORMAL;
+    case M_NORMAL: return kind == FP_NORMAL || kind == FP_ZERO;
     default: return kind == FP_SUBNORMAL;
     }
 }

@@ -97,6 +97,10 @@ static uint64_t uniform_value(const bh__ptx_exec *x, unsigned sreg, unsigned com
     case SREG_CLOCK_HI: return now(CLOCK_MONOTONIC) >> 32;
     case SREG_GLOBALTIMER: case SREG_GLOBALTIMER_LO: return now(CLOCK_REALTIME);
     case SREG_GLOBALTIMER_HI: return now(CLOCK_REALTIME) >> 32;
+    case SREG_RESERVED_BEGIN: case SREG_RESERVED_0: return x->reserved_base;
+    case SREG_RESERVED_1: return x->reserved_base + BH__PTX_RESERVED_SHARED / 2;
+    case SREG_RESERVED_END: return x->reserved_base + BH__PTX_RESERVED_SHARED;
+    case SREG_RESERVED_CAP: return BH__PTX_RESERVED_SHARED;
     case SREG_DYNAMIC_SMEM_SIZE: return g->dynamic_shared;
     case SREG_TOTAL_SMEM_SIZE: case SREG_AGGR_SMEM_SIZE: return x->shared_bytes;
     default: return 0;

@@ -28,8 +28,14 @@ static inline float bh__canonical(float f) {
     return f != f ? bh__float_of_bits(NAN_F32) : f;
 }
 
-static inline double bh__canonical64(double d) {
-    return d;
+static inline uint64_t bh__quiet64(uint64_t bits) {
+    return bits | UINT64_C(1) << 51;
+}
+
+/* What NaN comes out of double precision arithmetic: the last operand that is one, made quiet. */
+static inline double bh__nan64(double a, double b, double c) {
+    double from = c != c ? c : b != b ? b : a;
+    return bh__double_of_bits(from != from ? bh__quiet64(bh__bits_of_double(from)) : NAN_F64);
 }
 
 static inline float bh__saturate(float f) {

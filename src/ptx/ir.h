@@ -79,6 +79,7 @@ typedef enum bh__ptx_sreg {
     SREG_GRIDID, SREG_CLOCK, SREG_CLOCK_HI, SREG_CLOCK64, SREG_GLOBALTIMER, SREG_GLOBALTIMER_LO,
     SREG_GLOBALTIMER_HI, SREG_LANEMASK_EQ, SREG_LANEMASK_LE, SREG_LANEMASK_LT, SREG_LANEMASK_GE,
     SREG_LANEMASK_GT, SREG_DYNAMIC_SMEM_SIZE, SREG_TOTAL_SMEM_SIZE, SREG_AGGR_SMEM_SIZE,
+    SREG_RESERVED_BEGIN, SREG_RESERVED_END, SREG_RESERVED_CAP, SREG_RESERVED_0, SREG_RESERVED_1,
     SREG_ENVREG, SREG_COUNT
 } bh__ptx_sreg;
 
@@ -273,6 +274,7 @@ struct bh__ptx_module {
     bh__ptx_function **kernel_functions;
     uint32_t kernel_count;
     uint32_t dynamic_align; /* of dynamic shared memory */
+    bool uses_reserved;     /* names the shared memory that a GPU keeps for the system's use */
     struct bh__ptx_code *code;
     struct bh__ptx_site *sites; /* one for each of `code`: where it comes from */
     uint32_t code_count;
@@ -323,6 +325,7 @@ bh_status bh__ptx_lower(bh__ptx_module *module, bh_error *error);
 #define BH__PTX_MAX_SHARED ((uint64_t)1 << 20)  /* of one kernel, static */
 #define BH__PTX_MAX_LOCAL ((uint64_t)512 << 10) /* of one thread */
 #define BH__PTX_MAX_PARAMS ((uint64_t)32764)    /* of one kernel */
+#define BH__PTX_RESERVED_SHARED 1024            /* bytes, for kernels that ask for them */
 #define BH__PTX_MAX_DEPTH 200                   /* of nested scopes, expressions, initialisers */
 
 #endif

@@ -228,6 +228,7 @@ static bool special_register(bh__ptx_parser *p, bh__ptx_operand *out) {
             continue;
         }
         *out = (bh__ptx_operand){.kind = OPERAND_SREG, .sreg = (uint8_t)i};
+        p->module->uses_reserved |= i >= SREG_RESERVED_BEGIN && i <= SREG_RESERVED_1;
         if (numbered) {
             for (uint32_t d = (uint32_t)n; d < length; d++) {
                 if (text[d] < '0' || text[d] > '9') {

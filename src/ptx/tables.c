@@ -61,6 +61,11 @@ const bh__ptx_sreg_info bh__ptx_sreg_table[SREG_COUNT] = {
     [SREG_DYNAMIC_SMEM_SIZE] = {"%dynamic_smem_size", T_U32, false},
     [SREG_TOTAL_SMEM_SIZE] = {"%total_smem_size", T_U32, false},
     [SREG_AGGR_SMEM_SIZE] = {"%aggr_smem_size", T_U32, false},
+    [SREG_RESERVED_BEGIN] = {"%reserved_smem_offset_begin", T_U32, false},
+    [SREG_RESERVED_END] = {"%reserved_smem_offset_end", T_U32, false},
+    [SREG_RESERVED_CAP] = {"%reserved_smem_offset_cap", T_U32, false},
+    [SREG_RESERVED_0] = {"%reserved_smem_offset_0", T_U32, false},
+    [SREG_RESERVED_1] = {"%reserved_smem_offset_1", T_U32, false},
     [SREG_ENVREG] = {"%envreg", T_U32, false},
 };
 

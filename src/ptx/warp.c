@@ -95,23 +95,35 @@ static void exit_lanes(bh__ptx_exec *x, uint32_t lanes) {
     bh__ptx_barrier_exit(x->block);
 }
 
-/* What `mask` may do at an instruction that wants other lanes to be there. */
-static uint32_t pass_sync(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask) {
+/* Of `mask`, the lanes that name the same members as the first. */
+static uint32_t same_members(const bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask) {
+    if (i->e < 0) {
+        return mask; /* a constant */
+    }
+    const bh__u32 *members = bh__row(x, i->e);
+    uint32_t wanted = members[__builtin_ctz(mask)], same = 0;
+    FOR_LANES_IN_ORDER(mask) {
+        same |= (uint32_t)(members[l] == wanted) << l;
+    }
+    return same;
+}
+
+/* May lanes that name the same members run an instruction that wants all of those to be there? */
+static bool may_pass(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask) {
     bh__ptx_warp *w = x->warp;
-    uint32_t passed = w->released & mask;
-    if (passed != 0) {
-        w->released &= ~passed;
-        return passed;
+    if ((w->released & mask) == mask) {
+        w->released &= ~mask;
+        return true;
     }
     const bh__u32 *members = bh__row(x, i->e);
     if ((members[__builtin_ctz(mask)] & w->live & ~mask) == 0) {
-        return mask;
+        return true;
     }
     FOR_LANES_IN_ORDER(mask) {
         w->members[l] = members[l];
     }
     w->at_sync |= mask;
-    return 0;
+    return false;
 }
 
 /* The end of a group's run, one way or the other. */
@@ -147,15 +159,25 @@ static stop run_barrier(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32
 }
 
 static stop run_sync(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t mask) {
-    uint32_t pass = pass_sync(x, i, mask);
-    set_pc(x->warp, g->mask & ~mask, g->pc + 1);
-    set_pc(x->warp, mask & ~pass, g->pc);
-    if (pass == 0) {
-        release_sync(x->warp);
-        return STOP_CHOOSE;
+    bh__ptx_warp *w = x->warp;
+    uint32_t rest = mask, stay = 0;
+    while (rest != 0) {
+        /* Lanes that were let go earlier do not wait for those that came since. */
+        uint32_t let_go = rest & w->released;
+        uint32_t part = same_members(x, i, let_go != 0 ? let_go : rest);
+        rest &= ~part;
+        if (!may_pass(x, i, part)) {
+            stay |= part;
+        } else if (!i->run(x, i, part)) {
+            return STOP_FAULT;
+        }
     }
-    set_pc(x->warp, pass, g->pc + 1);
-    return i->run(x, i, pass) ? STOP_CHOOSE : STOP_FAULT;
+    set_pc(w, g->mask & ~stay, g->pc + 1);
+    set_pc(w, stay, g->pc);
+    if (stay != 0) {
+        release_sync(w);
+    }
+    return STOP_CHOOSE;
 }
 
 /* Instructions that end a group's run; `mask` is not empty. */
@@ -213,10 +235,9 @@ static stop run_group(bh__ptx_exec *x, group *g, uint64_t *left) {
             pc++;
         } else if (i->kind == CODE_BRA && active == mask) {
             pc = i->target;
-        } else if (i->kind == CODE_SYNC && active == mask && x->warp->released == 0 &&
-                   (((const bh__u32 *)bh__row(x, i->e))[__builtin_ctz(mask)] & x->warp->live &
-                    ~mask) == 0) {
-            i->run(x, i, mask);
+        } else if (i->kind == CODE_SYNC && active == x->warp->live && x->warp->released == 0 &&
+                   same_members(x, i, active) == active) {
+            i->run(x, i, active); /* nobody is missing */
             pc++;
         } else {
             g->pc = pc;

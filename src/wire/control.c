@@ -18,6 +18,7 @@ void bh__front_layout(bh__front *front, uint32_t queue_length) {
 
 void bh__payload_write(uint8_t *ring, uint32_t queue_length, uint64_t position, size_t offset, const void *data,
                        size_t bytes) {
+    if (bytes == 0) return;
     size_t ring_bytes = (size_t)queue_length * BH__SLOT_BYTES;
     size_t at = ((position & (queue_length - 1)) * BH__SLOT_BYTES + BH__PAYLOAD_OFFSET + offset) & (ring_bytes - 1);
     size_t first = ring_bytes - at < bytes ? ring_bytes - at : bytes;
@@ -27,6 +28,7 @@ void bh__payload_write(uint8_t *ring, uint32_t queue_length, uint64_t position, 
 
 void bh__payload_read(const uint8_t *ring, uint32_t queue_length, uint64_t position, size_t offset, void *data,
                       size_t bytes) {
+    if (bytes == 0) return;
     size_t ring_bytes = (size_t)queue_length * BH__SLOT_BYTES;
     size_t at = ((position & (queue_length - 1)) * BH__SLOT_BYTES + BH__PAYLOAD_OFFSET + offset) & (ring_bytes - 1);
     size_t first = ring_bytes - at < bytes ? ring_bytes - at : bytes;

@@ -269,6 +269,7 @@ TEST(losses_leave_no_process_and_no_descriptor_behind) {
     wait_standby(r.device);
     kill_worker(r.device, SIGKILL);
     wait_standby(r.device);
+    check_device_works(&r);
     unsigned before = open_descriptors();
     for (int i = 0; i < 10; i++) {
         bh_device_status status = status_of(r.device);

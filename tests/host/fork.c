@@ -186,6 +186,7 @@ static void check_losses_work(void) {
         gate g = gate_close(&r, open_lane(r.device), 0);
         kill_worker(r.device, SIGSEGV);
         CHECK_NE(bh_wait(g.ticket, LONG_NS), BH_OK);
+        CHECK_OK(bh_kernel_pardon(rig_kernel(&r, "gate")));
         check_device_works(&r);
     }
     CHECK(words_count(x, 1000, 1));

@@ -37,7 +37,8 @@ TEST(no_signal_handler_is_installed_and_no_mask_changed) {
     read_status("/proc/self/status", before, sizeof before);
     rig r = lived_in();
     read_status("/proc/self/status", after, sizeof after);
-    CHECK_EQ(mask_of(before, "SigCgt:"), mask_of(after, "SigCgt:"));
+    uint64_t theirs = UINT64_C(3) << 31; /* 32 and 33 are libc's own, used with threads */
+    CHECK_EQ(mask_of(before, "SigCgt:") | theirs, mask_of(after, "SigCgt:") | theirs);
     CHECK_EQ(mask_of(before, "SigIgn:"), mask_of(after, "SigIgn:"));
     CHECK_EQ(mask_of(before, "SigBlk:"), mask_of(after, "SigBlk:"));
     CHECK_OK(bh_device_close(r.device));
@@ -68,7 +69,7 @@ TEST(threads_of_the_library_block_every_signal) {
 }
 
 TEST(interrupting_the_terminal_does_not_reach_the_workers) {
-    REQUIRE(setpgid(0, 0) == 0);
+    REQUIRE(getpgrp() == getpid() || setpgid(0, 0) == 0);
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
     rig r = rig_open(0);

@@ -52,8 +52,8 @@ fail() {
 
 # expect_sound NAME MODEL "SPIN FLAGS" ["COMPILER FLAGS" "PAN FLAGS"]
 expect_sound() {
-    build "$2" "$3" "-O2 ${4:--DSAFETY}" || return
-    search "${5:-}"
+    build "$2" "$3" "-O1 ${4:--DSAFETY}" || return
+    search "-w22 ${5:-}"
     if [ "${errors:-none}" != 0 ]; then
         fail "$1: an error in the model as it is"
     elif grep -q -e 'Search not completed' -e 'max search depth too small' -e 'out of memory' -e 'truncated' \
@@ -67,7 +67,7 @@ expect_sound() {
 # expect_error NAME MODEL "SPIN FLAGS"
 expect_error() {
     build "$2" "$3" "-O0 -DSAFETY" || return
-    search ""
+    search -w18
     if [ "${errors:-0}" -gt 0 ] && grep -q -e 'assertion violated' -e 'invalid end state' pan.log; then
         echo "ok   $1: found, $(sed -n 's/^pan:1: \(assertion violated\|invalid end state\).*/\1/p' pan.log | head -n 1)"
     else
@@ -86,10 +86,10 @@ expect_sound "one loss, a cancel, three requests" takeover "-DREQUESTS=3 -DLOSSE
 expect_sound "one loss, requests still coming" takeover "$one -DSLEEP -DSUBMITTED=1 -DPROMPT"
 expect_sound "one loss, two waiters asleep" takeover "-DREQUESTS=2 -DLOSSES=1 -DSLEEP -DWAITERS=2 -DPROMPT -DLINGER=0"
 expect_sound "one loss, two lanes, one waits for the other" takeover "$lanes"
-expect_sound "two losses, areas used again" takeover "$two -DAREAS=2"
+expect_sound "two losses, areas used again" takeover "$two -DAREAS=2 -DPROMPT"
 expect_sound "two losses, three requests" takeover "-DREQUESTS=3 -DLOSSES=2 -DIDEMPOTENT=2 -DLINGER=0 -DPROMPT"
 expect_sound "two losses, a cancel" takeover "$two -DLINGER=0 -DCANCEL -DPROMPT"
-expect_sound "two losses, sleeping" takeover "$two -DLINGER=0 -DSLEEP"
+expect_sound "two losses, sleeping" takeover "$two -DLINGER=0 -DSLEEP -DPROMPT"
 
 expect_error "done read before the freeze" takeover "$one -DSWAP_FREEZE"
 expect_error "a waiter does not look at frozen" takeover "$one -DNO_FROZEN_CHECK"
@@ -106,6 +106,7 @@ expect_error "done of the lanes read in one pass" takeover "$lanes -DONE_PASS"
 expect_error "the area looked up before tail is stored" takeover "$one -DSLEEP -DSUBMITTED=1 -DAREA_BEFORE_TAIL"
 expect_error "an area used again and no epoch" takeover "$two -DAREAS=2 -DNO_EPOCH"
 expect_error "the current area used again" takeover "$one -DAREAS=1"
+expect_error "a lane that sleeps on tail, its flag already taken" wake "-DSLEEP_ON_TAIL"
 expect_error "tail not sequentially consistent" wake "-DRELAXED_TAIL"
 expect_error "notify not sequentially consistent" wake "-DRELAXED_NOTIFY"
 expect_error "done not sequentially consistent" wake "-DRELAXED_DONE"

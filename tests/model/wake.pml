@@ -8,6 +8,9 @@
 /* Memory. */
 byte tail;
 bit asleep;
+#ifdef SLEEP_ON_TAIL
+bit in_futex;
+#endif
 byte notify = NEVER;
 byte done;
 byte wake;
@@ -24,7 +27,6 @@ byte wanted[2] = NEVER;
 byte late_tail = EMPTY;
 byte late_notify = EMPTY;
 byte late_done = EMPTY;
-bit worker_sleeps;
 
 proctype Buffers() {
 end:
@@ -51,13 +53,21 @@ end:
 #define STORED_DONE done
 #endif
 
+inline rouse() {
+#ifdef SLEEP_ON_TAIL
+    in_futex = 0
+#else
+    skip
+#endif
+}
+
 /* Submits two requests, one after the other. */
 proctype Submitter() {
     byte i;
     for (i : 1 .. REQUESTS) {
         d_step { late_tail == EMPTY -> STORED_TAIL = i };
         if
-        :: d_step { asleep -> asleep = 0; worker_sleeps = 0 } /* exchange, futex wake */
+        :: d_step { asleep -> asleep = 0; rouse() } /* exchange, futex wake */
         :: !asleep
         fi
     }
@@ -135,12 +145,15 @@ proctype Worker() {
         if
         :: tail != p -> asleep = 0
         :: else ->
-            /* The futex compares once more, in the kernel. */
+#ifdef SLEEP_ON_TAIL
             if
-            :: d_step { tail == p -> worker_sleeps = 1 }; !worker_sleeps
+            :: d_step { tail == p -> in_futex = 1 }; !in_futex
             :: tail != p
             fi;
             asleep = 0
+#else
+            !asleep /* the futex compares asleep with 1 once more, in the kernel */
+#endif
         fi
     od
 }

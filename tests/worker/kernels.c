@@ -216,8 +216,8 @@ TEST(an_endless_kernel_holds_up_no_other_lane) {
     driver *d = driver_ready(64);
     driver_module(d, BASIC, ptx_basic);
     REQUIRE_EQ(driver_lane(d, 1), BH_OK);
-    uint64_t p = DRIVER_BASE;
-    uint64_t endless = driver_launch(d, 0, BASIC, "endless", 16, 32, &p);
+    uint64_t params[2] = {DRIVER_BASE + 64, DRIVER_BASE};
+    uint64_t endless = driver_launch(d, 0, BASIC, "endless", 16, 32, params);
     struct iota iota = {DRIVER_BASE + 4096, 5, 6400};
     for (int i = 0; i < 20; i++) {
         uint64_t last = driver_launch(d, 1, BASIC, "iota", 100, 64, &iota);

@@ -55,7 +55,7 @@ host host_start(int (*body)(int pipe), bool tells) {
     REQUIRE(pipe(ends) == 0);
     fflush(stdout);
     fflush(stderr);
-    h.pid = fork();
+    h.pid = fork(); /* with no device open, the child starts afresh */
     REQUIRE(h.pid >= 0);
     if (h.pid == 0) {
         close(ends[0]);

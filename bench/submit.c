@@ -5,8 +5,7 @@
 #include "support/bench.h"
 
 enum {
-    QUEUE = 16384, /* larger than a batch, so that no launch waits for room */
-    BATCH = 8192,
+    BATCH = 896,   /* the queue has 1024 places: no launch waits for room */
     GROUP = 16,    /* launches between two readings of the clock */
     OUTPUTS = 8
 };
@@ -69,7 +68,6 @@ static void batch(const bench_kernels *kernels, const output_set *set, uint32_t 
 static void worker_awake(size_t batches) {
     bh_device device;
     bh_device_options options = bench_options();
-    options.queue_length = QUEUE;
     options.worker_spin_ns = options.wait_spin_ns = 10 * BENCH_S;
     BENCH_NEED(bh_device_open(&options, &device));
     bench_kernels kernels = bench_kernels_load(device);
@@ -89,7 +87,7 @@ static void worker_awake(size_t batches) {
     /* The worker is busy with one long kernel and leaves the queue alone meanwhile. */
     for (size_t i = 0; i < batches; i++) {
         BENCH_NEED(bh_launch(kernels.last, BH_SHAPE(1, 1, 1, 1, 1, 1),
-                             BH_ARGS(BH_INOUT(stamps), 0u, (uint64_t)(10 * BENCH_MS)), NULL));
+                             BH_ARGS(BH_INOUT(stamps), 0u, (uint64_t)(2 * BENCH_MS)), NULL));
         batch(&kernels, &set, &number, &behind, &behind_ns);
     }
     bench_figure("submit.behind_long_kernel.p50", bench_percentile(&behind, 50), "ns");
@@ -125,7 +123,7 @@ int main(int argc, char **argv) {
     bench_begin(argc, argv, "submit: bh_launch with four arguments that change every time");
     bench_note("one reading of the clock costs %.0f ns; %d launches share one, asleep one each",
                bench_clock_cost_ns(), GROUP);
-    worker_awake(bench_count(20));
-    worker_asleep(bench_count(20) * 50);
+    worker_awake(bench_count(100));
+    worker_asleep(bench_count(100) * 10);
     return 0;
 }

@@ -15,17 +15,14 @@ struct bh__arena_chunk {
 
 #define CHUNK_BYTES ((size_t)64 * 1024 - 64)
 
-void *bh__arena_alloc(bh__arena *arena, size_t count, size_t size)
-{
+void *bh__arena_alloc(bh__arena *arena, size_t count, size_t size) {
     size_t bytes;
-    if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX / 2)
-        return NULL;
+    if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX / 2) return NULL;
     bytes = (bytes + alignof(max_align_t) - 1) & ~(alignof(max_align_t) - 1);
     if (arena->chunks == NULL || arena->chunks->size - arena->used < bytes) {
         size_t want = bytes > CHUNK_BYTES ? bytes : CHUNK_BYTES;
         bh__arena_chunk *chunk = calloc(1, sizeof *chunk + want);
-        if (chunk == NULL)
-            return NULL;
+        if (chunk == NULL) return NULL;
         chunk->size = want;
         if (arena->chunks != NULL && bytes > CHUNK_BYTES / 4) {
             /* A large object gets a chunk to itself; the newest chunk stays the one in use. */
@@ -42,34 +39,25 @@ void *bh__arena_alloc(bh__arena *arena, size_t count, size_t size)
     return result;
 }
 
-char *bh__arena_copy(bh__arena *arena, const char *text, size_t length)
-{
-    if (length == SIZE_MAX)
-        return NULL;
+char *bh__arena_copy(bh__arena *arena, const char *text, size_t length) {
+    if (length == SIZE_MAX) return NULL;
     char *copy = bh__arena_alloc(arena, length + 1, 1);
-    if (copy != NULL && length > 0)
-        memcpy(copy, text, length);
+    if (copy != NULL && length > 0) memcpy(copy, text, length);
     return copy;
 }
 
-void *bh__arena_grow(bh__arena *arena, void *array, size_t count, size_t *capacity, size_t size)
-{
-    if (count < *capacity)
-        return array;
+void *bh__arena_grow(bh__arena *arena, void *array, size_t count, size_t *capacity, size_t size) {
+    if (count < *capacity) return array;
     size_t wanted = *capacity == 0 ? 8 : *capacity * 2;
-    if (wanted <= count)
-        return NULL;
+    if (wanted <= count) return NULL;
     void *moved = bh__arena_alloc(arena, wanted, size);
-    if (moved == NULL)
-        return NULL;
-    if (count > 0)
-        memcpy(moved, array, count * size);
+    if (moved == NULL) return NULL;
+    if (count > 0) memcpy(moved, array, count * size);
     *capacity = wanted;
     return moved;
 }
 
-void bh__arena_free(bh__arena *arena)
-{
+void bh__arena_free(bh__arena *arena) {
     bh__arena_chunk *chunk = arena->chunks;
     while (chunk != NULL) {
         bh__arena_chunk *next = chunk->next;

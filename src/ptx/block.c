@@ -120,8 +120,8 @@ bh_status bh__ptx_block_begin(bh__ptx_block *b, const bh__ptx_grid *grid, uint32
     const bh__ptx_kernel *k = grid->kernel;
     const bh__ptx_function *f = m->kernel_functions[k - m->kernels];
     uint32_t dynamic_base = (k->static_shared + m->dynamic_align - 1) & ~(m->dynamic_align - 1);
-    uint32_t shared = grid->dynamic_shared > 0 ? dynamic_base + grid->dynamic_shared
-                                               : k->static_shared;
+    uint32_t shared =
+        grid->dynamic_shared > 0 ? dynamic_base + grid->dynamic_shared : k->static_shared;
     uint32_t reserved_base = (shared + 15) & ~15u;
     if (m->uses_reserved) {
         shared = reserved_base + BH__PTX_RESERVED_SHARED;

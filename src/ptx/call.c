@@ -66,7 +66,8 @@ uint64_t bh__ptx_call_argument(const bh__ptx_exec *x, const bh__ptx_slot *slot, 
 void bh__ptx_call_result(const bh__ptx_exec *x, const bh__ptx_slot *slot, unsigned lane,
                          uint64_t value) {
     if (slot->row == NO_ROW) {
-        memcpy(local_at(x, lane, x->stack, slot->offset), &value, slot->bytes > 8 ? 8 : slot->bytes);
+        memcpy(local_at(x, lane, x->stack, slot->offset), &value,
+               slot->bytes > 8 ? 8 : slot->bytes);
     } else if (slot->bytes == 8) {
         ((bh__u64 *)bh__row(x, slot->row))[lane] = value;
     } else {
@@ -124,13 +125,14 @@ static void pass_arguments(bh__ptx_exec *x, const bh__ptx_call *call, const bh__
         const bh__ptx_var *formal = f->params[n];
         FOR_LANES_IN_ORDER(mask) {
             if (slot->row == NO_ROW && formal->reg == NO_REG) {
-                memcpy(local_at(x, l, stack, formal->offset), local_at(x, l, x->stack, slot->offset),
-                       slot->bytes);
+                memcpy(local_at(x, l, stack, formal->offset),
+                       local_at(x, l, x->stack, slot->offset), slot->bytes);
                 continue;
             }
             uint64_t v = bh__ptx_call_argument(x, slot, l);
             if (formal->reg == NO_REG) {
-                memcpy(local_at(x, l, stack, formal->offset), &v, slot->bytes > 8 ? 8 : slot->bytes);
+                memcpy(local_at(x, l, stack, formal->offset), &v,
+                       slot->bytes > 8 ? 8 : slot->bytes);
             } else if (slot->bytes == 8) {
                 ((bh__u64 *)(void *)(frame + f->regs[formal->reg].row))[l] = v;
             } else {
@@ -153,13 +155,14 @@ uint32_t bh__ptx_call_enter(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mas
                      ~((uint64_t)f->local_align - 1);
     if ((size_t)base + f->frame_bytes > MAX_REGS_BYTES ||
         stack + f->local_bytes > BH__PTX_MAX_LOCAL) {
-        bh__ptx_fault_other(x, BH__PTX_FAULT_STACK, first, "calls nested too deep, at a call of %.60s",
-                            f->name);
+        bh__ptx_fault_other(x, BH__PTX_FAULT_STACK, first,
+                            "calls nested too deep, at a call of %.60s", f->name);
         return 0;
     }
     if (!bh__ptx_regs_room(w, (size_t)base + f->frame_bytes) ||
         !bh__ptx_local_room(w, (uint32_t)stack + f->local_bytes)) {
-        bh__ptx_fault_other(x, BH__PTX_FAULT_STACK, first, "no memory for a call of %.60s", f->name);
+        bh__ptx_fault_other(x, BH__PTX_FAULT_STACK, first, "no memory for a call of %.60s",
+                            f->name);
         return 0;
     }
     x->bases[0] = w->regs + caller_base;
@@ -324,8 +327,8 @@ bool bh__ptx_lower_call(bh__ptx_lowering *low) {
             return bad_call(low);
         }
         code.kind = CODE_RUN;
-        code.run = call->callee->builtin == BUILTIN_VPRINTF ? bh__ptx_run_vprintf
-                                                            : bh__ptx_run_assertfail;
+        code.run =
+            call->callee->builtin == BUILTIN_VPRINTF ? bh__ptx_run_vprintf : bh__ptx_run_assertfail;
     }
     return bh__ptx_emit(low, &code, true);
 }

@@ -54,7 +54,8 @@ static bool lower_indexed(bh__ptx_lowering *low) {
     bh__ptx_targets *copy = bh__arena_alloc(&low->module->arena, 1, sizeof *copy);
     uint32_t *at = bh__arena_alloc(&low->module->arena, list->count, sizeof *at);
     if (copy == NULL || at == NULL) {
-        return bh__ptx_lower_fail(low, BH_E_NO_HOST_MEMORY, "free memory", "no memory for a branch");
+        return bh__ptx_lower_fail(low, BH_E_NO_HOST_MEMORY, "free memory",
+                                  "no memory for a branch");
     }
     memcpy(at, list->at, list->count * sizeof *at);
     *copy = (bh__ptx_targets){at, list->count};
@@ -108,11 +109,15 @@ static bool lower_barrier(bh__ptx_lowering *low) {
         return bad(low);
     }
     bh__ptx_code code = {.kind = CODE_BAR,
-                         .imm = red ? BAR_RED : arrive ? BAR_ARRIVE : BAR_SYNC,
+                         .imm = red      ? BAR_RED
+                                : arrive ? BAR_ARRIVE
+                                         : BAR_SYNC,
                          .b = NO_ROW,
                          .c = NO_ROW,
                          .d = NO_ROW,
-                         .target = popc ? M_POPC : HAS(insn, AND) ? M_AND : M_OR};
+                         .target = popc             ? M_POPC
+                                   : HAS(insn, AND) ? M_AND
+                                                    : M_OR};
     code.a = bh__ptx_row_in(low, &o[0], T_B32);
     if (count == 2) {
         code.b = bh__ptx_row_in(low, &o[1], T_B32);
@@ -128,14 +133,27 @@ bool bh__ptx_lower_control(bh__ptx_lowering *low) {
     const bh__ptx_insn *insn = low->insn;
     bh__ptx_code code = {0};
     switch (insn->op) {
-    case OP_BRA: return lower_branch(low);
-    case OP_BRX: return lower_indexed(low);
-    case OP_CALL: return bh__ptx_lower_call(low);
-    case OP_BAR: case OP_BARRIER: return lower_barrier(low);
-    case OP_RET: code.kind = low->function->entry ? CODE_EXIT : CODE_RET; break;
-    case OP_EXIT: code.kind = CODE_EXIT; break;
-    case OP_NANOSLEEP: code.kind = CODE_SLEEP; break;
-    default: code.run = run_trap; break;
+    case OP_BRA:
+        return lower_branch(low);
+    case OP_BRX:
+        return lower_indexed(low);
+    case OP_CALL:
+        return bh__ptx_lower_call(low);
+    case OP_BAR:
+    case OP_BARRIER:
+        return lower_barrier(low);
+    case OP_RET:
+        code.kind = low->function->entry ? CODE_EXIT : CODE_RET;
+        break;
+    case OP_EXIT:
+        code.kind = CODE_EXIT;
+        break;
+    case OP_NANOSLEEP:
+        code.kind = CODE_SLEEP;
+        break;
+    default:
+        code.run = run_trap;
+        break;
     }
     return bh__ptx_emit(low, &code, true);
 }

@@ -54,19 +54,27 @@ static uint64_t integer(uint64_t v, bh__ptx_type type) {
 
 static double widen(uint64_t v, bh__ptx_type type) {
     switch (type) {
-    case T_F16: return (double)bh__f16_to_float((uint16_t)v);
-    case T_BF16: return (double)bh__bf16_to_float((uint16_t)v);
-    case T_F32: return (double)bh__float_of_bits((uint32_t)v);
-    default: return bh__double_of_bits(v);
+    case T_F16:
+        return (double)bh__f16_to_float((uint16_t)v);
+    case T_BF16:
+        return (double)bh__bf16_to_float((uint16_t)v);
+    case T_F32:
+        return (double)bh__float_of_bits((uint32_t)v);
+    default:
+        return bh__double_of_bits(v);
     }
 }
 
 static double whole(double d, bh__round mode) {
     switch (mode) {
-    case BH__ROUND_ZERO: return trunc(d);
-    case BH__ROUND_DOWN: return floor(d);
-    case BH__ROUND_UP: return ceil(d);
-    default: return rint(d);
+    case BH__ROUND_ZERO:
+        return trunc(d);
+    case BH__ROUND_DOWN:
+        return floor(d);
+    case BH__ROUND_UP:
+        return ceil(d);
+    default:
+        return rint(d);
     }
 }
 
@@ -135,10 +143,14 @@ HANDLER(float_to_int) {
 /* Rounds a finite double once to `type`; what comes back are the bits. */
 static uint64_t narrow(double d, bh__ptx_type type, bh__round mode) {
     switch (type) {
-    case T_F16: return bh__f16_from_double(d, mode);
-    case T_BF16: return bh__bf16_from_double(d, mode);
-    case T_F32: return d != d ? NAN_F32 : bh__narrow_double(d, 23, 8, mode);
-    default: return bh__bits_of_double(d);
+    case T_F16:
+        return bh__f16_from_double(d, mode);
+    case T_BF16:
+        return bh__bf16_from_double(d, mode);
+    case T_F32:
+        return d != d ? NAN_F32 : bh__narrow_double(d, 23, 8, mode);
+    default:
+        return bh__bits_of_double(d);
     }
 }
 
@@ -165,7 +177,7 @@ static uint64_t finish_float(uint64_t bits, bh__ptx_type type, unsigned flags) {
     return bits;
 }
 
-/* NaN keeps its sign and leading digits where doubles and bf16 are read, and is canonical elsewhere. */
+/* NaN keeps its sign and leading digits if read from doubles and bf16; else it is canonical. */
 static uint64_t convert_nan(uint64_t v, bh__ptx_type from, bh__ptx_type to, unsigned flags) {
     if (from == T_BF16 && to == T_F32) {
         return v << 16;
@@ -381,8 +393,8 @@ bool bh__ptx_pick_cvt(const bh__ptx_insn *insn, bh__ptx_code *code) {
     bh__ptx_type to = (bh__ptx_type)insn->types[0], from = (bh__ptx_type)insn->types[1];
     bool from_float = bh__ptx_class(from) == 'F', to_float = bh__ptx_class(to) == 'F';
     bool integral = HAS(insn, RNI) || HAS(insn, RZI) || HAS(insn, RMI) || HAS(insn, RPI);
-    code->imm = pack_plan((plan){(uint8_t)from, (uint8_t)to, (uint8_t)bh__round_of(insn),
-                                 integral && to_float});
+    code->imm = pack_plan(
+        (plan){(uint8_t)from, (uint8_t)to, (uint8_t)bh__round_of(insn), integral && to_float});
     code->flags = (uint8_t)((HAS(insn, FTZ) ? FLAG_FTZ : 0) | (HAS(insn, SAT) ? FLAG_SAT : 0) |
                             (HAS(insn, RELU) ? FLAG_RELU : 0));
     if (insn->op != OP_CVT) {

@@ -11,11 +11,11 @@
  * shared, local and parameter memory starts there, and in those spaces an address is the offset.
  */
 #define BH__PTX_WINDOW_SHIFT 52
-#define BH__PTX_WINDOW(n) ((uint64_t)(n) << BH__PTX_WINDOW_SHIFT)
+#define BH__PTX_WINDOW(n)    ((uint64_t)(n) << BH__PTX_WINDOW_SHIFT)
 enum { WINDOW_GLOBAL, WINDOW_SHARED, WINDOW_LOCAL, WINDOW_PARAM, WINDOW_CODE };
 
-#define LANES 32
-#define FULL_MASK UINT32_MAX
+#define LANES        32
+#define FULL_MASK    UINT32_MAX
 #define HEADER_BYTES 64 /* of a frame, before its rows */
 
 typedef struct bh__ptx_exec bh__ptx_exec;
@@ -52,18 +52,18 @@ struct bh__ptx_code {
     uint8_t kind, bytes, count, flags;
 };
 
-#define NO_ROW INT32_MAX
+#define NO_ROW    INT32_MAX
 #define CONST_ROW INT32_MIN /* the sign bit: the row is in module->constants */
 
 enum { /* flags */
-    FLAG_SIGNED = 1,
-    FLAG_WIDE_D = 2, /* destination rows hold 64-bit values */
-    FLAG_WIDE_A = 4, /* source rows do */
-    FLAG_ADDRESS32 = 8,
-    FLAG_INVERT = 16,
-    FLAG_FTZ = 32,
-    FLAG_SAT = 64,
-    FLAG_RELU = 128
+       FLAG_SIGNED = 1,
+       FLAG_WIDE_D = 2, /* destination rows hold 64-bit values */
+       FLAG_WIDE_A = 4, /* source rows do */
+       FLAG_ADDRESS32 = 8,
+       FLAG_INVERT = 16,
+       FLAG_FTZ = 32,
+       FLAG_SAT = 64,
+       FLAG_RELU = 128
 };
 
 typedef struct bh__ptx_frame { /* the header of a frame in a warp's register file */
@@ -79,13 +79,13 @@ typedef struct bh__ptx_warp {
     uint8_t *local;
     uint32_t local_stride, local_capacity; /* of one lane; of `local` in bytes, for all */
     uint32_t index;
-    uint32_t top;       /* end of the topmost frame in use */
-    uint32_t live;      /* lanes that have not exited */
+    uint32_t top;  /* end of the topmost frame in use */
+    uint32_t live; /* lanes that have not exited */
     uint32_t at_barrier;
-    uint32_t at_sync;   /* waiting for other lanes of the warp */
-    uint32_t released;  /* their wait is over; they pass once */
-    uint32_t carry;     /* the condition code, a bit for each lane */
-    bool favour;        /* next turn goes to the lanes that waited longest */
+    uint32_t at_sync;  /* waiting for other lanes of the warp */
+    uint32_t released; /* their wait is over; they pass once */
+    uint32_t carry;    /* the condition code, a bit for each lane */
+    bool favour;       /* next turn goes to the lanes that waited longest */
     uint64_t turn;
     uint64_t last_turn[LANES];
     uint32_t pc[LANES], base[LANES], members[LANES];
@@ -109,8 +109,8 @@ struct bh__ptx_exec {
     uint8_t *shared;
     uint32_t shared_bytes, dynamic_base, reserved_base;
     const bh__ptx_function *frame_function; /* that the lanes are in */
-    uint32_t stack; /* where this frame's local memory starts */
-    uint32_t active; /* the lanes now running together */
+    uint32_t stack;                         /* where this frame's local memory starts */
+    uint32_t active;                        /* the lanes now running together */
     /* the range that the last access to global memory fell into */
     uint64_t range_base, range_size;
     bool range_writable;
@@ -136,7 +136,7 @@ struct bh__ptx_block {
 
 struct bh__ptx_image {
     const bh__ptx_module *module;
-    uint8_t **variables; /* by index */
+    uint8_t **variables;   /* by index */
     bh__ptx_range *ranges; /* sorted by base */
     bh__ptx_range *sorted_constants;
     size_t range_count;

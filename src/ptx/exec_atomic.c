@@ -48,19 +48,45 @@ static uint64_t dec_u32(uint64_t old, uint64_t b) {
     return (uint32_t)old == 0 || (uint32_t)old > (uint32_t)b ? b : old - 1;
 }
 
-static uint64_t min_u(uint64_t old, uint64_t b) { return old < b ? old : b; }
-static uint64_t max_u(uint64_t old, uint64_t b) { return old > b ? old : b; }
-static uint64_t min_s32(uint64_t old, uint64_t b) { return (int32_t)old < (int32_t)b ? old : b; }
-static uint64_t max_s32(uint64_t old, uint64_t b) { return (int32_t)old > (int32_t)b ? old : b; }
-static uint64_t min_s64(uint64_t old, uint64_t b) { return (int64_t)old < (int64_t)b ? old : b; }
-static uint64_t max_s64(uint64_t old, uint64_t b) { return (int64_t)old > (int64_t)b ? old : b; }
+static uint64_t min_u(uint64_t old, uint64_t b) {
+    return old < b ? old : b;
+}
+static uint64_t max_u(uint64_t old, uint64_t b) {
+    return old > b ? old : b;
+}
+static uint64_t min_s32(uint64_t old, uint64_t b) {
+    return (int32_t)old < (int32_t)b ? old : b;
+}
+static uint64_t max_s32(uint64_t old, uint64_t b) {
+    return (int32_t)old > (int32_t)b ? old : b;
+}
+static uint64_t min_s64(uint64_t old, uint64_t b) {
+    return (int64_t)old < (int64_t)b ? old : b;
+}
+static uint64_t max_s64(uint64_t old, uint64_t b) {
+    return (int64_t)old > (int64_t)b ? old : b;
+}
 
-static update *const updates[] = {add_f32, add_f64, add_f16, add_bf16, add_f16x2, add_bf16x2,
-                                  inc_u32, dec_u32, min_u,   max_u,    min_s32,   max_s32,
-                                  min_s64, max_s64};
-enum { U_ADD_F32, U_ADD_F64, U_ADD_F16, U_ADD_BF16, U_ADD_F16X2, U_ADD_BF16X2,
-       U_INC, U_DEC, U_MIN_U, U_MAX_U, U_MIN_S32, U_MAX_S32,
-       U_MIN_S64, U_MAX_S64, U_PLAIN };
+static update *const updates[] = {add_f32,    add_f64, add_f16, add_bf16, add_f16x2,
+                                  add_bf16x2, inc_u32, dec_u32, min_u,    max_u,
+                                  min_s32,    max_s32, min_s64, max_s64};
+enum {
+    U_ADD_F32,
+    U_ADD_F64,
+    U_ADD_F16,
+    U_ADD_BF16,
+    U_ADD_F16X2,
+    U_ADD_BF16X2,
+    U_INC,
+    U_DEC,
+    U_MIN_U,
+    U_MAX_U,
+    U_MIN_S32,
+    U_MAX_S32,
+    U_MIN_S64,
+    U_MAX_S64,
+    U_PLAIN
+};
 
 #define SEQ __ATOMIC_SEQ_CST
 
@@ -68,11 +94,16 @@ enum { U_ADD_F32, U_ADD_F64, U_ADD_F16, U_ADD_BF16, U_ADD_F16X2, U_ADD_BF16X2,
     static uint64_t plain_##bits(void *p, unsigned op, uint64_t b, uint64_t c) {                   \
         T *at = p, expected = (T)b;                                                                \
         switch (op) {                                                                              \
-        case M_ADD: return __atomic_fetch_add(at, (T)b, SEQ);                                      \
-        case M_AND: return __atomic_fetch_and(at, (T)b, SEQ);                                      \
-        case M_OR: return __atomic_fetch_or(at, (T)b, SEQ);                                        \
-        case M_XOR: return __atomic_fetch_xor(at, (T)b, SEQ);                                      \
-        case M_EXCH: return __atomic_exchange_n(at, (T)b, SEQ);                                    \
+        case M_ADD:                                                                                \
+            return __atomic_fetch_add(at, (T)b, SEQ);                                              \
+        case M_AND:                                                                                \
+            return __atomic_fetch_and(at, (T)b, SEQ);                                              \
+        case M_OR:                                                                                 \
+            return __atomic_fetch_or(at, (T)b, SEQ);                                               \
+        case M_XOR:                                                                                \
+            return __atomic_fetch_xor(at, (T)b, SEQ);                                              \
+        case M_EXCH:                                                                               \
+            return __atomic_exchange_n(at, (T)b, SEQ);                                             \
         default:                                                                                   \
             __atomic_compare_exchange_n(at, &expected, (T)c, false, SEQ, SEQ);                     \
             return expected;                                                                       \
@@ -80,7 +111,8 @@ enum { U_ADD_F32, U_ADD_F64, U_ADD_F16, U_ADD_BF16, U_ADD_F16X2, U_ADD_BF16X2,
     }                                                                                              \
     static uint64_t loop_##bits(void *p, update *f, uint64_t b) {                                  \
         T *at = p, old = __atomic_load_n(at, __ATOMIC_RELAXED);                                    \
-        while (!__atomic_compare_exchange_n(at, &old, (T)f(old, b), false, SEQ, __ATOMIC_RELAXED)) { \
+        while (                                                                                    \
+            !__atomic_compare_exchange_n(at, &old, (T)f(old, b), false, SEQ, __ATOMIC_RELAXED)) {  \
         }                                                                                          \
         return old;                                                                                \
     }
@@ -120,28 +152,46 @@ static bool run(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask, bh__ptx_s
     return true;
 }
 
-HANDLER(atomic_generic) { return run(x, i, mask, SPACE_GENERIC); }
-HANDLER(atomic_global) { return run(x, i, mask, SPACE_GLOBAL); }
-HANDLER(atomic_shared) { return run(x, i, mask, SPACE_SHARED); }
+HANDLER(atomic_generic) {
+    return run(x, i, mask, SPACE_GENERIC);
+}
+HANDLER(atomic_global) {
+    return run(x, i, mask, SPACE_GLOBAL);
+}
+HANDLER(atomic_shared) {
+    return run(x, i, mask, SPACE_SHARED);
+}
 
 static int pick_update(const bh__ptx_insn *insn) {
     bool add = HAS(insn, ADD), min = HAS(insn, MIN), max = HAS(insn, MAX);
     switch (insn->types[0]) {
-    case T_F32: return add ? U_ADD_F32 : -1;
-    case T_F64: return add ? U_ADD_F64 : -1;
-    case T_F16: return add ? U_ADD_F16 : -1;
-    case T_BF16: return add ? U_ADD_BF16 : -1;
-    case T_F16X2: return add ? U_ADD_F16X2 : -1;
-    case T_BF16X2: return add ? U_ADD_BF16X2 : -1;
+    case T_F32:
+        return add ? U_ADD_F32 : -1;
+    case T_F64:
+        return add ? U_ADD_F64 : -1;
+    case T_F16:
+        return add ? U_ADD_F16 : -1;
+    case T_BF16:
+        return add ? U_ADD_BF16 : -1;
+    case T_F16X2:
+        return add ? U_ADD_F16X2 : -1;
+    case T_BF16X2:
+        return add ? U_ADD_BF16X2 : -1;
     case T_U32:
-        return HAS(insn, INC) ? U_INC : HAS(insn, DEC) ? U_DEC : min ? U_MIN_U
-               : max          ? U_MAX_U
-               : add          ? U_PLAIN
-                              : -1;
-    case T_S32: return min ? U_MIN_S32 : max ? U_MAX_S32 : add ? U_PLAIN : -1;
-    case T_U64: return min ? U_MIN_U : max ? U_MAX_U : add ? U_PLAIN : -1;
-    case T_S64: return min ? U_MIN_S64 : max ? U_MAX_S64 : add ? U_PLAIN : -1;
-    case T_B16: return HAS(insn, CAS) ? U_PLAIN : -1;
+        return HAS(insn, INC)   ? U_INC
+               : HAS(insn, DEC) ? U_DEC
+               : min            ? U_MIN_U
+               : max            ? U_MAX_U
+               : add            ? U_PLAIN
+                                : -1;
+    case T_S32:
+        return min ? U_MIN_S32 : max ? U_MAX_S32 : add ? U_PLAIN : -1;
+    case T_U64:
+        return min ? U_MIN_U : max ? U_MAX_U : add ? U_PLAIN : -1;
+    case T_S64:
+        return min ? U_MIN_S64 : max ? U_MAX_S64 : add ? U_PLAIN : -1;
+    case T_B16:
+        return HAS(insn, CAS) ? U_PLAIN : -1;
     default:
         return HAS(insn, CAS) || HAS(insn, EXCH) || HAS(insn, AND) || HAS(insn, OR) ||
                        HAS(insn, XOR)
@@ -158,10 +208,9 @@ bool bh__ptx_lower_atomic(bh__ptx_lowering *low) {
     bool cas = HAS(insn, CAS);
     unsigned wanted = first + (cas ? 3u : 2u);
     if (how < 0 || HAS(insn, POLICY) || (insn->op == OP_RED && (cas || HAS(insn, EXCH)))) {
-        return bh__ptx_lower_fail(low, BH_E_UNSUPPORTED,
-                                  "use an operation that PTX defines for this type",
-                                  "the CPU device does not execute this form of %s",
-                                  bh__ptx_op_table[insn->op].mnemonic);
+        return bh__ptx_lower_fail(
+            low, BH_E_UNSUPPORTED, "use an operation that PTX defines for this type",
+            "the CPU device does not execute this form of %s", bh__ptx_op_table[insn->op].mnemonic);
     }
     if (insn->operand_count != wanted) {
         return bh__ptx_lower_fail(low, BH_E_LOAD, "give as many operands as the operation takes",

@@ -34,13 +34,14 @@
     HANDLER(name) {                                                                                \
         const bh__u32 *pa = bh__row(x, i->a), *pb = bh__row(x, i->b), *pc = bh__row(x, i->c);      \
         bh__u32 *pd = bh__row(x, i->d);                                                            \
-        FOR_LANES(mask, uint32_t a = pa[l]; uint32_t b = pb[l]; uint32_t c = pc[l]; pd[l] = (expr);); \
+        FOR_LANES(mask, uint32_t a = pa[l]; uint32_t b = pb[l]; uint32_t c = pc[l];                \
+                  pd[l] = (expr););                                                                \
         return true;                                                                               \
     }
 
-BINARY(and_16, bh__u32, uint16_t, a & b)
-BINARY(and_32, bh__u32, uint32_t, a & b)
-BINARY(and_64, bh__u64, uint64_t, a & b)
+BINARY(and_16, bh__u32, uint16_t, a &b)
+BINARY(and_32, bh__u32, uint32_t, a &b)
+BINARY(and_64, bh__u64, uint64_t, a &b)
 BINARY(or_16, bh__u32, uint16_t, a | b)
 BINARY(or_32, bh__u32, uint32_t, a | b)
 BINARY(or_64, bh__u64, uint64_t, a | b)
@@ -61,7 +62,7 @@ UNARY(cnot_64, bh__u64, bh__u64, uint64_t, a == 0)
         bh__set_predicate(x, i->d, expr, mask);                                                    \
         return true;                                                                               \
     }
-PREDICATE(and_p, a & b)
+PREDICATE(and_p, a &b)
 PREDICATE(or_p, a | b)
 PREDICATE(xor_p, a ^ b)
 PREDICATE(not_p, ~a | (b & 0))
@@ -289,20 +290,28 @@ WORD3(prmt_32, permute(a, b, c, (uint32_t)i->imm))
 static bh__ptx_handler *by_width(bh__ptx_type type, bh__ptx_handler *p, bh__ptx_handler *h16,
                                  bh__ptx_handler *h32, bh__ptx_handler *h64) {
     switch (bh__ptx_bytes(type)) {
-    case 0: return p;
-    case 2: return h16;
-    case 4: return h32;
-    default: return h64;
+    case 0:
+        return p;
+    case 2:
+        return h16;
+    case 4:
+        return h32;
+    default:
+        return h64;
     }
 }
 
 static bh__ptx_handler *pick_find(const bh__ptx_insn *insn) {
     bool shift = HAS(insn, SHIFTAMT);
     switch (insn->types[0]) {
-    case T_U32: return shift ? bfinda_u32 : bfind_u32;
-    case T_S32: return shift ? bfinda_s32 : bfind_s32;
-    case T_U64: return shift ? bfinda_u64 : bfind_u64;
-    default: return shift ? bfinda_s64 : bfind_s64;
+    case T_U32:
+        return shift ? bfinda_u32 : bfind_u32;
+    case T_S32:
+        return shift ? bfinda_s32 : bfind_s32;
+    case T_U64:
+        return shift ? bfinda_u64 : bfind_u64;
+    default:
+        return shift ? bfinda_s64 : bfind_s64;
     }
 }
 
@@ -311,9 +320,12 @@ static bh__ptx_handler *pick_field(const bh__ptx_insn *insn) {
     bool is_signed = bh__ptx_class(insn->types[0]) == 'S';
     bool clamp = HAS(insn, CLAMP);
     switch (insn->op) {
-    case OP_BFE: return is_signed ? (wide ? bfe_s64 : bfe_s32) : (wide ? bfe_u64 : bfe_u32);
-    case OP_BFI: return wide ? bfi_64 : bfi_32;
-    case OP_BMSK: return clamp ? bmsk_clamp : bmsk_wrap;
+    case OP_BFE:
+        return is_signed ? (wide ? bfe_s64 : bfe_s32) : (wide ? bfe_u64 : bfe_u32);
+    case OP_BFI:
+        return wide ? bfi_64 : bfi_32;
+    case OP_BMSK:
+        return clamp ? bmsk_clamp : bmsk_wrap;
     default:
         return is_signed ? (clamp ? szext_clamp_s : szext_wrap_s)
                          : (clamp ? szext_clamp_u : szext_wrap_u);
@@ -324,7 +336,8 @@ static bh__ptx_handler *pick_shift(const bh__ptx_insn *insn) {
     bool is_signed = bh__ptx_class(insn->types[0]) == 'S', clamp = HAS(insn, CLAMP);
     bh__ptx_type type = (bh__ptx_type)insn->types[0];
     switch (insn->op) {
-    case OP_SHL: return by_width(type, NULL, shl_16, shl_32, shl_64);
+    case OP_SHL:
+        return by_width(type, NULL, shl_16, shl_32, shl_64);
     case OP_SHR:
         return is_signed ? by_width(type, NULL, shr_s16, shr_s32, shr_s64)
                          : by_width(type, NULL, shr_u16, shr_u32, shr_u64);
@@ -351,28 +364,56 @@ static bool pick_lop3(const bh__ptx_insn *insn, bh__ptx_code *code) {
 bool bh__ptx_pick_bits(const bh__ptx_insn *insn, bh__ptx_code *code) {
     bh__ptx_type type = (bh__ptx_type)insn->types[0];
     switch (insn->op) {
-    case OP_POPC: code->run = by_width(type, NULL, NULL, popc_32, popc_64); break;
-    case OP_CLZ: code->run = by_width(type, NULL, NULL, clz_32, clz_64); break;
-    case OP_BREV: code->run = by_width(type, NULL, NULL, brev_32, brev_64); break;
-    case OP_BFIND: code->run = pick_find(insn); break;
-    case OP_FNS: code->run = fns_32; break;
-    case OP_BFE: case OP_BFI: code->run = pick_field(insn); break;
-    case OP_BMSK: case OP_SZEXT:
+    case OP_POPC:
+        code->run = by_width(type, NULL, NULL, popc_32, popc_64);
+        break;
+    case OP_CLZ:
+        code->run = by_width(type, NULL, NULL, clz_32, clz_64);
+        break;
+    case OP_BREV:
+        code->run = by_width(type, NULL, NULL, brev_32, brev_64);
+        break;
+    case OP_BFIND:
+        code->run = pick_find(insn);
+        break;
+    case OP_FNS:
+        code->run = fns_32;
+        break;
+    case OP_BFE:
+    case OP_BFI:
+        code->run = pick_field(insn);
+        break;
+    case OP_BMSK:
+    case OP_SZEXT:
         code->run = HAS(insn, CLAMP) || HAS(insn, WRAP) ? pick_field(insn) : NULL;
         break;
-    case OP_DP4A: case OP_DP2A:
+    case OP_DP4A:
+    case OP_DP2A:
         code->imm = (insn->types[0] == T_S32) | (insn->types[1] == T_S32) << 1 | HAS(insn, HI) << 2;
-        code->run = insn->op == OP_DP4A                   ? dp4a_32
-                    : HAS(insn, HI) || HAS(insn, LO) ? dp2a_32
-                                                          : NULL;
+        code->run = insn->op == OP_DP4A ? dp4a_32 : HAS(insn, HI) || HAS(insn, LO) ? dp2a_32 : NULL;
         break;
-    case OP_AND: code->run = by_width(type, and_p, and_16, and_32, and_64); break;
-    case OP_OR: code->run = by_width(type, or_p, or_16, or_32, or_64); break;
-    case OP_XOR: code->run = by_width(type, xor_p, xor_16, xor_32, xor_64); break;
-    case OP_NOT: code->run = by_width(type, not_p, not_16, not_32, not_64); break;
-    case OP_CNOT: code->run = by_width(type, NULL, cnot_16, cnot_32, cnot_64); break;
-    case OP_SHL: case OP_SHR: case OP_SHF: code->run = pick_shift(insn); break;
-    case OP_LOP3: return pick_lop3(insn, code);
+    case OP_AND:
+        code->run = by_width(type, and_p, and_16, and_32, and_64);
+        break;
+    case OP_OR:
+        code->run = by_width(type, or_p, or_16, or_32, or_64);
+        break;
+    case OP_XOR:
+        code->run = by_width(type, xor_p, xor_16, xor_32, xor_64);
+        break;
+    case OP_NOT:
+        code->run = by_width(type, not_p, not_16, not_32, not_64);
+        break;
+    case OP_CNOT:
+        code->run = by_width(type, NULL, cnot_16, cnot_32, cnot_64);
+        break;
+    case OP_SHL:
+    case OP_SHR:
+    case OP_SHF:
+        code->run = pick_shift(insn);
+        break;
+    case OP_LOP3:
+        return pick_lop3(insn, code);
     case OP_PRMT:
         code->run = prmt_32;
         code->imm = HAS(insn, F4E)    ? 1
@@ -383,7 +424,8 @@ bool bh__ptx_pick_bits(const bh__ptx_insn *insn, bh__ptx_code *code) {
                     : HAS(insn, RC16) ? 6
                                       : 0;
         break;
-    default: return false;
+    default:
+        return false;
     }
     return code->run != NULL;
 }

@@ -22,14 +22,15 @@ typedef struct comparison_row {
     static uint32_t name(const void *va, const void *vb, uint32_t mask) {                          \
         const R *pa = va, *pb = vb;                                                                \
         uint32_t r = 0;                                                                            \
-        FOR_LANES(mask, T a = (T)pa[l]; T b = (T)pb[l]; r |= (0 - (uint32_t)(expr)) & lane_bit[l];); \
+        FOR_LANES(mask, T a = (T)pa[l]; T b = (T)pb[l];                                            \
+                  r |= (0 - (uint32_t)(expr)) & lane_bit[l];);                                     \
         return r;                                                                                  \
     }
 
-/* For floats, ne is false when either is NaN, like the rest; the unordered forms are complements. */
+/* For floats, ne is false when either is NaN, like the rest; unordered forms are complements. */
 #define COMPARE6(s, R, T)                                                                          \
     COMPARE(eq_##s, R, T, a == b)                                                                  \
-    COMPARE(ne_##s, R, T, a < b || a > b)                                                          \
+    COMPARE(ne_##s, R, T, a<b || a> b)                                                             \
     COMPARE(lt_##s, R, T, a < b)                                                                   \
     COMPARE(le_##s, R, T, a <= b)                                                                  \
     COMPARE(gt_##s, R, T, a > b)                                                                   \
@@ -166,22 +167,36 @@ SELECT(64, bh__u64)
 
 static const comparison_row *row_of(bh__ptx_type type) {
     switch (type) {
-    case T_B16: case T_U16: return &row_u16;
-    case T_S16: return &row_s16;
-    case T_B32: case T_U32: return &row_u32;
-    case T_S32: return &row_s32;
-    case T_B64: case T_U64: return &row_u64;
-    case T_S64: return &row_s64;
-    case T_F64: return &row_f64;
-    default: return &row_f32;
+    case T_B16:
+    case T_U16:
+        return &row_u16;
+    case T_S16:
+        return &row_s16;
+    case T_B32:
+    case T_U32:
+        return &row_u32;
+    case T_S32:
+        return &row_s32;
+    case T_B64:
+    case T_U64:
+        return &row_u64;
+    case T_S64:
+        return &row_s64;
+    case T_F64:
+        return &row_f64;
+    default:
+        return &row_f32;
     }
 }
 
 static const comparison_row *unsigned_row(bh__ptx_type type) {
     switch (bh__ptx_bytes(type)) {
-    case 2: return &row_u16;
-    case 4: return &row_u32;
-    default: return &row_u64;
+    case 2:
+        return &row_u16;
+    case 4:
+        return &row_u32;
+    default:
+        return &row_u64;
     }
 }
 
@@ -192,9 +207,9 @@ static bool find_comparison(const bh__ptx_insn *insn, bh__ptx_type type, bh__ptx
         bh__ptx_mod mod;
         uint8_t index;
         bool invert;
-    } floats[] = {{M_EQ, EQ, false},  {M_NE, NE, false},  {M_LT, LT, false},  {M_LE, LE, false},
-                  {M_GT, GT, false},  {M_GE, GE, false},  {M_EQU, NE, true},  {M_NEU, EQ, true},
-                  {M_LTU, GE, true},  {M_LEU, GT, true},  {M_GTU, LE, true},  {M_GEU, LT, true}},
+    } floats[] = {{M_EQ, EQ, false}, {M_NE, NE, false}, {M_LT, LT, false}, {M_LE, LE, false},
+                  {M_GT, GT, false}, {M_GE, GE, false}, {M_EQU, NE, true}, {M_NEU, EQ, true},
+                  {M_LTU, GE, true}, {M_LEU, GT, true}, {M_GTU, LE, true}, {M_GEU, LT, true}},
       unsigneds[] = {{M_LO, LT, false}, {M_LS, LE, false}, {M_HI, GT, false}, {M_HS, GE, false}};
     bool is_float = bh__ptx_class(type) == 'F';
     for (size_t n = 0; n < sizeof floats / sizeof *floats; n++) {
@@ -221,13 +236,21 @@ static bool find_comparison(const bh__ptx_insn *insn, bh__ptx_type type, bh__ptx
 
 static uint64_t truth(bh__ptx_type type) {
     switch (type) {
-    case T_F32: return 0x3f800000u;
-    case T_F16: return 0x3c00u;
-    case T_BF16: return 0x3f80u;
-    case T_F16X2: return 0x3c003c00u;
-    case T_BF16X2: return 0x3f803f80u;
-    case T_U16: case T_S16: return 0xffffu;
-    default: return UINT32_MAX;
+    case T_F32:
+        return 0x3f800000u;
+    case T_F16:
+        return 0x3c00u;
+    case T_BF16:
+        return 0x3f80u;
+    case T_F16X2:
+        return 0x3c003c00u;
+    case T_BF16X2:
+        return 0x3f803f80u;
+    case T_U16:
+    case T_S16:
+        return 0xffffu;
+    default:
+        return UINT32_MAX;
     }
 }
 
@@ -268,8 +291,8 @@ bool bh__ptx_pick_cmp(const bh__ptx_insn *insn, bh__ptx_code *code) {
         code->run = set;
         return packed ? code->count >= HALF_F16X2 : code->count < HALF_F16X2;
     }
-    bool plain = !combined && !ftz && code->count == NO_HALF &&
-                 insn->operands[0].kind != OPERAND_PAIR;
+    bool plain =
+        !combined && !ftz && code->count == NO_HALF && insn->operands[0].kind != OPERAND_PAIR;
     code->run = plain ? setp_fast : setp;
     return true;
 }

@@ -7,7 +7,6 @@
 
 #define HANDLER(name) static bool name(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask)
 
-
 /* Round to nearest, plain or with subnormals flushed: the two forms worth a loop of their own. */
 #define FAST2(name, T, R, pre, post, expr)                                                         \
     HANDLER(name) {                                                                                \
@@ -26,10 +25,10 @@
         return true;                                                                               \
     }
 
-#define CANON(v) bh__canonical(v)
-#define FLUSH(v) bh__flush(v)
+#define CANON(v)       bh__canonical(v)
+#define FLUSH(v)       bh__flush(v)
 #define CANON_FLUSH(v) bh__canonical(bh__flush(v))
-#define SAME(v) (v)
+#define SAME(v)        (v)
 
 /* A result is flushed when it was too small before rounding, even if rounding made it normal. */
 static inline float mul_flushed(float a, float b) {
@@ -62,7 +61,7 @@ FAST2(div_f32_ftz, float, bh__f32, FLUSH, CANON_FLUSH, a / b)
 FAST2(add_f64, double, bh__f64, SAME, SAME, nan2(a, b, a + b))
 FAST2(sub_f64, double, bh__f64, SAME, SAME, nan2(a, b, a - b))
 FAST2(mul_f64, double, bh__f64, SAME, SAME, nan2(a, b, a *b))
-FAST2(div_f64, double, bh__f64, SAME, SAME, nan2(a, b, a / b))
+FAST2(div_f64, double, bh__f64, SAME, SAME, nan2(b, a, a / b))
 FAST3_AS(fma_f32, , float, bh__f32, SAME, CANON, fmaf(a, b, c))
 FAST3_AS(fma_f32_ftz, , float, bh__f32, FLUSH, CANON_FLUSH, fma_flushed(a, b, c, fmaf(a, b, c)))
 FAST3_AS(fma_f64, , double, bh__f64, SAME, SAME, nan3(a, b, c, fma(a, b, c)))
@@ -79,9 +78,9 @@ static bool has_fma(void) {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
 }
 #else
-#define fma_f32_hw fma_f32
+#define fma_f32_hw     fma_f32
 #define fma_f32_ftz_hw fma_f32_ftz
-#define fma_f64_hw fma_f64
+#define fma_f64_hw     fma_f64
 
 static bool has_fma(void) {
     return true;
@@ -140,10 +139,17 @@ static double finish64(double a, double b, double c, double r, unsigned flags, u
     SLOW(name##_f32_any, float, bh__f32, start, finish32, sources, expr32)                         \
     SLOW(name##_f64_any, double, bh__f64, start64, finish64, sources, expr64)
 
+/* A quotient takes the dividend's NaN first. */
+static double finish_quotient64(double a, double b, double c, double r, unsigned flags,
+                                unsigned sources) {
+    return finish64(b, a, c, r, flags, sources);
+}
+
 SLOW_PAIR(add, finish, 2, a + b, a + b)
 SLOW_PAIR(sub, finish, 2, a - b, a - b)
 SLOW_PAIR(mul, finish_product, 2, a *b, a *b)
-SLOW_PAIR(div, finish, 2, a / b, a / b)
+SLOW(div_f32_any, float, bh__f32, start, finish, 2, a / b)
+SLOW(div_f64_any, double, bh__f64, start64, finish_quotient64, 2, a / b)
 SLOW_PAIR(fma, finish_product, 3, fmaf(a, b, c), fma(a, b, c))
 SLOW_PAIR(rcp, finish, 1, 1.0f / a, 1.0 / a)
 SLOW_PAIR(sqrt, finish, 1, sqrtf(a), sqrt(a))
@@ -161,29 +167,44 @@ HANDLER(rcp_f64_approx) {
 
 static bh__ptx_handler *pick_any(uint16_t op, bool single) {
     switch (op) {
-    case OP_ADDF: return single ? add_f32_any : add_f64_any;
-    case OP_SUBF: return single ? sub_f32_any : sub_f64_any;
-    case OP_MULF: return single ? mul_f32_any : mul_f64_any;
-    case OP_FMAF: case OP_MADF: return single ? fma_f32_any : fma_f64_any;
-    case OP_DIVF: return single ? div_f32_any : div_f64_any;
-    case OP_RCP: return single ? rcp_f32_any : rcp_f64_any;
-    case OP_SQRT: return single ? sqrt_f32_any : sqrt_f64_any;
-    default: return NULL;
+    case OP_ADDF:
+        return single ? add_f32_any : add_f64_any;
+    case OP_SUBF:
+        return single ? sub_f32_any : sub_f64_any;
+    case OP_MULF:
+        return single ? mul_f32_any : mul_f64_any;
+    case OP_FMAF:
+    case OP_MADF:
+        return single ? fma_f32_any : fma_f64_any;
+    case OP_DIVF:
+        return single ? div_f32_any : div_f64_any;
+    case OP_RCP:
+        return single ? rcp_f32_any : rcp_f64_any;
+    case OP_SQRT:
+        return single ? sqrt_f32_any : sqrt_f64_any;
+    default:
+        return NULL;
     }
 }
 
 static bh__ptx_handler *pick_fast(uint16_t op, bool single, bool ftz) {
     switch (op) {
-    case OP_ADDF: return !single ? add_f64 : ftz ? add_f32_ftz : add_f32;
-    case OP_SUBF: return !single ? sub_f64 : ftz ? sub_f32_ftz : sub_f32;
-    case OP_MULF: return !single ? mul_f64 : ftz ? mul_f32_ftz : mul_f32;
-    case OP_DIVF: return !single ? div_f64 : ftz ? div_f32_ftz : div_f32;
-    case OP_FMAF: case OP_MADF:
+    case OP_ADDF:
+        return !single ? add_f64 : ftz ? add_f32_ftz : add_f32;
+    case OP_SUBF:
+        return !single ? sub_f64 : ftz ? sub_f32_ftz : sub_f32;
+    case OP_MULF:
+        return !single ? mul_f64 : ftz ? mul_f32_ftz : mul_f32;
+    case OP_DIVF:
+        return !single ? div_f64 : ftz ? div_f32_ftz : div_f32;
+    case OP_FMAF:
+    case OP_MADF:
         if (has_fma()) {
             return !single ? fma_f64_hw : ftz ? fma_f32_ftz_hw : fma_f32_hw;
         }
         return !single ? fma_f64 : ftz ? fma_f32_ftz : fma_f32;
-    default: return NULL;
+    default:
+        return NULL;
     }
 }
 

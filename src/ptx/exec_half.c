@@ -81,16 +81,26 @@ static uint16_t compute(const format *f, unsigned op, uint16_t a, uint16_t b, ui
                         uint64_t how) {
     double p = widen(f, a), q = widen(f, b);
     switch (op) {
-    case OP_ADDH: return narrow(f, fma_odd(1.0, p, q));
-    case OP_SUBH: return narrow(f, fma_odd(1.0, p, -q));
-    case OP_MULH: return narrow(f, p * q);
-    case OP_FMAH: return narrow(f, fma_odd(p, q, widen(f, c)));
-    case OP_ABSH: return is_nan(f, a) ? f->nan : a & 0x7fff;
-    case OP_NEGH: return is_nan(f, a) ? f->nan : a ^ 0x8000;
-    case OP_MINH: return min_or_max(f, a, b, false, how);
-    case OP_MAXH: return min_or_max(f, a, b, true, how);
-    case OP_EX2H: return narrow(f, exp2(p));
-    default: return narrow(f, tanh(p));
+    case OP_ADDH:
+        return narrow(f, fma_odd(1.0, p, q));
+    case OP_SUBH:
+        return narrow(f, fma_odd(1.0, p, -q));
+    case OP_MULH:
+        return narrow(f, p * q);
+    case OP_FMAH:
+        return narrow(f, fma_odd(p, q, widen(f, c)));
+    case OP_ABSH:
+        return is_nan(f, a) ? f->nan : a & 0x7fff;
+    case OP_NEGH:
+        return is_nan(f, a) ? f->nan : a ^ 0x8000;
+    case OP_MINH:
+        return min_or_max(f, a, b, false, how);
+    case OP_MAXH:
+        return min_or_max(f, a, b, true, how);
+    case OP_EX2H:
+        return narrow(f, exp2(p));
+    default:
+        return narrow(f, tanh(p));
     }
 }
 

@@ -11,17 +11,25 @@
     X(u64, bh__u64, uint64_t, uint64_t)                                                            \
     X(s64, bh__u64, int64_t, uint64_t)
 
-#define NAMES(op) {op##_u16, op##_s16, op##_u32, op##_s32, op##_u64, op##_s64}
+#define NAMES(op)                                                                                  \
+    { op##_u16, op##_s16, op##_u32, op##_s32, op##_u64, op##_s64 }
 
 static int type_index(bh__ptx_type type) {
     switch (type) {
-    case T_U16: return 0;
-    case T_S16: return 1;
-    case T_U32: return 2;
-    case T_S32: return 3;
-    case T_U64: return 4;
-    case T_S64: return 5;
-    default: return -1;
+    case T_U16:
+        return 0;
+    case T_S16:
+        return 1;
+    case T_U32:
+        return 2;
+    case T_S32:
+        return 3;
+    case T_U64:
+        return 4;
+    case T_S64:
+        return 5;
+    default:
+        return -1;
     }
 }
 
@@ -55,15 +63,15 @@ static int type_index(bh__ptx_type type) {
 #define X(s, R, T, U)                                                                              \
     BINARY(add_##s, R, T, U, (U)a + (U)b)                                                          \
     BINARY(sub_##s, R, T, U, (U)a - (U)b)                                                          \
-    BINARY(mul_lo_##s, R, T, U, (uint64_t)a * (uint64_t)b)                                         \
-    TERNARY(mad_lo_##s, R, T, U, (uint64_t)a * (uint64_t)b + (uint64_t)c)                          \
+    BINARY(mul_lo_##s, R, T, U, (uint64_t)a *(uint64_t)b)                                          \
+    TERNARY(mad_lo_##s, R, T, U, (uint64_t)a *(uint64_t)b + (uint64_t)c)                           \
     BINARY(min_##s, R, T, U, a < b ? a : b)                                                        \
     BINARY(max_##s, R, T, U, a > b ? a : b)                                                        \
     TERNARY(sad_##s, R, T, U, (U)c + (a < b ? (U)b - (U)a : (U)a - (U)b))
 INT_TYPES(X)
 #undef X
 
-#define HIGH16(a, b) ((int64_t)(a) * (int64_t)(b) >> 16)
+#define HIGH16(a, b)  ((int64_t)(a) * (int64_t)(b) >> 16)
 #define HIGH32U(a, b) ((uint64_t)(a) * (uint64_t)(b) >> 32)
 #define HIGH32S(a, b) ((int64_t)(a) * (int64_t)(b) >> 32)
 __extension__ typedef unsigned __int128 wide_u;
@@ -182,10 +190,17 @@ enum { PRODUCT_NONE, PRODUCT_LO, PRODUCT_HI_U, PRODUCT_HI_S };
             T in = i->flags & CARRY_IN ? x->warp->carry >> l & 1 : 0;                              \
             bool carry;                                                                            \
             switch (i->imm) {                                                                      \
-            case PRODUCT_NONE: break;                                                              \
-            case PRODUCT_LO: a = a * b; break;                                                     \
-            case PRODUCT_HI_U: a = (T)HU(a, b); break;                                             \
-            default: a = (T)HS((S)a, (S)b); break;                                                 \
+            case PRODUCT_NONE:                                                                     \
+                break;                                                                             \
+            case PRODUCT_LO:                                                                       \
+                a = a * b;                                                                         \
+                break;                                                                             \
+            case PRODUCT_HI_U:                                                                     \
+                a = (T)HU(a, b);                                                                   \
+                break;                                                                             \
+            default:                                                                               \
+                a = (T)HS((S)a, (S)b);                                                             \
+                break;                                                                             \
             }                                                                                      \
             b = pc[l];                                                                             \
             if (i->flags & SUBTRACT) {                                                             \
@@ -217,10 +232,10 @@ static bool pick_carry(const bh__ptx_insn *insn, bh__ptx_code *code) {
     code->run = bh__ptx_bytes(type) == 8 ? carry_64 : carry_32;
     code->flags = (uint8_t)((carry_in ? CARRY_IN : 0) | (HAS(insn, CC) ? CARRY_OUT : 0) |
                             (insn->op == OP_SUB || insn->op == OP_SUBC ? SUBTRACT : 0));
-    code->imm = !product                      ? PRODUCT_NONE
-                : HAS(insn, LO)               ? PRODUCT_LO
+    code->imm = !product                     ? PRODUCT_NONE
+                : HAS(insn, LO)              ? PRODUCT_LO
                 : bh__ptx_class(type) == 'S' ? PRODUCT_HI_S
-                                              : PRODUCT_HI_U;
+                                             : PRODUCT_HI_U;
     return true;
 }
 
@@ -230,11 +245,16 @@ static bh__ptx_handler *pick_packed(const bh__ptx_insn *insn) {
         return NULL;
     }
     switch (insn->op) {
-    case OP_ADD: return relu ? NULL : add_x2;
-    case OP_SUB: return relu ? NULL : sub_x2;
-    case OP_MIN: return relu ? min_s16x2_relu : is_signed ? min_s16x2 : min_u16x2;
-    case OP_MAX: return relu ? max_s16x2_relu : is_signed ? max_s16x2 : max_u16x2;
-    default: return NULL;
+    case OP_ADD:
+        return relu ? NULL : add_x2;
+    case OP_SUB:
+        return relu ? NULL : sub_x2;
+    case OP_MIN:
+        return relu ? min_s16x2_relu : is_signed ? min_s16x2 : min_u16x2;
+    case OP_MAX:
+        return relu ? max_s16x2_relu : is_signed ? max_s16x2 : max_u16x2;
+    default:
+        return NULL;
     }
 }
 
@@ -250,14 +270,21 @@ static bh__ptx_handler *pick_special(const bh__ptx_insn *insn) {
         if ((!hi && !HAS(insn, LO)) || (sat && !(s32 && hi))) {
             return NULL;
         }
-        return sat ? mad24_hi_sat
-                   : s32 ? (hi ? mad24_hi_s : mad24_lo_s) : (hi ? mad24_hi_u : mad24_lo_u);
-    case OP_ADD: return s32 ? add_sat : NULL;
-    case OP_SUB: return s32 ? sub_sat : NULL;
-    case OP_MAD: return s32 && hi ? mad_hi_sat : NULL;
-    case OP_MIN: return s32 ? min_relu : NULL;
-    case OP_MAX: return s32 ? max_relu : NULL;
-    default: return NULL;
+        return sat   ? mad24_hi_sat
+               : s32 ? (hi ? mad24_hi_s : mad24_lo_s)
+                     : (hi ? mad24_hi_u : mad24_lo_u);
+    case OP_ADD:
+        return s32 ? add_sat : NULL;
+    case OP_SUB:
+        return s32 ? sub_sat : NULL;
+    case OP_MAD:
+        return s32 && hi ? mad_hi_sat : NULL;
+    case OP_MIN:
+        return s32 ? min_relu : NULL;
+    case OP_MAX:
+        return s32 ? max_relu : NULL;
+    default:
+        return NULL;
     }
 }
 
@@ -269,32 +296,44 @@ static bh__ptx_handler *pick_table(const bh__ptx_insn *insn, int t) {
                                   *const min[] = NAMES(min), *const max[] = NAMES(max),
                                   *const sad[] = NAMES(sad);
     static bh__ptx_handler *const mul_wide[] = {mul_wide_u16, mul_wide_s16, mul_wide_u32,
-                                                mul_wide_s32, NULL, NULL};
+                                                mul_wide_s32, NULL,         NULL};
     static bh__ptx_handler *const mad_wide[] = {mad_wide_u16, mad_wide_s16, mad_wide_u32,
-                                                mad_wide_s32, NULL, NULL};
+                                                mad_wide_s32, NULL,         NULL};
     static bh__ptx_handler *const abs[] = {NULL, abs_s16, NULL, abs_s32, NULL, abs_s64};
     static bh__ptx_handler *const neg[] = {NULL, neg_s16, NULL, neg_s32, NULL, neg_s64};
     bool lo = HAS(insn, LO), hi = HAS(insn, HI), wide = HAS(insn, WIDE);
     switch (insn->op) {
-    case OP_ADD: return add[t];
-    case OP_SUB: return sub[t];
-    case OP_MUL: return lo ? mul_lo[t] : hi ? mul_hi[t] : wide ? mul_wide[t] : NULL;
-    case OP_MAD: return lo ? mad_lo[t] : hi ? mad_hi[t] : wide ? mad_wide[t] : NULL;
-    case OP_SAD: return sad[t];
-    case OP_DIV: return div[t];
-    case OP_REM: return rem[t];
-    case OP_ABS: return abs[t];
-    case OP_NEG: return neg[t];
-    case OP_MIN: return min[t];
-    case OP_MAX: return max[t];
-    default: return NULL;
+    case OP_ADD:
+        return add[t];
+    case OP_SUB:
+        return sub[t];
+    case OP_MUL:
+        return lo ? mul_lo[t] : hi ? mul_hi[t] : wide ? mul_wide[t] : NULL;
+    case OP_MAD:
+        return lo ? mad_lo[t] : hi ? mad_hi[t] : wide ? mad_wide[t] : NULL;
+    case OP_SAD:
+        return sad[t];
+    case OP_DIV:
+        return div[t];
+    case OP_REM:
+        return rem[t];
+    case OP_ABS:
+        return abs[t];
+    case OP_NEG:
+        return neg[t];
+    case OP_MIN:
+        return min[t];
+    case OP_MAX:
+        return max[t];
+    default:
+        return NULL;
     }
 }
 
 bool bh__ptx_pick_int(const bh__ptx_insn *insn, bh__ptx_code *code) {
     int t = type_index((bh__ptx_type)insn->types[0]);
-    bool carries = HAS(insn, CC) || insn->op == OP_ADDC || insn->op == OP_SUBC ||
-                   insn->op == OP_MADC;
+    bool carries =
+        HAS(insn, CC) || insn->op == OP_ADDC || insn->op == OP_SUBC || insn->op == OP_MADC;
     if (t < 0) {
         code->run = pick_packed(insn);
     } else if (carries) {

@@ -44,9 +44,8 @@ HANDLER(rsqrt_f64) {
         FOR_LANES(mask, R a = pa[l]; pd[l] = (expr););                                             \
         return true;                                                                               \
     }
-#define KEEP_NAN(a, v) (((a)&0x7fffffffu) > 0x7f800000u ? NAN_F32 : (v))
-#define KEEP_NAN64(a, v)                                                                           \
-    (((a)&INT64_MAX) > UINT64_C(0x7ff0000000000000) ? bh__quiet64(a) : (v))
+#define KEEP_NAN(a, v)   (((a)&0x7fffffffu) > 0x7f800000u ? NAN_F32 : (v))
+#define KEEP_NAN64(a, v) (((a)&INT64_MAX) > UINT64_C(0x7ff0000000000000) ? bh__quiet64(a) : (v))
 BITS1(abs_f32, bh__u32, KEEP_NAN(a, a & 0x7fffffffu))
 BITS1(neg_f32, bh__u32, KEEP_NAN(a, a ^ 0x80000000u))
 BITS1(abs_f32_ftz, bh__u32, KEEP_NAN(a, bh__flush_bits(a) & 0x7fffffffu))
@@ -128,12 +127,18 @@ HANDLER(copysign_f64) {
 
 static bool test_kind(int kind, unsigned how) {
     switch (how) {
-    case M_FINITE: return kind != FP_NAN && kind != FP_INFINITE;
-    case M_INFINITE: return kind == FP_INFINITE;
-    case M_NUMBER: return kind != FP_NAN;
-    case M_NOTANUMBER: return kind == FP_NAN;
-    case M_NORMAL: return kind == FP_NORMAL || kind == FP_ZERO;
-    default: return kind == FP_SUBNORMAL;
+    case M_FINITE:
+        return kind != FP_NAN && kind != FP_INFINITE;
+    case M_INFINITE:
+        return kind == FP_INFINITE;
+    case M_NUMBER:
+        return kind != FP_NAN;
+    case M_NOTANUMBER:
+        return kind == FP_NAN;
+    case M_NORMAL:
+        return kind == FP_NORMAL || kind == FP_ZERO;
+    default:
+        return kind == FP_SUBNORMAL;
     }
 }
 
@@ -160,8 +165,8 @@ static bool pick_minmax(const bh__ptx_insn *insn, bh__ptx_code *code, bool singl
 }
 
 static bool pick_testp(const bh__ptx_insn *insn, bh__ptx_code *code) {
-    static const bh__ptx_mod kinds[] = {M_FINITE, M_INFINITE, M_NUMBER,
-                                        M_NOTANUMBER, M_NORMAL, M_SUBNORMAL};
+    static const bh__ptx_mod kinds[] = {M_FINITE,     M_INFINITE, M_NUMBER,
+                                        M_NOTANUMBER, M_NORMAL,   M_SUBNORMAL};
     for (size_t n = 0; n < sizeof kinds / sizeof *kinds; n++) {
         if ((insn->mods >> kinds[n] & 1) != 0) {
             code->run = testp;
@@ -177,18 +182,40 @@ bool bh__ptx_pick_math(const bh__ptx_insn *insn, bh__ptx_code *code) {
     bool single = insn->types[0] == T_F32, ftz = HAS(insn, FTZ);
     code->flags = ftz ? FLAG_FTZ : 0;
     switch (insn->op) {
-    case OP_MINF: case OP_MAXF: return pick_minmax(insn, code, single);
-    case OP_TESTP: return pick_testp(insn, code);
-    case OP_COPYSIGN: code->run = single ? copysign_f32 : copysign_f64; return true;
-    case OP_ABSF: code->run = !single ? abs_f64 : ftz ? abs_f32_ftz : abs_f32; return single || !ftz;
-    case OP_NEGF: code->run = !single ? neg_f64 : ftz ? neg_f32_ftz : neg_f32; return single || !ftz;
-    case OP_RSQRT: code->run = single ? rsqrt_f32 : rsqrt_f64; break;
-    case OP_SIN: code->run = sin_f32; break;
-    case OP_COS: code->run = cos_f32; break;
-    case OP_LG2: code->run = lg2_f32; break;
-    case OP_EX2: code->run = ex2_f32; break;
-    case OP_TANH: code->run = tanh_f32; break;
-    default: return false;
+    case OP_MINF:
+    case OP_MAXF:
+        return pick_minmax(insn, code, single);
+    case OP_TESTP:
+        return pick_testp(insn, code);
+    case OP_COPYSIGN:
+        code->run = single ? copysign_f32 : copysign_f64;
+        return true;
+    case OP_ABSF:
+        code->run = !single ? abs_f64 : ftz ? abs_f32_ftz : abs_f32;
+        return single || !ftz;
+    case OP_NEGF:
+        code->run = !single ? neg_f64 : ftz ? neg_f32_ftz : neg_f32;
+        return single || !ftz;
+    case OP_RSQRT:
+        code->run = single ? rsqrt_f32 : rsqrt_f64;
+        break;
+    case OP_SIN:
+        code->run = sin_f32;
+        break;
+    case OP_COS:
+        code->run = cos_f32;
+        break;
+    case OP_LG2:
+        code->run = lg2_f32;
+        break;
+    case OP_EX2:
+        code->run = ex2_f32;
+        break;
+    case OP_TANH:
+        code->run = tanh_f32;
+        break;
+    default:
+        return false;
     }
     return HAS(insn, APPROX);
 }

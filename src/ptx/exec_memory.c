@@ -15,7 +15,8 @@ bh__ptx_space bh__ptx_insn_space(const bh__ptx_insn *insn) {
                                : SPACE_GENERIC;
 }
 
-static const bh__ptx_range *find_range(const bh__ptx_range *ranges, size_t count, uint64_t address) {
+static const bh__ptx_range *find_range(const bh__ptx_range *ranges, size_t count,
+                                       uint64_t address) {
     size_t low = 0, high = count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -84,7 +85,8 @@ uint8_t *bh__ptx_at(bh__ptx_exec *x, unsigned lane, uint64_t address, uint64_t b
         base = (uint8_t *)(uintptr_t)x->grid->params;
         size = write ? 0 : x->grid->kernel->param_bytes;
         break;
-    default: break;
+    default:
+        break;
     }
     if (!inside(offset, bytes, size)) {
         return NULL;
@@ -96,7 +98,8 @@ uint8_t *bh__ptx_at(bh__ptx_exec *x, unsigned lane, uint64_t address, uint64_t b
 }
 
 static const char *space_name(bh__ptx_space space) {
-    static const char *const names[] = {"", "global", "constant", "shared", "local", "parameter", ""};
+    static const char *const names[] = {"",      "global",    "constant", "shared",
+                                        "local", "parameter", ""};
     return names[space];
 }
 
@@ -106,12 +109,18 @@ static uint8_t *resolve_one(bh__ptx_exec *x, unsigned lane, bh__ptx_space space,
     uint64_t generic = address;
     bool window = true;
     switch (space) {
-    case SPACE_SHARED: generic = address + BH__PTX_WINDOW(WINDOW_SHARED); break;
-    case SPACE_LOCAL: generic = address + BH__PTX_WINDOW(WINDOW_LOCAL); break;
+    case SPACE_SHARED:
+        generic = address + BH__PTX_WINDOW(WINDOW_SHARED);
+        break;
+    case SPACE_LOCAL:
+        generic = address + BH__PTX_WINDOW(WINDOW_LOCAL);
+        break;
     case SPACE_PARAM:
         generic = address + BH__PTX_WINDOW(x->frame_function->entry ? WINDOW_PARAM : WINDOW_LOCAL);
         break;
-    default: window = false; break;
+    default:
+        window = false;
+        break;
     }
     bool fits = window ? address >> BH__PTX_WINDOW_SHIFT == 0
                        : space == SPACE_GENERIC || address >> BH__PTX_WINDOW_SHIFT == 0;
@@ -167,7 +176,8 @@ bool bh__ptx_resolve(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask, bh__
             return true;
         }
         break;
-    case SPACE_PARAM: break;
+    case SPACE_PARAM:
+        break;
     default:
         if ((x->range_writable || !write) &&
             resolve_fast(x, i, mask, row, offset, bytes, x->range_base, x->range_size,
@@ -185,7 +195,7 @@ bool bh__ptx_resolve(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask, bh__
     return true;
 }
 
-#define LOAD(T, p) __atomic_load_n((const T *)(const void *)(p), __ATOMIC_RELAXED)
+#define LOAD(T, p)     __atomic_load_n((const T *)(const void *)(p), __ATOMIC_RELAXED)
 #define STORE(T, p, v) __atomic_store_n((T *)(void *)(p), (T)(v), __ATOMIC_RELAXED)
 
 typedef uint8_t __attribute__((may_alias)) a8;
@@ -203,20 +213,46 @@ typedef uint64_t __attribute__((may_alias)) a64;
 
 static void load_rows(const bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask, int32_t row,
                       uint8_t *const p[LANES], unsigned at) {
-    unsigned key = i->bytes | (i->flags & FLAG_SIGNED ? 16u : 0) | (i->flags & FLAG_WIDE_D ? 32u : 0);
+    unsigned key =
+        i->bytes | (i->flags & FLAG_SIGNED ? 16u : 0) | (i->flags & FLAG_WIDE_D ? 32u : 0);
     switch (key) {
-    case 1: LOAD_LANES(bh__u32, a8, uint8_t); break;
-    case 2: LOAD_LANES(bh__u32, a16, uint16_t); break;
-    case 4: case 4 | 16: LOAD_LANES(bh__u32, a32, uint32_t); break;
-    case 1 | 16: LOAD_LANES(bh__u32, a8, int8_t); break;
-    case 2 | 16: LOAD_LANES(bh__u32, a16, int16_t); break;
-    case 1 | 32: LOAD_LANES(bh__u64, a8, uint8_t); break;
-    case 2 | 32: LOAD_LANES(bh__u64, a16, uint16_t); break;
-    case 4 | 32: LOAD_LANES(bh__u64, a32, uint32_t); break;
-    case 1 | 16 | 32: LOAD_LANES(bh__u64, a8, int8_t); break;
-    case 2 | 16 | 32: LOAD_LANES(bh__u64, a16, int16_t); break;
-    case 4 | 16 | 32: LOAD_LANES(bh__u64, a32, int32_t); break;
-    default: LOAD_LANES(bh__u64, a64, uint64_t); break;
+    case 1:
+        LOAD_LANES(bh__u32, a8, uint8_t);
+        break;
+    case 2:
+        LOAD_LANES(bh__u32, a16, uint16_t);
+        break;
+    case 4:
+    case 4 | 16:
+        LOAD_LANES(bh__u32, a32, uint32_t);
+        break;
+    case 1 | 16:
+        LOAD_LANES(bh__u32, a8, int8_t);
+        break;
+    case 2 | 16:
+        LOAD_LANES(bh__u32, a16, int16_t);
+        break;
+    case 1 | 32:
+        LOAD_LANES(bh__u64, a8, uint8_t);
+        break;
+    case 2 | 32:
+        LOAD_LANES(bh__u64, a16, uint16_t);
+        break;
+    case 4 | 32:
+        LOAD_LANES(bh__u64, a32, uint32_t);
+        break;
+    case 1 | 16 | 32:
+        LOAD_LANES(bh__u64, a8, int8_t);
+        break;
+    case 2 | 16 | 32:
+        LOAD_LANES(bh__u64, a16, int16_t);
+        break;
+    case 4 | 16 | 32:
+        LOAD_LANES(bh__u64, a32, int32_t);
+        break;
+    default:
+        LOAD_LANES(bh__u64, a64, uint64_t);
+        break;
     }
 }
 
@@ -231,13 +267,27 @@ static void load_rows(const bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mas
 static void store_rows(const bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask, int32_t row,
                        uint8_t *const p[LANES], unsigned at) {
     switch (i->bytes | (i->flags & FLAG_WIDE_A ? 32u : 0)) {
-    case 1: STORE_LANES(bh__u32, a8); break;
-    case 2: STORE_LANES(bh__u32, a16); break;
-    case 4: STORE_LANES(bh__u32, a32); break;
-    case 1 | 32: STORE_LANES(bh__u64, a8); break;
-    case 2 | 32: STORE_LANES(bh__u64, a16); break;
-    case 4 | 32: STORE_LANES(bh__u64, a32); break;
-    default: STORE_LANES(bh__u64, a64); break;
+    case 1:
+        STORE_LANES(bh__u32, a8);
+        break;
+    case 2:
+        STORE_LANES(bh__u32, a16);
+        break;
+    case 4:
+        STORE_LANES(bh__u32, a32);
+        break;
+    case 1 | 32:
+        STORE_LANES(bh__u64, a8);
+        break;
+    case 2 | 32:
+        STORE_LANES(bh__u64, a16);
+        break;
+    case 4 | 32:
+        STORE_LANES(bh__u64, a32);
+        break;
+    default:
+        STORE_LANES(bh__u64, a64);
+        break;
     }
 }
 
@@ -246,7 +296,8 @@ static inline bool load_from(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t ma
                              bh__ptx_space space) {
     uint8_t *p[LANES];
     const int32_t *rows = i->extra;
-    if (!bh__ptx_resolve(x, i, mask, space, i->a, i->imm, (unsigned)i->bytes * i->count, false, p)) {
+    if (!bh__ptx_resolve(x, i, mask, space, i->a, i->imm, (unsigned)i->bytes * i->count, false,
+                         p)) {
         return false;
     }
     for (unsigned n = 0; n < i->count; n++) {
@@ -274,17 +325,39 @@ static inline bool store_to(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mas
     return true;
 }
 
-HANDLER(load_generic) { return load_from(x, i, mask, SPACE_GENERIC); }
-HANDLER(load_global) { return load_from(x, i, mask, SPACE_GLOBAL); }
-HANDLER(load_const) { return load_from(x, i, mask, SPACE_CONST); }
-HANDLER(load_shared) { return load_from(x, i, mask, SPACE_SHARED); }
-HANDLER(load_local) { return load_from(x, i, mask, SPACE_LOCAL); }
-HANDLER(load_param) { return load_from(x, i, mask, SPACE_PARAM); }
-HANDLER(store_generic) { return store_to(x, i, mask, SPACE_GENERIC); }
-HANDLER(store_global) { return store_to(x, i, mask, SPACE_GLOBAL); }
-HANDLER(store_shared) { return store_to(x, i, mask, SPACE_SHARED); }
-HANDLER(store_local) { return store_to(x, i, mask, SPACE_LOCAL); }
-HANDLER(store_param) { return store_to(x, i, mask, SPACE_PARAM); }
+HANDLER(load_generic) {
+    return load_from(x, i, mask, SPACE_GENERIC);
+}
+HANDLER(load_global) {
+    return load_from(x, i, mask, SPACE_GLOBAL);
+}
+HANDLER(load_const) {
+    return load_from(x, i, mask, SPACE_CONST);
+}
+HANDLER(load_shared) {
+    return load_from(x, i, mask, SPACE_SHARED);
+}
+HANDLER(load_local) {
+    return load_from(x, i, mask, SPACE_LOCAL);
+}
+HANDLER(load_param) {
+    return load_from(x, i, mask, SPACE_PARAM);
+}
+HANDLER(store_generic) {
+    return store_to(x, i, mask, SPACE_GENERIC);
+}
+HANDLER(store_global) {
+    return store_to(x, i, mask, SPACE_GLOBAL);
+}
+HANDLER(store_shared) {
+    return store_to(x, i, mask, SPACE_SHARED);
+}
+HANDLER(store_local) {
+    return store_to(x, i, mask, SPACE_LOCAL);
+}
+HANDLER(store_param) {
+    return store_to(x, i, mask, SPACE_PARAM);
+}
 
 /* A kernel's parameter by name: checked when it was loaded, and the same for every lane. */
 HANDLER(load_entry) {
@@ -356,7 +429,8 @@ HANDLER(copy_async) {
         unsigned size = sizes == NULL || sizes[l] > i->bytes ? i->bytes : sizes[l];
         if (size > 0) {
             uint32_t lane = 1u << l;
-            if (!bh__ptx_resolve(x, &wide, lane, SPACE_GLOBAL, i->a, i->imm, i->bytes, false, from)) {
+            if (!bh__ptx_resolve(x, &wide, lane, SPACE_GLOBAL, i->a, i->imm, i->bytes, false,
+                                 from)) {
                 return false;
             }
             memcpy(to[l], from[l], size);
@@ -406,7 +480,8 @@ static bool lower_values(bh__ptx_lowering *low, const bh__ptx_operand *o, bool d
     int32_t *rows = bh__arena_alloc(&low->module->arena, count, sizeof *rows);
     bool wide = bh__ptx_bytes(type) == 8, known = false;
     if (rows == NULL) {
-        return bh__ptx_lower_fail(low, BH_E_NO_HOST_MEMORY, "free memory", "no memory for a vector");
+        return bh__ptx_lower_fail(low, BH_E_NO_HOST_MEMORY, "free memory",
+                                  "no memory for a vector");
     }
     for (unsigned n = 0; n < count; n++) {
         if (list[n].kind == OPERAND_REG) {
@@ -458,8 +533,10 @@ static bool lower_access(bh__ptx_lowering *low) {
     bh__ptx_type type = (bh__ptx_type)insn->types[0];
     bh__ptx_code code = {.bytes = (uint8_t)bh__ptx_bytes(type),
                          .flags = bh__ptx_class(type) == 'S' ? FLAG_SIGNED : 0,
-                         .target = (unsigned)HAS(insn, ACQUIRE) | (unsigned)HAS(insn, RELEASE) << 1};
-    if ((insn->operand_count == 3) != HAS(insn, POLICY) || (HAS(insn, MMIO) && !HAS(insn, RELAXED))) {
+                         .target = (unsigned)HAS(insn, ACQUIRE) | (unsigned)HAS(insn, RELEASE)
+                                                                      << 1};
+    if ((insn->operand_count == 3) != HAS(insn, POLICY) ||
+        (HAS(insn, MMIO) && !HAS(insn, RELAXED))) {
         return bh__ptx_lower_fail(low, BH_E_LOAD, "give a cache policy with .L2::cache_hint only",
                                   "operands and modifiers do not belong together");
     }
@@ -507,9 +584,9 @@ static bool lower_copy(bh__ptx_lowering *low) {
          (o[1].symbol == NULL || o[1].symbol->var->space == SPACE_GLOBAL) &&
          (!o[0].has_reg || bh__ptx_bytes(low->function->regs[o[0].reg].type) >= 4) &&
          (!o[1].has_reg || bh__ptx_bytes(low->function->regs[o[1].reg].type) == 8);
-    bool size_ok = insn->operand_count == 3 || o[3].kind == OPERAND_INT ||
-                   (o[3].kind == OPERAND_REG &&
-                    bh__ptx_bytes(low->function->regs[o[3].reg].type) == 4);
+    bool size_ok =
+        insn->operand_count == 3 || o[3].kind == OPERAND_INT ||
+        (o[3].kind == OPERAND_REG && bh__ptx_bytes(low->function->regs[o[3].reg].type) == 4);
     if (!ok || !size_ok) {
         return bad_copy(low);
     }
@@ -530,12 +607,17 @@ static bool lower_copy(bh__ptx_lowering *low) {
 
 bool bh__ptx_lower_memory(bh__ptx_lowering *low) {
     switch (low->insn->op) {
-    case OP_MEMBAR: case OP_FENCE: {
+    case OP_MEMBAR:
+    case OP_FENCE: {
         bh__ptx_code code = {.run = fence};
         return bh__ptx_emit(low, &code, true);
     }
-    case OP_PREFETCH: case OP_PREFETCHU: return true; /* a hint, and there is nothing to fetch */
-    case OP_CP: return lower_copy(low);
-    default: return lower_access(low);
+    case OP_PREFETCH:
+    case OP_PREFETCHU:
+        return true; /* a hint, and there is nothing to fetch */
+    case OP_CP:
+        return lower_copy(low);
+    default:
+        return lower_access(low);
     }
 }

@@ -56,7 +56,8 @@ HANDLER(unpack) {
         uint64_t v = i->flags & FLAG_WIDE_A ? ((const bh__u64 *)bh__row(x, i->a))[l]
                                             : ((const bh__u32 *)bh__row(x, i->a))[l];
         for (unsigned n = 0; n < i->count; n++) {
-            ((bh__u32 *)bh__row(x, rows[n]))[l] = (uint32_t)(v >> n * bits & UINT64_MAX >> (64 - bits));
+            ((bh__u32 *)bh__row(x, rows[n]))[l] =
+                (uint32_t)(v >> n * bits & UINT64_MAX >> (64 - bits));
         }
     }
     return true;
@@ -70,13 +71,21 @@ static uint64_t now(clockid_t clock) {
 
 static uint64_t lane_value(const bh__ptx_exec *x, unsigned sreg, unsigned l) {
     switch (sreg) {
-    case SREG_LANEID: return l;
-    case SREG_LANEMASK_EQ: return 1u << l;
-    case SREG_LANEMASK_LE: return UINT32_MAX >> (31 - l);
-    case SREG_LANEMASK_LT: return (1u << l) - 1;
-    case SREG_LANEMASK_GE: return UINT32_MAX << l;
-    case SREG_LANEMASK_GT: return UINT32_MAX << l << 1;
-    default: (void)x; return 0;
+    case SREG_LANEID:
+        return l;
+    case SREG_LANEMASK_EQ:
+        return 1u << l;
+    case SREG_LANEMASK_LE:
+        return UINT32_MAX >> (31 - l);
+    case SREG_LANEMASK_LT:
+        return (1u << l) - 1;
+    case SREG_LANEMASK_GE:
+        return UINT32_MAX << l;
+    case SREG_LANEMASK_GT:
+        return UINT32_MAX << l << 1;
+    default:
+        (void)x;
+        return 0;
     }
 }
 
@@ -85,25 +94,51 @@ static uint64_t uniform_value(const bh__ptx_exec *x, unsigned sreg, unsigned com
     const bh__ptx_block *b = x->block;
     const bh__ptx_grid *g = x->grid;
     switch (sreg) {
-    case SREG_NTID: return component < 3 ? g->block[component] : 0;
-    case SREG_CTAID: case SREG_CLUSTERID: return component < 3 ? b->id[component] : 0;
-    case SREG_NCTAID: case SREG_NCLUSTERID: return component < 3 ? g->grid[component] : 0;
-    case SREG_CLUSTER_NCTAID: return component < 3;
-    case SREG_CLUSTER_NCTARANK: case SREG_NSMID: return 1;
-    case SREG_WARPID: return x->warp->index;
-    case SREG_NWARPID: return 32;
-    case SREG_GRIDID: return g->grid_id;
-    case SREG_CLOCK: case SREG_CLOCK64: return now(CLOCK_MONOTONIC);
-    case SREG_CLOCK_HI: return now(CLOCK_MONOTONIC) >> 32;
-    case SREG_GLOBALTIMER: case SREG_GLOBALTIMER_LO: return now(CLOCK_REALTIME);
-    case SREG_GLOBALTIMER_HI: return now(CLOCK_REALTIME) >> 32;
-    case SREG_RESERVED_BEGIN: case SREG_RESERVED_0: return x->reserved_base;
-    case SREG_RESERVED_1: return x->reserved_base + BH__PTX_RESERVED_SHARED / 2;
-    case SREG_RESERVED_END: return x->reserved_base + BH__PTX_RESERVED_SHARED;
-    case SREG_RESERVED_CAP: return BH__PTX_RESERVED_SHARED;
-    case SREG_DYNAMIC_SMEM_SIZE: return g->dynamic_shared;
-    case SREG_TOTAL_SMEM_SIZE: case SREG_AGGR_SMEM_SIZE: return x->shared_bytes;
-    default: return 0;
+    case SREG_NTID:
+        return component < 3 ? g->block[component] : 0;
+    case SREG_CTAID:
+    case SREG_CLUSTERID:
+        return component < 3 ? b->id[component] : 0;
+    case SREG_NCTAID:
+    case SREG_NCLUSTERID:
+        return component < 3 ? g->grid[component] : 0;
+    case SREG_CLUSTER_NCTAID:
+        return component < 3;
+    case SREG_CLUSTER_NCTARANK:
+    case SREG_NSMID:
+        return 1;
+    case SREG_WARPID:
+        return x->warp->index;
+    case SREG_NWARPID:
+        return 32;
+    case SREG_GRIDID:
+        return g->grid_id;
+    case SREG_CLOCK:
+    case SREG_CLOCK64:
+        return now(CLOCK_MONOTONIC);
+    case SREG_CLOCK_HI:
+        return now(CLOCK_MONOTONIC) >> 32;
+    case SREG_GLOBALTIMER:
+    case SREG_GLOBALTIMER_LO:
+        return now(CLOCK_REALTIME);
+    case SREG_GLOBALTIMER_HI:
+        return now(CLOCK_REALTIME) >> 32;
+    case SREG_RESERVED_BEGIN:
+    case SREG_RESERVED_0:
+        return x->reserved_base;
+    case SREG_RESERVED_1:
+        return x->reserved_base + BH__PTX_RESERVED_SHARED / 2;
+    case SREG_RESERVED_END:
+        return x->reserved_base + BH__PTX_RESERVED_SHARED;
+    case SREG_RESERVED_CAP:
+        return BH__PTX_RESERVED_SHARED;
+    case SREG_DYNAMIC_SMEM_SIZE:
+        return g->dynamic_shared;
+    case SREG_TOTAL_SMEM_SIZE:
+    case SREG_AGGR_SMEM_SIZE:
+        return x->shared_bytes;
+    default:
+        return 0;
     }
 }
 
@@ -140,13 +175,16 @@ static uint64_t address_of(const bh__ptx_exec *x, const bh__ptx_symbol *symbol) 
     }
     const bh__ptx_var *var = symbol->var;
     switch (var->space) {
-    case SPACE_SHARED: return var->is_extern ? x->dynamic_base : var->offset;
-    case SPACE_LOCAL: return x->stack + (uint64_t)var->offset;
+    case SPACE_SHARED:
+        return var->is_extern ? x->dynamic_base : var->offset;
+    case SPACE_LOCAL:
+        return x->stack + (uint64_t)var->offset;
     case SPACE_PARAM:
         /* A kernel's parameters have a window; those of functions lie in local memory. */
         return var->formal && x->frame_function->entry ? var->offset
                                                        : x->stack + (uint64_t)var->offset;
-    default: return (uint64_t)(uintptr_t)x->block->image->variables[var->index];
+    default:
+        return (uint64_t)(uintptr_t)x->block->image->variables[var->index];
     }
 }
 
@@ -190,11 +228,21 @@ HANDLER(is_space) {
         uint64_t window = a >> BH__PTX_WINDOW_SHIFT;
         bool yes = false;
         switch (i->imm) {
-        case SPACE_GLOBAL: yes = window == WINDOW_GLOBAL; break;
-        case SPACE_SHARED: yes = window == WINDOW_SHARED; break;
-        case SPACE_LOCAL: yes = window == WINDOW_LOCAL; break;
-        case SPACE_PARAM: yes = window == WINDOW_PARAM; break;
-        default: yes = window == WINDOW_GLOBAL && in_constants(x, a); break;
+        case SPACE_GLOBAL:
+            yes = window == WINDOW_GLOBAL;
+            break;
+        case SPACE_SHARED:
+            yes = window == WINDOW_SHARED;
+            break;
+        case SPACE_LOCAL:
+            yes = window == WINDOW_LOCAL;
+            break;
+        case SPACE_PARAM:
+            yes = window == WINDOW_PARAM;
+            break;
+        default:
+            yes = window == WINDOW_GLOBAL && in_constants(x, a);
+            break;
         }
         bits |= (uint32_t)yes << l;
     }
@@ -261,16 +309,19 @@ static bool lower_vector_move(bh__ptx_lowering *low, const bh__ptx_operand *d,
 }
 
 /* Operands of moves: any register of the right width, whatever its kind. */
-static bool fits(const bh__ptx_lowering *low, const bh__ptx_operand *o, bh__ptx_type type, bool dest) {
+static bool fits(const bh__ptx_lowering *low, const bh__ptx_operand *o, bh__ptx_type type,
+                 bool dest) {
     unsigned bytes = bh__ptx_bytes(type);
     switch (o->kind) {
-    case OPERAND_SINK: return dest;
+    case OPERAND_SINK:
+        return dest;
     case OPERAND_REG: {
         bh__ptx_type have = low->function->regs[o->reg].type;
         return (have == T_PRED) == (type == T_PRED) && bh__ptx_bytes(have) == bytes &&
                (!o->negated || (!dest && type == T_PRED));
     }
-    case OPERAND_INT: return !dest && type != T_F32 && type != T_F64;
+    case OPERAND_INT:
+        return !dest && type != T_F32 && type != T_F64;
     case OPERAND_FLOAT:
         return !dest && type != T_PRED && bh__ptx_class(type) != 'U' && bh__ptx_class(type) != 'S';
     case OPERAND_SREG: {
@@ -285,7 +336,8 @@ static bool fits(const bh__ptx_lowering *low, const bh__ptx_operand *o, bh__ptx_
         return bytes == 8 ||
                (bytes == 4 && o->symbol->kind == SYMBOL_VAR &&
                 o->symbol->var->space != SPACE_GLOBAL && o->symbol->var->space != SPACE_CONST);
-    default: return false;
+    default:
+        return false;
     }
 }
 
@@ -343,7 +395,8 @@ static bool lower_cvta(bh__ptx_lowering *low) {
     const bh__ptx_insn *insn = low->insn;
     bh__ptx_space space = bh__ptx_insn_space(insn);
     if (insn->types[0] != T_U64 || space == SPACE_GENERIC || insn->operand_count != 2) {
-        return bh__ptx_lower_fail(low, BH_E_UNSUPPORTED, "convert 64-bit addresses of a named space",
+        return bh__ptx_lower_fail(low, BH_E_UNSUPPORTED,
+                                  "convert 64-bit addresses of a named space",
                                   "the CPU device does not execute this form of cvta");
     }
     const bh__ptx_operand *d = &insn->operands[0], *a = &insn->operands[1];

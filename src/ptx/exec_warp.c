@@ -17,9 +17,15 @@ HANDLER(vote) {
     uint32_t all = members(x, i, mask), yes = *(const bh__u32 *)bh__row(x, i->a) & all;
     bool r = false;
     switch (i->imm) {
-    case M_ALL: r = yes == all; break;
-    case M_ANY: r = yes != 0; break;
-    case M_UNI: r = yes == 0 || yes == all; break;
+    case M_ALL:
+        r = yes == all;
+        break;
+    case M_ANY:
+        r = yes != 0;
+        break;
+    case M_UNI:
+        r = yes == 0 || yes == all;
+        break;
     default: {
         bh__u32 *pd = bh__row(x, i->d);
         FOR_LANES(mask, pd[l] = yes;);
@@ -35,10 +41,22 @@ static bool source_lane(unsigned l, uint32_t b, uint32_t c, uint64_t mode, unsig
     int max = (lane & segment) | (clamp & ~segment), min = lane & segment, j;
     bool ok;
     switch (mode) {
-    case M_UP: j = lane - bval; ok = j >= max; break;
-    case M_DOWN: j = lane + bval; ok = j <= max; break;
-    case M_BFLY: j = lane ^ bval; ok = j <= max; break;
-    default: j = min | (bval & ~segment); ok = j <= max; break;
+    case M_UP:
+        j = lane - bval;
+        ok = j >= max;
+        break;
+    case M_DOWN:
+        j = lane + bval;
+        ok = j <= max;
+        break;
+    case M_BFLY:
+        j = lane ^ bval;
+        ok = j <= max;
+        break;
+    default:
+        j = min | (bval & ~segment);
+        ok = j <= max;
+        break;
     }
     *from = ok ? (unsigned)j : l;
     return ok;
@@ -105,12 +123,18 @@ HANDLER(match_all) {
 
 static uint32_t reduce(uint32_t a, uint32_t b, uint64_t op, bool is_signed) {
     switch (op) {
-    case M_ADD: return a + b;
-    case M_AND: return a & b;
-    case M_OR: return a | b;
-    case M_XOR: return a ^ b;
-    case M_MIN: return is_signed ? ((int32_t)a < (int32_t)b ? a : b) : a < b ? a : b;
-    default: return is_signed ? ((int32_t)a > (int32_t)b ? a : b) : a > b ? a : b;
+    case M_ADD:
+        return a + b;
+    case M_AND:
+        return a & b;
+    case M_OR:
+        return a | b;
+    case M_XOR:
+        return a ^ b;
+    case M_MIN:
+        return is_signed ? ((int32_t)a < (int32_t)b ? a : b) : a < b ? a : b;
+    default:
+        return is_signed ? ((int32_t)a > (int32_t)b ? a : b) : a > b ? a : b;
     }
 }
 
@@ -189,9 +213,15 @@ bool bh__ptx_pick_warp(const bh__ptx_insn *insn, bh__ptx_code *code) {
         code->run = HAS(insn, ANY) ? match_any : match_all;
         return sync && HAS(insn, ANY) != HAS(insn, ALL) &&
                (HAS(insn, ALL) || insn->operands[0].kind != OPERAND_PAIR);
-    case OP_REDUX: return pick_redux(insn, code);
-    case OP_ELECT: code->run = elect; return sync;
-    case OP_ACTIVEMASK: code->run = activemask; return true;
-    default: return false;
+    case OP_REDUX:
+        return pick_redux(insn, code);
+    case OP_ELECT:
+        code->run = elect;
+        return sync;
+    case OP_ACTIVEMASK:
+        code->run = activemask;
+        return true;
+    default:
+        return false;
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Floating point as a GPU does it: canonical NaN, flushed subnormals, saturation, rounding modes. */
+/* Floating point as a GPU does it: canonical NaN, flushed subnormals, saturation, rounding. */
 #ifndef BH_PTX_FP_H
 #define BH_PTX_FP_H
 
@@ -32,9 +32,9 @@ static inline uint64_t bh__quiet64(uint64_t bits) {
     return bits | UINT64_C(1) << 51;
 }
 
-/* What NaN comes out of double precision arithmetic: the last operand that is one, made quiet. */
+/* What NaN comes out of double precision arithmetic: one of the operands, made quiet. */
 static inline double bh__nan64(double a, double b, double c) {
-    double from = c != c ? c : b != b ? b : a;
+    double from = b != b ? b : c != c ? c : a;
     return bh__double_of_bits(from != from ? bh__quiet64(bh__bits_of_double(from)) : NAN_F64);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program as the parser leaves it: a module, its variables and functions, their instructions. */
+/* The program as the parser leaves it: a module, its variables, its functions and their code. */
 #ifndef BH_PTX_IR_H
 #define BH_PTX_IR_H
 
@@ -12,7 +12,7 @@
 #include "ptx/ops.h"
 #include "ptx/ptx.h"
 
-/* Enumerators fill the tables of ops.h, so they are short: T_ types, M_ modifiers, OP_ operations. */
+/* Enumerators fill the tables of ops.h, so they are short: T_ types, M_ modifiers, OP_ rows. */
 typedef enum bh__ptx_type {
     T_NONE,
 #define X(id, name, bytes, class) T_##id,
@@ -73,14 +73,44 @@ extern const bh__ptx_op_info bh__ptx_op_table[OP_COUNT];
 extern const char *const bh__ptx_mod_names[M_COUNT];
 
 typedef enum bh__ptx_sreg {
-    SREG_TID, SREG_NTID, SREG_CTAID, SREG_NCTAID, SREG_CLUSTERID, SREG_NCLUSTERID,
-    SREG_CLUSTER_CTAID, SREG_CLUSTER_NCTAID, SREG_CLUSTER_CTARANK, SREG_CLUSTER_NCTARANK,
-    SREG_IS_EXPLICIT_CLUSTER, SREG_LANEID, SREG_WARPID, SREG_NWARPID, SREG_SMID, SREG_NSMID,
-    SREG_GRIDID, SREG_CLOCK, SREG_CLOCK_HI, SREG_CLOCK64, SREG_GLOBALTIMER, SREG_GLOBALTIMER_LO,
-    SREG_GLOBALTIMER_HI, SREG_LANEMASK_EQ, SREG_LANEMASK_LE, SREG_LANEMASK_LT, SREG_LANEMASK_GE,
-    SREG_LANEMASK_GT, SREG_DYNAMIC_SMEM_SIZE, SREG_TOTAL_SMEM_SIZE, SREG_AGGR_SMEM_SIZE,
-    SREG_RESERVED_BEGIN, SREG_RESERVED_END, SREG_RESERVED_CAP, SREG_RESERVED_0, SREG_RESERVED_1,
-    SREG_ENVREG, SREG_COUNT
+    SREG_TID,
+    SREG_NTID,
+    SREG_CTAID,
+    SREG_NCTAID,
+    SREG_CLUSTERID,
+    SREG_NCLUSTERID,
+    SREG_CLUSTER_CTAID,
+    SREG_CLUSTER_NCTAID,
+    SREG_CLUSTER_CTARANK,
+    SREG_CLUSTER_NCTARANK,
+    SREG_IS_EXPLICIT_CLUSTER,
+    SREG_LANEID,
+    SREG_WARPID,
+    SREG_NWARPID,
+    SREG_SMID,
+    SREG_NSMID,
+    SREG_GRIDID,
+    SREG_CLOCK,
+    SREG_CLOCK_HI,
+    SREG_CLOCK64,
+    SREG_GLOBALTIMER,
+    SREG_GLOBALTIMER_LO,
+    SREG_GLOBALTIMER_HI,
+    SREG_LANEMASK_EQ,
+    SREG_LANEMASK_LE,
+    SREG_LANEMASK_LT,
+    SREG_LANEMASK_GE,
+    SREG_LANEMASK_GT,
+    SREG_DYNAMIC_SMEM_SIZE,
+    SREG_TOTAL_SMEM_SIZE,
+    SREG_AGGR_SMEM_SIZE,
+    SREG_RESERVED_BEGIN,
+    SREG_RESERVED_END,
+    SREG_RESERVED_CAP,
+    SREG_RESERVED_0,
+    SREG_RESERVED_1,
+    SREG_ENVREG,
+    SREG_COUNT
 } bh__ptx_sreg;
 
 typedef struct bh__ptx_sreg_info {
@@ -92,7 +122,13 @@ typedef struct bh__ptx_sreg_info {
 extern const bh__ptx_sreg_info bh__ptx_sreg_table[SREG_COUNT];
 
 typedef enum bh__ptx_space {
-    SPACE_GENERIC, SPACE_GLOBAL, SPACE_CONST, SPACE_SHARED, SPACE_LOCAL, SPACE_PARAM, SPACE_REG
+    SPACE_GENERIC,
+    SPACE_GLOBAL,
+    SPACE_CONST,
+    SPACE_SHARED,
+    SPACE_LOCAL,
+    SPACE_PARAM,
+    SPACE_REG
 } bh__ptx_space;
 
 typedef struct bh__ptx_symbol bh__ptx_symbol;
@@ -115,15 +151,15 @@ typedef struct bh__ptx_var {
     uint64_t size;
     uint32_t align;
     uint8_t is_extern;
-    bool unsized;        /* declared as x[] */
-    bool pointer;        /* .ptr */
-    bool formal;         /* parameter or result of a function */
-    uint32_t index;      /* global and const: in module->variables */
-    uint32_t offset;     /* shared: in the window; local and param: in the frame; entry: in params */
-    bool placed;         /* `offset` is final */
+    bool unsized;    /* declared as x[] */
+    bool pointer;    /* .ptr */
+    bool formal;     /* parameter or result of a function */
+    uint32_t index;  /* global and const: in module->variables */
+    uint32_t offset; /* shared: in the window; local and param: in the frame; entry: in params */
+    bool placed;     /* `offset` is final */
     uint32_t users, last_user; /* shared: kernels that reach it */
-    uint32_t reg;        /* a formal declared with .reg: its register */
-    uint8_t *init;       /* the first init_bytes bytes; the rest is zero */
+    uint32_t reg;              /* a formal declared with .reg: its register */
+    uint8_t *init;             /* the first init_bytes bytes; the rest is zero */
     uint64_t init_bytes;
     size_t init_capacity;
     bh__ptx_reloc *relocs;
@@ -131,8 +167,8 @@ typedef struct bh__ptx_var {
 } bh__ptx_var;
 
 typedef enum bh__ptx_symbol_kind {
-    SYMBOL_REG,     /* one register, or a vector of them */
-    SYMBOL_REGS,    /* name<count> */
+    SYMBOL_REG,  /* one register, or a vector of them */
+    SYMBOL_REGS, /* name<count> */
     SYMBOL_VAR,
     SYMBOL_FUNCTION,
     SYMBOL_PROTOTYPE,
@@ -151,7 +187,7 @@ struct bh__ptx_symbol {
     uint32_t length, hash;
     bh__ptx_symbol_kind kind;
     uint32_t line;
-    bh__ptx_symbol *next;    /* in the hash bucket: newest first, so inner scopes hide outer ones */
+    bh__ptx_symbol *next; /* in the hash bucket: newest first, so inner scopes hide outer ones */
     bh__ptx_symbol *in_scope; /* declared before it in the same scope */
     uint32_t depth;
     /* registers */
@@ -173,15 +209,15 @@ typedef enum bh__ptx_operand_kind {
     OPERAND_NONE,
     OPERAND_REG,
     OPERAND_INT,
-    OPERAND_FLOAT,    /* `imm` holds the bits of a double; `bits32` if written as 0f */
+    OPERAND_FLOAT, /* `imm` holds the bits of a double; `bits32` if written as 0f */
     OPERAND_SREG,
-    OPERAND_ADDRESS,  /* of a variable or function, plus an offset */
+    OPERAND_ADDRESS, /* of a variable or function, plus an offset */
     OPERAND_LABEL,
-    OPERAND_VECTOR,   /* { } */
-    OPERAND_MEMORY,   /* [ ] */
-    OPERAND_PAIR,     /* d|p */
-    OPERAND_SINK,     /* _ */
-    OPERAND_LIST,     /* ( ), of a call */
+    OPERAND_VECTOR, /* { } */
+    OPERAND_MEMORY, /* [ ] */
+    OPERAND_PAIR,   /* d|p */
+    OPERAND_SINK,   /* _ */
+    OPERAND_LIST,   /* ( ), of a call */
     OPERAND_TARGETS,
     OPERAND_PROTOTYPE
 } bh__ptx_operand_kind;
@@ -192,14 +228,14 @@ typedef struct bh__ptx_operand {
     bool has_reg; /* MEMORY: [reg+offset] */
     bool single;  /* FLOAT: written as 0f, exact single precision */
     uint8_t sreg, component;
-    uint32_t reg;          /* REG, MEMORY */
-    uint32_t count;        /* VECTOR, LIST, PAIR */
-    uint64_t imm;          /* INT, FLOAT; LABEL: instruction index; offset of ADDRESS and MEMORY */
+    uint32_t reg;           /* REG, MEMORY */
+    uint32_t count;         /* VECTOR, LIST, PAIR */
+    uint64_t imm;           /* INT, FLOAT; LABEL: instruction index; offset of ADDRESS and MEMORY */
     bh__ptx_symbol *symbol; /* ADDRESS, MEMORY, TARGETS, PROTOTYPE */
     struct bh__ptx_operand *elements;
 } bh__ptx_operand;
 
-#define NO_REG UINT32_MAX
+#define NO_REG   UINT32_MAX
 #define NO_LABEL UINT64_MAX
 
 typedef struct bh__ptx_insn {
@@ -215,11 +251,7 @@ typedef struct bh__ptx_insn {
     uint32_t text, text_length; /* where it stands in the source */
 } bh__ptx_insn;
 
-typedef enum bh__ptx_builtin {
-    BUILTIN_NONE,
-    BUILTIN_VPRINTF,
-    BUILTIN_ASSERTFAIL
-} bh__ptx_builtin;
+typedef enum bh__ptx_builtin { BUILTIN_NONE, BUILTIN_VPRINTF, BUILTIN_ASSERTFAIL } bh__ptx_builtin;
 
 typedef struct bh__ptx_call_edge {
     bh__ptx_function *callee;
@@ -249,11 +281,11 @@ struct bh__ptx_function {
     bh__ptx_call_edge *calls;
     uint32_t mark; /* of the walk over the call graph */
 
-    uint32_t param_bytes;   /* entry: the parameter block */
-    uint32_t local_bytes;   /* frame: .local and .param variables and formals, a multiple of 16 */
+    uint32_t param_bytes; /* entry: the parameter block */
+    uint32_t local_bytes; /* frame: .local and .param variables and formals, a multiple of 16 */
     uint32_t local_align;
-    uint32_t frame_bytes;   /* frame: header and register rows */
-    uint32_t code;          /* index of its first decoded instruction */
+    uint32_t frame_bytes; /* frame: header and register rows */
+    uint32_t code;        /* index of its first decoded instruction */
     uint32_t max_threads;
     uint32_t required[3]; /* or zeros */
     bh__ptx_kernel *kernel;
@@ -288,13 +320,11 @@ typedef struct bh__ptx_site {
     uint32_t line, text, text_length;
 } bh__ptx_site;
 
-static inline unsigned bh__ptx_bytes(bh__ptx_type type)
-{
+static inline unsigned bh__ptx_bytes(bh__ptx_type type) {
     return bh__ptx_type_table[type].bytes;
 }
 
-static inline char bh__ptx_class(bh__ptx_type type)
-{
+static inline char bh__ptx_class(bh__ptx_type type) {
     return bh__ptx_type_table[type].class;
 }
 
@@ -319,13 +349,13 @@ bh_status bh__ptx_layout(bh__ptx_module *module, bh_error *error);
 bh_status bh__ptx_lower(bh__ptx_module *module, bh_error *error);
 
 /* Limits that keep a hostile file from asking for the moon. */
-#define BH__PTX_MAX_TEXT ((size_t)256 << 20)
-#define BH__PTX_MAX_GLOBAL ((uint64_t)4 << 30)  /* all .global variables of a module */
-#define BH__PTX_MAX_CONST ((uint64_t)64 << 10)  /* all .const variables of a module */
-#define BH__PTX_MAX_SHARED ((uint64_t)1 << 20)  /* of one kernel, static */
-#define BH__PTX_MAX_LOCAL ((uint64_t)512 << 10) /* of one thread */
-#define BH__PTX_MAX_PARAMS ((uint64_t)32764)    /* of one kernel */
-#define BH__PTX_RESERVED_SHARED 1024            /* bytes, for kernels that ask for them */
-#define BH__PTX_MAX_DEPTH 200                   /* of nested scopes, expressions, initialisers */
+#define BH__PTX_MAX_TEXT        ((size_t)256 << 20)
+#define BH__PTX_MAX_GLOBAL      ((uint64_t)4 << 30)   /* all .global variables of a module */
+#define BH__PTX_MAX_CONST       ((uint64_t)64 << 10)  /* all .const variables of a module */
+#define BH__PTX_MAX_SHARED      ((uint64_t)1 << 20)   /* of one kernel, static */
+#define BH__PTX_MAX_LOCAL       ((uint64_t)512 << 10) /* of one thread */
+#define BH__PTX_MAX_PARAMS      ((uint64_t)32764)     /* of one kernel */
+#define BH__PTX_RESERVED_SHARED 1024                  /* bytes, for kernels that ask for them */
+#define BH__PTX_MAX_DEPTH       200 /* of nested scopes, expressions, initialisers */
 
 #endif

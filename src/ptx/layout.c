@@ -248,8 +248,8 @@ bh_status bh__ptx_layout(bh__ptx_module *m, bh_error *error) {
         uint64_t local = 0;
         reach(&w, m->kernel_functions[i], visit_dynamic, &dynamic);
         reach(&w, m->kernel_functions[i], visit_local, &local);
-        m->kernels[i].local_bytes = local > BH__PTX_MAX_LOCAL ? (uint32_t)BH__PTX_MAX_LOCAL
-                                                              : (uint32_t)local;
+        m->kernels[i].local_bytes =
+            local > BH__PTX_MAX_LOCAL ? (uint32_t)BH__PTX_MAX_LOCAL : (uint32_t)local;
     }
     m->dynamic_align = dynamic.align;
     return status;

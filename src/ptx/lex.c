@@ -63,8 +63,8 @@ static void lex_float_bits(bh__ptx_parser *p, bh__ptx_token *t) {
         int digit = digit_value(at(p, 0));
         if (digit > 15) {
             t->kind = TOKEN_BAD;
-            t->problem = digits == 8 ? "0f needs 8 hexadecimal digits"
-                                     : "0d needs 16 hexadecimal digits";
+            t->problem =
+                digits == 8 ? "0f needs 8 hexadecimal digits" : "0d needs 16 hexadecimal digits";
             return;
         }
         t->value = t->value << 4 | (unsigned)digit;
@@ -105,8 +105,8 @@ static void lex_number(bh__ptx_parser *p, bh__ptx_token *t) {
         lex_decimal_float(p, t);
         return;
     }
-    if (tolower(at(p, n)) == 'e' && (isdigit(at(p, n + 1)) || at(p, n + 1) == '+' ||
-                                     at(p, n + 1) == '-')) {
+    if (tolower(at(p, n)) == 'e' &&
+        (isdigit(at(p, n + 1)) || at(p, n + 1) == '+' || at(p, n + 1) == '-')) {
         lex_decimal_float(p, t);
         return;
     }
@@ -189,8 +189,7 @@ void bh__ptx_lex(bh__ptx_parser *p, bh__ptx_token *t) {
         t->punct = c;
         p->at++;
         unsigned char d = at(p, 0);
-        bool two = (strchr("<>&|", c) != NULL && d == c) ||
-                   (strchr("<>=!", c) != NULL && d == '=');
+        bool two = (strchr("<>&|", c) != NULL && d == c) || (strchr("<>=!", c) != NULL && d == '=');
         if (two && c != '|') {
             t->punct = (uint16_t)(c << 8 | d);
             p->at++;

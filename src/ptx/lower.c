@@ -169,9 +169,8 @@ static int32_t temp_of_address(bh__ptx_lowering *low, const bh__ptx_operand *o, 
 }
 
 static int32_t temp_of_negated(bh__ptx_lowering *low, const bh__ptx_operand *o) {
-    bh__ptx_code code = {.run = bh__ptx_run_not_pred,
-                         .d = bh__ptx_new_row(low, 0),
-                         .a = register_row(low, o->reg)};
+    bh__ptx_code code = {
+        .run = bh__ptx_run_not_pred, .d = bh__ptx_new_row(low, 0), .a = register_row(low, o->reg)};
     bh__ptx_emit(low, &code, false);
     return code.d;
 }
@@ -188,16 +187,21 @@ int32_t bh__ptx_row_in(bh__ptx_lowering *low, const bh__ptx_operand *o, bh__ptx_
     switch (o->kind) {
     case OPERAND_REG:
         return o->negated ? temp_of_negated(low, o) : register_row(low, o->reg);
-    case OPERAND_INT: return bh__ptx_constant(low, o->imm, bytes);
+    case OPERAND_INT:
+        return bh__ptx_constant(low, o->imm, bytes);
     case OPERAND_FLOAT: {
         bh__ptx_value v = {.is_float = true, .single = o->single, .bits = o->imm};
         return bh__ptx_constant(low, bh__ptx_float_bits(&v, type), bytes);
     }
-    case OPERAND_SREG: return temp_of_sreg(low, o, type);
-    case OPERAND_ADDRESS: return temp_of_address(low, o, bytes);
-    default: break;
+    case OPERAND_SREG:
+        return temp_of_sreg(low, o, type);
+    case OPERAND_ADDRESS:
+        return temp_of_address(low, o, bytes);
+    default:
+        break;
     }
-    bh__ptx_lower_fail(low, BH_E_LOAD, "give a register or a constant", "an operand of the wrong kind");
+    bh__ptx_lower_fail(low, BH_E_LOAD, "give a register or a constant",
+                       "an operand of the wrong kind");
     return 0;
 }
 
@@ -215,14 +219,14 @@ int32_t bh__ptx_row_out(bh__ptx_lowering *low, const bh__ptx_operand *o, bh__ptx
 
 bool bh__ptx_emit(bh__ptx_lowering *low, const bh__ptx_code *code, bool guarded) {
     bh__ptx_module *m = low->module;
-    bh__ptx_code *codes = bh__arena_grow(&m->arena, m->code, m->code_count, &m->code_capacity,
-                                         sizeof *codes);
+    bh__ptx_code *codes =
+        bh__arena_grow(&m->arena, m->code, m->code_count, &m->code_capacity, sizeof *codes);
     if (codes == NULL) {
         return no_memory(low);
     }
     m->code = codes;
-    bh__ptx_site *sites = bh__arena_grow(&m->arena, m->sites, m->code_count, &m->site_capacity,
-                                         sizeof *sites);
+    bh__ptx_site *sites =
+        bh__arena_grow(&m->arena, m->sites, m->code_count, &m->site_capacity, sizeof *sites);
     if (sites == NULL) {
         return no_memory(low);
     }
@@ -236,8 +240,8 @@ bool bh__ptx_emit(bh__ptx_lowering *low, const bh__ptx_code *code, bool guarded)
         c->guard_flip = low->insn->guard_negated ? UINT32_MAX : 0;
     }
     if (low->insn != NULL) {
-        sites[m->code_count] = (bh__ptx_site){low->insn->line, low->insn->text,
-                                              low->insn->text_length};
+        sites[m->code_count] =
+            (bh__ptx_site){low->insn->line, low->insn->text, low->insn->text_length};
     } else {
         sites[m->code_count] = (bh__ptx_site){low->function->line, 0, 0};
     }
@@ -249,16 +253,25 @@ static bh__ptx_type operand_type(const bh__ptx_insn *insn, char letter) {
     bh__ptx_type t0 = (bh__ptx_type)insn->types[0];
     bh__ptx_type t1 = insn->type_count > 1 ? (bh__ptx_type)insn->types[1] : t0;
     switch (letter) {
-    case 'y': case 'R': return t1;
+    case 'y':
+    case 'R':
+        return t1;
     case 'w':
         if (HAS(insn, WIDE)) {
             return bh__ptx_bytes(t0) == 2 ? T_B32 : T_B64;
         }
         return t0;
-    case 'u': case 'E': return T_B32;
-    case 'q': case 'a': return T_B64;
-    case 'p': case 'P': return T_PRED;
-    default: return t0;
+    case 'u':
+    case 'E':
+        return T_B32;
+    case 'q':
+    case 'a':
+        return T_B64;
+    case 'p':
+    case 'P':
+        return T_PRED;
+    default:
+        return t0;
     }
 }
 
@@ -321,12 +334,24 @@ static bool lower_insn(bh__ptx_lowering *low) {
     bh__ptx_code code = {0};
     bool found = false;
     switch (bh__ptx_op_table[insn->op].unit) {
-    case UNIT_INT: found = bh__ptx_pick_int(insn, &code); break;
-    case UNIT_BITS: found = bh__ptx_pick_bits(insn, &code); break;
-    case UNIT_FLOAT: found = bh__ptx_pick_float(insn, &code); break;
-    case UNIT_MATH: found = bh__ptx_pick_math(insn, &code); break;
-    case UNIT_HALF: found = bh__ptx_pick_half(insn, &code); break;
-    case UNIT_CMP: found = bh__ptx_pick_cmp(insn, &code); break;
+    case UNIT_INT:
+        found = bh__ptx_pick_int(insn, &code);
+        break;
+    case UNIT_BITS:
+        found = bh__ptx_pick_bits(insn, &code);
+        break;
+    case UNIT_FLOAT:
+        found = bh__ptx_pick_float(insn, &code);
+        break;
+    case UNIT_MATH:
+        found = bh__ptx_pick_math(insn, &code);
+        break;
+    case UNIT_HALF:
+        found = bh__ptx_pick_half(insn, &code);
+        break;
+    case UNIT_CMP:
+        found = bh__ptx_pick_cmp(insn, &code);
+        break;
     case UNIT_CVT:
         found = bh__ptx_pick_cvt(insn, &code);
         if (found && insn->op == OP_CVT && natural_widths(low)) {
@@ -334,17 +359,22 @@ static bool lower_insn(bh__ptx_lowering *low) {
             code.run = quick != NULL ? quick : code.run;
         }
         break;
-    case UNIT_WARP: found = bh__ptx_pick_warp(insn, &code); break;
-    case UNIT_MOVE: return bh__ptx_lower_move(low);
-    case UNIT_MEM: return bh__ptx_lower_memory(low);
-    case UNIT_ATOM: return bh__ptx_lower_atomic(low);
-    case UNIT_CONTROL: return bh__ptx_lower_control(low);
+    case UNIT_WARP:
+        found = bh__ptx_pick_warp(insn, &code);
+        break;
+    case UNIT_MOVE:
+        return bh__ptx_lower_move(low);
+    case UNIT_MEM:
+        return bh__ptx_lower_memory(low);
+    case UNIT_ATOM:
+        return bh__ptx_lower_atomic(low);
+    case UNIT_CONTROL:
+        return bh__ptx_lower_control(low);
     }
     if (!found) {
-        return bh__ptx_lower_fail(low, BH_E_UNSUPPORTED,
-                                  "use a form that PTX defines for this type, or run it on a GPU",
-                                  "the CPU device does not execute this form of %s",
-                                  bh__ptx_op_table[insn->op].mnemonic);
+        return bh__ptx_lower_fail(
+            low, BH_E_UNSUPPORTED, "use a form that PTX defines for this type, or run it on a GPU",
+            "the CPU device does not execute this form of %s", bh__ptx_op_table[insn->op].mnemonic);
     }
     return bh__ptx_lower_plain(low, &code);
 }

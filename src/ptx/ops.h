@@ -174,19 +174,19 @@
     X("mbarrier_init", PROXY)
 
 /* Sets of modifiers, for the table below. */
-#define S_NONE 0
-#define S_ROUND (M(RN) | M(RZ) | M(RM) | M(RP))
+#define S_NONE   0
+#define S_ROUND  (M(RN) | M(RZ) | M(RM) | M(RP))
 #define S_ROUNDI (M(RNI) | M(RZI) | M(RMI) | M(RPI))
-#define S_LOHI (M(LO) | M(HI))
-#define S_CMPI (M(EQ) | M(NE) | M(LT) | M(LE) | M(GT) | M(GE) | M(LO) | M(LS) | M(HI) | M(HS))
+#define S_LOHI   (M(LO) | M(HI))
+#define S_CMPI   (M(EQ) | M(NE) | M(LT) | M(LE) | M(GT) | M(GE) | M(LO) | M(LS) | M(HI) | M(HS))
 #define S_CMPF                                                                                     \
     (M(EQ) | M(NE) | M(LT) | M(LE) | M(GT) | M(GE) | M(EQU) | M(NEU) | M(LTU) | M(LEU) | M(GTU) |  \
      M(GEU) | M(NUM) | M(ISNAN))
-#define S_BOOL (M(AND) | M(OR) | M(XOR))
-#define S_SPACE (M(GLOBAL) | M(SHARED) | M(LOCAL) | M(PARAM) | M(CONST))
-#define S_VEC (M(V2) | M(V4) | M(V8))
-#define S_SCOPE (M(CTA) | M(CLUSTER) | M(GPU) | M(SYS))
-#define S_SEM (M(WEAK) | M(VOLATILE) | M(RELAXED) | M(MMIO))
+#define S_BOOL    (M(AND) | M(OR) | M(XOR))
+#define S_SPACE   (M(GLOBAL) | M(SHARED) | M(LOCAL) | M(PARAM) | M(CONST))
+#define S_VEC     (M(V2) | M(V4) | M(V8))
+#define S_SCOPE   (M(CTA) | M(CLUSTER) | M(GPU) | M(SYS))
+#define S_SEM     (M(WEAK) | M(VOLATILE) | M(RELAXED) | M(MMIO))
 #define S_LDCACHE (M(CA) | M(CG) | M(CS) | M(LU) | M(CV) | M(NC) | M(HINT) | M(POLICY))
 #define S_STCACHE (M(WB) | M(CG) | M(CS) | M(WT) | M(HINT) | M(POLICY))
 #define S_ATOMOP                                                                                   \
@@ -194,21 +194,20 @@
 #define S_ATOM                                                                                     \
     (M(GLOBAL) | M(SHARED) | M(RELAXED) | M(ACQUIRE) | M(RELEASE) | M(ACQ_REL) | S_SCOPE |         \
      M(NOFTZ) | M(HINT) | M(POLICY) | S_ATOMOP)
-#define S_HALF (M(RN) | M(FTZ) | M(SAT) | M(RELU))
-#define S_PRMT (M(F4E) | M(B4E) | M(RC8) | M(ECL) | M(ECR) | M(RC16))
-#define S_TESTP                                                                                    \
-    (M(FINITE) | M(INFINITE) | M(NUMBER) | M(NOTANUMBER) | M(NORMAL) | M(SUBNORMAL))
+#define S_HALF  (M(RN) | M(FTZ) | M(SAT) | M(RELU))
+#define S_PRMT  (M(F4E) | M(B4E) | M(RC8) | M(ECL) | M(ECR) | M(RC16))
+#define S_TESTP (M(FINITE) | M(INFINITE) | M(NUMBER) | M(NOTANUMBER) | M(NORMAL) | M(SUBNORMAL))
 
 /* Sets of types. */
-#define G_INT16 (T(U16) | T(S16))
-#define G_INT32 (T(U32) | T(S32))
-#define G_INT64 (T(U64) | T(S64))
-#define G_INT (G_INT16 | G_INT32 | G_INT64)
-#define G_SINT (T(S16) | T(S32) | T(S64))
-#define G_BITS (T(B16) | T(B32) | T(B64))
+#define G_INT16  (T(U16) | T(S16))
+#define G_INT32  (T(U32) | T(S32))
+#define G_INT64  (T(U64) | T(S64))
+#define G_INT    (G_INT16 | G_INT32 | G_INT64)
+#define G_SINT   (T(S16) | T(S32) | T(S64))
+#define G_BITS   (T(B16) | T(B32) | T(B64))
 #define G_PACKED (T(U16X2) | T(S16X2))
-#define G_FLOAT (T(F32) | T(F64))
-#define G_HALF (T(F16) | T(BF16) | T(F16X2) | T(BF16X2))
+#define G_FLOAT  (T(F32) | T(F64))
+#define G_HALF   (T(F16) | T(BF16) | T(F16X2) | T(BF16X2))
 #define G_MEM                                                                                      \
     (T(B8) | T(U8) | T(S8) | G_BITS | G_INT | T(F16) | T(BF16) | T(F16X2) | T(BF16X2) | G_FLOAT)
 #define G_CVT (T(U8) | T(S8) | G_INT | T(F16) | T(BF16) | G_FLOAT)
@@ -298,30 +297,33 @@
     X(SETPF, "setp", "=P t t p?", G_FLOAT | G_HALF, 0, S_CMPF | S_BOOL | M(FTZ), CMP)              \
     X(SET, "set", "=t y y p?", G_INT32 | T(F32), G_BITS | G_INT, S_CMPI | S_BOOL, CMP)             \
     X(SETF, "set", "=t y y p?", G_INT32 | T(F32), G_FLOAT, S_CMPF | S_BOOL | M(FTZ), CMP)          \
-    X(SETH, "set", "=t y y p?", T(U16) | T(S16) | G_INT32 | T(F16) | T(BF16) | T(F16X2) | T(BF16X2), \
-      G_HALF, S_CMPF | S_BOOL | M(FTZ), CMP)                                                       \
-    X(SELP, "selp", "=t t t p", G_BITS | G_INT | G_FLOAT | T(F16) | T(BF16) | T(F16X2) | T(BF16X2), \
-      0, S_NONE, CMP)                                                                              \
+    X(SETH, "set", "=t y y p?",                                                                    \
+      T(U16) | T(S16) | G_INT32 | T(F16) | T(BF16) | T(F16X2) | T(BF16X2), G_HALF,                 \
+      S_CMPF | S_BOOL | M(FTZ), CMP)                                                               \
+    X(SELP, "selp", "=t t t p",                                                                    \
+      G_BITS | G_INT | G_FLOAT | T(F16) | T(BF16) | T(F16X2) | T(BF16X2), 0, S_NONE, CMP)          \
     X(SLCT, "slct", "=t t t y", G_BITS | G_INT | G_FLOAT, T(S32) | T(F32), M(FTZ), CMP)            \
     X(CVT, "cvt", "=r R", G_CVT, G_CVT, S_ROUND | S_ROUNDI | M(FTZ) | M(SAT) | M(RELU), CVT)       \
     X(CVT2, "cvt", "=t y y", T(F16X2) | T(BF16X2), T(F32), M(RN) | M(RZ) | M(RELU), CVT)           \
     X(CVTTF, "cvt", "=u y", T(TF32), T(F32), M(RNA) | M(RN) | M(RZ) | M(RELU), CVT)                \
     X(CVTPACK, "cvt", "=u y y u?", G_INT16 | T(U8) | T(S8), T(S32), M(PACK) | M(SAT), CVT)         \
-    X(MOV, "mov", "*", T(PRED) | G_BITS | G_INT | G_FLOAT | T(F16) | T(BF16) | T(F16X2) | T(BF16X2), \
-      0, S_VEC, MOVE)                                                                              \
+    X(MOV, "mov", "*",                                                                             \
+      T(PRED) | G_BITS | G_INT | G_FLOAT | T(F16) | T(BF16) | T(F16X2) | T(BF16X2), 0, S_VEC,      \
+      MOVE)                                                                                        \
     X(CVTA, "cvta", "*", T(U32) | T(U64), 0, S_SPACE | M(TO), MOVE)                                \
     X(ISSPACEP, "isspacep", "=p a", 0, 0, S_SPACE, MOVE)                                           \
-    X(LD, "ld", "=v m q?", G_MEM, 0,                                                               \
-      S_SPACE | S_VEC | S_SEM | M(ACQUIRE) | S_SCOPE | S_LDCACHE, MEM)                             \
+    X(LD, "ld", "=v m q?", G_MEM, 0, S_SPACE | S_VEC | S_SEM | M(ACQUIRE) | S_SCOPE | S_LDCACHE,   \
+      MEM)                                                                                         \
     X(LDU, "ldu", "=v m", G_MEM, 0, M(GLOBAL) | S_VEC, MEM)                                        \
-    X(ST, "st", "m v q?", G_MEM, 0,                                                                \
-      S_SPACE | S_VEC | S_SEM | M(RELEASE) | S_SCOPE | S_STCACHE, MEM)                             \
+    X(ST, "st", "m v q?", G_MEM, 0, S_SPACE | S_VEC | S_SEM | M(RELEASE) | S_SCOPE | S_STCACHE,    \
+      MEM)                                                                                         \
     X(PREFETCH, "prefetch", "m", 0, 0,                                                             \
       M(GLOBAL) | M(LOCAL) | M(CONST) | M(PARAM) | M(L1) | M(L2) | M(HINT), MEM)                   \
     X(PREFETCHU, "prefetchu", "m", 0, 0, M(L1), MEM)                                               \
     X(CP, "cp", "*", 0, 0,                                                                         \
       M(ASYNC) | M(CA) | M(CG) | M(SHARED) | M(GLOBAL) | M(HINT) | M(COMMIT_GROUP) |               \
-          M(WAIT_GROUP) | M(WAIT_ALL), MEM)                                                        \
+          M(WAIT_GROUP) | M(WAIT_ALL),                                                             \
+      MEM)                                                                                         \
     X(ATOM, "atom", "=t m t t?",                                                                   \
       G_BITS | G_INT32 | G_INT64 | G_FLOAT | T(F16) | T(BF16) | T(F16X2) | T(BF16X2), 0, S_ATOM,   \
       ATOM)                                                                                        \
@@ -331,13 +333,14 @@
     X(MEMBAR, "membar", "", 0, 0, M(CTA) | M(GL) | M(SYS) | M(PROXY), MEM)                         \
     X(FENCE, "fence", "", 0, 0,                                                                    \
       M(SC) | M(ACQ_REL) | M(ACQUIRE) | M(RELEASE) | S_SCOPE | M(PROXY) | M(ASYNC) | M(GLOBAL) |   \
-          M(SHARED), MEM)                                                                          \
+          M(SHARED),                                                                               \
+      MEM)                                                                                         \
     X(VOTE, "vote", "=t p u?", T(PRED) | T(B32), 0,                                                \
       M(ALL) | M(ANY) | M(UNI) | M(BALLOT) | M(SYNC), WARP)                                        \
     X(SHFL, "shfl", "=D t u u u?", T(B32), 0, M(UP) | M(DOWN) | M(BFLY) | M(IDX) | M(SYNC), WARP)  \
     X(MATCH, "match", "=E t u", T(B32) | T(B64), 0, M(ANY) | M(ALL) | M(SYNC), WARP)               \
-    X(REDUX, "redux", "=t t u", G_INT32 | T(B32), 0,                                               \
-      M(SYNC) | M(ADD) | M(MIN) | M(MAX) | S_BOOL, WARP)                                           \
+    X(REDUX, "redux", "=t t u", G_INT32 | T(B32), 0, M(SYNC) | M(ADD) | M(MIN) | M(MAX) | S_BOOL,  \
+      WARP)                                                                                        \
     X(ELECT, "elect", "=E u", 0, 0, M(SYNC), WARP)                                                 \
     X(ACTIVEMASK, "activemask", "=t", T(B32), 0, S_NONE, WARP)                                     \
     X(BAR, "bar", "*", T(U32) | T(PRED), 0,                                                        \
@@ -353,15 +356,17 @@
     X(BRKPT, "brkpt", "", 0, 0, S_NONE, CONTROL)                                                   \
     X(NANOSLEEP, "nanosleep", "t", T(U32), 0, S_NONE, CONTROL)
 
-/* PTX that exists and is refused by name, so that a typing error gets another answer. X(mnemonic) */
+/* PTX that exists and is refused by name: a misspelt name gets another answer. X(mnemonic) */
 #define BH__PTX_REFUSED(X)                                                                         \
-    X("tex") X("tld4") X("txq") X("suld") X("sust") X("sured") X("suq") X("istypep") X("wmma")     \
-    X("mma") X("wgmma") X("tcgen05") X("ldmatrix") X("stmatrix") X("movmatrix") X("mbarrier")      \
-    X("mapa") X("getctarank") X("multimem") X("tensormap") X("createpolicy") X("setmaxnreg")       \
-    X("griddepcontrol") X("discard") X("applypriority") X("pmevent") X("alloca") X("stacksave")    \
-    X("stackrestore") X("vadd") X("vsub") X("vabsdiff") X("vmin") X("vmax") X("vshl") X("vshr")    \
-    X("vmad") X("vset") X("vadd2") X("vsub2") X("vavrg2") X("vabsdiff2") X("vmin2") X("vmax2")     \
-    X("vset2") X("vadd4") X("vsub4") X("vavrg4") X("vabsdiff4") X("vmin4") X("vmax4") X("vset4")   \
-    X("clusterlaunchcontrol")
+    X("tex")                                                                                       \
+    X("tld4") X("txq") X("suld") X("sust") X("sured") X("suq") X("istypep") X("wmma") X("mma")     \
+        X("wgmma") X("tcgen05") X("ldmatrix") X("stmatrix") X("movmatrix") X("mbarrier") X("mapa") \
+            X("getctarank") X("multimem") X("tensormap") X("createpolicy") X("setmaxnreg")         \
+                X("griddepcontrol") X("discard") X("applypriority") X("pmevent") X("alloca")       \
+                    X("stacksave") X("stackrestore") X("vadd") X("vsub") X("vabsdiff") X("vmin")   \
+                        X("vmax") X("vshl") X("vshr") X("vmad") X("vset") X("vadd2") X("vsub2")    \
+                            X("vavrg2") X("vabsdiff2") X("vmin2") X("vmax2") X("vset2") X("vadd4") \
+                                X("vsub4") X("vavrg4") X("vabsdiff4") X("vmin4") X("vmax4")        \
+                                    X("vset4") X("clusterlaunchcontrol")
 
 #endif

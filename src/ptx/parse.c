@@ -135,7 +135,8 @@ static bool performance_directives(bh__ptx_parser *p, bh__ptx_function *f) {
             if (!skip_strings(p, ".pragma")) {
                 return false;
             }
-        } else if (!bh__ptx_accept_dot(p, "noreturn") && !bh__ptx_accept_dot(p, "explicitcluster")) {
+        } else if (!bh__ptx_accept_dot(p, "noreturn") &&
+                   !bh__ptx_accept_dot(p, "explicitcluster")) {
             break;
         }
     }
@@ -325,8 +326,8 @@ static bool enter_function(bh__ptx_parser *p, bh__ptx_function *f, const bh__ptx
         }
         return true;
     }
-    bh__ptx_symbol *symbol = bh__ptx_declare(p, p->text + name->start, name->length,
-                                             SYMBOL_FUNCTION);
+    bh__ptx_symbol *symbol =
+        bh__ptx_declare(p, p->text + name->start, name->length, SYMBOL_FUNCTION);
     bh__ptx_function **functions = bh__arena_grow(&m->arena, m->functions, m->function_count,
                                                   &m->function_capacity, sizeof *functions);
     if (symbol == NULL || functions == NULL) {
@@ -395,9 +396,8 @@ static bool parse_alias(bh__ptx_parser *p) {
     bh__ptx_next(p);
     bh__ptx_token name = p->token;
     bh__ptx_next(p);
-    bh__ptx_symbol *alias = name.kind == TOKEN_WORD
-                                ? bh__ptx_find(p, p->text + name.start, name.length)
-                                : NULL;
+    bh__ptx_symbol *alias =
+        name.kind == TOKEN_WORD ? bh__ptx_find(p, p->text + name.start, name.length) : NULL;
     if (!bh__ptx_expect(p, ',', "between the two names")) {
         return false;
     }

@@ -7,12 +7,12 @@
 
 typedef enum bh__ptx_token_kind {
     TOKEN_END,
-    TOKEN_WORD,   /* identifiers, mnemonics, %registers */
-    TOKEN_DOT,    /* .word, with :: inside */
+    TOKEN_WORD, /* identifiers, mnemonics, %registers */
+    TOKEN_DOT,  /* .word, with :: inside */
     TOKEN_INT,
     TOKEN_FLOAT,
     TOKEN_STRING,
-    TOKEN_PUNCT,  /* one character, or one of << >> == != <= >= && || */
+    TOKEN_PUNCT, /* one character, or one of << >> == != <= >= && || */
     TOKEN_BAD
 } bh__ptx_token_kind;
 
@@ -23,7 +23,7 @@ typedef struct bh__ptx_token {
     uint16_t punct; /* PUNCT: the character, or two of them: '<' << 8 | '<' */
     bool single;    /* FLOAT: written as 0f */
     bool is_unsigned;
-    uint64_t value; /* INT: the value; FLOAT: the bits of a double (of a float if `single`) */
+    uint64_t value;      /* INT: the value; FLOAT: the bits of a double (of a float if `single`) */
     const char *problem; /* BAD */
 } bh__ptx_token;
 

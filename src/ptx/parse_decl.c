@@ -117,15 +117,15 @@ static bool parse_specifiers(bh__ptx_parser *p, specifiers *s) {
         } else if (s->type == T_NONE && bh__ptx_type_of(p, &s->type)) {
             bh__ptx_next(p);
         } else {
-            return bh__ptx_bad(p, BH_E_UNSUPPORTED,
-                               "declare variables of plain integer, bit and float types",
-                               "the CPU device has no variables that are %.*s",
-                               p->token.length > 40 ? 40 : (int)p->token.length,
-                               p->text + p->token.start);
+            return bh__ptx_bad(
+                p, BH_E_UNSUPPORTED, "declare variables of plain integer, bit and float types",
+                "the CPU device has no variables that are %.*s",
+                p->token.length > 40 ? 40 : (int)p->token.length, p->text + p->token.start);
         }
     }
     if (s->type == T_NONE) {
-        return bh__ptx_bad(p, BH_E_LOAD, "give a type such as .b32", "a declaration without a type");
+        return bh__ptx_bad(p, BH_E_LOAD, "give a type such as .b32",
+                           "a declaration without a type");
     }
     if (s->type == T_B128) {
         return bh__ptx_bad(p, BH_E_UNSUPPORTED, "use two .b64 or a .v4 .b32",
@@ -157,8 +157,8 @@ static bool declare_register(bh__ptx_parser *p, const specifiers *s) {
         return false;
     }
     bool range = bh__ptx_accept(p, '<');
-    bh__ptx_symbol *symbol = bh__ptx_declare(p, p->text + name.start, name.length,
-                                             range ? SYMBOL_REGS : SYMBOL_REG);
+    bh__ptx_symbol *symbol =
+        bh__ptx_declare(p, p->text + name.start, name.length, range ? SYMBOL_REGS : SYMBOL_REG);
     if (symbol == NULL) {
         return false;
     }
@@ -284,7 +284,8 @@ static bool check_variable(bh__ptx_parser *p, const bh__ptx_var *var) {
     }
     uint64_t limit = var->space == SPACE_SHARED ? BH__PTX_MAX_SHARED : BH__PTX_MAX_LOCAL;
     if (var->size > limit) {
-        return bh__ptx_bad(p, BH_E_LOAD, "make it smaller", "a variable of %llu bytes; at most %llu fit",
+        return bh__ptx_bad(p, BH_E_LOAD, "make it smaller",
+                           "a variable of %llu bytes; at most %llu fit",
                            (unsigned long long)var->size, (unsigned long long)limit);
     }
     if (p->function == NULL && var->space != SPACE_SHARED) {
@@ -334,8 +335,8 @@ bool bh__ptx_declaration(bh__ptx_parser *p, uint8_t is_extern) {
         return false;
     }
     do {
-        bool ok = s.space == SPACE_REG ? declare_register(p, &s)
-                                       : declare_in_memory(p, &s, is_extern);
+        bool ok =
+            s.space == SPACE_REG ? declare_register(p, &s) : declare_in_memory(p, &s, is_extern);
         if (!ok) {
             return false;
         }
@@ -350,7 +351,8 @@ static bool formal(bh__ptx_parser *p, bh__ptx_function *f, bool results) {
         return false;
     }
     if (s.space != SPACE_PARAM && (s.space != SPACE_REG || f->entry || s.vector > 1)) {
-        return bh__ptx_bad(p, BH_E_LOAD, "declare it .param", "a formal parameter in another space");
+        return bh__ptx_bad(p, BH_E_LOAD, "declare it .param",
+                           "a formal parameter in another space");
     }
     bh__ptx_var *var = new_var(p, &s);
     if (var == NULL || !expect_name(p, &name) || !dimensions(p, var)) {

@@ -66,8 +66,9 @@ static bool add_mod(bh__ptx_parser *p, bh__ptx_insn *insn, int mod) {
         bool copies = insn->op == OP_CP; /* names two spaces */
         if (other != mod && mod_groups[other] == mod_groups[mod] &&
             (insn->mods >> other & 1) != 0 && !copies) {
-            return bh__ptx_bad(p, BH_E_LOAD, "keep one of the two", ".%s and .%s exclude each other",
-                               bh__ptx_mod_names[other], bh__ptx_mod_names[mod]);
+            return bh__ptx_bad(p, BH_E_LOAD, "keep one of the two",
+                               ".%s and .%s exclude each other", bh__ptx_mod_names[other],
+                               bh__ptx_mod_names[mod]);
         }
     }
     insn->mods |= bit;
@@ -87,10 +88,9 @@ static bool modifiers(bh__ptx_parser *p, bh__ptx_insn *insn) {
         } else {
             int mod = mod_of(text, length);
             if (mod < 0) {
-                return bh__ptx_bad(p, BH_E_UNSUPPORTED,
-                                   "use an instruction without it, or run on a GPU",
-                                   "the CPU device does not know .%.*s",
-                                   length > 60 ? 60 : (int)length, text);
+                return bh__ptx_bad(
+                    p, BH_E_UNSUPPORTED, "use an instruction without it, or run on a GPU",
+                    "the CPU device does not know .%.*s", length > 60 ? 60 : (int)length, text);
             }
             if (!add_mod(p, insn, mod)) {
                 return false;
@@ -128,13 +128,15 @@ static bool choose_row(bh__ptx_parser *p, bh__ptx_insn *insn) {
         best = best < 0 ? op : best;
     }
     if (best < 0) {
-        return bh__ptx_bad(p, BH_E_UNSUPPORTED, "use types that the instruction has on every device",
+        return bh__ptx_bad(p, BH_E_UNSUPPORTED,
+                           "use types that the instruction has on every device",
                            "the CPU device has no %s with these types", mnemonic);
     }
     bh__ptx_mods extra = insn->mods & ~bh__ptx_op_table[best].mods;
     for (int m = 0; m < M_COUNT; m++) {
         if ((extra >> m & 1) != 0) {
-            return bh__ptx_bad(p, BH_E_UNSUPPORTED, "use an instruction without it, or run on a GPU",
+            return bh__ptx_bad(p, BH_E_UNSUPPORTED,
+                               "use an instruction without it, or run on a GPU",
                                "the CPU device has no %s with .%s", mnemonic, bh__ptx_mod_names[m]);
         }
     }
@@ -192,7 +194,8 @@ static int component(bh__ptx_parser *p) {
     return (int)(at - "xyzwrgba") & 3;
 }
 
-static bool register_operand(bh__ptx_parser *p, const bh__ptx_symbol *symbol, bh__ptx_operand *out) {
+static bool register_operand(bh__ptx_parser *p, const bh__ptx_symbol *symbol,
+                             bh__ptx_operand *out) {
     bh__ptx_next(p);
     *out = (bh__ptx_operand){.kind = OPERAND_REG, .reg = symbol->first};
     if (symbol->vector == 1) {
@@ -395,7 +398,8 @@ static bool operand(bh__ptx_parser *p, bh__ptx_insn *insn, unsigned depth, bh__p
         return out->kind == OPERAND_REG ||
                bh__ptx_bad(p, BH_E_LOAD, "negate predicates only", "'!' before no register");
     }
-    if (p->token.kind == TOKEN_WORD && !same(p->text + p->token.start, p->token.length, "WARP_SZ")) {
+    if (p->token.kind == TOKEN_WORD &&
+        !same(p->text + p->token.start, p->token.length, "WARP_SZ")) {
         if (!name_operand(p, insn, out)) {
             return false;
         }
@@ -405,9 +409,8 @@ static bool operand(bh__ptx_parser *p, bh__ptx_insn *insn, unsigned depth, bh__p
             if (p->token.kind != TOKEN_WORD || !name_operand(p, insn, &pair[1])) {
                 return bh__ptx_bad(p, BH_E_LOAD, "name a predicate", "no register after '|'");
             }
-            *out = (bh__ptx_operand){.kind = OPERAND_PAIR,
-                                     .count = 2,
-                                     .elements = store_elements(p, pair, 2)};
+            *out = (bh__ptx_operand){
+                .kind = OPERAND_PAIR, .count = 2, .elements = store_elements(p, pair, 2)};
             return out->elements != NULL;
         }
         return true;
@@ -432,10 +435,9 @@ static bool guard(bh__ptx_parser *p, bh__ptx_insn *insn) {
                                  ? bh__ptx_find(p, p->text + p->token.start, p->token.length)
                                  : NULL;
     if (symbol == NULL || symbol->kind != SYMBOL_REG || symbol->type != T_PRED) {
-        return bh__ptx_bad(p, BH_E_LOAD, "guard with a register declared .pred",
-                           "'%.*s' is no predicate register",
-                           p->token.length > 60 ? 60 : (int)p->token.length,
-                           p->text + p->token.start);
+        return bh__ptx_bad(
+            p, BH_E_LOAD, "guard with a register declared .pred", "'%.*s' is no predicate register",
+            p->token.length > 60 ? 60 : (int)p->token.length, p->text + p->token.start);
     }
     insn->guard = symbol->first;
     bh__ptx_next(p);
@@ -451,7 +453,8 @@ static bool mnemonic(bh__ptx_parser *p, bh__ptx_insn *insn) {
     int op = first_row(text, p->token.length);
     for (size_t i = 0; op < 0 && i < sizeof refused / sizeof *refused; i++) {
         if (same(text, p->token.length, refused[i])) {
-            return bh__ptx_bad(p, BH_E_UNSUPPORTED, "write the kernel without it, or run it on a GPU",
+            return bh__ptx_bad(p, BH_E_UNSUPPORTED,
+                               "write the kernel without it, or run it on a GPU",
                                "the CPU device does not execute %s", refused[i]);
         }
     }

@@ -118,32 +118,57 @@ bool bh__ptx_unary(bh__ptx_parser *p, unsigned depth, bh__ptx_value *out) {
 /* Binary operators by how tightly they bind. */
 static int binding(uint16_t op) {
     switch (op) {
-    case '*': case '/': case '%': return 9;
-    case '+': case '-': return 8;
-    case '<' << 8 | '<': case '>' << 8 | '>': return 7;
-    case '<': case '>': case '<' << 8 | '=': case '>' << 8 | '=': return 6;
-    case '=' << 8 | '=': case '!' << 8 | '=': return 5;
-    case '&': return 4;
-    case '^': return 3;
-    case '|': return 2;
-    case '&' << 8 | '&': return 1;
-    default: return -1;
+    case '*':
+    case '/':
+    case '%':
+        return 9;
+    case '+':
+    case '-':
+        return 8;
+    case '<' << 8 | '<':
+    case '>' << 8 | '>':
+        return 7;
+    case '<':
+    case '>':
+    case '<' << 8 | '=':
+    case '>' << 8 | '=':
+        return 6;
+    case '=' << 8 | '=':
+    case '!' << 8 | '=':
+        return 5;
+    case '&':
+        return 4;
+    case '^':
+        return 3;
+    case '|':
+        return 2;
+    case '&' << 8 | '&':
+        return 1;
+    default:
+        return -1;
     }
 }
 
 static bool apply_float(bh__ptx_parser *p, uint16_t op, bh__ptx_value *a, const bh__ptx_value *b) {
     double x = as_double(a), y = as_double(b);
     switch (op) {
-    case '+': *a = from_double(x + y); return true;
-    case '-': *a = from_double(x - y); return true;
-    case '*': *a = from_double(x * y); return true;
+    case '+':
+        *a = from_double(x + y);
+        return true;
+    case '-':
+        *a = from_double(x - y);
+        return true;
+    case '*':
+        *a = from_double(x * y);
+        return true;
     case '/':
         if (y != 0) {
             *a = from_double(x / y);
             return true;
         }
         break;
-    default: break;
+    default:
+        break;
     }
     return bh__ptx_bad(p, BH_E_LOAD, "write the value itself",
                        "this operation is not one for floating-point constants");
@@ -161,25 +186,57 @@ static bool apply(bh__ptx_parser *p, uint16_t op, bh__ptx_value *a, const bh__pt
         return bh__ptx_bad(p, BH_E_LOAD, "correct the expression", "a constant division by zero");
     }
     switch (op) {
-    case '*': r = x * y; break;
-    case '/': r = u ? x / y : (uint64_t)(sx / sy); break;
-    case '%': r = u ? x % y : (uint64_t)(sx % sy); break;
-    case '+': r = x + y; break;
-    case '-': r = x - y; break;
-    case '<' << 8 | '<': r = y > 63 ? 0 : x << y; break;
+    case '*':
+        r = x * y;
+        break;
+    case '/':
+        r = u ? x / y : (uint64_t)(sx / sy);
+        break;
+    case '%':
+        r = u ? x % y : (uint64_t)(sx % sy);
+        break;
+    case '+':
+        r = x + y;
+        break;
+    case '-':
+        r = x - y;
+        break;
+    case '<' << 8 | '<':
+        r = y > 63 ? 0 : x << y;
+        break;
     case '>' << 8 | '>':
         r = u ? (y > 63 ? 0 : x >> y) : (uint64_t)(sx >> (y > 63 ? 63 : y));
         break;
-    case '<': r = u ? x < y : sx < sy; break;
-    case '>': r = u ? x > y : sx > sy; break;
-    case '<' << 8 | '=': r = u ? x <= y : sx <= sy; break;
-    case '>' << 8 | '=': r = u ? x >= y : sx >= sy; break;
-    case '=' << 8 | '=': r = x == y; break;
-    case '!' << 8 | '=': r = x != y; break;
-    case '&': r = x & y; break;
-    case '^': r = x ^ y; break;
-    case '|': r = x | y; break;
-    default: r = x && y; break;
+    case '<':
+        r = u ? x < y : sx < sy;
+        break;
+    case '>':
+        r = u ? x > y : sx > sy;
+        break;
+    case '<' << 8 | '=':
+        r = u ? x <= y : sx <= sy;
+        break;
+    case '>' << 8 | '=':
+        r = u ? x >= y : sx >= sy;
+        break;
+    case '=' << 8 | '=':
+        r = x == y;
+        break;
+    case '!' << 8 | '=':
+        r = x != y;
+        break;
+    case '&':
+        r = x & y;
+        break;
+    case '^':
+        r = x ^ y;
+        break;
+    case '|':
+        r = x | y;
+        break;
+    default:
+        r = x && y;
+        break;
     }
     *a = from_int(r, u);
     return true;
@@ -211,14 +268,15 @@ bool bh__ptx_expression(bh__ptx_parser *p, bh__ptx_value *out) {
 static bool put_bytes(bh__ptx_parser *p, bh__ptx_var *var, uint64_t offset, uint64_t bits,
                       unsigned bytes) {
     uint64_t end;
-    if (__builtin_add_overflow(offset, (uint64_t)bytes, &end) || (!var->unsized && end > var->size)) {
+    if (__builtin_add_overflow(offset, (uint64_t)bytes, &end) ||
+        (!var->unsized && end > var->size)) {
         return bh__ptx_bad(p, BH_E_LOAD, "make the variable larger, or give fewer values",
                            "more values than the %llu bytes of the variable hold",
                            (unsigned long long)var->size);
     }
     while (var->init_bytes < end) {
-        uint8_t *init = bh__arena_grow(&p->module->arena, var->init, var->init_bytes,
-                                       &var->init_capacity, 1);
+        uint8_t *init =
+            bh__arena_grow(&p->module->arena, var->init, var->init_bytes, &var->init_capacity, 1);
         if (init == NULL) {
             return bh__ptx_no_memory(p);
         }
@@ -241,9 +299,9 @@ static bool address_value(bh__ptx_parser *p, bh__ptx_var *var, uint64_t offset, 
         bh__ptx_next(p);
         bh__ptx_next(p);
     }
-    bh__ptx_symbol *symbol =
-        p->token.kind == TOKEN_WORD ? bh__ptx_find(p, p->text + p->token.start, p->token.length)
-                                    : NULL;
+    bh__ptx_symbol *symbol = p->token.kind == TOKEN_WORD
+                                 ? bh__ptx_find(p, p->text + p->token.start, p->token.length)
+                                 : NULL;
     if (symbol == NULL || (symbol->kind != SYMBOL_VAR && symbol->kind != SYMBOL_FUNCTION) ||
         (symbol->kind == SYMBOL_VAR && symbol->var->space != SPACE_GLOBAL &&
          symbol->var->space != SPACE_CONST)) {
@@ -318,7 +376,8 @@ static bool values(bh__ptx_parser *p, bh__ptx_var *var, unsigned depth, uint64_t
         uint64_t mask = p->token.value;
         bh__ptx_next(p);
         bh__ptx_next(p);
-        ok = address_value(p, var, *offset, bytes, mask) && bh__ptx_expect(p, ')', "after the name");
+        ok =
+            address_value(p, var, *offset, bytes, mask) && bh__ptx_expect(p, ')', "after the name");
     } else {
         bh__ptx_value v;
         ok = bh__ptx_expression(p, &v);

@@ -7,7 +7,7 @@
 #include "ptx/exec.h"
 
 #define MAX_WIDTH 4096
-#define MAX_TEXT ((size_t)1 << 20) /* of one printf */
+#define MAX_TEXT  ((size_t)1 << 20) /* of one printf */
 
 typedef struct output {
     char *text;
@@ -121,10 +121,14 @@ static const char *parse_spec(const char *at, const char *end, reader *r, spec *
 
 static int64_t narrowed(uint64_t v, int size) {
     switch (size) {
-    case 1: return (int8_t)v;
-    case 2: return (int16_t)v;
-    case 4: return (int32_t)v;
-    default: return (int64_t)v;
+    case 1:
+        return (int8_t)v;
+    case 2:
+        return (int16_t)v;
+    case 4:
+        return (int32_t)v;
+    default:
+        return (int64_t)v;
     }
 }
 
@@ -133,12 +137,16 @@ static void put_formatted(output *out, reader *r, const spec *s) {
     int precision = s->precision, width = s->width < 0 ? 0 : s->width, n = 0;
     unsigned bytes = s->size == 8 ? 8 : 4;
     switch (s->conversion) {
-    case 'd': case 'i':
+    case 'd':
+    case 'i':
         snprintf(format, sizeof format, "%%%s*.*lld", s->flags);
         n = snprintf(buffer, sizeof buffer, format, width, precision,
                      (long long)narrowed(take(r, bytes), s->size));
         break;
-    case 'u': case 'x': case 'X': case 'o': {
+    case 'u':
+    case 'x':
+    case 'X':
+    case 'o': {
         uint64_t v = take(r, bytes);
         v = s->size == 8 ? v : v & (UINT64_MAX >> (64 - 8 * s->size));
         snprintf(format, sizeof format, "%%%s*.*ll%c", s->flags, s->conversion);
@@ -226,7 +234,8 @@ bool bh__ptx_run_vprintf(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask) 
         size_t length = 0;
         const char *text = string_at(x, l, format, &length);
         if (text == NULL) {
-            ok = bh__ptx_fault_access(x, BH__PTX_FAULT_ADDRESS, l, format, 1, false, "printf format");
+            ok = bh__ptx_fault_access(x, BH__PTX_FAULT_ADDRESS, l, format, 1, false,
+                                      "printf format");
             break;
         }
         out.length = 0;
@@ -266,10 +275,10 @@ bool bh__ptx_run_assertfail(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mas
     bh__ptx_fault *f = x->fault;
     int n = snprintf(
         f->text, sizeof f->text,
-             "%.90s:%u: %.80s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%.100s` failed.",
-             parts[1], (unsigned)line, parts[2], (unsigned)f->block[0], (unsigned)f->block[1],
-             (unsigned)f->block[2], (unsigned)f->thread[0], (unsigned)f->thread[1],
-             (unsigned)f->thread[2], parts[0]);
+        "%.90s:%u: %.80s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%.100s` failed.",
+        parts[1], (unsigned)line, parts[2], (unsigned)f->block[0], (unsigned)f->block[1],
+        (unsigned)f->block[2], (unsigned)f->thread[0], (unsigned)f->thread[1],
+        (unsigned)f->thread[2], parts[0]);
     if (n >= (int)sizeof f->text) {
         memcpy(f->text + sizeof f->text - 4, "...", 4);
     }

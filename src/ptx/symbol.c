@@ -89,8 +89,9 @@ bh__ptx_symbol *bh__ptx_declare(bh__ptx_parser *p, const char *name, uint32_t le
                                 bh__ptx_symbol_kind kind) {
     bh__ptx_symbol *old = find_exact(p, name, length);
     if (old != NULL && old->depth == p->depth) {
-        bh__ptx_bad(p, BH_E_LOAD, "rename one of the two", "%.*s is declared twice, first on line %u",
-                    length > 80 ? 80 : (int)length, name, (unsigned)old->line);
+        bh__ptx_bad(p, BH_E_LOAD, "rename one of the two",
+                    "%.*s is declared twice, first on line %u", length > 80 ? 80 : (int)length,
+                    name, (unsigned)old->line);
         return NULL;
     }
     bh__ptx_symbol *s = insert(p, name, length, kind, p->depth);
@@ -210,8 +211,8 @@ void bh__ptx_scope_close(bh__ptx_parser *p) {
 
 uint32_t bh__ptx_new_reg(bh__ptx_parser *p, bh__ptx_type type) {
     bh__ptx_function *f = p->function;
-    bh__ptx_reg *regs = bh__arena_grow(&p->module->arena, f->regs, f->reg_count, &f->reg_capacity,
-                                       sizeof *regs);
+    bh__ptx_reg *regs =
+        bh__arena_grow(&p->module->arena, f->regs, f->reg_count, &f->reg_capacity, sizeof *regs);
     if (regs == NULL) {
         bh__ptx_no_memory(p);
         return NO_REG;
@@ -286,21 +287,21 @@ bool bh__ptx_label_define(bh__ptx_parser *p, const bh__ptx_token *name) {
 
 bool bh__ptx_label_use_add(bh__ptx_parser *p, const bh__ptx_token *name, uint64_t *imm,
                            uint32_t *index) {
-    bh__ptx_label_use *uses = bh__arena_grow(&p->module->arena, p->uses, p->use_count,
-                                             &p->use_capacity, sizeof *uses);
+    bh__ptx_label_use *uses =
+        bh__arena_grow(&p->module->arena, p->uses, p->use_count, &p->use_capacity, sizeof *uses);
     if (uses == NULL) {
         return bh__ptx_no_memory(p);
     }
     p->uses = uses;
-    uses[p->use_count++] = (bh__ptx_label_use){
-        .start = name->start,
-        .length = name->length,
-        .hash = bh__ptx_hash(p->text + name->start, name->length),
-        .scope = p->scope_ids[p->depth],
-        .line = p->statement_line,
-        .text = p->statement,
-        .imm = imm,
-        .index = index};
+    uses[p->use_count++] =
+        (bh__ptx_label_use){.start = name->start,
+                            .length = name->length,
+                            .hash = bh__ptx_hash(p->text + name->start, name->length),
+                            .scope = p->scope_ids[p->depth],
+                            .line = p->statement_line,
+                            .text = p->statement,
+                            .imm = imm,
+                            .index = index};
     return true;
 }
 

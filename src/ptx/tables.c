@@ -6,10 +6,9 @@
 
 #include "ptx/ir.h"
 
-const bh__ptx_type_info bh__ptx_type_table[T_COUNT] = {
-    [T_NONE] = {"", 0, 0},
+const bh__ptx_type_info bh__ptx_type_table[T_COUNT] = {[T_NONE] = {"", 0, 0},
 #define X(id, name, bytes, class) [T_##id] = {name, bytes, class},
-    BH__PTX_TYPES(X)
+                                                       BH__PTX_TYPES(X)
 #undef X
 };
 

@@ -17,11 +17,16 @@ typedef struct verifier {
 
 static bh__ptx_type widened(bh__ptx_type type) {
     switch (type) {
-    case T_U16: return T_U32;
-    case T_S16: return T_S32;
-    case T_U32: return T_U64;
-    case T_S32: return T_S64;
-    default: return T_NONE;
+    case T_U16:
+        return T_U32;
+    case T_S16:
+        return T_S32;
+    case T_U32:
+        return T_U64;
+    case T_S32:
+        return T_S64;
+    default:
+        return T_NONE;
     }
 }
 
@@ -102,10 +107,11 @@ static bh_status check_source(const verifier *v, unsigned position, const bh__pt
         return REFUSE(v, BH_E_LOAD, "take addresses with mov.u64", "the address of %s is not a .%s",
                       o->symbol->name, bh__ptx_type_table[type].name);
     }
-    default: break;
+    default:
+        break;
     }
-    return REFUSE(v, BH_E_LOAD, "give a register or a constant",
-                  "operand %u is of the wrong kind", position);
+    return REFUSE(v, BH_E_LOAD, "give a register or a constant", "operand %u is of the wrong kind",
+                  position);
 }
 
 static bh_status check_dest(const verifier *v, unsigned position, const bh__ptx_operand *o,
@@ -139,7 +145,8 @@ static bh_status check_vector(const verifier *v, unsigned position, const bh__pt
         o = &o->elements[0];
     }
     if (count == 1) {
-        return dest ? check_dest(v, position, o, type, true) : check_source(v, position, o, type, true);
+        return dest ? check_dest(v, position, o, type, true)
+                    : check_source(v, position, o, type, true);
     }
     if (o->kind != OPERAND_VECTOR || o->count != count) {
         return REFUSE(v, BH_E_LOAD, "list as many registers in braces as the vector has",
@@ -227,19 +234,40 @@ static bh_status check_operand(const verifier *v, unsigned position, char letter
     bh__ptx_type type = t0;
     bool relaxed = false;
     switch (letter) {
-    case 't': break;
-    case 'y': type = t1; break;
-    case 'w': type = HAS(insn, WIDE) ? widened(t0) : t0; break;
-    case 'u': type = T_B32; break;
-    case 'q': type = T_B64; break;
-    case 'p': type = T_PRED; break;
-    case 'r': relaxed = true; break;
-    case 'R': type = t1; relaxed = true; break;
-    case 'P': return check_pair(v, position, o, T_PRED);
-    case 'D': return check_pair(v, position, o, t0);
-    case 'E': return check_pair(v, position, o, T_B32);
-    case 'v': return check_vector(v, position, o, t0, dest);
-    case 'm': return check_memory(v, position, o, space_of(insn));
+    case 't':
+        break;
+    case 'y':
+        type = t1;
+        break;
+    case 'w':
+        type = HAS(insn, WIDE) ? widened(t0) : t0;
+        break;
+    case 'u':
+        type = T_B32;
+        break;
+    case 'q':
+        type = T_B64;
+        break;
+    case 'p':
+        type = T_PRED;
+        break;
+    case 'r':
+        relaxed = true;
+        break;
+    case 'R':
+        type = t1;
+        relaxed = true;
+        break;
+    case 'P':
+        return check_pair(v, position, o, T_PRED);
+    case 'D':
+        return check_pair(v, position, o, t0);
+    case 'E':
+        return check_pair(v, position, o, T_B32);
+    case 'v':
+        return check_vector(v, position, o, t0, dest);
+    case 'm':
+        return check_memory(v, position, o, space_of(insn));
     case 'a':
         if (o->kind == OPERAND_REG) {
             type = v->function->regs[o->reg].type;
@@ -255,13 +283,15 @@ static bh_status check_operand(const verifier *v, unsigned position, char letter
             return REFUSE(v, BH_E_LOAD, "give a number", "operand %u must be a constant", position);
         }
         return BH_OK;
-    default: return BH_OK;
+    default:
+        return BH_OK;
     }
     if (type == T_NONE) {
         return REFUSE(v, BH_E_UNSUPPORTED, "use the narrower form",
                       "the CPU device has no 128-bit product");
     }
-    return dest ? check_dest(v, position, o, type, relaxed) : check_source(v, position, o, type, relaxed);
+    return dest ? check_dest(v, position, o, type, relaxed)
+                : check_source(v, position, o, type, relaxed);
 }
 
 static bh_status check_insn(const verifier *v) {

@@ -2,8 +2,8 @@
 /* One warp's turn: which lanes run together, and the loop that runs them. */
 #include "ptx/exec.h"
 
-#define SLICE 2048       /* instructions before another warp has its turn */
-#define FAVOUR_SLICE 256 /* for lanes that waited while others of their warp ran on */
+#define SLICE        2048 /* instructions before another warp has its turn */
+#define FAVOUR_SLICE 256  /* for lanes that waited while others of their warp ran on */
 
 void bh__ptx_bind(bh__ptx_exec *x, bh__ptx_warp *w, uint32_t base) {
     const bh__ptx_frame *frame = (const bh__ptx_frame *)(const void *)(w->regs + base);
@@ -187,8 +187,10 @@ static stop run_control(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32
         set_pc(x->warp, mask, i->target);
         set_pc(x->warp, g->mask & ~mask, g->pc + 1);
         return STOP_CHOOSE;
-    case CODE_BRX: return run_branch(x, i, g, mask);
-    case CODE_CALL: return run_call(x, i, g, mask);
+    case CODE_BRX:
+        return run_branch(x, i, g, mask);
+    case CODE_CALL:
+        return run_call(x, i, g, mask);
     case CODE_RET:
         set_pc(x->warp, g->mask & ~mask, g->pc + 1);
         bh__ptx_call_leave(x, mask);
@@ -197,8 +199,10 @@ static stop run_control(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32
         set_pc(x->warp, g->mask & ~mask, g->pc + 1);
         exit_lanes(x, mask);
         return STOP_CHOOSE;
-    case CODE_BAR: return run_barrier(x, i, g, mask);
-    case CODE_SYNC: return run_sync(x, i, g, mask);
+    case CODE_BAR:
+        return run_barrier(x, i, g, mask);
+    case CODE_SYNC:
+        return run_sync(x, i, g, mask);
     default: /* CODE_SLEEP */
         set_pc(x->warp, g->mask, g->pc + 1);
         return STOP_SLEEP;

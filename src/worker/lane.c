@@ -222,6 +222,8 @@ static void complete(bh__lane *lane, uint64_t done) {
 static bool perform(bh__lane *lane) {
     bh__worker *worker = lane->worker;
     if (!wait_for_hold(worker, lane->hold) || !wait_for_dependencies(lane)) return false;
+    /* One with a verdict does nothing, but in its turn: that it has passed must mean that what it waits for has. */
+    if (lane->work.op == BH__OP_SKIP) return true;
     bh_error error;
     bh_status status = worker->ops->execute(lane->context, &lane->work, &error);
     if (status == BH_OK) return true;
@@ -252,7 +254,7 @@ static void *lane_main(void *argument) {
         uint64_t done = atomic_load(&lane->area->done);
         lane->woken_sleep = lane->woken_dispatch = done;
         while (take(lane)) {
-            if (lane->work.op != BH__OP_SKIP && !perform(lane)) break;
+            if (!perform(lane)) break;
             if (bh__serve_killed(worker)) break;
             complete(lane, lane->work.sequence);
         }

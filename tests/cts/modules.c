@@ -263,14 +263,13 @@ TEST(truncated_ptx_is_refused_with_a_line) {
             whole++;
             continue;
         }
-        CHECK_REFUSED(status, BH_E_LOAD);
+        /* a word cut short may look like an instruction that is not there */
+        CHECK_REFUSED(status, status == BH_E_UNSUPPORTED ? BH_E_UNSUPPORTED : BH_E_LOAD);
+        bh_error error;
+        bh_last_error(&error);
+        CHECK_STR_CONTAINS(error.message, "line");
     }
     CHECK_LT(whole, 40);
-    bh_error error;
-    bh_module module = {0};
-    CHECK_REFUSED(bh_module_load(r.device, ptx_globals, length - 9, &module), BH_E_LOAD);
-    bh_last_error(&error);
-    CHECK_STR_CONTAINS(error.message, "line");
     check_device_works(&r);
     CHECK_OK(bh_device_close(r.device));
 }

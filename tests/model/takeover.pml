@@ -175,6 +175,11 @@ inline owe() {
 #define ALIVE (w <= current && !gone[w])
 #define CLAIM AREA(w, lane)
 #define IDLE (ALIVE && taken[CLAIM] == sent[HERE] && !retiring[HERE] && !sleeping[HERE])
+#ifdef BLIND_CLAIM
+#define MAY_CLAIM true
+#else
+#define MAY_CLAIM (!frozen[CLAIM] && !paused[CLAIM])
+#endif
 #define CLAIMED ID(lane, sent[HERE] + 1)  /* what the thread holds */
 #define NEXT ID(lane, at[HERE] + 1)       /* what the device has before it */
 #define READY (ALIVE && at[HERE] < sent[HERE] && !busy[HERE] && !owing[HERE])
@@ -205,14 +210,14 @@ end:
            peeked_skip[HERE] = skip_op[CLAIMED]
        }
     :: d_step {
-           IDLE && peeked[HERE] && !frozen[CLAIM] && !paused[CLAIM] ->
+           IDLE && peeked[HERE] && MAY_CLAIM ->
            taken[CLAIM]++;
            give(CLAIMED, peeked_skip[HERE]);
            peeked[HERE] = 0
        }
 #else
     :: d_step {
-           IDLE && taken[CLAIM] < tail[lane] && !frozen[CLAIM] && !paused[CLAIM] ->
+           IDLE && taken[CLAIM] < tail[lane] && MAY_CLAIM ->
            taken[CLAIM]++;
 #ifdef PROMPT
            read_record();
@@ -221,9 +226,7 @@ end:
 #endif
 
     /* Read the record, give it to the device. */
-    :: d_step {
-           ALIVE && sent[HERE] < taken[CLAIM] && !held[HERE] -> read_record()
-       }
+    :: d_step { ALIVE && sent[HERE] < taken[CLAIM] && !held[HERE] -> read_record() }
     :: d_step { ALIVE && held[HERE] && !HELD(CLAIMED) -> give(CLAIMED, 0) }
 
     /* Execute, and write done. A word may speak for several requests, but is not put off by one that has to wait. */
@@ -268,7 +271,7 @@ end:
     od
 }
 
-/* Workers are reaped in order. What only the dead one could see is cleared, to have fewer states. */
+/* Workers are reaped in order. */
 inline count_reaped() {
     do
     :: reaped < LOSSES && gone[reaped] -> reaped++
@@ -276,6 +279,7 @@ inline count_reaped() {
     od
 }
 
+/* What only the dead worker could see is cleared, to have fewer states. */
 inline bury(w) {
     for (lane : 0 .. LANES - 1) {
         held[w * LANES + lane] = 0;
@@ -363,6 +367,9 @@ inline tell_ok(seq, id) {
 inline record(what, id) {
     assert(!told_ok[id]);
     assert(verdict[id] == NONE);
+#ifdef FORBIDDEN
+    assert(what != FORBIDDEN);
+#endif
     verdict[id] = what;
     if
     :: last_failed[LANE_OF(id)] < SEQ_OF(id) -> last_failed[LANE_OF(id)] = SEQ_OF(id)
@@ -399,13 +406,17 @@ ask:
     :: else
     fi;
 #endif
+#ifdef FROZEN_BEFORE_DONE
+    ok = !frozen[AREA(w, lane)];
+#endif
     if
     :: done[AREA(w, lane)] >= seq
-    :: else -> goto failed
+    :: else -> ok = 0; goto failed
     fi;
 #ifdef NO_FROZEN_CHECK
     ok = 1;
-#else
+#endif
+#if !defined(NO_FROZEN_CHECK) && !defined(FROZEN_BEFORE_DONE)
     ok = !frozen[AREA(w, lane)];
 #endif
 failed:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sleeping and waking, with store buffers: a store that is not sequentially consistent may reach memory after later loads.
- * docs/protocol.md explains the two handshakes; model.sh gives the mutations that must fail. */
+/* Sleeping and waking, with store buffers: a store that is not sequentially consistent may reach memory after
+ * later loads. docs/protocol.md explains the two handshakes; model.sh gives the mutations that must fail. */
 
 #define NEVER 255
 #define REQUESTS 2

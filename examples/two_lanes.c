@@ -130,7 +130,8 @@ int main(int argc, char **argv) {
     must(bh_buffer_read(out, 0, host, sizeof host), "read");
     must(bh_device_close(gpu), "close"); /* lanes, buffers and modules go with it */
     int wrong = 0;
-    for (uint32_t i = 0; i < N; i++) wrong += host[i] != (churned(seed_a + i) ^ churned(seed_b + i));
+    for (uint32_t i = 0; i < N; i++)
+        wrong += host[i] != (churned(seed_a + i) ^ churned(seed_b + i));
     printf("two kernels on one lane: %.1f ms; on two lanes: %.1f ms\n", one_lane, two_lanes);
     printf("blend of both: %d of %d elements wrong\n", wrong, N);
     return wrong != 0;

@@ -209,6 +209,14 @@ static void lose_active(bh__device *device, const bh__cause *cause) {
     standby_changed(device);
 }
 
+static void say_degraded(bh__device *device, const bh_error *why) {
+    pthread_mutex_lock(&device->lock);
+    snprintf(device->degraded, sizeof device->degraded, "no standby: %.230s", why->message);
+    pthread_mutex_unlock(&device->lock);
+    bh__log_warning("no standby: %s", why->message);
+    standby_changed(device);
+}
+
 static void boot_failed(bh__device *device, bh__worker *worker, const bh_error *why) {
     bool active = worker == device->active;
     bool opening = atomic_load(&device->opened) == 0;
@@ -227,12 +235,8 @@ static void boot_failed(bh__device *device, bh__worker *worker, const bh_error *
     device->standby = NULL;
     uint32_t backoff = device->boot_failures < 6 ? device->boot_failures : 6;
     device->retry_standby_at = bh__now_ns() + (BH__NS_PER_S / 2 << backoff);
-    pthread_mutex_lock(&device->lock);
     device->standby_ready = false;
-    snprintf(device->degraded, sizeof device->degraded, "no standby: %.230s", why->message);
-    pthread_mutex_unlock(&device->lock);
-    bh__log_warning("no standby: %s", why->message);
-    standby_changed(device);
+    say_degraded(device, why);
 }
 
 /* How a worker that told nothing came to its end. */
@@ -528,6 +532,7 @@ static void tend_workers(bh__device *device, uint64_t now, uint64_t *next) {
             device->standby = worker;
         } else {
             device->retry_standby_at = now + BH__NS_PER_S;
+            if (status != BH_E_BUSY) say_degraded(device, &error);
         }
     }
     if (wanted && !device->standby && device->retry_standby_at < *next) *next = device->retry_standby_at;
@@ -553,10 +558,6 @@ static void tend_workers(bh__device *device, uint64_t now, uint64_t *next) {
         boot_failed(device, worker, &why);
     }
 }
-
-enum { FIXED_FDS = 1, FDS_A_WORKER = 3, MOST_FDS = FIXED_FDS + BH__AREAS * FDS_A_WORKER };
-
-static void watch(struct pollfd *look, int fd) { *look = (struct pollfd){.fd = fd, .events = POLLIN}; }
 
 static void stop_robbed(bh__device *device) {
     bh_error reason;
@@ -588,52 +589,81 @@ static void close_all(bh__device *device, bh__job *job) {
     bh__job_finish(device, job);
 }
 
+/* What the supervisor sleeps on. Only descriptors that exist are listed: poll takes no more entries than a process may have
+ * descriptors, and that may be few. */
+enum { MOST_WATCHED = 1 + BH__AREAS * 3 };
+
+typedef struct watched {
+    struct pollfd look[MOST_WATCHED];
+    bh__worker *worker[MOST_WATCHED];
+    uint32_t count;
+} watched;
+
+static void watch(watched *self, int fd, bh__worker *worker) {
+    if (fd < 0) return;
+    self->look[self->count] = (struct pollfd){.fd = fd, .events = POLLIN};
+    self->worker[self->count++] = worker;
+}
+
+static void watch_all(bh__device *device, watched *self) {
+    self->count = 0;
+    if (device->robbed) return;
+    watch(self, device->jobs_fd, NULL);
+    for (uint32_t i = 0; i < BH__AREAS; i++) {
+        bh__worker *worker = &device->workers[i];
+        if (worker->state == BH__WORKER_NONE) continue;
+        if (worker->state != BH__WORKER_DYING) {
+            watch(self, worker->errors_fd, worker);
+            watch(self, worker->socket, worker);
+        }
+        watch(self, worker->process.pidfd, worker);
+    }
+}
+
+/* A worker's descriptor has something to say; an earlier one may have changed what the worker is by now. */
+static void react(bh__device *device, bh__worker *worker, int fd) {
+    if (worker->state == BH__WORKER_NONE) return;
+    if (worker->state == BH__WORKER_DYING) {
+        if (fd == worker->process.pidfd) (void)bh__worker_reap(device, worker);
+    } else if (fd == worker->errors_fd) {
+        bh__worker_read_errors(worker);
+    } else if (fd == worker->socket) {
+        listen_to(device, worker);
+    } else if (fd == worker->process.pidfd) {
+        listen_to(device, worker); /* what it said before it ended */
+        if (worker->state != BH__WORKER_DYING && worker->state != BH__WORKER_NONE) worker_ended(device, worker);
+    }
+}
+
+static void replace_insane(bh__device *device) {
+    if (!atomic_exchange(&device->insane, false) || !device->active || device->active->state != BH__WORKER_ACTIVE) return;
+    bh__cause cause = {.status = BH_E_LOST};
+    bh__fail(&cause.error, BH_E_LOST, "submit the work again", "the worker's completion words make no sense");
+    lose_active(device, &cause);
+}
+
 void *bh__supervisor_main(void *argument) {
     bh__device *device = argument;
     bh__job *close_job = NULL;
+    watched all;
     while (!close_job) {
         uint64_t now = bh__now_ns(), next = BH__NEVER;
         tend_workers(device, now, &next);
         uint64_t tick = check_deadlines(device, now);
         if (tick < next) next = tick;
-
         if (device->robbed && now + 10 * BH__NS_PER_MS < next) next = now + 10 * BH__NS_PER_MS;
 
-        struct pollfd look[MOST_FDS];
-        watch(&look[0], device->robbed ? -1 : device->jobs_fd);
-        for (uint32_t i = 0; i < BH__AREAS; i++) {
-            bh__worker *worker = &device->workers[i];
-            bool alive = worker->state != BH__WORKER_NONE && !device->robbed;
-            bool listened = alive && worker->state != BH__WORKER_DYING;
-            watch(&look[FIXED_FDS + i * FDS_A_WORKER], listened ? worker->socket : -1);
-            watch(&look[FIXED_FDS + i * FDS_A_WORKER + 1], listened ? worker->errors_fd : -1);
-            watch(&look[FIXED_FDS + i * FDS_A_WORKER + 2], alive ? worker->process.pidfd : -1);
-        }
+        watch_all(device, &all);
         struct timespec timeout = bh__timespec(next == BH__NEVER ? 0 : bh__time_left(next));
-        ppoll(look, MOST_FDS, next == BH__NEVER ? NULL : &timeout, NULL);
+        ppoll(all.look, all.count, next == BH__NEVER ? NULL : &timeout, NULL);
 
         if (!device->robbed && !bh__fd_is_ours(device->jobs_fd)) stop_robbed(device);
-        for (uint32_t i = 0; i < BH__AREAS; i++) {
-            bh__worker *worker = &device->workers[i];
-            struct pollfd *its = &look[FIXED_FDS + i * FDS_A_WORKER];
-            if (device->robbed) break;
-            if (its[1].revents & (POLLIN | POLLHUP) && worker->errors_fd >= 0) bh__worker_read_errors(worker);
-            if (its[0].revents & (POLLIN | POLLHUP | POLLERR) && its[0].fd == worker->socket) listen_to(device, worker);
-            if (!(its[2].revents & POLLIN) || its[2].fd != worker->process.pidfd) continue;
-            if (worker->state == BH__WORKER_DYING) {
-                (void)bh__worker_reap(device, worker);
-            } else if (worker->state != BH__WORKER_NONE) {
-                listen_to(device, worker); /* what it said before it ended */
-                if (worker->state != BH__WORKER_DYING && worker->state != BH__WORKER_NONE) worker_ended(device, worker);
-            }
+        for (uint32_t i = 0; i < all.count && !device->robbed; i++) {
+            if (all.worker[i] && all.look[i].revents) react(device, all.worker[i], all.look[i].fd);
         }
         take_jobs(device, &close_job);
         hand_out_orders(device);
-        if (atomic_exchange(&device->insane, false) && device->active && device->active->state == BH__WORKER_ACTIVE) {
-            bh__cause cause = {.status = BH_E_LOST};
-            bh__fail(&cause.error, BH_E_LOST, "submit the work again", "the worker's completion words make no sense");
-            lose_active(device, &cause);
-        }
+        replace_insane(device);
     }
     close_all(device, close_job);
     return NULL;

@@ -84,7 +84,11 @@ bh_status bh__worker_start(bh__device *device, bh__worker **out, bh_error *error
     worker->state = BH__WORKER_BOOTING;
     worker->started_ns = bh__now_ns();
     worker->boot_deadline = worker->started_ns + BOOT_TIMEOUT_NS;
-    (void)send_boot(device, worker); /* a worker that is dead already is noticed as one */
+    int failed = send_boot(device, worker);
+    if (failed && failed != -EPIPE) { /* one that is dead already is noticed as such */
+        bh__worker_bury(worker, 0);
+        return refuse_start(error, -failed);
+    }
     *out = worker;
     return BH_OK;
 }

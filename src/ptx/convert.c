@@ -230,17 +230,22 @@ static double integer_to_double_odd(uint64_t v, bool is_signed) {
     if (drop > 0 && (m & ((UINT64_C(1) << drop) - 1)) != 0) {
         kept |= 1;
     }
-    double d = ldexp((double)kept, (int)drop);
+    double d = ldexp((double)(int64_t)kept, (int)drop);
     return negative ? -d : d;
 }
 
 static uint64_t integer_to_f64(uint64_t v, bool is_signed, bh__round mode) {
-    volatile uint64_t u = v;
-    volatile double d;
-    bh__round_enter(mode);
-    d = is_signed ? (double)(int64_t)u : (double)u;
-    bh__round_leave(mode);
-    return bh__bits_of_double(d);
+    bool negative = is_signed && (int64_t)v < 0;
+    uint64_t m = negative ? 0 - v : v;
+    unsigned drop = m >> 53 == 0 ? 0 : 11 - (unsigned)__builtin_clzll(m);
+    uint64_t kept = m >> drop, rest = m & ((UINT64_C(1) << drop) - 1);
+    uint64_t half = drop == 0 ? 1 : UINT64_C(1) << (drop - 1);
+    bool up = mode == BH__ROUND_NEAREST ? rest > half || (rest == half && (kept & 1))
+              : mode == BH__ROUND_UP    ? rest != 0 && !negative
+              : mode == BH__ROUND_DOWN  ? rest != 0 && negative
+                                        : false;
+    double d = ldexp((double)(int64_t)(kept + up), (int)drop);
+    return bh__bits_of_double(negative ? -d : d);
 }
 
 HANDLER(int_to_float) {

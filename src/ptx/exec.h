@@ -157,7 +157,7 @@ static inline void *bh__row(const bh__ptx_exec *x, int32_t row) {
 }
 
 #if defined(__clang__)
-#define EACH_ITERATION_APART _Pragma("clang loop vectorize(assume_safety)")
+#define EACH_ITERATION_APART /* clang checks at run time by itself */
 #else
 #define EACH_ITERATION_APART _Pragma("GCC ivdep")
 #endif

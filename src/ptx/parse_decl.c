@@ -36,7 +36,7 @@ static bool number(bh__ptx_parser *p, uint64_t *out) {
 }
 
 static bool parse_align(bh__ptx_parser *p, uint32_t *out) {
-    uint64_t align;
+    uint64_t align = 0;
     if (!number(p, &align)) {
         return false;
     }

@@ -411,7 +411,11 @@ ask:
 #endif
     if
     :: done[AREA(w, lane)] >= seq
+#ifdef FROZEN_BEFORE_DONE
     :: else -> ok = 0; goto failed
+#else
+    :: else -> goto failed
+#endif
     fi;
 #ifdef NO_FROZEN_CHECK
     ok = 1;

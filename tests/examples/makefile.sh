@@ -17,5 +17,5 @@ cmake --install "$BULKHEAD_BUILD_DIR" --prefix "$PWD/prefix" >install.log
 lib=$(dirname "$(find "$PWD/prefix" -name libbulkhead.so)")
 cp -r "$BULKHEAD_SOURCE_DIR/examples" examples
 export PKG_CONFIG_PATH="$lib/pkgconfig" LD_LIBRARY_PATH="$lib"
-make -C examples
+make -B -C examples
 ./examples/saxpy "${BULKHEAD_TEST_DEVICE:-cpu}"

@@ -123,6 +123,7 @@ int main(int argc, char **argv) {
     bench_begin(argc, argv, "submit: bh_launch with four arguments that change every time");
     bench_note("one reading of the clock costs %.0f ns; %d launches share one, asleep one each",
                bench_clock_cost_ns(), GROUP);
+    bench_figure("submit.ping_pong.p50", bench_ping_pong_ns(20000), "ns");
     worker_awake(bench_count(100));
     worker_asleep(bench_count(100) * 10);
     return 0;

@@ -32,6 +32,10 @@ void bench_sleep_ns(uint64_t ns);
 /* What one reading of the clock costs. */
 double bench_clock_cost_ns(void);
 
+/* The median time for a word to travel to another process and back, both spinning. Forks: call it while no
+ * device is open. */
+double bench_ping_pong_ns(size_t rounds);
+
 /* ---- samples and figures ---- */
 
 typedef struct bench_samples {

@@ -53,12 +53,12 @@ static bh_status take_options(const bh_device_options *given, bh_device_options 
 
 /* ---- addresses ------------------------------------------------------------------------------------------------------ */
 
-#ifdef BH__ONE_PROCESS
+#if defined(BH__ONE_PROCESS) || defined(__SANITIZE_THREAD__)
 
-/* Workers are threads here, each device has a range to itself, and a race detector forbids the usual addresses. */
+/* ThreadSanitizer forbids the usual addresses. Where workers are threads, each device needs a range to itself. */
 static void choose_addresses(bh__device *device) {
-    device->address_limit = (uint64_t)1 << 33;
-    device->address_base = 0x7e9000000000ull + device->slot * 2 * device->address_limit;
+    device->address_limit = (uint64_t)1 << 34;
+    device->address_base = 0x7e9000000000ull + device->slot % 12 * 2 * device->address_limit;
     device->read_only_base = device->address_base + device->address_limit;
 }
 

@@ -233,7 +233,7 @@ static void judge_one(judgement *self, bh__lane *lane, bh__shadow *shadow) {
         if (shadow->kernel) shadow->module->launched = true;
         if (overwrites_suspect(self, lane, shadow)) shadow->cleared = 1;
         clear_overwritten(self, lane, shadow);
-        atomic_store(&request->hold, hold_for(self, lane, shadow));
+        atomic_store(&request->hold, in_flight ? self->loss : hold_for(self, lane, shadow));
     }
 }
 

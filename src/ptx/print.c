@@ -15,6 +15,9 @@ typedef struct output {
 } output;
 
 static void put(output *out, const char *text, size_t length) {
+    if (length == 0) {
+        return;
+    }
     if (length > MAX_TEXT - out->length) {
         length = MAX_TEXT - out->length;
     }

@@ -132,6 +132,14 @@ static void open_all(soak *self) {
     self->beside = bench_buffer(self->device, BH_U32, TOUCHED);
     BENCH_NEED(bh_buffer_fill(self->touched, 0, TOUCHED * 4ull, "\0", 1));
     BENCH_NEED(bh_buffer_fill(self->beside, 0, TOUCHED * 4ull, "\0", 1));
+    /* Once round both queues, so that all of their memory has been touched. */
+    bh_launch_options options_beside = BH_INIT(options_beside);
+    for (uint32_t i = 0; i < 4096; i++) {
+        options_beside.lane = i % 2 ? self->side : (bh_lane){0};
+        BENCH_NEED(bh_launch_with(self->kernels.put, BH_SHAPE(1, 1, 1, 1, 1, 1),
+                                  BH_ARGS(BH_INOUT(self->beside), i % 1024, i, 0u), &options_beside, NULL));
+    }
+    BENCH_NEED(bh_device_sync(self->device, PATIENCE_NS));
     BENCH_NEED(bh_device_wait_standby(self->device, PATIENCE_NS));
 }
 

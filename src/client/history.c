@@ -7,11 +7,24 @@
 #include "base/hash.h"
 #include "client/internal.h"
 
-bh_status bh__failures_add(bh__failures *failures, const bh__failure *failure) {
+static void add_unnoted(bh__failures *failures, const bh__failure *failure) {
+    bh__failure *unnoted = &failures->unnoted;
+    if (!unnoted->sequence || failure->sequence < failures->unnoted_from) failures->unnoted_from = failure->sequence;
+    if (failure->sequence > unnoted->sequence) unnoted->sequence = failure->sequence;
+    unnoted->status = BH_E_LOST;
+    unnoted->loss = failure->loss;
+    free(failure->kernel);
+    free(failure->detail);
+}
+
+void bh__failures_add(bh__failures *failures, const bh__failure *failure) {
     if (failures->count == failures->capacity) {
         size_t capacity = failures->capacity ? failures->capacity * 2 : 8;
         bh__failure *list = realloc(failures->list, capacity * sizeof *list);
-        if (!list) return BH_E_NO_HOST_MEMORY;
+        if (!list) {
+            add_unnoted(failures, failure);
+            return;
+        }
         failures->list = list;
         failures->capacity = capacity;
     }
@@ -20,7 +33,6 @@ bh_status bh__failures_add(bh__failures *failures, const bh__failure *failure) {
     memmove(&failures->list[at + 1], &failures->list[at], (failures->count - at) * sizeof *failures->list);
     failures->list[at] = *failure;
     failures->count++;
-    return BH_OK;
 }
 
 const bh__failure *bh__failures_find(const bh__failures *failures, uint64_t sequence) {
@@ -33,7 +45,8 @@ const bh__failure *bh__failures_find(const bh__failures *failures, uint64_t sequ
             high = middle;
         }
     }
-    return low < failures->count && failures->list[low].sequence == sequence ? &failures->list[low] : NULL;
+    if (low < failures->count && failures->list[low].sequence == sequence) return &failures->list[low];
+    return sequence >= failures->unnoted_from && sequence <= failures->unnoted.sequence ? &failures->unnoted : NULL;
 }
 
 void bh__failures_clear(bh__failures *failures) {
@@ -111,7 +124,8 @@ static bool closed_grow(void) {
 
 void bh__history_keep(uint64_t lane_id, bh__failures *failures) {
     pthread_mutex_lock(&closed_lock);
-    if (failures->count && (closed_count * 2 < closed_capacity || closed_grow())) {
+    bool any = failures->count || failures->unnoted.sequence;
+    if (any && (closed_count * 2 < closed_capacity || closed_grow())) {
         closed_lane *slot = closed_slot(closed, closed_capacity, lane_id);
         slot->id = lane_id;
         slot->failures = *failures;

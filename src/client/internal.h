@@ -164,6 +164,8 @@ typedef struct bh__failure {
 typedef struct bh__failures {
     bh__failure *list;         /* sorted by sequence */
     size_t count, capacity;
+    bh__failure unnoted;       /* stands for those there was no memory to note: up to its sequence, from `unnoted_from` on */
+    uint64_t unnoted_from;
 } bh__failures;
 
 typedef struct bh__sleeper {
@@ -182,6 +184,7 @@ typedef struct bh__lane {
     uint64_t first;            /* position where the present id started */
     uint64_t retired;          /* known to be done: slots before this are free */
     uint64_t floor;            /* where the present worker started */
+    uint64_t begun;            /* how far lost workers had taken requests */
     _Atomic uint32_t errors_seen; /* reports collected from the present worker. Read without the lock. */
     _Atomic uint64_t last_failed; /* no ticket above this has failed. Read without the lock. */
     _Atomic uint64_t load_done;   /* load lane only */
@@ -419,7 +422,8 @@ bool bh__refuse_forked(void);
 
 /* ---- history.c: what became of tickets ----------------------------------------------------------------- */
 
-bh_status bh__failures_add(bh__failures *failures, const bh__failure *failure);
+/* Takes over what the failure owns. A failure is never forgotten: for want of memory, tickets around it are said to be lost too. */
+void bh__failures_add(bh__failures *failures, const bh__failure *failure);
 const bh__failure *bh__failures_find(const bh__failures *failures, uint64_t sequence);
 void bh__failures_clear(bh__failures *failures);
 /* Fills `out` from what is known of a failure. */
@@ -443,7 +447,7 @@ uint64_t bh__lane_done(bh__device *device, bh__lane *lane);
 /* Wakes everybody who sleeps on this area's words. */
 void bh__area_wake(bh__device *device, bh__area *area);
 /* Records a failed ticket, with the lock held. `detail` may be NULL. */
-void bh__lane_fail(bh__device *device, bh__lane *lane, uint64_t sequence, bh_status status, uint32_t certain, uint64_t loss,
+void bh__lane_fail(bh__lane *lane, uint64_t sequence, bh_status status, uint32_t certain, uint64_t loss,
                    const char *kernel, const bh_error *detail);
 /* Takes over what the worker reported about single requests, with the lock held. */
 void bh__reports_collect(bh__device *device);

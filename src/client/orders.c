@@ -164,7 +164,7 @@ void bh__job_finish(bh__device *device, bh__job *job) {
         bh__lane *lane = &device->lanes[BH__LOAD_LANE];
         pthread_mutex_lock(&device->lock);
         if (job->error.status != BH_OK) {
-            bh__lane_fail(device, lane, job->ticket, job->error.status, 1, 0, NULL, &job->error);
+            bh__lane_fail(lane, job->ticket, job->error.status, 1, 0, NULL, &job->error);
             bh__handle_remove(device, job->module->id);
             bh__module_drop(device, job->module);
         }

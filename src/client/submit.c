@@ -5,8 +5,6 @@
 #include "base/futex.h"
 #include "client/internal.h"
 
-_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the futex on a 64-bit word is its low half, which must come first");
-
 typedef struct plan {
     bh__dependency dependencies[BH__MAX_LANES];
     uint32_t dependency_count;
@@ -124,7 +122,7 @@ static void ring_bell(bh__device *device, bh__lane *lane, uint64_t tail) {
     /* Stored first, asked second: a lane of the worker says that it sleeps first and looks at the tail second. */
     bh__lane_area *area = &atomic_load(&device->area)->lane[lane->index];
     if (atomic_load(&area->asleep) && atomic_exchange(&area->asleep, 0)) {
-        bh__futex_wake((_Atomic uint32_t *)(void *)&front->tail, BH__FUTEX_ALL, BH__FUTEX_SHARED);
+        bh__futex_wake(&area->asleep, BH__FUTEX_ALL, BH__FUTEX_SHARED);
     }
 }
 

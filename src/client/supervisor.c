@@ -134,7 +134,7 @@ void bh__worker_goes(bh__device *device, bh__worker *worker) {
     pthread_mutex_unlock(&device->lock);
     worker->state = BH__WORKER_ACTIVE;
     atomic_store(&device->worker_pid, worker->process.pid);
-    if (before != area) bh__area_wake(device, before);
+    bh__area_wake(device, before);
     bh__dispatcher_poke(device);
     tell_loss(device);
     if (atomic_load(&device->opened) == 0) {

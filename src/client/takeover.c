@@ -40,13 +40,23 @@ static void freeze(bh__device *device, uint64_t taken[BH__MAX_LANES]) {
     atomic_fetch_add(&device->epoch, 1);
     for (uint32_t i = 0; i < BH__MAX_LANES; i++) atomic_fetch_or(&area->lane[i].claim, BH__FROZEN);
     bh__reports_collect(device);
+    /* What was in flight may go on ending meanwhile. Only values that all lanes had at one moment will do: else a request could be
+     * seen done whose source, read before, is not. */
+    uint64_t done[BH__MAX_LANES] = {0};
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint32_t i = 0; i < device->lane_limit; i++) {
+            uint64_t now = atomic_load(&area->lane[i].done);
+            changed |= now != done[i];
+            done[i] = now;
+        }
+    }
     for (uint32_t i = 0; i < device->lane_limit; i++) {
         bh__lane *lane = &device->lanes[i];
         if (!lane->exists) continue;
-        uint64_t done = sane_position(device, lane, atomic_load(&area->lane[i].done), lane->floor);
-        taken[i] = sane_position(device, lane, bh__claim_position(atomic_load(&area->lane[i].claim)), done);
-        lane->floor = done;
-        lane->retired = done;
+        lane->floor = lane->retired = sane_position(device, lane, done[i], lane->floor);
+        taken[i] = sane_position(device, lane, bh__claim_position(atomic_load(&area->lane[i].claim)), lane->floor);
+        if (taken[i] > lane->begun) lane->begun = taken[i];
     }
     /* Again, for what was reported between the first look and the reading of `done`. */
     bh__reports_collect(device);
@@ -196,7 +206,7 @@ static void resolve(judgement *self, bh__lane *lane, bh__shadow *shadow, bh_stat
     atomic_store(&request->hold, 0);
     shadow->resolved = BH__RESOLVED_LOST;
     suspect_outputs(self->device, lane, shadow);
-    bh__lane_fail(device, lane, shadow->start + shadow->slots, status, blamed ? self->certain : 1, self->loss,
+    bh__lane_fail(lane, shadow->start + shadow->slots, status, blamed ? self->certain : 1, self->loss,
                   shadow->kernel ? shadow->kernel->name : NULL, blamed ? &self->blame : NULL);
     switch (status) {
     case BH_E_FAULT:
@@ -319,7 +329,7 @@ void bh__device_stop(bh__device *device, const bh_error *reason, bh_status verdi
             position += shadow->slots;
             if (shadow->resolved) continue;
             shadow->resolved = BH__RESOLVED_LOST;
-            bh__lane_fail(device, lane, position, verdict_status, 1, 0, shadow->kernel ? shadow->kernel->name : NULL, &verdict);
+            bh__lane_fail(lane, position, verdict_status, 1, 0, shadow->kernel ? shadow->kernel->name : NULL, &verdict);
         }
     }
     device->state = BH_DEVICE_STOPPED;

@@ -69,11 +69,12 @@ bh_status bh__lane_ask(bh__device *device, bh__lane *lane, uint64_t sequence, bh
 
 /* ---- sleeping ------------------------------------------------------------------------------------------- */
 
-/* Tells the worker the lowest position that a sleeper still waits for. */
-static void post_notify(bh__device *device, bh__lane *lane, uint64_t done) {
+/* Tells the worker the lowest position that a sleeper waits for. Those whose position is done count until they have left: they may
+ * not have been woken yet. */
+static void post_notify(bh__device *device, bh__lane *lane) {
     uint64_t lowest = BH__NEVER;
     for (const bh__sleeper *sleeper = lane->sleepers; sleeper; sleeper = sleeper->next) {
-        if (sleeper->sequence > done && sleeper->sequence < lowest) lowest = sleeper->sequence;
+        if (sleeper->sequence < lowest) lowest = sleeper->sequence;
     }
     atomic_store(&device->front->lane[lane->index].notify_sleep, lowest);
 }
@@ -83,7 +84,7 @@ static void sleeper_remove(bh__device *device, bh__lane *lane, bh__sleeper *self
     bh__sleeper **link = &lane->sleepers;
     while (*link != self) link = &(*link)->next;
     *link = self->next;
-    post_notify(device, lane, atomic_load(&words(atomic_load(&device->area), lane)->done));
+    post_notify(device, lane);
     pthread_mutex_unlock(&lane->wait_lock);
 }
 
@@ -99,7 +100,7 @@ static bh_status sleep_on_ring(bh__device *device, bh__lane *lane, uint64_t sequ
         bh__area *area = atomic_load(&device->area);
         uint32_t seen = atomic_load(&words(area, lane)->wake);
         pthread_mutex_lock(&lane->wait_lock);
-        post_notify(device, lane, atomic_load(&words(area, lane)->done));
+        post_notify(device, lane);
         pthread_mutex_unlock(&lane->wait_lock);
         /* Posted first, asked second: the worker stores done first and looks for posts second. */
         status = bh__lane_ask(device, lane, sequence, question);
@@ -152,20 +153,15 @@ void bh__area_wake(bh__device *device, bh__area *area) {
 
 /* ---- verdicts ---------------------------------------------------------------------------------------------- */
 
-void bh__lane_fail(bh__device *device, bh__lane *lane, uint64_t sequence, bh_status status, uint32_t certain, uint64_t loss,
-                   const char *kernel, const bh_error *detail) {
-    (void)device;
+void bh__lane_fail(bh__lane *lane, uint64_t sequence, bh_status status, uint32_t certain, uint64_t loss, const char *kernel,
+                   const bh_error *detail) {
     bh__failure failure = {.sequence = sequence, .status = status, .certain = certain, .loss = loss};
     if (kernel) failure.kernel = strdup(kernel);
     if (detail) {
         failure.detail = malloc(sizeof *detail);
         if (failure.detail) *failure.detail = *detail;
     }
-    if (bh__failures_add(&lane->failures, &failure) != BH_OK) {
-        free(failure.kernel);
-        free(failure.detail);
-        return;
-    }
+    bh__failures_add(&lane->failures, &failure);
     if (sequence > atomic_load(&lane->last_failed)) atomic_store(&lane->last_failed, sequence);
 }
 
@@ -204,7 +200,7 @@ void bh__reports_collect(bh__device *device) {
             }
         }
         if (!bh__failures_find(&lane->failures, sequence)) {
-            bh__lane_fail(device, lane, sequence, error.status, 1, 0, shadow && shadow->kernel ? shadow->kernel->name : NULL,
+            bh__lane_fail(lane, sequence, error.status, 1, 0, shadow && shadow->kernel ? shadow->kernel->name : NULL,
                           &error);
         }
     }
@@ -303,7 +299,8 @@ static bh_status cancel_locked(bh__device *device, bh__lane *lane, uint64_t sequ
     bh__lane_area *area = words(atomic_load(&device->area), lane);
     uint64_t taken = lane->floor;
     if (!device->frozen) taken = bh__claim_position(atomic_fetch_or(&area->claim, BH__PAUSED));
-    bool free_to_cancel = taken <= start;
+    /* What a lost worker had begun and is sent again has begun, too. */
+    bool free_to_cancel = taken <= start && lane->begun <= start;
     if (free_to_cancel) {
         bh__request *request = bh__ring_request(lane->ring, device->front->queue_length, start);
         atomic_store(&request->op, BH__OP_SKIP);
@@ -312,7 +309,7 @@ static bh_status cancel_locked(bh__device *device, bh__lane *lane, uint64_t sequ
             const bh__use *use = &lane->shadow[(start + i / BH__USES_PER_SLOT) & mask].uses[i % BH__USES_PER_SLOT];
             if (use->access & BH_ACCESS_OUT) bh__suspect_add(use->memory, use->offset, use->bytes);
         }
-        bh__lane_fail(device, lane, sequence, BH_E_CANCELLED, 1, 0, shadow->kernel ? shadow->kernel->name : NULL, NULL);
+        bh__lane_fail(lane, sequence, BH_E_CANCELLED, 1, 0, shadow->kernel ? shadow->kernel->name : NULL, NULL);
     }
     if (!device->frozen) atomic_fetch_and(&area->claim, ~BH__PAUSED);
     if (!free_to_cancel) {

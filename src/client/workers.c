@@ -14,9 +14,14 @@
 
 #define BOOT_TIMEOUT_NS (10 * BH__NS_PER_S)
 
+/* Not the one whose area still counts: a slow waiter could take its words, old and new, for one state. */
 static bh__worker *free_worker(bh__device *device) {
+    const bh__area *current = device->generation ? atomic_load(&device->area) : NULL;
     for (uint32_t i = 0; i < BH__AREAS; i++) {
-        if (device->workers[i].state == BH__WORKER_NONE) return &device->workers[i];
+        device->workers[i].area = i;
+        if (device->workers[i].state == BH__WORKER_NONE && bh__worker_area(device, &device->workers[i]) != current) {
+            return &device->workers[i];
+        }
     }
     return NULL;
 }

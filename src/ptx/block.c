@@ -107,8 +107,10 @@ static bool ready_warp(bh__ptx_block *b, uint32_t index, const bh__ptx_function 
     for (unsigned l = 0; l < LANES; l++) {
         w->pc[l] = f->code;
         w->base[l] = 0;
+        w->depth[l] = 0;
     }
     w->top = f->frame_bytes;
+    w->unused = 0;
     memset(w->regs, 0, f->frame_bytes);
     *(bh__ptx_frame *)(void *)w->regs = (bh__ptx_frame){.size = f->frame_bytes, .function = f};
     return true;

@@ -142,6 +142,49 @@ static void pass_arguments(bh__ptx_exec *x, const bh__ptx_call *call, const bh__
     }
 }
 
+static bh__ptx_frame *frame_at(const bh__ptx_warp *w, uint32_t base) {
+    return (bh__ptx_frame *)(void *)(w->regs + base);
+}
+
+/*
+ * Lanes that took different ways hold different frames, and leave them in any order. So a frame
+ * lives until all that entered it are gone, and is then used again for a function of its size.
+ */
+static uint32_t take_frame(bh__ptx_warp *w, uint32_t size) {
+    for (uint32_t *link = &w->unused; *link != 0; link = &frame_at(w, *link)->next) {
+        uint32_t base = *link;
+        if (frame_at(w, base)->size == size) {
+            *link = frame_at(w, base)->next;
+            return base;
+        }
+    }
+    uint32_t base = w->top;
+    if ((size_t)base + size > MAX_REGS_BYTES || !bh__ptx_regs_room(w, (size_t)base + size)) {
+        return 0;
+    }
+    w->top = base + size;
+    return base;
+}
+
+static void leave_frame(bh__ptx_warp *w, uint32_t base, uint32_t mask) {
+    bh__ptx_frame *frame = frame_at(w, base);
+    frame->lanes &= ~mask;
+    if (frame->lanes == 0 && base != 0) {
+        frame->next = w->unused;
+        w->unused = base;
+    }
+}
+
+void bh__ptx_call_abandon(bh__ptx_warp *w, uint32_t mask) {
+    FOR_LANES_IN_ORDER(mask) {
+        for (uint32_t base = w->base[l]; base != 0;) {
+            uint32_t outer = frame_at(w, base)->return_base;
+            leave_frame(w, base, 1u << l);
+            base = outer;
+        }
+    }
+}
+
 uint32_t bh__ptx_call_enter(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask, uint32_t pc) {
     const bh__ptx_call *call = i->extra;
     const bh__ptx_function *f = call->callee;
@@ -150,19 +193,19 @@ uint32_t bh__ptx_call_enter(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mas
     }
     bh__ptx_warp *w = x->warp;
     unsigned first = (unsigned)__builtin_ctz(mask);
-    uint32_t caller_base = w->base[first], base = w->top;
+    uint32_t caller_base = w->base[first];
     uint64_t stack = ((uint64_t)x->stack + x->frame_function->local_bytes + f->local_align - 1) &
                      ~((uint64_t)f->local_align - 1);
-    if ((size_t)base + f->frame_bytes > MAX_REGS_BYTES ||
-        stack + f->local_bytes > BH__PTX_MAX_LOCAL) {
-        bh__ptx_fault_other(x, BH__PTX_FAULT_STACK, first,
-                            "calls nested too deep, at a call of %.60s", f->name);
-        return 0;
+    uint32_t base = 0;
+    if (stack + f->local_bytes <= BH__PTX_MAX_LOCAL &&
+        bh__ptx_local_room(w, (uint32_t)stack + f->local_bytes)) {
+        base = take_frame(w, f->frame_bytes);
     }
-    if (!bh__ptx_regs_room(w, (size_t)base + f->frame_bytes) ||
-        !bh__ptx_local_room(w, (uint32_t)stack + f->local_bytes)) {
-        bh__ptx_fault_other(x, BH__PTX_FAULT_STACK, first, "no memory for a call of %.60s",
-                            f->name);
+    if (base == 0) {
+        x->bases[0] = w->regs + caller_base;
+        bh__ptx_fault_other(x, BH__PTX_FAULT_STACK, first,
+                            "calls nested too deep, at a call of %.60s, the %uth", f->name,
+                            (unsigned)w->depth[first] + 1);
         return 0;
     }
     x->bases[0] = w->regs + caller_base;
@@ -172,14 +215,16 @@ uint32_t bh__ptx_call_enter(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mas
                                                       .return_pc = pc + 1,
                                                       .return_base = caller_base,
                                                       .stack = (uint32_t)stack,
+                                                      .depth = w->depth[first] + 1,
+                                                      .lanes = mask,
                                                       .function = f,
                                                       .call = i};
     pass_arguments(x, call, f, mask, frame, (uint32_t)stack);
     FOR_LANES_IN_ORDER(mask) {
         w->base[l] = base;
         w->pc[l] = f->code;
+        w->depth[l]++;
     }
-    w->top = base + f->frame_bytes;
     return mask;
 }
 
@@ -210,13 +255,9 @@ void bh__ptx_call_leave(bh__ptx_exec *x, uint32_t mask) {
     FOR_LANES_IN_ORDER(mask) {
         w->pc[l] = frame->return_pc;
         w->base[l] = frame->return_base;
+        w->depth[l]--;
     }
-    w->top = 0;
-    FOR_LANES_IN_ORDER(w->live) {
-        const bh__ptx_frame *h = (const bh__ptx_frame *)(const void *)(w->regs + w->base[l]);
-        uint32_t end = w->base[l] + h->size;
-        w->top = end > w->top ? end : w->top;
-    }
+    leave_frame(w, base, mask);
 }
 
 static bool lower_slot(bh__ptx_lowering *low, const bh__ptx_operand *o, const bh__ptx_var *formal,

@@ -68,6 +68,9 @@ enum { /* flags */
 
 typedef struct bh__ptx_frame { /* the header of a frame in a warp's register file */
     uint32_t size, return_pc, return_base, stack;
+    uint32_t depth;
+    uint32_t lanes; /* that entered it and have neither returned nor exited */
+    uint32_t next;  /* of the frames not in use, while it is one of them */
     const bh__ptx_function *function;
     const bh__ptx_code *call;
 } bh__ptx_frame;
@@ -79,7 +82,8 @@ typedef struct bh__ptx_warp {
     uint8_t *local;
     uint32_t local_stride, local_capacity; /* of one lane; of `local` in bytes, for all */
     uint32_t index;
-    uint32_t top;  /* end of the topmost frame in use */
+    uint32_t top;          /* end of the last frame ever made */
+    uint32_t unused;       /* first of the frames not in use, or 0 */
     uint32_t live; /* lanes that have not exited */
     uint32_t at_barrier;
     uint32_t at_sync;  /* waiting for other lanes of the warp */
@@ -88,7 +92,7 @@ typedef struct bh__ptx_warp {
     bool favour;       /* next turn goes to the lanes that waited longest */
     uint64_t turn;
     uint64_t last_turn[LANES];
-    uint32_t pc[LANES], base[LANES], members[LANES];
+    uint32_t pc[LANES], base[LANES], depth[LANES], members[LANES];
     uint8_t barrier[LANES];
 } bh__ptx_warp;
 
@@ -269,6 +273,7 @@ bool bh__ptx_lower_call(bh__ptx_lowering *low);
 /* Puts lanes of `mask` that call the same function into it. Returns them; 0: a fault. */
 uint32_t bh__ptx_call_enter(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask, uint32_t pc);
 void bh__ptx_call_leave(bh__ptx_exec *x, uint32_t mask);
+void bh__ptx_call_abandon(bh__ptx_warp *warp, uint32_t mask); /* exited inside functions */
 uint64_t bh__ptx_call_argument(const bh__ptx_exec *x, const bh__ptx_slot *slot, unsigned lane);
 void bh__ptx_call_result(const bh__ptx_exec *x, const bh__ptx_slot *slot, unsigned lane,
                          uint64_t value);

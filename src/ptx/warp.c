@@ -42,8 +42,8 @@ static group choose(bh__ptx_warp *w, uint32_t lanes, bool favour) {
         lead = longest_waiting(w, lanes);
     } else {
         FOR_LANES_IN_ORDER(lanes) {
-            if (w->base[l] > w->base[lead] ||
-                (w->base[l] == w->base[lead] && w->pc[l] < w->pc[lead])) {
+            if (w->depth[l] > w->depth[lead] ||
+                (w->depth[l] == w->depth[lead] && w->pc[l] < w->pc[lead])) {
                 lead = l;
             }
         }
@@ -87,6 +87,7 @@ static void release_sync(bh__ptx_warp *w) {
 
 static void exit_lanes(bh__ptx_exec *x, uint32_t lanes) {
     bh__ptx_warp *w = x->warp;
+    bh__ptx_call_abandon(w, lanes);
     w->live &= ~lanes;
     x->block->live_threads -= (uint32_t)__builtin_popcount(lanes);
     if (w->at_sync != 0) {

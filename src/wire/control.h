@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The control block: the shared memory through which an application and its workers exchange work.
- * docs/architecture.md says who writes which word, in what order and why. */
+ * docs/protocol.md says who writes which word, in what order and why. */
 #ifndef BH_WIRE_CONTROL_H
 #define BH_WIRE_CONTROL_H
 
@@ -34,7 +34,7 @@ static inline uint64_t bh__claim_word(uint64_t position) { return position << BH
 /* Positions count slots and never wrap; slot = position modulo queue_length. A request's sequence number is the
  * position after its last slot. */
 typedef struct bh__lane_front {
-    _Alignas(64) _Atomic uint64_t tail; /* submitted up to here; its low half is the futex idle lanes sleep on */
+    _Alignas(64) _Atomic uint64_t tail; /* submitted up to here */
     _Alignas(64) _Atomic uint64_t notify_sleep; /* wake `wake` once done reaches this */
     _Atomic uint64_t notify_dispatch;           /* write the dispatcher's eventfd once done reaches this */
 } bh__lane_front;
@@ -116,7 +116,7 @@ static inline uint32_t bh__slots_for(size_t payload_bytes) {
 
 typedef struct bh__lane_area {
     _Alignas(64) _Atomic uint64_t claim; /* worker: compare-and-swap; application: sets and clears the flags */
-    _Atomic uint32_t asleep;             /* worker sets it before it sleeps on tail; whoever wakes it clears it */
+    _Atomic uint32_t asleep;             /* futex: the worker sets it before it sleeps on it; whoever wakes it clears it */
     _Alignas(64) _Atomic uint64_t done;  /* everything up to here is complete */
     _Atomic uint32_t errors;             /* reports made for this lane so far, counted before `done` passes them */
     _Atomic uint32_t wake;               /* futex: counted up to wake sleepers */

@@ -39,15 +39,15 @@ static bool spin_while(bh__worker *worker, _Atomic uint64_t *word, uint64_t valu
 }
 
 /* The lane has nothing to do: spin for a while, then sleep until the application moves `tail`. The
- * application stores tail and then looks at asleep; the lane stores asleep and then looks at tail. */
+ * application stores tail and then looks at asleep; the lane stores asleep and then looks at tail. It
+ * sleeps on `asleep` itself: a late wake for an earlier request that clears it then ends the sleep. */
 static void idle(bh__lane *lane, uint64_t position) {
     bh__worker *worker = lane->worker;
     if (spin_while(worker, &lane->front->tail, position, worker->front->worker_spin_ns)) return;
     atomic_store(&lane->area->asleep, 1);
     if (atomic_load(&lane->front->tail) == position && !bh__serve_killed(worker) &&
         atomic_load(&lane->area->claim) == bh__claim_word(position))
-        bh__futex_wait(low_half(&lane->front->tail), (uint32_t)position, BH__NEVER,
-                       BH__FUTEX_SHARED);
+        bh__futex_wait(&lane->area->asleep, 1, BH__NEVER, BH__FUTEX_SHARED);
     if (!bh__serve_killed(worker)) atomic_store(&lane->area->asleep, 0);
 }
 
@@ -193,7 +193,7 @@ static void ring_eventfd(int fd) {
     (void)written; /* full means readable, which is all that is wanted */
 }
 
-/* True, once for each `done`, if whoever asked to be told at `wanted` is to be told now. */
+/* True, once for each post, if the dispatcher, who alone posts `wanted`, is to be told now. */
 static bool is_due(_Atomic uint64_t *wanted, uint64_t done, uint64_t *woken) {
     uint64_t at = atomic_load(wanted);
     if (at > done || at <= *woken) return false;
@@ -206,7 +206,8 @@ static bool is_due(_Atomic uint64_t *wanted, uint64_t done, uint64_t *woken) {
 static void complete(bh__lane *lane, uint64_t done) {
     bh__worker *worker = lane->worker;
     atomic_store(&lane->area->done, done);
-    if (is_due(&lane->front->notify_sleep, done, &lane->woken_sleep)) {
+    /* As often as the post stands: several threads post it, and one that is still asleep must be woken again. */
+    if (atomic_load(&lane->front->notify_sleep) <= done) {
         atomic_fetch_add(&lane->area->wake, 1);
         bh__futex_wake(&lane->area->wake, BH__FUTEX_ALL, BH__FUTEX_SHARED);
     }
@@ -252,7 +253,7 @@ static void *lane_main(void *argument) {
 
     if (wait_for_go(worker)) {
         uint64_t done = atomic_load(&lane->area->done);
-        lane->woken_sleep = lane->woken_dispatch = done;
+        lane->woken_dispatch = done;
         while (take(lane)) {
             if (!perform(lane)) break;
             if (bh__serve_killed(worker)) break;
@@ -308,7 +309,7 @@ void bh__serve_lanes_join(bh__worker *worker) {
         /* A lane may go to sleep right after it looked at `killed`: wake it until it has seen it. */
         while (!atomic_load(&lane->ended)) {
             bh__futex_wake(&worker->go, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
-            bh__futex_wake(low_half(&lane->front->tail), BH__FUTEX_ALL, BH__FUTEX_SHARED);
+            bh__futex_wake(&lane->area->asleep, BH__FUTEX_ALL, BH__FUTEX_SHARED);
             bh__futex_wake(low_half(&worker->front->reaped), BH__FUTEX_ALL, BH__FUTEX_SHARED);
             for (uint32_t j = 0; j < BH__MAX_LANES; j++)
                 bh__futex_wake(&worker->lanes[j].progress, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);

@@ -19,8 +19,7 @@ typedef struct bh__lane {
     bh__lane_front *front;
     bh__lane_area *area;
     uint8_t *ring; /* mapped read-only */
-    /* The `done` last woken for, of each kind of notice. The lane thread's own. */
-    uint64_t woken_sleep, woken_dispatch;
+    uint64_t woken_dispatch; /* the `done` the dispatcher was last told of. The lane thread's own. */
 
     _Alignas(64) _Atomic uint32_t waiters; /* lanes of this worker that wait for this one's done */
     _Atomic uint32_t progress;             /* private futex they sleep on */

@@ -11,7 +11,7 @@ TEST(a_worker_killed_by_a_fault_signal_with_one_busy_lane_blames_its_kernel) {
     loss_log log;
     loss_log_start(r.device, &log);
     gate g = gate_close(&r, open_lane(r.device), 0);
-    kill_worker(r.device, SIGSEGV);
+    kill_worker(r.device, crash_signal());
     bh_error error;
     CHECK_STATUS(bh_wait(g.ticket, LONG_NS), BH_E_FAULT);
     CHECK_STATUS(bh_ticket_error(g.ticket, &error), BH_E_FAULT);
@@ -48,7 +48,7 @@ TEST(a_worker_killed_by_a_fault_signal_with_four_busy_lanes_names_all_candidates
         second[i] = submit(rig_kernel(&r, "iota"), BH_GRID(N, 64),
                            BH_ARGS(BH_OUT(after[i]), 5u, (uint32_t)N), &there);
     }
-    kill_worker(r.device, SIGSEGV);
+    kill_worker(r.device, crash_signal());
     for (int i = 0; i < LANES; i++) {
         bh_error error;
         CHECK_STATUS(bh_wait(first[i], LONG_NS), BH_E_FAULT);
@@ -189,7 +189,7 @@ TEST(an_idle_worker_that_dies_hurts_nothing) {
     bh_buffer x = words_counting(r.device, N, 1);
     loss_log_start(r.device, &log);
     wait_standby(r.device);
-    kill_worker(r.device, SIGSEGV);
+    kill_worker(r.device, crash_signal());
     REQUIRE(loss_log_wait(&log, 1));
     CHECK_EQ(log.losses[0].failed + log.losses[0].lost + log.losses[0].stale, 0);
     CHECK_EQ(log.losses[0].suspect_buffers, 0);

@@ -88,7 +88,7 @@ TEST(children_that_exit_do_not_disturb_their_parent) {
         gate g = gate_close(&r, open_lane(r.device), 0);
         pid_t pid = fork();
         if (pid == 0) {
-            if (i % 2)
+            if (i % 2 && test_time_scale() == 1) /* sanitizers have handlers that want their threads */
                 exit(0); /* with the handlers and destructors of everything linked in */
             _exit(0);
         }
@@ -184,7 +184,7 @@ static void check_losses_work(void) {
     for (int i = 0; i < 4; i++) {
         kill_worker(r.device, SIGKILL);
         gate g = gate_close(&r, open_lane(r.device), 0);
-        kill_worker(r.device, SIGSEGV);
+        kill_worker(r.device, crash_signal());
         CHECK_NE(bh_wait(g.ticket, LONG_NS), BH_OK);
         CHECK_OK(bh_kernel_pardon(rig_kernel(&r, "gate")));
         check_device_works(&r);

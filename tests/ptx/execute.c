@@ -24,7 +24,7 @@ TEST(a_bad_address_faults_with_all_details) {
     CHECK(k.fault.write);
     CHECK_EQ(k.fault.thread[0], 37);
     CHECK_EQ(k.fault.line, 12);
-    CHECK_STR_CONTAINS(k.fault.text, "st.global.u32 [%out+4096], %t;");
+    CHECK_STR_CONTAINS(k.fault.text, "st.global.u32 [%out+4096], %t");
     CHECK_STR_CONTAINS(k.fault.text, "thread (37,0,0)");
 }
 
@@ -130,10 +130,10 @@ TEST(calls_pass_values_and_recurse) {
                  "   ld.param.b32 %t2, [b]; }\n"
                  " call (%t3), twice, (%t2);\n"
                  " st.global.u32 [%o1], %t3; }\n";
-    CHECK_EQ(run(&k, text, 40), BH__PTX_DONE);
+    CHECK_EQ(run(&k, text, 21), BH__PTX_DONE);
     CHECK_EQ(words[10], 2 * 55);
     CHECK_EQ(words[1], 2);
-    CHECK_EQ(words[15], 2 * 610);
+    CHECK_EQ(words[20], 2 * 6765);
 }
 
 TEST(a_barrier_holds_every_thread) {

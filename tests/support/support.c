@@ -254,6 +254,10 @@ bool loss_log_wait(loss_log *log, int count) {
     return true;
 }
 
+int crash_signal(void) {
+    return test_time_scale() == 1 ? SIGSEGV : SIGABRT;
+}
+
 void kill_worker(bh_device device, int signal) {
     bh_device_status status = status_of(device);
     REQUIRE(status.worker_pid > 0);

@@ -97,6 +97,9 @@ typedef struct loss_log {
 void loss_log_start(bh_device device, loss_log *log);
 bool loss_log_wait(loss_log *log, int count);
 
+/* A signal that a crashing program dies of. Sanitizers report the usual ones, so they get another. */
+int crash_signal(void);
+
 /* Kills the worker and waits for the device to go on with the next one. */
 void kill_worker(bh_device device, int signal);
 

@@ -30,7 +30,7 @@ setup-test:
 	@sh scripts/setup.sh test
 
 demo: all
-	@$(BUILD)/bin/bulkhead demo
+	@$(BUILD)/bin/bulkhead demo $(if $(DEVICE),-d $(DEVICE))
 
 test: setup-test
 	$(call build,$(BUILD))

@@ -39,11 +39,12 @@
  *   to it.
  * - Any thread may make any call. Work goes to lanes; a lane runs its work in order, lanes run side by
  *   side. Work on different lanes that touches the same buffer is ordered by the library, on the device.
- * - If a call that takes a callback or a ticket fails, the callback never runs and the ticket is not written.
+ * - If a call that takes a callback or a ticket fails, the callback never runs and the ticket is not written. A ticket that nobody
+ *   will ask about may be NULL.
  * - Structs that may grow start with their own size, set by BH_INIT: `bh_device_options o = BH_INIT(o);` zeroes the rest. In
  *   options zero is always the default, and NULL options are all defaults. Structs that are filled in (bh_device_info and so
  *   on) need their size set too.
- * - After fork, every call in the child returns BH_E_STOPPED.
+ * - After a fork while a device is open, every call in the child returns BH_E_STOPPED.
  */
 #ifndef BULKHEAD_H
 #define BULKHEAD_H
@@ -254,7 +255,7 @@ typedef struct bh_loss {
     uint64_t generation;       /* of the worker that was lost */
     uint32_t certain;
     uint32_t stopped;          /* 1: the device stopped, nothing took over */
-    uint32_t from_standby;     /* 1: a standby took over, 0: a worker started cold */
+    uint32_t from_standby;     /* 1: a standby that was ready took over, 0: a worker started cold, or still starting */
     uint32_t failed;           /* requests that got BH_E_FAULT or BH_E_DEADLINE */
     uint32_t lost;             /* ... BH_E_LOST */
     uint32_t stale;            /* ... BH_E_STALE */
@@ -309,7 +310,8 @@ typedef struct bh_buffer_info {
 BH_API bh_status bh_buffer_query(bh_buffer buffer, bh_buffer_info *out);
 BH_API bh_status bh_buffer_address(bh_buffer buffer, uint64_t *out);
 
-/* Offsets and sizes are in bytes. These return when the data is where it should be. */
+/* Offsets and sizes are in bytes. These run on the device's own lane, behind what is queued there, and return when the data is where
+ * it should be; a worker lost meanwhile is waited through. */
 BH_API bh_status bh_buffer_write(bh_buffer buffer, uint64_t offset, const void *source, uint64_t bytes);
 BH_API bh_status bh_buffer_read(bh_buffer buffer, uint64_t offset, void *target, uint64_t bytes);
 BH_API bh_status bh_buffer_copy(bh_buffer target, uint64_t target_offset, bh_buffer source, uint64_t source_offset,

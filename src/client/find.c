@@ -50,7 +50,7 @@ static bool beside_library(char *out, size_t bytes, const char *kind) {
     char real[4096];
     if (!realpath(info.dli_fname, real)) return false;
     int length = folder_length(real);
-    static const char *const below[] = {"", "/" BULKHEAD_LIBEXEC_FROM_LIB, "/../bin"};
+    static const char *const below[] = {"", ("/" BULKHEAD_LIBEXEC_FROM_LIB), "/../bin"};
     for (size_t i = 0; i < sizeof below / sizeof *below; i++) {
         if (try_path(out, bytes, real, length, below[i], kind)) return true;
     }

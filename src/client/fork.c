@@ -12,8 +12,7 @@ enum { KEPT_FDS = 65536 };
 
 static _Atomic uint64_t kept[KEPT_FDS / 64];
 static struct {
-    dev_t device;
-    ino_t inode;
+    _Atomic uint64_t device, inode;
 } identity[KEPT_FDS];
 static _Atomic bool in_child;
 static _Atomic int devices_open;

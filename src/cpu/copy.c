@@ -40,34 +40,55 @@ static uint8_t *variable_memory(const bh__cpu_view *view, const bh__copy_body *b
     return (uint8_t *)bh__ptx_image_variable(module->image, body->variable) + offset;
 }
 
+#ifdef __SANITIZE_THREAD__
+
+/* Kernels may look at memory that a copy writes, as they may on a GPU. So that a race detector takes both sides for what they are,
+ * the copy is made of relaxed accesses. */
+static void copy_bytes(uint8_t *target, const uint8_t *source, uint64_t bytes) {
+    bool words = (((uintptr_t)target | (uintptr_t)source | bytes) & 7) == 0;
+    bool backwards = target > source;
+    uint64_t step = words ? 8 : 1;
+    for (uint64_t done = 0; done < bytes; done += step) {
+        uint64_t at = backwards ? bytes - done - step : done;
+        if (words) {
+            uint64_t word = __atomic_load_n((const uint64_t *)(const void *)(source + at), __ATOMIC_RELAXED);
+            __atomic_store_n((uint64_t *)(void *)(target + at), word, __ATOMIC_RELAXED);
+        } else {
+            __atomic_store_n(target + at, __atomic_load_n(source + at, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+        }
+    }
+}
+
+#else
+
+static void copy_bytes(uint8_t *target, const uint8_t *source, uint64_t bytes) { memmove(target, source, bytes); }
+
+#endif
+
 static bh_status move(const bh__device *device, uint8_t *target, const uint8_t *source,
                       uint64_t bytes) {
     bool apart = target + bytes <= source || source + bytes <= target;
     if (!apart || bytes <= PIECE_BYTES) {
-        memmove(target, source, bytes);
+        copy_bytes(target, source, bytes);
         return BH_OK;
     }
     for (uint64_t at = 0; at < bytes; at += PIECE_BYTES) {
         if (bh__cpu_killed(device)) return BH_E_STOPPED;
-        memcpy(target + at, source + at, bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES);
+        copy_bytes(target + at, source + at, bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES);
     }
     return BH_OK;
 }
 
 static bh_status fill(const bh__device *device, uint8_t *target, const bh__copy_body *body) {
     uint64_t bytes = body->bytes, filled = body->pattern_bytes;
-    if (body->pattern_bytes == 1 && bytes <= PIECE_BYTES) {
-        memset(target, body->pattern[0], bytes);
-        return BH_OK;
-    }
     if (filled > bytes) filled = bytes;
-    memcpy(target, body->pattern, filled);
+    copy_bytes(target, body->pattern, filled);
     /* What is there already is copied behind itself, in growing pieces. */
     while (filled < bytes) {
         if (bh__cpu_killed(device)) return BH_E_STOPPED;
         uint64_t source = filled < PIECE_BYTES ? filled : PIECE_BYTES;
         uint64_t part = bytes - filled < source ? bytes - filled : source;
-        memcpy(target + filled, target, part);
+        copy_bytes(target + filled, target, part);
         filled += part;
     }
     return BH_OK;

@@ -88,14 +88,29 @@ static bool set_thread_indices(bh__ptx_block *b, const uint32_t dims[3]) {
     return true;
 }
 
+/* Deep recursion takes much memory; it is not kept for kernels that need little. */
+static void give_back(bh__ptx_warp *w, size_t regs, uint32_t local) {
+    if (w->regs_capacity > (size_t)1 << 20 && w->regs_capacity / 8 > regs) {
+        free(w->regs);
+        w->regs = NULL;
+        w->regs_capacity = 0;
+    }
+    if (w->local_stride > 32768 && w->local_stride / 8 > local) {
+        free(w->local);
+        w->local = NULL;
+        w->local_stride = 0;
+    }
+}
+
 static bool ready_warp(bh__ptx_block *b, uint32_t index, const bh__ptx_function *f) {
     bh__ptx_warp *w = &b->warps[index];
     uint32_t local = b->x.grid->kernel->local_bytes;
+    give_back(w, f->frame_bytes, local);
     if (!bh__ptx_regs_room(w, f->frame_bytes) || !bh__ptx_local_room(w, local)) {
         return false;
     }
-    if (local > 0) {
-        memset(w->local, 0, (size_t)w->local_stride * LANES);
+    for (unsigned l = 0; local > 0 && l < LANES; l++) {
+        memset(w->local + (size_t)l * w->local_stride, 0, local);
     }
     uint32_t threads = b->threads - index * LANES;
     w->index = index;

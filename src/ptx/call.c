@@ -5,7 +5,8 @@
 
 #include "ptx/exec.h"
 
-#define MAX_REGS_BYTES ((size_t)64 << 20) /* of one warp, all frames */
+#define MAX_REGS_BYTES ((size_t)16 << 20) /* of one warp, all frames */
+#define MAX_DEPTH      2000
 
 bool bh__ptx_regs_room(bh__ptx_warp *w, size_t bytes) {
     if (bytes <= w->regs_capacity) {
@@ -197,7 +198,7 @@ uint32_t bh__ptx_call_enter(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mas
     uint64_t stack = ((uint64_t)x->stack + x->frame_function->local_bytes + f->local_align - 1) &
                      ~((uint64_t)f->local_align - 1);
     uint32_t base = 0;
-    if (stack + f->local_bytes <= BH__PTX_MAX_LOCAL &&
+    if (w->depth[first] < MAX_DEPTH && stack + f->local_bytes <= BH__PTX_MAX_LOCAL &&
         bh__ptx_local_room(w, (uint32_t)stack + f->local_bytes)) {
         base = take_frame(w, f->frame_bytes);
     }

@@ -80,11 +80,11 @@ typedef struct bh__ptx_warp {
     uint8_t *regs;
     size_t regs_capacity;
     uint8_t *local;
-    uint32_t local_stride, local_capacity; /* of one lane; of `local` in bytes, for all */
+    uint32_t local_stride; /* bytes of one lane */
     uint32_t index;
-    uint32_t top;          /* end of the last frame ever made */
-    uint32_t unused;       /* first of the frames not in use, or 0 */
-    uint32_t live; /* lanes that have not exited */
+    uint32_t top;    /* end of the last frame ever made */
+    uint32_t unused; /* first of the frames not in use, or 0 */
+    uint32_t live;   /* lanes that have not exited */
     uint32_t at_barrier;
     uint32_t at_sync;  /* waiting for other lanes of the warp */
     uint32_t released; /* their wait is over; they pass once */
@@ -114,7 +114,6 @@ struct bh__ptx_exec {
     uint32_t shared_bytes, dynamic_base, reserved_base;
     const bh__ptx_function *frame_function; /* that the lanes are in */
     uint32_t stack;                         /* where this frame's local memory starts */
-    uint32_t active;                        /* the lanes now running together */
     /* the range that the last access to global memory fell into */
     uint64_t range_base, range_size;
     bool range_writable;
@@ -142,7 +141,6 @@ struct bh__ptx_image {
     const bh__ptx_module *module;
     uint8_t **variables;   /* by index */
     bh__ptx_range *ranges; /* sorted by base */
-    bh__ptx_range *sorted_constants;
     size_t range_count;
     void *memory;
     size_t memory_bytes;

@@ -157,7 +157,7 @@ static inline bool resolve_fast(const bh__ptx_exec *x, const bh__ptx_code *i, ui
     uint64_t bad = 0, last = size - bytes;
     FOR_LANES(mask, uint64_t address = address_at(x, i, row, offset, l);
               uint64_t at = address - base; bad |= (uint64_t)(at > last) | (address & (bytes - 1));
-              out[l] = to + at + l * stride;);
+              out[l] = (uint8_t *)((uintptr_t)to + at + l * stride););
     return bad == 0;
 }
 

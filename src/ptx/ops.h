@@ -359,8 +359,10 @@
 /* PTX that exists and is refused by name: a misspelt name gets another answer. X(mnemonic) */
 #define BH__PTX_REFUSED(X)                                                                         \
     X("tex")                                                                                       \
-    X("tld4") X("txq") X("suld") X("sust") X("sured") X("suq") X("istypep") X("wmma") X("mma")     \
-        X("wgmma") X("tcgen05") X("ldmatrix") X("stmatrix") X("movmatrix") X("mbarrier") X("mapa") \
+    X("tld4")                                                                                      \
+    X("txq")                                                                                       \
+    X("suld") X("sust") X("sured") X("suq") X("istypep") X("wmma") X("mma") X("wgmma")             \
+        X("tcgen05") X("ldmatrix") X("stmatrix") X("movmatrix") X("mbarrier") X("mapa")            \
             X("getctarank") X("multimem") X("tensormap") X("createpolicy") X("setmaxnreg")         \
                 X("griddepcontrol") X("discard") X("applypriority") X("pmevent") X("alloca")       \
                     X("stacksave") X("stackrestore") X("vadd") X("vsub") X("vabsdiff") X("vmin")   \

@@ -38,6 +38,7 @@ static bool parse_target(bh__ptx_parser *p) {
         }
         bh__ptx_next(p);
     } while (bh__ptx_is(p, ','));
+    p->has_target = true;
     return true;
 }
 
@@ -48,6 +49,7 @@ static bool parse_address_size(bh__ptx_parser *p) {
                            "an address size other than 64");
     }
     bh__ptx_next(p);
+    p->has_address_size = true;
     return true;
 }
 
@@ -497,6 +499,12 @@ bh_status bh__ptx_parse(bh__ptx_module *module, bh_error *error) {
         if (!module_statement(p) && p->status == BH_OK) {
             bh__ptx_bad(p, BH_E_LOAD, "compile the source again", "the statement cannot be read");
         }
+    }
+    if (p->status == BH_OK && !(p->has_target && p->has_address_size)) {
+        bh__ptx_bad(p, p->has_target ? BH_E_UNSUPPORTED : BH_E_LOAD,
+                    "start the file with .version, .target and .address_size 64",
+                    p->has_target ? "no .address_size, which means 32-bit addresses"
+                                  : "the file names no .target");
     }
     return p->status;
 }

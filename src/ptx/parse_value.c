@@ -62,7 +62,10 @@ static bool parenthesis(bh__ptx_parser *p, unsigned depth, bh__ptx_value *out) {
         if (!bh__ptx_expect(p, ')', "after a cast") || !bh__ptx_unary(p, depth + 1, out)) {
             return false;
         }
-        *out = from_int(out->is_float ? (uint64_t)(int64_t)as_double(out) : out->bits, to_u64);
+        if (out->is_float) {
+            return bh__ptx_bad(p, BH_E_LOAD, "write the number itself", "a cast of a float");
+        }
+        *out = from_int(out->bits, to_u64);
         return true;
     }
     return expression(p, depth + 1, 0, out) && bh__ptx_expect(p, ')', "of an expression");

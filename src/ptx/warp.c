@@ -215,7 +215,6 @@ static stop run_group(bh__ptx_exec *x, group *g, uint64_t *left) {
     const bh__ptx_code *code = x->module->code;
     uint32_t pc = g->pc, mask = g->mask;
     uint64_t n = *left;
-    x->active = mask;
     while (n > 0) {
         if (pc >= g->limit) {
             set_pc(x->warp, mask, pc);

@@ -143,6 +143,7 @@ void bh__serve_messages(bh__worker *worker) {
             bh__serve_lanes_go(worker);
             continue;
         }
+        bh__serve_see_done(worker);
         bh_error error;
         memset(&error, 0, sizeof error);
         int fd = -1;

@@ -44,7 +44,19 @@ static bool spin_while(bh__worker *worker, _Atomic uint64_t *word, uint64_t valu
 static void idle(bh__lane *lane, uint64_t position) {
     bh__worker *worker = lane->worker;
     if (spin_while(worker, &lane->front->tail, position, worker->front->worker_spin_ns)) return;
-    atomic_store(&lane->area->asleep, 1);
+    doze(lane, position, BH__NEVER);
+}
+
+/* The same where the device may be at work on earlier requests. False: the lane is over. */
+static bool idle_queued(bh__lane *lane, uint64_t position) {
+    uint64_t until;
+    if (!bh__queue_pause(lane, &lane->front->tail, position, lane->worker->front->worker_spin_ns,
+                         &until))
+        return false;
+    if (until) doze(lane, position, until);
+    return true;
+}
+
     if (atomic_load(&lane->front->tail) == position && !bh__serve_killed(worker) &&
         atomic_load(&lane->area->claim) == bh__claim_word(position))
         bh__futex_wait(&lane->area->asleep, 1, BH__NEVER, BH__FUTEX_SHARED);
@@ -109,6 +121,14 @@ static bool copy_request(bh__lane *lane, const bh__request *request, uint64_t po
     return fits;
 }
 
+/* The application may have put this request behind others by seeing them done: order that passes through another process, which a
+ * race detector in this one cannot see. */
+void bh__serve_see_done(bh__worker *worker) {
+    for (uint32_t i = 0; i < BH__MAX_LANES; i++) {
+        (void)atomic_load_explicit(&worker->area->lane[i].done, memory_order_acquire);
+    }
+}
+
 /* Claims the next request, waiting for one to come. False: the lane is over. */
 static bool take(bh__lane *lane) {
     bh__worker *worker = lane->worker;
@@ -135,8 +155,12 @@ static bool take(bh__lane *lane) {
         }
         /* What a cancel or a takeover may change is read once the request is claimed. */
         if (atomic_compare_exchange_strong(&lane->area->claim, &claim,
-                                           bh__claim_word(request->sequence)))
+                                           bh__claim_word(request->sequence))) {
+#ifdef __SANITIZE_THREAD__
+            bh__serve_see_done(worker);
+#endif
             return copy_request(lane, request, position);
+        }
     }
     return false;
 }

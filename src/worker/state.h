@@ -82,6 +82,8 @@ void bh__serve_unmap_hosts(bh__worker *worker);
 /* ---- lane.c ---- */
 
 bh_status bh__serve_lane_open(bh__worker *worker, uint32_t index, bh_error *error);
+/* Makes what the lanes did up to their `done` words happen before whatever follows, for race detectors. */
+void bh__serve_see_done(bh__worker *worker);
 /* Lets the waiting lanes begin. */
 void bh__serve_lanes_go(bh__worker *worker);
 /* Ends and joins every lane's thread; the worker has been killed. */

@@ -39,8 +39,8 @@ TEST(views_that_overlap_in_one_launch_share_the_writable_address) {
     bh_buffer x = words_filled(r.device, 100, 5), low, high;
     REQUIRE_OK(bh_buffer_view(x, 0, 60, &low));
     REQUIRE_OK(bh_buffer_view(x, 40, 60, &high));
-    CHECK_OK(run_now(rig_kernel(&r, "write_input"), BH_GRID(1, 1),
-                     BH_ARGS(BH_IN(low), BH_INOUT(high))));
+    CHECK_OK(
+        run_now(rig_kernel(&r, "write_input"), BH_GRID(1, 1), BH_ARGS(BH_IN(low), BH_INOUT(high))));
     CHECK_EQ(word_read(x, 0), 1);
     CHECK_EQ(word_read(x, 40), 1);
     CHECK_OK(bh_device_close(r.device));
@@ -51,9 +51,9 @@ TEST(views_that_do_not_overlap_keep_their_input_read_only) {
     bh_buffer x = words_filled(r.device, 128, 5), low, high;
     REQUIRE_OK(bh_buffer_view(x, 0, 64, &low));
     REQUIRE_OK(bh_buffer_view(x, 64, 64, &high));
-    CHECK_STATUS(run_now(rig_kernel(&r, "write_input"), BH_GRID(1, 1),
-                         BH_ARGS(BH_IN(low), BH_INOUT(high))),
-                 BH_E_FAULT);
+    CHECK_STATUS(
+        run_now(rig_kernel(&r, "write_input"), BH_GRID(1, 1), BH_ARGS(BH_IN(low), BH_INOUT(high))),
+        BH_E_FAULT);
     CHECK(words_are(low, 64, 5));
     CHECK(!is_suspect(low));
     CHECK(is_suspect(high));
@@ -66,8 +66,7 @@ TEST(a_kernel_may_update_in_place_through_an_input_and_an_output) {
     bh_buffer x = words_counting(r.device, N, 0);
     CHECK_OK(run_now(rig_kernel(&r, "mix"), BH_GRID(N, 128),
                      BH_ARGS(BH_INOUT(x), BH_IN(x), BH_IN(x), 3u, (uint32_t)N)));
-    for (uint32_t i = 0; i < N; i += 99)
-        CHECK_EQ(word_read(x, i), mix_word(i, i, 3));
+    for (uint32_t i = 0; i < N; i += 99) CHECK_EQ(word_read(x, i), mix_word(i, i, 3));
     CHECK_OK(bh_device_close(r.device));
 }
 
@@ -79,8 +78,7 @@ TEST(both_addresses_show_the_same_bytes_one_launch_after_the_other) {
     for (uint32_t i = 1; i <= 50; i++) {
         submit(add_one, BH_GRID(N, 64), BH_ARGS(BH_INOUT(a), (uint32_t)N), NULL);
         submit(copy, BH_GRID(N, 64), BH_ARGS(BH_IN(a), BH_OUT(b), (uint32_t)N), NULL);
-        if (i % 10 == 0)
-            CHECK(words_count(b, N, i));
+        if (i % 10 == 0) CHECK(words_count(b, N, i));
     }
     CHECK_OK(bh_device_close(r.device));
 }

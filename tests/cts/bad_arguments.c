@@ -127,11 +127,16 @@ TEST(sizes_and_offsets_out_of_range_are_refused) {
     bh_buffer x = words_counting(r.device, 16, 1), y = words_counting(r.device, 16, 1);
     static const struct {
         uint64_t offset, bytes;
-    } ranges[] = {{0, 65},          {64, 1},
-                  {65, 0},          {60, 8},
-                  {0, UINT64_MAX},  {UINT64_MAX, 0},
-                  {UINT64_MAX, 1},  {UINT64_MAX, UINT64_MAX},
-                  {1, UINT64_MAX},  {UINT64_MAX - 3, 8},
+    } ranges[] = {{0, 65},
+                  {64, 1},
+                  {65, 0},
+                  {60, 8},
+                  {0, UINT64_MAX},
+                  {UINT64_MAX, 0},
+                  {UINT64_MAX, 1},
+                  {UINT64_MAX, UINT64_MAX},
+                  {1, UINT64_MAX},
+                  {UINT64_MAX - 3, 8},
                   {UINT64_C(1) << 63, UINT64_C(1) << 63},
                   {UINT64_C(1) << 32, 4}};
     uint32_t words[64] = {0};
@@ -207,8 +212,9 @@ TEST(structs_of_wrong_size_are_refused) {
         bh_launch_options launch = BH_INIT(launch);
         options.size = launch.size = sizes[i];
         CHECK_REFUSED(bh_device_open(&options, &device), BH_E_INVALID);
-        CHECK_REFUSED(bh_launch_with(kernel, BH_GRID(4, 4), BH_ARGS(BH_INOUT(x), 4u), &launch, NULL),
-                      BH_E_INVALID);
+        CHECK_REFUSED(
+            bh_launch_with(kernel, BH_GRID(4, 4), BH_ARGS(BH_INOUT(x), 4u), &launch, NULL),
+            BH_E_INVALID);
         if (sizes[i] == UINT32_MAX) /* a newer program's struct: what it has more is left alone */
             continue;
         bh_device_info info = {.size = sizes[i]};
@@ -232,21 +238,22 @@ TEST(flags_that_are_none_are_refused) {
     for (int bit = 0; bit < 32; bit++) {
         bh_device device = {0};
         bh_device_options options = device_options(1u << bit);
-        if (bit >= 2)
-            CHECK_REFUSED(bh_device_open(&options, &device), BH_E_INVALID);
+        if (bit >= 2) CHECK_REFUSED(bh_device_open(&options, &device), BH_E_INVALID);
         bh_launch_options launch = BH_INIT(launch);
         launch.flags = 1u << bit;
         if (bit >= 4)
             CHECK_REFUSED(bh_launch_with(rig_kernel(&r, "add_one"), BH_GRID(4, 4),
-                                         BH_ARGS(BH_INOUT(x), 4u), &launch, NULL), BH_E_INVALID);
+                                         BH_ARGS(BH_INOUT(x), 4u), &launch, NULL),
+                          BH_E_INVALID);
     }
     CHECK(words_are(x, 4, 0));
     finish(&r);
 }
 
 TEST(device_options_that_make_no_sense_are_refused) {
-    static const char *const names[] = {"gpu", "cpu0", "CPU", "cuda:", "cuda:x", "cuda:-1",
-                                        "cuda:99999999999999999999", "../cpu", "cpu/../cpu", "c"};
+    static const char *const names[] = {
+        "gpu",    "cpu0",       "CPU", "cuda:", "cuda:x", "cuda:-1", "cuda:99999999999999999999",
+        "../cpu", "cpu/../cpu", "c"};
     static const uint32_t lengths[] = {3, 1000, 1u << 31, UINT32_MAX};
     bh_device device = {9};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -351,8 +358,7 @@ static void watch_nothing(void *context, bh_device device, const bh_loss *loss) 
 
 TEST(a_device_has_sixteen_watchers_and_no_more) {
     rig r = rig_open(0);
-    for (int i = 0; i < 16; i++)
-        CHECK_OK(bh_device_watch(r.device, watch_nothing, NULL));
+    for (int i = 0; i < 16; i++) CHECK_OK(bh_device_watch(r.device, watch_nothing, NULL));
     CHECK_REFUSED_ANY(bh_device_watch(r.device, watch_nothing, NULL));
     finish(&r);
 }

@@ -100,8 +100,8 @@ CALL(kernel_query, bh_kernel_query(K, &kernel_info))
 CALL(kernel_param, bh_kernel_param(K, 0, &param_info))
 CALL(kernel_pardon, bh_kernel_pardon(K))
 CALL(launch, bh_launch(K, BH_GRID(4, 4), BH_ARGS(BH_INOUT(good.buffer), 4u), &out_ticket))
-CALL(launch_with, bh_launch_with(K, BH_GRID(4, 4), BH_ARGS(BH_INOUT(good.buffer), 4u), NULL,
-                                 &out_ticket))
+CALL(launch_with,
+     bh_launch_with(K, BH_GRID(4, 4), BH_ARGS(BH_INOUT(good.buffer), 4u), NULL, &out_ticket))
 
 CALL(buffer_retain, bh_buffer_retain(B))
 CALL(buffer_release, bh_buffer_release(B))
@@ -129,35 +129,64 @@ static const struct probe {
     const char *name;
     bh_status (*call)(uint64_t id);
 } probes[] = {
-#define PROBE(kind, name)      {kind, false, #name, call_##name}
-#define PROBE_ZERO(kind, name) {kind, true, #name, call_##name}
-    PROBE(DEVICE, device_close),       PROBE(DEVICE, device_query),
-    PROBE(DEVICE, device_get_status),  PROBE(DEVICE, device_sync),
-    PROBE(DEVICE, device_wait_standby), PROBE(DEVICE, device_eventfd),
-    PROBE(DEVICE, device_watch),       PROBE(DEVICE, device_on_print),
-    PROBE(DEVICE, lane_open),          PROBE(DEVICE, buffer_alloc),
-    PROBE(DEVICE, host_alloc),         PROBE(DEVICE, host_free),
-    PROBE(DEVICE, module_load),        PROBE(DEVICE, module_load_file),
-    PROBE(DEVICE, submit_load),        PROBE(LANE, lane_close),
-    PROBE(LANE, lane_sync),            PROBE_ZERO(LANE, launch_with_lane),
-    PROBE_ZERO(LANE, submit_write_lane), PROBE_ZERO(LANE, submit_read_lane),
-    PROBE_ZERO(LANE, submit_copy_lane), PROBE_ZERO(LANE, submit_fill_lane),
-    PROBE(MODULE, module_unload),      PROBE(MODULE, module_global_write),
-    PROBE(MODULE, module_global_read), PROBE(MODULE, module_global_size),
-    PROBE(MODULE, module_accept),      PROBE(MODULE, kernel_get),
-    PROBE(MODULE, module_kernel_count), PROBE(MODULE, module_kernel_at),
-    PROBE(KERNEL, kernel_query),       PROBE(KERNEL, kernel_param),
-    PROBE(KERNEL, kernel_pardon),      PROBE(KERNEL, launch),
-    PROBE(KERNEL, launch_with),        PROBE(BUFFER, buffer_retain),
-    PROBE(BUFFER, buffer_release),     PROBE(BUFFER, buffer_view),
-    PROBE(BUFFER, buffer_query),       PROBE(BUFFER, buffer_address),
-    PROBE(BUFFER, buffer_write),       PROBE(BUFFER, buffer_read),
-    PROBE(BUFFER, buffer_copy_to),     PROBE(BUFFER, buffer_copy_from),
-    PROBE(BUFFER, buffer_fill),        PROBE(BUFFER, buffer_accept),
-    PROBE(BUFFER, submit_write),       PROBE(BUFFER, submit_read),
-    PROBE(BUFFER, submit_copy_to),     PROBE(BUFFER, submit_copy_from),
-    PROBE(BUFFER, submit_fill),        PROBE(BUFFER, launch_argument),
-    PROBE(BUFFER, launch_input),       PROBE(BUFFER, launch_also),
+#define PROBE(kind, name)                                                                          \
+    { kind, false, #name, call_##name }
+#define PROBE_ZERO(kind, name)                                                                     \
+    { kind, true, #name, call_##name }
+    PROBE(DEVICE, device_close),
+    PROBE(DEVICE, device_query),
+    PROBE(DEVICE, device_get_status),
+    PROBE(DEVICE, device_sync),
+    PROBE(DEVICE, device_wait_standby),
+    PROBE(DEVICE, device_eventfd),
+    PROBE(DEVICE, device_watch),
+    PROBE(DEVICE, device_on_print),
+    PROBE(DEVICE, lane_open),
+    PROBE(DEVICE, buffer_alloc),
+    PROBE(DEVICE, host_alloc),
+    PROBE(DEVICE, host_free),
+    PROBE(DEVICE, module_load),
+    PROBE(DEVICE, module_load_file),
+    PROBE(DEVICE, submit_load),
+    PROBE(LANE, lane_close),
+    PROBE(LANE, lane_sync),
+    PROBE_ZERO(LANE, launch_with_lane),
+    PROBE_ZERO(LANE, submit_write_lane),
+    PROBE_ZERO(LANE, submit_read_lane),
+    PROBE_ZERO(LANE, submit_copy_lane),
+    PROBE_ZERO(LANE, submit_fill_lane),
+    PROBE(MODULE, module_unload),
+    PROBE(MODULE, module_global_write),
+    PROBE(MODULE, module_global_read),
+    PROBE(MODULE, module_global_size),
+    PROBE(MODULE, module_accept),
+    PROBE(MODULE, kernel_get),
+    PROBE(MODULE, module_kernel_count),
+    PROBE(MODULE, module_kernel_at),
+    PROBE(KERNEL, kernel_query),
+    PROBE(KERNEL, kernel_param),
+    PROBE(KERNEL, kernel_pardon),
+    PROBE(KERNEL, launch),
+    PROBE(KERNEL, launch_with),
+    PROBE(BUFFER, buffer_retain),
+    PROBE(BUFFER, buffer_release),
+    PROBE(BUFFER, buffer_view),
+    PROBE(BUFFER, buffer_query),
+    PROBE(BUFFER, buffer_address),
+    PROBE(BUFFER, buffer_write),
+    PROBE(BUFFER, buffer_read),
+    PROBE(BUFFER, buffer_copy_to),
+    PROBE(BUFFER, buffer_copy_from),
+    PROBE(BUFFER, buffer_fill),
+    PROBE(BUFFER, buffer_accept),
+    PROBE(BUFFER, submit_write),
+    PROBE(BUFFER, submit_read),
+    PROBE(BUFFER, submit_copy_to),
+    PROBE(BUFFER, submit_copy_from),
+    PROBE(BUFFER, submit_fill),
+    PROBE(BUFFER, launch_argument),
+    PROBE(BUFFER, launch_input),
+    PROBE(BUFFER, launch_also),
 };
 enum { PROBES = sizeof probes / sizeof probes[0] };
 
@@ -188,8 +217,7 @@ static void check_probe(const struct probe *probe, uint64_t id) {
     if (status != BH_E_INVALID)
         FAIL("%s with handle %#llx returned %s", probe->name, (unsigned long long)id,
              bh_status_name(status));
-    if (status == BH_OK)
-        return;
+    if (status == BH_OK) return;
     check_refused(status, BH_E_INVALID, probe->name, __FILE__, __LINE__);
     CHECK_MEM_EQ(&out_ticket, &before, sizeof before);
 }
@@ -197,8 +225,7 @@ static void check_probe(const struct probe *probe, uint64_t id) {
 TEST(zero_is_no_handle) {
     set_up();
     for (int i = 0; i < PROBES; i++)
-        if (!probes[i].zero_is_good)
-            check_probe(&probes[i], 0);
+        if (!probes[i].zero_is_good) check_probe(&probes[i], 0);
     tear_down();
 }
 
@@ -236,8 +263,7 @@ TEST(handles_of_another_kind_are_recognised) {
     set_up();
     for (int i = 0; i < PROBES; i++)
         for (enum kind kind = DEVICE; kind < KINDS; kind++)
-            if (kind != probes[i].kind)
-                check_probe(&probes[i], good_id(kind));
+            if (kind != probes[i].kind) check_probe(&probes[i], good_id(kind));
     tear_down();
 }
 
@@ -253,15 +279,13 @@ TEST(closed_handles_are_recognised_even_after_others_took_their_place) {
     CHECK_OK(bh_module_unload(module));
     CHECK_OK(bh_buffer_release(buffer));
     const uint64_t closed[KINDS] = {device.id, lane.id, module.id, kernel.id, buffer.id};
-    for (int i = 0; i < PROBES; i++)
-        check_probe(&probes[i], closed[probes[i].kind]);
+    for (int i = 0; i < PROBES; i++) check_probe(&probes[i], closed[probes[i].kind]);
     device = open_device();
     lane = open_lane(good.device);
     module = load_module(good.device, ptx_factor);
     kernel = get_kernel(module, "scale_by");
     buffer = words_alloc(good.device, 16);
-    for (int i = 0; i < PROBES; i++)
-        check_probe(&probes[i], closed[probes[i].kind]);
+    for (int i = 0; i < PROBES; i++) check_probe(&probes[i], closed[probes[i].kind]);
     CHECK_OK(bh_device_close(device));
     CHECK_OK(bh_module_unload(module));
     tear_down();
@@ -280,8 +304,7 @@ TEST(what_belongs_to_another_device_is_refused) {
         } else if (strncmp(name, "submit_", 7) == 0 || strstr(name, "copy") != NULL ||
                    strcmp(name, "launch_argument") == 0 || strcmp(name, "launch_input") == 0 ||
                    strcmp(name, "launch_also") == 0) {
-            if (probes[i].kind == BUFFER)
-                check_probe(&probes[i], buffer.id);
+            if (probes[i].kind == BUFFER) check_probe(&probes[i], buffer.id);
         }
     }
     CHECK_REFUSED(bh_host_free(other, good.host), BH_E_INVALID);

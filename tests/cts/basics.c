@@ -111,13 +111,12 @@ TEST(arguments_take_the_bytes_of_their_c_type) {
     struct sample s = {1, 2, 3.0f, 4};
     bh_buffer buffer = {42};
     bh_args args = BH_ARGS((uint8_t)0x12, (int16_t)-2, 7u, UINT64_C(0x123456789), 1.5f, 2.5,
-                           BH_IN(buffer), BH_OUT(buffer), BH_INOUT(buffer),
-                           BH_VALUE(&s, sizeof s), BH_NULL, (bool)true, (char)'c', -1LL);
+                           BH_IN(buffer), BH_OUT(buffer), BH_INOUT(buffer), BH_VALUE(&s, sizeof s),
+                           BH_NULL, (bool)true, (char)'c', -1LL);
     static const uint32_t sizes[] = {1, 2, 4, 8, 4, 8, 1, 2, 3, sizeof s, 8, 1, 1, 8};
     int16_t minus_two = -2;
     REQUIRE_EQ(args.count, 14);
-    for (size_t i = 0; i < args.count; i++)
-        CHECK_EQ(args.list[i].size, sizes[i]);
+    for (size_t i = 0; i < args.count; i++) CHECK_EQ(args.list[i].size, sizes[i]);
     CHECK_EQ(args.list[0].u.value[0], 0x12);
     CHECK_MEM_EQ(args.list[1].u.value, &minus_two, 2);
     CHECK_EQ(args.list[6].kind, BH_ARG_BUFFER);
@@ -128,8 +127,8 @@ TEST(arguments_take_the_bytes_of_their_c_type) {
 }
 
 TEST(twenty_four_arguments_fit_the_macro) {
-    bh_args args = BH_ARGS(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
-                           22, 23, 24);
+    bh_args args = BH_ARGS(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20,
+                           21, 22, 23, 24);
     REQUIRE_EQ(args.count, 24);
     for (int i = 0; i < 24; i++) {
         int value;

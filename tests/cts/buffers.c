@@ -41,8 +41,8 @@ TEST(buffers_of_every_type_know_themselves) {
 }
 
 TEST(buffers_of_many_sizes_are_aligned_and_apart) {
-    static const uint64_t sizes[] = {1,    2,    3,     4,     7,      8,       15,     255,
-                                     256,  257,  511,   513,   4095,   4096,    4097,   65535,
+    static const uint64_t sizes[] = {1,     2,     3,      4,      7,       8,       15,     255,
+                                     256,   257,   511,    513,    4095,    4096,    4097,   65535,
                                      65536, 65537, 100000, 999999, 1 << 20, 1048577, 3 << 20};
     enum { COUNT = sizeof sizes / sizeof sizes[0] };
     bh_device device = open_device();
@@ -114,11 +114,9 @@ TEST(fills_repeat_patterns_of_every_size_from_any_offset) {
         uint32_t size = pattern_sizes[i % 5];
         uint32_t offset = rng_below(&random, SIZE);
         uint32_t bytes = rng_below(&random, (SIZE - offset) / size + 1) * size;
-        for (int j = 0; j < 16; j++)
-            pattern[j] = (uint8_t)rng_next(&random);
+        for (int j = 0; j < 16; j++) pattern[j] = (uint8_t)rng_next(&random);
         REQUIRE_OK(bh_buffer_fill(buffer, offset, bytes, pattern, size));
-        for (uint32_t j = 0; j < bytes; j++)
-            model[offset + j] = pattern[j % size];
+        for (uint32_t j = 0; j < bytes; j++) model[offset + j] = pattern[j % size];
         REQUIRE_OK(bh_buffer_read(buffer, 0, target, SIZE));
         CHECK_MEM_EQ(target, model, SIZE);
     }
@@ -142,8 +140,7 @@ TEST(copies_move_ranges_between_and_within_buffers) {
         uint32_t to = rng_below(&random, 2), from = rng_below(&random, 2);
         uint32_t bytes = rng_below(&random, SIZE / 2 + 1);
         uint32_t a = rng_below(&random, SIZE - bytes + 1), b = rng_below(&random, SIZE - bytes + 1);
-        if (to == from && a < b + bytes && b < a + bytes)
-            continue;
+        if (to == from && a < b + bytes && b < a + bytes) continue;
         REQUIRE_OK(bh_buffer_copy(buffers[to], a, buffers[from], b, bytes));
         memmove(models[to] + a, models[from] + b, bytes);
     }
@@ -252,8 +249,7 @@ TEST(memory_stays_while_a_view_lives) {
 TEST(references_are_counted) {
     bh_device device = open_device();
     bh_buffer buffer = words_counting(device, 100, 3);
-    for (int i = 0; i < 5; i++)
-        CHECK_OK(bh_buffer_retain(buffer));
+    for (int i = 0; i < 5; i++) CHECK_OK(bh_buffer_retain(buffer));
     for (int i = 0; i < 5; i++) {
         CHECK_OK(bh_buffer_release(buffer));
         CHECK(words_count(buffer, 100, 3));
@@ -291,8 +287,7 @@ TEST(memory_is_not_reused_under_work_in_flight) {
                                   BH_ARGS(BH_IN(from), BH_OUT(to), (uint32_t)COUNT), &there);
         CHECK_OK(bh_buffer_release(from));
         bh_buffer takers[8];
-        for (int i = 0; i < 8; i++)
-            takers[i] = words_filled(r.device, COUNT, 0xbad);
+        for (int i = 0; i < 8; i++) takers[i] = words_filled(r.device, COUNT, 0xbad);
         gate_open(&g);
         CHECK_OK(bh_wait(ticket, LONG_NS));
         CHECK(words_count(to, COUNT, round));
@@ -310,11 +305,9 @@ TEST(addresses_stay_while_the_device_fills) {
     bh_buffer first = words_counting(device, 1000, 4);
     uint64_t address = address_of(first);
     bh_buffer others[64];
-    for (int i = 0; i < 64; i++)
-        others[i] = words_alloc(device, 1 << (8 + i % 12));
+    for (int i = 0; i < 64; i++) others[i] = words_alloc(device, 1 << (8 + i % 12));
     CHECK_EQ(address_of(first), address);
-    for (int i = 0; i < 64; i++)
-        CHECK_OK(bh_buffer_release(others[i]));
+    for (int i = 0; i < 64; i++) CHECK_OK(bh_buffer_release(others[i]));
     CHECK_EQ(address_of(first), address);
     CHECK(words_count(first, 1000, 4));
     CHECK_OK(bh_device_close(device));
@@ -352,8 +345,7 @@ TEST(out_of_memory_leaves_everything_running) {
     bh_status status = BH_OK;
     while (count < MANY) {
         status = bh_buffer_alloc(r.device, BH_U8, 4u << 20, &buffers[count]);
-        if (status != BH_OK)
-            break;
+        if (status != BH_OK) break;
         count++;
     }
     CHECK_REFUSED(status, BH_E_NO_MEMORY);
@@ -363,12 +355,10 @@ TEST(out_of_memory_leaves_everything_running) {
     CHECK_LE(status_of(r.device).bytes_reserved, 64u << 20);
     CHECK(words_count(kept, 1000, 7));
     REQUIRE(count > 0);
-    for (int i = 0; i < count; i++)
-        CHECK_OK(bh_buffer_release(buffers[i]));
+    for (int i = 0; i < count; i++) CHECK_OK(bh_buffer_release(buffers[i]));
     for (int i = 0; i < count; i++)
         CHECK_OK(bh_buffer_alloc(r.device, BH_U8, 4u << 20, &buffers[i]));
-    for (int i = 0; i < count; i++)
-        CHECK_OK(bh_buffer_release(buffers[i]));
+    for (int i = 0; i < count; i++) CHECK_OK(bh_buffer_release(buffers[i]));
     check_device_works(&r);
     CHECK_OK(bh_device_close(r.device));
 }
@@ -380,12 +370,9 @@ TEST(freed_small_pieces_serve_a_large_buffer_again) {
     bh_device device = open_device_with(&options);
     bh_buffer pieces[PIECES];
     for (int round = 0; round < 3; round++) {
-        for (int i = 0; i < PIECES; i++)
-            pieces[i] = alloc(device, BH_U8, SIZE);
-        for (int i = 0; i < PIECES; i += 2)
-            CHECK_OK(bh_buffer_release(pieces[i]));
-        for (int i = 1; i < PIECES; i += 2)
-            CHECK_OK(bh_buffer_release(pieces[i]));
+        for (int i = 0; i < PIECES; i++) pieces[i] = alloc(device, BH_U8, SIZE);
+        for (int i = 0; i < PIECES; i += 2) CHECK_OK(bh_buffer_release(pieces[i]));
+        for (int i = 1; i < PIECES; i += 2) CHECK_OK(bh_buffer_release(pieces[i]));
     }
     bh_buffer large = alloc(device, BH_U8, 8u << 20);
     CHECK_OK(bh_buffer_release(large));

@@ -13,8 +13,7 @@ TEST(opens_and_closes_many_times_without_a_trace) {
         bh_device_status status = status_of(device);
         CHECK_OK(bh_device_close(device));
         CHECK(wait_process_gone(status.worker_pid, 5000));
-        if (status.standby_pid != 0)
-            CHECK(wait_process_gone(status.standby_pid, 5000));
+        if (status.standby_pid != 0) CHECK(wait_process_gone(status.standby_pid, 5000));
     }
     CHECK_EQ(open_descriptors(), before);
 }
@@ -24,8 +23,7 @@ TEST(closing_ends_a_standby_that_is_still_booting) {
         bh_device device = open_device();
         bh_device_status status = status_of(device);
         CHECK_OK(bh_device_close(device));
-        if (status.standby_pid != 0)
-            CHECK(wait_process_gone(status.standby_pid, 5000));
+        if (status.standby_pid != 0) CHECK(wait_process_gone(status.standby_pid, 5000));
     }
 }
 
@@ -46,8 +44,7 @@ TEST(auto_is_a_device_that_says_what_it_is) {
     bh_device device = {0};
     options.device = "auto";
     bh_status status = bh_device_open(&options, &device);
-    if (status == BH_E_NO_DEVICE)
-        SKIP("no automatic device here");
+    if (status == BH_E_NO_DEVICE) SKIP("no automatic device here");
     REQUIRE_OK(status);
     bh_device_info info = BH_INIT(info);
     CHECK_OK(bh_device_query(device, &info));
@@ -107,8 +104,7 @@ TEST(enumerate_lists_the_device_under_test) {
             cpu = true;
             CHECK_EQ(entries[i].status, BH_OK);
         }
-        if (strncmp(entries[i].name, test_device(), strlen(test_device())) == 0)
-            under_test = true;
+        if (strncmp(entries[i].name, test_device(), strlen(test_device())) == 0) under_test = true;
     }
     CHECK(cpu);
     CHECK(under_test || strcmp(test_device(), "auto") == 0);
@@ -241,8 +237,7 @@ TEST(close_lets_work_finish) {
         tickets[i] = submit(rig_kernel(&r, "spin"), BH_GRID(64, 64),
                             BH_ARGS(BH_OUT(out), (uint32_t)i, 500u), NULL);
     CHECK_OK(bh_device_close(r.device));
-    for (int i = 0; i < 20; i++)
-        CHECK_OK(bh_query(tickets[i]));
+    for (int i = 0; i < 20; i++) CHECK_OK(bh_query(tickets[i]));
 }
 
 TEST(close_cancels_what_does_not_finish_in_time) {
@@ -253,8 +248,8 @@ TEST(close_cancels_what_does_not_finish_in_time) {
     bh_buffer out = words_alloc(r.device, 1);
     bh_launch_options there = on_lane(lane, 0);
     gate g = gate_close(&r, lane, 0);
-    bh_ticket behind = submit(rig_kernel(&r, "store_word"), BH_GRID(1, 1),
-                              BH_ARGS(BH_OUT(out), 1u), &there);
+    bh_ticket behind =
+        submit(rig_kernel(&r, "store_word"), BH_GRID(1, 1), BH_ARGS(BH_OUT(out), 1u), &there);
     pid_t worker = status_of(r.device).worker_pid;
     uint64_t begun = now_ns();
     CHECK_OK(bh_device_close(r.device));
@@ -296,14 +291,11 @@ static void closer(void *context, unsigned index) {
     for (;;) {
         bh_ticket ticket;
         bh_status status = bh_kernel_get(r->module, "add_one", &kernel);
-        if (status == BH_OK)
-            status = bh_buffer_alloc(r->device, BH_U32, 256, &buffer);
+        if (status == BH_OK) status = bh_buffer_alloc(r->device, BH_U32, 256, &buffer);
         if (status == BH_OK)
             status = bh_launch(kernel, BH_GRID(256, 64), BH_ARGS(BH_INOUT(buffer), 256u), &ticket);
-        if (status == BH_OK)
-            status = bh_wait(ticket, LONG_NS);
-        if (status == BH_OK)
-            status = bh_buffer_release(buffer);
+        if (status == BH_OK) status = bh_wait(ticket, LONG_NS);
+        if (status == BH_OK) status = bh_buffer_release(buffer);
         if (status != BH_OK) {
             if (status != BH_E_INVALID && status != BH_E_CANCELLED && status != BH_E_STOPPED)
                 FAIL("a call returned %s", bh_status_name(status));

@@ -21,16 +21,14 @@ static void note_done(void *context, bh_ticket ticket, bh_status status) {
         seen->order[index] = ticket;
         seen->threads[index] = pthread_self();
     }
-    if (status != BH_OK)
-        atomic_fetch_add(&seen->not_ok, 1);
+    if (status != BH_OK) atomic_fetch_add(&seen->not_ok, 1);
     atomic_store(&seen->calls, index + 1);
 }
 
 static bool wait_calls(_Atomic(int) *calls, int count) {
     uint64_t limit = now_ns() + LONG_NS;
     while (atomic_load(calls) < count) {
-        if (now_ns() > limit)
-            return false;
+        if (now_ns() > limit) return false;
         sleep_ms(1);
     }
     return true;
@@ -75,8 +73,7 @@ TEST(one_ticket_may_have_many_callbacks) {
     rig r = rig_open(0);
     struct seen seen = {0};
     gate g = gate_close(&r, open_lane(r.device), 0);
-    for (int i = 0; i < 10; i++)
-        CHECK_OK(bh_on_done(g.ticket, note_done, &seen));
+    for (int i = 0; i < 10; i++) CHECK_OK(bh_on_done(g.ticket, note_done, &seen));
     sleep_ms(20);
     CHECK_EQ(atomic_load(&seen.calls), 0);
     gate_open(&g);
@@ -90,8 +87,8 @@ TEST(callbacks_have_all_run_when_close_returns) {
     struct seen seen = {0};
     bh_buffer x = words_filled(r.device, 64, 0);
     for (int i = 0; i < MANY; i++) {
-        bh_ticket t = submit(rig_kernel(&r, "add_one"), BH_GRID(64, 64), BH_ARGS(BH_INOUT(x), 64u),
-                             NULL);
+        bh_ticket t =
+            submit(rig_kernel(&r, "add_one"), BH_GRID(64, 64), BH_ARGS(BH_INOUT(x), 64u), NULL);
         REQUIRE_OK(bh_on_done(t, note_done, &seen));
     }
     CHECK_OK(bh_device_close(r.device));
@@ -110,8 +107,8 @@ TEST(callbacks_of_cancelled_work_run_too) {
     bh_buffer x = words_filled(r.device, 1, 0);
     CHECK_OK(bh_on_done(g.ticket, note_done, &seen));
     for (int i = 0; i < 20; i++) {
-        bh_ticket t = submit(rig_kernel(&r, "add_one"), BH_GRID(1, 1), BH_ARGS(BH_INOUT(x), 1u),
-                             &there);
+        bh_ticket t =
+            submit(rig_kernel(&r, "add_one"), BH_GRID(1, 1), BH_ARGS(BH_INOUT(x), 1u), &there);
         REQUIRE_OK(bh_on_done(t, note_done, &seen));
     }
     CHECK_OK(bh_device_close(r.device));
@@ -133,13 +130,11 @@ static void launch_next(void *context, bh_ticket ticket, bh_status status) {
     bh_ticket next;
     (void)ticket;
     options.flags = BH_LAUNCH_NO_BLOCK;
-    if (status != BH_OK)
-        atomic_fetch_add(&chain->failed, 1);
+    if (status != BH_OK) atomic_fetch_add(&chain->failed, 1);
     int left = atomic_load(&chain->left);
-    if (left > 1 &&
-        (bh_launch_with(chain->kernel, BH_GRID(1, 1), BH_ARGS(BH_INOUT(chain->x), 1u), &options,
-                        &next) != BH_OK ||
-         bh_on_done(next, launch_next, chain) != BH_OK)) {
+    if (left > 1 && (bh_launch_with(chain->kernel, BH_GRID(1, 1), BH_ARGS(BH_INOUT(chain->x), 1u),
+                                    &options, &next) != BH_OK ||
+                     bh_on_done(next, launch_next, chain) != BH_OK)) {
         atomic_fetch_add(&chain->failed, 1);
         left = 1;
     }
@@ -154,8 +149,7 @@ TEST(a_callback_may_submit_and_register_the_next) {
     bh_ticket t = submit(chain.kernel, BH_GRID(1, 1), BH_ARGS(BH_INOUT(chain.x), 1u), NULL);
     REQUIRE_OK(bh_on_done(t, launch_next, &chain));
     uint64_t limit = now_ns() + LONG_NS;
-    while (atomic_load(&chain.left) > 0 && now_ns() < limit)
-        sleep_ms(1);
+    while (atomic_load(&chain.left) > 0 && now_ns() < limit) sleep_ms(1);
     CHECK_EQ(atomic_load(&chain.left), 0);
     CHECK_EQ(atomic_load(&chain.failed), 0);
     CHECK_EQ(word_read(chain.x, 0), 100);
@@ -199,7 +193,7 @@ TEST(the_eventfd_wakes_a_poll) {
     CHECK_EQ(read(fd, &count, 8), 8);
     CHECK_OK(bh_wait(g.ticket, LONG_NS));
     CHECK_EQ(poll(&poll_fd, 1, 20), 0); /* rearmed */
-    CHECK_OK(bh_notify(g.ticket)); /* done already */
+    CHECK_OK(bh_notify(g.ticket));      /* done already */
     CHECK_EQ(poll(&poll_fd, 1, 20000), 1);
     CHECK_EQ(read(fd, &count, 8), 8);
     CHECK_OK(bh_device_close(r.device));
@@ -241,8 +235,7 @@ TEST(an_epoll_loop_over_two_devices_gets_all_its_news) {
             uint32_t i = events[k].data.u32;
             uint64_t number;
             REQUIRE_EQ(read(fds[i], &number, 8), 8);
-            if (bh_query(pending[i]) == BH_E_BUSY)
-                continue;
+            if (bh_query(pending[i]) == BH_E_BUSY) continue;
             CHECK_OK(bh_query(pending[i]));
             if (++done[i] < EACH) {
                 pending[i] = submit(rig_kernel(&rigs[i], "add_one"), BH_GRID(1, 1),
@@ -278,8 +271,7 @@ TEST(text_printed_by_kernels_arrives) {
     struct printed printed = {.length = 0};
     bh_kernel say = get_kernel(load_module(device, ptx_printf), "say");
     REQUIRE_OK(bh_device_on_print(device, note_text, &printed));
-    for (uint32_t i = 0; i < 5; i++)
-        CHECK_OK(run_now(say, BH_GRID(1, 1), BH_ARGS(i, 100 - i)));
+    for (uint32_t i = 0; i < 5; i++) CHECK_OK(run_now(say, BH_GRID(1, 1), BH_ARGS(i, 100 - i)));
     CHECK_OK(bh_device_close(device));
     CHECK_STR_EQ(printed.text, "a=0 b=100\na=1 b=99\na=2 b=98\na=3 b=97\na=4 b=96\n");
 }
@@ -297,20 +289,17 @@ TEST(each_thread_prints_its_own_line) {
     for (char *line = printed.text, *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
         unsigned number = N;
         CHECK_EQ(sscanf(line, "line %u\n", &number), 1);
-        if (number < N)
-            seen[number]++;
+        if (number < N) seen[number]++;
         lines++;
     }
     CHECK_EQ(lines, N);
-    for (int i = 0; i < N; i++)
-        CHECK_EQ(seen[i], 1);
+    for (int i = 0; i < N; i++) CHECK_EQ(seen[i], 1);
 }
 
 TEST(printing_without_a_callback_is_dropped) {
     bh_device device = open_device();
     bh_kernel say = get_kernel(load_module(device, ptx_printf), "say");
-    for (uint32_t i = 0; i < 20; i++)
-        CHECK_OK(run_now(say, BH_GRID(1, 1), BH_ARGS(i, i)));
+    for (uint32_t i = 0; i < 20; i++) CHECK_OK(run_now(say, BH_GRID(1, 1), BH_ARGS(i, i)));
     struct printed printed = {.length = 0};
     REQUIRE_OK(bh_device_on_print(device, note_text, &printed));
     REQUIRE_OK(bh_device_on_print(device, NULL, NULL));

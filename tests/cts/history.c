@@ -32,8 +32,7 @@ static void slot_renew(struct world *w, struct slot *slot) {
     slot->model = malloc(slot->count * 4);
     REQUIRE(slot->model != NULL);
     slot->buffer = words_alloc(w->r.device, slot->count);
-    for (uint32_t i = 0; i < slot->count; i++)
-        slot->model[i] = w->step + i;
+    for (uint32_t i = 0; i < slot->count; i++) slot->model[i] = w->step + i;
     REQUIRE_OK(bh_submit_write(any_lane(w), slot->buffer, 0, slot->model, slot->count * 4, NULL));
 }
 
@@ -47,8 +46,7 @@ static void write_range(struct world *w, struct slot *slot) {
     uint8_t bytes[MAX_WORDS * 4];
     uint32_t size = slot->count * 4, from = rng_below(&w->random, size);
     uint32_t length = 1 + rng_below(&w->random, size - from);
-    for (uint32_t i = 0; i < length; i++)
-        bytes[i] = (uint8_t)rng_next(&w->random);
+    for (uint32_t i = 0; i < length; i++) bytes[i] = (uint8_t)rng_next(&w->random);
     if (rng_below(&w->random, 2))
         REQUIRE_OK(bh_submit_write(any_lane(w), slot->buffer, from, bytes, length, NULL));
     else
@@ -61,11 +59,9 @@ static void fill_range(struct world *w, struct slot *slot) {
     uint32_t width = 1u << rng_below(&w->random, 5), size = slot->count * 4;
     uint32_t from = rng_below(&w->random, size);
     uint32_t length = rng_below(&w->random, (size - from) / width + 1) * width;
-    for (int i = 0; i < 16; i++)
-        pattern[i] = (uint8_t)rng_next(&w->random);
+    for (int i = 0; i < 16; i++) pattern[i] = (uint8_t)rng_next(&w->random);
     REQUIRE_OK(bh_submit_fill(any_lane(w), slot->buffer, from, length, pattern, width, NULL));
-    for (uint32_t i = 0; i < length; i++)
-        ((uint8_t *)slot->model)[from + i] = pattern[i % width];
+    for (uint32_t i = 0; i < length; i++) ((uint8_t *)slot->model)[from + i] = pattern[i % width];
 }
 
 static void copy_range(struct world *w, struct slot *to, struct slot *from) {
@@ -73,8 +69,7 @@ static void copy_range(struct world *w, struct slot *to, struct slot *from) {
     uint32_t length = 1 + rng_below(&w->random, room);
     uint32_t a = rng_below(&w->random, to->count * 4 - length + 1);
     uint32_t b = rng_below(&w->random, from->count * 4 - length + 1);
-    if (to == from)
-        return;
+    if (to == from) return;
     REQUIRE_OK(bh_submit_copy(any_lane(w), to->buffer, a, from->buffer, b, length, NULL));
     memcpy((uint8_t *)to->model + a, (uint8_t *)from->model + b, length);
 }
@@ -83,14 +78,13 @@ static void launch_mix(struct world *w, struct slot *to, struct slot *a, struct 
     uint32_t n = to->count < a->count ? to->count : a->count;
     bh_launch_options there = on_lane(any_lane(w), 0);
     n = n < b->count ? n : b->count;
-    if (to == a || to == b)
-        return;
+    if (to == a || to == b) return;
     /* the rest of `to` stays as it is, so it is not an output alone */
     submit(w->mix, BH_GRID(n, 128),
            BH_ARGS(n == to->count ? BH_OUT(to->buffer) : BH_INOUT(to->buffer), BH_IN(a->buffer),
-                   BH_IN(b->buffer), w->step, n), &there);
-    for (uint32_t i = 0; i < n; i++)
-        to->model[i] = mix_word(a->model[i], b->model[i], w->step);
+                   BH_IN(b->buffer), w->step, n),
+           &there);
+    for (uint32_t i = 0; i < n; i++) to->model[i] = mix_word(a->model[i], b->model[i], w->step);
 }
 
 static void launch_on_view(struct world *w, struct slot *slot) {
@@ -101,8 +95,7 @@ static void launch_on_view(struct world *w, struct slot *slot) {
     REQUIRE_OK(bh_buffer_view(slot->buffer, first, n, &view));
     if (rng_below(&w->random, 2)) {
         submit(w->iota, BH_GRID(n, 64), BH_ARGS(BH_OUT(view), w->step, n), &there);
-        for (uint32_t i = 0; i < n; i++)
-            slot->model[first + i] = w->step + i;
+        for (uint32_t i = 0; i < n; i++) slot->model[first + i] = w->step + i;
     } else {
         submit(w->churn, BH_GRID(n, 64), BH_ARGS(BH_INOUT(view), w->step, n), &there);
         for (uint32_t i = 0; i < n; i++)
@@ -116,10 +109,8 @@ static void run_history(uint64_t seed, uint32_t steps) {
     w.mix = rig_kernel(&w.r, "mix");
     w.churn = rig_kernel(&w.r, "churn");
     w.iota = rig_kernel(&w.r, "iota");
-    for (int i = 0; i < LANES; i++)
-        w.lanes[i] = open_lane(w.r.device);
-    for (int i = 0; i < BUFFERS; i++)
-        slot_renew(&w, &w.slots[i]);
+    for (int i = 0; i < LANES; i++) w.lanes[i] = open_lane(w.r.device);
+    for (int i = 0; i < BUFFERS; i++) slot_renew(&w, &w.slots[i]);
     for (w.step = 1; w.step <= steps; w.step++) {
         struct slot *a = &w.slots[rng_below(&w.random, BUFFERS)];
         struct slot *b = &w.slots[rng_below(&w.random, BUFFERS)];

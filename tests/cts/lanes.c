@@ -53,8 +53,8 @@ TEST(a_writer_on_another_lane_waits_for_readers) {
     bh_buffer x = words_filled(r.device, 1, 7), copy = words_filled(r.device, 1, 0);
     gate g = gate_close(&r, a, 0);
     submit(rig_kernel(&r, "copy_words"), BH_GRID(1, 1), BH_ARGS(BH_IN(x), BH_OUT(copy), 1u), &on_a);
-    bh_ticket write = submit(rig_kernel(&r, "store_word"), BH_GRID(1, 1), BH_ARGS(BH_OUT(x), 8u),
-                             &on_b);
+    bh_ticket write =
+        submit(rig_kernel(&r, "store_word"), BH_GRID(1, 1), BH_ARGS(BH_OUT(x), 8u), &on_b);
     CHECK_STATUS(bh_wait(write, 30 * MS), BH_E_TIMEOUT);
     gate_open(&g);
     CHECK_OK(bh_wait(write, LONG_NS));
@@ -135,12 +135,10 @@ TEST(four_lanes_with_random_dependencies_match_a_sequential_model) {
     uint32_t model[BUFFERS][WORDS];
     bh_kernel mix = rig_kernel(&r, "mix"), churn = rig_kernel(&r, "churn");
     rng random = rng_seeded(21);
-    for (int i = 0; i < LANES; i++)
-        lanes[i] = open_lane(r.device);
+    for (int i = 0; i < LANES; i++) lanes[i] = open_lane(r.device);
     for (uint32_t i = 0; i < BUFFERS; i++) {
         buffers[i] = words_counting(r.device, WORDS, i * 100);
-        for (uint32_t j = 0; j < WORDS; j++)
-            model[i][j] = i * 100 + j;
+        for (uint32_t j = 0; j < WORDS; j++) model[i][j] = i * 100 + j;
     }
     for (uint32_t step = 0; step < STEPS; step++) {
         bh_launch_options there = on_lane(lanes[rng_below(&random, LANES)], 0);
@@ -149,14 +147,13 @@ TEST(four_lanes_with_random_dependencies_match_a_sequential_model) {
         if (rng_below(&random, 3) == 0 || a == to || b == to) {
             submit(churn, BH_GRID(WORDS, 64), BH_ARGS(BH_INOUT(buffers[to]), step, (uint32_t)WORDS),
                    &there);
-            for (int j = 0; j < WORDS; j++)
-                model[to][j] = churn_word(model[to][j], step);
+            for (int j = 0; j < WORDS; j++) model[to][j] = churn_word(model[to][j], step);
         } else {
             submit(mix, BH_GRID(WORDS, 64),
                    BH_ARGS(BH_OUT(buffers[to]), BH_IN(buffers[a]), BH_IN(buffers[b]), step,
-                           (uint32_t)WORDS), &there);
-            for (int j = 0; j < WORDS; j++)
-                model[to][j] = mix_word(model[a][j], model[b][j], step);
+                           (uint32_t)WORDS),
+                   &there);
+            for (int j = 0; j < WORDS; j++) model[to][j] = mix_word(model[a][j], model[b][j], step);
         }
     }
     for (int i = 0; i < BUFFERS; i++) {
@@ -196,8 +193,7 @@ TEST(a_full_queue_is_busy_when_asked_not_to_block) {
     bh_ticket ticket = {0, 0}, last = {0, 0};
     while (accepted < 10000) {
         status = bh_launch_with(add_one, BH_GRID(1, 1), BH_ARGS(BH_INOUT(x), 1u), &there, &ticket);
-        if (status != BH_OK)
-            break;
+        if (status != BH_OK) break;
         last = ticket;
         accepted++;
     }
@@ -241,13 +237,11 @@ TEST(a_full_queue_blocks_until_there_is_room) {
     uint32_t before = 0;
     for (int calm = 0; calm < 50; calm++) { /* until it has made no progress for 50 ms */
         uint32_t now = atomic_load(&f.submitted);
-        if (now != before)
-            calm = 0;
+        if (now != before) calm = 0;
         before = now;
         sleep_ms(1);
     }
-    if (is_cpu(f.r.device))
-        CHECK_LT(before, 300);
+    if (is_cpu(f.r.device)) CHECK_LT(before, 300);
     /* others are not held up by it */
     check_device_works(&f.r);
     gate_open(&g);
@@ -281,7 +275,8 @@ TEST(a_closed_lane_still_runs_what_it_was_given) {
     CHECK_OK(bh_lane_close(lane));
     CHECK_REFUSED(bh_lane_close(lane), BH_E_INVALID);
     CHECK_REFUSED(bh_launch_with(rig_kernel(&r, "add_one"), BH_GRID(1, 1), BH_ARGS(BH_INOUT(x), 1u),
-                                 &there, NULL), BH_E_INVALID);
+                                 &there, NULL),
+                  BH_E_INVALID);
     CHECK_STATUS(bh_query(last), BH_E_BUSY);
     gate_open(&g);
     CHECK_OK(bh_wait(last, LONG_NS));
@@ -320,8 +315,7 @@ TEST(as_many_lanes_as_the_device_says_and_no_more) {
     REQUIRE_OK(bh_device_query(r.device, &info));
     uint32_t free_lanes = info.max_lanes - status_of(r.device).lanes;
     bh_lane lanes[256], extra = {0};
-    if (free_lanes > 200)
-        SKIP("%u lanes are too many to try", free_lanes);
+    if (free_lanes > 200) SKIP("%u lanes are too many to try", free_lanes);
     bh_buffer x = words_filled(r.device, 256, 0);
     for (uint32_t i = 0; i < free_lanes; i++) {
         bh_buffer view;
@@ -331,8 +325,7 @@ TEST(as_many_lanes_as_the_device_says_and_no_more) {
         submit(rig_kernel(&r, "store_word"), BH_GRID(1, 1), BH_ARGS(BH_OUT(view), i + 1), &there);
     }
     CHECK_REFUSED_ANY(bh_lane_open(r.device, &extra));
-    for (uint32_t i = 0; i < free_lanes; i++)
-        CHECK_EQ(word_read(x, i), i + 1);
+    for (uint32_t i = 0; i < free_lanes; i++) CHECK_EQ(word_read(x, i), i + 1);
     CHECK_OK(bh_lane_close(lanes[0]));
     CHECK_OK(bh_lane_open(r.device, &extra));
     CHECK_OK(bh_device_close(r.device));

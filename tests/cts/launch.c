@@ -116,8 +116,7 @@ static void check_block_param(uint32_t bytes) {
     uint32_t words[1024], sum;
     for (uint32_t round = 0; round < 200; round++) { /* more than a queue holds at once */
         sum = 0;
-        for (uint32_t i = 0; i < bytes / 4; i++)
-            sum += words[i] = i * 77 + round;
+        for (uint32_t i = 0; i < bytes / 4; i++) sum += words[i] = i * 77 + round;
         submit(kernel, BH_GRID(1, 1), BH_ARGS(BH_VALUE(words, bytes), BH_OUT(out)), NULL);
     }
     CHECK_EQ(word_read(out, 0), sum);
@@ -150,10 +149,15 @@ static void check_geometry(const rig *r, bh_shape shape) {
                                  (uint32_t)(thread % bx),
                                  (uint32_t)(thread / bx % by),
                                  (uint32_t)(thread / bx / by),
-                                 gx, gy, gz, bx, by, bz};
+                                 gx,
+                                 gy,
+                                 gz,
+                                 bx,
+                                 by,
+                                 bz};
         if (memcmp(got + i * 12, expected, sizeof expected) != 0) {
-            FAIL("grid %u,%u,%u block %u,%u,%u: thread %llu sees something else", gx, gy, gz, bx, by,
-                 bz, (unsigned long long)i);
+            FAIL("grid %u,%u,%u block %u,%u,%u: thread %llu sees something else", gx, gy, gz, bx,
+                 by, bz, (unsigned long long)i);
             break;
         }
     }
@@ -202,8 +206,9 @@ TEST(shapes_beyond_the_limits_are_refused) {
     bh_kernel kernel = rig_kernel(&r, "geometry");
     REQUIRE_OK(bh_device_query(r.device, &info));
     bh_args args = BH_ARGS(BH_OUT(out));
-    CHECK_REFUSED(bh_launch(kernel, BH_SHAPE(1, 1, 1, info.max_threads_per_block + 1, 1, 1), args,
-                            NULL), BH_E_LAUNCH);
+    CHECK_REFUSED(
+        bh_launch(kernel, BH_SHAPE(1, 1, 1, info.max_threads_per_block + 1, 1, 1), args, NULL),
+        BH_E_LAUNCH);
     CHECK_REFUSED(bh_launch(kernel, BH_SHAPE(1, 1, 1, 32, 32, 2), args, NULL), BH_E_LAUNCH);
     CHECK_REFUSED(bh_launch(kernel, BH_SHAPE(1, 1, 1, 1, 1, info.max_block[2] + 1), args, NULL),
                   BH_E_LAUNCH);
@@ -227,8 +232,7 @@ TEST(static_shared_memory_reduces) {
     bh_buffer in = words_counting(r.device, 2048, 1), sums = words_filled(r.device, 8, 0);
     CHECK_OK(run_now(rig_kernel(&r, "sum_shared"), BH_SHAPE(8, 1, 1, 256, 1, 1),
                      BH_ARGS(BH_IN(in), BH_OUT(sums))));
-    for (uint32_t i = 0; i < 8; i++)
-        CHECK_EQ(word_read(sums, i), 256 * 256 * i + 256 * 257 / 2);
+    for (uint32_t i = 0; i < 8; i++) CHECK_EQ(word_read(sums, i), 256 * 256 * i + 256 * 257 / 2);
     bh_kernel_info info = BH_INIT(info);
     CHECK_OK(bh_kernel_query(rig_kernel(&r, "sum_shared"), &info));
     CHECK_EQ(info.static_shared, 1024);
@@ -241,8 +245,7 @@ TEST(dynamic_shared_memory_reduces) {
     bh_shape shape = BH_SHAPE(8, 1, 1, 128, 1, 1);
     shape.shared_bytes = 128 * 4;
     CHECK_OK(run_now(rig_kernel(&r, "sum_dynamic"), shape, BH_ARGS(BH_IN(in), BH_OUT(sums))));
-    for (uint32_t i = 0; i < 8; i++)
-        CHECK_EQ(word_read(sums, i), 128 * 128 * i + 128 * 129 / 2);
+    for (uint32_t i = 0; i < 8; i++) CHECK_EQ(word_read(sums, i), 128 * 128 * i + 128 * 129 / 2);
     CHECK_OK(bh_device_close(r.device));
 }
 
@@ -289,8 +292,8 @@ TEST(a_launch_needs_no_ticket) {
     rig r = rig_open(0);
     bh_buffer x = words_filled(r.device, 10, 0);
     for (int i = 0; i < 10; i++)
-        CHECK_OK(bh_launch(rig_kernel(&r, "add_one"), BH_GRID(10, 32),
-                           BH_ARGS(BH_INOUT(x), 10u), NULL));
+        CHECK_OK(
+            bh_launch(rig_kernel(&r, "add_one"), BH_GRID(10, 32), BH_ARGS(BH_INOUT(x), 10u), NULL));
     CHECK(words_are(x, 10, 10));
     CHECK_OK(bh_device_close(r.device));
 }
@@ -313,27 +316,21 @@ TEST(pointers_inside_buffers_lead_to_declared_ones) {
     bh_buffer data[4], table, out = words_filled(r.device, N, 0);
     uint64_t addresses[N];
     REQUIRE_OK(bh_buffer_alloc(r.device, BH_U64, N, &table));
-    for (uint32_t i = 0; i < 4; i++)
-        data[i] = words_counting(r.device, N, i * 1000);
-    for (uint32_t i = 0; i < N; i++)
-        addresses[i] = address_of(data[i % 4]) + 4 * i;
+    for (uint32_t i = 0; i < 4; i++) data[i] = words_counting(r.device, N, i * 1000);
+    for (uint32_t i = 0; i < N; i++) addresses[i] = address_of(data[i % 4]) + 4 * i;
     REQUIRE_OK(bh_buffer_write(table, 0, addresses, sizeof addresses));
     bh_use uses[4];
     bh_launch_options options = BH_INIT(options);
     options.also = uses;
     options.also_count = 4;
-    for (int i = 0; i < 4; i++)
-        uses[i] = (bh_use){data[i], BH_ACCESS_IN, 0};
+    for (int i = 0; i < 4; i++) uses[i] = (bh_use){data[i], BH_ACCESS_IN, 0};
     CHECK_OK(run_with(rig_kernel(&r, "gather"), BH_GRID(N, 64),
                       BH_ARGS(BH_IN(table), BH_OUT(out), (uint32_t)N), &options));
-    for (uint32_t i = 0; i < N; i++)
-        CHECK_EQ(word_read(out, i), i % 4 * 1000 + i);
-    for (int i = 0; i < 4; i++)
-        uses[i].access = BH_ACCESS_INOUT;
+    for (uint32_t i = 0; i < N; i++) CHECK_EQ(word_read(out, i), i % 4 * 1000 + i);
+    for (int i = 0; i < 4; i++) uses[i].access = BH_ACCESS_INOUT;
     CHECK_OK(run_with(rig_kernel(&r, "scatter"), BH_GRID(N, 64),
                       BH_ARGS(BH_IN(table), 70000u, (uint32_t)N), &options));
-    for (uint32_t i = 0; i < N; i++)
-        CHECK_EQ(word_read(data[i % 4], i), 70000 + i);
+    for (uint32_t i = 0; i < N; i++) CHECK_EQ(word_read(data[i % 4], i), 70000 + i);
     CHECK_OK(bh_device_close(r.device));
 }
 
@@ -344,8 +341,8 @@ TEST(cooperative_launches_run_or_are_refused_clearly) {
     bh_launch_options options = BH_INIT(options);
     options.flags = BH_LAUNCH_COOPERATIVE;
     REQUIRE_OK(bh_device_query(r.device, &info));
-    bh_status status = run_with(rig_kernel(&r, "add_one"), BH_GRID(64, 64),
-                                BH_ARGS(BH_INOUT(x), 64u), &options);
+    bh_status status =
+        run_with(rig_kernel(&r, "add_one"), BH_GRID(64, 64), BH_ARGS(BH_INOUT(x), 64u), &options);
     if (info.cooperative) {
         CHECK_OK(status);
         CHECK(words_are(x, 64, 2));

@@ -163,8 +163,7 @@ TEST(variables_follow_the_order_of_work) {
     for (uint32_t i = 0; i < 30; i++) {
         uint32_t value = i * 1000, got = 0;
         CHECK_OK(bh_module_global_write(module, "counter", 0, &value, 4));
-        for (int k = 0; k < 5; k++)
-            submit(bump, BH_GRID(1, 1), BH_ARGS(BH_OUT(out)), NULL);
+        for (int k = 0; k < 5; k++) submit(bump, BH_GRID(1, 1), BH_ARGS(BH_OUT(out)), NULL);
         CHECK_OK(bh_module_global_read(module, "counter", 0, &got, 4));
         CHECK_EQ(got, value + 5);
     }
@@ -204,8 +203,7 @@ TEST(modules_come_and_go_a_hundred_times) {
         CHECK_OK(run_now(get_kernel(module, "bump"), BH_GRID(1, 1), BH_ARGS(BH_OUT(out))));
         CHECK_EQ(word_read(out, 0), 1);
         CHECK_OK(bh_module_unload(module));
-        if (i == 10)
-            before = open_descriptors();
+        if (i == 10) before = open_descriptors();
     }
     CHECK_LE(open_descriptors(), before + 4);
     CHECK_OK(bh_device_close(device));
@@ -279,8 +277,7 @@ TEST(garbage_is_no_module) {
     rng random = rng_seeded(31);
     uint8_t noise[4000];
     for (int round = 0; round < 20; round++) {
-        for (size_t i = 0; i < sizeof noise; i++)
-            noise[i] = (uint8_t)rng_next(&random);
+        for (size_t i = 0; i < sizeof noise; i++) noise[i] = (uint8_t)rng_next(&random);
         check_not_loaded(r.device, noise, 1 + rng_below(&random, sizeof noise));
     }
     memset(noise, 0, sizeof noise);

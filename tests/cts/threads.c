@@ -19,8 +19,7 @@ static void add_on_shared_lane(void *context, unsigned index) {
     for (int i = 0; i < ROUNDS; i++) {
         bh_ticket t = submit(add_one, BH_GRID(WORDS, 64),
                              BH_ARGS(BH_INOUT(crowd->shared), (uint32_t)WORDS), &there);
-        if (i % 20 == 0)
-            CHECK_OK(bh_wait(t, LONG_NS));
+        if (i % 20 == 0) CHECK_OK(bh_wait(t, LONG_NS));
     }
 }
 
@@ -42,16 +41,14 @@ static void add_on_own_lane(void *context, unsigned index) {
         submit(add_one, BH_GRID(WORDS, 64), BH_ARGS(BH_INOUT(own), (uint32_t)WORDS), &there);
         submit(add_one, BH_GRID(WORDS, 64), BH_ARGS(BH_INOUT(crowd->shared), (uint32_t)WORDS),
                &there);
-        if (i % 50 == 0)
-            CHECK(words_are(own, WORDS, index + i));
+        if (i % 50 == 0) CHECK(words_are(own, WORDS, index + i));
     }
     CHECK_OK(bh_buffer_release(own));
 }
 
 TEST(eight_threads_submit_on_lanes_of_their_own) {
     struct crowd crowd = {.r = rig_open(0)};
-    for (int i = 0; i < THREADS; i++)
-        crowd.lanes[i] = open_lane(crowd.r.device);
+    for (int i = 0; i < THREADS; i++) crowd.lanes[i] = open_lane(crowd.r.device);
     crowd.shared = words_filled(crowd.r.device, WORDS, 0);
     run_threads(THREADS, add_on_own_lane, &crowd);
     CHECK(words_are(crowd.shared, WORDS, THREADS * ROUNDS));
@@ -112,8 +109,7 @@ static void open_close_lanes(void *context, unsigned index) {
         bh_launch_options there = on_lane(lane, 0);
         submit(rig_kernel(&crowd->r, "add_one"), BH_GRID(1, 1), BH_ARGS(BH_INOUT(own), 1u), &there);
         CHECK_OK(bh_lane_close(lane));
-        if (i % 10 == 0)
-            CHECK_EQ(word_read(own, 0), i);
+        if (i % 10 == 0) CHECK_EQ(word_read(own, 0), i);
     }
 }
 
@@ -165,8 +161,8 @@ TEST(cancels_race_with_the_worker_and_each_other) {
         for (uint32_t i = 0; i < 100; i++) {
             bh_buffer view;
             REQUIRE_OK(bh_buffer_view(x, i, 1, &view));
-            tickets[i] = submit(rig_kernel(&r, "spin"), BH_GRID(1, 1),
-                                BH_ARGS(BH_OUT(view), i, 50u), NULL);
+            tickets[i] =
+                submit(rig_kernel(&r, "spin"), BH_GRID(1, 1), BH_ARGS(BH_OUT(view), i, 50u), NULL);
             CHECK_OK(bh_buffer_release(view));
         }
         run_threads(3, race_for_cancel, tickets);

@@ -5,8 +5,8 @@
 TEST(a_ticket_answers_the_same_for_ever) {
     rig r = rig_open(0);
     bh_buffer x = words_filled(r.device, 10, 0);
-    bh_ticket good = submit(rig_kernel(&r, "add_one"), BH_GRID(10, 32), BH_ARGS(BH_INOUT(x), 10u),
-                            NULL);
+    bh_ticket good =
+        submit(rig_kernel(&r, "add_one"), BH_GRID(10, 32), BH_ARGS(BH_INOUT(x), 10u), NULL);
     bh_ticket bad = submit(rig_kernel(&r, "trap_now"), BH_GRID(1, 1), BH_NO_ARGS, NULL);
     CHECK_OK(bh_wait(good, LONG_NS));
     CHECK_STATUS(bh_wait(bad, LONG_NS), BH_E_FAULT);
@@ -28,7 +28,8 @@ TEST(a_good_ticket_has_no_error) {
     rig r = rig_open(0);
     bh_buffer x = words_filled(r.device, 10, 0);
     bh_error error;
-    bh_ticket t = submit(rig_kernel(&r, "add_one"), BH_GRID(10, 32), BH_ARGS(BH_INOUT(x), 10u), NULL);
+    bh_ticket t =
+        submit(rig_kernel(&r, "add_one"), BH_GRID(10, 32), BH_ARGS(BH_INOUT(x), 10u), NULL);
     CHECK_OK(bh_wait(t, LONG_NS));
     memset(&error, 0xff, sizeof error);
     CHECK_OK(bh_ticket_error(t, &error));
@@ -60,8 +61,8 @@ TEST(tickets_outlive_their_lane_and_their_device) {
     bh_lane lane = open_lane(r.device);
     bh_launch_options there = on_lane(lane, 0);
     bh_buffer x = words_filled(r.device, 10, 0);
-    bh_ticket good = submit(rig_kernel(&r, "add_one"), BH_GRID(10, 32), BH_ARGS(BH_INOUT(x), 10u),
-                            &there);
+    bh_ticket good =
+        submit(rig_kernel(&r, "add_one"), BH_GRID(10, 32), BH_ARGS(BH_INOUT(x), 10u), &there);
     bh_ticket bad = submit(rig_kernel(&r, "trap_now"), BH_GRID(1, 1), BH_NO_ARGS, &there);
     CHECK_OK(bh_lane_close(lane));
     CHECK_OK(bh_wait(good, LONG_NS));
@@ -113,8 +114,7 @@ static void wait_for_shared(void *context, unsigned index) {
     if (index % 2)
         CHECK_OK(bh_wait(shared->ticket, LONG_NS));
     else
-        while (bh_query(shared->ticket) == BH_E_BUSY)
-            sleep_ms(1);
+        while (bh_query(shared->ticket) == BH_E_BUSY) sleep_ms(1);
     CHECK_OK(bh_query(shared->ticket));
 }
 
@@ -141,7 +141,8 @@ TEST(wait_all_gives_the_first_error_in_order) {
     bh_buffer x = words_filled(r.device, 10, 0);
     bh_ticket tickets[3];
     CHECK_OK(bh_wait_all(NULL, 0, 0));
-    tickets[0] = submit(rig_kernel(&r, "add_one"), BH_GRID(10, 32), BH_ARGS(BH_INOUT(x), 10u), NULL);
+    tickets[0] =
+        submit(rig_kernel(&r, "add_one"), BH_GRID(10, 32), BH_ARGS(BH_INOUT(x), 10u), NULL);
     CHECK_OK(bh_wait_all(tickets, 1, LONG_NS));
     tickets[1] = submit(rig_kernel(&r, "trap_now"), BH_GRID(1, 1), BH_NO_ARGS, NULL);
     CHECK_STATUS(bh_wait(tickets[1], LONG_NS), BH_E_FAULT);
@@ -162,7 +163,8 @@ TEST(wait_all_times_out) {
     bh_buffer x = words_filled(r.device, 10, 0);
     gate g = gate_close(&r, open_lane(r.device), 0);
     bh_ticket tickets[2];
-    tickets[0] = submit(rig_kernel(&r, "add_one"), BH_GRID(10, 32), BH_ARGS(BH_INOUT(x), 10u), NULL);
+    tickets[0] =
+        submit(rig_kernel(&r, "add_one"), BH_GRID(10, 32), BH_ARGS(BH_INOUT(x), 10u), NULL);
     tickets[1] = g.ticket;
     CHECK_STATUS(bh_wait_all(tickets, 2, 20 * MS), BH_E_TIMEOUT);
     gate_open(&g);
@@ -173,7 +175,8 @@ TEST(wait_all_times_out) {
 TEST(tickets_made_up_are_recognised) {
     rig r = rig_open(0);
     bh_buffer x = words_filled(r.device, 10, 0);
-    bh_ticket t = submit(rig_kernel(&r, "add_one"), BH_GRID(10, 32), BH_ARGS(BH_INOUT(x), 10u), NULL);
+    bh_ticket t =
+        submit(rig_kernel(&r, "add_one"), BH_GRID(10, 32), BH_ARGS(BH_INOUT(x), 10u), NULL);
     CHECK_OK(bh_wait(t, LONG_NS));
     bh_ticket wrong[] = {{0, 0},
                          {0, 1},
@@ -214,17 +217,14 @@ TEST(work_not_begun_can_be_taken_back) {
     }
     for (int i = 0; i < COUNT; i++) {
         taken_back[i] = false;
-        if (i % 3 == 0)
-            continue;
+        if (i % 3 == 0) continue;
         bh_status status = bh_cancel(tickets[i]);
         CHECK(status == BH_OK || status == BH_E_BUSY);
         taken_back[i] = status == BH_OK;
         count += taken_back[i];
-        if (taken_back[i])
-            CHECK_STATUS(bh_query(tickets[i]), BH_E_CANCELLED);
+        if (taken_back[i]) CHECK_STATUS(bh_query(tickets[i]), BH_E_CANCELLED);
     }
-    if (is_cpu(r.device))
-        CHECK_GT(count, COUNT / 2);
+    if (is_cpu(r.device)) CHECK_GT(count, COUNT / 2);
     gate_open(&g);
     CHECK_OK(bh_device_sync(r.device, LONG_NS));
     for (uint32_t i = 0; i < COUNT; i++) {
@@ -256,8 +256,7 @@ TEST(what_was_taken_back_can_be_cancelled_only_once) {
     for (int i = 0; i < 200; i++)
         last = submit(rig_kernel(&r, "add_one"), BH_GRID(1, 1), BH_ARGS(BH_INOUT(x), 1u), &there);
     bh_status status = bh_cancel(last);
-    if (status == BH_E_BUSY)
-        SKIP("this device begins work far ahead");
+    if (status == BH_E_BUSY) SKIP("this device begins work far ahead");
     CHECK_OK(status);
     CHECK_REFUSED(bh_cancel(last), BH_E_INVALID);
     CHECK_STATUS(bh_wait(last, LONG_NS), BH_E_CANCELLED);
@@ -289,12 +288,10 @@ TEST(a_waiter_is_woken_when_its_work_is_cancelled) {
     struct shared_ticket shared = {last, 0};
     pthread_t thread;
     REQUIRE(pthread_create(&thread, NULL, wait_cancelled, &shared) == 0);
-    while (atomic_load(&shared.waiting) == 0)
-        sleep_ms(1);
+    while (atomic_load(&shared.waiting) == 0) sleep_ms(1);
     sleep_ms(10);
     bh_status status = bh_cancel(last);
-    if (status == BH_E_BUSY)
-        SKIP("this device begins work far ahead");
+    if (status == BH_E_BUSY) SKIP("this device begins work far ahead");
     CHECK_OK(status);
     pthread_join(thread, NULL); /* while the gate is still closed */
     CHECK_STATUS(bh_query(g.ticket), BH_E_BUSY);

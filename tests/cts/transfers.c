@@ -42,8 +42,7 @@ TEST(host_memory_again_and_again_leaves_nothing) {
     bh_device device = open_device();
     CHECK_OK(bh_host_free(device, host_alloc(device, 1 << 20)));
     unsigned before = open_descriptors();
-    for (int i = 0; i < 200; i++)
-        CHECK_OK(bh_host_free(device, host_alloc(device, 1 << 20)));
+    for (int i = 0; i < 200; i++) CHECK_OK(bh_host_free(device, host_alloc(device, 1 << 20)));
     CHECK_EQ(open_descriptors(), before);
     CHECK_OK(bh_device_close(device));
 }
@@ -54,8 +53,7 @@ TEST(data_goes_through_host_memory_both_ways) {
     uint32_t *from = host_alloc(device, COUNT * 4), *to = host_alloc(device, COUNT * 4);
     bh_buffer buffer = words_alloc(device, COUNT);
     bh_ticket written, read;
-    for (uint32_t i = 0; i < COUNT; i++)
-        from[i] = i * 2654435761u;
+    for (uint32_t i = 0; i < COUNT; i++) from[i] = i * 2654435761u;
     memset(to, 0, COUNT * 4);
     REQUIRE_OK(bh_submit_write(own_lane, buffer, 0, from, COUNT * 4, &written));
     REQUIRE_OK(bh_submit_read(own_lane, buffer, 0, to, COUNT * 4, &read));
@@ -82,8 +80,7 @@ TEST(a_submitted_write_has_copied_its_source) {
     bh_buffer buffer = words_filled(r.device, 1000, 0);
     uint32_t source[1000];
     bh_ticket ticket;
-    for (uint32_t i = 0; i < 1000; i++)
-        source[i] = i;
+    for (uint32_t i = 0; i < 1000; i++) source[i] = i;
     gate g = gate_close(&r, lane, 0);
     REQUIRE_OK(bh_submit_write(lane, buffer, 0, source, sizeof source, &ticket));
     memset(source, 0xff, sizeof source);
@@ -102,8 +99,7 @@ TEST(a_submitted_write_from_host_memory_reads_it_when_it_runs) {
     memset(source, 0xff, 4000);
     gate g = gate_close(&r, lane, 0);
     REQUIRE_OK(bh_submit_write(lane, buffer, 0, source, 4000, &ticket));
-    for (uint32_t i = 0; i < 1000; i++)
-        source[i] = i + 50;
+    for (uint32_t i = 0; i < 1000; i++) source[i] = i + 50;
     gate_open(&g);
     CHECK_OK(bh_wait(ticket, LONG_NS));
     CHECK(words_count(buffer, 1000, 50));
@@ -148,8 +144,7 @@ TEST(large_submitted_writes_of_plain_memory_arrive_whole) {
     bh_ticket tickets[3];
     REQUIRE(source != NULL && target != NULL);
     for (uint32_t round = 0; round < 3; round++) {
-        for (uint32_t i = 0; i < BYTES / 4; i++)
-            source[i] = i * 31 + round;
+        for (uint32_t i = 0; i < BYTES / 4; i++) source[i] = i * 31 + round;
         REQUIRE_OK(bh_submit_write(lane, buffer, 0, source, BYTES, &tickets[round]));
     }
     CHECK_OK(bh_wait_all(tickets, 3, LONG_NS));
@@ -182,8 +177,7 @@ TEST(synchronous_calls_see_what_was_submitted_before_them) {
     bh_buffer buffer = words_filled(r.device, 256, 0);
     for (uint32_t i = 1; i <= 50; i++) {
         submit(add_one, BH_GRID(256, 256), BH_ARGS(BH_INOUT(buffer), 256u), &there);
-        if (i % 3 == 0)
-            CHECK_EQ(word_read(buffer, i), i);
+        if (i % 3 == 0) CHECK_EQ(word_read(buffer, i), i);
     }
     CHECK(words_are(buffer, 256, 50));
     CHECK_OK(bh_device_close(r.device));

@@ -40,10 +40,10 @@ TEST(a_worker_killed_by_a_fault_signal_with_four_busy_lanes_names_all_candidates
         after[i] = words_filled(r.device, N, 2);
         flags[i] = flag_alloc(r.device);
         uint64_t flag = address_of(flags[i]);
-        first[i] = i == 1   ? submit(kernel, BH_GRID(1, 1), BH_ARGS(flag, BH_INOUT(x[i])), &there)
-                   : i == 2 ? submit(kernel, BH_GRID(1, 1), BH_ARGS(flag, BH_INOUT(x[i]), NOWHERE),
-                                     &there)
-                            : submit(kernel, BH_GRID(1, 1), BH_ARGS(flag, BH_INOUT(x[i]), 1u), &there);
+        first[i] =
+            i == 1   ? submit(kernel, BH_GRID(1, 1), BH_ARGS(flag, BH_INOUT(x[i])), &there)
+            : i == 2 ? submit(kernel, BH_GRID(1, 1), BH_ARGS(flag, BH_INOUT(x[i]), NOWHERE), &there)
+                     : submit(kernel, BH_GRID(1, 1), BH_ARGS(flag, BH_INOUT(x[i]), 1u), &there);
         flag_wait_begun(flags[i]);
         second[i] = submit(rig_kernel(&r, "iota"), BH_GRID(N, 64),
                            BH_ARGS(BH_OUT(after[i]), 5u, (uint32_t)N), &there);
@@ -62,8 +62,7 @@ TEST(a_worker_killed_by_a_fault_signal_with_four_busy_lanes_names_all_candidates
         bh_status status = bh_wait(second[i], LONG_NS);
         CHECK(status == BH_OK || status == BH_E_LOST);
         CHECK_EQ(is_suspect(after[i]), status != BH_OK);
-        if (status == BH_OK)
-            CHECK(words_count(after[i], N, 5));
+        if (status == BH_OK) CHECK(words_count(after[i], N, 5));
     }
     REQUIRE(loss_log_wait(&log, 1));
     CHECK_EQ(log.losses[0].certain, 0);
@@ -115,12 +114,10 @@ static void check_one_of_four(uint32_t flags) {
         else
             CHECK_EQ(status, flags & BH_LAUNCH_IDEMPOTENT ? BH_OK : BH_E_LOST);
         CHECK_EQ(is_suspect(gates[i].mark), status != BH_OK);
-        if (status == BH_OK)
-            CHECK_EQ(word_read(gates[i].mark, 0), gates[i].value);
+        if (status == BH_OK) CHECK_EQ(word_read(gates[i].mark, 0), gates[i].value);
         status = bh_wait(last[i], LONG_NS);
         CHECK(status == BH_OK || (status == BH_E_LOST && !(flags & BH_LAUNCH_IDEMPOTENT)));
-        if (status == BH_OK)
-            CHECK(words_count(chain[i], N, (uint32_t)i));
+        if (status == BH_OK) CHECK(words_count(chain[i], N, (uint32_t)i));
     }
     CHECK(is_suspect(broken));
     CHECK(words_count(intact, 5000, 7));
@@ -139,8 +136,7 @@ TEST(a_fault_on_one_of_four_busy_lanes_with_work_that_may_be_repeated) {
 TEST(a_deadline_on_one_of_four_busy_lanes_blames_that_one) {
     rig r = rig_open(0);
     gate gates[LANES - 1];
-    for (int i = 0; i < LANES - 1; i++)
-        gates[i] = gate_close(&r, open_lane(r.device), 0);
+    for (int i = 0; i < LANES - 1; i++) gates[i] = gate_close(&r, open_lane(r.device), 0);
     bh_buffer flag = flag_alloc(r.device), x = words_filled(r.device, 1, 0);
     bh_launch_options options = on_lane(open_lane(r.device), 0);
     options.deadline_ns = 50 * MS;
@@ -163,7 +159,8 @@ TEST(a_worker_killed_from_outside_blames_nobody) {
     rig r = rig_open(0);
     loss_log log;
     loss_log_start(r.device, &log);
-    gate gates[2] = {gate_close(&r, open_lane(r.device), 0), gate_close(&r, open_lane(r.device), 0)};
+    gate gates[2] = {gate_close(&r, open_lane(r.device), 0),
+                     gate_close(&r, open_lane(r.device), 0)};
     kill_worker(r.device, SIGKILL);
     for (int i = 0; i < 2; i++) {
         bh_error error;

@@ -36,16 +36,19 @@ TEST(every_use_of_suspect_data_is_stale) {
     CHECK_STATUS(status != BH_OK ? status : bh_wait(t, LONG_NS), BH_E_STALE);
     status = bh_submit_copy((bh_lane){0}, y, 0, x, 0, N * 4, &t);
     CHECK_STATUS(status != BH_OK ? status : bh_wait(t, LONG_NS), BH_E_STALE);
-    CHECK_STATUS(run_now(rig_kernel(&r, "add_one"), BH_GRID(N, 64), BH_ARGS(BH_INOUT(x), (uint32_t)N)),
-                 BH_E_STALE);
+    CHECK_STATUS(
+        run_now(rig_kernel(&r, "add_one"), BH_GRID(N, 64), BH_ARGS(BH_INOUT(x), (uint32_t)N)),
+        BH_E_STALE);
     CHECK_STATUS(run_now(rig_kernel(&r, "copy_words"), BH_GRID(N, 64),
-                         BH_ARGS(BH_IN(x), BH_OUT(y), (uint32_t)N)), BH_E_STALE);
+                         BH_ARGS(BH_IN(x), BH_OUT(y), (uint32_t)N)),
+                 BH_E_STALE);
     bh_use use = {x, BH_ACCESS_IN, 0};
     bh_launch_options options = BH_INIT(options);
     options.also = &use;
     options.also_count = 1;
     CHECK_STATUS(run_with(rig_kernel(&r, "iota"), BH_GRID(N, 64),
-                          BH_ARGS(BH_OUT(y), 0u, (uint32_t)N), &options), BH_E_STALE);
+                          BH_ARGS(BH_OUT(y), 0u, (uint32_t)N), &options),
+                 BH_E_STALE);
     check_stale(x);
     check_device_works(&r);
     CHECK_OK(bh_device_close(r.device));
@@ -58,8 +61,7 @@ TEST(a_refused_use_leaves_its_target_alone) {
     bh_ticket t;
     bh_status status = bh_launch(rig_kernel(&r, "copy_words"), BH_GRID(N, 64),
                                  BH_ARGS(BH_IN(x), BH_OUT(y), (uint32_t)N), &t);
-    if (status == BH_OK)
-        SKIP("this library answers with the ticket");
+    if (status == BH_OK) SKIP("this library answers with the ticket");
     CHECK_REFUSED(status, BH_E_STALE);
     CHECK(!is_suspect(y));
     CHECK(words_are(y, N, 2));
@@ -81,8 +83,7 @@ TEST(writing_all_of_it_clears_doubt) {
     bh_buffer x;
     rig r = rig_with_suspect(&x);
     uint32_t words[N];
-    for (uint32_t i = 0; i < N; i++)
-        words[i] = i;
+    for (uint32_t i = 0; i < N; i++) words[i] = i;
     CHECK_OK(bh_buffer_write(x, 0, words, sizeof words));
     CHECK(!is_suspect(x));
     CHECK(words_count(x, N, 0));
@@ -177,7 +178,8 @@ TEST(only_the_view_that_was_written_is_suspect) {
     REQUIRE_OK(bh_buffer_view(x, 0, N / 2, &low));
     REQUIRE_OK(bh_buffer_view(x, N / 2, N / 2, &high));
     CHECK_STATUS(run_now(rig_kernel(&r, "write_then_poke"), BH_GRID(N / 2, 64),
-                         BH_ARGS(BH_INOUT(high), (uint32_t)N / 2, NOWHERE)), BH_E_FAULT);
+                         BH_ARGS(BH_INOUT(high), (uint32_t)N / 2, NOWHERE)),
+                 BH_E_FAULT);
     CHECK(is_suspect(high));
     CHECK(is_suspect(x));
     CHECK(!is_suspect(low));
@@ -199,8 +201,7 @@ TEST(memory_of_a_suspect_buffer_starts_afresh) {
         CHECK(!is_suspect(all[i]));
     }
     sleep_ms(50);
-    for (int i = 0; i < 32; i++)
-        CHECK(words_count(all[i], N, (uint32_t)i));
+    for (int i = 0; i < 32; i++) CHECK(words_count(all[i], N, (uint32_t)i));
     CHECK_OK(bh_device_close(r.device));
 }
 
@@ -239,11 +240,15 @@ TEST(doubt_spreads_through_a_lane) {
     bh_ticket fault = submit(rig_kernel(&r, "wait_then_poke"), BH_GRID(1, 1),
                              BH_ARGS(address_of(flag), BH_INOUT(a), NOWHERE), &again);
     flag_wait_begun(flag);
-    bh_ticket a_to_b = submit(copy, BH_GRID(N, 64), BH_ARGS(BH_IN(a), BH_OUT(b), (uint32_t)N), &again);
-    bh_ticket b_to_c = submit(copy, BH_GRID(N, 64), BH_ARGS(BH_IN(b), BH_OUT(c), (uint32_t)N), &again);
+    bh_ticket a_to_b =
+        submit(copy, BH_GRID(N, 64), BH_ARGS(BH_IN(a), BH_OUT(b), (uint32_t)N), &again);
+    bh_ticket b_to_c =
+        submit(copy, BH_GRID(N, 64), BH_ARGS(BH_IN(b), BH_OUT(c), (uint32_t)N), &again);
     bh_ticket new_b = submit(iota, BH_GRID(N, 64), BH_ARGS(BH_OUT(b), 70u, (uint32_t)N), &again);
-    bh_ticket b_to_d = submit(copy, BH_GRID(N, 64), BH_ARGS(BH_IN(b), BH_OUT(d), (uint32_t)N), &again);
-    bh_ticket e_to_f = submit(copy, BH_GRID(N, 64), BH_ARGS(BH_IN(e), BH_OUT(f), (uint32_t)N), &again);
+    bh_ticket b_to_d =
+        submit(copy, BH_GRID(N, 64), BH_ARGS(BH_IN(b), BH_OUT(d), (uint32_t)N), &again);
+    bh_ticket e_to_f =
+        submit(copy, BH_GRID(N, 64), BH_ARGS(BH_IN(e), BH_OUT(f), (uint32_t)N), &again);
     flag_raise(flag);
     CHECK_STATUS(bh_wait(fault, LONG_NS), BH_E_FAULT);
     CHECK(gone(bh_wait(a_to_b, LONG_NS)));
@@ -282,9 +287,10 @@ TEST(doubt_spreads_between_lanes) {
     bh_ticket fault = submit(rig_kernel(&r, "wait_then_poke"), BH_GRID(1, 1),
                              BH_ARGS(address_of(flag), BH_INOUT(a), NOWHERE), &on_one);
     flag_wait_begun(flag);
-    bh_ticket a_to_b = submit(copy, BH_GRID(N, 64), BH_ARGS(BH_IN(a), BH_OUT(b), (uint32_t)N), &on_two);
-    bh_ticket b_to_c = submit(copy, BH_GRID(N, 64), BH_ARGS(BH_IN(b), BH_OUT(c), (uint32_t)N),
-                              &on_three);
+    bh_ticket a_to_b =
+        submit(copy, BH_GRID(N, 64), BH_ARGS(BH_IN(a), BH_OUT(b), (uint32_t)N), &on_two);
+    bh_ticket b_to_c =
+        submit(copy, BH_GRID(N, 64), BH_ARGS(BH_IN(b), BH_OUT(c), (uint32_t)N), &on_three);
     flag_raise(flag);
     CHECK_STATUS(bh_wait(fault, LONG_NS), BH_E_FAULT);
     CHECK_NE(bh_wait(a_to_b, LONG_NS), BH_OK);
@@ -303,7 +309,8 @@ TEST(doubt_in_part_of_a_buffer_spreads_only_to_readers_of_that_part) {
     bh_launch_options there = on_lane(lane, BH_LAUNCH_IDEMPOTENT);
     bh_kernel copy = rig_kernel(&r, "copy_words");
     bh_buffer x = words_counting(r.device, N, 0), low, high, flag = flag_alloc(r.device);
-    bh_buffer from_low = words_filled(r.device, N / 2, 0), from_high = words_filled(r.device, N / 2, 0);
+    bh_buffer from_low = words_filled(r.device, N / 2, 0),
+              from_high = words_filled(r.device, N / 2, 0);
     REQUIRE_OK(bh_buffer_view(x, 0, N / 2, &low));
     REQUIRE_OK(bh_buffer_view(x, N / 2, N / 2, &high));
     bh_ticket fault = submit(rig_kernel(&r, "wait_then_poke"), BH_GRID(1, 1),
@@ -335,8 +342,7 @@ TEST(a_transfer_in_flight_leaves_its_target_suspect_or_whole) {
         bh_status status = bh_wait(t, LONG_NS);
         CHECK(status == BH_OK || status == BH_E_LOST);
         CHECK_EQ(is_suspect(x), status != BH_OK);
-        if (status == BH_OK)
-            CHECK(words_are(x, BYTES / 4, value));
+        if (status == BH_OK) CHECK(words_are(x, BYTES / 4, value));
         CHECK(words_are(y, BYTES / 4, 2));
         REQUIRE_OK(bh_buffer_fill(x, 0, BYTES, &value, 4));
     }
@@ -353,8 +359,7 @@ TEST(taking_back_what_would_have_overwritten_brings_doubt_back) {
     REQUIRE_OK(bh_submit_fill(lane, x, 0, N * 4, &value, 4, &fill));
     CHECK(!is_suspect(x)); /* it will be overwritten */
     bh_status status = bh_cancel(fill);
-    if (status == BH_E_BUSY)
-        SKIP("this device begins work far ahead");
+    if (status == BH_E_BUSY) SKIP("this device begins work far ahead");
     CHECK_OK(status);
     CHECK(is_suspect(x));
     gate_open(&g);
@@ -371,19 +376,17 @@ TEST(taking_back_what_would_have_overwritten_after_a_takeover_brings_doubt_back)
     bh_ticket fault = submit(rig_kernel(&r, "wait_then_poke"), BH_GRID(1, 1),
                              BH_ARGS(address_of(flag), BH_INOUT(x), NOWHERE), &on_one);
     flag_wait_begun(flag);
-    bh_ticket over = submit(rig_kernel(&r, "iota"), BH_GRID(N, 64), BH_ARGS(BH_OUT(x), 0u, (uint32_t)N),
-                            &on_two);
+    bh_ticket over = submit(rig_kernel(&r, "iota"), BH_GRID(N, 64),
+                            BH_ARGS(BH_OUT(x), 0u, (uint32_t)N), &on_two);
     flag_raise(flag);
     CHECK_STATUS(bh_wait(fault, LONG_NS), BH_E_FAULT);
     wait_generation(r.device, 2);
     bh_error error;
     bh_ticket_error(fault, &error);
-    if (!error.certain)
-        SKIP("this device does not know which kernel faulted");
+    if (!error.certain) SKIP("this device does not know which kernel faulted");
     CHECK(!is_suspect(x)); /* it will be overwritten once the gate opens */
     bh_status status = bh_cancel(over);
-    if (status == BH_E_BUSY)
-        SKIP("this device begins work far ahead");
+    if (status == BH_E_BUSY) SKIP("this device begins work far ahead");
     CHECK_OK(status);
     CHECK(is_suspect(x));
     gate_open(&g);
@@ -401,8 +404,7 @@ TEST(taking_back_work_on_good_data_raises_no_doubt) {
     bh_ticket fill;
     REQUIRE_OK(bh_submit_fill(lane, x, 0, N * 4, &value, 4, &fill));
     bh_status status = bh_cancel(fill);
-    if (status == BH_E_BUSY)
-        SKIP("this device begins work far ahead");
+    if (status == BH_E_BUSY) SKIP("this device begins work far ahead");
     CHECK_OK(status);
     gate_open(&g);
     CHECK(words_are(x, N, 1));

@@ -41,8 +41,7 @@ static void *kill_now_and_then(void *context) {
     while (!atomic_load(&k->stop)) {
         sleep_ms(rng_below(&random, 25));
         bh_device_status status = status_of(k->device);
-        if (status.worker_pid > 0 && kill(status.worker_pid, SIGKILL) == 0)
-            k->kills++;
+        if (status.worker_pid > 0 && kill(status.worker_pid, SIGKILL) == 0) k->kills++;
     }
     return NULL;
 }
@@ -104,8 +103,7 @@ static bool apply(struct world *w, const struct operation *op) {
             break;
         }
     }
-    if (!good)
-        FAIL("step %u (kind %d) was done with data in doubt", op->step, (int)op->kind);
+    if (!good) FAIL("step %u (kind %d) was done with data in doubt", op->step, (int)op->kind);
     w->known[op->to] = true;
     return good;
 }
@@ -164,12 +162,10 @@ static bool run_batch(struct world *w, bool breaks) {
             explain(w, i);
             good = false;
         }
-        if (suspect || !w->known[i])
-            continue;
+        if (suspect || !w->known[i]) continue;
         bh_status status = bh_buffer_read(w->buffers[i], 0, got, sizeof got);
         CHECK_OK(status);
-        if (status == BH_OK)
-            CHECK_MEM_EQ(got, w->model[i], sizeof got);
+        if (status == BH_OK) CHECK_MEM_EQ(got, w->model[i], sizeof got);
         good = good && status == BH_OK && memcmp(got, w->model[i], sizeof got) == 0;
     }
     return good;
@@ -181,17 +177,14 @@ static void run_history(uint64_t seed, uint32_t flags, bool kills, bool breaks, 
     struct world w = {.r = rig_open_with(&options), .random = rng_seeded(seed)};
     struct killer killer = {.device = w.r.device, .seed = seed};
     pthread_t thread;
-    for (int i = 0; i < LANES; i++)
-        w.lanes[i] = open_lane(w.r.device);
+    for (int i = 0; i < LANES; i++) w.lanes[i] = open_lane(w.r.device);
     w.untouched = words_counting(w.r.device, 5000, 123);
     for (uint32_t i = 0; i < BUFFERS; i++) {
         w.buffers[i] = words_counting(w.r.device, WORDS, i);
         w.known[i] = true;
-        for (uint32_t k = 0; k < WORDS; k++)
-            w.model[i][k] = i + k;
+        for (uint32_t k = 0; k < WORDS; k++) w.model[i][k] = i + k;
     }
-    if (kills)
-        REQUIRE(pthread_create(&thread, NULL, kill_now_and_then, &killer) == 0);
+    if (kills) REQUIRE(pthread_create(&thread, NULL, kill_now_and_then, &killer) == 0);
     uint64_t end = now_ns() + ms * MS;
     while (run_batch(&w, breaks) && now_ns() < end)
         ;

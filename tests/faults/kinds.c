@@ -137,8 +137,8 @@ TEST(a_trap) {
 TEST(a_misaligned_store) {
     struct scene s;
     scene_open(&s);
-    bh_ticket t = submit(rig_kernel(&s.r, "misaligned"), BH_GRID(1, 1),
-                         BH_ARGS(BH_INOUT(s.touched)), NULL);
+    bh_ticket t =
+        submit(rig_kernel(&s.r, "misaligned"), BH_GRID(1, 1), BH_ARGS(BH_INOUT(s.touched)), NULL);
     scene_check(&s, t, "misaligned", BH_E_FAULT, true);
 }
 
@@ -189,8 +189,8 @@ TEST(a_deadline_counts_running_time_not_waiting_time) {
     bh_buffer out = words_alloc(r.device, 1);
     gate g = gate_close(&r, lane, 0);
     there.deadline_ns = 1000 * MS;
-    bh_ticket t = submit(rig_kernel(&r, "spin"), BH_GRID(1, 1), BH_ARGS(BH_OUT(out), 1u, 100u),
-                         &there);
+    bh_ticket t =
+        submit(rig_kernel(&r, "spin"), BH_GRID(1, 1), BH_ARGS(BH_OUT(out), 1u, 100u), &there);
     sleep_ms(1300);
     gate_open(&g);
     CHECK_OK(bh_wait(t, LONG_NS));
@@ -218,7 +218,7 @@ TEST(faults_one_after_the_other_each_find_a_working_device) {
     static const char *const names[] = {"poke", "trap_now", "misaligned"};
     for (uint64_t i = 0; i < 12; i++) {
         bh_kernel kernel = rig_kernel(&r, names[i % 3]);
-        bh_status status = i % 3 == 0 ? run_now(kernel, BH_GRID(1, 1), BH_ARGS(NOWHERE, 1u))
+        bh_status status = i % 3 == 0   ? run_now(kernel, BH_GRID(1, 1), BH_ARGS(NOWHERE, 1u))
                            : i % 3 == 1 ? run_now(kernel, BH_GRID(1, 1), BH_NO_ARGS)
                                         : run_now(kernel, BH_GRID(1, 1), BH_ARGS(BH_INOUT(x)));
         CHECK_STATUS(status, BH_E_FAULT);

@@ -64,8 +64,7 @@ TEST(a_device_stops_after_too_many_losses) {
     CHECK_OK(bh_buffer_release(x));
     CHECK_OK(bh_device_close(r.device));
     CHECK(wait_process_gone(worker, 5000));
-    if (now.standby_pid > 0)
-        CHECK(wait_process_gone(now.standby_pid, 5000));
+    if (now.standby_pid > 0) CHECK(wait_process_gone(now.standby_pid, 5000));
 }
 
 TEST(waiters_of_a_device_that_stops_are_woken) {
@@ -78,14 +77,14 @@ TEST(waiters_of_a_device_that_stops_are_woken) {
     bh_ticket queued[50];
     bh_buffer x = words_filled(r.device, 1, 0);
     for (int i = 0; i < 50; i++)
-        queued[i] = submit(rig_kernel(&r, "store_word"), BH_GRID(1, 1), BH_ARGS(BH_OUT(x), 1u), &there);
+        queued[i] =
+            submit(rig_kernel(&r, "store_word"), BH_GRID(1, 1), BH_ARGS(BH_OUT(x), 1u), &there);
     kill_worker(r.device, SIGKILL);
     CHECK_STATUS(bh_query(queued[49]), BH_E_BUSY);
     REQUIRE(kill(status_of(r.device).worker_pid, SIGKILL) == 0);
     bh_status status = bh_wait(queued[49], LONG_NS);
     CHECK(status == BH_E_STOPPED || status == BH_E_LOST);
-    for (int i = 0; i < 50; i++)
-        CHECK_NE(bh_wait(queued[i], LONG_NS), BH_OK);
+    for (int i = 0; i < 50; i++) CHECK_NE(bh_wait(queued[i], LONG_NS), BH_OK);
     CHECK_NE(bh_wait(g.ticket, LONG_NS), BH_OK);
     bh_error error;
     bh_ticket_error(queued[49], &error);
@@ -110,8 +109,7 @@ TEST(losses_outside_the_window_do_not_count) {
 
 TEST(three_losses_are_allowed_by_default) {
     rig r = rig_open(0);
-    for (int i = 0; i < 3; i++)
-        kill_worker(r.device, SIGKILL);
+    for (int i = 0; i < 3; i++) kill_worker(r.device, SIGKILL);
     check_device_works(&r);
     REQUIRE(kill(status_of(r.device).worker_pid, SIGKILL) == 0);
     wait_stopped(r.device);
@@ -120,8 +118,7 @@ TEST(three_losses_are_allowed_by_default) {
 
 TEST(the_limit_can_be_lifted) {
     rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
-    for (int i = 0; i < 10; i++)
-        kill_worker(r.device, SIGKILL);
+    for (int i = 0; i < 10; i++) kill_worker(r.device, SIGKILL);
     check_device_works(&r);
     CHECK_EQ(status_of(r.device).losses, 10);
     CHECK_EQ(status_of(r.device).generation, 11);
@@ -193,8 +190,8 @@ TEST(launches_queued_before_the_quarantine_do_not_eat_workers) {
     gate g = gate_close(&r, lane, 0);
     for (int i = 0; i < 20; i++)
         traps[i] = submit(rig_kernel(&r, "trap_now"), BH_GRID(1, 1), BH_NO_ARGS, &there);
-    bh_ticket last = submit(rig_kernel(&r, "add_one"), BH_GRID(1, 1), BH_ARGS(BH_INOUT(x), 1u),
-                            &there);
+    bh_ticket last =
+        submit(rig_kernel(&r, "add_one"), BH_GRID(1, 1), BH_ARGS(BH_INOUT(x), 1u), &there);
     gate_open(&g);
     CHECK_OK(bh_lane_sync(lane, LONG_NS));
     int faults = 0;
@@ -207,14 +204,12 @@ TEST(launches_queued_before_the_quarantine_do_not_eat_workers) {
     CHECK_LE(status_of(r.device).losses, 2);
     bh_status status = bh_query(last);
     CHECK(status == BH_OK || status == BH_E_LOST);
-    if (is_cpu(r.device))
-        CHECK_OK(status);
+    if (is_cpu(r.device)) CHECK_OK(status);
     CHECK_OK(bh_device_close(r.device));
 }
 
 static void count_warnings(void *context, int32_t level, const char *text) {
-    if (level <= BH_LOG_WARNING && text[0] != '\0')
-        atomic_fetch_add((_Atomic(int) *)context, 1);
+    if (level <= BH_LOG_WARNING && text[0] != '\0') atomic_fetch_add((_Atomic(int) *)context, 1);
 }
 
 TEST(a_loss_is_worth_a_log_message) {

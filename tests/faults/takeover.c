@@ -32,16 +32,14 @@ TEST(queued_work_runs_on_the_next_worker_in_order) {
         bh_status status = bh_query(tickets[i]);
         all = all && status == BH_OK;
         CHECK(status == BH_OK || status == BH_E_LOST || status == BH_E_STALE);
-        if (is_cpu(r.device))
-            CHECK_OK(status);
+        if (is_cpu(r.device)) CHECK_OK(status);
     }
     if (all) {
         uint32_t got[N];
         REQUIRE_OK(bh_buffer_read(x, 0, got, sizeof got));
         for (uint32_t k = 0; k < N; k++) {
             uint32_t expected = start + k;
-            for (uint32_t i = QUEUED / 2; i < QUEUED; i++)
-                expected = churn_word(expected, i);
+            for (uint32_t i = QUEUED / 2; i < QUEUED; i++) expected = churn_word(expected, i);
             CHECK_EQ(got[k], expected);
         }
     } else {
@@ -57,8 +55,8 @@ TEST(work_submitted_after_a_loss_and_before_anyone_asks_runs) {
     bh_launch_options again = BH_INIT(again);
     again.flags = BH_LAUNCH_IDEMPOTENT;
     REQUIRE(kill(status_of(r.device).worker_pid, SIGKILL) == 0);
-    bh_ticket t = submit(rig_kernel(&r, "iota"), BH_GRID(N, 64), BH_ARGS(BH_OUT(x), 4u, (uint32_t)N),
-                         &again);
+    bh_ticket t =
+        submit(rig_kernel(&r, "iota"), BH_GRID(N, 64), BH_ARGS(BH_OUT(x), 4u, (uint32_t)N), &again);
     CHECK_OK(bh_wait(t, LONG_NS));
     CHECK(words_count(x, N, 4));
     CHECK_OK(bh_device_close(r.device));
@@ -108,8 +106,7 @@ TEST(pointers_stored_inside_buffers_stay_good) {
     bh_buffer table, x = words_counting(r.device, N, 40), out = words_filled(r.device, N, 0);
     uint64_t addresses[N];
     REQUIRE_OK(bh_buffer_alloc(r.device, BH_U64, N, &table));
-    for (uint64_t i = 0; i < N; i++)
-        addresses[i] = address_of(x) + 4 * (N - 1 - i);
+    for (uint64_t i = 0; i < N; i++) addresses[i] = address_of(x) + 4 * (N - 1 - i);
     REQUIRE_OK(bh_buffer_write(table, 0, addresses, sizeof addresses));
     kill_worker(r.device, SIGKILL);
     bh_use use = {x, BH_ACCESS_IN, 0};
@@ -118,8 +115,7 @@ TEST(pointers_stored_inside_buffers_stay_good) {
     options.also_count = 1;
     CHECK_OK(run_with(rig_kernel(&r, "gather"), BH_GRID(N, 64),
                       BH_ARGS(BH_IN(table), BH_OUT(out), (uint32_t)N), &options));
-    for (uint32_t i = 0; i < N; i += 9)
-        CHECK_EQ(word_read(out, i), 40 + N - 1 - i);
+    for (uint32_t i = 0; i < N; i += 9) CHECK_EQ(word_read(out, i), 40 + N - 1 - i);
     CHECK_OK(bh_device_close(r.device));
 }
 
@@ -179,8 +175,7 @@ TEST(repeatable_work_that_writes_in_place_is_not_sent_again) {
 TEST(repeatable_work_survives_loss_after_loss) {
     rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
     gate g = gate_close(&r, open_lane(r.device), BH_LAUNCH_IDEMPOTENT);
-    for (int i = 0; i < 4; i++)
-        kill_worker(r.device, SIGKILL);
+    for (int i = 0; i < 4; i++) kill_worker(r.device, SIGKILL);
     gate_open(&g);
     CHECK_OK(bh_wait(g.ticket, LONG_NS));
     CHECK_EQ(word_read(g.mark, 0), g.value);
@@ -252,8 +247,7 @@ TEST(losses_faster_than_standbys_can_start) {
     bh_buffer x = words_counting(r.device, 5000, 8);
     for (int i = 0; i < 6; i++) {
         bh_device_status status = status_of(r.device);
-        if (status.worker_pid > 0)
-            kill(status.worker_pid, SIGKILL);
+        if (status.worker_pid > 0) kill(status.worker_pid, SIGKILL);
         bh_status outcome = run_now(rig_kernel(&r, "trap_now"), BH_GRID(1, 1), BH_NO_ARGS);
         CHECK(outcome == BH_E_FAULT || outcome == BH_E_LOST);
         CHECK_OK(bh_kernel_pardon(rig_kernel(&r, "trap_now")));
@@ -301,8 +295,7 @@ TEST(memory_allocated_through_losses_is_given_back) {
         CHECK_STATUS(bh_wait(t, LONG_NS), BH_E_FAULT);
         CHECK_OK(bh_kernel_pardon(rig_kernel(&r, "write_then_poke")));
         wait_standby(r.device);
-        if (i == 2)
-            reserved = status_of(r.device).bytes_reserved;
+        if (i == 2) reserved = status_of(r.device).bytes_reserved;
     }
     CHECK_EQ(status_of(r.device).bytes_allocated, 0);
     CHECK_LE(status_of(r.device).bytes_reserved, reserved * 2);

@@ -57,8 +57,7 @@ TEST(a_module_whose_variables_died_is_stale_until_accepted) {
     bh_buffer out = words_filled(r.device, 6, 0);
     uint32_t factor = 2;
     CHECK_OK(bh_module_global_write(other, "factor", 0, &factor, 4));
-    for (int i = 0; i < 3; i++)
-        CHECK_OK(run_now(bump, BH_GRID(1, 1), BH_ARGS(BH_OUT(out))));
+    for (int i = 0; i < 3; i++) CHECK_OK(run_now(bump, BH_GRID(1, 1), BH_ARGS(BH_OUT(out))));
     CHECK_EQ(word_read(out, 0), 3);
     kill_worker(r.device, SIGKILL);
     CHECK_STATUS(run_now(bump, BH_GRID(1, 1), BH_ARGS(BH_OUT(out))), BH_E_STALE);
@@ -104,10 +103,9 @@ TEST(queued_kernels_of_a_module_that_lost_its_variables_are_stale) {
     CHECK_OK(run_now(bump, BH_GRID(1, 1), BH_ARGS(BH_OUT(out))));
     gate g = gate_close(&r, lane, 0);
     bh_ticket stale = {0, 0};
-    for (int i = 0; i < 100; i++)
-        stale = submit(bump, BH_GRID(1, 1), BH_ARGS(BH_OUT(out)), &there);
-    bh_ticket fine = submit(rig_kernel(&r, "add_one"), BH_GRID(64, 64), BH_ARGS(BH_INOUT(y), 64u),
-                            &there);
+    for (int i = 0; i < 100; i++) stale = submit(bump, BH_GRID(1, 1), BH_ARGS(BH_OUT(out)), &there);
+    bh_ticket fine =
+        submit(rig_kernel(&r, "add_one"), BH_GRID(64, 64), BH_ARGS(BH_INOUT(y), 64u), &there);
     kill_worker(r.device, SIGKILL);
     bh_status status = bh_wait(stale, LONG_NS);
     CHECK(status == BH_E_STALE || status == BH_E_LOST);

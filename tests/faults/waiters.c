@@ -47,8 +47,7 @@ TEST(sleeping_waiters_are_woken_by_a_loss) {
         REQUIRE(pthread_create(&threads[i], NULL, kinds[i], &waiters[i]) == 0);
     }
     for (int i = 0; i < 4; i++)
-        while (atomic_load(&waiters[i].begun) == 0)
-            sleep_ms(1);
+        while (atomic_load(&waiters[i].begun) == 0) sleep_ms(1);
     sleep_ms(20); /* well asleep */
     REQUIRE(kill(status_of(r.device).worker_pid, SIGKILL) == 0);
     for (int i = 0; i < 4; i++) {
@@ -64,8 +63,7 @@ TEST(a_sleeping_waiter_of_repeated_work_sleeps_on_until_it_is_done) {
     struct waiter w = {g.ticket, r.device, {0}, 0, -1};
     pthread_t thread;
     REQUIRE(pthread_create(&thread, NULL, wait_ticket, &w) == 0);
-    while (atomic_load(&w.begun) == 0)
-        sleep_ms(1);
+    while (atomic_load(&w.begun) == 0) sleep_ms(1);
     sleep_ms(20);
     kill_worker(r.device, SIGKILL);
     sleep_ms(20);
@@ -95,8 +93,7 @@ TEST(callbacks_tell_of_a_loss_once) {
     CHECK_OK(bh_on_done(g.ticket, note_status, &told));
     kill_worker(r.device, SIGKILL);
     uint64_t limit = now_ns() + LONG_NS;
-    while (atomic_load(&told.calls) == 0 && now_ns() < limit)
-        sleep_ms(1);
+    while (atomic_load(&told.calls) == 0 && now_ns() < limit) sleep_ms(1);
     CHECK_EQ(atomic_load(&told.status), BH_E_LOST);
     CHECK_OK(bh_device_close(r.device));
     CHECK_EQ(atomic_load(&told.calls), 1);
@@ -109,13 +106,13 @@ TEST(callbacks_of_work_that_runs_after_the_takeover_come_too) {
     gate g = gate_close(&r, lane, BH_LAUNCH_IDEMPOTENT);
     bh_buffer x = words_filled(r.device, 1, 0);
     struct told told = {0, -1};
-    bh_ticket t = submit(rig_kernel(&r, "store_word"), BH_GRID(1, 1), BH_ARGS(BH_OUT(x), 6u), &again);
+    bh_ticket t =
+        submit(rig_kernel(&r, "store_word"), BH_GRID(1, 1), BH_ARGS(BH_OUT(x), 6u), &again);
     CHECK_OK(bh_on_done(t, note_status, &told));
     kill_worker(r.device, SIGKILL);
     gate_open(&g);
     uint64_t limit = now_ns() + LONG_NS;
-    while (atomic_load(&told.calls) == 0 && now_ns() < limit)
-        sleep_ms(1);
+    while (atomic_load(&told.calls) == 0 && now_ns() < limit) sleep_ms(1);
     CHECK_EQ(atomic_load(&told.status), BH_OK);
     CHECK_EQ(word_read(x, 0), 6);
     CHECK_OK(bh_device_close(r.device));
@@ -151,8 +148,7 @@ static void move_data(void *context, unsigned index) {
     uint32_t *out = malloc(N * 4), *in = malloc(N * 4);
     bh_buffer x = words_alloc(c->r.device, N);
     for (uint32_t round = 0; !atomic_load(&c->stop); round++) {
-        for (uint32_t i = 0; i < N; i++)
-            out[i] = index * 1000000 + round + i;
+        for (uint32_t i = 0; i < N; i++) out[i] = index * 1000000 + round + i;
         CHECK_OK(bh_buffer_write(x, 0, out, N * 4));
         memset(in, 0, N * 4);
         CHECK_OK(bh_buffer_read(x, 0, in, N * 4));
@@ -175,8 +171,7 @@ TEST(calls_that_wait_go_through_losses) {
     for (int i = 0; i < 8; i++) {
         int before = atomic_load(&c.done);
         uint64_t limit = now_ns() + LONG_NS;
-        while (atomic_load(&c.done) < before + 5 && now_ns() < limit)
-            sleep_ms(1);
+        while (atomic_load(&c.done) < before + 5 && now_ns() < limit) sleep_ms(1);
         kill_worker(c.r.device, SIGKILL);
     }
     atomic_store(&c.stop, 1);
@@ -220,8 +215,7 @@ TEST(loads_lanes_and_allocations_go_through_losses) {
     for (int i = 0; i < 8; i++) {
         int before = atomic_load(&c.done);
         uint64_t limit = now_ns() + LONG_NS;
-        while (atomic_load(&c.done) < before + 5 && now_ns() < limit)
-            sleep_ms(1);
+        while (atomic_load(&c.done) < before + 5 && now_ns() < limit) sleep_ms(1);
         kill_worker(c.r.device, SIGKILL);
     }
     atomic_store(&c.stop, 1);
@@ -253,8 +247,7 @@ TEST(a_thread_blocked_on_a_full_queue_goes_on_after_a_loss) {
     for (int i = 0; i < 6; i++) {
         int before = atomic_load(&c.done);
         uint64_t limit = now_ns() + LONG_NS;
-        while (atomic_load(&c.done) < before + 200 && now_ns() < limit)
-            sleep_ms(1);
+        while (atomic_load(&c.done) < before + 200 && now_ns() < limit) sleep_ms(1);
         kill_worker(c.r.device, SIGKILL);
     }
     atomic_store(&c.stop, 1);
@@ -272,7 +265,6 @@ TEST(a_device_can_be_closed_right_after_a_loss) {
         CHECK_OK(bh_device_close(r.device));
         CHECK_NE(bh_query(g.ticket), BH_E_BUSY);
         CHECK(wait_process_gone(status.worker_pid, 5000));
-        if (status.standby_pid > 0)
-            CHECK(wait_process_gone(status.standby_pid, 5000));
+        if (status.standby_pid > 0) CHECK(wait_process_gone(status.standby_pid, 5000));
     }
 }

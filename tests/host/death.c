@@ -14,15 +14,13 @@ static rig make_busy(int pipe) {
     gate_close(&r, lane, 0);
     for (int i = 0; i < 50; i++)
         submit(rig_kernel(&r, "add_one"), BH_GRID(1000, 64), BH_ARGS(BH_INOUT(x), 1000u), &there);
-    if (pipe >= 0)
-        host_tell(pipe, r.device);
+    if (pipe >= 0) host_tell(pipe, r.device);
     return r;
 }
 
 static int busy_for_ever(int pipe) {
     make_busy(pipe);
-    for (;;)
-        pause();
+    for (;;) pause();
     return 0;
 }
 
@@ -87,8 +85,7 @@ static int leave_from_a_thread(int pipe) {
     pthread_t thread;
     make_busy(pipe);
     pthread_create(&thread, NULL, exit_from_thread, NULL);
-    for (;;)
-        pause();
+    for (;;) pause();
     return 0;
 }
 
@@ -118,8 +115,7 @@ static int die_while_opening(int pipe) {
     bh_device device;
     (void)pipe;
     for (;;) {
-        if (bh_device_open(&options, &device) == BH_OK)
-            bh_device_close(device);
+        if (bh_device_open(&options, &device) == BH_OK) bh_device_close(device);
     }
     return 0;
 }
@@ -132,8 +128,7 @@ static bool orphans_left(pid_t session) {
         FILE *file = fopen(test_path(path, sizeof path, "/proc/%d/stat", (int)pid), "r");
         int parent = 0;
         char state = 0;
-        if (file == NULL)
-            continue;
+        if (file == NULL) continue;
         if (fscanf(file, "%*d (%63[^)]) %c %d", name, &state, &parent) == 3 && parent == 1 &&
             state != 'Z' && strncmp(name, "bulkhead-worke", 14) == 0)
             found = true;
@@ -149,8 +144,7 @@ TEST_SERIAL(killed_while_opening_and_closing, 60) {
         REQUIRE(kill(h.pid, SIGKILL) == 0);
         CHECK_EQ(host_end(&h), 128 + SIGKILL);
         uint64_t limit = now_ns() + 5000 * MS * test_time_scale();
-        while (orphans_left(h.pid) && now_ns() < limit)
-            sleep_ms(5);
+        while (orphans_left(h.pid) && now_ns() < limit) sleep_ms(5);
         CHECK(!orphans_left(h.pid));
     }
 }

@@ -9,7 +9,8 @@ static void done_never(void *context, bh_ticket ticket, bh_status status) {
 }
 
 /* In the child: how many calls did not answer BH_E_STOPPED. */
-static int wrong_answers(const rig *r, bh_lane lane, bh_kernel kernel, bh_buffer x, bh_ticket ticket) {
+static int wrong_answers(const rig *r, bh_lane lane, bh_kernel kernel, bh_buffer x,
+                         bh_ticket ticket) {
     int wrong = 0;
     uint32_t word = 0;
     bh_device other;
@@ -70,8 +71,7 @@ TEST(every_call_in_a_forked_child_is_refused) {
     bh_buffer x = words_counting(r.device, 100, 1);
     gate g = gate_close(&r, lane, 0);
     pid_t pid = fork();
-    if (pid == 0)
-        _exit(wrong_answers(&r, lane, kernel, x, g.ticket));
+    if (pid == 0) _exit(wrong_answers(&r, lane, kernel, x, g.ticket));
     CHECK_EQ(child_result(pid), 0);
     gate_open(&g);
     CHECK_OK(bh_wait(g.ticket, LONG_NS));
@@ -88,7 +88,8 @@ TEST(children_that_exit_do_not_disturb_their_parent) {
         gate g = gate_close(&r, open_lane(r.device), 0);
         pid_t pid = fork();
         if (pid == 0) {
-            if (i % 2 && test_time_scale() == 1) /* sanitizers have handlers that want their threads */
+            if (i % 2 &&
+                test_time_scale() == 1) /* sanitizers have handlers that want their threads */
                 exit(0); /* with the handlers and destructors of everything linked in */
             _exit(0);
         }
@@ -108,8 +109,7 @@ TEST(a_parent_can_close_while_a_child_lives) {
     bh_device_status status = status_of(r.device);
     pid_t pid = fork();
     if (pid == 0) {
-        for (;;)
-            pause();
+        for (;;) pause();
     }
     CHECK_OK(bh_device_close(r.device));
     CHECK(wait_process_gone(status.worker_pid, 5000));

@@ -8,9 +8,10 @@ struct layout {
     size_t offset, bytes, actual_offset, actual_bytes;
 };
 
-#define SIZE(type, bytes)          {#type, 0, bytes, 0, sizeof(type)}
+#define SIZE(type, bytes)                                                                          \
+    { #type, 0, bytes, 0, sizeof(type) }
 #define FIELD(type, field, at, bytes)                                                              \
-    {#type "." #field, at, bytes, offsetof(type, field), sizeof(((type *)0)->field)}
+    { #type "." #field, at, bytes, offsetof(type, field), sizeof(((type *)0)->field) }
 
 static const struct layout layouts[] = {
     SIZE(bh_ticket, 16),

@@ -45,8 +45,7 @@ static int children(void) {
         int parent = 0;
         char state = 0;
         FILE *file = fopen(test_path(text, sizeof text, "/proc/%.20s/stat", entry->d_name), "r");
-        if (file == NULL)
-            continue;
+        if (file == NULL) continue;
         if (fscanf(file, "%*d (%*[^)]) %c %d", &state, &parent) == 2 && parent == (int)getpid())
             count++;
         fclose(file);
@@ -58,8 +57,7 @@ static int children(void) {
 static bool wait_no_children(void) {
     uint64_t limit = now_ns() + 5000 * MS * test_time_scale();
     while (children() > 0) {
-        if (now_ns() > limit)
-            return false;
+        if (now_ns() > limit) return false;
         sleep_ms(2);
     }
     return true;
@@ -158,7 +156,8 @@ TEST(a_program_that_says_nothing_and_exits_well) {
 static void check_impostor_within(const char *how, uint64_t ms, bh_error *out_error) {
     char path[600];
     const char *folder = empty_folder();
-    place_link(folder, test_path(path, sizeof path, "%s/tests/programs/impostor", test_build_dir()));
+    place_link(folder,
+               test_path(path, sizeof path, "%s/tests/programs/impostor", test_build_dir()));
     REQUIRE(access(path, X_OK) == 0);
     setenv("BULKHEAD_TEST_IMPOSTOR", how, 1);
     check_refused_within(folder, ms, out_error);
@@ -253,8 +252,7 @@ TEST(without_a_program_a_lost_worker_stops_the_device) {
     REQUIRE(unlink(path) == 0);
     REQUIRE(kill(status_of(r.device).worker_pid, SIGKILL) == 0);
     uint64_t limit = now_ns() + 20000 * MS;
-    while (status_of(r.device).state != BH_DEVICE_STOPPED && now_ns() < limit)
-        sleep_ms(2);
+    while (status_of(r.device).state != BH_DEVICE_STOPPED && now_ns() < limit) sleep_ms(2);
     bh_device_status status = status_of(r.device);
     CHECK_EQ(status.state, BH_DEVICE_STOPPED);
     CHECK(status.reason[0] != '\0');

@@ -67,7 +67,8 @@ TEST(shifts_clamp) {
     CHECK_EQ(EVAL64("shr.u64 %rd0, %rd1, %r2;", UINT64_MAX, 64, 0), 0);
     CHECK_EQ(EVAL16("shl.b16 %h0, %h1, %r2;", 0xffff, 15, 0), 0x8000);
     CHECK_EQ(EVAL32("shf.l.wrap.b32 %r0, %r1, %r2, %r3;", 0x12345678, 0x9abcdef0, 40), 0xbcdef012u);
-    CHECK_EQ(EVAL32("shf.r.clamp.b32 %r0, %r1, %r2, %r3;", 0x12345678, 0x9abcdef0, 40), 0x9abcdef0u);
+    CHECK_EQ(EVAL32("shf.r.clamp.b32 %r0, %r1, %r2, %r3;", 0x12345678, 0x9abcdef0, 40),
+             0x9abcdef0u);
 }
 
 TEST(fields_and_bytes_move) {
@@ -90,7 +91,8 @@ TEST(floats_round_in_every_mode) {
     CHECK_EQ(EVAL32("div.rz.f32 %r0, %r1, %r2;", ONE, 0x40400000, 0), 0x3eaaaaaau);
     CHECK_EQ(EVAL32("sqrt.rp.f32 %r0, %r1;", 0x40000000, 0, 0), 0x3fb504f4u);
     CHECK_EQ(EVAL32("sqrt.rm.f32 %r0, %r1;", 0x40000000, 0, 0), 0x3fb504f3u);
-    CHECK_EQ(EVAL32("fma.rn.f32 %r0, %r1, %r2, %r3;", 0x3f800001, 0x3f800001, 0xbf800002u), 0x28800000u);
+    CHECK_EQ(EVAL32("fma.rn.f32 %r0, %r1, %r2, %r3;", 0x3f800001, 0x3f800001, 0xbf800002u),
+             0x28800000u);
     CHECK_EQ(EVAL64("rcp.rp.f64 %rd0, %rd1;", UINT64_C(0x4008000000000000), 0, 0),
              UINT64_C(0x3fd5555555555556));
 }
@@ -129,7 +131,8 @@ TEST(comparisons_know_nan_and_order) {
     CHECK_EQ(eval("setp.neu.f32 %p0, %r1, %r2;", 1, NAN32, ONE, 0), 1);
     CHECK_EQ(eval("setp.lt.s32 %p0, %r1, %r2;", 1, UINT32_MAX, 0, 0), 1);
     CHECK_EQ(eval("setp.lo.u32 %p0, %r1, %r2;", 1, UINT32_MAX, 0, 0), 0);
-    CHECK_EQ(eval("setp.eq.u32 %p1, %r1, %r1; setp.lt.and.s32 %p0|%p2, %r1, %r2, !%p1;", 1, 1, 2, 0), 0);
+    CHECK_EQ(
+        eval("setp.eq.u32 %p1, %r1, %r1; setp.lt.and.s32 %p0|%p2, %r1, %r2, !%p1;", 1, 1, 2, 0), 0);
     CHECK_EQ(EVAL32("set.gt.u32.f32 %r0, %r1, %r2;", 0x40000000, ONE, 0), UINT32_MAX);
     CHECK_EQ(EVAL32("set.gt.f32.s32 %r0, %r1, %r2;", 2, 1, 0), ONE);
     CHECK_EQ(EVAL32("slct.u32.s32 %r0, %r1, %r2, %r3;", 7, 8, 0x80000000u), 8);

@@ -32,14 +32,16 @@ TEST(reads_past_the_end_and_through_null_fault) {
     kernel k;
     CHECK_EQ(run(&k, PTX_KERNEL("ld.global.u32 %r1, [%out+1024];"), 1), BH__PTX_FAULTED);
     CHECK(k.fault.kind == BH__PTX_FAULT_ADDRESS && !k.fault.write);
-    CHECK_EQ(run(&k, PTX_KERNEL("ld.global.v4.u32 {%r1,%r2,%r3,%r4}, [%out+1008];"), 1), BH__PTX_DONE);
+    CHECK_EQ(run(&k, PTX_KERNEL("ld.global.v4.u32 {%r1,%r2,%r3,%r4}, [%out+1008];"), 1),
+             BH__PTX_DONE);
     CHECK_EQ(run(&k, PTX_KERNEL("mov.u64 %rd1, 0; ld.u32 %r1, [%rd1];"), 1), BH__PTX_FAULTED);
     CHECK_EQ(k.fault.address, 0);
     CHECK_EQ(run(&k, PTX_KERNEL(".shared .b8 s[64]; mov.u32 %r1, 64; ld.shared.u8 %r2, [%r1];"), 1),
              BH__PTX_FAULTED);
     CHECK_STR_CONTAINS(k.fault.text, "shared");
-    CHECK_EQ(run(&k, PTX_KERNEL(".local .b8 l[16]; mov.u64 %rd1, l; st.local.u32 [%rd1+16], %r1;"), 1),
-             BH__PTX_FAULTED);
+    CHECK_EQ(
+        run(&k, PTX_KERNEL(".local .b8 l[16]; mov.u64 %rd1, l; st.local.u32 [%rd1+16], %r1;"), 1),
+        BH__PTX_FAULTED);
     CHECK_STR_CONTAINS(k.fault.text, "local");
 }
 
@@ -53,7 +55,8 @@ TEST(misaligned_access_faults) {
 
 TEST(read_only_memory_is_not_written) {
     kernel k;
-    REQUIRE_EQ(kernel_open(&k, PTX_KERNEL("st.global.u32 [%out], 1;"), 1, words, sizeof words), BH_OK);
+    REQUIRE_EQ(kernel_open(&k, PTX_KERNEL("st.global.u32 [%out], 1;"), 1, words, sizeof words),
+               BH_OK);
     k.range.writable = false;
     CHECK_EQ(kernel_run(&k), BH__PTX_FAULTED);
     CHECK_EQ(k.fault.kind, BH__PTX_FAULT_READ_ONLY);

@@ -73,10 +73,11 @@ TEST(initialisers_hold_addresses) {
 }
 
 TEST(kernels_share_no_shared_memory_they_do_not_use) {
-    const char *text = PTX_HEAD ".shared .b8 both[100]; .shared .b8 mine[1000]; .shared .b8 x[5000];\n"
-                                ".entry a() { .reg .b32 %r; mov.u32 %r, both; mov.u32 %r, mine; }\n"
-                                ".entry b() { .reg .b32 %r; mov.u32 %r, both; mov.u32 %r, x; }\n"
-                                ".entry c() { ret; }\n";
+    const char *text =
+        PTX_HEAD ".shared .b8 both[100]; .shared .b8 mine[1000]; .shared .b8 x[5000];\n"
+                 ".entry a() { .reg .b32 %r; mov.u32 %r, both; mov.u32 %r, mine; }\n"
+                 ".entry b() { .reg .b32 %r; mov.u32 %r, both; mov.u32 %r, x; }\n"
+                 ".entry c() { ret; }\n";
     bh_error error;
     bh__ptx_module *m;
     REQUIRE_EQ(bh__ptx_load(text, strlen(text), &error, &m), BH_OK);
@@ -88,18 +89,22 @@ TEST(kernels_share_no_shared_memory_they_do_not_use) {
 
 TEST(errors_name_the_line) {
     expect("int main() {}", BH_E_LOAD, "line 1:", "not PTX");
-    expect("\x7f" "ELF\x02\x01", BH_E_LOAD, "line 1:", "no place in PTX");
+    expect("\x7f"
+           "ELF\x02\x01",
+           BH_E_LOAD, "line 1:", "no place in PTX");
+    expect(".version 8.0\n", BH_E_LOAD, "line 1:", "no .target");
+    expect(".version 8.0\n.target sm_80\n", BH_E_UNSUPPORTED, "line 2:", "32-bit addresses");
     expect(PTX_HEAD "hello\n", BH_E_LOAD, "line 4:", "hello");
     expect(PTX_KERNEL("add.s32 %r1, %r2, %nope;"), BH_E_LOAD, "line 10:", "%nope is not declared");
     expect(PTX_KERNEL("\nadd.s32 %r1, %r2, %r16;"), BH_E_LOAD, "line 11:", "%r16");
     expect(PTX_KERNEL("bra nowhere;"), BH_E_LOAD, "line 10:", "no label nowhere");
     expect(PTX_KERNEL("x: x: ret;"), BH_E_LOAD, "line 10:", "twice");
     expect(PTX_KERNEL(".reg .b32 %q; .reg .b64 %q;"), BH_E_LOAD, "line 10:", "declared twice");
-    expect(PTX_KERNEL("frobnicate.s32 %r1, %r2;"), BH_E_LOAD, "line 10:",
-           "no instruction frobnicate");
+    expect(PTX_KERNEL("frobnicate.s32 %r1, %r2;"), BH_E_LOAD,
+           "line 10:", "no instruction frobnicate");
     expect(PTX_KERNEL("call nothing, ();"), BH_E_LOAD, "line 10:", "nothing is not declared");
-    expect(PTX_HEAD ".extern .func lost();\n.entry k() { call lost, (); }", BH_E_LOAD, "line 4:",
-           "lost");
+    expect(PTX_HEAD ".extern .func lost();\n.entry k() { call lost, (); }", BH_E_LOAD,
+           "line 4:", "lost");
     expect(PTX_HEAD ".extern .global .u32 v;\n.entry k() { ret; }", BH_E_LOAD, "line 4:", "v");
 }
 
@@ -125,14 +130,14 @@ TEST(what_is_not_executed_is_refused) {
     expect(PTX_KERNEL("tex.1d.v4.f32.s32 {%f1,%f2,%f3,%f4}, [%out, {%r1}];"), BH_E_UNSUPPORTED,
            "line 10:", "tex");
     expect(PTX_KERNEL("mbarrier.inval.b64 [%out];"), BH_E_UNSUPPORTED, "line 10:", "mbarrier");
-    expect(PTX_KERNEL("add.frobnicated.s32 %r1, %r2, %r3;"), BH_E_UNSUPPORTED, "line 10:",
-           ".frobnicated");
+    expect(PTX_KERNEL("add.frobnicated.s32 %r1, %r2, %r3;"), BH_E_UNSUPPORTED,
+           "line 10:", ".frobnicated");
     expect(PTX_KERNEL("add.ftz.s32 %r1, %r2, %r3;"), BH_E_UNSUPPORTED, "line 10:", ".ftz");
     expect(PTX_KERNEL("add.sat.u64 %rd1, %rd2, %rd3;"), BH_E_UNSUPPORTED, "line 10:", "add");
     expect(PTX_KERNEL("add.rn.ftz.f64 %d1, %d2, %d3;"), BH_E_UNSUPPORTED, "line 10:", "add");
     expect(PTX_KERNEL("mul.s32 %r1, %r2, %r3;"), BH_E_UNSUPPORTED, "line 10:", "mul");
-    expect(PTX_KERNEL("atom.global.min.f32 %f1, [%out], %f2;"), BH_E_UNSUPPORTED, "line 10:",
-           "atom");
+    expect(PTX_KERNEL("atom.global.min.f32 %f1, [%out], %f2;"), BH_E_UNSUPPORTED,
+           "line 10:", "atom");
     expect(PTX_KERNEL("add.rn.rz.f32 %f1, %f2, %f3;"), BH_E_LOAD, "line 10:", "exclude");
     expect(PTX_HEAD ".extern .func (.param .b64 r) malloc(.param .b64 n);\n"
                     ".entry k() { .param .b64 a; .param .b64 b; call (a), malloc, (b); }",
@@ -143,7 +148,8 @@ TEST(what_is_not_executed_is_refused) {
 TEST(sizes_are_bounded) {
     expect(PTX_HEAD ".global .b8 x[0xffffffffffffffff];\n", BH_E_LOAD, "line 4:", "too large");
     expect(PTX_HEAD ".global .b64 x[0x1000000000][0x1000000000];\n", BH_E_LOAD, "line 4:", "");
-    expect(PTX_HEAD ".entry k() { .local .b8 l[1000000000]; }\n", BH_E_LOAD, "line 4:", "1000000000");
+    expect(PTX_HEAD ".entry k() { .local .b8 l[1000000000]; }\n", BH_E_LOAD,
+           "line 4:", "1000000000");
     expect(PTX_HEAD ".entry k(.param .b8 x[100000]) { }\n", BH_E_LOAD, "line 4:", "parameter");
     char *deep = malloc(100000);
     REQUIRE(deep != NULL);

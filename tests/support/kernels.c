@@ -37,8 +37,7 @@
 
 const char ptx_basic[] = HEADER
     ".visible .entry saxpy(.param .f32 a, .param .u64 x, .param .u64 y, .param .u32 n)\n"
-    "{\n" REGISTERS "  ld.param.u32 %r9, [n];\n" INDEX BELOW_N
-    "  ld.param.f32 %f0, [a];\n"
+    "{\n" REGISTERS "  ld.param.u32 %r9, [n];\n" INDEX BELOW_N "  ld.param.f32 %f0, [a];\n"
     "  ld.param.u64 %rd1, [x];\n"
     "  ld.param.u64 %rd2, [y];\n"
     "  cvta.to.global.u64 %rd1, %rd1;\n"
@@ -53,8 +52,7 @@ const char ptx_basic[] = HEADER
     "DONE:\n  ret;\n}\n"
 
     ".visible .entry iota(.param .u64 p, .param .u32 base, .param .u32 n)\n"
-    "{\n" REGISTERS "  ld.param.u32 %r9, [n];\n" INDEX BELOW_N
-    "  ld.param.u64 %rd1, [p];\n"
+    "{\n" REGISTERS "  ld.param.u32 %r9, [n];\n" INDEX BELOW_N "  ld.param.u64 %rd1, [p];\n"
     "  ld.param.u32 %r5, [base];\n"
     "  add.u32 %r5, %r5, %r1;\n"
     "  mul.wide.u32 %rd3, %r1, 4;\n"
@@ -63,15 +61,13 @@ const char ptx_basic[] = HEADER
     "DONE:\n  ret;\n}\n"
 
     ".visible .entry store_word(.param .u64 p, .param .u32 value)\n"
-    "{\n" REGISTERS
-    "  ld.param.u64 %rd1, [p];\n"
+    "{\n" REGISTERS "  ld.param.u64 %rd1, [p];\n"
     "  ld.param.u32 %r1, [value];\n"
     "  st.global.u32 [%rd1], %r1;\n"
     "  ret;\n}\n"
 
     ".visible .entry add_one(.param .u64 p, .param .u32 n)\n"
-    "{\n" REGISTERS "  ld.param.u32 %r9, [n];\n" INDEX BELOW_N
-    "  ld.param.u64 %rd1, [p];\n"
+    "{\n" REGISTERS "  ld.param.u32 %r9, [n];\n" INDEX BELOW_N "  ld.param.u64 %rd1, [p];\n"
     "  mul.wide.u32 %rd3, %r1, 4;\n"
     "  add.s64 %rd1, %rd1, %rd3;\n"
     "  ld.global.u32 %r5, [%rd1];\n"
@@ -80,8 +76,7 @@ const char ptx_basic[] = HEADER
     "DONE:\n  ret;\n}\n"
 
     ".visible .entry copy_words(.param .u64 a, .param .u64 b, .param .u32 n)\n"
-    "{\n" REGISTERS "  ld.param.u32 %r9, [n];\n" INDEX BELOW_N
-    "  ld.param.u64 %rd1, [a];\n"
+    "{\n" REGISTERS "  ld.param.u32 %r9, [n];\n" INDEX BELOW_N "  ld.param.u64 %rd1, [a];\n"
     "  ld.param.u64 %rd2, [b];\n"
     "  mul.wide.u32 %rd3, %r1, 4;\n"
     "  add.s64 %rd1, %rd1, %rd3;\n"
@@ -91,8 +86,7 @@ const char ptx_basic[] = HEADER
     "DONE:\n  ret;\n}\n"
 
     ".visible .entry mix(.param .u64 p, .param .u64 a, .param .u64 b, .param .u32 k, .param .u32 n)\n"
-    "{\n" REGISTERS "  ld.param.u32 %r9, [n];\n" INDEX BELOW_N
-    "  ld.param.u64 %rd1, [p];\n"
+    "{\n" REGISTERS "  ld.param.u32 %r9, [n];\n" INDEX BELOW_N "  ld.param.u64 %rd1, [p];\n"
     "  ld.param.u64 %rd2, [a];\n"
     "  ld.param.u64 %rd4, [b];\n"
     "  ld.param.u32 %r8, [k];\n"
@@ -108,8 +102,7 @@ const char ptx_basic[] = HEADER
     "DONE:\n  ret;\n}\n"
 
     ".visible .entry churn(.param .u64 p, .param .u32 k, .param .u32 n)\n"
-    "{\n" REGISTERS "  ld.param.u32 %r9, [n];\n" INDEX BELOW_N
-    "  ld.param.u64 %rd1, [p];\n"
+    "{\n" REGISTERS "  ld.param.u32 %r9, [n];\n" INDEX BELOW_N "  ld.param.u64 %rd1, [p];\n"
     "  ld.param.u32 %r8, [k];\n"
     "  mul.wide.u32 %rd3, %r1, 4;\n"
     "  add.s64 %rd1, %rd1, %rd3;\n"
@@ -119,16 +112,13 @@ const char ptx_basic[] = HEADER
     "DONE:\n  ret;\n}\n"
 
     ".visible .entry gate(.param .u64 flag, .param .u64 p, .param .u32 value)\n"
-    "{\n" REGISTERS
-    "  ld.param.u64 %rd1, [flag];\n"
+    "{\n" REGISTERS "  ld.param.u64 %rd1, [flag];\n"
     "  ld.param.u64 %rd2, [p];\n"
-    "  ld.param.u32 %r1, [value];\n" WAIT_FLAG
-    "  st.global.u32 [%rd2], %r1;\n"
+    "  ld.param.u32 %r1, [value];\n" WAIT_FLAG "  st.global.u32 [%rd2], %r1;\n"
     "  ret;\n}\n"
 
     ".visible .entry spin(.param .u64 p, .param .u32 seed, .param .u32 rounds)\n"
-    "{\n" REGISTERS "  ld.param.u64 %rd1, [p];\n" INDEX
-    "  ld.param.u32 %r5, [seed];\n"
+    "{\n" REGISTERS "  ld.param.u64 %rd1, [p];\n" INDEX "  ld.param.u32 %r5, [seed];\n"
     "  ld.param.u32 %r6, [rounds];\n"
     "  add.u32 %r5, %r5, %r1;\n"
     "NEXT:\n"
@@ -144,8 +134,7 @@ const char ptx_basic[] = HEADER
     "  ret;\n}\n"
 
     ".visible .entry gather(.param .u64 table, .param .u64 p, .param .u32 n)\n"
-    "{\n" REGISTERS "  ld.param.u32 %r9, [n];\n" INDEX BELOW_N
-    "  ld.param.u64 %rd1, [table];\n"
+    "{\n" REGISTERS "  ld.param.u32 %r9, [n];\n" INDEX BELOW_N "  ld.param.u64 %rd1, [table];\n"
     "  ld.param.u64 %rd2, [p];\n"
     "  mul.wide.u32 %rd3, %r1, 8;\n"
     "  add.s64 %rd1, %rd1, %rd3;\n"
@@ -157,8 +146,7 @@ const char ptx_basic[] = HEADER
     "DONE:\n  ret;\n}\n"
 
     ".visible .entry scatter(.param .u64 table, .param .u32 value, .param .u32 n)\n"
-    "{\n" REGISTERS "  ld.param.u32 %r9, [n];\n" INDEX BELOW_N
-    "  ld.param.u64 %rd1, [table];\n"
+    "{\n" REGISTERS "  ld.param.u32 %r9, [n];\n" INDEX BELOW_N "  ld.param.u64 %rd1, [table];\n"
     "  ld.param.u32 %r5, [value];\n"
     "  mul.wide.u32 %rd3, %r1, 8;\n"
     "  add.s64 %rd1, %rd1, %rd3;\n"
@@ -169,8 +157,7 @@ const char ptx_basic[] = HEADER
 
     ".visible .entry scalars(.param .u8 a, .param .u16 b, .param .u32 c, .param .u64 d,\n"
     "                        .param .f32 e, .param .f64 f, .param .u64 p)\n"
-    "{\n" REGISTERS
-    "  ld.param.u64 %rd1, [p];\n"
+    "{\n" REGISTERS "  ld.param.u64 %rd1, [p];\n"
     "  ld.param.u8 %r1, [a];\n"
     "  cvt.u64.u32 %rd2, %r1;\n"
     "  st.global.u64 [%rd1], %rd2;\n"
@@ -191,8 +178,7 @@ const char ptx_basic[] = HEADER
     "  ret;\n}\n"
 
     ".visible .entry by_struct(.param .align 8 .b8 s[24], .param .u64 p)\n"
-    "{\n" REGISTERS
-    "  ld.param.u64 %rd1, [p];\n"
+    "{\n" REGISTERS "  ld.param.u64 %rd1, [p];\n"
     "  ld.param.u32 %r1, [s];\n"
     "  cvt.u64.u32 %rd2, %r1;\n"
     "  st.global.u64 [%rd1], %rd2;\n"
@@ -209,8 +195,7 @@ const char ptx_basic[] = HEADER
 
     /* The slot of a thread: blocks in order x, y, z, threads in order x, y, z within each. */
     ".visible .entry geometry(.param .u64 p)\n"
-    "{\n" REGISTERS
-    "  ld.param.u64 %rd1, [p];\n"
+    "{\n" REGISTERS "  ld.param.u64 %rd1, [p];\n"
     "  mov.u32 %r1, %ctaid.x;\n"
     "  mov.u32 %r2, %ctaid.y;\n"
     "  mov.u32 %r3, %ctaid.z;\n"
@@ -248,8 +233,7 @@ const char ptx_basic[] = HEADER
     "  ret;\n}\n"
 
     ".visible .entry null_or(.param .u64 pointer, .param .u64 p)\n"
-    "{\n" REGISTERS
-    "  ld.param.u64 %rd1, [pointer];\n"
+    "{\n" REGISTERS "  ld.param.u64 %rd1, [pointer];\n"
     "  ld.param.u64 %rd2, [p];\n"
     "  setp.eq.u64 %p1, %rd1, 0;\n"
     "  selp.u32 %r1, 1, 0, %p1;\n"
@@ -258,8 +242,7 @@ const char ptx_basic[] = HEADER
 
 #define SUM_BODY(ARRAY)                                                                            \
     "  ld.param.u64 %rd1, [a];\n"                                                                  \
-    "  ld.param.u64 %rd2, [sums];\n" INDEX                                                         \
-    "  mul.wide.u32 %rd3, %r1, 4;\n"                                                               \
+    "  ld.param.u64 %rd2, [sums];\n" INDEX "  mul.wide.u32 %rd3, %r1, 4;\n"                        \
     "  add.s64 %rd1, %rd1, %rd3;\n"                                                                \
     "  ld.global.u32 %r5, [%rd1];\n"                                                               \
     "  mov.u32 %r6, " ARRAY ";\n"                                                                  \
@@ -295,127 +278,114 @@ const char ptx_basic[] = HEADER
     ".visible .entry sum_shared(.param .u64 a, .param .u64 sums)\n"
     "{\n" REGISTERS "  .shared .align 4 .b8 held[1024];\n" SUM_BODY("held")
 
-    ".extern .shared .align 16 .b8 dynamic[];\n"
-    ".visible .entry sum_dynamic(.param .u64 a, .param .u64 sums)\n"
-    "{\n" REGISTERS SUM_BODY("dynamic")
+        ".extern .shared .align 16 .b8 dynamic[];\n"
+        ".visible .entry sum_dynamic(.param .u64 a, .param .u64 sums)\n"
+        "{\n" REGISTERS SUM_BODY("dynamic")
 
-    ".visible .entry shared_size(.param .u64 p)\n"
-    "{\n" REGISTERS
-    "  ld.param.u64 %rd1, [p];\n"
-    "  mov.u32 %r1, %dynamic_smem_size;\n"
-    "  st.global.u32 [%rd1], %r1;\n"
-    "  ret;\n}\n"
+            ".visible .entry shared_size(.param .u64 p)\n"
+            "{\n" REGISTERS "  ld.param.u64 %rd1, [p];\n"
+            "  mov.u32 %r1, %dynamic_smem_size;\n"
+            "  st.global.u32 [%rd1], %r1;\n"
+            "  ret;\n}\n"
 
-    ".visible .entry poke(.param .u64 address, .param .u32 value)\n"
-    "{\n" REGISTERS
-    "  ld.param.u64 %rd1, [address];\n"
-    "  ld.param.u32 %r1, [value];\n"
-    "  st.global.u32 [%rd1], %r1;\n"
-    "  ret;\n}\n"
+            ".visible .entry poke(.param .u64 address, .param .u32 value)\n"
+            "{\n" REGISTERS "  ld.param.u64 %rd1, [address];\n"
+            "  ld.param.u32 %r1, [value];\n"
+            "  st.global.u32 [%rd1], %r1;\n"
+            "  ret;\n}\n"
 
-    ".visible .entry write_input(.param .u64 a, .param .u64 b)\n"
-    "{\n" REGISTERS
-    "  ld.param.u64 %rd1, [a];\n"
-    "  ld.param.u64 %rd2, [b];\n"
-    "  mov.u32 %r1, 1;\n"
-    "  st.global.u32 [%rd1], %r1;\n"
-    "  st.global.u32 [%rd2], %r1;\n"
-    "  ret;\n}\n"
+            ".visible .entry write_input(.param .u64 a, .param .u64 b)\n"
+            "{\n" REGISTERS "  ld.param.u64 %rd1, [a];\n"
+            "  ld.param.u64 %rd2, [b];\n"
+            "  mov.u32 %r1, 1;\n"
+            "  st.global.u32 [%rd1], %r1;\n"
+            "  st.global.u32 [%rd2], %r1;\n"
+            "  ret;\n}\n"
 
-    ".visible .entry write_then_poke(.param .u64 p, .param .u32 n, .param .u64 address)\n"
-    "{\n" REGISTERS "  ld.param.u32 %r9, [n];\n" INDEX BELOW_N
-    "  ld.param.u64 %rd1, [p];\n"
-    "  ld.param.u64 %rd2, [address];\n"
-    "  mul.wide.u32 %rd3, %r1, 4;\n"
-    "  add.s64 %rd1, %rd1, %rd3;\n"
-    "  ld.global.u32 %r5, [%rd1];\n"
-    "  not.b32 %r5, %r5;\n"
-    "  st.global.u32 [%rd1], %r5;\n"
-    "  st.global.u32 [%rd2], %r5;\n"
-    "DONE:\n  ret;\n}\n"
+            ".visible .entry write_then_poke(.param .u64 p, .param .u32 n, .param .u64 address)\n"
+            "{\n" REGISTERS "  ld.param.u32 %r9, [n];\n" INDEX BELOW_N "  ld.param.u64 %rd1, [p];\n"
+            "  ld.param.u64 %rd2, [address];\n"
+            "  mul.wide.u32 %rd3, %r1, 4;\n"
+            "  add.s64 %rd1, %rd1, %rd3;\n"
+            "  ld.global.u32 %r5, [%rd1];\n"
+            "  not.b32 %r5, %r5;\n"
+            "  st.global.u32 [%rd1], %r5;\n"
+            "  st.global.u32 [%rd2], %r5;\n"
+            "DONE:\n  ret;\n}\n"
 
-    ".visible .entry trap_now()\n"
-    "{\n  trap;\n  ret;\n}\n"
+            ".visible .entry trap_now()\n"
+            "{\n  trap;\n  ret;\n}\n"
 
-    ".visible .entry misaligned(.param .u64 p)\n"
-    "{\n" REGISTERS
-    "  ld.param.u64 %rd1, [p];\n"
-    "  mov.u32 %r1, 1;\n"
-    "  st.global.u32 [%rd1+1], %r1;\n"
-    "  ret;\n}\n"
+            ".visible .entry misaligned(.param .u64 p)\n"
+            "{\n" REGISTERS "  ld.param.u64 %rd1, [p];\n"
+            "  mov.u32 %r1, 1;\n"
+            "  st.global.u32 [%rd1+1], %r1;\n"
+            "  ret;\n}\n"
 
-    ".visible .entry endless(.param .u64 flag, .param .u64 p)\n"
-    "{\n" REGISTERS
-    "  ld.param.u64 %rd2, [flag];\n"
-    "  ld.param.u64 %rd1, [p];\n"
-    "  mov.u32 %r1, 1;\n"
-    "  st.volatile.global.u32 [%rd2+4], %r1;\n"
-    "AGAIN:\n"
-    "  add.u32 %r1, %r1, 1;\n"
-    "  st.volatile.global.u32 [%rd1], %r1;\n"
-    "  bra AGAIN;\n}\n"
+            ".visible .entry endless(.param .u64 flag, .param .u64 p)\n"
+            "{\n" REGISTERS "  ld.param.u64 %rd2, [flag];\n"
+            "  ld.param.u64 %rd1, [p];\n"
+            "  mov.u32 %r1, 1;\n"
+            "  st.volatile.global.u32 [%rd2+4], %r1;\n"
+            "AGAIN:\n"
+            "  add.u32 %r1, %r1, 1;\n"
+            "  st.volatile.global.u32 [%rd1], %r1;\n"
+            "  bra AGAIN;\n}\n"
 
-    ".visible .entry wait_then_poke(.param .u64 flag, .param .u64 p, .param .u64 address)\n"
-    "{\n" REGISTERS
-    "  ld.param.u64 %rd1, [flag];\n"
-    "  ld.param.u64 %rd2, [p];\n"
-    "  ld.param.u64 %rd3, [address];\n" WAIT_FLAG
-    "  ld.global.u32 %r1, [%rd2];\n"
-    "  add.u32 %r1, %r1, 1;\n"
-    "  st.global.u32 [%rd2], %r1;\n"
-    "  st.global.u32 [%rd3], %r1;\n"
-    "  ret;\n}\n";
+            ".visible .entry wait_then_poke(.param .u64 flag, .param .u64 p, .param .u64 address)\n"
+            "{\n" REGISTERS "  ld.param.u64 %rd1, [flag];\n"
+            "  ld.param.u64 %rd2, [p];\n"
+            "  ld.param.u64 %rd3, [address];\n" WAIT_FLAG "  ld.global.u32 %r1, [%rd2];\n"
+            "  add.u32 %r1, %r1, 1;\n"
+            "  st.global.u32 [%rd2], %r1;\n"
+            "  st.global.u32 [%rd3], %r1;\n"
+            "  ret;\n}\n";
 
-const char ptx_globals[] = HEADER
-    ".visible .global .align 4 .u32 counter;\n"
-    ".visible .global .align 4 .u32 table[4] = {10, 20, 30, 40};\n"
-    ".visible .const .align 4 .u32 scale = 7;\n"
+const char ptx_globals[] = HEADER ".visible .global .align 4 .u32 counter;\n"
+                                  ".visible .global .align 4 .u32 table[4] = {10, 20, 30, 40};\n"
+                                  ".visible .const .align 4 .u32 scale = 7;\n"
 
-    ".visible .entry bump(.param .u64 p)\n"
-    "{\n" REGISTERS
-    "  ld.param.u64 %rd1, [p];\n"
-    "  ld.global.u32 %r1, [counter];\n"
-    "  add.u32 %r1, %r1, 1;\n"
-    "  st.global.u32 [counter], %r1;\n"
-    "  st.global.u32 [%rd1], %r1;\n"
-    "  ret;\n}\n"
+                                  ".visible .entry bump(.param .u64 p)\n"
+                                  "{\n" REGISTERS "  ld.param.u64 %rd1, [p];\n"
+                                  "  ld.global.u32 %r1, [counter];\n"
+                                  "  add.u32 %r1, %r1, 1;\n"
+                                  "  st.global.u32 [counter], %r1;\n"
+                                  "  st.global.u32 [%rd1], %r1;\n"
+                                  "  ret;\n}\n"
 
-    ".visible .entry show(.param .u64 p)\n"
-    "{\n" REGISTERS
-    "  ld.param.u64 %rd1, [p];\n"
-    "  ld.global.u32 %r1, [counter];\n"
-    "  st.global.u32 [%rd1], %r1;\n"
-    "  mov.u64 %rd2, table;\n"
-    "  ld.global.u32 %r1, [%rd2];\n"
-    "  st.global.u32 [%rd1+4], %r1;\n"
-    "  ld.global.u32 %r1, [%rd2+4];\n"
-    "  st.global.u32 [%rd1+8], %r1;\n"
-    "  ld.global.u32 %r1, [table+8];\n"
-    "  st.global.u32 [%rd1+12], %r1;\n"
-    "  ld.global.u32 %r1, [table+12];\n"
-    "  st.global.u32 [%rd1+16], %r1;\n"
-    "  ld.const.u32 %r1, [scale];\n"
-    "  st.global.u32 [%rd1+20], %r1;\n"
-    "  ret;\n}\n"
+                                  ".visible .entry show(.param .u64 p)\n"
+                                  "{\n" REGISTERS "  ld.param.u64 %rd1, [p];\n"
+                                  "  ld.global.u32 %r1, [counter];\n"
+                                  "  st.global.u32 [%rd1], %r1;\n"
+                                  "  mov.u64 %rd2, table;\n"
+                                  "  ld.global.u32 %r1, [%rd2];\n"
+                                  "  st.global.u32 [%rd1+4], %r1;\n"
+                                  "  ld.global.u32 %r1, [%rd2+4];\n"
+                                  "  st.global.u32 [%rd1+8], %r1;\n"
+                                  "  ld.global.u32 %r1, [table+8];\n"
+                                  "  st.global.u32 [%rd1+12], %r1;\n"
+                                  "  ld.global.u32 %r1, [table+12];\n"
+                                  "  st.global.u32 [%rd1+16], %r1;\n"
+                                  "  ld.const.u32 %r1, [scale];\n"
+                                  "  st.global.u32 [%rd1+20], %r1;\n"
+                                  "  ret;\n}\n"
 
-    ".visible .entry set_table(.param .u32 value)\n"
-    "{\n" REGISTERS
-    "  ld.param.u32 %r1, [value];\n"
-    "  st.global.u32 [table], %r1;\n"
-    "  ret;\n}\n";
+                                  ".visible .entry set_table(.param .u32 value)\n"
+                                  "{\n" REGISTERS "  ld.param.u32 %r1, [value];\n"
+                                  "  st.global.u32 [table], %r1;\n"
+                                  "  ret;\n}\n";
 
-const char ptx_factor[] = HEADER
-    ".visible .global .align 4 .u32 factor;\n"
-    ".visible .entry scale_by(.param .u64 p, .param .u32 n)\n"
-    "{\n" REGISTERS "  ld.param.u32 %r9, [n];\n" INDEX BELOW_N
-    "  ld.param.u64 %rd1, [p];\n"
-    "  mul.wide.u32 %rd3, %r1, 4;\n"
-    "  add.s64 %rd1, %rd1, %rd3;\n"
-    "  ld.global.u32 %r5, [%rd1];\n"
-    "  ld.global.u32 %r6, [factor];\n"
-    "  mul.lo.u32 %r5, %r5, %r6;\n"
-    "  st.global.u32 [%rd1], %r5;\n"
-    "DONE:\n  ret;\n}\n";
+const char ptx_factor[] =
+    HEADER ".visible .global .align 4 .u32 factor;\n"
+           ".visible .entry scale_by(.param .u64 p, .param .u32 n)\n"
+           "{\n" REGISTERS "  ld.param.u32 %r9, [n];\n" INDEX BELOW_N "  ld.param.u64 %rd1, [p];\n"
+           "  mul.wide.u32 %rd3, %r1, 4;\n"
+           "  add.s64 %rd1, %rd1, %rd3;\n"
+           "  ld.global.u32 %r5, [%rd1];\n"
+           "  ld.global.u32 %r6, [factor];\n"
+           "  mul.lo.u32 %r5, %r5, %r6;\n"
+           "  st.global.u32 [%rd1], %r5;\n"
+           "DONE:\n  ret;\n}\n";
 
 const char ptx_printf[] = HEADER
     ".extern .func (.param .b32 result) vprintf(.param .b64 format, .param .b64 arguments);\n"
@@ -424,8 +394,7 @@ const char ptx_printf[] = HEADER
     ".global .align 1 .b8 one[9] = {108, 105, 110, 101, 32, 37, 117, 10, 0};\n"
 
     ".visible .entry say(.param .u32 a, .param .u32 b)\n"
-    "{\n  .local .align 8 .b8 depot[8];\n" REGISTERS
-    "  ld.param.u32 %r1, [a];\n"
+    "{\n  .local .align 8 .b8 depot[8];\n" REGISTERS "  ld.param.u32 %r1, [a];\n"
     "  ld.param.u32 %r2, [b];\n"
     "  mov.u64 %rd1, depot;\n"
     "  cvta.local.u64 %rd2, %rd1;\n"
@@ -462,52 +431,49 @@ const char ptx_printf[] = HEADER
     "  }\n"
     "DONE:\n  ret;\n}\n";
 
-const char ptx_assert[] = HEADER
-    ".extern .func __assertfail(.param .b64 message, .param .b64 file, .param .b32 line,\n"
-    "                           .param .b64 function, .param .b64 charsize);\n"
-    /* "v == e", "t.cu", "must_be" */
-    ".global .align 1 .b8 message[7] = {118, 32, 61, 61, 32, 101, 0};\n"
-    ".global .align 1 .b8 file[5] = {116, 46, 99, 117, 0};\n"
-    ".global .align 1 .b8 function[8] = {109, 117, 115, 116, 95, 98, 101, 0};\n"
+const char ptx_assert[] =
+    HEADER ".extern .func __assertfail(.param .b64 message, .param .b64 file, .param .b32 line,\n"
+           "                           .param .b64 function, .param .b64 charsize);\n"
+           /* "v == e", "t.cu", "must_be" */
+           ".global .align 1 .b8 message[7] = {118, 32, 61, 61, 32, 101, 0};\n"
+           ".global .align 1 .b8 file[5] = {116, 46, 99, 117, 0};\n"
+           ".global .align 1 .b8 function[8] = {109, 117, 115, 116, 95, 98, 101, 0};\n"
 
-    ".visible .entry must_be(.param .u32 value, .param .u32 expected)\n"
-    "{\n" REGISTERS
-    "  ld.param.u32 %r1, [value];\n"
-    "  ld.param.u32 %r2, [expected];\n"
-    "  setp.eq.u32 %p1, %r1, %r2;\n"
-    "  @%p1 bra DONE;\n"
-    "  mov.u64 %rd1, message;\n"
-    "  cvta.global.u64 %rd1, %rd1;\n"
-    "  mov.u64 %rd2, file;\n"
-    "  cvta.global.u64 %rd2, %rd2;\n"
-    "  mov.u64 %rd3, function;\n"
-    "  cvta.global.u64 %rd3, %rd3;\n"
-    "  mov.u64 %rd4, 1;\n"
-    "  mov.u32 %r3, 42;\n"
-    "  {\n"
-    "  .param .b64 arg0;\n"
-    "  .param .b64 arg1;\n"
-    "  .param .b32 arg2;\n"
-    "  .param .b64 arg3;\n"
-    "  .param .b64 arg4;\n"
-    "  st.param.b64 [arg0], %rd1;\n"
-    "  st.param.b64 [arg1], %rd2;\n"
-    "  st.param.b32 [arg2], %r3;\n"
-    "  st.param.b64 [arg3], %rd3;\n"
-    "  st.param.b64 [arg4], %rd4;\n"
-    "  call.uni __assertfail, (arg0, arg1, arg2, arg3, arg4);\n"
-    "  }\n"
-    "DONE:\n  ret;\n}\n";
+           ".visible .entry must_be(.param .u32 value, .param .u32 expected)\n"
+           "{\n" REGISTERS "  ld.param.u32 %r1, [value];\n"
+           "  ld.param.u32 %r2, [expected];\n"
+           "  setp.eq.u32 %p1, %r1, %r2;\n"
+           "  @%p1 bra DONE;\n"
+           "  mov.u64 %rd1, message;\n"
+           "  cvta.global.u64 %rd1, %rd1;\n"
+           "  mov.u64 %rd2, file;\n"
+           "  cvta.global.u64 %rd2, %rd2;\n"
+           "  mov.u64 %rd3, function;\n"
+           "  cvta.global.u64 %rd3, %rd3;\n"
+           "  mov.u64 %rd4, 1;\n"
+           "  mov.u32 %r3, 42;\n"
+           "  {\n"
+           "  .param .b64 arg0;\n"
+           "  .param .b64 arg1;\n"
+           "  .param .b32 arg2;\n"
+           "  .param .b64 arg3;\n"
+           "  .param .b64 arg4;\n"
+           "  st.param.b64 [arg0], %rd1;\n"
+           "  st.param.b64 [arg1], %rd2;\n"
+           "  st.param.b32 [arg2], %r3;\n"
+           "  st.param.b64 [arg3], %rd3;\n"
+           "  st.param.b64 [arg4], %rd4;\n"
+           "  call.uni __assertfail, (arg0, arg1, arg2, arg3, arg4);\n"
+           "  }\n"
+           "DONE:\n  ret;\n}\n";
 
 char *ptx_many_params(unsigned count) {
     char *text = NULL;
     size_t length;
     FILE *file = open_memstream(&text, &length);
-    if (file == NULL)
-        abort();
+    if (file == NULL) abort();
     fprintf(file, HEADER ".visible .entry big(\n");
-    for (unsigned i = 0; i < count; i++)
-        fprintf(file, "  .param .u64 v%u,\n", i);
+    for (unsigned i = 0; i < count; i++) fprintf(file, "  .param .u64 v%u,\n", i);
     fprintf(file, "  .param .u64 p)\n{\n  .reg .b64 %%rd<4>;\n  mov.u64 %%rd1, 0;\n");
     for (unsigned i = 0; i < count; i++)
         fprintf(file, "  ld.param.u64 %%rd2, [v%u];\n  add.u64 %%rd1, %%rd1, %%rd2;\n", i);
@@ -520,9 +486,9 @@ char *ptx_block_param(unsigned bytes) {
     char *text = NULL;
     size_t length;
     FILE *file = open_memstream(&text, &length);
-    if (file == NULL)
-        abort();
-    fprintf(file, HEADER ".visible .entry block(.param .align 4 .b8 v[%u], .param .u64 p)\n", bytes);
+    if (file == NULL) abort();
+    fprintf(file, HEADER ".visible .entry block(.param .align 4 .b8 v[%u], .param .u64 p)\n",
+            bytes);
     fprintf(file, "{\n  .reg .b32 %%r<3>;\n  .reg .b64 %%rd<2>;\n  mov.u32 %%r1, 0;\n");
     for (unsigned i = 0; i + 4 <= bytes; i += 4)
         fprintf(file, "  ld.param.u32 %%r2, [v+%u];\n  add.u32 %%r1, %%r1, %%r2;\n", i);

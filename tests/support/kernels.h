@@ -65,8 +65,7 @@ static inline uint32_t churn_word(uint32_t p, uint32_t k) {
     return p * 22695477u + k;
 }
 static inline uint32_t spin_word(uint32_t x, uint32_t rounds) {
-    for (uint32_t i = 0; i < rounds; i++)
-        x = x * 1664525u + 1013904223u;
+    for (uint32_t i = 0; i < rounds; i++) x = x * 1664525u + 1013904223u;
     return x;
 }
 

@@ -87,8 +87,7 @@ static uint32_t *host_words(uint64_t count) {
 bh_buffer words_counting(bh_device device, uint64_t count, uint32_t first) {
     bh_buffer buffer = words_alloc(device, count);
     uint32_t *words = host_words(count);
-    for (uint64_t i = 0; i < count; i++)
-        words[i] = first + (uint32_t)i;
+    for (uint64_t i = 0; i < count; i++) words[i] = first + (uint32_t)i;
     REQUIRE_OK(bh_buffer_write(buffer, 0, words, count * 4));
     free(words);
     return buffer;
@@ -213,8 +212,7 @@ void wait_generation(bh_device device, uint64_t generation) {
     uint64_t limit = now_ns() + LONG_NS;
     for (;;) {
         bh_device_status status = status_of(device);
-        if (status.generation >= generation && status.state == BH_DEVICE_RUNNING)
-            return;
+        if (status.generation >= generation && status.state == BH_DEVICE_RUNNING) return;
         REQUIRE(now_ns() < limit);
         sleep_ms(1);
     }
@@ -234,8 +232,7 @@ static void loss_note(void *context, bh_device device, const bh_loss *loss) {
     loss_log *log = context;
     int index = atomic_load(&log->count);
     (void)device;
-    if (index < LOSS_LOG)
-        log->losses[index] = *loss;
+    if (index < LOSS_LOG) log->losses[index] = *loss;
     atomic_store(&log->count, index + 1);
 }
 
@@ -247,8 +244,7 @@ void loss_log_start(bh_device device, loss_log *log) {
 bool loss_log_wait(loss_log *log, int count) {
     uint64_t limit = now_ns() + LONG_NS;
     while (atomic_load(&log->count) < count) {
-        if (now_ns() > limit)
-            return false;
+        if (now_ns() > limit) return false;
         sleep_ms(1);
     }
     return true;
@@ -268,8 +264,7 @@ void kill_worker(bh_device device, int signal) {
 rng rng_seeded(uint64_t seed) {
     const char *given = getenv("BULKHEAD_TEST_SEED");
     rng r;
-    if (given != NULL)
-        seed = strtoull(given, NULL, 0);
+    if (given != NULL) seed = strtoull(given, NULL, 0);
     fprintf(stderr, "seed %llu (BULKHEAD_TEST_SEED=%llu repeats this)\n", (unsigned long long)seed,
             (unsigned long long)seed);
     r.state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
@@ -303,22 +298,19 @@ bool process_exists(pid_t pid) {
     char path[64];
     char text[512];
     FILE *file = fopen(test_path(path, sizeof path, "/proc/%d/stat", (int)pid), "r");
-    if (file == NULL)
-        return false;
+    if (file == NULL) return false;
     size_t length = fread(text, 1, sizeof text - 1, file);
     fclose(file);
     text[length] = '\0';
     const char *after_name = strrchr(text, ')');
-    if (after_name == NULL || after_name[1] == '\0')
-        return false;
+    if (after_name == NULL || after_name[1] == '\0') return false;
     return after_name[2] != 'Z' && after_name[2] != 'X';
 }
 
 bool wait_process_gone(pid_t pid, unsigned ms) {
     uint64_t limit = now_ns() + (uint64_t)ms * MS * test_time_scale();
     while (process_exists(pid)) {
-        if (now_ns() > limit)
-            return false;
+        if (now_ns() > limit) return false;
         sleep_ms(2);
     }
     return true;
@@ -328,8 +320,7 @@ unsigned open_descriptors(void) {
     unsigned count = 0;
     DIR *dir = opendir("/proc/self/fd");
     REQUIRE(dir != NULL);
-    while (readdir(dir) != NULL)
-        count++;
+    while (readdir(dir) != NULL) count++;
     closedir(dir);
     return count;
 }
@@ -354,8 +345,7 @@ void run_threads(unsigned count, void (*body)(void *context, unsigned index), vo
         starts[i] = (struct thread_start){body, context, i};
         REQUIRE(pthread_create(&threads[i], NULL, thread_main, &starts[i]) == 0);
     }
-    for (unsigned i = 0; i < count; i++)
-        pthread_join(threads[i], NULL);
+    for (unsigned i = 0; i < count; i++) pthread_join(threads[i], NULL);
 }
 
 void check_refused(bh_status status, bh_status expected, const char *text, const char *file,
@@ -367,8 +357,7 @@ void check_refused(bh_status status, bh_status expected, const char *text, const
     } else {
         test_check_status(status, expected, false, text, file, line);
     }
-    if (status == BH_OK)
-        return;
+    if (status == BH_OK) return;
     bh_status last = bh_last_error(&error);
     if (last != status || error.status != status || error.message[0] == '\0' ||
         error.fix[0] == '\0' || memchr(error.message, 0, sizeof error.message) == NULL ||

@@ -55,7 +55,8 @@ bool words_count(bh_buffer buffer, uint64_t count, uint32_t first);
 uint64_t address_of(bh_buffer buffer);
 
 /* Submits and waits: the status of the call, or what became of the work. */
-bh_status run_with(bh_kernel kernel, bh_shape shape, bh_args args, const bh_launch_options *options);
+bh_status run_with(bh_kernel kernel, bh_shape shape, bh_args args,
+                   const bh_launch_options *options);
 bh_status run_now(bh_kernel kernel, bh_shape shape, bh_args args);
 /* A launch that must be accepted. */
 bh_ticket submit(bh_kernel kernel, bh_shape shape, bh_args args, const bh_launch_options *options);
@@ -124,8 +125,7 @@ unsigned open_descriptors(void);
 void run_threads(unsigned count, void (*body)(void *context, unsigned index), void *context);
 
 /* Checks that a call fails with this status and leaves a message and advice. */
-#define CHECK_REFUSED(call, expected)                                                              \
-    check_refused((call), (expected), #call, __FILE__, __LINE__)
+#define CHECK_REFUSED(call, expected) check_refused((call), (expected), #call, __FILE__, __LINE__)
 void check_refused(bh_status status, bh_status expected, const char *text, const char *file,
                    int line);
 /* The same for any status but BH_OK. */

@@ -30,28 +30,21 @@ int main(void) {
         return 9;
     }
     if (strcmp(how, "hang") == 0)
-        for (;;)
-            pause();
-    if (strcmp(how, "die") == 0)
-        raise(SIGABRT);
+        for (;;) pause();
+    if (strcmp(how, "die") == 0) raise(SIGABRT);
     if (strcmp(how, "close") == 0) {
         close(SOCKET);
-        for (;;)
-            pause();
+        for (;;) pause();
     }
-    if (recv(SOCKET, &message, sizeof message, 0) < (ssize_t)offsetof(bh__message, fds))
-        return 8;
+    if (recv(SOCKET, &message, sizeof message, 0) < (ssize_t)offsetof(bh__message, fds)) return 8;
     uint64_t magic = message.u.boot.magic;
     uint32_t version = message.u.boot.version;
-    if (strcmp(how, "version") == 0)
-        answer_ready(magic, version + 1);
-    if (strcmp(how, "magic") == 0)
-        answer_ready(~magic, version);
+    if (strcmp(how, "version") == 0) answer_ready(magic, version + 1);
+    if (strcmp(how, "magic") == 0) answer_ready(~magic, version);
     if (strcmp(how, "noise") == 0) {
         char noise[1000];
         memset(noise, 0xa5, sizeof noise);
-        for (int i = 0; i < 5; i++)
-            send(SOCKET, noise, sizeof noise, MSG_NOSIGNAL);
+        for (int i = 0; i < 5; i++) send(SOCKET, noise, sizeof noise, MSG_NOSIGNAL);
     }
     if (strcmp(how, "ready") == 0) {
         answer_ready(magic, version);
@@ -61,11 +54,11 @@ int main(void) {
         memset(&message, 0, sizeof message);
         message.type = BH__MSG_REFUSED;
         message.u.error.status = BH_E_NO_DEVICE;
-        snprintf(message.u.error.message, sizeof message.u.error.message, "the flux is not capacitated");
+        snprintf(message.u.error.message, sizeof message.u.error.message,
+                 "the flux is not capacitated");
         snprintf(message.u.error.fix, sizeof message.u.error.fix, "capacitate it");
         send(SOCKET, &message, offsetof(bh__message, fds), MSG_NOSIGNAL);
         return 1;
     }
-    for (;;)
-        pause();
+    for (;;) pause();
 }

@@ -14,25 +14,21 @@ static void each_memory(const char *process, bool (*found)(void *context, const 
     char path[300], link[300];
     snprintf(path, sizeof path, "/proc/%.20s/fd", process);
     DIR *dir = opendir(path);
-    if (dir == NULL)
-        return;
+    if (dir == NULL) return;
     for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
         struct stat info;
         snprintf(path, sizeof path, "/proc/%.20s/fd/%.20s", process, entry->d_name);
         ssize_t length = readlink(path, link, sizeof link - 1);
-        if (length <= 0)
-            continue;
+        if (length <= 0) continue;
         link[length] = '\0';
-        if (is_memory_file(link) && stat(path, &info) == 0 && !found(context, &info))
-            break;
+        if (is_memory_file(link) && stat(path, &info) == 0 && !found(context, &info)) break;
     }
     closedir(dir);
 }
 
 static bool note_memory(void *context, const struct stat *info) {
     host_report *report = context;
-    if (report->memory_count == 64)
-        return false;
+    if (report->memory_count == 64) return false;
     report->memory[report->memory_count].device = info->st_dev;
     report->memory[report->memory_count++].inode = info->st_ino;
     return true;
@@ -65,8 +61,7 @@ host host_start(int (*body)(int pipe), bool tells) {
     }
     close(ends[1]);
     h.pipe = ends[0];
-    if (tells)
-        REQUIRE(read(h.pipe, &h.report, sizeof h.report) == sizeof h.report);
+    if (tells) REQUIRE(read(h.pipe, &h.report, sizeof h.report) == sizeof h.report);
     return h;
 }
 
@@ -113,8 +108,7 @@ static bool memory_is_held(const host_report *report) {
 void host_check_gone(const host *h) {
     CHECK(h->report.worker > 0);
     CHECK(wait_process_gone(h->report.worker, 5000));
-    if (h->report.standby > 0)
-        CHECK(wait_process_gone(h->report.standby, 5000));
+    if (h->report.standby > 0) CHECK(wait_process_gone(h->report.standby, 5000));
     uint64_t limit = now_ns() + 5000 * MS;
     while (memory_is_held(&h->report)) {
         if (now_ns() > limit) {

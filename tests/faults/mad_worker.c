@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A worker gone mad: what it writes to the shared control block is nonsense. The application does not crash, its
+ * calls come back, and the device can be closed. */
+#include <signal.h>
+
+#include "../support/support.h"
+#include "wire/control.h"
+
+/* This process's own mapping of the control block. What is written to a worker's area here looks the same as if the
+ * worker had written it. */
+static bh__front *control_block(void) {
+    FILE *maps = fopen("/proc/self/maps", "r");
+    char line[600];
+    bh__front *front = NULL;
+    REQUIRE(maps != NULL);
+    while (front == NULL && fgets(line, sizeof line, maps) != NULL) {
+        unsigned long long from;
+        if (strstr(line, "memfd:bulkhead-control") != NULL && sscanf(line, "%llx-", &from) == 1)
+            front = (bh__front *)(uintptr_t)from;
+    }
+    fclose(maps);
+    REQUIRE(front != NULL);
+    REQUIRE(front->magic == BH__WIRE_MAGIC);
+    return front;
+}
+
+static bh__area *area_at(bh__front *front, uint32_t index) {
+    return (bh__area *)((char *)front + front->areas_offset + index * front->area_bytes);
+}
+
+static uint64_t nonsense(rng *random) {
+    switch (rng_below(random, 5)) {
+    case 0:
+        return UINT64_MAX;
+    case 1:
+        return 0;
+    case 2:
+        return rng_below(random, 200);
+    case 3:
+        return UINT64_C(1) << rng_below(random, 64);
+    default:
+        return (uint64_t)rng_next(random) << 32 | rng_next(random);
+    }
+}
+
+static void scribble(bh__front *front, rng *random) {
+    bh__area *area = area_at(front, rng_below(random, BH__AREAS));
+    bh__lane_area *lane = &area->lane[rng_below(random, 4)];
+    switch (rng_below(random, 7)) {
+    case 0:
+        atomic_store(&lane->done, nonsense(random));
+        break;
+    case 1: /* the flags are the application's */
+        atomic_store(&lane->claim, nonsense(random) & ~(BH__FROZEN | BH__PAUSED));
+        break;
+    case 2:
+        atomic_store(&lane->errors, (uint32_t)nonsense(random));
+        break;
+    case 3:
+        atomic_store(&area->reports_made, (uint32_t)nonsense(random));
+        break;
+    case 4:
+        memset(&area->reports[rng_below(random, BH__REPORTS)], (int)nonsense(random),
+               sizeof area->reports[0]);
+        break;
+    case 5:
+        memset(&area->fault, (int)nonsense(random), sizeof area->fault);
+        break;
+    default:
+        atomic_store(&area->fault_state, (uint32_t)nonsense(random));
+        break;
+    }
+}
+
+/* Calls of every kind, none of which may hang: whatever waits is given little time. */
+static void use_device(const rig *r, bh_lane lane, bh_buffer x) {
+    bh_launch_options options = on_lane(lane, BH_LAUNCH_NO_BLOCK);
+    bh_ticket ticket;
+    bh_error error;
+    uint32_t value = 7;
+    options.deadline_ns = 20 * MS;
+    bh_status status = bh_launch_with(rig_kernel(r, "churn"), BH_GRID(64, 64),
+                                      BH_ARGS(BH_INOUT(x), 1u, 64u), &options, &ticket);
+    if (status == BH_OK) {
+        bh_wait(ticket, 5 * MS);
+        bh_query(ticket);
+        bh_ticket_error(ticket, &error);
+        CHECK(memchr(error.message, 0, sizeof error.message) != NULL);
+        CHECK(memchr(error.fix, 0, sizeof error.fix) != NULL);
+        CHECK(memchr(error.device_name, 0, sizeof error.device_name) != NULL);
+        bh_cancel(ticket);
+    }
+    bh_submit_fill(lane, x, 0, 256, &value, 4, &ticket);
+    bh_lane_sync(lane, 5 * MS);
+    bh_buffer_accept(x);
+    is_suspect(x);
+}
+
+static void run_mad(uint64_t seed, bool kills) {
+    bh_device_options options = device_options(BH_DEVICE_NO_RESTART_LIMIT);
+    options.close_timeout_ns = 200 * MS;
+    options.quarantine_after = UINT32_MAX;
+    rig r = rig_open_with(&options);
+    rng random = rng_seeded(seed);
+    bh__front *front = control_block();
+    bh_lane lane = open_lane(r.device);
+    bh_buffer x = words_filled(r.device, 64, 1);
+    uint64_t end = now_ns() + 2500 * MS;
+    while (now_ns() < end) {
+        for (uint32_t i = 0, n = 1 + rng_below(&random, 4); i < n; i++) scribble(front, &random);
+        use_device(&r, lane, x);
+        bh_device_status status = status_of(r.device);
+        if (status.state == BH_DEVICE_STOPPED) break;
+        if (kills && rng_below(&random, 10) == 0 && status.worker_pid > 0)
+            kill(status.worker_pid, SIGKILL);
+    }
+    uint64_t begun = now_ns();
+    CHECK_OK(bh_device_close(r.device));
+    CHECK_LT(now_ns() - begun, 15000 * MS * test_time_scale());
+}
+
+TEST(nonsense_in_the_completion_words_and_reports) {
+    run_mad(1, false);
+}
+
+TEST(nonsense_and_workers_that_are_killed) {
+    run_mad(2, true);
+}
+
+TEST(a_worker_that_claims_the_impossible_is_replaced) {
+    rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
+    bh_buffer intact = words_counting(r.device, 1000, 3);
+    gate g = gate_close(&r, open_lane(r.device), 0);
+    bh__front *front = control_block();
+    for (uint32_t i = 0; i < BH__AREAS; i++)
+        for (int lane = 1; lane < 4; lane++)
+            atomic_store(&area_at(front, i)->lane[lane].done, UINT64_MAX);
+    CHECK_NE(bh_query(g.ticket), BH_OK); /* what was never submitted cannot be done */
+    wait_generation(r.device, 2);
+    CHECK_STATUS(bh_wait(g.ticket, LONG_NS), BH_E_LOST);
+    CHECK(words_count(intact, 1000, 3));
+    check_device_works(&r);
+    CHECK_OK(bh_device_close(r.device));
+}

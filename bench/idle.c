@@ -35,7 +35,8 @@ int main(int argc, char **argv) {
     application = process_other_threads_cpu_ns() - application;
     worker = process_cpu_ns(status.worker_pid) - worker;
     standby = process_cpu_ns(status.standby_pid) - standby;
-    bench_note("the application's time is that of the library's threads, not of the one that measures");
+    bench_note(
+        "the application's time is that of the library's threads, not of the one that measures");
     bench_target("idle.cpu.application", (double)application / 1e3, "us", 0);
     bench_target("idle.cpu.worker", (double)worker / 1e3, "us", 0);
     bench_target("idle.cpu.standby", (double)standby / 1e3, "us", 0);
@@ -43,9 +44,11 @@ int main(int argc, char **argv) {
     double added = (double)process_memory(getpid(), "smaps_rollup", "Rss:") - (double)resident;
     bench_target("idle.resident.application_added", added / MIB, "MiB", 16);
     bench_target("idle.resident.worker",
-                 (double)process_memory(status.worker_pid, "smaps_rollup", "Rss:") / MIB, "MiB", 64);
+                 (double)process_memory(status.worker_pid, "smaps_rollup", "Rss:") / MIB, "MiB",
+                 64);
     bench_target("idle.resident.standby",
-                 (double)process_memory(status.standby_pid, "smaps_rollup", "Rss:") / MIB, "MiB", 64);
+                 (double)process_memory(status.standby_pid, "smaps_rollup", "Rss:") / MIB, "MiB",
+                 64);
     bench_figure("idle.proportional.worker",
                  (double)process_memory(status.worker_pid, "smaps_rollup", "Pss:") / MIB, "MiB");
     BENCH_NEED(bh_device_close(device));

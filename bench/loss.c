@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "support/bench.h"
+#include "support/process.h"
 
 enum { INTACT = 64 * 1024, TOUCHED = 4096 };
 #define DEADLINE_NS (20 * BENCH_MS)
@@ -17,8 +18,9 @@ typedef struct bench {
     bh_buffer intact;  /* no kernel is ever given it to write */
     bh_buffer target;  /* the next kernel writes it; nothing that is lost does */
     bh_buffer touched; /* lost kernels write it */
+    bool cpu;
     uint32_t number;
-    size_t repeated;   /* next kernels that were themselves taken by the worker that died */
+    size_t repeated; /* next kernels that were themselves taken by the worker that died */
     bench_samples takeovers;
     _Atomic size_t cold;
 } bench;
@@ -61,7 +63,8 @@ static void next_kernel(bench *self) {
 static void next_kernel_on_touched(bench *self) {
     bh_ticket ticket;
     BENCH_NEED(bh_launch(self->kernels.fill, BH_GRID(TOUCHED, 256),
-                         BH_ARGS(BH_OUT(self->touched), ++self->number, (uint32_t)TOUCHED), &ticket));
+                         BH_ARGS(BH_OUT(self->touched), ++self->number, (uint32_t)TOUCHED),
+                         &ticket));
     BENCH_NEED(bh_wait(ticket, PATIENCE_NS));
 }
 
@@ -70,7 +73,8 @@ static void settle(bench *self, bool target_written) {
     uint32_t words[TOUCHED];
     if (target_written) {
         BENCH_NEED(bh_buffer_read(self->target, 0, words, 4));
-        if (words[0] != (self->number ^ 0xa5a5a5a5u)) bench_wrong("the next kernel left 0x%x", words[0]);
+        if (words[0] != (self->number ^ 0xa5a5a5a5u))
+            bench_wrong("the next kernel left 0x%x", words[0]);
     } else {
         BENCH_NEED(bh_buffer_read(self->touched, 0, words, sizeof words));
         for (int i = 0; i < TOUCHED; i++) {
@@ -91,7 +95,8 @@ static void kill_worker(int32_t pid) {
 static void expect(bh_ticket ticket, bh_status expected) {
     bh_status status = bh_query(ticket);
     if (status != expected)
-        bench_wrong("a lost kernel got %s, not %s", bh_status_name(status), bh_status_name(expected));
+        bench_wrong("a lost kernel got %s, not %s", bh_status_name(status),
+                    bh_status_name(expected));
 }
 
 static double lose_idle_worker(bench *self) {
@@ -117,8 +122,9 @@ static bh_ticket launch_bad(bench *self, bh_kernel kernel, uint64_t deadline_ns)
 
 static double lose_busy_worker(bench *self, bool touched) {
     int32_t pid = ready_status(self).worker_pid;
+    process_thread lane = process_threads(pid, "bh-lane-0");
     bh_ticket running = launch_bad(self, self->kernels.endless, 0);
-    bench_sleep_ns(BENCH_MS);
+    process_await_kernel(pid, self->cpu, lane);
     expect(running, BH_E_BUSY);
     uint64_t began = bench_now_ns();
     kill_worker(pid);
@@ -132,8 +138,12 @@ static double lose_busy_worker(bench *self, bool touched) {
     return took;
 }
 
-static double lose_to_busy(bench *self) { return lose_busy_worker(self, false); }
-static double lose_to_busy_touched(bench *self) { return lose_busy_worker(self, true); }
+static double lose_to_busy(bench *self) {
+    return lose_busy_worker(self, false);
+}
+static double lose_to_busy_touched(bench *self) {
+    return lose_busy_worker(self, true);
+}
 
 static double lose_to_fault(bench *self) {
     uint64_t began = bench_now_ns();
@@ -174,6 +184,7 @@ int main(int argc, char **argv) {
     options.flags = BH_DEVICE_NO_RESTART_LIMIT;
     options.quarantine_after = UINT32_MAX;
     BENCH_NEED(bh_device_open(&options, &self.device));
+    self.cpu = bench_device_is_cpu(self.device);
     BENCH_NEED(bh_device_watch(self.device, on_loss, &self));
     self.kernels = bench_kernels_load(self.device);
     self.intact = bench_patterned(self.device, INTACT);

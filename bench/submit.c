@@ -5,8 +5,8 @@
 #include "support/bench.h"
 
 enum {
-    BATCH = 896,   /* the queue has 1024 places: no launch waits for room */
-    GROUP = 16,    /* launches between two readings of the clock */
+    BATCH = 896, /* the queue has 1024 places: no launch waits for room */
+    GROUP = 16,  /* launches between two readings of the clock */
     OUTPUTS = 8
 };
 
@@ -24,15 +24,16 @@ static output_set outputs_new(bh_device device, size_t launches) {
     return set;
 }
 
-static uint32_t salt_of(uint32_t number) { return number * 40503u + 1; }
+static uint32_t salt_of(uint32_t number) {
+    return number * 40503u + 1;
+}
 
 static inline void launch(const bench_kernels *kernels, const output_set *set, uint32_t number,
                           bh_ticket *ticket) {
-    bh_status status =
-        bh_launch(kernels->put, BH_SHAPE(1, 1, 1, 1, 1, 1),
-                  BH_ARGS(BH_INOUT(set->buffers[number % OUTPUTS]), number / OUTPUTS, number,
-                          salt_of(number)),
-                  ticket);
+    bh_status status = bh_launch(kernels->put, BH_SHAPE(1, 1, 1, 1, 1, 1),
+                                 BH_ARGS(BH_INOUT(set->buffers[number % OUTPUTS]), number / OUTPUTS,
+                                         number, salt_of(number)),
+                                 ticket);
     if (status != BH_OK) bench_need(status, "bh_launch");
 }
 

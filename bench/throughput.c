@@ -16,9 +16,9 @@ static void launches(bh_device device, const bench_kernels *kernels, uint32_t co
         bh_ticket ticket;
         uint64_t began = bench_now_ns();
         for (uint32_t i = 0; i < count; i++) {
-            bh_status status = bh_launch(kernels->put, BH_SHAPE(1, 1, 1, 1, 1, 1),
-                                         BH_ARGS(BH_INOUT(outputs[i % OUTPUTS]), i / OUTPUTS, i, round),
-                                         &ticket);
+            bh_status status =
+                bh_launch(kernels->put, BH_SHAPE(1, 1, 1, 1, 1, 1),
+                          BH_ARGS(BH_INOUT(outputs[i % OUTPUTS]), i / OUTPUTS, i, round), &ticket);
             if (status != BH_OK) bench_need(status, "bh_launch");
         }
         BENCH_NEED(bh_wait(ticket, 60 * BENCH_S));
@@ -28,7 +28,8 @@ static void launches(bh_device device, const bench_kernels *kernels, uint32_t co
         for (uint32_t output = 0; output < OUTPUTS; output++) {
             BENCH_NEED(bh_buffer_read(outputs[output], 0, host, length * sizeof *host));
             for (uint32_t i = output; i < count; i += OUTPUTS) {
-                if (host[i / OUTPUTS] != (i ^ round)) bench_wrong("launch %u left %u", i, host[i / OUTPUTS]);
+                if (host[i / OUTPUTS] != (i ^ round))
+                    bench_wrong("launch %u left %u", i, host[i / OUTPUTS]);
             }
         }
         free(host);
@@ -111,8 +112,8 @@ static void small_copies(bh_device device, size_t rounds) {
     BENCH_NEED(bh_buffer_release(buffer));
 }
 
-static void instructions(bh_device device, const bench_kernels *kernels, const char *label, uint32_t blocks,
-                         uint32_t threads, uint32_t rounds) {
+static void instructions(bh_device device, const bench_kernels *kernels, const char *label,
+                         uint32_t blocks, uint32_t threads, uint32_t rounds) {
     uint32_t count = blocks * threads;
     bh_buffer output = bench_buffer(device, BH_U32, count);
     uint32_t *host = malloc(count * sizeof *host);
@@ -130,7 +131,8 @@ static void instructions(bh_device device, const bench_kernels *kernels, const c
         bench_samples_add(&samples, executed / took * 1e3);
         BENCH_NEED(bh_buffer_read(output, 0, host, count * sizeof *host));
         for (uint32_t thread = 0; thread < count; thread += 37) {
-            if (host[thread] != bench_mix(thread, these)) bench_wrong("thread %u left %u", thread, host[thread]);
+            if (host[thread] != bench_mix(thread, these))
+                bench_wrong("thread %u left %u", thread, host[thread]);
         }
     }
     char name[64];
@@ -142,7 +144,8 @@ static void instructions(bh_device device, const bench_kernels *kernels, const c
 }
 
 int main(int argc, char **argv) {
-    bench_begin(argc, argv, "throughput: launches, copies beside memcpy, instructions of all threads");
+    bench_begin(argc, argv,
+                "throughput: launches, copies beside memcpy, instructions of all threads");
     bh_device device;
     bh_device_options options = bench_options();
     BENCH_NEED(bh_device_open(&options, &device));

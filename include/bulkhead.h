@@ -561,8 +561,18 @@ template <typename... T> inline arg_list<sizeof...(T)> args(const T &...values) 
 #else
 
 static inline bh_arg bh_arg_self(bh_arg arg) { return arg; }
-#define BH_DEFINE_ARG_(name, type) \
-    static inline bh_arg bh_arg_##name(type value) { return bh_arg_value(&value, sizeof value); }
+/* By way of a whole word: one store where bh_arg_value would make many. */
+#define BH_DEFINE_ARG_(name, type)                                   \
+    static inline bh_arg bh_arg_##name(type value) {                 \
+        union {                                                      \
+            uint64_t word;                                           \
+            type value;                                              \
+        } bits = {0};                                                \
+        bits.value = value;                                          \
+        bh_arg arg = {BH_ARG_VALUE, (uint32_t)sizeof value, {{0}}};  \
+        arg.u.buffer.id = bits.word;                                 \
+        return arg;                                                  \
+    }
 BH_DEFINE_ARG_(bool, bool)
 BH_DEFINE_ARG_(char, char)
 BH_DEFINE_ARG_(schar, signed char)

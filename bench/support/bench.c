@@ -29,7 +29,9 @@ void bench_begin(int argc, char **argv, const char *about) {
     while ((option = getopt(argc, argv, "d:n:h")) != -1) {
         char *end = NULL;
         switch (option) {
-        case 'd': device_name = optarg; break;
+        case 'd':
+            device_name = optarg;
+            break;
         case 'n':
             given_count = strtoul(optarg, &end, 10);
             if (*end || given_count == 0) {
@@ -37,8 +39,12 @@ void bench_begin(int argc, char **argv, const char *about) {
                 exit(2);
             }
             break;
-        case 'h': usage(stdout, argv[0]); exit(0);
-        default: usage(stderr, argv[0]); exit(2);
+        case 'h':
+            usage(stdout, argv[0]);
+            exit(0);
+        default:
+            usage(stderr, argv[0]);
+            exit(2);
         }
     }
     if (optind < argc) {
@@ -49,7 +55,9 @@ void bench_begin(int argc, char **argv, const char *about) {
     bench_note("%s; device %s, %ld processors", about, device_name, sysconf(_SC_NPROCESSORS_ONLN));
 }
 
-size_t bench_count(size_t usual) { return given_count ? given_count : usual; }
+size_t bench_count(size_t usual) {
+    return given_count ? given_count : usual;
+}
 
 bh_device_options bench_options(void) {
     bh_device_options options = BH_INIT(options);

@@ -11,7 +11,7 @@
 
 #define BENCH_US 1000ull
 #define BENCH_MS 1000000ull
-#define BENCH_S 1000000000ull
+#define BENCH_S  1000000000ull
 
 /* Reads -d DEVICE and -n COUNT, and says on a comment line what is being measured and where. */
 void bench_begin(int argc, char **argv, const char *about);
@@ -63,10 +63,11 @@ void bench_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 typedef struct bench_kernels {
     bh_module module;
-    bh_kernel put;     /* (u32 *out, u32 index, u32 value, u32 salt): out[index] = value ^ salt */
-    bh_kernel word;    /* (u32 *out, u32 index): out[index] = index + 1 */
-    bh_kernel fill;    /* (u32 *out, u32 value, u32 count): all of out */
-    bh_kernel last;    /* (u64 *out, u32 index, u64 ns): runs so long; out[2 index] = begun, [+1] = ended */
+    bh_kernel put;  /* (u32 *out, u32 index, u32 value, u32 salt): out[index] = value ^ salt */
+    bh_kernel word; /* (u32 *out, u32 index): out[index] = index + 1 */
+    bh_kernel fill; /* (u32 *out, u32 value, u32 count): all of out */
+    bh_kernel
+        last; /* (u64 *out, u32 index, u64 ns): runs so long; out[2 index] = begun, [+1] = ended */
     bh_kernel mix;     /* (u32 *out, u32 rounds): out[thread] = bench_mix(thread, rounds) */
     bh_kernel endless; /* (u32 *out): counts in out[0] for ever */
     bh_kernel wild;    /* (u32 *out): writes far outside of it */

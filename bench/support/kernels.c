@@ -173,7 +173,9 @@ bh_buffer bench_buffer(bh_device device, bh_type type, uint64_t count) {
     return buffer;
 }
 
-uint32_t bench_pattern(uint32_t index) { return index * 2654435761u ^ 0x5bd1e995u; }
+uint32_t bench_pattern(uint32_t index) {
+    return index * 2654435761u ^ 0x5bd1e995u;
+}
 
 bh_buffer bench_patterned(bh_device device, uint32_t count) {
     bh_buffer buffer = bench_buffer(device, BH_U32, count);

@@ -31,7 +31,8 @@ _Noreturn static void answer_for_ever(table *shared) {
 }
 
 double bench_ping_pong_ns(size_t rounds) {
-    table *shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    table *shared =
+        mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED) bench_wrong("no shared memory");
     pid_t child = fork();
     if (child < 0) bench_wrong("no process for the other end");

@@ -56,9 +56,24 @@ static process_thread sum_threads(pid_t pid, const char *prefix, pid_t without) 
     return sum;
 }
 
-process_thread process_threads(pid_t pid, const char *prefix) { return sum_threads(pid, prefix, 0); }
+process_thread process_threads(pid_t pid, const char *prefix) {
+    return sum_threads(pid, prefix, 0);
+}
 
-uint64_t process_other_threads_cpu_ns(void) { return sum_threads(getpid(), "", gettid()).cpu_ns; }
+uint64_t process_other_threads_cpu_ns(void) {
+    return sum_threads(getpid(), "", gettid()).cpu_ns;
+}
+
+void process_await_kernel(pid_t worker, bool cpu, process_thread before) {
+    /* More than an idle lane spins. */
+    const uint64_t at_work_ns = 1000000;
+    for (int round = 0; round < 2000; round++) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        if (round >= 4 &&
+            (!cpu || process_threads(worker, "bh-lane-0").cpu_ns > before.cpu_ns + at_work_ns))
+            return;
+    }
+}
 
 uint64_t process_memory(pid_t pid, const char *file, const char *field) {
     char path[64], text[8192];
@@ -96,7 +111,8 @@ uint64_t process_shared_bytes(void) {
         if (length < 0) continue;
         target[length] = 0;
         struct stat status;
-        if (strncmp(target, "/memfd:", 7) != 0 || fstat(atoi(entry->d_name), &status) != 0) continue;
+        if (strncmp(target, "/memfd:", 7) != 0 || fstat(atoi(entry->d_name), &status) != 0)
+            continue;
         size_t at = 0;
         while (at < seen_count && seen[at] != status.st_ino) at++;
         if (at < seen_count) continue;

@@ -20,6 +20,10 @@ typedef struct process_thread {
 /* The sum over the threads whose names begin with `prefix`. */
 process_thread process_threads(pid_t pid, const char *prefix);
 
+/* Returns when the worker's first lane is running the kernel just launched on it: sleeps for 5 ms, and on a CPU
+ * device, where that shows, until the lane's thread has been at work since. `before` is its time at the launch. */
+void process_await_kernel(pid_t worker, bool cpu, process_thread before);
+
 /* A field of /proc/PID/FILE that is given in kB ("VmRSS:", "RssAnon:", "Pss:"), in bytes. */
 uint64_t process_memory(pid_t pid, const char *file, const char *field);
 

@@ -467,10 +467,8 @@ typedef struct bh__submission {
     uint32_t use_count;
     const void *params;
     uint32_t param_bytes;
-    union {
-        bh__launch_body launch;
-        bh__copy_body copy;
-    } body;
+    const bh__launch_body *launch; /* launches */
+    bh__copy_body copy;            /* all others */
 } bh__submission;
 
 /* Called with the device locked; returns with it locked, but may have let go of it to wait for room: then *out_retry is true, nothing was

@@ -34,6 +34,23 @@ static bh_status check_axes(const char *kernel, const char *what, const uint32_t
     return BH_OK;
 }
 
+static bh_status check_cluster(const launch *self) {
+    const char *name = self->kernel->name;
+    uint64_t blocks = 1;
+    for (int axis = 0; axis < 3; axis++) {
+        uint32_t size = self->body.cluster[axis] ? self->body.cluster[axis] : 1;
+        blocks *= size > 1024 ? 1024 : size;
+        if (self->body.grid[axis] % size) {
+            return bh__refuse(BH_E_LAUNCH, "make the grid a multiple of the cluster", "kernel %s: a grid of %u blocks in clusters of %u",
+                              name, self->body.grid[axis], size);
+        }
+    }
+    if (blocks > 1 && strcmp(self->device->info.kind, "cpu") == 0) {
+        return bh__refuse(BH_E_UNSUPPORTED, "launch without clusters on this device", "kernel %s: the CPU device has no clusters", name);
+    }
+    return BH_OK;
+}
+
 static bh_status check_shape(launch *self, bh_shape shape) {
     const bh_device_info *info = &self->device->info;
     const bh__blob_kernel *kernel = &self->kernel->shape;
@@ -71,19 +88,7 @@ static bh_status check_shape(launch *self, bh_shape shape) {
                           kernel->static_shared, shape.shared_bytes, info->shared_per_block_max);
     }
     self->body.shared_bytes = shape.shared_bytes;
-    uint64_t cluster = 1;
-    for (int axis = 0; axis < 3; axis++) {
-        uint32_t size = self->body.cluster[axis] ? self->body.cluster[axis] : 1;
-        cluster *= size > 1024 ? 1024 : size;
-        if (self->body.grid[axis] % size) {
-            return bh__refuse(BH_E_LAUNCH, "make the grid a multiple of the cluster", "kernel %s: a grid of %u blocks in clusters of %u",
-                              name, self->body.grid[axis], size);
-        }
-    }
-    if (cluster > 1 && strcmp(info->kind, "cpu") == 0) {
-        return bh__refuse(BH_E_UNSUPPORTED, "launch without clusters on this device", "kernel %s: the CPU device has no clusters", name);
-    }
-    return BH_OK;
+    return shape.cluster.x | shape.cluster.y | shape.cluster.z ? check_cluster(self) : BH_OK;
 }
 
 static bh_status check_kernel(const launch *self) {
@@ -240,7 +245,7 @@ static bh_status submit(launch *self, bool *retry, bh_ticket *out) {
                                  .use_count = self->use_count,
                                  .params = self->params,
                                  .param_bytes = self->body.param_bytes,
-                                 .body.launch = self->body};
+                                 .launch = &self->body};
     bh_status status = bh__submit(self->device, &submission, retry, out);
     if (status == BH_OK && !*retry) self->kernel->module->launched = true;
     return status;

@@ -279,7 +279,7 @@ static void move_chunk(bh__device *device, bh__order *order) {
     order->job->order.chunk = *chunk;
 }
 
-void bh__orders_recover(bh__device *device, bh__worker *worker, bh__order **backlog) {
+void bh__orders_recover(bh__device *device, bh__worker *worker, bool to_blame, bh__order **backlog) {
     bh__order *keep = NULL, *keep_last = NULL;
     for (int sent = 1; sent >= 0; sent--) {
         bh__order *order = sent ? worker->sent : worker->waiting;
@@ -288,7 +288,7 @@ void bh__orders_recover(bh__device *device, bh__worker *worker, bh__order **back
             bh__job *job = order->job;
             if (!job) {
                 bh__order_delete(order);
-            } else if (sent && ++job->attempts >= most_attempts(order->type)) {
+            } else if (sent && to_blame && ++job->attempts >= most_attempts(order->type)) {
                 bh__fail(&job->error, order->type == BH__MSG_MODULE_LOAD ? BH_E_LOAD : BH_E_LOST,
                          "report this with the module that shows it", "%u workers in a row were lost while carrying this out",
                          job->attempts);

@@ -74,9 +74,9 @@ static void write_down(bh__device *device, const bh__submission *submission, con
     request->sequence = start + planned->slots;
     atomic_store_explicit(&request->hold, planned->hold, memory_order_relaxed);
     if (submission->op == BH__OP_LAUNCH) {
-        request->u.launch = submission->body.launch;
+        request->u.launch = *submission->launch;
     } else {
-        request->u.copy = submission->body.copy;
+        request->u.copy = submission->copy;
     }
     size_t dependency_bytes = planned->dependency_count * sizeof(bh__dependency);
     bh__payload_write(lane->ring, length, start, 0, planned->dependencies, dependency_bytes);
@@ -98,8 +98,8 @@ static void write_down(bh__device *device, const bh__submission *submission, con
     shadow->resolved = 0;
     shadow->cleared = planned->clears_doubt;
     if (submission->op == BH__OP_LAUNCH) {
-        memcpy(shadow->grid, submission->body.launch.grid, sizeof shadow->grid);
-        memcpy(shadow->block, submission->body.launch.block, sizeof shadow->block);
+        memcpy(shadow->grid, submission->launch->grid, sizeof shadow->grid);
+        memcpy(shadow->block, submission->launch->block, sizeof shadow->block);
     }
     for (uint32_t i = 0; i < submission->use_count; i++) {
         lane->shadow[(start + i / BH__USES_PER_SLOT) & mask].uses[i % BH__USES_PER_SLOT] = submission->uses[i];
@@ -147,7 +147,10 @@ bh_status bh__submit(bh__device *device, const bh__submission *submission, bool 
     }
     uint64_t start = atomic_load_explicit(&lane->tail, memory_order_relaxed);
     uint64_t end = start + planned.slots;
-    if (end - lane->retired > length / 4) lane->retired = bh__lane_done(device, lane);
+    /* Reading `done` takes its cache line from the worker: now and then, and when there is need. */
+    if (end - lane->retired > length || (end - lane->retired > length / 4 && end % 32 == 0)) {
+        lane->retired = bh__lane_done(device, lane);
+    }
     if (end - lane->retired > length) {
         if (submission->no_block) {
             return bh__refuse(BH_E_BUSY, "wait for earlier work, or open the device with a larger queue_length",
@@ -161,6 +164,14 @@ bh_status bh__submit(bh__device *device, const bh__submission *submission, bool 
     note_uses(submission, &planned, end);
     atomic_store_explicit(&lane->tail, end, memory_order_release);
     ring_bell(device, lane, end);
+    /* The worker has read the next slot one round ago: fetch it for writing before it is needed. */
+    const uint8_t *next = (const uint8_t *)bh__ring_request(lane->ring, length, end);
+    __builtin_prefetch(next, 1);
+    __builtin_prefetch(next + 64, 1);
+    const char *shadow = (const char *)&lane->shadow[end & (length - 1)];
+    __builtin_prefetch(shadow, 1);
+    __builtin_prefetch(shadow + 64, 1);
+    __builtin_prefetch(shadow + 128, 1);
     if (submission->deadline_ns && !atomic_exchange(&device->wants_tick, 1)) bh__supervisor_poke(device);
     if (out) *out = (bh_ticket){atomic_load_explicit(&lane->id, memory_order_relaxed), end};
     return BH_OK;

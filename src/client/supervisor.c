@@ -71,7 +71,7 @@ static void bury_all(bh__device *device) {
     for (uint32_t i = 0; i < BH__AREAS; i++) {
         bh__worker *worker = &device->workers[i];
         if (worker->state == BH__WORKER_NONE || worker->state == BH__WORKER_DYING) continue;
-        bh__orders_recover(device, worker, &device->backlog);
+        bh__orders_recover(device, worker, false, &device->backlog);
         bh__worker_bury(worker, 0);
     }
     device->active = device->standby = NULL;
@@ -185,7 +185,7 @@ static void lose_active(bh__device *device, const bh__cause *cause) {
     bh__worker *worker = device->active;
     bh__area *area = bh__worker_area(device, worker);
     device->loss_detected_ns = bh__now_ns();
-    bh__orders_recover(device, worker, &device->backlog);
+    bh__orders_recover(device, worker, cause->status == BH_E_FAULT && !cause->exact, &device->backlog);
     pthread_mutex_lock(&device->lock);
     bh__take_over(device, cause, &device->loss);
     device->loss_pending = true;
@@ -220,7 +220,7 @@ static void say_degraded(bh__device *device, const bh_error *why) {
 static void boot_failed(bh__device *device, bh__worker *worker, const bh_error *why) {
     bool active = worker == device->active;
     bool opening = atomic_load(&device->opened) == 0;
-    bh__orders_recover(device, worker, &device->backlog);
+    bh__orders_recover(device, worker, true, &device->backlog);
     bh__worker_bury(worker, 0);
     device->boot_failures++;
     if (active) {

@@ -20,8 +20,8 @@ bool bh__orders_pump(bh__device *device, bh__worker *worker);
 /* An order was carried out, or refused. False: the worker is of no use. */
 bool bh__orders_acknowledge(bh__device *device, bh__worker *worker, bh__message *message);
 /* Takes the orders a lost worker has not carried out: those with a job go to *backlog, the others are deleted. Jobs that workers died
- * with again and again are failed. */
-void bh__orders_recover(bh__device *device, bh__worker *worker, bh__order **backlog);
+ * with again and again are failed; `to_blame`: what it was carrying out may have been the cause. */
+void bh__orders_recover(bh__device *device, bh__worker *worker, bool to_blame, bh__order **backlog);
 void bh__job_finish(bh__device *device, bh__job *job);
 
 /* ---- workers.c ---------------------------------------------------------------------------------------------- */

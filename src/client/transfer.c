@@ -40,7 +40,7 @@ static bh_status submit_host_move(bh__device *device, bh_lane lane_handle, uint1
                                      .uses = uses,
                                      /* Staging slots are never shared by two requests: no order to keep there. */
                                      .use_count = host == device->staging ? 1 : 2,
-                                     .body.copy = {.target = write ? address : host_offset,
+                                     .copy = {.target = write ? address : host_offset,
                                                    .source = write ? host_offset : address,
                                                    .bytes = bytes,
                                                    .host = host->host_id}};
@@ -223,7 +223,7 @@ bh_status bh_submit_copy(bh_lane lane_handle, bh_buffer target, uint64_t target_
                                      .idempotent = true,
                                      .uses = uses,
                                      .use_count = bytes ? 2 : 0,
-                                     .body.copy = {.target = to->memory->address + uses[1].offset,
+                                     .copy = {.target = to->memory->address + uses[1].offset,
                                                    .source = from->memory->address + uses[0].offset,
                                                    .bytes = bytes}};
         status = bh__submit(device, &submission, &retry, out);
@@ -272,10 +272,10 @@ bh_status bh_submit_fill(bh_lane lane_handle, bh_buffer handle, uint64_t offset,
                                      .idempotent = true,
                                      .uses = &use,
                                      .use_count = bytes ? 1 : 0,
-                                     .body.copy = {.target = buffer->memory->address + use.offset,
+                                     .copy = {.target = buffer->memory->address + use.offset,
                                                    .bytes = bytes,
                                                    .pattern_bytes = pattern_bytes}};
-        memcpy(submission.body.copy.pattern, pattern, pattern_bytes);
+        memcpy(submission.copy.pattern, pattern, pattern_bytes);
         status = bh__submit(device, &submission, &retry, out);
     }
     bh__device_unlock(device);

@@ -60,7 +60,7 @@ static bh_status move_piece(bh__device *device, bh__module *module, uint32_t ind
     bh__submission submission = {.lane = &device->lanes[0],
                                  .op = source ? BH__OP_GLOBAL_WRITE : BH__OP_GLOBAL_READ,
                                  .module = module,
-                                 .body.copy = {.target = source ? offset : staged,
+                                 .copy = {.target = source ? offset : staged,
                                                .source = source ? staged : offset,
                                                .bytes = bytes,
                                                .host = device->staging->host_id,

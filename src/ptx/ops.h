@@ -361,14 +361,55 @@
     X("tex")                                                                                       \
     X("tld4")                                                                                      \
     X("txq")                                                                                       \
-    X("suld") X("sust") X("sured") X("suq") X("istypep") X("wmma") X("mma") X("wgmma")             \
-        X("tcgen05") X("ldmatrix") X("stmatrix") X("movmatrix") X("mbarrier") X("mapa")            \
-            X("getctarank") X("multimem") X("tensormap") X("createpolicy") X("setmaxnreg")         \
-                X("griddepcontrol") X("discard") X("applypriority") X("pmevent") X("alloca")       \
-                    X("stacksave") X("stackrestore") X("vadd") X("vsub") X("vabsdiff") X("vmin")   \
-                        X("vmax") X("vshl") X("vshr") X("vmad") X("vset") X("vadd2") X("vsub2")    \
-                            X("vavrg2") X("vabsdiff2") X("vmin2") X("vmax2") X("vset2") X("vadd4") \
-                                X("vsub4") X("vavrg4") X("vabsdiff4") X("vmin4") X("vmax4")        \
-                                    X("vset4") X("clusterlaunchcontrol")
+    X("suld")                                                                                      \
+    X("sust")                                                                                      \
+    X("sured")                                                                                     \
+    X("suq")                                                                                       \
+    X("istypep")                                                                                   \
+    X("wmma")                                                                                      \
+    X("mma")                                                                                       \
+    X("wgmma")                                                                                     \
+    X("tcgen05")                                                                                   \
+    X("ldmatrix")                                                                                  \
+    X("stmatrix")                                                                                  \
+    X("movmatrix")                                                                                 \
+    X("mbarrier")                                                                                  \
+    X("mapa")                                                                                      \
+    X("getctarank")                                                                                \
+    X("multimem")                                                                                  \
+    X("tensormap")                                                                                 \
+    X("createpolicy")                                                                              \
+    X("setmaxnreg")                                                                                \
+    X("griddepcontrol")                                                                            \
+    X("discard")                                                                                   \
+    X("applypriority")                                                                             \
+    X("pmevent")                                                                                   \
+    X("alloca")                                                                                    \
+    X("stacksave")                                                                                 \
+    X("stackrestore")                                                                              \
+    X("vadd")                                                                                      \
+    X("vsub")                                                                                      \
+    X("vabsdiff")                                                                                  \
+    X("vmin")                                                                                      \
+    X("vmax")                                                                                      \
+    X("vshl")                                                                                      \
+    X("vshr")                                                                                      \
+    X("vmad")                                                                                      \
+    X("vset")                                                                                      \
+    X("vadd2")                                                                                     \
+    X("vsub2")                                                                                     \
+    X("vavrg2")                                                                                    \
+    X("vabsdiff2")                                                                                 \
+    X("vmin2")                                                                                     \
+    X("vmax2")                                                                                     \
+    X("vset2")                                                                                     \
+    X("vadd4")                                                                                     \
+    X("vsub4")                                                                                     \
+    X("vavrg4")                                                                                    \
+    X("vabsdiff4")                                                                                 \
+    X("vmin4")                                                                                     \
+    X("vmax4")                                                                                     \
+    X("vset4")                                                                                     \
+    X("clusterlaunchcontrol")
 
 #endif

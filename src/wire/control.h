@@ -12,7 +12,6 @@
 #include "bulkhead.h"
 
 enum {
-    BH__WIRE_VERSION = 1,
     BH__MAX_LANES = 64,
     BH__AREAS = 8,              /* workers that can be alive, or dead and not yet reaped, at once */
     BH__SLOT_BYTES = 256,
@@ -116,7 +115,7 @@ static inline uint32_t bh__slots_for(size_t payload_bytes) {
 
 typedef struct bh__lane_area {
     _Alignas(64) _Atomic uint64_t claim; /* worker: compare-and-swap; application: sets and clears the flags */
-    _Atomic uint32_t asleep;             /* futex: the worker sets it before it sleeps on it; whoever wakes it clears it */
+    _Alignas(64) _Atomic uint32_t asleep; /* futex: the worker sets it before it sleeps on it; whoever wakes it clears it */
     _Alignas(64) _Atomic uint64_t done;  /* everything up to here is complete */
     _Atomic uint32_t errors;             /* reports made for this lane so far, counted before `done` passes them */
     _Atomic uint32_t wake;               /* futex: counted up to wake sleepers */
@@ -144,6 +143,11 @@ typedef struct bh__area {
     bh__report reports[BH__REPORTS];
     bh__lane_area lane[BH__MAX_LANES];
 } bh__area;
+
+/* What both sides must agree on: a number that goes up when the protocol changes, and the layout that it had when it was built. */
+#define BH__WIRE_VERSION                                                                                             \
+    (1u << 24 | (uint32_t)(sizeof(bh__front) * 31 + sizeof(bh__area) * 17 + sizeof(bh__lane_area) * 7 +               \
+                           offsetof(bh__lane_area, done) * 5 + sizeof(bh__request) * 3 + BH__PAYLOAD_OFFSET))
 
 /* ---- finding one's way in the block --------------------------------------------------------------- */
 

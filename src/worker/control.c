@@ -149,6 +149,7 @@ void bh__serve_messages(bh__worker *worker) {
         int fd = -1;
         if (carry_out(worker, message, &error, &fd) == BH_OK) memset(&error, 0, sizeof error);
         bh__message_close_fds(message);
+        atomic_fetch_add_explicit(&worker->messages_done, 1, memory_order_release);
         bool sent =
             bh__serve_send(worker, BH__MSG_ACK, message->serial, &error, sizeof error, NULL, 0, fd);
         if (fd >= 0) close(fd);

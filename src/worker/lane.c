@@ -44,19 +44,7 @@ static bool spin_while(bh__worker *worker, _Atomic uint64_t *word, uint64_t valu
 static void idle(bh__lane *lane, uint64_t position) {
     bh__worker *worker = lane->worker;
     if (spin_while(worker, &lane->front->tail, position, worker->front->worker_spin_ns)) return;
-    doze(lane, position, BH__NEVER);
-}
-
-/* The same where the device may be at work on earlier requests. False: the lane is over. */
-static bool idle_queued(bh__lane *lane, uint64_t position) {
-    uint64_t until;
-    if (!bh__queue_pause(lane, &lane->front->tail, position, lane->worker->front->worker_spin_ns,
-                         &until))
-        return false;
-    if (until) doze(lane, position, until);
-    return true;
-}
-
+    atomic_store(&lane->area->asleep, 1);
     if (atomic_load(&lane->front->tail) == position && !bh__serve_killed(worker) &&
         atomic_load(&lane->area->claim) == bh__claim_word(position))
         bh__futex_wait(&lane->area->asleep, 1, BH__NEVER, BH__FUTEX_SHARED);
@@ -124,6 +112,7 @@ static bool copy_request(bh__lane *lane, const bh__request *request, uint64_t po
 /* The application may have put this request behind others by seeing them done: order that passes through another process, which a
  * race detector in this one cannot see. */
 void bh__serve_see_done(bh__worker *worker) {
+    (void)atomic_load_explicit(&worker->messages_done, memory_order_acquire);
     for (uint32_t i = 0; i < BH__MAX_LANES; i++) {
         (void)atomic_load_explicit(&worker->area->lane[i].done, memory_order_acquire);
     }
@@ -141,7 +130,11 @@ static bool take(bh__lane *lane) {
             continue;
         }
         uint64_t position = bh__claim_position(claim);
-        uint64_t tail = atomic_load_explicit(&lane->front->tail, memory_order_acquire);
+        /* The application's cache line is looked at only when there is nothing known to be there. */
+        if (lane->known_tail <= position) {
+            lane->known_tail = atomic_load_explicit(&lane->front->tail, memory_order_acquire);
+        }
+        uint64_t tail = lane->known_tail;
         if (tail == position) {
             idle(lane, position);
             continue;

@@ -19,6 +19,7 @@ typedef struct bh__lane {
     bh__lane_front *front;
     bh__lane_area *area;
     uint8_t *ring; /* mapped read-only */
+    uint64_t known_tail;     /* `tail` when it was last looked at. The lane thread's own. */
     uint64_t woken_dispatch; /* the `done` the dispatcher was last told of. The lane thread's own. */
 
     _Alignas(64) _Atomic uint32_t waiters; /* lanes of this worker that wait for this one's done */
@@ -40,6 +41,7 @@ struct bh__worker {
     _Atomic bool killed;
     _Atomic uint32_t go; /* private futex: lanes sleep on it until the supervisor says GO */
     _Atomic int exit_code;
+    _Atomic uint32_t messages_done; /* counted by the control thread; see bh__serve_see_done */
 
     int dispatch_fd;  /* eventfd of the application's dispatcher */
     int application;  /* pidfd */
@@ -82,7 +84,7 @@ void bh__serve_unmap_hosts(bh__worker *worker);
 /* ---- lane.c ---- */
 
 bh_status bh__serve_lane_open(bh__worker *worker, uint32_t index, bh_error *error);
-/* Makes what the lanes did up to their `done` words happen before whatever follows, for race detectors. */
+/* Makes what the lanes did up to their `done` words, and the control thread for its messages, happen before whatever follows, for race detectors. */
 void bh__serve_see_done(bh__worker *worker);
 /* Lets the waiting lanes begin. */
 void bh__serve_lanes_go(bh__worker *worker);

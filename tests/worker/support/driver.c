@@ -348,8 +348,7 @@ uint32_t driver_variable(driver *d, uint32_t id, const char *name) {
 static void wake_lane(driver *d, uint32_t lane) {
     if (atomic_load(&d->area->lane[lane].asleep)) {
         atomic_store(&d->area->lane[lane].asleep, 0);
-        bh__futex_wake((_Atomic uint32_t *)(void *)&d->front->lane[lane].tail, BH__FUTEX_ALL,
-                       BH__FUTEX_SHARED);
+        bh__futex_wake(&d->area->lane[lane].asleep, BH__FUTEX_ALL, BH__FUTEX_SHARED);
     }
 }
 

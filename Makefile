@@ -45,10 +45,12 @@ tsan: setup-test
 	@build-tsan/bin/bulkhead-test-runner $(RUNNER_FLAGS)
 
 bench: all
-	@for program in $(BUILD)/bin/bench-*; do \
+	@failed=0; \
+	for program in $(BUILD)/bin/bench-*; do \
 	    test -x "$$program" || continue; \
-	    "$$program" || exit 1; \
-	done
+	    "$$program" || { echo "# $$program failed"; failed=1; }; \
+	done; \
+	exit $$failed
 
 install: setup
 	@$(CMAKE) -S . -B $(BUILD) -DCMAKE_INSTALL_PREFIX='$(PREFIX)' $(CMAKE_FLAGS)

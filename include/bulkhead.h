@@ -73,23 +73,23 @@ typedef int32_t bh_status;
 
 enum {
     BH_OK = 0,
-    BH_E_INVALID = 1,         /* an argument is wrong: NULL, out of range, a handle that is not one */
-    BH_E_NOT_FOUND = 2,       /* no such kernel, global, file */
-    BH_E_UNSUPPORTED = 3,     /* understood, and not to be had here */
-    BH_E_NO_DEVICE = 4,       /* no such device, or it cannot be used */
-    BH_E_NO_MEMORY = 5,       /* device memory */
+    BH_E_INVALID = 1,     /* an argument is wrong: NULL, out of range, a handle that is not one */
+    BH_E_NOT_FOUND = 2,   /* no such kernel, global, file */
+    BH_E_UNSUPPORTED = 3, /* understood, and not to be had here */
+    BH_E_NO_DEVICE = 4,   /* no such device, or it cannot be used */
+    BH_E_NO_MEMORY = 5,   /* device memory */
     BH_E_NO_HOST_MEMORY = 6,
     BH_E_COMPILE = 7,
-    BH_E_LOAD = 8,            /* a module image was refused */
-    BH_E_LAUNCH = 9,          /* a launch was refused */
-    BH_E_RESIDENCY = 10,      /* a cooperative launch does not fit the device at once */
-    BH_E_FAULT = 11,          /* the kernel faulted; its worker was replaced */
-    BH_E_DEADLINE = 12,       /* the kernel overran its deadline; its worker was replaced */
-    BH_E_LOST = 13,           /* in flight on a worker that was lost, not to blame */
-    BH_E_STALE = 14,          /* needs data that a lost worker may have left half written */
-    BH_E_QUARANTINED = 15,    /* this kernel faulted again and again */
-    BH_E_STOPPED = 16,        /* the device has stopped for good */
-    BH_E_BUSY = 17,           /* not now: not done yet, or the queue is full */
+    BH_E_LOAD = 8,         /* a module image was refused */
+    BH_E_LAUNCH = 9,       /* a launch was refused */
+    BH_E_RESIDENCY = 10,   /* a cooperative launch does not fit the device at once */
+    BH_E_FAULT = 11,       /* the kernel faulted; its worker was replaced */
+    BH_E_DEADLINE = 12,    /* the kernel overran its deadline; its worker was replaced */
+    BH_E_LOST = 13,        /* in flight on a worker that was lost, not to blame */
+    BH_E_STALE = 14,       /* needs data that a lost worker may have left half written */
+    BH_E_QUARANTINED = 15, /* this kernel faulted again and again */
+    BH_E_STOPPED = 16,     /* the device has stopped for good */
+    BH_E_BUSY = 17,        /* not now: not done yet, or the queue is full */
     BH_E_CANCELLED = 18,
     BH_E_TIMEOUT = 19,
     BH_E_IO = 20,
@@ -108,14 +108,15 @@ typedef struct bh_ticket {
 
 typedef struct bh_error {
     bh_status status;
-    int32_t device_code;     /* the device's own code, 0 where there is none */
-    char device_name[64];    /* and its name, "CUDA_ERROR_ILLEGAL_ADDRESS" */
-    char message[512];       /* what was wrong */
-    char fix[256];           /* what to do about it */
-    char kernel[128];        /* the kernel concerned, "" where there is none */
-    bh_ticket ticket;        /* the work concerned, zero where there is none */
-    uint64_t generation;     /* of the worker that was lost, 0 where none was */
-    uint32_t certain;        /* 1: this work is to blame; 0: one of several candidates, named in the message */
+    int32_t device_code;  /* the device's own code, 0 where there is none */
+    char device_name[64]; /* and its name, "CUDA_ERROR_ILLEGAL_ADDRESS" */
+    char message[512];    /* what was wrong */
+    char fix[256];        /* what to do about it */
+    char kernel[128];     /* the kernel concerned, "" where there is none */
+    bh_ticket ticket;     /* the work concerned, zero where there is none */
+    uint64_t generation;  /* of the worker that was lost, 0 where none was */
+    uint32_t
+        certain; /* 1: this work is to blame; 0: one of several candidates, named in the message */
     uint32_t reserved;
 } bh_error;
 
@@ -132,24 +133,45 @@ BH_API bh_status bh_log_set(bh_log_fn *log, void *context, int32_t max_level);
 
 /* ---- handles and types ---------------------------------------------------------------------- */
 
-typedef struct bh_device { uint64_t id; } bh_device;
-typedef struct bh_lane { uint64_t id; } bh_lane;
-typedef struct bh_module { uint64_t id; } bh_module;
-typedef struct bh_kernel { uint64_t id; } bh_kernel;
-typedef struct bh_buffer { uint64_t id; } bh_buffer;
+typedef struct bh_device {
+    uint64_t id;
+} bh_device;
+typedef struct bh_lane {
+    uint64_t id;
+} bh_lane;
+typedef struct bh_module {
+    uint64_t id;
+} bh_module;
+typedef struct bh_kernel {
+    uint64_t id;
+} bh_kernel;
+typedef struct bh_buffer {
+    uint64_t id;
+} bh_buffer;
 
 typedef uint32_t bh_type;
 enum {
-    BH_I8 = 1, BH_U8 = 2, BH_I16 = 3, BH_U16 = 4, BH_I32 = 5, BH_U32 = 6, BH_I64 = 7, BH_U64 = 8,
-    BH_F16 = 9, BH_BF16 = 10, BH_F32 = 11, BH_F64 = 12
+    BH_I8 = 1,
+    BH_U8 = 2,
+    BH_I16 = 3,
+    BH_U16 = 4,
+    BH_I32 = 5,
+    BH_U32 = 6,
+    BH_I64 = 7,
+    BH_U64 = 8,
+    BH_F16 = 9,
+    BH_BF16 = 10,
+    BH_F32 = 11,
+    BH_F64 = 12
 };
-BH_API size_t bh_type_size(bh_type type);       /* 0 for what is no type */
-BH_API const char *bh_type_name(bh_type type);  /* "f32"; "?" for what is no type */
+BH_API size_t bh_type_size(bh_type type);      /* 0 for what is no type */
+BH_API const char *bh_type_name(bh_type type); /* "f32"; "?" for what is no type */
 
 #ifdef __cplusplus
 #define BH_INIT(options) bulkhead_detail::sized<decltype(options)>()
 #else
-#define BH_INIT(options) { .size = (uint32_t)sizeof(options) }
+#define BH_INIT(options)                                                                           \
+    { .size = (uint32_t)sizeof(options) }
 #endif
 #define BH_FOREVER UINT64_MAX
 
@@ -163,17 +185,17 @@ enum {
 typedef struct bh_device_options {
     uint32_t size;
     uint32_t flags;
-    const char *device;          /* "auto" (default), "cpu", "cuda", "cuda:1" */
-    const char *worker_dir;      /* where the worker programs are; default: found */
-    uint64_t restart_window_ns;  /* default 60 s */
-    uint32_t restart_limit;      /* losses allowed in the window before the device stops; default 3 */
-    uint32_t quarantine_after;   /* certain faults of one kernel until it is quarantined; default 2 */
-    uint64_t deadline_ns;        /* for launches that name none; default none */
-    uint64_t wait_spin_ns;       /* how long a waiter spins before it sleeps; default 20 us */
-    uint64_t worker_spin_ns;     /* how long an idle lane of the worker spins; default 50 us */
-    uint64_t close_timeout_ns;   /* how long close lets running work finish; default 10 s */
-    uint64_t memory_limit;       /* bytes of device memory the library may hold; default the device's */
-    uint32_t queue_length;       /* queue slots of a lane, a power of two; default 1024 */
+    const char *device;         /* "auto" (default), "cpu", "cuda", "cuda:1" */
+    const char *worker_dir;     /* where the worker programs are; default: found */
+    uint64_t restart_window_ns; /* default 60 s */
+    uint32_t restart_limit;    /* losses allowed in the window before the device stops; default 3 */
+    uint32_t quarantine_after; /* certain faults of one kernel until it is quarantined; default 2 */
+    uint64_t deadline_ns;      /* for launches that name none; default none */
+    uint64_t wait_spin_ns;     /* how long a waiter spins before it sleeps; default 20 us */
+    uint64_t worker_spin_ns;   /* how long an idle lane of the worker spins; default 50 us */
+    uint64_t close_timeout_ns; /* how long close lets running work finish; default 10 s */
+    uint64_t memory_limit; /* bytes of device memory the library may hold; default the device's */
+    uint32_t queue_length; /* queue slots of a lane, a power of two; default 1024 */
     uint32_t reserved;
 } bh_device_options;
 
@@ -187,19 +209,19 @@ BH_API bh_status bh_device_close(bh_device device);
 
 typedef struct bh_device_info {
     uint32_t size;
-    uint32_t cooperative;             /* 1 if cooperative launches work */
-    char kind[16];                    /* "cpu", "cuda" */
-    char name[128];                   /* of the hardware */
-    char driver[64];                  /* what runs it, with its version */
-    char arch[16];                    /* "sm_90" */
+    uint32_t cooperative; /* 1 if cooperative launches work */
+    char kind[16];        /* "cpu", "cuda" */
+    char name[128];       /* of the hardware */
+    char driver[64];      /* what runs it, with its version */
+    char arch[16];        /* "sm_90" */
     uint64_t memory_total;
     uint64_t memory_free;
-    uint32_t multiprocessors;         /* CPU: threads that run blocks */
+    uint32_t multiprocessors; /* CPU: threads that run blocks */
     uint32_t warp_size;
     uint32_t max_threads_per_block;
     uint32_t max_block[3];
     uint32_t max_grid[3];
-    uint32_t shared_per_block;        /* without opt-in */
+    uint32_t shared_per_block; /* without opt-in */
     uint32_t shared_per_block_max;
     uint32_t registers_per_block;
     uint32_t max_lanes;
@@ -209,9 +231,9 @@ typedef struct bh_device_info {
 BH_API bh_status bh_device_query(bh_device device, bh_device_info *out);
 
 typedef struct bh_device_entry {
-    char name[32];      /* what bh_device_options.device takes */
-    bh_status status;   /* BH_OK: it can be opened */
-    bh_error error;     /* why not, otherwise */
+    char name[32];    /* what bh_device_options.device takes */
+    bh_status status; /* BH_OK: it can be opened */
+    bh_error error;   /* why not, otherwise */
     bh_device_info info;
 } bh_device_entry;
 
@@ -223,17 +245,17 @@ enum { BH_DEVICE_RUNNING = 1, BH_DEVICE_REPLACING = 2, BH_DEVICE_STOPPED = 3 };
 
 typedef struct bh_device_status {
     uint32_t size;
-    uint32_t state;            /* BH_DEVICE_RUNNING ... */
-    uint64_t generation;       /* 1 at first, one more with each takeover */
+    uint32_t state;      /* BH_DEVICE_RUNNING ... */
+    uint64_t generation; /* 1 at first, one more with each takeover */
     uint64_t losses;
-    int32_t worker_pid;        /* 0 while there is none */
+    int32_t worker_pid; /* 0 while there is none */
     int32_t standby_pid;
-    uint32_t standby_ready;    /* 1: a loss now would be taken over at once */
+    uint32_t standby_ready; /* 1: a loss now would be taken over at once */
     uint32_t lanes;
     uint64_t buffers;
-    uint64_t bytes_allocated;  /* in buffers */
-    uint64_t bytes_reserved;   /* in chunks */
-    char reason[256];          /* why it is stopped, or runs without a standby */
+    uint64_t bytes_allocated; /* in buffers */
+    uint64_t bytes_reserved;  /* in chunks */
+    char reason[256];         /* why it is stopped, or runs without a standby */
 } bh_device_status;
 
 BH_API bh_status bh_device_get_status(bh_device device, bh_device_status *out);
@@ -251,17 +273,18 @@ BH_API bh_status bh_device_eventfd(bh_device device, int *out_fd);
 
 typedef struct bh_loss {
     uint32_t size;
-    bh_status cause;           /* BH_E_FAULT, BH_E_DEADLINE, BH_E_LOST */
-    uint64_t generation;       /* of the worker that was lost */
+    bh_status cause;     /* BH_E_FAULT, BH_E_DEADLINE, BH_E_LOST */
+    uint64_t generation; /* of the worker that was lost */
     uint32_t certain;
-    uint32_t stopped;          /* 1: the device stopped, nothing took over */
-    uint32_t from_standby;     /* 1: a standby that was ready took over, 0: a worker started cold, or still starting */
-    uint32_t failed;           /* requests that got BH_E_FAULT or BH_E_DEADLINE */
-    uint32_t lost;             /* ... BH_E_LOST */
-    uint32_t stale;            /* ... BH_E_STALE */
-    uint32_t resent;           /* in flight, idempotent, sent again */
+    uint32_t stopped; /* 1: the device stopped, nothing took over */
+    uint32_t
+        from_standby; /* 1: a standby that was ready took over, 0: a worker started cold, or still starting */
+    uint32_t failed; /* requests that got BH_E_FAULT or BH_E_DEADLINE */
+    uint32_t lost;   /* ... BH_E_LOST */
+    uint32_t stale;  /* ... BH_E_STALE */
+    uint32_t resent; /* in flight, idempotent, sent again */
     uint32_t suspect_buffers;
-    uint64_t takeover_ns;      /* from knowing of the loss to the next worker being told to go on */
+    uint64_t takeover_ns; /* from knowing of the loss to the next worker being told to go on */
     char kernel[128];
     char message[512];
 } bh_loss;
@@ -301,9 +324,9 @@ typedef struct bh_buffer_info {
     uint64_t address;           /* on the device, writable */
     uint64_t read_only_address; /* on the device: the alias inputs are passed by */
     bh_device device;
-    uint32_t suspect;           /* 1: some of it may be half written by a lost worker */
+    uint32_t suspect; /* 1: some of it may be half written by a lost worker */
     uint32_t is_view;
-    uint64_t suspect_offset;    /* the range that covers all suspect bytes */
+    uint64_t suspect_offset; /* the range that covers all suspect bytes */
     uint64_t suspect_bytes;
 } bh_buffer_info;
 
@@ -312,26 +335,28 @@ BH_API bh_status bh_buffer_address(bh_buffer buffer, uint64_t *out);
 
 /* Offsets and sizes are in bytes. These run on the device's own lane, behind what is queued there, and return when the data is where
  * it should be; a worker lost meanwhile is waited through. */
-BH_API bh_status bh_buffer_write(bh_buffer buffer, uint64_t offset, const void *source, uint64_t bytes);
+BH_API bh_status bh_buffer_write(bh_buffer buffer, uint64_t offset, const void *source,
+                                 uint64_t bytes);
 BH_API bh_status bh_buffer_read(bh_buffer buffer, uint64_t offset, void *target, uint64_t bytes);
-BH_API bh_status bh_buffer_copy(bh_buffer target, uint64_t target_offset, bh_buffer source, uint64_t source_offset,
-                                uint64_t bytes);
+BH_API bh_status bh_buffer_copy(bh_buffer target, uint64_t target_offset, bh_buffer source,
+                                uint64_t source_offset, uint64_t bytes);
 /* Repeats a pattern of 1, 2, 4, 8 or 16 bytes; `bytes` is a multiple of that. */
-BH_API bh_status bh_buffer_fill(bh_buffer buffer, uint64_t offset, uint64_t bytes, const void *pattern,
-                                uint32_t pattern_bytes);
+BH_API bh_status bh_buffer_fill(bh_buffer buffer, uint64_t offset, uint64_t bytes,
+                                const void *pattern, uint32_t pattern_bytes);
 
 /*
  * The same as work on a lane. A write has copied its source when it returns, unless the source lies in memory from
  * bh_host_alloc, which is read when the work runs. The target of a read must lie in such memory.
  */
-BH_API bh_status bh_submit_write(bh_lane lane, bh_buffer buffer, uint64_t offset, const void *source, uint64_t bytes,
-                                 bh_ticket *out);
-BH_API bh_status bh_submit_read(bh_lane lane, bh_buffer buffer, uint64_t offset, void *target, uint64_t bytes,
+BH_API bh_status bh_submit_write(bh_lane lane, bh_buffer buffer, uint64_t offset,
+                                 const void *source, uint64_t bytes, bh_ticket *out);
+BH_API bh_status bh_submit_read(bh_lane lane, bh_buffer buffer, uint64_t offset, void *target,
+                                uint64_t bytes, bh_ticket *out);
+BH_API bh_status bh_submit_copy(bh_lane lane, bh_buffer target, uint64_t target_offset,
+                                bh_buffer source, uint64_t source_offset, uint64_t bytes,
                                 bh_ticket *out);
-BH_API bh_status bh_submit_copy(bh_lane lane, bh_buffer target, uint64_t target_offset, bh_buffer source,
-                                uint64_t source_offset, uint64_t bytes, bh_ticket *out);
-BH_API bh_status bh_submit_fill(bh_lane lane, bh_buffer buffer, uint64_t offset, uint64_t bytes, const void *pattern,
-                                uint32_t pattern_bytes, bh_ticket *out);
+BH_API bh_status bh_submit_fill(bh_lane lane, bh_buffer buffer, uint64_t offset, uint64_t bytes,
+                                const void *pattern, uint32_t pattern_bytes, bh_ticket *out);
 
 /* Declares that the suspect contents of a buffer are good enough. */
 BH_API bh_status bh_buffer_accept(bh_buffer buffer);
@@ -346,14 +371,16 @@ BH_API bh_status bh_host_free(bh_device device, void *memory);
 BH_API bh_status bh_module_load(bh_device device, const void *image, size_t bytes, bh_module *out);
 BH_API bh_status bh_module_load_file(bh_device device, const char *path, bh_module *out);
 /* As bh_module_load, without waiting. The handle can be used once the ticket is done. `image` is copied. */
-BH_API bh_status bh_submit_load(bh_device device, const void *image, size_t bytes, bh_module *out, bh_ticket *ticket);
+BH_API bh_status bh_submit_load(bh_device device, const void *image, size_t bytes, bh_module *out,
+                                bh_ticket *ticket);
 /* The module goes when the work that uses it is done. Its kernels' handles are gone at once. */
 BH_API bh_status bh_module_unload(bh_module module);
 
 /* A module's own variables. Values written here outlive a lost worker. */
-BH_API bh_status bh_module_global_write(bh_module module, const char *name, uint64_t offset, const void *source,
-                                        uint64_t bytes);
-BH_API bh_status bh_module_global_read(bh_module module, const char *name, uint64_t offset, void *target, uint64_t bytes);
+BH_API bh_status bh_module_global_write(bh_module module, const char *name, uint64_t offset,
+                                        const void *source, uint64_t bytes);
+BH_API bh_status bh_module_global_read(bh_module module, const char *name, uint64_t offset,
+                                       void *target, uint64_t bytes);
 BH_API bh_status bh_module_global_size(bh_module module, const char *name, uint64_t *out);
 /* Declares that a module whose own variables died with a worker may go on with fresh ones. */
 BH_API bh_status bh_module_accept(bh_module module);
@@ -380,7 +407,7 @@ typedef struct bh_param_info {
     uint32_t size;
     uint32_t offset;
     uint32_t bytes;
-    uint32_t pointer;           /* 1: known to be a pointer */
+    uint32_t pointer; /* 1: known to be a pointer */
 } bh_param_info;
 
 BH_API bh_status bh_kernel_query(bh_kernel kernel, bh_kernel_info *out);
@@ -390,7 +417,9 @@ BH_API bh_status bh_kernel_pardon(bh_kernel kernel);
 
 /* ---- launching ---------------------------------------------------------------------------------- */
 
-typedef struct bh_dim { uint32_t x, y, z; } bh_dim;
+typedef struct bh_dim {
+    uint32_t x, y, z;
+} bh_dim;
 
 /* A zero component of `block`, `grid` or the whole of `cluster` counts as 1, except that a grid of {0, 0, 0} is refused. */
 typedef struct bh_shape {
@@ -407,8 +436,9 @@ enum { BH_ARG_VALUE = 1, BH_ARG_DATA = 2, BH_ARG_BUFFER = 3 };
 
 /* One argument. Bindings fill these in directly. */
 typedef struct bh_arg {
-    uint32_t kind;          /* BH_ARG_VALUE: the first `size` bytes of value; BH_ARG_DATA: `size` bytes at data */
-    uint32_t size;          /* BH_ARG_BUFFER: the access, BH_ACCESS_IN ... */
+    uint32_t
+        kind; /* BH_ARG_VALUE: the first `size` bytes of value; BH_ARG_DATA: `size` bytes at data */
+    uint32_t size; /* BH_ARG_BUFFER: the access, BH_ACCESS_IN ... */
     union {
         uint8_t value[16];
         const void *data;
@@ -438,15 +468,15 @@ enum {
 typedef struct bh_launch_options {
     uint32_t size;
     uint32_t flags;
-    bh_lane lane;                 /* zero: the device's own */
-    uint64_t deadline_ns;         /* running time allowed; 0: the device's default */
-    const bh_use *also;           /* buffers reached through pointers */
+    bh_lane lane;         /* zero: the device's own */
+    uint64_t deadline_ns; /* running time allowed; 0: the device's default */
+    const bh_use *also;   /* buffers reached through pointers */
     size_t also_count;
 } bh_launch_options;
 
 BH_API bh_status bh_launch(bh_kernel kernel, bh_shape shape, bh_args args, bh_ticket *out);
-BH_API bh_status bh_launch_with(bh_kernel kernel, bh_shape shape, bh_args args, const bh_launch_options *options,
-                                bh_ticket *out);
+BH_API bh_status bh_launch_with(bh_kernel kernel, bh_shape shape, bh_args args,
+                                const bh_launch_options *options, bh_ticket *out);
 
 /* ---- tickets --------------------------------------------------------------------------------------- */
 
@@ -489,12 +519,13 @@ static inline bh_shape bh_shape_1d(uint64_t threads, uint32_t block) {
     return shape;
 }
 
-static inline bh_shape bh_shape_3d(uint32_t gx, uint32_t gy, uint32_t gz, uint32_t bx, uint32_t by, uint32_t bz) {
+static inline bh_shape bh_shape_3d(uint32_t gx, uint32_t gy, uint32_t gz, uint32_t bx, uint32_t by,
+                                   uint32_t bz) {
     bh_shape shape = {{gx, gy, gz}, {bx, by, bz}, {0, 0, 0}, 0};
     return shape;
 }
 
-#define BH_GRID(threads, block) bh_shape_1d((threads), (block))
+#define BH_GRID(threads, block)          bh_shape_1d((threads), (block))
 #define BH_SHAPE(gx, gy, gz, bx, by, bz) bh_shape_3d((gx), (gy), (gz), (bx), (by), (bz))
 
 static inline bh_arg bh_arg_buffer(bh_buffer buffer, uint32_t access) {
@@ -522,11 +553,11 @@ static inline bh_arg bh_arg_null(void) {
     return bh_arg_value(&zero, sizeof zero);
 }
 
-#define BH_IN(buffer) bh_arg_buffer((buffer), BH_ACCESS_IN)
-#define BH_OUT(buffer) bh_arg_buffer((buffer), BH_ACCESS_OUT)
-#define BH_INOUT(buffer) bh_arg_buffer((buffer), BH_ACCESS_INOUT)
+#define BH_IN(buffer)        bh_arg_buffer((buffer), BH_ACCESS_IN)
+#define BH_OUT(buffer)       bh_arg_buffer((buffer), BH_ACCESS_OUT)
+#define BH_INOUT(buffer)     bh_arg_buffer((buffer), BH_ACCESS_INOUT)
 #define BH_VALUE(data, size) bh_arg_data((data), (size))
-#define BH_NULL bh_arg_null()
+#define BH_NULL              bh_arg_null()
 
 #ifdef __cplusplus
 
@@ -541,7 +572,9 @@ template <typename T> inline bh_arg arg(const T &value) {
     static_assert(sizeof(T) <= 16, "pass larger values with BH_VALUE(&s, sizeof s)");
     return bh_arg_value(&value, sizeof value);
 }
-template <> inline bh_arg arg<bh_arg>(const bh_arg &value) { return value; }
+template <> inline bh_arg arg<bh_arg>(const bh_arg &value) {
+    return value;
+}
 
 template <size_t N> struct arg_list {
     bh_arg list[N];
@@ -556,22 +589,24 @@ template <typename... T> inline arg_list<sizeof...(T)> args(const T &...values) 
 } // namespace bulkhead_detail
 
 #define BH_ARGS(...) (bulkhead_detail::args(__VA_ARGS__))
-#define BH_NO_ARGS (bh_args{nullptr, 0})
+#define BH_NO_ARGS   (bh_args{nullptr, 0})
 
 #else
 
-static inline bh_arg bh_arg_self(bh_arg arg) { return arg; }
+static inline bh_arg bh_arg_self(bh_arg arg) {
+    return arg;
+}
 /* By way of a whole word: one store where bh_arg_value would make many. */
-#define BH_DEFINE_ARG_(name, type)                                   \
-    static inline bh_arg bh_arg_##name(type value) {                 \
-        union {                                                      \
-            uint64_t word;                                           \
-            type value;                                              \
-        } bits = {0};                                                \
-        bits.value = value;                                          \
-        bh_arg arg = {BH_ARG_VALUE, (uint32_t)sizeof value, {{0}}};  \
-        arg.u.buffer.id = bits.word;                                 \
-        return arg;                                                  \
+#define BH_DEFINE_ARG_(name, type)                                                                 \
+    static inline bh_arg bh_arg_##name(type value) {                                               \
+        union {                                                                                    \
+            uint64_t word;                                                                         \
+            type value;                                                                            \
+        } bits = {0};                                                                              \
+        bits.value = value;                                                                        \
+        bh_arg arg = {BH_ARG_VALUE, (uint32_t)sizeof value, {{0}}};                                \
+        arg.u.buffer.id = bits.word;                                                               \
+        return arg;                                                                                \
     }
 BH_DEFINE_ARG_(bool, bool)
 BH_DEFINE_ARG_(char, char)
@@ -589,30 +624,46 @@ BH_DEFINE_ARG_(float, float)
 BH_DEFINE_ARG_(double, double)
 #undef BH_DEFINE_ARG_
 
-#define BH_ARG(x)                                                                                                       \
-    _Generic((x), bh_arg: bh_arg_self, bool: bh_arg_bool, char: bh_arg_char, signed char: bh_arg_schar,                 \
-        unsigned char: bh_arg_uchar, short: bh_arg_short, unsigned short: bh_arg_ushort, int: bh_arg_int,               \
-        unsigned int: bh_arg_uint, long: bh_arg_long, unsigned long: bh_arg_ulong, long long: bh_arg_llong,             \
-        unsigned long long: bh_arg_ullong, float: bh_arg_float, double: bh_arg_double)(x)
+#define BH_ARG(x)                                                                                  \
+    _Generic((x), bh_arg                                                                           \
+             : bh_arg_self, bool                                                                   \
+             : bh_arg_bool, char                                                                   \
+             : bh_arg_char, signed char                                                            \
+             : bh_arg_schar, unsigned char                                                         \
+             : bh_arg_uchar, short                                                                 \
+             : bh_arg_short, unsigned short                                                        \
+             : bh_arg_ushort, int                                                                  \
+             : bh_arg_int, unsigned int                                                            \
+             : bh_arg_uint, long                                                                   \
+             : bh_arg_long, unsigned long                                                          \
+             : bh_arg_ulong, long long                                                             \
+             : bh_arg_llong, unsigned long long                                                    \
+             : bh_arg_ullong, float                                                                \
+             : bh_arg_float, double                                                                \
+             : bh_arg_double)(x)
 
-#define BH_ARGS(...)                                                                                                    \
-    ((bh_args){(const bh_arg[]){BH_EACH_(__VA_ARGS__)}, sizeof((bh_arg[]){BH_EACH_(__VA_ARGS__)}) / sizeof(bh_arg)})
+#define BH_ARGS(...)                                                                               \
+    ((bh_args){(const bh_arg[]){BH_EACH_(__VA_ARGS__)},                                            \
+               sizeof((bh_arg[]){BH_EACH_(__VA_ARGS__)}) / sizeof(bh_arg)})
 #define BH_NO_ARGS ((bh_args){NULL, 0})
 
-#define BH_EACH_(...) BH_PICK_(__VA_ARGS__, BH_E24_, BH_E23_, BH_E22_, BH_E21_, BH_E20_, BH_E19_, BH_E18_, BH_E17_, \
-                               BH_E16_, BH_E15_, BH_E14_, BH_E13_, BH_E12_, BH_E11_, BH_E10_, BH_E9_, BH_E8_, BH_E7_, \
-                               BH_E6_, BH_E5_, BH_E4_, BH_E3_, BH_E2_, BH_E1_, BH_E0_)(__VA_ARGS__)
-#define BH_PICK_(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, \
-                 a23, a24, name, ...) name
-#define BH_E1_(a) BH_ARG(a)
-#define BH_E2_(a, ...) BH_ARG(a), BH_E1_(__VA_ARGS__)
-#define BH_E3_(a, ...) BH_ARG(a), BH_E2_(__VA_ARGS__)
-#define BH_E4_(a, ...) BH_ARG(a), BH_E3_(__VA_ARGS__)
-#define BH_E5_(a, ...) BH_ARG(a), BH_E4_(__VA_ARGS__)
-#define BH_E6_(a, ...) BH_ARG(a), BH_E5_(__VA_ARGS__)
-#define BH_E7_(a, ...) BH_ARG(a), BH_E6_(__VA_ARGS__)
-#define BH_E8_(a, ...) BH_ARG(a), BH_E7_(__VA_ARGS__)
-#define BH_E9_(a, ...) BH_ARG(a), BH_E8_(__VA_ARGS__)
+#define BH_EACH_(...)                                                                              \
+    BH_PICK_(__VA_ARGS__, BH_E24_, BH_E23_, BH_E22_, BH_E21_, BH_E20_, BH_E19_, BH_E18_, BH_E17_,  \
+             BH_E16_, BH_E15_, BH_E14_, BH_E13_, BH_E12_, BH_E11_, BH_E10_, BH_E9_, BH_E8_,        \
+             BH_E7_, BH_E6_, BH_E5_, BH_E4_, BH_E3_, BH_E2_, BH_E1_, BH_E0_)                       \
+    (__VA_ARGS__)
+#define BH_PICK_(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18,  \
+                 a19, a20, a21, a22, a23, a24, name, ...)                                          \
+    name
+#define BH_E1_(a)       BH_ARG(a)
+#define BH_E2_(a, ...)  BH_ARG(a), BH_E1_(__VA_ARGS__)
+#define BH_E3_(a, ...)  BH_ARG(a), BH_E2_(__VA_ARGS__)
+#define BH_E4_(a, ...)  BH_ARG(a), BH_E3_(__VA_ARGS__)
+#define BH_E5_(a, ...)  BH_ARG(a), BH_E4_(__VA_ARGS__)
+#define BH_E6_(a, ...)  BH_ARG(a), BH_E5_(__VA_ARGS__)
+#define BH_E7_(a, ...)  BH_ARG(a), BH_E6_(__VA_ARGS__)
+#define BH_E8_(a, ...)  BH_ARG(a), BH_E7_(__VA_ARGS__)
+#define BH_E9_(a, ...)  BH_ARG(a), BH_E8_(__VA_ARGS__)
 #define BH_E10_(a, ...) BH_ARG(a), BH_E9_(__VA_ARGS__)
 #define BH_E11_(a, ...) BH_ARG(a), BH_E10_(__VA_ARGS__)
 #define BH_E12_(a, ...) BH_ARG(a), BH_E11_(__VA_ARGS__)

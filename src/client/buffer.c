@@ -25,10 +25,12 @@ static uint64_t chunk_size_for(const bh__device *device, uint64_t bytes) {
 
 static bh_status refuse_memory(bh__device *device, uint64_t bytes) {
     uint64_t limit = device->options.memory_limit;
-    return bh__refuse(BH_E_NO_MEMORY, "free buffers, or raise memory_limit if the device has more",
-                      "%llu bytes asked for; the device holds %llu of at most %llu, %llu of them in buffers; the largest free piece is %llu",
-                      (unsigned long long)bytes, (unsigned long long)device->heap.bytes_total, (unsigned long long)limit,
-                      (unsigned long long)device->bytes_allocated, (unsigned long long)bh__heap_largest_free(&device->heap));
+    return bh__refuse(
+        BH_E_NO_MEMORY, "free buffers, or raise memory_limit if the device has more",
+        "%llu bytes asked for; the device holds %llu of at most %llu, %llu of them in buffers; the largest free piece is %llu",
+        (unsigned long long)bytes, (unsigned long long)device->heap.bytes_total,
+        (unsigned long long)limit, (unsigned long long)device->bytes_allocated,
+        (unsigned long long)bh__heap_largest_free(&device->heap));
 }
 
 /* Takes back a chunk that is wholly free, so that its size can be asked for anew. */
@@ -38,7 +40,9 @@ static bool trim_one(bh__device *device) {
     uint32_t at = 0;
     while (device->chunks[at].chunk.id != id) at++;
     int fd = device->chunks[at].fd;
-    bh__job job = {.kind = BH__JOB_ORDER, .order = {.type = BH__MSG_CHUNK_UNMAP, .chunk = device->chunks[at].chunk, .fd = -1}};
+    bh__job job = {
+        .kind = BH__JOB_ORDER,
+        .order = {.type = BH__MSG_CHUNK_UNMAP, .chunk = device->chunks[at].chunk, .fd = -1}};
     device->chunks[at] = device->chunks[--device->chunk_count];
     (void)bh__order_run(device, &job);
     bh__fd_close(fd);
@@ -56,19 +60,22 @@ static bh_status grow(bh__device *device, uint64_t bytes) {
     }
     if (size > device->address_limit - device->next_address) {
         return bh__refuse(BH_E_NO_MEMORY, "free buffers earlier, or close and reopen the device",
-                          "the device's address range of %llu bytes is used up", (unsigned long long)device->address_limit);
+                          "the device's address range of %llu bytes is used up",
+                          (unsigned long long)device->address_limit);
     }
     bh__chunk chunk = {.id = device->next_chunk_id++,
                        .bytes = size,
                        .address = device->address_base + device->next_address,
                        .read_only_address = device->read_only_base + device->next_address};
     device->next_address += size;
-    bh__job job = {.kind = BH__JOB_ORDER, .order = {.type = BH__MSG_CHUNK_CREATE, .chunk = chunk, .fd = -1}};
+    bh__job job = {.kind = BH__JOB_ORDER,
+                   .order = {.type = BH__MSG_CHUNK_CREATE, .chunk = chunk, .fd = -1}};
     bh_status status = bh__order_run(device, &job);
     if (status != BH_OK) return status;
     chunk = job.order.chunk; /* it may have been made elsewhere in the end */
     if (!bh__heap_add_chunk(&device->heap, chunk.id, chunk.address, chunk.bytes)) {
-        return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "no host memory to note a chunk");
+        return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
+                          "no host memory to note a chunk");
     }
     return BH_OK;
 }
@@ -98,10 +105,12 @@ static bh__block *block_alloc(bh__device *device, uint64_t bytes) {
 
 /* ---- buffers -------------------------------------------------------------------------------------- */
 
-static bh_status buffer_add(bh__device *device, bh__memory *memory, bh_type type, uint64_t offset, uint64_t count, bool view,
-                            bh_buffer *out) {
+static bh_status buffer_add(bh__device *device, bh__memory *memory, bh_type type, uint64_t offset,
+                            uint64_t count, bool view, bh_buffer *out) {
     bh__buffer *buffer = calloc(1, sizeof *buffer);
-    if (!buffer) return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "no host memory for a buffer's record");
+    if (!buffer)
+        return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
+                          "no host memory for a buffer's record");
     *buffer = (bh__buffer){.memory = memory,
                            .offset = offset,
                            .bytes = count * bh_type_size(type),
@@ -122,11 +131,13 @@ bh_status bh_buffer_alloc(bh_device handle, bh_type type, uint64_t count, bh_buf
     if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the buffer", "out is NULL");
     uint64_t bytes, element = bh_type_size(type);
     if (element == 0) {
-        return bh__refuse(BH_E_INVALID, "use one of BH_I8 ... BH_F64", "%u is not an element type", (unsigned)type);
+        return bh__refuse(BH_E_INVALID, "use one of BH_I8 ... BH_F64", "%u is not an element type",
+                          (unsigned)type);
     }
     if (count == 0) return bh__refuse(BH_E_INVALID, "ask for at least one element", "count is 0");
     if (!bh__mul_u64(count, element, &bytes)) {
-        return bh__refuse(BH_E_NO_MEMORY, "ask for less", "%llu elements of %llu bytes are more than 2^64 bytes",
+        return bh__refuse(BH_E_NO_MEMORY, "ask for less",
+                          "%llu elements of %llu bytes are more than 2^64 bytes",
                           (unsigned long long)count, (unsigned long long)element);
     }
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
@@ -135,7 +146,8 @@ bh_status bh_buffer_alloc(bh_device handle, bh_type type, uint64_t count, bh_buf
     bh__memory *memory = bh__memory_new();
     bh__block *block = memory ? block_alloc(device, bytes) : NULL;
     if (!memory) {
-        status = bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "no host memory for a buffer's record");
+        status = bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
+                            "no host memory for a buffer's record");
     } else if (!block) {
         status = bh__last()->status;
     } else {
@@ -175,8 +187,8 @@ bh_status bh_buffer_retain(bh_buffer handle) {
     if (!buffer) return bh__last()->status;
     bh_status status = BH_OK;
     if (buffer->references == UINT32_MAX) {
-        status = bh__refuse(BH_E_INVALID, "release references that are no longer needed", "the buffer has %u references",
-                            buffer->references);
+        status = bh__refuse(BH_E_INVALID, "release references that are no longer needed",
+                            "the buffer has %u references", buffer->references);
     } else {
         buffer->references++;
     }
@@ -205,11 +217,12 @@ bh_status bh_buffer_view(bh_buffer handle, uint64_t first, uint64_t count, bh_bu
     bh_status status;
     if (count == 0 || !bh__range_fits(first, count, buffer->count)) {
         status = bh__refuse(BH_E_INVALID, "view at least one element, within the buffer",
-                            "%llu elements from element %llu on, of a buffer of %llu", (unsigned long long)count,
-                            (unsigned long long)first, (unsigned long long)buffer->count);
+                            "%llu elements from element %llu on, of a buffer of %llu",
+                            (unsigned long long)count, (unsigned long long)first,
+                            (unsigned long long)buffer->count);
     } else {
-        status = buffer_add(device, buffer->memory, buffer->type, buffer->offset + first * bh_type_size(buffer->type), count,
-                            true, out);
+        status = buffer_add(device, buffer->memory, buffer->type,
+                            buffer->offset + first * bh_type_size(buffer->type), count, true, out);
         if (status == BH_OK) buffer->memory->references++;
     }
     bh__device_unlock(device);
@@ -218,7 +231,8 @@ bh_status bh_buffer_view(bh_buffer handle, uint64_t first, uint64_t count, bh_bu
 
 bh_status bh_buffer_query(bh_buffer handle, bh_buffer_info *out) {
     if (!out || out->size < sizeof(uint32_t) * 2) {
-        return bh__refuse(BH_E_INVALID, "initialise the struct with BH_INIT", "out is NULL or its size is not set");
+        return bh__refuse(BH_E_INVALID, "initialise the struct with BH_INIT",
+                          "out is NULL or its size is not set");
     }
     bh__device *device;
     bh__buffer *buffer = buffer_lock(handle, false, &device);

@@ -16,9 +16,9 @@
 #include "wire/share.h"
 
 /* Where device memory is mapped in every worker: each address twice, writable and read-only. */
-#define ADDRESS_BASE 0x200000000000ull
+#define ADDRESS_BASE   0x200000000000ull
 #define READ_ONLY_BASE 0x400000000000ull
-#define ADDRESS_LIMIT ((uint64_t)1 << 42)
+#define ADDRESS_LIMIT  ((uint64_t)1 << 42)
 
 /* ---- options --------------------------------------------------------------------------------------------- */
 
@@ -39,14 +39,18 @@ static bh_status take_options(const bh_device_options *given, bh_device_options 
     }
     if (!out->restart_window_ns) out->restart_window_ns = 60 * BH__NS_PER_S;
     if (!out->restart_limit) out->restart_limit = 3;
-    if (out->restart_limit > 65536) return refuse_option("restart_limit", out->restart_limit, "allow at most 65536, or lift the limit");
+    if (out->restart_limit > 65536)
+        return refuse_option("restart_limit", out->restart_limit,
+                             "allow at most 65536, or lift the limit");
     if (!out->quarantine_after) out->quarantine_after = 2;
     if (!out->wait_spin_ns) out->wait_spin_ns = 20 * BH__NS_PER_US;
     if (!out->worker_spin_ns) out->worker_spin_ns = 50 * BH__NS_PER_US;
     if (!out->close_timeout_ns) out->close_timeout_ns = 10 * BH__NS_PER_S;
     if (!out->queue_length) out->queue_length = 1024;
-    if (!bh__is_power_of_two(out->queue_length) || out->queue_length < 64 || out->queue_length > 65536) {
-        return refuse_option("queue_length", out->queue_length, "use a power of two from 64 to 65536");
+    if (!bh__is_power_of_two(out->queue_length) || out->queue_length < 64 ||
+        out->queue_length > 65536) {
+        return refuse_option("queue_length", out->queue_length,
+                             "use a power of two from 64 to 65536");
     }
     return BH_OK;
 }
@@ -86,8 +90,9 @@ static void reset(bh__device *device) {
 
 static bh_status refuse_resources(const char *what, int number) {
     char text[128];
-    return bh__refuse(BH_E_NO_HOST_MEMORY, "free memory, or raise the limit on open files (ulimit -n)", "cannot make %s: %s", what,
-                      bh__errno_text(number, text, sizeof text));
+    return bh__refuse(BH_E_NO_HOST_MEMORY,
+                      "free memory, or raise the limit on open files (ulimit -n)",
+                      "cannot make %s: %s", what, bh__errno_text(number, text, sizeof text));
 }
 
 static bh_status make_control_block(bh__device *device) {
@@ -150,7 +155,8 @@ static bh_status assemble(bh__device *device) {
     device->loss_times = calloc(device->options.restart_limit, sizeof *device->loss_times);
     device->incoming = malloc(sizeof *device->incoming);
     device->outgoing = malloc(sizeof *device->outgoing);
-    if (!device->loss_times || !device->incoming || !device->outgoing) return refuse_resources("a device", ENOMEM);
+    if (!device->loss_times || !device->incoming || !device->outgoing)
+        return refuse_resources("a device", ENOMEM);
     return start_supervisor(device);
 }
 
@@ -169,12 +175,15 @@ static void free_objects(bh__device *device) {
         bh__memory_delete(memory);
     }
     cursor = 0;
-    for (bh__kernel *kernel; (kernel = bh__table_next(&device->kernels, &cursor));) bh__handle_remove(device, kernel->id);
+    for (bh__kernel *kernel; (kernel = bh__table_next(&device->kernels, &cursor));)
+        bh__handle_remove(device, kernel->id);
     cursor = 0;
-    for (bh__module *module; (module = bh__table_next(&device->modules, &cursor));) bh__handle_remove(device, module->id);
+    for (bh__module *module; (module = bh__table_next(&device->modules, &cursor));)
+        bh__handle_remove(device, module->id);
     while (device->module_list) bh__module_drop(device, device->module_list);
     cursor = 0;
-    for (bh__lane *lane; (lane = bh__table_next(&device->lane_handles, &cursor));) bh__handle_remove(device, lane->handle);
+    for (bh__lane *lane; (lane = bh__table_next(&device->lane_handles, &cursor));)
+        bh__handle_remove(device, lane->handle);
     for (uint32_t i = 0; i < device->host_count; i++) {
         bh__share_unmap(device->hosts[i].memory->host, device->hosts[i].region.bytes);
         bh__fd_close(device->hosts[i].fd);
@@ -220,7 +229,8 @@ bh_status bh_device_open(const bh_device_options *given, bh_device *out) {
     bh_device_options options;
     char kind[16], path[4096];
     uint32_t index;
-    if (take_options(given, &options) != BH_OK || bh__device_name_parse(options.device, kind, &index) != BH_OK ||
+    if (take_options(given, &options) != BH_OK ||
+        bh__device_name_parse(options.device, kind, &index) != BH_OK ||
         bh__worker_find(options.worker_dir, kind, path, sizeof path) != BH_OK) {
         return bh__last()->status;
     }
@@ -236,7 +246,8 @@ bh_status bh_device_open(const bh_device_options *given, bh_device *out) {
     bh_status status = assemble(device);
     pthread_mutex_unlock(&device->lock);
     if (status == BH_OK) {
-        while (atomic_load(&device->opened) == 0) bh__futex_wait(&device->opened, 0, BH__NEVER, BH__FUTEX_PRIVATE);
+        while (atomic_load(&device->opened) == 0)
+            bh__futex_wait(&device->opened, 0, BH__NEVER, BH__FUTEX_PRIVATE);
         if (atomic_load(&device->opened) == 1) {
             bh__device_publish(device);
             out->id = atomic_load(&device->id);
@@ -265,7 +276,8 @@ static void drain(bh__device *device) {
         bh__lane *lane = &device->lanes[i];
         uint64_t tail = atomic_load(&lane->tail);
         if (tail == 0 || (i < BH__MAX_LANES && !lane->exists)) continue;
-        (void)bh__lane_wait(device, lane, tail, deadline, i == BH__LOAD_LANE ? BH__VERDICT : BH__PASSED);
+        (void)bh__lane_wait(device, lane, tail, deadline,
+                            i == BH__LOAD_LANE ? BH__VERDICT : BH__PASSED);
     }
     if (atomic_load(&device->stopped)) return;
     bh__job flush = {.kind = BH__JOB_FLUSH};
@@ -279,8 +291,10 @@ bh_status bh_device_close(bh_device handle) {
     if (device->closing || closes_itself(device)) {
         bool closing = device->closing;
         bh__device_unlock(device);
-        return closing ? bh__refuse(BH_E_INVALID, "close a device once", "the device is being closed by another thread")
-                       : bh__refuse(BH_E_INVALID, "close the device from another thread", "a callback of the device tries to close it");
+        return closing ? bh__refuse(BH_E_INVALID, "close a device once",
+                                    "the device is being closed by another thread")
+                       : bh__refuse(BH_E_INVALID, "close the device from another thread",
+                                    "a callback of the device tries to close it");
     }
     device->closing = true;
     bh__device_unlock(device);
@@ -305,7 +319,8 @@ bh_status bh_device_close(bh_device handle) {
 
 bh_status bh_device_query(bh_device handle, bh_device_info *out) {
     if (!out || out->size < sizeof(uint32_t) * 2) {
-        return bh__refuse(BH_E_INVALID, "initialise the struct with BH_INIT", "out is NULL or its size is not set");
+        return bh__refuse(BH_E_INVALID, "initialise the struct with BH_INIT",
+                          "out is NULL or its size is not set");
     }
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
     if (!device) return bh__last()->status;
@@ -318,7 +333,8 @@ bh_status bh_device_query(bh_device handle, bh_device_info *out) {
 
 bh_status bh_device_get_status(bh_device handle, bh_device_status *out) {
     if (!out || out->size < sizeof(uint32_t) * 2) {
-        return bh__refuse(BH_E_INVALID, "initialise the struct with BH_INIT", "out is NULL or its size is not set");
+        return bh__refuse(BH_E_INVALID, "initialise the struct with BH_INIT",
+                          "out is NULL or its size is not set");
     }
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
     if (!device) return bh__last()->status;
@@ -332,8 +348,10 @@ bh_status bh_device_get_status(bh_device handle, bh_device_status *out) {
                                .buffers = device->buffer_count,
                                .bytes_allocated = device->bytes_allocated,
                                .bytes_reserved = device->heap.bytes_total};
-    for (uint32_t i = 0; i < device->lane_limit; i++) status.lanes += i == 0 || device->lanes[i].handle != 0;
-    const char *reason = device->state == BH_DEVICE_STOPPED ? device->stop_reason.message : device->degraded;
+    for (uint32_t i = 0; i < device->lane_limit; i++)
+        status.lanes += i == 0 || device->lanes[i].handle != 0;
+    const char *reason =
+        device->state == BH_DEVICE_STOPPED ? device->stop_reason.message : device->degraded;
     snprintf(status.reason, sizeof status.reason, "%.*s", (int)sizeof status.reason - 1, reason);
     bh__device_unlock(device);
     memcpy(out, &status, out->size < sizeof status ? out->size : sizeof status);
@@ -350,15 +368,17 @@ bh_status bh_device_wait_standby(bh_device handle, uint64_t timeout_ns) {
         bool none = device->options.flags & BH_DEVICE_NO_STANDBY;
         atomic_fetch_add(&device->users, 1);
         bh__device_unlock(device);
-        bool in_time = ready || none || bh__futex_wait(&device->standby_word, seen, deadline, BH__FUTEX_PRIVATE);
+        bool in_time = ready || none ||
+                       bh__futex_wait(&device->standby_word, seen, deadline, BH__FUTEX_PRIVATE);
         atomic_fetch_sub(&device->users, 1);
         if (ready) return BH_OK;
         if (none) {
-            return bh__refuse(BH_E_UNSUPPORTED, "open the device without BH_DEVICE_NO_STANDBY", "the device was opened without a standby");
+            return bh__refuse(BH_E_UNSUPPORTED, "open the device without BH_DEVICE_NO_STANDBY",
+                              "the device was opened without a standby");
         }
         if (!in_time) {
-            return bh__refuse(BH_E_TIMEOUT, "wait longer; bh_device_get_status says what is wrong", "no standby was ready after %llu ns",
-                              (unsigned long long)timeout_ns);
+            return bh__refuse(BH_E_TIMEOUT, "wait longer; bh_device_get_status says what is wrong",
+                              "no standby was ready after %llu ns", (unsigned long long)timeout_ns);
         }
     }
 }
@@ -384,7 +404,8 @@ static void try_open(const char *name, bh_device_entry *out) {
 
 bh_status bh_device_enumerate(bh_device_entry *entries, size_t capacity, size_t *count) {
     if (!count || (!entries && capacity)) {
-        return bh__refuse(BH_E_INVALID, "pass storage for the entries and their count", "entries or count is NULL");
+        return bh__refuse(BH_E_INVALID, "pass storage for the entries and their count",
+                          "entries or count is NULL");
     }
     if (bh__refuse_forked()) return BH_E_STOPPED;
     *count = 0;

@@ -10,7 +10,9 @@
 #include "base/futex.h"
 #include "client/internal.h"
 
-void bh__dispatcher_poke(bh__device *device) { (void)bh__fd_poke(device->dispatch_fd); }
+void bh__dispatcher_poke(bh__device *device) {
+    (void)bh__fd_poke(device->dispatch_fd);
+}
 
 static void wait_for_poke(bh__device *device) {
     struct pollfd look = {.fd = device->dispatch_fd, .events = POLLIN};
@@ -78,7 +80,8 @@ static void run_event(bh__device *device, const bh__event *event) {
         return;
     }
     bh_device handle = {atomic_load(&device->id)};
-    for (uint32_t i = 0; i < count; i++) watchers[i].watch(watchers[i].context, handle, &event->loss);
+    for (uint32_t i = 0; i < count; i++)
+        watchers[i].watch(watchers[i].context, handle, &event->loss);
 }
 
 static bool run_events(bh__device *device) {
@@ -194,7 +197,9 @@ bh_status bh__dispatcher_start(bh__device *device) {
         device->dispatcher_running = failed == 0;
     }
     pthread_mutex_unlock(&device->dispatch_lock);
-    if (failed) return bh__refuse(BH_E_NO_HOST_MEMORY, "raise the limit on threads", "cannot start a thread: error %d", failed);
+    if (failed)
+        return bh__refuse(BH_E_NO_HOST_MEMORY, "raise the limit on threads",
+                          "cannot start a thread: error %d", failed);
     return BH_OK;
 }
 
@@ -231,11 +236,14 @@ static bh_status register_callback(bh_ticket ticket, bh_done_fn *done, void *con
     bool given = bh__ticket_enter(ticket, &device, &lane);
     if (!given || (lane && (ticket.sequence == 0 || ticket.sequence > atomic_load(&lane->tail)))) {
         if (lane) bh__ticket_leave(device);
-        return bh__refuse(BH_E_INVALID, "pass a ticket that a Bulkhead call has filled in", "the ticket was never given out");
+        return bh__refuse(BH_E_INVALID, "pass a ticket that a Bulkhead call has filled in",
+                          "the ticket was never given out");
     }
     if (!lane) {
-        return bh__refuse(BH_E_STOPPED, "register callbacks before closing the lane or device; ask with bh_query now",
-                          "the ticket's lane or device is closed");
+        return bh__refuse(
+            BH_E_STOPPED,
+            "register callbacks before closing the lane or device; ask with bh_query now",
+            "the ticket's lane or device is closed");
     }
     bh_status status = bh__dispatcher_start(device);
     bh__callback *callback = status == BH_OK ? malloc(sizeof *callback) : NULL;
@@ -250,12 +258,14 @@ static bh_status register_callback(bh_ticket ticket, bh_done_fn *done, void *con
         pthread_mutex_unlock(&device->dispatch_lock);
         if (stopping) {
             free(callback);
-            status = bh__refuse(BH_E_STOPPED, "register callbacks before closing the device", "the device is being closed");
+            status = bh__refuse(BH_E_STOPPED, "register callbacks before closing the device",
+                                "the device is being closed");
         } else {
             bh__dispatcher_poke(device);
         }
     } else if (status == BH_OK) {
-        status = bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "no host memory for a callback");
+        status =
+            bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "no host memory for a callback");
     }
     bh__ticket_leave(device);
     return status;
@@ -266,7 +276,9 @@ bh_status bh_on_done(bh_ticket ticket, bh_done_fn *done, void *context) {
     return register_callback(ticket, done, context);
 }
 
-bh_status bh_notify(bh_ticket ticket) { return register_callback(ticket, NULL, NULL); }
+bh_status bh_notify(bh_ticket ticket) {
+    return register_callback(ticket, NULL, NULL);
+}
 
 bh_status bh_device_eventfd(bh_device handle, int *out) {
     if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the descriptor", "out_fd is NULL");
@@ -291,7 +303,8 @@ bh_status bh_device_watch(bh_device handle, bh_watch_fn *watch, void *context) {
         }
         pthread_mutex_unlock(&device->dispatch_lock);
         if (status != BH_OK) {
-            bh__refuse(status, "let one watcher tell the others", "the device has %d watchers, which is the most", BH__MAX_WATCHERS);
+            bh__refuse(status, "let one watcher tell the others",
+                       "the device has %d watchers, which is the most", BH__MAX_WATCHERS);
         }
     }
     bh__device_unlock(device);

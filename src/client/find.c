@@ -9,7 +9,9 @@
 #include "client/find.h"
 #include "client/internal.h"
 
-bool bh__nvidia_present(void) { return access("/dev/nvidiactl", F_OK) == 0 || access("/proc/driver/nvidia/version", F_OK) == 0; }
+bool bh__nvidia_present(void) {
+    return access("/dev/nvidiactl", F_OK) == 0 || access("/proc/driver/nvidia/version", F_OK) == 0;
+}
 
 bh_status bh__device_name_parse(const char *name, char kind[16], uint32_t *out_index) {
     *out_index = 0;
@@ -30,10 +32,12 @@ bh_status bh__device_name_parse(const char *name, char kind[16], uint32_t *out_i
             return BH_OK;
         }
     }
-    return bh__refuse(BH_E_INVALID, "use auto, cpu, cuda or cuda:N", "\"%.60s\" is not the name of a device", name);
+    return bh__refuse(BH_E_INVALID, "use auto, cpu, cuda or cuda:N",
+                      "\"%.60s\" is not the name of a device", name);
 }
 
-static bool try_path(char *out, size_t bytes, const char *folder, int length, const char *below, const char *kind) {
+static bool try_path(char *out, size_t bytes, const char *folder, int length, const char *below,
+                     const char *kind) {
     int used = snprintf(out, bytes, "%.*s%s/bulkhead-worker-%s", length, folder, below, kind);
     return used > 0 && (size_t)used < bytes && access(out, F_OK) == 0;
 }
@@ -70,22 +74,28 @@ static bool beside_executable(char *out, size_t bytes, const char *kind) {
 bh_status bh__worker_find(const char *worker_dir, const char *kind, char *out, size_t bytes) {
     if (worker_dir && *worker_dir) {
         if (try_path(out, bytes, worker_dir, (int)strlen(worker_dir), "", kind)) return BH_OK;
-        return bh__refuse(BH_E_NO_DEVICE, "name the folder that holds the worker programs, or leave worker_dir out",
+        return bh__refuse(BH_E_NO_DEVICE,
+                          "name the folder that holds the worker programs, or leave worker_dir out",
                           "there is no bulkhead-worker-%s in %.300s", kind, worker_dir);
     }
     const char *named = secure_getenv("BULKHEAD_WORKER_DIR");
     if (named && *named) {
         if (try_path(out, bytes, named, (int)strlen(named), "", kind)) return BH_OK;
     } else if (beside_library(out, bytes, kind) || beside_executable(out, bytes, kind) ||
-               try_path(out, bytes, BULKHEAD_LIBEXEC_DIR, (int)strlen(BULKHEAD_LIBEXEC_DIR), "", kind)) {
+               try_path(out, bytes, BULKHEAD_LIBEXEC_DIR, (int)strlen(BULKHEAD_LIBEXEC_DIR), "",
+                        kind)) {
         return BH_OK;
     }
     if (strcmp(kind, "cuda") == 0) {
-        return bh__refuse(BH_E_NO_DEVICE, "install bulkhead-worker-cuda, or open the device \"cpu\"",
-                          "%s, and the worker program for it, bulkhead-worker-cuda, is not installed",
-                          bh__nvidia_present() ? "this machine has an NVIDIA device" : "this machine has no NVIDIA device");
+        return bh__refuse(
+            BH_E_NO_DEVICE, "install bulkhead-worker-cuda, or open the device \"cpu\"",
+            "%s, and the worker program for it, bulkhead-worker-cuda, is not installed",
+            bh__nvidia_present() ? "this machine has an NVIDIA device"
+                                 : "this machine has no NVIDIA device");
     }
-    return bh__refuse(BH_E_NO_DEVICE, "reinstall Bulkhead, or name the folder in worker_dir or BULKHEAD_WORKER_DIR",
-                      "the worker program bulkhead-worker-%s was not found%s%.200s", kind, named && *named ? " in BULKHEAD_WORKER_DIR, " : "",
+    return bh__refuse(BH_E_NO_DEVICE,
+                      "reinstall Bulkhead, or name the folder in worker_dir or BULKHEAD_WORKER_DIR",
+                      "the worker program bulkhead-worker-%s was not found%s%.200s", kind,
+                      named && *named ? " in BULKHEAD_WORKER_DIR, " : "",
                       named && *named ? named : "");
 }

@@ -11,13 +11,13 @@
 enum { KEPT_FDS = 65536 };
 
 static _Atomic uint64_t kept[KEPT_FDS / 64];
-static struct {
-    _Atomic uint64_t device, inode;
-} identity[KEPT_FDS];
+static struct { _Atomic uint64_t device, inode; } identity[KEPT_FDS];
 static _Atomic bool in_child;
 static _Atomic int devices_open;
 
-void bh__fork_count(int change) { atomic_fetch_add(&devices_open, change); }
+void bh__fork_count(int change) {
+    atomic_fetch_add(&devices_open, change);
+}
 
 int bh__fd_keep(int fd) {
     struct stat info;
@@ -32,7 +32,8 @@ int bh__fd_keep(int fd) {
 bool bh__fd_is_ours(int fd) {
     struct stat info;
     if (fd < 0 || fstat(fd, &info) < 0) return false;
-    return fd >= KEPT_FDS || (identity[fd].device == info.st_dev && identity[fd].inode == info.st_ino);
+    return fd >= KEPT_FDS ||
+           (identity[fd].device == info.st_dev && identity[fd].inode == info.st_ino);
 }
 
 void bh__fd_close(int fd) {
@@ -49,7 +50,8 @@ bool bh__fd_poke(int fd) {
 
 /* Mappings are not inherited (MADV_DONTFORK); descriptors are, so they are closed here. */
 static void after_fork_in_child(void) {
-    if (atomic_load(&devices_open) == 0) return; /* nothing to be cut off from: the child starts afresh */
+    if (atomic_load(&devices_open) == 0)
+        return; /* nothing to be cut off from: the child starts afresh */
     atomic_store(&in_child, true);
     for (int word = 0; word < KEPT_FDS / 64; word++) {
         uint64_t bits = atomic_exchange(&kept[word], 0);
@@ -60,9 +62,13 @@ static void after_fork_in_child(void) {
     }
 }
 
-__attribute__((constructor)) static void watch_forks(void) { pthread_atfork(NULL, NULL, after_fork_in_child); }
+__attribute__((constructor)) static void watch_forks(void) {
+    pthread_atfork(NULL, NULL, after_fork_in_child);
+}
 
-bool bh__is_forked_child(void) { return atomic_load_explicit(&in_child, memory_order_relaxed); }
+bool bh__is_forked_child(void) {
+    return atomic_load_explicit(&in_child, memory_order_relaxed);
+}
 
 bool bh__refuse_forked(void) {
     if (!bh__is_forked_child()) return false;

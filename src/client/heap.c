@@ -12,7 +12,9 @@ typedef struct bh__slab {
     bh__block blocks[SLAB_BLOCKS];
 } bh__slab;
 
-void bh__heap_init(bh__heap *heap) { memset(heap, 0, sizeof *heap); }
+void bh__heap_init(bh__heap *heap) {
+    memset(heap, 0, sizeof *heap);
+}
 
 void bh__heap_destroy(bh__heap *heap) {
     while (heap->slabs) {

@@ -12,9 +12,9 @@ enum { BH__HEAP_ALIGN = 256, BH__HEAP_SIZE_CLASSES = 40, BH__HEAP_SUBCLASSES = 1
 typedef struct bh__block {
     uint64_t address;
     uint64_t bytes;
-    uint32_t chunk;                 /* the id given to bh__heap_add_chunk */
+    uint32_t chunk; /* the id given to bh__heap_add_chunk */
     bool used;
-    struct bh__block *before, *after; /* neighbours in the chunk */
+    struct bh__block *before, *after;  /* neighbours in the chunk */
     struct bh__block *next, *previous; /* in the list of free blocks of its size class */
 } bh__block;
 
@@ -22,7 +22,7 @@ typedef struct bh__heap {
     uint64_t class_bits;
     uint32_t subclass_bits[BH__HEAP_SIZE_CLASSES];
     bh__block *free_blocks[BH__HEAP_SIZE_CLASSES][BH__HEAP_SUBCLASSES];
-    bh__block *spare;               /* block records not in use */
+    bh__block *spare; /* block records not in use */
     struct bh__slab *slabs;
     uint64_t bytes_total, bytes_used;
 } bh__heap;

@@ -9,7 +9,8 @@
 
 static void add_unnoted(bh__failures *failures, const bh__failure *failure) {
     bh__failure *unnoted = &failures->unnoted;
-    if (!unnoted->sequence || failure->sequence < failures->unnoted_from) failures->unnoted_from = failure->sequence;
+    if (!unnoted->sequence || failure->sequence < failures->unnoted_from)
+        failures->unnoted_from = failure->sequence;
     if (failure->sequence > unnoted->sequence) unnoted->sequence = failure->sequence;
     unnoted->status = BH_E_LOST;
     unnoted->loss = failure->loss;
@@ -30,7 +31,8 @@ void bh__failures_add(bh__failures *failures, const bh__failure *failure) {
     }
     size_t at = failures->count;
     while (at > 0 && failures->list[at - 1].sequence > failure->sequence) at--;
-    memmove(&failures->list[at + 1], &failures->list[at], (failures->count - at) * sizeof *failures->list);
+    memmove(&failures->list[at + 1], &failures->list[at],
+            (failures->count - at) * sizeof *failures->list);
     failures->list[at] = *failure;
     failures->count++;
 }
@@ -45,8 +47,11 @@ const bh__failure *bh__failures_find(const bh__failures *failures, uint64_t sequ
             high = middle;
         }
     }
-    if (low < failures->count && failures->list[low].sequence == sequence) return &failures->list[low];
-    return sequence >= failures->unnoted_from && sequence <= failures->unnoted.sequence ? &failures->unnoted : NULL;
+    if (low < failures->count && failures->list[low].sequence == sequence)
+        return &failures->list[low];
+    return sequence >= failures->unnoted_from && sequence <= failures->unnoted.sequence
+               ? &failures->unnoted
+               : NULL;
 }
 
 void bh__failures_clear(bh__failures *failures) {
@@ -65,25 +70,30 @@ void bh__failure_describe(const bh__failure *failure, bh_ticket ticket, bh_error
         const char *who = failure->kernel ? failure->kernel : "the request";
         switch (failure->status) {
         case BH_E_LOST:
-            bh__fail(out, BH_E_LOST, "submit it again, or mark it idempotent so that this happens by itself",
+            bh__fail(out, BH_E_LOST,
+                     "submit it again, or mark it idempotent so that this happens by itself",
                      "%s was in flight when worker %llu was lost; it may have run in part", who,
                      (unsigned long long)failure->loss);
             break;
         case BH_E_STALE:
-            bh__fail(out, BH_E_STALE, "write the data again or accept it (bh_buffer_accept, bh_module_accept), then submit again",
-                     "%s was not run: it needs data that worker %llu may have left half written", who,
-                     (unsigned long long)failure->loss);
+            bh__fail(
+                out, BH_E_STALE,
+                "write the data again or accept it (bh_buffer_accept, bh_module_accept), then submit again",
+                "%s was not run: it needs data that worker %llu may have left half written", who,
+                (unsigned long long)failure->loss);
             break;
         case BH_E_QUARANTINED:
-            bh__fail(out, BH_E_QUARANTINED, "mend the kernel, or let it run again with bh_kernel_pardon",
+            bh__fail(out, BH_E_QUARANTINED,
+                     "mend the kernel, or let it run again with bh_kernel_pardon",
                      "%s was not run: the kernel faulted too often", who);
             break;
         case BH_E_CANCELLED:
-            bh__fail(out, BH_E_CANCELLED, "nothing: it was taken back before it began", "%s was cancelled", who);
+            bh__fail(out, BH_E_CANCELLED, "nothing: it was taken back before it began",
+                     "%s was cancelled", who);
             break;
         default:
-            bh__fail(out, failure->status, "see bh_device_get_status for the state of the device", "%s was not run: %s", who,
-                     bh_status_name(failure->status));
+            bh__fail(out, failure->status, "see bh_device_get_status for the state of the device",
+                     "%s was not run: %s", who, bh_status_name(failure->status));
         }
     }
     if (failure->kernel) snprintf(out->kernel, sizeof out->kernel, "%s", failure->kernel);
@@ -141,7 +151,8 @@ bh_status bh__history_ask(bh_ticket ticket, bh_error *out) {
     pthread_mutex_lock(&closed_lock);
     if (closed_capacity) {
         const closed_lane *slot = closed_slot(closed, closed_capacity, ticket.lane);
-        const bh__failure *failure = slot->id ? bh__failures_find(&slot->failures, ticket.sequence) : NULL;
+        const bh__failure *failure =
+            slot->id ? bh__failures_find(&slot->failures, ticket.sequence) : NULL;
         if (failure) {
             bh__failure_describe(failure, ticket, out);
             status = failure->status;

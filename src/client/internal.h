@@ -27,7 +27,8 @@
 typedef struct bh__device bh__device;
 
 enum {
-    BH__LOAD_LANE = BH__MAX_LANES, /* tickets of module loads: a lane without a ring, served by the supervisor */
+    BH__LOAD_LANE =
+        BH__MAX_LANES, /* tickets of module loads: a lane without a ring, served by the supervisor */
     BH__LANES = BH__MAX_LANES + 1,
     BH__USES_PER_SLOT = 8,
     BH__STAGING_SLOTS = 16,
@@ -53,24 +54,24 @@ typedef struct bh__memory {
     uint64_t address;
     uint64_t read_only_address;
     uint64_t bytes;
-    bh__block *block;          /* Owned. NULL for host regions. */
-    uint32_t references;       /* buffer handles and views */
-    uint32_t host_id;          /* host regions: what requests call it */
-    void *host;                /* host regions: where the application has it */
-    bh__lane_use *uses;        /* use_inline, or owned when it grew */
+    bh__block *block;    /* Owned. NULL for host regions. */
+    uint32_t references; /* buffer handles and views */
+    uint32_t host_id;    /* host regions: what requests call it */
+    void *host;          /* host regions: where the application has it */
+    bh__lane_use *uses;  /* use_inline, or owned when it grew */
     uint32_t use_count, use_capacity;
     bh__lane_use use_inline[2];
-    bh__span *suspect;         /* Owned. Sorted, apart from each other. */
+    bh__span *suspect; /* Owned. Sorted, apart from each other. */
     uint32_t suspect_count, suspect_capacity;
-    uint64_t held_by;          /* number of the lost worker that may still write it; 0: none */
-    uint64_t doubt_stamp;      /* during a judgement: the latest request in flight that writes it */
-    uint64_t doubt_loss;       /* the judgement doubt_stamp belongs to */
-    struct bh__memory *next;   /* in the list of the freed that are still in use */
+    uint64_t held_by;        /* number of the lost worker that may still write it; 0: none */
+    uint64_t doubt_stamp;    /* during a judgement: the latest request in flight that writes it */
+    uint64_t doubt_loss;     /* the judgement doubt_stamp belongs to */
+    struct bh__memory *next; /* in the list of the freed that are still in use */
 } bh__memory;
 
 typedef struct bh__buffer {
     uint64_t id;
-    bh__memory *memory;        /* Retained. */
+    bh__memory *memory; /* Retained. */
     uint64_t offset, bytes, count;
     bh_type type;
     bool is_view;
@@ -85,7 +86,7 @@ typedef struct bh__kernel {
     uint32_t index;
     char *name;
     bh__blob_kernel shape;
-    bh__blob_param *params;    /* Borrowed from the module's blob. */
+    bh__blob_param *params; /* Borrowed from the module's blob. */
     uint32_t faults;
     bool quarantined;
 } bh__kernel;
@@ -94,26 +95,26 @@ typedef struct bh__variable {
     char *name;
     uint64_t bytes;
     bool writable;
-    uint8_t *value;            /* what bh_module_global_write put there; NULL: nothing */
-    bh__span *written;         /* Sorted, apart from each other. */
+    uint8_t *value;    /* what bh_module_global_write put there; NULL: nothing */
+    bh__span *written; /* Sorted, apart from each other. */
     uint32_t written_count, written_capacity;
 } bh__variable;
 
 typedef struct bh__module {
     uint64_t id;
-    uint32_t number;           /* what workers call it */
-    int image_fd;              /* Owned. */
+    uint32_t number; /* what workers call it */
+    int image_fd;    /* Owned. */
     uint64_t image_bytes;
-    uint8_t *blob;             /* Owned: names and params point into it. */
+    uint8_t *blob; /* Owned: names and params point into it. */
     bh__kernel *kernels;
     uint32_t kernel_count;
     bh__variable *variables;
     uint32_t variable_count;
     bool loaded;
-    bool launched;             /* a kernel of it may have run on the present worker */
-    bool stale;                /* its own variables died with a worker */
-    bool unloaded;             /* the handle is gone; the rest goes when `last` is done */
-    uint32_t pins;             /* calls that use it while they wait */
+    bool launched;                /* a kernel of it may have run on the present worker */
+    bool stale;                   /* its own variables died with a worker */
+    bool unloaded;                /* the handle is gone; the rest goes when `last` is done */
+    uint32_t pins;                /* calls that use it while they wait */
     uint64_t last[BH__MAX_LANES]; /* position of the last request that uses it, a lane */
     struct bh__module *next;
 } bh__module;
@@ -121,33 +122,33 @@ typedef struct bh__module {
 /* ---- requests and lanes ------------------------------------------------------------------------ */
 
 typedef struct bh__use {
-    bh__memory *memory;        /* Borrowed: memory outlives the requests that use it. */
+    bh__memory *memory; /* Borrowed: memory outlives the requests that use it. */
     uint64_t offset, bytes;
     uint32_t access;
 } bh__use;
 
 enum {
     BH__UNRESOLVED,
-    BH__RESOLVED_LOST,         /* by a judgement: what it was to write is in doubt */
-    BH__RESOLVED_CANCELLED,    /* the same, if it was to overwrite what was in doubt already */
-    BH__RESOLVED_ACCEPTED      /* the program has accepted what is there */
+    BH__RESOLVED_LOST,      /* by a judgement: what it was to write is in doubt */
+    BH__RESOLVED_CANCELLED, /* the same, if it was to overwrite what was in doubt already */
+    BH__RESOLVED_ACCEPTED   /* the program has accepted what is there */
 };
 
 /* What the application keeps to itself about a request, a slot for each slot of the ring. Uses beyond the first eight are in
  * the shadows of the request's further slots. */
 typedef struct bh__shadow {
-    uint64_t start;            /* position of the request's first slot */
-    uint64_t stamp;            /* order of submission over all lanes */
+    uint64_t start; /* position of the request's first slot */
+    uint64_t stamp; /* order of submission over all lanes */
     uint64_t deadline_ns;
-    bh__kernel *kernel;        /* launches */
-    bh__module *module;        /* launches and variables */
+    bh__kernel *kernel; /* launches */
+    bh__module *module; /* launches and variables */
     uint32_t slots;
     uint32_t use_count;
     uint32_t grid[3], block[3];
     uint16_t op;
     uint8_t idempotent;
-    uint8_t resolved;          /* BH__RESOLVED_...: it has its verdict, and BH__OP_SKIP in the ring */
-    uint8_t cleared;           /* it was to overwrite suspect data */
+    uint8_t resolved; /* BH__RESOLVED_...: it has its verdict, and BH__OP_SKIP in the ring */
+    uint8_t cleared;  /* it was to overwrite suspect data */
     bh__use uses[BH__USES_PER_SLOT];
 } bh__shadow;
 
@@ -156,15 +157,16 @@ typedef struct bh__failure {
     uint64_t sequence;
     bh_status status;
     uint32_t certain;
-    uint64_t loss;             /* number of the loss it belongs to, 0: none */
-    char *kernel;              /* Owned; NULL: not a launch */
-    bh_error *detail;          /* Owned; NULL: composed from the above */
+    uint64_t loss;    /* number of the loss it belongs to, 0: none */
+    char *kernel;     /* Owned; NULL: not a launch */
+    bh_error *detail; /* Owned; NULL: composed from the above */
 } bh__failure;
 
 typedef struct bh__failures {
-    bh__failure *list;         /* sorted by sequence */
+    bh__failure *list; /* sorted by sequence */
     size_t count, capacity;
-    bh__failure unnoted;       /* stands for those there was no memory to note: up to its sequence, from `unnoted_from` on */
+    bh__failure
+        unnoted; /* stands for those there was no memory to note: up to its sequence, from `unnoted_from` on */
     uint64_t unnoted_from;
 } bh__failures;
 
@@ -174,25 +176,26 @@ typedef struct bh__sleeper {
 } bh__sleeper;
 
 typedef struct bh__lane {
-    _Atomic uint64_t id;       /* what tickets call it; 0: not in use. Read without the lock. */
+    _Atomic uint64_t id; /* what tickets call it; 0: not in use. Read without the lock. */
     pthread_mutex_t wait_lock;
-    bh__sleeper *sleepers;     /* under wait_lock */
-    uint64_t handle;           /* 0: closed, or the load lane */
+    bh__sleeper *sleepers; /* under wait_lock */
+    uint64_t handle;       /* 0: closed, or the load lane */
     uint32_t index;
-    bool exists;               /* workers have it */
-    _Atomic uint64_t tail;     /* Written with the lock held, read without. */
-    uint64_t first;            /* position where the present id started */
-    uint64_t retired;          /* known to be done: slots before this are free */
-    uint64_t floor;            /* where the present worker started */
-    uint64_t begun;            /* how far lost workers had taken requests */
-    _Atomic uint32_t errors_seen; /* reports collected from the present worker. Read without the lock. */
+    bool exists;           /* workers have it */
+    _Atomic uint64_t tail; /* Written with the lock held, read without. */
+    uint64_t first;        /* position where the present id started */
+    uint64_t retired;      /* known to be done: slots before this are free */
+    uint64_t floor;        /* where the present worker started */
+    uint64_t begun;        /* how far lost workers had taken requests */
+    _Atomic uint32_t
+        errors_seen; /* reports collected from the present worker. Read without the lock. */
     _Atomic uint64_t last_failed; /* no ticket above this has failed. Read without the lock. */
     _Atomic uint64_t load_done;   /* load lane only */
     _Atomic uint32_t load_wake;   /* load lane only: futex */
     uint8_t *ring;
     bh__shadow *shadow;
     bh__failures failures;
-    uint64_t head_position;    /* supervisor: the request now running as far as known */
+    uint64_t head_position; /* supervisor: the request now running as far as known */
     uint64_t head_since;
 } bh__lane;
 
@@ -202,39 +205,39 @@ typedef struct bh__lane {
 typedef struct bh__order {
     struct bh__order *next;
     struct bh__job *job;
-    uint32_t type;             /* BH__MSG_... */
+    uint32_t type; /* BH__MSG_... */
     uint32_t serial;
-    int fd;                    /* Borrowed; -1: none */
+    int fd; /* Borrowed; -1: none */
     bh__chunk chunk;
     bh__host_region host;
     bh__module_message module;
     uint32_t lane;
-    uint8_t *data;             /* Owned. */
+    uint8_t *data; /* Owned. */
     uint32_t data_bytes;
 } bh__order;
 
 typedef enum bh__worker_state {
-    BH__WORKER_NONE,           /* the area is free */
-    BH__WORKER_BOOTING,        /* started, not READY yet */
-    BH__WORKER_STANDBY,        /* READY; ready to take over once its orders are carried out */
+    BH__WORKER_NONE,    /* the area is free */
+    BH__WORKER_BOOTING, /* started, not READY yet */
+    BH__WORKER_STANDBY, /* READY; ready to take over once its orders are carried out */
     BH__WORKER_ACTIVE,
-    BH__WORKER_DYING           /* killed or dead, not reaped */
+    BH__WORKER_DYING /* killed or dead, not reaped */
 } bh__worker_state;
 
 typedef struct bh__worker {
     bh__worker_state state;
     bh__process process;
     int socket;
-    int errors_fd;             /* its standard error */
+    int errors_fd; /* its standard error */
     uint32_t area;
     uint32_t outstanding;
     uint32_t next_serial;
-    bh__order *waiting, *waiting_last;   /* to be sent */
-    bh__order *sent, *sent_last;         /* sent, not acknowledged, in order */
+    bh__order *waiting, *waiting_last; /* to be sent */
+    bh__order *sent, *sent_last;       /* sent, not acknowledged, in order */
     uint64_t started_ns, boot_deadline;
-    uint64_t loss;             /* DYING: which loss it was, 0: it was a standby */
-    bool unfit;                /* could not be brought up to date */
-    char errors[512];          /* the end of what it wrote to standard error */
+    uint64_t loss;    /* DYING: which loss it was, 0: it was a standby */
+    bool unfit;       /* could not be brought up to date */
+    char errors[512]; /* the end of what it wrote to standard error */
     size_t errors_length;
 } bh__worker;
 
@@ -245,38 +248,38 @@ typedef struct bh__job {
     struct bh__job *next;
     int kind;
     bh__order order;
-    bh__memory *host;          /* BH__MSG_HOST_MAP: what the region is noted with */
-    bh__module *module;        /* loads */
-    uint64_t ticket;           /* loads: sequence on the load lane */
+    bh__memory *host;   /* BH__MSG_HOST_MAP: what the region is noted with */
+    bh__module *module; /* loads */
+    uint64_t ticket;    /* loads: sequence on the load lane */
     uint32_t attempts;
     bh_error error;
-    _Atomic uint32_t done;     /* futex */
-    bool self_owned;           /* nobody waits: the supervisor frees it */
+    _Atomic uint32_t done; /* futex */
+    bool self_owned;       /* nobody waits: the supervisor frees it */
 } bh__job;
 
 /* What the library's memory looks like to every worker, told to each new one. */
 typedef struct bh__chunk_entry {
     bh__chunk chunk;
-    int fd;                    /* Owned. */
+    int fd; /* Owned. */
 } bh__chunk_entry;
 
 typedef struct bh__host_entry {
     bh__host_region region;
-    int fd;                    /* Owned. */
-    bh__memory *memory;        /* Owned. */
+    int fd;             /* Owned. */
+    bh__memory *memory; /* Owned. */
 } bh__host_entry;
 
 typedef struct bh__staging_slot {
     bool taken;
-    uint64_t hold;             /* not before this lost worker is reaped */
+    uint64_t hold; /* not before this lost worker is reaped */
     uint32_t lane;
-    uint64_t sequence;         /* with `taken` false: in use until this is done */
+    uint64_t sequence; /* with `taken` false: in use until this is done */
 } bh__staging_slot;
 
 typedef struct bh__callback {
     struct bh__callback *next;
     bh_ticket ticket;
-    bh_done_fn *done;          /* NULL: write the program's eventfd */
+    bh_done_fn *done; /* NULL: write the program's eventfd */
     void *context;
 } bh__callback;
 
@@ -302,8 +305,8 @@ struct bh__device {
     pthread_mutex_t dispatch_lock;
     uint32_t slot;
     uint32_t handle_generation;
-    _Atomic uint64_t id;       /* its handle; 0: closed. Read without the lock. */
-    _Atomic uint32_t users;    /* threads looking at lanes or areas without the lock */
+    _Atomic uint64_t id;    /* its handle; 0: closed. Read without the lock. */
+    _Atomic uint32_t users; /* threads looking at lanes or areas without the lock */
     bh__table buffers, modules, kernels, lane_handles;
     bh__lane lanes[BH__LANES];
 
@@ -319,30 +322,31 @@ struct bh__device {
 
     int control_fd, event_fd, dispatch_fd, jobs_fd;
     bh__front *front;
-    _Atomic(bh__area *) area;  /* of the worker whose words count. Read without the lock. */
-    _Atomic uint64_t epoch;    /* goes up when lanes freeze and when a new area counts. Read without the lock. */
+    _Atomic(bh__area *) area; /* of the worker whose words count. Read without the lock. */
+    _Atomic uint64_t
+        epoch; /* goes up when lanes freeze and when a new area counts. Read without the lock. */
 
-    uint32_t state;            /* BH_DEVICE_RUNNING ... */
-    _Atomic bool stopped;      /* state is BH_DEVICE_STOPPED. Read without the lock. */
-    bool frozen;               /* `area` no longer counts; the lanes' `floor` does */
+    uint32_t state;       /* BH_DEVICE_RUNNING ... */
+    _Atomic bool stopped; /* state is BH_DEVICE_STOPPED. Read without the lock. */
+    bool frozen;          /* `area` no longer counts; the lanes' `floor` does */
     uint64_t generation, losses;
     bh_error stop_reason;
     char degraded[256];
 
-    uint32_t lane_limit;       /* lanes with an index below this have been used */
+    uint32_t lane_limit; /* lanes with an index below this have been used */
     uint64_t stamp;
 
     bh__heap heap;
     bh__chunk_entry *chunks;
     uint32_t chunk_count, chunk_capacity, next_chunk_id;
-    uint64_t next_address;     /* offset within the address range, for the next chunk */
+    uint64_t next_address; /* offset within the address range, for the next chunk */
     uint64_t address_base, read_only_base, address_limit;
     uint64_t buffer_count, bytes_allocated;
-    bh__memory *leaving;       /* freed, still used by work */
+    bh__memory *leaving; /* freed, still used by work */
 
     bh__host_entry *hosts;
     uint32_t host_count, host_capacity, next_host_id;
-    bh__memory *staging;       /* made when first needed */
+    bh__memory *staging; /* made when first needed */
     bool staging_pending;
     bh__staging_slot staging_slots[BH__STAGING_SLOTS];
 
@@ -353,31 +357,32 @@ struct bh__device {
     pthread_t supervisor;
     bh__job *jobs, *jobs_last;
     bh__worker workers[BH__AREAS];
-    bh__worker *active, *standby;  /* Borrowed from `workers`. */
-    uint64_t *loss_times;      /* Owned. The last restart_limit losses, as a ring. */
+    bh__worker *active, *standby; /* Borrowed from `workers`. */
+    uint64_t *loss_times;         /* Owned. The last restart_limit losses, as a ring. */
     uint32_t boot_failures;
     uint64_t retry_standby_at;
-    bh__order *backlog;        /* orders with jobs, until there is a worker to take them */
-    _Atomic uint32_t wants_tick;   /* a request with a deadline may be outstanding */
-    _Atomic bool insane;       /* the worker's words make no sense: replace it */
+    bh__order *backlog;          /* orders with jobs, until there is a worker to take them */
+    _Atomic uint32_t wants_tick; /* a request with a deadline may be outstanding */
+    _Atomic bool insane;         /* the worker's words make no sense: replace it */
     uint64_t loss_detected_ns;
-    bool loss_pending;         /* `loss` is told to watchers once the successor is told to go on */
+    bool loss_pending; /* `loss` is told to watchers once the successor is told to go on */
     bh_loss loss;
     bh__message *incoming, *outgoing;
-    bool robbed;               /* the program closed our descriptors */
+    bool robbed;                             /* the program closed our descriptors */
     _Atomic int32_t worker_pid, standby_pid; /* 0: none */
-    _Atomic uint32_t opened;   /* futex: 0 booting, 1 running, 2 failed */
-    _Atomic uint32_t standby_word; /* futex: counted up when the standby's readiness or the device's state changes */
+    _Atomic uint32_t opened;                 /* futex: 0 booting, 1 running, 2 failed */
+    _Atomic uint32_t
+        standby_word; /* futex: counted up when the standby's readiness or the device's state changes */
     _Atomic bool standby_ready;
     bh_error open_error;
 
     /* the dispatcher */
     pthread_t dispatcher;
     bool dispatcher_running;
-    bh__callback *callbacks;   /* to be looked at */
+    bh__callback *callbacks; /* to be looked at */
     bh__event *events, *events_last;
     bool dispatcher_stop;
-    _Atomic uint32_t drained;  /* futex: counted up each time the queues were found empty */
+    _Atomic uint32_t drained; /* futex: counted up each time the queues were found empty */
     bh__watcher watchers[BH__MAX_WATCHERS];
     uint32_t watcher_count;
     bh_print_fn *print;
@@ -439,16 +444,18 @@ bh_status bh__history_ask(bh_ticket ticket, bh_error *out);
 typedef enum bh__question { BH__VERDICT, BH__PASSED } bh__question;
 
 /* The answer now: BH_OK, an error, BH_E_BUSY. Without the lock, between bh__ticket_enter and leave. */
-bh_status bh__lane_ask(bh__device *device, bh__lane *lane, uint64_t sequence, bh__question question);
+bh_status bh__lane_ask(bh__device *device, bh__lane *lane, uint64_t sequence,
+                       bh__question question);
 /* Waits until there is an answer, or the deadline passes (BH_E_TIMEOUT), without the lock. */
-bh_status bh__lane_wait(bh__device *device, bh__lane *lane, uint64_t sequence, uint64_t deadline, bh__question question);
+bh_status bh__lane_wait(bh__device *device, bh__lane *lane, uint64_t sequence, uint64_t deadline,
+                        bh__question question);
 /* How far the lane is done, with the lock held. */
 uint64_t bh__lane_done(bh__device *device, bh__lane *lane);
 /* Wakes everybody who sleeps on this area's words. */
 void bh__area_wake(bh__device *device, bh__area *area);
 /* Records a failed ticket, with the lock held. `detail` may be NULL. */
-void bh__lane_fail(bh__lane *lane, uint64_t sequence, bh_status status, uint32_t certain, uint64_t loss,
-                   const char *kernel, const bh_error *detail);
+void bh__lane_fail(bh__lane *lane, uint64_t sequence, bh_status status, uint32_t certain,
+                   uint64_t loss, const char *kernel, const bh_error *detail);
 /* Takes over what the worker reported about single requests, with the lock held. */
 void bh__reports_collect(bh__device *device);
 
@@ -474,7 +481,8 @@ typedef struct bh__submission {
 /* Called with the device locked; returns with it locked, but may have let go of it to wait for room: then *out_retry is true, nothing was
  * submitted, and the caller must look at its handles again. Checks doubt, orders the request after what it depends on,
  * writes it down and rings the bell. */
-bh_status bh__submit(bh__device *device, const bh__submission *submission, bool *out_retry, bh_ticket *out);
+bh_status bh__submit(bh__device *device, const bh__submission *submission, bool *out_retry,
+                     bh_ticket *out);
 /* The lane for a handle, zero meaning the device's own. */
 bh__lane *bh__lane_get(bh__device *device, bh_lane lane);
 
@@ -488,8 +496,10 @@ void bh__memory_note_use(const bh__use *use, uint32_t lane, uint64_t position, u
 bool bh__memory_order(bh__device *device, const bh__use *use, uint32_t lane, uint64_t *wait_for);
 /* Whether no work uses it, and no lost worker can write it any more. */
 bool bh__memory_idle(bh__device *device, bh__memory *memory);
-bool bh__spans_add(bh__span **list, uint32_t *count, uint32_t *capacity, uint64_t offset, uint64_t bytes);
-bool bh__spans_remove(bh__span **list, uint32_t *count, uint32_t *capacity, uint64_t offset, uint64_t bytes);
+bool bh__spans_add(bh__span **list, uint32_t *count, uint32_t *capacity, uint64_t offset,
+                   uint64_t bytes);
+bool bh__spans_remove(bh__span **list, uint32_t *count, uint32_t *capacity, uint64_t offset,
+                      uint64_t bytes);
 bool bh__spans_overlap(const bh__span *list, uint32_t count, uint64_t offset, uint64_t bytes);
 /* Host regions are the program's own to judge: they are never suspect. */
 void bh__suspect_add(bh__memory *memory, uint64_t offset, uint64_t bytes);
@@ -497,7 +507,8 @@ void bh__suspect_clear(bh__memory *memory, uint64_t offset, uint64_t bytes);
 /* The program takes what is there for good: requests with a verdict that are still queued raise no doubt about it again. */
 void bh__suspect_accept(bh__device *device, bh__memory *memory, uint64_t offset, uint64_t bytes);
 static inline bool bh__suspect_overlaps(const bh__memory *memory, uint64_t offset, uint64_t bytes) {
-    return memory->suspect_count && bh__spans_overlap(memory->suspect, memory->suspect_count, offset, bytes);
+    return memory->suspect_count &&
+           bh__spans_overlap(memory->suspect, memory->suspect_count, offset, bytes);
 }
 bh__memory *bh__memory_new(void);
 void bh__memory_delete(bh__memory *memory);
@@ -510,14 +521,16 @@ void bh__memory_sweep(bh__device *device);
 
 /* Waits for a free slot with the lock released meanwhile. */
 bh_status bh__staging_take(bh__device *device, uint32_t *out_slot);
-void bh__staging_put(bh__device *device, uint32_t slot, uint32_t lane, uint64_t sequence, bool failed);
+void bh__staging_put(bh__device *device, uint32_t slot, uint32_t lane, uint64_t sequence,
+                     bool failed);
 uint8_t *bh__staging_memory(bh__device *device, uint32_t slot);
 
 /* Remembers a region that the worker has mapped, with the lock held. False: no host memory. */
 bool bh__host_note(bh__device *device, const bh__host_region *region, int fd, bh__memory *memory);
 
 /* Finds the host region that [pointer, pointer + bytes) lies in, with the lock held. */
-bh__memory *bh__host_find(bh__device *device, const void *pointer, uint64_t bytes, uint64_t *out_offset);
+bh__memory *bh__host_find(bh__device *device, const void *pointer, uint64_t bytes,
+                          uint64_t *out_offset);
 
 /* ---- module.c --------------------------------------------------------------------------------------------------- */
 
@@ -537,11 +550,11 @@ void bh__job_wait(bh__job *job);
 void bh__supervisor_poke(bh__device *device);
 
 typedef struct bh__cause {
-    bh_status status;          /* BH_E_FAULT, BH_E_DEADLINE, BH_E_LOST */
-    bool exact;                /* lane and sequence are known */
+    bh_status status; /* BH_E_FAULT, BH_E_DEADLINE, BH_E_LOST */
+    bool exact;       /* lane and sequence are known */
     uint32_t lane;
     uint64_t sequence;
-    bh_error error;            /* what is known; for the request to blame */
+    bh_error error; /* what is known; for the request to blame */
 } bh__cause;
 
 /* Supervisor only, with the lock held. The active worker is lost: freeze, kill, judge, hold, and mark what has no future. */
@@ -551,7 +564,8 @@ void bh__take_over(bh__device *device, const bh__cause *cause, bh_loss *summary)
 void bh__device_stop(bh__device *device, const bh_error *reason, bh_status verdict);
 void bh__worker_kill(bh__device *device, bh__worker *worker);
 static inline bh__area *bh__worker_area(bh__device *device, const bh__worker *worker) {
-    return (bh__area *)(void *)((uint8_t *)device->front + device->front->areas_offset + worker->area * device->front->area_bytes);
+    return (bh__area *)(void *)((uint8_t *)device->front + device->front->areas_offset +
+                                worker->area * device->front->area_bytes);
 }
 
 /* ---- dispatch.c ---------------------------------------------------------------------------------------------------- */

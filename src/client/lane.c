@@ -55,9 +55,12 @@ static bool lane_wait_closed(bh__device *device) {
 /* Has the workers make the lane. The lock is let go meanwhile; the lane's id keeps it reserved. */
 static bh_status lane_create(bh__device *device, bh__lane *lane) {
     lane->shadow = calloc(device->front->queue_length, sizeof *lane->shadow);
-    if (!lane->shadow) return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "no host memory for a lane's queue");
+    if (!lane->shadow)
+        return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
+                          "no host memory for a lane's queue");
     lane->ring = bh__lane_ring(device->front, lane->index);
-    bh__job job = {.kind = BH__JOB_ORDER, .order = {.type = BH__MSG_LANE_OPEN, .lane = lane->index, .fd = -1}};
+    bh__job job = {.kind = BH__JOB_ORDER,
+                   .order = {.type = BH__MSG_LANE_OPEN, .lane = lane->index, .fd = -1}};
     return bh__order_run(device, &job);
 }
 
@@ -69,7 +72,8 @@ bh_status bh_lane_open(bh_device handle, bh_lane *out) {
     while (!lane && lane_wait_closed(device)) lane = lane_find_free(device);
     bh_status status = BH_OK;
     if (!lane) {
-        status = bh__refuse(BH_E_NO_HOST_MEMORY, "close lanes that are not needed, or put more work on each",
+        status = bh__refuse(BH_E_NO_HOST_MEMORY,
+                            "close lanes that are not needed, or put more work on each",
                             "all %d lanes of the device are in use", BH__MAX_LANES);
     } else {
         atomic_store(&lane->id, bh__lane_id_new(device->slot, lane->index));
@@ -110,15 +114,16 @@ static bh_status lane_drain(bh__device *device, bh__lane *lane, uint64_t deadlin
     pthread_mutex_unlock(&device->lock);
     bh_status status = BH_OK;
     if (!nothing) {
-        status = bh__lane_wait(device, lane, tail, deadline, lane->index == BH__LOAD_LANE ? BH__VERDICT : BH__PASSED);
+        status = bh__lane_wait(device, lane, tail, deadline,
+                               lane->index == BH__LOAD_LANE ? BH__VERDICT : BH__PASSED);
     }
     atomic_fetch_sub(&device->users, 1);
     return status == BH_E_TIMEOUT ? status : BH_OK;
 }
 
 static bh_status refuse_timeout(const char *what, uint64_t timeout_ns) {
-    return bh__refuse(BH_E_TIMEOUT, "wait longer, or give launches a deadline", "the %s had work left after %llu ns", what,
-                      (unsigned long long)timeout_ns);
+    return bh__refuse(BH_E_TIMEOUT, "wait longer, or give launches a deadline",
+                      "the %s had work left after %llu ns", what, (unsigned long long)timeout_ns);
 }
 
 bh_status bh_lane_sync(bh_lane handle, uint64_t timeout_ns) {
@@ -144,7 +149,8 @@ bh_status bh_device_sync(bh_device handle, uint64_t timeout_ns) {
             bh__device_unlock(device);
             continue;
         }
-        if (lane_drain(device, lane, deadline) != BH_OK) return refuse_timeout("device", timeout_ns);
+        if (lane_drain(device, lane, deadline) != BH_OK)
+            return refuse_timeout("device", timeout_ns);
     }
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
     if (!device) return bh__last()->status;

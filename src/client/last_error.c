@@ -7,7 +7,9 @@
 
 static _Thread_local bh_error last;
 
-bh_error *bh__last(void) { return &last; }
+bh_error *bh__last(void) {
+    return &last;
+}
 
 bh_status bh__refuse_with(const bh_error *error) {
     last = *error;
@@ -19,7 +21,9 @@ bh_status bh_last_error(bh_error *out) {
     return last.status;
 }
 
-const char *bh_version(void) { return BULKHEAD_VERSION; }
+const char *bh_version(void) {
+    return BULKHEAD_VERSION;
+}
 
 bh_status bh_log_set(bh_log_fn *log, void *context, int32_t max_level) {
     return bh__log_set(log, context, max_level, bh__last());

@@ -24,12 +24,13 @@ static void dims_out(uint32_t out[3], bh_dim dim) {
     out[2] = dim.z ? dim.z : 1;
 }
 
-static bh_status check_axes(const char *kernel, const char *what, const uint32_t dims[3], const uint32_t limits[3]) {
+static bh_status check_axes(const char *kernel, const char *what, const uint32_t dims[3],
+                            const uint32_t limits[3]) {
     for (int axis = 0; axis < 3; axis++) {
         if (dims[axis] <= limits[axis]) continue;
         return bh__refuse(BH_E_LAUNCH, "use a smaller shape, and let each thread do more",
-                          "kernel %s: %s of %u x %u x %u; this device takes at most %u x %u x %u", kernel, what, dims[0], dims[1],
-                          dims[2], limits[0], limits[1], limits[2]);
+                          "kernel %s: %s of %u x %u x %u; this device takes at most %u x %u x %u",
+                          kernel, what, dims[0], dims[1], dims[2], limits[0], limits[1], limits[2]);
     }
     return BH_OK;
 }
@@ -41,12 +42,14 @@ static bh_status check_cluster(const launch *self) {
         uint32_t size = self->body.cluster[axis] ? self->body.cluster[axis] : 1;
         blocks *= size > 1024 ? 1024 : size;
         if (self->body.grid[axis] % size) {
-            return bh__refuse(BH_E_LAUNCH, "make the grid a multiple of the cluster", "kernel %s: a grid of %u blocks in clusters of %u",
-                              name, self->body.grid[axis], size);
+            return bh__refuse(BH_E_LAUNCH, "make the grid a multiple of the cluster",
+                              "kernel %s: a grid of %u blocks in clusters of %u", name,
+                              self->body.grid[axis], size);
         }
     }
     if (blocks > 1 && strcmp(self->device->info.kind, "cpu") == 0) {
-        return bh__refuse(BH_E_UNSUPPORTED, "launch without clusters on this device", "kernel %s: the CPU device has no clusters", name);
+        return bh__refuse(BH_E_UNSUPPORTED, "launch without clusters on this device",
+                          "kernel %s: the CPU device has no clusters", name);
     }
     return BH_OK;
 }
@@ -56,7 +59,8 @@ static bh_status check_shape(launch *self, bh_shape shape) {
     const bh__blob_kernel *kernel = &self->kernel->shape;
     const char *name = self->kernel->name;
     if (!shape.grid.x && !shape.grid.y && !shape.grid.z) {
-        return bh__refuse(BH_E_LAUNCH, "launch at least one block and one thread", "kernel %s: a grid of no blocks", name);
+        return bh__refuse(BH_E_LAUNCH, "launch at least one block and one thread",
+                          "kernel %s: a grid of no blocks", name);
     }
     dims_out(self->body.grid, shape.grid);
     dims_out(self->body.block, shape.block);
@@ -69,23 +73,28 @@ static bh_status check_shape(launch *self, bh_shape shape) {
         return BH_E_LAUNCH;
     }
     uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
-    uint32_t most = kernel->max_threads < info->max_threads_per_block ? kernel->max_threads : info->max_threads_per_block;
+    uint32_t most = kernel->max_threads < info->max_threads_per_block ? kernel->max_threads
+                                                                      : info->max_threads_per_block;
     if (threads > most) {
-        return bh__refuse(BH_E_LAUNCH, "use smaller blocks, or build the kernel for larger ones",
-                          "kernel %s: a block of %u x %u x %u is %llu threads; this kernel takes at most %u", name, block[0],
-                          block[1], block[2], (unsigned long long)threads, most);
+        return bh__refuse(
+            BH_E_LAUNCH, "use smaller blocks, or build the kernel for larger ones",
+            "kernel %s: a block of %u x %u x %u is %llu threads; this kernel takes at most %u",
+            name, block[0], block[1], block[2], (unsigned long long)threads, most);
     }
     const uint32_t *required = kernel->required_block;
-    if (required[0] && (block[0] != required[0] || block[1] != required[1] || block[2] != required[2])) {
-        return bh__refuse(BH_E_LAUNCH, "launch with the block the kernel was built for",
-                          "kernel %s: a block of %u x %u x %u; it was built for exactly %u x %u x %u", name, block[0], block[1],
-                          block[2], required[0], required[1], required[2]);
+    if (required[0] &&
+        (block[0] != required[0] || block[1] != required[1] || block[2] != required[2])) {
+        return bh__refuse(
+            BH_E_LAUNCH, "launch with the block the kernel was built for",
+            "kernel %s: a block of %u x %u x %u; it was built for exactly %u x %u x %u", name,
+            block[0], block[1], block[2], required[0], required[1], required[2]);
     }
     uint64_t shared = (uint64_t)kernel->static_shared + shape.shared_bytes;
     if (shared > info->shared_per_block_max) {
-        return bh__refuse(BH_E_LAUNCH, "use less shared memory",
-                          "kernel %s: %u bytes of static and %u of dynamic shared memory; a block has at most %u", name,
-                          kernel->static_shared, shape.shared_bytes, info->shared_per_block_max);
+        return bh__refuse(
+            BH_E_LAUNCH, "use less shared memory",
+            "kernel %s: %u bytes of static and %u of dynamic shared memory; a block has at most %u",
+            name, kernel->static_shared, shape.shared_bytes, info->shared_per_block_max);
     }
     self->body.shared_bytes = shape.shared_bytes;
     return shape.cluster.x | shape.cluster.y | shape.cluster.z ? check_cluster(self) : BH_OK;
@@ -94,27 +103,33 @@ static bh_status check_shape(launch *self, bh_shape shape) {
 static bh_status check_kernel(const launch *self) {
     const bh__kernel *kernel = self->kernel;
     if (kernel->quarantined) {
-        return bh__refuse(BH_E_QUARANTINED, "mend the kernel, or let it run again with bh_kernel_pardon",
-                          "kernel %s faulted %u times and is not run any more", kernel->name, kernel->faults);
+        return bh__refuse(
+            BH_E_QUARANTINED, "mend the kernel, or let it run again with bh_kernel_pardon",
+            "kernel %s faulted %u times and is not run any more", kernel->name, kernel->faults);
     }
     if (kernel->module->stale) {
         return bh__refuse(BH_E_STALE, "set its variables again and call bh_module_accept",
-                          "kernel %s: the variables of its module were lost with a worker", kernel->name);
+                          "kernel %s: the variables of its module were lost with a worker",
+                          kernel->name);
     }
     return BH_OK;
 }
 
 /* ---- arguments ---------------------------------------------------------------------------------------------- */
 
-static bh_status add_use(launch *self, bh_buffer handle, uint32_t access, const char *what, bh__use **out) {
+static bh_status add_use(launch *self, bh_buffer handle, uint32_t access, const char *what,
+                         bh__use **out) {
     if (access < BH_ACCESS_IN || access > BH_ACCESS_INOUT) {
-        return bh__refuse(BH_E_INVALID, "use BH_ACCESS_IN, BH_ACCESS_OUT or BH_ACCESS_INOUT", "kernel %s: %s has access %u",
-                          self->kernel->name, what, access);
+        return bh__refuse(BH_E_INVALID, "use BH_ACCESS_IN, BH_ACCESS_OUT or BH_ACCESS_INOUT",
+                          "kernel %s: %s has access %u", self->kernel->name, what, access);
     }
     bh__buffer *buffer = bh__handle_get(self->device, handle.id, BH__KIND_BUFFER, what);
     if (!buffer) return bh__last()->status;
     bh__use *use = &self->uses[self->use_count++];
-    *use = (bh__use){.memory = buffer->memory, .offset = buffer->offset, .bytes = buffer->bytes, .access = access};
+    *use = (bh__use){.memory = buffer->memory,
+                     .offset = buffer->offset,
+                     .bytes = buffer->bytes,
+                     .access = access};
     *out = use;
     return BH_OK;
 }
@@ -122,8 +137,10 @@ static bh_status add_use(launch *self, bh_buffer handle, uint32_t access, const 
 static bh_status pack_bytes(launch *self, uint32_t index, const void *bytes, uint32_t count) {
     const bh__blob_param *param = &self->kernel->params[index];
     if (count != param->bytes) {
-        return bh__refuse(BH_E_LAUNCH, "pass a value of exactly the parameter's type; cast integers to its width",
-                          "kernel %s: argument %u has %u bytes, its parameter has %u", self->kernel->name, index, count, param->bytes);
+        return bh__refuse(
+            BH_E_LAUNCH, "pass a value of exactly the parameter's type; cast integers to its width",
+            "kernel %s: argument %u has %u bytes, its parameter has %u", self->kernel->name, index,
+            count, param->bytes);
     }
     memcpy(self->params + param->offset, bytes, count);
     return BH_OK;
@@ -134,34 +151,38 @@ static bh_status pack_arg(launch *self, uint32_t index, const bh_arg *arg) {
     switch (arg->kind) {
     case BH_ARG_VALUE:
         if (arg->size == 0 || arg->size > sizeof arg->u.value) {
-            return bh__refuse(BH_E_INVALID, "pass 1 to 16 bytes, or BH_VALUE for more", "kernel %s: argument %u is a value of %u bytes",
-                              name, index, arg->size);
+            return bh__refuse(BH_E_INVALID, "pass 1 to 16 bytes, or BH_VALUE for more",
+                              "kernel %s: argument %u is a value of %u bytes", name, index,
+                              arg->size);
         }
         return pack_bytes(self, index, arg->u.value, arg->size);
     case BH_ARG_DATA:
         if (!arg->u.data) {
-            return bh__refuse(BH_E_INVALID, "pass the address of the value", "kernel %s: argument %u is data at NULL", name, index);
+            return bh__refuse(BH_E_INVALID, "pass the address of the value",
+                              "kernel %s: argument %u is data at NULL", name, index);
         }
         return pack_bytes(self, index, arg->u.data, arg->size);
     case BH_ARG_BUFFER: {
         const bh__blob_param *param = &self->kernel->params[index];
         if (param->bytes != sizeof(uint64_t)) {
-            return bh__refuse(BH_E_LAUNCH, "pass a scalar here", "kernel %s: argument %u is a buffer, its parameter has %u bytes", name,
-                              index, param->bytes);
+            return bh__refuse(BH_E_LAUNCH, "pass a scalar here",
+                              "kernel %s: argument %u is a buffer, its parameter has %u bytes",
+                              name, index, param->bytes);
         }
         bh__use *use;
         return add_use(self, arg->u.buffer, arg->size, "argument", &use);
     }
     default:
-        return bh__refuse(BH_E_INVALID, "use BH_ARG_VALUE, BH_ARG_DATA or BH_ARG_BUFFER", "kernel %s: argument %u has kind %u", name,
-                          index, arg->kind);
+        return bh__refuse(BH_E_INVALID, "use BH_ARG_VALUE, BH_ARG_DATA or BH_ARG_BUFFER",
+                          "kernel %s: argument %u has kind %u", name, index, arg->kind);
     }
 }
 
 static bool meets_writer(const launch *self, const bh__use *input) {
     for (uint32_t i = 0; i < self->use_count; i++) {
         const bh__use *use = &self->uses[i];
-        if ((use->access & BH_ACCESS_OUT) && use->memory == input->memory && use->offset < input->offset + input->bytes &&
+        if ((use->access & BH_ACCESS_OUT) && use->memory == input->memory &&
+            use->offset < input->offset + input->bytes &&
             input->offset < use->offset + use->bytes) {
             return true;
         }
@@ -175,8 +196,10 @@ static void pack_addresses(launch *self, bh_args args, uint32_t flags) {
     for (uint32_t i = 0; i < args.count; i++) {
         if (args.list[i].kind != BH_ARG_BUFFER) continue;
         const bh__use *use = &self->uses[next++];
-        bool read_only = use->access == BH_ACCESS_IN && !(flags & BH_LAUNCH_WRITABLE_INPUTS) && !meets_writer(self, use);
-        uint64_t address = (read_only ? use->memory->read_only_address : use->memory->address) + use->offset;
+        bool read_only = use->access == BH_ACCESS_IN && !(flags & BH_LAUNCH_WRITABLE_INPUTS) &&
+                         !meets_writer(self, use);
+        uint64_t address =
+            (read_only ? use->memory->read_only_address : use->memory->address) + use->offset;
         memcpy(self->params + self->kernel->params[i].offset, &address, sizeof address);
     }
 }
@@ -185,18 +208,24 @@ static bh_status pack(launch *self, bh_args args) {
     const bh__blob_kernel *kernel = &self->kernel->shape;
     const char *name = self->kernel->name;
     if (args.count != kernel->param_count) {
-        return bh__refuse(BH_E_LAUNCH, "pass one argument for each parameter", "kernel %s takes %u arguments, %zu were given", name,
-                          kernel->param_count, args.count);
+        return bh__refuse(BH_E_LAUNCH, "pass one argument for each parameter",
+                          "kernel %s takes %u arguments, %zu were given", name, kernel->param_count,
+                          args.count);
     }
-    if (!args.list && args.count) return bh__refuse(BH_E_INVALID, "pass the arguments", "kernel %s: args.list is NULL", name);
+    if (!args.list && args.count)
+        return bh__refuse(BH_E_INVALID, "pass the arguments", "kernel %s: args.list is NULL", name);
     size_t also = self->options->also_count;
-    if (also && !self->options->also) return bh__refuse(BH_E_INVALID, "pass the uses", "kernel %s: also is NULL", name);
-    if (also > 65536) return bh__refuse(BH_E_INVALID, "name at most 65536 buffers", "kernel %s: also names %zu buffers", name, also);
+    if (also && !self->options->also)
+        return bh__refuse(BH_E_INVALID, "pass the uses", "kernel %s: also is NULL", name);
+    if (also > 65536)
+        return bh__refuse(BH_E_INVALID, "name at most 65536 buffers",
+                          "kernel %s: also names %zu buffers", name, also);
     self->uses = self->inline_uses;
     if (args.count + also > INLINE_USES) {
         self->uses = malloc((args.count + also) * sizeof *self->uses);
         if (!self->uses) {
-            return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "no host memory for a launch with %zu buffers", args.count + also);
+            return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
+                              "no host memory for a launch with %zu buffers", args.count + also);
         }
     }
     memset(self->params, 0, kernel->param_bytes);
@@ -206,7 +235,8 @@ static bh_status pack(launch *self, bh_args args) {
     }
     for (size_t i = 0; i < also; i++) {
         bh__use *use;
-        bh_status status = add_use(self, self->options->also[i].buffer, self->options->also[i].access, "also", &use);
+        bh_status status = add_use(self, self->options->also[i].buffer,
+                                   self->options->also[i].access, "also", &use);
         if (status != BH_OK) return status;
     }
     pack_addresses(self, args, self->options->flags);
@@ -238,7 +268,9 @@ static bh_status submit(launch *self, bool *retry, bh_ticket *out) {
                                  .op = BH__OP_LAUNCH,
                                  .idempotent = (options->flags & BH_LAUNCH_IDEMPOTENT) != 0,
                                  .no_block = (options->flags & BH_LAUNCH_NO_BLOCK) != 0,
-                                 .deadline_ns = options->deadline_ns ? options->deadline_ns : self->device->options.deadline_ns,
+                                 .deadline_ns = options->deadline_ns
+                                                    ? options->deadline_ns
+                                                    : self->device->options.deadline_ns,
                                  .kernel = self->kernel,
                                  .module = self->kernel->module,
                                  .uses = self->uses,
@@ -255,17 +287,21 @@ static bh_status check_options(const bh_launch_options *given, bh_launch_options
     *out = (bh_launch_options)BH_INIT(*out);
     if (!given) return BH_OK;
     if (given->size < 2 * sizeof(uint32_t) || given->size > 4096) {
-        return bh__refuse(BH_E_INVALID, "initialise the struct with BH_INIT", "bh_launch_options.size is %u", given->size);
+        return bh__refuse(BH_E_INVALID, "initialise the struct with BH_INIT",
+                          "bh_launch_options.size is %u", given->size);
     }
     memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
-    uint32_t known = BH_LAUNCH_IDEMPOTENT | BH_LAUNCH_NO_BLOCK | BH_LAUNCH_WRITABLE_INPUTS | BH_LAUNCH_COOPERATIVE;
+    uint32_t known = BH_LAUNCH_IDEMPOTENT | BH_LAUNCH_NO_BLOCK | BH_LAUNCH_WRITABLE_INPUTS |
+                     BH_LAUNCH_COOPERATIVE;
     if (out->flags & ~known) {
-        return bh__refuse(BH_E_INVALID, "use only flags from bulkhead.h", "launch flags 0x%x are not known", out->flags & ~known);
+        return bh__refuse(BH_E_INVALID, "use only flags from bulkhead.h",
+                          "launch flags 0x%x are not known", out->flags & ~known);
     }
     return BH_OK;
 }
 
-bh_status bh_launch_with(bh_kernel kernel, bh_shape shape, bh_args args, const bh_launch_options *given, bh_ticket *out) {
+bh_status bh_launch_with(bh_kernel kernel, bh_shape shape, bh_args args,
+                         const bh_launch_options *given, bh_ticket *out) {
     bh_launch_options options;
     if (check_options(given, &options) != BH_OK) return BH_E_INVALID;
     launch self;

@@ -24,7 +24,8 @@ bool bh__spans_overlap(const bh__span *list, uint32_t count, uint64_t offset, ui
     return false;
 }
 
-bool bh__spans_add(bh__span **list, uint32_t *count, uint32_t *capacity, uint64_t offset, uint64_t bytes) {
+bool bh__spans_add(bh__span **list, uint32_t *count, uint32_t *capacity, uint64_t offset,
+                   uint64_t bytes) {
     if (bytes == 0) return true;
     if (!spans_reserve(list, *count, capacity)) return false;
     uint64_t from = offset, to = offset + bytes;
@@ -47,7 +48,8 @@ bool bh__spans_add(bh__span **list, uint32_t *count, uint32_t *capacity, uint64_
     return true;
 }
 
-bool bh__spans_remove(bh__span **list, uint32_t *count, uint32_t *capacity, uint64_t offset, uint64_t bytes) {
+bool bh__spans_remove(bh__span **list, uint32_t *count, uint32_t *capacity, uint64_t offset,
+                      uint64_t bytes) {
     if (!spans_reserve(list, *count, capacity)) return false;
     uint64_t to = offset + bytes;
     for (uint32_t i = 0; i < *count; i++) {
@@ -77,7 +79,9 @@ bool bh__spans_remove(bh__span **list, uint32_t *count, uint32_t *capacity, uint
 /* Doubt must never be forgotten: where the exact set cannot be kept for want of memory, all of it is in doubt. */
 void bh__suspect_add(bh__memory *memory, uint64_t offset, uint64_t bytes) {
     if (memory->host) return;
-    if (bh__spans_add(&memory->suspect, &memory->suspect_count, &memory->suspect_capacity, offset, bytes)) return;
+    if (bh__spans_add(&memory->suspect, &memory->suspect_count, &memory->suspect_capacity, offset,
+                      bytes))
+        return;
     if (memory->suspect_count) {
         memory->suspect[0] = (bh__span){0, memory->bytes};
         memory->suspect_count = 1;
@@ -86,7 +90,8 @@ void bh__suspect_add(bh__memory *memory, uint64_t offset, uint64_t bytes) {
 
 void bh__suspect_clear(bh__memory *memory, uint64_t offset, uint64_t bytes) {
     if (memory->suspect_count == 0) return;
-    (void)bh__spans_remove(&memory->suspect, &memory->suspect_count, &memory->suspect_capacity, offset, bytes);
+    (void)bh__spans_remove(&memory->suspect, &memory->suspect_count, &memory->suspect_capacity,
+                           offset, bytes);
 }
 
 /* ---- order between lanes --------------------------------------------------------------------------- */
@@ -113,7 +118,8 @@ bool bh__memory_reserve_use(bh__memory *memory, uint32_t lane) {
     return true;
 }
 
-static void widen(uint64_t *position, uint64_t *from, uint64_t *to, uint64_t retired, const bh__use *use, uint64_t now) {
+static void widen(uint64_t *position, uint64_t *from, uint64_t *to, uint64_t retired,
+                  const bh__use *use, uint64_t now) {
     if (*position <= retired) {
         *from = use->offset;
         *to = use->offset + use->bytes;
@@ -145,10 +151,12 @@ bool bh__memory_order(bh__device *device, const bh__use *use, uint32_t lane, uin
         if (other->lane == lane) continue;
         uint64_t position = 0;
         if (meets(use, other->write_from, other->write_to)) position = other->write_position;
-        if ((use->access & BH_ACCESS_OUT) && meets(use, other->read_from, other->read_to) && other->read_position > position) {
+        if ((use->access & BH_ACCESS_OUT) && meets(use, other->read_from, other->read_to) &&
+            other->read_position > position) {
             position = other->read_position;
         }
-        if (position > wait_for[other->lane] && position > bh__lane_done(device, &device->lanes[other->lane])) {
+        if (position > wait_for[other->lane] &&
+            position > bh__lane_done(device, &device->lanes[other->lane])) {
             wait_for[other->lane] = position;
             raised = true;
         }
@@ -177,7 +185,8 @@ bool bh__memory_idle(bh__device *device, bh__memory *memory) {
     if (memory->held_by > atomic_load(&device->front->reaped)) return false;
     for (uint32_t i = 0; i < memory->use_count; i++) {
         const bh__lane_use *use = &memory->uses[i];
-        uint64_t last = use->write_position > use->read_position ? use->write_position : use->read_position;
+        uint64_t last =
+            use->write_position > use->read_position ? use->write_position : use->read_position;
         bh__lane *lane = &device->lanes[use->lane];
         if (last > lane->retired && last > bh__lane_done(device, lane)) return false;
     }

@@ -35,8 +35,8 @@ static bh__module *module_new(const void *image, size_t bytes) {
         int number = fd < 0 ? -fd : errno;
         if (fd >= 0) close(fd);
         free(module);
-        bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "cannot keep a module of %zu bytes: %s", bytes,
-                   bh__errno_text(number, text, sizeof text));
+        bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "cannot keep a module of %zu bytes: %s",
+                   bytes, bh__errno_text(number, text, sizeof text));
         return NULL;
     }
     memcpy(mapped, image, bytes);
@@ -69,7 +69,9 @@ static void sweep(bh__device *device) {
         if (module->unloaded && module->loaded && module_idle(device, module)) {
             module->loaded = false; /* this thread has it now */
             bh__job job = {.kind = BH__JOB_ORDER,
-                           .order = {.type = BH__MSG_MODULE_UNLOAD, .module = {.id = module->number}, .fd = -1}};
+                           .order = {.type = BH__MSG_MODULE_UNLOAD,
+                                     .module = {.id = module->number},
+                                     .fd = -1}};
             (void)bh__order_run(device, &job);
             bh__module_drop(device, module);
             next = device->module_list; /* the lock was let go */
@@ -87,18 +89,22 @@ static const char *blob_name(const uint8_t *blob, uint64_t bytes, uint64_t offse
 
 static bool blob_array(uint64_t blob_bytes, uint64_t offset, uint64_t count, uint64_t element) {
     uint64_t bytes;
-    return offset % 8 == 0 && bh__mul_u64(count, element, &bytes) && bh__range_fits(offset, bytes, blob_bytes);
+    return offset % 8 == 0 && bh__mul_u64(count, element, &bytes) &&
+           bh__range_fits(offset, bytes, blob_bytes);
 }
 
-static bool parse_kernel(bh__module *module, bh__kernel *kernel, uint32_t index, const bh__blob_kernel *from, uint64_t bytes) {
+static bool parse_kernel(bh__module *module, bh__kernel *kernel, uint32_t index,
+                         const bh__blob_kernel *from, uint64_t bytes) {
     const char *name = blob_name(module->blob, bytes, from->name_offset);
-    if (!name || !blob_array(bytes, from->params_offset, from->param_count, sizeof(bh__blob_param))) return false;
+    if (!name || !blob_array(bytes, from->params_offset, from->param_count, sizeof(bh__blob_param)))
+        return false;
     if (from->param_bytes > BH__MAX_PARAM_BYTES) return false;
     *kernel = (bh__kernel){.module = module, .index = index, .shape = *from};
     kernel->name = (char *)(uintptr_t)name;
     kernel->params = (bh__blob_param *)(void *)(module->blob + from->params_offset);
     for (uint32_t i = 0; i < from->param_count; i++) {
-        if (!bh__range_fits(kernel->params[i].offset, kernel->params[i].bytes, from->param_bytes)) return false;
+        if (!bh__range_fits(kernel->params[i].offset, kernel->params[i].bytes, from->param_bytes))
+            return false;
     }
     return true;
 }
@@ -106,7 +112,9 @@ static bool parse_kernel(bh__module *module, bh__kernel *kernel, uint32_t index,
 /* Everything in the blob is checked before it is believed: a worker may have gone mad. */
 bool bh__module_parse(bh__module *module, int blob_fd) {
     struct stat info;
-    if (fstat(blob_fd, &info) < 0 || info.st_size < (off_t)sizeof(bh__module_blob) || info.st_size > 1 << 30) return false;
+    if (fstat(blob_fd, &info) < 0 || info.st_size < (off_t)sizeof(bh__module_blob) ||
+        info.st_size > 1 << 30)
+        return false;
     uint64_t bytes = (uint64_t)info.st_size;
     module->blob = malloc(bytes);
     if (!module->blob) return false;
@@ -118,18 +126,21 @@ bool bh__module_parse(bh__module *module, int blob_fd) {
     const bh__module_blob *head = (const bh__module_blob *)(void *)module->blob;
     if (head->magic != BH__BLOB_MAGIC || head->total_bytes > bytes ||
         !blob_array(bytes, head->kernels_offset, head->kernel_count, sizeof(bh__blob_kernel)) ||
-        !blob_array(bytes, head->variables_offset, head->variable_count, sizeof(bh__blob_variable))) {
+        !blob_array(bytes, head->variables_offset, head->variable_count,
+                    sizeof(bh__blob_variable))) {
         return false;
     }
     module->kernels = calloc(head->kernel_count + 1, sizeof *module->kernels);
     module->variables = calloc(head->variable_count + 1, sizeof *module->variables);
     if (!module->kernels || !module->variables) return false;
-    const bh__blob_kernel *kernels = (const bh__blob_kernel *)(void *)(module->blob + head->kernels_offset);
+    const bh__blob_kernel *kernels =
+        (const bh__blob_kernel *)(void *)(module->blob + head->kernels_offset);
     for (uint32_t i = 0; i < head->kernel_count; i++) {
         if (!parse_kernel(module, &module->kernels[i], i, &kernels[i], bytes)) return false;
         module->kernel_count++;
     }
-    const bh__blob_variable *variables = (const bh__blob_variable *)(void *)(module->blob + head->variables_offset);
+    const bh__blob_variable *variables =
+        (const bh__blob_variable *)(void *)(module->blob + head->variables_offset);
     for (uint32_t i = 0; i < head->variable_count; i++) {
         const char *name = blob_name(module->blob, bytes, variables[i].name_offset);
         if (!name) return false;
@@ -154,13 +165,15 @@ bool bh__module_keeps_state(const bh__module *module) {
 
 /* ---- loading ------------------------------------------------------------------------------------------------ */
 
-bh_status bh_submit_load(bh_device handle, const void *image, size_t bytes, bh_module *out, bh_ticket *ticket) {
+bh_status bh_submit_load(bh_device handle, const void *image, size_t bytes, bh_module *out,
+                         bh_ticket *ticket) {
     if (!image || !out || bytes == 0) {
-        return bh__refuse(BH_E_INVALID, "pass a module image and storage for the module", "image is %p of %zu bytes, out is %p", image,
-                          bytes, (void *)out);
+        return bh__refuse(BH_E_INVALID, "pass a module image and storage for the module",
+                          "image is %p of %zu bytes, out is %p", image, bytes, (void *)out);
     }
     if (bytes > (size_t)1 << 30) {
-        return bh__refuse(BH_E_INVALID, "load modules of at most 1 GiB", "the image has %zu bytes", bytes);
+        return bh__refuse(BH_E_INVALID, "load modules of at most 1 GiB", "the image has %zu bytes",
+                          bytes);
     }
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
     if (!device) return bh__last()->status;
@@ -171,7 +184,8 @@ bh_status bh_submit_load(bh_device handle, const void *image, size_t bytes, bh_m
     if (!module) {
         status = bh__last()->status;
     } else if (!job) {
-        status = bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "no host memory for a module's record");
+        status = bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
+                            "no host memory for a module's record");
     } else {
         status = bh__handle_add(device, BH__KIND_MODULE, module, &module->id);
     }
@@ -213,31 +227,38 @@ bh_status bh_module_load(bh_device device, const void *image, size_t bytes, bh_m
 
 bh_status bh_module_load_file(bh_device device, const char *path, bh_module *out) {
     char text[128];
-    if (!path || !out) return bh__refuse(BH_E_INVALID, "pass a path and storage for the module", "path or out is NULL");
+    if (!path || !out)
+        return bh__refuse(BH_E_INVALID, "pass a path and storage for the module",
+                          "path or out is NULL");
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct stat info;
     if (fd < 0 || fstat(fd, &info) < 0) {
         int number = errno;
         if (fd >= 0) close(fd);
-        return bh__refuse(number == ENOENT ? BH_E_NOT_FOUND : BH_E_IO, "check the path and its permissions", "cannot open %s: %s", path,
+        return bh__refuse(number == ENOENT ? BH_E_NOT_FOUND : BH_E_IO,
+                          "check the path and its permissions", "cannot open %s: %s", path,
                           bh__errno_text(number, text, sizeof text));
     }
     if (!S_ISREG(info.st_mode) || info.st_size <= 0 || info.st_size > 1 << 30) {
         close(fd);
-        return bh__refuse(BH_E_LOAD, "name a PTX file of at most 1 GiB", "%s has %lld bytes or is not a regular file", path,
+        return bh__refuse(BH_E_LOAD, "name a PTX file of at most 1 GiB",
+                          "%s has %lld bytes or is not a regular file", path,
                           (long long)info.st_size);
     }
     size_t bytes = (size_t)info.st_size, got = 0;
     uint8_t *image = malloc(bytes);
     ssize_t some = 1;
-    while (image && got < bytes && (some = read(fd, image + got, bytes - got)) > 0) got += (size_t)some;
+    while (image && got < bytes && (some = read(fd, image + got, bytes - got)) > 0)
+        got += (size_t)some;
     int number = errno;
     close(fd);
     bh_status status;
     if (!image) {
-        status = bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "no host memory to read %s (%zu bytes)", path, bytes);
+        status = bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
+                            "no host memory to read %s (%zu bytes)", path, bytes);
     } else if (some < 0) {
-        status = bh__refuse(BH_E_IO, "check the file", "cannot read %s: %s", path, bh__errno_text(number, text, sizeof text));
+        status = bh__refuse(BH_E_IO, "check the file", "cannot read %s: %s", path,
+                            bh__errno_text(number, text, sizeof text));
     } else {
         status = bh_module_load(device, image, got, out);
     }
@@ -254,7 +275,9 @@ static bh__module *module_lock(bh_module handle, bool running, bh__device **out)
         *out = device;
         return module;
     }
-    if (module) bh__refuse(BH_E_BUSY, "wait for the ticket of its load", "the module is still being loaded");
+    if (module)
+        bh__refuse(BH_E_BUSY, "wait for the ticket of its load",
+                   "the module is still being loaded");
     bh__device_unlock(device);
     return NULL;
 }
@@ -293,22 +316,28 @@ static bh_status kernel_handle(bh__device *device, bh__kernel *kernel, bh_kernel
 }
 
 bh_status bh_kernel_get(bh_module handle, const char *name, bh_kernel *out) {
-    if (!name || !out) return bh__refuse(BH_E_INVALID, "pass a name and storage for the kernel", "name or out is NULL");
+    if (!name || !out)
+        return bh__refuse(BH_E_INVALID, "pass a name and storage for the kernel",
+                          "name or out is NULL");
     bh__device *device;
     bh__module *module = module_lock(handle, false, &device);
     if (!module) return bh__last()->status;
     bh_status status = BH_E_NOT_FOUND;
     for (uint32_t i = 0; i < module->kernel_count && status == BH_E_NOT_FOUND; i++) {
-        if (strcmp(module->kernels[i].name, name) == 0) status = kernel_handle(device, &module->kernels[i], out);
+        if (strcmp(module->kernels[i].name, name) == 0)
+            status = kernel_handle(device, &module->kernels[i], out);
     }
     if (status == BH_E_NOT_FOUND) {
         char list[320] = "";
         size_t used = 0;
         for (uint32_t i = 0; i < module->kernel_count && used < sizeof list; i++) {
-            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", module->kernels[i].name);
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "",
+                                     module->kernels[i].name);
         }
-        bh__refuse(BH_E_NOT_FOUND, "use a name from the module; C++ kernels have mangled names unless declared extern \"C\"",
-                   "no kernel \"%.100s\" among the module's %u: %s", name, module->kernel_count, list);
+        bh__refuse(
+            BH_E_NOT_FOUND,
+            "use a name from the module; C++ kernels have mangled names unless declared extern \"C\"",
+            "no kernel \"%.100s\" among the module's %u: %s", name, module->kernel_count, list);
     }
     bh__device_unlock(device);
     return status;
@@ -329,10 +358,11 @@ bh_status bh_module_kernel_at(bh_module handle, uint32_t index, bh_kernel *out) 
     bh__device *device;
     bh__module *module = module_lock(handle, false, &device);
     if (!module) return bh__last()->status;
-    bh_status status = index < module->kernel_count
-                           ? kernel_handle(device, &module->kernels[index], out)
-                           : bh__refuse(BH_E_NOT_FOUND, "use an index below bh_module_kernel_count",
-                                        "kernel %u of a module that has %u", index, module->kernel_count);
+    bh_status status =
+        index < module->kernel_count
+            ? kernel_handle(device, &module->kernels[index], out)
+            : bh__refuse(BH_E_NOT_FOUND, "use an index below bh_module_kernel_count",
+                         "kernel %u of a module that has %u", index, module->kernel_count);
     bh__device_unlock(device);
     return status;
 }
@@ -348,7 +378,8 @@ static bh__kernel *kernel_lock(bh_kernel handle, bh__device **out) {
 
 bh_status bh_kernel_query(bh_kernel handle, bh_kernel_info *out) {
     if (!out || out->size < sizeof(uint32_t) * 2) {
-        return bh__refuse(BH_E_INVALID, "initialise the struct with BH_INIT", "out is NULL or its size is not set");
+        return bh__refuse(BH_E_INVALID, "initialise the struct with BH_INIT",
+                          "out is NULL or its size is not set");
     }
     bh__device *device;
     bh__kernel *kernel = kernel_lock(handle, &device);
@@ -371,7 +402,8 @@ bh_status bh_kernel_query(bh_kernel handle, bh_kernel_info *out) {
 
 bh_status bh_kernel_param(bh_kernel handle, uint32_t index, bh_param_info *out) {
     if (!out || out->size < sizeof(uint32_t) * 2) {
-        return bh__refuse(BH_E_INVALID, "initialise the struct with BH_INIT", "out is NULL or its size is not set");
+        return bh__refuse(BH_E_INVALID, "initialise the struct with BH_INIT",
+                          "out is NULL or its size is not set");
     }
     bh__device *device;
     bh__kernel *kernel = kernel_lock(handle, &device);
@@ -379,11 +411,15 @@ bh_status bh_kernel_param(bh_kernel handle, uint32_t index, bh_param_info *out) 
     bh_status status = BH_OK;
     if (index < kernel->shape.param_count) {
         const bh__blob_param *param = &kernel->params[index];
-        bh_param_info info = {.size = out->size, .offset = param->offset, .bytes = param->bytes, .pointer = param->pointer};
+        bh_param_info info = {.size = out->size,
+                              .offset = param->offset,
+                              .bytes = param->bytes,
+                              .pointer = param->pointer};
         memcpy(out, &info, out->size < sizeof info ? out->size : sizeof info);
     } else {
-        status = bh__refuse(BH_E_NOT_FOUND, "use an index below param_count", "parameter %u of a kernel that has %u", index,
-                            kernel->shape.param_count);
+        status =
+            bh__refuse(BH_E_NOT_FOUND, "use an index below param_count",
+                       "parameter %u of a kernel that has %u", index, kernel->shape.param_count);
     }
     bh__device_unlock(device);
     return status;

@@ -43,7 +43,9 @@ static bh__order *take_first(bh__order **first, bh__order **last) {
     return order;
 }
 
-void bh__order_append(bh__worker *worker, bh__order *order) { append(&worker->waiting, &worker->waiting_last, order); }
+void bh__order_append(bh__worker *worker, bh__order *order) {
+    append(&worker->waiting, &worker->waiting_last, order);
+}
 
 /* For want of memory a worker cannot be brought up to date: it is marked unfit and replaced. */
 static void tell(bh__worker *worker, const bh__order *what) {
@@ -59,10 +61,14 @@ static void tell(bh__worker *worker, const bh__order *what) {
 void bh__orders_brief(bh__device *device, bh__worker *worker) {
     pthread_mutex_lock(&device->lock);
     for (uint32_t i = 0; i < device->chunk_count; i++) {
-        tell(worker, &(bh__order){.type = BH__MSG_CHUNK_MAP, .chunk = device->chunks[i].chunk, .fd = device->chunks[i].fd});
+        tell(worker, &(bh__order){.type = BH__MSG_CHUNK_MAP,
+                                  .chunk = device->chunks[i].chunk,
+                                  .fd = device->chunks[i].fd});
     }
     for (uint32_t i = 0; i < device->host_count; i++) {
-        tell(worker, &(bh__order){.type = BH__MSG_HOST_MAP, .host = device->hosts[i].region, .fd = device->hosts[i].fd});
+        tell(worker, &(bh__order){.type = BH__MSG_HOST_MAP,
+                                  .host = device->hosts[i].region,
+                                  .fd = device->hosts[i].fd});
     }
     for (const bh__module *module = device->module_list; module; module = module->next) {
         if (!module->loaded) continue;
@@ -71,7 +77,8 @@ void bh__orders_brief(bh__device *device, bh__worker *worker) {
                                   .fd = module->image_fd});
     }
     for (uint32_t i = 0; i < device->lane_limit; i++) {
-        if (device->lanes[i].exists) tell(worker, &(bh__order){.type = BH__MSG_LANE_OPEN, .lane = i, .fd = -1});
+        if (device->lanes[i].exists)
+            tell(worker, &(bh__order){.type = BH__MSG_LANE_OPEN, .lane = i, .fd = -1});
     }
     pthread_mutex_unlock(&device->lock);
 }
@@ -86,7 +93,10 @@ static void tell_variable(bh__worker *worker, const bh__module *module, uint32_t
             if (data) memcpy(data, variable->value + span.offset, piece);
             worker->unfit |= !data;
             tell(worker, &(bh__order){.type = BH__MSG_GLOBAL_SET,
-                                      .module = {.id = module->number, .variable = index, .offset = span.offset, .bytes = piece},
+                                      .module = {.id = module->number,
+                                                 .variable = index,
+                                                 .offset = span.offset,
+                                                 .bytes = piece},
                                       .data = data,
                                       .data_bytes = data ? (uint32_t)piece : 0,
                                       .fd = -1});
@@ -99,7 +109,8 @@ static void tell_variable(bh__worker *worker, const bh__module *module, uint32_t
 void bh__orders_go(bh__device *device, bh__worker *worker) {
     pthread_mutex_lock(&device->lock);
     for (const bh__module *module = device->module_list; module; module = module->next) {
-        for (uint32_t i = 0; module->loaded && i < module->variable_count; i++) tell_variable(worker, module, i);
+        for (uint32_t i = 0; module->loaded && i < module->variable_count; i++)
+            tell_variable(worker, module, i);
     }
     pthread_mutex_unlock(&device->lock);
     tell(worker, &(bh__order){.type = BH__MSG_GO, .fd = -1});
@@ -116,11 +127,18 @@ static int send_order(bh__device *device, bh__worker *worker, bh__order *order) 
     switch (order->type) {
     case BH__MSG_CHUNK_CREATE:
     case BH__MSG_CHUNK_MAP:
-    case BH__MSG_CHUNK_UNMAP: message->u.chunk = order->chunk; break;
+    case BH__MSG_CHUNK_UNMAP:
+        message->u.chunk = order->chunk;
+        break;
     case BH__MSG_HOST_MAP:
-    case BH__MSG_HOST_UNMAP: message->u.host = order->host; break;
-    case BH__MSG_LANE_OPEN: message->u.lane = order->lane; break;
-    default: message->u.module = order->module;
+    case BH__MSG_HOST_UNMAP:
+        message->u.host = order->host;
+        break;
+    case BH__MSG_LANE_OPEN:
+        message->u.lane = order->lane;
+        break;
+    default:
+        message->u.module = order->module;
     }
     if (order->data) {
         message->data_bytes = order->data_bytes;
@@ -210,7 +228,9 @@ static void commit(bh__device *device, bh__order *order, bh__message *message, b
             next.fd = device->chunks[device->chunk_count - 1].fd;
         }
         break;
-    case BH__MSG_HOST_MAP: noted = bh__host_note(device, &order->host, order->fd, job->host); break;
+    case BH__MSG_HOST_MAP:
+        noted = bh__host_note(device, &order->host, order->fd, job->host);
+        break;
     case BH__MSG_LANE_OPEN: {
         bh__lane *lane = &device->lanes[order->lane];
         lane->exists = true;
@@ -222,18 +242,21 @@ static void commit(bh__device *device, bh__order *order, bh__message *message, b
         noted = message->fd_count == 1 && bh__module_parse(job->module, message->fds[0]);
         job->module->loaded = noted;
         break;
-    default: break;
+    default:
+        break;
     }
     if (!noted) {
         bh__fail(&job->error, BH_E_INTERNAL, "report this with the program that shows it",
-                 "the worker's answer to order %u makes no sense, or there is no host memory", order->type);
+                 "the worker's answer to order %u makes no sense, or there is no host memory",
+                 order->type);
     } else if (device->standby && device->standby->state == BH__WORKER_STANDBY) {
         tell(device->standby, &next);
     }
 }
 
 static bool forgiving(uint32_t type) {
-    return type == BH__MSG_CHUNK_UNMAP || type == BH__MSG_HOST_UNMAP || type == BH__MSG_MODULE_UNLOAD;
+    return type == BH__MSG_CHUNK_UNMAP || type == BH__MSG_HOST_UNMAP ||
+           type == BH__MSG_MODULE_UNLOAD;
 }
 
 bool bh__orders_acknowledge(bh__device *device, bh__worker *worker, bh__message *message) {
@@ -264,7 +287,9 @@ bool bh__orders_acknowledge(bh__device *device, bh__worker *worker, bh__message 
 }
 
 /* A module may be what kills the workers that load it; other orders are just unlucky. */
-static uint32_t most_attempts(uint32_t type) { return type == BH__MSG_MODULE_LOAD ? 3 : 16; }
+static uint32_t most_attempts(uint32_t type) {
+    return type == BH__MSG_MODULE_LOAD ? 3 : 16;
+}
 
 /* The lost worker may have made the chunk already: its successor makes another one elsewhere. */
 static void move_chunk(bh__device *device, bh__order *order) {
@@ -279,7 +304,8 @@ static void move_chunk(bh__device *device, bh__order *order) {
     order->job->order.chunk = *chunk;
 }
 
-void bh__orders_recover(bh__device *device, bh__worker *worker, bool to_blame, bh__order **backlog) {
+void bh__orders_recover(bh__device *device, bh__worker *worker, bool to_blame,
+                        bh__order **backlog) {
     bh__order *keep = NULL, *keep_last = NULL;
     for (int sent = 1; sent >= 0; sent--) {
         bh__order *order = sent ? worker->sent : worker->waiting;
@@ -290,8 +316,8 @@ void bh__orders_recover(bh__device *device, bh__worker *worker, bool to_blame, b
                 bh__order_delete(order);
             } else if (sent && to_blame && ++job->attempts >= most_attempts(order->type)) {
                 bh__fail(&job->error, order->type == BH__MSG_MODULE_LOAD ? BH_E_LOAD : BH_E_LOST,
-                         "report this with the module that shows it", "%u workers in a row were lost while carrying this out",
-                         job->attempts);
+                         "report this with the module that shows it",
+                         "%u workers in a row were lost while carrying this out", job->attempts);
                 bh__order_delete(order);
                 bh__job_finish(device, job);
             } else {

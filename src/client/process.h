@@ -10,8 +10,8 @@
 
 typedef struct bh__process {
     pid_t pid;
-    int pidfd;     /* readable once the process is gone */
-    void *thread;  /* builds in which a worker is a thread of this process */
+    int pidfd;    /* readable once the process is gone */
+    void *thread; /* builds in which a worker is a thread of this process */
 } bh__process;
 
 typedef struct bh__process_end {
@@ -21,7 +21,8 @@ typedef struct bh__process_end {
 } bh__process_end;
 
 /* Starts `path` with `socket` as descriptor 3 and `errors` as standard error. */
-bh_status bh__process_start(const char *path, int socket, int errors, bh__process *out, bh_error *error);
+bh_status bh__process_start(const char *path, int socket, int errors, bh__process *out,
+                            bh_error *error);
 void bh__process_kill(const bh__process *process);
 /* True once it is gone for good: nothing of it can write any more. Reaps it. */
 bool bh__process_gone(const bh__process *process, bh__process_end *out_end);

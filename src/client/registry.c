@@ -20,41 +20,56 @@ static bool slot_taken[MAX_DEVICES];
 static _Atomic uint32_t lane_ids_given;
 
 static uint64_t make_handle(uint32_t kind, uint32_t slot, uint32_t index, uint32_t generation) {
-    return (uint64_t)kind << 60 | (uint64_t)slot << 52 | (uint64_t)index << BH__GENERATION_BITS | generation;
+    return (uint64_t)kind << 60 | (uint64_t)slot << 52 | (uint64_t)index << BH__GENERATION_BITS |
+           generation;
 }
 
-static uint32_t handle_kind(uint64_t handle) { return (uint32_t)(handle >> 60); }
-static uint32_t handle_slot(uint64_t handle) { return (uint32_t)(handle >> 52) & 0xff; }
+static uint32_t handle_kind(uint64_t handle) {
+    return (uint32_t)(handle >> 60);
+}
+static uint32_t handle_slot(uint64_t handle) {
+    return (uint32_t)(handle >> 52) & 0xff;
+}
 static uint32_t handle_index(uint64_t handle) {
     return (uint32_t)(handle >> BH__GENERATION_BITS) & ((1u << BH__INDEX_BITS) - 1);
 }
-static uint32_t handle_generation(uint64_t handle) { return (uint32_t)handle & ((1u << BH__GENERATION_BITS) - 1); }
+static uint32_t handle_generation(uint64_t handle) {
+    return (uint32_t)handle & ((1u << BH__GENERATION_BITS) - 1);
+}
 
 static bh__table *table_of(bh__device *device, uint32_t kind) {
     switch (kind) {
-    case BH__KIND_LANE: return &device->lane_handles;
-    case BH__KIND_MODULE: return &device->modules;
-    case BH__KIND_KERNEL: return &device->kernels;
-    case BH__KIND_BUFFER: return &device->buffers;
-    default: return NULL;
+    case BH__KIND_LANE:
+        return &device->lane_handles;
+    case BH__KIND_MODULE:
+        return &device->modules;
+    case BH__KIND_KERNEL:
+        return &device->kernels;
+    case BH__KIND_BUFFER:
+        return &device->buffers;
+    default:
+        return NULL;
     }
 }
 
 static const char *kind_name(uint32_t kind) {
-    static const char *const names[] = {"no handle", "a device", "a lane", "a module", "a kernel", "a buffer"};
+    static const char *const names[] = {"no handle", "a device", "a lane",
+                                        "a module",  "a kernel", "a buffer"};
     return kind < sizeof names / sizeof *names ? names[kind] : "no handle of this library";
 }
 
 /* The text for a handle that does not mean a live object. */
 static void refuse_handle(uint64_t handle, uint32_t kind, const char *what) {
     if (handle == 0) {
-        bh__refuse(BH_E_INVALID, "pass a handle that a Bulkhead call has filled in and that is still open",
+        bh__refuse(BH_E_INVALID,
+                   "pass a handle that a Bulkhead call has filled in and that is still open",
                    "%s is a zero handle, not %s", what, kind_name(kind));
     } else if (handle_kind(handle) != kind) {
         bh__refuse(BH_E_INVALID, "pass the right kind of handle", "%s (0x%llx) is %s, not %s", what,
                    (unsigned long long)handle, kind_name(handle_kind(handle)), kind_name(kind));
     } else {
-        bh__refuse(BH_E_INVALID, "use handles only until they, or the device they belong to, are closed",
+        bh__refuse(BH_E_INVALID,
+                   "use handles only until they, or the device they belong to, are closed",
                    "%s (0x%llx) is not an open handle of %s: closed already, or made up", what,
                    (unsigned long long)handle, kind_name(kind));
     }
@@ -62,7 +77,8 @@ static void refuse_handle(uint64_t handle, uint32_t kind, const char *what) {
 
 bh__device *bh__device_lock(uint64_t handle, uint32_t kind, const char *what, bool running) {
     if (bh__refuse_forked()) return NULL;
-    bh__device *device = handle_kind(handle) == kind ? atomic_load(&devices[handle_slot(handle)]) : NULL;
+    bh__device *device =
+        handle_kind(handle) == kind ? atomic_load(&devices[handle_slot(handle)]) : NULL;
     if (!device) {
         refuse_handle(handle, kind, what);
         return NULL;
@@ -76,7 +92,8 @@ bh__device *bh__device_lock(uint64_t handle, uint32_t kind, const char *what, bo
     }
     if (running && (device->state == BH_DEVICE_STOPPED || device->closing)) {
         if (device->closing) {
-            bh__refuse(BH_E_STOPPED, "use the device before closing it", "the device is being closed");
+            bh__refuse(BH_E_STOPPED, "use the device before closing it",
+                       "the device is being closed");
         } else {
             bh__refuse_with(&device->stop_reason);
         }
@@ -86,7 +103,9 @@ bh__device *bh__device_lock(uint64_t handle, uint32_t kind, const char *what, bo
     return device;
 }
 
-void bh__device_unlock(bh__device *device) { pthread_mutex_unlock(&device->lock); }
+void bh__device_unlock(bh__device *device) {
+    pthread_mutex_unlock(&device->lock);
+}
 
 void *bh__handle_get(bh__device *device, uint64_t handle, uint32_t kind, const char *what) {
     if (handle_kind(handle) == kind && handle_slot(handle) != device->slot) {
@@ -94,9 +113,10 @@ void *bh__handle_get(bh__device *device, uint64_t handle, uint32_t kind, const c
                    "%s (0x%llx) belongs to another device", what, (unsigned long long)handle);
         return NULL;
     }
-    void *object = handle_kind(handle) == kind
-                       ? bh__table_get(table_of(device, kind), handle_index(handle), handle_generation(handle))
-                       : NULL;
+    void *object =
+        handle_kind(handle) == kind
+            ? bh__table_get(table_of(device, kind), handle_index(handle), handle_generation(handle))
+            : NULL;
     if (!object) refuse_handle(handle, kind, what);
     return object;
 }
@@ -105,7 +125,8 @@ bh_status bh__handle_add(bh__device *device, uint32_t kind, void *object, uint64
     uint32_t index, generation;
     if (!bh__table_add(table_of(device, kind), object, &index, &generation)) {
         return bh__refuse(BH_E_NO_HOST_MEMORY, "close handles that are no longer needed",
-                          "no room for another handle: %u of this kind are open", table_of(device, kind)->live);
+                          "no room for another handle: %u of this kind are open",
+                          table_of(device, kind)->live);
     }
     *out = make_handle(kind, device->slot, index, generation);
     return BH_OK;
@@ -127,7 +148,8 @@ bh__device *bh__device_take_slot(void) {
             pthread_mutex_init(&device->lock, NULL);
             pthread_mutex_init(&device->jobs_lock, NULL);
             pthread_mutex_init(&device->dispatch_lock, NULL);
-            for (uint32_t i = 0; i < BH__LANES; i++) pthread_mutex_init(&device->lanes[i].wait_lock, NULL);
+            for (uint32_t i = 0; i < BH__LANES; i++)
+                pthread_mutex_init(&device->lanes[i].wait_lock, NULL);
             atomic_store(&devices[slot], device);
         }
     }
@@ -138,7 +160,9 @@ bh__device *bh__device_take_slot(void) {
     pthread_mutex_unlock(&slots_lock);
     if (!device) {
         bh__refuse(BH_E_NO_HOST_MEMORY, "close devices that are no longer needed",
-                   slot == MAX_DEVICES ? "%d devices are open, which is the most" : "no memory for a device", MAX_DEVICES);
+                   slot == MAX_DEVICES ? "%d devices are open, which is the most"
+                                       : "no memory for a device",
+                   MAX_DEVICES);
     }
     return device;
 }
@@ -153,11 +177,14 @@ void bh__device_free_slot(bh__device *device) {
 void bh__device_publish(bh__device *device) {
     device->handle_generation = (device->handle_generation + 1) & ((1u << BH__GENERATION_BITS) - 1);
     uint32_t index = (uint32_t)bh__hash_u64((uintptr_t)device) & ((1u << BH__INDEX_BITS) - 1);
-    atomic_store(&device->id, make_handle(BH__KIND_DEVICE, device->slot, index, device->handle_generation));
+    atomic_store(&device->id,
+                 make_handle(BH__KIND_DEVICE, device->slot, index, device->handle_generation));
 }
 
 /* Tells an id that was given out from one that was made up; the address differs from run to run. */
-static uint64_t lane_id_check(uint64_t id) { return bh__hash_u64((id >> 16) ^ (uintptr_t)&lane_ids_given) & 0xffff; }
+static uint64_t lane_id_check(uint64_t id) {
+    return bh__hash_u64((id >> 16) ^ (uintptr_t)&lane_ids_given) & 0xffff;
+}
 
 uint64_t bh__lane_id_new(uint32_t device_slot, uint32_t lane_index) {
     uint64_t count = (uint64_t)atomic_fetch_add(&lane_ids_given, 1) + 1;
@@ -167,7 +194,8 @@ uint64_t bh__lane_id_new(uint32_t device_slot, uint32_t lane_index) {
 
 bool bh__lane_id_valid(uint64_t id) {
     uint64_t count = id >> 32;
-    return count != 0 && count <= atomic_load(&lane_ids_given) && (id & 0xffff) == lane_id_check(id);
+    return count != 0 && count <= atomic_load(&lane_ids_given) &&
+           (id & 0xffff) == lane_id_check(id);
 }
 
 bool bh__ticket_enter(bh_ticket ticket, bh__device **out_device, bh__lane **out_lane) {
@@ -189,4 +217,6 @@ bool bh__ticket_enter(bh_ticket ticket, bh__device **out_device, bh__lane **out_
     return true;
 }
 
-void bh__ticket_leave(bh__device *device) { atomic_fetch_sub(&device->users, 1); }
+void bh__ticket_leave(bh__device *device) {
+    atomic_fetch_sub(&device->users, 1);
+}

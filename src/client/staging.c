@@ -31,15 +31,18 @@ static bh_status region_create(bh__device *device, uint64_t asked, bh__memory **
         int number = fd < 0 ? -fd : errno;
         if (fd >= 0) bh__fd_close(bh__fd_keep(fd));
         if (memory) bh__memory_delete(memory);
-        return bh__refuse(BH_E_NO_HOST_MEMORY, "ask for less, or free host memory", "cannot get %llu bytes of shared memory: %s",
-                          (unsigned long long)bytes, bh__errno_text(number, text, sizeof text));
+        return bh__refuse(BH_E_NO_HOST_MEMORY, "ask for less, or free host memory",
+                          "cannot get %llu bytes of shared memory: %s", (unsigned long long)bytes,
+                          bh__errno_text(number, text, sizeof text));
     }
     bh__fd_keep(fd);
     memory->host = mapped;
     memory->bytes = asked;
     memory->host_id = device->next_host_id++;
     bh__host_region region = {.id = memory->host_id, .bytes = bytes};
-    bh__job job = {.kind = BH__JOB_ORDER, .order = {.type = BH__MSG_HOST_MAP, .host = region, .fd = fd}, .host = memory};
+    bh__job job = {.kind = BH__JOB_ORDER,
+                   .order = {.type = BH__MSG_HOST_MAP, .host = region, .fd = fd},
+                   .host = memory};
     bh_status status = bh__order_run(device, &job);
     if (status != BH_OK) {
         bh__share_unmap(mapped, bytes);
@@ -60,8 +63,8 @@ bool bh__host_note(bh__device *device, const bh__host_region *region, int fd, bh
 bh_status bh_host_alloc(bh_device handle, uint64_t bytes, void **out) {
     if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the pointer", "out is NULL");
     if (bytes == 0 || bytes > (uint64_t)INT64_MAX / 2) {
-        return bh__refuse(BH_E_INVALID, "ask for at least 1 byte and at most 2^62", "%llu bytes of host memory asked for",
-                          (unsigned long long)bytes);
+        return bh__refuse(BH_E_INVALID, "ask for at least 1 byte and at most 2^62",
+                          "%llu bytes of host memory asked for", (unsigned long long)bytes);
     }
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
     if (!device) return bh__last()->status;
@@ -79,14 +82,16 @@ bh_status bh_host_free(bh_device handle, void *pointer) {
     while (at < device->host_count && device->hosts[at].memory->host != pointer) at++;
     if (at == device->host_count || device->hosts[at].memory == device->staging) {
         bh__device_unlock(device);
-        return bh__refuse(BH_E_INVALID, "pass what bh_host_alloc returned, once", "%p is not host memory of this device", pointer);
+        return bh__refuse(BH_E_INVALID, "pass what bh_host_alloc returned, once",
+                          "%p is not host memory of this device", pointer);
     }
     bh__host_entry entry = device->hosts[at];
     device->hosts[at] = device->hosts[--device->host_count];
     /* Nobody can name it any more; what was submitted must be done with it before it goes. */
     for (uint32_t i = 0; i < entry.memory->use_count; i++) {
         const bh__lane_use *use = &entry.memory->uses[i];
-        uint64_t last = use->write_position > use->read_position ? use->write_position : use->read_position;
+        uint64_t last =
+            use->write_position > use->read_position ? use->write_position : use->read_position;
         bh__lane *lane = &device->lanes[use->lane];
         if (last <= bh__lane_done(device, lane)) continue;
         atomic_fetch_add(&device->users, 1);
@@ -95,7 +100,8 @@ bh_status bh_host_free(bh_device handle, void *pointer) {
         pthread_mutex_lock(&device->lock);
         atomic_fetch_sub(&device->users, 1);
     }
-    bh__job job = {.kind = BH__JOB_ORDER, .order = {.type = BH__MSG_HOST_UNMAP, .host = entry.region, .fd = -1}};
+    bh__job job = {.kind = BH__JOB_ORDER,
+                   .order = {.type = BH__MSG_HOST_UNMAP, .host = entry.region, .fd = -1}};
     (void)bh__order_run(device, &job);
     bh__share_unmap(entry.memory->host, entry.region.bytes);
     bh__fd_close(entry.fd);
@@ -104,11 +110,14 @@ bh_status bh_host_free(bh_device handle, void *pointer) {
     return BH_OK;
 }
 
-bh__memory *bh__host_find(bh__device *device, const void *pointer, uint64_t bytes, uint64_t *out_offset) {
+bh__memory *bh__host_find(bh__device *device, const void *pointer, uint64_t bytes,
+                          uint64_t *out_offset) {
     for (uint32_t i = 0; i < device->host_count; i++) {
         bh__memory *memory = device->hosts[i].memory;
         uintptr_t base = (uintptr_t)memory->host, at = (uintptr_t)pointer;
-        if (memory == device->staging || at < base || !bh__range_fits(at - base, bytes, memory->bytes)) continue;
+        if (memory == device->staging || at < base ||
+            !bh__range_fits(at - base, bytes, memory->bytes))
+            continue;
         *out_offset = at - base;
         return memory;
     }
@@ -123,7 +132,8 @@ uint8_t *bh__staging_memory(bh__device *device, uint32_t slot) {
 
 static bool slot_free(bh__device *device, const bh__staging_slot *slot) {
     if (slot->taken || slot->hold > atomic_load(&device->front->reaped)) return false;
-    return slot->sequence == 0 || bh__lane_done(device, &device->lanes[slot->lane]) >= slot->sequence;
+    return slot->sequence == 0 ||
+           bh__lane_done(device, &device->lanes[slot->lane]) >= slot->sequence;
 }
 
 /* What to wait for when every slot is in use: the first one whose work is on a lane; NULL: all are with threads. */
@@ -142,7 +152,8 @@ bh_status bh__staging_take(bh__device *device, uint32_t *out_slot) {
         } else {
             bh__memory *memory;
             device->staging_pending = true;
-            bh_status status = region_create(device, (uint64_t)BH__STAGING_SLOTS * BH__STAGING_BYTES, &memory);
+            bh_status status =
+                region_create(device, (uint64_t)BH__STAGING_SLOTS * BH__STAGING_BYTES, &memory);
             device->staging_pending = false;
             if (status != BH_OK) return status;
             device->staging = memory;
@@ -150,7 +161,8 @@ bh_status bh__staging_take(bh__device *device, uint32_t *out_slot) {
     }
     for (;;) {
         if (device->state == BH_DEVICE_STOPPED || device->closing) {
-            return device->closing ? bh__refuse(BH_E_STOPPED, "use the device before closing it", "the device is being closed")
+            return device->closing ? bh__refuse(BH_E_STOPPED, "use the device before closing it",
+                                                "the device is being closed")
                                    : bh__refuse_with(&device->stop_reason);
         }
         for (uint32_t i = 0; device->staging && i < BH__STAGING_SLOTS; i++) {
@@ -177,7 +189,8 @@ bh_status bh__staging_take(bh__device *device, uint32_t *out_slot) {
     }
 }
 
-void bh__staging_put(bh__device *device, uint32_t slot, uint32_t lane, uint64_t sequence, bool failed) {
+void bh__staging_put(bh__device *device, uint32_t slot, uint32_t lane, uint64_t sequence,
+                     bool failed) {
     device->staging_slots[slot] =
         (bh__staging_slot){.lane = lane, .sequence = sequence, .hold = failed ? device->losses : 0};
 }

@@ -21,10 +21,12 @@ static bh_status check_doubt(bh__device *device, const bh__submission *submissio
         if (memory->held_by > reaped && memory->held_by > out->hold) out->hold = memory->held_by;
         if (!bh__suspect_overlaps(memory, use->offset, use->bytes)) continue;
         if (use->access & BH_ACCESS_IN) {
-            return bh__refuse(BH_E_STALE, "overwrite the buffer whole, or accept what is in it with bh_buffer_accept",
-                              "use %u (bytes %llu to %llu at 0x%llx) reads data that a lost worker may have left half written", i,
-                              (unsigned long long)use->offset, (unsigned long long)(use->offset + use->bytes),
-                              (unsigned long long)memory->address);
+            return bh__refuse(
+                BH_E_STALE,
+                "overwrite the buffer whole, or accept what is in it with bh_buffer_accept",
+                "use %u (bytes %llu to %llu at 0x%llx) reads data that a lost worker may have left half written",
+                i, (unsigned long long)use->offset, (unsigned long long)(use->offset + use->bytes),
+                (unsigned long long)memory->address);
         }
         out->clears_doubt = true;
     }
@@ -35,7 +37,8 @@ static bh_status plan_order(bh__device *device, const bh__submission *submission
     uint32_t lane = submission->lane->index;
     for (uint32_t i = 0; i < submission->use_count; i++) {
         if (!bh__memory_reserve_use(submission->uses[i].memory, lane)) {
-            return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "no host memory to note the use of a buffer");
+            return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
+                              "no host memory to note the use of a buffer");
         }
     }
     if (device->lane_limit <= 1) return BH_OK;
@@ -45,7 +48,8 @@ static bh_status plan_order(bh__device *device, const bh__submission *submission
         any |= bh__memory_order(device, &submission->uses[i], lane, wait_for);
     }
     for (uint32_t i = 0; any && i < device->lane_limit; i++) {
-        if (wait_for[i]) out->dependencies[out->dependency_count++] = (bh__dependency){i, wait_for[i]};
+        if (wait_for[i])
+            out->dependencies[out->dependency_count++] = (bh__dependency){i, wait_for[i]};
     }
     return BH_OK;
 }
@@ -58,12 +62,14 @@ static bh_status wait_for_room(bh__device *device, bh__lane *lane, uint64_t posi
     pthread_mutex_lock(&device->lock);
     atomic_fetch_sub(&device->users, 1);
     if (status == BH_OK && device->closing) {
-        return bh__refuse(BH_E_STOPPED, "use the device before closing it", "the device is being closed");
+        return bh__refuse(BH_E_STOPPED, "use the device before closing it",
+                          "the device is being closed");
     }
     return status == BH_E_STOPPED ? bh__refuse_with(&device->stop_reason) : status;
 }
 
-static void write_down(bh__device *device, const bh__submission *submission, const plan *planned, uint64_t start) {
+static void write_down(bh__device *device, const bh__submission *submission, const plan *planned,
+                       uint64_t start) {
     bh__lane *lane = submission->lane;
     uint32_t length = device->front->queue_length;
     uint64_t mask = length - 1;
@@ -80,7 +86,8 @@ static void write_down(bh__device *device, const bh__submission *submission, con
     }
     size_t dependency_bytes = planned->dependency_count * sizeof(bh__dependency);
     bh__payload_write(lane->ring, length, start, 0, planned->dependencies, dependency_bytes);
-    bh__payload_write(lane->ring, length, start, dependency_bytes, submission->params, submission->param_bytes);
+    bh__payload_write(lane->ring, length, start, dependency_bytes, submission->params,
+                      submission->param_bytes);
 
     for (uint32_t i = 0; i < planned->slots; i++) {
         bh__shadow *part = &lane->shadow[(start + i) & mask];
@@ -102,7 +109,8 @@ static void write_down(bh__device *device, const bh__submission *submission, con
         memcpy(shadow->block, submission->launch->block, sizeof shadow->block);
     }
     for (uint32_t i = 0; i < submission->use_count; i++) {
-        lane->shadow[(start + i / BH__USES_PER_SLOT) & mask].uses[i % BH__USES_PER_SLOT] = submission->uses[i];
+        lane->shadow[(start + i / BH__USES_PER_SLOT) & mask].uses[i % BH__USES_PER_SLOT] =
+            submission->uses[i];
     }
 }
 
@@ -111,7 +119,8 @@ static void note_uses(const bh__submission *submission, const plan *planned, uin
     for (uint32_t i = 0; i < submission->use_count; i++) {
         const bh__use *use = &submission->uses[i];
         bh__memory_note_use(use, lane->index, sequence, lane->retired);
-        if (planned->clears_doubt && (use->access & BH_ACCESS_OUT)) bh__suspect_clear(use->memory, use->offset, use->bytes);
+        if (planned->clears_doubt && (use->access & BH_ACCESS_OUT))
+            bh__suspect_clear(use->memory, use->offset, use->bytes);
     }
     if (submission->module) submission->module->last[lane->index] = sequence;
 }
@@ -126,7 +135,8 @@ static void ring_bell(bh__device *device, bh__lane *lane, uint64_t tail) {
     }
 }
 
-bh_status bh__submit(bh__device *device, const bh__submission *submission, bool *out_retry, bh_ticket *out) {
+bh_status bh__submit(bh__device *device, const bh__submission *submission, bool *out_retry,
+                     bh_ticket *out) {
     *out_retry = false;
     bh__lane *lane = submission->lane;
     uint32_t length = device->front->queue_length;
@@ -138,12 +148,15 @@ bh_status bh__submit(bh__device *device, const bh__submission *submission, bool 
     if (status == BH_OK) status = plan_order(device, submission, &planned);
     if (status != BH_OK) return status;
 
-    planned.slots = bh__slots_for(planned.dependency_count * sizeof(bh__dependency) + submission->param_bytes);
+    planned.slots =
+        bh__slots_for(planned.dependency_count * sizeof(bh__dependency) + submission->param_bytes);
     uint32_t use_slots = (submission->use_count + BH__USES_PER_SLOT - 1) / BH__USES_PER_SLOT;
     if (use_slots > planned.slots) planned.slots = use_slots;
     if (planned.slots > length / 2) {
-        return bh__refuse(BH_E_LAUNCH, "open the device with a larger queue_length, or pass fewer buffers",
-                          "the request needs %u slots of a queue of %u; at most half of them may be one request", planned.slots, length);
+        return bh__refuse(
+            BH_E_LAUNCH, "open the device with a larger queue_length, or pass fewer buffers",
+            "the request needs %u slots of a queue of %u; at most half of them may be one request",
+            planned.slots, length);
     }
     uint64_t start = atomic_load_explicit(&lane->tail, memory_order_relaxed);
     uint64_t end = start + planned.slots;
@@ -153,8 +166,9 @@ bh_status bh__submit(bh__device *device, const bh__submission *submission, bool 
     }
     if (end - lane->retired > length) {
         if (submission->no_block) {
-            return bh__refuse(BH_E_BUSY, "wait for earlier work, or open the device with a larger queue_length",
-                              "the lane's queue of %u slots is full", length);
+            return bh__refuse(
+                BH_E_BUSY, "wait for earlier work, or open the device with a larger queue_length",
+                "the lane's queue of %u slots is full", length);
         }
         *out_retry = true;
         return wait_for_room(device, lane, end - length);
@@ -172,7 +186,8 @@ bh_status bh__submit(bh__device *device, const bh__submission *submission, bool 
     __builtin_prefetch(shadow, 1);
     __builtin_prefetch(shadow + 64, 1);
     __builtin_prefetch(shadow + 128, 1);
-    if (submission->deadline_ns && !atomic_exchange(&device->wants_tick, 1)) bh__supervisor_poke(device);
+    if (submission->deadline_ns && !atomic_exchange(&device->wants_tick, 1))
+        bh__supervisor_poke(device);
     if (out) *out = (bh_ticket){atomic_load_explicit(&lane->id, memory_order_relaxed), end};
     return BH_OK;
 }

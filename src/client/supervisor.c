@@ -110,7 +110,8 @@ static void tell_loss(bh__device *device) {
     if (!device->loss_pending) return;
     device->loss_pending = false;
     device->loss.takeover_ns = bh__now_ns() - device->loss_detected_ns;
-    bh__log_warning("worker of generation %llu lost and replaced in %llu us: %s", (unsigned long long)device->loss.generation,
+    bh__log_warning("worker of generation %llu lost and replaced in %llu us: %s",
+                    (unsigned long long)device->loss.generation,
                     (unsigned long long)(device->loss.takeover_ns / 1000), device->loss.message);
     bh__dispatch_loss(device, &device->loss);
 }
@@ -185,7 +186,8 @@ static void lose_active(bh__device *device, const bh__cause *cause) {
     bh__worker *worker = device->active;
     bh__area *area = bh__worker_area(device, worker);
     device->loss_detected_ns = bh__now_ns();
-    bh__orders_recover(device, worker, cause->status == BH_E_FAULT && !cause->exact, &device->backlog);
+    bh__orders_recover(device, worker, cause->status == BH_E_FAULT && !cause->exact,
+                       &device->backlog);
     pthread_mutex_lock(&device->lock);
     bh__take_over(device, cause, &device->loss);
     device->loss_pending = true;
@@ -201,9 +203,12 @@ static void lose_active(bh__device *device, const bh__cause *cause) {
     } else {
         bh__worker_bury(worker, device->losses);
         bh_error reason;
-        bh__fail(&reason, BH_E_STOPPED, "find out why kernels fault, or raise restart_limit; then close and reopen the device",
-                 "the device has stopped: %u losses were allowed in %.1f s and this was one more; the last: %.300s", device->options.restart_limit,
-                 (double)device->options.restart_window_ns / 1e9, device->loss.message);
+        bh__fail(
+            &reason, BH_E_STOPPED,
+            "find out why kernels fault, or raise restart_limit; then close and reopen the device",
+            "the device has stopped: %u losses were allowed in %.1f s and this was one more; the last: %.300s",
+            device->options.restart_limit, (double)device->options.restart_window_ns / 1e9,
+            device->loss.message);
         stop(device, &reason);
     }
     standby_changed(device);
@@ -242,19 +247,23 @@ static void boot_failed(bh__device *device, bh__worker *worker, const bh_error *
 /* How a worker that told nothing came to its end. */
 static void describe_end(const bh__worker *worker, const bh__process_end *end, bh__cause *out) {
     const char *text = worker->errors_length ? worker->errors : "";
-    bool crashed = end->known && (end->signal == SIGSEGV || end->signal == SIGBUS || end->signal == SIGILL || end->signal == SIGFPE ||
-                                  end->signal == SIGABRT || end->signal == SIGTRAP);
+    bool crashed =
+        end->known && (end->signal == SIGSEGV || end->signal == SIGBUS || end->signal == SIGILL ||
+                       end->signal == SIGFPE || end->signal == SIGABRT || end->signal == SIGTRAP);
     out->status = crashed ? BH_E_FAULT : BH_E_LOST;
     out->exact = false;
-    const char *fix = crashed ? "run the kernel alone and under checks" : "find out who ended the worker; submit the work again";
+    const char *fix = crashed ? "run the kernel alone and under checks"
+                              : "find out who ended the worker; submit the work again";
     if (end->known && end->signal) {
-        bh__fail(&out->error, out->status, fix, "worker %d was ended by signal %d (%s)%s%.200s", (int)worker->process.pid, end->signal,
-                 strsignal(end->signal), *text ? ": " : "", text);
+        bh__fail(&out->error, out->status, fix, "worker %d was ended by signal %d (%s)%s%.200s",
+                 (int)worker->process.pid, end->signal, strsignal(end->signal), *text ? ": " : "",
+                 text);
     } else if (end->known) {
-        bh__fail(&out->error, out->status, fix, "worker %d exited with status %d%s%.200s", (int)worker->process.pid, end->exit_code,
-                 *text ? ": " : "", text);
+        bh__fail(&out->error, out->status, fix, "worker %d exited with status %d%s%.200s",
+                 (int)worker->process.pid, end->exit_code, *text ? ": " : "", text);
     } else {
-        bh__fail(&out->error, out->status, fix, "worker %d is gone; another part of the program reaped it%s%.200s",
+        bh__fail(&out->error, out->status, fix,
+                 "worker %d is gone; another part of the program reaped it%s%.200s",
                  (int)worker->process.pid, *text ? ": " : "", text);
     }
 }
@@ -296,7 +305,8 @@ static void worker_ended(bh__device *device, bh__worker *worker) {
     } else {
         cause.error.status = BH_E_NO_DEVICE;
         bh_error why;
-        bh__fail(&why, BH_E_NO_DEVICE, "run `bulkhead doctor`", "%s, while it was starting", cause.error.message);
+        bh__fail(&why, BH_E_NO_DEVICE, "run `bulkhead doctor`", "%s, while it was starting",
+                 cause.error.message);
         boot_failed(device, worker, &why);
     }
 }
@@ -305,11 +315,13 @@ static void worker_ended(bh__device *device, bh__worker *worker) {
 
 static bool worker_ready(bh__device *device, bh__worker *worker, const bh__message *message) {
     const bh__ready *ready = &message->u.ready;
-    if (ready->magic != BH__WIRE_MAGIC || ready->version != BH__WIRE_VERSION || ready->chunk_granularity == 0 ||
-        ready->chunk_granularity % BH__HEAP_ALIGN) {
+    if (ready->magic != BH__WIRE_MAGIC || ready->version != BH__WIRE_VERSION ||
+        ready->chunk_granularity == 0 || ready->chunk_granularity % BH__HEAP_ALIGN) {
         bh_error why;
-        bh__fail(&why, BH_E_NO_DEVICE, "install the library and the worker programs from the same version",
-                 "%s speaks version %u of the protocol, this library version %u", device->worker_path, ready->version, BH__WIRE_VERSION);
+        bh__fail(&why, BH_E_NO_DEVICE,
+                 "install the library and the worker programs from the same version",
+                 "%s speaks version %u of the protocol, this library version %u",
+                 device->worker_path, ready->version, BH__WIRE_VERSION);
         boot_failed(device, worker, &why);
         return false;
     }
@@ -333,7 +345,8 @@ static bool worker_ready(bh__device *device, bh__worker *worker, const bh__messa
 static bool handle_message(bh__device *device, bh__worker *worker) {
     bh__message *message = device->incoming;
     switch (message->type) {
-    case BH__MSG_READY: return worker->state == BH__WORKER_BOOTING && worker_ready(device, worker, message);
+    case BH__MSG_READY:
+        return worker->state == BH__WORKER_BOOTING && worker_ready(device, worker, message);
     case BH__MSG_REFUSED: {
         bh_error why = message->u.error;
         why.message[sizeof why.message - 1] = why.fix[sizeof why.fix - 1] = 0;
@@ -357,8 +370,11 @@ static bool handle_message(bh__device *device, bh__worker *worker) {
             pthread_mutex_unlock(&device->lock);
         }
         return true;
-    case BH__MSG_PRINT: bh__dispatch_text(device, message->data, message->data_bytes); return true;
-    default: break;
+    case BH__MSG_PRINT:
+        bh__dispatch_text(device, message->data, message->data_bytes);
+        return true;
+    default:
+        break;
     }
     worker->unfit = true;
     return true;
@@ -366,8 +382,9 @@ static bool handle_message(bh__device *device, bh__worker *worker) {
 
 static void replace_unfit(bh__device *device, bh__worker *worker) {
     bh_error why;
-    bh__fail(&why, BH_E_INTERNAL, "report this with the program that shows it", "worker %d could not be brought up to date: %.200s",
-             (int)worker->process.pid, worker->errors);
+    bh__fail(&why, BH_E_INTERNAL, "report this with the program that shows it",
+             "worker %d could not be brought up to date: %.200s", (int)worker->process.pid,
+             worker->errors);
     if (worker->state == BH__WORKER_ACTIVE) {
         bh__cause cause = {.status = BH_E_LOST, .error = why};
         lose_active(device, &cause);
@@ -411,14 +428,17 @@ static bool head_runs(bh__device *device, bh__lane *lane, uint64_t head) {
     if (atomic_load(&request->hold) > atomic_load(&device->front->reaped)) return false;
     for (uint32_t i = 0; i < request->dependency_count; i++) {
         bh__dependency dependency;
-        bh__payload_read(lane->ring, device->front->queue_length, head, i * sizeof dependency, &dependency, sizeof dependency);
-        if (bh__lane_done(device, &device->lanes[dependency.lane]) < dependency.position) return false;
+        bh__payload_read(lane->ring, device->front->queue_length, head, i * sizeof dependency,
+                         &dependency, sizeof dependency);
+        if (bh__lane_done(device, &device->lanes[dependency.lane]) < dependency.position)
+            return false;
     }
     return true;
 }
 
 /* Looks at the head of each lane. Fills *out and returns true if one has overrun; else lowers *next to when to look again. */
-static bool find_overrun(bh__device *device, uint64_t now, uint64_t *next, bool *busy, bh__cause *out) {
+static bool find_overrun(bh__device *device, uint64_t now, uint64_t *next, bool *busy,
+                         bh__cause *out) {
     for (uint32_t i = 0; i < device->lane_limit; i++) {
         bh__lane *lane = &device->lanes[i];
         uint64_t done = lane->exists ? bh__lane_done(device, lane) : 0;
@@ -437,17 +457,21 @@ static bool find_overrun(bh__device *device, uint64_t now, uint64_t *next, bool 
             out->exact = true;
             out->lane = i;
             out->sequence = done + shadow->slots;
-            bh__fail(&out->error, BH_E_DEADLINE, "give it more time with deadline_ns, or make the kernel end",
-                     "kernel %s (lane %u, request %llu, grid %u x %u x %u, block %u x %u x %u) overran its deadline of %.3f ms", name, i,
-                     (unsigned long long)out->sequence, shadow->grid[0], shadow->grid[1], shadow->grid[2], shadow->block[0],
-                     shadow->block[1], shadow->block[2], (double)allowed / 1e6);
+            bh__fail(
+                &out->error, BH_E_DEADLINE,
+                "give it more time with deadline_ns, or make the kernel end",
+                "kernel %s (lane %u, request %llu, grid %u x %u x %u, block %u x %u x %u) overran its deadline of %.3f ms",
+                name, i, (unsigned long long)out->sequence, shadow->grid[0], shadow->grid[1],
+                shadow->grid[2], shadow->block[0], shadow->block[1], shadow->block[2],
+                (double)allowed / 1e6);
             return true;
         }
         /* Looking eight times a deadline bounds how late a request that starts between two looks is caught. */
         uint64_t step = allowed ? allowed / 8 : 20 * BH__NS_PER_MS;
         if (step < BH__NS_PER_MS / 2) step = BH__NS_PER_MS / 2;
         if (step > 50 * BH__NS_PER_MS) step = 50 * BH__NS_PER_MS;
-        if (allowed && lane->head_since + allowed - now < step) step = lane->head_since + allowed - now;
+        if (allowed && lane->head_since + allowed - now < step)
+            step = lane->head_since + allowed - now;
         if (now + step < *next) *next = now + step;
     }
     return false;
@@ -492,7 +516,8 @@ static void take_jobs(bh__device *device, bh__job **out_close) {
             if (device->active) listen_to(device, device->active);
             bh__job_finish(device, job);
         } else if (device->state == BH_DEVICE_STOPPED || !order) {
-            bh__fail(&job->error, BH_E_NO_HOST_MEMORY, "free host memory", "no host memory for an order");
+            bh__fail(&job->error, BH_E_NO_HOST_MEMORY, "free host memory",
+                     "no host memory for an order");
             if (device->state == BH_DEVICE_STOPPED) job->error = device->stop_reason;
             if (order) bh__order_delete(order);
             bh__job_finish(device, job);
@@ -523,7 +548,8 @@ static void hand_out_orders(bh__device *device) {
 static void tend_workers(bh__device *device, uint64_t now, uint64_t *next) {
     if (device->state == BH_DEVICE_STOPPED) return;
     if (!device->active) start_cold(device);
-    bool wanted = !(device->options.flags & BH_DEVICE_NO_STANDBY) && device->state == BH_DEVICE_RUNNING && !device->standby;
+    bool wanted = !(device->options.flags & BH_DEVICE_NO_STANDBY) &&
+                  device->state == BH_DEVICE_RUNNING && !device->standby;
     if (wanted && now >= device->retry_standby_at) {
         bh_error error;
         bh__worker *worker;
@@ -535,8 +561,10 @@ static void tend_workers(bh__device *device, uint64_t now, uint64_t *next) {
             if (status != BH_E_BUSY) say_degraded(device, &error);
         }
     }
-    if (wanted && !device->standby && device->retry_standby_at < *next) *next = device->retry_standby_at;
-    bool ready = device->standby && device->standby->state == BH__WORKER_STANDBY && !device->standby->waiting && !device->standby->sent;
+    if (wanted && !device->standby && device->retry_standby_at < *next)
+        *next = device->retry_standby_at;
+    bool ready = device->standby && device->standby->state == BH__WORKER_STANDBY &&
+                 !device->standby->waiting && !device->standby->sent;
     if (ready != device->standby_ready) {
         pthread_mutex_lock(&device->lock);
         device->standby_ready = ready;
@@ -553,15 +581,16 @@ static void tend_workers(bh__device *device, uint64_t now, uint64_t *next) {
             continue;
         }
         bh_error why;
-        bh__fail(&why, BH_E_NO_DEVICE, "run `bulkhead doctor`", "%s has not answered for %.1f s", device->worker_path,
-                 (double)(now - worker->started_ns) / 1e9);
+        bh__fail(&why, BH_E_NO_DEVICE, "run `bulkhead doctor`", "%s has not answered for %.1f s",
+                 device->worker_path, (double)(now - worker->started_ns) / 1e9);
         boot_failed(device, worker, &why);
     }
 }
 
 static void stop_robbed(bh__device *device) {
     bh_error reason;
-    bh__fail(&reason, BH_E_STOPPED, "close only descriptors that the program opened itself (not with closefrom)",
+    bh__fail(&reason, BH_E_STOPPED,
+             "close only descriptors that the program opened itself (not with closefrom)",
              "the program closed descriptors that belong to Bulkhead");
     device->robbed = true;
     stop(device, &reason);
@@ -569,7 +598,8 @@ static void stop_robbed(bh__device *device) {
 
 static void close_all(bh__device *device, bh__job *job) {
     bh_error cancelled;
-    bh__fail(&cancelled, BH_E_CANCELLED, "wait for work before closing the device", "the device was closed before this was done");
+    bh__fail(&cancelled, BH_E_CANCELLED, "wait for work before closing the device",
+             "the device was closed before this was done");
     bh__area *area = atomic_load(&device->area);
     pthread_mutex_lock(&device->lock);
     if (device->state != BH_DEVICE_STOPPED) bh__device_stop(device, &cancelled, BH_E_CANCELLED);
@@ -580,7 +610,8 @@ static void close_all(bh__device *device, bh__job *job) {
     uint64_t deadline = bh__now_ns() + 10 * BH__NS_PER_S;
     for (uint32_t i = 0; i < BH__AREAS; i++) {
         bh__worker *worker = &device->workers[i];
-        while (worker->state == BH__WORKER_DYING && !bh__worker_reap(device, worker) && bh__now_ns() < deadline) {
+        while (worker->state == BH__WORKER_DYING && !bh__worker_reap(device, worker) &&
+               bh__now_ns() < deadline) {
             struct pollfd look = {.fd = worker->process.pidfd, .events = POLLIN};
             poll(&look, 1, 100);
         }
@@ -631,14 +662,18 @@ static void react(bh__device *device, bh__worker *worker, int fd) {
         listen_to(device, worker);
     } else if (fd == worker->process.pidfd) {
         listen_to(device, worker); /* what it said before it ended */
-        if (worker->state != BH__WORKER_DYING && worker->state != BH__WORKER_NONE) worker_ended(device, worker);
+        if (worker->state != BH__WORKER_DYING && worker->state != BH__WORKER_NONE)
+            worker_ended(device, worker);
     }
 }
 
 static void replace_insane(bh__device *device) {
-    if (!atomic_exchange(&device->insane, false) || !device->active || device->active->state != BH__WORKER_ACTIVE) return;
+    if (!atomic_exchange(&device->insane, false) || !device->active ||
+        device->active->state != BH__WORKER_ACTIVE)
+        return;
     bh__cause cause = {.status = BH_E_LOST};
-    bh__fail(&cause.error, BH_E_LOST, "submit the work again", "the worker's completion words make no sense");
+    bh__fail(&cause.error, BH_E_LOST, "submit the work again",
+             "the worker's completion words make no sense");
     lose_active(device, &cause);
 }
 

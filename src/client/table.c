@@ -30,7 +30,8 @@ bool bh__table_add(bh__table *table, void *object, uint32_t *out_index, uint32_t
         if (table->count == table->capacity && !grow(table)) return false;
         index = table->count++;
         /* Scattered first generations make a guessed handle a wrong one. */
-        table->entries[index].generation = 1 + (uint32_t)(bh__hash_u64((uintptr_t)table ^ index) & 0xffffff);
+        table->entries[index].generation =
+            1 + (uint32_t)(bh__hash_u64((uintptr_t)table ^ index) & 0xffffff);
     }
     table->entries[index].object = object;
     table->live++;

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 typedef struct bh__table_entry {
-    void *object;         /* NULL: free */
+    void *object; /* NULL: free */
     uint32_t generation;
     uint32_t next_free;
 } bh__table_entry;
@@ -15,7 +15,7 @@ typedef struct bh__table_entry {
 typedef struct bh__table {
     bh__table_entry *entries;
     uint32_t count, capacity;
-    uint32_t first_free;  /* UINT32_MAX: none */
+    uint32_t first_free; /* UINT32_MAX: none */
     uint32_t live;
     bool ready;
 } bh__table;

@@ -11,9 +11,9 @@ typedef struct judgement {
     const bh__cause *cause;
     uint64_t loss;
     uint64_t taken[BH__MAX_LANES];
-    uint32_t busy_lanes;   /* lanes with work in flight */
+    uint32_t busy_lanes; /* lanes with work in flight */
     bool certain;
-    bh_error blame;        /* for the request or requests to blame */
+    bh_error blame; /* for the request or requests to blame */
     bh_loss *summary;
 } judgement;
 
@@ -21,14 +21,17 @@ static bh__shadow *shadow_at(bh__device *device, bh__lane *lane, uint64_t positi
     return &lane->shadow[position & (device->front->queue_length - 1)];
 }
 
-static const bh__use *use_at(bh__device *device, bh__lane *lane, const bh__shadow *shadow, uint32_t index) {
-    return &shadow_at(device, lane, shadow->start + index / BH__USES_PER_SLOT)->uses[index % BH__USES_PER_SLOT];
+static const bh__use *use_at(bh__device *device, bh__lane *lane, const bh__shadow *shadow,
+                             uint32_t index) {
+    return &shadow_at(device, lane, shadow->start + index / BH__USES_PER_SLOT)
+                ->uses[index % BH__USES_PER_SLOT];
 }
 
 /* ---- freeze --------------------------------------------------------------------------------------------- */
 
 /* What a worker says about positions is cut to what can be, and to where a request begins. */
-static uint64_t sane_position(bh__device *device, bh__lane *lane, uint64_t position, uint64_t lowest) {
+static uint64_t sane_position(bh__device *device, bh__lane *lane, uint64_t position,
+                              uint64_t lowest) {
     uint64_t tail = atomic_load(&lane->tail);
     if (position < lowest || position > tail) return lowest;
     return position == tail ? tail : shadow_at(device, lane, position)->start;
@@ -55,7 +58,8 @@ static void freeze(bh__device *device, uint64_t taken[BH__MAX_LANES]) {
         bh__lane *lane = &device->lanes[i];
         if (!lane->exists) continue;
         lane->floor = lane->retired = sane_position(device, lane, done[i], lane->floor);
-        taken[i] = sane_position(device, lane, bh__claim_position(atomic_load(&area->lane[i].claim)), lane->floor);
+        taken[i] = sane_position(
+            device, lane, bh__claim_position(atomic_load(&area->lane[i].claim)), lane->floor);
         if (taken[i] > lane->begun) lane->begun = taken[i];
     }
     /* Again, for what was reported between the first look and the reading of `done`. */
@@ -68,18 +72,24 @@ static void freeze(bh__device *device, uint64_t taken[BH__MAX_LANES]) {
 static bool is_blamed(const judgement *self, uint32_t lane, const bh__shadow *shadow) {
     const bh__cause *cause = self->cause;
     if (cause->status == BH_E_LOST) return false;
-    if (cause->exact) return lane == cause->lane && shadow->start + shadow->slots == cause->sequence;
+    if (cause->exact)
+        return lane == cause->lane && shadow->start + shadow->slots == cause->sequence;
     return shadow->start == self->device->lanes[lane].floor && shadow->start < self->taken[lane];
 }
 
 static const char *request_name(const bh__shadow *shadow) {
     if (shadow->kernel) return shadow->kernel->name;
     switch (shadow->op) {
-    case BH__OP_WRITE: return "a write";
-    case BH__OP_READ: return "a read";
-    case BH__OP_COPY: return "a copy";
-    case BH__OP_FILL: return "a fill";
-    default: return "a request";
+    case BH__OP_WRITE:
+        return "a write";
+    case BH__OP_READ:
+        return "a read";
+    case BH__OP_COPY:
+        return "a copy";
+    case BH__OP_FILL:
+        return "a fill";
+    default:
+        return "a request";
     }
 }
 
@@ -97,14 +107,16 @@ static void write_blame(judgement *self) {
         bh__lane *lane = &device->lanes[i];
         if (!lane->exists || self->taken[i] <= lane->floor) continue;
         const bh__shadow *shadow = shadow_at(device, lane, lane->floor);
-        int some = snprintf(list + used, sizeof list - used, "%s%.60s (lane %u, request %llu)", used ? ", " : "", request_name(shadow), i,
+        int some = snprintf(list + used, sizeof list - used, "%s%.60s (lane %u, request %llu)",
+                            used ? ", " : "", request_name(shadow), i,
                             (unsigned long long)(shadow->start + shadow->slots));
         if (some > 0) used += (size_t)some;
         if (used >= sizeof list) break;
     }
     char first[200];
     snprintf(first, sizeof first, "%.190s", cause->error.message);
-    snprintf(self->blame.message, sizeof self->blame.message, self->busy_lanes > 1 ? "%s; one of: %s" : "%s; it ran %s", first, list);
+    snprintf(self->blame.message, sizeof self->blame.message,
+             self->busy_lanes > 1 ? "%s; one of: %s" : "%s; it ran %s", first, list);
 }
 
 /* ---- doubt ------------------------------------------------------------------------------------------------- */
@@ -131,7 +143,9 @@ static void hold_outputs(judgement *self, bh__lane *lane, const bh__shadow *shad
 static bool reads_suspect(const judgement *self, bh__lane *lane, const bh__shadow *shadow) {
     for (uint32_t i = 0; i < shadow->use_count; i++) {
         const bh__use *use = use_at(self->device, lane, shadow, i);
-        if ((use->access & BH_ACCESS_IN) && bh__suspect_overlaps(use->memory, use->offset, use->bytes)) return true;
+        if ((use->access & BH_ACCESS_IN) &&
+            bh__suspect_overlaps(use->memory, use->offset, use->bytes))
+            return true;
     }
     return false;
 }
@@ -139,7 +153,9 @@ static bool reads_suspect(const judgement *self, bh__lane *lane, const bh__shado
 static bool overwrites_suspect(const judgement *self, bh__lane *lane, const bh__shadow *shadow) {
     for (uint32_t i = 0; i < shadow->use_count; i++) {
         const bh__use *use = use_at(self->device, lane, shadow, i);
-        if (use->access == BH_ACCESS_OUT && bh__suspect_overlaps(use->memory, use->offset, use->bytes)) return true;
+        if (use->access == BH_ACCESS_OUT &&
+            bh__suspect_overlaps(use->memory, use->offset, use->bytes))
+            return true;
     }
     return false;
 }
@@ -159,11 +175,12 @@ static bool can_be_resent(const judgement *self, bh__lane *lane, const bh__shado
     for (uint32_t i = 0; i < shadow->use_count; i++) {
         const bh__use *in = use_at(self->device, lane, shadow, i);
         if (!(in->access & BH_ACCESS_IN)) continue;
-        if (in->memory->doubt_loss == self->loss && in->memory->doubt_stamp > shadow->stamp) return false;
+        if (in->memory->doubt_loss == self->loss && in->memory->doubt_stamp > shadow->stamp)
+            return false;
         for (uint32_t k = 0; k < shadow->use_count; k++) {
             const bh__use *out = use_at(self->device, lane, shadow, k);
-            if ((out->access & BH_ACCESS_OUT) && out->memory == in->memory && out->offset < in->offset + in->bytes &&
-                in->offset < out->offset + out->bytes) {
+            if ((out->access & BH_ACCESS_OUT) && out->memory == in->memory &&
+                out->offset < in->offset + in->bytes && in->offset < out->offset + out->bytes) {
                 return false;
             }
         }
@@ -185,11 +202,13 @@ void bh__suspect_accept(bh__device *device, bh__memory *memory, uint64_t offset,
     bh__suspect_clear(memory, offset, bytes);
     for (uint32_t i = 0; i < device->lane_limit; i++) {
         bh__lane *lane = &device->lanes[i];
-        uint64_t position = lane->exists ? bh__lane_done(device, lane) : 0, tail = lane->exists ? atomic_load(&lane->tail) : 0;
+        uint64_t position = lane->exists ? bh__lane_done(device, lane) : 0,
+                 tail = lane->exists ? atomic_load(&lane->tail) : 0;
         while (position < tail) {
             bh__shadow *shadow = shadow_at(device, lane, position);
             for (uint32_t k = 0; shadow->resolved && k < shadow->use_count; k++) {
-                if (use_at(device, lane, shadow, k)->memory == memory) shadow->resolved = BH__RESOLVED_ACCEPTED;
+                if (use_at(device, lane, shadow, k)->memory == memory)
+                    shadow->resolved = BH__RESOLVED_ACCEPTED;
             }
             position += shadow->slots;
         }
@@ -206,13 +225,19 @@ static void resolve(judgement *self, bh__lane *lane, bh__shadow *shadow, bh_stat
     atomic_store(&request->hold, 0);
     shadow->resolved = BH__RESOLVED_LOST;
     suspect_outputs(self->device, lane, shadow);
-    bh__lane_fail(lane, shadow->start + shadow->slots, status, blamed ? self->certain : 1, self->loss,
-                  shadow->kernel ? shadow->kernel->name : NULL, blamed ? &self->blame : NULL);
+    bh__lane_fail(lane, shadow->start + shadow->slots, status, blamed ? self->certain : 1,
+                  self->loss, shadow->kernel ? shadow->kernel->name : NULL,
+                  blamed ? &self->blame : NULL);
     switch (status) {
     case BH_E_FAULT:
-    case BH_E_DEADLINE: self->summary->failed++; break;
-    case BH_E_LOST: self->summary->lost++; break;
-    default: self->summary->stale++;
+    case BH_E_DEADLINE:
+        self->summary->failed++;
+        break;
+    case BH_E_LOST:
+        self->summary->lost++;
+        break;
+    default:
+        self->summary->stale++;
     }
     if (blamed && self->certain && shadow->kernel) {
         bh__kernel *kernel = shadow->kernel;
@@ -225,18 +250,21 @@ static void judge_one(judgement *self, bh__lane *lane, bh__shadow *shadow) {
     if (shadow->resolved) {
         /* An earlier verdict. What comes before it in the queue may have cleared the doubt it stands for, in this walk. */
         bool lost = shadow->resolved == BH__RESOLVED_LOST;
-        if (lost || (shadow->resolved == BH__RESOLVED_CANCELLED && shadow->cleared)) suspect_outputs(self->device, lane, shadow);
+        if (lost || (shadow->resolved == BH__RESOLVED_CANCELLED && shadow->cleared))
+            suspect_outputs(self->device, lane, shadow);
         return;
     }
     bool in_flight = shadow->start < self->taken[lane->index];
-    bh__request *request = bh__ring_request(lane->ring, self->device->front->queue_length, shadow->start);
+    bh__request *request =
+        bh__ring_request(lane->ring, self->device->front->queue_length, shadow->start);
     if (in_flight && is_blamed(self, lane->index, shadow)) {
         resolve(self, lane, shadow, self->cause->status);
     } else if (in_flight && !can_be_resent(self, lane, shadow)) {
         resolve(self, lane, shadow, BH_E_LOST);
     } else if (!in_flight && shadow->kernel && shadow->kernel->quarantined) {
         resolve(self, lane, shadow, BH_E_QUARANTINED);
-    } else if (!in_flight && (reads_suspect(self, lane, shadow) || (shadow->kernel && shadow->module->stale))) {
+    } else if (!in_flight &&
+               (reads_suspect(self, lane, shadow) || (shadow->kernel && shadow->module->stale))) {
         resolve(self, lane, shadow, BH_E_STALE);
     } else {
         if (in_flight) self->summary->resent++;
@@ -273,13 +301,15 @@ static void walk(judgement *self, void (*visit)(judgement *, bh__lane *, bh__sha
 }
 
 static void hold_one(judgement *self, bh__lane *lane, bh__shadow *shadow) {
-    if (!shadow->resolved && shadow->start < self->taken[lane->index]) hold_outputs(self, lane, shadow);
+    if (!shadow->resolved && shadow->start < self->taken[lane->index])
+        hold_outputs(self, lane, shadow);
 }
 
 /* A module's variables died with the worker. What the program set is put back; what kernels left there is not. */
 static void judge_modules(judgement *self) {
     for (bh__module *module = self->device->module_list; module; module = module->next) {
-        if (module->loaded && module->launched && bh__module_keeps_state(module)) module->stale = true;
+        if (module->loaded && module->launched && bh__module_keeps_state(module))
+            module->stale = true;
         module->launched = false;
     }
 }
@@ -301,8 +331,10 @@ void bh__take_over(bh__device *device, const bh__cause *cause, bh_loss *summary)
         if (self.taken[i] > device->lanes[i].floor) self.busy_lanes++;
     }
     write_blame(&self);
-    *summary = (bh_loss){
-        .size = sizeof *summary, .cause = cause->status, .generation = device->generation, .certain = self.certain};
+    *summary = (bh_loss){.size = sizeof *summary,
+                         .cause = cause->status,
+                         .generation = device->generation,
+                         .certain = self.certain};
     snprintf(summary->message, sizeof summary->message, "%s", self.blame.message);
     judge_modules(&self);
     walk(&self, hold_one);
@@ -329,7 +361,8 @@ void bh__device_stop(bh__device *device, const bh_error *reason, bh_status verdi
             position += shadow->slots;
             if (shadow->resolved) continue;
             shadow->resolved = BH__RESOLVED_LOST;
-            bh__lane_fail(lane, position, verdict_status, 1, 0, shadow->kernel ? shadow->kernel->name : NULL, &verdict);
+            bh__lane_fail(lane, position, verdict_status, 1, 0,
+                          shadow->kernel ? shadow->kernel->name : NULL, &verdict);
         }
     }
     device->state = BH_DEVICE_STOPPED;

@@ -8,7 +8,9 @@
 #include "base/relax.h"
 #include "client/internal.h"
 
-static bh__lane_area *words(bh__area *area, const bh__lane *lane) { return &area->lane[lane->index]; }
+static bh__lane_area *words(bh__area *area, const bh__lane *lane) {
+    return &area->lane[lane->index];
+}
 
 uint64_t bh__lane_done(bh__device *device, bh__lane *lane) {
     if (device->frozen || !lane->exists) return lane->floor;
@@ -20,12 +22,15 @@ uint64_t bh__lane_done(bh__device *device, bh__lane *lane) {
 
 /* With the lock: a verdict if there is one, and whatever the worker reported and nobody has taken over yet. While lanes are frozen
  * this is the only way to ask: the judgement, made with the lock held, says what is done. */
-static bh_status ask_locked(bh__device *device, bh__lane *lane, uint64_t sequence, bh__question question) {
+static bh_status ask_locked(bh__device *device, bh__lane *lane, uint64_t sequence,
+                            bh__question question) {
     pthread_mutex_lock(&device->lock);
     bh__reports_collect(device);
-    const bh__failure *failure = question == BH__VERDICT ? bh__failures_find(&lane->failures, sequence) : NULL;
+    const bh__failure *failure =
+        question == BH__VERDICT ? bh__failures_find(&lane->failures, sequence) : NULL;
     bh_status status = failure ? failure->status : BH_OK;
-    if (!failure && bh__lane_done(device, lane) < sequence) status = atomic_load(&device->stopped) ? BH_E_STOPPED : BH_E_BUSY;
+    if (!failure && bh__lane_done(device, lane) < sequence)
+        status = atomic_load(&device->stopped) ? BH_E_STOPPED : BH_E_BUSY;
     pthread_mutex_unlock(&device->lock);
     return status;
 }
@@ -40,7 +45,8 @@ static bh_status ask_load_lane(bh__device *device, bh__lane *lane, uint64_t sequ
     return status;
 }
 
-bh_status bh__lane_ask(bh__device *device, bh__lane *lane, uint64_t sequence, bh__question question) {
+bh_status bh__lane_ask(bh__device *device, bh__lane *lane, uint64_t sequence,
+                       bh__question question) {
     if (lane->index == BH__LOAD_LANE) return ask_load_lane(device, lane, sequence);
     for (;;) {
         uint64_t epoch = atomic_load(&device->epoch);
@@ -56,7 +62,8 @@ bh_status bh__lane_ask(bh__device *device, bh__lane *lane, uint64_t sequence, bh
             done = 0;
         }
 
-        if ((claim & BH__FROZEN) || stopped || (question == BH__VERDICT && sequence <= last_failed)) {
+        if ((claim & BH__FROZEN) || stopped ||
+            (question == BH__VERDICT && sequence <= last_failed)) {
             return ask_locked(device, lane, sequence, question);
         }
         if (done < sequence) return BH_E_BUSY;
@@ -88,7 +95,8 @@ static void sleeper_remove(bh__device *device, bh__lane *lane, bh__sleeper *self
     pthread_mutex_unlock(&lane->wait_lock);
 }
 
-static bh_status sleep_on_ring(bh__device *device, bh__lane *lane, uint64_t sequence, uint64_t deadline, bh__question question) {
+static bh_status sleep_on_ring(bh__device *device, bh__lane *lane, uint64_t sequence,
+                               uint64_t deadline, bh__question question) {
     bh__sleeper self = {.sequence = sequence};
     pthread_mutex_lock(&lane->wait_lock);
     self.next = lane->sleepers;
@@ -116,16 +124,19 @@ static bh_status sleep_on_ring(bh__device *device, bh__lane *lane, uint64_t sequ
     return status;
 }
 
-static bh_status sleep_on_loads(bh__device *device, bh__lane *lane, uint64_t sequence, uint64_t deadline) {
+static bh_status sleep_on_loads(bh__device *device, bh__lane *lane, uint64_t sequence,
+                                uint64_t deadline) {
     for (;;) {
         uint32_t seen = atomic_load(&lane->load_wake);
         bh_status status = ask_load_lane(device, lane, sequence);
         if (status != BH_E_BUSY) return status;
-        if (!bh__futex_wait(&lane->load_wake, seen, deadline, BH__FUTEX_PRIVATE)) return BH_E_TIMEOUT;
+        if (!bh__futex_wait(&lane->load_wake, seen, deadline, BH__FUTEX_PRIVATE))
+            return BH_E_TIMEOUT;
     }
 }
 
-bh_status bh__lane_wait(bh__device *device, bh__lane *lane, uint64_t sequence, uint64_t deadline, bh__question question) {
+bh_status bh__lane_wait(bh__device *device, bh__lane *lane, uint64_t sequence, uint64_t deadline,
+                        bh__question question) {
     bh_status status = bh__lane_ask(device, lane, sequence, question);
     if (status != BH_E_BUSY) return status;
     uint64_t now = bh__now_ns();
@@ -153,9 +164,10 @@ void bh__area_wake(bh__device *device, bh__area *area) {
 
 /* ---- verdicts ---------------------------------------------------------------------------------------------- */
 
-void bh__lane_fail(bh__lane *lane, uint64_t sequence, bh_status status, uint32_t certain, uint64_t loss, const char *kernel,
-                   const bh_error *detail) {
-    bh__failure failure = {.sequence = sequence, .status = status, .certain = certain, .loss = loss};
+void bh__lane_fail(bh__lane *lane, uint64_t sequence, bh_status status, uint32_t certain,
+                   uint64_t loss, const char *kernel, const bh_error *detail) {
+    bh__failure failure = {
+        .sequence = sequence, .status = status, .certain = certain, .loss = loss};
     if (kernel) failure.kernel = strdup(kernel);
     if (detail) {
         failure.detail = malloc(sizeof *detail);
@@ -177,7 +189,8 @@ void bh__reports_collect(bh__device *device) {
     bh__area *area = atomic_load(&device->area);
     /* The worker counts a report in reports_made first and in its lane's errors second: read the other way round. */
     uint32_t errors[BH__MAX_LANES];
-    for (uint32_t i = 0; i < device->lane_limit; i++) errors[i] = atomic_load(&area->lane[i].errors);
+    for (uint32_t i = 0; i < device->lane_limit; i++)
+        errors[i] = atomic_load(&area->lane[i].errors);
     uint32_t made = atomic_load(&area->reports_made), taken = atomic_load(&area->reports_taken);
     for (uint32_t left = BH__REPORTS; taken != made && left > 0; left--, taken++) {
         const bh__report *report = &area->reports[taken % BH__REPORTS];
@@ -185,23 +198,26 @@ void bh__reports_collect(bh__device *device) {
         if (index >= BH__MAX_LANES) continue;
         bh__lane *lane = &device->lanes[index];
         uint64_t sequence = report->sequence;
-        if (!lane->exists || sequence > atomic_load(&lane->tail) || sequence <= lane->floor) continue;
+        if (!lane->exists || sequence > atomic_load(&lane->tail) || sequence <= lane->floor)
+            continue;
         bh_error error = {.status = report->status, .device_code = report->device_code};
         if (error.status == BH_OK) error.status = BH_E_INTERNAL;
         copy_text(error.message, sizeof error.message, report->message, sizeof report->message);
         copy_text(error.fix, sizeof error.fix, report->fix, sizeof report->fix);
-        copy_text(error.device_name, sizeof error.device_name, report->device_name, sizeof report->device_name);
+        copy_text(error.device_name, sizeof error.device_name, report->device_name,
+                  sizeof report->device_name);
         const bh__shadow *shadow = NULL;
         for (uint64_t back = 1; back <= device->front->queue_length && back <= sequence; back++) {
-            const bh__shadow *last = &lane->shadow[(sequence - back) & (device->front->queue_length - 1)];
+            const bh__shadow *last =
+                &lane->shadow[(sequence - back) & (device->front->queue_length - 1)];
             if (last->start + last->slots == sequence) {
                 shadow = last;
                 break;
             }
         }
         if (!bh__failures_find(&lane->failures, sequence)) {
-            bh__lane_fail(lane, sequence, error.status, 1, 0, shadow && shadow->kernel ? shadow->kernel->name : NULL,
-                          &error);
+            bh__lane_fail(lane, sequence, error.status, 1, 0,
+                          shadow && shadow->kernel ? shadow->kernel->name : NULL, &error);
         }
     }
     atomic_store(&area->reports_taken, made);
@@ -219,12 +235,14 @@ static bh_status refuse_ticket(bh_ticket ticket) {
 }
 
 /* Fills the thread's error with what is known of a ticket that failed. */
-static void explain(bh__device *device, bh__lane *lane, bh_ticket ticket, bh_status status, bh_error *out) {
+static void explain(bh__device *device, bh__lane *lane, bh_ticket ticket, bh_status status,
+                    bh_error *out) {
     pthread_mutex_lock(&device->lock);
     const bh__failure *failure = bh__failures_find(&lane->failures, ticket.sequence);
     if (failure) bh__failure_describe(failure, ticket, out);
     pthread_mutex_unlock(&device->lock);
-    if (!failure) bh__fail(out, status, "see the status", "the request failed: %s", bh_status_name(status));
+    if (!failure)
+        bh__fail(out, status, "see the status", "the request failed: %s", bh_status_name(status));
 }
 
 /* Finds the ticket's lane, asks or waits, and explains a failure in *out. */
@@ -240,32 +258,38 @@ static bh_status ticket_answer(bh_ticket ticket, bool wait, uint64_t deadline, b
     } else {
         status = wait ? bh__lane_wait(device, lane, ticket.sequence, deadline, BH__VERDICT)
                       : bh__lane_ask(device, lane, ticket.sequence, BH__VERDICT);
-        if (status != BH_OK && status != BH_E_BUSY && status != BH_E_TIMEOUT) explain(device, lane, ticket, status, out);
+        if (status != BH_OK && status != BH_E_BUSY && status != BH_E_TIMEOUT)
+            explain(device, lane, ticket, status, out);
     }
     bh__ticket_leave(device);
     return status;
 }
 
-bh_status bh_query(bh_ticket ticket) { return ticket_answer(ticket, false, 0, bh__last()); }
+bh_status bh_query(bh_ticket ticket) {
+    return ticket_answer(ticket, false, 0, bh__last());
+}
 
 bh_status bh_wait(bh_ticket ticket, uint64_t timeout_ns) {
     bh_status status = ticket_answer(ticket, true, bh__deadline_after(timeout_ns), bh__last());
     if (status == BH_E_TIMEOUT) {
-        bh__refuse(BH_E_TIMEOUT, "wait longer, or give the launch a deadline", "the work was not done after %llu ns",
-                   (unsigned long long)timeout_ns);
+        bh__refuse(BH_E_TIMEOUT, "wait longer, or give the launch a deadline",
+                   "the work was not done after %llu ns", (unsigned long long)timeout_ns);
     }
     return status;
 }
 
 bh_status bh_wait_all(const bh_ticket *tickets, size_t count, uint64_t timeout_ns) {
-    if (!tickets && count) return bh__refuse(BH_E_INVALID, "pass an array of tickets", "tickets is NULL and count is %zu", count);
+    if (!tickets && count)
+        return bh__refuse(BH_E_INVALID, "pass an array of tickets",
+                          "tickets is NULL and count is %zu", count);
     uint64_t deadline = bh__deadline_after(timeout_ns);
     bh_error first = {.status = BH_OK};
     for (size_t i = 0; i < count; i++) {
         bh_status status = ticket_answer(tickets[i], true, deadline, bh__last());
         if (status == BH_E_TIMEOUT) {
             return bh__refuse(BH_E_TIMEOUT, "wait longer, or give the launches a deadline",
-                              "ticket %zu of %zu was not done after %llu ns", i, count, (unsigned long long)timeout_ns);
+                              "ticket %zu of %zu was not done after %llu ns", i, count,
+                              (unsigned long long)timeout_ns);
         }
         if (status != BH_OK && first.status == BH_OK) first = *bh__last();
     }
@@ -277,24 +301,28 @@ bh_status bh_ticket_error(bh_ticket ticket, bh_error *out) {
     memset(out, 0, sizeof *out);
     bh_status status = ticket_answer(ticket, false, 0, out);
     if (status == BH_E_INVALID && out->status == BH_OK) *out = *bh__last();
-    if (status == BH_E_BUSY) bh__fail(out, BH_E_BUSY, "wait for it with bh_wait", "the work is not done yet");
+    if (status == BH_E_BUSY)
+        bh__fail(out, BH_E_BUSY, "wait for it with bh_wait", "the work is not done yet");
     return status;
 }
 
 /* With PAUSED set the worker takes nothing, so what is not taken now can be turned into a request that does nothing. */
 static bh_status cancel_locked(bh__device *device, bh__lane *lane, uint64_t sequence) {
     if (bh__failures_find(&lane->failures, sequence)) {
-        return bh__refuse(BH_E_INVALID, "ask bh_query what became of it", "the work has ended already");
+        return bh__refuse(BH_E_INVALID, "ask bh_query what became of it",
+                          "the work has ended already");
     }
     uint64_t mask = device->front->queue_length - 1;
     uint64_t start = 0;
     bh__shadow *shadow = NULL;
-    for (uint64_t position = bh__lane_done(device, lane); position < sequence; position += shadow->slots) {
+    for (uint64_t position = bh__lane_done(device, lane); position < sequence;
+         position += shadow->slots) {
         shadow = &lane->shadow[position & mask];
         start = position;
     }
     if (!shadow || start + shadow->slots != sequence) {
-        return bh__refuse(BH_E_INVALID, "ask bh_query what became of it", "the work has ended already");
+        return bh__refuse(BH_E_INVALID, "ask bh_query what became of it",
+                          "the work has ended already");
     }
     bh__lane_area *area = words(atomic_load(&device->area), lane);
     uint64_t taken = lane->floor;
@@ -306,14 +334,17 @@ static bh_status cancel_locked(bh__device *device, bh__lane *lane, uint64_t sequ
         atomic_store(&request->op, BH__OP_SKIP);
         shadow->resolved = BH__RESOLVED_CANCELLED;
         for (uint32_t i = 0; shadow->cleared && i < shadow->use_count; i++) {
-            const bh__use *use = &lane->shadow[(start + i / BH__USES_PER_SLOT) & mask].uses[i % BH__USES_PER_SLOT];
+            const bh__use *use =
+                &lane->shadow[(start + i / BH__USES_PER_SLOT) & mask].uses[i % BH__USES_PER_SLOT];
             if (use->access & BH_ACCESS_OUT) bh__suspect_add(use->memory, use->offset, use->bytes);
         }
-        bh__lane_fail(lane, sequence, BH_E_CANCELLED, 1, 0, shadow->kernel ? shadow->kernel->name : NULL, NULL);
+        bh__lane_fail(lane, sequence, BH_E_CANCELLED, 1, 0,
+                      shadow->kernel ? shadow->kernel->name : NULL, NULL);
     }
     if (!device->frozen) atomic_fetch_and(&area->claim, ~BH__PAUSED);
     if (!free_to_cancel) {
-        return bh__refuse(BH_E_BUSY, "wait for it; a deadline on the launch bounds how long it may run",
+        return bh__refuse(BH_E_BUSY,
+                          "wait for it; a deadline on the launch bounds how long it may run",
                           "the work has begun and cannot be taken back");
     }
     return BH_OK;
@@ -324,15 +355,19 @@ bh_status bh_cancel(bh_ticket ticket) {
     bh__lane *lane;
     if (bh__refuse_forked()) return BH_E_STOPPED;
     if (!bh__ticket_enter(ticket, &device, &lane)) return refuse_ticket(ticket);
-    if (!lane) return bh__refuse(BH_E_INVALID, "ask bh_query what became of it", "the work has ended already");
+    if (!lane)
+        return bh__refuse(BH_E_INVALID, "ask bh_query what became of it",
+                          "the work has ended already");
     bh_status status;
     pthread_mutex_lock(&device->lock);
     if (ticket.sequence > atomic_load(&lane->tail) || ticket.sequence == 0) {
         status = refuse_ticket(ticket);
     } else if (lane->index == BH__LOAD_LANE) {
         status = atomic_load(&lane->load_done) >= ticket.sequence
-                     ? bh__refuse(BH_E_INVALID, "ask bh_query what became of it", "the load has ended already")
-                     : bh__refuse(BH_E_BUSY, "wait for it", "the load has begun and cannot be taken back");
+                     ? bh__refuse(BH_E_INVALID, "ask bh_query what became of it",
+                                  "the load has ended already")
+                     : bh__refuse(BH_E_BUSY, "wait for it",
+                                  "the load has begun and cannot be taken back");
     } else {
         status = cancel_locked(device, lane, ticket.sequence);
     }

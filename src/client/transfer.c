@@ -6,20 +6,25 @@
 #include "base/checked.h"
 #include "client/internal.h"
 
-static bh_status check_range(const char *what, uint64_t offset, uint64_t bytes, const bh__buffer *buffer) {
+static bh_status check_range(const char *what, uint64_t offset, uint64_t bytes,
+                             const bh__buffer *buffer) {
     if (bh__range_fits(offset, bytes, buffer->bytes)) return BH_OK;
-    return bh__refuse(BH_E_INVALID, "stay within the buffer", "%s: %llu bytes from byte %llu on, of a buffer of %llu", what,
-                      (unsigned long long)bytes, (unsigned long long)offset, (unsigned long long)buffer->bytes);
+    return bh__refuse(BH_E_INVALID, "stay within the buffer",
+                      "%s: %llu bytes from byte %llu on, of a buffer of %llu", what,
+                      (unsigned long long)bytes, (unsigned long long)offset,
+                      (unsigned long long)buffer->bytes);
 }
 
 static bh_status check_lane_device(bh_lane lane, bh_buffer buffer) {
     if (lane.id == 0 || (lane.id >> 52 & 0xff) == (buffer.id >> 52 & 0xff)) return BH_OK;
-    return bh__refuse(BH_E_INVALID, "use a lane of the buffer's device", "the lane belongs to another device than the buffer");
+    return bh__refuse(BH_E_INVALID, "use a lane of the buffer's device",
+                      "the lane belongs to another device than the buffer");
 }
 
 /* Submits one request that moves between a buffer and host memory. Called and returns with the lock held. */
-static bh_status submit_host_move(bh__device *device, bh_lane lane_handle, uint16_t op, bh_buffer handle, uint64_t offset,
-                                  bh__memory *host, uint64_t host_offset, uint64_t bytes, bh_ticket *out) {
+static bh_status submit_host_move(bh__device *device, bh_lane lane_handle, uint16_t op,
+                                  bh_buffer handle, uint64_t offset, bh__memory *host,
+                                  uint64_t host_offset, uint64_t bytes, bh_ticket *out) {
     for (;;) {
         bh__buffer *buffer = bh__handle_get(device, handle.id, BH__KIND_BUFFER, "buffer");
         bh__lane *lane = buffer ? bh__lane_get(device, lane_handle) : NULL;
@@ -34,16 +39,17 @@ static bh_status submit_host_move(bh__device *device, bh_lane lane_handle, uint1
                             .offset = host_offset,
                             .bytes = bytes,
                             .access = write ? BH_ACCESS_IN : BH_ACCESS_OUT}};
-        bh__submission submission = {.lane = lane,
-                                     .op = op,
-                                     .idempotent = true,
-                                     .uses = uses,
-                                     /* Staging slots are never shared by two requests: no order to keep there. */
-                                     .use_count = host == device->staging ? 1 : 2,
-                                     .copy = {.target = write ? address : host_offset,
-                                                   .source = write ? host_offset : address,
-                                                   .bytes = bytes,
-                                                   .host = host->host_id}};
+        bh__submission submission = {
+            .lane = lane,
+            .op = op,
+            .idempotent = true,
+            .uses = uses,
+            /* Staging slots are never shared by two requests: no order to keep there. */
+            .use_count = host == device->staging ? 1 : 2,
+            .copy = {.target = write ? address : host_offset,
+                     .source = write ? host_offset : address,
+                     .bytes = bytes,
+                     .host = host->host_id}};
         bool retry;
         bh_status status = bh__submit(device, &submission, &retry, out);
         if (!retry || status != BH_OK) return status;
@@ -51,14 +57,15 @@ static bh_status submit_host_move(bh__device *device, bh_lane lane_handle, uint1
 }
 
 /* Locks the device, looks at the buffer and checks the range; NULL with the thread's error. */
-static bh__device *begin(bh_buffer handle, const char *what, uint64_t offset, const void *pointer, uint64_t bytes) {
+static bh__device *begin(bh_buffer handle, const char *what, uint64_t offset, const void *pointer,
+                         uint64_t bytes) {
     bh__device *device = bh__device_lock(handle.id, BH__KIND_BUFFER, "buffer", true);
     if (!device) return NULL;
     bh__buffer *buffer = bh__handle_get(device, handle.id, BH__KIND_BUFFER, "buffer");
     if (buffer && check_range(what, offset, bytes, buffer) == BH_OK) {
         if (pointer || bytes == 0) return device;
-        bh__refuse(BH_E_INVALID, "pass memory of that size", "%s: %llu bytes asked for with a NULL pointer", what,
-                   (unsigned long long)bytes);
+        bh__refuse(BH_E_INVALID, "pass memory of that size",
+                   "%s: %llu bytes asked for with a NULL pointer", what, (unsigned long long)bytes);
     }
     bh__device_unlock(device);
     return NULL;
@@ -79,8 +86,8 @@ static bh_status nothing_to_do(bh__device *device, bh_lane lane_handle, bh_ticke
 }
 
 /* From plain memory through the staging slots; copied when this returns. */
-static bh_status write_staged(bh__device *device, bh_lane lane, bh_buffer buffer, uint64_t offset, const uint8_t *source,
-                              uint64_t bytes, bh_ticket *out) {
+static bh_status write_staged(bh__device *device, bh_lane lane, bh_buffer buffer, uint64_t offset,
+                              const uint8_t *source, uint64_t bytes, bh_ticket *out) {
     bh_status status = BH_OK;
     while (bytes > 0 && status == BH_OK) {
         uint32_t slot;
@@ -96,7 +103,8 @@ static bh_status write_staged(bh__device *device, bh_lane lane, bh_buffer buffer
         status = submit_host_move(device, lane, BH__OP_WRITE, buffer, offset, device->staging,
                                   (uint64_t)slot * BH__STAGING_BYTES, piece, &ticket);
         uint32_t index = (uint32_t)(ticket.lane >> 16) & 0xff;
-        bh__staging_put(device, slot, status == BH_OK ? index : 0, status == BH_OK ? ticket.sequence : 0, false);
+        bh__staging_put(device, slot, status == BH_OK ? index : 0,
+                        status == BH_OK ? ticket.sequence : 0, false);
         if (status == BH_OK && out) *out = ticket;
         source += piece;
         offset += piece;
@@ -105,20 +113,23 @@ static bh_status write_staged(bh__device *device, bh_lane lane, bh_buffer buffer
     return status;
 }
 
-bh_status bh_submit_write(bh_lane lane, bh_buffer buffer, uint64_t offset, const void *source, uint64_t bytes, bh_ticket *out) {
+bh_status bh_submit_write(bh_lane lane, bh_buffer buffer, uint64_t offset, const void *source,
+                          uint64_t bytes, bh_ticket *out) {
     if (check_lane_device(lane, buffer) != BH_OK) return bh__last()->status;
     bh__device *device = begin(buffer, "write", offset, source, bytes);
     if (!device) return bh__last()->status;
     uint64_t host_offset;
     bh__memory *host = bytes ? bh__host_find(device, source, bytes, &host_offset) : NULL;
     bh_status status = bytes == 0 ? nothing_to_do(device, lane, out)
-                       : host     ? submit_host_move(device, lane, BH__OP_WRITE, buffer, offset, host, host_offset, bytes, out)
-                                  : write_staged(device, lane, buffer, offset, source, bytes, out);
+                       : host ? submit_host_move(device, lane, BH__OP_WRITE, buffer, offset, host,
+                                                 host_offset, bytes, out)
+                              : write_staged(device, lane, buffer, offset, source, bytes, out);
     bh__device_unlock(device);
     return status;
 }
 
-bh_status bh_submit_read(bh_lane lane, bh_buffer buffer, uint64_t offset, void *target, uint64_t bytes, bh_ticket *out) {
+bh_status bh_submit_read(bh_lane lane, bh_buffer buffer, uint64_t offset, void *target,
+                         uint64_t bytes, bh_ticket *out) {
     if (check_lane_device(lane, buffer) != BH_OK) return bh__last()->status;
     bh__device *device = begin(buffer, "read", offset, target, bytes);
     if (!device) return bh__last()->status;
@@ -128,10 +139,12 @@ bh_status bh_submit_read(bh_lane lane, bh_buffer buffer, uint64_t offset, void *
     if (bytes == 0) {
         status = nothing_to_do(device, lane, out);
     } else if (host) {
-        status = submit_host_move(device, lane, BH__OP_READ, buffer, offset, host, host_offset, bytes, out);
+        status = submit_host_move(device, lane, BH__OP_READ, buffer, offset, host, host_offset,
+                                  bytes, out);
     } else {
-        status = bh__refuse(BH_E_INVALID, "read into memory from bh_host_alloc, or use bh_buffer_read, which waits",
-                            "the target %p is not host memory of this device", target);
+        status = bh__refuse(
+            BH_E_INVALID, "read into memory from bh_host_alloc, or use bh_buffer_read, which waits",
+            "the target %p is not host memory of this device", target);
     }
     bh__device_unlock(device);
     return status;
@@ -158,7 +171,8 @@ static bh_status piece_finish(bh__device *device, const piece *part, uint8_t *ta
     atomic_fetch_add(&device->users, 1);
     bh__device_unlock(device);
     bh_status status = bh_wait(part->ticket, BH_FOREVER);
-    if (status == BH_OK) memcpy(target + part->offset, bh__staging_memory(device, part->slot), part->bytes);
+    if (status == BH_OK)
+        memcpy(target + part->offset, bh__staging_memory(device, part->slot), part->bytes);
     pthread_mutex_lock(&device->lock);
     atomic_fetch_sub(&device->users, 1);
     bh__staging_put(device, part->slot, 0, 0, status != BH_OK);
@@ -179,8 +193,9 @@ bh_status bh_buffer_read(bh_buffer buffer, uint64_t offset, void *target, uint64
             part->bytes = bytes - started < BH__STAGING_BYTES ? bytes - started : BH__STAGING_BYTES;
             status = bh__staging_take(device, &part->slot);
             if (status != BH_OK) break;
-            status = submit_host_move(device, (bh_lane){0}, BH__OP_READ, buffer, offset + started, device->staging,
-                                      (uint64_t)part->slot * BH__STAGING_BYTES, part->bytes, &part->ticket);
+            status = submit_host_move(device, (bh_lane){0}, BH__OP_READ, buffer, offset + started,
+                                      device->staging, (uint64_t)part->slot * BH__STAGING_BYTES,
+                                      part->bytes, &part->ticket);
             if (status == BH_OK) {
                 count++;
                 started += part->bytes;
@@ -200,8 +215,8 @@ bh_status bh_buffer_read(bh_buffer buffer, uint64_t offset, void *target, uint64
 
 /* ---- within the device ------------------------------------------------------------------------------------- */
 
-bh_status bh_submit_copy(bh_lane lane_handle, bh_buffer target, uint64_t target_offset, bh_buffer source, uint64_t source_offset,
-                         uint64_t bytes, bh_ticket *out) {
+bh_status bh_submit_copy(bh_lane lane_handle, bh_buffer target, uint64_t target_offset,
+                         bh_buffer source, uint64_t source_offset, uint64_t bytes, bh_ticket *out) {
     if (check_lane_device(lane_handle, target) != BH_OK) return bh__last()->status;
     bh__device *device = begin(target, "copy to", target_offset, &target, bytes);
     if (!device) return bh__last()->status;
@@ -215,44 +230,54 @@ bh_status bh_submit_copy(bh_lane lane_handle, bh_buffer target, uint64_t target_
             status = bh__last()->status;
             break;
         }
-        bh__use uses[2] = {
-            {.memory = from->memory, .offset = from->offset + source_offset, .bytes = bytes, .access = BH_ACCESS_IN},
-            {.memory = to->memory, .offset = to->offset + target_offset, .bytes = bytes, .access = BH_ACCESS_OUT}};
+        bh__use uses[2] = {{.memory = from->memory,
+                            .offset = from->offset + source_offset,
+                            .bytes = bytes,
+                            .access = BH_ACCESS_IN},
+                           {.memory = to->memory,
+                            .offset = to->offset + target_offset,
+                            .bytes = bytes,
+                            .access = BH_ACCESS_OUT}};
         bh__submission submission = {.lane = lane,
                                      .op = bytes ? BH__OP_COPY : BH__OP_SKIP,
                                      .idempotent = true,
                                      .uses = uses,
                                      .use_count = bytes ? 2 : 0,
                                      .copy = {.target = to->memory->address + uses[1].offset,
-                                                   .source = from->memory->address + uses[0].offset,
-                                                   .bytes = bytes}};
+                                              .source = from->memory->address + uses[0].offset,
+                                              .bytes = bytes}};
         status = bh__submit(device, &submission, &retry, out);
     }
     bh__device_unlock(device);
     return status;
 }
 
-bh_status bh_buffer_copy(bh_buffer target, uint64_t target_offset, bh_buffer source, uint64_t source_offset, uint64_t bytes) {
+bh_status bh_buffer_copy(bh_buffer target, uint64_t target_offset, bh_buffer source,
+                         uint64_t source_offset, uint64_t bytes) {
     bh_ticket ticket;
-    bh_status status = bh_submit_copy((bh_lane){0}, target, target_offset, source, source_offset, bytes, &ticket);
+    bh_status status =
+        bh_submit_copy((bh_lane){0}, target, target_offset, source, source_offset, bytes, &ticket);
     return status == BH_OK ? bh_wait(ticket, BH_FOREVER) : status;
 }
 
 static bh_status check_pattern(const void *pattern, uint32_t pattern_bytes, uint64_t bytes) {
     if (!pattern) return bh__refuse(BH_E_INVALID, "pass the pattern's bytes", "pattern is NULL");
     if (pattern_bytes == 0 || pattern_bytes > 16 || (pattern_bytes & (pattern_bytes - 1))) {
-        return bh__refuse(BH_E_INVALID, "use a pattern of 1, 2, 4, 8 or 16 bytes", "a pattern of %u bytes", pattern_bytes);
+        return bh__refuse(BH_E_INVALID, "use a pattern of 1, 2, 4, 8 or 16 bytes",
+                          "a pattern of %u bytes", pattern_bytes);
     }
     if (bytes % pattern_bytes) {
-        return bh__refuse(BH_E_INVALID, "fill a whole number of patterns", "%llu bytes are not a multiple of %u",
-                          (unsigned long long)bytes, pattern_bytes);
+        return bh__refuse(BH_E_INVALID, "fill a whole number of patterns",
+                          "%llu bytes are not a multiple of %u", (unsigned long long)bytes,
+                          pattern_bytes);
     }
     return BH_OK;
 }
 
-bh_status bh_submit_fill(bh_lane lane_handle, bh_buffer handle, uint64_t offset, uint64_t bytes, const void *pattern,
-                         uint32_t pattern_bytes, bh_ticket *out) {
-    if (check_pattern(pattern, pattern_bytes, bytes) != BH_OK || check_lane_device(lane_handle, handle) != BH_OK) {
+bh_status bh_submit_fill(bh_lane lane_handle, bh_buffer handle, uint64_t offset, uint64_t bytes,
+                         const void *pattern, uint32_t pattern_bytes, bh_ticket *out) {
+    if (check_pattern(pattern, pattern_bytes, bytes) != BH_OK ||
+        check_lane_device(lane_handle, handle) != BH_OK) {
         return bh__last()->status;
     }
     bh__device *device = begin(handle, "fill", offset, pattern, bytes);
@@ -266,15 +291,18 @@ bh_status bh_submit_fill(bh_lane lane_handle, bh_buffer handle, uint64_t offset,
             status = bh__last()->status;
             break;
         }
-        bh__use use = {.memory = buffer->memory, .offset = buffer->offset + offset, .bytes = bytes, .access = BH_ACCESS_OUT};
+        bh__use use = {.memory = buffer->memory,
+                       .offset = buffer->offset + offset,
+                       .bytes = bytes,
+                       .access = BH_ACCESS_OUT};
         bh__submission submission = {.lane = lane,
                                      .op = bytes ? BH__OP_FILL : BH__OP_SKIP,
                                      .idempotent = true,
                                      .uses = &use,
                                      .use_count = bytes ? 1 : 0,
                                      .copy = {.target = buffer->memory->address + use.offset,
-                                                   .bytes = bytes,
-                                                   .pattern_bytes = pattern_bytes}};
+                                              .bytes = bytes,
+                                              .pattern_bytes = pattern_bytes}};
         memcpy(submission.copy.pattern, pattern, pattern_bytes);
         status = bh__submit(device, &submission, &retry, out);
     }
@@ -282,8 +310,10 @@ bh_status bh_submit_fill(bh_lane lane_handle, bh_buffer handle, uint64_t offset,
     return status;
 }
 
-bh_status bh_buffer_fill(bh_buffer buffer, uint64_t offset, uint64_t bytes, const void *pattern, uint32_t pattern_bytes) {
+bh_status bh_buffer_fill(bh_buffer buffer, uint64_t offset, uint64_t bytes, const void *pattern,
+                         uint32_t pattern_bytes) {
     bh_ticket ticket;
-    bh_status status = bh_submit_fill((bh_lane){0}, buffer, offset, bytes, pattern, pattern_bytes, &ticket);
+    bh_status status =
+        bh_submit_fill((bh_lane){0}, buffer, offset, bytes, pattern, pattern_bytes, &ticket);
     return status == BH_OK ? bh_wait(ticket, BH_FOREVER) : status;
 }

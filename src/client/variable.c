@@ -7,13 +7,14 @@
 #include "client/internal.h"
 
 /* Locks the device and finds the variable; checks the range. */
-static bh__device *variable_lock(bh_module handle, const char *name, bool running, uint64_t offset, uint64_t bytes,
-                                 bh__module **out_module, uint32_t *out_index) {
+static bh__device *variable_lock(bh_module handle, const char *name, bool running, uint64_t offset,
+                                 uint64_t bytes, bh__module **out_module, uint32_t *out_index) {
     bh__device *device = bh__device_lock(handle.id, BH__KIND_MODULE, "module", running);
     if (!device) return NULL;
     bh__module *module = bh__handle_get(device, handle.id, BH__KIND_MODULE, "module");
     if (module && !module->loaded) {
-        bh__refuse(BH_E_BUSY, "wait for the ticket of its load", "the module is still being loaded");
+        bh__refuse(BH_E_BUSY, "wait for the ticket of its load",
+                   "the module is still being loaded");
     } else if (module) {
         for (uint32_t i = 0; i < module->variable_count; i++) {
             if (strcmp(module->variables[i].name, name) != 0) continue;
@@ -22,7 +23,8 @@ static bh__device *variable_lock(bh_module handle, const char *name, bool runnin
                 *out_index = i;
                 return device;
             }
-            bh__refuse(BH_E_INVALID, "stay within the variable", "%llu bytes from byte %llu on, of variable %s of %llu bytes",
+            bh__refuse(BH_E_INVALID, "stay within the variable",
+                       "%llu bytes from byte %llu on, of variable %s of %llu bytes",
                        (unsigned long long)bytes, (unsigned long long)offset, name,
                        (unsigned long long)module->variables[i].bytes);
             bh__device_unlock(device);
@@ -50,8 +52,8 @@ static void wait_for_users(bh__device *device, bh__module *module) {
 }
 
 /* One piece through a staging slot. Called and returns with the lock held. */
-static bh_status move_piece(bh__device *device, bh__module *module, uint32_t index, uint64_t offset, void *target,
-                            const void *source, uint64_t bytes) {
+static bh_status move_piece(bh__device *device, bh__module *module, uint32_t index, uint64_t offset,
+                            void *target, const void *source, uint64_t bytes) {
     uint32_t slot;
     bh_status status = bh__staging_take(device, &slot);
     if (status != BH_OK) return status;
@@ -61,11 +63,11 @@ static bh_status move_piece(bh__device *device, bh__module *module, uint32_t ind
                                  .op = source ? BH__OP_GLOBAL_WRITE : BH__OP_GLOBAL_READ,
                                  .module = module,
                                  .copy = {.target = source ? offset : staged,
-                                               .source = source ? staged : offset,
-                                               .bytes = bytes,
-                                               .host = device->staging->host_id,
-                                               .module = module->number,
-                                               .variable = index}};
+                                          .source = source ? staged : offset,
+                                          .bytes = bytes,
+                                          .host = device->staging->host_id,
+                                          .module = module->number,
+                                          .variable = index}};
     bh_ticket ticket;
     bool retry = true;
     while (retry && status == BH_OK) status = bh__submit(device, &submission, &retry, &ticket);
@@ -82,18 +84,22 @@ static bh_status move_piece(bh__device *device, bh__module *module, uint32_t ind
 }
 
 /* The value that every later worker starts with. */
-static bh_status remember(bh__variable *variable, uint64_t offset, const void *source, uint64_t bytes) {
+static bh_status remember(bh__variable *variable, uint64_t offset, const void *source,
+                          uint64_t bytes) {
     if (!variable->value) variable->value = calloc(1, variable->bytes);
-    if (!variable->value ||
-        !bh__spans_add(&variable->written, &variable->written_count, &variable->written_capacity, offset, bytes)) {
-        return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "the variable is set, but there is no host memory to remember it");
+    if (!variable->value || !bh__spans_add(&variable->written, &variable->written_count,
+                                           &variable->written_capacity, offset, bytes)) {
+        return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
+                          "the variable is set, but there is no host memory to remember it");
     }
     memcpy(variable->value + offset, source, bytes);
     return BH_OK;
 }
 
-bh_status bh_module_global_write(bh_module handle, const char *name, uint64_t offset, const void *source, uint64_t bytes) {
-    if (!name || (!source && bytes)) return bh__refuse(BH_E_INVALID, "pass a name and the bytes", "name or source is NULL");
+bh_status bh_module_global_write(bh_module handle, const char *name, uint64_t offset,
+                                 const void *source, uint64_t bytes) {
+    if (!name || (!source && bytes))
+        return bh__refuse(BH_E_INVALID, "pass a name and the bytes", "name or source is NULL");
     bh__module *module;
     uint32_t index;
     bh__device *device = variable_lock(handle, name, true, offset, bytes, &module, &index);
@@ -105,7 +111,8 @@ bh_status bh_module_global_write(bh_module handle, const char *name, uint64_t of
         uint64_t piece = bytes - moved < BH__STAGING_BYTES ? bytes - moved : BH__STAGING_BYTES;
         const uint8_t *from = (const uint8_t *)source + moved;
         status = move_piece(device, module, index, offset + moved, NULL, from, piece);
-        if (status == BH_OK) status = remember(&module->variables[index], offset + moved, from, piece);
+        if (status == BH_OK)
+            status = remember(&module->variables[index], offset + moved, from, piece);
         moved += piece;
     }
     module->pins--;
@@ -113,8 +120,10 @@ bh_status bh_module_global_write(bh_module handle, const char *name, uint64_t of
     return status;
 }
 
-bh_status bh_module_global_read(bh_module handle, const char *name, uint64_t offset, void *target, uint64_t bytes) {
-    if (!name || (!target && bytes)) return bh__refuse(BH_E_INVALID, "pass a name and storage", "name or target is NULL");
+bh_status bh_module_global_read(bh_module handle, const char *name, uint64_t offset, void *target,
+                                uint64_t bytes) {
+    if (!name || (!target && bytes))
+        return bh__refuse(BH_E_INVALID, "pass a name and storage", "name or target is NULL");
     bh__module *module;
     uint32_t index;
     bh__device *device = variable_lock(handle, name, true, offset, bytes, &module, &index);
@@ -124,7 +133,8 @@ bh_status bh_module_global_read(bh_module handle, const char *name, uint64_t off
     bh_status status = BH_OK;
     for (uint64_t moved = 0; moved < bytes && status == BH_OK;) {
         uint64_t piece = bytes - moved < BH__STAGING_BYTES ? bytes - moved : BH__STAGING_BYTES;
-        status = move_piece(device, module, index, offset + moved, (uint8_t *)target + moved, NULL, piece);
+        status = move_piece(device, module, index, offset + moved, (uint8_t *)target + moved, NULL,
+                            piece);
         moved += piece;
     }
     module->pins--;
@@ -133,7 +143,9 @@ bh_status bh_module_global_read(bh_module handle, const char *name, uint64_t off
 }
 
 bh_status bh_module_global_size(bh_module handle, const char *name, uint64_t *out) {
-    if (!name || !out) return bh__refuse(BH_E_INVALID, "pass a name and storage for the size", "name or out is NULL");
+    if (!name || !out)
+        return bh__refuse(BH_E_INVALID, "pass a name and storage for the size",
+                          "name or out is NULL");
     bh__module *module;
     uint32_t index;
     bh__device *device = variable_lock(handle, name, false, 0, 0, &module, &index);

@@ -19,7 +19,8 @@ static bh__worker *free_worker(bh__device *device) {
     const bh__area *current = device->generation ? atomic_load(&device->area) : NULL;
     for (uint32_t i = 0; i < BH__AREAS; i++) {
         device->workers[i].area = i;
-        if (device->workers[i].state == BH__WORKER_NONE && bh__worker_area(device, &device->workers[i]) != current) {
+        if (device->workers[i].state == BH__WORKER_NONE &&
+            bh__worker_area(device, &device->workers[i]) != current) {
             return &device->workers[i];
         }
     }
@@ -58,15 +59,18 @@ static int send_boot(bh__device *device, bh__worker *worker) {
 
 static bh_status refuse_start(bh_error *error, int number) {
     char text[128];
-    return bh__fail(error, BH_E_NO_DEVICE, "raise the limit on open files (ulimit -n)", "cannot start a worker: %s",
-                    bh__errno_text(number, text, sizeof text));
+    return bh__fail(error, BH_E_NO_DEVICE, "raise the limit on open files (ulimit -n)",
+                    "cannot start a worker: %s", bh__errno_text(number, text, sizeof text));
 }
 
 bh_status bh__worker_start(bh__device *device, bh__worker **out, bh_error *error) {
     bh__worker *worker = free_worker(device);
-    if (!worker) return bh__fail(error, BH_E_BUSY, "nothing: it is tried again", "%d lost workers are not reaped yet", BH__AREAS);
+    if (!worker)
+        return bh__fail(error, BH_E_BUSY, "nothing: it is tried again",
+                        "%d lost workers are not reaped yet", BH__AREAS);
     int sockets[2], errors[2];
-    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0) return refuse_start(error, errno);
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
+        return refuse_start(error, errno);
     if (pipe2(errors, O_CLOEXEC | O_NONBLOCK) < 0) {
         int number = errno;
         close(sockets[0]);
@@ -76,7 +80,8 @@ bh_status bh__worker_start(bh__device *device, bh__worker **out, bh_error *error
     memset(worker, 0, sizeof *worker);
     worker->area = (uint32_t)(worker - device->workers);
     area_reset(bh__worker_area(device, worker));
-    bh_status status = bh__process_start(device->worker_path, sockets[1], errors[1], &worker->process, error);
+    bh_status status =
+        bh__process_start(device->worker_path, sockets[1], errors[1], &worker->process, error);
     close(sockets[1]);
     close(errors[1]);
     if (status != BH_OK) {
@@ -138,11 +143,13 @@ static void publish_reaped(bh__device *device) {
     uint64_t reaped = device->losses;
     for (uint32_t i = 0; i < BH__AREAS; i++) {
         const bh__worker *worker = &device->workers[i];
-        if (worker->state == BH__WORKER_DYING && worker->loss && worker->loss <= reaped) reaped = worker->loss - 1;
+        if (worker->state == BH__WORKER_DYING && worker->loss && worker->loss <= reaped)
+            reaped = worker->loss - 1;
     }
     if (reaped <= atomic_load(&device->front->reaped)) return;
     atomic_store(&device->front->reaped, reaped);
-    bh__futex_wake((_Atomic uint32_t *)(void *)&device->front->reaped, BH__FUTEX_ALL, BH__FUTEX_SHARED);
+    bh__futex_wake((_Atomic uint32_t *)(void *)&device->front->reaped, BH__FUTEX_ALL,
+                   BH__FUTEX_SHARED);
 }
 
 bool bh__worker_reap(bh__device *device, bh__worker *worker) {

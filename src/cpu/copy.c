@@ -51,17 +51,21 @@ static void copy_bytes(uint8_t *target, const uint8_t *source, uint64_t bytes) {
     for (uint64_t done = 0; done < bytes; done += step) {
         uint64_t at = backwards ? bytes - done - step : done;
         if (words) {
-            uint64_t word = __atomic_load_n((const uint64_t *)(const void *)(source + at), __ATOMIC_RELAXED);
+            uint64_t word =
+                __atomic_load_n((const uint64_t *)(const void *)(source + at), __ATOMIC_RELAXED);
             __atomic_store_n((uint64_t *)(void *)(target + at), word, __ATOMIC_RELAXED);
         } else {
-            __atomic_store_n(target + at, __atomic_load_n(source + at, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+            __atomic_store_n(target + at, __atomic_load_n(source + at, __ATOMIC_RELAXED),
+                             __ATOMIC_RELAXED);
         }
     }
 }
 
 #else
 
-static void copy_bytes(uint8_t *target, const uint8_t *source, uint64_t bytes) { memmove(target, source, bytes); }
+static void copy_bytes(uint8_t *target, const uint8_t *source, uint64_t bytes) {
+    memmove(target, source, bytes);
+}
 
 #endif
 

@@ -75,14 +75,14 @@ typedef struct bh__ptx_memory {
 } bh__ptx_memory;
 
 typedef enum bh__ptx_fault_kind {
-    BH__PTX_FAULT_ADDRESS,      /* nothing is mapped there */
-    BH__PTX_FAULT_READ_ONLY,    /* mapped, but not for writing */
+    BH__PTX_FAULT_ADDRESS,   /* nothing is mapped there */
+    BH__PTX_FAULT_READ_ONLY, /* mapped, but not for writing */
     BH__PTX_FAULT_MISALIGNED,
     BH__PTX_FAULT_TRAP,
-    BH__PTX_FAULT_ASSERT,       /* __assertfail */
-    BH__PTX_FAULT_BARRIER,      /* threads wait at barriers that can never be met */
-    BH__PTX_FAULT_STACK,        /* calls nested too deep */
-    BH__PTX_FAULT_BAD_CALL      /* an indirect call to what is no function */
+    BH__PTX_FAULT_ASSERT,  /* __assertfail */
+    BH__PTX_FAULT_BARRIER, /* threads wait at barriers that can never be met */
+    BH__PTX_FAULT_STACK,   /* calls nested too deep */
+    BH__PTX_FAULT_BAD_CALL /* an indirect call to what is no function */
 } bh__ptx_fault_kind;
 
 typedef struct bh__ptx_fault {
@@ -92,8 +92,8 @@ typedef struct bh__ptx_fault {
     bool write;
     uint32_t block[3];
     uint32_t thread[3];
-    uint32_t line;    /* of the PTX source */
-    char text[320];   /* one sentence with all of the above that applies, and the instruction */
+    uint32_t line;  /* of the PTX source */
+    char text[320]; /* one sentence with all of the above that applies, and the instruction */
 } bh__ptx_fault;
 
 /* Receives the text of one kernel printf at a time. May be called from several threads at once. */
@@ -106,12 +106,12 @@ typedef struct bh__ptx_grid {
     uint32_t grid[3];
     uint32_t block[3];
     uint32_t dynamic_shared;
-    const void *params;           /* kernel->param_bytes bytes */
+    const void *params; /* kernel->param_bytes bytes */
     const bh__ptx_memory *memory;
     uint64_t grid_id;
     bh__ptx_print *print;
     void *print_context;
-    const _Atomic(bool) *stop;    /* may be NULL; set to true by anyone: running blocks return soon */
+    const _Atomic(bool) *stop; /* may be NULL; set to true by anyone: running blocks return soon */
 } bh__ptx_grid;
 
 /* The state of one block being executed: registers, shared and local memory. Belongs to one thread at
@@ -129,8 +129,8 @@ bh__ptx_block *bh__ptx_block_create(void); /* NULL: no memory */
 void bh__ptx_block_destroy(bh__ptx_block *block);
 
 /* Readies `block` to run block (x, y, z) of `grid`. Fails only for lack of memory. */
-bh_status bh__ptx_block_begin(bh__ptx_block *block, const bh__ptx_grid *grid, uint32_t x, uint32_t y,
-                              uint32_t z, bh_error *error);
+bh_status bh__ptx_block_begin(bh__ptx_block *block, const bh__ptx_grid *grid, uint32_t x,
+                              uint32_t y, uint32_t z, bh_error *error);
 
 /* Runs for about `budget` warp instructions. Several steps of one block give the same result as one. */
 bh__ptx_outcome bh__ptx_block_step(bh__ptx_block *block, uint64_t budget, bh__ptx_fault *fault);

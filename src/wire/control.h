@@ -13,7 +13,7 @@
 
 enum {
     BH__MAX_LANES = 64,
-    BH__AREAS = 8,              /* workers that can be alive, or dead and not yet reaped, at once */
+    BH__AREAS = 8, /* workers that can be alive, or dead and not yet reaped, at once */
     BH__SLOT_BYTES = 256,
     BH__MAX_PARAM_BYTES = 4096,
     BH__REPORTS = 64
@@ -22,40 +22,45 @@ enum {
 #define BH__WIRE_MAGIC 0x3144414548424c42ull /* "BLBHEAD1" */
 
 /* The claim word: the position up to which requests are taken, above two flags that only the application sets. */
-#define BH__FROZEN 1ull
-#define BH__PAUSED 2ull
+#define BH__FROZEN      1ull
+#define BH__PAUSED      2ull
 #define BH__CLAIM_SHIFT 2
-static inline uint64_t bh__claim_position(uint64_t claim) { return claim >> BH__CLAIM_SHIFT; }
-static inline uint64_t bh__claim_word(uint64_t position) { return position << BH__CLAIM_SHIFT; }
+static inline uint64_t bh__claim_position(uint64_t claim) {
+    return claim >> BH__CLAIM_SHIFT;
+}
+static inline uint64_t bh__claim_word(uint64_t position) {
+    return position << BH__CLAIM_SHIFT;
+}
 
 /* ---- written by the application, mapped read-only by workers --------------------------------- */
 
 /* Positions count slots and never wrap; slot = position modulo queue_length. A request's sequence number is the
  * position after its last slot. */
 typedef struct bh__lane_front {
-    _Alignas(64) _Atomic uint64_t tail; /* submitted up to here */
+    _Alignas(64) _Atomic uint64_t tail;         /* submitted up to here */
     _Alignas(64) _Atomic uint64_t notify_sleep; /* wake `wake` once done reaches this */
-    _Atomic uint64_t notify_dispatch;           /* write the dispatcher's eventfd once done reaches this */
+    _Atomic uint64_t notify_dispatch; /* write the dispatcher's eventfd once done reaches this */
 } bh__lane_front;
 
 typedef struct bh__front {
     uint64_t magic;
     uint32_t version;
-    uint32_t queue_length;   /* slots a lane, a power of two */
-    uint64_t rings_offset;   /* from the start of the block; one ring a lane, one after the other */
-    uint64_t areas_offset;   /* from the start of the block; page aligned */
+    uint32_t queue_length; /* slots a lane, a power of two */
+    uint64_t rings_offset; /* from the start of the block; one ring a lane, one after the other */
+    uint64_t areas_offset; /* from the start of the block; page aligned */
     uint64_t area_bytes;
     uint64_t total_bytes;
     uint64_t worker_spin_ns;
-    _Alignas(64) _Atomic uint64_t reaped; /* lost workers 1 .. reaped are gone for good; low half is a futex */
+    _Alignas(64) _Atomic uint64_t
+        reaped; /* lost workers 1 .. reaped are gone for good; low half is a futex */
     bh__lane_front lane[BH__MAX_LANES];
 } bh__front;
 
 enum {
     BH__OP_SKIP = 1, /* a request with a verdict already: complete it without doing anything */
     BH__OP_LAUNCH,
-    BH__OP_WRITE,    /* host memory to device */
-    BH__OP_READ,     /* device to host memory */
+    BH__OP_WRITE, /* host memory to device */
+    BH__OP_READ,  /* device to host memory */
     BH__OP_COPY,
     BH__OP_FILL,
     BH__OP_GLOBAL_WRITE, /* host memory to a module's variable */
@@ -64,38 +69,38 @@ enum {
 
 typedef struct bh__launch_body {
     uint32_t module;
-    uint32_t kernel;      /* index within the module */
+    uint32_t kernel; /* index within the module */
     uint32_t grid[3];
     uint32_t block[3];
-    uint32_t cluster[3];  /* zeros: none */
+    uint32_t cluster[3]; /* zeros: none */
     uint32_t shared_bytes;
     uint32_t flags;       /* BH_LAUNCH_COOPERATIVE */
     uint32_t param_bytes; /* after the dependencies in the payload */
 } bh__launch_body;
 
 typedef struct bh__copy_body {
-    uint64_t target;      /* device address; READ: offset in the host region */
-    uint64_t source;      /* device address; WRITE: offset in the host region */
+    uint64_t target; /* device address; READ: offset in the host region */
+    uint64_t source; /* device address; WRITE: offset in the host region */
     uint64_t bytes;
-    uint32_t host;        /* WRITE, READ, GLOBAL_*: the host region */
-    uint32_t module;      /* GLOBAL_*: target or source is an offset in this module's variable */
+    uint32_t host;   /* WRITE, READ, GLOBAL_*: the host region */
+    uint32_t module; /* GLOBAL_*: target or source is an offset in this module's variable */
     uint32_t variable;
     uint32_t pattern_bytes; /* FILL */
     uint8_t pattern[16];
 } bh__copy_body;
 
 typedef struct bh__dependency {
-    uint64_t lane;        /* index */
-    uint64_t position;    /* that lane must be done up to here */
+    uint64_t lane;     /* index */
+    uint64_t position; /* that lane must be done up to here */
 } bh__dependency;
 
 /* The head of a request's first slot. The payload (dependencies, then parameters) starts right behind it and
  * runs on through the following slots, wrapping round at the end of the ring. */
 typedef struct bh__request {
-    _Atomic uint16_t op;  /* turned into BH__OP_SKIP by a cancel or a takeover */
+    _Atomic uint16_t op; /* turned into BH__OP_SKIP by a cancel or a takeover */
     uint16_t slots;
     uint32_t dependency_count;
-    uint64_t sequence;    /* position after the last slot */
+    uint64_t sequence;     /* position after the last slot */
     _Atomic uint64_t hold; /* the lost worker that must be reaped before this may run; 0: none */
     union {
         bh__launch_body launch;
@@ -104,7 +109,8 @@ typedef struct bh__request {
 } bh__request;
 
 #define BH__PAYLOAD_OFFSET 96
-_Static_assert(sizeof(bh__request) <= BH__PAYLOAD_OFFSET, "a request's head must leave room for its payload");
+_Static_assert(sizeof(bh__request) <= BH__PAYLOAD_OFFSET,
+               "a request's head must leave room for its payload");
 
 /* Slots needed for a request with this payload. */
 static inline uint32_t bh__slots_for(size_t payload_bytes) {
@@ -114,18 +120,21 @@ static inline uint32_t bh__slots_for(size_t payload_bytes) {
 /* ---- one area a worker, written by that worker -------------------------------------------------- */
 
 typedef struct bh__lane_area {
-    _Alignas(64) _Atomic uint64_t claim; /* worker: compare-and-swap; application: sets and clears the flags */
-    _Alignas(64) _Atomic uint32_t asleep; /* futex: the worker sets it before it sleeps on it; whoever wakes it clears it */
-    _Alignas(64) _Atomic uint64_t done;  /* everything up to here is complete */
-    _Atomic uint32_t errors;             /* reports made for this lane so far, counted before `done` passes them */
-    _Atomic uint32_t wake;               /* futex: counted up to wake sleepers */
+    _Alignas(64) _Atomic uint64_t
+        claim; /* worker: compare-and-swap; application: sets and clears the flags */
+    _Alignas(64) _Atomic uint32_t
+        asleep; /* futex: the worker sets it before it sleeps on it; whoever wakes it clears it */
+    _Alignas(64) _Atomic uint64_t done; /* everything up to here is complete */
+    _Atomic uint32_t
+        errors; /* reports made for this lane so far, counted before `done` passes them */
+    _Atomic uint32_t wake; /* futex: counted up to wake sleepers */
 } bh__lane_area;
 
 /* What a worker has to say about one request. */
 typedef struct bh__report {
     uint32_t lane;
     bh_status status;
-    uint64_t sequence;       /* 0: the worker does not know which request it was */
+    uint64_t sequence; /* 0: the worker does not know which request it was */
     int32_t device_code;
     uint32_t reserved;
     char device_name[64];
@@ -136,34 +145,37 @@ typedef struct bh__report {
 enum { BH__FAULT_NONE = 0, BH__FAULT_WRITING = 1, BH__FAULT_SET = 2 };
 
 typedef struct bh__area {
-    _Atomic uint32_t fault_state;         /* SET: `fault` is filled in and this worker is lost */
+    _Atomic uint32_t fault_state; /* SET: `fault` is filled in and this worker is lost */
     bh__report fault;
-    _Alignas(64) _Atomic uint32_t reports_made;  /* by the worker */
-    _Atomic uint32_t reports_taken;              /* by the application */
+    _Alignas(64) _Atomic uint32_t reports_made; /* by the worker */
+    _Atomic uint32_t reports_taken;             /* by the application */
     bh__report reports[BH__REPORTS];
     bh__lane_area lane[BH__MAX_LANES];
 } bh__area;
 
 /* What both sides must agree on: a number that goes up when the protocol changes, and the layout that it had when it was built. */
-#define BH__WIRE_VERSION                                                                                             \
-    (1u << 24 | (uint32_t)(sizeof(bh__front) * 31 + sizeof(bh__area) * 17 + sizeof(bh__lane_area) * 7 +               \
-                           offsetof(bh__lane_area, done) * 5 + sizeof(bh__request) * 3 + BH__PAYLOAD_OFFSET))
+#define BH__WIRE_VERSION                                                                           \
+    (1u << 24 |                                                                                    \
+     (uint32_t)(sizeof(bh__front) * 31 + sizeof(bh__area) * 17 + sizeof(bh__lane_area) * 7 +       \
+                offsetof(bh__lane_area, done) * 5 + sizeof(bh__request) * 3 + BH__PAYLOAD_OFFSET))
 
 /* ---- finding one's way in the block --------------------------------------------------------------- */
 
 static inline uint8_t *bh__lane_ring(bh__front *front, uint32_t lane) {
-    return (uint8_t *)front + front->rings_offset + (uint64_t)lane * front->queue_length * BH__SLOT_BYTES;
+    return (uint8_t *)front + front->rings_offset +
+           (uint64_t)lane * front->queue_length * BH__SLOT_BYTES;
 }
 
-static inline bh__request *bh__ring_request(uint8_t *ring, uint32_t queue_length, uint64_t position) {
+static inline bh__request *bh__ring_request(uint8_t *ring, uint32_t queue_length,
+                                            uint64_t position) {
     return (bh__request *)(void *)(ring + (position & (queue_length - 1)) * BH__SLOT_BYTES);
 }
 
 /* Copy a piece of the payload of the request at `position`, round the end of the ring where need be. */
-void bh__payload_write(uint8_t *ring, uint32_t queue_length, uint64_t position, size_t offset, const void *data,
-                       size_t bytes);
-void bh__payload_read(const uint8_t *ring, uint32_t queue_length, uint64_t position, size_t offset, void *data,
-                      size_t bytes);
+void bh__payload_write(uint8_t *ring, uint32_t queue_length, uint64_t position, size_t offset,
+                       const void *data, size_t bytes);
+void bh__payload_read(const uint8_t *ring, uint32_t queue_length, uint64_t position, size_t offset,
+                      void *data, size_t bytes);
 
 /* Sizes and offsets of a block with this queue length; fills everything but the atomics. */
 void bh__front_layout(bh__front *front, uint32_t queue_length);

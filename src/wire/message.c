@@ -58,8 +58,10 @@ int bh__message_receive(int socket, bh__message *message) {
         struct cmsghdr head;
         char space[CMSG_SPACE(BH__MESSAGE_FDS * sizeof(int))];
     } control;
-    struct msghdr header = {
-        .msg_iov = parts, .msg_iovlen = 2, .msg_control = &control, .msg_controllen = sizeof control};
+    struct msghdr header = {.msg_iov = parts,
+                            .msg_iovlen = 2,
+                            .msg_control = &control,
+                            .msg_controllen = sizeof control};
     ssize_t got;
     do {
         got = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
@@ -69,7 +71,8 @@ int bh__message_receive(int socket, bh__message *message) {
 
     uint32_t data_bytes = message->data_bytes;
     collect_fds(&header, message);
-    if ((size_t)got < HEAD_BYTES || data_bytes != (size_t)got - HEAD_BYTES || (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
+    if ((size_t)got < HEAD_BYTES || data_bytes != (size_t)got - HEAD_BYTES ||
+        (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
         bh__message_close_fds(message);
         return -EBADMSG;
     }

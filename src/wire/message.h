@@ -16,25 +16,25 @@ enum { BH__MESSAGE_FDS = 4, BH__MESSAGE_BYTES = 48 * 1024 };
  */
 enum {
     /* supervisor to worker */
-    BH__MSG_BOOT = 1,      /* fds: control block, the dispatcher's eventfd, the application's pidfd */
-    BH__MSG_GO,            /* start taking requests: the area's claim and done words say from where */
+    BH__MSG_BOOT = 1, /* fds: control block, the dispatcher's eventfd, the application's pidfd */
+    BH__MSG_GO,       /* start taking requests: the area's claim and done words say from where */
     BH__MSG_LANE_OPEN,
-    BH__MSG_CHUNK_CREATE,  /* ACK carries its descriptor */
-    BH__MSG_CHUNK_MAP,     /* fd: the chunk */
+    BH__MSG_CHUNK_CREATE, /* ACK carries its descriptor */
+    BH__MSG_CHUNK_MAP,    /* fd: the chunk */
     BH__MSG_CHUNK_UNMAP,
-    BH__MSG_HOST_MAP,      /* fd: the host region */
+    BH__MSG_HOST_MAP, /* fd: the host region */
     BH__MSG_HOST_UNMAP,
-    BH__MSG_MODULE_LOAD,   /* fd: the image; ACK carries a descriptor with a bh__module_blob */
+    BH__MSG_MODULE_LOAD, /* fd: the image; ACK carries a descriptor with a bh__module_blob */
     BH__MSG_MODULE_UNLOAD,
-    BH__MSG_GLOBAL_SET,    /* data: the bytes */
+    BH__MSG_GLOBAL_SET, /* data: the bytes */
 
     /* worker to supervisor */
     BH__MSG_READY = 100,
-    BH__MSG_REFUSED,       /* could not boot: the error says why */
+    BH__MSG_REFUSED, /* could not boot: the error says why */
     BH__MSG_ACK,
-    BH__MSG_FAULT,         /* look at the area's fault report */
-    BH__MSG_REPORT,        /* look at the area's other reports */
-    BH__MSG_PRINT          /* data: text printed by a kernel */
+    BH__MSG_FAULT,  /* look at the area's fault report */
+    BH__MSG_REPORT, /* look at the area's other reports */
+    BH__MSG_PRINT   /* data: text printed by a kernel */
 };
 
 typedef struct bh__boot {
@@ -70,15 +70,15 @@ typedef struct bh__host_region {
 
 typedef struct bh__module_message {
     uint32_t id;
-    uint32_t variable;  /* GLOBAL_SET */
-    uint64_t offset;    /* GLOBAL_SET */
-    uint64_t bytes;     /* MODULE_LOAD: of the image */
+    uint32_t variable; /* GLOBAL_SET */
+    uint64_t offset;   /* GLOBAL_SET */
+    uint64_t bytes;    /* MODULE_LOAD: of the image */
 } bh__module_message;
 
 typedef struct bh__message {
     uint32_t type;
     uint32_t serial;
-    uint32_t data_bytes;   /* used in `data` */
+    uint32_t data_bytes; /* used in `data` */
     uint32_t fd_count;
     union {
         bh__boot boot;
@@ -87,7 +87,7 @@ typedef struct bh__message {
         bh__host_region host;
         bh__module_message module;
         uint32_t lane;
-        bh_error error;    /* REFUSED, ACK: status BH_OK means done */
+        bh_error error; /* REFUSED, ACK: status BH_OK means done */
     } u;
     int fds[BH__MESSAGE_FDS]; /* filled in by receive; the receiver owns them */
     uint8_t data[BH__MESSAGE_BYTES];
@@ -105,8 +105,8 @@ typedef struct bh__module_blob {
 } bh__module_blob;
 
 typedef struct bh__blob_kernel {
-    uint64_t name_offset;      /* NUL-terminated within the blob */
-    uint64_t params_offset;    /* bh__blob_param[] */
+    uint64_t name_offset;   /* NUL-terminated within the blob */
+    uint64_t params_offset; /* bh__blob_param[] */
     uint32_t param_count;
     uint32_t param_bytes;
     uint32_t static_shared;
@@ -127,7 +127,7 @@ typedef struct bh__blob_param {
 typedef struct bh__blob_variable {
     uint64_t name_offset;
     uint64_t bytes;
-    uint32_t writable;         /* by kernels */
+    uint32_t writable; /* by kernels */
     uint32_t reserved;
 } bh__blob_variable;
 

@@ -11,7 +11,8 @@
 int bh__share_create(const char *name, uint64_t bytes) {
     int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) return -errno;
-    if (ftruncate(fd, (off_t)bytes) < 0 || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
+    if (ftruncate(fd, (off_t)bytes) < 0 ||
+        fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0) {
         int error = errno;
         close(fd);
         return -error;
@@ -73,7 +74,9 @@ void bh__share_unmap(void *memory, uint64_t bytes) {
     pthread_mutex_lock(&shared_lock);
     for (int i = 0; i < MAX_SHARED; i++) {
         uint8_t *base = shared[i].memory;
-        if (!shared[i].users || (uint8_t *)memory < base || (uint8_t *)memory >= base + shared[i].bytes) continue;
+        if (!shared[i].users || (uint8_t *)memory < base ||
+            (uint8_t *)memory >= base + shared[i].bytes)
+            continue;
         if (--shared[i].users == 0) munmap(base, shared[i].bytes);
         break;
     }
@@ -82,8 +85,12 @@ void bh__share_unmap(void *memory, uint64_t bytes) {
 
 #else
 
-void *bh__share_map(int fd, uint64_t offset, uint64_t bytes, bool writable) { return map_new(fd, offset, bytes, writable); }
+void *bh__share_map(int fd, uint64_t offset, uint64_t bytes, bool writable) {
+    return map_new(fd, offset, bytes, writable);
+}
 
-void bh__share_unmap(void *memory, uint64_t bytes) { munmap(memory, bytes); }
+void bh__share_unmap(void *memory, uint64_t bytes) {
+    munmap(memory, bytes);
+}
 
 #endif

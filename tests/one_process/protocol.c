@@ -11,18 +11,19 @@
 #include "support/process_thread.h"
 #include "test.h"
 
-static const char source[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
-                             ".visible .entry store(.param .u64 p, .param .u32 v) {\n"
-                             ".reg .u64 %rd<3>; .reg .u32 %r<2>;\n"
-                             "ld.param.u64 %rd1, [p]; ld.param.u32 %r1, [v];\n"
-                             "cvta.to.global.u64 %rd2, %rd1; st.global.u32 [%rd2], %r1; ret; }\n"
-                             ".visible .entry add(.param .u64 p, .param .u64 q) {\n"
-                             ".reg .u64 %rd<3>; .reg .u32 %r<2>;\n"
-                             "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q];\n"
-                             "ld.global.u32 %r1, [%rd1]; add.u32 %r1, %r1, 1; st.global.u32 [%rd2], %r1; ret; }\n"
-                             ".visible .entry crash(.param .u64 p, .param .u32 v) {\n"
-                             ".reg .u64 %rd<2>; .reg .u32 %r<2>;\n"
-                             "mov.u64 %rd1, 64; mov.u32 %r1, 1; st.global.u32 [%rd1], %r1; ret; }\n";
+static const char source[] =
+    ".version 7.0\n.target sm_70\n.address_size 64\n"
+    ".visible .entry store(.param .u64 p, .param .u32 v) {\n"
+    ".reg .u64 %rd<3>; .reg .u32 %r<2>;\n"
+    "ld.param.u64 %rd1, [p]; ld.param.u32 %r1, [v];\n"
+    "cvta.to.global.u64 %rd2, %rd1; st.global.u32 [%rd2], %r1; ret; }\n"
+    ".visible .entry add(.param .u64 p, .param .u64 q) {\n"
+    ".reg .u64 %rd<3>; .reg .u32 %r<2>;\n"
+    "ld.param.u64 %rd1, [p]; ld.param.u64 %rd2, [q];\n"
+    "ld.global.u32 %r1, [%rd1]; add.u32 %r1, %r1, 1; st.global.u32 [%rd2], %r1; ret; }\n"
+    ".visible .entry crash(.param .u64 p, .param .u32 v) {\n"
+    ".reg .u64 %rd<2>; .reg .u32 %r<2>;\n"
+    "mov.u64 %rd1, 64; mov.u32 %r1, 1; st.global.u32 [%rd1], %r1; ret; }\n";
 
 typedef struct fixture {
     bh_device device;
@@ -50,15 +51,15 @@ static void count_done(void *context, bh_ticket ticket, bh_status status) {
 }
 
 static bool expected_status(bh_status status) {
-    return status == BH_OK || status == BH_E_LOST || status == BH_E_STALE || status == BH_E_FAULT || status == BH_E_CANCELLED ||
-           status == BH_E_BUSY;
+    return status == BH_OK || status == BH_E_LOST || status == BH_E_STALE || status == BH_E_FAULT ||
+           status == BH_E_CANCELLED || status == BH_E_BUSY;
 }
 
 /* A thread's verdict on something that should not be. */
-#define UNEXPECTED(self, ...)                        \
-    do {                                             \
-        FAIL(__VA_ARGS__);                           \
-        atomic_fetch_add((self)->unexpected, 1);     \
+#define UNEXPECTED(self, ...)                                                                      \
+    do {                                                                                           \
+        FAIL(__VA_ARGS__);                                                                         \
+        atomic_fetch_add((self)->unexpected, 1);                                                   \
     } while (0)
 
 typedef struct submitter {
@@ -75,7 +76,8 @@ static void *submit_main(void *argument) {
     fixture *shared = self->shared;
     bh_lane lane;
     bh_buffer one, two;
-    if (bh_lane_open(shared->device, &lane) != BH_OK || bh_buffer_alloc(shared->device, BH_U32, 16, &one) != BH_OK ||
+    if (bh_lane_open(shared->device, &lane) != BH_OK ||
+        bh_buffer_alloc(shared->device, BH_U32, 16, &one) != BH_OK ||
         bh_buffer_alloc(shared->device, BH_U32, 16, &two) != BH_OK) {
         bh_error why;
         bh_last_error(&why);
@@ -88,11 +90,17 @@ static void *submit_main(void *argument) {
         uint32_t value = (uint32_t)i * 2 + 1, got = 0;
         bh_ticket first, second;
         options.flags = rand_r(&self->seed) % 2 ? BH_LAUNCH_IDEMPOTENT : 0;
-        bh_status a = bh_launch_with(shared->store, BH_GRID(1, 1), BH_ARGS(BH_OUT(one), value), &options, &first);
-        bh_status b = a == BH_OK ? bh_launch_with(shared->add, BH_GRID(1, 1), BH_ARGS(BH_IN(one), BH_OUT(two)), &options, &second) : a;
-        if (!expected_status(a) || !expected_status(b)) UNEXPECTED(self, "submitted: %d, %d", (int)a, (int)b);
+        bh_status a = bh_launch_with(shared->store, BH_GRID(1, 1), BH_ARGS(BH_OUT(one), value),
+                                     &options, &first);
+        bh_status b = a == BH_OK
+                          ? bh_launch_with(shared->add, BH_GRID(1, 1),
+                                           BH_ARGS(BH_IN(one), BH_OUT(two)), &options, &second)
+                          : a;
+        if (!expected_status(a) || !expected_status(b))
+            UNEXPECTED(self, "submitted: %d, %d", (int)a, (int)b);
         if (a != BH_OK || b != BH_OK) continue;
-        if (rand_r(&self->seed) % 4 == 0 && bh_on_done(second, count_done, self->callbacks_run) == BH_OK) {
+        if (rand_r(&self->seed) % 4 == 0 &&
+            bh_on_done(second, count_done, self->callbacks_run) == BH_OK) {
             atomic_fetch_add(self->callbacks_due, 1);
         }
         bool cancelled = rand_r(&self->seed) % 8 == 0 && bh_cancel(second) == BH_OK;
@@ -101,7 +109,8 @@ static void *submit_main(void *argument) {
         if (!expected_status(a) || !expected_status(b) || (cancelled && b != BH_E_CANCELLED)) {
             UNEXPECTED(self, "waited: %d, %d, cancelled %d", (int)a, (int)b, cancelled);
         }
-        if (bh_query(second) != b) UNEXPECTED(self, "a ticket said %d, then %d", (int)b, (int)bh_query(second));
+        if (bh_query(second) != b)
+            UNEXPECTED(self, "a ticket said %d, then %d", (int)b, (int)bh_query(second));
         if (a != BH_OK || b != BH_OK) continue;
         bh_status read = bh_buffer_read(two, 0, &got, sizeof got);
         if (read == BH_OK ? got != value + 1 : !expected_status(read)) {
@@ -112,7 +121,8 @@ static void *submit_main(void *argument) {
     return NULL;
 }
 
-static void run_submitters(fixture *shared, int count, int rounds, void (*disturb)(fixture *, int), int disturbances) {
+static void run_submitters(fixture *shared, int count, int rounds, void (*disturb)(fixture *, int),
+                           int disturbances) {
     _Atomic int due = 0, run = 0, unexpected = 0;
     submitter submitters[8];
     pthread_t threads[8];

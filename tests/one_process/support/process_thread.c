@@ -40,7 +40,8 @@ static void *thread_main(void *argument) {
     return NULL;
 }
 
-bh_status bh__process_start(const char *path, int socket, int errors, bh__process *out, bh_error *error) {
+bh_status bh__process_start(const char *path, int socket, int errors, bh__process *out,
+                            bh_error *error) {
     (void)path;
     (void)errors;
     worker_thread *self = calloc(1, sizeof *self);
@@ -52,7 +53,8 @@ bh_status bh__process_start(const char *path, int socket, int errors, bh__proces
     if (index >= 0) threads[index] = self;
     pthread_mutex_unlock(&lock);
     if (index < 0 || pthread_create(&self->thread, NULL, thread_main, self)) {
-        return bh__fail(error, BH_E_NO_DEVICE, "start fewer workers in this test", "no room for worker %d", index);
+        return bh__fail(error, BH_E_NO_DEVICE, "start fewer workers in this test",
+                        "no room for worker %d", index);
     }
     *out = (bh__process){.pid = FIRST_PID + index, .pidfd = self->ended, .thread = self};
     return BH_OK;

@@ -32,18 +32,20 @@
  *
  * What holds everywhere:
  *
- * - Calls return a bh_status; BH_OK is zero. After a failed call bh_last_error gives the message, what to do
- *   about it, and the device's own code, for the calling thread.
- * - Handles (device, lane, module, kernel, buffer) are 64-bit values, zero being none. A closed, foreign or
- *   forged handle is always recognised and answered with BH_E_INVALID. Closing a device closes all that belongs
- *   to it.
- * - Any thread may make any call. Work goes to lanes; a lane runs its work in order, lanes run side by
- *   side. Work on different lanes that touches the same buffer is ordered by the library, on the device.
- * - If a call that takes a callback or a ticket fails, the callback never runs and the ticket is not written. A ticket that nobody
- *   will ask about may be NULL.
- * - Structs that may grow start with their own size, set by BH_INIT: `bh_device_options o = BH_INIT(o);` zeroes the rest. In
- *   options zero is always the default, and NULL options are all defaults. Structs that are filled in (bh_device_info and so
- *   on) need their size set too.
+ * - Calls return a bh_status; BH_OK is zero. After a failed call bh_last_error gives the message,
+ *   what to do about it, and the device's own code, for the calling thread.
+ * - Handles (device, lane, module, kernel, buffer) are 64-bit values, zero being none. A closed,
+ *   foreign or forged handle is always recognised and answered with BH_E_INVALID. Closing a device
+ *   closes all that belongs to it.
+ * - Any thread may make any call. Work goes to lanes; a lane runs its work in order, lanes run
+ *   side by side. Work on different lanes that touches the same buffer is ordered by the library,
+ *   on the device.
+ * - If a call that takes a callback or a ticket fails, the callback never runs and the ticket is
+ *   not written. A ticket that nobody will ask about may be NULL.
+ * - Structs that may grow start with their own size, set by BH_INIT:
+ *   `bh_device_options o = BH_INIT(o);` zeroes the rest. In options zero is always the default, and
+ *   NULL options are all defaults. Structs that are filled in (bh_device_info and so on) need their
+ *   size set too.
  * - After a fork while a device is open, every call in the child returns BH_E_STOPPED.
  */
 #ifndef BULKHEAD_H
@@ -99,8 +101,8 @@ enum {
 /* "BH_E_FAULT" and so on; "BH_E_?" for a number that is none. */
 BH_API const char *bh_status_name(bh_status status);
 
-/* A ticket stands for one piece of submitted work. Plain data: copy it, keep it, ask it from any thread,
- * any number of times. */
+/* A ticket stands for one piece of submitted work. Plain data: copy it, keep it, ask it from any
+ * thread, any number of times. */
 typedef struct bh_ticket {
     uint64_t lane;
     uint64_t sequence;
@@ -126,7 +128,8 @@ BH_API bh_status bh_last_error(bh_error *out);
 /* The version of the library in use, "0.1.0". */
 BH_API const char *bh_version(void);
 
-/* The library never prints. Messages go to `log`, on any thread, never while a lock is held; NULL stops them. */
+/* The library never prints. Messages go to `log`, on any thread, never while a lock is held; NULL
+ * stops them. */
 enum { BH_LOG_ERROR = 1, BH_LOG_WARNING = 2, BH_LOG_INFO = 3, BH_LOG_DEBUG = 4 };
 typedef void bh_log_fn(void *context, int32_t level, const char *text);
 BH_API bh_status bh_log_set(bh_log_fn *log, void *context, int32_t max_level);
@@ -202,8 +205,9 @@ typedef struct bh_device_options {
 BH_API bh_status bh_device_open(const bh_device_options *options, bh_device *out);
 
 /*
- * Lets submitted work finish for close_timeout_ns, cancels the rest (BH_E_CANCELLED), runs the callbacks that are due, ends
- * the workers, frees everything that belongs to the device. Tickets can be asked afterwards.
+ * Lets submitted work finish for close_timeout_ns, cancels the rest (BH_E_CANCELLED), runs the
+ * callbacks that are due, ends the workers, frees everything that belongs to the device. Tickets
+ * can be asked afterwards.
  */
 BH_API bh_status bh_device_close(bh_device device);
 
@@ -237,8 +241,8 @@ typedef struct bh_device_entry {
     bh_device_info info;
 } bh_device_entry;
 
-/* Every device there could be, usable or not, with the reason. Writes up to `capacity` entries; `count` gets how many
- * there are. */
+/* Every device there could be, usable or not, with the reason. Writes up to `capacity` entries;
+ * `count` gets how many there are. */
 BH_API bh_status bh_device_enumerate(bh_device_entry *entries, size_t capacity, size_t *count);
 
 enum { BH_DEVICE_RUNNING = 1, BH_DEVICE_REPLACING = 2, BH_DEVICE_STOPPED = 3 };
@@ -260,15 +264,15 @@ typedef struct bh_device_status {
 
 BH_API bh_status bh_device_get_status(bh_device device, bh_device_status *out);
 
-/* Waits until everything submitted so far is resolved, and until callbacks have been told: of losses, and what kernels printed.
- * BH_OK whatever became of it; BH_E_TIMEOUT. */
+/* Waits until everything submitted so far is resolved, and until callbacks have been told: of
+ * losses, and what kernels printed. BH_OK whatever became of it; BH_E_TIMEOUT. */
 BH_API bh_status bh_device_sync(bh_device device, uint64_t timeout_ns);
 
 /* Waits until a standby is ready. BH_E_UNSUPPORTED for a device without one. */
 BH_API bh_status bh_device_wait_standby(bh_device device, uint64_t timeout_ns);
 
-/* A descriptor for poll or epoll, readable when something armed by bh_notify is done. Read its 8 bytes to rearm it.
- * It belongs to the device: do not close it. */
+/* A descriptor for poll or epoll, readable when something armed by bh_notify is done. Read its 8
+ * bytes to rearm it. It belongs to the device: do not close it. */
 BH_API bh_status bh_device_eventfd(bh_device device, int *out_fd);
 
 typedef struct bh_loss {
@@ -276,20 +280,21 @@ typedef struct bh_loss {
     bh_status cause;     /* BH_E_FAULT, BH_E_DEADLINE, BH_E_LOST */
     uint64_t generation; /* of the worker that was lost */
     uint32_t certain;
-    uint32_t stopped; /* 1: the device stopped, nothing took over */
-    uint32_t
-        from_standby; /* 1: a standby that was ready took over, 0: a worker started cold, or still starting */
-    uint32_t failed; /* requests that got BH_E_FAULT or BH_E_DEADLINE */
-    uint32_t lost;   /* ... BH_E_LOST */
-    uint32_t stale;  /* ... BH_E_STALE */
-    uint32_t resent; /* in flight, idempotent, sent again */
+    uint32_t stopped;      /* 1: the device stopped, nothing took over */
+    uint32_t from_standby; /* 1: a standby that was ready took over, 0: a worker started cold, or
+                              still starting */
+    uint32_t failed;       /* requests that got BH_E_FAULT or BH_E_DEADLINE */
+    uint32_t lost;         /* ... BH_E_LOST */
+    uint32_t stale;        /* ... BH_E_STALE */
+    uint32_t resent;       /* in flight, idempotent, sent again */
     uint32_t suspect_buffers;
     uint64_t takeover_ns; /* from knowing of the loss to the next worker being told to go on */
     char kernel[128];
     char message[512];
 } bh_loss;
 
-/* `watch` is told of each loss, on the dispatcher thread, after the takeover. Up to 16 watchers a device. */
+/* `watch` is told of each loss, on the dispatcher thread, after the takeover. Up to 16 watchers a
+ * device. */
 typedef void bh_watch_fn(void *context, bh_device device, const bh_loss *loss);
 BH_API bh_status bh_device_watch(bh_device device, bh_watch_fn *watch, void *context);
 
@@ -305,15 +310,18 @@ BH_API bh_status bh_lane_open(bh_device device, bh_lane *out);
 BH_API bh_status bh_lane_close(bh_lane lane);
 BH_API bh_status bh_lane_sync(bh_lane lane, uint64_t timeout_ns);
 
-/* ---- buffers ---------------------------------------------------------------------------------- */
+/* ---- buffers ----------------------------------------------------------------------------------
+ */
 
 /* Contents are undefined at first. */
 BH_API bh_status bh_buffer_alloc(bh_device device, bh_type type, uint64_t count, bh_buffer *out);
 BH_API bh_status bh_buffer_retain(bh_buffer buffer);
-/* The memory is free for reuse when the last reference and view is gone and the work that uses it is done. */
+/* The memory is free for reuse when the last reference and view is gone and the work that uses it
+ * is done. */
 BH_API bh_status bh_buffer_release(bh_buffer buffer);
 
-/* `count` elements from element `first` on, as a buffer of its own that shares the memory and keeps it alive. */
+/* `count` elements from element `first` on, as a buffer of its own that shares the memory and keeps
+ * it alive. */
 BH_API bh_status bh_buffer_view(bh_buffer buffer, uint64_t first, uint64_t count, bh_buffer *out);
 
 typedef struct bh_buffer_info {
@@ -333,8 +341,8 @@ typedef struct bh_buffer_info {
 BH_API bh_status bh_buffer_query(bh_buffer buffer, bh_buffer_info *out);
 BH_API bh_status bh_buffer_address(bh_buffer buffer, uint64_t *out);
 
-/* Offsets and sizes are in bytes. These run on the device's own lane, behind what is queued there, and return when the data is where
- * it should be; a worker lost meanwhile is waited through. */
+/* Offsets and sizes are in bytes. These run on the device's own lane, behind what is queued there,
+ * and return when the data is where it should be; a worker lost meanwhile is waited through. */
 BH_API bh_status bh_buffer_write(bh_buffer buffer, uint64_t offset, const void *source,
                                  uint64_t bytes);
 BH_API bh_status bh_buffer_read(bh_buffer buffer, uint64_t offset, void *target, uint64_t bytes);
@@ -345,8 +353,9 @@ BH_API bh_status bh_buffer_fill(bh_buffer buffer, uint64_t offset, uint64_t byte
                                 const void *pattern, uint32_t pattern_bytes);
 
 /*
- * The same as work on a lane. A write has copied its source when it returns, unless the source lies in memory from
- * bh_host_alloc, which is read when the work runs. The target of a read must lie in such memory.
+ * The same as work on a lane. A write has copied its source when it returns, unless the source lies
+ * in memory from bh_host_alloc, which is read when the work runs. The target of a read must lie in
+ * such memory.
  */
 BH_API bh_status bh_submit_write(bh_lane lane, bh_buffer buffer, uint64_t offset,
                                  const void *source, uint64_t bytes, bh_ticket *out);
@@ -365,12 +374,14 @@ BH_API bh_status bh_buffer_accept(bh_buffer buffer);
 BH_API bh_status bh_host_alloc(bh_device device, uint64_t bytes, void **out);
 BH_API bh_status bh_host_free(bh_device device, void *memory);
 
-/* ---- modules and kernels ----------------------------------------------------------------------- */
+/* ---- modules and kernels -----------------------------------------------------------------------
+ */
 
 /* PTX text. (Other images are refused by devices that cannot run them.) */
 BH_API bh_status bh_module_load(bh_device device, const void *image, size_t bytes, bh_module *out);
 BH_API bh_status bh_module_load_file(bh_device device, const char *path, bh_module *out);
-/* As bh_module_load, without waiting. The handle can be used once the ticket is done. `image` is copied. */
+/* As bh_module_load, without waiting. The handle can be used once the ticket is done. `image` is
+ * copied. */
 BH_API bh_status bh_submit_load(bh_device device, const void *image, size_t bytes, bh_module *out,
                                 bh_ticket *ticket);
 /* The module goes when the work that uses it is done. Its kernels' handles are gone at once. */
@@ -415,13 +426,15 @@ BH_API bh_status bh_kernel_param(bh_kernel kernel, uint32_t index, bh_param_info
 /* Lets a quarantined kernel run again. */
 BH_API bh_status bh_kernel_pardon(bh_kernel kernel);
 
-/* ---- launching ---------------------------------------------------------------------------------- */
+/* ---- launching ----------------------------------------------------------------------------------
+ */
 
 typedef struct bh_dim {
     uint32_t x, y, z;
 } bh_dim;
 
-/* A zero component of `block`, `grid` or the whole of `cluster` counts as 1, except that a grid of {0, 0, 0} is refused. */
+/* A zero component of `block`, `grid` or the whole of `cluster` counts as 1, except that a grid of
+ * {0, 0, 0} is refused. */
 typedef struct bh_shape {
     bh_dim grid;
     bh_dim block;
@@ -478,7 +491,8 @@ BH_API bh_status bh_launch(bh_kernel kernel, bh_shape shape, bh_args args, bh_ti
 BH_API bh_status bh_launch_with(bh_kernel kernel, bh_shape shape, bh_args args,
                                 const bh_launch_options *options, bh_ticket *out);
 
-/* ---- tickets --------------------------------------------------------------------------------------- */
+/* ---- tickets
+ * --------------------------------------------------------------------------------------- */
 
 /* What became of the work: BH_OK, its error, or BH_E_TIMEOUT. */
 BH_API bh_status bh_wait(bh_ticket ticket, uint64_t timeout_ns);
@@ -488,11 +502,12 @@ BH_API bh_status bh_wait_all(const bh_ticket *tickets, size_t count, uint64_t ti
 BH_API bh_status bh_query(bh_ticket ticket);
 /* Fills in the detail of a ticket's error and returns bh_query's answer. */
 BH_API bh_status bh_ticket_error(bh_ticket ticket, bh_error *out);
-/* Takes back work that no worker has begun: the ticket resolves to BH_E_CANCELLED. BH_E_BUSY: it has begun. BH_E_INVALID: it
- * is done. */
+/* Takes back work that no worker has begun: the ticket resolves to BH_E_CANCELLED. BH_E_BUSY: it
+ * has begun. BH_E_INVALID: it is done. */
 BH_API bh_status bh_cancel(bh_ticket ticket);
 
-/* Runs once, on the device's dispatcher thread, with no lock held; may make any call that does not wait. */
+/* Runs once, on the device's dispatcher thread, with no lock held; may make any call that does not
+ * wait. */
 typedef void bh_done_fn(void *context, bh_ticket ticket, bh_status status);
 BH_API bh_status bh_on_done(bh_ticket ticket, bh_done_fn *done, void *context);
 /* Makes the device's eventfd readable when the ticket is done, at once if it is already. */
@@ -502,12 +517,13 @@ BH_API bh_status bh_notify(bh_ticket ticket);
 } /* extern "C" */
 #endif
 
-/* ---- writing launches down ---------------------------------------------------------------------------
+/* ---- writing launches down
+ * ---------------------------------------------------------------------------
  *
  * BH_GRID(n, block)           enough blocks of `block` threads for n threads
  * BH_SHAPE(gx,gy,gz,bx,by,bz) any shape
- * BH_ARGS(a, b, ...)          up to 24 arguments: scalars by their C type, BH_IN(buffer), BH_OUT(buffer), BH_INOUT(buffer),
- *                             BH_VALUE(&s, sizeof s) for a struct, BH_NULL for a null pointer
+ * BH_ARGS(a, b, ...)          up to 24 arguments: scalars by their C type, BH_IN(buffer),
+ * BH_OUT(buffer), BH_INOUT(buffer), BH_VALUE(&s, sizeof s) for a struct, BH_NULL for a null pointer
  * BH_NO_ARGS
  */
 

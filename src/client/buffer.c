@@ -9,7 +9,8 @@
 enum { FIRST_CHUNK = 32 << 20 };
 #define LARGEST_CHUNK ((uint64_t)1 << 30)
 
-/* ---- chunks ------------------------------------------------------------------------------------- */
+/* ---- chunks -------------------------------------------------------------------------------------
+ */
 
 /* Chunks double as the device fills, so that there are never many of them. */
 static uint64_t chunk_size_for(const bh__device *device, uint64_t bytes) {
@@ -49,7 +50,8 @@ static bool trim_one(bh__device *device) {
     return true;
 }
 
-/* Adds a chunk large enough for `bytes`. The lock is let go while the worker makes it; one thread at a time grows. */
+/* Adds a chunk large enough for `bytes`. The lock is let go while the worker makes it; one thread
+ * at a time grows. */
 static bh_status grow(bh__device *device, uint64_t bytes) {
     uint64_t unit = device->chunk_granularity, limit = device->options.memory_limit;
     if (bytes > limit || bytes > UINT64_MAX - unit) return refuse_memory(device, bytes);
@@ -103,7 +105,8 @@ static bh__block *block_alloc(bh__device *device, uint64_t bytes) {
     }
 }
 
-/* ---- buffers -------------------------------------------------------------------------------------- */
+/* ---- buffers
+ * -------------------------------------------------------------------------------------- */
 
 static bh_status buffer_add(bh__device *device, bh__memory *memory, bh_type type, uint64_t offset,
                             uint64_t count, bool view, bh_buffer *out) {
@@ -168,7 +171,8 @@ bh_status bh_buffer_alloc(bh_device handle, bh_type type, uint64_t count, bh_buf
     return status;
 }
 
-/* Locks the device of a buffer and finds it; NULL with nothing locked and the thread's error set. */
+/* Locks the device of a buffer and finds it; NULL with nothing locked and the thread's error set.
+ */
 static bh__buffer *buffer_lock(bh_buffer handle, bool running, bh__device **out) {
     bh__device *device = bh__device_lock(handle.id, BH__KIND_BUFFER, "buffer", running);
     if (!device) return NULL;

@@ -20,7 +20,8 @@
 #define READ_ONLY_BASE 0x400000000000ull
 #define ADDRESS_LIMIT  ((uint64_t)1 << 42)
 
-/* ---- options --------------------------------------------------------------------------------------------- */
+/* ---- options
+ * --------------------------------------------------------------------------------------------- */
 
 static bh_status refuse_option(const char *name, unsigned long long value, const char *fix) {
     return bh__refuse(BH_E_INVALID, fix, "bh_device_options.%s is %llu", name, value);
@@ -55,11 +56,14 @@ static bh_status take_options(const bh_device_options *given, bh_device_options 
     return BH_OK;
 }
 
-/* ---- addresses ------------------------------------------------------------------------------------------------------ */
+/* ---- addresses
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 #if defined(BH__ONE_PROCESS) || defined(__SANITIZE_THREAD__)
 
-/* ThreadSanitizer forbids the usual addresses. Where workers are threads, each device needs a range to itself. */
+/* ThreadSanitizer forbids the usual addresses. Where workers are threads, each device needs a range
+ * to itself. */
 static void choose_addresses(bh__device *device) {
     device->address_limit = (uint64_t)1 << 34;
     device->address_base = 0x7e9000000000ull + device->slot % 12 * 2 * device->address_limit;
@@ -76,7 +80,8 @@ static void choose_addresses(bh__device *device) {
 
 #endif
 
-/* ---- putting a device together ------------------------------------------------------------------------------ */
+/* ---- putting a device together
+ * ------------------------------------------------------------------------------ */
 
 static void reset(bh__device *device) {
     size_t kept = offsetof(bh__device, closing);
@@ -160,7 +165,8 @@ static bh_status assemble(bh__device *device) {
     return start_supervisor(device);
 }
 
-/* ---- taking it apart -------------------------------------------------------------------------------------------- */
+/* ---- taking it apart
+ * -------------------------------------------------------------------------------------------- */
 
 static void free_objects(bh__device *device) {
     uint32_t cursor = 0;
@@ -221,7 +227,9 @@ static void end_supervisor(bh__device *device) {
     pthread_join(device->supervisor, NULL);
 }
 
-/* ---- the public calls -------------------------------------------------------------------------------------------------- */
+/* ---- the public calls
+ * --------------------------------------------------------------------------------------------------
+ */
 
 bh_status bh_device_open(const bh_device_options *given, bh_device *out) {
     if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the device", "out is NULL");
@@ -383,7 +391,9 @@ bh_status bh_device_wait_standby(bh_device handle, uint64_t timeout_ns) {
     }
 }
 
-/* ---- what there is ------------------------------------------------------------------------------------------------------ */
+/* ---- what there is
+ * ------------------------------------------------------------------------------------------------------
+ */
 
 static void try_open(const char *name, bh_device_entry *out) {
     memset(out, 0, sizeof *out);
@@ -414,7 +424,8 @@ bh_status bh_device_enumerate(bh_device_entry *entries, size_t capacity, size_t 
         char name[32];
         snprintf(name, sizeof name, "cuda:%u", index);
         try_open(name, &entry);
-        /* The first one is listed even if it is missing, with the reason; the list ends where there are no more. */
+        /* The first one is listed even if it is missing, with the reason; the list ends where there
+         * are no more. */
         if (index > 0 && entry.status != BH_OK) break;
         if (*count < capacity) entries[*count] = entry;
         ++*count;

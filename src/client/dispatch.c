@@ -27,7 +27,8 @@ static void wait_for_poke(bh__device *device) {
     }
 }
 
-/* ---- events: losses and text --------------------------------------------------------------------------- */
+/* ---- events: losses and text
+ * --------------------------------------------------------------------------- */
 
 static void queue_event(bh__device *device, bh__event *event) {
     pthread_mutex_lock(&device->dispatch_lock);
@@ -99,7 +100,8 @@ static bool run_events(bh__device *device) {
     return any;
 }
 
-/* ---- callbacks of tickets -------------------------------------------------------------------------------- */
+/* ---- callbacks of tickets
+ * -------------------------------------------------------------------------------- */
 
 static void run_callback(bh__device *device, const bh__callback *callback, bh_status status) {
     if (callback->done) {
@@ -109,7 +111,8 @@ static void run_callback(bh__device *device, const bh__callback *callback, bh_st
     }
 }
 
-/* Has the worker poke us when the first of these is done; then looks once more, in case it was done before it could see that. */
+/* Has the worker poke us when the first of these is done; then looks once more, in case it was done
+ * before it could see that. */
 static void post_notify(bh__device *device, const bh__callback *list) {
     uint64_t lowest[BH__LANES];
     for (uint32_t i = 0; i < BH__LANES; i++) lowest[i] = BH__NEVER;
@@ -182,7 +185,8 @@ static void *dispatcher_main(void *argument) {
     }
 }
 
-/* ---- starting and stopping ----------------------------------------------------------------------------------- */
+/* ---- starting and stopping
+ * ----------------------------------------------------------------------------------- */
 
 bh_status bh__dispatcher_start(bh__device *device) {
     pthread_mutex_lock(&device->dispatch_lock);
@@ -227,7 +231,8 @@ void bh__dispatcher_drain(bh__device *device) {
     }
 }
 
-/* ---- the public calls ------------------------------------------------------------------------------------------- */
+/* ---- the public calls
+ * ------------------------------------------------------------------------------------------- */
 
 static bh_status register_callback(bh_ticket ticket, bh_done_fn *done, void *context) {
     bh__device *device;

@@ -11,10 +11,12 @@
 
 bool bh__nvidia_present(void);
 
-/* "auto" is CUDA where there is an NVIDIA device, else the CPU. Fills the thread's error on failure. */
+/* "auto" is CUDA where there is an NVIDIA device, else the CPU. Fills the thread's error on
+ * failure. */
 bh_status bh__device_name_parse(const char *name, char kind[16], uint32_t *out_index);
 
-/* Looks in worker_dir, then BULKHEAD_WORKER_DIR, then beside the library and the executable, then the libexec folder. */
+/* Looks in worker_dir, then BULKHEAD_WORKER_DIR, then beside the library and the executable, then
+ * the libexec folder. */
 bh_status bh__worker_find(const char *worker_dir, const char *kind, char *out, size_t bytes);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fork: the child can use nothing of the library, and must not keep its memory and workers alive. */
+/* Fork: the child can use nothing of the library, and must not keep its memory and workers alive.
+ */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>

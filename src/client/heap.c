@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The heap: two-level size classes with bitmaps, so that finding, splitting and merging blocks takes constant time. */
+/* The heap: two-level size classes with bitmaps, so that finding, splitting and merging blocks
+ * takes constant time. */
 #include "client/heap.h"
 
 #include <stdlib.h>
@@ -47,7 +48,8 @@ static void record_drop(bh__heap *heap, bh__block *block) {
     heap->spare = block;
 }
 
-/* The class a block of this size is kept in: every block there is at least as large as the class's lower bound. */
+/* The class a block of this size is kept in: every block there is at least as large as the class's
+ * lower bound. */
 static void class_of(uint64_t bytes, uint32_t *major, uint32_t *minor) {
     uint64_t units = bytes >> ALIGN_BITS;
     if (units < BH__HEAP_SUBCLASSES) {
@@ -105,7 +107,8 @@ static bh__block *find_in_list(bh__block *block, uint64_t bytes, int tries) {
     return NULL;
 }
 
-/* The tightest fit first: a short look at the request's own class, then the classes whose every block is large enough. */
+/* The tightest fit first: a short look at the request's own class, then the classes whose every
+ * block is large enough. */
 static bh__block *find(bh__heap *heap, uint64_t bytes) {
     uint32_t major, minor;
     class_of(bytes, &major, &minor);

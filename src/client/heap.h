@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cutting device memory into blocks. The memory itself is never touched: all bookkeeping is here. */
+/* Cutting device memory into blocks. The memory itself is never touched: all bookkeeping is here.
+ */
 #ifndef BH_CLIENT_HEAP_H
 #define BH_CLIENT_HEAP_H
 

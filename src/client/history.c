@@ -102,8 +102,8 @@ void bh__failure_describe(const bh__failure *failure, bh_ticket ticket, bh_error
     out->certain = failure->certain;
 }
 
-/* Lanes that closed with failures: an open-addressed table that only grows. A lane without failures leaves nothing behind: every
- * ticket of it is done. */
+/* Lanes that closed with failures: an open-addressed table that only grows. A lane without failures
+ * leaves nothing behind: every ticket of it is done. */
 typedef struct closed_lane {
     uint64_t id;
     bh__failures failures;

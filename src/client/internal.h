@@ -27,8 +27,8 @@
 typedef struct bh__device bh__device;
 
 enum {
-    BH__LOAD_LANE =
-        BH__MAX_LANES, /* tickets of module loads: a lane without a ring, served by the supervisor */
+    BH__LOAD_LANE = BH__MAX_LANES, /* tickets of module loads: a lane without a ring, served by the
+                                      supervisor */
     BH__LANES = BH__MAX_LANES + 1,
     BH__USES_PER_SLOT = 8,
     BH__STAGING_SLOTS = 16,
@@ -36,20 +36,23 @@ enum {
     BH__MAX_WATCHERS = 16
 };
 
-/* ---- memory ------------------------------------------------------------------------------------ */
+/* ---- memory ------------------------------------------------------------------------------------
+ */
 
 typedef struct bh__span {
     uint64_t offset, bytes;
 } bh__span;
 
-/* When and where one lane last used a piece of memory. Ranges cover all uses that may not be done. */
+/* When and where one lane last used a piece of memory. Ranges cover all uses that may not be done.
+ */
 typedef struct bh__lane_use {
     uint32_t lane;
     uint64_t write_position, write_from, write_to;
     uint64_t read_position, read_from, read_to;
 } bh__lane_use;
 
-/* Memory that work can use: a block of a chunk, or a host region. Shared by a buffer and its views. */
+/* Memory that work can use: a block of a chunk, or a host region. Shared by a buffer and its views.
+ */
 typedef struct bh__memory {
     uint64_t address;
     uint64_t read_only_address;
@@ -78,7 +81,8 @@ typedef struct bh__buffer {
     uint32_t references;
 } bh__buffer;
 
-/* ---- modules ----------------------------------------------------------------------------------- */
+/* ---- modules -----------------------------------------------------------------------------------
+ */
 
 typedef struct bh__kernel {
     uint64_t id;
@@ -119,7 +123,8 @@ typedef struct bh__module {
     struct bh__module *next;
 } bh__module;
 
-/* ---- requests and lanes ------------------------------------------------------------------------ */
+/* ---- requests and lanes ------------------------------------------------------------------------
+ */
 
 typedef struct bh__use {
     bh__memory *memory; /* Borrowed: memory outlives the requests that use it. */
@@ -134,8 +139,8 @@ enum {
     BH__RESOLVED_ACCEPTED   /* the program has accepted what is there */
 };
 
-/* What the application keeps to itself about a request, a slot for each slot of the ring. Uses beyond the first eight are in
- * the shadows of the request's further slots. */
+/* What the application keeps to itself about a request, a slot for each slot of the ring. Uses
+ * beyond the first eight are in the shadows of the request's further slots. */
 typedef struct bh__shadow {
     uint64_t start; /* position of the request's first slot */
     uint64_t stamp; /* order of submission over all lanes */
@@ -165,8 +170,8 @@ typedef struct bh__failure {
 typedef struct bh__failures {
     bh__failure *list; /* sorted by sequence */
     size_t count, capacity;
-    bh__failure
-        unnoted; /* stands for those there was no memory to note: up to its sequence, from `unnoted_from` on */
+    bh__failure unnoted; /* stands for those there was no memory to note: up to its sequence, from
+                            `unnoted_from` on */
     uint64_t unnoted_from;
 } bh__failures;
 
@@ -199,9 +204,11 @@ typedef struct bh__lane {
     uint64_t head_since;
 } bh__lane;
 
-/* ---- the supervisor's own ------------------------------------------------------------------------ */
+/* ---- the supervisor's own
+ * ------------------------------------------------------------------------ */
 
-/* Something a worker must be told. `job` is NULL for what is only told to bring a worker up to date. */
+/* Something a worker must be told. `job` is NULL for what is only told to bring a worker up to
+ * date. */
 typedef struct bh__order {
     struct bh__order *next;
     struct bh__job *job;
@@ -296,10 +303,12 @@ typedef struct bh__watcher {
     void *context;
 } bh__watcher;
 
-/* ---- the device ---------------------------------------------------------------------------------- */
+/* ---- the device
+ * ---------------------------------------------------------------------------------- */
 
 struct bh__device {
-    /* These outlive the device, so that old handles and tickets stay recognisable when the slot is used again. */
+    /* These outlive the device, so that old handles and tickets stay recognisable when the slot is
+     * used again. */
     pthread_mutex_t lock;
     pthread_mutex_t jobs_lock;
     pthread_mutex_t dispatch_lock;
@@ -371,8 +380,8 @@ struct bh__device {
     bool robbed;                             /* the program closed our descriptors */
     _Atomic int32_t worker_pid, standby_pid; /* 0: none */
     _Atomic uint32_t opened;                 /* futex: 0 booting, 1 running, 2 failed */
-    _Atomic uint32_t
-        standby_word; /* futex: counted up when the standby's readiness or the device's state changes */
+    _Atomic uint32_t standby_word; /* futex: counted up when the standby's readiness or the device's
+                                      state changes */
     _Atomic bool standby_ready;
     bh_error open_error;
 
@@ -389,18 +398,20 @@ struct bh__device {
     void *print_context;
 };
 
-/* ---- error.c: the calling thread's error ------------------------------------------------------------ */
+/* ---- error.c: the calling thread's error
+ * ------------------------------------------------------------ */
 
 bh_error *bh__last(void);
 #define bh__refuse(status, fix, ...) bh__fail(bh__last(), (status), (fix), __VA_ARGS__)
 bh_status bh__refuse_with(const bh_error *error);
 
-/* ---- registry.c: finding what a handle means --------------------------------------------------------- */
+/* ---- registry.c: finding what a handle means
+ * --------------------------------------------------------- */
 
 enum { BH__KIND_DEVICE = 1, BH__KIND_LANE, BH__KIND_MODULE, BH__KIND_KERNEL, BH__KIND_BUFFER };
 
-/* Locks and returns the device a handle of this kind belongs to, or fills the thread's error and returns NULL. A
- * device that has stopped is returned too unless `running` is set. */
+/* Locks and returns the device a handle of this kind belongs to, or fills the thread's error and
+ * returns NULL. A device that has stopped is returned too unless `running` is set. */
 bh__device *bh__device_lock(uint64_t handle, uint32_t kind, const char *what, bool running);
 void bh__device_unlock(bh__device *device);
 void *bh__handle_get(bh__device *device, uint64_t handle, uint32_t kind, const char *what);
@@ -417,17 +428,20 @@ void bh__device_publish(bh__device *device);
 uint64_t bh__lane_id_new(uint32_t device_slot, uint32_t lane_index);
 bool bh__lane_id_valid(uint64_t id);
 
-/* Finds the lane of a ticket without locking; the device cannot be torn down before bh__ticket_leave. *out_lane is NULL
- * when the lane or device was closed since: ask bh__history. False: the ticket was never given out. */
+/* Finds the lane of a ticket without locking; the device cannot be torn down before
+ * bh__ticket_leave. *out_lane is NULL when the lane or device was closed since: ask bh__history.
+ * False: the ticket was never given out. */
 bool bh__ticket_enter(bh_ticket ticket, bh__device **out_device, bh__lane **out_lane);
 void bh__ticket_leave(bh__device *device);
 
 /* True, with the thread's error set, in a forked child. */
 bool bh__refuse_forked(void);
 
-/* ---- history.c: what became of tickets ----------------------------------------------------------------- */
+/* ---- history.c: what became of tickets
+ * ----------------------------------------------------------------- */
 
-/* Takes over what the failure owns. A failure is never forgotten: for want of memory, tickets around it are said to be lost too. */
+/* Takes over what the failure owns. A failure is never forgotten: for want of memory, tickets
+ * around it are said to be lost too. */
 void bh__failures_add(bh__failures *failures, const bh__failure *failure);
 const bh__failure *bh__failures_find(const bh__failures *failures, uint64_t sequence);
 void bh__failures_clear(bh__failures *failures);
@@ -438,12 +452,15 @@ void bh__history_keep(uint64_t lane_id, bh__failures *failures);
 /* BH_OK, or the failure's status with *out filled in. */
 bh_status bh__history_ask(bh_ticket ticket, bh_error *out);
 
-/* ---- ticket.c ---------------------------------------------------------------------------------------------- */
+/* ---- ticket.c
+ * ---------------------------------------------------------------------------------------------- */
 
-/* Whether to ask for a ticket's verdict, which may come before the lane gets there, or for the lane to have got there. */
+/* Whether to ask for a ticket's verdict, which may come before the lane gets there, or for the lane
+ * to have got there. */
 typedef enum bh__question { BH__VERDICT, BH__PASSED } bh__question;
 
-/* The answer now: BH_OK, an error, BH_E_BUSY. Without the lock, between bh__ticket_enter and leave. */
+/* The answer now: BH_OK, an error, BH_E_BUSY. Without the lock, between bh__ticket_enter and leave.
+ */
 bh_status bh__lane_ask(bh__device *device, bh__lane *lane, uint64_t sequence,
                        bh__question question);
 /* Waits until there is an answer, or the deadline passes (BH_E_TIMEOUT), without the lock. */
@@ -459,7 +476,8 @@ void bh__lane_fail(bh__lane *lane, uint64_t sequence, bh_status status, uint32_t
 /* Takes over what the worker reported about single requests, with the lock held. */
 void bh__reports_collect(bh__device *device);
 
-/* ---- submit.c: the one way into a ring -------------------------------------------------------------------- */
+/* ---- submit.c: the one way into a ring
+ * -------------------------------------------------------------------- */
 
 typedef struct bh__submission {
     bh__lane *lane;
@@ -478,21 +496,24 @@ typedef struct bh__submission {
     bh__copy_body copy;            /* all others */
 } bh__submission;
 
-/* Called with the device locked; returns with it locked, but may have let go of it to wait for room: then *out_retry is true, nothing was
- * submitted, and the caller must look at its handles again. Checks doubt, orders the request after what it depends on,
- * writes it down and rings the bell. */
+/* Called with the device locked; returns with it locked, but may have let go of it to wait for
+ * room: then *out_retry is true, nothing was submitted, and the caller must look at its handles
+ * again. Checks doubt, orders the request after what it depends on, writes it down and rings the
+ * bell. */
 bh_status bh__submit(bh__device *device, const bh__submission *submission, bool *out_retry,
                      bh_ticket *out);
 /* The lane for a handle, zero meaning the device's own. */
 bh__lane *bh__lane_get(bh__device *device, bh_lane lane);
 
-/* ---- memory.c: what may be read, what is in doubt ------------------------------------------------------------ */
+/* ---- memory.c: what may be read, what is in doubt
+ * ------------------------------------------------------------ */
 
 /* Makes sure that a use by this lane can be noted. False: no host memory. */
 bool bh__memory_reserve_use(bh__memory *memory, uint32_t lane);
 /* Notes a use. `retired`: what the lane is known to have done. */
 void bh__memory_note_use(const bh__use *use, uint32_t lane, uint64_t position, uint64_t retired);
-/* Raises wait_for[lane] to the positions that a use must wait for. Returns whether any was raised. */
+/* Raises wait_for[lane] to the positions that a use must wait for. Returns whether any was raised.
+ */
 bool bh__memory_order(bh__device *device, const bh__use *use, uint32_t lane, uint64_t *wait_for);
 /* Whether no work uses it, and no lost worker can write it any more. */
 bool bh__memory_idle(bh__device *device, bh__memory *memory);
@@ -504,7 +525,8 @@ bool bh__spans_overlap(const bh__span *list, uint32_t count, uint64_t offset, ui
 /* Host regions are the program's own to judge: they are never suspect. */
 void bh__suspect_add(bh__memory *memory, uint64_t offset, uint64_t bytes);
 void bh__suspect_clear(bh__memory *memory, uint64_t offset, uint64_t bytes);
-/* The program takes what is there for good: requests with a verdict that are still queued raise no doubt about it again. */
+/* The program takes what is there for good: requests with a verdict that are still queued raise no
+ * doubt about it again. */
 void bh__suspect_accept(bh__device *device, bh__memory *memory, uint64_t offset, uint64_t bytes);
 static inline bool bh__suspect_overlaps(const bh__memory *memory, uint64_t offset, uint64_t bytes) {
     return memory->suspect_count &&
@@ -517,7 +539,8 @@ void bh__memory_release(bh__device *device, bh__memory *memory);
 /* Gives memory back that was freed and is no longer in use. */
 void bh__memory_sweep(bh__device *device);
 
-/* ---- staging.c: host memory on the way ------------------------------------------------------------------------ */
+/* ---- staging.c: host memory on the way
+ * ------------------------------------------------------------------------ */
 
 /* Waits for a free slot with the lock released meanwhile. */
 bh_status bh__staging_take(bh__device *device, uint32_t *out_slot);
@@ -532,7 +555,9 @@ bool bh__host_note(bh__device *device, const bh__host_region *region, int fd, bh
 bh__memory *bh__host_find(bh__device *device, const void *pointer, uint64_t bytes,
                           uint64_t *out_offset);
 
-/* ---- module.c --------------------------------------------------------------------------------------------------- */
+/* ---- module.c
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 /* Reads what the worker says the module holds. False: it makes no sense. */
 bool bh__module_parse(bh__module *module, int blob_fd);
@@ -540,10 +565,12 @@ bool bh__module_keeps_state(const bh__module *module);
 void bh__module_drop(bh__device *device, bh__module *module);
 void bh__module_delete(bh__module *module);
 
-/* ---- supervisor.c, takeover.c ----------------------------------------------------------------------------------- */
+/* ---- supervisor.c, takeover.c
+ * ----------------------------------------------------------------------------------- */
 
 void *bh__supervisor_main(void *device);
-/* Has the supervisor carry out an order and waits. Called and returns with the lock held, and lets go of it meanwhile. */
+/* Has the supervisor carry out an order and waits. Called and returns with the lock held, and lets
+ * go of it meanwhile. */
 bh_status bh__order_run(bh__device *device, bh__job *job);
 void bh__job_post(bh__device *device, bh__job *job);
 void bh__job_wait(bh__job *job);
@@ -557,10 +584,11 @@ typedef struct bh__cause {
     bh_error error; /* what is known; for the request to blame */
 } bh__cause;
 
-/* Supervisor only, with the lock held. The active worker is lost: freeze, kill, judge, hold, and mark what has no future. */
+/* Supervisor only, with the lock held. The active worker is lost: freeze, kill, judge, hold, and
+ * mark what has no future. */
 void bh__take_over(bh__device *device, const bh__cause *cause, bh_loss *summary);
-/* Supervisor only, with the lock held. Freezes, if that is not done yet, gives everything unresolved this verdict, and stops the
- * device for good. */
+/* Supervisor only, with the lock held. Freezes, if that is not done yet, gives everything
+ * unresolved this verdict, and stops the device for good. */
 void bh__device_stop(bh__device *device, const bh_error *reason, bh_status verdict);
 void bh__worker_kill(bh__device *device, bh__worker *worker);
 static inline bh__area *bh__worker_area(bh__device *device, const bh__worker *worker) {
@@ -568,7 +596,9 @@ static inline bh__area *bh__worker_area(bh__device *device, const bh__worker *wo
                                 worker->area * device->front->area_bytes);
 }
 
-/* ---- dispatch.c ---------------------------------------------------------------------------------------------------- */
+/* ---- dispatch.c
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 bh_status bh__dispatcher_start(bh__device *device);
 void bh__dispatcher_stop(bh__device *device);
@@ -578,11 +608,13 @@ void bh__dispatch_loss(bh__device *device, const bh_loss *loss);
 /* Waits until what was queued for callbacks so far has run. */
 void bh__dispatcher_drain(bh__device *device);
 
-/* ---- fork.c: a forked child must not keep anything alive -------------------------------------------------------------- */
+/* ---- fork.c: a forked child must not keep anything alive
+ * -------------------------------------------------------------- */
 
 /* Remembers a descriptor so that a forked child closes it. Returns it. */
 int bh__fd_keep(int fd);
-/* Whether it still is the descriptor that was kept: the program may have closed it and got the number for something else. */
+/* Whether it still is the descriptor that was kept: the program may have closed it and got the
+ * number for something else. */
 bool bh__fd_is_ours(int fd);
 /* Closes it if it is. */
 void bh__fd_close(int fd);

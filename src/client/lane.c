@@ -10,7 +10,8 @@ bh__lane *bh__lane_get(bh__device *device, bh_lane lane) {
     return bh__handle_get(device, lane.id, BH__KIND_LANE, "lane");
 }
 
-/* Gives up a closed lane's failures and name once everything on it is done; its queue can serve another lane. */
+/* Gives up a closed lane's failures and name once everything on it is done; its queue can serve
+ * another lane. */
 static void lane_settle(bh__device *device, bh__lane *lane) {
     bh__reports_collect(device);
     uint64_t id = atomic_load(&lane->id);
@@ -36,7 +37,8 @@ static bh__lane *lane_find_free(bh__device *device) {
     return NULL;
 }
 
-/* When all lanes are taken: waits for one that is closed and still has work, without the lock. False: there is none. */
+/* When all lanes are taken: waits for one that is closed and still has work, without the lock.
+ * False: there is none. */
 static bool lane_wait_closed(bh__device *device) {
     for (uint32_t i = 1; i < BH__MAX_LANES; i++) {
         bh__lane *lane = &device->lanes[i];
@@ -106,7 +108,8 @@ bh_status bh_lane_close(bh_lane handle) {
     return status;
 }
 
-/* Waits for what is on the lane now; whatever became of it is fine. Called with the lock, returns without it. */
+/* Waits for what is on the lane now; whatever became of it is fine. Called with the lock, returns
+ * without it. */
 static bh_status lane_drain(bh__device *device, bh__lane *lane, uint64_t deadline) {
     uint64_t tail = atomic_load(&lane->tail);
     bool nothing = tail == 0 || (lane->index != BH__LOAD_LANE && lane_idle(device, lane));

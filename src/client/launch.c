@@ -115,7 +115,8 @@ static bh_status check_kernel(const launch *self) {
     return BH_OK;
 }
 
-/* ---- arguments ---------------------------------------------------------------------------------------------- */
+/* ---- arguments
+ * ---------------------------------------------------------------------------------------------- */
 
 static bh_status add_use(launch *self, bh_buffer handle, uint32_t access, const char *what,
                          bh__use **out) {
@@ -190,7 +191,8 @@ static bool meets_writer(const launch *self, const bh__use *input) {
     return false;
 }
 
-/* Inputs go by their read-only address, so that a kernel that writes one faults, except where the launch also writes there. */
+/* Inputs go by their read-only address, so that a kernel that writes one faults, except where the
+ * launch also writes there. */
 static void pack_addresses(launch *self, bh_args args, uint32_t flags) {
     uint32_t next = 0;
     for (uint32_t i = 0; i < args.count; i++) {
@@ -244,7 +246,9 @@ static bh_status pack(launch *self, bh_args args) {
     return BH_OK;
 }
 
-/* ---- the launch --------------------------------------------------------------------------------------------------- */
+/* ---- the launch
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 static bh_status prepare(launch *self, bh_kernel handle, bh_shape shape, bh_args args) {
     self->use_count = 0;

@@ -5,7 +5,8 @@
 
 #include "client/internal.h"
 
-/* ---- sets of bytes: sorted spans that do not touch ---------------------------------------------- */
+/* ---- sets of bytes: sorted spans that do not touch ----------------------------------------------
+ */
 
 static bool spans_reserve(bh__span **list, uint32_t count, uint32_t *capacity) {
     if (count < *capacity) return true;
@@ -76,7 +77,8 @@ bool bh__spans_remove(bh__span **list, uint32_t *count, uint32_t *capacity, uint
     return true;
 }
 
-/* Doubt must never be forgotten: where the exact set cannot be kept for want of memory, all of it is in doubt. */
+/* Doubt must never be forgotten: where the exact set cannot be kept for want of memory, all of it
+ * is in doubt. */
 void bh__suspect_add(bh__memory *memory, uint64_t offset, uint64_t bytes) {
     if (memory->host) return;
     if (bh__spans_add(&memory->suspect, &memory->suspect_count, &memory->suspect_capacity, offset,
@@ -94,7 +96,8 @@ void bh__suspect_clear(bh__memory *memory, uint64_t offset, uint64_t bytes) {
                            offset, bytes);
 }
 
-/* ---- order between lanes --------------------------------------------------------------------------- */
+/* ---- order between lanes
+ * --------------------------------------------------------------------------- */
 
 static bh__lane_use *find_use(bh__memory *memory, uint32_t lane) {
     for (uint32_t i = 0; i < memory->use_count; i++) {
@@ -164,7 +167,8 @@ bool bh__memory_order(bh__device *device, const bh__use *use, uint32_t lane, uin
     return raised;
 }
 
-/* ---- life and death ----------------------------------------------------------------------------------- */
+/* ---- life and death
+ * ----------------------------------------------------------------------------------- */
 
 bh__memory *bh__memory_new(void) {
     bh__memory *memory = calloc(1, sizeof *memory);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Orders: what workers are told over their sockets. The active worker carries an order out first; when it has, the order becomes
- * part of what every other worker is told. */
+/* Orders: what workers are told over their sockets. The active worker carries an order out first;
+ * when it has, the order becomes part of what every other worker is told. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,7 +116,9 @@ void bh__orders_go(bh__device *device, bh__worker *worker) {
     tell(worker, &(bh__order){.type = BH__MSG_GO, .fd = -1});
 }
 
-/* ---- sending ------------------------------------------------------------------------------------------------ */
+/* ---- sending
+ * ------------------------------------------------------------------------------------------------
+ */
 
 static int send_order(bh__device *device, bh__worker *worker, bh__order *order) {
     bh__message *message = device->outgoing;
@@ -175,7 +177,8 @@ bool bh__orders_pump(bh__device *device, bh__worker *worker) {
     return !worker->unfit;
 }
 
-/* ---- what came of it -------------------------------------------------------------------------------------------- */
+/* ---- what came of it
+ * -------------------------------------------------------------------------------------------- */
 
 void bh__job_finish(bh__device *device, bh__job *job) {
     if (job->module) {
@@ -214,7 +217,8 @@ static bool note_chunk(bh__device *device, const bh__order *order, int fd) {
     return true;
 }
 
-/* The active worker has carried the order out: from now on it is part of what the device is. With the lock held. */
+/* The active worker has carried the order out: from now on it is part of what the device is. With
+ * the lock held. */
 static void commit(bh__device *device, bh__order *order, bh__message *message, bh__job *job) {
     bool noted = true;
     bh__order next = *order;

@@ -26,8 +26,8 @@ static int pidfd_of(pid_t pid) {
     return (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
-/* Descriptor 3 of the child is `socket`. posix_spawn's dup2 clears close-on-exec, unless source and target are the same
- * descriptor, so the socket is moved out of the way first. */
+/* Descriptor 3 of the child is `socket`. posix_spawn's dup2 clears close-on-exec, unless source and
+ * target are the same descriptor, so the socket is moved out of the way first. */
 static int spawn(const char *path, int socket, int errors, pid_t *out) {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;

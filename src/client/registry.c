@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From handles and ticket ids to devices, lanes and objects; whatever is closed, foreign or made up is recognised. */
+/* From handles and ticket ids to devices, lanes and objects; whatever is closed, foreign or made up
+ * is recognised. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,8 +10,8 @@
 
 /*
  * A handle: kind (4 bits), device slot (8), index (22), generation (30).
- * A lane id: count (32), device slot (8), lane index (8), check (16). Devices are never freed, only closed, so that a slot can be
- * looked at without a lock.
+ * A lane id: count (32), device slot (8), lane index (8), check (16). Devices are never freed, only
+ * closed, so that a slot can be looked at without a lock.
  */
 enum { MAX_DEVICES = 256 };
 
@@ -205,7 +206,8 @@ bool bh__ticket_enter(bh_ticket ticket, bh__device **out_device, bh__lane **out_
     bh__device *device = atomic_load(&devices[(ticket.lane >> 24) & 0xff]);
     uint32_t index = (uint32_t)(ticket.lane >> 16) & 0xff;
     if (!device || index >= BH__LANES) return false;
-    /* Counting first and looking second pairs with close, which hides the device first and waits for the count second. */
+    /* Counting first and looking second pairs with close, which hides the device first and waits
+     * for the count second. */
     atomic_fetch_add(&device->users, 1);
     bh__lane *lane = &device->lanes[index];
     if (atomic_load(&device->id) != 0 && atomic_load(&lane->id) == ticket.lane) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host memory that workers can reach: the staging slots plain pointers go through, and what bh_host_alloc hands out. */
+/* Host memory that workers can reach: the staging slots plain pointers go through, and what
+ * bh_host_alloc hands out. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +9,8 @@
 #include "client/internal.h"
 #include "wire/share.h"
 
-/* ---- host regions ----------------------------------------------------------------------------------- */
+/* ---- host regions
+ * ----------------------------------------------------------------------------------- */
 
 static bool hosts_reserve(bh__device *device) {
     if (device->host_count < device->host_capacity) return true;
@@ -124,7 +126,8 @@ bh__memory *bh__host_find(bh__device *device, const void *pointer, uint64_t byte
     return NULL;
 }
 
-/* ---- staging slots ------------------------------------------------------------------------------------ */
+/* ---- staging slots
+ * ------------------------------------------------------------------------------------ */
 
 uint8_t *bh__staging_memory(bh__device *device, uint32_t slot) {
     return (uint8_t *)device->staging->host + (size_t)slot * BH__STAGING_BYTES;
@@ -136,7 +139,8 @@ static bool slot_free(bh__device *device, const bh__staging_slot *slot) {
            bh__lane_done(device, &device->lanes[slot->lane]) >= slot->sequence;
 }
 
-/* What to wait for when every slot is in use: the first one whose work is on a lane; NULL: all are with threads. */
+/* What to wait for when every slot is in use: the first one whose work is on a lane; NULL: all are
+ * with threads. */
 static const bh__staging_slot *slot_to_wait_for(bh__device *device) {
     for (uint32_t i = 0; i < BH__STAGING_SLOTS; i++) {
         const bh__staging_slot *slot = &device->staging_slots[i];
@@ -180,7 +184,8 @@ bh_status bh__staging_take(bh__device *device, uint32_t *out_slot) {
         if (lane) {
             (void)bh__lane_wait(device, lane, sequence, BH__NEVER, BH__PASSED);
         } else {
-            /* All slots are with other threads or held for a dying worker: both are a matter of moments. */
+            /* All slots are with other threads or held for a dying worker: both are a matter of
+             * moments. */
             struct timespec pause = bh__timespec(soon - bh__now_ns());
             nanosleep(&pause, NULL);
         }

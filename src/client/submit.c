@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one way into a ring: check for doubt, order after what it depends on, write it down, ring the bell. */
+/* The one way into a ring: check for doubt, order after what it depends on, write it down, ring the
+ * bell. */
 #include <string.h>
 
 #include "base/futex.h"
@@ -128,7 +129,8 @@ static void note_uses(const bh__submission *submission, const plan *planned, uin
 static void ring_bell(bh__device *device, bh__lane *lane, uint64_t tail) {
     bh__lane_front *front = &device->front->lane[lane->index];
     atomic_store(&front->tail, tail);
-    /* Stored first, asked second: a lane of the worker says that it sleeps first and looks at the tail second. */
+    /* Stored first, asked second: a lane of the worker says that it sleeps first and looks at the
+     * tail second. */
     bh__lane_area *area = &atomic_load(&device->area)->lane[lane->index];
     if (atomic_load(&area->asleep) && atomic_exchange(&area->asleep, 0)) {
         bh__futex_wake(&area->asleep, BH__FUTEX_ALL, BH__FUTEX_SHARED);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the supervisor's files share: starting workers, telling them things, replacing them. Used on its thread only. */
+/* What the supervisor's files share: starting workers, telling them things, replacing them. Used on
+ * its thread only. */
 #ifndef BH_CLIENT_SUPERVISOR_H
 #define BH_CLIENT_SUPERVISOR_H
 
 #include "client/internal.h"
 
-/* ---- orders.c: what workers are told, and what comes of it ---------------------------------------------- */
+/* ---- orders.c: what workers are told, and what comes of it
+ * ---------------------------------------------- */
 
 /* Puts an order at the end of a worker's queue. The worker's queue owns it. */
 void bh__order_append(bh__worker *worker, bh__order *order);
@@ -19,22 +21,27 @@ void bh__orders_go(bh__device *device, bh__worker *worker);
 bool bh__orders_pump(bh__device *device, bh__worker *worker);
 /* An order was carried out, or refused. False: the worker is of no use. */
 bool bh__orders_acknowledge(bh__device *device, bh__worker *worker, bh__message *message);
-/* Takes the orders a lost worker has not carried out: those with a job go to *backlog, the others are deleted. Jobs that workers died
- * with again and again are failed; `to_blame`: what it was carrying out may have been the cause. */
+/* Takes the orders a lost worker has not carried out: those with a job go to *backlog, the others
+ * are deleted. Jobs that workers died with again and again are failed; `to_blame`: what it was
+ * carrying out may have been the cause. */
 void bh__orders_recover(bh__device *device, bh__worker *worker, bool to_blame, bh__order **backlog);
 void bh__job_finish(bh__device *device, bh__job *job);
 
-/* ---- workers.c ---------------------------------------------------------------------------------------------- */
+/* ---- workers.c
+ * ---------------------------------------------------------------------------------------------- */
 
-/* Starts a worker and tells it to boot. BH_E_BUSY: every area belongs to a worker that is not reaped yet. */
+/* Starts a worker and tells it to boot. BH_E_BUSY: every area belongs to a worker that is not
+ * reaped yet. */
 bh_status bh__worker_start(bh__device *device, bh__worker **out, bh_error *error);
 void bh__worker_read_errors(bh__worker *worker);
-/* Kills it and stops listening. Its orders must have been recovered. `loss`: which loss this is, 0 for a standby. */
+/* Kills it and stops listening. Its orders must have been recovered. `loss`: which loss this is, 0
+ * for a standby. */
 void bh__worker_bury(bh__worker *worker, uint64_t loss);
 /* True once it is gone for good; what was held because of it is released. */
 bool bh__worker_reap(bh__device *device, bh__worker *worker);
 
-/* ---- supervisor.c ------------------------------------------------------------------------------------------ */
+/* ---- supervisor.c
+ * ------------------------------------------------------------------------------------------ */
 
 /* Called by the pump when GO is sent: from now on this worker's words count. */
 void bh__worker_goes(bh__device *device, bh__worker *worker);

@@ -49,7 +49,8 @@ void bh__table_remove(bh__table *table, uint32_t index) {
     bh__table_entry *entry = &table->entries[index];
     entry->object = NULL;
     table->live--;
-    /* An entry that has used up its generations is never given out again: old handles stay recognisable. */
+    /* An entry that has used up its generations is never given out again: old handles stay
+     * recognisable. */
     if (entry->generation == LAST_GENERATION) {
         entry->generation = 0;
         return;

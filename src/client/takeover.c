@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Losing a worker: freeze, judge, spread doubt, hold. Everything here runs on the supervisor with the device locked. */
+/* Losing a worker: freeze, judge, spread doubt, hold. Everything here runs on the supervisor with
+ * the device locked. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +28,8 @@ static const bh__use *use_at(bh__device *device, bh__lane *lane, const bh__shado
                 ->uses[index % BH__USES_PER_SLOT];
 }
 
-/* ---- freeze --------------------------------------------------------------------------------------------- */
+/* ---- freeze
+ * --------------------------------------------------------------------------------------------- */
 
 /* What a worker says about positions is cut to what can be, and to where a request begins. */
 static uint64_t sane_position(bh__device *device, bh__lane *lane, uint64_t position,
@@ -37,14 +39,15 @@ static uint64_t sane_position(bh__device *device, bh__lane *lane, uint64_t posit
     return position == tail ? tail : shadow_at(device, lane, position)->start;
 }
 
-/* First every lane is frozen, only then is any position read: what is done by then stays done, and nothing more is taken. */
+/* First every lane is frozen, only then is any position read: what is done by then stays done, and
+ * nothing more is taken. */
 static void freeze(bh__device *device, uint64_t taken[BH__MAX_LANES]) {
     bh__area *area = atomic_load(&device->area);
     atomic_fetch_add(&device->epoch, 1);
     for (uint32_t i = 0; i < BH__MAX_LANES; i++) atomic_fetch_or(&area->lane[i].claim, BH__FROZEN);
     bh__reports_collect(device);
-    /* What was in flight may go on ending meanwhile. Only values that all lanes had at one moment will do: else a request could be
-     * seen done whose source, read before, is not. */
+    /* What was in flight may go on ending meanwhile. Only values that all lanes had at one moment
+     * will do: else a request could be seen done whose source, read before, is not. */
     uint64_t done[BH__MAX_LANES] = {0};
     for (bool changed = true; changed;) {
         changed = false;
@@ -67,7 +70,9 @@ static void freeze(bh__device *device, uint64_t taken[BH__MAX_LANES]) {
     device->frozen = true;
 }
 
-/* ---- blame ----------------------------------------------------------------------------------------------- */
+/* ---- blame
+ * -----------------------------------------------------------------------------------------------
+ */
 
 static bool is_blamed(const judgement *self, uint32_t lane, const bh__shadow *shadow) {
     const bh__cause *cause = self->cause;
@@ -93,7 +98,8 @@ static const char *request_name(const bh__shadow *shadow) {
     }
 }
 
-/* Makes the text for whoever is to blame. Where the device did not say which request it was, all candidates are named. */
+/* Makes the text for whoever is to blame. Where the device did not say which request it was, all
+ * candidates are named. */
 static void write_blame(judgement *self) {
     bh__device *device = self->device;
     const bh__cause *cause = self->cause;
@@ -119,7 +125,9 @@ static void write_blame(judgement *self) {
              self->busy_lanes > 1 ? "%s; one of: %s" : "%s; it ran %s", first, list);
 }
 
-/* ---- doubt ------------------------------------------------------------------------------------------------- */
+/* ---- doubt
+ * -------------------------------------------------------------------------------------------------
+ */
 
 static void suspect_outputs(bh__device *device, bh__lane *lane, const bh__shadow *shadow) {
     for (uint32_t i = 0; i < shadow->use_count; i++) {
@@ -167,8 +175,9 @@ static void clear_overwritten(const judgement *self, bh__lane *lane, const bh__s
     }
 }
 
-/* In flight, and safe to run again from the start: nothing it reads can have been changed by itself or by work behind it. Its
- * inputs may have been overwritten by a later request in flight although this one is not known to be done. */
+/* In flight, and safe to run again from the start: nothing it reads can have been changed by itself
+ * or by work behind it. Its inputs may have been overwritten by a later request in flight although
+ * this one is not known to be done. */
 static bool can_be_resent(const judgement *self, bh__lane *lane, const bh__shadow *shadow) {
     if (!shadow->idempotent || reads_suspect(self, lane, shadow)) return false;
     if (shadow->kernel && shadow->module->stale) return false;
@@ -215,7 +224,9 @@ void bh__suspect_accept(bh__device *device, bh__memory *memory, uint64_t offset,
     }
 }
 
-/* ---- judge --------------------------------------------------------------------------------------------------- */
+/* ---- judge
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 static void resolve(judgement *self, bh__lane *lane, bh__shadow *shadow, bh_status status) {
     bh__device *device = self->device;
@@ -248,7 +259,8 @@ static void resolve(judgement *self, bh__lane *lane, bh__shadow *shadow, bh_stat
 
 static void judge_one(judgement *self, bh__lane *lane, bh__shadow *shadow) {
     if (shadow->resolved) {
-        /* An earlier verdict. What comes before it in the queue may have cleared the doubt it stands for, in this walk. */
+        /* An earlier verdict. What comes before it in the queue may have cleared the doubt it
+         * stands for, in this walk. */
         bool lost = shadow->resolved == BH__RESOLVED_LOST;
         if (lost || (shadow->resolved == BH__RESOLVED_CANCELLED && shadow->cleared))
             suspect_outputs(self->device, lane, shadow);
@@ -275,8 +287,8 @@ static void judge_one(judgement *self, bh__lane *lane, bh__shadow *shadow) {
     }
 }
 
-/* Calls `visit` for each unfinished request of all lanes, in the order they were submitted, which is an order their dependencies
- * allow. */
+/* Calls `visit` for each unfinished request of all lanes, in the order they were submitted, which
+ * is an order their dependencies allow. */
 static void walk(judgement *self, void (*visit)(judgement *, bh__lane *, bh__shadow *)) {
     bh__device *device = self->device;
     uint64_t cursor[BH__MAX_LANES];
@@ -305,7 +317,8 @@ static void hold_one(judgement *self, bh__lane *lane, bh__shadow *shadow) {
         hold_outputs(self, lane, shadow);
 }
 
-/* A module's variables died with the worker. What the program set is put back; what kernels left there is not. */
+/* A module's variables died with the worker. What the program set is put back; what kernels left
+ * there is not. */
 static void judge_modules(judgement *self) {
     for (bh__module *module = self->device->module_list; module; module = module->next) {
         if (module->loaded && module->launched && bh__module_keeps_state(module))
@@ -343,7 +356,8 @@ void bh__take_over(bh__device *device, const bh__cause *cause, bh_loss *summary)
     device->state = BH_DEVICE_REPLACING;
 }
 
-/* ---- the end of a device ------------------------------------------------------------------------------------------ */
+/* ---- the end of a device
+ * ------------------------------------------------------------------------------------------ */
 
 void bh__device_stop(bh__device *device, const bh_error *reason, bh_status verdict_status) {
     bh_error verdict = *reason;

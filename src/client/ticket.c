@@ -20,8 +20,9 @@ uint64_t bh__lane_done(bh__device *device, bh__lane *lane) {
     return done > tail || done < lane->floor ? lane->floor : done;
 }
 
-/* With the lock: a verdict if there is one, and whatever the worker reported and nobody has taken over yet. While lanes are frozen
- * this is the only way to ask: the judgement, made with the lock held, says what is done. */
+/* With the lock: a verdict if there is one, and whatever the worker reported and nobody has taken
+ * over yet. While lanes are frozen this is the only way to ask: the judgement, made with the lock
+ * held, says what is done. */
 static bh_status ask_locked(bh__device *device, bh__lane *lane, uint64_t sequence,
                             bh__question question) {
     pthread_mutex_lock(&device->lock);
@@ -74,10 +75,11 @@ bh_status bh__lane_ask(bh__device *device, bh__lane *lane, uint64_t sequence,
     }
 }
 
-/* ---- sleeping ------------------------------------------------------------------------------------------- */
+/* ---- sleeping
+ * ------------------------------------------------------------------------------------------- */
 
-/* Tells the worker the lowest position that a sleeper waits for. Those whose position is done count until they have left: they may
- * not have been woken yet. */
+/* Tells the worker the lowest position that a sleeper waits for. Those whose position is done count
+ * until they have left: they may not have been woken yet. */
 static void post_notify(bh__device *device, bh__lane *lane) {
     uint64_t lowest = BH__NEVER;
     for (const bh__sleeper *sleeper = lane->sleepers; sleeper; sleeper = sleeper->next) {
@@ -162,7 +164,8 @@ void bh__area_wake(bh__device *device, bh__area *area) {
     }
 }
 
-/* ---- verdicts ---------------------------------------------------------------------------------------------- */
+/* ---- verdicts
+ * ---------------------------------------------------------------------------------------------- */
 
 void bh__lane_fail(bh__lane *lane, uint64_t sequence, bh_status status, uint32_t certain,
                    uint64_t loss, const char *kernel, const bh_error *detail) {
@@ -177,7 +180,8 @@ void bh__lane_fail(bh__lane *lane, uint64_t sequence, bh_status status, uint32_t
     if (sequence > atomic_load(&lane->last_failed)) atomic_store(&lane->last_failed, sequence);
 }
 
-/* Copies a piece of text out of shared memory, which may change under our hands and need not end. */
+/* Copies a piece of text out of shared memory, which may change under our hands and need not end.
+ */
 static void copy_text(char *target, size_t target_bytes, const char *source, size_t source_bytes) {
     size_t bytes = source_bytes < target_bytes ? source_bytes : target_bytes;
     memcpy(target, source, bytes);
@@ -187,7 +191,8 @@ static void copy_text(char *target, size_t target_bytes, const char *source, siz
 void bh__reports_collect(bh__device *device) {
     if (device->frozen) return;
     bh__area *area = atomic_load(&device->area);
-    /* The worker counts a report in reports_made first and in its lane's errors second: read the other way round. */
+    /* The worker counts a report in reports_made first and in its lane's errors second: read the
+     * other way round. */
     uint32_t errors[BH__MAX_LANES];
     for (uint32_t i = 0; i < device->lane_limit; i++)
         errors[i] = atomic_load(&area->lane[i].errors);
@@ -226,7 +231,8 @@ void bh__reports_collect(bh__device *device) {
     }
 }
 
-/* ---- the public calls --------------------------------------------------------------------------------------- */
+/* ---- the public calls
+ * --------------------------------------------------------------------------------------- */
 
 static bh_status refuse_ticket(bh_ticket ticket) {
     return bh__refuse(BH_E_INVALID, "pass a ticket that a Bulkhead call has filled in",
@@ -306,7 +312,8 @@ bh_status bh_ticket_error(bh_ticket ticket, bh_error *out) {
     return status;
 }
 
-/* With PAUSED set the worker takes nothing, so what is not taken now can be turned into a request that does nothing. */
+/* With PAUSED set the worker takes nothing, so what is not taken now can be turned into a request
+ * that does nothing. */
 static bh_status cancel_locked(bh__device *device, bh__lane *lane, uint64_t sequence) {
     if (bh__failures_find(&lane->failures, sequence)) {
         return bh__refuse(BH_E_INVALID, "ask bh_query what became of it",

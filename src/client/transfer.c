@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Moving data: between the program and buffers, between buffers, patterns into buffers. All of it can be done again from the
- * start when a worker is lost, so every request here is idempotent. */
+/* Moving data: between the program and buffers, between buffers, patterns into buffers. All of it
+ * can be done again from the start when a worker is lost, so every request here is idempotent. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -21,7 +21,8 @@ static bh_status check_lane_device(bh_lane lane, bh_buffer buffer) {
                       "the lane belongs to another device than the buffer");
 }
 
-/* Submits one request that moves between a buffer and host memory. Called and returns with the lock held. */
+/* Submits one request that moves between a buffer and host memory. Called and returns with the lock
+ * held. */
 static bh_status submit_host_move(bh__device *device, bh_lane lane_handle, uint16_t op,
                                   bh_buffer handle, uint64_t offset, bh__memory *host,
                                   uint64_t host_offset, uint64_t bytes, bh_ticket *out) {
@@ -156,7 +157,8 @@ bh_status bh_buffer_write(bh_buffer buffer, uint64_t offset, const void *source,
     return status == BH_OK ? bh_wait(ticket, BH_FOREVER) : status;
 }
 
-/* ---- reading into plain memory: pieces on their way through several staging slots at once --------------- */
+/* ---- reading into plain memory: pieces on their way through several staging slots at once
+ * --------------- */
 
 typedef struct piece {
     uint32_t slot;
@@ -213,7 +215,8 @@ bh_status bh_buffer_read(bh_buffer buffer, uint64_t offset, void *target, uint64
     return status == BH_OK ? BH_OK : bh__refuse_with(&failed);
 }
 
-/* ---- within the device ------------------------------------------------------------------------------------- */
+/* ---- within the device
+ * ------------------------------------------------------------------------------------- */
 
 bh_status bh_submit_copy(bh_lane lane_handle, bh_buffer target, uint64_t target_offset,
                          bh_buffer source, uint64_t source_offset, uint64_t bytes, bh_ticket *out) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A module's own variables: written and read in order with its launches, remembered for the next worker. */
+/* A module's own variables: written and read in order with its launches, remembered for the next
+ * worker. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +38,8 @@ static bh__device *variable_lock(bh_module handle, const char *name, bool runnin
     return NULL;
 }
 
-/* Waits for launches of the module on other lanes than the first, which is the one that variables go through. */
+/* Waits for launches of the module on other lanes than the first, which is the one that variables
+ * go through. */
 static void wait_for_users(bh__device *device, bh__module *module) {
     for (uint32_t i = 1; i < device->lane_limit; i++) {
         bh__lane *lane = &device->lanes[i];

@@ -14,7 +14,8 @@
 
 #define BOOT_TIMEOUT_NS (10 * BH__NS_PER_S)
 
-/* Not the one whose area still counts: a slow waiter could take its words, old and new, for one state. */
+/* Not the one whose area still counts: a slow waiter could take its words, old and new, for one
+ * state. */
 static bh__worker *free_worker(bh__device *device) {
     const bh__area *current = device->generation ? atomic_load(&device->area) : NULL;
     for (uint32_t i = 0; i < BH__AREAS; i++) {
@@ -27,7 +28,8 @@ static bh__worker *free_worker(bh__device *device) {
     return NULL;
 }
 
-/* Word by word: a waiter that has been asleep since an earlier worker may still be looking. `wake` only ever counts up. */
+/* Word by word: a waiter that has been asleep since an earlier worker may still be looking. `wake`
+ * only ever counts up. */
 static void area_reset(bh__area *area) {
     atomic_store(&area->fault_state, BH__FAULT_NONE);
     atomic_store(&area->reports_made, 0);
@@ -108,7 +110,8 @@ void bh__worker_kill(bh__device *device, bh__worker *worker) {
     bh__process_kill(&worker->process);
 }
 
-/* Reads what it wrote to standard error: the end is kept for error messages, all of it goes to the log. */
+/* Reads what it wrote to standard error: the end is kept for error messages, all of it goes to the
+ * log. */
 void bh__worker_read_errors(bh__worker *worker) {
     char text[1024];
     ssize_t got;
@@ -138,7 +141,8 @@ void bh__worker_bury(bh__worker *worker, uint64_t loss) {
     worker->loss = loss;
 }
 
-/* Lost workers 1 .. reaped are gone; requests that wait for that, and memory held for it, may go on. */
+/* Lost workers 1 .. reaped are gone; requests that wait for that, and memory held for it, may go
+ * on. */
 static void publish_reaped(bh__device *device) {
     uint64_t reaped = device->losses;
     for (uint32_t i = 0; i < BH__AREAS; i++) {

@@ -21,7 +21,8 @@ enum {
 
 #define BH__WIRE_MAGIC 0x3144414548424c42ull /* "BLBHEAD1" */
 
-/* The claim word: the position up to which requests are taken, above two flags that only the application sets. */
+/* The claim word: the position up to which requests are taken, above two flags that only the
+ * application sets. */
 #define BH__FROZEN      1ull
 #define BH__PAUSED      2ull
 #define BH__CLAIM_SHIFT 2
@@ -34,8 +35,8 @@ static inline uint64_t bh__claim_word(uint64_t position) {
 
 /* ---- written by the application, mapped read-only by workers --------------------------------- */
 
-/* Positions count slots and never wrap; slot = position modulo queue_length. A request's sequence number is the
- * position after its last slot. */
+/* Positions count slots and never wrap; slot = position modulo queue_length. A request's sequence
+ * number is the position after its last slot. */
 typedef struct bh__lane_front {
     _Alignas(64) _Atomic uint64_t tail;         /* submitted up to here */
     _Alignas(64) _Atomic uint64_t notify_sleep; /* wake `wake` once done reaches this */
@@ -94,8 +95,8 @@ typedef struct bh__dependency {
     uint64_t position; /* that lane must be done up to here */
 } bh__dependency;
 
-/* The head of a request's first slot. The payload (dependencies, then parameters) starts right behind it and
- * runs on through the following slots, wrapping round at the end of the ring. */
+/* The head of a request's first slot. The payload (dependencies, then parameters) starts right
+ * behind it and runs on through the following slots, wrapping round at the end of the ring. */
 typedef struct bh__request {
     _Atomic uint16_t op; /* turned into BH__OP_SKIP by a cancel or a takeover */
     uint16_t slots;
@@ -117,7 +118,8 @@ static inline uint32_t bh__slots_for(size_t payload_bytes) {
     return (uint32_t)((BH__PAYLOAD_OFFSET + payload_bytes + BH__SLOT_BYTES - 1) / BH__SLOT_BYTES);
 }
 
-/* ---- one area a worker, written by that worker -------------------------------------------------- */
+/* ---- one area a worker, written by that worker --------------------------------------------------
+ */
 
 typedef struct bh__lane_area {
     _Alignas(64) _Atomic uint64_t
@@ -153,13 +155,15 @@ typedef struct bh__area {
     bh__lane_area lane[BH__MAX_LANES];
 } bh__area;
 
-/* What both sides must agree on: a number that goes up when the protocol changes, and the layout that it had when it was built. */
+/* What both sides must agree on: a number that goes up when the protocol changes, and the layout
+ * that it had when it was built. */
 #define BH__WIRE_VERSION                                                                           \
     (1u << 24 |                                                                                    \
      (uint32_t)(sizeof(bh__front) * 31 + sizeof(bh__area) * 17 + sizeof(bh__lane_area) * 7 +       \
                 offsetof(bh__lane_area, done) * 5 + sizeof(bh__request) * 3 + BH__PAYLOAD_OFFSET))
 
-/* ---- finding one's way in the block --------------------------------------------------------------- */
+/* ---- finding one's way in the block
+ * --------------------------------------------------------------- */
 
 static inline uint8_t *bh__lane_ring(bh__front *front, uint32_t lane) {
     return (uint8_t *)front + front->rings_offset +
@@ -171,7 +175,8 @@ static inline bh__request *bh__ring_request(uint8_t *ring, uint32_t queue_length
     return (bh__request *)(void *)(ring + (position & (queue_length - 1)) * BH__SLOT_BYTES);
 }
 
-/* Copy a piece of the payload of the request at `position`, round the end of the ring where need be. */
+/* Copy a piece of the payload of the request at `position`, round the end of the ring where need
+ * be. */
 void bh__payload_write(uint8_t *ring, uint32_t queue_length, uint64_t position, size_t offset,
                        const void *data, size_t bytes);
 void bh__payload_read(const uint8_t *ring, uint32_t queue_length, uint64_t position, size_t offset,

@@ -11,8 +11,9 @@
 enum { BH__MESSAGE_FDS = 4, BH__MESSAGE_BYTES = 48 * 1024 };
 
 /*
- * The supervisor speaks first (BOOT); the worker answers READY, or REFUSED and ends. After that every message of the supervisor
- * but GO is answered by one ACK with the same serial, in order. A worker carries out messages in the order they come.
+ * The supervisor speaks first (BOOT); the worker answers READY, or REFUSED and ends. After that
+ * every message of the supervisor but GO is answered by one ACK with the same serial, in order. A
+ * worker carries out messages in the order they come.
  */
 enum {
     /* supervisor to worker */
@@ -93,8 +94,8 @@ typedef struct bh__message {
     uint8_t data[BH__MESSAGE_BYTES];
 } bh__message;
 
-/* What a module holds, as bytes in a memfd: this head, then kernels, their params, variables, then names. All
- * offsets are from the start of the blob. */
+/* What a module holds, as bytes in a memfd: this head, then kernels, their params, variables, then
+ * names. All offsets are from the start of the blob. */
 typedef struct bh__module_blob {
     uint64_t magic;
     uint32_t kernel_count;
@@ -133,8 +134,9 @@ typedef struct bh__blob_variable {
 
 #define BH__BLOB_MAGIC 0x31444f4d48424c42ull
 
-/* Both return 0, or a negative errno. send never raises SIGPIPE and does not close fds. receive returns -EPIPE when the
- * peer is gone, -EAGAIN when the socket is non-blocking and empty, -EBADMSG for a message that is malformed. */
+/* Both return 0, or a negative errno. send never raises SIGPIPE and does not close fds. receive
+ * returns -EPIPE when the peer is gone, -EAGAIN when the socket is non-blocking and empty, -EBADMSG
+ * for a message that is malformed. */
 int bh__message_send(int socket, const bh__message *message, const int *fds, uint32_t fd_count);
 int bh__message_receive(int socket, bh__message *message);
 void bh__message_close_fds(bh__message *message);

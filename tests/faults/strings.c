@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text that compilers put beside kernels (printf formats, assertion messages) is no state: losing a worker does not make a module
- * that has it stale. */
+/* Text that compilers put beside kernels (printf formats, assertion messages) is no state: losing a
+ * worker does not make a module that has it stale. */
 #include <signal.h>
 
 #include "../support/support.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The whole protocol in one process: submitting, waiting, cancelling and callbacks against workers that fault and are killed. */
+/* The whole protocol in one process: submitting, waiting, cancelling and callbacks against workers
+ * that fault and are killed. */
 #include <bulkhead.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -70,7 +71,8 @@ typedef struct submitter {
     _Atomic int *unexpected;
 } submitter;
 
-/* Launches on a lane and buffer of its own; whatever is lost is done again; what is read back must be what was stored last. */
+/* Launches on a lane and buffer of its own; whatever is lost is done again; what is read back must
+ * be what was stored last. */
 static void *submit_main(void *argument) {
     submitter *self = argument;
     fixture *shared = self->shared;

@@ -517,13 +517,13 @@ BH_API bh_status bh_notify(bh_ticket ticket);
 } /* extern "C" */
 #endif
 
-/* ---- writing launches down
- * ---------------------------------------------------------------------------
+/* ---- writing launches down -------------------------------------------------------------------
  *
  * BH_GRID(n, block)           enough blocks of `block` threads for n threads
  * BH_SHAPE(gx,gy,gz,bx,by,bz) any shape
  * BH_ARGS(a, b, ...)          up to 24 arguments: scalars by their C type, BH_IN(buffer),
- * BH_OUT(buffer), BH_INOUT(buffer), BH_VALUE(&s, sizeof s) for a struct, BH_NULL for a null pointer
+ *                             BH_OUT(buffer), BH_INOUT(buffer), BH_VALUE(&s, sizeof s) for a
+ *                             struct, BH_NULL for a null pointer
  * BH_NO_ARGS
  */
 

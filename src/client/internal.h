@@ -466,6 +466,9 @@ bh_status bh__lane_ask(bh__device *device, bh__lane *lane, uint64_t sequence,
 /* Waits until there is an answer, or the deadline passes (BH_E_TIMEOUT), without the lock. */
 bh_status bh__lane_wait(bh__device *device, bh__lane *lane, uint64_t sequence, uint64_t deadline,
                         bh__question question);
+/* Waits until the lane has passed a position. Called and returns with the lock held, and lets go of it
+ * meanwhile: whatever was looked up before must be looked up again. BH_E_STOPPED: it never will. */
+bh_status bh__lane_let_pass(bh__device *device, bh__lane *lane, uint64_t position);
 /* How far the lane is done, with the lock held. */
 uint64_t bh__lane_done(bh__device *device, bh__lane *lane);
 /* Wakes everybody who sleeps on this area's words. */

@@ -44,12 +44,7 @@ static bool lane_wait_closed(bh__device *device) {
         bh__lane *lane = &device->lanes[i];
         if (!lane->exists || lane->handle) continue;
         uint64_t tail = atomic_load(&lane->tail);
-        atomic_fetch_add(&device->users, 1);
-        pthread_mutex_unlock(&device->lock);
-        bh_status status = bh__lane_wait(device, lane, tail, BH__NEVER, BH__PASSED);
-        pthread_mutex_lock(&device->lock);
-        atomic_fetch_sub(&device->users, 1);
-        return status == BH_OK && !device->closing;
+        return bh__lane_let_pass(device, lane, tail) == BH_OK && !device->closing;
     }
     return false;
 }

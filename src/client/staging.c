@@ -96,11 +96,7 @@ bh_status bh_host_free(bh_device handle, void *pointer) {
             use->write_position > use->read_position ? use->write_position : use->read_position;
         bh__lane *lane = &device->lanes[use->lane];
         if (last <= bh__lane_done(device, lane)) continue;
-        atomic_fetch_add(&device->users, 1);
-        bh__device_unlock(device);
-        (void)bh__lane_wait(device, lane, last, BH__NEVER, BH__PASSED);
-        pthread_mutex_lock(&device->lock);
-        atomic_fetch_sub(&device->users, 1);
+        (void)bh__lane_let_pass(device, lane, last);
     }
     bh__job job = {.kind = BH__JOB_ORDER,
                    .order = {.type = BH__MSG_HOST_UNMAP, .host = entry.region, .fd = -1}};
@@ -149,20 +145,31 @@ static const bh__staging_slot *slot_to_wait_for(bh__device *device) {
     return NULL;
 }
 
+/* All slots are with other threads, or held for a dying worker: both are a matter of moments. */
+static void let_go_briefly(bh__device *device) {
+    atomic_fetch_add(&device->users, 1);
+    bh__device_unlock(device);
+    struct timespec pause = bh__timespec(BH__NS_PER_MS / 5);
+    nanosleep(&pause, NULL);
+    pthread_mutex_lock(&device->lock);
+    atomic_fetch_sub(&device->users, 1);
+}
+
+/* The slots are made when first needed, by one thread; others find them missing and come back. */
+static bh_status make_slots(bh__device *device) {
+    if (device->staging || device->staging_pending) return BH_OK;
+    bh__memory *memory;
+    device->staging_pending = true;
+    bh_status status =
+        region_create(device, (uint64_t)BH__STAGING_SLOTS * BH__STAGING_BYTES, &memory);
+    device->staging_pending = false;
+    if (status == BH_OK) device->staging = memory;
+    return status;
+}
+
 bh_status bh__staging_take(bh__device *device, uint32_t *out_slot) {
-    if (!device->staging) {
-        if (device->staging_pending) {
-            /* Another thread makes it: look again shortly. */
-        } else {
-            bh__memory *memory;
-            device->staging_pending = true;
-            bh_status status =
-                region_create(device, (uint64_t)BH__STAGING_SLOTS * BH__STAGING_BYTES, &memory);
-            device->staging_pending = false;
-            if (status != BH_OK) return status;
-            device->staging = memory;
-        }
-    }
+    bh_status status = make_slots(device);
+    if (status != BH_OK) return status;
     for (;;) {
         if (device->state == BH_DEVICE_STOPPED || device->closing) {
             return device->closing ? bh__refuse(BH_E_STOPPED, "use the device before closing it",
@@ -176,21 +183,11 @@ bh_status bh__staging_take(bh__device *device, uint32_t *out_slot) {
             return BH_OK;
         }
         const bh__staging_slot *slot = device->staging ? slot_to_wait_for(device) : NULL;
-        bh__lane *lane = slot ? &device->lanes[slot->lane] : NULL;
-        uint64_t sequence = slot ? slot->sequence : 0;
-        atomic_fetch_add(&device->users, 1);
-        bh__device_unlock(device);
-        uint64_t soon = bh__now_ns() + BH__NS_PER_MS / 5;
-        if (lane) {
-            (void)bh__lane_wait(device, lane, sequence, BH__NEVER, BH__PASSED);
+        if (slot) {
+            (void)bh__lane_let_pass(device, &device->lanes[slot->lane], slot->sequence);
         } else {
-            /* All slots are with other threads or held for a dying worker: both are a matter of
-             * moments. */
-            struct timespec pause = bh__timespec(soon - bh__now_ns());
-            nanosleep(&pause, NULL);
+            let_go_briefly(device);
         }
-        pthread_mutex_lock(&device->lock);
-        atomic_fetch_sub(&device->users, 1);
     }
 }
 

@@ -57,11 +57,7 @@ static bh_status plan_order(bh__device *device, const bh__submission *submission
 
 /* Waits, without the lock, until the ring has room. */
 static bh_status wait_for_room(bh__device *device, bh__lane *lane, uint64_t position) {
-    atomic_fetch_add(&device->users, 1);
-    pthread_mutex_unlock(&device->lock);
-    bh_status status = bh__lane_wait(device, lane, position, BH__NEVER, BH__PASSED);
-    pthread_mutex_lock(&device->lock);
-    atomic_fetch_sub(&device->users, 1);
+    bh_status status = bh__lane_let_pass(device, lane, position);
     if (status == BH_OK && device->closing) {
         return bh__refuse(BH_E_STOPPED, "use the device before closing it",
                           "the device is being closed");

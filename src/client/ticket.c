@@ -157,6 +157,15 @@ bh_status bh__lane_wait(bh__device *device, bh__lane *lane, uint64_t sequence, u
     return sleep_on_ring(device, lane, sequence, deadline, question);
 }
 
+bh_status bh__lane_let_pass(bh__device *device, bh__lane *lane, uint64_t position) {
+    atomic_fetch_add(&device->users, 1);
+    pthread_mutex_unlock(&device->lock);
+    bh_status status = bh__lane_wait(device, lane, position, BH__NEVER, BH__PASSED);
+    pthread_mutex_lock(&device->lock);
+    atomic_fetch_sub(&device->users, 1);
+    return status;
+}
+
 void bh__area_wake(bh__device *device, bh__area *area) {
     for (uint32_t i = 0; i < device->lane_limit; i++) {
         atomic_fetch_add(&area->lane[i].wake, 1);

@@ -45,11 +45,7 @@ static void wait_for_users(bh__device *device, bh__module *module) {
         bh__lane *lane = &device->lanes[i];
         uint64_t last = module->last[i];
         if (last <= bh__lane_done(device, lane)) continue;
-        atomic_fetch_add(&device->users, 1);
-        bh__device_unlock(device);
-        (void)bh__lane_wait(device, lane, last, BH__NEVER, BH__PASSED);
-        pthread_mutex_lock(&device->lock);
-        atomic_fetch_sub(&device->users, 1);
+        (void)bh__lane_let_pass(device, lane, last);
     }
 }
 
@@ -98,10 +94,9 @@ static bh_status remember(bh__variable *variable, uint64_t offset, const void *s
     return BH_OK;
 }
 
-bh_status bh_module_global_write(bh_module handle, const char *name, uint64_t offset,
-                                 const void *source, uint64_t bytes) {
-    if (!name || (!source && bytes))
-        return bh__refuse(BH_E_INVALID, "pass a name and the bytes", "name or source is NULL");
+/* All of it, piece by piece. Exactly one of target and source is given. */
+static bh_status move(bh_module handle, const char *name, uint64_t offset, uint8_t *target,
+                      const uint8_t *source, uint64_t bytes) {
     bh__module *module;
     uint32_t index;
     bh__device *device = variable_lock(handle, name, true, offset, bytes, &module, &index);
@@ -109,39 +104,34 @@ bh_status bh_module_global_write(bh_module handle, const char *name, uint64_t of
     module->pins++;
     wait_for_users(device, module);
     bh_status status = BH_OK;
-    for (uint64_t moved = 0; moved < bytes && status == BH_OK;) {
-        uint64_t piece = bytes - moved < BH__STAGING_BYTES ? bytes - moved : BH__STAGING_BYTES;
-        const uint8_t *from = (const uint8_t *)source + moved;
-        status = move_piece(device, module, index, offset + moved, NULL, from, piece);
-        if (status == BH_OK)
+    for (uint64_t moved = 0, piece; moved < bytes && status == BH_OK; moved += piece) {
+        piece = bytes - moved < BH__STAGING_BYTES ? bytes - moved : BH__STAGING_BYTES;
+        uint8_t *to = target ? target + moved : NULL;
+        const uint8_t *from = source ? source + moved : NULL;
+        status = move_piece(device, module, index, offset + moved, to, from, piece);
+        if (status == BH_OK && from) {
             status = remember(&module->variables[index], offset + moved, from, piece);
-        moved += piece;
+        }
     }
     module->pins--;
     bh__device_unlock(device);
     return status;
 }
 
-bh_status bh_module_global_read(bh_module handle, const char *name, uint64_t offset, void *target,
-                                uint64_t bytes) {
-    if (!name || (!target && bytes))
-        return bh__refuse(BH_E_INVALID, "pass a name and storage", "name or target is NULL");
-    bh__module *module;
-    uint32_t index;
-    bh__device *device = variable_lock(handle, name, true, offset, bytes, &module, &index);
-    if (!device) return bh__last()->status;
-    module->pins++;
-    wait_for_users(device, module);
-    bh_status status = BH_OK;
-    for (uint64_t moved = 0; moved < bytes && status == BH_OK;) {
-        uint64_t piece = bytes - moved < BH__STAGING_BYTES ? bytes - moved : BH__STAGING_BYTES;
-        status = move_piece(device, module, index, offset + moved, (uint8_t *)target + moved, NULL,
-                            piece);
-        moved += piece;
+bh_status bh_module_global_write(bh_module module, const char *name, uint64_t offset,
+                                 const void *source, uint64_t bytes) {
+    if (!name || (!source && bytes)) {
+        return bh__refuse(BH_E_INVALID, "pass a name and the bytes", "name or source is NULL");
     }
-    module->pins--;
-    bh__device_unlock(device);
-    return status;
+    return move(module, name, offset, NULL, source, bytes);
+}
+
+bh_status bh_module_global_read(bh_module module, const char *name, uint64_t offset, void *target,
+                                uint64_t bytes) {
+    if (!name || (!target && bytes)) {
+        return bh__refuse(BH_E_INVALID, "pass a name and storage", "name or target is NULL");
+    }
+    return move(module, name, offset, target, NULL, bytes);
 }
 
 bh_status bh_module_global_size(bh_module handle, const char *name, uint64_t *out) {

@@ -12,7 +12,10 @@
 #include "base/log.h"
 #include "client/supervisor.h"
 
-#define BOOT_TIMEOUT_NS (10 * BH__NS_PER_S)
+/* A GPU's driver takes its time, more so when several processes start at once. */
+static uint64_t boot_timeout(const bh__device *device) {
+    return (strcmp(device->kind, "cpu") == 0 ? 10 : 30) * BH__NS_PER_S;
+}
 
 /* Not the one whose area still counts: a slow waiter could take its words, old and new, for one
  * state. */
@@ -95,7 +98,7 @@ bh_status bh__worker_start(bh__device *device, bh__worker **out, bh_error *error
     worker->errors_fd = bh__fd_keep(errors[0]);
     worker->state = BH__WORKER_BOOTING;
     worker->started_ns = bh__now_ns();
-    worker->boot_deadline = worker->started_ns + BOOT_TIMEOUT_NS;
+    worker->boot_deadline = worker->started_ns + boot_timeout(device);
     int failed = send_boot(device, worker);
     if (failed && failed != -EPIPE) { /* one that is dead already is noticed as such */
         bh__worker_bury(worker, 0);

@@ -34,8 +34,9 @@ void bh__blob_add_kernel(bh__blob *blob, const char *name, bh__blob_kernel kerne
     append(blob, &blob->kernels, &kernel, sizeof kernel);
 }
 
-/* Compilers keep the text of printf and assert in writable variables that nothing writes. Their names are none that a C or C++
- * program can give: they have a dollar sign in them, or begin with __unnamed_. */
+/* Compilers keep the text of printf and assert in writable variables that nothing writes. Their
+ * names are none that a C or C++ program can give: they have a dollar sign in them, or begin with
+ * __unnamed_. */
 static bool is_compilers_own(const char *name) {
     return strchr(name, '$') != NULL || strncmp(name, "__unnamed_", 10) == 0;
 }

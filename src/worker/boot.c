@@ -111,6 +111,8 @@ static bh_status start(bh__worker *worker, bh_device_info *info, bh_error *error
     message->fds[1] = message->fds[2] = -1;
     status = map_block(worker, &message->u.boot, message->fds[0], error);
     if (status != BH_OK) return status;
+    worker->services.area = worker->area;
+    worker->services.area_bytes = worker->area_bytes;
     memset(info, 0, sizeof *info);
     info->size = sizeof *info;
     return worker->ops->open(&worker->services, message->u.boot.device_index, info,

@@ -24,7 +24,8 @@ static bh_status check_fd(const bh__message *message, const char *what, uint64_t
     if (message->fd_count != 1 || fstat(message->fds[0], &info) < 0)
         return bh__fail(error, BH_E_INTERNAL, "report this as a defect of libbulkhead",
                         "%s came with %u descriptors instead of 1", what, message->fd_count);
-    if (bytes == 0 || (uint64_t)info.st_size < bytes)
+    /* Memory of a device has no size that could be looked at. */
+    if (bytes == 0 || (S_ISREG(info.st_mode) && (uint64_t)info.st_size < bytes))
         return bh__fail(error, BH_E_INTERNAL, "report this as a defect of libbulkhead",
                         "%s is said to have %llu bytes and has %lld", what,
                         (unsigned long long)bytes, (long long)info.st_size);
@@ -68,9 +69,11 @@ static bh_status map_host(bh__worker *worker, const bh__message *message, bh_err
 
 static bh_status unmap_host(bh__worker *worker, uint32_t id, bh_error *error) {
     bh_status status = worker->ops->host_unmap(worker->device, id, error);
+    bool later = status == BH_E_BUSY; /* the device unmaps it when it can */
+    if (later) status = BH_OK;
     for (size_t i = 0; status == BH_OK && i < worker->host_count; i++) {
         if (worker->hosts[i].id != id) continue;
-        bh__share_unmap(worker->hosts[i].memory, worker->hosts[i].bytes);
+        if (!later) bh__share_unmap(worker->hosts[i].memory, worker->hosts[i].bytes);
         worker->hosts[i] = worker->hosts[--worker->host_count];
         break;
     }
@@ -147,9 +150,15 @@ void bh__serve_messages(bh__worker *worker) {
         bh_error error;
         memset(&error, 0, sizeof error);
         int fd = -1;
-        if (carry_out(worker, message, &error, &fd) == BH_OK) memset(&error, 0, sizeof error);
+        bh_status status = carry_out(worker, message, &error, &fd);
+        if (status == BH_OK) memset(&error, 0, sizeof error);
         bh__message_close_fds(message);
         atomic_fetch_add_explicit(&worker->messages_done, 1, memory_order_release);
+        /* The device died of something else: not answered, so that the next worker is asked. */
+        if (status == BH_E_FAULT) {
+            bh__serve_lane_fault(&worker->lanes[0], 0, &error);
+            continue;
+        }
         bool sent =
             bh__serve_send(worker, BH__MSG_ACK, message->serial, &error, sizeof error, NULL, 0, fd);
         if (fd >= 0) close(fd);

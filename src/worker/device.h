@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a kind of device implements so that src/worker/ can serve it: memory, modules, lanes, work. */
+/* What a kind of device implements so that src/worker/ can serve it: memory, modules, lanes, work.
+ */
 #ifndef BH_WORKER_DEVICE_H
 #define BH_WORKER_DEVICE_H
 
@@ -16,16 +17,22 @@
 typedef struct bh__device bh__device;
 typedef struct bh__device_lane bh__device_lane;
 
-/* What the worker does for its device. Borrowed by the device until close. Any thread may use it. */
+/* What the worker does for its device. Borrowed by the device until close. Any thread may use it.
+ */
 typedef struct bh__device_services {
     void *context;
     /* Text from a kernel, for the application. May block while the application is slow to read. */
     void (*print)(void *context, const char *text, size_t length);
     /* True: the worker is being ended. Whatever takes long looks at it and gives up soon. */
     const _Atomic(bool) *killed;
+    /* The worker's own area of the control block, for devices that write completion words
+     * themselves. */
+    bh__area *area;
+    uint64_t area_bytes;
 } bh__device_services;
 
-/* One request as a lane hands it to its device: a copy of the lane's own, valid until execute returns. */
+/* One request as a lane hands it to its device: a copy of the lane's own, valid until execute
+ * returns. */
 typedef struct bh__work {
     uint16_t op; /* BH__OP_LAUNCH ...; never BH__OP_SKIP */
     uint32_t lane;
@@ -38,10 +45,10 @@ typedef struct bh__work {
 } bh__work;
 
 /*
- * Threads: open, close and everything up to lane_close are called by the worker's control thread, one
- * at a time. execute is called by a lane's own thread: one at a time for a lane, at the same time for
- * different lanes, and at the same time as the control thread's calls. The application sees to it
- * that nothing is unmapped or unloaded while work that uses it is running.
+ * Threads: open, close and everything up to lane_close are called by the worker's control thread,
+ * one at a time. execute is called by a lane's own thread: one at a time for a lane, at the same
+ * time for different lanes, and at the same time as the control thread's calls. The application
+ * sees to it that nothing is unmapped or unloaded while work that uses it is running.
  *
  * Functions that return bh_status fill in `error` when it is not BH_OK.
  */
@@ -62,7 +69,8 @@ typedef struct bh__device_ops {
     bh_status (*chunk_map)(bh__device *device, const bh__chunk *chunk, int fd, bh_error *error);
     bh_status (*chunk_unmap)(bh__device *device, uint32_t id, bh_error *error);
 
-    /* Memory of the application that copies go through. It stays mapped until host_unmap returns. */
+    /* Memory of the application that copies go through. It stays mapped until host_unmap returns;
+     * if that returns BH_E_BUSY, the device unmaps it (bh__share_unmap) as soon as it can. */
     bh_status (*host_map)(bh__device *device, uint32_t id, void *memory, uint64_t bytes,
                           bh_error *error);
     bh_status (*host_unmap)(bh__device *device, uint32_t id, bh_error *error);
@@ -81,14 +89,35 @@ typedef struct bh__device_ops {
     void (*lane_close)(bh__device_lane *lane);
 
     /*
-     * Does the work and returns when it is done: BH_OK; BH_E_FAULT: the kernel faulted and this worker is
-     * of no more use; BH_E_STOPPED: given up because the worker is being ended, `error` is not filled
-     * in; anything else: this request failed and did no harm. What it printed has been handed over.
-     *
-     * A device with queues of its own would return once the work is queued and have the device write the
-     * lane's `done` word; lane.c keeps completing a request apart from executing it for that reason.
+     * Does the work and returns when it is done: BH_OK; BH_E_FAULT: the kernel faulted and this
+     * worker is of no more use; BH_E_STOPPED: given up because the worker is being ended, `error`
+     * is not filled in; anything else: this request failed and did no harm. What it printed has
+     * been handed over.
      */
     bh_status (*execute)(bh__device_lane *lane, const bh__work *work, bh_error *error);
+
+    /*
+     * A device with queues of its own has these in place of execute; the lane's thread calls them.
+     * Work of a lane is done in the order it is queued. BH_E_FAULT from any of them: the device is
+     * of no more use, and which request did it is for the application to find out from the
+     * completion words. The functions above may return it too.
+     */
+
+    /* Called first. The lane goes on from `position`. */
+    bh_status (*lane_begin)(bh__device_lane *lane, uint64_t position, bh_error *error);
+    /* Returns once the work is queued: BH_OK; BH_E_BUSY: queued, and once it is done `settle` is to
+     * be called before anything else; BH_E_STOPPED and others as for execute. */
+    bh_status (*enqueue)(bh__device_lane *lane, const bh__work *work, bh_error *error);
+    /* Has the device write `position` to the lane's `done` word when it has done all that is queued
+     * so far. */
+    bh_status (*mark)(bh__device_lane *lane, uint64_t position, bh_error *error);
+    /* Has the lane wait until the `done` word of another one has reached `position`. That write is
+     * queued already. */
+    bh_status (*follow)(bh__device_lane *lane, uint32_t other, uint64_t position, bh_error *error);
+    /* BH_OK: all that was queued is done; BH_E_BUSY: not yet. */
+    bh_status (*ask)(bh__device_lane *lane, bh_error *error);
+    /* Hands over what work that is done has printed. */
+    bh_status (*settle)(bh__device_lane *lane, bh_error *error);
 } bh__device_ops;
 
 #endif

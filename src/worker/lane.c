@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A lane's thread: claims requests from its ring, waits for what they wait for, executes, completes. */
+/* A lane's thread: claims requests from its ring, waits for what they wait for, executes,
+ * completes. */
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -38,17 +39,33 @@ static bool spin_while(bh__worker *worker, _Atomic uint64_t *word, uint64_t valu
     return false;
 }
 
-/* The lane has nothing to do: spin for a while, then sleep until the application moves `tail`. The
- * application stores tail and then looks at asleep; the lane stores asleep and then looks at tail. It
- * sleeps on `asleep` itself: a late wake for an earlier request that clears it then ends the sleep. */
-static void idle(bh__lane *lane, uint64_t position) {
+/* Sleeps until the application moves `tail`, or until the moment given. The application stores tail
+ * and then looks at asleep; the lane stores asleep and then looks at tail. It sleeps on `asleep`
+ * itself: a late wake for an earlier request that clears it then ends the sleep. */
+static void doze(bh__lane *lane, uint64_t position, uint64_t until) {
     bh__worker *worker = lane->worker;
-    if (spin_while(worker, &lane->front->tail, position, worker->front->worker_spin_ns)) return;
     atomic_store(&lane->area->asleep, 1);
     if (atomic_load(&lane->front->tail) == position && !bh__serve_killed(worker) &&
         atomic_load(&lane->area->claim) == bh__claim_word(position))
-        bh__futex_wait(&lane->area->asleep, 1, BH__NEVER, BH__FUTEX_SHARED);
+        bh__futex_wait(&lane->area->asleep, 1, until, BH__FUTEX_SHARED);
     if (!bh__serve_killed(worker)) atomic_store(&lane->area->asleep, 0);
+}
+
+/* The lane has nothing to do: spin for a while, then sleep. */
+static void idle(bh__lane *lane, uint64_t position) {
+    bh__worker *worker = lane->worker;
+    if (spin_while(worker, &lane->front->tail, position, worker->front->worker_spin_ns)) return;
+    doze(lane, position, BH__NEVER);
+}
+
+/* The same where the device may be at work on earlier requests. False: the lane is over. */
+static bool idle_queued(bh__lane *lane, uint64_t position) {
+    uint64_t until;
+    if (!bh__queue_pause(lane, &lane->front->tail, position, lane->worker->front->worker_spin_ns,
+                         &until))
+        return false;
+    if (until) doze(lane, position, until);
+    return true;
 }
 
 /* A pause is a few instructions of the application long, unless it lost its processor meanwhile. */
@@ -73,16 +90,16 @@ static bool is_sound(const bh__lane *lane, const bh__request *request, uint64_t 
            request->sequence == position + slots && request->sequence <= tail;
 }
 
-/* The claim word, after everything read so far: a read-modify-write, because reads may otherwise move
- * behind a load. A freeze that comes later thus comes after those reads. */
+/* The claim word, after everything read so far: a read-modify-write, because reads may otherwise
+ * move behind a load. A freeze that comes later thus comes after those reads. */
 static uint64_t claim_again(bh__lane *lane) {
     return atomic_fetch_or(&lane->area->claim, 0);
 }
 
 /*
- * Copies a request that has just been claimed out of the ring. Once a lane is frozen the application may
- * reuse the slot while this worker is still dying: a copy made before that is good, and nothing
- * is read from the ring after it. False: the lane is over.
+ * Copies a request that has just been claimed out of the ring. Once a lane is frozen the
+ * application may reuse the slot while this worker is still dying: a copy made before that is good,
+ * and nothing is read from the ring after it. False: the lane is over.
  */
 static bool copy_request(bh__lane *lane, const bh__request *request, uint64_t position) {
     bh__work *work = &lane->work;
@@ -103,14 +120,19 @@ static bool copy_request(bh__lane *lane, const bh__request *request, uint64_t po
         bh__payload_read(lane->ring, length, position, dependencies, lane->params, params);
     }
     if (claim_again(lane) & BH__FROZEN) return false;
+    for (uint32_t i = 0; fits && i < lane->dependency_count; i++) {
+        if (lane->dependencies[i].lane < BH__MAX_LANES) continue;
+        request_damaged(lane, position, "it waits for lane", lane->dependencies[i].lane);
+        return false;
+    }
     if (!fits)
         request_damaged(lane, position, "its payload is larger than its slots; parameter bytes",
                         params);
     return fits;
 }
 
-/* The application may have put this request behind others by seeing them done: order that passes through another process, which a
- * race detector in this one cannot see. */
+/* The application may have put this request behind others by seeing them done: order that passes
+ * through another process, which a race detector in this one cannot see. */
 void bh__serve_see_done(bh__worker *worker) {
     (void)atomic_load_explicit(&worker->messages_done, memory_order_acquire);
     for (uint32_t i = 0; i < BH__MAX_LANES; i++) {
@@ -121,8 +143,10 @@ void bh__serve_see_done(bh__worker *worker) {
 /* Claims the next request, waiting for one to come. False: the lane is over. */
 static bool take(bh__lane *lane) {
     bh__worker *worker = lane->worker;
+    bool queues = worker->ops->enqueue != NULL;
     unsigned rounds = 0;
     while (!bh__serve_killed(worker)) {
+        if (queues && !bh__queue_wait_for_room(lane)) return false;
         uint64_t claim = atomic_load(&lane->area->claim);
         if (claim & BH__FROZEN) return false;
         if (claim & BH__PAUSED) {
@@ -130,13 +154,15 @@ static bool take(bh__lane *lane) {
             continue;
         }
         uint64_t position = bh__claim_position(claim);
-        /* The application's cache line is looked at only when there is nothing known to be there. */
+        /* The application's cache line is looked at only when there is nothing known to be there.
+         */
         if (lane->known_tail <= position) {
             lane->known_tail = atomic_load_explicit(&lane->front->tail, memory_order_acquire);
         }
         uint64_t tail = lane->known_tail;
         if (tail == position) {
-            idle(lane, position);
+            if (!queues) idle(lane, position);
+            if (queues && !idle_queued(lane, position)) return false;
             continue;
         }
         bh__request *request = bh__ring_request(lane->ring, worker->queue_length, position);
@@ -159,14 +185,17 @@ static bool take(bh__lane *lane) {
 }
 
 /* Waits until the lost worker that could still write what this request uses is gone. */
-static bool wait_for_hold(bh__worker *worker, uint64_t hold) {
+bool bh__serve_lane_hold(bh__lane *lane) {
+    bh__worker *worker = lane->worker;
+    bool queues = worker->ops->enqueue != NULL;
     _Atomic uint64_t *reaped = &worker->front->reaped;
     for (;;) {
-        uint64_t seen = atomic_load(reaped);
-        if (seen >= hold) return true;
+        uint64_t seen = atomic_load(reaped), until = BH__NEVER;
+        if (seen >= lane->hold) return true;
         if (bh__serve_killed(worker)) return false;
-        if (!spin_while(worker, reaped, seen, SHORT_SPIN_NS))
-            bh__futex_wait(low_half(reaped), (uint32_t)seen, BH__NEVER, BH__FUTEX_SHARED);
+        if (queues && !bh__queue_pause(lane, reaped, seen, SHORT_SPIN_NS, &until)) return false;
+        if (until == 0 || (!queues && spin_while(worker, reaped, seen, SHORT_SPIN_NS))) continue;
+        bh__futex_wait(low_half(reaped), (uint32_t)seen, until, BH__FUTEX_SHARED);
     }
 }
 
@@ -194,12 +223,7 @@ static bool wait_for_lane(bh__worker *worker, const bh__dependency *dependency) 
 
 static bool wait_for_dependencies(bh__lane *lane) {
     for (uint32_t i = 0; i < lane->dependency_count; i++) {
-        const bh__dependency *dependency = &lane->dependencies[i];
-        if (dependency->lane >= BH__MAX_LANES) {
-            request_damaged(lane, lane->work.sequence, "it waits for lane", dependency->lane);
-            return false;
-        }
-        if (!wait_for_lane(lane->worker, dependency)) return false;
+        if (!wait_for_lane(lane->worker, &lane->dependencies[i])) return false;
     }
     return true;
 }
@@ -218,18 +242,23 @@ static bool is_due(_Atomic uint64_t *wanted, uint64_t done, uint64_t *woken) {
     return true;
 }
 
-/* Publishes that everything up to `done` is complete, then tells those who wait for it. They post their
- * wish and then look at done; this stores done and then looks for wishes. */
-static void complete(bh__lane *lane, uint64_t done) {
-    bh__worker *worker = lane->worker;
-    atomic_store(&lane->area->done, done);
-    /* As often as the post stands: several threads post it, and one that is still asleep must be woken again. */
+/* They post their wish and then look at done; whoever calls this has stored or seen done and then
+ * looks for wishes. */
+void bh__serve_lane_tell(bh__lane *lane, uint64_t done) {
+    /* As often as the post stands: several threads post it, and one that is still asleep must be
+     * woken again. */
     if (atomic_load(&lane->front->notify_sleep) <= done) {
         atomic_fetch_add(&lane->area->wake, 1);
         bh__futex_wake(&lane->area->wake, BH__FUTEX_ALL, BH__FUTEX_SHARED);
     }
     if (is_due(&lane->front->notify_dispatch, done, &lane->woken_dispatch))
-        ring_eventfd(worker->dispatch_fd);
+        ring_eventfd(lane->worker->dispatch_fd);
+}
+
+/* Publishes that everything up to `done` is complete, then tells those who wait for it. */
+static void complete(bh__lane *lane, uint64_t done) {
+    atomic_store(&lane->area->done, done);
+    bh__serve_lane_tell(lane, done);
     if (atomic_load(&lane->waiters)) {
         atomic_fetch_add(&lane->progress, 1);
         bh__futex_wake(&lane->progress, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
@@ -239,8 +268,9 @@ static void complete(bh__lane *lane, uint64_t done) {
 /* Executes the request that was taken. False: it is not complete and the lane is over. */
 static bool perform(bh__lane *lane) {
     bh__worker *worker = lane->worker;
-    if (!wait_for_hold(worker, lane->hold) || !wait_for_dependencies(lane)) return false;
-    /* One with a verdict does nothing, but in its turn: that it has passed must mean that what it waits for has. */
+    if (!bh__serve_lane_hold(lane) || !wait_for_dependencies(lane)) return false;
+    /* One with a verdict does nothing, but in its turn: that it has passed must mean that what it
+     * waits for has. */
     if (lane->work.op == BH__OP_SKIP) return true;
     bh_error error;
     bh_status status = worker->ops->execute(lane->context, &lane->work, &error);
@@ -271,7 +301,12 @@ static void *lane_main(void *argument) {
     if (wait_for_go(worker)) {
         uint64_t done = atomic_load(&lane->area->done);
         lane->woken_dispatch = done;
-        while (take(lane)) {
+        bool queues = worker->ops->enqueue != NULL;
+        if (queues && bh__queue_begin(lane, done)) {
+            while (take(lane) && bh__queue_perform(lane)) {
+            }
+        }
+        while (!queues && take(lane)) {
             if (!perform(lane)) break;
             if (bh__serve_killed(worker)) break;
             complete(lane, lane->work.sequence);
@@ -323,7 +358,8 @@ void bh__serve_lanes_join(bh__worker *worker) {
     for (uint32_t i = 0; i < BH__MAX_LANES; i++) {
         bh__lane *lane = &worker->lanes[i];
         if (!lane->open) continue;
-        /* A lane may go to sleep right after it looked at `killed`: wake it until it has seen it. */
+        /* A lane may go to sleep right after it looked at `killed`: wake it until it has seen it.
+         */
         while (!atomic_load(&lane->ended)) {
             bh__futex_wake(&worker->go, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
             bh__futex_wake(&lane->area->asleep, BH__FUTEX_ALL, BH__FUTEX_SHARED);

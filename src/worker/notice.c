@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a worker tells the application on its own account: messages, reports, faults, printed text. */
+/* What a worker tells the application on its own account: messages, reports, faults, printed text.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
@@ -61,7 +62,8 @@ static void fill_report(bh__report *report, const bh__lane *lane, uint64_t seque
     snprintf(report->fix, sizeof report->fix, "%s", error->fix);
 }
 
-/* The application takes reports when it is told of them; it does not wake whoever waits for room. */
+/* The application takes reports when it is told of them; it does not wake whoever waits for room.
+ */
 static bool wait_for_room(bh__worker *worker) {
     bh__area *area = worker->area;
     bool told = false;

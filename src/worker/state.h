@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of a worker, shared by the files of src/worker/. Nothing in a worker is process-global. */
+/* The state of a worker, shared by the files of src/worker/. Nothing in a worker is process-global.
+ */
 #ifndef BH_WORKER_STATE_H
 #define BH_WORKER_STATE_H
 
@@ -18,13 +19,20 @@ typedef struct bh__lane {
     bh__device_lane *context; /* Owned */
     bh__lane_front *front;
     bh__lane_area *area;
-    uint8_t *ring; /* mapped read-only */
-    uint64_t known_tail;     /* `tail` when it was last looked at. The lane thread's own. */
-    uint64_t woken_dispatch; /* the `done` the dispatcher was last told of. The lane thread's own. */
+    uint8_t *ring;       /* mapped read-only */
+    uint64_t known_tail; /* `tail` when it was last looked at. The lane thread's own. */
+    uint64_t
+        woken_dispatch; /* the `done` the dispatcher was last told of. The lane thread's own. */
 
     _Alignas(64) _Atomic uint32_t waiters; /* lanes of this worker that wait for this one's done */
     _Atomic uint32_t progress;             /* private futex they sleep on */
     _Atomic bool ended;                    /* the thread is about to return */
+
+    /* For devices with queues of their own. Up to `queued` the device is to write `done`; other
+     * lanes read it. The rest is the lane thread's: the `done` last seen, when that or a request
+     * last came, when the device was last asked. */
+    _Atomic uint64_t queued;
+    uint64_t told, stirred_ns, asked_ns;
 
     /* The request now running, out of the ring. */
     bh__work work;
@@ -70,7 +78,8 @@ static inline bool bh__serve_killed(bh__worker *worker) {
 
 /* ---- boot.c: control thread ---- */
 
-/* Receives BOOT, maps the control block, opens the device, answers. Returns false when it ends there. */
+/* Receives BOOT, maps the control block, opens the device, answers. Returns false when it ends
+ * there. */
 bool bh__serve_boot(bh__worker *worker);
 /* Waits for a message and receives it. False: killed, or the application is gone. */
 bool bh__serve_receive(bh__worker *worker);
@@ -84,17 +93,40 @@ void bh__serve_unmap_hosts(bh__worker *worker);
 /* ---- lane.c ---- */
 
 bh_status bh__serve_lane_open(bh__worker *worker, uint32_t index, bh_error *error);
-/* Makes what the lanes did up to their `done` words, and the control thread for its messages, happen before whatever follows, for race detectors. */
+/* Makes what the lanes did up to their `done` words, and the control thread for its messages,
+ * happen before whatever follows, for race detectors. */
 void bh__serve_see_done(bh__worker *worker);
+/* Wakes whoever asked to be told of this `done`. The lane's thread. */
+void bh__serve_lane_tell(bh__lane *lane, uint64_t done);
+/* Waits until the request taken may run as far as lost workers are concerned. False: the lane is
+ * over. */
+bool bh__serve_lane_hold(bh__lane *lane);
 /* Lets the waiting lanes begin. */
 void bh__serve_lanes_go(bh__worker *worker);
 /* Ends and joins every lane's thread; the worker has been killed. */
 void bh__serve_lanes_join(bh__worker *worker);
 
+/* ---- queue.c: lanes of devices with queues of their own; the lane's thread. False: the lane is
+ * over ---- */
+
+bool bh__queue_begin(bh__lane *lane, uint64_t done);
+/* Keeps the device from having too much before it. */
+bool bh__queue_wait_for_room(bh__lane *lane);
+/* Queues the request that was taken. */
+bool bh__queue_perform(bh__lane *lane);
+/*
+ * What a lane does between two looks at a word that still has this value: sees how far the device
+ * is, tells those who wait, and asks the device now and then whether it is well. *until gets the
+ * moment until which the lane may sleep (BH__NEVER: nothing is in flight), 0 if it should look
+ * again at once.
+ */
+bool bh__queue_pause(bh__lane *lane, _Atomic uint64_t *word, uint64_t value, uint64_t spin_ns,
+                     uint64_t *until);
+
 /* ---- notice.c: any thread ---- */
 
-/* Sends a message with `body` in its union and one descriptor (-1: none). False: there is nobody to send
- * it to, or the worker is killed. */
+/* Sends a message with `body` in its union and one descriptor (-1: none). False: there is nobody to
+ * send it to, or the worker is killed. */
 bool bh__serve_send(bh__worker *worker, uint32_t type, uint32_t serial, const void *body,
                     size_t body_bytes, const void *data, size_t data_bytes, int fd);
 void bh__serve_print(void *worker, const char *text, size_t length);

@@ -13,15 +13,16 @@ enum { BH__EXIT_DONE = 0, BH__EXIT_FAILED = 1, BH__EXIT_USAGE = 2 };
 
 typedef struct bh__worker bh__worker;
 
-/* Takes over `socket` and closes it in the end. NULL, with errno set: no memory or no descriptors. */
+/* Takes over `socket` and closes it in the end. NULL, with errno set: no memory or no descriptors.
+ */
 bh__worker *bh__worker_create(int socket, const bh__device_ops *ops);
 
 /* Boots and serves until the application is gone, something is badly wrong or the worker is killed.
  * When it returns, its threads have ended and its memory is unmapped. Returns the exit code. */
 int bh__worker_run(bh__worker *worker);
 
-/* What SIGKILL does to a process: the worker's threads stop as soon as they can, publish nothing more,
- * and run returns. Any thread, at any time between create and destroy. */
+/* What SIGKILL does to a process: the worker's threads stop as soon as they can, publish nothing
+ * more, and run returns. Any thread, at any time between create and destroy. */
 void bh__worker_end(bh__worker *worker);
 
 /* After run has returned, or instead of it. */

@@ -30,7 +30,8 @@ static struct result run(void (*body)(void)) {
     close(ends[1]);
     size_t length = 0;
     ssize_t got;
-    while ((got = read(ends[0], result.text + length, sizeof result.text - 1 - length)) > 0) {
+    while (length < sizeof result.text - 1 &&
+           (got = read(ends[0], result.text + length, sizeof result.text - 1 - length)) > 0) {
         length += (size_t)got;
     }
     close(ends[0]);

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Moving bytes: between host regions, device memory and modules' variables. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "cuda/state.h"
+
+typedef unsigned long long ull;
+
+static bh_status refuse(bh_error *error, const bh__work *work, const char *what) {
+    const bh__copy_body *body = &work->u.copy;
+    return bh__fail(
+        error, BH_E_INTERNAL, BH__CUDA_DEFECT,
+        "request %llu on lane %u (operation %u, target 0x%llx, source 0x%llx, %llu bytes): "
+        "%s",
+        (ull)work->sequence, work->lane, work->op, (ull)body->target, (ull)body->source,
+        (ull)body->bytes, what);
+}
+
+static uint8_t *host_memory(const bh__device *device, uint32_t id, uint64_t offset,
+                            uint64_t bytes) {
+    const bh__cuda_host *host = bh__cuda_find_host(device, id);
+    return host && bh__range_fits(offset, bytes, host->bytes) ? host->memory + offset : NULL;
+}
+
+static bh__cu_address variable_memory(const bh__device *device, const bh__copy_body *body,
+                                      uint64_t offset) {
+    const bh__cuda_module *module = bh__cuda_find_module(device, body->module);
+    if (!module || body->variable >= module->variable_count) return 0;
+    const bh__cuda_variable *variable = &module->variables[body->variable];
+    return variable->address && bh__range_fits(offset, body->bytes, variable->bytes)
+               ? variable->address + offset
+               : 0;
+}
+
+/* The shortest pattern that repeats to the same bytes. */
+static uint32_t shortest(const uint8_t *pattern, uint32_t bytes) {
+    while (bytes > 1 && memcmp(pattern, pattern + bytes / 2, bytes / 2) == 0) bytes /= 2;
+    return bytes;
+}
+
+static int fill(bh__device_lane *lane, const bh__copy_body *body) {
+    const bh__driver *cu = &lane->device->cu;
+    uint32_t length = shortest(body->pattern, body->pattern_bytes);
+    bool aligned = body->target % length == 0 && body->bytes % length == 0;
+    uint16_t half;
+    uint32_t word;
+    memcpy(&half, body->pattern, sizeof half);
+    memcpy(&word, body->pattern, sizeof word);
+    if (length == 1) return cu->fill_8(body->target, body->pattern[0], body->bytes, lane->stream);
+    if (length == 2 && aligned)
+        return cu->fill_16(body->target, half, body->bytes / 2, lane->stream);
+    if (length == 4 && aligned)
+        return cu->fill_32(body->target, word, body->bytes / 4, lane->stream);
+    /* The driver has nothing for these: what is there already is copied behind itself, twice as
+     * much each time. The pattern itself is copied before the call returns. */
+    uint64_t filled = body->bytes < length ? body->bytes : length;
+    int result = cu->copy_in(body->target, body->pattern, filled, lane->stream);
+    while (result == BH__CU_OK && filled < body->bytes) {
+        uint64_t part = body->bytes - filled < filled ? body->bytes - filled : filled;
+        result = cu->copy_within(body->target + filled, body->target, part, lane->stream);
+        filled += part;
+    }
+    return result;
+}
+
+static int copy_within(bh__device_lane *lane, const bh__copy_body *body) {
+    const bh__driver *cu = &lane->device->cu;
+    bool apart =
+        body->target + body->bytes <= body->source || body->source + body->bytes <= body->target;
+    if (apart) return cu->copy_within(body->target, body->source, body->bytes, lane->stream);
+    if (body->target == body->source) return BH__CU_OK;
+    /* The driver's copy of overlapping ranges is not defined. */
+    bh__cu_address between;
+    int result = cu->scratch_alloc(&between, body->bytes, lane->stream);
+    if (result != BH__CU_OK) return result;
+    result = cu->copy_within(between, body->source, body->bytes, lane->stream);
+    if (result == BH__CU_OK)
+        result = cu->copy_within(body->target, between, body->bytes, lane->stream);
+    int freed = cu->scratch_free(between, lane->stream);
+    return result == BH__CU_OK ? freed : result;
+}
+
+static bh_status move(bh__device_lane *lane, const bh__work *work, bh_error *error,
+                      int *out_result) {
+    const bh__device *device = lane->device;
+    const bh__copy_body *body = &work->u.copy;
+    bool in = work->op == BH__OP_WRITE || work->op == BH__OP_GLOBAL_WRITE;
+    uint8_t *host = host_memory(device, body->host, in ? body->source : body->target, body->bytes);
+    if (!host) return refuse(error, work, "the host memory does not lie in what is mapped for it");
+    bh__cu_address address = in ? body->target : body->source;
+    if (work->op == BH__OP_GLOBAL_WRITE || work->op == BH__OP_GLOBAL_READ) {
+        address = variable_memory(device, body, address);
+        if (!address)
+            return refuse(error, work, "the variable cannot be reached from outside its module");
+    }
+    *out_result = in ? device->cu.copy_in(address, host, body->bytes, lane->stream)
+                     : device->cu.copy_out(host, address, body->bytes, lane->stream);
+    return BH_OK;
+}
+
+bh_status bh__cuda_copy(bh__device_lane *lane, const bh__work *work, bh_error *error) {
+    const bh__copy_body *body = &work->u.copy;
+    int result = BH__CU_OK;
+    if (body->bytes == 0) return BH_OK;
+    switch (work->op) {
+    case BH__OP_WRITE:
+    case BH__OP_READ:
+    case BH__OP_GLOBAL_WRITE:
+    case BH__OP_GLOBAL_READ: {
+        bh_status status = move(lane, work, error, &result);
+        if (status != BH_OK) return status;
+        break;
+    }
+    case BH__OP_COPY:
+        result = copy_within(lane, body);
+        break;
+    case BH__OP_FILL:
+        if (!bh__is_power_of_two(body->pattern_bytes) || body->pattern_bytes > sizeof body->pattern)
+            return refuse(error, work, "the pattern has an unusual size");
+        result = fill(lane, body);
+        break;
+    default:
+        return refuse(error, work, "there is no such operation");
+    }
+    if (result == BH__CU_OK) return BH_OK;
+    return bh__cuda_fail(lane->device, error, result,
+                         result == BH__CU_OUT_OF_MEMORY ? BH_E_NO_MEMORY : BH_E_INTERNAL,
+                         result == BH__CU_OUT_OF_MEMORY ? "release buffers" : BH__CUDA_DEFECT,
+                         "request %llu on lane %u (operation %u, %llu bytes) was not taken",
+                         (ull)work->sequence, work->lane, work->op, (ull)body->bytes);
+}

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CUDA device as src/worker/ sees it: opened, closed, its lanes, its table of functions. */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda/state.h"
+
+/* ---- what went wrong ---- */
+
+static const char *fault_fix(int result) {
+    switch (result) {
+    case BH__CU_ILLEGAL_ADDRESS:
+        return "check the kernel's indices against the sizes of its buffers, that every pointer it follows is one of "
+               "a live buffer, and that it writes no input";
+    case BH__CU_MISALIGNED_ADDRESS:
+        return "align the address to the size of the access";
+    case BH__CU_ASSERT:
+        return "see why the assertion in the kernel does not hold";
+    case BH__CU_ECC_UNCORRECTABLE:
+        return "the device's memory is damaged: stop using it, and see nvidia-smi -q -d ECC";
+    default:
+        return "run the kernel alone, on the CPU device or under compute-sanitizer";
+    }
+}
+
+bh_status bh__cuda_fail(const bh__device *device, bh_error *error, int result, bh_status status,
+                        const char *fix, const char *what, ...) {
+    const char *name = bh__driver_error_name(&device->cu, result);
+    const char *text = bh__driver_error_text(&device->cu, result);
+    if (bh__driver_is_fatal(result)) {
+        status = BH_E_FAULT;
+        bh__fail(error, status, fault_fix(result), "the device reports %s (%d): %s", name, result,
+                 text);
+    } else {
+        char message[448];
+        va_list list;
+        va_start(list, what);
+        vsnprintf(message, sizeof message, what, list);
+        va_end(list);
+        bh__fail(error, status, fix, "%s: %s (%d)", message, name, result);
+    }
+    bh__fail_device_code(error, result, name);
+    return status;
+}
+
+/* ---- opening ---- */
+
+/* Before the driver starts: everything is loaded when a module is, so that no launch ever waits
+ * for running kernels to end. The number of the driver's queues (CUDA_DEVICE_MAX_CONNECTIONS, 8)
+ * is left alone: 32 of them make every worker 0.4 s slower to start and to end. */
+static void set_environment(void) {
+    setenv("CUDA_MODULE_LOADING", "EAGER", 1);
+}
+
+static bh_status find_device(bh__device *device, uint32_t index, bh_error *error) {
+    int count = 0;
+    int result = device->cu.device_count(&count);
+    if (result == BH__CU_OK && index >= (uint32_t)count)
+        return bh__fail(error, BH_E_NO_DEVICE, "open \"cuda\" or one that `bulkhead devices` lists",
+                        "there is no CUDA device number %u: the driver shows %d", index, count);
+    if (result == BH__CU_OK) result = device->cu.device_get(&device->ordinal, (int)index);
+    if (result == BH__CU_OK) return BH_OK;
+    return bh__cuda_fail(device, error, result, BH_E_NO_DEVICE, "see whether nvidia-smi works",
+                         "CUDA device number %u cannot be found", index);
+}
+
+static bh_status enter_context(bh__device *device, bh_error *error) {
+    device->cu.context_flags(device->ordinal, BH__CU_CONTEXT_BLOCKING_SYNC);
+    int result = device->cu.context_retain(&device->context, device->ordinal);
+    if (result == BH__CU_OK) result = device->cu.context_enter(device->context);
+    if (result == BH__CU_OK) return BH_OK;
+    bool full = result == BH__CU_OUT_OF_MEMORY;
+    const char *fix =
+        full
+            ? "end other programs on this device: a worker needs about half a GiB, and a standby as much again"
+            : "see nvidia-smi: the compute mode must not be Prohibited, nor Exclusive_Process while another "
+              "program or a standby uses the device";
+    bh__cuda_fail(device, error, result, full ? BH_E_NO_MEMORY : BH_E_NO_DEVICE, fix,
+                  "no context can be made on CUDA device %d", device->ordinal);
+    if (error->status == BH_E_FAULT) {
+        error->status = BH_E_NO_DEVICE;
+        snprintf(error->fix, sizeof error->fix, "%s", fix);
+    }
+    return error->status;
+}
+
+static bh_status ready_memory(bh__device *device, bh_error *error) {
+    device->memory_kind =
+        (bh__cu_memory_kind){.type = BH__CU_MEMORY_PINNED,
+                             .handle_kinds = BH__CU_HANDLE_DESCRIPTOR,
+                             .location = {BH__CU_LOCATION_DEVICE, device->ordinal}};
+    size_t granularity = 0;
+    int result = device->cu.memory_granularity(&granularity, &device->memory_kind,
+                                               BH__CU_GRANULARITY_MINIMUM);
+    device->granularity = granularity;
+    const char *what = "the granularity of memory cannot be asked for";
+    if (result == BH__CU_OK) {
+        what = "a stream cannot be made";
+        result = device->cu.stream_create(&device->stream, BH__CU_STREAM_NON_BLOCKING, 0);
+    }
+    if (result == BH__CU_OK) {
+        what = "the worker's area of shared memory cannot be locked for the device";
+        result = device->cu.host_register(device->services->area, device->services->area_bytes,
+                                          BH__CU_HOST_PORTABLE | BH__CU_HOST_DEVICE_MAP);
+    }
+    if (result == BH__CU_OK)
+        result = device->cu.host_address(&device->area, device->services->area, 0);
+    if (result == BH__CU_OK) {
+        bh_status status = bh__cuda_reserve(device, error);
+        return status == BH_OK ? bh__cuda_self_test(device, error) : status;
+    }
+    return bh__cuda_fail(device, error, result, BH_E_NO_DEVICE,
+                         "raise the limit on locked memory (ulimit -l), and see nvidia-smi", "%s",
+                         what);
+}
+
+static bh_status open_parts(bh__device *device, uint32_t index, bh_error *error) {
+    bh_status status = bh__driver_open(&device->cu, error);
+    if (status == BH_OK) status = find_device(device, index, error);
+    if (status == BH_OK) status = enter_context(device, error);
+    if (status == BH_OK) status = bh__cuda_info_fill(device, error);
+    if (status == BH_OK) status = bh__cuda_print_open(&device->print, error);
+    if (status == BH_OK) status = ready_memory(device, error);
+    return status;
+}
+
+static bh_status open_device(const bh__device_services *services, uint32_t index,
+                             bh_device_info *info, uint64_t *out_granularity, bh_error *error,
+                             bh__device **out) {
+    bh__device *device = calloc(1, sizeof *device);
+    if (!device)
+        return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory in this machine",
+                        "no memory for the CUDA device");
+    device->services = services;
+    set_environment();
+    bh_status status = open_parts(device, index, error);
+    if (status != BH_OK) {
+        free(device); /* the process ends: the driver's part goes with it */
+        return status;
+    }
+    pthread_rwlockattr_t attributes;
+    pthread_rwlockattr_init(&attributes);
+    pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlock_init(&device->tables, &attributes);
+    pthread_rwlockattr_destroy(&attributes);
+    bh__cuda_crash_watch(services->area);
+    *info = device->info;
+    *out_granularity = device->granularity;
+    *out = device;
+    return BH_OK;
+}
+
+static void close_device(bh__device *device) {
+    bh__cuda_unload_all(device);
+    bh__cuda_unmap_all(device);
+    device->cu.host_unregister(device->services->area);
+    device->cu.stream_destroy(device->stream);
+    device->cu.context_release(device->ordinal);
+    bh__cuda_print_close(&device->print);
+    pthread_rwlock_destroy(&device->tables);
+    free(device);
+}
+
+/* ---- lanes ---- */
+
+static bh_status open_lane(bh__device *device, uint32_t index, bh_error *error,
+                           bh__device_lane **out) {
+    bh__device_lane *lane = calloc(1, sizeof *lane);
+    if (!lane)
+        return bh__fail(error, BH_E_NO_HOST_MEMORY, "open fewer lanes", "no memory for lane %u",
+                        index);
+    lane->device = device;
+    lane->index = index;
+    int result = device->cu.stream_create(&lane->stream, BH__CU_STREAM_NON_BLOCKING, 0);
+    if (result != BH__CU_OK) {
+        free(lane);
+        return bh__cuda_fail(device, error, result, BH_E_NO_MEMORY, "open fewer lanes",
+                             "the stream of lane %u cannot be made", index);
+    }
+    atomic_store(&lane->marked, BH__CUDA_NOT_BEGUN);
+    device->lanes[index] = lane;
+    *out = lane;
+    return BH_OK;
+}
+
+static void close_lane(bh__device_lane *lane) {
+    lane->device->lanes[lane->index] = NULL;
+    lane->device->cu.stream_destroy(lane->stream);
+    free(lane);
+}
+
+static bh_status begin_lane(bh__device_lane *lane, uint64_t position, bh_error *error) {
+    atomic_store(&lane->marked, position);
+    bh__cuda_crash_unblock();
+    int result = lane->device->cu.context_enter(lane->device->context);
+    if (result == BH__CU_OK) return BH_OK;
+    return bh__cuda_fail(lane->device, error, result, BH_E_INTERNAL, BH__CUDA_DEFECT,
+                         "lane %u cannot enter its context", lane->index);
+}
+
+static bh_status enqueue(bh__device_lane *lane, const bh__work *work, bh_error *error) {
+    bh__device *device = lane->device;
+    pthread_rwlock_rdlock(&device->tables);
+    atomic_store(&lane->marked, BH__CUDA_QUEUING);
+    bh_status status = work->op == BH__OP_LAUNCH ? bh__cuda_launch(lane, work, error)
+                                                 : bh__cuda_copy(lane, work, error);
+    pthread_rwlock_unlock(&device->tables);
+    return status;
+}
+
+static bh__cu_address done_word(const bh__device *device, uint32_t lane) {
+    return device->area + offsetof(bh__area, lane) + lane * sizeof(bh__lane_area) +
+           offsetof(bh__lane_area, done);
+}
+
+static bh_status mark(bh__device_lane *lane, uint64_t position, bh_error *error) {
+    const bh__device *device = lane->device;
+    int result = device->cu.stream_write(lane->stream, done_word(device, lane->index), position, 0);
+    atomic_store(&lane->marked, position);
+    if (result == BH__CU_OK) return BH_OK;
+    return bh__cuda_fail(device, error, result, BH_E_INTERNAL, BH__CUDA_DEFECT,
+                         "the completion of request %llu on lane %u cannot be queued",
+                         (unsigned long long)position, lane->index);
+}
+
+static bh_status follow(bh__device_lane *lane, uint32_t other, uint64_t position, bh_error *error) {
+    const bh__device *device = lane->device;
+    int result = device->cu.stream_wait(lane->stream, done_word(device, other), position,
+                                        BH__CU_WAIT_AT_LEAST);
+    if (result == BH__CU_OK) return BH_OK;
+    return bh__cuda_fail(device, error, result, BH_E_INTERNAL, BH__CUDA_DEFECT,
+                         "lane %u cannot wait for request %llu on lane %u", lane->index,
+                         (unsigned long long)position, other);
+}
+
+static bh_status ask(bh__device_lane *lane, bh_error *error) {
+    int result = lane->device->cu.stream_query(lane->stream);
+    if (result == BH__CU_OK) return BH_OK;
+    if (result == BH__CU_NOT_READY) return BH_E_BUSY;
+    return bh__cuda_fail(lane->device, error, result, BH_E_INTERNAL, BH__CUDA_DEFECT,
+                         "lane %u cannot be asked how far it is", lane->index);
+}
+
+/* Text is handed out by the driver when somebody waits for its stream, which has nothing left to
+ * do here. */
+static bh_status settle(bh__device_lane *lane, bh_error *error) {
+    int result = lane->device->cu.stream_synchronize(lane->stream);
+    bh__cuda_print_flush(lane->device);
+    if (result == BH__CU_OK) return BH_OK;
+    return bh__cuda_fail(lane->device, error, result, BH_E_INTERNAL, BH__CUDA_DEFECT,
+                         "lane %u cannot be waited for", lane->index);
+}
+
+const bh__device_ops bh__cuda_device = {
+    .program = "bulkhead-worker-cuda",
+    .about = "runs Bulkhead's kernels on an NVIDIA GPU",
+    .open = open_device,
+    .close = close_device,
+    .chunk_create = bh__cuda_chunk_create,
+    .chunk_map = bh__cuda_chunk_map,
+    .chunk_unmap = bh__cuda_chunk_unmap,
+    .host_map = bh__cuda_host_map,
+    .host_unmap = bh__cuda_host_unmap,
+    .module_load = bh__cuda_module_load,
+    .module_unload = bh__cuda_module_unload,
+    .global_set = bh__cuda_global_set,
+    .lane_open = open_lane,
+    .lane_close = close_lane,
+    .lane_begin = begin_lane,
+    .enqueue = enqueue,
+    .mark = mark,
+    .follow = follow,
+    .ask = ask,
+    .settle = settle,
+};

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The NVIDIA driver: its types and constants as far as they are used, and its functions, loaded
+ * at run time. */
+#ifndef BH_CUDA_DRIVER_H
+#define BH_CUDA_DRIVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+typedef struct bh__cu_context_object *bh__cu_context;
+typedef struct bh__cu_stream_object *bh__cu_stream;
+typedef struct bh__cu_module_object *bh__cu_module;
+typedef struct bh__cu_function_object *bh__cu_function;
+typedef uint64_t bh__cu_address;
+typedef unsigned long long bh__cu_memory; /* a handle, not an address */
+
+typedef struct bh__cu_location {
+    int type, id;
+} bh__cu_location;
+
+typedef struct bh__cu_memory_kind {
+    int type;
+    int handle_kinds;
+    bh__cu_location location;
+    void *windows_only;
+    uint8_t compression, rdma;
+    uint16_t usage;
+    uint8_t reserved[4];
+} bh__cu_memory_kind;
+_Static_assert(sizeof(bh__cu_memory_kind) == 32, "laid out as the driver's");
+
+typedef struct bh__cu_access {
+    bh__cu_location location;
+    int flags;
+} bh__cu_access;
+_Static_assert(sizeof(bh__cu_access) == 12, "laid out as the driver's");
+
+typedef struct bh__cu_launch_attribute {
+    int id;
+    char pad[4];
+    union {
+        int cooperative;
+        struct {
+            unsigned x, y, z;
+        } cluster;
+        char room[64];
+    } value;
+} bh__cu_launch_attribute;
+_Static_assert(sizeof(bh__cu_launch_attribute) == 72, "laid out as the driver's");
+
+typedef struct bh__cu_launch {
+    unsigned grid[3], block[3];
+    unsigned shared_bytes;
+    bh__cu_stream stream;
+    bh__cu_launch_attribute *attributes;
+    unsigned attribute_count;
+} bh__cu_launch;
+_Static_assert(sizeof(bh__cu_launch) == 56, "laid out as the driver's");
+
+/* Results. */
+enum {
+    BH__CU_OK = 0,
+    BH__CU_INVALID_VALUE = 1,
+    BH__CU_OUT_OF_MEMORY = 2,
+    BH__CU_STUB_LIBRARY = 34,
+    BH__CU_DEVICE_UNAVAILABLE = 46,
+    BH__CU_NO_DEVICE = 100,
+    BH__CU_NO_BINARY_FOR_GPU = 209,
+    BH__CU_ECC_UNCORRECTABLE = 214,
+    BH__CU_JIT_COMPILER_NOT_FOUND = 221,
+    BH__CU_UNSUPPORTED_PTX_VERSION = 222,
+    BH__CU_JIT_DISABLED = 223,
+    BH__CU_NOT_READY = 600,
+    BH__CU_ILLEGAL_ADDRESS = 700,
+    BH__CU_ASSERT = 710,
+    BH__CU_MISALIGNED_ADDRESS = 716,
+    BH__CU_COOPERATIVE_TOO_LARGE = 720,
+    BH__CU_SYSTEM_DRIVER_MISMATCH = 803
+};
+
+enum { /* of a device */
+       BH__CU_MAX_THREADS_PER_BLOCK = 1,
+       BH__CU_MAX_BLOCK_X = 2, /* and Y, Z */
+       BH__CU_MAX_GRID_X = 5,  /* and Y, Z */
+       BH__CU_SHARED_PER_BLOCK = 8,
+       BH__CU_WARP_SIZE = 10,
+       BH__CU_REGISTERS_PER_BLOCK = 12,
+       BH__CU_MULTIPROCESSORS = 16,
+       BH__CU_COMPUTE_MODE = 20,
+       BH__CU_CAPABILITY_MAJOR = 75,
+       BH__CU_CAPABILITY_MINOR = 76,
+       BH__CU_COOPERATIVE_LAUNCH = 95,
+       BH__CU_SHARED_PER_BLOCK_OPTIN = 97,
+       BH__CU_VIRTUAL_MEMORY = 102,
+       BH__CU_EXPORT_AS_DESCRIPTOR = 103,
+       BH__CU_WIDE_STREAM_OPS = 122
+};
+
+enum { /* of a function */
+       BH__CU_FUNCTION_MAX_THREADS = 0,
+       BH__CU_FUNCTION_SHARED = 1,
+       BH__CU_FUNCTION_LOCAL = 3,
+       BH__CU_FUNCTION_REGISTERS = 4,
+       BH__CU_FUNCTION_MAX_DYNAMIC_SHARED = 8
+};
+
+enum {
+    BH__CU_CONTEXT_BLOCKING_SYNC = 4,
+    BH__CU_LOCATION_DEVICE = 1,
+    BH__CU_MEMORY_PINNED = 1,
+    BH__CU_HANDLE_DESCRIPTOR = 1,
+    BH__CU_GRANULARITY_MINIMUM = 0,
+    BH__CU_ACCESS_READ = 1,
+    BH__CU_ACCESS_READ_WRITE = 3,
+    BH__CU_HOST_PORTABLE = 1,
+    BH__CU_HOST_DEVICE_MAP = 2,
+    BH__CU_STREAM_NON_BLOCKING = 1,
+    BH__CU_WAIT_AT_LEAST = 0,
+    BH__CU_LAUNCH_COOPERATIVE = 2,
+    BH__CU_LAUNCH_CLUSTER = 4,
+    BH__CU_JIT_ERROR_LOG = 5,
+    BH__CU_JIT_ERROR_LOG_BYTES = 6
+};
+
+/* For the `extra` of a launch: parameters as one block of bytes. */
+#define BH__CU_PARAM_END   ((void *)0)
+#define BH__CU_PARAM_BYTES ((void *)1)
+#define BH__CU_PARAM_SIZE  ((void *)2)
+
+/* The functions, with optional ones NULL where the driver is older, and what it says about
+ * itself. */
+typedef struct bh__driver {
+    void *library;
+    int number; /* 12040 for CUDA 12.4 */
+#define BH__NEEDED(name, symbol, parameters)   int(*name) parameters;
+#define BH__OPTIONAL(name, symbol, parameters) int(*name) parameters;
+#include "cuda/driver_table.h"
+} bh__driver;
+
+/* Loads libcuda.so.1, looks everything up and starts the driver. The error says what to do about
+ * a failure. */
+bh_status bh__driver_open(bh__driver *driver, bh_error *error);
+
+const char *bh__driver_error_name(const bh__driver *driver, int result);
+const char *bh__driver_error_text(const bh__driver *driver, int result);
+
+/* Whether this result means that the context, and with it this process, can do no more work. */
+bool bh__driver_is_fatal(int result);
+
+#endif

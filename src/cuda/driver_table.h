@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every entry point of the NVIDIA driver that is used, once. Include it with BH__NEEDED and
+ * BH__OPTIONAL defined, each as (name here, symbol in libcuda.so.1, parameters). Optional ones
+ * came after driver 12.0. */
+
+BH__NEEDED(init, "cuInit", (unsigned flags))
+BH__NEEDED(version, "cuDriverGetVersion", (int *out))
+BH__NEEDED(error_name, "cuGetErrorName", (int result, const char **out))
+BH__NEEDED(error_string, "cuGetErrorString", (int result, const char **out))
+
+BH__NEEDED(device_count, "cuDeviceGetCount", (int *out))
+BH__NEEDED(device_get, "cuDeviceGet", (int *out, int ordinal))
+BH__NEEDED(device_name, "cuDeviceGetName", (char *name, int size, int device))
+BH__NEEDED(device_memory, "cuDeviceTotalMem_v2", (size_t * out, int device))
+BH__NEEDED(device_attribute, "cuDeviceGetAttribute", (int *out, int attribute, int device))
+BH__NEEDED(context_flags, "cuDevicePrimaryCtxSetFlags_v2", (int device, unsigned flags))
+BH__NEEDED(context_retain, "cuDevicePrimaryCtxRetain", (bh__cu_context * out, int device))
+BH__NEEDED(context_release, "cuDevicePrimaryCtxRelease_v2", (int device))
+BH__NEEDED(context_enter, "cuCtxSetCurrent", (bh__cu_context context))
+
+BH__NEEDED(memory_info, "cuMemGetInfo_v2", (size_t * free, size_t *total))
+BH__NEEDED(memory_granularity, "cuMemGetAllocationGranularity",
+           (size_t * out, const bh__cu_memory_kind *kind, int option))
+BH__NEEDED(memory_create, "cuMemCreate",
+           (bh__cu_memory * out, size_t bytes, const bh__cu_memory_kind *kind,
+            unsigned long long flags))
+BH__NEEDED(memory_release, "cuMemRelease", (bh__cu_memory memory))
+BH__NEEDED(memory_export, "cuMemExportToShareableHandle",
+           (void *out, bh__cu_memory memory, int kind, unsigned long long flags))
+BH__NEEDED(memory_import, "cuMemImportFromShareableHandle",
+           (bh__cu_memory * out, void *handle, int kind))
+BH__NEEDED(address_reserve, "cuMemAddressReserve",
+           (bh__cu_address * out, size_t bytes, size_t alignment, bh__cu_address wish,
+            unsigned long long flags))
+BH__NEEDED(address_free, "cuMemAddressFree", (bh__cu_address address, size_t bytes))
+BH__NEEDED(memory_map, "cuMemMap",
+           (bh__cu_address address, size_t bytes, size_t offset, bh__cu_memory memory,
+            unsigned long long flags))
+BH__NEEDED(memory_unmap, "cuMemUnmap", (bh__cu_address address, size_t bytes))
+BH__NEEDED(memory_access, "cuMemSetAccess",
+           (bh__cu_address address, size_t bytes, const bh__cu_access *access, size_t count))
+BH__NEEDED(host_register, "cuMemHostRegister_v2", (void *memory, size_t bytes, unsigned flags))
+BH__NEEDED(host_unregister, "cuMemHostUnregister", (void *memory))
+BH__NEEDED(host_address, "cuMemHostGetDevicePointer_v2",
+           (bh__cu_address * out, void *memory, unsigned flags))
+BH__NEEDED(scratch_alloc, "cuMemAllocAsync",
+           (bh__cu_address * out, size_t bytes, bh__cu_stream stream))
+BH__NEEDED(scratch_free, "cuMemFreeAsync", (bh__cu_address address, bh__cu_stream stream))
+
+BH__NEEDED(copy_in, "cuMemcpyHtoDAsync_v2",
+           (bh__cu_address target, const void *source, size_t bytes, bh__cu_stream stream))
+BH__NEEDED(copy_out, "cuMemcpyDtoHAsync_v2",
+           (void *target, bh__cu_address source, size_t bytes, bh__cu_stream stream))
+BH__NEEDED(copy_within, "cuMemcpyDtoDAsync_v2",
+           (bh__cu_address target, bh__cu_address source, size_t bytes, bh__cu_stream stream))
+BH__NEEDED(fill_8, "cuMemsetD8Async",
+           (bh__cu_address target, unsigned char value, size_t count, bh__cu_stream stream))
+BH__NEEDED(fill_16, "cuMemsetD16Async",
+           (bh__cu_address target, unsigned short value, size_t count, bh__cu_stream stream))
+BH__NEEDED(fill_32, "cuMemsetD32Async",
+           (bh__cu_address target, unsigned value, size_t count, bh__cu_stream stream))
+
+BH__NEEDED(module_load, "cuModuleLoadDataEx",
+           (bh__cu_module * out, const void *image, unsigned count, int *options, void **values))
+BH__NEEDED(module_unload, "cuModuleUnload", (bh__cu_module module))
+BH__NEEDED(module_function, "cuModuleGetFunction",
+           (bh__cu_function * out, bh__cu_module module, const char *name))
+BH__NEEDED(module_variable, "cuModuleGetGlobal_v2",
+           (bh__cu_address * out, size_t *bytes, bh__cu_module module, const char *name))
+BH__OPTIONAL(module_function_count, "cuModuleGetFunctionCount",
+             (unsigned *out, bh__cu_module module))
+BH__OPTIONAL(module_functions, "cuModuleEnumerateFunctions",
+             (bh__cu_function * out, unsigned count, bh__cu_module module))
+BH__OPTIONAL(function_name, "cuFuncGetName", (const char **out, bh__cu_function function))
+BH__OPTIONAL(function_param, "cuFuncGetParamInfo",
+             (bh__cu_function function, size_t index, size_t *offset, size_t *bytes))
+BH__NEEDED(function_attribute, "cuFuncGetAttribute",
+           (int *out, int attribute, bh__cu_function function))
+BH__NEEDED(function_set_attribute, "cuFuncSetAttribute",
+           (bh__cu_function function, int attribute, int value))
+BH__NEEDED(function_residency, "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+           (int *out, bh__cu_function function, int threads, size_t shared_bytes))
+
+BH__NEEDED(launch, "cuLaunchKernel",
+           (bh__cu_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+            unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+            bh__cu_stream stream, void **params, void **extra))
+BH__NEEDED(launch_with, "cuLaunchKernelEx",
+           (const bh__cu_launch *launch, bh__cu_function function, void **params, void **extra))
+
+BH__NEEDED(stream_create, "cuStreamCreateWithPriority",
+           (bh__cu_stream * out, unsigned flags, int priority))
+BH__NEEDED(stream_destroy, "cuStreamDestroy_v2", (bh__cu_stream stream))
+BH__NEEDED(stream_synchronize, "cuStreamSynchronize", (bh__cu_stream stream))
+BH__NEEDED(stream_query, "cuStreamQuery", (bh__cu_stream stream))
+BH__NEEDED(stream_write, "cuStreamWriteValue64_v2",
+           (bh__cu_stream stream, bh__cu_address address, uint64_t value, unsigned flags))
+BH__NEEDED(stream_wait, "cuStreamWaitValue64_v2",
+           (bh__cu_stream stream, bh__cu_address address, uint64_t value, unsigned flags))
+
+#undef BH__NEEDED
+#undef BH__OPTIONAL

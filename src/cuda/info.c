@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a CUDA device says about itself, and whether it has what is needed. */
+#include <ctype.h>
+#include <string.h>
+
+#include "cuda/state.h"
+
+static int attribute(const bh__device *device, int which) {
+    int value = 0;
+    return device->cu.device_attribute(&value, which, device->ordinal) == BH__CU_OK ? value : 0;
+}
+
+static uint32_t limit(const bh__device *device, int which) {
+    return (uint32_t)attribute(device, which);
+}
+
+/* The version of the kernel module, "580.65.06"; empty where the system does not tell. */
+static void read_module_version(char *out, size_t size) {
+    char line[256] = "";
+    out[0] = '\0';
+    FILE *file = fopen("/proc/driver/nvidia/version", "re");
+    if (!file) return;
+    char *rest = fgets(line, sizeof line, file) ? line : NULL;
+    fclose(file);
+    for (char *word; (word = strsep(&rest, " \t\n"));) {
+        if (!isdigit((unsigned char)word[0]) || !strchr(word, '.')) continue;
+        snprintf(out, size, "%s", word);
+        return;
+    }
+}
+
+static bh_status check(const bh__device *device, const char *name, bh_error *error) {
+    static const struct {
+        int attribute;
+        const char *what;
+    } needed[] = {{BH__CU_VIRTUAL_MEMORY, "mapping memory at chosen addresses"},
+                  {BH__CU_EXPORT_AS_DESCRIPTOR, "sharing memory as descriptors"},
+                  {BH__CU_WIDE_STREAM_OPS, "64-bit writes in stream order"}};
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+        if (attribute(device, needed[i].attribute)) continue;
+        return bh__fail(error, BH_E_UNSUPPORTED, "use a newer GPU or driver, or open \"cpu\"",
+                        "%s does not support %s with this driver", name, needed[i].what);
+    }
+    return BH_OK;
+}
+
+bh_status bh__cuda_info_fill(bh__device *device, bh_error *error) {
+    bh_device_info *info = &device->info;
+    memset(info, 0, sizeof *info);
+    info->size = sizeof *info;
+    snprintf(info->kind, sizeof info->kind, "cuda");
+    if (device->cu.device_name(info->name, sizeof info->name, device->ordinal) != BH__CU_OK)
+        snprintf(info->name, sizeof info->name, "NVIDIA device %d", device->ordinal);
+    char module[32];
+    read_module_version(module, sizeof module);
+    snprintf(info->driver, sizeof info->driver, "CUDA %d.%d%s%s", device->cu.number / 1000,
+             device->cu.number % 1000 / 10, module[0] ? ", NVIDIA " : "", module);
+    snprintf(info->arch, sizeof info->arch, "sm_%d%d", attribute(device, BH__CU_CAPABILITY_MAJOR),
+             attribute(device, BH__CU_CAPABILITY_MINOR));
+    size_t free_bytes = 0, total_bytes = 0;
+    device->cu.memory_info(&free_bytes, &total_bytes);
+    info->memory_free = free_bytes;
+    info->memory_total = total_bytes;
+    info->cooperative = attribute(device, BH__CU_COOPERATIVE_LAUNCH) != 0;
+    info->multiprocessors = limit(device, BH__CU_MULTIPROCESSORS);
+    info->warp_size = limit(device, BH__CU_WARP_SIZE);
+    info->max_threads_per_block = limit(device, BH__CU_MAX_THREADS_PER_BLOCK);
+    for (int i = 0; i < 3; i++) {
+        info->max_block[i] = limit(device, BH__CU_MAX_BLOCK_X + i);
+        info->max_grid[i] = limit(device, BH__CU_MAX_GRID_X + i);
+    }
+    info->shared_per_block = limit(device, BH__CU_SHARED_PER_BLOCK);
+    info->shared_per_block_max = limit(device, BH__CU_SHARED_PER_BLOCK_OPTIN);
+    if (info->shared_per_block_max < info->shared_per_block)
+        info->shared_per_block_max = info->shared_per_block;
+    info->registers_per_block = limit(device, BH__CU_REGISTERS_PER_BLOCK);
+    info->max_lanes = BH__MAX_LANES;
+    info->max_param_bytes = BH__MAX_PARAM_BYTES;
+    return check(device, info->name, error);
+}

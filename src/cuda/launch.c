@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Launches: plain, cooperative and in clusters. */
+#include "cuda/state.h"
+
+typedef unsigned long long ull;
+
+static int launch(bh__device_lane *lane, const bh__cuda_kernel *kernel, const bh__work *work) {
+    const bh__launch_body *body = &work->u.launch;
+    size_t bytes = body->param_bytes;
+    /* The driver's interface has no const; it copies the parameters. */
+    void *extra[] = {BH__CU_PARAM_BYTES, (void *)(uintptr_t)work->params, BH__CU_PARAM_SIZE, &bytes,
+                     BH__CU_PARAM_END};
+    void **params = bytes ? extra : NULL;
+    const uint32_t *grid = body->grid, *block = body->block;
+    bool clustered = body->cluster[0] > 1 || body->cluster[1] > 1 || body->cluster[2] > 1;
+    bool cooperative = body->flags & BH_LAUNCH_COOPERATIVE;
+    if (!clustered && !cooperative)
+        return lane->device->cu.launch(kernel->function, grid[0], grid[1], grid[2], block[0],
+                                       block[1], block[2], body->shared_bytes, lane->stream, NULL,
+                                       params);
+    bh__cu_launch_attribute attributes[2] = {0};
+    bh__cu_launch with = {.grid = {grid[0], grid[1], grid[2]},
+                          .block = {block[0], block[1], block[2]},
+                          .shared_bytes = body->shared_bytes,
+                          .stream = lane->stream,
+                          .attributes = attributes};
+    if (cooperative) {
+        bh__cu_launch_attribute *attribute = &attributes[with.attribute_count++];
+        attribute->id = BH__CU_LAUNCH_COOPERATIVE;
+        attribute->value.cooperative = 1;
+    }
+    if (clustered) {
+        bh__cu_launch_attribute *attribute = &attributes[with.attribute_count++];
+        attribute->id = BH__CU_LAUNCH_CLUSTER;
+        attribute->value.cluster.x = body->cluster[0] ? body->cluster[0] : 1;
+        attribute->value.cluster.y = body->cluster[1] ? body->cluster[1] : 1;
+        attribute->value.cluster.z = body->cluster[2] ? body->cluster[2] : 1;
+    }
+    return lane->device->cu.launch_with(&with, kernel->function, NULL, params);
+}
+
+static bh_status refuse_residency(const bh__device *device, const bh__cuda_kernel *kernel,
+                                  const bh__launch_body *body, int result, bh_error *error) {
+    int fit = 0;
+    uint32_t threads = body->block[0] * body->block[1] * body->block[2];
+    device->cu.function_residency(&fit, kernel->function, (int)threads, body->shared_bytes);
+    ull blocks = (ull)body->grid[0] * body->grid[1] * body->grid[2];
+    return bh__cuda_fail(
+        device, error, result, BH_E_RESIDENCY,
+        "use fewer blocks, each doing more, or less shared memory and fewer registers",
+        "kernel \"%.100s\": %llu blocks of %u threads cannot all run at once; %llu can "
+        "(%d on each of %u multiprocessors)",
+        kernel->name, blocks, threads, (ull)fit * device->info.multiprocessors, fit,
+        device->info.multiprocessors);
+}
+
+bh_status bh__cuda_launch(bh__device_lane *lane, const bh__work *work, bh_error *error) {
+    const bh__device *device = lane->device;
+    const bh__launch_body *body = &work->u.launch;
+    const bh__cuda_module *module = bh__cuda_find_module(device, body->module);
+    if (!module || body->kernel >= module->kernel_count)
+        return bh__fail(error, BH_E_INTERNAL, BH__CUDA_DEFECT,
+                        "launch %llu of lane %u: there is no kernel %u in module %u",
+                        (ull)work->sequence, work->lane, body->kernel, body->module);
+    const bh__cuda_kernel *kernel = &module->kernels[body->kernel];
+    if (body->param_bytes != kernel->param_bytes)
+        return bh__fail(error, BH_E_LAUNCH, "pass the arguments that the kernel declares",
+                        "kernel \"%.100s\" has %u bytes of parameters, given %u", kernel->name,
+                        kernel->param_bytes, body->param_bytes);
+    int result = launch(lane, kernel, work);
+    if (result == BH__CU_OK) return module->prints ? BH_E_BUSY : BH_OK;
+    if (result == BH__CU_COOPERATIVE_TOO_LARGE)
+        return refuse_residency(device, kernel, body, result, error);
+    return bh__cuda_fail(
+        device, error, result, BH_E_LAUNCH,
+        "check the launch against the kernel's registers and the device's limits (bulkhead devices)",
+        "kernel \"%.100s\" (launch %llu of lane %u, grid %u x %u x %u, block %u x %u x %u, cluster %u x "
+        "%u x %u, %u bytes of dynamic shared memory) was not taken",
+        kernel->name, (ull)work->sequence, work->lane, body->grid[0], body->grid[1], body->grid[2],
+        body->block[0], body->block[1], body->block[2], body->cluster[0], body->cluster[1],
+        body->cluster[2], body->shared_bytes);
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CUDA device: its state, shared by the files of src/cuda/. */
+#ifndef BH_CUDA_STATE_H
+#define BH_CUDA_STATE_H
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "cuda/driver.h"
+#include "worker/device.h"
+
+extern const bh__device_ops bh__cuda_device;
+
+typedef struct bh__cuda_kernel {
+    bh__cu_function function;
+    char *name; /* Owned */
+    uint32_t param_bytes;
+} bh__cuda_kernel;
+
+typedef struct bh__cuda_variable {
+    bh__cu_address address; /* 0: the driver does not give it away */
+    uint64_t bytes;
+    char *name; /* Owned */
+} bh__cuda_variable;
+
+typedef struct bh__cuda_module {
+    uint32_t id;
+    bool prints;
+    bh__cu_module handle;
+    bh__cuda_kernel *kernels;     /* Owned */
+    bh__cuda_variable *variables; /* Owned */
+    uint32_t kernel_count, variable_count;
+} bh__cuda_module;
+
+typedef struct bh__cuda_host {
+    uint32_t id;
+    uint8_t *memory; /* Borrowed from the worker */
+    uint64_t bytes;
+} bh__cuda_host;
+
+/* Text that kernels print. The driver writes it to standard output, which is a file in memory
+ * here. */
+typedef struct bh__cuda_print {
+    pthread_mutex_t lock;
+    int fd;          /* Owned */
+    uint64_t passed; /* up to here it has been handed over */
+} bh__cuda_print;
+
+struct bh__device {
+    bh__driver cu;
+    const bh__device_services *services; /* Borrowed */
+    int ordinal;
+    bh__cu_context context;
+    bh__cu_stream stream; /* the control thread's */
+    bh__cu_memory_kind memory_kind;
+    uint64_t granularity;
+    bh__cu_address area; /* the worker's area, as the device sees it */
+    bh_device_info info;
+    bh__cuda_print print;
+
+    /* Reserved for chunks: from two bases, this far. */
+    uint64_t address_bytes;
+    bh__chunk *chunks; /* control thread's */
+    size_t chunk_count;
+
+    /*
+     * * Lanes hold `tables` for reading while they look things up and queue work, the control
+     * thread for writing while it changes them. With it held for writing and no lane at work the
+     * device is quiet. Loading or unloading code and letting go of host memory wait for running
+     * kernels inside the driver, and copies of other threads wait with them, so they are done
+     * when the device is quiet.
+     */
+    pthread_rwlock_t tables;
+    bh__cuda_module *modules; /* sorted by id, as are hosts */
+    bh__cuda_host *hosts;
+    size_t module_count, host_count;
+    bh__cuda_module *left;     /* given up, not unloaded yet; control thread's */
+    bh__cuda_host *left_hosts; /* the same, and mapped until then */
+    size_t left_count, left_host_count;
+    struct bh__device_lane *lanes[BH__MAX_LANES];
+};
+
+struct bh__device_lane {
+    bh__device *device;
+    uint32_t index;
+    bh__cu_stream stream;
+    _Atomic uint64_t marked; /* the last position that the device is to write, or one of these: */
+};
+#define BH__CUDA_NOT_BEGUN (UINT64_MAX - 1)
+#define BH__CUDA_QUEUING   UINT64_MAX
+
+/* ---- device.c ---- */
+
+/*
+ * * Fills in what went wrong with a call of the driver and returns `status`; or BH_E_FAULT, with
+ * an error that describes that, if the result means that the context is dead. `what` reads "a
+ * chunk of 5 bytes cannot be made".
+ */
+bh_status bh__cuda_fail(const bh__device *device, bh_error *error, int result, bh_status status,
+                        const char *fix, const char *what, ...)
+    __attribute__((format(printf, 6, 7)));
+
+/* ---- quiet.c: control thread ---- */
+
+/* Waits until the device is quiet and keeps it so until `tables` is unlocked. False: the worker
+ * is being ended. */
+bool bh__cuda_quiet_wait(bh__device *device);
+/* Finishes off what was given up, if the device happens to be quiet. */
+void bh__cuda_quiet_tidy(bh__device *device);
+
+/* ---- crash.c ---- */
+
+/* From now on a crash of this process is told as a fault. */
+void bh__cuda_crash_watch(bh__area *area);
+/* Lets the calling thread's crashes be told too: threads of a worker block all signals. */
+void bh__cuda_crash_unblock(void);
+
+/* ---- info.c ---- */
+
+/* Describes the device, and refuses one that lacks what is needed. */
+bh_status bh__cuda_info_fill(bh__device *device, bh_error *error);
+
+/* ---- memory.c: control thread ---- */
+
+bh_status bh__cuda_chunk_create(bh__device *device, const bh__chunk *chunk, bh_error *error,
+                                int *out_fd);
+bh_status bh__cuda_chunk_map(bh__device *device, const bh__chunk *chunk, int fd, bh_error *error);
+bh_status bh__cuda_chunk_unmap(bh__device *device, uint32_t id, bh_error *error);
+bh_status bh__cuda_host_map(bh__device *device, uint32_t id, void *memory, uint64_t bytes,
+                            bh_error *error);
+bh_status bh__cuda_host_unmap(bh__device *device, uint32_t id, bh_error *error);
+void bh__cuda_unmap_all(bh__device *device);
+/* Takes the addresses that chunks will be mapped at. */
+bh_status bh__cuda_reserve(bh__device *device, bh_error *error);
+/* Maps a chunk twice, writes it through one address and reads it back through the other; on the
+ * way everything that a lane will use is used once, so that the driver loads nothing later. */
+bh_status bh__cuda_self_test(bh__device *device, bh_error *error);
+/* With `tables` held. */
+const bh__cuda_host *bh__cuda_find_host(const bh__device *device, uint32_t id);
+
+/* ---- module.c: control thread ---- */
+
+bh_status bh__cuda_module_load(bh__device *device, uint32_t id, const void *image, size_t bytes,
+                               bh_error *error, int *out_blob);
+bh_status bh__cuda_module_unload(bh__device *device, uint32_t id, bh_error *error);
+bh_status bh__cuda_global_set(bh__device *device, const bh__module_message *where,
+                              const void *bytes, size_t count, bh_error *error);
+void bh__cuda_unload_all(bh__device *device);
+void bh__cuda_module_free(bh__device *device, bh__cuda_module *module);
+/* With `tables` held. */
+const bh__cuda_module *bh__cuda_find_module(const bh__device *device, uint32_t id);
+
+/* ---- launch.c, copy.c: a lane's thread, with `tables` held for reading ---- */
+
+/* BH_E_BUSY: queued, and it may print. */
+bh_status bh__cuda_launch(bh__device_lane *lane, const bh__work *work, bh_error *error);
+bh_status bh__cuda_copy(bh__device_lane *lane, const bh__work *work, bh_error *error);
+
+/* ---- print.c ---- */
+
+bh_status bh__cuda_print_open(bh__cuda_print *print, bh_error *error);
+void bh__cuda_print_close(bh__cuda_print *print);
+/* Hands over what kernels that have ended have printed. */
+void bh__cuda_print_flush(bh__device *device);
+
+/* A request that makes no sense: the application's library should not have sent it. */
+#define BH__CUDA_DEFECT "report this as a defect of libbulkhead"
+
+#endif

@@ -42,15 +42,6 @@ static inline bool bh__align_up_u64(uint64_t value, uint64_t alignment, uint64_t
     return true;
 }
 
-/* The smallest power of two that is not below `value`. */
-static inline bool bh__ceil_power_of_two(uint64_t value, uint64_t *out) {
-    if (value > (uint64_t)1 << 63) {
-        return false;
-    }
-    *out = value <= 1 ? 1 : (uint64_t)1 << (64 - __builtin_clzll(value - 1));
-    return true;
-}
-
 /* Whether [offset, offset + size) lies within [0, limit). No overflow can mislead it. */
 static inline bool bh__range_fits(uint64_t offset, uint64_t size, uint64_t limit) {
     return size <= limit && offset <= limit - size;

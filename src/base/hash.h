@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* 64-bit hashes for tables: fast and well mixed, not proof against someone who wants collisions. */
+/* A 64-bit hash for tables: fast and well mixed, not proof against someone who wants collisions. */
 #ifndef BH_BASE_HASH_H
 #define BH_BASE_HASH_H
 
-#include <stddef.h>
 #include <stdint.h>
-
-uint64_t bh__hash_bytes(const void *data, size_t size, uint64_t seed);
-uint64_t bh__hash_string(const char *text, uint64_t seed);
 
 /* A permutation of the 64-bit numbers: different values never meet. */
 static inline uint64_t bh__hash_u64(uint64_t value) {

@@ -188,7 +188,6 @@ typedef struct bh__lane {
     uint32_t index;
     bool exists;           /* workers have it */
     _Atomic uint64_t tail; /* Written with the lock held, read without. */
-    uint64_t first;        /* position where the present id started */
     uint64_t retired;      /* known to be done: slots before this are free */
     uint64_t floor;        /* where the present worker started */
     uint64_t begun;        /* how far lost workers had taken requests */
@@ -487,7 +486,6 @@ typedef struct bh__submission {
     uint16_t op;
     bool idempotent;
     bool no_block;
-    bool has_deadline;
     uint64_t deadline_ns;
     bh__kernel *kernel;
     bh__module *module;
@@ -593,7 +591,6 @@ void bh__take_over(bh__device *device, const bh__cause *cause, bh_loss *summary)
 /* Supervisor only, with the lock held. Freezes, if that is not done yet, gives everything
  * unresolved this verdict, and stops the device for good. */
 void bh__device_stop(bh__device *device, const bh_error *reason, bh_status verdict);
-void bh__worker_kill(bh__device *device, bh__worker *worker);
 static inline bh__area *bh__worker_area(bh__device *device, const bh__worker *worker) {
     return (bh__area *)(void *)((uint8_t *)device->front + device->front->areas_offset +
                                 worker->area * device->front->area_bytes);

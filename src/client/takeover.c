@@ -339,7 +339,7 @@ void bh__take_over(bh__device *device, const bh__cause *cause, bh_loss *summary)
     judgement self = {.device = device, .cause = cause, .summary = summary};
     freeze(device, self.taken);
     self.loss = ++device->losses;
-    bh__worker_kill(device, device->active);
+    bh__process_kill(&device->active->process);
     for (uint32_t i = 0; i < device->lane_limit; i++) {
         if (self.taken[i] > device->lanes[i].floor) self.busy_lanes++;
     }

@@ -108,11 +108,6 @@ bh_status bh__worker_start(bh__device *device, bh__worker **out, bh_error *error
     return BH_OK;
 }
 
-void bh__worker_kill(bh__device *device, bh__worker *worker) {
-    (void)device;
-    bh__process_kill(&worker->process);
-}
-
 /* Reads what it wrote to standard error: the end is kept for error messages, all of it goes to the
  * log. */
 void bh__worker_read_errors(bh__worker *worker) {

@@ -128,14 +128,25 @@ static void post_notify(bh__device *device, const bh__callback *list) {
 /* Runs what is due of `*list`, in the order it was registered, and leaves the rest in it. */
 static bool run_due(bh__device *device, bh__callback **list) {
     bool any = false;
+    uint64_t busy[BH__LANES] = {0}; /* the first ticket of a lane that was not done yet */
     for (bh__callback **link = list; *link;) {
         bh__callback *callback = *link;
         bh__lane *lane = &device->lanes[(callback->ticket.lane >> 16) & 0xff];
         bh_status status = atomic_load(&lane->id) == callback->ticket.lane
                                ? bh__lane_ask(device, lane, callback->ticket.sequence, BH__VERDICT)
                                : bh__history_ask(callback->ticket, &(bh_error){0});
+        uint64_t *first_busy = &busy[lane->index];
         if (status == BH_E_BUSY) {
+            if (*first_busy == 0 || callback->ticket.sequence < *first_busy) {
+                *first_busy = callback->ticket.sequence;
+            }
             link = &callback->next;
+            continue;
+        }
+        /* Done meanwhile, and so is the one before it: that one first, in another round. */
+        if (status == BH_OK && *first_busy && *first_busy < callback->ticket.sequence) {
+            link = &callback->next;
+            any = true;
             continue;
         }
         *link = callback->next;

@@ -579,12 +579,22 @@ void bh__supervisor_poke(bh__device *device);
 
 typedef struct bh__cause {
     bh_status status; /* BH_E_FAULT, BH_E_DEADLINE, BH_E_LOST */
-    bool exact;       /* lane and sequence are known */
+    bool lane_known;
     uint32_t lane;
-    uint64_t sequence;
+    uint64_t sequence; /* 0: not known; otherwise the lane is */
     bh_error error; /* what is known; for the request to blame */
 } bh__cause;
 
+/*
+ * Supervisor only, with the lock held. The position after the last of the requests that are only
+ * known to be done together with the one at `position`, which is taken and not done. *out_count
+ * gets how many they are: 1 unless the worker sent several as one.
+ */
+uint64_t bh__group_end(bh__device *device, bh__lane *lane, uint64_t position, uint64_t taken,
+                       uint32_t *out_count);
+/* Supervisor only, with the lock held. Whether the request at `head` of a lane, taken and not done,
+ * waits for nothing. */
+bool bh__head_runs(bh__device *device, bh__lane *lane, uint64_t head);
 /* Supervisor only, with the lock held. The active worker is lost: freeze, kill, judge, hold, and
  * mark what has no future. */
 void bh__take_over(bh__device *device, const bh__cause *cause, bh_loss *summary);

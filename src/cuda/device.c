@@ -186,6 +186,7 @@ static bh_status open_lane(bh__device *device, uint32_t index, bh_error *error,
 
 static void close_lane(bh__device_lane *lane) {
     lane->device->lanes[lane->index] = NULL;
+    bh__cuda_train_free(lane);
     lane->device->cu.stream_destroy(lane->stream);
     free(lane);
 }
@@ -209,14 +210,26 @@ static bh_status enqueue(bh__device_lane *lane, const bh__work *work, bh_error *
     return status;
 }
 
-static bh__cu_address done_word(const bh__device *device, uint32_t lane) {
+static bh_status train(bh__device_lane *lane, const bh__work *works, bh_error *error) {
+    bh__device *device = lane->device;
+    uint64_t before = atomic_load(&lane->marked);
+    pthread_rwlock_rdlock(&device->tables);
+    atomic_store(&lane->marked, BH__CUDA_QUEUING);
+    bh_status status = bh__cuda_train_send(lane, works, error);
+    atomic_store(&lane->marked, status == BH_OK ? works[BH__TRAIN - 1].sequence : before);
+    pthread_rwlock_unlock(&device->tables);
+    return status;
+}
+
+bh__cu_address bh__cuda_done_word(const bh__device *device, uint32_t lane) {
     return device->area + offsetof(bh__area, lane) + lane * sizeof(bh__lane_area) +
            offsetof(bh__lane_area, done);
 }
 
 static bh_status mark(bh__device_lane *lane, uint64_t position, bh_error *error) {
     const bh__device *device = lane->device;
-    int result = device->cu.stream_write(lane->stream, done_word(device, lane->index), position, 0);
+    int result =
+        device->cu.stream_write(lane->stream, bh__cuda_done_word(device, lane->index), position, 0);
     atomic_store(&lane->marked, position);
     if (result == BH__CU_OK) return BH_OK;
     return bh__cuda_fail(device, error, result, BH_E_INTERNAL, BH__CUDA_DEFECT,
@@ -226,7 +239,7 @@ static bh_status mark(bh__device_lane *lane, uint64_t position, bh_error *error)
 
 static bh_status follow(bh__device_lane *lane, uint32_t other, uint64_t position, bh_error *error) {
     const bh__device *device = lane->device;
-    int result = device->cu.stream_wait(lane->stream, done_word(device, other), position,
+    int result = device->cu.stream_wait(lane->stream, bh__cuda_done_word(device, other), position,
                                         BH__CU_WAIT_AT_LEAST);
     if (result == BH__CU_OK) return BH_OK;
     return bh__cuda_fail(device, error, result, BH_E_INTERNAL, BH__CUDA_DEFECT,
@@ -271,6 +284,7 @@ const bh__device_ops bh__cuda_device = {
     .enqueue = enqueue,
     .mark = mark,
     .follow = follow,
+    .train = train,
     .ask = ask,
     .settle = settle,
 };

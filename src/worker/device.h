@@ -31,6 +31,9 @@ typedef struct bh__device_services {
     uint64_t area_bytes;
 } bh__device_services;
 
+/* Launches in a train, a multiple of BH__GROUP_LENGTH. */
+enum { BH__TRAIN = 16 };
+
 /* One request as a lane hands it to its device: a copy of the lane's own, valid until execute
  * returns. */
 typedef struct bh__work {
@@ -114,6 +117,10 @@ typedef struct bh__device_ops {
     /* Has the lane wait until the `done` word of another one has reached `position`. That write is
      * queued already. */
     bh_status (*follow)(bh__device_lane *lane, uint32_t other, uint64_t position, bh_error *error);
+    /* Queues BH__TRAIN launches that wait for nothing as one, each BH__GROUP_LENGTH of them followed
+     * by a write of `done` as mark makes it. BH_E_UNSUPPORTED: nothing was queued, they are to be
+     * queued one by one. NULL: never. */
+    bh_status (*train)(bh__device_lane *lane, const bh__work *works, bh_error *error);
     /* BH_OK: all that was queued is done; BH_E_BUSY: not yet. */
     bh_status (*ask)(bh__device_lane *lane, bh_error *error);
     /* Hands over what work that is done has printed. */

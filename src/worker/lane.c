@@ -102,7 +102,7 @@ static uint64_t claim_again(bh__lane *lane) {
  * and nothing is read from the ring after it. False: the lane is over.
  */
 static bool copy_request(bh__lane *lane, const bh__request *request, uint64_t position) {
-    bh__work *work = &lane->work;
+    bh__work *work = lane->work;
     uint32_t length = lane->worker->queue_length;
     uint64_t room = (uint64_t)request->slots * BH__SLOT_BYTES - BH__PAYLOAD_OFFSET;
     work->op = atomic_load_explicit(&request->op, memory_order_acquire);
@@ -117,7 +117,8 @@ static bool copy_request(bh__lane *lane, const bh__request *request, uint64_t po
                 dependencies + params <= room;
     if (fits) {
         bh__payload_read(lane->ring, length, position, 0, lane->dependencies, dependencies);
-        bh__payload_read(lane->ring, length, position, dependencies, lane->params, params);
+        bh__payload_read(lane->ring, length, position, dependencies,
+                         lane->params[work - lane->works], params);
     }
     if (claim_again(lane) & BH__FROZEN) return false;
     for (uint32_t i = 0; fits && i < lane->dependency_count; i++) {
@@ -140,8 +141,13 @@ void bh__serve_see_done(bh__worker *worker) {
     }
 }
 
-/* Claims the next request, waiting for one to come. False: the lane is over. */
-static bool take(bh__lane *lane) {
+const bh__request *bh__serve_lane_peek(const bh__lane *lane, uint64_t position) {
+    if (position >= lane->known_tail) return NULL;
+    const bh__request *request = bh__ring_request(lane->ring, lane->worker->queue_length, position);
+    return is_sound(lane, request, position, lane->known_tail) ? request : NULL;
+}
+
+bool bh__serve_lane_take(bh__lane *lane) {
     bh__worker *worker = lane->worker;
     bool queues = worker->ops->enqueue != NULL;
     unsigned rounds = 0;
@@ -271,16 +277,16 @@ static bool perform(bh__lane *lane) {
     if (!bh__serve_lane_hold(lane) || !wait_for_dependencies(lane)) return false;
     /* One with a verdict does nothing, but in its turn: that it has passed must mean that what it
      * waits for has. */
-    if (lane->work.op == BH__OP_SKIP) return true;
+    if (lane->work->op == BH__OP_SKIP) return true;
     bh_error error;
-    bh_status status = worker->ops->execute(lane->context, &lane->work, &error);
+    bh_status status = worker->ops->execute(lane->context, lane->work, &error);
     if (status == BH_OK) return true;
     if (status == BH_E_STOPPED) return false;
     if (status == BH_E_FAULT) {
-        bh__serve_lane_fault(lane, lane->work.sequence, &error);
+        bh__serve_lane_fault(lane, lane->work->sequence, &error);
         return false;
     }
-    return bh__serve_lane_report(lane, lane->work.sequence, &error);
+    return bh__serve_lane_report(lane, lane->work->sequence, &error);
 }
 
 static bool wait_for_go(bh__worker *worker) {
@@ -303,13 +309,13 @@ static void *lane_main(void *argument) {
         lane->woken_dispatch = done;
         bool queues = worker->ops->enqueue != NULL;
         if (queues && bh__queue_begin(lane, done)) {
-            while (take(lane) && bh__queue_perform(lane)) {
+            while (bh__serve_lane_take(lane) && bh__queue_perform(lane)) {
             }
         }
-        while (!queues && take(lane)) {
+        while (!queues && bh__serve_lane_take(lane)) {
             if (!perform(lane)) break;
             if (bh__serve_killed(worker)) break;
-            complete(lane, lane->work.sequence);
+            complete(lane, lane->work->sequence);
         }
     }
     atomic_store(&lane->ended, true);
@@ -322,8 +328,11 @@ bh_status bh__serve_lane_open(bh__worker *worker, uint32_t index, bh_error *erro
                         "lane %u is beyond the %d lanes of a device", index, BH__MAX_LANES);
     bh__lane *lane = &worker->lanes[index];
     if (lane->open) return BH_OK;
-    lane->work.lane = index;
-    lane->work.params = lane->params;
+    for (uint32_t i = 0; i < BH__TRAIN; i++) {
+        lane->works[i].lane = index;
+        lane->works[i].params = lane->params[i];
+    }
+    lane->work = lane->works;
     bh_status status = worker->ops->lane_open(worker->device, index, error, &lane->context);
     if (status != BH_OK) return status;
 

@@ -50,6 +50,10 @@ bench: all
 	    test -x "$$program" || continue; \
 	    "$$program" || { echo "# $$program failed"; failed=1; }; \
 	done; \
+	case "$$BULKHEAD_TEST_DEVICE" in cuda*) \
+	    if command -v python3 >/dev/null; then python3 bench/peers.py || failed=1; \
+	    else echo 'skipped: peers: there is no python3'; fi;; \
+	esac; \
 	exit $$failed
 
 install: setup

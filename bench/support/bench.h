@@ -56,6 +56,7 @@ bh_buffer bench_buffer(bh_device device, bh_type type, uint64_t count);
 /* A buffer of u32 in which element i is bench_pattern(i). */
 uint32_t bench_pattern(uint32_t index);
 bh_buffer bench_patterned(bh_device device, uint32_t count);
+void bench_pattern_write(bh_buffer buffer, uint32_t count);
 /* How many of its elements are no longer so. */
 size_t bench_pattern_damage(bh_buffer buffer, uint32_t count);
 

@@ -42,13 +42,17 @@ uint32_t bench_pattern(uint32_t index) {
     return index * 2654435761u ^ 0x5bd1e995u;
 }
 
-bh_buffer bench_patterned(bh_device device, uint32_t count) {
-    bh_buffer buffer = bench_buffer(device, BH_U32, count);
+void bench_pattern_write(bh_buffer buffer, uint32_t count) {
     uint32_t *host = malloc(count * sizeof *host);
     if (!host) bench_wrong("no memory for %u elements", count);
     for (uint32_t i = 0; i < count; i++) host[i] = bench_pattern(i);
     BENCH_NEED(bh_buffer_write(buffer, 0, host, count * sizeof *host));
     free(host);
+}
+
+bh_buffer bench_patterned(bh_device device, uint32_t count) {
+    bh_buffer buffer = bench_buffer(device, BH_U32, count);
+    bench_pattern_write(buffer, count);
     return buffer;
 }
 

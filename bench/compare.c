@@ -173,7 +173,7 @@ int main(int argc, char **argv) {
     bh_device_options options = bench_options();
     BENCH_NEED(bh_device_open(&options, &self.device));
     if (bench_device_is_cpu(self.device)) {
-        bench_note("the CPU device has no driver of another's to be compared with");
+        bench_note("on the CPU device there is nothing to be compared with");
         BENCH_NEED(bh_device_close(self.device));
         return 0;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bulkhead beside the plain driver API: the same loops and kernels on both, in turns. The driver is
  * measured in a process of its own; this one never loads it. */
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "support/bench.h"
@@ -51,13 +51,10 @@ static void copy_out(void *context, int memory, void *target) {
     BENCH_NEED(bh_buffer_read(self->copies, 0, target, BENCH_COPY_BYTES));
 }
 
-static void *host_alloc(void *context, int memory, size_t bytes) {
+static void *host_alloc(void *context, size_t bytes) {
     bulkhead *self = context;
     void *host = NULL;
-    if (memory == BENCH_HOST)
-        BENCH_NEED(bh_host_alloc(self->device, bytes, &host));
-    else if (!(host = malloc(bytes)))
-        bench_wrong("no memory for %zu bytes", bytes);
+    BENCH_NEED(bh_host_alloc(self->device, bytes, &host));
     return host;
 }
 
@@ -191,6 +188,7 @@ int main(int argc, char **argv) {
     show_driver("graph_replay_set",
                 "with cuGraphExecKernelNodeSetParams on each before each replay", &driver, rounds);
     bench_peer_end(&driver);
+    bench_side_end(&side);
     BENCH_NEED(bh_device_close(self.device));
     return 0;
 }

@@ -157,8 +157,8 @@ static timing lose_to_busy_touched(bench *self) {
     return lose_busy_worker(self, true);
 }
 
-/* Returns when there is an answer, which comes during the takeover. Asking all the time sees it sooner than
- * sleeping does, but on the CPU device takes a processor from the next worker. */
+/* Returns when there is an answer, which comes during the takeover. Asking all the time sees it
+ * sooner than sleeping does, but on the CPU device takes a processor from the next worker. */
 static uint64_t await_verdict(const bench *self, bh_ticket ticket) {
     uint64_t give_up = bench_now_ns() + PATIENCE_NS;
     if (self->cpu) bh_wait(ticket, PATIENCE_NS);
@@ -279,7 +279,7 @@ int main(int argc, char **argv) {
     bench_begin(argc, argv, "loss: from the loss of a worker to the next kernel done");
     bench_note("known: from when the library knew of the loss; otherwise from the kill, the launch "
                "that faults, or the deadline");
-    size_t count = bench_count(bench_on_cpu() ? 200 : 10);
+    size_t count = bench_count(bench_on_cpu() ? 200 : 6);
     size_t fewer = bench_on_cpu() ? count / 4 + 1 : count;
     with_standby(count, fewer);
     without_standby(fewer / 2 + 1);

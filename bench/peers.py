@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What a small launch costs with CuPy, cuda.core and PyTorch, measured as bench-compare measures it.
+"""What a small launch costs with CuPy, cuda.core and PyTorch, measured as bench-compare does.
 
 Each peer runs in a process of its own, one after the other. One that is not installed, or finds no
 GPU, is skipped with the reason. Every figure is one line: name value unit.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hundreds of losses in a row: every ticket resolves, intact bytes stay, and nothing is left over, memory of
- * the device included. Ends with 1 if that does not hold. */
+/* Hundreds of losses in a row: every ticket resolves, intact bytes stay, and nothing is left over,
+ * memory of the device included. Ends with 1 if that does not hold. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -174,8 +174,8 @@ static holdings holdings_settled(size_t children) {
     return holdings_now();
 }
 
-/* What a fresh worker finds free on the device. On the CPU device that is the memory of the machine, in which
- * others come and go: 0. */
+/* What a fresh worker finds free on the device. On the CPU device that is the memory of the
+ * machine, in which others come and go: 0. */
 static uint64_t device_memory_free(void) {
     if (bench_on_cpu()) return 0;
     bh_device device;
@@ -188,7 +188,8 @@ static uint64_t device_memory_free(void) {
     return info.memory_free;
 }
 
-/* How much less is free than before. The driver takes its time to clear away after a dead process. */
+/* How much less is free than before. The driver takes its time to clear away after a dead
+ * process. */
 static double device_memory_gone(uint64_t before) {
     double gone = 0;
     for (int i = 0; i < 10; i++) {

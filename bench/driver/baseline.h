@@ -42,7 +42,7 @@ typedef struct baseline {
     baseline_node nodes[BASELINE_NODES];
 } baseline;
 
-/* Starts the driver and loads the kernels. False: there is no such device, and `reason` says why. */
+/* Starts the driver and loads the kernels. False: there is no such device; `reason` says why. */
 bool baseline_open(baseline *self, int ordinal, char *reason, size_t reason_size);
 bench_side baseline_side(baseline *self);
 
@@ -50,8 +50,8 @@ bench_side baseline_side(baseline *self);
 void baseline_need(const baseline *self, int result, const char *call);
 #define NEED(call) baseline_need(self, (call), #call)
 
-/* Microseconds for each kernel of a graph of BASELINE_NODES in a row: replayed as it is, and with new
- * arguments for every node before every replay. */
+/* Microseconds for each kernel of a graph of BASELINE_NODES in a row: replayed as it is, and with
+ * new arguments for every node before every replay. */
 double baseline_graph_replay(bench_side *side);
 double baseline_graph_replay_set(bench_side *side);
 

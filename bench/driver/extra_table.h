@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entry points of the NVIDIA driver that the baseline needs and the worker does not. Include it with
+/* Entry points of the NVIDIA driver that the baseline needs besides the worker's. Include it with
  * BASELINE_EXTRA defined as (name here, symbol in libcuda.so.1, parameters). */
 
 BASELINE_EXTRA(memory_alloc, "cuMemAlloc_v2", (bh__cu_address * out, size_t bytes))

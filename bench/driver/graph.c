@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A graph of kernels in a row, replayed: what the driver itself can reach without a launch for each. */
+/* A graph of kernels in a row, replayed: what the driver can reach without a launch for each. */
 #include "baseline.h"
 #include "support/figures.h"
 

@@ -100,7 +100,11 @@ int main(int argc, char **argv) {
     bench_note("the plain driver API on %s, CUDA %d.%d", self.name, self.cu.number / 1000,
                self.cu.number % 1000 / 10);
     bench_side side = baseline_side(&self);
-    if (serving) return serve(&side);
-    measure(&side, rounds);
-    return 0;
+    int status = 0;
+    if (serving)
+        status = serve(&side);
+    else
+        measure(&side, rounds);
+    bench_side_end(&side);
+    return status;
 }

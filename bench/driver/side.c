@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What each measurement means with the plain driver API. */
-#include <stdlib.h>
-
 #include "baseline.h"
-#include "support/figures.h"
 
 static void launch_put(const baseline *self, bh__cu_address out, uint32_t index, uint32_t value,
                        uint32_t salt) {
@@ -27,13 +24,10 @@ static void read_output(void *context, uint32_t output, uint32_t *words, uint32_
     NEED(self->more.copy_out_now(words, self->outputs[output], count * sizeof *words));
 }
 
-static void *host_alloc(void *context, int memory, size_t bytes) {
+static void *host_alloc(void *context, size_t bytes) {
     const baseline *self = context;
     void *host = NULL;
-    if (memory == BENCH_HOST)
-        NEED(self->more.host_alloc(&host, bytes, 0));
-    else if (!(host = malloc(bytes)))
-        bench_wrong("no memory for %zu bytes", bytes);
+    NEED(self->more.host_alloc(&host, bytes, 0));
     return host;
 }
 

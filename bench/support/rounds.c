@@ -103,7 +103,9 @@ static double launches(bench_side *side) {
 static void prepare(bench_side *side, int memory) {
     for (int i = 0; i < 2; i++) {
         if (side->host[memory][i]) continue;
-        uint8_t *bytes = side->host_alloc(side->self, memory, BENCH_COPY_BYTES);
+        uint8_t *bytes = memory == BENCH_HOST ? side->host_alloc(side->self, BENCH_COPY_BYTES)
+                                              : malloc(BENCH_COPY_BYTES);
+        if (!bytes) bench_wrong("no memory for %llu bytes", BENCH_COPY_BYTES);
         for (size_t at = 0; at < BENCH_COPY_BYTES; at++)
             bytes[at] = i ? 0 : (uint8_t)(at * 131 + (at >> 12));
         side->host[memory][i] = bytes;
@@ -141,6 +143,13 @@ static double plain_in(bench_side *side) {
 }
 static double plain_out(bench_side *side) {
     return copy(side, BENCH_PLAIN, false);
+}
+
+void bench_side_end(bench_side *side) {
+    for (int i = 0; i < 2; i++) {
+        free(side->host[BENCH_PLAIN][i]);
+        side->host[BENCH_PLAIN][i] = NULL;
+    }
 }
 
 /* ---- memory ---- */

@@ -22,7 +22,7 @@ enum { BENCH_HOST, BENCH_PLAIN };
 /* One side of a comparison. Whatever fails ends the program. */
 typedef struct bench_side {
     void *self;
-    /* Launches `put` on an output and returns without waiting: word `index` becomes value ^ salt. */
+    /* Launches `put` on an output without waiting for it: word `index` becomes value ^ salt. */
     void (*put)(void *self, uint32_t output, uint32_t index, uint32_t value, uint32_t salt);
     /* Returns when everything launched is known to be done. */
     void (*finish)(void *self);
@@ -30,7 +30,8 @@ typedef struct bench_side {
     /* Between host memory and memory of the device, BENCH_COPY_BYTES, through to done. */
     void (*copy_in)(void *self, int memory, const void *source);
     void (*copy_out)(void *self, int memory, void *target);
-    void *(*host_alloc)(void *self, int memory, size_t bytes);
+    /* Memory of the first kind, which lasts as long as the side. */
+    void *(*host_alloc)(void *self, size_t bytes);
     /* Allocates BENCH_ALLOC_BYTES on the device and frees them. */
     void (*alloc_free)(void *self);
     /* The same, with a kernel that writes `value` there between the two; returns what it left. */
@@ -47,5 +48,8 @@ typedef struct bench_round {
 /* submit, roundtrip, launches, host_in, host_out, plain_in, plain_out, alloc_free. */
 extern const bench_round bench_rounds[];
 extern const size_t bench_round_count;
+
+/* Frees what rounds have made for themselves. */
+void bench_side_end(bench_side *side);
 
 #endif

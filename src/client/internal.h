@@ -18,6 +18,7 @@
 
 #include "base/error.h"
 #include "bulkhead.h"
+#include "base/records.h"
 #include "client/heap.h"
 #include "client/process.h"
 #include "client/table.h"
@@ -344,6 +345,7 @@ struct bh__device {
     uint32_t lane_limit; /* lanes with an index below this have been used */
     uint64_t stamp;
 
+    bh__records memory_records, buffer_records;
     bh__heap heap;
     bh__chunk_entry *chunks;
     uint32_t chunk_count, chunk_capacity, next_chunk_id;
@@ -533,8 +535,8 @@ static inline bool bh__suspect_overlaps(const bh__memory *memory, uint64_t offse
     return memory->suspect_count &&
            bh__spans_overlap(memory->suspect, memory->suspect_count, offset, bytes);
 }
-bh__memory *bh__memory_new(void);
-void bh__memory_delete(bh__memory *memory);
+bh__memory *bh__memory_new(bh__device *device);
+void bh__memory_delete(bh__device *device, bh__memory *memory);
 /* Drops one reference; the memory goes back to the heap once nothing uses it. */
 void bh__memory_release(bh__device *device, bh__memory *memory);
 /* Gives memory back that was freed and is no longer in use. */

@@ -173,6 +173,11 @@ static bh_status open_lane(bh__device *device, uint32_t index, bh_error *error,
     lane->device = device;
     lane->index = index;
     int result = device->cu.stream_create(&lane->stream, BH__CU_STREAM_NON_BLOCKING, 0);
+    if (result == BH__CU_OK) {
+        result = device->cu.event_create(&lane->bell,
+                                         BH__CU_EVENT_BLOCKING_SYNC | BH__CU_EVENT_NO_TIMING);
+        if (result != BH__CU_OK) device->cu.stream_destroy(lane->stream);
+    }
     if (result != BH__CU_OK) {
         free(lane);
         return bh__cuda_fail(device, error, result, BH_E_NO_MEMORY, "open fewer lanes",
@@ -187,6 +192,7 @@ static bh_status open_lane(bh__device *device, uint32_t index, bh_error *error,
 static void close_lane(bh__device_lane *lane) {
     lane->device->lanes[lane->index] = NULL;
     bh__cuda_train_free(lane);
+    lane->device->cu.event_destroy(lane->bell);
     lane->device->cu.stream_destroy(lane->stream);
     free(lane);
 }
@@ -255,6 +261,13 @@ static bh_status ask(bh__device_lane *lane, bh_error *error) {
                          "lane %u cannot be asked how far it is", lane->index);
 }
 
+static void await(bh__device_lane *lane) {
+    const bh__driver *cu = &lane->device->cu;
+    if (cu->context_enter(lane->device->context) == BH__CU_OK &&
+        cu->event_record(lane->bell, lane->stream) == BH__CU_OK)
+        cu->event_synchronize(lane->bell);
+}
+
 /* Text is handed out by the driver when somebody waits for its stream, which has nothing left to
  * do here. */
 static bh_status settle(bh__device_lane *lane, bh_error *error) {
@@ -286,5 +299,6 @@ const bh__device_ops bh__cuda_device = {
     .follow = follow,
     .train = train,
     .ask = ask,
+    .await = await,
     .settle = settle,
 };

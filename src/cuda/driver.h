@@ -12,6 +12,7 @@
 
 typedef struct bh__cu_context_object *bh__cu_context;
 typedef struct bh__cu_stream_object *bh__cu_stream;
+typedef struct bh__cu_event_object *bh__cu_event;
 typedef struct bh__cu_module_object *bh__cu_module;
 typedef struct bh__cu_function_object *bh__cu_function;
 typedef struct bh__cu_graph_object *bh__cu_graph;
@@ -148,6 +149,8 @@ enum {
     BH__CU_HOST_PORTABLE = 1,
     BH__CU_HOST_DEVICE_MAP = 2,
     BH__CU_STREAM_NON_BLOCKING = 1,
+    BH__CU_EVENT_BLOCKING_SYNC = 1,
+    BH__CU_EVENT_NO_TIMING = 2,
     BH__CU_WAIT_AT_LEAST = 0,
     BH__CU_WRITE_64 = 5,
     BH__CU_LAUNCH_COOPERATIVE = 2,

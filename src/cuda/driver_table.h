@@ -110,6 +110,10 @@ BH__NEEDED(stream_create, "cuStreamCreateWithPriority",
 BH__NEEDED(stream_destroy, "cuStreamDestroy_v2", (bh__cu_stream stream))
 BH__NEEDED(stream_synchronize, "cuStreamSynchronize", (bh__cu_stream stream))
 BH__NEEDED(stream_query, "cuStreamQuery", (bh__cu_stream stream))
+BH__NEEDED(event_create, "cuEventCreate", (bh__cu_event * out, unsigned flags))
+BH__NEEDED(event_destroy, "cuEventDestroy_v2", (bh__cu_event event))
+BH__NEEDED(event_record, "cuEventRecord", (bh__cu_event event, bh__cu_stream stream))
+BH__NEEDED(event_synchronize, "cuEventSynchronize", (bh__cu_event event))
 BH__NEEDED(stream_write, "cuStreamWriteValue64_v2",
            (bh__cu_stream stream, bh__cu_address address, uint64_t value, unsigned flags))
 BH__NEEDED(stream_wait, "cuStreamWaitValue64_v2",

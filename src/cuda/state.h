@@ -92,6 +92,7 @@ struct bh__device_lane {
     bh__device *device;
     uint32_t index;
     bh__cu_stream stream;
+    bh__cu_event bell; /* used by the thread that awaits, alone */
     bh__cuda_train train;
     _Atomic uint64_t marked; /* the last position that the device is to write, or one of these: */
 };

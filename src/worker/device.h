@@ -123,6 +123,9 @@ typedef struct bh__device_ops {
     bh_status (*train)(bh__device_lane *lane, const bh__work *works, bh_error *error);
     /* BH_OK: all that was queued is done; BH_E_BUSY: not yet. */
     bh_status (*ask)(bh__device_lane *lane, bh_error *error);
+    /* Sleeps until all that is queued is done or the device has died; called by a thread of its
+     * own. NULL: the lane looks now and then instead. */
+    void (*await)(bh__device_lane *lane);
     /* Hands over what work that is done has printed. */
     bh_status (*settle)(bh__device_lane *lane, bh_error *error);
 } bh__device_ops;

@@ -41,12 +41,14 @@ static bool spin_while(bh__worker *worker, _Atomic uint64_t *word, uint64_t valu
 
 /* Sleeps until the application moves `tail`, or until the moment given. The application stores tail
  * and then looks at asleep; the lane stores asleep and then looks at tail. It sleeps on `asleep`
- * itself: a late wake for an earlier request that clears it then ends the sleep. */
+ * itself: a late wake for an earlier request that clears it then ends the sleep. The device writes
+ * done and then has the lane's bell look at asleep: the same again. */
 static void doze(bh__lane *lane, uint64_t position, uint64_t until) {
     bh__worker *worker = lane->worker;
     atomic_store(&lane->area->asleep, 1);
     if (atomic_load(&lane->front->tail) == position && !bh__serve_killed(worker) &&
-        atomic_load(&lane->area->claim) == bh__claim_word(position))
+        atomic_load(&lane->area->claim) == bh__claim_word(position) &&
+        (!worker->ops->enqueue || atomic_load(&lane->area->done) == lane->told))
         bh__futex_wait(&lane->area->asleep, 1, until, BH__FUTEX_SHARED);
     if (!bh__serve_killed(worker)) atomic_store(&lane->area->asleep, 0);
 }
@@ -378,6 +380,7 @@ void bh__serve_lanes_join(bh__worker *worker) {
             nanosleep(&(struct timespec){.tv_nsec = 200 * BH__NS_PER_US}, NULL);
         }
         pthread_join(lane->thread, NULL);
+        bh__bell_end(lane);
         worker->ops->lane_close(lane->context);
         lane->context = NULL;
         lane->open = false;

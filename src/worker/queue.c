@@ -84,6 +84,7 @@ bool bh__queue_pause(bh__lane *lane, _Atomic uint64_t *word, uint64_t value, uin
         return true;
     }
     *until = now + nap_after(waited);
+    bh__bell_ask(lane);
     return check_device(lane, now);
 }
 

@@ -12,6 +12,15 @@
 /* Of one request: no more than one for each lane makes sense. */
 enum { BH__MAX_DEPENDENCIES = 2 * BH__MAX_LANES };
 
+/* Rings for each question: `asked` counts up, `answered` follows. Both are the lane's and the
+ * bell's. */
+typedef struct bh__bell {
+    pthread_t thread;
+    bool there;             /* the lane thread's */
+    _Atomic uint32_t asked; /* private futex: the bell sleeps on it */
+    _Atomic uint32_t answered;
+} bh__bell;
+
 typedef struct bh__lane {
     bh__worker *worker;
     uint32_t index;
@@ -34,6 +43,7 @@ typedef struct bh__lane {
      * last came, when the device was last asked. */
     _Atomic uint64_t queued;
     uint64_t told, stirred_ns, asked_ns;
+    bh__bell bell;
     bh__pace_book pace;
     uint32_t group_count; /* of groups written so far */
 
@@ -140,6 +150,13 @@ bool bh__queue_lost(bh__lane *lane, const bh_error *error);
  */
 bool bh__queue_pause(bh__lane *lane, _Atomic uint64_t *word, uint64_t value, uint64_t spin_ns,
                      uint64_t *until);
+
+/* ---- bell.c ---- */
+
+/* Has the lane woken once the device is done with all that is queued. The lane's thread. */
+void bh__bell_ask(bh__lane *lane);
+/* The worker has been killed and the lane's thread has ended. */
+void bh__bell_end(bh__lane *lane);
 
 /* ---- train.c: several launches as one; the lane's thread ---- */
 

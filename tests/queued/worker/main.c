@@ -206,6 +206,10 @@ static bh_status ask(bh__device_lane *lane, bh_error *error) {
     return idle ? BH_OK : BH_E_BUSY;
 }
 
+static void await(bh__device_lane *lane) {
+    drain(queue_of(lane));
+}
+
 static bh_status settle(bh__device_lane *lane, bh_error *error) {
     drain(queue_of(lane));
     return atomic_load(&state.dead) ? tell_death(error) : BH_OK;
@@ -223,6 +227,7 @@ int main(int argc, char **argv) {
     ops.follow = follow;
     ops.train = train;
     ops.ask = ask;
+    ops.await = await;
     ops.settle = settle;
     bh__worker_main(argc, argv, &ops);
 }

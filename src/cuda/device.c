@@ -216,13 +216,14 @@ static bh_status enqueue(bh__device_lane *lane, const bh__work *work, bh_error *
     return status;
 }
 
-static bh_status train(bh__device_lane *lane, const bh__work *works, bh_error *error) {
+static bh_status train(bh__device_lane *lane, const bh__work *works, uint32_t count,
+                       bh_error *error) {
     bh__device *device = lane->device;
     uint64_t before = atomic_load(&lane->marked);
     pthread_rwlock_rdlock(&device->tables);
     atomic_store(&lane->marked, BH__CUDA_QUEUING);
-    bh_status status = bh__cuda_train_send(lane, works, error);
-    atomic_store(&lane->marked, status == BH_OK ? works[BH__TRAIN - 1].sequence : before);
+    bh_status status = bh__cuda_train_send(lane, works, count, error);
+    atomic_store(&lane->marked, status == BH_OK ? works[count - 1].sequence : before);
     pthread_rwlock_unlock(&device->tables);
     return status;
 }

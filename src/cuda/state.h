@@ -80,10 +80,11 @@ struct bh__device {
     struct bh__device_lane *lanes[BH__MAX_LANES];
 };
 
-/* Made when it is first needed. */
+/* A chain of launches and writes of `done`, made when it is first needed. */
 typedef struct bh__cuda_train {
     bh__cu_graph graph;
     bh__cu_chain chain;
+    uint32_t count; /* of launches */
     bh__cu_node launches[BH__TRAIN];
     bh__cu_node writes[BH__TRAIN / BH__GROUP_LENGTH];
 } bh__cuda_train;
@@ -93,7 +94,7 @@ struct bh__device_lane {
     uint32_t index;
     bh__cu_stream stream;
     bh__cu_event bell; /* used by the thread that awaits, alone */
-    bh__cuda_train train;
+    bh__cuda_train single, train;
     _Atomic uint64_t marked; /* the last position that the device is to write, or one of these: */
 };
 #define BH__CUDA_NOT_BEGUN (UINT64_MAX - 1)
@@ -172,8 +173,9 @@ const bh__cuda_kernel *bh__cuda_find_kernel(const bh__device *device, const bh__
 /* BH_E_BUSY: queued, and it may print. */
 bh_status bh__cuda_launch(bh__device_lane *lane, const bh__work *work, bh_error *error);
 bh_status bh__cuda_copy(bh__device_lane *lane, const bh__work *work, bh_error *error);
-/* BH__TRAIN launches as one. */
-bh_status bh__cuda_train_send(bh__device_lane *lane, const bh__work *works, bh_error *error);
+/* 1 or BH__TRAIN launches as one. */
+bh_status bh__cuda_train_send(bh__device_lane *lane, const bh__work *works, uint32_t count,
+                              bh_error *error);
 void bh__cuda_train_free(bh__device_lane *lane);
 
 /* ---- print.c ---- */

@@ -117,10 +117,11 @@ typedef struct bh__device_ops {
     /* Has the lane wait until the `done` word of another one has reached `position`. That write is
      * queued already. */
     bh_status (*follow)(bh__device_lane *lane, uint32_t other, uint64_t position, bh_error *error);
-    /* Queues BH__TRAIN launches that wait for nothing as one, each BH__GROUP_LENGTH of them followed
-     * by a write of `done` as mark makes it. BH_E_UNSUPPORTED: nothing was queued, they are to be
-     * queued one by one. NULL: never. */
-    bh_status (*train)(bh__device_lane *lane, const bh__work *works, bh_error *error);
+    /* Queues 1 or BH__TRAIN launches, plain ones, as one thing, with a write of `done` as mark makes
+     * it behind each BH__GROUP_LENGTH of them and behind the last. BH_E_UNSUPPORTED: nothing was
+     * queued, enqueue and mark are to be used. NULL: always use these. */
+    bh_status (*train)(bh__device_lane *lane, const bh__work *works, uint32_t count,
+                       bh_error *error);
     /* BH_OK: all that was queued is done; BH_E_BUSY: not yet. */
     bh_status (*ask)(bh__device_lane *lane, bh_error *error);
     /* Sleeps until all that is queued is done or the device has died; called by a thread of its

@@ -198,9 +198,11 @@ bool bh__queue_one(bh__lane *lane) {
     const bh__device_ops *ops = lane->worker->ops;
     const bh__work *work = lane->work;
     bh_error error;
-    bh_status status = BH_OK;
+    bh_status status = bh__train_one(lane, &error);
+    bool marked = status == BH_OK;
     /* One with a verdict does nothing, but in its turn. */
-    if (work->op != BH__OP_SKIP) status = ops->enqueue(lane->context, work, &error);
+    if (status == BH_E_UNSUPPORTED)
+        status = work->op == BH__OP_SKIP ? BH_OK : ops->enqueue(lane->context, work, &error);
     if (status == BH_E_STOPPED) return false;
     if (status == BH_E_FAULT) return bh__queue_lost(lane, &error);
     if (status == BH_E_BUSY) {
@@ -208,7 +210,7 @@ bool bh__queue_one(bh__lane *lane) {
     } else if (status != BH_OK && !report(lane, &error)) {
         return false;
     }
-    if (ops->mark(lane->context, work->sequence, &error) != BH_OK)
+    if (!marked && ops->mark(lane->context, work->sequence, &error) != BH_OK)
         return bh__queue_lost(lane, &error);
     lane->stirred_ns = bh__now_ns();
     bh__pace_note(&lane->pace, work, lane->stirred_ns);

@@ -164,6 +164,8 @@ void bh__bell_end(bh__lane *lane);
 bool bh__train_is_due(bh__lane *lane);
 /* Takes the others and sends them. False: the lane is over. */
 bool bh__train_perform(bh__lane *lane);
+/* Sends lane->work with its mark in one go; BH_E_UNSUPPORTED if that cannot be. */
+bh_status bh__train_one(bh__lane *lane, bh_error *error);
 
 /* ---- notice.c: any thread ---- */
 

@@ -8,8 +8,12 @@
 enum { SHORT_NS = 20000 };
 
 static bool is_plain(const bh__launch_body *body) {
-    return !(body->flags & (BH_LAUNCH_COOPERATIVE | BH__LAUNCH_ALONE)) && body->cluster[0] <= 1 &&
+    return !(body->flags & BH_LAUNCH_COOPERATIVE) && body->cluster[0] <= 1 &&
            body->cluster[1] <= 1 && body->cluster[2] <= 1;
+}
+
+static bool may_share(const bh__launch_body *body) {
+    return is_plain(body) && !(body->flags & BH__LAUNCH_ALONE);
 }
 
 static bool is_short(const bh__lane *lane, const bh__launch_body *body) {
@@ -19,7 +23,7 @@ static bool is_short(const bh__lane *lane, const bh__launch_body *body) {
 /* Whether the request in lane->work waits for nothing and may share its completion with others. */
 static bool may_join(const bh__lane *lane) {
     const bh__worker *worker = lane->worker;
-    if (lane->work->op != BH__OP_LAUNCH || !is_plain(&lane->work->u.launch)) return false;
+    if (lane->work->op != BH__OP_LAUNCH || !may_share(&lane->work->u.launch)) return false;
     if (lane->hold > atomic_load(&worker->front->reaped)) return false;
     for (uint32_t i = 0; i < lane->dependency_count; i++) {
         const bh__dependency *on = &lane->dependencies[i];
@@ -36,7 +40,7 @@ static bool others_wait(const bh__lane *lane) {
         const bh__request *request = bh__serve_lane_peek(lane, position);
         if (!request || atomic_load(&request->op) != BH__OP_LAUNCH) return false;
         bh__launch_body body = request->u.launch;
-        if (!is_plain(&body) || !is_short(lane, &body)) return false;
+        if (!may_share(&body) || !is_short(lane, &body)) return false;
         position = request->sequence;
     }
     return true;
@@ -64,7 +68,7 @@ static bool send_as_one(bh__lane *lane, bool *out_sent) {
     bh_error error;
     uint64_t now = bh__now_ns(), last = lane->works[BH__TRAIN - 1].sequence;
     write_groups(lane, atomic_load_explicit(&lane->queued, memory_order_relaxed));
-    bh_status status = lane->worker->ops->train(lane->context, lane->works, &error);
+    bh_status status = lane->worker->ops->train(lane->context, lane->works, BH__TRAIN, &error);
     *out_sent = status == BH_OK;
     if (status == BH_E_UNSUPPORTED) {
         for (uint32_t i = 0; i < BH__TRAIN / BH__GROUP_LENGTH; i++)
@@ -76,6 +80,13 @@ static bool send_as_one(bh__lane *lane, bool *out_sent) {
     lane->stirred_ns = now;
     bh__queue_announce(lane, last);
     return true;
+}
+
+bh_status bh__train_one(bh__lane *lane, bh_error *error) {
+    const bh__device_ops *ops = lane->worker->ops;
+    const bh__work *work = lane->work;
+    bool plain = work->op == BH__OP_LAUNCH && is_plain(&work->u.launch);
+    return ops->train && plain ? ops->train(lane->context, work, 1, error) : BH_E_UNSUPPORTED;
 }
 
 static bool send_one_by_one(bh__lane *lane, uint32_t count) {

@@ -187,11 +187,12 @@ static bh_status follow(bh__device_lane *lane, uint32_t other, uint64_t position
     return put(queue_of(lane), ITEM_FOLLOW, NULL, position, other, error);
 }
 
-static bh_status train(bh__device_lane *lane, const bh__work *works, bh_error *error) {
+static bh_status train(bh__device_lane *lane, const bh__work *works, uint32_t count,
+                       bh_error *error) {
     bh_status status = BH_OK;
-    for (uint32_t i = 0; i < BH__TRAIN && status == BH_OK; i++) {
+    for (uint32_t i = 0; i < count && status == BH_OK; i++) {
         status = put(queue_of(lane), ITEM_WORK, &works[i], 0, 0, error);
-        if (status == BH_OK && (i + 1) % BH__GROUP_LENGTH == 0)
+        if (status == BH_OK && ((i + 1) % BH__GROUP_LENGTH == 0 || i + 1 == count))
             status = put(queue_of(lane), ITEM_MARK, NULL, works[i].sequence, 0, error);
     }
     return status;

@@ -83,7 +83,6 @@ static bool is_blamed(const judgement *self, uint32_t lane, const bh__shadow *sh
 }
 
 static const char *request_name(const bh__shadow *shadow) {
-    if (shadow->kernel) return shadow->kernel->name;
     switch (shadow->op) {
     case BH__OP_WRITE:
         return "a write";
@@ -98,8 +97,20 @@ static const char *request_name(const bh__shadow *shadow) {
     }
 }
 
+void bh__shadow_describe(const bh__shadow *shadow, uint32_t lane, char *out, size_t size) {
+    unsigned long long sequence = shadow->start + shadow->slots;
+    if (!shadow->kernel)
+        snprintf(out, size, "%s (request %llu of lane %u)", request_name(shadow), sequence, lane);
+    else
+        snprintf(out, size,
+                 "kernel \"%.80s\" (launch %llu of lane %u, grid %u x %u x %u, "
+                 "block %u x %u x %u)",
+                 shadow->kernel->name, sequence, lane, shadow->grid[0], shadow->grid[1],
+                 shadow->grid[2], shadow->block[0], shadow->block[1], shadow->block[2]);
+}
+
 /* Makes the text for whoever is to blame. Where the device did not say which request it was, all
- * candidates are named. */
+ * candidates are named, as far as there is room. */
 static void write_blame(judgement *self) {
     bh__device *device = self->device;
     const bh__cause *cause = self->cause;
@@ -107,22 +118,24 @@ static void write_blame(judgement *self) {
     self->blame.status = cause->status;
     self->certain = cause->exact || self->busy_lanes <= 1;
     if (cause->exact || cause->status == BH_E_LOST) return;
-    char list[300] = "";
+    char list[400] = "";
+    const char *device_says = cause->error.message;
     size_t used = 0;
     for (uint32_t i = 0; i < device->lane_limit; i++) {
         bh__lane *lane = &device->lanes[i];
         if (!lane->exists || self->taken[i] <= lane->floor) continue;
         const bh__shadow *shadow = shadow_at(device, lane, lane->floor);
-        int some = snprintf(list + used, sizeof list - used, "%s%.60s (lane %u, request %llu)",
-                            used ? ", " : "", request_name(shadow), i,
-                            (unsigned long long)(shadow->start + shadow->slots));
+        char one[200];
+        bh__shadow_describe(shadow, i, one, sizeof one);
+        int some = snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", one);
         if (some > 0) used += (size_t)some;
         if (used >= sizeof list) break;
     }
-    char first[200];
-    snprintf(first, sizeof first, "%.190s", cause->error.message);
-    snprintf(self->blame.message, sizeof self->blame.message,
-             self->busy_lanes > 1 ? "%s; one of: %s" : "%s; it ran %s", first, list);
+    if (self->busy_lanes > 1)
+        snprintf(self->blame.message, sizeof self->blame.message, "%.200s; one of: %s",
+                 device_says, list);
+    else if (used > 0)
+        snprintf(self->blame.message, sizeof self->blame.message, "%s: %.300s", list, device_says);
 }
 
 /* ---- doubt

@@ -92,7 +92,7 @@ void bh__serve_unmap_hosts(bh__worker *worker);
 
 /* ---- lane.c ---- */
 
-bh_status bh__serve_lane_open(bh__worker *worker, uint32_t index, bh_error *error);
+bh_status bh__serve_lane_open(bh__worker *worker, const bh__lane_message *which, bh_error *error);
 /* Makes what the lanes did up to their `done` words, and the control thread for its messages,
  * happen before whatever follows, for race detectors. */
 void bh__serve_see_done(bh__worker *worker);

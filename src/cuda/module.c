@@ -110,6 +110,7 @@ static void ask_params(const bh__device *device, bh__cu_function function, bh__i
         kernel->params[i].bytes = (uint32_t)bytes;
         if (offset + bytes > kernel->param_bytes) kernel->param_bytes = (uint32_t)(offset + bytes);
     }
+    bh__driver_log_skip(&device->cu); /* the last one asked for does not exist */
 }
 
 /* Dynamic shared memory beyond 48 KiB must be allowed once; a launch still gets what it asks

@@ -233,10 +233,10 @@ typedef struct bh_device_info {
     uint32_t registers_per_block;
     uint32_t max_lanes;
     uint32_t max_param_bytes;
-    char uuid[48];        /* "GPU-...", "MIG-..."; empty where there is none */
-    char pci[24];         /* "0000:3b:00.0"; empty where there is none */
-    char no_standby[192]; /* why no standby can be kept here; empty: one is kept */
-    uint32_t ecc;         /* 1: on */
+    char uuid[48];         /* "GPU-...", "MIG-..."; empty where there is none */
+    char pci[24];          /* "0000:3b:00.0"; empty where there is none */
+    char no_standby[192];  /* why no standby can be kept here; empty: one is kept */
+    uint32_t ecc;          /* 1: on */
     uint32_t compute_mode; /* BH_COMPUTE_DEFAULT ... */
     uint32_t mig;          /* 1: part of a GPU, a MIG instance */
     uint32_t mps;          /* 1: shared with other programs by an MPS server */

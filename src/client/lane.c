@@ -58,10 +58,9 @@ static bh_status lane_create(bh__device *device, bh__lane *lane) {
         return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
                           "no host memory for a lane's queue");
     lane->ring = bh__lane_ring(device->front, lane->index);
-    bh__job job = {.kind = BH__JOB_ORDER,
-                   .order = {.type = BH__MSG_LANE_OPEN,
-                             .lane = {lane->index, lane->priority},
-                             .fd = -1}};
+    bh__job job = {
+        .kind = BH__JOB_ORDER,
+        .order = {.type = BH__MSG_LANE_OPEN, .lane = {lane->index, lane->priority}, .fd = -1}};
     return bh__order_run(device, &job);
 }
 

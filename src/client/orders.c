@@ -166,7 +166,8 @@ bool bh__orders_pump(bh__device *device, bh__worker *worker) {
         if (worker->outstanding >= (go ? 1 : MOST_OUTSTANDING)) break;
         bh__order *order = take_first(&worker->waiting, &worker->waiting_last);
         if (go) bh__worker_goes(device, worker);
-        if (order->type == BH__MSG_LANE_OPEN && order->job) ready_lane(device, worker, order->lane.index);
+        if (order->type == BH__MSG_LANE_OPEN && order->job)
+            ready_lane(device, worker, order->lane.index);
         int failed = send_order(device, worker, order);
         if (go) {
             bh__order_delete(order);

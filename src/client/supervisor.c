@@ -525,7 +525,9 @@ static bool find_overrun(bh__device *device, uint64_t now, uint64_t *next, bool 
             lane->head_position = done + 1;
             lane->head_since = now;
         }
-        uint64_t allowed = shadow->resolved ? 0 : shadow->deadline_ns; /* one with a verdict only has to be passed */
+        uint64_t allowed = shadow->resolved
+                               ? 0
+                               : shadow->deadline_ns; /* one with a verdict only has to be passed */
         if (allowed && now - lane->head_since >= allowed) {
             char which[256];
             memset(out, 0, sizeof *out);

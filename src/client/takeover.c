@@ -118,24 +118,27 @@ static void write_blame(judgement *self) {
     self->blame.status = cause->status;
     self->certain = cause->exact || self->busy_lanes <= 1;
     if (cause->exact || cause->status == BH_E_LOST) return;
-    char list[400] = "";
+    char list[320] = "", only[200] = "";
     const char *device_says = cause->error.message;
     size_t used = 0;
     for (uint32_t i = 0; i < device->lane_limit; i++) {
         bh__lane *lane = &device->lanes[i];
         if (!lane->exists || self->taken[i] <= lane->floor) continue;
         const bh__shadow *shadow = shadow_at(device, lane, lane->floor);
-        char one[200];
-        bh__shadow_describe(shadow, i, one, sizeof one);
-        int some = snprintf(list + used, sizeof list - used, "%s%s", used ? ", " : "", one);
+        unsigned long long sequence = shadow->start + shadow->slots;
+        if (self->busy_lanes == 1) bh__shadow_describe(shadow, i, only, sizeof only);
+        int some =
+            snprintf(list + used, sizeof list - used, "%s%.60s (%s %llu of lane %u)",
+                     used ? ", " : "", shadow->kernel ? shadow->kernel->name : request_name(shadow),
+                     shadow->kernel ? "launch" : "request", sequence, i);
         if (some > 0) used += (size_t)some;
         if (used >= sizeof list) break;
     }
     if (self->busy_lanes > 1)
-        snprintf(self->blame.message, sizeof self->blame.message, "%.200s; one of: %s",
-                 device_says, list);
-    else if (used > 0)
-        snprintf(self->blame.message, sizeof self->blame.message, "%s: %.300s", list, device_says);
+        snprintf(self->blame.message, sizeof self->blame.message, "%.170s; one of: %s", device_says,
+                 list);
+    else if (self->busy_lanes == 1)
+        snprintf(self->blame.message, sizeof self->blame.message, "%s: %.300s", only, device_says);
 }
 
 /* ---- doubt
@@ -249,9 +252,16 @@ static void resolve(judgement *self, bh__lane *lane, bh__shadow *shadow, bh_stat
     atomic_store(&request->hold, 0);
     shadow->resolved = BH__RESOLVED_LOST;
     suspect_outputs(self->device, lane, shadow);
+    bh_error detail = self->blame;
+    if (blamed && !self->certain) { /* one of several: which one this is comes first */
+        char own[200];
+        bh__shadow_describe(shadow, lane->index, own, sizeof own);
+        snprintf(detail.message, sizeof detail.message, "%.190s, perhaps: %.310s", own,
+                 self->blame.message);
+    }
     bh__lane_fail(lane, shadow->start + shadow->slots, status, blamed ? self->certain : 1,
                   self->loss, shadow->kernel ? shadow->kernel->name : NULL,
-                  blamed ? &self->blame : NULL);
+                  blamed ? &detail : NULL);
     switch (status) {
     case BH_E_FAULT:
     case BH_E_DEADLINE:

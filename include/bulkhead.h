@@ -324,7 +324,8 @@ typedef struct bh_loss {
 typedef void bh_watch_fn(void *context, bh_device device, const bh_loss *loss);
 BH_API bh_status bh_device_watch(bh_device device, bh_watch_fn *watch, void *context);
 
-/* Text printed by kernels, on the dispatcher thread; without a callback it is dropped. */
+/* Text printed by kernels, and what failed assertions say (4 KiB of it), on the dispatcher thread;
+ * without a callback it is dropped. */
 typedef void bh_print_fn(void *context, const char *text, size_t length);
 BH_API bh_status bh_device_on_print(bh_device device, bh_print_fn *print, void *context);
 

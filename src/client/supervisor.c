@@ -276,6 +276,7 @@ static void boot_failed(bh__device *device, bh__worker *worker, const bh_error *
         return;
     }
     device->standby = NULL;
+    atomic_store(&device->standby_pid, 0);
     uint32_t backoff = device->boot_failures < 6 ? device->boot_failures : 6;
     bool crowded = why->status == BH_E_NO_MEMORY;
     device->retry_standby_at =

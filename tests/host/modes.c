@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Devices that are shared, damaged or talkative: no standby is kept and why is told, a damaged one
  * stops, what a worker says last is heard, lanes get their priorities. */
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
 
@@ -76,6 +77,31 @@ TEST(where_one_worker_is_all_the_next_waits_until_the_last_is_gone) {
     CHECK(words_count(intact, 1000, 5));
     check_degraded(r.device, "one at a time");
     CHECK_EQ(refusals(), 0);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+/* Lets the device go after a while. */
+static void *let_go(void *busy) {
+    sleep_ms(250);
+    unlink(busy);
+    return NULL;
+}
+
+TEST(a_successor_that_is_refused_is_tried_again) {
+    rig r = odd_open("alone", true, 0);
+    bh_buffer intact = words_counting(r.device, 1000, 5);
+    char busy[800];
+    pthread_t thread;
+    test_path(busy, sizeof busy, "%s.busy", lock);
+    REQUIRE(close(open(busy, O_WRONLY | O_CREAT, 0600)) == 0);
+    REQUIRE(pthread_create(&thread, NULL, let_go, busy) == 0);
+    kill_worker(r.device, SIGKILL);
+    pthread_join(thread, NULL);
+    CHECK(words_count(intact, 1000, 5));
+    check_device_works(&r);
+    CHECK_EQ(status_of(r.device).generation, 2);
+    CHECK_GE(refusals(), 1);
+    CHECK_LE(refusals(), 4); /* with pauses between */
     CHECK_OK(bh_device_close(r.device));
 }
 

@@ -9,8 +9,8 @@
  *   words     it writes two lines to standard error before it reports a fault
  *   priority  lanes have priorities from -1 to 3, and each says as what it was opened
  *
- * BULKHEAD_TEST_LOCK names a file that a worker holds while it lives. One that finds it held adds a
- * line to the file with ".refused" behind that name.
+ * BULKHEAD_TEST_LOCK names a file that a worker holds while it lives. One that finds it held, or a
+ * file with ".busy" behind that name, is refused and adds a line to the one with ".refused".
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -35,9 +35,11 @@ static bool is(const char *kind) {
 static bh_status take_device(bh_error *error) {
     const char *path = getenv("BULKHEAD_TEST_LOCK");
     if (path == NULL) return BH_OK;
+    char refused[700], busy[700];
+    snprintf(busy, sizeof busy, "%s.busy", path);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) return BH_OK; /* held until the end */
-    char refused[700];
+    bool idle = access(busy, F_OK) != 0;
+    if (idle && fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) return BH_OK; /* held to the end */
     snprintf(refused, sizeof refused, "%s.refused", path);
     int note = open(refused, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     ssize_t written = note < 0 ? -1 : write(note, "refused\n", 8);

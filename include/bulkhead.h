@@ -222,7 +222,7 @@ typedef struct bh_device_info {
     char driver[64];      /* what runs it, with its version */
     char arch[16];        /* "sm_90" */
     uint64_t memory_total;
-    uint64_t memory_free;
+    uint64_t memory_free;     /* when the worker started */
     uint32_t multiprocessors; /* CPU: threads that run blocks */
     uint32_t warp_size;
     uint32_t max_threads_per_block;

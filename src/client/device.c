@@ -172,13 +172,13 @@ static void free_objects(bh__device *device) {
     uint32_t cursor = 0;
     for (bh__buffer *buffer; (buffer = bh__table_next(&device->buffers, &cursor));) {
         bh__handle_remove(device, buffer->id);
-        if (--buffer->memory->references == 0) bh__memory_delete(buffer->memory);
+        if (--buffer->memory->references == 0) bh__memory_delete(device, buffer->memory);
         free(buffer);
     }
     while (device->leaving) {
         bh__memory *memory = device->leaving;
         device->leaving = memory->next;
-        bh__memory_delete(memory);
+        bh__memory_delete(device, memory);
     }
     cursor = 0;
     for (bh__kernel *kernel; (kernel = bh__table_next(&device->kernels, &cursor));)
@@ -193,7 +193,7 @@ static void free_objects(bh__device *device) {
     for (uint32_t i = 0; i < device->host_count; i++) {
         bh__share_unmap(device->hosts[i].memory->host, device->hosts[i].region.bytes);
         bh__fd_close(device->hosts[i].fd);
-        bh__memory_delete(device->hosts[i].memory);
+        bh__memory_delete(device, device->hosts[i].memory);
     }
     for (uint32_t i = 0; i < device->chunk_count; i++) bh__fd_close(device->chunks[i].fd);
     for (uint32_t i = 0; i < BH__LANES; i++) {
@@ -207,6 +207,8 @@ static void free_objects(bh__device *device) {
 /* Everything but the slot. The supervisor and the dispatcher are gone. */
 static void disassemble(bh__device *device) {
     free_objects(device);
+    bh__records_free(&device->memory_records);
+    bh__records_free(&device->buffer_records);
     bh__heap_destroy(&device->heap);
     free(device->chunks);
     free(device->hosts);

@@ -18,6 +18,7 @@
 
 #include "base/error.h"
 #include "bulkhead.h"
+#include "base/records.h"
 #include "client/heap.h"
 #include "client/process.h"
 #include "client/table.h"
@@ -348,6 +349,7 @@ struct bh__device {
     uint32_t lane_limit; /* lanes with an index below this have been used */
     uint64_t stamp;
 
+    bh__records memory_records, buffer_records;
     bh__heap heap;
     bh__chunk_entry *chunks;
     uint32_t chunk_count, chunk_capacity, next_chunk_id;
@@ -539,8 +541,8 @@ static inline bool bh__suspect_overlaps(const bh__memory *memory, uint64_t offse
     return memory->suspect_count &&
            bh__spans_overlap(memory->suspect, memory->suspect_count, offset, bytes);
 }
-bh__memory *bh__memory_new(void);
-void bh__memory_delete(bh__memory *memory);
+bh__memory *bh__memory_new(bh__device *device);
+void bh__memory_delete(bh__device *device, bh__memory *memory);
 /* Drops one reference; the memory goes back to the heap once nothing uses it. */
 void bh__memory_release(bh__device *device, bh__memory *memory);
 /* Gives memory back that was freed and is no longer in use. */
@@ -589,13 +591,23 @@ void bh__supervisor_poke(bh__device *device);
 
 typedef struct bh__cause {
     bh_status status; /* BH_E_FAULT, BH_E_DEADLINE, BH_E_LOST */
-    bool exact;       /* lane and sequence are known */
-    bool broken;      /* no worker is to use the device again */
+    bool lane_known;
+    bool broken; /* no worker is to use the device again */
     uint32_t lane;
-    uint64_t sequence;
+    uint64_t sequence; /* 0: not known; otherwise the lane is */
     bh_error error; /* what is known; for the request to blame */
 } bh__cause;
 
+/*
+ * Supervisor only, with the lock held. The position after the last of the requests that are only
+ * known to be done together with the one at `position`, which is taken and not done. *out_count
+ * gets how many they are: 1 unless the worker sent several as one.
+ */
+uint64_t bh__group_end(bh__device *device, bh__lane *lane, uint64_t position, uint64_t taken,
+                       uint32_t *out_count);
+/* Supervisor only, with the lock held. Whether the request at `head` of a lane, taken and not done,
+ * waits for nothing. */
+bool bh__head_runs(bh__device *device, bh__lane *lane, uint64_t head);
 /* kernel "saxpy" (launch 17 of lane 0, grid 4 x 1 x 1, block 256 x 1 x 1) */
 void bh__shadow_describe(const bh__shadow *shadow, uint32_t lane, char *out, size_t size);
 /* Supervisor only, with the lock held. The active worker is lost: freeze, kill, judge, hold, and

@@ -261,7 +261,8 @@ static bh_status prepare(launch *self, bh_kernel handle, bh_shape shape, bh_args
     if (status == BH_OK) status = pack(self, args);
     self->body.module = self->kernel->module->number;
     self->body.kernel = self->kernel->index;
-    self->body.flags = self->options->flags & BH_LAUNCH_COOPERATIVE;
+    self->body.flags = (self->options->flags & BH_LAUNCH_COOPERATIVE) |
+                       (self->options->deadline_ns ? BH__LAUNCH_ALONE : 0);
     return status;
 }
 

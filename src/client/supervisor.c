@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/checked.h"
 #include "base/futex.h"
 #include "base/log.h"
 #include "client/supervisor.h"
@@ -141,11 +142,11 @@ void bh__worker_goes(bh__device *device, bh__worker *worker) {
     atomic_store(&device->area, area);
     atomic_fetch_add(&device->epoch, 1);
     device->frozen = false;
+    atomic_store(&device->worker_pid, worker->process.pid); /* whoever sees it run sees who runs */
     device->state = BH_DEVICE_RUNNING;
     device->generation++;
     pthread_mutex_unlock(&device->lock);
     worker->state = BH__WORKER_ACTIVE;
-    atomic_store(&device->worker_pid, worker->process.pid);
     bh__area_wake(device, before);
     bh__dispatcher_poke(device);
     tell_loss(device);
@@ -216,7 +217,7 @@ static void lose_active(bh__device *device, const bh__cause *cause) {
     bh__worker *worker = device->active;
     bh__area *area = bh__worker_area(device, worker);
     device->loss_detected_ns = bh__now_ns();
-    bh__orders_recover(device, worker, cause->status == BH_E_FAULT && !cause->exact,
+    bh__orders_recover(device, worker, cause->status == BH_E_FAULT && !cause->sequence,
                        &device->backlog);
     pthread_mutex_lock(&device->lock);
     bh__take_over(device, cause, &device->loss);
@@ -292,7 +293,6 @@ static void describe_end(const bh__worker *worker, const bh__process_end *end, b
         end->known && (end->signal == SIGSEGV || end->signal == SIGBUS || end->signal == SIGILL ||
                        end->signal == SIGFPE || end->signal == SIGABRT || end->signal == SIGTRAP);
     out->status = crashed ? BH_E_FAULT : BH_E_LOST;
-    out->exact = false;
     const char *fix = crashed ? "run the kernel alone and under checks"
                               : "find out who ended the worker; submit the work again";
     if (end->known && end->signal) {
@@ -321,13 +321,15 @@ static bool fault_reported(bh__device *device, const bh__worker *worker, bh__cau
     bh__fail_device_code(&out->error, report.device_code, report.device_name);
     out->status = BH_E_FAULT;
     out->broken = report.status == BH_E_STOPPED;
-    out->lane = report.lane;
-    out->sequence = report.sequence;
     if (report.lane >= BH__MAX_LANES || report.sequence == 0) return true;
     /* Believed only if that request can have been running. */
     const bh__lane_area *words = &area->lane[report.lane];
-    out->exact = report.sequence > atomic_load(&words->done) &&
-                 report.sequence <= bh__claim_position(atomic_load(&words->claim));
+    if (report.sequence > atomic_load(&words->done) &&
+        report.sequence <= bh__claim_position(atomic_load(&words->claim))) {
+        out->lane_known = true;
+        out->lane = report.lane;
+        out->sequence = report.sequence;
+    }
     return true;
 }
 
@@ -496,20 +498,10 @@ static void listen_to(bh__device *device, bh__worker *worker) {
  * -------------------------------------------------------------------------------------------------------
  */
 
-/* Whether the request at the head of the lane is really running: taken, and waiting for nothing. */
-static bool head_runs(bh__device *device, bh__lane *lane, uint64_t head) {
+static bool taken_and_runs(bh__device *device, bh__lane *lane, uint64_t head) {
     const bh__lane_area *words = &atomic_load(&device->area)->lane[lane->index];
-    if (bh__claim_position(atomic_load(&words->claim)) <= head) return false;
-    bh__request *request = bh__ring_request(lane->ring, device->front->queue_length, head);
-    if (atomic_load(&request->hold) > atomic_load(&device->front->reaped)) return false;
-    for (uint32_t i = 0; i < request->dependency_count; i++) {
-        bh__dependency dependency;
-        bh__payload_read(lane->ring, device->front->queue_length, head, i * sizeof dependency,
-                         &dependency, sizeof dependency);
-        if (bh__lane_done(device, &device->lanes[dependency.lane]) < dependency.position)
-            return false;
-    }
-    return true;
+    return bh__claim_position(atomic_load(&words->claim)) > head &&
+           bh__head_runs(device, lane, head);
 }
 
 /* Looks at the head of each lane. Fills *out and returns true if one has overrun; else lowers *next
@@ -522,20 +514,24 @@ static bool find_overrun(bh__device *device, uint64_t now, uint64_t *next, bool 
         if (!lane->exists || done == atomic_load(&lane->tail)) continue;
         *busy = true;
         const bh__shadow *shadow = &lane->shadow[done & (device->front->queue_length - 1)];
-        if (lane->head_position != done + 1 || !head_runs(device, lane, done)) {
+        if (lane->head_position != done + 1 || !taken_and_runs(device, lane, done)) {
             lane->head_position = done + 1;
             lane->head_since = now;
         }
-        uint64_t allowed = shadow->resolved
-                               ? 0
-                               : shadow->deadline_ns; /* one with a verdict only has to be passed */
+        /* One with a verdict only has to be passed. */
+        uint64_t allowed = shadow->resolved ? 0 : shadow->deadline_ns;
+        uint32_t count = 1;
+        if (allowed) {
+            (void)bh__group_end(device, lane, done, atomic_load(&lane->tail), &count);
+            if (!bh__mul_u64(allowed, count, &allowed)) allowed = BH__NEVER;
+        }
         if (allowed && now - lane->head_since >= allowed) {
             char which[256];
             memset(out, 0, sizeof *out);
             out->status = BH_E_DEADLINE;
-            out->exact = true;
+            out->lane_known = true;
             out->lane = i;
-            out->sequence = done + shadow->slots;
+            out->sequence = count == 1 ? done + shadow->slots : 0;
             bh__shadow_describe(shadow, i, which, sizeof which);
             bh__fail(&out->error, BH_E_DEADLINE,
                      "give it more time with deadline_ns, or make the kernel end",

@@ -188,6 +188,11 @@ static bh_status open_lane(bh__device *device, const bh__lane_message *which, bh
     lane->index = index;
     int result = device->cu.stream_create(&lane->stream, BH__CU_STREAM_NON_BLOCKING,
                                           -which->priority); /* the lower the more urgent */
+    if (result == BH__CU_OK) {
+        result = device->cu.event_create(&lane->bell,
+                                         BH__CU_EVENT_BLOCKING_SYNC | BH__CU_EVENT_NO_TIMING);
+        if (result != BH__CU_OK) device->cu.stream_destroy(lane->stream);
+    }
     if (result != BH__CU_OK) {
         free(lane);
         return bh__cuda_fail(device, error, result, BH_E_NO_MEMORY, "open fewer lanes",
@@ -201,6 +206,8 @@ static bh_status open_lane(bh__device *device, const bh__lane_message *which, bh
 
 static void close_lane(bh__device_lane *lane) {
     lane->device->lanes[lane->index] = NULL;
+    bh__cuda_train_free(lane);
+    lane->device->cu.event_destroy(lane->bell);
     lane->device->cu.stream_destroy(lane->stream);
     free(lane);
 }
@@ -224,14 +231,27 @@ static bh_status enqueue(bh__device_lane *lane, const bh__work *work, bh_error *
     return status;
 }
 
-static bh__cu_address done_word(const bh__device *device, uint32_t lane) {
+static bh_status train(bh__device_lane *lane, const bh__work *works, uint32_t count,
+                       bh_error *error) {
+    bh__device *device = lane->device;
+    uint64_t before = atomic_load(&lane->marked);
+    pthread_rwlock_rdlock(&device->tables);
+    atomic_store(&lane->marked, BH__CUDA_QUEUING);
+    bh_status status = bh__cuda_train_send(lane, works, count, error);
+    atomic_store(&lane->marked, status == BH_OK ? works[count - 1].sequence : before);
+    pthread_rwlock_unlock(&device->tables);
+    return status;
+}
+
+bh__cu_address bh__cuda_done_word(const bh__device *device, uint32_t lane) {
     return device->area + offsetof(bh__area, lane) + lane * sizeof(bh__lane_area) +
            offsetof(bh__lane_area, done);
 }
 
 static bh_status mark(bh__device_lane *lane, uint64_t position, bh_error *error) {
     const bh__device *device = lane->device;
-    int result = device->cu.stream_write(lane->stream, done_word(device, lane->index), position, 0);
+    int result =
+        device->cu.stream_write(lane->stream, bh__cuda_done_word(device, lane->index), position, 0);
     atomic_store(&lane->marked, position);
     if (result == BH__CU_OK) return BH_OK;
     return bh__cuda_fail(device, error, result, BH_E_INTERNAL, BH__CUDA_DEFECT,
@@ -241,7 +261,7 @@ static bh_status mark(bh__device_lane *lane, uint64_t position, bh_error *error)
 
 static bh_status follow(bh__device_lane *lane, uint32_t other, uint64_t position, bh_error *error) {
     const bh__device *device = lane->device;
-    int result = device->cu.stream_wait(lane->stream, done_word(device, other), position,
+    int result = device->cu.stream_wait(lane->stream, bh__cuda_done_word(device, other), position,
                                         BH__CU_WAIT_AT_LEAST);
     if (result == BH__CU_OK) return BH_OK;
     return bh__cuda_fail(device, error, result, BH_E_INTERNAL, BH__CUDA_DEFECT,
@@ -255,6 +275,13 @@ static bh_status ask(bh__device_lane *lane, bh_error *error) {
     if (result == BH__CU_NOT_READY) return BH_E_BUSY;
     return bh__cuda_fail(lane->device, error, result, BH_E_INTERNAL, BH__CUDA_DEFECT,
                          "lane %u cannot be asked how far it is", lane->index);
+}
+
+static void await(bh__device_lane *lane) {
+    const bh__driver *cu = &lane->device->cu;
+    if (cu->context_enter(lane->device->context) == BH__CU_OK &&
+        cu->event_record(lane->bell, lane->stream) == BH__CU_OK)
+        cu->event_synchronize(lane->bell);
 }
 
 /* Text is handed out by the driver when somebody waits for its stream, which has nothing left to
@@ -286,6 +313,8 @@ const bh__device_ops bh__cuda_device = {
     .enqueue = enqueue,
     .mark = mark,
     .follow = follow,
+    .train = train,
     .ask = ask,
+    .await = await,
     .settle = settle,
 };

@@ -12,8 +12,12 @@
 
 typedef struct bh__cu_context_object *bh__cu_context;
 typedef struct bh__cu_stream_object *bh__cu_stream;
+typedef struct bh__cu_event_object *bh__cu_event;
 typedef struct bh__cu_module_object *bh__cu_module;
 typedef struct bh__cu_function_object *bh__cu_function;
+typedef struct bh__cu_graph_object *bh__cu_graph;
+typedef struct bh__cu_node_object *bh__cu_node;
+typedef struct bh__cu_chain_object *bh__cu_chain; /* a graph made ready to run */
 typedef uint64_t bh__cu_address;
 typedef unsigned long long bh__cu_memory; /* a handle, not an address */
 
@@ -59,6 +63,33 @@ typedef struct bh__cu_launch {
     unsigned attribute_count;
 } bh__cu_launch;
 _Static_assert(sizeof(bh__cu_launch) == 56, "laid out as the driver's");
+
+typedef struct bh__cu_kernel_node {
+    bh__cu_function function;
+    unsigned grid[3], block[3];
+    unsigned shared_bytes;
+    void **params, **extra;
+    void *kernel, *context; /* looked at only without a function */
+} bh__cu_kernel_node;
+_Static_assert(sizeof(bh__cu_kernel_node) == 72, "laid out as the driver's");
+
+typedef struct bh__cu_memory_op {
+    int operation;
+    bh__cu_address address;
+    uint64_t value;
+    unsigned flags;
+    bh__cu_address internal;
+    uint64_t room;
+} bh__cu_memory_op;
+_Static_assert(sizeof(bh__cu_memory_op) == 48, "laid out as the driver's");
+
+typedef struct bh__cu_memory_node {
+    bh__cu_context context;
+    unsigned count;
+    bh__cu_memory_op *operations;
+    unsigned flags;
+} bh__cu_memory_node;
+_Static_assert(sizeof(bh__cu_memory_node) == 32, "laid out as the driver's");
 
 /* Results. */
 enum {
@@ -138,7 +169,10 @@ enum {
     BH__CU_HOST_PORTABLE = 1,
     BH__CU_HOST_DEVICE_MAP = 2,
     BH__CU_STREAM_NON_BLOCKING = 1,
+    BH__CU_EVENT_BLOCKING_SYNC = 1,
+    BH__CU_EVENT_NO_TIMING = 2,
     BH__CU_WAIT_AT_LEAST = 0,
+    BH__CU_WRITE_64 = 5,
     BH__CU_LAUNCH_COOPERATIVE = 2,
     BH__CU_LAUNCH_CLUSTER = 4,
     BH__CU_JIT_ERROR_LOG = 5,

@@ -96,11 +96,32 @@ BH__NEEDED(launch, "cuLaunchKernel",
 BH__NEEDED(launch_with, "cuLaunchKernelEx",
            (const bh__cu_launch *launch, bh__cu_function function, void **params, void **extra))
 
+BH__NEEDED(graph_create, "cuGraphCreate", (bh__cu_graph * out, unsigned flags))
+BH__NEEDED(graph_destroy, "cuGraphDestroy", (bh__cu_graph graph))
+BH__NEEDED(graph_add_kernel, "cuGraphAddKernelNode_v2",
+           (bh__cu_node * out, bh__cu_graph graph, const bh__cu_node *after, size_t count,
+            const bh__cu_kernel_node *node))
+BH__NEEDED(graph_add_memory, "cuGraphAddBatchMemOpNode",
+           (bh__cu_node * out, bh__cu_graph graph, const bh__cu_node *after, size_t count,
+            const bh__cu_memory_node *node))
+BH__NEEDED(graph_instantiate, "cuGraphInstantiateWithFlags",
+           (bh__cu_chain * out, bh__cu_graph graph, unsigned long long flags))
+BH__NEEDED(graph_chain_destroy, "cuGraphExecDestroy", (bh__cu_chain chain))
+BH__NEEDED(graph_set_kernel, "cuGraphExecKernelNodeSetParams_v2",
+           (bh__cu_chain chain, bh__cu_node which, const bh__cu_kernel_node *node))
+BH__NEEDED(graph_set_memory, "cuGraphExecBatchMemOpNodeSetParams",
+           (bh__cu_chain chain, bh__cu_node which, const bh__cu_memory_node *node))
+BH__NEEDED(graph_launch, "cuGraphLaunch", (bh__cu_chain chain, bh__cu_stream stream))
+
 BH__NEEDED(stream_create, "cuStreamCreateWithPriority",
            (bh__cu_stream * out, unsigned flags, int priority))
 BH__NEEDED(stream_destroy, "cuStreamDestroy_v2", (bh__cu_stream stream))
 BH__NEEDED(stream_synchronize, "cuStreamSynchronize", (bh__cu_stream stream))
 BH__NEEDED(stream_query, "cuStreamQuery", (bh__cu_stream stream))
+BH__NEEDED(event_create, "cuEventCreate", (bh__cu_event * out, unsigned flags))
+BH__NEEDED(event_destroy, "cuEventDestroy_v2", (bh__cu_event event))
+BH__NEEDED(event_record, "cuEventRecord", (bh__cu_event event, bh__cu_stream stream))
+BH__NEEDED(event_synchronize, "cuEventSynchronize", (bh__cu_event event))
 BH__NEEDED(stream_write, "cuStreamWriteValue64_v2",
            (bh__cu_stream stream, bh__cu_address address, uint64_t value, unsigned flags))
 BH__NEEDED(stream_wait, "cuStreamWaitValue64_v2",

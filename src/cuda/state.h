@@ -82,10 +82,21 @@ struct bh__device {
     struct bh__device_lane *lanes[BH__MAX_LANES];
 };
 
+/* A chain of launches and writes of `done`, made when it is first needed. */
+typedef struct bh__cuda_train {
+    bh__cu_graph graph;
+    bh__cu_chain chain;
+    uint32_t count; /* of launches */
+    bh__cu_node launches[BH__TRAIN];
+    bh__cu_node writes[BH__TRAIN / BH__GROUP_LENGTH];
+} bh__cuda_train;
+
 struct bh__device_lane {
     bh__device *device;
     uint32_t index;
     bh__cu_stream stream;
+    bh__cu_event bell; /* used by the thread that awaits, alone */
+    bh__cuda_train single, train;
     _Atomic uint64_t marked; /* the last position that the device is to write, or one of these: */
 };
 #define BH__CUDA_NOT_BEGUN (UINT64_MAX - 1)
@@ -101,6 +112,9 @@ struct bh__device_lane {
 bh_status bh__cuda_fail(const bh__device *device, bh_error *error, int result, bh_status status,
                         const char *fix, const char *what, ...)
     __attribute__((format(printf, 6, 7)));
+
+/* A lane's `done` word, as the device sees it. */
+bh__cu_address bh__cuda_done_word(const bh__device *device, uint32_t lane);
 
 /* ---- quiet.c: control thread ---- */
 
@@ -159,11 +173,19 @@ void bh__cuda_module_free(bh__device *device, bh__cuda_module *module);
 /* With `tables` held. */
 const bh__cuda_module *bh__cuda_find_module(const bh__device *device, uint32_t id);
 
-/* ---- launch.c, copy.c: a lane's thread, with `tables` held for reading ---- */
+/* ---- launch.c, copy.c, train.c: a lane's thread, with `tables` held for reading ---- */
 
+/* The kernel of a launch, after a look at its parameters. NULL: there is none, or they do not
+ * fit. */
+const bh__cuda_kernel *bh__cuda_find_kernel(const bh__device *device, const bh__work *work,
+                                            const bh__cuda_module **out_module, bh_error *error);
 /* BH_E_BUSY: queued, and it may print. */
 bh_status bh__cuda_launch(bh__device_lane *lane, const bh__work *work, bh_error *error);
 bh_status bh__cuda_copy(bh__device_lane *lane, const bh__work *work, bh_error *error);
+/* 1 or BH__TRAIN launches as one. */
+bh_status bh__cuda_train_send(bh__device_lane *lane, const bh__work *works, uint32_t count,
+                              bh_error *error);
+void bh__cuda_train_free(bh__device_lane *lane);
 
 /* ---- print.c ---- */
 

@@ -31,6 +31,9 @@ typedef struct bh__device_services {
     uint64_t area_bytes;
 } bh__device_services;
 
+/* Launches in a train, a multiple of BH__GROUP_LENGTH. */
+enum { BH__TRAIN = 16 };
+
 /* One request as a lane hands it to its device: a copy of the lane's own, valid until execute
  * returns. */
 typedef struct bh__work {
@@ -115,8 +118,16 @@ typedef struct bh__device_ops {
     /* Has the lane wait until the `done` word of another one has reached `position`. That write is
      * queued already. */
     bh_status (*follow)(bh__device_lane *lane, uint32_t other, uint64_t position, bh_error *error);
+    /* Queues 1 or BH__TRAIN launches, plain ones, as one thing, with a write of `done` as mark makes
+     * it behind each BH__GROUP_LENGTH of them and behind the last. BH_E_UNSUPPORTED: nothing was
+     * queued, enqueue and mark are to be used. NULL: always use these. */
+    bh_status (*train)(bh__device_lane *lane, const bh__work *works, uint32_t count,
+                       bh_error *error);
     /* BH_OK: all that was queued is done; BH_E_BUSY: not yet. */
     bh_status (*ask)(bh__device_lane *lane, bh_error *error);
+    /* Sleeps until all that is queued is done or the device has died; called by a thread of its
+     * own. NULL: the lane looks now and then instead. */
+    void (*await)(bh__device_lane *lane);
     /* Hands over what work that is done has printed. */
     bh_status (*settle)(bh__device_lane *lane, bh_error *error);
 } bh__device_ops;

@@ -376,9 +376,12 @@ bh_status bh_device_wait_standby(bh_device handle, uint64_t timeout_ns) {
         uint32_t seen = atomic_load(&device->standby_word);
         bool ready = device->standby_ready && device->state == BH_DEVICE_RUNNING;
         bool none = device->options.flags & BH_DEVICE_NO_STANDBY;
+        bool given_up = !none && !ready && (device->alone || device->crowded);
+        char why[sizeof device->degraded];
+        memcpy(why, device->degraded, sizeof why);
         atomic_fetch_add(&device->users, 1);
         bh__device_unlock(device);
-        bool in_time = ready || none ||
+        bool in_time = ready || none || given_up ||
                        bh__futex_wait(&device->standby_word, seen, deadline, BH__FUTEX_PRIVATE);
         atomic_fetch_sub(&device->users, 1);
         if (ready) return BH_OK;
@@ -386,6 +389,7 @@ bh_status bh_device_wait_standby(bh_device handle, uint64_t timeout_ns) {
             return bh__refuse(BH_E_UNSUPPORTED, "open the device without BH_DEVICE_NO_STANDBY",
                               "the device was opened without a standby");
         }
+        if (given_up) return bh__refuse(BH_E_UNSUPPORTED, BH__WITHOUT_STANDBY, "%s", why);
         if (!in_time) {
             return bh__refuse(BH_E_TIMEOUT, "wait longer; bh_device_get_status says what is wrong",
                               "no standby was ready after %llu ns", (unsigned long long)timeout_ns);
@@ -414,6 +418,24 @@ static void try_open(const char *name, bh_device_entry *out) {
     bh_device_close(device);
 }
 
+/* How long the program takes bh_device_info to be: it ends each entry and may have been shorter, or
+ * become longer, when the program was built. */
+static size_t entry_info_bytes(const bh_device_entry *first) {
+    size_t size = first->info.size, oldest = offsetof(bh_device_info, uuid);
+    bool told = size >= oldest && size <= 4096 && size % sizeof(uint64_t) == 0;
+    return told ? size : sizeof(bh_device_info);
+}
+
+static void put_entry(bh_device_entry *entries, size_t index, size_t info_bytes,
+                      const bh_device_entry *entry) {
+    size_t head = offsetof(bh_device_entry, info), known = sizeof entry->info;
+    uint8_t *target = (uint8_t *)entries + index * (head + info_bytes);
+    uint32_t size = (uint32_t)info_bytes;
+    memset(target, 0, head + info_bytes);
+    memcpy(target, entry, head + (info_bytes < known ? info_bytes : known));
+    if (entry->status == BH_OK) memcpy(target + head, &size, sizeof size);
+}
+
 bh_status bh_device_enumerate(bh_device_entry *entries, size_t capacity, size_t *count) {
     if (!count || (!entries && capacity)) {
         return bh__refuse(BH_E_INVALID, "pass storage for the entries and their count",
@@ -421,6 +443,7 @@ bh_status bh_device_enumerate(bh_device_entry *entries, size_t capacity, size_t 
     }
     if (bh__refuse_forked()) return BH_E_STOPPED;
     *count = 0;
+    size_t info_bytes = capacity ? entry_info_bytes(entries) : 0;
     for (uint32_t index = 0; index < 64; index++) {
         bh_device_entry entry;
         char name[32];
@@ -429,11 +452,15 @@ bh_status bh_device_enumerate(bh_device_entry *entries, size_t capacity, size_t 
         /* The first one is listed even if it is missing, with the reason; the list ends where there
          * are no more. */
         if (index > 0 && entry.status != BH_OK) break;
-        if (*count < capacity) entries[*count] = entry;
+        if (*count < capacity) put_entry(entries, *count, info_bytes, &entry);
         ++*count;
         if (entry.status != BH_OK) break;
     }
-    if (*count < capacity) try_open("cpu", &entries[*count]);
+    if (*count < capacity) {
+        bh_device_entry entry;
+        try_open("cpu", &entry);
+        put_entry(entries, *count, info_bytes, &entry);
+    }
     ++*count;
     return BH_OK;
 }

@@ -188,6 +188,7 @@ typedef struct bh__lane {
     uint64_t handle;       /* 0: closed, or the load lane */
     uint32_t index;
     bool exists;           /* workers have it */
+    int32_t priority;      /* that they have it with */
     _Atomic uint64_t tail; /* Written with the lock held, read without. */
     uint64_t retired;      /* known to be done: slots before this are free */
     uint64_t floor;        /* where the present worker started */
@@ -218,7 +219,7 @@ typedef struct bh__order {
     bh__chunk chunk;
     bh__host_region host;
     bh__module_message module;
-    uint32_t lane;
+    bh__lane_message lane;
     uint8_t *data; /* Owned. */
     uint32_t data_bytes;
 } bh__order;
@@ -244,8 +245,11 @@ typedef struct bh__worker {
     uint64_t started_ns, boot_deadline;
     uint64_t loss;    /* DYING: which loss it was, 0: it was a standby */
     bool unfit;       /* could not be brought up to date */
-    char errors[512]; /* the end of what it wrote to standard error */
+    bh_status unfit_status; /* what it failed of then */
+    char errors[512];       /* the end of what it wrote to standard error */
     size_t errors_length;
+    char words[4096]; /* the beginning of it */
+    size_t words_length;
 } bh__worker;
 
 enum { BH__JOB_ORDER, BH__JOB_FLUSH, BH__JOB_CLOSE };
@@ -370,7 +374,9 @@ struct bh__device {
     bh__worker *active, *standby; /* Borrowed from `workers`. */
     uint64_t *loss_times;         /* Owned. The last restart_limit losses, as a ring. */
     uint32_t boot_failures;
-    uint64_t retry_standby_at;
+    uint64_t retry_standby_at, retry_cold_at;
+    bool alone;   /* a standby makes no sense here: info.no_standby says why */
+    bool crowded; /* there was no room for a standby when one was last tried */
     bh__order *backlog;          /* orders with jobs, until there is a worker to take them */
     _Atomic uint32_t wants_tick; /* a request with a deadline may be outstanding */
     _Atomic bool insane;         /* the worker's words make no sense: replace it */
@@ -568,6 +574,10 @@ bool bh__module_keeps_state(const bh__module *module);
 void bh__module_drop(bh__device *device, bh__module *module);
 void bh__module_delete(bh__module *module);
 
+/* Advice for a device that has no standby and gets none. */
+#define BH__WITHOUT_STANDBY                                                                        \
+    "go on without one: after a loss a worker is started cold; see `bulkhead devices`"
+
 /* ---- supervisor.c, takeover.c
  * ----------------------------------------------------------------------------------- */
 
@@ -582,6 +592,7 @@ void bh__supervisor_poke(bh__device *device);
 typedef struct bh__cause {
     bh_status status; /* BH_E_FAULT, BH_E_DEADLINE, BH_E_LOST */
     bool lane_known;
+    bool broken; /* no worker is to use the device again */
     uint32_t lane;
     uint64_t sequence; /* 0: not known; otherwise the lane is */
     bh_error error; /* what is known; for the request to blame */
@@ -597,6 +608,8 @@ uint64_t bh__group_end(bh__device *device, bh__lane *lane, uint64_t position, ui
 /* Supervisor only, with the lock held. Whether the request at `head` of a lane, taken and not done,
  * waits for nothing. */
 bool bh__head_runs(bh__device *device, bh__lane *lane, uint64_t head);
+/* kernel "saxpy" (launch 17 of lane 0, grid 4 x 1 x 1, block 256 x 1 x 1) */
+void bh__shadow_describe(const bh__shadow *shadow, uint32_t lane, char *out, size_t size);
 /* Supervisor only, with the lock held. The active worker is lost: freeze, kill, judge, hold, and
  * mark what has no future. */
 void bh__take_over(bh__device *device, const bh__cause *cause, bh_loss *summary);

@@ -141,7 +141,6 @@ static void find_candidates(judgement *self) {
 }
 
 static const char *request_name(const bh__shadow *shadow) {
-    if (shadow->kernel) return shadow->kernel->name;
     switch (shadow->op) {
     case BH__OP_WRITE:
         return "a write";
@@ -156,13 +155,25 @@ static const char *request_name(const bh__shadow *shadow) {
     }
 }
 
+void bh__shadow_describe(const bh__shadow *shadow, uint32_t lane, char *out, size_t size) {
+    unsigned long long sequence = shadow->start + shadow->slots;
+    if (!shadow->kernel)
+        snprintf(out, size, "%s (request %llu of lane %u)", request_name(shadow), sequence, lane);
+    else
+        snprintf(out, size,
+                 "kernel \"%.80s\" (launch %llu of lane %u, grid %u x %u x %u, "
+                 "block %u x %u x %u)",
+                 shadow->kernel->name, sequence, lane, shadow->grid[0], shadow->grid[1],
+                 shadow->grid[2], shadow->block[0], shadow->block[1], shadow->block[2]);
+}
+
 /* Names the candidates of one lane: the same name with all its requests. */
 static size_t name_candidates(const judgement *self, bh__lane *lane, char *list, size_t room) {
     size_t used = 0;
     const char *last = NULL;
     for (uint64_t at = lane->floor; at < self->blamed[lane->index] && used < room;) {
         const bh__shadow *shadow = shadow_at(self->device, lane, at);
-        const char *name = request_name(shadow);
+        const char *name = shadow->kernel ? shadow->kernel->name : request_name(shadow);
         at += shadow->slots;
         bool same = last && strcmp(last, name) == 0;
         int some = same ? snprintf(list + used, room - used, ", %llu", (unsigned long long)at)
@@ -176,26 +187,29 @@ static size_t name_candidates(const judgement *self, bh__lane *lane, char *list,
 }
 
 /* Makes the text for whoever is to blame. Where the device did not say which request it was, all
- * candidates are named. */
+ * candidates are named, as far as there is room. */
 static void write_blame(judgement *self) {
     const bh__cause *cause = self->cause;
     self->blame = cause->error;
     self->blame.status = cause->status;
     self->certain = self->candidates <= 1;
     if (cause->sequence || self->candidates == 0) return;
-    char list[400] = "";
+    char list[320] = "", only[200] = "";
     size_t used = 0;
     for (uint32_t i = 0; i < self->device->lane_limit && used < sizeof list; i++) {
         bh__lane *lane = &self->device->lanes[i];
         if (!lane->exists || self->blamed[i] <= lane->floor) continue;
+        bh__shadow_describe(shadow_at(self->device, lane, lane->floor), i, only, sizeof only);
         if (used) used += (size_t)snprintf(list + used, sizeof list - used, ", ");
         if (used < sizeof list)
             used += name_candidates(self, lane, list + used, sizeof list - used);
     }
-    char first[200];
-    snprintf(first, sizeof first, "%.190s", cause->error.message);
-    snprintf(self->blame.message, sizeof self->blame.message,
-             self->candidates > 1 ? "%s; one of: %s" : "%s; it ran %s", first, list);
+    const char *device_says = cause->error.message;
+    if (self->candidates > 1)
+        snprintf(self->blame.message, sizeof self->blame.message, "%.170s; one of: %s", device_says,
+                 list);
+    else
+        snprintf(self->blame.message, sizeof self->blame.message, "%s: %.300s", only, device_says);
 }
 
 /* ---- doubt
@@ -309,9 +323,16 @@ static void resolve(judgement *self, bh__lane *lane, bh__shadow *shadow, bh_stat
     atomic_store(&request->hold, 0);
     shadow->resolved = BH__RESOLVED_LOST;
     suspect_outputs(self->device, lane, shadow);
+    bh_error detail = self->blame;
+    if (blamed && !self->certain) { /* one of several: which one this is comes first */
+        char own[200];
+        bh__shadow_describe(shadow, lane->index, own, sizeof own);
+        snprintf(detail.message, sizeof detail.message, "%.190s, perhaps: %.310s", own,
+                 self->blame.message);
+    }
     bh__lane_fail(lane, shadow->start + shadow->slots, status, blamed ? self->certain : 1,
                   self->loss, shadow->kernel ? shadow->kernel->name : NULL,
-                  blamed ? &self->blame : NULL);
+                  blamed ? &detail : NULL);
     switch (status) {
     case BH_E_FAULT:
     case BH_E_DEADLINE:

@@ -109,7 +109,8 @@ enum {
     BH__CU_ASSERT = 710,
     BH__CU_MISALIGNED_ADDRESS = 716,
     BH__CU_COOPERATIVE_TOO_LARGE = 720,
-    BH__CU_SYSTEM_DRIVER_MISMATCH = 803
+    BH__CU_SYSTEM_DRIVER_MISMATCH = 803,
+    BH__CU_MPS_SERVER_NOT_READY = 807
 };
 
 enum { /* of a device */
@@ -119,15 +120,34 @@ enum { /* of a device */
        BH__CU_SHARED_PER_BLOCK = 8,
        BH__CU_WARP_SIZE = 10,
        BH__CU_REGISTERS_PER_BLOCK = 12,
+       BH__CU_CLOCK_KHZ = 13,
        BH__CU_MULTIPROCESSORS = 16,
        BH__CU_COMPUTE_MODE = 20,
+       BH__CU_CONCURRENT_KERNELS = 31,
+       BH__CU_ECC = 32,
+       BH__CU_MEMORY_CLOCK_KHZ = 36,
+       BH__CU_MEMORY_BUS_BITS = 37,
+       BH__CU_L2_BYTES = 38,
+       BH__CU_THREADS_PER_MULTIPROCESSOR = 39,
+       BH__CU_ASYNC_ENGINES = 40,
        BH__CU_CAPABILITY_MAJOR = 75,
        BH__CU_CAPABILITY_MINOR = 76,
+       BH__CU_SHARED_PER_MULTIPROCESSOR = 81,
+       BH__CU_REGISTERS_PER_MULTIPROCESSOR = 82,
        BH__CU_COOPERATIVE_LAUNCH = 95,
        BH__CU_SHARED_PER_BLOCK_OPTIN = 97,
        BH__CU_VIRTUAL_MEMORY = 102,
        BH__CU_EXPORT_AS_DESCRIPTOR = 103,
-       BH__CU_WIDE_STREAM_OPS = 122
+       BH__CU_BLOCKS_PER_MULTIPROCESSOR = 106,
+       BH__CU_CLUSTER_LAUNCH = 120,
+       BH__CU_WIDE_STREAM_OPS = 122,
+       BH__CU_MPS = 133 /* not known to drivers before 12.2 */
+};
+
+enum { /* compute modes */
+       BH__CU_MODE_DEFAULT = 0,
+       BH__CU_MODE_PROHIBITED = 2,
+       BH__CU_MODE_EXCLUSIVE_PROCESS = 3
 };
 
 enum { /* of a function */
@@ -180,6 +200,15 @@ bh_status bh__driver_open(bh__driver *driver, bh_error *error);
 
 const char *bh__driver_error_name(const bh__driver *driver, int result);
 const char *bh__driver_error_text(const bh__driver *driver, int result);
+
+/* The driver's own log, which newer drivers keep: the messages since it was last taken or skipped,
+ * on one line in `out`, which is empty if there are none. Any thread. */
+void bh__driver_log_take(const bh__driver *driver, char *out, size_t size);
+/* Makes the next take begin here: for calls that are expected to fail. */
+void bh__driver_log_skip(const bh__driver *driver);
+
+/* Whether this result means that the device's memory is damaged, and the device not to be used. */
+bool bh__driver_is_broken(int result);
 
 /* Whether this result means that the context, and with it this process, can do no more work. */
 bool bh__driver_is_fatal(int result);

@@ -42,6 +42,7 @@ typedef struct bh__cuda_host {
  * here. */
 typedef struct bh__cuda_print {
     pthread_mutex_t lock;
+    bool open;
     int fd;          /* Owned */
     uint64_t passed; /* up to here it has been handed over */
 } bh__cuda_print;
@@ -57,6 +58,7 @@ struct bh__device {
     bh__cu_address area; /* the worker's area, as the device sees it */
     bh_device_info info;
     bh__cuda_print print;
+    _Atomic bool may_print; /* a module whose kernels may print has been loaded */
 
     /* Reserved for chunks: from two bases, this far. */
     uint64_t address_bytes;
@@ -135,6 +137,13 @@ void bh__cuda_crash_unblock(void);
 /* Describes the device, and refuses one that lacks what is needed. */
 bh_status bh__cuda_info_fill(bh__device *device, bh_error *error);
 
+/* ---- modes.c ---- */
+
+/* Refuses a device that nobody may use, before a context is tried. */
+bh_status bh__cuda_modes_check(const bh__device *device, bh_error *error);
+/* Tells how the device is shared, and whether a standby can be kept beside this worker. */
+void bh__cuda_modes_fill(bh__device *device);
+
 /* ---- memory.c: control thread ---- */
 
 bh_status bh__cuda_chunk_create(bh__device *device, const bh__chunk *chunk, bh_error *error,
@@ -185,6 +194,8 @@ bh_status bh__cuda_print_open(bh__cuda_print *print, bh_error *error);
 void bh__cuda_print_close(bh__cuda_print *print);
 /* Hands over what kernels that have ended have printed. */
 void bh__cuda_print_flush(bh__device *device);
+/* The same when the context has died with this result. */
+void bh__cuda_print_last(const bh__device *device, int result);
 
 /* A request that makes no sense: the application's library should not have sent it. */
 #define BH__CUDA_DEFECT "report this as a defect of libbulkhead"

@@ -88,14 +88,15 @@ typedef struct bh__device_ops {
     bh_status (*global_set)(bh__device *device, const bh__module_message *where, const void *bytes,
                             size_t count, bh_error *error);
 
-    bh_status (*lane_open)(bh__device *device, uint32_t lane, bh_error *error,
+    /* The priority is one that `info` allows. */
+    bh_status (*lane_open)(bh__device *device, const bh__lane_message *which, bh_error *error,
                            bh__device_lane **out);
     /* The lane's thread has ended. */
     void (*lane_close)(bh__device_lane *lane);
 
     /*
      * Does the work and returns when it is done: BH_OK; BH_E_FAULT: the kernel faulted and this
-     * worker is of no more use; BH_E_STOPPED: given up because the worker is being ended, `error`
+     * worker is of no more use, nor, if error->status is BH_E_STOPPED, is any other on this device; BH_E_STOPPED: given up because the worker is being ended, `error`
      * is not filled in; anything else: this request failed and did no harm. What it printed has
      * been handed over.
      */

@@ -323,7 +323,8 @@ static void *lane_main(void *argument) {
     return NULL;
 }
 
-bh_status bh__serve_lane_open(bh__worker *worker, uint32_t index, bh_error *error) {
+bh_status bh__serve_lane_open(bh__worker *worker, const bh__lane_message *which, bh_error *error) {
+    uint32_t index = which->index;
     if (index >= BH__MAX_LANES)
         return bh__fail(error, BH_E_INTERNAL, "report this as a defect of libbulkhead",
                         "lane %u is beyond the %d lanes of a device", index, BH__MAX_LANES);
@@ -334,7 +335,7 @@ bh_status bh__serve_lane_open(bh__worker *worker, uint32_t index, bh_error *erro
         lane->works[i].params = lane->params[i];
     }
     lane->work = lane->works;
-    bh_status status = worker->ops->lane_open(worker->device, index, error, &lane->context);
+    bh_status status = worker->ops->lane_open(worker->device, which, error, &lane->context);
     if (status != BH_OK) return status;
 
     pthread_attr_t attributes;

@@ -108,7 +108,7 @@ void bh__serve_unmap_hosts(bh__worker *worker);
 
 /* ---- lane.c ---- */
 
-bh_status bh__serve_lane_open(bh__worker *worker, uint32_t index, bh_error *error);
+bh_status bh__serve_lane_open(bh__worker *worker, const bh__lane_message *which, bh_error *error);
 /* Claims the next request and copies it to lane->work, waiting for one to come. The lane's thread.
  * False: the lane is over. */
 bool bh__serve_lane_take(bh__lane *lane);

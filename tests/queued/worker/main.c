@@ -141,15 +141,15 @@ static bh_status open_device(const bh__device_services *services, uint32_t index
     return bh__cpu_device.open(services, index, info, out_granularity, error, out);
 }
 
-static bh_status open_lane(bh__device *device, uint32_t index, bh_error *error,
+static bh_status open_lane(bh__device *device, const bh__lane_message *which, bh_error *error,
                            bh__device_lane **out) {
     queue *self = calloc(1, sizeof *self);
     if (!self) return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory", "no memory for a lane");
-    self->index = index;
+    self->index = which->index;
     self->last = &self->first;
     pthread_mutex_init(&self->lock, NULL);
     pthread_cond_init(&self->changed, NULL);
-    bh_status status = bh__cpu_device.lane_open(device, index, error, &self->inner);
+    bh_status status = bh__cpu_device.lane_open(device, which, error, &self->inner);
     if (status != BH_OK || pthread_create(&self->thread, NULL, serve, self) != 0) abort();
     *out = (bh__device_lane *)(void *)self;
     return BH_OK;

@@ -289,6 +289,8 @@ static bool fault_reported(bh__device *device, const bh__worker *worker, bh__cau
     out->status = BH_E_FAULT;
     out->lane = report.lane;
     out->sequence = report.sequence;
+    out->address = report.address;
+    out->bytes = report.bytes;
     if (report.lane >= BH__MAX_LANES || report.sequence == 0) return true;
     /* Believed only if that request can have been running. */
     const bh__lane_area *words = &area->lane[report.lane];
@@ -462,7 +464,9 @@ static bool find_overrun(bh__device *device, uint64_t now, uint64_t *next, bool 
             lane->head_position = done + 1;
             lane->head_since = now;
         }
-        uint64_t allowed = shadow->resolved ? 0 : shadow->deadline_ns; /* one with a verdict only has to be passed */
+        uint64_t allowed = shadow->resolved
+                               ? 0
+                               : shadow->deadline_ns; /* one with a verdict only has to be passed */
         if (allowed && now - lane->head_since >= allowed) {
             const char *name = shadow->kernel ? shadow->kernel->name : "a request";
             memset(out, 0, sizeof *out);

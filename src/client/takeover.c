@@ -98,6 +98,24 @@ static const char *request_name(const bh__shadow *shadow) {
     }
 }
 
+/* What the request to blame was given says what a bad address of it means. */
+static void describe_access(judgement *self) {
+    bh__device *device = self->device;
+    const bh__cause *cause = self->cause;
+    bh__lane *lane = &device->lanes[cause->lane];
+    bh__use uses[BH__USES_PER_SLOT];
+    uint32_t count = 0;
+    for (uint64_t at = lane->floor, tail = atomic_load(&lane->tail); at < tail;) {
+        const bh__shadow *shadow = shadow_at(device, lane, at);
+        at += shadow->slots;
+        if (at != cause->sequence) continue;
+        for (; count < shadow->use_count && count < BH__USES_PER_SLOT; count++)
+            uses[count] = *use_at(device, lane, shadow, count);
+        break;
+    }
+    bh__check_describe(device, uses, count, cause->address, cause->bytes, &self->blame);
+}
+
 /* Makes the text for whoever is to blame. Where the device did not say which request it was, all
  * candidates are named. */
 static void write_blame(judgement *self) {
@@ -106,6 +124,7 @@ static void write_blame(judgement *self) {
     self->blame = cause->error;
     self->blame.status = cause->status;
     self->certain = cause->exact || self->busy_lanes <= 1;
+    if (cause->exact && cause->bytes && bh__checked(device)) describe_access(self);
     if (cause->exact || cause->status == BH_E_LOST) return;
     char list[300] = "";
     size_t used = 0;

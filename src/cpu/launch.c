@@ -285,6 +285,18 @@ static const struct {
                              "nest calls less deep, or use a loop in place of recursion"},
     [BH__PTX_FAULT_BAD_CALL] = {718, "INVALID_PC",
                                 "call only addresses of functions of the same module"},
+    [BH__PTX_FAULT_BOUNDS] = {700, "CHECK_OUT_OF_BOUNDS",
+                              "check the kernel's indices against the sizes of what it accesses"},
+    [BH__PTX_FAULT_FREED] = {700, "CHECK_USE_AFTER_FREE",
+                             "release a buffer only when no kernel is given its address any more"},
+    [BH__PTX_FAULT_UNINITIALISED] = {719, "CHECK_UNINITIALISED",
+                                     "write the buffer first, with bh_buffer_fill if with nothing "
+                                     "else"},
+    [BH__PTX_FAULT_RACE] = {719, "CHECK_RACE",
+                            "put a barrier between the two, or make both atomic; between blocks, a "
+                            "__threadfence and an atomic flag, or a launch for each"},
+    [BH__PTX_FAULT_DIVERGED] = {719, "CHECK_BARRIER",
+                                "let all threads of a warp reach the same __syncthreads together"},
 };
 
 static bh_status describe_fault(const bh__cpu_job *job, const bh__work *work, bh_error *error) {
@@ -295,6 +307,13 @@ static bh_status describe_fault(const bh__cpu_job *job, const bh__work *work, bh
              job->grid.kernel->name, (ull)work->sequence, work->lane, fault->text);
     bh__fail_device_code(error, faults[kind].code, faults[kind].name);
     return BH_E_FAULT;
+}
+
+void bh__cpu_fault_place(const bh__device_lane *lane, uint64_t *address, uint32_t *bytes) {
+    const bh__ptx_fault *fault = &lane->job.fault;
+    bool known = lane->job.faulted && lane->check && fault->global;
+    *address = known ? fault->address : 0;
+    *bytes = known ? fault->size : 0;
 }
 
 static bh_status find_kernel(const bh__cpu_view *view, const bh__work *work, bh__cpu_job *job,
@@ -339,10 +358,45 @@ static bh_status prepare(bh__device_lane *lane, const bh__work *work, bh_error *
     return job->cooperative ? check_residency(job, error) : BH_OK;
 }
 
+static bh_status judge(bh__device_lane *lane, const bh__work *work, bh_error *error) {
+    bh__cpu_job *job = &lane->job;
+    trim_block(job, &lane->block);
+    if (job->print_bytes) flush_print(job);
+    if (atomic_load(&job->troubled)) {
+        if (job->faulted) return describe_fault(job, work, error);
+        *error = job->error;
+        return error->status;
+    }
+    return bh__cpu_killed(lane->device) ? BH_E_STOPPED : BH_OK;
+}
+
+/* All of it on this thread: the checks then see one order, the same every time. */
+static bh_status launch_checked(bh__device_lane *lane, const bh__work *work, bh_error *error) {
+    bh__cpu_job *job = &lane->job;
+    const char *name = job->grid.kernel->name;
+    if (!lane->check && !(lane->check = bh__ptx_check_create()))
+        return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory in this machine",
+                        "kernel \"%.100s\": no memory to check it with", name);
+    job->grid.check = lane->check;
+    bh__ptx_check_begin(lane->check);
+    if (job->cooperative) {
+        job->share = (uint32_t)job->total;
+        run_together(job);
+    } else {
+        run_blocks(job, &lane->block, NULL);
+    }
+    bool whole = bh__ptx_check_end(lane->check);
+    bh_status status = judge(lane, work, error);
+    if (status != BH_OK || whole) return status;
+    return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory, or check a smaller launch",
+                    "kernel \"%.100s\" ran, but there was no memory to check all of it", name);
+}
+
 bh_status bh__cpu_launch(bh__device_lane *lane, const bh__work *work, bh_error *error) {
     bh__cpu_job *job = &lane->job;
     bh_status status = prepare(lane, work, error);
     if (status != BH_OK) return status;
+    if (lane->device->services->check) return launch_checked(lane, work, error);
     bh__cpu_pool *pool = &lane->device->pool;
     if (job->cooperative) {
         uint32_t threads = pool->size + 1;
@@ -356,12 +410,5 @@ bh_status bh__cpu_launch(bh__device_lane *lane, const bh__work *work, bh_error *
         run_blocks(job, &lane->block, &pace);
     }
     bh__cpu_pool_dismiss(pool, job);
-    trim_block(job, &lane->block);
-    if (job->print_bytes) flush_print(job);
-    if (atomic_load(&job->troubled)) {
-        if (job->faulted) return describe_fault(job, work, error);
-        *error = job->error;
-        return error->status;
-    }
-    return bh__cpu_killed(lane->device) ? BH_E_STOPPED : BH_OK;
+    return judge(lane, work, error);
 }

@@ -113,10 +113,12 @@ static void consider(search *self, const char *what, uint64_t start, uint64_t by
     char where[80];
     if (self->address < start) {
         distance = start - self->address;
-        snprintf(where, sizeof where, "%llu bytes before the start of", (ull)distance);
+        snprintf(where, sizeof where, "%llu byte%s before the start of", (ull)distance,
+                 distance == 1 ? "" : "s");
     } else if (stop > end) {
         distance = stop - end;
-        snprintf(where, sizeof where, "%llu bytes past the end of", (ull)distance);
+        snprintf(where, sizeof where, "%llu byte%s past the end of", (ull)distance,
+                 distance == 1 ? "" : "s");
     } else {
         snprintf(where, sizeof where, "at byte %llu of", (ull)(self->address - start));
     }
@@ -163,5 +165,6 @@ void bh__check_describe(bh__device *device, const bh__use *uses, uint32_t use_co
     }
     size_t length = strlen(error->message);
     if (self.text[0] && length < sizeof error->message)
-        snprintf(error->message + length, sizeof error->message - length, "; that is %s", self.text);
+        snprintf(error->message + length, sizeof error->message - length, "; that is %s",
+                 self.text);
 }

@@ -68,17 +68,18 @@ static bool fault_nothing_there(bh__ptx_exec *x, const bh__check_access *access,
     char what[160] = "";
     bool write = access->how & HOW_WRITE;
     bh__ptx_fault_kind kind = BH__PTX_FAULT_ADDRESS;
-    if (write && fits && bh__ptx_at(x, access->lane, generic, access->bytes, false, NULL) != NULL) {
-        kind = BH__PTX_FAULT_READ_ONLY;
-        snprintf(what, sizeof what, ", which is read-only");
-    } else if (fits && generic >> BH__PTX_WINDOW_SHIFT == WINDOW_SHARED) {
+    if (fits && generic >> BH__PTX_WINDOW_SHIFT == WINDOW_SHARED) {
         kind = BH__PTX_FAULT_BOUNDS;
-        snprintf(what, sizeof what, ", of the block's %u bytes of shared memory",
+        snprintf(what, sizeof what, ", beyond the block's %u bytes of shared memory",
                  (unsigned)x->shared_bytes);
     } else if (fits && generic >> BH__PTX_WINDOW_SHIFT == WINDOW_LOCAL) {
         kind = BH__PTX_FAULT_BOUNDS;
-        snprintf(what, sizeof what, ", of the thread's %u bytes of local memory",
-                 (unsigned)(x->stack + x->frame_function->local_bytes));
+        snprintf(what, sizeof what, ", beyond the thread's %u bytes of local memory",
+                 (unsigned)(x->stack + x->frame_function->local_used));
+    } else if (write && fits &&
+               bh__ptx_at(x, access->lane, generic, access->bytes, false, NULL) != NULL) {
+        kind = BH__PTX_FAULT_READ_ONLY;
+        snprintf(what, sizeof what, ", which is read-only");
     } else if (fits) {
         name_variable(x, generic, access->bytes, what, sizeof what);
         kind = what[0] ? BH__PTX_FAULT_BOUNDS : BH__PTX_FAULT_ADDRESS;
@@ -142,8 +143,13 @@ bool bh__check_access_lane(bh__ptx_exec *x, bh__check_access *access) {
         access->shared = true;
         access->home = generic - BH__PTX_WINDOW(WINDOW_SHARED);
         break;
+    case WINDOW_LOCAL: { /* a thread's own, so that nobody else is in the way */
+        uint64_t end = generic - BH__PTX_WINDOW(WINDOW_LOCAL) + access->bytes;
+        return end <= x->stack + x->frame_function->local_used ||
+               fault_nothing_there(x, access, generic, true);
+    }
     default:
-        return true; /* a thread's own */
+        return true;
     }
     if (!bh__check_race(x, access)) {
         return false;

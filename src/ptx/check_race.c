@@ -108,14 +108,15 @@ static bool may_meet(const bh__check_mark *a, const bh__check_mark *b, bool shar
     return strong && !(shared && one_warp);
 }
 
+/* None, or left from another grid or, in shared memory, from another block. */
+static bool is_old(const bh__ptx_exec *x, const bh__check_mark *mark, bool shared) {
+    return mark->time <= (shared ? x->block->check->began : x->check->began);
+}
+
 static bool conflicts(const bh__ptx_exec *x, const bh__check_mark *old, const bh__check_mark *now,
                       const bh__check_access *access) {
-    const bh__check_block *block = x->block->check;
-    if (old->time <= (access->shared ? block->began : x->check->began)) {
-        return false; /* none, or left from another grid or block */
-    }
-    return !may_meet(old, now, access->shared) &&
-           !bh__check_ordered(x->check, block, now->thread, old);
+    return !is_old(x, old, access->shared) && !may_meet(old, now, access->shared) &&
+           !bh__check_ordered(x->check, x->block->check, now->thread, old);
 }
 
 static const char *kind_of(uint8_t how) {
@@ -133,12 +134,13 @@ static void place(const bh__ptx_exec *x, const bh__check_mark *mark, char *out, 
              (unsigned)(mark->thread / block[0] / block[1]), site);
 }
 
-static bool report(bh__ptx_exec *x, const bh__check_access *access, const bh__check_mark *old,
-                   const bh__check_mark *now) {
+/* `at`: the first of the bytes that both touch. */
+static bool report(bh__ptx_exec *x, const bh__check_access *access, uint64_t at,
+                   const bh__check_mark *old, const bh__check_mark *now) {
     bh__ptx_fault *fault = x->fault;
     bh__ptx_fault_other(x, BH__PTX_FAULT_RACE, access->lane, "race");
-    fault->address = access->home;
-    fault->size = access->bytes;
+    fault->address = at;
+    fault->size = 1;
     fault->global = !access->shared;
     fault->write = access->how & HOW_WRITE;
     char first[240], second[240];
@@ -150,14 +152,14 @@ static bool report(bh__ptx_exec *x, const bh__check_access *access, const bh__ch
                             : "no barrier";
     snprintf(fault->text, sizeof fault->text,
              "race at %s address 0x%llx, %s between: %.150s; %.150s",
-             access->shared ? "shared" : "global", (unsigned long long)access->home, apart, first,
-             second);
+             access->shared ? "shared" : "global", (unsigned long long)at, apart, first, second);
     return false;
 }
 
 /* ---- an access ---- */
 
-static void note_read(const bh__ptx_exec *x, bh__check_cell *cell, const bh__check_mark *now) {
+static void note_read(const bh__ptx_exec *x, bh__check_cell *cell, const bh__check_mark *now,
+                      bool shared) {
     unsigned slot = 2;
     for (unsigned n = 0; n < 2; n++) {
         if (cell->reads[n].time != 0 && cell->reads[n].block == now->block &&
@@ -166,7 +168,7 @@ static void note_read(const bh__ptx_exec *x, bh__check_cell *cell, const bh__che
         }
     }
     for (unsigned n = 0; slot == 2 && n < 2; n++) {
-        if (cell->reads[n].time <= x->block->check->began ||
+        if (is_old(x, &cell->reads[n], shared) ||
             bh__check_ordered(x->check, x->block->check, now->thread, &cell->reads[n])) {
             slot = n;
         }
@@ -180,18 +182,18 @@ static void note_read(const bh__ptx_exec *x, bh__check_cell *cell, const bh__che
 }
 
 static bool visit(bh__ptx_exec *x, bh__check_cell *cell, const bh__check_access *access,
-                  const bh__check_mark *now, bool same_value) {
+                  uint64_t at, const bh__check_mark *now, bool same_value) {
     if (conflicts(x, &cell->write, now, access) &&
         !(same_value && !(cell->write.how & HOW_ATOMIC))) {
-        return report(x, access, &cell->write, now);
+        return report(x, access, at, &cell->write, now);
     }
     if (!(access->how & HOW_WRITE)) {
-        note_read(x, cell, now);
+        note_read(x, cell, now, access->shared);
         return true;
     }
     for (unsigned n = 0; n < 2; n++) {
         if (conflicts(x, &cell->reads[n], now, access)) {
-            return report(x, access, &cell->reads[n], now);
+            return report(x, access, at, &cell->reads[n], now);
         }
     }
     cell->write = *now;
@@ -217,7 +219,7 @@ bool bh__check_race(bh__ptx_exec *x, const bh__check_access *access) {
         }
         unsigned grain = page->fine ? 1 : 4;
         for (; at < stop; at += grain) {
-            if (!visit(x, &page->cells[(at - base) / grain], access, &now, same_value)) {
+            if (!visit(x, &page->cells[(at - base) / grain], access, at, &now, same_value)) {
                 return false;
             }
         }

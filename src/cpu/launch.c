@@ -11,6 +11,7 @@ typedef unsigned long long ull;
 enum {
     STEP_BUDGET = 20000,       /* warp instructions between two looks around */
     COOPERATIVE_BUDGET = 1000, /* less: a block that waits for others should not wait long */
+    PATIENT_BUDGET = 200000,   /* before other blocks are begun beside a checked one */
     HELP_WORTH_NS = 20000,     /* waking helpers pays when this much is left to do */
     BLOCK_KEEP_BYTES = 8 * 1024 * 1024 /* block states above this are not kept between launches */
 };
@@ -174,6 +175,39 @@ static void run_together(bh__cpu_job *job) {
     }
     for (size_t i = 0; i < count; i++) bh__ptx_block_destroy(blocks[i]);
     free(blocks);
+}
+
+/* Blocks that are checked: one after the other, but one that takes long shares its turns with those
+ * behind it, in case it waits for them. */
+static void run_in_turn(bh__cpu_job *job, bh__ptx_block **spare) {
+    bh__ptx_block *blocks[BH__CPU_BLOCKS_PER_PROCESSOR];
+    size_t count = 0;
+    bool going = !is_over(job);
+    while (going) {
+        uint64_t index;
+        if (count < BH__CPU_BLOCKS_PER_PROCESSOR && take_block(job, &index)) {
+            blocks[count] = *spare;
+            *spare = NULL;
+            going = begin_block(job, &blocks[count], index);
+            count += blocks[count] != NULL;
+        }
+        if (count == 0) break;
+        for (size_t i = 0; going && i < count;) {
+            bool done;
+            going = step_block(job, blocks[i], count == 1 ? PATIENT_BUDGET : STEP_BUDGET, &done);
+            if (!done) {
+                i++;
+                continue;
+            }
+            if (*spare)
+                bh__ptx_block_destroy(blocks[i]);
+            else
+                *spare = blocks[i];
+            blocks[i] = blocks[--count];
+        }
+        flush_print(job);
+    }
+    for (size_t i = 0; i < count; i++) bh__ptx_block_destroy(blocks[i]);
 }
 
 /* About what the state of one running block takes. */
@@ -383,7 +417,7 @@ static bh_status launch_checked(bh__device_lane *lane, const bh__work *work, bh_
         job->share = (uint32_t)job->total;
         run_together(job);
     } else {
-        run_blocks(job, &lane->block, NULL);
+        run_in_turn(job, &lane->block);
     }
     bool whole = bh__ptx_check_end(lane->check);
     bh_status status = judge(lane, work, error);

@@ -94,7 +94,8 @@ struct bh__ptx_check {
     bh__check_page *last;
     bh__check_ended *ended[CHECK_BUCKETS];
     bh__check_block *running;
-    bool starved; /* there was no memory for something */
+    const bh__ptx_range *range; /* that the last access to global memory fell into */
+    bool starved;               /* there was no memory for something */
 };
 
 /* check_sync.c: threads that meet. */

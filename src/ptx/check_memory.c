@@ -102,28 +102,45 @@ static bool check_buffer(bh__ptx_exec *x, const bh__ptx_range *range, bh__check_
     }
     uint8_t *marks = range->marks + offset;
     if (!(access->how & HOW_WRITE) || access->how & HOW_ATOMIC) {
-        for (unsigned n = 0; n < access->bytes; n++) {
-            if (__atomic_load_n(&marks[n], __ATOMIC_RELAXED) == 0) {
-                return fault_at(x, access, BH__PTX_FAULT_UNINITIALISED,
-                                ", where nothing was ever written");
-            }
+        if (memchr(marks, 0, access->bytes) != NULL) {
+            return fault_at(x, access, BH__PTX_FAULT_UNINITIALISED,
+                            ", where nothing was ever written");
         }
     }
     return true;
 }
 
-static void mark_written(const bh__ptx_range *range, const bh__check_access *access) {
-    uint8_t *marks = range->marks + (access->address - range->base);
-    for (unsigned n = 0; n < access->bytes; n++) {
-        __atomic_store_n(&marks[n], 1, __ATOMIC_RELAXED);
+/* The range that all of an access falls into, if it may be made there. */
+static const bh__ptx_range *find_range(bh__ptx_exec *x, uint64_t address, unsigned bytes,
+                                       bool write) {
+    const bh__ptx_range *range = x->check->range;
+    if (range == NULL || address - range->base >= range->size) {
+        range = bh__ptx_range_at(x, address);
+        if (range == NULL) {
+            return NULL;
+        }
+        x->check->range = range;
     }
+    bool fits = range->size - (address - range->base) >= bytes;
+    return fits && (range->writable || !write) ? range : NULL;
+}
+
+/* Where the access is made. NULL: nowhere. */
+static uint8_t *locate(bh__ptx_exec *x, bh__check_access *access, uint64_t generic, bool write,
+                       const bh__ptx_range **range) {
+    if (generic >> BH__PTX_WINDOW_SHIFT != WINDOW_GLOBAL) {
+        return bh__ptx_at(x, access->lane, generic, access->bytes, write, NULL);
+    }
+    *range = find_range(x, generic, access->bytes, write);
+    return *range != NULL ? (uint8_t *)(uintptr_t)generic : NULL;
 }
 
 bool bh__check_access_lane(bh__ptx_exec *x, bh__check_access *access) {
     bool write = access->how & HOW_WRITE;
     uint64_t generic;
     bool fits = bh__ptx_generic(x, access->space, access->address, &generic);
-    access->at = fits ? bh__ptx_at(x, access->lane, generic, access->bytes, write, NULL) : NULL;
+    const bh__ptx_range *range = NULL;
+    access->at = fits ? locate(x, access, generic, write, &range) : NULL;
     if (access->at == NULL) {
         return fault_nothing_there(x, access, generic, fits);
     }
@@ -131,12 +148,13 @@ bool bh__check_access_lane(bh__ptx_exec *x, bh__check_access *access) {
         return bh__ptx_fault_access(x, BH__PTX_FAULT_MISALIGNED, access->lane, access->address,
                                     access->bytes, write, bh__ptx_space_name(access->space));
     }
-    const bh__ptx_range *range = NULL;
     switch (generic >> BH__PTX_WINDOW_SHIFT) {
     case WINDOW_GLOBAL:
-        range = bh__ptx_range_at(x, generic);
         if (!check_buffer(x, range, access)) {
             return false;
+        }
+        if (!range->writable && range->map == NULL) {
+            return true; /* constants: nobody writes them */
         }
         break;
     case WINDOW_SHARED:
@@ -155,7 +173,7 @@ bool bh__check_access_lane(bh__ptx_exec *x, bh__check_access *access) {
         return false;
     }
     if (write && range != NULL && range->marks != NULL) {
-        mark_written(range, access);
+        memset(range->marks + (access->address - range->base), 1, access->bytes);
     }
     if (range != NULL && !(access->how & (HOW_STRONG | HOW_VOLATILE))) {
         x->block->check->touched[x->warp->index * LANES + access->lane] = x->check->now;

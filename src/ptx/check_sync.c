@@ -64,6 +64,7 @@ void bh__ptx_check_begin(bh__ptx_check *check) {
     }
     check->began = check->now++;
     check->running = NULL;
+    check->range = NULL;
     check->starved = false;
 }
 

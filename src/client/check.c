@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/shadow.h"
 #include "client/internal.h"
@@ -16,8 +17,17 @@ enum { RETIRED_COUNT = 256 };
 #define RETIRED_BYTES ((uint64_t)64 << 20)
 #define NEAR_BYTES    ((uint64_t)1 << 20) /* an address further than this from a buffer names none */
 
+/* The worker made the file: it must be long enough, and sealed so that it stays so. */
+static bool is_trusty(int fd, uint64_t bytes) {
+    struct stat info;
+    int seals = fcntl(fd, F_GET_SEALS);
+    return seals >= 0 && seals & F_SEAL_SHRINK && fstat(fd, &info) == 0 &&
+           (uint64_t)info.st_size >= bh__checked_chunk_bytes(bytes);
+}
+
 bool bh__check_map(bh__chunk_entry *entry) {
     uint64_t bytes = entry->chunk.bytes;
+    if (!is_trusty(entry->fd, bytes)) return false;
     entry->marks = bh__share_map(entry->fd, bh__marks_offset(bytes), bytes, true);
     entry->map = bh__share_map(entry->fd, bh__map_offset(bytes), bh__map_bytes(bytes), true);
     if (entry->marks && entry->map) return true;
@@ -102,13 +112,16 @@ bool bh__check_relent(bh__device *device) {
 
 typedef struct search {
     uint64_t address, bytes; /* of the access */
-    uint64_t distance;       /* of the best so far: 0 is inside */
+    uint64_t best;           /* distance so far, times its weight: 0 is inside */
     char text[160];
 } search;
 
-/* Looks at one buffer, under both of its addresses. */
-static void consider(search *self, const char *what, uint64_t start, uint64_t bytes, bh_type type,
-                     uint64_t count) {
+/* What a kernel runs out of is one of its arguments more often than not: what is no argument must be
+ * this much nearer. */
+enum { ARGUMENT = 1, OTHER = 16 };
+
+static void consider(search *self, const char *what, unsigned weight, uint64_t start,
+                     uint64_t bytes, bh_type type, uint64_t count) {
     uint64_t end = start + bytes, stop = self->address + self->bytes, distance = 0;
     char where[80];
     if (self->address < start) {
@@ -122,24 +135,24 @@ static void consider(search *self, const char *what, uint64_t start, uint64_t by
     } else {
         snprintf(where, sizeof where, "at byte %llu of", (ull)(self->address - start));
     }
-    if (distance >= self->distance) return;
-    self->distance = distance;
+    if (distance >= NEAR_BYTES || distance * weight >= self->best) return;
+    self->best = distance * weight;
     snprintf(self->text, sizeof self->text, "%s %s %s[%llu]", where, what, bh_type_name(type),
              (ull)count);
 }
 
 static void consider_memory(search *self, const bh__device *device, const char *what,
-                            const bh__memory *memory, uint64_t offset, uint64_t bytes, bh_type type,
-                            uint64_t count) {
+                            unsigned weight, const bh__memory *memory, uint64_t offset,
+                            uint64_t bytes, bh_type type, uint64_t count) {
     if (!memory->block || !type) return;
     bool read_only = self->address >= device->read_only_base;
-    consider(self, what, (read_only ? memory->read_only_address : memory->address) + offset, bytes,
-             type, count);
+    consider(self, what, weight, (read_only ? memory->read_only_address : memory->address) + offset,
+             bytes, type, count);
 }
 
 void bh__check_describe(bh__device *device, const bh__use *uses, uint32_t use_count,
                         uint64_t address, uint32_t bytes, bh_error *error) {
-    search self = {.address = address, .bytes = bytes, .distance = NEAR_BYTES};
+    search self = {.address = address, .bytes = bytes, .best = UINT64_MAX};
     for (uint32_t i = 0; i < use_count; i++) {
         char what[60];
         const bh__use *use = &uses[i];
@@ -147,20 +160,20 @@ void bh__check_describe(bh__device *device, const bh__use *uses, uint32_t use_co
         snprintf(what, sizeof what, "argument %u, a buffer of", use->argument - 1);
         bh_type type = use->memory->type;
         size_t element = bh_type_size(type);
-        consider_memory(&self, device, what, use->memory, use->offset, use->bytes, type,
+        consider_memory(&self, device, what, ARGUMENT, use->memory, use->offset, use->bytes, type,
                         element ? use->bytes / element : 0);
     }
     uint32_t cursor = 0;
     for (bh__buffer *buffer; (buffer = bh__table_next(&device->buffers, &cursor));) {
-        consider_memory(&self, device, "a buffer of", buffer->memory, buffer->offset, buffer->bytes,
-                        buffer->type, buffer->count);
+        consider_memory(&self, device, "a buffer of", OTHER, buffer->memory, buffer->offset,
+                        buffer->bytes, buffer->type, buffer->count);
     }
     /* Inside one that is gone counts for more than near one that is there. */
-    bool outside = self.distance > 0;
+    bool outside = self.best > 0;
     for (const bh__memory *gone = device->retired; gone && outside; gone = gone->next) {
-        search again = {.address = address, .bytes = bytes, .distance = 1};
-        consider_memory(&again, device, "a released buffer of", gone, 0, gone->bytes, gone->type,
-                        gone->count);
+        search again = {.address = address, .bytes = bytes, .best = 1};
+        consider_memory(&again, device, "a released buffer of", OTHER, gone, 0, gone->bytes,
+                        gone->type, gone->count);
         if (again.text[0]) self = again;
     }
     size_t length = strlen(error->message);

@@ -103,13 +103,14 @@ static void describe_access(judgement *self) {
     bh__device *device = self->device;
     const bh__cause *cause = self->cause;
     bh__lane *lane = &device->lanes[cause->lane];
-    bh__use uses[BH__USES_PER_SLOT];
+    enum { MOST_USES = 64 }; /* of those that are named as arguments */
+    bh__use uses[MOST_USES];
     uint32_t count = 0;
     for (uint64_t at = lane->floor, tail = atomic_load(&lane->tail); at < tail;) {
         const bh__shadow *shadow = shadow_at(device, lane, at);
         at += shadow->slots;
         if (at != cause->sequence) continue;
-        for (; count < shadow->use_count && count < BH__USES_PER_SLOT; count++)
+        for (; count < shadow->use_count && count < MOST_USES; count++)
             uses[count] = *use_at(device, lane, shadow, count);
         break;
     }

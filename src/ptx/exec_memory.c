@@ -15,12 +15,17 @@ bh__ptx_space bh__ptx_insn_space(const bh__ptx_insn *insn) {
                                : SPACE_GENERIC;
 }
 
+/* A block is a cluster of its own here. */
+static bool is_narrow(const bh__ptx_insn *insn) {
+    return HAS(insn, CTA) || HAS(insn, CLUSTER);
+}
+
 uint32_t bh__ptx_how(const bh__ptx_insn *insn) {
     bool acquire = HAS(insn, ACQUIRE) || HAS(insn, ACQ_REL);
     bool release = HAS(insn, RELEASE) || HAS(insn, ACQ_REL);
     bool strong = acquire || release || HAS(insn, RELAXED);
     return (acquire ? HOW_ACQUIRE : 0) | (release ? HOW_RELEASE : 0) | (strong ? HOW_STRONG : 0) |
-           (HAS(insn, VOLATILE) ? HOW_VOLATILE : 0) | (HAS(insn, CTA) ? HOW_CTA : 0);
+           (HAS(insn, VOLATILE) ? HOW_VOLATILE : 0) | (is_narrow(insn) ? HOW_CTA : 0);
 }
 
 static const bh__ptx_range *find_range(const bh__ptx_range *ranges, size_t count,
@@ -706,7 +711,7 @@ bool bh__ptx_lower_memory(bh__ptx_lowering *low) {
     switch (insn->op) {
     case OP_MEMBAR:
     case OP_FENCE: {
-        bh__ptx_code code = {.run = fence, .target = HAS(insn, CTA) ? HOW_CTA : 0};
+        bh__ptx_code code = {.run = fence, .target = is_narrow(insn) ? HOW_CTA : 0};
         return bh__ptx_emit(low, &code, true);
     }
     case OP_PREFETCH:

@@ -9,13 +9,12 @@
 void bh__ptx_site_text(const bh__ptx_module *m, uint32_t code, unsigned longest, char *out,
                        size_t size) {
     const bh__ptx_site *site = &m->sites[code];
-    char quoted[100], source[80] = "";
+    char quoted[100], source[80] = "", name[60];
     for (uint32_t n = 0; site->loc_line != 0 && n < m->file_count; n++) {
         const bh__ptx_file *file = &m->files[n];
         if (file->number == site->loc_file) {
-            snprintf(source, sizeof source, " (%.*s:%u)",
-                     (int)(file->length < 60 ? file->length : 60), m->text + file->start,
-                     (unsigned)site->loc_line);
+            bh__ptx_quote(m, file->start, file->length, name, sizeof name);
+            snprintf(source, sizeof source, " (%s:%u)", name, (unsigned)site->loc_line);
             break;
         }
     }

@@ -330,7 +330,7 @@ bool bh__check_barrier(bh__ptx_block *b, unsigned barrier) {
             return false;
         }
     }
-    if (threads == b->live_threads) {
+    if (threads == b->live_threads && b->check->arrivals[barrier] == 0) {
         met_by_all(b, now);
     } else {
         met_by_some(b, waiting, waiters, barrier, now);

@@ -50,6 +50,8 @@ static const char run[] =
     "      --cluster X[,Y[,Z]]  blocks in a cluster\n"
     "      --cooperative        all blocks at once, or none\n"
     "  -d, --device NAME        auto (default), cpu, cuda or cuda:N\n"
+    "      --check              find accesses out of bounds, reads of what was never\n"
+    "                           written, and races; CPU device (the default then)\n"
     "      --repeat N           launch N times on the same buffers, report the time\n"
     "      --timeout SECONDS    for all launches together, default 60\n"
     "      --json               one JSON object on standard output\n"
@@ -76,8 +78,7 @@ static const char run[] =
     "  bulkhead run saxpy.ptx -b 3 f32:0.5 in:f32:1,2,3 inout:f32:0*3 u32:3 --json\n"
     "  bulkhead run saxpy.ptx -b 8 f32:2 in:x.npy inout:y.npy u32:8 --repeat 100\n"
     "\n"
-    "Refused in this version: .cu files with their options -D, -I, --std and --arch,\n"
-    "and --check.\n";
+    "Refused in this version: .cu files with their options -D, -I, --std and --arch.\n";
 
 static const char demo[] =
     "Usage: bulkhead demo [-d auto|cpu|cuda]\n"

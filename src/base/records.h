@@ -10,12 +10,12 @@
 
 typedef struct bh__records {
     void *first; /* each begins with the address of the next */
-    uint32_t count;
+    int32_t count;
 } bh__records;
 
 /* Sanitizers see use after free only if memory is really freed. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { BH__RECORDS_KEPT = 0 };
+enum { BH__RECORDS_KEPT = -1 };
 #else
 enum { BH__RECORDS_KEPT = 1024 };
 #endif
@@ -30,7 +30,7 @@ static inline void *bh__records_take(bh__records *records, size_t size) {
 }
 
 static inline void bh__records_give(bh__records *records, void *record) {
-    if (records->count >= BH__RECORDS_KEPT) {
+    if (records->count > BH__RECORDS_KEPT) {
         free(record);
         return;
     }

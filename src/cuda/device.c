@@ -186,14 +186,16 @@ static bh_status open_lane(bh__device *device, const bh__lane_message *which, bh
                         index);
     lane->device = device;
     lane->index = index;
+    lane->beacons = calloc(BH__BEACONS, sizeof *lane->beacons);
+    if (!lane->beacons) {
+        free(lane);
+        return bh__fail(error, BH_E_NO_HOST_MEMORY, "open fewer lanes", "no memory for lane %u",
+                        index);
+    }
     int result = device->cu.stream_create(&lane->stream, BH__CU_STREAM_NON_BLOCKING,
                                           -which->priority); /* the lower the more urgent */
-    if (result == BH__CU_OK) {
-        result = device->cu.event_create(&lane->bell,
-                                         BH__CU_EVENT_BLOCKING_SYNC | BH__CU_EVENT_NO_TIMING);
-        if (result != BH__CU_OK) device->cu.stream_destroy(lane->stream);
-    }
     if (result != BH__CU_OK) {
+        free(lane->beacons);
         free(lane);
         return bh__cuda_fail(device, error, result, BH_E_NO_MEMORY, "open fewer lanes",
                              "the stream of lane %u cannot be made", index);
@@ -207,7 +209,9 @@ static bh_status open_lane(bh__device *device, const bh__lane_message *which, bh
 static void close_lane(bh__device_lane *lane) {
     lane->device->lanes[lane->index] = NULL;
     bh__cuda_train_free(lane);
-    lane->device->cu.event_destroy(lane->bell);
+    for (uint32_t i = 0; i < lane->beacon_count; i++)
+        lane->device->cu.event_destroy(lane->beacons[i]);
+    free(lane->beacons);
     lane->device->cu.stream_destroy(lane->stream);
     free(lane);
 }
@@ -277,11 +281,24 @@ static bh_status ask(bh__device_lane *lane, bh_error *error) {
                          "lane %u cannot be asked how far it is", lane->index);
 }
 
-static void await(bh__device_lane *lane) {
+static bh_status beacon(bh__device_lane *lane, uint32_t slot, bh_error *error) {
     const bh__driver *cu = &lane->device->cu;
-    if (cu->context_enter(lane->device->context) == BH__CU_OK &&
-        cu->event_record(lane->bell, lane->stream) == BH__CU_OK)
-        cu->event_synchronize(lane->bell);
+    int result = BH__CU_OK;
+    while (result == BH__CU_OK && slot >= lane->beacon_count) {
+        result = cu->event_create(&lane->beacons[lane->beacon_count],
+                                  BH__CU_EVENT_BLOCKING_SYNC | BH__CU_EVENT_NO_TIMING);
+        if (result == BH__CU_OK) lane->beacon_count++;
+    }
+    if (result == BH__CU_OK) result = cu->event_record(lane->beacons[slot], lane->stream);
+    if (result == BH__CU_OK) return BH_OK;
+    return bh__cuda_fail(lane->device, error, result, BH_E_INTERNAL, BH__CUDA_DEFECT,
+                         "lane %u cannot light beacon %u", lane->index, slot);
+}
+
+static void await(bh__device_lane *lane, uint32_t slot) {
+    const bh__driver *cu = &lane->device->cu;
+    if (cu->context_enter(lane->device->context) == BH__CU_OK)
+        cu->event_synchronize(lane->beacons[slot]);
 }
 
 /* Text is handed out by the driver when somebody waits for its stream, which has nothing left to
@@ -315,6 +332,7 @@ const bh__device_ops bh__cuda_device = {
     .follow = follow,
     .train = train,
     .ask = ask,
+    .beacon = beacon,
     .await = await,
     .settle = settle,
 };

@@ -31,8 +31,10 @@ typedef struct bh__device_services {
     uint64_t area_bytes;
 } bh__device_services;
 
-/* Launches in a train, a multiple of BH__GROUP_LENGTH. */
-enum { BH__TRAIN = 16 };
+enum {
+    BH__TRAIN = 16,   /* launches; a multiple of BH__GROUP_LENGTH */
+    BH__BEACONS = 512 /* slots; more than can be in flight */
+};
 
 /* One request as a lane hands it to its device: a copy of the lane's own, valid until execute
  * returns. */
@@ -125,9 +127,11 @@ typedef struct bh__device_ops {
                        bh_error *error);
     /* BH_OK: all that was queued is done; BH_E_BUSY: not yet. */
     bh_status (*ask)(bh__device_lane *lane, bh_error *error);
-    /* Sleeps until all that is queued is done or the device has died; called by a thread of its
-     * own. NULL: the lane looks now and then instead. */
-    void (*await)(bh__device_lane *lane);
+    /* Lights a beacon behind all that is queued so far. NULL: the device has none. */
+    bh_status (*beacon)(bh__device_lane *lane, uint32_t slot, bh_error *error);
+    /* Sleeps until the beacon that was last lit in this slot is reached or the device has died.
+     * Called by a thread of its own. */
+    void (*await)(bh__device_lane *lane, uint32_t slot);
     /* Hands over what work that is done has printed. */
     bh_status (*settle)(bh__device_lane *lane, bh_error *error);
 } bh__device_ops;

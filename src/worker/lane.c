@@ -252,21 +252,20 @@ static bool is_due(_Atomic uint64_t *wanted, uint64_t done, uint64_t *woken) {
 
 /* They post their wish and then look at done; whoever calls this has stored or seen done and then
  * looks for wishes. */
-void bh__serve_lane_tell(bh__lane *lane, uint64_t done) {
+void bh__serve_lane_tell(bh__lane *lane, uint64_t done, uint64_t *woken) {
     /* As often as the post stands: several threads post it, and one that is still asleep must be
      * woken again. */
     if (atomic_load(&lane->front->notify_sleep) <= done) {
         atomic_fetch_add(&lane->area->wake, 1);
         bh__futex_wake(&lane->area->wake, BH__FUTEX_ALL, BH__FUTEX_SHARED);
     }
-    if (is_due(&lane->front->notify_dispatch, done, &lane->woken_dispatch))
-        ring_eventfd(lane->worker->dispatch_fd);
+    if (is_due(&lane->front->notify_dispatch, done, woken)) ring_eventfd(lane->worker->dispatch_fd);
 }
 
 /* Publishes that everything up to `done` is complete, then tells those who wait for it. */
 static void complete(bh__lane *lane, uint64_t done) {
     atomic_store(&lane->area->done, done);
-    bh__serve_lane_tell(lane, done);
+    bh__serve_lane_tell(lane, done, &lane->woken_dispatch);
     if (atomic_load(&lane->waiters)) {
         atomic_fetch_add(&lane->progress, 1);
         bh__futex_wake(&lane->progress, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);

@@ -42,7 +42,7 @@ static void attend(bh__lane *lane) {
     lane->told = done;
     lane->stirred_ns = bh__now_ns();
     bh__pace_see(&lane->pace, done, lane->stirred_ns);
-    bh__serve_lane_tell(lane, done);
+    bh__serve_lane_tell(lane, done, &lane->woken_dispatch);
 }
 
 /* Asks the device whether it is well, not too often. */
@@ -83,8 +83,7 @@ bool bh__queue_pause(bh__lane *lane, _Atomic uint64_t *word, uint64_t value, uin
         *until = BH__NEVER;
         return true;
     }
-    *until = now + nap_after(waited);
-    bh__bell_ask(lane);
+    *until = now + (bh__bell_ask(lane) ? ASK_EVERY_NS : nap_after(waited));
     return check_device(lane, now);
 }
 
@@ -119,6 +118,7 @@ bool bh__queue_begin(bh__lane *lane, uint64_t done) {
     lane->told = done;
     lane->stirred_ns = bh__now_ns();
     bh__pace_begin(&lane->pace);
+    lane->bell.woken_dispatch = done;
     for (uint32_t i = 0; i < BH__GROUPS; i++) {
         atomic_store(&lane->area->groups[i].begin, BH__NEVER);
         atomic_store(&lane->area->groups[i].end, 0);
@@ -198,6 +198,7 @@ bool bh__queue_one(bh__lane *lane) {
     const bh__device_ops *ops = lane->worker->ops;
     const bh__work *work = lane->work;
     bh_error error;
+    if (!bh__bell_before(lane, work)) return false;
     bh_status status = bh__train_one(lane, &error);
     bool marked = status == BH_OK;
     /* One with a verdict does nothing, but in its turn. */
@@ -215,7 +216,7 @@ bool bh__queue_one(bh__lane *lane) {
     lane->stirred_ns = bh__now_ns();
     bh__pace_note(&lane->pace, work, lane->stirred_ns);
     bh__queue_announce(lane, work->sequence);
-    return true;
+    return bh__bell_after(lane, work, 1);
 }
 
 bool bh__queue_wait_and_send(bh__lane *lane) {

@@ -12,13 +12,15 @@
 /* Of one request: no more than one for each lane makes sense. */
 enum { BH__MAX_DEPENDENCIES = 2 * BH__MAX_LANES };
 
-/* Rings for each question: `asked` counts up, `answered` follows. Both are the lane's and the
- * bell's. */
 typedef struct bh__bell {
     pthread_t thread;
-    bool there;             /* the lane thread's */
-    _Atomic uint32_t asked; /* private futex: the bell sleeps on it */
-    _Atomic uint32_t answered;
+    bool there;              /* the lane thread's */
+    uint64_t unlit_ns;       /* the lane thread's: work queued behind the last beacon */
+    uint64_t woken_dispatch; /* the bell's own */
+    _Atomic uint64_t lit;    /* beacons so far */
+    _Atomic uint64_t positions[BH__BEACONS]; /* what is done when they are reached */
+    _Atomic uint32_t asked;    /* private futex: counted by the lane, the bell sleeps on it */
+    _Atomic uint32_t answered; /* the bell follows */
 } bh__bell;
 
 typedef struct bh__lane {
@@ -116,8 +118,9 @@ const bh__request *bh__serve_lane_peek(const bh__lane *lane, uint64_t position);
 /* Makes what the lanes did up to their `done` words, and the control thread for its messages,
  * happen before whatever follows, for race detectors. */
 void bh__serve_see_done(bh__worker *worker);
-/* Wakes whoever asked to be told of this `done`. The lane's thread. */
-void bh__serve_lane_tell(bh__lane *lane, uint64_t done);
+/* Wakes whoever asked to be told of this `done`. *woken is the `done` for which the calling thread
+ * last woke the dispatcher. */
+void bh__serve_lane_tell(bh__lane *lane, uint64_t done, uint64_t *woken);
 /* Waits until the request taken may run as far as lost workers are concerned. False: the lane is
  * over. */
 bool bh__serve_lane_hold(bh__lane *lane);
@@ -153,8 +156,12 @@ bool bh__queue_pause(bh__lane *lane, _Atomic uint64_t *word, uint64_t value, uin
 
 /* ---- bell.c ---- */
 
-/* Has the lane woken once the device is done with all that is queued. The lane's thread. */
-void bh__bell_ask(bh__lane *lane);
+/* The lane's thread, round the queueing of work, whose completion it marks; false: the lane is
+ * over. */
+bool bh__bell_before(bh__lane *lane, const bh__work *work);
+bool bh__bell_after(bh__lane *lane, const bh__work *works, uint32_t count);
+/* Has the lane woken when there is news. The lane's thread. False: there is no bell. */
+bool bh__bell_ask(bh__lane *lane);
 /* The worker has been killed and the lane's thread has ended. */
 void bh__bell_end(bh__lane *lane);
 

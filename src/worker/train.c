@@ -79,7 +79,7 @@ static bool send_as_one(bh__lane *lane, bool *out_sent) {
     for (uint32_t i = 0; i < BH__TRAIN; i++) bh__pace_note(&lane->pace, &lane->works[i], now);
     lane->stirred_ns = now;
     bh__queue_announce(lane, last);
-    return true;
+    return bh__bell_after(lane, lane->works, BH__TRAIN);
 }
 
 bh_status bh__train_one(bh__lane *lane, bh_error *error) {

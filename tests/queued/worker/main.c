@@ -10,7 +10,7 @@
 #include "cpu/cpu.h"
 #include "worker/worker.h"
 
-typedef enum item_kind { ITEM_WORK, ITEM_MARK, ITEM_FOLLOW } item_kind;
+typedef enum item_kind { ITEM_WORK, ITEM_MARK, ITEM_FOLLOW, ITEM_BEACON } item_kind;
 
 typedef struct item {
     struct item *next;
@@ -29,6 +29,7 @@ typedef struct queue {
     pthread_cond_t changed;
     item *first, **last;
     bool busy, closing;
+    _Atomic uint32_t beacons[BH__BEACONS]; /* 1: not reached */
 } queue;
 
 /* One for each process: a worker has one device. */
@@ -78,6 +79,9 @@ static void run_item(queue *self, const item *it) {
         break;
     case ITEM_FOLLOW:
         follow_word(it->other, it->position);
+        break;
+    case ITEM_BEACON:
+        atomic_store(&self->beacons[it->other], 0);
     }
 }
 
@@ -207,8 +211,18 @@ static bh_status ask(bh__device_lane *lane, bh_error *error) {
     return idle ? BH_OK : BH_E_BUSY;
 }
 
-static void await(bh__device_lane *lane) {
-    drain(queue_of(lane));
+static bh_status beacon(bh__device_lane *lane, uint32_t slot, bh_error *error) {
+    queue *self = queue_of(lane);
+    atomic_store(&self->beacons[slot], 1);
+    return put(self, ITEM_BEACON, NULL, 0, slot, error);
+}
+
+static void await(bh__device_lane *lane, uint32_t slot) {
+    queue *self = queue_of(lane);
+    pthread_mutex_lock(&self->lock);
+    while (atomic_load(&self->beacons[slot]) && !over())
+        pthread_cond_wait(&self->changed, &self->lock);
+    pthread_mutex_unlock(&self->lock);
 }
 
 static bh_status settle(bh__device_lane *lane, bh_error *error) {
@@ -228,6 +242,7 @@ int main(int argc, char **argv) {
     ops.follow = follow;
     ops.train = train;
     ops.ask = ask;
+    ops.beacon = beacon;
     ops.await = await;
     ops.settle = settle;
     bh__worker_main(argc, argv, &ops);

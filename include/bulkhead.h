@@ -203,8 +203,8 @@ enum {
  *   CHECK_BARRIER         lanes of one warp wait at different barriers
  *
  * The message names the access, the thread and the line, for a race both. A launch runs on one
- * thread, many times slower, and a race that this one order does not show can be missed. Memory that
- * is released is kept from reuse for a while, and buffers lie further apart.
+ * thread, many times slower, and a race that this one order does not show can be missed. Memory
+ * that is released is kept from reuse for a while, and buffers lie further apart.
  */
 
 typedef struct bh_device_options {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks, the application's part: which bytes of a chunk belong to buffers, how long freed memory is
- * kept from reuse, and what a bad address is nearest to. */
+/* Checks, the application's part: which bytes of a chunk belong to buffers, how long freed memory
+ * is kept from reuse, and what a bad address is nearest to. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ typedef unsigned long long ull;
 
 enum { RETIRED_COUNT = 256 };
 #define RETIRED_BYTES ((uint64_t)64 << 20)
-#define NEAR_BYTES    ((uint64_t)1 << 20) /* an address further than this from a buffer names none */
+#define NEAR_BYTES    ((uint64_t)1 << 20) /* further away, an address is near nothing */
 
 /* The worker made the file: it must be long enough, and sealed so that it stays so. */
 static bool is_trusty(int fd, uint64_t bytes) {
@@ -116,8 +116,8 @@ typedef struct search {
     char text[160];
 } search;
 
-/* What a kernel runs out of is one of its arguments more often than not: what is no argument must be
- * this much nearer. */
+/* What a kernel runs out of is one of its arguments more often than not: what is no argument must
+ * be this much nearer. */
 enum { ARGUMENT = 1, OTHER = 16 };
 
 static void consider(search *self, const char *what, unsigned weight, uint64_t start,

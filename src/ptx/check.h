@@ -7,10 +7,10 @@
 
 /*
  * Time. All blocks of a checked grid run on one thread, so there is one clock: a count that goes up
- * whenever threads synchronise. An access is marked with the time it happened at. What a thread knows
- * of another is a time too: everything that the other did up to then comes before what this one does
- * now. Times only ever grow, also from grid to grid, so whatever is left of earlier blocks is told
- * by its age and never has to be cleared.
+ * whenever threads synchronise. An access is marked with the time it happened at. What a thread
+ * knows of another is a time too: everything that the other did up to then comes before what this
+ * one does now. Times only ever grow, also from grid to grid, so whatever is left of earlier blocks
+ * is told by its age and never has to be cleared.
  */
 
 enum { /* how an access is made; what instructions carry in their `how` */

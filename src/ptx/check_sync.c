@@ -142,7 +142,7 @@ static uint64_t published_by(const bh__check_published *p, unsigned thread) {
     return later(p->all, later(p->warp[thread / LANES], p->thread[thread]));
 }
 
-/* Keeps of a block that ends what others may yet ask: how far each thread's doings were published. */
+/* Keeps of a block that ends what others may ask: how far each thread's doings were published. */
 void bh__check_block_end(bh__ptx_block *b) {
     bh__ptx_check *check = b->x.check;
     bh__check_block *c = b->check;

@@ -284,7 +284,7 @@ struct bh__ptx_function {
 
     uint32_t param_bytes; /* entry: the parameter block */
     uint32_t local_bytes; /* frame: .local and .param variables and formals, a multiple of 16 */
-    uint32_t local_used; /* of these, before they were rounded up */
+    uint32_t local_used;  /* of these, before they were rounded up */
     uint32_t local_align;
     uint32_t frame_bytes; /* frame: header and register rows */
     uint32_t code;        /* index of its first decoded instruction */

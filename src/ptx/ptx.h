@@ -111,8 +111,8 @@ typedef struct bh__ptx_fault {
 typedef void bh__ptx_print(void *context, const char *text, size_t length);
 
 /*
- * What checks know of memory and of who did what: see check.h. Belongs to one thread at a time, which
- * runs all blocks of a checked grid, and serves one grid after the other.
+ * What checks know of memory and of who did what: see check.h. Belongs to one thread at a time,
+ * which runs all blocks of a checked grid, and serves one grid after the other.
  */
 typedef struct bh__ptx_check bh__ptx_check;
 bh__ptx_check *bh__ptx_check_create(void); /* NULL: no memory */

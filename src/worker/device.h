@@ -137,8 +137,8 @@ typedef struct bh__device_ops {
     /* Hands over what work that is done has printed. */
     bh_status (*settle)(bh__device_lane *lane, bh_error *error);
 
-    /* May be NULL. After execute returned BH_E_FAULT on this lane: the access that went wrong, where
-     * the device knows it; bytes 0: it does not. */
+    /* May be NULL. After execute returned BH_E_FAULT on this lane: the access that went wrong,
+     * where the device knows it; bytes 0: it does not. */
     void (*fault_place)(const bh__device_lane *context, uint64_t *address, uint32_t *bytes);
 } bh__device_ops;
 

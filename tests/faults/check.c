@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* BH_DEVICE_CHECK: what is found in a kernel's accesses, what it is called, and that work goes on. */
+/* BH_DEVICE_CHECK: what is found in a kernel's accesses, its name, and that work goes on. */
 #include "../support/support.h"
 
-/* bytes(u64 p): stores a byte. both(u64 p): every thread stores its number in one word. apart(u64 p): a
- * word for each. last(u64 p, u64 n): every thread stores a word; the last word is read by thread 0. */
+/* store_byte(u64 p): a byte at p. both(u64 p): every thread stores its number in the same word.
+ * apart(u64 p): in a word of its own. */
 static const char ptx_small[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
                                 ".visible .entry store_byte(.param .u64 p) {\n"
                                 "    .reg .b64 %a;\n"

@@ -2,8 +2,8 @@
 /* Memory that a dead worker could still write is left alone until the worker is gone for good, and
  * nothing else waits for that.
  *
- * A worker stays dead and not gone while somebody traces one of its threads and does not collect it:
- * its pidfd tells only when the last thread is collected. */
+ * A worker stays dead and not gone while somebody traces one of its threads and does not collect
+ * it: its pidfd tells only when the last thread is collected. */
 #include <dirent.h>
 #include <errno.h>
 #include <sys/ptrace.h>

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/stream_copy.h"
 #include "client/crew.h"
 #include "client/internal.h"
 
@@ -185,18 +186,27 @@ bh_status bh_buffer_write(bh_buffer buffer, uint64_t offset, const void *source,
 typedef struct piece {
     uint32_t slot;
     uint64_t offset, bytes;
+    bool large; /* the whole read is */
     bh_ticket ticket;
 } piece;
 
+static void copy(void *target, const void *source, size_t bytes) {
+    memcpy(target, source, bytes);
+}
+
 enum { PIECES = 4 };
+/* Less than this may well be read again while it is in the caches. */
+static const uint64_t large_read = 4 << 20;
 
 /* Waits for a piece and copies it out. Called and returns with the lock held. */
 static bh_status piece_finish(bh__device *device, const piece *part, uint8_t *target) {
     atomic_fetch_add(&device->users, 1);
     bh__device_unlock(device);
     bh_status status = bh_wait(part->ticket, BH_FOREVER);
-    if (status == BH_OK)
-        memcpy(target + part->offset, bh__staging_memory(device, part->slot), part->bytes);
+    if (status == BH_OK) {
+        const void *source = bh__staging_memory(device, part->slot);
+        (part->large ? bh__stream_copy : copy)(target + part->offset, source, part->bytes);
+    }
     pthread_mutex_lock(&device->lock);
     atomic_fetch_sub(&device->users, 1);
     bh__staging_put(device, part->slot, 0, 0, status != BH_OK);
@@ -219,6 +229,7 @@ static bh_status read_part(void *context, uint64_t from, uint64_t bytes, bh_tick
         if (started < bytes && count < PIECES) {
             piece *part = &parts[(first + count) % PIECES];
             part->offset = started;
+            part->large = bytes >= large_read;
             part->bytes = bytes - started < BH__STAGING_BYTES ? bytes - started : BH__STAGING_BYTES;
             status = bh__staging_take(device, &part->slot);
             if (status != BH_OK) break;

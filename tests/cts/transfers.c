@@ -218,3 +218,46 @@ TEST(overlapping_copies_move_or_are_refused) {
     }
     CHECK_OK(bh_device_close(device));
 }
+
+/* Large enough for several threads to share the copying, where there are several processors. */
+TEST(large_plain_copies_go_to_and_from_any_address) {
+    enum { BYTES = (17 << 20) + 13 };
+    static const size_t starts[] = {0, 1, 7, 33, 63};
+    bh_device device = open_device();
+    bh_buffer buffer;
+    REQUIRE_OK(bh_buffer_alloc(device, BH_U8, BYTES, &buffer));
+    uint8_t *from = malloc(BYTES + 64), *to = malloc(BYTES + 128);
+    REQUIRE(from && to);
+    rng r = rng_seeded(11);
+    for (size_t i = 0; i < BYTES + 64; i++) from[i] = (uint8_t)rng_next(&r);
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
+        const uint8_t *source = from + starts[i];
+        uint8_t *target = to + starts[sizeof starts / sizeof *starts - 1 - i];
+        memset(to, 0x5a, BYTES + 128);
+        CHECK_OK(bh_buffer_write(buffer, 0, source, BYTES));
+        CHECK_OK(bh_buffer_read(buffer, 0, target, BYTES));
+        CHECK(memcmp(source, target, BYTES) == 0);
+        CHECK(target == to || target[-1] == 0x5a);
+        CHECK_EQ(target[BYTES], 0x5a);
+    }
+    free(from);
+    free(to);
+    CHECK_OK(bh_device_close(device));
+}
+
+TEST(a_read_into_host_memory_goes_there_directly) {
+    enum { BYTES = 3 << 20 };
+    bh_device device = open_device();
+    bh_buffer buffer;
+    void *host;
+    REQUIRE_OK(bh_buffer_alloc(device, BH_U8, BYTES, &buffer));
+    REQUIRE_OK(bh_host_alloc(device, BYTES + 10, &host));
+    uint8_t pattern = 0x77;
+    CHECK_OK(bh_buffer_fill(buffer, 0, BYTES, &pattern, 1));
+    memset(host, 0, BYTES + 10);
+    CHECK_OK(bh_buffer_read(buffer, 0, (uint8_t *)host + 5, BYTES));
+    const uint8_t *bytes = host;
+    CHECK(bytes[4] == 0 && bytes[5] == 0x77 && bytes[BYTES + 4] == 0x77 && bytes[BYTES + 5] == 0);
+    CHECK_REFUSED(bh_buffer_read(buffer, 1, host, BYTES), BH_E_INVALID);
+    CHECK_OK(bh_device_close(device));
+}

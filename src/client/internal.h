@@ -33,7 +33,7 @@ enum {
     BH__LANES = BH__MAX_LANES + 1,
     BH__USES_PER_SLOT = 8,
     BH__STAGING_SLOTS = 16,
-    BH__STAGING_BYTES = 256 * 1024,
+    BH__STAGING_BYTES = 512 * 1024,
     BH__MAX_WATCHERS = 16
 };
 

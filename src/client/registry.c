@@ -137,6 +137,15 @@ void bh__handle_remove(bh__device *device, uint64_t handle) {
     bh__table_remove(table_of(device, handle_kind(handle)), handle_index(handle));
 }
 
+/* It is held for a microsecond at most: whoever finds it taken looks again before going to sleep. */
+static void init_device_lock(pthread_mutex_t *lock) {
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
+    pthread_mutex_init(lock, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+}
+
 bh__device *bh__device_take_slot(void) {
     pthread_mutex_lock(&slots_lock);
     uint32_t slot = 0;
@@ -146,7 +155,7 @@ bh__device *bh__device_take_slot(void) {
         device = calloc(1, sizeof *device);
         if (device) {
             device->slot = slot;
-            pthread_mutex_init(&device->lock, NULL);
+            init_device_lock(&device->lock);
             pthread_mutex_init(&device->jobs_lock, NULL);
             pthread_mutex_init(&device->dispatch_lock, NULL);
             for (uint32_t i = 0; i < BH__LANES; i++)

@@ -95,8 +95,8 @@ struct bh__device_lane {
     bh__device *device;
     uint32_t index;
     bh__cu_stream stream;
-    bh__cu_event *beacons; /* Owned. Each made when it is first needed. */
-    uint32_t beacon_count;
+    bh__cu_event
+        beacons[BH__BEACONS]; /* made beforehand: making one may wait for running kernels */
     bh__cuda_train single, train;
     _Atomic uint64_t marked; /* the last position that the device is to write, or one of these: */
 };

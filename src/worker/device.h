@@ -34,8 +34,8 @@ typedef struct bh__device_services {
 } bh__device_services;
 
 enum {
-    BH__TRAIN = 16,   /* launches; a multiple of BH__GROUP_LENGTH */
-    BH__BEACONS = 512 /* slots; more than can be in flight */
+    BH__TRAIN = 16,  /* launches; a multiple of BH__GROUP_LENGTH */
+    BH__BEACONS = 32 /* slots; no more than half of them are lit and not reached */
 };
 
 /* One request as a lane hands it to its device: a copy of the lane's own, valid until execute

@@ -284,8 +284,7 @@ static void drain(bh__device *device) {
         bh__lane *lane = &device->lanes[i];
         uint64_t tail = atomic_load(&lane->tail);
         if (tail == 0 || (i < BH__MAX_LANES && !lane->exists)) continue;
-        (void)bh__lane_wait(device, lane, tail, deadline,
-                            i == BH__LOAD_LANE ? BH__VERDICT : BH__PASSED);
+        (void)bh__lane_wait(device, lane, tail, deadline, BH__PASSED);
     }
     if (atomic_load(&device->stopped)) return;
     bh__job flush = {.kind = BH__JOB_FLUSH};

@@ -27,8 +27,8 @@
 typedef struct bh__device bh__device;
 
 enum {
-    BH__LOAD_LANE = BH__MAX_LANES, /* tickets of module loads: a lane without a ring, served by the
-                                      supervisor */
+    BH__LOAD_LANE = BH__MAX_LANES, /* tickets of compiles and module loads: a lane without a ring,
+                                      whose work ends in any order */
     BH__LANES = BH__MAX_LANES + 1,
     BH__USES_PER_SLOT = 8,
     BH__STAGING_SLOTS = 16,
@@ -104,6 +104,16 @@ typedef struct bh__variable {
     uint32_t written_count, written_capacity;
 } bh__variable;
 
+/* A name expression and what the compiler made of it. */
+typedef struct bh__name {
+    char *expression, *lowered; /* Owned. */
+} bh__name;
+
+typedef struct bh__names {
+    bh__name *list; /* Owned. */
+    size_t count;
+} bh__names;
+
 typedef struct bh__module {
     uint64_t id;
     uint32_t number; /* what workers call it */
@@ -120,6 +130,9 @@ typedef struct bh__module {
     bool unloaded;                /* the handle is gone; the rest goes when `last` is done */
     uint32_t pins;                /* calls that use it while they wait */
     uint64_t last[BH__MAX_LANES]; /* position of the last request that uses it, a lane */
+    uint64_t ticket;                 /* of its compile or load, on the load lane */
+    struct bh__module *next_pending; /* in the lane's list of those whose ticket is open */
+    bh__names names;                 /* of the compile it came from */
     struct bh__module *next;
 } bh__module;
 
@@ -194,8 +207,11 @@ typedef struct bh__lane {
     _Atomic uint32_t
         errors_seen; /* reports collected from the present worker. Read without the lock. */
     _Atomic uint64_t last_failed; /* no ticket above this has failed. Read without the lock. */
-    _Atomic uint64_t load_done;   /* load lane only */
-    _Atomic uint32_t load_wake;   /* load lane only: futex */
+    /* Load lane only. All up to load_done are resolved, and of the later ones those that no module
+     * in `pending` has. */
+    _Atomic uint64_t load_done;
+    _Atomic uint32_t load_wake; /* futex: counted up with each that is resolved */
+    struct bh__module *pending; /* Borrowed. Lowest ticket first. */
     uint8_t *ring;
     bh__shadow *shadow;
     bh__failures failures;
@@ -256,7 +272,6 @@ typedef struct bh__job {
     bh__order order;
     bh__memory *host;   /* BH__MSG_HOST_MAP: what the region is noted with */
     bh__module *module; /* loads */
-    uint64_t ticket;    /* loads: sequence on the load lane */
     uint32_t attempts;
     bh_error error;
     _Atomic uint32_t done; /* futex */
@@ -320,6 +335,7 @@ struct bh__device {
 
     /* Everything from here on starts at zero each time. */
     bool closing;
+    bool sealed; /* no compile ends in a load any more */
 
     bh_device_options options;
     char kind[16];
@@ -407,13 +423,22 @@ bh_status bh__refuse_with(const bh_error *error);
 /* ---- registry.c: finding what a handle means
  * --------------------------------------------------------- */
 
-enum { BH__KIND_DEVICE = 1, BH__KIND_LANE, BH__KIND_MODULE, BH__KIND_KERNEL, BH__KIND_BUFFER };
+enum {
+    BH__KIND_DEVICE = 1,
+    BH__KIND_LANE,
+    BH__KIND_MODULE,
+    BH__KIND_KERNEL,
+    BH__KIND_BUFFER,
+    BH__KIND_BINARY /* belongs to no device */
+};
 
 /* Locks and returns the device a handle of this kind belongs to, or fills the thread's error and
  * returns NULL. A device that has stopped is returned too unless `running` is set. */
 bh__device *bh__device_lock(uint64_t handle, uint32_t kind, const char *what, bool running);
 void bh__device_unlock(bh__device *device);
 void *bh__handle_get(bh__device *device, uint64_t handle, uint32_t kind, const char *what);
+/* Fills the thread's error for a handle that does not mean a live object. */
+bh_status bh__refuse_handle(uint64_t handle, uint32_t kind, const char *what);
 bh_status bh__handle_add(bh__device *device, uint32_t kind, void *object, uint64_t *out);
 void bh__handle_remove(bh__device *device, uint64_t handle);
 
@@ -560,11 +585,39 @@ bh__memory *bh__host_find(bh__device *device, const void *pointer, uint64_t byte
  * ---------------------------------------------------------------------------------------------------
  */
 
+/* A module without an image, with a handle and a ticket, its ticket open. NULL: the thread's error.
+ * With the lock held. */
+bh__module *bh__module_announce(bh__device *device);
+/* Gives it its image (NULL, with *error filled in: no host memory), and has it loaded. With the lock
+ * held. False: neither. */
+bool bh__module_send(bh__device *device, bh__module *module, const void *image, size_t bytes,
+                     bh_error *error);
+/* Its ticket is answered, once: an error drops the module. Without the lock. */
+void bh__module_resolve(bh__device *device, bh__module *module, const bh_error *error);
+/* Announces a module and sends it. `names` are copied and may be NULL. */
+bh_status bh__module_submit(bh_device device, const void *image, size_t bytes,
+                            const bh__names *names, bh_module *out, bh_ticket *ticket);
+/* Whether a ticket of the load lane is open. With the lock held. */
+bool bh__load_pending(const bh__lane *lane, uint64_t sequence);
 /* Reads what the worker says the module holds. False: it makes no sense. */
 bool bh__module_parse(bh__module *module, int blob_fd);
 bool bh__module_keeps_state(const bh__module *module);
 void bh__module_drop(bh__device *device, bh__module *module);
 void bh__module_delete(bh__module *module);
+
+/* ---- names.c: name expressions
+ * ----------------------------------------------------------------------------------- */
+
+/* Room for `count` pairs is made first. False: no host memory. */
+bool bh__names_reserve(bh__names *names, size_t count);
+bool bh__names_add(bh__names *names, const char *expression, const char *lowered);
+bool bh__names_copy(const bh__names *from, bh__names *out);
+void bh__names_free(bh__names *names);
+/* White space counts only where it keeps two words apart. NULL: none. */
+const bh__name *bh__names_find(const bh__names *names, const char *expression);
+bool bh__expressions_equal(const char *a, const char *b);
+/* Whether it can only be an expression: a plain name is made of letters, digits, _ and $. */
+bool bh__name_is_expression(const char *name);
 
 /* ---- supervisor.c, takeover.c
  * ----------------------------------------------------------------------------------- */

@@ -292,6 +292,17 @@ static void drain(bh__device *device) {
     bh__job_wait(&flush);
 }
 
+/* From here on a compile that is done is not loaded; those that are not are taken back. */
+static void end_compiles(bh__device *device) {
+    bh_error cancelled;
+    bh__fail(&cancelled, BH_E_CANCELLED, "wait for work before closing the device",
+             "the device was closed before this was done");
+    pthread_mutex_lock(&device->lock);
+    device->sealed = true;
+    pthread_mutex_unlock(&device->lock);
+    (void)bh__flights_recall(device, 0, &cancelled);
+}
+
 bh_status bh_device_close(bh_device handle) {
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
     if (!device) return bh__last()->status;
@@ -306,6 +317,7 @@ bh_status bh_device_close(bh_device handle) {
     device->closing = true;
     bh__device_unlock(device);
     drain(device);
+    end_compiles(device);
     end_supervisor(device);
     bh__dispatcher_stop(device);
 

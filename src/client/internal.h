@@ -3,6 +3,7 @@
  *
  * Locks, outermost first; none is held while a callback of the program runs:
  *   device->lock       everything in bh__device unless a field says otherwise
+ *   bh__compile_lock   requests to the compiler, and what is cached (client/compile.h)
  *   lane->wait_lock    the lane's list of sleepers
  *   device->jobs_lock  the queue of work for the supervisor
  *   device->dispatch_lock  the queue of work for the dispatcher
@@ -132,7 +133,8 @@ typedef struct bh__module {
     uint64_t last[BH__MAX_LANES]; /* position of the last request that uses it, a lane */
     uint64_t ticket;                 /* of its compile or load, on the load lane */
     struct bh__module *next_pending; /* in the lane's list of those whose ticket is open */
-    bh__names names;                 /* of the compile it came from */
+    struct bh__product *product;     /* Retained: the compile it came from. NULL: none. */
+    uint32_t cache;                  /* where that was found, BH_CACHE_MISS ... */
     struct bh__module *next;
 } bh__module;
 
@@ -594,9 +596,12 @@ bool bh__module_send(bh__device *device, bh__module *module, const void *image, 
                      bh_error *error);
 /* Its ticket is answered, once: an error drops the module. Without the lock. */
 void bh__module_resolve(bh__device *device, bh__module *module, const bh_error *error);
-/* Announces a module and sends it. `names` are copied and may be NULL. */
+/* Announces a module and sends it. `product`, what it comes from, may be NULL. */
 bh_status bh__module_submit(bh_device device, const void *image, size_t bytes,
-                            const bh__names *names, bh_module *out, bh_ticket *ticket);
+                            struct bh__product *product, uint32_t cache, bh_module *out,
+                            bh_ticket *ticket);
+/* Locks the device of a module and finds it, loaded. NULL with the thread's error. */
+bh__module *bh__module_lock(bh_module handle, bool running, bh__device **out);
 /* Whether a ticket of the load lane is open. With the lock held. */
 bool bh__load_pending(const bh__lane *lane, uint64_t sequence);
 /* Reads what the worker says the module holds. False: it makes no sense. */
@@ -604,6 +609,13 @@ bool bh__module_parse(bh__module *module, int blob_fd);
 bool bh__module_keeps_state(const bh__module *module);
 void bh__module_drop(bh__device *device, bh__module *module);
 void bh__module_delete(bh__module *module);
+
+/* ---- flight.c: compiles under way
+ * ----------------------------------------------------------------------------------- */
+
+/* Answers the open compiles of a device with *why: the one with this ticket, or all with `sequence`
+ * 0. A compiler that nobody waits for any more is ended. Returns how many. Without any lock. */
+unsigned bh__flights_recall(bh__device *device, uint64_t sequence, const bh_error *why);
 
 /* ---- names.c: name expressions
  * ----------------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 
 #include "base/checked.h"
 #include "base/futex.h"
-#include "client/internal.h"
+#include "client/compile.h"
 #include "wire/share.h"
 
 /* ---- life
@@ -24,7 +24,7 @@ void bh__module_delete(bh__module *module) {
     free(module->variables);
     free(module->kernels);
     free(module->blob);
-    bh__names_free(&module->names);
+    bh__product_release(module->product);
     bh__fd_close(module->image_fd);
     free(module);
 }
@@ -249,20 +249,17 @@ void bh__module_resolve(bh__device *device, bh__module *module, const bh_error *
 }
 
 bh_status bh__module_submit(bh_device handle, const void *image, size_t bytes,
-                            const bh__names *names, bh_module *out, bh_ticket *ticket) {
-    bh__names own = {0};
-    if (names && !bh__names_copy(names, &own)) {
-        return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
-                          "no host memory for %zu name expressions", names->count);
-    }
+                            bh__product *product, uint32_t cache, bh_module *out,
+                            bh_ticket *ticket) {
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
     bh__module *module = device ? bh__module_announce(device) : NULL;
     if (!module) {
         if (device) bh__device_unlock(device);
-        bh__names_free(&own);
         return bh__last()->status;
     }
-    module->names = own;
+    if (product) bh__product_retain(product);
+    module->product = product;
+    module->cache = cache;
     bh_module made = {module->id};
     bh_ticket given = {atomic_load(&device->lanes[BH__LOAD_LANE].id), module->ticket};
     bh_error error = {.status = BH_OK};
@@ -287,7 +284,7 @@ bh_status bh_submit_load(bh_device device, const void *image, size_t bytes, bh_m
         return bh__refuse(BH_E_INVALID, "load modules of at most 1 GiB", "the image has %zu bytes",
                           bytes);
     }
-    return bh__module_submit(device, image, bytes, NULL, out, ticket);
+    return bh__module_submit(device, image, bytes, NULL, BH_CACHE_OFF, out, ticket);
 }
 
 bh_status bh_module_load(bh_device device, const void *image, size_t bytes, bh_module *out) {
@@ -341,8 +338,7 @@ bh_status bh_module_load_file(bh_device device, const char *path, bh_module *out
     return status;
 }
 
-/* Locks the device of a module and finds it, loaded. */
-static bh__module *module_lock(bh_module handle, bool running, bh__device **out) {
+bh__module *bh__module_lock(bh_module handle, bool running, bh__device **out) {
     bh__device *device = bh__device_lock(handle.id, BH__KIND_MODULE, "module", running);
     if (!device) return NULL;
     bh__module *module = bh__handle_get(device, handle.id, BH__KIND_MODULE, "module");
@@ -359,7 +355,7 @@ static bh__module *module_lock(bh_module handle, bool running, bh__device **out)
 
 bh_status bh_module_unload(bh_module handle) {
     bh__device *device;
-    bh__module *module = module_lock(handle, false, &device);
+    bh__module *module = bh__module_lock(handle, false, &device);
     if (!module) return bh__last()->status;
     for (uint32_t i = 0; i < module->kernel_count; i++) {
         if (module->kernels[i].id) bh__handle_remove(device, module->kernels[i].id);
@@ -374,7 +370,7 @@ bh_status bh_module_unload(bh_module handle) {
 
 bh_status bh_module_accept(bh_module handle) {
     bh__device *device;
-    bh__module *module = module_lock(handle, false, &device);
+    bh__module *module = bh__module_lock(handle, false, &device);
     if (!module) return bh__last()->status;
     module->stale = false;
     bh__device_unlock(device);
@@ -408,13 +404,14 @@ static bh_status refuse_kernel(const bh__module *module, const char *name) {
     char list[320] = "";
     size_t used = 0;
     if (bh__name_is_expression(name)) {
-        for (size_t i = 0; i < module->names.count; i++)
-            used = add_to_list(list, sizeof list, used, module->names.list[i].expression);
+        size_t count = module->product ? module->product->names.count : 0;
+        for (size_t i = 0; i < count; i++)
+            used = add_to_list(list, sizeof list, used, module->product->names.list[i].expression);
         return bh__refuse(
             BH_E_NOT_FOUND,
             "name it in bh_compile_options.expressions when the module is compiled",
             "\"%.100s\" is a name expression that was not registered; %zu were%s%.300s", name,
-            module->names.count, used ? ": " : "", list);
+            count, used ? ": " : "", list);
     }
     for (uint32_t i = 0; i < module->kernel_count; i++)
         used = add_to_list(list, sizeof list, used, module->kernels[i].name);
@@ -430,11 +427,11 @@ bh_status bh_kernel_get(bh_module handle, const char *name, bh_kernel *out) {
         return bh__refuse(BH_E_INVALID, "pass a name and storage for the kernel",
                           "name or out is NULL");
     bh__device *device;
-    bh__module *module = module_lock(handle, false, &device);
+    bh__module *module = bh__module_lock(handle, false, &device);
     if (!module) return bh__last()->status;
     bh__kernel *kernel = find_kernel(module, name);
-    if (!kernel) {
-        const bh__name *known = bh__names_find(&module->names, name);
+    if (!kernel && module->product) {
+        const bh__name *known = bh__names_find(&module->product->names, name);
         if (known) kernel = find_kernel(module, known->lowered);
     }
     bh_status status =
@@ -446,7 +443,7 @@ bh_status bh_kernel_get(bh_module handle, const char *name, bh_kernel *out) {
 bh_status bh_module_kernel_count(bh_module handle, uint32_t *out) {
     if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the count", "out is NULL");
     bh__device *device;
-    bh__module *module = module_lock(handle, false, &device);
+    bh__module *module = bh__module_lock(handle, false, &device);
     if (!module) return bh__last()->status;
     *out = module->kernel_count;
     bh__device_unlock(device);
@@ -456,7 +453,7 @@ bh_status bh_module_kernel_count(bh_module handle, uint32_t *out) {
 bh_status bh_module_kernel_at(bh_module handle, uint32_t index, bh_kernel *out) {
     if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the kernel", "out is NULL");
     bh__device *device;
-    bh__module *module = module_lock(handle, false, &device);
+    bh__module *module = bh__module_lock(handle, false, &device);
     if (!module) return bh__last()->status;
     bh_status status =
         index < module->kernel_count

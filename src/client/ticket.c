@@ -373,6 +373,19 @@ static bh_status cancel_locked(bh__device *device, bh__lane *lane, uint64_t sequ
     return BH_OK;
 }
 
+static bh_status cancel_load(bh__device *device, bh__lane *lane, uint64_t sequence) {
+    bh_error cancelled;
+    bh__fail(&cancelled, BH_E_CANCELLED, "nothing: it was taken back", "the compile was cancelled");
+    if (bh__flights_recall(device, sequence, &cancelled)) return BH_OK;
+    pthread_mutex_lock(&device->lock);
+    bool open = bh__load_pending(lane, sequence);
+    pthread_mutex_unlock(&device->lock);
+    return open ? bh__refuse(BH_E_BUSY, "wait for it",
+                             "the load has begun and cannot be taken back")
+                : bh__refuse(BH_E_INVALID, "ask bh_query what became of it",
+                             "the work has ended already");
+}
+
 bh_status bh_cancel(bh_ticket ticket) {
     bh__device *device;
     bh__lane *lane;
@@ -382,23 +395,19 @@ bh_status bh_cancel(bh_ticket ticket) {
         return bh__refuse(BH_E_INVALID, "ask bh_query what became of it",
                           "the work has ended already");
     bh_status status;
-    pthread_mutex_lock(&device->lock);
     if (ticket.sequence > atomic_load(&lane->tail) || ticket.sequence == 0) {
         status = refuse_ticket(ticket);
     } else if (lane->index == BH__LOAD_LANE) {
-        status = atomic_load(&lane->load_done) >= ticket.sequence
-                     ? bh__refuse(BH_E_INVALID, "ask bh_query what became of it",
-                                  "the load has ended already")
-                     : bh__refuse(BH_E_BUSY, "wait for it",
-                                  "the load has begun and cannot be taken back");
+        status = cancel_load(device, lane, ticket.sequence);
     } else {
+        pthread_mutex_lock(&device->lock);
         status = cancel_locked(device, lane, ticket.sequence);
-    }
-    bh__area *area = atomic_load(&device->area);
-    pthread_mutex_unlock(&device->lock);
-    if (status == BH_OK) {
-        bh__area_wake(device, area);
-        bh__dispatcher_poke(device);
+        bh__area *area = atomic_load(&device->area);
+        pthread_mutex_unlock(&device->lock);
+        if (status == BH_OK) {
+            bh__area_wake(device, area);
+            bh__dispatcher_poke(device);
+        }
     }
     bh__ticket_leave(device);
     return status;

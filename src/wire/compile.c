@@ -102,6 +102,7 @@ static const member job_members[] = {
     {16, TYPE_TEXTS, offsetof(bh__compile_job, header_bodies), 0, NULL},
     {17, TYPE_TEXTS, offsetof(bh__compile_job, expressions), 0, NULL},
     {18, TYPE_TEXTS, offsetof(bh__compile_job, extra), 0, NULL},
+    {20, TYPE_U32, offsetof(bh__compile_job, parent), 0, NULL},
     {19, TYPE_BLOBS, offsetof(bh__compile_job, inputs), 0, NULL},
 };
 static const shape job_shape = {MEMBERS(job_members), sizeof(bh__compile_job)};

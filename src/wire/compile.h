@@ -43,6 +43,7 @@ typedef struct bh__compile_job {
     uint32_t standard; /* 14, 17, 20 */
     uint32_t flags;    /* BH_COMPILE_FAST_MATH ... */
     uint32_t max_registers;
+    uint32_t parent;         /* the process that waits for the answer; 0: not said */
     uint64_t memory_limit;   /* bytes of address space */
     uint64_t time_limit_ns;  /* the program ends itself then, in case nobody else does */
     bh__bytes compiler_path; /* the library or program that a probe found */
@@ -75,9 +76,11 @@ typedef struct bh__compile_read {
     bh__bytes path; /* absolute */
     uint32_t missing;
     uint32_t reserved;
-    uint64_t bytes;
+    uint64_t bytes;   /* BH__READ_CHANGED: it changed meanwhile, so the result is good for once */
     uint64_t hash[2]; /* bh__hash128 of the contents as the compiler saw them */
 } bh__compile_read;
+
+#define BH__READ_CHANGED UINT64_MAX
 
 typedef struct bh__compile_answer {
     bh_error error;    /* status BH_OK, BH_E_COMPILE, BH_E_UNSUPPORTED, BH_E_INVALID ... */

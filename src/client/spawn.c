@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -82,6 +83,9 @@ bh__spawn_step bh__spawn(const char *path, const bh__given_fd *given, size_t cou
     *out_errno = failed;
     if (failed) return BH__SPAWN_START;
     int pidfd = pidfd_of(out->pid);
+    /* Ended already, and reaped by another part of the program: an eventfd that is readable says the
+     * same as its pidfd would. */
+    if (pidfd < 0 && errno == ESRCH) pidfd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
     if (pidfd < 0) {
         *out_errno = errno;
         kill(out->pid, SIGKILL);

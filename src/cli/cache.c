@@ -59,7 +59,8 @@ static int stats(bool as_json) {
 static void print_time(uint64_t ns, char out[32]) {
     time_t seconds = (time_t)(ns / 1000000000);
     struct tm local;
-    if (localtime_r(&seconds, &local) == NULL || strftime(out, 32, "%Y-%m-%d %H:%M:%S", &local) == 0)
+    if (localtime_r(&seconds, &local) == NULL ||
+        strftime(out, 32, "%Y-%m-%d %H:%M:%S", &local) == 0)
         strcpy(out, "?");
 }
 

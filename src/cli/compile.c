@@ -6,8 +6,18 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPT_OUT = 1, OPT_PTX, OPT_CUBIN, OPT_LTOIR, OPT_NAME, OPT_RELOCATABLE, OPT_TIMEOUT,
-       OPT_VERBOSE, OPT_JSON, OPT_HELP };
+enum {
+    OPT_OUT = 1,
+    OPT_PTX,
+    OPT_CUBIN,
+    OPT_LTOIR,
+    OPT_NAME,
+    OPT_RELOCATABLE,
+    OPT_TIMEOUT,
+    OPT_VERBOSE,
+    OPT_JSON,
+    OPT_HELP
+};
 
 static const bh__option table[] = {
     {'o', "output", "FILE", OPT_OUT},
@@ -30,6 +40,7 @@ typedef struct compile {
     bool verbose, json, help;
     bh_binary binary;
     bh_binary_info info;
+    char *log; /* owned: of a failure */
     bh_error error;
 } compile;
 
@@ -114,7 +125,8 @@ static int parse(compile *c, int count, char **list) {
     }
     if (c->help || c->file != NULL) return BH__EXIT_DONE;
     bh__report_set(&c->error, BH_E_INVALID, "no file was named");
-    bh__report_fix(&c->error, "write bulkhead compile FILE.cu; \"bulkhead compile --help\" has more");
+    bh__report_fix(&c->error,
+                   "write bulkhead compile FILE.cu; \"bulkhead compile --help\" has more");
     return bh__report_usage(&c->error);
 }
 
@@ -165,6 +177,8 @@ static void print_json(const compile *c) {
     if (c->error.status != BH_OK) {
         bh__json_key(&json, "error");
         bh__json_error(&json, &c->error);
+        bh__json_key(&json, "log");
+        bh__json_text(&json, c->log != NULL ? c->log : "");
     } else {
         const bh_binary_info *info = &c->info;
         bh__json_key(&json, "output");
@@ -209,8 +223,8 @@ static bh_status write_result(compile *c) {
     if (status == BH_OK)
         status = bh__output_write(&output, c->info.bytes, c->info.count, &c->error);
     bh_error ignored;
-    bh_status closed = bh__output_close(&output, status == BH_OK,
-                                        status == BH_OK ? &c->error : &ignored);
+    bh_status closed =
+        bh__output_close(&output, status == BH_OK, status == BH_OK ? &c->error : &ignored);
     return status == BH_OK ? closed : status;
 }
 
@@ -218,7 +232,10 @@ static bh_status compile_text(compile *c, const bh__bytes *text) {
     const char *name = c->source.options.name;
     if (bh_compile((const char *)text->data, &c->source.options, &c->binary) != BH_OK) {
         bh__report_library(&c->error);
-        bh__source_print_last_log(name, (const char *)text->data);
+        c->log = bh__source_last_log();
+        fflush(stdout);
+        if (c->log != NULL && !c->json)
+            bh__source_print_log(stderr, c->log, name, (const char *)text->data);
         return c->error.status;
     }
     c->info = (bh_binary_info)BH_INIT(c->info);
@@ -241,6 +258,7 @@ static int execute(compile *c) {
     if (status != BH_OK) bh__report_print(&c->error);
     if (c->binary.id != 0) bh_binary_release(c->binary);
     free(text.data);
+    free(c->log);
     return bh__report_exit(status);
 }
 

@@ -53,8 +53,8 @@ static bh_status compile(bh__run *run, const bh__bytes *text, bh_module *module)
     bh__progress progress;
     bh__progress_begin(&progress, "compiling");
     bh_ticket ticket;
-    status = bh_submit_compile(run->device, (const char *)text->data, &source->options, module,
-                               &ticket);
+    status =
+        bh_submit_compile(run->device, (const char *)text->data, &source->options, module, &ticket);
     if (status != BH_OK) {
         bh__report_library(&run->error);
         bh__progress_end(&progress);

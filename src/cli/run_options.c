@@ -217,8 +217,7 @@ int bh__run_options_parse(int count, char **list, bh__run_options *out) {
     int code = parse_words(&words, out, operands, &operand_count);
     if (code == BH__EXIT_DONE && !out->help && check_combination(out, &error) != BH_OK)
         code = bh__report_usage(&error);
-    if (code == BH__EXIT_DONE && !out->help)
-        code = parse_args(out, operands, operand_count);
+    if (code == BH__EXIT_DONE && !out->help) code = parse_args(out, operands, operand_count);
     free(operands);
     return code;
 }

@@ -123,13 +123,11 @@ bh_status bh__source_ready(bh__source *source, const char *path, bh_error *error
 }
 
 bh_status bh__source_read(const char *path, bh__bytes *out, bh_error *error) {
-    bh_status status =
-        bh__file_read(strcmp(path, "-") == 0 ? "/dev/stdin" : path, out, error);
+    bh_status status = bh__file_read(strcmp(path, "-") == 0 ? "/dev/stdin" : path, out, error);
     if (status != BH_OK) return status;
     if (out->size > 0 && memchr(out->data, 0, out->size) == NULL) return BH_OK;
-    bh__report_set(error, BH_E_INVALID, out->size ? "%s has zero bytes in it and is no source"
-                                                  : "%s is empty",
-                   path);
+    bh__report_set(error, BH_E_INVALID,
+                   out->size ? "%s has zero bytes in it and is no source" : "%s is empty", path);
     status = bh__report_fix(error, "name a file with CUDA C++ in it");
     free(out->data);
     out->data = NULL;
@@ -202,15 +200,12 @@ void bh__source_print_log(FILE *to, const char *log, const char *name, const cha
     }
 }
 
-void bh__source_print_last_log(const char *name, const char *text) {
+char *bh__source_last_log(void) {
     size_t length = 0;
     bh_last_log(NULL, 0, &length);
     char *log = length > 0 ? malloc(length + 1) : NULL;
-    if (log == NULL) return;
-    bh_last_log(log, length + 1, NULL);
-    fflush(stdout);
-    bh__source_print_log(stderr, log, name, text);
-    free(log);
+    if (log != NULL) bh_last_log(log, length + 1, NULL);
+    return log;
 }
 
 const char *bh__source_cache_text(uint32_t cache) {

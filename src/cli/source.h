@@ -54,8 +54,8 @@ bh_status bh__source_read(const char *path, bh__bytes *out, bh_error *error);
 
 /* What the compiler said, with the source line marked under each message that does not show it. */
 void bh__source_print_log(FILE *to, const char *log, const char *name, const char *text);
-/* The same of the last failure of this thread. */
-void bh__source_print_last_log(const char *name, const char *text);
+/* What it said of the last failure of this thread, for free(); NULL: nothing. */
+char *bh__source_last_log(void);
 
 const char *bh__source_cache_text(uint32_t cache);
 const char *bh__source_output_text(uint32_t output);

@@ -21,8 +21,8 @@ static uint32_t index_of(uint64_t id) {
 /* With the lock held. */
 static binary *find(uint64_t id) {
     uint32_t generation = (uint32_t)id & ((1u << BH__GENERATION_BITS) - 1);
-    binary *found = id >> 60 == BH__KIND_BINARY ? bh__table_get(&binaries, index_of(id), generation)
-                                                : NULL;
+    binary *found =
+        id >> 60 == BH__KIND_BINARY ? bh__table_get(&binaries, index_of(id), generation) : NULL;
     return found && found->id == id ? found : NULL;
 }
 
@@ -32,8 +32,8 @@ bh_status bh__binary_make(bh__product *product, uint32_t cache, bh_binary *out) 
     bh__compile_lock();
     bool added = made && bh__table_add(&binaries, made, &index, &generation);
     if (added) {
-        made->id = (uint64_t)BH__KIND_BINARY << 60 | (uint64_t)index << BH__GENERATION_BITS |
-                   generation;
+        made->id =
+            (uint64_t)BH__KIND_BINARY << 60 | (uint64_t)index << BH__GENERATION_BITS | generation;
         made->product = product;
         made->cache = cache;
         out->id = made->id;
@@ -148,8 +148,8 @@ bh_status bh_binary_from(const void *bytes, size_t count, bh_binary *out) {
     char *copy = product ? bh__arena_copy(&product->arena, bytes, count) : NULL;
     if (!copy) {
         bh__product_release(product);
-        return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
-                          "no host memory for %zu bytes", count);
+        return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "no host memory for %zu bytes",
+                          count);
     }
     product->output = output;
     product->bytes = (const uint8_t *)copy;
@@ -168,15 +168,14 @@ bh_status bh_module_from(bh_device device, bh_binary handle, bh_module *out) {
     return status;
 }
 
-bh_status bh__product_load(bh_device device, bh__product *product, uint32_t cache,
-                           bh_module *out) {
+bh_status bh__product_load(bh_device device, bh__product *product, uint32_t cache, bh_module *out) {
     if (product->output == BH_OUTPUT_LTOIR)
         return bh__refuse(BH_E_LOAD, "link it with bh_link, and load what that gives",
                           "the binary is LTO-IR, which no device runs");
     bh_ticket ticket;
     bh_module module;
-    bh_status status = bh__module_submit(device, product->bytes, product->count, product, cache,
-                                         &module, &ticket);
+    bh_status status =
+        bh__module_submit(device, product->bytes, product->count, product, cache, &module, &ticket);
     if (status == BH_OK) status = bh_wait(ticket, BH_FOREVER);
     if (status == BH_OK) *out = module;
     return status;

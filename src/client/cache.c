@@ -119,8 +119,7 @@ bh_status bh_cache_clear(const char *dir) {
 
 /* An entry that is damaged is listed by what its file says. */
 static void describe(const bh__folder *folder, const bh__cache_file *file, bh_cache_entry *out) {
-    *out = (bh_cache_entry){
-        .size = sizeof *out, .bytes = file->bytes, .used_ns = file->used_ns};
+    *out = (bh_cache_entry){.size = sizeof *out, .bytes = file->bytes, .used_ns = file->used_ns};
     memcpy(out->key, file->name, 32);
     uint8_t *data;
     size_t bytes;

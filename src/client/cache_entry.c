@@ -179,8 +179,8 @@ bh__entry_state bh__entry_unpack(const uint8_t *data, size_t bytes, const void *
     for (int i = 0; i < PARTS; i++) {
         if (!hash_is(parts[i].data, parts[i].left, h.parts[i].hash)) return BH__ENTRY_BAD;
     }
-    if (key && (parts[PART_KEY].left != key_bytes ||
-                memcmp(parts[PART_KEY].data, key, key_bytes) != 0))
+    if (key &&
+        (parts[PART_KEY].left != key_bytes || memcmp(parts[PART_KEY].data, key, key_bytes) != 0))
         return BH__ENTRY_OTHER_KEY;
     bh__product *product = bh__product_new();
     if (!product) return BH__ENTRY_BAD;

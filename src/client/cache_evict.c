@@ -16,8 +16,8 @@ static void clean_temporary(const bh__folder *folder, const char *name) {
     int fd = openat(folder->fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return;
     struct stat info;
-    bool old = fstat(fd, &info) == 0 &&
-               bh__clock_ns() / BH__NS_PER_S > (uint64_t)info.st_mtim.tv_sec + 2;
+    bool old =
+        fstat(fd, &info) == 0 && bh__clock_ns() / BH__NS_PER_S > (uint64_t)info.st_mtim.tv_sec + 2;
     if (old && flock(fd, LOCK_EX | LOCK_NB) == 0) unlinkat(folder->fd, name, 0);
     close(fd);
 }
@@ -32,8 +32,7 @@ static bool add(bh__cache_files *files, const char *name, const struct stat *inf
     }
     bh__cache_file *file = &files->list[files->count++];
     strcpy(file->name, name);
-    file->used_ns =
-        (uint64_t)info->st_mtim.tv_sec * BH__NS_PER_S + (uint64_t)info->st_mtim.tv_nsec;
+    file->used_ns = (uint64_t)info->st_mtim.tv_sec * BH__NS_PER_S + (uint64_t)info->st_mtim.tv_nsec;
     file->bytes = (uint64_t)info->st_size;
     files->bytes += file->bytes;
     return true;

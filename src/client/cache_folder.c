@@ -222,8 +222,8 @@ int bh__folder_write(const bh__folder *folder, const char *name, const void *dat
     char temporary[80];
     snprintf(temporary, sizeof temporary, "tmp-%d-%u-%llx", (int)getpid(),
              atomic_fetch_add(&count, 1), (unsigned long long)bh__clock_ns());
-    int fd = openat(folder->fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-                    0600);
+    int fd =
+        openat(folder->fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) return errno;
     bh__fd_keep(fd);
     /* While it is locked somebody is writing it; a process that was killed lets go. */

@@ -64,8 +64,8 @@ static bh_status device_info(bh_device handle, bh_device_info *out) {
     return BH_OK;
 }
 
-bh_status bh_module_compile(bh_device device, const char *source,
-                            const bh_compile_options *options, bh_module *out) {
+bh_status bh_module_compile(bh_device device, const char *source, const bh_compile_options *options,
+                            bh_module *out) {
     if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the module", "out is NULL");
     bh_device_info info;
     bh__compile_request request;
@@ -81,7 +81,7 @@ bh_status bh_module_compile(bh_device device, const char *source,
 
 /* A request with everything in it copied; NULL with the thread's error. */
 static bh__compile_request *own_request(const char *source, const bh_compile_options *options,
-                                const bh_device_info *info) {
+                                        const bh_device_info *info) {
     bh__compile_request *request = malloc(sizeof *request);
     if (request && bh__request_compile(request, source, options, info) != BH_OK) {
         free(request);
@@ -94,8 +94,8 @@ static bh__compile_request *own_request(const char *source, const bh_compile_opt
     return NULL;
 }
 
-bh_status bh_submit_compile(bh_device handle, const char *source,
-                            const bh_compile_options *options, bh_module *out, bh_ticket *ticket) {
+bh_status bh_submit_compile(bh_device handle, const char *source, const bh_compile_options *options,
+                            bh_module *out, bh_ticket *ticket) {
     if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the module", "out is NULL");
     bh_device_info info;
     bh_status status = device_info(handle, &info);

@@ -34,9 +34,9 @@ typedef struct bh__read {
     const char *path; /* absolute */
     bool missing;     /* was looked for and not found */
     uint64_t bytes;
-    uint64_t hash[2];  /* as the compiler saw it */
+    uint64_t hash[2];   /* as the compiler saw it */
     uint8_t digest[32]; /* SHA-256: two files that hash alike are still told apart */
-    bh__file_id id;    /* of the file with these contents */
+    bh__file_id id;     /* of the file with these contents */
 } bh__read;
 
 /* Completes what the compiler said it read. `begun_ns` (since 1970): when it was started; a file
@@ -91,15 +91,17 @@ uint64_t bh__product_bytes(const bh__product *product);
 typedef struct bh__compile_request {
     bh__arena arena;
     bh__compile_job job;
-    uint32_t wanted;     /* BH_COMPILER_AUTO ... */
-    bool for_cuda;       /* the result is for a CUDA device */
+    uint32_t wanted; /* BH_COMPILER_AUTO ... */
+    bool for_cuda;   /* the result is for a CUDA device */
     const char *compiler_dir;
     const char *cache_dir; /* NULL: the default one */
     uint64_t cache_limit;  /* 0: the default one */
     bool cached;
-    const char *program; /* bulkhead-compiler */
-    const char *compiler; /* with its version, from the probe */
-    const char *why;
+    struct bh__probe *probe; /* Retained, once it is resolved: what these three are from */
+    const char *program;     /* bulkhead-compiler */
+    const char *compiler;    /* with its version */
+    char why[192];
+    char arch[16];
     bh__names names; /* LINK: of the parts */
     bh__pack key;
     uint64_t hash[2];
@@ -135,8 +137,8 @@ typedef struct bh__probe {
     bh__file_id program_id, loader_id;
     bh__probe_entry *entries;
     size_t count;
-    uint64_t folders;    /* a sum over the folders where compilers are looked for */
-    uint64_t made_ns;    /* since 1970 */
+    uint64_t folders;           /* a sum over the folders where compilers are looked for */
+    uint64_t made_ns;           /* since 1970 */
     _Atomic uint64_t looked_ns; /* at the folders, on bh__now_ns's clock */
 } bh__probe;
 
@@ -144,9 +146,10 @@ typedef struct bh__probe {
 typedef enum bh__probe_use { BH__PROBE_KNOWN, BH__PROBE_MEMORY, BH__PROBE_FRESH } bh__probe_use;
 
 /* What is there: as found before and remembered in memory or on disk (KNOWN), in memory alone, or
- * as found now. NULL with *error filled in. */
+ * as found now. `compiler`: the one that must still be what it was, BH_COMPILER_AUTO being the one
+ * that is preferred. NULL with *error filled in. */
 bh__probe *bh__probe_get(const char *compiler_dir, const char *cache_dir, bh__probe_use use,
-                         bh_error *error);
+                         uint32_t compiler, bh_error *error);
 const bh__probe_entry *bh__probe_find(const bh__probe *probe, uint32_t compiler);
 void bh__probe_release(bh__probe *probe);
 

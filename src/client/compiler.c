@@ -17,7 +17,7 @@
 /* The program ends itself a little after it should have been ended. */
 #define GRACE_NS (2 * BH__NS_PER_S)
 /* How long a killed process may take to be gone. */
-#define GONE_NS  (10 * BH__NS_PER_S)
+#define GONE_NS (10 * BH__NS_PER_S)
 
 enum { MOST_ERRORS = 1 << 20 };
 
@@ -55,8 +55,7 @@ static char *read_errors(int fd) {
     char *text = malloc(keep + 1);
     if (!text) return NULL;
     ssize_t some;
-    while (got < keep &&
-           (some = pread(fd, text + got, keep - got, (off_t)(size - keep + got))) > 0)
+    while (got < keep && (some = pread(fd, text + got, keep - got, (off_t)(size - keep + got))) > 0)
         got += (size_t)some;
     text[got] = 0;
     for (size_t i = 0; i < got; i++) {
@@ -88,8 +87,9 @@ static void last_line(const char *text, char *out, size_t size) {
 static bh_status refuse_start(bh_error *error, const char *program, int number) {
     char text[128];
     return bh__fail(
-        error, number == EMFILE || number == ENFILE || number == ENOMEM ? BH_E_NO_HOST_MEMORY
-                                                                        : BH_E_COMPILE,
+        error,
+        number == EMFILE || number == ENFILE || number == ENOMEM ? BH_E_NO_HOST_MEMORY
+                                                                 : BH_E_COMPILE,
         number == EACCES
             ? "make bulkhead-compiler executable (chmod +x), on a file system not mounted noexec"
         : number == EMFILE || number == ENFILE || number == ENOMEM
@@ -124,8 +124,8 @@ static bh_status refuse_end(bh_error *error, const bh__process_end *end, const c
 static bool answer_fits(const bh__compile_job *job, const bh__compile_answer *answer) {
     if (answer->error.status != BH_OK) return answer->error.message[0] != 0;
     if (job->op == BH__COMPILE_PROBE) return true;
-    return answer->output.count > 0 && (job->op != BH__COMPILE_SOURCE ||
-                                        answer->lowered.count == job->expressions.count);
+    return answer->output.count > 0 &&
+           (job->op != BH__COMPILE_SOURCE || answer->lowered.count == job->expressions.count);
 }
 
 typedef struct run {
@@ -148,9 +148,8 @@ static bh_status run_start(run *self, const char *program, const bh__compile_job
     self->answer = bh__fd_keep(memfd_create("bulkhead-answer", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     self->errors = bh__fd_keep(memfd_create("bulkhead-log", MFD_CLOEXEC));
     if (self->answer < 0 || self->errors < 0) return refuse_start(error, program, errno);
-    const bh__given_fd given[] = {{self->errors, 2},
-                                  {self->job, BH__COMPILE_JOB_FD},
-                                  {self->answer, BH__COMPILE_ANSWER_FD}};
+    const bh__given_fd given[] = {
+        {self->errors, 2}, {self->job, BH__COMPILE_JOB_FD}, {self->answer, BH__COMPILE_ANSWER_FD}};
     int number;
     if (bh__spawn(program, given, 3, &self->process, &number) != BH__SPAWN_DONE)
         return refuse_start(error, program, number);
@@ -158,8 +157,7 @@ static bh_status run_start(run *self, const char *program, const bh__compile_job
 }
 
 /* Waits for the end, and brings it about if need be. */
-static bh_status run_wait(run *self, bh__run_control *control, uint64_t limit_ns,
-                          bh_error *error) {
+static bh_status run_wait(run *self, bh__run_control *control, uint64_t limit_ns, bh_error *error) {
     bh__compile_lock();
     control->process = self->process;
     control->running = true;
@@ -180,10 +178,9 @@ static bh_status run_wait(run *self, bh__run_control *control, uint64_t limit_ns
                         "the compile was cancelled");
     }
     if (!in_time) {
-        return bh__fail(error, BH_E_COMPILE,
-                        "give it more time with timeout_ns, or find what makes it so slow",
-                        "the compiler was ended after %.3f s, its time limit",
-                        (double)limit_ns / 1e9);
+        return bh__fail(
+            error, BH_E_COMPILE, "give it more time with timeout_ns, or find what makes it so slow",
+            "the compiler was ended after %.3f s, its time limit", (double)limit_ns / 1e9);
     }
     return BH_OK;
 }
@@ -202,9 +199,8 @@ bh_status bh__compiler_run(const char *program, const bh__compile_job *given,
         status = run_wait(&self, control, limit, error);
         char *errors = read_errors(self.errors);
         bool well = !self.end.known || (self.end.exit_code == 0 && !self.end.signal);
-        if (status == BH_OK &&
-            (!well || !bh__compile_answer_read(self.answer, arena, answer) ||
-             !answer_fits(&job, answer))) {
+        if (status == BH_OK && (!well || !bh__compile_answer_read(self.answer, arena, answer) ||
+                                !answer_fits(&job, answer))) {
             memset(answer, 0, sizeof *answer);
             status = refuse_end(error, &self.end, errors);
         }

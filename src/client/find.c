@@ -114,16 +114,14 @@ bh_status bh__compiler_find(const char *compiler_dir, char *out, size_t bytes, b
     if (compiler_dir && *compiler_dir) {
         if (try_path(out, bytes, compiler_dir, (int)strlen(compiler_dir), "", program))
             return BH_OK;
-        return bh__fail(
-            error, BH_E_NOT_FOUND,
-            "name the folder that holds bulkhead-compiler, or leave compiler_dir out",
-            "there is no %s in %.300s", program, compiler_dir);
+        return bh__fail(error, BH_E_NOT_FOUND,
+                        "name the folder that holds bulkhead-compiler, or leave compiler_dir out",
+                        "there is no %s in %.300s", program, compiler_dir);
     }
     if (find_program(program, out, bytes)) return BH_OK;
     const char *named = bh__program_folder();
-    return bh__fail(
-        error, BH_E_NOT_FOUND,
-        "reinstall Bulkhead, or name the folder in compiler_dir or BULKHEAD_WORKER_DIR",
-        "the program that compiles, %s, was not found%s%.200s", program,
-        named ? " in BULKHEAD_WORKER_DIR, " : "", named ? named : "");
+    return bh__fail(error, BH_E_NOT_FOUND,
+                    "reinstall Bulkhead, or name the folder in compiler_dir or BULKHEAD_WORKER_DIR",
+                    "the program that compiles, %s, was not found%s%.200s", program,
+                    named ? " in BULKHEAD_WORKER_DIR, " : "", named ? named : "");
 }

@@ -43,7 +43,7 @@ struct flight {
 typedef struct task {
     struct task *next;
     bh__compile_request *request; /* Owned. */
-    waiter *waiter;       /* NULL: recalled */
+    waiter *waiter;               /* NULL: recalled */
     bool queued;
 } task;
 
@@ -109,8 +109,8 @@ static void give_slot(void) {
 }
 
 static bool take_reads(bh__product *product, const bh__compile_answer *answer) {
-    product->reads = bh__arena_alloc(&product->arena, answer->read_count + 1,
-                                     sizeof *product->reads);
+    product->reads =
+        bh__arena_alloc(&product->arena, answer->read_count + 1, sizeof *product->reads);
     if (!product->reads) return false;
     for (size_t i = 0; i < answer->read_count; i++) {
         const bh__compile_read *from = &answer->reads[i];
@@ -139,8 +139,8 @@ static bool take_names(bh__product *product, const bh__compile_request *request,
     return true;
 }
 
-static bh__product *make_product(const bh__compile_request *request, const bh__compile_answer *answer,
-                                 const char *log) {
+static bh__product *make_product(const bh__compile_request *request,
+                                 const bh__compile_answer *answer, const char *log) {
     bh__product *product = bh__product_new();
     if (!product) return NULL;
     bh__arena *arena = &product->arena;
@@ -154,8 +154,8 @@ static bh__product *make_product(const bh__compile_request *request, const bh__c
     product->arch = bh__arena_copy(arena, (const char *)job->arch.data, job->arch.count);
     product->compiler = bh__arena_copy(arena, request->compiler, strlen(request->compiler));
     product->why = bh__arena_copy(arena, request->why, strlen(request->why));
-    product->key = (const uint8_t *)bh__arena_copy(arena, (const char *)request->key.data,
-                                                   request->key.count);
+    product->key =
+        (const uint8_t *)bh__arena_copy(arena, (const char *)request->key.data, request->key.count);
     product->key_bytes = request->key.count;
     memcpy(product->hash, request->hash, sizeof product->hash);
     if (product->bytes && product->log && product->name && product->arch && product->compiler &&
@@ -274,10 +274,10 @@ static void fly(flight *self, bh__outcome *out) {
     bh__fork_count(1);
     *out = (bh__outcome){.cache = request->cached ? BH_CACHE_MISS : BH_CACHE_OFF};
     if (request->cached) {
-        out->product = bh__disk_get(request->cache_dir, request->hash, request->key.data,
-                                    request->key.count);
-        atomic_fetch_add(
-            out->product ? &bh__cache_counted.disk_hits : &bh__cache_counted.misses, 1);
+        out->product =
+            bh__disk_get(request->cache_dir, request->hash, request->key.data, request->key.count);
+        atomic_fetch_add(out->product ? &bh__cache_counted.disk_hits : &bh__cache_counted.misses,
+                         1);
     }
     bool from_disk = out->product != NULL;
     if (from_disk) {
@@ -309,8 +309,8 @@ static bool same_text(const char *a, const char *b) {
 
 /* Whether one flight serves both: the same thing, within the same limits. */
 static bool same_request(const bh__compile_request *a, const bh__compile_request *b) {
-    return a->hash[0] == b->hash[0] && a->hash[1] == b->hash[1] &&
-           a->key.count == b->key.count && memcmp(a->key.data, b->key.data, a->key.count) == 0 &&
+    return a->hash[0] == b->hash[0] && a->hash[1] == b->hash[1] && a->key.count == b->key.count &&
+           memcmp(a->key.data, b->key.data, a->key.count) == 0 &&
            a->job.time_limit_ns == b->job.time_limit_ns &&
            a->job.memory_limit == b->job.memory_limit && a->cache_limit == b->cache_limit &&
            same_text(a->cache_dir, b->cache_dir);
@@ -391,8 +391,7 @@ bh_status bh__flight_fly(bh__compile_request *request, bh__outcome *out) {
         break;
     case JOINED:
         atomic_fetch_add(&bh__cache_counted.joined, 1);
-        while (!atomic_load(&who.done))
-            bh__futex_wait(&who.done, 0, BH__NEVER, BH__FUTEX_PRIVATE);
+        while (!atomic_load(&who.done)) bh__futex_wait(&who.done, 0, BH__NEVER, BH__FUTEX_PRIVATE);
         *out = who.outcome;
         break;
     case FLY:

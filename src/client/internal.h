@@ -126,11 +126,11 @@ typedef struct bh__module {
     bh__variable *variables;
     uint32_t variable_count;
     bool loaded;
-    bool launched;                /* a kernel of it may have run on the present worker */
-    bool stale;                   /* its own variables died with a worker */
-    bool unloaded;                /* the handle is gone; the rest goes when `last` is done */
-    uint32_t pins;                /* calls that use it while they wait */
-    uint64_t last[BH__MAX_LANES]; /* position of the last request that uses it, a lane */
+    bool launched;                   /* a kernel of it may have run on the present worker */
+    bool stale;                      /* its own variables died with a worker */
+    bool unloaded;                   /* the handle is gone; the rest goes when `last` is done */
+    uint32_t pins;                   /* calls that use it while they wait */
+    uint64_t last[BH__MAX_LANES];    /* position of the last request that uses it, a lane */
     uint64_t ticket;                 /* of its compile or load, on the load lane */
     struct bh__module *next_pending; /* in the lane's list of those whose ticket is open */
     struct bh__product *product;     /* Retained: the compile it came from. NULL: none. */

@@ -248,9 +248,8 @@ void bh__module_resolve(bh__device *device, bh__module *module, const bh_error *
     bh__dispatcher_poke(device);
 }
 
-bh_status bh__module_submit(bh_device handle, const void *image, size_t bytes,
-                            bh__product *product, uint32_t cache, bh_module *out,
-                            bh_ticket *ticket) {
+bh_status bh__module_submit(bh_device handle, const void *image, size_t bytes, bh__product *product,
+                            uint32_t cache, bh_module *out, bh_ticket *ticket) {
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
     bh__module *module = device ? bh__module_announce(device) : NULL;
     if (!module) {
@@ -408,8 +407,7 @@ static bh_status refuse_kernel(const bh__module *module, const char *name) {
         for (size_t i = 0; i < count; i++)
             used = add_to_list(list, sizeof list, used, module->product->names.list[i].expression);
         return bh__refuse(
-            BH_E_NOT_FOUND,
-            "name it in bh_compile_options.expressions when the module is compiled",
+            BH_E_NOT_FOUND, "name it in bh_compile_options.expressions when the module is compiled",
             "\"%.100s\" is a name expression that was not registered; %zu were%s%.300s", name,
             count, used ? ": " : "", list);
     }
@@ -434,8 +432,7 @@ bh_status bh_kernel_get(bh_module handle, const char *name, bh_kernel *out) {
         const bh__name *known = bh__names_find(&module->product->names, name);
         if (known) kernel = find_kernel(module, known->lowered);
     }
-    bh_status status =
-        kernel ? kernel_handle(device, kernel, out) : refuse_kernel(module, name);
+    bh_status status = kernel ? kernel_handle(device, kernel, out) : refuse_kernel(module, name);
     bh__device_unlock(device);
     return status;
 }

@@ -9,24 +9,28 @@
 
 #define MOST ((size_t)4 << 30)
 
-void bh__pack_raw(bh__pack *pack, const void *data, size_t bytes) {
+void bh__pack_reserve(bh__pack *pack, size_t bytes) {
     size_t wanted;
     if (pack->failed || !bh__add_size(pack->count, bytes, &wanted) || wanted > MOST) {
         pack->failed = true;
         return;
     }
-    if (wanted > pack->capacity) {
-        size_t capacity = wanted + wanted / 4 + 512;
-        uint8_t *larger = realloc(pack->data, capacity);
-        if (!larger) {
-            pack->failed = true;
-            return;
-        }
+    if (wanted <= pack->capacity) return;
+    size_t capacity = wanted + wanted / 4 + 512;
+    uint8_t *larger = realloc(pack->data, capacity);
+    if (larger) {
         pack->data = larger;
         pack->capacity = capacity;
+    } else {
+        pack->failed = true;
     }
-    if (bytes) memcpy(pack->data + pack->count, data, bytes);
-    pack->count = wanted;
+}
+
+void bh__pack_raw(bh__pack *pack, const void *data, size_t bytes) {
+    bh__pack_reserve(pack, bytes);
+    if (pack->failed || !bytes) return;
+    memcpy(pack->data + pack->count, data, bytes);
+    pack->count += bytes;
 }
 
 void bh__pack_u64(bh__pack *pack, uint64_t value) {

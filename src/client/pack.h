@@ -18,6 +18,8 @@ typedef struct bh__pack {
     bool failed;
 } bh__pack;
 
+/* Room for that many bytes more. */
+void bh__pack_reserve(bh__pack *pack, size_t bytes);
 void bh__pack_raw(bh__pack *pack, const void *data, size_t bytes);
 void bh__pack_u64(bh__pack *pack, uint64_t value);
 /* Its length, then the bytes. */

@@ -12,9 +12,9 @@
 #include "client/compile.h"
 #include "client/find.h"
 
-#define LOOK_AGAIN_NS BH__NS_PER_S             /* at folders, within one process */
-#define TRUST_NS      (3600 * BH__NS_PER_S)    /* a file that says something is missing */
-#define PROBE_NS      (30 * BH__NS_PER_S)      /* time limit */
+#define LOOK_AGAIN_NS BH__NS_PER_S          /* at folders, within one process */
+#define TRUST_NS      (3600 * BH__NS_PER_S) /* a file that says something is missing */
+#define PROBE_NS      (30 * BH__NS_PER_S)   /* time limit */
 #define MAGIC         0x3145424f52504842u
 
 enum { MOST_ENTRIES = 16, REMEMBERED = 8 };
@@ -33,14 +33,18 @@ static const char *const places[] = {"/usr/local",
                                      "/opt",
                                      "/opt/cuda/lib64"};
 
-enum {
-    VARIABLES = sizeof variables / sizeof *variables,
-    PLACES = sizeof places / sizeof *places
-};
+enum { VARIABLES = sizeof variables / sizeof *variables, PLACES = sizeof places / sizeof *places };
 
 static pthread_mutex_t probing = PTHREAD_MUTEX_INITIALIZER; /* one asks, the others wait */
 static bh__probe *remembered[REMEMBERED];                   /* under bh__compile_lock */
 static unsigned next_remembered;
+
+const bh__probe_entry *bh__probe_find(const bh__probe *probe, uint32_t compiler) {
+    for (size_t i = 0; i < probe->count; i++) {
+        if (probe->entries[i].compiler == compiler) return &probe->entries[i];
+    }
+    return NULL;
+}
 
 /* ---- what it is drawn from ---- */
 
@@ -100,14 +104,19 @@ static bool same_file(const char *path, const bh__file_id *id) {
     return bh__file_id_equal(&now, id);
 }
 
-static bool still_holds(bh__probe *probe) {
-    if (!environment_is(probe->environment) || !same_file(probe->program, &probe->program_id) ||
-        !same_file(loader_cache, &probe->loader_id))
-        return false;
-    for (size_t i = 0; i < probe->count; i++) {
-        const bh__probe_entry *entry = &probe->entries[i];
-        if (entry->usable && !same_file(entry->path, &entry->id)) return false;
+static bool entry_holds(const bh__probe_entry *entry) {
+    return !entry || !entry->usable || same_file(entry->path, &entry->id);
+}
+
+static bool still_holds(bh__probe *probe, uint32_t compiler) {
+    if (compiler == BH_COMPILER_AUTO) {
+        const bh__probe_entry *nvrtc = bh__probe_find(probe, BH_COMPILER_NVRTC);
+        compiler = nvrtc && nvrtc->usable ? BH_COMPILER_NVRTC : BH_COMPILER_CLANG;
     }
+    if (!environment_is(probe->environment) || !same_file(probe->program, &probe->program_id) ||
+        !same_file(loader_cache, &probe->loader_id) ||
+        !entry_holds(bh__probe_find(probe, compiler)))
+        return false;
     uint64_t now = bh__now_ns();
     if (now - atomic_load(&probe->looked_ns) < LOOK_AGAIN_NS) return true;
     if (sum_folders() != probe->folders) return false;
@@ -129,7 +138,7 @@ void bh__probe_release(bh__probe *probe) {
     free(probe);
 }
 
-static bh__probe *recall(const char *dir) {
+static bh__probe *recall(const char *dir, uint32_t compiler) {
     bh__probe *found = NULL;
     bh__compile_lock();
     for (unsigned i = 0; i < REMEMBERED && !found; i++) {
@@ -137,7 +146,7 @@ static bh__probe *recall(const char *dir) {
     }
     if (found) atomic_fetch_add(&found->references, 1);
     bh__compile_unlock();
-    if (!found || still_holds(found)) return found;
+    if (!found || still_holds(found, compiler)) return found;
     bh__compile_lock();
     for (unsigned i = 0; i < REMEMBERED; i++) {
         if (remembered[i] != found) continue;
@@ -242,7 +251,8 @@ static bool is_complete(const bh__probe *probe) {
     return true;
 }
 
-static bh__probe *load(const char *cache_dir, const char *dir, const char *program) {
+static bh__probe *load(const char *cache_dir, const char *dir, const char *program,
+                       uint32_t compiler) {
     bh__folder folder;
     bh__folder_open(cache_dir, false, &folder);
     if (folder.fd < 0) return NULL;
@@ -257,7 +267,7 @@ static bh__probe *load(const char *cache_dir, const char *dir, const char *progr
         file_name(dir, environment, program, name);
         good = bh__folder_read(&folder, name, &data, &bytes, &info) == BH__FILE_READ &&
                unpack((bh__unpack){data, bytes, false}, probe) && strcmp(probe->dir, dir) == 0 &&
-               strcmp(probe->program, program) == 0 && still_holds(probe) &&
+               strcmp(probe->program, program) == 0 && still_holds(probe, compiler) &&
                (is_complete(probe) || bh__clock_ns() - probe->made_ns < TRUST_NS);
     }
     free(data);
@@ -340,17 +350,17 @@ static bh__probe *ask(const char *dir, const char *program, bh_error *error) {
 }
 
 bh__probe *bh__probe_get(const char *compiler_dir, const char *cache_dir, bh__probe_use use,
-                         bh_error *error) {
+                         uint32_t compiler, bh_error *error) {
     const char *dir = folder_key(compiler_dir);
-    bh__probe *probe = use == BH__PROBE_FRESH ? NULL : recall(dir);
+    bh__probe *probe = use == BH__PROBE_FRESH ? NULL : recall(dir, compiler);
     if (probe) return probe;
     char program[4096];
     if (bh__compiler_find(compiler_dir, program, sizeof program, error) != BH_OK) return NULL;
     bh__fork_count(1);
     pthread_mutex_lock(&probing);
-    if (use != BH__PROBE_FRESH) probe = recall(dir); /* found while we waited */
+    if (use != BH__PROBE_FRESH) probe = recall(dir, compiler); /* found while we waited */
     if (!probe) {
-        if (use == BH__PROBE_KNOWN) probe = load(cache_dir, dir, program);
+        if (use == BH__PROBE_KNOWN) probe = load(cache_dir, dir, program, compiler);
         if (!probe) {
             probe = ask(dir, program, error);
             if (probe && use != BH__PROBE_MEMORY) save(cache_dir, probe);
@@ -360,13 +370,6 @@ bh__probe *bh__probe_get(const char *compiler_dir, const char *cache_dir, bh__pr
     pthread_mutex_unlock(&probing);
     bh__fork_count(-1);
     return probe;
-}
-
-const bh__probe_entry *bh__probe_find(const bh__probe *probe, uint32_t compiler) {
-    for (size_t i = 0; i < probe->count; i++) {
-        if (probe->entries[i].compiler == compiler) return &probe->entries[i];
-    }
-    return NULL;
 }
 
 /* ---- the public call ---- */
@@ -383,7 +386,7 @@ bh_status bh_compiler_enumerate(bh_compiler_entry *entries, size_t capacity, siz
     }
     if (bh__refuse_forked()) return BH_E_STOPPED;
     bh_error error;
-    bh__probe *probe = bh__probe_get(NULL, NULL, BH__PROBE_FRESH, &error);
+    bh__probe *probe = bh__probe_get(NULL, NULL, BH__PROBE_FRESH, BH_COMPILER_AUTO, &error);
     if (!probe) return bh__refuse_with(&error);
     *count = probe->count;
     for (size_t i = 0; i < probe->count && i < capacity; i++) {
@@ -395,8 +398,7 @@ bh_status bh_compiler_enumerate(bh_compiler_entry *entries, size_t capacity, siz
         snprintf(entry.version, sizeof entry.version, "%s", found->version);
         snprintf(entry.path, sizeof entry.path, "%s", found->path);
         snprintf(entry.why, sizeof entry.why, "%s", found->why);
-        memcpy((char *)entries + i * stride, &entry,
-               stride < sizeof entry ? stride : sizeof entry);
+        memcpy((char *)entries + i * stride, &entry, stride < sizeof entry ? stride : sizeof entry);
     }
     bh__probe_release(probe);
     return BH_OK;

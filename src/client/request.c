@@ -121,8 +121,8 @@ static bh_status take_list(bh__compile_request *request, const char *field, cons
                               field, i);
         out->list[i] = bytes_of(list[i]);
         if (out->list[i].count == 0)
-            return bh__refuse(BH_E_INVALID, "leave it out",
-                              "bh_compile_options.%s[%zu] is empty", field, i);
+            return bh__refuse(BH_E_INVALID, "leave it out", "bh_compile_options.%s[%zu] is empty",
+                              field, i);
         if (out->list[i].count > MOST_TEXT)
             return bh__refuse(BH_E_INVALID, "use at most 65536 bytes",
                               "bh_compile_options.%s[%zu] has %llu bytes", field, i,
@@ -180,11 +180,16 @@ static bh_status check_expressions(const bh__texts *expressions) {
 static bh_status check_extra(const bh__texts *extra) {
     static const struct {
         const char *flag, *field;
-    } taken[] = {{"-arch", "arch"},           {"--gpu-architecture", "arch"},
-                 {"--cuda-gpu-arch", "arch"}, {"--offload-arch", "arch"},
-                 {"-std", "standard"},        {"--std", "standard"},
-                 {"-maxrregcount", "max_registers"}, {"--maxrregcount", "max_registers"},
-                 {"-dlto", "output"},         {"--dlink-time-opt", "output"}};
+    } taken[] = {{"-arch", "arch"},
+                 {"--gpu-architecture", "arch"},
+                 {"--cuda-gpu-arch", "arch"},
+                 {"--offload-arch", "arch"},
+                 {"-std", "standard"},
+                 {"--std", "standard"},
+                 {"-maxrregcount", "max_registers"},
+                 {"--maxrregcount", "max_registers"},
+                 {"-dlto", "output"},
+                 {"--dlink-time-opt", "output"}};
     for (size_t i = 0; i < extra->count; i++) {
         const char *text = (const char *)extra->list[i].data;
         if (strcmp(text, "-o") == 0 || strncmp(text, "--output", 8) == 0 || strchr(text, '\n'))
@@ -223,7 +228,8 @@ static bh_status make_absolute(bh__compile_request *request, bh__texts *paths) {
     return BH_OK;
 }
 
-static bh_status take_headers(bh__compile_request *request, const bh_header *headers, size_t count) {
+static bh_status take_headers(bh__compile_request *request, const bh_header *headers,
+                              size_t count) {
     if (count == 0) return BH_OK;
     if (!headers || count > MOST_LISTED)
         return bh__refuse(BH_E_INVALID, "pass an array of at most 65536, or a count of 0",
@@ -300,10 +306,8 @@ static bh_status fill_compile(bh__compile_request *request, const char *source,
                           "bh_compile_options.output is BH_OUTPUT_CUBIN, and the %s device runs "
                           "PTX",
                           device->kind);
-    const char *arch = choose_arch(o, device);
-    arch = bh__arena_copy(&request->arena, arch, strlen(arch)); /* the device's may go */
-    if (!arch) return refuse_memory();
-    job->arch = bytes_of(arch);
+    snprintf(request->arch, sizeof request->arch, "%s", choose_arch(o, device));
+    job->arch = bytes_of(request->arch);
     job->name = bytes_of(o->name ? o->name : "source.cu");
     status = take_list(request, "defines", o->defines, o->define_count, &job->defines);
     if (status == BH_OK) status = check_defines(&job->defines);
@@ -316,7 +320,8 @@ static bh_status fill_compile(bh__compile_request *request, const char *source,
         status = take_list(request, "expressions", o->expressions, o->expression_count,
                            &job->expressions);
     if (status == BH_OK) status = check_expressions(&job->expressions);
-    if (status == BH_OK) status = take_list(request, "extra", o->extra, o->extra_count, &job->extra);
+    if (status == BH_OK)
+        status = take_list(request, "extra", o->extra, o->extra_count, &job->extra);
     if (status == BH_OK) status = check_extra(&job->extra);
     return status;
 }
@@ -360,7 +365,8 @@ static bh_status fill_link(bh__compile_request *request, bh__product *const *par
     job->op = BH__COMPILE_LINK;
     if (job->output == BH_OUTPUT_AUTO) job->output = BH_OUTPUT_CUBIN;
     const char *arch = o->arch ? o->arch : parts[0]->arch;
-    job->arch = bytes_of(*arch ? arch : "sm_80");
+    snprintf(request->arch, sizeof request->arch, "%s", *arch ? arch : "sm_80");
+    job->arch = bytes_of(request->arch);
     job->name = bytes_of(o->name ? o->name : "linked");
     job->inputs.list = bh__arena_alloc(&request->arena, count, sizeof *job->inputs.list);
     size_t names = 0;
@@ -393,6 +399,7 @@ void bh__request_free(bh__compile_request *request) {
     bh__names_free(&request->names);
     bh__pack_free(&request->key);
     bh__arena_free(&request->arena);
+    bh__probe_release(request->probe);
     memset(request, 0, sizeof *request);
 }
 
@@ -420,11 +427,11 @@ bool bh__request_own(bh__compile_request *request) {
     own_text(arena, &request->compiler_dir);
     own_text(arena, &request->cache_dir);
     if ((dir && !request->compiler_dir) || (cache && !request->cache_dir)) return false;
-    return own_bytes(arena, &job->arch) && own_bytes(arena, &job->name) &&
-           own_bytes(arena, &job->source) && own_texts(arena, &job->defines) &&
-           own_texts(arena, &job->include_paths) && own_texts(arena, &job->header_names) &&
-           own_texts(arena, &job->header_bodies) && own_texts(arena, &job->expressions) &&
-           own_texts(arena, &job->extra) && own_texts(arena, &job->inputs);
+    return own_bytes(arena, &job->name) && own_bytes(arena, &job->source) &&
+           own_texts(arena, &job->defines) && own_texts(arena, &job->include_paths) &&
+           own_texts(arena, &job->header_names) && own_texts(arena, &job->header_bodies) &&
+           own_texts(arena, &job->expressions) && own_texts(arena, &job->extra) &&
+           own_texts(arena, &job->inputs);
 }
 
 /* ---- the compiler ---- */
@@ -450,8 +457,8 @@ static bh_status choose_linker(const bh__probe *probe, const bh__probe_entry **o
                     "nothing here can link: nvJitLink: %.300s", why_not(*out));
 }
 
-static bh_status choose(bh__compile_request *request, const bh__probe *probe, const bh__probe_entry **out,
-                        char why[192], bh_error *error) {
+static bh_status choose(bh__compile_request *request, const bh__probe *probe,
+                        const bh__probe_entry **out, char why[192], bh_error *error) {
     bh__compile_job *job = &request->job;
     const bh__probe_entry *nvrtc = bh__probe_find(probe, BH_COMPILER_NVRTC);
     const bh__probe_entry *clang = bh__probe_find(probe, BH_COMPILER_CLANG);
@@ -495,10 +502,12 @@ static bh_status choose(bh__compile_request *request, const bh__probe *probe, co
 
 /* ---- the key: all that decides the result, and how it is called ---- */
 
-static void make_key(bh__compile_request *request, const bh__probe *probe, const bh__probe_entry *with) {
+static void make_key(bh__compile_request *request, const bh__probe *probe,
+                     const bh__probe_entry *with) {
     const bh__compile_job *job = &request->job;
     bh__pack *key = &request->key;
-    const uint64_t numbers[] = {KEY_VERSION, job->op,    job->compiler,     job->output,
+    bh__pack_reserve(key, job->source.count + 1024);
+    const uint64_t numbers[] = {KEY_VERSION,   job->op,    job->compiler,     job->output,
                                 job->standard, job->flags, job->max_registers};
     bh__pack_raw(key, numbers, sizeof numbers);
     bh__pack_text(key, with->path);
@@ -520,35 +529,26 @@ static void make_key(bh__compile_request *request, const bh__probe *probe, const
 }
 
 bh_status bh__request_resolve(bh__compile_request *request, bh_error *error) {
-    bh__probe *probe =
-        bh__probe_get(request->compiler_dir, request->cache_dir,
-                      request->cached ? BH__PROBE_KNOWN : BH__PROBE_MEMORY, error);
-    if (!probe) return error->status;
     bh__compile_job *job = &request->job;
+    bool links = job->op == BH__COMPILE_LINK;
+    bh__probe *probe = bh__probe_get(request->compiler_dir, request->cache_dir,
+                                     request->cached ? BH__PROBE_KNOWN : BH__PROBE_MEMORY,
+                                     links ? BH__COMPILER_NVJITLINK : request->wanted, error);
+    if (!probe) return error->status;
+    request->probe = probe;
     const bh__probe_entry *with = NULL;
-    char why[192] = "";
-    bh_status status = job->op == BH__COMPILE_LINK ? choose_linker(probe, &with, error)
-                                                   : choose(request, probe, &with, why, error);
-    if (status == BH_OK) {
-        job->compiler = job->op == BH__COMPILE_LINK ? 0 : with->compiler;
-        if (job->output == BH_OUTPUT_AUTO) {
-            bool cubin = request->for_cuda && with->compiler == BH_COMPILER_NVRTC;
-            job->output = cubin ? BH_OUTPUT_CUBIN : BH_OUTPUT_PTX;
-        }
-        bh__arena *arena = &request->arena;
-        job->compiler_path.data =
-            (uint8_t *)bh__arena_copy(arena, with->path, strlen(with->path));
-        job->compiler_path.count = strlen(with->path);
-        request->program = bh__arena_copy(arena, probe->program, strlen(probe->program));
-        request->compiler = bh__arena_copy(arena, with->version, strlen(with->version));
-        request->why = bh__arena_copy(arena, why, strlen(why));
-        make_key(request, probe, with);
-        if (!job->compiler_path.data || !request->program || !request->compiler ||
-            !request->why || request->key.failed) {
-            status = bh__fail(error, BH_E_NO_HOST_MEMORY, "free host memory",
-                              "no host memory for a request");
-        }
+    bh_status status = links ? choose_linker(probe, &with, error)
+                             : choose(request, probe, &with, request->why, error);
+    if (status != BH_OK) return status;
+    job->compiler = links ? 0 : with->compiler;
+    if (job->output == BH_OUTPUT_AUTO) {
+        bool cubin = request->for_cuda && with->compiler == BH_COMPILER_NVRTC;
+        job->output = cubin ? BH_OUTPUT_CUBIN : BH_OUTPUT_PTX;
     }
-    bh__probe_release(probe);
-    return status;
+    job->compiler_path = bytes_of(with->path);
+    request->program = probe->program;
+    request->compiler = with->version;
+    make_key(request, probe, with);
+    if (!request->key.failed) return BH_OK;
+    return bh__fail(error, BH_E_NO_HOST_MEMORY, "free host memory", "no host memory for a request");
 }

@@ -44,7 +44,7 @@ TEST(numbers_that_mean_nothing_are_refused) {
 }
 
 TEST(architectures_that_are_none_are_refused) {
-    const char *const wrong[] = {"",      "sm_",   "sm_9",    "90",     "sm_90b", "compute_80",
+    const char *const wrong[] = {"",       "sm_",   "sm_9",    "90",     "sm_90b", "compute_80",
                                  "sm_900", "SM_80", "sm_90aa", "sm_-90", "sm_30"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         bh_compile_options options = stand_in_options();
@@ -67,10 +67,14 @@ TEST(lists_are_checked_element_by_element) {
         const char *list[3];
         size_t count;
         const char *name;
-    } defines[] = {{{"A", NULL}, 2, "defines[1]"},      {{""}, 1, "defines[0]"},
-                   {{"1A"}, 1, "defines[0]"},           {{"A B"}, 1, "defines[0]"},
-                   {{"A=1", "B", "A=2"}, 3, "defines[2]"}, {{"A=1\n#error"}, 1, "defines[0]"},
-                   {{long_text}, 1, "defines[0]"},      {{"-DA"}, 1, "defines[0]"},
+    } defines[] = {{{"A", NULL}, 2, "defines[1]"},
+                   {{""}, 1, "defines[0]"},
+                   {{"1A"}, 1, "defines[0]"},
+                   {{"A B"}, 1, "defines[0]"},
+                   {{"A=1", "B", "A=2"}, 3, "defines[2]"},
+                   {{"A=1\n#error"}, 1, "defines[0]"},
+                   {{long_text}, 1, "defines[0]"},
+                   {{"-DA"}, 1, "defines[0]"},
                    {{"F(x)=x"}, 1, "defines[0]"}};
     for (size_t i = 0; i < sizeof defines / sizeof *defines; i++) {
         bh_compile_options options = stand_in_options();
@@ -99,8 +103,8 @@ TEST(lists_are_checked_element_by_element) {
         options.extra_count = 1;
         check_option(&options, BH_E_INVALID, "extra[0]");
     }
-    bh_header headers[] = {{"a.h", ""}, {"a.h", ""}, {NULL, ""}, {"b.h", NULL}, {"", ""},
-                           {"a\"b", ""}};
+    bh_header headers[] = {{"a.h", ""},   {"a.h", ""}, {NULL, ""},
+                           {"b.h", NULL}, {"", ""},    {"a\"b", ""}};
     options = stand_in_options();
     options.headers = headers;
     options.header_count = 2;

@@ -30,9 +30,9 @@ static void find_compilers(bh_compiler_entry entries[16], size_t *count) {
         entries->size = sizeof *entries;
         *count = 0;
         if (bh_compiler_enumerate(entries, 16, count) != BH_OK) _exit(1);
-        bool sent = write(pipes[1], count, sizeof *count) == sizeof *count &&
-                    write(pipes[1], entries, 16 * sizeof *entries) ==
-                        (ssize_t)(16 * sizeof *entries);
+        bool sent =
+            write(pipes[1], count, sizeof *count) == sizeof *count &&
+            write(pipes[1], entries, 16 * sizeof *entries) == (ssize_t)(16 * sizeof *entries);
         _exit(!sent);
     }
     close(pipes[1]);

@@ -187,6 +187,12 @@ TEST(a_program_that_reaps_everything) {
 
 /* ---- tickets ---- */
 
+/* The environment is set before there are threads that read it. */
+static bh_device open_ready(void) {
+    stand_in_options();
+    return open_device();
+}
+
 static bh_ticket send_compile(bh_device device, const char *source, bh_module *module) {
     bh_compile_options options = stand_in_options();
     bh_ticket ticket = {0};
@@ -201,7 +207,7 @@ static void wait_runs(unsigned count) {
 }
 
 TEST(a_slow_compile_holds_up_no_load) {
-    bh_device device = open_device();
+    bh_device device = open_ready();
     bh_module slow = {0}, fast = {0}, plain = {0};
     bh_ticket slow_ticket = send_compile(device, "SLOW=1500", &slow), fast_ticket, plain_ticket;
     uint64_t begun = now_ns();
@@ -240,7 +246,7 @@ static void note(void *context, bh_ticket ticket, bh_status status) {
 }
 
 TEST(callbacks_of_compiles_run_as_they_end) {
-    bh_device device = open_device();
+    bh_device device = open_ready();
     bh_module modules[3];
     calls c = {0};
     bh_ticket slow = send_compile(device, "SLOW=600", &modules[0]);
@@ -261,7 +267,7 @@ TEST(callbacks_of_compiles_run_as_they_end) {
 }
 
 TEST(a_compile_can_be_taken_back) {
-    bh_device device = open_device();
+    bh_device device = open_ready();
     bh_module module = {0};
     bh_ticket ticket = send_compile(device, "HANG", &module);
     wait_runs(1);
@@ -283,7 +289,7 @@ TEST(a_compile_can_be_taken_back) {
 }
 
 TEST(taking_one_back_leaves_the_others_theirs) {
-    bh_device first = open_device(), second = open_device();
+    bh_device first = open_ready(), second = open_ready();
     bh_module modules[3];
     bh_ticket leader = send_compile(first, "SLOW=400 shared", &modules[0]);
     wait_runs(1);
@@ -301,6 +307,7 @@ TEST(taking_one_back_leaves_the_others_theirs) {
 }
 
 TEST(closing_a_device_ends_its_compiles) {
+    stand_in_options();
     bh_device_options options = device_options(0);
     options.close_timeout_ns = 100 * MS;
     bh_device device = open_device_with(&options);
@@ -325,7 +332,7 @@ TEST(closing_a_device_ends_its_compiles) {
 }
 
 TEST(closing_a_device_lets_a_compile_finish) {
-    bh_device device = open_device();
+    bh_device device = open_ready();
     bh_module module;
     bh_ticket ticket = send_compile(device, "SLOW=300", &module);
     CHECK_OK(bh_device_close(device));
@@ -333,6 +340,7 @@ TEST(closing_a_device_lets_a_compile_finish) {
 }
 
 TEST(a_device_that_stops_answers_its_compiles) {
+    stand_in_options();
     bh_device_options options = device_options(BH_DEVICE_NO_STANDBY);
     options.restart_limit = 1;
     bh_device device = open_device_with(&options);
@@ -349,6 +357,7 @@ TEST(a_device_that_stops_answers_its_compiles) {
 }
 
 TEST(a_lost_worker_does_not_touch_a_compile) {
+    stand_in_options();
     rig r = rig_open(0);
     bh_module module;
     bh_ticket ticket = send_compile(r.device, "SLOW=300", &module);

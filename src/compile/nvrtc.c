@@ -174,6 +174,8 @@ static bh_status blame_expression(bh__compile *c) {
 
 static bh_status explain(bh__compile *c, int result) {
     const char *version = bh__chars(c->answer->version);
+    /* Its front end says so as an error in the source. */
+    if (strstr(bh__chars(c->answer->log), "error: out of memory")) result = RESULT_NO_MEMORY;
     switch (result) {
     case RESULT_NO_MEMORY:
         return bh__fail(&c->answer->error, BH_E_COMPILE, "raise memory_limit",

@@ -178,19 +178,19 @@ __BH_DEVICE unsigned long long ullmax(unsigned long long x, unsigned long long y
     return x < y ? y : x;
 }
 
-__BH_BOTH constexpr int abs(int x) {
+__BH_DEVICE constexpr int abs(int x) {
     return x < 0 ? (int)(0u - (unsigned)x) : x;
 }
-__BH_BOTH constexpr long abs(long x) {
+__BH_DEVICE constexpr long abs(long x) {
     return x < 0 ? (long)(0ul - (unsigned long)x) : x;
 }
-__BH_BOTH constexpr long long abs(long long x) {
+__BH_DEVICE constexpr long long abs(long long x) {
     return x < 0 ? (long long)(0ull - (unsigned long long)x) : x;
 }
-__BH_BOTH constexpr long labs(long x) {
+__BH_DEVICE constexpr long labs(long x) {
     return abs(x);
 }
-__BH_BOTH constexpr long long llabs(long long x) {
+__BH_DEVICE constexpr long long llabs(long long x) {
     return abs(x);
 }
 

@@ -114,8 +114,6 @@ __BH_UNARY_AS(rint, __builtin_rintf(x), __builtin_rint(x))
 __BH_UNARY_AS(nearbyint, __builtin_rintf(x), __builtin_rint(x))
 __BH_UNARY_AS(fabs, __builtin_fabsf(x), __builtin_fabs(x))
 __BH_UNARY(logb)
-__BH_UNARY_AS(normcdf, 0.5f * __bh_erfc(-0.707106781f * x),
-              0.5 * __bh_erfc(-0.70710678118654752 * x))
 
 #define __BH_BINARY_AS(name, float_value, double_value)                                            \
     __BH_DEVICE float name##f(float x, float y) {                                                  \

@@ -49,7 +49,7 @@ template <class T> __BH_DEVICE T __bh_exp10(T x) {
 }
 template <class T> __BH_DEVICE T __bh_expm1(T x) {
     if (__bh_abs(x) < __bh_pick<T>(1e-5f, 1e-9)) {
-        return __bh_fma(x * x, (T)0.5, x);
+        return __bh_with_sign(__bh_fma(x * x, (T)0.5, x), x);
     }
     x = __bh_clamp(x, __bh_pick<T>(-20, -40), __bh_pick<T>(89, 710));
     T n = __bh_rint(x * __BH_C(LOG2_E_1));
@@ -221,7 +221,7 @@ template <class T> __BH_DEVICE T __bh_cosh(T x) {
 __BH_DEVICE float __bh_tanh(float x) {
     float a = __bh_abs(x), z = x * x;
     if (a < 0.6f) {
-        return __bh_fma(x * z, __bh_poly(z, __BH_TANH_F), x);
+        return __bh_with_sign(__bh_fma(x * z, __bh_poly(z, __BH_TANH_F), x), x);
     }
     float result = 1.0f - __bh_div(2.0f, __bh_exp(2.0f * a) + 1.0f);
     return __bh_is_nan(x) ? __bh_nan<float>() : __bh_with_sign(result, x);

@@ -201,6 +201,9 @@ __BH_SLOW double __bh_lgamma_positive(double x) {
         /* of x + 1, whose distances from one and two are x and x - 1 */
         return __bh_fma(x * (x - 1.0), __bh_poly(x - 1.0, __BH_LGAMMA_D), -__bh_log(x));
     }
+    if (x == 1.0 || x == 2.0) {
+        return 0.0;
+    }
     if (x < 3.0) {
         return (x - 1.0) * (x - 2.0) * __bh_poly(x - 2.0, __BH_LGAMMA_D);
     }

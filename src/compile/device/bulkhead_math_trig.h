@@ -107,7 +107,7 @@ template <class T> __BH_DEVICE bool __bh_is_tiny(T x) {
 }
 template <class T> __BH_DEVICE T __bh_sin(T x) {
     if (__bh_is_tiny(x)) {
-        return __bh_fma(x * x, x * (T)(-1.0 / 6), x);
+        return __bh_with_sign(__bh_fma(x * x, x * (T)(-1.0 / 6), x), x);
     }
     return __bh_is_finite(x) ? __bh_sin_of(__bh_reduce(x), 0) : __bh_nan<T>();
 }
@@ -120,7 +120,7 @@ template <class T> __BH_DEVICE void __bh_sincos(T x, T *sine, T *cosine) {
         return;
     }
     __bh_angle<T> a = __bh_reduce(x);
-    *sine = __bh_is_tiny(x) ? __bh_fma(x * x, x * (T)(-1.0 / 6), x) : __bh_sin_of(a, 0);
+    *sine = __bh_is_tiny(x) ? __bh_sin(x) : __bh_sin_of(a, 0);
     *cosine = __bh_sin_of(a, 1);
 }
 template <class T> __BH_DEVICE T __bh_tan(T x) {
@@ -213,9 +213,10 @@ template <class T> __BH_DEVICE T __bh_atan_positive(T a, T low) {
         base = __BH_C(PIO2_1);
         base_low = __BH_C(PIO2_2);
     } else if (a > (T)0.41421356237309505) {
-        T up = a - (T)1, down = a + (T)1;
-        t = __bh_div(up, down);
-        t_low = __bh_div(__bh_fma(-t, down, up) - t * ((a - down) + (T)1) + low * ((T)1 - t), down);
+        __bh_pair<T> up = __bh_sum(a, (T)-1), down = __bh_sum(a, (T)1);
+        t = __bh_div(up.hi, down.hi);
+        t_low = __bh_fma(-t, down.hi, up.hi) + (up.lo - t * down.lo + low * ((T)1 - t));
+        t_low = __bh_div(t_low, down.hi);
         base = (T)0.5 * __BH_C(PIO2_1);
         base_low = (T)0.5 * __BH_C(PIO2_2);
     }

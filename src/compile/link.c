@@ -180,6 +180,8 @@ bh_status bh__compile_link(bh__compile *c) {
     bh__library library = {0};
     jitlink link = {0};
     bh__library_open_jitlink(c->arena, bh__chars(c->job->compiler_path), &library);
+    if (library.handle == NULL && bh__tells_of_memory(library.why))
+        return bh__compile_over_limit(c, "nvJitLink");
     if (library.handle == NULL)
         return bh__fail(error, BH_E_UNSUPPORTED,
                         "install nvJitLink 12.0 or later (CUDA toolkit, or pip install "

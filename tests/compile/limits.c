@@ -79,12 +79,23 @@ TEST_BOTH(a_source_without_end_is_ended_by_the_time_limit) {
 TEST_BOTH(the_memory_limit_is_told_apart_from_a_crash) {
     if (test_time_scale() > 1) SKIP("sanitizers reserve more memory than any limit");
     bh__compile_job job = source_job(compiler, endless);
-    job.memory_limit = (uint64_t)700 << 20;
+    job.memory_limit = (uint64_t)450 << 20;
     outcome o = run_job(&job);
     REQUIRE_ANSWER(o, BH_E_COMPILE);
     CHECK_STR_CONTAINS(o.answer.error.message, "ran out of memory");
-    CHECK_STR_CONTAINS(o.answer.error.message, "700 MiB");
+    CHECK_STR_CONTAINS(o.answer.error.message, "450 MiB");
     CHECK_STR_CONTAINS(o.answer.error.fix, "memory_limit");
+}
+
+/* Too little for the compiler itself. */
+TEST_BOTH(a_limit_that_no_compiler_fits_in_is_told) {
+    if (test_time_scale() > 1) SKIP("sanitizers reserve more memory than any limit");
+    bh__compile_job job = source_job(compiler, "__global__ void k() {}\n");
+    job.memory_limit = (uint64_t)60 << 20;
+    outcome o = run_job(&job);
+    REQUIRE_ANSWER(o, BH_E_COMPILE);
+    CHECK_STR_CONTAINS(o.answer.error.message, "ran out of memory");
+    CHECK_STR_CONTAINS(o.answer.error.message, "60 MiB");
 }
 
 TEST_TIMEOUT(a_clang_that_crashes_is_an_answer, 60) {

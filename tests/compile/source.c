@@ -43,6 +43,19 @@ TEST_BOTH(a_kernel_compiles_and_runs) {
     CHECK_STR_EQ(printed, "ARG0 f32[4] 2.5 5 7.5 10\n");
 }
 
+/* A job that names no path gets the compiler that a probe would find. */
+TEST_BOTH(a_job_without_a_path_finds_the_compiler) {
+    bh__compile_job job = source_job(compiler, scale_source);
+    CHECK(job.compiler_path.count > 0);
+    outcome named = run_job(&job);
+    job.compiler_path.count = 0;
+    outcome found = run_job(&job);
+    REQUIRE_ANSWER(named, BH_OK);
+    REQUIRE_ANSWER(found, BH_OK);
+    CHECK_STR_EQ((const char *)found.answer.version.data, (const char *)named.answer.version.data);
+    CHECK_STR_EQ((const char *)found.answer.output.data, (const char *)named.answer.output.data);
+}
+
 static const char template_source[] =
     "namespace a { template <class T, int N> __global__ void fill(T *p) { p[threadIdx.x] = N; } }\n"
     "__device__ int counter;\n"

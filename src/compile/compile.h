@@ -29,6 +29,11 @@ bh_status bh__compile_link(bh__compile *c);
 /* For want of memory of this program's own. */
 bh_status bh__compile_no_memory(bh__compile *c);
 
+/* For want of memory of the compiler's. */
+bh_status bh__compile_over_limit(bh__compile *c, const char *compiler);
+/* Whether what a compiler or the loader says means that the memory limit was reached. */
+bool bh__tells_of_memory(const char *text);
+
 /*
  * BH_E_COMPILE out of the answer's log: the first line that tells of an error, as file:line: text.
  * `what` stands for it where there is none.
@@ -71,7 +76,6 @@ enum { BH__CLANG_OLDEST = 16 };
 char *bh__clang_find(bh__arena *arena, char **out_version, char **out_why);
 bh_status bh__nvrtc_version(const bh__library *library, int *major, int *minor);
 bh_status bh__jitlink_version(const bh__library *library, unsigned *major, unsigned *minor);
-bh__texts bh__nvrtc_archs(bh__arena *arena, const bh__library *library);
 
 /* ---- a child process with its input and output in memory ---- */
 

@@ -62,35 +62,45 @@ static void take_log(bh__compile *c, const jitlink *link, void *linker) {
     c->answer->log = bh__text_bytes(&log);
 }
 
+/* The line of the log that says most; it ends before the message is full. */
+static const char *telling_line(const char *log, size_t *out_length) {
+    static const char *const marks[] = {"fatal ", "error ", "Undefined", "ERROR"};
+    const char *line = NULL;
+    for (size_t i = 0; i < sizeof marks / sizeof *marks && line == NULL; i++)
+        line = strstr(log, marks[i]);
+    if (line == NULL) line = log;
+    while (line > log && line[-1] != '\n') line--;
+    *out_length = strcspn(line, "\n");
+    if (*out_length > 300) *out_length = 300;
+    return line;
+}
+
 static bh_status explain(bh__compile *c, int result, bh__link_kind kind, size_t index) {
     bh_error *error = &c->answer->error;
     const char *log = bh__chars(c->answer->log), *version = bh__chars(c->answer->version);
-    /* Long enough to tell, short enough for the message. */
-    const char *text = strstr(log, "ERROR");
-    text = text ? text : log;
-    int length = (int)strcspn(text, "\n");
-    length = length > 300 ? 300 : length;
+    size_t length;
+    const char *text = telling_line(log, &length);
     if (result == RESULT_BAD_OPTION || result == RESULT_MISSING_ARCH)
         return bh__fail(error, BH_E_INVALID, "use an architecture and flags that nvJitLink has",
                         "%s refuses the flags for %s: %.*s", version, bh__chars(c->job->arch),
-                        length, text);
-    if (kind == BH__LINK_LTOIR && (result == RESULT_BAD_INPUT || result == RESULT_NVVM))
+                        (int)length, text);
+    if (kind == BH__LINK_LTOIR && index != SIZE_MAX)
         return bh__fail(error, BH_E_COMPILE,
                         "compile with an NVRTC that is not newer than nvJitLink and of the same "
                         "major version",
                         "%s cannot read input %zu, LTO-IR: damaged, or made by another version of "
                         "the compiler: %.*s",
-                        version, index, length, text);
+                        version, index, (int)length, text);
     if (index != SIZE_MAX)
         return bh__fail(error, BH_E_COMPILE, "see the log", "%s refuses input %zu, %s: %.*s",
-                        version, index, bh__link_kind_name(kind), length, text);
-    if (strstr(log, "ndefined"))
+                        version, index, bh__link_kind_name(kind), (int)length, text);
+    if (strstr(log, "ndefined") || strstr(log, "nresolved"))
         return bh__fail(
             error, BH_E_COMPILE,
             "link the part that defines it; parts take BH_COMPILE_RELOCATABLE or LTO-IR",
-            "%s: %.*s", version, length, text);
+            "%s: %.*s", version, (int)length, text);
     return bh__fail(error, BH_E_COMPILE, "see the log", "%s failed (%d): %.*s", version, result,
-                    length, text);
+                    (int)length, text);
 }
 
 /* Which kinds there are; refuses what cannot be linked. */
@@ -170,6 +180,8 @@ bh_status bh__compile_link(bh__compile *c) {
     bh__library library = {0};
     jitlink link = {0};
     bh__library_open_jitlink(c->arena, bh__chars(c->job->compiler_path), &library);
+    if (library.handle == NULL && bh__tells_of_memory(library.why))
+        return bh__compile_over_limit(c, "nvJitLink");
     if (library.handle == NULL)
         return bh__fail(error, BH_E_UNSUPPORTED,
                         "install nvJitLink 12.0 or later (CUDA toolkit, or pip install "

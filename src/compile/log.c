@@ -11,6 +11,22 @@ bh_status bh__compile_no_memory(bh__compile *c) {
                     "no memory for the result of the compiler");
 }
 
+bh_status bh__compile_over_limit(bh__compile *c, const char *compiler) {
+    return bh__fail(&c->answer->error, BH_E_COMPILE, "raise memory_limit",
+                    "%s ran out of memory; it may use %llu MiB", compiler,
+                    (unsigned long long)(c->job->memory_limit >> 20));
+}
+
+bool bh__tells_of_memory(const char *text) {
+    static const char *const signs[] = {
+        "out of memory",         "Out of memory",         "bad_alloc",
+        "annot allocate memory", "failed to map segment", "cannot create shared object descriptor"};
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
+        if (strstr(text, signs[i]) != NULL) return true;
+    }
+    return false;
+}
+
 /* "file(3): error: text" becomes "file:3: error: text"; what is no such line stays. */
 static void normalise(const char *line, size_t length, char *out, size_t size) {
     const char *end = line + length, *open = NULL;

@@ -49,6 +49,16 @@ bh_status bh__nvrtc_version(const bh__library *library, int *major, int *minor) 
 
 /* ---- what NVRTC is asked ---- */
 
+/* NVRTC asks the loader for this by name alone, which fails where its folder is in no path. */
+static void load_builtins(const bh__library *library, int major, int minor) {
+    char path[PATH_MAX + 64];
+    const char *slash = strrchr(library->path, '/');
+    if (slash == NULL) return;
+    snprintf(path, sizeof path, "%.*s/libnvrtc-builtins.so.%d.%d", (int)(slash - library->path),
+             library->path, major, minor);
+    if (access(path, R_OK) == 0) dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
 /* CUDA's own headers: beside the library, wherever it was installed from. */
 static void add_toolkit_headers(const bh__library *library, bh__words *options) {
     static const char *const places[] = {"../include", "../../include", "../../../include",
@@ -174,11 +184,11 @@ static bh_status blame_expression(bh__compile *c) {
 
 static bh_status explain(bh__compile *c, int result) {
     const char *version = bh__chars(c->answer->version);
+    /* Its front end says so as an error in the source. */
+    if (strstr(bh__chars(c->answer->log), "error: out of memory")) result = RESULT_NO_MEMORY;
     switch (result) {
     case RESULT_NO_MEMORY:
-        return bh__fail(&c->answer->error, BH_E_COMPILE, "raise memory_limit",
-                        "%s ran out of memory; it may use %llu MiB", version,
-                        (unsigned long long)(c->job->memory_limit >> 20));
+        return bh__compile_over_limit(c, version);
     case RESULT_BAD_OPTION: {
         const char *log = bh__chars(c->answer->log);
         const char *text = strstr(log, "error: ");
@@ -224,6 +234,8 @@ bh_status bh__compile_nvrtc(bh__compile *c) {
     nvrtc rtc = {0};
     int major = 0, minor = 0;
     bh__library_open_nvrtc(c->arena, bh__chars(job->compiler_path), &library);
+    if (library.handle == NULL && bh__tells_of_memory(library.why))
+        return bh__compile_over_limit(c, "NVRTC");
     if (library.handle == NULL)
         return bh__fail(error, BH_E_UNSUPPORTED,
                         "install NVRTC (CUDA toolkit, or pip install nvidia-cuda-nvrtc), or "
@@ -236,6 +248,7 @@ bh_status bh__compile_nvrtc(bh__compile *c) {
                         "NVRTC %d.%d at %.200s is too old%s%s", major, minor, library.path,
                         missing ? ": it lacks " : "", missing ? missing : "");
     c->answer->version = bh__bytes_of(bh__text_format(c->arena, "nvrtc %d.%d", major, minor));
+    load_builtins(&library, major, minor);
     if (job->output == BH_OUTPUT_LTOIR && (!rtc.ltoir || !rtc.ltoir_size))
         return bh__fail(error, BH_E_UNSUPPORTED, "install NVRTC 12.0 or later, or ask for PTX",
                         "%s gives no LTO-IR", bh__chars(c->answer->version));

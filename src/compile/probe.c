@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finding compilers: in the loader's path, in the toolkit's folder, in Python's packages; clang in
  * PATH. */
-#include <ctype.h>
-#include <dirent.h>
 #include <dlfcn.h>
 #include <glob.h>
 #include <limits.h>
-#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +13,6 @@
 
 typedef struct hunt {
     bh__arena *arena;
-    const char *title;         /* "NVRTC" */
     const char *const *names;  /* of the library, newest first, NULL after them */
     const char *const *wheels; /* its folders below Python's site-packages */
     const char *entry;         /* a symbol that it must have */
@@ -32,7 +28,6 @@ static const char *const jitlink_names[] = {"libnvJitLink.so.13", "libnvJitLink.
 static const char *const jitlink_wheels[] = {"nvidia/cu13/lib", "nvidia/nvjitlink/lib", NULL};
 
 static bool take(hunt *h, const char *name, const char *where) {
-    /* Global: NVRTC finds its built-ins' library beside itself, and both must see what is watched. */
     void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL) {
         const char *reason = dlerror();
@@ -169,12 +164,12 @@ static void open_library(hunt *h, const char *path) {
 }
 
 void bh__library_open_nvrtc(bh__arena *arena, const char *path, bh__library *out) {
-    hunt h = {arena, "NVRTC", nvrtc_names, nvrtc_wheels, "nvrtcVersion", out, NULL};
+    hunt h = {arena, nvrtc_names, nvrtc_wheels, "nvrtcVersion", out, NULL};
     open_library(&h, path);
 }
 
 void bh__library_open_jitlink(bh__arena *arena, const char *path, bh__library *out) {
-    hunt h = {arena, "nvJitLink", jitlink_names, jitlink_wheels, "nvJitLinkVersion", out, NULL};
+    hunt h = {arena, jitlink_names, jitlink_wheels, "nvJitLinkVersion", out, NULL};
     open_library(&h, path);
 }
 

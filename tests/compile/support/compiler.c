@@ -15,6 +15,7 @@
 #include "base/clock.h"
 
 static bh__arena arena;
+static bh__compiler_found found_compilers[32]; /* by number */
 
 bh__bytes text(const char *from) {
     return (bh__bytes){(const uint8_t *)from, strlen(from)};
@@ -29,6 +30,7 @@ bh__compile_job source_job(uint32_t compiler, const char *source) {
                              .time_limit_ns = 60 * BH__NS_PER_S,
                              .arch = text("sm_80"),
                              .name = text("source.cu"),
+                             .compiler_path = found_compilers[compiler].path,
                              .source = text(source)};
 }
 
@@ -100,7 +102,10 @@ void need_compiler(uint32_t compiler) {
         const bh__compiler_found *found = &o.answer.found[i];
         if (found->compiler == compiler && !found->usable)
             SKIP("%s", (const char *)found->why.data);
-        if (found->compiler == compiler) return;
+        if (found->compiler == compiler) {
+            found_compilers[compiler] = *found;
+            return;
+        }
     }
     REQUIRE(false);
 }

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The device's math functions against libm's long double, in units of the last place. */
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "math_list.h"
+#include "support/clang.h"
+#include "support/support.h"
+
+enum { COUNT = 40000, SPECIALS = 40 };
+
+static long double x_at(const void *values, bool wide, int i) {
+    return wide ? (long double)((const double *)values)[i] : (long double)((const float *)values)[i];
+}
+
+static void x_put(void *values, bool wide, int i, long double x) {
+    if (wide) {
+        ((double *)values)[i] = (double)x;
+    } else {
+        ((float *)values)[i] = (float)x;
+    }
+}
+
+/* Exact up to the multiplication by pi: the argument is folded before. */
+static long double sin_of_pi(long double x) {
+    long double r = x - 2 * rintl(x / 2);
+    if (r == 0 || fabsl(r) == 1) {
+        return copysignl(0, x);
+    }
+    r = fabsl(r) > 0.5L ? copysignl(1, r) - r : r;
+    return sinl(3.14159265358979323846264338327950288L * r);
+}
+
+static long double cos_of_pi(long double x) {
+    long double r = 0.5L - fabsl(x - 2 * rintl(x / 2));
+    return r == 0 ? 0 : sinl(3.14159265358979323846264338327950288L * r);
+}
+
+/* How far off `got` is, in units of the last place of the true value; huge where it is wrong in
+ * kind: a NaN, an infinity, the sign of a zero. */
+static double ulps(long double got, long double want, bool wide) {
+    long double rounded = wide ? (long double)(double)want : (long double)(float)want;
+    if (isnan(rounded) || isnan(got)) {
+        return isnan(rounded) && isnan(got) ? 0 : 1e9;
+    }
+    int digits = wide ? DBL_MANT_DIG : FLT_MANT_DIG, least = wide ? DBL_MIN_EXP : FLT_MIN_EXP, e;
+    if (isinf(rounded) || isinf(got)) {
+        long double largest = wide ? (long double)DBL_MAX : (long double)FLT_MAX;
+        bool near = fabsl(want) > largest * (1 - 1e-6L) && fabsl(got) > largest * (1 - 1e-6L);
+        return rounded == got ? 0 : near && signbit(got) == signbit(rounded) ? 1 : 1e9;
+    }
+    if (rounded == 0 && got == 0 && want == 0) {
+        return signbit(rounded) == signbit(got) ? 0 : 1e9;
+    }
+    frexpl(want, &e);
+    long double unit = ldexpl(1, (e < least ? least : e) - digits);
+    return (double)(fabsl(got - want) / unit);
+}
+
+static int special_values(void *values, bool wide) {
+    static const double common[] = {0,    1,    0.5,  2,    3,     10,   1e-5, 1e-10,  0.25,
+                                    1.5,  2.5,  1e5,  1e7,  12345, 1e15, 100,  710,    88.7,
+                                    -1,   -0.5, -2,   -2.5, -3,    -10,  -1e5, -12345, -745,
+                                    -1e7, -103, 3.25, 8,    1e30,  1e-30};
+    int n = 0;
+    for (size_t i = 0; i < sizeof common / sizeof *common; i++) {
+        x_put(values, wide, n++, common[i]);
+    }
+    x_put(values, wide, n++, -0.0L);
+    x_put(values, wide, n++, INFINITY);
+    x_put(values, wide, n++, -INFINITY);
+    x_put(values, wide, n++, NAN);
+    x_put(values, wide, n++, wide ? (long double)DBL_MIN : (long double)FLT_MIN);
+    x_put(values, wide, n++, wide ? 4.9e-324L : 1e-45L);
+    x_put(values, wide, n++, wide ? (long double)DBL_MAX : (long double)FLT_MAX);
+    REQUIRE(n <= SPECIALS);
+    return n;
+}
+
+static void fill(void *values, bool wide, int from, double low, double high, bool beyond, rng *r) {
+    for (int i = from; i < COUNT; i++) {
+        if (beyond && i % 2 == 0) {
+            uint64_t bits = (uint64_t)rng_next(r) << 32 | rng_next(r);
+            memcpy((char *)values + (size_t)i * (wide ? 8 : 4), &bits, wide ? 8 : 4);
+        } else {
+            long double u = ((long double)rng_next(r) + rng_next(r) * 0x1p-32L) * 0x1p-32L;
+            x_put(values, wide, i, low + (high - low) * u);
+        }
+    }
+}
+
+typedef struct bench {
+    bh_device device;
+    bh_module module;
+    bh_buffer a, b, y;
+} bench;
+
+static bench bench_open(const char *flags) {
+    bench t;
+    const char *path = clang_must_compile("math", flags);
+    t.device = open_device();
+    REQUIRE_OK(bh_module_load_file(t.device, path, &t.module));
+    REQUIRE_OK(bh_buffer_alloc(t.device, BH_F64, COUNT, &t.a));
+    REQUIRE_OK(bh_buffer_alloc(t.device, BH_F64, COUNT, &t.b));
+    REQUIRE_OK(bh_buffer_alloc(t.device, BH_F64, COUNT, &t.y));
+    return t;
+}
+
+typedef struct suite {
+    const char *name;
+    double low, high, allowed[2];
+    bool beyond, zeros_meet; /* C leaves open which zero it is */
+    long double (*one)(long double x);
+    long double (*two)(long double x, long double y);
+} suite;
+
+static bool verbose(void) {
+    return getenv("BULKHEAD_TEST_VERBOSE") != NULL;
+}
+
+static void compare(const bench *t, const suite *s, bool wide, rng *r) {
+    static double a[COUNT], b[COUNT], y[COUNT];
+    char name[64];
+    snprintf(name, sizeof name, "%s_%s", wide ? "double" : "float", s->name);
+    size_t bytes = COUNT * (size_t)(wide ? 8 : 4);
+    int specials = special_values(a, wide), from = specials;
+    if (s->two != NULL) { /* each special with each */
+        special_values(b, wide);
+        from = specials * specials;
+        for (int i = from - 1; i >= 0; i--) {
+            x_put(b, wide, i, x_at(b, wide, i % specials));
+        }
+        for (int i = from - 1; i >= 0; i--) {
+            x_put(a, wide, i, x_at(a, wide, i / specials));
+        }
+        fill(b, wide, from, s->low, s->high, s->beyond, r);
+    }
+    fill(a, wide, from, s->low, s->high, s->beyond, r);
+    bh_kernel kernel = get_kernel(t->module, name);
+    REQUIRE_OK(bh_buffer_write(t->a, 0, a, bytes));
+    uint32_t n = COUNT;
+    if (s->two != NULL) {
+        REQUIRE_OK(bh_buffer_write(t->b, 0, b, bytes));
+        REQUIRE_OK(run_now(kernel, BH_GRID(COUNT, 256),
+                           BH_ARGS(BH_IN(t->a), BH_IN(t->b), BH_OUT(t->y), n)));
+    } else {
+        REQUIRE_OK(
+            run_now(kernel, BH_GRID(COUNT, 256), BH_ARGS(BH_IN(t->a), BH_OUT(t->y), n)));
+    }
+    REQUIRE_OK(bh_buffer_read(t->y, 0, y, bytes));
+    double worst = 0;
+    int at = 0;
+    for (int i = 0; i < COUNT; i++) {
+        long double p = x_at(a, wide, i), q = x_at(b, wide, i);
+        long double want = s->two != NULL ? s->two(p, q) : s->one(p);
+        double off = ulps(x_at(y, wide, i), want, wide);
+        if (want == 0 && x_at(y, wide, i) == 0 && s->zeros_meet) {
+            off = 0;
+        }
+        if (off > worst) {
+            worst = off;
+            at = i;
+        }
+    }
+    long double p = x_at(a, wide, at), q = x_at(b, wide, at);
+    if (verbose()) {
+        printf("%-18s %10.3f  at %.17Lg", name, worst, p);
+        printf(s->two != NULL ? " %.17Lg\n" : "\n", q);
+    }
+    if (worst > s->allowed[wide]) {
+        FAIL("%s(%.17Lg, %.17Lg) = %.17Lg is %.3f ulp off, %.1f are allowed", name, p,
+             s->two != NULL ? q : 0, x_at(y, wide, at), worst, s->allowed[wide]);
+    }
+}
+
+static long double float_nextafter(long double x, long double y) {
+    return (long double)nextafterf((float)x, (float)y);
+}
+static long double double_nextafter(long double x, long double y) {
+    return (long double)nextafter((double)x, (double)y);
+}
+
+#define REFERENCE(name, low, high, f, d, expression)                                               \
+    static long double reference_##name(long double x) {                                           \
+        return expression;                                                                         \
+    }
+MATH_OTHER(REFERENCE)
+
+#define ROW_UNARY(name, low, high, f, d, beyond) {#name, low, high, {f, d}, beyond, 0, name##l, NULL},
+#define ROW_OTHER(name, low, high, f, d, ref)                                                      \
+    {#name, low, high, {f, d}, 0, 0, reference_##name, NULL},
+#define ROW_BINARY(name, low, high, f, d, beyond)                                                  \
+    {#name, low, high, {f, d}, beyond, 0, NULL, name##l},
+static const suite suites[] = {MATH_UNARY(ROW_UNARY) MATH_OTHER(ROW_OTHER) MATH_BINARY(ROW_BINARY)};
+
+static void compare_all(const char *flags, bool wide) {
+    bench t = bench_open(flags);
+    rng r = rng_seeded(1 + wide);
+    for (size_t i = 0; i < sizeof suites / sizeof *suites; i++) {
+        suite s = suites[i];
+        if (strcmp(s.name, "nextafter") == 0) {
+            s.two = wide ? double_nextafter : float_nextafter;
+        }
+        s.zeros_meet = s.two == fminl || s.two == fmaxl;
+        compare(&t, &s, wide, &r);
+    }
+    CHECK_OK(bh_device_close(t.device));
+}
+
+TEST_TIMEOUT(float_functions_are_accurate, 120) {
+    compare_all("-std=c++17 --cuda-gpu-arch=sm_80", false);
+}
+
+TEST_TIMEOUT(double_functions_are_accurate, 120) {
+    compare_all("-std=c++17 --cuda-gpu-arch=sm_80", true);
+}

@@ -40,7 +40,7 @@ static bh__product *read_entry(const bh__folder *folder, const char *name, const
     free(data);
     if (state == BH__ENTRY_BAD) drop(folder, name, "damaged");
     if (state != BH__ENTRY_GOOD) return NULL;
-    bh__freshness freshness = bh__reads_check(product->reads, product->read_count, true);
+    bh__freshness freshness = bh__reads_check(&product->reads, true);
     if (freshness == BH__STALE) {
         bh__product_release(product);
         return NULL;

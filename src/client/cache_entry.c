@@ -40,16 +40,25 @@ static void pack_about(bh__pack *pack, const bh__product *product) {
     bh__pack_text(pack, product->why);
 }
 
-static void pack_reads(bh__pack *pack, const bh__product *product) {
-    bh__pack_u64(pack, product->read_count);
-    for (size_t i = 0; i < product->read_count; i++) {
-        const bh__read *read = &product->reads[i];
+static void pack_reads(bh__pack *pack, const bh__reads *reads) {
+    bh__pack_u64(pack, reads->count);
+    bh__pack_u64(pack, reads->folder_count);
+    for (size_t i = 0; i < reads->count; i++) {
+        const bh__read *read = &reads->list[i];
         bh__pack_text(pack, read->path);
         bh__pack_u64(pack, read->missing);
+        if (read->missing) {
+            bh__pack_u64(pack, read->folder);
+            continue;
+        }
         bh__pack_u64(pack, read->bytes);
         bh__pack_raw(pack, read->hash, sizeof read->hash);
         bh__pack_raw(pack, read->digest, sizeof read->digest);
         bh__pack_raw(pack, &read->id, sizeof read->id);
+    }
+    for (size_t i = 0; i < reads->folder_count; i++) {
+        bh__pack_text(pack, reads->folders[i].path);
+        bh__pack_raw(pack, &reads->folders[i].id, sizeof reads->folders[i].id);
     }
 }
 
@@ -76,7 +85,7 @@ bool bh__entry_pack(const bh__product *product, bh__pack *out) {
     end_part(out, &from, &h.parts[PART_KEY]);
     pack_about(out, product);
     end_part(out, &from, &h.parts[PART_ABOUT]);
-    pack_reads(out, product);
+    pack_reads(out, &product->reads);
     end_part(out, &from, &h.parts[PART_READS]);
     pack_names(out, &product->names);
     end_part(out, &from, &h.parts[PART_NAMES]);
@@ -110,23 +119,37 @@ static bool unpack_about(bh__unpack in, bh__product *product) {
     return bh__unpack_ended(&in) && product->output != BH_OUTPUT_AUTO;
 }
 
-static bool unpack_reads(bh__unpack in, bh__product *product) {
-    enum { LEAST = 8 + 8 + 8 + 16 + 32 + sizeof(bh__file_id) };
-    size_t count = bh__unpack_count(&in, MOST_READS);
-    if (in.failed || count > in.left / LEAST) return false;
-    product->reads = bh__arena_alloc(&product->arena, count + 1, sizeof *product->reads);
-    if (!product->reads) return false;
-    for (size_t i = 0; i < count && !in.failed; i++) {
-        bh__read *read = &product->reads[i];
-        read->path = bh__unpack_text(&in, &product->arena);
-        read->missing = bh__unpack_count(&in, 1) != 0;
-        read->bytes = bh__unpack_u64(&in);
-        bh__unpack_raw(&in, read->hash, sizeof read->hash);
-        bh__unpack_raw(&in, read->digest, sizeof read->digest);
-        bh__unpack_raw(&in, &read->id, sizeof read->id);
-        if (read->path[0] != '/' || read->bytes > (uint64_t)1 << 40) return false;
+static bool unpack_read(bh__unpack *in, bh__arena *arena, size_t folders, bh__read *out) {
+    out->path = bh__unpack_text(in, arena);
+    out->missing = bh__unpack_count(in, 1) != 0;
+    if (out->missing) {
+        out->folder = (uint32_t)bh__unpack_count(in, UINT32_MAX);
+        return !in->failed && out->path[0] == '/' && out->folder < folders;
     }
-    product->read_count = count;
+    out->bytes = bh__unpack_count(in, (uint64_t)1 << 40);
+    bh__unpack_raw(in, out->hash, sizeof out->hash);
+    bh__unpack_raw(in, out->digest, sizeof out->digest);
+    bh__unpack_raw(in, &out->id, sizeof out->id);
+    return !in->failed && out->path[0] == '/';
+}
+
+static bool unpack_reads(bh__unpack in, bh__product *product) {
+    enum { LEAST = 3 * 8 }; /* bytes of the smallest */
+    bh__reads *reads = &product->reads;
+    size_t count = bh__unpack_count(&in, MOST_READS), folders = bh__unpack_count(&in, MOST_READS);
+    if (in.failed || count > in.left / LEAST || folders > in.left / LEAST) return false;
+    reads->list = bh__arena_alloc(&product->arena, count + 1, sizeof *reads->list);
+    reads->folders = bh__arena_alloc(&product->arena, folders + 1, sizeof *reads->folders);
+    if (!reads->list || !reads->folders) return false;
+    for (size_t i = 0; i < count; i++) {
+        if (!unpack_read(&in, &product->arena, folders, &reads->list[i])) return false;
+    }
+    for (size_t i = 0; i < folders && !in.failed; i++) {
+        reads->folders[i].path = bh__unpack_text(&in, &product->arena);
+        bh__unpack_raw(&in, &reads->folders[i].id, sizeof reads->folders[i].id);
+    }
+    reads->count = count;
+    reads->folder_count = folders;
     return bh__unpack_ended(&in);
 }
 

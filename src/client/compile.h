@@ -33,21 +33,34 @@ bool bh__file_id_known(const bh__file_id *id);
 typedef struct bh__read {
     const char *path; /* absolute */
     bool missing;     /* was looked for and not found */
+    uint32_t folder;  /* missing: which of the folders would have to change for it to appear */
     uint64_t bytes;
     uint64_t hash[2];   /* as the compiler saw it */
     uint8_t digest[32]; /* SHA-256: two files that hash alike are still told apart */
     bh__file_id id;     /* of the file with these contents */
 } bh__read;
 
+typedef struct bh__read_folder {
+    const char *path;
+    bh__file_id id;
+} bh__read_folder;
+
+typedef struct bh__reads {
+    bh__read *list;
+    size_t count;
+    bh__read_folder *folders;
+    size_t folder_count;
+} bh__reads;
+
 /* Completes what the compiler said it read. `begun_ns` (since 1970): when it was started; a file
  * changed since then cannot be known by its identity. False: a file has changed meanwhile, and the
  * result is good for now but not to be kept. */
-bool bh__reads_complete(bh__read *reads, size_t count, uint64_t begun_ns);
+bool bh__reads_complete(bh__reads *reads, bh__arena *arena, uint64_t begun_ns);
 
 typedef enum bh__freshness { BH__STALE, BH__FRESH, BH__FRESH_RENEWED } bh__freshness;
 /* Whether each file is as it was; looks at contents only where the identity differs. RENEWED: one is
  * known by another identity now, which `renew` puts into `reads`. */
-bh__freshness bh__reads_check(bh__read *reads, size_t count, bool renew);
+bh__freshness bh__reads_check(bh__reads *reads, bool renew);
 
 uint64_t bh__clock_ns(void); /* since 1970 */
 
@@ -68,8 +81,7 @@ typedef struct bh__product {
     const char *why;
     uint64_t compile_ns;
     bh__names names;
-    bh__read *reads;
-    size_t read_count;
+    bh__reads reads;
     const uint8_t *key;
     size_t key_bytes;
     uint64_t hash[2]; /* of the key */

@@ -109,19 +109,19 @@ static void give_slot(void) {
 }
 
 static bool take_reads(bh__product *product, const bh__compile_answer *answer) {
-    product->reads =
-        bh__arena_alloc(&product->arena, answer->read_count + 1, sizeof *product->reads);
-    if (!product->reads) return false;
+    bh__reads *reads = &product->reads;
+    reads->list = bh__arena_alloc(&product->arena, answer->read_count + 1, sizeof *reads->list);
+    if (!reads->list) return false;
     for (size_t i = 0; i < answer->read_count; i++) {
         const bh__compile_read *from = &answer->reads[i];
-        bh__read *to = &product->reads[i];
+        bh__read *to = &reads->list[i];
         to->path = bh__arena_copy(&product->arena, (const char *)from->path.data, from->path.count);
         to->missing = from->missing != 0;
         to->bytes = from->bytes;
         memcpy(to->hash, from->hash, sizeof to->hash);
         if (!to->path) return false;
     }
-    product->read_count = answer->read_count;
+    reads->count = answer->read_count;
     return true;
 }
 
@@ -185,7 +185,7 @@ static void compile(flight *self, bh__outcome *out, bool *out_keep) {
         out->product = make_product(request, &answer, out->log);
         if (out->product) {
             out->product->compile_ns = bh__now_ns() - since;
-            *out_keep = bh__reads_complete(out->product->reads, out->product->read_count, begun);
+            *out_keep = bh__reads_complete(&out->product->reads, &out->product->arena, begun);
         } else {
             bh__fail(&out->error, BH_E_NO_HOST_MEMORY, "free host memory",
                      "no host memory for a result of %llu bytes",
@@ -329,7 +329,7 @@ static bh__product *look_in_memory(const bh__compile_request *request) {
         bh__memory_cache_get(request->hash, request->key.data, request->key.count);
     if (!product) return NULL;
     pthread_mutex_unlock(&lock);
-    bh__freshness freshness = bh__reads_check(product->reads, product->read_count, false);
+    bh__freshness freshness = bh__reads_check(&product->reads, false);
     uint64_t now = bh__now_ns(), touched = atomic_load(&product->touched_ns);
     if (freshness != BH__STALE && now - touched > TOUCH_AGAIN_NS &&
         atomic_compare_exchange_strong(&product->touched_ns, &touched, now))

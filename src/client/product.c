@@ -24,5 +24,5 @@ void bh__product_release(bh__product *product) {
 }
 
 uint64_t bh__product_bytes(const bh__product *product) {
-    return product->count + product->key_bytes + product->read_count * sizeof(bh__read) + 4096;
+    return product->count + product->key_bytes + product->reads.count * sizeof(bh__read) + 4096;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/hash128.h"
@@ -118,31 +119,64 @@ TEST(two_headers_that_hash_alike_are_told_apart) {
     REQUIRE(file != NULL);
     fputs("#define VALUE 1\n", file);
     fclose(file);
+    bh__arena arena = {0};
     bh__read read = {.path = path, .bytes = 16};
+    bh__reads reads = {&read, 1, NULL, 0};
     bh__hash128("#define VALUE 1\n", 16, read.hash);
-    REQUIRE(bh__reads_complete(&read, 1, bh__clock_ns()));
-    CHECK_NE(bh__reads_check(&read, 1, false), BH__STALE);
+    REQUIRE(bh__reads_complete(&reads, &arena, bh__clock_ns()));
+    CHECK_NE(bh__reads_check(&reads, false), BH__STALE);
     bh__read other = read;
+    bh__reads others = {&other, 1, NULL, 0};
     memset(&other.id, 0, sizeof other.id);
     bh__sha256("#define VALUE 2\n", 16, other.digest); /* its hash is said to be the same */
-    CHECK_EQ(bh__reads_check(&other, 1, false), BH__STALE);
+    CHECK_EQ(bh__reads_check(&others, false), BH__STALE);
     other = read;
     memset(&other.id, 0, sizeof other.id);
-    CHECK_NE(bh__reads_check(&other, 1, false), BH__STALE);
+    CHECK_NE(bh__reads_check(&others, false), BH__STALE);
     other.bytes = 17;
-    CHECK_EQ(bh__reads_check(&other, 1, false), BH__STALE);
+    CHECK_EQ(bh__reads_check(&others, false), BH__STALE);
     REQUIRE(unlink(path) == 0);
-    CHECK_EQ(bh__reads_check(&read, 1, false), BH__STALE);
-    read.missing = true;
-    CHECK_EQ(bh__reads_check(&read, 1, false), BH__FRESH);
+    CHECK_EQ(bh__reads_check(&reads, false), BH__STALE);
+    bh__arena_free(&arena);
+}
+
+/* Looked for in three places: a folder, one that is not there, one below that. */
+TEST(files_that_appear_where_they_were_missing_are_seen) {
+    static const char *const names[] = {"a.h", "none/a.h", "none/deep/er/a.h"};
+    char path[3][600], folder[600];
+    bh__read list[3] = {{0}};
+    bh__reads reads = {list, 3, NULL, 0};
+    bh__arena arena = {0};
+    for (int i = 0; i < 3; i++) {
+        list[i].path = test_path(path[i], sizeof path[i], "%s/%s", test_tmp_dir(), names[i]);
+        list[i].missing = true;
+    }
+    usleep(60000); /* the folder has been as it is for a while */
+    REQUIRE(bh__reads_complete(&reads, &arena, bh__clock_ns()));
+    CHECK_EQ(reads.folder_count, 1);
+    CHECK(bh__file_id_known(&reads.folders[0].id));
+    CHECK_EQ(bh__reads_check(&reads, false), BH__FRESH);
+    FILE *file = fopen(path[0], "w");
+    REQUIRE(file != NULL);
+    fclose(file);
+    CHECK_EQ(bh__reads_check(&reads, false), BH__STALE);
+    REQUIRE(unlink(path[0]) == 0);
+    CHECK_EQ(bh__reads_check(&reads, false), BH__FRESH); /* the folder changed, and nothing else */
+    REQUIRE(mkdir(test_path(folder, sizeof folder, "%s/none", test_tmp_dir()), 0700) == 0);
+    CHECK_EQ(bh__reads_check(&reads, false), BH__FRESH);
+    file = fopen(path[1], "w");
+    REQUIRE(file != NULL);
+    fclose(file);
+    CHECK_EQ(bh__reads_check(&reads, false), BH__STALE);
+    CHECK(!bh__reads_complete(&reads, &arena, bh__clock_ns()));
+    bh__arena_free(&arena);
 }
 
 /* Entries whose checksums are right and whose lengths are not: made by somebody, not by accident. */
 TEST(a_forged_entry_with_good_checksums_is_refused) {
     bh__product *product = make_product("key");
     bh__read read = {.path = "/a/path", .bytes = 1};
-    product->reads = &read;
-    product->read_count = 1;
+    product->reads = (bh__reads){&read, 1, NULL, 0};
     bh__pack entry = {0};
     REQUIRE(bh__entry_pack(product, &entry));
     bh__product *out;
@@ -174,7 +208,7 @@ TEST(a_forged_entry_with_good_checksums_is_refused) {
         memcpy(forged, entry.data, entry.count);
         uint64_t count = how == 0 ? UINT64_MAX : how == 1 ? 2 : 1, bytes;
         memcpy(forged + reads_at, &count, 8);
-        if (how == 2) forged[reads_at + 16] = 'x'; /* no absolute path */
+        if (how == 2) forged[reads_at + 24] = 'x'; /* no absolute path */
         uint8_t *part = forged + PARTS_AT + 2 * PART;
         memcpy(&bytes, part, 8);
         bh__hash128(forged + reads_at, bytes, (uint64_t *)(void *)(part + 8));
@@ -183,6 +217,5 @@ TEST(a_forged_entry_with_good_checksums_is_refused) {
         free(forged);
     }
     bh__pack_free(&entry);
-    product->reads = NULL;
     bh__product_release(product);
 }

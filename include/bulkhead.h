@@ -532,6 +532,8 @@ typedef struct bh_cache_info {
     uint64_t joined;  /* waited for the same compile by another thread */
     uint64_t dropped; /* damaged entries found */
     uint64_t evicted;
+    uint64_t all_hits; /* of all processes that use the folder, since it was cleared */
+    uint64_t all_misses;
 } bh_cache_info;
 
 /* `dir` NULL: the default one. */

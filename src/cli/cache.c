@@ -22,6 +22,8 @@ static void print_stats(const bh_cache_info *info) {
     printf("entries  %llu\n", (unsigned long long)info->entries);
     printf("size     %s of %s\n", bh__text_size(info->bytes, bytes),
            bh__text_size(info->limit, limit));
+    printf("hits     %llu\nmisses   %llu\n", (unsigned long long)info->all_hits,
+           (unsigned long long)info->all_misses);
 }
 
 static void json_stats(const bh_cache_info *info) {
@@ -40,6 +42,10 @@ static void json_stats(const bh_cache_info *info) {
     bh__json_number(&json, info->bytes);
     bh__json_key(&json, "limit");
     bh__json_number(&json, info->limit);
+    bh__json_key(&json, "hits");
+    bh__json_number(&json, info->all_hits);
+    bh__json_key(&json, "misses");
+    bh__json_number(&json, info->all_misses);
     bh__json_close(&json, '}');
     bh__json_end(&json);
 }

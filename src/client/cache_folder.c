@@ -2,7 +2,6 @@
 /* The cache's folder: where it is, whether it can be trusted, reading and writing files in it. */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -191,29 +190,19 @@ bh__file_state bh__folder_read(const bh__folder *folder, const char *name, uint8
     return state;
 }
 
-/* A file that grows past a limit of the process raises a signal; this thread does without. */
-static int write_quietly(int fd, const uint8_t *data, size_t bytes) {
-    sigset_t signal, before, pending;
-    sigemptyset(&signal);
-    sigaddset(&signal, SIGXFSZ);
-    sigpending(&pending);
-    bool was_pending = sigismember(&pending, SIGXFSZ);
-    pthread_sigmask(SIG_BLOCK, &signal, &before);
+static int write_whole(int fd, const uint8_t *data, size_t bytes) {
+    bh__quiet quiet;
+    bh__quiet_begin(&quiet);
     int number = 0;
-    for (size_t at = 0; at < bytes;) {
+    for (size_t at = 0; at < bytes && !number;) {
         ssize_t some = write(fd, data + at, bytes - at);
-        if (some < 0 && errno == EINTR) continue;
-        if (some <= 0) {
+        if (some > 0) {
+            at += (size_t)some;
+        } else if (some == 0 || errno != EINTR) {
             number = some < 0 ? errno : ENOSPC;
-            break;
         }
-        at += (size_t)some;
     }
-    if (number == EFBIG && !was_pending) {
-        struct timespec now = {0, 0};
-        sigtimedwait(&signal, NULL, &now);
-    }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    bh__quiet_end(&quiet);
     return number;
 }
 
@@ -228,7 +217,7 @@ int bh__folder_write(const bh__folder *folder, const char *name, const void *dat
     bh__fd_keep(fd);
     /* While it is locked somebody is writing it; a process that was killed lets go. */
     flock(fd, LOCK_EX | LOCK_NB);
-    int number = write_quietly(fd, data, bytes);
+    int number = write_whole(fd, data, bytes);
     if (number == 0 && renameat(folder->fd, temporary, folder->fd, name) < 0) {
         number = errno;
         if (number == EISDIR || number == ENOTEMPTY || number == EEXIST) /* not made by us */

@@ -9,6 +9,7 @@
 #ifndef BH_CLIENT_COMPILE_H
 #define BH_CLIENT_COMPILE_H
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
 
@@ -224,6 +225,19 @@ bh__file_state bh__folder_read(const bh__folder *folder, const char *name, uint8
                                size_t *out_bytes, struct stat *out_info);
 /* Writes it under a temporary name and renames. 0 or an errno. */
 int bh__folder_write(const bh__folder *folder, const char *name, const void *data, size_t bytes);
+
+/* quiet.c: around writes to files, against the signal of a limit on their size. */
+typedef struct bh__quiet {
+    sigset_t signal, before;
+    bool was_pending;
+} bh__quiet;
+void bh__quiet_begin(bh__quiet *quiet);
+void bh__quiet_end(const bh__quiet *quiet);
+
+/* cache_counts.c: hits and misses of all processes. */
+void bh__counts_add(const char *dir); /* what this one has not added yet */
+void bh__counts_get(const bh__folder *folder, uint64_t *out_hits, uint64_t *out_misses);
+void bh__counts_clear(const bh__folder *folder);
 
 /* cache_disk.c */
 bh__product *bh__disk_get(const char *dir, const uint64_t hash[2], const void *key,

@@ -143,7 +143,10 @@ static void run_close(run *self) {
 
 static bh_status run_start(run *self, const char *program, const bh__compile_job *job,
                            bh_error *error) {
+    bh__quiet quiet;
+    bh__quiet_begin(&quiet);
     self->job = bh__fd_keep(bh__compile_job_write(job));
+    bh__quiet_end(&quiet);
     if (self->job < 0) return refuse_start(error, program, -self->job);
     self->answer = bh__fd_keep(memfd_create("bulkhead-answer", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     self->errors = bh__fd_keep(memfd_create("bulkhead-log", MFD_CLOEXEC));

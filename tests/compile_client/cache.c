@@ -40,6 +40,8 @@ static void twice_in_two_processes(uint32_t compiler) {
     CHECK_EQ(info.misses, 0);
     CHECK_EQ(info.dropped, 0);
     CHECK_STR_EQ(info.dir, cache_dir());
+    CHECK_EQ(info.all_misses, 1);
+    CHECK_EQ(info.all_hits, 2); /* what was found in memory is added later */
     s.options.flags = BH_COMPILE_NO_CACHE;
     CHECK_EQ(compile_from(source, &s.options), BH_CACHE_OFF);
     CHECK_OK(bh_cache_clear(NULL));

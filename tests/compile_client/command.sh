@@ -94,6 +94,8 @@ esac
 
 expect 0 "$bulkhead" cache
 has out "folder   $BULKHEAD_CACHE_DIR"
+[ "$(sed -n 's/^hits *//p' out)" -ge 1 ] || fail "no hits were counted"
+[ "$(sed -n 's/^misses *//p' out)" -ge 4 ] || fail "too few misses were counted"
 expect 0 "$bulkhead" cache list
 has out scale.cu
 has out sm_90

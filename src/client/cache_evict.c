@@ -11,6 +11,8 @@
 
 #include "client/cache_scan.h"
 
+enum { PROBE_DAYS = 30 };
+
 /* A file that nobody holds locked belongs to a process that was killed while writing it. */
 static void clean_temporary(const bh__folder *folder, const char *name) {
     int fd = openat(folder->fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
@@ -20,6 +22,14 @@ static void clean_temporary(const bh__folder *folder, const char *name) {
         fstat(fd, &info) == 0 && bh__clock_ns() / BH__NS_PER_S > (uint64_t)info.st_mtim.tv_sec + 2;
     if (old && flock(fd, LOCK_EX | LOCK_NB) == 0) unlinkat(folder->fd, name, 0);
     close(fd);
+}
+
+/* What was found out about compilers, in an environment that is no more. */
+static void clean_probe(const bh__folder *folder, const char *name) {
+    struct stat info;
+    bool old = fstatat(folder->fd, name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+               bh__clock_ns() / BH__NS_PER_S > (uint64_t)info.st_mtim.tv_sec + PROBE_DAYS * 86400;
+    if (old) unlinkat(folder->fd, name, 0);
 }
 
 static bool add(bh__cache_files *files, const char *name, const struct stat *info) {
@@ -51,6 +61,8 @@ bool bh__cache_scan(const bh__folder *folder, bh__cache_files *out) {
         struct stat info;
         if (strncmp(entry->d_name, "tmp-", 4) == 0) {
             clean_temporary(folder, entry->d_name);
+        } else if (strncmp(entry->d_name, "probe-", 6) == 0) {
+            clean_probe(folder, entry->d_name);
         } else if (bh__is_entry_name(entry->d_name) &&
                    fstatat(folder->fd, entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0) {
             whole = add(out, entry->d_name, &info);

@@ -50,6 +50,10 @@ bench: all
 	    test -x "$$program" || continue; \
 	    "$$program" || { echo "# $$program failed"; failed=1; }; \
 	done; \
+	case "$$BULKHEAD_TEST_DEVICE" in cuda*) \
+	    if command -v python3 >/dev/null; then python3 bench/peers.py || failed=1; \
+	    else echo 'skipped: peers: there is no python3'; fi;; \
+	esac; \
 	exit $$failed
 
 install: setup
@@ -72,7 +76,7 @@ help:
 	@echo '                 DEVICE=cuda tests that device, FILTER="text ..." only tests so named'
 	@echo 'make asan        the tests with AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make tsan        the tests with ThreadSanitizer'
-	@echo 'make bench       measure; DEVICE=cuda measures that device'
+	@echo 'make bench       measure; DEVICE=cuda measures that device, beside the plain driver and others'
 	@echo 'make install     PREFIX=/usr/local, DESTDIR='
 	@echo 'make format      clang-format on everything'
 	@echo 'make clean       remove what was built'

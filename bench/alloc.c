@@ -82,13 +82,13 @@ int main(int argc, char **argv) {
     bench_samples samples = bench_samples_new(groups);
     pairs(device, groups, &samples);
     double median = bench_percentile(&samples, 50);
-    bench_target("alloc.pair.p50", median, "ns", 200);
+    bench_cpu_target("alloc.pair.p50", median, "ns", 200);
     bench_figure("alloc.pair.mean", bench_mean(&samples), "ns");
     bench_figure("alloc.pair.p99", bench_percentile(&samples, 99), "ns");
 
     samples.count = 0;
     batches(device, groups / 4 + 1, &samples);
-    bench_target("alloc.held_256.p50", bench_percentile(&samples, 50), "ns", 200);
+    bench_cpu_target("alloc.held_256.p50", bench_percentile(&samples, 50), "ns", 200);
     bench_samples_free(&samples);
 
     double peer = malloc_pair_ns(groups);

@@ -43,12 +43,12 @@ int main(int argc, char **argv) {
 
     double added = (double)process_memory(getpid(), "smaps_rollup", "Rss:") - (double)resident;
     bench_target("idle.resident.application_added", added / MIB, "MiB", 16);
-    bench_target("idle.resident.worker",
-                 (double)process_memory(status.worker_pid, "smaps_rollup", "Rss:") / MIB, "MiB",
-                 64);
-    bench_target("idle.resident.standby",
-                 (double)process_memory(status.standby_pid, "smaps_rollup", "Rss:") / MIB, "MiB",
-                 64);
+    bench_cpu_target("idle.resident.worker",
+                     (double)process_memory(status.worker_pid, "smaps_rollup", "Rss:") / MIB, "MiB",
+                     64);
+    bench_cpu_target("idle.resident.standby",
+                     (double)process_memory(status.standby_pid, "smaps_rollup", "Rss:") / MIB,
+                     "MiB", 64);
     bench_figure("idle.proportional.worker",
                  (double)process_memory(status.worker_pid, "smaps_rollup", "Pss:") / MIB, "MiB");
     BENCH_NEED(bh_device_close(device));

@@ -6,7 +6,7 @@
 
 int main(int argc, char **argv) {
     bench_begin(argc, argv, "open: a device opened, used once, closed");
-    size_t count = bench_count(30);
+    size_t count = bench_count(bench_on_cpu() ? 30 : 5);
     bench_samples open = bench_samples_new(count), load = bench_samples_new(count),
                   first = bench_samples_new(count), standby = bench_samples_new(count),
                   close = bench_samples_new(count);

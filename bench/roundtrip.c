@@ -45,7 +45,7 @@ int main(int argc, char **argv) {
     options.wait_spin_ns = options.worker_spin_ns = 10 * BENCH_S;
     measure(&options, count, &samples);
     double median = bench_percentile(&samples, 50);
-    bench_target("roundtrip.awake.p50", median / 1e3, "us", 5);
+    bench_cpu_target("roundtrip.awake.p50", median / 1e3, "us", 5);
     bench_figure("roundtrip.awake.p99", bench_percentile(&samples, 99) / 1e3, "us");
     bench_figure("roundtrip.ping_pong.p50", floor_ns / 1e3, "us");
     bench_figure("roundtrip.awake_to_ping_pong", median / floor_ns, "ratio");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thousand losses in a row: every ticket resolves, intact bytes stay, and nothing is left over. Ends with 1
- * if that does not hold. */
+/* Hundreds of losses in a row: every ticket resolves, intact bytes stay, and nothing is left over,
+ * memory of the device included. Ends with 1 if that does not hold. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +12,8 @@
 enum { INTACT = 256 * 1024, TOUCHED = 4096, TICKETS = 6, STATUSES = 32 };
 #define MIB         (1024.0 * 1024.0)
 #define PATIENCE_NS (30 * BENCH_S)
+/* What a GPU hands out memory by. A leak would show as one for each loss. */
+#define GRANULE (2 * MIB)
 
 /* Answers about failed tickets are kept as long as the program runs: a record of this size for each. */
 #define RECORD_BYTES 1536
@@ -172,6 +174,32 @@ static holdings holdings_settled(size_t children) {
     return holdings_now();
 }
 
+/* What a fresh worker finds free on the device. On the CPU device that is the memory of the
+ * machine, in which others come and go: 0. */
+static uint64_t device_memory_free(void) {
+    if (bench_on_cpu()) return 0;
+    bh_device device;
+    bh_device_options options = bench_options();
+    options.flags = BH_DEVICE_NO_STANDBY;
+    bh_device_info info = BH_INIT(info);
+    BENCH_NEED(bh_device_open(&options, &device));
+    BENCH_NEED(bh_device_query(device, &info));
+    BENCH_NEED(bh_device_close(device));
+    return info.memory_free;
+}
+
+/* How much less is free than before. The driver takes its time to clear away after a dead
+ * process. */
+static double device_memory_gone(uint64_t before) {
+    double gone = 0;
+    for (int i = 0; i < 10; i++) {
+        gone = (double)before - (double)device_memory_free();
+        if (gone <= 0) return 0;
+        bench_sleep_ns(100 * BENCH_MS);
+    }
+    return gone;
+}
+
 static size_t still_alive(const soak *self) {
     size_t count = 0;
     for (size_t i = 0; i < self->seen_count; i++)
@@ -186,17 +214,20 @@ static double grown(uint64_t after, uint64_t before) {
 int main(int argc, char **argv) {
     bench_begin(argc, argv,
                 "soak: losses in a row, by kill, fault, trap and deadline, on two lanes");
-    size_t count = bench_count(1000);
-    enum { WARM = 20 };
-    soak self = {.seen_capacity = 2 * (count + WARM) + 4};
+    size_t count = bench_count(bench_on_cpu() ? 1000 : 200);
+    const size_t warm = bench_on_cpu() ? 20 : 5;
+    soak self = {.seen_capacity = 2 * (count + warm) + 4};
     self.seen = calloc(self.seen_capacity, sizeof *self.seen);
     if (!self.seen) bench_wrong("no memory");
+    uint64_t free_when_empty = device_memory_free();
     holdings empty = holdings_now();
     open_all(&self);
-    for (uint32_t i = 0; i < WARM; i++) {
+    for (uint32_t i = 0; i < warm; i++) {
         lose(&self, i);
         settle(&self);
     }
+    holdings_settled(2); /* no dead worker still holds memory of the device */
+    uint64_t free_before = device_memory_free();
     holdings before = holdings_settled(2);
     size_t answered = 0;
     for (int i = 1; i < STATUSES; i++) answered += self.answers[i];
@@ -212,7 +243,7 @@ int main(int argc, char **argv) {
     size_t failed = 0;
     for (int i = 1; i < STATUSES; i++) failed += self.answers[i];
     double records = (double)(failed - answered) * RECORD_BYTES;
-    bench_figure("soak.losses", (double)(self.losses - WARM), "count");
+    bench_figure("soak.losses", (double)(self.losses - warm), "count");
     bench_figure("soak.time_per_loss", took / (double)count / 1e6, "ms");
     for (int i = 0; i < STATUSES; i++) {
         if (self.answers[i]) bench_note("%zu tickets got %s", self.answers[i], bh_status_name(i));
@@ -229,6 +260,8 @@ int main(int argc, char **argv) {
     bench_target("soak.memory_beyond_records",
                  anonymous > records ? (anonymous - records) / MIB : 0, "MiB", 1);
     bench_figure("soak.memory_grown", anonymous / MIB, "MiB");
+    double gone = device_memory_gone(free_before);
+    if (!bench_on_cpu()) bench_target("soak.device_memory_left", gone / MIB, "MiB", GRANULE / MIB);
 
     BENCH_NEED(bh_device_close(self.device));
     holdings closed = holdings_settled(empty.children);
@@ -239,10 +272,15 @@ int main(int argc, char **argv) {
     bench_target("soak.closed.workers_alive", (double)alive, "count", 0);
     bench_target("soak.closed.shared_memory_left", grown(closed.shared, empty.shared) / MIB, "MiB",
                  0);
+    double gone_when_closed = device_memory_gone(free_when_empty);
+    if (!bench_on_cpu())
+        bench_target("soak.closed.device_memory_left", gone_when_closed / MIB, "MiB",
+                     GRANULE / MIB);
     bool clean = !self.unresolved && !self.damaged && after.descriptors <= before.descriptors &&
                  after.children <= before.children && after.shared <= before.shared &&
                  anonymous <= records + MIB && closed.descriptors <= empty.descriptors &&
-                 closed.children <= empty.children && closed.shared <= empty.shared && !alive;
+                 closed.children <= empty.children && closed.shared <= empty.shared && !alive &&
+                 gone <= GRANULE && gone_when_closed <= GRANULE;
     free(self.seen);
     if (!clean)
         fprintf(stderr, "error: something was left over or lost; see the lines marked MISS\n");

@@ -81,7 +81,7 @@ static void worker_awake(size_t batches) {
 
     for (int i = 0; i < 2; i++) batch(&kernels, &set, &number, NULL, &warm_ns);
     for (size_t i = 0; i < batches; i++) batch(&kernels, &set, &number, &beside, &beside_ns);
-    bench_target("submit.awake.p50", bench_percentile(&beside, 50), "ns", 150);
+    bench_cpu_target("submit.awake.p50", bench_percentile(&beside, 50), "ns", 150);
     bench_figure("submit.awake.mean", (double)beside_ns / (double)(batches * BATCH), "ns");
     bench_figure("submit.awake.p99", bench_percentile(&beside, 99), "ns");
 

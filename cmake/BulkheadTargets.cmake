@@ -92,3 +92,15 @@ function(bulkhead_public_programs directory prefix)
         target_link_libraries(${prefix}${name} PRIVATE bulkhead_flags Bulkhead::bulkhead m)
     endforeach()
 endfunction()
+
+# A program without the library that benchmarks are compared with: all of `directory`, with the
+# named files of bench/support, and the driver's functions as the CUDA worker finds them.
+function(bulkhead_baseline name directory)
+    file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${directory}/*.c")
+    list(TRANSFORM ARGN PREPEND "${PROJECT_SOURCE_DIR}/bench/support/")
+    list(TRANSFORM ARGN APPEND ".c")
+    bulkhead_objects(objects base)
+    add_executable(${name} ${sources} ${ARGN} "${PROJECT_SOURCE_DIR}/src/cuda/driver.c" ${objects})
+    target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/bench")
+    target_link_libraries(${name} PRIVATE bulkhead_flags m ${CMAKE_DL_LIBS})
+endfunction()

@@ -211,6 +211,9 @@ BH_API bh_status bh_device_open(const bh_device_options *options, bh_device *out
  */
 BH_API bh_status bh_device_close(bh_device device);
 
+/* Who may use a GPU: anybody, one process, nobody. */
+enum { BH_COMPUTE_DEFAULT = 0, BH_COMPUTE_EXCLUSIVE = 1, BH_COMPUTE_PROHIBITED = 2 };
+
 typedef struct bh_device_info {
     uint32_t size;
     uint32_t cooperative; /* 1 if cooperative launches work */
@@ -219,7 +222,7 @@ typedef struct bh_device_info {
     char driver[64];      /* what runs it, with its version */
     char arch[16];        /* "sm_90" */
     uint64_t memory_total;
-    uint64_t memory_free;
+    uint64_t memory_free;     /* when the worker started */
     uint32_t multiprocessors; /* CPU: threads that run blocks */
     uint32_t warp_size;
     uint32_t max_threads_per_block;
@@ -230,6 +233,27 @@ typedef struct bh_device_info {
     uint32_t registers_per_block;
     uint32_t max_lanes;
     uint32_t max_param_bytes;
+    char uuid[48];         /* "GPU-...", "MIG-..."; empty where there is none */
+    char pci[24];          /* "0000:3b:00.0"; empty where there is none */
+    char no_standby[192];  /* why no standby can be kept here; empty: one is kept */
+    uint32_t ecc;          /* 1: on */
+    uint32_t compute_mode; /* BH_COMPUTE_DEFAULT ... */
+    uint32_t mig;          /* 1: part of a GPU, a MIG instance */
+    uint32_t mps;          /* 1: shared with other programs by an MPS server */
+    uint32_t clock_khz;
+    uint32_t memory_clock_khz;
+    uint32_t memory_bus_bits;
+    uint32_t l2_bytes;
+    uint32_t registers_per_multiprocessor;
+    uint32_t shared_per_multiprocessor;
+    uint32_t max_threads_per_multiprocessor;
+    uint32_t max_blocks_per_multiprocessor;
+    uint32_t async_engines;      /* copies that can run beside kernels */
+    uint32_t concurrent_kernels; /* 1: lanes run side by side */
+    uint32_t cluster_launch;     /* 1 if launches in clusters work */
+    int32_t priority_lowest;     /* of lanes; both 0: priorities have no effect */
+    int32_t priority_highest;
+    uint32_t driver_version; /* 13000 for CUDA 13.0; 0 where there is none */
 } bh_device_info;
 
 BH_API bh_status bh_device_query(bh_device device, bh_device_info *out);
@@ -242,7 +266,8 @@ typedef struct bh_device_entry {
 } bh_device_entry;
 
 /* Every device there could be, usable or not, with the reason. Writes up to `capacity` entries;
- * `count` gets how many there are. */
+ * `count` gets how many there are. entries[0].info.size, set before the call, says how long the
+ * entries of a program built with an older header are; zero is this header's length. */
 BH_API bh_status bh_device_enumerate(bh_device_entry *entries, size_t capacity, size_t *count);
 
 enum { BH_DEVICE_RUNNING = 1, BH_DEVICE_REPLACING = 2, BH_DEVICE_STOPPED = 3 };
@@ -259,7 +284,7 @@ typedef struct bh_device_status {
     uint64_t buffers;
     uint64_t bytes_allocated; /* in buffers */
     uint64_t bytes_reserved;  /* in chunks */
-    char reason[256];         /* why it is stopped, or runs without a standby */
+    char reason[256];         /* why it is stopped, or degraded: runs without a standby */
 } bh_device_status;
 
 BH_API bh_status bh_device_get_status(bh_device device, bh_device_status *out);
@@ -268,7 +293,8 @@ BH_API bh_status bh_device_get_status(bh_device device, bh_device_status *out);
  * losses, and what kernels printed. BH_OK whatever became of it; BH_E_TIMEOUT. */
 BH_API bh_status bh_device_sync(bh_device device, uint64_t timeout_ns);
 
-/* Waits until a standby is ready. BH_E_UNSUPPORTED for a device without one. */
+/* Waits until a standby is ready. BH_E_UNSUPPORTED for a device that has none and gets none: opened
+ * so, or where none can be kept (bh_device_info.no_standby, no room); the message says why. */
 BH_API bh_status bh_device_wait_standby(bh_device device, uint64_t timeout_ns);
 
 /* A descriptor for poll or epoll, readable when something armed by bh_notify is done. Read its 8
@@ -298,7 +324,8 @@ typedef struct bh_loss {
 typedef void bh_watch_fn(void *context, bh_device device, const bh_loss *loss);
 BH_API bh_status bh_device_watch(bh_device device, bh_watch_fn *watch, void *context);
 
-/* Text printed by kernels, on the dispatcher thread; without a callback it is dropped. */
+/* Text printed by kernels, and what failed assertions say (4 KiB of it), on the dispatcher thread;
+ * without a callback it is dropped. */
 typedef void bh_print_fn(void *context, const char *text, size_t length);
 BH_API bh_status bh_device_on_print(bh_device device, bh_print_fn *print, void *context);
 
@@ -306,6 +333,17 @@ BH_API bh_status bh_device_on_print(bh_device device, bh_print_fn *print, void *
 
 /* Every device has a lane from the start; calls that take a lane use it when given a zero one. */
 BH_API bh_status bh_lane_open(bh_device device, bh_lane *out);
+
+typedef struct bh_lane_options {
+    uint32_t size;
+    int32_t priority; /* higher is more urgent, 0 the default. Cut to what the device has:
+                         bh_device_info.priority_lowest to priority_highest. Work of an urgent lane
+                         is begun first; what runs is not interrupted */
+} bh_lane_options;
+
+/* A lane's priority is for life. A device keeps its lanes and gives them out again, but only for
+ * the priority they were made with. */
+BH_API bh_status bh_lane_open_with(bh_device device, const bh_lane_options *options, bh_lane *out);
 /* What was submitted still runs; the handle is gone at once. */
 BH_API bh_status bh_lane_close(bh_lane lane);
 BH_API bh_status bh_lane_sync(bh_lane lane, uint64_t timeout_ns);

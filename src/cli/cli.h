@@ -164,6 +164,22 @@ bh_status bh__npy_parse(const char *path, const bh__bytes *file, bh__npy *out, b
 #define BH__NPY_HEADER 128
 size_t bh__npy_header(bh_type type, uint64_t count, char out[BH__NPY_HEADER]);
 
+/* ---- the NVIDIA driver, without starting it (nvidia.c) ---- */
+
+typedef struct bh__nvidia {
+    unsigned gpus;          /* on the PCI bus */
+    bool control;           /* /dev/nvidiactl is there */
+    bool library;           /* libcuda.so.1 can be loaded */
+    int version;            /* 13000 for CUDA 13.0; 0: the library does not tell */
+    char library_path[512]; /* of the file itself, with its version; empty: not known */
+    char library_version[32];
+    char module_version[32]; /* of the kernel module; empty: not loaded, or not known */
+    char denied[64];         /* a device file that this user may not open; empty: none */
+    bool no_memory_file;     /* /dev/nvidia-uvm is not there */
+} bh__nvidia;
+
+void bh__nvidia_look(bh__nvidia *out);
+
 /* ---- JSON (json.c) ---- */
 
 /* Writes one document; commas and indentation are its business. */

@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 __attribute__((format(printf, 2, 3))) static void row(const char *key, const char *format, ...) {
     va_list list;
@@ -12,6 +13,29 @@ __attribute__((format(printf, 2, 3))) static void row(const char *key, const cha
     vprintf(format, list);
     putchar('\n');
     va_end(list);
+}
+
+static const char *mode_name(const bh_device_info *info) {
+    static const char *const names[] = {"default", "exclusive-process", "prohibited"};
+    return names[info->compute_mode < 3 ? info->compute_mode : 0];
+}
+
+static void print_speed(const bh_device_info *info) {
+    char cache[BH__TEXT];
+    if (info->clock_khz != 0) row("clock", "%u MHz", info->clock_khz / 1000);
+    if (info->memory_bus_bits != 0)
+        row("memory bus", "%u bits at %u MHz", info->memory_bus_bits,
+            info->memory_clock_khz / 1000);
+    if (info->l2_bytes != 0) row("L2 cache", "%s", bh__text_size(info->l2_bytes, cache));
+    if (info->async_engines != 0) row("copy engines", "%u", info->async_engines);
+}
+
+static void print_multiprocessor(const bh_device_info *info) {
+    char shared[BH__TEXT];
+    row("  of each", "%u threads in %u block%s, %u registers, %s of shared memory",
+        info->max_threads_per_multiprocessor, info->max_blocks_per_multiprocessor,
+        info->max_blocks_per_multiprocessor == 1 ? "" : "s", info->registers_per_multiprocessor,
+        bh__text_size(info->shared_per_multiprocessor, shared));
 }
 
 static void print_device(const bh_device_entry *entry) {
@@ -23,13 +47,25 @@ static void print_device(const bh_device_entry *entry) {
         return;
     }
     char total[BH__TEXT], spare[BH__TEXT], shared[BH__TEXT], shared_max[BH__TEXT];
+    bool gpu = strcmp(info->kind, "cpu") != 0;
     printf("%s: ready\n", entry->name);
     row("name", "%s", info->name);
     row("driver", "%s", info->driver);
     row("architecture", "%s", info->arch);
-    row("memory", "%s, %s free", bh__text_size(info->memory_total, total),
-        bh__text_size(info->memory_free, spare));
+    if (info->uuid[0] != '\0') row("UUID", "%s", info->uuid);
+    if (info->pci[0] != '\0') row("PCI", "%s", info->pci);
+    row("memory", "%s, %s free%s", bh__text_size(info->memory_total, total),
+        bh__text_size(info->memory_free, spare),
+        !gpu        ? ""
+        : info->ecc ? ", ECC on"
+                    : ", ECC off");
+    if (gpu)
+        row("compute mode", "%s%s%s", mode_name(info), info->mig ? ", a MIG instance" : "",
+            info->mps ? ", shared by an MPS server" : "");
+    row("standby", "%s%s", info->no_standby[0] != '\0' ? "none: " : "yes", info->no_standby);
+    print_speed(info);
     row("multiprocessors", "%u", info->multiprocessors);
+    print_multiprocessor(info);
     row("warp", "%u threads", info->warp_size);
     row("block", "up to %u threads, %u x %u x %u", info->max_threads_per_block, info->max_block[0],
         info->max_block[1], info->max_block[2]);
@@ -41,12 +77,22 @@ static void print_device(const bh_device_entry *entry) {
     row("registers", "%u a block", info->registers_per_block);
     row("parameters", "up to %u bytes", info->max_param_bytes);
     row("lanes", "up to %u", info->max_lanes);
-    row("cooperative", "%s", info->cooperative ? "yes" : "no");
+    if (info->priority_lowest != info->priority_highest)
+        row("priorities", "%d to %d", (int)info->priority_lowest, (int)info->priority_highest);
+    row("launches", "%s%s%s", info->concurrent_kernels ? "concurrent" : "one after the other",
+        info->cooperative ? ", cooperative" : "", info->cluster_launch ? ", in clusters" : "");
 }
 
 static void json_number(bh__json *json, const char *key, uint64_t number) {
     bh__json_key(json, key);
     bh__json_number(json, number);
+}
+
+static void json_integer(bh__json *json, const char *key, int32_t number) {
+    char text[16];
+    snprintf(text, sizeof text, "%d", (int)number);
+    bh__json_key(json, key);
+    bh__json_raw(json, text);
 }
 
 static void json_text(bh__json *json, const char *key, const char *text) {
@@ -59,6 +105,35 @@ static void json_three(bh__json *json, const char *key, const uint32_t numbers[3
     bh__json_open_inline(json, '[');
     for (int i = 0; i < 3; i++) bh__json_number(json, numbers[i]);
     bh__json_close(json, ']');
+}
+
+static void json_bool(bh__json *json, const char *key, uint32_t value) {
+    bh__json_key(json, key);
+    bh__json_bool(json, value != 0);
+}
+
+static void json_hardware(bh__json *json, const bh_device_info *info) {
+    json_text(json, "uuid", info->uuid);
+    json_text(json, "pci", info->pci);
+    json_bool(json, "ecc", info->ecc);
+    json_text(json, "compute_mode", mode_name(info));
+    json_bool(json, "mig", info->mig);
+    json_bool(json, "mps", info->mps);
+    json_text(json, "no_standby", info->no_standby);
+    json_number(json, "driver_version", info->driver_version);
+    json_number(json, "clock_khz", info->clock_khz);
+    json_number(json, "memory_clock_khz", info->memory_clock_khz);
+    json_number(json, "memory_bus_bits", info->memory_bus_bits);
+    json_number(json, "l2_bytes", info->l2_bytes);
+    json_number(json, "registers_per_multiprocessor", info->registers_per_multiprocessor);
+    json_number(json, "shared_per_multiprocessor", info->shared_per_multiprocessor);
+    json_number(json, "max_threads_per_multiprocessor", info->max_threads_per_multiprocessor);
+    json_number(json, "max_blocks_per_multiprocessor", info->max_blocks_per_multiprocessor);
+    json_number(json, "async_engines", info->async_engines);
+    json_bool(json, "concurrent_kernels", info->concurrent_kernels);
+    json_bool(json, "cluster_launch", info->cluster_launch);
+    json_integer(json, "priority_lowest", info->priority_lowest);
+    json_integer(json, "priority_highest", info->priority_highest);
 }
 
 static void json_device(bh__json *json, const bh_device_entry *entry) {
@@ -86,8 +161,8 @@ static void json_device(bh__json *json, const bh_device_entry *entry) {
         json_number(json, "registers_per_block", info->registers_per_block);
         json_number(json, "max_lanes", info->max_lanes);
         json_number(json, "max_param_bytes", info->max_param_bytes);
-        bh__json_key(json, "cooperative");
-        bh__json_bool(json, info->cooperative != 0);
+        json_bool(json, "cooperative", info->cooperative);
+        json_hardware(json, info);
     }
     bh__json_close(json, '}');
 }

@@ -2,7 +2,6 @@
 /* `bulkhead doctor`: what is installed, what is missing, what to do about it. */
 #include "cli.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -13,7 +12,6 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 typedef enum level { INFO, OK, WARN, BROKEN } level;
@@ -103,7 +101,11 @@ static void look_at_limits(doctor *d) {
         find(d, OK, NULL, "enough open files are allowed");
     if (getrlimit(RLIMIT_MEMLOCK, &memory) == 0) {
         bool any = memory.rlim_cur == RLIM_INFINITY;
-        find(d, INFO, NULL, "locked memory: %s; the CPU device needs none",
+        find(d, INFO,
+             any || access("/dev/nvidiactl", F_OK) != 0
+                 ? NULL
+                 : "if host memory cannot be registered with a GPU, raise it: ulimit -l unlimited",
+             "locked memory: %s; the CPU device needs none",
              any ? "any amount" : bh__text_size(memory.rlim_cur, size));
     }
     /* 1: UFFD_USER_MODE_ONLY, allowed without privileges since Linux 5.11. */
@@ -115,33 +117,58 @@ static void look_at_limits(doctor *d) {
 
 /* ---- NVIDIA and compilers ---- */
 
-/* Tried in a child process: whatever a library does when it is loaded, it does it there. */
-static bool library_loads(const char *name) {
-    pid_t child = fork();
-    if (child == 0) _exit(dlopen(name, RTLD_LAZY | RTLD_LOCAL) != NULL ? 0 : 1);
-    int status = 0;
-    pid_t got;
-    do {
-        got = child > 0 ? waitpid(child, &status, 0) : -1;
-    } while (got < 0 && child > 0 && errno == EINTR);
-    return got > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+static void look_at_driver_files(doctor *d, const bh__nvidia *nvidia) {
+    if (nvidia->denied[0] != '\0')
+        find(d, WARN,
+             "give this user access to /dev/nvidia* (group video or render, or the container's "
+             "device list)",
+             "NVIDIA driver: no permission to open %s", nvidia->denied);
+    if (nvidia->no_memory_file)
+        find(d, WARN, "make it with nvidia-modprobe -u -c 0, as root, or pass it to the container",
+             "NVIDIA driver: /dev/nvidia-uvm is not there");
 }
 
-/* True if there is NVIDIA hardware with a driver for it. */
-static bool look_at_driver(doctor *d) {
-    bool control = access("/dev/nvidiactl", F_OK) == 0;
-    bool library = library_loads("libcuda.so.1");
-    if (control && library)
-        find(d, OK, NULL, "NVIDIA driver: /dev/nvidiactl and libcuda.so.1 are there");
-    else if (control)
+static void look_at_driver_versions(doctor *d, const bh__nvidia *nvidia) {
+    if (nvidia->version > 0 && nvidia->version < 12000)
+        find(d, WARN, "install an NVIDIA driver that supports CUDA 12.0 or later (525 or later)",
+             "NVIDIA driver: it supports CUDA %d.%d; 12.0 is the oldest that will do",
+             nvidia->version / 1000, nvidia->version % 1000 / 10);
+    const char *module = nvidia->module_version, *library = nvidia->library_version;
+    if (module[0] == '\0' || library[0] == '\0' || strcmp(module, library) == 0) return;
+    if (strstr(nvidia->library_path, "compat") != NULL)
+        find(d, INFO, NULL, "NVIDIA driver: kernel module %s, used by a newer library, %s", module,
+             nvidia->library_path);
+    else
+        find(d, WARN, "reboot, or install the same version of both parts of the driver",
+             "NVIDIA driver: its kernel module is %s and its library %s (%s)", module, library,
+             nvidia->library_path);
+}
+
+static void look_at_driver(doctor *d, const bh__nvidia *nvidia) {
+    char version[96] = "";
+    if (nvidia->version > 0)
+        snprintf(version, sizeof version, " (CUDA %d.%d%s%s)", nvidia->version / 1000,
+                 nvidia->version % 1000 / 10, nvidia->module_version[0] != '\0' ? ", " : "",
+                 nvidia->module_version);
+    if (nvidia->control && nvidia->library)
+        find(d, OK, NULL, "NVIDIA driver%s: /dev/nvidiactl and libcuda.so.1 are there", version);
+    else if (nvidia->control)
         find(d, WARN, "install the user part of the driver (libcuda.so.1), in the container too",
              "NVIDIA driver: /dev/nvidiactl is there, libcuda.so.1 is not");
-    else if (library)
+    else if (nvidia->library)
         find(d, INFO, "start a container with its GPU, or load the nvidia kernel module",
-             "NVIDIA driver: libcuda.so.1 is there, /dev/nvidiactl is not");
+             "NVIDIA driver%s: libcuda.so.1 is there, /dev/nvidiactl is not", version);
+    else if (nvidia->gpus > 0)
+        find(
+            d, INFO,
+            "to use it, install the NVIDIA driver, 525 or later; a container must be given its GPU",
+            "no NVIDIA driver, though there %s NVIDIA GPU%s on the PCI bus: kernels run on the "
+            "CPU device",
+            nvidia->gpus == 1 ? "is an" : "are", nvidia->gpus == 1 ? "" : "s");
     else
         find(d, INFO, NULL, "no NVIDIA driver: kernels run on the CPU device");
-    return control;
+    look_at_driver_files(d, nvidia);
+    look_at_driver_versions(d, nvidia);
 }
 
 static void look_at_compilers(doctor *d) {
@@ -264,7 +291,27 @@ static void try_device(doctor *d, const char *name) {
     bh_device_close(device);
 }
 
-static void look_at_devices(doctor *d, bool has_nvidia) {
+/* What works, and could work better. */
+static void look_at_use(doctor *d, const bh_device_entry *entry) {
+    enum { ENOUGH_MIB = 768 };
+    const bh_device_info *info = &entry->info;
+    char spare[BH__TEXT], total[BH__TEXT];
+    if (strcmp(info->kind, "cpu") == 0) return;
+    if (info->memory_free < (uint64_t)ENOUGH_MIB << 20)
+        find(d, WARN, "end other programs on it; nvidia-smi lists them",
+             "device %s: %s free of %s; a worker needs about half a GiB besides its buffers, and a "
+             "standby as much again",
+             entry->name, bh__text_size(info->memory_free, spare),
+             bh__text_size(info->memory_total, total));
+    if (info->no_standby[0] != '\0')
+        find(d, WARN,
+             info->mps
+                 ? "to have one, stop the MPS control daemon: echo quit | nvidia-cuda-mps-control"
+                 : "to have one, as root: nvidia-smi -i NUMBER -c DEFAULT",
+             "device %s: no standby: %s", entry->name, info->no_standby);
+}
+
+static void look_at_devices(doctor *d, const bh__nvidia *nvidia) {
     enum { MOST = 64 };
     bh_error error;
     size_t count = 0;
@@ -281,11 +328,14 @@ static void look_at_devices(doctor *d, bool has_nvidia) {
         const bh_device_entry *entry = &entries[i];
         bool is_cpu = strcmp(entry->name, "cpu") == 0;
         if (entry->status == BH_OK) {
+            look_at_use(d, entry);
             try_device(d, entry->name);
             continue;
         }
         /* Where there is no such hardware, nothing is wrong and there is nothing to do. */
-        bool expected = !is_cpu && !has_nvidia;
+        enum { NO_DEVICE = 100 };
+        bool none = !nvidia->library || entry->error.device_code == NO_DEVICE;
+        bool expected = !is_cpu && !nvidia->control && none;
         find(d,
              is_cpu     ? BROKEN
              : expected ? INFO
@@ -313,10 +363,12 @@ static void look_at_all(doctor *d) {
     look_at_memfd(d);
     look_at_pidfd(d);
     look_at_limits(d);
-    bool has_nvidia = look_at_driver(d);
+    bh__nvidia nvidia;
+    bh__nvidia_look(&nvidia);
+    look_at_driver(d, &nvidia);
     look_at_compilers(d);
     look_at_cache(d);
-    look_at_devices(d, has_nvidia);
+    look_at_devices(d, &nvidia);
 }
 
 int bh__doctor_main(int count, char **list) {

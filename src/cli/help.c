@@ -31,8 +31,9 @@ static const char overview[] =
 static const char devices[] =
     "Usage: bulkhead devices [--json]\n"
     "\n"
-    "Lists every device there could be, with its limits, or with the reason why it\n"
-    "cannot be used. Exit status 1 if none can.\n"
+    "Lists every device there could be, with its hardware, limits and modes (ECC,\n"
+    "compute mode, MIG, MPS), or with the reason why it cannot be used. Exit status\n"
+    "1 if none can.\n"
     "\n"
     "      --json   as a JSON object\n";
 
@@ -94,8 +95,8 @@ static const char doctor[] =
     "Usage: bulkhead doctor [--json]\n"
     "\n"
     "Looks at what Bulkhead needs and what it can use: worker programs, the system,\n"
-    "an NVIDIA driver, compilers. Lines begin with ok, warn or FAIL; a Fix: line\n"
-    "says what to do. Exit status 1 if something is broken.\n"
+    "an NVIDIA driver and its GPUs, compilers. Lines begin with ok, info, warn or\n"
+    "FAIL; a Fix: line says what to do. Exit status 1 if something is broken.\n"
     "\n"
     "      --json   as a JSON object\n";
 

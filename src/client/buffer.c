@@ -110,7 +110,7 @@ static bh__block *block_alloc(bh__device *device, uint64_t bytes) {
 
 static bh_status buffer_add(bh__device *device, bh__memory *memory, bh_type type, uint64_t offset,
                             uint64_t count, bool view, bh_buffer *out) {
-    bh__buffer *buffer = calloc(1, sizeof *buffer);
+    bh__buffer *buffer = bh__records_take(&device->buffer_records, sizeof *buffer);
     if (!buffer)
         return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
                           "no host memory for a buffer's record");
@@ -123,7 +123,7 @@ static bh_status buffer_add(bh__device *device, bh__memory *memory, bh_type type
                            .references = 1};
     bh_status status = bh__handle_add(device, BH__KIND_BUFFER, buffer, &buffer->id);
     if (status != BH_OK) {
-        free(buffer);
+        bh__records_give(&device->buffer_records, buffer);
         return status;
     }
     out->id = buffer->id;
@@ -146,7 +146,7 @@ bh_status bh_buffer_alloc(bh_device handle, bh_type type, uint64_t count, bh_buf
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
     if (!device) return bh__last()->status;
     bh_status status = BH_OK;
-    bh__memory *memory = bh__memory_new();
+    bh__memory *memory = bh__memory_new(device);
     bh__block *block = memory ? block_alloc(device, bytes) : NULL;
     if (!memory) {
         status = bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
@@ -165,7 +165,7 @@ bh_status bh_buffer_alloc(bh_device handle, bh_type type, uint64_t count, bh_buf
         device->bytes_allocated += bytes;
     } else {
         if (block) bh__heap_free(&device->heap, block);
-        if (memory) bh__memory_delete(memory);
+        if (memory) bh__memory_delete(device, memory);
     }
     bh__device_unlock(device);
     return status;
@@ -207,7 +207,7 @@ bh_status bh_buffer_release(bh_buffer handle) {
     if (--buffer->references == 0) {
         bh__memory_release(device, buffer->memory);
         bh__handle_remove(device, buffer->id);
-        free(buffer);
+        bh__records_give(&device->buffer_records, buffer);
     }
     bh__device_unlock(device);
     return BH_OK;

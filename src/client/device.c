@@ -172,13 +172,13 @@ static void free_objects(bh__device *device) {
     uint32_t cursor = 0;
     for (bh__buffer *buffer; (buffer = bh__table_next(&device->buffers, &cursor));) {
         bh__handle_remove(device, buffer->id);
-        if (--buffer->memory->references == 0) bh__memory_delete(buffer->memory);
+        if (--buffer->memory->references == 0) bh__memory_delete(device, buffer->memory);
         free(buffer);
     }
     while (device->leaving) {
         bh__memory *memory = device->leaving;
         device->leaving = memory->next;
-        bh__memory_delete(memory);
+        bh__memory_delete(device, memory);
     }
     cursor = 0;
     for (bh__kernel *kernel; (kernel = bh__table_next(&device->kernels, &cursor));)
@@ -193,7 +193,7 @@ static void free_objects(bh__device *device) {
     for (uint32_t i = 0; i < device->host_count; i++) {
         bh__share_unmap(device->hosts[i].memory->host, device->hosts[i].region.bytes);
         bh__fd_close(device->hosts[i].fd);
-        bh__memory_delete(device->hosts[i].memory);
+        bh__memory_delete(device, device->hosts[i].memory);
     }
     for (uint32_t i = 0; i < device->chunk_count; i++) bh__fd_close(device->chunks[i].fd);
     for (uint32_t i = 0; i < BH__LANES; i++) {
@@ -207,6 +207,8 @@ static void free_objects(bh__device *device) {
 /* Everything but the slot. The supervisor and the dispatcher are gone. */
 static void disassemble(bh__device *device) {
     free_objects(device);
+    bh__records_free(&device->memory_records);
+    bh__records_free(&device->buffer_records);
     bh__heap_destroy(&device->heap);
     free(device->chunks);
     free(device->hosts);
@@ -385,9 +387,12 @@ bh_status bh_device_wait_standby(bh_device handle, uint64_t timeout_ns) {
         uint32_t seen = atomic_load(&device->standby_word);
         bool ready = device->standby_ready && device->state == BH_DEVICE_RUNNING;
         bool none = device->options.flags & BH_DEVICE_NO_STANDBY;
+        bool given_up = !none && !ready && (device->alone || device->crowded);
+        char why[sizeof device->degraded];
+        memcpy(why, device->degraded, sizeof why);
         atomic_fetch_add(&device->users, 1);
         bh__device_unlock(device);
-        bool in_time = ready || none ||
+        bool in_time = ready || none || given_up ||
                        bh__futex_wait(&device->standby_word, seen, deadline, BH__FUTEX_PRIVATE);
         atomic_fetch_sub(&device->users, 1);
         if (ready) return BH_OK;
@@ -395,6 +400,7 @@ bh_status bh_device_wait_standby(bh_device handle, uint64_t timeout_ns) {
             return bh__refuse(BH_E_UNSUPPORTED, "open the device without BH_DEVICE_NO_STANDBY",
                               "the device was opened without a standby");
         }
+        if (given_up) return bh__refuse(BH_E_UNSUPPORTED, BH__WITHOUT_STANDBY, "%s", why);
         if (!in_time) {
             return bh__refuse(BH_E_TIMEOUT, "wait longer; bh_device_get_status says what is wrong",
                               "no standby was ready after %llu ns", (unsigned long long)timeout_ns);
@@ -423,6 +429,24 @@ static void try_open(const char *name, bh_device_entry *out) {
     bh_device_close(device);
 }
 
+/* How long the program takes bh_device_info to be: it ends each entry and may have been shorter, or
+ * become longer, when the program was built. */
+static size_t entry_info_bytes(const bh_device_entry *first) {
+    size_t size = first->info.size, oldest = offsetof(bh_device_info, uuid);
+    bool told = size >= oldest && size <= 4096 && size % sizeof(uint64_t) == 0;
+    return told ? size : sizeof(bh_device_info);
+}
+
+static void put_entry(bh_device_entry *entries, size_t index, size_t info_bytes,
+                      const bh_device_entry *entry) {
+    size_t head = offsetof(bh_device_entry, info), known = sizeof entry->info;
+    uint8_t *target = (uint8_t *)entries + index * (head + info_bytes);
+    uint32_t size = (uint32_t)info_bytes;
+    memset(target, 0, head + info_bytes);
+    memcpy(target, entry, head + (info_bytes < known ? info_bytes : known));
+    if (entry->status == BH_OK) memcpy(target + head, &size, sizeof size);
+}
+
 bh_status bh_device_enumerate(bh_device_entry *entries, size_t capacity, size_t *count) {
     if (!count || (!entries && capacity)) {
         return bh__refuse(BH_E_INVALID, "pass storage for the entries and their count",
@@ -430,6 +454,7 @@ bh_status bh_device_enumerate(bh_device_entry *entries, size_t capacity, size_t 
     }
     if (bh__refuse_forked()) return BH_E_STOPPED;
     *count = 0;
+    size_t info_bytes = capacity ? entry_info_bytes(entries) : 0;
     for (uint32_t index = 0; index < 64; index++) {
         bh_device_entry entry;
         char name[32];
@@ -438,11 +463,15 @@ bh_status bh_device_enumerate(bh_device_entry *entries, size_t capacity, size_t 
         /* The first one is listed even if it is missing, with the reason; the list ends where there
          * are no more. */
         if (index > 0 && entry.status != BH_OK) break;
-        if (*count < capacity) entries[*count] = entry;
+        if (*count < capacity) put_entry(entries, *count, info_bytes, &entry);
         ++*count;
         if (entry.status != BH_OK) break;
     }
-    if (*count < capacity) try_open("cpu", &entries[*count]);
+    if (*count < capacity) {
+        bh_device_entry entry;
+        try_open("cpu", &entry);
+        put_entry(entries, *count, info_bytes, &entry);
+    }
     ++*count;
     return BH_OK;
 }

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/records.h"
 #include "bulkhead.h"
 #include "client/heap.h"
 #include "client/process.h"
@@ -202,6 +203,7 @@ typedef struct bh__lane {
     uint64_t handle;       /* 0: closed, or the load lane */
     uint32_t index;
     bool exists;           /* workers have it */
+    int32_t priority;      /* that they have it with */
     _Atomic uint64_t tail; /* Written with the lock held, read without. */
     uint64_t retired;      /* known to be done: slots before this are free */
     uint64_t floor;        /* where the present worker started */
@@ -235,7 +237,7 @@ typedef struct bh__order {
     bh__chunk chunk;
     bh__host_region host;
     bh__module_message module;
-    uint32_t lane;
+    bh__lane_message lane;
     uint8_t *data; /* Owned. */
     uint32_t data_bytes;
 } bh__order;
@@ -259,10 +261,13 @@ typedef struct bh__worker {
     bh__order *waiting, *waiting_last; /* to be sent */
     bh__order *sent, *sent_last;       /* sent, not acknowledged, in order */
     uint64_t started_ns, boot_deadline;
-    uint64_t loss;    /* DYING: which loss it was, 0: it was a standby */
-    bool unfit;       /* could not be brought up to date */
-    char errors[512]; /* the end of what it wrote to standard error */
+    uint64_t loss;          /* DYING: which loss it was, 0: it was a standby */
+    bool unfit;             /* could not be brought up to date */
+    bh_status unfit_status; /* what it failed of then */
+    char errors[512];       /* the end of what it wrote to standard error */
     size_t errors_length;
+    char words[4096]; /* the beginning of it */
+    size_t words_length;
 } bh__worker;
 
 enum { BH__JOB_ORDER, BH__JOB_FLUSH, BH__JOB_CLOSE };
@@ -362,6 +367,7 @@ struct bh__device {
     uint32_t lane_limit; /* lanes with an index below this have been used */
     uint64_t stamp;
 
+    bh__records memory_records, buffer_records;
     bh__heap heap;
     bh__chunk_entry *chunks;
     uint32_t chunk_count, chunk_capacity, next_chunk_id;
@@ -386,7 +392,9 @@ struct bh__device {
     bh__worker *active, *standby; /* Borrowed from `workers`. */
     uint64_t *loss_times;         /* Owned. The last restart_limit losses, as a ring. */
     uint32_t boot_failures;
-    uint64_t retry_standby_at;
+    uint64_t retry_standby_at, retry_cold_at;
+    bool alone;                  /* a standby makes no sense here: info.no_standby says why */
+    bool crowded;                /* there was no room for a standby when one was last tried */
     bh__order *backlog;          /* orders with jobs, until there is a worker to take them */
     _Atomic uint32_t wants_tick; /* a request with a deadline may be outstanding */
     _Atomic bool insane;         /* the worker's words make no sense: replace it */
@@ -560,8 +568,8 @@ static inline bool bh__suspect_overlaps(const bh__memory *memory, uint64_t offse
     return memory->suspect_count &&
            bh__spans_overlap(memory->suspect, memory->suspect_count, offset, bytes);
 }
-bh__memory *bh__memory_new(void);
-void bh__memory_delete(bh__memory *memory);
+bh__memory *bh__memory_new(bh__device *device);
+void bh__memory_delete(bh__device *device, bh__memory *memory);
 /* Drops one reference; the memory goes back to the heap once nothing uses it. */
 void bh__memory_release(bh__device *device, bh__memory *memory);
 /* Gives memory back that was freed and is no longer in use. */
@@ -610,6 +618,10 @@ bool bh__module_keeps_state(const bh__module *module);
 void bh__module_drop(bh__device *device, bh__module *module);
 void bh__module_delete(bh__module *module);
 
+/* Advice for a device that has no standby and gets none. */
+#define BH__WITHOUT_STANDBY                                                                        \
+    "go on without one: after a loss a worker is started cold; see `bulkhead devices`"
+
 /* ---- flight.c: compiles under way
  * ----------------------------------------------------------------------------------- */
 
@@ -644,12 +656,25 @@ void bh__supervisor_poke(bh__device *device);
 
 typedef struct bh__cause {
     bh_status status; /* BH_E_FAULT, BH_E_DEADLINE, BH_E_LOST */
-    bool exact;       /* lane and sequence are known */
+    bool lane_known;
+    bool broken; /* no worker is to use the device again */
     uint32_t lane;
-    uint64_t sequence;
-    bh_error error; /* what is known; for the request to blame */
+    uint64_t sequence; /* 0: not known; otherwise the lane is */
+    bh_error error;    /* what is known; for the request to blame */
 } bh__cause;
 
+/*
+ * Supervisor only, with the lock held. The position after the last of the requests that are only
+ * known to be done together with the one at `position`, which is taken and not done. *out_count
+ * gets how many they are: 1 unless the worker sent several as one.
+ */
+uint64_t bh__group_end(bh__device *device, bh__lane *lane, uint64_t position, uint64_t taken,
+                       uint32_t *out_count);
+/* Supervisor only, with the lock held. Whether the request at `head` of a lane, taken and not done,
+ * waits for nothing. */
+bool bh__head_runs(bh__device *device, bh__lane *lane, uint64_t head);
+/* kernel "saxpy" (launch 17 of lane 0, grid 4 x 1 x 1, block 256 x 1 x 1) */
+void bh__shadow_describe(const bh__shadow *shadow, uint32_t lane, char *out, size_t size);
 /* Supervisor only, with the lock held. The active worker is lost: freeze, kill, judge, hold, and
  * mark what has no future. */
 void bh__take_over(bh__device *device, const bh__cause *cause, bh_loss *summary);

@@ -24,12 +24,14 @@ static bool lane_idle(bh__device *device, bh__lane *lane) {
     return bh__lane_done(device, lane) == atomic_load(&lane->tail);
 }
 
-/* A lane whose work is done and whose handle is gone, or one never used; NULL: none left. */
-static bh__lane *lane_find_free(bh__device *device) {
+/* A lane of this priority whose work is done and whose handle is gone, or one never used; NULL:
+ * none left. */
+static bh__lane *lane_find_free(bh__device *device, int32_t priority) {
     for (uint32_t i = 1; i < BH__MAX_LANES; i++) {
         bh__lane *lane = &device->lanes[i];
         if (!lane->exists && atomic_load(&lane->id) == 0) return lane;
-        if (lane->exists && lane->handle == 0 && lane_idle(device, lane)) {
+        if (lane->exists && lane->handle == 0 && lane->priority == priority &&
+            lane_idle(device, lane)) {
             if (atomic_load(&lane->id)) lane_settle(device, lane);
             return lane;
         }
@@ -39,10 +41,10 @@ static bh__lane *lane_find_free(bh__device *device) {
 
 /* When all lanes are taken: waits for one that is closed and still has work, without the lock.
  * False: there is none. */
-static bool lane_wait_closed(bh__device *device) {
+static bool lane_wait_closed(bh__device *device, int32_t priority) {
     for (uint32_t i = 1; i < BH__MAX_LANES; i++) {
         bh__lane *lane = &device->lanes[i];
-        if (!lane->exists || lane->handle) continue;
+        if (!lane->exists || lane->handle || lane->priority != priority) continue;
         uint64_t tail = atomic_load(&lane->tail);
         return bh__lane_let_pass(device, lane, tail) == BH_OK && !device->closing;
     }
@@ -56,24 +58,51 @@ static bh_status lane_create(bh__device *device, bh__lane *lane) {
         return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
                           "no host memory for a lane's queue");
     lane->ring = bh__lane_ring(device->front, lane->index);
-    bh__job job = {.kind = BH__JOB_ORDER,
-                   .order = {.type = BH__MSG_LANE_OPEN, .lane = lane->index, .fd = -1}};
+    bh__job job = {
+        .kind = BH__JOB_ORDER,
+        .order = {.type = BH__MSG_LANE_OPEN, .lane = {lane->index, lane->priority}, .fd = -1}};
     return bh__order_run(device, &job);
 }
 
+static bh_status refuse_full(const bh__device *device, int32_t priority) {
+    uint32_t closed = 0;
+    for (uint32_t i = 1; i < BH__MAX_LANES; i++)
+        closed += device->lanes[i].exists && device->lanes[i].handle == 0;
+    if (closed == 0)
+        return bh__refuse(BH_E_NO_HOST_MEMORY,
+                          "close lanes that are not needed, or put more work on each",
+                          "all %d lanes of the device are in use", BH__MAX_LANES);
+    return bh__refuse(BH_E_NO_HOST_MEMORY, "open lanes with fewer different priorities",
+                      "none of the device's %d lanes can have priority %d: %u are free and were "
+                      "made with another one",
+                      BH__MAX_LANES, (int)priority, closed);
+}
+
+static int32_t cut_priority(const bh_device_info *info, int32_t priority) {
+    if (priority < info->priority_lowest) return info->priority_lowest;
+    return priority > info->priority_highest ? info->priority_highest : priority;
+}
+
 bh_status bh_lane_open(bh_device handle, bh_lane *out) {
+    return bh_lane_open_with(handle, NULL, out);
+}
+
+bh_status bh_lane_open_with(bh_device handle, const bh_lane_options *options, bh_lane *out) {
     if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the lane", "out is NULL");
+    if (options && (options->size < sizeof(bh_lane_options) || options->size > 4096))
+        return bh__refuse(BH_E_INVALID, "initialise the struct with BH_INIT",
+                          "bh_lane_options.size is %u", options->size);
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
     if (!device) return bh__last()->status;
-    bh__lane *lane = lane_find_free(device);
-    while (!lane && lane_wait_closed(device)) lane = lane_find_free(device);
+    int32_t priority = cut_priority(&device->info, options ? options->priority : 0);
+    bh__lane *lane = lane_find_free(device, priority);
+    while (!lane && lane_wait_closed(device, priority)) lane = lane_find_free(device, priority);
     bh_status status = BH_OK;
     if (!lane) {
-        status = bh__refuse(BH_E_NO_HOST_MEMORY,
-                            "close lanes that are not needed, or put more work on each",
-                            "all %d lanes of the device are in use", BH__MAX_LANES);
+        status = refuse_full(device, priority);
     } else {
         atomic_store(&lane->id, bh__lane_id_new(device->slot, lane->index));
+        if (!lane->exists) lane->priority = priority;
         if (!lane->exists) status = lane_create(device, lane);
         if (status == BH_OK) status = bh__handle_add(device, BH__KIND_LANE, lane, &lane->handle);
         if (status == BH_OK) {

@@ -47,9 +47,10 @@ static bh_status check_cluster(const launch *self) {
                               self->body.grid[axis], size);
         }
     }
-    if (blocks > 1 && strcmp(self->device->info.kind, "cpu") == 0) {
+    if (blocks > 1 && !self->device->info.cluster_launch) {
         return bh__refuse(BH_E_UNSUPPORTED, "launch without clusters on this device",
-                          "kernel %s: the CPU device has no clusters", name);
+                          "kernel %s: device %s (%s) has no clusters", name,
+                          self->device->info.name, self->device->info.arch);
     }
     return BH_OK;
 }
@@ -260,7 +261,8 @@ static bh_status prepare(launch *self, bh_kernel handle, bh_shape shape, bh_args
     if (status == BH_OK) status = pack(self, args);
     self->body.module = self->kernel->module->number;
     self->body.kernel = self->kernel->index;
-    self->body.flags = self->options->flags & BH_LAUNCH_COOPERATIVE;
+    self->body.flags = (self->options->flags & BH_LAUNCH_COOPERATIVE) |
+                       (self->options->deadline_ns ? BH__LAUNCH_ALONE : 0);
     return status;
 }
 

@@ -170,8 +170,8 @@ bool bh__memory_order(bh__device *device, const bh__use *use, uint32_t lane, uin
 /* ---- life and death
  * ----------------------------------------------------------------------------------- */
 
-bh__memory *bh__memory_new(void) {
-    bh__memory *memory = calloc(1, sizeof *memory);
+bh__memory *bh__memory_new(bh__device *device) {
+    bh__memory *memory = bh__records_take(&device->memory_records, sizeof *memory);
     if (!memory) return NULL;
     memory->references = 1;
     memory->uses = memory->use_inline;
@@ -179,10 +179,10 @@ bh__memory *bh__memory_new(void) {
     return memory;
 }
 
-void bh__memory_delete(bh__memory *memory) {
+void bh__memory_delete(bh__device *device, bh__memory *memory) {
     if (memory->uses != memory->use_inline) free(memory->uses);
     free(memory->suspect);
-    free(memory);
+    bh__records_give(&device->memory_records, memory);
 }
 
 bool bh__memory_idle(bh__device *device, bh__memory *memory) {
@@ -199,7 +199,7 @@ bool bh__memory_idle(bh__device *device, bh__memory *memory) {
 
 static void give_back(bh__device *device, bh__memory *memory) {
     bh__heap_free(&device->heap, memory->block);
-    bh__memory_delete(memory);
+    bh__memory_delete(device, memory);
 }
 
 void bh__memory_release(bh__device *device, bh__memory *memory) {

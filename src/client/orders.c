@@ -78,7 +78,9 @@ void bh__orders_brief(bh__device *device, bh__worker *worker) {
     }
     for (uint32_t i = 0; i < device->lane_limit; i++) {
         if (device->lanes[i].exists)
-            tell(worker, &(bh__order){.type = BH__MSG_LANE_OPEN, .lane = i, .fd = -1});
+            tell(worker, &(bh__order){.type = BH__MSG_LANE_OPEN,
+                                      .lane = {i, device->lanes[i].priority},
+                                      .fd = -1});
     }
     pthread_mutex_unlock(&device->lock);
 }
@@ -164,7 +166,8 @@ bool bh__orders_pump(bh__device *device, bh__worker *worker) {
         if (worker->outstanding >= (go ? 1 : MOST_OUTSTANDING)) break;
         bh__order *order = take_first(&worker->waiting, &worker->waiting_last);
         if (go) bh__worker_goes(device, worker);
-        if (order->type == BH__MSG_LANE_OPEN && order->job) ready_lane(device, worker, order->lane);
+        if (order->type == BH__MSG_LANE_OPEN && order->job)
+            ready_lane(device, worker, order->lane.index);
         int failed = send_order(device, worker, order);
         if (go) {
             bh__order_delete(order);
@@ -223,10 +226,11 @@ static void commit(bh__device *device, bh__order *order, bh__message *message, b
         noted = bh__host_note(device, &order->host, order->fd, job->host);
         break;
     case BH__MSG_LANE_OPEN: {
-        bh__lane *lane = &device->lanes[order->lane];
+        uint32_t index = order->lane.index;
+        bh__lane *lane = &device->lanes[index];
         lane->exists = true;
         lane->floor = lane->retired = atomic_load(&lane->tail);
-        if (device->lane_limit <= order->lane) device->lane_limit = order->lane + 1;
+        if (device->lane_limit <= index) device->lane_limit = index + 1;
         break;
     }
     case BH__MSG_MODULE_LOAD:
@@ -272,6 +276,7 @@ bool bh__orders_acknowledge(bh__device *device, bh__worker *worker, bh__message 
         carried_out = true;
     } else if (!carried_out) {
         memcpy(worker->errors, error->message, sizeof worker->errors - 1);
+        worker->unfit_status = error->status;
     }
     bh__order_delete(order);
     return fits && carried_out;

@@ -26,13 +26,13 @@ static bool hosts_reserve(bh__device *device) {
 static bh_status region_create(bh__device *device, uint64_t asked, bh__memory **out) {
     char text[128];
     uint64_t bytes = (asked + 4095) & ~4095ull;
-    bh__memory *memory = bh__memory_new();
+    bh__memory *memory = bh__memory_new(device);
     int fd = memory ? bh__share_create("bulkhead-host", bytes) : -ENOMEM;
     void *mapped = fd >= 0 ? bh__share_map(fd, 0, bytes, true) : NULL;
     if (!mapped) {
         int number = fd < 0 ? -fd : errno;
         if (fd >= 0) bh__fd_close(bh__fd_keep(fd));
-        if (memory) bh__memory_delete(memory);
+        if (memory) bh__memory_delete(device, memory);
         return bh__refuse(BH_E_NO_HOST_MEMORY, "ask for less, or free host memory",
                           "cannot get %llu bytes of shared memory: %s", (unsigned long long)bytes,
                           bh__errno_text(number, text, sizeof text));
@@ -49,7 +49,7 @@ static bh_status region_create(bh__device *device, uint64_t asked, bh__memory **
     if (status != BH_OK) {
         bh__share_unmap(mapped, bytes);
         bh__fd_close(fd);
-        bh__memory_delete(memory);
+        bh__memory_delete(device, memory);
         return status;
     }
     *out = memory;
@@ -103,7 +103,7 @@ bh_status bh_host_free(bh_device handle, void *pointer) {
     (void)bh__order_run(device, &job);
     bh__share_unmap(entry.memory->host, entry.region.bytes);
     bh__fd_close(entry.fd);
-    bh__memory_delete(entry.memory);
+    bh__memory_delete(device, entry.memory);
     bh__device_unlock(device);
     return BH_OK;
 }

@@ -6,6 +6,8 @@
 #include "base/futex.h"
 #include "client/internal.h"
 
+enum { FETCH_DISTANCE = 2 }; /* slots */
+
 typedef struct plan {
     bh__dependency dependencies[BH__MAX_LANES];
     uint32_t dependency_count;
@@ -133,6 +135,19 @@ static void ring_bell(bh__device *device, bh__lane *lane, uint64_t tail) {
     }
 }
 
+/* The worker has read the coming slots one round ago: fetch them for writing before they are
+ * needed. From a far processor that takes longer than one launch. */
+static void fetch_ahead(bh__lane *lane, uint32_t length, uint64_t end) {
+    uint64_t position = end + FETCH_DISTANCE;
+    const uint8_t *next = (const uint8_t *)bh__ring_request(lane->ring, length, position);
+    __builtin_prefetch(next, 1);
+    __builtin_prefetch(next + 64, 1);
+    const char *shadow = (const char *)&lane->shadow[position & (length - 1)];
+    __builtin_prefetch(shadow, 1);
+    __builtin_prefetch(shadow + 64, 1);
+    __builtin_prefetch(shadow + 128, 1);
+}
+
 bh_status bh__submit(bh__device *device, const bh__submission *submission, bool *out_retry,
                      bh_ticket *out) {
     *out_retry = false;
@@ -176,14 +191,7 @@ bh_status bh__submit(bh__device *device, const bh__submission *submission, bool 
     note_uses(submission, &planned, end);
     atomic_store_explicit(&lane->tail, end, memory_order_release);
     ring_bell(device, lane, end);
-    /* The worker has read the next slot one round ago: fetch it for writing before it is needed. */
-    const uint8_t *next = (const uint8_t *)bh__ring_request(lane->ring, length, end);
-    __builtin_prefetch(next, 1);
-    __builtin_prefetch(next + 64, 1);
-    const char *shadow = (const char *)&lane->shadow[end & (length - 1)];
-    __builtin_prefetch(shadow, 1);
-    __builtin_prefetch(shadow + 64, 1);
-    __builtin_prefetch(shadow + 128, 1);
+    fetch_ahead(lane, length, end);
     if (submission->deadline_ns && !atomic_exchange(&device->wants_tick, 1))
         bh__supervisor_poke(device);
     if (out) *out = (bh_ticket){atomic_load_explicit(&lane->id, memory_order_relaxed), end};

@@ -9,11 +9,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/checked.h"
 #include "base/futex.h"
 #include "base/log.h"
 #include "client/supervisor.h"
 
-enum { BOOT_ATTEMPTS = 3 };
+enum {
+    BOOT_ATTEMPTS = 3,
+    /* Where a successor has the device only once others have let go of it, with pauses between. */
+    PATIENT_ATTEMPTS = 8,
+    CROWDED_RETRY_S = 60
+};
 
 /* ---- jobs: what other threads ask for
  * ------------------------------------------------------------------ */
@@ -137,11 +143,11 @@ void bh__worker_goes(bh__device *device, bh__worker *worker) {
     atomic_store(&device->area, area);
     atomic_fetch_add(&device->epoch, 1);
     device->frozen = false;
+    atomic_store(&device->worker_pid, worker->process.pid); /* whoever sees it run sees who runs */
     device->state = BH_DEVICE_RUNNING;
     device->generation++;
     pthread_mutex_unlock(&device->lock);
     worker->state = BH__WORKER_ACTIVE;
-    atomic_store(&device->worker_pid, worker->process.pid);
     bh__area_wake(device, before);
     bh__dispatcher_poke(device);
     tell_loss(device);
@@ -153,8 +159,17 @@ void bh__worker_goes(bh__device *device, bh__worker *worker) {
 
 static void pump(bh__device *device, bh__worker *worker);
 
-/* Starts a worker that will be the active one as soon as it is up. */
+/* Where two workers cannot be side by side, the next is started when the last one is gone. */
+static bool is_taken(const bh__device *device) {
+    for (uint32_t i = 0; (device->alone || device->crowded) && i < BH__AREAS; i++)
+        if (device->workers[i].state != BH__WORKER_NONE) return true;
+    return false;
+}
+
+/* Starts a worker that will be the active one as soon as it is up. If it cannot be yet, the
+ * supervisor's loop comes back here. */
 static void start_cold(bh__device *device) {
+    if (is_taken(device) || bh__now_ns() < device->retry_cold_at) return;
     bh_error error;
     bh__worker *worker;
     if (bh__worker_start(device, &worker, &error) == BH_OK) {
@@ -191,11 +206,19 @@ static bool restarts_left(bh__device *device) {
     return oldest == 0 || now - oldest > device->options.restart_window_ns;
 }
 
+static void stop_broken(bh__device *device, const bh_error *why) {
+    bh_error reason;
+    bh__fail(&reason, BH_E_STOPPED, why->fix, "the device has stopped and is not restarted: %.400s",
+             why->message);
+    bh__fail_device_code(&reason, why->device_code, why->device_name);
+    stop(device, &reason);
+}
+
 static void lose_active(bh__device *device, const bh__cause *cause) {
     bh__worker *worker = device->active;
     bh__area *area = bh__worker_area(device, worker);
     device->loss_detected_ns = bh__now_ns();
-    bh__orders_recover(device, worker, cause->status == BH_E_FAULT && !cause->exact,
+    bh__orders_recover(device, worker, cause->status == BH_E_FAULT && !cause->sequence,
                        &device->backlog);
     pthread_mutex_lock(&device->lock);
     bh__take_over(device, cause, &device->loss);
@@ -204,7 +227,10 @@ static void lose_active(bh__device *device, const bh__cause *cause) {
     pthread_mutex_unlock(&device->lock);
     device->active = NULL;
     atomic_store(&device->worker_pid, 0);
-    if (restarts_left(device)) {
+    if (cause->broken) {
+        bh__worker_bury(worker, device->losses);
+        stop_broken(device, &cause->error);
+    } else if (restarts_left(device)) {
         promote(device);
         bh__worker_bury(worker, device->losses);
         bh__area_wake(device, area);
@@ -223,8 +249,9 @@ static void lose_active(bh__device *device, const bh__cause *cause) {
     standby_changed(device);
 }
 
-static void say_degraded(bh__device *device, const bh_error *why) {
+static void say_degraded(bh__device *device, const bh_error *why, bool crowded) {
     pthread_mutex_lock(&device->lock);
+    device->crowded = crowded;
     snprintf(device->degraded, sizeof device->degraded, "no standby: %.230s", why->message);
     pthread_mutex_unlock(&device->lock);
     bh__log_warning("no standby: %s", why->message);
@@ -239,7 +266,11 @@ static void boot_failed(bh__device *device, bh__worker *worker, const bh_error *
     device->boot_failures++;
     if (active) {
         device->active = NULL;
-        if (opening || device->boot_failures >= BOOT_ATTEMPTS) {
+        bool patient = device->alone || device->crowded;
+        uint32_t attempts = patient ? PATIENT_ATTEMPTS : BOOT_ATTEMPTS;
+        if (patient)
+            device->retry_cold_at = bh__now_ns() + (50 * BH__NS_PER_MS << device->boot_failures);
+        if (opening || device->boot_failures >= attempts) {
             stop(device, why);
         } else {
             start_cold(device);
@@ -247,10 +278,13 @@ static void boot_failed(bh__device *device, bh__worker *worker, const bh_error *
         return;
     }
     device->standby = NULL;
+    atomic_store(&device->standby_pid, 0);
     uint32_t backoff = device->boot_failures < 6 ? device->boot_failures : 6;
-    device->retry_standby_at = bh__now_ns() + (BH__NS_PER_S / 2 << backoff);
+    bool crowded = why->status == BH_E_NO_MEMORY;
+    device->retry_standby_at =
+        bh__now_ns() + (crowded ? CROWDED_RETRY_S * BH__NS_PER_S : BH__NS_PER_S / 2 << backoff);
     device->standby_ready = false;
-    say_degraded(device, why);
+    say_degraded(device, why, crowded);
 }
 
 /* How a worker that told nothing came to its end. */
@@ -260,7 +294,6 @@ static void describe_end(const bh__worker *worker, const bh__process_end *end, b
         end->known && (end->signal == SIGSEGV || end->signal == SIGBUS || end->signal == SIGILL ||
                        end->signal == SIGFPE || end->signal == SIGABRT || end->signal == SIGTRAP);
     out->status = crashed ? BH_E_FAULT : BH_E_LOST;
-    out->exact = false;
     const char *fix = crashed ? "run the kernel alone and under checks"
                               : "find out who ended the worker; submit the work again";
     if (end->known && end->signal) {
@@ -288,14 +321,32 @@ static bool fault_reported(bh__device *device, const bh__worker *worker, bh__cau
     bh__fail(&out->error, BH_E_FAULT, report.fix, "%s", report.message);
     bh__fail_device_code(&out->error, report.device_code, report.device_name);
     out->status = BH_E_FAULT;
-    out->lane = report.lane;
-    out->sequence = report.sequence;
+    out->broken = report.status == BH_E_STOPPED;
     if (report.lane >= BH__MAX_LANES || report.sequence == 0) return true;
     /* Believed only if that request can have been running. */
     const bh__lane_area *words = &area->lane[report.lane];
-    out->exact = report.sequence > atomic_load(&words->done) &&
-                 report.sequence <= bh__claim_position(atomic_load(&words->claim));
+    if (report.sequence > atomic_load(&words->done) &&
+        report.sequence <= bh__claim_position(atomic_load(&words->claim))) {
+        out->lane_known = true;
+        out->lane = report.lane;
+        out->sequence = report.sequence;
+    }
     return true;
+}
+
+/* What a worker wrote to standard error before it reported a fault is what the kernel had to say: a
+ * failed assertion. It goes where printed text goes, and its first line into the message. */
+static void add_last_words(bh__device *device, bh__worker *worker, bh__cause *cause) {
+    if (worker->errors_fd >= 0) bh__worker_read_errors(worker);
+    if (worker->words_length == 0) return;
+    bh__dispatch_text(device, worker->words, worker->words_length);
+    size_t line = 0;
+    while (line < worker->words_length && worker->words[line] != '\n') line++;
+    char before[sizeof cause->error.message];
+    memcpy(before, cause->error.message, sizeof before);
+    snprintf(cause->error.message, sizeof cause->error.message, "%.250s: %.*s", before,
+             (int)(line < 250 ? line : 250), worker->words);
+    worker->words_length = 0;
 }
 
 /* Its socket closed or its process ended. */
@@ -309,8 +360,8 @@ static void worker_ended(bh__device *device, bh__worker *worker) {
     bh__cause cause = {0};
     describe_end(worker, &end, &cause);
     if (worker->state == BH__WORKER_ACTIVE) {
-        bh__cause fault;
-        lose_active(device, fault_reported(device, worker, &fault) ? &fault : &cause);
+        if (fault_reported(device, worker, &cause)) add_last_words(device, worker, &cause);
+        lose_active(device, &cause);
     } else {
         cause.error.status = BH_E_NO_DEVICE;
         bh_error why;
@@ -342,9 +393,21 @@ static bool worker_ready(bh__device *device, bh__worker *worker, const bh__messa
     info->size = sizeof *info;
     info->kind[sizeof info->kind - 1] = info->name[sizeof info->name - 1] = 0;
     info->driver[sizeof info->driver - 1] = info->arch[sizeof info->arch - 1] = 0;
+    info->uuid[sizeof info->uuid - 1] = info->pci[sizeof info->pci - 1] = 0;
+    info->no_standby[sizeof info->no_standby - 1] = 0;
+    device->alone = info->no_standby[0] != 0;
     device->chunk_granularity = ready->chunk_granularity;
     if (device->options.memory_limit == 0) device->options.memory_limit = info->memory_total;
     pthread_mutex_unlock(&device->lock);
+    if (device->alone && !(device->options.flags & BH_DEVICE_NO_STANDBY)) {
+        bh_error why;
+        bh__fail(&why, BH_E_UNSUPPORTED, BH__WITHOUT_STANDBY, "%s", device->info.no_standby);
+        if (worker != device->active) { /* it has become so since the active one started */
+            boot_failed(device, worker, &why);
+            return false;
+        }
+        say_degraded(device, &why, false);
+    }
     worker->state = BH__WORKER_STANDBY;
     device->boot_failures = 0;
     bh__orders_brief(device, worker);
@@ -371,6 +434,7 @@ static bool handle_message(bh__device *device, bh__worker *worker) {
     case BH__MSG_FAULT: {
         bh__cause cause;
         if (worker->state != BH__WORKER_ACTIVE || !fault_reported(device, worker, &cause)) break;
+        add_last_words(device, worker, &cause);
         lose_active(device, &cause);
         return false;
     }
@@ -393,7 +457,9 @@ static bool handle_message(bh__device *device, bh__worker *worker) {
 
 static void replace_unfit(bh__device *device, bh__worker *worker) {
     bh_error why;
-    bh__fail(&why, BH_E_INTERNAL, "report this with the program that shows it",
+    bool full = worker->unfit_status == BH_E_NO_MEMORY;
+    bh__fail(&why, full ? BH_E_NO_MEMORY : BH_E_INTERNAL,
+             full ? "make room on the device" : "report this with the program that shows it",
              "worker %d could not be brought up to date: %.200s", (int)worker->process.pid,
              worker->errors);
     if (worker->state == BH__WORKER_ACTIVE) {
@@ -433,20 +499,10 @@ static void listen_to(bh__device *device, bh__worker *worker) {
  * -------------------------------------------------------------------------------------------------------
  */
 
-/* Whether the request at the head of the lane is really running: taken, and waiting for nothing. */
-static bool head_runs(bh__device *device, bh__lane *lane, uint64_t head) {
+static bool taken_and_runs(bh__device *device, bh__lane *lane, uint64_t head) {
     const bh__lane_area *words = &atomic_load(&device->area)->lane[lane->index];
-    if (bh__claim_position(atomic_load(&words->claim)) <= head) return false;
-    bh__request *request = bh__ring_request(lane->ring, device->front->queue_length, head);
-    if (atomic_load(&request->hold) > atomic_load(&device->front->reaped)) return false;
-    for (uint32_t i = 0; i < request->dependency_count; i++) {
-        bh__dependency dependency;
-        bh__payload_read(lane->ring, device->front->queue_length, head, i * sizeof dependency,
-                         &dependency, sizeof dependency);
-        if (bh__lane_done(device, &device->lanes[dependency.lane]) < dependency.position)
-            return false;
-    }
-    return true;
+    return bh__claim_position(atomic_load(&words->claim)) > head &&
+           bh__head_runs(device, lane, head);
 }
 
 /* Looks at the head of each lane. Fills *out and returns true if one has overrun; else lowers *next
@@ -459,25 +515,28 @@ static bool find_overrun(bh__device *device, uint64_t now, uint64_t *next, bool 
         if (!lane->exists || done == atomic_load(&lane->tail)) continue;
         *busy = true;
         const bh__shadow *shadow = &lane->shadow[done & (device->front->queue_length - 1)];
-        if (lane->head_position != done + 1 || !head_runs(device, lane, done)) {
+        if (lane->head_position != done + 1 || !taken_and_runs(device, lane, done)) {
             lane->head_position = done + 1;
             lane->head_since = now;
         }
-        uint64_t allowed = shadow->resolved ? 0 : shadow->deadline_ns; /* one with a verdict only has to be passed */
+        /* One with a verdict only has to be passed. */
+        uint64_t allowed = shadow->resolved ? 0 : shadow->deadline_ns;
+        uint32_t count = 1;
+        if (allowed) {
+            (void)bh__group_end(device, lane, done, atomic_load(&lane->tail), &count);
+            if (!bh__mul_u64(allowed, count, &allowed)) allowed = BH__NEVER;
+        }
         if (allowed && now - lane->head_since >= allowed) {
-            const char *name = shadow->kernel ? shadow->kernel->name : "a request";
+            char which[256];
             memset(out, 0, sizeof *out);
             out->status = BH_E_DEADLINE;
-            out->exact = true;
+            out->lane_known = true;
             out->lane = i;
-            out->sequence = done + shadow->slots;
-            bh__fail(
-                &out->error, BH_E_DEADLINE,
-                "give it more time with deadline_ns, or make the kernel end",
-                "kernel %s (lane %u, request %llu, grid %u x %u x %u, block %u x %u x %u) overran its deadline of %.3f ms",
-                name, i, (unsigned long long)out->sequence, shadow->grid[0], shadow->grid[1],
-                shadow->grid[2], shadow->block[0], shadow->block[1], shadow->block[2],
-                (double)allowed / 1e6);
+            out->sequence = count == 1 ? done + shadow->slots : 0;
+            bh__shadow_describe(shadow, i, which, sizeof which);
+            bh__fail(&out->error, BH_E_DEADLINE,
+                     "give it more time with deadline_ns, or make the kernel end",
+                     "%s overran its deadline of %.3f ms", which, (double)allowed / 1e6);
             return true;
         }
         /* Looking eight times a deadline bounds how late a request that starts between two looks is
@@ -567,7 +626,9 @@ static void hand_out_orders(bh__device *device) {
 static void tend_workers(bh__device *device, uint64_t now, uint64_t *next) {
     if (device->state == BH_DEVICE_STOPPED) return;
     if (!device->active) start_cold(device);
-    bool wanted = !(device->options.flags & BH_DEVICE_NO_STANDBY) &&
+    if (!device->active && device->retry_cold_at > now && device->retry_cold_at < *next)
+        *next = device->retry_cold_at;
+    bool wanted = !(device->options.flags & BH_DEVICE_NO_STANDBY) && !device->alone &&
                   device->state == BH_DEVICE_RUNNING && !device->standby;
     if (wanted && now >= device->retry_standby_at) {
         bh_error error;
@@ -577,7 +638,7 @@ static void tend_workers(bh__device *device, uint64_t now, uint64_t *next) {
             device->standby = worker;
         } else {
             device->retry_standby_at = now + BH__NS_PER_S;
-            if (status != BH_E_BUSY) say_degraded(device, &error);
+            if (status != BH_E_BUSY) say_degraded(device, &error, false);
         }
     }
     if (wanted && !device->standby && device->retry_standby_at < *next)
@@ -588,6 +649,7 @@ static void tend_workers(bh__device *device, uint64_t now, uint64_t *next) {
         pthread_mutex_lock(&device->lock);
         device->standby_ready = ready;
         if (ready) device->degraded[0] = 0;
+        if (ready) device->crowded = false;
         pthread_mutex_unlock(&device->lock);
         standby_changed(device);
     }

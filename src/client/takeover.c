@@ -12,9 +12,12 @@ typedef struct judgement {
     const bh__cause *cause;
     uint64_t loss;
     uint64_t taken[BH__MAX_LANES];
-    uint32_t busy_lanes; /* lanes with work in flight */
+    /* Who may be to blame on each lane: from its floor up to here. */
+    uint64_t blamed[BH__MAX_LANES];
+    uint32_t candidates;
     bool certain;
-    bh_error blame; /* for the request or requests to blame */
+    bool one_kernel; /* all candidates ran the same one */
+    bh_error blame;  /* for the request or requests to blame */
     bh_loss *summary;
 } judgement;
 
@@ -76,14 +79,68 @@ static void freeze(bh__device *device, uint64_t taken[BH__MAX_LANES]) {
 
 static bool is_blamed(const judgement *self, uint32_t lane, const bh__shadow *shadow) {
     const bh__cause *cause = self->cause;
-    if (cause->status == BH_E_LOST) return false;
-    if (cause->exact)
+    if (cause->sequence)
         return lane == cause->lane && shadow->start + shadow->slots == cause->sequence;
-    return shadow->start == self->device->lanes[lane].floor && shadow->start < self->taken[lane];
+    return shadow->start < self->blamed[lane];
+}
+
+bool bh__head_runs(bh__device *device, bh__lane *lane, uint64_t head) {
+    bh__request *request = bh__ring_request(lane->ring, device->front->queue_length, head);
+    if (atomic_load(&request->hold) > atomic_load(&device->front->reaped)) return false;
+    for (uint32_t i = 0; i < request->dependency_count; i++) {
+        bh__dependency dependency;
+        bh__payload_read(lane->ring, device->front->queue_length, head, i * sizeof dependency,
+                         &dependency, sizeof dependency);
+        if (bh__lane_done(device, &device->lanes[dependency.lane]) < dependency.position)
+            return false;
+    }
+    return true;
+}
+
+uint64_t bh__group_end(bh__device *device, bh__lane *lane, uint64_t position, uint64_t taken,
+                       uint32_t *out_count) {
+    const bh__lane_area *words = &atomic_load(&device->area)->lane[lane->index];
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < BH__GROUPS; i++) {
+        if (atomic_load(&words->groups[i].begin) == position)
+            end = atomic_load(&words->groups[i].end);
+    }
+    *out_count = 0;
+    do {
+        position += shadow_at(device, lane, position)->slots;
+        ++*out_count;
+    } while (position < end && position < taken && *out_count < BH__GROUP_LENGTH);
+    return position;
+}
+
+/* The device says that it faulted, not where: on each lane it can have been whatever is next to be
+ * known done, if that was running at all. */
+static void find_candidates(judgement *self) {
+    const bh__cause *cause = self->cause;
+    if (cause->status == BH_E_LOST) return;
+    self->candidates = cause->sequence ? 1 : 0;
+    if (cause->sequence) return;
+    const bh__kernel *only = NULL;
+    self->one_kernel = true;
+    for (uint32_t i = 0; i < self->device->lane_limit; i++) {
+        bh__lane *lane = &self->device->lanes[i];
+        uint64_t from = lane->floor;
+        if (!lane->exists || self->taken[i] <= from || (cause->lane_known && cause->lane != i) ||
+            !bh__head_runs(self->device, lane, from))
+            continue;
+        uint32_t count;
+        self->blamed[i] = bh__group_end(self->device, lane, from, self->taken[i], &count);
+        self->candidates += count;
+        while (from < self->blamed[i]) {
+            const bh__shadow *shadow = shadow_at(self->device, lane, from);
+            if (!only) only = shadow->kernel;
+            self->one_kernel &= only && shadow->kernel == only;
+            from += shadow->slots;
+        }
+    }
 }
 
 static const char *request_name(const bh__shadow *shadow) {
-    if (shadow->kernel) return shadow->kernel->name;
     switch (shadow->op) {
     case BH__OP_WRITE:
         return "a write";
@@ -98,31 +155,61 @@ static const char *request_name(const bh__shadow *shadow) {
     }
 }
 
+void bh__shadow_describe(const bh__shadow *shadow, uint32_t lane, char *out, size_t size) {
+    unsigned long long sequence = shadow->start + shadow->slots;
+    if (!shadow->kernel)
+        snprintf(out, size, "%s (request %llu of lane %u)", request_name(shadow), sequence, lane);
+    else
+        snprintf(out, size,
+                 "kernel \"%.80s\" (launch %llu of lane %u, grid %u x %u x %u, "
+                 "block %u x %u x %u)",
+                 shadow->kernel->name, sequence, lane, shadow->grid[0], shadow->grid[1],
+                 shadow->grid[2], shadow->block[0], shadow->block[1], shadow->block[2]);
+}
+
+/* Names the candidates of one lane: the same name with all its requests. */
+static size_t name_candidates(const judgement *self, bh__lane *lane, char *list, size_t room) {
+    size_t used = 0;
+    const char *last = NULL;
+    for (uint64_t at = lane->floor; at < self->blamed[lane->index] && used < room;) {
+        const bh__shadow *shadow = shadow_at(self->device, lane, at);
+        const char *name = shadow->kernel ? shadow->kernel->name : request_name(shadow);
+        at += shadow->slots;
+        bool same = last && strcmp(last, name) == 0;
+        int some = same ? snprintf(list + used, room - used, ", %llu", (unsigned long long)at)
+                        : snprintf(list + used, room - used, "%s%.40s (lane %u, request %llu",
+                                   last ? "), " : "", name, lane->index, (unsigned long long)at);
+        if (some > 0) used += (size_t)some;
+        last = name;
+    }
+    if (used < room) used += (size_t)snprintf(list + used, room - used, ")");
+    return used;
+}
+
 /* Makes the text for whoever is to blame. Where the device did not say which request it was, all
- * candidates are named. */
+ * candidates are named, as far as there is room. */
 static void write_blame(judgement *self) {
-    bh__device *device = self->device;
     const bh__cause *cause = self->cause;
     self->blame = cause->error;
     self->blame.status = cause->status;
-    self->certain = cause->exact || self->busy_lanes <= 1;
-    if (cause->exact || cause->status == BH_E_LOST) return;
-    char list[300] = "";
+    self->certain = self->candidates <= 1;
+    if (cause->sequence || self->candidates == 0) return;
+    char list[320] = "", only[200] = "";
     size_t used = 0;
-    for (uint32_t i = 0; i < device->lane_limit; i++) {
-        bh__lane *lane = &device->lanes[i];
-        if (!lane->exists || self->taken[i] <= lane->floor) continue;
-        const bh__shadow *shadow = shadow_at(device, lane, lane->floor);
-        int some = snprintf(list + used, sizeof list - used, "%s%.60s (lane %u, request %llu)",
-                            used ? ", " : "", request_name(shadow), i,
-                            (unsigned long long)(shadow->start + shadow->slots));
-        if (some > 0) used += (size_t)some;
-        if (used >= sizeof list) break;
+    for (uint32_t i = 0; i < self->device->lane_limit && used < sizeof list; i++) {
+        bh__lane *lane = &self->device->lanes[i];
+        if (!lane->exists || self->blamed[i] <= lane->floor) continue;
+        bh__shadow_describe(shadow_at(self->device, lane, lane->floor), i, only, sizeof only);
+        if (used) used += (size_t)snprintf(list + used, sizeof list - used, ", ");
+        if (used < sizeof list)
+            used += name_candidates(self, lane, list + used, sizeof list - used);
     }
-    char first[200];
-    snprintf(first, sizeof first, "%.190s", cause->error.message);
-    snprintf(self->blame.message, sizeof self->blame.message,
-             self->busy_lanes > 1 ? "%s; one of: %s" : "%s; it ran %s", first, list);
+    const char *device_says = cause->error.message;
+    if (self->candidates > 1)
+        snprintf(self->blame.message, sizeof self->blame.message, "%.170s; one of: %s", device_says,
+                 list);
+    else
+        snprintf(self->blame.message, sizeof self->blame.message, "%s: %.300s", only, device_says);
 }
 
 /* ---- doubt
@@ -236,9 +323,16 @@ static void resolve(judgement *self, bh__lane *lane, bh__shadow *shadow, bh_stat
     atomic_store(&request->hold, 0);
     shadow->resolved = BH__RESOLVED_LOST;
     suspect_outputs(self->device, lane, shadow);
+    bh_error detail = self->blame;
+    if (blamed && !self->certain) { /* one of several: which one this is comes first */
+        char own[200];
+        bh__shadow_describe(shadow, lane->index, own, sizeof own);
+        snprintf(detail.message, sizeof detail.message, "%.190s, perhaps: %.310s", own,
+                 self->blame.message);
+    }
     bh__lane_fail(lane, shadow->start + shadow->slots, status, blamed ? self->certain : 1,
                   self->loss, shadow->kernel ? shadow->kernel->name : NULL,
-                  blamed ? &self->blame : NULL);
+                  blamed ? &detail : NULL);
     switch (status) {
     case BH_E_FAULT:
     case BH_E_DEADLINE:
@@ -250,7 +344,8 @@ static void resolve(judgement *self, bh__lane *lane, bh__shadow *shadow, bh_stat
     default:
         self->summary->stale++;
     }
-    if (blamed && self->certain && shadow->kernel) {
+    bool kernel_known = self->certain || self->one_kernel;
+    if (blamed && kernel_known && shadow->kernel && !self->summary->kernel[0]) {
         bh__kernel *kernel = shadow->kernel;
         snprintf(self->summary->kernel, sizeof self->summary->kernel, "%s", kernel->name);
         if (++kernel->faults >= device->options.quarantine_after) kernel->quarantined = true;
@@ -340,9 +435,7 @@ void bh__take_over(bh__device *device, const bh__cause *cause, bh_loss *summary)
     freeze(device, self.taken);
     self.loss = ++device->losses;
     bh__process_kill(&device->active->process);
-    for (uint32_t i = 0; i < device->lane_limit; i++) {
-        if (self.taken[i] > device->lanes[i].floor) self.busy_lanes++;
-    }
+    find_candidates(&self);
     write_blame(&self);
     *summary = (bh_loss){.size = sizeof *summary,
                          .cause = cause->status,

@@ -160,7 +160,8 @@ bh_status bh__lane_wait(bh__device *device, bh__lane *lane, uint64_t sequence, u
         now = bh__now_ns();
     }
     if (now >= deadline) return BH_E_TIMEOUT;
-    if (lane->index == BH__LOAD_LANE) return sleep_on_loads(device, lane, sequence, deadline, question);
+    if (lane->index == BH__LOAD_LANE)
+        return sleep_on_loads(device, lane, sequence, deadline, question);
     return sleep_on_ring(device, lane, sequence, deadline, question);
 }
 
@@ -380,10 +381,10 @@ static bh_status cancel_load(bh__device *device, bh__lane *lane, uint64_t sequen
     pthread_mutex_lock(&device->lock);
     bool open = bh__load_pending(lane, sequence);
     pthread_mutex_unlock(&device->lock);
-    return open ? bh__refuse(BH_E_BUSY, "wait for it",
-                             "the load has begun and cannot be taken back")
-                : bh__refuse(BH_E_INVALID, "ask bh_query what became of it",
-                             "the work has ended already");
+    return open
+               ? bh__refuse(BH_E_BUSY, "wait for it", "the load has begun and cannot be taken back")
+               : bh__refuse(BH_E_INVALID, "ask bh_query what became of it",
+                            "the work has ended already");
 }
 
 bh_status bh_cancel(bh_ticket ticket) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "client/crew.h"
 #include "client/internal.h"
 
 static bh_status check_range(const char *what, uint64_t offset, uint64_t bytes,
@@ -86,9 +87,25 @@ static bh_status nothing_to_do(bh__device *device, bh_lane lane_handle, bh_ticke
     return lane ? BH_OK : bh__last()->status;
 }
 
-/* From plain memory through the staging slots; copied when this returns. */
-static bh_status write_staged(bh__device *device, bh_lane lane, bh_buffer buffer, uint64_t offset,
-                              const uint8_t *source, uint64_t bytes, bh_ticket *out) {
+/* A copy between plain memory and a buffer, which goes through the staging slots. */
+typedef struct staged {
+    bh_lane lane;
+    bh_buffer buffer;
+    uint64_t offset;
+    union {
+        const uint8_t *source;
+        uint8_t *target;
+    } memory;
+} staged;
+
+/* Copied when this returns. */
+static bh_status write_part(void *context, uint64_t from, uint64_t bytes, bh_ticket *out) {
+    const staged *whole = context;
+    bh_buffer buffer = whole->buffer;
+    uint64_t offset = whole->offset + from;
+    const uint8_t *source = whole->memory.source + from;
+    bh__device *device = begin(buffer, "write", offset, source, bytes);
+    if (!device) return bh__last()->status;
     bh_status status = BH_OK;
     while (bytes > 0 && status == BH_OK) {
         uint32_t slot;
@@ -101,8 +118,9 @@ static bh_status write_staged(bh__device *device, bh_lane lane, bh_buffer buffer
         pthread_mutex_lock(&device->lock);
         atomic_fetch_sub(&device->users, 1);
         bh_ticket ticket = {0, 0};
-        status = submit_host_move(device, lane, BH__OP_WRITE, buffer, offset, device->staging,
-                                  (uint64_t)slot * BH__STAGING_BYTES, piece, &ticket);
+        status =
+            submit_host_move(device, whole->lane, BH__OP_WRITE, buffer, offset, device->staging,
+                             (uint64_t)slot * BH__STAGING_BYTES, piece, &ticket);
         uint32_t index = (uint32_t)(ticket.lane >> 16) & 0xff;
         bh__staging_put(device, slot, status == BH_OK ? index : 0,
                         status == BH_OK ? ticket.sequence : 0, false);
@@ -111,6 +129,7 @@ static bh_status write_staged(bh__device *device, bh_lane lane, bh_buffer buffer
         offset += piece;
         bytes -= piece;
     }
+    bh__device_unlock(device);
     return status;
 }
 
@@ -121,12 +140,15 @@ bh_status bh_submit_write(bh_lane lane, bh_buffer buffer, uint64_t offset, const
     if (!device) return bh__last()->status;
     uint64_t host_offset;
     bh__memory *host = bytes ? bh__host_find(device, source, bytes, &host_offset) : NULL;
-    bh_status status = bytes == 0 ? nothing_to_do(device, lane, out)
-                       : host ? submit_host_move(device, lane, BH__OP_WRITE, buffer, offset, host,
-                                                 host_offset, bytes, out)
-                              : write_staged(device, lane, buffer, offset, source, bytes, out);
+    bh_status status = BH_OK;
+    if (bytes == 0) status = nothing_to_do(device, lane, out);
+    if (host)
+        status = submit_host_move(device, lane, BH__OP_WRITE, buffer, offset, host, host_offset,
+                                  bytes, out);
     bh__device_unlock(device);
-    return status;
+    if (bytes == 0 || host) return status;
+    staged whole = {lane, buffer, offset, {.source = source}};
+    return bh__crew_run(bytes, write_part, &whole, out);
 }
 
 bh_status bh_submit_read(bh_lane lane, bh_buffer buffer, uint64_t offset, void *target,
@@ -181,7 +203,12 @@ static bh_status piece_finish(bh__device *device, const piece *part, uint8_t *ta
     return status;
 }
 
-bh_status bh_buffer_read(bh_buffer buffer, uint64_t offset, void *target, uint64_t bytes) {
+static bh_status read_part(void *context, uint64_t from, uint64_t bytes, bh_ticket *out) {
+    const staged *whole = context;
+    bh_buffer buffer = whole->buffer;
+    uint64_t offset = whole->offset + from;
+    uint8_t *target = whole->memory.target + from;
+    (void)out;
     bh__device *device = begin(buffer, "read", offset, target, bytes);
     if (!device) return bh__last()->status;
     piece parts[PIECES];
@@ -213,6 +240,22 @@ bh_status bh_buffer_read(bh_buffer buffer, uint64_t offset, void *target, uint64
     for (; count > 0; count--) (void)piece_finish(device, &parts[first++ % PIECES], target);
     bh__device_unlock(device);
     return status == BH_OK ? BH_OK : bh__refuse_with(&failed);
+}
+
+bh_status bh_buffer_read(bh_buffer buffer, uint64_t offset, void *target, uint64_t bytes) {
+    bh__device *device = begin(buffer, "read", offset, target, bytes);
+    if (!device) return bh__last()->status;
+    uint64_t host_offset;
+    bool direct = bytes && bh__host_find(device, target, bytes, &host_offset);
+    bh__device_unlock(device);
+    if (bytes == 0) return BH_OK;
+    bh_ticket ticket;
+    if (direct) {
+        bh_status status = bh_submit_read((bh_lane){0}, buffer, offset, target, bytes, &ticket);
+        return status == BH_OK ? bh_wait(ticket, BH_FOREVER) : status;
+    }
+    staged whole = {{0}, buffer, offset, {.target = target}};
+    return bh__crew_run(bytes, read_part, &whole, NULL);
 }
 
 /* ---- within the device

@@ -115,6 +115,10 @@ void bh__worker_read_errors(bh__worker *worker) {
     ssize_t got;
     while ((got = read(worker->errors_fd, text, sizeof text - 1)) > 0) {
         text[got] = 0;
+        size_t space = sizeof worker->words - worker->words_length;
+        size_t part = (size_t)got < space ? (size_t)got : space;
+        memcpy(worker->words + worker->words_length, text, part);
+        worker->words_length += part;
         bh__log_warning("worker %d: %s", (int)worker->process.pid, text);
         size_t room = sizeof worker->errors - 1, keep = (size_t)got < room ? (size_t)got : room;
         size_t old = worker->errors_length < room - keep ? worker->errors_length : room - keep;

@@ -43,8 +43,9 @@ static void close_device(bh__device *device) {
     free(device);
 }
 
-static bh_status open_lane(bh__device *device, uint32_t index, bh_error *error,
+static bh_status open_lane(bh__device *device, const bh__lane_message *which, bh_error *error,
                            bh__device_lane **out) {
+    uint32_t index = which->index;
     bh__device_lane *lane = calloc(1, sizeof *lane);
     if (!lane)
         return bh__fail(error, BH_E_NO_HOST_MEMORY, "open fewer lanes", "no memory for lane %u",

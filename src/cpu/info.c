@@ -57,6 +57,27 @@ static uint32_t count_processors(void) {
     return count < 1 ? 1 : (uint32_t)count;
 }
 
+/* The highest the processor reaches, where the system tells. */
+static uint32_t read_clock_khz(void) {
+    FILE *file = fopen("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", "re");
+    unsigned khz = 0;
+    if (file && fscanf(file, "%u", &khz) != 1) khz = 0;
+    if (file) fclose(file);
+    return khz;
+}
+
+/* What a multiprocessor is to a GPU is a thread here, which runs one block at a time. */
+static void fill_multiprocessor(bh_device_info *info) {
+    info->registers_per_multiprocessor = info->registers_per_block;
+    info->shared_per_multiprocessor = info->shared_per_block_max;
+    info->max_threads_per_multiprocessor = info->max_threads_per_block;
+    info->max_blocks_per_multiprocessor = 1;
+    info->concurrent_kernels = 1;
+    info->clock_khz = read_clock_khz();
+    long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    info->l2_bytes = cache > 0 && cache <= INT32_MAX ? (uint32_t)cache : 0;
+}
+
 void bh__cpu_info_fill(bh_device_info *info) {
     memset(info, 0, sizeof *info);
     info->size = sizeof *info;
@@ -79,4 +100,5 @@ void bh__cpu_info_fill(bh_device_info *info) {
     info->registers_per_block = 65536;
     info->max_lanes = BH__MAX_LANES;
     info->max_param_bytes = BH__MAX_PARAM_BYTES;
+    fill_multiprocessor(info);
 }

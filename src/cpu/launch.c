@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Launches: checked, run block by block on the lane's thread and its helpers, judged. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -291,8 +292,17 @@ static bh_status describe_fault(const bh__cpu_job *job, const bh__work *work, bh
     const bh__ptx_fault *fault = &job->fault;
     size_t kind = (size_t)fault->kind < sizeof faults / sizeof *faults ? (size_t)fault->kind
                                                                        : BH__PTX_FAULT_TRAP;
-    bh__fail(error, BH_E_FAULT, faults[kind].fix, "kernel \"%.100s\" (launch %llu of lane %u): %s",
-             job->grid.kernel->name, (ull)work->sequence, work->lane, fault->text);
+    const bh__launch_body *body = &work->u.launch;
+    bh__fail(error, BH_E_FAULT, faults[kind].fix,
+             "kernel \"%.100s\" (launch %llu of lane %u, grid %u x %u x %u, block %u x %u x %u): %s",
+             job->grid.kernel->name, (ull)work->sequence, work->lane, body->grid[0], body->grid[1],
+             body->grid[2], body->block[0], body->block[1], body->block[2], fault->text);
+    if (fault->kind == BH__PTX_FAULT_ASSERT) { /* said as a GPU's driver says it: aloud too */
+        const bh__device_services *services = job->device->services;
+        char line[sizeof fault->text + 1];
+        int length = snprintf(line, sizeof line, "%s\n", fault->text);
+        services->print(services->context, line, (size_t)length);
+    }
     bh__fail_device_code(error, faults[kind].code, faults[kind].name);
     return BH_E_FAULT;
 }

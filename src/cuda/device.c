@@ -18,7 +18,8 @@ static const char *fault_fix(int result) {
     case BH__CU_ASSERT:
         return "see why the assertion in the kernel does not hold";
     case BH__CU_ECC_UNCORRECTABLE:
-        return "the device's memory is damaged: stop using it, and see nvidia-smi -q -d ECC";
+        return "see what is damaged with nvidia-smi -q -d ECC,ROW_REMAPPER; reset the GPU (nvidia-smi --gpu-reset), which "
+               "maps damaged rows out; replace it if they come back. Then reopen the device";
     default:
         return "run the kernel alone, on the CPU device or under compute-sanitizer";
     }
@@ -28,17 +29,26 @@ bh_status bh__cuda_fail(const bh__device *device, bh_error *error, int result, b
                         const char *fix, const char *what, ...) {
     const char *name = bh__driver_error_name(&device->cu, result);
     const char *text = bh__driver_error_text(&device->cu, result);
+    char log[256];
+    bh__driver_log_take(&device->cu, log, sizeof log);
+    const char *says = *log ? "; the driver says: " : "";
     if (bh__driver_is_fatal(result)) {
         status = BH_E_FAULT;
-        bh__fail(error, status, fault_fix(result), "the device reports %s (%d): %s", name, result,
-                 text);
+        bh__fail(error, status, fault_fix(result), "the device reports %s (%d): %s%s%s", name,
+                 result, text, says, log);
+        if (bh__driver_is_broken(result)) {
+            bh__fail(error, BH_E_STOPPED, fault_fix(result),
+                     "the device's memory is damaged: it reports %s (%d): %s%s%s", name, result,
+                     text, says, log);
+        }
+        bh__cuda_print_last(device, result);
     } else {
         char message[448];
         va_list list;
         va_start(list, what);
         vsnprintf(message, sizeof message, what, list);
         va_end(list);
-        bh__fail(error, status, fix, "%s: %s (%d)", message, name, result);
+        bh__fail(error, status, fix, "%s: %s (%d)%s%s", message, name, result, says, log);
     }
     bh__fail_device_code(error, result, name);
     return status;
@@ -78,10 +88,7 @@ static bh_status enter_context(bh__device *device, bh_error *error) {
               "program or a standby uses the device";
     bh__cuda_fail(device, error, result, full ? BH_E_NO_MEMORY : BH_E_NO_DEVICE, fix,
                   "no context can be made on CUDA device %d", device->ordinal);
-    if (error->status == BH_E_FAULT) {
-        error->status = BH_E_NO_DEVICE;
-        snprintf(error->fix, sizeof error->fix, "%s", fix);
-    }
+    if (error->status == BH_E_FAULT) snprintf(error->fix, sizeof error->fix, "%s", fix);
     return error->status;
 }
 
@@ -110,14 +117,17 @@ static bh_status ready_memory(bh__device *device, bh_error *error) {
         bh_status status = bh__cuda_reserve(device, error);
         return status == BH_OK ? bh__cuda_self_test(device, error) : status;
     }
-    return bh__cuda_fail(device, error, result, BH_E_NO_DEVICE,
-                         "raise the limit on locked memory (ulimit -l), and see nvidia-smi", "%s",
-                         what);
+    bool full = result == BH__CU_OUT_OF_MEMORY;
+    return bh__cuda_fail(device, error, result, full ? BH_E_NO_MEMORY : BH_E_NO_DEVICE,
+                         full ? "end other programs on this device"
+                              : "raise the limit on locked memory (ulimit -l), and see nvidia-smi",
+                         "%s", what);
 }
 
 static bh_status open_parts(bh__device *device, uint32_t index, bh_error *error) {
     bh_status status = bh__driver_open(&device->cu, error);
     if (status == BH_OK) status = find_device(device, index, error);
+    if (status == BH_OK) status = bh__cuda_modes_check(device, error);
     if (status == BH_OK) status = enter_context(device, error);
     if (status == BH_OK) status = bh__cuda_info_fill(device, error);
     if (status == BH_OK) status = bh__cuda_print_open(&device->print, error);
@@ -136,6 +146,9 @@ static bh_status open_device(const bh__device_services *services, uint32_t index
     set_environment();
     bh_status status = open_parts(device, index, error);
     if (status != BH_OK) {
+        /* One that never began cannot be lost. */
+        if (error->status == BH_E_FAULT || error->status == BH_E_STOPPED)
+            status = error->status = BH_E_NO_DEVICE;
         free(device); /* the process ends: the driver's part goes with it */
         return status;
     }
@@ -164,16 +177,25 @@ static void close_device(bh__device *device) {
 
 /* ---- lanes ---- */
 
-static bh_status open_lane(bh__device *device, uint32_t index, bh_error *error,
+static bh_status open_lane(bh__device *device, const bh__lane_message *which, bh_error *error,
                            bh__device_lane **out) {
+    uint32_t index = which->index;
     bh__device_lane *lane = calloc(1, sizeof *lane);
     if (!lane)
         return bh__fail(error, BH_E_NO_HOST_MEMORY, "open fewer lanes", "no memory for lane %u",
                         index);
     lane->device = device;
     lane->index = index;
-    int result = device->cu.stream_create(&lane->stream, BH__CU_STREAM_NON_BLOCKING, 0);
+    lane->beacons = calloc(BH__BEACONS, sizeof *lane->beacons);
+    if (!lane->beacons) {
+        free(lane);
+        return bh__fail(error, BH_E_NO_HOST_MEMORY, "open fewer lanes", "no memory for lane %u",
+                        index);
+    }
+    int result = device->cu.stream_create(&lane->stream, BH__CU_STREAM_NON_BLOCKING,
+                                          -which->priority); /* the lower the more urgent */
     if (result != BH__CU_OK) {
+        free(lane->beacons);
         free(lane);
         return bh__cuda_fail(device, error, result, BH_E_NO_MEMORY, "open fewer lanes",
                              "the stream of lane %u cannot be made", index);
@@ -186,6 +208,10 @@ static bh_status open_lane(bh__device *device, uint32_t index, bh_error *error,
 
 static void close_lane(bh__device_lane *lane) {
     lane->device->lanes[lane->index] = NULL;
+    bh__cuda_train_free(lane);
+    for (uint32_t i = 0; i < lane->beacon_count; i++)
+        lane->device->cu.event_destroy(lane->beacons[i]);
+    free(lane->beacons);
     lane->device->cu.stream_destroy(lane->stream);
     free(lane);
 }
@@ -209,14 +235,27 @@ static bh_status enqueue(bh__device_lane *lane, const bh__work *work, bh_error *
     return status;
 }
 
-static bh__cu_address done_word(const bh__device *device, uint32_t lane) {
+static bh_status train(bh__device_lane *lane, const bh__work *works, uint32_t count,
+                       bh_error *error) {
+    bh__device *device = lane->device;
+    uint64_t before = atomic_load(&lane->marked);
+    pthread_rwlock_rdlock(&device->tables);
+    atomic_store(&lane->marked, BH__CUDA_QUEUING);
+    bh_status status = bh__cuda_train_send(lane, works, count, error);
+    atomic_store(&lane->marked, status == BH_OK ? works[count - 1].sequence : before);
+    pthread_rwlock_unlock(&device->tables);
+    return status;
+}
+
+bh__cu_address bh__cuda_done_word(const bh__device *device, uint32_t lane) {
     return device->area + offsetof(bh__area, lane) + lane * sizeof(bh__lane_area) +
            offsetof(bh__lane_area, done);
 }
 
 static bh_status mark(bh__device_lane *lane, uint64_t position, bh_error *error) {
     const bh__device *device = lane->device;
-    int result = device->cu.stream_write(lane->stream, done_word(device, lane->index), position, 0);
+    int result =
+        device->cu.stream_write(lane->stream, bh__cuda_done_word(device, lane->index), position, 0);
     atomic_store(&lane->marked, position);
     if (result == BH__CU_OK) return BH_OK;
     return bh__cuda_fail(device, error, result, BH_E_INTERNAL, BH__CUDA_DEFECT,
@@ -226,7 +265,7 @@ static bh_status mark(bh__device_lane *lane, uint64_t position, bh_error *error)
 
 static bh_status follow(bh__device_lane *lane, uint32_t other, uint64_t position, bh_error *error) {
     const bh__device *device = lane->device;
-    int result = device->cu.stream_wait(lane->stream, done_word(device, other), position,
+    int result = device->cu.stream_wait(lane->stream, bh__cuda_done_word(device, other), position,
                                         BH__CU_WAIT_AT_LEAST);
     if (result == BH__CU_OK) return BH_OK;
     return bh__cuda_fail(device, error, result, BH_E_INTERNAL, BH__CUDA_DEFECT,
@@ -240,6 +279,26 @@ static bh_status ask(bh__device_lane *lane, bh_error *error) {
     if (result == BH__CU_NOT_READY) return BH_E_BUSY;
     return bh__cuda_fail(lane->device, error, result, BH_E_INTERNAL, BH__CUDA_DEFECT,
                          "lane %u cannot be asked how far it is", lane->index);
+}
+
+static bh_status beacon(bh__device_lane *lane, uint32_t slot, bh_error *error) {
+    const bh__driver *cu = &lane->device->cu;
+    int result = BH__CU_OK;
+    while (result == BH__CU_OK && slot >= lane->beacon_count) {
+        result = cu->event_create(&lane->beacons[lane->beacon_count],
+                                  BH__CU_EVENT_BLOCKING_SYNC | BH__CU_EVENT_NO_TIMING);
+        if (result == BH__CU_OK) lane->beacon_count++;
+    }
+    if (result == BH__CU_OK) result = cu->event_record(lane->beacons[slot], lane->stream);
+    if (result == BH__CU_OK) return BH_OK;
+    return bh__cuda_fail(lane->device, error, result, BH_E_INTERNAL, BH__CUDA_DEFECT,
+                         "lane %u cannot light beacon %u", lane->index, slot);
+}
+
+static void await(bh__device_lane *lane, uint32_t slot) {
+    const bh__driver *cu = &lane->device->cu;
+    if (cu->context_enter(lane->device->context) == BH__CU_OK)
+        cu->event_synchronize(lane->beacons[slot]);
 }
 
 /* Text is handed out by the driver when somebody waits for its stream, which has nothing left to
@@ -271,6 +330,9 @@ const bh__device_ops bh__cuda_device = {
     .enqueue = enqueue,
     .mark = mark,
     .follow = follow,
+    .train = train,
     .ask = ask,
+    .beacon = beacon,
+    .await = await,
     .settle = settle,
 };

@@ -3,6 +3,9 @@
 #include "cuda/driver.h"
 
 #include <dlfcn.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -77,7 +80,9 @@ bh_status bh__driver_open(bh__driver *driver, bh_error *error) {
     const char *missing = look_up_all(driver);
     if (missing) return refuse_old(error, driver->number, missing);
     int result = driver->init(0);
-    return result == BH__CU_OK ? BH_OK : refuse_init(driver, result, error);
+    if (result != BH__CU_OK) return refuse_init(driver, result, error);
+    bh__driver_log_skip(driver);
+    return BH_OK;
 }
 
 const char *bh__driver_error_name(const bh__driver *driver, int result) {
@@ -88,6 +93,58 @@ const char *bh__driver_error_name(const bh__driver *driver, int result) {
 const char *bh__driver_error_text(const bh__driver *driver, int result) {
     const char *text = NULL;
     return driver->error_string(result, &text) == BH__CU_OK && text ? text : "no description";
+}
+
+/* ---- the driver's log ---- */
+
+enum { LOG_MOST = 25600 }; /* all that the driver keeps */
+
+/* What was logged from here on has not been looked at. The process has one log. */
+static _Atomic unsigned log_from;
+
+void bh__driver_log_skip(const bh__driver *driver) {
+    unsigned now = 0;
+    if (driver->log_current && driver->log_current(&now, 0) == BH__CU_OK)
+        atomic_store(&log_from, now);
+}
+
+/* A line reads "[time][thread][source][level] message", on some drivers with "[function]" before
+ * the message. That a function returned an error is known to whoever asks. */
+static const char *log_message(char *line) {
+    while (*line == '[') {
+        char *end = strchr(line, ']');
+        if (!end) break;
+        line = end + 1;
+    }
+    line += strspn(line, " \t");
+    return strncmp(line, "Returning ", 10) == 0 ? "" : line;
+}
+
+void bh__driver_log_take(const bh__driver *driver, char *out, size_t size) {
+    out[0] = '\0';
+    if (!driver->log_dump) return;
+    char *text = malloc(LOG_MOST);
+    size_t length = LOG_MOST, used = 0;
+    unsigned from = atomic_load(&log_from);
+    if (!text || driver->log_dump(&from, text, &length, 0) != BH__CU_OK) length = 0;
+    if (length) atomic_store(&log_from, from);
+    if (text) text[length < LOG_MOST ? length : LOG_MOST - 1] = '\0';
+    char *rest = length ? text : NULL;
+    for (char *line; (line = strsep(&rest, "\n")) && used + 1 < size;) {
+        const char *message = log_message(line);
+        if (!*message) continue;
+        int some = snprintf(out + used, size - used, "%s%s", used ? "; " : "", message);
+        if (some > 0) used += (size_t)some;
+    }
+    free(text);
+}
+
+/* ---- errors ---- */
+
+/* Not CUDA_ERROR_CONTAINED (226): there the hardware has kept the damage to this process, and the
+ * next one can go on. */
+bool bh__driver_is_broken(int result) {
+    return result == BH__CU_ECC_UNCORRECTABLE;
 }
 
 bool bh__driver_is_fatal(int result) {

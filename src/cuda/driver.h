@@ -12,8 +12,12 @@
 
 typedef struct bh__cu_context_object *bh__cu_context;
 typedef struct bh__cu_stream_object *bh__cu_stream;
+typedef struct bh__cu_event_object *bh__cu_event;
 typedef struct bh__cu_module_object *bh__cu_module;
 typedef struct bh__cu_function_object *bh__cu_function;
+typedef struct bh__cu_graph_object *bh__cu_graph;
+typedef struct bh__cu_node_object *bh__cu_node;
+typedef struct bh__cu_chain_object *bh__cu_chain; /* a graph made ready to run */
 typedef uint64_t bh__cu_address;
 typedef unsigned long long bh__cu_memory; /* a handle, not an address */
 
@@ -60,6 +64,33 @@ typedef struct bh__cu_launch {
 } bh__cu_launch;
 _Static_assert(sizeof(bh__cu_launch) == 56, "laid out as the driver's");
 
+typedef struct bh__cu_kernel_node {
+    bh__cu_function function;
+    unsigned grid[3], block[3];
+    unsigned shared_bytes;
+    void **params, **extra;
+    void *kernel, *context; /* looked at only without a function */
+} bh__cu_kernel_node;
+_Static_assert(sizeof(bh__cu_kernel_node) == 72, "laid out as the driver's");
+
+typedef struct bh__cu_memory_op {
+    int operation;
+    bh__cu_address address;
+    uint64_t value;
+    unsigned flags;
+    bh__cu_address internal;
+    uint64_t room;
+} bh__cu_memory_op;
+_Static_assert(sizeof(bh__cu_memory_op) == 48, "laid out as the driver's");
+
+typedef struct bh__cu_memory_node {
+    bh__cu_context context;
+    unsigned count;
+    bh__cu_memory_op *operations;
+    unsigned flags;
+} bh__cu_memory_node;
+_Static_assert(sizeof(bh__cu_memory_node) == 32, "laid out as the driver's");
+
 /* Results. */
 enum {
     BH__CU_OK = 0,
@@ -78,7 +109,8 @@ enum {
     BH__CU_ASSERT = 710,
     BH__CU_MISALIGNED_ADDRESS = 716,
     BH__CU_COOPERATIVE_TOO_LARGE = 720,
-    BH__CU_SYSTEM_DRIVER_MISMATCH = 803
+    BH__CU_SYSTEM_DRIVER_MISMATCH = 803,
+    BH__CU_MPS_SERVER_NOT_READY = 807
 };
 
 enum { /* of a device */
@@ -88,15 +120,34 @@ enum { /* of a device */
        BH__CU_SHARED_PER_BLOCK = 8,
        BH__CU_WARP_SIZE = 10,
        BH__CU_REGISTERS_PER_BLOCK = 12,
+       BH__CU_CLOCK_KHZ = 13,
        BH__CU_MULTIPROCESSORS = 16,
        BH__CU_COMPUTE_MODE = 20,
+       BH__CU_CONCURRENT_KERNELS = 31,
+       BH__CU_ECC = 32,
+       BH__CU_MEMORY_CLOCK_KHZ = 36,
+       BH__CU_MEMORY_BUS_BITS = 37,
+       BH__CU_L2_BYTES = 38,
+       BH__CU_THREADS_PER_MULTIPROCESSOR = 39,
+       BH__CU_ASYNC_ENGINES = 40,
        BH__CU_CAPABILITY_MAJOR = 75,
        BH__CU_CAPABILITY_MINOR = 76,
+       BH__CU_SHARED_PER_MULTIPROCESSOR = 81,
+       BH__CU_REGISTERS_PER_MULTIPROCESSOR = 82,
        BH__CU_COOPERATIVE_LAUNCH = 95,
        BH__CU_SHARED_PER_BLOCK_OPTIN = 97,
        BH__CU_VIRTUAL_MEMORY = 102,
        BH__CU_EXPORT_AS_DESCRIPTOR = 103,
-       BH__CU_WIDE_STREAM_OPS = 122
+       BH__CU_BLOCKS_PER_MULTIPROCESSOR = 106,
+       BH__CU_CLUSTER_LAUNCH = 120,
+       BH__CU_WIDE_STREAM_OPS = 122,
+       BH__CU_MPS = 133 /* not known to drivers before 12.2 */
+};
+
+enum { /* compute modes */
+       BH__CU_MODE_DEFAULT = 0,
+       BH__CU_MODE_PROHIBITED = 2,
+       BH__CU_MODE_EXCLUSIVE_PROCESS = 3
 };
 
 enum { /* of a function */
@@ -118,7 +169,10 @@ enum {
     BH__CU_HOST_PORTABLE = 1,
     BH__CU_HOST_DEVICE_MAP = 2,
     BH__CU_STREAM_NON_BLOCKING = 1,
+    BH__CU_EVENT_BLOCKING_SYNC = 1,
+    BH__CU_EVENT_NO_TIMING = 2,
     BH__CU_WAIT_AT_LEAST = 0,
+    BH__CU_WRITE_64 = 5,
     BH__CU_LAUNCH_COOPERATIVE = 2,
     BH__CU_LAUNCH_CLUSTER = 4,
     BH__CU_JIT_ERROR_LOG = 5,
@@ -146,6 +200,15 @@ bh_status bh__driver_open(bh__driver *driver, bh_error *error);
 
 const char *bh__driver_error_name(const bh__driver *driver, int result);
 const char *bh__driver_error_text(const bh__driver *driver, int result);
+
+/* The driver's own log, which newer drivers keep: the messages since it was last taken or skipped,
+ * on one line in `out`, which is empty if there are none. Any thread. */
+void bh__driver_log_take(const bh__driver *driver, char *out, size_t size);
+/* Makes the next take begin here: for calls that are expected to fail. */
+void bh__driver_log_skip(const bh__driver *driver);
+
+/* Whether this result means that the device's memory is damaged, and the device not to be used. */
+bool bh__driver_is_broken(int result);
 
 /* Whether this result means that the context, and with it this process, can do no more work. */
 bool bh__driver_is_fatal(int result);

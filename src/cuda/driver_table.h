@@ -7,16 +7,24 @@ BH__NEEDED(init, "cuInit", (unsigned flags))
 BH__NEEDED(version, "cuDriverGetVersion", (int *out))
 BH__NEEDED(error_name, "cuGetErrorName", (int result, const char **out))
 BH__NEEDED(error_string, "cuGetErrorString", (int result, const char **out))
+BH__OPTIONAL(log_current, "cuLogsCurrent", (unsigned *out, unsigned flags))
+BH__OPTIONAL(log_dump, "cuLogsDumpToMemory",
+             (unsigned *from, char *out, size_t *size, unsigned flags))
 
 BH__NEEDED(device_count, "cuDeviceGetCount", (int *out))
 BH__NEEDED(device_get, "cuDeviceGet", (int *out, int ordinal))
 BH__NEEDED(device_name, "cuDeviceGetName", (char *name, int size, int device))
 BH__NEEDED(device_memory, "cuDeviceTotalMem_v2", (size_t * out, int device))
 BH__NEEDED(device_attribute, "cuDeviceGetAttribute", (int *out, int attribute, int device))
+BH__NEEDED(device_uuid, "cuDeviceGetUuid_v2", (uint8_t * out, int device))
+BH__OPTIONAL(device_whole_uuid, "cuDeviceGetUuid", (uint8_t * out, int device))
+BH__NEEDED(device_pci, "cuDeviceGetPCIBusId", (char *out, int size, int device))
 BH__NEEDED(context_flags, "cuDevicePrimaryCtxSetFlags_v2", (int device, unsigned flags))
 BH__NEEDED(context_retain, "cuDevicePrimaryCtxRetain", (bh__cu_context * out, int device))
 BH__NEEDED(context_release, "cuDevicePrimaryCtxRelease_v2", (int device))
 BH__NEEDED(context_enter, "cuCtxSetCurrent", (bh__cu_context context))
+BH__NEEDED(context_synchronize, "cuCtxSynchronize", (void))
+BH__NEEDED(context_priorities, "cuCtxGetStreamPriorityRange", (int *least, int *greatest))
 
 BH__NEEDED(memory_info, "cuMemGetInfo_v2", (size_t * free, size_t *total))
 BH__NEEDED(memory_granularity, "cuMemGetAllocationGranularity",
@@ -88,11 +96,32 @@ BH__NEEDED(launch, "cuLaunchKernel",
 BH__NEEDED(launch_with, "cuLaunchKernelEx",
            (const bh__cu_launch *launch, bh__cu_function function, void **params, void **extra))
 
+BH__NEEDED(graph_create, "cuGraphCreate", (bh__cu_graph * out, unsigned flags))
+BH__NEEDED(graph_destroy, "cuGraphDestroy", (bh__cu_graph graph))
+BH__NEEDED(graph_add_kernel, "cuGraphAddKernelNode_v2",
+           (bh__cu_node * out, bh__cu_graph graph, const bh__cu_node *after, size_t count,
+            const bh__cu_kernel_node *node))
+BH__NEEDED(graph_add_memory, "cuGraphAddBatchMemOpNode",
+           (bh__cu_node * out, bh__cu_graph graph, const bh__cu_node *after, size_t count,
+            const bh__cu_memory_node *node))
+BH__NEEDED(graph_instantiate, "cuGraphInstantiateWithFlags",
+           (bh__cu_chain * out, bh__cu_graph graph, unsigned long long flags))
+BH__NEEDED(graph_chain_destroy, "cuGraphExecDestroy", (bh__cu_chain chain))
+BH__NEEDED(graph_set_kernel, "cuGraphExecKernelNodeSetParams_v2",
+           (bh__cu_chain chain, bh__cu_node which, const bh__cu_kernel_node *node))
+BH__NEEDED(graph_set_memory, "cuGraphExecBatchMemOpNodeSetParams",
+           (bh__cu_chain chain, bh__cu_node which, const bh__cu_memory_node *node))
+BH__NEEDED(graph_launch, "cuGraphLaunch", (bh__cu_chain chain, bh__cu_stream stream))
+
 BH__NEEDED(stream_create, "cuStreamCreateWithPriority",
            (bh__cu_stream * out, unsigned flags, int priority))
 BH__NEEDED(stream_destroy, "cuStreamDestroy_v2", (bh__cu_stream stream))
 BH__NEEDED(stream_synchronize, "cuStreamSynchronize", (bh__cu_stream stream))
 BH__NEEDED(stream_query, "cuStreamQuery", (bh__cu_stream stream))
+BH__NEEDED(event_create, "cuEventCreate", (bh__cu_event * out, unsigned flags))
+BH__NEEDED(event_destroy, "cuEventDestroy_v2", (bh__cu_event event))
+BH__NEEDED(event_record, "cuEventRecord", (bh__cu_event event, bh__cu_stream stream))
+BH__NEEDED(event_synchronize, "cuEventSynchronize", (bh__cu_event event))
 BH__NEEDED(stream_write, "cuStreamWriteValue64_v2",
            (bh__cu_stream stream, bh__cu_address address, uint64_t value, unsigned flags))
 BH__NEEDED(stream_wait, "cuStreamWaitValue64_v2",

@@ -44,6 +44,51 @@ static bh_status check(const bh__device *device, const char *name, bh_error *err
     return BH_OK;
 }
 
+/* "GPU-" or "MIG-" and the number as nvidia-smi writes it. */
+static void fill_uuid(const bh__device *device, bh_device_info *info) {
+    uint8_t uuid[16], whole[16];
+    if (device->cu.device_uuid(uuid, device->ordinal) != BH__CU_OK) return;
+    /* A part of a GPU has a number of its own; an older function tells that of the whole. */
+    bool differs = device->cu.device_whole_uuid &&
+                   device->cu.device_whole_uuid(whole, device->ordinal) == BH__CU_OK &&
+                   memcmp(uuid, whole, sizeof uuid) != 0;
+    info->mig = differs || strstr(info->name, " MIG ") != NULL;
+    size_t used = (size_t)snprintf(info->uuid, sizeof info->uuid, info->mig ? "MIG-" : "GPU-");
+    for (int i = 0; i < 16; i++) {
+        bool dash = i == 4 || i == 6 || i == 8 || i == 10;
+        used += (size_t)snprintf(info->uuid + used, sizeof info->uuid - used,
+                                 dash ? "-%02x" : "%02x", uuid[i]);
+    }
+}
+
+static void fill_multiprocessor(const bh__device *device, bh_device_info *info) {
+    info->registers_per_multiprocessor = limit(device, BH__CU_REGISTERS_PER_MULTIPROCESSOR);
+    info->shared_per_multiprocessor = limit(device, BH__CU_SHARED_PER_MULTIPROCESSOR);
+    info->max_threads_per_multiprocessor = limit(device, BH__CU_THREADS_PER_MULTIPROCESSOR);
+    info->max_blocks_per_multiprocessor = limit(device, BH__CU_BLOCKS_PER_MULTIPROCESSOR);
+}
+
+static void fill_hardware(const bh__device *device, bh_device_info *info) {
+    fill_uuid(device, info);
+    if (device->cu.device_pci(info->pci, sizeof info->pci, device->ordinal) != BH__CU_OK)
+        info->pci[0] = '\0';
+    info->ecc = attribute(device, BH__CU_ECC) != 0;
+    info->clock_khz = limit(device, BH__CU_CLOCK_KHZ);
+    info->memory_clock_khz = limit(device, BH__CU_MEMORY_CLOCK_KHZ);
+    info->memory_bus_bits = limit(device, BH__CU_MEMORY_BUS_BITS);
+    info->l2_bytes = limit(device, BH__CU_L2_BYTES);
+    info->async_engines = limit(device, BH__CU_ASYNC_ENGINES);
+    info->concurrent_kernels = attribute(device, BH__CU_CONCURRENT_KERNELS) != 0;
+    info->cluster_launch = attribute(device, BH__CU_CLUSTER_LAUNCH) != 0;
+    /* The driver counts the other way: the lower the more urgent. */
+    int least = 0, greatest = 0;
+    if (device->cu.context_priorities(&least, &greatest) == BH__CU_OK) {
+        info->priority_lowest = -least;
+        info->priority_highest = -greatest;
+    }
+    info->driver_version = (uint32_t)device->cu.number;
+}
+
 bh_status bh__cuda_info_fill(bh__device *device, bh_error *error) {
     bh_device_info *info = &device->info;
     memset(info, 0, sizeof *info);
@@ -76,5 +121,9 @@ bh_status bh__cuda_info_fill(bh__device *device, bh_error *error) {
     info->registers_per_block = limit(device, BH__CU_REGISTERS_PER_BLOCK);
     info->max_lanes = BH__MAX_LANES;
     info->max_param_bytes = BH__MAX_PARAM_BYTES;
+    fill_multiprocessor(device, info);
+    fill_hardware(device, info);
+    bh__cuda_modes_fill(device);
+    bh__driver_log_skip(&device->cu); /* older drivers do not know all that was asked */
     return check(device, info->name, error);
 }

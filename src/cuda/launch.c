@@ -54,19 +54,31 @@ static bh_status refuse_residency(const bh__device *device, const bh__cuda_kerne
         device->info.multiprocessors);
 }
 
+const bh__cuda_kernel *bh__cuda_find_kernel(const bh__device *device, const bh__work *work,
+                                            const bh__cuda_module **out_module, bh_error *error) {
+    const bh__launch_body *body = &work->u.launch;
+    const bh__cuda_module *module = bh__cuda_find_module(device, body->module);
+    *out_module = module;
+    if (!module || body->kernel >= module->kernel_count) {
+        bh__fail(error, BH_E_INTERNAL, BH__CUDA_DEFECT,
+                 "launch %llu of lane %u: there is no kernel %u in module %u", (ull)work->sequence,
+                 work->lane, body->kernel, body->module);
+        return NULL;
+    }
+    const bh__cuda_kernel *kernel = &module->kernels[body->kernel];
+    if (body->param_bytes == kernel->param_bytes) return kernel;
+    bh__fail(error, BH_E_LAUNCH, "pass the arguments that the kernel declares",
+             "kernel \"%.100s\" has %u bytes of parameters, given %u", kernel->name,
+             kernel->param_bytes, body->param_bytes);
+    return NULL;
+}
+
 bh_status bh__cuda_launch(bh__device_lane *lane, const bh__work *work, bh_error *error) {
     const bh__device *device = lane->device;
     const bh__launch_body *body = &work->u.launch;
-    const bh__cuda_module *module = bh__cuda_find_module(device, body->module);
-    if (!module || body->kernel >= module->kernel_count)
-        return bh__fail(error, BH_E_INTERNAL, BH__CUDA_DEFECT,
-                        "launch %llu of lane %u: there is no kernel %u in module %u",
-                        (ull)work->sequence, work->lane, body->kernel, body->module);
-    const bh__cuda_kernel *kernel = &module->kernels[body->kernel];
-    if (body->param_bytes != kernel->param_bytes)
-        return bh__fail(error, BH_E_LAUNCH, "pass the arguments that the kernel declares",
-                        "kernel \"%.100s\" has %u bytes of parameters, given %u", kernel->name,
-                        kernel->param_bytes, body->param_bytes);
+    const bh__cuda_module *module;
+    const bh__cuda_kernel *kernel = bh__cuda_find_kernel(device, work, &module, error);
+    if (!kernel) return error->status;
     int result = launch(lane, kernel, work);
     if (result == BH__CU_OK) return module->prints ? BH_E_BUSY : BH_OK;
     if (result == BH__CU_COOPERATIVE_TOO_LARGE)

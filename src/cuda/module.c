@@ -79,6 +79,7 @@ static bh_status load(bh__device *device, const bh__image *image, bh__cu_module 
     char log[LOG_BYTES] = "";
     int options[] = {BH__CU_JIT_ERROR_LOG, BH__CU_JIT_ERROR_LOG_BYTES};
     void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
+    bh__driver_log_skip(&device->cu);
     int result = device->cu.module_load(out, image->bytes, 2, options, values);
     log[sizeof log - 1] = '\0';
     return result == BH__CU_OK ? BH_OK : refuse_image(device, image, result, log, error);
@@ -109,6 +110,7 @@ static void ask_params(const bh__device *device, bh__cu_function function, bh__i
         kernel->params[i].bytes = (uint32_t)bytes;
         if (offset + bytes > kernel->param_bytes) kernel->param_bytes = (uint32_t)(offset + bytes);
     }
+    bh__driver_log_skip(&device->cu); /* the last one asked for does not exist */
 }
 
 /* Dynamic shared memory beyond 48 KiB must be allowed once; a launch still gets what it asks
@@ -270,6 +272,7 @@ bh_status bh__cuda_module_load(bh__device *device, uint32_t id, const void *imag
     bh_status status = bh__image_read(&image, image_bytes, bytes, error);
     if (status != BH_OK) return status;
     bh__cuda_module module = {.id = id, .prints = image.prints};
+    if (image.prints) atomic_store(&device->may_print, true);
     if (bh__cuda_quiet_wait(device)) {
         status = load(device, &image, &module.handle, error);
         pthread_rwlock_unlock(&device->tables);

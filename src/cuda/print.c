@@ -22,12 +22,25 @@ bh_status bh__cuda_print_open(bh__cuda_print *print, bh_error *error) {
                         bh__errno_text(errno, reason, sizeof reason));
     }
     pthread_mutex_init(&print->lock, NULL);
+    print->open = true;
     return BH_OK;
 }
 
 void bh__cuda_print_close(bh__cuda_print *print) {
     close(print->fd);
     pthread_mutex_destroy(&print->lock);
+}
+
+/*
+ * The driver hands text over when somebody waits, which a context that has died ends at once. What
+ * an assertion says goes to standard error, where the application reads it before it looks at the
+ * fault: both are on their way before this returns.
+ */
+void bh__cuda_print_last(const bh__device *device, int result) {
+    if (!device->print.open) return;
+    if (result == BH__CU_ASSERT || atomic_load(&device->may_print))
+        device->cu.context_synchronize();
+    bh__cuda_print_flush((bh__device *)(uintptr_t)device); /* its text may still change */
 }
 
 void bh__cuda_print_flush(bh__device *device) {

@@ -42,6 +42,7 @@ typedef struct bh__cuda_host {
  * here. */
 typedef struct bh__cuda_print {
     pthread_mutex_t lock;
+    bool open;
     int fd;          /* Owned */
     uint64_t passed; /* up to here it has been handed over */
 } bh__cuda_print;
@@ -57,6 +58,7 @@ struct bh__device {
     bh__cu_address area; /* the worker's area, as the device sees it */
     bh_device_info info;
     bh__cuda_print print;
+    _Atomic bool may_print; /* a module whose kernels may print has been loaded */
 
     /* Reserved for chunks: from two bases, this far. */
     uint64_t address_bytes;
@@ -80,10 +82,22 @@ struct bh__device {
     struct bh__device_lane *lanes[BH__MAX_LANES];
 };
 
+/* A chain of launches and writes of `done`, made when it is first needed. */
+typedef struct bh__cuda_train {
+    bh__cu_graph graph;
+    bh__cu_chain chain;
+    uint32_t count; /* of launches */
+    bh__cu_node launches[BH__TRAIN];
+    bh__cu_node writes[BH__TRAIN / BH__GROUP_LENGTH];
+} bh__cuda_train;
+
 struct bh__device_lane {
     bh__device *device;
     uint32_t index;
     bh__cu_stream stream;
+    bh__cu_event *beacons; /* Owned. Each made when it is first needed. */
+    uint32_t beacon_count;
+    bh__cuda_train single, train;
     _Atomic uint64_t marked; /* the last position that the device is to write, or one of these: */
 };
 #define BH__CUDA_NOT_BEGUN (UINT64_MAX - 1)
@@ -99,6 +113,9 @@ struct bh__device_lane {
 bh_status bh__cuda_fail(const bh__device *device, bh_error *error, int result, bh_status status,
                         const char *fix, const char *what, ...)
     __attribute__((format(printf, 6, 7)));
+
+/* A lane's `done` word, as the device sees it. */
+bh__cu_address bh__cuda_done_word(const bh__device *device, uint32_t lane);
 
 /* ---- quiet.c: control thread ---- */
 
@@ -119,6 +136,13 @@ void bh__cuda_crash_unblock(void);
 
 /* Describes the device, and refuses one that lacks what is needed. */
 bh_status bh__cuda_info_fill(bh__device *device, bh_error *error);
+
+/* ---- modes.c ---- */
+
+/* Refuses a device that nobody may use, before a context is tried. */
+bh_status bh__cuda_modes_check(const bh__device *device, bh_error *error);
+/* Tells how the device is shared, and whether a standby can be kept beside this worker. */
+void bh__cuda_modes_fill(bh__device *device);
 
 /* ---- memory.c: control thread ---- */
 
@@ -150,11 +174,19 @@ void bh__cuda_module_free(bh__device *device, bh__cuda_module *module);
 /* With `tables` held. */
 const bh__cuda_module *bh__cuda_find_module(const bh__device *device, uint32_t id);
 
-/* ---- launch.c, copy.c: a lane's thread, with `tables` held for reading ---- */
+/* ---- launch.c, copy.c, train.c: a lane's thread, with `tables` held for reading ---- */
 
+/* The kernel of a launch, after a look at its parameters. NULL: there is none, or they do not
+ * fit. */
+const bh__cuda_kernel *bh__cuda_find_kernel(const bh__device *device, const bh__work *work,
+                                            const bh__cuda_module **out_module, bh_error *error);
 /* BH_E_BUSY: queued, and it may print. */
 bh_status bh__cuda_launch(bh__device_lane *lane, const bh__work *work, bh_error *error);
 bh_status bh__cuda_copy(bh__device_lane *lane, const bh__work *work, bh_error *error);
+/* 1 or BH__TRAIN launches as one. */
+bh_status bh__cuda_train_send(bh__device_lane *lane, const bh__work *works, uint32_t count,
+                              bh_error *error);
+void bh__cuda_train_free(bh__device_lane *lane);
 
 /* ---- print.c ---- */
 
@@ -162,6 +194,8 @@ bh_status bh__cuda_print_open(bh__cuda_print *print, bh_error *error);
 void bh__cuda_print_close(bh__cuda_print *print);
 /* Hands over what kernels that have ended have printed. */
 void bh__cuda_print_flush(bh__device *device);
+/* The same when the context has died with this result. */
+void bh__cuda_print_last(const bh__device *device, int result);
 
 /* A request that makes no sense: the application's library should not have sent it. */
 #define BH__CUDA_DEFECT "report this as a defect of libbulkhead"

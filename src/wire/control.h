@@ -16,7 +16,9 @@ enum {
     BH__AREAS = 8, /* workers that can be alive, or dead and not yet reaped, at once */
     BH__SLOT_BYTES = 256,
     BH__MAX_PARAM_BYTES = 4096,
-    BH__REPORTS = 64
+    BH__REPORTS = 64,
+    BH__GROUPS = 32,     /* of one lane; more than can be in flight */
+    BH__GROUP_LENGTH = 8 /* requests in one, at most */
 };
 
 #define BH__WIRE_MAGIC 0x3144414548424c42ull /* "BLBHEAD1" */
@@ -68,6 +70,10 @@ enum {
     BH__OP_GLOBAL_READ
 };
 
+/* Beside BH_LAUNCH_COOPERATIVE: its completion is told by itself, because it has a deadline of its
+ * own. */
+#define BH__LAUNCH_ALONE (1u << 31)
+
 typedef struct bh__launch_body {
     uint32_t module;
     uint32_t kernel; /* index within the module */
@@ -75,7 +81,7 @@ typedef struct bh__launch_body {
     uint32_t block[3];
     uint32_t cluster[3]; /* zeros: none */
     uint32_t shared_bytes;
-    uint32_t flags;       /* BH_LAUNCH_COOPERATIVE */
+    uint32_t flags;       /* BH_LAUNCH_COOPERATIVE, BH__LAUNCH_ALONE */
     uint32_t param_bytes; /* after the dependencies in the payload */
 } bh__launch_body;
 
@@ -121,6 +127,13 @@ static inline uint32_t bh__slots_for(size_t payload_bytes) {
 /* ---- one area a worker, written by that worker --------------------------------------------------
  */
 
+/* Requests that are known to be done only together: the device writes `end` and nothing in
+ * between. Requests outside of all groups are known one by one. */
+typedef struct bh__group {
+    _Atomic uint64_t begin; /* position of the first one */
+    _Atomic uint64_t end;   /* position after the last one */
+} bh__group;
+
 typedef struct bh__lane_area {
     _Alignas(64) _Atomic uint64_t
         claim; /* worker: compare-and-swap; application: sets and clears the flags */
@@ -130,12 +143,14 @@ typedef struct bh__lane_area {
     _Atomic uint32_t
         errors; /* reports made for this lane so far, counted before `done` passes them */
     _Atomic uint32_t wake; /* futex: counted up to wake sleepers */
+    /* Written before their requests reach the device, in turn. */
+    bh__group groups[BH__GROUPS];
 } bh__lane_area;
 
 /* What a worker has to say about one request. */
 typedef struct bh__report {
     uint32_t lane;
-    bh_status status;
+    bh_status status; /* of a fault: BH_E_STOPPED if no worker is to use the device again */
     uint64_t sequence; /* 0: the worker does not know which request it was */
     int32_t device_code;
     uint32_t reserved;
@@ -158,9 +173,10 @@ typedef struct bh__area {
 /* What both sides must agree on: a number that goes up when the protocol changes, and the layout
  * that it had when it was built. */
 #define BH__WIRE_VERSION                                                                           \
-    (1u << 24 |                                                                                    \
+    (2u << 24 |                                                                                    \
      (uint32_t)(sizeof(bh__front) * 31 + sizeof(bh__area) * 17 + sizeof(bh__lane_area) * 7 +       \
-                offsetof(bh__lane_area, done) * 5 + sizeof(bh__request) * 3 + BH__PAYLOAD_OFFSET))
+                offsetof(bh__lane_area, done) * 5 + sizeof(bh__request) * 3 + BH__PAYLOAD_OFFSET +  \
+                sizeof(bh_device_info) * 11))
 
 /* ---- finding one's way in the block
  * --------------------------------------------------------------- */

@@ -69,6 +69,11 @@ typedef struct bh__host_region {
     uint64_t bytes;
 } bh__host_region;
 
+typedef struct bh__lane_message {
+    uint32_t index;
+    int32_t priority; /* higher is more urgent */
+} bh__lane_message;
+
 typedef struct bh__module_message {
     uint32_t id;
     uint32_t variable; /* GLOBAL_SET */
@@ -87,7 +92,7 @@ typedef struct bh__message {
         bh__chunk chunk;
         bh__host_region host;
         bh__module_message module;
-        uint32_t lane;
+        bh__lane_message lane;
         bh_error error; /* REFUSED, ACK: status BH_OK means done */
     } u;
     int fds[BH__MESSAGE_FDS]; /* filled in by receive; the receiver owns them */

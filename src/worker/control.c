@@ -114,7 +114,7 @@ static bh_status carry_out(bh__worker *worker, const bh__message *message, bh_er
     bh__device *device = worker->device;
     switch (message->type) {
     case BH__MSG_LANE_OPEN:
-        return bh__serve_lane_open(worker, message->u.lane, error);
+        return bh__serve_lane_open(worker, &message->u.lane, error);
     case BH__MSG_CHUNK_CREATE:
         return ops->chunk_create(device, &message->u.chunk, error, out_fd);
     case BH__MSG_CHUNK_MAP:

@@ -31,6 +31,11 @@ typedef struct bh__device_services {
     uint64_t area_bytes;
 } bh__device_services;
 
+enum {
+    BH__TRAIN = 16,   /* launches; a multiple of BH__GROUP_LENGTH */
+    BH__BEACONS = 512 /* slots; more than can be in flight */
+};
+
 /* One request as a lane hands it to its device: a copy of the lane's own, valid until execute
  * returns. */
 typedef struct bh__work {
@@ -83,14 +88,15 @@ typedef struct bh__device_ops {
     bh_status (*global_set)(bh__device *device, const bh__module_message *where, const void *bytes,
                             size_t count, bh_error *error);
 
-    bh_status (*lane_open)(bh__device *device, uint32_t lane, bh_error *error,
+    /* The priority is one that `info` allows. */
+    bh_status (*lane_open)(bh__device *device, const bh__lane_message *which, bh_error *error,
                            bh__device_lane **out);
     /* The lane's thread has ended. */
     void (*lane_close)(bh__device_lane *lane);
 
     /*
      * Does the work and returns when it is done: BH_OK; BH_E_FAULT: the kernel faulted and this
-     * worker is of no more use; BH_E_STOPPED: given up because the worker is being ended, `error`
+     * worker is of no more use, nor, if error->status is BH_E_STOPPED, is any other on this device; BH_E_STOPPED: given up because the worker is being ended, `error`
      * is not filled in; anything else: this request failed and did no harm. What it printed has
      * been handed over.
      */
@@ -114,8 +120,18 @@ typedef struct bh__device_ops {
     /* Has the lane wait until the `done` word of another one has reached `position`. That write is
      * queued already. */
     bh_status (*follow)(bh__device_lane *lane, uint32_t other, uint64_t position, bh_error *error);
+    /* Queues 1 or BH__TRAIN launches, plain ones, as one thing, with a write of `done` as mark makes
+     * it behind each BH__GROUP_LENGTH of them and behind the last. BH_E_UNSUPPORTED: nothing was
+     * queued, enqueue and mark are to be used. NULL: always use these. */
+    bh_status (*train)(bh__device_lane *lane, const bh__work *works, uint32_t count,
+                       bh_error *error);
     /* BH_OK: all that was queued is done; BH_E_BUSY: not yet. */
     bh_status (*ask)(bh__device_lane *lane, bh_error *error);
+    /* Lights a beacon behind all that is queued so far. NULL: the device has none. */
+    bh_status (*beacon)(bh__device_lane *lane, uint32_t slot, bh_error *error);
+    /* Sleeps until the beacon that was last lit in this slot is reached or the device has died.
+     * Called by a thread of its own. */
+    void (*await)(bh__device_lane *lane, uint32_t slot);
     /* Hands over what work that is done has printed. */
     bh_status (*settle)(bh__device_lane *lane, bh_error *error);
 } bh__device_ops;

@@ -41,12 +41,14 @@ static bool spin_while(bh__worker *worker, _Atomic uint64_t *word, uint64_t valu
 
 /* Sleeps until the application moves `tail`, or until the moment given. The application stores tail
  * and then looks at asleep; the lane stores asleep and then looks at tail. It sleeps on `asleep`
- * itself: a late wake for an earlier request that clears it then ends the sleep. */
+ * itself: a late wake for an earlier request that clears it then ends the sleep. The device writes
+ * done and then has the lane's bell look at asleep: the same again. */
 static void doze(bh__lane *lane, uint64_t position, uint64_t until) {
     bh__worker *worker = lane->worker;
     atomic_store(&lane->area->asleep, 1);
     if (atomic_load(&lane->front->tail) == position && !bh__serve_killed(worker) &&
-        atomic_load(&lane->area->claim) == bh__claim_word(position))
+        atomic_load(&lane->area->claim) == bh__claim_word(position) &&
+        (!worker->ops->enqueue || atomic_load(&lane->area->done) == lane->told))
         bh__futex_wait(&lane->area->asleep, 1, until, BH__FUTEX_SHARED);
     if (!bh__serve_killed(worker)) atomic_store(&lane->area->asleep, 0);
 }
@@ -102,7 +104,7 @@ static uint64_t claim_again(bh__lane *lane) {
  * and nothing is read from the ring after it. False: the lane is over.
  */
 static bool copy_request(bh__lane *lane, const bh__request *request, uint64_t position) {
-    bh__work *work = &lane->work;
+    bh__work *work = lane->work;
     uint32_t length = lane->worker->queue_length;
     uint64_t room = (uint64_t)request->slots * BH__SLOT_BYTES - BH__PAYLOAD_OFFSET;
     work->op = atomic_load_explicit(&request->op, memory_order_acquire);
@@ -117,7 +119,8 @@ static bool copy_request(bh__lane *lane, const bh__request *request, uint64_t po
                 dependencies + params <= room;
     if (fits) {
         bh__payload_read(lane->ring, length, position, 0, lane->dependencies, dependencies);
-        bh__payload_read(lane->ring, length, position, dependencies, lane->params, params);
+        bh__payload_read(lane->ring, length, position, dependencies,
+                         lane->params[work - lane->works], params);
     }
     if (claim_again(lane) & BH__FROZEN) return false;
     for (uint32_t i = 0; fits && i < lane->dependency_count; i++) {
@@ -140,8 +143,13 @@ void bh__serve_see_done(bh__worker *worker) {
     }
 }
 
-/* Claims the next request, waiting for one to come. False: the lane is over. */
-static bool take(bh__lane *lane) {
+const bh__request *bh__serve_lane_peek(const bh__lane *lane, uint64_t position) {
+    if (position >= lane->known_tail) return NULL;
+    const bh__request *request = bh__ring_request(lane->ring, lane->worker->queue_length, position);
+    return is_sound(lane, request, position, lane->known_tail) ? request : NULL;
+}
+
+bool bh__serve_lane_take(bh__lane *lane) {
     bh__worker *worker = lane->worker;
     bool queues = worker->ops->enqueue != NULL;
     unsigned rounds = 0;
@@ -244,21 +252,20 @@ static bool is_due(_Atomic uint64_t *wanted, uint64_t done, uint64_t *woken) {
 
 /* They post their wish and then look at done; whoever calls this has stored or seen done and then
  * looks for wishes. */
-void bh__serve_lane_tell(bh__lane *lane, uint64_t done) {
+void bh__serve_lane_tell(bh__lane *lane, uint64_t done, uint64_t *woken) {
     /* As often as the post stands: several threads post it, and one that is still asleep must be
      * woken again. */
     if (atomic_load(&lane->front->notify_sleep) <= done) {
         atomic_fetch_add(&lane->area->wake, 1);
         bh__futex_wake(&lane->area->wake, BH__FUTEX_ALL, BH__FUTEX_SHARED);
     }
-    if (is_due(&lane->front->notify_dispatch, done, &lane->woken_dispatch))
-        ring_eventfd(lane->worker->dispatch_fd);
+    if (is_due(&lane->front->notify_dispatch, done, woken)) ring_eventfd(lane->worker->dispatch_fd);
 }
 
 /* Publishes that everything up to `done` is complete, then tells those who wait for it. */
 static void complete(bh__lane *lane, uint64_t done) {
     atomic_store(&lane->area->done, done);
-    bh__serve_lane_tell(lane, done);
+    bh__serve_lane_tell(lane, done, &lane->woken_dispatch);
     if (atomic_load(&lane->waiters)) {
         atomic_fetch_add(&lane->progress, 1);
         bh__futex_wake(&lane->progress, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
@@ -271,16 +278,16 @@ static bool perform(bh__lane *lane) {
     if (!bh__serve_lane_hold(lane) || !wait_for_dependencies(lane)) return false;
     /* One with a verdict does nothing, but in its turn: that it has passed must mean that what it
      * waits for has. */
-    if (lane->work.op == BH__OP_SKIP) return true;
+    if (lane->work->op == BH__OP_SKIP) return true;
     bh_error error;
-    bh_status status = worker->ops->execute(lane->context, &lane->work, &error);
+    bh_status status = worker->ops->execute(lane->context, lane->work, &error);
     if (status == BH_OK) return true;
     if (status == BH_E_STOPPED) return false;
     if (status == BH_E_FAULT) {
-        bh__serve_lane_fault(lane, lane->work.sequence, &error);
+        bh__serve_lane_fault(lane, lane->work->sequence, &error);
         return false;
     }
-    return bh__serve_lane_report(lane, lane->work.sequence, &error);
+    return bh__serve_lane_report(lane, lane->work->sequence, &error);
 }
 
 static bool wait_for_go(bh__worker *worker) {
@@ -303,28 +310,32 @@ static void *lane_main(void *argument) {
         lane->woken_dispatch = done;
         bool queues = worker->ops->enqueue != NULL;
         if (queues && bh__queue_begin(lane, done)) {
-            while (take(lane) && bh__queue_perform(lane)) {
+            while (bh__serve_lane_take(lane) && bh__queue_perform(lane)) {
             }
         }
-        while (!queues && take(lane)) {
+        while (!queues && bh__serve_lane_take(lane)) {
             if (!perform(lane)) break;
             if (bh__serve_killed(worker)) break;
-            complete(lane, lane->work.sequence);
+            complete(lane, lane->work->sequence);
         }
     }
     atomic_store(&lane->ended, true);
     return NULL;
 }
 
-bh_status bh__serve_lane_open(bh__worker *worker, uint32_t index, bh_error *error) {
+bh_status bh__serve_lane_open(bh__worker *worker, const bh__lane_message *which, bh_error *error) {
+    uint32_t index = which->index;
     if (index >= BH__MAX_LANES)
         return bh__fail(error, BH_E_INTERNAL, "report this as a defect of libbulkhead",
                         "lane %u is beyond the %d lanes of a device", index, BH__MAX_LANES);
     bh__lane *lane = &worker->lanes[index];
     if (lane->open) return BH_OK;
-    lane->work.lane = index;
-    lane->work.params = lane->params;
-    bh_status status = worker->ops->lane_open(worker->device, index, error, &lane->context);
+    for (uint32_t i = 0; i < BH__TRAIN; i++) {
+        lane->works[i].lane = index;
+        lane->works[i].params = lane->params[i];
+    }
+    lane->work = lane->works;
+    bh_status status = worker->ops->lane_open(worker->device, which, error, &lane->context);
     if (status != BH_OK) return status;
 
     pthread_attr_t attributes;
@@ -369,6 +380,7 @@ void bh__serve_lanes_join(bh__worker *worker) {
             nanosleep(&(struct timespec){.tv_nsec = 200 * BH__NS_PER_US}, NULL);
         }
         pthread_join(lane->thread, NULL);
+        bh__bell_end(lane);
         worker->ops->lane_close(lane->context);
         lane->context = NULL;
         lane->open = false;

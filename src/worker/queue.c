@@ -26,7 +26,7 @@ enum {
     TIMER_SLACK_NS = 1000
 };
 
-static bool lost(bh__lane *lane, const bh_error *error) {
+bool bh__queue_lost(bh__lane *lane, const bh_error *error) {
     bh__serve_lane_fault(lane, 0, error);
     return false;
 }
@@ -41,7 +41,8 @@ static void attend(bh__lane *lane) {
     if (done == lane->told) return;
     lane->told = done;
     lane->stirred_ns = bh__now_ns();
-    bh__serve_lane_tell(lane, done);
+    bh__pace_see(&lane->pace, done, lane->stirred_ns);
+    bh__serve_lane_tell(lane, done, &lane->woken_dispatch);
 }
 
 /* Asks the device whether it is well, not too often. */
@@ -50,7 +51,7 @@ static bool check_device(bh__lane *lane, uint64_t now) {
     lane->asked_ns = now;
     bh_error error;
     bh_status status = lane->worker->ops->ask(lane->context, &error);
-    return status == BH_OK || status == BH_E_BUSY || lost(lane, &error);
+    return status == BH_OK || status == BH_E_BUSY || bh__queue_lost(lane, &error);
 }
 
 static uint64_t nap_after(uint64_t waited) {
@@ -82,7 +83,7 @@ bool bh__queue_pause(bh__lane *lane, _Atomic uint64_t *word, uint64_t value, uin
         *until = BH__NEVER;
         return true;
     }
-    *until = now + nap_after(waited);
+    *until = now + (bh__bell_ask(lane) ? ASK_EVERY_NS : nap_after(waited));
     return check_device(lane, now);
 }
 
@@ -105,7 +106,7 @@ bool bh__queue_wait_for_room(bh__lane *lane) {
     return ahead - lane->told < MOST_AHEAD || wait_for_device(lane, ahead - MOST_AHEAD + 1);
 }
 
-static void announce(bh__lane *lane, uint64_t position) {
+void bh__queue_announce(bh__lane *lane, uint64_t position) {
     atomic_store(&lane->queued, position);
     if (!atomic_load(&lane->waiters)) return;
     atomic_fetch_add(&lane->progress, 1);
@@ -116,10 +117,16 @@ bool bh__queue_begin(bh__lane *lane, uint64_t done) {
     prctl(PR_SET_TIMERSLACK, TIMER_SLACK_NS);
     lane->told = done;
     lane->stirred_ns = bh__now_ns();
+    bh__pace_begin(&lane->pace);
+    lane->bell.woken_dispatch = done;
+    for (uint32_t i = 0; i < BH__GROUPS; i++) {
+        atomic_store(&lane->area->groups[i].begin, BH__NEVER);
+        atomic_store(&lane->area->groups[i].end, 0);
+    }
     bh_error error;
     if (lane->worker->ops->lane_begin(lane->context, done, &error) != BH_OK)
-        return lost(lane, &error);
-    announce(lane, done);
+        return bh__queue_lost(lane, &error);
+    bh__queue_announce(lane, done);
     return true;
 }
 
@@ -156,7 +163,7 @@ static bool follow_all(bh__lane *lane) {
         bh_error error;
         if (lane->worker->ops->follow(lane->context, (uint32_t)on->lane, on->position, &error) !=
             BH_OK)
-            return lost(lane, &error);
+            return bh__queue_lost(lane, &error);
     }
     return true;
 }
@@ -177,32 +184,45 @@ static bool settle(bh__lane *lane) {
             nap(now + nap_after(now - began));
     }
     if (status == BH_OK) status = ops->settle(lane->context, &error);
-    return status == BH_OK || lost(lane, &error);
+    return status == BH_OK || bh__queue_lost(lane, &error);
 }
 
 /* A request that failed on its own is reported when all before it are done, as one that ran
  * would be. */
 static bool report(bh__lane *lane, const bh_error *error) {
     return wait_for_device(lane, queued(lane)) &&
-           bh__serve_lane_report(lane, lane->work.sequence, error);
+           bh__serve_lane_report(lane, lane->work->sequence, error);
 }
 
-bool bh__queue_perform(bh__lane *lane) {
+bool bh__queue_one(bh__lane *lane) {
     const bh__device_ops *ops = lane->worker->ops;
-    if (!bh__serve_lane_hold(lane) || !follow_all(lane)) return false;
+    const bh__work *work = lane->work;
     bh_error error;
-    bh_status status = BH_OK;
+    if (!bh__bell_before(lane, work)) return false;
+    bh_status status = bh__train_one(lane, &error);
+    bool marked = status == BH_OK;
     /* One with a verdict does nothing, but in its turn. */
-    if (lane->work.op != BH__OP_SKIP) status = ops->enqueue(lane->context, &lane->work, &error);
+    if (status == BH_E_UNSUPPORTED)
+        status = work->op == BH__OP_SKIP ? BH_OK : ops->enqueue(lane->context, work, &error);
     if (status == BH_E_STOPPED) return false;
-    if (status == BH_E_FAULT) return lost(lane, &error);
+    if (status == BH_E_FAULT) return bh__queue_lost(lane, &error);
     if (status == BH_E_BUSY) {
         if (!settle(lane)) return false;
     } else if (status != BH_OK && !report(lane, &error)) {
         return false;
     }
-    if (ops->mark(lane->context, lane->work.sequence, &error) != BH_OK) return lost(lane, &error);
+    if (!marked && ops->mark(lane->context, work->sequence, &error) != BH_OK)
+        return bh__queue_lost(lane, &error);
     lane->stirred_ns = bh__now_ns();
-    announce(lane, lane->work.sequence);
-    return true;
+    bh__pace_note(&lane->pace, work, lane->stirred_ns);
+    bh__queue_announce(lane, work->sequence);
+    return bh__bell_after(lane, work, 1);
+}
+
+bool bh__queue_wait_and_send(bh__lane *lane) {
+    return bh__serve_lane_hold(lane) && follow_all(lane) && bh__queue_one(lane);
+}
+
+bool bh__queue_perform(bh__lane *lane) {
+    return bh__train_is_due(lane) ? bh__train_perform(lane) : bh__queue_wait_and_send(lane);
 }

@@ -6,10 +6,22 @@
 
 #include <pthread.h>
 
+#include "worker/pace.h"
 #include "worker/worker.h"
 
 /* Of one request: no more than one for each lane makes sense. */
 enum { BH__MAX_DEPENDENCIES = 2 * BH__MAX_LANES };
+
+typedef struct bh__bell {
+    pthread_t thread;
+    bool there;              /* the lane thread's */
+    uint64_t unlit_ns;       /* the lane thread's: work queued behind the last beacon */
+    uint64_t woken_dispatch; /* the bell's own */
+    _Atomic uint64_t lit;    /* beacons so far */
+    _Atomic uint64_t positions[BH__BEACONS]; /* what is done when they are reached */
+    _Atomic uint32_t asked;    /* private futex: counted by the lane, the bell sleeps on it */
+    _Atomic uint32_t answered; /* the bell follows */
+} bh__bell;
 
 typedef struct bh__lane {
     bh__worker *worker;
@@ -33,13 +45,17 @@ typedef struct bh__lane {
      * last came, when the device was last asked. */
     _Atomic uint64_t queued;
     uint64_t told, stirred_ns, asked_ns;
+    bh__bell bell;
+    bh__pace_book pace;
+    uint32_t group_count; /* of groups written so far */
 
-    /* The request now running, out of the ring. */
-    bh__work work;
+    /* The request taken last, out of the ring: one of `works`, which a train needs several of. */
+    bh__work *work;
     uint64_t hold;
     uint32_t dependency_count;
     _Alignas(16) bh__dependency dependencies[BH__MAX_DEPENDENCIES];
-    _Alignas(16) uint8_t params[BH__MAX_PARAM_BYTES];
+    bh__work works[BH__TRAIN];
+    _Alignas(16) uint8_t params[BH__TRAIN][BH__MAX_PARAM_BYTES];
 } bh__lane;
 
 struct bh__worker {
@@ -92,12 +108,19 @@ void bh__serve_unmap_hosts(bh__worker *worker);
 
 /* ---- lane.c ---- */
 
-bh_status bh__serve_lane_open(bh__worker *worker, uint32_t index, bh_error *error);
+bh_status bh__serve_lane_open(bh__worker *worker, const bh__lane_message *which, bh_error *error);
+/* Claims the next request and copies it to lane->work, waiting for one to come. The lane's thread.
+ * False: the lane is over. */
+bool bh__serve_lane_take(bh__lane *lane);
+/* Whether there is a sound request at `position`, as far as the tail was last seen. It is not
+ * claimed: what it says may change. */
+const bh__request *bh__serve_lane_peek(const bh__lane *lane, uint64_t position);
 /* Makes what the lanes did up to their `done` words, and the control thread for its messages,
  * happen before whatever follows, for race detectors. */
 void bh__serve_see_done(bh__worker *worker);
-/* Wakes whoever asked to be told of this `done`. The lane's thread. */
-void bh__serve_lane_tell(bh__lane *lane, uint64_t done);
+/* Wakes whoever asked to be told of this `done`. *woken is the `done` for which the calling thread
+ * last woke the dispatcher. */
+void bh__serve_lane_tell(bh__lane *lane, uint64_t done, uint64_t *woken);
 /* Waits until the request taken may run as far as lost workers are concerned. False: the lane is
  * over. */
 bool bh__serve_lane_hold(bh__lane *lane);
@@ -112,8 +135,16 @@ void bh__serve_lanes_join(bh__worker *worker);
 bool bh__queue_begin(bh__lane *lane, uint64_t done);
 /* Keeps the device from having too much before it. */
 bool bh__queue_wait_for_room(bh__lane *lane);
-/* Queues the request that was taken. */
+/* Queues the request that was taken, and those behind it if they can go with it. */
 bool bh__queue_perform(bh__lane *lane);
+/* Says that all up to `position` is queued. */
+void bh__queue_announce(bh__lane *lane, uint64_t position);
+/* Waits for what lane->work waits for, then queues it; or queues it at once, its time having
+ * come. */
+bool bh__queue_wait_and_send(bh__lane *lane);
+bool bh__queue_one(bh__lane *lane);
+/* Reports the device's death; returns false. */
+bool bh__queue_lost(bh__lane *lane, const bh_error *error);
 /*
  * What a lane does between two looks at a word that still has this value: sees how far the device
  * is, tells those who wait, and asks the device now and then whether it is well. *until gets the
@@ -122,6 +153,26 @@ bool bh__queue_perform(bh__lane *lane);
  */
 bool bh__queue_pause(bh__lane *lane, _Atomic uint64_t *word, uint64_t value, uint64_t spin_ns,
                      uint64_t *until);
+
+/* ---- bell.c ---- */
+
+/* The lane's thread, round the queueing of work, whose completion it marks; false: the lane is
+ * over. */
+bool bh__bell_before(bh__lane *lane, const bh__work *work);
+bool bh__bell_after(bh__lane *lane, const bh__work *works, uint32_t count);
+/* Has the lane woken when there is news. The lane's thread. False: there is no bell. */
+bool bh__bell_ask(bh__lane *lane);
+/* The worker has been killed and the lane's thread has ended. */
+void bh__bell_end(bh__lane *lane);
+
+/* ---- train.c: several launches as one; the lane's thread ---- */
+
+/* Whether the launch that was taken and those behind it are worth sending as one. */
+bool bh__train_is_due(bh__lane *lane);
+/* Takes the others and sends them. False: the lane is over. */
+bool bh__train_perform(bh__lane *lane);
+/* Sends lane->work with its mark in one go; BH_E_UNSUPPORTED if that cannot be. */
+bh_status bh__train_one(bh__lane *lane, bh_error *error);
 
 /* ---- notice.c: any thread ---- */
 

@@ -23,6 +23,14 @@ TEST(devices_want_somewhere_to_put_what_they_tell) {
     CHECK_REFUSED(bh_device_eventfd(r.device, NULL), BH_E_INVALID);
     CHECK_REFUSED(bh_device_watch(r.device, NULL, NULL), BH_E_INVALID);
     CHECK_REFUSED(bh_lane_open(r.device, NULL), BH_E_INVALID);
+    bh_lane_options lane_options = BH_INIT(lane_options);
+    bh_lane lane = {5};
+    CHECK_REFUSED(bh_lane_open_with(r.device, &lane_options, NULL), BH_E_INVALID);
+    lane_options.size = 4;
+    CHECK_REFUSED(bh_lane_open_with(r.device, &lane_options, &lane), BH_E_INVALID);
+    lane_options.size = 100000;
+    CHECK_REFUSED(bh_lane_open_with(r.device, &lane_options, &lane), BH_E_INVALID);
+    CHECK_EQ(lane.id, 5);
     finish(&r);
 }
 

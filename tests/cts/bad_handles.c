@@ -72,6 +72,7 @@ CALL(device_eventfd, bh_device_eventfd(D, &out_fd))
 CALL(device_watch, bh_device_watch(D, watch_nothing, NULL))
 CALL(device_on_print, bh_device_on_print(D, NULL, NULL))
 CALL(lane_open, bh_lane_open(D, &out_lane))
+CALL(lane_open_with, bh_lane_open_with(D, NULL, &out_lane))
 CALL(buffer_alloc, bh_buffer_alloc(D, BH_U32, 4, &out_buffer))
 CALL(host_alloc, bh_host_alloc(D, 64, &out_host))
 CALL(host_free, bh_host_free(D, good.host))
@@ -142,6 +143,7 @@ static const struct probe {
     PROBE(DEVICE, device_watch),
     PROBE(DEVICE, device_on_print),
     PROBE(DEVICE, lane_open),
+    PROBE(DEVICE, lane_open_with),
     PROBE(DEVICE, buffer_alloc),
     PROBE(DEVICE, host_alloc),
     PROBE(DEVICE, host_free),

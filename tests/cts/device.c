@@ -121,6 +121,28 @@ TEST(enumerate_writes_no_more_than_it_may) {
     CHECK_MEM_EQ(&entries[1], &untouched, sizeof untouched);
 }
 
+TEST(enumerate_fills_entries_of_the_length_they_had_before) {
+    enum { BEFORE = 304, ENTRY = offsetof(bh_device_entry, info) + BEFORE, MOST = 65 };
+    uint8_t *entries = malloc((MOST + 1) * ENTRY);
+    uint32_t size = BEFORE;
+    size_t count = 0;
+    REQUIRE(entries != NULL);
+    memset(entries, 0x5a, (MOST + 1) * ENTRY);
+    memcpy(entries + offsetof(bh_device_entry, info), &size, sizeof size);
+    REQUIRE_OK(bh_device_enumerate((bh_device_entry *)(void *)entries, MOST, &count));
+    REQUIRE(count >= 1 && count <= MOST);
+    const char *last = (const char *)entries + (count - 1) * ENTRY;
+    CHECK_STR_EQ(last, "cpu");
+    const char *info = last + offsetof(bh_device_entry, info);
+    memcpy(&size, info, sizeof size);
+    CHECK_EQ(size, BEFORE);
+    CHECK_STR_EQ(info + offsetof(bh_device_info, kind), "cpu");
+    memcpy(&size, info + offsetof(bh_device_info, max_param_bytes), sizeof size);
+    CHECK_GE(size, 4096);
+    for (size_t i = 0; i < ENTRY; i++) CHECK_EQ(entries[count * ENTRY + i], 0x5a);
+    free(entries);
+}
+
 TEST(query_gives_limits_one_can_use) {
     bh_device device = open_device();
     bh_device_info info = BH_INIT(info);
@@ -143,6 +165,35 @@ TEST(query_gives_limits_one_can_use) {
     CHECK_GE(info.shared_per_block_max, info.shared_per_block);
     CHECK_GE(info.max_lanes, 8);
     CHECK_GE(info.max_param_bytes, 4096);
+    CHECK_OK(bh_device_close(device));
+}
+
+TEST(query_tells_of_the_hardware) {
+    bh_device device = open_device();
+    bh_device_info info = BH_INIT(info);
+    REQUIRE_OK(bh_device_query(device, &info));
+    CHECK_GE(info.max_threads_per_multiprocessor, info.max_threads_per_block);
+    CHECK_GE(info.max_blocks_per_multiprocessor, 1);
+    CHECK_GE(info.shared_per_multiprocessor, info.shared_per_block_max);
+    CHECK_GE(info.registers_per_multiprocessor, info.registers_per_block);
+    CHECK_LE(info.priority_lowest, 0);
+    CHECK_GE(info.priority_highest, 0);
+    CHECK_LE(info.compute_mode, BH_COMPUTE_EXCLUSIVE);
+    if (strcmp(info.kind, "cuda") == 0) {
+        CHECK(strncmp(info.uuid, info.mig ? "MIG-" : "GPU-", 4) == 0);
+        CHECK_EQ(strlen(info.uuid), 40);
+        CHECK(strlen(info.pci) >= 12 && strchr(info.pci, ':') != NULL);
+        CHECK_GE(info.driver_version, 12000);
+        CHECK_GT(info.clock_khz, 100000);
+        CHECK_GT(info.memory_bus_bits, 0);
+        CHECK_GT(info.l2_bytes, 0);
+        CHECK_GE(info.async_engines, 1);
+        CHECK_LT(info.priority_lowest, info.priority_highest);
+    } else {
+        CHECK_STR_EQ(info.uuid, "");
+        CHECK_EQ(info.priority_lowest, info.priority_highest);
+    }
+    CHECK_EQ(info.no_standby[0] != '\0', info.mps || info.compute_mode != BH_COMPUTE_DEFAULT);
     CHECK_OK(bh_device_close(device));
 }
 

@@ -330,3 +330,22 @@ TEST(as_many_lanes_as_the_device_says_and_no_more) {
     CHECK_OK(bh_lane_open(r.device, &extra));
     CHECK_OK(bh_device_close(r.device));
 }
+
+TEST(lanes_of_every_priority_work) {
+    rig r = rig_open(0);
+    bh_device_info info = BH_INIT(info);
+    REQUIRE_OK(bh_device_query(r.device, &info));
+    bh_buffer x = words_filled(r.device, 64, 0);
+    uint32_t count = 0;
+    for (int32_t p = info.priority_lowest - 1; p <= info.priority_highest + 1; p++, count++) {
+        bh_lane_options options = BH_INIT(options);
+        bh_lane lane;
+        options.priority = p;
+        REQUIRE_OK(bh_lane_open_with(r.device, &options, &lane));
+        bh_launch_options there = on_lane(lane, 0);
+        CHECK_OK(run_with(rig_kernel(&r, "add_one"), BH_GRID(64, 64), BH_ARGS(BH_INOUT(x), 64u),
+                          &there));
+    }
+    CHECK(words_are(x, 64, count));
+    CHECK_OK(bh_device_close(r.device));
+}

@@ -57,6 +57,11 @@ TEST(a_worker_killed_by_a_fault_signal_with_four_busy_lanes_names_all_candidates
         CHECK_STR_EQ(error.kernel, names[i]);
         CHECK_STR_CONTAINS(error.message, "gate");
         CHECK_STR_CONTAINS(error.message, "endless");
+        char own[80];
+        snprintf(own, sizeof own,
+                 "(launch %llu of lane %d, grid 1 x 1 x 1, block 1 x 1 x 1), perhaps: ",
+                 (unsigned long long)first[i].sequence, i + 1);
+        CHECK_STR_CONTAINS(error.message, own);
         CHECK_STR_CONTAINS(error.message, "wait_then_poke");
         CHECK(is_suspect(x[i]));
         bh_status status = bh_wait(second[i], LONG_NS);

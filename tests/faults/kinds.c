@@ -35,7 +35,15 @@ static void scene_check(struct scene *s, bh_ticket ticket, const char *kernel, b
     CHECK_EQ(error.generation, 1);
     CHECK_EQ(error.ticket.lane, ticket.lane);
     CHECK_EQ(error.ticket.sequence, ticket.sequence);
-    CHECK(error.message[0] != '\0');
+    char named[200];
+    snprintf(named, sizeof named, "kernel \"%s\" (launch %llu of lane 0, grid ", kernel,
+             (unsigned long long)ticket.sequence);
+    CHECK_STR_CONTAINS(error.message, named);
+    CHECK_STR_CONTAINS(error.message, ", block ");
+    if (expected == BH_E_FAULT) {
+        CHECK_NE(error.device_code, 0);
+        CHECK(error.device_name[0] != '\0');
+    }
     CHECK(error.fix[0] != '\0');
 
     wait_generation(s->r.device, 2);
@@ -151,6 +159,33 @@ TEST(a_failed_assertion) {
     s.before = status_of(s.r.device);
     bh_ticket t = submit(must_be, BH_GRID(1, 1), BH_ARGS(4u, 5u), NULL);
     scene_check(&s, t, "must_be", BH_E_FAULT, false);
+}
+
+static char heard[4096];
+static _Atomic size_t heard_length;
+
+static void hear(void *context, const char *text, size_t length) {
+    (void)context;
+    size_t at = atomic_load(&heard_length), room = sizeof heard - 1 - at;
+    memcpy(heard + at, text, length < room ? length : room);
+    atomic_store(&heard_length, at + (length < room ? length : room));
+}
+
+TEST(what_a_failed_assertion_says_is_printed_and_in_the_error) {
+    rig r = rig_open(0);
+    bh_error error;
+    CHECK_OK(bh_device_on_print(r.device, hear, NULL));
+    bh_kernel must_be = get_kernel(load_module(r.device, ptx_assert), "must_be");
+    bh_ticket t = submit(must_be, BH_GRID(1, 1), BH_ARGS(4u, 5u), NULL);
+    CHECK_STATUS(bh_wait(t, LONG_NS), BH_E_FAULT);
+    bh_ticket_error(t, &error);
+    CHECK_EQ(error.device_code, 710);
+    CHECK_STR_CONTAINS(error.message, "kernel \"must_be\" (launch ");
+    CHECK_STR_CONTAINS(error.message, "Assertion `");
+    CHECK_OK(bh_device_sync(r.device, LONG_NS));
+    CHECK_STR_CONTAINS(heard, "thread: [0,0,0] Assertion `");
+    CHECK_STR_CONTAINS(heard, "failed.\n");
+    CHECK_OK(bh_device_close(r.device));
 }
 
 TEST(an_endless_loop_with_a_deadline) {

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 /* How long the processes of a test may outlive it, and how long killed ones may take to go. */
-static const uint64_t grace_ns = 2000000000ull * TEST_TIME_SCALE;
+static const uint64_t grace_ns = 2000000000ull;
 static const uint64_t kill_ns = 10000000000ull;
 
 uint64_t now_ns(void) {
@@ -227,7 +227,7 @@ _Noreturn static void watch_test(const struct job *job) {
             conclude(job, TEST_FAILED, format_text("ran longer than %u s", job->seconds));
         }
     }
-    until = now_ns() + grace_ns;
+    until = now_ns() + grace_ns * test_scale();
     for (reap(&watch); !watch.alone && now_ns() < until; reap(&watch)) {
         if (!sleep_until(until)) {
             break;

@@ -33,6 +33,12 @@ static struct {
 static struct job *jobs;
 static size_t job_count;
 
+unsigned test_scale(void) {
+    const char *device = getenv("BULKHEAD_TEST_DEVICE");
+    bool slow = device && *device && strcmp(device, "cpu") != 0;
+    return slow ? 4 * TEST_TIME_SCALE : TEST_TIME_SCALE;
+}
+
 char *format_text(const char *format, ...) {
     char *text = NULL;
     va_list list;
@@ -98,7 +104,7 @@ static void add_job(char *name, const char *program, const char *argument, const
     struct job job = {.name = name,
                       .argv = {strdup(program), argument ? strdup(argument) : NULL,
                                second ? strdup(second) : NULL, NULL},
-                      .seconds = seconds * TEST_TIME_SCALE,
+                      .seconds = seconds * test_scale(),
                       .serial = serial,
                       .directory = format_text("%s/%zu", options.scratch, job_count)};
     jobs[job_count++] = job;

@@ -51,6 +51,10 @@ int golden_run(const char *path);
 __attribute__((format(printf, 1, 2))) char *format_text(const char *format, ...);
 _Noreturn __attribute__((format(printf, 1, 2))) void die(const char *format, ...);
 
+/* How much longer tests may take here than in a plain build on the CPU device: a GPU's workers take
+ * half a second to start, and wait for each other when there are many. */
+unsigned test_scale(void);
+
 /* A whole file with a NUL after it, for free(); NULL if there is none. */
 char *read_file(const char *path);
 

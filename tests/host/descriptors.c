@@ -97,7 +97,7 @@ static int close_one(int pipe) {
     return 0;
 }
 
-TEST_TIMEOUT(a_host_that_closes_one_of_ours, 120) {
+TEST_TIMEOUT(a_host_that_closes_one_of_ours, 300) {
     for (victim = 0; victim < 60; victim++) {
         host h = host_start(close_one, true);
         int code = host_end(&h);

@@ -53,7 +53,7 @@ static const struct layout layouts[] = {
     FIELD(bh_device_options, memory_limit, 72, 8),
     FIELD(bh_device_options, queue_length, 80, 4),
     FIELD(bh_device_options, reserved, 84, 4),
-    SIZE(bh_device_info, 304),
+    SIZE(bh_device_info, 640),
     FIELD(bh_device_info, size, 0, 4),
     FIELD(bh_device_info, cooperative, 4, 4),
     FIELD(bh_device_info, kind, 8, 16),
@@ -72,11 +72,32 @@ static const struct layout layouts[] = {
     FIELD(bh_device_info, registers_per_block, 292, 4),
     FIELD(bh_device_info, max_lanes, 296, 4),
     FIELD(bh_device_info, max_param_bytes, 300, 4),
-    SIZE(bh_device_entry, 1344),
+    FIELD(bh_device_info, uuid, 304, 48),
+    FIELD(bh_device_info, pci, 352, 24),
+    FIELD(bh_device_info, no_standby, 376, 192),
+    FIELD(bh_device_info, ecc, 568, 4),
+    FIELD(bh_device_info, compute_mode, 572, 4),
+    FIELD(bh_device_info, mig, 576, 4),
+    FIELD(bh_device_info, mps, 580, 4),
+    FIELD(bh_device_info, clock_khz, 584, 4),
+    FIELD(bh_device_info, memory_clock_khz, 588, 4),
+    FIELD(bh_device_info, memory_bus_bits, 592, 4),
+    FIELD(bh_device_info, l2_bytes, 596, 4),
+    FIELD(bh_device_info, registers_per_multiprocessor, 600, 4),
+    FIELD(bh_device_info, shared_per_multiprocessor, 604, 4),
+    FIELD(bh_device_info, max_threads_per_multiprocessor, 608, 4),
+    FIELD(bh_device_info, max_blocks_per_multiprocessor, 612, 4),
+    FIELD(bh_device_info, async_engines, 616, 4),
+    FIELD(bh_device_info, concurrent_kernels, 620, 4),
+    FIELD(bh_device_info, cluster_launch, 624, 4),
+    FIELD(bh_device_info, priority_lowest, 628, 4),
+    FIELD(bh_device_info, priority_highest, 632, 4),
+    FIELD(bh_device_info, driver_version, 636, 4),
+    SIZE(bh_device_entry, 1680),
     FIELD(bh_device_entry, name, 0, 32),
     FIELD(bh_device_entry, status, 32, 4),
     FIELD(bh_device_entry, error, 40, 1000),
-    FIELD(bh_device_entry, info, 1040, 304),
+    FIELD(bh_device_entry, info, 1040, 640),
     SIZE(bh_device_status, 320),
     FIELD(bh_device_status, size, 0, 4),
     FIELD(bh_device_status, state, 4, 4),
@@ -105,6 +126,9 @@ static const struct layout layouts[] = {
     FIELD(bh_loss, takeover_ns, 48, 8),
     FIELD(bh_loss, kernel, 56, 128),
     FIELD(bh_loss, message, 184, 512),
+    SIZE(bh_lane_options, 8),
+    FIELD(bh_lane_options, size, 0, 4),
+    FIELD(bh_lane_options, priority, 4, 4),
     SIZE(bh_buffer_info, 72),
     FIELD(bh_buffer_info, size, 0, 4),
     FIELD(bh_buffer_info, type, 4, 4),
@@ -253,6 +277,9 @@ TEST(constants_have_the_numbers_programs_were_built_with) {
     CHECK_EQ(BH_LOG_DEBUG, 4);
     CHECK_EQ(BH_DEVICE_NO_STANDBY, 1);
     CHECK_EQ(BH_DEVICE_NO_RESTART_LIMIT, 2);
+    CHECK_EQ(BH_COMPUTE_DEFAULT, 0);
+    CHECK_EQ(BH_COMPUTE_EXCLUSIVE, 1);
+    CHECK_EQ(BH_COMPUTE_PROHIBITED, 2);
     CHECK_EQ(BH_DEVICE_RUNNING, 1);
     CHECK_EQ(BH_DEVICE_REPLACING, 2);
     CHECK_EQ(BH_DEVICE_STOPPED, 3);

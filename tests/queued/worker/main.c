@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A worker for tests: the CPU device behind queues of its own, as a GPU has them. Work is queued
+ * ahead, completion words are written behind it, and a fault is told only to whoever asks. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/relax.h"
+#include "cpu/cpu.h"
+#include "worker/worker.h"
+
+typedef enum item_kind { ITEM_WORK, ITEM_MARK, ITEM_FOLLOW, ITEM_BEACON } item_kind;
+
+typedef struct item {
+    struct item *next;
+    item_kind kind;
+    uint64_t position;
+    uint32_t other;
+    bh__work work;
+    _Alignas(16) uint8_t params[];
+} item;
+
+typedef struct queue {
+    bh__device_lane *inner; /* the CPU device's lane */
+    uint32_t index;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    item *first, **last;
+    bool busy, closing;
+    _Atomic uint32_t beacons[BH__BEACONS]; /* 1: not reached */
+} queue;
+
+/* One for each process: a worker has one device. */
+static struct {
+    const bh__device_services *services;
+    pthread_mutex_t lock;
+    _Atomic bool dead;
+    bh_error error;
+} state = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static queue *queue_of(bh__device_lane *lane) {
+    return (queue *)(void *)lane;
+}
+
+static bh_status tell_death(bh_error *error) {
+    pthread_mutex_lock(&state.lock);
+    *error = state.error;
+    pthread_mutex_unlock(&state.lock);
+    return BH_E_FAULT;
+}
+
+static void die(const bh_error *error) {
+    pthread_mutex_lock(&state.lock);
+    if (!atomic_load(&state.dead)) state.error = *error;
+    atomic_store(&state.dead, true);
+    pthread_mutex_unlock(&state.lock);
+}
+
+static bool over(void) {
+    return atomic_load(&state.dead) || atomic_load(state.services->killed);
+}
+
+static void follow_word(uint32_t other, uint64_t position) {
+    const _Atomic uint64_t *done = &state.services->area->lane[other].done;
+    while (atomic_load(done) < position && !over()) bh__cpu_relax();
+}
+
+static void run_item(queue *self, const item *it) {
+    bh_error error;
+    if (over()) return;
+    switch (it->kind) {
+    case ITEM_WORK:
+        if (bh__cpu_device.execute(self->inner, &it->work, &error) != BH_OK) die(&error);
+        break;
+    case ITEM_MARK:
+        atomic_store(&state.services->area->lane[self->index].done, it->position);
+        break;
+    case ITEM_FOLLOW:
+        follow_word(it->other, it->position);
+        break;
+    case ITEM_BEACON:
+        atomic_store(&self->beacons[it->other], 0);
+    }
+}
+
+static void *serve(void *argument) {
+    queue *self = argument;
+    pthread_mutex_lock(&self->lock);
+    for (;;) {
+        while (!self->first && !self->closing) pthread_cond_wait(&self->changed, &self->lock);
+        item *it = self->first;
+        if (!it) break;
+        self->first = it->next;
+        if (!self->first) self->last = &self->first;
+        self->busy = true;
+        pthread_mutex_unlock(&self->lock);
+        run_item(self, it);
+        free(it);
+        pthread_mutex_lock(&self->lock);
+        self->busy = false;
+        pthread_cond_broadcast(&self->changed);
+    }
+    pthread_mutex_unlock(&self->lock);
+    return NULL;
+}
+
+static bh_status put(queue *self, item_kind kind, const bh__work *work, uint64_t position,
+                     uint32_t other, bh_error *error) {
+    if (atomic_load(&state.dead)) return tell_death(error);
+    size_t params = work && work->op == BH__OP_LAUNCH ? work->u.launch.param_bytes : 0;
+    item *it = calloc(1, (sizeof *it + params + 15) / 16 * 16);
+    if (!it) return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory", "no memory for an item");
+    it->kind = kind;
+    it->position = position;
+    it->other = other;
+    if (work) it->work = *work;
+    if (params) memcpy(it->params, work->params, params);
+    it->work.params = it->params;
+    pthread_mutex_lock(&self->lock);
+    *self->last = it;
+    self->last = &it->next;
+    pthread_cond_broadcast(&self->changed);
+    pthread_mutex_unlock(&self->lock);
+    return BH_OK;
+}
+
+static void drain(queue *self) {
+    pthread_mutex_lock(&self->lock);
+    while (self->first || self->busy) pthread_cond_wait(&self->changed, &self->lock);
+    pthread_mutex_unlock(&self->lock);
+}
+
+/* ---- the interface ---- */
+
+static bh_status open_device(const bh__device_services *services, uint32_t index,
+                             bh_device_info *info, uint64_t *out_granularity, bh_error *error,
+                             bh__device **out) {
+    state.services = services;
+    return bh__cpu_device.open(services, index, info, out_granularity, error, out);
+}
+
+static bh_status open_lane(bh__device *device, const bh__lane_message *which, bh_error *error,
+                           bh__device_lane **out) {
+    queue *self = calloc(1, sizeof *self);
+    if (!self) return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory", "no memory for a lane");
+    self->index = which->index;
+    self->last = &self->first;
+    pthread_mutex_init(&self->lock, NULL);
+    pthread_cond_init(&self->changed, NULL);
+    bh_status status = bh__cpu_device.lane_open(device, which, error, &self->inner);
+    if (status != BH_OK || pthread_create(&self->thread, NULL, serve, self) != 0) abort();
+    *out = (bh__device_lane *)(void *)self;
+    return BH_OK;
+}
+
+static void close_lane(bh__device_lane *lane) {
+    queue *self = queue_of(lane);
+    pthread_mutex_lock(&self->lock);
+    self->closing = true;
+    pthread_cond_broadcast(&self->changed);
+    pthread_mutex_unlock(&self->lock);
+    pthread_join(self->thread, NULL);
+    bh__cpu_device.lane_close(self->inner);
+    free(self);
+}
+
+static bh_status begin(bh__device_lane *lane, uint64_t position, bh_error *error) {
+    (void)lane, (void)position, (void)error;
+    return BH_OK;
+}
+
+/* What may be refused must be refused here: a cooperative launch runs at once. */
+static bh_status enqueue(bh__device_lane *lane, const bh__work *work, bh_error *error) {
+    queue *self = queue_of(lane);
+    bool ahead = work->op != BH__OP_LAUNCH || !(work->u.launch.flags & BH_LAUNCH_COOPERATIVE);
+    if (ahead) return put(self, ITEM_WORK, work, 0, 0, error);
+    drain(self);
+    if (atomic_load(&state.dead)) return tell_death(error);
+    bh_status status = bh__cpu_device.execute(self->inner, work, error);
+    if (status == BH_E_FAULT) die(error);
+    return status;
+}
+
+static bh_status mark(bh__device_lane *lane, uint64_t position, bh_error *error) {
+    return put(queue_of(lane), ITEM_MARK, NULL, position, 0, error);
+}
+
+static bh_status follow(bh__device_lane *lane, uint32_t other, uint64_t position, bh_error *error) {
+    return put(queue_of(lane), ITEM_FOLLOW, NULL, position, other, error);
+}
+
+static bh_status train(bh__device_lane *lane, const bh__work *works, uint32_t count,
+                       bh_error *error) {
+    bh_status status = BH_OK;
+    for (uint32_t i = 0; i < count && status == BH_OK; i++) {
+        status = put(queue_of(lane), ITEM_WORK, &works[i], 0, 0, error);
+        if (status == BH_OK && ((i + 1) % BH__GROUP_LENGTH == 0 || i + 1 == count))
+            status = put(queue_of(lane), ITEM_MARK, NULL, works[i].sequence, 0, error);
+    }
+    return status;
+}
+
+static bh_status ask(bh__device_lane *lane, bh_error *error) {
+    queue *self = queue_of(lane);
+    if (atomic_load(&state.dead)) return tell_death(error);
+    pthread_mutex_lock(&self->lock);
+    bool idle = !self->first && !self->busy;
+    pthread_mutex_unlock(&self->lock);
+    return idle ? BH_OK : BH_E_BUSY;
+}
+
+static bh_status beacon(bh__device_lane *lane, uint32_t slot, bh_error *error) {
+    queue *self = queue_of(lane);
+    atomic_store(&self->beacons[slot], 1);
+    return put(self, ITEM_BEACON, NULL, 0, slot, error);
+}
+
+static void await(bh__device_lane *lane, uint32_t slot) {
+    queue *self = queue_of(lane);
+    pthread_mutex_lock(&self->lock);
+    while (atomic_load(&self->beacons[slot]) && !over())
+        pthread_cond_wait(&self->changed, &self->lock);
+    pthread_mutex_unlock(&self->lock);
+}
+
+static bh_status settle(bh__device_lane *lane, bh_error *error) {
+    drain(queue_of(lane));
+    return atomic_load(&state.dead) ? tell_death(error) : BH_OK;
+}
+
+int main(int argc, char **argv) {
+    bh__device_ops ops = bh__cpu_device;
+    ops.open = open_device;
+    ops.lane_open = open_lane;
+    ops.lane_close = close_lane;
+    ops.execute = NULL;
+    ops.lane_begin = begin;
+    ops.enqueue = enqueue;
+    ops.mark = mark;
+    ops.follow = follow;
+    ops.train = train;
+    ops.ask = ask;
+    ops.beacon = beacon;
+    ops.await = await;
+    ops.settle = settle;
+    bh__worker_main(argc, argv, &ops);
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the CUDA worker makes of a driver's answers: its log, its errors, how a GPU is shared. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cuda/state.h"
+#include "test.h"
+
+/* ---- the log ---- */
+
+static const char *logged; /* all of it */
+static unsigned dumped_from;
+
+static int log_current(unsigned *out, unsigned flags) {
+    *out = (unsigned)strlen(logged);
+    return (int)flags;
+}
+
+static int log_dump(unsigned *from, char *out, size_t *size, unsigned flags) {
+    dumped_from = *from;
+    size_t length = strlen(logged + *from);
+    if (length + 1 > *size) return 1;
+    memcpy(out, logged + *from, length + 1);
+    *size = length;
+    *from += (unsigned)length;
+    return (int)flags;
+}
+
+TEST(the_log_is_one_line_without_what_comes_before_messages) {
+    bh__driver driver = {.log_current = log_current, .log_dump = log_dump};
+    char text[128];
+    logged = "old news\n";
+    bh__driver_log_skip(&driver);
+    logged = "old news\n"
+             "[22:21:32.099][25642][CUDA][E] the grid is [too] large\n"
+             "[22:21:32.099][25642][CUDA][E] Returning 1 (CUDA_ERROR_INVALID_VALUE) from cuX\n"
+             "[22:21:32.100][25642][CUDA][W][cuY] and odd\n";
+    bh__driver_log_take(&driver, text, sizeof text);
+    CHECK_STR_EQ(text, "the grid is [too] large; and odd");
+    CHECK_EQ(dumped_from, 9);
+    bh__driver_log_take(&driver, text, sizeof text);
+    CHECK_STR_EQ(text, "");
+}
+
+TEST(a_long_log_is_cut_to_fit) {
+    bh__driver driver = {.log_current = log_current, .log_dump = log_dump};
+    char text[8];
+    logged = "";
+    bh__driver_log_skip(&driver);
+    logged = "[a][b] one\n[a][b] two\n[a][b] three\n";
+    bh__driver_log_take(&driver, text, sizeof text);
+    CHECK_STR_EQ(text, "one; tw");
+}
+
+TEST(a_driver_without_a_log_has_nothing_to_say) {
+    bh__driver driver = {0};
+    char text[8] = "before";
+    bh__driver_log_skip(&driver);
+    bh__driver_log_take(&driver, text, sizeof text);
+    CHECK_STR_EQ(text, "");
+}
+
+/* ---- errors ---- */
+
+static int error_name(int result, const char **out) {
+    *out = result == 214 ? "CUDA_ERROR_ECC_UNCORRECTABLE" : "CUDA_ERROR_OF_SOME_KIND";
+    return 0;
+}
+
+static int error_string(int result, const char **out) {
+    *out = result == 214 ? "uncorrectable ECC error encountered" : "some kind";
+    return 0;
+}
+
+TEST(damaged_memory_is_told_from_a_fault_of_a_kernel) {
+    bh__device *device = calloc(1, sizeof *device);
+    bh_error error;
+    REQUIRE(device != NULL);
+    device->cu.error_name = error_name;
+    device->cu.error_string = error_string;
+    CHECK_EQ(bh__cuda_fail(device, &error, 214, BH_E_INTERNAL, "", "x"), BH_E_FAULT);
+    CHECK_EQ(error.status, BH_E_STOPPED);
+    CHECK_EQ(error.device_code, 214);
+    CHECK_STR_CONTAINS(error.message, "memory is damaged");
+    CHECK_STR_CONTAINS(error.fix, "nvidia-smi -q -d ECC");
+    CHECK_STR_CONTAINS(error.fix, "reopen the device");
+    static const int faults[] = {226, 700, 710, 715, 716, 719};
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        CHECK_EQ(bh__cuda_fail(device, &error, faults[i], BH_E_INTERNAL, "", "x"), BH_E_FAULT);
+        CHECK_EQ(error.status, BH_E_FAULT);
+        CHECK_EQ(error.device_code, faults[i]);
+    }
+    CHECK_EQ(bh__cuda_fail(device, &error, 2, BH_E_NO_MEMORY, "f", "no room"), BH_E_NO_MEMORY);
+    CHECK_STR_EQ(error.message, "no room: CUDA_ERROR_OF_SOME_KIND (2)");
+    free(device);
+}
+
+TEST(the_drivers_log_is_in_the_error) {
+    bh__device *device = calloc(1, sizeof *device);
+    bh_error error;
+    REQUIRE(device != NULL);
+    device->cu.error_name = error_name;
+    device->cu.error_string = error_string;
+    device->cu.log_current = log_current;
+    device->cu.log_dump = log_dump;
+    logged = "";
+    bh__driver_log_skip(&device->cu);
+    logged = "[t][1][CUDA][E] too many registers\n";
+    bh__cuda_fail(device, &error, 701, BH_E_LAUNCH, "f", "kernel \"k\" was not taken");
+    CHECK_STR_EQ(error.message, "kernel \"k\" was not taken: CUDA_ERROR_OF_SOME_KIND (701); "
+                                "the driver says: too many registers");
+    free(device);
+}
+
+/* ---- modes ---- */
+
+static int mode, mps; /* -1: not known to the driver */
+
+static int attribute(int *out, int which, int device) {
+    (void)device;
+    if (which == BH__CU_MPS && mps < 0) return 1;
+    *out = which == BH__CU_COMPUTE_MODE ? mode : which == BH__CU_MPS ? mps : 0;
+    return 0;
+}
+
+static bh_device_info info_with(int compute_mode, int with_mps) {
+    bh__device *device = calloc(1, sizeof *device);
+    REQUIRE(device != NULL);
+    device->cu.device_attribute = attribute;
+    mode = compute_mode;
+    mps = with_mps;
+    bh__cuda_modes_fill(device);
+    bh_device_info info = device->info;
+    free(device);
+    return info;
+}
+
+TEST(a_gpu_that_anybody_may_use_has_a_standby) {
+    bh_device_info info = info_with(0, 0);
+    CHECK_EQ(info.compute_mode, BH_COMPUTE_DEFAULT);
+    CHECK_EQ(info.mps, 0);
+    CHECK_STR_EQ(info.no_standby, "");
+}
+
+TEST(a_gpu_for_one_process_has_none) {
+    bh_device_info info = info_with(3, 0);
+    CHECK_EQ(info.compute_mode, BH_COMPUTE_EXCLUSIVE);
+    CHECK_STR_CONTAINS(info.no_standby, "Exclusive_Process");
+}
+
+TEST(under_mps_there_is_none_whatever_the_mode) {
+    for (int m = 0; m <= 3; m += 3) {
+        bh_device_info info = info_with(m, 1);
+        CHECK_EQ(info.mps, 1);
+        CHECK_STR_CONTAINS(info.no_standby, "MPS");
+        CHECK_STR_CONTAINS(info.no_standby, "a fault in one of them ends all of them");
+        CHECK(info.no_standby[sizeof info.no_standby - 1] == '\0');
+    }
+}
+
+TEST(a_driver_that_cannot_be_asked_about_mps_is_judged_by_the_daemons_pipe) {
+    char folder[600], pipe[700];
+    test_path(folder, sizeof folder, "%s/mps-XXXXXX", test_tmp_dir());
+    REQUIRE(mkdtemp(folder) != NULL);
+    setenv("CUDA_MPS_PIPE_DIRECTORY", folder, 1);
+    CHECK_EQ(info_with(0, -1).mps, 0);
+    test_path(pipe, sizeof pipe, "%s/control", folder);
+    REQUIRE(mkfifo(pipe, 0600) == 0);
+    CHECK_EQ(info_with(0, -1).mps, 1);
+    CHECK_EQ(info_with(0, 0).mps, 0); /* one that can be asked knows better */
+}
+
+TEST(a_prohibited_gpu_is_refused) {
+    bh__device *device = calloc(1, sizeof *device);
+    bh_error error;
+    REQUIRE(device != NULL);
+    device->cu.device_attribute = attribute;
+    mode = 2;
+    CHECK_EQ(bh__cuda_modes_check(device, &error), BH_E_NO_DEVICE);
+    CHECK_STR_CONTAINS(error.message, "Prohibited");
+    CHECK_STR_CONTAINS(error.fix, "nvidia-smi");
+    mode = 3;
+    CHECK_EQ(bh__cuda_modes_check(device, &error), BH_OK);
+    free(device);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The CPU device's worker, with kernels that really run, on a device that is shared, damaged or
+ * talkative as BULKHEAD_TEST_WORKER says:
+ *
+ *   alone     one worker at a time may use it, and it says that a standby makes no sense
+ *   crowded   there is room for one worker; a second one is refused for lack of memory
+ *   broken    its faults are those of damaged memory
+ *   words     it writes two lines to standard error before it reports a fault
+ *   priority  lanes have priorities from -1 to 3, and each says as what it was opened
+ *
+ * BULKHEAD_TEST_LOCK names a file that a worker holds while it lives. One that finds it held, or a
+ * file with ".busy" behind that name, is refused and adds a line to the one with ".refused".
+ */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "cpu/cpu.h"
+#include "worker/worker.h"
+
+enum { ECC_UNCORRECTABLE = 214 };
+
+static const char *how;
+static const bh__device_services *services_given;
+static bh__device_ops ops;
+
+static bool is(const char *kind) {
+    return strcmp(how, kind) == 0;
+}
+
+static bh_status take_device(bh_error *error) {
+    const char *path = getenv("BULKHEAD_TEST_LOCK");
+    if (path == NULL) return BH_OK;
+    char refused[700], busy[700];
+    snprintf(busy, sizeof busy, "%s.busy", path);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    bool idle = access(busy, F_OK) != 0;
+    if (idle && fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) return BH_OK; /* held to the end */
+    snprintf(refused, sizeof refused, "%s.refused", path);
+    int note = open(refused, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    ssize_t written = note < 0 ? -1 : write(note, "refused\n", 8);
+    (void)written;
+    return bh__fail(error, is("crowded") ? BH_E_NO_MEMORY : BH_E_NO_DEVICE, "make room",
+                    "the device has room for one");
+}
+
+static bh_status open_device(const bh__device_services *services, uint32_t index,
+                             bh_device_info *info, uint64_t *out_granularity, bh_error *error,
+                             bh__device **out) {
+    services_given = services;
+    bh_status status = take_device(error);
+    if (status == BH_OK)
+        status = bh__cpu_device.open(services, index, info, out_granularity, error, out);
+    if (status != BH_OK) return status;
+    if (is("alone"))
+        snprintf(info->no_standby, sizeof info->no_standby, "the device serves one at a time");
+    if (is("priority")) {
+        info->priority_lowest = -1;
+        info->priority_highest = 3;
+    }
+    return BH_OK;
+}
+
+static bh_status open_lane(bh__device *device, const bh__lane_message *which, bh_error *error,
+                           bh__device_lane **out) {
+    char text[64];
+    int length =
+        snprintf(text, sizeof text, "lane %u priority %d\n", which->index, (int)which->priority);
+    if (is("priority")) services_given->print(services_given->context, text, (size_t)length);
+    return bh__cpu_device.lane_open(device, which, error, out);
+}
+
+static bh_status execute(bh__device_lane *lane, const bh__work *work, bh_error *error) {
+    bh_status status = bh__cpu_device.execute(lane, work, error);
+    if (status == BH_E_FAULT && is("words"))
+        fputs("kernel.cu:7: f: Assertion `x > 0` failed.\nkernel.cu:8: g: and so on.\n", stderr);
+    if (status == BH_E_FAULT && is("broken")) {
+        bh__fail(error, BH_E_STOPPED, "replace the memory", "the memory is damaged");
+        bh__fail_device_code(error, ECC_UNCORRECTABLE, "CUDA_ERROR_ECC_UNCORRECTABLE");
+    }
+    return status;
+}
+
+int main(int argc, char **argv) {
+    how = getenv("BULKHEAD_TEST_WORKER");
+    if (how == NULL) how = "";
+    ops = bh__cpu_device;
+    ops.open = open_device;
+    ops.lane_open = open_lane;
+    ops.execute = execute;
+    bh__worker_main(argc, argv, &ops);
+}

@@ -197,3 +197,33 @@ TEST_TIMEOUT(two_files_are_linked_with_optimisation, 60) {
     CHECK_EQ(info_of(linked).output, BH_OUTPUT_CUBIN);
     CHECK_REFUSED(bh_link(parts + 1, 1, &link, &linked), BH_E_COMPILE); /* three is not there */
 }
+
+/* Each step doubles what there is to do: no compiler gets to the end of it. */
+static void spin(uint32_t compiler) {
+    static const char endless[] =
+        "template <int N, int M> struct S {\n"
+        "    static const int v = S<N - 1, 2 * M>::v + S<N - 1, 2 * M + 1>::v;\n"
+        "};\n"
+        "template <int M> struct S<0, M> { static const int v = M; };\n"
+        "__global__ void f(int *p) { *p = S<29, 0>::v; }\n";
+    need_compiler(compiler);
+    bh_compile_options options = real_options(compiler);
+    options.timeout_ns = 700 * MS;
+    bh_binary binary = {0};
+    bh_error error;
+    uint64_t begun = now_ns();
+    CHECK_REFUSED(bh_compile(endless, &options, &binary), BH_E_COMPILE);
+    CHECK_LT(now_ns() - begun, 10000 * MS * test_time_scale());
+    bh_last_error(&error);
+    CHECK_STR_CONTAINS(error.message, "0.700 s");
+    options.timeout_ns = 0;
+    CHECK_EQ(compile_from("__global__ void f(int *p) { *p = 1; }", &options), BH_CACHE_MISS);
+}
+
+TEST_TIMEOUT(a_source_that_makes_nvrtc_spin, 60) {
+    spin(BH_COMPILER_NVRTC);
+}
+
+TEST_TIMEOUT(a_source_that_makes_clang_spin, 60) {
+    spin(BH_COMPILER_CLANG);
+}

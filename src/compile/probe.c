@@ -201,7 +201,7 @@ static bool find_in_path(const char *name, char *out, size_t size) {
 }
 
 char *bh__clang_find(bh__arena *arena, char **out_version, char **out_why) {
-    char path[PATH_MAX], name[16];
+    char path[PATH_MAX], name[32];
     char *old = NULL;
     *out_version = *out_why = NULL;
     /* clang-NN from the newest that may ever be down, then the plain name. */

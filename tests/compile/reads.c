@@ -15,17 +15,14 @@ static const char kernel[] = "#include \"a.h\"\n"
 
 static char *folder(const char *name) {
     char path[4096];
-    test_path(path, sizeof path, "%s/%s", test_tmp_dir(), name);
+    test_path(path, sizeof path, "%s/%s", own_folder(), name);
     mkdir(path, 0700);
-    char *copy = strdup(path);
-    REQUIRE(copy != NULL);
-    return copy;
+    return keep(path);
 }
 
 static const char *below(const char *directory, const char *name) {
-    char *path = malloc(4096);
-    REQUIRE(path != NULL);
-    return test_path(path, 4096, "%s/%s", directory, name);
+    char path[4096];
+    return keep(test_path(path, sizeof path, "%s/%s", directory, name));
 }
 
 static void check_content(const bh__compile_answer *answer, const char *path,

@@ -51,12 +51,14 @@ __BH_DEVICE void __nanosleep(unsigned nanoseconds) {
 
 #endif
 
-/* As in C: what assert does is decided each time the header is included. */
+/* As in C: what assert does is decided each time the header is included. The name of the function
+ * is a plain string: a variable like __func__ has a dot in its name, which ptxas refuses in debug
+ * information. */
 #undef assert
 #ifdef NDEBUG
 #define assert(condition) ((void)0)
 #else
 #define assert(condition)                                                                          \
     ((condition) ? (void)0                                                                         \
-                 : __assertfail(#condition, __FILE__, __LINE__, __PRETTY_FUNCTION__, sizeof(char)))
+                 : __assertfail(#condition, __FILE__, __LINE__, __builtin_FUNCTION(), sizeof(char)))
 #endif

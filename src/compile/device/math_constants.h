@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Constants of CUDA: infinities, NaNs, and the usual numbers in both types. */
-#ifndef BULKHEAD_MATH_CONSTANTS_H
-#define BULKHEAD_MATH_CONSTANTS_H
+#ifndef BULKHEAD_COMPAT_MATH_CONSTANTS_H
+#define BULKHEAD_COMPAT_MATH_CONSTANTS_H
 
 #include "bulkhead_cuda.h"
 

@@ -269,7 +269,6 @@ __BH_DEVICE double nan(const char *) {
     return __bh_nan<double>();
 }
 
-/* These see bits, so that fast math does not take them away. */
 #define __BH_CLASSIFY(name, function)                                                              \
     __BH_DEVICE bool name(float x) {                                                               \
         return function(x);                                                                        \

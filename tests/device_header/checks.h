@@ -6,7 +6,7 @@
 /* failed[0] counts, failed[1..] are lines. */
 #define EXPECT(...)                                                                                \
     do {                                                                                           \
-        if (!(__VA_ARGS__)) {                                                                       \
+        if (!(__VA_ARGS__)) {                                                                      \
             int at_ = atomicAdd(failed, 1);                                                        \
             if (at_ < 30) failed[1 + at_] = __LINE__;                                              \
         }                                                                                          \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels that check themselves, compiled with the device headers in every way that counts. */
+#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,8 +18,8 @@ static bh_module compile_and_load(bh_device device, const char *name, const char
 static void run_checks(bh_device device, bh_module module, const char *name) {
     bh_buffer failed = words_filled(device, WORDS, 0);
     uint32_t lines[WORDS];
-    CHECK_OK(run_now(get_kernel(module, name), BH_SHAPE(2, 1, 1, 64, 1, 1),
-                     BH_ARGS(BH_INOUT(failed))));
+    CHECK_OK(
+        run_now(get_kernel(module, name), BH_SHAPE(2, 1, 1, 64, 1, 1), BH_ARGS(BH_INOUT(failed))));
     REQUIRE_OK(bh_buffer_read(failed, 0, lines, sizeof lines));
     for (uint32_t i = 0; i < lines[0] && i < WORDS - 2; i++) {
         FAIL("%s: the check on line %u does not hold", name, lines[1 + i]);
@@ -26,9 +27,9 @@ static void run_checks(bh_device device, bh_module module, const char *name) {
     CHECK_OK(bh_buffer_release(failed));
 }
 
-static const char *const language[] = {"builtins", "bits",   "conversions", "rounding",
-                                       "block_sync", "warps", "atomics",     "memory",
-                                       "clocks",   "math_names"};
+static const char *const language[] = {"builtins",   "bits",      "conversions", "rounding",
+                                       "block_sync", "warps",     "atomics",     "memory",
+                                       "clocks",     "math_names"};
 static const char *const library[] = {"halves", "bfloats", "groups", "standard"};
 
 static void run_all(const char *flags) {
@@ -65,7 +66,7 @@ TEST_TIMEOUT(kernels_check_out_without_optimisation_and_with_debug_information, 
 }
 
 TEST_TIMEOUT(headers_compile_for_every_architecture_clang_knows, 120) {
-    static const char *const archs[] = {"sm_75", "sm_80", "sm_86", "sm_87",  "sm_89",
+    static const char *const archs[] = {"sm_75", "sm_80",  "sm_86",  "sm_87", "sm_89",
                                         "sm_90", "sm_90a", "sm_100", "sm_120"};
     unsigned known = 0;
     for (size_t i = 0; i < sizeof archs / sizeof *archs; i++) {
@@ -77,6 +78,27 @@ TEST_TIMEOUT(headers_compile_for_every_architecture_clang_knows, 120) {
         }
     }
     CHECK_GE(known, 5);
+}
+
+TEST_TIMEOUT(every_header_compiles_by_itself, 120) {
+    char folder[4096], flags[512];
+    test_path(folder, sizeof folder, "%s/src/compile/device", test_source_dir());
+    DIR *directory = opendir(folder);
+    REQUIRE(directory != NULL);
+    unsigned count = 0;
+    for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
+        /* bulkhead_half_common.h is a part of two others */
+        if (entry->d_name[0] == '.' || strcmp(entry->d_name, "bulkhead_half_common.h") == 0) {
+            continue;
+        }
+        snprintf(flags, sizeof flags,
+                 "-std=c++14 --cuda-gpu-arch=sm_80 -fsyntax-only -nostdlibinc -include %s",
+                 entry->d_name);
+        clang_must_compile_with(NULL, flags, false);
+        count++;
+    }
+    closedir(directory);
+    CHECK_GT(count, 50);
 }
 
 static char printed[256];

@@ -5,12 +5,8 @@
 
 #include "checks.h"
 
-template <class A, class B> struct same {
-    static constexpr bool value = false;
-};
-template <class A> struct same<A, A> {
-    static constexpr bool value = true;
-};
+template <class A, class B> struct same { static constexpr bool value = false; };
+template <class A> struct same<A, A> { static constexpr bool value = true; };
 
 static_assert(sizeof(float3) == 12 && alignof(float3) == 4, "float3");
 static_assert(sizeof(float4) == 16 && alignof(float4) == 16, "float4");
@@ -83,7 +79,8 @@ KERNEL(conversions) {
     EXPECT(__ll2float_rd(hide(-16777217ll)) == -16777218.0f && __ull2float_rn(hide(9ull)) == 9.0f);
     EXPECT(__ll2double_ru(hide(9007199254740993ll)) == 9007199254740994.0);
     EXPECT(__ull2double_rd(hide(9007199254740993ull)) == 9007199254740992.0);
-    EXPECT(__double2float_ru(hide(1.0 + 1e-12)) > 1.0f && __double2float_rd(hide(1.0 + 1e-12)) == 1);
+    EXPECT(__double2float_ru(hide(1.0 + 1e-12)) > 1.0f &&
+           __double2float_rd(hide(1.0 + 1e-12)) == 1);
     EXPECT(__int2double_rn(hide(-3)) == -3.0 && __uint2double_rn(hide(3u)) == 3.0);
     EXPECT(__float_as_int(hide(1.0f)) == 0x3f800000 && __int_as_float(hide(0x40000000)) == 2.0f);
     EXPECT(__float_as_uint(hide(-0.0f)) == 0x80000000u && __uint_as_float(0x3f800000u) == 1.0f);
@@ -150,8 +147,7 @@ template <class T> __device__ void shuffle(int *failed, T scale) {
     EXPECT(__shfl_sync(~0u, value, 5) == (T)5 * scale);
     EXPECT(__shfl_sync(~0u, value, 3, 8) == (T)((lane & ~7) + 3) * scale);
     EXPECT(__shfl_up_sync(~0u, value, 2) == (T)(lane < 2 ? lane : lane - 2) * scale);
-    EXPECT(__shfl_down_sync(~0u, value, 2, 16) ==
-           (T)((lane & 15) > 13 ? lane : lane + 2) * scale);
+    EXPECT(__shfl_down_sync(~0u, value, 2, 16) == (T)((lane & 15) > 13 ? lane : lane + 2) * scale);
     EXPECT(__shfl_xor_sync(~0u, value, 7) == (T)(lane ^ 7) * scale);
 }
 
@@ -200,21 +196,22 @@ template <class T> __device__ void atomics_of(int *failed, T *at) {
 template <class T> __device__ void atomic_bits_of(int *failed, T *at) {
     int t = (int)threadIdx.x;
     if (t == 0) {
-        at[0] = (T)~(T)0, at[1] = 0, at[2] = 0, at[3] = (T)100, at[4] = 0, at[5] = 1;
+        at[0] = (T) ~(T)0, at[1] = 0, at[2] = 0, at[3] = (T)100, at[4] = 0, at[5] = 1;
     }
     __syncthreads();
-    atomicAnd(at, (T)~((T)1 << (t & 7)));
+    atomicAnd(at, (T) ~((T)1 << (t & 7)));
     atomicOr_block(at + 1, (T)((T)1 << (t & 7)));
     atomicXor_system(at + 2, (T)((T)1 << (t & 7)));
     atomicMin(at + 3, (T)(t + 3));
     atomicMax_block(at + 4, (T)(t + 3));
     if (t == 0) {
         EXPECT(atomicExch(at + 5, (T)9) == (T)1);
-        EXPECT(atomicCAS(at + 5, (T)9, (T)11) == (T)9 && atomicCAS_block(at + 5, (T)9, (T)12) == (T)11);
+        EXPECT(atomicCAS(at + 5, (T)9, (T)11) == (T)9 &&
+               atomicCAS_block(at + 5, (T)9, (T)12) == (T)11);
         EXPECT(atomicCAS_system(at + 5, (T)11, (T)13) == (T)11);
     }
     __syncthreads();
-    EXPECT(at[0] == (T)~(T)0xff && at[1] == (T)0xff && at[2] == 0);
+    EXPECT(at[0] == (T) ~(T)0xff && at[1] == (T)0xff && at[2] == 0);
     EXPECT(at[3] == (T)3 && at[4] == (T)66 && at[5] == (T)13);
     __syncthreads();
 }

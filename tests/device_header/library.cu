@@ -134,7 +134,8 @@ static_assert(std::numeric_limits<unsigned char>::max() == 255, "unsigned char")
 static_assert(std::numeric_limits<long long>::min() == LLONG_MIN, "long long");
 static_assert(std::numeric_limits<float>::max() == FLT_MAX, "float");
 static_assert(std::numeric_limits<double>::digits == 53, "double");
-static_assert(std::is_same<std::make_index_sequence<3>, std::index_sequence<0, 1, 2>>::value, "seq");
+static_assert(std::is_same<std::make_index_sequence<3>, std::index_sequence<0, 1, 2>>::value,
+              "seq");
 #if __cplusplus >= 201703L
 static_assert(std::is_same_v<int, int> && std::is_integral_v<int>, "_v");
 #endif
@@ -147,8 +148,7 @@ template <class T, std::enable_if_t<std::is_floating_point<T>::value, int> = 0>
 __device__ int kind_of(T) {
     return 2;
 }
-template <std::size_t... I>
-__device__ int sum_of(const int *values, std::index_sequence<I...>) {
+template <std::size_t... I> __device__ int sum_of(const int *values, std::index_sequence<I...>) {
     int sum = 0;
     for (int v : {values[I]...}) sum += v;
     return sum;
@@ -162,7 +162,8 @@ KERNEL(standard) {
     EXPECT(sum == 10 && a.size() == 4 && sum_of(a.data(), std::make_index_sequence<3>()) == 6);
     std::swap(a[0], a[3]);
     EXPECT(a[0] == 4 && std::exchange(a[0], 9) == 4 && std::get<0>(a) == 9);
-    EXPECT(std::min(hide(3), 4) == 3 && std::max(hide(3.0f), 4.0f) == 4 && std::clamp(9, 1, 5) == 5);
+    EXPECT(std::min(hide(3), 4) == 3 && std::max(hide(3.0f), 4.0f) == 4 &&
+           std::clamp(9, 1, 5) == 5);
     auto p = std::make_pair(hide(1), 2.5f);
     EXPECT(p.first == 1 && p.second == 2.5f);
     EXPECT(std::sqrt(hide(9.0f)) == 3 && std::abs(hide(-2)) == 2 && std::abs(hide(-2.5)) == 2.5);

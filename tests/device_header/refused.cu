@@ -4,6 +4,8 @@
 __managed__ int value;
 #endif
 #ifdef CLUSTER
-__global__ void __cluster_dims__(2, 1, 1) clustered() {}
+__global__ void __cluster_dims__(2, 1, 1) clustered() {
+}
 #endif
-__global__ void nothing() {}
+__global__ void nothing() {
+}

@@ -81,9 +81,9 @@ template <class T> __BH_DEVICE __bh_angle<T> __bh_reduce(T x) {
     }
     T n = __bh_rint(x * __BH_C(TWO_OVER_PI_1));
     T a = __bh_fma(-n, __BH_C(PIO2_1), x);
-    T b = __bh_fma(-n, __BH_C(PIO2_2), a), b_low = __bh_fma(-n, __BH_C(PIO2_2), a - b);
-    T r = __bh_fma(-n, __BH_C(PIO2_3), b);
-    return __bh_angle<T>{r, __bh_fma(-n, __BH_C(PIO2_3), b - r) + b_low, (int)n};
+    __bh_pair<T> p = __bh_product(n, __BH_C(PIO2_2)), s = __bh_sum(a, -p.hi);
+    T low = __bh_fma(-n, __BH_C(PIO2_3), s.lo - p.lo), r = __bh_add(s.hi, low);
+    return __bh_angle<T>{r, __bh_add(__bh_add(s.hi, -r), low), (int)n};
 }
 
 template <class T> __BH_DEVICE T __bh_sin_near(T r, T low) {

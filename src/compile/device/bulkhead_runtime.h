@@ -8,9 +8,10 @@
 /* clang packs the arguments and calls the device's vprintf. */
 extern "C" __device__ int printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 extern "C" __device__ int vprintf(const char *format, const char *arguments);
-extern "C" __device__ __attribute__((noreturn)) void
-__assertfail(const char *condition, const char *file, unsigned line, const char *function,
-             size_t char_size);
+extern "C" __device__ __attribute__((noreturn)) void __assertfail(const char *condition,
+                                                                  const char *file, unsigned line,
+                                                                  const char *function,
+                                                                  size_t char_size);
 
 /* The kernel heap: a device that has none refuses the module by the function's name. */
 extern "C" __device__ void *malloc(size_t bytes);
@@ -59,6 +60,7 @@ __BH_DEVICE void __nanosleep(unsigned nanoseconds) {
 #define assert(condition) ((void)0)
 #else
 #define assert(condition)                                                                          \
-    ((condition) ? (void)0                                                                         \
-                 : __assertfail(#condition, __FILE__, __LINE__, __builtin_FUNCTION(), sizeof(char)))
+    ((condition)                                                                                   \
+         ? (void)0                                                                                 \
+         : __assertfail(#condition, __FILE__, __LINE__, __builtin_FUNCTION(), sizeof(char)))
 #endif

@@ -102,6 +102,7 @@ def odd(f):
 
 print("/* SPDX-License-Identifier: Apache-2.0 */")
 print("/* Constants of the math functions. Written by scripts/math_coefficients.py. */")
+print("/* clang-format off */")
 print("#ifndef BULKHEAD_MATH_TABLES_H\n#define BULKHEAD_MATH_TABLES_H\n")
 
 for kind in (FLOAT, DOUBLE):

@@ -139,6 +139,7 @@ static bh_status explain(bh__compile *c, const char *path, const bh__child_end *
     const char *unknown = strstr(log, "error: unknown argument");
     if (unknown == NULL) unknown = strstr(log, "error: argument unused");
     if (unknown == NULL) unknown = strstr(log, "Unknown command line argument");
+    if (unknown == NULL) unknown = strstr(log, "error: unsupported option");
     if (unknown != NULL && c->job->extra.count)
         return bh__fail(error, BH_E_INVALID, "leave it out, or see the flags that clang has",
                         "clang refuses the flags: %.*s", (int)strcspn(unknown, "\n"), unknown);

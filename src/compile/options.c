@@ -240,6 +240,9 @@ void bh__options_nvrtc(const bh__compile_job *job, bh__words *out) {
     add_extra(job, out);
 }
 
+/* One that is installed is of no use here, and of a version that clang may warn about. */
+#define NO_TOOLKIT ("--cuda-path=" BH__VIRTUAL_ROOT)
+
 void bh__options_clang(const bh__compile_job *job, bh__words *out) {
     static const char *const always[] = {"--no-default-config",
                                          "-x",
@@ -247,7 +250,7 @@ void bh__options_clang(const bh__compile_job *job, bh__words *out) {
                                          "--cuda-device-only",
                                          "-nocudainc",
                                          "-nocudalib",
-                                         "--cuda-path=" BH__VIRTUAL_ROOT,
+                                         NO_TOOLKIT,
                                          "-S",
                                          "-O3",
                                          "-fno-color-diagnostics",

@@ -13,6 +13,7 @@
 
 typedef struct hunt {
     bh__arena *arena;
+    size_t name_count;
     const char *const *names;  /* of the library, newest first, NULL after them */
     const char *const *wheels; /* its folders below Python's site-packages */
     const char *entry;         /* a symbol that it must have */
@@ -160,16 +161,28 @@ static void open_library(hunt *h, const char *path) {
         h->out->why = bh__text_format(
             h->arena,
             "no %s in the loader's path, CUDA_HOME, /usr/local/cuda* or Python's packages",
-            h->names[0]);
+            h->names[h->name_count - 1]);
 }
 
 void bh__library_open_nvrtc(bh__arena *arena, const char *path, bh__library *out) {
-    hunt h = {arena, nvrtc_names, nvrtc_wheels, "nvrtcVersion", out, NULL};
+    hunt h = {arena,
+              sizeof nvrtc_names / sizeof *nvrtc_names - 1,
+              nvrtc_names,
+              nvrtc_wheels,
+              "nvrtcVersion",
+              out,
+              NULL};
     open_library(&h, path);
 }
 
 void bh__library_open_jitlink(bh__arena *arena, const char *path, bh__library *out) {
-    hunt h = {arena, jitlink_names, jitlink_wheels, "nvJitLinkVersion", out, NULL};
+    hunt h = {arena,
+              sizeof jitlink_names / sizeof *jitlink_names - 1,
+              jitlink_names,
+              jitlink_wheels,
+              "nvJitLinkVersion",
+              out,
+              NULL};
     open_library(&h, path);
 }
 
@@ -201,7 +214,7 @@ static bool find_in_path(const char *name, char *out, size_t size) {
 }
 
 char *bh__clang_find(bh__arena *arena, char **out_version, char **out_why) {
-    char path[PATH_MAX], name[16];
+    char path[PATH_MAX], name[32];
     char *old = NULL;
     *out_version = *out_why = NULL;
     /* clang-NN from the newest that may ever be down, then the plain name. */

@@ -162,25 +162,17 @@ static int answer_for(const bh__compile_job *job, bh__arena *arena, int answer_f
     return bh__compile_answer_write(answer_fd, &answer) ? EXIT_ANSWERED : EXIT_FAILED;
 }
 
-int bh__compiler_run(int job_fd, int answer_fd) {
-    bh__arena arena = {0};
-    bh__compile_job job;
-    if (!bh__compile_job_read(job_fd, &arena, &job)) {
-        fprintf(stderr, "bulkhead-compiler: descriptor %d holds no job of this version\n", job_fd);
-        return EXIT_NO_JOB;
-    }
-    uint64_t deadline = job.time_limit_ns ? bh__deadline_after(job.time_limit_ns) : BH__NEVER;
+static int serve(const bh__compile_job *job, bh__arena *arena, int answer_fd) {
+    uint64_t deadline = job->time_limit_ns ? bh__deadline_after(job->time_limit_ns) : BH__NEVER;
     /* Own group: whoever ends it ends what it started too. */
     setpgid(0, 0);
-    fcntl(job_fd, F_SETFD, FD_CLOEXEC);
-    fcntl(answer_fd, F_SETFD, FD_CLOEXEC);
     pid_t application = getppid();
     int watched = watch_process(application);
     /* It may have ended before it could be watched: then somebody else is the parent now. */
-    if (getppid() != application || (job.parent && (pid_t)job.parent != application))
+    if (getppid() != application || (job->parent && (pid_t)job->parent != application))
         return EXIT_FAILED;
     pid_t self = getpid(), worker = fork();
-    if (worker == 0) be_worker(&job, &arena, answer_fd, self);
+    if (worker == 0) be_worker(job, arena, answer_fd, self);
     if (worker < 0) {
         fprintf(stderr, "bulkhead-compiler: no process for the work: %s\n", strerror(errno));
         return EXIT_FAILED;
@@ -192,5 +184,19 @@ int bh__compiler_run(int job_fd, int answer_fd) {
     if (how == ORPHANED) return EXIT_FAILED;
     if (how == ENDED && WIFEXITED(status) && WEXITSTATUS(status) == EXIT_ANSWERED)
         return EXIT_ANSWERED;
-    return answer_for(&job, &arena, answer_fd, how, status);
+    return answer_for(job, arena, answer_fd, how, status);
+}
+
+int bh__compiler_run(int job_fd, int answer_fd) {
+    bh__arena arena = {0};
+    bh__compile_job job;
+    int code = EXIT_NO_JOB;
+    fcntl(job_fd, F_SETFD, FD_CLOEXEC);
+    fcntl(answer_fd, F_SETFD, FD_CLOEXEC);
+    if (bh__compile_job_read(job_fd, &arena, &job))
+        code = serve(&job, &arena, answer_fd);
+    else
+        fprintf(stderr, "bulkhead-compiler: descriptor %d holds no job of this version\n", job_fd);
+    bh__arena_free(&arena);
+    return code;
 }

@@ -29,6 +29,8 @@ started start_job(const bh__compile_job *job);
 outcome finish_job(started *from);
 
 bh__bytes text(const char *from);
+/* A copy that lives as long as the test. */
+char *keep(const char *from);
 
 /* A job to compile `source` for sm_80 to PTX with C++17 and ample limits; with the path of the
  * compiler that need_compiler found. */
@@ -40,7 +42,10 @@ void need_compiler(uint32_t compiler);
 /* Runs a kernel of the answer's PTX on the CPU device with `bulkhead run`: what that printed. */
 char *run_ptx(const bh__compile_answer *answer, const char *arguments);
 
-/* A file of this test's own with these contents; returns its path. */
+/* A folder of this test's own. */
+const char *own_folder(void);
+
+/* A file there with these contents; returns its path. */
 char *write_file(const char *name, const char *contents);
 
 /* The record of a path; NULL: none. */

@@ -82,7 +82,8 @@ __BH_DEVICE unsigned long long __umul64hi(unsigned long long x, unsigned long lo
     return (unsigned long long)(((unsigned __int128)x * y) >> 64);
 }
 __BH_DEVICE int __mul24(int x, int y) {
-    return (int)((unsigned)((int)((unsigned)x << 8) >> 8) * (unsigned)((int)((unsigned)y << 8) >> 8));
+    return (int)((unsigned)((int)((unsigned)x << 8) >> 8) *
+                 (unsigned)((int)((unsigned)y << 8) >> 8));
 }
 __BH_DEVICE unsigned __umul24(unsigned x, unsigned y) {
     return (x & 0xffffffu) * (y & 0xffffffu);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* threadIdx, blockIdx, blockDim, gridDim, warpSize: objects whose members read special registers. */
+/* threadIdx, blockIdx, blockDim, gridDim, warpSize: objects that read special registers. */
 #ifndef BULKHEAD_BUILTINS_H
 #define BULKHEAD_BUILTINS_H
 

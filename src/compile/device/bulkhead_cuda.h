@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CUDA C++ device language for clang, without any NVIDIA software: included before every source. */
+/* CUDA C++ for clang without any NVIDIA software: included before every source. */
 #ifndef BULKHEAD_CUDA_H
 #define BULKHEAD_CUDA_H
 
@@ -18,18 +18,18 @@
 #define __CUDACC__ 1
 #endif
 
+#include "bulkhead_atomics.h"
+#include "bulkhead_bits.h"
+#include "bulkhead_builtins.h"
+#include "bulkhead_convert.h"
+#include "bulkhead_math.h"
+#include "bulkhead_memory.h"
 #include "bulkhead_qualifiers.h"
+#include "bulkhead_rounding.h"
+#include "bulkhead_runtime.h"
+#include "bulkhead_sync.h"
 #include "bulkhead_types.h"
 #include "bulkhead_vectors.h"
-#include "bulkhead_builtins.h"
-#include "bulkhead_bits.h"
-#include "bulkhead_convert.h"
-#include "bulkhead_rounding.h"
-#include "bulkhead_sync.h"
 #include "bulkhead_warp.h"
-#include "bulkhead_atomics.h"
-#include "bulkhead_memory.h"
-#include "bulkhead_runtime.h"
-#include "bulkhead_math.h"
 
 #endif

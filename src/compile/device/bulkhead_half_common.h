@@ -46,7 +46,7 @@ __BH_H_COMPARE(ge, >=)
         return __BH_H::from_bits(raw(a.bits, b.bits));                                             \
     }                                                                                              \
     __BH_DEVICE __BH_H2 __h##name##2(__BH_H2 a, __BH_H2 b) {                                       \
-        return __bh_bits<__BH_H2>(raw2(__bh_bits<unsigned>(a), __bh_bits<unsigned>(b)));         \
+        return __bh_bits<__BH_H2>(raw2(__bh_bits<unsigned>(a), __bh_bits<unsigned>(b)));           \
     }                                                                                              \
     __BH_DEVICE __BH_H2 __h##name##2_rn(__BH_H2 a, __BH_H2 b) {                                    \
         return __h##name##2(a, b);                                                                 \
@@ -57,10 +57,10 @@ __BH_H_COMPARE(ge, >=)
     __BH_DEVICE __BH_H2 operator operation(__BH_H2 a, __BH_H2 b) {                                 \
         return __h##name##2(a, b);                                                                 \
     }                                                                                              \
-    __BH_DEVICE __BH_H &operator operation##=(__BH_H & a, __BH_H b) {                              \
+    __BH_DEVICE __BH_H &operator operation##=(__BH_H &a, __BH_H b) {                               \
         return a = __h##name(a, b);                                                                \
     }                                                                                              \
-    __BH_DEVICE __BH_H2 &operator operation##=(__BH_H2 & a, __BH_H2 b) {                           \
+    __BH_DEVICE __BH_H2 &operator operation##=(__BH_H2 &a, __BH_H2 b) {                            \
         return a = __h##name##2(a, b);                                                             \
     }
 __BH_H_BINARY(add, +, __BH_H_RAW(add), __BH_H_RAW(add2))

@@ -9,16 +9,10 @@
 
 /* Integers are taken as double, as in C++. */
 template <bool Holds, class T> struct __bh_when {};
-template <class T> struct __bh_when<true, T> {
-    typedef T type;
-};
-template <class T> struct __bh_is_integer {
-    static constexpr bool value = false;
-};
+template <class T> struct __bh_when<true, T> { typedef T type; };
+template <class T> struct __bh_is_integer { static constexpr bool value = false; };
 #define __BH_INTEGER(type)                                                                         \
-    template <> struct __bh_is_integer<type> {                                                     \
-        static constexpr bool value = true;                                                        \
-    };
+    template <> struct __bh_is_integer<type> { static constexpr bool value = true; };
 __BH_INTEGER(bool)
 __BH_INTEGER(char)
 __BH_INTEGER(signed char)
@@ -35,24 +29,18 @@ __BH_INTEGER(unsigned long long)
 template <class T> struct __bh_is_number {
     static constexpr bool value = __bh_is_integer<T>::value;
 };
-template <> struct __bh_is_number<float> {
-    static constexpr bool value = true;
-};
-template <> struct __bh_is_number<double> {
-    static constexpr bool value = true;
-};
+template <> struct __bh_is_number<float> { static constexpr bool value = true; };
+template <> struct __bh_is_number<double> { static constexpr bool value = true; };
 template <class T, class R = double>
 using __bh_if_integer = typename __bh_when<__bh_is_integer<T>::value, R>::type;
-/* Two numbers of different types: double, as one of them is not float. */
-template <class A, class B, class R = double>
-using __bh_if_mixed = typename __bh_when<__bh_is_number<A>::value && __bh_is_number<B>::value &&
-                                             !__is_same(A, B),
-                                         R>::type;
-template <class A, class B, class R = double>
-using __bh_if_mixed_or_integer =
-    typename __bh_when<__bh_is_number<A>::value && __bh_is_number<B>::value &&
-                           (!__is_same(A, B) || __bh_is_integer<A>::value),
-                       R>::type;
+/* Two numbers, not both float and not both double: double. */
+template <class A, class B> struct __bh_needs_double {
+    static constexpr bool value = __bh_is_number<A>::value && __bh_is_number<B>::value;
+};
+template <> struct __bh_needs_double<float, float> { static constexpr bool value = false; };
+template <> struct __bh_needs_double<double, double> { static constexpr bool value = false; };
+template <class A, class B>
+using __bh_if_mixed = typename __bh_when<__bh_needs_double<A, B>::value, double>::type;
 
 /* Fast math takes the approximate instructions where there are any. */
 #ifdef __BULKHEAD_FAST_MATH__
@@ -125,7 +113,7 @@ __BH_UNARY(logb)
     __BH_DEVICE double name(double x, double y) {                                                  \
         return double_value;                                                                       \
     }                                                                                              \
-    template <class A, class B> __BH_DEVICE __bh_if_mixed_or_integer<A, B> name(A x, B y) {        \
+    template <class A, class B> __BH_DEVICE __bh_if_mixed<A, B> name(A x, B y) {                   \
         return name((double)x, (double)y);                                                         \
     }
 #define __BH_BINARY(name) __BH_BINARY_AS(name, __bh_##name(x, y), __bh_##name(x, y))
@@ -155,7 +143,7 @@ __BH_DEVICE float pow(float x, int y) {
 __BH_DEVICE double pow(double x, int y) {
     return __bh_pow(x, (double)y);
 }
-template <class A, class B> __BH_DEVICE __bh_if_mixed_or_integer<A, B> pow(A x, B y) {
+template <class A, class B> __BH_DEVICE __bh_if_mixed<A, B> pow(A x, B y) {
     return __bh_pow((double)x, (double)y);
 }
 __BH_DEVICE float remainderf(float x, float y) {
@@ -269,7 +257,6 @@ __BH_DEVICE double nan(const char *) {
     return __bh_nan<double>();
 }
 
-/* These see bits, so that fast math does not take them away. */
 #define __BH_CLASSIFY(name, function)                                                              \
     __BH_DEVICE bool name(float x) {                                                               \
         return function(x);                                                                        \

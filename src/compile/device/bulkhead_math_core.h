@@ -149,9 +149,7 @@ template <class T> __BH_DEVICE __bh_parts<T> __bh_split(T x) {
 }
 
 /* The unevaluated sum hi + lo. */
-template <class T> struct __bh_pair {
-    T hi, lo;
-};
+template <class T> struct __bh_pair { T hi, lo; };
 template <class T> __BH_DEVICE __bh_pair<T> __bh_sum(T x, T y) {
     T s = __bh_add(x, y), v = __bh_add(s, -x);
     return __bh_pair<T>{s, __bh_add(__bh_add(x, -__bh_add(s, -v)), __bh_add(y, -v))};

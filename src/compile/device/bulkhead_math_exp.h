@@ -62,13 +62,10 @@ template <class T> __BH_DEVICE T __bh_expm1(T x) {
 }
 
 /* log(m) for m near one. Float: a polynomial of m - 1. Double: of (m - 1) / (m + 1). */
-template <class T> struct __bh_log_terms {
-    T big, small;
-};
+template <class T> struct __bh_log_terms { T big, small; };
 __BH_DEVICE __bh_log_terms<float> __bh_log_near(float f) {
     float square = f * f;
-    return __bh_log_terms<float>{
-        f, __bh_fma(square * f, __bh_poly(f, __BH_LOG_F), -0.5f * square)};
+    return __bh_log_terms<float>{f, __bh_fma(square * f, __bh_poly(f, __BH_LOG_F), -0.5f * square)};
 }
 __BH_DEVICE __bh_log_terms<double> __bh_log_near(double f) {
     double s = __bh_div(f, f + 2.0), z = s * s;

@@ -60,8 +60,8 @@ template <class T> struct __bh_norm {
 };
 template <class T> __BH_DEVICE __bh_norm<T> __bh_norm_of(T a, T b, T c, T d) {
     a = __bh_abs(a), b = __bh_abs(b), c = __bh_abs(c), d = __bh_abs(d);
-    bool infinite = __bh_is_infinite(a) || __bh_is_infinite(b) || __bh_is_infinite(c) ||
-                    __bh_is_infinite(d);
+    bool infinite =
+        __bh_is_infinite(a) || __bh_is_infinite(b) || __bh_is_infinite(c) || __bh_is_infinite(d);
     T big = a > b ? a : b;
     big = big > c ? big : c;
     big = big > d ? big : d;
@@ -234,7 +234,8 @@ __BH_SLOW double __bh_lgamma(double x) {
         return __bh_infinity<double>();
     }
     double a = -x, s = __bh_abs(__bh_sinpi(a));
-    return a < 1e-17 ? -__bh_log(a) : __bh_log(__bh_div(__BH_PI_1_D, a * s)) - __bh_lgamma_positive(a);
+    return a < 1e-17 ? -__bh_log(a)
+                     : __bh_log(__bh_div(__BH_PI_1_D, a * s)) - __bh_lgamma_positive(a);
 }
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Constants of the math functions. Written by scripts/math_coefficients.py. */
+/* clang-format off */
 #ifndef BULKHEAD_MATH_TABLES_H
 #define BULKHEAD_MATH_TABLES_H
 

@@ -81,9 +81,9 @@ template <class T> __BH_DEVICE __bh_angle<T> __bh_reduce(T x) {
     }
     T n = __bh_rint(x * __BH_C(TWO_OVER_PI_1));
     T a = __bh_fma(-n, __BH_C(PIO2_1), x);
-    T b = __bh_fma(-n, __BH_C(PIO2_2), a), b_low = __bh_fma(-n, __BH_C(PIO2_2), a - b);
-    T r = __bh_fma(-n, __BH_C(PIO2_3), b);
-    return __bh_angle<T>{r, __bh_fma(-n, __BH_C(PIO2_3), b - r) + b_low, (int)n};
+    __bh_pair<T> p = __bh_product(n, __BH_C(PIO2_2)), s = __bh_sum(a, -p.hi);
+    T low = __bh_fma(-n, __BH_C(PIO2_3), s.lo - p.lo), r = __bh_add(s.hi, low);
+    return __bh_angle<T>{r, __bh_add(__bh_add(s.hi, -r), low), (int)n};
 }
 
 template <class T> __BH_DEVICE T __bh_sin_near(T r, T low) {
@@ -235,6 +235,9 @@ template <class T> __BH_DEVICE T __bh_atan(T x) {
 }
 template <class T> __BH_DEVICE T __bh_atan2(T y, T x) {
     T a = __bh_abs(y), b = __bh_abs(x), result;
+    /* by how much y is larger, in powers of two: far enough and the angle is a right one */
+    int up = (int)(__bh_bits_of(a) >> __bh_layout<T>::mantissa) -
+             (int)(__bh_bits_of(b) >> __bh_layout<T>::mantissa);
     if (__bh_is_nan(x) || __bh_is_nan(y)) {
         return __bh_nan<T>();
     }
@@ -244,12 +247,12 @@ template <class T> __BH_DEVICE T __bh_atan2(T y, T x) {
         result = (T)0.5 * (__bh_is_infinite(x) ? __BH_C(PIO2_1) : __BH_C(PI_1));
     } else if (__bh_is_infinite(x)) {
         result = (T)0;
+    } else if (__bh_is_zero(x) || up > __bh_layout<T>::mantissa + 3) {
+        result = __BH_C(PIO2_1);
     } else {
         T q = __bh_div(a, b);
-        bool plain = q > __bh_pick<T>(1e-20f, 1e-200) && q < __bh_pick<T>(1e20f, 1e200) &&
-                     b > __bh_pick<T>(1e-25f, 1e-250);
-        T low = plain ? __bh_div(__bh_fma(-q, b, a), b) : (T)0;
-        result = __bh_is_infinite(q) ? __BH_C(PIO2_1) : __bh_atan_positive(q, low);
+        bool plain = q > __bh_pick<T>(1e-20f, 1e-200) && b > __bh_pick<T>(1e-25f, 1e-250);
+        result = __bh_atan_positive(q, plain ? __bh_div(__bh_fma(-q, b, a), b) : (T)0);
     }
     if (__bh_negative(x)) {
         result = __BH_C(PI_1) - (result - __BH_C(PI_2));

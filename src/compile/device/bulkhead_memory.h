@@ -76,7 +76,10 @@ __BH_LOADS(__ldcv, "ld.global.cv")
 
 #define __BH_STORE_1(name, operation, type, wide, letter, suffix)                                  \
     __BH_DEVICE void name(type *at, type value) {                                                  \
-        asm volatile(operation "." suffix " [%0], %1;" : : "l"(at), letter((wide)value) : "memory"); \
+        asm volatile(operation "." suffix " [%0], %1;"                                             \
+                     :                                                                             \
+                     : "l"(at), letter((wide)value)                                                \
+                     : "memory");                                                                  \
     }
 #define __BH_STORE_2(name, operation, type, wide, letter, suffix)                                  \
     __BH_DEVICE void name(type *at, type value) {                                                  \

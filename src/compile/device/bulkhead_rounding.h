@@ -20,14 +20,16 @@
 #define __BH_ROUND_3(name, type, letter, instruction)                                              \
     __BH_DEVICE type name(type x, type y, type z) {                                                \
         type result;                                                                               \
-        asm(instruction " %0, %1, %2, %3;" : "=" letter(result) : letter(x), letter(y), letter(z)); \
+        asm(instruction " %0, %1, %2, %3;"                                                         \
+            : "=" letter(result)                                                                   \
+            : letter(x), letter(y), letter(z));                                                    \
         return result;                                                                             \
     }
 #define __BH_ROUND(shape, name, type, letter, instruction, suffix)                                 \
     shape(name##_rn, type, letter, instruction ".rn." suffix)                                      \
-    shape(name##_rz, type, letter, instruction ".rz." suffix)                                      \
-    shape(name##_ru, type, letter, instruction ".rp." suffix)                                      \
-    shape(name##_rd, type, letter, instruction ".rm." suffix)
+        shape(name##_rz, type, letter, instruction ".rz." suffix)                                  \
+            shape(name##_ru, type, letter, instruction ".rp." suffix)                              \
+                shape(name##_rd, type, letter, instruction ".rm." suffix)
 
 __BH_ROUND(__BH_ROUND_2, __fadd, float, "f", "add", "f32")
 __BH_ROUND(__BH_ROUND_2, __fsub, float, "f", "sub", "f32")

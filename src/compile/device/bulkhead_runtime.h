@@ -8,9 +8,10 @@
 /* clang packs the arguments and calls the device's vprintf. */
 extern "C" __device__ int printf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 extern "C" __device__ int vprintf(const char *format, const char *arguments);
-extern "C" __device__ __attribute__((noreturn)) void
-__assertfail(const char *condition, const char *file, unsigned line, const char *function,
-             size_t char_size);
+extern "C" __device__ __attribute__((noreturn)) void __assertfail(const char *condition,
+                                                                  const char *file, unsigned line,
+                                                                  const char *function,
+                                                                  size_t char_size);
 
 /* The kernel heap: a device that has none refuses the module by the function's name. */
 extern "C" __device__ void *malloc(size_t bytes);
@@ -51,12 +52,15 @@ __BH_DEVICE void __nanosleep(unsigned nanoseconds) {
 
 #endif
 
-/* As in C: what assert does is decided each time the header is included. */
+/* As in C: what assert does is decided each time the header is included. The name of the function
+ * is a plain string: a variable like __func__ has a dot in its name, which ptxas refuses in debug
+ * information. */
 #undef assert
 #ifdef NDEBUG
 #define assert(condition) ((void)0)
 #else
 #define assert(condition)                                                                          \
-    ((condition) ? (void)0                                                                         \
-                 : __assertfail(#condition, __FILE__, __LINE__, __PRETTY_FUNCTION__, sizeof(char)))
+    ((condition)                                                                                   \
+         ? (void)0                                                                                 \
+         : __assertfail(#condition, __FILE__, __LINE__, __builtin_FUNCTION(), sizeof(char)))
 #endif

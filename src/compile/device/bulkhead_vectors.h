@@ -20,16 +20,16 @@
         type x, y, z, w;                                                                           \
     };                                                                                             \
     __BH_BOTH constexpr name##1 make_##name##1(type x) {                                           \
-        return name##1{x};                                                                         \
+        return name##1 {x};                                                                        \
     }                                                                                              \
     __BH_BOTH constexpr name##2 make_##name##2(type x, type y) {                                   \
-        return name##2{x, y};                                                                      \
+        return name##2 {x, y};                                                                     \
     }                                                                                              \
     __BH_BOTH constexpr name##3 make_##name##3(type x, type y, type z) {                           \
-        return name##3{x, y, z};                                                                   \
+        return name##3 {x, y, z};                                                                  \
     }                                                                                              \
     __BH_BOTH constexpr name##4 make_##name##4(type x, type y, type z, type w) {                   \
-        return name##4{x, y, z, w};                                                                \
+        return name##4 {x, y, z, w};                                                               \
     }
 
 __BH_VECTORS(char, signed char, 2, 4)
@@ -51,8 +51,10 @@ struct dim3 {
     unsigned int x, y, z;
     __host__ __device__ constexpr dim3(unsigned int vx = 1, unsigned int vy = 1,
                                        unsigned int vz = 1)
-        : x(vx), y(vy), z(vz) {}
-    __host__ __device__ constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {}
+        : x(vx), y(vy), z(vz) {
+    }
+    __host__ __device__ constexpr dim3(uint3 v) : x(v.x), y(v.y), z(v.z) {
+    }
     __host__ __device__ constexpr operator uint3() const {
         return uint3{x, y, z};
     }

@@ -42,7 +42,8 @@ __BH_DEVICE thread_block this_thread_block() {
 class __bh_lanes {
   protected:
     unsigned mask;
-    __device__ explicit __bh_lanes(unsigned lanes) : mask(lanes) {}
+    __device__ explicit __bh_lanes(unsigned lanes) : mask(lanes) {
+    }
 
   public:
     __device__ void sync() const {
@@ -65,7 +66,8 @@ template <unsigned Size, class Parent = void> class thread_block_tile : public _
 
   public:
     __device__ thread_block_tile()
-        : __bh_lanes((Size == 32 ? ~0u : (1u << (Size & 31u)) - 1u) << first()) {}
+        : __bh_lanes((Size == 32 ? ~0u : (1u << (Size & 31u)) - 1u) << first()) {
+    }
     static __device__ unsigned thread_rank() {
         return thread_block::thread_rank() & (Size - 1u);
     }
@@ -94,7 +96,8 @@ template <unsigned Size, class Parent = void> class thread_block_tile : public _
         return __shfl_xor_sync(mask, value, (int)lanes, Size);
     }
     __device__ unsigned ballot(int predicate) const {
-        return __ballot_sync(mask, predicate) >> first() & (Size == 32 ? ~0u : (1u << (Size & 31u)) - 1u);
+        return __ballot_sync(mask, predicate) >> first() &
+               (Size == 32 ? ~0u : (1u << (Size & 31u)) - 1u);
     }
 };
 template <unsigned Size, class Parent>
@@ -104,7 +107,8 @@ __BH_DEVICE thread_block_tile<Size, Parent> tiled_partition(const Parent &) {
 
 class coalesced_group : public __bh_lanes {
   public:
-    __device__ explicit coalesced_group(unsigned lanes) : __bh_lanes(lanes) {}
+    __device__ explicit coalesced_group(unsigned lanes) : __bh_lanes(lanes) {
+    }
     __device__ unsigned thread_rank() const {
         return (unsigned)__popc(mask & ((1u << __bh_lane()) - 1u));
     }

@@ -24,13 +24,17 @@ struct __nv_bfloat16 {
     unsigned short bits;
 
     __nv_bfloat16() = default;
-    __device__ __attribute__((always_inline)) __nv_bfloat16(float value) : bits(__bh_to_bfloat16_rn(value)) {}
+    __device__ __attribute__((always_inline)) __nv_bfloat16(float value)
+        : bits(__bh_to_bfloat16_rn(value)) {
+    }
     /* through float with a sticky last bit, so that it rounds once */
     __device__ __attribute__((always_inline)) __nv_bfloat16(double value)
-        : bits(__bh_to_bfloat16_rn(__bh_odd_float(value))) {}
+        : bits(__bh_to_bfloat16_rn(__bh_odd_float(value))) {
+    }
     template <class T, class = __bh_if_integer<T>>
     __device__ __attribute__((always_inline)) __nv_bfloat16(T value)
-        : bits(__bh_to_bfloat16_rn(__bh_odd_float((double)value))) {}
+        : bits(__bh_to_bfloat16_rn(__bh_odd_float((double)value))) {
+    }
     static __device__ __attribute__((always_inline)) __nv_bfloat16 from_bits(unsigned short value) {
         __nv_bfloat16 result;
         result.bits = value;
@@ -54,12 +58,13 @@ struct __attribute__((aligned(4))) __nv_bfloat162 {
     __nv_bfloat16 x, y;
 
     __nv_bfloat162() = default;
-    __device__ __attribute__((always_inline)) __nv_bfloat162(__nv_bfloat16 a, __nv_bfloat16 b) : x(a), y(b) {}
+    __device__ __attribute__((always_inline)) __nv_bfloat162(__nv_bfloat16 a, __nv_bfloat16 b)
+        : x(a), y(b) {
+    }
 };
 
 /* Before sm_90 there is fma alone: a b = fma(a, b, -0), a + b = fma(a, 1, b). */
-__BH_DEVICE unsigned short __bh_bfloat16_fma(unsigned short a, unsigned short b,
-                                             unsigned short c) {
+__BH_DEVICE unsigned short __bh_bfloat16_fma(unsigned short a, unsigned short b, unsigned short c) {
     unsigned short result;
     asm("fma.rn.bf16 %0, %1, %2, %3;" : "=h"(result) : "h"(a), "h"(b), "h"(c));
     return result;
@@ -88,11 +93,11 @@ __BH_DEVICE unsigned __bh_bfloat16_mul2(unsigned a, unsigned b) {
     return __bh_bfloat16_fma2(a, b, 0x80008000u);
 }
 
-#define __BH_H             __nv_bfloat16
-#define __BH_H2            __nv_bfloat162
-#define __BH_H_RAW(name)   __BH_H_RAW_bfloat16(name)
+#define __BH_H                    __nv_bfloat16
+#define __BH_H2                   __nv_bfloat162
+#define __BH_H_RAW(name)          __BH_H_RAW_bfloat16(name)
 #define __BH_H_RAW_bfloat16(name) __bh_bfloat16_##name
-#define __BH_H_NAME(name)  __bfloat16##name
+#define __BH_H_NAME(name)         __bfloat16##name
 #include "bulkhead_half_common.h"
 #undef __BH_H
 #undef __BH_H2

@@ -27,13 +27,16 @@ struct __half {
     unsigned short bits;
 
     __half() = default;
-    __device__ __attribute__((always_inline)) __half(float value) : bits(__bh_to_half_rn(value)) {}
+    __device__ __attribute__((always_inline)) __half(float value) : bits(__bh_to_half_rn(value)) {
+    }
     /* through float with a sticky last bit, so that it rounds once */
     __device__ __attribute__((always_inline)) __half(double value)
-        : bits(__bh_to_half_rn(__bh_odd_float(value))) {}
+        : bits(__bh_to_half_rn(__bh_odd_float(value))) {
+    }
     template <class T, class = __bh_if_integer<T>>
     __device__ __attribute__((always_inline)) __half(T value)
-        : bits(__bh_to_half_rn(__bh_odd_float((double)value))) {}
+        : bits(__bh_to_half_rn(__bh_odd_float((double)value))) {
+    }
     static __device__ __attribute__((always_inline)) __half from_bits(unsigned short value) {
         __half result;
         result.bits = value;
@@ -57,7 +60,8 @@ struct __attribute__((aligned(4))) __half2 {
     __half x, y;
 
     __half2() = default;
-    __device__ __attribute__((always_inline)) __half2(__half a, __half b) : x(a), y(b) {}
+    __device__ __attribute__((always_inline)) __half2(__half a, __half b) : x(a), y(b) {
+    }
 };
 
 #define __BH_HALF_RAW(name, instruction)                                                           \
@@ -86,11 +90,11 @@ __BH_DEVICE unsigned __bh_half_fma2(unsigned a, unsigned b, unsigned c) {
     return result;
 }
 
-#define __BH_H             __half
-#define __BH_H2            __half2
-#define __BH_H_RAW(name)   __BH_H_RAW_half(name)
+#define __BH_H                __half
+#define __BH_H2               __half2
+#define __BH_H_RAW(name)      __BH_H_RAW_half(name)
 #define __BH_H_RAW_half(name) __bh_half_##name
-#define __BH_H_NAME(name)  __half##name
+#define __BH_H_NAME(name)     __half##name
 #include "bulkhead_half_common.h"
 #undef __BH_H
 #undef __BH_H2

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The C math header: its functions are always there; this adds its macros. */
-#ifndef BULKHEAD_MATH_H
-#define BULKHEAD_MATH_H
+#ifndef BULKHEAD_C_MATH_H
+#define BULKHEAD_C_MATH_H
 
 #include "bulkhead_cuda.h"
 
-#define INFINITY     __builtin_inff()
-#define NAN          __builtin_nanf("")
+#undef INFINITY
+#undef NAN
+#define INFINITY     (__builtin_inff())
+#define NAN          (__builtin_nanf(""))
 #define HUGE_VAL     __builtin_huge_val()
 #define HUGE_VALF    __builtin_huge_valf()
 #define FP_ILOGB0    (-2147483647 - 1)

@@ -21,6 +21,12 @@ bh__bytes text(const char *from) {
     return (bh__bytes){(const uint8_t *)from, strlen(from)};
 }
 
+char *keep(const char *from) {
+    char *copy = bh__arena_copy(&arena, from, strlen(from));
+    REQUIRE(copy != NULL);
+    return copy;
+}
+
 bh__compile_job source_job(uint32_t compiler, const char *source) {
     return (bh__compile_job){.op = BH__COMPILE_SOURCE,
                              .compiler = compiler,
@@ -69,7 +75,7 @@ outcome finish_job(started *s) {
         o.answered = bh__compile_answer_read(s->answer, &arena, &o.answer);
     struct stat info;
     REQUIRE(fstat(s->errors, &info) == 0);
-    o.printed = calloc(1, (size_t)info.st_size + 1);
+    o.printed = bh__arena_alloc(&arena, (size_t)info.st_size + 1, 1);
     REQUIRE(o.printed != NULL);
     REQUIRE_EQ(pread(s->errors, o.printed, (size_t)info.st_size, 0), info.st_size);
     close(s->answer);
@@ -110,10 +116,19 @@ void need_compiler(uint32_t compiler) {
     REQUIRE(false);
 }
 
+const char *own_folder(void) {
+    static char path[4000];
+    if (path[0] == 0) {
+        test_path(path, sizeof path, "%s/XXXXXX", test_tmp_dir());
+        REQUIRE(mkdtemp(path) != NULL);
+    }
+    return path;
+}
+
 char *write_file(const char *name, const char *contents) {
     char path[4096];
-    test_path(path, sizeof path, "%s/%s", test_tmp_dir(), name);
-    for (char *slash = path + strlen(test_tmp_dir()) + 1; (slash = strchr(slash, '/')); slash++) {
+    test_path(path, sizeof path, "%s/%s", own_folder(), name);
+    for (char *slash = path + strlen(own_folder()) + 1; (slash = strchr(slash, '/')); slash++) {
         *slash = 0;
         mkdir(path, 0700);
         *slash = '/';
@@ -122,9 +137,7 @@ char *write_file(const char *name, const char *contents) {
     REQUIRE(file != NULL);
     REQUIRE(fputs(contents, file) >= 0);
     REQUIRE_EQ(fclose(file), 0);
-    char *copy = strdup(path);
-    REQUIRE(copy != NULL);
-    return copy;
+    return keep(path);
 }
 
 char *run_ptx(const bh__compile_answer *answer, const char *arguments) {
@@ -134,12 +147,11 @@ char *run_ptx(const bh__compile_answer *answer, const char *arguments) {
              path, arguments);
     FILE *pipe = popen(command, "r");
     REQUIRE(pipe != NULL);
-    char *result = calloc(1, 65536);
+    char *result = bh__arena_alloc(&arena, 65536, 1);
     REQUIRE(result != NULL);
     size_t used = fread(result, 1, 65535, pipe);
     result[used] = 0;
     pclose(pipe);
-    free(path);
     return result;
 }
 

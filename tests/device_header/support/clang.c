@@ -46,26 +46,32 @@ const char *clang_find(void) {
     SKIP("no clang 16 or later in PATH. Fix: sudo apt-get install clang-19");
 }
 
-static bool compile(const char *source, const char *flags) {
+static bool compile(const char *source, const char *flags, bool umbrella) {
     char command[16384];
     static int count;
     test_path(output_path, sizeof output_path, "%s/%d.ptx", test_tmp_dir(), ++count);
     test_path(said_path, sizeof said_path, "%s/%d.said", test_tmp_dir(), count);
     snprintf(command, sizeof command,
              "%s -x cuda --cuda-device-only -nocudainc -nocudalib --cuda-path=/nonexistent -O3 -S "
-             "-include bulkhead_cuda.h -I '%s/src/compile/device' -Wall -Wextra -o '%s' %s '%s' "
+             "%s -I '%s/src/compile/device' -Wall -Wextra -o '%s' %s '%s' "
              "> '%s' 2>&1",
-             clang_find(), test_source_dir(), output_path, flags, source, said_path);
+             clang_find(), umbrella ? "-include bulkhead_cuda.h" : "", test_source_dir(),
+             output_path, flags, source, said_path);
     int status = system(command);
     free(said);
     said = test_read_file(said_path, NULL);
     return status != -1 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-const char *clang_compile(const char *name, const char *flags) {
+static const char *compile_named(const char *name, const char *flags, bool umbrella) {
     char source[4096];
-    test_path(source, sizeof source, "%s/tests/device_header/%s.cu", test_source_dir(), name);
-    return compile(source, flags) ? output_path : NULL;
+    test_path(source, sizeof source, "%s/tests/device_header/%s.cu", test_source_dir(),
+              name == NULL ? "" : name);
+    return compile(name == NULL ? "/dev/null" : source, flags, umbrella) ? output_path : NULL;
+}
+
+const char *clang_compile(const char *name, const char *flags) {
+    return compile_named(name, flags, true);
 }
 
 const char *clang_said(void) {
@@ -73,7 +79,11 @@ const char *clang_said(void) {
 }
 
 const char *clang_must_compile(const char *name, const char *flags) {
-    const char *path = clang_compile(name, flags);
+    return clang_must_compile_with(name, flags, true);
+}
+
+const char *clang_must_compile_with(const char *name, const char *flags, bool umbrella) {
+    const char *path = compile_named(name, flags, umbrella);
     if (path == NULL || strstr(clang_said(), "warning:") != NULL) {
         fprintf(stderr, "%s\n", clang_said());
     }
@@ -85,5 +95,5 @@ const char *clang_must_compile(const char *name, const char *flags) {
 bool clang_knows(const char *arch) {
     char flags[64];
     snprintf(flags, sizeof flags, "--cuda-gpu-arch=%s", arch);
-    return compile("/dev/null", flags);
+    return compile("/dev/null", flags, true);
 }

@@ -14,6 +14,8 @@ const char *clang_compile(const char *name, const char *flags);
 const char *clang_said(void);
 /* The same, and a failure ends the test; warnings in the headers are failures too. */
 const char *clang_must_compile(const char *name, const char *flags);
+/* The same, with bulkhead_cuda.h included first or not; without a name, an empty source. */
+const char *clang_must_compile_with(const char *name, const char *flags, bool umbrella);
 
 /* Whether the flags of one more architecture are known to this clang. */
 bool clang_knows(const char *arch);

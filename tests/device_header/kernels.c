@@ -131,7 +131,10 @@ TEST_TIMEOUT(printf_assert_and_trap_reach_the_program, 60) {
     CHECK_STATUS(run_now(get_kernel(module, "traps"), BH_SHAPE(1, 1, 1, 1, 1, 1), BH_NO_ARGS),
                  BH_E_FAULT);
     CHECK_OK(bh_device_close(device));
-    CHECK_STR_EQ(printed, "42 text 1.50 x -5 %\nno arguments\n");
+    /* What the failed assertion says comes after it. */
+    static const char expected[] = "42 text 1.50 x -5 %\nno arguments\n";
+    CHECK_GE(strlen(printed), strlen(expected));
+    CHECK_MEM_EQ(printed, expected, strlen(expected));
 }
 
 TEST(what_is_not_there_is_refused_by_name) {

@@ -182,8 +182,30 @@ BH_API const char *bh_type_name(bh_type type); /* "f32"; "?" for what is no type
 
 enum {
     BH_DEVICE_NO_STANDBY = 1u << 0, /* a lost worker is replaced by one started cold */
-    BH_DEVICE_NO_RESTART_LIMIT = 1u << 1
+    BH_DEVICE_NO_RESTART_LIMIT = 1u << 1,
+    BH_DEVICE_CHECK = 1u << 2 /* see below */
 };
+
+/*
+ * BH_DEVICE_CHECK: every access of a kernel is checked, on the CPU device only (BH_E_UNSUPPORTED on
+ * others). What is found ends the launch with BH_E_FAULT; device_name says what it was:
+ *
+ *   CHECK_OUT_OF_BOUNDS   outside of every buffer, to the byte; also of shared and local memory and
+ *                         of a module's variables
+ *   CHECK_USE_AFTER_FREE  in a buffer that was released
+ *   CHECK_UNINITIALISED   a read of bytes of a buffer that nothing has written: no write, fill or
+ *                         copy, no kernel
+ *   CHECK_RACE            two threads of a launch access the same bytes of global or shared memory,
+ *                         one of them writes, not both atomically, and nothing orders the two: a
+ *                         barrier, for lanes of a warp a .sync operation, between blocks a fence
+ *                         and an atomic or volatile access after it. Writes of the same value are
+ *                         no race among themselves.
+ *   CHECK_BARRIER         lanes of one warp wait at different barriers
+ *
+ * The message names the access, the thread and the line, for a race both. A launch runs on one
+ * thread, many times slower, and a race that this one order does not show can be missed. Memory
+ * that is released is kept from reuse for a while, and buffers lie further apart.
+ */
 
 typedef struct bh_device_options {
     uint32_t size;

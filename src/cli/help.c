@@ -51,6 +51,8 @@ static const char run[] =
     "      --cluster X[,Y[,Z]]  blocks in a cluster\n"
     "      --cooperative        all blocks at once, or none\n"
     "  -d, --device NAME        auto (default), cpu, cuda or cuda:N\n"
+    "      --check              find accesses out of bounds, reads of what was never\n"
+    "                           written, and races; CPU device (the default then)\n"
     "      --repeat N           launch N times on the same buffers, report the time\n"
     "      --timeout SECONDS    for all launches together, default 60\n"
     "      --json               one JSON object on standard output\n"
@@ -78,9 +80,7 @@ static const char run[] =
     "Examples:\n"
     "  bulkhead run saxpy.ptx -g 4 -b 256 f32:2 in:f32:0..1000 inout:f32:1*1000 u32:1000\n"
     "  bulkhead run saxpy.ptx -b 3 f32:0.5 in:f32:1,2,3 inout:f32:0*3 u32:3 --json\n"
-    "  bulkhead run saxpy.ptx -b 8 f32:2 in:x.npy inout:y.npy u32:8 --repeat 100\n"
-    "\n"
-    "Refused in this version: --check.\n";
+    "  bulkhead run saxpy.ptx -b 8 f32:2 in:x.npy inout:y.npy u32:8 --repeat 100\n";
 
 static const char demo[] =
     "Usage: bulkhead demo [-d auto|cpu|cuda]\n"

@@ -79,6 +79,10 @@ static bh_status load(bh__run *run, const bh__bytes *image, bh_module *module) {
     /* One kernel and then the end: a standby would be started for nothing. */
     options.flags = BH_DEVICE_NO_STANDBY;
     options.device = run->options->device;
+    if (run->options->check) {
+        options.flags |= BH_DEVICE_CHECK;
+        if (options.device == NULL) options.device = "cpu";
+    }
     if (bh_device_open(&options, &run->device) != BH_OK) return bh__report_library(&run->error);
     run->info = (bh_device_info)BH_INIT(run->info);
     if (bh_device_query(run->device, &run->info) != BH_OK) return bh__report_library(&run->error);
@@ -415,21 +419,11 @@ static int run_options(bh__run_options *options) {
     return code;
 }
 
-static int refuse_check(void) {
-    bh_error error;
-    bh__report_set(&error, BH_E_UNSUPPORTED, "--check is not in this version");
-    bh__report_fix(&error, "run without it: the CPU device checks every address as it is");
-    bh__report_print(&error);
-    return BH__EXIT_REFUSED;
-}
-
 int bh__run_main(int count, char **list) {
     bh__run_options options;
     int code = bh__run_options_parse(count, list, &options);
     if (code == BH__EXIT_DONE && options.help)
         code = bh__help_print(stdout, "run") ? BH__EXIT_DONE : BH__EXIT_REFUSED;
-    else if (code == BH__EXIT_DONE && options.check)
-        code = refuse_check();
     else if (code == BH__EXIT_DONE)
         code = run_options(&options);
     bh__run_options_free(&options);

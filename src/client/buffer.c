@@ -41,6 +41,7 @@ static bool trim_one(bh__device *device) {
     uint32_t at = 0;
     while (device->chunks[at].chunk.id != id) at++;
     int fd = device->chunks[at].fd;
+    bh__check_unmap(&device->chunks[at]);
     bh__job job = {
         .kind = BH__JOB_ORDER,
         .order = {.type = BH__MSG_CHUNK_UNMAP, .chunk = device->chunks[at].chunk, .fd = -1}};
@@ -83,6 +84,10 @@ static bh_status grow(bh__device *device, uint64_t bytes) {
 }
 
 static bh__block *block_alloc(bh__device *device, uint64_t bytes) {
+    if (bh__checked(device) && !bh__add_u64(bytes, BH__CHECK_GAP, &bytes)) {
+        refuse_memory(device, bytes);
+        return NULL;
+    }
     for (;;) {
         bool out_of_host;
         if (device->leaving) bh__memory_sweep(device);
@@ -97,7 +102,8 @@ static bh__block *block_alloc(bh__device *device, uint64_t bytes) {
             refuse_memory(device, bytes);
             return NULL;
         }
-        if (grow(device, rounded ? rounded : BH__HEAP_ALIGN) != BH_OK) return NULL;
+        bh_status status = grow(device, rounded ? rounded : BH__HEAP_ALIGN);
+        if (status != BH_OK && !(status == BH_E_NO_MEMORY && bh__check_relent(device))) return NULL;
         if (device->state == BH_DEVICE_STOPPED) {
             bh__refuse_with(&device->stop_reason);
             return NULL;
@@ -158,9 +164,12 @@ bh_status bh_buffer_alloc(bh_device handle, bh_type type, uint64_t count, bh_buf
         memory->bytes = bytes;
         memory->address = block->address;
         memory->read_only_address = block->address - device->address_base + device->read_only_base;
+        memory->type = type;
+        memory->count = count;
         status = buffer_add(device, memory, type, 0, count, false, out);
     }
     if (status == BH_OK) {
+        if (bh__checked(device)) bh__check_hand_out(device, memory);
         device->buffer_count++;
         device->bytes_allocated += bytes;
     } else {

@@ -35,7 +35,8 @@ static bh_status take_options(const bh_device_options *given, bh_device_options 
         }
         memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
     }
-    if (out->flags & ~(uint32_t)(BH_DEVICE_NO_STANDBY | BH_DEVICE_NO_RESTART_LIMIT)) {
+    if (out->flags &
+        ~(uint32_t)(BH_DEVICE_NO_STANDBY | BH_DEVICE_NO_RESTART_LIMIT | BH_DEVICE_CHECK)) {
         return refuse_option("flags", out->flags, "use only flags from bulkhead.h");
     }
     if (!out->restart_window_ns) out->restart_window_ns = 60 * BH__NS_PER_S;
@@ -54,6 +55,13 @@ static bh_status take_options(const bh_device_options *given, bh_device_options 
                              "use a power of two from 64 to 65536");
     }
     return BH_OK;
+}
+
+static bh_status check_kind(const bh_device_options *options, const char *kind) {
+    if (!(options->flags & BH_DEVICE_CHECK) || strcmp(kind, "cpu") == 0) return BH_OK;
+    return bh__refuse(
+        BH_E_UNSUPPORTED, "open the device \"cpu\", or run the program under compute-sanitizer",
+        "checks (BH_DEVICE_CHECK) are for the CPU device, and this one is \"%s\"", kind);
 }
 
 /* ---- addresses
@@ -180,6 +188,7 @@ static void free_objects(bh__device *device) {
         device->leaving = memory->next;
         bh__memory_delete(device, memory);
     }
+    (void)bh__check_relent(device);
     cursor = 0;
     for (bh__kernel *kernel; (kernel = bh__table_next(&device->kernels, &cursor));)
         bh__handle_remove(device, kernel->id);
@@ -195,7 +204,10 @@ static void free_objects(bh__device *device) {
         bh__fd_close(device->hosts[i].fd);
         bh__memory_delete(device, device->hosts[i].memory);
     }
-    for (uint32_t i = 0; i < device->chunk_count; i++) bh__fd_close(device->chunks[i].fd);
+    for (uint32_t i = 0; i < device->chunk_count; i++) {
+        bh__check_unmap(&device->chunks[i]);
+        bh__fd_close(device->chunks[i].fd);
+    }
     for (uint32_t i = 0; i < BH__LANES; i++) {
         bh__lane *lane = &device->lanes[i];
         uint64_t id = atomic_load(&lane->id);
@@ -241,6 +253,7 @@ bh_status bh_device_open(const bh_device_options *given, bh_device *out) {
     uint32_t index;
     if (take_options(given, &options) != BH_OK ||
         bh__device_name_parse(options.device, kind, &index) != BH_OK ||
+        check_kind(&options, kind) != BH_OK ||
         bh__worker_find(options.worker_dir, kind, path, sizeof path) != BH_OK) {
         return bh__last()->status;
     }

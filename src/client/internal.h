@@ -71,7 +71,9 @@ typedef struct bh__memory {
     uint64_t held_by;        /* number of the lost worker that may still write it; 0: none */
     uint64_t doubt_stamp;    /* during a judgement: the latest request in flight that writes it */
     uint64_t doubt_loss;     /* the judgement doubt_stamp belongs to */
-    struct bh__memory *next; /* in the list of the freed that are still in use */
+    bh_type type;            /* of the buffer it was made for, for messages; 0: none */
+    uint64_t count;          /* and its elements */
+    struct bh__memory *next; /* in the list of the freed that are still in use, or retired */
 } bh__memory;
 
 typedef struct bh__buffer {
@@ -146,6 +148,7 @@ typedef struct bh__use {
     bh__memory *memory; /* Borrowed: memory outlives the requests that use it. */
     uint64_t offset, bytes;
     uint32_t access;
+    uint32_t argument; /* of a launch, from 1 on; 0: none */
 } bh__use;
 
 enum {
@@ -288,7 +291,8 @@ typedef struct bh__job {
 /* What the library's memory looks like to every worker, told to each new one. */
 typedef struct bh__chunk_entry {
     bh__chunk chunk;
-    int fd; /* Owned. */
+    int fd;               /* Owned. */
+    uint8_t *marks, *map; /* Owned. With checks: base/shadow.h. Else NULL. */
 } bh__chunk_entry;
 
 typedef struct bh__host_entry {
@@ -374,7 +378,10 @@ struct bh__device {
     uint64_t next_address; /* offset within the address range, for the next chunk */
     uint64_t address_base, read_only_base, address_limit;
     uint64_t buffer_count, bytes_allocated;
-    bh__memory *leaving; /* freed, still used by work */
+    bh__memory *leaving;                /* freed, still used by work */
+    bh__memory *retired, *retired_last; /* with checks: freed, kept from reuse for a while */
+    uint32_t retired_count;
+    uint64_t retired_bytes;
 
     bh__host_entry *hosts;
     uint32_t host_count, host_capacity, next_host_id;
@@ -575,6 +582,27 @@ void bh__memory_release(bh__device *device, bh__memory *memory);
 /* Gives memory back that was freed and is no longer in use. */
 void bh__memory_sweep(bh__device *device);
 
+/* ---- check.c: BH_DEVICE_CHECK, with the lock held
+ * ------------------------------------------------------------------ */
+
+static inline bool bh__checked(const bh__device *device) {
+    return device->options.flags & BH_DEVICE_CHECK;
+}
+/* Between buffers, so that what runs past the end of one does not meet the next. */
+enum { BH__CHECK_GAP = 1024 };
+/* Maps the shadow of a chunk. False: it cannot be. */
+bool bh__check_map(bh__chunk_entry *entry);
+void bh__check_unmap(bh__chunk_entry *entry);
+/* Kernels may use this memory from now on; nothing in it was written yet. */
+void bh__check_hand_out(bh__device *device, const bh__memory *memory);
+/* They may not any more. Takes the memory over, and gives it back to the heap some time later. */
+void bh__check_retire(bh__device *device, bh__memory *memory);
+/* Gives back all that is retired. False: nothing was. */
+bool bh__check_relent(bh__device *device);
+/* Adds to a fault's message what the address is inside of, or near. */
+void bh__check_describe(bh__device *device, const bh__use *uses, uint32_t use_count,
+                        uint64_t address, uint32_t bytes, bh_error *error);
+
 /* ---- staging.c: host memory on the way
  * ------------------------------------------------------------------------ */
 
@@ -660,6 +688,8 @@ typedef struct bh__cause {
     bool broken; /* no worker is to use the device again */
     uint32_t lane;
     uint64_t sequence; /* 0: not known; otherwise the lane is */
+    uint64_t address;  /* of the access that went wrong, where the worker says so */
+    uint32_t bytes;    /* 0: it does not */
     bh_error error;    /* what is known; for the request to blame */
 } bh__cause;
 

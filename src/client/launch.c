@@ -172,7 +172,9 @@ static bh_status pack_arg(launch *self, uint32_t index, const bh_arg *arg) {
                               name, index, param->bytes);
         }
         bh__use *use;
-        return add_use(self, arg->u.buffer, arg->size, "argument", &use);
+        bh_status status = add_use(self, arg->u.buffer, arg->size, "argument", &use);
+        if (status == BH_OK) use->argument = index + 1;
+        return status;
     }
     default:
         return bh__refuse(BH_E_INVALID, "use BH_ARG_VALUE, BH_ARG_DATA or BH_ARG_BUFFER",

@@ -198,6 +198,10 @@ bool bh__memory_idle(bh__device *device, bh__memory *memory) {
 }
 
 static void give_back(bh__device *device, bh__memory *memory) {
+    if (bh__checked(device)) {
+        bh__check_retire(device, memory);
+        return;
+    }
     bh__heap_free(&device->heap, memory->block);
     bh__memory_delete(device, memory);
 }

@@ -202,8 +202,11 @@ static bool note_chunk(bh__device *device, const bh__order *order, int fd) {
         device->chunks = chunks;
         device->chunk_capacity = capacity;
     }
+    bh__chunk_entry *entry = &device->chunks[device->chunk_count];
+    *entry = (bh__chunk_entry){.chunk = order->chunk, .fd = fd};
+    if (bh__checked(device) && !bh__check_map(entry)) return false;
     bh__fd_keep(fd);
-    device->chunks[device->chunk_count++] = (bh__chunk_entry){order->chunk, fd};
+    device->chunk_count++;
     return true;
 }
 

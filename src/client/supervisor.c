@@ -322,6 +322,8 @@ static bool fault_reported(bh__device *device, const bh__worker *worker, bh__cau
     bh__fail_device_code(&out->error, report.device_code, report.device_name);
     out->status = BH_E_FAULT;
     out->broken = report.status == BH_E_STOPPED;
+    out->address = report.address;
+    out->bytes = report.bytes;
     if (report.lane >= BH__MAX_LANES || report.sequence == 0) return true;
     /* Believed only if that request can have been running. */
     const bh__lane_area *words = &area->lane[report.lane];

@@ -186,6 +186,25 @@ static size_t name_candidates(const judgement *self, bh__lane *lane, char *list,
     return used;
 }
 
+/* What the request to blame was given says what a bad address of it means. */
+static void describe_access(judgement *self) {
+    bh__device *device = self->device;
+    const bh__cause *cause = self->cause;
+    bh__lane *lane = &device->lanes[cause->lane];
+    enum { MOST_USES = 64 }; /* of those that are named as arguments */
+    bh__use uses[MOST_USES];
+    uint32_t count = 0;
+    for (uint64_t at = lane->floor, tail = atomic_load(&lane->tail); at < tail;) {
+        const bh__shadow *shadow = shadow_at(device, lane, at);
+        at += shadow->slots;
+        if (at != cause->sequence) continue;
+        for (; count < shadow->use_count && count < MOST_USES; count++)
+            uses[count] = *use_at(device, lane, shadow, count);
+        break;
+    }
+    bh__check_describe(device, uses, count, cause->address, cause->bytes, &self->blame);
+}
+
 /* Makes the text for whoever is to blame. Where the device did not say which request it was, all
  * candidates are named, as far as there is room. */
 static void write_blame(judgement *self) {
@@ -193,6 +212,7 @@ static void write_blame(judgement *self) {
     self->blame = cause->error;
     self->blame.status = cause->status;
     self->certain = self->candidates <= 1;
+    if (cause->sequence && cause->bytes && bh__checked(self->device)) describe_access(self);
     if (cause->sequence || self->candidates == 0) return;
     char list[320] = "", only[200] = "";
     size_t used = 0;

@@ -55,7 +55,8 @@ static int send_boot(bh__device *device, bh__worker *worker) {
                                  .version = BH__WIRE_VERSION,
                                  .area = worker->area,
                                  .total_bytes = device->front->total_bytes,
-                                 .device_index = device->device_index};
+                                 .device_index = device->device_index,
+                                 .flags = device->options.flags & BH_DEVICE_CHECK};
     int fds[3] = {device->control_fd, device->dispatch_fd, self};
     int failed = bh__message_send(worker->socket, message, fds, 3);
     close(self);

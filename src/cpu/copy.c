@@ -98,6 +98,20 @@ static bh_status fill(const bh__device *device, uint8_t *target, const bh__copy_
     return BH_OK;
 }
 
+/* Checks: what was written there. A copy brings along whether its source was. */
+static void mark(const bh__cpu_view *view, const bh__work *work) {
+    const bh__copy_body *body = &work->u.copy;
+    const bh__ptx_range *to = bh__cpu_view_range(view, body->target);
+    if (!to || !to->marks) return;
+    uint8_t *marks = to->marks + (body->target - to->base);
+    const bh__ptx_range *from =
+        work->op == BH__OP_COPY ? bh__cpu_view_range(view, body->source) : NULL;
+    if (from && from->marks)
+        copy_bytes(marks, from->marks + (body->source - from->base), body->bytes);
+    else
+        memset(marks, 1, body->bytes);
+}
+
 bh_status bh__cpu_copy(bh__device_lane *lane, const bh__work *work, bh_error *error) {
     const bh__copy_body *body = &work->u.copy;
     const bh__cpu_view *view = lane->view;
@@ -128,11 +142,14 @@ bh_status bh__cpu_copy(bh__device_lane *lane, const bh__work *work, bh_error *er
         if (!bh__is_power_of_two(body->pattern_bytes) || body->pattern_bytes > sizeof body->pattern)
             return refuse(error, work, "the pattern has an unusual size");
         if (!target) return refuse(error, work, "the target is not in device memory");
+        if (lane->device->services->check) mark(view, work);
         return fill(lane->device, target, body);
     default:
         return refuse(error, work, "there is no such operation");
     }
     if (!target) return refuse(error, work, "the target does not lie in what is mapped for it");
     if (!source) return refuse(error, work, "the source does not lie in what is mapped for it");
+    if (lane->device->services->check && (work->op == BH__OP_WRITE || work->op == BH__OP_COPY))
+        mark(view, work);
     return move(lane->device, target, source, body->bytes);
 }

@@ -28,6 +28,11 @@ typedef struct bh__cpu_module {
     bh__ptx_image *image;
 } bh__cpu_module;
 
+typedef struct bh__cpu_chunk {
+    bh__chunk chunk;
+    uint8_t *marks, *map; /* with checks: base/shadow.h. Else NULL. */
+} bh__cpu_chunk;
+
 typedef struct bh__cpu_host {
     uint32_t id;
     uint8_t *memory; /* Borrowed from the worker */
@@ -55,6 +60,8 @@ void bh__cpu_view_follow(bh__device *device, bh__cpu_view **held);
 void bh__cpu_view_drop(bh__device *device, bh__cpu_view **held);
 const bh__cpu_module *bh__cpu_view_module(const bh__cpu_view *view, uint32_t id);
 const bh__cpu_host *bh__cpu_view_host(const bh__cpu_view *view, uint32_t id);
+/* What an address lies in, or right behind; NULL: nothing. */
+const bh__ptx_range *bh__cpu_view_range(const bh__cpu_view *view, uint64_t address);
 /* Whether all of [address, address + bytes) may be read, or written. */
 bool bh__cpu_view_covers(const bh__cpu_view *view, uint64_t address, uint64_t bytes, bool write);
 
@@ -136,6 +143,8 @@ void bh__cpu_pool_dismiss(bh__cpu_pool *pool, bh__cpu_job *job);
  * where it is NULL, and kept for the next job. */
 void bh__cpu_job_help(bh__cpu_job *job, bh__ptx_block **block);
 bh_status bh__cpu_launch(bh__device_lane *lane, const bh__work *work, bh_error *error);
+/* Where the access was that checks found wrong in the launch that faulted; bytes 0: nowhere. */
+void bh__cpu_fault_place(const bh__device_lane *lane, uint64_t *address, uint32_t *bytes);
 
 /* ---- copy.c ---- */
 
@@ -152,7 +161,7 @@ struct bh__device {
     bh_device_info info;
 
     /* The control thread's. */
-    bh__chunk *chunks;
+    bh__cpu_chunk *chunks;
     bh__cpu_module *modules;
     bh__cpu_host *hosts;
     size_t chunk_count, module_count, host_count;
@@ -169,6 +178,7 @@ struct bh__device_lane {
     uint32_t index;
     bh__cpu_view *view;
     bh__ptx_block *block; /* created at the first launch */
+    bh__ptx_check *check; /* with checks, the same */
     bh__cpu_job job;
 };
 

@@ -61,6 +61,7 @@ static bh_status open_lane(bh__device *device, const bh__lane_message *which, bh
 static void close_lane(bh__device_lane *lane) {
     bh__cpu_view_drop(lane->device, &lane->view);
     if (lane->block) bh__ptx_block_destroy(lane->block);
+    bh__ptx_check_destroy(lane->check);
     pthread_mutex_destroy(&lane->job.print_lock);
     free(lane);
 }
@@ -87,4 +88,5 @@ const bh__device_ops bh__cpu_device = {
     .lane_open = open_lane,
     .lane_close = close_lane,
     .execute = execute,
+    .fault_place = bh__cpu_fault_place,
 };

@@ -12,6 +12,7 @@ typedef unsigned long long ull;
 enum {
     STEP_BUDGET = 20000,       /* warp instructions between two looks around */
     COOPERATIVE_BUDGET = 1000, /* less: a block that waits for others should not wait long */
+    PATIENT_BUDGET = 200000,   /* before other blocks are begun beside a checked one */
     HELP_WORTH_NS = 20000,     /* waking helpers pays when this much is left to do */
     BLOCK_KEEP_BYTES = 8 * 1024 * 1024 /* block states above this are not kept between launches */
 };
@@ -177,6 +178,39 @@ static void run_together(bh__cpu_job *job) {
     free(blocks);
 }
 
+/* Blocks that are checked: one after the other, but one that takes long shares its turns with those
+ * behind it, in case it waits for them. */
+static void run_in_turn(bh__cpu_job *job, bh__ptx_block **spare) {
+    bh__ptx_block *blocks[BH__CPU_BLOCKS_PER_PROCESSOR];
+    size_t count = 0;
+    bool going = !is_over(job);
+    while (going) {
+        uint64_t index;
+        if (count < BH__CPU_BLOCKS_PER_PROCESSOR && take_block(job, &index)) {
+            blocks[count] = *spare;
+            *spare = NULL;
+            going = begin_block(job, &blocks[count], index);
+            count += blocks[count] != NULL;
+        }
+        if (count == 0) break;
+        for (size_t i = 0; going && i < count;) {
+            bool done;
+            going = step_block(job, blocks[i], count == 1 ? PATIENT_BUDGET : STEP_BUDGET, &done);
+            if (!done) {
+                i++;
+                continue;
+            }
+            if (*spare)
+                bh__ptx_block_destroy(blocks[i]);
+            else
+                *spare = blocks[i];
+            blocks[i] = blocks[--count];
+        }
+        flush_print(job);
+    }
+    for (size_t i = 0; i < count; i++) bh__ptx_block_destroy(blocks[i]);
+}
+
 /* About what the state of one running block takes. */
 static uint64_t block_bytes(const bh__ptx_grid *grid) {
     uint64_t threads = (uint64_t)grid->block[0] * grid->block[1] * grid->block[2];
@@ -286,6 +320,18 @@ static const struct {
                              "nest calls less deep, or use a loop in place of recursion"},
     [BH__PTX_FAULT_BAD_CALL] = {718, "INVALID_PC",
                                 "call only addresses of functions of the same module"},
+    [BH__PTX_FAULT_BOUNDS] = {700, "CHECK_OUT_OF_BOUNDS",
+                              "check the kernel's indices against the sizes of what it accesses"},
+    [BH__PTX_FAULT_FREED] = {700, "CHECK_USE_AFTER_FREE",
+                             "release a buffer only when no kernel is given its address any more"},
+    [BH__PTX_FAULT_UNINITIALISED] = {719, "CHECK_UNINITIALISED",
+                                     "write the buffer first, with bh_buffer_fill if with nothing "
+                                     "else"},
+    [BH__PTX_FAULT_RACE] = {719, "CHECK_RACE",
+                            "put a barrier between the two, or make both atomic; between blocks, a "
+                            "__threadfence and an atomic flag, or a launch for each"},
+    [BH__PTX_FAULT_DIVERGED] = {719, "CHECK_BARRIER",
+                                "let all threads of a warp reach the same __syncthreads together"},
 };
 
 static bh_status describe_fault(const bh__cpu_job *job, const bh__work *work, bh_error *error) {
@@ -305,6 +351,13 @@ static bh_status describe_fault(const bh__cpu_job *job, const bh__work *work, bh
     }
     bh__fail_device_code(error, faults[kind].code, faults[kind].name);
     return BH_E_FAULT;
+}
+
+void bh__cpu_fault_place(const bh__device_lane *lane, uint64_t *address, uint32_t *bytes) {
+    const bh__ptx_fault *fault = &lane->job.fault;
+    bool known = lane->job.faulted && lane->check && fault->global;
+    *address = known ? fault->address : 0;
+    *bytes = known ? fault->size : 0;
 }
 
 static bh_status find_kernel(const bh__cpu_view *view, const bh__work *work, bh__cpu_job *job,
@@ -349,10 +402,45 @@ static bh_status prepare(bh__device_lane *lane, const bh__work *work, bh_error *
     return job->cooperative ? check_residency(job, error) : BH_OK;
 }
 
+static bh_status judge(bh__device_lane *lane, const bh__work *work, bh_error *error) {
+    bh__cpu_job *job = &lane->job;
+    trim_block(job, &lane->block);
+    if (job->print_bytes) flush_print(job);
+    if (atomic_load(&job->troubled)) {
+        if (job->faulted) return describe_fault(job, work, error);
+        *error = job->error;
+        return error->status;
+    }
+    return bh__cpu_killed(lane->device) ? BH_E_STOPPED : BH_OK;
+}
+
+/* All of it on this thread: the checks then see one order, the same every time. */
+static bh_status launch_checked(bh__device_lane *lane, const bh__work *work, bh_error *error) {
+    bh__cpu_job *job = &lane->job;
+    const char *name = job->grid.kernel->name;
+    if (!lane->check && !(lane->check = bh__ptx_check_create()))
+        return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory in this machine",
+                        "kernel \"%.100s\": no memory to check it with", name);
+    job->grid.check = lane->check;
+    bh__ptx_check_begin(lane->check);
+    if (job->cooperative) {
+        job->share = (uint32_t)job->total;
+        run_together(job);
+    } else {
+        run_in_turn(job, &lane->block);
+    }
+    bool whole = bh__ptx_check_end(lane->check);
+    bh_status status = judge(lane, work, error);
+    if (status != BH_OK || whole) return status;
+    return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory, or check a smaller launch",
+                    "kernel \"%.100s\" ran, but there was no memory to check all of it", name);
+}
+
 bh_status bh__cpu_launch(bh__device_lane *lane, const bh__work *work, bh_error *error) {
     bh__cpu_job *job = &lane->job;
     bh_status status = prepare(lane, work, error);
     if (status != BH_OK) return status;
+    if (lane->device->services->check) return launch_checked(lane, work, error);
     bh__cpu_pool *pool = &lane->device->pool;
     if (job->cooperative) {
         uint32_t threads = pool->size + 1;
@@ -366,12 +454,5 @@ bh_status bh__cpu_launch(bh__device_lane *lane, const bh__work *work, bh_error *
         run_blocks(job, &lane->block, &pace);
     }
     bh__cpu_pool_dismiss(pool, job);
-    trim_block(job, &lane->block);
-    if (job->print_bytes) flush_print(job);
-    if (atomic_load(&job->troubled)) {
-        if (job->faulted) return describe_fault(job, work, error);
-        *error = job->error;
-        return error->status;
-    }
-    return bh__cpu_killed(lane->device) ? BH_E_STOPPED : BH_OK;
+    return judge(lane, work, error);
 }

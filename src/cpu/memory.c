@@ -2,9 +2,11 @@
 /* Chunks of memory, mapped twice at addresses of the application's choice, and host regions. */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/shadow.h"
 #include "cpu/cpu.h"
 #include "wire/share.h"
 
@@ -22,7 +24,7 @@ static bh_status check_chunk(const bh__device *device, const bh__chunk *chunk, b
                         (ull)chunk->bytes, (ull)chunk->address, (ull)chunk->read_only_address,
                         BH__CPU_GRANULARITY);
     for (size_t i = 0; i < device->chunk_count; i++) {
-        if (device->chunks[i].id == chunk->id)
+        if (device->chunks[i].chunk.id == chunk->id)
             return bh__fail(error, BH_E_INTERNAL, BH__CPU_DEFECT, "chunk %u is mapped already",
                             chunk->id);
     }
@@ -50,26 +52,48 @@ static bh_status map_both(const bh__chunk *chunk, int fd, bh_error *error) {
     return status;
 }
 
-static void unmap_both(const bh__chunk *chunk) {
+static void unmap_all(const bh__cpu_chunk *self) {
+    const bh__chunk *chunk = &self->chunk;
     bh__cpu_unmap_at(chunk->address, chunk->bytes);
     if (chunk->read_only_address) bh__cpu_unmap_at(chunk->read_only_address, chunk->bytes);
+    if (self->marks) bh__share_unmap(self->marks, chunk->bytes);
+    if (self->map) bh__share_unmap(self->map, bh__map_bytes(chunk->bytes));
+}
+
+/* With checks: what stands behind the chunk's bytes. */
+static bh_status map_shadow(bh__cpu_chunk *self, int fd, bh_error *error) {
+    uint64_t bytes = self->chunk.bytes;
+    struct stat info;
+    if (fstat(fd, &info) < 0 || (uint64_t)info.st_size < bh__checked_chunk_bytes(bytes))
+        return bh__fail(error, BH_E_INTERNAL, BH__CPU_DEFECT,
+                        "a chunk of %llu bytes has no shadow to check it with", (ull)bytes);
+    self->marks = bh__share_map(fd, bh__marks_offset(bytes), bytes, true);
+    self->map = bh__share_map(fd, bh__map_offset(bytes), bh__map_bytes(bytes), false);
+    if (self->marks && self->map) return BH_OK;
+    char reason[128];
+    return bh__fail(error, BH_E_NO_MEMORY, "use smaller buffers, or check without so many",
+                    "the shadow of a chunk of %llu bytes cannot be mapped: %s", (ull)bytes,
+                    bh__errno_text(errno, reason, sizeof reason));
 }
 
 bh_status bh__cpu_chunk_map(bh__device *device, const bh__chunk *chunk, int fd, bh_error *error) {
     bh_status status = check_chunk(device, chunk, error);
     if (status != BH_OK) return status;
-    bh__chunk *chunks = realloc(device->chunks, (device->chunk_count + 1) * sizeof *chunks);
+    bh__cpu_chunk *chunks = realloc(device->chunks, (device->chunk_count + 1) * sizeof *chunks);
     if (!chunks)
         return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory in this machine",
                         "no memory for the list of %zu chunks", device->chunk_count + 1);
     device->chunks = chunks;
     status = map_both(chunk, fd, error);
     if (status != BH_OK) return status;
-    chunks[device->chunk_count++] = *chunk;
-    status = bh__cpu_view_renew(device, error);
+    bh__cpu_chunk *self = &chunks[device->chunk_count];
+    *self = (bh__cpu_chunk){.chunk = *chunk};
+    if (device->services->check) status = map_shadow(self, fd, error);
+    device->chunk_count++;
+    if (status == BH_OK) status = bh__cpu_view_renew(device, error);
     if (status != BH_OK) {
         device->chunk_count--;
-        unmap_both(chunk);
+        unmap_all(self);
         return status;
     }
     device->chunk_bytes += chunk->bytes;
@@ -83,7 +107,9 @@ bh_status bh__cpu_chunk_create(bh__device *device, const bh__chunk *chunk, bh_er
         return bh__fail(error, BH_E_NO_MEMORY, "release buffers or use smaller ones",
                         "%llu bytes more would make %llu in all; this machine has %llu",
                         (ull)chunk->bytes, (ull)(device->chunk_bytes + chunk->bytes), (ull)total);
-    int fd = bh__share_create("bulkhead-chunk", chunk->bytes);
+    int fd = bh__share_create("bulkhead-chunk", device->services->check
+                                                    ? bh__checked_chunk_bytes(chunk->bytes)
+                                                    : chunk->bytes);
     if (fd < 0) {
         char reason[128];
         return bh__fail(error, BH_E_NO_MEMORY, "release buffers or use smaller ones",
@@ -100,8 +126,8 @@ bh_status bh__cpu_chunk_create(bh__device *device, const bh__chunk *chunk, bh_er
 
 bh_status bh__cpu_chunk_unmap(bh__device *device, uint32_t id, bh_error *error) {
     for (size_t i = 0; i < device->chunk_count; i++) {
-        if (device->chunks[i].id != id) continue;
-        bh__chunk gone = device->chunks[i];
+        if (device->chunks[i].chunk.id != id) continue;
+        bh__cpu_chunk gone = device->chunks[i];
         device->chunks[i] = device->chunks[device->chunk_count - 1];
         device->chunk_count--;
         bh_status status = bh__cpu_view_renew(device, error);
@@ -110,8 +136,8 @@ bh_status bh__cpu_chunk_unmap(bh__device *device, uint32_t id, bh_error *error) 
             device->chunks[i] = gone;
             return status;
         }
-        device->chunk_bytes -= gone.bytes;
-        unmap_both(&gone);
+        device->chunk_bytes -= gone.chunk.bytes;
+        unmap_all(&gone);
         return BH_OK;
     }
     return bh__fail(error, BH_E_INTERNAL, BH__CPU_DEFECT, "there is no chunk %u to unmap", id);
@@ -153,7 +179,7 @@ bh_status bh__cpu_host_unmap(bh__device *device, uint32_t id, bh_error *error) {
 }
 
 void bh__cpu_unmap_all(bh__device *device) {
-    for (size_t i = 0; i < device->chunk_count; i++) unmap_both(&device->chunks[i]);
+    for (size_t i = 0; i < device->chunk_count; i++) unmap_all(&device->chunks[i]);
     free(device->chunks);
     free(device->hosts);
     device->chunks = NULL;

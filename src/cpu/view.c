@@ -20,13 +20,20 @@ static int compare_hosts(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static void fill_ranges(bh__cpu_view *view, const bh__chunk *chunks, size_t count) {
+static void fill_ranges(bh__cpu_view *view, const bh__cpu_chunk *chunks, size_t count) {
     size_t used = 0;
     for (size_t i = 0; i < count; i++) {
-        view->ranges[used++] = (bh__ptx_range){chunks[i].address, chunks[i].bytes, true};
-        if (chunks[i].read_only_address)
-            view->ranges[used++] =
-                (bh__ptx_range){chunks[i].read_only_address, chunks[i].bytes, false};
+        const bh__chunk *chunk = &chunks[i].chunk;
+        bh__ptx_range range = {.base = chunk->address,
+                               .size = chunk->bytes,
+                               .writable = true,
+                               .map = chunks[i].map,
+                               .marks = chunks[i].marks,
+                               .home = chunk->address};
+        view->ranges[used++] = range;
+        range.base = chunk->read_only_address;
+        range.writable = false;
+        if (chunk->read_only_address) view->ranges[used++] = range;
     }
     qsort(view->ranges, used, sizeof *view->ranges, compare_ranges);
     view->memory.ranges = view->ranges;
@@ -107,7 +114,7 @@ const bh__cpu_host *bh__cpu_view_host(const bh__cpu_view *view, uint32_t id) {
     return bsearch(&key, view->hosts, view->host_count, sizeof key, compare_hosts);
 }
 
-bool bh__cpu_view_covers(const bh__cpu_view *view, uint64_t address, uint64_t bytes, bool write) {
+const bh__ptx_range *bh__cpu_view_range(const bh__cpu_view *view, uint64_t address) {
     size_t low = 0, high = view->memory.count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -116,8 +123,11 @@ bool bh__cpu_view_covers(const bh__cpu_view *view, uint64_t address, uint64_t by
         else
             high = middle;
     }
-    if (low == 0) return false;
-    const bh__ptx_range *range = &view->ranges[low - 1];
-    uint64_t offset = address - range->base;
-    return offset <= range->size && bytes <= range->size - offset && (range->writable || !write);
+    if (low == 0 || address - view->ranges[low - 1].base > view->ranges[low - 1].size) return NULL;
+    return &view->ranges[low - 1];
+}
+
+bool bh__cpu_view_covers(const bh__cpu_view *view, uint64_t address, uint64_t bytes, bool write) {
+    const bh__ptx_range *range = bh__cpu_view_range(view, address);
+    return range && bytes <= range->size - (address - range->base) && (range->writable || !write);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Barriers of a block: who has arrived, whom they wait for, what a reduction gave. */
-#include "ptx/exec.h"
+#include "ptx/check.h"
 
 uint32_t bh__ptx_barrier_same(const bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask) {
     const bh__u32 *row = bh__row(x, i->a);
@@ -32,6 +32,10 @@ static bool complete(bh__ptx_block *block, unsigned id) {
     bh__ptx_barrier *barrier = &block->barriers[id];
     uint32_t wanted = barrier->expected != 0 ? barrier->expected : block->live_threads;
     if (barrier->arrived == 0 || barrier->arrived < wanted) {
+        return false;
+    }
+    if (block->x.check != NULL && !bh__check_barrier(block, id)) {
+        block->diverged = true; /* and nobody goes on */
         return false;
     }
     for (uint32_t n = 0; n < block->warp_count; n++) {
@@ -79,6 +83,8 @@ bh__ptx_bar_result bh__ptx_barrier_arrive(bh__ptx_exec *x, const bh__ptx_code *i
         FOR_LANES_IN_ORDER(mask) {
             w->barrier[l] = (uint8_t)id;
         }
+    } else if (x->check != NULL) {
+        bh__check_arrived(x, id);
     }
     complete(x->block, id);
     return i->imm == BAR_ARRIVE ? BAR_GO_ON : BAR_WAIT;

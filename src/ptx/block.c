@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ptx/exec.h"
+#include "ptx/check.h"
 
 bh__ptx_block *bh__ptx_block_create(void) {
     return calloc(1, sizeof(bh__ptx_block));
@@ -17,6 +17,7 @@ void bh__ptx_block_destroy(bh__ptx_block *block) {
         free(block->warps[n].regs);
         free(block->warps[n].local);
     }
+    bh__check_block_free(block->check);
     free(block->warps);
     free(block->shared);
     free(block->tid[0]);
@@ -158,16 +159,19 @@ bh_status bh__ptx_block_begin(bh__ptx_block *b, const bh__ptx_grid *grid, uint32
                           .block = b,
                           .module = m,
                           .grid = grid,
+                          .check = grid->check,
                           .shared = b->shared,
                           .shared_bytes = shared,
                           .dynamic_base = dynamic_base,
                           .reserved_base = reserved_base};
+    b->diverged = false;
     for (unsigned n = 0; n < BARRIERS; n++) {
         b->barriers[n] = (bh__ptx_barrier){.all = true};
     }
     for (uint32_t n = 0; ok && n < b->warp_count; n++) {
         ok = ready_warp(b, n, f);
     }
+    ok = ok && (grid->check == NULL || bh__check_block_begin(b));
     if (!ok) {
         return bh__fail(error, BH_E_NO_HOST_MEMORY, "use smaller blocks, or free memory",
                         "no memory for a block of %u threads of %s", (unsigned)b->threads, k->name);
@@ -215,7 +219,7 @@ bh__ptx_outcome bh__ptx_block_step(bh__ptx_block *b, uint64_t budget, bh__ptx_fa
             return BH__PTX_YIELD;
         }
         bh__ptx_turn turn = bh__ptx_warp_run(&b->x, &b->warps[b->next_warp], &budget);
-        if (turn == TURN_FAULT) {
+        if (turn == TURN_FAULT || b->diverged) {
             b->done = true;
             return BH__PTX_FAULTED;
         }
@@ -229,6 +233,9 @@ bh__ptx_outcome bh__ptx_block_step(bh__ptx_block *b, uint64_t budget, bh__ptx_fa
             return deadlock(b);
         }
         b->next_warp = b->next_warp + 1 == b->warp_count ? 0 : b->next_warp + 1;
+    }
+    if (b->x.check != NULL) {
+        bh__check_block_end(b);
     }
     return BH__PTX_DONE;
 }

@@ -109,6 +109,7 @@ static bool lower_barrier(bh__ptx_lowering *low) {
         return bad(low);
     }
     bh__ptx_code code = {.kind = CODE_BAR,
+                         .count = insn->op == OP_BAR || HAS(insn, ALIGNED), /* wants whole warps */
                          .imm = red      ? BAR_RED
                                 : arrive ? BAR_ARRIVE
                                          : BAR_SYNC,

@@ -19,6 +19,7 @@ enum { WINDOW_GLOBAL, WINDOW_SHARED, WINDOW_LOCAL, WINDOW_PARAM, WINDOW_CODE };
 #define HEADER_BYTES 64 /* of a frame, before its rows */
 
 typedef struct bh__ptx_exec bh__ptx_exec;
+typedef struct bh__check_block bh__check_block;
 typedef struct bh__ptx_code bh__ptx_code;
 
 /* Runs one instruction for the lanes in `mask`, which is never empty. False: it faulted. */
@@ -119,6 +120,7 @@ struct bh__ptx_exec {
     bool range_writable;
     bh__ptx_fault *fault;
     const bh__ptx_code *code; /* the instruction that is running */
+    bh__ptx_check *check;     /* NULL: not checked */
 };
 
 struct bh__ptx_block {
@@ -135,6 +137,8 @@ struct bh__ptx_block {
     uint32_t *tid[3];
     size_t tid_capacity;
     bool done;
+    bool diverged;          /* `fault` says so */
+    bh__check_block *check; /* made when first needed */
 };
 
 struct bh__ptx_image {
@@ -251,8 +255,13 @@ bool bh__ptx_resolve(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask, bh__
                      uint8_t *out[LANES]);
 uint8_t *bh__ptx_at(bh__ptx_exec *x, unsigned lane, uint64_t address, uint64_t bytes, bool write,
                     uint64_t *left); /* generic; NULL: nothing there. *left: bytes from there on */
+const bh__ptx_range *bh__ptx_range_at(const bh__ptx_exec *x, uint64_t address); /* or NULL */
+/* What an address in `space` is as a generic one. False: it is none of that space. */
+bool bh__ptx_generic(const bh__ptx_exec *x, bh__ptx_space space, uint64_t address, uint64_t *out);
+const char *bh__ptx_space_name(bh__ptx_space space);
 bool bh__ptx_lower_address(bh__ptx_lowering *low, const bh__ptx_operand *o, bh__ptx_code *code);
 bh__ptx_space bh__ptx_insn_space(const bh__ptx_insn *insn);
+uint32_t bh__ptx_how(const bh__ptx_insn *insn); /* HOW_... of check.h */
 
 /* call.c */
 typedef struct bh__ptx_slot {
@@ -296,10 +305,16 @@ bh__ptx_turn bh__ptx_warp_run(bh__ptx_exec *x, bh__ptx_warp *warp, uint64_t *bud
 bool bh__ptx_run_vprintf(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask);
 bool bh__ptx_run_assertfail(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask);
 
+/* check_sync.c */
+void bh__check_block_free(bh__check_block *check);
+
 /* fault.c. All return false, so that a handler can return what they return. */
 bool bh__ptx_fault_access(bh__ptx_exec *x, bh__ptx_fault_kind kind, unsigned lane, uint64_t address,
                           unsigned bytes, bool write, const char *space);
 bool bh__ptx_fault_other(bh__ptx_exec *x, bh__ptx_fault_kind kind, unsigned lane,
                          const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* "PTX line 12 (kernel.cu:7): `st.global.f32 ...`" */
+void bh__ptx_site_text(const bh__ptx_module *module, uint32_t code, unsigned quoted, char *out,
+                       size_t size);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* atom and red: atomic across lanes, warps, and the threads that run other blocks. */
-#include "ptx/exec.h"
+#include "ptx/check.h"
 #include "ptx/fp.h"
 
 #define HANDLER(name) static bool name(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask)
@@ -120,9 +120,33 @@ ACCESS(16, a16)
 ACCESS(32, a32)
 ACCESS(64, a64)
 
-/* `target`: the modifier of a plain operation; `count`: an update; d may be NO_ROW. */
+static bool check_lanes(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask,
+                        bh__ptx_space space) {
+    if (i->d2 & HOW_RELEASE) {
+        bh__check_fence(x, mask, !(i->d2 & HOW_CTA));
+    }
+    FOR_LANES_IN_ORDER(mask) {
+        bh__check_access access = {
+            .lane = l,
+            .space = space,
+            .address = i->flags & FLAG_ADDRESS32
+                           ? (uint32_t)(((const bh__u32 *)bh__row(x, i->a))[l] + (uint32_t)i->imm)
+                           : ((const bh__u64 *)bh__row(x, i->a))[l] + i->imm,
+            .bytes = i->bytes,
+            .how = (uint8_t)i->d2 | HOW_WRITE | HOW_ATOMIC | HOW_STRONG};
+        if (!bh__check_access_lane(x, &access)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* `target`: the modifier of a plain operation; `count`: an update; d may be NO_ROW; d2: HOW_... */
 static bool run(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask, bh__ptx_space space) {
     uint8_t *p[LANES];
+    if (x->check != NULL && !check_lanes(x, i, mask, space)) {
+        return false;
+    }
     if (!bh__ptx_resolve(x, i, mask, space, i->a, i->imm, i->bytes, true, p)) {
         return false;
     }
@@ -218,7 +242,10 @@ bool bh__ptx_lower_atomic(bh__ptx_lowering *low) {
                                   wanted);
     }
     static const bh__ptx_mod plain[] = {M_ADD, M_AND, M_OR, M_XOR, M_EXCH, M_CAS};
-    bh__ptx_code code = {.bytes = (uint8_t)bh__ptx_bytes(type), .count = (uint8_t)how, .c = NO_ROW};
+    bh__ptx_code code = {.bytes = (uint8_t)bh__ptx_bytes(type),
+                         .count = (uint8_t)how,
+                         .c = NO_ROW,
+                         .d2 = (int32_t)bh__ptx_how(insn)};
     for (size_t n = 0; n < sizeof plain / sizeof *plain; n++) {
         if ((insn->mods >> plain[n] & 1) != 0) {
             code.target = plain[n];

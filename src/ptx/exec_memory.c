@@ -2,7 +2,7 @@
 /* Loads and stores: every address checked, every aligned access whole. */
 #include <string.h>
 
-#include "ptx/exec.h"
+#include "ptx/check.h"
 
 #define HANDLER(name) static bool name(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask)
 
@@ -13,6 +13,19 @@ bh__ptx_space bh__ptx_insn_space(const bh__ptx_insn *insn) {
            : HAS(insn, PARAM)  ? SPACE_PARAM
            : HAS(insn, CONST)  ? SPACE_CONST
                                : SPACE_GENERIC;
+}
+
+/* A block is a cluster of its own here. */
+static bool is_narrow(const bh__ptx_insn *insn) {
+    return HAS(insn, CTA) || HAS(insn, CLUSTER);
+}
+
+uint32_t bh__ptx_how(const bh__ptx_insn *insn) {
+    bool acquire = HAS(insn, ACQUIRE) || HAS(insn, ACQ_REL);
+    bool release = HAS(insn, RELEASE) || HAS(insn, ACQ_REL);
+    bool strong = acquire || release || HAS(insn, RELAXED);
+    return (acquire ? HOW_ACQUIRE : 0) | (release ? HOW_RELEASE : 0) | (strong ? HOW_STRONG : 0) |
+           (HAS(insn, VOLATILE) ? HOW_VOLATILE : 0) | (is_narrow(insn) ? HOW_CTA : 0);
 }
 
 static const bh__ptx_range *find_range(const bh__ptx_range *ranges, size_t count,
@@ -32,7 +45,7 @@ static const bh__ptx_range *find_range(const bh__ptx_range *ranges, size_t count
     return &ranges[low - 1];
 }
 
-static const bh__ptx_range *find_global(bh__ptx_exec *x, uint64_t address) {
+const bh__ptx_range *bh__ptx_range_at(const bh__ptx_exec *x, uint64_t address) {
     const bh__ptx_memory *memory = x->grid->memory;
     const bh__ptx_image *image = x->block->image;
     const bh__ptx_range *r = NULL;
@@ -42,6 +55,11 @@ static const bh__ptx_range *find_global(bh__ptx_exec *x, uint64_t address) {
     if (r == NULL) {
         r = find_range(image->ranges, image->range_count, address);
     }
+    return r;
+}
+
+static const bh__ptx_range *find_global(bh__ptx_exec *x, uint64_t address) {
+    const bh__ptx_range *r = bh__ptx_range_at(x, address);
     if (r != NULL) {
         x->range_base = r->base;
         x->range_size = r->size;
@@ -97,43 +115,46 @@ uint8_t *bh__ptx_at(bh__ptx_exec *x, unsigned lane, uint64_t address, uint64_t b
     return base + offset;
 }
 
-static const char *space_name(bh__ptx_space space) {
+const char *bh__ptx_space_name(bh__ptx_space space) {
     static const char *const names[] = {"",      "global",    "constant", "shared",
                                         "local", "parameter", ""};
     return names[space];
 }
 
+bool bh__ptx_generic(const bh__ptx_exec *x, bh__ptx_space space, uint64_t address, uint64_t *out) {
+    uint64_t window = 0;
+    switch (space) {
+    case SPACE_SHARED:
+        window = WINDOW_SHARED;
+        break;
+    case SPACE_LOCAL:
+        window = WINDOW_LOCAL;
+        break;
+    case SPACE_PARAM:
+        window = x->frame_function->entry ? WINDOW_PARAM : WINDOW_LOCAL;
+        break;
+    default:
+        break;
+    }
+    *out = address + BH__PTX_WINDOW(window);
+    return space == SPACE_GENERIC || address >> BH__PTX_WINDOW_SHIFT == 0;
+}
+
 /* One lane, the long way; the fault says why there is no pointer. */
 static uint8_t *resolve_one(bh__ptx_exec *x, unsigned lane, bh__ptx_space space, uint64_t address,
                             unsigned bytes, bool write) {
-    uint64_t generic = address;
-    bool window = true;
-    switch (space) {
-    case SPACE_SHARED:
-        generic = address + BH__PTX_WINDOW(WINDOW_SHARED);
-        break;
-    case SPACE_LOCAL:
-        generic = address + BH__PTX_WINDOW(WINDOW_LOCAL);
-        break;
-    case SPACE_PARAM:
-        generic = address + BH__PTX_WINDOW(x->frame_function->entry ? WINDOW_PARAM : WINDOW_LOCAL);
-        break;
-    default:
-        window = false;
-        break;
-    }
-    bool fits = window ? address >> BH__PTX_WINDOW_SHIFT == 0
-                       : space == SPACE_GENERIC || address >> BH__PTX_WINDOW_SHIFT == 0;
+    uint64_t generic;
+    bool fits = bh__ptx_generic(x, space, address, &generic);
     uint8_t *p = fits ? bh__ptx_at(x, lane, generic, bytes, write, NULL) : NULL;
     if (p == NULL) {
         bool readable = write && fits && bh__ptx_at(x, lane, generic, bytes, false, NULL) != NULL;
         bh__ptx_fault_access(x, readable ? BH__PTX_FAULT_READ_ONLY : BH__PTX_FAULT_ADDRESS, lane,
-                             address, bytes, write, space_name(space));
+                             address, bytes, write, bh__ptx_space_name(space));
         return NULL;
     }
     if ((address & (bytes - 1)) != 0) {
         bh__ptx_fault_access(x, BH__PTX_FAULT_MISALIGNED, lane, address, bytes, write,
-                             space_name(space));
+                             bh__ptx_space_name(space));
         return NULL;
     }
     return p;
@@ -291,11 +312,65 @@ static void store_rows(const bh__ptx_exec *x, const bh__ptx_code *i, uint32_t ma
     }
 }
 
-/* `extra`: rows of the vector; `target`: bit 0 acquire, bit 1 release */
+/* Loads and stores with checks: lane by lane, so that each sees what those before it did. */
+static bool load_checked(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask,
+                         bh__ptx_space space) {
+    uint8_t *p[LANES];
+    const int32_t *rows = i->extra;
+    FOR_LANES_IN_ORDER(mask) {
+        bh__check_access access = {.lane = l,
+                                   .space = space,
+                                   .address = address_at(x, i, i->a, i->imm, l),
+                                   .bytes = (unsigned)i->bytes * i->count,
+                                   .how = (uint8_t)i->target};
+        if (!bh__check_access_lane(x, &access)) {
+            return false;
+        }
+        p[l] = access.at;
+    }
+    for (unsigned n = 0; n < i->count; n++) {
+        load_rows(x, i, mask, rows[n], p, n * i->bytes);
+    }
+    return true;
+}
+
+static bool store_checked(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask,
+                          bh__ptx_space space) {
+    uint8_t *p[LANES], value[64];
+    const int32_t *rows = i->extra;
+    if (i->target & HOW_RELEASE) {
+        bh__check_fence(x, mask, !(i->target & HOW_CTA));
+    }
+    FOR_LANES_IN_ORDER(mask) {
+        for (unsigned n = 0; n < i->count; n++) {
+            const uint8_t *row = bh__row(x, rows[n]);
+            memcpy(value + n * i->bytes, row + l * (i->flags & FLAG_WIDE_A ? 8u : 4u), i->bytes);
+        }
+        bh__check_access access = {.lane = l,
+                                   .space = space,
+                                   .address = address_at(x, i, i->a, i->imm, l),
+                                   .bytes = (unsigned)i->bytes * i->count,
+                                   .how = (uint8_t)i->target | HOW_WRITE,
+                                   .value = value};
+        if (!bh__check_access_lane(x, &access)) {
+            return false;
+        }
+        p[l] = access.at;
+        for (unsigned n = 0; n < i->count; n++) {
+            store_rows(x, i, 1u << l, rows[n], p, n * i->bytes);
+        }
+    }
+    return true;
+}
+
+/* `extra`: rows of the vector; `target`: HOW_... */
 static inline bool load_from(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask,
                              bh__ptx_space space) {
     uint8_t *p[LANES];
     const int32_t *rows = i->extra;
+    if (x->check != NULL) {
+        return load_checked(x, i, mask, space);
+    }
     if (!bh__ptx_resolve(x, i, mask, space, i->a, i->imm, (unsigned)i->bytes * i->count, false,
                          p)) {
         return false;
@@ -303,7 +378,7 @@ static inline bool load_from(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t ma
     for (unsigned n = 0; n < i->count; n++) {
         load_rows(x, i, mask, rows[n], p, n * i->bytes);
     }
-    if (i->target & 1) {
+    if (i->target & HOW_ACQUIRE) {
         bh__fence();
     }
     return true;
@@ -313,10 +388,13 @@ static inline bool store_to(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mas
                             bh__ptx_space space) {
     uint8_t *p[LANES];
     const int32_t *rows = i->extra;
+    if (x->check != NULL) {
+        return store_checked(x, i, mask, space);
+    }
     if (!bh__ptx_resolve(x, i, mask, space, i->a, i->imm, (unsigned)i->bytes * i->count, true, p)) {
         return false;
     }
-    if (i->target & 2) {
+    if (i->target & HOW_RELEASE) {
         bh__fence();
     }
     for (unsigned n = 0; n < i->count; n++) {
@@ -410,8 +488,29 @@ HANDLER(store_frame) {
 }
 
 HANDLER(fence) {
-    (void)x, (void)i, (void)mask;
     bh__fence();
+    if (x->check != NULL) {
+        bh__check_fence(x, mask, !(i->target & HOW_CTA));
+    }
+    return true;
+}
+
+static bool check_copy(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask) {
+    const bh__u32 *sizes = i->b == NO_ROW ? NULL : bh__row(x, i->b);
+    const bh__u64 *from = bh__row(x, i->a);
+    FOR_LANES_IN_ORDER(mask) {
+        bh__check_access to = {.lane = l,
+                               .space = SPACE_SHARED,
+                               .address = address_at(x, i, i->d, i->target, l),
+                               .bytes = i->bytes,
+                               .how = HOW_WRITE};
+        bh__check_access source = {
+            .lane = l, .space = SPACE_GLOBAL, .address = from[l] + i->imm, .bytes = i->bytes};
+        if (((sizes == NULL || sizes[l] > 0) && !bh__check_access_lane(x, &source)) ||
+            !bh__check_access_lane(x, &to)) {
+            return false;
+        }
+    }
     return true;
 }
 
@@ -420,6 +519,9 @@ HANDLER(copy_async) {
     uint8_t *to[LANES], *from[LANES];
     bh__ptx_code wide = *i;
     wide.flags = (uint8_t)(i->count & 1 ? FLAG_ADDRESS32 : 0);
+    if (x->check != NULL && !check_copy(x, &wide, mask)) {
+        return false;
+    }
     if (!bh__ptx_resolve(x, &wide, mask, SPACE_SHARED, i->d, i->target, i->bytes, true, to)) {
         return false;
     }
@@ -533,8 +635,7 @@ static bool lower_access(bh__ptx_lowering *low) {
     bh__ptx_type type = (bh__ptx_type)insn->types[0];
     bh__ptx_code code = {.bytes = (uint8_t)bh__ptx_bytes(type),
                          .flags = bh__ptx_class(type) == 'S' ? FLAG_SIGNED : 0,
-                         .target = (unsigned)HAS(insn, ACQUIRE) | (unsigned)HAS(insn, RELEASE)
-                                                                      << 1};
+                         .target = bh__ptx_how(insn)};
     if ((insn->operand_count == 3) != HAS(insn, POLICY) ||
         (HAS(insn, MMIO) && !HAS(insn, RELAXED))) {
         return bh__ptx_lower_fail(low, BH_E_LOAD, "give a cache policy with .L2::cache_hint only",
@@ -606,10 +707,11 @@ static bool lower_copy(bh__ptx_lowering *low) {
 }
 
 bool bh__ptx_lower_memory(bh__ptx_lowering *low) {
-    switch (low->insn->op) {
+    const bh__ptx_insn *insn = low->insn;
+    switch (insn->op) {
     case OP_MEMBAR:
     case OP_FENCE: {
-        bh__ptx_code code = {.run = fence};
+        bh__ptx_code code = {.run = fence, .target = is_narrow(insn) ? HOW_CTA : 0};
         return bh__ptx_emit(low, &code, true);
     }
     case OP_PREFETCH:

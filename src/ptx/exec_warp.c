@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lanes of a warp together: votes, shuffles, matches, reductions. */
-#include "ptx/exec.h"
+#include "ptx/check.h"
 
 #define HANDLER(name) static bool name(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask)
 
 /* The lanes that take part: all that run together, less those outside the member mask in row e. */
-static uint32_t members(const bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask) {
+static uint32_t members(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask) {
     if (i->kind != CODE_SYNC) {
+        if (x->check != NULL) {
+            bh__check_warp_met(x, x->warp, mask); /* from before warps could diverge: in step */
+        }
         return mask;
     }
     const bh__u32 *row = bh__row(x, i->e);

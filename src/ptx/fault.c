@@ -6,25 +6,41 @@
 
 #include "ptx/exec.h"
 
+void bh__ptx_site_text(const bh__ptx_module *m, uint32_t code, unsigned longest, char *out,
+                       size_t size) {
+    const bh__ptx_site *site = &m->sites[code];
+    char quoted[100], source[80] = "", name[60];
+    for (uint32_t n = 0; site->loc_line != 0 && n < m->file_count; n++) {
+        const bh__ptx_file *file = &m->files[n];
+        if (file->number == site->loc_file) {
+            bh__ptx_quote(m, file->start, file->length, name, sizeof name);
+            snprintf(source, sizeof source, " (%s:%u)", name, (unsigned)site->loc_line);
+            break;
+        }
+    }
+    bh__ptx_quote(m, site->text, site->text_length, quoted,
+                  longest < sizeof quoted ? longest + 1 : sizeof quoted);
+    snprintf(out, size, "PTX line %u%s%s%s%s", (unsigned)site->line, source, quoted[0] ? ": `" : "",
+             quoted, quoted[0] ? "`" : "");
+}
+
 static void fill(bh__ptx_exec *x, bh__ptx_fault_kind kind, unsigned lane, const char *what) {
     bh__ptx_fault *f = x->fault;
     const bh__ptx_module *m = x->module;
-    const bh__ptx_site *site = &m->sites[x->code - m->code];
     uint32_t thread = x->warp->index * LANES + lane;
     f->kind = kind;
-    f->line = site->line;
+    f->line = m->sites[x->code - m->code].line;
     for (int n = 0; n < 3; n++) {
         f->block[n] = x->block->id[n];
         f->thread[n] = x->block->tid[n][thread];
     }
-    char quoted[100];
-    bh__ptx_quote(m, site->text, site->text_length, quoted, sizeof quoted);
+    char site[200];
+    bh__ptx_site_text(m, (uint32_t)(x->code - m->code), 99, site, sizeof site);
     snprintf(f->text, sizeof f->text,
-             "%s, in kernel %.60s, block (%u,%u,%u), thread (%u,%u,%u), PTX line %u%s%s%s", what,
+             "%s, in kernel %.60s, block (%u,%u,%u), thread (%u,%u,%u), %s", what,
              x->grid->kernel->name, (unsigned)f->block[0], (unsigned)f->block[1],
              (unsigned)f->block[2], (unsigned)f->thread[0], (unsigned)f->thread[1],
-             (unsigned)f->thread[2], (unsigned)f->line, quoted[0] ? ": `" : "", quoted,
-             quoted[0] ? "`" : "");
+             (unsigned)f->thread[2], site);
 }
 
 bool bh__ptx_fault_access(bh__ptx_exec *x, bh__ptx_fault_kind kind, unsigned lane, uint64_t address,

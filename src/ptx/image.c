@@ -128,8 +128,9 @@ bh_status bh__ptx_image_create(const bh__ptx_module *module, bh_error *error, bh
         const bh__ptx_var *var = module->globals[n]->var;
         at = (at + var->align - 1) & ~((uint64_t)var->align - 1);
         image->variables[n] = (uint8_t *)image->memory + at;
-        image->ranges[n] = (bh__ptx_range){(uint64_t)(uintptr_t)image->variables[n], var->size,
-                                           var->space != SPACE_CONST};
+        image->ranges[n] = (bh__ptx_range){.base = (uint64_t)(uintptr_t)image->variables[n],
+                                           .size = var->size,
+                                           .writable = var->space != SPACE_CONST};
         at += var->size + GUARD_BYTES;
     }
     image->range_count = count;

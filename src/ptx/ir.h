@@ -248,7 +248,8 @@ typedef struct bh__ptx_insn {
     uint32_t guard; /* a predicate register or NO_REG */
     bh__ptx_operand *operands;
     uint32_t line;
-    uint32_t text, text_length; /* where it stands in the source */
+    uint32_t text, text_length;  /* where it stands in the source */
+    uint32_t loc_file, loc_line; /* of the last .loc; 0: there was none */
 } bh__ptx_insn;
 
 typedef enum bh__ptx_builtin { BUILTIN_NONE, BUILTIN_VPRINTF, BUILTIN_ASSERTFAIL } bh__ptx_builtin;
@@ -283,6 +284,7 @@ struct bh__ptx_function {
 
     uint32_t param_bytes; /* entry: the parameter block */
     uint32_t local_bytes; /* frame: .local and .param variables and formals, a multiple of 16 */
+    uint32_t local_used;  /* of these, before they were rounded up */
     uint32_t local_align;
     uint32_t frame_bytes; /* frame: header and register rows */
     uint32_t code;        /* index of its first decoded instruction */
@@ -313,11 +315,20 @@ struct bh__ptx_module {
     size_t code_capacity, site_capacity;
     uint8_t *constants; /* rows of immediates */
     uint32_t constant_bytes;
+    struct bh__ptx_file *files;
+    uint32_t file_count;
+    size_t file_capacity;
 };
+
+/* .file: a number and a name, the last part of the path, as it stands in the text. */
+typedef struct bh__ptx_file {
+    uint32_t number, start, length;
+} bh__ptx_file;
 
 /* Where a decoded instruction comes from. */
 typedef struct bh__ptx_site {
     uint32_t line, text, text_length;
+    uint32_t loc_file, loc_line;
 } bh__ptx_site;
 
 static inline unsigned bh__ptx_bytes(bh__ptx_type type) {

@@ -174,6 +174,7 @@ static void round_frames(bh__ptx_module *m) {
     for (uint32_t i = 0; i < m->function_count; i++) {
         bh__ptx_function *f = m->functions[i];
         f->local_align = f->local_align < 16 ? 16 : f->local_align;
+        f->local_used = f->local_bytes;
         f->local_bytes = (f->local_bytes + f->local_align - 1) & ~(f->local_align - 1);
     }
 }

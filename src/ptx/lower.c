@@ -11,6 +11,11 @@
 
 #define MAX_FRAME ((uint32_t)32 << 20)
 
+static bh__ptx_site site_of(const bh__ptx_insn *insn) {
+    return (bh__ptx_site){insn->line, insn->text, insn->text_length, insn->loc_file,
+                          insn->loc_line};
+}
+
 bool bh__ptx_lower_fail(bh__ptx_lowering *low, bh_status status, const char *fix,
                         const char *format, ...) {
     if (low->status != BH_OK) {
@@ -23,7 +28,7 @@ bool bh__ptx_lower_fail(bh__ptx_lowering *low, bh_status status, const char *fix
     va_end(list);
     bh__ptx_site site = {.line = low->function->line};
     if (low->insn != NULL) {
-        site = (bh__ptx_site){low->insn->line, low->insn->text, low->insn->text_length};
+        site = site_of(low->insn);
     }
     low->status = bh__ptx_refuse(low->module, low->error, status, site.line, site.text,
                                  site.text_length, fix, "%s", what);
@@ -240,10 +245,9 @@ bool bh__ptx_emit(bh__ptx_lowering *low, const bh__ptx_code *code, bool guarded)
         c->guard_flip = low->insn->guard_negated ? UINT32_MAX : 0;
     }
     if (low->insn != NULL) {
-        sites[m->code_count] =
-            (bh__ptx_site){low->insn->line, low->insn->text, low->insn->text_length};
+        sites[m->code_count] = site_of(low->insn);
     } else {
-        sites[m->code_count] = (bh__ptx_site){low->function->line, 0, 0};
+        sites[m->code_count] = (bh__ptx_site){.line = low->function->line};
     }
     m->code_count++;
     return low->status == BH_OK;

@@ -232,6 +232,49 @@ static bool parse_label(bh__ptx_parser *p) {
                                       : parse_callees(p);
 }
 
+/* .file NUMBER "name"; its number and the last part of its name are kept for messages. */
+static bool note_file(bh__ptx_parser *p, uint32_t number, const bh__ptx_token *name) {
+    bh__ptx_module *m = p->module;
+    bh__ptx_file *files =
+        bh__arena_grow(&m->arena, m->files, m->file_count, &m->file_capacity, sizeof *files);
+    if (files == NULL) {
+        return bh__ptx_no_memory(p);
+    }
+    m->files = files;
+    uint32_t start = name->start, end = name->start + name->length;
+    for (uint32_t at = start; at < end; at++) {
+        if (p->text[at] == '/' || p->text[at] == '"') {
+            start = at + 1 < end ? at + 1 : start;
+        }
+    }
+    while (end > start && p->text[end - 1] == '"') {
+        end--;
+    }
+    files[m->file_count++] = (bh__ptx_file){number, start, end - start};
+    return true;
+}
+
+/* .loc and .file, which say where the code comes from. Whatever else stands there is skipped. */
+static bool source_line(bh__ptx_parser *p) {
+    bool file = bh__ptx_is_dot(p, "file"), ok = true;
+    uint32_t line = p->token.line;
+    bh__ptx_next(p);
+    if (p->token.kind == TOKEN_INT && p->token.line == line) {
+        uint32_t number = (uint32_t)p->token.value;
+        bh__ptx_next(p);
+        if (file && p->token.kind == TOKEN_STRING && p->token.line == line) {
+            ok = note_file(p, number, &p->token);
+        } else if (!file && p->token.kind == TOKEN_INT && p->token.line == line) {
+            p->loc_file = number;
+            p->loc_line = (uint32_t)p->token.value;
+        }
+    }
+    if (p->token.line == line) {
+        bh__ptx_skip_line(p);
+    }
+    return ok;
+}
+
 static bool statement(bh__ptx_parser *p) {
     if (p->token.kind == TOKEN_WORD) {
         const bh__ptx_token *ahead = bh__ptx_peek(p);
@@ -247,8 +290,7 @@ static bool statement(bh__ptx_parser *p) {
         return true;
     }
     if (bh__ptx_is_dot(p, "loc") || bh__ptx_is_dot(p, "file")) {
-        bh__ptx_skip_line(p);
-        return true;
+        return source_line(p);
     }
     if (bh__ptx_is_dot(p, "pragma")) {
         return skip_strings(p, ".pragma");
@@ -352,6 +394,7 @@ static bool parse_function(bh__ptx_parser *p, bool entry, uint8_t is_extern) {
     f->entry = entry;
     f->is_extern = is_extern;
     f->line = p->token.line;
+    p->loc_file = p->loc_line = 0;
     f->max_threads = 1024;
     bh__ptx_next(p);
     p->function = f;
@@ -434,8 +477,7 @@ static bool parse_alias(bh__ptx_parser *p) {
 
 static bool module_statement(bh__ptx_parser *p) {
     if (bh__ptx_is_dot(p, "file") || bh__ptx_is_dot(p, "loc")) {
-        bh__ptx_skip_line(p);
-        return true;
+        return source_line(p);
     }
     if (bh__ptx_is_dot(p, "section")) {
         return skip_section(p);

@@ -73,6 +73,7 @@ typedef struct bh__ptx_parser {
     uint64_t local_saved[BH__PTX_MAX_DEPTH + 2];
 
     uint64_t global_bytes, const_bytes;
+    uint32_t loc_file, loc_line; /* of the last .loc in this function */
     bool has_target, has_address_size;
 } bh__ptx_parser;
 

@@ -490,7 +490,10 @@ static bool add_insn(bh__ptx_parser *p, bh__ptx_insn *insn, const bh__ptx_operan
 }
 
 bool bh__ptx_instruction(bh__ptx_parser *p) {
-    bh__ptx_insn insn = {.line = p->token.line, .text = p->token.start};
+    bh__ptx_insn insn = {.line = p->token.line,
+                         .text = p->token.start,
+                         .loc_file = p->loc_file,
+                         .loc_line = p->loc_line};
     bh__ptx_operand operands[MAX_OPERANDS];
     if (!guard(p, &insn) || !mnemonic(p, &insn) || !modifiers(p, &insn) || !choose_row(p, &insn)) {
         return false;

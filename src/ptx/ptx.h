@@ -65,6 +65,10 @@ typedef struct bh__ptx_range {
     uint64_t base;
     uint64_t size;
     bool writable;
+    /* With checks, of memory that buffers are cut from (see base/shadow.h), else NULL and 0: */
+    const uint8_t *map;
+    uint8_t *marks;
+    uint64_t home; /* the address that the same memory goes by in all of its ranges; 0: `base` */
 } bh__ptx_range;
 
 /* Sorted by base, not overlapping, unchanged while a grid that uses it runs. The module's own variables
@@ -79,25 +83,43 @@ typedef enum bh__ptx_fault_kind {
     BH__PTX_FAULT_READ_ONLY, /* mapped, but not for writing */
     BH__PTX_FAULT_MISALIGNED,
     BH__PTX_FAULT_TRAP,
-    BH__PTX_FAULT_ASSERT,  /* __assertfail */
-    BH__PTX_FAULT_BARRIER, /* threads wait at barriers that can never be met */
-    BH__PTX_FAULT_STACK,   /* calls nested too deep */
-    BH__PTX_FAULT_BAD_CALL /* an indirect call to what is no function */
+    BH__PTX_FAULT_ASSERT,   /* __assertfail */
+    BH__PTX_FAULT_BARRIER,  /* threads wait at barriers that can never be met */
+    BH__PTX_FAULT_STACK,    /* calls nested too deep */
+    BH__PTX_FAULT_BAD_CALL, /* an indirect call to what is no function */
+    /* Found by checks only: */
+    BH__PTX_FAULT_BOUNDS, /* mapped, but in no buffer */
+    BH__PTX_FAULT_FREED,
+    BH__PTX_FAULT_UNINITIALISED,
+    BH__PTX_FAULT_RACE,
+    BH__PTX_FAULT_DIVERGED /* lanes of a warp at different barriers that want them together */
 } bh__ptx_fault_kind;
 
 typedef struct bh__ptx_fault {
     bh__ptx_fault_kind kind;
     uint64_t address; /* where it applies */
     uint32_t size;    /* bytes of the access */
+    bool global;      /* the address is one of global memory */
     bool write;
     uint32_t block[3];
     uint32_t thread[3];
     uint32_t line;  /* of the PTX source */
-    char text[320]; /* one sentence with all of the above that applies, and the instruction */
+    char text[400]; /* one sentence with all of the above that applies, and the instruction */
 } bh__ptx_fault;
 
 /* Receives the text of one kernel printf at a time. May be called from several threads at once. */
 typedef void bh__ptx_print(void *context, const char *text, size_t length);
+
+/*
+ * What checks know of memory and of who did what: see check.h. Belongs to one thread at a time,
+ * which runs all blocks of a checked grid, and serves one grid after the other.
+ */
+typedef struct bh__ptx_check bh__ptx_check;
+bh__ptx_check *bh__ptx_check_create(void); /* NULL: no memory */
+void bh__ptx_check_destroy(bh__ptx_check *check);
+void bh__ptx_check_begin(bh__ptx_check *check); /* a grid */
+/* Ends a grid. False: there was no memory to check all of it. */
+bool bh__ptx_check_end(bh__ptx_check *check);
 
 /* One launch. Filled in by the caller; shared by all blocks of the grid, read-only while they run. */
 typedef struct bh__ptx_grid {
@@ -112,6 +134,7 @@ typedef struct bh__ptx_grid {
     bh__ptx_print *print;
     void *print_context;
     const _Atomic(bool) *stop; /* may be NULL; set to true by anyone: running blocks return soon */
+    bh__ptx_check *check;      /* NULL: not checked. Then blocks may run on several threads. */
 } bh__ptx_grid;
 
 /* The state of one block being executed: registers, shared and local memory. Belongs to one thread at

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One warp's turn: which lanes run together, and the loop that runs them. */
-#include "ptx/exec.h"
+#include "ptx/check.h"
 
 #define SLICE        2048 /* instructions before another warp has its turn */
 #define FAVOUR_SLICE 256  /* for lanes that waited while others of their warp ran on */
@@ -127,6 +127,14 @@ static bool may_pass(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask) {
     return false;
 }
 
+/* The members of `lanes`, which all name the same ones, have met. */
+static void check_met(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t lanes) {
+    if (x->check != NULL) {
+        const bh__u32 *members = bh__row(x, i->e);
+        bh__check_warp_met(x, x->warp, members[__builtin_ctz(lanes)] | lanes);
+    }
+}
+
 /* The end of a group's run, one way or the other. */
 typedef enum stop { STOP_CHOOSE, STOP_SLICE, STOP_SLEEP, STOP_FAULT } stop;
 
@@ -169,8 +177,11 @@ static stop run_sync(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t 
         rest &= ~part;
         if (!may_pass(x, i, part)) {
             stay |= part;
-        } else if (!i->run(x, i, part)) {
-            return STOP_FAULT;
+        } else {
+            check_met(x, i, part);
+            if (!i->run(x, i, part)) {
+                return STOP_FAULT;
+            }
         }
     }
     set_pc(w, g->mask & ~stay, g->pc + 1);
@@ -241,6 +252,7 @@ static stop run_group(bh__ptx_exec *x, group *g, uint64_t *left) {
             pc = i->target;
         } else if (i->kind == CODE_SYNC && active == x->warp->live && x->warp->released == 0 &&
                    same_members(x, i, active) == active) {
+            check_met(x, i, active);
             i->run(x, i, active); /* nobody is missing */
             pc++;
         } else {

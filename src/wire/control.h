@@ -153,7 +153,8 @@ typedef struct bh__report {
     bh_status status; /* of a fault: BH_E_STOPPED if no worker is to use the device again */
     uint64_t sequence; /* 0: the worker does not know which request it was */
     int32_t device_code;
-    uint32_t reserved;
+    uint32_t bytes;   /* faults: of the access that went wrong, where one did; else 0 */
+    uint64_t address; /* and where on the device */
     char device_name[64];
     char message[512];
     char fix[256];

@@ -44,7 +44,7 @@ typedef struct bh__boot {
     uint32_t area;
     uint64_t total_bytes;
     uint32_t device_index;
-    uint32_t reserved;
+    uint32_t flags; /* BH_DEVICE_CHECK */
 } bh__boot;
 
 typedef struct bh__ready {

@@ -113,6 +113,7 @@ static bh_status start(bh__worker *worker, bh_device_info *info, bh_error *error
     if (status != BH_OK) return status;
     worker->services.area = worker->area;
     worker->services.area_bytes = worker->area_bytes;
+    worker->services.check = message->u.boot.flags & BH_DEVICE_CHECK;
     memset(info, 0, sizeof *info);
     info->size = sizeof *info;
     return worker->ops->open(&worker->services, message->u.boot.device_index, info,

@@ -29,6 +29,8 @@ typedef struct bh__device_services {
      * themselves. */
     bh__area *area;
     uint64_t area_bytes;
+    /* BH_DEVICE_CHECK: chunks have a shadow behind them (base/shadow.h) and kernels are checked. */
+    bool check;
 } bh__device_services;
 
 enum {
@@ -134,6 +136,10 @@ typedef struct bh__device_ops {
     void (*await)(bh__device_lane *lane, uint32_t slot);
     /* Hands over what work that is done has printed. */
     bh_status (*settle)(bh__device_lane *lane, bh_error *error);
+
+    /* May be NULL. After execute returned BH_E_FAULT on this lane: the access that went wrong,
+     * where the device knows it; bytes 0: it does not. */
+    void (*fault_place)(const bh__device_lane *context, uint64_t *address, uint32_t *bytes);
 } bh__device_ops;
 
 #endif

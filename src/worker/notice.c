@@ -100,6 +100,8 @@ void bh__serve_lane_fault(bh__lane *lane, uint64_t sequence, const bh_error *err
         !atomic_compare_exchange_strong(&area->fault_state, &none, BH__FAULT_WRITING))
         return;
     fill_report(&area->fault, lane, sequence, error);
+    if (lane->worker->ops->fault_place && sequence)
+        lane->worker->ops->fault_place(lane->context, &area->fault.address, &area->fault.bytes);
     atomic_store(&area->fault_state, BH__FAULT_SET);
     bh__serve_send(lane->worker, BH__MSG_FAULT, 0, NULL, 0, NULL, 0, -1);
 }

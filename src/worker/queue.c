@@ -100,10 +100,14 @@ static bool wait_for_device(bh__lane *lane, uint64_t position) {
     return true;
 }
 
-bool bh__queue_wait_for_room(bh__lane *lane) {
+bool bh__queue_wait_for_few(bh__lane *lane, uint32_t most) {
     attend(lane);
     uint64_t ahead = queued(lane);
-    return ahead - lane->told < MOST_AHEAD || wait_for_device(lane, ahead - MOST_AHEAD + 1);
+    return ahead - lane->told < most || wait_for_device(lane, ahead - most + 1);
+}
+
+bool bh__queue_wait_for_room(bh__lane *lane) {
+    return bh__queue_wait_for_few(lane, MOST_AHEAD);
 }
 
 void bh__queue_announce(bh__lane *lane, uint64_t position) {

@@ -135,6 +135,8 @@ void bh__serve_lanes_join(bh__worker *worker);
 bool bh__queue_begin(bh__lane *lane, uint64_t done);
 /* Keeps the device from having too much before it. */
 bool bh__queue_wait_for_room(bh__lane *lane);
+/* Waits until fewer than `most` slots are before the device. */
+bool bh__queue_wait_for_few(bh__lane *lane, uint32_t most);
 /* Queues the request that was taken, and those behind it if they can go with it. */
 bool bh__queue_perform(bh__lane *lane);
 /* Says that all up to `position` is queued. */

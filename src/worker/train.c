@@ -6,6 +6,9 @@
 /* A kernel is short if sending it takes longer than running it, or nearly so. Others gain nothing,
  * and those who wait for them would learn of their end later than they could. */
 enum { SHORT_NS = 20000 };
+/* Slots queued before a train leaves: two trains and more. With many of them before it the driver
+ * makes everybody wait until the first has begun, lanes that have nothing to do with it too. */
+enum { MOST_AHEAD = 3 * BH__TRAIN };
 
 static bool is_plain(const bh__launch_body *body) {
     return !(body->flags & BH_LAUNCH_COOPERATIVE) && body->cluster[0] <= 1 &&
@@ -66,6 +69,7 @@ static void write_groups(bh__lane *lane, uint64_t begin) {
 
 static bool send_as_one(bh__lane *lane, bool *out_sent) {
     bh_error error;
+    if (!bh__queue_wait_for_few(lane, MOST_AHEAD)) return false;
     uint64_t now = bh__now_ns(), last = lane->works[BH__TRAIN - 1].sequence;
     write_groups(lane, atomic_load_explicit(&lane->queued, memory_order_relaxed));
     bh_status status = lane->worker->ops->train(lane->context, lane->works, BH__TRAIN, &error);
@@ -86,7 +90,9 @@ bh_status bh__train_one(bh__lane *lane, bh_error *error) {
     const bh__device_ops *ops = lane->worker->ops;
     const bh__work *work = lane->work;
     bool plain = work->op == BH__OP_LAUNCH && is_plain(&work->u.launch);
-    return ops->train && plain ? ops->train(lane->context, work, 1, error) : BH_E_UNSUPPORTED;
+    bool dry = atomic_load_explicit(&lane->queued, memory_order_relaxed) == lane->told;
+    if (!ops->train || !plain || !dry) return BH_E_UNSUPPORTED;
+    return ops->train(lane->context, work, 1, error);
 }
 
 static bool send_one_by_one(bh__lane *lane, uint32_t count) {

@@ -21,7 +21,7 @@ bh_status kernel_open(kernel *k, const char *text, uint32_t threads, void *out, 
     status = bh__ptx_image_create(k->module, &k->error, &k->image);
     k->block = bh__ptx_block_create();
     REQUIRE(status == BH_OK && k->block != NULL);
-    k->range = (bh__ptx_range){(uint64_t)(uintptr_t)out, bytes, true};
+    k->range = (bh__ptx_range){.base = (uint64_t)(uintptr_t)out, .size = bytes, .writable = true};
     k->memory = (bh__ptx_memory){&k->range, 1};
     k->pointer = (uint64_t)(uintptr_t)out;
     k->grid = (bh__ptx_grid){.image = k->image,

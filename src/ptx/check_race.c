@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checks: accesses to the same bytes that nothing keeps apart. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ptx/check.h"
+
+/* ---- cells ---- */
+
+static bh__check_page *new_page(bh__ptx_check *check, uint64_t base) {
+    bh__check_page *page = calloc(1, sizeof *page);
+    if (page != NULL) {
+        page->base = base;
+        page->cells = calloc(PAGE_BYTES / 4, sizeof *page->cells);
+    }
+    if (page == NULL || page->cells == NULL) {
+        free(page);
+        check->starved = true;
+        return NULL;
+    }
+    return page;
+}
+
+static bool grow(bh__ptx_check *check) {
+    uint32_t count = check->bucket_count == 0 ? 1024 : check->bucket_count * 4;
+    bh__check_page **buckets = calloc(count, sizeof *buckets);
+    if (buckets == NULL) {
+        return check->bucket_count != 0;
+    }
+    for (uint32_t n = 0; n < check->bucket_count; n++) {
+        while (check->buckets[n] != NULL) {
+            bh__check_page *page = check->buckets[n], **to;
+            check->buckets[n] = page->next;
+            to = &buckets[(page->base >> PAGE_SHIFT) & (count - 1)];
+            page->next = *to;
+            *to = page;
+        }
+    }
+    free(check->buckets);
+    check->buckets = buckets;
+    check->bucket_count = count;
+    return true;
+}
+
+static bh__check_page *global_page(bh__ptx_check *check, uint64_t base) {
+    if (check->last != NULL && check->last->base == base) {
+        return check->last;
+    }
+    if (check->page_count >= check->bucket_count && !grow(check)) {
+        check->starved = true;
+        return NULL;
+    }
+    bh__check_page **bucket = &check->buckets[(base >> PAGE_SHIFT) & (check->bucket_count - 1)];
+    bh__check_page *page = *bucket;
+    while (page != NULL && page->base != base) {
+        page = page->next;
+    }
+    if (page == NULL && (page = new_page(check, base)) != NULL) {
+        page->next = *bucket;
+        *bucket = page;
+        check->page_count++;
+    }
+    check->last = page;
+    return page;
+}
+
+static bh__check_page *find_page(bh__ptx_exec *x, uint64_t base, bool shared) {
+    if (!shared) {
+        return global_page(x->check, base);
+    }
+    bh__check_page **page = &x->block->check->pages[base >> PAGE_SHIFT];
+    if (*page == NULL) {
+        *page = new_page(x->check, base);
+    }
+    return *page;
+}
+
+/* From now on one cell a byte. */
+static bool refine(bh__ptx_check *check, bh__check_page *page) {
+    bh__check_cell *cells = calloc(PAGE_BYTES, sizeof *cells);
+    if (cells == NULL) {
+        check->starved = true;
+        return false;
+    }
+    for (uint32_t n = 0; n < PAGE_BYTES; n++) {
+        cells[n] = page->cells[n / 4];
+    }
+    free(page->cells);
+    page->cells = cells;
+    page->fine = true;
+    return true;
+}
+
+/* ---- what is a race ---- */
+
+/* Both made so that they may meet. */
+static bool may_meet(const bh__check_mark *a, const bh__check_mark *b, bool shared) {
+    uint8_t both = a->how & b->how, any = a->how | b->how;
+    if (a->block != b->block && any & HOW_CTA) {
+        return false;
+    }
+    if (both & HOW_STRONG) {
+        return true;
+    }
+    bool strong = a->how & (HOW_STRONG | HOW_VOLATILE) && b->how & (HOW_STRONG | HOW_VOLATILE);
+    bool one_warp = a->block == b->block && a->thread / LANES == b->thread / LANES;
+    return strong && !(shared && one_warp);
+}
+
+/* None, or left from another grid or, in shared memory, from another block. */
+static bool is_old(const bh__ptx_exec *x, const bh__check_mark *mark, bool shared) {
+    return mark->time <= (shared ? x->block->check->began : x->check->began);
+}
+
+static bool conflicts(const bh__ptx_exec *x, const bh__check_mark *old, const bh__check_mark *now,
+                      const bh__check_access *access) {
+    return !is_old(x, old, access->shared) && !may_meet(old, now, access->shared) &&
+           !bh__check_ordered(x->check, x->block->check, now->thread, old);
+}
+
+static const char *kind_of(uint8_t how) {
+    return how & HOW_ATOMIC ? "atomic" : how & HOW_WRITE ? "write" : "read";
+}
+
+static void place(const bh__ptx_exec *x, const bh__check_mark *mark, char *out, size_t size) {
+    const uint32_t *grid = x->grid->grid, *block = x->grid->block;
+    char site[140];
+    bh__ptx_site_text(x->module, mark->code, 40, site, sizeof site);
+    snprintf(out, size, "%s by block (%u,%u,%u), thread (%u,%u,%u) on %.110s", kind_of(mark->how),
+             (unsigned)(mark->block % grid[0]), (unsigned)(mark->block / grid[0] % grid[1]),
+             (unsigned)(mark->block / grid[0] / grid[1]), (unsigned)(mark->thread % block[0]),
+             (unsigned)(mark->thread / block[0] % block[1]),
+             (unsigned)(mark->thread / block[0] / block[1]), site);
+}
+
+/* `at`: the first of the bytes that both touch. */
+static bool report(bh__ptx_exec *x, const bh__check_access *access, uint64_t at,
+                   const bh__check_mark *old, const bh__check_mark *now) {
+    bh__ptx_fault *fault = x->fault;
+    bh__ptx_fault_other(x, BH__PTX_FAULT_RACE, access->lane, "race");
+    fault->address = at;
+    fault->size = 1;
+    fault->global = !access->shared;
+    fault->write = access->how & HOW_WRITE;
+    char first[240], second[240];
+    place(x, old, first, sizeof first);
+    place(x, now, second, sizeof second);
+    const char *apart = old->block != now->block ? "no fence and flag"
+                        : old->thread / LANES == now->thread / LANES && access->shared
+                            ? "no barrier and no __syncwarp"
+                            : "no barrier";
+    snprintf(fault->text, sizeof fault->text,
+             "race at %s address 0x%llx, %s between: %.150s; %.150s",
+             access->shared ? "shared" : "global", (unsigned long long)at, apart, first, second);
+    return false;
+}
+
+/* ---- an access ---- */
+
+static void note_read(const bh__ptx_exec *x, bh__check_cell *cell, const bh__check_mark *now,
+                      bool shared) {
+    unsigned slot = 2;
+    for (unsigned n = 0; n < 2; n++) {
+        if (cell->reads[n].time != 0 && cell->reads[n].block == now->block &&
+            cell->reads[n].thread == now->thread) {
+            slot = n;
+        }
+    }
+    for (unsigned n = 0; slot == 2 && n < 2; n++) {
+        if (is_old(x, &cell->reads[n], shared) ||
+            bh__check_ordered(x->check, x->block->check, now->thread, &cell->reads[n])) {
+            slot = n;
+        }
+    }
+    /* Two of one warp say less than two of different warps. */
+    bool alike = cell->reads[0].block == cell->reads[1].block &&
+                 cell->reads[0].thread / LANES == cell->reads[1].thread / LANES;
+    if (slot < 2 || alike) {
+        cell->reads[slot < 2 ? slot : 1] = *now;
+    }
+}
+
+static bool visit(bh__ptx_exec *x, bh__check_cell *cell, const bh__check_access *access,
+                  uint64_t at, const bh__check_mark *now, bool same_value) {
+    if (conflicts(x, &cell->write, now, access) &&
+        !(same_value && !(cell->write.how & HOW_ATOMIC))) {
+        return report(x, access, at, &cell->write, now);
+    }
+    if (!(access->how & HOW_WRITE)) {
+        note_read(x, cell, now, access->shared);
+        return true;
+    }
+    for (unsigned n = 0; n < 2; n++) {
+        if (conflicts(x, &cell->reads[n], now, access)) {
+            return report(x, access, at, &cell->reads[n], now);
+        }
+    }
+    cell->write = *now;
+    cell->reads[0].time = cell->reads[1].time = 0;
+    return true;
+}
+
+bool bh__check_race(bh__ptx_exec *x, const bh__check_access *access) {
+    bh__check_mark now = {.time = x->check->now,
+                          .thread = (x->warp->index * LANES + access->lane) & 1023,
+                          .how = access->how,
+                          .block = x->block->check->index,
+                          .code = (uint32_t)(x->code - x->module->code)};
+    /* Threads that write what is there already do no harm to each other. */
+    bool same_value =
+        access->value != NULL && memcmp(access->at, access->value, access->bytes) == 0;
+    for (uint64_t at = access->home, end = at + access->bytes; at < end;) {
+        uint64_t base = at & ~(uint64_t)(PAGE_BYTES - 1);
+        uint64_t stop = end - base < PAGE_BYTES ? end : base + PAGE_BYTES;
+        bh__check_page *page = find_page(x, base, access->shared);
+        if (page == NULL || (!page->fine && access->bytes % 4 != 0 && !refine(x->check, page))) {
+            return true;
+        }
+        unsigned grain = page->fine ? 1 : 4;
+        for (; at < stop; at += grain) {
+            if (!visit(x, &page->cells[(at - base) / grain], access, at, &now, same_value)) {
+                return false;
+            }
+        }
+    }
+    return true;
+}

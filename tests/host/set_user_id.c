@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A set-user-ID program does not let its environment choose the worker programs it starts. */
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/wait.h>
+
+#include "../support/support.h"
+
+enum { OWNER = 65534, CALLER = 65533 }; /* user ids: whose program it is, and who runs it */
+
+static void copy_file(const char *from, const char *to) {
+    char bytes[65536];
+    int source = open(from, O_RDONLY | O_CLOEXEC),
+        target = open(to, O_WRONLY | O_CREAT | O_CLOEXEC, 0755);
+    REQUIRE(source >= 0 && target >= 0);
+    for (ssize_t got; (got = read(source, bytes, sizeof bytes)) > 0;)
+        REQUIRE(write(target, bytes, (size_t)got) == got);
+    close(source);
+    close(target);
+}
+
+/* In a child: another user from here on. False: not possible here. */
+static bool become(uid_t user) {
+    return setgroups(0, NULL) == 0 && setgid(user) == 0 && setuid(user) == 0;
+}
+
+/* Whether another user can get at what the program needs. */
+static bool is_within_reach(const char *path) {
+    pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) _exit(become(CALLER) && access(path, R_OK | X_OK) == 0 ? 0 : 1);
+    int status;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    return status == 0;
+}
+
+/* Runs the program as another user, with this folder named in its environment; what it says. */
+static void say(const char *program, const char *folder, char *out, size_t size) {
+    int ends[2];
+    REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+    fflush(stdout);
+    pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        if (!become(CALLER) || dup2(ends[1], 1) < 0) _exit(120);
+        setenv("BULKHEAD_WORKER_DIR", folder, 1);
+        execl(program, program, (char *)NULL);
+        _exit(121);
+    }
+    close(ends[1]);
+    size_t length = 0;
+    for (ssize_t got;
+         length < size - 1 && (got = read(ends[0], out + length, size - 1 - length)) > 0;)
+        length += (size_t)got;
+    out[length] = '\0';
+    close(ends[0]);
+    int status;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    printf("exit status %d: %s\n", WEXITSTATUS(status), out);
+}
+
+/* A folder that every user can look into, gone when the test ends. */
+static char folder[] = "/tmp/bulkhead-setuid-XXXXXX";
+static char program[64], workers[64];
+
+static void clean_up(void) {
+    unlink(program);
+    rmdir(workers);
+    rmdir(folder);
+}
+
+static void prepare(void) {
+    char original[600], worker[600];
+    struct statvfs mount;
+    if (geteuid() != 0) SKIP("needs root, to make a program set-user-ID");
+    if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1) SKIP("no_new_privs is set");
+    test_path(original, sizeof original, "%s/tests/programs/opener", test_build_dir());
+    test_path(worker, sizeof worker, "%s/bin/bulkhead-worker-cpu", test_build_dir());
+    if (!is_within_reach(worker)) SKIP("other users cannot get at %s, or cannot be become", worker);
+    REQUIRE(mkdtemp(folder) != NULL);
+    atexit(clean_up);
+    REQUIRE(chmod(folder, 0755) == 0);
+    test_path(program, sizeof program, "%s/opener", folder);
+    test_path(workers, sizeof workers, "%s/workers", folder);
+    REQUIRE(mkdir(workers, 0755) == 0);
+    copy_file(original, program);
+    if (statvfs(folder, &mount) == 0 && mount.f_flag & ST_NOSUID) SKIP("/tmp is mounted nosuid");
+    if (chown(program, OWNER, OWNER) != 0) SKIP("user %d cannot own files here", OWNER);
+}
+
+TEST(the_environment_chooses_worker_programs_for_plain_programs_only) {
+    char text[1024];
+    prepare();
+    REQUIRE(chmod(program, 0755) == 0);
+    say(program, workers, text, sizeof text);
+    CHECK_STR_CONTAINS(text, "plain BH_E_NO_DEVICE");
+    CHECK_STR_CONTAINS(text, workers);
+
+    REQUIRE(chmod(program, 04755) == 0);
+    say(program, workers, text, sizeof text);
+    if (strncmp(text, "plain", 5) == 0) SKIP("this system does not honour set-user-ID");
+    CHECK_STR_CONTAINS(text, "secure BH_OK");
+}

@@ -87,19 +87,17 @@ static void answer_source(const bh__compile_job *job) {
     } else {
         static const char head[] = ".version 7.0\n.target sm_80\n.address_size 64\n"
                                    ".visible .entry k0()\n{\n    ret;\n}\n// ";
-        char *output = malloc(sizeof head + job->source.count + 1);
+        size_t length = strlen(head);
+        char *output = bh__arena_alloc(&arena, length + job->source.count + 1, 1);
         if (!output) exit(9);
-        strcpy(output, head);
-        for (const char *at = source, *to = output; *at; at++) {
-            (void)to;
-            size_t end = strlen(head) + (size_t)(at - source);
-            output[end] = *at == '\n' ? ' ' : *at;
-            output[end + 1] = 0;
-        }
+        memcpy(output, head, length);
+        for (size_t i = 0; source[i]; i++) output[length + i] = source[i] == '\n' ? ' ' : source[i];
         answer.output = text(output);
         if (strstr(source, "WARN")) answer.log = text("a warning\n");
         if (strstr(source, "SHORT")) answer.output = text("");
-        answer.lowered.list = calloc(job->expressions.count + 1, sizeof(bh__bytes));
+        answer.lowered.list =
+            bh__arena_alloc(&arena, job->expressions.count + 1, sizeof(bh__bytes));
+        if (!answer.lowered.list) exit(9);
         for (size_t i = 0; i < job->expressions.count; i++) answer.lowered.list[i] = text("k0");
         answer.lowered.count = job->expressions.count;
     }

@@ -456,6 +456,181 @@ BH_API bh_status bh_module_global_size(bh_module module, const char *name, uint6
 /* Declares that a module whose own variables died with a worker may go on with fresh ones. */
 BH_API bh_status bh_module_accept(bh_module module);
 
+/* ---- compiling ------------------------------------------------------------------------------
+ *
+ * CUDA C++ to something a device can run, with NVRTC where it is installed and with clang
+ * otherwise, in a process of its own with limits on time and memory. A compiler that crashes or
+ * hangs is a BH_E_COMPILE. Results are kept in memory and on disk; the same compile asked for by
+ * many threads at once happens once.
+ *
+ *     bh_compile_options o = BH_INIT(o);
+ *     const char *names[] = {"scale<float, 4>"};
+ *     o.expressions = names;
+ *     o.expression_count = 1;
+ *     bh_module_compile(gpu, source, &o, &mod);
+ *     bh_kernel_get(mod, "scale<float, 4>", &kernel);
+ */
+
+enum { BH_COMPILER_AUTO = 0, BH_COMPILER_NVRTC = 1, BH_COMPILER_CLANG = 2 };
+/* AUTO: what the device loads fastest, PTX where there is no device. */
+enum { BH_OUTPUT_AUTO = 0, BH_OUTPUT_PTX = 1, BH_OUTPUT_CUBIN = 2, BH_OUTPUT_LTOIR = 3 };
+
+enum {
+    BH_COMPILE_FAST_MATH = 1u << 0,
+    BH_COMPILE_FLUSH_DENORMALS = 1u << 1,
+    BH_COMPILE_LINE_INFO = 1u << 2,
+    BH_COMPILE_DEBUG = 1u << 3,
+    BH_COMPILE_RELOCATABLE = 1u << 4, /* to be linked with bh_link */
+    BH_COMPILE_NO_CACHE = 1u << 5     /* neither look there nor keep the result */
+};
+
+/* A header given in memory, found by #include "name" and #include <name>. */
+typedef struct bh_header {
+    const char *name;
+    const char *text;
+} bh_header;
+
+/* What is unknown, or contradicts itself, is refused by name. */
+typedef struct bh_compile_options {
+    uint32_t size;
+    uint32_t flags;             /* BH_COMPILE_FAST_MATH ... */
+    uint32_t compiler;          /* BH_COMPILER_AUTO ... */
+    uint32_t output;            /* BH_OUTPUT_AUTO ... */
+    const char *arch;           /* "sm_90"; default the device's own, where there is none sm_80 */
+    const char *name;           /* of the source in messages; default "source.cu" */
+    uint32_t standard;          /* 14, 17 or 20; default 17 */
+    uint32_t max_registers;     /* of a thread, 16 to 255; default no limit */
+    const char *const *defines; /* "NAME" or "NAME=VALUE" */
+    size_t define_count;
+    const char *const *include_paths; /* relative ones: from the working folder of the call */
+    size_t include_path_count;
+    const bh_header *headers;
+    size_t header_count;
+    const char *const *expressions; /* "my_kernel<float, 256>": names for bh_kernel_get */
+    size_t expression_count;
+    const char *const *extra; /* flags for the compiler as they are */
+    size_t extra_count;
+    uint64_t timeout_ns;      /* default 60 s */
+    uint64_t memory_limit;    /* bytes of address space the compiler may use; default 8 GiB */
+    const char *cache_dir;    /* default BULKHEAD_CACHE_DIR, else the user's cache folder */
+    uint64_t cache_limit;     /* bytes on disk; default BULKHEAD_CACHE_LIMIT, else 1 GiB */
+    const char *compiler_dir; /* where bulkhead-compiler is; default: found as workers are */
+} bh_compile_options;
+
+BH_API bh_status bh_module_compile(bh_device device, const char *source,
+                                   const bh_compile_options *options, bh_module *out);
+/* As bh_module_compile, without waiting. The handle can be used once the ticket is done. All that
+ * is passed is copied. bh_cancel takes it back at any time before the result is loaded, and ends
+ * the compiler unless others wait for the same compile. Tickets of compiles and loads are done in
+ * any order. */
+BH_API bh_status bh_submit_compile(bh_device device, const char *source,
+                                   const bh_compile_options *options, bh_module *out,
+                                   bh_ticket *ticket);
+
+/* The result of a compile or link. It belongs to no device. */
+typedef struct bh_binary {
+    uint64_t id;
+} bh_binary;
+
+BH_API bh_status bh_compile(const char *source, const bh_compile_options *options, bh_binary *out);
+/* Links binaries (PTX, cubin, LTO-IR) with nvJitLink. Of the options arch (default: that of the
+ * first part), output (default cubin), name, flags, max_registers, extra, the limits and the cache
+ * apply. */
+BH_API bh_status bh_link(const bh_binary *parts, size_t count, const bh_compile_options *options,
+                         bh_binary *out);
+/* A binary from bytes that came from elsewhere. They are copied. */
+BH_API bh_status bh_binary_from(const void *bytes, size_t count, bh_binary *out);
+BH_API bh_status bh_binary_release(bh_binary binary);
+/* Loads a binary as a module; its name expressions work in bh_kernel_get. */
+BH_API bh_status bh_module_from(bh_device device, bh_binary binary, bh_module *out);
+/* What a module was compiled to, or made from, to be released. BH_E_NOT_FOUND: it was loaded from
+ * an image. */
+BH_API bh_status bh_module_binary(bh_module module, bh_binary *out);
+
+/* Where a result came from. */
+enum { BH_CACHE_MISS = 0, BH_CACHE_MEMORY = 1, BH_CACHE_DISK = 2, BH_CACHE_OFF = 3 };
+
+typedef struct bh_binary_info {
+    uint32_t size;
+    uint32_t output;   /* BH_OUTPUT_PTX ... */
+    const void *bytes; /* these live as long as the binary */
+    uint64_t count;
+    const char *log;     /* what the compiler said, "" if nothing */
+    char compiler[64];   /* "nvrtc 13.0", "clang 19.1.7" */
+    char arch[16];       /* "sm_90", "" where it is not known */
+    char why[192];       /* why this compiler: "NVRTC was not found in ..." */
+    uint32_t cache;      /* BH_CACHE_MISS ... */
+    uint32_t name_count; /* of name expressions */
+    uint64_t compile_ns; /* what the compiler took when it ran */
+} bh_binary_info;
+
+BH_API bh_status bh_binary_query(bh_binary binary, bh_binary_info *out);
+/* The lowered name of a name expression. Lives as long as the binary. White space does not count.
+ */
+BH_API bh_status bh_binary_lowered(bh_binary binary, const char *expression, const char **out);
+
+/*
+ * All that the compiler said of the last failed compile or link of this thread, or of a ticket's
+ * compile, warnings of one that went well included; the latest 64 tickets that had something said
+ * are remembered (BH_E_NOT_FOUND). Writes up to `capacity` bytes with the NUL; `length`, which may
+ * be NULL, gets the whole length without it.
+ */
+BH_API bh_status bh_last_log(char *text, size_t capacity, size_t *length);
+BH_API bh_status bh_ticket_log(bh_ticket ticket, char *text, size_t capacity, size_t *length);
+
+typedef struct bh_cache_info {
+    uint32_t size;
+    uint32_t usable; /* 0: there is none on disk, `why` says why */
+    char dir[512];
+    char why[256];    /* also if the last result could not be kept */
+    uint64_t entries; /* on disk */
+    uint64_t bytes;
+    uint64_t limit;       /* the default one */
+    uint64_t memory_hits; /* of this process */
+    uint64_t disk_hits;
+    uint64_t misses;
+    uint64_t joined;  /* waited for the same compile by another thread */
+    uint64_t dropped; /* damaged entries found */
+    uint64_t evicted;
+    uint64_t all_hits; /* of all processes that use the folder, since it was cleared */
+    uint64_t all_misses;
+} bh_cache_info;
+
+/* `dir` NULL: the default one. */
+BH_API bh_status bh_cache_query(const char *dir, bh_cache_info *out);
+/* What this process has in memory goes too. */
+BH_API bh_status bh_cache_clear(const char *dir);
+
+typedef struct bh_cache_entry {
+    uint32_t size;
+    uint32_t output;
+    uint64_t bytes;   /* on disk */
+    uint64_t used_ns; /* last use, since 1970 */
+    char name[64];    /* of the source; "(damaged)" */
+    char arch[16];
+    char compiler[64];
+    char key[40];
+} bh_cache_entry;
+typedef void bh_cache_fn(void *context, const bh_cache_entry *entry);
+/* Each entry, most recently used first. */
+BH_API bh_status bh_cache_list(const char *dir, bh_cache_fn *each, void *context);
+
+/* What compilers there are: name, version, path, why one cannot be used. The size of the first
+ * entry is set by the caller. Looks afresh. */
+typedef struct bh_compiler_entry {
+    uint32_t size;
+    uint32_t usable;
+    uint32_t compiler; /* BH_COMPILER_NVRTC ...; 0 for nvJitLink, the linker */
+    uint32_t reserved;
+    char version[64];
+    char path[512];
+    char why[256];
+} bh_compiler_entry;
+BH_API bh_status bh_compiler_enumerate(bh_compiler_entry *entries, size_t capacity, size_t *count);
+
+/* ---- kernels -------------------------------------------------------------------------------- */
+
+/* By its name in the module, or by a name expression that the module was compiled with. */
 BH_API bh_status bh_kernel_get(bh_module module, const char *name, bh_kernel *out);
 BH_API bh_status bh_module_kernel_count(bh_module module, uint32_t *out);
 BH_API bh_status bh_module_kernel_at(bh_module module, uint32_t index, bh_kernel *out);
@@ -562,8 +737,8 @@ BH_API bh_status bh_wait_all(const bh_ticket *tickets, size_t count, uint64_t ti
 BH_API bh_status bh_query(bh_ticket ticket);
 /* Fills in the detail of a ticket's error and returns bh_query's answer. */
 BH_API bh_status bh_ticket_error(bh_ticket ticket, bh_error *out);
-/* Takes back work that no worker has begun: the ticket resolves to BH_E_CANCELLED. BH_E_BUSY: it
- * has begun. BH_E_INVALID: it is done. */
+/* Takes back work that no worker has begun, compiles included: the ticket resolves to
+ * BH_E_CANCELLED. BH_E_BUSY: it has begun. BH_E_INVALID: it is done. */
 BH_API bh_status bh_cancel(bh_ticket ticket);
 
 /* Runs once, on the device's dispatcher thread, with no lock held; may make any call that does not

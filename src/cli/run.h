@@ -3,7 +3,7 @@
 #ifndef BH_CLI_RUN_H
 #define BH_CLI_RUN_H
 
-#include "cli.h"
+#include "source.h"
 
 typedef struct bh__run_options {
     const char *file;
@@ -17,6 +17,7 @@ typedef struct bh__run_options {
     bh__style style;
     uint64_t repeat; /* 0: not asked for, one launch */
     uint64_t timeout_ns;
+    bh__source source;         /* for CUDA C++ sources */
     const char *source_option; /* the first option that is for CUDA C++ sources; NULL: none */
     bh__arg *args;
     size_t arg_count;
@@ -28,7 +29,7 @@ int bh__run_options_parse(int count, char **list, bh__run_options *out);
 void bh__run_options_free(bh__run_options *options);
 
 typedef struct bh__run {
-    const bh__run_options *options;
+    bh__run_options *options;
     bh_device device;
     bh_device_info info;
     bh_kernel kernel;

@@ -299,13 +299,23 @@ static void drain(bh__device *device) {
         bh__lane *lane = &device->lanes[i];
         uint64_t tail = atomic_load(&lane->tail);
         if (tail == 0 || (i < BH__MAX_LANES && !lane->exists)) continue;
-        (void)bh__lane_wait(device, lane, tail, deadline,
-                            i == BH__LOAD_LANE ? BH__VERDICT : BH__PASSED);
+        (void)bh__lane_wait(device, lane, tail, deadline, BH__PASSED);
     }
     if (atomic_load(&device->stopped)) return;
     bh__job flush = {.kind = BH__JOB_FLUSH};
     bh__job_post(device, &flush);
     bh__job_wait(&flush);
+}
+
+/* From here on a compile that is done is not loaded; those that are not are taken back. */
+static void end_compiles(bh__device *device) {
+    bh_error cancelled;
+    bh__fail(&cancelled, BH_E_CANCELLED, "wait for work before closing the device",
+             "the device was closed before this was done");
+    pthread_mutex_lock(&device->lock);
+    device->sealed = true;
+    pthread_mutex_unlock(&device->lock);
+    (void)bh__flights_recall(device, 0, &cancelled);
 }
 
 bh_status bh_device_close(bh_device handle) {
@@ -322,6 +332,7 @@ bh_status bh_device_close(bh_device handle) {
     device->closing = true;
     bh__device_unlock(device);
     drain(device);
+    end_compiles(device);
     end_supervisor(device);
     bh__dispatcher_stop(device);
 

@@ -144,7 +144,8 @@ static bool run_due(bh__device *device, bh__callback **list) {
             continue;
         }
         /* Done meanwhile, and so is the one before it: that one first, in another round. */
-        if (status == BH_OK && *first_busy && *first_busy < callback->ticket.sequence) {
+        if (status == BH_OK && lane->index != BH__LOAD_LANE && *first_busy &&
+            *first_busy < callback->ticket.sequence) {
             link = &callback->next;
             any = true;
             continue;

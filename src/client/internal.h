@@ -3,6 +3,7 @@
  *
  * Locks, outermost first; none is held while a callback of the program runs:
  *   device->lock       everything in bh__device unless a field says otherwise
+ *   bh__compile_lock   requests to the compiler, and what is cached (client/compile.h)
  *   lane->wait_lock    the lane's list of sleepers
  *   device->jobs_lock  the queue of work for the supervisor
  *   device->dispatch_lock  the queue of work for the dispatcher
@@ -17,8 +18,8 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "bulkhead.h"
 #include "base/records.h"
+#include "bulkhead.h"
 #include "client/heap.h"
 #include "client/process.h"
 #include "client/table.h"
@@ -28,8 +29,8 @@
 typedef struct bh__device bh__device;
 
 enum {
-    BH__LOAD_LANE = BH__MAX_LANES, /* tickets of module loads: a lane without a ring, served by the
-                                      supervisor */
+    BH__LOAD_LANE = BH__MAX_LANES, /* tickets of compiles and module loads: a lane without a ring,
+                                      whose work ends in any order */
     BH__LANES = BH__MAX_LANES + 1,
     BH__USES_PER_SLOT = 8,
     BH__STAGING_SLOTS = 16,
@@ -107,6 +108,16 @@ typedef struct bh__variable {
     uint32_t written_count, written_capacity;
 } bh__variable;
 
+/* A name expression and what the compiler made of it. */
+typedef struct bh__name {
+    char *expression, *lowered; /* Owned. */
+} bh__name;
+
+typedef struct bh__names {
+    bh__name *list; /* Owned. */
+    size_t count;
+} bh__names;
+
 typedef struct bh__module {
     uint64_t id;
     uint32_t number; /* what workers call it */
@@ -118,11 +129,15 @@ typedef struct bh__module {
     bh__variable *variables;
     uint32_t variable_count;
     bool loaded;
-    bool launched;                /* a kernel of it may have run on the present worker */
-    bool stale;                   /* its own variables died with a worker */
-    bool unloaded;                /* the handle is gone; the rest goes when `last` is done */
-    uint32_t pins;                /* calls that use it while they wait */
-    uint64_t last[BH__MAX_LANES]; /* position of the last request that uses it, a lane */
+    bool launched;                   /* a kernel of it may have run on the present worker */
+    bool stale;                      /* its own variables died with a worker */
+    bool unloaded;                   /* the handle is gone; the rest goes when `last` is done */
+    uint32_t pins;                   /* calls that use it while they wait */
+    uint64_t last[BH__MAX_LANES];    /* position of the last request that uses it, a lane */
+    uint64_t ticket;                 /* of its compile or load, on the load lane */
+    struct bh__module *next_pending; /* in the lane's list of those whose ticket is open */
+    struct bh__product *product;     /* Retained: the compile it came from. NULL: none. */
+    uint32_t cache;                  /* where that was found, BH_CACHE_MISS ... */
     struct bh__module *next;
 } bh__module;
 
@@ -199,8 +214,11 @@ typedef struct bh__lane {
     _Atomic uint32_t
         errors_seen; /* reports collected from the present worker. Read without the lock. */
     _Atomic uint64_t last_failed; /* no ticket above this has failed. Read without the lock. */
-    _Atomic uint64_t load_done;   /* load lane only */
-    _Atomic uint32_t load_wake;   /* load lane only: futex */
+    /* Load lane only. All up to load_done are resolved, and of the later ones those that no module
+     * in `pending` has. */
+    _Atomic uint64_t load_done;
+    _Atomic uint32_t load_wake; /* futex: counted up with each that is resolved */
+    struct bh__module *pending; /* Borrowed. Lowest ticket first. */
     uint8_t *ring;
     bh__shadow *shadow;
     bh__failures failures;
@@ -246,8 +264,8 @@ typedef struct bh__worker {
     bh__order *waiting, *waiting_last; /* to be sent */
     bh__order *sent, *sent_last;       /* sent, not acknowledged, in order */
     uint64_t started_ns, boot_deadline;
-    uint64_t loss;    /* DYING: which loss it was, 0: it was a standby */
-    bool unfit;       /* could not be brought up to date */
+    uint64_t loss;          /* DYING: which loss it was, 0: it was a standby */
+    bool unfit;             /* could not be brought up to date */
     bh_status unfit_status; /* what it failed of then */
     char errors[512];       /* the end of what it wrote to standard error */
     size_t errors_length;
@@ -264,7 +282,6 @@ typedef struct bh__job {
     bh__order order;
     bh__memory *host;   /* BH__MSG_HOST_MAP: what the region is noted with */
     bh__module *module; /* loads */
-    uint64_t ticket;    /* loads: sequence on the load lane */
     uint32_t attempts;
     bh_error error;
     _Atomic uint32_t done; /* futex */
@@ -329,6 +346,7 @@ struct bh__device {
 
     /* Everything from here on starts at zero each time. */
     bool closing;
+    bool sealed; /* no compile ends in a load any more */
 
     bh_device_options options;
     char kind[16];
@@ -382,8 +400,8 @@ struct bh__device {
     uint64_t *loss_times;         /* Owned. The last restart_limit losses, as a ring. */
     uint32_t boot_failures;
     uint64_t retry_standby_at, retry_cold_at;
-    bool alone;   /* a standby makes no sense here: info.no_standby says why */
-    bool crowded; /* there was no room for a standby when one was last tried */
+    bool alone;                  /* a standby makes no sense here: info.no_standby says why */
+    bool crowded;                /* there was no room for a standby when one was last tried */
     bh__order *backlog;          /* orders with jobs, until there is a worker to take them */
     _Atomic uint32_t wants_tick; /* a request with a deadline may be outstanding */
     _Atomic bool insane;         /* the worker's words make no sense: replace it */
@@ -422,13 +440,22 @@ bh_status bh__refuse_with(const bh_error *error);
 /* ---- registry.c: finding what a handle means
  * --------------------------------------------------------- */
 
-enum { BH__KIND_DEVICE = 1, BH__KIND_LANE, BH__KIND_MODULE, BH__KIND_KERNEL, BH__KIND_BUFFER };
+enum {
+    BH__KIND_DEVICE = 1,
+    BH__KIND_LANE,
+    BH__KIND_MODULE,
+    BH__KIND_KERNEL,
+    BH__KIND_BUFFER,
+    BH__KIND_BINARY /* belongs to no device */
+};
 
 /* Locks and returns the device a handle of this kind belongs to, or fills the thread's error and
  * returns NULL. A device that has stopped is returned too unless `running` is set. */
 bh__device *bh__device_lock(uint64_t handle, uint32_t kind, const char *what, bool running);
 void bh__device_unlock(bh__device *device);
 void *bh__handle_get(bh__device *device, uint64_t handle, uint32_t kind, const char *what);
+/* Fills the thread's error for a handle that does not mean a live object. */
+bh_status bh__refuse_handle(uint64_t handle, uint32_t kind, const char *what);
 bh_status bh__handle_add(bh__device *device, uint32_t kind, void *object, uint64_t *out);
 void bh__handle_remove(bh__device *device, uint64_t handle);
 
@@ -596,6 +623,23 @@ bh__memory *bh__host_find(bh__device *device, const void *pointer, uint64_t byte
  * ---------------------------------------------------------------------------------------------------
  */
 
+/* A module without an image, with a handle and a ticket, its ticket open. NULL: the thread's error.
+ * With the lock held. */
+bh__module *bh__module_announce(bh__device *device);
+/* Gives it its image (NULL, with *error filled in: no host memory), and has it loaded. With the lock
+ * held. False: neither. */
+bool bh__module_send(bh__device *device, bh__module *module, const void *image, size_t bytes,
+                     bh_error *error);
+/* Its ticket is answered, once: an error drops the module. Without the lock. */
+void bh__module_resolve(bh__device *device, bh__module *module, const bh_error *error);
+/* Announces a module and sends it. `product`, what it comes from, may be NULL. */
+bh_status bh__module_submit(bh_device device, const void *image, size_t bytes,
+                            struct bh__product *product, uint32_t cache, bh_module *out,
+                            bh_ticket *ticket);
+/* Locks the device of a module and finds it, loaded. NULL with the thread's error. */
+bh__module *bh__module_lock(bh_module handle, bool running, bh__device **out);
+/* Whether a ticket of the load lane is open. With the lock held. */
+bool bh__load_pending(const bh__lane *lane, uint64_t sequence);
 /* Reads what the worker says the module holds. False: it makes no sense. */
 bool bh__module_parse(bh__module *module, int blob_fd);
 bool bh__module_keeps_state(const bh__module *module);
@@ -605,6 +649,27 @@ void bh__module_delete(bh__module *module);
 /* Advice for a device that has no standby and gets none. */
 #define BH__WITHOUT_STANDBY                                                                        \
     "go on without one: after a loss a worker is started cold; see `bulkhead devices`"
+
+/* ---- flight.c: compiles under way
+ * ----------------------------------------------------------------------------------- */
+
+/* Answers the open compiles of a device with *why: the one with this ticket, or all with `sequence`
+ * 0. A compiler that nobody waits for any more is ended. Returns how many. Without any lock. */
+unsigned bh__flights_recall(bh__device *device, uint64_t sequence, const bh_error *why);
+
+/* ---- names.c: name expressions
+ * ----------------------------------------------------------------------------------- */
+
+/* Room for `count` pairs is made first. False: no host memory. */
+bool bh__names_reserve(bh__names *names, size_t count);
+bool bh__names_add(bh__names *names, const char *expression, const char *lowered);
+bool bh__names_copy(const bh__names *from, bh__names *out);
+void bh__names_free(bh__names *names);
+/* White space counts only where it keeps two words apart. NULL: none. */
+const bh__name *bh__names_find(const bh__names *names, const char *expression);
+bool bh__expressions_equal(const char *a, const char *b);
+/* Whether it can only be an expression: a plain name is made of letters, digits, _ and $. */
+bool bh__name_is_expression(const char *name);
 
 /* ---- supervisor.c, takeover.c
  * ----------------------------------------------------------------------------------- */

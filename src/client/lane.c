@@ -140,10 +140,7 @@ static bh_status lane_drain(bh__device *device, bh__lane *lane, uint64_t deadlin
     atomic_fetch_add(&device->users, 1);
     pthread_mutex_unlock(&device->lock);
     bh_status status = BH_OK;
-    if (!nothing) {
-        status = bh__lane_wait(device, lane, tail, deadline,
-                               lane->index == BH__LOAD_LANE ? BH__VERDICT : BH__PASSED);
-    }
+    if (!nothing) status = bh__lane_wait(device, lane, tail, deadline, BH__PASSED);
     atomic_fetch_sub(&device->users, 1);
     return status == BH_E_TIMEOUT ? status : BH_OK;
 }

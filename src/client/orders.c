@@ -184,20 +184,7 @@ bool bh__orders_pump(bh__device *device, bh__worker *worker) {
  * -------------------------------------------------------------------------------------------- */
 
 void bh__job_finish(bh__device *device, bh__job *job) {
-    if (job->module) {
-        bh__lane *lane = &device->lanes[BH__LOAD_LANE];
-        pthread_mutex_lock(&device->lock);
-        if (job->error.status != BH_OK) {
-            bh__lane_fail(lane, job->ticket, job->error.status, 1, 0, NULL, &job->error);
-            bh__handle_remove(device, job->module->id);
-            bh__module_drop(device, job->module);
-        }
-        atomic_store(&lane->load_done, job->ticket);
-        pthread_mutex_unlock(&device->lock);
-        atomic_fetch_add(&lane->load_wake, 1);
-        bh__futex_wake(&lane->load_wake, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
-        bh__dispatcher_poke(device);
-    }
+    if (job->module) bh__module_resolve(device, job->module, &job->error);
     if (job->self_owned) {
         free(job);
         return;

@@ -54,13 +54,12 @@ static bh__table *table_of(bh__device *device, uint32_t kind) {
 }
 
 static const char *kind_name(uint32_t kind) {
-    static const char *const names[] = {"no handle", "a device", "a lane",
-                                        "a module",  "a kernel", "a buffer"};
+    static const char *const names[] = {"no handle", "a device", "a lane",  "a module",
+                                        "a kernel",  "a buffer", "a binary"};
     return kind < sizeof names / sizeof *names ? names[kind] : "no handle of this library";
 }
 
-/* The text for a handle that does not mean a live object. */
-static void refuse_handle(uint64_t handle, uint32_t kind, const char *what) {
+bh_status bh__refuse_handle(uint64_t handle, uint32_t kind, const char *what) {
     if (handle == 0) {
         bh__refuse(BH_E_INVALID,
                    "pass a handle that a Bulkhead call has filled in and that is still open",
@@ -74,6 +73,7 @@ static void refuse_handle(uint64_t handle, uint32_t kind, const char *what) {
                    "%s (0x%llx) is not an open handle of %s: closed already, or made up", what,
                    (unsigned long long)handle, kind_name(kind));
     }
+    return BH_E_INVALID;
 }
 
 bh__device *bh__device_lock(uint64_t handle, uint32_t kind, const char *what, bool running) {
@@ -81,14 +81,14 @@ bh__device *bh__device_lock(uint64_t handle, uint32_t kind, const char *what, bo
     bh__device *device =
         handle_kind(handle) == kind ? atomic_load(&devices[handle_slot(handle)]) : NULL;
     if (!device) {
-        refuse_handle(handle, kind, what);
+        bh__refuse_handle(handle, kind, what);
         return NULL;
     }
     pthread_mutex_lock(&device->lock);
     uint64_t id = atomic_load(&device->id);
     if (id == 0 || (kind == BH__KIND_DEVICE && id != handle)) {
         pthread_mutex_unlock(&device->lock);
-        refuse_handle(handle, kind, what);
+        bh__refuse_handle(handle, kind, what);
         return NULL;
     }
     if (running && (device->state == BH_DEVICE_STOPPED || device->closing)) {
@@ -118,7 +118,7 @@ void *bh__handle_get(bh__device *device, uint64_t handle, uint32_t kind, const c
         handle_kind(handle) == kind
             ? bh__table_get(table_of(device, kind), handle_index(handle), handle_generation(handle))
             : NULL;
-    if (!object) refuse_handle(handle, kind, what);
+    if (!object) bh__refuse_handle(handle, kind, what);
     return object;
 }
 

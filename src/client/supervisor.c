@@ -99,6 +99,7 @@ static void stop(bh__device *device, const bh_error *reason) {
     pthread_mutex_unlock(&device->lock);
     bury_all(device);
     fail_backlog(device, &device->stop_reason);
+    (void)bh__flights_recall(device, 0, &device->stop_reason);
     bh__area_wake(device, area);
     bh__dispatcher_poke(device);
     standby_changed(device);

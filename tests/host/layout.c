@@ -185,6 +185,80 @@ static const struct layout layouts[] = {
     FIELD(bh_launch_options, deadline_ns, 16, 8),
     FIELD(bh_launch_options, also, 24, 8),
     FIELD(bh_launch_options, also_count, 32, 8),
+    SIZE(bh_header, 16),
+    FIELD(bh_header, name, 0, 8),
+    FIELD(bh_header, text, 8, 8),
+    SIZE(bh_compile_options, 160),
+    FIELD(bh_compile_options, size, 0, 4),
+    FIELD(bh_compile_options, flags, 4, 4),
+    FIELD(bh_compile_options, compiler, 8, 4),
+    FIELD(bh_compile_options, output, 12, 4),
+    FIELD(bh_compile_options, arch, 16, 8),
+    FIELD(bh_compile_options, name, 24, 8),
+    FIELD(bh_compile_options, standard, 32, 4),
+    FIELD(bh_compile_options, max_registers, 36, 4),
+    FIELD(bh_compile_options, defines, 40, 8),
+    FIELD(bh_compile_options, define_count, 48, 8),
+    FIELD(bh_compile_options, include_paths, 56, 8),
+    FIELD(bh_compile_options, include_path_count, 64, 8),
+    FIELD(bh_compile_options, headers, 72, 8),
+    FIELD(bh_compile_options, header_count, 80, 8),
+    FIELD(bh_compile_options, expressions, 88, 8),
+    FIELD(bh_compile_options, expression_count, 96, 8),
+    FIELD(bh_compile_options, extra, 104, 8),
+    FIELD(bh_compile_options, extra_count, 112, 8),
+    FIELD(bh_compile_options, timeout_ns, 120, 8),
+    FIELD(bh_compile_options, memory_limit, 128, 8),
+    FIELD(bh_compile_options, cache_dir, 136, 8),
+    FIELD(bh_compile_options, cache_limit, 144, 8),
+    FIELD(bh_compile_options, compiler_dir, 152, 8),
+    SIZE(bh_binary, 8),
+    FIELD(bh_binary, id, 0, 8),
+    SIZE(bh_binary_info, 320),
+    FIELD(bh_binary_info, size, 0, 4),
+    FIELD(bh_binary_info, output, 4, 4),
+    FIELD(bh_binary_info, bytes, 8, 8),
+    FIELD(bh_binary_info, count, 16, 8),
+    FIELD(bh_binary_info, log, 24, 8),
+    FIELD(bh_binary_info, compiler, 32, 64),
+    FIELD(bh_binary_info, arch, 96, 16),
+    FIELD(bh_binary_info, why, 112, 192),
+    FIELD(bh_binary_info, cache, 304, 4),
+    FIELD(bh_binary_info, name_count, 308, 4),
+    FIELD(bh_binary_info, compile_ns, 312, 8),
+    SIZE(bh_cache_info, 864),
+    FIELD(bh_cache_info, size, 0, 4),
+    FIELD(bh_cache_info, usable, 4, 4),
+    FIELD(bh_cache_info, dir, 8, 512),
+    FIELD(bh_cache_info, why, 520, 256),
+    FIELD(bh_cache_info, entries, 776, 8),
+    FIELD(bh_cache_info, bytes, 784, 8),
+    FIELD(bh_cache_info, limit, 792, 8),
+    FIELD(bh_cache_info, memory_hits, 800, 8),
+    FIELD(bh_cache_info, disk_hits, 808, 8),
+    FIELD(bh_cache_info, misses, 816, 8),
+    FIELD(bh_cache_info, joined, 824, 8),
+    FIELD(bh_cache_info, dropped, 832, 8),
+    FIELD(bh_cache_info, evicted, 840, 8),
+    FIELD(bh_cache_info, all_hits, 848, 8),
+    FIELD(bh_cache_info, all_misses, 856, 8),
+    SIZE(bh_cache_entry, 208),
+    FIELD(bh_cache_entry, size, 0, 4),
+    FIELD(bh_cache_entry, output, 4, 4),
+    FIELD(bh_cache_entry, bytes, 8, 8),
+    FIELD(bh_cache_entry, used_ns, 16, 8),
+    FIELD(bh_cache_entry, name, 24, 64),
+    FIELD(bh_cache_entry, arch, 88, 16),
+    FIELD(bh_cache_entry, compiler, 104, 64),
+    FIELD(bh_cache_entry, key, 168, 40),
+    SIZE(bh_compiler_entry, 848),
+    FIELD(bh_compiler_entry, size, 0, 4),
+    FIELD(bh_compiler_entry, usable, 4, 4),
+    FIELD(bh_compiler_entry, compiler, 8, 4),
+    FIELD(bh_compiler_entry, reserved, 12, 4),
+    FIELD(bh_compiler_entry, version, 16, 64),
+    FIELD(bh_compiler_entry, path, 80, 512),
+    FIELD(bh_compiler_entry, why, 592, 256),
 };
 
 TEST(structs_have_the_layout_programs_were_built_with) {
@@ -219,6 +293,23 @@ TEST(constants_have_the_numbers_programs_were_built_with) {
     CHECK_EQ(BH_LAUNCH_NO_BLOCK, 2);
     CHECK_EQ(BH_LAUNCH_WRITABLE_INPUTS, 4);
     CHECK_EQ(BH_LAUNCH_COOPERATIVE, 8);
+    CHECK_EQ(BH_COMPILER_AUTO, 0);
+    CHECK_EQ(BH_COMPILER_NVRTC, 1);
+    CHECK_EQ(BH_COMPILER_CLANG, 2);
+    CHECK_EQ(BH_OUTPUT_AUTO, 0);
+    CHECK_EQ(BH_OUTPUT_PTX, 1);
+    CHECK_EQ(BH_OUTPUT_CUBIN, 2);
+    CHECK_EQ(BH_OUTPUT_LTOIR, 3);
+    CHECK_EQ(BH_COMPILE_FAST_MATH, 1);
+    CHECK_EQ(BH_COMPILE_FLUSH_DENORMALS, 2);
+    CHECK_EQ(BH_COMPILE_LINE_INFO, 4);
+    CHECK_EQ(BH_COMPILE_DEBUG, 8);
+    CHECK_EQ(BH_COMPILE_RELOCATABLE, 16);
+    CHECK_EQ(BH_COMPILE_NO_CACHE, 32);
+    CHECK_EQ(BH_CACHE_MISS, 0);
+    CHECK_EQ(BH_CACHE_MEMORY, 1);
+    CHECK_EQ(BH_CACHE_DISK, 2);
+    CHECK_EQ(BH_CACHE_OFF, 3);
     CHECK_EQ(sizeof(bh_status), 4);
     CHECK_EQ(sizeof(bh_type), 4);
     CHECK_EQ(BH_FOREVER, UINT64_MAX);

@@ -164,22 +164,37 @@ static bh_status take_names(bh__compile *c, const nvrtc *rtc, void *program) {
     return BH_OK;
 }
 
-/* NVRTC says that an expression is wrong at a line of a file of its own: the message names it. */
+/* NVRTC says that an expression is wrong at a line of a file of its own, one line for each: the
+ * message names it. */
 static bh_status blame_expression(bh__compile *c) {
-    const char *log = bh__chars(c->answer->log);
-    for (size_t i = 0; i < c->job->expressions.count; i++) {
-        const char *text = bh__chars(c->job->expressions.list[i]);
-        const char *at = strstr(log, "__nv_name_map");
-        if (at == NULL) break;
-        const char *end = strchr(at, '\n');
-        const char *quote = end ? strstr(end, text) : NULL;
-        if (quote == NULL) continue;
-        return bh__fail(&c->answer->error, BH_E_COMPILE,
-                        "name a kernel or variable that the source defines",
-                        "name expression '%.150s': %.*s", text,
-                        (int)(end - at > 250 ? 250 : end - at), at + strcspn(at, ":") + 2);
-    }
-    return BH_OK;
+    static const char place[] = "__nv_name_map(";
+    bh__texts expressions = c->job->expressions;
+    const char *at = strstr(bh__chars(c->answer->log), place);
+    size_t line = at ? strtoul(at + sizeof place - 1, NULL, 10) : 0;
+    if (line == 0 || line > expressions.count) return BH_OK;
+    const char *text = strstr(at, "error: ");
+    text = text ? text + 7 : at;
+    return bh__fail(&c->answer->error, BH_E_COMPILE,
+                    "name a kernel or variable that the source defines",
+                    "name expression '%.150s': %.*s", bh__chars(expressions.list[line - 1]),
+                    (int)strcspn(text, "\n"), text);
+}
+
+static bh_status refuse_option(bh__compile *c) {
+    const char *log = bh__chars(c->answer->log), *version = bh__chars(c->answer->version);
+    bh_error *error = &c->answer->error;
+    if (strstr(log, "invalid value for --gpu-architecture"))
+        return bh__fail(error, BH_E_UNSUPPORTED,
+                        "compile for another, or install a version of NVRTC that knows it",
+                        "%s does not know %s", version, bh__chars(c->job->arch));
+    if (strstr(log, "invalid value for --std"))
+        return bh__fail(error, BH_E_UNSUPPORTED,
+                        "use an earlier standard, or install a newer version of NVRTC",
+                        "%s does not know C++%u", version, c->job->standard);
+    const char *text = strstr(log, "error: ");
+    text = text ? text + 7 : log;
+    return bh__fail(error, BH_E_INVALID, "leave it out, or see the flags that NVRTC has",
+                    "%s refuses the flags: %.*s", version, (int)strcspn(text, "\n"), text);
 }
 
 static bh_status explain(bh__compile *c, int result) {
@@ -189,14 +204,8 @@ static bh_status explain(bh__compile *c, int result) {
     switch (result) {
     case RESULT_NO_MEMORY:
         return bh__compile_over_limit(c, version);
-    case RESULT_BAD_OPTION: {
-        const char *log = bh__chars(c->answer->log);
-        const char *text = strstr(log, "error: ");
-        int length = (int)strcspn(text ? text + 7 : log, "\n");
-        return bh__fail(&c->answer->error, BH_E_INVALID,
-                        "leave it out, or see the flags that NVRTC has",
-                        "%s refuses the flags: %.*s", version, length, text ? text + 7 : log);
-    }
+    case RESULT_BAD_OPTION:
+        return refuse_option(c);
     case RESULT_NO_BUILTINS:
         return bh__fail(&c->answer->error, BH_E_UNSUPPORTED,
                         "install all of NVRTC: libnvrtc-builtins belongs beside libnvrtc",

@@ -146,3 +146,18 @@ TEST(what_is_not_there_is_refused_by_name) {
     CHECK_STR_CONTAINS(clang_said(), "sm_70 or later");
     REQUIRE(clang_compile("refused", "-std=c++17 --cuda-gpu-arch=sm_80") != NULL);
 }
+
+/* A GPU has a heap for kernels. */
+TEST(a_device_without_a_heap_refuses_new) {
+    const char *path = clang_must_compile("refused", "-std=c++17 --cuda-gpu-arch=sm_80 -DHEAP");
+    bh_device device = open_device();
+    bh_module module;
+    bh_status status = bh_module_load_file(device, path, &module);
+    CHECK_STATUS(status, is_cpu(device) ? BH_E_UNSUPPORTED : BH_OK);
+    if (is_cpu(device)) {
+        bh_error why;
+        bh_last_error(&why);
+        CHECK_STR_CONTAINS(why.message, "no kernel heap");
+    }
+    CHECK_OK(bh_device_close(device));
+}

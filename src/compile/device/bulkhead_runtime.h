@@ -17,6 +17,29 @@ extern "C" __device__ __attribute__((noreturn)) void __assertfail(const char *co
 extern "C" __device__ void *malloc(size_t bytes);
 extern "C" __device__ void free(void *memory);
 
+/* Inline, so that a module that uses none of these has none. */
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Winline-new-delete"
+inline __device__ void *operator new(size_t bytes) {
+    return malloc(bytes);
+}
+inline __device__ void *operator new[](size_t bytes) {
+    return malloc(bytes);
+}
+inline __device__ void operator delete(void *memory) noexcept {
+    free(memory);
+}
+inline __device__ void operator delete[](void *memory) noexcept {
+    free(memory);
+}
+inline __device__ void operator delete(void *memory, size_t) noexcept {
+    free(memory);
+}
+inline __device__ void operator delete[](void *memory, size_t) noexcept {
+    free(memory);
+}
+#pragma clang diagnostic pop
+
 __BH_DEVICE void __trap() {
     asm volatile("trap;");
 }

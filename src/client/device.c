@@ -98,7 +98,8 @@ static void reset(bh__device *device) {
         size_t lane_kept = offsetof(bh__lane, handle);
         memset((char *)&device->lanes[i] + lane_kept, 0, sizeof device->lanes[i] - lane_kept);
     }
-    device->control_fd = device->event_fd = device->dispatch_fd = device->jobs_fd = -1;
+    device->control_fd = device->event_fd = device->jobs_fd = -1;
+    device->dispatch_fd = device->dispatch_spare_fd = -1;
 }
 
 static bh_status refuse_resources(const char *what, int number) {
@@ -128,6 +129,8 @@ static bh_status make_control_block(bh__device *device) {
     device->state = BH_DEVICE_REPLACING;
     return BH_OK;
 }
+
+enum { SPARE_FD_FROM = 200 };
 
 static bh_status make_eventfd(int *out) {
     *out = bh__fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -160,7 +163,12 @@ static bh_status assemble(bh__device *device) {
     bh_status status = make_control_block(device);
     if (status == BH_OK) status = make_eventfd(&device->event_fd);
     if (status == BH_OK) status = make_eventfd(&device->dispatch_fd);
-    if (status == BH_OK) status = make_eventfd(&device->jobs_fd);
+    if (status == BH_OK) {
+        /* Out of the way of those who close what they did not open; it does without if need be. */
+        device->dispatch_spare_fd =
+            bh__fd_keep(fcntl(device->dispatch_fd, F_DUPFD_CLOEXEC, SPARE_FD_FROM));
+        status = make_eventfd(&device->jobs_fd);
+    }
     if (status == BH_OK) status = make_lanes(device);
     if (status != BH_OK) return status;
     bh__heap_init(&device->heap);
@@ -231,6 +239,7 @@ static void disassemble(bh__device *device) {
     bh__fd_close(device->control_fd);
     bh__fd_close(device->event_fd);
     bh__fd_close(device->dispatch_fd);
+    bh__fd_close(device->dispatch_spare_fd);
     bh__fd_close(device->jobs_fd);
 }
 

@@ -355,7 +355,7 @@ struct bh__device {
     bh_device_info info;
     uint64_t chunk_granularity;
 
-    int control_fd, event_fd, dispatch_fd, jobs_fd;
+    int control_fd, event_fd, dispatch_fd, dispatch_spare_fd, jobs_fd;
     bh__front *front;
     _Atomic(bh__area *) area; /* of the worker whose words count. Read without the lock. */
     _Atomic uint64_t

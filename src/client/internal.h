@@ -258,6 +258,7 @@ typedef struct bh__worker {
     bh__process process;
     int socket;
     int errors_fd; /* its standard error */
+    int canary_fd; /* readable as soon as it dies; -1: it has none */
     uint32_t area;
     uint32_t outstanding;
     uint32_t next_serial;

@@ -304,9 +304,11 @@ static void describe_end(const bh__worker *worker, const bh__process_end *end, b
         bh__fail(&out->error, out->status, fix, "worker %d exited with status %d%s%.200s",
                  (int)worker->process.pid, end->exit_code, *text ? ": " : "", text);
     } else {
-        bh__fail(&out->error, out->status, fix,
-                 "worker %d is gone; another part of the program reaped it%s%.200s",
-                 (int)worker->process.pid, *text ? ": " : "", text);
+        bh__process_end late;
+        bool gone = bh__process_gone(&worker->process, &late);
+        bh__fail(&out->error, out->status, fix, "worker %d %s%s%.200s", (int)worker->process.pid,
+                 gone ? "is gone; another part of the program reaped it" : "was ended from outside",
+                 *text ? ": " : "", text);
     }
 }
 
@@ -354,9 +356,10 @@ static void add_last_words(bh__device *device, bh__worker *worker, bh__cause *ca
 /* Its socket closed or its process ended. */
 static void worker_ended(bh__device *device, bh__worker *worker) {
     bh__process_end end = {0};
-    /* The socket closes a moment before the process can be waited for, and how it ended matters. */
+    /* The canary and the socket go before the process can be waited for, and how it ended matters.
+     * Processes with a GPU's memory take long, and tell of their crashes themselves. */
     struct pollfd look = {.fd = worker->process.pidfd, .events = POLLIN};
-    poll(&look, 1, 100);
+    poll(&look, 1, strcmp(device->kind, "cpu") == 0 ? 100 : 1);
     (void)bh__process_gone(&worker->process, &end);
     if (worker->errors_fd >= 0) bh__worker_read_errors(worker);
     bh__cause cause = {0};
@@ -377,8 +380,12 @@ static void worker_ended(bh__device *device, bh__worker *worker) {
  * ----------------------------------------------------------------------------------------------------
  */
 
-static bool worker_ready(bh__device *device, bh__worker *worker, const bh__message *message) {
+static bool worker_ready(bh__device *device, bh__worker *worker, bh__message *message) {
     const bh__ready *ready = &message->u.ready;
+    if (message->fd_count == 1) {
+        worker->canary_fd = bh__fd_keep(message->fds[0]);
+        message->fd_count = 0;
+    }
     if (ready->magic != BH__WIRE_MAGIC || ready->version != BH__WIRE_VERSION ||
         ready->chunk_granularity == 0 || ready->chunk_granularity % BH__HEAP_ALIGN) {
         bh_error why;
@@ -705,7 +712,7 @@ static void close_all(bh__device *device, bh__job *job) {
 
 /* What the supervisor sleeps on. Only descriptors that exist are listed: poll takes no more entries
  * than a process may have descriptors, and that may be few. */
-enum { MOST_WATCHED = 1 + BH__AREAS * 3 };
+enum { MOST_WATCHED = 1 + BH__AREAS * 4 };
 
 typedef struct watched {
     struct pollfd look[MOST_WATCHED];
@@ -729,6 +736,7 @@ static void watch_all(bh__device *device, watched *self) {
         if (worker->state != BH__WORKER_DYING) {
             watch(self, worker->errors_fd, worker);
             watch(self, worker->socket, worker);
+            watch(self, worker->canary_fd, worker);
         }
         watch(self, worker->process.pidfd, worker);
     }
@@ -744,7 +752,7 @@ static void react(bh__device *device, bh__worker *worker, int fd) {
         bh__worker_read_errors(worker);
     } else if (fd == worker->socket) {
         listen_to(device, worker);
-    } else if (fd == worker->process.pidfd) {
+    } else if (fd == worker->process.pidfd || fd == worker->canary_fd) {
         listen_to(device, worker); /* what it said before it ended */
         if (worker->state != BH__WORKER_DYING && worker->state != BH__WORKER_NONE)
             worker_ended(device, worker);

@@ -30,7 +30,7 @@ enum {
     BH__MSG_GLOBAL_SET, /* data: the bytes */
 
     /* worker to supervisor */
-    BH__MSG_READY = 100,
+    BH__MSG_READY = 100, /* fd, if there is one: closed at the other end once the worker dies */
     BH__MSG_REFUSED, /* could not boot: the error says why */
     BH__MSG_ACK,
     BH__MSG_FAULT,  /* look at the area's fault report */

@@ -137,6 +137,9 @@ bool bh__serve_boot(bh__worker *worker) {
     ready.version = BH__WIRE_VERSION;
     ready.pid = (int32_t)getpid();
     ready.chunk_granularity = worker->chunk_granularity;
-    return bh__serve_send(worker, BH__MSG_READY, worker->incoming.serial, &ready, sizeof ready,
-                          NULL, 0, -1);
+    bool sent = bh__serve_send(worker, BH__MSG_READY, worker->incoming.serial, &ready, sizeof ready,
+                               NULL, 0, worker->canary);
+    if (worker->canary >= 0) close(worker->canary);
+    worker->canary = -1;
+    return sent;
 }

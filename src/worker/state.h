@@ -69,6 +69,7 @@ struct bh__worker {
 
     int dispatch_fd;  /* eventfd of the application's dispatcher */
     int application;  /* pidfd */
+    int canary;       /* a pipe's end, until the application has it; -1: none */
     bh__front *front; /* read-only, up to areas_offset */
     bh__area *area;   /* this worker's own */
     uint32_t queue_length;

@@ -96,6 +96,9 @@ typedef struct bh__kernel {
     bh__blob_param *params; /* Borrowed from the module's blob. */
     uint32_t faults;
     bool quarantined;
+    bool padded;                /* there are bytes between the parameters */
+    struct bh__known_fit *fits; /* Owned. fit.c */
+    uint32_t fit_count;
 } bh__kernel;
 
 typedef struct bh__variable {
@@ -223,6 +226,7 @@ typedef struct bh__order {
     bh__host_region host;
     bh__module_message module;
     bh__lane_message lane;
+    bh__fit_question fit;
     uint8_t *data; /* Owned. */
     uint32_t data_bytes;
 } bh__order;
@@ -266,6 +270,7 @@ typedef struct bh__job {
     bh__module *module; /* loads */
     uint64_t ticket;    /* loads: sequence on the load lane */
     uint32_t attempts;
+    bh__fit fit; /* BH__MSG_FIT: the answer */
     bh_error error;
     _Atomic uint32_t done; /* futex */
     bool self_owned;       /* nobody waits: the supervisor frees it */
@@ -324,7 +329,7 @@ struct bh__device {
     uint32_t handle_generation;
     _Atomic uint64_t id;    /* its handle; 0: closed. Read without the lock. */
     _Atomic uint32_t users; /* threads looking at lanes or areas without the lock */
-    bh__table buffers, modules, kernels, lane_handles;
+    bh__table buffers, modules, kernels, lane_handles, prepareds;
     bh__lane lanes[BH__LANES];
 
     /* Everything from here on starts at zero each time. */
@@ -422,7 +427,14 @@ bh_status bh__refuse_with(const bh_error *error);
 /* ---- registry.c: finding what a handle means
  * --------------------------------------------------------- */
 
-enum { BH__KIND_DEVICE = 1, BH__KIND_LANE, BH__KIND_MODULE, BH__KIND_KERNEL, BH__KIND_BUFFER };
+enum {
+    BH__KIND_DEVICE = 1,
+    BH__KIND_LANE,
+    BH__KIND_MODULE,
+    BH__KIND_KERNEL,
+    BH__KIND_BUFFER,
+    BH__KIND_PREPARED
+};
 
 /* Locks and returns the device a handle of this kind belongs to, or fills the thread's error and
  * returns NULL. A device that has stopped is returned too unless `running` is set. */
@@ -431,6 +443,13 @@ void bh__device_unlock(bh__device *device);
 void *bh__handle_get(bh__device *device, uint64_t handle, uint32_t kind, const char *what);
 bh_status bh__handle_add(bh__device *device, uint32_t kind, void *object, uint64_t *out);
 void bh__handle_remove(bh__device *device, uint64_t handle);
+/* Whether a handle that was one of this table still is. */
+static inline bool bh__handle_is_live(const bh__table *table, uint64_t handle) {
+    uint32_t index = (uint32_t)(handle >> BH__GENERATION_BITS) & ((1u << BH__INDEX_BITS) - 1);
+    uint32_t generation = (uint32_t)handle & ((1u << BH__GENERATION_BITS) - 1);
+    return index < table->count && table->entries[index].generation == generation &&
+           table->entries[index].object;
+}
 
 /* A device to fill in, closed and not locked; NULL with the thread's error. */
 bh__device *bh__device_take_slot(void);
@@ -520,6 +539,13 @@ bh_status bh__submit(bh__device *device, const bh__submission *submission, bool 
                      bh_ticket *out);
 /* The lane for a handle, zero meaning the device's own. */
 bh__lane *bh__lane_get(bh__device *device, bh_lane lane);
+
+/* ---- prepared.c
+ * --------------------------------------------------------------------------------------------- */
+
+typedef struct bh__prepared bh__prepared;
+/* The device is being taken apart. */
+void bh__prepared_free_all(bh__device *device);
 
 /* ---- memory.c: what may be read, what is in doubt
  * ------------------------------------------------------------ */

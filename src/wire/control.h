@@ -81,8 +81,10 @@ typedef struct bh__launch_body {
     uint32_t block[3];
     uint32_t cluster[3]; /* zeros: none */
     uint32_t shared_bytes;
-    uint32_t flags;       /* BH_LAUNCH_COOPERATIVE, BH__LAUNCH_ALONE */
+    uint32_t flags;       /* BH_LAUNCH_COOPERATIVE, _PRIORITY, _PROGRAMMATIC, BH__LAUNCH_ALONE */
     uint32_t param_bytes; /* after the dependencies in the payload */
+    int32_t priority;     /* with BH_LAUNCH_PRIORITY */
+    uint32_t cluster_policy; /* BH_CLUSTER_DEFAULT ... */
 } bh__launch_body;
 
 typedef struct bh__copy_body {

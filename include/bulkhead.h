@@ -622,9 +622,9 @@ typedef struct bh_preflight {
     uint32_t blocks_per_multiprocessor; /* that can be resident at once */
     uint64_t resident_blocks;           /* the same on the whole device */
     uint32_t max_cluster;               /* blocks in the largest cluster; 0: no clusters */
+    uint32_t recommended_block; /* threads that the device recommends for this kernel */
     double occupancy; /* theoretical, 0 to 1: resident warps of those there is room for. CPU device:
                          lanes of its warps that a block fills */
-    uint32_t recommended_block; /* threads that the device recommends for this kernel */
     uint32_t recommended_grid;  /* the least blocks of that size that fill the device */
     bh_dim fits_grid;           /* the largest grid up to the one given that fits with this block */
     bh_dim fits_block;          /* the largest block up to the one given that fits with this grid; zeros:

@@ -177,6 +177,7 @@ static uint32_t least(uint64_t a, uint64_t b) {
 static bh_dim shrink_block(const bh_device_info *info, const uint32_t given[3], uint32_t threads) {
     bh_dim block = {least(given[0], info->max_block[0]), least(given[1], info->max_block[1]),
                     least(given[2], info->max_block[2])};
+    if (!block.x || !block.y || !block.z) return (bh_dim){0, 0, 0};
     block.z = least(block.z, threads);
     block.y = least(block.y, threads / block.z);
     block.x = least(block.x, threads / (block.z * block.y));

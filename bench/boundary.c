@@ -58,16 +58,9 @@ static void pack(subject *s) {
     if (!s->device) bench_need(BH_E_INTERNAL, "bh__device_lock");
     s->packed.device = s->device;
     s->packed.options = &options;
-    BENCH_NEED(bh__launch_pack(&s->packed, s->kernels.put, BH_SHAPE(1, 1, 1, 1, 1, 1), args));
-    s->bare = (bh__submission){.lane = bh__lane_get(s->device, (bh_lane){0}),
-                               .op = BH__OP_LAUNCH,
-                               .kernel = s->packed.kernel,
-                               .module = s->packed.kernel->module,
-                               .uses = s->packed.uses,
-                               .use_count = s->packed.use_count,
-                               .params = s->packed.params,
-                               .param_bytes = s->packed.body.param_bytes,
-                               .launch = &s->packed.body};
+    bh_shape shape = BH_SHAPE(1, 1, 1, 1, 1, 1);
+    BENCH_NEED(bh__launch_pack(&s->packed, s->kernels.put, &shape, args));
+    bh__launch_submission(&s->packed, bh__lane_get(s->device, (bh_lane){0}), &s->bare);
     bh__device_unlock(s->device);
     BENCH_NEED(bh_prepare(s->kernels.put, BH_SHAPE(1, 1, 1, 1, 1, 1), args, NULL, &s->prepared));
 }

@@ -8,15 +8,17 @@ typedef unsigned long long ull;
 
 #define REFUSE bh__launch_refuse
 
-bh_status bh__use_take(bh__launch *self, bh_buffer handle, uint32_t access, const char *what,
-                       bh__use *out) {
+static inline bh_status take_use(bh__launch *self, bh_buffer handle, uint32_t access,
+                                 const char *what, bh__use *out) {
     if (access - BH_ACCESS_IN > BH_ACCESS_INOUT - BH_ACCESS_IN) {
         return REFUSE(self, BH_REASON_ARGUMENT_KIND, access, BH_ACCESS_INOUT, BH_E_INVALID,
                       "use BH_ACCESS_IN, BH_ACCESS_OUT or BH_ACCESS_INOUT",
                       "kernel %s: %s has access %u", self->kernel->name, what, access);
     }
-    const bh__buffer *buffer = bh__handle_get(self->device, handle.id, BH__KIND_BUFFER, what);
+    const bh__buffer *buffer =
+        bh__handle_find(self->device, &self->device->buffers, handle.id, BH__KIND_BUFFER);
     if (!buffer) {
+        (void)bh__handle_get(self->device, handle.id, BH__KIND_BUFFER, what); /* says why */
         self->reason = BH_REASON_BUFFER_HANDLE;
         bh__launch_record(self, BH_REASON_BUFFER_HANDLE, 0, 0);
         return bh__last()->status;
@@ -27,6 +29,11 @@ bh_status bh__use_take(bh__launch *self, bh_buffer handle, uint32_t access, cons
     out->access = access;
     out->argument = 0;
     return BH_OK;
+}
+
+bh_status bh__use_take(bh__launch *self, bh_buffer handle, uint32_t access, const char *what,
+                       bh__use *out) {
+    return take_use(self, handle, access, what, out);
 }
 
 /* Whether a kernel could be given this as an address. */
@@ -120,8 +127,8 @@ static bh_status refuse_value(bh__launch *self, uint32_t index, const bh_arg *ar
     }
 }
 
-bh_status bh__argument_take(bh__launch *self, uint32_t index, const bh_arg *arg, uint8_t *params,
-                            bh__use *use, bool *is_buffer) {
+static inline bh_status take(bh__launch *self, uint32_t index, const bh_arg *arg, uint8_t *params,
+                             bh__use *use, bool *is_buffer) {
     *is_buffer = false;
     switch (arg->kind) {
     case BH_ARG_VALUE:
@@ -134,7 +141,7 @@ bh_status bh__argument_take(bh__launch *self, uint32_t index, const bh_arg *arg,
     case BH_ARG_BUFFER_AT_LEAST: {
         const bh__blob_param *param = &self->kernel->params[index];
         if (param->bytes != sizeof(uint64_t) || param->scalar) return refuse_buffer(self, index);
-        bh_status status = bh__use_take(self, arg->u.buffer, arg->size, "argument", use);
+        bh_status status = take_use(self, arg->u.buffer, arg->size, "argument", use);
         if (status != BH_OK) return status;
         use->argument = index + 1;
         *is_buffer = true;
@@ -145,6 +152,25 @@ bh_status bh__argument_take(bh__launch *self, uint32_t index, const bh_arg *arg,
     default:
         return refuse_value(self, index, arg);
     }
+}
+
+bh_status bh__argument_take(bh__launch *self, uint32_t index, const bh_arg *arg, uint8_t *params,
+                            bh__use *use, bool *is_buffer) {
+    return take(self, index, arg, params, use, is_buffer);
+}
+
+bh_status bh__arguments_take(bh__launch *self, bh_args args) {
+    uint32_t use_count = 0;
+    bh__use *uses = self->uses;
+    for (uint32_t i = 0; i < args.count; i++) {
+        bool is_buffer;
+        bh_status status =
+            take(self, i, &args.list[i], self->params, &uses[use_count], &is_buffer);
+        if (status != BH_OK) return status;
+        use_count += is_buffer;
+    }
+    self->use_count = use_count;
+    return BH_OK;
 }
 
 static bool meets_writer(const bh__use *uses, uint32_t count, const bh__use *input) {

@@ -443,12 +443,15 @@ void bh__device_unlock(bh__device *device);
 void *bh__handle_get(bh__device *device, uint64_t handle, uint32_t kind, const char *what);
 bh_status bh__handle_add(bh__device *device, uint32_t kind, void *object, uint64_t *out);
 void bh__handle_remove(bh__device *device, uint64_t handle);
-/* Whether a handle that was one of this table still is. */
-static inline bool bh__handle_is_live(const bh__table *table, uint64_t handle) {
+/* What bh__handle_get finds in this table, without a word where there is nothing. For where it is
+ * asked for in every launch. */
+static inline void *bh__handle_find(const bh__device *device, const bh__table *table,
+                                    uint64_t handle, uint32_t kind) {
     uint32_t index = (uint32_t)(handle >> BH__GENERATION_BITS) & ((1u << BH__INDEX_BITS) - 1);
     uint32_t generation = (uint32_t)handle & ((1u << BH__GENERATION_BITS) - 1);
-    return index < table->count && table->entries[index].generation == generation &&
-           table->entries[index].object;
+    bool here = handle >> 52 == (kind << 8 | device->slot) && index < table->count &&
+                table->entries[index].generation == generation;
+    return here ? table->entries[index].object : NULL;
 }
 
 /* A device to fill in, closed and not locked; NULL with the thread's error. */
@@ -701,7 +704,10 @@ bool bh__fd_is_ours(int fd);
 void bh__fd_close(int fd);
 /* Adds one to an eventfd of ours. False: it is not ours any more. */
 bool bh__fd_poke(int fd);
-bool bh__is_forked_child(void);
+extern _Atomic bool bh__in_forked_child;
+static inline bool bh__is_forked_child(void) {
+    return atomic_load_explicit(&bh__in_forked_child, memory_order_relaxed);
+}
 /* Counts devices that exist: a child forked while there are none may use the library. */
 void bh__fork_count(int change);
 

@@ -80,7 +80,7 @@ static bh_status add_also(bh__launch *self) {
     return BH_OK;
 }
 
-static bh_status pack(bh__launch *self, bh_args args) {
+static inline bh_status pack(bh__launch *self, bh_args args) {
     const bh__kernel *kernel = self->kernel;
     bh_status status = BH_OK;
     if (args.count != kernel->shape.param_count) return refuse_count(self, args.count);
@@ -91,14 +91,8 @@ static bh_status pack(bh__launch *self, bh_args args) {
         status = make_room(self, args.count + self->options->also_count);
     if (status != BH_OK) return status;
     if (kernel->padded) memset(self->params, 0, kernel->shape.param_bytes);
-    for (uint32_t i = 0; i < args.count; i++) {
-        bool is_buffer;
-        status = bh__argument_take(self, i, &args.list[i], self->params,
-                                   &self->uses[self->use_count], &is_buffer);
-        if (status != BH_OK) return status;
-        self->use_count += is_buffer;
-    }
-    if (self->options->also_count) status = add_also(self);
+    status = bh__arguments_take(self, args);
+    if (status == BH_OK && self->options->also_count) status = add_also(self);
     if (status != BH_OK) return status;
     bh__arguments_place(kernel, self->uses, self->use_count,
                         self->options->flags & BH_LAUNCH_WRITABLE_INPUTS, self->params);
@@ -108,16 +102,22 @@ static bh_status pack(bh__launch *self, bh_args args) {
 
 /* ---- the launch ---- */
 
-bh_status bh__launch_pack(bh__launch *self, bh_kernel handle, bh_shape shape, bh_args args) {
+bh_status bh__launch_pack(bh__launch *self, bh_kernel handle, const bh_shape *shape,
+                          bh_args args) {
     const uint32_t passed_on = BH_LAUNCH_COOPERATIVE | BH_LAUNCH_PRIORITY | BH_LAUNCH_PROGRAMMATIC;
     self->use_count = 0;
     self->uses = self->inline_uses;
     self->reason = BH_REASON_NONE;
     self->asks = self->shaped = false;
-    self->kernel = bh__handle_get(self->device, handle.id, BH__KIND_KERNEL, "kernel");
-    if (!self->kernel) return bh__last()->status;
-    bh_status status = bh__kernel_check(self);
-    if (status == BH_OK) status = bh__shape_check(self, &shape);
+    self->kernel =
+        bh__handle_find(self->device, &self->device->kernels, handle.id, BH__KIND_KERNEL);
+    if (!self->kernel) {
+        (void)bh__handle_get(self->device, handle.id, BH__KIND_KERNEL, "kernel"); /* says why */
+        return bh__last()->status;
+    }
+    bh_status status = BH_OK;
+    if (self->kernel->quarantined | self->kernel->module->stale) status = bh__kernel_check(self);
+    if (status == BH_OK) status = bh__shape_check(self, shape);
     if (status == BH_OK) status = pack(self, args);
     self->body.module = self->kernel->module->number;
     self->body.kernel = self->kernel->index;
@@ -126,31 +126,36 @@ bh_status bh__launch_pack(bh__launch *self, bh_kernel handle, bh_shape shape, bh
     return status;
 }
 
-static bh_status submit(bh__launch *self, bool *retry, bh_ticket *out) {
+void bh__launch_submission(const bh__launch *self, bh__lane *lane, bh__submission *out) {
     const bh_launch_options *options = self->options;
-    bh__lane *lane = bh__lane_get(self->device, options->lane);
+    /* `copy` is not for launches, and not worth clearing. */
+    out->lane = lane;
+    out->op = BH__OP_LAUNCH;
+    out->idempotent = (options->flags & BH_LAUNCH_IDEMPOTENT) != 0;
+    out->no_block = (options->flags & BH_LAUNCH_NO_BLOCK) != 0;
+    out->deadline_ns =
+        options->deadline_ns ? options->deadline_ns : self->device->options.deadline_ns;
+    out->kernel = self->kernel;
+    out->module = self->kernel->module;
+    out->uses = self->uses;
+    out->use_count = self->use_count;
+    out->params = self->params;
+    out->param_bytes = self->body.param_bytes;
+    out->launch = &self->body;
+}
+
+static inline bh_status submit(bh__launch *self, bool *retry, bh_ticket *out) {
+    bh__lane *lane = bh__lane_get(self->device, self->options->lane);
     if (!lane) return bh__last()->status;
-    bh__submission submission = {.lane = lane,
-                                 .op = BH__OP_LAUNCH,
-                                 .idempotent = (options->flags & BH_LAUNCH_IDEMPOTENT) != 0,
-                                 .no_block = (options->flags & BH_LAUNCH_NO_BLOCK) != 0,
-                                 .deadline_ns = options->deadline_ns
-                                                    ? options->deadline_ns
-                                                    : self->device->options.deadline_ns,
-                                 .kernel = self->kernel,
-                                 .module = self->kernel->module,
-                                 .uses = self->uses,
-                                 .use_count = self->use_count,
-                                 .params = self->params,
-                                 .param_bytes = self->body.param_bytes,
-                                 .launch = &self->body};
+    bh__submission submission;
+    bh__launch_submission(self, lane, &submission);
     bh_status status = bh__submit(self->device, &submission, retry, out);
     if (status == BH_OK && !*retry) self->kernel->module->launched = true;
     return status;
 }
 
-bh_status bh_launch_with(bh_kernel kernel, bh_shape shape, bh_args args,
-                         const bh_launch_options *given, bh_ticket *out) {
+static inline bh_status launch(bh_kernel kernel, const bh_shape *shape, bh_args args,
+                               const bh_launch_options *given, bh_ticket *out) {
     bh_launch_options storage;
     bh__launch self;
     bh_status status = bh__launch_options_take(given, &storage, &self.options);
@@ -184,6 +189,11 @@ bh_status bh_launch_with(bh_kernel kernel, bh_shape shape, bh_args args,
     return status;
 }
 
+bh_status bh_launch_with(bh_kernel kernel, bh_shape shape, bh_args args,
+                         const bh_launch_options *options, bh_ticket *out) {
+    return launch(kernel, &shape, args, options, out);
+}
+
 bh_status bh_launch(bh_kernel kernel, bh_shape shape, bh_args args, bh_ticket *out) {
-    return bh_launch_with(kernel, shape, args, NULL, out);
+    return launch(kernel, &shape, args, NULL, out);
 }

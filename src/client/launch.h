@@ -35,10 +35,12 @@ bh_status bh__launch_options_take(const bh_launch_options *given, bh_launch_opti
  * of the arguments in order, then those of options->also. bh__launch_free in any case. Refusals are
  * recorded for bh_last_launch_line.
  */
-bh_status bh__launch_pack(bh__launch *self, bh_kernel handle, bh_shape shape, bh_args args);
+bh_status bh__launch_pack(bh__launch *self, bh_kernel handle, const bh_shape *shape, bh_args args);
 static inline void bh__launch_free(bh__launch *self) {
     if (self->uses != self->inline_uses) free(self->uses);
 }
+/* The launch as bh__submit takes it. Everything but `copy` is filled in; it points into *self. */
+void bh__launch_submission(const bh__launch *self, bh__lane *lane, bh__submission *out);
 /* What the worker must be asked if self->asks is set. */
 bh__fit_question bh__launch_question(const bh__launch *self);
 
@@ -78,6 +80,8 @@ bh_status bh__fit_ask(bh__device *device, bh__kernel *kernel, const bh__fit_ques
  * address is left for bh__arguments_place. */
 bh_status bh__argument_take(bh__launch *self, uint32_t index, const bh_arg *arg, uint8_t *params,
                             bh__use *use, bool *is_buffer);
+/* All of them, in order, into self->params and self->uses. */
+bh_status bh__arguments_take(bh__launch *self, bh_args args);
 bh_status bh__use_take(bh__launch *self, bh_buffer handle, uint32_t access, const char *what,
                        bh__use *out);
 /* Writes the addresses of buffers. Inputs go by their read-only address, so that a kernel that

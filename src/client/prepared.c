@@ -52,20 +52,10 @@ static bh__prepared *make(const bh__launch *from, bh_kernel handle, bh__lane *la
     }
     memcpy(self->uses, from->uses, from->use_count * sizeof *self->uses);
     if (bytes) memcpy(self->params, from->params, bytes);
-    self->submission = (bh__submission){
-        .lane = lane,
-        .op = BH__OP_LAUNCH,
-        .idempotent = (options->flags & BH_LAUNCH_IDEMPOTENT) != 0,
-        .no_block = (options->flags & BH_LAUNCH_NO_BLOCK) != 0,
-        .deadline_ns =
-            options->deadline_ns ? options->deadline_ns : from->device->options.deadline_ns,
-        .kernel = from->kernel,
-        .module = from->kernel->module,
-        .uses = self->uses,
-        .use_count = from->use_count,
-        .params = self->params,
-        .param_bytes = bytes,
-        .launch = &self->body};
+    bh__launch_submission(from, lane, &self->submission);
+    self->submission.uses = self->uses;
+    self->submission.params = self->params;
+    self->submission.launch = &self->body;
     return self;
 }
 
@@ -98,7 +88,7 @@ bh_status bh_prepare(bh_kernel kernel, bh_shape shape, bh_args args, const bh_la
     if (!self.device) return bh__last()->status;
     bool retry;
     do {
-        status = bh__launch_pack(&self, kernel, shape, args);
+        status = bh__launch_pack(&self, kernel, &shape, args);
         retry = self.asks;
         if (retry) {
             bh__fit_question question = bh__launch_question(&self);
@@ -152,8 +142,11 @@ static void begin_check(bh__launch *out, bh__device *device, const bh__prepared 
     out->shaped = true;
 }
 
-static bh_status find_kernel(bh__device *device, const bh__prepared *self) {
-    if (bh__handle_is_live(&device->kernels, self->handle.id)) return BH_OK;
+static bool has_kernel(const bh__device *device, const bh__prepared *self) {
+    return bh__handle_find(device, &device->kernels, self->handle.id, BH__KIND_KERNEL);
+}
+
+static bh_status refuse_kernel(const bh__prepared *self) {
     return bh__refuse(BH_E_INVALID,
                       "release the prepared launch, load the module and prepare it again",
                       "prepared launch of kernel %s: its module was unloaded", self->name);
@@ -200,8 +193,8 @@ static bh_status change_all(bh__launch *check, const bh__prepared *self, const b
 
 static bh_status change(bh__device *device, bh__prepared *self, const bh_change *changes,
                         size_t count) {
-    bh_status status = find_kernel(device, self);
-    if (status != BH_OK) return status;
+    if (!has_kernel(device, self)) return refuse_kernel(self);
+    bh_status status;
     bh__launch check;
     bh_launch_options options;
     begin_check(&check, device, self, &options);
@@ -242,7 +235,7 @@ bh_status bh_prepared_set(bh_prepared handle, uint32_t index, bh_arg arg) {
 /* ---- launching it ---- */
 
 /* The same as for any launch, said about this one. */
-static bh_status refuse(bh__device *device, bh__prepared *self) {
+static __attribute__((noinline)) bh_status refuse(bh__device *device, const bh__prepared *self) {
     bh__launch check;
     bh_launch_options options;
     begin_check(&check, device, self, &options);
@@ -254,28 +247,31 @@ static bh_status refuse(bh__device *device, bh__prepared *self) {
     return status;
 }
 
-static inline bh_status submit(bh__device *device, bh__prepared *self, bool *retry,
-                               bh_ticket *out) {
-    const bh__submission *submission = &self->submission;
-    bh_status status = find_kernel(device, self);
-    if (status != BH_OK) return status;
-    if (submission->kernel->quarantined | submission->module->stale |
-        (self->lane.id && submission->lane->handle != self->lane.id))
-        return refuse(device, self);
-    status = bh__submit(device, submission, retry, out);
-    if (status == BH_OK) {
-        if (!*retry) submission->module->launched = true;
-    } else if (!*retry) {
-        bh__launch check;
-        bh_launch_options options;
-        begin_check(&check, device, self, &options);
-        bh__launch_record_status(&check, status);
-    }
+static __attribute__((noinline)) bh_status record(bh__device *device, const bh__prepared *self,
+                                                  bh_status status) {
+    bh__launch check;
+    bh_launch_options options;
+    begin_check(&check, device, self, &options);
+    bh__launch_record_status(&check, status);
     return status;
 }
 
-bh_status bh_prepared_launch_with(bh_prepared handle, const bh_change *changes, size_t count,
-                                  bh_ticket *out) {
+static inline bh_status submit(bh__device *device, bh__prepared *self, bool *retry,
+                               bh_ticket *out) {
+    const bh__submission *submission = &self->submission;
+    if (!has_kernel(device, self)) return refuse_kernel(self);
+    if (submission->kernel->quarantined | submission->module->stale |
+        (self->lane.id && submission->lane->handle != self->lane.id))
+        return refuse(device, self);
+    bh_status status = bh__submit(device, submission, retry, out);
+    if (*retry) return status; /* the lock was let go */
+    if (status != BH_OK) return record(device, self, status);
+    submission->module->launched = true;
+    return status;
+}
+
+static inline bh_status launch(bh_prepared handle, const bh_change *changes, size_t count,
+                               bh_ticket *out) {
     if (count && !changes)
         return bh__refuse(BH_E_INVALID, "pass the changes", "%zu changes at NULL", count);
     bh__device *device = bh__device_lock(handle.id, BH__KIND_PREPARED, "prepared", true);
@@ -284,8 +280,10 @@ bh_status bh_prepared_launch_with(bh_prepared handle, const bh_change *changes, 
     bool retry;
     do {
         retry = false;
-        bh__prepared *self = bh__handle_get(device, handle.id, BH__KIND_PREPARED, "prepared");
+        bh__prepared *self =
+            bh__handle_find(device, &device->prepareds, handle.id, BH__KIND_PREPARED);
         if (!self) {
+            (void)bh__handle_get(device, handle.id, BH__KIND_PREPARED, "prepared"); /* says why */
             status = bh__last()->status;
             break;
         }
@@ -296,6 +294,11 @@ bh_status bh_prepared_launch_with(bh_prepared handle, const bh_change *changes, 
     return status;
 }
 
+bh_status bh_prepared_launch_with(bh_prepared handle, const bh_change *changes, size_t count,
+                                  bh_ticket *out) {
+    return launch(handle, changes, count, out);
+}
+
 bh_status bh_prepared_launch(bh_prepared handle, bh_ticket *out) {
-    return bh_prepared_launch_with(handle, NULL, 0, out);
+    return launch(handle, NULL, 0, out);
 }

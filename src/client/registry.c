@@ -80,7 +80,7 @@ static void refuse_handle(uint64_t handle, uint32_t kind, const char *what) {
 }
 
 bh__device *bh__device_lock(uint64_t handle, uint32_t kind, const char *what, bool running) {
-    if (bh__refuse_forked()) return NULL;
+    if (bh__is_forked_child() && bh__refuse_forked()) return NULL;
     bh__device *device =
         handle_kind(handle) == kind ? atomic_load(&devices[handle_slot(handle)]) : NULL;
     if (!device) {

@@ -84,9 +84,10 @@ static void round_of(subject *s, bh_buffer stamps, bench_samples *samples) {
 
 int main(int argc, char **argv) {
     bench_begin(argc, argv, "boundary: what the checks of a launch with four arguments cost");
-    bench_note("the bare slot is the device's lock and bh__submit with everything packed; %d launches "
-               "share a reading of the clock (%.0f ns)",
-               GROUP, bench_clock_cost_ns());
+    bench_note(
+        "the bare slot is the device's lock and bh__submit with everything packed; %d launches "
+        "share a reading of the clock (%.0f ns)",
+        GROUP, bench_clock_cost_ns());
     static subject s;
     bh_device device;
     bh_device_options options = bench_options();

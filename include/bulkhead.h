@@ -549,11 +549,12 @@ enum {
 };
 
 /*
- * BH_LAUNCH_PROGRAMMATIC: programmatic dependent launch. The kernel may begin while the launch
- * before it on the lane is still running, once all blocks of that one have ended or allowed it
- * (griddepcontrol.launch_dependents), and waits itself (griddepcontrol.wait) before it touches what
- * the other writes. Nothing else is let through earlier: other lanes and tickets see the two done
- * in order. BH_E_UNSUPPORTED on devices without it.
+ * BH_LAUNCH_PROGRAMMATIC: programmatic dependent launch. The device may begin the kernel while the
+ * launch before it on the lane is still running, once all blocks of that one have ended or allowed
+ * it (griddepcontrol.launch_dependents); the kernel waits itself (griddepcontrol.wait) before it
+ * touches what the other writes. A permission, no promise: between two launches of a lane the
+ * device notes that the first is done, and as long as it waits with the note it waits with what
+ * follows. BH_E_UNSUPPORTED on devices without it.
  */
 
 /* How the blocks of clusters are spread over the device, where it has clusters. */
@@ -612,7 +613,7 @@ typedef struct bh_preflight {
     bh_status status; /* BH_OK: it would be taken; else what bh_launch would return */
     uint32_t reason;  /* BH_REASON_... */
     uint32_t cooperative;
-    uint64_t requested, limit; /* the two numbers that do not go together; 0: no numbers */
+    uint64_t requested, limit;   /* the two numbers that do not go together; 0: no numbers */
     bh_dim grid, block, cluster; /* as they count: no zeros, but for no cluster */
     uint32_t threads;            /* in a block */
     uint64_t blocks;             /* in the grid */
@@ -622,12 +623,12 @@ typedef struct bh_preflight {
     uint32_t blocks_per_multiprocessor; /* that can be resident at once */
     uint64_t resident_blocks;           /* the same on the whole device */
     uint32_t max_cluster;               /* blocks in the largest cluster; 0: no clusters */
-    uint32_t recommended_block; /* threads that the device recommends for this kernel */
+    uint32_t recommended_block;         /* threads that the device recommends for this kernel */
     double occupancy; /* theoretical, 0 to 1: resident warps of those there is room for. CPU device:
                          lanes of its warps that a block fills */
-    uint32_t recommended_grid;  /* the least blocks of that size that fill the device */
-    bh_dim fits_grid;           /* the largest grid up to the one given that fits with this block */
-    bh_dim fits_block;          /* the largest block up to the one given that fits with this grid; zeros:
+    uint32_t recommended_grid; /* the least blocks of that size that fill the device */
+    bh_dim fits_grid;          /* the largest grid up to the one given that fits with this block */
+    bh_dim fits_block; /* the largest block up to the one given that fits with this grid; zeros:
                                    none does */
     char kernel[256];
     char message[512]; /* as bh_last_error would have it; empty if status is BH_OK */
@@ -636,9 +637,9 @@ typedef struct bh_preflight {
 
 /*
  * Would this launch fit? Answered by the code that checks launches, and by the device where it is
- * the one to know; without arguments, and without launching. BH_OK: answered, see out->status. What
- * comes before the fit (the kernel's size limits are not met) leaves resident_blocks and what
- * follows from it zero. `options` may be NULL.
+ * the one to know; without arguments, and without launching. BH_OK: answered, see out->status; the
+ * thread's last error is left alone. For a block or shared memory that cannot be, resident_blocks and
+ * occupancy are zero, and fits_grid goes with fits_block. `options` may be NULL.
  */
 BH_API bh_status bh_launch_preflight(bh_kernel kernel, bh_shape shape,
                                      const bh_launch_options *options, bh_preflight *out);
@@ -775,17 +776,14 @@ static inline bh_arg bh_arg_null(void) {
     return bh_arg_value(&zero, sizeof zero);
 }
 
-#define BH_IN(buffer)        bh_arg_buffer((buffer), BH_ACCESS_IN)
-#define BH_OUT(buffer)       bh_arg_buffer((buffer), BH_ACCESS_OUT)
-#define BH_INOUT(buffer)     bh_arg_buffer((buffer), BH_ACCESS_INOUT)
-#define BH_VALUE(data, size) bh_arg_data((data), (size))
-#define BH_IN_AT_LEAST(buffer, bytes)                                                              \
-    bh_arg_buffer_at_least((buffer), BH_ACCESS_IN, (bytes))
-#define BH_OUT_AT_LEAST(buffer, bytes)                                                             \
-    bh_arg_buffer_at_least((buffer), BH_ACCESS_OUT, (bytes))
-#define BH_INOUT_AT_LEAST(buffer, bytes)                                                           \
-    bh_arg_buffer_at_least((buffer), BH_ACCESS_INOUT, (bytes))
-#define BH_NULL              bh_arg_null()
+#define BH_IN(buffer)                    bh_arg_buffer((buffer), BH_ACCESS_IN)
+#define BH_OUT(buffer)                   bh_arg_buffer((buffer), BH_ACCESS_OUT)
+#define BH_INOUT(buffer)                 bh_arg_buffer((buffer), BH_ACCESS_INOUT)
+#define BH_VALUE(data, size)             bh_arg_data((data), (size))
+#define BH_IN_AT_LEAST(buffer, bytes)    bh_arg_buffer_at_least((buffer), BH_ACCESS_IN, (bytes))
+#define BH_OUT_AT_LEAST(buffer, bytes)   bh_arg_buffer_at_least((buffer), BH_ACCESS_OUT, (bytes))
+#define BH_INOUT_AT_LEAST(buffer, bytes) bh_arg_buffer_at_least((buffer), BH_ACCESS_INOUT, (bytes))
+#define BH_NULL                          bh_arg_null()
 
 #ifdef __cplusplus
 

@@ -40,7 +40,8 @@ bh_status bh__use_take(bh__launch *self, bh_buffer handle, uint32_t access, cons
 static bool is_address(const bh__device *device, uint64_t value) {
     for (uint32_t i = 0; i < device->chunk_count; i++) {
         const bh__chunk *chunk = &device->chunks[i].chunk;
-        if (value - chunk->address < chunk->bytes || value - chunk->read_only_address < chunk->bytes)
+        if (value - chunk->address < chunk->bytes ||
+            value - chunk->read_only_address < chunk->bytes)
             return true;
     }
     for (uint32_t i = 0; i < device->host_count; i++) {
@@ -62,12 +63,13 @@ static bh_status check_pointer(bh__launch *self, uint32_t index, const void *byt
     uint64_t value;
     memcpy(&value, bytes, sizeof value);
     if (value == 0 || is_address(self->device, value)) return BH_OK;
-    return REFUSE(self, BH_REASON_ARGUMENT_KIND, value, 0, BH_E_LAUNCH,
-                  "pass BH_IN, BH_OUT or BH_INOUT with a buffer, BH_NULL, or what bh_buffer_address "
-                  "gives",
-                  "kernel %s: argument %u is a scalar, 0x%llx, that is no address in any buffer; its "
-                  "parameter is a pointer",
-                  self->kernel->name, index, (ull)value);
+    return REFUSE(
+        self, BH_REASON_ARGUMENT_KIND, value, 0, BH_E_LAUNCH,
+        "pass BH_IN, BH_OUT or BH_INOUT with a buffer, BH_NULL, or what bh_buffer_address "
+        "gives",
+        "kernel %s: argument %u is a scalar, 0x%llx, that is no address in any buffer; its "
+        "parameter is a pointer",
+        self->kernel->name, index, (ull)value);
 }
 
 static inline bh_status pack_bytes(bh__launch *self, uint32_t index, const void *bytes,
@@ -164,8 +166,7 @@ bh_status bh__arguments_take(bh__launch *self, bh_args args) {
     bh__use *uses = self->uses;
     for (uint32_t i = 0; i < args.count; i++) {
         bool is_buffer;
-        bh_status status =
-            take(self, i, &args.list[i], self->params, &uses[use_count], &is_buffer);
+        bh_status status = take(self, i, &args.list[i], self->params, &uses[use_count], &is_buffer);
         if (status != BH_OK) return status;
         use_count += is_buffer;
     }
@@ -189,8 +190,8 @@ void bh__arguments_place(const bh__kernel *kernel, const bh__use *uses, uint32_t
                          bool writable_inputs, uint8_t *params) {
     for (uint32_t i = 0; i < use_count && uses[i].argument; i++) {
         const bh__use *use = &uses[i];
-        bool read_only = use->access == BH_ACCESS_IN && !writable_inputs &&
-                         !meets_writer(uses, use_count, use);
+        bool read_only =
+            use->access == BH_ACCESS_IN && !writable_inputs && !meets_writer(uses, use_count, use);
         uint64_t address =
             (read_only ? use->memory->read_only_address : use->memory->address) + use->offset;
         memcpy(params + kernel->params[use->argument - 1].offset, &address, sizeof address);

@@ -72,8 +72,8 @@ static bh_status make_room(bh__launch *self, size_t uses) {
 static bh_status add_also(bh__launch *self) {
     for (size_t i = 0; i < self->options->also_count; i++) {
         const bh_use *also = &self->options->also[i];
-        bh_status status = bh__use_take(self, also->buffer, also->access, "also",
-                                        &self->uses[self->use_count]);
+        bh_status status =
+            bh__use_take(self, also->buffer, also->access, "also", &self->uses[self->use_count]);
         if (status != BH_OK) return status;
         self->use_count++;
     }
@@ -102,8 +102,7 @@ static inline bh_status pack(bh__launch *self, bh_args args) {
 
 /* ---- the launch ---- */
 
-bh_status bh__launch_pack(bh__launch *self, bh_kernel handle, const bh_shape *shape,
-                          bh_args args) {
+bh_status bh__launch_pack(bh__launch *self, bh_kernel handle, const bh_shape *shape, bh_args args) {
     const uint32_t passed_on = BH_LAUNCH_COOPERATIVE | BH_LAUNCH_PRIORITY | BH_LAUNCH_PROGRAMMATIC;
     self->use_count = 0;
     self->uses = self->inline_uses;
@@ -121,8 +120,8 @@ bh_status bh__launch_pack(bh__launch *self, bh_kernel handle, const bh_shape *sh
     if (status == BH_OK) status = pack(self, args);
     self->body.module = self->kernel->module->number;
     self->body.kernel = self->kernel->index;
-    self->body.flags = (self->options->flags & passed_on) |
-                       (self->options->deadline_ns ? BH__LAUNCH_ALONE : 0);
+    self->body.flags =
+        (self->options->flags & passed_on) | (self->options->deadline_ns ? BH__LAUNCH_ALONE : 0);
     return status;
 }
 
@@ -162,9 +161,8 @@ static inline bh_status launch(bh_kernel kernel, const bh_shape *shape, bh_args 
     self.kernel = NULL;
     self.reason = BH_REASON_NONE;
     self.shaped = false;
-    self.device = status == BH_OK
-                      ? bh__device_lock(kernel.id, BH__KIND_KERNEL, "kernel", true)
-                      : NULL;
+    self.device =
+        status == BH_OK ? bh__device_lock(kernel.id, BH__KIND_KERNEL, "kernel", true) : NULL;
     if (!self.device) {
         bh__launch_record_status(&self, bh__last()->status);
         return bh__last()->status;

@@ -15,10 +15,10 @@ typedef struct bh__launch {
     const bh_launch_options *options;
     bh__launch_body body;
     uint32_t use_count;
-    uint32_t reason;  /* of a refusal, BH_REASON_...; BH_REASON_NONE: none was given */
-    bool asks;        /* refused only for now: bh__fit_ask first */
-    bool shaped;      /* `body` has the shape */
-    bh__use *uses;    /* inline_uses, or owned */
+    uint32_t reason; /* of a refusal, BH_REASON_...; BH_REASON_NONE: none was given */
+    bool asks;       /* refused only for now: bh__fit_ask first */
+    bool shaped;     /* `body` has the shape */
+    bh__use *uses;   /* inline_uses, or owned */
     bh__use inline_uses[BH__INLINE_USES];
     uint8_t params[BH__MAX_PARAM_BYTES] __attribute__((aligned(16)));
 } bh__launch;

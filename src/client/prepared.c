@@ -27,7 +27,7 @@ static void release_uses(bh__device *device, const bh__use *uses, uint32_t count
     for (uint32_t i = 0; i < count; i++) bh__memory_release(device, uses[i].memory);
 }
 
-static void delete(bh__prepared *self) {
+static void delete (bh__prepared *self) {
     free(self->uses);
     free(self->name);
     free(self);

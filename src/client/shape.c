@@ -117,7 +117,7 @@ static bh_status check_cluster(bh__launch *self, bh_dim given) {
     bh__launch_body *body = &self->body;
     const uint32_t *required = kernel->required_cluster;
     bool any = given.x | given.y | given.z;
-    if (any && !read_dims(body->cluster, given)) 
+    if (any && !read_dims(body->cluster, given))
         return refuse_zero(self, "a cluster", given, body->cluster);
     if (required[0]) {
         if (any && (body->cluster[0] != required[0] || body->cluster[1] != required[1] ||
@@ -188,11 +188,10 @@ static bh_status check_attributes(bh__launch *self) {
         return refuse_attribute(self, "programmatic dependent launch", 1,
                                 "launch without BH_LAUNCH_PROGRAMMATIC on this device");
     if (options->cluster_policy > BH_CLUSTER_BALANCE)
-        return REFUSE(self, BH_REASON_ATTRIBUTE, options->cluster_policy, BH_CLUSTER_BALANCE,
-                      BH_E_INVALID,
-                      "use BH_CLUSTER_DEFAULT, BH_CLUSTER_SPREAD or BH_CLUSTER_BALANCE",
-                      "kernel %s: cluster_policy is %u", self->kernel->name,
-                      options->cluster_policy);
+        return REFUSE(
+            self, BH_REASON_ATTRIBUTE, options->cluster_policy, BH_CLUSTER_BALANCE, BH_E_INVALID,
+            "use BH_CLUSTER_DEFAULT, BH_CLUSTER_SPREAD or BH_CLUSTER_BALANCE",
+            "kernel %s: cluster_policy is %u", self->kernel->name, options->cluster_policy);
     if (options->cluster_policy && !info->cluster_launch)
         return refuse_attribute(self, "scheduling policy of clusters", options->cluster_policy,
                                 "leave cluster_policy at BH_CLUSTER_DEFAULT on this device");
@@ -203,15 +202,16 @@ static bh_status check_attributes(bh__launch *self) {
 static bh_status refuse_residency(bh__launch *self, const bh__fit *fit, uint64_t blocks) {
     const bh__launch_body *body = &self->body;
     bool clustered = body->cluster[0] != 0;
-    return REFUSE(self, BH_REASON_RESIDENCY, blocks, fit->resident, BH_E_RESIDENCY,
-                  "use fewer blocks, each doing more, or smaller blocks with less shared memory and "
-                  "fewer registers; bh_launch_preflight says what fits",
-                  "kernel %s: %llu blocks of %u threads with %u bytes of dynamic shared memory cannot "
-                  "all run at once; %llu can (%u %s)",
-                  self->kernel->name, (ull)blocks, body->block[0] * body->block[1] * body->block[2],
-                  body->shared_bytes, (ull)fit->resident,
-                  clustered ? fit->clusters : fit->blocks_per_multiprocessor,
-                  clustered ? "clusters" : "on each multiprocessor");
+    return REFUSE(
+        self, BH_REASON_RESIDENCY, blocks, fit->resident, BH_E_RESIDENCY,
+        "use fewer blocks, each doing more, or smaller blocks with less shared memory and "
+        "fewer registers; bh_launch_preflight says what fits",
+        "kernel %s: %llu blocks of %u threads with %u bytes of dynamic shared memory cannot "
+        "all run at once; %llu can (%u %s)",
+        self->kernel->name, (ull)blocks, body->block[0] * body->block[1] * body->block[2],
+        body->shared_bytes, (ull)fit->resident,
+        clustered ? fit->clusters : fit->blocks_per_multiprocessor,
+        clustered ? "clusters" : "on each multiprocessor");
 }
 
 /* What only the device can tell. */

@@ -378,10 +378,11 @@ static bh_status describe_fault(const bh__cpu_job *job, const bh__work *work, bh
     size_t kind = (size_t)fault->kind < sizeof faults / sizeof *faults ? (size_t)fault->kind
                                                                        : BH__PTX_FAULT_TRAP;
     const bh__launch_body *body = &work->u.launch;
-    bh__fail(error, BH_E_FAULT, faults[kind].fix,
-             "kernel \"%.100s\" (launch %llu of lane %u, grid %u x %u x %u, block %u x %u x %u): %s",
-             job->grid.kernel->name, (ull)work->sequence, work->lane, body->grid[0], body->grid[1],
-             body->grid[2], body->block[0], body->block[1], body->block[2], fault->text);
+    bh__fail(
+        error, BH_E_FAULT, faults[kind].fix,
+        "kernel \"%.100s\" (launch %llu of lane %u, grid %u x %u x %u, block %u x %u x %u): %s",
+        job->grid.kernel->name, (ull)work->sequence, work->lane, body->grid[0], body->grid[1],
+        body->grid[2], body->block[0], body->block[1], body->block[2], fault->text);
     if (fault->kind == BH__PTX_FAULT_ASSERT) { /* said as a GPU's driver says it: aloud too */
         const bh__device_services *services = job->device->services;
         char line[sizeof fault->text + 1];

@@ -50,8 +50,8 @@ static int ask_resident(const bh__device *device, bh__cu_function function,
                         const bh__fit_question *question, const uint32_t block[3], bh__fit *out) {
     int each = 0, clusters = 0;
     uint32_t threads = block[0] * block[1] * block[2];
-    int result = device->cu.function_residency(&each, function, (int)threads,
-                                               question->shared_bytes);
+    int result =
+        device->cu.function_residency(&each, function, (int)threads, question->shared_bytes);
     if (result != BH__CU_OK) return result;
     out->blocks_per_multiprocessor = each > 0 ? (uint32_t)each : 0;
     out->resident = (uint64_t)out->blocks_per_multiprocessor * device->info.multiprocessors;
@@ -66,8 +66,8 @@ static int ask_resident(const bh__device *device, bh__cu_function function,
 static int advise(const bh__device *device, bh__cu_function function,
                   const bh__fit_question *question, bh__fit *out) {
     int grid = 0, block = 0;
-    int result = device->cu.function_best_block(&grid, &block, function, NULL,
-                                                question->shared_bytes, 0);
+    int result =
+        device->cu.function_best_block(&grid, &block, function, NULL, question->shared_bytes, 0);
     out->recommended_block = block > 0 ? (uint32_t)block : 0;
     out->recommended_grid = grid > 0 ? (uint32_t)grid : 0;
     uint32_t threads = question->block[0] * question->block[1] * question->block[2];

@@ -88,13 +88,14 @@ typedef struct bh__fit_question {
     uint32_t block[3];
     uint32_t cluster[3]; /* zeros: none */
     uint32_t shared_bytes;
-    uint32_t advice;     /* 1: `recommended_*` and `fitting_threads` are wanted too */
-    uint64_t blocks;     /* with advice: of the grid */
+    uint32_t advice; /* 1: `recommended_*` and `fitting_threads` are wanted too */
+    uint64_t blocks; /* with advice: of the grid */
 } bh__fit_question;
 
 typedef struct bh__fit {
     uint32_t blocks_per_multiprocessor;
-    uint32_t clusters; /* on the whole device; 0: such clusters cannot run, or none were asked for */
+    uint32_t
+        clusters; /* on the whole device; 0: such clusters cannot run, or none were asked for */
     uint32_t largest_cluster; /* blocks; 0: the device has no clusters */
     uint32_t recommended_block, recommended_grid;
     uint32_t fitting_threads; /* the largest block with which all of `blocks` would be resident */

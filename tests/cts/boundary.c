@@ -75,11 +75,13 @@ TEST(every_axis_has_its_limit) {
         uint32_t dims[3] = {1, 1, 1};
         if (o.info.max_grid[axis] < UINT32_MAX) {
             dims[axis] = o.info.max_grid[axis] + 1;
-            REFUSED(bh_launch(kernel, BH_SHAPE(dims[0], dims[1], dims[2], 1, 1, 1), BH_NO_ARGS, NULL),
-                    BH_E_LAUNCH, BH_REASON_GRID_AXIS);
+            REFUSED(
+                bh_launch(kernel, BH_SHAPE(dims[0], dims[1], dims[2], 1, 1, 1), BH_NO_ARGS, NULL),
+                BH_E_LAUNCH, BH_REASON_GRID_AXIS);
             dims[axis] = UINT32_MAX;
-            REFUSED(bh_launch(kernel, BH_SHAPE(dims[0], dims[1], dims[2], 1, 1, 1), BH_NO_ARGS, NULL),
-                    BH_E_LAUNCH, BH_REASON_GRID_AXIS);
+            REFUSED(
+                bh_launch(kernel, BH_SHAPE(dims[0], dims[1], dims[2], 1, 1, 1), BH_NO_ARGS, NULL),
+                BH_E_LAUNCH, BH_REASON_GRID_AXIS);
         }
         dims[axis] = o.info.max_block[axis] + 1;
         REFUSED(bh_launch(kernel, BH_SHAPE(1, 1, 1, dims[0], dims[1], dims[2]), BH_NO_ARGS, NULL),
@@ -104,9 +106,9 @@ TEST(threads_are_limited_in_all) {
     CHECK_EQ(p.requested, 2048);
     CHECK_EQ(p.limit, o.info.max_threads_per_block);
     CHECK_EQ(p.resident_blocks, 0);
-    CHECK_OK(run_now(kernel,
-                     (bh_shape){.grid = {1}, .block = {p.fits_block.x, p.fits_block.y, p.fits_block.z}},
-                     BH_NO_ARGS));
+    CHECK_OK(run_now(
+        kernel, (bh_shape){.grid = {1}, .block = {p.fits_block.x, p.fits_block.y, p.fits_block.z}},
+        BH_NO_ARGS));
     CHECK_EQ(p.fits_block.x * p.fits_block.y * p.fits_block.z, o.info.max_threads_per_block);
     CHECK_OK(bh_device_close(o.device));
 }
@@ -114,7 +116,8 @@ TEST(threads_are_limited_in_all) {
 TEST(a_kernel_has_limits_of_its_own) {
     odd o = odd_open();
     bh_buffer x = words_filled(o.device, 1, 0);
-    bh_kernel bounded = get_kernel(o.module, "bounded"), required = get_kernel(o.module, "required");
+    bh_kernel bounded = get_kernel(o.module, "bounded"),
+              required = get_kernel(o.module, "required");
     bh_args args = BH_ARGS(BH_INOUT(x));
     REFUSED(bh_launch(bounded, BH_SHAPE(1, 1, 1, 97, 1, 1), args, NULL), BH_E_LAUNCH,
             BH_REASON_KERNEL_THREADS);

@@ -86,8 +86,9 @@ TEST(what_is_wrong_is_refused_when_it_is_prepared) {
     bh_buffer x = words_filled(r.device, 10, 0);
     bh_kernel kernel = rig_kernel(&r, "add_one");
     bh_prepared p = {77};
-    CHECK_REFUSED(bh_prepare(kernel, BH_SHAPE(0, 0, 0, 1, 1, 1), BH_ARGS(BH_INOUT(x), 10u), NULL, &p),
-                  BH_E_LAUNCH);
+    CHECK_REFUSED(
+        bh_prepare(kernel, BH_SHAPE(0, 0, 0, 1, 1, 1), BH_ARGS(BH_INOUT(x), 10u), NULL, &p),
+        BH_E_LAUNCH);
     CHECK_REFUSED(bh_prepare(kernel, BH_GRID(10, 2048), BH_ARGS(BH_INOUT(x), 10u), NULL, &p),
                   BH_E_LAUNCH);
     CHECK_REFUSED(bh_prepare(kernel, BH_GRID(10, 32), BH_ARGS(BH_INOUT(x)), NULL, &p), BH_E_LAUNCH);
@@ -192,8 +193,8 @@ TEST(options_hold_for_every_launch) {
 TEST(buffers_and_null_pointers_change_places) {
     rig r = rig_open(0);
     bh_buffer in = words_filled(r.device, 1, 9), out = words_filled(r.device, 1, 9);
-    bh_prepared p = prepare(rig_kernel(&r, "null_or"), BH_GRID(1, 1), BH_ARGS(BH_NULL, BH_OUT(out)),
-                            NULL);
+    bh_prepared p =
+        prepare(rig_kernel(&r, "null_or"), BH_GRID(1, 1), BH_ARGS(BH_NULL, BH_OUT(out)), NULL);
     for (int i = 0; i < 3; i++) {
         CHECK_OK(run_prepared(p));
         CHECK_EQ(word_read(out, 0), 1);

@@ -17,7 +17,8 @@ static void write_hungry(FILE *to) {
             "  .shared .align 4 .b8 words[%d];\n  mov.u32 %%a, words;\n",
             LIVE, LIVE * 4);
     /* Read all, then write all in the other order: all are alive at once. */
-    for (int i = 0; i < LIVE; i++) fprintf(to, "  ld.volatile.shared.u32 %%r%d, [%%a+%d];\n", i, 4 * i);
+    for (int i = 0; i < LIVE; i++)
+        fprintf(to, "  ld.volatile.shared.u32 %%r%d, [%%a+%d];\n", i, 4 * i);
     for (int i = LIVE - 1; i >= 0; i--)
         fprintf(to, "  st.volatile.shared.u32 [%%a+%d], %%r%d;\n", 4 * (LIVE - 1 - i), i);
     fputs("  ret;\n}\n", to);
@@ -86,8 +87,8 @@ static other_side side_start(const char *ptx) {
 
 static int side_ask(const other_side *side, const char *name, const bh_shape *s, bool cooperative,
                     char *said, size_t size) {
-    fprintf(side->to, "%s %u %u %u %u %u %u %u %u %u %u %d\n", name, s->grid.x, s->grid.y, s->grid.z,
-            s->block.x, s->block.y, s->block.z, s->cluster.x, s->cluster.y, s->cluster.z,
+    fprintf(side->to, "%s %u %u %u %u %u %u %u %u %u %u %d\n", name, s->grid.x, s->grid.y,
+            s->grid.z, s->block.x, s->block.y, s->block.z, s->cluster.x, s->cluster.y, s->cluster.z,
             s->shared_bytes, cooperative);
     fflush(side->to);
     REQUIRE(fgets(said, (int)size, side->from));
@@ -214,7 +215,8 @@ TEST_TIMEOUT(our_verdict_is_the_drivers, 300) {
         bh_launch_options options = BH_INIT(options);
         bool cooperative = info.cooperative && rng_below(&r, 3) == 0;
         options.flags = cooperative ? BH_LAUNCH_COOPERATIVE : 0;
-        bh_shape shape = {.block = random_block(&r, &info), .shared_bytes = random_shared(&r, &info)};
+        bh_shape shape = {.block = random_block(&r, &info),
+                          .shared_bytes = random_shared(&r, &info)};
         if (info.cluster_launch && rng_below(&r, 3) == 0) shape.cluster = random_cluster(&r);
         shape.grid = random_grid(&r, cooperative ? limit_of(kernel, shape, &options) : 0);
         round_grid(&r, &shape);
@@ -228,11 +230,12 @@ TEST_TIMEOUT(our_verdict_is_the_drivers, 300) {
         refused += theirs != 0;
         if ((ours == BH_OK) == (theirs == 0) && after == BH_OK) continue;
         wrong++;
-        FAIL("%s grid %u,%u,%u block %u,%u,%u cluster %u,%u,%u shared %u cooperative %d: the driver "
-             "says %s; we say %s (%s, then %s)",
-             name, shape.grid.x, shape.grid.y, shape.grid.z, shape.block.x, shape.block.y,
-             shape.block.z, shape.cluster.x, shape.cluster.y, shape.cluster.z, shape.shared_bytes,
-             cooperative, said, line, bh_status_name(ours), bh_status_name(after));
+        FAIL(
+            "%s grid %u,%u,%u block %u,%u,%u cluster %u,%u,%u shared %u cooperative %d: the driver "
+            "says %s; we say %s (%s, then %s)",
+            name, shape.grid.x, shape.grid.y, shape.grid.z, shape.block.x, shape.block.y,
+            shape.block.z, shape.cluster.x, shape.cluster.y, shape.cluster.z, shape.shared_bytes,
+            cooperative, said, line, bh_status_name(ours), bh_status_name(after));
     }
     printf("%d taken, %d refused by the driver, %d verdicts differ\n", taken, refused, wrong);
     CHECK_GT(taken, LAUNCHES / 20);

@@ -33,8 +33,8 @@ TEST(one_survives_takeovers) {
 TEST(doubt_is_found_at_each_launch) {
     rig r = rig_open(0);
     bh_buffer x = words_filled(r.device, 50, 0), y = words_filled(r.device, 50, 0);
-    bh_prepared read = prepare(rig_kernel(&r, "copy_words"), BH_GRID(50, 32),
-                               BH_ARGS(BH_IN(x), BH_OUT(y), 50u));
+    bh_prepared read =
+        prepare(rig_kernel(&r, "copy_words"), BH_GRID(50, 32), BH_ARGS(BH_IN(x), BH_OUT(y), 50u));
     CHECK_OK(run_prepared(read));
     CHECK_STATUS(run_now(rig_kernel(&r, "write_then_poke"), BH_GRID(50, 32),
                          BH_ARGS(BH_INOUT(x), 50u, NOWHERE)),

@@ -76,7 +76,8 @@ function(bulkhead_command name directory)
 endfunction()
 
 # Each .c file directly in `directory` is a program that uses the public library, named after the
-# file; files in its support/ directory are linked into all of them.
+# file; files in its support/ directory are linked into all of them. Those named after the prefix
+# see the library's inside: they are linked with the static one.
 function(bulkhead_public_programs directory prefix)
     file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${directory}/*.c")
     file(GLOB support CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${directory}/support/*.c")
@@ -89,7 +90,11 @@ function(bulkhead_public_programs directory prefix)
         get_filename_component(name "${source}" NAME_WE)
         add_executable(${prefix}${name} "${source}" ${support})
         target_include_directories(${prefix}${name} PRIVATE "${PROJECT_SOURCE_DIR}/${directory}")
-        target_link_libraries(${prefix}${name} PRIVATE bulkhead_flags Bulkhead::bulkhead m)
+        set(library Bulkhead::bulkhead)
+        if(name IN_LIST ARGN)
+            set(library Bulkhead::static)
+        endif()
+        target_link_libraries(${prefix}${name} PRIVATE bulkhead_flags ${library} m)
     endforeach()
 endfunction()
 

@@ -34,7 +34,7 @@
  *
  * - Calls return a bh_status; BH_OK is zero. After a failed call bh_last_error gives the message,
  *   what to do about it, and the device's own code, for the calling thread.
- * - Handles (device, lane, module, kernel, buffer) are 64-bit values, zero being none. A closed,
+ * - Handles (device, lane, module, kernel, buffer, prepared launch) are 64-bit values, zero being none. A closed,
  *   foreign or forged handle is always recognised and answered with BH_E_INVALID. Closing a device
  *   closes all that belongs to it.
  * - Any thread may make any call. Work goes to lanes; a lane runs its work in order, lanes run
@@ -151,6 +151,9 @@ typedef struct bh_kernel {
 typedef struct bh_buffer {
     uint64_t id;
 } bh_buffer;
+typedef struct bh_prepared {
+    uint64_t id;
+} bh_prepared;
 
 typedef uint32_t bh_type;
 enum {
@@ -668,8 +671,9 @@ typedef struct bh_dim {
     uint32_t x, y, z;
 } bh_dim;
 
-/* A zero component of `block`, `grid` or the whole of `cluster` counts as 1, except that a grid of
- * {0, 0, 0} is refused. */
+/* Components that are left out at the end, {64} or {8, 8}, are zero and count as 1. A zero before
+ * one that is not, {0, 1, 1}, is a shape that was computed wrong, and so is a grid of {0, 0, 0}:
+ * both are refused. A cluster of {0, 0, 0} is none, or the one that the kernel was built for. */
 typedef struct bh_shape {
     bh_dim grid;
     bh_dim block;
@@ -680,17 +684,21 @@ typedef struct bh_shape {
 /* How a kernel uses a buffer. OUT: writes all of it and needs nothing of what was there. */
 enum { BH_ACCESS_IN = 1, BH_ACCESS_OUT = 2, BH_ACCESS_INOUT = 3 };
 
-enum { BH_ARG_VALUE = 1, BH_ARG_DATA = 2, BH_ARG_BUFFER = 3 };
+enum { BH_ARG_VALUE = 1, BH_ARG_DATA = 2, BH_ARG_BUFFER = 3, BH_ARG_BUFFER_AT_LEAST = 4 };
 
 /* One argument. Bindings fill these in directly. */
 typedef struct bh_arg {
     uint32_t
         kind; /* BH_ARG_VALUE: the first `size` bytes of value; BH_ARG_DATA: `size` bytes at data */
-    uint32_t size; /* BH_ARG_BUFFER: the access, BH_ACCESS_IN ... */
+    uint32_t size; /* BH_ARG_BUFFER, BH_ARG_BUFFER_AT_LEAST: the access, BH_ACCESS_IN ... */
     union {
         uint8_t value[16];
         const void *data;
         bh_buffer buffer;
+        struct {
+            bh_buffer buffer;
+            uint64_t bytes; /* BH_ARG_BUFFER_AT_LEAST: refused if the buffer has fewer */
+        } at_least;
     } u;
 } bh_arg;
 
@@ -710,8 +718,22 @@ enum {
     BH_LAUNCH_IDEMPOTENT = 1u << 0,      /* may be run again from the start if its worker is lost */
     BH_LAUNCH_NO_BLOCK = 1u << 1,        /* BH_E_BUSY instead of waiting for a place in the queue */
     BH_LAUNCH_WRITABLE_INPUTS = 1u << 2, /* pass inputs by their writable address */
-    BH_LAUNCH_COOPERATIVE = 1u << 3      /* all blocks run at once, or the launch is refused */
+    BH_LAUNCH_COOPERATIVE = 1u << 3,     /* all blocks run at once, or the launch is refused */
+    BH_LAUNCH_PRIORITY = 1u << 4,        /* with `priority` in place of the lane's */
+    BH_LAUNCH_PROGRAMMATIC = 1u << 5     /* see below */
 };
+
+/*
+ * BH_LAUNCH_PROGRAMMATIC: programmatic dependent launch. The device may begin the kernel while the
+ * launch before it on the lane is still running, once all blocks of that one have ended or allowed
+ * it (griddepcontrol.launch_dependents); the kernel waits itself (griddepcontrol.wait) before it
+ * touches what the other writes. A permission, no promise: between two launches of a lane the
+ * device notes that the first is done, and as long as it waits with the note it waits with what
+ * follows. BH_E_UNSUPPORTED on devices without it.
+ */
+
+/* How the blocks of clusters are spread over the device, where it has clusters. */
+enum { BH_CLUSTER_DEFAULT = 0, BH_CLUSTER_SPREAD = 1, BH_CLUSTER_BALANCE = 2 };
 
 typedef struct bh_launch_options {
     uint32_t size;
@@ -720,11 +742,128 @@ typedef struct bh_launch_options {
     uint64_t deadline_ns; /* running time allowed; 0: the device's default */
     const bh_use *also;   /* buffers reached through pointers */
     size_t also_count;
+    int32_t priority;        /* with BH_LAUNCH_PRIORITY: one that bh_device_info allows */
+    uint32_t cluster_policy; /* BH_CLUSTER_DEFAULT ... */
 } bh_launch_options;
 
 BH_API bh_status bh_launch(bh_kernel kernel, bh_shape shape, bh_args args, bh_ticket *out);
 BH_API bh_status bh_launch_with(bh_kernel kernel, bh_shape shape, bh_args args,
                                 const bh_launch_options *options, bh_ticket *out);
+
+/* ---- before launching, and launching again and again ----------------------------------------- */
+
+/* Why a launch is refused. */
+enum {
+    BH_REASON_NONE = 0,
+    BH_REASON_ZERO_DIMENSION = 1,
+    BH_REASON_GRID_AXIS = 2,           /* an axis of the grid is beyond the device's limit */
+    BH_REASON_BLOCK_AXIS = 3,          /* an axis of the block is */
+    BH_REASON_BLOCK_THREADS = 4,       /* threads in all, device */
+    BH_REASON_KERNEL_THREADS = 5,      /* threads in all, this kernel: registers, launch bounds */
+    BH_REASON_REQUIRED_BLOCK = 6,      /* the kernel was built for another block */
+    BH_REASON_SHARED_MEMORY = 7,       /* static and dynamic */
+    BH_REASON_CLUSTER_UNSUPPORTED = 8, /* the device has no clusters */
+    BH_REASON_CLUSTER_GRID = 9,        /* the grid is no multiple of the cluster */
+    BH_REASON_CLUSTER_SIZE = 10,       /* too many blocks in a cluster */
+    BH_REASON_REQUIRED_CLUSTER = 11,   /* the kernel was built for another cluster, or for some */
+    BH_REASON_COOPERATIVE_UNSUPPORTED = 12,
+    BH_REASON_RESIDENCY = 13, /* cooperative: not all blocks can run at once */
+    BH_REASON_ATTRIBUTE = 14, /* priority, cluster_policy, BH_LAUNCH_PROGRAMMATIC: not here */
+    BH_REASON_ARGUMENT_COUNT = 15,
+    BH_REASON_ARGUMENT_SIZE = 16,
+    BH_REASON_ARGUMENT_KIND = 17, /* a scalar where a pointer belongs, or the other way round */
+    BH_REASON_BUFFER_SMALL = 18,  /* fewer bytes than declared */
+    BH_REASON_BUFFER_HANDLE = 19, /* released, of another device, made up */
+    BH_REASON_SUSPECT = 20,       /* reads what a lost worker may have left half written */
+    BH_REASON_QUARANTINED = 21,
+    BH_REASON_MODULE_STALE = 22, /* its module's variables were lost with a worker */
+    BH_REASON_QUEUE_FULL = 23,
+    BH_REASON_OTHER = 24 /* see bh_last_error */
+};
+/* "residency" and so on, as in the one-line form; "?" for a number that is none. */
+BH_API const char *bh_reason_name(uint32_t reason);
+
+typedef struct bh_preflight {
+    uint32_t size;
+    bh_status status; /* BH_OK: it would be taken; else what bh_launch would return */
+    uint32_t reason;  /* BH_REASON_... */
+    uint32_t cooperative;
+    uint64_t requested, limit;   /* the two numbers that do not go together; 0: no numbers */
+    bh_dim grid, block, cluster; /* as they count: no zeros, but for no cluster */
+    uint32_t threads;            /* in a block */
+    uint64_t blocks;             /* in the grid */
+    uint32_t max_threads;        /* the largest block of this kernel */
+    uint32_t static_shared, dynamic_shared, max_dynamic_shared;
+    uint32_t multiprocessors;
+    uint32_t blocks_per_multiprocessor; /* that can be resident at once */
+    uint64_t resident_blocks;           /* the same on the whole device */
+    uint32_t max_cluster;               /* blocks in the largest cluster; 0: no clusters */
+    uint32_t recommended_block;         /* threads that the device recommends for this kernel */
+    double occupancy; /* theoretical, 0 to 1: resident warps of those there is room for. CPU device:
+                         lanes of its warps that a block fills */
+    uint32_t recommended_grid; /* the least blocks of that size that fill the device */
+    bh_dim fits_grid;          /* the largest grid up to the one given that fits with this block */
+    bh_dim fits_block; /* the largest block up to the one given that fits with this grid; zeros:
+                                   none does */
+    char kernel[256];
+    char message[512]; /* as bh_last_error would have it; empty if status is BH_OK */
+    char fix[256];
+} bh_preflight;
+
+/*
+ * Would this launch fit? Answered by the code that checks launches, and by the device where it is
+ * the one to know; without arguments, and without launching. BH_OK: answered, see out->status; the
+ * thread's last error is left alone. For a block or shared memory that cannot be, resident_blocks and
+ * occupancy are zero, and fits_grid goes with fits_block. `options` may be NULL.
+ */
+BH_API bh_status bh_launch_preflight(bh_kernel kernel, bh_shape shape,
+                                     const bh_launch_options *options, bh_preflight *out);
+
+/*
+ * One line for logs and tools, always with these fields in this order; more may follow some day:
+ *
+ *   bulkhead-launch-v1|kernel=saxpy|status=blocked|reason=kernel_threads|requested=1024|limit=512
+ *   |grid=4x1x1|block=1024x1x1|shared=0+0|cooperative=no|resident=0|cluster=none
+ *
+ * (in one line). status is ok or blocked, reason none or a bh_reason_name, shared static + dynamic
+ * bytes, resident the blocks that can run at once (0: not asked). In the name '|', '%', spaces and
+ * control characters are written as %7C and so on. BH_E_INVALID: `bytes` are too few; BH_LINE_BYTES
+ * are always enough.
+ */
+enum { BH_LINE_BYTES = 1536 };
+BH_API bh_status bh_preflight_line(const bh_preflight *preflight, char *out, size_t bytes);
+/* The same for the last launch of this thread that was refused. BH_E_NOT_FOUND: none was. */
+BH_API bh_status bh_last_launch_line(char *out, size_t bytes);
+
+/*
+ * A prepared launch: checked and packed once, launched any number of times at about the price of
+ * its place in the queue, with other buffers or scalars if need be. It keeps the buffers it uses
+ * alive: one that is released meanwhile goes when the prepared launch lets go of it. It does not
+ * keep the module: once that is unloaded, launching returns BH_E_INVALID. Values given with BH_VALUE
+ * are copied. Buffers in doubt, a quarantined kernel and a full queue are found out at each launch.
+ * A takeover changes nothing about it.
+ *
+ * Any thread may use one at any time, also the same one at once: a change is made as a whole, and
+ * a launch uses one state or the other. To launch with values of one's own while others use it too,
+ * give them with the call.
+ */
+typedef struct bh_change {
+    uint32_t index; /* of the argument, from 0 on */
+    uint32_t reserved;
+    bh_arg arg;
+} bh_change;
+
+BH_API bh_status bh_prepare(bh_kernel kernel, bh_shape shape, bh_args args,
+                            const bh_launch_options *options, bh_prepared *out);
+/* For all launches from now on. */
+BH_API bh_status bh_prepared_set(bh_prepared prepared, uint32_t index, bh_arg arg);
+BH_API bh_status bh_prepared_launch(bh_prepared prepared, bh_ticket *out);
+/* Makes the changes as bh_prepared_set does, all or, if one is refused, none, and launches, as one
+ * step. */
+BH_API bh_status bh_prepared_launch_with(bh_prepared prepared, const bh_change *changes,
+                                         size_t count, bh_ticket *out);
+/* Launches that are queued are not affected. */
+BH_API bh_status bh_prepared_release(bh_prepared prepared);
 
 /* ---- tickets
  * --------------------------------------------------------------------------------------- */
@@ -758,7 +897,8 @@ BH_API bh_status bh_notify(bh_ticket ticket);
  * BH_SHAPE(gx,gy,gz,bx,by,bz) any shape
  * BH_ARGS(a, b, ...)          up to 24 arguments: scalars by their C type, BH_IN(buffer),
  *                             BH_OUT(buffer), BH_INOUT(buffer), BH_VALUE(&s, sizeof s) for a
- *                             struct, BH_NULL for a null pointer
+ *                             struct, BH_NULL for a null pointer. BH_IN_AT_LEAST(buffer, bytes)
+ *                             and so on: refused if the buffer is smaller than that
  * BH_NO_ARGS
  */
 
@@ -785,6 +925,13 @@ static inline bh_arg bh_arg_buffer(bh_buffer buffer, uint32_t access) {
     return arg;
 }
 
+static inline bh_arg bh_arg_buffer_at_least(bh_buffer buffer, uint32_t access, uint64_t bytes) {
+    bh_arg arg = {BH_ARG_BUFFER_AT_LEAST, access, {{0}}};
+    arg.u.at_least.buffer = buffer;
+    arg.u.at_least.bytes = bytes;
+    return arg;
+}
+
 static inline bh_arg bh_arg_data(const void *data, size_t size) {
     bh_arg arg = {BH_ARG_DATA, size > UINT32_MAX ? UINT32_MAX : (uint32_t)size, {{0}}};
     arg.u.data = data;
@@ -804,11 +951,14 @@ static inline bh_arg bh_arg_null(void) {
     return bh_arg_value(&zero, sizeof zero);
 }
 
-#define BH_IN(buffer)        bh_arg_buffer((buffer), BH_ACCESS_IN)
-#define BH_OUT(buffer)       bh_arg_buffer((buffer), BH_ACCESS_OUT)
-#define BH_INOUT(buffer)     bh_arg_buffer((buffer), BH_ACCESS_INOUT)
-#define BH_VALUE(data, size) bh_arg_data((data), (size))
-#define BH_NULL              bh_arg_null()
+#define BH_IN(buffer)                    bh_arg_buffer((buffer), BH_ACCESS_IN)
+#define BH_OUT(buffer)                   bh_arg_buffer((buffer), BH_ACCESS_OUT)
+#define BH_INOUT(buffer)                 bh_arg_buffer((buffer), BH_ACCESS_INOUT)
+#define BH_VALUE(data, size)             bh_arg_data((data), (size))
+#define BH_IN_AT_LEAST(buffer, bytes)    bh_arg_buffer_at_least((buffer), BH_ACCESS_IN, (bytes))
+#define BH_OUT_AT_LEAST(buffer, bytes)   bh_arg_buffer_at_least((buffer), BH_ACCESS_OUT, (bytes))
+#define BH_INOUT_AT_LEAST(buffer, bytes) bh_arg_buffer_at_least((buffer), BH_ACCESS_INOUT, (bytes))
+#define BH_NULL                          bh_arg_null()
 
 #ifdef __cplusplus
 

@@ -185,6 +185,7 @@ static bh_status assemble(bh__device *device) {
  * -------------------------------------------------------------------------------------------- */
 
 static void free_objects(bh__device *device) {
+    bh__prepared_free_all(device);
     uint32_t cursor = 0;
     for (bh__buffer *buffer; (buffer = bh__table_next(&device->buffers, &cursor));) {
         bh__handle_remove(device, buffer->id);

@@ -97,6 +97,9 @@ typedef struct bh__kernel {
     bh__blob_param *params; /* Borrowed from the module's blob. */
     uint32_t faults;
     bool quarantined;
+    bool padded;                /* there are bytes between the parameters */
+    struct bh__known_fit *fits; /* Owned. fit.c */
+    uint32_t fit_count;
 } bh__kernel;
 
 typedef struct bh__variable {
@@ -241,6 +244,7 @@ typedef struct bh__order {
     bh__host_region host;
     bh__module_message module;
     bh__lane_message lane;
+    bh__fit_question fit;
     uint8_t *data; /* Owned. */
     uint32_t data_bytes;
 } bh__order;
@@ -284,6 +288,7 @@ typedef struct bh__job {
     bh__memory *host;   /* BH__MSG_HOST_MAP: what the region is noted with */
     bh__module *module; /* loads */
     uint32_t attempts;
+    bh__fit fit; /* BH__MSG_FIT: the answer */
     bh_error error;
     _Atomic uint32_t done; /* futex */
     bool self_owned;       /* nobody waits: the supervisor frees it */
@@ -342,7 +347,7 @@ struct bh__device {
     uint32_t handle_generation;
     _Atomic uint64_t id;    /* its handle; 0: closed. Read without the lock. */
     _Atomic uint32_t users; /* threads looking at lanes or areas without the lock */
-    bh__table buffers, modules, kernels, lane_handles;
+    bh__table buffers, modules, kernels, lane_handles, prepareds;
     bh__lane lanes[BH__LANES];
 
     /* Everything from here on starts at zero each time. */
@@ -447,7 +452,8 @@ enum {
     BH__KIND_MODULE,
     BH__KIND_KERNEL,
     BH__KIND_BUFFER,
-    BH__KIND_BINARY /* belongs to no device */
+    BH__KIND_BINARY, /* belongs to no device */
+    BH__KIND_PREPARED
 };
 
 /* Locks and returns the device a handle of this kind belongs to, or fills the thread's error and
@@ -459,6 +465,16 @@ void *bh__handle_get(bh__device *device, uint64_t handle, uint32_t kind, const c
 bh_status bh__refuse_handle(uint64_t handle, uint32_t kind, const char *what);
 bh_status bh__handle_add(bh__device *device, uint32_t kind, void *object, uint64_t *out);
 void bh__handle_remove(bh__device *device, uint64_t handle);
+/* What bh__handle_get finds in this table, without a word where there is nothing. For where it is
+ * asked for in every launch. */
+static inline void *bh__handle_find(const bh__device *device, const bh__table *table,
+                                    uint64_t handle, uint32_t kind) {
+    uint32_t index = (uint32_t)(handle >> BH__GENERATION_BITS) & ((1u << BH__INDEX_BITS) - 1);
+    uint32_t generation = (uint32_t)handle & ((1u << BH__GENERATION_BITS) - 1);
+    bool here = handle >> 52 == (kind << 8 | device->slot) && index < table->count &&
+                table->entries[index].generation == generation;
+    return here ? table->entries[index].object : NULL;
+}
 
 /* A device to fill in, closed and not locked; NULL with the thread's error. */
 bh__device *bh__device_take_slot(void);
@@ -548,6 +564,13 @@ bh_status bh__submit(bh__device *device, const bh__submission *submission, bool 
                      bh_ticket *out);
 /* The lane for a handle, zero meaning the device's own. */
 bh__lane *bh__lane_get(bh__device *device, bh_lane lane);
+
+/* ---- prepared.c
+ * --------------------------------------------------------------------------------------------- */
+
+typedef struct bh__prepared bh__prepared;
+/* The device is being taken apart. */
+void bh__prepared_free_all(bh__device *device);
 
 /* ---- memory.c: what may be read, what is in doubt
  * ------------------------------------------------------------ */
@@ -741,7 +764,10 @@ bool bh__fd_is_ours(int fd);
 void bh__fd_close(int fd);
 /* Adds one to an eventfd of ours. False: it is not ours any more. */
 bool bh__fd_poke(int fd);
-bool bh__is_forked_child(void);
+extern _Atomic bool bh__in_forked_child;
+static inline bool bh__is_forked_child(void) {
+    return atomic_load_explicit(&bh__in_forked_child, memory_order_relaxed);
+}
 /* Counts devices that exist: a child forked while there are none may use the library. */
 void bh__fork_count(int change);
 

@@ -21,6 +21,7 @@ void bh__module_delete(bh__module *module) {
         free(module->variables[i].value);
         free(module->variables[i].written);
     }
+    for (uint32_t i = 0; i < module->kernel_count; i++) free(module->kernels[i].fits);
     free(module->variables);
     free(module->kernels);
     free(module->blob);
@@ -86,10 +87,13 @@ static bool parse_kernel(bh__module *module, bh__kernel *kernel, uint32_t index,
     *kernel = (bh__kernel){.module = module, .index = index, .shape = *from};
     kernel->name = (char *)(uintptr_t)name;
     kernel->params = (bh__blob_param *)(void *)(module->blob + from->params_offset);
+    uint64_t used = 0;
     for (uint32_t i = 0; i < from->param_count; i++) {
         if (!bh__range_fits(kernel->params[i].offset, kernel->params[i].bytes, from->param_bytes))
             return false;
+        used += kernel->params[i].bytes;
     }
+    kernel->padded = used != from->param_bytes;
     return true;
 }
 

@@ -141,6 +141,9 @@ static int send_order(bh__device *device, bh__worker *worker, bh__order *order) 
     case BH__MSG_LANE_OPEN:
         message->u.lane = order->lane;
         break;
+    case BH__MSG_FIT:
+        message->u.fit = order->fit;
+        break;
     default:
         message->u.module = order->module;
     }
@@ -236,6 +239,10 @@ static void commit(bh__device *device, bh__order *order, bh__message *message, b
         if (device->lane_limit <= index) device->lane_limit = index + 1;
         break;
     }
+    case BH__MSG_FIT: /* changes nothing that others must be told of */
+        noted = message->data_bytes == sizeof job->fit;
+        if (noted) memcpy(&job->fit, message->data, sizeof job->fit);
+        break;
     case BH__MSG_MODULE_LOAD:
         noted = message->fd_count == 1 && bh__module_parse(job->module, message->fds[0]);
         job->module->loaded = noted;
@@ -247,7 +254,8 @@ static void commit(bh__device *device, bh__order *order, bh__message *message, b
         bh__fail(&job->error, BH_E_INTERNAL, "report this with the program that shows it",
                  "the worker's answer to order %u makes no sense, or there is no host memory",
                  order->type);
-    } else if (device->standby && device->standby->state == BH__WORKER_STANDBY) {
+    } else if (order->type != BH__MSG_FIT && device->standby &&
+               device->standby->state == BH__WORKER_STANDBY) {
         tell(device->standby, &next);
     }
 }

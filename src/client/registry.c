@@ -48,14 +48,16 @@ static bh__table *table_of(bh__device *device, uint32_t kind) {
         return &device->kernels;
     case BH__KIND_BUFFER:
         return &device->buffers;
+    case BH__KIND_PREPARED:
+        return &device->prepareds;
     default:
         return NULL;
     }
 }
 
 static const char *kind_name(uint32_t kind) {
-    static const char *const names[] = {"no handle", "a device", "a lane",  "a module",
-                                        "a kernel",  "a buffer", "a binary"};
+    static const char *const names[] = {"no handle", "a device", "a lane",   "a module",
+                                        "a kernel",  "a buffer", "a binary", "a prepared launch"};
     return kind < sizeof names / sizeof *names ? names[kind] : "no handle of this library";
 }
 
@@ -77,7 +79,7 @@ bh_status bh__refuse_handle(uint64_t handle, uint32_t kind, const char *what) {
 }
 
 bh__device *bh__device_lock(uint64_t handle, uint32_t kind, const char *what, bool running) {
-    if (bh__refuse_forked()) return NULL;
+    if (bh__is_forked_child() && bh__refuse_forked()) return NULL;
     bh__device *device =
         handle_kind(handle) == kind ? atomic_load(&devices[handle_slot(handle)]) : NULL;
     if (!device) {

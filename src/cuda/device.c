@@ -316,6 +316,7 @@ const bh__device_ops bh__cuda_device = {
     .module_load = bh__cuda_module_load,
     .module_unload = bh__cuda_module_unload,
     .global_set = bh__cuda_global_set,
+    .fit = bh__cuda_fit,
     .lane_open = open_lane,
     .lane_close = close_lane,
     .lane_begin = begin_lane,

@@ -174,6 +174,11 @@ void bh__cuda_module_free(bh__device *device, bh__cuda_module *module);
 /* With `tables` held. */
 const bh__cuda_module *bh__cuda_find_module(const bh__device *device, uint32_t id);
 
+/* ---- fit.c: control thread ---- */
+
+bh_status bh__cuda_fit(bh__device *device, const bh__fit_question *question, bh_error *error,
+                       bh__fit *out);
+
 /* ---- launch.c, copy.c, train.c: a lane's thread, with `tables` held for reading ---- */
 
 /* The kernel of a launch, after a look at its parameters. NULL: there is none, or they do not

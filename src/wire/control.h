@@ -81,8 +81,10 @@ typedef struct bh__launch_body {
     uint32_t block[3];
     uint32_t cluster[3]; /* zeros: none */
     uint32_t shared_bytes;
-    uint32_t flags;       /* BH_LAUNCH_COOPERATIVE, BH__LAUNCH_ALONE */
-    uint32_t param_bytes; /* after the dependencies in the payload */
+    uint32_t flags;          /* BH_LAUNCH_COOPERATIVE, _PRIORITY, _PROGRAMMATIC, BH__LAUNCH_ALONE */
+    uint32_t param_bytes;    /* after the dependencies in the payload */
+    int32_t priority;        /* with BH_LAUNCH_PRIORITY */
+    uint32_t cluster_policy; /* BH_CLUSTER_DEFAULT ... */
 } bh__launch_body;
 
 typedef struct bh__copy_body {
@@ -150,7 +152,7 @@ typedef struct bh__lane_area {
 /* What a worker has to say about one request. */
 typedef struct bh__report {
     uint32_t lane;
-    bh_status status; /* of a fault: BH_E_STOPPED if no worker is to use the device again */
+    bh_status status;  /* of a fault: BH_E_STOPPED if no worker is to use the device again */
     uint64_t sequence; /* 0: the worker does not know which request it was */
     int32_t device_code;
     uint32_t bytes;   /* faults: of the access that went wrong, where one did; else 0 */
@@ -176,7 +178,7 @@ typedef struct bh__area {
 #define BH__WIRE_VERSION                                                                           \
     (2u << 24 |                                                                                    \
      (uint32_t)(sizeof(bh__front) * 31 + sizeof(bh__area) * 17 + sizeof(bh__lane_area) * 7 +       \
-                offsetof(bh__lane_area, done) * 5 + sizeof(bh__request) * 3 + BH__PAYLOAD_OFFSET +  \
+                offsetof(bh__lane_area, done) * 5 + sizeof(bh__request) * 3 + BH__PAYLOAD_OFFSET + \
                 sizeof(bh_device_info) * 11))
 
 /* ---- finding one's way in the block

@@ -90,6 +90,11 @@ typedef struct bh__device_ops {
     bh_status (*global_set)(bh__device *device, const bh__module_message *where, const void *bytes,
                             size_t count, bh_error *error);
 
+    /* Answers how many blocks can be resident. The question has a block and shared memory that the
+     * kernel can be launched with. */
+    bh_status (*fit)(bh__device *device, const bh__fit_question *question, bh_error *error,
+                     bh__fit *out);
+
     /* The priority is one that `info` allows. */
     bh_status (*lane_open)(bh__device *device, const bh__lane_message *which, bh_error *error,
                            bh__device_lane **out);

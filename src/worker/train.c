@@ -11,8 +11,9 @@ enum { SHORT_NS = 20000 };
 enum { MOST_AHEAD = 3 * BH__TRAIN };
 
 static bool is_plain(const bh__launch_body *body) {
-    return !(body->flags & BH_LAUNCH_COOPERATIVE) && body->cluster[0] <= 1 &&
-           body->cluster[1] <= 1 && body->cluster[2] <= 1;
+    const uint32_t attributes = BH_LAUNCH_COOPERATIVE | BH_LAUNCH_PRIORITY | BH_LAUNCH_PROGRAMMATIC;
+    return !(body->flags & attributes) && body->cluster[0] <= 1 && body->cluster[1] <= 1 &&
+           body->cluster[2] <= 1 && body->cluster_policy == BH_CLUSTER_DEFAULT;
 }
 
 static bool may_share(const bh__launch_body *body) {

@@ -178,7 +178,7 @@ static const struct layout layouts[] = {
     FIELD(bh_use, buffer, 0, 8),
     FIELD(bh_use, access, 8, 4),
     FIELD(bh_use, reserved, 12, 4),
-    SIZE(bh_launch_options, 40),
+    SIZE(bh_launch_options, 48),
     FIELD(bh_launch_options, size, 0, 4),
     FIELD(bh_launch_options, flags, 4, 4),
     FIELD(bh_launch_options, lane, 8, 8),
@@ -259,6 +259,43 @@ static const struct layout layouts[] = {
     FIELD(bh_compiler_entry, version, 16, 64),
     FIELD(bh_compiler_entry, path, 80, 512),
     FIELD(bh_compiler_entry, why, 592, 256),
+
+    FIELD(bh_launch_options, priority, 40, 4),
+    FIELD(bh_launch_options, cluster_policy, 44, 4),
+    SIZE(bh_prepared, 8),
+    FIELD(bh_prepared, id, 0, 8),
+    SIZE(bh_change, 32),
+    FIELD(bh_change, index, 0, 4),
+    FIELD(bh_change, reserved, 4, 4),
+    FIELD(bh_change, arg, 8, 24),
+    SIZE(bh_preflight, 1184),
+    FIELD(bh_preflight, size, 0, 4),
+    FIELD(bh_preflight, status, 4, 4),
+    FIELD(bh_preflight, reason, 8, 4),
+    FIELD(bh_preflight, cooperative, 12, 4),
+    FIELD(bh_preflight, requested, 16, 8),
+    FIELD(bh_preflight, limit, 24, 8),
+    FIELD(bh_preflight, grid, 32, 12),
+    FIELD(bh_preflight, block, 44, 12),
+    FIELD(bh_preflight, cluster, 56, 12),
+    FIELD(bh_preflight, threads, 68, 4),
+    FIELD(bh_preflight, blocks, 72, 8),
+    FIELD(bh_preflight, max_threads, 80, 4),
+    FIELD(bh_preflight, static_shared, 84, 4),
+    FIELD(bh_preflight, dynamic_shared, 88, 4),
+    FIELD(bh_preflight, max_dynamic_shared, 92, 4),
+    FIELD(bh_preflight, multiprocessors, 96, 4),
+    FIELD(bh_preflight, blocks_per_multiprocessor, 100, 4),
+    FIELD(bh_preflight, resident_blocks, 104, 8),
+    FIELD(bh_preflight, max_cluster, 112, 4),
+    FIELD(bh_preflight, recommended_block, 116, 4),
+    FIELD(bh_preflight, occupancy, 120, 8),
+    FIELD(bh_preflight, recommended_grid, 128, 4),
+    FIELD(bh_preflight, fits_grid, 132, 12),
+    FIELD(bh_preflight, fits_block, 144, 12),
+    FIELD(bh_preflight, kernel, 156, 256),
+    FIELD(bh_preflight, message, 412, 512),
+    FIELD(bh_preflight, fix, 924, 256),
 };
 
 TEST(structs_have_the_layout_programs_were_built_with) {
@@ -310,6 +347,14 @@ TEST(constants_have_the_numbers_programs_were_built_with) {
     CHECK_EQ(BH_CACHE_MEMORY, 1);
     CHECK_EQ(BH_CACHE_DISK, 2);
     CHECK_EQ(BH_CACHE_OFF, 3);
+
+    CHECK_EQ(BH_LAUNCH_PRIORITY, 16);
+    CHECK_EQ(BH_LAUNCH_PROGRAMMATIC, 32);
+    CHECK_EQ(BH_ARG_BUFFER_AT_LEAST, 4);
+    CHECK_EQ(BH_CLUSTER_BALANCE, 2);
+    CHECK_EQ(BH_REASON_RESIDENCY, 13);
+    CHECK_EQ(BH_REASON_OTHER, 24);
+    CHECK_EQ(BH_LINE_BYTES, 1536);
     CHECK_EQ(sizeof(bh_status), 4);
     CHECK_EQ(sizeof(bh_type), 4);
     CHECK_EQ(BH_FOREVER, UINT64_MAX);

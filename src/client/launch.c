@@ -125,24 +125,6 @@ bh_status bh__launch_pack(bh__launch *self, bh_kernel handle, const bh_shape *sh
     return status;
 }
 
-void bh__launch_submission(const bh__launch *self, bh__lane *lane, bh__submission *out) {
-    const bh_launch_options *options = self->options;
-    /* `copy` is not for launches, and not worth clearing. */
-    out->lane = lane;
-    out->op = BH__OP_LAUNCH;
-    out->idempotent = (options->flags & BH_LAUNCH_IDEMPOTENT) != 0;
-    out->no_block = (options->flags & BH_LAUNCH_NO_BLOCK) != 0;
-    out->deadline_ns =
-        options->deadline_ns ? options->deadline_ns : self->device->options.deadline_ns;
-    out->kernel = self->kernel;
-    out->module = self->kernel->module;
-    out->uses = self->uses;
-    out->use_count = self->use_count;
-    out->params = self->params;
-    out->param_bytes = self->body.param_bytes;
-    out->launch = &self->body;
-}
-
 static inline bh_status submit(bh__launch *self, bool *retry, bh_ticket *out) {
     bh__lane *lane = bh__lane_get(self->device, self->options->lane);
     if (!lane) return bh__last()->status;

@@ -40,7 +40,24 @@ static inline void bh__launch_free(bh__launch *self) {
     if (self->uses != self->inline_uses) free(self->uses);
 }
 /* The launch as bh__submit takes it. Everything but `copy` is filled in; it points into *self. */
-void bh__launch_submission(const bh__launch *self, bh__lane *lane, bh__submission *out);
+static inline void bh__launch_submission(const bh__launch *self, bh__lane *lane,
+                                         bh__submission *out) {
+    const bh_launch_options *options = self->options;
+    /* `copy` is not for launches, and not worth clearing. */
+    out->lane = lane;
+    out->op = BH__OP_LAUNCH;
+    out->idempotent = (options->flags & BH_LAUNCH_IDEMPOTENT) != 0;
+    out->no_block = (options->flags & BH_LAUNCH_NO_BLOCK) != 0;
+    out->deadline_ns =
+        options->deadline_ns ? options->deadline_ns : self->device->options.deadline_ns;
+    out->kernel = self->kernel;
+    out->module = self->kernel->module;
+    out->uses = self->uses;
+    out->use_count = self->use_count;
+    out->params = self->params;
+    out->param_bytes = self->body.param_bytes;
+    out->launch = &self->body;
+}
 /* What the worker must be asked if self->asks is set. */
 bh__fit_question bh__launch_question(const bh__launch *self);
 

@@ -27,7 +27,7 @@ static void release_uses(bh__device *device, const bh__use *uses, uint32_t count
     for (uint32_t i = 0; i < count; i++) bh__memory_release(device, uses[i].memory);
 }
 
-static void delete (bh__prepared *self) {
+static void discard(bh__prepared *self) {
     free(self->uses);
     free(self->name);
     free(self);
@@ -47,7 +47,7 @@ static bh__prepared *make(const bh__launch *from, bh_kernel handle, bh__lane *la
     self->uses = malloc((self->room + 1) * sizeof *self->uses);
     self->name = strdup(from->kernel->name);
     if (!self->uses || !self->name) {
-        delete (self);
+        discard(self);
         return NULL;
     }
     memcpy(self->uses, from->uses, from->use_count * sizeof *self->uses);
@@ -68,7 +68,7 @@ static bh_status keep(const bh__launch *from, bh_kernel handle, bh_prepared *out
                           "no host memory for a prepared launch of kernel %s", from->kernel->name);
     bh_status status = bh__handle_add(from->device, BH__KIND_PREPARED, self, &self->id);
     if (status != BH_OK) {
-        delete (self);
+        discard(self);
         return status;
     }
     retain_uses(self->uses, self->submission.use_count);
@@ -110,7 +110,7 @@ void bh__prepared_free_all(bh__device *device) {
             bh__memory *memory = self->uses[i].memory;
             if (--memory->references == 0) bh__memory_delete(device, memory);
         }
-        delete (self);
+        discard(self);
     }
 }
 
@@ -122,7 +122,7 @@ bh_status bh_prepared_release(bh_prepared handle) {
     if (self) {
         bh__handle_remove(device, handle.id);
         release_uses(device, self->uses, self->submission.use_count);
-        delete (self);
+        discard(self);
     }
     bh__device_unlock(device);
     return status;

@@ -152,6 +152,9 @@ static bh_status check_cluster(bh__launch *self, bh_dim given) {
                       "kernel %s: device %s (%s) has no clusters", name, self->device->info.name,
                       self->device->info.arch);
     }
+    /* Clusters of one block are none, unless the kernel asks for some. */
+    if (!clustered && !kernel->needs_cluster && !required[0])
+        body->cluster[0] = body->cluster[1] = body->cluster[2] = 0;
     return BH_OK;
 }
 
@@ -201,7 +204,7 @@ static bh_status check_attributes(bh__launch *self) {
 
 static bh_status refuse_residency(bh__launch *self, const bh__fit *fit, uint64_t blocks) {
     const bh__launch_body *body = &self->body;
-    bool clustered = body->cluster[0] != 0;
+    bool clustered = fit->clusters != 0;
     return REFUSE(
         self, BH_REASON_RESIDENCY, blocks, fit->resident, BH_E_RESIDENCY,
         "use fewer blocks, each doing more, or smaller blocks with less shared memory and "

@@ -2,19 +2,22 @@
 /* How many blocks of a kernel can be resident at once, as the driver knows it. */
 #include "cuda/state.h"
 
+/* Blocks, or clusters: more than can be resident, so that the grid is not what limits them. */
+enum { MANY = 1024 };
+
 static bool is_clustered(const bh__fit_question *question) {
     return question->cluster[0] > 1 || question->cluster[1] > 1 || question->cluster[2] > 1;
 }
 
 static int ask_clusters(const bh__device *device, bh__cu_function function,
                         const bh__fit_question *question, const uint32_t block[3], int *out) {
-    enum { MANY = 1024 }; /* more than can be resident: the grid is not to be what limits them */
     const uint32_t *cluster = question->cluster;
+    const uint32_t many = cluster[0] <= MANY ? MANY : 1;
     bh__cu_launch_attribute attribute = {.id = BH__CU_LAUNCH_CLUSTER};
     attribute.value.cluster.x = cluster[0];
     attribute.value.cluster.y = cluster[1];
     attribute.value.cluster.z = cluster[2];
-    bh__cu_launch with = {.grid = {cluster[0] * MANY, cluster[1], cluster[2]},
+    bh__cu_launch with = {.grid = {cluster[0] * many, cluster[1], cluster[2]},
                           .block = {block[0], block[1], block[2]},
                           .shared_bytes = question->shared_bytes,
                           .stream = device->stream,
@@ -32,7 +35,7 @@ static int ask_clusters(const bh__device *device, bh__cu_function function,
 static int ask_largest(const bh__device *device, bh__cu_function function,
                        const bh__fit_question *question, int *out) {
     const uint32_t *block = question->block;
-    bh__cu_launch with = {.grid = {1, 1, 1},
+    bh__cu_launch with = {.grid = {MANY, 1, 1},
                           .block = {block[0], block[1], block[2]},
                           .shared_bytes = question->shared_bytes,
                           .stream = device->stream};
@@ -52,7 +55,10 @@ static int ask_resident(const bh__device *device, bh__cu_function function,
     uint32_t threads = block[0] * block[1] * block[2];
     int result =
         device->cu.function_residency(&each, function, (int)threads, question->shared_bytes);
-    if (result != BH__CU_OK) return result;
+    /* About a kernel for clusters there may be no answer for single blocks. */
+    bool no_answer = result != BH__CU_OK && is_clustered(question) && !bh__driver_is_fatal(result);
+    if (no_answer) bh__driver_log_skip(&device->cu);
+    if (result != BH__CU_OK && !no_answer) return result;
     out->blocks_per_multiprocessor = each > 0 ? (uint32_t)each : 0;
     out->resident = (uint64_t)out->blocks_per_multiprocessor * device->info.multiprocessors;
     if (!is_clustered(question)) return BH__CU_OK;
@@ -68,6 +74,11 @@ static int advise(const bh__device *device, bh__cu_function function,
     int grid = 0, block = 0;
     int result =
         device->cu.function_best_block(&grid, &block, function, NULL, question->shared_bytes, 0);
+    if (result != BH__CU_OK && !bh__driver_is_fatal(result)) { /* nothing to recommend */
+        bh__driver_log_skip(&device->cu);
+        grid = block = 0;
+        result = BH__CU_OK;
+    }
     out->recommended_block = block > 0 ? (uint32_t)block : 0;
     out->recommended_grid = grid > 0 ? (uint32_t)grid : 0;
     uint32_t threads = question->block[0] * question->block[1] * question->block[2];

@@ -12,7 +12,7 @@ static int launch(bh__device_lane *lane, const bh__cuda_kernel *kernel, const bh
                      BH__CU_PARAM_END};
     void **params = bytes ? extra : NULL;
     const uint32_t *grid = body->grid, *block = body->block;
-    bool clustered = body->cluster[0] > 1 || body->cluster[1] > 1 || body->cluster[2] > 1;
+    bool clustered = body->cluster[0] | body->cluster[1] | body->cluster[2];
     bool cooperative = body->flags & BH_LAUNCH_COOPERATIVE;
     const uint32_t attributed = BH_LAUNCH_COOPERATIVE | BH_LAUNCH_PRIORITY | BH_LAUNCH_PROGRAMMATIC;
     if (!clustered && !(body->flags & attributed) && !body->cluster_policy)

@@ -12,8 +12,9 @@ enum { MOST_AHEAD = 3 * BH__TRAIN };
 
 static bool is_plain(const bh__launch_body *body) {
     const uint32_t attributes = BH_LAUNCH_COOPERATIVE | BH_LAUNCH_PRIORITY | BH_LAUNCH_PROGRAMMATIC;
-    return !(body->flags & attributes) && body->cluster[0] <= 1 && body->cluster[1] <= 1 &&
-           body->cluster[2] <= 1 && body->cluster_policy == BH_CLUSTER_DEFAULT;
+    return !(body->flags & attributes) &&
+           !(body->cluster[0] | body->cluster[1] | body->cluster[2]) &&
+           body->cluster_policy == BH_CLUSTER_DEFAULT;
 }
 
 static bool may_share(const bh__launch_body *body) {

@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "bulkhead.h"
 #include "base/records.h"
+#include "client/count.h"
 #include "client/heap.h"
 #include "client/process.h"
 #include "client/table.h"
@@ -206,6 +207,8 @@ typedef struct bh__lane {
     bh__failures failures;
     uint64_t head_position; /* supervisor: the request now running as far as known */
     uint64_t head_since;
+    bh__lane_tally tally;
+    struct bh__lane_trace *trace; /* Owned. NULL: not traced. */
 } bh__lane;
 
 /* ---- the supervisor's own
@@ -410,6 +413,12 @@ struct bh__device {
     uint32_t watcher_count;
     bh_print_fn *print;
     void *print_context;
+
+    /* counters and traces */
+    bool ticks_usable;
+    uint64_t tick_start, tick_start_ns; /* when the device began to be opened */
+    bh_counters tally;                  /* what is not counted by lanes */
+    struct bh__trace *trace;            /* NULL: none */
 };
 
 /* ---- error.c: the calling thread's error
@@ -508,6 +517,7 @@ typedef struct bh__submission {
     uint32_t use_count;
     const void *params;
     uint32_t param_bytes;
+    uint64_t elements;             /* launches: 0: all threads */
     const bh__launch_body *launch; /* launches */
     bh__copy_body copy;            /* all others */
 } bh__submission;

@@ -109,6 +109,7 @@ static bh_status check_kernel(const launch *self) {
             "kernel %s faulted %u times and is not run any more", kernel->name, kernel->faults);
     }
     if (kernel->module->stale) {
+        self->device->tally.stale_refusals++;
         return bh__refuse(BH_E_STALE, "set its variables again and call bh_module_accept",
                           "kernel %s: the variables of its module were lost with a worker",
                           kernel->name);
@@ -285,6 +286,7 @@ static bh_status submit(launch *self, bool *retry, bh_ticket *out) {
                                  .use_count = self->use_count,
                                  .params = self->params,
                                  .param_bytes = self->body.param_bytes,
+                                 .elements = options->elements,
                                  .launch = &self->body};
     bh_status status = bh__submit(self->device, &submission, retry, out);
     if (status == BH_OK && !*retry) self->kernel->module->launched = true;

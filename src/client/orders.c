@@ -191,6 +191,9 @@ void bh__job_finish(bh__device *device, bh__job *job) {
             bh__lane_fail(lane, job->ticket, job->error.status, 1, 0, NULL, &job->error);
             bh__handle_remove(device, job->module->id);
             bh__module_drop(device, job->module);
+            device->tally.module_load_failures++;
+        } else {
+            device->tally.module_loads++;
         }
         atomic_store(&lane->load_done, job->ticket);
         pthread_mutex_unlock(&device->lock);

@@ -121,6 +121,11 @@ static void tell_loss(bh__device *device) {
     if (!device->loss_pending) return;
     device->loss_pending = false;
     device->loss.takeover_ns = bh__now_ns() - device->loss_detected_ns;
+    pthread_mutex_lock(&device->lock);
+    device->tally.restarts++;
+    device->tally.standby_takeovers += device->loss.from_standby;
+    bh__histogram_add(&device->tally.takeover, device->loss.takeover_ns);
+    pthread_mutex_unlock(&device->lock);
     bh__log_warning("worker of generation %llu lost and replaced in %llu us: %s",
                     (unsigned long long)device->loss.generation,
                     (unsigned long long)(device->loss.takeover_ns / 1000), device->loss.message);
@@ -637,6 +642,9 @@ static void tend_workers(bh__device *device, uint64_t now, uint64_t *next) {
         bh_status status = bh__worker_start(device, &worker, &error);
         if (status == BH_OK) {
             device->standby = worker;
+            pthread_mutex_lock(&device->lock);
+            device->tally.standby_starts++;
+            pthread_mutex_unlock(&device->lock);
         } else {
             device->retry_standby_at = now + BH__NS_PER_S;
             if (status != BH_E_BUSY) say_degraded(device, &error, false);

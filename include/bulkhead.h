@@ -638,14 +638,14 @@ typedef struct bh_counters {
     bh_histogram queued;
     bh_histogram waiting;
     bh_histogram running;
-    uint64_t allocations;   /* buffers that were given memory */
-    uint64_t pool_hits;     /* of them, from chunks that were there already */
-    uint64_t chunks_made;   /* asked of the device */
-    uint64_t chunks_trimmed; /* given back to it */
-    uint64_t losses;        /* of workers, of any cause */
-    uint64_t faults;        /* losses by a kernel's fault or a crash */
-    uint64_t deadlines;     /* losses by a deadline */
-    uint64_t restarts;      /* losses after which another worker went on */
+    uint64_t allocations;       /* buffers that were given memory */
+    uint64_t pool_hits;         /* of them, from chunks that were there already */
+    uint64_t chunks_made;       /* asked of the device */
+    uint64_t chunks_trimmed;    /* given back to it */
+    uint64_t losses;            /* of workers, of any cause */
+    uint64_t faults;            /* losses by a kernel's fault or a crash */
+    uint64_t deadlines;         /* losses by a deadline */
+    uint64_t restarts;          /* losses after which another worker went on */
     uint64_t standby_takeovers; /* of them, by a standby that was ready */
     uint64_t standby_starts;    /* processes started to be one */
     bh_histogram takeover;      /* from knowing of a loss to the next worker being told to go on */
@@ -654,7 +654,8 @@ typedef struct bh_counters {
     uint64_t stale_refusals;    /* calls and tickets that got BH_E_STALE */
     uint64_t module_loads;
     uint64_t module_load_failures;
-    uint64_t compiles; /* these five are filled in by a library that compiles; see docs/counters.md */
+    uint64_t
+        compiles; /* these five are filled in by a library that compiles; see docs/counters.md */
     uint64_t cache_memory_hits;
     uint64_t cache_disk_hits;
     uint64_t cache_misses;
@@ -670,6 +671,14 @@ BH_API bh_status bh_device_counters(bh_device device, bh_counters *out);
  * counters do, so allow some more. BH_E_INVALID: it does not fit, nothing was written. */
 BH_API bh_status bh_counters_prometheus(bh_device device, char *text, size_t capacity,
                                         size_t *length);
+
+/* Records every request from now on, and losses, takeovers, memory and module loads, in a file that
+ * Perfetto (ui.perfetto.dev) and chrome://tracing open. It is written by a thread of its own; what
+ * that cannot keep up with is dropped, and the file says how much. One trace a device at a time:
+ * BH_E_BUSY. The file is whole after bh_trace_stop or bh_device_close. */
+BH_API bh_status bh_trace_start(bh_device device, const char *path);
+/* BH_E_IO: not everything could be written. BH_E_NOT_FOUND: there is no trace. */
+BH_API bh_status bh_trace_stop(bh_device device);
 
 #ifdef __cplusplus
 } /* extern "C" */

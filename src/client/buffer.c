@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "client/internal.h"
+#include "client/trace.h"
 
 enum { FIRST_CHUNK = 32 << 20 };
 #define LARGEST_CHUNK ((uint64_t)1 << 30)
@@ -49,6 +49,7 @@ static bool trim_one(bh__device *device) {
     (void)bh__order_run(device, &job);
     bh__fd_close(fd);
     device->tally.chunks_trimmed++;
+    bh__trace_instant(device, "memory trimmed", "reserved", device->heap.bytes_total, NULL);
     return true;
 }
 
@@ -82,6 +83,7 @@ static bh_status grow(bh__device *device, uint64_t bytes) {
                           "no host memory to note a chunk");
     }
     device->tally.chunks_made++;
+    bh__trace_instant(device, "memory grown", "reserved", device->heap.bytes_total, NULL);
     return BH_OK;
 }
 

@@ -84,8 +84,8 @@ static void total_times(const bh__lane_tally *tally, size_t offset, bh_histogram
     out->count = 0;
     out->sum_ns = total(tally, offset + offsetof(bh__times_counted, sum_ns));
     for (uint32_t i = 0; i < BH_HISTOGRAM_BUCKETS; i++) {
-        out->buckets[i] = total(tally, offset + offsetof(bh__times_counted, buckets[0]) +
-                                           i * sizeof(uint64_t));
+        out->buckets[i] =
+            total(tally, offset + offsetof(bh__times_counted, buckets[0]) + i * sizeof(uint64_t));
         out->count += out->buckets[i];
     }
 }
@@ -127,8 +127,8 @@ static void add_words(void *to, const void *from, size_t bytes, bool subtract) {
 
 /* From the first counter to the end, but for the depths. */
 static void subtract_before(bh_lane_counts *counts, const bh_lane_counts *before) {
-    size_t first = offsetof(bh_lane_counts, requests), depths = offsetof(bh_lane_counts, queue_depth),
-           times = offsetof(bh_lane_counts, queued);
+    size_t first = offsetof(bh_lane_counts, requests),
+           depths = offsetof(bh_lane_counts, queue_depth), times = offsetof(bh_lane_counts, queued);
     add_words((char *)counts + first, (const char *)before + first, depths - first, true);
     add_words((char *)counts + times, (const char *)before + times, sizeof *counts - times, true);
 }
@@ -161,7 +161,8 @@ static bh_status refuse_size(const char *what, uint32_t size) {
 }
 
 bh_status bh_device_counters(bh_device handle, bh_counters *out) {
-    if (!out || out->size < 2 * sizeof(uint32_t)) return refuse_size("bh_counters", out ? out->size : 0);
+    if (!out || out->size < 2 * sizeof(uint32_t))
+        return refuse_size("bh_counters", out ? out->size : 0);
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
     if (!device) return bh__last()->status;
     bh_counters counters;

@@ -13,7 +13,7 @@
 #include "base/futex.h"
 #include "base/ticks.h"
 #include "client/find.h"
-#include "client/internal.h"
+#include "client/trace.h"
 #include "wire/share.h"
 
 /* Where device memory is mapped in every worker: each address twice, writable and read-only. */
@@ -338,6 +338,7 @@ bh_status bh_device_close(bh_device handle) {
     drain(device);
     end_supervisor(device);
     bh__dispatcher_stop(device);
+    bh__trace_close(device);
 
     /* Nobody finds the device from here on; those who found it before have been woken and leave. */
     atomic_store(&device->id, 0);

@@ -17,8 +17,8 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "bulkhead.h"
 #include "base/records.h"
+#include "bulkhead.h"
 #include "client/count.h"
 #include "client/heap.h"
 #include "client/process.h"
@@ -97,6 +97,7 @@ typedef struct bh__kernel {
     bh__blob_param *params; /* Borrowed from the module's blob. */
     uint32_t faults;
     bool quarantined;
+    uint32_t trace_name; /* what a trace calls it; 0: nothing yet */
 } bh__kernel;
 
 typedef struct bh__variable {
@@ -249,8 +250,8 @@ typedef struct bh__worker {
     bh__order *waiting, *waiting_last; /* to be sent */
     bh__order *sent, *sent_last;       /* sent, not acknowledged, in order */
     uint64_t started_ns, boot_deadline;
-    uint64_t loss;    /* DYING: which loss it was, 0: it was a standby */
-    bool unfit;       /* could not be brought up to date */
+    uint64_t loss;          /* DYING: which loss it was, 0: it was a standby */
+    bool unfit;             /* could not be brought up to date */
     bh_status unfit_status; /* what it failed of then */
     char errors[512];       /* the end of what it wrote to standard error */
     size_t errors_length;
@@ -385,8 +386,8 @@ struct bh__device {
     uint64_t *loss_times;         /* Owned. The last restart_limit losses, as a ring. */
     uint32_t boot_failures;
     uint64_t retry_standby_at, retry_cold_at;
-    bool alone;   /* a standby makes no sense here: info.no_standby says why */
-    bool crowded; /* there was no room for a standby when one was last tried */
+    bool alone;                  /* a standby makes no sense here: info.no_standby says why */
+    bool crowded;                /* there was no room for a standby when one was last tried */
     bh__order *backlog;          /* orders with jobs, until there is a worker to take them */
     _Atomic uint32_t wants_tick; /* a request with a deadline may be outstanding */
     _Atomic bool insane;         /* the worker's words make no sense: replace it */

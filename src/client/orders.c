@@ -7,6 +7,7 @@
 
 #include "base/futex.h"
 #include "client/supervisor.h"
+#include "client/trace.h"
 
 /* Few enough that they always fit a socket's buffer, so that sending never blocks. */
 enum { MOST_OUTSTANDING = 2, GLOBAL_PIECE = 32 * 1024 };
@@ -194,6 +195,7 @@ void bh__job_finish(bh__device *device, bh__job *job) {
             device->tally.module_load_failures++;
         } else {
             device->tally.module_loads++;
+            bh__trace_instant(device, "module loaded", "bytes", job->module->image_bytes, NULL);
         }
         atomic_store(&lane->load_done, job->ticket);
         pthread_mutex_unlock(&device->lock);

@@ -31,7 +31,8 @@ static const metric of_lanes[] = {
          "Threads with each block rounded up to whole warps."),
     LANE("thread_slots_wasted_total", COUNTER, thread_slots_wasted,
          "Thread slots that had nothing to do."),
-    LANE("to_device_bytes_total", COUNTER, bytes_to_device, "Bytes from host memory to the device."),
+    LANE("to_device_bytes_total", COUNTER, bytes_to_device,
+         "Bytes from host memory to the device."),
     LANE("to_host_bytes_total", COUNTER, bytes_to_host, "Bytes from the device to host memory."),
     LANE("within_bytes_total", COUNTER, bytes_within, "Bytes copied or filled on the device."),
     LANE("trains_total", COUNTER, trains, "Launch trains sent."),
@@ -64,8 +65,7 @@ static const metric of_devices[] = {
     DEVICE("module_loads_total", COUNTER, module_loads, "Modules loaded."),
     DEVICE("module_load_failures_total", COUNTER, module_load_failures, "Modules refused."),
     DEVICE("compiles_total", COUNTER, compiles, "Sources compiled."),
-    DEVICE("cache_memory_hits_total", COUNTER, cache_memory_hits,
-           "Compiles answered from memory."),
+    DEVICE("cache_memory_hits_total", COUNTER, cache_memory_hits, "Compiles answered from memory."),
     DEVICE("cache_disk_hits_total", COUNTER, cache_disk_hits, "Compiles answered from disk."),
     DEVICE("cache_misses_total", COUNTER, cache_misses, "Compiles that were in no cache."),
     DEVICE("cache_joined_total", COUNTER, cache_joined,
@@ -228,8 +228,9 @@ bh_status bh_counters_prometheus(bh_device device, char *out, size_t capacity, s
         put_all(&measured, of);
         *length = measured.length;
         if (capacity && measured.length >= capacity) {
-            status = bh__refuse(BH_E_INVALID, "ask for the length with a capacity of 0, and allow "
-                                              "some more",
+            status = bh__refuse(BH_E_INVALID,
+                                "ask for the length with a capacity of 0, and allow "
+                                "some more",
                                 "the text has %zu bytes and a NUL, there is room for %zu",
                                 measured.length, capacity);
         } else if (capacity) {

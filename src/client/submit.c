@@ -5,7 +5,7 @@
 
 #include "base/futex.h"
 #include "base/ticks.h"
-#include "client/internal.h"
+#include "client/trace.h"
 
 enum { FETCH_DISTANCE = 2 }; /* slots */
 
@@ -224,6 +224,7 @@ bh_status bh__submit(bh__device *device, const bh__submission *submission, bool 
     write_down(device, submission, &planned, start);
     note_uses(submission, &planned, end);
     count(device, submission);
+    if (device->trace) bh__trace_submit(device, submission, start, end);
     atomic_store_explicit(&lane->tail, end, memory_order_release);
     ring_bell(device, lane, end);
     fetch_ahead(lane, length, end);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/internal.h"
+#include "client/trace.h"
 
 typedef struct judgement {
     bh__device *device;
@@ -73,6 +73,7 @@ static void freeze(bh__device *device, uint64_t taken[BH__MAX_LANES]) {
     /* Again, for what was reported between the first look and the reading of `done`. */
     bh__reports_collect(device);
     device->frozen = true;
+    bh__trace_frozen(device, taken);
 }
 
 /* ---- blame
@@ -476,6 +477,7 @@ void bh__take_over(bh__device *device, const bh__cause *cause, bh_loss *summary)
     device->tally.deadlines += cause->status == BH_E_DEADLINE;
     device->tally.requests_resent += summary->resent;
     device->state = BH_DEVICE_REPLACING;
+    bh__trace_instant(device, "worker lost", "generation", device->generation, summary->message);
 }
 
 /* ---- the end of a device

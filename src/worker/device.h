@@ -48,8 +48,8 @@ typedef struct bh__work {
         bh__launch_body launch;
         bh__copy_body copy;
     } u;
-    const uint8_t *params; /* LAUNCH: param_bytes of them, 16-byte aligned */
-    uint64_t start;        /* its first slot */
+    const uint8_t *params;            /* LAUNCH: param_bytes of them, 16-byte aligned */
+    uint64_t start;                   /* its first slot */
     uint64_t submitted, taken, begun; /* ticks; for meter.c */
 } bh__work;
 

@@ -76,8 +76,7 @@ static void count(bh__meter *meter, const bh__meter_flight *flight, uint64_t beg
 static void write_times(const bh__meter *meter, const bh__meter_flight *flight, uint64_t begun,
                         uint64_t done) {
     bh__times *times = times_of(meter, flight->start);
-    if (!times ||
-        atomic_load_explicit(&times->sequence, memory_order_relaxed) != flight->sequence)
+    if (!times || atomic_load_explicit(&times->sequence, memory_order_relaxed) != flight->sequence)
         return; /* it was taken before the trace began */
     atomic_store_explicit(&times->begun, begun, memory_order_relaxed);
     atomic_store_explicit(&times->done, done ? done : 1, memory_order_release);

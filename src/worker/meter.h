@@ -17,7 +17,7 @@ typedef struct bh__meter {
     bh__front *front;
     bh__area *area;
     uint32_t lane;
-    uint64_t ended; /* when something was last seen to be done */
+    uint64_t ended;       /* when something was last seen to be done */
     uint64_t first, next; /* of flights, counted without end */
     bh__meter_flight flights[BH__METER_FLIGHT];
 } bh__meter;

@@ -45,10 +45,10 @@ TEST(what_is_submitted_is_counted_once) {
     REQUIRE_OK(bh_buffer_fill(y, 400, 600, data, 4));
     bh_launch_options options = BH_INIT(options);
     options.elements = 900;
-    REQUIRE_OK(run_with(rig_kernel(&r, "iota"), BH_GRID(1000, 96),
-                        BH_ARGS(BH_OUT(x), 1u, 1000u), &options));
-    REQUIRE_OK(run_now(rig_kernel(&r, "iota"), BH_SHAPE(2, 1, 1, 10, 3, 1),
-                       BH_ARGS(BH_OUT(x), 1u, 0u)));
+    REQUIRE_OK(run_with(rig_kernel(&r, "iota"), BH_GRID(1000, 96), BH_ARGS(BH_OUT(x), 1u, 1000u),
+                        &options));
+    REQUIRE_OK(
+        run_now(rig_kernel(&r, "iota"), BH_SHAPE(2, 1, 1, 10, 3, 1), BH_ARGS(BH_OUT(x), 1u, 0u)));
     REQUIRE_OK(bh_buffer_read(x, 0, data, 800));
     bh_counters after = counters_of(r.device);
     CHECK_EQ(after.requests - before.requests, 6);
@@ -256,8 +256,8 @@ static const char *read_sample(const char *at, sample_line *out) {
             if (strcmp(name, "le") == 0)
                 snprintf(out->le, sizeof out->le, "%.39s", value);
             else
-                snprintf(out->labels + strlen(out->labels), sizeof out->labels - strlen(out->labels),
-                         "%s=%s;", name, value);
+                snprintf(out->labels + strlen(out->labels),
+                         sizeof out->labels - strlen(out->labels), "%s=%s;", name, value);
         } while (*at == ',');
         REQUIRE_EQ(*at, '}');
         at++;

@@ -610,7 +610,7 @@ typedef struct bh_lane_counts {
     uint64_t train_launches;  /* launches in them */
     uint64_t queue_depth;     /* queue slots submitted and not done, now */
     uint64_t queue_depth_max; /* the most that either side saw when it looked */
-    bh_histogram queued;      /* from submission until the worker took it */
+    bh_histogram queued;      /* from submission until the worker took it, of one in 16 */
     bh_histogram waiting;     /* from then until what it depends on was done */
     bh_histogram running;     /* device time */
 } bh_lane_counts;

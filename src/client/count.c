@@ -36,7 +36,7 @@ static void collect_lane(bh__device *device, bh__lane *lane) {
     uint64_t *seen = lane->tally.seen;
     for (uint32_t i = 0; i < BH__COUNT_WORDS; i++) {
         uint64_t word = atomic_load_explicit(&words[i], memory_order_relaxed);
-        uint64_t most = is_sum(i) ? UINT64_MAX >> 2 : lane->tally.own.requests;
+        uint64_t most = is_sum(i) ? UINT64_MAX >> 2 : lane->tally.launches + lane->tally.transfers;
         if (i == word_of(offsetof(bh__lane_counts, depth_max))) most = device->front->queue_length;
         if (word > seen[i] && word <= most) seen[i] = word;
     }
@@ -99,16 +99,23 @@ void bh__counts_lane(bh__device *device, bh__lane *lane, bh_lane_counts *out) {
     uint64_t tail = atomic_load(&lane->tail);
     uint64_t depth = tail - bh__lane_done(device, lane);
     uint32_t most = word_of(offsetof(bh__lane_counts, depth_max));
-    tally->own.queue_depth_max = larger(tally->own.queue_depth_max, depth);
-    *out = tally->own;
-    out->size = sizeof *out;
-    out->index = lane->index;
-    out->thread_slots_wasted = out->thread_slots - out->elements;
+    tally->depth_max = larger(tally->depth_max, depth);
+    *out = (bh_lane_counts){.size = sizeof *out,
+                            .index = lane->index,
+                            .requests = tally->launches + tally->transfers,
+                            .launches = tally->launches,
+                            .failed = tally->failed,
+                            .elements = tally->threads - tally->idle,
+                            .threads = tally->threads,
+                            .thread_slots = tally->threads + tally->padding,
+                            .thread_slots_wasted = tally->padding + tally->idle,
+                            .bytes_to_device = tally->bytes_to_device,
+                            .bytes_to_host = tally->bytes_to_host,
+                            .bytes_within = tally->bytes_within};
     out->trains = total(tally, offsetof(bh__lane_counts, trains));
     out->train_launches = total(tally, offsetof(bh__lane_counts, train_launches));
     out->queue_depth = depth;
-    out->queue_depth_max =
-        larger(out->queue_depth_max, larger(tally->past[most], tally->seen[most]));
+    out->queue_depth_max = larger(tally->depth_max, larger(tally->past[most], tally->seen[most]));
     total_times(tally, offsetof(bh__lane_counts, queued), &out->queued);
     total_times(tally, offsetof(bh__lane_counts, waiting), &out->waiting);
     total_times(tally, offsetof(bh__lane_counts, running), &out->running);

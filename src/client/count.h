@@ -17,7 +17,12 @@ _Static_assert(sizeof(_Atomic uint64_t) == sizeof(uint64_t) &&
 
 /* Of one lane index, with the device locked. */
 typedef struct bh__lane_tally {
-    bh_lane_counts own;             /* what the application counts itself */
+    /* What the application counts itself. Launches and transfers together are the requests. */
+    uint64_t launches, threads, transfers, failed;
+    uint64_t padding; /* thread slots beyond `threads` */
+    uint64_t idle;    /* threads beyond the elements, where the program said how many these are */
+    uint64_t bytes_to_device, bytes_to_host, bytes_within;
+    uint64_t depth_max;
     uint64_t past[BH__COUNT_WORDS]; /* what lost workers had counted */
     uint64_t seen[BH__COUNT_WORDS]; /* what the present one was last seen to have counted */
     bh_lane_counts before;          /* all of it when the lane was last opened */

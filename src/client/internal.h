@@ -355,7 +355,10 @@ struct bh__device {
     char degraded[256];
 
     uint32_t lane_limit; /* lanes with an index below this have been used */
+    uint32_t warp_mask;  /* threads in a warp less one */
     uint64_t stamp;
+    struct bh__trace *trace; /* NULL: none */
+    bool ticks_usable;
 
     bh__records memory_records, buffer_records;
     bh__heap heap;
@@ -416,10 +419,8 @@ struct bh__device {
     void *print_context;
 
     /* counters and traces */
-    bool ticks_usable;
     uint64_t tick_start, tick_start_ns; /* when the device began to be opened */
     bh_counters tally;                  /* what is not counted by lanes */
-    struct bh__trace *trace;            /* NULL: none */
 };
 
 /* ---- error.c: the calling thread's error

@@ -7,7 +7,10 @@
 #include "base/ticks.h"
 #include "client/trace.h"
 
-enum { FETCH_DISTANCE = 2 }; /* slots */
+enum {
+    FETCH_DISTANCE = 2, /* slots */
+    TIMED_EVERY = 16    /* slots */
+};
 
 typedef struct plan {
     bh__dependency dependencies[BH__MAX_LANES];
@@ -69,33 +72,39 @@ static bh_status wait_for_room(bh__device *device, bh__lane *lane, uint64_t posi
     return status == BH_E_STOPPED ? bh__refuse_with(&device->stop_reason) : status;
 }
 
-/* Counters: plain additions, and for launches two multiplications. */
+/* Counters. What is the same for most launches is not added up: see bh__lane_tally. */
 static void count(const bh__device *device, const bh__submission *submission) {
-    bh_lane_counts *own = &submission->lane->tally.own;
-    own->requests++;
+    bh__lane_tally *tally = &submission->lane->tally;
     if (submission->op == BH__OP_LAUNCH) {
         const uint32_t *grid = submission->launch->grid, *block = submission->launch->block;
         uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2];
-        uint32_t threads = block[0] * block[1] * block[2];
-        uint32_t warp = device->info.warp_size ? device->info.warp_size - 1 : 0;
+        uint32_t threads = block[0] * block[1] * block[2], over = threads & device->warp_mask;
         uint64_t all = blocks * threads;
-        own->launches++;
-        own->threads += all;
-        own->thread_slots += blocks * ((threads + warp) & ~warp);
-        own->elements +=
-            submission->elements && submission->elements < all ? submission->elements : all;
-    } else if (submission->op == BH__OP_WRITE || submission->op == BH__OP_GLOBAL_WRITE) {
-        own->bytes_to_device += submission->copy.bytes;
-    } else if (submission->op == BH__OP_READ || submission->op == BH__OP_GLOBAL_READ) {
-        own->bytes_to_host += submission->copy.bytes;
-    } else {
-        own->bytes_within += submission->copy.bytes;
+        tally->launches++;
+        tally->threads += all;
+        if (over) tally->padding += blocks * (device->warp_mask + 1 - over);
+        if (submission->elements && submission->elements < all)
+            tally->idle += all - submission->elements;
+        return;
     }
+    tally->transfers++;
+    if (submission->op == BH__OP_WRITE || submission->op == BH__OP_GLOBAL_WRITE)
+        tally->bytes_to_device += submission->copy.bytes;
+    else if (submission->op == BH__OP_READ || submission->op == BH__OP_GLOBAL_READ)
+        tally->bytes_to_host += submission->copy.bytes;
+    else
+        tally->bytes_within += submission->copy.bytes;
+}
+
+/* Reading the counter costs more than all the rest of counting: one request in sixteen is timed, with a
+ * trace all are. */
+static uint64_t stamp(const bh__device *device, uint64_t start) {
+    return start % TIMED_EVERY == 0 || device->trace ? bh__ticks(device->ticks_usable) : 0;
 }
 
 /* Looked at when `done` is looked at anyway. */
 static void count_depth(bh__lane *lane, uint64_t end) {
-    uint64_t depth = end - lane->retired, *most = &lane->tally.own.queue_depth_max;
+    uint64_t depth = end - lane->retired, *most = &lane->tally.depth_max;
     if (depth > *most) *most = depth;
 }
 
@@ -109,7 +118,7 @@ static void write_down(bh__device *device, const bh__submission *submission, con
     request->slots = (uint16_t)planned->slots;
     request->dependency_count = planned->dependency_count;
     request->sequence = start + planned->slots;
-    request->submitted = bh__ticks(device->ticks_usable);
+    request->submitted = stamp(device, start);
     atomic_store_explicit(&request->hold, planned->hold, memory_order_relaxed);
     if (submission->op == BH__OP_LAUNCH) {
         request->u.launch = *submission->launch;

@@ -410,6 +410,7 @@ static bool worker_ready(bh__device *device, bh__worker *worker, const bh__messa
     info->uuid[sizeof info->uuid - 1] = info->pci[sizeof info->pci - 1] = 0;
     info->no_standby[sizeof info->no_standby - 1] = 0;
     device->alone = info->no_standby[0] != 0;
+    device->warp_mask = bh__is_power_of_two(info->warp_size) ? info->warp_size - 1 : 0;
     device->chunk_granularity = ready->chunk_granularity;
     if (device->options.memory_limit == 0) device->options.memory_limit = info->memory_total;
     pthread_mutex_unlock(&device->lock);

@@ -186,7 +186,7 @@ void bh__lane_fail(bh__lane *lane, uint64_t sequence, bh_status status, uint32_t
         if (failure.detail) *failure.detail = *detail;
     }
     bh__failures_add(&lane->failures, &failure);
-    lane->tally.own.failed++;
+    lane->tally.failed++;
     bh__trace_verdict(lane, sequence, status);
     if (sequence > atomic_load(&lane->last_failed)) atomic_store(&lane->last_failed, sequence);
 }

@@ -112,7 +112,7 @@ typedef struct bh__request {
     uint32_t dependency_count;
     uint64_t sequence;     /* position after the last slot */
     _Atomic uint64_t hold; /* the lost worker that must be reaped before this may run; 0: none */
-    uint64_t submitted;    /* ticks */
+    uint64_t submitted;    /* ticks; 0: not timed */
     union {
         bh__launch_body launch;
         bh__copy_body copy;

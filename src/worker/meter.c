@@ -66,9 +66,11 @@ void bh__meter_train(bh__meter *meter, uint32_t launches) {
 static void count(bh__meter *meter, const bh__meter_flight *flight, uint64_t begun, uint64_t ran) {
     bh__lane_counts *counts = counts_of(meter);
     uint64_t scale = atomic_load_explicit(&meter->front->tick_scale, memory_order_relaxed);
-    uint64_t queued = bh__ticks_between(flight->submitted, flight->taken);
     uint64_t waited = bh__ticks_between(flight->taken, begun);
-    add_time(&counts->queued, bh__ticks_ns(queued, scale));
+    if (flight->submitted) {
+        uint64_t queued = bh__ticks_between(flight->submitted, flight->taken);
+        add_time(&counts->queued, bh__ticks_ns(queued, scale));
+    }
     add_time(&counts->waiting, bh__ticks_ns(waited, scale));
     add_time(&counts->running, bh__ticks_ns(ran, scale));
 }

@@ -80,10 +80,11 @@ TEST(times_are_counted_for_each_request_and_fit_the_clock) {
     uint64_t took = now_ns() - began;
     CHECK_EQ(counts.requests, COUNT);
     CHECK_EQ(counts.running.count, COUNT);
-    CHECK_EQ(counts.queued.count, COUNT);
+    CHECK_GE(counts.queued.count, COUNT / 32);
+    CHECK_LE(counts.queued.count, COUNT);
     CHECK_EQ(counts.waiting.count, COUNT);
     CHECK_EQ(bucket_sum(&counts.running), COUNT);
-    CHECK_EQ(bucket_sum(&counts.queued), COUNT);
+    CHECK_EQ(bucket_sum(&counts.queued), counts.queued.count);
     CHECK_GT(counts.running.sum_ns, 0);
     /* One after the other on a lane: device times do not overlap. */
     CHECK_LE(counts.running.sum_ns, took + took / 16);

@@ -57,6 +57,8 @@ static const char run[] =
     "      --json               one JSON object on standard output\n"
     "      --hex                elements as raw bit patterns\n"
     "      --all                print long buffers whole\n"
+    "      --counters           what was counted, on standard error\n"
+    "      --trace FILE         a trace for Perfetto (ui.perfetto.dev)\n"
     "\n"
     "ARG, in the order of the kernel's parameters:\n"
     "  TYPE:VALUE               a scalar: f32:2.5  i32:-7  u64:0x10\n"

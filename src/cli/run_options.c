@@ -20,6 +20,8 @@ enum {
     OPT_JSON,
     OPT_HEX,
     OPT_ALL,
+    OPT_COUNTERS,
+    OPT_TRACE,
     OPT_DEFINE,
     OPT_INCLUDE,
     OPT_STD,
@@ -41,6 +43,8 @@ static const bh__option table[] = {
     {0, "json", NULL, OPT_JSON},
     {0, "hex", NULL, OPT_HEX},
     {0, "all", NULL, OPT_ALL},
+    {0, "counters", NULL, OPT_COUNTERS},
+    {0, "trace", "FILE", OPT_TRACE},
     {'D', NULL, "NAME[=VALUE]", OPT_DEFINE},
     {'I', NULL, "DIR", OPT_INCLUDE},
     {0, "std", "c++NN", OPT_STD},
@@ -134,6 +138,12 @@ static bh_status take_option(bh__run_options *out, int id, const char *value, bh
         break;
     case OPT_ALL:
         out->style.all = true;
+        break;
+    case OPT_COUNTERS:
+        out->counters = true;
+        break;
+    case OPT_TRACE:
+        out->trace = value;
         break;
     case OPT_DEFINE:
         take_source_option(out, "-D");

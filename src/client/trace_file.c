@@ -85,6 +85,7 @@ static void name_track(page *self, uint32_t track, const char *what, const char 
     put(self, ",\"name\":\"%s\",\"args\":{\"name\":", what);
     put_string(self, name);
     put(self, "}}");
+    if (track == EVENTS_TRACK) return;
     begin(self, "M", track);
     put(self, ",\"name\":\"thread_sort_index\",\"args\":{\"sort_index\":%u}}", track);
 }

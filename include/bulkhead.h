@@ -744,6 +744,7 @@ typedef struct bh_launch_options {
     size_t also_count;
     int32_t priority;        /* with BH_LAUNCH_PRIORITY: one that bh_device_info allows */
     uint32_t cluster_policy; /* BH_CLUSTER_DEFAULT ... */
+    uint64_t elements;       /* threads that have something to do, for the counters; 0: all */
 } bh_launch_options;
 
 BH_API bh_status bh_launch(bh_kernel kernel, bh_shape shape, bh_args args, bh_ticket *out);
@@ -886,6 +887,112 @@ typedef void bh_done_fn(void *context, bh_ticket ticket, bh_status status);
 BH_API bh_status bh_on_done(bh_ticket ticket, bh_done_fn *done, void *context);
 /* Makes the device's eventfd readable when the ticket is done, at once if it is already. */
 BH_API bh_status bh_notify(bh_ticket ticket);
+
+/* ---- counters and traces -----------------------------------------------------------------------
+ *
+ * Always on; docs/counters.md says what each counts and what it costs. They only ever go up (but for
+ * queue_depth) and are never reset: take two and subtract. Totals go on through takeovers. What the
+ * worker counts (trains, times) may lag behind tickets by a moment.
+ */
+
+enum { BH_HISTOGRAM_BUCKETS = 28 };
+
+/* buckets[i] counts times of more than bh_histogram_limit(i - 1) and at most bh_histogram_limit(i)
+ * nanoseconds: 256 << i, the last one UINT64_MAX. */
+typedef struct bh_histogram {
+    uint64_t count;
+    uint64_t sum_ns;
+    uint64_t buckets[BH_HISTOGRAM_BUCKETS];
+} bh_histogram;
+
+BH_API uint64_t bh_histogram_limit(uint32_t bucket);
+
+typedef struct bh_lane_counts {
+    uint32_t size;
+    uint32_t index;        /* as in messages and labels; the device's own lane is 0 */
+    uint64_t requests;     /* submitted: launches, transfers, fills */
+    uint64_t launches;     /* of them */
+    uint64_t failed;       /* tickets that ended with an error */
+    uint64_t elements;     /* threads with something to do: bh_launch_options.elements, else all */
+    uint64_t threads;      /* in the grids launched */
+    uint64_t thread_slots; /* threads with each block rounded up to whole warps */
+    uint64_t thread_slots_wasted; /* thread_slots less elements */
+    uint64_t bytes_to_device;     /* from host memory */
+    uint64_t bytes_to_host;
+    uint64_t bytes_within;    /* copied or filled on the device */
+    uint64_t trains;          /* several launches sent to the device as one */
+    uint64_t train_launches;  /* launches in them */
+    uint64_t queue_depth;     /* queue slots submitted and not done, now */
+    uint64_t queue_depth_max; /* the most that either side saw when it looked */
+    bh_histogram queued;      /* from submission until the worker took it, of one in 16 */
+    bh_histogram waiting;     /* from then until what it depends on was done */
+    bh_histogram running;     /* device time */
+} bh_lane_counts;
+
+/* Since the lane was opened; zero is the device's own. */
+BH_API bh_status bh_lane_counters(bh_device device, bh_lane lane, bh_lane_counts *out);
+
+typedef struct bh_counters {
+    uint32_t size;
+    uint32_t lanes;    /* indexes in use so far */
+    uint64_t requests; /* sums over all lanes, up to `running` */
+    uint64_t launches;
+    uint64_t failed;
+    uint64_t elements;
+    uint64_t threads;
+    uint64_t thread_slots;
+    uint64_t thread_slots_wasted;
+    uint64_t bytes_to_device;
+    uint64_t bytes_to_host;
+    uint64_t bytes_within;
+    uint64_t trains;
+    uint64_t train_launches;
+    uint64_t queue_depth;
+    uint64_t queue_depth_max; /* the largest of a lane */
+    bh_histogram queued;
+    bh_histogram waiting;
+    bh_histogram running;
+    uint64_t allocations;       /* buffers that were given memory */
+    uint64_t pool_hits;         /* of them, from chunks that were there already */
+    uint64_t chunks_made;       /* asked of the device */
+    uint64_t chunks_trimmed;    /* given back to it */
+    uint64_t losses;            /* of workers, of any cause */
+    uint64_t faults;            /* losses by a kernel's fault or a crash */
+    uint64_t deadlines;         /* losses by a deadline */
+    uint64_t restarts;          /* losses after which another worker went on */
+    uint64_t standby_takeovers; /* of them, by a standby that was ready */
+    uint64_t standby_starts;    /* processes started to be one */
+    bh_histogram takeover;      /* from knowing of a loss to the next worker being told to go on */
+    uint64_t requests_resent;   /* in flight on a lost worker, idempotent, sent again */
+    uint64_t quarantines;       /* kernels put there */
+    uint64_t stale_refusals;    /* calls and tickets that got BH_E_STALE */
+    uint64_t module_loads;
+    uint64_t module_load_failures;
+    uint64_t
+        compiles; /* these five are filled in by a library that compiles; see docs/counters.md */
+    uint64_t cache_memory_hits;
+    uint64_t cache_disk_hits;
+    uint64_t cache_misses;
+    uint64_t cache_joined;
+    uint64_t trace_records; /* handed to the trace's writer */
+    uint64_t trace_dropped; /* that it had no room for */
+} bh_counters;
+
+BH_API bh_status bh_device_counters(bh_device device, bh_counters *out);
+
+/* All of them in the text format of Prometheus, version 0.0.4, with a NUL behind. *length gets the
+ * length without it. text may be NULL if capacity is 0, to ask for the length alone; it grows as
+ * counters do, so allow some more. BH_E_INVALID: it does not fit, nothing was written. */
+BH_API bh_status bh_counters_prometheus(bh_device device, char *text, size_t capacity,
+                                        size_t *length);
+
+/* Records every request from now on, and losses, takeovers, memory and module loads, in a file that
+ * Perfetto (ui.perfetto.dev) and chrome://tracing open. It is written by a thread of its own; what
+ * that cannot keep up with is dropped, and the file says how much. One trace a device at a time:
+ * BH_E_BUSY. The file is whole after bh_trace_stop or bh_device_close. */
+BH_API bh_status bh_trace_start(bh_device device, const char *path);
+/* BH_E_IO: not everything could be written. BH_E_NOT_FOUND: there is no trace. */
+BH_API bh_status bh_trace_stop(bh_device device);
 
 #ifdef __cplusplus
 } /* extern "C" */

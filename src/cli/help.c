@@ -58,6 +58,8 @@ static const char run[] =
     "      --json               one JSON object on standard output\n"
     "      --hex                elements as raw bit patterns\n"
     "      --all                print long buffers whole\n"
+    "      --counters           what was counted, on standard error\n"
+    "      --trace FILE         a trace for Perfetto (ui.perfetto.dev)\n"
     "For CUDA C++ (.cu):\n"
     "  -D NAME[=VALUE]  -I DIR  --std=c++NN  --arch=sm_NN  and the other options of\n"
     "  \"bulkhead compile\" that say how\n"

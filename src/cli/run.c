@@ -84,6 +84,8 @@ static bh_status load(bh__run *run, const bh__bytes *image, bh_module *module) {
         if (options.device == NULL) options.device = "cpu";
     }
     if (bh_device_open(&options, &run->device) != BH_OK) return bh__report_library(&run->error);
+    if (run->options->trace && bh_trace_start(run->device, run->options->trace) != BH_OK)
+        return bh__report_library(&run->error);
     run->info = (bh_device_info)BH_INIT(run->info);
     if (bh_device_query(run->device, &run->info) != BH_OK) return bh__report_library(&run->error);
     if (is_cuda_source(run->options->file, image)) return compile(run, image, module);
@@ -367,6 +369,9 @@ static void close_all(bh__run *run, bool done) {
         bh_error error;
         if (bh__output_close(&run->outputs[i], done, &error) != BH_OK && done) run->error = error;
     }
+    if (run->device.id != 0 && run->options->trace && bh_trace_stop(run->device) != BH_OK && done)
+        bh__report_library(&run->error);
+    if (run->device.id != 0 && run->options->counters) bh__counters_print(stderr, run->device);
     if (run->device.id != 0) bh_device_close(run->device);
     run->device.id = 0;
 }

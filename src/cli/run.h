@@ -12,6 +12,8 @@ typedef struct bh__run_options {
     bh_shape shape;
     bool cooperative;
     bool check;
+    bool counters;
+    const char *trace; /* a file to write one to; NULL: none */
     bool json;
     bool help;
     bh__style style;
@@ -43,6 +45,9 @@ typedef struct bh__run {
     size_t printed_size;
     bh_error error; /* status BH_OK: none */
 } bh__run;
+
+/* Those that are not zero. */
+void bh__counters_print(FILE *to, bh_device device);
 
 /* Writes buffers to their files, and the others to standard output as lines. */
 bh_status bh__result_save(bh__run *run);

@@ -20,6 +20,8 @@ enum {
     OPT_JSON,
     OPT_HEX,
     OPT_ALL,
+    OPT_COUNTERS,
+    OPT_TRACE,
     OPT_HELP
 };
 
@@ -37,6 +39,8 @@ static const bh__option table[] = {
     {0, "json", NULL, OPT_JSON},
     {0, "hex", NULL, OPT_HEX},
     {0, "all", NULL, OPT_ALL},
+    {0, "counters", NULL, OPT_COUNTERS},
+    {0, "trace", "FILE", OPT_TRACE},
     BH__SOURCE_OPTIONS,
     {'h', "help", NULL, OPT_HELP},
 };
@@ -127,6 +131,12 @@ static bh_status take_option(bh__run_options *out, int id, const char *value, bh
         break;
     case OPT_ALL:
         out->style.all = true;
+        break;
+    case OPT_COUNTERS:
+        out->counters = true;
+        break;
+    case OPT_TRACE:
+        out->trace = value;
         break;
     case OPT_HELP:
         out->help = true;

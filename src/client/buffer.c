@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "client/internal.h"
+#include "client/trace.h"
 
 enum { FIRST_CHUNK = 32 << 20 };
 #define LARGEST_CHUNK ((uint64_t)1 << 30)
@@ -48,6 +48,8 @@ static bool trim_one(bh__device *device) {
     device->chunks[at] = device->chunks[--device->chunk_count];
     (void)bh__order_run(device, &job);
     bh__fd_close(fd);
+    device->tally.chunks_trimmed++;
+    bh__trace_instant(device, "memory trimmed", "reserved", device->heap.bytes_total, NULL);
     return true;
 }
 
@@ -80,6 +82,8 @@ static bh_status grow(bh__device *device, uint64_t bytes) {
         return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
                           "no host memory to note a chunk");
     }
+    device->tally.chunks_made++;
+    bh__trace_instant(device, "memory grown", "reserved", device->heap.bytes_total, NULL);
     return BH_OK;
 }
 
@@ -88,11 +92,15 @@ static bh__block *block_alloc(bh__device *device, uint64_t bytes) {
         refuse_memory(device, bytes);
         return NULL;
     }
-    for (;;) {
+    for (bool hit = true;; hit = false) {
         bool out_of_host;
         if (device->leaving) bh__memory_sweep(device);
         bh__block *block = bh__heap_alloc(&device->heap, bytes, &out_of_host);
-        if (block) return block;
+        if (block) {
+            device->tally.allocations++;
+            device->tally.pool_hits += hit;
+            return block;
+        }
         if (out_of_host) {
             bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "no host memory to note a buffer");
             return NULL;

@@ -75,7 +75,7 @@ bh_status bh_cache_query(const char *dir, bh_cache_info *out) {
             info.bytes = files.bytes;
             bh__cache_files_free(&files);
         }
-        bh__counts_get(&folder, &info.all_hits, &info.all_misses);
+        bh__cache_counts_get(&folder, &info.all_hits, &info.all_misses);
         look_for_trouble(&folder, &info);
     }
     bh__folder_close(&folder);
@@ -113,7 +113,7 @@ bh_status bh_cache_clear(const char *dir) {
             }
         }
         bh__cache_files_free(&files);
-        bh__counts_clear(&folder);
+        bh__cache_counts_clear(&folder);
     }
     bh__folder_close(&folder);
     return status;

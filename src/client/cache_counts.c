@@ -48,7 +48,7 @@ static bool add(const bh__folder *folder, uint64_t hits, uint64_t misses) {
     return added;
 }
 
-void bh__counts_add(const char *dir) {
+void bh__cache_counts_add(const char *dir) {
     bh__folder folder;
     bh__folder_open(dir, false, &folder);
     if (folder.fd < 0) return;
@@ -68,7 +68,7 @@ void bh__counts_add(const char *dir) {
     bh__folder_close(&folder);
 }
 
-void bh__counts_get(const bh__folder *folder, uint64_t *out_hits, uint64_t *out_misses) {
+void bh__cache_counts_get(const bh__folder *folder, uint64_t *out_hits, uint64_t *out_misses) {
     int fd = openat(folder->fd, file_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
     counts c = read_counts(fd);
     if (fd >= 0) close(fd);
@@ -76,6 +76,6 @@ void bh__counts_get(const bh__folder *folder, uint64_t *out_hits, uint64_t *out_
     *out_misses = c.misses;
 }
 
-void bh__counts_clear(const bh__folder *folder) {
+void bh__cache_counts_clear(const bh__folder *folder) {
     unlinkat(folder->fd, file_name, 0);
 }

@@ -235,9 +235,9 @@ void bh__quiet_begin(bh__quiet *quiet);
 void bh__quiet_end(const bh__quiet *quiet);
 
 /* cache_counts.c: hits and misses of all processes. */
-void bh__counts_add(const char *dir); /* what this one has not added yet */
-void bh__counts_get(const bh__folder *folder, uint64_t *out_hits, uint64_t *out_misses);
-void bh__counts_clear(const bh__folder *folder);
+void bh__cache_counts_add(const char *dir); /* what this one has not added yet */
+void bh__cache_counts_get(const bh__folder *folder, uint64_t *out_hits, uint64_t *out_misses);
+void bh__cache_counts_clear(const bh__folder *folder);
 
 /* cache_disk.c */
 bh__product *bh__disk_get(const char *dir, const uint64_t hash[2], const void *key,

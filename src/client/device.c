@@ -11,8 +11,9 @@
 
 #include "base/checked.h"
 #include "base/futex.h"
+#include "base/ticks.h"
 #include "client/find.h"
-#include "client/internal.h"
+#include "client/trace.h"
 #include "wire/share.h"
 
 /* Where device memory is mapped in every worker: each address twice, writable and read-only. */
@@ -120,6 +121,10 @@ static bh_status make_control_block(bh__device *device) {
     if (!device->front) return refuse_resources("the control block", errno);
     bh__front_layout(device->front, device->options.queue_length);
     device->front->worker_spin_ns = device->options.worker_spin_ns;
+    device->ticks_usable = bh__ticks_usable();
+    device->front->ticks_usable = device->ticks_usable;
+    device->tick_start_ns = bh__now_ns();
+    device->tick_start = bh__ticks(device->ticks_usable);
     for (uint32_t i = 0; i < BH__MAX_LANES; i++) {
         atomic_store(&device->front->lane[i].notify_sleep, BH__NEVER);
         atomic_store(&device->front->lane[i].notify_dispatch, BH__NEVER);
@@ -255,6 +260,14 @@ static void end_supervisor(bh__device *device) {
  * --------------------------------------------------------------------------------------------------
  */
 
+/* Workers have started meanwhile, which takes long enough to tell what a tick is worth. */
+static void measure_ticks(bh__device *device) {
+    uint64_t ns = bh__now_ns() - device->tick_start_ns;
+    uint64_t ticks = bh__ticks(device->ticks_usable) - device->tick_start;
+    uint64_t scale = device->ticks_usable ? bh__ticks_scale(ticks, ns) : BH__TICKS_ONE;
+    atomic_store(&device->front->tick_scale, scale);
+}
+
 bh_status bh_device_open(const bh_device_options *given, bh_device *out) {
     if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the device", "out is NULL");
     if (bh__refuse_forked()) return BH_E_STOPPED;
@@ -282,6 +295,7 @@ bh_status bh_device_open(const bh_device_options *given, bh_device *out) {
         while (atomic_load(&device->opened) == 0)
             bh__futex_wait(&device->opened, 0, BH__NEVER, BH__FUTEX_PRIVATE);
         if (atomic_load(&device->opened) == 1) {
+            measure_ticks(device);
             bh__device_publish(device);
             out->id = atomic_load(&device->id);
             return BH_OK;
@@ -345,6 +359,7 @@ bh_status bh_device_close(bh_device handle) {
     end_compiles(device);
     end_supervisor(device);
     bh__dispatcher_stop(device);
+    bh__trace_close(device);
 
     /* Nobody finds the device from here on; those who found it before have been woken and leave. */
     atomic_store(&device->id, 0);

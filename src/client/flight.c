@@ -290,7 +290,7 @@ static void fly(flight *self, bh__outcome *out) {
         atomic_store(&out->product->touched_ns, bh__now_ns());
         bh__disk_put(request->cache_dir, request->cache_limit, out->product);
     }
-    if (request->cached) bh__counts_add(request->cache_dir);
+    if (request->cached) bh__cache_counts_add(request->cache_dir);
     pthread_mutex_lock(&lock);
     if (keep || from_disk) bh__memory_cache_put(out->product);
     unlist(self);

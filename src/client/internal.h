@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/records.h"
 #include "bulkhead.h"
+#include "client/count.h"
 #include "client/heap.h"
 #include "client/process.h"
 #include "client/table.h"
@@ -100,6 +101,7 @@ typedef struct bh__kernel {
     bool padded;                /* there are bytes between the parameters */
     struct bh__known_fit *fits; /* Owned. fit.c */
     uint32_t fit_count;
+    uint32_t trace_name; /* what a trace calls it; 0: nothing yet */
 } bh__kernel;
 
 typedef struct bh__variable {
@@ -227,6 +229,8 @@ typedef struct bh__lane {
     bh__failures failures;
     uint64_t head_position; /* supervisor: the request now running as far as known */
     uint64_t head_since;
+    bh__lane_tally tally;
+    struct bh__lane_trace *trace; /* Owned. NULL: not traced. */
 } bh__lane;
 
 /* ---- the supervisor's own
@@ -375,7 +379,10 @@ struct bh__device {
     char degraded[256];
 
     uint32_t lane_limit; /* lanes with an index below this have been used */
+    uint32_t warp_mask;  /* threads in a warp less one */
     uint64_t stamp;
+    struct bh__trace *trace; /* NULL: none */
+    bool ticks_usable;
 
     bh__records memory_records, buffer_records;
     bh__heap heap;
@@ -434,6 +441,10 @@ struct bh__device {
     uint32_t watcher_count;
     bh_print_fn *print;
     void *print_context;
+
+    /* counters and traces */
+    uint64_t tick_start, tick_start_ns; /* when the device began to be opened */
+    bh_counters tally;                  /* what is not counted by lanes */
 };
 
 /* ---- error.c: the calling thread's error
@@ -552,6 +563,7 @@ typedef struct bh__submission {
     uint32_t use_count;
     const void *params;
     uint32_t param_bytes;
+    uint64_t elements;             /* launches: 0: all threads */
     const bh__launch_body *launch; /* launches */
     bh__copy_body copy;            /* all others */
 } bh__submission;

@@ -106,6 +106,7 @@ bh_status bh_lane_open_with(bh_device handle, const bh_lane_options *options, bh
         if (!lane->exists) status = lane_create(device, lane);
         if (status == BH_OK) status = bh__handle_add(device, BH__KIND_LANE, lane, &lane->handle);
         if (status == BH_OK) {
+            bh__counts_lane_opened(device, lane);
             out->id = lane->handle;
         } else {
             atomic_store(&lane->id, 0);

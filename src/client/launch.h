@@ -56,6 +56,7 @@ static inline void bh__launch_submission(const bh__launch *self, bh__lane *lane,
     out->use_count = self->use_count;
     out->params = self->params;
     out->param_bytes = self->body.param_bytes;
+    out->elements = options->elements;
     out->launch = &self->body;
 }
 /* What the worker must be asked if self->asks is set. */

@@ -11,6 +11,7 @@
 #include "base/checked.h"
 #include "base/futex.h"
 #include "client/compile.h"
+#include "client/trace.h"
 #include "wire/share.h"
 
 /* ---- life
@@ -238,8 +239,12 @@ static void resolve(bh__device *device, bh__module *module, const bh_error *erro
     atomic_store(&lane->load_done,
                  lane->pending ? lane->pending->ticket - 1 : atomic_load(&lane->tail));
     if (error->status != BH_OK) {
+        device->tally.module_load_failures++;
         bh__handle_remove(device, module->id);
         bh__module_drop(device, module);
+    } else {
+        device->tally.module_loads++;
+        bh__trace_instant(device, "module loaded", "bytes", module->image_bytes, NULL);
     }
     atomic_fetch_add(&lane->load_wake, 1);
 }

@@ -7,6 +7,7 @@
 
 #include "base/futex.h"
 #include "client/supervisor.h"
+#include "client/trace.h"
 
 /* Few enough that they always fit a socket's buffer, so that sending never blocks. */
 enum { MOST_OUTSTANDING = 2, GLOBAL_PIECE = 32 * 1024 };

@@ -17,6 +17,7 @@ bh_status bh__kernel_check(bh__launch *self) {
                       kernel->faults);
     }
     if (kernel->module->stale) {
+        self->device->tally.stale_refusals++;
         return REFUSE(self, BH_REASON_MODULE_STALE, 0, 0, BH_E_STALE,
                       "set its variables again and call bh_module_accept",
                       "kernel %s: the variables of its module were lost with a worker",

@@ -13,6 +13,7 @@
 #include "base/futex.h"
 #include "base/log.h"
 #include "client/supervisor.h"
+#include "client/trace.h"
 
 enum {
     BOOT_ATTEMPTS = 3,
@@ -121,11 +122,22 @@ static void stop(bh__device *device, const bh_error *reason) {
 static void tell_loss(bh__device *device) {
     if (!device->loss_pending) return;
     device->loss_pending = false;
-    device->loss.takeover_ns = bh__now_ns() - device->loss_detected_ns;
     bh__log_warning("worker of generation %llu lost and replaced in %llu us: %s",
                     (unsigned long long)device->loss.generation,
                     (unsigned long long)(device->loss.takeover_ns / 1000), device->loss.message);
     bh__dispatch_loss(device, &device->loss);
+}
+
+/* With the lock held: whoever sees the next generation finds the takeover counted. */
+static void count_takeover(bh__device *device) {
+    if (!device->loss_pending) return;
+    uint64_t took = bh__now_ns() - device->loss_detected_ns;
+    device->loss.takeover_ns = took;
+    device->tally.restarts++;
+    device->tally.standby_takeovers += device->loss.from_standby;
+    bh__histogram_add(&device->tally.takeover, took);
+    bh__trace_span(device, "takeover", took, "generation", device->generation,
+                   device->loss.from_standby ? "a standby took over" : "a worker started cold");
 }
 
 /* Only now, with its words set to where each lane goes on, do this worker's words count. */
@@ -146,6 +158,7 @@ void bh__worker_goes(bh__device *device, bh__worker *worker) {
     atomic_store(&device->worker_pid, worker->process.pid); /* whoever sees it run sees who runs */
     device->state = BH_DEVICE_RUNNING;
     device->generation++;
+    count_takeover(device);
     pthread_mutex_unlock(&device->lock);
     worker->state = BH__WORKER_ACTIVE;
     bh__area_wake(device, before);
@@ -405,6 +418,7 @@ static bool worker_ready(bh__device *device, bh__worker *worker, bh__message *me
     info->uuid[sizeof info->uuid - 1] = info->pci[sizeof info->pci - 1] = 0;
     info->no_standby[sizeof info->no_standby - 1] = 0;
     device->alone = info->no_standby[0] != 0;
+    device->warp_mask = bh__is_power_of_two(info->warp_size) ? info->warp_size - 1 : 0;
     device->chunk_granularity = ready->chunk_granularity;
     if (device->options.memory_limit == 0) device->options.memory_limit = info->memory_total;
     pthread_mutex_unlock(&device->lock);
@@ -645,6 +659,9 @@ static void tend_workers(bh__device *device, uint64_t now, uint64_t *next) {
         bh_status status = bh__worker_start(device, &worker, &error);
         if (status == BH_OK) {
             device->standby = worker;
+            pthread_mutex_lock(&device->lock);
+            device->tally.standby_starts++;
+            pthread_mutex_unlock(&device->lock);
         } else {
             device->retry_standby_at = now + BH__NS_PER_S;
             if (status != BH_E_BUSY) say_degraded(device, &error, false);

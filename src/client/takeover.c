@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/internal.h"
+#include "client/trace.h"
 
 typedef struct judgement {
     bh__device *device;
@@ -46,6 +46,8 @@ static uint64_t sane_position(bh__device *device, bh__lane *lane, uint64_t posit
  * nothing more is taken. */
 static void freeze(bh__device *device, uint64_t taken[BH__MAX_LANES]) {
     bh__area *area = atomic_load(&device->area);
+    /* Before the freeze: what a worker has counted is done, and what is done by now stays so. */
+    bh__counts_settle(device);
     atomic_fetch_add(&device->epoch, 1);
     for (uint32_t i = 0; i < BH__MAX_LANES; i++) atomic_fetch_or(&area->lane[i].claim, BH__FROZEN);
     bh__reports_collect(device);
@@ -71,6 +73,7 @@ static void freeze(bh__device *device, uint64_t taken[BH__MAX_LANES]) {
     /* Again, for what was reported between the first look and the reading of `done`. */
     bh__reports_collect(device);
     device->frozen = true;
+    bh__trace_frozen(device, taken);
 }
 
 /* ---- blame
@@ -363,12 +366,16 @@ static void resolve(judgement *self, bh__lane *lane, bh__shadow *shadow, bh_stat
         break;
     default:
         self->summary->stale++;
+        device->tally.stale_refusals += status == BH_E_STALE;
     }
     bool kernel_known = self->certain || self->one_kernel;
     if (blamed && kernel_known && shadow->kernel && !self->summary->kernel[0]) {
         bh__kernel *kernel = shadow->kernel;
         snprintf(self->summary->kernel, sizeof self->summary->kernel, "%s", kernel->name);
-        if (++kernel->faults >= device->options.quarantine_after) kernel->quarantined = true;
+        if (++kernel->faults >= device->options.quarantine_after && !kernel->quarantined) {
+            kernel->quarantined = true;
+            device->tally.quarantines++;
+        }
     }
 }
 
@@ -466,7 +473,11 @@ void bh__take_over(bh__device *device, const bh__cause *cause, bh_loss *summary)
     walk(&self, hold_one);
     walk(&self, judge_one);
     summary->suspect_buffers = count_suspect(device);
+    device->tally.faults += cause->status == BH_E_FAULT;
+    device->tally.deadlines += cause->status == BH_E_DEADLINE;
+    device->tally.requests_resent += summary->resent;
     device->state = BH_DEVICE_REPLACING;
+    bh__trace_instant(device, "worker lost", "generation", device->generation, summary->message);
 }
 
 /* ---- the end of a device

@@ -6,7 +6,7 @@
 
 #include "base/futex.h"
 #include "base/relax.h"
-#include "client/internal.h"
+#include "client/trace.h"
 
 static bh__lane_area *words(bh__area *area, const bh__lane *lane) {
     return &area->lane[lane->index];
@@ -194,6 +194,8 @@ void bh__lane_fail(bh__lane *lane, uint64_t sequence, bh_status status, uint32_t
         if (failure.detail) *failure.detail = *detail;
     }
     bh__failures_add(&lane->failures, &failure);
+    lane->tally.failed++;
+    bh__trace_verdict(lane, sequence, status);
     if (sequence > atomic_load(&lane->last_failed)) atomic_store(&lane->last_failed, sequence);
 }
 

@@ -42,6 +42,7 @@ static void area_reset(bh__area *area) {
         atomic_store(&area->lane[i].asleep, 0);
         atomic_store(&area->lane[i].done, 0);
         atomic_store(&area->lane[i].errors, 0);
+        bh__counts_clear(&area->lane[i].counts);
     }
 }
 

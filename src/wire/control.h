@@ -54,6 +54,9 @@ typedef struct bh__front {
     uint64_t area_bytes;
     uint64_t total_bytes;
     uint64_t worker_spin_ns;
+    uint32_t ticks_usable;       /* base/ticks.h, for all processes alike */
+    _Atomic uint32_t trace;      /* 1: workers write down times, see bh__times */
+    _Atomic uint64_t tick_scale; /* set before the first request */
     _Alignas(64) _Atomic uint64_t
         reaped; /* lost workers 1 .. reaped are gone for good; low half is a futex */
     bh__lane_front lane[BH__MAX_LANES];
@@ -111,6 +114,7 @@ typedef struct bh__request {
     uint32_t dependency_count;
     uint64_t sequence;     /* position after the last slot */
     _Atomic uint64_t hold; /* the lost worker that must be reaped before this may run; 0: none */
+    uint64_t submitted;    /* ticks; 0: not timed */
     union {
         bh__launch_body launch;
         bh__copy_body copy;
@@ -136,6 +140,19 @@ typedef struct bh__group {
     _Atomic uint64_t end;   /* position after the last one */
 } bh__group;
 
+/* What a lane of a worker has counted. Written by its thread alone, relaxed, after the `done` of what
+ * it counts: what is counted is done. */
+typedef struct bh__times_counted {
+    _Atomic uint64_t sum_ns;
+    _Atomic uint64_t buckets[BH_HISTOGRAM_BUCKETS];
+} bh__times_counted;
+
+typedef struct bh__lane_counts {
+    _Atomic uint64_t trains, train_launches;
+    _Atomic uint64_t depth_max; /* slots */
+    bh__times_counted queued, waiting, running;
+} bh__lane_counts;
+
 typedef struct bh__lane_area {
     _Alignas(64) _Atomic uint64_t
         claim; /* worker: compare-and-swap; application: sets and clears the flags */
@@ -147,7 +164,15 @@ typedef struct bh__lane_area {
     _Atomic uint32_t wake; /* futex: counted up to wake sleepers */
     /* Written before their requests reach the device, in turn. */
     bh__group groups[BH__GROUPS];
+    _Alignas(64) bh__lane_counts counts;
 } bh__lane_area;
+
+/* When the request that last began in a slot was taken, begun and done, in ticks; 0: not yet. Written
+ * while front->trace is set, in this order, and only read by the application. They stand behind the
+ * area, queue_length for each lane. */
+typedef struct bh__times {
+    _Atomic uint64_t sequence, taken, begun, done;
+} bh__times;
 
 /* What a worker has to say about one request. */
 typedef struct bh__report {
@@ -176,7 +201,7 @@ typedef struct bh__area {
 /* What both sides must agree on: a number that goes up when the protocol changes, and the layout
  * that it had when it was built. */
 #define BH__WIRE_VERSION                                                                           \
-    (2u << 24 |                                                                                    \
+    (3u << 24 |                                                                                    \
      (uint32_t)(sizeof(bh__front) * 31 + sizeof(bh__area) * 17 + sizeof(bh__lane_area) * 7 +       \
                 offsetof(bh__lane_area, done) * 5 + sizeof(bh__request) * 3 + BH__PAYLOAD_OFFSET + \
                 sizeof(bh_device_info) * 11))
@@ -187,6 +212,16 @@ typedef struct bh__area {
 static inline uint8_t *bh__lane_ring(bh__front *front, uint32_t lane) {
     return (uint8_t *)front + front->rings_offset +
            (uint64_t)lane * front->queue_length * BH__SLOT_BYTES;
+}
+
+static inline uint64_t bh__area_head_bytes(void) {
+    return (sizeof(bh__area) + 65535) & ~65535ull;
+}
+
+static inline bh__times *bh__area_times(bh__area *area, uint32_t queue_length, uint32_t lane,
+                                        uint64_t position) {
+    bh__times *times = (bh__times *)(void *)((uint8_t *)area + bh__area_head_bytes());
+    return &times[(uint64_t)lane * queue_length + (position & (queue_length - 1))];
 }
 
 static inline bh__request *bh__ring_request(uint8_t *ring, uint32_t queue_length,

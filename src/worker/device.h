@@ -48,7 +48,9 @@ typedef struct bh__work {
         bh__launch_body launch;
         bh__copy_body copy;
     } u;
-    const uint8_t *params; /* LAUNCH: param_bytes of them, 16-byte aligned */
+    const uint8_t *params;            /* LAUNCH: param_bytes of them, 16-byte aligned */
+    uint64_t start;                   /* its first slot */
+    uint64_t submitted, taken, begun; /* ticks; for meter.c */
 } bh__work;
 
 /*

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "worker/meter.h"
 #include "worker/pace.h"
 #include "worker/worker.h"
 
@@ -47,6 +48,7 @@ typedef struct bh__lane {
     uint64_t told, stirred_ns, asked_ns;
     bh__bell bell;
     bh__pace_book pace;
+    bh__meter meter;
     uint32_t group_count; /* of groups written so far */
 
     /* The request taken last, out of the ring: one of `works`, which a train needs several of. */

@@ -73,6 +73,7 @@ static bool send_as_one(bh__lane *lane, bool *out_sent) {
     bh_error error;
     if (!bh__queue_wait_for_few(lane, MOST_AHEAD)) return false;
     uint64_t now = bh__now_ns(), last = lane->works[BH__TRAIN - 1].sequence;
+    for (uint32_t i = 0; i < BH__TRAIN; i++) bh__meter_begin(&lane->meter, &lane->works[i], false);
     write_groups(lane, atomic_load_explicit(&lane->queued, memory_order_relaxed));
     bh_status status = lane->worker->ops->train(lane->context, lane->works, BH__TRAIN, &error);
     *out_sent = status == BH_OK;
@@ -82,7 +83,11 @@ static bool send_as_one(bh__lane *lane, bool *out_sent) {
         return true;
     }
     if (status != BH_OK) return status != BH_E_STOPPED && bh__queue_lost(lane, &error);
-    for (uint32_t i = 0; i < BH__TRAIN; i++) bh__pace_note(&lane->pace, &lane->works[i], now);
+    for (uint32_t i = 0; i < BH__TRAIN; i++) {
+        bh__pace_note(&lane->pace, &lane->works[i], now);
+        bh__meter_note(&lane->meter, &lane->works[i]);
+    }
+    bh__meter_train(&lane->meter, BH__TRAIN);
     lane->stirred_ns = now;
     bh__queue_announce(lane, last);
     return bh__bell_after(lane, lane->works, BH__TRAIN);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
@@ -31,6 +32,7 @@ static bool draw_key(bh__deed *deed) {
     if (!draw(key, sizeof key)) return false;
     atomic_store(&deed->key[0], key[0]);
     atomic_store(&deed->key[1], key[1]);
+    atomic_store(&deed->settled, atomic_load(&deed->generation));
     return true;
 }
 
@@ -52,6 +54,7 @@ bh_status bh__deed_create(bh__device *device, bh__solo *solo) {
     if (fd < 0) return refuse_system("make a shared page", errno);
     bh__deed *deed = ftruncate(fd, BH__DEED_BYTES) == 0 ? map(fd, PROT_READ | PROT_WRITE) : NULL;
     bool sealed = deed && fcntl(fd, F_ADD_SEALS, SEALS | F_SEAL_SEAL) == 0;
+    if (deed) atomic_store(&deed->generation, 1);
     if (!sealed || !draw(deed->mark, sizeof deed->mark) || !draw_key(deed)) {
         int number = errno;
         bh__deed_unmap(deed);
@@ -62,7 +65,6 @@ bh_status bh__deed_create(bh__device *device, bh__solo *solo) {
     deed->chunk_bytes = solo->chunk.bytes;
     memcpy(deed->kind, device->kind, sizeof deed->kind);
     memcpy(deed->uuid, device->info.uuid, sizeof deed->uuid);
-    atomic_store(&deed->generation, 1);
     deed->magic = BH__DEED_MAGIC;
     solo->deed = deed;
     solo->deed_fd = bh__fd_keep(fd);
@@ -124,17 +126,18 @@ bh_status bh__token_sign(bh__deed *deed, bh_share_token *token) {
     memcpy(token->kind, deed->kind, sizeof token->kind);
     memcpy(token->uuid, deed->uuid, sizeof token->uuid);
     if (!draw(token->nonce, sizeof token->nonce)) return refuse_system("draw a nonce", errno);
-    for (;;) {
-        uint64_t before = atomic_load(&deed->generation);
+    for (int tries = 0; tries < 1000 && !atomic_load(&deed->withdrawn); tries++) {
+        uint64_t settled = atomic_load(&deed->settled);
         uint64_t key[2] = {atomic_load(&deed->key[0]), atomic_load(&deed->key[1])};
-        if (atomic_load(&deed->withdrawn))
-            return bh__refuse(BH_E_STALE, "export it from a buffer that is still there",
-                              "the buffer was released where it came from");
-        if (atomic_load(&deed->generation) != before) continue;
-        token->generation = before;
-        token->check = check_of(token, key);
-        return BH_OK;
+        if (atomic_load(&deed->generation) == settled) {
+            token->generation = settled;
+            token->check = check_of(token, key);
+            return BH_OK;
+        }
+        sched_yield(); /* another process is about to draw a new key, or died of it */
     }
+    return bh__refuse(BH_E_STALE, "export it from a buffer that is still there",
+                      "the buffer was released or is being revoked where it came from");
 }
 
 static bool terminated(const char *text, size_t size) {

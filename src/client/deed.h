@@ -20,6 +20,7 @@ typedef struct bh__deed {
     uint32_t version;
     _Atomic uint32_t withdrawn; /* no token is good any more */
     _Atomic uint64_t generation;
+    _Atomic uint64_t settled; /* the generation that `key` belongs to */
     _Atomic uint64_t doubts;
     _Atomic uint64_t key[2];
     uint8_t mark[16]; /* the same bytes stand at the beginning of the memory */

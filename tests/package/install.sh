@@ -40,6 +40,7 @@ run() {
 cmake -S "$consumer" -B cmake-build -DCMAKE_PREFIX_PATH="$prefix" >cmake.log
 cmake --build cmake-build >>cmake.log
 run find_package cmake-build/consumer-shared
+run 'find_package, interop' cmake-build/consumer-cuda
 run 'find_package, static' env BULKHEAD_WORKER_DIR="$prefix/libexec/bulkhead" \
     cmake-build/consumer-static
 

@@ -189,10 +189,15 @@ static bh_status check_share(const int fds[BH_SHARE_FDS], const bh_share_token *
 
 /* Memory of the CPU device is a file: it must be as long as the token says and stay so, or whoever
  * touches it could be killed by the one who made it. */
-static bh_status check_file(int fd, const bh_share_token *token) {
-    struct stat info;
+static bh_status check_memory(int fd, const bh_share_token *token) {
+    struct stat info = {0};
+    bool is_file = strcmp(token->kind, "cpu") == 0;
     int seals = fcntl(fd, F_GET_SEALS);
-    if (seals >= 0 && seals & F_SEAL_SHRINK && fstat(fd, &info) == 0 &&
+    /* Of a device's memory only the device can tell; it is not asked about what is none for sure. */
+    bool is_device = fstat(fd, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode) &&
+                     !S_ISFIFO(info.st_mode) && !S_ISSOCK(info.st_mode);
+    if (!is_file && is_device) return BH_OK;
+    if (is_file && seals >= 0 && seals & F_SEAL_SHRINK &&
         (uint64_t)info.st_size >= token->chunk_bytes)
         return BH_OK;
     return bh__refuse(BH_E_INVALID, "pass both descriptors of bh_buffer_export, in their order",
@@ -266,7 +271,7 @@ bh_status bh_buffer_import(bh_device handle, const int fds[BH_SHARE_FDS],
     if (token) own = *token;
     bh__deed *deed;
     bh_status status = check_share(fds, token ? &own : NULL, &deed);
-    if (status == BH_OK && strcmp(own.kind, "cpu") == 0) status = check_file(fds[0], &own);
+    if (status == BH_OK) status = check_memory(fds[0], &own);
     int mine[2] = {-1, -1};
     if (status == BH_OK) status = duplicate(fds[0], &mine[0]);
     if (status == BH_OK) status = duplicate(fds[1], &mine[1]);
@@ -357,7 +362,7 @@ bh_status bh_share_map(const int fds[BH_SHARE_FDS], const bh_share_token *token,
         status = bh__refuse(
             BH_E_UNSUPPORTED, "use bh_cuda_map_share of libbulkhead-cuda, or open it on a device",
             "memory of a device of kind \"%s\" has no place in host memory", own.kind);
-    if (status == BH_OK) status = check_file(fds[0], &own);
+    if (status == BH_OK) status = check_memory(fds[0], &own);
     if (status == BH_OK) status = map_file(fds[0], &own, deed, out);
     bh__deed_unmap(deed);
     return status;

@@ -366,6 +366,43 @@ TEST(mapped_without_a_compartment) {
     share_close(&s);
 }
 
+TEST(a_device_with_checks_exports_and_does_not_import) {
+    rig plain = rig_open(0);
+    if (!is_cpu(plain.device)) SKIP("checks are for the CPU device");
+    bh_device_options options = device_options(BH_DEVICE_CHECK | BH_DEVICE_NO_RESTART_LIMIT);
+    options.quarantine_after = 1000;
+    rig checked = rig_open_with(&options);
+    bh_kernel iota = rig_kernel(&checked, "iota");
+    bh_buffer here = shareable(checked.device, 10, 2), none;
+    share s = share_of(here);
+    bh_buffer there = import(plain.device, &s);
+    CHECK(words_count(there, 10, 2));
+    CHECK_OK(run_now(iota, BH_GRID(10, 32), BH_ARGS(BH_OUT(here), 5u, 10u)));
+    CHECK(words_count(there, 10, 5));
+    CHECK_REFUSED(bh_buffer_import(checked.device, s.fds, &s.token, 0, &none), BH_E_UNSUPPORTED);
+    /* It is checked as others are. */
+    bh_ticket ticket = submit(iota, BH_GRID(11, 32), BH_ARGS(BH_OUT(here), 5u, 11u), NULL);
+    bh_error error;
+    CHECK_STATUS(bh_wait(ticket, LONG_NS), BH_E_FAULT);
+    CHECK_STATUS(bh_ticket_error(ticket, &error), BH_E_FAULT);
+    CHECK_STR_CONTAINS(error.message, "4 bytes past the end of argument 0, a buffer of u32[10]");
+    REQUIRE_OK(bh_buffer_release(here));
+    bh_buffer other = shareable(checked.device, 10, 0);
+    uint64_t address = address_of(other);
+    REQUIRE_OK(bh_buffer_release(other));
+    ticket = submit(rig_kernel(&checked, "poke"), BH_GRID(1, 1), BH_ARGS(address, 1u), NULL);
+    CHECK_STATUS(bh_wait(ticket, LONG_NS), BH_E_FAULT);
+    CHECK_STATUS(bh_ticket_error(ticket, &error), BH_E_FAULT);
+    CHECK_STR_CONTAINS(error.message, "at byte 0 of a released buffer of u32[10]");
+    CHECK_REFUSED(bh_buffer_import(plain.device, s.fds, &s.token, 0, &none), BH_E_STALE);
+    for (int i = 0; i < 400; i++) /* what is kept from reuse goes in the end */
+        REQUIRE_OK(bh_buffer_release(shareable(checked.device, 10, 0)));
+    CHECK(words_count(there, 10, 5));
+    share_close(&s);
+    CHECK_OK(bh_device_close(checked.device));
+    CHECK_OK(bh_device_close(plain.device));
+}
+
 /* ---- two processes ---- */
 
 static void share_send(int socket, const share *s) {

@@ -82,13 +82,14 @@ enum {
     BH_E_NO_MEMORY = 5,   /* device memory */
     BH_E_NO_HOST_MEMORY = 6,
     BH_E_COMPILE = 7,
-    BH_E_LOAD = 8,         /* a module image was refused */
-    BH_E_LAUNCH = 9,       /* a launch was refused */
-    BH_E_RESIDENCY = 10,   /* a cooperative launch does not fit the device at once */
-    BH_E_FAULT = 11,       /* the kernel faulted; its worker was replaced */
-    BH_E_DEADLINE = 12,    /* the kernel overran its deadline; its worker was replaced */
-    BH_E_LOST = 13,        /* in flight on a worker that was lost, not to blame */
-    BH_E_STALE = 14,       /* needs data that a lost worker may have left half written */
+    BH_E_LOAD = 8,       /* a module image was refused */
+    BH_E_LAUNCH = 9,     /* a launch was refused */
+    BH_E_RESIDENCY = 10, /* a cooperative launch does not fit the device at once */
+    BH_E_FAULT = 11,     /* the kernel faulted; its worker was replaced */
+    BH_E_DEADLINE = 12,  /* the kernel overran its deadline; its worker was replaced */
+    BH_E_LOST = 13,      /* in flight on a worker that was lost, not to blame */
+    BH_E_STALE = 14,     /* needs data that a lost worker may have left half written; a share token
+                              that was withdrawn */
     BH_E_QUARANTINED = 15, /* this kernel faulted again and again */
     BH_E_STOPPED = 16,     /* the device has stopped for good */
     BH_E_BUSY = 17,        /* not now: not done yet, or the queue is full */
@@ -186,7 +187,8 @@ BH_API const char *bh_type_name(bh_type type); /* "f32"; "?" for what is no type
 enum {
     BH_DEVICE_NO_STANDBY = 1u << 0, /* a lost worker is replaced by one started cold */
     BH_DEVICE_NO_RESTART_LIMIT = 1u << 1,
-    BH_DEVICE_CHECK = 1u << 2 /* see below */
+    BH_DEVICE_CHECK = 1u << 2, /* see below */
+    BH_DEVICE_GUARD = 1u << 3  /* see below */
 };
 
 /*
@@ -208,6 +210,20 @@ enum {
  * The message names the access, the thread and the line, for a race both. A launch runs on one
  * thread, many times slower, and a race that this one order does not show can be missed. Memory
  * that is released is kept from reuse for a while, and buffers lie further apart.
+ */
+
+/*
+ * BH_DEVICE_GUARD: each buffer has memory of its own, padded to 16 bytes, that ends where nothing is
+ * mapped, on every kind of device. A kernel that runs past the end of a buffer beyond that padding,
+ * or uses a buffer that was released, faults there and then (BH_E_FAULT) and writes nowhere else.
+ * The CPU device knows the address, and the message names the buffer: "12 bytes past the end of
+ * argument 0, a buffer of f32[100]". A GPU does not tell it: there the message names what the launch
+ * was given and what was released last.
+ *
+ * For debugging: every allocation and release is a message to the worker, and each buffer costs a
+ * descriptor and whole pieces of memory (64 KiB on the CPU device, 2 MiB on a GPU). What lies before
+ * a buffer is mapped for as much of such a piece as it does not fill. Not together with
+ * BH_DEVICE_CHECK, which finds more, and on the CPU device only.
  */
 
 typedef struct bh_device_options {
@@ -436,6 +452,83 @@ BH_API bh_status bh_buffer_accept(bh_buffer buffer);
 /* Host memory that the device reads and writes directly. */
 BH_API bh_status bh_host_alloc(bh_device device, uint64_t bytes, void **out);
 BH_API bh_status bh_host_free(bh_device device, void *memory);
+
+/* ---- sharing buffers ---------------------------------------------------------------------------
+ *
+ * A buffer made for it can be opened in another compartment: of the same process, or of another one
+ * that was sent its two descriptors (SCM_RIGHTS) and its token (any way at all). Both see the same
+ * bytes. Without a compartment, bh_share_map maps a buffer of the CPU device into the process;
+ * bulkhead_cuda.h does that for buffers of a GPU.
+ *
+ * - The memory lives as long as anybody holds it: a crash, a release or a lost worker on one side
+ *   takes nothing from the others.
+ * - Whoever has the descriptors may read and write all of the buffer that the token was made from,
+ *   also if that is a view of it, and nothing else: such a buffer shares no memory with others.
+ * - Order between the sides is theirs to keep. bh_wait, then tell the other side; a lane knows
+ *   nothing of work elsewhere. The same holds for the two addresses of a buffer that is opened in the
+ *   compartment it comes from.
+ * - Doubt is each compartment's own. When a worker of the exporting side is lost while it may have
+ *   been writing, `doubts` of bh_share_info goes up; other sides must say so by their own means.
+ */
+
+/* Shareable buffers have memory of their own: allocating and releasing one is a message to the
+ * worker, and takes up whole pieces of memory (64 KiB on the CPU device, 2 MiB on a GPU). */
+BH_API bh_status bh_buffer_alloc_shareable(bh_device device, bh_type type, uint64_t count,
+                                           bh_buffer *out);
+
+enum { BH_SHARE_FDS = 2 }; /* the memory, and the page that says which tokens are good */
+
+/* Which bytes of which memory. Plain data, to be sent as it is; of no use without the descriptors. */
+typedef struct bh_share_token {
+    uint32_t size;
+    uint32_t version;
+    uint64_t magic;
+    bh_type type;
+    uint32_t reserved;
+    uint64_t count;
+    uint64_t offset;      /* of the first element, in the memory */
+    uint64_t chunk_bytes; /* of all of the memory */
+    uint64_t generation;  /* one more with each bh_buffer_revoke */
+    char kind[16];        /* of device: "cpu", "cuda" */
+    char uuid[48];        /* of the GPU; empty where there is none */
+    uint8_t nonce[16];
+    uint64_t check; /* over all of the above, with a key of the buffer's own */
+} bh_share_token;
+
+/* Gives out descriptors that belong to the caller (close-on-exec), and a token. Any number of times;
+ * also for a buffer that was itself opened from a token. BH_E_UNSUPPORTED: the buffer was not made
+ * with bh_buffer_alloc_shareable. */
+BH_API bh_status bh_buffer_export(bh_buffer buffer, int out_fds[BH_SHARE_FDS], bh_share_token *out);
+/* Makes all tokens of the buffer given out so far stale, as its release and the closing of its device
+ * do. What was opened with them before stays open. */
+BH_API bh_status bh_buffer_revoke(bh_buffer buffer);
+
+/*
+ * Opens a shared buffer on a device of the same kind, for a GPU of the same GPU, at an address of its
+ * own. The descriptors stay the caller's and may be closed. BH_E_STALE: the token was withdrawn.
+ * BH_E_INVALID: it is no token, was changed or belongs to other descriptors. `flags` is 0.
+ */
+BH_API bh_status bh_buffer_import(bh_device device, const int fds[BH_SHARE_FDS],
+                                  const bh_share_token *token, uint32_t flags, bh_buffer *out);
+
+/* A buffer of the CPU device in this process's own memory; no device need be open. */
+BH_API bh_status bh_share_map(const int fds[BH_SHARE_FDS], const bh_share_token *token, void **out);
+BH_API bh_status bh_share_unmap(void *memory);
+
+typedef struct bh_share_info {
+    uint32_t size;
+    uint32_t stale;      /* 1: the token was withdrawn; the rest is known all the same */
+    uint64_t generation; /* of tokens that are good now */
+    uint64_t doubts; /* how often a lost worker of the exporting side may have left bytes of it half
+                            written */
+    uint64_t bytes;  /* that the token is for */
+    uint8_t mark[16]; /* stands at the beginning of the memory, before the buffer */
+} bh_share_info;
+
+/* What the descriptors say of a token. Fails as bh_buffer_import does, except that a stale token is an
+ * answer here. */
+BH_API bh_status bh_share_query(const int fds[BH_SHARE_FDS], const bh_share_token *token,
+                                bh_share_info *out);
 
 /* ---- modules and kernels -----------------------------------------------------------------------
  */

@@ -36,9 +36,13 @@ static bh_status take_options(const bh_device_options *given, bh_device_options 
         }
         memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
     }
-    if (out->flags &
-        ~(uint32_t)(BH_DEVICE_NO_STANDBY | BH_DEVICE_NO_RESTART_LIMIT | BH_DEVICE_CHECK)) {
+    if (out->flags & ~(uint32_t)(BH_DEVICE_NO_STANDBY | BH_DEVICE_NO_RESTART_LIMIT |
+                                 BH_DEVICE_CHECK | BH_DEVICE_GUARD)) {
         return refuse_option("flags", out->flags, "use only flags from bulkhead.h");
+    }
+    if ((out->flags & BH_DEVICE_CHECK) && (out->flags & BH_DEVICE_GUARD)) {
+        return refuse_option("flags", out->flags,
+                             "leave out BH_DEVICE_GUARD: BH_DEVICE_CHECK finds all that it does");
     }
     if (!out->restart_window_ns) out->restart_window_ns = 60 * BH__NS_PER_S;
     if (!out->restart_limit) out->restart_limit = 3;
@@ -237,6 +241,7 @@ static void disassemble(bh__device *device) {
     bh__records_free(&device->buffer_records);
     bh__heap_destroy(&device->heap);
     free(device->chunks);
+    free(device->free_addresses);
     free(device->hosts);
     free(device->loss_times);
     free(device->incoming);
@@ -406,7 +411,7 @@ bh_status bh_device_get_status(bh_device handle, bh_device_status *out) {
                                .standby_ready = device->standby_ready,
                                .buffers = device->buffer_count,
                                .bytes_allocated = device->bytes_allocated,
-                               .bytes_reserved = device->heap.bytes_total};
+                               .bytes_reserved = device->heap.bytes_total + device->solo_bytes};
     for (uint32_t i = 0; i < device->lane_limit; i++)
         status.lanes += i == 0 || device->lanes[i].handle != 0;
     const char *reason =

@@ -75,6 +75,8 @@ typedef struct bh__memory {
     bh_type type;            /* of the buffer it was made for, for messages; 0: none */
     uint64_t count;          /* and its elements */
     struct bh__memory *next; /* in the list of the freed that are still in use, or retired */
+    struct bh__solo *solo;   /* Owned. Memory with a chunk of its own: `block` is part of it. */
+    bool window;             /* a look at bytes of somebody else's chunk: nothing to give back */
 } bh__memory;
 
 typedef struct bh__buffer {
@@ -296,6 +298,8 @@ typedef struct bh__job {
     bh_error error;
     _Atomic uint32_t done; /* futex */
     bool self_owned;       /* nobody waits: the supervisor frees it */
+    bool closes;           /* `close_fd` is closed when it is done, however it went */
+    int close_fd;
 } bh__job;
 
 /* What the library's memory looks like to every worker, told to each new one. */
@@ -395,6 +399,11 @@ struct bh__device {
     bh__memory *retired, *retired_last; /* with checks: freed, kept from reuse for a while */
     uint32_t retired_count;
     uint64_t retired_bytes;
+
+    uint64_t solo_bytes;      /* in chunks that belong to one buffer each */
+    bh__span *free_addresses; /* Owned. Offsets of such chunks that are gone. */
+    uint32_t free_address_count, free_address_capacity;
+    bh__job *farewells; /* guard mode: chunks to be unmapped before the caller goes on */
 
     bh__host_entry *hosts;
     uint32_t host_count, host_capacity, next_host_id;
@@ -638,6 +647,70 @@ bool bh__check_relent(bh__device *device);
 /* Adds to a fault's message what the address is inside of, or near. */
 void bh__check_describe(bh__device *device, const bh__use *uses, uint32_t use_count,
                         uint64_t address, uint32_t bytes, bh_error *error);
+
+/* ---- solo.c: buffers with a chunk of their own, and guard mode, with the lock held
+ * ------------------------------------------------------------------ */
+
+typedef struct bh__solo {
+    bh__block block; /* what memory->block is: from the buffer's first byte to the chunk's end */
+    bh__chunk chunk;
+    uint64_t span;         /* addresses it takes up */
+    bh__job *farewell;     /* Owned until it is used: unmaps the chunk */
+    struct bh__deed *deed; /* Owned mapping. Shareable memory only; read-only if imported. */
+    int deed_fd;           /* Owned. */
+    bool imported;
+    bool gone; /* the chunk is unmapped; the record is kept to name what lay there */
+} bh__solo;
+
+enum {
+    BH__SOLO_GUARDED = 1, /* ends at the end of its chunk, behind which nothing is mapped */
+    BH__SOLO_LED = 2      /* has BH__SOLO_LEAD bytes before it */
+};
+enum { BH__SOLO_LEAD = 256, BH__GUARD_ALIGN = 16 };
+
+static inline bool bh__guarded(const bh__device *device) {
+    return device->options.flags & BH_DEVICE_GUARD;
+}
+/* What chunks that many buffers share may hold. */
+static inline uint64_t bh__pool_limit(const bh__device *device) {
+    uint64_t limit = device->options.memory_limit;
+    return limit > device->solo_bytes ? limit - device->solo_bytes : 0;
+}
+/* Memory of `bytes` in a chunk of its own, not a buffer yet. These let go of the lock while a
+ * worker carries them out. */
+bh_status bh__solo_create(bh__device *device, uint64_t bytes, uint32_t how, bh__memory **out);
+/* The same with a chunk that there is already: `offset` is where in it the memory begins. Takes `fd`
+ * over if it succeeds. */
+bh_status bh__solo_adopt(bh__device *device, uint64_t chunk_bytes, uint64_t offset, uint64_t bytes,
+                         int fd, bh__memory **out);
+bh_status bh__solo_alloc(bh__device *device, bh_type type, uint64_t count, uint64_t bytes,
+                         uint32_t how, bh_buffer *out);
+/* Nothing uses the memory any more. Takes it over. */
+void bh__solo_give_back(bh__device *device, bh__memory *memory);
+/* Carries out what giving back left to do. */
+void bh__solo_settle(bh__device *device);
+void bh__solo_delete(bh__solo *solo);
+/* Says what a launch was given, for a fault whose address the device does not tell. */
+void bh__guard_describe(bh__device *device, const bh__use *uses, uint32_t use_count,
+                        bh_error *error);
+/* An order of BH__MSG_CHUNK_UNMAP was carried out: what still waits to be sent must not bring the
+ * chunk back. */
+void bh__orders_forget_chunk(bh__worker *worker, uint32_t id);
+
+/* ---- buffer.c: for those who make memory in other ways */
+bh_status bh__buffer_add(bh__device *device, bh__memory *memory, bh_type type, uint64_t offset,
+                         uint64_t count, bh_buffer *out);
+/* Counts a buffer's memory as in use, once it has its first handle. */
+void bh__buffer_count(bh__device *device, const bh__memory *memory);
+/* Takes back one chunk that nothing is cut from. False: there is none. */
+bool bh__pool_trim(bh__device *device);
+
+/* ---- deed.c, sharing.c */
+/* The last handle is gone: tokens are refused from now on. */
+void bh__deed_withdraw(bh__solo *solo);
+/* A lost worker may have left some of it half written. */
+void bh__deed_doubt(bh__solo *solo);
+void bh__deed_close(bh__solo *solo);
 
 /* ---- staging.c: host memory on the way
  * ------------------------------------------------------------------------ */

@@ -188,6 +188,7 @@ bool bh__orders_pump(bh__device *device, bh__worker *worker) {
  * -------------------------------------------------------------------------------------------- */
 
 void bh__job_finish(bh__device *device, bh__job *job) {
+    if (job->closes) bh__fd_close(job->close_fd);
     if (job->module) bh__module_resolve(device, job->module, &job->error);
     if (job->self_owned) {
         free(job);
@@ -229,6 +230,12 @@ static void commit(bh__device *device, bh__order *order, bh__message *message, b
             next.fd = device->chunks[device->chunk_count - 1].fd;
         }
         break;
+    case BH__MSG_CHUNK_MAP: /* made elsewhere */
+        noted = note_chunk(device, order, order->fd);
+        break;
+    case BH__MSG_CHUNK_UNMAP:
+        if (device->standby) bh__orders_forget_chunk(device->standby, order->chunk.id);
+        break;
     case BH__MSG_HOST_MAP:
         noted = bh__host_note(device, &order->host, order->fd, job->host);
         break;
@@ -258,6 +265,21 @@ static void commit(bh__device *device, bh__order *order, bh__message *message, b
     } else if (order->type != BH__MSG_FIT && device->standby &&
                device->standby->state == BH__WORKER_STANDBY) {
         tell(device->standby, &next);
+    }
+}
+
+/* The descriptor that such an order would be sent with may be closed by then. */
+void bh__orders_forget_chunk(bh__worker *worker, uint32_t id) {
+    worker->waiting_last = NULL;
+    for (bh__order **link = &worker->waiting; *link;) {
+        bh__order *order = *link;
+        if (!order->job && order->type == BH__MSG_CHUNK_MAP && order->chunk.id == id) {
+            *link = order->next;
+            bh__order_delete(order);
+        } else {
+            worker->waiting_last = order;
+            link = &order->next;
+        }
     }
 }
 

@@ -7,6 +7,8 @@
 
 #include "client/trace.h"
 
+enum { ILLEGAL_ADDRESS = 700 }; /* CUDA_ERROR_ILLEGAL_ADDRESS */
+
 typedef struct judgement {
     bh__device *device;
     const bh__cause *cause;
@@ -190,22 +192,24 @@ static size_t name_candidates(const judgement *self, bh__lane *lane, char *list,
 }
 
 /* What the request to blame was given says what a bad address of it means. */
-static void describe_access(judgement *self) {
+static void describe_access(judgement *self, bh__lane *lane, uint64_t sequence) {
     bh__device *device = self->device;
     const bh__cause *cause = self->cause;
-    bh__lane *lane = &device->lanes[cause->lane];
     enum { MOST_USES = 64 }; /* of those that are named as arguments */
     bh__use uses[MOST_USES];
     uint32_t count = 0;
     for (uint64_t at = lane->floor, tail = atomic_load(&lane->tail); at < tail;) {
         const bh__shadow *shadow = shadow_at(device, lane, at);
         at += shadow->slots;
-        if (at != cause->sequence) continue;
+        if (at != sequence) continue;
         for (; count < shadow->use_count && count < MOST_USES; count++)
             uses[count] = *use_at(device, lane, shadow, count);
         break;
     }
-    bh__check_describe(device, uses, count, cause->address, cause->bytes, &self->blame);
+    if (cause->bytes)
+        bh__check_describe(device, uses, count, cause->address, cause->bytes, &self->blame);
+    else
+        bh__guard_describe(device, uses, count, &self->blame);
 }
 
 /* Makes the text for whoever is to blame. Where the device did not say which request it was, all
@@ -215,13 +219,17 @@ static void write_blame(judgement *self) {
     self->blame = cause->error;
     self->blame.status = cause->status;
     self->certain = self->candidates <= 1;
-    if (cause->sequence && cause->bytes && bh__checked(self->device)) describe_access(self);
+    bool names = bh__checked(self->device) || bh__guarded(self->device);
+    if (cause->sequence && cause->bytes && names)
+        describe_access(self, &self->device->lanes[cause->lane], cause->sequence);
     if (cause->sequence || self->candidates == 0) return;
     char list[320] = "", only[200] = "";
     size_t used = 0;
+    bh__lane *its = NULL;
     for (uint32_t i = 0; i < self->device->lane_limit && used < sizeof list; i++) {
         bh__lane *lane = &self->device->lanes[i];
         if (!lane->exists || self->blamed[i] <= lane->floor) continue;
+        its = lane;
         bh__shadow_describe(shadow_at(self->device, lane, lane->floor), i, only, sizeof only);
         if (used) used += (size_t)snprintf(list + used, sizeof list - used, ", ");
         if (used < sizeof list)
@@ -233,6 +241,9 @@ static void write_blame(judgement *self) {
                  list);
     else
         snprintf(self->blame.message, sizeof self->blame.message, "%s: %.300s", only, device_says);
+    if (self->candidates == 1 && its && bh__guarded(self->device) &&
+        cause->error.device_code == ILLEGAL_ADDRESS)
+        describe_access(self, its, self->blamed[its->index]);
 }
 
 /* ---- doubt

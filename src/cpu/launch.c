@@ -395,7 +395,7 @@ static bh_status describe_fault(const bh__cpu_job *job, const bh__work *work, bh
 
 void bh__cpu_fault_place(const bh__device_lane *lane, uint64_t *address, uint32_t *bytes) {
     const bh__ptx_fault *fault = &lane->job.fault;
-    bool known = lane->job.faulted && lane->check && fault->global;
+    bool known = lane->job.faulted && fault->global;
     *address = known ? fault->address : 0;
     *bytes = known ? fault->size : 0;
 }

@@ -246,7 +246,7 @@ TEST(flags_that_are_none_are_refused) {
     for (int bit = 0; bit < 32; bit++) {
         bh_device device = {0};
         bh_device_options options = device_options(1u << bit);
-        if (bit >= 3) CHECK_REFUSED(bh_device_open(&options, &device), BH_E_INVALID);
+        if (bit >= 4) CHECK_REFUSED(bh_device_open(&options, &device), BH_E_INVALID);
         bh_launch_options launch = BH_INIT(launch);
         launch.flags = 1u << bit;
         if (bit >= 6)

@@ -349,6 +349,27 @@ static const struct layout layouts[] = {
     FIELD(bh_counters, cache_joined, 1232, 8),
     FIELD(bh_counters, trace_records, 1240, 8),
     FIELD(bh_counters, trace_dropped, 1248, 8),
+    SIZE(bh_share_token, 144),
+    FIELD(bh_share_token, size, 0, 4),
+    FIELD(bh_share_token, version, 4, 4),
+    FIELD(bh_share_token, magic, 8, 8),
+    FIELD(bh_share_token, type, 16, 4),
+    FIELD(bh_share_token, reserved, 20, 4),
+    FIELD(bh_share_token, count, 24, 8),
+    FIELD(bh_share_token, offset, 32, 8),
+    FIELD(bh_share_token, chunk_bytes, 40, 8),
+    FIELD(bh_share_token, generation, 48, 8),
+    FIELD(bh_share_token, kind, 56, 16),
+    FIELD(bh_share_token, uuid, 72, 48),
+    FIELD(bh_share_token, nonce, 120, 16),
+    FIELD(bh_share_token, check, 136, 8),
+    SIZE(bh_share_info, 48),
+    FIELD(bh_share_info, size, 0, 4),
+    FIELD(bh_share_info, stale, 4, 4),
+    FIELD(bh_share_info, generation, 8, 8),
+    FIELD(bh_share_info, doubts, 16, 8),
+    FIELD(bh_share_info, bytes, 24, 8),
+    FIELD(bh_share_info, mark, 32, 16),
 };
 
 TEST(structs_have_the_layout_programs_were_built_with) {
@@ -408,6 +429,9 @@ TEST(constants_have_the_numbers_programs_were_built_with) {
     CHECK_EQ(BH_REASON_RESIDENCY, 13);
     CHECK_EQ(BH_REASON_OTHER, 24);
     CHECK_EQ(BH_LINE_BYTES, 1536);
+    CHECK_EQ(BH_DEVICE_CHECK, 4);
+    CHECK_EQ(BH_DEVICE_GUARD, 8);
+    CHECK_EQ(BH_SHARE_FDS, 2);
     CHECK_EQ(sizeof(bh_status), 4);
     CHECK_EQ(sizeof(bh_type), 4);
     CHECK_EQ(BH_FOREVER, UINT64_MAX);

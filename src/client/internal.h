@@ -716,7 +716,8 @@ void bh__deed_close(bh__solo *solo);
  * ------------------------------------------------------------------------ */
 
 /* Waits for a free slot with the lock released meanwhile. */
-bh_status bh__staging_take(bh__device *device, uint32_t *out_slot);
+/* Who has a slot already must not wait for another: BH_E_BUSY instead, with no error set. */
+bh_status bh__staging_take(bh__device *device, bool wait, uint32_t *out_slot);
 void bh__staging_put(bh__device *device, uint32_t slot, uint32_t lane, uint64_t sequence,
                      bool failed);
 uint8_t *bh__staging_memory(bh__device *device, uint32_t slot);

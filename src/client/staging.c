@@ -167,7 +167,7 @@ static bh_status make_slots(bh__device *device) {
     return status;
 }
 
-bh_status bh__staging_take(bh__device *device, uint32_t *out_slot) {
+bh_status bh__staging_take(bh__device *device, bool wait, uint32_t *out_slot) {
     bh_status status = make_slots(device);
     if (status != BH_OK) return status;
     for (;;) {
@@ -182,6 +182,7 @@ bh_status bh__staging_take(bh__device *device, uint32_t *out_slot) {
             *out_slot = i;
             return BH_OK;
         }
+        if (!wait) return BH_E_BUSY;
         const bh__staging_slot *slot = device->staging ? slot_to_wait_for(device) : NULL;
         if (slot) {
             (void)bh__lane_let_pass(device, &device->lanes[slot->lane], slot->sequence);

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "test.h"
 
 static void fill(uint8_t *bytes, size_t count, uint64_t seed) {
@@ -94,19 +93,3 @@ TEST(small_numbers_do_not_meet) {
     }
 }
 
-TEST(a_gigabyte_takes_less_than_a_second) {
-    size_t bytes = (size_t)16 << 20;
-    uint8_t *data = malloc(bytes);
-    REQUIRE(data != NULL);
-    memset(data, 0x5a, bytes);
-    uint64_t out[2], best = UINT64_MAX;
-    for (int i = 0; i < 5; i++) {
-        uint64_t start = bh__now_ns();
-        bh__hash128(data, bytes, out);
-        uint64_t took = bh__now_ns() - start;
-        best = took < best ? took : best;
-        data[i]++;
-    }
-    free(data);
-    CHECK_LT(best, (uint64_t)(bytes * test_time_scale()));
-}

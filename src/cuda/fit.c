@@ -63,6 +63,11 @@ static int ask_resident(const bh__device *device, bh__cu_function function,
     out->resident = (uint64_t)out->blocks_per_multiprocessor * device->info.multiprocessors;
     if (!is_clustered(question)) return BH__CU_OK;
     result = ask_clusters(device, function, question, block, &clusters);
+    /* The driver counts clusters that it would refuse to launch as too large. */
+    int largest = 0;
+    if (result == BH__CU_OK) result = ask_largest(device, function, question, &largest);
+    uint64_t size = (uint64_t)question->cluster[0] * question->cluster[1] * question->cluster[2];
+    if (largest > 0 && size > (uint64_t)largest) clusters = 0;
     out->clusters = clusters > 0 ? (uint32_t)clusters : 0;
     out->resident = (uint64_t)out->clusters * question->cluster[0] * question->cluster[1] *
                     question->cluster[2];

@@ -1061,8 +1061,7 @@ typedef struct bh_counters {
     uint64_t stale_refusals;    /* calls and tickets that got BH_E_STALE */
     uint64_t module_loads;
     uint64_t module_load_failures;
-    uint64_t
-        compiles; /* these five are filled in by a library that compiles; see docs/counters.md */
+    uint64_t compiles; /* runs of a compiler; these five are the process's, for all devices */
     uint64_t cache_memory_hits;
     uint64_t cache_disk_hits;
     uint64_t cache_misses;

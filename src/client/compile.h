@@ -253,7 +253,7 @@ void bh__cache_trim(const bh__folder *folder, uint64_t limit, uint64_t added);
 
 /* cache.c: what was counted in this process. */
 typedef struct bh__cache_counts {
-    _Atomic uint64_t memory_hits, disk_hits, misses, joined, dropped, evicted;
+    _Atomic uint64_t memory_hits, disk_hits, misses, joined, dropped, evicted, compiles;
 } bh__cache_counts;
 extern bh__cache_counts bh__cache_counted;
 /* Why the last entry could not be kept; "": it could. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/histogram.h"
-#include "client/internal.h"
+#include "client/compile.h"
 
 /* ---- words of workers
  * ----------------------------------------------------------------------------------- */
@@ -157,6 +157,11 @@ void bh__counts_device(bh__device *device, bh_counters *out) {
     out->queue_depth_max = depth_max;
     out->lanes = device->lane_limit;
     out->losses = device->losses;
+    out->compiles = atomic_load(&bh__cache_counted.compiles);
+    out->cache_memory_hits = atomic_load(&bh__cache_counted.memory_hits);
+    out->cache_disk_hits = atomic_load(&bh__cache_counted.disk_hits);
+    out->cache_misses = atomic_load(&bh__cache_counted.misses);
+    out->cache_joined = atomic_load(&bh__cache_counted.joined);
 }
 
 /* ---- the public calls

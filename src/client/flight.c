@@ -178,6 +178,7 @@ static void compile(flight *self, bh__outcome *out, bool *out_keep) {
         return;
     }
     uint64_t begun = bh__clock_ns(), since = bh__now_ns();
+    atomic_fetch_add(&bh__cache_counted.compiles, 1);
     bh_status status = bh__compiler_run(request->program, &request->job, &self->control, &arena,
                                         &answer, &out->log, &out->error);
     give_slot();

@@ -162,7 +162,8 @@ static void put_request(page *self, uint32_t lane, const bh__trace_note *note) {
     uint64_t from = since_origin(self, note->begun), to = since_origin(self, note->done);
     uint64_t *ended = &self->trace->ended[lane]; /* a track's events do not overlap */
     if (from < *ended) from = *ended;
-    if (to < from) to = from;
+    /* A device that is quick may be done before its lane has noted that it began. */
+    if (from > to) from = to;
     *ended = to;
     begin(self, "X", LANE_TRACKS + lane);
     put(self, ",\"cat\":\"running\",\"name\":");

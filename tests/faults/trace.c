@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -189,7 +190,9 @@ TEST_TIMEOUT(a_program_that_is_killed_leaves_a_file_that_lacks_only_its_end, 60)
         if (bh_trace_start(r.device, path) != BH_OK) _exit(1);
         for (;;) run_now(rig_kernel(&r, "store_word"), BH_GRID(1, 1), BH_ARGS(BH_OUT(x), 1u));
     }
-    sleep_ms(300 * test_time_scale());
+    struct stat info = {0};
+    for (uint64_t end = now_ns() + LONG_NS; info.st_size < 4096 && now_ns() < end; sleep_ms(10))
+        (void)!stat(path, &info);
     REQUIRE(kill(child, SIGKILL) == 0);
     int status;
     REQUIRE_EQ(waitpid(child, &status, 0), child);

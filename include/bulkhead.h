@@ -389,8 +389,7 @@ BH_API bh_status bh_lane_open_with(bh_device device, const bh_lane_options *opti
 BH_API bh_status bh_lane_close(bh_lane lane);
 BH_API bh_status bh_lane_sync(bh_lane lane, uint64_t timeout_ns);
 
-/* ---- buffers ----------------------------------------------------------------------------------
- */
+/* ---- buffers ---- */
 
 /* Contents are undefined at first. */
 BH_API bh_status bh_buffer_alloc(bh_device device, bh_type type, uint64_t count, bh_buffer *out);
@@ -530,8 +529,7 @@ typedef struct bh_share_info {
 BH_API bh_status bh_share_query(const int fds[BH_SHARE_FDS], const bh_share_token *token,
                                 bh_share_info *out);
 
-/* ---- modules and kernels -----------------------------------------------------------------------
- */
+/* ---- modules and kernels ---- */
 
 /* PTX text. (Other images are refused by devices that cannot run them.) */
 BH_API bh_status bh_module_load(bh_device device, const void *image, size_t bytes, bh_module *out);
@@ -757,8 +755,7 @@ BH_API bh_status bh_kernel_param(bh_kernel kernel, uint32_t index, bh_param_info
 /* Lets a quarantined kernel run again. */
 BH_API bh_status bh_kernel_pardon(bh_kernel kernel);
 
-/* ---- launching ----------------------------------------------------------------------------------
- */
+/* ---- launching ---- */
 
 typedef struct bh_dim {
     uint32_t x, y, z;
@@ -959,8 +956,7 @@ BH_API bh_status bh_prepared_launch_with(bh_prepared prepared, const bh_change *
 /* Launches that are queued are not affected. */
 BH_API bh_status bh_prepared_release(bh_prepared prepared);
 
-/* ---- tickets
- * --------------------------------------------------------------------------------------- */
+/* ---- tickets ---- */
 
 /* What became of the work: BH_OK, its error, or BH_E_TIMEOUT. */
 BH_API bh_status bh_wait(bh_ticket ticket, uint64_t timeout_ns);

@@ -9,8 +9,7 @@
 enum { FIRST_CHUNK = 32 << 20 };
 #define LARGEST_CHUNK ((uint64_t)1 << 30)
 
-/* ---- chunks -------------------------------------------------------------------------------------
- */
+/* ---- chunks ---- */
 
 /* Chunks double as the device fills, so that there are never many of them. */
 static uint64_t chunk_size_for(const bh__device *device, uint64_t bytes) {
@@ -120,8 +119,7 @@ static bh__block *block_alloc(bh__device *device, uint64_t bytes) {
     }
 }
 
-/* ---- buffers
- * -------------------------------------------------------------------------------------- */
+/* ---- buffers ---- */
 
 static bh_status buffer_add(bh__device *device, bh__memory *memory, bh_type type, uint64_t offset,
                             uint64_t count, bool view, bh_buffer *out) {

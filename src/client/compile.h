@@ -18,8 +18,7 @@
 #include "client/spawn.h"
 #include "wire/compile.h"
 
-/* ---- files that decided a result (reads.c)
- * ---------------------------------------------------------------------- */
+/* ---- files that decided a result (reads.c) ---- */
 
 /* What tells a file that was changed or replaced from the same file. All zero: not known. */
 typedef struct bh__file_id {
@@ -65,8 +64,7 @@ bh__freshness bh__reads_check(bh__reads *reads, bool renew);
 
 uint64_t bh__clock_ns(void); /* since 1970 */
 
-/* ---- products (product.c)
- * ---------------------------------------------------------------------------------------- */
+/* ---- products (product.c) ---- */
 
 /* Never changed once it is shared. */
 typedef struct bh__product {
@@ -97,8 +95,7 @@ void bh__product_retain(bh__product *product);
 void bh__product_release(bh__product *product);
 uint64_t bh__product_bytes(const bh__product *product);
 
-/* ---- requests (request.c)
- * ------------------------------------------------------------------------------------------ */
+/* ---- requests (request.c) ---- */
 
 /* What was asked for, checked. Texts are the caller's own unless bh__request_own copied them. */
 typedef struct bh__compile_request {
@@ -131,8 +128,7 @@ bh_status bh__request_resolve(bh__compile_request *request, bh_error *error);
 bool bh__request_own(bh__compile_request *request);
 void bh__request_free(bh__compile_request *request);
 
-/* ---- which compilers there are (probe.c)
- * ---------------------------------------------------------------------------------- */
+/* ---- which compilers there are (probe.c) ---- */
 
 typedef struct bh__probe_entry {
     uint32_t compiler;
@@ -166,8 +162,7 @@ bh__probe *bh__probe_get(const char *compiler_dir, const char *cache_dir, bh__pr
 const bh__probe_entry *bh__probe_find(const bh__probe *probe, uint32_t compiler);
 void bh__probe_release(bh__probe *probe);
 
-/* ---- running bulkhead-compiler (compiler.c)
- * --------------------------------------------------------------------------------- */
+/* ---- running bulkhead-compiler (compiler.c) ---- */
 
 /* How another thread ends a run. Under bh__compile_lock. */
 typedef struct bh__run_control {
@@ -185,8 +180,7 @@ bh_status bh__compiler_run(const char *program, const bh__compile_job *job,
                            bh__run_control *control, bh__arena *arena, bh__compile_answer *answer,
                            char **out_log, bh_error *error);
 
-/* ---- the cache in memory (cache_memory.c), with the lock held
- * ------------------------------------------------------------------ */
+/* ---- the cache in memory (cache_memory.c), with the lock held ---- */
 
 /* Retained; NULL: none. */
 bh__product *bh__memory_cache_get(const uint64_t hash[2], const void *key, size_t key_bytes);
@@ -194,8 +188,7 @@ void bh__memory_cache_put(bh__product *product);
 void bh__memory_cache_drop(const bh__product *product);
 void bh__memory_cache_clear(void);
 
-/* ---- the cache on disk
- * ------------------------------------------------------------------------------------------------ */
+/* ---- the cache on disk ---- */
 
 /* cache_entry.c: a product as a file's contents, and back. NULL: damaged, or no memory. */
 bool bh__entry_pack(const bh__product *product, bh__pack *out);
@@ -260,8 +253,7 @@ extern bh__cache_counts bh__cache_counted;
 void bh__cache_note(const char *why);
 void bh__cache_noted(char *out, size_t size);
 
-/* ---- requests under way (flight.c)
- * --------------------------------------------------------------------------------- */
+/* ---- requests under way (flight.c) ---- */
 
 void bh__compile_lock(void);
 void bh__compile_unlock(void);
@@ -280,8 +272,7 @@ bh_status bh__flight_fly(bh__compile_request *request, bh__outcome *out);
  * the device's lock held. Takes over the request, which is on the heap, also on failure. */
 bh_status bh__flight_send(bh__compile_request *request, bh__device *device, bh__module *module);
 
-/* ---- what compilers said (logs.c)
- * ------------------------------------------------------------------------------------ */
+/* ---- what compilers said (logs.c) ---- */
 
 void bh__log_keep_last(const char *text);
 void bh__log_keep_ticket(bh_ticket ticket, const char *text);

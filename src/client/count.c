@@ -7,8 +7,7 @@
 #include "base/histogram.h"
 #include "client/compile.h"
 
-/* ---- words of workers
- * ----------------------------------------------------------------------------------- */
+/* ---- words of workers ---- */
 
 void bh__counts_clear(bh__lane_counts *counts) {
     _Atomic uint64_t *words = (_Atomic uint64_t *)(void *)counts;
@@ -63,8 +62,7 @@ void bh__counts_settle(bh__device *device) {
     }
 }
 
-/* ---- adding up
- * ------------------------------------------------------------------------------------------ */
+/* ---- adding up ---- */
 
 uint64_t bh_histogram_limit(uint32_t bucket) {
     return bucket < BH_HISTOGRAM_BUCKETS - 1 ? (uint64_t)256 << bucket : UINT64_MAX;
@@ -164,8 +162,7 @@ void bh__counts_device(bh__device *device, bh_counters *out) {
     out->cache_joined = atomic_load(&bh__cache_counted.joined);
 }
 
-/* ---- the public calls
- * ----------------------------------------------------------------------------------- */
+/* ---- the public calls ---- */
 
 static bh_status refuse_size(const char *what, uint32_t size) {
     return bh__refuse(BH_E_INVALID, "initialise the struct with BH_INIT", "%s.size is %u", what,

@@ -2,7 +2,6 @@
 /* Devices: opening, asking, closing. */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 
 #include "base/checked.h"
 #include "base/futex.h"
+#include "base/thread.h"
 #include "base/ticks.h"
 #include "client/find.h"
 #include "client/trace.h"
@@ -21,8 +21,7 @@
 #define READ_ONLY_BASE 0x400000000000ull
 #define ADDRESS_LIMIT  ((uint64_t)1 << 42)
 
-/* ---- options
- * --------------------------------------------------------------------------------------------- */
+/* ---- options ---- */
 
 static bh_status refuse_option(const char *name, unsigned long long value, const char *fix) {
     return bh__refuse(BH_E_INVALID, fix, "bh_device_options.%s is %llu", name, value);
@@ -69,9 +68,7 @@ static bh_status check_kind(const bh_device_options *options, const char *kind) 
         "checks (BH_DEVICE_CHECK) are for the CPU device, and this one is \"%s\"", kind);
 }
 
-/* ---- addresses
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- addresses ---- */
 
 #if defined(BH__ONE_PROCESS) || defined(__SANITIZE_THREAD__)
 
@@ -93,8 +90,7 @@ static void choose_addresses(bh__device *device) {
 
 #endif
 
-/* ---- putting a device together
- * ------------------------------------------------------------------------------ */
+/* ---- putting a device together ---- */
 
 static void reset(bh__device *device) {
     size_t kept = offsetof(bh__device, closing);
@@ -160,11 +156,7 @@ static bh_status make_lanes(bh__device *device) {
 }
 
 static bh_status start_supervisor(bh__device *device) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&device->supervisor, NULL, bh__supervisor_main, device);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int failed = bh__thread_start(&device->supervisor, NULL, bh__supervisor_main, device);
     return failed ? refuse_resources("a thread", failed) : BH_OK;
 }
 
@@ -190,8 +182,7 @@ static bh_status assemble(bh__device *device) {
     return start_supervisor(device);
 }
 
-/* ---- taking it apart
- * -------------------------------------------------------------------------------------------- */
+/* ---- taking it apart ---- */
 
 static void free_objects(bh__device *device) {
     bh__prepared_free_all(device);
@@ -261,9 +252,7 @@ static void end_supervisor(bh__device *device) {
     pthread_join(device->supervisor, NULL);
 }
 
-/* ---- the public calls
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- the public calls ---- */
 
 /* Workers have started meanwhile, which takes long enough to tell what a tick is worth. */
 static void measure_ticks(bh__device *device) {
@@ -451,9 +440,7 @@ bh_status bh_device_wait_standby(bh_device handle, uint64_t timeout_ns) {
     }
 }
 
-/* ---- what there is
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- what there is ---- */
 
 static void try_open(const char *name, bh_device_entry *out) {
     memset(out, 0, sizeof *out);

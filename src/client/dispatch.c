@@ -2,12 +2,12 @@
 /* The dispatcher: one thread a device that runs the program's callbacks, with no lock held. */
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/futex.h"
+#include "base/thread.h"
 #include "client/internal.h"
 
 /* The program may have closed a descriptor that is not its own: there is a second one for the same
@@ -39,8 +39,7 @@ static void wait_for_poke(bh__device *device) {
     (void)ignored;
 }
 
-/* ---- events: losses and text
- * --------------------------------------------------------------------------- */
+/* ---- events: losses and text ---- */
 
 static void queue_event(bh__device *device, bh__event *event) {
     pthread_mutex_lock(&device->dispatch_lock);
@@ -112,8 +111,7 @@ static bool run_events(bh__device *device) {
     return any;
 }
 
-/* ---- callbacks of tickets
- * -------------------------------------------------------------------------------- */
+/* ---- callbacks of tickets ---- */
 
 static void run_callback(bh__device *device, const bh__callback *callback, bh_status status) {
     if (callback->done) {
@@ -211,19 +209,14 @@ static void *dispatcher_main(void *argument) {
     }
 }
 
-/* ---- starting and stopping
- * ----------------------------------------------------------------------------------- */
+/* ---- starting and stopping ---- */
 
 bh_status bh__dispatcher_start(bh__device *device) {
     pthread_mutex_lock(&device->dispatch_lock);
     int failed = 0;
     if (!device->dispatcher_running) {
-        sigset_t all, before;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before);
         device->dispatcher_stop = false;
-        failed = pthread_create(&device->dispatcher, NULL, dispatcher_main, device);
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        failed = bh__thread_start(&device->dispatcher, NULL, dispatcher_main, device);
         device->dispatcher_running = failed == 0;
     }
     pthread_mutex_unlock(&device->dispatch_lock);
@@ -261,8 +254,7 @@ void bh__dispatcher_drain(bh__device *device) {
     }
 }
 
-/* ---- the public calls
- * ------------------------------------------------------------------------------------------- */
+/* ---- the public calls ---- */
 
 static bh_status register_callback(bh_ticket ticket, bh_done_fn *done, void *context) {
     bh__device *device;

@@ -4,12 +4,12 @@
  * ask for the same thing meanwhile wait for the same flight. A flight that nobody waits for any
  * more is abandoned and its compiler ended.
  */
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/futex.h"
+#include "base/thread.h"
 #include "client/compile.h"
 
 #define TOUCH_AGAIN_NS (300 * BH__NS_PER_S)
@@ -474,11 +474,7 @@ static void *thread_main(void *unused) {
 
 static int start_thread(void) {
     pthread_t thread;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&thread, NULL, thread_main, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int failed = bh__thread_start(&thread, NULL, thread_main, NULL);
     if (!failed) pthread_detach(thread);
     return failed;
 }

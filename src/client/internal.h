@@ -39,8 +39,7 @@ enum {
     BH__MAX_WATCHERS = 16
 };
 
-/* ---- memory ------------------------------------------------------------------------------------
- */
+/* ---- memory ---- */
 
 typedef struct bh__span {
     uint64_t offset, bytes;
@@ -88,8 +87,7 @@ typedef struct bh__buffer {
     uint32_t references;
 } bh__buffer;
 
-/* ---- modules -----------------------------------------------------------------------------------
- */
+/* ---- modules ---- */
 
 typedef struct bh__kernel {
     uint64_t id;
@@ -148,8 +146,7 @@ typedef struct bh__module {
     struct bh__module *next;
 } bh__module;
 
-/* ---- requests and lanes ------------------------------------------------------------------------
- */
+/* ---- requests and lanes ---- */
 
 typedef struct bh__use {
     bh__memory *memory; /* Borrowed: memory outlives the requests that use it. */
@@ -235,8 +232,7 @@ typedef struct bh__lane {
     struct bh__lane_trace *trace; /* Owned. NULL: not traced. */
 } bh__lane;
 
-/* ---- the supervisor's own
- * ------------------------------------------------------------------------ */
+/* ---- the supervisor's own ---- */
 
 /* Something a worker must be told. `job` is NULL for what is only told to bring a worker up to
  * date. */
@@ -342,8 +338,7 @@ typedef struct bh__watcher {
     void *context;
 } bh__watcher;
 
-/* ---- the device
- * ---------------------------------------------------------------------------------- */
+/* ---- the device ---- */
 
 struct bh__device {
     /* These outlive the device, so that old handles and tickets stay recognisable when the slot is
@@ -456,15 +451,13 @@ struct bh__device {
     bh_counters tally;                  /* what is not counted by lanes */
 };
 
-/* ---- error.c: the calling thread's error
- * ------------------------------------------------------------ */
+/* ---- error.c: the calling thread's error ---- */
 
 bh_error *bh__last(void);
 #define bh__refuse(status, fix, ...) bh__fail(bh__last(), (status), (fix), __VA_ARGS__)
 bh_status bh__refuse_with(const bh_error *error);
 
-/* ---- registry.c: finding what a handle means
- * --------------------------------------------------------- */
+/* ---- registry.c: finding what a handle means ---- */
 
 enum {
     BH__KIND_DEVICE = 1,
@@ -515,8 +508,7 @@ void bh__ticket_leave(bh__device *device);
 /* True, with the thread's error set, in a forked child. */
 bool bh__refuse_forked(void);
 
-/* ---- history.c: what became of tickets
- * ----------------------------------------------------------------- */
+/* ---- history.c: what became of tickets ---- */
 
 /* Takes over what the failure owns. A failure is never forgotten: for want of memory, tickets
  * around it are said to be lost too. */
@@ -530,8 +522,7 @@ void bh__history_keep(uint64_t lane_id, bh__failures *failures);
 /* BH_OK, or the failure's status with *out filled in. */
 bh_status bh__history_ask(bh_ticket ticket, bh_error *out);
 
-/* ---- ticket.c
- * ---------------------------------------------------------------------------------------------- */
+/* ---- ticket.c ---- */
 
 /* Whether to ask for a ticket's verdict, which may come before the lane gets there, or for the lane
  * to have got there. */
@@ -557,8 +548,7 @@ void bh__lane_fail(bh__lane *lane, uint64_t sequence, bh_status status, uint32_t
 /* Takes over what the worker reported about single requests, with the lock held. */
 void bh__reports_collect(bh__device *device);
 
-/* ---- submit.c: the one way into a ring
- * -------------------------------------------------------------------- */
+/* ---- submit.c: the one way into a ring ---- */
 
 typedef struct bh__submission {
     bh__lane *lane;
@@ -586,15 +576,13 @@ bh_status bh__submit(bh__device *device, const bh__submission *submission, bool 
 /* The lane for a handle, zero meaning the device's own. */
 bh__lane *bh__lane_get(bh__device *device, bh_lane lane);
 
-/* ---- prepared.c
- * --------------------------------------------------------------------------------------------- */
+/* ---- prepared.c ---- */
 
 typedef struct bh__prepared bh__prepared;
 /* The device is being taken apart. */
 void bh__prepared_free_all(bh__device *device);
 
-/* ---- memory.c: what may be read, what is in doubt
- * ------------------------------------------------------------ */
+/* ---- memory.c: what may be read, what is in doubt ---- */
 
 /* Makes sure that a use by this lane can be noted. False: no host memory. */
 bool bh__memory_reserve_use(bh__memory *memory, uint32_t lane);
@@ -627,8 +615,7 @@ void bh__memory_release(bh__device *device, bh__memory *memory);
 /* Gives memory back that was freed and is no longer in use. */
 void bh__memory_sweep(bh__device *device);
 
-/* ---- check.c: BH_DEVICE_CHECK, with the lock held
- * ------------------------------------------------------------------ */
+/* ---- check.c: BH_DEVICE_CHECK, with the lock held ---- */
 
 static inline bool bh__checked(const bh__device *device) {
     return device->options.flags & BH_DEVICE_CHECK;
@@ -648,8 +635,7 @@ bool bh__check_relent(bh__device *device);
 void bh__check_describe(bh__device *device, const bh__use *uses, uint32_t use_count,
                         uint64_t address, uint32_t bytes, bh_error *error);
 
-/* ---- solo.c: buffers with a chunk of their own, and guard mode, with the lock held
- * ------------------------------------------------------------------ */
+/* ---- solo.c: buffers with a chunk of their own, and guard mode, with the lock held ---- */
 
 typedef struct bh__solo {
     bh__block block; /* what memory->block is: from the buffer's first byte to the chunk's end */
@@ -712,8 +698,7 @@ void bh__deed_withdraw(bh__solo *solo);
 void bh__deed_doubt(bh__solo *solo);
 void bh__deed_close(bh__solo *solo);
 
-/* ---- staging.c: host memory on the way
- * ------------------------------------------------------------------------ */
+/* ---- staging.c: host memory on the way ---- */
 
 /* Waits for a free slot with the lock released meanwhile. */
 /* Who has a slot already must not wait for another: BH_E_BUSY instead, with no error set. */
@@ -729,9 +714,7 @@ bool bh__host_note(bh__device *device, const bh__host_region *region, int fd, bh
 bh__memory *bh__host_find(bh__device *device, const void *pointer, uint64_t bytes,
                           uint64_t *out_offset);
 
-/* ---- module.c
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- module.c ---- */
 
 /* A module without an image, with a handle and a ticket, its ticket open. NULL: the thread's error.
  * With the lock held. */
@@ -760,15 +743,13 @@ void bh__module_delete(bh__module *module);
 #define BH__WITHOUT_STANDBY                                                                        \
     "go on without one: after a loss a worker is started cold; see `bulkhead devices`"
 
-/* ---- flight.c: compiles under way
- * ----------------------------------------------------------------------------------- */
+/* ---- flight.c: compiles under way ---- */
 
 /* Answers the open compiles of a device with *why: the one with this ticket, or all with `sequence`
  * 0. A compiler that nobody waits for any more is ended. Returns how many. Without any lock. */
 unsigned bh__flights_recall(bh__device *device, uint64_t sequence, const bh_error *why);
 
-/* ---- names.c: name expressions
- * ----------------------------------------------------------------------------------- */
+/* ---- names.c: name expressions ---- */
 
 /* Room for `count` pairs is made first. False: no host memory. */
 bool bh__names_reserve(bh__names *names, size_t count);
@@ -781,8 +762,7 @@ bool bh__expressions_equal(const char *a, const char *b);
 /* Whether it can only be an expression: a plain name is made of letters, digits, _ and $. */
 bool bh__name_is_expression(const char *name);
 
-/* ---- supervisor.c, takeover.c
- * ----------------------------------------------------------------------------------- */
+/* ---- supervisor.c, takeover.c ---- */
 
 void *bh__supervisor_main(void *device);
 /* Has the supervisor carry out an order and waits. Called and returns with the lock held, and lets
@@ -826,9 +806,7 @@ static inline bh__area *bh__worker_area(bh__device *device, const bh__worker *wo
                                 worker->area * device->front->area_bytes);
 }
 
-/* ---- dispatch.c
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- dispatch.c ---- */
 
 bh_status bh__dispatcher_start(bh__device *device);
 void bh__dispatcher_stop(bh__device *device);
@@ -838,8 +816,7 @@ void bh__dispatch_loss(bh__device *device, const bh_loss *loss);
 /* Waits until what was queued for callbacks so far has run. */
 void bh__dispatcher_drain(bh__device *device);
 
-/* ---- fork.c: a forked child must not keep anything alive
- * -------------------------------------------------------------- */
+/* ---- fork.c: a forked child must not keep anything alive ---- */
 
 /* Remembers a descriptor so that a forked child closes it. Returns it. */
 int bh__fd_keep(int fd);

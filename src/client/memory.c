@@ -5,8 +5,7 @@
 
 #include "client/internal.h"
 
-/* ---- sets of bytes: sorted spans that do not touch ----------------------------------------------
- */
+/* ---- sets of bytes: sorted spans that do not touch ---- */
 
 static bool spans_reserve(bh__span **list, uint32_t count, uint32_t *capacity) {
     if (count < *capacity) return true;
@@ -97,8 +96,7 @@ void bh__suspect_clear(bh__memory *memory, uint64_t offset, uint64_t bytes) {
                            offset, bytes);
 }
 
-/* ---- order between lanes
- * --------------------------------------------------------------------------- */
+/* ---- order between lanes ---- */
 
 static bh__lane_use *find_use(bh__memory *memory, uint32_t lane) {
     for (uint32_t i = 0; i < memory->use_count; i++) {
@@ -168,8 +166,7 @@ bool bh__memory_order(bh__device *device, const bh__use *use, uint32_t lane, uin
     return raised;
 }
 
-/* ---- life and death
- * ----------------------------------------------------------------------------------- */
+/* ---- life and death ---- */
 
 bh__memory *bh__memory_new(bh__device *device) {
     bh__memory *memory = bh__records_take(&device->memory_records, sizeof *memory);

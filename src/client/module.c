@@ -14,8 +14,7 @@
 #include "client/trace.h"
 #include "wire/share.h"
 
-/* ---- life
- * ------------------------------------------------------------------------------------------- */
+/* ---- life ---- */
 
 void bh__module_delete(bh__module *module) {
     for (uint32_t i = 0; i < module->variable_count; i++) {
@@ -65,8 +64,7 @@ static void sweep(bh__device *device) {
     }
 }
 
-/* ---- what the worker says a module holds
- * ----------------------------------------------------------------- */
+/* ---- what the worker says a module holds ---- */
 
 static const char *blob_name(const uint8_t *blob, uint64_t bytes, uint64_t offset) {
     if (offset >= bytes || !memchr(blob + offset, 0, bytes - offset)) return NULL;
@@ -152,9 +150,7 @@ bool bh__module_keeps_state(const bh__module *module) {
     return false;
 }
 
-/* ---- loading
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- loading ---- */
 
 /* The image in memory that workers can map. */
 static bool keep_image(bh__module *module, const void *image, size_t bytes, bh_error *error) {
@@ -385,9 +381,7 @@ bh_status bh_module_accept(bh_module handle) {
     return BH_OK;
 }
 
-/* ---- kernels
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- kernels ---- */
 
 static bh_status kernel_handle(bh__device *device, bh__kernel *kernel, bh_kernel *out) {
     bh_status status = BH_OK;

@@ -119,9 +119,7 @@ void bh__orders_go(bh__device *device, bh__worker *worker) {
     tell(worker, &(bh__order){.type = BH__MSG_GO, .fd = -1});
 }
 
-/* ---- sending
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- sending ---- */
 
 static int send_order(bh__device *device, bh__worker *worker, bh__order *order) {
     bh__message *message = device->outgoing;
@@ -184,8 +182,7 @@ bool bh__orders_pump(bh__device *device, bh__worker *worker) {
     return !worker->unfit;
 }
 
-/* ---- what came of it
- * -------------------------------------------------------------------------------------------- */
+/* ---- what came of it ---- */
 
 void bh__job_finish(bh__device *device, bh__job *job) {
     if (job->closes) bh__fd_close(job->close_fd);

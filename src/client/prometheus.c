@@ -74,8 +74,7 @@ static const metric of_devices[] = {
     DEVICE("trace_dropped_total", COUNTER, trace_dropped, "Records the trace had no room for."),
 };
 
-/* ---- text
- * ---------------------------------------------------------------------------------------------- */
+/* ---- text ---- */
 
 typedef struct text {
     char *out;
@@ -143,8 +142,7 @@ static void put_value(text *to, const metric *what, const char *labels, const vo
     put(to, "%s{%s} %llu\n", what->name, labels, (unsigned long long)value);
 }
 
-/* ---- a device
- * ------------------------------------------------------------------------------------------ */
+/* ---- a device ---- */
 
 typedef struct snapshot {
     char labels[64];

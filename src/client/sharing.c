@@ -70,8 +70,7 @@ static bh_status move_mark(bh__device *device, const bh__memory *memory, uint8_t
     return status == BH_OK ? BH_OK : bh__refuse_with(&why);
 }
 
-/* ---- allocating and exporting -------------------------------------------------------------------
- */
+/* ---- allocating and exporting ---- */
 
 static bh_status alloc_shareable(bh__device *device, bh_type type, uint64_t count, uint64_t bytes,
                                  bh_buffer *out) {
@@ -172,8 +171,7 @@ bh_status bh_buffer_revoke(bh_buffer handle) {
     return status;
 }
 
-/* ---- opening ------------------------------------------------------------------------------------
- */
+/* ---- opening ---- */
 
 /* Whether all fits together as far as can be told from outside. *out_deed is the caller's to unmap,
  * also for a stale token. */
@@ -313,8 +311,7 @@ bh_status bh_share_query(const int fds[BH_SHARE_FDS], const bh_share_token *toke
     return status;
 }
 
-/* ---- without a compartment ----------------------------------------------------------------------
- */
+/* ---- without a compartment ---- */
 
 typedef struct mapping {
     struct mapping *next;

@@ -10,8 +10,7 @@
 
 typedef unsigned long long ull;
 
-/* ---- addresses ----------------------------------------------------------------------------------
- */
+/* ---- addresses ---- */
 
 /* In guard mode addresses are used again only when there are no fresh ones left, so that what is
  * released stays unmapped. */
@@ -40,8 +39,7 @@ static void return_addresses(bh__device *device, uint64_t address, uint64_t byte
                         &device->free_address_capacity, address - device->address_base, bytes);
 }
 
-/* ---- making and adopting -------------------------------------------------------------------------
- */
+/* ---- making and adopting ---- */
 
 static bh_status refuse_record(void) {
     return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
@@ -183,8 +181,7 @@ bh_status bh__solo_alloc(bh__device *device, bh_type type, uint64_t count, uint6
     return status;
 }
 
-/* ---- letting go ----------------------------------------------------------------------------------
- */
+/* ---- letting go ---- */
 
 /* Has every worker unmap the chunk and gives up its descriptor. The memory itself lives on if
  * somebody else holds it. */

@@ -9,8 +9,7 @@
 #include "client/internal.h"
 #include "wire/share.h"
 
-/* ---- host regions
- * ----------------------------------------------------------------------------------- */
+/* ---- host regions ---- */
 
 static bool hosts_reserve(bh__device *device) {
     if (device->host_count < device->host_capacity) return true;
@@ -122,8 +121,7 @@ bh__memory *bh__host_find(bh__device *device, const void *pointer, uint64_t byte
     return NULL;
 }
 
-/* ---- staging slots
- * ------------------------------------------------------------------------------------ */
+/* ---- staging slots ---- */
 
 uint8_t *bh__staging_memory(bh__device *device, uint32_t slot) {
     return (uint8_t *)device->staging->host + (size_t)slot * BH__STAGING_BYTES;

@@ -22,8 +22,7 @@ enum {
     CROWDED_RETRY_S = 60
 };
 
-/* ---- jobs: what other threads ask for
- * ------------------------------------------------------------------ */
+/* ---- jobs: what other threads ask for ---- */
 
 /* If the program has closed our descriptors, the supervisor still sleeps on what they were: the end
  * of its worker wakes it. */
@@ -65,8 +64,7 @@ static void standby_changed(bh__device *device) {
     bh__futex_wake(&device->standby_word, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
 }
 
-/* ---- stopping
- * -------------------------------------------------------------------------------------------- */
+/* ---- stopping ---- */
 
 static void fail_backlog(bh__device *device, const bh_error *why) {
     while (device->backlog) {
@@ -116,8 +114,7 @@ static void stop(bh__device *device, const bh_error *reason) {
     }
 }
 
-/* ---- becoming the active worker
- * ------------------------------------------------------------------------------ */
+/* ---- becoming the active worker ---- */
 
 static void tell_loss(bh__device *device) {
     if (!device->loss_pending) return;
@@ -206,9 +203,7 @@ static void promote(bh__device *device) {
     }
 }
 
-/* ---- losing one
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- losing one ---- */
 
 static bool restarts_left(bh__device *device) {
     if (device->options.flags & BH_DEVICE_NO_RESTART_LIMIT) return true;
@@ -389,9 +384,7 @@ static void worker_ended(bh__device *device, bh__worker *worker) {
     }
 }
 
-/* ---- listening
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- listening ---- */
 
 static bool worker_ready(bh__device *device, bh__worker *worker, bh__message *message) {
     const bh__ready *ready = &message->u.ready;
@@ -518,9 +511,7 @@ static void listen_to(bh__device *device, bh__worker *worker) {
     if (worker->state != BH__WORKER_DYING && worker->state != BH__WORKER_NONE) pump(device, worker);
 }
 
-/* ---- deadlines
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- deadlines ---- */
 
 static bool taken_and_runs(bh__device *device, bh__lane *lane, uint64_t head) {
     const bh__lane_area *words = &atomic_load(&device->area)->lane[lane->index];
@@ -591,9 +582,7 @@ static uint64_t check_deadlines(bh__device *device, uint64_t now) {
     return next;
 }
 
-/* ---- the loop
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- the loop ---- */
 
 static void take_jobs(bh__device *device, bh__job **out_close) {
     uint64_t count;

@@ -33,8 +33,7 @@ static const bh__use *use_at(bh__device *device, bh__lane *lane, const bh__shado
                 ->uses[index % BH__USES_PER_SLOT];
 }
 
-/* ---- freeze
- * --------------------------------------------------------------------------------------------- */
+/* ---- freeze ---- */
 
 /* What a worker says about positions is cut to what can be, and to where a request begins. */
 static uint64_t sane_position(bh__device *device, bh__lane *lane, uint64_t position,
@@ -78,9 +77,7 @@ static void freeze(bh__device *device, uint64_t taken[BH__MAX_LANES]) {
     bh__trace_frozen(device, taken);
 }
 
-/* ---- blame
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- blame ---- */
 
 static bool is_blamed(const judgement *self, uint32_t lane, const bh__shadow *shadow) {
     const bh__cause *cause = self->cause;
@@ -246,9 +243,7 @@ static void write_blame(judgement *self) {
         describe_access(self, its, self->blamed[its->index]);
 }
 
-/* ---- doubt
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- doubt ---- */
 
 static void suspect_outputs(bh__device *device, bh__lane *lane, const bh__shadow *shadow) {
     for (uint32_t i = 0; i < shadow->use_count; i++) {
@@ -345,9 +340,7 @@ void bh__suspect_accept(bh__device *device, bh__memory *memory, uint64_t offset,
     }
 }
 
-/* ---- judge
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- judge ---- */
 
 static void resolve(judgement *self, bh__lane *lane, bh__shadow *shadow, bh_status status) {
     bh__device *device = self->device;
@@ -491,8 +484,7 @@ void bh__take_over(bh__device *device, const bh__cause *cause, bh_loss *summary)
     bh__trace_instant(device, "worker lost", "generation", device->generation, summary->message);
 }
 
-/* ---- the end of a device
- * ------------------------------------------------------------------------------------------ */
+/* ---- the end of a device ---- */
 
 void bh__device_stop(bh__device *device, const bh_error *reason, bh_status verdict_status) {
     bh_error verdict = *reason;

@@ -82,8 +82,7 @@ bh_status bh__lane_ask(bh__device *device, bh__lane *lane, uint64_t sequence,
     }
 }
 
-/* ---- sleeping
- * ------------------------------------------------------------------------------------------- */
+/* ---- sleeping ---- */
 
 /* Tells the worker the lowest position that a sleeper waits for. Those whose position is done count
  * until they have left: they may not have been woken yet. */
@@ -181,8 +180,7 @@ void bh__area_wake(bh__device *device, bh__area *area) {
     }
 }
 
-/* ---- verdicts
- * ---------------------------------------------------------------------------------------------- */
+/* ---- verdicts ---- */
 
 void bh__lane_fail(bh__lane *lane, uint64_t sequence, bh_status status, uint32_t certain,
                    uint64_t loss, const char *kernel, const bh_error *detail) {
@@ -250,8 +248,7 @@ void bh__reports_collect(bh__device *device) {
     }
 }
 
-/* ---- the public calls
- * --------------------------------------------------------------------------------------- */
+/* ---- the public calls ---- */
 
 static bh_status refuse_ticket(bh_ticket ticket) {
     return bh__refuse(BH_E_INVALID, "pass a ticket that a Bulkhead call has filled in",

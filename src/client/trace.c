@@ -4,13 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/futex.h"
+#include "base/thread.h"
 
 /* For a lane of a device with queues to say when it saw a request done. */
 #define TIMES_LATE_NS (100 * BH__NS_PER_MS)
@@ -22,8 +22,7 @@ static void ring_bell(bh__trace *trace) {
     bh__futex_wake(&trace->bell, 1, BH__FUTEX_PRIVATE);
 }
 
-/* ---- the ring
- * ---------------------------------------------------------------------------------------------- */
+/* ---- the ring ---- */
 
 /* A place for the next record; NULL, and counted, if the writer is too far behind. */
 static bh__trace_record *record_begin(bh__device *device) {
@@ -80,8 +79,7 @@ void bh__trace_span(bh__device *device, const char *name, uint64_t ns, const cha
     put_event(device, BH__TRACE_SPAN, name, now - ticks, now, label, value, text);
 }
 
-/* ---- requests
- * ------------------------------------------------------------------------------------------- */
+/* ---- requests ---- */
 
 /* What the worker wrote down about a request, as far as it makes sense. True: all of it. */
 static bool read_times(bh__device *device, bh__lane *lane, bh__trace_note *note) {
@@ -238,8 +236,7 @@ bool bh__trace_sweep(bh__device *device, bool all) {
     return left;
 }
 
-/* ---- starting and stopping
- * ------------------------------------------------------------------------------ */
+/* ---- starting and stopping ---- */
 
 static void trace_delete(bh__trace *trace) {
     for (uint32_t i = 0; i < BH__TRACE_NAMES; i++) free(atomic_load(&trace->names[i]));
@@ -279,11 +276,7 @@ static bh_status trace_new(const char *path, bh__trace **out) {
 }
 
 static bh_status writer_start(bh__trace *trace) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&trace->writer, NULL, bh__trace_writer, trace);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int failed = bh__thread_start(&trace->writer, NULL, bh__trace_writer, trace);
     char text[128];
     if (!failed) return BH_OK;
     return bh__refuse(BH_E_NO_HOST_MEMORY, "raise the limit on processes (ulimit -u)",

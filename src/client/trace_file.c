@@ -90,8 +90,7 @@ static void name_track(page *self, uint32_t track, const char *what, const char 
     put(self, ",\"name\":\"thread_sort_index\",\"args\":{\"sort_index\":%u}}", track);
 }
 
-/* ---- records
- * ------------------------------------------------------------------------------------------- */
+/* ---- records ---- */
 
 static const char *op_name(uint16_t op) {
     switch (op) {

@@ -180,8 +180,7 @@ bh_status bh_buffer_write(bh_buffer buffer, uint64_t offset, const void *source,
     return status == BH_OK ? bh_wait(ticket, BH_FOREVER) : status;
 }
 
-/* ---- reading into plain memory: pieces on their way through several staging slots at once
- * --------------- */
+/* ---- reading into plain memory: pieces on their way through several staging slots at once ---- */
 
 typedef struct piece {
     uint32_t slot;
@@ -272,8 +271,7 @@ bh_status bh_buffer_read(bh_buffer buffer, uint64_t offset, void *target, uint64
     return bh__crew_run(bytes, read_part, &whole, NULL);
 }
 
-/* ---- within the device
- * ------------------------------------------------------------------------------------- */
+/* ---- within the device ---- */
 
 bh_status bh_submit_copy(bh_lane lane_handle, bh_buffer target, uint64_t target_offset,
                          bh_buffer source, uint64_t source_offset, uint64_t bytes, bh_ticket *out) {

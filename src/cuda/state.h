@@ -106,7 +106,7 @@ struct bh__device_lane {
 /* ---- device.c ---- */
 
 /*
- * * Fills in what went wrong with a call of the driver and returns `status`; or BH_E_FAULT, with
+ * Fills in what went wrong with a call of the driver and returns `status`; or BH_E_FAULT, with
  * an error that describes that, if the result means that the context is dead. `what` reads "a
  * chunk of 5 bytes cannot be made".
  */

@@ -130,8 +130,7 @@ static inline uint32_t bh__slots_for(size_t payload_bytes) {
     return (uint32_t)((BH__PAYLOAD_OFFSET + payload_bytes + BH__SLOT_BYTES - 1) / BH__SLOT_BYTES);
 }
 
-/* ---- one area a worker, written by that worker --------------------------------------------------
- */
+/* ---- one area a worker, written by that worker ---- */
 
 /* Requests that are known to be done only together: the device writes `end` and nothing in
  * between. Requests outside of all groups are known one by one. */
@@ -206,8 +205,7 @@ typedef struct bh__area {
                 offsetof(bh__lane_area, done) * 5 + sizeof(bh__request) * 3 + BH__PAYLOAD_OFFSET + \
                 sizeof(bh_device_info) * 11))
 
-/* ---- finding one's way in the block
- * --------------------------------------------------------------- */
+/* ---- finding one's way in the block ---- */
 
 static inline uint8_t *bh__lane_ring(bh__front *front, uint32_t lane) {
     return (uint8_t *)front + front->rings_offset +

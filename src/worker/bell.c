@@ -2,11 +2,11 @@
 /* The bell of a lane: a thread that sleeps inside the device until queued work is done, and then
  * tells whoever waits for it. Without it a lane that sleeps would notice late, or look all the
  * time. */
-#include <signal.h>
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "base/futex.h"
+#include "base/thread.h"
 #include "worker/state.h"
 
 enum {
@@ -100,11 +100,7 @@ static void *bell_main(void *argument) {
 }
 
 static bool start(bh__lane *lane) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    lane->bell.there = pthread_create(&lane->bell.thread, NULL, bell_main, lane) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    lane->bell.there = bh__thread_start(&lane->bell.thread, NULL, bell_main, lane) == 0;
     return lane->bell.there;
 }
 

@@ -9,13 +9,13 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdint.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/futex.h"
+#include "base/thread.h"
 
 enum { STACK_BYTES = 64 * 1024, WAITING = 0, SINGING = 1, FAILED = 2 };
 
@@ -46,14 +46,10 @@ static void *canary_main(void *argument) {
 static bool start(canary *self) {
     pthread_t thread;
     pthread_attr_t attributes;
-    sigset_t all, before;
-    sigfillset(&all);
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&thread, &attributes, canary_main, self);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int failed = bh__thread_start(&thread, &attributes, canary_main, self);
     pthread_attr_destroy(&attributes);
     if (failed) return false;
     while (atomic_load(&self->state) == WAITING)

@@ -3,7 +3,6 @@
  * completes. */
 #include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include "base/clock.h"
 #include "base/futex.h"
 #include "base/relax.h"
+#include "base/thread.h"
 #include "worker/state.h"
 
 enum {
@@ -355,13 +355,9 @@ bh_status bh__serve_lane_open(bh__worker *worker, const bh__lane_message *which,
     if (status != BH_OK) return status;
 
     pthread_attr_t attributes;
-    sigset_t all, before;
-    sigfillset(&all);
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int result = pthread_create(&lane->thread, &attributes, lane_main, lane);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int result = bh__thread_start(&lane->thread, &attributes, lane_main, lane);
     pthread_attr_destroy(&attributes);
     if (result != 0) {
         worker->ops->lane_close(lane->context);

@@ -136,7 +136,7 @@ bool bh__queue_begin(bh__lane *lane, uint64_t done) {
 }
 
 /*
- * * Waits until what this request waits for is queued on its own lane, with the write that tells
+ * Waits until what this request waits for is queued on its own lane, with the write that tells
  * of it. What is queued thus only ever waits for what was queued before it, so that devices that
  * put several lanes in one line get stuck on nothing. That write never waits for a request of
  * this lane either: each is marked by itself.

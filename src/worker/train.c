@@ -6,8 +6,8 @@
 /* A kernel is short if sending it takes longer than running it, or nearly so. Others gain nothing,
  * and those who wait for them would learn of their end later than they could. */
 enum { SHORT_NS = 20000 };
-/* Slots queued before a train leaves: two trains and more. With many of them before it the driver
- * makes everybody wait until the first has begun, lanes that have nothing to do with it too. */
+/* Slots queued before a train leaves: two trains and more keep the device busy, and what is queued is
+ * lost with a worker. */
 enum { MOST_AHEAD = 3 * BH__TRAIN };
 
 static bool is_plain(const bh__launch_body *body) {

@@ -91,6 +91,11 @@ static int close_one(int pipe) {
     }
     closedir(dir);
     if (victim >= count) return 99;
+    char name[64], what[128] = "";
+    snprintf(name, sizeof name, "/proc/self/fd/%d", fds[victim]);
+    (void)!readlink(name, what, sizeof what - 1);
+    printf("descriptor number %d is %d, %s\n", victim, fds[victim], what);
+    fflush(stdout);
     rob(fds[victim]);
     call_everything(&r);
     bh_device_close(r.device);

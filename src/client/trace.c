@@ -274,7 +274,7 @@ static bh_status trace_new(const char *path, bh__trace **out) {
         trace_delete(trace);
         return refuse_file(path, number);
     }
-    (void)bh__fd_keep(trace->fd);
+    trace->fd = bh__fd_keep(trace->fd);
     *out = trace;
     return BH_OK;
 }

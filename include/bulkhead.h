@@ -551,6 +551,85 @@ BH_API bh_status bh_launch(bh_kernel kernel, bh_shape shape, bh_args args, bh_ti
 BH_API bh_status bh_launch_with(bh_kernel kernel, bh_shape shape, bh_args args,
                                 const bh_launch_options *options, bh_ticket *out);
 
+/* ---- sequences ----------------------------------------------------------------------------------
+ *
+ * Work that is recorded once and replayed with one submission: launches, copies, fills, and transfers
+ * from and to memory of bh_host_alloc. Steps run in the order they were recorded. On a GPU the whole
+ * is one graph, made when recording is finished, here and in the standby.
+ *
+ *     bh_sequence_begin(gpu, NULL, &seq);
+ *     bh_sequence_launch(seq, scale, BH_GRID(n, 256), BH_ARGS(2.0f, BH_INOUT(x), n), NULL, &step);
+ *     bh_sequence_launch(seq, sum, BH_GRID(n, 256), BH_ARGS(BH_IN(x), BH_OUT(total), n), NULL, NULL);
+ *     bh_sequence_finish(seq);
+ *     bh_sequence_submit(seq, NULL, &first);
+ *     bh_sequence_bind(seq, x, other);                     // reads and writes `other` from now on
+ *     bh_sequence_set(seq, step, 0, BH_ARG(3.0f));
+ *     bh_sequence_submit(seq, NULL, &second);              // `first` may still be queued
+ *
+ * A submission means what the sequence is bound and set to when it is made. What a sequence uses stays
+ * alive until it is released or bound to something else: buffers, modules whose handles are gone.
+ */
+typedef struct bh_sequence {
+    uint64_t id;
+} bh_sequence;
+
+typedef struct bh_sequence_options {
+    uint32_t size;
+    uint32_t flags;   /* none yet */
+    const char *name; /* for messages, up to 63 bytes, copied; default "sequence 1" and so on */
+} bh_sequence_options;
+
+BH_API bh_status bh_sequence_begin(bh_device device, const bh_sequence_options *options,
+                                   bh_sequence *out);
+
+/* Checked as bh_launch_with checks it. Of the options, flags may have BH_LAUNCH_WRITABLE_INPUTS and
+ * BH_LAUNCH_COOPERATIVE, and `also` counts; lane and deadline are the submission's. *out_step, which
+ * may be NULL, gets the step's number, from 0 on. */
+BH_API bh_status bh_sequence_launch(bh_sequence sequence, bh_kernel kernel, bh_shape shape,
+                                    bh_args args, const bh_launch_options *options,
+                                    uint32_t *out_step);
+BH_API bh_status bh_sequence_copy(bh_sequence sequence, bh_buffer target, uint64_t target_offset,
+                                  bh_buffer source, uint64_t source_offset, uint64_t bytes,
+                                  uint32_t *out_step);
+BH_API bh_status bh_sequence_fill(bh_sequence sequence, bh_buffer buffer, uint64_t offset,
+                                  uint64_t bytes, const void *pattern, uint32_t pattern_bytes,
+                                  uint32_t *out_step);
+/* The host's end lies in memory from bh_host_alloc, which cannot be freed before the sequence is
+ * released (BH_E_BUSY). It is read and written when the step runs. */
+BH_API bh_status bh_sequence_write(bh_sequence sequence, bh_buffer buffer, uint64_t offset,
+                                   const void *source, uint64_t bytes, uint32_t *out_step);
+BH_API bh_status bh_sequence_read(bh_sequence sequence, bh_buffer buffer, uint64_t offset,
+                                  void *target, uint64_t bytes, uint32_t *out_step);
+/* Each submission begins when what was submitted to `lane` before it is done. (What touches the same
+ * buffers is waited for anyway.) */
+BH_API bh_status bh_sequence_wait(bh_sequence sequence, bh_lane lane);
+
+/* No more steps. When it returns the sequence is ready to be submitted. */
+BH_API bh_status bh_sequence_finish(bh_sequence sequence);
+
+/* Wherever `recorded` was recorded, `buffer` is used from now on. Both have the same size in bytes;
+ * `recorded` need not be open any more. */
+BH_API bh_status bh_sequence_bind(bh_sequence sequence, bh_buffer recorded, bh_buffer buffer);
+/* Changes one argument of a launch that is no buffer. */
+BH_API bh_status bh_sequence_set(bh_sequence sequence, uint32_t step, uint32_t argument,
+                                 bh_arg value);
+
+typedef struct bh_replay_options {
+    uint32_t size;
+    uint32_t flags;       /* BH_LAUNCH_IDEMPOTENT, BH_LAUNCH_NO_BLOCK */
+    bh_lane lane;         /* zero: the device's own */
+    uint64_t deadline_ns; /* running time allowed for all of it; 0: the device's default */
+    uint32_t repeat;      /* times that the steps run, one after the other; 0 counts as 1 */
+    uint32_t reserved;
+} bh_replay_options;
+
+/* If a step faults, the ticket's error names the sequence and the step, or on a GPU the few steps it
+ * can have been. A step that is refused on its own ends the submission; those before it have run. */
+BH_API bh_status bh_sequence_submit(bh_sequence sequence, const bh_replay_options *options,
+                                    bh_ticket *out);
+/* What was submitted still runs; the handle is gone at once. */
+BH_API bh_status bh_sequence_release(bh_sequence sequence);
+
 /* ---- tickets
  * --------------------------------------------------------------------------------------- */
 

@@ -126,6 +126,11 @@ typedef struct bh__module {
     struct bh__module *next;
 } bh__module;
 
+/* ---- sequences: sequence.c, record.c ------------------------------------------------------------
+ */
+
+typedef struct bh__sequence bh__sequence;
+
 /* ---- requests and lanes ------------------------------------------------------------------------
  */
 
@@ -151,6 +156,7 @@ typedef struct bh__shadow {
     uint64_t deadline_ns;
     bh__kernel *kernel; /* launches */
     bh__module *module; /* launches and variables */
+    bh__sequence *sequence; /* sequences */
     uint32_t slots;
     uint32_t use_count;
     uint32_t grid[3], block[3];
@@ -223,6 +229,7 @@ typedef struct bh__order {
     bh__host_region host;
     bh__module_message module;
     bh__lane_message lane;
+    bh__sequence_message sequence;
     uint8_t *data; /* Owned. */
     uint32_t data_bytes;
 } bh__order;
@@ -264,6 +271,7 @@ typedef struct bh__job {
     bh__order order;
     bh__memory *host;   /* BH__MSG_HOST_MAP: what the region is noted with */
     bh__module *module; /* loads */
+    bh__sequence *sequence; /* BH__MSG_SEQUENCE_DEFINE */
     uint64_t ticket;    /* loads: sequence on the load lane */
     uint32_t attempts;
     bh_error error;
@@ -324,7 +332,7 @@ struct bh__device {
     uint32_t handle_generation;
     _Atomic uint64_t id;    /* its handle; 0: closed. Read without the lock. */
     _Atomic uint32_t users; /* threads looking at lanes or areas without the lock */
-    bh__table buffers, modules, kernels, lane_handles;
+    bh__table buffers, modules, kernels, lane_handles, sequences;
     bh__lane lanes[BH__LANES];
 
     /* Everything from here on starts at zero each time. */
@@ -374,6 +382,9 @@ struct bh__device {
     bh__module *module_list;
     uint32_t next_module_number;
 
+    bh__sequence *sequence_list;
+    uint32_t next_sequence_number;
+
     /* the supervisor */
     pthread_t supervisor;
     bh__job *jobs, *jobs_last;
@@ -422,7 +433,8 @@ bh_status bh__refuse_with(const bh_error *error);
 /* ---- registry.c: finding what a handle means
  * --------------------------------------------------------- */
 
-enum { BH__KIND_DEVICE = 1, BH__KIND_LANE, BH__KIND_MODULE, BH__KIND_KERNEL, BH__KIND_BUFFER };
+enum { BH__KIND_DEVICE = 1, BH__KIND_LANE, BH__KIND_MODULE, BH__KIND_KERNEL, BH__KIND_BUFFER,
+       BH__KIND_SEQUENCE };
 
 /* Locks and returns the device a handle of this kind belongs to, or fills the thread's error and
  * returns NULL. A device that has stopped is returned too unless `running` is set. */
@@ -509,7 +521,10 @@ typedef struct bh__submission {
     const void *params;
     uint32_t param_bytes;
     const bh__launch_body *launch; /* launches */
-    bh__copy_body copy;            /* all others */
+    bh__sequence *sequence;        /* sequences */
+    const bh__sequence_body *replay;
+    const uint64_t *after; /* of each lane the position to wait for besides; NULL: none */
+    bh__copy_body copy;    /* all others */
 } bh__submission;
 
 /* Called with the device locked; returns with it locked, but may have let go of it to wait for
@@ -520,6 +535,48 @@ bh_status bh__submit(bh__device *device, const bh__submission *submission, bool 
                      bh_ticket *out);
 /* The lane for a handle, zero meaning the device's own. */
 bh__lane *bh__lane_get(bh__device *device, bh_lane lane);
+
+/* ---- launch.c
+ * --------------------------------------------------------------------------------------------------
+ */
+
+/* A launch that was checked and packed and not sent. */
+typedef struct bh__packed_launch {
+    bh__kernel *kernel; /* Borrowed. */
+    bh__launch_body body;
+    bh__use *uses; /* Owned. Buffers among the arguments, in order, then those of `also`. */
+    uint32_t use_count;
+    uint8_t params[BH__MAX_PARAM_BYTES] __attribute__((aligned(16)));
+} bh__packed_launch;
+
+bh_status bh__launch_pack(bh__device *device, bh_kernel kernel, bh_shape shape, bh_args args,
+                          const bh_launch_options *options, bh__packed_launch *out);
+
+/* ---- sequence.c, with the lock held
+ * --------------------------------------------------------------------------------------------------
+ */
+
+typedef void bh__tell_fn(bh__worker *worker, const bh__order *what);
+/* Tells a new worker of all that are defined. */
+void bh__sequences_brief(bh__device *device, bh__worker *worker, bh__tell_fn *tell);
+/* The active worker has it. */
+void bh__sequence_commit(bh__sequence *sequence);
+/* A request that replays it was submitted. */
+void bh__sequence_note(bh__sequence *sequence, const bh__sequence_body *replay, uint32_t lane,
+                       uint64_t position);
+/* The device is closed: frees them all. */
+void bh__sequences_free(bh__device *device);
+const char *bh__sequence_name(const bh__sequence *sequence);
+uint32_t bh__sequence_step_count(const bh__sequence *sequence);
+/* The one kernel that steps `first` to `last`, from 1 on, run; NULL: none, or several. */
+bh__kernel *bh__sequence_kernel(const bh__sequence *sequence, uint32_t first, uint32_t last);
+/* , step 3 of 9 (kernel "saxpy", grid 4 x 1 x 1, block 256 x 1 x 1) */
+void bh__sequence_describe(const bh__sequence *sequence, uint32_t first, uint32_t last, char *out,
+                           size_t size);
+bool bh__sequence_is_stale(const bh__sequence *sequence);
+bool bh__sequence_is_quarantined(const bh__sequence *sequence);
+/* Its kernels may have run on the present worker. */
+void bh__sequence_launched(bh__sequence *sequence);
 
 /* ---- memory.c: what may be read, what is in doubt
  * ------------------------------------------------------------ */
@@ -625,6 +682,7 @@ typedef struct bh__cause {
     uint64_t sequence; /* 0: not known; otherwise the lane is */
     uint64_t address;  /* of the access that went wrong, where the worker says so */
     uint32_t bytes;    /* 0: it does not */
+    uint32_t step;     /* of a sequence, from 1 on; 0: not known */
     bh_error error;    /* what is known; for the request to blame */
 } bh__cause;
 

@@ -331,3 +331,31 @@ bh_status bh_launch_with(bh_kernel kernel, bh_shape shape, bh_args args,
 bh_status bh_launch(bh_kernel kernel, bh_shape shape, bh_args args, bh_ticket *out) {
     return bh_launch_with(kernel, shape, args, NULL, out);
 }
+
+/* ---- for sequences: checked and packed as any launch, sent later
+ * --------------------------------------------------------------------------------------------------
+ */
+
+bh_status bh__launch_pack(bh__device *device, bh_kernel kernel, bh_shape shape, bh_args args,
+                          const bh_launch_options *given, bh__packed_launch *out) {
+    bh_launch_options options;
+    if (check_options(given, &options) != BH_OK) return BH_E_INVALID;
+    launch self;
+    self.options = &options;
+    self.device = device;
+    bh_status status = prepare(&self, kernel, shape, args);
+    if (status == BH_OK) {
+        out->kernel = self.kernel;
+        out->body = self.body;
+        out->use_count = self.use_count;
+        out->uses = malloc((self.use_count + 1) * sizeof *out->uses);
+        if (out->uses) memcpy(out->uses, self.uses, self.use_count * sizeof *out->uses);
+        memcpy(out->params, self.params, self.body.param_bytes);
+        if (!out->uses) {
+            status = bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
+                                "no host memory for a launch with %u buffers", self.use_count);
+        }
+    }
+    if (self.uses != self.inline_uses) free(self.uses);
+    return status;
+}

@@ -47,6 +47,11 @@ static bh_status plan_order(bh__device *device, const bh__submission *submission
     if (device->lane_limit <= 1) return BH_OK;
     uint64_t wait_for[BH__MAX_LANES] = {0};
     bool any = false;
+    for (uint32_t i = 0; submission->after && i < device->lane_limit; i++) {
+        if (i == lane || submission->after[i] <= bh__lane_done(device, &device->lanes[i])) continue;
+        wait_for[i] = submission->after[i];
+        any = true;
+    }
     for (uint32_t i = 0; i < submission->use_count; i++) {
         any |= bh__memory_order(device, &submission->uses[i], lane, wait_for);
     }
@@ -80,6 +85,8 @@ static void write_down(bh__device *device, const bh__submission *submission, con
     atomic_store_explicit(&request->hold, planned->hold, memory_order_relaxed);
     if (submission->op == BH__OP_LAUNCH) {
         request->u.launch = *submission->launch;
+    } else if (submission->op == BH__OP_SEQUENCE) {
+        request->u.sequence = *submission->replay;
     } else {
         request->u.copy = submission->copy;
     }
@@ -98,6 +105,7 @@ static void write_down(bh__device *device, const bh__submission *submission, con
     shadow->deadline_ns = submission->deadline_ns;
     shadow->kernel = submission->kernel;
     shadow->module = submission->module;
+    shadow->sequence = submission->sequence;
     shadow->use_count = submission->use_count;
     shadow->op = submission->op;
     shadow->idempotent = submission->idempotent;
@@ -122,6 +130,8 @@ static void note_uses(const bh__submission *submission, const plan *planned, uin
             bh__suspect_clear(use->memory, use->offset, use->bytes);
     }
     if (submission->module) submission->module->last[lane->index] = sequence;
+    if (submission->sequence)
+        bh__sequence_note(submission->sequence, submission->replay, lane->index, sequence);
 }
 
 static void ring_bell(bh__device *device, bh__lane *lane, uint64_t tail) {

@@ -27,7 +27,9 @@ enum {
     BH__MSG_HOST_UNMAP,
     BH__MSG_MODULE_LOAD, /* fd: the image; ACK carries a descriptor with a bh__module_blob */
     BH__MSG_MODULE_UNLOAD,
-    BH__MSG_GLOBAL_SET, /* data: the bytes */
+    BH__MSG_GLOBAL_SET,      /* data: the bytes */
+    BH__MSG_SEQUENCE_DEFINE, /* fd: its versions, of which the first is filled in */
+    BH__MSG_SEQUENCE_DROP,
 
     /* worker to supervisor */
     BH__MSG_READY = 100,
@@ -81,6 +83,14 @@ typedef struct bh__module_message {
     uint64_t bytes;    /* MODULE_LOAD: of the image */
 } bh__module_message;
 
+typedef struct bh__sequence_message {
+    uint32_t id;
+    uint32_t step_count;
+    uint64_t version_bytes; /* of each; a multiple of 64 */
+    uint32_t version_count;
+    uint32_t reserved;
+} bh__sequence_message;
+
 typedef struct bh__message {
     uint32_t type;
     uint32_t serial;
@@ -93,6 +103,7 @@ typedef struct bh__message {
         bh__host_region host;
         bh__module_message module;
         bh__lane_message lane;
+        bh__sequence_message sequence;
         bh_error error; /* REFUSED, ACK: status BH_OK means done */
     } u;
     int fds[BH__MESSAGE_FDS]; /* filled in by receive; the receiver owns them */

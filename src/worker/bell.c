@@ -20,6 +20,7 @@ enum {
 
 static uint64_t expected_ns(const bh__lane *lane, const bh__work *work) {
     if (work->op == BH__OP_SKIP) return 0;
+    if (work->op == BH__OP_SEQUENCE) return BEACON_EVERY_NS;
     if (work->op != BH__OP_LAUNCH) return work->u.copy.bytes / BYTES_PER_NS;
     uint64_t ns = bh__pace_of(&lane->pace, work->u.launch.module, work->u.launch.kernel);
     return ns < BEACON_EVERY_NS ? ns : BEACON_EVERY_NS; /* also where nothing is known */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/checked.h"
 #include "wire/share.h"
@@ -94,14 +95,31 @@ static bh__sequence_image image_of(const sequence *self, const uint8_t *copy, ui
                                 .steps = (const bh__sequence_step *)(const void *)copy};
 }
 
-/* The first version is never changed: what is made of it here is the same in every worker. */
-static bh_status make_ready(bh__worker *worker, sequence *self, bh_error *error) {
-    if (!is_sound(&self->about, self->versions))
-        return bh__fail(error, BH_E_INTERNAL, "report this as a defect of libbulkhead",
-                        "the steps of sequence %u make no sense", self->about.id);
-    if (!worker->ops->sequence_define) return BH_OK;
-    bh__sequence_image image = image_of(self, self->versions, 0);
-    return worker->ops->sequence_define(worker->device, &image, error, &self->made);
+/* The first version, which is never changed: what is made of it here is the same in every worker.
+ * Read, not mapped, so that not even a test build shares it. */
+static bool read_first(const sequence *self, int fd, uint8_t *out) {
+    for (uint64_t got = 0; got < self->about.version_bytes;) {
+        ssize_t some = pread(fd, out + got, self->about.version_bytes - got, (off_t)got);
+        if (some <= 0) return false;
+        got += (uint64_t)some;
+    }
+    return true;
+}
+
+static bh_status make_ready(bh__worker *worker, sequence *self, int fd, bh_error *error) {
+    uint8_t *first = aligned_alloc(64, self->about.version_bytes);
+    if (!first)
+        return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory in this machine",
+                        "no memory for the steps of sequence %u", self->about.id);
+    bh_status status = BH_OK;
+    if (!read_first(self, fd, first) || !is_sound(&self->about, first))
+        status = bh__fail(error, BH_E_INTERNAL, "report this as a defect of libbulkhead",
+                          "the steps of sequence %u make no sense", self->about.id);
+    bh__sequence_image image = image_of(self, first, 0);
+    if (status == BH_OK && worker->ops->sequence_define)
+        status = worker->ops->sequence_define(worker->device, &image, error, &self->made);
+    free(first);
+    return status;
 }
 
 bh_status bh__serve_sequence_define(bh__worker *worker, const bh__message *message,
@@ -120,7 +138,7 @@ bh_status bh__serve_sequence_define(bh__worker *worker, const bh__message *messa
                         "sequence %u of %u steps cannot be mapped in the worker: %s", about->id,
                         about->step_count, bh__errno_text(number, reason, sizeof reason));
     }
-    status = make_ready(worker, self, error);
+    status = make_ready(worker, self, message->fds[0], error);
     if (status != BH_OK) {
         destroy(worker, self);
         return status;

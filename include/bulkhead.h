@@ -630,6 +630,64 @@ BH_API bh_status bh_sequence_submit(bh_sequence sequence, const bh_replay_option
 /* What was submitted still runs; the handle is gone at once. */
 BH_API bh_status bh_sequence_release(bh_sequence sequence);
 
+/* ---- one-call dispatch --------------------------------------------------------------------------
+ *
+ * A kernel on arrays of the host: buffers are found, inputs go up, the kernel runs, outputs come
+ * back, and the buffers are given back.
+ *
+ *     bh_dispatch_arg args[] = {BH_HOST_VALUE(&a, sizeof a), BH_HOST_IN(x, n * sizeof *x),
+ *                               BH_HOST_INOUT(y, n * sizeof *y), BH_HOST_VALUE(&n, sizeof n)};
+ *     bh_dispatch(saxpy, BH_GRID(n, 256), args, 4, NULL);
+ */
+enum {
+    BH_DISPATCH_VALUE = 1, /* a scalar or struct: the bytes at `input` */
+    BH_DISPATCH_IN = 2,    /* an array that the kernel reads */
+    BH_DISPATCH_OUT = 3,   /* one that it writes whole */
+    BH_DISPATCH_INOUT = 4  /* one that it reads and writes; both pointers, which may be the same */
+};
+
+typedef struct bh_dispatch_arg {
+    uint32_t kind;
+    uint32_t reserved;
+    uint64_t bytes;
+    const void *input;
+    void *output; /* written only if the kernel ended well */
+} bh_dispatch_arg;
+
+typedef struct bh_dispatch_options {
+    uint32_t size;
+    uint32_t flags;       /* BH_LAUNCH_IDEMPOTENT */
+    uint64_t deadline_ns; /* of each kernel; 0: the device's default */
+    uint32_t lanes;       /* of a batch: used side by side; 0: three, at most 8 */
+    uint32_t retries; /* at most 100: how often an item is run again, by itself, if it was lost with
+                             its worker or is one of several that may have ruined it */
+} bh_dispatch_options;
+
+/* Returns when the outputs are there, or the error of the kernel. */
+BH_API bh_status bh_dispatch(bh_kernel kernel, bh_shape shape, const bh_dispatch_arg *args,
+                             size_t arg_count, const bh_dispatch_options *options);
+
+typedef struct bh_dispatch_item {
+    uint32_t size;
+    bh_status status; /* out: what became of it */
+    bh_kernel kernel;
+    bh_shape shape;
+    uint32_t attempts; /* out: how often it was begun */
+    uint32_t reserved;
+    const bh_dispatch_arg *args;
+    size_t arg_count;
+    bh_error *error; /* out: the detail of its error; NULL: not wanted */
+} bh_dispatch_item;
+
+/*
+ * Many of them, of one device, over several lanes: while one is computed, others go up and come back.
+ * Small arrays of items that follow each other travel together, one transfer each way for all of
+ * them. Items are independent: their order is not kept, and an item that fails leaves the others
+ * alone. Returns the first error in the order given. items[0].size is the length of every item.
+ */
+BH_API bh_status bh_dispatch_batch(bh_dispatch_item *items, size_t count,
+                                   const bh_dispatch_options *options);
+
 /* ---- tickets
  * --------------------------------------------------------------------------------------- */
 
@@ -708,6 +766,17 @@ static inline bh_arg bh_arg_null(void) {
     return bh_arg_value(&zero, sizeof zero);
 }
 
+static inline bh_dispatch_arg bh_dispatch_array(uint32_t kind, const void *input, void *output,
+                                                uint64_t bytes) {
+    bh_dispatch_arg arg = {kind, 0, bytes, input, output};
+    return arg;
+}
+
+#define BH_HOST_VALUE(data, bytes) bh_dispatch_array(BH_DISPATCH_VALUE, (data), NULL, (bytes))
+#define BH_HOST_IN(data, bytes)    bh_dispatch_array(BH_DISPATCH_IN, (data), NULL, (bytes))
+#define BH_HOST_OUT(data, bytes)   bh_dispatch_array(BH_DISPATCH_OUT, NULL, (data), (bytes))
+#define BH_HOST_INOUT(data, bytes) bh_dispatch_array(BH_DISPATCH_INOUT, (data), (data), (bytes))
+
 #define BH_IN(buffer)        bh_arg_buffer((buffer), BH_ACCESS_IN)
 #define BH_OUT(buffer)       bh_arg_buffer((buffer), BH_ACCESS_OUT)
 #define BH_INOUT(buffer)     bh_arg_buffer((buffer), BH_ACCESS_INOUT)
@@ -743,6 +812,7 @@ template <typename... T> inline arg_list<sizeof...(T)> args(const T &...values) 
 }
 } // namespace bulkhead_detail
 
+#define BH_ARG(x)    (bulkhead_detail::arg(x))
 #define BH_ARGS(...) (bulkhead_detail::args(__VA_ARGS__))
 #define BH_NO_ARGS   (bh_args{nullptr, 0})
 

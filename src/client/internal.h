@@ -34,6 +34,8 @@ enum {
     BH__USES_PER_SLOT = 8,
     BH__STAGING_SLOTS = 16,
     BH__STAGING_BYTES = 256 * 1024,
+    BH__BATCH_AREAS = 8,
+    BH__BATCH_BYTES = 1024 * 1024,
     BH__MAX_WATCHERS = 16
 };
 
@@ -299,6 +301,13 @@ typedef struct bh__staging_slot {
     uint64_t sequence; /* with `taken` false: in use until this is done */
 } bh__staging_slot;
 
+/* Host memory that dispatches go through, made when first needed and kept. */
+typedef struct bh__batch_area {
+    void *memory;
+    bool taken;
+    uint64_t hold; /* not before this lost worker is reaped */
+} bh__batch_area;
+
 typedef struct bh__callback {
     struct bh__callback *next;
     bh_ticket ticket;
@@ -381,6 +390,8 @@ struct bh__device {
 
     bh__module *module_list;
     uint32_t next_module_number;
+
+    bh__batch_area batch_areas[BH__BATCH_AREAS];
 
     bh__sequence *sequence_list;
     uint32_t next_sequence_number;

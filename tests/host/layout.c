@@ -185,6 +185,41 @@ static const struct layout layouts[] = {
     FIELD(bh_launch_options, deadline_ns, 16, 8),
     FIELD(bh_launch_options, also, 24, 8),
     FIELD(bh_launch_options, also_count, 32, 8),
+    SIZE(bh_sequence, 8),
+    FIELD(bh_sequence, id, 0, 8),
+    SIZE(bh_sequence_options, 16),
+    FIELD(bh_sequence_options, size, 0, 4),
+    FIELD(bh_sequence_options, flags, 4, 4),
+    FIELD(bh_sequence_options, name, 8, 8),
+    SIZE(bh_replay_options, 32),
+    FIELD(bh_replay_options, size, 0, 4),
+    FIELD(bh_replay_options, flags, 4, 4),
+    FIELD(bh_replay_options, lane, 8, 8),
+    FIELD(bh_replay_options, deadline_ns, 16, 8),
+    FIELD(bh_replay_options, repeat, 24, 4),
+    FIELD(bh_replay_options, reserved, 28, 4),
+    SIZE(bh_dispatch_arg, 32),
+    FIELD(bh_dispatch_arg, kind, 0, 4),
+    FIELD(bh_dispatch_arg, reserved, 4, 4),
+    FIELD(bh_dispatch_arg, bytes, 8, 8),
+    FIELD(bh_dispatch_arg, input, 16, 8),
+    FIELD(bh_dispatch_arg, output, 24, 8),
+    SIZE(bh_dispatch_options, 24),
+    FIELD(bh_dispatch_options, size, 0, 4),
+    FIELD(bh_dispatch_options, flags, 4, 4),
+    FIELD(bh_dispatch_options, deadline_ns, 8, 8),
+    FIELD(bh_dispatch_options, lanes, 16, 4),
+    FIELD(bh_dispatch_options, retries, 20, 4),
+    SIZE(bh_dispatch_item, 88),
+    FIELD(bh_dispatch_item, size, 0, 4),
+    FIELD(bh_dispatch_item, status, 4, 4),
+    FIELD(bh_dispatch_item, kernel, 8, 8),
+    FIELD(bh_dispatch_item, shape, 16, 40),
+    FIELD(bh_dispatch_item, attempts, 56, 4),
+    FIELD(bh_dispatch_item, reserved, 60, 4),
+    FIELD(bh_dispatch_item, args, 64, 8),
+    FIELD(bh_dispatch_item, arg_count, 72, 8),
+    FIELD(bh_dispatch_item, error, 80, 8),
 };
 
 TEST(structs_have_the_layout_programs_were_built_with) {
@@ -219,6 +254,10 @@ TEST(constants_have_the_numbers_programs_were_built_with) {
     CHECK_EQ(BH_LAUNCH_NO_BLOCK, 2);
     CHECK_EQ(BH_LAUNCH_WRITABLE_INPUTS, 4);
     CHECK_EQ(BH_LAUNCH_COOPERATIVE, 8);
+    CHECK_EQ(BH_DISPATCH_VALUE, 1);
+    CHECK_EQ(BH_DISPATCH_IN, 2);
+    CHECK_EQ(BH_DISPATCH_OUT, 3);
+    CHECK_EQ(BH_DISPATCH_INOUT, 4);
     CHECK_EQ(sizeof(bh_status), 4);
     CHECK_EQ(sizeof(bh_type), 4);
     CHECK_EQ(BH_FOREVER, UINT64_MAX);

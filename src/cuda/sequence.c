@@ -177,7 +177,7 @@ static int build(const bh__device *device, bh__cuda_sequence *self,
         result = add_step(device, self, image, i, &what, last);
         last = &self->nodes[i];
         bool ends = (i + 1) % group == 0 || i + 1 == self->step_count;
-        if (result != BH__CU_OK || !ends) continue;
+        if (result != BH__CU_OK || !ends || self->write_count == 0) continue;
         result = add_write(device, self, number, last);
         last = &self->writes[number++];
     }
@@ -202,9 +202,10 @@ static bh__cuda_sequence *create(const bh__device *device, const bh__sequence_im
     uint32_t group = bh__step_group(image->step_count);
     self->lane = lane;
     self->step_count = image->step_count;
-    self->write_count = (image->step_count + group - 1) / group;
+    /* Where all steps are one group there is nothing to tell. */
+    self->write_count = image->step_count > group ? (image->step_count + group - 1) / group : 0;
     self->nodes = calloc(self->step_count, sizeof(bh__cu_node));
-    self->writes = calloc(self->write_count, sizeof(bh__cu_node));
+    self->writes = calloc(self->write_count + 1, sizeof(bh__cu_node));
     self->loaded = aligned_alloc(64, image->bytes);
     if (self->nodes && self->writes && self->loaded) return self;
     destroy(device, self);

@@ -265,7 +265,10 @@ static bh_status queue_steps(bh__lane *lane, bh_error *error) {
         if (status == BH_OK && (i + 1) % STEPS_PER_PULSE == 0)
             status = pulse(lane, PULSES_AHEAD, error);
     }
-    return status == BH_OK ? tell_step(lane, 0, error) : status;
+    if (status == BH_OK) return tell_step(lane, 0, error);
+    bh_error ignored; /* the next replay begins at its first step */
+    if (status != BH_E_FAULT && status != BH_E_STOPPED) (void)tell_step(lane, 0, &ignored);
+    return status;
 }
 
 bh_status bh__sequence_queue(bh__lane *lane, bh_error *error) {

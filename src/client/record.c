@@ -143,8 +143,10 @@ static bh_status keep_launch(bh__sequence *self, const bh__packed_launch *packed
     bh__sequence_step *record = &self->records[self->step_count];
     record->u.launch = packed->body;
     record->params = self->params_bytes;
-    if (bytes) memset(self->params + self->params_bytes, 0, bytes);
-    memcpy(self->params + self->params_bytes, packed->params, packed->body.param_bytes);
+    if (bytes) {
+        memset(self->params + self->params_bytes, 0, bytes);
+        memcpy(self->params + self->params_bytes, packed->params, packed->body.param_bytes);
+    }
     self->params_bytes += bytes;
     return BH_OK;
 }

@@ -61,8 +61,7 @@ static bool is_array(const bh_dispatch_arg *arg) {
     return arg->kind != BH_DISPATCH_VALUE;
 }
 
-/* ---- what became of an item
- * ------------------------------------------------------------------------ */
+/* ---- what became of an item ---- */
 
 /* Of one of several that may be to blame it shows when it runs alone. */
 static bool was_unlucky(bh_status status, const bh_error *error) {
@@ -98,8 +97,7 @@ static void settle(batch *self, size_t index, bh_status status, const bh_error *
         item->status = BH_OK;
 }
 
-/* ---- checking
- * -------------------------------------------------------------------------------------- */
+/* ---- checking ---- */
 
 static bh_status check_arg(size_t item, size_t index, const bh_dispatch_arg *arg) {
     bool in = arg->kind == BH_DISPATCH_VALUE || arg->kind == BH_DISPATCH_IN ||
@@ -148,8 +146,7 @@ static uint64_t item_bytes(const bh_dispatch_item *item, size_t *out_arrays) {
     return bytes;
 }
 
-/* ---- packs
- * ----------------------------------------------------------------------------------------- */
+/* ---- packs ---- */
 
 /* Inputs first, then what goes both ways, then outputs: two ranges that overlap in the middle. */
 static void lay_out(const batch *self, pack *out) {
@@ -216,8 +213,7 @@ static bh_status each_array(const batch *self, pack *p, size_t index, visit_fn *
     return status;
 }
 
-/* ---- host memory
- * ----------------------------------------------------------------------------------- */
+/* ---- host memory ---- */
 
 /* None where all are in use. */
 static void area_take(const batch *self, pack *p) {
@@ -263,8 +259,7 @@ static void area_give(const batch *self, pack *p, bool failed) {
     bh__device_unlock(device);
 }
 
-/* ---- on the way
- * ------------------------------------------------------------------------------------ */
+/* ---- on the way ---- */
 
 static bh_status copy_in(const batch *self, pack *p, const bh_dispatch_arg *arg, uint64_t offset) {
     (void)self;
@@ -413,8 +408,7 @@ static void run_again(batch *self, size_t index) {
     free(alone);
 }
 
-/* ---- the batch
- * -------------------------------------------------------------------------------------- */
+/* ---- the batch ---- */
 
 typedef struct in_flight {
     pack *packs[MOST_PACKS];

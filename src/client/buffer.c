@@ -4,19 +4,18 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "client/internal.h"
+#include "client/trace.h"
 
 enum { FIRST_CHUNK = 32 << 20 };
 #define LARGEST_CHUNK ((uint64_t)1 << 30)
 
-/* ---- chunks -------------------------------------------------------------------------------------
- */
+/* ---- chunks ---- */
 
 /* Chunks double as the device fills, so that there are never many of them. */
 static uint64_t chunk_size_for(const bh__device *device, uint64_t bytes) {
     uint64_t size = FIRST_CHUNK;
     while (size < device->heap.bytes_total && size < LARGEST_CHUNK) size *= 2;
-    uint64_t limit = device->options.memory_limit;
+    uint64_t limit = bh__pool_limit(device);
     uint64_t left = limit > device->heap.bytes_total ? limit - device->heap.bytes_total : 0;
     if (size < bytes) size = bytes;
     if (size > left) size = left > bytes ? left : bytes;
@@ -29,7 +28,8 @@ static bh_status refuse_memory(bh__device *device, uint64_t bytes) {
     return bh__refuse(
         BH_E_NO_MEMORY, "free buffers, or raise memory_limit if the device has more",
         "%llu bytes asked for; the device holds %llu of at most %llu, %llu of them in buffers; the largest free piece is %llu",
-        (unsigned long long)bytes, (unsigned long long)device->heap.bytes_total,
+        (unsigned long long)bytes,
+        (unsigned long long)(device->heap.bytes_total + device->solo_bytes),
         (unsigned long long)limit, (unsigned long long)device->bytes_allocated,
         (unsigned long long)bh__heap_largest_free(&device->heap));
 }
@@ -48,13 +48,15 @@ static bool trim_one(bh__device *device) {
     device->chunks[at] = device->chunks[--device->chunk_count];
     (void)bh__order_run(device, &job);
     bh__fd_close(fd);
+    device->tally.chunks_trimmed++;
+    bh__trace_instant(device, "memory trimmed", "reserved", device->heap.bytes_total, NULL);
     return true;
 }
 
 /* Adds a chunk large enough for `bytes`. The lock is let go while the worker makes it; one thread
  * at a time grows. */
 static bh_status grow(bh__device *device, uint64_t bytes) {
-    uint64_t unit = device->chunk_granularity, limit = device->options.memory_limit;
+    uint64_t unit = device->chunk_granularity, limit = bh__pool_limit(device);
     if (bytes > limit || bytes > UINT64_MAX - unit) return refuse_memory(device, bytes);
     uint64_t size = chunk_size_for(device, bytes);
     while (size > limit - device->heap.bytes_total || device->heap.bytes_total > limit) {
@@ -80,6 +82,8 @@ static bh_status grow(bh__device *device, uint64_t bytes) {
         return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
                           "no host memory to note a chunk");
     }
+    device->tally.chunks_made++;
+    bh__trace_instant(device, "memory grown", "reserved", device->heap.bytes_total, NULL);
     return BH_OK;
 }
 
@@ -88,11 +92,15 @@ static bh__block *block_alloc(bh__device *device, uint64_t bytes) {
         refuse_memory(device, bytes);
         return NULL;
     }
-    for (;;) {
+    for (bool hit = true;; hit = false) {
         bool out_of_host;
         if (device->leaving) bh__memory_sweep(device);
         bh__block *block = bh__heap_alloc(&device->heap, bytes, &out_of_host);
-        if (block) return block;
+        if (block) {
+            device->tally.allocations++;
+            device->tally.pool_hits += hit;
+            return block;
+        }
         if (out_of_host) {
             bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "no host memory to note a buffer");
             return NULL;
@@ -111,8 +119,7 @@ static bh__block *block_alloc(bh__device *device, uint64_t bytes) {
     }
 }
 
-/* ---- buffers
- * -------------------------------------------------------------------------------------- */
+/* ---- buffers ---- */
 
 static bh_status buffer_add(bh__device *device, bh__memory *memory, bh_type type, uint64_t offset,
                             uint64_t count, bool view, bh_buffer *out) {
@@ -152,6 +159,11 @@ bh_status bh_buffer_alloc(bh_device handle, bh_type type, uint64_t count, bh_buf
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
     if (!device) return bh__last()->status;
     bh_status status = BH_OK;
+    if (bh__guarded(device)) {
+        status = bh__solo_alloc(device, type, count, bytes, BH__SOLO_GUARDED, out);
+        bh__device_unlock(device);
+        return status;
+    }
     bh__memory *memory = bh__memory_new(device);
     bh__block *block = memory ? block_alloc(device, bytes) : NULL;
     if (!memory) {
@@ -217,6 +229,7 @@ bh_status bh_buffer_release(bh_buffer handle) {
         bh__memory_release(device, buffer->memory);
         bh__handle_remove(device, buffer->id);
         bh__records_give(&device->buffer_records, buffer);
+        if (bh__guarded(device)) bh__solo_settle(device);
     }
     bh__device_unlock(device);
     return BH_OK;
@@ -295,4 +308,20 @@ bh_status bh_buffer_accept(bh_buffer handle) {
     bh__suspect_accept(device, buffer->memory, buffer->offset, buffer->bytes);
     bh__device_unlock(device);
     return BH_OK;
+}
+
+/* ---- for those who make memory in other ways ---------------------------------------------------- */
+
+bh_status bh__buffer_add(bh__device *device, bh__memory *memory, bh_type type, uint64_t offset,
+                         uint64_t count, bh_buffer *out) {
+    return buffer_add(device, memory, type, offset, count, false, out);
+}
+
+void bh__buffer_count(bh__device *device, const bh__memory *memory) {
+    device->buffer_count++;
+    device->bytes_allocated += memory->bytes;
+}
+
+bool bh__pool_trim(bh__device *device) {
+    return trim_one(device);
 }

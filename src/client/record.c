@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "client/launch.h"
 #include "client/sequence.h"
 
 bool bh__list_reserve(void *list, uint32_t count, uint32_t more, uint32_t *capacity,
@@ -28,8 +29,7 @@ bool bh__list_reserve(void *list, uint32_t count, uint32_t more, uint32_t *capac
 #define RESERVE(self, list, count, more, capacity)                                                 \
     bh__list_reserve(&(self)->list, (self)->count, (more), &(self)->capacity, sizeof *(self)->list)
 
-/* ---- what steps use
- * ------------------------------------------------------------------------------- */
+/* ---- what steps use ---- */
 
 /* The binding that stands for this memory, a new one if need be; UINT32_MAX: no host memory. */
 static uint32_t binding_for(bh__sequence *self, uint64_t recorded, bh__memory *memory,
@@ -82,8 +82,7 @@ static bool add_kernel(bh__sequence *self, bh__kernel *kernel) {
     return true;
 }
 
-/* ---- steps
- * ----------------------------------------------------------------------------------------- */
+/* ---- steps ---- */
 
 /* Makes room for a step, which is there once it is kept. */
 static bh_status step_begin(bh__sequence *self, uint32_t op) {
@@ -113,33 +112,37 @@ static bh_status step_end(bh__sequence *self, bh_status status, uint32_t *out_st
 }
 
 static bh_status check_options(const bh__sequence *self, const bh_launch_options *options) {
-    if (!options || options->size < 2 * sizeof(uint32_t)) return BH_OK; /* told by the launch */
     uint32_t others = options->flags & (BH_LAUNCH_IDEMPOTENT | BH_LAUNCH_NO_BLOCK);
-    bool placed = options->size >= sizeof *options && (options->lane.id || options->deadline_ns);
-    if (!others && !placed) return BH_OK;
+    if (!others && !options->lane.id && !options->deadline_ns) return BH_OK;
     return bh__refuse(BH_E_INVALID, "name them in the options of bh_sequence_submit",
                       "sequence \"%s\": a step has no lane, deadline or flags 0x%x of its own",
                       self->name, others);
 }
 
-static bh_status keep_launch(bh__sequence *self, const bh__packed_launch *packed, bh_args args,
-                             const bh_launch_options *options) {
-    uint32_t bytes = (packed->body.param_bytes + 15) & ~15u, next = 0;
+/* Which buffer the use at `index` was named by: one of the arguments, else one of `also`. */
+static uint64_t handle_of(const bh__launch *packed, uint32_t index, bh_args args) {
+    const bh__use *use = &packed->uses[index];
+    if (use->argument) return args.list[use->argument - 1].u.buffer.id;
+    uint32_t first = packed->use_count - (uint32_t)packed->options->also_count;
+    return packed->options->also[index - first].buffer.id;
+}
+
+static bh_status keep_launch(bh__sequence *self, const bh__launch *packed, bh_args args) {
+    uint32_t bytes = (packed->body.param_bytes + 15) & ~15u;
     if (!RESERVE(self, params, params_bytes, bytes, params_capacity) ||
         !add_kernel(self, packed->kernel))
         return BH_E_NO_HOST_MEMORY;
-    for (size_t i = 0; i < args.count + packed->use_count && next < packed->use_count; i++) {
-        if (i < args.count && args.list[i].kind != BH_ARG_BUFFER) continue;
-        const bh__use *use = &packed->uses[next++];
-        uint64_t handle =
-            i < args.count ? args.list[i].u.buffer.id : options->also[i - args.count].buffer.id;
-        uint32_t binding = binding_for(self, handle, use->memory, use->offset, use->bytes);
+    for (uint32_t i = 0; i < packed->use_count; i++) {
+        const bh__use *use = &packed->uses[i];
+        uint32_t binding =
+            binding_for(self, handle_of(packed, i, args), use->memory, use->offset, use->bytes);
         if (!add_use(self, (bh__step_use){binding, use->access, use->argument, 0, use->bytes}))
             return BH_E_NO_HOST_MEMORY;
     }
     bh__step *step = &self->steps[self->step_count];
     step->kernel = packed->kernel;
-    step->writable_inputs = options && (options->flags & BH_LAUNCH_WRITABLE_INPUTS);
+    step->elements = packed->options->elements;
+    step->writable_inputs = packed->options->flags & BH_LAUNCH_WRITABLE_INPUTS;
     bh__sequence_step *record = &self->records[self->step_count];
     record->u.launch = packed->body;
     record->params = self->params_bytes;
@@ -151,21 +154,43 @@ static bh_status keep_launch(bh__sequence *self, const bh__packed_launch *packed
     return BH_OK;
 }
 
+/* Asks the device what must be known first. The lock is let go meanwhile: the sequence may be
+ * another thread's, finished or gone, afterwards. */
+static bh_status ask(bh__launch *packed) {
+    bh__fit_question question = bh__launch_question(packed);
+    bh_status status = bh__fit_ask(packed->device, packed->kernel, &question, NULL);
+    packed->kernel = NULL;
+    return status;
+}
+
 bh_status bh_sequence_launch(bh_sequence handle, bh_kernel kernel, bh_shape shape, bh_args args,
-                             const bh_launch_options *options, uint32_t *out_step) {
-    bh__device *device;
-    bh__sequence *self = bh__sequence_lock(handle, BH__SEQUENCE_RECORDING, &device);
+                             const bh_launch_options *given, uint32_t *out_step) {
+    bh_launch_options storage;
+    bh__launch packed = {.kernel = NULL};
+    bh_status status = bh__launch_options_take(given, &storage, &packed.options);
+    if (status != BH_OK) return status;
+    bh__sequence *self = bh__sequence_lock(handle, BH__SEQUENCE_RECORDING, &packed.device);
     if (!self) return bh__last()->status;
-    bh__packed_launch packed = {.uses = NULL};
-    bh_status status = check_options(self, options);
-    if (status == BH_OK) status = step_begin(self, BH__OP_LAUNCH);
-    if (status == BH_OK) {
-        status = bh__launch_pack(device, kernel, shape, args, options, &packed);
-        if (status == BH_OK) status = keep_launch(self, &packed, args, options);
-        status = step_end(self, status, out_step);
-    }
-    free(packed.uses);
-    bh__device_unlock(device);
+    bool again;
+    do {
+        again = false;
+        status = check_options(self, packed.options);
+        if (status == BH_OK) status = step_begin(self, BH__OP_LAUNCH);
+        if (status != BH_OK) break;
+        status = bh__launch_pack(&packed, kernel, &shape, args);
+        if (packed.asks) {
+            status = ask(&packed);
+            again = status == BH_OK;
+            if (again) self = bh__sequence_get(packed.device, handle, BH__SEQUENCE_RECORDING);
+            if (!self) status = bh__last()->status;
+        } else {
+            if (status == BH_OK) status = keep_launch(self, &packed, args);
+            status = step_end(self, status, out_step);
+        }
+        bh__launch_free(&packed);
+    } while (again && self);
+    if (status != BH_OK) bh__launch_record_status(&packed, status);
+    bh__device_unlock(packed.device);
     return status;
 }
 

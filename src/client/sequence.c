@@ -11,13 +11,12 @@
 #include "client/sequence.h"
 #include "wire/share.h"
 
-/* ---- finding one
- * ----------------------------------------------------------------------------------- */
+/* ---- finding one ---- */
 
 static const char *const state_names[] = {"being recorded", "being finished by another thread",
                                           "finished", "broken: it could not be finished"};
 
-static bh__sequence *get(bh__device *device, bh_sequence handle, bh__sequence_state state) {
+bh__sequence *bh__sequence_get(bh__device *device, bh_sequence handle, bh__sequence_state state) {
     bh__sequence *self = bh__handle_get(device, handle.id, BH__KIND_SEQUENCE, "sequence");
     if (!self || self->state == state) return self;
     bh__refuse(BH_E_INVALID,
@@ -30,14 +29,13 @@ static bh__sequence *get(bh__device *device, bh_sequence handle, bh__sequence_st
 bh__sequence *bh__sequence_lock(bh_sequence handle, bh__sequence_state state, bh__device **out) {
     bh__device *device = bh__device_lock(handle.id, BH__KIND_SEQUENCE, "sequence", true);
     if (!device) return NULL;
-    bh__sequence *self = get(device, handle, state);
+    bh__sequence *self = bh__sequence_get(device, handle, state);
     if (!self) bh__device_unlock(device);
     *out = device;
     return self;
 }
 
-/* ---- life
- * ----------------------------------------------------------------------------------------- */
+/* ---- life ---- */
 
 static void delete (bh__sequence *self) {
     if (self->versions) bh__share_unmap(self->versions, self->version_bytes * BH__VERSIONS);
@@ -174,8 +172,7 @@ bh_status bh_sequence_release(bh_sequence handle) {
     return self ? BH_OK : bh__last()->status;
 }
 
-/* ---- addresses
- * -------------------------------------------------------------------------------------- */
+/* ---- addresses ---- */
 
 static bool meets_writer(const bh__sequence *self, const bh__step *step,
                          const bh__step_use *input) {
@@ -228,8 +225,7 @@ void bh__sequence_resolve(bh__sequence *self, uint32_t index) {
     }
 }
 
-/* ---- finishing
- * -------------------------------------------------------------------------------------- */
+/* ---- finishing ---- */
 
 typedef struct span_list {
     bh__span *list;
@@ -373,8 +369,7 @@ void bh__sequences_brief(bh__device *device, bh__worker *worker, bh__tell_fn *te
     }
 }
 
-/* ---- binding and setting
- * ---------------------------------------------------------------------------- */
+/* ---- binding and setting ---- */
 
 bh_status bh_sequence_bind(bh_sequence handle, bh_buffer recorded, bh_buffer buffer) {
     bh__device *device;
@@ -464,8 +459,7 @@ bh_status bh_sequence_set(bh_sequence handle, uint32_t step, uint32_t argument, 
     return status;
 }
 
-/* ---- replaying
- * -------------------------------------------------------------------------------------- */
+/* ---- replaying ---- */
 
 /* The lane that a version still has requests on; NULL: none. */
 static bh__lane *version_user(bh__device *device, const bh__sequence *self, uint32_t version) {
@@ -593,7 +587,7 @@ bh_status bh_sequence_submit(bh_sequence handle, const bh_replay_options *given,
     bool retry = false;
     do {
         status = replay(device, self, &options, &retry, out);
-        if (retry && status == BH_OK) self = get(device, handle, BH__SEQUENCE_READY);
+        if (retry && status == BH_OK) self = bh__sequence_get(device, handle, BH__SEQUENCE_READY);
     } while (retry && status == BH_OK && self);
     bh__device_unlock(device);
     return self ? status : bh__last()->status;
@@ -605,8 +599,7 @@ void bh__sequence_note(bh__sequence *self, const bh__sequence_body *body, uint32
     self->version_last[body->version][lane] = position;
 }
 
-/* ---- for judgements
- * --------------------------------------------------------------------------------- */
+/* ---- for judgements ---- */
 
 const char *bh__sequence_name(const bh__sequence *self) {
     return self->name;

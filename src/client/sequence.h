@@ -27,6 +27,7 @@ typedef struct bh__step_use {
 
 typedef struct bh__step {
     bh__kernel *kernel; /* launches: its module is pinned */
+    uint64_t elements;  /* launches: 0: all threads */
     bool writable_inputs;
     uint32_t first_use, use_count;
 } bh__step;
@@ -76,6 +77,8 @@ struct bh__sequence {
 
 /* Locks the device of a sequence and finds it, in this state; NULL with the thread's error. */
 bh__sequence *bh__sequence_lock(bh_sequence handle, bh__sequence_state state, bh__device **out);
+/* The same with the device locked. */
+bh__sequence *bh__sequence_get(bh__device *device, bh_sequence handle, bh__sequence_state state);
 /* Works out the addresses of one step from what its buffers are bound to. */
 void bh__sequence_resolve(bh__sequence *sequence, uint32_t step);
 

@@ -121,7 +121,7 @@ static bool blamed_steps(const judgement *self, uint32_t lane, const bh__shadow 
                          uint32_t *first, uint32_t *last) {
     uint32_t count = bh__sequence_step_count(shadow->sequence);
     uint64_t word = atomic_load(&atomic_load(&self->device->area)->lane[lane].step);
-    uint32_t done = (uint32_t)word, next = word ? (uint32_t)(word >> 32) : bh__step_group(count);
+    uint32_t done = (uint32_t)word, next = word ? (uint32_t)(word >> 32) : BH__STEP_GROUP;
     *first = self->cause->step ? self->cause->step : done + 1;
     *last = self->cause->step || next == 0 ? *first : *first + next - 1;
     if (*last < *first || *last > count) *last = count;

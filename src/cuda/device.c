@@ -132,6 +132,7 @@ static bh_status open_parts(bh__device *device, uint32_t index, bh_error *error)
     if (status == BH_OK) status = bh__cuda_info_fill(device, error);
     if (status == BH_OK) status = bh__cuda_print_open(&device->print, error);
     if (status == BH_OK) status = ready_memory(device, error);
+    if (status == BH_OK) bh__cuda_sequences_open(device);
     return status;
 }
 
@@ -166,6 +167,7 @@ static bh_status open_device(const bh__device_services *services, uint32_t index
 
 static void close_device(bh__device *device) {
     bh__cuda_sequences_free(device);
+    if (device->marker_module) device->cu.module_unload(device->marker_module);
     bh__cuda_unload_all(device);
     bh__cuda_unmap_all(device);
     device->cu.host_unregister(device->services->area);

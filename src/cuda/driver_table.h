@@ -132,6 +132,7 @@ BH__NEEDED(graph_set_copy, "cuGraphExecMemcpyNodeSetParams",
 BH__NEEDED(graph_set_fill, "cuGraphExecMemsetNodeSetParams",
            (bh__cu_chain chain, bh__cu_node which, const bh__cu_fill_node *node,
             bh__cu_context context))
+BH__NEEDED(graph_upload, "cuGraphUpload", (bh__cu_chain chain, bh__cu_stream stream))
 BH__NEEDED(graph_launch, "cuGraphLaunch", (bh__cu_chain chain, bh__cu_stream stream))
 
 BH__NEEDED(stream_create, "cuStreamCreateWithPriority",

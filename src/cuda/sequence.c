@@ -102,22 +102,17 @@ static bool describe(const bh__device *device, const bh__sequence_image *image, 
     return describe_copy(device, &work, out);
 }
 
-/* ---- building ---- */
+/* ---- adding steps ---- */
 
+/* That a launch may begin before the one ahead has ended is leave, not duty, and a matter of streams:
+ * nodes go without it. */
 static int add_attributes(const bh__driver *cu, bh__cu_node which, const bh__launch_body *body) {
-    bh__cu_launch_attribute attribute = {0};
+    bh__cu_launch_attribute list[BH__CUDA_ATTRIBUTES];
+    unsigned count = bh__cuda_launch_attributes(body, list);
     int result = BH__CU_OK;
-    if (body->flags & BH_LAUNCH_COOPERATIVE) {
-        attribute.value.cooperative = 1;
-        result = cu->graph_kernel_attribute(which, BH__CU_LAUNCH_COOPERATIVE, &attribute.value);
-    }
-    if (result == BH__CU_OK &&
-        (body->cluster[0] > 1 || body->cluster[1] > 1 || body->cluster[2] > 1)) {
-        memset(&attribute, 0, sizeof attribute);
-        attribute.value.cluster.x = body->cluster[0] ? body->cluster[0] : 1;
-        attribute.value.cluster.y = body->cluster[1] ? body->cluster[1] : 1;
-        attribute.value.cluster.z = body->cluster[2] ? body->cluster[2] : 1;
-        result = cu->graph_kernel_attribute(which, BH__CU_LAUNCH_CLUSTER, &attribute.value);
+    for (unsigned i = 0; i < count && result == BH__CU_OK; i++) {
+        if (list[i].id != BH__CU_LAUNCH_PROGRAMMATIC)
+            result = cu->graph_kernel_attribute(which, list[i].id, &list[i].value);
     }
     return result;
 }
@@ -136,21 +131,76 @@ static int add_step(const bh__device *device, bh__cuda_sequence *self,
     return result == BH__CU_OK ? add_attributes(cu, *out, &image->steps[step].u.launch) : result;
 }
 
-static bh__cu_memory_op step_write(const bh__device *device, const bh__cuda_sequence *self,
-                                   uint32_t number) {
-    uint32_t group = bh__step_group(self->step_count), done = (number + 1) * group;
-    return (bh__cu_memory_op){
-        .operation = BH__CU_WRITE_64,
-        .address = bh__cuda_lane_word(device, self->lane, offsetof(bh__lane_area, step)),
-        .value = bh__step_word(number + 1 == self->write_count ? 0 : done, group)};
+/* ---- the step word ---- */
+
+/* In a row of short kernels a node that writes memory takes as long as several of them, a kernel as
+ * long as one. */
+static const char marker_source[] = ".version 7.0\n"
+                                    ".target sm_70\n"
+                                    ".address_size 64\n"
+                                    ".visible .entry mark(.param .u64 word, .param .u64 value)\n"
+                                    "{\n"
+                                    "    .reg .b64 %rd<3>;\n"
+                                    "    ld.param.u64 %rd1, [word];\n"
+                                    "    ld.param.u64 %rd2, [value];\n"
+                                    "    st.relaxed.sys.global.u64 [%rd1], %rd2;\n"
+                                    "    ret;\n"
+                                    "}\n";
+
+void bh__cuda_sequences_open(bh__device *device) {
+    const bh__driver *cu = &device->cu;
+    int result = cu->module_load(&device->marker_module, marker_source, 0, NULL, NULL);
+    if (result != BH__CU_OK) device->marker_module = NULL;
+    if (result == BH__CU_OK)
+        result = cu->module_function(&device->marker, device->marker_module, "mark");
+    if (result == BH__CU_OK) return;
+    device->marker = NULL; /* a driver without a compiler: words are written by other nodes */
+    bh__driver_log_skip(cu);
+}
+
+/* One word written, as either kind of node. */
+typedef struct mark {
+    bh__cu_memory_op op;
+    bh__cu_memory_node memory;
+    bh__cu_kernel_node kernel;
+    uint64_t word, value;
+    void *params[2];
+} mark;
+
+static void describe_mark(const bh__device *device, const bh__cuda_sequence *self, uint32_t number,
+                          mark *out) {
+    uint32_t done = (number + 1) * BH__STEP_GROUP;
+    out->word = bh__cuda_lane_word(device, self->lane, offsetof(bh__lane_area, step));
+    out->value = bh__step_word(number + 1 == self->write_count ? 0 : done, BH__STEP_GROUP);
+    out->op =
+        (bh__cu_memory_op){.operation = BH__CU_WRITE_64, .address = out->word, .value = out->value};
+    out->memory =
+        (bh__cu_memory_node){.context = device->context, .count = 1, .operations = &out->op};
+    out->params[0] = &out->word;
+    out->params[1] = &out->value;
+    out->kernel = (bh__cu_kernel_node){
+        .function = device->marker, .grid = {1, 1, 1}, .block = {1, 1, 1}, .params = out->params};
 }
 
 static int add_write(const bh__device *device, bh__cuda_sequence *self, uint32_t number,
                      const bh__cu_node *after) {
-    bh__cu_memory_op op = step_write(device, self, number);
-    bh__cu_memory_node write = {.context = device->context, .count = 1, .operations = &op};
-    return device->cu.graph_add_memory(&self->writes[number], self->graph, after, 1, &write);
+    mark what;
+    describe_mark(device, self, number, &what);
+    bh__cu_node *out = &self->writes[number];
+    if (device->marker)
+        return device->cu.graph_add_kernel(out, self->graph, after, 1, &what.kernel);
+    return device->cu.graph_add_memory(out, self->graph, after, 1, &what.memory);
 }
+
+static int set_write(const bh__device *device, const bh__cuda_sequence *self, uint32_t number) {
+    mark what;
+    describe_mark(device, self, number, &what);
+    bh__cu_node which = self->writes[number];
+    if (device->marker) return device->cu.graph_set_kernel(self->chain, which, &what.kernel);
+    return device->cu.graph_set_memory(self->chain, which, &what.memory);
+}
+
+/* ---- building ---- */
 
 static void take_apart(const bh__driver *cu, bh__cuda_sequence *self) {
     if (self->chain) cu->graph_chain_destroy(self->chain);
@@ -163,7 +213,7 @@ static void take_apart(const bh__driver *cu, bh__cuda_sequence *self) {
 static int build(const bh__device *device, bh__cuda_sequence *self,
                  const bh__sequence_image *image) {
     const bh__driver *cu = &device->cu;
-    uint32_t group = bh__step_group(self->step_count), number = 0;
+    uint32_t number = 0;
     const bh__cu_node *last = NULL;
     bool fits = true;
     self->prints = false;
@@ -176,7 +226,7 @@ static int build(const bh__device *device, bh__cuda_sequence *self,
         if (!fits) break;
         result = add_step(device, self, image, i, &what, last);
         last = &self->nodes[i];
-        bool ends = (i + 1) % group == 0 || i + 1 == self->step_count;
+        bool ends = (i + 1) % BH__STEP_GROUP == 0 || i + 1 == self->step_count;
         if (result != BH__CU_OK || !ends || self->write_count == 0) continue;
         result = add_write(device, self, number, last);
         last = &self->writes[number++];
@@ -199,11 +249,11 @@ static bh__cuda_sequence *create(const bh__device *device, const bh__sequence_im
                                  uint32_t lane) {
     bh__cuda_sequence *self = calloc(1, sizeof *self);
     if (!self) return NULL;
-    uint32_t group = bh__step_group(image->step_count);
     self->lane = lane;
     self->step_count = image->step_count;
     /* Where all steps are one group there is nothing to tell. */
-    self->write_count = image->step_count > group ? (image->step_count + group - 1) / group : 0;
+    if (image->step_count > BH__STEP_GROUP)
+        self->write_count = (image->step_count + BH__STEP_GROUP - 1) / BH__STEP_GROUP;
     self->nodes = calloc(self->step_count, sizeof(bh__cu_node));
     self->writes = calloc(self->write_count + 1, sizeof(bh__cu_node));
     self->loaded = aligned_alloc(64, image->bytes);
@@ -220,6 +270,9 @@ bh_status bh__cuda_sequence_define(bh__device *device, const bh__sequence_image 
         return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory in this machine",
                         "no memory for a graph of %u steps", image->step_count);
     int result = build(device, self, image);
+    /* The first replay finds all of it on the device, also in a standby that has just taken over. */
+    if (result == BH__CU_OK && self->chain)
+        result = device->cu.graph_upload(self->chain, device->stream);
     *out = self;
     if (!bh__driver_is_fatal(result)) return BH_OK; /* else it is replayed step by step */
     *out = NULL;
@@ -286,9 +339,7 @@ static int move_to_lane(const bh__device *device, bh__cuda_sequence *self, uint3
     int result = BH__CU_OK;
     self->lane = lane;
     for (uint32_t i = 0; result == BH__CU_OK && i < self->write_count; i++) {
-        bh__cu_memory_op op = step_write(device, self, i);
-        bh__cu_memory_node write = {.context = device->context, .count = 1, .operations = &op};
-        result = device->cu.graph_set_memory(self->chain, self->writes[i], &write);
+        result = set_write(device, self, i);
     }
     return result;
 }

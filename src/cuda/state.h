@@ -80,6 +80,8 @@ struct bh__device {
     bh__cuda_host *left_hosts; /* the same, and mapped until then */
     size_t left_count, left_host_count;
     struct bh__cuda_sequence *left_sequences; /* the same; control thread's */
+    bh__cu_module marker_module;
+    bh__cu_function marker; /* writes a word from within a graph; NULL: there is none */
     struct bh__device_lane *lanes[BH__MAX_LANES];
 };
 
@@ -192,6 +194,9 @@ uint32_t bh__cuda_shortest_pattern(const uint8_t *pattern, uint32_t bytes);
  * fit. */
 const bh__cuda_kernel *bh__cuda_find_kernel(const bh__device *device, const bh__work *work,
                                             const bh__cuda_module **out_module, bh_error *error);
+/* Everything about a launch but its shape, as the driver has it. Returns how many there are. */
+enum { BH__CUDA_ATTRIBUTES = 5 };
+unsigned bh__cuda_launch_attributes(const bh__launch_body *body, bh__cu_launch_attribute *out);
 /* BH_E_BUSY: queued, and it may print. */
 bh_status bh__cuda_launch(bh__device_lane *lane, const bh__work *work, bh_error *error);
 bh_status bh__cuda_copy(bh__device_lane *lane, const bh__work *work, bh_error *error);
@@ -204,6 +209,8 @@ void bh__cuda_train_free(bh__device_lane *lane);
  * for reading ---- */
 
 typedef struct bh__cuda_sequence bh__cuda_sequence;
+/* Loads what graphs are marked with, while nothing runs yet that the driver could wait for. */
+void bh__cuda_sequences_open(bh__device *device);
 bh_status bh__cuda_sequence_define(bh__device *device, const bh__sequence_image *image,
                                    bh_error *error, void **out);
 bh_status bh__cuda_sequence_replay(bh__device_lane *lane, const bh__work *work,

@@ -227,11 +227,8 @@ static inline uint64_t bh__step_word(uint32_t done, uint32_t next) {
 }
 
 /* After this many steps of a sequence, and after each as many again, a device with queues of its own
- * writes `step`: eight at a time, and at most eight words a replay, since each costs as much as a
- * short kernel. */
-static inline uint32_t bh__step_group(uint32_t step_count) {
-    return step_count <= 64 ? 8 : (step_count + 7) / 8;
-}
+ * writes `step`: a fault is put down to so many at most. */
+enum { BH__STEP_GROUP = 8 };
 
 /* What both sides must agree on: a number that goes up when the protocol changes, and the layout
  * that it had when it was built. */

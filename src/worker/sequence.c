@@ -239,7 +239,7 @@ bh_status bh__sequence_execute(bh__lane *lane, bh_error *error) {
 }
 
 static bh_status tell_step(bh__lane *lane, uint32_t done, bh_error *error) {
-    uint64_t word = bh__step_word(done, bh__step_group(lane->image.step_count));
+    uint64_t word = bh__step_word(done, BH__STEP_GROUP);
     return lane->worker->ops->tell(lane->context, offsetof(bh__lane_area, step), word, error);
 }
 
@@ -253,7 +253,6 @@ static bh_status pulse(bh__lane *lane, uint64_t most, bh_error *error) {
 
 static bh_status queue_steps(bh__lane *lane, bh_error *error) {
     const bh__sequence_image *image = &lane->image;
-    uint32_t group = bh__step_group(image->step_count);
     bh_status status = tell_step(lane, 0, error);
     for (uint32_t i = 0; i < image->step_count && status == BH_OK; i++) {
         bh__work work = bh__sequence_work(image, i, lane->work);
@@ -261,7 +260,8 @@ static bh_status queue_steps(bh__lane *lane, bh_error *error) {
         if (status == BH_E_BUSY) status = bh__queue_settle(lane) ? BH_OK : BH_E_STOPPED;
         if (status != BH_OK && status != BH_E_FAULT && status != BH_E_STOPPED)
             name_step(lane, i, error);
-        if (status == BH_OK && (i + 1) % group == 0) status = tell_step(lane, i + 1, error);
+        if (status == BH_OK && (i + 1) % BH__STEP_GROUP == 0)
+            status = tell_step(lane, i + 1, error);
         if (status == BH_OK && (i + 1) % STEPS_PER_PULSE == 0)
             status = pulse(lane, PULSES_AHEAD, error);
     }

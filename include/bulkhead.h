@@ -1136,8 +1136,8 @@ BH_API uint64_t bh_histogram_limit(uint32_t bucket);
 typedef struct bh_lane_counts {
     uint32_t size;
     uint32_t index;        /* as in messages and labels; the device's own lane is 0 */
-    uint64_t requests;     /* submitted: launches, transfers, fills */
-    uint64_t launches;     /* of them */
+    uint64_t requests;     /* submitted: launches, transfers, fills, replays of sequences */
+    uint64_t launches;     /* by themselves and as steps of sequences */
     uint64_t failed;       /* tickets that ended with an error */
     uint64_t elements;     /* threads with something to do: bh_launch_options.elements, else all */
     uint64_t threads;      /* in the grids launched */
@@ -1201,6 +1201,9 @@ typedef struct bh_counters {
     uint64_t cache_joined;
     uint64_t trace_records; /* handed to the trace's writer */
     uint64_t trace_dropped; /* that it had no room for */
+    uint64_t replays;       /* submissions of sequences, each one request */
+    uint64_t replay_steps;  /* steps in them, as often as they run */
+    uint64_t dispatches; /* items of bh_dispatch and bh_dispatch_batch begun, retries among them */
 } bh_counters;
 
 BH_API bh_status bh_device_counters(bh_device device, bh_counters *out);

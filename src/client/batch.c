@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "client/internal.h"
+#include "client/trace.h"
 
 enum {
     ALIGNMENT = 256,
@@ -336,6 +336,14 @@ static bh_status send_up(const batch *self, pack *p) {
     return status;
 }
 
+static void count_items(const batch *self, size_t count) {
+    bh__device *device = bh__device_lock(self->device.id, BH__KIND_DEVICE, "device", false);
+    if (!device) return;
+    device->tally.dispatches += count;
+    bh__trace_instant(device, "dispatch", "items", count, NULL);
+    bh__device_unlock(device);
+}
+
 /* Submits all of a pack. An error is one of all its items. */
 static bh_status start(batch *self, pack *p) {
     area_take(self, p);
@@ -350,6 +358,7 @@ static bh_status start(batch *self, pack *p) {
         return bh__refuse_with(&error);
     }
     size_t array = 0;
+    count_items(self, p->count);
     for (size_t i = 0; i < p->count; i++) {
         if (launch(self, p, i, &array) != BH_OK) fail_refused(self, p->first + i);
     }

@@ -620,6 +620,11 @@ void bh__sequence_note(bh__sequence *sequence, const bh__sequence_body *replay, 
 /* The device is closed: frees them all. */
 void bh__sequences_free(bh__device *device);
 const char *bh__sequence_name(const bh__sequence *sequence);
+/* Adds up what a submission that runs it `repeat` times has in it. */
+void bh__sequence_count(bh__device *device, const bh__sequence *sequence, uint32_t repeat,
+                        bh__lane_tally *tally);
+/* Where a trace has its name. */
+uint32_t *bh__sequence_trace_name(bh__sequence *sequence);
 uint32_t bh__sequence_step_count(const bh__sequence *sequence);
 /* The one kernel that steps `first` to `last`, from 1 on, run; NULL: none, or several. */
 bh__kernel *bh__sequence_kernel(const bh__sequence *sequence, uint32_t first, uint32_t last);

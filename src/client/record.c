@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "client/launch.h"
 #include "client/sequence.h"
 
 bool bh__list_reserve(void *list, uint32_t count, uint32_t more, uint32_t *capacity,

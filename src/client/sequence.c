@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sequences: defined once in every worker, bound and set by the program, replayed with one request.
- * Each version of the steps has a place of its own in memory that workers read, and keeps it until
- * the requests that mean it are done. */
+/* Sequences: made, defined once in every worker, bound and set by the program. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "client/sequence.h"
 #include "wire/share.h"
@@ -49,6 +46,7 @@ static void delete (bh__sequence *self) {
     free(self->modules);
     free(self->total);
     free(self->uses);
+    free(self->scratch);
     free(self->image);
     free(self);
 }
@@ -174,19 +172,12 @@ bh_status bh_sequence_release(bh_sequence handle) {
 
 /* ---- addresses ---- */
 
-static bool meets_writer(const bh__sequence *self, const bh__step *step,
-                         const bh__step_use *input) {
-    const bh__binding *in = &self->bindings[input->binding];
-    uint64_t from = in->offset + input->offset;
-    for (uint32_t i = 0; i < step->use_count; i++) {
-        const bh__step_use *use = &self->step_uses[step->first_use + i];
-        const bh__binding *out = &self->bindings[use->binding];
-        uint64_t at = out->offset + use->offset;
-        if ((use->access & BH_ACCESS_OUT) && out->memory == in->memory &&
-            at < from + input->bytes && from < at + use->bytes)
-            return true;
-    }
-    return false;
+bh__use bh__sequence_use(const bh__sequence *self, const bh__step_use *use) {
+    const bh__binding *binding = &self->bindings[use->binding];
+    return (bh__use){.memory = binding->memory,
+                     .offset = binding->offset + use->offset,
+                     .bytes = use->bytes,
+                     .access = use->access};
 }
 
 static uint64_t address_of(const bh__sequence *self, const bh__step_use *use) {
@@ -202,16 +193,11 @@ void bh__sequence_resolve(bh__sequence *self, uint32_t index) {
     switch (record->op) {
     case BH__OP_LAUNCH:
         for (uint32_t i = 0; i < step->use_count; i++) {
-            const bh__step_use *use = &uses[i];
-            if (!use->argument) continue;
-            bool read_only = use->access == BH_ACCESS_IN && !step->writable_inputs &&
-                             !meets_writer(self, step, use);
-            const bh__binding *binding = &self->bindings[use->binding];
-            uint64_t address = read_only ? binding->memory->read_only_address + binding->offset
-                                         : address_of(self, use);
-            uint32_t at = step->kernel->params[use->argument - 1].offset;
-            memcpy(self->image + record->params + at, &address, sizeof address);
+            self->scratch[i] = bh__sequence_use(self, &uses[i]);
+            self->scratch[i].argument = uses[i].argument;
         }
+        bh__arguments_place(step->kernel, self->scratch, step->use_count, step->writable_inputs,
+                            self->image + record->params);
         break;
     case BH__OP_COPY:
         copy->source = address_of(self, &uses[0]);
@@ -291,8 +277,23 @@ static bh_status make_total(bh__sequence *self) {
     for (uint32_t i = 0; i < self->binding_count; i++) {
         if (!total_of(self, i, &capacity)) return refuse_memory(self, ENOMEM);
     }
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < self->step_count; i++) {
+        if (self->steps[i].use_count > most) most = self->steps[i].use_count;
+    }
     self->uses = calloc(self->total_count + 1, sizeof *self->uses);
-    return self->uses ? BH_OK : refuse_memory(self, ENOMEM);
+    self->scratch = calloc(most + 1, sizeof *self->scratch);
+    return self->uses && self->scratch ? BH_OK : refuse_memory(self, ENOMEM);
+}
+
+static void make_tally(bh__sequence *self, uint32_t warp_mask) {
+    for (uint32_t i = 0; i < self->step_count; i++) {
+        const bh__sequence_step *record = &self->records[i];
+        if (record->op == BH__OP_LAUNCH)
+            bh__tally_launch(&self->tally, &record->u.launch, self->steps[i].elements, warp_mask);
+        else
+            bh__tally_copy(&self->tally, record->op, record->u.copy.bytes);
+    }
 }
 
 /* Puts records and parameters together and shares the result as the first version. */
@@ -341,6 +342,7 @@ bh_status bh_sequence_finish(bh_sequence handle) {
         return BH_E_INVALID;
     }
     self->state = BH__SEQUENCE_DEFINING;
+    make_tally(self, device->warp_mask);
     bh_status status = make_total(self);
     if (status == BH_OK) status = make_image(self);
     if (status == BH_OK) {
@@ -410,15 +412,25 @@ bh_status bh_sequence_bind(bh_sequence handle, bh_buffer recorded, bh_buffer buf
     return status;
 }
 
-static bh_status set_value(bh__sequence *self, uint32_t index, uint32_t argument,
-                           const bh_arg *value) {
+void bh__sequence_check(bh__launch *out, bh__device *device, bh__kernel *kernel,
+                        const bh__launch_body *body, const bh_launch_options *options) {
+    out->device = device;
+    out->kernel = kernel;
+    out->options = options;
+    out->reason = BH_REASON_NONE;
+    out->shaped = body != NULL;
+    if (body) out->body = *body;
+}
+
+static bh_status set_value(bh__device *device, bh__sequence *self, uint32_t index,
+                           uint32_t argument, const bh_arg *value) {
     if (index >= self->step_count || !self->steps[index].kernel) {
         return bh__refuse(BH_E_INVALID, "name a step that bh_sequence_launch gave",
                           "step %u of the %u of sequence \"%s\" is no launch", index,
                           self->step_count, self->name);
     }
     const bh__step *step = &self->steps[index];
-    const bh__kernel *kernel = step->kernel;
+    bh__kernel *kernel = step->kernel;
     if (argument >= kernel->shape.param_count) {
         return bh__refuse(BH_E_INVALID, "count arguments from 0 on",
                           "kernel %s takes %u arguments, there is no number %u", kernel->name,
@@ -430,243 +442,27 @@ static bh_status set_value(bh__sequence *self, uint32_t index, uint32_t argument
                           "kernel %s: argument %u was recorded as a buffer", kernel->name,
                           argument);
     }
-    const void *bytes = value->kind == BH_ARG_VALUE ? value->u.value : value->u.data;
-    bool known = value->kind == BH_ARG_VALUE || value->kind == BH_ARG_DATA;
-    if (!known || !bytes || (value->kind == BH_ARG_VALUE && value->size > sizeof value->u.value)) {
-        return bh__refuse(BH_E_INVALID, "pass a scalar, or BH_VALUE for a struct",
-                          "kernel %s: argument %u cannot be set to one of kind %u and %u bytes",
-                          kernel->name, argument, value->kind, value->size);
-    }
-    const bh__blob_param *param = &kernel->params[argument];
-    if (value->size != param->bytes) {
-        return bh__refuse(
-            BH_E_LAUNCH, "pass a value of exactly the parameter's type; cast integers to its width",
-            "kernel %s: argument %u has %u bytes, its parameter has %u", kernel->name, argument,
-            value->size, param->bytes);
+    if (value->kind == BH_ARG_BUFFER || value->kind == BH_ARG_BUFFER_AT_LEAST) {
+        return bh__refuse(BH_E_INVALID, "record the launch with a buffer there, then bind another",
+                          "kernel %s: argument %u was recorded as a value", kernel->name, argument);
     }
     const bh__sequence_step *record = (const bh__sequence_step *)(void *)self->image + index;
-    memcpy(self->image + record->params + param->offset, bytes, value->size);
-    self->dirty = true;
-    return BH_OK;
+    bh__launch check;
+    bh_launch_options options = BH_INIT(options);
+    bh__use unused;
+    bool is_buffer;
+    bh__sequence_check(&check, device, kernel, &record->u.launch, &options);
+    bh_status status = bh__argument_take(&check, argument, value, self->image + record->params,
+                                         &unused, &is_buffer);
+    if (status == BH_OK) self->dirty = true;
+    return status;
 }
 
 bh_status bh_sequence_set(bh_sequence handle, uint32_t step, uint32_t argument, bh_arg value) {
     bh__device *device;
     bh__sequence *self = bh__sequence_lock(handle, BH__SEQUENCE_READY, &device);
     if (!self) return bh__last()->status;
-    bh_status status = set_value(self, step, argument, &value);
+    bh_status status = set_value(device, self, step, argument, &value);
     bh__device_unlock(device);
     return status;
-}
-
-/* ---- replaying ---- */
-
-/* The lane that a version still has requests on; NULL: none. */
-static bh__lane *version_user(bh__device *device, const bh__sequence *self, uint32_t version) {
-    for (uint32_t i = 0; i < device->lane_limit; i++) {
-        bh__lane *lane = &device->lanes[i];
-        uint64_t last = self->version_last[version][i];
-        if (last > lane->retired && last > bh__lane_done(device, lane)) return lane;
-    }
-    return NULL;
-}
-
-/* Gives the steps as they are now a place that workers can read. When all are in use it waits, with
- * the lock let go, and *retry is true. */
-static bh_status publish(bh__device *device, bh__sequence *self, bool no_block, bool *retry) {
-    *retry = false;
-    if (!self->dirty) return BH_OK;
-    uint32_t oldest = self->version % (BH__VERSIONS - 1) + 1, version = oldest;
-    do {
-        if (!version_user(device, self, version)) {
-            memcpy(self->versions + version * self->version_bytes, self->image,
-                   self->version_bytes);
-            self->version = version;
-            self->serial++;
-            self->dirty = false;
-            return BH_OK;
-        }
-        version = version % (BH__VERSIONS - 1) + 1;
-    } while (version != oldest);
-    if (no_block) {
-        return bh__refuse(BH_E_BUSY, "wait for earlier replays",
-                          "sequence \"%s\": %d changes of it are queued already", self->name,
-                          BH__VERSIONS - 1);
-    }
-    *retry = true;
-    bh__lane *lane = version_user(device, self, oldest);
-    bh_status status = bh__lane_let_pass(device, lane, self->version_last[oldest][lane->index]);
-    if (status == BH_OK && device->closing) {
-        return bh__refuse(BH_E_STOPPED, "use the device before closing it",
-                          "the device is being closed");
-    }
-    return status == BH_E_STOPPED ? bh__refuse_with(&device->stop_reason) : status;
-}
-
-static bh_status check_kernels(const bh__sequence *self) {
-    for (uint32_t i = 0; i < self->kernel_count; i++) {
-        const bh__kernel *kernel = self->kernels[i];
-        if (kernel->quarantined) {
-            return bh__refuse(BH_E_QUARANTINED,
-                              "mend the kernel, or let it run again with bh_kernel_pardon",
-                              "sequence \"%s\": kernel %s faulted %u times and is not run any more",
-                              self->name, kernel->name, kernel->faults);
-        }
-        if (kernel->module->stale) {
-            return bh__refuse(
-                BH_E_STALE, "set its variables again and call bh_module_accept",
-                "sequence \"%s\": the variables of kernel %s's module were lost with a worker",
-                self->name, kernel->name);
-        }
-    }
-    return BH_OK;
-}
-
-static bh_status check_replay_options(const bh_replay_options *given, bh_replay_options *out) {
-    *out = (bh_replay_options)BH_INIT(*out);
-    if (!given) return BH_OK;
-    if (given->size < 2 * sizeof(uint32_t) || given->size > 4096) {
-        return bh__refuse(BH_E_INVALID, "initialise the struct with BH_INIT",
-                          "bh_replay_options.size is %u", given->size);
-    }
-    memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
-    uint32_t unknown = out->flags & ~(uint32_t)(BH_LAUNCH_IDEMPOTENT | BH_LAUNCH_NO_BLOCK);
-    if (unknown) {
-        return bh__refuse(BH_E_INVALID, "use BH_LAUNCH_IDEMPOTENT and BH_LAUNCH_NO_BLOCK only",
-                          "flags 0x%x are not known for a replay", unknown);
-    }
-    return BH_OK;
-}
-
-static bh_status replay(bh__device *device, bh__sequence *self, const bh_replay_options *options,
-                        bool *retry, bh_ticket *out) {
-    bool no_block = options->flags & BH_LAUNCH_NO_BLOCK;
-    bh__lane *lane = bh__lane_get(device, options->lane);
-    bh_status status = lane ? check_kernels(self) : bh__last()->status;
-    if (status == BH_OK) status = publish(device, self, no_block, retry);
-    if (status != BH_OK || *retry) return status;
-    for (uint32_t i = 0; i < self->total_count; i++) {
-        const bh__step_use *use = &self->total[i];
-        const bh__binding *binding = &self->bindings[use->binding];
-        self->uses[i] = (bh__use){.memory = binding->memory,
-                                  .offset = binding->offset + use->offset,
-                                  .bytes = use->bytes,
-                                  .access = use->access};
-    }
-    uint64_t after[BH__MAX_LANES] = {0};
-    for (uint32_t i = 0; self->wait_lanes && i < device->lane_limit; i++) {
-        if (self->wait_lanes >> i & 1) after[i] = atomic_load(&device->lanes[i].tail);
-    }
-    bh__sequence_body body = {.id = self->number,
-                              .version = self->version,
-                              .serial = self->serial,
-                              .repeat = options->repeat ? options->repeat : 1};
-    bh__submission submission = {.lane = lane,
-                                 .op = BH__OP_SEQUENCE,
-                                 .idempotent = (options->flags & BH_LAUNCH_IDEMPOTENT) != 0,
-                                 .no_block = no_block,
-                                 .deadline_ns = options->deadline_ns ? options->deadline_ns
-                                                                     : device->options.deadline_ns,
-                                 .uses = self->uses,
-                                 .use_count = self->total_count,
-                                 .sequence = self,
-                                 .replay = &body,
-                                 .after = self->wait_lanes ? after : NULL};
-    status = bh__submit(device, &submission, retry, out);
-    if (status == BH_OK && !*retry) bh__sequence_launched(self);
-    return status;
-}
-
-bh_status bh_sequence_submit(bh_sequence handle, const bh_replay_options *given, bh_ticket *out) {
-    bh_replay_options options;
-    if (check_replay_options(given, &options) != BH_OK) return BH_E_INVALID;
-    bh__device *device;
-    bh__sequence *self = bh__sequence_lock(handle, BH__SEQUENCE_READY, &device);
-    if (!self) return bh__last()->status;
-    bh_status status;
-    bool retry = false;
-    do {
-        status = replay(device, self, &options, &retry, out);
-        if (retry && status == BH_OK) self = bh__sequence_get(device, handle, BH__SEQUENCE_READY);
-    } while (retry && status == BH_OK && self);
-    bh__device_unlock(device);
-    return self ? status : bh__last()->status;
-}
-
-void bh__sequence_note(bh__sequence *self, const bh__sequence_body *body, uint32_t lane,
-                       uint64_t position) {
-    self->last[lane] = position;
-    self->version_last[body->version][lane] = position;
-}
-
-/* ---- for judgements ---- */
-
-const char *bh__sequence_name(const bh__sequence *self) {
-    return self->name;
-}
-
-uint32_t bh__sequence_step_count(const bh__sequence *self) {
-    return self->step_count;
-}
-
-bh__kernel *bh__sequence_kernel(const bh__sequence *self, uint32_t first, uint32_t last) {
-    bh__kernel *only = self->steps[first - 1].kernel;
-    for (uint32_t i = first; i < last; i++) {
-        if (self->steps[i].kernel != only) return NULL;
-    }
-    return only;
-}
-
-static const char *step_name(const bh__sequence *self, uint32_t index) {
-    static const char *const names[] = {[BH__OP_WRITE] = "a write",
-                                        [BH__OP_READ] = "a read",
-                                        [BH__OP_COPY] = "a copy",
-                                        [BH__OP_FILL] = "a fill"};
-    const bh__kernel *kernel = self->steps[index].kernel;
-    return kernel ? kernel->name : names[self->records[index].op];
-}
-
-void bh__sequence_describe(const bh__sequence *self, uint32_t first, uint32_t last, char *out,
-                           size_t size) {
-    if (first == last) {
-        const bh__launch_body *body = &self->records[first - 1].u.launch;
-        if (self->steps[first - 1].kernel)
-            snprintf(out, size,
-                     ", step %u of %u (kernel \"%.60s\", grid %u x %u x %u, block %u x %u x %u)",
-                     first, self->step_count, step_name(self, first - 1), body->grid[0],
-                     body->grid[1], body->grid[2], body->block[0], body->block[1], body->block[2]);
-        else
-            snprintf(out, size, ", step %u of %u (%s)", first, self->step_count,
-                     step_name(self, first - 1));
-        return;
-    }
-    int used =
-        snprintf(out, size, ", one of steps %u to %u of %u (", first, last, self->step_count);
-    for (uint32_t i = first - 1; i < last && used > 0 && (size_t)used < size; i++) {
-        bool named = false;
-        for (uint32_t k = first - 1; k < i && !named; k++)
-            named = strcmp(step_name(self, k), step_name(self, i)) == 0;
-        if (!named)
-            used += snprintf(out + used, size - (size_t)used, "%s%.40s", i > first - 1 ? ", " : "",
-                             step_name(self, i));
-    }
-    if (used > 0 && (size_t)used < size) snprintf(out + used, size - (size_t)used, ")");
-}
-
-bool bh__sequence_is_stale(const bh__sequence *self) {
-    for (uint32_t i = 0; i < self->module_count; i++) {
-        if (self->modules[i]->stale) return true;
-    }
-    return false;
-}
-
-bool bh__sequence_is_quarantined(const bh__sequence *self) {
-    for (uint32_t i = 0; i < self->kernel_count; i++) {
-        if (self->kernels[i]->quarantined) return true;
-    }
-    return false;
-}
-
-void bh__sequence_launched(bh__sequence *self) {
-    for (uint32_t i = 0; i < self->module_count; i++) self->modules[i]->launched = true;
 }

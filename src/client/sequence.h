@@ -3,7 +3,7 @@
 #ifndef BH_CLIENT_SEQUENCE_H
 #define BH_CLIENT_SEQUENCE_H
 
-#include "client/internal.h"
+#include "client/launch.h"
 
 enum {
     BH__VERSIONS = 16, /* of its steps in shared memory; the first is never changed */
@@ -64,6 +64,9 @@ struct bh__sequence {
     bh__step_use *total; /* what a submission uses, all steps together */
     bh__use *uses;       /* the same, as bound when it was last submitted */
     uint32_t total_count;
+    bh__use *scratch;     /* room for those of one step */
+    bh__work_tally tally; /* of one replay */
+    uint32_t trace_name;
     uint8_t *image; /* the steps as bound and set now; records and params are in it */
     uint64_t version_bytes;
     int fd; /* -1: none */
@@ -81,6 +84,12 @@ bh__sequence *bh__sequence_lock(bh_sequence handle, bh__sequence_state state, bh
 bh__sequence *bh__sequence_get(bh__device *device, bh_sequence handle, bh__sequence_state state);
 /* Works out the addresses of one step from what its buffers are bound to. */
 void bh__sequence_resolve(bh__sequence *sequence, uint32_t step);
+
+/* A use of a step as it is bound now. */
+bh__use bh__sequence_use(const bh__sequence *sequence, const bh__step_use *use);
+/* As much of a launch as checks of a part of it take. `body` may be NULL. */
+void bh__sequence_check(bh__launch *out, bh__device *device, bh__kernel *kernel,
+                        const bh__launch_body *body, const bh_launch_options *options);
 
 /* Makes room for one more element. False, with the thread's error: no host memory. */
 bool bh__list_reserve(void *list, uint32_t count, uint32_t more, uint32_t *capacity,

@@ -78,27 +78,16 @@ static bh_status wait_for_room(bh__device *device, bh__lane *lane, uint64_t posi
 }
 
 /* Counters. What is the same for most launches is not added up: see bh__lane_tally. */
-static void count(const bh__device *device, const bh__submission *submission) {
+static void count(bh__device *device, const bh__submission *submission) {
     bh__lane_tally *tally = &submission->lane->tally;
     if (submission->op == BH__OP_LAUNCH) {
-        const uint32_t *grid = submission->launch->grid, *block = submission->launch->block;
-        uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2];
-        uint32_t threads = block[0] * block[1] * block[2], over = threads & device->warp_mask;
-        uint64_t all = blocks * threads;
-        tally->launches++;
-        tally->threads += all;
-        if (over) tally->padding += blocks * (device->warp_mask + 1 - over);
-        if (submission->elements && submission->elements < all)
-            tally->idle += all - submission->elements;
-        return;
+        bh__tally_launch(&tally->work, submission->launch, submission->elements, device->warp_mask);
+    } else if (submission->op == BH__OP_SEQUENCE) {
+        bh__sequence_count(device, submission->sequence, submission->replay->repeat, tally);
+    } else {
+        tally->transfers++;
+        bh__tally_copy(&tally->work, submission->op, submission->copy.bytes);
     }
-    tally->transfers++;
-    if (submission->op == BH__OP_WRITE || submission->op == BH__OP_GLOBAL_WRITE)
-        tally->bytes_to_device += submission->copy.bytes;
-    else if (submission->op == BH__OP_READ || submission->op == BH__OP_GLOBAL_READ)
-        tally->bytes_to_host += submission->copy.bytes;
-    else
-        tally->bytes_within += submission->copy.bytes;
 }
 
 /* Reading the counter costs more than all the rest of counting: one request in sixteen is timed, with a

@@ -9,6 +9,11 @@
 
 enum { ILLEGAL_ADDRESS = 700 }; /* CUDA_ERROR_ILLEGAL_ADDRESS */
 
+enum {
+    BLAME_BYTES = sizeof((bh_error *)0)->message,
+    HEAD_BYTES = 420 /* of them for the name of a request: eight steps of a sequence */
+};
+
 typedef struct judgement {
     bh__device *device;
     const bh__cause *cause;
@@ -122,6 +127,7 @@ static bool blamed_steps(const judgement *self, uint32_t lane, const bh__shadow 
     uint32_t count = bh__sequence_step_count(shadow->sequence);
     uint64_t word = atomic_load(&atomic_load(&self->device->area)->lane[lane].step);
     uint32_t done = (uint32_t)word, next = word ? (uint32_t)(word >> 32) : BH__STEP_GROUP;
+    if (next > BH__STEP_GROUP) next = BH__STEP_GROUP;
     *first = self->cause->step ? self->cause->step : done + 1;
     *last = self->cause->step || next == 0 ? *first : *first + next - 1;
     if (*last < *first || *last > count) *last = count;
@@ -236,6 +242,12 @@ static void describe_access(judgement *self, bh__lane *lane, uint64_t sequence) 
         bh__guard_describe(device, uses, count, &self->blame);
 }
 
+/* Both, as far as there is room; the head is short enough to be there whole. */
+static void join(char out[BLAME_BYTES], const char *head, const char *between, const char *rest) {
+    size_t room = BLAME_BYTES - strlen(head) - strlen(between);
+    snprintf(out, BLAME_BYTES, "%s%s%.*s", head, between, (int)room - 1, rest);
+}
+
 /* The request at the head of a lane that is to blame, in words. */
 static void describe_head(const judgement *self, uint32_t lane, const bh__shadow *shadow, char *out,
                           size_t size) {
@@ -254,10 +266,9 @@ static void name_sequence(judgement *self) {
         const bh__shadow *shadow = shadow_at(self->device, lane, at);
         at += shadow->slots;
         if (at != cause->sequence || !shadow->sequence) continue;
-        char head[240];
+        char head[HEAD_BYTES];
         describe_head(self, cause->lane, shadow, head, sizeof head);
-        snprintf(self->blame.message, sizeof self->blame.message, "%s: %.260s", head,
-                 cause->error.message);
+        join(self->blame.message, head, ": ", cause->error.message);
         return;
     }
 }
@@ -274,7 +285,7 @@ static void write_blame(judgement *self) {
     if (cause->sequence && cause->bytes && names)
         describe_access(self, &self->device->lanes[cause->lane], cause->sequence);
     if (cause->sequence || self->candidates == 0) return;
-    char list[320] = "", only[240] = "";
+    char list[320] = "", only[HEAD_BYTES] = "";
     size_t used = 0;
     bh__lane *its = NULL;
     for (uint32_t i = 0; i < self->device->lane_limit && used < sizeof list; i++) {
@@ -291,7 +302,7 @@ static void write_blame(judgement *self) {
         snprintf(self->blame.message, sizeof self->blame.message, "%.170s; one of: %s", device_says,
                  list);
     else
-        snprintf(self->blame.message, sizeof self->blame.message, "%s: %.260s", only, device_says);
+        join(self->blame.message, only, ": ", device_says);
     if (self->candidates == 1 && its && bh__guarded(self->device) &&
         cause->error.device_code == ILLEGAL_ADDRESS)
         describe_access(self, its, self->blamed[its->index]);
@@ -416,10 +427,9 @@ static void resolve(judgement *self, bh__lane *lane, bh__shadow *shadow, bh_stat
     suspect_outputs(self->device, lane, shadow);
     bh_error detail = self->blame;
     if (blamed && !self->certain) { /* one of several: which one this is comes first */
-        char own[200];
+        char own[HEAD_BYTES];
         describe_head(self, lane->index, shadow, own, sizeof own);
-        snprintf(detail.message, sizeof detail.message, "%.190s, perhaps: %.310s", own,
-                 self->blame.message);
+        join(detail.message, own, ", perhaps: ", self->blame.message);
     }
     bh__kernel *kernel = blamed ? blamed_kernel(self, lane->index, shadow) : shadow->kernel;
     bh__lane_fail(lane, shadow->start + shadow->slots, status, blamed ? self->certain : 1,

@@ -50,14 +50,17 @@ static bh__table *table_of(bh__device *device, uint32_t kind) {
         return &device->buffers;
     case BH__KIND_PREPARED:
         return &device->prepareds;
+    case BH__KIND_SEQUENCE:
+        return &device->sequences;
     default:
         return NULL;
     }
 }
 
 static const char *kind_name(uint32_t kind) {
-    static const char *const names[] = {"no handle", "a device", "a lane",   "a module",
-                                        "a kernel",  "a buffer", "a binary", "a prepared launch"};
+    static const char *const names[] = {"no handle", "a device",          "a lane",
+                                        "a module",  "a kernel",          "a buffer",
+                                        "a binary",  "a prepared launch", "a sequence"};
     return kind < sizeof names / sizeof *names ? names[kind] : "no handle of this library";
 }
 

@@ -86,6 +86,12 @@ bh_status bh_host_free(bh_device handle, void *pointer) {
         return bh__refuse(BH_E_INVALID, "pass what bh_host_alloc returned, once",
                           "%p is not host memory of this device", pointer);
     }
+    if (device->hosts[at].memory->references > 1) {
+        bh__device_unlock(device);
+        return bh__refuse(BH_E_BUSY, "release the sequences that use it first",
+                          "%p is used by %u sequences", pointer,
+                          device->hosts[at].memory->references - 1);
+    }
     bh__host_entry entry = device->hosts[at];
     device->hosts[at] = device->hosts[--device->host_count];
     /* Nobody can name it any more; what was submitted must be done with it before it goes. */

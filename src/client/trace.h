@@ -17,8 +17,9 @@ enum {
 typedef struct bh__trace_note {
     uint64_t start, sequence;
     uint64_t submitted, taken, begun, done;
-    uint64_t bytes; /* transfers */
-    uint32_t name;  /* launches: of the kernel */
+    uint64_t bytes;         /* transfers */
+    uint32_t name;          /* of the kernel or sequence */
+    uint32_t steps, repeat; /* sequences */
     uint32_t grid[3], block[3];
     bh_status verdict;
     uint16_t op;

@@ -987,8 +987,8 @@ typedef struct bh_sequence_options {
 BH_API bh_status bh_sequence_begin(bh_device device, const bh_sequence_options *options,
                                    bh_sequence *out);
 
-/* Checked as bh_launch_with checks it. Of the options, flags may have BH_LAUNCH_WRITABLE_INPUTS and
- * BH_LAUNCH_COOPERATIVE, and `also` counts; lane and deadline are the submission's. *out_step, which
+/* Checked as bh_launch_with checks it. Options count as there, but that lane, deadline,
+ * BH_LAUNCH_IDEMPOTENT and BH_LAUNCH_NO_BLOCK are the submission's. *out_step, which
  * may be NULL, gets the step's number, from 0 on. */
 BH_API bh_status bh_sequence_launch(bh_sequence sequence, bh_kernel kernel, bh_shape shape,
                                     bh_args args, const bh_launch_options *options,
@@ -1028,8 +1028,8 @@ typedef struct bh_replay_options {
     uint32_t reserved;
 } bh_replay_options;
 
-/* If a step faults, the ticket's error names the sequence and the step, or on a GPU the few steps it
- * can have been. A step that is refused on its own ends the submission; those before it have run. */
+/* If a step faults, the ticket's error names the sequence and the step, or on a GPU the steps it can
+ * have been, at most eight. A step that is refused on its own ends the submission; those before it have run. */
 BH_API bh_status bh_sequence_submit(bh_sequence sequence, const bh_replay_options *options,
                                     bh_ticket *out);
 /* What was submitted still runs; the handle is gone at once. */

@@ -156,7 +156,7 @@ typedef struct bh__device_ops {
     /*
      * A device that can run a whole sequence as one thing has these three. define and drop are the
      * control thread's: define makes ready what can be, drop takes back what it or replay made.
-     * replay queues the steps once, with writes of the `step` word (bh__step_group) and a last one
+     * replay queues the steps once, with writes of the `step` word (BH__STEP_GROUP) and a last one
      * of no steps done; answers as enqueue does, and BH_E_UNSUPPORTED: nothing was queued, the
      * steps are to be queued one by one. *made is the lane's own, NULL at first, or what define
      * made for whichever lane comes first.

@@ -112,6 +112,60 @@ TEST_TIMEOUT(batches_of_all_sizes_come_back_right, 60) {
     CHECK_OK(bh_device_close(r.device));
 }
 
+static bh_counters counters_of(bh_device device) {
+    bh_counters counters = BH_INIT(counters);
+    REQUIRE_OK(bh_device_counters(device, &counters));
+    return counters;
+}
+
+/* Arrays of items that follow each other go up as one transfer and come back as one. */
+TEST(small_arrays_travel_together) {
+    enum { ITEMS = 60, WORDS = 64 };
+    rig r = rig_open(0);
+    work works[ITEMS];
+    bh_dispatch_item items[ITEMS];
+    for (uint32_t i = 0; i < ITEMS; i++)
+        make_item(rig_kernel(&r, "mix"), &works[i], &items[i], i, WORDS);
+    bh_counters before = counters_of(r.device);
+    CHECK_OK(bh_dispatch_batch(items, ITEMS, NULL));
+    bh_counters after = counters_of(r.device);
+    CHECK_EQ(after.launches - before.launches, ITEMS);
+    CHECK_EQ(after.requests - before.requests, ITEMS + 2);
+    CHECK_EQ(after.bytes_to_device - before.bytes_to_device, ITEMS * 2 * WORDS * 4);
+    CHECK_EQ(after.bytes_to_host - before.bytes_to_host, ITEMS * WORDS * 4);
+    CHECK_EQ(after.dispatches - before.dispatches, ITEMS);
+    for (uint32_t i = 0; i < ITEMS; i++) {
+        CHECK(item_is_right(&works[i]));
+        free_work(&works[i]);
+    }
+    CHECK_OK(bh_device_close(r.device));
+}
+
+/* The lanes asked for are used, each for a part. */
+TEST(a_batch_spreads_over_its_lanes) {
+    enum { ITEMS = 400 };
+    rig r = rig_open(0);
+    CHECK_EQ(counters_of(r.device).lanes, 1);
+    run_batch(rig_kernel(&r, "mix"), ITEMS, 1, 100);
+    CHECK_EQ(counters_of(r.device).lanes, 1);
+    run_batch(rig_kernel(&r, "mix"), ITEMS, 4, 100);
+    CHECK_EQ(counters_of(r.device).lanes, 5);
+    uint64_t least = UINT64_MAX;
+    char text[262144], name[64];
+    size_t length;
+    REQUIRE_OK(bh_counters_prometheus(r.device, text, sizeof text, &length));
+    for (int i = 0; i < 4; i++) {
+        snprintf(name, sizeof name, "lane=\"%d\"} ", i + 1);
+        const char *family = strstr(text, "bulkhead_lane_launches_total{");
+        const char *line = family ? strstr(family, name) : NULL;
+        REQUIRE(line != NULL);
+        uint64_t launches = strtoull(line + strlen(name), NULL, 10);
+        if (launches < least) least = launches;
+    }
+    CHECK_GE(least, 64); /* a pack each, at the least */
+    CHECK_OK(bh_device_close(r.device));
+}
+
 TEST(an_item_that_fails_leaves_the_others_alone) {
     enum { ITEMS = 20 };
     bh_device_options options = device_options(BH_DEVICE_NO_RESTART_LIMIT);

@@ -84,6 +84,57 @@ TEST_TIMEOUT(a_fault_in_a_sequence_names_its_step, 60) {
     CHECK_OK(bh_device_close(r.device));
 }
 
+/* However long it is, no more than eight steps are named, and each of them is. */
+TEST_TIMEOUT(a_fault_in_a_long_sequence_is_put_down_to_few_steps, 90) {
+    static const uint32_t lengths[] = {65, 200, 200, 200, 1000, 1000},
+                          bads[] = {64, 0, 100, 199, 7, 777};
+    bh_device_options options = device_options(BH_DEVICE_NO_RESTART_LIMIT);
+    options.quarantine_after = 1000;
+    rig r = rig_open_with(&options);
+    bh_kernel add = rig_kernel(&r, "add_one"), poke = rig_kernel(&r, "poke"),
+              churn = rig_kernel(&r, "churn");
+    bh_buffer p = words_filled(r.device, N, 0), sink = words_filled(r.device, 1, 0);
+    for (int k = 0; k < 6; k++) {
+        bh_sequence seq = begin(r.device, "long");
+        for (uint32_t i = 0; i < lengths[k]; i++) {
+            bh_args adds = BH_ARGS(BH_INOUT(p), (uint32_t)N),
+                    churns = BH_ARGS(BH_INOUT(p), 1u, (uint32_t)N),
+                    pokes = BH_ARGS(address_of(sink), 5u);
+            bool odd = i % 2;
+            bh_kernel kernel = i == bads[k] ? poke : odd ? churn : add;
+            REQUIRE_OK(bh_sequence_launch(seq, kernel,
+                                          i == bads[k] ? BH_GRID(1, 1) : BH_GRID(N, 64),
+                                          i == bads[k] ? pokes
+                                          : odd        ? churns
+                                                       : adds,
+                                          NULL, NULL));
+        }
+        REQUIRE_OK(bh_sequence_finish(seq));
+        CHECK_OK(bh_wait(replay(seq, own, 2, 0), LONG_NS));
+        CHECK_OK(bh_sequence_set(seq, bads[k], 0, BH_ARG(NOWHERE)));
+        bh_ticket bad = replay(seq, own, 3, 0);
+        CHECK_STATUS(bh_wait(bad, LONG_NS), BH_E_FAULT);
+        bh_error error;
+        unsigned first, last;
+        CHECK_STATUS(bh_ticket_error(bad, &error), BH_E_FAULT);
+        named_steps(error.message, &first, &last);
+        CHECK(first >= 1 && first <= bads[k] + 1 && bads[k] + 1 <= last);
+        CHECK_LE(last - first + 1, is_queued(r.device) ? 8 : 1);
+        for (unsigned i = first; i <= last && last > first; i++) {
+            char named[40]; /* neighbours differ, so that each stands by itself */
+            snprintf(named, sizeof named, "%u %s", i,
+                     i == bads[k] + 1 ? "poke"
+                     : i % 2          ? "add_one"
+                                      : "churn");
+            CHECK_STR_CONTAINS(error.message, named);
+        }
+        CHECK_OK(bh_buffer_accept(p));
+        CHECK_OK(bh_sequence_release(seq));
+    }
+    check_device_works(&r);
+    CHECK_OK(bh_device_close(r.device));
+}
+
 TEST(a_kernel_that_faults_in_sequences_is_quarantined) {
     bh_device_options options = device_options(BH_DEVICE_NO_RESTART_LIMIT);
     options.quarantine_after = 1;

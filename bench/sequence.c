@@ -13,6 +13,7 @@ typedef struct sequence_bench {
     bh_buffer out;
     bh_sequence sequence;
     uint32_t seed;
+    uint32_t place; /* the first word that is written */
 } sequence_bench;
 
 static uint32_t value_of(const sequence_bench *self, uint32_t replay, uint32_t step) {
@@ -21,7 +22,8 @@ static uint32_t value_of(const sequence_bench *self, uint32_t replay, uint32_t s
 
 static void check(const sequence_bench *self, uint32_t replay) {
     uint32_t words[STEPS];
-    BENCH_NEED(bh_buffer_read(self->out, 0, words, sizeof words));
+    BENCH_NEED(
+        bh_buffer_read(self->out, (uint64_t)self->place * sizeof *words, words, sizeof words));
     for (uint32_t i = 0; i < STEPS; i++) {
         uint32_t expected = value_of(self, replay, i) ^ i;
         if (words[i] != expected) bench_wrong("step %u left 0x%x, not 0x%x", i, words[i], expected);
@@ -33,6 +35,12 @@ static void set_all(const sequence_bench *self, uint32_t replay) {
         bh_status status = bh_sequence_set(self->sequence, i, 2, BH_ARG(value_of(self, replay, i)));
         if (status != BH_OK) bench_need(status, "bh_sequence_set");
     }
+}
+
+static void go_to_place(sequence_bench *self, size_t round) {
+    self->place = (uint32_t)(round % BENCH_PLACES) * BENCH_PLACE_WORDS;
+    for (uint32_t i = 0; i < STEPS; i++)
+        BENCH_NEED(bh_sequence_set(self->sequence, i, 1, BH_ARG(self->place + i)));
 }
 
 static void record(sequence_bench *self) {
@@ -74,9 +82,9 @@ static double launch_all(sequence_bench *self) {
     uint64_t began = bench_now_ns();
     for (uint32_t replay = 0; replay < REPLAYS; replay++) {
         for (uint32_t i = 0; i < STEPS; i++) {
-            bh_status status =
-                bh_launch(self->kernels.put, BH_SHAPE(1, 1, 1, 1, 1, 1),
-                          BH_ARGS(BH_INOUT(self->out), i, value_of(self, replay, i), i), &last);
+            bh_status status = bh_launch(
+                self->kernels.put, BH_SHAPE(1, 1, 1, 1, 1, 1),
+                BH_ARGS(BH_INOUT(self->out), self->place + i, value_of(self, replay, i), i), &last);
             if (status != BH_OK) bench_need(status, "bh_launch");
         }
     }
@@ -116,7 +124,7 @@ static void measure(sequence_bench *self, bench_peer *driver, double values[FIGU
 int main(int argc, char **argv) {
     bench_begin(argc, argv,
                 "sequence: each of 200 kernels in a row, replayed | launched one by one; medians");
-    size_t rounds = bench_count(7);
+    size_t rounds = bench_count(BENCH_PLACES);
     sequence_bench self = {.seed = 1};
     bh_device_options options = bench_options();
     options.wait_spin_ns = BENCH_S; /* as cuStreamSynchronize waits: awake */
@@ -125,13 +133,14 @@ int main(int argc, char **argv) {
     bool compared = !bench_device_is_cpu(self.device) &&
                     bench_peer_start(&peer, "driver-baseline", bench_device_name());
     self.kernels = bench_kernels_load(self.device);
-    self.out = bench_buffer(self.device, BH_U32, STEPS);
+    self.out = bench_buffer(self.device, BH_U32, (uint64_t)BENCH_PLACES * BENCH_PLACE_WORDS);
     record(&self);
     bh_device_wait_standby(self.device, 10 * BENCH_S); /* its boot is not to disturb what follows */
     bench_samples samples[FIGURES];
     for (int i = 0; i < FIGURES; i++) samples[i] = bench_samples_new(rounds);
     for (size_t round = 0; round <= rounds; round++) {
         double values[FIGURES] = {0};
+        go_to_place(&self, round);
         measure(&self, compared ? &peer : NULL, values);
         for (int i = 0; i < FIGURES && round > 0; i++) bench_samples_add(&samples[i], values[i]);
     }

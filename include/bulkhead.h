@@ -1029,7 +1029,7 @@ typedef struct bh_replay_options {
 } bh_replay_options;
 
 /* If a step faults, the ticket's error names the sequence and the step, or on a GPU the steps it can
- * have been, at most eight. A step that is refused on its own ends the submission; those before it have run. */
+ * have been, at most sixteen. A step that is refused on its own ends the submission; those before it have run. */
 BH_API bh_status bh_sequence_submit(bh_sequence sequence, const bh_replay_options *options,
                                     bh_ticket *out);
 /* What was submitted still runs; the handle is gone at once. */

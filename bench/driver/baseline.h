@@ -38,6 +38,8 @@ typedef struct baseline {
     bh__cu_function put;
     bh__cu_address outputs[BENCH_OUTPUTS];
     bh__cu_address copies;
+    bh__cu_address places; /* where the graph writes, one after the other for each kind of replay */
+    uint32_t next_place[2];
     baseline_graph_exec graph;
     baseline_node nodes[BASELINE_NODES];
 } baseline;

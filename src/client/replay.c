@@ -158,20 +158,32 @@ static const char *step_name(const bh__sequence *self, uint32_t index) {
     return kernel ? kernel->name : names[self->records[index].op];
 }
 
-/* Those that follow each other and are called the same together: "9-11 saxpy, 12 a copy". */
-static void name_steps(const bh__sequence *self, uint32_t first, uint32_t last, int width,
-                       char *out, size_t size) {
-    size_t used = 0;
-    for (uint32_t i = first; i <= last && used < size;) {
-        uint32_t end = i;
+static bool is_named_before(const bh__sequence *self, uint32_t first, uint32_t step) {
+    for (uint32_t i = first; i < step; i++) {
+        if (strcmp(step_name(self, i - 1), step_name(self, step - 1)) == 0) return true;
+    }
+    return false;
+}
+
+/* Each name once, with its steps: "saxpy 9-11, 13; a copy 12". */
+static void name_steps(const bh__sequence *self, uint32_t first, uint32_t last, char *out,
+                       size_t size) {
+    size_t used = 0, names = 0;
+    for (uint32_t i = first; i <= last; i++) names += !is_named_before(self, first, i);
+    int width = (int)((size - (last - first + 1) * 6) / names) - 3;
+    for (uint32_t i = first; i <= last && used < size; i++) {
         const char *name = step_name(self, i - 1);
-        while (end < last && strcmp(step_name(self, end), name) == 0) end++;
-        int some = end > i ? snprintf(out + used, size - used, "%s%u-%u %.*s",
-                                      i > first ? ", " : "", i, end, width, name)
-                           : snprintf(out + used, size - used, "%s%u %.*s", i > first ? ", " : "",
-                                      i, width, name);
-        used += some > 0 ? (size_t)some : 0;
-        i = end + 1;
+        if (is_named_before(self, first, i)) continue;
+        used +=
+            (size_t)snprintf(out + used, size - used, "%s%.*s", i > first ? "; " : "", width, name);
+        for (uint32_t at = i; at <= last && used < size; at++) {
+            if (strcmp(step_name(self, at - 1), name) != 0) continue;
+            uint32_t end = at;
+            while (end < last && strcmp(step_name(self, end), name) == 0) end++;
+            used += (size_t)snprintf(out + used, size - used, end > at ? "%s%u-%u" : "%s%u",
+                                     at > i ? ", " : " ", at, end);
+            at = end;
+        }
     }
 }
 
@@ -188,8 +200,7 @@ void bh__sequence_describe(const bh__sequence *self, uint32_t first, uint32_t la
                  body->grid[2], body->block[0], body->block[1], body->block[2]);
     } else {
         char names[256];
-        name_steps(self, first, last, (int)(sizeof names / (last - first + 1)) - 12, names,
-                   sizeof names);
+        name_steps(self, first, last, names, sizeof names);
         snprintf(out, size, ", one of steps %u to %u of %u (%s)", first, last, self->step_count,
                  names);
     }

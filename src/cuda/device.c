@@ -132,7 +132,7 @@ static bh_status open_parts(bh__device *device, uint32_t index, bh_error *error)
     if (status == BH_OK) status = bh__cuda_info_fill(device, error);
     if (status == BH_OK) status = bh__cuda_print_open(&device->print, error);
     if (status == BH_OK) status = ready_memory(device, error);
-    if (status == BH_OK) bh__cuda_sequences_open(device);
+    if (status == BH_OK) bh__cuda_marks_open(device);
     return status;
 }
 

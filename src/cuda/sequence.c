@@ -133,71 +133,12 @@ static int add_step(const bh__device *device, bh__cuda_sequence *self,
 
 /* ---- the step word ---- */
 
-/* In a row of short kernels a node that writes memory takes as long as several of them, a kernel as
- * long as one. */
-static const char marker_source[] = ".version 7.0\n"
-                                    ".target sm_70\n"
-                                    ".address_size 64\n"
-                                    ".visible .entry mark(.param .u64 word, .param .u64 value)\n"
-                                    "{\n"
-                                    "    .reg .b64 %rd<3>;\n"
-                                    "    ld.param.u64 %rd1, [word];\n"
-                                    "    ld.param.u64 %rd2, [value];\n"
-                                    "    st.relaxed.sys.global.u64 [%rd1], %rd2;\n"
-                                    "    ret;\n"
-                                    "}\n";
-
-void bh__cuda_sequences_open(bh__device *device) {
-    const bh__driver *cu = &device->cu;
-    int result = cu->module_load(&device->marker_module, marker_source, 0, NULL, NULL);
-    if (result != BH__CU_OK) device->marker_module = NULL;
-    if (result == BH__CU_OK)
-        result = cu->module_function(&device->marker, device->marker_module, "mark");
-    if (result == BH__CU_OK) return;
-    device->marker = NULL; /* a driver without a compiler: words are written by other nodes */
-    bh__driver_log_skip(cu);
-}
-
-/* One word written, as either kind of node. */
-typedef struct mark {
-    bh__cu_memory_op op;
-    bh__cu_memory_node memory;
-    bh__cu_kernel_node kernel;
-    uint64_t word, value;
-    void *params[2];
-} mark;
-
-static void describe_mark(const bh__device *device, const bh__cuda_sequence *self, uint32_t number,
-                          mark *out) {
+static bh__cuda_mark mark_of(const bh__device *device, const bh__cuda_sequence *self,
+                             uint32_t number) {
     uint32_t done = (number + 1) * BH__STEP_GROUP;
-    out->word = bh__cuda_lane_word(device, self->lane, offsetof(bh__lane_area, step));
-    out->value = bh__step_word(number + 1 == self->write_count ? 0 : done, BH__STEP_GROUP);
-    out->op =
-        (bh__cu_memory_op){.operation = BH__CU_WRITE_64, .address = out->word, .value = out->value};
-    out->memory =
-        (bh__cu_memory_node){.context = device->context, .count = 1, .operations = &out->op};
-    out->params[0] = &out->word;
-    out->params[1] = &out->value;
-    out->kernel = (bh__cu_kernel_node){
-        .function = device->marker, .grid = {1, 1, 1}, .block = {1, 1, 1}, .params = out->params};
-}
-
-static int add_write(const bh__device *device, bh__cuda_sequence *self, uint32_t number,
-                     const bh__cu_node *after) {
-    mark what;
-    describe_mark(device, self, number, &what);
-    bh__cu_node *out = &self->writes[number];
-    if (device->marker)
-        return device->cu.graph_add_kernel(out, self->graph, after, 1, &what.kernel);
-    return device->cu.graph_add_memory(out, self->graph, after, 1, &what.memory);
-}
-
-static int set_write(const bh__device *device, const bh__cuda_sequence *self, uint32_t number) {
-    mark what;
-    describe_mark(device, self, number, &what);
-    bh__cu_node which = self->writes[number];
-    if (device->marker) return device->cu.graph_set_kernel(self->chain, which, &what.kernel);
-    return device->cu.graph_set_memory(self->chain, which, &what.memory);
+    return (bh__cuda_mark){
+        .word = bh__cuda_lane_word(device, self->lane, offsetof(bh__lane_area, step)),
+        .value = bh__step_word(number + 1 == self->write_count ? 0 : done, BH__STEP_GROUP)};
 }
 
 /* ---- building ---- */
@@ -228,7 +169,8 @@ static int build(const bh__device *device, bh__cuda_sequence *self,
         last = &self->nodes[i];
         bool ends = (i + 1) % BH__STEP_GROUP == 0 || i + 1 == self->step_count;
         if (result != BH__CU_OK || !ends || self->write_count == 0) continue;
-        result = add_write(device, self, number, last);
+        bh__cuda_mark mark = mark_of(device, self, number);
+        result = bh__cuda_mark_add(device, self->graph, last, &mark, &self->writes[number]);
         last = &self->writes[number++];
     }
     if (fits && result == BH__CU_OK) result = cu->graph_instantiate(&self->chain, self->graph, 0);
@@ -339,7 +281,8 @@ static int move_to_lane(const bh__device *device, bh__cuda_sequence *self, uint3
     int result = BH__CU_OK;
     self->lane = lane;
     for (uint32_t i = 0; result == BH__CU_OK && i < self->write_count; i++) {
-        result = set_write(device, self, i);
+        bh__cuda_mark mark = mark_of(device, self, i);
+        result = bh__cuda_mark_set(device, self->chain, self->writes[i], &mark);
     }
     return result;
 }

@@ -205,12 +205,26 @@ bh_status bh__cuda_train_send(bh__device_lane *lane, const bh__work *works, uint
                               bh_error *error);
 void bh__cuda_train_free(bh__device_lane *lane);
 
+/* ---- mark.c ---- */
+
+/* A word to be written by a node of a graph. */
+typedef struct bh__cuda_mark {
+    uint64_t word, value;
+    bool awaited; /* somebody may be waiting for it */
+} bh__cuda_mark;
+
+/* Loads what graphs are marked with, while nothing runs yet that the driver could wait for. */
+void bh__cuda_marks_open(bh__device *device);
+/* A mark behind a node, and another one in its place. Both return what the driver says. */
+int bh__cuda_mark_add(const bh__device *device, bh__cu_graph graph, const bh__cu_node *after,
+                      bh__cuda_mark *mark, bh__cu_node *out);
+int bh__cuda_mark_set(const bh__device *device, bh__cu_chain chain, bh__cu_node which,
+                      bh__cuda_mark *mark);
+
 /* ---- sequence.c: define and drop are the control thread's, replay is a lane's, with `tables` held
  * for reading ---- */
 
 typedef struct bh__cuda_sequence bh__cuda_sequence;
-/* Loads what graphs are marked with, while nothing runs yet that the driver could wait for. */
-void bh__cuda_sequences_open(bh__device *device);
 bh_status bh__cuda_sequence_define(bh__device *device, const bh__sequence_image *image,
                                    bh_error *error, void **out);
 bh_status bh__cuda_sequence_replay(bh__device_lane *lane, const bh__work *work,

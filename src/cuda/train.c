@@ -24,14 +24,12 @@ static void fill_in(node_params *out, const bh__cuda_kernel *kernel, const bh__w
                                      .extra = out->bytes ? out->extra : NULL};
 }
 
-static bh__cu_memory_op done_write(const bh__device_lane *lane, uint64_t position) {
-    return (bh__cu_memory_op){.operation = BH__CU_WRITE_64,
-                              .address = bh__cuda_done_word(lane->device, lane->index),
-                              .value = position};
-}
-
-static bh__cu_memory_node write_node(const bh__device_lane *lane, bh__cu_memory_op *op) {
-    return (bh__cu_memory_node){.context = lane->device->context, .count = 1, .operations = op};
+/* Words inside a train tell how far it is; its last one is what the lane and others wait for. */
+static bh__cuda_mark mark_of(const bh__device_lane *lane, const bh__cuda_train *train,
+                             uint32_t place, uint64_t position) {
+    return (bh__cuda_mark){.word = bh__cuda_done_word(lane->device, lane->index),
+                           .value = position,
+                           .awaited = place + 1 == train->count};
 }
 
 static bool ends_group(const bh__cuda_train *train, uint32_t place) {
@@ -49,8 +47,6 @@ static int build(bh__device_lane *lane, bh__cuda_train *train, uint32_t count,
                  const node_params *first) {
     const bh__driver *cu = &lane->device->cu;
     bh__cu_node last = NULL;
-    bh__cu_memory_op op = done_write(lane, 0);
-    bh__cu_memory_node write = write_node(lane, &op);
     int result = cu->graph_create(&train->graph, 0);
     train->count = count;
     for (uint32_t i = 0; result == BH__CU_OK && i < count; i++) {
@@ -59,7 +55,8 @@ static int build(bh__device_lane *lane, bh__cuda_train *train, uint32_t count,
         last = train->launches[i];
         if (result != BH__CU_OK || !ends_group(train, i)) continue;
         uint32_t group = i / BH__GROUP_LENGTH;
-        result = cu->graph_add_memory(&train->writes[group], train->graph, &last, 1, &write);
+        bh__cuda_mark mark = mark_of(lane, train, i, 0);
+        result = bh__cuda_mark_add(lane->device, train->graph, &last, &mark, &train->writes[group]);
         last = train->writes[group];
     }
     if (result == BH__CU_OK) result = cu->graph_instantiate(&train->chain, train->graph, 0);
@@ -78,9 +75,9 @@ static int load(bh__device_lane *lane, const bh__cuda_train *train, uint32_t pla
     const bh__driver *cu = &lane->device->cu;
     int result = cu->graph_set_kernel(train->chain, train->launches[place], &params->node);
     if (result != BH__CU_OK || !ends_group(train, place)) return result;
-    bh__cu_memory_op op = done_write(lane, position);
-    bh__cu_memory_node write = write_node(lane, &op);
-    return cu->graph_set_memory(train->chain, train->writes[place / BH__GROUP_LENGTH], &write);
+    bh__cuda_mark mark = mark_of(lane, train, place, position);
+    return bh__cuda_mark_set(lane->device, train->chain, train->writes[place / BH__GROUP_LENGTH],
+                             &mark);
 }
 
 bh_status bh__cuda_train_send(bh__device_lane *lane, const bh__work *works, uint32_t count,

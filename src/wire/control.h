@@ -228,7 +228,7 @@ static inline uint64_t bh__step_word(uint32_t done, uint32_t next) {
 
 /* After this many steps of a sequence, and after each as many again, a device with queues of its own
  * writes `step`: a fault is put down to so many at most. */
-enum { BH__STEP_GROUP = 8 };
+enum { BH__STEP_GROUP = 16 };
 
 /* What both sides must agree on: a number that goes up when the protocol changes, and the layout
  * that it had when it was built. */

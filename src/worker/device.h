@@ -34,7 +34,7 @@ typedef struct bh__device_services {
 } bh__device_services;
 
 enum {
-    BH__TRAIN = 16,  /* launches; a multiple of BH__GROUP_LENGTH */
+    BH__TRAIN = 32,  /* launches; a multiple of BH__GROUP_LENGTH */
     BH__BEACONS = 32 /* slots; no more than half of them are lit and not reached */
 };
 

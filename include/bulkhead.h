@@ -738,7 +738,7 @@ typedef struct bh_kernel_info {
     uint32_t registers;
     uint32_t max_threads;
     uint32_t quarantined;
-    uint32_t required_block[3]; /* zeros: any */
+    uint32_t required_block[3]; /* zeros: any. A launch with one thread stands for this block. */
     uint32_t faults;            /* certain ones so far */
     char name[256];
 } bh_kernel_info;

@@ -873,7 +873,8 @@ void bh__dispatcher_drain(bh__device *device);
 
 /* ---- fork.c: a forked child must not keep anything alive ---- */
 
-/* Remembers a descriptor so that a forked child closes it. Returns it. */
+/* Remembers a descriptor so that a forked child closes it. Returns it, under another number if the
+ * program had closed a kept one of this number. */
 int bh__fd_keep(int fd);
 /* Whether it still is the descriptor that was kept: the program may have closed it and got the
  * number for something else. */

@@ -212,7 +212,7 @@ static bool note_chunk(bh__device *device, const bh__order *order, int fd) {
     bh__chunk_entry *entry = &device->chunks[device->chunk_count];
     *entry = (bh__chunk_entry){.chunk = order->chunk, .fd = fd};
     if (bh__checked(device) && !bh__check_map(entry)) return false;
-    bh__fd_keep(fd);
+    entry->fd = bh__fd_keep(fd);
     device->chunk_count++;
     return true;
 }

@@ -36,7 +36,7 @@ static bh_status region_create(bh__device *device, uint64_t asked, bh__memory **
                           "cannot get %llu bytes of shared memory: %s", (unsigned long long)bytes,
                           bh__errno_text(number, text, sizeof text));
     }
-    bh__fd_keep(fd);
+    fd = bh__fd_keep(fd);
     memory->host = mapped;
     memory->bytes = asked;
     memory->host_id = device->next_host_id++;

@@ -118,6 +118,10 @@ static bool collect_one(bh__device *device, bh__lane *lane, bool must) {
         note->done = now;
     }
     trace->waits_since = 0;
+    /* A lane runs one after another, also where the end of one had to be guessed. */
+    if (note->begun && note->begun < trace->ended) note->begun = trace->ended;
+    if (note->done < note->begun) note->done = note->begun;
+    trace->ended = note->done;
     put_request(device, lane, note);
     trace->cursor += note->slots;
     return true;
@@ -277,7 +281,7 @@ static bh_status trace_new(const char *path, bh__trace **out) {
         trace_delete(trace);
         return refuse_file(path, number);
     }
-    (void)bh__fd_keep(trace->fd);
+    trace->fd = bh__fd_keep(trace->fd);
     *out = trace;
     return BH_OK;
 }

@@ -33,6 +33,7 @@ typedef struct bh__trace_note {
 typedef struct bh__lane_trace {
     uint64_t cursor;      /* requests before this are in the ring */
     uint64_t waits_since; /* ticks; the one at the cursor is done, and its times are not there */
+    uint64_t ended;       /* ticks; where the one before the cursor ended */
     uint64_t mask;
     bool ticks_usable;
     bh__trace_note notes[];

@@ -66,6 +66,12 @@ static void nap(uint64_t until) {
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL);
 }
 
+/* For a thread that keeps the device supplied: the bell wakes those who wait for results, not this. */
+static void nap_briefly(const bh__lane *lane, uint64_t until) {
+    uint64_t now = bh__now_ns(), limit = now + nap_after(now - lane->stirred_ns);
+    nap(until < limit ? until : limit);
+}
+
 bool bh__queue_pause(bh__lane *lane, _Atomic uint64_t *word, uint64_t value, uint64_t spin_ns,
                      uint64_t *until) {
     *until = 0;
@@ -95,7 +101,7 @@ static bool wait_for_device(bh__lane *lane, uint64_t position) {
         if (bh__serve_killed(lane->worker)) return false;
         uint64_t until;
         if (!bh__queue_pause(lane, &lane->area->done, lane->told, SPIN_NS, &until)) return false;
-        if (until) nap(until);
+        if (until) nap_briefly(lane, until);
         attend(lane);
     }
     return true;
@@ -109,10 +115,8 @@ bool bh__queue_wait_for_pulse(bh__lane *lane, uint64_t most) {
         if (bh__serve_killed(lane->worker)) return false;
         if (!bh__queue_pause(lane, word, seen, SPIN_NS, &until)) return false;
         /* Nothing that is marked is in flight; what is queued of this request is. */
-        uint64_t now = bh__now_ns();
-        if (until == BH__NEVER && !check_device(lane, now)) return false;
-        if (until == BH__NEVER) until = now + nap_after(now - lane->stirred_ns);
-        if (until) nap(until);
+        if (until == BH__NEVER && !check_device(lane, bh__now_ns())) return false;
+        if (until) nap_briefly(lane, until);
     }
 }
 

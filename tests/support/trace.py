@@ -8,7 +8,7 @@ import sys
 text = open(sys.argv[-1]).read()
 cut = "--cut" in sys.argv
 if cut:
-    text = text[: text.rindex("}}\n") + 2 if text.endswith("\n") else text.rindex(",\n{")] + "]"
+    text = text[: text.rindex(",\n{")] + "]"
 events = json.loads(text)
 assert isinstance(events, list) and events
 

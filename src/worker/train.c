@@ -8,7 +8,7 @@
 enum { SHORT_NS = 20000 };
 /* Slots queued before a train leaves: two trains and more keep the device busy, and what is queued is
  * lost with a worker. */
-enum { MOST_AHEAD = 3 * BH__TRAIN };
+enum { MOST_AHEAD = 2 * BH__TRAIN };
 
 static bool is_plain(const bh__launch_body *body) {
     const uint32_t attributes = BH_LAUNCH_COOPERATIVE | BH_LAUNCH_PRIORITY | BH_LAUNCH_PROGRAMMATIC;

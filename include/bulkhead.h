@@ -1254,17 +1254,22 @@ static inline bh_shape bh_shape_3d(uint32_t gx, uint32_t gy, uint32_t gz, uint32
 #define BH_GRID(threads, block)          bh_shape_1d((threads), (block))
 #define BH_SHAPE(gx, gy, gz, bx, by, bz) bh_shape_3d((gx), (gy), (gz), (bx), (by), (bz))
 
-static inline bh_arg bh_arg_buffer(bh_buffer buffer, uint32_t access) {
-    bh_arg arg = {BH_ARG_BUFFER, access, {{0}}};
-    arg.u.buffer = buffer;
+/* Field by field, in words: compilers then store arguments where they belong, with no copy. */
+static inline bh_arg bh_arg_words(uint32_t kind, uint32_t size, uint64_t first, uint64_t second) {
+    bh_arg arg;
+    arg.kind = kind;
+    arg.size = size;
+    arg.u.at_least.buffer.id = first;
+    arg.u.at_least.bytes = second;
     return arg;
 }
 
+static inline bh_arg bh_arg_buffer(bh_buffer buffer, uint32_t access) {
+    return bh_arg_words(BH_ARG_BUFFER, access, buffer.id, 0);
+}
+
 static inline bh_arg bh_arg_buffer_at_least(bh_buffer buffer, uint32_t access, uint64_t bytes) {
-    bh_arg arg = {BH_ARG_BUFFER_AT_LEAST, access, {{0}}};
-    arg.u.at_least.buffer = buffer;
-    arg.u.at_least.bytes = bytes;
-    return arg;
+    return bh_arg_words(BH_ARG_BUFFER_AT_LEAST, access, buffer.id, bytes);
 }
 
 static inline bh_arg bh_arg_data(const void *data, size_t size) {
@@ -1344,7 +1349,6 @@ template <typename... T> inline arg_list<sizeof...(T)> args(const T &...values) 
 static inline bh_arg bh_arg_self(bh_arg arg) {
     return arg;
 }
-/* By way of a whole word: one store where bh_arg_value would make many. */
 #define BH_DEFINE_ARG_(name, type)                                                                 \
     static inline bh_arg bh_arg_##name(type value) {                                               \
         union {                                                                                    \
@@ -1352,9 +1356,7 @@ static inline bh_arg bh_arg_self(bh_arg arg) {
             type value;                                                                            \
         } bits = {0};                                                                              \
         bits.value = value;                                                                        \
-        bh_arg arg = {BH_ARG_VALUE, (uint32_t)sizeof value, {{0}}};                                \
-        arg.u.buffer.id = bits.word;                                                               \
-        return arg;                                                                                \
+        return bh_arg_words(BH_ARG_VALUE, (uint32_t)sizeof value, bits.word, 0);                   \
     }
 BH_DEFINE_ARG_(bool, bool)
 BH_DEFINE_ARG_(char, char)

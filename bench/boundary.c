@@ -3,6 +3,7 @@
  * inside, to measure that place alone: the device's lock and bh__submit, with everything packed. */
 #include <stdlib.h>
 
+#include "base/ticks.h"
 #include "client/launch.h"
 #include "support/bench.h"
 
@@ -82,6 +83,28 @@ static void round_of(subject *s, bh_buffer stamps, bench_samples *samples) {
     BENCH_NEED(bh_wait(s->ticket, 30 * BENCH_S));
 }
 
+/* What bh__submit counts of a launch: the same additions, and the processor's counter read once in 16. */
+static double count_launches(subject *s) {
+    enum { LAUNCHES = 1024, SAMPLES = 200, TIMED_EVERY = 16 };
+    static bh__work_tally tally;
+    static volatile uint64_t stamp;
+    bench_samples samples = bench_samples_new(SAMPLES);
+    for (int sample = 0; sample < SAMPLES; sample++) {
+        uint64_t before = bench_now_ns();
+        for (int i = 0; i < LAUNCHES; i++) {
+            bh__tally_launch(&tally, &s->packed.body, 0, s->device->warp_mask);
+            if (i % TIMED_EVERY == 0) stamp = bh__ticks(s->device->ticks_usable);
+            __asm__ volatile("" ::: "memory"); /* each launch counts for itself */
+        }
+        bench_samples_add(&samples, (double)(bench_now_ns() - before) / LAUNCHES);
+    }
+    if (tally.launches != (uint64_t)LAUNCHES * SAMPLES || !stamp)
+        bench_wrong("not all was counted");
+    double median = bench_percentile(&samples, 50);
+    bench_samples_free(&samples);
+    return median;
+}
+
 int main(int argc, char **argv) {
     bench_begin(argc, argv, "boundary: what the checks of a launch with four arguments cost");
     bench_note(
@@ -110,6 +133,7 @@ int main(int argc, char **argv) {
     bench_target("boundary.prepared_over_slot", median[1] - median[0], "ns", 15);
     bench_figure("boundary.prepared_changed_over_slot", median[2] - median[0], "ns");
     bench_target("boundary.checks", median[3] - median[0], "ns", 60);
+    bench_target("boundary.counting", count_launches(&s), "ns", 10);
     for (int i = 0; i < KINDS; i++) bench_samples_free(&samples[i]);
     BENCH_NEED(bh_device_close(device));
     return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What counters and traces cost: a launch with and without a trace, and reading the counters. To see what
- * counting itself costs, compare counters.launch with that of a build from before there were any. */
+/* What traces cost, a launch with and without one, and reading the counters. What counting costs is in
+ * bench-boundary, which sees the library's inside. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>

@@ -164,6 +164,7 @@ static bh_status assemble(bh__device *device) {
     if (status == BH_OK) status = make_lanes(device);
     if (status != BH_OK) return status;
     bh__heap_init(&device->heap);
+    device->pressure_high = UINT64_MAX;
     choose_addresses(device);
     device->loss_times = calloc(device->options.restart_limit, sizeof *device->loss_times);
     device->incoming = malloc(sizeof *device->incoming);
@@ -222,6 +223,8 @@ static void disassemble(bh__device *device) {
     bh__records_free(&device->memory_records);
     bh__records_free(&device->buffer_records);
     bh__heap_destroy(&device->heap);
+    bh__tags_free(device);
+    free(device->gaps);
     free(device->chunks);
     free(device->hosts);
     free(device->loss_times);

@@ -34,7 +34,10 @@ enum {
     BH__USES_PER_SLOT = 8,
     BH__STAGING_SLOTS = 16,
     BH__STAGING_BYTES = 256 * 1024,
-    BH__MAX_WATCHERS = 16
+    BH__MAX_WATCHERS = 16,
+    BH__TAG_BUCKETS = 256,
+    BH__MOST_TAGS = 4096, /* more are kept only while they are in use */
+    BH__PRESSURE_REASONS = 4
 };
 
 /* ---- memory ------------------------------------------------------------------------------------
@@ -52,8 +55,17 @@ typedef struct bh__lane_use {
     uint64_t read_position, read_from, read_to;
 } bh__lane_use;
 
-/* Memory that work can use: a block of a chunk, or a host region. Shared by a buffer and its views.
- */
+/* Who buffers are for. */
+typedef struct bh__tag {
+    struct bh__tag *next;
+    uint64_t hash;
+    uint64_t bytes, buffers, high, limit, allocations;
+    uint64_t references; /* memory that names it, freed or not */
+    char name[BH_TAG_BYTES];
+} bh__tag;
+
+/* Memory that work can use: a block of a chunk, a host region, or a piece of one. Shared by a buffer
+ * and its views. */
 typedef struct bh__memory {
     uint64_t address;
     uint64_t read_only_address;
@@ -62,6 +74,7 @@ typedef struct bh__memory {
     uint32_t references; /* buffer handles and views */
     uint32_t host_id;    /* host regions: what requests call it */
     void *host;          /* host regions: where the application has it */
+    uint64_t host_from;  /* pieces of a host region: where in it they begin */
     bh__lane_use *uses;  /* use_inline, or owned when it grew */
     uint32_t use_count, use_capacity;
     bh__lane_use use_inline[2];
@@ -72,6 +85,9 @@ typedef struct bh__memory {
     uint64_t doubt_loss;     /* the judgement doubt_stamp belongs to */
     bh_type type;            /* of the buffer it was made for, for messages; 0: none */
     uint64_t count;          /* and its elements */
+    bh__tag *tag;            /* Borrowed. NULL for host regions. */
+    const void *call_site;   /* that allocated it */
+    uint64_t listed;         /* the last listing it was put in */
     struct bh__memory *next; /* in the list of the freed that are still in use, or retired */
 } bh__memory;
 
@@ -282,6 +298,7 @@ typedef struct bh__host_entry {
     bh__host_region region;
     int fd;             /* Owned. */
     bh__memory *memory; /* Owned. */
+    struct bh__host_pool_slab *slab; /* Borrowed. Of a pool's region; else NULL. */
 } bh__host_entry;
 
 typedef struct bh__staging_slot {
@@ -310,6 +327,17 @@ typedef struct bh__watcher {
     bh_watch_fn *watch;
     void *context;
 } bh__watcher;
+
+/* Somebody who is told of memory pressure. Under dispatch_lock; written with the device's lock held
+ * too. */
+typedef struct bh__listener {
+    bh_pressure_fn *pressed;
+    void *context;
+    uint64_t threshold;
+    bool above;
+    bh_pressure said[BH__PRESSURE_REASONS]; /* `times` 0: nothing to tell */
+    uint64_t order[BH__PRESSURE_REASONS];
+} bh__listener;
 
 /* ---- the device
  * ---------------------------------------------------------------------------------- */
@@ -364,6 +392,19 @@ struct bh__device {
     bh__memory *retired, *retired_last; /* with checks: freed, kept from reuse for a while */
     uint32_t retired_count;
     uint64_t retired_bytes;
+    bh__span *gaps; /* Owned. Addresses of chunks that are gone. */
+    uint32_t gap_count, gap_capacity;
+    uint64_t high_allocated, high_reserved, allocations, refusals, trims, bytes_trimmed;
+    bh__tag *tags[BH__TAG_BUCKETS];
+    bh__tag untagged;
+    uint32_t tag_count;
+    uint64_t listing;
+
+    uint64_t pressure_high, pressure_low; /* of bytes_allocated: who goes there has to tell */
+    uint64_t pressure_notes;
+    _Atomic bool pressure_due; /* Read without the lock. */
+    bh__listener listeners[BH__MAX_WATCHERS];
+    uint32_t listener_count;
 
     bh__host_entry *hosts;
     uint32_t host_count, host_capacity, next_host_id;
@@ -554,6 +595,40 @@ void bh__memory_delete(bh__device *device, bh__memory *memory);
 void bh__memory_release(bh__device *device, bh__memory *memory);
 /* Gives memory back that was freed and is no longer in use. */
 void bh__memory_sweep(bh__device *device);
+
+/* ---- chunks.c
+ * ------------------------------------------------------------------------------------------------- */
+
+/* Cuts a block from the chunks there are, or makes another. `align` is a power of two, at least
+ * BH__HEAP_ALIGN. Called and returns with the lock held, and may let go of it meanwhile. NULL with
+ * the thread's error. */
+bh__block *bh__block_alloc(bh__device *device, uint64_t bytes, uint64_t align);
+
+/* ---- usage.c: with the lock held
+ * ------------------------------------------------------------------------------------- */
+
+/* NULL or "" is the tag of what has none. NULL with the thread's error: no host memory. */
+bh__tag *bh__tag_get(bh__device *device, const char *name);
+void bh__tags_free(bh__device *device);
+/* Counts one more buffer of this size, or refuses it. */
+bh_status bh__tag_charge(bh__device *device, bh__tag *tag, uint64_t bytes);
+void bh__tag_discharge(bh__tag *tag, uint64_t bytes);
+/* A buffer's memory, charged already, is handed out; its last handle is gone. */
+void bh__usage_add(bh__device *device, bh__memory *memory);
+void bh__usage_remove(bh__device *device, bh__memory *memory);
+/* "; most is "weights" 1024 in 2": who has most, for messages. */
+void bh__usage_owners(bh__device *device, char *out, size_t size);
+
+/* ---- pressure.c
+ * ------------------------------------------------------------------------------------------------ */
+
+/* With the lock held: bytes_allocated passed pressure_high or pressure_low; the limit changed;
+ * something happened to an allocation of this size. */
+void bh__pressure_cross(bh__device *device);
+void bh__pressure_limit(bh__device *device);
+void bh__pressure_note(bh__device *device, uint32_t reason, uint64_t asked);
+/* Dispatcher only: tells what is due. Returns whether anything was. */
+bool bh__pressure_run(bh__device *device);
 
 /* ---- check.c: BH_DEVICE_CHECK, with the lock held
  * ------------------------------------------------------------------ */

@@ -182,6 +182,7 @@ bh__memory *bh__memory_new(bh__device *device) {
 void bh__memory_delete(bh__device *device, bh__memory *memory) {
     if (memory->uses != memory->use_inline) free(memory->uses);
     free(memory->suspect);
+    if (memory->tag) memory->tag->references--;
     bh__records_give(&device->memory_records, memory);
 }
 
@@ -208,8 +209,7 @@ static void give_back(bh__device *device, bh__memory *memory) {
 
 void bh__memory_release(bh__device *device, bh__memory *memory) {
     if (--memory->references > 0) return;
-    device->buffer_count--;
-    device->bytes_allocated -= memory->bytes;
+    bh__usage_remove(device, memory);
     if (bh__memory_idle(device, memory)) {
         give_back(device, memory);
     } else {

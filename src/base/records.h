@@ -20,13 +20,13 @@ enum { BH__RECORDS_KEPT = -1 };
 enum { BH__RECORDS_KEPT = 1024 };
 #endif
 
-/* Zeroed. NULL: no memory. All of one bh__records have the same size. */
-static inline void *bh__records_take(bh__records *records, size_t size) {
+/* The first `zeroed` bytes are zero. NULL: no memory. All of one bh__records have the same size. */
+static inline void *bh__records_take(bh__records *records, size_t size, size_t zeroed) {
     void *record = records->first;
     if (!record) return calloc(1, size);
     memcpy(&records->first, record, sizeof records->first);
     records->count--;
-    return memset(record, 0, size);
+    return memset(record, 0, zeroed);
 }
 
 static inline void bh__records_give(bh__records *records, void *record) {

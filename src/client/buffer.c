@@ -9,7 +9,7 @@ enum { MOST_ALIGN = 64 * 1024 };
 
 static bh_status buffer_add(bh__device *device, bh__memory *memory, bh_type type, uint64_t offset,
                             uint64_t count, bool view, bh_buffer *out) {
-    bh__buffer *buffer = bh__records_take(&device->buffer_records, sizeof *buffer);
+    bh__buffer *buffer = bh__records_take(&device->buffer_records, sizeof *buffer, sizeof *buffer);
     if (!buffer)
         return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
                           "no host memory for a buffer's record");

@@ -200,6 +200,7 @@ static void free_objects(bh__device *device) {
     cursor = 0;
     for (bh__lane *lane; (lane = bh__table_next(&device->lane_handles, &cursor));)
         bh__handle_remove(device, lane->handle);
+    bh__host_pools_free(device);
     for (uint32_t i = 0; i < device->host_count; i++) {
         bh__share_unmap(device->hosts[i].memory->host, device->hosts[i].region.bytes);
         bh__fd_close(device->hosts[i].fd);

@@ -9,9 +9,16 @@
 
 enum { SLAB_BLOCKS = 256, SUBCLASS_BITS = 5, ALIGN_BITS = 8 };
 
+/* One cache line a block. */
+typedef union aligned_block {
+    bh__block block;
+    _Alignas(64) char line[64];
+} aligned_block;
+_Static_assert(sizeof(aligned_block) == 64, "a block's record fits a cache line");
+
 typedef struct bh__slab {
     struct bh__slab *next;
-    bh__block blocks[SLAB_BLOCKS];
+    aligned_block blocks[SLAB_BLOCKS];
 } bh__slab;
 
 void bh__heap_init(bh__heap *heap) {
@@ -29,13 +36,14 @@ void bh__heap_destroy(bh__heap *heap) {
 
 static bh__block *record_take(bh__heap *heap) {
     if (!heap->spare) {
-        bh__slab *slab = calloc(1, sizeof *slab);
+        bh__slab *slab = aligned_alloc(_Alignof(bh__slab), sizeof *slab);
         if (!slab) return NULL;
         slab->next = heap->slabs;
         heap->slabs = slab;
         for (int i = 0; i < SLAB_BLOCKS; i++) {
-            slab->blocks[i].next = heap->spare;
-            heap->spare = &slab->blocks[i];
+            bh__block *block = &slab->blocks[i].block;
+            block->next = heap->spare;
+            heap->spare = block;
         }
     }
     bh__block *block = heap->spare;

@@ -71,24 +71,25 @@ typedef struct bh__memory {
     uint64_t read_only_address;
     uint64_t bytes;
     bh__block *block;    /* Owned. NULL for host regions. */
+    bh__tag *tag;        /* Borrowed. NULL for host regions. */
     uint32_t references; /* buffer handles and views */
-    uint32_t host_id;    /* host regions: what requests call it */
-    void *host;          /* host regions: where the application has it */
-    uint64_t host_from;  /* pieces of a host region: where in it they begin */
+    bh_type type;        /* of the buffer it was made for, for messages; 0: none */
     bh__lane_use *uses;  /* use_inline, or owned when it grew */
     uint32_t use_count, use_capacity;
-    bh__lane_use use_inline[2];
     bh__span *suspect; /* Owned. Sorted, apart from each other. */
     uint32_t suspect_count, suspect_capacity;
     uint64_t held_by;        /* number of the lost worker that may still write it; 0: none */
+    uint64_t count;          /* the buffer's elements */
+    const void *call_site;   /* that allocated it */
+    struct bh__memory *next; /* in the list of the freed that are still in use, or retired */
     uint64_t doubt_stamp;    /* during a judgement: the latest request in flight that writes it */
     uint64_t doubt_loss;     /* the judgement doubt_stamp belongs to */
-    bh_type type;            /* of the buffer it was made for, for messages; 0: none */
-    uint64_t count;          /* and its elements */
-    bh__tag *tag;            /* Borrowed. NULL for host regions. */
-    const void *call_site;   /* that allocated it */
     uint64_t listed;         /* the last listing it was put in */
-    struct bh__memory *next; /* in the list of the freed that are still in use, or retired */
+    void *host;              /* host regions: where the application has it */
+    uint64_t host_from;      /* pieces of a host region: where in it they begin */
+    uint32_t host_id;        /* host regions: what requests call it */
+    /* Not zeroed: use_count says what is there. */
+    bh__lane_use use_inline[2];
 } bh__memory;
 
 typedef struct bh__buffer {
@@ -144,6 +145,9 @@ typedef struct bh__module {
 
 /* ---- requests and lanes ------------------------------------------------------------------------
  */
+
+/* Beside BH_ACCESS_OUT: leaves gaps, so that what was in doubt stays so. */
+enum { BH__ACCESS_GAPS = 4 };
 
 typedef struct bh__use {
     bh__memory *memory; /* Borrowed: memory outlives the requests that use it. */
@@ -352,7 +356,7 @@ struct bh__device {
     uint32_t handle_generation;
     _Atomic uint64_t id;    /* its handle; 0: closed. Read without the lock. */
     _Atomic uint32_t users; /* threads looking at lanes or areas without the lock */
-    bh__table buffers, modules, kernels, lane_handles;
+    bh__table buffers, modules, kernels, lane_handles, pools;
     bh__lane lanes[BH__LANES];
 
     /* Everything from here on starts at zero each time. */
@@ -418,6 +422,7 @@ struct bh__device {
     /* the supervisor */
     pthread_t supervisor;
     bh__job *jobs, *jobs_last;
+    bool jobs_closed; /* under jobs_lock: nobody takes them any more */
     bh__worker workers[BH__AREAS];
     bh__worker *active, *standby; /* Borrowed from `workers`. */
     uint64_t *loss_times;         /* Owned. The last restart_limit losses, as a ring. */
@@ -463,7 +468,7 @@ bh_status bh__refuse_with(const bh_error *error);
 /* ---- registry.c: finding what a handle means
  * --------------------------------------------------------- */
 
-enum { BH__KIND_DEVICE = 1, BH__KIND_LANE, BH__KIND_MODULE, BH__KIND_KERNEL, BH__KIND_BUFFER };
+enum { BH__KIND_DEVICE = 1, BH__KIND_LANE, BH__KIND_MODULE, BH__KIND_KERNEL, BH__KIND_BUFFER, BH__KIND_POOL };
 
 /* Locks and returns the device a handle of this kind belongs to, or fills the thread's error and
  * returns NULL. A device that has stopped is returned too unless `running` is set. */
@@ -651,6 +656,15 @@ bool bh__check_relent(bh__device *device);
 void bh__check_describe(bh__device *device, const bh__use *uses, uint32_t use_count,
                         uint64_t address, uint32_t bytes, bh_error *error);
 
+/* ---- transfer.c
+ * -------------------------------------------------------------------------------------------------- */
+
+bh_status bh__check_lane_device(bh_lane lane, bh_buffer buffer);
+/* Submits a pattern of any length into rows of any pitch, through a staging slot. */
+bh_status bh__submit_pattern(bh_lane lane, bh_buffer buffer, uint64_t offset, uint64_t pitch,
+                             uint64_t width, uint64_t height, const void *pattern,
+                             uint32_t pattern_bytes, bh_ticket *out);
+
 /* ---- staging.c: host memory on the way
  * ------------------------------------------------------------------------ */
 
@@ -660,12 +674,28 @@ void bh__staging_put(bh__device *device, uint32_t slot, uint32_t lane, uint64_t 
                      bool failed);
 uint8_t *bh__staging_memory(bh__device *device, uint32_t slot);
 
+/* A region of its own. With the lock held, let go of while the worker maps it. */
+bh_status bh__host_region_create(bh__device *device, uint64_t asked, bh__memory **out);
+/* The same when it is unmapped, once the work that uses it is done. */
+void bh__host_region_destroy(bh__device *device, bh__memory *memory);
+void bh__host_let_pass(bh__device *device, const bh__memory *memory);
+bh__host_entry *bh__host_entry_of(bh__device *device, const bh__memory *memory);
+
 /* Remembers a region that the worker has mapped, with the lock held. False: no host memory. */
 bool bh__host_note(bh__device *device, const bh__host_region *region, int fd, bh__memory *memory);
 
 /* Finds the host region that [pointer, pointer + bytes) lies in, with the lock held. */
 bh__memory *bh__host_find(bh__device *device, const void *pointer, uint64_t bytes,
                           uint64_t *out_offset);
+
+/* ---- host_pool.c, with the lock held
+ * ----------------------------------------------------------------------------------------- */
+
+/* The piece of a pool that these bytes of its region lie in, if somebody has taken it; else NULL. */
+bh__memory *bh__host_pool_find(struct bh__host_pool_slab *slab, uint64_t offset, uint64_t bytes,
+                               uint64_t *out_offset);
+/* Frees the records of all pools; their regions stay. */
+void bh__host_pools_free(bh__device *device);
 
 /* ---- module.c
  * ---------------------------------------------------------------------------------------------------

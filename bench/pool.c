@@ -70,8 +70,9 @@ static void step(trace *self, bh_device device, uint64_t budget) {
 }
 
 int main(int argc, char **argv) {
-    bench_begin(argc, argv, "pool: buffers of 256 B to 64 MiB, as many of each power of two, "
-                            "allocated and freed at random around 4 GiB");
+    bench_begin(argc, argv,
+                "pool: buffers of 256 B to 64 MiB, as many of each power of two, "
+                "allocated and freed at random around 4 GiB");
     size_t steps = bench_count(1000000);
     bh_device device;
     bh_device_options options = bench_options();

@@ -472,22 +472,22 @@ BH_API bh_status bh_buffer_cast(bh_buffer buffer, bh_type type, bh_buffer *out);
 typedef struct bh_memory_info {
     uint32_t size;
     uint32_t chunks;
-    uint64_t buffers;         /* as pieces of memory: views do not count */
-    uint64_t bytes_buffers;   /* in buffers, as asked for */
-    uint64_t bytes_used;      /* taken from chunks for them, and for freed ones still in use */
-    uint64_t bytes_leaving;   /* of those: freed, still used by queued work */
-    uint64_t bytes_reserved;  /* in chunks */
-    uint64_t bytes_free;      /* bytes_reserved - bytes_used */
-    uint64_t largest_free;    /* the largest free piece */
-    uint64_t bytes_unused;    /* in chunks that hold no buffer, what bh_device_trim can give back */
-    uint64_t limit;           /* most bytes_reserved */
-    uint64_t high_buffers;    /* most bytes_buffers since the device was opened, or since */
-    uint64_t high_reserved;   /* most bytes_reserved; ... bh_memory_reset_high */
-    uint64_t allocations;     /* so far */
-    uint64_t refusals;        /* allocations that failed for want of memory */
-    uint64_t trims;           /* chunks given back */
-    uint64_t bytes_trimmed;   /* in them */
-    double fragmentation;     /* 1 - largest_free / bytes_free; 0 when nothing is free */
+    uint64_t buffers;        /* as pieces of memory: views do not count */
+    uint64_t bytes_buffers;  /* in buffers, as asked for */
+    uint64_t bytes_used;     /* taken from chunks for them, and for freed ones still in use */
+    uint64_t bytes_leaving;  /* of those: freed, still used by queued work */
+    uint64_t bytes_reserved; /* in chunks */
+    uint64_t bytes_free;     /* bytes_reserved - bytes_used */
+    uint64_t largest_free;   /* the largest free piece */
+    uint64_t bytes_unused;   /* in chunks that hold no buffer, what bh_device_trim can give back */
+    uint64_t limit;          /* most bytes_reserved */
+    uint64_t high_buffers;   /* most bytes_buffers since the device was opened, or since */
+    uint64_t high_reserved;  /* most bytes_reserved; ... bh_memory_reset_high */
+    uint64_t allocations;    /* so far */
+    uint64_t refusals;       /* allocations that failed for want of memory */
+    uint64_t trims;          /* chunks given back */
+    uint64_t bytes_trimmed;  /* in them */
+    double fragmentation;    /* 1 - largest_free / bytes_free; 0 when nothing is free */
 } bh_memory_info;
 
 BH_API bh_status bh_memory_query(bh_device device, bh_memory_info *out);
@@ -515,8 +515,8 @@ typedef struct bh_memory_entry {
     uint64_t bytes;      /* as asked for */
     uint64_t bytes_used; /* taken from a chunk */
     uint64_t address;
-    uint32_t state;   /* BH_MEMORY_LIVE ... */
-    uint32_t handles; /* buffers and views that share it */
+    uint32_t state;         /* BH_MEMORY_LIVE ... */
+    uint32_t handles;       /* buffers and views that share it */
     const void *call_site;  /* where the allocating call returned to; see addr2line, dladdr */
     char tag[BH_TAG_BYTES]; /* "": none */
 } bh_memory_entry;
@@ -651,9 +651,9 @@ typedef struct bh_host_pool_info {
     uint64_t max_bytes;
     uint64_t high_taken; /* most bytes_taken so far */
     uint64_t pieces_taken;
-    uint64_t takes;       /* so far */
-    uint64_t waits;       /* takes that had to wait */
-    uint64_t refusals;    /* takes that failed because the pool was exhausted */
+    uint64_t takes;         /* so far */
+    uint64_t waits;         /* takes that had to wait */
+    uint64_t refusals;      /* takes that failed because the pool was exhausted */
     uint64_t bytes_cleared; /* zeroed on being handed out again */
 } bh_host_pool_info;
 

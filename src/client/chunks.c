@@ -124,8 +124,9 @@ static bh_status refuse_memory(bh__device *device, uint64_t bytes) {
         leaving += memory->bytes;
     return bh__refuse(
         BH_E_NO_MEMORY,
-        leaving ? "wait for queued work that still uses freed buffers, or free more, or raise memory_limit"
-                : "free buffers, or raise memory_limit if the device has more",
+        leaving
+            ? "wait for queued work that still uses freed buffers, or free more, or raise memory_limit"
+            : "free buffers, or raise memory_limit if the device has more",
         "%llu bytes asked for; the device holds %llu of at most %llu, %llu of them in buffers; "
         "the largest free piece is %llu%s",
         (ull)bytes, (ull)device->heap.bytes_total, (ull)device->options.memory_limit,
@@ -241,8 +242,7 @@ bh__block *bh__block_alloc(bh__device *device, uint64_t asked, uint64_t align) {
     for (;;) {
         bool out_of_host, cut_large = !makes_whole(device, rounded);
         if (device->leaving) bh__memory_sweep(device);
-        bh__block *block =
-            bh__heap_alloc(&device->heap, rounded, align, cut_large, &out_of_host);
+        bh__block *block = bh__heap_alloc(&device->heap, rounded, align, cut_large, &out_of_host);
         if (block) return block;
         bh_status status = out_of_host ? BH_E_NO_HOST_MEMORY : grow(device, rounded);
         if (out_of_host)

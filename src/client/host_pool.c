@@ -42,7 +42,7 @@ typedef struct pool {
     uint64_t reserved, bytes_taken, high_taken;
     uint64_t pieces_taken, takes, waits, refusals, cleared;
     uint32_t waiting, entered; /* threads: asleep; in a call that may let go of the lock */
-    bool growing; /* one thread makes a slab */
+    bool growing;              /* one thread makes a slab */
     slab *slabs;
     pthread_cond_t changed;
 } pool;
@@ -183,8 +183,7 @@ static bh_status find_or_make(bh__device *device, pool *self, uint64_t piece_byt
         *out = find_free(device, self, piece_bytes, false, out_slab);
         if (*out) return BH_OK;
         if (self->growing || self->max_bytes - self->reserved < piece_bytes) break;
-        bh_status status =
-            slab_make(device, self, piece_bytes, pieces_for(self, piece_bytes));
+        bh_status status = slab_make(device, self, piece_bytes, pieces_for(self, piece_bytes));
         if (status != BH_OK) return status;
     }
     *out = find_free(device, self, piece_bytes, true, out_slab);

@@ -17,8 +17,8 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "bulkhead.h"
 #include "base/records.h"
+#include "bulkhead.h"
 #include "client/heap.h"
 #include "client/process.h"
 #include "client/table.h"
@@ -266,8 +266,8 @@ typedef struct bh__worker {
     bh__order *waiting, *waiting_last; /* to be sent */
     bh__order *sent, *sent_last;       /* sent, not acknowledged, in order */
     uint64_t started_ns, boot_deadline;
-    uint64_t loss;    /* DYING: which loss it was, 0: it was a standby */
-    bool unfit;       /* could not be brought up to date */
+    uint64_t loss;          /* DYING: which loss it was, 0: it was a standby */
+    bool unfit;             /* could not be brought up to date */
     bh_status unfit_status; /* what it failed of then */
     char errors[512];       /* the end of what it wrote to standard error */
     size_t errors_length;
@@ -300,8 +300,8 @@ typedef struct bh__chunk_entry {
 
 typedef struct bh__host_entry {
     bh__host_region region;
-    int fd;             /* Owned. */
-    bh__memory *memory; /* Owned. */
+    int fd;                          /* Owned. */
+    bh__memory *memory;              /* Owned. */
     struct bh__host_pool_slab *slab; /* Borrowed. Of a pool's region; else NULL. */
 } bh__host_entry;
 
@@ -428,8 +428,8 @@ struct bh__device {
     uint64_t *loss_times;         /* Owned. The last restart_limit losses, as a ring. */
     uint32_t boot_failures;
     uint64_t retry_standby_at, retry_cold_at;
-    bool alone;   /* a standby makes no sense here: info.no_standby says why */
-    bool crowded; /* there was no room for a standby when one was last tried */
+    bool alone;                  /* a standby makes no sense here: info.no_standby says why */
+    bool crowded;                /* there was no room for a standby when one was last tried */
     bh__order *backlog;          /* orders with jobs, until there is a worker to take them */
     _Atomic uint32_t wants_tick; /* a request with a deadline may be outstanding */
     _Atomic bool insane;         /* the worker's words make no sense: replace it */
@@ -468,7 +468,14 @@ bh_status bh__refuse_with(const bh_error *error);
 /* ---- registry.c: finding what a handle means
  * --------------------------------------------------------- */
 
-enum { BH__KIND_DEVICE = 1, BH__KIND_LANE, BH__KIND_MODULE, BH__KIND_KERNEL, BH__KIND_BUFFER, BH__KIND_POOL };
+enum {
+    BH__KIND_DEVICE = 1,
+    BH__KIND_LANE,
+    BH__KIND_MODULE,
+    BH__KIND_KERNEL,
+    BH__KIND_BUFFER,
+    BH__KIND_POOL
+};
 
 /* Locks and returns the device a handle of this kind belongs to, or fills the thread's error and
  * returns NULL. A device that has stopped is returned too unless `running` is set. */

@@ -56,9 +56,8 @@ static bh__table *table_of(bh__device *device, uint32_t kind) {
 }
 
 static const char *kind_name(uint32_t kind) {
-    static const char *const names[] = {"no handle", "a device", "a lane",
-                                        "a module",  "a kernel", "a buffer",
-                                        "a pool"};
+    static const char *const names[] = {"no handle", "a device", "a lane", "a module",
+                                        "a kernel",  "a buffer", "a pool"};
     return kind < sizeof names / sizeof *names ? names[kind] : "no handle of this library";
 }
 

@@ -73,7 +73,8 @@ static bool rows_meet(const plan *rows, uint64_t target, uint64_t source) {
     if (target >= source + rows->source.extent || source >= target + rows->target.extent)
         return false;
     if (rows->target.pitch != rows->source.pitch || rows->height == 1) return true;
-    uint64_t pitch = rows->target.pitch, apart = target > source ? target - source : source - target;
+    uint64_t pitch = rows->target.pitch,
+             apart = target > source ? target - source : source - target;
     uint64_t rest = apart % pitch;
     /* Row i of one begins `rest` into row i + k of the other, and may reach into the one after. */
     bool here = rest < rows->width && apart / pitch < rows->height;
@@ -86,8 +87,7 @@ static bool rows_meet(const plan *rows, uint64_t target, uint64_t source) {
 static bh__use use_of(bh__memory *memory, uint64_t offset, const plan *rows, const side *its,
                       uint32_t access) {
     if (access == BH_ACCESS_OUT && !is_tight(rows, its)) access |= BH__ACCESS_GAPS;
-    return (bh__use){
-        .memory = memory, .offset = offset, .bytes = its->extent, .access = access};
+    return (bh__use){.memory = memory, .offset = offset, .bytes = its->extent, .access = access};
 }
 
 /* Where one side of a request lies: in a buffer, or in host memory that the device reaches. */
@@ -281,9 +281,9 @@ static bh_status read_part(bh__device *device, const staged *self, uint64_t firs
 static bh_status row_alone(const staged *self, uint64_t row, bh_ticket *out) {
     uint64_t offset = self->in_buffer.offset + row * self->in_buffer.pitch;
     uint8_t *memory = self->memory + self->in_memory.offset + row * self->in_memory.pitch;
-    return self->write ? bh_submit_write(self->lane, self->buffer, offset, memory,
-                                         self->rows->width, out)
-                       : bh_buffer_read(self->buffer, offset, memory, self->rows->width);
+    return self->write
+               ? bh_submit_write(self->lane, self->buffer, offset, memory, self->rows->width, out)
+               : bh_buffer_read(self->buffer, offset, memory, self->rows->width);
 }
 
 static bh_status move_staged(const staged *self, bh_ticket *out) {
@@ -309,8 +309,8 @@ static bh_status move_direct(const staged *self, bool *out_direct, bh_ticket *ou
     bh__device *device = begin(self->buffer, self->write ? "target" : "source", &self->in_buffer);
     if (!device) return bh__last()->status;
     place host = {0}, buffer = {.buffer = self->buffer};
-    host.host = bh__host_find(device, self->memory + self->in_memory.offset,
-                              self->in_memory.extent, &host.host_offset);
+    host.host = bh__host_find(device, self->memory + self->in_memory.offset, self->in_memory.extent,
+                              &host.host_offset);
     bh_status status = BH_OK;
     if (host.host) {
         *out_direct = true;
@@ -421,8 +421,8 @@ bh_status bh__submit_pattern(bh_lane lane, bh_buffer buffer, uint64_t offset, ui
     if (status == BH_OK) {
         memcpy(bh__staging_memory(device, slot), pattern, pattern_bytes);
         rows->source = (side){.pitch = pattern_bytes, .extent = pattern_bytes};
-        wanted.source = (place){.host = device->staging,
-                                .host_offset = (uint64_t)slot * BH__STAGING_BYTES};
+        wanted.source =
+            (place){.host = device->staging, .host_offset = (uint64_t)slot * BH__STAGING_BYTES};
         bh_ticket ticket = {0, 0};
         status = submit(device, lane, &wanted, &ticket);
         bool sent = status == BH_OK;
@@ -497,9 +497,8 @@ bh_status bh_copy_between(bh_buffer target, uint64_t target_offset, bh_buffer so
     if (device) device = begin(target, "target", &to);
     if (!device) return bh__last()->status;
     bh__device_unlock(device);
-    bh_status status = within
-                           ? bh_buffer_copy(target, target_offset, source, source_offset, bytes)
-                           : bounce(target, target_offset, source, source_offset, bytes);
+    bh_status status = within ? bh_buffer_copy(target, target_offset, source, source_offset, bytes)
+                              : bounce(target, target_offset, source, source_offset, bytes);
     if (status == BH_OK && out_way) *out_way = within ? BH_WAY_WITHIN : BH_WAY_HOST;
     return status;
 }

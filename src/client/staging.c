@@ -57,7 +57,7 @@ bh_status bh__host_region_create(bh__device *device, uint64_t asked, bh__memory 
 
 bool bh__host_note(bh__device *device, const bh__host_region *region, int fd, bh__memory *memory) {
     if (!hosts_reserve(device)) return false;
-    device->hosts[device->host_count++] = 
+    device->hosts[device->host_count++] =
         (bh__host_entry){.region = *region, .fd = fd, .memory = memory};
     return true;
 }

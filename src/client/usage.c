@@ -74,11 +74,12 @@ bh_status bh__tag_charge(bh__device *device, bh__tag *tag, uint64_t bytes) {
     if (bytes > limit || tag->bytes > limit - bytes) {
         device->refusals++;
         bh__pressure_note(device, BH_PRESSURE_FAILED, bytes);
-        return bh__refuse(BH_E_NO_MEMORY,
-                          "free buffers with this tag, or raise its limit with bh_memory_set_limit",
-                          "%llu bytes asked for with the tag \"%s\", which has %llu of at most %llu",
-                          (unsigned long long)bytes, tag->name, (unsigned long long)tag->bytes,
-                          (unsigned long long)limit);
+        return bh__refuse(
+            BH_E_NO_MEMORY,
+            "free buffers with this tag, or raise its limit with bh_memory_set_limit",
+            "%llu bytes asked for with the tag \"%s\", which has %llu of at most %llu",
+            (unsigned long long)bytes, tag->name, (unsigned long long)tag->bytes,
+            (unsigned long long)limit);
     }
     tag->bytes += bytes;
     tag->buffers++;

@@ -123,9 +123,8 @@ static bh_status fill_rows(const bh__device *device, uint8_t *target, const uint
     while (filled < body->bytes) {
         if (bh__cpu_killed(device)) return BH_E_STOPPED;
         /* Whole patterns, in pieces that do not take long. */
-        uint64_t whole = filled < PIECE_BYTES
-                             ? filled
-                             : PIECE_BYTES / body->pattern_bytes * body->pattern_bytes;
+        uint64_t whole =
+            filled < PIECE_BYTES ? filled : PIECE_BYTES / body->pattern_bytes * body->pattern_bytes;
         uint64_t part = body->bytes - filled < whole ? body->bytes - filled : whole;
         copy_bytes(target + filled, target, part);
         filled += part;
@@ -144,8 +143,7 @@ static void mark_rows(const bh__cpu_view *view, const bh__work *work) {
     uint8_t *marks = to->marks + (body->target - to->base);
     const bh__ptx_range *from =
         work->op == BH__OP_COPY_ROWS ? bh__cpu_view_range(view, body->source) : NULL;
-    const uint8_t *source =
-        from && from->marks ? from->marks + (body->source - from->base) : NULL;
+    const uint8_t *source = from && from->marks ? from->marks + (body->source - from->base) : NULL;
     for (uint64_t row = 0; row < body->rows; row++) {
         if (source)
             copy_bytes(marks + row * body->pitch.target, source + row * body->pitch.source,

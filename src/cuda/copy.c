@@ -117,8 +117,8 @@ static int copy_row(bh__device_lane *lane, const bh__cu_rows *rows, uint64_t row
         return cu->copy_out((uint8_t *)to->host + to_offset, from->device + from_offset,
                             rows->width, lane->stream);
     if (from->kind == BH__CU_SIDE_HOST)
-        return cu->copy_in(to->device + to_offset, (uint8_t *)from->host + from_offset,
-                           rows->width, lane->stream);
+        return cu->copy_in(to->device + to_offset, (uint8_t *)from->host + from_offset, rows->width,
+                           lane->stream);
     return cu->copy_within(to->device + to_offset, from->device + from_offset, rows->width,
                            lane->stream);
 }
@@ -150,10 +150,11 @@ static int fill_rows(bh__device_lane *lane, const bh__copy_body *body, uint8_t *
     uint64_t pitch = body->pitch.target;
     for (uint64_t done = 1; result == BH__CU_OK && done < body->rows;) {
         uint64_t part = body->rows - done < done ? body->rows - done : done;
-        result = copy_rows(lane, &(bh__cu_rows){.source = on_device(body->target, pitch),
-                                                .target = on_device(body->target + done * pitch, pitch),
-                                                .width = body->bytes,
-                                                .height = part});
+        result =
+            copy_rows(lane, &(bh__cu_rows){.source = on_device(body->target, pitch),
+                                           .target = on_device(body->target + done * pitch, pitch),
+                                           .width = body->bytes,
+                                           .height = part});
         done += part;
     }
     return result;
@@ -165,8 +166,7 @@ static bh_status move_rows(bh__device_lane *lane, const bh__work *work, bh_error
     bool fills = work->op == BH__OP_FILL_ROWS, reads = work->op == BH__OP_READ_ROWS;
     uint64_t to, from = body->pattern_bytes;
     if (!bh__rows_extent(body->bytes, body->rows, body->pitch.target, &to) ||
-        (fills ? from == 0
-               : !bh__rows_extent(body->bytes, body->rows, body->pitch.source, &from)))
+        (fills ? from == 0 : !bh__rows_extent(body->bytes, body->rows, body->pitch.source, &from)))
         return refuse(error, work, "the rows make no sense");
     uint8_t *host = NULL;
     if (work->op != BH__OP_COPY_ROWS) {

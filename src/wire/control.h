@@ -171,7 +171,7 @@ typedef struct bh__lane_area {
 /* What a worker has to say about one request. */
 typedef struct bh__report {
     uint32_t lane;
-    bh_status status; /* of a fault: BH_E_STOPPED if no worker is to use the device again */
+    bh_status status;  /* of a fault: BH_E_STOPPED if no worker is to use the device again */
     uint64_t sequence; /* 0: the worker does not know which request it was */
     int32_t device_code;
     uint32_t bytes;   /* faults: of the access that went wrong, where one did; else 0 */
@@ -197,7 +197,7 @@ typedef struct bh__area {
 #define BH__WIRE_VERSION                                                                           \
     (3u << 24 |                                                                                    \
      (uint32_t)(sizeof(bh__front) * 31 + sizeof(bh__area) * 17 + sizeof(bh__lane_area) * 7 +       \
-                offsetof(bh__lane_area, done) * 5 + sizeof(bh__request) * 3 + BH__PAYLOAD_OFFSET +  \
+                offsetof(bh__lane_area, done) * 5 + sizeof(bh__request) * 3 + BH__PAYLOAD_OFFSET + \
                 sizeof(bh_device_info) * 11))
 
 /* ---- finding one's way in the block

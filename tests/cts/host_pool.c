@@ -217,9 +217,11 @@ static void use_pool(void *context, unsigned index) {
         memset(piece, (int)index + 1, bytes);
         uint64_t some = bytes < 64 * KIB ? bytes : 64 * KIB;
         if (rng_below(&r, 2))
-            CHECK_OK(bh_submit_write((bh_lane){0}, self->buffer, index * 64 * KIB, piece, some, NULL));
+            CHECK_OK(
+                bh_submit_write((bh_lane){0}, self->buffer, index * 64 * KIB, piece, some, NULL));
         else
-            CHECK_OK(bh_submit_read((bh_lane){0}, self->buffer, index * 64 * KIB, piece, some, NULL));
+            CHECK_OK(
+                bh_submit_read((bh_lane){0}, self->buffer, index * 64 * KIB, piece, some, NULL));
         CHECK_OK(bh_host_pool_give(self->pool, piece));
     }
 }

@@ -349,9 +349,26 @@ TEST(listeners_hear_of_pressure) {
     REQUIRE_OK(bh_buffer_release(c));
     REQUIRE_OK(bh_buffer_alloc(device, BH_U8, 30 * MIB, &c));
     REQUIRE_OK(bh_buffer_release(c));
-    for (int i = 2; i < 16; i++)
-        REQUIRE_OK(bh_memory_watch(device, 0, log_pressure, &other));
+    for (int i = 2; i < 16; i++) REQUIRE_OK(bh_memory_watch(device, 0, log_pressure, &other));
     CHECK_REFUSED(bh_memory_watch(device, 0, log_pressure, &other), BH_E_NO_HOST_MEMORY);
+    CHECK_OK(bh_device_close(device));
+}
+
+TEST(listeners_hear_what_had_to_be_given_back) {
+    bh_device_options options = device_options(0);
+    options.memory_limit = 200u << 20;
+    bh_device device = open_device_with(&options);
+    static pressure_log log;
+    REQUIRE_OK(bh_memory_watch(device, UINT64_MAX, log_pressure, &log));
+    bh_buffer most = tagged(device, 150 * MIB, NULL), little = tagged(device, 5 * MIB, NULL), more;
+    REQUIRE_OK(bh_buffer_release(little));
+    CHECK_EQ(memory_of(device).bytes_reserved, 155 * MIB);
+    REQUIRE_OK(bh_buffer_alloc(device, BH_U8, 48 * MIB, &more));
+    REQUIRE_OK(bh_device_sync(device, LONG_NS));
+    CHECK_EQ(log.reasons[BH_PRESSURE_TRIMMED], 1);
+    CHECK_EQ(log.asked, 48 * MIB);
+    CHECK_EQ(memory_of(device).trims, 1);
+    (void)most;
     CHECK_OK(bh_device_close(device));
 }
 

@@ -63,11 +63,8 @@ TEST(rows_lost_in_flight_are_in_doubt_from_first_to_last) {
     bh_buffer x = words_counting(r.device, N, 0);
     gate g = gate_close(&r, one, 0);
     /* Reads what the gate is about to write: taken, and waiting for it. */
-    bh_rows rows = {.size = sizeof rows,
-                    .width = 2,
-                    .height = 2,
-                    .target_offset = 100,
-                    .target_pitch = 300};
+    bh_rows rows = {
+        .size = sizeof rows, .width = 2, .height = 2, .target_offset = 100, .target_pitch = 300};
     bh_ticket ticket;
     REQUIRE_OK(bh_submit_copy_2d(two, x, g.mark, &rows, &ticket));
     sleep_ms(50);
@@ -96,8 +93,8 @@ TEST(rows_queued_through_a_loss_run_and_leave_doubt_in_their_gaps) {
     options.also = &use;
     options.also_count = 1;
     bh_ticket writer, rows_ticket, good_ticket;
-    REQUIRE_OK(bh_launch_with(rig_kernel(&r, "add_one"), BH_GRID(1, 1), BH_ARGS(BH_INOUT(g.mark), 1u),
-                              &options, &writer));
+    REQUIRE_OK(bh_launch_with(rig_kernel(&r, "add_one"), BH_GRID(1, 1),
+                              BH_ARGS(BH_INOUT(g.mark), 1u), &options, &writer));
     bh_rows rows = first_and_last(64);
     uint8_t nine = 9;
     REQUIRE_OK(bh_submit_fill_2d(two, x, &rows, &nine, 1, &rows_ticket));

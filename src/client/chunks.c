@@ -43,9 +43,21 @@ static void address_give(bh__device *device, uint64_t offset, uint64_t bytes) {
 
 /* ---- giving back ---- */
 
-/* Gives back one unused chunk, the smallest of at least `bytes` or else the largest. The lock is
- * let go meanwhile. Returns its size; 0: there is none. */
-static uint64_t trim_one(bh__device *device, uint64_t bytes) {
+/* Has the supervisor see to it that a chunk is unmapped, without waiting: orders are carried out one
+ * after the other, so another chunk may be made at its address at once. */
+static bool unmap_later(bh__device *device, const bh__chunk *chunk) {
+    bh__job *job = calloc(1, sizeof *job);
+    if (!job) return false;
+    job->kind = BH__JOB_ORDER;
+    job->order = (bh__order){.type = BH__MSG_CHUNK_UNMAP, .chunk = *chunk, .fd = -1};
+    job->self_owned = true;
+    bh__job_post(device, job);
+    return true;
+}
+
+/* Gives back one unused chunk, the smallest of at least `bytes` or else the largest. Unless it is
+ * to be done later the lock is let go meanwhile. Returns its size; 0: there is none. */
+static uint64_t trim_one(bh__device *device, uint64_t bytes, bool later) {
     uint32_t id;
     if (!bh__heap_take_free_chunk(&device->heap, bytes, &id)) return 0;
     uint32_t at = 0;
@@ -58,9 +70,12 @@ static uint64_t trim_one(bh__device *device, uint64_t bytes) {
     device->chunks[at] = device->chunks[--device->chunk_count];
     device->trims++;
     device->bytes_trimmed += chunk.bytes;
-    bh_error before = *bh__last();
-    bool gone = bh__order_run(device, &job) == BH_OK;
-    *bh__last() = before;
+    bool gone = later && unmap_later(device, &chunk);
+    if (!gone) {
+        bh_error before = *bh__last();
+        gone = bh__order_run(device, &job) == BH_OK;
+        *bh__last() = before;
+    }
     bh__fd_close(fd);
     if (gone) address_give(device, chunk.address - device->address_base, chunk.bytes);
     return chunk.bytes;
@@ -72,7 +87,7 @@ static void trim_slack(bh__device *device) {
     for (;;) {
         uint64_t slack = device->heap.bytes_used / SLACK;
         if (device->heap.unused <= slack) return;
-        if (!trim_one(device, device->heap.unused - slack)) return;
+        if (!trim_one(device, device->heap.unused - slack, true)) return;
     }
 }
 
@@ -83,7 +98,7 @@ bh_status bh_device_trim(bh_device handle, uint64_t keep_bytes, uint64_t *out_fr
     (void)bh__check_relent(device);
     uint64_t freed = 0;
     while (device->heap.bytes_total > keep_bytes) {
-        uint64_t some = trim_one(device, device->heap.bytes_total - keep_bytes);
+        uint64_t some = trim_one(device, device->heap.bytes_total - keep_bytes, false);
         if (!some) break;
         freed += some;
     }
@@ -106,7 +121,8 @@ bh_status bh_memory_set_limit(bh_device handle, const char *tag, uint64_t bytes)
         device->options.memory_limit = bytes ? bytes : device->info.memory_total;
         bh__memory_sweep(device);
         while (device->heap.bytes_total > device->options.memory_limit) {
-            if (!trim_one(device, device->heap.bytes_total - device->options.memory_limit)) break;
+            uint64_t surplus = device->heap.bytes_total - device->options.memory_limit;
+            if (!trim_one(device, surplus, false)) break;
         }
         bh__pressure_limit(device);
     }
@@ -205,7 +221,7 @@ static bh_status grow(bh__device *device, uint64_t bytes) {
         uint64_t size = chunk_size_for(device, bytes, least);
         uint64_t limit = device->options.memory_limit, total = device->heap.bytes_total;
         if (total > limit || size > limit - total) {
-            uint64_t some = trim_one(device, size - (limit > total ? limit - total : 0));
+            uint64_t some = trim_one(device, size - (limit > total ? limit - total : 0), false);
             if (!some) return refuse_memory(device, bytes);
             trimmed += some;
             continue;
@@ -213,7 +229,7 @@ static bh_status grow(bh__device *device, uint64_t bytes) {
         bh_status status = make(device, size, makes_whole(device, bytes));
         if (status == BH_OK && trimmed) bh__pressure_note(device, BH_PRESSURE_TRIMMED, bytes);
         if (status != BH_E_NO_MEMORY || device->state == BH_DEVICE_STOPPED) return status;
-        uint64_t some = trim_one(device, size);
+        uint64_t some = trim_one(device, size, false);
         trimmed += some;
         if (some || (!least && chunk_size_for(device, bytes, true) < size)) {
             least = least || !some;

@@ -168,7 +168,7 @@ int main(int argc, char **argv) {
     size_t rounds = bench_count(7);
     bulkhead self = {0};
     bh_device_options options = bench_options();
-    options.wait_spin_ns = 1000000000; /* as cuStreamSynchronize waits: awake */
+    options.wait_spin_ns = options.worker_spin_ns = BENCH_S; /* cuStreamSynchronize is awake too */
     BENCH_NEED(bh_device_open(&options, &self.device));
     if (bench_device_is_cpu(self.device)) {
         bench_note("on the CPU device there is nothing to be compared with");

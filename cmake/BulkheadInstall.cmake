@@ -4,10 +4,11 @@ include(CMakePackageConfigHelpers)
 
 set(bulkhead_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Bulkhead")
 
-install(TARGETS bulkhead_shared bulkhead_static EXPORT BulkheadTargets
+install(TARGETS bulkhead_shared bulkhead_static bulkhead_cuda_shared EXPORT BulkheadTargets
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
         ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(FILES "${PROJECT_SOURCE_DIR}/include/bulkhead.h"
+              "${PROJECT_SOURCE_DIR}/include/bulkhead_cuda.h"
         DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(EXPORT BulkheadTargets NAMESPACE Bulkhead:: DESTINATION "${bulkhead_package_dir}")
 
@@ -23,7 +24,9 @@ install(FILES "${CMAKE_BINARY_DIR}/BulkheadConfig.cmake"
 file(RELATIVE_PATH BULKHEAD_PC_PREFIX "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 string(REGEX REPLACE "/$" "" BULKHEAD_PC_PREFIX "${BULKHEAD_PC_PREFIX}")
 configure_file("${PROJECT_SOURCE_DIR}/cmake/bulkhead.pc.in" "${CMAKE_BINARY_DIR}/bulkhead.pc" @ONLY)
-install(FILES "${CMAKE_BINARY_DIR}/bulkhead.pc"
+configure_file("${PROJECT_SOURCE_DIR}/cmake/bulkhead-cuda.pc.in"
+               "${CMAKE_BINARY_DIR}/bulkhead-cuda.pc" @ONLY)
+install(FILES "${CMAKE_BINARY_DIR}/bulkhead.pc" "${CMAKE_BINARY_DIR}/bulkhead-cuda.pc"
         DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
 
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")

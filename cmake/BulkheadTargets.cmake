@@ -49,6 +49,27 @@ function(bulkhead_library)
     endif()
 endfunction()
 
+# libbulkhead-cuda: shared, on top of the public library and of libcuda as the CUDA worker finds it.
+function(bulkhead_interop_library)
+    bulkhead_objects(objects ${ARGN})
+    add_library(bulkhead_cuda_shared SHARED ${objects} "${PROJECT_SOURCE_DIR}/src/base/error.c"
+                "${PROJECT_SOURCE_DIR}/src/cuda/driver.c")
+    add_library(Bulkhead::cuda ALIAS bulkhead_cuda_shared)
+    set_target_properties(bulkhead_cuda_shared PROPERTIES
+        OUTPUT_NAME bulkhead-cuda VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+        EXPORT_NAME cuda INSTALL_RPATH "$ORIGIN")
+    target_include_directories(bulkhead_cuda_shared INTERFACE
+        $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+        $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+    target_link_libraries(bulkhead_cuda_shared PUBLIC bulkhead_shared
+                          PRIVATE $<BUILD_INTERFACE:bulkhead_flags> ${CMAKE_DL_LIBS})
+    # Tensors may outlive a dlclose, and their deleters are here.
+    target_link_options(bulkhead_cuda_shared PRIVATE -Wl,-z,nodelete)
+    if(NOT BULKHEAD_SANITIZE)
+        target_link_options(bulkhead_cuda_shared PRIVATE -Wl,-z,defs)
+    endif()
+endfunction()
+
 # A program of this project's own components; nothing if its main.c does not exist.
 function(bulkhead_program name)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "MAIN;DESTINATION" "COMPONENTS;LIBRARIES")
@@ -76,7 +97,8 @@ function(bulkhead_command name directory)
 endfunction()
 
 # Each .c file directly in `directory` is a program that uses the public library, named after the
-# file; files in its support/ directory are linked into all of them.
+# file; files in its support/ directory are linked into all of them. Those named after the prefix
+# see the library's inside: they are linked with the static one.
 function(bulkhead_public_programs directory prefix)
     file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${directory}/*.c")
     file(GLOB support CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${directory}/support/*.c")
@@ -89,7 +111,11 @@ function(bulkhead_public_programs directory prefix)
         get_filename_component(name "${source}" NAME_WE)
         add_executable(${prefix}${name} "${source}" ${support})
         target_include_directories(${prefix}${name} PRIVATE "${PROJECT_SOURCE_DIR}/${directory}")
-        target_link_libraries(${prefix}${name} PRIVATE bulkhead_flags Bulkhead::bulkhead m)
+        set(library Bulkhead::bulkhead)
+        if(name IN_LIST ARGN)
+            set(library Bulkhead::static)
+        endif()
+        target_link_libraries(${prefix}${name} PRIVATE bulkhead_flags ${library} m)
     endforeach()
 endfunction()
 

@@ -34,7 +34,7 @@
  *
  * - Calls return a bh_status; BH_OK is zero. After a failed call bh_last_error gives the message,
  *   what to do about it, and the device's own code, for the calling thread.
- * - Handles (device, lane, module, kernel, buffer) are 64-bit values, zero being none. A closed,
+ * - Handles (device, lane, module, kernel, buffer, prepared launch) are 64-bit values, zero being none. A closed,
  *   foreign or forged handle is always recognised and answered with BH_E_INVALID. Closing a device
  *   closes all that belongs to it.
  * - Any thread may make any call. Work goes to lanes; a lane runs its work in order, lanes run
@@ -82,13 +82,14 @@ enum {
     BH_E_NO_MEMORY = 5,   /* device memory */
     BH_E_NO_HOST_MEMORY = 6,
     BH_E_COMPILE = 7,
-    BH_E_LOAD = 8,         /* a module image was refused */
-    BH_E_LAUNCH = 9,       /* a launch was refused */
-    BH_E_RESIDENCY = 10,   /* a cooperative launch does not fit the device at once */
-    BH_E_FAULT = 11,       /* the kernel faulted; its worker was replaced */
-    BH_E_DEADLINE = 12,    /* the kernel overran its deadline; its worker was replaced */
-    BH_E_LOST = 13,        /* in flight on a worker that was lost, not to blame */
-    BH_E_STALE = 14,       /* needs data that a lost worker may have left half written */
+    BH_E_LOAD = 8,       /* a module image was refused */
+    BH_E_LAUNCH = 9,     /* a launch was refused */
+    BH_E_RESIDENCY = 10, /* a cooperative launch does not fit the device at once */
+    BH_E_FAULT = 11,     /* the kernel faulted; its worker was replaced */
+    BH_E_DEADLINE = 12,  /* the kernel overran its deadline; its worker was replaced */
+    BH_E_LOST = 13,      /* in flight on a worker that was lost, not to blame */
+    BH_E_STALE = 14,     /* needs data that a lost worker may have left half written; a share token
+                              that was withdrawn */
     BH_E_QUARANTINED = 15, /* this kernel faulted again and again */
     BH_E_STOPPED = 16,     /* the device has stopped for good */
     BH_E_BUSY = 17,        /* not now: not done yet, or the queue is full */
@@ -151,6 +152,9 @@ typedef struct bh_kernel {
 typedef struct bh_buffer {
     uint64_t id;
 } bh_buffer;
+typedef struct bh_prepared {
+    uint64_t id;
+} bh_prepared;
 
 typedef uint32_t bh_type;
 enum {
@@ -183,7 +187,8 @@ BH_API const char *bh_type_name(bh_type type); /* "f32"; "?" for what is no type
 enum {
     BH_DEVICE_NO_STANDBY = 1u << 0, /* a lost worker is replaced by one started cold */
     BH_DEVICE_NO_RESTART_LIMIT = 1u << 1,
-    BH_DEVICE_CHECK = 1u << 2 /* see below */
+    BH_DEVICE_CHECK = 1u << 2, /* see below */
+    BH_DEVICE_GUARD = 1u << 3  /* see below */
 };
 
 /*
@@ -205,6 +210,20 @@ enum {
  * The message names the access, the thread and the line, for a race both. A launch runs on one
  * thread, many times slower, and a race that this one order does not show can be missed. Memory
  * that is released is kept from reuse for a while, and buffers lie further apart.
+ */
+
+/*
+ * BH_DEVICE_GUARD: each buffer has memory of its own, padded to 16 bytes, that ends where nothing is
+ * mapped, on every kind of device. A kernel that runs past the end of a buffer beyond that padding,
+ * or uses a buffer that was released, faults there and then (BH_E_FAULT) and writes nowhere else.
+ * The CPU device knows the address, and the message names the buffer: "12 bytes past the end of
+ * argument 0, a buffer of f32[100]". A GPU does not tell it: there the message names what the launch
+ * was given and what was released last.
+ *
+ * For debugging: every allocation and release is a message to the worker, and each buffer costs a
+ * descriptor and whole pieces of memory (64 KiB on the CPU device, 2 MiB on a GPU). What lies before
+ * a buffer is mapped for as much of such a piece as it does not fill. Not together with
+ * BH_DEVICE_CHECK, which finds more, and on the CPU device only.
  */
 
 typedef struct bh_device_options {
@@ -370,8 +389,7 @@ BH_API bh_status bh_lane_open_with(bh_device device, const bh_lane_options *opti
 BH_API bh_status bh_lane_close(bh_lane lane);
 BH_API bh_status bh_lane_sync(bh_lane lane, uint64_t timeout_ns);
 
-/* ---- buffers ----------------------------------------------------------------------------------
- */
+/* ---- buffers ---- */
 
 /* Contents are undefined at first. */
 BH_API bh_status bh_buffer_alloc(bh_device device, bh_type type, uint64_t count, bh_buffer *out);
@@ -434,7 +452,7 @@ BH_API bh_status bh_buffer_accept(bh_buffer buffer);
 BH_API bh_status bh_host_alloc(bh_device device, uint64_t bytes, void **out);
 BH_API bh_status bh_host_free(bh_device device, void *memory);
 
-/* ---- memory: tags, limits, what is allocated ------------------------------------------------ */
+/* ---- memory: tags, limits, what is allocated ---- */
 
 /* The place in the source it stands at, "train.c:214", to be used as a tag. */
 #define BH_HERE         __FILE__ ":" BH_TEXT_(__LINE__)
@@ -566,8 +584,7 @@ typedef void bh_pressure_fn(void *context, bh_device device, const bh_pressure *
 BH_API bh_status bh_memory_watch(bh_device device, uint64_t threshold, bh_pressure_fn *pressed,
                                  void *context);
 
-/* ---- memory: rows, long patterns, other devices -------------------------------------------------
- */
+/* ---- memory: rows, long patterns, other devices ---- */
 
 /* A rectangle of `height` rows of `width` bytes. A pitch is the distance between the starts of two
  * rows, at least the width; 0 is the width. Offsets and pitches are of the buffer or memory named
@@ -613,9 +630,7 @@ enum {
 BH_API bh_status bh_copy_between(bh_buffer target, uint64_t target_offset, bh_buffer source,
                                  uint64_t source_offset, uint64_t bytes, uint32_t *out_way);
 
-/* ---- memory: a pool of host buffers
- * --------------------------------------------------------------
- */
+/* ---- memory: a pool of host buffers ---- */
 
 typedef struct bh_host_pool {
     uint64_t id;
@@ -661,8 +676,84 @@ BH_API bh_status bh_host_pool_query(bh_host_pool pool, bh_host_pool_info *out);
 /* BH_E_BUSY while pieces are taken. Waits for work that still uses pieces that were given back. */
 BH_API bh_status bh_host_pool_close(bh_host_pool pool);
 
-/* ---- modules and kernels -----------------------------------------------------------------------
+/* ---- sharing buffers ---------------------------------------------------------------------------
+ *
+ * A buffer made for it can be opened in another compartment: of the same process, or of another one
+ * that was sent its two descriptors (SCM_RIGHTS) and its token (any way at all). Both see the same
+ * bytes. Without a compartment, bh_share_map maps a buffer of the CPU device into the process;
+ * bulkhead_cuda.h does that for buffers of a GPU.
+ *
+ * - The memory lives as long as anybody holds it: a crash, a release or a lost worker on one side
+ *   takes nothing from the others.
+ * - Whoever has the descriptors may read and write all of the buffer that the token was made from,
+ *   also if that is a view of it, and nothing else: such a buffer shares no memory with others.
+ * - Order between the sides is theirs to keep. bh_wait, then tell the other side; a lane knows
+ *   nothing of work elsewhere. The same holds for the two addresses of a buffer that is opened in the
+ *   compartment it comes from.
+ * - Doubt is each compartment's own. When a worker of the exporting side is lost while it may have
+ *   been writing, `doubts` of bh_share_info goes up; other sides must say so by their own means.
  */
+
+/* Shareable buffers have memory of their own: allocating and releasing one is a message to the
+ * worker, and takes up whole pieces of memory (64 KiB on the CPU device, 2 MiB on a GPU). */
+BH_API bh_status bh_buffer_alloc_shareable(bh_device device, bh_type type, uint64_t count,
+                                           bh_buffer *out);
+
+enum { BH_SHARE_FDS = 2 }; /* the memory, and the page that says which tokens are good */
+
+/* Which bytes of which memory. Plain data, to be sent as it is; of no use without the descriptors. */
+typedef struct bh_share_token {
+    uint32_t size;
+    uint32_t version;
+    uint64_t magic;
+    bh_type type;
+    uint32_t reserved;
+    uint64_t count;
+    uint64_t offset;      /* of the first element, in the memory */
+    uint64_t chunk_bytes; /* of all of the memory */
+    uint64_t generation;  /* one more with each bh_buffer_revoke */
+    char kind[16];        /* of device: "cpu", "cuda" */
+    char uuid[48];        /* of the GPU; empty where there is none */
+    uint8_t nonce[16];
+    uint64_t check; /* over all of the above, with a key of the buffer's own */
+} bh_share_token;
+
+/* Gives out descriptors that belong to the caller (close-on-exec), and a token. Any number of times;
+ * also for a buffer that was itself opened from a token. BH_E_UNSUPPORTED: the buffer was not made
+ * with bh_buffer_alloc_shareable. */
+BH_API bh_status bh_buffer_export(bh_buffer buffer, int out_fds[BH_SHARE_FDS], bh_share_token *out);
+/* Makes all tokens of the buffer given out so far stale, as its release and the closing of its device
+ * do. What was opened with them before stays open. */
+BH_API bh_status bh_buffer_revoke(bh_buffer buffer);
+
+/*
+ * Opens a shared buffer on a device of the same kind, for a GPU of the same GPU, at an address of its
+ * own. The descriptors stay the caller's and may be closed. BH_E_STALE: the token was withdrawn.
+ * BH_E_INVALID: it is no token, was changed or belongs to other descriptors. `flags` is 0.
+ */
+BH_API bh_status bh_buffer_import(bh_device device, const int fds[BH_SHARE_FDS],
+                                  const bh_share_token *token, uint32_t flags, bh_buffer *out);
+
+/* A buffer of the CPU device in this process's own memory; no device need be open. */
+BH_API bh_status bh_share_map(const int fds[BH_SHARE_FDS], const bh_share_token *token, void **out);
+BH_API bh_status bh_share_unmap(void *memory);
+
+typedef struct bh_share_info {
+    uint32_t size;
+    uint32_t stale;      /* 1: the token was withdrawn; the rest is known all the same */
+    uint64_t generation; /* of tokens that are good now */
+    uint64_t doubts; /* how often a lost worker of the exporting side may have left bytes of it half
+                            written */
+    uint64_t bytes;  /* that the token is for */
+    uint8_t mark[16]; /* stands at the beginning of the memory, before the buffer */
+} bh_share_info;
+
+/* What the descriptors say of a token. Fails as bh_buffer_import does, except that a stale token is an
+ * answer here. */
+BH_API bh_status bh_share_query(const int fds[BH_SHARE_FDS], const bh_share_token *token,
+                                bh_share_info *out);
+
+/* ---- modules and kernels ---- */
 
 /* PTX text. (Other images are refused by devices that cannot run them.) */
 BH_API bh_status bh_module_load(bh_device device, const void *image, size_t bytes, bh_module *out);
@@ -683,6 +774,181 @@ BH_API bh_status bh_module_global_size(bh_module module, const char *name, uint6
 /* Declares that a module whose own variables died with a worker may go on with fresh ones. */
 BH_API bh_status bh_module_accept(bh_module module);
 
+/* ---- compiling ------------------------------------------------------------------------------
+ *
+ * CUDA C++ to something a device can run, with NVRTC where it is installed and with clang
+ * otherwise, in a process of its own with limits on time and memory. A compiler that crashes or
+ * hangs is a BH_E_COMPILE. Results are kept in memory and on disk; the same compile asked for by
+ * many threads at once happens once.
+ *
+ *     bh_compile_options o = BH_INIT(o);
+ *     const char *names[] = {"scale<float, 4>"};
+ *     o.expressions = names;
+ *     o.expression_count = 1;
+ *     bh_module_compile(gpu, source, &o, &mod);
+ *     bh_kernel_get(mod, "scale<float, 4>", &kernel);
+ */
+
+enum { BH_COMPILER_AUTO = 0, BH_COMPILER_NVRTC = 1, BH_COMPILER_CLANG = 2 };
+/* AUTO: what the device loads fastest, PTX where there is no device. */
+enum { BH_OUTPUT_AUTO = 0, BH_OUTPUT_PTX = 1, BH_OUTPUT_CUBIN = 2, BH_OUTPUT_LTOIR = 3 };
+
+enum {
+    BH_COMPILE_FAST_MATH = 1u << 0,
+    BH_COMPILE_FLUSH_DENORMALS = 1u << 1,
+    BH_COMPILE_LINE_INFO = 1u << 2,
+    BH_COMPILE_DEBUG = 1u << 3,
+    BH_COMPILE_RELOCATABLE = 1u << 4, /* to be linked with bh_link */
+    BH_COMPILE_NO_CACHE = 1u << 5     /* neither look there nor keep the result */
+};
+
+/* A header given in memory, found by #include "name" and #include <name>. */
+typedef struct bh_header {
+    const char *name;
+    const char *text;
+} bh_header;
+
+/* What is unknown, or contradicts itself, is refused by name. */
+typedef struct bh_compile_options {
+    uint32_t size;
+    uint32_t flags;             /* BH_COMPILE_FAST_MATH ... */
+    uint32_t compiler;          /* BH_COMPILER_AUTO ... */
+    uint32_t output;            /* BH_OUTPUT_AUTO ... */
+    const char *arch;           /* "sm_90"; default the device's own, where there is none sm_80 */
+    const char *name;           /* of the source in messages; default "source.cu" */
+    uint32_t standard;          /* 14, 17 or 20; default 17 */
+    uint32_t max_registers;     /* of a thread, 16 to 255; default no limit */
+    const char *const *defines; /* "NAME" or "NAME=VALUE" */
+    size_t define_count;
+    const char *const *include_paths; /* relative ones: from the working folder of the call */
+    size_t include_path_count;
+    const bh_header *headers;
+    size_t header_count;
+    const char *const *expressions; /* "my_kernel<float, 256>": names for bh_kernel_get */
+    size_t expression_count;
+    const char *const *extra; /* flags for the compiler as they are */
+    size_t extra_count;
+    uint64_t timeout_ns;      /* default 60 s */
+    uint64_t memory_limit;    /* bytes of address space the compiler may use; default 8 GiB */
+    const char *cache_dir;    /* default BULKHEAD_CACHE_DIR, else the user's cache folder */
+    uint64_t cache_limit;     /* bytes on disk; default BULKHEAD_CACHE_LIMIT, else 1 GiB */
+    const char *compiler_dir; /* where bulkhead-compiler is; default: found as workers are */
+} bh_compile_options;
+
+BH_API bh_status bh_module_compile(bh_device device, const char *source,
+                                   const bh_compile_options *options, bh_module *out);
+/* As bh_module_compile, without waiting. The handle can be used once the ticket is done. All that
+ * is passed is copied. bh_cancel takes it back at any time before the result is loaded, and ends
+ * the compiler unless others wait for the same compile. Tickets of compiles and loads are done in
+ * any order. */
+BH_API bh_status bh_submit_compile(bh_device device, const char *source,
+                                   const bh_compile_options *options, bh_module *out,
+                                   bh_ticket *ticket);
+
+/* The result of a compile or link. It belongs to no device. */
+typedef struct bh_binary {
+    uint64_t id;
+} bh_binary;
+
+BH_API bh_status bh_compile(const char *source, const bh_compile_options *options, bh_binary *out);
+/* Links binaries (PTX, cubin, LTO-IR) with nvJitLink. Of the options arch (default: that of the
+ * first part), output (default cubin), name, flags, max_registers, extra, the limits and the cache
+ * apply. */
+BH_API bh_status bh_link(const bh_binary *parts, size_t count, const bh_compile_options *options,
+                         bh_binary *out);
+/* A binary from bytes that came from elsewhere. They are copied. */
+BH_API bh_status bh_binary_from(const void *bytes, size_t count, bh_binary *out);
+BH_API bh_status bh_binary_release(bh_binary binary);
+/* Loads a binary as a module; its name expressions work in bh_kernel_get. */
+BH_API bh_status bh_module_from(bh_device device, bh_binary binary, bh_module *out);
+/* What a module was compiled to, or made from, to be released. BH_E_NOT_FOUND: it was loaded from
+ * an image. */
+BH_API bh_status bh_module_binary(bh_module module, bh_binary *out);
+
+/* Where a result came from. */
+enum { BH_CACHE_MISS = 0, BH_CACHE_MEMORY = 1, BH_CACHE_DISK = 2, BH_CACHE_OFF = 3 };
+
+typedef struct bh_binary_info {
+    uint32_t size;
+    uint32_t output;   /* BH_OUTPUT_PTX ... */
+    const void *bytes; /* these live as long as the binary */
+    uint64_t count;
+    const char *log;     /* what the compiler said, "" if nothing */
+    char compiler[64];   /* "nvrtc 13.0", "clang 19.1.7" */
+    char arch[16];       /* "sm_90", "" where it is not known */
+    char why[192];       /* why this compiler: "NVRTC was not found in ..." */
+    uint32_t cache;      /* BH_CACHE_MISS ... */
+    uint32_t name_count; /* of name expressions */
+    uint64_t compile_ns; /* what the compiler took when it ran */
+} bh_binary_info;
+
+BH_API bh_status bh_binary_query(bh_binary binary, bh_binary_info *out);
+/* The lowered name of a name expression. Lives as long as the binary. White space does not count.
+ */
+BH_API bh_status bh_binary_lowered(bh_binary binary, const char *expression, const char **out);
+
+/*
+ * All that the compiler said of the last failed compile or link of this thread, or of a ticket's
+ * compile, warnings of one that went well included; the latest 64 tickets that had something said
+ * are remembered (BH_E_NOT_FOUND). Writes up to `capacity` bytes with the NUL; `length`, which may
+ * be NULL, gets the whole length without it.
+ */
+BH_API bh_status bh_last_log(char *text, size_t capacity, size_t *length);
+BH_API bh_status bh_ticket_log(bh_ticket ticket, char *text, size_t capacity, size_t *length);
+
+typedef struct bh_cache_info {
+    uint32_t size;
+    uint32_t usable; /* 0: there is none on disk, `why` says why */
+    char dir[512];
+    char why[256];    /* also if the last result could not be kept */
+    uint64_t entries; /* on disk */
+    uint64_t bytes;
+    uint64_t limit;       /* the default one */
+    uint64_t memory_hits; /* of this process */
+    uint64_t disk_hits;
+    uint64_t misses;
+    uint64_t joined;  /* waited for the same compile by another thread */
+    uint64_t dropped; /* damaged entries found */
+    uint64_t evicted;
+    uint64_t all_hits; /* of all processes that use the folder, since it was cleared */
+    uint64_t all_misses;
+} bh_cache_info;
+
+/* `dir` NULL: the default one. */
+BH_API bh_status bh_cache_query(const char *dir, bh_cache_info *out);
+/* What this process has in memory goes too. */
+BH_API bh_status bh_cache_clear(const char *dir);
+
+typedef struct bh_cache_entry {
+    uint32_t size;
+    uint32_t output;
+    uint64_t bytes;   /* on disk */
+    uint64_t used_ns; /* last use, since 1970 */
+    char name[64];    /* of the source; "(damaged)" */
+    char arch[16];
+    char compiler[64];
+    char key[40];
+} bh_cache_entry;
+typedef void bh_cache_fn(void *context, const bh_cache_entry *entry);
+/* Each entry, most recently used first. */
+BH_API bh_status bh_cache_list(const char *dir, bh_cache_fn *each, void *context);
+
+/* What compilers there are: name, version, path, why one cannot be used. The size of the first
+ * entry is set by the caller. Looks afresh. */
+typedef struct bh_compiler_entry {
+    uint32_t size;
+    uint32_t usable;
+    uint32_t compiler; /* BH_COMPILER_NVRTC ...; 0 for nvJitLink, the linker */
+    uint32_t reserved;
+    char version[64];
+    char path[512];
+    char why[256];
+} bh_compiler_entry;
+BH_API bh_status bh_compiler_enumerate(bh_compiler_entry *entries, size_t capacity, size_t *count);
+
+/* ---- kernels -------------------------------------------------------------------------------- */
+
+/* By its name in the module, or by a name expression that the module was compiled with. */
 BH_API bh_status bh_kernel_get(bh_module module, const char *name, bh_kernel *out);
 BH_API bh_status bh_module_kernel_count(bh_module module, uint32_t *out);
 BH_API bh_status bh_module_kernel_at(bh_module module, uint32_t index, bh_kernel *out);
@@ -713,15 +979,15 @@ BH_API bh_status bh_kernel_param(bh_kernel kernel, uint32_t index, bh_param_info
 /* Lets a quarantined kernel run again. */
 BH_API bh_status bh_kernel_pardon(bh_kernel kernel);
 
-/* ---- launching ----------------------------------------------------------------------------------
- */
+/* ---- launching ---- */
 
 typedef struct bh_dim {
     uint32_t x, y, z;
 } bh_dim;
 
-/* A zero component of `block`, `grid` or the whole of `cluster` counts as 1, except that a grid of
- * {0, 0, 0} is refused. */
+/* Components that are left out at the end, {64} or {8, 8}, are zero and count as 1. A zero before
+ * one that is not, {0, 1, 1}, is a shape that was computed wrong, and so is a grid of {0, 0, 0}:
+ * both are refused. A cluster of {0, 0, 0} is none, or the one that the kernel was built for. */
 typedef struct bh_shape {
     bh_dim grid;
     bh_dim block;
@@ -732,17 +998,21 @@ typedef struct bh_shape {
 /* How a kernel uses a buffer. OUT: writes all of it and needs nothing of what was there. */
 enum { BH_ACCESS_IN = 1, BH_ACCESS_OUT = 2, BH_ACCESS_INOUT = 3 };
 
-enum { BH_ARG_VALUE = 1, BH_ARG_DATA = 2, BH_ARG_BUFFER = 3 };
+enum { BH_ARG_VALUE = 1, BH_ARG_DATA = 2, BH_ARG_BUFFER = 3, BH_ARG_BUFFER_AT_LEAST = 4 };
 
 /* One argument. Bindings fill these in directly. */
 typedef struct bh_arg {
     uint32_t
         kind; /* BH_ARG_VALUE: the first `size` bytes of value; BH_ARG_DATA: `size` bytes at data */
-    uint32_t size; /* BH_ARG_BUFFER: the access, BH_ACCESS_IN ... */
+    uint32_t size; /* BH_ARG_BUFFER, BH_ARG_BUFFER_AT_LEAST: the access, BH_ACCESS_IN ... */
     union {
         uint8_t value[16];
         const void *data;
         bh_buffer buffer;
+        struct {
+            bh_buffer buffer;
+            uint64_t bytes; /* BH_ARG_BUFFER_AT_LEAST: refused if the buffer has fewer */
+        } at_least;
     } u;
 } bh_arg;
 
@@ -762,8 +1032,22 @@ enum {
     BH_LAUNCH_IDEMPOTENT = 1u << 0,      /* may be run again from the start if its worker is lost */
     BH_LAUNCH_NO_BLOCK = 1u << 1,        /* BH_E_BUSY instead of waiting for a place in the queue */
     BH_LAUNCH_WRITABLE_INPUTS = 1u << 2, /* pass inputs by their writable address */
-    BH_LAUNCH_COOPERATIVE = 1u << 3      /* all blocks run at once, or the launch is refused */
+    BH_LAUNCH_COOPERATIVE = 1u << 3,     /* all blocks run at once, or the launch is refused */
+    BH_LAUNCH_PRIORITY = 1u << 4,        /* with `priority` in place of the lane's */
+    BH_LAUNCH_PROGRAMMATIC = 1u << 5     /* see below */
 };
+
+/*
+ * BH_LAUNCH_PROGRAMMATIC: programmatic dependent launch. The device may begin the kernel while the
+ * launch before it on the lane is still running, once all blocks of that one have ended or allowed
+ * it (griddepcontrol.launch_dependents); the kernel waits itself (griddepcontrol.wait) before it
+ * touches what the other writes. A permission, no promise: between two launches of a lane the
+ * device notes that the first is done, and as long as it waits with the note it waits with what
+ * follows. BH_E_UNSUPPORTED on devices without it.
+ */
+
+/* How the blocks of clusters are spread over the device, where it has clusters. */
+enum { BH_CLUSTER_DEFAULT = 0, BH_CLUSTER_SPREAD = 1, BH_CLUSTER_BALANCE = 2 };
 
 typedef struct bh_launch_options {
     uint32_t size;
@@ -772,14 +1056,131 @@ typedef struct bh_launch_options {
     uint64_t deadline_ns; /* running time allowed; 0: the device's default */
     const bh_use *also;   /* buffers reached through pointers */
     size_t also_count;
+    int32_t priority;        /* with BH_LAUNCH_PRIORITY: one that bh_device_info allows */
+    uint32_t cluster_policy; /* BH_CLUSTER_DEFAULT ... */
+    uint64_t elements;       /* threads that have something to do, for the counters; 0: all */
 } bh_launch_options;
 
 BH_API bh_status bh_launch(bh_kernel kernel, bh_shape shape, bh_args args, bh_ticket *out);
 BH_API bh_status bh_launch_with(bh_kernel kernel, bh_shape shape, bh_args args,
                                 const bh_launch_options *options, bh_ticket *out);
 
-/* ---- tickets
- * --------------------------------------------------------------------------------------- */
+/* ---- before launching, and launching again and again ----------------------------------------- */
+
+/* Why a launch is refused. */
+enum {
+    BH_REASON_NONE = 0,
+    BH_REASON_ZERO_DIMENSION = 1,
+    BH_REASON_GRID_AXIS = 2,           /* an axis of the grid is beyond the device's limit */
+    BH_REASON_BLOCK_AXIS = 3,          /* an axis of the block is */
+    BH_REASON_BLOCK_THREADS = 4,       /* threads in all, device */
+    BH_REASON_KERNEL_THREADS = 5,      /* threads in all, this kernel: registers, launch bounds */
+    BH_REASON_REQUIRED_BLOCK = 6,      /* the kernel was built for another block */
+    BH_REASON_SHARED_MEMORY = 7,       /* static and dynamic */
+    BH_REASON_CLUSTER_UNSUPPORTED = 8, /* the device has no clusters */
+    BH_REASON_CLUSTER_GRID = 9,        /* the grid is no multiple of the cluster */
+    BH_REASON_CLUSTER_SIZE = 10,       /* too many blocks in a cluster */
+    BH_REASON_REQUIRED_CLUSTER = 11,   /* the kernel was built for another cluster, or for some */
+    BH_REASON_COOPERATIVE_UNSUPPORTED = 12,
+    BH_REASON_RESIDENCY = 13, /* cooperative: not all blocks can run at once */
+    BH_REASON_ATTRIBUTE = 14, /* priority, cluster_policy, BH_LAUNCH_PROGRAMMATIC: not here */
+    BH_REASON_ARGUMENT_COUNT = 15,
+    BH_REASON_ARGUMENT_SIZE = 16,
+    BH_REASON_ARGUMENT_KIND = 17, /* a scalar where a pointer belongs, or the other way round */
+    BH_REASON_BUFFER_SMALL = 18,  /* fewer bytes than declared */
+    BH_REASON_BUFFER_HANDLE = 19, /* released, of another device, made up */
+    BH_REASON_SUSPECT = 20,       /* reads what a lost worker may have left half written */
+    BH_REASON_QUARANTINED = 21,
+    BH_REASON_MODULE_STALE = 22, /* its module's variables were lost with a worker */
+    BH_REASON_QUEUE_FULL = 23,
+    BH_REASON_OTHER = 24 /* see bh_last_error */
+};
+/* "residency" and so on, as in the one-line form; "?" for a number that is none. */
+BH_API const char *bh_reason_name(uint32_t reason);
+
+typedef struct bh_preflight {
+    uint32_t size;
+    bh_status status; /* BH_OK: it would be taken; else what bh_launch would return */
+    uint32_t reason;  /* BH_REASON_... */
+    uint32_t cooperative;
+    uint64_t requested, limit;   /* the two numbers that do not go together; 0: no numbers */
+    bh_dim grid, block, cluster; /* as they count: no zeros, but for no cluster */
+    uint32_t threads;            /* in a block */
+    uint64_t blocks;             /* in the grid */
+    uint32_t max_threads;        /* the largest block of this kernel */
+    uint32_t static_shared, dynamic_shared, max_dynamic_shared;
+    uint32_t multiprocessors;
+    uint32_t blocks_per_multiprocessor; /* that can be resident at once */
+    uint64_t resident_blocks;           /* the same on the whole device */
+    uint32_t max_cluster;               /* blocks in the largest cluster; 0: no clusters */
+    uint32_t recommended_block;         /* threads that the device recommends for this kernel */
+    double occupancy; /* theoretical, 0 to 1: resident warps of those there is room for. CPU device:
+                         lanes of its warps that a block fills */
+    uint32_t recommended_grid; /* the least blocks of that size that fill the device */
+    bh_dim fits_grid;          /* the largest grid up to the one given that fits with this block */
+    bh_dim fits_block; /* the largest block up to the one given that fits with this grid; zeros:
+                                   none does */
+    char kernel[256];
+    char message[512]; /* as bh_last_error would have it; empty if status is BH_OK */
+    char fix[256];
+} bh_preflight;
+
+/*
+ * Would this launch fit? Answered by the code that checks launches, and by the device where it is
+ * the one to know; without arguments, and without launching. BH_OK: answered, see out->status; the
+ * thread's last error is left alone. For a block or shared memory that cannot be, resident_blocks and
+ * occupancy are zero, and fits_grid goes with fits_block. `options` may be NULL.
+ */
+BH_API bh_status bh_launch_preflight(bh_kernel kernel, bh_shape shape,
+                                     const bh_launch_options *options, bh_preflight *out);
+
+/*
+ * One line for logs and tools, always with these fields in this order; more may follow some day:
+ *
+ *   bulkhead-launch-v1|kernel=saxpy|status=blocked|reason=kernel_threads|requested=1024|limit=512
+ *   |grid=4x1x1|block=1024x1x1|shared=0+0|cooperative=no|resident=0|cluster=none
+ *
+ * (in one line). status is ok or blocked, reason none or a bh_reason_name, shared static + dynamic
+ * bytes, resident the blocks that can run at once (0: not asked). In the name '|', '%', spaces and
+ * control characters are written as %7C and so on. BH_E_INVALID: `bytes` are too few; BH_LINE_BYTES
+ * are always enough.
+ */
+enum { BH_LINE_BYTES = 1536 };
+BH_API bh_status bh_preflight_line(const bh_preflight *preflight, char *out, size_t bytes);
+/* The same for the last launch of this thread that was refused. BH_E_NOT_FOUND: none was. */
+BH_API bh_status bh_last_launch_line(char *out, size_t bytes);
+
+/*
+ * A prepared launch: checked and packed once, launched any number of times at about the price of
+ * its place in the queue, with other buffers or scalars if need be. It keeps the buffers it uses
+ * alive: one that is released meanwhile goes when the prepared launch lets go of it. It does not
+ * keep the module: once that is unloaded, launching returns BH_E_INVALID. Values given with BH_VALUE
+ * are copied. Buffers in doubt, a quarantined kernel and a full queue are found out at each launch.
+ * A takeover changes nothing about it.
+ *
+ * Any thread may use one at any time, also the same one at once: a change is made as a whole, and
+ * a launch uses one state or the other. To launch with values of one's own while others use it too,
+ * give them with the call.
+ */
+typedef struct bh_change {
+    uint32_t index; /* of the argument, from 0 on */
+    uint32_t reserved;
+    bh_arg arg;
+} bh_change;
+
+BH_API bh_status bh_prepare(bh_kernel kernel, bh_shape shape, bh_args args,
+                            const bh_launch_options *options, bh_prepared *out);
+/* For all launches from now on. */
+BH_API bh_status bh_prepared_set(bh_prepared prepared, uint32_t index, bh_arg arg);
+BH_API bh_status bh_prepared_launch(bh_prepared prepared, bh_ticket *out);
+/* Makes the changes as bh_prepared_set does, all or, if one is refused, none, and launches, as one
+ * step. */
+BH_API bh_status bh_prepared_launch_with(bh_prepared prepared, const bh_change *changes,
+                                         size_t count, bh_ticket *out);
+/* Launches that are queued are not affected. */
+BH_API bh_status bh_prepared_release(bh_prepared prepared);
+
+/* ---- tickets ---- */
 
 /* What became of the work: BH_OK, its error, or BH_E_TIMEOUT. */
 BH_API bh_status bh_wait(bh_ticket ticket, uint64_t timeout_ns);
@@ -789,8 +1190,8 @@ BH_API bh_status bh_wait_all(const bh_ticket *tickets, size_t count, uint64_t ti
 BH_API bh_status bh_query(bh_ticket ticket);
 /* Fills in the detail of a ticket's error and returns bh_query's answer. */
 BH_API bh_status bh_ticket_error(bh_ticket ticket, bh_error *out);
-/* Takes back work that no worker has begun: the ticket resolves to BH_E_CANCELLED. BH_E_BUSY: it
- * has begun. BH_E_INVALID: it is done. */
+/* Takes back work that no worker has begun, compiles included: the ticket resolves to
+ * BH_E_CANCELLED. BH_E_BUSY: it has begun. BH_E_INVALID: it is done. */
 BH_API bh_status bh_cancel(bh_ticket ticket);
 
 /* Runs once, on the device's dispatcher thread, with no lock held; may make any call that does not
@@ -799,6 +1200,111 @@ typedef void bh_done_fn(void *context, bh_ticket ticket, bh_status status);
 BH_API bh_status bh_on_done(bh_ticket ticket, bh_done_fn *done, void *context);
 /* Makes the device's eventfd readable when the ticket is done, at once if it is already. */
 BH_API bh_status bh_notify(bh_ticket ticket);
+
+/* ---- counters and traces -----------------------------------------------------------------------
+ *
+ * Always on; docs/counters.md says what each counts and what it costs. They only ever go up (but for
+ * queue_depth) and are never reset: take two and subtract. Totals go on through takeovers. What the
+ * worker counts (trains, times) may lag behind tickets by a moment.
+ */
+
+enum { BH_HISTOGRAM_BUCKETS = 28 };
+
+/* buckets[i] counts times of more than bh_histogram_limit(i - 1) and at most bh_histogram_limit(i)
+ * nanoseconds: 256 << i, the last one UINT64_MAX. */
+typedef struct bh_histogram {
+    uint64_t count;
+    uint64_t sum_ns;
+    uint64_t buckets[BH_HISTOGRAM_BUCKETS];
+} bh_histogram;
+
+BH_API uint64_t bh_histogram_limit(uint32_t bucket);
+
+typedef struct bh_lane_counts {
+    uint32_t size;
+    uint32_t index;        /* as in messages and labels; the device's own lane is 0 */
+    uint64_t requests;     /* submitted: launches, transfers, fills */
+    uint64_t launches;     /* of them */
+    uint64_t failed;       /* tickets that ended with an error */
+    uint64_t elements;     /* threads with something to do: bh_launch_options.elements, else all */
+    uint64_t threads;      /* in the grids launched */
+    uint64_t thread_slots; /* threads with each block rounded up to whole warps */
+    uint64_t thread_slots_wasted; /* thread_slots less elements */
+    uint64_t bytes_to_device;     /* from host memory */
+    uint64_t bytes_to_host;
+    uint64_t bytes_within;    /* copied or filled on the device */
+    uint64_t trains;          /* several launches sent to the device as one */
+    uint64_t train_launches;  /* launches in them */
+    uint64_t queue_depth;     /* queue slots submitted and not done, now */
+    uint64_t queue_depth_max; /* the most that either side saw when it looked */
+    bh_histogram queued;      /* from submission until the worker took it, of one in 16 */
+    bh_histogram waiting;     /* from then until what it depends on was done */
+    bh_histogram running;     /* device time */
+} bh_lane_counts;
+
+/* Since the lane was opened; zero is the device's own. */
+BH_API bh_status bh_lane_counters(bh_device device, bh_lane lane, bh_lane_counts *out);
+
+typedef struct bh_counters {
+    uint32_t size;
+    uint32_t lanes;    /* indexes in use so far */
+    uint64_t requests; /* sums over all lanes, up to `running` */
+    uint64_t launches;
+    uint64_t failed;
+    uint64_t elements;
+    uint64_t threads;
+    uint64_t thread_slots;
+    uint64_t thread_slots_wasted;
+    uint64_t bytes_to_device;
+    uint64_t bytes_to_host;
+    uint64_t bytes_within;
+    uint64_t trains;
+    uint64_t train_launches;
+    uint64_t queue_depth;
+    uint64_t queue_depth_max; /* the largest of a lane */
+    bh_histogram queued;
+    bh_histogram waiting;
+    bh_histogram running;
+    uint64_t allocations;       /* buffers that were given memory */
+    uint64_t pool_hits;         /* of them, from chunks that were there already */
+    uint64_t chunks_made;       /* asked of the device */
+    uint64_t chunks_trimmed;    /* given back to it */
+    uint64_t losses;            /* of workers, of any cause */
+    uint64_t faults;            /* losses by a kernel's fault or a crash */
+    uint64_t deadlines;         /* losses by a deadline */
+    uint64_t restarts;          /* losses after which another worker went on */
+    uint64_t standby_takeovers; /* of them, by a standby that was ready */
+    uint64_t standby_starts;    /* processes started to be one */
+    bh_histogram takeover;      /* from knowing of a loss to the next worker being told to go on */
+    uint64_t requests_resent;   /* in flight on a lost worker, idempotent, sent again */
+    uint64_t quarantines;       /* kernels put there */
+    uint64_t stale_refusals;    /* calls and tickets that got BH_E_STALE */
+    uint64_t module_loads;
+    uint64_t module_load_failures;
+    uint64_t compiles; /* runs of a compiler; these five are the process's, for all devices */
+    uint64_t cache_memory_hits;
+    uint64_t cache_disk_hits;
+    uint64_t cache_misses;
+    uint64_t cache_joined;
+    uint64_t trace_records; /* handed to the trace's writer */
+    uint64_t trace_dropped; /* that it had no room for */
+} bh_counters;
+
+BH_API bh_status bh_device_counters(bh_device device, bh_counters *out);
+
+/* All of them in the text format of Prometheus, version 0.0.4, with a NUL behind. *length gets the
+ * length without it. text may be NULL if capacity is 0, to ask for the length alone; it grows as
+ * counters do, so allow some more. BH_E_INVALID: it does not fit, nothing was written. */
+BH_API bh_status bh_counters_prometheus(bh_device device, char *text, size_t capacity,
+                                        size_t *length);
+
+/* Records every request from now on, and losses, takeovers, memory and module loads, in a file that
+ * Perfetto (ui.perfetto.dev) and chrome://tracing open. It is written by a thread of its own; what
+ * that cannot keep up with is dropped, and the file says how much. One trace a device at a time:
+ * BH_E_BUSY. The file is whole after bh_trace_stop or bh_device_close. */
+BH_API bh_status bh_trace_start(bh_device device, const char *path);
+/* BH_E_IO: not everything could be written. BH_E_NOT_FOUND: there is no trace. */
+BH_API bh_status bh_trace_stop(bh_device device);
 
 #ifdef __cplusplus
 } /* extern "C" */
@@ -810,7 +1316,8 @@ BH_API bh_status bh_notify(bh_ticket ticket);
  * BH_SHAPE(gx,gy,gz,bx,by,bz) any shape
  * BH_ARGS(a, b, ...)          up to 24 arguments: scalars by their C type, BH_IN(buffer),
  *                             BH_OUT(buffer), BH_INOUT(buffer), BH_VALUE(&s, sizeof s) for a
- *                             struct, BH_NULL for a null pointer
+ *                             struct, BH_NULL for a null pointer. BH_IN_AT_LEAST(buffer, bytes)
+ *                             and so on: refused if the buffer is smaller than that
  * BH_NO_ARGS
  */
 
@@ -837,6 +1344,13 @@ static inline bh_arg bh_arg_buffer(bh_buffer buffer, uint32_t access) {
     return arg;
 }
 
+static inline bh_arg bh_arg_buffer_at_least(bh_buffer buffer, uint32_t access, uint64_t bytes) {
+    bh_arg arg = {BH_ARG_BUFFER_AT_LEAST, access, {{0}}};
+    arg.u.at_least.buffer = buffer;
+    arg.u.at_least.bytes = bytes;
+    return arg;
+}
+
 static inline bh_arg bh_arg_data(const void *data, size_t size) {
     bh_arg arg = {BH_ARG_DATA, size > UINT32_MAX ? UINT32_MAX : (uint32_t)size, {{0}}};
     arg.u.data = data;
@@ -856,11 +1370,14 @@ static inline bh_arg bh_arg_null(void) {
     return bh_arg_value(&zero, sizeof zero);
 }
 
-#define BH_IN(buffer)        bh_arg_buffer((buffer), BH_ACCESS_IN)
-#define BH_OUT(buffer)       bh_arg_buffer((buffer), BH_ACCESS_OUT)
-#define BH_INOUT(buffer)     bh_arg_buffer((buffer), BH_ACCESS_INOUT)
-#define BH_VALUE(data, size) bh_arg_data((data), (size))
-#define BH_NULL              bh_arg_null()
+#define BH_IN(buffer)                    bh_arg_buffer((buffer), BH_ACCESS_IN)
+#define BH_OUT(buffer)                   bh_arg_buffer((buffer), BH_ACCESS_OUT)
+#define BH_INOUT(buffer)                 bh_arg_buffer((buffer), BH_ACCESS_INOUT)
+#define BH_VALUE(data, size)             bh_arg_data((data), (size))
+#define BH_IN_AT_LEAST(buffer, bytes)    bh_arg_buffer_at_least((buffer), BH_ACCESS_IN, (bytes))
+#define BH_OUT_AT_LEAST(buffer, bytes)   bh_arg_buffer_at_least((buffer), BH_ACCESS_OUT, (bytes))
+#define BH_INOUT_AT_LEAST(buffer, bytes) bh_arg_buffer_at_least((buffer), BH_ACCESS_INOUT, (bytes))
+#define BH_NULL                          bh_arg_null()
 
 #ifdef __cplusplus
 

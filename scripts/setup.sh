@@ -27,6 +27,17 @@ is_there() {
     cmd:*)
         command -v "${1#cmd:}" >/dev/null 2>&1
         ;;
+    clang:*)
+        want=${1#clang:}
+        number=$want
+        while [ "$number" -lt 40 ]; do
+            if command -v "clang-$number" >/dev/null 2>&1; then
+                return 0
+            fi
+            number=$((number + 1))
+        done
+        is_there "cmd:clang>=$want"
+        ;;
     header:*)
         printf '#include <%s>\n' "${1#header:}" | gcc -E - >/dev/null 2>&1
         ;;

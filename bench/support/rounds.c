@@ -10,7 +10,7 @@
 enum {
     BATCH = 512, /* launches between two waits: neither side's queue is ever full */
     GROUP = 16,  /* launches between two readings of the clock */
-    BATCHES = 10,
+    BATCHES = 60,
     ROUNDTRIPS = 2000,
     WARM = 100,
     PAIRS = 64, /* allocations between two readings of the clock */

@@ -1,30 +1,276 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `bulkhead compile` and `bulkhead cache`: not in this version, and they say so. */
-#include "cli.h"
+/* `bulkhead compile`: CUDA C++ to PTX, cubin or LTO-IR, through the cache. */
+#include "source.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-static int refuse(const char *name, int count, char **list, const char *what, const char *fix) {
-    if (count > 0 && (strcmp(list[0], "--help") == 0 || strcmp(list[0], "-h") == 0)) {
-        bh__help_print(stdout, name);
-        return BH__EXIT_DONE;
-    }
+enum {
+    OPT_OUT = 1,
+    OPT_PTX,
+    OPT_CUBIN,
+    OPT_LTOIR,
+    OPT_NAME,
+    OPT_RELOCATABLE,
+    OPT_TIMEOUT,
+    OPT_VERBOSE,
+    OPT_JSON,
+    OPT_HELP
+};
+
+static const bh__option table[] = {
+    {'o', "output", "FILE", OPT_OUT},
+    {0, "ptx", NULL, OPT_PTX},
+    {0, "cubin", NULL, OPT_CUBIN},
+    {0, "ltoir", NULL, OPT_LTOIR},
+    {0, "name", "EXPRESSION", OPT_NAME},
+    {0, "relocatable", NULL, OPT_RELOCATABLE},
+    {0, "timeout", "SECONDS", OPT_TIMEOUT},
+    {'v', "verbose", NULL, OPT_VERBOSE},
+    {0, "json", NULL, OPT_JSON},
+    {'h', "help", NULL, OPT_HELP},
+    BH__SOURCE_OPTIONS,
+};
+
+typedef struct compile {
+    bh__source source;
+    const char *file;
+    const char *out;
+    bool verbose, json, help;
+    bh_binary binary;
+    bh_binary_info info;
+    char *log; /* owned: of a failure */
     bh_error error;
-    bh__report_set(&error, BH_E_UNSUPPORTED, "%s", what);
-    bh__report_fix(&error, "%s", fix);
-    bh__report_print(&error);
-    return BH__EXIT_REFUSED;
+} compile;
+
+static bh_status set_output(compile *c, uint32_t output) {
+    uint32_t before = c->source.options.output;
+    if (before != 0 && before != output) {
+        bh__report_set(&c->error, BH_E_INVALID, "both %s and %s were asked for",
+                       bh__source_output_text(before), bh__source_output_text(output));
+        return bh__report_fix(&c->error, "ask for one of --ptx, --cubin and --ltoir");
+    }
+    c->source.options.output = output;
+    return BH_OK;
+}
+
+static bh_status set_timeout(compile *c, const char *text) {
+    uint64_t bits;
+    double seconds = 0;
+    if (bh__value_parse(BH_F64, text, strlen(text), &bits, &c->error) == BH_OK)
+        memcpy(&seconds, &bits, sizeof seconds);
+    if (seconds >= 1e-3 && seconds <= 1e9) {
+        c->source.options.timeout_ns = (uint64_t)(seconds * 1e9);
+        return BH_OK;
+    }
+    bh__report_set(&c->error, BH_E_INVALID, "--timeout is \"%.100s\", not a number of seconds",
+                   text);
+    return bh__report_fix(&c->error, "write a number of at least 0.001, for example --timeout 10");
+}
+
+static bh_status take(compile *c, int id, const char *value) {
+    switch (id) {
+    case OPT_OUT:
+        c->out = value;
+        return BH_OK;
+    case OPT_PTX:
+        return set_output(c, BH_OUTPUT_PTX);
+    case OPT_CUBIN:
+        return set_output(c, BH_OUTPUT_CUBIN);
+    case OPT_LTOIR:
+        return set_output(c, BH_OUTPUT_LTOIR);
+    case OPT_NAME:
+        bh__source_add_name(&c->source, value);
+        return BH_OK;
+    case OPT_RELOCATABLE:
+        c->source.options.flags |= BH_COMPILE_RELOCATABLE;
+        return BH_OK;
+    case OPT_TIMEOUT:
+        return set_timeout(c, value);
+    case OPT_VERBOSE:
+        c->verbose = true;
+        return BH_OK;
+    case OPT_JSON:
+        c->json = true;
+        return BH_OK;
+    case OPT_HELP:
+        c->help = true;
+        return BH_OK;
+    case BH__OPTIONS_OPERAND:
+        if (c->file == NULL) {
+            c->file = value;
+            return BH_OK;
+        }
+        bh__report_set(&c->error, BH_E_INVALID, "two files were named: %.100s and %.100s", c->file,
+                       value);
+        return bh__report_fix(&c->error, "compile them one by one");
+    default:
+        return bh__source_take(&c->source, id, value, &c->error);
+    }
+}
+
+static int parse(compile *c, int count, char **list) {
+    bh__options words = {.command = "compile",
+                         .table = table,
+                         .table_count = sizeof table / sizeof table[0],
+                         .list = list,
+                         .count = count};
+    for (;;) {
+        const char *value = NULL;
+        int id = bh__options_next(&words, &value, &c->error);
+        if (id == BH__OPTIONS_END) break;
+        if (id == BH__OPTIONS_WRONG || take(c, id, value) != BH_OK)
+            return bh__report_usage(&c->error);
+    }
+    if (c->help || c->file != NULL) return BH__EXIT_DONE;
+    bh__report_set(&c->error, BH_E_INVALID, "no file was named");
+    bh__report_fix(&c->error,
+                   "write bulkhead compile FILE.cu; \"bulkhead compile --help\" has more");
+    return bh__report_usage(&c->error);
+}
+
+static bool ends_with(const char *text, const char *end) {
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+/* Told by the name of the file that is written, else PTX. */
+static void choose_output(compile *c) {
+    uint32_t *output = &c->source.options.output;
+    if (*output != 0) return;
+    *output = c->out != NULL && ends_with(c->out, ".cubin")   ? BH_OUTPUT_CUBIN
+              : c->out != NULL && ends_with(c->out, ".ltoir") ? BH_OUTPUT_LTOIR
+                                                              : BH_OUTPUT_PTX;
+}
+
+static bh_status refuse_terminal(compile *c) {
+    bh__report_set(&c->error, BH_E_INVALID, "%s is no text, and standard output is a terminal",
+                   bh__source_output_text(c->source.options.output));
+    return bh__report_fix(&c->error, "name a file with -o, or ask for --ptx");
+}
+
+static void say(const compile *c) {
+    char size[BH__TEXT], time[BH__TEXT];
+    fprintf(stderr, "%s of %s for %s by %s", bh__text_size(c->info.count, size),
+            bh__source_output_text(c->info.output), c->info.arch, c->info.compiler);
+    if (c->info.why[0] != '\0') fprintf(stderr, " (%s)", c->info.why);
+    if (c->info.cache == BH_CACHE_DISK || c->info.cache == BH_CACHE_MEMORY)
+        fprintf(stderr, ", from the cache\n");
+    else
+        fprintf(stderr, ", compiled in %s\n", bh__text_time(c->info.compile_ns, time));
+    for (size_t i = 0; i < c->source.options.expression_count; i++) {
+        const char *lowered;
+        if (bh_binary_lowered(c->binary, c->source.expressions[i], &lowered) == BH_OK)
+            fprintf(stderr, "%s is %s\n", c->source.expressions[i], lowered);
+    }
+}
+
+static void print_json(const compile *c) {
+    bh__json json;
+    bh__json_begin(&json, stdout);
+    bh__json_open(&json, '{');
+    bh__json_key(&json, "file");
+    bh__json_text(&json, c->file);
+    bh__json_key(&json, "status");
+    bh__json_text(&json, bh_status_name(c->error.status));
+    if (c->error.status != BH_OK) {
+        bh__json_key(&json, "error");
+        bh__json_error(&json, &c->error);
+        bh__json_key(&json, "log");
+        bh__json_text(&json, c->log != NULL ? c->log : "");
+    } else {
+        const bh_binary_info *info = &c->info;
+        bh__json_key(&json, "output");
+        bh__json_text(&json, bh__source_output_text(info->output));
+        bh__json_key(&json, "bytes");
+        bh__json_number(&json, info->count);
+        bh__json_key(&json, "arch");
+        bh__json_text(&json, info->arch);
+        bh__json_key(&json, "compiler");
+        bh__json_text(&json, info->compiler);
+        bh__json_key(&json, "why");
+        bh__json_text(&json, info->why);
+        bh__json_key(&json, "cache");
+        bh__json_text(&json, bh__source_cache_text(info->cache));
+        bh__json_key(&json, "compile_ns");
+        bh__json_number(&json, info->compile_ns);
+        bh__json_key(&json, "names");
+        bh__json_open(&json, '{');
+        for (size_t i = 0; i < c->source.options.expression_count; i++) {
+            const char *lowered;
+            if (bh_binary_lowered(c->binary, c->source.expressions[i], &lowered) != BH_OK) continue;
+            bh__json_key(&json, c->source.expressions[i]);
+            bh__json_text(&json, lowered);
+        }
+        bh__json_close(&json, '}');
+        bh__json_key(&json, "log");
+        bh__json_text(&json, info->log);
+    }
+    bh__json_close(&json, '}');
+    bh__json_end(&json);
+}
+
+static bh_status write_result(compile *c) {
+    if (c->out == NULL) {
+        if (!c->json) fwrite(c->info.bytes, 1, c->info.count, stdout);
+        return BH_OK;
+    }
+    bh__output output;
+    bh_status status = bh__output_open(c->out, &output, &c->error);
+    if (status != BH_OK) return status;
+    status = bh__output_begin(&output, &c->error);
+    if (status == BH_OK)
+        status = bh__output_write(&output, c->info.bytes, c->info.count, &c->error);
+    bh_error ignored;
+    bh_status closed =
+        bh__output_close(&output, status == BH_OK, status == BH_OK ? &c->error : &ignored);
+    return status == BH_OK ? closed : status;
+}
+
+static bh_status compile_text(compile *c, const bh__bytes *text) {
+    const char *name = c->source.options.name;
+    if (bh_compile((const char *)text->data, &c->source.options, &c->binary) != BH_OK) {
+        bh__report_library(&c->error);
+        c->log = bh__source_last_log();
+        fflush(stdout);
+        if (c->log != NULL && !c->json)
+            bh__source_print_log(stderr, c->log, name, (const char *)text->data);
+        return c->error.status;
+    }
+    c->info = (bh_binary_info)BH_INIT(c->info);
+    if (bh_binary_query(c->binary, &c->info) != BH_OK) return bh__report_library(&c->error);
+    if (!c->json) bh__source_print_log(stderr, c->info.log, name, (const char *)text->data);
+    if (c->verbose) say(c);
+    return write_result(c);
+}
+
+static int execute(compile *c) {
+    choose_output(c);
+    bh__bytes text = {NULL, 0};
+    bh_status status = BH_OK;
+    if (c->source.options.output != BH_OUTPUT_PTX && c->out == NULL && !c->json && isatty(1))
+        status = refuse_terminal(c);
+    if (status == BH_OK) status = bh__source_read(c->file, &text, &c->error);
+    if (status == BH_OK) status = bh__source_ready(&c->source, c->file, &c->error);
+    if (status == BH_OK) status = compile_text(c, &text);
+    if (c->json) print_json(c);
+    if (status != BH_OK) bh__report_print(&c->error);
+    if (c->binary.id != 0) bh_binary_release(c->binary);
+    free(text.data);
+    free(c->log);
+    return bh__report_exit(status);
 }
 
 int bh__compile_main(int count, char **list) {
-    return refuse("compile", count, list,
-                  "bulkhead compile: this version has no compiler behind it",
-                  "compile to PTX with nvcc --ptx FILE.cu, or with clang++ -S --cuda-device-only "
-                  "--cuda-gpu-arch=sm_75 FILE.cu, and run that");
-}
-
-int bh__cache_main(int count, char **list) {
-    return refuse("cache", count, list,
-                  "bulkhead cache: this version compiles nothing and has no cache",
-                  "there is nothing to list or clear; run PTX files with bulkhead run");
+    compile c;
+    memset(&c, 0, sizeof c);
+    int code = BH__EXIT_REFUSED;
+    if (bh__source_init(&c.source, count)) code = parse(&c, count, list);
+    if (code == BH__EXIT_DONE && c.help)
+        bh__help_print(stdout, "compile");
+    else if (code == BH__EXIT_DONE)
+        code = execute(&c);
+    bh__source_free(&c.source);
+    return code;
 }

@@ -2,7 +2,6 @@
 /* `bulkhead doctor`: what is installed, what is missing, what to do about it. */
 #include "cli.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -13,7 +12,6 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 typedef enum level { INFO, OK, WARN, BROKEN } level;
@@ -119,24 +117,6 @@ static void look_at_limits(doctor *d) {
 
 /* ---- NVIDIA and compilers ---- */
 
-/* Tried in a child process: whatever a library does when it is loaded, it does it there. */
-static bool library_loads(const char *name) {
-    pid_t child = fork();
-    if (child == 0) _exit(dlopen(name, RTLD_LAZY | RTLD_LOCAL) != NULL ? 0 : 1);
-    int status = 0;
-    pid_t got;
-    do {
-        got = child > 0 ? waitpid(child, &status, 0) : -1;
-    } while (got < 0 && child > 0 && errno == EINTR);
-    return got > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
-static const char *first_library(const char *const *names, size_t count) {
-    for (size_t i = 0; i < count; i++)
-        if (library_loads(names[i])) return names[i];
-    return NULL;
-}
-
 static void look_at_driver_files(doctor *d, const bh__nvidia *nvidia) {
     if (nvidia->denied[0] != '\0')
         find(d, WARN,
@@ -191,35 +171,50 @@ static void look_at_driver(doctor *d, const bh__nvidia *nvidia) {
     look_at_driver_versions(d, nvidia);
 }
 
-static bool find_program(const char *name, char *out, size_t size) {
-    const char *path = getenv("PATH");
-    while (path != NULL && *path != '\0') {
-        size_t length = strcspn(path, ":");
-        snprintf(out, size, "%.*s/%s", (int)length, path, name);
-        if (length > 0 && access(out, X_OK) == 0) return true;
-        path += length + (path[length] == ':');
+static void look_at_compilers(doctor *d) {
+    enum { MOST = 16 };
+    bh_compiler_entry entries[MOST] = {{.size = sizeof entries[0]}};
+    size_t count = 0;
+    bool any = false;
+    bh_error error;
+    if (bh_compiler_enumerate(entries, MOST, &count) != BH_OK) {
+        bh__report_library(&error);
+        find(d, WARN, error.fix, "CUDA C++ cannot be compiled: %s", error.message);
+        return;
     }
-    return false;
+    for (size_t i = 0; i < count && i < MOST; i++) {
+        const bh_compiler_entry *entry = &entries[i];
+        const char *name = entry->compiler == BH_COMPILER_NVRTC   ? "NVRTC"
+                           : entry->compiler == BH_COMPILER_CLANG ? "clang"
+                                                                  : "nvJitLink";
+        if (entry->usable)
+            find(d, OK, NULL, "%s: %s, %s", name, entry->version, entry->path);
+        else
+            find(d, INFO, NULL, "%s cannot be used: %s", name, entry->why);
+        any |= entry->usable && entry->compiler != 0;
+    }
+    if (!any)
+        find(d, INFO, "apt install clang-19, or install the CUDA toolkit",
+             "no compiler for CUDA C++ was found; none is needed to run PTX");
 }
 
-static void look_at_compilers(doctor *d) {
-    static const char *const programs[] = {"nvcc", "clang++", "clang"};
-    static const char *const nvrtc[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2",
-                                        "libnvrtc.so"};
-    char found[400] = "", path[256];
-    size_t length = 0;
-    for (size_t i = 0; i < 3; i++)
-        if (find_program(programs[i], path, sizeof path) &&
-            length + strlen(path) + 3 < sizeof found)
-            length += (size_t)sprintf(found + length, "%s%s", length > 0 ? ", " : "", path);
-    const char *library = first_library(nvrtc, sizeof nvrtc / sizeof nvrtc[0]);
-    if (library != NULL && length + strlen(library) + 3 < sizeof found)
-        sprintf(found + length, "%s%s", length > 0 ? ", " : "", library);
-    if (found[0] != '\0')
-        find(d, INFO, NULL, "compilers that can make PTX: %s", found);
-    else
-        find(d, INFO, "to make PTX from CUDA C++, install clang or the CUDA toolkit",
-             "no compiler that can make PTX was found; none is needed to run PTX");
+static void look_at_cache(doctor *d) {
+    bh_cache_info info = BH_INIT(info);
+    bh_error error;
+    char bytes[BH__TEXT], limit[BH__TEXT];
+    if (bh_cache_query(NULL, &info) != BH_OK) {
+        bh__report_library(&error);
+        find(d, WARN, error.fix, "the cache cannot be looked at: %s", error.message);
+    } else if (!info.usable) {
+        find(d, WARN, "set BULKHEAD_CACHE_DIR to a private folder; all works without, slower",
+             "compiled kernels are not kept in %s: %s", info.dir, info.why);
+    } else {
+        find(d, info.why[0] != '\0' ? WARN : OK,
+             info.why[0] != '\0' ? "make room, or set BULKHEAD_CACHE_DIR" : NULL,
+             "cache %s: %llu entr%s, %s of %s%s%s", info.dir, (unsigned long long)info.entries,
+             info.entries == 1 ? "y" : "ies", bh__text_size(info.bytes, bytes),
+             bh__text_size(info.limit, limit), info.why[0] != '\0' ? "; " : "", info.why);
+    }
 }
 
 /* ---- devices ---- */
@@ -372,6 +367,7 @@ static void look_at_all(doctor *d) {
     bh__nvidia_look(&nvidia);
     look_at_driver(d, &nvidia);
     look_at_compilers(d);
+    look_at_cache(d);
     look_at_devices(d, &nvidia);
 }
 

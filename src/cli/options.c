@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#define MOST_NAMES 32
+#define MOST_NAMES 64
 
 static void unknown(const bh__options *options, const char *word, size_t length, bh_error *error) {
     char name[64];

@@ -31,18 +31,47 @@ static bh_status read_image(bh__run *run, bh__bytes *out) {
     const char *path = run->options->file;
     bh_status status = bh__file_read(path, out, &run->error);
     if (status != BH_OK) return status;
-    if (is_cuda_source(path, out)) {
-        bh__report_set(&run->error, BH_E_UNSUPPORTED,
-                       "%s is CUDA C++ source, and this version has no compiler behind it", path);
-        bh__report_fix(&run->error,
-                       "compile it to PTX first: nvcc --ptx %s, or clang++ -S "
-                       "--cuda-device-only --cuda-gpu-arch=sm_75 %s",
-                       path, path);
-    } else if (out->size == 0) {
+    if (out->size == 0) {
         bh__report_set(&run->error, BH_E_LOAD, "%s is empty", path);
-        bh__report_fix(&run->error, "name a file with PTX in it");
+        bh__report_fix(&run->error, "name a file with PTX or CUDA C++ in it");
     }
     return run->error.status;
+}
+
+/* A kernel that is chosen by a name expression has it registered; a mangled name is none. */
+static bh_status compile(bh__run *run, const bh__bytes *text, bh_module *module) {
+    bh__source *source = &run->options->source;
+    const char *wanted = run->options->kernel;
+    bh_status status = bh__source_ready(source, run->options->file, &run->error);
+    if (status != BH_OK) return status;
+    if (memchr(text->data, 0, text->size) != NULL) {
+        bh__report_set(&run->error, BH_E_INVALID, "%s has zero bytes in it and is no source",
+                       run->options->file);
+        return bh__report_fix(&run->error, "name a file with CUDA C++ in it");
+    }
+    if (wanted != NULL && strncmp(wanted, "_Z", 2) != 0) bh__source_add_name(source, wanted);
+    bh__progress progress;
+    bh__progress_begin(&progress, "compiling");
+    bh_ticket ticket;
+    status =
+        bh_submit_compile(run->device, (const char *)text->data, &source->options, module, &ticket);
+    if (status != BH_OK) {
+        bh__report_library(&run->error);
+        bh__progress_end(&progress);
+        return status;
+    }
+    status = bh__progress_wait(&progress, ticket, BH_FOREVER);
+    bh__progress_end(&progress);
+    size_t length = 0;
+    char *log = NULL;
+    if (bh_ticket_log(ticket, NULL, 0, &length) == BH_OK && (log = malloc(length + 1)) != NULL &&
+        bh_ticket_log(ticket, log, length + 1, NULL) == BH_OK) {
+        fflush(stdout);
+        bh__source_print_log(stderr, log, source->options.name, (const char *)text->data);
+    }
+    free(log);
+    if (status != BH_OK) bh_ticket_error(ticket, &run->error);
+    return status;
 }
 
 static bh_status load(bh__run *run, const bh__bytes *image, bh_module *module) {
@@ -55,8 +84,11 @@ static bh_status load(bh__run *run, const bh__bytes *image, bh_module *module) {
         if (options.device == NULL) options.device = "cpu";
     }
     if (bh_device_open(&options, &run->device) != BH_OK) return bh__report_library(&run->error);
+    if (run->options->trace && bh_trace_start(run->device, run->options->trace) != BH_OK)
+        return bh__report_library(&run->error);
     run->info = (bh_device_info)BH_INIT(run->info);
     if (bh_device_query(run->device, &run->info) != BH_OK) return bh__report_library(&run->error);
+    if (is_cuda_source(run->options->file, image)) return compile(run, image, module);
     if (bh_module_load(run->device, image->data, image->size, module) != BH_OK)
         return bh__report_library(&run->error);
     return BH_OK;
@@ -337,6 +369,9 @@ static void close_all(bh__run *run, bool done) {
         bh_error error;
         if (bh__output_close(&run->outputs[i], done, &error) != BH_OK && done) run->error = error;
     }
+    if (run->device.id != 0 && run->options->trace && bh_trace_stop(run->device) != BH_OK && done)
+        bh__report_library(&run->error);
+    if (run->device.id != 0 && run->options->counters) bh__counters_print(stderr, run->device);
     if (run->device.id != 0) bh_device_close(run->device);
     run->device.id = 0;
 }
@@ -364,7 +399,7 @@ static int run_with(bh__run *run, bh_arg *list) {
     return bh__report_exit(run->error.status);
 }
 
-static int run_options(const bh__run_options *options) {
+static int run_options(bh__run_options *options) {
     bh__run run = {.options = options};
     size_t count = options->arg_count;
     bh_arg *list = calloc(count + 1, sizeof *list);

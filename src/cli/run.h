@@ -3,7 +3,7 @@
 #ifndef BH_CLI_RUN_H
 #define BH_CLI_RUN_H
 
-#include "cli.h"
+#include "source.h"
 
 typedef struct bh__run_options {
     const char *file;
@@ -12,11 +12,14 @@ typedef struct bh__run_options {
     bh_shape shape;
     bool cooperative;
     bool check;
+    bool counters;
+    const char *trace; /* a file to write one to; NULL: none */
     bool json;
     bool help;
     bh__style style;
     uint64_t repeat; /* 0: not asked for, one launch */
     uint64_t timeout_ns;
+    bh__source source;         /* for CUDA C++ sources */
     const char *source_option; /* the first option that is for CUDA C++ sources; NULL: none */
     bh__arg *args;
     size_t arg_count;
@@ -28,7 +31,7 @@ int bh__run_options_parse(int count, char **list, bh__run_options *out);
 void bh__run_options_free(bh__run_options *options);
 
 typedef struct bh__run {
-    const bh__run_options *options;
+    bh__run_options *options;
     bh_device device;
     bh_device_info info;
     bh_kernel kernel;
@@ -42,6 +45,9 @@ typedef struct bh__run {
     size_t printed_size;
     bh_error error; /* status BH_OK: none */
 } bh__run;
+
+/* Those that are not zero. */
+void bh__counters_print(FILE *to, bh_device device);
 
 /* Writes buffers to their files, and the others to standard output as lines. */
 bh_status bh__result_save(bh__run *run);

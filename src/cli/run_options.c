@@ -20,10 +20,8 @@ enum {
     OPT_JSON,
     OPT_HEX,
     OPT_ALL,
-    OPT_DEFINE,
-    OPT_INCLUDE,
-    OPT_STD,
-    OPT_ARCH,
+    OPT_COUNTERS,
+    OPT_TRACE,
     OPT_HELP
 };
 
@@ -41,10 +39,9 @@ static const bh__option table[] = {
     {0, "json", NULL, OPT_JSON},
     {0, "hex", NULL, OPT_HEX},
     {0, "all", NULL, OPT_ALL},
-    {'D', NULL, "NAME[=VALUE]", OPT_DEFINE},
-    {'I', NULL, "DIR", OPT_INCLUDE},
-    {0, "std", "c++NN", OPT_STD},
-    {0, "arch", "sm_NN", OPT_ARCH},
+    {0, "counters", NULL, OPT_COUNTERS},
+    {0, "trace", "FILE", OPT_TRACE},
+    BH__SOURCE_OPTIONS,
     {'h', "help", NULL, OPT_HELP},
 };
 
@@ -135,21 +132,18 @@ static bh_status take_option(bh__run_options *out, int id, const char *value, bh
     case OPT_ALL:
         out->style.all = true;
         break;
-    case OPT_DEFINE:
-        take_source_option(out, "-D");
+    case OPT_COUNTERS:
+        out->counters = true;
         break;
-    case OPT_INCLUDE:
-        take_source_option(out, "-I");
-        break;
-    case OPT_STD:
-        take_source_option(out, "--std");
-        break;
-    case OPT_ARCH:
-        take_source_option(out, "--arch");
+    case OPT_TRACE:
+        out->trace = value;
         break;
     case OPT_HELP:
         out->help = true;
         break;
+    default:
+        take_source_option(out, bh__source_option_name(id));
+        return bh__source_take(&out->source, id, value, error);
     }
     return status;
 }
@@ -167,9 +161,10 @@ static bh_status check_combination(const bh__run_options *options, bh_error *err
                                      "examples");
     }
     if (options->source_option != NULL && !is_cuda_source(options->file)) {
-        bh__report_set(error, BH_E_INVALID, "%s is for CUDA C++ sources (.cu), %.200s is none",
-                       options->source_option, options->file);
-        return bh__report_fix(error, "leave %s away", options->source_option);
+        const char *dashes = options->source_option[0] == '-' ? "" : "--";
+        bh__report_set(error, BH_E_INVALID, "%s%s is for CUDA C++ sources (.cu), %.200s is none",
+                       dashes, options->source_option, options->file);
+        return bh__report_fix(error, "leave %s%s away", dashes, options->source_option);
     }
     return BH_OK;
 }
@@ -223,15 +218,16 @@ int bh__run_options_parse(int count, char **list, bh__run_options *out) {
                          .list = list,
                          .count = count};
     const char **operands = calloc((size_t)count + 1, sizeof *operands);
-    if (operands == NULL) return BH__EXIT_REFUSED;
+    if (!bh__source_init(&out->source, count) || operands == NULL) {
+        free(operands);
+        return BH__EXIT_REFUSED;
+    }
     size_t operand_count = 0;
     bh_error error;
     int code = parse_words(&words, out, operands, &operand_count);
     if (code == BH__EXIT_DONE && !out->help && check_combination(out, &error) != BH_OK)
         code = bh__report_usage(&error);
-    /* A source cannot be run whatever its arguments are: that is the better thing to hear first. */
-    if (code == BH__EXIT_DONE && !out->help && !is_cuda_source(out->file))
-        code = parse_args(out, operands, operand_count);
+    if (code == BH__EXIT_DONE && !out->help) code = parse_args(out, operands, operand_count);
     free(operands);
     return code;
 }
@@ -239,4 +235,5 @@ int bh__run_options_parse(int count, char **list, bh__run_options *out) {
 void bh__run_options_free(bh__run_options *options) {
     for (size_t i = 0; i < options->arg_count; i++) bh__arg_free(&options->args[i]);
     free(options->args);
+    bh__source_free(&options->source);
 }

@@ -40,9 +40,7 @@ static bh_status take_options(const bh_buffer_options *given, bh_buffer_options 
     if (out->flags & ~(uint32_t)BH_BUFFER_ZERO)
         return bh__refuse(BH_E_INVALID, "use flags of this version",
                           "bh_buffer_options.flags is 0x%x", out->flags);
-    if (out->align < BH__HEAP_ALIGN && bh__is_power_of_two(out->align | (out->align == 0)))
-        out->align = BH__HEAP_ALIGN;
-    if (!bh__is_power_of_two(out->align) || out->align > MOST_ALIGN)
+    if (out->align && (!bh__is_power_of_two(out->align) || out->align > MOST_ALIGN))
         return bh__refuse(BH_E_INVALID, "align to a power of two of at most 65536",
                           "bh_buffer_options.align is %llu", (unsigned long long)out->align);
     return BH_OK;
@@ -63,28 +61,41 @@ static bh_status size_of(bh_type type, uint64_t count, uint64_t *out) {
     return BH_OK;
 }
 
-/* With the lock held, let go of while a chunk is made. */
-static bh_status memory_alloc(bh__device *device, uint64_t bytes, const bh_buffer_options *options,
-                              bh__memory **out) {
-    bh__tag *tag = bh__tag_get(device, options->tag);
-    if (!tag || bh__tag_charge(device, tag, bytes) != BH_OK) return bh__last()->status;
+static bh_status memory_cut(bh__device *device, uint64_t bytes, uint64_t align, bh__memory **out) {
     bh__memory *memory = bh__memory_new(device);
     if (!memory)
-        bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "no host memory for a buffer's record");
-    bh__block *block = memory ? bh__block_alloc(device, bytes, options->align) : NULL;
+        return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
+                          "no host memory for a buffer's record");
+    if (align < BH__HEAP_ALIGN) align = BH__HEAP_ALIGN;
+    bh__block *block = bh__block_alloc(device, bytes, align);
     if (!block) {
-        bh__tag_discharge(tag, bytes);
-        if (memory) bh__memory_delete(device, memory);
+        bh__memory_delete(device, memory);
         return bh__last()->status;
     }
     memory->block = block;
     memory->bytes = bytes;
     memory->address = block->address;
     memory->read_only_address = block->address - device->address_base + device->read_only_base;
-    memory->tag = tag;
-    tag->references++;
+    if (bh__checked(device)) bh__check_hand_out(device, memory);
     *out = memory;
     return BH_OK;
+}
+
+/* With the lock held, let go of while a chunk is made. */
+static bh_status memory_alloc(bh__device *device, uint64_t bytes, const bh_buffer_options *options,
+                              bh__memory **out) {
+    bh__tag *tag = bh__tag_get(device, options->tag);
+    if (!tag || bh__tag_charge(device, tag, bytes) != BH_OK) return bh__last()->status;
+    tag->references++; /* it must not go while the lock is let go */
+    bh_status status = bh__guarded(device)
+                           ? bh__solo_create(device, bytes, options->align, BH__SOLO_GUARDED, out)
+                           : memory_cut(device, bytes, options->align, out);
+    tag->references--;
+    if (status == BH_OK)
+        bh__tag_attach(tag, *out);
+    else
+        bh__tag_discharge(tag, bytes);
+    return status;
 }
 
 static bh_status buffer_alloc(bh_device handle, bh_type type, uint64_t count,
@@ -102,12 +113,10 @@ static bh_status buffer_alloc(bh_device handle, bh_type type, uint64_t count,
         memory->call_site = call_site;
         status = buffer_add(device, memory, type, 0, count, false, out);
         if (status == BH_OK) {
-            if (bh__checked(device)) bh__check_hand_out(device, memory);
             bh__usage_add(device, memory);
         } else {
             bh__tag_discharge(memory->tag, bytes);
-            bh__heap_free(&device->heap, memory->block);
-            bh__memory_delete(device, memory);
+            bh__memory_drop(device, memory);
         }
     }
     bh__device_unlock(device);
@@ -116,7 +125,7 @@ static bh_status buffer_alloc(bh_device handle, bh_type type, uint64_t count,
 
 bh_status bh_buffer_alloc(bh_device device, bh_type type, uint64_t count, bh_buffer *out) {
     if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the buffer", "out is NULL");
-    bh_buffer_options options = {.size = sizeof options, .align = BH__HEAP_ALIGN};
+    bh_buffer_options options = {.size = sizeof options};
     return buffer_alloc(device, type, count, &options, __builtin_return_address(0), out);
 }
 
@@ -179,6 +188,7 @@ bh_status bh_buffer_release(bh_buffer handle) {
         bh__memory_release(device, buffer->memory);
         bh__handle_remove(device, buffer->id);
         bh__records_give(&device->buffer_records, buffer);
+        if (bh__guarded(device)) bh__solo_settle(device);
     }
     bh__device_unlock(device);
     return BH_OK;
@@ -287,4 +297,11 @@ bh_status bh_buffer_accept(bh_buffer handle) {
     bh__suspect_accept(device, buffer->memory, buffer->offset, buffer->bytes);
     bh__device_unlock(device);
     return BH_OK;
+}
+
+/* ---- for those who make memory in other ways ---- */
+
+bh_status bh__buffer_add(bh__device *device, bh__memory *memory, bh_type type, uint64_t offset,
+                         uint64_t count, bh_buffer *out) {
+    return buffer_add(device, memory, type, offset, count, false, out);
 }

@@ -72,14 +72,23 @@ void bh__check_hand_out(bh__device *device, const bh__memory *memory) {
     if (rest) map[whole] = (uint8_t)rest;
 }
 
+/* What it keeps from others: in guard mode only its name is left. */
+static uint64_t kept_bytes(const bh__memory *memory) {
+    return memory->solo && memory->solo->gone ? 0 : memory->block->bytes;
+}
+
 /* Frees the oldest of the retired. */
 static void let_go(bh__device *device) {
     bh__memory *memory = device->retired;
     device->retired = memory->next;
     if (!device->retired) device->retired_last = NULL;
     device->retired_count--;
-    device->retired_bytes -= memory->block->bytes;
-    bh__heap_free(&device->heap, memory->block);
+    device->retired_bytes -= kept_bytes(memory);
+    if (memory->solo && !memory->solo->gone) {
+        bh__solo_give_back(device, memory);
+        return;
+    }
+    if (!memory->solo) bh__heap_free(&device->heap, memory->block);
     bh__memory_delete(device, memory);
 }
 
@@ -97,7 +106,7 @@ void bh__check_retire(bh__device *device, bh__memory *memory) {
         device->retired = memory;
     device->retired_last = memory;
     device->retired_count++;
-    device->retired_bytes += memory->block->bytes;
+    device->retired_bytes += kept_bytes(memory);
     while (device->retired_count > RETIRED_COUNT || device->retired_bytes > RETIRED_BYTES)
         let_go(device);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "client/internal.h"
+#include "client/trace.h"
 
 typedef unsigned long long ull;
 
@@ -20,25 +20,31 @@ enum {
 /* ---- addresses ---- */
 
 /* Fresh addresses first: those of a chunk that is gone catch the use of what was freed. */
-static bool address_take(bh__device *device, uint64_t bytes, uint64_t *out) {
+bool bh__addresses_take(bh__device *device, uint64_t bytes, uint64_t *out) {
     if (bytes <= device->address_limit - device->next_address) {
         *out = device->next_address;
         device->next_address += bytes;
         return true;
     }
-    for (uint32_t i = 0; i < device->gap_count; i++) {
-        bh__span *gap = &device->gaps[i];
-        if (gap->bytes < bytes) continue;
-        *out = gap->offset;
-        return bh__spans_remove(&device->gaps, &device->gap_count, &device->gap_capacity,
-                                gap->offset, bytes);
+    for (uint32_t i = 0; i < device->free_address_count; i++) {
+        uint64_t offset = device->free_addresses[i].offset;
+        if (device->free_addresses[i].bytes < bytes) continue;
+        *out = offset;
+        return bh__spans_remove(&device->free_addresses, &device->free_address_count,
+                                &device->free_address_capacity, offset, bytes);
     }
     return false;
 }
 
-static void address_give(bh__device *device, uint64_t offset, uint64_t bytes) {
+void bh__addresses_give(bh__device *device, uint64_t offset, uint64_t bytes) {
     /* Without host memory to note them the addresses are lost, and nothing else. */
-    (void)bh__spans_add(&device->gaps, &device->gap_count, &device->gap_capacity, offset, bytes);
+    (void)bh__spans_add(&device->free_addresses, &device->free_address_count,
+                        &device->free_address_capacity, offset, bytes);
+}
+
+void bh__held_note(bh__device *device) {
+    if (bh__held_bytes(device) > device->high_reserved)
+        device->high_reserved = bh__held_bytes(device);
 }
 
 /* ---- giving back ---- */
@@ -68,7 +74,8 @@ static uint64_t trim_one(bh__device *device, uint64_t bytes, bool later) {
     bh__job job = {.kind = BH__JOB_ORDER,
                    .order = {.type = BH__MSG_CHUNK_UNMAP, .chunk = chunk, .fd = -1}};
     device->chunks[at] = device->chunks[--device->chunk_count];
-    device->trims++;
+    device->tally.chunks_trimmed++;
+    bh__trace_instant(device, "memory trimmed", "reserved", bh__held_bytes(device), NULL);
     device->bytes_trimmed += chunk.bytes;
     bool gone = later && unmap_later(device, &chunk);
     if (!gone) {
@@ -77,7 +84,7 @@ static uint64_t trim_one(bh__device *device, uint64_t bytes, bool later) {
         *bh__last() = before;
     }
     bh__fd_close(fd);
-    if (gone) address_give(device, chunk.address - device->address_base, chunk.bytes);
+    if (gone) bh__addresses_give(device, chunk.address - device->address_base, chunk.bytes);
     return chunk.bytes;
 }
 
@@ -91,14 +98,18 @@ static void trim_slack(bh__device *device) {
     }
 }
 
+bool bh__pool_trim(bh__device *device, uint64_t bytes) {
+    return trim_one(device, bytes, false) != 0;
+}
+
 bh_status bh_device_trim(bh_device handle, uint64_t keep_bytes, uint64_t *out_freed) {
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
     if (!device) return bh__last()->status;
     bh__memory_sweep(device);
     (void)bh__check_relent(device);
     uint64_t freed = 0;
-    while (device->heap.bytes_total > keep_bytes) {
-        uint64_t some = trim_one(device, device->heap.bytes_total - keep_bytes, false);
+    while (bh__held_bytes(device) > keep_bytes) {
+        uint64_t some = trim_one(device, bh__held_bytes(device) - keep_bytes, false);
         if (!some) break;
         freed += some;
     }
@@ -120,8 +131,8 @@ bh_status bh_memory_set_limit(bh_device handle, const char *tag, uint64_t bytes)
     } else {
         device->options.memory_limit = bytes ? bytes : device->info.memory_total;
         bh__memory_sweep(device);
-        while (device->heap.bytes_total > device->options.memory_limit) {
-            uint64_t surplus = device->heap.bytes_total - device->options.memory_limit;
+        while (bh__held_bytes(device) > device->options.memory_limit) {
+            uint64_t surplus = bh__held_bytes(device) - device->options.memory_limit;
             if (!trim_one(device, surplus, false)) break;
         }
         bh__pressure_limit(device);
@@ -145,7 +156,7 @@ static bh_status refuse_memory(bh__device *device, uint64_t bytes) {
             : "free buffers, or raise memory_limit if the device has more",
         "%llu bytes asked for; the device holds %llu of at most %llu, %llu of them in buffers; "
         "the largest free piece is %llu%s",
-        (ull)bytes, (ull)device->heap.bytes_total, (ull)device->options.memory_limit,
+        (ull)bytes, (ull)bh__held_bytes(device), (ull)device->options.memory_limit,
         (ull)device->bytes_allocated, (ull)bh__heap_largest_free(&device->heap), owners);
 }
 
@@ -163,7 +174,7 @@ static uint64_t chunk_size_for(const bh__device *device, uint64_t bytes, bool le
         if (size < LEAST_CUT) size = LEAST_CUT;
         if (size < bytes) size = bytes;
     }
-    uint64_t limit = device->options.memory_limit;
+    uint64_t limit = bh__pool_limit(device);
     uint64_t left = limit > device->heap.bytes_total ? limit - device->heap.bytes_total : 0;
     uint64_t unit = device->chunk_granularity;
     if (size > left) size = left > bytes ? left / unit * unit : bytes;
@@ -174,7 +185,7 @@ static uint64_t chunk_size_for(const bh__device *device, uint64_t bytes, bool le
 /* Has the worker make a chunk. The lock is let go meanwhile. */
 static bh_status make(bh__device *device, uint64_t size, bool whole) {
     uint64_t offset;
-    if (!address_take(device, size, &offset))
+    if (!bh__addresses_take(device, size, &offset))
         return bh__refuse(BH_E_NO_MEMORY, "free buffers earlier, or close and reopen the device",
                           "the device's address range of %llu bytes is used up",
                           (ull)device->address_limit);
@@ -187,7 +198,7 @@ static bh_status make(bh__device *device, uint64_t size, bool whole) {
     bh_status status = bh__order_run(device, &job);
     chunk = job.order.chunk; /* it may have been made elsewhere in the end */
     if (status != BH_OK) {
-        address_give(device, chunk.address - device->address_base, chunk.bytes);
+        bh__addresses_give(device, chunk.address - device->address_base, chunk.bytes);
         return status;
     }
     device->heap.unit = device->chunk_granularity;
@@ -195,8 +206,9 @@ static bh_status make(bh__device *device, uint64_t size, bool whole) {
         return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
                           "no host memory to note a chunk");
     }
-    if (device->heap.bytes_total > device->high_reserved)
-        device->high_reserved = device->heap.bytes_total;
+    device->tally.chunks_made++;
+    bh__held_note(device);
+    bh__trace_instant(device, "memory grown", "reserved", bh__held_bytes(device), NULL);
     return BH_OK;
 }
 
@@ -213,13 +225,13 @@ static void pause_briefly(bh__device *device) {
  * by giving back what is unused and asking again, for less. */
 static bh_status grow(bh__device *device, uint64_t bytes) {
     uint64_t unit = device->chunk_granularity, trimmed = 0;
-    if (bytes > device->options.memory_limit || bytes > UINT64_MAX - unit)
+    if (bytes > bh__pool_limit(device) || bytes > UINT64_MAX - unit)
         return refuse_memory(device, bytes);
     trim_slack(device);
     bool least = false;
     for (uint32_t tries = 0;;) {
         uint64_t size = chunk_size_for(device, bytes, least);
-        uint64_t limit = device->options.memory_limit, total = device->heap.bytes_total;
+        uint64_t limit = bh__pool_limit(device), total = device->heap.bytes_total;
         if (total > limit || size > limit - total) {
             uint64_t some = trim_one(device, size - (limit > total ? limit - total : 0), false);
             if (!some) return refuse_memory(device, bytes);
@@ -241,25 +253,23 @@ static bh_status grow(bh__device *device, uint64_t bytes) {
     }
 }
 
-static bh__block *refuse(bh__device *device, uint64_t bytes) {
-    device->refusals++;
-    bh__pressure_note(device, BH_PRESSURE_FAILED, bytes);
-    return NULL;
-}
-
 bh__block *bh__block_alloc(bh__device *device, uint64_t asked, uint64_t align) {
     uint64_t bytes = asked, rounded;
     if ((bh__checked(device) && !bh__add_u64(bytes, BH__CHECK_GAP, &bytes)) ||
         !bh__align_up_u64(bytes, BH__HEAP_ALIGN, &rounded)) {
         refuse_memory(device, asked);
-        return refuse(device, asked);
+        bh__usage_refused(device, asked);
+        return NULL;
     }
     if (rounded == 0) rounded = BH__HEAP_ALIGN;
-    for (;;) {
+    for (bool hit = true;; hit = false) {
         bool out_of_host, cut_large = !makes_whole(device, rounded);
         if (device->leaving) bh__memory_sweep(device);
         bh__block *block = bh__heap_alloc(&device->heap, rounded, align, cut_large, &out_of_host);
-        if (block) return block;
+        if (block) {
+            device->tally.pool_hits += hit;
+            return block;
+        }
         bh_status status = out_of_host ? BH_E_NO_HOST_MEMORY : grow(device, rounded);
         if (out_of_host)
             bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "no host memory to note a buffer");
@@ -273,6 +283,7 @@ bh__block *bh__block_alloc(bh__device *device, uint64_t asked, uint64_t align) {
         if (status == BH_E_NO_MEMORY)
             block = bh__heap_alloc(&device->heap, rounded, align, true, &out_of_host);
         if (block) return block;
-        return status == BH_E_NO_MEMORY ? refuse(device, asked) : NULL;
+        if (status == BH_E_NO_MEMORY) bh__usage_refused(device, asked);
+        return NULL;
     }
 }

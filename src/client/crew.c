@@ -3,9 +3,9 @@
 #include "client/crew.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "client/internal.h"
 
 /* Starting a thread takes about as long as copying a quarter of a MiB. */
@@ -40,12 +40,8 @@ static uint64_t crew_size(uint64_t bytes) {
 }
 
 static void start(part *parts, uint64_t count) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     for (uint64_t i = 1; i < count; i++)
-        parts[i].started = pthread_create(&parts[i].thread, NULL, part_main, &parts[i]) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+        parts[i].started = bh__thread_start(&parts[i].thread, NULL, part_main, &parts[i]) == 0;
 }
 
 bh_status bh__crew_run(uint64_t bytes, bh__crew_fn *work, void *context, bh_ticket *out) {

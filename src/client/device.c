@@ -2,7 +2,6 @@
 /* Devices: opening, asking, closing. */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +10,10 @@
 
 #include "base/checked.h"
 #include "base/futex.h"
+#include "base/thread.h"
+#include "base/ticks.h"
 #include "client/find.h"
-#include "client/internal.h"
+#include "client/trace.h"
 #include "wire/share.h"
 
 /* Where device memory is mapped in every worker: each address twice, writable and read-only. */
@@ -20,8 +21,7 @@
 #define READ_ONLY_BASE 0x400000000000ull
 #define ADDRESS_LIMIT  ((uint64_t)1 << 42)
 
-/* ---- options
- * --------------------------------------------------------------------------------------------- */
+/* ---- options ---- */
 
 static bh_status refuse_option(const char *name, unsigned long long value, const char *fix) {
     return bh__refuse(BH_E_INVALID, fix, "bh_device_options.%s is %llu", name, value);
@@ -35,9 +35,13 @@ static bh_status take_options(const bh_device_options *given, bh_device_options 
         }
         memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
     }
-    if (out->flags &
-        ~(uint32_t)(BH_DEVICE_NO_STANDBY | BH_DEVICE_NO_RESTART_LIMIT | BH_DEVICE_CHECK)) {
+    if (out->flags & ~(uint32_t)(BH_DEVICE_NO_STANDBY | BH_DEVICE_NO_RESTART_LIMIT |
+                                 BH_DEVICE_CHECK | BH_DEVICE_GUARD)) {
         return refuse_option("flags", out->flags, "use only flags from bulkhead.h");
+    }
+    if ((out->flags & BH_DEVICE_CHECK) && (out->flags & BH_DEVICE_GUARD)) {
+        return refuse_option("flags", out->flags,
+                             "leave out BH_DEVICE_GUARD: BH_DEVICE_CHECK finds all that it does");
     }
     if (!out->restart_window_ns) out->restart_window_ns = 60 * BH__NS_PER_S;
     if (!out->restart_limit) out->restart_limit = 3;
@@ -64,9 +68,7 @@ static bh_status check_kind(const bh_device_options *options, const char *kind) 
         "checks (BH_DEVICE_CHECK) are for the CPU device, and this one is \"%s\"", kind);
 }
 
-/* ---- addresses
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- addresses ---- */
 
 #if defined(BH__ONE_PROCESS) || defined(__SANITIZE_THREAD__)
 
@@ -88,8 +90,7 @@ static void choose_addresses(bh__device *device) {
 
 #endif
 
-/* ---- putting a device together
- * ------------------------------------------------------------------------------ */
+/* ---- putting a device together ---- */
 
 static void reset(bh__device *device) {
     size_t kept = offsetof(bh__device, closing);
@@ -98,7 +99,8 @@ static void reset(bh__device *device) {
         size_t lane_kept = offsetof(bh__lane, handle);
         memset((char *)&device->lanes[i] + lane_kept, 0, sizeof device->lanes[i] - lane_kept);
     }
-    device->control_fd = device->event_fd = device->dispatch_fd = device->jobs_fd = -1;
+    device->control_fd = device->event_fd = device->jobs_fd = -1;
+    device->dispatch_fd = device->dispatch_spare_fd = -1;
 }
 
 static bh_status refuse_resources(const char *what, int number) {
@@ -119,6 +121,10 @@ static bh_status make_control_block(bh__device *device) {
     if (!device->front) return refuse_resources("the control block", errno);
     bh__front_layout(device->front, device->options.queue_length);
     device->front->worker_spin_ns = device->options.worker_spin_ns;
+    device->ticks_usable = bh__ticks_usable();
+    device->front->ticks_usable = device->ticks_usable;
+    device->tick_start_ns = bh__now_ns();
+    device->tick_start = bh__ticks(device->ticks_usable);
     for (uint32_t i = 0; i < BH__MAX_LANES; i++) {
         atomic_store(&device->front->lane[i].notify_sleep, BH__NEVER);
         atomic_store(&device->front->lane[i].notify_dispatch, BH__NEVER);
@@ -128,6 +134,8 @@ static bh_status make_control_block(bh__device *device) {
     device->state = BH_DEVICE_REPLACING;
     return BH_OK;
 }
+
+enum { SPARE_FD_FROM = 200 };
 
 static bh_status make_eventfd(int *out) {
     *out = bh__fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -148,11 +156,7 @@ static bh_status make_lanes(bh__device *device) {
 }
 
 static bh_status start_supervisor(bh__device *device) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int failed = pthread_create(&device->supervisor, NULL, bh__supervisor_main, device);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int failed = bh__thread_start(&device->supervisor, NULL, bh__supervisor_main, device);
     return failed ? refuse_resources("a thread", failed) : BH_OK;
 }
 
@@ -160,7 +164,12 @@ static bh_status assemble(bh__device *device) {
     bh_status status = make_control_block(device);
     if (status == BH_OK) status = make_eventfd(&device->event_fd);
     if (status == BH_OK) status = make_eventfd(&device->dispatch_fd);
-    if (status == BH_OK) status = make_eventfd(&device->jobs_fd);
+    if (status == BH_OK) {
+        /* Out of the way of those who close what they did not open; it does without if need be. */
+        device->dispatch_spare_fd =
+            bh__fd_keep(fcntl(device->dispatch_fd, F_DUPFD_CLOEXEC, SPARE_FD_FROM));
+        status = make_eventfd(&device->jobs_fd);
+    }
     if (status == BH_OK) status = make_lanes(device);
     if (status != BH_OK) return status;
     bh__heap_init(&device->heap);
@@ -174,10 +183,10 @@ static bh_status assemble(bh__device *device) {
     return start_supervisor(device);
 }
 
-/* ---- taking it apart
- * -------------------------------------------------------------------------------------------- */
+/* ---- taking it apart ---- */
 
 static void free_objects(bh__device *device) {
+    bh__prepared_free_all(device);
     uint32_t cursor = 0;
     for (bh__buffer *buffer; (buffer = bh__table_next(&device->buffers, &cursor));) {
         bh__handle_remove(device, buffer->id);
@@ -225,8 +234,8 @@ static void disassemble(bh__device *device) {
     bh__records_free(&device->buffer_records);
     bh__heap_destroy(&device->heap);
     bh__tags_free(device);
-    free(device->gaps);
     free(device->chunks);
+    free(device->free_addresses);
     free(device->hosts);
     free(device->loss_times);
     free(device->incoming);
@@ -235,6 +244,7 @@ static void disassemble(bh__device *device) {
     bh__fd_close(device->control_fd);
     bh__fd_close(device->event_fd);
     bh__fd_close(device->dispatch_fd);
+    bh__fd_close(device->dispatch_spare_fd);
     bh__fd_close(device->jobs_fd);
 }
 
@@ -245,9 +255,15 @@ static void end_supervisor(bh__device *device) {
     pthread_join(device->supervisor, NULL);
 }
 
-/* ---- the public calls
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- the public calls ---- */
+
+/* Workers have started meanwhile, which takes long enough to tell what a tick is worth. */
+static void measure_ticks(bh__device *device) {
+    uint64_t ns = bh__now_ns() - device->tick_start_ns;
+    uint64_t ticks = bh__ticks(device->ticks_usable) - device->tick_start;
+    uint64_t scale = device->ticks_usable ? bh__ticks_scale(ticks, ns) : BH__TICKS_ONE;
+    atomic_store(&device->front->tick_scale, scale);
+}
 
 bh_status bh_device_open(const bh_device_options *given, bh_device *out) {
     if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the device", "out is NULL");
@@ -276,6 +292,7 @@ bh_status bh_device_open(const bh_device_options *given, bh_device *out) {
         while (atomic_load(&device->opened) == 0)
             bh__futex_wait(&device->opened, 0, BH__NEVER, BH__FUTEX_PRIVATE);
         if (atomic_load(&device->opened) == 1) {
+            measure_ticks(device);
             bh__device_publish(device);
             out->id = atomic_load(&device->id);
             return BH_OK;
@@ -303,13 +320,23 @@ static void drain(bh__device *device) {
         bh__lane *lane = &device->lanes[i];
         uint64_t tail = atomic_load(&lane->tail);
         if (tail == 0 || (i < BH__MAX_LANES && !lane->exists)) continue;
-        (void)bh__lane_wait(device, lane, tail, deadline,
-                            i == BH__LOAD_LANE ? BH__VERDICT : BH__PASSED);
+        (void)bh__lane_wait(device, lane, tail, deadline, BH__PASSED);
     }
     if (atomic_load(&device->stopped)) return;
     bh__job flush = {.kind = BH__JOB_FLUSH};
     bh__job_post(device, &flush);
     bh__job_wait(&flush);
+}
+
+/* From here on a compile that is done is not loaded; those that are not are taken back. */
+static void end_compiles(bh__device *device) {
+    bh_error cancelled;
+    bh__fail(&cancelled, BH_E_CANCELLED, "wait for work before closing the device",
+             "the device was closed before this was done");
+    pthread_mutex_lock(&device->lock);
+    device->sealed = true;
+    pthread_mutex_unlock(&device->lock);
+    (void)bh__flights_recall(device, 0, &cancelled);
 }
 
 bh_status bh_device_close(bh_device handle) {
@@ -326,8 +353,10 @@ bh_status bh_device_close(bh_device handle) {
     device->closing = true;
     bh__device_unlock(device);
     drain(device);
+    end_compiles(device);
     end_supervisor(device);
     bh__dispatcher_stop(device);
+    bh__trace_close(device);
 
     /* Nobody finds the device from here on; those who found it before have been woken and leave. */
     atomic_store(&device->id, 0);
@@ -374,7 +403,7 @@ bh_status bh_device_get_status(bh_device handle, bh_device_status *out) {
                                .standby_ready = device->standby_ready,
                                .buffers = device->buffer_count,
                                .bytes_allocated = device->bytes_allocated,
-                               .bytes_reserved = device->heap.bytes_total};
+                               .bytes_reserved = bh__held_bytes(device)};
     for (uint32_t i = 0; i < device->lane_limit; i++)
         status.lanes += i == 0 || device->lanes[i].handle != 0;
     const char *reason =
@@ -414,9 +443,7 @@ bh_status bh_device_wait_standby(bh_device handle, uint64_t timeout_ns) {
     }
 }
 
-/* ---- what there is
- * ------------------------------------------------------------------------------------------------------
- */
+/* ---- what there is ---- */
 
 static void try_open(const char *name, bh_device_entry *out) {
     memset(out, 0, sizeof *out);

@@ -2,33 +2,44 @@
 /* The dispatcher: one thread a device that runs the program's callbacks, with no lock held. */
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/futex.h"
+#include "base/thread.h"
 #include "client/internal.h"
 
+/* The program may have closed a descriptor that is not its own: there is a second one for the same
+ * eventfd, which also wakes whoever sleeps on the first. -1: both are gone. */
+static int poke_fd(const bh__device *device) {
+    if (bh__fd_is_ours(device->dispatch_fd)) return device->dispatch_fd;
+    return bh__fd_is_ours(device->dispatch_spare_fd) ? device->dispatch_spare_fd : -1;
+}
+
 void bh__dispatcher_poke(bh__device *device) {
-    (void)bh__fd_poke(device->dispatch_fd);
+    (void)bh__fd_poke(poke_fd(device));
 }
 
 static void wait_for_poke(bh__device *device) {
-    struct pollfd look = {.fd = device->dispatch_fd, .events = POLLIN};
-    poll(&look, 1, -1);
-    uint64_t count;
-    ssize_t ignored = read(device->dispatch_fd, &count, sizeof count);
-    (void)ignored;
-    if (look.revents & POLLNVAL) {
-        /* The program closed a descriptor that is not its own. Callbacks must still run. */
+    struct pollfd look = {.fd = poke_fd(device), .events = POLLIN};
+    int state;
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &state);
+    if (look.fd >= 0) poll(&look, 1, -1);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    if (look.fd < 0 || (look.revents & POLLNVAL)) {
+        /* Callbacks must run even so. */
         struct timespec pause = bh__timespec(10 * BH__NS_PER_MS);
         nanosleep(&pause, NULL);
+        return;
     }
+    uint64_t count;
+    int fd = poke_fd(device);
+    ssize_t ignored = fd >= 0 ? read(fd, &count, sizeof count) : 0;
+    (void)ignored;
 }
 
-/* ---- events: losses and text
- * --------------------------------------------------------------------------- */
+/* ---- events: losses and text ---- */
 
 static void queue_event(bh__device *device, bh__event *event) {
     pthread_mutex_lock(&device->dispatch_lock);
@@ -100,8 +111,7 @@ static bool run_events(bh__device *device) {
     return any;
 }
 
-/* ---- callbacks of tickets
- * -------------------------------------------------------------------------------- */
+/* ---- callbacks of tickets ---- */
 
 static void run_callback(bh__device *device, const bh__callback *callback, bh_status status) {
     if (callback->done) {
@@ -144,7 +154,8 @@ static bool run_due(bh__device *device, bh__callback **list) {
             continue;
         }
         /* Done meanwhile, and so is the one before it: that one first, in another round. */
-        if (status == BH_OK && *first_busy && *first_busy < callback->ticket.sequence) {
+        if (status == BH_OK && lane->index != BH__LOAD_LANE && *first_busy &&
+            *first_busy < callback->ticket.sequence) {
             link = &callback->next;
             any = true;
             continue;
@@ -177,6 +188,8 @@ static void take_new_callbacks(bh__device *device, bh__callback **list) {
 static void *dispatcher_main(void *argument) {
     bh__device *device = argument;
     bh__callback *pending = NULL;
+    int state;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     for (;;) {
         bool any = run_events(device);
         any |= bh__pressure_run(device);
@@ -197,19 +210,14 @@ static void *dispatcher_main(void *argument) {
     }
 }
 
-/* ---- starting and stopping
- * ----------------------------------------------------------------------------------- */
+/* ---- starting and stopping ---- */
 
 bh_status bh__dispatcher_start(bh__device *device) {
     pthread_mutex_lock(&device->dispatch_lock);
     int failed = 0;
     if (!device->dispatcher_running) {
-        sigset_t all, before;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before);
         device->dispatcher_stop = false;
-        failed = pthread_create(&device->dispatcher, NULL, dispatcher_main, device);
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        failed = bh__thread_start(&device->dispatcher, NULL, dispatcher_main, device);
         device->dispatcher_running = failed == 0;
     }
     pthread_mutex_unlock(&device->dispatch_lock);
@@ -226,6 +234,8 @@ void bh__dispatcher_stop(bh__device *device) {
     pthread_mutex_unlock(&device->dispatch_lock);
     if (!running) return;
     bh__dispatcher_poke(device);
+    /* One that sleeps where nothing can wake it any more has nothing to run and holds nothing. */
+    if (poke_fd(device) < 0) pthread_cancel(device->dispatcher);
     pthread_join(device->dispatcher, NULL);
     device->dispatcher_running = false;
 }
@@ -236,15 +246,16 @@ void bh__dispatcher_drain(bh__device *device) {
     uint32_t seen = atomic_load(&device->drained);
     pthread_mutex_unlock(&device->dispatch_lock);
     if (skip) return;
-    /* One whole round that began after now. */
+    /* One whole round that began after now. One that sleeps where nothing can wake it has nothing
+     * to run either. */
     for (uint32_t rounds = 0; rounds < 2; rounds++) {
+        uint64_t until = poke_fd(device) >= 0 ? BH__NEVER : bh__deadline_after(BH__NS_PER_S / 10);
         bh__dispatcher_poke(device);
-        bh__futex_wait(&device->drained, seen + rounds, BH__NEVER, BH__FUTEX_PRIVATE);
+        bh__futex_wait(&device->drained, seen + rounds, until, BH__FUTEX_PRIVATE);
     }
 }
 
-/* ---- the public calls
- * ------------------------------------------------------------------------------------------- */
+/* ---- the public calls ---- */
 
 static bh_status register_callback(bh_ticket ticket, bh_done_fn *done, void *context) {
     bh__device *device;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which device a name means, and where its worker program is. */
+/* Which device a name means, and where the programs are that the library starts. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,8 +37,8 @@ bh_status bh__device_name_parse(const char *name, char kind[16], uint32_t *out_i
 }
 
 static bool try_path(char *out, size_t bytes, const char *folder, int length, const char *below,
-                     const char *kind) {
-    int used = snprintf(out, bytes, "%.*s%s/bulkhead-worker-%s", length, folder, below, kind);
+                     const char *program) {
+    int used = snprintf(out, bytes, "%.*s%s/%s", length, folder, below, program);
     return used > 0 && (size_t)used < bytes && access(out, F_OK) == 0;
 }
 
@@ -48,7 +48,7 @@ static int folder_length(const char *path) {
     return slash ? (int)(slash - path) : 0;
 }
 
-static bool beside_library(char *out, size_t bytes, const char *kind) {
+static bool beside_library(char *out, size_t bytes, const char *program) {
     Dl_info info;
     if (!dladdr((void *)(uintptr_t)&bh__worker_find, &info) || !info.dli_fname) return false;
     char real[4096];
@@ -56,36 +56,46 @@ static bool beside_library(char *out, size_t bytes, const char *kind) {
     int length = folder_length(real);
     static const char *const below[] = {"", ("/" BULKHEAD_LIBEXEC_FROM_LIB), "/../bin"};
     for (size_t i = 0; i < sizeof below / sizeof *below; i++) {
-        if (try_path(out, bytes, real, length, below[i], kind)) return true;
+        if (try_path(out, bytes, real, length, below[i], program)) return true;
     }
     return false;
 }
 
-static bool beside_executable(char *out, size_t bytes, const char *kind) {
+static bool beside_executable(char *out, size_t bytes, const char *program) {
     char real[4096];
     ssize_t got = readlink("/proc/self/exe", real, sizeof real - 1);
     if (got <= 0) return false;
     real[got] = 0;
     int length = folder_length(real);
-    return try_path(out, bytes, real, length, "", kind) ||
-           try_path(out, bytes, real, length, "/../libexec/bulkhead", kind);
+    return try_path(out, bytes, real, length, "", program) ||
+           try_path(out, bytes, real, length, "/../libexec/bulkhead", program);
+}
+
+const char *bh__program_folder(void) {
+    const char *named = secure_getenv("BULKHEAD_WORKER_DIR");
+    return named && *named ? named : NULL;
+}
+
+/* Looks where no folder was given. */
+static bool find_program(const char *program, char *out, size_t bytes) {
+    const char *named = bh__program_folder();
+    if (named) return try_path(out, bytes, named, (int)strlen(named), "", program);
+    return beside_library(out, bytes, program) || beside_executable(out, bytes, program) ||
+           try_path(out, bytes, BULKHEAD_LIBEXEC_DIR, (int)strlen(BULKHEAD_LIBEXEC_DIR), "",
+                    program);
 }
 
 bh_status bh__worker_find(const char *worker_dir, const char *kind, char *out, size_t bytes) {
+    char program[64];
+    snprintf(program, sizeof program, "bulkhead-worker-%s", kind);
     if (worker_dir && *worker_dir) {
-        if (try_path(out, bytes, worker_dir, (int)strlen(worker_dir), "", kind)) return BH_OK;
+        if (try_path(out, bytes, worker_dir, (int)strlen(worker_dir), "", program)) return BH_OK;
         return bh__refuse(BH_E_NO_DEVICE,
                           "name the folder that holds the worker programs, or leave worker_dir out",
-                          "there is no bulkhead-worker-%s in %.300s", kind, worker_dir);
+                          "there is no %s in %.300s", program, worker_dir);
     }
-    const char *named = secure_getenv("BULKHEAD_WORKER_DIR");
-    if (named && *named) {
-        if (try_path(out, bytes, named, (int)strlen(named), "", kind)) return BH_OK;
-    } else if (beside_library(out, bytes, kind) || beside_executable(out, bytes, kind) ||
-               try_path(out, bytes, BULKHEAD_LIBEXEC_DIR, (int)strlen(BULKHEAD_LIBEXEC_DIR), "",
-                        kind)) {
-        return BH_OK;
-    }
+    if (find_program(program, out, bytes)) return BH_OK;
+    const char *named = bh__program_folder();
     if (strcmp(kind, "cuda") == 0) {
         return bh__refuse(
             BH_E_NO_DEVICE, "install bulkhead-worker-cuda, or open the device \"cpu\"",
@@ -95,7 +105,23 @@ bh_status bh__worker_find(const char *worker_dir, const char *kind, char *out, s
     }
     return bh__refuse(BH_E_NO_DEVICE,
                       "reinstall Bulkhead, or name the folder in worker_dir or BULKHEAD_WORKER_DIR",
-                      "the worker program bulkhead-worker-%s was not found%s%.200s", kind,
-                      named && *named ? " in BULKHEAD_WORKER_DIR, " : "",
-                      named && *named ? named : "");
+                      "the worker program %s was not found%s%.200s", program,
+                      named ? " in BULKHEAD_WORKER_DIR, " : "", named ? named : "");
+}
+
+bh_status bh__compiler_find(const char *compiler_dir, char *out, size_t bytes, bh_error *error) {
+    static const char program[] = "bulkhead-compiler";
+    if (compiler_dir && *compiler_dir) {
+        if (try_path(out, bytes, compiler_dir, (int)strlen(compiler_dir), "", program))
+            return BH_OK;
+        return bh__fail(error, BH_E_NOT_FOUND,
+                        "name the folder that holds bulkhead-compiler, or leave compiler_dir out",
+                        "there is no %s in %.300s", program, compiler_dir);
+    }
+    if (find_program(program, out, bytes)) return BH_OK;
+    const char *named = bh__program_folder();
+    return bh__fail(error, BH_E_NOT_FOUND,
+                    "reinstall Bulkhead, or name the folder in compiler_dir or BULKHEAD_WORKER_DIR",
+                    "the program that compiles, %s, was not found%s%.200s", program,
+                    named ? " in BULKHEAD_WORKER_DIR, " : "", named ? named : "");
 }

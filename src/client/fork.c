@@ -13,7 +13,7 @@ enum { KEPT_FDS = 65536 };
 
 static _Atomic uint64_t kept[KEPT_FDS / 64];
 static struct { _Atomic uint64_t device, inode; } identity[KEPT_FDS];
-static _Atomic bool in_child;
+_Atomic bool bh__in_forked_child;
 static _Atomic int devices_open;
 
 void bh__fork_count(int change) {
@@ -53,7 +53,7 @@ bool bh__fd_poke(int fd) {
 static void after_fork_in_child(void) {
     if (atomic_load(&devices_open) == 0)
         return; /* nothing to be cut off from: the child starts afresh */
-    atomic_store(&in_child, true);
+    atomic_store(&bh__in_forked_child, true);
     for (int word = 0; word < KEPT_FDS / 64; word++) {
         uint64_t bits = atomic_exchange(&kept[word], 0);
         while (bits) {
@@ -65,10 +65,6 @@ static void after_fork_in_child(void) {
 
 __attribute__((constructor)) static void watch_forks(void) {
     pthread_atfork(NULL, NULL, after_fork_in_child);
-}
-
-bool bh__is_forked_child(void) {
-    return atomic_load_explicit(&in_child, memory_order_relaxed);
 }
 
 bool bh__refuse_forked(void) {

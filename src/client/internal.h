@@ -3,6 +3,7 @@
  *
  * Locks, outermost first; none is held while a callback of the program runs:
  *   device->lock       everything in bh__device unless a field says otherwise
+ *   bh__compile_lock   requests to the compiler, and what is cached (client/compile.h)
  *   lane->wait_lock    the lane's list of sleepers
  *   device->jobs_lock  the queue of work for the supervisor
  *   device->dispatch_lock  the queue of work for the dispatcher
@@ -19,6 +20,7 @@
 #include "base/error.h"
 #include "base/records.h"
 #include "bulkhead.h"
+#include "client/count.h"
 #include "client/heap.h"
 #include "client/process.h"
 #include "client/table.h"
@@ -28,20 +30,19 @@
 typedef struct bh__device bh__device;
 
 enum {
-    BH__LOAD_LANE = BH__MAX_LANES, /* tickets of module loads: a lane without a ring, served by the
-                                      supervisor */
+    BH__LOAD_LANE = BH__MAX_LANES, /* tickets of compiles and module loads: a lane without a ring,
+                                      whose work ends in any order */
     BH__LANES = BH__MAX_LANES + 1,
     BH__USES_PER_SLOT = 8,
     BH__STAGING_SLOTS = 16,
-    BH__STAGING_BYTES = 256 * 1024,
+    BH__STAGING_BYTES = 512 * 1024,
     BH__MAX_WATCHERS = 16,
     BH__TAG_BUCKETS = 256,
     BH__MOST_TAGS = 4096, /* more are kept only while they are in use */
     BH__PRESSURE_REASONS = 4
 };
 
-/* ---- memory ------------------------------------------------------------------------------------
- */
+/* ---- memory ---- */
 
 typedef struct bh__span {
     uint64_t offset, bytes;
@@ -84,6 +85,8 @@ typedef struct bh__memory {
     struct bh__memory *next; /* in the list of the freed that are still in use, or retired */
     uint64_t doubt_stamp;    /* during a judgement: the latest request in flight that writes it */
     uint64_t doubt_loss;     /* the judgement doubt_stamp belongs to */
+    struct bh__solo *solo;   /* Owned. Memory with a chunk of its own: `block` is part of it. */
+    bool window;             /* a look at bytes of somebody else's chunk: nothing to give back */
     uint64_t listed;         /* the last listing it was put in */
     void *host;              /* host regions: where the application has it */
     uint64_t host_from;      /* pieces of a host region: where in it they begin */
@@ -101,8 +104,7 @@ typedef struct bh__buffer {
     uint32_t references;
 } bh__buffer;
 
-/* ---- modules -----------------------------------------------------------------------------------
- */
+/* ---- modules ---- */
 
 typedef struct bh__kernel {
     uint64_t id;
@@ -113,6 +115,10 @@ typedef struct bh__kernel {
     bh__blob_param *params; /* Borrowed from the module's blob. */
     uint32_t faults;
     bool quarantined;
+    bool padded;                /* there are bytes between the parameters */
+    struct bh__known_fit *fits; /* Owned. fit.c */
+    uint32_t fit_count;
+    uint32_t trace_name; /* what a trace calls it; 0: nothing yet */
 } bh__kernel;
 
 typedef struct bh__variable {
@@ -123,6 +129,16 @@ typedef struct bh__variable {
     bh__span *written; /* Sorted, apart from each other. */
     uint32_t written_count, written_capacity;
 } bh__variable;
+
+/* A name expression and what the compiler made of it. */
+typedef struct bh__name {
+    char *expression, *lowered; /* Owned. */
+} bh__name;
+
+typedef struct bh__names {
+    bh__name *list; /* Owned. */
+    size_t count;
+} bh__names;
 
 typedef struct bh__module {
     uint64_t id;
@@ -135,16 +151,19 @@ typedef struct bh__module {
     bh__variable *variables;
     uint32_t variable_count;
     bool loaded;
-    bool launched;                /* a kernel of it may have run on the present worker */
-    bool stale;                   /* its own variables died with a worker */
-    bool unloaded;                /* the handle is gone; the rest goes when `last` is done */
-    uint32_t pins;                /* calls that use it while they wait */
-    uint64_t last[BH__MAX_LANES]; /* position of the last request that uses it, a lane */
+    bool launched;                   /* a kernel of it may have run on the present worker */
+    bool stale;                      /* its own variables died with a worker */
+    bool unloaded;                   /* the handle is gone; the rest goes when `last` is done */
+    uint32_t pins;                   /* calls that use it while they wait */
+    uint64_t last[BH__MAX_LANES];    /* position of the last request that uses it, a lane */
+    uint64_t ticket;                 /* of its compile or load, on the load lane */
+    struct bh__module *next_pending; /* in the lane's list of those whose ticket is open */
+    struct bh__product *product;     /* Retained: the compile it came from. NULL: none. */
+    uint32_t cache;                  /* where that was found, BH_CACHE_MISS ... */
     struct bh__module *next;
 } bh__module;
 
-/* ---- requests and lanes ------------------------------------------------------------------------
- */
+/* ---- requests and lanes ---- */
 
 /* Beside BH_ACCESS_OUT: leaves gaps, so that what was in doubt stays so. */
 enum { BH__ACCESS_GAPS = 4 };
@@ -219,17 +238,21 @@ typedef struct bh__lane {
     _Atomic uint32_t
         errors_seen; /* reports collected from the present worker. Read without the lock. */
     _Atomic uint64_t last_failed; /* no ticket above this has failed. Read without the lock. */
-    _Atomic uint64_t load_done;   /* load lane only */
-    _Atomic uint32_t load_wake;   /* load lane only: futex */
+    /* Load lane only. All up to load_done are resolved, and of the later ones those that no module
+     * in `pending` has. */
+    _Atomic uint64_t load_done;
+    _Atomic uint32_t load_wake; /* futex: counted up with each that is resolved */
+    struct bh__module *pending; /* Borrowed. Lowest ticket first. */
     uint8_t *ring;
     bh__shadow *shadow;
     bh__failures failures;
     uint64_t head_position; /* supervisor: the request now running as far as known */
     uint64_t head_since;
+    bh__lane_tally tally;
+    struct bh__lane_trace *trace; /* Owned. NULL: not traced. */
 } bh__lane;
 
-/* ---- the supervisor's own
- * ------------------------------------------------------------------------ */
+/* ---- the supervisor's own ---- */
 
 /* Something a worker must be told. `job` is NULL for what is only told to bring a worker up to
  * date. */
@@ -243,6 +266,7 @@ typedef struct bh__order {
     bh__host_region host;
     bh__module_message module;
     bh__lane_message lane;
+    bh__fit_question fit;
     uint8_t *data; /* Owned. */
     uint32_t data_bytes;
 } bh__order;
@@ -260,6 +284,7 @@ typedef struct bh__worker {
     bh__process process;
     int socket;
     int errors_fd; /* its standard error */
+    int canary_fd; /* readable as soon as it dies; -1: it has none */
     uint32_t area;
     uint32_t outstanding;
     uint32_t next_serial;
@@ -284,11 +309,13 @@ typedef struct bh__job {
     bh__order order;
     bh__memory *host;   /* BH__MSG_HOST_MAP: what the region is noted with */
     bh__module *module; /* loads */
-    uint64_t ticket;    /* loads: sequence on the load lane */
     uint32_t attempts;
+    bh__fit fit; /* BH__MSG_FIT: the answer */
     bh_error error;
     _Atomic uint32_t done; /* futex */
     bool self_owned;       /* nobody waits: the supervisor frees it */
+    bool closes;           /* `close_fd` is closed when it is done, however it went */
+    int close_fd;
 } bh__job;
 
 /* What the library's memory looks like to every worker, told to each new one. */
@@ -343,8 +370,7 @@ typedef struct bh__listener {
     uint64_t order[BH__PRESSURE_REASONS];
 } bh__listener;
 
-/* ---- the device
- * ---------------------------------------------------------------------------------- */
+/* ---- the device ---- */
 
 struct bh__device {
     /* These outlive the device, so that old handles and tickets stay recognisable when the slot is
@@ -356,11 +382,12 @@ struct bh__device {
     uint32_t handle_generation;
     _Atomic uint64_t id;    /* its handle; 0: closed. Read without the lock. */
     _Atomic uint32_t users; /* threads looking at lanes or areas without the lock */
-    bh__table buffers, modules, kernels, lane_handles, pools;
+    bh__table buffers, modules, kernels, lane_handles, prepareds, pools;
     bh__lane lanes[BH__LANES];
 
     /* Everything from here on starts at zero each time. */
     bool closing;
+    bool sealed; /* no compile ends in a load any more */
 
     bh_device_options options;
     char kind[16];
@@ -369,7 +396,7 @@ struct bh__device {
     bh_device_info info;
     uint64_t chunk_granularity;
 
-    int control_fd, event_fd, dispatch_fd, jobs_fd;
+    int control_fd, event_fd, dispatch_fd, dispatch_spare_fd, jobs_fd;
     bh__front *front;
     _Atomic(bh__area *) area; /* of the worker whose words count. Read without the lock. */
     _Atomic uint64_t
@@ -383,7 +410,10 @@ struct bh__device {
     char degraded[256];
 
     uint32_t lane_limit; /* lanes with an index below this have been used */
+    uint32_t warp_mask;  /* threads in a warp less one */
     uint64_t stamp;
+    struct bh__trace *trace; /* NULL: none */
+    bool ticks_usable;
 
     bh__records memory_records, buffer_records;
     bh__heap heap;
@@ -396,9 +426,7 @@ struct bh__device {
     bh__memory *retired, *retired_last; /* with checks: freed, kept from reuse for a while */
     uint32_t retired_count;
     uint64_t retired_bytes;
-    bh__span *gaps; /* Owned. Addresses of chunks that are gone. */
-    uint32_t gap_count, gap_capacity;
-    uint64_t high_allocated, high_reserved, allocations, refusals, trims, bytes_trimmed;
+    uint64_t high_allocated, high_reserved, refusals, bytes_trimmed;
     bh__tag *tags[BH__TAG_BUCKETS];
     bh__tag untagged;
     uint32_t tag_count;
@@ -409,6 +437,11 @@ struct bh__device {
     _Atomic bool pressure_due; /* Read without the lock. */
     bh__listener listeners[BH__MAX_WATCHERS];
     uint32_t listener_count;
+
+    uint64_t solo_bytes;      /* in chunks that belong to one buffer each */
+    bh__span *free_addresses; /* Owned. Offsets of chunks that are gone. */
+    uint32_t free_address_count, free_address_capacity;
+    bh__job *farewells; /* guard mode: chunks to be unmapped before the caller goes on */
 
     bh__host_entry *hosts;
     uint32_t host_count, host_capacity, next_host_id;
@@ -456,17 +489,19 @@ struct bh__device {
     uint32_t watcher_count;
     bh_print_fn *print;
     void *print_context;
+
+    /* counters and traces */
+    uint64_t tick_start, tick_start_ns; /* when the device began to be opened */
+    bh_counters tally;                  /* what is not counted by lanes */
 };
 
-/* ---- error.c: the calling thread's error
- * ------------------------------------------------------------ */
+/* ---- error.c: the calling thread's error ---- */
 
 bh_error *bh__last(void);
 #define bh__refuse(status, fix, ...) bh__fail(bh__last(), (status), (fix), __VA_ARGS__)
 bh_status bh__refuse_with(const bh_error *error);
 
-/* ---- registry.c: finding what a handle means
- * --------------------------------------------------------- */
+/* ---- registry.c: finding what a handle means ---- */
 
 enum {
     BH__KIND_DEVICE = 1,
@@ -474,6 +509,8 @@ enum {
     BH__KIND_MODULE,
     BH__KIND_KERNEL,
     BH__KIND_BUFFER,
+    BH__KIND_BINARY, /* belongs to no device */
+    BH__KIND_PREPARED,
     BH__KIND_POOL
 };
 
@@ -482,8 +519,20 @@ enum {
 bh__device *bh__device_lock(uint64_t handle, uint32_t kind, const char *what, bool running);
 void bh__device_unlock(bh__device *device);
 void *bh__handle_get(bh__device *device, uint64_t handle, uint32_t kind, const char *what);
+/* Fills the thread's error for a handle that does not mean a live object. */
+bh_status bh__refuse_handle(uint64_t handle, uint32_t kind, const char *what);
 bh_status bh__handle_add(bh__device *device, uint32_t kind, void *object, uint64_t *out);
 void bh__handle_remove(bh__device *device, uint64_t handle);
+/* What bh__handle_get finds in this table, without a word where there is nothing. For where it is
+ * asked for in every launch. */
+static inline void *bh__handle_find(const bh__device *device, const bh__table *table,
+                                    uint64_t handle, uint32_t kind) {
+    uint32_t index = (uint32_t)(handle >> BH__GENERATION_BITS) & ((1u << BH__INDEX_BITS) - 1);
+    uint32_t generation = (uint32_t)handle & ((1u << BH__GENERATION_BITS) - 1);
+    bool here = handle >> 52 == (kind << 8 | device->slot) && index < table->count &&
+                table->entries[index].generation == generation;
+    return here ? table->entries[index].object : NULL;
+}
 
 /* A device to fill in, closed and not locked; NULL with the thread's error. */
 bh__device *bh__device_take_slot(void);
@@ -504,8 +553,7 @@ void bh__ticket_leave(bh__device *device);
 /* True, with the thread's error set, in a forked child. */
 bool bh__refuse_forked(void);
 
-/* ---- history.c: what became of tickets
- * ----------------------------------------------------------------- */
+/* ---- history.c: what became of tickets ---- */
 
 /* Takes over what the failure owns. A failure is never forgotten: for want of memory, tickets
  * around it are said to be lost too. */
@@ -519,8 +567,7 @@ void bh__history_keep(uint64_t lane_id, bh__failures *failures);
 /* BH_OK, or the failure's status with *out filled in. */
 bh_status bh__history_ask(bh_ticket ticket, bh_error *out);
 
-/* ---- ticket.c
- * ---------------------------------------------------------------------------------------------- */
+/* ---- ticket.c ---- */
 
 /* Whether to ask for a ticket's verdict, which may come before the lane gets there, or for the lane
  * to have got there. */
@@ -546,8 +593,7 @@ void bh__lane_fail(bh__lane *lane, uint64_t sequence, bh_status status, uint32_t
 /* Takes over what the worker reported about single requests, with the lock held. */
 void bh__reports_collect(bh__device *device);
 
-/* ---- submit.c: the one way into a ring
- * -------------------------------------------------------------------- */
+/* ---- submit.c: the one way into a ring ---- */
 
 typedef struct bh__submission {
     bh__lane *lane;
@@ -561,6 +607,7 @@ typedef struct bh__submission {
     uint32_t use_count;
     const void *params;
     uint32_t param_bytes;
+    uint64_t elements;             /* launches: 0: all threads */
     const bh__launch_body *launch; /* launches */
     bh__copy_body copy;            /* all others */
 } bh__submission;
@@ -574,8 +621,13 @@ bh_status bh__submit(bh__device *device, const bh__submission *submission, bool 
 /* The lane for a handle, zero meaning the device's own. */
 bh__lane *bh__lane_get(bh__device *device, bh_lane lane);
 
-/* ---- memory.c: what may be read, what is in doubt
- * ------------------------------------------------------------ */
+/* ---- prepared.c ---- */
+
+typedef struct bh__prepared bh__prepared;
+/* The device is being taken apart. */
+void bh__prepared_free_all(bh__device *device);
+
+/* ---- memory.c: what may be read, what is in doubt ---- */
 
 /* Makes sure that a use by this lane can be noted. False: no host memory. */
 bool bh__memory_reserve_use(bh__memory *memory, uint32_t lane);
@@ -605,19 +657,27 @@ bh__memory *bh__memory_new(bh__device *device);
 void bh__memory_delete(bh__device *device, bh__memory *memory);
 /* Drops one reference; the memory goes back to the heap once nothing uses it. */
 void bh__memory_release(bh__device *device, bh__memory *memory);
+/* Gives back what memory is made of, and its record. Nothing uses it. */
+void bh__memory_drop(bh__device *device, bh__memory *memory);
 /* Gives memory back that was freed and is no longer in use. */
 void bh__memory_sweep(bh__device *device);
 
-/* ---- chunks.c
- * ------------------------------------------------------------------------------------------------- */
+/* ---- chunks.c ---- */
 
 /* Cuts a block from the chunks there are, or makes another. `align` is a power of two, at least
  * BH__HEAP_ALIGN. Called and returns with the lock held, and may let go of it meanwhile. NULL with
  * the thread's error. */
 bh__block *bh__block_alloc(bh__device *device, uint64_t bytes, uint64_t align);
+/* Takes back one chunk that nothing is cut from, one of `bytes` or more if there is one. False:
+ * there is none. */
+bool bh__pool_trim(bh__device *device, uint64_t bytes);
+/* Addresses for a chunk, as an offset from address_base; those of one that is gone. */
+bool bh__addresses_take(bh__device *device, uint64_t bytes, uint64_t *out);
+void bh__addresses_give(bh__device *device, uint64_t offset, uint64_t bytes);
+/* What the device holds has grown. */
+void bh__held_note(bh__device *device);
 
-/* ---- usage.c: with the lock held
- * ------------------------------------------------------------------------------------- */
+/* ---- usage.c: with the lock held ---- */
 
 /* NULL or "" is the tag of what has none. NULL with the thread's error: no host memory. */
 bh__tag *bh__tag_get(bh__device *device, const char *name);
@@ -625,14 +685,17 @@ void bh__tags_free(bh__device *device);
 /* Counts one more buffer of this size, or refuses it. */
 bh_status bh__tag_charge(bh__device *device, bh__tag *tag, uint64_t bytes);
 void bh__tag_discharge(bh__tag *tag, uint64_t bytes);
+/* The memory is of this tag, charged before. */
+void bh__tag_attach(bh__tag *tag, bh__memory *memory);
+/* An allocation of this size failed for want of memory. */
+void bh__usage_refused(bh__device *device, uint64_t bytes);
 /* A buffer's memory, charged already, is handed out; its last handle is gone. */
 void bh__usage_add(bh__device *device, bh__memory *memory);
 void bh__usage_remove(bh__device *device, bh__memory *memory);
 /* "; most is "weights" 1024 in 2": who has most, for messages. */
 void bh__usage_owners(bh__device *device, char *out, size_t size);
 
-/* ---- pressure.c
- * ------------------------------------------------------------------------------------------------ */
+/* ---- pressure.c ---- */
 
 /* With the lock held: bytes_allocated passed pressure_high or pressure_low; the limit changed;
  * something happened to an allocation of this size. */
@@ -642,8 +705,7 @@ void bh__pressure_note(bh__device *device, uint32_t reason, uint64_t asked);
 /* Dispatcher only: tells what is due. Returns whether anything was. */
 bool bh__pressure_run(bh__device *device);
 
-/* ---- check.c: BH_DEVICE_CHECK, with the lock held
- * ------------------------------------------------------------------ */
+/* ---- check.c: BH_DEVICE_CHECK, with the lock held ---- */
 
 static inline bool bh__checked(const bh__device *device) {
     return device->options.flags & BH_DEVICE_CHECK;
@@ -663,8 +725,69 @@ bool bh__check_relent(bh__device *device);
 void bh__check_describe(bh__device *device, const bh__use *uses, uint32_t use_count,
                         uint64_t address, uint32_t bytes, bh_error *error);
 
-/* ---- transfer.c
- * -------------------------------------------------------------------------------------------------- */
+/* ---- solo.c: buffers with a chunk of their own, and guard mode, with the lock held ---- */
+
+typedef struct bh__solo {
+    bh__block block; /* what memory->block is: from the buffer's first byte to the chunk's end */
+    bh__chunk chunk;
+    uint64_t span;         /* addresses it takes up */
+    bh__job *farewell;     /* Owned until it is used: unmaps the chunk */
+    struct bh__deed *deed; /* Owned mapping. Shareable memory only; read-only if imported. */
+    int deed_fd;           /* Owned. */
+    bool imported;
+    bool gone; /* the chunk is unmapped; the record is kept to name what lay there */
+} bh__solo;
+
+enum {
+    BH__SOLO_GUARDED = 1, /* ends at the end of its chunk, behind which nothing is mapped */
+    BH__SOLO_LED = 2      /* has BH__SOLO_LEAD bytes before it */
+};
+enum { BH__SOLO_LEAD = 256, BH__GUARD_ALIGN = 16 };
+
+static inline bool bh__guarded(const bh__device *device) {
+    return device->options.flags & BH_DEVICE_GUARD;
+}
+/* Bytes in chunks of all kinds. */
+static inline uint64_t bh__held_bytes(const bh__device *device) {
+    return device->heap.bytes_total + device->solo_bytes;
+}
+/* What chunks that many buffers share may hold. */
+static inline uint64_t bh__pool_limit(const bh__device *device) {
+    uint64_t limit = device->options.memory_limit;
+    return limit > device->solo_bytes ? limit - device->solo_bytes : 0;
+}
+/* Memory of `bytes` in a chunk of its own, not a buffer yet. These let go of the lock while a
+ * worker carries them out. */
+bh_status bh__solo_create(bh__device *device, uint64_t bytes, uint64_t align, uint32_t how,
+                          bh__memory **out);
+/* The same with a chunk that there is already: `offset` is where in it the memory begins. Takes `fd`
+ * over if it succeeds. */
+bh_status bh__solo_adopt(bh__device *device, uint64_t chunk_bytes, uint64_t offset, uint64_t bytes,
+                         int fd, bh__memory **out);
+/* Nothing uses the memory any more. Takes it over. */
+void bh__solo_give_back(bh__device *device, bh__memory *memory);
+/* Carries out what giving back left to do. */
+void bh__solo_settle(bh__device *device);
+void bh__solo_delete(bh__solo *solo);
+/* Says what a launch was given, for a fault whose address the device does not tell. */
+void bh__guard_describe(bh__device *device, const bh__use *uses, uint32_t use_count,
+                        bh_error *error);
+/* An order of BH__MSG_CHUNK_UNMAP was carried out: what still waits to be sent must not bring the
+ * chunk back. */
+void bh__orders_forget_chunk(bh__worker *worker, uint32_t id);
+
+/* ---- buffer.c: for those who make memory in other ways */
+bh_status bh__buffer_add(bh__device *device, bh__memory *memory, bh_type type, uint64_t offset,
+                         uint64_t count, bh_buffer *out);
+
+/* ---- deed.c, sharing.c */
+/* The last handle is gone: tokens are refused from now on. */
+void bh__deed_withdraw(bh__solo *solo);
+/* A lost worker may have left some of it half written. */
+void bh__deed_doubt(bh__solo *solo);
+void bh__deed_close(bh__solo *solo);
+
+/* ---- transfer.c ---- */
 
 bh_status bh__check_lane_device(bh_lane lane, bh_buffer buffer);
 /* Submits a pattern of any length into rows of any pitch, through a staging slot. */
@@ -672,11 +795,11 @@ bh_status bh__submit_pattern(bh_lane lane, bh_buffer buffer, uint64_t offset, ui
                              uint64_t width, uint64_t height, const void *pattern,
                              uint32_t pattern_bytes, bh_ticket *out);
 
-/* ---- staging.c: host memory on the way
- * ------------------------------------------------------------------------ */
+/* ---- staging.c: host memory on the way ---- */
 
 /* Waits for a free slot with the lock released meanwhile. */
-bh_status bh__staging_take(bh__device *device, uint32_t *out_slot);
+/* Who has a slot already must not wait for another: BH_E_BUSY instead, with no error set. */
+bh_status bh__staging_take(bh__device *device, bool wait, uint32_t *out_slot);
 void bh__staging_put(bh__device *device, uint32_t slot, uint32_t lane, uint64_t sequence,
                      bool failed);
 uint8_t *bh__staging_memory(bh__device *device, uint32_t slot);
@@ -695,8 +818,7 @@ bool bh__host_note(bh__device *device, const bh__host_region *region, int fd, bh
 bh__memory *bh__host_find(bh__device *device, const void *pointer, uint64_t bytes,
                           uint64_t *out_offset);
 
-/* ---- host_pool.c, with the lock held
- * ----------------------------------------------------------------------------------------- */
+/* ---- host_pool.c, with the lock held ---- */
 
 /* The piece of a pool that these bytes of its region lie in, if somebody has taken it; else NULL. */
 bh__memory *bh__host_pool_find(struct bh__host_pool_slab *slab, uint64_t offset, uint64_t bytes,
@@ -704,10 +826,25 @@ bh__memory *bh__host_pool_find(struct bh__host_pool_slab *slab, uint64_t offset,
 /* Frees the records of all pools; their regions stay. */
 void bh__host_pools_free(bh__device *device);
 
-/* ---- module.c
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- module.c ---- */
 
+/* A module without an image, with a handle and a ticket, its ticket open. NULL: the thread's error.
+ * With the lock held. */
+bh__module *bh__module_announce(bh__device *device);
+/* Gives it its image (NULL, with *error filled in: no host memory), and has it loaded. With the lock
+ * held. False: neither. */
+bool bh__module_send(bh__device *device, bh__module *module, const void *image, size_t bytes,
+                     bh_error *error);
+/* Its ticket is answered, once: an error drops the module. Without the lock. */
+void bh__module_resolve(bh__device *device, bh__module *module, const bh_error *error);
+/* Announces a module and sends it. `product`, what it comes from, may be NULL. */
+bh_status bh__module_submit(bh_device device, const void *image, size_t bytes,
+                            struct bh__product *product, uint32_t cache, bh_module *out,
+                            bh_ticket *ticket);
+/* Locks the device of a module and finds it, loaded. NULL with the thread's error. */
+bh__module *bh__module_lock(bh_module handle, bool running, bh__device **out);
+/* Whether a ticket of the load lane is open. With the lock held. */
+bool bh__load_pending(const bh__lane *lane, uint64_t sequence);
 /* Reads what the worker says the module holds. False: it makes no sense. */
 bool bh__module_parse(bh__module *module, int blob_fd);
 bool bh__module_keeps_state(const bh__module *module);
@@ -718,8 +855,26 @@ void bh__module_delete(bh__module *module);
 #define BH__WITHOUT_STANDBY                                                                        \
     "go on without one: after a loss a worker is started cold; see `bulkhead devices`"
 
-/* ---- supervisor.c, takeover.c
- * ----------------------------------------------------------------------------------- */
+/* ---- flight.c: compiles under way ---- */
+
+/* Answers the open compiles of a device with *why: the one with this ticket, or all with `sequence`
+ * 0. A compiler that nobody waits for any more is ended. Returns how many. Without any lock. */
+unsigned bh__flights_recall(bh__device *device, uint64_t sequence, const bh_error *why);
+
+/* ---- names.c: name expressions ---- */
+
+/* Room for `count` pairs is made first. False: no host memory. */
+bool bh__names_reserve(bh__names *names, size_t count);
+bool bh__names_add(bh__names *names, const char *expression, const char *lowered);
+bool bh__names_copy(const bh__names *from, bh__names *out);
+void bh__names_free(bh__names *names);
+/* White space counts only where it keeps two words apart. NULL: none. */
+const bh__name *bh__names_find(const bh__names *names, const char *expression);
+bool bh__expressions_equal(const char *a, const char *b);
+/* Whether it can only be an expression: a plain name is made of letters, digits, _ and $. */
+bool bh__name_is_expression(const char *name);
+
+/* ---- supervisor.c, takeover.c ---- */
 
 void *bh__supervisor_main(void *device);
 /* Has the supervisor carry out an order and waits. Called and returns with the lock held, and lets
@@ -763,9 +918,7 @@ static inline bh__area *bh__worker_area(bh__device *device, const bh__worker *wo
                                 worker->area * device->front->area_bytes);
 }
 
-/* ---- dispatch.c
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- dispatch.c ---- */
 
 bh_status bh__dispatcher_start(bh__device *device);
 void bh__dispatcher_stop(bh__device *device);
@@ -775,8 +928,7 @@ void bh__dispatch_loss(bh__device *device, const bh_loss *loss);
 /* Waits until what was queued for callbacks so far has run. */
 void bh__dispatcher_drain(bh__device *device);
 
-/* ---- fork.c: a forked child must not keep anything alive
- * -------------------------------------------------------------- */
+/* ---- fork.c: a forked child must not keep anything alive ---- */
 
 /* Remembers a descriptor so that a forked child closes it. Returns it. */
 int bh__fd_keep(int fd);
@@ -787,7 +939,10 @@ bool bh__fd_is_ours(int fd);
 void bh__fd_close(int fd);
 /* Adds one to an eventfd of ours. False: it is not ours any more. */
 bool bh__fd_poke(int fd);
-bool bh__is_forked_child(void);
+extern _Atomic bool bh__in_forked_child;
+static inline bool bh__is_forked_child(void) {
+    return atomic_load_explicit(&bh__in_forked_child, memory_order_relaxed);
+}
 /* Counts devices that exist: a child forked while there are none may use the library. */
 void bh__fork_count(int change);
 

@@ -106,6 +106,7 @@ bh_status bh_lane_open_with(bh_device handle, const bh_lane_options *options, bh
         if (!lane->exists) status = lane_create(device, lane);
         if (status == BH_OK) status = bh__handle_add(device, BH__KIND_LANE, lane, &lane->handle);
         if (status == BH_OK) {
+            bh__counts_lane_opened(device, lane);
             out->id = lane->handle;
         } else {
             atomic_store(&lane->id, 0);
@@ -140,10 +141,7 @@ static bh_status lane_drain(bh__device *device, bh__lane *lane, uint64_t deadlin
     atomic_fetch_add(&device->users, 1);
     pthread_mutex_unlock(&device->lock);
     bh_status status = BH_OK;
-    if (!nothing) {
-        status = bh__lane_wait(device, lane, tail, deadline,
-                               lane->index == BH__LOAD_LANE ? BH__VERDICT : BH__PASSED);
-    }
+    if (!nothing) status = bh__lane_wait(device, lane, tail, deadline, BH__PASSED);
     atomic_fetch_sub(&device->users, 1);
     return status == BH_E_TIMEOUT ? status : BH_OK;
 }

@@ -5,8 +5,7 @@
 
 #include "client/internal.h"
 
-/* ---- sets of bytes: sorted spans that do not touch ----------------------------------------------
- */
+/* ---- sets of bytes: sorted spans that do not touch ---- */
 
 static bool spans_reserve(bh__span **list, uint32_t count, uint32_t *capacity) {
     if (count < *capacity) return true;
@@ -81,6 +80,7 @@ bool bh__spans_remove(bh__span **list, uint32_t *count, uint32_t *capacity, uint
  * is in doubt. */
 void bh__suspect_add(bh__memory *memory, uint64_t offset, uint64_t bytes) {
     if (memory->host) return;
+    if (memory->solo) bh__deed_doubt(memory->solo);
     if (bh__spans_add(&memory->suspect, &memory->suspect_count, &memory->suspect_capacity, offset,
                       bytes))
         return;
@@ -96,8 +96,7 @@ void bh__suspect_clear(bh__memory *memory, uint64_t offset, uint64_t bytes) {
                            offset, bytes);
 }
 
-/* ---- order between lanes
- * --------------------------------------------------------------------------- */
+/* ---- order between lanes ---- */
 
 static bh__lane_use *find_use(bh__memory *memory, uint32_t lane) {
     for (uint32_t i = 0; i < memory->use_count; i++) {
@@ -167,8 +166,7 @@ bool bh__memory_order(bh__device *device, const bh__use *use, uint32_t lane, uin
     return raised;
 }
 
-/* ---- life and death
- * ----------------------------------------------------------------------------------- */
+/* ---- life and death ---- */
 
 bh__memory *bh__memory_new(bh__device *device) {
     bh__memory *memory =
@@ -184,6 +182,7 @@ void bh__memory_delete(bh__device *device, bh__memory *memory) {
     if (memory->uses != memory->use_inline) free(memory->uses);
     free(memory->suspect);
     if (memory->tag) memory->tag->references--;
+    if (memory->solo) bh__solo_delete(memory->solo);
     bh__records_give(&device->memory_records, memory);
 }
 
@@ -199,9 +198,17 @@ bool bh__memory_idle(bh__device *device, bh__memory *memory) {
     return true;
 }
 
-static void give_back(bh__device *device, bh__memory *memory) {
+void bh__memory_drop(bh__device *device, bh__memory *memory) {
+    if (memory->window) {
+        bh__memory_delete(device, memory);
+        return;
+    }
     if (bh__checked(device)) {
         bh__check_retire(device, memory);
+        return;
+    }
+    if (memory->solo) {
+        bh__solo_give_back(device, memory);
         return;
     }
     bh__heap_free(&device->heap, memory->block);
@@ -211,8 +218,9 @@ static void give_back(bh__device *device, bh__memory *memory) {
 void bh__memory_release(bh__device *device, bh__memory *memory) {
     if (--memory->references > 0) return;
     bh__usage_remove(device, memory);
+    if (memory->solo) bh__deed_withdraw(memory->solo);
     if (bh__memory_idle(device, memory)) {
-        give_back(device, memory);
+        bh__memory_drop(device, memory);
     } else {
         memory->next = device->leaving;
         device->leaving = memory;
@@ -225,7 +233,7 @@ void bh__memory_sweep(bh__device *device) {
         bh__memory *memory = *link;
         if (bh__memory_idle(device, memory)) {
             *link = memory->next;
-            give_back(device, memory);
+            bh__memory_drop(device, memory);
         } else {
             link = &memory->next;
         }

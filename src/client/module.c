@@ -9,42 +9,25 @@
 #include <unistd.h>
 
 #include "base/checked.h"
-#include "client/internal.h"
+#include "base/futex.h"
+#include "client/compile.h"
+#include "client/trace.h"
 #include "wire/share.h"
 
-/* ---- life
- * ------------------------------------------------------------------------------------------- */
+/* ---- life ---- */
 
 void bh__module_delete(bh__module *module) {
     for (uint32_t i = 0; i < module->variable_count; i++) {
         free(module->variables[i].value);
         free(module->variables[i].written);
     }
+    for (uint32_t i = 0; i < module->kernel_count; i++) free(module->kernels[i].fits);
     free(module->variables);
     free(module->kernels);
     free(module->blob);
+    bh__product_release(module->product);
     bh__fd_close(module->image_fd);
     free(module);
-}
-
-static bh__module *module_new(const void *image, size_t bytes) {
-    char text[128];
-    bh__module *module = calloc(1, sizeof *module);
-    int fd = module ? bh__share_create("bulkhead-image", bytes) : -ENOMEM;
-    void *mapped = fd >= 0 ? bh__share_map(fd, 0, bytes, true) : NULL;
-    if (!mapped) {
-        int number = fd < 0 ? -fd : errno;
-        if (fd >= 0) close(fd);
-        free(module);
-        bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "cannot keep a module of %zu bytes: %s",
-                   bytes, bh__errno_text(number, text, sizeof text));
-        return NULL;
-    }
-    memcpy(mapped, image, bytes);
-    bh__share_unmap(mapped, bytes);
-    module->image_fd = bh__fd_keep(fd);
-    module->image_bytes = bytes;
-    return module;
 }
 
 /* Takes it off the device's list and deletes it. */
@@ -81,8 +64,7 @@ static void sweep(bh__device *device) {
     }
 }
 
-/* ---- what the worker says a module holds
- * ----------------------------------------------------------------- */
+/* ---- what the worker says a module holds ---- */
 
 static const char *blob_name(const uint8_t *blob, uint64_t bytes, uint64_t offset) {
     if (offset >= bytes || !memchr(blob + offset, 0, bytes - offset)) return NULL;
@@ -104,10 +86,13 @@ static bool parse_kernel(bh__module *module, bh__kernel *kernel, uint32_t index,
     *kernel = (bh__kernel){.module = module, .index = index, .shape = *from};
     kernel->name = (char *)(uintptr_t)name;
     kernel->params = (bh__blob_param *)(void *)(module->blob + from->params_offset);
+    uint64_t used = 0;
     for (uint32_t i = 0; i < from->param_count; i++) {
         if (!bh__range_fits(kernel->params[i].offset, kernel->params[i].bytes, from->param_bytes))
             return false;
+        used += kernel->params[i].bytes;
     }
+    kernel->padded = used != from->param_bytes;
     return true;
 }
 
@@ -165,11 +150,135 @@ bool bh__module_keeps_state(const bh__module *module) {
     return false;
 }
 
-/* ---- loading
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- loading ---- */
 
-bh_status bh_submit_load(bh_device handle, const void *image, size_t bytes, bh_module *out,
+/* The image in memory that workers can map. */
+static bool keep_image(bh__module *module, const void *image, size_t bytes, bh_error *error) {
+    char text[128];
+    int fd = bh__share_create("bulkhead-image", bytes);
+    void *mapped = fd >= 0 ? bh__share_map(fd, 0, bytes, true) : NULL;
+    if (!mapped) {
+        int number = fd < 0 ? -fd : errno;
+        if (fd >= 0) close(fd);
+        bh__fail(error, BH_E_NO_HOST_MEMORY, "free host memory",
+                 "cannot keep a module of %zu bytes: %s", bytes,
+                 bh__errno_text(number, text, sizeof text));
+        return false;
+    }
+    memcpy(mapped, image, bytes);
+    bh__share_unmap(mapped, bytes);
+    module->image_fd = bh__fd_keep(fd);
+    module->image_bytes = bytes;
+    return true;
+}
+
+bh__module *bh__module_announce(bh__device *device) {
+    sweep(device);
+    bh__module *module = calloc(1, sizeof *module);
+    if (!module) {
+        bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "no host memory for a module's record");
+        return NULL;
+    }
+    module->image_fd = -1;
+    if (bh__handle_add(device, BH__KIND_MODULE, module, &module->id) != BH_OK) {
+        bh__module_delete(module);
+        return NULL;
+    }
+    module->number = device->next_module_number++;
+    module->next = device->module_list;
+    device->module_list = module;
+    bh__lane *lane = &device->lanes[BH__LOAD_LANE];
+    module->ticket = atomic_load(&lane->tail) + 1;
+    bh__module **link = &lane->pending;
+    while (*link) link = &(*link)->next_pending;
+    *link = module;
+    atomic_store(&lane->tail, module->ticket);
+    return module;
+}
+
+bool bh__module_send(bh__device *device, bh__module *module, const void *image, size_t bytes,
+                     bh_error *error) {
+    bh__job *job = calloc(1, sizeof *job);
+    if (!job) {
+        bh__fail(error, BH_E_NO_HOST_MEMORY, "free host memory",
+                 "no host memory for a module's record");
+        return false;
+    }
+    if (!keep_image(module, image, bytes, error)) {
+        free(job);
+        return false;
+    }
+    *job = (bh__job){.kind = BH__JOB_ORDER,
+                     .order = {.type = BH__MSG_MODULE_LOAD,
+                               .module = {.id = module->number, .bytes = bytes},
+                               .fd = module->image_fd},
+                     .module = module,
+                     .self_owned = true};
+    bh__job_post(device, job);
+    return true;
+}
+
+bool bh__load_pending(const bh__lane *lane, uint64_t sequence) {
+    const bh__module *module = lane->pending;
+    while (module && module->ticket < sequence) module = module->next_pending;
+    return module && module->ticket == sequence;
+}
+
+/* With the lock held. */
+static void resolve(bh__device *device, bh__module *module, const bh_error *error) {
+    bh__lane *lane = &device->lanes[BH__LOAD_LANE];
+    if (error->status != BH_OK)
+        bh__lane_fail(lane, module->ticket, error->status, 1, 0, NULL, error);
+    bh__module **link = &lane->pending;
+    while (*link != module) link = &(*link)->next_pending;
+    *link = module->next_pending;
+    atomic_store(&lane->load_done,
+                 lane->pending ? lane->pending->ticket - 1 : atomic_load(&lane->tail));
+    if (error->status != BH_OK) {
+        device->tally.module_load_failures++;
+        bh__handle_remove(device, module->id);
+        bh__module_drop(device, module);
+    } else {
+        device->tally.module_loads++;
+        bh__trace_instant(device, "module loaded", "bytes", module->image_bytes, NULL);
+    }
+    atomic_fetch_add(&lane->load_wake, 1);
+}
+
+void bh__module_resolve(bh__device *device, bh__module *module, const bh_error *error) {
+    pthread_mutex_lock(&device->lock);
+    resolve(device, module, error);
+    pthread_mutex_unlock(&device->lock);
+    bh__futex_wake(&device->lanes[BH__LOAD_LANE].load_wake, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
+    bh__dispatcher_poke(device);
+}
+
+bh_status bh__module_submit(bh_device handle, const void *image, size_t bytes, bh__product *product,
+                            uint32_t cache, bh_module *out, bh_ticket *ticket) {
+    bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
+    bh__module *module = device ? bh__module_announce(device) : NULL;
+    if (!module) {
+        if (device) bh__device_unlock(device);
+        return bh__last()->status;
+    }
+    if (product) bh__product_retain(product);
+    module->product = product;
+    module->cache = cache;
+    bh_module made = {module->id};
+    bh_ticket given = {atomic_load(&device->lanes[BH__LOAD_LANE].id), module->ticket};
+    bh_error error = {.status = BH_OK};
+    if (!bh__module_send(device, module, image, bytes, &error)) {
+        resolve(device, module, &error);
+        bh__device_unlock(device);
+        return bh__refuse_with(&error);
+    }
+    *out = made;
+    if (ticket) *ticket = given;
+    bh__device_unlock(device);
+    return BH_OK;
+}
+
+bh_status bh_submit_load(bh_device device, const void *image, size_t bytes, bh_module *out,
                          bh_ticket *ticket) {
     if (!image || !out || bytes == 0) {
         return bh__refuse(BH_E_INVALID, "pass a module image and storage for the module",
@@ -179,44 +288,7 @@ bh_status bh_submit_load(bh_device handle, const void *image, size_t bytes, bh_m
         return bh__refuse(BH_E_INVALID, "load modules of at most 1 GiB", "the image has %zu bytes",
                           bytes);
     }
-    bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
-    if (!device) return bh__last()->status;
-    sweep(device);
-    bh__module *module = module_new(image, bytes);
-    bh__job *job = module ? calloc(1, sizeof *job) : NULL;
-    bh_status status = BH_OK;
-    if (!module) {
-        status = bh__last()->status;
-    } else if (!job) {
-        status = bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
-                            "no host memory for a module's record");
-    } else {
-        status = bh__handle_add(device, BH__KIND_MODULE, module, &module->id);
-    }
-    if (status != BH_OK) {
-        if (module) bh__module_delete(module);
-        free(job);
-        bh__device_unlock(device);
-        return status;
-    }
-    module->number = device->next_module_number++;
-    module->next = device->module_list;
-    device->module_list = module;
-    bh__lane *lane = &device->lanes[BH__LOAD_LANE];
-    uint64_t sequence = atomic_load(&lane->tail) + 1;
-    atomic_store(&lane->tail, sequence);
-    *job = (bh__job){.kind = BH__JOB_ORDER,
-                     .order = {.type = BH__MSG_MODULE_LOAD,
-                               .module = {.id = module->number, .bytes = bytes},
-                               .fd = module->image_fd},
-                     .module = module,
-                     .ticket = sequence,
-                     .self_owned = true};
-    out->id = module->id;
-    if (ticket) *ticket = (bh_ticket){atomic_load(&lane->id), sequence};
-    bh__job_post(device, job);
-    bh__device_unlock(device);
-    return BH_OK;
+    return bh__module_submit(device, image, bytes, NULL, BH_CACHE_OFF, out, ticket);
 }
 
 bh_status bh_module_load(bh_device device, const void *image, size_t bytes, bh_module *out) {
@@ -270,8 +342,7 @@ bh_status bh_module_load_file(bh_device device, const char *path, bh_module *out
     return status;
 }
 
-/* Locks the device of a module and finds it, loaded. */
-static bh__module *module_lock(bh_module handle, bool running, bh__device **out) {
+bh__module *bh__module_lock(bh_module handle, bool running, bh__device **out) {
     bh__device *device = bh__device_lock(handle.id, BH__KIND_MODULE, "module", running);
     if (!device) return NULL;
     bh__module *module = bh__handle_get(device, handle.id, BH__KIND_MODULE, "module");
@@ -288,7 +359,7 @@ static bh__module *module_lock(bh_module handle, bool running, bh__device **out)
 
 bh_status bh_module_unload(bh_module handle) {
     bh__device *device;
-    bh__module *module = module_lock(handle, false, &device);
+    bh__module *module = bh__module_lock(handle, false, &device);
     if (!module) return bh__last()->status;
     for (uint32_t i = 0; i < module->kernel_count; i++) {
         if (module->kernels[i].id) bh__handle_remove(device, module->kernels[i].id);
@@ -303,16 +374,14 @@ bh_status bh_module_unload(bh_module handle) {
 
 bh_status bh_module_accept(bh_module handle) {
     bh__device *device;
-    bh__module *module = module_lock(handle, false, &device);
+    bh__module *module = bh__module_lock(handle, false, &device);
     if (!module) return bh__last()->status;
     module->stale = false;
     bh__device_unlock(device);
     return BH_OK;
 }
 
-/* ---- kernels
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- kernels ---- */
 
 static bh_status kernel_handle(bh__device *device, bh__kernel *kernel, bh_kernel *out) {
     bh_status status = BH_OK;
@@ -321,30 +390,52 @@ static bh_status kernel_handle(bh__device *device, bh__kernel *kernel, bh_kernel
     return status;
 }
 
+static bh__kernel *find_kernel(bh__module *module, const char *name) {
+    for (uint32_t i = 0; i < module->kernel_count; i++) {
+        if (strcmp(module->kernels[i].name, name) == 0) return &module->kernels[i];
+    }
+    return NULL;
+}
+
+static size_t add_to_list(char *list, size_t size, size_t used, const char *name) {
+    if (used >= size) return used;
+    return used + (size_t)snprintf(list + used, size - used, "%s%s", used ? ", " : "", name);
+}
+
+static bh_status refuse_kernel(const bh__module *module, const char *name) {
+    char list[320] = "";
+    size_t used = 0;
+    if (bh__name_is_expression(name)) {
+        size_t count = module->product ? module->product->names.count : 0;
+        for (size_t i = 0; i < count; i++)
+            used = add_to_list(list, sizeof list, used, module->product->names.list[i].expression);
+        return bh__refuse(
+            BH_E_NOT_FOUND, "name it in bh_compile_options.expressions when the module is compiled",
+            "\"%.100s\" is a name expression that was not registered; %zu were%s%.300s", name,
+            count, used ? ": " : "", list);
+    }
+    for (uint32_t i = 0; i < module->kernel_count; i++)
+        used = add_to_list(list, sizeof list, used, module->kernels[i].name);
+    return bh__refuse(
+        BH_E_NOT_FOUND,
+        "use a name from the module; C++ kernels have mangled names unless declared extern \"C\" "
+        "or registered in bh_compile_options.expressions",
+        "no kernel \"%.100s\" among the module's %u: %s", name, module->kernel_count, list);
+}
+
 bh_status bh_kernel_get(bh_module handle, const char *name, bh_kernel *out) {
     if (!name || !out)
         return bh__refuse(BH_E_INVALID, "pass a name and storage for the kernel",
                           "name or out is NULL");
     bh__device *device;
-    bh__module *module = module_lock(handle, false, &device);
+    bh__module *module = bh__module_lock(handle, false, &device);
     if (!module) return bh__last()->status;
-    bh_status status = BH_E_NOT_FOUND;
-    for (uint32_t i = 0; i < module->kernel_count && status == BH_E_NOT_FOUND; i++) {
-        if (strcmp(module->kernels[i].name, name) == 0)
-            status = kernel_handle(device, &module->kernels[i], out);
+    bh__kernel *kernel = find_kernel(module, name);
+    if (!kernel && module->product) {
+        const bh__name *known = bh__names_find(&module->product->names, name);
+        if (known) kernel = find_kernel(module, known->lowered);
     }
-    if (status == BH_E_NOT_FOUND) {
-        char list[320] = "";
-        size_t used = 0;
-        for (uint32_t i = 0; i < module->kernel_count && used < sizeof list; i++) {
-            used += (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "",
-                                     module->kernels[i].name);
-        }
-        bh__refuse(
-            BH_E_NOT_FOUND,
-            "use a name from the module; C++ kernels have mangled names unless declared extern \"C\"",
-            "no kernel \"%.100s\" among the module's %u: %s", name, module->kernel_count, list);
-    }
+    bh_status status = kernel ? kernel_handle(device, kernel, out) : refuse_kernel(module, name);
     bh__device_unlock(device);
     return status;
 }
@@ -352,7 +443,7 @@ bh_status bh_kernel_get(bh_module handle, const char *name, bh_kernel *out) {
 bh_status bh_module_kernel_count(bh_module handle, uint32_t *out) {
     if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the count", "out is NULL");
     bh__device *device;
-    bh__module *module = module_lock(handle, false, &device);
+    bh__module *module = bh__module_lock(handle, false, &device);
     if (!module) return bh__last()->status;
     *out = module->kernel_count;
     bh__device_unlock(device);
@@ -362,7 +453,7 @@ bh_status bh_module_kernel_count(bh_module handle, uint32_t *out) {
 bh_status bh_module_kernel_at(bh_module handle, uint32_t index, bh_kernel *out) {
     if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the kernel", "out is NULL");
     bh__device *device;
-    bh__module *module = module_lock(handle, false, &device);
+    bh__module *module = bh__module_lock(handle, false, &device);
     if (!module) return bh__last()->status;
     bh_status status =
         index < module->kernel_count

@@ -7,6 +7,7 @@
 
 #include "base/futex.h"
 #include "client/supervisor.h"
+#include "client/trace.h"
 
 /* Few enough that they always fit a socket's buffer, so that sending never blocks. */
 enum { MOST_OUTSTANDING = 2, GLOBAL_PIECE = 32 * 1024 };
@@ -118,9 +119,7 @@ void bh__orders_go(bh__device *device, bh__worker *worker) {
     tell(worker, &(bh__order){.type = BH__MSG_GO, .fd = -1});
 }
 
-/* ---- sending
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- sending ---- */
 
 static int send_order(bh__device *device, bh__worker *worker, bh__order *order) {
     bh__message *message = device->outgoing;
@@ -140,6 +139,9 @@ static int send_order(bh__device *device, bh__worker *worker, bh__order *order) 
         break;
     case BH__MSG_LANE_OPEN:
         message->u.lane = order->lane;
+        break;
+    case BH__MSG_FIT:
+        message->u.fit = order->fit;
         break;
     default:
         message->u.module = order->module;
@@ -180,24 +182,11 @@ bool bh__orders_pump(bh__device *device, bh__worker *worker) {
     return !worker->unfit;
 }
 
-/* ---- what came of it
- * -------------------------------------------------------------------------------------------- */
+/* ---- what came of it ---- */
 
 void bh__job_finish(bh__device *device, bh__job *job) {
-    if (job->module) {
-        bh__lane *lane = &device->lanes[BH__LOAD_LANE];
-        pthread_mutex_lock(&device->lock);
-        if (job->error.status != BH_OK) {
-            bh__lane_fail(lane, job->ticket, job->error.status, 1, 0, NULL, &job->error);
-            bh__handle_remove(device, job->module->id);
-            bh__module_drop(device, job->module);
-        }
-        atomic_store(&lane->load_done, job->ticket);
-        pthread_mutex_unlock(&device->lock);
-        atomic_fetch_add(&lane->load_wake, 1);
-        bh__futex_wake(&lane->load_wake, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
-        bh__dispatcher_poke(device);
-    }
+    if (job->closes) bh__fd_close(job->close_fd);
+    if (job->module) bh__module_resolve(device, job->module, &job->error);
     if (job->self_owned) {
         free(job);
         return;
@@ -238,6 +227,12 @@ static void commit(bh__device *device, bh__order *order, bh__message *message, b
             next.fd = device->chunks[device->chunk_count - 1].fd;
         }
         break;
+    case BH__MSG_CHUNK_MAP: /* made elsewhere */
+        noted = note_chunk(device, order, order->fd);
+        break;
+    case BH__MSG_CHUNK_UNMAP:
+        if (device->standby) bh__orders_forget_chunk(device->standby, order->chunk.id);
+        break;
     case BH__MSG_HOST_MAP:
         noted = bh__host_note(device, &order->host, order->fd, job->host);
         break;
@@ -249,6 +244,10 @@ static void commit(bh__device *device, bh__order *order, bh__message *message, b
         if (device->lane_limit <= index) device->lane_limit = index + 1;
         break;
     }
+    case BH__MSG_FIT: /* changes nothing that others must be told of */
+        noted = message->data_bytes == sizeof job->fit;
+        if (noted) memcpy(&job->fit, message->data, sizeof job->fit);
+        break;
     case BH__MSG_MODULE_LOAD:
         noted = message->fd_count == 1 && bh__module_parse(job->module, message->fds[0]);
         job->module->loaded = noted;
@@ -260,8 +259,24 @@ static void commit(bh__device *device, bh__order *order, bh__message *message, b
         bh__fail(&job->error, BH_E_INTERNAL, "report this with the program that shows it",
                  "the worker's answer to order %u makes no sense, or there is no host memory",
                  order->type);
-    } else if (device->standby && device->standby->state == BH__WORKER_STANDBY) {
+    } else if (order->type != BH__MSG_FIT && device->standby &&
+               device->standby->state == BH__WORKER_STANDBY) {
         tell(device->standby, &next);
+    }
+}
+
+/* The descriptor that such an order would be sent with may be closed by then. */
+void bh__orders_forget_chunk(bh__worker *worker, uint32_t id) {
+    worker->waiting_last = NULL;
+    for (bh__order **link = &worker->waiting; *link;) {
+        bh__order *order = *link;
+        if (!order->job && order->type == BH__MSG_CHUNK_MAP && order->chunk.id == id) {
+            *link = order->next;
+            bh__order_delete(order);
+        } else {
+            worker->waiting_last = order;
+            link = &order->next;
+        }
     }
 }
 

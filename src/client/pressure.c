@@ -20,7 +20,7 @@ static void note(bh__device *device, bh__listener *listener, uint32_t reason, ui
                           .threshold = threshold_of(device, listener),
                           .asked = asked,
                           .bytes_buffers = device->bytes_allocated,
-                          .bytes_reserved = device->heap.bytes_total,
+                          .bytes_reserved = bh__held_bytes(device),
                           .limit = device->options.memory_limit,
                           .times = said->times + 1};
     listener->order[reason - 1] = ++device->pressure_notes;

@@ -7,18 +7,13 @@
 #include <sys/types.h>
 
 #include "base/error.h"
+#include "client/spawn.h"
 
 typedef struct bh__process {
     pid_t pid;
     int pidfd;    /* readable once the process is gone */
     void *thread; /* builds in which a worker is a thread of this process */
 } bh__process;
-
-typedef struct bh__process_end {
-    bool known;    /* false: somebody else reaped it */
-    int exit_code; /* -1: ended by a signal */
-    int signal;
-} bh__process_end;
 
 /* Starts `path` with `socket` as descriptor 3 and `errors` as standard error. */
 bh_status bh__process_start(const char *path, int socket, int errors, bh__process *out,

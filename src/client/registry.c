@@ -48,6 +48,8 @@ static bh__table *table_of(bh__device *device, uint32_t kind) {
         return &device->kernels;
     case BH__KIND_BUFFER:
         return &device->buffers;
+    case BH__KIND_PREPARED:
+        return &device->prepareds;
     case BH__KIND_POOL:
         return &device->pools;
     default:
@@ -56,13 +58,13 @@ static bh__table *table_of(bh__device *device, uint32_t kind) {
 }
 
 static const char *kind_name(uint32_t kind) {
-    static const char *const names[] = {"no handle", "a device", "a lane", "a module",
-                                        "a kernel",  "a buffer", "a pool"};
+    static const char *const names[] = {"no handle", "a device",          "a lane",
+                                        "a module",  "a kernel",          "a buffer",
+                                        "a binary",  "a prepared launch", "a pool"};
     return kind < sizeof names / sizeof *names ? names[kind] : "no handle of this library";
 }
 
-/* The text for a handle that does not mean a live object. */
-static void refuse_handle(uint64_t handle, uint32_t kind, const char *what) {
+bh_status bh__refuse_handle(uint64_t handle, uint32_t kind, const char *what) {
     if (handle == 0) {
         bh__refuse(BH_E_INVALID,
                    "pass a handle that a Bulkhead call has filled in and that is still open",
@@ -76,21 +78,22 @@ static void refuse_handle(uint64_t handle, uint32_t kind, const char *what) {
                    "%s (0x%llx) is not an open handle of %s: closed already, or made up", what,
                    (unsigned long long)handle, kind_name(kind));
     }
+    return BH_E_INVALID;
 }
 
 bh__device *bh__device_lock(uint64_t handle, uint32_t kind, const char *what, bool running) {
-    if (bh__refuse_forked()) return NULL;
+    if (bh__is_forked_child() && bh__refuse_forked()) return NULL;
     bh__device *device =
         handle_kind(handle) == kind ? atomic_load(&devices[handle_slot(handle)]) : NULL;
     if (!device) {
-        refuse_handle(handle, kind, what);
+        bh__refuse_handle(handle, kind, what);
         return NULL;
     }
     pthread_mutex_lock(&device->lock);
     uint64_t id = atomic_load(&device->id);
     if (id == 0 || (kind == BH__KIND_DEVICE && id != handle)) {
         pthread_mutex_unlock(&device->lock);
-        refuse_handle(handle, kind, what);
+        bh__refuse_handle(handle, kind, what);
         return NULL;
     }
     if (running && (device->state == BH_DEVICE_STOPPED || device->closing)) {
@@ -120,7 +123,7 @@ void *bh__handle_get(bh__device *device, uint64_t handle, uint32_t kind, const c
         handle_kind(handle) == kind
             ? bh__table_get(table_of(device, kind), handle_index(handle), handle_generation(handle))
             : NULL;
-    if (!object) refuse_handle(handle, kind, what);
+    if (!object) bh__refuse_handle(handle, kind, what);
     return object;
 }
 
@@ -139,6 +142,15 @@ void bh__handle_remove(bh__device *device, uint64_t handle) {
     bh__table_remove(table_of(device, handle_kind(handle)), handle_index(handle));
 }
 
+/* It is held for a microsecond at most: whoever finds it taken looks again before going to sleep. */
+static void init_device_lock(pthread_mutex_t *lock) {
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
+    pthread_mutex_init(lock, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+}
+
 bh__device *bh__device_take_slot(void) {
     pthread_mutex_lock(&slots_lock);
     uint32_t slot = 0;
@@ -148,7 +160,7 @@ bh__device *bh__device_take_slot(void) {
         device = calloc(1, sizeof *device);
         if (device) {
             device->slot = slot;
-            pthread_mutex_init(&device->lock, NULL);
+            init_device_lock(&device->lock);
             pthread_mutex_init(&device->jobs_lock, NULL);
             pthread_mutex_init(&device->dispatch_lock, NULL);
             for (uint32_t i = 0; i < BH__LANES; i++)

@@ -246,7 +246,7 @@ static void pack_unlocked(bh__device *device, const staged *self, uint32_t slot,
 static bh_status write_part(bh__device *device, const staged *self, uint64_t first, uint64_t count,
                             bh_ticket *out) {
     uint32_t slot;
-    bh_status status = bh__staging_take(device, &slot);
+    bh_status status = bh__staging_take(device, true, &slot);
     if (status != BH_OK) return status;
     pack_unlocked(device, self, slot, first, count);
     bh_ticket ticket = {0, 0};
@@ -260,7 +260,7 @@ static bh_status write_part(bh__device *device, const staged *self, uint64_t fir
 
 static bh_status read_part(bh__device *device, const staged *self, uint64_t first, uint64_t count) {
     uint32_t slot;
-    bh_status status = bh__staging_take(device, &slot);
+    bh_status status = bh__staging_take(device, true, &slot);
     if (status != BH_OK) return status;
     bh_ticket ticket;
     status = submit_slot(device, self, slot, first, count, &ticket);
@@ -417,7 +417,7 @@ bh_status bh__submit_pattern(bh_lane lane, bh_buffer buffer, uint64_t offset, ui
     bh__device *device = begin(buffer, "target", &rows->target);
     if (!device) return bh__last()->status;
     uint32_t slot;
-    bh_status status = bh__staging_take(device, &slot);
+    bh_status status = bh__staging_take(device, true, &slot);
     if (status == BH_OK) {
         memcpy(bh__staging_memory(device, slot), pattern, pattern_bytes);
         rows->source = (side){.pitch = pattern_bytes, .extent = pattern_bytes};

@@ -9,8 +9,7 @@
 #include "client/internal.h"
 #include "wire/share.h"
 
-/* ---- host regions
- * ----------------------------------------------------------------------------------- */
+/* ---- host regions ---- */
 
 static bool hosts_reserve(bh__device *device) {
     if (device->host_count < device->host_capacity) return true;
@@ -141,8 +140,7 @@ bh__memory *bh__host_find(bh__device *device, const void *pointer, uint64_t byte
     return NULL;
 }
 
-/* ---- staging slots
- * ------------------------------------------------------------------------------------ */
+/* ---- staging slots ---- */
 
 uint8_t *bh__staging_memory(bh__device *device, uint32_t slot) {
     return (uint8_t *)device->staging->host + (size_t)slot * BH__STAGING_BYTES;
@@ -186,7 +184,7 @@ static bh_status make_slots(bh__device *device) {
     return status;
 }
 
-bh_status bh__staging_take(bh__device *device, uint32_t *out_slot) {
+bh_status bh__staging_take(bh__device *device, bool wait, uint32_t *out_slot) {
     bh_status status = make_slots(device);
     if (status != BH_OK) return status;
     for (;;) {
@@ -201,6 +199,7 @@ bh_status bh__staging_take(bh__device *device, uint32_t *out_slot) {
             *out_slot = i;
             return BH_OK;
         }
+        if (!wait) return BH_E_BUSY;
         const bh__staging_slot *slot = device->staging ? slot_to_wait_for(device) : NULL;
         if (slot) {
             (void)bh__lane_let_pass(device, &device->lanes[slot->lane], slot->sequence);

@@ -4,9 +4,13 @@
 #include <string.h>
 
 #include "base/futex.h"
-#include "client/internal.h"
+#include "base/ticks.h"
+#include "client/trace.h"
 
-enum { FETCH_DISTANCE = 2 }; /* slots */
+enum {
+    FETCH_DISTANCE = 2, /* slots */
+    TIMED_EVERY = 16    /* slots */
+};
 
 typedef struct plan {
     bh__dependency dependencies[BH__MAX_LANES];
@@ -24,6 +28,7 @@ static bh_status check_doubt(bh__device *device, const bh__submission *submissio
         if (memory->held_by > reaped && memory->held_by > out->hold) out->hold = memory->held_by;
         if (!bh__suspect_overlaps(memory, use->offset, use->bytes)) continue;
         if (use->access & BH_ACCESS_IN) {
+            device->tally.stale_refusals++;
             return bh__refuse(
                 BH_E_STALE,
                 "overwrite the buffer whole, or accept what is in it with bh_buffer_accept",
@@ -67,6 +72,51 @@ static bh_status wait_for_room(bh__device *device, bh__lane *lane, uint64_t posi
     return status == BH_E_STOPPED ? bh__refuse_with(&device->stop_reason) : status;
 }
 
+/* Counters. What is the same for most launches is not added up: see bh__lane_tally. */
+static void count(const bh__device *device, const bh__submission *submission) {
+    bh__lane_tally *tally = &submission->lane->tally;
+    if (submission->op == BH__OP_LAUNCH) {
+        const uint32_t *grid = submission->launch->grid, *block = submission->launch->block;
+        uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2];
+        uint32_t threads = block[0] * block[1] * block[2], over = threads & device->warp_mask;
+        uint64_t all = blocks * threads;
+        tally->launches++;
+        tally->threads += all;
+        if (over) tally->padding += blocks * (device->warp_mask + 1 - over);
+        if (submission->elements && submission->elements < all)
+            tally->idle += all - submission->elements;
+        return;
+    }
+    tally->transfers++;
+    uint64_t bytes = bh__copy_bytes(&submission->copy);
+    switch (submission->op) {
+    case BH__OP_WRITE:
+    case BH__OP_GLOBAL_WRITE:
+    case BH__OP_WRITE_ROWS:
+        tally->bytes_to_device += bytes;
+        break;
+    case BH__OP_READ:
+    case BH__OP_GLOBAL_READ:
+    case BH__OP_READ_ROWS:
+        tally->bytes_to_host += bytes;
+        break;
+    default:
+        tally->bytes_within += bytes;
+    }
+}
+
+/* Reading the counter costs more than all the rest of counting: one request in sixteen is timed, with a
+ * trace all are. */
+static uint64_t stamp(const bh__device *device, uint64_t start) {
+    return start % TIMED_EVERY == 0 || device->trace ? bh__ticks(device->ticks_usable) : 0;
+}
+
+/* Looked at when `done` is looked at anyway. */
+static void count_depth(bh__lane *lane, uint64_t end) {
+    uint64_t depth = end - lane->retired, *most = &lane->tally.depth_max;
+    if (depth > *most) *most = depth;
+}
+
 static void write_down(bh__device *device, const bh__submission *submission, const plan *planned,
                        uint64_t start) {
     bh__lane *lane = submission->lane;
@@ -77,6 +127,7 @@ static void write_down(bh__device *device, const bh__submission *submission, con
     request->slots = (uint16_t)planned->slots;
     request->dependency_count = planned->dependency_count;
     request->sequence = start + planned->slots;
+    request->submitted = stamp(device, start);
     atomic_store_explicit(&request->hold, planned->hold, memory_order_relaxed);
     if (submission->op == BH__OP_LAUNCH) {
         request->u.launch = *submission->launch;
@@ -176,6 +227,7 @@ bh_status bh__submit(bh__device *device, const bh__submission *submission, bool 
     /* Reading `done` takes its cache line from the worker: now and then, and when there is need. */
     if (end - lane->retired > length || (end - lane->retired > length / 4 && end % 32 == 0)) {
         lane->retired = bh__lane_done(device, lane);
+        if (end - lane->retired <= length) count_depth(lane, end);
     }
     if (end - lane->retired > length) {
         if (submission->no_block) {
@@ -189,6 +241,8 @@ bh_status bh__submit(bh__device *device, const bh__submission *submission, bool 
 
     write_down(device, submission, &planned, start);
     note_uses(submission, &planned, end);
+    count(device, submission);
+    if (device->trace) bh__trace_submit(device, submission, start, end);
     atomic_store_explicit(&lane->tail, end, memory_order_release);
     ring_bell(device, lane, end);
     fetch_ahead(lane, length, end);

@@ -13,6 +13,7 @@
 #include "base/futex.h"
 #include "base/log.h"
 #include "client/supervisor.h"
+#include "client/trace.h"
 
 enum {
     BOOT_ATTEMPTS = 3,
@@ -21,8 +22,7 @@ enum {
     CROWDED_RETRY_S = 60
 };
 
-/* ---- jobs: what other threads ask for
- * ------------------------------------------------------------------ */
+/* ---- jobs: what other threads ask for ---- */
 
 /* If the program has closed our descriptors, the supervisor still sleeps on what they were: the end
  * of its worker wakes it. */
@@ -76,8 +76,7 @@ static void standby_changed(bh__device *device) {
     bh__futex_wake(&device->standby_word, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
 }
 
-/* ---- stopping
- * -------------------------------------------------------------------------------------------- */
+/* ---- stopping ---- */
 
 static void fail_backlog(bh__device *device, const bh_error *why) {
     while (device->backlog) {
@@ -111,6 +110,7 @@ static void stop(bh__device *device, const bh_error *reason) {
     pthread_mutex_unlock(&device->lock);
     bury_all(device);
     fail_backlog(device, &device->stop_reason);
+    (void)bh__flights_recall(device, 0, &device->stop_reason);
     bh__area_wake(device, area);
     bh__dispatcher_poke(device);
     standby_changed(device);
@@ -126,17 +126,27 @@ static void stop(bh__device *device, const bh_error *reason) {
     }
 }
 
-/* ---- becoming the active worker
- * ------------------------------------------------------------------------------ */
+/* ---- becoming the active worker ---- */
 
 static void tell_loss(bh__device *device) {
     if (!device->loss_pending) return;
     device->loss_pending = false;
-    device->loss.takeover_ns = bh__now_ns() - device->loss_detected_ns;
     bh__log_warning("worker of generation %llu lost and replaced in %llu us: %s",
                     (unsigned long long)device->loss.generation,
                     (unsigned long long)(device->loss.takeover_ns / 1000), device->loss.message);
     bh__dispatch_loss(device, &device->loss);
+}
+
+/* With the lock held: whoever sees the next generation finds the takeover counted. */
+static void count_takeover(bh__device *device) {
+    if (!device->loss_pending) return;
+    uint64_t took = bh__now_ns() - device->loss_detected_ns;
+    device->loss.takeover_ns = took;
+    device->tally.restarts++;
+    device->tally.standby_takeovers += device->loss.from_standby;
+    bh__histogram_add(&device->tally.takeover, took);
+    bh__trace_span(device, "takeover", took, "generation", device->generation,
+                   device->loss.from_standby ? "a standby took over" : "a worker started cold");
 }
 
 /* Only now, with its words set to where each lane goes on, do this worker's words count. */
@@ -157,6 +167,7 @@ void bh__worker_goes(bh__device *device, bh__worker *worker) {
     atomic_store(&device->worker_pid, worker->process.pid); /* whoever sees it run sees who runs */
     device->state = BH_DEVICE_RUNNING;
     device->generation++;
+    count_takeover(device);
     pthread_mutex_unlock(&device->lock);
     worker->state = BH__WORKER_ACTIVE;
     bh__area_wake(device, before);
@@ -204,9 +215,7 @@ static void promote(bh__device *device) {
     }
 }
 
-/* ---- losing one
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- losing one ---- */
 
 static bool restarts_left(bh__device *device) {
     if (device->options.flags & BH_DEVICE_NO_RESTART_LIMIT) return true;
@@ -315,9 +324,11 @@ static void describe_end(const bh__worker *worker, const bh__process_end *end, b
         bh__fail(&out->error, out->status, fix, "worker %d exited with status %d%s%.200s",
                  (int)worker->process.pid, end->exit_code, *text ? ": " : "", text);
     } else {
-        bh__fail(&out->error, out->status, fix,
-                 "worker %d is gone; another part of the program reaped it%s%.200s",
-                 (int)worker->process.pid, *text ? ": " : "", text);
+        bh__process_end late;
+        bool gone = bh__process_gone(&worker->process, &late);
+        bh__fail(&out->error, out->status, fix, "worker %d %s%s%.200s", (int)worker->process.pid,
+                 gone ? "is gone; another part of the program reaped it" : "was ended from outside",
+                 *text ? ": " : "", text);
     }
 }
 
@@ -365,9 +376,10 @@ static void add_last_words(bh__device *device, bh__worker *worker, bh__cause *ca
 /* Its socket closed or its process ended. */
 static void worker_ended(bh__device *device, bh__worker *worker) {
     bh__process_end end = {0};
-    /* The socket closes a moment before the process can be waited for, and how it ended matters. */
+    /* The canary and the socket go before the process can be waited for, and how it ended matters.
+     * Processes with a GPU's memory take long, and tell of their crashes themselves. */
     struct pollfd look = {.fd = worker->process.pidfd, .events = POLLIN};
-    poll(&look, 1, 100);
+    poll(&look, 1, strcmp(device->kind, "cpu") == 0 ? 100 : 1);
     (void)bh__process_gone(&worker->process, &end);
     if (worker->errors_fd >= 0) bh__worker_read_errors(worker);
     bh__cause cause = {0};
@@ -384,12 +396,14 @@ static void worker_ended(bh__device *device, bh__worker *worker) {
     }
 }
 
-/* ---- listening
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- listening ---- */
 
-static bool worker_ready(bh__device *device, bh__worker *worker, const bh__message *message) {
+static bool worker_ready(bh__device *device, bh__worker *worker, bh__message *message) {
     const bh__ready *ready = &message->u.ready;
+    if (message->fd_count == 1) {
+        worker->canary_fd = bh__fd_keep(message->fds[0]);
+        message->fd_count = 0;
+    }
     if (ready->magic != BH__WIRE_MAGIC || ready->version != BH__WIRE_VERSION ||
         ready->chunk_granularity == 0 || ready->chunk_granularity % BH__HEAP_ALIGN) {
         bh_error why;
@@ -409,6 +423,7 @@ static bool worker_ready(bh__device *device, bh__worker *worker, const bh__messa
     info->uuid[sizeof info->uuid - 1] = info->pci[sizeof info->pci - 1] = 0;
     info->no_standby[sizeof info->no_standby - 1] = 0;
     device->alone = info->no_standby[0] != 0;
+    device->warp_mask = bh__is_power_of_two(info->warp_size) ? info->warp_size - 1 : 0;
     device->chunk_granularity = ready->chunk_granularity;
     if (device->options.memory_limit == 0) device->options.memory_limit = info->memory_total;
     pthread_mutex_unlock(&device->lock);
@@ -508,9 +523,7 @@ static void listen_to(bh__device *device, bh__worker *worker) {
     if (worker->state != BH__WORKER_DYING && worker->state != BH__WORKER_NONE) pump(device, worker);
 }
 
-/* ---- deadlines
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- deadlines ---- */
 
 static bool taken_and_runs(bh__device *device, bh__lane *lane, uint64_t head) {
     const bh__lane_area *words = &atomic_load(&device->area)->lane[lane->index];
@@ -581,9 +594,7 @@ static uint64_t check_deadlines(bh__device *device, uint64_t now) {
     return next;
 }
 
-/* ---- the loop
- * -----------------------------------------------------------------------------------------------------------
- */
+/* ---- the loop ---- */
 
 static void take_jobs(bh__device *device, bh__job **out_close) {
     uint64_t count;
@@ -649,6 +660,9 @@ static void tend_workers(bh__device *device, uint64_t now, uint64_t *next) {
         bh_status status = bh__worker_start(device, &worker, &error);
         if (status == BH_OK) {
             device->standby = worker;
+            pthread_mutex_lock(&device->lock);
+            device->tally.standby_starts++;
+            pthread_mutex_unlock(&device->lock);
         } else {
             device->retry_standby_at = now + BH__NS_PER_S;
             if (status != BH_E_BUSY) say_degraded(device, &error, false);
@@ -727,7 +741,7 @@ static void close_all(bh__device *device, bh__job *job) {
 
 /* What the supervisor sleeps on. Only descriptors that exist are listed: poll takes no more entries
  * than a process may have descriptors, and that may be few. */
-enum { MOST_WATCHED = 1 + BH__AREAS * 3 };
+enum { MOST_WATCHED = 1 + BH__AREAS * 4 };
 
 typedef struct watched {
     struct pollfd look[MOST_WATCHED];
@@ -751,6 +765,7 @@ static void watch_all(bh__device *device, watched *self) {
         if (worker->state != BH__WORKER_DYING) {
             watch(self, worker->errors_fd, worker);
             watch(self, worker->socket, worker);
+            watch(self, worker->canary_fd, worker);
         }
         watch(self, worker->process.pidfd, worker);
     }
@@ -766,7 +781,7 @@ static void react(bh__device *device, bh__worker *worker, int fd) {
         bh__worker_read_errors(worker);
     } else if (fd == worker->socket) {
         listen_to(device, worker);
-    } else if (fd == worker->process.pidfd) {
+    } else if (fd == worker->process.pidfd || fd == worker->canary_fd) {
         listen_to(device, worker); /* what it said before it ended */
         if (worker->state != BH__WORKER_DYING && worker->state != BH__WORKER_NONE)
             worker_ended(device, worker);

@@ -6,8 +6,7 @@
 
 #include "client/internal.h"
 
-/* ---- orders.c: what workers are told, and what comes of it
- * ---------------------------------------------- */
+/* ---- orders.c: what workers are told, and what comes of it ---- */
 
 /* Puts an order at the end of a worker's queue. The worker's queue owns it. */
 void bh__order_append(bh__worker *worker, bh__order *order);
@@ -27,8 +26,7 @@ bool bh__orders_acknowledge(bh__device *device, bh__worker *worker, bh__message 
 void bh__orders_recover(bh__device *device, bh__worker *worker, bool to_blame, bh__order **backlog);
 void bh__job_finish(bh__device *device, bh__job *job);
 
-/* ---- workers.c
- * ---------------------------------------------------------------------------------------------- */
+/* ---- workers.c ---- */
 
 /* Starts a worker and tells it to boot. BH_E_BUSY: every area belongs to a worker that is not
  * reaped yet. */
@@ -40,8 +38,7 @@ void bh__worker_bury(bh__worker *worker, uint64_t loss);
 /* True once it is gone for good; what was held because of it is released. */
 bool bh__worker_reap(bh__device *device, bh__worker *worker);
 
-/* ---- supervisor.c
- * ------------------------------------------------------------------------------------------ */
+/* ---- supervisor.c ---- */
 
 /* Called by the pump when GO is sent: from now on this worker's words count. */
 void bh__worker_goes(bh__device *device, bh__worker *worker);

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/internal.h"
+#include "client/trace.h"
+
+enum { ILLEGAL_ADDRESS = 700 }; /* CUDA_ERROR_ILLEGAL_ADDRESS */
 
 typedef struct judgement {
     bh__device *device;
@@ -31,8 +33,7 @@ static const bh__use *use_at(bh__device *device, bh__lane *lane, const bh__shado
                 ->uses[index % BH__USES_PER_SLOT];
 }
 
-/* ---- freeze
- * --------------------------------------------------------------------------------------------- */
+/* ---- freeze ---- */
 
 /* What a worker says about positions is cut to what can be, and to where a request begins. */
 static uint64_t sane_position(bh__device *device, bh__lane *lane, uint64_t position,
@@ -46,6 +47,8 @@ static uint64_t sane_position(bh__device *device, bh__lane *lane, uint64_t posit
  * nothing more is taken. */
 static void freeze(bh__device *device, uint64_t taken[BH__MAX_LANES]) {
     bh__area *area = atomic_load(&device->area);
+    /* Before the freeze: what a worker has counted is done, and what is done by now stays so. */
+    bh__counts_settle(device);
     atomic_fetch_add(&device->epoch, 1);
     for (uint32_t i = 0; i < BH__MAX_LANES; i++) atomic_fetch_or(&area->lane[i].claim, BH__FROZEN);
     bh__reports_collect(device);
@@ -71,11 +74,10 @@ static void freeze(bh__device *device, uint64_t taken[BH__MAX_LANES]) {
     /* Again, for what was reported between the first look and the reading of `done`. */
     bh__reports_collect(device);
     device->frozen = true;
+    bh__trace_frozen(device, taken);
 }
 
-/* ---- blame
- * -----------------------------------------------------------------------------------------------
- */
+/* ---- blame ---- */
 
 static bool is_blamed(const judgement *self, uint32_t lane, const bh__shadow *shadow) {
     const bh__cause *cause = self->cause;
@@ -191,22 +193,24 @@ static size_t name_candidates(const judgement *self, bh__lane *lane, char *list,
 }
 
 /* What the request to blame was given says what a bad address of it means. */
-static void describe_access(judgement *self) {
+static void describe_access(judgement *self, bh__lane *lane, uint64_t sequence) {
     bh__device *device = self->device;
     const bh__cause *cause = self->cause;
-    bh__lane *lane = &device->lanes[cause->lane];
     enum { MOST_USES = 64 }; /* of those that are named as arguments */
     bh__use uses[MOST_USES];
     uint32_t count = 0;
     for (uint64_t at = lane->floor, tail = atomic_load(&lane->tail); at < tail;) {
         const bh__shadow *shadow = shadow_at(device, lane, at);
         at += shadow->slots;
-        if (at != cause->sequence) continue;
+        if (at != sequence) continue;
         for (; count < shadow->use_count && count < MOST_USES; count++)
             uses[count] = *use_at(device, lane, shadow, count);
         break;
     }
-    bh__check_describe(device, uses, count, cause->address, cause->bytes, &self->blame);
+    if (cause->bytes)
+        bh__check_describe(device, uses, count, cause->address, cause->bytes, &self->blame);
+    else
+        bh__guard_describe(device, uses, count, &self->blame);
 }
 
 /* Makes the text for whoever is to blame. Where the device did not say which request it was, all
@@ -216,13 +220,17 @@ static void write_blame(judgement *self) {
     self->blame = cause->error;
     self->blame.status = cause->status;
     self->certain = self->candidates <= 1;
-    if (cause->sequence && cause->bytes && bh__checked(self->device)) describe_access(self);
+    bool names = bh__checked(self->device) || bh__guarded(self->device);
+    if (cause->sequence && cause->bytes && names)
+        describe_access(self, &self->device->lanes[cause->lane], cause->sequence);
     if (cause->sequence || self->candidates == 0) return;
     char list[320] = "", only[200] = "";
     size_t used = 0;
+    bh__lane *its = NULL;
     for (uint32_t i = 0; i < self->device->lane_limit && used < sizeof list; i++) {
         bh__lane *lane = &self->device->lanes[i];
         if (!lane->exists || self->blamed[i] <= lane->floor) continue;
+        its = lane;
         bh__shadow_describe(shadow_at(self->device, lane, lane->floor), i, only, sizeof only);
         if (used) used += (size_t)snprintf(list + used, sizeof list - used, ", ");
         if (used < sizeof list)
@@ -234,11 +242,12 @@ static void write_blame(judgement *self) {
                  list);
     else
         snprintf(self->blame.message, sizeof self->blame.message, "%s: %.300s", only, device_says);
+    if (self->candidates == 1 && its && bh__guarded(self->device) &&
+        cause->error.device_code == ILLEGAL_ADDRESS)
+        describe_access(self, its, self->blamed[its->index]);
 }
 
-/* ---- doubt
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- doubt ---- */
 
 static void suspect_outputs(bh__device *device, bh__lane *lane, const bh__shadow *shadow) {
     for (uint32_t i = 0; i < shadow->use_count; i++) {
@@ -335,9 +344,7 @@ void bh__suspect_accept(bh__device *device, bh__memory *memory, uint64_t offset,
     }
 }
 
-/* ---- judge
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- judge ---- */
 
 static void resolve(judgement *self, bh__lane *lane, bh__shadow *shadow, bh_status status) {
     bh__device *device = self->device;
@@ -367,12 +374,16 @@ static void resolve(judgement *self, bh__lane *lane, bh__shadow *shadow, bh_stat
         break;
     default:
         self->summary->stale++;
+        device->tally.stale_refusals += status == BH_E_STALE;
     }
     bool kernel_known = self->certain || self->one_kernel;
     if (blamed && kernel_known && shadow->kernel && !self->summary->kernel[0]) {
         bh__kernel *kernel = shadow->kernel;
         snprintf(self->summary->kernel, sizeof self->summary->kernel, "%s", kernel->name);
-        if (++kernel->faults >= device->options.quarantine_after) kernel->quarantined = true;
+        if (++kernel->faults >= device->options.quarantine_after && !kernel->quarantined) {
+            kernel->quarantined = true;
+            device->tally.quarantines++;
+        }
     }
 }
 
@@ -470,11 +481,14 @@ void bh__take_over(bh__device *device, const bh__cause *cause, bh_loss *summary)
     walk(&self, hold_one);
     walk(&self, judge_one);
     summary->suspect_buffers = count_suspect(device);
+    device->tally.faults += cause->status == BH_E_FAULT;
+    device->tally.deadlines += cause->status == BH_E_DEADLINE;
+    device->tally.requests_resent += summary->resent;
     device->state = BH_DEVICE_REPLACING;
+    bh__trace_instant(device, "worker lost", "generation", device->generation, summary->message);
 }
 
-/* ---- the end of a device
- * ------------------------------------------------------------------------------------------ */
+/* ---- the end of a device ---- */
 
 void bh__device_stop(bh__device *device, const bh_error *reason, bh_status verdict_status) {
     bh_error verdict = *reason;

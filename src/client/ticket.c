@@ -6,7 +6,7 @@
 
 #include "base/futex.h"
 #include "base/relax.h"
-#include "client/internal.h"
+#include "client/trace.h"
 
 static bh__lane_area *words(bh__area *area, const bh__lane *lane) {
     return &area->lane[lane->index];
@@ -36,19 +36,26 @@ static bh_status ask_locked(bh__device *device, bh__lane *lane, uint64_t sequenc
     return status;
 }
 
-static bh_status ask_load_lane(bh__device *device, bh__lane *lane, uint64_t sequence) {
-    if (atomic_load(&lane->load_done) < sequence) return BH_E_BUSY;
-    if (sequence > atomic_load(&lane->last_failed)) return BH_OK;
+static bh_status ask_load_lane(bh__device *device, bh__lane *lane, uint64_t sequence,
+                               bh__question question) {
+    bool passed = atomic_load(&lane->load_done) >= sequence;
+    if (question == BH__PASSED) return passed ? BH_OK : BH_E_BUSY;
+    if (passed && sequence > atomic_load(&lane->last_failed)) return BH_OK;
     pthread_mutex_lock(&device->lock);
     const bh__failure *failure = bh__failures_find(&lane->failures, sequence);
-    bh_status status = failure ? failure->status : BH_OK;
+    bh_status status = BH_OK;
+    if (bh__load_pending(lane, sequence)) {
+        status = BH_E_BUSY;
+    } else if (failure) {
+        status = failure->status;
+    }
     pthread_mutex_unlock(&device->lock);
     return status;
 }
 
 bh_status bh__lane_ask(bh__device *device, bh__lane *lane, uint64_t sequence,
                        bh__question question) {
-    if (lane->index == BH__LOAD_LANE) return ask_load_lane(device, lane, sequence);
+    if (lane->index == BH__LOAD_LANE) return ask_load_lane(device, lane, sequence, question);
     for (;;) {
         uint64_t epoch = atomic_load(&device->epoch);
         bh__lane_area *area = words(atomic_load(&device->area), lane);
@@ -75,8 +82,7 @@ bh_status bh__lane_ask(bh__device *device, bh__lane *lane, uint64_t sequence,
     }
 }
 
-/* ---- sleeping
- * ------------------------------------------------------------------------------------------- */
+/* ---- sleeping ---- */
 
 /* Tells the worker the lowest position that a sleeper waits for. Those whose position is done count
  * until they have left: they may not have been woken yet. */
@@ -127,10 +133,10 @@ static bh_status sleep_on_ring(bh__device *device, bh__lane *lane, uint64_t sequ
 }
 
 static bh_status sleep_on_loads(bh__device *device, bh__lane *lane, uint64_t sequence,
-                                uint64_t deadline) {
+                                uint64_t deadline, bh__question question) {
     for (;;) {
         uint32_t seen = atomic_load(&lane->load_wake);
-        bh_status status = ask_load_lane(device, lane, sequence);
+        bh_status status = ask_load_lane(device, lane, sequence, question);
         if (status != BH_E_BUSY) return status;
         if (!bh__futex_wait(&lane->load_wake, seen, deadline, BH__FUTEX_PRIVATE))
             return BH_E_TIMEOUT;
@@ -153,7 +159,8 @@ bh_status bh__lane_wait(bh__device *device, bh__lane *lane, uint64_t sequence, u
         now = bh__now_ns();
     }
     if (now >= deadline) return BH_E_TIMEOUT;
-    if (lane->index == BH__LOAD_LANE) return sleep_on_loads(device, lane, sequence, deadline);
+    if (lane->index == BH__LOAD_LANE)
+        return sleep_on_loads(device, lane, sequence, deadline, question);
     return sleep_on_ring(device, lane, sequence, deadline, question);
 }
 
@@ -173,8 +180,7 @@ void bh__area_wake(bh__device *device, bh__area *area) {
     }
 }
 
-/* ---- verdicts
- * ---------------------------------------------------------------------------------------------- */
+/* ---- verdicts ---- */
 
 void bh__lane_fail(bh__lane *lane, uint64_t sequence, bh_status status, uint32_t certain,
                    uint64_t loss, const char *kernel, const bh_error *detail) {
@@ -186,6 +192,8 @@ void bh__lane_fail(bh__lane *lane, uint64_t sequence, bh_status status, uint32_t
         if (failure.detail) *failure.detail = *detail;
     }
     bh__failures_add(&lane->failures, &failure);
+    lane->tally.failed++;
+    bh__trace_verdict(lane, sequence, status);
     if (sequence > atomic_load(&lane->last_failed)) atomic_store(&lane->last_failed, sequence);
 }
 
@@ -240,8 +248,7 @@ void bh__reports_collect(bh__device *device) {
     }
 }
 
-/* ---- the public calls
- * --------------------------------------------------------------------------------------- */
+/* ---- the public calls ---- */
 
 static bh_status refuse_ticket(bh_ticket ticket) {
     return bh__refuse(BH_E_INVALID, "pass a ticket that a Bulkhead call has filled in",
@@ -366,6 +373,19 @@ static bh_status cancel_locked(bh__device *device, bh__lane *lane, uint64_t sequ
     return BH_OK;
 }
 
+static bh_status cancel_load(bh__device *device, bh__lane *lane, uint64_t sequence) {
+    bh_error cancelled;
+    bh__fail(&cancelled, BH_E_CANCELLED, "nothing: it was taken back", "the compile was cancelled");
+    if (bh__flights_recall(device, sequence, &cancelled)) return BH_OK;
+    pthread_mutex_lock(&device->lock);
+    bool open = bh__load_pending(lane, sequence);
+    pthread_mutex_unlock(&device->lock);
+    return open
+               ? bh__refuse(BH_E_BUSY, "wait for it", "the load has begun and cannot be taken back")
+               : bh__refuse(BH_E_INVALID, "ask bh_query what became of it",
+                            "the work has ended already");
+}
+
 bh_status bh_cancel(bh_ticket ticket) {
     bh__device *device;
     bh__lane *lane;
@@ -375,23 +395,19 @@ bh_status bh_cancel(bh_ticket ticket) {
         return bh__refuse(BH_E_INVALID, "ask bh_query what became of it",
                           "the work has ended already");
     bh_status status;
-    pthread_mutex_lock(&device->lock);
     if (ticket.sequence > atomic_load(&lane->tail) || ticket.sequence == 0) {
         status = refuse_ticket(ticket);
     } else if (lane->index == BH__LOAD_LANE) {
-        status = atomic_load(&lane->load_done) >= ticket.sequence
-                     ? bh__refuse(BH_E_INVALID, "ask bh_query what became of it",
-                                  "the load has ended already")
-                     : bh__refuse(BH_E_BUSY, "wait for it",
-                                  "the load has begun and cannot be taken back");
+        status = cancel_load(device, lane, ticket.sequence);
     } else {
+        pthread_mutex_lock(&device->lock);
         status = cancel_locked(device, lane, ticket.sequence);
-    }
-    bh__area *area = atomic_load(&device->area);
-    pthread_mutex_unlock(&device->lock);
-    if (status == BH_OK) {
-        bh__area_wake(device, area);
-        bh__dispatcher_poke(device);
+        bh__area *area = atomic_load(&device->area);
+        pthread_mutex_unlock(&device->lock);
+        if (status == BH_OK) {
+            bh__area_wake(device, area);
+            bh__dispatcher_poke(device);
+        }
     }
     bh__ticket_leave(device);
     return status;

@@ -110,7 +110,7 @@ static bh_status write_part(void *context, uint64_t from, uint64_t bytes, bh_tic
     bh_status status = BH_OK;
     while (bytes > 0 && status == BH_OK) {
         uint32_t slot;
-        status = bh__staging_take(device, &slot);
+        status = bh__staging_take(device, true, &slot);
         if (status != BH_OK) break;
         uint64_t piece = bytes < BH__STAGING_BYTES ? bytes : BH__STAGING_BYTES;
         atomic_fetch_add(&device->users, 1);
@@ -180,8 +180,7 @@ bh_status bh_buffer_write(bh_buffer buffer, uint64_t offset, const void *source,
     return status == BH_OK ? bh_wait(ticket, BH_FOREVER) : status;
 }
 
-/* ---- reading into plain memory: pieces on their way through several staging slots at once
- * --------------- */
+/* ---- reading into plain memory: pieces on their way through several staging slots at once ---- */
 
 typedef struct piece {
     uint32_t slot;
@@ -226,25 +225,28 @@ static bh_status read_part(void *context, uint64_t from, uint64_t bytes, bh_tick
     bh_status status = BH_OK;
     bh_error failed;
     while (status == BH_OK && (started < bytes || count > 0)) {
-        if (started < bytes && count < PIECES) {
-            piece *part = &parts[(first + count) % PIECES];
-            part->offset = started;
-            part->large = bytes >= large_read;
-            part->bytes = bytes - started < BH__STAGING_BYTES ? bytes - started : BH__STAGING_BYTES;
-            status = bh__staging_take(device, &part->slot);
-            if (status != BH_OK) break;
-            status = submit_host_move(device, (bh_lane){0}, BH__OP_READ, buffer, offset + started,
-                                      device->staging, (uint64_t)part->slot * BH__STAGING_BYTES,
-                                      part->bytes, &part->ticket);
-            if (status == BH_OK) {
-                count++;
-                started += part->bytes;
-            } else {
-                bh__staging_put(device, part->slot, 0, 0, false);
-            }
-        } else {
+        piece *part = &parts[(first + count) % PIECES];
+        bh_status taken = BH_E_BUSY;
+        if (started < bytes && count < PIECES)
+            taken = bh__staging_take(device, count == 0, &part->slot);
+        if (taken == BH_E_BUSY && count > 0) {
             status = piece_finish(device, &parts[first++ % PIECES], target);
             count--;
+            continue;
+        }
+        status = taken;
+        if (status != BH_OK) break;
+        part->offset = started;
+        part->large = bytes >= large_read;
+        part->bytes = bytes - started < BH__STAGING_BYTES ? bytes - started : BH__STAGING_BYTES;
+        status = submit_host_move(device, (bh_lane){0}, BH__OP_READ, buffer, offset + started,
+                                  device->staging, (uint64_t)part->slot * BH__STAGING_BYTES,
+                                  part->bytes, &part->ticket);
+        if (status == BH_OK) {
+            count++;
+            started += part->bytes;
+        } else {
+            bh__staging_put(device, part->slot, 0, 0, false);
         }
     }
     failed = *bh__last();
@@ -269,8 +271,7 @@ bh_status bh_buffer_read(bh_buffer buffer, uint64_t offset, void *target, uint64
     return bh__crew_run(bytes, read_part, &whole, NULL);
 }
 
-/* ---- within the device
- * ------------------------------------------------------------------------------------- */
+/* ---- within the device ---- */
 
 bh_status bh_submit_copy(bh_lane lane_handle, bh_buffer target, uint64_t target_offset,
                          bh_buffer source, uint64_t source_offset, uint64_t bytes, bh_ticket *out) {

@@ -72,8 +72,7 @@ void bh__tags_free(bh__device *device) {
 bh_status bh__tag_charge(bh__device *device, bh__tag *tag, uint64_t bytes) {
     uint64_t limit = tag->limit ? tag->limit : UINT64_MAX;
     if (bytes > limit || tag->bytes > limit - bytes) {
-        device->refusals++;
-        bh__pressure_note(device, BH_PRESSURE_FAILED, bytes);
+        bh__usage_refused(device, bytes);
         return bh__refuse(
             BH_E_NO_MEMORY,
             "free buffers with this tag, or raise its limit with bh_memory_set_limit",
@@ -91,10 +90,20 @@ void bh__tag_discharge(bh__tag *tag, uint64_t bytes) {
     tag->buffers--;
 }
 
+void bh__tag_attach(bh__tag *tag, bh__memory *memory) {
+    memory->tag = tag;
+    tag->references++;
+}
+
+void bh__usage_refused(bh__device *device, uint64_t bytes) {
+    device->refusals++;
+    bh__pressure_note(device, BH_PRESSURE_FAILED, bytes);
+}
+
 void bh__usage_add(bh__device *device, bh__memory *memory) {
     device->buffer_count++;
     device->bytes_allocated += memory->bytes;
-    device->allocations++;
+    device->tally.allocations++;
     memory->tag->allocations++;
     if (memory->tag->bytes > memory->tag->high) memory->tag->high = memory->tag->bytes;
     if (device->bytes_allocated > device->high_allocated)
@@ -103,6 +112,7 @@ void bh__usage_add(bh__device *device, bh__memory *memory) {
 }
 
 void bh__usage_remove(bh__device *device, bh__memory *memory) {
+    if (memory->window) return; /* was never counted */
     device->buffer_count--;
     device->bytes_allocated -= memory->bytes;
     bh__tag_discharge(memory->tag, memory->bytes);
@@ -213,8 +223,10 @@ static bool entries_collect(bh__device *device, bh_memory_entry **out, size_t *o
         buffer->memory->listed = round;
         memory_describe(buffer->memory, BH_MEMORY_LIVE, &list[count++]);
     }
-    for (const bh__memory *memory = device->leaving; memory && count < most; memory = memory->next)
-        memory_describe(memory, BH_MEMORY_LEAVING, &list[count++]);
+    for (const bh__memory *memory = device->leaving; memory && count < most;
+         memory = memory->next) {
+        if (memory->block) memory_describe(memory, BH_MEMORY_LEAVING, &list[count++]);
+    }
     qsort(list, count, sizeof *list, larger_entry);
     *out = list;
     *out_count = count;
@@ -251,20 +263,20 @@ bh_status bh_memory_query(bh_device handle, bh_memory_info *out) {
                            .chunks = device->chunk_count,
                            .buffers = device->buffer_count,
                            .bytes_buffers = device->bytes_allocated,
-                           .bytes_used = heap->bytes_used,
-                           .bytes_reserved = heap->bytes_total,
+                           .bytes_used = heap->bytes_used + device->solo_bytes,
+                           .bytes_reserved = bh__held_bytes(device),
                            .bytes_free = heap->bytes_total - heap->bytes_used,
                            .largest_free = bh__heap_largest_free(heap),
                            .bytes_unused = heap->unused,
                            .limit = device->options.memory_limit,
                            .high_buffers = device->high_allocated,
                            .high_reserved = device->high_reserved,
-                           .allocations = device->allocations,
+                           .allocations = device->tally.allocations,
                            .refusals = device->refusals,
-                           .trims = device->trims,
+                           .trims = device->tally.chunks_trimmed,
                            .bytes_trimmed = device->bytes_trimmed};
     for (const bh__memory *memory = device->leaving; memory; memory = memory->next)
-        info.bytes_leaving += memory->block->bytes;
+        info.bytes_leaving += memory->block ? memory->block->bytes : 0;
     bh__device_unlock(device);
     if (info.bytes_free)
         info.fragmentation = 1 - (double)info.largest_free / (double)info.bytes_free;
@@ -276,7 +288,7 @@ bh_status bh_memory_reset_high(bh_device handle) {
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
     if (!device) return bh__last()->status;
     device->high_allocated = device->bytes_allocated;
-    device->high_reserved = device->heap.bytes_total;
+    device->high_reserved = bh__held_bytes(device);
     device->untagged.high = device->untagged.bytes;
     for (uint32_t i = 0; i < BH__TAG_BUCKETS; i++) {
         for (bh__tag *tag = device->tags[i]; tag; tag = tag->next) tag->high = tag->bytes;

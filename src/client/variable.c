@@ -53,7 +53,7 @@ static void wait_for_users(bh__device *device, bh__module *module) {
 static bh_status move_piece(bh__device *device, bh__module *module, uint32_t index, uint64_t offset,
                             void *target, const void *source, uint64_t bytes) {
     uint32_t slot;
-    bh_status status = bh__staging_take(device, &slot);
+    bh_status status = bh__staging_take(device, true, &slot);
     if (status != BH_OK) return status;
     if (source) memcpy(bh__staging_memory(device, slot), source, bytes);
     uint64_t staged = (uint64_t)slot * BH__STAGING_BYTES;

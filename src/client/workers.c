@@ -42,6 +42,7 @@ static void area_reset(bh__area *area) {
         atomic_store(&area->lane[i].asleep, 0);
         atomic_store(&area->lane[i].done, 0);
         atomic_store(&area->lane[i].errors, 0);
+        bh__counts_clear(&area->lane[i].counts);
     }
 }
 
@@ -97,6 +98,7 @@ bh_status bh__worker_start(bh__device *device, bh__worker **out, bh_error *error
     }
     worker->socket = bh__fd_keep(sockets[0]);
     worker->errors_fd = bh__fd_keep(errors[0]);
+    worker->canary_fd = -1;
     worker->state = BH__WORKER_BOOTING;
     worker->started_ns = bh__now_ns();
     worker->boot_deadline = worker->started_ns + boot_timeout(device);
@@ -139,7 +141,8 @@ void bh__worker_bury(bh__worker *worker, uint64_t loss) {
     bh__process_kill(&worker->process);
     bh__fd_close(worker->socket);
     bh__fd_close(worker->errors_fd);
-    worker->socket = worker->errors_fd = -1;
+    bh__fd_close(worker->canary_fd);
+    worker->socket = worker->errors_fd = worker->canary_fd = -1;
     worker->state = BH__WORKER_DYING;
     worker->loss = loss;
 }

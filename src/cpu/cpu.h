@@ -142,6 +142,9 @@ void bh__cpu_pool_dismiss(bh__cpu_pool *pool, bh__cpu_job *job);
 /* Runs blocks of a job that others run blocks of too, until none are left. *block is used, made first
  * where it is NULL, and kept for the next job. */
 void bh__cpu_job_help(bh__cpu_job *job, bh__ptx_block **block);
+/* Control thread. */
+bh_status bh__cpu_fit(bh__device *device, const bh__fit_question *question, bh_error *error,
+                      bh__fit *out);
 bh_status bh__cpu_launch(bh__device_lane *lane, const bh__work *work, bh_error *error);
 /* Where the access was that checks found wrong in the launch that faulted; bytes 0: nowhere. */
 void bh__cpu_fault_place(const bh__device_lane *lane, uint64_t *address, uint32_t *bytes);

@@ -85,6 +85,7 @@ const bh__device_ops bh__cpu_device = {
     .module_load = bh__cpu_module_load,
     .module_unload = bh__cpu_module_unload,
     .global_set = bh__cpu_global_set,
+    .fit = bh__cpu_fit,
     .lane_open = open_lane,
     .lane_close = close_lane,
     .execute = execute,

@@ -212,11 +212,15 @@ static void run_in_turn(bh__cpu_job *job, bh__ptx_block **spare) {
 }
 
 /* About what the state of one running block takes. */
-static uint64_t block_bytes(const bh__ptx_grid *grid) {
-    uint64_t threads = (uint64_t)grid->block[0] * grid->block[1] * grid->block[2];
+static uint64_t bytes_of(const bh__ptx_kernel *kernel, const uint32_t block[3], uint64_t shared) {
+    uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
     uint64_t warps = (threads + 31) / 32;
-    return warps * 32 * (grid->kernel->registers * 8ull + grid->kernel->local_bytes) +
-           grid->kernel->static_shared + grid->dynamic_shared;
+    return warps * 32 * (kernel->registers * 8ull + kernel->local_bytes) + kernel->static_shared +
+           shared;
+}
+
+static uint64_t block_bytes(const bh__ptx_grid *grid) {
+    return bytes_of(grid->kernel, grid->block, grid->dynamic_shared);
 }
 
 static void trim_block(const bh__cpu_job *job, bh__ptx_block **block) {
@@ -282,20 +286,55 @@ static bh_status check_shape(const bh_device_info *info, const bh__ptx_kernel *k
     return BH_OK;
 }
 
+/* How many blocks whose state takes so much can be begun at once; one always can. */
+static uint64_t resident_blocks(const bh_device_info *info, uint64_t bytes) {
+    uint64_t most = (uint64_t)info->multiprocessors * BH__CPU_BLOCKS_PER_PROCESSOR;
+    uint64_t in_memory = bytes ? info->memory_total / 4 / bytes : most;
+    if (in_memory < most) most = in_memory;
+    return most ? most : 1;
+}
+
 static bh_status check_residency(bh__cpu_job *job, bh_error *error) {
-    const bh_device_info *info = &job->device->info;
-    uint64_t limit = (uint64_t)info->multiprocessors * BH__CPU_BLOCKS_PER_PROCESSOR;
-    if (job->total > limit)
-        return bh__fail(error, BH_E_RESIDENCY, "use fewer blocks, each doing more",
-                        "kernel \"%.100s\": %llu blocks cannot all run at once; the limit is %llu",
-                        job->grid.kernel->name, (ull)job->total, (ull)limit);
     uint64_t bytes = block_bytes(&job->grid);
-    uint64_t most = info->memory_total / 4;
-    if (bytes && job->total > most / bytes)
-        return bh__fail(error, BH_E_RESIDENCY, "use fewer blocks or fewer threads in a block",
-                        "kernel \"%.100s\": %llu blocks of about %llu bytes each cannot all run at "
-                        "once in %llu bytes",
-                        job->grid.kernel->name, (ull)job->total, (ull)bytes, (ull)most);
+    uint64_t most = resident_blocks(&job->device->info, bytes);
+    if (job->total <= most) return BH_OK;
+    return bh__fail(error, BH_E_RESIDENCY, "use fewer blocks, each doing more, or smaller ones",
+                    "kernel \"%.100s\": %llu blocks of about %llu bytes each cannot all run at "
+                    "once; %llu can",
+                    job->grid.kernel->name, (ull)job->total, (ull)bytes, (ull)most);
+}
+
+static bh__cpu_module *module_numbered(bh__device *device, uint32_t id) {
+    for (size_t i = 0; i < device->module_count; i++) {
+        if (device->modules[i].id == id) return &device->modules[i];
+    }
+    return NULL;
+}
+
+bh_status bh__cpu_fit(bh__device *device, const bh__fit_question *question, bh_error *error,
+                      bh__fit *out) {
+    enum { USUAL_BLOCK = 256 };
+    const bh__cpu_module *module = module_numbered(device, question->module);
+    if (!module || question->kernel >= bh__ptx_kernel_count(module->code))
+        return bh__fail(error, BH_E_INTERNAL, BH__CPU_DEFECT, "there is no kernel %u in module %u",
+                        question->kernel, question->module);
+    const bh__ptx_kernel *kernel = bh__ptx_kernel_at(module->code, question->kernel);
+    const bh_device_info *info = &device->info;
+    const uint32_t *block = question->block;
+    uint64_t bytes = bytes_of(kernel, block, question->shared_bytes);
+    uint32_t threads = block[0] * block[1] * block[2];
+    *out = (bh__fit){.resident = resident_blocks(info, bytes)};
+    out->blocks_per_multiprocessor = (uint32_t)(out->resident / info->multiprocessors);
+    /* Every processor has a block to run whatever its size: what is lost is lanes of warps. */
+    out->occupancy = (double)threads / ((threads + 31) / 32 * 32);
+    if (!question->advice) return BH_OK;
+    out->recommended_block = kernel->max_threads < USUAL_BLOCK ? kernel->max_threads : USUAL_BLOCK;
+    out->recommended_grid = info->multiprocessors;
+    for (uint32_t t = threads; t && !out->fitting_threads; t = (t - 1) / 32 * 32) {
+        const uint32_t smaller[3] = {t, 1, 1};
+        bytes = bytes_of(kernel, smaller, question->shared_bytes);
+        if (resident_blocks(info, bytes) >= question->blocks) out->fitting_threads = t;
+    }
     return BH_OK;
 }
 
@@ -339,10 +378,11 @@ static bh_status describe_fault(const bh__cpu_job *job, const bh__work *work, bh
     size_t kind = (size_t)fault->kind < sizeof faults / sizeof *faults ? (size_t)fault->kind
                                                                        : BH__PTX_FAULT_TRAP;
     const bh__launch_body *body = &work->u.launch;
-    bh__fail(error, BH_E_FAULT, faults[kind].fix,
-             "kernel \"%.100s\" (launch %llu of lane %u, grid %u x %u x %u, block %u x %u x %u): %s",
-             job->grid.kernel->name, (ull)work->sequence, work->lane, body->grid[0], body->grid[1],
-             body->grid[2], body->block[0], body->block[1], body->block[2], fault->text);
+    bh__fail(
+        error, BH_E_FAULT, faults[kind].fix,
+        "kernel \"%.100s\" (launch %llu of lane %u, grid %u x %u x %u, block %u x %u x %u): %s",
+        job->grid.kernel->name, (ull)work->sequence, work->lane, body->grid[0], body->grid[1],
+        body->grid[2], body->block[0], body->block[1], body->block[2], fault->text);
     if (fault->kind == BH__PTX_FAULT_ASSERT) { /* said as a GPU's driver says it: aloud too */
         const bh__device_services *services = job->device->services;
         char line[sizeof fault->text + 1];
@@ -355,7 +395,7 @@ static bh_status describe_fault(const bh__cpu_job *job, const bh__work *work, bh
 
 void bh__cpu_fault_place(const bh__device_lane *lane, uint64_t *address, uint32_t *bytes) {
     const bh__ptx_fault *fault = &lane->job.fault;
-    bool known = lane->job.faulted && lane->check && fault->global;
+    bool known = lane->job.faulted && fault->global;
     *address = known ? fault->address : 0;
     *bytes = known ? fault->size : 0;
 }

@@ -31,6 +31,7 @@ static bh_status describe(const bh__ptx_module *code, bh_error *error, int *out_
             params[j].offset = kernel->params[j].offset;
             params[j].bytes = kernel->params[j].size;
             params[j].pointer = kernel->params[j].pointer;
+            params[j].scalar = kernel->params[j].scalar;
         }
         bh__blob_kernel entry = {.param_count = kernel->param_count,
                                  .param_bytes = kernel->param_bytes,

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pool: threads, started when first wanted, that run blocks of grids beside the lanes' own threads. */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/thread.h"
 #include "cpu/cpu.h"
 
 bh_status bh__cpu_pool_open(bh__cpu_pool *pool, bh__device *device, uint32_t size,
@@ -59,19 +59,15 @@ static void *pool_main(void *argument) {
 /* Called with the lock held. A thread that cannot be started is done without. */
 static void start_thread(bh__cpu_pool *pool) {
     pthread_attr_t attributes;
-    sigset_t all, before;
-    sigfillset(&all);
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, BH__CPU_STACK_BYTES);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
     pthread_t *thread = &pool->threads[pool->started];
-    if (pthread_create(thread, &attributes, pool_main, pool) == 0) {
+    if (bh__thread_start(thread, &attributes, pool_main, pool) == 0) {
         char name[16];
         snprintf(name, sizeof name, "bh-pool-%u", pool->started % 1000);
         pthread_setname_np(*thread, name);
         pool->started++;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
 }
 

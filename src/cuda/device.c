@@ -177,6 +177,15 @@ static void close_device(bh__device *device) {
 
 /* ---- lanes ---- */
 
+static void drop_lane(bh__device_lane *lane) {
+    const bh__driver *cu = &lane->device->cu;
+    bh__cuda_train_free(lane);
+    for (uint32_t i = 0; i < BH__BEACONS; i++)
+        if (lane->beacons[i]) cu->event_destroy(lane->beacons[i]);
+    if (lane->stream) cu->stream_destroy(lane->stream);
+    free(lane);
+}
+
 static bh_status open_lane(bh__device *device, const bh__lane_message *which, bh_error *error,
                            bh__device_lane **out) {
     uint32_t index = which->index;
@@ -186,17 +195,13 @@ static bh_status open_lane(bh__device *device, const bh__lane_message *which, bh
                         index);
     lane->device = device;
     lane->index = index;
-    lane->beacons = calloc(BH__BEACONS, sizeof *lane->beacons);
-    if (!lane->beacons) {
-        free(lane);
-        return bh__fail(error, BH_E_NO_HOST_MEMORY, "open fewer lanes", "no memory for lane %u",
-                        index);
-    }
     int result = device->cu.stream_create(&lane->stream, BH__CU_STREAM_NON_BLOCKING,
                                           -which->priority); /* the lower the more urgent */
+    for (uint32_t i = 0; result == BH__CU_OK && i < BH__BEACONS; i++)
+        result = device->cu.event_create(&lane->beacons[i],
+                                         BH__CU_EVENT_BLOCKING_SYNC | BH__CU_EVENT_NO_TIMING);
     if (result != BH__CU_OK) {
-        free(lane->beacons);
-        free(lane);
+        drop_lane(lane);
         return bh__cuda_fail(device, error, result, BH_E_NO_MEMORY, "open fewer lanes",
                              "the stream of lane %u cannot be made", index);
     }
@@ -208,14 +213,8 @@ static bh_status open_lane(bh__device *device, const bh__lane_message *which, bh
 
 static void close_lane(bh__device_lane *lane) {
     lane->device->lanes[lane->index] = NULL;
-    bh__cuda_train_free(lane);
-    for (uint32_t i = 0; i < lane->beacon_count; i++)
-        lane->device->cu.event_destroy(lane->beacons[i]);
-    free(lane->beacons);
-    lane->device->cu.stream_destroy(lane->stream);
-    free(lane);
+    drop_lane(lane);
 }
-
 static bh_status begin_lane(bh__device_lane *lane, uint64_t position, bh_error *error) {
     atomic_store(&lane->marked, position);
     bh__cuda_crash_unblock();
@@ -282,14 +281,7 @@ static bh_status ask(bh__device_lane *lane, bh_error *error) {
 }
 
 static bh_status beacon(bh__device_lane *lane, uint32_t slot, bh_error *error) {
-    const bh__driver *cu = &lane->device->cu;
-    int result = BH__CU_OK;
-    while (result == BH__CU_OK && slot >= lane->beacon_count) {
-        result = cu->event_create(&lane->beacons[lane->beacon_count],
-                                  BH__CU_EVENT_BLOCKING_SYNC | BH__CU_EVENT_NO_TIMING);
-        if (result == BH__CU_OK) lane->beacon_count++;
-    }
-    if (result == BH__CU_OK) result = cu->event_record(lane->beacons[slot], lane->stream);
+    int result = lane->device->cu.event_record(lane->beacons[slot], lane->stream);
     if (result == BH__CU_OK) return BH_OK;
     return bh__cuda_fail(lane->device, error, result, BH_E_INTERNAL, BH__CUDA_DEFECT,
                          "lane %u cannot light beacon %u", lane->index, slot);
@@ -324,6 +316,7 @@ const bh__device_ops bh__cuda_device = {
     .module_load = bh__cuda_module_load,
     .module_unload = bh__cuda_module_unload,
     .global_set = bh__cuda_global_set,
+    .fit = bh__cuda_fit,
     .lane_open = open_lane,
     .lane_close = close_lane,
     .lane_begin = begin_lane,

@@ -66,6 +66,9 @@ typedef struct bh__cu_launch_attribute {
         struct {
             unsigned x, y, z;
         } cluster;
+        int cluster_policy;
+        int programmatic;
+        int priority; /* the lower the more urgent */
         char room[64];
     } value;
 } bh__cu_launch_attribute;
@@ -171,7 +174,10 @@ enum { /* of a function */
        BH__CU_FUNCTION_SHARED = 1,
        BH__CU_FUNCTION_LOCAL = 3,
        BH__CU_FUNCTION_REGISTERS = 4,
-       BH__CU_FUNCTION_MAX_DYNAMIC_SHARED = 8
+       BH__CU_FUNCTION_MAX_DYNAMIC_SHARED = 8,
+       BH__CU_FUNCTION_CLUSTER_MUST_BE_SET = 10,
+       BH__CU_FUNCTION_REQUIRED_CLUSTER = 11, /* and Y, Z */
+       BH__CU_FUNCTION_LARGE_CLUSTERS = 14    /* more blocks than every such device has room for */
 };
 
 enum {
@@ -193,6 +199,9 @@ enum {
     BH__CU_WRITE_64 = 5,
     BH__CU_LAUNCH_COOPERATIVE = 2,
     BH__CU_LAUNCH_CLUSTER = 4,
+    BH__CU_LAUNCH_CLUSTER_POLICY = 5,
+    BH__CU_LAUNCH_PROGRAMMATIC = 6,
+    BH__CU_LAUNCH_PRIORITY = 8,
     BH__CU_JIT_ERROR_LOG = 5,
     BH__CU_JIT_ERROR_LOG_BYTES = 6
 };

@@ -89,6 +89,13 @@ BH__NEEDED(function_set_attribute, "cuFuncSetAttribute",
            (bh__cu_function function, int attribute, int value))
 BH__NEEDED(function_residency, "cuOccupancyMaxActiveBlocksPerMultiprocessor",
            (int *out, bh__cu_function function, int threads, size_t shared_bytes))
+BH__NEEDED(function_clusters, "cuOccupancyMaxActiveClusters",
+           (int *out, bh__cu_function function, const bh__cu_launch *launch))
+BH__NEEDED(function_largest_cluster, "cuOccupancyMaxPotentialClusterSize",
+           (int *out, bh__cu_function function, const bh__cu_launch *launch))
+BH__NEEDED(function_best_block, "cuOccupancyMaxPotentialBlockSize",
+           (int *grid, int *block, bh__cu_function function, void *shared_of, size_t shared_bytes,
+            int most))
 
 BH__NEEDED(launch, "cuLaunchKernel",
            (bh__cu_function function, unsigned grid_x, unsigned grid_y, unsigned grid_z,

@@ -103,7 +103,7 @@ typedef struct declaration {
     const char *name;
     size_t length;
     uint64_t width, count, align;
-    bool pointer;
+    bool pointer, real;
 } declaration;
 
 static void read_declaration(scanner *s, declaration *d, const char *enders) {
@@ -113,6 +113,7 @@ static void read_declaration(scanner *s, declaration *d, const char *enders) {
         uint32_t width = width_of(s);
         if (width) {
             d->width = width * (d->width > 16 ? d->width >> 16 : 1);
+            d->real = is(s, ".f64");
         } else if (is(s, ".v2") || is(s, ".v4")) {
             d->width = (uint64_t)(s->token[2] - '0') << 16; /* until the type is known */
         } else if (is(s, ".ptr")) {
@@ -145,8 +146,9 @@ static void read_params(scanner *s, bh__image_kernel *kernel) {
         uint64_t align = d.align ? d.align : d.width, bytes = d.width * d.count;
         if (align == 0 || align > 1 << 16 || bytes > 1 << 20) continue;
         offset = (offset + align - 1) / align * align;
-        bh__image_add_param(s->image, kernel,
-                            (bh__blob_param){(uint32_t)offset, (uint32_t)bytes, d.pointer, 0});
+        bh__image_add_param(
+            s->image, kernel,
+            (bh__blob_param){(uint32_t)offset, (uint32_t)bytes, d.pointer, d.real && bytes == 8});
         offset += bytes;
     } while (s->length == 1 && *s->token == ',');
 }

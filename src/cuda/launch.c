@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launches: plain, cooperative and in clusters. */
+/* Launches: plain, cooperative, in clusters, with attributes. The one call of the device's launch. */
 #include "cuda/state.h"
 
 typedef unsigned long long ull;
@@ -12,13 +12,14 @@ static int launch(bh__device_lane *lane, const bh__cuda_kernel *kernel, const bh
                      BH__CU_PARAM_END};
     void **params = bytes ? extra : NULL;
     const uint32_t *grid = body->grid, *block = body->block;
-    bool clustered = body->cluster[0] > 1 || body->cluster[1] > 1 || body->cluster[2] > 1;
+    bool clustered = body->cluster[0] | body->cluster[1] | body->cluster[2];
     bool cooperative = body->flags & BH_LAUNCH_COOPERATIVE;
-    if (!clustered && !cooperative)
+    const uint32_t attributed = BH_LAUNCH_COOPERATIVE | BH_LAUNCH_PRIORITY | BH_LAUNCH_PROGRAMMATIC;
+    if (!clustered && !(body->flags & attributed) && !body->cluster_policy)
         return lane->device->cu.launch(kernel->function, grid[0], grid[1], grid[2], block[0],
                                        block[1], block[2], body->shared_bytes, lane->stream, NULL,
                                        params);
-    bh__cu_launch_attribute attributes[2] = {0};
+    bh__cu_launch_attribute attributes[5] = {0};
     bh__cu_launch with = {.grid = {grid[0], grid[1], grid[2]},
                           .block = {block[0], block[1], block[2]},
                           .shared_bytes = body->shared_bytes,
@@ -35,6 +36,21 @@ static int launch(bh__device_lane *lane, const bh__cuda_kernel *kernel, const bh
         attribute->value.cluster.x = body->cluster[0] ? body->cluster[0] : 1;
         attribute->value.cluster.y = body->cluster[1] ? body->cluster[1] : 1;
         attribute->value.cluster.z = body->cluster[2] ? body->cluster[2] : 1;
+    }
+    if (body->cluster_policy) {
+        bh__cu_launch_attribute *attribute = &attributes[with.attribute_count++];
+        attribute->id = BH__CU_LAUNCH_CLUSTER_POLICY;
+        attribute->value.cluster_policy = (int)body->cluster_policy;
+    }
+    if (body->flags & BH_LAUNCH_PROGRAMMATIC) {
+        bh__cu_launch_attribute *attribute = &attributes[with.attribute_count++];
+        attribute->id = BH__CU_LAUNCH_PROGRAMMATIC;
+        attribute->value.programmatic = 1;
+    }
+    if (body->flags & BH_LAUNCH_PRIORITY) {
+        bh__cu_launch_attribute *attribute = &attributes[with.attribute_count++];
+        attribute->id = BH__CU_LAUNCH_PRIORITY;
+        attribute->value.priority = -body->priority;
     }
     return lane->device->cu.launch_with(&with, kernel->function, NULL, params);
 }

@@ -147,16 +147,31 @@ bh_status bh__cuda_chunk_create(bh__device *device, const bh__chunk *chunk, bh_e
     return status;
 }
 
+/* A descriptor that another program sent may be anything at all: what the driver answers to it is no
+ * verdict on the device, unless the device is gone for other work too. */
+static bh_status refuse_import(bh__device *device, const bh__chunk *chunk, int result,
+                               bh_error *error) {
+    int alive = device->cu.stream_query(device->stream);
+    bool dead = alive != BH__CU_OK && alive != BH__CU_NOT_READY;
+    if (dead || result == BH__CU_OUT_OF_MEMORY)
+        return bh__cuda_fail(device, error, dead ? alive : result, BH_E_NO_MEMORY,
+                             "release buffers, or end other programs on this device",
+                             "chunk %u of %llu bytes cannot be taken over", chunk->id,
+                             (ull)chunk->bytes);
+    const char *name = bh__driver_error_name(&device->cu, result);
+    bh__fail(error, BH_E_INVALID, "pass the descriptors of bh_buffer_export, in their order",
+             "the descriptor is not %llu bytes of this device's memory: %s (%d)", (ull)chunk->bytes,
+             name, result);
+    bh__fail_device_code(error, result, name);
+    return BH_E_INVALID;
+}
+
 bh_status bh__cuda_chunk_map(bh__device *device, const bh__chunk *chunk, int fd, bh_error *error) {
     bh_status status = check_chunk(device, chunk, error);
     if (status != BH_OK) return status;
     bh__cu_memory memory;
     int result = device->cu.memory_import(&memory, (void *)(intptr_t)fd, BH__CU_HANDLE_DESCRIPTOR);
-    if (result != BH__CU_OK)
-        return bh__cuda_fail(device, error, result, BH_E_NO_MEMORY,
-                             "use libbulkhead and workers of one installation",
-                             "chunk %u of %llu bytes cannot be taken over", chunk->id,
-                             (ull)chunk->bytes);
+    if (result != BH__CU_OK) return refuse_import(device, chunk, result, error);
     return add_chunk(device, chunk, memory, error);
 }
 

@@ -113,10 +113,12 @@ static void ask_params(const bh__device *device, bh__cu_function function, bh__i
     bh__driver_log_skip(&device->cu); /* the last one asked for does not exist */
 }
 
-/* Dynamic shared memory beyond 48 KiB must be allowed once; a launch still gets what it asks
- * for. */
-static void allow_shared(bh__device *device, bh__cu_function function, uint32_t own) {
+/* Dynamic shared memory beyond 48 KiB and clusters of more than 8 blocks must be allowed once; a
+ * launch still gets what it asks for. */
+static void allow_all(bh__device *device, bh__cu_function function, uint32_t own) {
     uint32_t most = device->info.shared_per_block_max;
+    if (device->info.cluster_launch)
+        device->cu.function_set_attribute(function, BH__CU_FUNCTION_LARGE_CLUSTERS, 1);
     if (most > device->info.shared_per_block && own < most)
         device->cu.function_set_attribute(function, BH__CU_FUNCTION_MAX_DYNAMIC_SHARED,
                                           (int)(most - own));
@@ -143,7 +145,14 @@ static bh_status add_kernel(bh__device *device, bh__cuda_module *module, bh__ima
                         "kernel \"%.200s\" has %u bytes of parameters; at most %d are supported",
                         kernel->name, entry.param_bytes, BH__MAX_PARAM_BYTES);
     memcpy(entry.required_block, kernel->required, sizeof entry.required_block);
-    allow_shared(device, function, entry.static_shared);
+    if (device->info.cluster_launch) {
+        entry.needs_cluster =
+            function_number(device, function, BH__CU_FUNCTION_CLUSTER_MUST_BE_SET);
+        for (int i = 0; i < 3; i++)
+            entry.required_cluster[i] =
+                function_number(device, function, BH__CU_FUNCTION_REQUIRED_CLUSTER + i);
+    }
+    allow_all(device, function, entry.static_shared);
     bh__blob_add_kernel(blob, kernel->name, entry, kernel->params);
     module->kernels[module->kernel_count++] =
         (bh__cuda_kernel){function, kernel->name, kernel->param_bytes};

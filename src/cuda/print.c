@@ -9,7 +9,7 @@
 #include "cuda/state.h"
 
 /*
- * * A file in memory and not a pipe: the driver must never block on a reader that waits for the
+ * A file in memory and not a pipe: the driver must never block on a reader that waits for the
  * driver. It is only ever appended to, because the driver may write while text before is handed
  * over; what has been is given back page by page.
  */

@@ -95,8 +95,8 @@ struct bh__device_lane {
     bh__device *device;
     uint32_t index;
     bh__cu_stream stream;
-    bh__cu_event *beacons; /* Owned. Each made when it is first needed. */
-    uint32_t beacon_count;
+    bh__cu_event
+        beacons[BH__BEACONS]; /* made beforehand: making one may wait for running kernels */
     bh__cuda_train single, train;
     _Atomic uint64_t marked; /* the last position that the device is to write, or one of these: */
 };
@@ -106,7 +106,7 @@ struct bh__device_lane {
 /* ---- device.c ---- */
 
 /*
- * * Fills in what went wrong with a call of the driver and returns `status`; or BH_E_FAULT, with
+ * Fills in what went wrong with a call of the driver and returns `status`; or BH_E_FAULT, with
  * an error that describes that, if the result means that the context is dead. `what` reads "a
  * chunk of 5 bytes cannot be made".
  */
@@ -173,6 +173,11 @@ void bh__cuda_unload_all(bh__device *device);
 void bh__cuda_module_free(bh__device *device, bh__cuda_module *module);
 /* With `tables` held. */
 const bh__cuda_module *bh__cuda_find_module(const bh__device *device, uint32_t id);
+
+/* ---- fit.c: control thread ---- */
+
+bh_status bh__cuda_fit(bh__device *device, const bh__fit_question *question, bh_error *error,
+                       bh__fit *out);
 
 /* ---- launch.c, copy.c, train.c: a lane's thread, with `tables` held for reading ---- */
 

@@ -49,6 +49,9 @@ bool bh__ptx_fault_access(bh__ptx_exec *x, bh__ptx_fault_kind kind, unsigned lan
     x->fault->address = address;
     x->fault->size = bytes;
     x->fault->write = write;
+    x->fault->global = (kind == BH__PTX_FAULT_ADDRESS || kind == BH__PTX_FAULT_READ_ONLY) &&
+                       address >> BH__PTX_WINDOW_SHIFT == WINDOW_GLOBAL &&
+                       (space[0] == 0 || strcmp(space, "global") == 0);
     char what[160];
     const char *gap = space[0] == 0 ? "" : " ";
     switch (kind) {

@@ -188,7 +188,8 @@ static void describe_kernel(bh__ptx_kernel *k, const bh__ptx_function *f, bh__pt
     memcpy(k->required, f->required, sizeof k->required);
     for (uint32_t i = 0; i < f->param_count; i++) {
         const bh__ptx_var *var = f->params[i];
-        params[i] = (bh__ptx_param){var->offset, (uint32_t)var->size, var->align, var->pointer};
+        params[i] = (bh__ptx_param){var->offset, (uint32_t)var->size, var->align, var->pointer,
+                                    var->type == T_F64 && var->size == 8};
     }
     for (uint32_t i = 0; i < f->reg_count; i++) {
         unsigned bytes = bh__ptx_bytes(f->regs[i].type);

@@ -18,6 +18,7 @@ typedef struct bh__ptx_param {
     uint32_t size;
     uint32_t align;
     bool pointer; /* declared with .ptr; false means "not known to be one" */
+    bool scalar;  /* a floating-point number: known to be no pointer */
 } bh__ptx_param;
 
 typedef struct bh__ptx_kernel {

@@ -55,6 +55,9 @@ typedef struct bh__front {
     uint64_t area_bytes;
     uint64_t total_bytes;
     uint64_t worker_spin_ns;
+    uint32_t ticks_usable;       /* base/ticks.h, for all processes alike */
+    _Atomic uint32_t trace;      /* 1: workers write down times, see bh__times */
+    _Atomic uint64_t tick_scale; /* set before the first request */
     _Alignas(64) _Atomic uint64_t
         reaped; /* lost workers 1 .. reaped are gone for good; low half is a futex */
     bh__lane_front lane[BH__MAX_LANES];
@@ -87,8 +90,10 @@ typedef struct bh__launch_body {
     uint32_t block[3];
     uint32_t cluster[3]; /* zeros: none */
     uint32_t shared_bytes;
-    uint32_t flags;       /* BH_LAUNCH_COOPERATIVE, BH__LAUNCH_ALONE */
-    uint32_t param_bytes; /* after the dependencies in the payload */
+    uint32_t flags;          /* BH_LAUNCH_COOPERATIVE, _PRIORITY, _PROGRAMMATIC, BH__LAUNCH_ALONE */
+    uint32_t param_bytes;    /* after the dependencies in the payload */
+    int32_t priority;        /* with BH_LAUNCH_PRIORITY */
+    uint32_t cluster_policy; /* BH_CLUSTER_DEFAULT ... */
 } bh__launch_body;
 
 typedef struct bh__copy_body {
@@ -107,6 +112,11 @@ typedef struct bh__copy_body {
         } pitch;
     };
 } bh__copy_body;
+
+/* Bytes that it moves. */
+static inline uint64_t bh__copy_bytes(const bh__copy_body *copy) {
+    return copy->rows ? copy->bytes * copy->rows : copy->bytes;
+}
 
 /* Bytes from the first of the first row to the last of the last one. False: more than 2^64, or rows
  * that make no sense. */
@@ -130,6 +140,7 @@ typedef struct bh__request {
     uint32_t dependency_count;
     uint64_t sequence;     /* position after the last slot */
     _Atomic uint64_t hold; /* the lost worker that must be reaped before this may run; 0: none */
+    uint64_t submitted;    /* ticks; 0: not timed */
     union {
         bh__launch_body launch;
         bh__copy_body copy;
@@ -145,8 +156,7 @@ static inline uint32_t bh__slots_for(size_t payload_bytes) {
     return (uint32_t)((BH__PAYLOAD_OFFSET + payload_bytes + BH__SLOT_BYTES - 1) / BH__SLOT_BYTES);
 }
 
-/* ---- one area a worker, written by that worker --------------------------------------------------
- */
+/* ---- one area a worker, written by that worker ---- */
 
 /* Requests that are known to be done only together: the device writes `end` and nothing in
  * between. Requests outside of all groups are known one by one. */
@@ -154,6 +164,19 @@ typedef struct bh__group {
     _Atomic uint64_t begin; /* position of the first one */
     _Atomic uint64_t end;   /* position after the last one */
 } bh__group;
+
+/* What a lane of a worker has counted. Written by its thread alone, relaxed, after the `done` of what
+ * it counts: what is counted is done. */
+typedef struct bh__times_counted {
+    _Atomic uint64_t sum_ns;
+    _Atomic uint64_t buckets[BH_HISTOGRAM_BUCKETS];
+} bh__times_counted;
+
+typedef struct bh__lane_counts {
+    _Atomic uint64_t trains, train_launches;
+    _Atomic uint64_t depth_max; /* slots */
+    bh__times_counted queued, waiting, running;
+} bh__lane_counts;
 
 typedef struct bh__lane_area {
     _Alignas(64) _Atomic uint64_t
@@ -166,7 +189,15 @@ typedef struct bh__lane_area {
     _Atomic uint32_t wake; /* futex: counted up to wake sleepers */
     /* Written before their requests reach the device, in turn. */
     bh__group groups[BH__GROUPS];
+    _Alignas(64) bh__lane_counts counts;
 } bh__lane_area;
+
+/* When the request that last began in a slot was taken, begun and done, in ticks; 0: not yet. Written
+ * while front->trace is set, in this order, and only read by the application. They stand behind the
+ * area, queue_length for each lane. */
+typedef struct bh__times {
+    _Atomic uint64_t sequence, taken, begun, done;
+} bh__times;
 
 /* What a worker has to say about one request. */
 typedef struct bh__report {
@@ -200,12 +231,21 @@ typedef struct bh__area {
                 offsetof(bh__lane_area, done) * 5 + sizeof(bh__request) * 3 + BH__PAYLOAD_OFFSET + \
                 sizeof(bh_device_info) * 11))
 
-/* ---- finding one's way in the block
- * --------------------------------------------------------------- */
+/* ---- finding one's way in the block ---- */
 
 static inline uint8_t *bh__lane_ring(bh__front *front, uint32_t lane) {
     return (uint8_t *)front + front->rings_offset +
            (uint64_t)lane * front->queue_length * BH__SLOT_BYTES;
+}
+
+static inline uint64_t bh__area_head_bytes(void) {
+    return (sizeof(bh__area) + 65535) & ~65535ull;
+}
+
+static inline bh__times *bh__area_times(bh__area *area, uint32_t queue_length, uint32_t lane,
+                                        uint64_t position) {
+    bh__times *times = (bh__times *)(void *)((uint8_t *)area + bh__area_head_bytes());
+    return &times[(uint64_t)lane * queue_length + (position & (queue_length - 1))];
 }
 
 static inline bh__request *bh__ring_request(uint8_t *ring, uint32_t queue_length,

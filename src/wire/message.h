@@ -28,9 +28,10 @@ enum {
     BH__MSG_MODULE_LOAD, /* fd: the image; ACK carries a descriptor with a bh__module_blob */
     BH__MSG_MODULE_UNLOAD,
     BH__MSG_GLOBAL_SET, /* data: the bytes */
+    BH__MSG_FIT,        /* ACK's data: a bh__fit */
 
     /* worker to supervisor */
-    BH__MSG_READY = 100,
+    BH__MSG_READY = 100, /* fd, if there is one: closed at the other end once the worker dies */
     BH__MSG_REFUSED, /* could not boot: the error says why */
     BH__MSG_ACK,
     BH__MSG_FAULT,  /* look at the area's fault report */
@@ -81,6 +82,27 @@ typedef struct bh__module_message {
     uint64_t bytes;    /* MODULE_LOAD: of the image */
 } bh__module_message;
 
+/* How many blocks of a kernel can be resident at once? */
+typedef struct bh__fit_question {
+    uint32_t module, kernel;
+    uint32_t block[3];
+    uint32_t cluster[3]; /* zeros: none */
+    uint32_t shared_bytes;
+    uint32_t advice; /* 1: `recommended_*` and `fitting_threads` are wanted too */
+    uint64_t blocks; /* with advice: of the grid */
+} bh__fit_question;
+
+typedef struct bh__fit {
+    uint32_t blocks_per_multiprocessor;
+    uint32_t
+        clusters; /* on the whole device; 0: such clusters cannot run, or none were asked for */
+    uint32_t largest_cluster; /* blocks; 0: the device has no clusters */
+    uint32_t recommended_block, recommended_grid;
+    uint32_t fitting_threads; /* the largest block with which all of `blocks` would be resident */
+    uint64_t resident;        /* blocks, on the whole device */
+    double occupancy;
+} bh__fit;
+
 typedef struct bh__message {
     uint32_t type;
     uint32_t serial;
@@ -93,6 +115,7 @@ typedef struct bh__message {
         bh__host_region host;
         bh__module_message module;
         bh__lane_message lane;
+        bh__fit_question fit;
         bh_error error; /* REFUSED, ACK: status BH_OK means done */
     } u;
     int fds[BH__MESSAGE_FDS]; /* filled in by receive; the receiver owns them */
@@ -120,14 +143,16 @@ typedef struct bh__blob_kernel {
     uint32_t registers;
     uint32_t max_threads;
     uint32_t required_block[3];
+    uint32_t needs_cluster; /* 1: must be launched with a cluster, of any size */
+    uint32_t required_cluster[3];
     uint32_t reserved;
 } bh__blob_kernel;
 
 typedef struct bh__blob_param {
     uint32_t offset;
     uint32_t bytes;
-    uint32_t pointer;
-    uint32_t reserved;
+    uint32_t pointer; /* 1: known to be one */
+    uint32_t scalar;  /* 1: known to be none */
 } bh__blob_param;
 
 typedef struct bh__blob_variable {

@@ -2,11 +2,11 @@
 /* The bell of a lane: a thread that sleeps inside the device until queued work is done, and then
  * tells whoever waits for it. Without it a lane that sleeps would notice late, or look all the
  * time. */
-#include <signal.h>
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "base/futex.h"
+#include "base/thread.h"
 #include "worker/state.h"
 
 enum {
@@ -20,9 +20,17 @@ enum {
 
 static uint64_t expected_ns(const bh__lane *lane, const bh__work *work) {
     if (work->op == BH__OP_SKIP) return 0;
-    if (work->op != BH__OP_LAUNCH) return work->u.copy.bytes / BYTES_PER_NS;
+    if (work->op != BH__OP_LAUNCH) return bh__copy_bytes(&work->u.copy) / BYTES_PER_NS;
     uint64_t ns = bh__pace_of(&lane->pace, work->u.launch.module, work->u.launch.kernel);
     return ns < BEACON_EVERY_NS ? ns : BEACON_EVERY_NS; /* also where nothing is known */
+}
+
+/* Whether many beacons are not reached yet. What comes behind them gets one later. */
+static bool many_lit(const bh__lane *lane) {
+    enum { MANY = BH__BEACONS / 2 };
+    const bh__bell *bell = &lane->bell;
+    uint64_t lit = atomic_load_explicit(&bell->lit, memory_order_relaxed);
+    return lit >= MANY && atomic_load(&bell->positions[(lit - MANY) % BH__BEACONS]) > lane->told;
 }
 
 static bool light(bh__lane *lane, uint64_t position) {
@@ -30,6 +38,7 @@ static bool light(bh__lane *lane, uint64_t position) {
     uint64_t number = atomic_load_explicit(&bell->lit, memory_order_relaxed);
     uint32_t slot = (uint32_t)(number % BH__BEACONS);
     bh_error error;
+    if (many_lit(lane)) return true;
     bell->unlit_ns = 0;
     atomic_store(&bell->positions[slot], position);
     if (lane->worker->ops->beacon(lane->context, slot, &error) != BH_OK)
@@ -91,11 +100,7 @@ static void *bell_main(void *argument) {
 }
 
 static bool start(bh__lane *lane) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    lane->bell.there = pthread_create(&lane->bell.thread, NULL, bell_main, lane) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    lane->bell.there = bh__thread_start(&lane->bell.thread, NULL, bell_main, lane) == 0;
     return lane->bell.there;
 }
 
@@ -103,15 +108,19 @@ static bool start(bh__lane *lane) {
 
 bool bh__bell_ask(bh__lane *lane) {
     bh__bell *bell = &lane->bell;
+    uint32_t slot;
     if (!lane->worker->ops->beacon) return false;
     uint32_t asked = atomic_load_explicit(&bell->asked, memory_order_relaxed);
     if (asked != atomic_load(&bell->answered)) return true;
+    /* Behind the last beacon there may be a lot that got none: its end alone is lit, and the lane
+     * looks now and then for those who wait for what is in between. */
+    bool covered = bell->unlit_ns <= 2 * BEACON_EVERY_NS || next_beacon(lane, &slot);
     if (bell->unlit_ns && !light(lane, atomic_load_explicit(&lane->queued, memory_order_relaxed)))
         return true; /* the next look finds the device dead */
     if (!bell->there && !start(lane)) return false;
     atomic_store(&bell->asked, asked + 1);
     bh__futex_wake(&bell->asked, 1, BH__FUTEX_PRIVATE);
-    return true;
+    return covered;
 }
 
 void bh__bell_end(bh__lane *lane) {

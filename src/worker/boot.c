@@ -90,6 +90,7 @@ static bh_status map_block(bh__worker *worker, const bh__boot *boot, int fd, bh_
         lane->front = &worker->front->lane[i];
         lane->area = &worker->area->lane[i];
         lane->ring = bh__lane_ring(worker->front, i);
+        bh__meter_init(&lane->meter, worker->front, worker->area, i);
     }
     return BH_OK;
 }
@@ -112,7 +113,7 @@ static bh_status start(bh__worker *worker, bh_device_info *info, bh_error *error
     status = map_block(worker, &message->u.boot, message->fds[0], error);
     if (status != BH_OK) return status;
     worker->services.area = worker->area;
-    worker->services.area_bytes = worker->area_bytes;
+    worker->services.area_bytes = bh__area_head_bytes(); /* no device writes times */
     worker->services.check = message->u.boot.flags & BH_DEVICE_CHECK;
     memset(info, 0, sizeof *info);
     info->size = sizeof *info;
@@ -137,6 +138,9 @@ bool bh__serve_boot(bh__worker *worker) {
     ready.version = BH__WIRE_VERSION;
     ready.pid = (int32_t)getpid();
     ready.chunk_granularity = worker->chunk_granularity;
-    return bh__serve_send(worker, BH__MSG_READY, worker->incoming.serial, &ready, sizeof ready,
-                          NULL, 0, -1);
+    bool sent = bh__serve_send(worker, BH__MSG_READY, worker->incoming.serial, &ready, sizeof ready,
+                               NULL, 0, worker->canary);
+    if (worker->canary >= 0) close(worker->canary);
+    worker->canary = -1;
+    return sent;
 }

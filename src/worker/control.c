@@ -138,6 +138,11 @@ static bh_status carry_out(bh__worker *worker, const bh__message *message, bh_er
     }
 }
 
+static bh_status answer_fit(bh__worker *worker, const bh__fit_question *question, bh_error *error,
+                            bh__fit *out) {
+    return worker->ops->fit(worker->device, question, error, out);
+}
+
 void bh__serve_messages(bh__worker *worker) {
     bh__message *message = &worker->incoming;
     while (bh__serve_receive(worker)) {
@@ -150,7 +155,10 @@ void bh__serve_messages(bh__worker *worker) {
         bh_error error;
         memset(&error, 0, sizeof error);
         int fd = -1;
-        bh_status status = carry_out(worker, message, &error, &fd);
+        bh__fit fit = {0};
+        bh_status status = message->type == BH__MSG_FIT
+                               ? answer_fit(worker, &message->u.fit, &error, &fit)
+                               : carry_out(worker, message, &error, &fd);
         if (status == BH_OK) memset(&error, 0, sizeof error);
         bh__message_close_fds(message);
         atomic_fetch_add_explicit(&worker->messages_done, 1, memory_order_release);
@@ -159,8 +167,9 @@ void bh__serve_messages(bh__worker *worker) {
             bh__serve_lane_fault(&worker->lanes[0], 0, &error);
             continue;
         }
-        bool sent =
-            bh__serve_send(worker, BH__MSG_ACK, message->serial, &error, sizeof error, NULL, 0, fd);
+        bool told = message->type == BH__MSG_FIT && status == BH_OK;
+        bool sent = bh__serve_send(worker, BH__MSG_ACK, message->serial, &error, sizeof error,
+                                   told ? &fit : NULL, told ? sizeof fit : 0, fd);
         if (fd >= 0) close(fd);
         if (!sent) break;
     }

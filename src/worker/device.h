@@ -34,8 +34,8 @@ typedef struct bh__device_services {
 } bh__device_services;
 
 enum {
-    BH__TRAIN = 16,   /* launches; a multiple of BH__GROUP_LENGTH */
-    BH__BEACONS = 512 /* slots; more than can be in flight */
+    BH__TRAIN = 16,  /* launches; a multiple of BH__GROUP_LENGTH */
+    BH__BEACONS = 32 /* slots; no more than half of them are lit and not reached */
 };
 
 /* One request as a lane hands it to its device: a copy of the lane's own, valid until execute
@@ -48,7 +48,9 @@ typedef struct bh__work {
         bh__launch_body launch;
         bh__copy_body copy;
     } u;
-    const uint8_t *params; /* LAUNCH: param_bytes of them, 16-byte aligned */
+    const uint8_t *params;            /* LAUNCH: param_bytes of them, 16-byte aligned */
+    uint64_t start;                   /* its first slot */
+    uint64_t submitted, taken, begun; /* ticks; for meter.c */
 } bh__work;
 
 /*
@@ -89,6 +91,11 @@ typedef struct bh__device_ops {
     /* Sets part of a module's variable before kernels that use it run. */
     bh_status (*global_set)(bh__device *device, const bh__module_message *where, const void *bytes,
                             size_t count, bh_error *error);
+
+    /* Answers how many blocks can be resident. The question has a block and shared memory that the
+     * kernel can be launched with. */
+    bh_status (*fit)(bh__device *device, const bh__fit_question *question, bh_error *error,
+                     bh__fit *out);
 
     /* The priority is one that `info` allows. */
     bh_status (*lane_open)(bh__device *device, const bh__lane_message *which, bh_error *error,

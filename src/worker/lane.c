@@ -3,7 +3,6 @@
  * completes. */
 #include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include "base/clock.h"
 #include "base/futex.h"
 #include "base/relax.h"
+#include "base/thread.h"
 #include "worker/state.h"
 
 enum {
@@ -109,6 +109,8 @@ static bool copy_request(bh__lane *lane, const bh__request *request, uint64_t po
     uint64_t room = (uint64_t)request->slots * BH__SLOT_BYTES - BH__PAYLOAD_OFFSET;
     work->op = atomic_load_explicit(&request->op, memory_order_acquire);
     work->sequence = request->sequence;
+    work->start = position;
+    work->submitted = request->submitted;
     lane->hold = atomic_load_explicit(&request->hold, memory_order_acquire);
     lane->dependency_count = request->dependency_count;
     memcpy(&work->u, &request->u, sizeof work->u);
@@ -149,6 +151,13 @@ const bh__request *bh__serve_lane_peek(const bh__lane *lane, uint64_t position) 
     return is_sound(lane, request, position, lane->known_tail) ? request : NULL;
 }
 
+/* How far the lane is done, as far as known without looking at what the device writes. */
+static uint64_t lane_passed(const bh__lane *lane) {
+    return lane->worker->ops->enqueue
+               ? lane->told
+               : atomic_load_explicit(&lane->area->done, memory_order_relaxed);
+}
+
 bool bh__serve_lane_take(bh__lane *lane) {
     bh__worker *worker = lane->worker;
     bool queues = worker->ops->enqueue != NULL;
@@ -166,6 +175,8 @@ bool bh__serve_lane_take(bh__lane *lane) {
          */
         if (lane->known_tail <= position) {
             lane->known_tail = atomic_load_explicit(&lane->front->tail, memory_order_acquire);
+            if (lane->known_tail > position)
+                bh__meter_depth(&lane->meter, lane->known_tail - lane_passed(lane));
         }
         uint64_t tail = lane->known_tail;
         if (tail == position) {
@@ -186,7 +197,9 @@ bool bh__serve_lane_take(bh__lane *lane) {
 #ifdef __SANITIZE_THREAD__
             bh__serve_see_done(worker);
 #endif
-            return copy_request(lane, request, position);
+            if (!copy_request(lane, request, position)) return false;
+            bh__meter_take(&lane->meter, lane->work);
+            return true;
         }
     }
     return false;
@@ -279,6 +292,7 @@ static bool perform(bh__lane *lane) {
     /* One with a verdict does nothing, but in its turn: that it has passed must mean that what it
      * waits for has. */
     if (lane->work->op == BH__OP_SKIP) return true;
+    bh__meter_begin(&lane->meter, lane->work, lane->hold || lane->dependency_count);
     bh_error error;
     bh_status status = worker->ops->execute(lane->context, lane->work, &error);
     if (status == BH_OK) return true;
@@ -316,7 +330,9 @@ static void *lane_main(void *argument) {
         while (!queues && bh__serve_lane_take(lane)) {
             if (!perform(lane)) break;
             if (bh__serve_killed(worker)) break;
+            bh__meter_end(&lane->meter, lane->work);
             complete(lane, lane->work->sequence);
+            bh__meter_count(&lane->meter, lane->work);
         }
     }
     atomic_store(&lane->ended, true);
@@ -339,13 +355,9 @@ bh_status bh__serve_lane_open(bh__worker *worker, const bh__lane_message *which,
     if (status != BH_OK) return status;
 
     pthread_attr_t attributes;
-    sigset_t all, before;
-    sigfillset(&all);
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK_BYTES);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int result = pthread_create(&lane->thread, &attributes, lane_main, lane);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int result = bh__thread_start(&lane->thread, &attributes, lane_main, lane);
     pthread_attr_destroy(&attributes);
     if (result != 0) {
         worker->ops->lane_close(lane->context);

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "worker/canary.h"
 #include "worker/state.h"
 
 static void print_help(const bh__device_ops *ops) {
@@ -58,6 +59,7 @@ void bh__worker_main(int argc, char **argv, const bh__device_ops *ops) {
         fprintf(stderr, "%s: cannot start: %s\n", ops->program, strerror(errno));
         _exit(BH__EXIT_FAILED);
     }
+    worker->canary = bh__canary_start();
     /* As bh__worker_run, without the teardown: the kernel is faster at it. */
     if (bh__serve_boot(worker)) bh__serve_messages(worker);
     _exit(atomic_load(&worker->exit_code));

@@ -42,6 +42,7 @@ static void attend(bh__lane *lane) {
     lane->told = done;
     lane->stirred_ns = bh__now_ns();
     bh__pace_see(&lane->pace, done, lane->stirred_ns);
+    bh__meter_see(&lane->meter, done);
     bh__serve_lane_tell(lane, done, &lane->woken_dispatch);
 }
 
@@ -135,7 +136,7 @@ bool bh__queue_begin(bh__lane *lane, uint64_t done) {
 }
 
 /*
- * * Waits until what this request waits for is queued on its own lane, with the write that tells
+ * Waits until what this request waits for is queued on its own lane, with the write that tells
  * of it. What is queued thus only ever waits for what was queued before it, so that devices that
  * put several lanes in one line get stuck on nothing. That write never waits for a request of
  * this lane either: each is marked by itself.
@@ -203,6 +204,7 @@ bool bh__queue_one(bh__lane *lane) {
     const bh__work *work = lane->work;
     bh_error error;
     if (!bh__bell_before(lane, work)) return false;
+    bh__meter_begin(&lane->meter, lane->work, lane->hold || lane->dependency_count);
     bh_status status = bh__train_one(lane, &error);
     bool marked = status == BH_OK;
     /* One with a verdict does nothing, but in its turn. */
@@ -219,6 +221,7 @@ bool bh__queue_one(bh__lane *lane) {
         return bh__queue_lost(lane, &error);
     lane->stirred_ns = bh__now_ns();
     bh__pace_note(&lane->pace, work, lane->stirred_ns);
+    bh__meter_note(&lane->meter, work);
     bh__queue_announce(lane, work->sequence);
     return bh__bell_after(lane, work, 1);
 }

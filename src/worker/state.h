@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "worker/meter.h"
 #include "worker/pace.h"
 #include "worker/worker.h"
 
@@ -47,6 +48,7 @@ typedef struct bh__lane {
     uint64_t told, stirred_ns, asked_ns;
     bh__bell bell;
     bh__pace_book pace;
+    bh__meter meter;
     uint32_t group_count; /* of groups written so far */
 
     /* The request taken last, out of the ring: one of `works`, which a train needs several of. */
@@ -69,6 +71,7 @@ struct bh__worker {
 
     int dispatch_fd;  /* eventfd of the application's dispatcher */
     int application;  /* pidfd */
+    int canary;       /* a pipe's end, until the application has it; -1: none */
     bh__front *front; /* read-only, up to areas_offset */
     bh__area *area;   /* this worker's own */
     uint32_t queue_length;

@@ -6,13 +6,15 @@
 /* A kernel is short if sending it takes longer than running it, or nearly so. Others gain nothing,
  * and those who wait for them would learn of their end later than they could. */
 enum { SHORT_NS = 20000 };
-/* Slots queued before a train leaves: two trains and more. With many of them before it the driver
- * makes everybody wait until the first has begun, lanes that have nothing to do with it too. */
+/* Slots queued before a train leaves: two trains and more keep the device busy, and what is queued is
+ * lost with a worker. */
 enum { MOST_AHEAD = 3 * BH__TRAIN };
 
 static bool is_plain(const bh__launch_body *body) {
-    return !(body->flags & BH_LAUNCH_COOPERATIVE) && body->cluster[0] <= 1 &&
-           body->cluster[1] <= 1 && body->cluster[2] <= 1;
+    const uint32_t attributes = BH_LAUNCH_COOPERATIVE | BH_LAUNCH_PRIORITY | BH_LAUNCH_PROGRAMMATIC;
+    return !(body->flags & attributes) &&
+           !(body->cluster[0] | body->cluster[1] | body->cluster[2]) &&
+           body->cluster_policy == BH_CLUSTER_DEFAULT;
 }
 
 static bool may_share(const bh__launch_body *body) {
@@ -71,6 +73,7 @@ static bool send_as_one(bh__lane *lane, bool *out_sent) {
     bh_error error;
     if (!bh__queue_wait_for_few(lane, MOST_AHEAD)) return false;
     uint64_t now = bh__now_ns(), last = lane->works[BH__TRAIN - 1].sequence;
+    for (uint32_t i = 0; i < BH__TRAIN; i++) bh__meter_begin(&lane->meter, &lane->works[i], false);
     write_groups(lane, atomic_load_explicit(&lane->queued, memory_order_relaxed));
     bh_status status = lane->worker->ops->train(lane->context, lane->works, BH__TRAIN, &error);
     *out_sent = status == BH_OK;
@@ -80,7 +83,11 @@ static bool send_as_one(bh__lane *lane, bool *out_sent) {
         return true;
     }
     if (status != BH_OK) return status != BH_E_STOPPED && bh__queue_lost(lane, &error);
-    for (uint32_t i = 0; i < BH__TRAIN; i++) bh__pace_note(&lane->pace, &lane->works[i], now);
+    for (uint32_t i = 0; i < BH__TRAIN; i++) {
+        bh__pace_note(&lane->pace, &lane->works[i], now);
+        bh__meter_note(&lane->meter, &lane->works[i]);
+    }
+    bh__meter_train(&lane->meter, BH__TRAIN);
     lane->stirred_ns = now;
     bh__queue_announce(lane, last);
     return bh__bell_after(lane, lane->works, BH__TRAIN);

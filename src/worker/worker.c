@@ -17,7 +17,7 @@ bh__worker *bh__worker_create(int socket, const bh__device_ops *ops) {
         mmap(NULL, sizeof *worker, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (worker == MAP_FAILED) return NULL;
     worker->ops = ops;
-    worker->dispatch_fd = worker->application = -1;
+    worker->dispatch_fd = worker->application = worker->canary = -1;
     worker->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int flags = fcntl(socket, F_GETFL);
     if (worker->wake_fd < 0 || flags < 0 || fcntl(socket, F_SETFL, flags | O_NONBLOCK) < 0 ||
@@ -64,7 +64,8 @@ void bh__worker_end(bh__worker *worker) {
 
 void bh__worker_destroy(bh__worker *worker) {
     if (!worker) return;
-    int fds[] = {worker->socket, worker->wake_fd, worker->dispatch_fd, worker->application};
+    int fds[] = {worker->socket, worker->wake_fd, worker->dispatch_fd, worker->application,
+                 worker->canary};
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
         if (fds[i] >= 0) close(fds[i]);
     }

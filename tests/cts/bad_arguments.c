@@ -247,10 +247,10 @@ TEST(flags_that_are_none_are_refused) {
     for (int bit = 0; bit < 32; bit++) {
         bh_device device = {0};
         bh_device_options options = device_options(1u << bit);
-        if (bit >= 3) CHECK_REFUSED(bh_device_open(&options, &device), BH_E_INVALID);
+        if (bit >= 4) CHECK_REFUSED(bh_device_open(&options, &device), BH_E_INVALID);
         bh_launch_options launch = BH_INIT(launch);
         launch.flags = 1u << bit;
-        if (bit >= 4)
+        if (bit >= 6)
             CHECK_REFUSED(bh_launch_with(rig_kernel(&r, "add_one"), BH_GRID(4, 4),
                                          BH_ARGS(BH_INOUT(x), 4u), &launch, NULL),
                           BH_E_INVALID);
@@ -309,6 +309,7 @@ TEST(arguments_that_are_none_are_refused) {
         CHECK_REFUSED_ANY(launch_args(&r, list, 2));
         list[0] = BH_INOUT(x);
         list[0].kind = wrong[i];
+        if (wrong[i] == BH_ARG_BUFFER_AT_LEAST) list[0].u.at_least.bytes = UINT64_MAX;
         CHECK_REFUSED_ANY(launch_args(&r, list, 2));
     }
     list[0] = BH_INOUT(x);

@@ -177,10 +177,10 @@ TEST(kernels_see_their_geometry) {
     CHECK_OK(bh_device_close(r.device));
 }
 
-TEST(zero_components_count_as_one) {
+TEST(components_left_out_count_as_one) {
     rig r = rig_open(0);
     check_geometry(&r, BH_SHAPE(5, 0, 0, 4, 0, 0));
-    check_geometry(&r, BH_SHAPE(0, 2, 0, 0, 3, 0));
+    check_geometry(&r, BH_SHAPE(2, 2, 0, 3, 3, 0));
     check_geometry(&r, BH_SHAPE(1, 1, 1, 0, 0, 0));
     CHECK_OK(bh_device_close(r.device));
 }

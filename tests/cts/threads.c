@@ -175,3 +175,29 @@ TEST(cancels_race_with_the_worker_and_each_other) {
     }
     CHECK_OK(bh_device_close(r.device));
 }
+
+enum { READERS = 12, READ_BYTES = 9 << 20, READ_ROUNDS = 4 };
+
+static void read_large(void *context, unsigned index) {
+    const bh_buffer *buffers = context;
+    uint8_t *bytes = malloc(READ_BYTES);
+    REQUIRE(bytes != NULL);
+    for (int round = 0; round < READ_ROUNDS; round++) {
+        CHECK_OK(bh_buffer_read(buffers[index], 0, bytes, READ_BYTES));
+        CHECK(bytes[0] == index + 1 && bytes[READ_BYTES - 1] == index + 1);
+    }
+    free(bytes);
+}
+
+/* Each has several pieces on their way: together more than there are places for. */
+TEST_TIMEOUT(threads_read_large_buffers_at_once, 60) {
+    bh_device device = open_device();
+    bh_buffer buffers[READERS];
+    for (unsigned i = 0; i < READERS; i++) {
+        uint8_t value = (uint8_t)(i + 1);
+        REQUIRE_OK(bh_buffer_alloc(device, BH_U8, READ_BYTES, &buffers[i]));
+        REQUIRE_OK(bh_buffer_fill(buffers[i], 0, READ_BYTES, &value, 1));
+    }
+    run_threads(READERS, read_large, buffers);
+    CHECK_OK(bh_device_close(device));
+}

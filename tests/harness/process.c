@@ -78,6 +78,7 @@ _Noreturn static void run_test(const struct job *job) {
     dup2(file, STDERR_FILENO);
     close(file);
     setenv("BULKHEAD_TEST_TMP", tmp, 1);
+    setenv("BULKHEAD_CACHE_DIR", format_text("%s/cache", tmp), 1); /* never the user's */
     setenv("TMPDIR", tmp, 1);
     setenv("XDG_CACHE_HOME", tmp, 1);
     if (BULKHEAD_SANITIZE[0] != '\0') {

@@ -54,6 +54,10 @@ __attribute__((format(printf, 4, 5))) static void report(bool end, const char *f
     }
 }
 
+int test_failures(void) {
+    return atomic_load(&failures);
+}
+
 void test_check(bool holds, bool end, const char *text, const char *file, int line) {
     if (!holds) {
         report(end, file, line, "does not hold: %s", text);
@@ -226,6 +230,9 @@ static void set_default_environment(void) {
         char path[] = "/tmp/bulkhead-test-XXXXXX";
         if (mkdtemp(path) != NULL) {
             setenv("BULKHEAD_TEST_TMP", path, 1);
+            char cache[600];
+            snprintf(cache, sizeof cache, "%s/cache", path);
+            setenv("BULKHEAD_CACHE_DIR", cache, 1);
         }
     }
 }

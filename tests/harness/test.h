@@ -65,6 +65,9 @@ const char *test_tmp_dir(void);    /* BULKHEAD_TEST_TMP: an empty directory of t
 /* How much slower this build is than a plain one: 1, or 4 with a sanitizer. */
 unsigned test_time_scale(void);
 
+/* Checks that have failed so far in this process. */
+int test_failures(void);
+
 /* Fills `size` bytes at `path` from "%s/..." style arguments and returns `path`. */
 const char *test_path(char *path, size_t size, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -113,6 +113,41 @@ TEST_TIMEOUT(a_host_that_closes_one_of_ours, 300) {
     CHECK_GT(victim, 3);
 }
 
+static void count_call(void *context, bh_ticket ticket, bh_status status) {
+    (void)ticket, (void)status;
+    atomic_fetch_add((_Atomic int *)context, 1);
+}
+
+/* The dispatcher sleeps already when descriptors go, one at a time or all at once. */
+static int close_under_sleepers(int pipe) {
+    static _Atomic int calls;
+    bh_device_options options = short_close();
+    rig r = rig_open_with(&options);
+    host_tell(pipe, r.device);
+    bh_buffer x = words_alloc(r.device, 100);
+    bh_ticket ticket =
+        submit(rig_kernel(&r, "iota"), BH_GRID(100, 64), BH_ARGS(BH_OUT(x), 1u, 100u), NULL);
+    REQUIRE_OK(bh_on_done(ticket, count_call, &calls));
+    REQUIRE_OK(bh_device_sync(r.device, LONG_NS));
+    sleep_ms(50);
+    for (int fd = 3; fd < 1024; fd++) {
+        if (victim < 0 || fd == victim) rob(fd);
+    }
+    bh_device_sync(r.device, 1000 * MS);
+    bh_device_close(r.device);
+    return atomic_load(&calls) == 1 ? 0 : 3;
+}
+
+TEST_TIMEOUT(descriptors_that_go_while_threads_sleep_on_them, 120) {
+    for (victim = -1; victim < 16; victim += victim < 0 ? 4 : 1) {
+        host h = host_start(close_under_sleepers, true);
+        int code = host_end(&h);
+        if (code != 0) FAIL("with descriptor %d closed the host ended with %d", victim, code);
+        host_check_gone(&h);
+        close(h.pipe);
+    }
+}
+
 static int close_before(int pipe) {
     close(0);
     close(1);

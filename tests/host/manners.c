@@ -205,3 +205,34 @@ TEST(an_idle_device_uses_no_time) {
     for (int i = 0; i < 3; i++) CHECK_LE(ticks_of(pids[i]) - before[i], 3 * test_time_scale());
     CHECK_OK(bh_device_close(r.device));
 }
+
+/* Its own table of descriptors, with one end of a pipe in it, tells of the worker's death before the
+ * worker's memory is given back. */
+TEST(a_worker_has_a_thread_that_tells_of_its_death_early) {
+    rig r = rig_open(0);
+    char path[128];
+    int pid = status_of(r.device).worker_pid, canaries = 0;
+    snprintf(path, sizeof path, "/proc/%d/task", pid);
+    DIR *tasks = opendir(path);
+    REQUIRE(tasks != NULL);
+    for (struct dirent *task; (task = readdir(tasks)) != NULL;) {
+        char name[32] = "", file[400];
+        snprintf(file, sizeof file, "/proc/%d/task/%s/comm", pid, task->d_name);
+        FILE *comm = fopen(file, "r");
+        if (!comm) continue;
+        if (!fgets(name, sizeof name, comm)) name[0] = 0;
+        fclose(comm);
+        if (strcmp(name, "bh-canary\n") != 0) continue;
+        canaries++;
+        int descriptors = 0;
+        snprintf(file, sizeof file, "/proc/%d/task/%s/fd", pid, task->d_name);
+        DIR *list = opendir(file);
+        REQUIRE(list != NULL);
+        for (struct dirent *fd; (fd = readdir(list)) != NULL;) descriptors += fd->d_name[0] != '.';
+        closedir(list);
+        CHECK_EQ(descriptors, 1);
+    }
+    closedir(tasks);
+    CHECK_EQ(canaries, 1);
+    CHECK_OK(bh_device_close(r.device));
+}

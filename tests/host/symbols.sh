@@ -1,9 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The shared library shows the functions of bulkhead.h and nothing else, and needs libc alone.
+# libbulkhead-cuda shows those of bulkhead_cuda.h and needs libbulkhead and libc alone.
 set -u
 source=${BULKHEAD_SOURCE_DIR:?}
 library=${BULKHEAD_BUILD_DIR:?}/lib/libbulkhead.so
+interop=${BULKHEAD_BUILD_DIR:?}/lib/libbulkhead-cuda.so
 
 command -v nm >/dev/null && command -v readelf >/dev/null || {
     echo "nm and readelf are not installed"
@@ -17,26 +19,45 @@ case "$(readelf -d "$library")" in
 esac
 
 failed=0
-shown=$(nm -D --defined-only "$library" | awk '{print $3}' | sed 's/@.*//' | sort -u)
-# Every BH_API declaration: the name before the first parenthesis.
-declared=$(sed -n 's/^BH_API .*[ *]\(bh_[a-z0-9_]*\)(.*/\1/p' "$source/include/bulkhead.h" | sort -u)
+# compare LIBRARY HEADER FEWEST
+compare() {
+    shown=$(nm -D --defined-only "$1" | awk '{print $3}' | sed 's/@.*//' | sort -u)
+    # Every BH_API declaration: the name before the first parenthesis.
+    declared=$(sed -n 's/^BH_API .*[ *]\(bh_[a-z0-9_]*\)(.*/\1/p' "$source/include/$2" | sort -u)
 
-[ "$(echo "$declared" | wc -l)" -gt 50 ] || {
-    echo "found too few declarations in bulkhead.h:" $declared
+    [ "$(echo "$declared" | wc -l)" -gt "$3" ] || {
+        echo "found too few declarations in $2:" $declared
+        failed=1
+    }
+    for name in $shown; do
+        echo "$declared" | grep -qx "$name" || {
+            echo "$name is shown by $1 and not declared"
+            failed=1
+        }
+    done
+    for name in $declared; do
+        echo "$shown" | grep -qx "$name" || {
+            echo "$name is declared in $2 and not shown"
+            failed=1
+        }
+    done
+}
+compare "$library" bulkhead.h 50
+compare "$interop" bulkhead_cuda.h 8
+
+for needed in $(readelf -d "$interop" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'); do
+    case "$needed" in
+    libbulkhead.so.* | libc.so.* | libdl.so.* | libpthread.so.* | ld-linux*) ;;
+    *)
+        echo "libbulkhead-cuda needs $needed"
+        failed=1
+        ;;
+    esac
+done
+readelf -d "$interop" | grep -q NODELETE || {
+    echo "libbulkhead-cuda can be unloaded under its tensors"
     failed=1
 }
-for name in $shown; do
-    echo "$declared" | grep -qx "$name" || {
-        echo "$name is shown and not declared"
-        failed=1
-    }
-done
-for name in $declared; do
-    echo "$shown" | grep -qx "$name" || {
-        echo "$name is declared and not shown"
-        failed=1
-    }
-done
 
 for needed in $(readelf -d "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'); do
     case "$needed" in

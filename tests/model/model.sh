@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Has Spin search the protocol's models: as they are they must be free of errors, searched to the end; with any one
 # of the mistakes listed here built in, an error must be found.
-# TIMEOUT: 300
+# TIMEOUT: 900
 set -u
 
 models=$(cd "$(dirname "$0")" && pwd)

@@ -17,11 +17,12 @@ cmake --install "$BULKHEAD_BUILD_DIR" --prefix "$first" >install.log
 mv "$first" "$prefix"
 lib=$(dirname "$(find "$prefix" -name libbulkhead.so)")
 
-for file in bin/bulkhead include/bulkhead.h libexec/bulkhead/bulkhead-worker-cpu \
+for file in bin/bulkhead include/bulkhead.h include/bulkhead_cuda.h libexec/bulkhead/bulkhead-worker-cpu \
     share/doc/Bulkhead/LICENSE share/man/man1/bulkhead.1; do
     [ -e "$prefix/$file" ] || { echo "not installed: $file"; exit 1; }
 done
-for file in libbulkhead.a libbulkhead.so.0 pkgconfig/bulkhead.pc \
+for file in libbulkhead.a libbulkhead.so.0 libbulkhead-cuda.so.0 pkgconfig/bulkhead.pc \
+    pkgconfig/bulkhead-cuda.pc \
     cmake/Bulkhead/BulkheadConfig.cmake; do
     [ -e "$lib/$file" ] || { echo "not installed: $lib/$file"; exit 1; }
 done
@@ -39,6 +40,7 @@ run() {
 cmake -S "$consumer" -B cmake-build -DCMAKE_PREFIX_PATH="$prefix" >cmake.log
 cmake --build cmake-build >>cmake.log
 run find_package cmake-build/consumer-shared
+run 'find_package, interop' cmake-build/consumer-cuda
 run 'find_package, static' env BULKHEAD_WORKER_DIR="$prefix/libexec/bulkhead" \
     cmake-build/consumer-static
 
@@ -55,3 +57,17 @@ known=$(pkg-config --modversion bulkhead)
 # shellcheck disable=SC2046
 cc "$consumer/main.c" -o by-pkg-config $(pkg-config --cflags --libs bulkhead)
 run pkg-config env LD_LIBRARY_PATH="$lib" ./by-pkg-config
+# The interop library is found the same way, and brings the other with it.
+cat >interop.c <<'END'
+#include <bulkhead_cuda.h>
+#include <stdio.h>
+int main(void) {
+    bh_error error;
+    if (bh_cuda_probe() != BH_OK && (bh_cuda_last_error(&error) == BH_OK || !error.message[0])) return 1;
+    printf("bulkhead %s opened cpu\n", bh_version());
+    return 0;
+}
+END
+# shellcheck disable=SC2046
+cc interop.c -o interop $(pkg-config --cflags --libs bulkhead-cuda)
+run 'pkg-config, interop' env LD_LIBRARY_PATH="$lib" ./interop

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether the processor's counter of time can be used. */
+#include "base/ticks.h"
+
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#if defined(__x86_64__)
+
+#include <cpuid.h>
+
+/* A kernel that found the counters of its processors apart has turned to another clock. */
+static bool kernel_trusts_it(void) {
+    static const char path[] = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    char name[64] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return true; /* it does not say */
+    ssize_t got = read(fd, name, sizeof name - 1);
+    close(fd);
+    if (got <= 0) return true;
+    return strncmp(name, "tsc", 3) == 0 || strncmp(name, "kvm-clock", 9) == 0 ||
+           strncmp(name, "hyperv_clocksource_tsc", 22) == 0;
+}
+
+bool bh__ticks_usable(void) {
+    enum { POWER_LEAF = 0x80000007, INVARIANT = 1 << 8 };
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid(POWER_LEAF, &a, &b, &c, &d) && (d & INVARIANT) && kernel_trusts_it();
+}
+
+#elif defined(__aarch64__)
+
+bool bh__ticks_usable(void) {
+    return true; /* by the architecture */
+}
+
+#else
+
+bool bh__ticks_usable(void) {
+    return false;
+}
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CUDA C++ sources: the options that go with them, and showing what the compiler said. */
+#ifndef BH_CLI_SOURCE_H
+#define BH_CLI_SOURCE_H
+
+#include "cli.h"
+
+enum {
+    BH__SOURCE_DEFINE = 100,
+    BH__SOURCE_INCLUDE,
+    BH__SOURCE_STD,
+    BH__SOURCE_ARCH,
+    BH__SOURCE_COMPILER,
+    BH__SOURCE_FAST_MATH,
+    BH__SOURCE_FTZ,
+    BH__SOURCE_DEBUG,
+    BH__SOURCE_LINE_INFO,
+    BH__SOURCE_REGISTERS,
+    BH__SOURCE_NO_CACHE,
+    BH__SOURCE_EXTRA
+};
+
+/* Rows of an option table. */
+#define BH__SOURCE_OPTIONS                                                                         \
+    {'D', NULL, "NAME[=VALUE]", BH__SOURCE_DEFINE}, {'I', NULL, "DIR", BH__SOURCE_INCLUDE},        \
+        {0, "std", "c++NN", BH__SOURCE_STD}, {0, "arch", "sm_NN", BH__SOURCE_ARCH},                \
+        {0, "compiler", "auto|nvrtc|clang", BH__SOURCE_COMPILER},                                  \
+        {0, "fast-math", NULL, BH__SOURCE_FAST_MATH}, {0, "ftz", NULL, BH__SOURCE_FTZ},            \
+        {0, "debug", NULL, BH__SOURCE_DEBUG}, {0, "line-info", NULL, BH__SOURCE_LINE_INFO},        \
+        {0, "max-registers", "N", BH__SOURCE_REGISTERS},                                           \
+        {0, "no-cache", NULL, BH__SOURCE_NO_CACHE}, {                                              \
+        0, "extra", "FLAG", BH__SOURCE_EXTRA                                                       \
+    }
+
+typedef struct bh__source {
+    bh_compile_options options; /* the lists are complete after bh__source_ready */
+    const char **defines, **includes, **expressions, **extra; /* owned arrays of borrowed texts */
+    char *folder;                                             /* owned: the source's own */
+} bh__source;
+
+/* Room for as many options as there are words. False: no memory. Free it in any case. */
+bool bh__source_init(bh__source *source, int words);
+void bh__source_free(bh__source *source);
+/* Takes one of the options above. */
+bh_status bh__source_take(bh__source *source, int id, const char *value, bh_error *error);
+/* The option's name, for messages. */
+const char *bh__source_option_name(int id);
+void bh__source_add_name(bh__source *source, const char *expression);
+/* Names the file, and adds its folder to where headers are looked for. */
+bh_status bh__source_ready(bh__source *source, const char *path, bh_error *error);
+
+/* Reads the file and checks that it is a text. */
+bh_status bh__source_read(const char *path, bh__bytes *out, bh_error *error);
+
+/* What the compiler said, with the source line marked under each message that does not show it. */
+void bh__source_print_log(FILE *to, const char *log, const char *name, const char *text);
+/* What it said of the last failure of this thread, for free(); NULL: nothing. */
+char *bh__source_last_log(void);
+
+const char *bh__source_cache_text(uint32_t cache);
+const char *bh__source_output_text(uint32_t output);
+
+#endif

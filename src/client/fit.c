@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How many blocks can be resident: asked of the worker once for each kernel, block, cluster and
+ * shared memory, and remembered. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/launch.h"
+
+enum { MOST_KNOWN = 16 }; /* for a kernel; the oldest is forgotten */
+
+struct bh__known_fit {
+    uint32_t block[3], cluster[3], shared_bytes;
+    bh__fit fit;
+};
+
+static bool same(const struct bh__known_fit *known, const uint32_t block[3],
+                 const uint32_t cluster[3], uint32_t shared_bytes) {
+    return known->shared_bytes == shared_bytes &&
+           memcmp(known->block, block, sizeof known->block) == 0 &&
+           memcmp(known->cluster, cluster, sizeof known->cluster) == 0;
+}
+
+const bh__fit *bh__fit_known(const bh__kernel *kernel, const bh__launch_body *body) {
+    uint32_t count = kernel->fit_count < MOST_KNOWN ? kernel->fit_count : MOST_KNOWN;
+    for (uint32_t i = 0; i < count; i++) {
+        if (same(&kernel->fits[i], body->block, body->cluster, body->shared_bytes))
+            return &kernel->fits[i].fit;
+    }
+    return NULL;
+}
+
+static void remember(bh__kernel *kernel, const bh__fit_question *question, const bh__fit *fit) {
+    struct bh__known_fit *known = &kernel->fits[kernel->fit_count % MOST_KNOWN];
+    memcpy(known->block, question->block, sizeof known->block);
+    memcpy(known->cluster, question->cluster, sizeof known->cluster);
+    known->shared_bytes = question->shared_bytes;
+    known->fit = *fit;
+    /* Counts on to tell which is the oldest, without ever becoming small again. */
+    kernel->fit_count++;
+    if (kernel->fit_count == 2 * MOST_KNOWN) kernel->fit_count = MOST_KNOWN;
+}
+
+bh_status bh__fit_ask(bh__device *device, bh__kernel *kernel, const bh__fit_question *question,
+                      bh__fit *out) {
+    if (!kernel->fits) kernel->fits = calloc(MOST_KNOWN, sizeof *kernel->fits);
+    if (!kernel->fits)
+        return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
+                          "no host memory to note what fits of kernel %s", kernel->name);
+    bh__module *module = kernel->module;
+    module->pins++;
+    bh__job job = {.kind = BH__JOB_ORDER,
+                   .order = {.type = BH__MSG_FIT, .fit = *question, .fd = -1}};
+    bh_status status = bh__order_run(device, &job);
+    module->pins--;
+    if (status != BH_OK) return status;
+    remember(kernel, question, &job.fit);
+    if (out) *out = job.fit;
+    if (device->state == BH_DEVICE_STOPPED) return bh__refuse_with(&device->stop_reason);
+    return BH_OK;
+}

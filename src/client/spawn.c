@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starting a program with exec, ending it, and knowing that it is gone. */
+#include "client/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "client/internal.h"
+
+extern char **environ;
+
+#ifndef P_PIDFD
+#define P_PIDFD 3
+#endif
+
+enum { FIRST_FREE_FD = 10, MOST_GIVEN = 8 };
+
+static int pidfd_of(pid_t pid) {
+    return (int)syscall(SYS_pidfd_open, pid, 0);
+}
+
+static int add_descriptors(posix_spawn_file_actions_t *actions, const bh__given_fd *given,
+                           size_t count) {
+    int failed = posix_spawn_file_actions_addopen(actions, 0, "/dev/null", O_RDONLY, 0);
+    if (!failed) failed = posix_spawn_file_actions_addopen(actions, 1, "/dev/null", O_WRONLY, 0);
+    for (size_t i = 0; i < count && !failed; i++)
+        failed = posix_spawn_file_actions_adddup2(actions, given[i].fd, given[i].number);
+    return failed;
+}
+
+static int start(const char *path, const bh__given_fd *given, size_t count, pid_t *out) {
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    int failed = posix_spawn_file_actions_init(&actions);
+    if (failed) return failed;
+    failed = posix_spawnattr_init(&attributes);
+    if (failed) {
+        posix_spawn_file_actions_destroy(&actions);
+        return failed;
+    }
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK |
+                                              POSIX_SPAWN_SETSIGDEF);
+    failed = add_descriptors(&actions, given, count);
+    char *arguments[] = {(char *)(uintptr_t)path, NULL};
+    if (!failed) failed = posix_spawn(out, path, &actions, &attributes, arguments, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    return failed;
+}
+
+bh__spawn_step bh__spawn(const char *path, const bh__given_fd *given, size_t count,
+                         bh__spawned *out, int *out_errno) {
+    *out = (bh__spawned){.pidfd = -1};
+    /* Moved out of the way of the numbers that the program is given: dup2 clears close-on-exec only
+     * where source and target differ. */
+    bh__given_fd moved[MOST_GIVEN] = {{0}};
+    int failed = count > MOST_GIVEN ? EINVAL : 0;
+    size_t made = 0;
+    for (; made < count && !failed; made++) {
+        moved[made] = (bh__given_fd){fcntl(given[made].fd, F_DUPFD_CLOEXEC, FIRST_FREE_FD),
+                                     given[made].number};
+        if (moved[made].fd < 0) {
+            failed = errno;
+            break;
+        }
+    }
+    if (!failed) failed = start(path, moved, count, &out->pid);
+    while (made > 0) close(moved[--made].fd);
+    *out_errno = failed;
+    if (failed) return BH__SPAWN_START;
+    int pidfd = pidfd_of(out->pid);
+    /* Ended already, and reaped by another part of the program: an eventfd that is readable says the
+     * same as its pidfd would. */
+    if (pidfd < 0 && errno == ESRCH) pidfd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (pidfd < 0) {
+        *out_errno = errno;
+        kill(out->pid, SIGKILL);
+        waitpid(out->pid, NULL, 0);
+        return BH__SPAWN_WATCH;
+    }
+    fcntl(pidfd, F_SETFD, FD_CLOEXEC);
+    out->pidfd = bh__fd_keep(pidfd);
+    return BH__SPAWN_DONE;
+}
+
+void bh__spawned_kill(const bh__spawned *process) {
+    if (bh__fd_is_ours(process->pidfd))
+        syscall(SYS_pidfd_send_signal, process->pidfd, SIGKILL, NULL, 0);
+}
+
+/* Neither running nor unreaped, its number may be somebody else's by now. */
+static bool number_is_its(const bh__spawned *process) {
+    siginfo_t info;
+    memset(&info, 0, sizeof info);
+    return bh__fd_is_ours(process->pidfd) &&
+           waitid((idtype_t)P_PIDFD, (id_t)process->pidfd, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+void bh__spawned_kill_group(const bh__spawned *process) {
+    if (process->pid > 1 && number_is_its(process)) kill(-process->pid, SIGKILL);
+}
+
+bool bh__spawned_gone(const bh__spawned *process, bh__process_end *out_end) {
+    memset(out_end, 0, sizeof *out_end);
+    if (!bh__fd_is_ours(process->pidfd)) { /* closed by the program: as good as can be had */
+        pid_t ended = waitpid(process->pid, NULL, WNOHANG);
+        return ended != 0;
+    }
+    struct pollfd look = {.fd = process->pidfd, .events = POLLIN};
+    if (poll(&look, 1, 0) <= 0 || !(look.revents & POLLIN)) return false;
+    siginfo_t info;
+    memset(&info, 0, sizeof info);
+    if (waitid((idtype_t)P_PIDFD, (id_t)process->pidfd, &info, WEXITED | WNOHANG) == 0 &&
+        info.si_pid != 0) {
+        out_end->known = true;
+        bool exited = info.si_code == CLD_EXITED;
+        out_end->exit_code = exited ? info.si_status : -1;
+        out_end->signal = exited ? 0 : info.si_status;
+    }
+    return true;
+}
+
+void bh__spawned_close(bh__spawned *process) {
+    if (process->pidfd >= 0) bh__fd_close(process->pidfd);
+    process->pidfd = -1;
+}
+
+int bh__spawn_self(void) {
+    int fd = pidfd_of(getpid());
+    return fd < 0 ? -errno : fd;
+}

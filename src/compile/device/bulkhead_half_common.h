@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What half and bfloat16 have alike. cuda_fp16.h and cuda_bf16.h include this once each, with
+ * __BH_H and __BH_H2 the types, __BH_H_IS their suffix in PTX, and the arithmetic already there as
+ * __bh_h_add and so on, of raw 16-bit and packed 32-bit patterns. */
+
+/* Comparisons are exact in float. */
+#define __BH_H_COMPARE(name, operation)                                                            \
+    __BH_DEVICE bool __h##name(__BH_H a, __BH_H b) {                                               \
+        return (float)a operation(float) b;                                                        \
+    }                                                                                              \
+    __BH_DEVICE bool __h##name##u(__BH_H a, __BH_H b) {                                            \
+        return __hisnan(a) || __hisnan(b) || (float)a operation(float) b;                          \
+    }                                                                                              \
+    __BH_DEVICE __BH_H2 __h##name##2(__BH_H2 a, __BH_H2 b) {                                       \
+        return __BH_H2(__BH_H(__h##name(a.x, b.x) ? 1.0f : 0.0f),                                  \
+                       __BH_H(__h##name(a.y, b.y) ? 1.0f : 0.0f));                                 \
+    }                                                                                              \
+    __BH_DEVICE bool __hb##name##2(__BH_H2 a, __BH_H2 b) {                                         \
+        return __h##name(a.x, b.x) && __h##name(a.y, b.y);                                         \
+    }                                                                                              \
+    __BH_DEVICE bool operator operation(__BH_H a, __BH_H b) {                                      \
+        return __h##name(a, b);                                                                    \
+    }                                                                                              \
+    __BH_DEVICE bool operator operation(__BH_H2 a, __BH_H2 b) {                                    \
+        return __hb##name##2(a, b);                                                                \
+    }
+__BH_DEVICE bool __hisnan(__BH_H a) {
+    return __bh_is_nan((float)a);
+}
+__BH_DEVICE int __hisinf(__BH_H a) {
+    return !__bh_is_infinite((float)a) ? 0 : __bh_negative((float)a) ? -1 : 1;
+}
+__BH_H_COMPARE(eq, ==)
+__BH_H_COMPARE(ne, !=)
+__BH_H_COMPARE(lt, <)
+__BH_H_COMPARE(le, <=)
+__BH_H_COMPARE(gt, >)
+__BH_H_COMPARE(ge, >=)
+#undef __BH_H_COMPARE
+
+#define __BH_H_BINARY(name, operation, raw, raw2)                                                  \
+    __BH_DEVICE __BH_H __h##name(__BH_H a, __BH_H b) {                                             \
+        return __BH_H::from_bits(raw(a.bits, b.bits));                                             \
+    }                                                                                              \
+    __BH_DEVICE __BH_H __h##name##_rn(__BH_H a, __BH_H b) {                                        \
+        return __BH_H::from_bits(raw(a.bits, b.bits));                                             \
+    }                                                                                              \
+    __BH_DEVICE __BH_H2 __h##name##2(__BH_H2 a, __BH_H2 b) {                                       \
+        return __bh_bits<__BH_H2>(raw2(__bh_bits<unsigned>(a), __bh_bits<unsigned>(b)));           \
+    }                                                                                              \
+    __BH_DEVICE __BH_H2 __h##name##2_rn(__BH_H2 a, __BH_H2 b) {                                    \
+        return __h##name##2(a, b);                                                                 \
+    }                                                                                              \
+    __BH_DEVICE __BH_H operator operation(__BH_H a, __BH_H b) {                                    \
+        return __h##name(a, b);                                                                    \
+    }                                                                                              \
+    __BH_DEVICE __BH_H2 operator operation(__BH_H2 a, __BH_H2 b) {                                 \
+        return __h##name##2(a, b);                                                                 \
+    }                                                                                              \
+    __BH_DEVICE __BH_H &operator operation##=(__BH_H &a, __BH_H b) {                               \
+        return a = __h##name(a, b);                                                                \
+    }                                                                                              \
+    __BH_DEVICE __BH_H2 &operator operation##=(__BH_H2 &a, __BH_H2 b) {                            \
+        return a = __h##name##2(a, b);                                                             \
+    }
+__BH_H_BINARY(add, +, __BH_H_RAW(add), __BH_H_RAW(add2))
+__BH_H_BINARY(sub, -, __BH_H_RAW(sub), __BH_H_RAW(sub2))
+__BH_H_BINARY(mul, *, __BH_H_RAW(mul), __BH_H_RAW(mul2))
+#undef __BH_H_BINARY
+
+/* A quotient in float rounds to the same half or bfloat16: float has twice the bits and two. */
+__BH_DEVICE __BH_H __hdiv(__BH_H a, __BH_H b) {
+    return __BH_H(__fdiv_rn((float)a, (float)b));
+}
+__BH_DEVICE __BH_H2 __h2div(__BH_H2 a, __BH_H2 b) {
+    return __BH_H2(__hdiv(a.x, b.x), __hdiv(a.y, b.y));
+}
+__BH_DEVICE __BH_H operator/(__BH_H a, __BH_H b) {
+    return __hdiv(a, b);
+}
+__BH_DEVICE __BH_H2 operator/(__BH_H2 a, __BH_H2 b) {
+    return __h2div(a, b);
+}
+__BH_DEVICE __BH_H &operator/=(__BH_H &a, __BH_H b) {
+    return a = __hdiv(a, b);
+}
+__BH_DEVICE __BH_H __hfma(__BH_H a, __BH_H b, __BH_H c) {
+    return __BH_H::from_bits(__BH_H_RAW(fma)(a.bits, b.bits, c.bits));
+}
+__BH_DEVICE __BH_H2 __hfma2(__BH_H2 a, __BH_H2 b, __BH_H2 c) {
+    return __bh_bits<__BH_H2>(
+        __BH_H_RAW(fma2)(__bh_bits<unsigned>(a), __bh_bits<unsigned>(b), __bh_bits<unsigned>(c)));
+}
+__BH_DEVICE __BH_H __hneg(__BH_H a) {
+    return __BH_H::from_bits((unsigned short)(a.bits ^ 0x8000u));
+}
+__BH_DEVICE __BH_H __habs(__BH_H a) {
+    return __BH_H::from_bits((unsigned short)(a.bits & 0x7fffu));
+}
+__BH_DEVICE __BH_H2 __hneg2(__BH_H2 a) {
+    return __BH_H2(__hneg(a.x), __hneg(a.y));
+}
+__BH_DEVICE __BH_H2 __habs2(__BH_H2 a) {
+    return __BH_H2(__habs(a.x), __habs(a.y));
+}
+__BH_DEVICE __BH_H operator-(__BH_H a) {
+    return __hneg(a);
+}
+__BH_DEVICE __BH_H operator+(__BH_H a) {
+    return a;
+}
+__BH_DEVICE __BH_H2 operator-(__BH_H2 a) {
+    return __hneg2(a);
+}
+__BH_DEVICE __BH_H &operator++(__BH_H &a) {
+    return a = __hadd(a, __BH_H(1.0f));
+}
+__BH_DEVICE __BH_H &operator--(__BH_H &a) {
+    return a = __hsub(a, __BH_H(1.0f));
+}
+
+__BH_DEVICE __BH_H __bh_h_saturate(__BH_H a) {
+    return __BH_H(__saturatef((float)a));
+}
+__BH_DEVICE __BH_H __hadd_sat(__BH_H a, __BH_H b) {
+    return __bh_h_saturate(__hadd(a, b));
+}
+__BH_DEVICE __BH_H __hsub_sat(__BH_H a, __BH_H b) {
+    return __bh_h_saturate(__hsub(a, b));
+}
+__BH_DEVICE __BH_H __hmul_sat(__BH_H a, __BH_H b) {
+    return __bh_h_saturate(__hmul(a, b));
+}
+__BH_DEVICE __BH_H __hfma_sat(__BH_H a, __BH_H b, __BH_H c) {
+    return __bh_h_saturate(__hfma(a, b, c));
+}
+__BH_DEVICE __BH_H __hfma_relu(__BH_H a, __BH_H b, __BH_H c) {
+    __BH_H r = __hfma(a, b, c);
+    return __hisnan(r) ? r : (float)r > 0.0f ? r : __BH_H(0.0f);
+}
+
+__BH_DEVICE __BH_H __hmin(__BH_H a, __BH_H b) {
+    return __BH_H(__builtin_fminf((float)a, (float)b));
+}
+__BH_DEVICE __BH_H __hmax(__BH_H a, __BH_H b) {
+    return __BH_H(__builtin_fmaxf((float)a, (float)b));
+}
+__BH_DEVICE __BH_H __hmin_nan(__BH_H a, __BH_H b) {
+    return __hisnan(a) ? a : __hisnan(b) ? b : __hmin(a, b);
+}
+__BH_DEVICE __BH_H __hmax_nan(__BH_H a, __BH_H b) {
+    return __hisnan(a) ? a : __hisnan(b) ? b : __hmax(a, b);
+}
+__BH_DEVICE __BH_H2 __hmin2(__BH_H2 a, __BH_H2 b) {
+    return __BH_H2(__hmin(a.x, b.x), __hmin(a.y, b.y));
+}
+__BH_DEVICE __BH_H2 __hmax2(__BH_H2 a, __BH_H2 b) {
+    return __BH_H2(__hmax(a.x, b.x), __hmax(a.y, b.y));
+}
+__BH_DEVICE __BH_H2 __hisnan2(__BH_H2 a) {
+    return __BH_H2(__BH_H(__hisnan(a.x) ? 1.0f : 0.0f), __BH_H(__hisnan(a.y) ? 1.0f : 0.0f));
+}
+
+/* Math in float, rounded once more. */
+#define __BH_H_MATH(name, function)                                                                \
+    __BH_DEVICE __BH_H h##name(__BH_H a) {                                                         \
+        return __BH_H(function((float)a));                                                         \
+    }                                                                                              \
+    __BH_DEVICE __BH_H2 h2##name(__BH_H2 a) {                                                      \
+        return __BH_H2(h##name(a.x), h##name(a.y));                                                \
+    }
+__BH_H_MATH(sqrt, sqrtf)
+__BH_H_MATH(rsqrt, rsqrtf)
+__BH_H_MATH(rcp, __frcp_rn)
+__BH_H_MATH(exp, expf)
+__BH_H_MATH(exp2, exp2f)
+__BH_H_MATH(exp10, exp10f)
+__BH_H_MATH(log, logf)
+__BH_H_MATH(log2, log2f)
+__BH_H_MATH(log10, log10f)
+__BH_H_MATH(sin, sinf)
+__BH_H_MATH(cos, cosf)
+__BH_H_MATH(tanh, tanhf)
+__BH_H_MATH(floor, floorf)
+__BH_H_MATH(ceil, ceilf)
+__BH_H_MATH(trunc, truncf)
+__BH_H_MATH(rint, rintf)
+#undef __BH_H_MATH
+
+#define __BH_H_SHUFFLE(name, lane_type)                                                            \
+    __BH_DEVICE __BH_H name(unsigned mask, __BH_H value, lane_type lane, int width = 32) {         \
+        return __BH_H::from_bits((unsigned short)name(mask, (unsigned)value.bits, lane, width));   \
+    }                                                                                              \
+    __BH_DEVICE __BH_H2 name(unsigned mask, __BH_H2 value, lane_type lane, int width = 32) {       \
+        return __bh_bits<__BH_H2>(name(mask, __bh_bits<unsigned>(value), lane, width));            \
+    }
+__BH_H_SHUFFLE(__shfl_sync, int)
+__BH_H_SHUFFLE(__shfl_up_sync, unsigned)
+__BH_H_SHUFFLE(__shfl_down_sync, unsigned)
+__BH_H_SHUFFLE(__shfl_xor_sync, int)
+#undef __BH_H_SHUFFLE
+
+#define __BH_H_LOAD(name)                                                                          \
+    __BH_DEVICE __BH_H name(const __BH_H *at) {                                                    \
+        return __BH_H::from_bits(name((const unsigned short *)(const void *)at));                  \
+    }                                                                                              \
+    __BH_DEVICE __BH_H2 name(const __BH_H2 *at) {                                                  \
+        return __bh_bits<__BH_H2>(name((const unsigned *)(const void *)at));                       \
+    }
+__BH_H_LOAD(__ldg)
+__BH_H_LOAD(__ldcg)
+__BH_H_LOAD(__ldca)
+__BH_H_LOAD(__ldcs)
+#undef __BH_H_LOAD
+
+/* Integers, with a rounding mode. NaN gives zero, as __float2int does. */
+#define __BH_H_INTEGER(mode)                                                                       \
+    __BH_DEVICE int __BH_H_NAME(2int_##mode)(__BH_H a) {                                           \
+        return __float2int_##mode((float)a);                                                       \
+    }                                                                                              \
+    __BH_DEVICE unsigned __BH_H_NAME(2uint_##mode)(__BH_H a) {                                     \
+        return __float2uint_##mode((float)a);                                                      \
+    }                                                                                              \
+    __BH_DEVICE long long __BH_H_NAME(2ll_##mode)(__BH_H a) {                                      \
+        return __float2ll_##mode((float)a);                                                        \
+    }
+__BH_H_INTEGER(rn)
+__BH_H_INTEGER(rz)
+__BH_H_INTEGER(ru)
+__BH_H_INTEGER(rd)
+#undef __BH_H_INTEGER
+__BH_DEVICE unsigned short __BH_H_NAME(_as_ushort)(__BH_H a) {
+    return a.bits;
+}
+__BH_DEVICE short __BH_H_NAME(_as_short)(__BH_H a) {
+    return (short)a.bits;
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Half precision: __half and __half2, conversions, arithmetic, comparisons. */
+#ifndef BULKHEAD_CUDA_FP16_H
+#define BULKHEAD_CUDA_FP16_H
+
+#include "bulkhead_cuda.h"
+
+#include "bulkhead_half_round.h"
+
+__BH_DEVICE unsigned short __bh_to_half_rn(float value) {
+    unsigned short result;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result) : "f"(value));
+    return result;
+}
+__BH_DEVICE unsigned short __bh_to_half_rz(float value) {
+    unsigned short result;
+    asm("cvt.rz.f16.f32 %0, %1;" : "=h"(result) : "f"(value));
+    return result;
+}
+__BH_DEVICE float __bh_to_half_widen(unsigned short value) {
+    float result;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(value));
+    return result;
+}
+
+struct __half {
+    unsigned short bits;
+
+    __half() = default;
+    __device__ __attribute__((always_inline)) __half(float value) : bits(__bh_to_half_rn(value)) {
+    }
+    /* through float with a sticky last bit, so that it rounds once */
+    __device__ __attribute__((always_inline)) __half(double value)
+        : bits(__bh_to_half_rn(__bh_odd_float(value))) {
+    }
+    template <class T, class = __bh_if_integer<T>>
+    __device__ __attribute__((always_inline)) __half(T value)
+        : bits(__bh_to_half_rn(__bh_odd_float((double)value))) {
+    }
+    static __device__ __attribute__((always_inline)) __half from_bits(unsigned short value) {
+        __half result;
+        result.bits = value;
+        return result;
+    }
+    __device__ __attribute__((always_inline)) operator float() const {
+        return __bh_to_half_widen(bits);
+    }
+    __device__ __attribute__((always_inline)) explicit operator double() const {
+        return (double)__bh_to_half_widen(bits);
+    }
+    __device__ __attribute__((always_inline)) explicit operator bool() const {
+        return (bits & 0x7fffu) != 0;
+    }
+    template <class T, class = __bh_if_integer<T>>
+    __device__ __attribute__((always_inline)) explicit operator T() const {
+        return (T)__bh_to_half_widen(bits);
+    }
+};
+struct __attribute__((aligned(4))) __half2 {
+    __half x, y;
+
+    __half2() = default;
+    __device__ __attribute__((always_inline)) __half2(__half a, __half b) : x(a), y(b) {
+    }
+};
+
+#define __BH_HALF_RAW(name, instruction)                                                           \
+    __BH_DEVICE unsigned short __bh_half_##name(unsigned short a, unsigned short b) {              \
+        unsigned short result;                                                                     \
+        asm(instruction ".rn.f16 %0, %1, %2;" : "=h"(result) : "h"(a), "h"(b));                    \
+        return result;                                                                             \
+    }                                                                                              \
+    __BH_DEVICE unsigned __bh_half_##name##2(unsigned a, unsigned b) {                             \
+        unsigned result;                                                                           \
+        asm(instruction ".rn.f16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));                  \
+        return result;                                                                             \
+    }
+__BH_HALF_RAW(add, "add")
+__BH_HALF_RAW(sub, "sub")
+__BH_HALF_RAW(mul, "mul")
+#undef __BH_HALF_RAW
+__BH_DEVICE unsigned short __bh_half_fma(unsigned short a, unsigned short b, unsigned short c) {
+    unsigned short result;
+    asm("fma.rn.f16 %0, %1, %2, %3;" : "=h"(result) : "h"(a), "h"(b), "h"(c));
+    return result;
+}
+__BH_DEVICE unsigned __bh_half_fma2(unsigned a, unsigned b, unsigned c) {
+    unsigned result;
+    asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(c));
+    return result;
+}
+
+#define __BH_H                __half
+#define __BH_H2               __half2
+#define __BH_H_RAW(name)      __BH_H_RAW_half(name)
+#define __BH_H_RAW_half(name) __bh_half_##name
+#define __BH_H_NAME(name)     __half##name
+#include "bulkhead_half_common.h"
+#undef __BH_H
+#undef __BH_H2
+#undef __BH_H_RAW
+#undef __BH_H_RAW_half
+#undef __BH_H_NAME
+
+__BH_DEVICE __half __float2half(float a) {
+    return __half(a);
+}
+__BH_DEVICE __half __float2half_rn(float a) {
+    return __half(a);
+}
+__BH_DEVICE __half __float2half_rz(float a) {
+    return __half::from_bits(__bh_to_half_rz(a));
+}
+__BH_DEVICE __half __double2half(double a) {
+    return __half(a);
+}
+__BH_DEVICE float __half2float(__half a) {
+    return (float)a;
+}
+__BH_DEVICE __half __int2half_rn(int a) {
+    return __half(a);
+}
+__BH_DEVICE __half __uint2half_rn(unsigned a) {
+    return __half(a);
+}
+__BH_DEVICE __half __short2half_rn(short a) {
+    return __half((float)a);
+}
+__BH_DEVICE __half __ushort2half_rn(unsigned short a) {
+    return __half((float)a);
+}
+__BH_DEVICE __half __ushort_as_half(unsigned short a) {
+    return __half::from_bits(a);
+}
+__BH_DEVICE __half __short_as_half(short a) {
+    return __half::from_bits((unsigned short)a);
+}
+__BH_DEVICE __half2 __half2half2(__half a) {
+    return __half2(a, a);
+}
+__BH_DEVICE __half2 __float2half2_rn(float a) {
+    return __half2(__half(a), __half(a));
+}
+__BH_DEVICE __half2 __floats2half2_rn(float a, float b) {
+    return __half2(__half(a), __half(b));
+}
+__BH_DEVICE __half2 __float22half2_rn(float2 a) {
+    return __half2(__half(a.x), __half(a.y));
+}
+__BH_DEVICE float2 __half22float2(__half2 a) {
+    return float2{(float)a.x, (float)a.y};
+}
+__BH_DEVICE __half2 make_half2(__half a, __half b) {
+    return __half2(a, b);
+}
+__BH_DEVICE __half2 __halves2half2(__half a, __half b) {
+    return __half2(a, b);
+}
+__BH_DEVICE __half __low2half(__half2 a) {
+    return a.x;
+}
+__BH_DEVICE __half __high2half(__half2 a) {
+    return a.y;
+}
+__BH_DEVICE float __low2float(__half2 a) {
+    return (float)a.x;
+}
+__BH_DEVICE float __high2float(__half2 a) {
+    return (float)a.y;
+}
+__BH_DEVICE __half2 __low2half2(__half2 a) {
+    return __half2(a.x, a.x);
+}
+__BH_DEVICE __half2 __high2half2(__half2 a) {
+    return __half2(a.y, a.y);
+}
+__BH_DEVICE __half2 __lows2half2(__half2 a, __half2 b) {
+    return __half2(a.x, b.x);
+}
+__BH_DEVICE __half2 __highs2half2(__half2 a, __half2 b) {
+    return __half2(a.y, b.y);
+}
+__BH_DEVICE __half2 __lowhigh2highlow(__half2 a) {
+    return __half2(a.y, a.x);
+}
+__BH_DEVICE __half __bh_half_step(__half a, bool up) {
+    if ((a.bits & 0x7fffu) == 0) {
+        return __half::from_bits(up ? 0x0001u : 0x8001u);
+    }
+    bool away = ((a.bits & 0x8000u) == 0) == up;
+    return __half::from_bits((unsigned short)(away ? a.bits + 1u : a.bits - 1u));
+}
+__BH_DEVICE __half __float2half_ru(float a) {
+    __half r(a);
+    return (float)r >= a || __hisnan(r) ? r : __bh_half_step(r, true);
+}
+__BH_DEVICE __half __float2half_rd(float a) {
+    __half r(a);
+    return (float)r <= a || __hisnan(r) ? r : __bh_half_step(r, false);
+}
+__BH_DEVICE __half2 atomicAdd(__half2 *at, __half2 value) {
+    unsigned result;
+    asm volatile("atom.add.noftz.f16x2 %0, [%1], %2;"
+                 : "=r"(result)
+                 : "l"(at), "r"(__bh_bits<unsigned>(value))
+                 : "memory");
+    return __bh_bits<__half2>(result);
+}
+__BH_DEVICE __half atomicAdd(__half *at, __half value) {
+    unsigned short result;
+    asm volatile("atom.add.noftz.f16 %0, [%1], %2;"
+                 : "=h"(result)
+                 : "l"(at), "h"(value.bits)
+                 : "memory");
+    return __half::from_bits(result);
+}
+
+typedef __half half;
+typedef __half2 half2;
+
+#endif

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The C header of this name: C++ has bool of its own. */
+#ifndef BULKHEAD_STDBOOL_H
+#define BULKHEAD_STDBOOL_H
+
+#define __bool_true_false_are_defined 1
+
+#endif

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What device code needs of this header is always there. */
+#ifndef BULKHEAD_COMPAT_VECTOR_FUNCTIONS_H
+#define BULKHEAD_COMPAT_VECTOR_FUNCTIONS_H
+
+#include "bulkhead_cuda.h"
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Linking images with nvJitLink, loaded at run time. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "compile/compile.h"
+#include "compile/image.h"
+
+enum {
+    RESULT_OK = 0,
+    RESULT_BAD_OPTION = 1,
+    RESULT_MISSING_ARCH = 2,
+    RESULT_BAD_INPUT = 3,
+    RESULT_PTX = 4,
+    RESULT_NVVM = 5
+};
+
+typedef struct jitlink {
+    unsigned major, minor;
+#define BH__NEEDED(name, symbol, parameters) int(*name) parameters;
+#include "compile/jitlink_table.h"
+} jitlink;
+
+bh_status bh__jitlink_version(const bh__library *library, unsigned *major, unsigned *minor) {
+    int (*version)(unsigned *, unsigned *) = NULL;
+    void *found = dlsym(library->handle, "nvJitLinkVersion");
+    memcpy(&version, &found, sizeof found);
+    return version && version(major, minor) == RESULT_OK ? BH_OK : BH_E_UNSUPPORTED;
+}
+
+/* The header gives the names a version, __nvJitLinkCreate_12_4; libraries have the plain ones too,
+ * which are those of their first version. */
+static bool look_up(const bh__library *library, const jitlink *of, const char *symbol,
+                    void *field) {
+    char versioned[96];
+    snprintf(versioned, sizeof versioned, "__%s_%u_%u", symbol, of->major, of->minor);
+    void *found = dlsym(library->handle, versioned);
+    if (found == NULL) found = dlsym(library->handle, symbol);
+    memcpy(field, &found, sizeof found);
+    return found != NULL;
+}
+
+static const char *look_up_all(const bh__library *library, jitlink *out) {
+#define BH__NEEDED(name, symbol, parameters)                                                       \
+    if (!look_up(library, out, symbol, &out->name)) return symbol;
+#include "compile/jitlink_table.h"
+    return NULL;
+}
+
+static void take_log(bh__compile *c, const jitlink *link, void *linker) {
+    bh__text log = {.arena = c->arena};
+    size_t size = 0;
+    for (int part = 0; part < 2; part++) {
+        int (*size_of)(void *, size_t *) = part ? link->info_size : link->error_size;
+        int (*text_of)(void *, char *) = part ? link->info : link->error;
+        if (size_of(linker, &size) != RESULT_OK || size <= 1) continue;
+        char *text = bh__arena_alloc(c->arena, size + 1, 1);
+        if (text == NULL || text_of(linker, text) != RESULT_OK || text[0] == 0) continue;
+        bh__text_add(&log, "%s%s", text, text[strlen(text) - 1] == '\n' ? "" : "\n");
+    }
+    c->answer->log = bh__text_bytes(&log);
+}
+
+/* The line of the log that says most; it ends before the message is full. */
+static const char *telling_line(const char *log, size_t *out_length) {
+    static const char *const marks[] = {"fatal ", "error ", "Undefined", "ERROR"};
+    const char *line = NULL;
+    for (size_t i = 0; i < sizeof marks / sizeof *marks && line == NULL; i++)
+        line = strstr(log, marks[i]);
+    if (line == NULL) line = log;
+    while (line > log && line[-1] != '\n') line--;
+    *out_length = strcspn(line, "\n");
+    if (*out_length > 300) *out_length = 300;
+    return line;
+}
+
+static bh_status explain(bh__compile *c, int result, bh__link_kind kind, size_t index) {
+    bh_error *error = &c->answer->error;
+    const char *log = bh__chars(c->answer->log), *version = bh__chars(c->answer->version);
+    size_t length;
+    const char *text = telling_line(log, &length);
+    if (result == RESULT_BAD_OPTION || result == RESULT_MISSING_ARCH)
+        return bh__fail(error, BH_E_INVALID, "use an architecture and flags that nvJitLink has",
+                        "%s refuses the flags for %s: %.*s", version, bh__chars(c->job->arch),
+                        (int)length, text);
+    if (kind == BH__LINK_LTOIR && index != SIZE_MAX)
+        return bh__fail(error, BH_E_COMPILE,
+                        "compile with an NVRTC that is not newer than nvJitLink and of the same "
+                        "major version",
+                        "%s cannot read input %zu, LTO-IR: damaged, or made by another version of "
+                        "the compiler: %.*s",
+                        version, index, (int)length, text);
+    if (index != SIZE_MAX)
+        return bh__fail(error, BH_E_COMPILE, "see the log", "%s refuses input %zu, %s: %.*s",
+                        version, index, bh__link_kind_name(kind), (int)length, text);
+    if (strstr(log, "ndefined") || strstr(log, "nresolved"))
+        return bh__fail(
+            error, BH_E_COMPILE,
+            "link the part that defines it; parts take BH_COMPILE_RELOCATABLE or LTO-IR",
+            "%s: %.*s", version, (int)length, text);
+    return bh__fail(error, BH_E_COMPILE, "see the log", "%s failed (%d): %.*s", version, result,
+                    (int)length, text);
+}
+
+/* Which kinds there are; refuses what cannot be linked. */
+static bh_status check_inputs(bh__compile *c, bh__link_kind *kinds, bool *lto) {
+    bh_error *error = &c->answer->error;
+    bh__texts inputs = c->job->inputs;
+    if (inputs.count == 0)
+        return bh__fail(error, BH_E_INVALID, "give at least one image", "there is nothing to link");
+    for (size_t i = 0; i < inputs.count; i++) {
+        kinds[i] = bh__link_kind_of(inputs.list[i]);
+        if (kinds[i] == BH__LINK_UNKNOWN)
+            return bh__fail(error, BH_E_INVALID, "link PTX, cubins, fatbins and LTO-IR",
+                            "input %zu of %llu bytes is no image that can be linked", i,
+                            (unsigned long long)inputs.list[i].count);
+        *lto = *lto || kinds[i] == BH__LINK_LTOIR;
+    }
+    for (size_t i = 0; i < inputs.count && c->job->output == BH_OUTPUT_PTX; i++) {
+        if (kinds[i] != BH__LINK_LTOIR)
+            return bh__fail(error, BH_E_UNSUPPORTED, "ask for a cubin, or compile all to LTO-IR",
+                            "PTX can be linked from LTO-IR alone, and input %zu is %s", i,
+                            bh__link_kind_name(kinds[i]));
+    }
+    return BH_OK;
+}
+
+static bh_status take_output(bh__compile *c, const jitlink *link, void *linker) {
+    bool ptx = c->job->output == BH_OUTPUT_PTX;
+    size_t size = 0;
+    int result = ptx ? link->ptx_size(linker, &size) : link->cubin_size(linker, &size);
+    char *bytes = result == RESULT_OK ? bh__arena_alloc(c->arena, size + 1, 1) : NULL;
+    if (result == RESULT_OK && bytes == NULL) return bh__compile_no_memory(c);
+    if (result == RESULT_OK) result = ptx ? link->ptx(linker, bytes) : link->cubin(linker, bytes);
+    if (result != RESULT_OK || size == 0)
+        return bh__fail(&c->answer->error, BH_E_COMPILE, "see the log",
+                        "%s linked and gave no output (%d)", bh__chars(c->answer->version), result);
+    if (ptx) size = strnlen(bytes, size);
+    c->answer->output = (bh__bytes){(const uint8_t *)bytes, size};
+    return BH_OK;
+}
+
+static bh_status run(bh__compile *c, const jitlink *link, const bh__link_kind *kinds,
+                     const bh__words *options) {
+    void *linker = NULL;
+    bh__texts inputs = c->job->inputs;
+    int result = link->create(&linker, (uint32_t)options->count, options->list);
+    if (result != RESULT_OK) {
+        if (linker != NULL) take_log(c, link, linker);
+        return explain(c, result, BH__LINK_UNKNOWN, SIZE_MAX);
+    }
+    for (size_t i = 0; i < inputs.count; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "input %zu", i);
+        /* PTX is counted with its NUL, which is there. */
+        size_t bytes = inputs.list[i].count + (kinds[i] == BH__LINK_PTX);
+        result = link->add(linker, (int)kinds[i], inputs.list[i].data, bytes, name);
+        if (result != RESULT_OK) {
+            take_log(c, link, linker);
+            return explain(c, result, kinds[i], i);
+        }
+    }
+    result = link->complete(linker);
+    take_log(c, link, linker);
+    if (result != RESULT_OK)
+        return explain(c, result, kinds[0],
+                       kinds[0] == BH__LINK_LTOIR && result == RESULT_NVVM ? 0 : SIZE_MAX);
+    return take_output(c, link, linker);
+}
+
+bh_status bh__compile_link(bh__compile *c) {
+    bh_error *error = &c->answer->error;
+    bh__link_kind *kinds = bh__arena_alloc(c->arena, c->job->inputs.count + 1, sizeof *kinds);
+    bool lto = false;
+    if (kinds == NULL) return bh__compile_no_memory(c);
+    bh_status status = check_inputs(c, kinds, &lto);
+    if (status != BH_OK) return status;
+
+    bh__library library = {0};
+    jitlink link = {0};
+    bh__library_open_jitlink(c->arena, bh__chars(c->job->compiler_path), &library);
+    if (library.handle == NULL && bh__tells_of_memory(library.why))
+        return bh__compile_over_limit(c, "nvJitLink");
+    if (library.handle == NULL)
+        return bh__fail(error, BH_E_UNSUPPORTED,
+                        "install nvJitLink 12.0 or later (CUDA toolkit, or pip install "
+                        "nvidia-nvjitlink)",
+                        "nvJitLink: %.300s", library.why);
+    status = bh__jitlink_version(&library, &link.major, &link.minor);
+    const char *missing = status == BH_OK ? look_up_all(&library, &link) : "nvJitLinkVersion";
+    if (missing != NULL)
+        return bh__fail(error, BH_E_UNSUPPORTED, "install nvJitLink 12.0 or later",
+                        "nvJitLink at %.200s cannot be used: it lacks %s", library.path, missing);
+    c->answer->version =
+        bh__bytes_of(bh__text_format(c->arena, "nvJitLink %u.%u", link.major, link.minor));
+    bh__words options = {.arena = c->arena};
+    bh__options_link(c->job, lto, &options);
+    return options.failed ? bh__compile_no_memory(c) : run(c, &link, kinds, &options);
+}

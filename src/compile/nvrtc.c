@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compiling with NVRTC, loaded at run time. */
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "compile/compile.h"
+#include "compile/reads.h"
+
+/* NVRTC's results. */
+enum {
+    RESULT_OK = 0,
+    RESULT_NO_MEMORY = 1,
+    RESULT_BAD_OPTION = 5,
+    RESULT_COMPILATION = 6,
+    RESULT_NO_BUILTINS = 7,
+    RESULT_BAD_NAME = 10
+};
+
+typedef struct nvrtc {
+#define BH__NEEDED(name, symbol, parameters)   int(*name) parameters;
+#define BH__OPTIONAL(name, symbol, parameters) int(*name) parameters;
+#include "compile/nvrtc_table.h"
+} nvrtc;
+
+static bool look_up(void *library, const char *symbol, void *field) {
+    void *found = dlsym(library, symbol);
+    memcpy(field, &found, sizeof found);
+    return found != NULL;
+}
+
+/* The symbol that is missing; NULL: none. */
+static const char *look_up_all(const bh__library *library, nvrtc *out) {
+#define BH__NEEDED(name, symbol, parameters)                                                       \
+    if (!look_up(library->handle, symbol, &out->name)) return symbol;
+#define BH__OPTIONAL(name, symbol, parameters) look_up(library->handle, symbol, &out->name);
+#include "compile/nvrtc_table.h"
+    return NULL;
+}
+
+bh_status bh__nvrtc_version(const bh__library *library, int *major, int *minor) {
+    int (*version)(int *, int *) = NULL;
+    if (!look_up(library->handle, "nvrtcVersion", &version)) return BH_E_UNSUPPORTED;
+    return version(major, minor) == RESULT_OK ? BH_OK : BH_E_UNSUPPORTED;
+}
+
+/* ---- what NVRTC is asked ---- */
+
+/* NVRTC asks the loader for this by name alone, which fails where its folder is in no path. */
+static void load_builtins(const bh__library *library, int major, int minor) {
+    char path[PATH_MAX + 64];
+    const char *slash = strrchr(library->path, '/');
+    if (slash == NULL) return;
+    snprintf(path, sizeof path, "%.*s/libnvrtc-builtins.so.%d.%d", (int)(slash - library->path),
+             library->path, major, minor);
+    if (access(path, R_OK) == 0) dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+/* CUDA's own headers: beside the library, wherever it was installed from. */
+static void add_toolkit_headers(const bh__library *library, bh__words *options) {
+    static const char *const places[] = {"../include", "../../include", "../../../include",
+                                         "../../cuda_runtime/include"};
+    char folder[PATH_MAX], real[PATH_MAX], probe[PATH_MAX + 32];
+    snprintf(folder, sizeof folder, "%s", library->path);
+    char *slash = strrchr(folder, '/');
+    if (slash == NULL) return;
+    *slash = 0;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(probe, sizeof probe, "%.*s/%s", PATH_MAX - 1, folder, places[i]);
+        if (realpath(probe, real) == NULL) continue;
+        /* The system's own folder holds much else that NVRTC cannot read. */
+        if (strcmp(real, "/usr/include") == 0 || strcmp(real, "/include") == 0) continue;
+        snprintf(probe, sizeof probe, "%s/cuda_fp16.h", real);
+        if (access(probe, R_OK) != 0) continue;
+        bh__words_format(options, "-I%s", real);
+        snprintf(probe, sizeof probe, "%s/cccl", real);
+        if (access(probe, R_OK) == 0) bh__words_format(options, "-I%s", probe);
+        return;
+    }
+}
+
+static bh_status refuse_arch(bh__compile *c, const nvrtc *rtc, const bh__arch *arch) {
+    int count = 0, list[128];
+    if (rtc->arch_count(&count) != RESULT_OK || count < 1 || count > 128 ||
+        rtc->archs(list) != RESULT_OK)
+        return BH_OK; /* then the compiler itself will say it */
+    bh__text known = {.arena = c->arena};
+    for (int i = 0; i < count; i++) {
+        if ((unsigned)list[i] == arch->number) return BH_OK;
+        bh__text_add(&known, "%ssm_%d", i ? ", " : "", list[i]);
+    }
+    return bh__fail(&c->answer->error, BH_E_UNSUPPORTED,
+                    "compile for one of those, or install a version of NVRTC that knows it",
+                    "%s does not know %s; it knows %.300s", bh__chars(c->answer->version),
+                    bh__chars(c->job->arch), known.data ? known.data : "none");
+}
+
+static bool texts_as_words(bh__compile *c, bh__texts texts, bh__words *out) {
+    *out = (bh__words){.arena = c->arena};
+    for (size_t i = 0; i < texts.count; i++) bh__words_add(out, bh__chars(texts.list[i]));
+    return !out->failed;
+}
+
+/* ---- what it answers ---- */
+
+static void take_log(bh__compile *c, const nvrtc *rtc, void *program) {
+    size_t size = 0;
+    if (rtc->log_size(program, &size) != RESULT_OK || size <= 1) return;
+    char *log = bh__arena_alloc(c->arena, size + 1, 1);
+    if (log != NULL && rtc->log(program, log) == RESULT_OK) c->answer->log = bh__bytes_of(log);
+}
+
+typedef int size_fn(void *program, size_t *out);
+typedef int bytes_fn(void *program, char *out);
+
+static bh_status take_output(bh__compile *c, const nvrtc *rtc, void *program) {
+    size_fn *size_of = rtc->ptx_size;
+    bytes_fn *bytes_of = rtc->ptx;
+    size_t size = 0;
+    if (c->job->output == BH_OUTPUT_CUBIN) {
+        size_of = rtc->cubin_size;
+        bytes_of = rtc->cubin;
+    } else if (c->job->output == BH_OUTPUT_LTOIR) {
+        size_of = rtc->ltoir_size;
+        bytes_of = rtc->ltoir;
+    }
+    if (size_of(program, &size) != RESULT_OK || size == 0)
+        return bh__fail(&c->answer->error, BH_E_COMPILE, "see the log",
+                        "%s compiled and gave no output", bh__chars(c->answer->version));
+    char *bytes = bh__arena_alloc(c->arena, size + 1, 1);
+    if (bytes == NULL) return bh__compile_no_memory(c);
+    if (bytes_of(program, bytes) != RESULT_OK)
+        return bh__fail(&c->answer->error, BH_E_COMPILE, "see the log",
+                        "%s cannot hand out its output of %zu bytes", bh__chars(c->answer->version),
+                        size);
+    if (c->job->output == BH_OUTPUT_PTX) size = strlen(bytes); /* it counts the NUL */
+    c->answer->output = (bh__bytes){(const uint8_t *)bytes, size};
+    if (c->job->output == BH_OUTPUT_PTX && c->job->max_registers) {
+        c->answer->output = bh__ptx_limit_registers(c, c->answer->output, c->job->max_registers);
+        if (c->answer->output.data == NULL) return bh__compile_no_memory(c);
+    }
+    return BH_OK;
+}
+
+static bh_status take_names(bh__compile *c, const nvrtc *rtc, void *program) {
+    bh__texts wanted = c->job->expressions;
+    bh__bytes *lowered = bh__arena_alloc(c->arena, wanted.count, sizeof *lowered);
+    if (lowered == NULL) return bh__compile_no_memory(c);
+    for (size_t i = 0; i < wanted.count; i++) {
+        const char *name = NULL;
+        if (rtc->lowered_name(program, bh__chars(wanted.list[i]), &name) != RESULT_OK || !name)
+            return bh__fail(&c->answer->error, BH_E_COMPILE,
+                            "name a kernel or variable that the source defines",
+                            "name expression '%.200s' has no lowered name",
+                            bh__chars(wanted.list[i]));
+        char *copy = bh__arena_copy(c->arena, name, strlen(name));
+        if (copy == NULL) return bh__compile_no_memory(c);
+        lowered[i] = bh__bytes_of(copy);
+    }
+    c->answer->lowered = (bh__texts){lowered, wanted.count};
+    return BH_OK;
+}
+
+/* NVRTC says that an expression is wrong at a line of a file of its own, one line for each: the
+ * message names it. */
+static bh_status blame_expression(bh__compile *c) {
+    static const char place[] = "__nv_name_map(";
+    bh__texts expressions = c->job->expressions;
+    const char *at = strstr(bh__chars(c->answer->log), place);
+    size_t line = at ? strtoul(at + sizeof place - 1, NULL, 10) : 0;
+    if (line == 0 || line > expressions.count) return BH_OK;
+    const char *text = strstr(at, "error: ");
+    text = text ? text + 7 : at;
+    return bh__fail(&c->answer->error, BH_E_COMPILE,
+                    "name a kernel or variable that the source defines",
+                    "name expression '%.150s': %.*s", bh__chars(expressions.list[line - 1]),
+                    (int)strcspn(text, "\n"), text);
+}
+
+static bh_status refuse_option(bh__compile *c) {
+    const char *log = bh__chars(c->answer->log), *version = bh__chars(c->answer->version);
+    bh_error *error = &c->answer->error;
+    if (strstr(log, "invalid value for --gpu-architecture"))
+        return bh__fail(error, BH_E_UNSUPPORTED,
+                        "compile for another, or install a version of NVRTC that knows it",
+                        "%s does not know %s", version, bh__chars(c->job->arch));
+    if (strstr(log, "invalid value for --std"))
+        return bh__fail(error, BH_E_UNSUPPORTED,
+                        "use an earlier standard, or install a newer version of NVRTC",
+                        "%s does not know C++%u", version, c->job->standard);
+    const char *text = strstr(log, "error: ");
+    text = text ? text + 7 : log;
+    return bh__fail(error, BH_E_INVALID, "leave it out, or see the flags that NVRTC has",
+                    "%s refuses the flags: %.*s", version, (int)strcspn(text, "\n"), text);
+}
+
+static bh_status explain(bh__compile *c, int result) {
+    const char *version = bh__chars(c->answer->version);
+    /* Its front end says so as an error in the source. */
+    if (strstr(bh__chars(c->answer->log), "error: out of memory")) result = RESULT_NO_MEMORY;
+    switch (result) {
+    case RESULT_NO_MEMORY:
+        return bh__compile_over_limit(c, version);
+    case RESULT_BAD_OPTION:
+        return refuse_option(c);
+    case RESULT_NO_BUILTINS:
+        return bh__fail(&c->answer->error, BH_E_UNSUPPORTED,
+                        "install all of NVRTC: libnvrtc-builtins belongs beside libnvrtc",
+                        "%s cannot load libnvrtc-builtins", version);
+    default:
+        if (c->job->expressions.count && blame_expression(c) != BH_OK)
+            return c->answer->error.status;
+        return bh__compile_failed(c, version);
+    }
+}
+
+static bh_status run(bh__compile *c, const nvrtc *rtc, void *program, bh__words *options) {
+    bh__reads reads = {.arena = c->arena};
+    int result = RESULT_OK;
+    for (size_t i = 0; i < c->job->expressions.count && result == RESULT_OK; i++)
+        result = rtc->add_name(program, bh__chars(c->job->expressions.list[i]));
+    if (result == RESULT_OK) {
+        bh__watch(&reads);
+        result = rtc->compile(program, (int)options->count, options->list);
+        bh__watch(NULL);
+    }
+    take_log(c, rtc, program);
+    if (reads.failed) return bh__compile_no_memory(c);
+    c->answer->reads = reads.list;
+    c->answer->read_count = reads.count;
+    if (result != RESULT_OK) return explain(c, result);
+    bh_status status = take_output(c, rtc, program);
+    return status == BH_OK ? take_names(c, rtc, program) : status;
+}
+
+bh_status bh__compile_nvrtc(bh__compile *c) {
+    const bh__compile_job *job = c->job;
+    bh_error *error = &c->answer->error;
+    bh__library library = {0};
+    nvrtc rtc = {0};
+    int major = 0, minor = 0;
+    bh__library_open_nvrtc(c->arena, bh__chars(job->compiler_path), &library);
+    if (library.handle == NULL && bh__tells_of_memory(library.why))
+        return bh__compile_over_limit(c, "NVRTC");
+    if (library.handle == NULL)
+        return bh__fail(error, BH_E_UNSUPPORTED,
+                        "install NVRTC (CUDA toolkit, or pip install nvidia-cuda-nvrtc), or "
+                        "compile with clang",
+                        "NVRTC: %.300s", library.why);
+    const char *missing = look_up_all(&library, &rtc);
+    if (missing != NULL || rtc.version(&major, &minor) != RESULT_OK || (major == 11 && minor < 8) ||
+        major < 11)
+        return bh__fail(error, BH_E_UNSUPPORTED, "install NVRTC 11.8 or later",
+                        "NVRTC %d.%d at %.200s is too old%s%s", major, minor, library.path,
+                        missing ? ": it lacks " : "", missing ? missing : "");
+    c->answer->version = bh__bytes_of(bh__text_format(c->arena, "nvrtc %d.%d", major, minor));
+    load_builtins(&library, major, minor);
+    if (job->output == BH_OUTPUT_LTOIR && (!rtc.ltoir || !rtc.ltoir_size))
+        return bh__fail(error, BH_E_UNSUPPORTED, "install NVRTC 12.0 or later, or ask for PTX",
+                        "%s gives no LTO-IR", bh__chars(c->answer->version));
+    bh__arch arch;
+    bh_status status =
+        bh__arch_read(bh__chars(job->arch), &arch) ? refuse_arch(c, &rtc, &arch) : BH_OK;
+    if (status != BH_OK) return status;
+
+    bh__words options = {.arena = c->arena}, names, bodies;
+    bh__options_nvrtc(job, &options);
+    add_toolkit_headers(&library, &options);
+    bh__words_add(&options, "-I" BH__VIRTUAL_RTC);
+    if (options.failed || !texts_as_words(c, job->header_names, &names) ||
+        !texts_as_words(c, job->header_bodies, &bodies))
+        return bh__compile_no_memory(c);
+    void *program = NULL;
+    int result = rtc.create(&program, bh__chars(job->source), bh__chars(job->name),
+                            (int)names.count, bodies.list, names.list);
+    if (result != RESULT_OK) return explain(c, result);
+    /* Not destroyed: the process ends soon, and the memory it takes is not worth the time. */
+    return run(c, &rtc, program, &options);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Linking with nvJitLink: link-time optimisation of two files against one file whole, cubins, and
+ * what is refused. */
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "compiler.h"
+
+#define PART_A                                                                                     \
+    "extern __device__ float weigh(float x, int i);\n"                                             \
+    "extern \"C\" __global__ void k(float *p) { p[threadIdx.x] = weigh(p[threadIdx.x], "           \
+    "threadIdx.x); }\n"
+#define PART_B                                                                                     \
+    "__device__ float table[4] = {1, 10, 100, 1000};\n"                                            \
+    "__device__ float weigh(float x, int i) { return x * table[i & 3] + 0.5f; }\n"
+
+static bh__bytes compile(const char *source, uint32_t output, uint32_t flags) {
+    bh__compile_job job = source_job(BH_COMPILER_NVRTC, source);
+    job.output = output;
+    job.flags = flags;
+    outcome o = run_job(&job);
+    REQUIRE_ANSWER(o, BH_OK);
+    return o.answer.output;
+}
+
+static bh__compile_job link_job(uint32_t output, bh__texts inputs) {
+    return (bh__compile_job){.op = BH__COMPILE_LINK,
+                             .output = output,
+                             .memory_limit = (uint64_t)8 << 30,
+                             .time_limit_ns = 60 * BH__NS_PER_S,
+                             .arch = text("sm_80"),
+                             .inputs = inputs};
+}
+
+static void need_linker(void) {
+    need_compiler(BH_COMPILER_NVRTC);
+    need_compiler(BH__COMPILER_NVJITLINK);
+}
+
+TEST_TIMEOUT(two_files_linked_at_link_time_run_as_one_file_does, 120) {
+    need_linker();
+    bh__bytes parts[2] = {compile(PART_A, BH_OUTPUT_LTOIR, 0), compile(PART_B, BH_OUTPUT_LTOIR, 0)};
+    bh__compile_job job = link_job(BH_OUTPUT_PTX, (bh__texts){parts, 2});
+    outcome linked = run_job(&job);
+    REQUIRE_ANSWER(linked, BH_OK);
+    CHECK_STR_CONTAINS((const char *)linked.answer.version.data, "nvJitLink ");
+    bh__compile_answer whole = {.output = compile(PART_B PART_A, BH_OUTPUT_PTX, 0)};
+    char *one = run_ptx(&whole, "-b 4 -- inout:f32:1,2,3,4");
+    char *two = run_ptx(&linked.answer, "-b 4 -- inout:f32:1,2,3,4");
+    CHECK_STR_EQ(one, "ARG0 f32[4] 1.5 20.5 300.5 4000.5\n");
+    CHECK_STR_EQ(two, one);
+    /* Optimised across files: nothing is called any more. */
+    CHECK(strstr((const char *)linked.answer.output.data, "call") == NULL);
+
+    job.output = BH_OUTPUT_CUBIN;
+    outcome cubin = run_job(&job);
+    REQUIRE_ANSWER(cubin, BH_OK);
+    CHECK_MEM_EQ(cubin.answer.output.data, ELFMAG, SELFMAG);
+}
+
+TEST_TIMEOUT(ptx_and_cubins_and_ltoir_link_together, 120) {
+    need_linker();
+    bh__bytes a = compile(PART_A, BH_OUTPUT_PTX, BH_COMPILE_RELOCATABLE);
+    uint32_t outputs[] = {BH_OUTPUT_PTX, BH_OUTPUT_CUBIN, BH_OUTPUT_LTOIR};
+    for (size_t i = 0; i < 3; i++) {
+        bh__bytes parts[2] = {a, compile(PART_B, outputs[i], BH_COMPILE_RELOCATABLE)};
+        bh__compile_job job = link_job(BH_OUTPUT_CUBIN, (bh__texts){parts, 2});
+        outcome o = run_job(&job);
+        REQUIRE_ANSWER(o, BH_OK);
+        CHECK_MEM_EQ(o.answer.output.data, ELFMAG, SELFMAG);
+    }
+    bh__bytes parts[2] = {a, a};
+    bh__compile_job job = link_job(BH_OUTPUT_PTX, (bh__texts){parts, 2});
+    outcome o = run_job(&job);
+    REQUIRE_ANSWER(o, BH_E_UNSUPPORTED);
+    CHECK_STR_CONTAINS(o.answer.error.message, "input 0 is PTX");
+}
+
+TEST_TIMEOUT(clangs_ptx_links_too, 120) {
+    need_linker();
+    need_compiler(BH_COMPILER_CLANG);
+    bh__compile_job job = source_job(BH_COMPILER_CLANG, PART_B);
+    job.flags = BH_COMPILE_RELOCATABLE;
+    outcome o = run_job(&job);
+    REQUIRE_ANSWER(o, BH_OK);
+    bh__bytes parts[2] = {compile(PART_A, BH_OUTPUT_CUBIN, BH_COMPILE_RELOCATABLE),
+                          o.answer.output};
+    job = link_job(BH_OUTPUT_CUBIN, (bh__texts){parts, 2});
+    o = run_job(&job);
+    REQUIRE_ANSWER(o, BH_OK);
+    CHECK_MEM_EQ(o.answer.output.data, ELFMAG, SELFMAG);
+}
+
+TEST_TIMEOUT(what_is_missing_is_named, 60) {
+    need_linker();
+    bh__bytes parts[1] = {compile(PART_A, BH_OUTPUT_LTOIR, 0)};
+    bh__compile_job job = link_job(BH_OUTPUT_CUBIN, (bh__texts){parts, 1});
+    outcome o = run_job(&job);
+    REQUIRE_ANSWER(o, BH_E_COMPILE);
+    CHECK_STR_CONTAINS((const char *)o.answer.log.data, "weigh");
+    CHECK_STR_CONTAINS(o.answer.error.message, "weigh");
+}
+
+TEST_TIMEOUT(inputs_that_are_none_are_refused, 60) {
+    bh__compile_job job = link_job(BH_OUTPUT_CUBIN, LIST(text("what is this?")));
+    outcome o = run_job(&job);
+    REQUIRE_ANSWER(o, BH_E_INVALID);
+    CHECK_STR_CONTAINS(o.answer.error.message, "input 0 of 13 bytes");
+    job = link_job(BH_OUTPUT_CUBIN, (bh__texts){NULL, 0});
+    o = run_job(&job);
+    REQUIRE_ANSWER(o, BH_E_INVALID);
+    job = link_job(BH_OUTPUT_LTOIR, LIST(text(".version 8.0\n")));
+    o = run_job(&job);
+    REQUIRE_ANSWER(o, BH_E_INVALID);
+}
+
+/* LTO-IR of a version that nvJitLink does not know, and a damaged one: an answer, not a crash. */
+TEST_TIMEOUT(ltoir_that_cannot_be_read_is_told, 120) {
+    need_linker();
+    bh__bytes good = compile(PART_B, BH_OUTPUT_LTOIR, 0);
+    for (int kind = 0; kind < 3; kind++) {
+        uint8_t *copy = malloc(good.count);
+        REQUIRE(copy != NULL);
+        memcpy(copy, good.data, good.count);
+        bh__bytes part = {copy, good.count};
+        if (kind == 0) copy[5] = 0x7f; /* its version */
+        if (kind == 1) part.count /= 2;
+        if (kind == 2) memset(copy + 64, 0xa5, good.count - 64);
+        bh__compile_job job = link_job(BH_OUTPUT_CUBIN, (bh__texts){&part, 1});
+        outcome o = run_job(&job);
+        REQUIRE_ANSWER(o, BH_E_COMPILE);
+        CHECK_STR_CONTAINS(o.answer.error.message, "cannot read input 0, LTO-IR");
+        CHECK_STR_CONTAINS(o.answer.error.message, "another version");
+        CHECK(o.answer.error.fix[0] != 0);
+        free(copy);
+    }
+}

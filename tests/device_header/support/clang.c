@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Compiling a .cu file of this directory with clang and the device headers, as a test does it. */
+#include "support/clang.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "test.h"
+
+static char chosen[64], output_path[4096], said_path[4096], *said;
+
+static int version_of(const char *program) {
+    char command[256];
+    snprintf(command, sizeof command, "%s --version 2>/dev/null", program);
+    FILE *pipe = popen(command, "r");
+    char line[256];
+    int version = 0;
+    while (pipe != NULL && fgets(line, sizeof line, pipe) != NULL) {
+        const char *at = strstr(line, "clang version ");
+        if (at != NULL && version == 0) {
+            version = atoi(at + strlen("clang version "));
+        }
+    }
+    if (pipe != NULL) {
+        pclose(pipe);
+    }
+    return version;
+}
+
+const char *clang_find(void) {
+    if (chosen[0] != 0) {
+        return chosen;
+    }
+    for (int version = 24; version >= 15; version--) {
+        if (version == 15) {
+            snprintf(chosen, sizeof chosen, "clang");
+        } else {
+            snprintf(chosen, sizeof chosen, "clang-%d", version);
+        }
+        if (version_of(chosen) >= 16) {
+            return chosen;
+        }
+    }
+    SKIP("no clang 16 or later in PATH. Fix: sudo apt-get install clang-19");
+}
+
+static bool compile(const char *source, const char *flags, bool umbrella) {
+    char command[16384];
+    static int count;
+    test_path(output_path, sizeof output_path, "%s/%d.ptx", test_tmp_dir(), ++count);
+    test_path(said_path, sizeof said_path, "%s/%d.said", test_tmp_dir(), count);
+    snprintf(command, sizeof command,
+             "%s -x cuda --cuda-device-only -nocudainc -nocudalib --cuda-path=/nonexistent -O3 -S "
+             "%s -I '%s/src/compile/device' -Wall -Wextra -o '%s' %s '%s' "
+             "> '%s' 2>&1",
+             clang_find(), umbrella ? "-include bulkhead_cuda.h" : "", test_source_dir(),
+             output_path, flags, source, said_path);
+    int status = system(command);
+    free(said);
+    said = test_read_file(said_path, NULL);
+    return status != -1 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static const char *compile_named(const char *name, const char *flags, bool umbrella) {
+    char source[4096];
+    test_path(source, sizeof source, "%s/tests/device_header/%s.cu", test_source_dir(),
+              name == NULL ? "" : name);
+    return compile(name == NULL ? "/dev/null" : source, flags, umbrella) ? output_path : NULL;
+}
+
+const char *clang_compile(const char *name, const char *flags) {
+    return compile_named(name, flags, true);
+}
+
+const char *clang_said(void) {
+    return said == NULL ? "" : said;
+}
+
+const char *clang_must_compile(const char *name, const char *flags) {
+    return clang_must_compile_with(name, flags, true);
+}
+
+const char *clang_must_compile_with(const char *name, const char *flags, bool umbrella) {
+    const char *path = compile_named(name, flags, umbrella);
+    if (path == NULL || strstr(clang_said(), "warning:") != NULL) {
+        fprintf(stderr, "%s\n", clang_said());
+    }
+    REQUIRE(path != NULL);
+    CHECK(strstr(clang_said(), "warning:") == NULL);
+    return path;
+}
+
+bool clang_knows(const char *arch) {
+    char flags[64];
+    snprintf(flags, sizeof flags, "--cuda-gpu-arch=%s", arch);
+    return compile("/dev/null", flags, true);
+}

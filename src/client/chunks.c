@@ -12,7 +12,7 @@ typedef unsigned long long ull;
 enum {
     LEAST_CUT = 32 << 20, /* of a chunk that is cut */
     MOST_WHOLE = 384,     /* chunks of one buffer each: every chunk costs a descriptor */
-    SLACK = 24,           /* one part in so many of what is used may be kept in unused chunks */
+    SPARE_32NDS = 5,      /* of what is live: what may be held beyond it before unused chunks go */
     RETRIES = 3
 };
 #define MOST_CUT ((uint64_t)1 << 30)
@@ -88,13 +88,15 @@ static uint64_t trim_one(bh__device *device, uint64_t bytes, bool later) {
     return chunk.bytes;
 }
 
-/* Before another chunk is made: what is unused stays a small part of what is used, so that no
- * history of sizes makes the device hold much more than it needs. */
-static void trim_slack(bh__device *device) {
-    for (;;) {
-        uint64_t slack = device->heap.bytes_used / SLACK;
-        if (device->heap.unused <= slack) return;
-        if (!trim_one(device, device->heap.unused - slack, true)) return;
+/* Before another chunk is made: unused ones go if all that is lost, to them and in and between
+ * blocks, would be more than a small part of what is live. So no history of sizes makes the device
+ * hold much more than it needs, and what is not lost between blocks is kept for the next to come. */
+static void trim_spare(bh__device *device, uint64_t size, uint64_t bytes) {
+    const bh__heap *heap = &device->heap;
+    uint64_t live = heap->bytes_used - heap->bytes_surplus + bytes;
+    uint64_t most = live + live / 32 * SPARE_32NDS;
+    while (heap->bytes_total + size > most) {
+        if (!trim_one(device, heap->bytes_total + size - most, true)) return;
     }
 }
 
@@ -227,7 +229,7 @@ static bh_status grow(bh__device *device, uint64_t bytes) {
     uint64_t unit = device->chunk_granularity, trimmed = 0;
     if (bytes > bh__pool_limit(device) || bytes > UINT64_MAX - unit)
         return refuse_memory(device, bytes);
-    trim_slack(device);
+    trim_spare(device, chunk_size_for(device, bytes, false), bytes);
     bool least = false;
     for (uint32_t tries = 0;;) {
         uint64_t size = chunk_size_for(device, bytes, least);

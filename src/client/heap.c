@@ -182,7 +182,7 @@ static bh__block *find_aligned(bh__heap_lists *lists, uint64_t bytes, uint64_t a
 static bh__block *find_whole(bh__heap *heap, uint64_t bytes) {
     bh__block *block = find(&heap->whole, bytes);
     uint64_t rounding = heap->unit;
-    return block && block->bytes - bytes <= bytes / 16 + rounding ? block : NULL;
+    return block && block->bytes - bytes <= bytes / 8 + rounding ? block : NULL;
 }
 
 /* Cuts the bytes behind `bytes` off a block that is in no list; they become free. */
@@ -212,10 +212,10 @@ bh__block *bh__heap_alloc(bh__heap *heap, uint64_t bytes, uint64_t align, bool c
                                        : find(&heap->cut, bytes);
     if (!block) return NULL;
     uint64_t skipped = block->whole ? 0 : padding(block, align);
-    bool surplus = !block->whole && block->bytes - skipped > bytes;
+    bool more = !block->whole && block->bytes - skipped > bytes;
     bh__block *body = skipped ? record_take(heap) : block;
-    bh__block *rest = body && surplus ? record_take(heap) : NULL;
-    if (!body || (surplus && !rest)) {
+    bh__block *rest = body && more ? record_take(heap) : NULL;
+    if (!body || (more && !rest)) {
         if (body && skipped) record_drop(heap, body);
         *out_of_host = true;
         return NULL;
@@ -229,14 +229,17 @@ bh__block *bh__heap_alloc(bh__heap *heap, uint64_t bytes, uint64_t align, bool c
         list_insert(heap, block);
     }
     body->used = true;
-    if (surplus) cut(heap, body, bytes, rest);
+    if (more) cut(heap, body, bytes, rest);
+    body->surplus = body->bytes - bytes;
     heap->bytes_used += body->bytes;
+    heap->bytes_surplus += body->surplus;
     heap->used_count++;
     return body;
 }
 
 bool bh__heap_free(bh__heap *heap, bh__block *block) {
     heap->bytes_used -= block->bytes;
+    heap->bytes_surplus -= block->surplus;
     heap->used_count--;
     bh__block *before = block->before, *after = block->after;
     if (after && !after->used) {

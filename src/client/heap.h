@@ -20,6 +20,7 @@ typedef struct bh__block {
     uint32_t chunk; /* the id given to bh__heap_add_chunk */
     bool used;
     bool whole;                        /* a chunk for one request at a time, never cut */
+    uint64_t surplus;                  /* in use: bytes beyond those asked for */
     struct bh__block *before, *after;  /* neighbours in the chunk */
     struct bh__block *next, *previous; /* in the list of free blocks of its size class */
 } bh__block;
@@ -36,8 +37,9 @@ typedef struct bh__heap {
     bh__block *spare; /* block records not in use */
     struct bh__slab *slabs;
     uint64_t bytes_total, bytes_used;
-    uint64_t cut_total; /* in chunks that are cut */
-    uint64_t unused;    /* in chunks that are free as a whole */
+    uint64_t bytes_surplus; /* of those used: beyond what was asked for */
+    uint64_t cut_total;     /* in chunks that are cut */
+    uint64_t unused;        /* in chunks that are free as a whole */
     uint64_t unit;      /* chunks are multiples of this, where that is more than a little */
     uint32_t whole_count, used_count, free_count;
 } bh__heap;

@@ -9,7 +9,8 @@ enum { MOST_ALIGN = 64 * 1024 };
 
 static bh_status buffer_add(bh__device *device, bh__memory *memory, bh_type type, uint64_t offset,
                             uint64_t count, bool view, bh_buffer *out) {
-    bh__buffer *buffer = bh__records_take(&device->buffer_records, sizeof *buffer, sizeof *buffer);
+    bh__buffer *buffer =
+        view ? bh__records_take(&device->buffer_records, sizeof *buffer, 0) : &memory->first;
     if (!buffer)
         return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
                           "no host memory for a buffer's record");
@@ -22,7 +23,7 @@ static bh_status buffer_add(bh__device *device, bh__memory *memory, bh_type type
                            .references = 1};
     bh_status status = bh__handle_add(device, BH__KIND_BUFFER, buffer, &buffer->id);
     if (status != BH_OK) {
-        bh__records_give(&device->buffer_records, buffer);
+        if (view) bh__records_give(&device->buffer_records, buffer);
         return status;
     }
     out->id = buffer->id;
@@ -185,9 +186,10 @@ bh_status bh_buffer_release(bh_buffer handle) {
     bh__buffer *buffer = buffer_lock(handle, false, &device);
     if (!buffer) return bh__last()->status;
     if (--buffer->references == 0) {
-        bh__memory_release(device, buffer->memory);
+        bh__memory *memory = buffer->memory;
         bh__handle_remove(device, buffer->id);
-        bh__records_give(&device->buffer_records, buffer);
+        if (buffer != &memory->first) bh__records_give(&device->buffer_records, buffer);
+        bh__memory_release(device, memory);
         if (bh__guarded(device)) bh__solo_settle(device);
     }
     bh__device_unlock(device);

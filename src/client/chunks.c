@@ -92,7 +92,8 @@ static uint64_t trim_one(bh__device *device, uint64_t bytes, bool later) {
  * blocks, would be more than a small part of what is live. So no history of sizes makes the device
  * hold much more than it needs, and what is not lost between blocks is kept for the next to come. */
 static void trim_spare(bh__device *device, uint64_t size, uint64_t bytes) {
-    const bh__heap *heap = &device->heap;
+    bh__heap *heap = &device->heap;
+    bh__heap_settle(heap);
     uint64_t live = heap->bytes_used - heap->bytes_surplus + bytes;
     uint64_t most = live + live / 32 * SPARE_32NDS;
     while (heap->bytes_total + size > most) {

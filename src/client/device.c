@@ -190,8 +190,9 @@ static void free_objects(bh__device *device) {
     uint32_t cursor = 0;
     for (bh__buffer *buffer; (buffer = bh__table_next(&device->buffers, &cursor));) {
         bh__handle_remove(device, buffer->id);
-        if (--buffer->memory->references == 0) bh__memory_delete(device, buffer->memory);
-        free(buffer);
+        bh__memory *memory = buffer->memory;
+        if (buffer != &memory->first) free(buffer);
+        if (--memory->references == 0) bh__memory_delete(device, memory);
     }
     while (device->leaving) {
         bh__memory *memory = device->leaving;

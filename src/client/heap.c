@@ -198,6 +198,14 @@ static void cut(bh__heap *heap, bh__block *block, uint64_t bytes, bh__block *res
     list_insert(heap, rest);
 }
 
+static bh__block *find_any(bh__heap *heap, uint64_t bytes, uint64_t align, bool cut_large) {
+    bool large = bytes >= BH__HEAP_WHOLE;
+    bh__block *block = large ? find_whole(heap, bytes) : NULL;
+    if (block || (large && !cut_large)) return block;
+    return align > BH__HEAP_ALIGN ? find_aligned(&heap->cut, bytes, align)
+                                  : find(&heap->cut, bytes);
+}
+
 bh__block *bh__heap_alloc(bh__heap *heap, uint64_t bytes, uint64_t align, bool cut_large,
                           bool *out_of_host) {
     *out_of_host = false;
@@ -205,11 +213,12 @@ bh__block *bh__heap_alloc(bh__heap *heap, uint64_t bytes, uint64_t align, bool c
     bytes = (bytes + BH__HEAP_ALIGN - 1) & ~(uint64_t)(BH__HEAP_ALIGN - 1);
     if (bytes == 0) bytes = BH__HEAP_ALIGN;
     if (bytes > heap->bytes_total) return NULL;
-    bool large = bytes >= BH__HEAP_WHOLE;
-    bh__block *block = large ? find_whole(heap, bytes) : NULL;
-    if (!block && (!large || cut_large))
-        block = align > BH__HEAP_ALIGN ? find_aligned(&heap->cut, bytes, align)
-                                       : find(&heap->cut, bytes);
+    if (bytes >= BH__HEAP_WHOLE) bh__heap_settle(heap);
+    bh__block *block = find_any(heap, bytes, align, cut_large);
+    if (!block && heap->return_count) {
+        bh__heap_settle(heap);
+        block = find_any(heap, bytes, align, cut_large);
+    }
     if (!block) return NULL;
     uint64_t skipped = block->whole ? 0 : padding(block, align);
     bool more = !block->whole && block->bytes - skipped > bytes;
@@ -237,7 +246,7 @@ bh__block *bh__heap_alloc(bh__heap *heap, uint64_t bytes, uint64_t align, bool c
     return body;
 }
 
-bool bh__heap_free(bh__heap *heap, bh__block *block) {
+static void put_back(bh__heap *heap, bh__block *block) {
     heap->bytes_used -= block->bytes;
     heap->bytes_surplus -= block->surplus;
     heap->used_count--;
@@ -258,7 +267,33 @@ bool bh__heap_free(bh__heap *heap, bh__block *block) {
         block = before;
     }
     list_insert(heap, block);
-    return is_chunk(block);
+}
+
+/* What a block's neighbour in a chunk is merged with is found in the lists: their records too. */
+static void fetch_neighbour(const bh__block *block) {
+    if (!block || block->used) return;
+    __builtin_prefetch(block->next);
+    __builtin_prefetch(block->previous);
+}
+
+void bh__heap_settle(bh__heap *heap) {
+    uint32_t count = heap->return_count;
+    heap->return_count = 0;
+    for (uint32_t i = 0; i < count && count > 1; i++) {
+        __builtin_prefetch(heap->returns[i]->before);
+        __builtin_prefetch(heap->returns[i]->after);
+    }
+    for (uint32_t i = 0; i < count && count > 1; i++) {
+        fetch_neighbour(heap->returns[i]->before);
+        fetch_neighbour(heap->returns[i]->after);
+    }
+    for (uint32_t i = 0; i < count; i++) put_back(heap, heap->returns[i]);
+}
+
+void bh__heap_free(bh__heap *heap, bh__block *block) {
+    __builtin_prefetch(block);
+    heap->returns[heap->return_count++] = block;
+    if (heap->return_count == BH__HEAP_RETURNS) bh__heap_settle(heap);
 }
 
 static bh__block *free_chunk_in(const bh__heap_lists *lists, uint64_t bytes, bh__block *best) {
@@ -278,6 +313,7 @@ static bh__block *free_chunk_in(const bh__heap_lists *lists, uint64_t bytes, bh_
 }
 
 bool bh__heap_take_free_chunk(bh__heap *heap, uint64_t bytes, uint32_t *out_chunk) {
+    bh__heap_settle(heap);
     if (heap->unused == 0) return false;
     bh__block *block = free_chunk_in(&heap->whole, bytes, NULL);
     block = free_chunk_in(&heap->cut, bytes, block);
@@ -301,7 +337,8 @@ static uint64_t largest_in(const bh__heap_lists *lists) {
     return largest;
 }
 
-uint64_t bh__heap_largest_free(const bh__heap *heap) {
+uint64_t bh__heap_largest_free(bh__heap *heap) {
+    bh__heap_settle(heap);
     uint64_t cut_from = largest_in(&heap->cut), whole = largest_in(&heap->whole);
     return cut_from > whole ? cut_from : whole;
 }

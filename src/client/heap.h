@@ -32,6 +32,10 @@ typedef struct bh__heap_lists {
     bh__block *free_blocks[BH__HEAP_SIZE_CLASSES][BH__HEAP_SUBCLASSES];
 } bh__heap_lists;
 
+/* So many blocks are put back at once: the records of neighbours that nobody has looked at for long
+ * are fetched together. */
+enum { BH__HEAP_RETURNS = 32 };
+
 typedef struct bh__heap {
     bh__heap_lists cut, whole;
     bh__block *spare; /* block records not in use */
@@ -40,8 +44,10 @@ typedef struct bh__heap {
     uint64_t bytes_surplus; /* of those used: beyond what was asked for */
     uint64_t cut_total;     /* in chunks that are cut */
     uint64_t unused;        /* in chunks that are free as a whole */
-    uint64_t unit;      /* chunks are multiples of this, where that is more than a little */
+    uint64_t unit;          /* chunks are multiples of this, where that is more than a little */
     uint32_t whole_count, used_count, free_count;
+    uint32_t return_count;
+    bh__block *returns[BH__HEAP_RETURNS]; /* freed, and still counted as used */
 } bh__heap;
 
 void bh__heap_init(bh__heap *heap);
@@ -58,13 +64,15 @@ bool bh__heap_add_chunk(bh__heap *heap, uint32_t chunk, uint64_t address, uint64
 bh__block *bh__heap_alloc(bh__heap *heap, uint64_t bytes, uint64_t align, bool cut_large,
                           bool *out_of_host);
 
-/* Returns true if the chunk of this block is free as a whole now. */
-bool bh__heap_free(bh__heap *heap, bh__block *block);
+void bh__heap_free(bh__heap *heap, bh__block *block);
+
+/* Whoever reads the fields of a heap settles it first: what was freed is put back. */
+void bh__heap_settle(bh__heap *heap);
 
 /* Takes a chunk that is free as a whole out of the heap, the smallest there is of at least `bytes`,
  * or else the largest. False: there is none. */
 bool bh__heap_take_free_chunk(bh__heap *heap, uint64_t bytes, uint32_t *out_chunk);
 
-uint64_t bh__heap_largest_free(const bh__heap *heap);
+uint64_t bh__heap_largest_free(bh__heap *heap);
 
 #endif

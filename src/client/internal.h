@@ -65,44 +65,46 @@ typedef struct bh__tag {
     char name[BH_TAG_BYTES];
 } bh__tag;
 
-/* Memory that work can use: a block of a chunk, a host region, or a piece of one. Shared by a buffer
- * and its views. */
-typedef struct bh__memory {
-    uint64_t address;
-    uint64_t read_only_address;
-    uint64_t bytes;
-    bh__block *block;    /* Owned. NULL for host regions. */
-    bh__tag *tag;        /* Borrowed. NULL for host regions. */
-    uint32_t references; /* buffer handles and views */
-    bh_type type;        /* of the buffer it was made for, for messages; 0: none */
-    bh__lane_use *uses;  /* use_inline, or owned when it grew */
-    uint32_t use_count, use_capacity;
-    bh__span *suspect; /* Owned. Sorted, apart from each other. */
-    uint32_t suspect_count, suspect_capacity;
-    uint64_t held_by;        /* number of the lost worker that may still write it; 0: none */
-    uint64_t count;          /* the buffer's elements */
-    const void *call_site;   /* that allocated it */
-    struct bh__memory *next; /* in the list of the freed that are still in use, or retired */
-    uint64_t doubt_stamp;    /* during a judgement: the latest request in flight that writes it */
-    uint64_t doubt_loss;     /* the judgement doubt_stamp belongs to */
-    struct bh__solo *solo;   /* Owned. Memory with a chunk of its own: `block` is part of it. */
-    bool window;             /* a look at bytes of somebody else's chunk: nothing to give back */
-    uint64_t listed;         /* the last listing it was put in */
-    void *host;              /* host regions: where the application has it */
-    uint64_t host_from;      /* pieces of a host region: where in it they begin */
-    uint32_t host_id;        /* host regions: what requests call it */
-    /* Not zeroed: use_count says what is there. */
-    bh__lane_use use_inline[2];
-} bh__memory;
-
 typedef struct bh__buffer {
     uint64_t id;
-    bh__memory *memory; /* Retained. */
+    struct bh__memory *memory; /* Retained. */
     uint64_t offset, bytes, count;
     bh_type type;
     bool is_view;
     uint32_t references;
 } bh__buffer;
+
+/* Memory that work can use: a block of a chunk, a host region, or a piece of one. Shared by a buffer
+ * and its views. What a release looks at comes first: it is often long since anybody did. */
+typedef struct bh__memory {
+    uint64_t bytes;
+    bh__block *block;      /* Owned. NULL for host regions. */
+    bh__tag *tag;          /* Borrowed. NULL for host regions. */
+    struct bh__solo *solo; /* Owned. Memory with a chunk of its own: `block` is part of it. */
+    uint64_t held_by;      /* number of the lost worker that may still write it; 0: none */
+    bh__lane_use *uses;    /* use_inline, or owned when it grew */
+    bh__span *suspect;     /* Owned. Sorted, apart from each other. */
+    uint32_t references;   /* buffer handles and views */
+    uint32_t use_count;
+    bh__buffer first; /* what its first handle means; records of other handles are their own */
+    uint64_t address;
+    uint64_t read_only_address;
+    uint32_t use_capacity, suspect_count, suspect_capacity;
+    bh_type type;            /* of the buffer it was made for, for messages; 0: none */
+    uint64_t count;          /* the buffer's elements */
+    const void *call_site;   /* that allocated it */
+    struct bh__memory *next; /* in the list of the freed that are still in use, or retired */
+    uint64_t doubt_stamp;    /* during a judgement: the latest request in flight that writes it */
+    uint64_t doubt_loss;     /* the judgement doubt_stamp belongs to */
+    uint64_t listed;         /* the last listing it was put in */
+    void *host;              /* host regions: where the application has it */
+    uint64_t host_from;      /* pieces of a host region: where in it they begin */
+    uint32_t host_id;        /* host regions: what requests call it */
+    bool window;             /* a look at bytes of somebody else's chunk: nothing to give back */
+    /* Not zeroed: use_count says what is there. */
+    bh__lane_use use_inline[2];
+} bh__memory;
+_Static_assert(offsetof(bh__memory, first) == 64, "a release needs the first two cache lines");
 
 /* ---- modules ---- */
 

@@ -258,7 +258,8 @@ bh_status bh_memory_query(bh_device handle, bh_memory_info *out) {
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
     if (!device) return bh__last()->status;
     if (device->leaving) bh__memory_sweep(device);
-    const bh__heap *heap = &device->heap;
+    bh__heap *heap = &device->heap;
+    bh__heap_settle(heap);
     bh_memory_info info = {.size = out->size,
                            .chunks = device->chunk_count,
                            .buffers = device->buffer_count,

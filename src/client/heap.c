@@ -214,6 +214,14 @@ bh__block *bh__heap_alloc(bh__heap *heap, uint64_t bytes, uint64_t align, bool c
     if (bytes == 0) bytes = BH__HEAP_ALIGN;
     if (bytes > heap->bytes_total) return NULL;
     if (bytes >= BH__HEAP_WHOLE) bh__heap_settle(heap);
+    if (heap->return_count) {
+        /* What was freed last, if it is just right: nothing need be cut or merged. */
+        bh__block *last = heap->returns[heap->return_count - 1];
+        if (last->bytes == bytes && !last->whole && padding(last, align) == 0) {
+            heap->return_count--;
+            return last;
+        }
+    }
     bh__block *block = find_any(heap, bytes, align, cut_large);
     if (!block && heap->return_count) {
         bh__heap_settle(heap);

@@ -152,15 +152,17 @@ static bh_status refuse_memory(bh__device *device, uint64_t bytes) {
     uint64_t leaving = 0;
     for (const bh__memory *memory = device->leaving; memory; memory = memory->next)
         leaving += memory->bytes;
+    uint64_t largest = bh__heap_largest_free(&device->heap);
+    uint64_t free_bytes = device->heap.bytes_total - device->heap.bytes_used;
     return bh__refuse(
         BH_E_NO_MEMORY,
         leaving
             ? "wait for queued work that still uses freed buffers, or free more, or raise memory_limit"
             : "free buffers, or raise memory_limit if the device has more",
         "%llu bytes asked for; the device holds %llu of at most %llu, %llu of them in buffers; "
-        "the largest free piece is %llu%s",
+        "%llu are free, the largest free piece is %llu%s",
         (ull)bytes, (ull)bh__held_bytes(device), (ull)device->options.memory_limit,
-        (ull)device->bytes_allocated, (ull)bh__heap_largest_free(&device->heap), owners);
+        (ull)device->bytes_allocated, (ull)free_bytes, (ull)largest, owners);
 }
 
 static bool makes_whole(const bh__device *device, uint64_t bytes) {

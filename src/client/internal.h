@@ -694,7 +694,7 @@ void bh__usage_refused(bh__device *device, uint64_t bytes);
 /* A buffer's memory, charged already, is handed out; its last handle is gone. */
 void bh__usage_add(bh__device *device, bh__memory *memory);
 void bh__usage_remove(bh__device *device, bh__memory *memory);
-/* "; most is "weights" 1024 in 2": who has most, for messages. */
+/* "; most is "weights" 1024 in 2 (limit 4096)": who has most, for messages. */
 void bh__usage_owners(bh__device *device, char *out, size_t size);
 
 /* ---- pressure.c ---- */

@@ -186,6 +186,9 @@ void bh__usage_owners(bh__device *device, char *out, size_t size) {
                                  i ? ", " : "; most is ", length > 24 ? name + length - 24 : name,
                                  (unsigned long long)tags.list[i].bytes,
                                  (unsigned long long)tags.list[i].buffers);
+        if (tags.list[i].limit && used < size)
+            used += (size_t)snprintf(out + used, size - used, " (limit %llu)",
+                                     (unsigned long long)tags.list[i].limit);
     }
     free(tags.list);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pool of device memory: tags, limits, listings, casts, trimming, pressure. */
+#include <inttypes.h>
+
 #include "../support/support.h"
 
 enum { MIB = 1 << 20 };
@@ -253,11 +255,22 @@ TEST(limits_of_tags_and_devices_hold_and_change) {
     uint64_t held = memory_of(device).bytes_reserved;
     REQUIRE_OK(bh_memory_set_limit(device, NULL, held + 16 * MIB));
     options.tag = "hog";
+    REQUIRE_OK(bh_memory_set_limit(device, "hog", 20 * MIB));
     bh_buffer hog, more;
     REQUIRE_OK(bh_buffer_alloc_with(device, BH_U8, 12 * MIB, &options, &hog));
     CHECK_REFUSED(bh_buffer_alloc_with(device, BH_U8, 48 * MIB, NULL, &more), BH_E_NO_MEMORY);
     bh_last_error(&why);
-    CHECK(strstr(why.message, "\"hog\"") != NULL);
+    CHECK_STR_CONTAINS(why.message, "50331648 bytes asked for");
+    CHECK_STR_CONTAINS(why.message, "\"hog\" 12582912 in 1 (limit 20971520)");
+    uint64_t free_bytes = 0, largest = 0;
+    const char *numbers = strstr(why.message, "in buffers; ");
+    REQUIRE(numbers);
+    REQUIRE_EQ(sscanf(numbers,
+                      "in buffers; %" SCNu64 " are free, the largest free piece is %" SCNu64,
+                      &free_bytes, &largest),
+               2);
+    CHECK_EQ(free_bytes, memory_of(device).bytes_free);
+    CHECK_EQ(largest, memory_of(device).largest_free);
     CHECK_GE(memory_of(device).refusals, 2);
     REQUIRE_OK(bh_buffer_release(hog));
     /* What is unused goes when the limit is lowered. */
@@ -295,7 +308,38 @@ TEST(trimming_gives_back_what_holds_no_buffer) {
 }
 
 /* Large buffers that come and go in ever other sizes: what the device holds stays near what it
- * needs. */
+ * needs, and what it has is used again. */
+TEST(what_is_held_stays_near_what_is_live) {
+    enum { MOST = 128, STEPS = 600 };
+    const uint64_t budget = 400 * MIB;
+    bh_device device = open_device();
+    bh_memory_info info = memory_of(device);
+    if (info.limit < 2 * budget) SKIP("the device has %llu bytes", (unsigned long long)info.limit);
+    bh_buffer live[MOST];
+    uint64_t sizes[MOST], bytes = 0, state = 88172645463325252u;
+    uint32_t count = 0;
+    for (int step = 0; step < STEPS; step++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        uint64_t size = (4 * MIB << (state >> 33) % 3) + (state >> 36) % (4 * MIB);
+        while (count == MOST || bytes + size > budget) {
+            uint32_t at = (uint32_t)(state >> 40) % count;
+            REQUIRE_OK(bh_buffer_release(live[at]));
+            bytes -= sizes[at];
+            live[at] = live[--count];
+            sizes[at] = sizes[count];
+        }
+        live[count] = tagged(device, size, NULL);
+        sizes[count++] = size;
+        bytes += size;
+        CHECK_LE(memory_of(device).bytes_reserved, budget + budget / 4 + 32 * MIB);
+    }
+    info = memory_of(device);
+    CHECK_EQ(info.bytes_buffers, bytes);
+    CHECK_GE(info.trims, 1);
+    CHECK_LE(info.trims, STEPS * 3 / 4);
+    CHECK_OK(bh_device_close(device));
+}
+
 TEST(unused_chunks_make_way_for_an_allocation_at_the_limit) {
     bh_device_options options = device_options(0);
     options.memory_limit = 100u << 20;

@@ -103,7 +103,10 @@ int main(int argc, char **argv) {
     bench_figure("pool.free.p99", bench_percentile(&self.frees, 99), "ns");
     bench_figure("pool.live", (double)self.most_bytes / (1 << 20), "MiB");
     bench_figure("pool.chunks", info.chunks, "chunks");
-    bench_figure("pool.chunks_given_back", (double)info.trims, "chunks");
+    bh_counters counts = BH_INIT(counts);
+    BENCH_NEED(bh_device_counters(device, &counts));
+    bench_figure("pool.chunks_made", 100 * (double)counts.chunks_made / (double)info.allocations,
+                 "% of allocations");
 
     while (self.count) release_any(&self);
     uint64_t freed;

@@ -484,8 +484,9 @@ BH_API bh_status bh_buffer_cast(bh_buffer buffer, bh_type type, bh_buffer *out);
 
 /*
  * Buffers are cut from chunks of device memory; from 4 MiB on a buffer has a chunk to itself. Chunks
- * that hold no buffer are kept for the next to come, up to a twenty-fourth of what is in use; more are
- * given back when another chunk is made, and all of them before an allocation fails.
+ * that hold no buffer are kept for the next to come. When another chunk is made, they are given back
+ * as long as the device would hold more than 5/32 beyond what is in buffers; and all of them before
+ * an allocation fails.
  */
 typedef struct bh_memory_info {
     uint32_t size;

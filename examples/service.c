@@ -58,7 +58,7 @@ static void on_loss(void *context, bh_device device, const bh_loss *loss) {
 
 static void submit(bh_kernel work, job *it) {
     bh_launch_options options = BH_INIT(options);
-    options.deadline_ns = 1000000000; /* of running; time in the queue does not count */
+    options.deadline_ns = 3000000000; /* of running; time in the queue does not count */
     must(
         bh_launch_with(work, BH_GRID(1, 1), BH_ARGS(BH_OUT(it->out), it->n), &options, &it->ticket),
         "submit");

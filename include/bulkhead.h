@@ -963,7 +963,7 @@ typedef struct bh_kernel_info {
     uint32_t registers;
     uint32_t max_threads;
     uint32_t quarantined;
-    uint32_t required_block[3]; /* zeros: any */
+    uint32_t required_block[3]; /* zeros: any. A launch with one thread stands for this block. */
     uint32_t faults;            /* certain ones so far */
     char name[256];
 } bh_kernel_info;
@@ -1181,6 +1181,143 @@ BH_API bh_status bh_prepared_launch_with(bh_prepared prepared, const bh_change *
 /* Launches that are queued are not affected. */
 BH_API bh_status bh_prepared_release(bh_prepared prepared);
 
+/* ---- sequences ----------------------------------------------------------------------------------
+ *
+ * Work that is recorded once and replayed with one submission: launches, copies, fills, and transfers
+ * from and to memory of bh_host_alloc. Steps run in the order they were recorded. On a GPU the whole
+ * is one graph, made when recording is finished, here and in the standby.
+ *
+ *     bh_sequence_begin(gpu, NULL, &seq);
+ *     bh_sequence_launch(seq, scale, BH_GRID(n, 256), BH_ARGS(2.0f, BH_INOUT(x), n), NULL, &step);
+ *     bh_sequence_launch(seq, sum, BH_GRID(n, 256), BH_ARGS(BH_IN(x), BH_OUT(total), n), NULL, NULL);
+ *     bh_sequence_finish(seq);
+ *     bh_sequence_submit(seq, NULL, &first);
+ *     bh_sequence_bind(seq, x, other);                     // reads and writes `other` from now on
+ *     bh_sequence_set(seq, step, 0, BH_ARG(3.0f));
+ *     bh_sequence_submit(seq, NULL, &second);              // `first` may still be queued
+ *
+ * A submission means what the sequence is bound and set to when it is made. What a sequence uses stays
+ * alive until it is released or bound to something else: buffers, modules whose handles are gone.
+ */
+typedef struct bh_sequence {
+    uint64_t id;
+} bh_sequence;
+
+typedef struct bh_sequence_options {
+    uint32_t size;
+    uint32_t flags;   /* none yet */
+    const char *name; /* for messages, up to 63 bytes, copied; default "sequence 1" and so on */
+} bh_sequence_options;
+
+BH_API bh_status bh_sequence_begin(bh_device device, const bh_sequence_options *options,
+                                   bh_sequence *out);
+
+/* Checked as bh_launch_with checks it. Options count as there, but that lane, deadline,
+ * BH_LAUNCH_IDEMPOTENT and BH_LAUNCH_NO_BLOCK are the submission's. *out_step, which
+ * may be NULL, gets the step's number, from 0 on. */
+BH_API bh_status bh_sequence_launch(bh_sequence sequence, bh_kernel kernel, bh_shape shape,
+                                    bh_args args, const bh_launch_options *options,
+                                    uint32_t *out_step);
+BH_API bh_status bh_sequence_copy(bh_sequence sequence, bh_buffer target, uint64_t target_offset,
+                                  bh_buffer source, uint64_t source_offset, uint64_t bytes,
+                                  uint32_t *out_step);
+BH_API bh_status bh_sequence_fill(bh_sequence sequence, bh_buffer buffer, uint64_t offset,
+                                  uint64_t bytes, const void *pattern, uint32_t pattern_bytes,
+                                  uint32_t *out_step);
+/* The host's end lies in memory from bh_host_alloc or bh_host_pool_take, which cannot be freed before the sequence is
+ * released (BH_E_BUSY). It is read and written when the step runs. */
+BH_API bh_status bh_sequence_write(bh_sequence sequence, bh_buffer buffer, uint64_t offset,
+                                   const void *source, uint64_t bytes, uint32_t *out_step);
+BH_API bh_status bh_sequence_read(bh_sequence sequence, bh_buffer buffer, uint64_t offset,
+                                  void *target, uint64_t bytes, uint32_t *out_step);
+/* Each submission begins when what was submitted to `lane` before it is done. (What touches the same
+ * buffers is waited for anyway.) */
+BH_API bh_status bh_sequence_wait(bh_sequence sequence, bh_lane lane);
+
+/* No more steps. When it returns the sequence is ready to be submitted. */
+BH_API bh_status bh_sequence_finish(bh_sequence sequence);
+
+/* Wherever `recorded` was recorded, `buffer` is used from now on. Both have the same size in bytes;
+ * `recorded` need not be open any more. */
+BH_API bh_status bh_sequence_bind(bh_sequence sequence, bh_buffer recorded, bh_buffer buffer);
+/* Changes one argument of a launch that is no buffer. */
+BH_API bh_status bh_sequence_set(bh_sequence sequence, uint32_t step, uint32_t argument,
+                                 bh_arg value);
+
+typedef struct bh_replay_options {
+    uint32_t size;
+    uint32_t flags;       /* BH_LAUNCH_IDEMPOTENT, BH_LAUNCH_NO_BLOCK */
+    bh_lane lane;         /* zero: the device's own */
+    uint64_t deadline_ns; /* running time allowed for all of it; 0: the device's default */
+    uint32_t repeat;      /* times that the steps run, one after the other; 0 counts as 1 */
+    uint32_t reserved;
+} bh_replay_options;
+
+/* If a step faults, the ticket's error names the sequence and the step, or on a GPU the steps it can
+ * have been, at most eight. A step that is refused on its own ends the submission; those before it have run. */
+BH_API bh_status bh_sequence_submit(bh_sequence sequence, const bh_replay_options *options,
+                                    bh_ticket *out);
+/* What was submitted still runs; the handle is gone at once. */
+BH_API bh_status bh_sequence_release(bh_sequence sequence);
+
+/* ---- one-call dispatch --------------------------------------------------------------------------
+ *
+ * A kernel on arrays of the host: buffers are found, inputs go up, the kernel runs, outputs come
+ * back, and the buffers are given back.
+ *
+ *     bh_dispatch_arg args[] = {BH_HOST_VALUE(&a, sizeof a), BH_HOST_IN(x, n * sizeof *x),
+ *                               BH_HOST_INOUT(y, n * sizeof *y), BH_HOST_VALUE(&n, sizeof n)};
+ *     bh_dispatch(saxpy, BH_GRID(n, 256), args, 4, NULL);
+ */
+enum {
+    BH_DISPATCH_VALUE = 1, /* a scalar or struct: the bytes at `input` */
+    BH_DISPATCH_IN = 2,    /* an array that the kernel reads */
+    BH_DISPATCH_OUT = 3,   /* one that it writes whole */
+    BH_DISPATCH_INOUT = 4  /* one that it reads and writes; both pointers, which may be the same */
+};
+
+typedef struct bh_dispatch_arg {
+    uint32_t kind;
+    uint32_t reserved;
+    uint64_t bytes;
+    const void *input;
+    void *output; /* written only if the kernel ended well */
+} bh_dispatch_arg;
+
+typedef struct bh_dispatch_options {
+    uint32_t size;
+    uint32_t flags;       /* BH_LAUNCH_IDEMPOTENT */
+    uint64_t deadline_ns; /* of each kernel; 0: the device's default */
+    uint32_t lanes;       /* of a batch: used side by side; 0: three, at most 8 */
+    uint32_t retries; /* at most 100: how often an item is run again, by itself, if it was lost with
+                             its worker or is one of several that may have ruined it */
+} bh_dispatch_options;
+
+/* Returns when the outputs are there, or the error of the kernel. */
+BH_API bh_status bh_dispatch(bh_kernel kernel, bh_shape shape, const bh_dispatch_arg *args,
+                             size_t arg_count, const bh_dispatch_options *options);
+
+typedef struct bh_dispatch_item {
+    uint32_t size;
+    bh_status status; /* out: what became of it */
+    bh_kernel kernel;
+    bh_shape shape;
+    uint32_t attempts; /* out: how often it was begun */
+    uint32_t reserved;
+    const bh_dispatch_arg *args;
+    size_t arg_count;
+    bh_error *error; /* out: the detail of its error; NULL: not wanted */
+} bh_dispatch_item;
+
+/*
+ * Many of them, of one device, over several lanes: while one is computed, others go up and come back.
+ * Small arrays of items that follow each other travel together, one transfer each way for all of
+ * them. Items are independent: their order is not kept, and an item that fails leaves the others
+ * alone. Returns the first error in the order given. items[0].size is the length of every item.
+ */
+BH_API bh_status bh_dispatch_batch(bh_dispatch_item *items, size_t count,
+                                   const bh_dispatch_options *options);
+
 /* ---- tickets ---- */
 
 /* What became of the work: BH_OK, its error, or BH_E_TIMEOUT. */
@@ -1224,8 +1361,8 @@ BH_API uint64_t bh_histogram_limit(uint32_t bucket);
 typedef struct bh_lane_counts {
     uint32_t size;
     uint32_t index;        /* as in messages and labels; the device's own lane is 0 */
-    uint64_t requests;     /* submitted: launches, transfers, fills */
-    uint64_t launches;     /* of them */
+    uint64_t requests;     /* submitted: launches, transfers, fills, replays of sequences */
+    uint64_t launches;     /* by themselves and as steps of sequences */
     uint64_t failed;       /* tickets that ended with an error */
     uint64_t elements;     /* threads with something to do: bh_launch_options.elements, else all */
     uint64_t threads;      /* in the grids launched */
@@ -1289,6 +1426,9 @@ typedef struct bh_counters {
     uint64_t cache_joined;
     uint64_t trace_records; /* handed to the trace's writer */
     uint64_t trace_dropped; /* that it had no room for */
+    uint64_t replays;       /* submissions of sequences, each one request */
+    uint64_t replay_steps;  /* steps in them, as often as they run */
+    uint64_t dispatches; /* items of bh_dispatch and bh_dispatch_batch begun, retries among them */
 } bh_counters;
 
 BH_API bh_status bh_device_counters(bh_device device, bh_counters *out);
@@ -1371,6 +1511,17 @@ static inline bh_arg bh_arg_null(void) {
     return bh_arg_value(&zero, sizeof zero);
 }
 
+static inline bh_dispatch_arg bh_dispatch_array(uint32_t kind, const void *input, void *output,
+                                                uint64_t bytes) {
+    bh_dispatch_arg arg = {kind, 0, bytes, input, output};
+    return arg;
+}
+
+#define BH_HOST_VALUE(data, bytes) bh_dispatch_array(BH_DISPATCH_VALUE, (data), NULL, (bytes))
+#define BH_HOST_IN(data, bytes)    bh_dispatch_array(BH_DISPATCH_IN, (data), NULL, (bytes))
+#define BH_HOST_OUT(data, bytes)   bh_dispatch_array(BH_DISPATCH_OUT, NULL, (data), (bytes))
+#define BH_HOST_INOUT(data, bytes) bh_dispatch_array(BH_DISPATCH_INOUT, (data), (data), (bytes))
+
 #define BH_IN(buffer)                    bh_arg_buffer((buffer), BH_ACCESS_IN)
 #define BH_OUT(buffer)                   bh_arg_buffer((buffer), BH_ACCESS_OUT)
 #define BH_INOUT(buffer)                 bh_arg_buffer((buffer), BH_ACCESS_INOUT)
@@ -1409,6 +1560,7 @@ template <typename... T> inline arg_list<sizeof...(T)> args(const T &...values) 
 }
 } // namespace bulkhead_detail
 
+#define BH_ARG(x)    (bulkhead_detail::arg(x))
 #define BH_ARGS(...) (bulkhead_detail::args(__VA_ARGS__))
 #define BH_NO_ARGS   (bh_args{nullptr, 0})
 

@@ -35,7 +35,7 @@ static bool add(const bh__folder *folder, uint64_t hits, uint64_t misses) {
     int fd =
         openat(folder->fd, file_name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
     if (fd < 0) return false;
-    bh__fd_keep(fd);
+    fd = bh__fd_keep(fd);
     bool added = false;
     if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
         counts c = read_counts(fd);

@@ -214,7 +214,7 @@ int bh__folder_write(const bh__folder *folder, const char *name, const void *dat
     int fd =
         openat(folder->fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) return errno;
-    bh__fd_keep(fd);
+    fd = bh__fd_keep(fd);
     /* While it is locked somebody is writing it; a process that was killed lets go. */
     flock(fd, LOCK_EX | LOCK_NB);
     int number = write_whole(fd, data, bytes);

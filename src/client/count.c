@@ -35,7 +35,7 @@ static void collect_lane(bh__device *device, bh__lane *lane) {
     uint64_t *seen = lane->tally.seen;
     for (uint32_t i = 0; i < BH__COUNT_WORDS; i++) {
         uint64_t word = atomic_load_explicit(&words[i], memory_order_relaxed);
-        uint64_t most = is_sum(i) ? UINT64_MAX >> 2 : lane->tally.launches + lane->tally.transfers;
+        uint64_t most = is_sum(i) ? UINT64_MAX >> 2 : bh__tally_requests(&lane->tally);
         if (i == word_of(offsetof(bh__lane_counts, depth_max))) most = device->front->queue_length;
         if (word > seen[i] && word <= most) seen[i] = word;
     }
@@ -98,18 +98,19 @@ void bh__counts_lane(bh__device *device, bh__lane *lane, bh_lane_counts *out) {
     uint64_t depth = tail - bh__lane_done(device, lane);
     uint32_t most = word_of(offsetof(bh__lane_counts, depth_max));
     tally->depth_max = larger(tally->depth_max, depth);
+    const bh__work_tally *work = &tally->work;
     *out = (bh_lane_counts){.size = sizeof *out,
                             .index = lane->index,
-                            .requests = tally->launches + tally->transfers,
-                            .launches = tally->launches,
+                            .requests = bh__tally_requests(tally),
+                            .launches = work->launches,
                             .failed = tally->failed,
-                            .elements = tally->threads - tally->idle,
-                            .threads = tally->threads,
-                            .thread_slots = tally->threads + tally->padding,
-                            .thread_slots_wasted = tally->padding + tally->idle,
-                            .bytes_to_device = tally->bytes_to_device,
-                            .bytes_to_host = tally->bytes_to_host,
-                            .bytes_within = tally->bytes_within};
+                            .elements = work->threads - work->idle,
+                            .threads = work->threads,
+                            .thread_slots = work->threads + work->padding,
+                            .thread_slots_wasted = work->padding + work->idle,
+                            .bytes_to_device = work->bytes_to_device,
+                            .bytes_to_host = work->bytes_to_host,
+                            .bytes_within = work->bytes_within};
     out->trains = total(tally, offsetof(bh__lane_counts, trains));
     out->train_launches = total(tally, offsetof(bh__lane_counts, train_launches));
     out->queue_depth = depth;

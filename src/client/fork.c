@@ -2,6 +2,7 @@
 /* Fork: the child can use nothing of the library, and must not keep its memory and workers alive.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
@@ -20,8 +21,25 @@ void bh__fork_count(int change) {
     atomic_fetch_add(&devices_open, change);
 }
 
+static bool is_kept(int fd) {
+    return fd >= 0 && fd < KEPT_FDS && (atomic_load(&kept[fd / 64]) >> (fd % 64) & 1);
+}
+
+/* A number that is kept already was closed by the program behind its holder's back, who must not take
+ * this one for its own. */
+static int leave_number(int fd) {
+    while (is_kept(fd)) {
+        int other = fcntl(fd, F_DUPFD_CLOEXEC, fd + 1);
+        if (other < 0) break;
+        close(fd);
+        fd = other;
+    }
+    return fd;
+}
+
 int bh__fd_keep(int fd) {
     struct stat info;
+    fd = leave_number(fd);
     if (fd >= 0 && fd < KEPT_FDS && fstat(fd, &info) == 0) {
         identity[fd].device = info.st_dev;
         identity[fd].inode = info.st_ino;

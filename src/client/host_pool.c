@@ -378,6 +378,12 @@ bh_status bh_host_pool_give(bh_host_pool handle, void *memory) {
         uint64_t index = (pointer - base) / at->piece_bytes;
         piece *its = &at->pieces[index];
         if ((pointer - base) % at->piece_bytes || !its->taken) break;
+        uint32_t users = its->memory->references - 1;
+        if (users) {
+            bh__device_unlock(device);
+            return bh__refuse(BH_E_BUSY, "release the sequences that use it first",
+                              "%p is used by %u sequences", memory, users);
+        }
         its->taken = false;
         its->dirty = true;
         at->taken--;

@@ -36,6 +36,8 @@ enum {
     BH__USES_PER_SLOT = 8,
     BH__STAGING_SLOTS = 16,
     BH__STAGING_BYTES = 512 * 1024,
+    BH__BATCH_AREAS = 8,
+    BH__BATCH_BYTES = 1024 * 1024,
     BH__MAX_WATCHERS = 16,
     BH__TAG_BUCKETS = 256,
     BH__MOST_TAGS = 4096, /* more are kept only while they are in use */
@@ -165,6 +167,10 @@ typedef struct bh__module {
     struct bh__module *next;
 } bh__module;
 
+/* ---- sequences: sequence.c, record.c ---- */
+
+typedef struct bh__sequence bh__sequence;
+
 /* ---- requests and lanes ---- */
 
 /* Beside BH_ACCESS_OUT: leaves gaps, so that what was in doubt stays so. */
@@ -190,8 +196,9 @@ typedef struct bh__shadow {
     uint64_t start; /* position of the request's first slot */
     uint64_t stamp; /* order of submission over all lanes */
     uint64_t deadline_ns;
-    bh__kernel *kernel; /* launches */
-    bh__module *module; /* launches and variables */
+    bh__kernel *kernel;     /* launches */
+    bh__module *module;     /* launches and variables */
+    bh__sequence *sequence; /* sequences */
     uint32_t slots;
     uint32_t use_count;
     uint32_t grid[3], block[3];
@@ -269,6 +276,7 @@ typedef struct bh__order {
     bh__module_message module;
     bh__lane_message lane;
     bh__fit_question fit;
+    bh__sequence_message sequence;
     uint8_t *data; /* Owned. */
     uint32_t data_bytes;
 } bh__order;
@@ -309,8 +317,9 @@ typedef struct bh__job {
     struct bh__job *next;
     int kind;
     bh__order order;
-    bh__memory *host;   /* BH__MSG_HOST_MAP: what the region is noted with */
-    bh__module *module; /* loads */
+    bh__memory *host;       /* BH__MSG_HOST_MAP: what the region is noted with */
+    bh__module *module;     /* loads */
+    bh__sequence *sequence; /* BH__MSG_SEQUENCE_DEFINE */
     uint32_t attempts;
     bh__fit fit; /* BH__MSG_FIT: the answer */
     bh_error error;
@@ -340,6 +349,13 @@ typedef struct bh__staging_slot {
     uint32_t lane;
     uint64_t sequence; /* with `taken` false: in use until this is done */
 } bh__staging_slot;
+
+/* Host memory that dispatches go through, made when first needed and kept. */
+typedef struct bh__batch_area {
+    void *memory;
+    bool taken;
+    uint64_t hold; /* not before this lost worker is reaped */
+} bh__batch_area;
 
 typedef struct bh__callback {
     struct bh__callback *next;
@@ -384,7 +400,7 @@ struct bh__device {
     uint32_t handle_generation;
     _Atomic uint64_t id;    /* its handle; 0: closed. Read without the lock. */
     _Atomic uint32_t users; /* threads looking at lanes or areas without the lock */
-    bh__table buffers, modules, kernels, lane_handles, prepareds, pools;
+    bh__table buffers, modules, kernels, lane_handles, prepareds, sequences, pools;
     bh__lane lanes[BH__LANES];
 
     /* Everything from here on starts at zero each time. */
@@ -454,6 +470,11 @@ struct bh__device {
     bh__module *module_list;
     uint32_t next_module_number;
 
+    bh__batch_area batch_areas[BH__BATCH_AREAS];
+
+    bh__sequence *sequence_list;
+    uint32_t next_sequence_number;
+
     /* the supervisor */
     pthread_t supervisor;
     bh__job *jobs, *jobs_last;
@@ -513,6 +534,7 @@ enum {
     BH__KIND_BUFFER,
     BH__KIND_BINARY, /* belongs to no device */
     BH__KIND_PREPARED,
+    BH__KIND_SEQUENCE,
     BH__KIND_POOL
 };
 
@@ -611,7 +633,10 @@ typedef struct bh__submission {
     uint32_t param_bytes;
     uint64_t elements;             /* launches: 0: all threads */
     const bh__launch_body *launch; /* launches */
-    bh__copy_body copy;            /* all others */
+    bh__sequence *sequence;        /* sequences */
+    const bh__sequence_body *replay;
+    const uint64_t *after; /* of each lane the position to wait for besides; NULL: none */
+    bh__copy_body copy;    /* all others */
 } bh__submission;
 
 /* Called with the device locked; returns with it locked, but may have let go of it to wait for
@@ -628,6 +653,35 @@ bh__lane *bh__lane_get(bh__device *device, bh_lane lane);
 typedef struct bh__prepared bh__prepared;
 /* The device is being taken apart. */
 void bh__prepared_free_all(bh__device *device);
+
+/* ---- sequence.c, with the lock held ---- */
+
+typedef void bh__tell_fn(bh__worker *worker, const bh__order *what);
+/* Tells a new worker of all that are defined. */
+void bh__sequences_brief(bh__device *device, bh__worker *worker, bh__tell_fn *tell);
+/* The active worker has it. */
+void bh__sequence_commit(bh__sequence *sequence);
+/* A request that replays it was submitted. */
+void bh__sequence_note(bh__sequence *sequence, const bh__sequence_body *replay, uint32_t lane,
+                       uint64_t position);
+/* The device is closed: frees them all. */
+void bh__sequences_free(bh__device *device);
+const char *bh__sequence_name(const bh__sequence *sequence);
+/* Adds up what a submission that runs it `repeat` times has in it. */
+void bh__sequence_count(bh__device *device, const bh__sequence *sequence, uint32_t repeat,
+                        bh__lane_tally *tally);
+/* Where a trace has its name. */
+uint32_t *bh__sequence_trace_name(bh__sequence *sequence);
+uint32_t bh__sequence_step_count(const bh__sequence *sequence);
+/* The one kernel that steps `first` to `last`, from 1 on, run; NULL: none, or several. */
+bh__kernel *bh__sequence_kernel(const bh__sequence *sequence, uint32_t first, uint32_t last);
+/* , step 3 of 9 (kernel "saxpy", grid 4 x 1 x 1, block 256 x 1 x 1) */
+void bh__sequence_describe(const bh__sequence *sequence, uint32_t first, uint32_t last, char *out,
+                           size_t size);
+bool bh__sequence_is_stale(const bh__sequence *sequence);
+bool bh__sequence_is_quarantined(const bh__sequence *sequence);
+/* Its kernels may have run on the present worker. */
+void bh__sequence_launched(bh__sequence *sequence);
 
 /* ---- memory.c: what may be read, what is in doubt ---- */
 
@@ -894,6 +948,7 @@ typedef struct bh__cause {
     uint64_t sequence; /* 0: not known; otherwise the lane is */
     uint64_t address;  /* of the access that went wrong, where the worker says so */
     uint32_t bytes;    /* 0: it does not */
+    uint32_t step;     /* of a sequence, from 1 on; 0: not known */
     bh_error error;    /* what is known; for the request to blame */
 } bh__cause;
 
@@ -932,7 +987,8 @@ void bh__dispatcher_drain(bh__device *device);
 
 /* ---- fork.c: a forked child must not keep anything alive ---- */
 
-/* Remembers a descriptor so that a forked child closes it. Returns it. */
+/* Remembers a descriptor so that a forked child closes it. Returns it, under another number if the
+ * program had closed a kept one of this number. */
 int bh__fd_keep(int fd);
 /* Whether it still is the descriptor that was kept: the program may have closed it and got the
  * number for something else. */

@@ -58,6 +58,8 @@ static inline void bh__launch_submission(const bh__launch *self, bh__lane *lane,
     out->param_bytes = self->body.param_bytes;
     out->elements = options->elements;
     out->launch = &self->body;
+    out->sequence = NULL;
+    out->after = NULL;
 }
 /* What the worker must be asked if self->asks is set. */
 bh__fit_question bh__launch_question(const bh__launch *self);

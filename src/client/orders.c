@@ -77,6 +77,7 @@ void bh__orders_brief(bh__device *device, bh__worker *worker) {
                                   .module = {.id = module->number, .bytes = module->image_bytes},
                                   .fd = module->image_fd});
     }
+    bh__sequences_brief(device, worker, tell);
     for (uint32_t i = 0; i < device->lane_limit; i++) {
         if (device->lanes[i].exists)
             tell(worker, &(bh__order){.type = BH__MSG_LANE_OPEN,
@@ -143,6 +144,10 @@ static int send_order(bh__device *device, bh__worker *worker, bh__order *order) 
     case BH__MSG_FIT:
         message->u.fit = order->fit;
         break;
+    case BH__MSG_SEQUENCE_DEFINE:
+    case BH__MSG_SEQUENCE_DROP:
+        message->u.sequence = order->sequence;
+        break;
     default:
         message->u.module = order->module;
     }
@@ -207,7 +212,7 @@ static bool note_chunk(bh__device *device, const bh__order *order, int fd) {
     bh__chunk_entry *entry = &device->chunks[device->chunk_count];
     *entry = (bh__chunk_entry){.chunk = order->chunk, .fd = fd};
     if (bh__checked(device) && !bh__check_map(entry)) return false;
-    bh__fd_keep(fd);
+    entry->fd = bh__fd_keep(fd);
     device->chunk_count++;
     return true;
 }
@@ -252,6 +257,9 @@ static void commit(bh__device *device, bh__order *order, bh__message *message, b
         noted = message->fd_count == 1 && bh__module_parse(job->module, message->fds[0]);
         job->module->loaded = noted;
         break;
+    case BH__MSG_SEQUENCE_DEFINE:
+        bh__sequence_commit(job->sequence);
+        break;
     default:
         break;
     }
@@ -282,7 +290,7 @@ void bh__orders_forget_chunk(bh__worker *worker, uint32_t id) {
 
 static bool forgiving(uint32_t type) {
     return type == BH__MSG_CHUNK_UNMAP || type == BH__MSG_HOST_UNMAP ||
-           type == BH__MSG_MODULE_UNLOAD;
+           type == BH__MSG_MODULE_UNLOAD || type == BH__MSG_SEQUENCE_DROP;
 }
 
 bool bh__orders_acknowledge(bh__device *device, bh__worker *worker, bh__message *message) {
@@ -315,7 +323,7 @@ bool bh__orders_acknowledge(bh__device *device, bh__worker *worker, bh__message 
 
 /* A module may be what kills the workers that load it; other orders are just unlucky. */
 static uint32_t most_attempts(uint32_t type) {
-    return type == BH__MSG_MODULE_LOAD ? 3 : 16;
+    return type == BH__MSG_MODULE_LOAD || type == BH__MSG_SEQUENCE_DEFINE ? 3 : 16;
 }
 
 /* The lost worker may have made the chunk already: its successor makes another one elsewhere. */

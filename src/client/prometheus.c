@@ -72,6 +72,9 @@ static const metric of_devices[] = {
            "Compiles that waited for the same one by another thread."),
     DEVICE("trace_records_total", COUNTER, trace_records, "Records handed to the trace."),
     DEVICE("trace_dropped_total", COUNTER, trace_dropped, "Records the trace had no room for."),
+    DEVICE("replays_total", COUNTER, replays, "Sequences submitted."),
+    DEVICE("replay_steps_total", COUNTER, replay_steps, "Steps of the sequences submitted."),
+    DEVICE("dispatches_total", COUNTER, dispatches, "Items of one-call dispatches begun."),
 };
 
 /* ---- text ---- */

@@ -50,6 +50,8 @@ static bh__table *table_of(bh__device *device, uint32_t kind) {
         return &device->buffers;
     case BH__KIND_PREPARED:
         return &device->prepareds;
+    case BH__KIND_SEQUENCE:
+        return &device->sequences;
     case BH__KIND_POOL:
         return &device->pools;
     default:
@@ -58,9 +60,9 @@ static bh__table *table_of(bh__device *device, uint32_t kind) {
 }
 
 static const char *kind_name(uint32_t kind) {
-    static const char *const names[] = {"no handle", "a device",          "a lane",
-                                        "a module",  "a kernel",          "a buffer",
-                                        "a binary",  "a prepared launch", "a pool"};
+    static const char *const names[] = {"no handle",  "a device", "a lane",   "a module",
+                                        "a kernel",   "a buffer", "a binary", "a prepared launch",
+                                        "a sequence", "a pool"};
     return kind < sizeof names / sizeof *names ? names[kind] : "no handle of this library";
 }
 

@@ -275,6 +275,9 @@ bh_status bh__shape_check(bh__launch *self, const bh_shape *shape) {
         return refuse_axes(self, BH_REASON_GRID_AXIS, "a grid", body->grid, info->max_grid);
     if (!within(block, info->max_block))
         return refuse_axes(self, BH_REASON_BLOCK_AXIS, "a block", block, info->max_block);
+    /* Driver's rule: one thread stands for the block that the kernel was built for. */
+    if (required[0] && (block[0] | block[1] | block[2]) == 1)
+        memcpy(body->block, required, sizeof body->block);
     uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
     uint32_t most = bh__kernel_most_threads(self->device, self->kernel);
     if (threads > most) return refuse_threads(self, threads, most);

@@ -35,7 +35,7 @@ bh_status bh__host_region_create(bh__device *device, uint64_t asked, bh__memory 
                           "cannot get %llu bytes of shared memory: %s", (unsigned long long)bytes,
                           bh__errno_text(number, text, sizeof text));
     }
-    bh__fd_keep(fd);
+    fd = bh__fd_keep(fd);
     memory->host = mapped;
     memory->bytes = asked;
     memory->host_id = device->next_host_id++;
@@ -118,6 +118,12 @@ bh_status bh_host_free(bh_device handle, void *pointer) {
         bh__device_unlock(device);
         return bh__refuse(BH_E_INVALID, "pass what bh_host_alloc returned, once",
                           "%p is not host memory of this device", pointer);
+    }
+    if (device->hosts[at].memory->references > 1) {
+        bh__device_unlock(device);
+        return bh__refuse(BH_E_BUSY, "release the sequences that use it first",
+                          "%p is used by %u sequences", pointer,
+                          device->hosts[at].memory->references - 1);
     }
     bh__host_region_destroy(device, device->hosts[at].memory);
     bh__device_unlock(device);

@@ -52,6 +52,11 @@ static bh_status plan_order(bh__device *device, const bh__submission *submission
     if (device->lane_limit <= 1) return BH_OK;
     uint64_t wait_for[BH__MAX_LANES] = {0};
     bool any = false;
+    for (uint32_t i = 0; submission->after && i < device->lane_limit; i++) {
+        if (i == lane || submission->after[i] <= bh__lane_done(device, &device->lanes[i])) continue;
+        wait_for[i] = submission->after[i];
+        any = true;
+    }
     for (uint32_t i = 0; i < submission->use_count; i++) {
         any |= bh__memory_order(device, &submission->uses[i], lane, wait_for);
     }
@@ -73,35 +78,15 @@ static bh_status wait_for_room(bh__device *device, bh__lane *lane, uint64_t posi
 }
 
 /* Counters. What is the same for most launches is not added up: see bh__lane_tally. */
-static void count(const bh__device *device, const bh__submission *submission) {
+static void count(bh__device *device, const bh__submission *submission) {
     bh__lane_tally *tally = &submission->lane->tally;
     if (submission->op == BH__OP_LAUNCH) {
-        const uint32_t *grid = submission->launch->grid, *block = submission->launch->block;
-        uint64_t blocks = (uint64_t)grid[0] * grid[1] * grid[2];
-        uint32_t threads = block[0] * block[1] * block[2], over = threads & device->warp_mask;
-        uint64_t all = blocks * threads;
-        tally->launches++;
-        tally->threads += all;
-        if (over) tally->padding += blocks * (device->warp_mask + 1 - over);
-        if (submission->elements && submission->elements < all)
-            tally->idle += all - submission->elements;
-        return;
-    }
-    tally->transfers++;
-    uint64_t bytes = bh__copy_bytes(&submission->copy);
-    switch (submission->op) {
-    case BH__OP_WRITE:
-    case BH__OP_GLOBAL_WRITE:
-    case BH__OP_WRITE_ROWS:
-        tally->bytes_to_device += bytes;
-        break;
-    case BH__OP_READ:
-    case BH__OP_GLOBAL_READ:
-    case BH__OP_READ_ROWS:
-        tally->bytes_to_host += bytes;
-        break;
-    default:
-        tally->bytes_within += bytes;
+        bh__tally_launch(&tally->work, submission->launch, submission->elements, device->warp_mask);
+    } else if (submission->op == BH__OP_SEQUENCE) {
+        bh__sequence_count(device, submission->sequence, submission->replay->repeat, tally);
+    } else {
+        tally->transfers++;
+        bh__tally_copy(&tally->work, submission->op, bh__copy_bytes(&submission->copy));
     }
 }
 
@@ -131,6 +116,8 @@ static void write_down(bh__device *device, const bh__submission *submission, con
     atomic_store_explicit(&request->hold, planned->hold, memory_order_relaxed);
     if (submission->op == BH__OP_LAUNCH) {
         request->u.launch = *submission->launch;
+    } else if (submission->op == BH__OP_SEQUENCE) {
+        request->u.sequence = *submission->replay;
     } else {
         request->u.copy = submission->copy;
     }
@@ -149,6 +136,7 @@ static void write_down(bh__device *device, const bh__submission *submission, con
     shadow->deadline_ns = submission->deadline_ns;
     shadow->kernel = submission->kernel;
     shadow->module = submission->module;
+    shadow->sequence = submission->sequence;
     shadow->use_count = submission->use_count;
     shadow->op = submission->op;
     shadow->idempotent = submission->idempotent;
@@ -173,6 +161,8 @@ static void note_uses(const bh__submission *submission, const plan *planned, uin
             bh__suspect_clear(use->memory, use->offset, use->bytes);
     }
     if (submission->module) submission->module->last[lane->index] = sequence;
+    if (submission->sequence)
+        bh__sequence_note(submission->sequence, submission->replay, lane->index, sequence);
 }
 
 static void ring_bell(bh__device *device, bh__lane *lane, uint64_t tail) {

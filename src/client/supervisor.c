@@ -354,6 +354,7 @@ static bool fault_reported(bh__device *device, const bh__worker *worker, bh__cau
         out->lane_known = true;
         out->lane = report.lane;
         out->sequence = report.sequence;
+        out->step = report.step;
     }
     return true;
 }

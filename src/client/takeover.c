@@ -9,6 +9,11 @@
 
 enum { ILLEGAL_ADDRESS = 700 }; /* CUDA_ERROR_ILLEGAL_ADDRESS */
 
+enum {
+    BLAME_BYTES = sizeof((bh_error *)0)->message,
+    HEAD_BYTES = 420 /* of them for the name of a request: eight steps of a sequence */
+};
+
 typedef struct judgement {
     bh__device *device;
     const bh__cause *cause;
@@ -115,6 +120,28 @@ uint64_t bh__group_end(bh__device *device, bh__lane *lane, uint64_t position, ui
     return position;
 }
 
+/* Of a sequence that is to blame: the steps that can have been running, from 1 on. False: not
+ * known. */
+static bool blamed_steps(const judgement *self, uint32_t lane, const bh__shadow *shadow,
+                         uint32_t *first, uint32_t *last) {
+    uint32_t count = bh__sequence_step_count(shadow->sequence);
+    uint64_t word = atomic_load(&atomic_load(&self->device->area)->lane[lane].step);
+    uint32_t done = (uint32_t)word, next = word ? (uint32_t)(word >> 32) : BH__STEP_GROUP;
+    if (next > BH__STEP_GROUP) next = BH__STEP_GROUP;
+    *first = self->cause->step ? self->cause->step : done + 1;
+    *last = self->cause->step || next == 0 ? *first : *first + next - 1;
+    if (*last < *first || *last > count) *last = count;
+    return *first >= 1 && *first <= count;
+}
+
+/* The kernel that a request to blame ran, where it can only have been one. */
+static bh__kernel *blamed_kernel(const judgement *self, uint32_t lane, const bh__shadow *shadow) {
+    uint32_t first, last;
+    if (!shadow->sequence) return shadow->kernel;
+    if (!blamed_steps(self, lane, shadow, &first, &last)) return NULL;
+    return bh__sequence_kernel(shadow->sequence, first, last);
+}
+
 /* The device says that it faulted, not where: on each lane it can have been whatever is next to be
  * known done, if that was running at all. */
 static void find_candidates(judgement *self) {
@@ -135,8 +162,9 @@ static void find_candidates(judgement *self) {
         self->candidates += count;
         while (from < self->blamed[i]) {
             const bh__shadow *shadow = shadow_at(self->device, lane, from);
-            if (!only) only = shadow->kernel;
-            self->one_kernel &= only && shadow->kernel == only;
+            const bh__kernel *kernel = blamed_kernel(self, i, shadow);
+            if (!only) only = kernel;
+            self->one_kernel &= only && kernel == only;
             from += shadow->slots;
         }
     }
@@ -156,6 +184,8 @@ static const char *request_name(const bh__shadow *shadow) {
     case BH__OP_FILL:
     case BH__OP_FILL_ROWS:
         return "a fill";
+    case BH__OP_SEQUENCE:
+        return "a sequence";
     default:
         return "a request";
     }
@@ -163,7 +193,10 @@ static const char *request_name(const bh__shadow *shadow) {
 
 void bh__shadow_describe(const bh__shadow *shadow, uint32_t lane, char *out, size_t size) {
     unsigned long long sequence = shadow->start + shadow->slots;
-    if (!shadow->kernel)
+    if (shadow->sequence)
+        snprintf(out, size, "sequence \"%s\" (request %llu of lane %u)",
+                 bh__sequence_name(shadow->sequence), sequence, lane);
+    else if (!shadow->kernel)
         snprintf(out, size, "%s (request %llu of lane %u)", request_name(shadow), sequence, lane);
     else
         snprintf(out, size,
@@ -213,6 +246,37 @@ static void describe_access(judgement *self, bh__lane *lane, uint64_t sequence) 
         bh__guard_describe(device, uses, count, &self->blame);
 }
 
+/* Both, as far as there is room; the head is short enough to be there whole. */
+static void join(char out[BLAME_BYTES], const char *head, const char *between, const char *rest) {
+    size_t room = BLAME_BYTES - strlen(head) - strlen(between);
+    snprintf(out, BLAME_BYTES, "%s%s%.*s", head, between, (int)room - 1, rest);
+}
+
+/* The request at the head of a lane that is to blame, in words. */
+static void describe_head(const judgement *self, uint32_t lane, const bh__shadow *shadow, char *out,
+                          size_t size) {
+    uint32_t first, last;
+    bh__shadow_describe(shadow, lane, out, size);
+    if (!shadow->sequence || !blamed_steps(self, lane, shadow, &first, &last)) return;
+    size_t used = strlen(out);
+    bh__sequence_describe(shadow->sequence, first, last, out + used, size - used);
+}
+
+/* A fault in a sequence whose request is known: which one and where come first. */
+static void name_sequence(judgement *self) {
+    const bh__cause *cause = self->cause;
+    bh__lane *lane = &self->device->lanes[cause->lane];
+    for (uint64_t at = lane->floor, tail = atomic_load(&lane->tail); at < tail;) {
+        const bh__shadow *shadow = shadow_at(self->device, lane, at);
+        at += shadow->slots;
+        if (at != cause->sequence || !shadow->sequence) continue;
+        char head[HEAD_BYTES];
+        describe_head(self, cause->lane, shadow, head, sizeof head);
+        join(self->blame.message, head, ": ", cause->error.message);
+        return;
+    }
+}
+
 /* Makes the text for whoever is to blame. Where the device did not say which request it was, all
  * candidates are named, as far as there is room. */
 static void write_blame(judgement *self) {
@@ -220,18 +284,19 @@ static void write_blame(judgement *self) {
     self->blame = cause->error;
     self->blame.status = cause->status;
     self->certain = self->candidates <= 1;
+    if (cause->sequence && cause->status != BH_E_LOST) name_sequence(self);
     bool names = bh__checked(self->device) || bh__guarded(self->device);
     if (cause->sequence && cause->bytes && names)
         describe_access(self, &self->device->lanes[cause->lane], cause->sequence);
     if (cause->sequence || self->candidates == 0) return;
-    char list[320] = "", only[200] = "";
+    char list[320] = "", only[HEAD_BYTES] = "";
     size_t used = 0;
     bh__lane *its = NULL;
     for (uint32_t i = 0; i < self->device->lane_limit && used < sizeof list; i++) {
         bh__lane *lane = &self->device->lanes[i];
         if (!lane->exists || self->blamed[i] <= lane->floor) continue;
         its = lane;
-        bh__shadow_describe(shadow_at(self->device, lane, lane->floor), i, only, sizeof only);
+        describe_head(self, i, shadow_at(self->device, lane, lane->floor), only, sizeof only);
         if (used) used += (size_t)snprintf(list + used, sizeof list - used, ", ");
         if (used < sizeof list)
             used += name_candidates(self, lane, list + used, sizeof list - used);
@@ -241,7 +306,7 @@ static void write_blame(judgement *self) {
         snprintf(self->blame.message, sizeof self->blame.message, "%.170s; one of: %s", device_says,
                  list);
     else
-        snprintf(self->blame.message, sizeof self->blame.message, "%s: %.300s", only, device_says);
+        join(self->blame.message, only, ": ", device_says);
     if (self->candidates == 1 && its && bh__guarded(self->device) &&
         cause->error.device_code == ILLEGAL_ADDRESS)
         describe_access(self, its, self->blamed[its->index]);
@@ -295,12 +360,22 @@ static void clear_overwritten(const judgement *self, bh__lane *lane, const bh__s
     }
 }
 
+static bool needs_stale_module(const bh__shadow *shadow) {
+    if (shadow->sequence) return bh__sequence_is_stale(shadow->sequence);
+    return shadow->kernel && shadow->module->stale;
+}
+
+static bool is_quarantined(const bh__shadow *shadow) {
+    if (shadow->sequence) return bh__sequence_is_quarantined(shadow->sequence);
+    return shadow->kernel && shadow->kernel->quarantined;
+}
+
 /* In flight, and safe to run again from the start: nothing it reads can have been changed by itself
  * or by work behind it. Its inputs may have been overwritten by a later request in flight although
  * this one is not known to be done. */
 static bool can_be_resent(const judgement *self, bh__lane *lane, const bh__shadow *shadow) {
     if (!shadow->idempotent || reads_suspect(self, lane, shadow)) return false;
-    if (shadow->kernel && shadow->module->stale) return false;
+    if (needs_stale_module(shadow)) return false;
     for (uint32_t i = 0; i < shadow->use_count; i++) {
         const bh__use *in = use_at(self->device, lane, shadow, i);
         if (!(in->access & BH_ACCESS_IN)) continue;
@@ -356,14 +431,13 @@ static void resolve(judgement *self, bh__lane *lane, bh__shadow *shadow, bh_stat
     suspect_outputs(self->device, lane, shadow);
     bh_error detail = self->blame;
     if (blamed && !self->certain) { /* one of several: which one this is comes first */
-        char own[200];
-        bh__shadow_describe(shadow, lane->index, own, sizeof own);
-        snprintf(detail.message, sizeof detail.message, "%.190s, perhaps: %.310s", own,
-                 self->blame.message);
+        char own[HEAD_BYTES];
+        describe_head(self, lane->index, shadow, own, sizeof own);
+        join(detail.message, own, ", perhaps: ", self->blame.message);
     }
+    bh__kernel *kernel = blamed ? blamed_kernel(self, lane->index, shadow) : shadow->kernel;
     bh__lane_fail(lane, shadow->start + shadow->slots, status, blamed ? self->certain : 1,
-                  self->loss, shadow->kernel ? shadow->kernel->name : NULL,
-                  blamed ? &detail : NULL);
+                  self->loss, kernel ? kernel->name : NULL, blamed ? &detail : NULL);
     switch (status) {
     case BH_E_FAULT:
     case BH_E_DEADLINE:
@@ -377,8 +451,7 @@ static void resolve(judgement *self, bh__lane *lane, bh__shadow *shadow, bh_stat
         device->tally.stale_refusals += status == BH_E_STALE;
     }
     bool kernel_known = self->certain || self->one_kernel;
-    if (blamed && kernel_known && shadow->kernel && !self->summary->kernel[0]) {
-        bh__kernel *kernel = shadow->kernel;
+    if (blamed && kernel_known && kernel && !self->summary->kernel[0]) {
         snprintf(self->summary->kernel, sizeof self->summary->kernel, "%s", kernel->name);
         if (++kernel->faults >= device->options.quarantine_after && !kernel->quarantined) {
             kernel->quarantined = true;
@@ -403,14 +476,14 @@ static void judge_one(judgement *self, bh__lane *lane, bh__shadow *shadow) {
         resolve(self, lane, shadow, self->cause->status);
     } else if (in_flight && !can_be_resent(self, lane, shadow)) {
         resolve(self, lane, shadow, BH_E_LOST);
-    } else if (!in_flight && shadow->kernel && shadow->kernel->quarantined) {
+    } else if (!in_flight && is_quarantined(shadow)) {
         resolve(self, lane, shadow, BH_E_QUARANTINED);
-    } else if (!in_flight &&
-               (reads_suspect(self, lane, shadow) || (shadow->kernel && shadow->module->stale))) {
+    } else if (!in_flight && (reads_suspect(self, lane, shadow) || needs_stale_module(shadow))) {
         resolve(self, lane, shadow, BH_E_STALE);
     } else {
         if (in_flight) self->summary->resent++;
         if (shadow->kernel) shadow->module->launched = true;
+        if (shadow->sequence) bh__sequence_launched(shadow->sequence);
         if (overwrites_suspect(self, lane, shadow)) shadow->cleared = 1;
         clear_overwritten(self, lane, shadow);
         atomic_store(&request->hold, in_flight ? self->loss : hold_for(self, lane, shadow));

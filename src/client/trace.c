@@ -118,6 +118,10 @@ static bool collect_one(bh__device *device, bh__lane *lane, bool must) {
         note->done = now;
     }
     trace->waits_since = 0;
+    /* A lane runs one after another, also where the end of one had to be guessed. */
+    if (note->begun && note->begun < trace->ended) note->begun = trace->ended;
+    if (note->done < note->begun) note->done = note->begun;
+    trace->ended = note->done;
     put_request(device, lane, note);
     trace->cursor += note->slots;
     return true;
@@ -140,17 +144,17 @@ static bh__lane_trace *lane_trace_of(bh__device *device, bh__lane *lane, uint64_
     return lane->trace = trace;
 }
 
-/* Kernels are gone before the file is written: their names are kept. 0: no room. */
-static uint32_t name_of(bh__trace *trace, bh__kernel *kernel) {
-    if (kernel->trace_name && kernel->trace_name <= trace->name_count) {
-        const char *name =
-            atomic_load_explicit(&trace->names[kernel->trace_name - 1], memory_order_relaxed);
-        if (strncmp(name, kernel->name, LONGEST_NAME) == 0) return kernel->trace_name;
+/* Kernels and sequences are gone before the file is written: their names are kept. *known is where
+ * it was put when it was last asked for; 0: no room. */
+static uint32_t name_of(bh__trace *trace, const char *name, uint32_t *known) {
+    if (*known && *known <= trace->name_count) {
+        const char *kept = atomic_load_explicit(&trace->names[*known - 1], memory_order_relaxed);
+        if (strncmp(kept, name, LONGEST_NAME) == 0) return *known;
     }
-    char *copy = trace->name_count < BH__TRACE_NAMES ? strndup(kernel->name, LONGEST_NAME) : NULL;
+    char *copy = trace->name_count < BH__TRACE_NAMES ? strndup(name, LONGEST_NAME) : NULL;
     if (!copy) return 0;
     atomic_store_explicit(&trace->names[trace->name_count], copy, memory_order_release);
-    return kernel->trace_name = ++trace->name_count;
+    return *known = ++trace->name_count;
 }
 
 void bh__trace_submit(bh__device *device, const bh__submission *submission, uint64_t start,
@@ -175,9 +179,16 @@ void bh__trace_submit(bh__device *device, const bh__submission *submission, uint
                              .slots = (uint16_t)(end - start)};
     for (uint64_t at = start + 1; at < end; at++) trace->notes[at & trace->mask].start = start;
     if (submission->op == BH__OP_LAUNCH) {
-        note->name = name_of(device->trace, submission->kernel);
+        bh__kernel *kernel = submission->kernel;
+        note->name = name_of(device->trace, kernel->name, &kernel->trace_name);
         memcpy(note->grid, submission->launch->grid, sizeof note->grid);
         memcpy(note->block, submission->launch->block, sizeof note->block);
+    } else if (submission->op == BH__OP_SEQUENCE) {
+        const bh__sequence *sequence = submission->sequence;
+        note->name = name_of(device->trace, bh__sequence_name(sequence),
+                             bh__sequence_trace_name(submission->sequence));
+        note->steps = bh__sequence_step_count(sequence);
+        note->repeat = submission->replay->repeat;
     } else {
         note->bytes = bh__copy_bytes(&submission->copy);
     }
@@ -270,7 +281,7 @@ static bh_status trace_new(const char *path, bh__trace **out) {
         trace_delete(trace);
         return refuse_file(path, number);
     }
-    (void)bh__fd_keep(trace->fd);
+    trace->fd = bh__fd_keep(trace->fd);
     *out = trace;
     return BH_OK;
 }

@@ -17,8 +17,9 @@ enum {
 typedef struct bh__trace_note {
     uint64_t start, sequence;
     uint64_t submitted, taken, begun, done;
-    uint64_t bytes; /* transfers */
-    uint32_t name;  /* launches: of the kernel */
+    uint64_t bytes;         /* transfers */
+    uint32_t name;          /* of the kernel or sequence */
+    uint32_t steps, repeat; /* sequences */
     uint32_t grid[3], block[3];
     bh_status verdict;
     uint16_t op;
@@ -32,6 +33,7 @@ typedef struct bh__trace_note {
 typedef struct bh__lane_trace {
     uint64_t cursor;      /* requests before this are in the ring */
     uint64_t waits_since; /* ticks; the one at the cursor is done, and its times are not there */
+    uint64_t ended;       /* ticks; where the one before the cursor ended */
     uint64_t mask;
     bool ticks_usable;
     bh__trace_note notes[];

@@ -116,11 +116,12 @@ static const char *op_name(uint16_t op) {
 }
 
 static const char *name_of(const page *self, const bh__trace_note *note) {
-    if (note->op != BH__OP_LAUNCH) return op_name(note->op);
+    bool named = note->op == BH__OP_LAUNCH || note->op == BH__OP_SEQUENCE;
+    if (!named) return op_name(note->op);
     const char *name =
         note->name ? atomic_load_explicit(&self->trace->names[note->name - 1], memory_order_acquire)
                    : NULL;
-    return name ? name : "kernel";
+    return name ? name : note->op == BH__OP_LAUNCH ? "kernel" : "sequence";
 }
 
 static void put_args(page *self, const bh__trace_note *note) {
@@ -128,6 +129,8 @@ static void put_args(page *self, const bh__trace_note *note) {
     if (note->op == BH__OP_LAUNCH)
         put(self, ",\"grid\":[%u,%u,%u],\"block\":[%u,%u,%u]", note->grid[0], note->grid[1],
             note->grid[2], note->block[0], note->block[1], note->block[2]);
+    else if (note->op == BH__OP_SEQUENCE)
+        put(self, ",\"steps\":%u,\"repeat\":%u", note->steps, note->repeat);
     else
         put(self, ",\"bytes\":%" PRIu64, note->bytes);
     put(self, ",\"verdict\":\"%s\"}}", note->pending ? "pending" : bh_status_name(note->verdict));

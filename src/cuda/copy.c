@@ -17,8 +17,8 @@ static bh_status refuse(bh_error *error, const bh__work *work, const char *what)
         (ull)body->bytes, what);
 }
 
-static uint8_t *host_memory(const bh__device *device, uint32_t id, uint64_t offset,
-                            uint64_t bytes) {
+uint8_t *bh__cuda_host_memory(const bh__device *device, uint32_t id, uint64_t offset,
+                              uint64_t bytes) {
     const bh__cuda_host *host = bh__cuda_find_host(device, id);
     return host && bh__range_fits(offset, bytes, host->bytes) ? host->memory + offset : NULL;
 }
@@ -33,15 +33,14 @@ static bh__cu_address variable_memory(const bh__device *device, const bh__copy_b
                : 0;
 }
 
-/* The shortest pattern that repeats to the same bytes. */
-static uint32_t shortest(const uint8_t *pattern, uint32_t bytes) {
+uint32_t bh__cuda_shortest_pattern(const uint8_t *pattern, uint32_t bytes) {
     while (bytes > 1 && memcmp(pattern, pattern + bytes / 2, bytes / 2) == 0) bytes /= 2;
     return bytes;
 }
 
 static int fill(bh__device_lane *lane, const bh__copy_body *body) {
     const bh__driver *cu = &lane->device->cu;
-    uint32_t length = shortest(body->pattern, body->pattern_bytes);
+    uint32_t length = bh__cuda_shortest_pattern(body->pattern, body->pattern_bytes);
     bool aligned = body->target % length == 0 && body->bytes % length == 0;
     uint16_t half;
     uint32_t word;
@@ -86,7 +85,8 @@ static bh_status move(bh__device_lane *lane, const bh__work *work, bh_error *err
     const bh__device *device = lane->device;
     const bh__copy_body *body = &work->u.copy;
     bool in = work->op == BH__OP_WRITE || work->op == BH__OP_GLOBAL_WRITE;
-    uint8_t *host = host_memory(device, body->host, in ? body->source : body->target, body->bytes);
+    uint8_t *host =
+        bh__cuda_host_memory(device, body->host, in ? body->source : body->target, body->bytes);
     if (!host) return refuse(error, work, "the host memory does not lie in what is mapped for it");
     bh__cu_address address = in ? body->target : body->source;
     if (work->op == BH__OP_GLOBAL_WRITE || work->op == BH__OP_GLOBAL_READ) {
@@ -170,8 +170,8 @@ static bh_status move_rows(bh__device_lane *lane, const bh__work *work, bh_error
         return refuse(error, work, "the rows make no sense");
     uint8_t *host = NULL;
     if (work->op != BH__OP_COPY_ROWS) {
-        host = reads ? host_memory(lane->device, body->host, body->target, to)
-                     : host_memory(lane->device, body->host, body->source, from);
+        host = reads ? bh__cuda_host_memory(lane->device, body->host, body->target, to)
+                     : bh__cuda_host_memory(lane->device, body->host, body->source, from);
         if (!host)
             return refuse(error, work, "the host memory does not lie in what is mapped for it");
     }

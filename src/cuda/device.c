@@ -132,6 +132,7 @@ static bh_status open_parts(bh__device *device, uint32_t index, bh_error *error)
     if (status == BH_OK) status = bh__cuda_info_fill(device, error);
     if (status == BH_OK) status = bh__cuda_print_open(&device->print, error);
     if (status == BH_OK) status = ready_memory(device, error);
+    if (status == BH_OK) bh__cuda_sequences_open(device);
     return status;
 }
 
@@ -165,6 +166,8 @@ static bh_status open_device(const bh__device_services *services, uint32_t index
 }
 
 static void close_device(bh__device *device) {
+    bh__cuda_sequences_free(device);
+    if (device->marker_module) device->cu.module_unload(device->marker_module);
     bh__cuda_unload_all(device);
     bh__cuda_unmap_all(device);
     device->cu.host_unregister(device->services->area);
@@ -246,9 +249,31 @@ static bh_status train(bh__device_lane *lane, const bh__work *works, uint32_t co
     return status;
 }
 
+static bh_status replay(bh__device_lane *lane, const bh__work *work,
+                        const bh__sequence_image *image, void **made, bh_error *error) {
+    bh__device *device = lane->device;
+    pthread_rwlock_rdlock(&device->tables);
+    atomic_store(&lane->marked, BH__CUDA_QUEUING);
+    bh_status status = bh__cuda_sequence_replay(lane, work, image, made, error);
+    pthread_rwlock_unlock(&device->tables);
+    return status;
+}
+
+bh__cu_address bh__cuda_lane_word(const bh__device *device, uint32_t lane, size_t offset) {
+    return device->area + offsetof(bh__area, lane) + lane * sizeof(bh__lane_area) + offset;
+}
+
 bh__cu_address bh__cuda_done_word(const bh__device *device, uint32_t lane) {
-    return device->area + offsetof(bh__area, lane) + lane * sizeof(bh__lane_area) +
-           offsetof(bh__lane_area, done);
+    return bh__cuda_lane_word(device, lane, offsetof(bh__lane_area, done));
+}
+
+static bh_status tell(bh__device_lane *lane, size_t word, uint64_t value, bh_error *error) {
+    const bh__device *device = lane->device;
+    int result = device->cu.stream_write(lane->stream,
+                                         bh__cuda_lane_word(device, lane->index, word), value, 0);
+    if (result == BH__CU_OK) return BH_OK;
+    return bh__cuda_fail(device, error, result, BH_E_INTERNAL, BH__CUDA_DEFECT,
+                         "a word of lane %u cannot be written", lane->index);
 }
 
 static bh_status mark(bh__device_lane *lane, uint64_t position, bh_error *error) {
@@ -324,6 +349,10 @@ const bh__device_ops bh__cuda_device = {
     .mark = mark,
     .follow = follow,
     .train = train,
+    .tell = tell,
+    .sequence_define = bh__cuda_sequence_define,
+    .sequence_drop = bh__cuda_sequence_drop,
+    .sequence_replay = replay,
     .ask = ask,
     .beacon = beacon,
     .await = await,

@@ -110,6 +110,30 @@ typedef struct bh__cu_memory_node {
 } bh__cu_memory_node;
 _Static_assert(sizeof(bh__cu_memory_node) == 32, "laid out as the driver's");
 
+/* One side of a copy, and a copy. Only the first of its dimensions is used. */
+typedef struct bh__cu_place {
+    size_t x, y, z, level;
+    int type;
+    void *host;
+    bh__cu_address device;
+    void *array, *reserved;
+    size_t pitch, height;
+} bh__cu_place;
+
+typedef struct bh__cu_copy_node {
+    bh__cu_place source, target;
+    size_t width, height, depth;
+} bh__cu_copy_node;
+_Static_assert(sizeof(bh__cu_copy_node) == 200, "laid out as the driver's");
+
+typedef struct bh__cu_fill_node {
+    bh__cu_address target;
+    size_t pitch;
+    unsigned value, element_bytes;
+    size_t width, height; /* in elements, and rows of them */
+} bh__cu_fill_node;
+_Static_assert(sizeof(bh__cu_fill_node) == 40, "laid out as the driver's");
+
 /* Results. */
 enum {
     BH__CU_OK = 0,
@@ -197,6 +221,8 @@ enum {
     BH__CU_EVENT_NO_TIMING = 2,
     BH__CU_WAIT_AT_LEAST = 0,
     BH__CU_WRITE_64 = 5,
+    BH__CU_PLACE_HOST = 1,
+    BH__CU_PLACE_DEVICE = 2,
     BH__CU_LAUNCH_COOPERATIVE = 2,
     BH__CU_LAUNCH_CLUSTER = 4,
     BH__CU_LAUNCH_CLUSTER_POLICY = 5,

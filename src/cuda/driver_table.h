@@ -112,6 +112,14 @@ BH__NEEDED(graph_add_kernel, "cuGraphAddKernelNode_v2",
 BH__NEEDED(graph_add_memory, "cuGraphAddBatchMemOpNode",
            (bh__cu_node * out, bh__cu_graph graph, const bh__cu_node *after, size_t count,
             const bh__cu_memory_node *node))
+BH__NEEDED(graph_add_copy, "cuGraphAddMemcpyNode",
+           (bh__cu_node * out, bh__cu_graph graph, const bh__cu_node *after, size_t count,
+            const bh__cu_copy_node *node, bh__cu_context context))
+BH__NEEDED(graph_add_fill, "cuGraphAddMemsetNode",
+           (bh__cu_node * out, bh__cu_graph graph, const bh__cu_node *after, size_t count,
+            const bh__cu_fill_node *node, bh__cu_context context))
+BH__NEEDED(graph_kernel_attribute, "cuGraphKernelNodeSetAttribute",
+           (bh__cu_node node, int attribute, const void *value))
 BH__NEEDED(graph_instantiate, "cuGraphInstantiateWithFlags",
            (bh__cu_chain * out, bh__cu_graph graph, unsigned long long flags))
 BH__NEEDED(graph_chain_destroy, "cuGraphExecDestroy", (bh__cu_chain chain))
@@ -119,6 +127,13 @@ BH__NEEDED(graph_set_kernel, "cuGraphExecKernelNodeSetParams_v2",
            (bh__cu_chain chain, bh__cu_node which, const bh__cu_kernel_node *node))
 BH__NEEDED(graph_set_memory, "cuGraphExecBatchMemOpNodeSetParams",
            (bh__cu_chain chain, bh__cu_node which, const bh__cu_memory_node *node))
+BH__NEEDED(graph_set_copy, "cuGraphExecMemcpyNodeSetParams",
+           (bh__cu_chain chain, bh__cu_node which, const bh__cu_copy_node *node,
+            bh__cu_context context))
+BH__NEEDED(graph_set_fill, "cuGraphExecMemsetNodeSetParams",
+           (bh__cu_chain chain, bh__cu_node which, const bh__cu_fill_node *node,
+            bh__cu_context context))
+BH__NEEDED(graph_upload, "cuGraphUpload", (bh__cu_chain chain, bh__cu_stream stream))
 BH__NEEDED(graph_launch, "cuGraphLaunch", (bh__cu_chain chain, bh__cu_stream stream))
 
 BH__NEEDED(stream_create, "cuStreamCreateWithPriority",

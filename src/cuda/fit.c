@@ -5,6 +5,9 @@
 /* Blocks, or clusters: more than can be resident, so that the grid is not what limits them. */
 enum { MANY = 1024 };
 
+/* Of any device so far; for kernels about which the driver does not say. */
+enum { LARGEST_CLUSTER = 16 };
+
 static bool is_clustered(const bh__fit_question *question) {
     return question->cluster[0] > 1 || question->cluster[1] > 1 || question->cluster[2] > 1;
 }
@@ -32,19 +35,25 @@ static int ask_clusters(const bh__device *device, bh__cu_function function,
     return BH__CU_OK;
 }
 
+/* A kernel that must be launched in clusters has an answer only for a launch with some. */
 static int ask_largest(const bh__device *device, bh__cu_function function,
                        const bh__fit_question *question, int *out) {
     const uint32_t *block = question->block;
+    bh__cu_launch_attribute single = {.id = BH__CU_LAUNCH_CLUSTER, .value.cluster = {1, 1, 1}};
     bh__cu_launch with = {.grid = {MANY, 1, 1},
                           .block = {block[0], block[1], block[2]},
                           .shared_bytes = question->shared_bytes,
-                          .stream = device->stream};
+                          .stream = device->stream,
+                          .attributes = &single};
+    int result = BH__CU_OK;
     *out = 0;
     if (!device->info.cluster_launch) return BH__CU_OK;
-    int result = device->cu.function_largest_cluster(out, function, &with);
-    if (result == BH__CU_OK || bh__driver_is_fatal(result)) return result;
-    bh__driver_log_skip(&device->cu);
-    *out = 0;
+    for (with.attribute_count = 0; with.attribute_count <= 1; with.attribute_count++) {
+        result = device->cu.function_largest_cluster(out, function, &with);
+        if (result == BH__CU_OK || bh__driver_is_fatal(result)) return result;
+        bh__driver_log_skip(&device->cu);
+        *out = 0;
+    }
     return BH__CU_OK;
 }
 
@@ -67,7 +76,7 @@ static int ask_resident(const bh__device *device, bh__cu_function function,
     int largest = 0;
     if (result == BH__CU_OK) result = ask_largest(device, function, question, &largest);
     uint64_t size = (uint64_t)question->cluster[0] * question->cluster[1] * question->cluster[2];
-    if (largest > 0 && size > (uint64_t)largest) clusters = 0;
+    if (size > (uint64_t)(largest > 0 ? largest : LARGEST_CLUSTER)) clusters = 0;
     out->clusters = clusters > 0 ? (uint32_t)clusters : 0;
     out->resident = (uint64_t)out->clusters * question->cluster[0] * question->cluster[1] *
                     question->cluster[2];

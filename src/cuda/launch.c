@@ -1,8 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Launches: plain, cooperative, in clusters, with attributes. The one call of the device's launch. */
+#include <string.h>
+
 #include "cuda/state.h"
 
 typedef unsigned long long ull;
+
+unsigned bh__cuda_launch_attributes(const bh__launch_body *body, bh__cu_launch_attribute *out) {
+    unsigned count = 0;
+    memset(out, 0, BH__CUDA_ATTRIBUTES * sizeof *out);
+    if (body->flags & BH_LAUNCH_COOPERATIVE) {
+        out[count].id = BH__CU_LAUNCH_COOPERATIVE;
+        out[count++].value.cooperative = 1;
+    }
+    if (body->cluster[0] | body->cluster[1] | body->cluster[2]) {
+        bh__cu_launch_attribute *cluster = &out[count++];
+        cluster->id = BH__CU_LAUNCH_CLUSTER;
+        cluster->value.cluster.x = body->cluster[0] ? body->cluster[0] : 1;
+        cluster->value.cluster.y = body->cluster[1] ? body->cluster[1] : 1;
+        cluster->value.cluster.z = body->cluster[2] ? body->cluster[2] : 1;
+    }
+    if (body->cluster_policy) {
+        out[count].id = BH__CU_LAUNCH_CLUSTER_POLICY;
+        out[count++].value.cluster_policy = (int)body->cluster_policy;
+    }
+    if (body->flags & BH_LAUNCH_PROGRAMMATIC) {
+        out[count].id = BH__CU_LAUNCH_PROGRAMMATIC;
+        out[count++].value.programmatic = 1;
+    }
+    if (body->flags & BH_LAUNCH_PRIORITY) {
+        out[count].id = BH__CU_LAUNCH_PRIORITY;
+        out[count++].value.priority = -body->priority;
+    }
+    return count;
+}
 
 static int launch(bh__device_lane *lane, const bh__cuda_kernel *kernel, const bh__work *work) {
     const bh__launch_body *body = &work->u.launch;
@@ -13,45 +44,18 @@ static int launch(bh__device_lane *lane, const bh__cuda_kernel *kernel, const bh
     void **params = bytes ? extra : NULL;
     const uint32_t *grid = body->grid, *block = body->block;
     bool clustered = body->cluster[0] | body->cluster[1] | body->cluster[2];
-    bool cooperative = body->flags & BH_LAUNCH_COOPERATIVE;
     const uint32_t attributed = BH_LAUNCH_COOPERATIVE | BH_LAUNCH_PRIORITY | BH_LAUNCH_PROGRAMMATIC;
     if (!clustered && !(body->flags & attributed) && !body->cluster_policy)
         return lane->device->cu.launch(kernel->function, grid[0], grid[1], grid[2], block[0],
                                        block[1], block[2], body->shared_bytes, lane->stream, NULL,
                                        params);
-    bh__cu_launch_attribute attributes[5] = {0};
+    bh__cu_launch_attribute attributes[BH__CUDA_ATTRIBUTES];
     bh__cu_launch with = {.grid = {grid[0], grid[1], grid[2]},
                           .block = {block[0], block[1], block[2]},
                           .shared_bytes = body->shared_bytes,
                           .stream = lane->stream,
                           .attributes = attributes};
-    if (cooperative) {
-        bh__cu_launch_attribute *attribute = &attributes[with.attribute_count++];
-        attribute->id = BH__CU_LAUNCH_COOPERATIVE;
-        attribute->value.cooperative = 1;
-    }
-    if (clustered) {
-        bh__cu_launch_attribute *attribute = &attributes[with.attribute_count++];
-        attribute->id = BH__CU_LAUNCH_CLUSTER;
-        attribute->value.cluster.x = body->cluster[0] ? body->cluster[0] : 1;
-        attribute->value.cluster.y = body->cluster[1] ? body->cluster[1] : 1;
-        attribute->value.cluster.z = body->cluster[2] ? body->cluster[2] : 1;
-    }
-    if (body->cluster_policy) {
-        bh__cu_launch_attribute *attribute = &attributes[with.attribute_count++];
-        attribute->id = BH__CU_LAUNCH_CLUSTER_POLICY;
-        attribute->value.cluster_policy = (int)body->cluster_policy;
-    }
-    if (body->flags & BH_LAUNCH_PROGRAMMATIC) {
-        bh__cu_launch_attribute *attribute = &attributes[with.attribute_count++];
-        attribute->id = BH__CU_LAUNCH_PROGRAMMATIC;
-        attribute->value.programmatic = 1;
-    }
-    if (body->flags & BH_LAUNCH_PRIORITY) {
-        bh__cu_launch_attribute *attribute = &attributes[with.attribute_count++];
-        attribute->id = BH__CU_LAUNCH_PRIORITY;
-        attribute->value.priority = -body->priority;
-    }
+    with.attribute_count = bh__cuda_launch_attributes(body, attributes);
     return lane->device->cu.launch_with(&with, kernel->function, NULL, params);
 }
 

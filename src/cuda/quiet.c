@@ -53,7 +53,9 @@ bool bh__cuda_quiet_wait(bh__device *device) {
 }
 
 void bh__cuda_quiet_tidy(bh__device *device) {
-    if ((device->left_count == 0 && device->left_host_count == 0) || !try_quiet(device)) return;
+    bool any = device->left_count || device->left_host_count || device->left_sequences;
+    if (!any || !try_quiet(device)) return;
+    bh__cuda_sequences_free(device);
     while (device->left_count) bh__cuda_module_free(device, &device->left[--device->left_count]);
     while (device->left_host_count) {
         bh__cuda_host *host = &device->left_hosts[--device->left_host_count];

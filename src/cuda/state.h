@@ -79,6 +79,9 @@ struct bh__device {
     bh__cuda_module *left;     /* given up, not unloaded yet; control thread's */
     bh__cuda_host *left_hosts; /* the same, and mapped until then */
     size_t left_count, left_host_count;
+    struct bh__cuda_sequence *left_sequences; /* the same; control thread's */
+    bh__cu_module marker_module;
+    bh__cu_function marker; /* writes a word from within a graph; NULL: there is none */
     struct bh__device_lane *lanes[BH__MAX_LANES];
 };
 
@@ -114,8 +117,9 @@ bh_status bh__cuda_fail(const bh__device *device, bh_error *error, int result, b
                         const char *fix, const char *what, ...)
     __attribute__((format(printf, 6, 7)));
 
-/* A lane's `done` word, as the device sees it. */
+/* A lane's `done` word, and any word of its area, as the device sees it. */
 bh__cu_address bh__cuda_done_word(const bh__device *device, uint32_t lane);
+bh__cu_address bh__cuda_lane_word(const bh__device *device, uint32_t lane, size_t offset);
 
 /* ---- quiet.c: control thread ---- */
 
@@ -181,10 +185,18 @@ bh_status bh__cuda_fit(bh__device *device, const bh__fit_question *question, bh_
 
 /* ---- launch.c, copy.c, train.c: a lane's thread, with `tables` held for reading ---- */
 
+/* The host memory of a copy; NULL: it does not lie in what is mapped for it. */
+uint8_t *bh__cuda_host_memory(const bh__device *device, uint32_t id, uint64_t offset,
+                              uint64_t bytes);
+/* The shortest pattern that repeats to the same bytes. */
+uint32_t bh__cuda_shortest_pattern(const uint8_t *pattern, uint32_t bytes);
 /* The kernel of a launch, after a look at its parameters. NULL: there is none, or they do not
  * fit. */
 const bh__cuda_kernel *bh__cuda_find_kernel(const bh__device *device, const bh__work *work,
                                             const bh__cuda_module **out_module, bh_error *error);
+/* Everything about a launch but its shape, as the driver has it. Returns how many there are. */
+enum { BH__CUDA_ATTRIBUTES = 5 };
+unsigned bh__cuda_launch_attributes(const bh__launch_body *body, bh__cu_launch_attribute *out);
 /* BH_E_BUSY: queued, and it may print. */
 bh_status bh__cuda_launch(bh__device_lane *lane, const bh__work *work, bh_error *error);
 bh_status bh__cuda_copy(bh__device_lane *lane, const bh__work *work, bh_error *error);
@@ -192,6 +204,20 @@ bh_status bh__cuda_copy(bh__device_lane *lane, const bh__work *work, bh_error *e
 bh_status bh__cuda_train_send(bh__device_lane *lane, const bh__work *works, uint32_t count,
                               bh_error *error);
 void bh__cuda_train_free(bh__device_lane *lane);
+
+/* ---- sequence.c: define and drop are the control thread's, replay is a lane's, with `tables` held
+ * for reading ---- */
+
+typedef struct bh__cuda_sequence bh__cuda_sequence;
+/* Loads what graphs are marked with, while nothing runs yet that the driver could wait for. */
+void bh__cuda_sequences_open(bh__device *device);
+bh_status bh__cuda_sequence_define(bh__device *device, const bh__sequence_image *image,
+                                   bh_error *error, void **out);
+bh_status bh__cuda_sequence_replay(bh__device_lane *lane, const bh__work *work,
+                                   const bh__sequence_image *image, void **made, bh_error *error);
+void bh__cuda_sequence_drop(bh__device *device, void *made);
+/* The device is quiet, or closed. */
+void bh__cuda_sequences_free(bh__device *device);
 
 /* ---- print.c ---- */
 

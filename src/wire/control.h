@@ -72,6 +72,7 @@ enum {
     BH__OP_FILL,
     BH__OP_GLOBAL_WRITE, /* host memory to a module's variable */
     BH__OP_GLOBAL_READ,
+    BH__OP_SEQUENCE, /* all steps of a sequence, in order, a number of times */
     /* Rows: `bytes` is the width of each. */
     BH__OP_WRITE_ROWS,
     BH__OP_READ_ROWS,
@@ -127,6 +128,13 @@ static inline bool bh__rows_extent(uint64_t width, uint64_t rows, uint64_t pitch
            !__builtin_add_overflow(last, width, out);
 }
 
+typedef struct bh__sequence_body {
+    uint32_t id;
+    uint32_t version; /* of its steps: which of the places in the shared memory */
+    uint64_t serial;  /* two requests with the same one mean the same steps */
+    uint32_t repeat;
+} bh__sequence_body;
+
 typedef struct bh__dependency {
     uint64_t lane;     /* index */
     uint64_t position; /* that lane must be done up to here */
@@ -144,6 +152,7 @@ typedef struct bh__request {
     union {
         bh__launch_body launch;
         bh__copy_body copy;
+        bh__sequence_body sequence;
     } u;
 } bh__request;
 
@@ -186,7 +195,9 @@ typedef struct bh__lane_area {
     _Alignas(64) _Atomic uint64_t done; /* everything up to here is complete */
     _Atomic uint32_t
         errors; /* reports made for this lane so far, counted before `done` passes them */
-    _Atomic uint32_t wake; /* futex: counted up to wake sleepers */
+    _Atomic uint32_t wake;  /* futex: counted up to wake sleepers */
+    _Atomic uint64_t step;  /* how far the replay of a sequence is known to be: bh__step_word */
+    _Atomic uint64_t pulse; /* the worker's own: the device counts pieces of a long request here */
     /* Written before their requests reach the device, in turn. */
     bh__group groups[BH__GROUPS];
     _Alignas(64) bh__lane_counts counts;
@@ -205,6 +216,7 @@ typedef struct bh__report {
     bh_status status;  /* of a fault: BH_E_STOPPED if no worker is to use the device again */
     uint64_t sequence; /* 0: the worker does not know which request it was */
     int32_t device_code;
+    uint32_t step;    /* of a sequence, from 1 on; 0: not known, or it was none */
     uint32_t bytes;   /* faults: of the access that went wrong, where one did; else 0 */
     uint64_t address; /* and where on the device */
     char device_name[64];
@@ -223,10 +235,31 @@ typedef struct bh__area {
     bh__lane_area lane[BH__MAX_LANES];
 } bh__area;
 
+/* One step of a sequence. A version of a sequence is an array of them, with the parameters of its
+ * launches behind it. */
+typedef struct bh__sequence_step {
+    uint32_t op;     /* BH__OP_LAUNCH, WRITE, READ, COPY, FILL */
+    uint32_t params; /* of a launch: where, from the start of the version; a multiple of 16 */
+    union {
+        bh__launch_body launch;
+        bh__copy_body copy;
+    } u;
+} bh__sequence_step;
+
+/* The step word: so many steps are done, and the next word comes after so many more. Zero: none was
+ * ever written. */
+static inline uint64_t bh__step_word(uint32_t done, uint32_t next) {
+    return (uint64_t)next << 32 | done;
+}
+
+/* After this many steps of a sequence, and after each as many again, a device with queues of its own
+ * writes `step`: a fault is put down to so many at most. */
+enum { BH__STEP_GROUP = 8 };
+
 /* What both sides must agree on: a number that goes up when the protocol changes, and the layout
  * that it had when it was built. */
 #define BH__WIRE_VERSION                                                                           \
-    (3u << 24 |                                                                                    \
+    (4u << 24 |                                                                                    \
      (uint32_t)(sizeof(bh__front) * 31 + sizeof(bh__area) * 17 + sizeof(bh__lane_area) * 7 +       \
                 offsetof(bh__lane_area, done) * 5 + sizeof(bh__request) * 3 + BH__PAYLOAD_OFFSET + \
                 sizeof(bh_device_info) * 11))

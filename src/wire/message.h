@@ -27,12 +27,14 @@ enum {
     BH__MSG_HOST_UNMAP,
     BH__MSG_MODULE_LOAD, /* fd: the image; ACK carries a descriptor with a bh__module_blob */
     BH__MSG_MODULE_UNLOAD,
-    BH__MSG_GLOBAL_SET, /* data: the bytes */
-    BH__MSG_FIT,        /* ACK's data: a bh__fit */
+    BH__MSG_GLOBAL_SET,      /* data: the bytes */
+    BH__MSG_FIT,             /* ACK's data: a bh__fit */
+    BH__MSG_SEQUENCE_DEFINE, /* fd: its versions, of which the first is filled in */
+    BH__MSG_SEQUENCE_DROP,
 
     /* worker to supervisor */
     BH__MSG_READY = 100, /* fd, if there is one: closed at the other end once the worker dies */
-    BH__MSG_REFUSED, /* could not boot: the error says why */
+    BH__MSG_REFUSED,     /* could not boot: the error says why */
     BH__MSG_ACK,
     BH__MSG_FAULT,  /* look at the area's fault report */
     BH__MSG_REPORT, /* look at the area's other reports */
@@ -82,6 +84,14 @@ typedef struct bh__module_message {
     uint64_t bytes;    /* MODULE_LOAD: of the image */
 } bh__module_message;
 
+typedef struct bh__sequence_message {
+    uint32_t id;
+    uint32_t step_count;
+    uint64_t version_bytes; /* of each; a multiple of 64 */
+    uint32_t version_count;
+    uint32_t reserved;
+} bh__sequence_message;
+
 /* How many blocks of a kernel can be resident at once? */
 typedef struct bh__fit_question {
     uint32_t module, kernel;
@@ -116,6 +126,7 @@ typedef struct bh__message {
         bh__module_message module;
         bh__lane_message lane;
         bh__fit_question fit;
+        bh__sequence_message sequence;
         bh_error error; /* REFUSED, ACK: status BH_OK means done */
     } u;
     int fds[BH__MESSAGE_FDS]; /* filled in by receive; the receiver owns them */

@@ -13,13 +13,18 @@ enum {
     /* A beacon costs about a microsecond. Work that takes this long gets one, and so does what comes
      * before it: nobody's news waits much longer than this for that of others. */
     BEACON_EVERY_NS = 100000,
-    BYTES_PER_NS = 20
+    BYTES_PER_NS = 20,
+    STEP_NS = 2000 /* of a sequence, where nothing is known */
 };
 
 /* ---- beacons: the lane's thread ---- */
 
 static uint64_t expected_ns(const bh__lane *lane, const bh__work *work) {
     if (work->op == BH__OP_SKIP) return 0;
+    if (work->op == BH__OP_SEQUENCE) {
+        uint64_t ns = (uint64_t)work->u.sequence.repeat * lane->image.step_count * STEP_NS;
+        return ns < BEACON_EVERY_NS ? ns : BEACON_EVERY_NS;
+    }
     if (work->op != BH__OP_LAUNCH) return bh__copy_bytes(&work->u.copy) / BYTES_PER_NS;
     uint64_t ns = bh__pace_of(&lane->pace, work->u.launch.module, work->u.launch.kernel);
     return ns < BEACON_EVERY_NS ? ns : BEACON_EVERY_NS; /* also where nothing is known */

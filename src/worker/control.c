@@ -132,6 +132,11 @@ static bh_status carry_out(bh__worker *worker, const bh__message *message, bh_er
     case BH__MSG_GLOBAL_SET:
         return ops->global_set(device, &message->u.module, message->data, message->data_bytes,
                                error);
+    case BH__MSG_SEQUENCE_DEFINE:
+        return bh__serve_sequence_define(worker, message, error);
+    case BH__MSG_SEQUENCE_DROP:
+        bh__serve_sequence_drop(worker, message->u.sequence.id);
+        return BH_OK;
     default:
         return bh__fail(error, BH_E_INTERNAL, "use libbulkhead and workers of one installation",
                         "the worker does not know messages of type %u", message->type);

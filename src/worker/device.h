@@ -47,11 +47,27 @@ typedef struct bh__work {
     union {
         bh__launch_body launch;
         bh__copy_body copy;
+        bh__sequence_body sequence;
     } u;
     const uint8_t *params;            /* LAUNCH: param_bytes of them, 16-byte aligned */
     uint64_t start;                   /* its first slot */
     uint64_t submitted, taken, begun; /* ticks; for meter.c */
 } bh__work;
+
+/* The steps of a sequence as they are to run: a sound copy of the worker's own. */
+typedef struct bh__sequence_image {
+    uint32_t id;
+    uint32_t step_count;
+    uint64_t bytes;
+    uint64_t serial; /* the same for the same steps; 0: as defined */
+    const bh__sequence_step *steps;
+} bh__sequence_image;
+
+static inline const uint8_t *bh__sequence_params(const bh__sequence_image *image, uint32_t step) {
+    return (const uint8_t *)image->steps + image->steps[step].params;
+}
+/* One step as a request of its own. */
+bh__work bh__sequence_work(const bh__sequence_image *image, uint32_t step, const bh__work *whole);
 
 /*
  * Threads: open, close and everything up to lane_close are called by the worker's control thread,
@@ -134,6 +150,22 @@ typedef struct bh__device_ops {
      * queued, enqueue and mark are to be used. NULL: always use these. */
     bh_status (*train)(bh__device_lane *lane, const bh__work *works, uint32_t count,
                        bh_error *error);
+    /* Has the device write a value to a word of the lane's area, at this offset in bh__lane_area,
+     * when it has done all that is queued so far. */
+    bh_status (*tell)(bh__device_lane *lane, size_t word, uint64_t value, bh_error *error);
+    /*
+     * A device that can run a whole sequence as one thing has these three. define and drop are the
+     * control thread's: define makes ready what can be, drop takes back what it or replay made.
+     * replay queues the steps once, with writes of the `step` word (BH__STEP_GROUP) and a last one
+     * of no steps done; answers as enqueue does, and BH_E_UNSUPPORTED: nothing was queued, the
+     * steps are to be queued one by one. *made is the lane's own, NULL at first, or what define
+     * made for whichever lane comes first.
+     */
+    bh_status (*sequence_define)(bh__device *device, const bh__sequence_image *image,
+                                 bh_error *error, void **out_made);
+    void (*sequence_drop)(bh__device *device, void *made);
+    bh_status (*sequence_replay)(bh__device_lane *lane, const bh__work *work,
+                                 const bh__sequence_image *image, void **made, bh_error *error);
     /* BH_OK: all that was queued is done; BH_E_BUSY: not yet. */
     bh_status (*ask)(bh__device_lane *lane, bh_error *error);
     /* Lights a beacon behind all that is queued so far. NULL: the device has none. */

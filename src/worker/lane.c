@@ -124,6 +124,7 @@ static bool copy_request(bh__lane *lane, const bh__request *request, uint64_t po
         bh__payload_read(lane->ring, length, position, dependencies,
                          lane->params[work - lane->works], params);
     }
+    bool known = work->op != BH__OP_SEQUENCE || bh__serve_sequence_copy(lane, &work->u.sequence);
     if (claim_again(lane) & BH__FROZEN) return false;
     for (uint32_t i = 0; fits && i < lane->dependency_count; i++) {
         if (lane->dependencies[i].lane < BH__MAX_LANES) continue;
@@ -133,7 +134,9 @@ static bool copy_request(bh__lane *lane, const bh__request *request, uint64_t po
     if (!fits)
         request_damaged(lane, position, "its payload is larger than its slots; parameter bytes",
                         params);
-    return fits;
+    else if (!known)
+        request_damaged(lane, position, "there are no such steps of sequence", work->u.sequence.id);
+    return fits && known;
 }
 
 /* The application may have put this request behind others by seeing them done: order that passes
@@ -294,7 +297,9 @@ static bool perform(bh__lane *lane) {
     if (lane->work->op == BH__OP_SKIP) return true;
     bh__meter_begin(&lane->meter, lane->work, lane->hold || lane->dependency_count);
     bh_error error;
-    bh_status status = worker->ops->execute(lane->context, lane->work, &error);
+    bool whole = lane->work->op == BH__OP_SEQUENCE;
+    bh_status status = whole ? bh__sequence_execute(lane, &error)
+                             : worker->ops->execute(lane->context, lane->work, &error);
     if (status == BH_OK) return true;
     if (status == BH_E_STOPPED) return false;
     if (status == BH_E_FAULT) {

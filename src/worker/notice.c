@@ -57,6 +57,7 @@ static void fill_report(bh__report *report, const bh__lane *lane, uint64_t seque
     report->status = error->status;
     report->sequence = sequence;
     report->device_code = error->device_code;
+    report->step = sequence ? lane->step_at : 0;
     snprintf(report->device_name, sizeof report->device_name, "%s", error->device_name);
     snprintf(report->message, sizeof report->message, "%s", error->message);
     snprintf(report->fix, sizeof report->fix, "%s", error->fix);

@@ -66,6 +66,12 @@ static void nap(uint64_t until) {
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, NULL);
 }
 
+/* For a thread that keeps the device supplied: the bell wakes those who wait for results, not this. */
+static void nap_briefly(const bh__lane *lane, uint64_t until) {
+    uint64_t now = bh__now_ns(), limit = now + nap_after(now - lane->stirred_ns);
+    nap(until < limit ? until : limit);
+}
+
 bool bh__queue_pause(bh__lane *lane, _Atomic uint64_t *word, uint64_t value, uint64_t spin_ns,
                      uint64_t *until) {
     *until = 0;
@@ -95,10 +101,23 @@ static bool wait_for_device(bh__lane *lane, uint64_t position) {
         if (bh__serve_killed(lane->worker)) return false;
         uint64_t until;
         if (!bh__queue_pause(lane, &lane->area->done, lane->told, SPIN_NS, &until)) return false;
-        if (until) nap(until);
+        if (until) nap_briefly(lane, until);
         attend(lane);
     }
     return true;
+}
+
+bool bh__queue_wait_for_pulse(bh__lane *lane, uint64_t most) {
+    _Atomic uint64_t *word = &lane->area->pulse;
+    for (;;) {
+        uint64_t seen = atomic_load(word), until;
+        if (lane->pulses - seen < most) return true;
+        if (bh__serve_killed(lane->worker)) return false;
+        if (!bh__queue_pause(lane, word, seen, SPIN_NS, &until)) return false;
+        /* Nothing that is marked is in flight; what is queued of this request is. */
+        if (until == BH__NEVER && !check_device(lane, bh__now_ns())) return false;
+        if (until) nap_briefly(lane, until);
+    }
 }
 
 bool bh__queue_wait_for_few(bh__lane *lane, uint32_t most) {
@@ -124,6 +143,8 @@ bool bh__queue_begin(bh__lane *lane, uint64_t done) {
     lane->stirred_ns = bh__now_ns();
     bh__pace_begin(&lane->pace);
     lane->bell.woken_dispatch = done;
+    atomic_store(&lane->area->step, 0);
+    atomic_store(&lane->area->pulse, 0);
     for (uint32_t i = 0; i < BH__GROUPS; i++) {
         atomic_store(&lane->area->groups[i].begin, BH__NEVER);
         atomic_store(&lane->area->groups[i].end, 0);
@@ -174,7 +195,7 @@ static bool follow_all(bh__lane *lane) {
 }
 
 /* The device may have text to hand over once it is done with this request. */
-static bool settle(bh__lane *lane) {
+bool bh__queue_settle(bh__lane *lane) {
     const bh__device_ops *ops = lane->worker->ops;
     bh_error error;
     uint64_t began = bh__now_ns();
@@ -199,6 +220,13 @@ static bool report(bh__lane *lane, const bh_error *error) {
            bh__serve_lane_report(lane, lane->work->sequence, error);
 }
 
+/* One with a verdict does nothing, but in its turn. */
+static bh_status send(bh__lane *lane, const bh__work *work, bh_error *error) {
+    if (work->op == BH__OP_SKIP) return BH_OK;
+    if (work->op == BH__OP_SEQUENCE) return bh__sequence_queue(lane, error);
+    return lane->worker->ops->enqueue(lane->context, work, error);
+}
+
 bool bh__queue_one(bh__lane *lane) {
     const bh__device_ops *ops = lane->worker->ops;
     const bh__work *work = lane->work;
@@ -207,13 +235,11 @@ bool bh__queue_one(bh__lane *lane) {
     bh__meter_begin(&lane->meter, lane->work, lane->hold || lane->dependency_count);
     bh_status status = bh__train_one(lane, &error);
     bool marked = status == BH_OK;
-    /* One with a verdict does nothing, but in its turn. */
-    if (status == BH_E_UNSUPPORTED)
-        status = work->op == BH__OP_SKIP ? BH_OK : ops->enqueue(lane->context, work, &error);
+    if (status == BH_E_UNSUPPORTED) status = send(lane, work, &error);
     if (status == BH_E_STOPPED) return false;
     if (status == BH_E_FAULT) return bh__queue_lost(lane, &error);
     if (status == BH_E_BUSY) {
-        if (!settle(lane)) return false;
+        if (!bh__queue_settle(lane)) return false;
     } else if (status != BH_OK && !report(lane, &error)) {
         return false;
     }

@@ -50,6 +50,12 @@ typedef struct bh__lane {
     bh__pace_book pace;
     bh__meter meter;
     uint32_t group_count; /* of groups written so far */
+    uint64_t pulses;      /* written, or to be written by the device, to the area's `pulse` */
+
+    /* The steps of the sequence taken last, and which of them is being executed, from 1 on; 0: none. */
+    bh__sequence_image image;
+    void **made;
+    uint32_t step_at;
 
     /* The request taken last, out of the ring: one of `works`, which a train needs several of. */
     bh__work *work;
@@ -82,6 +88,9 @@ struct bh__worker {
     uint64_t chunk_granularity;
     struct bh__host_mapping *hosts; /* control thread's */
     size_t host_count;
+
+    struct bh__sequence *sequences; /* under sequence_lock */
+    pthread_mutex_t sequence_lock;
 
     pthread_mutex_t report_lock; /* taken before send_lock */
     pthread_mutex_t send_lock;   /* the sending side of the socket, and `outgoing` */
@@ -178,6 +187,26 @@ bool bh__train_is_due(bh__lane *lane);
 bool bh__train_perform(bh__lane *lane);
 /* Sends lane->work with its mark in one go; BH_E_UNSUPPORTED if that cannot be. */
 bh_status bh__train_one(bh__lane *lane, bh_error *error);
+
+/* Waits until fewer than `most` of the lane's pulses are before the device. */
+bool bh__queue_wait_for_pulse(bh__lane *lane, uint64_t most);
+/* Hands over what work that is queued has printed, once it is done. */
+bool bh__queue_settle(bh__lane *lane);
+
+/* ---- sequence.c ---- */
+
+/* The control thread's. */
+bh_status bh__serve_sequence_define(bh__worker *worker, const bh__message *message,
+                                    bh_error *error);
+void bh__serve_sequence_drop(bh__worker *worker, uint32_t id);
+void bh__serve_sequences_free(bh__worker *worker);
+/* The lane's thread, for a request that was just claimed: copies the steps it means to lane->image.
+ * False: there is no such sequence. */
+bool bh__serve_sequence_copy(bh__lane *lane, const bh__sequence_body *which);
+/* Executes lane->work, step after step. */
+bh_status bh__sequence_execute(bh__lane *lane, bh_error *error);
+/* Queues it; answers as the device's enqueue. */
+bh_status bh__sequence_queue(bh__lane *lane, bh_error *error);
 
 /* ---- notice.c: any thread ---- */
 

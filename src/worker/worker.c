@@ -29,6 +29,7 @@ bh__worker *bh__worker_create(int socket, const bh__device_ops *ops) {
         return NULL;
     }
     worker->socket = socket;
+    pthread_mutex_init(&worker->sequence_lock, NULL);
     pthread_mutex_init(&worker->report_lock, NULL);
     pthread_mutex_init(&worker->send_lock, NULL);
     worker->services = (bh__device_services){
@@ -45,6 +46,7 @@ int bh__worker_run(bh__worker *worker) {
 
     atomic_store(&worker->killed, true);
     bh__serve_lanes_join(worker);
+    bh__serve_sequences_free(worker);
     if (worker->device) worker->ops->close(worker->device);
     worker->device = NULL;
     bh__serve_unmap_hosts(worker);
@@ -69,6 +71,7 @@ void bh__worker_destroy(bh__worker *worker) {
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
         if (fds[i] >= 0) close(fds[i]);
     }
+    pthread_mutex_destroy(&worker->sequence_lock);
     pthread_mutex_destroy(&worker->report_lock);
     pthread_mutex_destroy(&worker->send_lock);
     munmap(worker, sizeof *worker);

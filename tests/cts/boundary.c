@@ -5,7 +5,9 @@
 static const char ptx_odd[] =
     ".version 7.0\n.target sm_70\n.address_size 64\n"
     ".visible .entry bounded(.param .u64 p)\n.maxntid 96, 1, 1\n{\n  ret;\n}\n"
-    ".visible .entry required(.param .u64 p)\n.reqntid 8, 4, 2\n{\n  ret;\n}\n"
+    ".visible .entry required(.param .u64 p)\n.reqntid 8, 4, 2\n{\n"
+    "  .reg .u64 %to;\n  .reg .u32 %before;\n  ld.param.u64 %to, [p];\n"
+    "  atom.global.add.u32 %before, [%to], 1;\n  ret;\n}\n"
     ".visible .entry pointed(.param .u64 .ptr .global .align 4 p)\n{\n"
     "  .reg .b64 %rd<2>;\n  .reg .b32 %r<2>;\n  .reg .pred %q;\n"
     "  ld.param.u64 %rd1, [p];\n  setp.eq.u64 %q, %rd1, 0;\n  @%q ret;\n"
@@ -132,6 +134,9 @@ TEST(a_kernel_has_limits_of_its_own) {
     REFUSED(bh_launch(required, BH_SHAPE(1, 1, 1, 8, 4, 1), args, NULL), BH_E_LAUNCH,
             BH_REASON_REQUIRED_BLOCK);
     CHECK_OK(run_now(required, BH_SHAPE(1, 1, 1, 8, 4, 2), args));
+    CHECK_EQ(word_read(x, 0), 64);
+    CHECK_OK(run_now(required, BH_SHAPE(3, 1, 1, 1, 1, 1), args)); /* stands for 8 x 4 x 2 */
+    CHECK_EQ(word_read(x, 0), 4 * 64);
     p = preflight(required, BH_SHAPE(1, 1, 1, 64, 1, 1), NULL);
     CHECK_EQ(p.fits_block.x, 8);
     CHECK_EQ(p.fits_block.y, 4);

@@ -66,6 +66,32 @@ TEST(pieces_are_clean_and_work_in_transfers) {
     CHECK_OK(bh_device_close(device));
 }
 
+TEST(a_piece_that_a_sequence_uses_is_not_given_back) {
+    bh_device device = open_device();
+    bh_host_pool pool = open_pool(device, 4 * MIB, 64 * KIB);
+    bh_buffer buffer = words_counting(device, 4, 5);
+    void *before, *piece;
+    REQUIRE_OK(bh_host_pool_take(pool, 64 * KIB, 0, &before));
+    REQUIRE_OK(bh_host_pool_take(pool, 64 * KIB, 0, &piece));
+    bh_sequence sequence;
+    bh_ticket ticket;
+    REQUIRE_OK(bh_sequence_begin(device, NULL, &sequence));
+    REQUIRE_OK(bh_sequence_read(sequence, buffer, 0, (char *)piece + 8, 16, NULL));
+    REQUIRE_OK(bh_sequence_finish(sequence));
+    REQUIRE_OK(bh_sequence_submit(sequence, NULL, &ticket));
+    REQUIRE_OK(bh_wait(ticket, LONG_NS));
+    uint32_t words[4] = {5, 6, 7, 8};
+    CHECK_MEM_EQ((char *)piece + 8, words, sizeof words);
+    CHECK_EQ(not_zero(before, 64 * KIB), 0);
+    CHECK_REFUSED(bh_host_pool_give(pool, piece), BH_E_BUSY);
+    CHECK_REFUSED(bh_host_pool_close(pool), BH_E_BUSY);
+    REQUIRE_OK(bh_sequence_release(sequence));
+    CHECK_OK(bh_host_pool_give(pool, piece));
+    CHECK_OK(bh_host_pool_give(pool, before));
+    CHECK_OK(bh_host_pool_close(pool));
+    CHECK_OK(bh_device_close(device));
+}
+
 TEST(bad_input_is_refused) {
     bh_device device = open_device();
     bh_host_pool pool = open_pool(device, MIB, 64 * KIB), out;

@@ -131,7 +131,8 @@ static bool is_ordinary(long double p, long double q, long double result) {
            (p == 0 || fabsl(p) > 1e-300L) && (q == 0 || fabsl(q) > 1e-300L);
 }
 
-static void compare(const bench *t, const suite *s, bool wide, rng *r) {
+/* An error of no more than `absolute` is small enough whatever the result. */
+static void compare(const bench *t, const suite *s, bool wide, double absolute, rng *r) {
     static double a[COUNT], b[COUNT], y[COUNT];
     char name[64];
     snprintf(name, sizeof name, "%s_%s", wide ? "double" : "float", s->name);
@@ -171,6 +172,7 @@ static void compare(const bench *t, const suite *s, bool wide, rng *r) {
         if (zeros ? s->zeros_meet || s->ordinary : s->ordinary && !is_ordinary(p, q, want)) {
             off = 0;
         }
+        if (fabsl(x_at(y, wide, i) - want) <= absolute) off = 0;
         if (off > worst) {
             worst = off;
             at = i;
@@ -222,7 +224,7 @@ static void compare_all(const char *flags, bool wide) {
     rng r = rng_seeded(1 + wide);
     for (size_t i = 0; i < sizeof suites / sizeof *suites; i++) {
         suite s = suite_at(i, wide);
-        compare(&t, &s, wide, &r);
+        compare(&t, &s, wide, 0, &r);
     }
     CHECK_OK(bh_device_close(t.device));
 }
@@ -259,8 +261,8 @@ TEST_TIMEOUT(hard_arguments_are_accurate, 120) {
     for (size_t i = 0; i < sizeof hard / sizeof *hard; i++) {
         suite s = hard[i];
         s.ordinary = true;
-        compare(&t, &s, false, &r);
-        compare(&t, &s, true, &r);
+        compare(&t, &s, false, 0, &r);
+        compare(&t, &s, true, 0, &r);
     }
     CHECK_OK(bh_device_close(t.device));
 }
@@ -270,7 +272,10 @@ TEST_TIMEOUT(hard_arguments_are_accurate, 120) {
     "-D__BULKHEAD_FAST_MATH__ -fgpu-flush-denormals-to-zero -mllvm -nvptx-prec-divf32=1 "          \
     "-mllvm -nvptx-prec-sqrtf32=0"
 
-/* The approximate instructions are good for four digits at least. */
+/* The approximate instructions are good for four digits at least; sines near zero are so in absolute terms
+ * (2^-20.5 is what the instruction set promises). */
+#define SINE_ERROR 0x1p-20
+
 TEST_TIMEOUT(float_functions_are_near_with_fast_math, 120) {
     static const suite near[] = {{"sin", -3, 3, {200, 0}, 0, 0, 1, sinl, NULL, 0, 0},
                                  {"cos", -1.5, 1.5, {200, 0}, 0, 0, 1, cosl, NULL, 0, 0},
@@ -287,7 +292,9 @@ TEST_TIMEOUT(float_functions_are_near_with_fast_math, 120) {
     bench t = bench_open("-std=c++17 --cuda-gpu-arch=sm_80 " FAST_MATH);
     rng r = rng_seeded(4);
     for (size_t i = 0; i < sizeof near / sizeof *near; i++) {
-        compare(&t, &near[i], false, &r);
+        const suite *s = &near[i];
+        bool sine = s->one == sinl || s->one == cosl || s->one == tanl;
+        compare(&t, s, false, sine ? SINE_ERROR : 0, &r);
     }
     CHECK_OK(bh_device_close(t.device));
 }
@@ -300,7 +307,7 @@ TEST_TIMEOUT(double_functions_survive_fast_math, 120) {
         suite s = suite_at(i, true);
         s.allowed[1] += 2;
         s.ordinary = true;
-        compare(&t, &s, true, &r);
+        compare(&t, &s, true, 0, &r);
     }
     CHECK_OK(bh_device_close(t.device));
 }

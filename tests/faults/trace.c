@@ -123,6 +123,41 @@ TEST_TIMEOUT(every_request_is_there_in_order_with_a_fault_in_between, 60) {
     CHECK_OK(bh_device_close(r.device));
 }
 
+TEST_TIMEOUT(replays_and_dispatches_are_there, 60) {
+    char path[300], expected[160];
+    rig r = rig_open(0);
+    bh_buffer x = words_filled(r.device, 64, 0);
+    bh_sequence_options named = BH_INIT(named);
+    named.name = "three";
+    bh_sequence seq;
+    REQUIRE_OK(bh_sequence_begin(r.device, &named, &seq));
+    for (int i = 0; i < 3; i++)
+        REQUIRE_OK(bh_sequence_launch(seq, rig_kernel(&r, "add_one"), BH_GRID(64, 64),
+                                      BH_ARGS(BH_INOUT(x), 64u), NULL, NULL));
+    REQUIRE_OK(bh_sequence_finish(seq));
+    REQUIRE_OK(bh_trace_start(r.device, trace_path(path, sizeof path)));
+    bh_replay_options options = BH_INIT(options);
+    options.repeat = 5;
+    bh_ticket ticket;
+    REQUIRE_OK(bh_sequence_submit(seq, &options, &ticket));
+    REQUIRE_OK(bh_wait(ticket, LONG_NS));
+    uint32_t words[64] = {0}, n = 64; /* as much as a place in a pack */
+    bh_dispatch_arg args[] = {BH_HOST_INOUT(words, sizeof words), BH_HOST_VALUE(&n, 4)};
+    REQUIRE_OK(bh_dispatch(rig_kernel(&r, "add_one"), BH_GRID(64, 64), args, 2, NULL));
+    CHECK_OK(bh_sequence_release(seq)); /* its name outlives it */
+    REQUIRE_OK(bh_trace_stop(r.device));
+    const listing *all = read_trace(path, "");
+    REQUIRE_EQ(all->count, 4);
+    snprintf(expected, sizeof expected, "0 %llu three BH_OK 0 0 0 3 5",
+             (unsigned long long)ticket.sequence);
+    CHECK_STR_EQ(all->lines[0], expected);
+    CHECK_STR_CONTAINS(all->lines[1], " write BH_OK 0 0 256");
+    CHECK_STR_CONTAINS(all->lines[2], " add_one BH_OK 1x1x1 64x1x1");
+    CHECK_STR_CONTAINS(all->lines[3], " read BH_OK 0 0 256");
+    CHECK(has_event(all, "device dispatch items"));
+    CHECK_OK(bh_device_close(r.device));
+}
+
 TEST_TIMEOUT(rings_wrap_and_nothing_is_missing, 60) {
     enum { COUNT = 1500 };
     char path[300];

@@ -321,7 +321,7 @@ static const struct layout layouts[] = {
     FIELD(bh_lane_counts, queued, 120, 240),
     FIELD(bh_lane_counts, waiting, 360, 240),
     FIELD(bh_lane_counts, running, 600, 240),
-    SIZE(bh_counters, 1256),
+    SIZE(bh_counters, 1280),
     FIELD(bh_counters, lanes, 4, 4),
     FIELD(bh_counters, requests, 8, 8),
     FIELD(bh_counters, queue_depth_max, 112, 8),
@@ -349,6 +349,9 @@ static const struct layout layouts[] = {
     FIELD(bh_counters, cache_joined, 1232, 8),
     FIELD(bh_counters, trace_records, 1240, 8),
     FIELD(bh_counters, trace_dropped, 1248, 8),
+    FIELD(bh_counters, replays, 1256, 8),
+    FIELD(bh_counters, replay_steps, 1264, 8),
+    FIELD(bh_counters, dispatches, 1272, 8),
     SIZE(bh_share_token, 144),
     FIELD(bh_share_token, size, 0, 4),
     FIELD(bh_share_token, version, 4, 4),
@@ -370,6 +373,41 @@ static const struct layout layouts[] = {
     FIELD(bh_share_info, doubts, 16, 8),
     FIELD(bh_share_info, bytes, 24, 8),
     FIELD(bh_share_info, mark, 32, 16),
+    SIZE(bh_sequence, 8),
+    FIELD(bh_sequence, id, 0, 8),
+    SIZE(bh_sequence_options, 16),
+    FIELD(bh_sequence_options, size, 0, 4),
+    FIELD(bh_sequence_options, flags, 4, 4),
+    FIELD(bh_sequence_options, name, 8, 8),
+    SIZE(bh_replay_options, 32),
+    FIELD(bh_replay_options, size, 0, 4),
+    FIELD(bh_replay_options, flags, 4, 4),
+    FIELD(bh_replay_options, lane, 8, 8),
+    FIELD(bh_replay_options, deadline_ns, 16, 8),
+    FIELD(bh_replay_options, repeat, 24, 4),
+    FIELD(bh_replay_options, reserved, 28, 4),
+    SIZE(bh_dispatch_arg, 32),
+    FIELD(bh_dispatch_arg, kind, 0, 4),
+    FIELD(bh_dispatch_arg, reserved, 4, 4),
+    FIELD(bh_dispatch_arg, bytes, 8, 8),
+    FIELD(bh_dispatch_arg, input, 16, 8),
+    FIELD(bh_dispatch_arg, output, 24, 8),
+    SIZE(bh_dispatch_options, 24),
+    FIELD(bh_dispatch_options, size, 0, 4),
+    FIELD(bh_dispatch_options, flags, 4, 4),
+    FIELD(bh_dispatch_options, deadline_ns, 8, 8),
+    FIELD(bh_dispatch_options, lanes, 16, 4),
+    FIELD(bh_dispatch_options, retries, 20, 4),
+    SIZE(bh_dispatch_item, 88),
+    FIELD(bh_dispatch_item, size, 0, 4),
+    FIELD(bh_dispatch_item, status, 4, 4),
+    FIELD(bh_dispatch_item, kernel, 8, 8),
+    FIELD(bh_dispatch_item, shape, 16, 40),
+    FIELD(bh_dispatch_item, attempts, 56, 4),
+    FIELD(bh_dispatch_item, reserved, 60, 4),
+    FIELD(bh_dispatch_item, args, 64, 8),
+    FIELD(bh_dispatch_item, arg_count, 72, 8),
+    FIELD(bh_dispatch_item, error, 80, 8),
     SIZE(bh_buffer_options, 24),
     FIELD(bh_buffer_options, size, 0, 4),
     FIELD(bh_buffer_options, flags, 4, 4),
@@ -514,6 +552,10 @@ TEST(constants_have_the_numbers_programs_were_built_with) {
     CHECK_EQ(BH_DEVICE_CHECK, 4);
     CHECK_EQ(BH_DEVICE_GUARD, 8);
     CHECK_EQ(BH_SHARE_FDS, 2);
+    CHECK_EQ(BH_DISPATCH_VALUE, 1);
+    CHECK_EQ(BH_DISPATCH_IN, 2);
+    CHECK_EQ(BH_DISPATCH_OUT, 3);
+    CHECK_EQ(BH_DISPATCH_INOUT, 4);
     CHECK_EQ(BH_TAG_BYTES, 96);
     CHECK_EQ(BH_PATTERN_MOST, 65536);
     CHECK_EQ(BH_BUFFER_ZERO, 1);

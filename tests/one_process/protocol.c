@@ -199,3 +199,79 @@ TEST_TIMEOUT(sync_transfers_survive_kills, 60) {
     free(to);
     CHECK_EQ(bh_device_close(shared.device), BH_OK);
 }
+
+typedef struct replayer {
+    fixture *shared;
+    bh_sequence sequence; /* everybody's */
+    _Atomic int *unexpected;
+} replayer;
+
+/* A sequence of its own, bound anew for every replay, and one that all threads change. */
+static void *replay_main(void *argument) {
+    replayer *self = argument;
+    bh_device device = self->shared->device;
+    bh_lane lane;
+    bh_buffer recorded, outs[4];
+    bh_sequence mine;
+    bool ready = bh_lane_open(device, &lane) == BH_OK &&
+                 bh_buffer_alloc(device, BH_U32, 16, &recorded) == BH_OK &&
+                 bh_sequence_begin(device, NULL, &mine) == BH_OK;
+    for (int i = 0; i < 4; i++) ready &= bh_buffer_alloc(device, BH_U32, 16, &outs[i]) == BH_OK;
+    ready = ready &&
+            bh_sequence_launch(mine, self->shared->store, BH_GRID(1, 1),
+                               BH_ARGS(BH_OUT(recorded), 0u), NULL, NULL) == BH_OK &&
+            bh_sequence_finish(mine) == BH_OK;
+    if (!ready) {
+        UNEXPECTED(self, "no sequence");
+        return NULL;
+    }
+    bh_replay_options options = BH_INIT(options);
+    options.lane = lane;
+    options.flags = BH_LAUNCH_IDEMPOTENT;
+    for (uint32_t i = 0; i < 100; i++) {
+        bh_ticket tickets[4];
+        uint32_t got[4] = {0};
+        for (uint32_t k = 0; k < 4; k++) {
+            options.repeat = 1 + k % 2;
+            bh_status status = bh_sequence_bind(mine, recorded, outs[k]);
+            if (status == BH_OK) status = bh_sequence_set(mine, 0, 1, BH_ARG(i * 4 + k));
+            if (status == BH_OK) status = bh_sequence_submit(mine, &options, &tickets[k]);
+            if (status != BH_OK) UNEXPECTED(self, "not submitted: %d", (int)status);
+        }
+        (void)bh_sequence_set(self->sequence, 0, 1, BH_ARG(i));
+        bh_status shared = bh_sequence_submit(self->sequence, &options, NULL);
+        if (!expected_status(shared)) UNEXPECTED(self, "not shared: %d", (int)shared);
+        for (uint32_t k = 0; k < 4; k++) {
+            bh_status status = bh_wait(tickets[k], BH_FOREVER);
+            if (status == BH_OK) status = bh_buffer_read(outs[k], 0, &got[k], sizeof got[k]);
+            if (status != BH_OK || got[k] != i * 4 + k)
+                UNEXPECTED(self, "replayed: status %d, %u instead of %u", (int)status, got[k],
+                           i * 4 + k);
+        }
+    }
+    bh_sequence_release(mine);
+    bh_lane_close(lane);
+    return NULL;
+}
+
+TEST_TIMEOUT(sequences_replayed_while_workers_are_killed, 90) {
+    fixture shared;
+    open_fixture(&shared);
+    bh_buffer common;
+    bh_sequence sequence;
+    REQUIRE_EQ(bh_buffer_alloc(shared.device, BH_U32, 16, &common), BH_OK);
+    REQUIRE_EQ(bh_sequence_begin(shared.device, NULL, &sequence), BH_OK);
+    REQUIRE_EQ(bh_sequence_launch(sequence, shared.store, BH_GRID(1, 1),
+                                  BH_ARGS(BH_OUT(common), 0u), NULL, NULL),
+               BH_OK);
+    REQUIRE_EQ(bh_sequence_finish(sequence), BH_OK);
+    _Atomic int unexpected = 0;
+    replayer self = {&shared, sequence, &unexpected};
+    pthread_t threads[3];
+    for (int i = 0; i < 3; i++)
+        REQUIRE_EQ(pthread_create(&threads[i], NULL, replay_main, &self), 0);
+    for (int i = 0; i < 10; i++) kill_one(&shared, i);
+    for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
+    CHECK_EQ(bh_device_close(shared.device), BH_OK);
+    CHECK_EQ(atomic_load(&unexpected), 0);
+}

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads a trace file and checks what must hold of any. Prints one line for each request, in the order of
-the file: lane, ticket, name, verdict, grid, block, bytes; then one for each event of the device.
+the file: lane, ticket, name, verdict, grid, block, bytes, for sequences steps and repeats; then one for each event of the device.
 With --cut the file may lack its end."""
 import json
 import sys
@@ -8,7 +8,7 @@ import sys
 text = open(sys.argv[-1]).read()
 cut = "--cut" in sys.argv
 if cut:
-    text = text[: text.rindex("}}\n") + 2 if text.endswith("\n") else text.rindex(",\n{")] + "]"
+    text = text[: text.rindex(",\n{")] + "]"
 events = json.loads(text)
 assert isinstance(events, list) and events
 
@@ -51,6 +51,6 @@ for id, life in lives.items():
         assert r["ts"] + r["dur"] <= life[-1]["ts"] + 0.002, (r, life)
     shape = lambda key: "x".join(map(str, args.get(key, [0])))
     print(b["tid"] - 1, args["ticket"], b["name"], args["verdict"], shape("grid"), shape("block"),
-          args.get("bytes", 0))
+          args.get("bytes", 0), *(args[key] for key in ("steps", "repeat") if key in args))
 for e in device:
     print("device", e["name"], *sorted(e["args"]))

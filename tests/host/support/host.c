@@ -65,6 +65,28 @@ host host_start(int (*body)(int pipe), bool tells) {
     return h;
 }
 
+/* Where each thread of a program that hangs is. */
+static void tell_threads(pid_t pid) {
+    char path[64], name[64], where[256];
+    snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
+    DIR *dir = opendir(path);
+    for (struct dirent *entry; dir && (entry = readdir(dir)) != NULL;) {
+        if (entry->d_name[0] == '.') continue;
+        const char *const files[] = {"comm", "syscall"};
+        for (int i = 0; i < 2; i++) {
+            char *text = i ? where : name;
+            snprintf(path, sizeof path, "/proc/%d/task/%.12s/%s", (int)pid, entry->d_name,
+                     files[i]);
+            FILE *from = fopen(path, "r");
+            if (!from || !fgets(text, i ? sizeof where : sizeof name, from)) strcpy(text, "?");
+            text[strcspn(text, "\n")] = 0;
+            if (from) fclose(from);
+        }
+        printf("thread %s (%s): system call %s\n", entry->d_name, name, where);
+    }
+    if (dir) closedir(dir);
+}
+
 int host_end(const host *h) {
     /* Hosts open devices again and again; that of a GPU takes a second each time. */
     bool cpu = strcmp(test_device(), "cpu") == 0;
@@ -72,6 +94,7 @@ int host_end(const host *h) {
     int status;
     while (waitpid(h->pid, &status, WNOHANG) == 0) {
         if (now_ns() > limit) {
+            tell_threads(h->pid);
             kill(h->pid, SIGKILL);
             waitpid(h->pid, &status, 0);
             FAIL("the host program did not end");

@@ -10,7 +10,7 @@
 #include "cpu/cpu.h"
 #include "worker/worker.h"
 
-typedef enum item_kind { ITEM_WORK, ITEM_MARK, ITEM_FOLLOW, ITEM_BEACON } item_kind;
+typedef enum item_kind { ITEM_WORK, ITEM_MARK, ITEM_TELL, ITEM_FOLLOW, ITEM_BEACON } item_kind;
 
 typedef struct item {
     struct item *next;
@@ -77,6 +77,11 @@ static void run_item(queue *self, const item *it) {
     case ITEM_MARK:
         atomic_store(&state.services->area->lane[self->index].done, it->position);
         break;
+    case ITEM_TELL: {
+        uint8_t *area = (uint8_t *)&state.services->area->lane[self->index];
+        atomic_store((_Atomic uint64_t *)(void *)(area + it->other), it->position);
+        break;
+    }
     case ITEM_FOLLOW:
         follow_word(it->other, it->position);
         break;
@@ -187,6 +192,10 @@ static bh_status mark(bh__device_lane *lane, uint64_t position, bh_error *error)
     return put(queue_of(lane), ITEM_MARK, NULL, position, 0, error);
 }
 
+static bh_status tell(bh__device_lane *lane, size_t word, uint64_t value, bh_error *error) {
+    return put(queue_of(lane), ITEM_TELL, NULL, value, (uint32_t)word, error);
+}
+
 static bh_status follow(bh__device_lane *lane, uint32_t other, uint64_t position, bh_error *error) {
     return put(queue_of(lane), ITEM_FOLLOW, NULL, position, other, error);
 }
@@ -239,6 +248,7 @@ int main(int argc, char **argv) {
     ops.lane_begin = begin;
     ops.enqueue = enqueue;
     ops.mark = mark;
+    ops.tell = tell;
     ops.follow = follow;
     ops.train = train;
     ops.ask = ask;

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Replays of sequences. Each version of the steps has a place of its own in memory that workers read,
+ * and keeps it until the requests that mean it are done. */
+#include <stdio.h>
+#include <string.h>
+
+#include "client/sequence.h"
+
+/* The lane that a version still has requests on; NULL: none. */
+static bh__lane *version_user(bh__device *device, const bh__sequence *self, uint32_t version) {
+    for (uint32_t i = 0; i < device->lane_limit; i++) {
+        bh__lane *lane = &device->lanes[i];
+        uint64_t last = self->version_last[version][i];
+        if (last > lane->retired && last > bh__lane_done(device, lane)) return lane;
+    }
+    return NULL;
+}
+
+/* Gives the steps as they are now a place that workers can read. When all are in use it waits, with
+ * the lock let go, and *retry is true. */
+static bh_status publish(bh__device *device, bh__sequence *self, bool no_block, bool *retry) {
+    *retry = false;
+    if (!self->dirty) return BH_OK;
+    uint32_t oldest = self->version % (BH__VERSIONS - 1) + 1, version = oldest;
+    do {
+        if (!version_user(device, self, version)) {
+            memcpy(self->versions + version * self->version_bytes, self->image,
+                   self->version_bytes);
+            self->version = version;
+            self->serial++;
+            self->dirty = false;
+            return BH_OK;
+        }
+        version = version % (BH__VERSIONS - 1) + 1;
+    } while (version != oldest);
+    if (no_block) {
+        return bh__refuse(BH_E_BUSY, "wait for earlier replays",
+                          "sequence \"%s\": %d changes of it are queued already", self->name,
+                          BH__VERSIONS - 1);
+    }
+    *retry = true;
+    bh__lane *lane = version_user(device, self, oldest);
+    bh_status status = bh__lane_let_pass(device, lane, self->version_last[oldest][lane->index]);
+    if (status == BH_OK && device->closing) {
+        return bh__refuse(BH_E_STOPPED, "use the device before closing it",
+                          "the device is being closed");
+    }
+    return status == BH_E_STOPPED ? bh__refuse_with(&device->stop_reason) : status;
+}
+
+static bh_status check_kernels(bh__device *device, const bh__sequence *self) {
+    for (uint32_t i = 0; i < self->kernel_count; i++) {
+        bh__kernel *kernel = self->kernels[i];
+        if (!(kernel->quarantined | kernel->module->stale)) continue;
+        bh__launch check;
+        bh_launch_options options = BH_INIT(options);
+        bh__sequence_check(&check, device, kernel, NULL, &options);
+        return bh__kernel_check(&check);
+    }
+    return BH_OK;
+}
+
+static bh_status check_replay_options(const bh_replay_options *given, bh_replay_options *out) {
+    *out = (bh_replay_options)BH_INIT(*out);
+    if (!given) return BH_OK;
+    if (given->size < 2 * sizeof(uint32_t) || given->size > 4096) {
+        return bh__refuse(BH_E_INVALID, "initialise the struct with BH_INIT",
+                          "bh_replay_options.size is %u", given->size);
+    }
+    memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
+    uint32_t unknown = out->flags & ~(uint32_t)(BH_LAUNCH_IDEMPOTENT | BH_LAUNCH_NO_BLOCK);
+    if (unknown) {
+        return bh__refuse(BH_E_INVALID, "use BH_LAUNCH_IDEMPOTENT and BH_LAUNCH_NO_BLOCK only",
+                          "flags 0x%x are not known for a replay", unknown);
+    }
+    return BH_OK;
+}
+
+static bh_status replay(bh__device *device, bh__sequence *self, const bh_replay_options *options,
+                        bool *retry, bh_ticket *out) {
+    bool no_block = options->flags & BH_LAUNCH_NO_BLOCK;
+    bh__lane *lane = bh__lane_get(device, options->lane);
+    bh_status status = lane ? check_kernels(device, self) : bh__last()->status;
+    if (status == BH_OK) status = publish(device, self, no_block, retry);
+    if (status != BH_OK || *retry) return status;
+    for (uint32_t i = 0; i < self->total_count; i++)
+        self->uses[i] = bh__sequence_use(self, &self->total[i]);
+    uint64_t after[BH__MAX_LANES] = {0};
+    for (uint32_t i = 0; self->wait_lanes && i < device->lane_limit; i++) {
+        if (self->wait_lanes >> i & 1) after[i] = atomic_load(&device->lanes[i].tail);
+    }
+    bh__sequence_body body = {.id = self->number,
+                              .version = self->version,
+                              .serial = self->serial,
+                              .repeat = options->repeat ? options->repeat : 1};
+    bh__submission submission = {.lane = lane,
+                                 .op = BH__OP_SEQUENCE,
+                                 .idempotent = (options->flags & BH_LAUNCH_IDEMPOTENT) != 0,
+                                 .no_block = no_block,
+                                 .deadline_ns = options->deadline_ns ? options->deadline_ns
+                                                                     : device->options.deadline_ns,
+                                 .uses = self->uses,
+                                 .use_count = self->total_count,
+                                 .sequence = self,
+                                 .replay = &body,
+                                 .after = self->wait_lanes ? after : NULL};
+    status = bh__submit(device, &submission, retry, out);
+    if (status == BH_OK && !*retry) bh__sequence_launched(self);
+    return status;
+}
+
+bh_status bh_sequence_submit(bh_sequence handle, const bh_replay_options *given, bh_ticket *out) {
+    bh_replay_options options;
+    if (check_replay_options(given, &options) != BH_OK) return BH_E_INVALID;
+    bh__device *device;
+    bh__sequence *self = bh__sequence_lock(handle, BH__SEQUENCE_READY, &device);
+    if (!self) return bh__last()->status;
+    bh_status status;
+    bool retry = false;
+    do {
+        status = replay(device, self, &options, &retry, out);
+        if (retry && status == BH_OK) self = bh__sequence_get(device, handle, BH__SEQUENCE_READY);
+    } while (retry && status == BH_OK && self);
+    bh__device_unlock(device);
+    return self ? status : bh__last()->status;
+}
+
+void bh__sequence_note(bh__sequence *self, const bh__sequence_body *body, uint32_t lane,
+                       uint64_t position) {
+    self->last[lane] = position;
+    self->version_last[body->version][lane] = position;
+}
+
+/* ---- for judgements ---- */
+
+const char *bh__sequence_name(const bh__sequence *self) {
+    return self->name;
+}
+
+uint32_t bh__sequence_step_count(const bh__sequence *self) {
+    return self->step_count;
+}
+
+bh__kernel *bh__sequence_kernel(const bh__sequence *self, uint32_t first, uint32_t last) {
+    bh__kernel *only = self->steps[first - 1].kernel;
+    for (uint32_t i = first; i < last; i++) {
+        if (self->steps[i].kernel != only) return NULL;
+    }
+    return only;
+}
+
+static const char *step_name(const bh__sequence *self, uint32_t index) {
+    static const char *const names[] = {[BH__OP_WRITE] = "a write",
+                                        [BH__OP_READ] = "a read",
+                                        [BH__OP_COPY] = "a copy",
+                                        [BH__OP_FILL] = "a fill"};
+    const bh__kernel *kernel = self->steps[index].kernel;
+    return kernel ? kernel->name : names[self->records[index].op];
+}
+
+/* Those that follow each other and are called the same together: "9-11 saxpy, 12 a copy". */
+static void name_steps(const bh__sequence *self, uint32_t first, uint32_t last, int width,
+                       char *out, size_t size) {
+    size_t used = 0;
+    for (uint32_t i = first; i <= last && used < size;) {
+        uint32_t end = i;
+        const char *name = step_name(self, i - 1);
+        while (end < last && strcmp(step_name(self, end), name) == 0) end++;
+        int some = end > i ? snprintf(out + used, size - used, "%s%u-%u %.*s",
+                                      i > first ? ", " : "", i, end, width, name)
+                           : snprintf(out + used, size - used, "%s%u %.*s", i > first ? ", " : "",
+                                      i, width, name);
+        used += some > 0 ? (size_t)some : 0;
+        i = end + 1;
+    }
+}
+
+void bh__sequence_describe(const bh__sequence *self, uint32_t first, uint32_t last, char *out,
+                           size_t size) {
+    const bh__launch_body *body = &self->records[first - 1].u.launch;
+    if (first == last && !self->steps[first - 1].kernel) {
+        snprintf(out, size, ", step %u of %u (%s)", first, self->step_count,
+                 step_name(self, first - 1));
+    } else if (first == last) {
+        snprintf(out, size,
+                 ", step %u of %u (kernel \"%.60s\", grid %u x %u x %u, block %u x %u x %u)", first,
+                 self->step_count, step_name(self, first - 1), body->grid[0], body->grid[1],
+                 body->grid[2], body->block[0], body->block[1], body->block[2]);
+    } else {
+        char names[256];
+        name_steps(self, first, last, (int)(sizeof names / (last - first + 1)) - 12, names,
+                   sizeof names);
+        snprintf(out, size, ", one of steps %u to %u of %u (%s)", first, last, self->step_count,
+                 names);
+    }
+}
+
+bool bh__sequence_is_stale(const bh__sequence *self) {
+    for (uint32_t i = 0; i < self->module_count; i++) {
+        if (self->modules[i]->stale) return true;
+    }
+    return false;
+}
+
+bool bh__sequence_is_quarantined(const bh__sequence *self) {
+    for (uint32_t i = 0; i < self->kernel_count; i++) {
+        if (self->kernels[i]->quarantined) return true;
+    }
+    return false;
+}
+
+void bh__sequence_launched(bh__sequence *self) {
+    for (uint32_t i = 0; i < self->module_count; i++) self->modules[i]->launched = true;
+}
+
+/* ---- counters and traces ---- */
+
+void bh__sequence_count(bh__device *device, const bh__sequence *self, uint32_t repeat,
+                        bh__lane_tally *tally) {
+    const bh__work_tally *of = &self->tally;
+    bh__work_tally *work = &tally->work;
+    tally->replays++;
+    tally->step_launches += of->launches * repeat;
+    work->launches += of->launches * repeat;
+    work->threads += of->threads * repeat;
+    work->padding += of->padding * repeat;
+    work->idle += of->idle * repeat;
+    work->bytes_to_device += of->bytes_to_device * repeat;
+    work->bytes_to_host += of->bytes_to_host * repeat;
+    work->bytes_within += of->bytes_within * repeat;
+    device->tally.replays++;
+    device->tally.replay_steps += (uint64_t)self->step_count * repeat;
+}
+
+uint32_t *bh__sequence_trace_name(bh__sequence *self) {
+    return &self->trace_name;
+}

@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sequences: made, defined once in every worker, bound and set by the program. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/sequence.h"
+#include "wire/share.h"
+
+/* ---- finding one ---- */
+
+static const char *const state_names[] = {"being recorded", "being finished by another thread",
+                                          "finished", "broken: it could not be finished"};
+
+bh__sequence *bh__sequence_get(bh__device *device, bh_sequence handle, bh__sequence_state state) {
+    bh__sequence *self = bh__handle_get(device, handle.id, BH__KIND_SEQUENCE, "sequence");
+    if (!self || self->state == state) return self;
+    bh__refuse(BH_E_INVALID,
+               state == BH__SEQUENCE_RECORDING ? "record every step before bh_sequence_finish"
+                                               : "call bh_sequence_finish first, once",
+               "sequence \"%s\" is %s", self->name, state_names[self->state]);
+    return NULL;
+}
+
+bh__sequence *bh__sequence_lock(bh_sequence handle, bh__sequence_state state, bh__device **out) {
+    bh__device *device = bh__device_lock(handle.id, BH__KIND_SEQUENCE, "sequence", true);
+    if (!device) return NULL;
+    bh__sequence *self = bh__sequence_get(device, handle, state);
+    if (!self) bh__device_unlock(device);
+    *out = device;
+    return self;
+}
+
+/* ---- life ---- */
+
+static void delete (bh__sequence *self) {
+    if (self->versions) bh__share_unmap(self->versions, self->version_bytes * BH__VERSIONS);
+    bh__fd_close(self->fd);
+    free(self->steps);
+    free(self->records);
+    free(self->step_uses);
+    free(self->params);
+    free(self->bindings);
+    free(self->kernels);
+    free(self->modules);
+    free(self->total);
+    free(self->uses);
+    free(self->scratch);
+    free(self->image);
+    free(self);
+}
+
+static void unlink_from(bh__device *device, bh__sequence *self) {
+    bh__sequence **link = &device->sequence_list;
+    while (*link != self) link = &(*link)->next;
+    *link = self->next;
+}
+
+static void let_go(bh__device *device, bh__memory *memory) {
+    if (memory->host)
+        memory->references--;
+    else
+        bh__memory_release(device, memory);
+}
+
+static bool is_idle(bh__device *device, const bh__sequence *self) {
+    for (uint32_t i = 0; i < device->lane_limit; i++) {
+        if (self->last[i] > bh__lane_done(device, &device->lanes[i])) return false;
+    }
+    return true;
+}
+
+/* Takes those that were released and are no longer used out of the workers. The lock is let go
+ * meanwhile. */
+static void sweep(bh__device *device) {
+    for (bh__sequence *self = device->sequence_list; self;) {
+        bh__sequence *next = self->next;
+        if (self->released && self->state != BH__SEQUENCE_DEFINING && is_idle(device, self)) {
+            unlink_from(device, self);
+            if (self->defined) {
+                bh__job job = {.kind = BH__JOB_ORDER,
+                               .order = {.type = BH__MSG_SEQUENCE_DROP,
+                                         .sequence = {.id = self->number},
+                                         .fd = -1}};
+                (void)bh__order_run(device, &job);
+            }
+            for (uint32_t i = 0; i < self->module_count; i++) self->modules[i]->pins--;
+            delete (self);
+            next = device->sequence_list;
+        }
+        self = next;
+    }
+}
+
+void bh__sequences_free(bh__device *device) {
+    while (device->sequence_list) {
+        bh__sequence *self = device->sequence_list;
+        device->sequence_list = self->next;
+        if (!self->released) bh__handle_remove(device, self->id);
+        for (uint32_t i = 0; !self->released && i < self->binding_count; i++) {
+            bh__memory *memory = self->bindings[i].memory;
+            if (--memory->references == 0) bh__memory_delete(device, memory);
+        }
+        delete (self);
+    }
+}
+
+static bh_status check_sequence_options(const bh_sequence_options *given,
+                                        bh_sequence_options *out) {
+    *out = (bh_sequence_options)BH_INIT(*out);
+    if (!given) return BH_OK;
+    if (given->size < 2 * sizeof(uint32_t) || given->size > 4096) {
+        return bh__refuse(BH_E_INVALID, "initialise the struct with BH_INIT",
+                          "bh_sequence_options.size is %u", given->size);
+    }
+    memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
+    if (out->flags) {
+        return bh__refuse(BH_E_INVALID, "use no flags here", "sequence flags 0x%x are not known",
+                          out->flags);
+    }
+    return BH_OK;
+}
+
+bh_status bh_sequence_begin(bh_device handle, const bh_sequence_options *given, bh_sequence *out) {
+    bh_sequence_options options;
+    if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the sequence", "out is NULL");
+    if (check_sequence_options(given, &options) != BH_OK) return BH_E_INVALID;
+    bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
+    if (!device) return bh__last()->status;
+    sweep(device);
+    bh_status status = BH_OK;
+    bh__sequence *self = calloc(1, sizeof *self);
+    if (!self) {
+        status = bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
+                            "no host memory for a sequence's record");
+    } else {
+        status = bh__handle_add(device, BH__KIND_SEQUENCE, self, &self->id);
+    }
+    if (status == BH_OK) {
+        self->fd = -1;
+        self->number = ++device->next_sequence_number;
+        if (options.name)
+            snprintf(self->name, sizeof self->name, "%s", options.name);
+        else
+            snprintf(self->name, sizeof self->name, "sequence %u", self->number);
+        self->next = device->sequence_list;
+        device->sequence_list = self;
+        out->id = self->id;
+    } else {
+        free(self);
+    }
+    bh__device_unlock(device);
+    return status;
+}
+
+bh_status bh_sequence_release(bh_sequence handle) {
+    bh__device *device = bh__device_lock(handle.id, BH__KIND_SEQUENCE, "sequence", false);
+    if (!device) return bh__last()->status;
+    bh__sequence *self = bh__handle_get(device, handle.id, BH__KIND_SEQUENCE, "sequence");
+    if (self) {
+        bh__handle_remove(device, handle.id);
+        self->released = true;
+        /* Memory knows by itself which requests still use it. */
+        for (uint32_t i = 0; i < self->binding_count; i++) let_go(device, self->bindings[i].memory);
+        self->binding_count = 0;
+        if (device->state != BH_DEVICE_STOPPED && !device->closing) sweep(device);
+    }
+    bh__device_unlock(device);
+    return self ? BH_OK : bh__last()->status;
+}
+
+/* ---- addresses ---- */
+
+bh__use bh__sequence_use(const bh__sequence *self, const bh__step_use *use) {
+    const bh__binding *binding = &self->bindings[use->binding];
+    return (bh__use){.memory = binding->memory,
+                     .offset = binding->offset + use->offset,
+                     .bytes = use->bytes,
+                     .access = use->access};
+}
+
+static uint64_t address_of(const bh__sequence *self, const bh__step_use *use) {
+    const bh__binding *binding = &self->bindings[use->binding];
+    return binding->memory->address + binding->offset + use->offset;
+}
+
+void bh__sequence_resolve(bh__sequence *self, uint32_t index) {
+    const bh__step *step = &self->steps[index];
+    const bh__step_use *uses = &self->step_uses[step->first_use];
+    bh__sequence_step *record = (bh__sequence_step *)(void *)self->image + index;
+    bh__copy_body *copy = &record->u.copy;
+    switch (record->op) {
+    case BH__OP_LAUNCH:
+        for (uint32_t i = 0; i < step->use_count; i++) {
+            self->scratch[i] = bh__sequence_use(self, &uses[i]);
+            self->scratch[i].argument = uses[i].argument;
+        }
+        bh__arguments_place(step->kernel, self->scratch, step->use_count, step->writable_inputs,
+                            self->image + record->params);
+        break;
+    case BH__OP_COPY:
+        copy->source = address_of(self, &uses[0]);
+        copy->target = address_of(self, &uses[1]);
+        break;
+    case BH__OP_READ:
+        copy->source = address_of(self, &uses[0]);
+        break;
+    default: /* WRITE, FILL */
+        copy->target = address_of(self, &uses[0]);
+    }
+}
+
+/* ---- finishing ---- */
+
+typedef struct span_list {
+    bh__span *list;
+    uint32_t count, capacity;
+} span_list;
+
+static bool span_covers(const span_list *spans, uint64_t offset, uint64_t bytes) {
+    for (uint32_t i = 0; i < spans->count; i++) {
+        const bh__span *span = &spans->list[i];
+        if (span->offset <= offset && offset + bytes <= span->offset + span->bytes) return true;
+    }
+    return false;
+}
+
+static bool total_add(bh__sequence *self, uint32_t *capacity, uint32_t binding,
+                      const span_list *spans, uint32_t access) {
+    for (uint32_t i = 0; i < spans->count; i++) {
+        const bh__span *span = &spans->list[i];
+        if (!bh__list_reserve(&self->total, self->total_count, 1, capacity, sizeof *self->total))
+            return false;
+        self->total[self->total_count++] =
+            (bh__step_use){binding, access, 0, span->offset, span->bytes};
+    }
+    return true;
+}
+
+/* What is read before the sequence itself has overwritten it, and what is written, of one binding. */
+static bool total_of(bh__sequence *self, uint32_t binding, uint32_t *capacity) {
+    span_list read = {0}, written = {0};
+    bool fits = true;
+    for (uint32_t at = 0; at < self->step_count && fits; at++) {
+        const bh__step *step = &self->steps[at];
+        for (int writes = 0; writes < 2; writes++) { /* a step reads before it writes */
+            for (uint32_t i = 0; i < step->use_count && fits; i++) {
+                const bh__step_use *use = &self->step_uses[step->first_use + i];
+                if (use->binding != binding) continue;
+                if (!writes && (use->access & BH_ACCESS_IN) &&
+                    !span_covers(&written, use->offset, use->bytes))
+                    fits = bh__spans_add(&read.list, &read.count, &read.capacity, use->offset,
+                                         use->bytes);
+                if (writes && (use->access & BH_ACCESS_OUT))
+                    fits = bh__spans_add(&written.list, &written.count, &written.capacity,
+                                         use->offset, use->bytes);
+            }
+        }
+    }
+    fits = fits && total_add(self, capacity, binding, &read, BH_ACCESS_IN) &&
+           total_add(self, capacity, binding, &written, BH_ACCESS_OUT);
+    free(read.list);
+    free(written.list);
+    return fits;
+}
+
+static bh_status refuse_memory(const bh__sequence *self, int number) {
+    char text[128];
+    return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
+                      "sequence \"%s\" of %u steps cannot be kept: %s", self->name,
+                      self->step_count, bh__errno_text(number, text, sizeof text));
+}
+
+static bh_status make_total(bh__sequence *self) {
+    uint32_t capacity = 0;
+    for (uint32_t i = 0; i < self->binding_count; i++) {
+        if (!total_of(self, i, &capacity)) return refuse_memory(self, ENOMEM);
+    }
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < self->step_count; i++) {
+        if (self->steps[i].use_count > most) most = self->steps[i].use_count;
+    }
+    self->uses = calloc(self->total_count + 1, sizeof *self->uses);
+    self->scratch = calloc(most + 1, sizeof *self->scratch);
+    return self->uses && self->scratch ? BH_OK : refuse_memory(self, ENOMEM);
+}
+
+static void make_tally(bh__sequence *self, uint32_t warp_mask) {
+    for (uint32_t i = 0; i < self->step_count; i++) {
+        const bh__sequence_step *record = &self->records[i];
+        if (record->op == BH__OP_LAUNCH)
+            bh__tally_launch(&self->tally, &record->u.launch, self->steps[i].elements, warp_mask);
+        else
+            bh__tally_copy(&self->tally, record->op, record->u.copy.bytes);
+    }
+}
+
+/* Puts records and parameters together and shares the result as the first version. */
+static bh_status make_image(bh__sequence *self) {
+    uint64_t head = (self->step_count * sizeof *self->records + 15) & ~(uint64_t)15;
+    self->version_bytes = (head + self->params_bytes + 63) & ~(uint64_t)63;
+    if (self->version_bytes > BH__MAX_VERSION_BYTES) {
+        return bh__refuse(BH_E_INVALID, "make several sequences of it",
+                          "sequence \"%s\" takes %llu bytes; at most %d may be one", self->name,
+                          (unsigned long long)self->version_bytes, BH__MAX_VERSION_BYTES);
+    }
+    self->image = calloc(1, self->version_bytes);
+    if (!self->image) return refuse_memory(self, ENOMEM);
+    for (uint32_t i = 0; i < self->step_count; i++) {
+        if (self->records[i].op == BH__OP_LAUNCH) self->records[i].params += (uint32_t)head;
+    }
+    memcpy(self->image, self->records, self->step_count * sizeof *self->records);
+    if (self->params_bytes) memcpy(self->image + head, self->params, self->params_bytes);
+    for (uint32_t i = 0; i < self->step_count; i++) bh__sequence_resolve(self, i);
+
+    uint64_t bytes = self->version_bytes * BH__VERSIONS;
+    int fd = bh__share_create("bulkhead-sequence", bytes);
+    if (fd < 0) return refuse_memory(self, -fd);
+    self->fd = bh__fd_keep(fd);
+    self->versions = bh__share_map(fd, 0, bytes, true);
+    if (!self->versions) return refuse_memory(self, errno);
+    memcpy(self->versions, self->image, self->version_bytes);
+    self->serial = 1;
+    return BH_OK;
+}
+
+static bh__sequence_message message_of(const bh__sequence *self) {
+    return (bh__sequence_message){.id = self->number,
+                                  .step_count = self->step_count,
+                                  .version_bytes = self->version_bytes,
+                                  .version_count = BH__VERSIONS};
+}
+
+bh_status bh_sequence_finish(bh_sequence handle) {
+    bh__device *device;
+    bh__sequence *self = bh__sequence_lock(handle, BH__SEQUENCE_RECORDING, &device);
+    if (!self) return bh__last()->status;
+    if (self->step_count == 0) {
+        bh__refuse(BH_E_INVALID, "record a step first", "sequence \"%s\" has no steps", self->name);
+        bh__device_unlock(device);
+        return BH_E_INVALID;
+    }
+    self->state = BH__SEQUENCE_DEFINING;
+    make_tally(self, device->warp_mask);
+    bh_status status = make_total(self);
+    if (status == BH_OK) status = make_image(self);
+    if (status == BH_OK) {
+        bh__job job = {.kind = BH__JOB_ORDER,
+                       .order = {.type = BH__MSG_SEQUENCE_DEFINE,
+                                 .sequence = message_of(self),
+                                 .fd = self->fd},
+                       .sequence = self};
+        status = bh__order_run(device, &job);
+    }
+    self->state = status == BH_OK ? BH__SEQUENCE_READY : BH__SEQUENCE_BROKEN;
+    bh__device_unlock(device);
+    return status;
+}
+
+void bh__sequence_commit(bh__sequence *self) {
+    self->defined = true;
+}
+
+void bh__sequences_brief(bh__device *device, bh__worker *worker, bh__tell_fn *tell) {
+    for (const bh__sequence *self = device->sequence_list; self; self = self->next) {
+        if (!self->defined) continue;
+        tell(worker, &(bh__order){.type = BH__MSG_SEQUENCE_DEFINE,
+                                  .sequence = message_of(self),
+                                  .fd = self->fd});
+    }
+}
+
+/* ---- binding and setting ---- */
+
+bh_status bh_sequence_bind(bh_sequence handle, bh_buffer recorded, bh_buffer buffer) {
+    bh__device *device;
+    bh__sequence *self = bh__sequence_lock(handle, BH__SEQUENCE_READY, &device);
+    if (!self) return bh__last()->status;
+    bh_status status = BH_OK;
+    uint32_t at = 0;
+    while (at < self->binding_count && self->bindings[at].recorded != recorded.id) at++;
+    bh__buffer *to = bh__handle_get(device, buffer.id, BH__KIND_BUFFER, "buffer");
+    if (!to) {
+        status = bh__last()->status;
+    } else if (recorded.id == 0 || at == self->binding_count) {
+        status = bh__refuse(BH_E_INVALID, "name a buffer as it was recorded, bound or not",
+                            "sequence \"%s\" has no step with buffer 0x%llx", self->name,
+                            (unsigned long long)recorded.id);
+    } else if (to->bytes != self->bindings[at].bytes) {
+        status = bh__refuse(
+            BH_E_INVALID, "bind a buffer, or a view of one, of the same size",
+            "sequence \"%s\" was recorded with a buffer of %llu bytes, this has %llu", self->name,
+            (unsigned long long)self->bindings[at].bytes, (unsigned long long)to->bytes);
+    } else {
+        bh__binding *binding = &self->bindings[at];
+        bh__memory *before = binding->memory;
+        to->memory->references++;
+        binding->memory = to->memory;
+        binding->offset = to->offset;
+        for (uint32_t i = 0; i < self->step_count; i++) {
+            const bh__step *step = &self->steps[i];
+            bool uses = false;
+            for (uint32_t k = 0; k < step->use_count && !uses; k++)
+                uses = self->step_uses[step->first_use + k].binding == at;
+            if (uses) bh__sequence_resolve(self, i);
+        }
+        self->dirty = true;
+        let_go(device, before);
+    }
+    bh__device_unlock(device);
+    return status;
+}
+
+void bh__sequence_check(bh__launch *out, bh__device *device, bh__kernel *kernel,
+                        const bh__launch_body *body, const bh_launch_options *options) {
+    out->device = device;
+    out->kernel = kernel;
+    out->options = options;
+    out->reason = BH_REASON_NONE;
+    out->shaped = body != NULL;
+    if (body) out->body = *body;
+}
+
+static bh_status set_value(bh__device *device, bh__sequence *self, uint32_t index,
+                           uint32_t argument, const bh_arg *value) {
+    if (index >= self->step_count || !self->steps[index].kernel) {
+        return bh__refuse(BH_E_INVALID, "name a step that bh_sequence_launch gave",
+                          "step %u of the %u of sequence \"%s\" is no launch", index,
+                          self->step_count, self->name);
+    }
+    const bh__step *step = &self->steps[index];
+    bh__kernel *kernel = step->kernel;
+    if (argument >= kernel->shape.param_count) {
+        return bh__refuse(BH_E_INVALID, "count arguments from 0 on",
+                          "kernel %s takes %u arguments, there is no number %u", kernel->name,
+                          kernel->shape.param_count, argument);
+    }
+    for (uint32_t i = 0; i < step->use_count; i++) {
+        if (self->step_uses[step->first_use + i].argument != argument + 1) continue;
+        return bh__refuse(BH_E_INVALID, "use bh_sequence_bind for buffers",
+                          "kernel %s: argument %u was recorded as a buffer", kernel->name,
+                          argument);
+    }
+    if (value->kind == BH_ARG_BUFFER || value->kind == BH_ARG_BUFFER_AT_LEAST) {
+        return bh__refuse(BH_E_INVALID, "record the launch with a buffer there, then bind another",
+                          "kernel %s: argument %u was recorded as a value", kernel->name, argument);
+    }
+    const bh__sequence_step *record = (const bh__sequence_step *)(void *)self->image + index;
+    bh__launch check;
+    bh_launch_options options = BH_INIT(options);
+    bh__use unused;
+    bool is_buffer;
+    bh__sequence_check(&check, device, kernel, &record->u.launch, &options);
+    bh_status status = bh__argument_take(&check, argument, value, self->image + record->params,
+                                         &unused, &is_buffer);
+    if (status == BH_OK) self->dirty = true;
+    return status;
+}
+
+bh_status bh_sequence_set(bh_sequence handle, uint32_t step, uint32_t argument, bh_arg value) {
+    bh__device *device;
+    bh__sequence *self = bh__sequence_lock(handle, BH__SEQUENCE_READY, &device);
+    if (!self) return bh__last()->status;
+    bh_status status = set_value(device, self, step, argument, &value);
+    bh__device_unlock(device);
+    return status;
+}

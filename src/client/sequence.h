@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A sequence as the application keeps it: what was recorded, and what it is bound to now. */
+#ifndef BH_CLIENT_SEQUENCE_H
+#define BH_CLIENT_SEQUENCE_H
+
+#include "client/launch.h"
+
+enum {
+    BH__VERSIONS = 16, /* of its steps in shared memory; the first is never changed */
+    BH__MAX_STEPS = 65536,
+    BH__MAX_VERSION_BYTES = 16 << 20
+};
+
+/* A buffer, or host region, that steps name. */
+typedef struct bh__binding {
+    uint64_t recorded;  /* the buffer's handle; 0: a host region */
+    bh__memory *memory; /* Retained. */
+    uint64_t offset, bytes;
+} bh__binding;
+
+typedef struct bh__step_use {
+    uint32_t binding;
+    uint32_t access;
+    uint32_t argument;      /* of a launch, from 1 on; 0: none */
+    uint64_t offset, bytes; /* within the binding */
+} bh__step_use;
+
+typedef struct bh__step {
+    bh__kernel *kernel; /* launches: its module is pinned */
+    uint64_t elements;  /* launches: 0: all threads */
+    bool writable_inputs;
+    uint32_t first_use, use_count;
+} bh__step;
+
+typedef enum bh__sequence_state {
+    BH__SEQUENCE_RECORDING,
+    BH__SEQUENCE_DEFINING, /* a thread waits for the worker to have it */
+    BH__SEQUENCE_READY,
+    BH__SEQUENCE_BROKEN /* it could not be defined */
+} bh__sequence_state;
+
+struct bh__sequence {
+    struct bh__sequence *next; /* in the device's list */
+    uint64_t id;
+    uint32_t number; /* what workers call it */
+    char name[64];
+    bh__sequence_state state;
+    bool defined;  /* workers have it */
+    bool released; /* the handle is gone; the rest goes when `last` is done */
+
+    bh__step *steps; /* Owned, as are all of these. */
+    bh__sequence_step *records;
+    bh__step_use *step_uses;
+    uint8_t *params;
+    bh__binding *bindings;
+    bh__kernel **kernels; /* different ones */
+    bh__module **modules; /* different ones, pinned */
+    uint32_t step_count, step_capacity, record_capacity, step_use_count, step_use_capacity;
+    uint32_t params_bytes, params_capacity, binding_count, binding_capacity;
+    uint32_t kernel_count, kernel_capacity, module_count, module_capacity;
+    uint64_t wait_lanes; /* a bit for each */
+
+    /* Once finished. */
+    bh__step_use *total; /* what a submission uses, all steps together */
+    bh__use *uses;       /* the same, as bound when it was last submitted */
+    uint32_t total_count;
+    bh__use *scratch;     /* room for those of one step */
+    bh__work_tally tally; /* of one replay */
+    uint32_t trace_name;
+    uint8_t *image; /* the steps as bound and set now; records and params are in it */
+    uint64_t version_bytes;
+    int fd; /* -1: none */
+    uint8_t *versions;
+    bool dirty; /* `image` is in none of them */
+    uint32_t version;
+    uint64_t serial;
+    uint64_t last[BH__MAX_LANES]; /* position of the last request that uses it, a lane */
+    uint64_t version_last[BH__VERSIONS][BH__MAX_LANES];
+};
+
+/* Locks the device of a sequence and finds it, in this state; NULL with the thread's error. */
+bh__sequence *bh__sequence_lock(bh_sequence handle, bh__sequence_state state, bh__device **out);
+/* The same with the device locked. */
+bh__sequence *bh__sequence_get(bh__device *device, bh_sequence handle, bh__sequence_state state);
+/* Works out the addresses of one step from what its buffers are bound to. */
+void bh__sequence_resolve(bh__sequence *sequence, uint32_t step);
+
+/* A use of a step as it is bound now. */
+bh__use bh__sequence_use(const bh__sequence *sequence, const bh__step_use *use);
+/* As much of a launch as checks of a part of it take. `body` may be NULL. */
+void bh__sequence_check(bh__launch *out, bh__device *device, bh__kernel *kernel,
+                        const bh__launch_body *body, const bh_launch_options *options);
+
+/* Makes room for one more element. False, with the thread's error: no host memory. */
+bool bh__list_reserve(void *list, uint32_t count, uint32_t more, uint32_t *capacity,
+                      size_t element);
+
+#endif

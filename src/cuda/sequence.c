@@ -1,0 +1,385 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sequences as graphs: one node a step, in a row, with writes of the step word between them. What
+ * changes between replays is set in place; what a graph cannot hold is left to be queued step by
+ * step. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cuda/state.h"
+
+/* Of one lane, or of none yet. */
+struct bh__cuda_sequence {
+    bh__cuda_sequence *next; /* given up */
+    bh__cu_graph graph;
+    bh__cu_chain chain; /* NULL: the steps in `loaded` make no graph */
+    uint32_t lane;      /* whose step word is written */
+    uint32_t step_count, write_count;
+    bool prints;
+    uint64_t serial;     /* of what is loaded */
+    bh__cu_node *nodes;  /* Owned. One for each step. */
+    bh__cu_node *writes; /* Owned. */
+    uint8_t *loaded;     /* Owned. What the graph does now, step for step. */
+};
+
+/* One step, as the driver wants it described. */
+typedef struct node {
+    uint32_t op;
+    bh__cu_kernel_node kernel;
+    size_t param_bytes;
+    void *extra[5];
+    bh__cu_copy_node copy;
+    bh__cu_fill_node fill;
+} node;
+
+/* ---- describing steps ---- */
+
+static bool describe_launch(const bh__device *device, const bh__work *work, node *out,
+                            bool *prints) {
+    const bh__cuda_module *module;
+    bh_error ignored; /* told when the step is sent by itself */
+    const bh__cuda_kernel *kernel = bh__cuda_find_kernel(device, work, &module, &ignored);
+    if (!kernel) return false;
+    const bh__launch_body *body = &work->u.launch;
+    *prints |= module->prints;
+    out->param_bytes = body->param_bytes;
+    /* The driver's interface has no const; it copies the parameters. */
+    void *extra[] = {BH__CU_PARAM_BYTES, (void *)(uintptr_t)work->params, BH__CU_PARAM_SIZE,
+                     &out->param_bytes, BH__CU_PARAM_END};
+    memcpy(out->extra, extra, sizeof extra);
+    out->kernel = (bh__cu_kernel_node){.function = kernel->function,
+                                       .grid = {body->grid[0], body->grid[1], body->grid[2]},
+                                       .block = {body->block[0], body->block[1], body->block[2]},
+                                       .shared_bytes = body->shared_bytes,
+                                       .extra = out->param_bytes ? out->extra : NULL};
+    return true;
+}
+
+static bh__cu_place on_device(bh__cu_address address) {
+    return (bh__cu_place){.type = BH__CU_PLACE_DEVICE, .device = address};
+}
+
+static bool describe_copy(const bh__device *device, const bh__work *work, node *out) {
+    const bh__copy_body *body = &work->u.copy;
+    bool in = work->op == BH__OP_WRITE;
+    out->copy = (bh__cu_copy_node){.source = on_device(body->source),
+                                   .target = on_device(body->target),
+                                   .width = body->bytes,
+                                   .height = 1,
+                                   .depth = 1};
+    if (work->op == BH__OP_COPY) /* the driver's copy of overlapping ranges is not defined */
+        return body->target + body->bytes <= body->source ||
+               body->source + body->bytes <= body->target;
+    uint8_t *host =
+        bh__cuda_host_memory(device, body->host, in ? body->source : body->target, body->bytes);
+    bh__cu_place place = {.type = BH__CU_PLACE_HOST, .host = host};
+    *(in ? &out->copy.source : &out->copy.target) = place;
+    return host != NULL;
+}
+
+static bool describe_fill(const bh__work *work, node *out) {
+    const bh__copy_body *body = &work->u.copy;
+    if (body->pattern_bytes == 0 || body->pattern_bytes > sizeof body->pattern) return false;
+    uint32_t length = bh__cuda_shortest_pattern(body->pattern, body->pattern_bytes), value = 0;
+    if (length > sizeof value || body->target % length || body->bytes % length) return false;
+    memcpy(&value, body->pattern, length);
+    out->fill = (bh__cu_fill_node){.target = body->target,
+                                   .value = value,
+                                   .element_bytes = length,
+                                   .width = body->bytes / length,
+                                   .height = 1};
+    return true;
+}
+
+/* False: a graph cannot do this. */
+static bool describe(const bh__device *device, const bh__sequence_image *image, uint32_t step,
+                     node *out, bool *prints) {
+    const bh__work whole = {.lane = 0};
+    bh__work work = bh__sequence_work(image, step, &whole);
+    memset(out, 0, sizeof *out);
+    out->op = work.op;
+    if (work.op == BH__OP_LAUNCH) return describe_launch(device, &work, out, prints);
+    if (work.op == BH__OP_FILL) return describe_fill(&work, out);
+    return describe_copy(device, &work, out);
+}
+
+/* ---- adding steps ---- */
+
+/* That a launch may begin before the one ahead has ended is leave, not duty, and a matter of streams:
+ * nodes go without it. */
+static int add_attributes(const bh__driver *cu, bh__cu_node which, const bh__launch_body *body) {
+    bh__cu_launch_attribute list[BH__CUDA_ATTRIBUTES];
+    unsigned count = bh__cuda_launch_attributes(body, list);
+    int result = BH__CU_OK;
+    for (unsigned i = 0; i < count && result == BH__CU_OK; i++) {
+        if (list[i].id != BH__CU_LAUNCH_PROGRAMMATIC)
+            result = cu->graph_kernel_attribute(which, list[i].id, &list[i].value);
+    }
+    return result;
+}
+
+static int add_step(const bh__device *device, bh__cuda_sequence *self,
+                    const bh__sequence_image *image, uint32_t step, const node *what,
+                    const bh__cu_node *after) {
+    const bh__driver *cu = &device->cu;
+    bh__cu_node *out = &self->nodes[step];
+    size_t count = after != NULL;
+    if (what->op == BH__OP_FILL)
+        return cu->graph_add_fill(out, self->graph, after, count, &what->fill, device->context);
+    if (what->op != BH__OP_LAUNCH)
+        return cu->graph_add_copy(out, self->graph, after, count, &what->copy, device->context);
+    int result = cu->graph_add_kernel(out, self->graph, after, count, &what->kernel);
+    return result == BH__CU_OK ? add_attributes(cu, *out, &image->steps[step].u.launch) : result;
+}
+
+/* ---- the step word ---- */
+
+/* In a row of short kernels a node that writes memory takes as long as several of them, a kernel as
+ * long as one. */
+static const char marker_source[] = ".version 7.0\n"
+                                    ".target sm_70\n"
+                                    ".address_size 64\n"
+                                    ".visible .entry mark(.param .u64 word, .param .u64 value)\n"
+                                    "{\n"
+                                    "    .reg .b64 %rd<3>;\n"
+                                    "    ld.param.u64 %rd1, [word];\n"
+                                    "    ld.param.u64 %rd2, [value];\n"
+                                    "    st.relaxed.sys.global.u64 [%rd1], %rd2;\n"
+                                    "    ret;\n"
+                                    "}\n";
+
+void bh__cuda_sequences_open(bh__device *device) {
+    const bh__driver *cu = &device->cu;
+    int result = cu->module_load(&device->marker_module, marker_source, 0, NULL, NULL);
+    if (result != BH__CU_OK) device->marker_module = NULL;
+    if (result == BH__CU_OK)
+        result = cu->module_function(&device->marker, device->marker_module, "mark");
+    if (result == BH__CU_OK) return;
+    device->marker = NULL; /* a driver without a compiler: words are written by other nodes */
+    bh__driver_log_skip(cu);
+}
+
+/* One word written, as either kind of node. */
+typedef struct mark {
+    bh__cu_memory_op op;
+    bh__cu_memory_node memory;
+    bh__cu_kernel_node kernel;
+    uint64_t word, value;
+    void *params[2];
+} mark;
+
+static void describe_mark(const bh__device *device, const bh__cuda_sequence *self, uint32_t number,
+                          mark *out) {
+    uint32_t done = (number + 1) * BH__STEP_GROUP;
+    out->word = bh__cuda_lane_word(device, self->lane, offsetof(bh__lane_area, step));
+    out->value = bh__step_word(number + 1 == self->write_count ? 0 : done, BH__STEP_GROUP);
+    out->op =
+        (bh__cu_memory_op){.operation = BH__CU_WRITE_64, .address = out->word, .value = out->value};
+    out->memory =
+        (bh__cu_memory_node){.context = device->context, .count = 1, .operations = &out->op};
+    out->params[0] = &out->word;
+    out->params[1] = &out->value;
+    out->kernel = (bh__cu_kernel_node){
+        .function = device->marker, .grid = {1, 1, 1}, .block = {1, 1, 1}, .params = out->params};
+}
+
+static int add_write(const bh__device *device, bh__cuda_sequence *self, uint32_t number,
+                     const bh__cu_node *after) {
+    mark what;
+    describe_mark(device, self, number, &what);
+    bh__cu_node *out = &self->writes[number];
+    if (device->marker)
+        return device->cu.graph_add_kernel(out, self->graph, after, 1, &what.kernel);
+    return device->cu.graph_add_memory(out, self->graph, after, 1, &what.memory);
+}
+
+static int set_write(const bh__device *device, const bh__cuda_sequence *self, uint32_t number) {
+    mark what;
+    describe_mark(device, self, number, &what);
+    bh__cu_node which = self->writes[number];
+    if (device->marker) return device->cu.graph_set_kernel(self->chain, which, &what.kernel);
+    return device->cu.graph_set_memory(self->chain, which, &what.memory);
+}
+
+/* ---- building ---- */
+
+static void take_apart(const bh__driver *cu, bh__cuda_sequence *self) {
+    if (self->chain) cu->graph_chain_destroy(self->chain);
+    if (self->graph) cu->graph_destroy(self->graph);
+    self->chain = NULL;
+    self->graph = NULL;
+}
+
+/* Leaves no chain where the steps cannot be a graph. Returns what the driver says. */
+static int build(const bh__device *device, bh__cuda_sequence *self,
+                 const bh__sequence_image *image) {
+    const bh__driver *cu = &device->cu;
+    uint32_t number = 0;
+    const bh__cu_node *last = NULL;
+    bool fits = true;
+    self->prints = false;
+    self->serial = image->serial;
+    memcpy(self->loaded, image->steps, image->bytes);
+    int result = cu->graph_create(&self->graph, 0);
+    for (uint32_t i = 0; result == BH__CU_OK && fits && i < self->step_count; i++) {
+        node what;
+        fits = describe(device, image, i, &what, &self->prints);
+        if (!fits) break;
+        result = add_step(device, self, image, i, &what, last);
+        last = &self->nodes[i];
+        bool ends = (i + 1) % BH__STEP_GROUP == 0 || i + 1 == self->step_count;
+        if (result != BH__CU_OK || !ends || self->write_count == 0) continue;
+        result = add_write(device, self, number, last);
+        last = &self->writes[number++];
+    }
+    if (fits && result == BH__CU_OK) result = cu->graph_instantiate(&self->chain, self->graph, 0);
+    if (!fits || result != BH__CU_OK) take_apart(cu, self);
+    return result;
+}
+
+static void destroy(const bh__device *device, bh__cuda_sequence *self) {
+    take_apart(&device->cu, self);
+    free(self->nodes);
+    free(self->writes);
+    free(self->loaded);
+    free(self);
+}
+
+/* With nothing built yet. NULL: no memory. */
+static bh__cuda_sequence *create(const bh__device *device, const bh__sequence_image *image,
+                                 uint32_t lane) {
+    bh__cuda_sequence *self = calloc(1, sizeof *self);
+    if (!self) return NULL;
+    self->lane = lane;
+    self->step_count = image->step_count;
+    /* Where all steps are one group there is nothing to tell. */
+    if (image->step_count > BH__STEP_GROUP)
+        self->write_count = (image->step_count + BH__STEP_GROUP - 1) / BH__STEP_GROUP;
+    self->nodes = calloc(self->step_count, sizeof(bh__cu_node));
+    self->writes = calloc(self->write_count + 1, sizeof(bh__cu_node));
+    self->loaded = aligned_alloc(64, image->bytes);
+    if (self->nodes && self->writes && self->loaded) return self;
+    destroy(device, self);
+    return NULL;
+}
+
+bh_status bh__cuda_sequence_define(bh__device *device, const bh__sequence_image *image,
+                                   bh_error *error, void **out) {
+    bh__cuda_quiet_tidy(device);
+    bh__cuda_sequence *self = create(device, image, 0);
+    if (!self)
+        return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory in this machine",
+                        "no memory for a graph of %u steps", image->step_count);
+    int result = build(device, self, image);
+    /* The first replay finds all of it on the device, also in a standby that has just taken over. */
+    if (result == BH__CU_OK && self->chain)
+        result = device->cu.graph_upload(self->chain, device->stream);
+    *out = self;
+    if (!bh__driver_is_fatal(result)) return BH_OK; /* else it is replayed step by step */
+    *out = NULL;
+    destroy(device, self);
+    return bh__cuda_fail(device, error, result, BH_E_INTERNAL, BH__CUDA_DEFECT,
+                         "a graph of %u steps cannot be made", image->step_count);
+}
+
+/* Ending a graph may wait for running kernels inside the driver. */
+void bh__cuda_sequence_drop(bh__device *device, void *made) {
+    bh__cuda_sequence *self = made;
+    self->next = device->left_sequences;
+    device->left_sequences = self;
+    bh__cuda_quiet_tidy(device);
+}
+
+void bh__cuda_sequences_free(bh__device *device) {
+    while (device->left_sequences) {
+        bh__cuda_sequence *self = device->left_sequences;
+        device->left_sequences = self->next;
+        destroy(device, self);
+    }
+}
+
+/* ---- replaying ---- */
+
+static bool same_step(const bh__cuda_sequence *self, const bh__sequence_image *image,
+                      uint32_t step) {
+    const bh__sequence_step *now = &image->steps[step],
+                            *before = (const bh__sequence_step *)(const void *)self->loaded + step;
+    if (memcmp(now, before, sizeof *now) != 0) return false;
+    return now->op != BH__OP_LAUNCH ||
+           memcmp(bh__sequence_params(image, step), self->loaded + now->params,
+                  now->u.launch.param_bytes) == 0;
+}
+
+static int set_step(const bh__device *device, bh__cuda_sequence *self, uint32_t step,
+                    const node *what) {
+    const bh__driver *cu = &device->cu;
+    bh__cu_node which = self->nodes[step];
+    if (what->op == BH__OP_FILL)
+        return cu->graph_set_fill(self->chain, which, &what->fill, device->context);
+    if (what->op != BH__OP_LAUNCH)
+        return cu->graph_set_copy(self->chain, which, &what->copy, device->context);
+    return cu->graph_set_kernel(self->chain, which, &what->kernel);
+}
+
+/* Has the graph do what the image says. Anything but BH__CU_OK: it must be built anew. */
+static int update(const bh__device *device, bh__cuda_sequence *self,
+                  const bh__sequence_image *image) {
+    int result = BH__CU_OK;
+    for (uint32_t i = 0; result == BH__CU_OK && i < self->step_count; i++) {
+        if (same_step(self, image, i)) continue;
+        node what;
+        if (!describe(device, image, i, &what, &self->prints)) return BH__CU_INVALID_VALUE;
+        result = set_step(device, self, i, &what);
+    }
+    memcpy(self->loaded, image->steps, image->bytes);
+    self->serial = image->serial;
+    return result;
+}
+
+static int move_to_lane(const bh__device *device, bh__cuda_sequence *self, uint32_t lane) {
+    int result = BH__CU_OK;
+    self->lane = lane;
+    for (uint32_t i = 0; result == BH__CU_OK && i < self->write_count; i++) {
+        result = set_write(device, self, i);
+    }
+    return result;
+}
+
+/* Makes it ready for this lane and these steps. */
+static int ready(bh__device_lane *lane, bh__cuda_sequence *self, const bh__sequence_image *image) {
+    const bh__device *device = lane->device;
+    bool anew = !self->chain && self->serial != image->serial;
+    int result = BH__CU_OK;
+    if (self->chain && self->serial != image->serial) {
+        result = update(device, self, image);
+        anew = result != BH__CU_OK;
+    }
+    if (bh__driver_is_fatal(result)) return result;
+    if (anew) {
+        bh__driver_log_skip(&device->cu);
+        take_apart(&device->cu, self);
+        self->lane = lane->index;
+        result = build(device, self, image);
+    }
+    if (result == BH__CU_OK && self->chain && self->lane != lane->index)
+        result = move_to_lane(device, self, lane->index);
+    return result;
+}
+
+bh_status bh__cuda_sequence_replay(bh__device_lane *lane, const bh__work *work,
+                                   const bh__sequence_image *image, void **made, bh_error *error) {
+    bh__device *device = lane->device;
+    bh__cuda_sequence *self = *made;
+    int result = BH__CU_OK;
+    if (!self) {
+        *made = self = create(device, image, lane->index);
+        if (!self) return BH_E_UNSUPPORTED;
+        result = build(device, self, image);
+    }
+    if (result == BH__CU_OK) result = ready(lane, self, image);
+    if (result == BH__CU_OK && !self->chain) return BH_E_UNSUPPORTED;
+    if (result == BH__CU_OK) result = device->cu.graph_launch(self->chain, lane->stream);
+    if (result == BH__CU_OK) return self->prints ? BH_E_BUSY : BH_OK;
+    return bh__cuda_fail(device, error, result, BH_E_UNSUPPORTED, "nothing",
+                         "%u steps of request %llu on lane %u cannot go as one", self->step_count,
+                         (unsigned long long)work->sequence, lane->index);
+}

@@ -1224,8 +1224,9 @@ BH_API bh_status bh_sequence_copy(bh_sequence sequence, bh_buffer target, uint64
 BH_API bh_status bh_sequence_fill(bh_sequence sequence, bh_buffer buffer, uint64_t offset,
                                   uint64_t bytes, const void *pattern, uint32_t pattern_bytes,
                                   uint32_t *out_step);
-/* The host's end lies in memory from bh_host_alloc or bh_host_pool_take, which cannot be freed before the sequence is
- * released (BH_E_BUSY). It is read and written when the step runs. */
+/* The host's end lies in memory from bh_host_alloc or bh_host_pool_take, which cannot be freed or
+ * given back before the sequence is released (BH_E_BUSY). It is read and written when the step
+ * runs. */
 BH_API bh_status bh_sequence_write(bh_sequence sequence, bh_buffer buffer, uint64_t offset,
                                    const void *source, uint64_t bytes, uint32_t *out_step);
 BH_API bh_status bh_sequence_read(bh_sequence sequence, bh_buffer buffer, uint64_t offset,

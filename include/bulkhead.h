@@ -426,7 +426,7 @@ BH_API bh_status bh_buffer_write(bh_buffer buffer, uint64_t offset, const void *
 BH_API bh_status bh_buffer_read(bh_buffer buffer, uint64_t offset, void *target, uint64_t bytes);
 BH_API bh_status bh_buffer_copy(bh_buffer target, uint64_t target_offset, bh_buffer source,
                                 uint64_t source_offset, uint64_t bytes);
-/* Repeats a pattern of 1, 2, 4, 8 or 16 bytes; `bytes` is a multiple of that. */
+/* Repeats a pattern of 1 to BH_PATTERN_MOST bytes; `bytes` is a multiple of that. */
 BH_API bh_status bh_buffer_fill(bh_buffer buffer, uint64_t offset, uint64_t bytes,
                                 const void *pattern, uint32_t pattern_bytes);
 
@@ -451,6 +451,231 @@ BH_API bh_status bh_buffer_accept(bh_buffer buffer);
 /* Host memory that the device reads and writes directly. */
 BH_API bh_status bh_host_alloc(bh_device device, uint64_t bytes, void **out);
 BH_API bh_status bh_host_free(bh_device device, void *memory);
+
+/* ---- memory: tags, limits, what is allocated ---- */
+
+/* The place in the source it stands at, "train.c:214", to be used as a tag. */
+#define BH_HERE         __FILE__ ":" BH_TEXT_(__LINE__)
+#define BH_TEXT_(line)  BH_TEXT2_(line)
+#define BH_TEXT2_(line) #line
+
+enum {
+    BH_TAG_BYTES = 96,      /* of a tag's name with its end; of longer ones the end is kept */
+    BH_PATTERN_MOST = 65536 /* bytes of a fill's pattern */
+};
+
+enum {
+    BH_BUFFER_ZERO = 1u << 0 /* filled with zeros, on the device's own lane, before other work */
+};
+
+typedef struct bh_buffer_options {
+    uint32_t size;
+    uint32_t flags;
+    const char *tag; /* who it is for, or BH_HERE; copied. NULL: nobody in particular */
+    uint64_t align;  /* of the address, a power of two up to 64 KiB; default 256 */
+} bh_buffer_options;
+
+BH_API bh_status bh_buffer_alloc_with(bh_device device, bh_type type, uint64_t count,
+                                      const bh_buffer_options *options, bh_buffer *out);
+
+/* The same bytes as elements of another type, as a view. BH_E_INVALID unless they are a whole number
+ * of elements and the first one is aligned for the type. */
+BH_API bh_status bh_buffer_cast(bh_buffer buffer, bh_type type, bh_buffer *out);
+
+/*
+ * Buffers are cut from chunks of device memory; from 4 MiB on a buffer has a chunk to itself. Chunks
+ * that hold no buffer are kept for the next to come. When another chunk is made, they are given back
+ * as long as the device would hold more than 5/32 beyond what is in buffers; and all of them before
+ * an allocation fails.
+ */
+typedef struct bh_memory_info {
+    uint32_t size;
+    uint32_t chunks;
+    uint64_t buffers;        /* as pieces of memory: views do not count */
+    uint64_t bytes_buffers;  /* in buffers, as asked for */
+    uint64_t bytes_used;     /* taken from chunks for them, and for freed ones still in use */
+    uint64_t bytes_leaving;  /* of those: freed, still used by queued work */
+    uint64_t bytes_reserved; /* in chunks */
+    uint64_t bytes_free;     /* bytes_reserved - bytes_used */
+    uint64_t largest_free;   /* the largest free piece */
+    uint64_t bytes_unused;   /* in chunks that hold no buffer, what bh_device_trim can give back */
+    uint64_t limit;          /* most bytes_reserved */
+    uint64_t high_buffers;   /* most bytes_buffers since the device was opened, or since */
+    uint64_t high_reserved;  /* most bytes_reserved; ... bh_memory_reset_high */
+    uint64_t allocations;    /* so far */
+    uint64_t refusals;       /* allocations that failed for want of memory */
+    uint64_t trims;          /* chunks given back */
+    uint64_t bytes_trimmed;  /* in them */
+    double fragmentation;    /* 1 - largest_free / bytes_free; 0 when nothing is free */
+} bh_memory_info;
+
+BH_API bh_status bh_memory_query(bh_device device, bh_memory_info *out);
+/* The high-water marks, of tags too, go back to what is allocated now. */
+BH_API bh_status bh_memory_reset_high(bh_device device);
+
+/* The most bytes of buffers with this tag; 0: no limit. With tag NULL the most bytes of chunks the
+ * device may hold (bh_device_options.memory_limit); 0: all the device has. What is allocated stays;
+ * a device that holds more gives back what it can. */
+BH_API bh_status bh_memory_set_limit(bh_device device, const char *tag, uint64_t bytes);
+
+/* Gives chunks that hold no buffer back to the device, until it holds no more than `keep_bytes` in
+ * all. out_freed (may be NULL) gets how many bytes those were. */
+BH_API bh_status bh_device_trim(bh_device device, uint64_t keep_bytes, uint64_t *out_freed);
+
+enum {
+    BH_MEMORY_LIVE = 1,   /* there is a handle to it */
+    BH_MEMORY_LEAVING = 2 /* freed, still used by queued work */
+};
+
+typedef struct bh_memory_entry {
+    uint32_t size;
+    bh_type type;
+    uint64_t count;
+    uint64_t bytes;      /* as asked for */
+    uint64_t bytes_used; /* taken from a chunk */
+    uint64_t address;
+    uint32_t state;         /* BH_MEMORY_LIVE ... */
+    uint32_t handles;       /* buffers and views that share it */
+    const void *call_site;  /* where the allocating call returned to; see addr2line, dladdr */
+    char tag[BH_TAG_BYTES]; /* "": none */
+} bh_memory_entry;
+
+/* What is allocated, largest first, as of one moment. `each` runs on the calling thread with no lock
+ * held and returns whether to go on. */
+typedef bool bh_memory_entry_fn(void *context, const bh_memory_entry *entry);
+BH_API bh_status bh_memory_list(bh_device device, bh_memory_entry_fn *each, void *context);
+
+typedef struct bh_memory_tag {
+    uint32_t size;
+    uint32_t reserved;
+    uint64_t bytes; /* in buffers with this tag */
+    uint64_t buffers;
+    uint64_t high;  /* most bytes since bh_memory_reset_high */
+    uint64_t limit; /* 0: none */
+    uint64_t allocations;
+    char tag[BH_TAG_BYTES]; /* "": buffers without one */
+} bh_memory_tag;
+
+/* The same by tag. */
+typedef bool bh_memory_tag_fn(void *context, const bh_memory_tag *tag);
+BH_API bh_status bh_memory_tags(bh_device device, bh_memory_tag_fn *each, void *context);
+
+enum {
+    BH_PRESSURE_ABOVE = 1,   /* bytes in buffers came to the threshold */
+    BH_PRESSURE_BELOW = 2,   /* ... fell to 15/16 of it again */
+    BH_PRESSURE_TRIMMED = 3, /* unused chunks had to go so that an allocation could succeed */
+    BH_PRESSURE_FAILED = 4   /* an allocation failed */
+};
+
+typedef struct bh_pressure {
+    uint32_t size;
+    uint32_t reason; /* BH_PRESSURE_ABOVE ... */
+    uint64_t threshold;
+    uint64_t asked; /* TRIMMED, FAILED: the size of the allocation */
+    uint64_t bytes_buffers;
+    uint64_t bytes_reserved;
+    uint64_t limit;
+    uint64_t times; /* this happened since `pressed` was last told of it */
+} bh_pressure;
+
+/* `pressed` is told on the dispatcher thread, like a watcher of losses; what happens again before it
+ * was told is told once. `threshold` is in bytes; 0: seven eighths of the limit. Up to 16 listeners
+ * a device. */
+typedef void bh_pressure_fn(void *context, bh_device device, const bh_pressure *pressure);
+BH_API bh_status bh_memory_watch(bh_device device, uint64_t threshold, bh_pressure_fn *pressed,
+                                 void *context);
+
+/* ---- memory: rows, long patterns, other devices ---- */
+
+/* A rectangle of `height` rows of `width` bytes. A pitch is the distance between the starts of two
+ * rows, at least the width; 0 is the width. Offsets and pitches are of the buffer or memory named
+ * as target or source; for plain memory an offset counts from its pointer. */
+typedef struct bh_rows {
+    uint32_t size;
+    uint32_t reserved;
+    uint64_t width, height;
+    uint64_t target_offset, target_pitch;
+    uint64_t source_offset, source_pitch;
+} bh_rows;
+
+/*
+ * One request each, as bh_submit_copy and its like; plain memory goes through staging. Bytes of
+ * source and target must not overlap. After a lost worker, doubt is kept for the range from the
+ * first byte of the first row to the last byte of the last: rows with gaps between them never clear
+ * it, and when they are lost, all of the range is in doubt.
+ */
+BH_API bh_status bh_submit_copy_2d(bh_lane lane, bh_buffer target, bh_buffer source,
+                                   const bh_rows *rows, bh_ticket *out);
+BH_API bh_status bh_submit_write_2d(bh_lane lane, bh_buffer target, const void *source,
+                                    const bh_rows *rows, bh_ticket *out);
+BH_API bh_status bh_submit_read_2d(bh_lane lane, void *target, bh_buffer source,
+                                   const bh_rows *rows, bh_ticket *out);
+BH_API bh_status bh_buffer_copy_2d(bh_buffer target, bh_buffer source, const bh_rows *rows);
+BH_API bh_status bh_buffer_write_2d(bh_buffer target, const void *source, const bh_rows *rows);
+BH_API bh_status bh_buffer_read_2d(void *target, bh_buffer source, const bh_rows *rows);
+
+/* Fills rows; the pattern, of 1 to BH_PATTERN_MOST bytes, begins anew with each, and its last
+ * repetition in a row may be cut short. Only the target's fields of `rows` count. */
+BH_API bh_status bh_submit_fill_2d(bh_lane lane, bh_buffer target, const bh_rows *rows,
+                                   const void *pattern, uint32_t pattern_bytes, bh_ticket *out);
+BH_API bh_status bh_buffer_fill_2d(bh_buffer target, const bh_rows *rows, const void *pattern,
+                                   uint32_t pattern_bytes);
+
+/* Which way a copy between two buffers went. */
+enum {
+    BH_WAY_WITHIN = 1, /* both are on one device, which copied */
+    BH_WAY_HOST = 2    /* read from one device and written to the other through host memory */
+};
+
+/* Copies between buffers of any two devices and returns when it is done. out_way may be NULL. */
+BH_API bh_status bh_copy_between(bh_buffer target, uint64_t target_offset, bh_buffer source,
+                                 uint64_t source_offset, uint64_t bytes, uint32_t *out_way);
+
+/* ---- memory: a pool of host buffers ---- */
+
+typedef struct bh_host_pool {
+    uint64_t id;
+} bh_host_pool;
+
+typedef struct bh_host_pool_options {
+    uint32_t size;
+    uint32_t reserved;
+    uint64_t max_bytes; /* that the pool may hold; default 256 MiB */
+    uint64_t max_piece; /* the largest that can be taken; default a quarter of max_bytes */
+} bh_host_pool_options;
+
+/*
+ * Host memory as from bh_host_alloc, taken and given back often. A piece that is handed out is all
+ * zeros: one that was used before is cleared first, at the speed of memset, by the thread that takes
+ * it, so nobody ever sees what another user left. A piece that was given back while queued work
+ * still uses it is handed out again only after that work. Pieces outlive a lost worker.
+ */
+BH_API bh_status bh_host_pool_open(bh_device device, const bh_host_pool_options *options,
+                                   bh_host_pool *out);
+/* At least `bytes`, aligned to 256. Where the pool is exhausted it waits until a piece comes back:
+ * BH_E_TIMEOUT after timeout_ns; with timeout_ns 0 BH_E_BUSY at once. */
+BH_API bh_status bh_host_pool_take(bh_host_pool pool, uint64_t bytes, uint64_t timeout_ns,
+                                   void **out);
+BH_API bh_status bh_host_pool_give(bh_host_pool pool, void *piece);
+
+typedef struct bh_host_pool_info {
+    uint32_t size;
+    uint32_t waiting;        /* threads in bh_host_pool_take */
+    uint64_t bytes_reserved; /* held by the pool */
+    uint64_t bytes_taken;    /* with users, as pieces */
+    uint64_t bytes_cooling;  /* given back, still used by queued work */
+    uint64_t max_bytes;
+    uint64_t high_taken; /* most bytes_taken so far */
+    uint64_t pieces_taken;
+    uint64_t takes;         /* so far */
+    uint64_t waits;         /* takes that had to wait */
+    uint64_t refusals;      /* takes that failed because the pool was exhausted */
+    uint64_t bytes_cleared; /* zeroed on being handed out again */
+} bh_host_pool_info;
+
+BH_API bh_status bh_host_pool_query(bh_host_pool pool, bh_host_pool_info *out);
+/* BH_E_BUSY while pieces are taken. Waits for work that still uses pieces that were given back. */
+BH_API bh_status bh_host_pool_close(bh_host_pool pool);
 
 /* ---- sharing buffers ---------------------------------------------------------------------------
  *
@@ -999,8 +1224,9 @@ BH_API bh_status bh_sequence_copy(bh_sequence sequence, bh_buffer target, uint64
 BH_API bh_status bh_sequence_fill(bh_sequence sequence, bh_buffer buffer, uint64_t offset,
                                   uint64_t bytes, const void *pattern, uint32_t pattern_bytes,
                                   uint32_t *out_step);
-/* The host's end lies in memory from bh_host_alloc, which cannot be freed before the sequence is
- * released (BH_E_BUSY). It is read and written when the step runs. */
+/* The host's end lies in memory from bh_host_alloc or bh_host_pool_take, which cannot be freed or
+ * given back before the sequence is released (BH_E_BUSY). It is read and written when the step
+ * runs. */
 BH_API bh_status bh_sequence_write(bh_sequence sequence, bh_buffer buffer, uint64_t offset,
                                    const void *source, uint64_t bytes, uint32_t *out_step);
 BH_API bh_status bh_sequence_read(bh_sequence sequence, bh_buffer buffer, uint64_t offset,

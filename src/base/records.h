@@ -13,6 +13,8 @@ typedef struct bh__records {
     int32_t count;
 } bh__records;
 
+enum { BH__RECORD_ALIGN = 64 }; /* a cache line */
+
 /* Sanitizers see use after free only if memory is really freed. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { BH__RECORDS_KEPT = -1 };
@@ -20,13 +22,17 @@ enum { BH__RECORDS_KEPT = -1 };
 enum { BH__RECORDS_KEPT = 1024 };
 #endif
 
-/* Zeroed. NULL: no memory. All of one bh__records have the same size. */
-static inline void *bh__records_take(bh__records *records, size_t size) {
+/* The first `zeroed` bytes are zero. NULL: no memory. All of one bh__records have the same size. */
+static inline void *bh__records_take(bh__records *records, size_t size, size_t zeroed) {
     void *record = records->first;
-    if (!record) return calloc(1, size);
+    if (!record) {
+        size = (size + BH__RECORD_ALIGN - 1) / BH__RECORD_ALIGN * BH__RECORD_ALIGN;
+        record = aligned_alloc(BH__RECORD_ALIGN, size);
+        return record ? memset(record, 0, size) : NULL;
+    }
     memcpy(&records->first, record, sizeof records->first);
     records->count--;
-    return memset(record, 0, size);
+    return memset(record, 0, zeroed);
 }
 
 static inline void bh__records_give(bh__records *records, void *record) {

@@ -1,129 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Buffers: cut from chunks, typed, counted, viewed. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
-#include "client/trace.h"
+#include "client/internal.h"
 
-enum { FIRST_CHUNK = 32 << 20 };
-#define LARGEST_CHUNK ((uint64_t)1 << 30)
-
-/* ---- chunks ---- */
-
-/* Chunks double as the device fills, so that there are never many of them. */
-static uint64_t chunk_size_for(const bh__device *device, uint64_t bytes) {
-    uint64_t size = FIRST_CHUNK;
-    while (size < device->heap.bytes_total && size < LARGEST_CHUNK) size *= 2;
-    uint64_t limit = bh__pool_limit(device);
-    uint64_t left = limit > device->heap.bytes_total ? limit - device->heap.bytes_total : 0;
-    if (size < bytes) size = bytes;
-    if (size > left) size = left > bytes ? left : bytes;
-    uint64_t unit = device->chunk_granularity;
-    return (size + unit - 1) / unit * unit;
-}
-
-static bh_status refuse_memory(bh__device *device, uint64_t bytes) {
-    uint64_t limit = device->options.memory_limit;
-    return bh__refuse(
-        BH_E_NO_MEMORY, "free buffers, or raise memory_limit if the device has more",
-        "%llu bytes asked for; the device holds %llu of at most %llu, %llu of them in buffers; the largest free piece is %llu",
-        (unsigned long long)bytes,
-        (unsigned long long)(device->heap.bytes_total + device->solo_bytes),
-        (unsigned long long)limit, (unsigned long long)device->bytes_allocated,
-        (unsigned long long)bh__heap_largest_free(&device->heap));
-}
-
-/* Takes back a chunk that is wholly free, so that its size can be asked for anew. */
-static bool trim_one(bh__device *device) {
-    uint32_t id;
-    if (!bh__heap_take_free_chunk(&device->heap, &id)) return false;
-    uint32_t at = 0;
-    while (device->chunks[at].chunk.id != id) at++;
-    int fd = device->chunks[at].fd;
-    bh__check_unmap(&device->chunks[at]);
-    bh__job job = {
-        .kind = BH__JOB_ORDER,
-        .order = {.type = BH__MSG_CHUNK_UNMAP, .chunk = device->chunks[at].chunk, .fd = -1}};
-    device->chunks[at] = device->chunks[--device->chunk_count];
-    (void)bh__order_run(device, &job);
-    bh__fd_close(fd);
-    device->tally.chunks_trimmed++;
-    bh__trace_instant(device, "memory trimmed", "reserved", device->heap.bytes_total, NULL);
-    return true;
-}
-
-/* Adds a chunk large enough for `bytes`. The lock is let go while the worker makes it; one thread
- * at a time grows. */
-static bh_status grow(bh__device *device, uint64_t bytes) {
-    uint64_t unit = device->chunk_granularity, limit = bh__pool_limit(device);
-    if (bytes > limit || bytes > UINT64_MAX - unit) return refuse_memory(device, bytes);
-    uint64_t size = chunk_size_for(device, bytes);
-    while (size > limit - device->heap.bytes_total || device->heap.bytes_total > limit) {
-        if (!trim_one(device)) return refuse_memory(device, bytes);
-        size = chunk_size_for(device, bytes);
-    }
-    if (size > device->address_limit - device->next_address) {
-        return bh__refuse(BH_E_NO_MEMORY, "free buffers earlier, or close and reopen the device",
-                          "the device's address range of %llu bytes is used up",
-                          (unsigned long long)device->address_limit);
-    }
-    bh__chunk chunk = {.id = device->next_chunk_id++,
-                       .bytes = size,
-                       .address = device->address_base + device->next_address,
-                       .read_only_address = device->read_only_base + device->next_address};
-    device->next_address += size;
-    bh__job job = {.kind = BH__JOB_ORDER,
-                   .order = {.type = BH__MSG_CHUNK_CREATE, .chunk = chunk, .fd = -1}};
-    bh_status status = bh__order_run(device, &job);
-    if (status != BH_OK) return status;
-    chunk = job.order.chunk; /* it may have been made elsewhere in the end */
-    if (!bh__heap_add_chunk(&device->heap, chunk.id, chunk.address, chunk.bytes)) {
-        return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
-                          "no host memory to note a chunk");
-    }
-    device->tally.chunks_made++;
-    bh__trace_instant(device, "memory grown", "reserved", device->heap.bytes_total, NULL);
-    return BH_OK;
-}
-
-static bh__block *block_alloc(bh__device *device, uint64_t bytes) {
-    if (bh__checked(device) && !bh__add_u64(bytes, BH__CHECK_GAP, &bytes)) {
-        refuse_memory(device, bytes);
-        return NULL;
-    }
-    for (bool hit = true;; hit = false) {
-        bool out_of_host;
-        if (device->leaving) bh__memory_sweep(device);
-        bh__block *block = bh__heap_alloc(&device->heap, bytes, &out_of_host);
-        if (block) {
-            device->tally.allocations++;
-            device->tally.pool_hits += hit;
-            return block;
-        }
-        if (out_of_host) {
-            bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "no host memory to note a buffer");
-            return NULL;
-        }
-        uint64_t rounded;
-        if (!bh__align_up_u64(bytes, BH__HEAP_ALIGN, &rounded)) {
-            refuse_memory(device, bytes);
-            return NULL;
-        }
-        bh_status status = grow(device, rounded ? rounded : BH__HEAP_ALIGN);
-        if (status != BH_OK && !(status == BH_E_NO_MEMORY && bh__check_relent(device))) return NULL;
-        if (device->state == BH_DEVICE_STOPPED) {
-            bh__refuse_with(&device->stop_reason);
-            return NULL;
-        }
-    }
-}
-
-/* ---- buffers ---- */
+enum { MOST_ALIGN = 64 * 1024 };
 
 static bh_status buffer_add(bh__device *device, bh__memory *memory, bh_type type, uint64_t offset,
                             uint64_t count, bool view, bh_buffer *out) {
-    bh__buffer *buffer = bh__records_take(&device->buffer_records, sizeof *buffer);
+    bh__buffer *buffer =
+        view ? bh__records_take(&device->buffer_records, sizeof *buffer, 0) : &memory->first;
     if (!buffer)
         return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
                           "no host memory for a buffer's record");
@@ -136,60 +23,133 @@ static bh_status buffer_add(bh__device *device, bh__memory *memory, bh_type type
                            .references = 1};
     bh_status status = bh__handle_add(device, BH__KIND_BUFFER, buffer, &buffer->id);
     if (status != BH_OK) {
-        bh__records_give(&device->buffer_records, buffer);
+        if (view) bh__records_give(&device->buffer_records, buffer);
         return status;
     }
     out->id = buffer->id;
     return BH_OK;
 }
 
-bh_status bh_buffer_alloc(bh_device handle, bh_type type, uint64_t count, bh_buffer *out) {
-    if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the buffer", "out is NULL");
-    uint64_t bytes, element = bh_type_size(type);
+static bh_status take_options(const bh_buffer_options *given, bh_buffer_options *out) {
+    *out = (bh_buffer_options)BH_INIT(*out);
+    if (given) {
+        if (given->size < 2 * sizeof(uint32_t) || given->size > 4096)
+            return bh__refuse(BH_E_INVALID, "initialise the struct with BH_INIT",
+                              "bh_buffer_options.size is %u", given->size);
+        memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
+    }
+    if (out->flags & ~(uint32_t)BH_BUFFER_ZERO)
+        return bh__refuse(BH_E_INVALID, "use flags of this version",
+                          "bh_buffer_options.flags is 0x%x", out->flags);
+    if (out->align && (!bh__is_power_of_two(out->align) || out->align > MOST_ALIGN))
+        return bh__refuse(BH_E_INVALID, "align to a power of two of at most 65536",
+                          "bh_buffer_options.align is %llu", (unsigned long long)out->align);
+    return BH_OK;
+}
+
+static bh_status size_of(bh_type type, uint64_t count, uint64_t *out) {
+    uint64_t element = bh_type_size(type);
     if (element == 0) {
         return bh__refuse(BH_E_INVALID, "use one of BH_I8 ... BH_F64", "%u is not an element type",
                           (unsigned)type);
     }
     if (count == 0) return bh__refuse(BH_E_INVALID, "ask for at least one element", "count is 0");
-    if (!bh__mul_u64(count, element, &bytes)) {
+    if (!bh__mul_u64(count, element, out)) {
         return bh__refuse(BH_E_NO_MEMORY, "ask for less",
                           "%llu elements of %llu bytes are more than 2^64 bytes",
                           (unsigned long long)count, (unsigned long long)element);
     }
+    return BH_OK;
+}
+
+static bh_status memory_cut(bh__device *device, uint64_t bytes, uint64_t align, bh__memory **out) {
+    bh__memory *memory = bh__memory_new(device);
+    if (!memory)
+        return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
+                          "no host memory for a buffer's record");
+    if (align < BH__HEAP_ALIGN) align = BH__HEAP_ALIGN;
+    bh__block *block = bh__block_alloc(device, bytes, align);
+    if (!block) {
+        bh__memory_delete(device, memory);
+        return bh__last()->status;
+    }
+    memory->block = block;
+    memory->bytes = bytes;
+    memory->address = block->address;
+    memory->read_only_address = block->address - device->address_base + device->read_only_base;
+    if (bh__checked(device)) bh__check_hand_out(device, memory);
+    *out = memory;
+    return BH_OK;
+}
+
+/* With the lock held, let go of while a chunk is made. */
+static bh_status memory_alloc(bh__device *device, uint64_t bytes, const bh_buffer_options *options,
+                              bh__memory **out) {
+    bh__tag *tag = bh__tag_get(device, options->tag);
+    if (!tag || bh__tag_charge(device, tag, bytes) != BH_OK) return bh__last()->status;
+    tag->references++; /* it must not go while the lock is let go */
+    bh_status status = bh__guarded(device)
+                           ? bh__solo_create(device, bytes, options->align, BH__SOLO_GUARDED, out)
+                           : memory_cut(device, bytes, options->align, out);
+    tag->references--;
+    if (status == BH_OK)
+        bh__tag_attach(tag, *out);
+    else
+        bh__tag_discharge(tag, bytes);
+    return status;
+}
+
+static bh_status buffer_alloc(bh_device handle, bh_type type, uint64_t count,
+                              const bh_buffer_options *options, const void *call_site,
+                              bh_buffer *out) {
+    uint64_t bytes = 0;
+    if (size_of(type, count, &bytes) != BH_OK) return bh__last()->status;
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
     if (!device) return bh__last()->status;
-    bh_status status = BH_OK;
-    if (bh__guarded(device)) {
-        status = bh__solo_alloc(device, type, count, bytes, BH__SOLO_GUARDED, out);
-        bh__device_unlock(device);
-        return status;
-    }
-    bh__memory *memory = bh__memory_new(device);
-    bh__block *block = memory ? block_alloc(device, bytes) : NULL;
-    if (!memory) {
-        status = bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
-                            "no host memory for a buffer's record");
-    } else if (!block) {
-        status = bh__last()->status;
-    } else {
-        memory->block = block;
-        memory->bytes = bytes;
-        memory->address = block->address;
-        memory->read_only_address = block->address - device->address_base + device->read_only_base;
+    bh__memory *memory = NULL;
+    bh_status status = memory_alloc(device, bytes, options, &memory);
+    if (status == BH_OK) {
         memory->type = type;
         memory->count = count;
+        memory->call_site = call_site;
         status = buffer_add(device, memory, type, 0, count, false, out);
-    }
-    if (status == BH_OK) {
-        if (bh__checked(device)) bh__check_hand_out(device, memory);
-        device->buffer_count++;
-        device->bytes_allocated += bytes;
-    } else {
-        if (block) bh__heap_free(&device->heap, block);
-        if (memory) bh__memory_delete(device, memory);
+        if (status == BH_OK) {
+            bh__usage_add(device, memory);
+        } else {
+            bh__tag_discharge(memory->tag, bytes);
+            bh__memory_drop(device, memory);
+        }
     }
     bh__device_unlock(device);
     return status;
+}
+
+bh_status bh_buffer_alloc(bh_device device, bh_type type, uint64_t count, bh_buffer *out) {
+    if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the buffer", "out is NULL");
+    bh_buffer_options options = {.size = sizeof options};
+    return buffer_alloc(device, type, count, &options, __builtin_return_address(0), out);
+}
+
+bh_status bh_buffer_alloc_with(bh_device device, bh_type type, uint64_t count,
+                               const bh_buffer_options *given, bh_buffer *out) {
+    if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the buffer", "out is NULL");
+    bh_buffer_options options;
+    if (take_options(given, &options) != BH_OK) return bh__last()->status;
+    bh_buffer made;
+    bh_status status =
+        buffer_alloc(device, type, count, &options, __builtin_return_address(0), &made);
+    if (status != BH_OK) return status;
+    if (options.flags & BH_BUFFER_ZERO) {
+        uint8_t zero = 0;
+        status = bh_submit_fill((bh_lane){0}, made, 0, count * bh_type_size(type), &zero, 1, NULL);
+        if (status != BH_OK) {
+            bh_error why = *bh__last();
+            (void)bh_buffer_release(made);
+            return bh__refuse_with(&why);
+        }
+    }
+    *out = made;
+    return BH_OK;
 }
 
 /* Locks the device of a buffer and finds it; NULL with nothing locked and the thread's error set.
@@ -226,9 +186,10 @@ bh_status bh_buffer_release(bh_buffer handle) {
     bh__buffer *buffer = buffer_lock(handle, false, &device);
     if (!buffer) return bh__last()->status;
     if (--buffer->references == 0) {
-        bh__memory_release(device, buffer->memory);
+        bh__memory *memory = buffer->memory;
         bh__handle_remove(device, buffer->id);
-        bh__records_give(&device->buffer_records, buffer);
+        if (buffer != &memory->first) bh__records_give(&device->buffer_records, buffer);
+        bh__memory_release(device, memory);
         if (bh__guarded(device)) bh__solo_settle(device);
     }
     bh__device_unlock(device);
@@ -249,6 +210,36 @@ bh_status bh_buffer_view(bh_buffer handle, uint64_t first, uint64_t count, bh_bu
     } else {
         status = buffer_add(device, buffer->memory, buffer->type,
                             buffer->offset + first * bh_type_size(buffer->type), count, true, out);
+        if (status == BH_OK) buffer->memory->references++;
+    }
+    bh__device_unlock(device);
+    return status;
+}
+
+bh_status bh_buffer_cast(bh_buffer handle, bh_type type, bh_buffer *out) {
+    if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the view", "out is NULL");
+    uint64_t element = bh_type_size(type);
+    if (element == 0)
+        return bh__refuse(BH_E_INVALID, "use one of BH_I8 ... BH_F64", "%u is not an element type",
+                          (unsigned)type);
+    bh__device *device;
+    bh__buffer *buffer = buffer_lock(handle, false, &device);
+    if (!buffer) return bh__last()->status;
+    bh_status status;
+    uint64_t address = buffer->memory->address + buffer->offset;
+    if (buffer->bytes % element) {
+        status = bh__refuse(BH_E_INVALID, "view a whole number of the new elements first",
+                            "%llu bytes are no whole number of elements of %llu bytes (%s)",
+                            (unsigned long long)buffer->bytes, (unsigned long long)element,
+                            bh_type_name(type));
+    } else if (address % element) {
+        status = bh__refuse(BH_E_INVALID, "begin the view where an element of that type can lie",
+                            "the address 0x%llx is not a multiple of %llu bytes (%s)",
+                            (unsigned long long)address, (unsigned long long)element,
+                            bh_type_name(type));
+    } else {
+        status = buffer_add(device, buffer->memory, type, buffer->offset, buffer->bytes / element,
+                            true, out);
         if (status == BH_OK) buffer->memory->references++;
     }
     bh__device_unlock(device);
@@ -310,18 +301,9 @@ bh_status bh_buffer_accept(bh_buffer handle) {
     return BH_OK;
 }
 
-/* ---- for those who make memory in other ways ---------------------------------------------------- */
+/* ---- for those who make memory in other ways ---- */
 
 bh_status bh__buffer_add(bh__device *device, bh__memory *memory, bh_type type, uint64_t offset,
                          uint64_t count, bh_buffer *out) {
     return buffer_add(device, memory, type, offset, count, false, out);
-}
-
-void bh__buffer_count(bh__device *device, const bh__memory *memory) {
-    device->buffer_count++;
-    device->bytes_allocated += memory->bytes;
-}
-
-bool bh__pool_trim(bh__device *device) {
-    return trim_one(device);
 }

@@ -35,12 +35,20 @@ static inline void bh__tally_launch(bh__work_tally *to, const bh__launch_body *b
 }
 
 static inline void bh__tally_copy(bh__work_tally *to, uint32_t op, uint64_t bytes) {
-    if (op == BH__OP_WRITE || op == BH__OP_GLOBAL_WRITE)
+    switch (op) {
+    case BH__OP_WRITE:
+    case BH__OP_GLOBAL_WRITE:
+    case BH__OP_WRITE_ROWS:
         to->bytes_to_device += bytes;
-    else if (op == BH__OP_READ || op == BH__OP_GLOBAL_READ)
+        break;
+    case BH__OP_READ:
+    case BH__OP_GLOBAL_READ:
+    case BH__OP_READ_ROWS:
         to->bytes_to_host += bytes;
-    else
+        break;
+    default:
         to->bytes_within += bytes;
+    }
 }
 
 /* Of one lane index, with the device locked. */

@@ -173,6 +173,7 @@ static bh_status assemble(bh__device *device) {
     if (status == BH_OK) status = make_lanes(device);
     if (status != BH_OK) return status;
     bh__heap_init(&device->heap);
+    device->pressure_high = UINT64_MAX;
     choose_addresses(device);
     device->loss_times = calloc(device->options.restart_limit, sizeof *device->loss_times);
     device->incoming = malloc(sizeof *device->incoming);
@@ -189,8 +190,9 @@ static void free_objects(bh__device *device) {
     uint32_t cursor = 0;
     for (bh__buffer *buffer; (buffer = bh__table_next(&device->buffers, &cursor));) {
         bh__handle_remove(device, buffer->id);
-        if (--buffer->memory->references == 0) bh__memory_delete(device, buffer->memory);
-        free(buffer);
+        bh__memory *memory = buffer->memory;
+        if (buffer != &memory->first) free(buffer);
+        if (--memory->references == 0) bh__memory_delete(device, memory);
     }
     while (device->leaving) {
         bh__memory *memory = device->leaving;
@@ -209,6 +211,7 @@ static void free_objects(bh__device *device) {
     cursor = 0;
     for (bh__lane *lane; (lane = bh__table_next(&device->lane_handles, &cursor));)
         bh__handle_remove(device, lane->handle);
+    bh__host_pools_free(device);
     for (uint32_t i = 0; i < device->host_count; i++) {
         bh__share_unmap(device->hosts[i].memory->host, device->hosts[i].region.bytes);
         bh__fd_close(device->hosts[i].fd);
@@ -232,6 +235,7 @@ static void disassemble(bh__device *device) {
     bh__records_free(&device->memory_records);
     bh__records_free(&device->buffer_records);
     bh__heap_destroy(&device->heap);
+    bh__tags_free(device);
     free(device->chunks);
     free(device->free_addresses);
     free(device->hosts);
@@ -401,7 +405,7 @@ bh_status bh_device_get_status(bh_device handle, bh_device_status *out) {
                                .standby_ready = device->standby_ready,
                                .buffers = device->buffer_count,
                                .bytes_allocated = device->bytes_allocated,
-                               .bytes_reserved = device->heap.bytes_total + device->solo_bytes};
+                               .bytes_reserved = bh__held_bytes(device)};
     for (uint32_t i = 0; i < device->lane_limit; i++)
         status.lanes += i == 0 || device->lanes[i].handle != 0;
     const char *reason =

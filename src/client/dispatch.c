@@ -192,13 +192,14 @@ static void *dispatcher_main(void *argument) {
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     for (;;) {
         bool any = run_events(device);
+        any |= bh__pressure_run(device);
         take_new_callbacks(device, &pending);
         any |= run_due(device, &pending);
         post_notify(device, pending);
         any |= run_due(device, &pending);
         if (any) continue;
         pthread_mutex_lock(&device->dispatch_lock);
-        bool empty = !device->events && !device->callbacks;
+        bool empty = !device->events && !device->callbacks && !atomic_load(&device->pressure_due);
         bool stop = device->dispatcher_stop && empty && !pending;
         pthread_mutex_unlock(&device->dispatch_lock);
         if (!empty) continue;

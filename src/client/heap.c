@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The heap: two-level size classes with bitmaps, so that finding, splitting and merging blocks
- * takes constant time. */
+ * takes constant time. Small requests are cut from shared chunks; each large one has a chunk to
+ * itself. */
 #include "client/heap.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLAB_BLOCKS = 256, SUBCLASS_BITS = 4, ALIGN_BITS = 8 };
+enum { SLAB_BLOCKS = 256, SUBCLASS_BITS = 5, ALIGN_BITS = 8 };
+
+/* One cache line a block. */
+typedef union aligned_block {
+    bh__block block;
+    _Alignas(64) char line[64];
+} aligned_block;
+_Static_assert(sizeof(aligned_block) == 64, "a block's record fits a cache line");
 
 typedef struct bh__slab {
     struct bh__slab *next;
-    bh__block blocks[SLAB_BLOCKS];
+    aligned_block blocks[SLAB_BLOCKS];
 } bh__slab;
 
 void bh__heap_init(bh__heap *heap) {
@@ -28,13 +36,14 @@ void bh__heap_destroy(bh__heap *heap) {
 
 static bh__block *record_take(bh__heap *heap) {
     if (!heap->spare) {
-        bh__slab *slab = calloc(1, sizeof *slab);
+        bh__slab *slab = aligned_alloc(_Alignof(bh__slab), sizeof *slab);
         if (!slab) return NULL;
         slab->next = heap->slabs;
         heap->slabs = slab;
         for (int i = 0; i < SLAB_BLOCKS; i++) {
-            slab->blocks[i].next = heap->spare;
-            heap->spare = &slab->blocks[i];
+            bh__block *block = &slab->blocks[i].block;
+            block->next = heap->spare;
+            heap->spare = block;
         }
     }
     bh__block *block = heap->spare;
@@ -62,101 +71,193 @@ static void class_of(uint64_t bytes, uint32_t *major, uint32_t *minor) {
     *minor = (uint32_t)(units >> (top - SUBCLASS_BITS)) & (BH__HEAP_SUBCLASSES - 1);
 }
 
+static bh__heap_lists *lists_of(bh__heap *heap, const bh__block *block) {
+    return block->whole ? &heap->whole : &heap->cut;
+}
+
+static bool is_chunk(const bh__block *block) {
+    return !block->before && !block->after;
+}
+
 static void list_insert(bh__heap *heap, bh__block *block) {
     uint32_t major, minor;
     class_of(block->bytes, &major, &minor);
-    bh__block **list = &heap->free_blocks[major][minor];
+    bh__heap_lists *lists = lists_of(heap, block);
+    bh__block **list = &lists->free_blocks[major][minor];
     block->used = false;
     block->previous = NULL;
     block->next = *list;
     if (*list) (*list)->previous = block;
     *list = block;
-    heap->class_bits |= 1ull << major;
-    heap->subclass_bits[major] |= 1u << minor;
+    lists->class_bits |= 1ull << major;
+    lists->subclass_bits[major] |= 1u << minor;
+    heap->free_count++;
+    if (is_chunk(block)) heap->unused += block->bytes;
 }
 
 static void list_remove(bh__heap *heap, bh__block *block) {
     uint32_t major, minor;
     class_of(block->bytes, &major, &minor);
+    bh__heap_lists *lists = lists_of(heap, block);
+    heap->free_count--;
+    if (is_chunk(block)) heap->unused -= block->bytes;
     if (block->next) block->next->previous = block->previous;
     if (block->previous) {
         block->previous->next = block->next;
         return;
     }
-    heap->free_blocks[major][minor] = block->next;
+    lists->free_blocks[major][minor] = block->next;
     if (block->next) return;
-    heap->subclass_bits[major] &= ~(1u << minor);
-    if (!heap->subclass_bits[major]) heap->class_bits &= ~(1ull << major);
+    lists->subclass_bits[major] &= ~(1u << minor);
+    if (!lists->subclass_bits[major]) lists->class_bits &= ~(1ull << major);
 }
 
-bool bh__heap_add_chunk(bh__heap *heap, uint32_t chunk, uint64_t address, uint64_t bytes) {
+bool bh__heap_add_chunk(bh__heap *heap, uint32_t chunk, uint64_t address, uint64_t bytes,
+                        bool whole) {
     bh__block *block = record_take(heap);
     if (!block) return false;
     block->chunk = chunk;
     block->address = address;
     block->bytes = bytes;
+    block->whole = whole;
     heap->bytes_total += bytes;
+    heap->whole_count += whole;
+    if (!whole) heap->cut_total += bytes;
     list_insert(heap, block);
     return true;
 }
 
-static bh__block *find_in_list(bh__block *block, uint64_t bytes, int tries) {
+static uint64_t padding(const bh__block *block, uint64_t align) {
+    return (align - (block->address & (align - 1))) & (align - 1);
+}
+
+static bool serves(const bh__block *block, uint64_t bytes, uint64_t align) {
+    uint64_t skipped = padding(block, align);
+    return block->bytes >= bytes && block->bytes - bytes >= skipped;
+}
+
+/* The smallest that will do of the first few of a list. */
+static bh__block *find_in_list(bh__block *block, uint64_t bytes, uint64_t align, int tries) {
+    bh__block *best = NULL;
     for (; block && tries > 0; block = block->next, tries--) {
-        if (block->bytes >= bytes) return block;
+        if (!serves(block, bytes, align) || (best && block->bytes >= best->bytes)) continue;
+        best = block;
+        if (block->bytes == bytes) break;
     }
-    return NULL;
+    return best;
 }
 
 /* The tightest fit first: a short look at the request's own class, then the classes whose every
  * block is large enough. */
-static bh__block *find(bh__heap *heap, uint64_t bytes) {
+static bh__block *find(bh__heap_lists *lists, uint64_t bytes) {
     uint32_t major, minor;
     class_of(bytes, &major, &minor);
-    bh__block *own = heap->free_blocks[major][minor];
-    bh__block *found = find_in_list(own, bytes, 8);
+    bh__block *own = lists->free_blocks[major][minor];
+    bh__block *found = find_in_list(own, bytes, 1, 8);
     if (found) return found;
-    uint32_t above = minor + 1 < 32 ? heap->subclass_bits[major] & ~((2u << minor) - 1) : 0;
-    if (above) return heap->free_blocks[major][__builtin_ctz(above)];
-    uint64_t majors = heap->class_bits & ~((2ull << major) - 1);
-    if (!majors) return find_in_list(own, bytes, INT32_MAX);
+    uint32_t above = minor + 1 < 32 ? lists->subclass_bits[major] & ~((2u << minor) - 1) : 0;
+    if (above) return find_in_list(lists->free_blocks[major][__builtin_ctz(above)], bytes, 1, 8);
+    uint64_t majors = lists->class_bits & ~((2ull << major) - 1);
+    if (!majors) return find_in_list(own, bytes, 1, INT32_MAX);
     major = (uint32_t)__builtin_ctzll(majors);
-    return heap->free_blocks[major][__builtin_ctz(heap->subclass_bits[major])];
+    minor = (uint32_t)__builtin_ctz(lists->subclass_bits[major]);
+    return find_in_list(lists->free_blocks[major][minor], bytes, 1, 8);
 }
 
-bh__block *bh__heap_alloc(bh__heap *heap, uint64_t bytes, bool *out_of_host) {
+/* One with room for any padding is found at once; whether another one happens to lie well takes a
+ * look at all that are large enough. */
+static bh__block *find_aligned(bh__heap_lists *lists, uint64_t bytes, uint64_t align) {
+    bh__block *found = bytes <= UINT64_MAX - align ? find(lists, bytes + align) : NULL;
+    if (found) return found;
+    uint32_t first, minor;
+    class_of(bytes, &first, &minor);
+    for (uint32_t major = first; major < BH__HEAP_SIZE_CLASSES && !found; major++) {
+        for (minor = 0; minor < BH__HEAP_SUBCLASSES && !found; minor++)
+            found = find_in_list(lists->free_blocks[major][minor], bytes, align, INT32_MAX);
+    }
+    return found;
+}
+
+/* A chunk for this request alone, unless it is much too large. */
+static bh__block *find_whole(bh__heap *heap, uint64_t bytes) {
+    bh__block *block = find(&heap->whole, bytes);
+    uint64_t rounding = heap->unit;
+    return block && block->bytes - bytes <= bytes / 8 + rounding ? block : NULL;
+}
+
+/* Cuts the bytes behind `bytes` off a block that is in no list; they become free. */
+static void cut(bh__heap *heap, bh__block *block, uint64_t bytes, bh__block *rest) {
+    rest->chunk = block->chunk;
+    rest->address = block->address + bytes;
+    rest->bytes = block->bytes - bytes;
+    rest->before = block;
+    rest->after = block->after;
+    if (rest->after) rest->after->before = rest;
+    block->after = rest;
+    block->bytes = bytes;
+    list_insert(heap, rest);
+}
+
+static bh__block *find_any(bh__heap *heap, uint64_t bytes, uint64_t align, bool cut_large) {
+    bool large = bytes >= BH__HEAP_WHOLE;
+    bh__block *block = large ? find_whole(heap, bytes) : NULL;
+    if (block || (large && !cut_large)) return block;
+    return align > BH__HEAP_ALIGN ? find_aligned(&heap->cut, bytes, align)
+                                  : find(&heap->cut, bytes);
+}
+
+bh__block *bh__heap_alloc(bh__heap *heap, uint64_t bytes, uint64_t align, bool cut_large,
+                          bool *out_of_host) {
     *out_of_host = false;
     if (bytes > UINT64_MAX - BH__HEAP_ALIGN) return NULL;
     bytes = (bytes + BH__HEAP_ALIGN - 1) & ~(uint64_t)(BH__HEAP_ALIGN - 1);
     if (bytes == 0) bytes = BH__HEAP_ALIGN;
     if (bytes > heap->bytes_total) return NULL;
-    bh__block *block = find(heap, bytes);
-    if (!block) return NULL;
-    if (block->bytes > bytes) {
-        bh__block *rest = record_take(heap);
-        if (!rest) {
-            *out_of_host = true;
-            return NULL;
+    if (bytes >= BH__HEAP_WHOLE) bh__heap_settle(heap);
+    if (heap->return_count) {
+        /* What was freed last, if it is just right: nothing need be cut or merged. */
+        bh__block *last = heap->returns[heap->return_count - 1];
+        if (last->bytes == bytes && !last->whole && padding(last, align) == 0) {
+            heap->return_count--;
+            return last;
         }
-        list_remove(heap, block);
-        rest->chunk = block->chunk;
-        rest->address = block->address + bytes;
-        rest->bytes = block->bytes - bytes;
-        rest->before = block;
-        rest->after = block->after;
-        if (rest->after) rest->after->before = rest;
-        block->after = rest;
-        block->bytes = bytes;
-        list_insert(heap, rest);
-    } else {
-        list_remove(heap, block);
     }
-    block->used = true;
-    heap->bytes_used += block->bytes;
-    return block;
+    bh__block *block = find_any(heap, bytes, align, cut_large);
+    if (!block && heap->return_count) {
+        bh__heap_settle(heap);
+        block = find_any(heap, bytes, align, cut_large);
+    }
+    if (!block) return NULL;
+    uint64_t skipped = block->whole ? 0 : padding(block, align);
+    bool more = !block->whole && block->bytes - skipped > bytes;
+    bh__block *body = skipped ? record_take(heap) : block;
+    bh__block *rest = body && more ? record_take(heap) : NULL;
+    if (!body || (more && !rest)) {
+        if (body && skipped) record_drop(heap, body);
+        *out_of_host = true;
+        return NULL;
+    }
+    list_remove(heap, block);
+    if (skipped) {
+        /* What is skipped stays free; the body behind it is taken out of the lists again. */
+        cut(heap, block, skipped, body);
+        list_remove(heap, body);
+        body->used = true;
+        list_insert(heap, block);
+    }
+    body->used = true;
+    if (more) cut(heap, body, bytes, rest);
+    body->surplus = body->bytes - bytes;
+    heap->bytes_used += body->bytes;
+    heap->bytes_surplus += body->surplus;
+    heap->used_count++;
+    return body;
 }
 
-bool bh__heap_free(bh__heap *heap, bh__block *block) {
+static void put_back(bh__heap *heap, bh__block *block) {
     heap->bytes_used -= block->bytes;
+    heap->bytes_surplus -= block->surplus;
+    heap->used_count--;
     bh__block *before = block->before, *after = block->after;
     if (after && !after->used) {
         list_remove(heap, after);
@@ -174,32 +275,78 @@ bool bh__heap_free(bh__heap *heap, bh__block *block) {
         block = before;
     }
     list_insert(heap, block);
-    return !block->before && !block->after;
 }
 
-bool bh__heap_take_free_chunk(bh__heap *heap, uint32_t *out_chunk) {
+/* What a block's neighbour in a chunk is merged with is found in the lists: their records too. */
+static void fetch_neighbour(const bh__block *block) {
+    if (!block || block->used) return;
+    __builtin_prefetch(block->next);
+    __builtin_prefetch(block->previous);
+}
+
+void bh__heap_settle(bh__heap *heap) {
+    uint32_t count = heap->return_count;
+    heap->return_count = 0;
+    for (uint32_t i = 0; i < count && count > 1; i++) {
+        __builtin_prefetch(heap->returns[i]->before);
+        __builtin_prefetch(heap->returns[i]->after);
+    }
+    for (uint32_t i = 0; i < count && count > 1; i++) {
+        fetch_neighbour(heap->returns[i]->before);
+        fetch_neighbour(heap->returns[i]->after);
+    }
+    for (uint32_t i = 0; i < count; i++) put_back(heap, heap->returns[i]);
+}
+
+void bh__heap_free(bh__heap *heap, bh__block *block) {
+    __builtin_prefetch(block);
+    heap->returns[heap->return_count++] = block;
+    if (heap->return_count == BH__HEAP_RETURNS) bh__heap_settle(heap);
+}
+
+static bh__block *free_chunk_in(const bh__heap_lists *lists, uint64_t bytes, bh__block *best) {
     for (int major = BH__HEAP_SIZE_CLASSES - 1; major >= 0; major--) {
+        if (!(lists->class_bits >> major & 1)) continue;
         for (int minor = 0; minor < BH__HEAP_SUBCLASSES; minor++) {
-            for (bh__block *block = heap->free_blocks[major][minor]; block; block = block->next) {
-                if (block->before || block->after) continue;
-                list_remove(heap, block);
-                heap->bytes_total -= block->bytes;
-                *out_chunk = block->chunk;
-                record_drop(heap, block);
-                return true;
+            for (bh__block *block = lists->free_blocks[major][minor]; block; block = block->next) {
+                if (!is_chunk(block)) continue;
+                bool enough = block->bytes >= bytes, enough_yet = best && best->bytes >= bytes;
+                if (!best || (enough && (!enough_yet || block->bytes < best->bytes)) ||
+                    (!enough && !enough_yet && block->bytes > best->bytes))
+                    best = block;
             }
         }
     }
-    return false;
+    return best;
 }
 
-uint64_t bh__heap_largest_free(const bh__heap *heap) {
-    if (!heap->class_bits) return 0;
-    uint32_t major = 63 - (uint32_t)__builtin_clzll(heap->class_bits);
-    uint32_t minor = 31 - (uint32_t)__builtin_clz(heap->subclass_bits[major]);
+bool bh__heap_take_free_chunk(bh__heap *heap, uint64_t bytes, uint32_t *out_chunk) {
+    bh__heap_settle(heap);
+    if (heap->unused == 0) return false;
+    bh__block *block = free_chunk_in(&heap->whole, bytes, NULL);
+    block = free_chunk_in(&heap->cut, bytes, block);
+    list_remove(heap, block);
+    heap->bytes_total -= block->bytes;
+    heap->whole_count -= block->whole;
+    if (!block->whole) heap->cut_total -= block->bytes;
+    *out_chunk = block->chunk;
+    record_drop(heap, block);
+    return true;
+}
+
+static uint64_t largest_in(const bh__heap_lists *lists) {
+    if (!lists->class_bits) return 0;
+    uint32_t major = 63 - (uint32_t)__builtin_clzll(lists->class_bits);
+    uint32_t minor = 31 - (uint32_t)__builtin_clz(lists->subclass_bits[major]);
     uint64_t largest = 0;
-    for (const bh__block *block = heap->free_blocks[major][minor]; block; block = block->next) {
+    for (const bh__block *block = lists->free_blocks[major][minor]; block; block = block->next) {
         if (block->bytes > largest) largest = block->bytes;
     }
     return largest;
+}
+
+uint64_t bh__heap_largest_free(bh__heap *heap) {
+    bh__heap_settle(heap);
+    uint64_t cut_from = largest_in(&heap->cut), whole = largest_in(&heap->whole);
+    return cut_from > whole ? cut_from : whole;
 }

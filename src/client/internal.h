@@ -38,7 +38,10 @@ enum {
     BH__STAGING_BYTES = 512 * 1024,
     BH__BATCH_AREAS = 8,
     BH__BATCH_BYTES = 1024 * 1024,
-    BH__MAX_WATCHERS = 16
+    BH__MAX_WATCHERS = 16,
+    BH__TAG_BUCKETS = 256,
+    BH__MOST_TAGS = 4096, /* more are kept only while they are in use */
+    BH__PRESSURE_REASONS = 4
 };
 
 /* ---- memory ---- */
@@ -55,39 +58,55 @@ typedef struct bh__lane_use {
     uint64_t read_position, read_from, read_to;
 } bh__lane_use;
 
-/* Memory that work can use: a block of a chunk, or a host region. Shared by a buffer and its views.
- */
-typedef struct bh__memory {
-    uint64_t address;
-    uint64_t read_only_address;
-    uint64_t bytes;
-    bh__block *block;    /* Owned. NULL for host regions. */
-    uint32_t references; /* buffer handles and views */
-    uint32_t host_id;    /* host regions: what requests call it */
-    void *host;          /* host regions: where the application has it */
-    bh__lane_use *uses;  /* use_inline, or owned when it grew */
-    uint32_t use_count, use_capacity;
-    bh__lane_use use_inline[2];
-    bh__span *suspect; /* Owned. Sorted, apart from each other. */
-    uint32_t suspect_count, suspect_capacity;
-    uint64_t held_by;        /* number of the lost worker that may still write it; 0: none */
-    uint64_t doubt_stamp;    /* during a judgement: the latest request in flight that writes it */
-    uint64_t doubt_loss;     /* the judgement doubt_stamp belongs to */
-    bh_type type;            /* of the buffer it was made for, for messages; 0: none */
-    uint64_t count;          /* and its elements */
-    struct bh__memory *next; /* in the list of the freed that are still in use, or retired */
-    struct bh__solo *solo;   /* Owned. Memory with a chunk of its own: `block` is part of it. */
-    bool window;             /* a look at bytes of somebody else's chunk: nothing to give back */
-} bh__memory;
+/* Who buffers are for. */
+typedef struct bh__tag {
+    struct bh__tag *next;
+    uint64_t hash;
+    uint64_t bytes, buffers, high, limit, allocations;
+    uint64_t references; /* memory that names it, freed or not */
+    char name[BH_TAG_BYTES];
+} bh__tag;
 
 typedef struct bh__buffer {
     uint64_t id;
-    bh__memory *memory; /* Retained. */
+    struct bh__memory *memory; /* Retained. */
     uint64_t offset, bytes, count;
     bh_type type;
     bool is_view;
     uint32_t references;
 } bh__buffer;
+
+/* Memory that work can use: a block of a chunk, a host region, or a piece of one. Shared by a buffer
+ * and its views. What a release looks at comes first: it is often long since anybody did. */
+typedef struct bh__memory {
+    uint64_t bytes;
+    bh__block *block;      /* Owned. NULL for host regions. */
+    bh__tag *tag;          /* Borrowed. NULL for host regions. */
+    struct bh__solo *solo; /* Owned. Memory with a chunk of its own: `block` is part of it. */
+    uint64_t held_by;      /* number of the lost worker that may still write it; 0: none */
+    bh__lane_use *uses;    /* use_inline, or owned when it grew */
+    bh__span *suspect;     /* Owned. Sorted, apart from each other. */
+    uint32_t references;   /* buffer handles and views */
+    uint32_t use_count;
+    bh__buffer first; /* what its first handle means; records of other handles are their own */
+    uint64_t address;
+    uint64_t read_only_address;
+    uint32_t use_capacity, suspect_count, suspect_capacity;
+    bh_type type;            /* of the buffer it was made for, for messages; 0: none */
+    uint64_t count;          /* the buffer's elements */
+    const void *call_site;   /* that allocated it */
+    struct bh__memory *next; /* in the list of the freed that are still in use, or retired */
+    uint64_t doubt_stamp;    /* during a judgement: the latest request in flight that writes it */
+    uint64_t doubt_loss;     /* the judgement doubt_stamp belongs to */
+    uint64_t listed;         /* the last listing it was put in */
+    void *host;              /* host regions: where the application has it */
+    uint64_t host_from;      /* pieces of a host region: where in it they begin */
+    uint32_t host_id;        /* host regions: what requests call it */
+    bool window;             /* a look at bytes of somebody else's chunk: nothing to give back */
+    /* Not zeroed: use_count says what is there. */
+    bh__lane_use use_inline[2];
+} bh__memory;
+_Static_assert(offsetof(bh__memory, first) == 64, "a release needs the first two cache lines");
 
 /* ---- modules ---- */
 
@@ -153,6 +172,9 @@ typedef struct bh__module {
 typedef struct bh__sequence bh__sequence;
 
 /* ---- requests and lanes ---- */
+
+/* Beside BH_ACCESS_OUT: leaves gaps, so that what was in doubt stays so. */
+enum { BH__ACCESS_GAPS = 4 };
 
 typedef struct bh__use {
     bh__memory *memory; /* Borrowed: memory outlives the requests that use it. */
@@ -316,8 +338,9 @@ typedef struct bh__chunk_entry {
 
 typedef struct bh__host_entry {
     bh__host_region region;
-    int fd;             /* Owned. */
-    bh__memory *memory; /* Owned. */
+    int fd;                          /* Owned. */
+    bh__memory *memory;              /* Owned. */
+    struct bh__host_pool_slab *slab; /* Borrowed. Of a pool's region; else NULL. */
 } bh__host_entry;
 
 typedef struct bh__staging_slot {
@@ -354,6 +377,17 @@ typedef struct bh__watcher {
     void *context;
 } bh__watcher;
 
+/* Somebody who is told of memory pressure. Under dispatch_lock; written with the device's lock held
+ * too. */
+typedef struct bh__listener {
+    bh_pressure_fn *pressed;
+    void *context;
+    uint64_t threshold;
+    bool above;
+    bh_pressure said[BH__PRESSURE_REASONS]; /* `times` 0: nothing to tell */
+    uint64_t order[BH__PRESSURE_REASONS];
+} bh__listener;
+
 /* ---- the device ---- */
 
 struct bh__device {
@@ -366,7 +400,7 @@ struct bh__device {
     uint32_t handle_generation;
     _Atomic uint64_t id;    /* its handle; 0: closed. Read without the lock. */
     _Atomic uint32_t users; /* threads looking at lanes or areas without the lock */
-    bh__table buffers, modules, kernels, lane_handles, prepareds, sequences;
+    bh__table buffers, modules, kernels, lane_handles, prepareds, sequences, pools;
     bh__lane lanes[BH__LANES];
 
     /* Everything from here on starts at zero each time. */
@@ -410,9 +444,20 @@ struct bh__device {
     bh__memory *retired, *retired_last; /* with checks: freed, kept from reuse for a while */
     uint32_t retired_count;
     uint64_t retired_bytes;
+    uint64_t high_allocated, high_reserved, refusals, bytes_trimmed;
+    bh__tag *tags[BH__TAG_BUCKETS];
+    bh__tag untagged;
+    uint32_t tag_count;
+    uint64_t listing;
+
+    uint64_t pressure_high, pressure_low; /* of bytes_allocated: who goes there has to tell */
+    uint64_t pressure_notes;
+    _Atomic bool pressure_due; /* Read without the lock. */
+    bh__listener listeners[BH__MAX_WATCHERS];
+    uint32_t listener_count;
 
     uint64_t solo_bytes;      /* in chunks that belong to one buffer each */
-    bh__span *free_addresses; /* Owned. Offsets of such chunks that are gone. */
+    bh__span *free_addresses; /* Owned. Offsets of chunks that are gone. */
     uint32_t free_address_count, free_address_capacity;
     bh__job *farewells; /* guard mode: chunks to be unmapped before the caller goes on */
 
@@ -433,6 +478,7 @@ struct bh__device {
     /* the supervisor */
     pthread_t supervisor;
     bh__job *jobs, *jobs_last;
+    bool jobs_closed; /* under jobs_lock: nobody takes them any more */
     bh__worker workers[BH__AREAS];
     bh__worker *active, *standby; /* Borrowed from `workers`. */
     uint64_t *loss_times;         /* Owned. The last restart_limit losses, as a ring. */
@@ -488,7 +534,8 @@ enum {
     BH__KIND_BUFFER,
     BH__KIND_BINARY, /* belongs to no device */
     BH__KIND_PREPARED,
-    BH__KIND_SEQUENCE
+    BH__KIND_SEQUENCE,
+    BH__KIND_POOL
 };
 
 /* Locks and returns the device a handle of this kind belongs to, or fills the thread's error and
@@ -666,8 +713,53 @@ bh__memory *bh__memory_new(bh__device *device);
 void bh__memory_delete(bh__device *device, bh__memory *memory);
 /* Drops one reference; the memory goes back to the heap once nothing uses it. */
 void bh__memory_release(bh__device *device, bh__memory *memory);
+/* Gives back what memory is made of, and its record. Nothing uses it. */
+void bh__memory_drop(bh__device *device, bh__memory *memory);
 /* Gives memory back that was freed and is no longer in use. */
 void bh__memory_sweep(bh__device *device);
+
+/* ---- chunks.c ---- */
+
+/* Cuts a block from the chunks there are, or makes another. `align` is a power of two, at least
+ * BH__HEAP_ALIGN. Called and returns with the lock held, and may let go of it meanwhile. NULL with
+ * the thread's error. */
+bh__block *bh__block_alloc(bh__device *device, uint64_t bytes, uint64_t align);
+/* Takes back one chunk that nothing is cut from, one of `bytes` or more if there is one. False:
+ * there is none. */
+bool bh__pool_trim(bh__device *device, uint64_t bytes);
+/* Addresses for a chunk, as an offset from address_base; those of one that is gone. */
+bool bh__addresses_take(bh__device *device, uint64_t bytes, uint64_t *out);
+void bh__addresses_give(bh__device *device, uint64_t offset, uint64_t bytes);
+/* What the device holds has grown. */
+void bh__held_note(bh__device *device);
+
+/* ---- usage.c: with the lock held ---- */
+
+/* NULL or "" is the tag of what has none. NULL with the thread's error: no host memory. */
+bh__tag *bh__tag_get(bh__device *device, const char *name);
+void bh__tags_free(bh__device *device);
+/* Counts one more buffer of this size, or refuses it. */
+bh_status bh__tag_charge(bh__device *device, bh__tag *tag, uint64_t bytes);
+void bh__tag_discharge(bh__tag *tag, uint64_t bytes);
+/* The memory is of this tag, charged before. */
+void bh__tag_attach(bh__tag *tag, bh__memory *memory);
+/* An allocation of this size failed for want of memory. */
+void bh__usage_refused(bh__device *device, uint64_t bytes);
+/* A buffer's memory, charged already, is handed out; its last handle is gone. */
+void bh__usage_add(bh__device *device, bh__memory *memory);
+void bh__usage_remove(bh__device *device, bh__memory *memory);
+/* "; most is "weights" 1024 in 2 (limit 4096)": who has most, for messages. */
+void bh__usage_owners(bh__device *device, char *out, size_t size);
+
+/* ---- pressure.c ---- */
+
+/* With the lock held: bytes_allocated passed pressure_high or pressure_low; the limit changed;
+ * something happened to an allocation of this size. */
+void bh__pressure_cross(bh__device *device);
+void bh__pressure_limit(bh__device *device);
+void bh__pressure_note(bh__device *device, uint32_t reason, uint64_t asked);
+/* Dispatcher only: tells what is due. Returns whether anything was. */
+bool bh__pressure_run(bh__device *device);
 
 /* ---- check.c: BH_DEVICE_CHECK, with the lock held ---- */
 
@@ -711,6 +803,10 @@ enum { BH__SOLO_LEAD = 256, BH__GUARD_ALIGN = 16 };
 static inline bool bh__guarded(const bh__device *device) {
     return device->options.flags & BH_DEVICE_GUARD;
 }
+/* Bytes in chunks of all kinds. */
+static inline uint64_t bh__held_bytes(const bh__device *device) {
+    return device->heap.bytes_total + device->solo_bytes;
+}
 /* What chunks that many buffers share may hold. */
 static inline uint64_t bh__pool_limit(const bh__device *device) {
     uint64_t limit = device->options.memory_limit;
@@ -718,13 +814,12 @@ static inline uint64_t bh__pool_limit(const bh__device *device) {
 }
 /* Memory of `bytes` in a chunk of its own, not a buffer yet. These let go of the lock while a
  * worker carries them out. */
-bh_status bh__solo_create(bh__device *device, uint64_t bytes, uint32_t how, bh__memory **out);
+bh_status bh__solo_create(bh__device *device, uint64_t bytes, uint64_t align, uint32_t how,
+                          bh__memory **out);
 /* The same with a chunk that there is already: `offset` is where in it the memory begins. Takes `fd`
  * over if it succeeds. */
 bh_status bh__solo_adopt(bh__device *device, uint64_t chunk_bytes, uint64_t offset, uint64_t bytes,
                          int fd, bh__memory **out);
-bh_status bh__solo_alloc(bh__device *device, bh_type type, uint64_t count, uint64_t bytes,
-                         uint32_t how, bh_buffer *out);
 /* Nothing uses the memory any more. Takes it over. */
 void bh__solo_give_back(bh__device *device, bh__memory *memory);
 /* Carries out what giving back left to do. */
@@ -740,10 +835,6 @@ void bh__orders_forget_chunk(bh__worker *worker, uint32_t id);
 /* ---- buffer.c: for those who make memory in other ways */
 bh_status bh__buffer_add(bh__device *device, bh__memory *memory, bh_type type, uint64_t offset,
                          uint64_t count, bh_buffer *out);
-/* Counts a buffer's memory as in use, once it has its first handle. */
-void bh__buffer_count(bh__device *device, const bh__memory *memory);
-/* Takes back one chunk that nothing is cut from. False: there is none. */
-bool bh__pool_trim(bh__device *device);
 
 /* ---- deed.c, sharing.c */
 /* The last handle is gone: tokens are refused from now on. */
@@ -751,6 +842,14 @@ void bh__deed_withdraw(bh__solo *solo);
 /* A lost worker may have left some of it half written. */
 void bh__deed_doubt(bh__solo *solo);
 void bh__deed_close(bh__solo *solo);
+
+/* ---- transfer.c ---- */
+
+bh_status bh__check_lane_device(bh_lane lane, bh_buffer buffer);
+/* Submits a pattern of any length into rows of any pitch, through a staging slot. */
+bh_status bh__submit_pattern(bh_lane lane, bh_buffer buffer, uint64_t offset, uint64_t pitch,
+                             uint64_t width, uint64_t height, const void *pattern,
+                             uint32_t pattern_bytes, bh_ticket *out);
 
 /* ---- staging.c: host memory on the way ---- */
 
@@ -761,12 +860,27 @@ void bh__staging_put(bh__device *device, uint32_t slot, uint32_t lane, uint64_t 
                      bool failed);
 uint8_t *bh__staging_memory(bh__device *device, uint32_t slot);
 
+/* A region of its own. With the lock held, let go of while the worker maps it. */
+bh_status bh__host_region_create(bh__device *device, uint64_t asked, bh__memory **out);
+/* The same when it is unmapped, once the work that uses it is done. */
+void bh__host_region_destroy(bh__device *device, bh__memory *memory);
+void bh__host_let_pass(bh__device *device, const bh__memory *memory);
+bh__host_entry *bh__host_entry_of(bh__device *device, const bh__memory *memory);
+
 /* Remembers a region that the worker has mapped, with the lock held. False: no host memory. */
 bool bh__host_note(bh__device *device, const bh__host_region *region, int fd, bh__memory *memory);
 
 /* Finds the host region that [pointer, pointer + bytes) lies in, with the lock held. */
 bh__memory *bh__host_find(bh__device *device, const void *pointer, uint64_t bytes,
                           uint64_t *out_offset);
+
+/* ---- host_pool.c, with the lock held ---- */
+
+/* The piece of a pool that these bytes of its region lie in, if somebody has taken it; else NULL. */
+bh__memory *bh__host_pool_find(struct bh__host_pool_slab *slab, uint64_t offset, uint64_t bytes,
+                               uint64_t *out_offset);
+/* Frees the records of all pools; their regions stay. */
+void bh__host_pools_free(bh__device *device);
 
 /* ---- module.c ---- */
 

@@ -169,7 +169,8 @@ bool bh__memory_order(bh__device *device, const bh__use *use, uint32_t lane, uin
 /* ---- life and death ---- */
 
 bh__memory *bh__memory_new(bh__device *device) {
-    bh__memory *memory = bh__records_take(&device->memory_records, sizeof *memory);
+    bh__memory *memory =
+        bh__records_take(&device->memory_records, sizeof *memory, offsetof(bh__memory, use_inline));
     if (!memory) return NULL;
     memory->references = 1;
     memory->uses = memory->use_inline;
@@ -180,6 +181,7 @@ bh__memory *bh__memory_new(bh__device *device) {
 void bh__memory_delete(bh__device *device, bh__memory *memory) {
     if (memory->uses != memory->use_inline) free(memory->uses);
     free(memory->suspect);
+    if (memory->tag) memory->tag->references--;
     if (memory->solo) bh__solo_delete(memory->solo);
     bh__records_give(&device->memory_records, memory);
 }
@@ -196,7 +198,7 @@ bool bh__memory_idle(bh__device *device, bh__memory *memory) {
     return true;
 }
 
-static void give_back(bh__device *device, bh__memory *memory) {
+void bh__memory_drop(bh__device *device, bh__memory *memory) {
     if (memory->window) {
         bh__memory_delete(device, memory);
         return;
@@ -215,11 +217,10 @@ static void give_back(bh__device *device, bh__memory *memory) {
 
 void bh__memory_release(bh__device *device, bh__memory *memory) {
     if (--memory->references > 0) return;
-    device->buffer_count--;
-    device->bytes_allocated -= memory->bytes;
+    bh__usage_remove(device, memory);
     if (memory->solo) bh__deed_withdraw(memory->solo);
     if (bh__memory_idle(device, memory)) {
-        give_back(device, memory);
+        bh__memory_drop(device, memory);
     } else {
         memory->next = device->leaving;
         device->leaving = memory;
@@ -232,7 +233,7 @@ void bh__memory_sweep(bh__device *device) {
         bh__memory *memory = *link;
         if (bh__memory_idle(device, memory)) {
             *link = memory->next;
-            give_back(device, memory);
+            bh__memory_drop(device, memory);
         } else {
             link = &memory->next;
         }

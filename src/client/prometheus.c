@@ -166,7 +166,7 @@ static bh_status take(bh_device handle, snapshot *out) {
     out->state = device->state;
     out->buffers = device->buffer_count;
     out->bytes_allocated = device->bytes_allocated;
-    out->bytes_reserved = device->heap.bytes_total;
+    out->bytes_reserved = bh__held_bytes(device);
     bh__counts_device(device, &out->all);
     out->lanes = device->lane_limit;
     for (uint32_t i = 0; i < out->lanes; i++)

@@ -272,7 +272,7 @@ static bh_status record_move(bh_sequence handle, uint32_t op, bh_buffer buffer, 
         bh__copy_body *body = &self->records[self->step_count].u.copy;
         body->bytes = bytes;
         body->host = host->host_id;
-        *(write ? &body->source : &body->target) = host_offset;
+        *(write ? &body->source : &body->target) = host->host_from + host_offset;
         /* The buffer comes first, whichever way it goes. */
         if (!add_buffer(self, other, offset, bytes, write ? BH_ACCESS_OUT : BH_ACCESS_IN, 0) ||
             !add_host(self, host, host_offset, bytes, write ? BH_ACCESS_IN : BH_ACCESS_OUT))

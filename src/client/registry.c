@@ -52,15 +52,17 @@ static bh__table *table_of(bh__device *device, uint32_t kind) {
         return &device->prepareds;
     case BH__KIND_SEQUENCE:
         return &device->sequences;
+    case BH__KIND_POOL:
+        return &device->pools;
     default:
         return NULL;
     }
 }
 
 static const char *kind_name(uint32_t kind) {
-    static const char *const names[] = {"no handle", "a device",          "a lane",
-                                        "a module",  "a kernel",          "a buffer",
-                                        "a binary",  "a prepared launch", "a sequence"};
+    static const char *const names[] = {"no handle",  "a device", "a lane",   "a module",
+                                        "a kernel",   "a buffer", "a binary", "a prepared launch",
+                                        "a sequence", "a pool"};
     return kind < sizeof names / sizeof *names ? names[kind] : "no handle of this library";
 }
 

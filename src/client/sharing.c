@@ -46,10 +46,7 @@ static bh_status open_window(bh__device *device, const bh__memory *memory, uint6
     window->read_only_address = chunk->read_only_address;
     window->bytes = bytes;
     bh_status status = bh__buffer_add(device, window, BH_U8, 0, bytes, out);
-    if (status == BH_OK)
-        bh__buffer_count(device, window);
-    else
-        bh__memory_delete(device, window);
+    if (status != BH_OK) bh__memory_delete(device, window);
     return status;
 }
 
@@ -73,20 +70,29 @@ static bh_status move_mark(bh__device *device, const bh__memory *memory, uint8_t
 /* ---- allocating and exporting ---- */
 
 static bh_status alloc_shareable(bh__device *device, bh_type type, uint64_t count, uint64_t bytes,
-                                 bh_buffer *out) {
+                                 const void *call_site, bh_buffer *out) {
     uint32_t how = BH__SOLO_LED | (bh__guarded(device) ? BH__SOLO_GUARDED : 0);
     bh__memory *memory;
-    bh_status status = bh__solo_create(device, bytes, how, &memory);
+    bh_status status = bh__tag_charge(device, &device->untagged, bytes);
     if (status != BH_OK) return status;
+    status = bh__solo_create(device, bytes, 0, how, &memory);
+    if (status != BH_OK) {
+        bh__tag_discharge(&device->untagged, bytes);
+        return status;
+    }
+    bh__tag_attach(&device->untagged, memory);
     memory->type = type;
     memory->count = count;
+    memory->call_site = call_site;
     status = bh__deed_create(device, memory->solo);
     if (status == BH_OK) status = move_mark(device, memory, memory->solo->deed->mark, true);
     if (status == BH_OK) status = bh__buffer_add(device, memory, type, 0, count, out);
-    if (status == BH_OK)
-        bh__buffer_count(device, memory);
-    else
+    if (status == BH_OK) {
+        bh__usage_add(device, memory);
+    } else {
+        bh__tag_discharge(memory->tag, bytes);
         bh__solo_give_back(device, memory);
+    }
     return status;
 }
 
@@ -104,7 +110,8 @@ bh_status bh_buffer_alloc_shareable(bh_device handle, bh_type type, uint64_t cou
                           (ull)element);
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
     if (!device) return bh__last()->status;
-    bh_status status = alloc_shareable(device, type, count, bytes, out);
+    bh_status status =
+        alloc_shareable(device, type, count, bytes, __builtin_return_address(0), out);
     bh__device_unlock(device);
     return status;
 }
@@ -230,17 +237,22 @@ static bh_status check_device(const bh__device *device, const bh_share_token *to
 
 /* With the device locked. `fds` are our own and taken over if all goes well; the deed always is. */
 static bh_status import(bh__device *device, const int fds[2], const bh_share_token *token,
-                        bh__deed *deed, bh_buffer *out) {
+                        bh__deed *deed, const void *call_site, bh_buffer *out) {
     bh__memory *memory;
     uint64_t bytes = token->count * bh_type_size(token->type);
-    bh_status status =
-        bh__solo_adopt(device, token->chunk_bytes, token->offset, bytes, fds[0], &memory);
+    bh_status status = bh__tag_charge(device, &device->untagged, bytes);
+    if (status == BH_OK) {
+        status = bh__solo_adopt(device, token->chunk_bytes, token->offset, bytes, fds[0], &memory);
+        if (status != BH_OK) bh__tag_discharge(&device->untagged, bytes);
+    }
     if (status != BH_OK) {
         bh__deed_unmap(deed);
         close(fds[0]);
         close(fds[1]);
         return status;
     }
+    bh__tag_attach(&device->untagged, memory);
+    memory->call_site = call_site;
     memory->solo->deed = deed;
     memory->solo->deed_fd = bh__fd_keep(fds[1]);
     memory->type = token->type;
@@ -252,10 +264,11 @@ static bh_status import(bh__device *device, const int fds[2], const bh_share_tok
         status = bh__token_check(deed, token); /* it may have gone stale meanwhile */
     if (status == BH_OK) status = bh__buffer_add(device, memory, token->type, 0, token->count, out);
     if (status == BH_OK) {
-        bh__buffer_count(device, memory);
+        bh__usage_add(device, memory);
         return BH_OK;
     }
     bh_error why = *bh__last();
+    bh__tag_discharge(memory->tag, bytes);
     bh__solo_give_back(device, memory);
     bh__solo_settle(device);
     return bh__refuse_with(&why);
@@ -279,7 +292,7 @@ bh_status bh_buffer_import(bh_device handle, const int fds[BH_SHARE_FDS],
         status = device ? check_device(device, &own) : bh__last()->status;
     }
     if (status == BH_OK) {
-        status = import(device, mine, &own, deed, out);
+        status = import(device, mine, &own, deed, __builtin_return_address(0), out);
         bh__device_unlock(device);
         return status;
     }

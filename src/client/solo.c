@@ -10,35 +10,6 @@
 
 typedef unsigned long long ull;
 
-/* ---- addresses ---- */
-
-/* In guard mode addresses are used again only when there are no fresh ones left, so that what is
- * released stays unmapped. */
-static bool take_addresses(bh__device *device, uint64_t bytes, uint64_t *out) {
-    bool fresh = bytes <= device->address_limit - device->next_address;
-    if (!fresh || !bh__guarded(device)) {
-        for (uint32_t i = 0; i < device->free_address_count; i++) {
-            uint64_t offset = device->free_addresses[i].offset;
-            if (device->free_addresses[i].bytes < bytes) continue;
-            if (!bh__spans_remove(&device->free_addresses, &device->free_address_count,
-                                  &device->free_address_capacity, offset, bytes))
-                break;
-            *out = offset;
-            return true;
-        }
-    }
-    if (!fresh) return false;
-    *out = device->next_address;
-    device->next_address += bytes;
-    return true;
-}
-
-/* For want of memory to note them they are not used again. */
-static void return_addresses(bh__device *device, uint64_t address, uint64_t bytes) {
-    (void)bh__spans_add(&device->free_addresses, &device->free_address_count,
-                        &device->free_address_capacity, address - device->address_base, bytes);
-}
-
 /* ---- making and adopting ---- */
 
 static bh_status refuse_record(void) {
@@ -47,20 +18,21 @@ static bh_status refuse_record(void) {
 }
 
 static bh_status refuse_limit(bh__device *device, uint64_t bytes) {
+    bh__usage_refused(device, bytes);
     return bh__refuse(BH_E_NO_MEMORY, "free buffers, or raise memory_limit if the device has more",
                       "%llu bytes asked for, in a chunk of their own; the device holds %llu of at "
                       "most %llu",
-                      (ull)bytes, (ull)(device->heap.bytes_total + device->solo_bytes),
-                      (ull)device->options.memory_limit);
+                      (ull)bytes, (ull)bh__held_bytes(device), (ull)device->options.memory_limit);
 }
 
 /* Makes room within the device's limit: chunks of the pool that nobody uses go first. */
 static bh_status make_room(bh__device *device, uint64_t bytes) {
     uint64_t limit = device->options.memory_limit;
     for (;;) {
-        uint64_t held = device->heap.bytes_total + device->solo_bytes;
+        uint64_t held = bh__held_bytes(device);
         if (held <= limit && bytes <= limit - held) return BH_OK;
-        if (bytes > limit || !(bh__pool_trim(device) || bh__check_relent(device)))
+        uint64_t room = limit > held ? limit - held : 0;
+        if (bytes > limit || !(bh__pool_trim(device, bytes - room) || bh__check_relent(device)))
             return refuse_limit(device, bytes);
     }
 }
@@ -82,7 +54,7 @@ static bh_status prepare(bh__device *device, uint64_t chunk_bytes, bool guarded,
     solo->deed_fd = -1;
     solo->span = chunk_bytes + (guarded ? device->chunk_granularity : 0);
     uint64_t offset;
-    if (!take_addresses(device, solo->span, &offset)) {
+    if (!bh__addresses_take(device, solo->span, &offset)) {
         bh__memory_delete(device, memory);
         return bh__refuse(BH_E_NO_MEMORY, "free buffers earlier, or close and reopen the device",
                           "the device's address range of %llu bytes is used up",
@@ -93,6 +65,7 @@ static bh_status prepare(bh__device *device, uint64_t chunk_bytes, bool guarded,
                               .address = device->address_base + offset,
                               .read_only_address = device->read_only_base + offset};
     device->solo_bytes += chunk_bytes;
+    bh__held_note(device);
     *out = memory;
     return BH_OK;
 }
@@ -113,14 +86,17 @@ static void settle_in(bh__device *device, bh__memory *memory, uint64_t offset, u
 
 static void abandon(bh__device *device, bh__memory *memory) {
     device->solo_bytes -= memory->solo->chunk.bytes;
-    return_addresses(device, memory->solo->chunk.address, memory->solo->span);
+    bh__addresses_give(device, memory->solo->chunk.address - device->address_base,
+                       memory->solo->span);
     bh__memory_delete(device, memory);
 }
 
-bh_status bh__solo_create(bh__device *device, uint64_t bytes, uint32_t how, bh__memory **out) {
+bh_status bh__solo_create(bh__device *device, uint64_t bytes, uint64_t align, uint32_t how,
+                          bh__memory **out) {
+    if (align < BH__GUARD_ALIGN) align = BH__GUARD_ALIGN;
     uint64_t lead = how & BH__SOLO_LED ? BH__SOLO_LEAD : 0, whole, padded;
     bool guarded = how & BH__SOLO_GUARDED;
-    if (!bh__align_up_u64(bytes, BH__GUARD_ALIGN, &padded) || !bh__add_u64(padded, lead, &whole) ||
+    if (!bh__align_up_u64(bytes, align, &padded) || !bh__add_u64(padded, lead, &whole) ||
         !bh__align_up_u64(whole, device->chunk_granularity, &whole))
         return refuse_limit(device, bytes);
     if (device->leaving) bh__memory_sweep(device);
@@ -135,9 +111,10 @@ bh_status bh__solo_create(bh__device *device, uint64_t bytes, uint32_t how, bh__
         status = bh__order_run(device, &job);
         if (status == BH_OK) solo->chunk = job.order.chunk;
         /* The device itself may be full: pooled chunks that nobody uses are in the way. */
-        if (status != BH_E_NO_MEMORY || !bh__pool_trim(device)) break;
+        if (status != BH_E_NO_MEMORY || !bh__pool_trim(device, whole)) break;
     }
     if (status != BH_OK) {
+        if (status == BH_E_NO_MEMORY) bh__usage_refused(device, bytes);
         abandon(device, memory);
         return status;
     }
@@ -166,21 +143,6 @@ bh_status bh__solo_adopt(bh__device *device, uint64_t chunk_bytes, uint64_t offs
     return BH_OK;
 }
 
-bh_status bh__solo_alloc(bh__device *device, bh_type type, uint64_t count, uint64_t bytes,
-                         uint32_t how, bh_buffer *out) {
-    bh__memory *memory;
-    bh_status status = bh__solo_create(device, bytes, how, &memory);
-    if (status != BH_OK) return status;
-    memory->type = type;
-    memory->count = count;
-    status = bh__buffer_add(device, memory, type, 0, count, out);
-    if (status == BH_OK)
-        bh__buffer_count(device, memory);
-    else
-        bh__solo_give_back(device, memory);
-    return status;
-}
-
 /* ---- letting go ---- */
 
 /* Has every worker unmap the chunk and gives up its descriptor. The memory itself lives on if
@@ -189,7 +151,7 @@ static void drop_chunk(bh__device *device, bh__solo *solo) {
     solo->gone = true;
     device->solo_bytes -= solo->chunk.bytes;
     if (device->closing) return; /* all workers end */
-    return_addresses(device, solo->chunk.address, solo->span);
+    bh__addresses_give(device, solo->chunk.address - device->address_base, solo->span);
     bh__job *job = solo->farewell;
     solo->farewell = NULL;
     *job = (bh__job){.kind = BH__JOB_ORDER,

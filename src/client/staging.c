@@ -21,8 +21,7 @@ static bool hosts_reserve(bh__device *device) {
     return true;
 }
 
-/* With the lock held, let go of while the worker maps it. */
-static bh_status region_create(bh__device *device, uint64_t asked, bh__memory **out) {
+bh_status bh__host_region_create(bh__device *device, uint64_t asked, bh__memory **out) {
     char text[128];
     uint64_t bytes = (asked + 4095) & ~4095ull;
     bh__memory *memory = bh__memory_new(device);
@@ -57,7 +56,8 @@ static bh_status region_create(bh__device *device, uint64_t asked, bh__memory **
 
 bool bh__host_note(bh__device *device, const bh__host_region *region, int fd, bh__memory *memory) {
     if (!hosts_reserve(device)) return false;
-    device->hosts[device->host_count++] = (bh__host_entry){*region, fd, memory};
+    device->hosts[device->host_count++] =
+        (bh__host_entry){.region = *region, .fd = fd, .memory = memory};
     return true;
 }
 
@@ -70,10 +70,42 @@ bh_status bh_host_alloc(bh_device handle, uint64_t bytes, void **out) {
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
     if (!device) return bh__last()->status;
     bh__memory *memory;
-    bh_status status = region_create(device, bytes, &memory);
+    bh_status status = bh__host_region_create(device, bytes, &memory);
     if (status == BH_OK) *out = memory->host;
     bh__device_unlock(device);
     return status;
+}
+
+bh__host_entry *bh__host_entry_of(bh__device *device, const bh__memory *memory) {
+    for (uint32_t i = 0; i < device->host_count; i++) {
+        if (device->hosts[i].memory == memory) return &device->hosts[i];
+    }
+    return NULL;
+}
+
+/* What was submitted must be done with it before it goes. */
+void bh__host_let_pass(bh__device *device, const bh__memory *memory) {
+    for (uint32_t i = 0; i < memory->use_count; i++) {
+        const bh__lane_use *use = &memory->uses[i];
+        uint64_t last =
+            use->write_position > use->read_position ? use->write_position : use->read_position;
+        bh__lane *lane = &device->lanes[use->lane];
+        if (last <= bh__lane_done(device, lane)) continue;
+        (void)bh__lane_let_pass(device, lane, last);
+    }
+}
+
+void bh__host_region_destroy(bh__device *device, bh__memory *memory) {
+    bh__host_entry *at = bh__host_entry_of(device, memory), entry = *at;
+    *at = device->hosts[--device->host_count];
+    /* Nobody can name it any more. */
+    bh__host_let_pass(device, memory);
+    bh__job job = {.kind = BH__JOB_ORDER,
+                   .order = {.type = BH__MSG_HOST_UNMAP, .host = entry.region, .fd = -1}};
+    (void)bh__order_run(device, &job);
+    bh__share_unmap(memory->host, entry.region.bytes);
+    bh__fd_close(entry.fd);
+    bh__memory_delete(device, memory);
 }
 
 bh_status bh_host_free(bh_device handle, void *pointer) {
@@ -81,7 +113,8 @@ bh_status bh_host_free(bh_device handle, void *pointer) {
     if (!device) return bh__last()->status;
     uint32_t at = 0;
     while (at < device->host_count && device->hosts[at].memory->host != pointer) at++;
-    if (at == device->host_count || device->hosts[at].memory == device->staging) {
+    if (at == device->host_count || device->hosts[at].memory == device->staging ||
+        device->hosts[at].slab) {
         bh__device_unlock(device);
         return bh__refuse(BH_E_INVALID, "pass what bh_host_alloc returned, once",
                           "%p is not host memory of this device", pointer);
@@ -92,23 +125,7 @@ bh_status bh_host_free(bh_device handle, void *pointer) {
                           "%p is used by %u sequences", pointer,
                           device->hosts[at].memory->references - 1);
     }
-    bh__host_entry entry = device->hosts[at];
-    device->hosts[at] = device->hosts[--device->host_count];
-    /* Nobody can name it any more; what was submitted must be done with it before it goes. */
-    for (uint32_t i = 0; i < entry.memory->use_count; i++) {
-        const bh__lane_use *use = &entry.memory->uses[i];
-        uint64_t last =
-            use->write_position > use->read_position ? use->write_position : use->read_position;
-        bh__lane *lane = &device->lanes[use->lane];
-        if (last <= bh__lane_done(device, lane)) continue;
-        (void)bh__lane_let_pass(device, lane, last);
-    }
-    bh__job job = {.kind = BH__JOB_ORDER,
-                   .order = {.type = BH__MSG_HOST_UNMAP, .host = entry.region, .fd = -1}};
-    (void)bh__order_run(device, &job);
-    bh__share_unmap(entry.memory->host, entry.region.bytes);
-    bh__fd_close(entry.fd);
-    bh__memory_delete(device, entry.memory);
+    bh__host_region_destroy(device, device->hosts[at].memory);
     bh__device_unlock(device);
     return BH_OK;
 }
@@ -121,6 +138,8 @@ bh__memory *bh__host_find(bh__device *device, const void *pointer, uint64_t byte
         if (memory == device->staging || at < base ||
             !bh__range_fits(at - base, bytes, memory->bytes))
             continue;
+        if (device->hosts[i].slab)
+            return bh__host_pool_find(device->hosts[i].slab, at - base, bytes, out_offset);
         *out_offset = at - base;
         return memory;
     }
@@ -165,7 +184,7 @@ static bh_status make_slots(bh__device *device) {
     bh__memory *memory;
     device->staging_pending = true;
     bh_status status =
-        region_create(device, (uint64_t)BH__STAGING_SLOTS * BH__STAGING_BYTES, &memory);
+        bh__host_region_create(device, (uint64_t)BH__STAGING_SLOTS * BH__STAGING_BYTES, &memory);
     device->staging_pending = false;
     if (status == BH_OK) device->staging = memory;
     return status;

@@ -36,7 +36,7 @@ static bh_status check_doubt(bh__device *device, const bh__submission *submissio
                 i, (unsigned long long)use->offset, (unsigned long long)(use->offset + use->bytes),
                 (unsigned long long)memory->address);
         }
-        out->clears_doubt = true;
+        if (use->access == BH_ACCESS_OUT) out->clears_doubt = true;
     }
     return BH_OK;
 }
@@ -86,7 +86,7 @@ static void count(bh__device *device, const bh__submission *submission) {
         bh__sequence_count(device, submission->sequence, submission->replay->repeat, tally);
     } else {
         tally->transfers++;
-        bh__tally_copy(&tally->work, submission->op, submission->copy.bytes);
+        bh__tally_copy(&tally->work, submission->op, bh__copy_bytes(&submission->copy));
     }
 }
 
@@ -157,7 +157,7 @@ static void note_uses(const bh__submission *submission, const plan *planned, uin
     for (uint32_t i = 0; i < submission->use_count; i++) {
         const bh__use *use = &submission->uses[i];
         bh__memory_note_use(use, lane->index, sequence, lane->retired);
-        if (planned->clears_doubt && (use->access & BH_ACCESS_OUT))
+        if (planned->clears_doubt && use->access == BH_ACCESS_OUT)
             bh__suspect_clear(use->memory, use->offset, use->bytes);
     }
     if (submission->module) submission->module->last[lane->index] = sequence;

@@ -32,9 +32,21 @@ void bh__supervisor_poke(bh__device *device) {
     if (worker > 0) kill(worker, SIGKILL);
 }
 
+static void fail_job(bh__device *device, bh__job *job) {
+    bh__fail(&job->error, BH_E_STOPPED, "use the device before closing it",
+             "the device is being closed");
+    bh__job_finish(device, job);
+}
+
 void bh__job_post(bh__device *device, bh__job *job) {
     pthread_mutex_lock(&device->jobs_lock);
     job->next = NULL;
+    bool closed = device->jobs_closed;
+    if (closed) {
+        pthread_mutex_unlock(&device->jobs_lock);
+        fail_job(device, job);
+        return;
+    }
     if (device->jobs_last) {
         device->jobs_last->next = job;
     } else {
@@ -713,6 +725,17 @@ static void close_all(bh__device *device, bh__job *job) {
             poll(&look, 1, 100);
         }
         bh__process_close(&worker->process);
+    }
+    /* Whoever was about to ask for something finds nobody there any more. */
+    pthread_mutex_lock(&device->jobs_lock);
+    device->jobs_closed = true;
+    bh__job *late = device->jobs;
+    device->jobs = device->jobs_last = NULL;
+    pthread_mutex_unlock(&device->jobs_lock);
+    while (late) {
+        bh__job *next = late->next;
+        fail_job(device, late);
+        late = next;
     }
     bh__job_finish(device, job);
 }

@@ -173,12 +173,16 @@ static void find_candidates(judgement *self) {
 static const char *request_name(const bh__shadow *shadow) {
     switch (shadow->op) {
     case BH__OP_WRITE:
+    case BH__OP_WRITE_ROWS:
         return "a write";
     case BH__OP_READ:
+    case BH__OP_READ_ROWS:
         return "a read";
     case BH__OP_COPY:
+    case BH__OP_COPY_ROWS:
         return "a copy";
     case BH__OP_FILL:
+    case BH__OP_FILL_ROWS:
         return "a fill";
     case BH__OP_SEQUENCE:
         return "a sequence";

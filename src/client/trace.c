@@ -190,7 +190,7 @@ void bh__trace_submit(bh__device *device, const bh__submission *submission, uint
         note->steps = bh__sequence_step_count(sequence);
         note->repeat = submission->replay->repeat;
     } else {
-        note->bytes = submission->copy.bytes;
+        note->bytes = bh__copy_bytes(&submission->copy);
     }
     if (atomic_load_explicit(&device->trace->asleep, memory_order_relaxed)) {
         atomic_store(&device->trace->asleep, false);

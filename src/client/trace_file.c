@@ -95,12 +95,16 @@ static void name_track(page *self, uint32_t track, const char *what, const char 
 static const char *op_name(uint16_t op) {
     switch (op) {
     case BH__OP_WRITE:
+    case BH__OP_WRITE_ROWS:
         return "write";
     case BH__OP_READ:
+    case BH__OP_READ_ROWS:
         return "read";
     case BH__OP_COPY:
+    case BH__OP_COPY_ROWS:
         return "copy";
     case BH__OP_FILL:
+    case BH__OP_FILL_ROWS:
         return "fill";
     case BH__OP_GLOBAL_WRITE:
         return "variable write";

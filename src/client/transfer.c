@@ -17,7 +17,7 @@ static bh_status check_range(const char *what, uint64_t offset, uint64_t bytes,
                       (unsigned long long)buffer->bytes);
 }
 
-static bh_status check_lane_device(bh_lane lane, bh_buffer buffer) {
+bh_status bh__check_lane_device(bh_lane lane, bh_buffer buffer) {
     if (lane.id == 0 || (lane.id >> 52 & 0xff) == (buffer.id >> 52 & 0xff)) return BH_OK;
     return bh__refuse(BH_E_INVALID, "use a lane of the buffer's device",
                       "the lane belongs to another device than the buffer");
@@ -49,8 +49,8 @@ static bh_status submit_host_move(bh__device *device, bh_lane lane_handle, uint1
             .uses = uses,
             /* Staging slots are never shared by two requests: no order to keep there. */
             .use_count = host == device->staging ? 1 : 2,
-            .copy = {.target = write ? address : host_offset,
-                     .source = write ? host_offset : address,
+            .copy = {.target = write ? address : host->host_from + host_offset,
+                     .source = write ? host->host_from + host_offset : address,
                      .bytes = bytes,
                      .host = host->host_id}};
         bool retry;
@@ -136,7 +136,7 @@ static bh_status write_part(void *context, uint64_t from, uint64_t bytes, bh_tic
 
 bh_status bh_submit_write(bh_lane lane, bh_buffer buffer, uint64_t offset, const void *source,
                           uint64_t bytes, bh_ticket *out) {
-    if (check_lane_device(lane, buffer) != BH_OK) return bh__last()->status;
+    if (bh__check_lane_device(lane, buffer) != BH_OK) return bh__last()->status;
     bh__device *device = begin(buffer, "write", offset, source, bytes);
     if (!device) return bh__last()->status;
     uint64_t host_offset;
@@ -154,7 +154,7 @@ bh_status bh_submit_write(bh_lane lane, bh_buffer buffer, uint64_t offset, const
 
 bh_status bh_submit_read(bh_lane lane, bh_buffer buffer, uint64_t offset, void *target,
                          uint64_t bytes, bh_ticket *out) {
-    if (check_lane_device(lane, buffer) != BH_OK) return bh__last()->status;
+    if (bh__check_lane_device(lane, buffer) != BH_OK) return bh__last()->status;
     bh__device *device = begin(buffer, "read", offset, target, bytes);
     if (!device) return bh__last()->status;
     uint64_t host_offset;
@@ -275,7 +275,7 @@ bh_status bh_buffer_read(bh_buffer buffer, uint64_t offset, void *target, uint64
 
 bh_status bh_submit_copy(bh_lane lane_handle, bh_buffer target, uint64_t target_offset,
                          bh_buffer source, uint64_t source_offset, uint64_t bytes, bh_ticket *out) {
-    if (check_lane_device(lane_handle, target) != BH_OK) return bh__last()->status;
+    if (bh__check_lane_device(lane_handle, target) != BH_OK) return bh__last()->status;
     bh__device *device = begin(target, "copy to", target_offset, &target, bytes);
     if (!device) return bh__last()->status;
     bh_status status = BH_OK;
@@ -320,8 +320,8 @@ bh_status bh_buffer_copy(bh_buffer target, uint64_t target_offset, bh_buffer sou
 
 static bh_status check_pattern(const void *pattern, uint32_t pattern_bytes, uint64_t bytes) {
     if (!pattern) return bh__refuse(BH_E_INVALID, "pass the pattern's bytes", "pattern is NULL");
-    if (pattern_bytes == 0 || pattern_bytes > 16 || (pattern_bytes & (pattern_bytes - 1))) {
-        return bh__refuse(BH_E_INVALID, "use a pattern of 1, 2, 4, 8 or 16 bytes",
+    if (pattern_bytes == 0 || pattern_bytes > BH_PATTERN_MOST) {
+        return bh__refuse(BH_E_INVALID, "use a pattern of 1 to 65536 bytes",
                           "a pattern of %u bytes", pattern_bytes);
     }
     if (bytes % pattern_bytes) {
@@ -335,9 +335,12 @@ static bh_status check_pattern(const void *pattern, uint32_t pattern_bytes, uint
 bh_status bh_submit_fill(bh_lane lane_handle, bh_buffer handle, uint64_t offset, uint64_t bytes,
                          const void *pattern, uint32_t pattern_bytes, bh_ticket *out) {
     if (check_pattern(pattern, pattern_bytes, bytes) != BH_OK ||
-        check_lane_device(lane_handle, handle) != BH_OK) {
+        bh__check_lane_device(lane_handle, handle) != BH_OK) {
         return bh__last()->status;
     }
+    if (bytes && (pattern_bytes > 16 || (pattern_bytes & (pattern_bytes - 1))))
+        return bh__submit_pattern(lane_handle, handle, offset, bytes, bytes, 1, pattern,
+                                  pattern_bytes, out);
     bh__device *device = begin(handle, "fill", offset, pattern, bytes);
     if (!device) return bh__last()->status;
     bh_status status = BH_OK;
@@ -361,7 +364,7 @@ bh_status bh_submit_fill(bh_lane lane_handle, bh_buffer handle, uint64_t offset,
                                      .copy = {.target = buffer->memory->address + use.offset,
                                               .bytes = bytes,
                                               .pattern_bytes = pattern_bytes}};
-        memcpy(submission.copy.pattern, pattern, pattern_bytes);
+        if (bytes) memcpy(submission.copy.pattern, pattern, pattern_bytes);
         status = bh__submit(device, &submission, &retry, out);
     }
     bh__device_unlock(device);

@@ -98,6 +98,82 @@ static bh_status fill(const bh__device *device, uint8_t *target, const bh__copy_
     return BH_OK;
 }
 
+/* ---- rows ---- */
+
+static bh_status move_rows(const bh__device *device, uint8_t *target, const uint8_t *source,
+                           const bh__copy_body *body) {
+    uint64_t since = 0;
+    for (uint64_t row = 0; row < body->rows; row++) {
+        bh_status status = move(device, target + row * body->pitch.target,
+                                source + row * body->pitch.source, body->bytes);
+        if (status != BH_OK) return status;
+        since += body->bytes + 64;
+        if (since < PIECE_BYTES) continue;
+        since = 0;
+        if (bh__cpu_killed(device)) return BH_E_STOPPED;
+    }
+    return BH_OK;
+}
+
+/* The first row from the pattern, the others from the first. */
+static bh_status fill_rows(const bh__device *device, uint8_t *target, const uint8_t *pattern,
+                           const bh__copy_body *body) {
+    uint64_t filled = body->bytes < body->pattern_bytes ? body->bytes : body->pattern_bytes;
+    copy_bytes(target, pattern, filled);
+    while (filled < body->bytes) {
+        if (bh__cpu_killed(device)) return BH_E_STOPPED;
+        /* Whole patterns, in pieces that do not take long. */
+        uint64_t whole =
+            filled < PIECE_BYTES ? filled : PIECE_BYTES / body->pattern_bytes * body->pattern_bytes;
+        uint64_t part = body->bytes - filled < whole ? body->bytes - filled : whole;
+        copy_bytes(target + filled, target, part);
+        filled += part;
+    }
+    if (body->rows == 1) return BH_OK;
+    bh__copy_body others = *body;
+    others.rows--;
+    others.pitch.source = 0;
+    return move_rows(device, target + body->pitch.target, target, &others);
+}
+
+static void mark_rows(const bh__cpu_view *view, const bh__work *work) {
+    const bh__copy_body *body = &work->u.copy;
+    const bh__ptx_range *to = bh__cpu_view_range(view, body->target);
+    if (!to || !to->marks) return;
+    uint8_t *marks = to->marks + (body->target - to->base);
+    const bh__ptx_range *from =
+        work->op == BH__OP_COPY_ROWS ? bh__cpu_view_range(view, body->source) : NULL;
+    const uint8_t *source = from && from->marks ? from->marks + (body->source - from->base) : NULL;
+    for (uint64_t row = 0; row < body->rows; row++) {
+        if (source)
+            copy_bytes(marks + row * body->pitch.target, source + row * body->pitch.source,
+                       body->bytes);
+        else
+            memset(marks + row * body->pitch.target, 1, body->bytes);
+    }
+}
+
+static bh_status rows(bh__device_lane *lane, const bh__work *work, bh_error *error) {
+    const bh__copy_body *body = &work->u.copy;
+    const bh__cpu_view *view = lane->view;
+    bool fills = work->op == BH__OP_FILL_ROWS, reads = work->op == BH__OP_READ_ROWS;
+    uint64_t to, from = body->pattern_bytes;
+    if (!bh__rows_extent(body->bytes, body->rows, body->pitch.target, &to) ||
+        (fills ? from == 0 || from > PIECE_BYTES
+               : !bh__rows_extent(body->bytes, body->rows, body->pitch.source, &from)))
+        return refuse(error, work, "the rows make no sense");
+    uint8_t *target = reads ? host_memory(view, body->host, body->target, to)
+                            : device_memory(view, body->target, to, true);
+    const uint8_t *source = reads || work->op == BH__OP_COPY_ROWS
+                                ? device_memory(view, body->source, from, false)
+                                : host_memory(view, body->host, body->source, from);
+    if (!target) return refuse(error, work, "the target does not lie in what is mapped for it");
+    if (!source) return refuse(error, work, "the source does not lie in what is mapped for it");
+    if (lane->device->services->check && !reads) mark_rows(view, work);
+    return fills ? fill_rows(lane->device, target, source, body)
+                 : move_rows(lane->device, target, source, body);
+}
+
 /* Checks: what was written there. A copy brings along whether its source was. */
 static void mark(const bh__cpu_view *view, const bh__work *work) {
     const bh__copy_body *body = &work->u.copy;
@@ -144,6 +220,11 @@ bh_status bh__cpu_copy(bh__device_lane *lane, const bh__work *work, bh_error *er
         if (!target) return refuse(error, work, "the target is not in device memory");
         if (lane->device->services->check) mark(view, work);
         return fill(lane->device, target, body);
+    case BH__OP_WRITE_ROWS:
+    case BH__OP_READ_ROWS:
+    case BH__OP_COPY_ROWS:
+    case BH__OP_FILL_ROWS:
+        return rows(lane, work, error);
     default:
         return refuse(error, work, "there is no such operation");
     }

@@ -2,6 +2,7 @@
 /* Chunks of memory, mapped twice at addresses of the application's choice, and host regions. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -128,12 +129,14 @@ bh_status bh__cpu_chunk_unmap(bh__device *device, uint32_t id, bh_error *error) 
     for (size_t i = 0; i < device->chunk_count; i++) {
         if (device->chunks[i].chunk.id != id) continue;
         bh__cpu_chunk gone = device->chunks[i];
-        device->chunks[i] = device->chunks[device->chunk_count - 1];
-        device->chunk_count--;
+        bh__cpu_chunk *its = &device->chunks[i];
+        size_t behind = (--device->chunk_count - i) * sizeof *its;
+        memmove(its, its + 1, behind); /* they stay in the order of their addresses */
         bh_status status = bh__cpu_view_renew(device, error);
         if (status != BH_OK) {
-            device->chunks[device->chunk_count++] = device->chunks[i];
-            device->chunks[i] = gone;
+            memmove(its + 1, its, behind);
+            device->chunk_count++;
+            *its = gone;
             return status;
         }
         device->chunk_bytes -= gone.chunk.bytes;

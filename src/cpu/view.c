@@ -20,22 +20,29 @@ static int compare_hosts(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static void fill_ranges(bh__cpu_view *view, const bh__cpu_chunk *chunks, size_t count) {
-    size_t used = 0;
+static size_t add_ranges(bh__cpu_view *view, size_t used, const bh__cpu_chunk *chunks, size_t count,
+                         bool writable) {
     for (size_t i = 0; i < count; i++) {
         const bh__chunk *chunk = &chunks[i].chunk;
-        bh__ptx_range range = {.base = chunk->address,
-                               .size = chunk->bytes,
-                               .writable = true,
-                               .map = chunks[i].map,
-                               .marks = chunks[i].marks,
-                               .home = chunk->address};
-        view->ranges[used++] = range;
-        range.base = chunk->read_only_address;
-        range.writable = false;
-        if (chunk->read_only_address) view->ranges[used++] = range;
+        uint64_t base = writable ? chunk->address : chunk->read_only_address;
+        if (!base) continue;
+        view->ranges[used++] = (bh__ptx_range){.base = base,
+                                               .size = chunk->bytes,
+                                               .writable = writable,
+                                               .map = chunks[i].map,
+                                               .marks = chunks[i].marks,
+                                               .home = chunk->address};
     }
-    qsort(view->ranges, used, sizeof *view->ranges, compare_ranges);
+    return used;
+}
+
+/* Chunks mostly come in the order of their addresses, and views are made each time one does. */
+static void fill_ranges(bh__cpu_view *view, const bh__cpu_chunk *chunks, size_t count) {
+    size_t used = add_ranges(view, 0, chunks, count, true);
+    used = add_ranges(view, used, chunks, count, false);
+    size_t sorted = 1;
+    while (sorted < used && view->ranges[sorted - 1].base < view->ranges[sorted].base) sorted++;
+    if (sorted < used) qsort(view->ranges, used, sizeof *view->ranges, compare_ranges);
     view->memory.ranges = view->ranges;
     view->memory.count = used;
 }

@@ -99,6 +99,99 @@ static bh_status move(bh__device_lane *lane, const bh__work *work, bh_error *err
     return BH_OK;
 }
 
+/* ---- rows ---- */
+
+static bh__cu_side on_host(uint8_t *host, uint64_t pitch) {
+    return (bh__cu_side){.kind = BH__CU_SIDE_HOST, .host = host, .pitch = pitch};
+}
+
+static bh__cu_side on_device(bh__cu_address address, uint64_t pitch) {
+    return (bh__cu_side){.kind = BH__CU_SIDE_DEVICE, .device = address, .pitch = pitch};
+}
+
+static int copy_row(bh__device_lane *lane, const bh__cu_rows *rows, uint64_t row) {
+    const bh__driver *cu = &lane->device->cu;
+    const bh__cu_side *to = &rows->target, *from = &rows->source;
+    uint64_t to_offset = row * to->pitch, from_offset = row * from->pitch;
+    if (to->kind == BH__CU_SIDE_HOST)
+        return cu->copy_out((uint8_t *)to->host + to_offset, from->device + from_offset,
+                            rows->width, lane->stream);
+    if (from->kind == BH__CU_SIDE_HOST)
+        return cu->copy_in(to->device + to_offset, (uint8_t *)from->host + from_offset, rows->width,
+                           lane->stream);
+    return cu->copy_within(to->device + to_offset, from->device + from_offset, rows->width,
+                           lane->stream);
+}
+
+/* The driver may refuse a pitch that it would not have chosen itself, and any of 2 GiB or more:
+ * then row by row. */
+static int copy_rows(bh__device_lane *lane, const bh__cu_rows *rows) {
+    int result = BH__CU_INVALID_VALUE;
+    if (rows->target.pitch <= INT32_MAX && rows->source.pitch <= INT32_MAX)
+        result = lane->device->cu.copy_rows(rows, lane->stream);
+    if (result != BH__CU_INVALID_VALUE) return result;
+    result = BH__CU_OK;
+    for (uint64_t row = 0; row < rows->height && result == BH__CU_OK; row++)
+        result = copy_row(lane, rows, row);
+    return result;
+}
+
+/* The pattern into the first row, then what is there behind itself, twice as much each time: first
+ * along the row, then row after row. */
+static int fill_rows(bh__device_lane *lane, const bh__copy_body *body, uint8_t *pattern) {
+    const bh__driver *cu = &lane->device->cu;
+    uint64_t filled = body->bytes < body->pattern_bytes ? body->bytes : body->pattern_bytes;
+    int result = cu->copy_in(body->target, pattern, filled, lane->stream);
+    while (result == BH__CU_OK && filled < body->bytes) {
+        uint64_t part = body->bytes - filled < filled ? body->bytes - filled : filled;
+        result = cu->copy_within(body->target + filled, body->target, part, lane->stream);
+        filled += part;
+    }
+    uint64_t pitch = body->pitch.target;
+    for (uint64_t done = 1; result == BH__CU_OK && done < body->rows;) {
+        uint64_t part = body->rows - done < done ? body->rows - done : done;
+        result =
+            copy_rows(lane, &(bh__cu_rows){.source = on_device(body->target, pitch),
+                                           .target = on_device(body->target + done * pitch, pitch),
+                                           .width = body->bytes,
+                                           .height = part});
+        done += part;
+    }
+    return result;
+}
+
+static bh_status move_rows(bh__device_lane *lane, const bh__work *work, bh_error *error,
+                           int *out_result) {
+    const bh__copy_body *body = &work->u.copy;
+    bool fills = work->op == BH__OP_FILL_ROWS, reads = work->op == BH__OP_READ_ROWS;
+    uint64_t to, from = body->pattern_bytes;
+    if (!bh__rows_extent(body->bytes, body->rows, body->pitch.target, &to) ||
+        (fills ? from == 0 : !bh__rows_extent(body->bytes, body->rows, body->pitch.source, &from)))
+        return refuse(error, work, "the rows make no sense");
+    uint8_t *host = NULL;
+    if (work->op != BH__OP_COPY_ROWS) {
+        host = reads ? bh__cuda_host_memory(lane->device, body->host, body->target, to)
+                     : bh__cuda_host_memory(lane->device, body->host, body->source, from);
+        if (!host)
+            return refuse(error, work, "the host memory does not lie in what is mapped for it");
+    }
+    if (fills) {
+        *out_result = fill_rows(lane, body, host);
+        return BH_OK;
+    }
+    /* The pitch of a single row means nothing, and the driver wants one that is long enough. */
+    uint64_t target_pitch = body->rows == 1 ? body->bytes : body->pitch.target;
+    uint64_t source_pitch = body->rows == 1 ? body->bytes : body->pitch.source;
+    bh__cu_rows rows = {
+        .target = reads ? on_host(host, target_pitch) : on_device(body->target, target_pitch),
+        .source = work->op == BH__OP_WRITE_ROWS ? on_host(host, source_pitch)
+                                                : on_device(body->source, source_pitch),
+        .width = body->bytes,
+        .height = body->rows};
+    *out_result = copy_rows(lane, &rows);
+    return BH_OK;
+}
+
 bh_status bh__cuda_copy(bh__device_lane *lane, const bh__work *work, bh_error *error) {
     const bh__copy_body *body = &work->u.copy;
     int result = BH__CU_OK;
@@ -120,6 +213,14 @@ bh_status bh__cuda_copy(bh__device_lane *lane, const bh__work *work, bh_error *e
             return refuse(error, work, "the pattern has an unusual size");
         result = fill(lane, body);
         break;
+    case BH__OP_WRITE_ROWS:
+    case BH__OP_READ_ROWS:
+    case BH__OP_COPY_ROWS:
+    case BH__OP_FILL_ROWS: {
+        bh_status status = move_rows(lane, work, error, &result);
+        if (status != BH_OK) return status;
+        break;
+    }
     default:
         return refuse(error, work, "there is no such operation");
     }

@@ -42,6 +42,22 @@ typedef struct bh__cu_access {
 } bh__cu_access;
 _Static_assert(sizeof(bh__cu_access) == 12, "laid out as the driver's");
 
+/* One side of a copy of rows. */
+typedef struct bh__cu_side {
+    size_t x, y;
+    int kind; /* BH__CU_SIDE_HOST, BH__CU_SIDE_DEVICE */
+    void *host;
+    bh__cu_address device;
+    void *array;
+    size_t pitch;
+} bh__cu_side;
+
+typedef struct bh__cu_rows {
+    bh__cu_side source, target;
+    size_t width, height;
+} bh__cu_rows;
+_Static_assert(sizeof(bh__cu_rows) == 128, "laid out as the driver's");
+
 typedef struct bh__cu_launch_attribute {
     int id;
     char pad[4];
@@ -196,6 +212,8 @@ enum {
     BH__CU_GRANULARITY_MINIMUM = 0,
     BH__CU_ACCESS_READ = 1,
     BH__CU_ACCESS_READ_WRITE = 3,
+    BH__CU_SIDE_HOST = 1,
+    BH__CU_SIDE_DEVICE = 2,
     BH__CU_HOST_PORTABLE = 1,
     BH__CU_HOST_DEVICE_MAP = 2,
     BH__CU_STREAM_NON_BLOCKING = 1,

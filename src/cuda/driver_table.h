@@ -61,6 +61,7 @@ BH__NEEDED(copy_out, "cuMemcpyDtoHAsync_v2",
            (void *target, bh__cu_address source, size_t bytes, bh__cu_stream stream))
 BH__NEEDED(copy_within, "cuMemcpyDtoDAsync_v2",
            (bh__cu_address target, bh__cu_address source, size_t bytes, bh__cu_stream stream))
+BH__NEEDED(copy_rows, "cuMemcpy2DAsync_v2", (const bh__cu_rows *rows, bh__cu_stream stream))
 BH__NEEDED(fill_8, "cuMemsetD8Async",
            (bh__cu_address target, unsigned char value, size_t count, bh__cu_stream stream))
 BH__NEEDED(fill_16, "cuMemsetD16Async",

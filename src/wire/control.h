@@ -5,6 +5,7 @@
 #define BH_WIRE_CONTROL_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -71,7 +72,12 @@ enum {
     BH__OP_FILL,
     BH__OP_GLOBAL_WRITE, /* host memory to a module's variable */
     BH__OP_GLOBAL_READ,
-    BH__OP_SEQUENCE /* all steps of a sequence, in order, a number of times */
+    BH__OP_SEQUENCE, /* all steps of a sequence, in order, a number of times */
+    /* Rows: `bytes` is the width of each. */
+    BH__OP_WRITE_ROWS,
+    BH__OP_READ_ROWS,
+    BH__OP_COPY_ROWS,
+    BH__OP_FILL_ROWS /* with a pattern in host memory at `source`, anew in each row */
 };
 
 /* Beside BH_LAUNCH_COOPERATIVE: its completion is told by itself, because it has a deadline of its
@@ -95,12 +101,32 @@ typedef struct bh__copy_body {
     uint64_t target; /* device address; READ: offset in the host region */
     uint64_t source; /* device address; WRITE: offset in the host region */
     uint64_t bytes;
-    uint32_t host;   /* WRITE, READ, GLOBAL_*: the host region */
+    uint64_t rows;   /* *_ROWS */
+    uint32_t host;   /* WRITE, READ, GLOBAL_*, *_ROWS: the host region */
     uint32_t module; /* GLOBAL_*: target or source is an offset in this module's variable */
     uint32_t variable;
-    uint32_t pattern_bytes; /* FILL */
-    uint8_t pattern[16];
+    uint32_t pattern_bytes; /* FILL, FILL_ROWS */
+    union {
+        uint8_t pattern[16]; /* FILL */
+        struct {
+            uint64_t target, source; /* *_ROWS: from the start of one row to that of the next */
+        } pitch;
+    };
 } bh__copy_body;
+
+/* Bytes that it moves. */
+static inline uint64_t bh__copy_bytes(const bh__copy_body *copy) {
+    return copy->rows ? copy->bytes * copy->rows : copy->bytes;
+}
+
+/* Bytes from the first of the first row to the last of the last one. False: more than 2^64, or rows
+ * that make no sense. */
+static inline bool bh__rows_extent(uint64_t width, uint64_t rows, uint64_t pitch, uint64_t *out) {
+    uint64_t last;
+    return width && rows && (rows == 1 || pitch >= width) &&
+           !__builtin_mul_overflow(rows - 1, pitch, &last) &&
+           !__builtin_add_overflow(last, width, out);
+}
 
 typedef struct bh__sequence_body {
     uint32_t id;

@@ -25,7 +25,7 @@ static uint64_t expected_ns(const bh__lane *lane, const bh__work *work) {
         uint64_t ns = (uint64_t)work->u.sequence.repeat * lane->image.step_count * STEP_NS;
         return ns < BEACON_EVERY_NS ? ns : BEACON_EVERY_NS;
     }
-    if (work->op != BH__OP_LAUNCH) return work->u.copy.bytes / BYTES_PER_NS;
+    if (work->op != BH__OP_LAUNCH) return bh__copy_bytes(&work->u.copy) / BYTES_PER_NS;
     uint64_t ns = bh__pace_of(&lane->pace, work->u.launch.module, work->u.launch.kernel);
     return ns < BEACON_EVERY_NS ? ns : BEACON_EVERY_NS; /* also where nothing is known */
 }

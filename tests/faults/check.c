@@ -170,10 +170,10 @@ TEST(memory_handed_out_again_was_never_written) {
     bh_device_options options = device_options(BH_DEVICE_CHECK);
     options.memory_limit = 48 << 20;
     rig r = rig_open_with(&options);
-    bh_buffer p = words_filled(r.device, 5 << 20, 9);
+    bh_buffer p = words_filled(r.device, 15 << 19, 9);
     uint64_t before = address_of(p);
     REQUIRE_OK(bh_buffer_release(p));
-    p = words_alloc(r.device, 5 << 20);
+    p = words_alloc(r.device, 15 << 19);
     CHECK_EQ(address_of(p), before);
     check_found(rig_kernel(&r, "add_one"), BH_GRID(1, 64), BH_ARGS(BH_INOUT(p), 1u),
                 "CHECK_UNINITIALISED", "at byte 0 of argument 0");

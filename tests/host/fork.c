@@ -8,6 +8,22 @@ static void done_never(void *context, bh_ticket ticket, bh_status status) {
     (void)status;
 }
 
+static bool see_entry(void *context, const bh_memory_entry *entry) {
+    (void)context;
+    return entry == NULL;
+}
+
+static bool see_tag(void *context, const bh_memory_tag *tag) {
+    (void)context;
+    return tag == NULL;
+}
+
+static void see_pressure(void *context, bh_device device, const bh_pressure *pressure) {
+    (void)context;
+    (void)device;
+    (void)pressure;
+}
+
 /* In the child: how many calls did not answer BH_E_STOPPED. */
 static int wrong_answers(const rig *r, bh_lane lane, bh_kernel kernel, bh_buffer x,
                          bh_ticket ticket) {
@@ -46,6 +62,26 @@ static int wrong_answers(const rig *r, bh_lane lane, bh_kernel kernel, bh_buffer
     STOPPED(bh_module_load(r->device, ptx_basic, strlen(ptx_basic), &module));
     STOPPED(bh_module_unload(r->module));
     STOPPED(bh_host_alloc(r->device, 64, &memory));
+    bh_memory_info figures = BH_INIT(figures);
+    bh_rows rows = BH_INIT(rows);
+    rows.width = rows.height = 2;
+    bh_host_pool pool;
+    STOPPED(bh_buffer_alloc_with(r->device, BH_U32, 4, NULL, &y));
+    STOPPED(bh_buffer_cast(x, BH_F32, &y));
+    STOPPED(bh_memory_query(r->device, &figures));
+    STOPPED(bh_memory_reset_high(r->device));
+    STOPPED(bh_memory_set_limit(r->device, NULL, 0));
+    STOPPED(bh_memory_set_limit(r->device, "tag", 1));
+    STOPPED(bh_memory_list(r->device, see_entry, NULL));
+    STOPPED(bh_memory_tags(r->device, see_tag, NULL));
+    STOPPED(bh_memory_watch(r->device, 0, see_pressure, NULL));
+    STOPPED(bh_device_trim(r->device, 0, NULL));
+    STOPPED(bh_buffer_write_2d(x, &rows, &rows));
+    STOPPED(bh_buffer_read_2d(&rows, x, &rows));
+    STOPPED(bh_buffer_copy_2d(x, x, &rows));
+    STOPPED(bh_buffer_fill_2d(x, &rows, &word, 4));
+    STOPPED(bh_copy_between(x, 0, x, 8, 8, NULL));
+    STOPPED(bh_host_pool_open(r->device, NULL, &pool));
     STOPPED(bh_device_sync(r->device, BH_FOREVER));
     STOPPED(bh_device_get_status(r->device, &status));
     STOPPED(bh_device_wait_standby(r->device, BH_FOREVER));

@@ -408,6 +408,88 @@ static const struct layout layouts[] = {
     FIELD(bh_dispatch_item, args, 64, 8),
     FIELD(bh_dispatch_item, arg_count, 72, 8),
     FIELD(bh_dispatch_item, error, 80, 8),
+    SIZE(bh_buffer_options, 24),
+    FIELD(bh_buffer_options, size, 0, 4),
+    FIELD(bh_buffer_options, flags, 4, 4),
+    FIELD(bh_buffer_options, tag, 8, 8),
+    FIELD(bh_buffer_options, align, 16, 8),
+    SIZE(bh_memory_info, 136),
+    FIELD(bh_memory_info, size, 0, 4),
+    FIELD(bh_memory_info, chunks, 4, 4),
+    FIELD(bh_memory_info, buffers, 8, 8),
+    FIELD(bh_memory_info, bytes_buffers, 16, 8),
+    FIELD(bh_memory_info, bytes_used, 24, 8),
+    FIELD(bh_memory_info, bytes_leaving, 32, 8),
+    FIELD(bh_memory_info, bytes_reserved, 40, 8),
+    FIELD(bh_memory_info, bytes_free, 48, 8),
+    FIELD(bh_memory_info, largest_free, 56, 8),
+    FIELD(bh_memory_info, bytes_unused, 64, 8),
+    FIELD(bh_memory_info, limit, 72, 8),
+    FIELD(bh_memory_info, high_buffers, 80, 8),
+    FIELD(bh_memory_info, high_reserved, 88, 8),
+    FIELD(bh_memory_info, allocations, 96, 8),
+    FIELD(bh_memory_info, refusals, 104, 8),
+    FIELD(bh_memory_info, trims, 112, 8),
+    FIELD(bh_memory_info, bytes_trimmed, 120, 8),
+    FIELD(bh_memory_info, fragmentation, 128, 8),
+    SIZE(bh_memory_entry, 152),
+    FIELD(bh_memory_entry, size, 0, 4),
+    FIELD(bh_memory_entry, type, 4, 4),
+    FIELD(bh_memory_entry, count, 8, 8),
+    FIELD(bh_memory_entry, bytes, 16, 8),
+    FIELD(bh_memory_entry, bytes_used, 24, 8),
+    FIELD(bh_memory_entry, address, 32, 8),
+    FIELD(bh_memory_entry, state, 40, 4),
+    FIELD(bh_memory_entry, handles, 44, 4),
+    FIELD(bh_memory_entry, call_site, 48, 8),
+    FIELD(bh_memory_entry, tag, 56, 96),
+    SIZE(bh_memory_tag, 144),
+    FIELD(bh_memory_tag, size, 0, 4),
+    FIELD(bh_memory_tag, reserved, 4, 4),
+    FIELD(bh_memory_tag, bytes, 8, 8),
+    FIELD(bh_memory_tag, buffers, 16, 8),
+    FIELD(bh_memory_tag, high, 24, 8),
+    FIELD(bh_memory_tag, limit, 32, 8),
+    FIELD(bh_memory_tag, allocations, 40, 8),
+    FIELD(bh_memory_tag, tag, 48, 96),
+    SIZE(bh_pressure, 56),
+    FIELD(bh_pressure, size, 0, 4),
+    FIELD(bh_pressure, reason, 4, 4),
+    FIELD(bh_pressure, threshold, 8, 8),
+    FIELD(bh_pressure, asked, 16, 8),
+    FIELD(bh_pressure, bytes_buffers, 24, 8),
+    FIELD(bh_pressure, bytes_reserved, 32, 8),
+    FIELD(bh_pressure, limit, 40, 8),
+    FIELD(bh_pressure, times, 48, 8),
+    SIZE(bh_rows, 56),
+    FIELD(bh_rows, size, 0, 4),
+    FIELD(bh_rows, reserved, 4, 4),
+    FIELD(bh_rows, width, 8, 8),
+    FIELD(bh_rows, height, 16, 8),
+    FIELD(bh_rows, target_offset, 24, 8),
+    FIELD(bh_rows, target_pitch, 32, 8),
+    FIELD(bh_rows, source_offset, 40, 8),
+    FIELD(bh_rows, source_pitch, 48, 8),
+    SIZE(bh_host_pool, 8),
+    FIELD(bh_host_pool, id, 0, 8),
+    SIZE(bh_host_pool_options, 24),
+    FIELD(bh_host_pool_options, size, 0, 4),
+    FIELD(bh_host_pool_options, reserved, 4, 4),
+    FIELD(bh_host_pool_options, max_bytes, 8, 8),
+    FIELD(bh_host_pool_options, max_piece, 16, 8),
+    SIZE(bh_host_pool_info, 88),
+    FIELD(bh_host_pool_info, size, 0, 4),
+    FIELD(bh_host_pool_info, waiting, 4, 4),
+    FIELD(bh_host_pool_info, bytes_reserved, 8, 8),
+    FIELD(bh_host_pool_info, bytes_taken, 16, 8),
+    FIELD(bh_host_pool_info, bytes_cooling, 24, 8),
+    FIELD(bh_host_pool_info, max_bytes, 32, 8),
+    FIELD(bh_host_pool_info, high_taken, 40, 8),
+    FIELD(bh_host_pool_info, pieces_taken, 48, 8),
+    FIELD(bh_host_pool_info, takes, 56, 8),
+    FIELD(bh_host_pool_info, waits, 64, 8),
+    FIELD(bh_host_pool_info, refusals, 72, 8),
+    FIELD(bh_host_pool_info, bytes_cleared, 80, 8),
 };
 
 TEST(structs_have_the_layout_programs_were_built_with) {
@@ -474,6 +556,17 @@ TEST(constants_have_the_numbers_programs_were_built_with) {
     CHECK_EQ(BH_DISPATCH_IN, 2);
     CHECK_EQ(BH_DISPATCH_OUT, 3);
     CHECK_EQ(BH_DISPATCH_INOUT, 4);
+    CHECK_EQ(BH_TAG_BYTES, 96);
+    CHECK_EQ(BH_PATTERN_MOST, 65536);
+    CHECK_EQ(BH_BUFFER_ZERO, 1);
+    CHECK_EQ(BH_MEMORY_LIVE, 1);
+    CHECK_EQ(BH_MEMORY_LEAVING, 2);
+    CHECK_EQ(BH_PRESSURE_ABOVE, 1);
+    CHECK_EQ(BH_PRESSURE_BELOW, 2);
+    CHECK_EQ(BH_PRESSURE_TRIMMED, 3);
+    CHECK_EQ(BH_PRESSURE_FAILED, 4);
+    CHECK_EQ(BH_WAY_WITHIN, 1);
+    CHECK_EQ(BH_WAY_HOST, 2);
     CHECK_EQ(sizeof(bh_status), 4);
     CHECK_EQ(sizeof(bh_type), 4);
     CHECK_EQ(BH_FOREVER, UINT64_MAX);

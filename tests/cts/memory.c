@@ -404,9 +404,9 @@ TEST(listeners_hear_what_had_to_be_given_back) {
     bh_device device = open_device_with(&options);
     static pressure_log log;
     REQUIRE_OK(bh_memory_watch(device, UINT64_MAX, log_pressure, &log));
-    bh_buffer most = tagged(device, 150 * MIB, NULL), little = tagged(device, 5 * MIB, NULL), more;
+    bh_buffer most = tagged(device, 150 * MIB, NULL), little = tagged(device, 6 * MIB, NULL), more;
     REQUIRE_OK(bh_buffer_release(little));
-    CHECK_EQ(memory_of(device).bytes_reserved, 155 * MIB);
+    CHECK_EQ(memory_of(device).bytes_reserved, 156 * MIB);
     REQUIRE_OK(bh_buffer_alloc(device, BH_U8, 48 * MIB, &more));
     REQUIRE_OK(bh_device_sync(device, LONG_NS));
     CHECK_EQ(log.reasons[BH_PRESSURE_TRIMMED], 1);

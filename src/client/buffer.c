@@ -306,6 +306,7 @@ bh_status bh_buffer_accept(bh_buffer handle) {
     bh__buffer *buffer = buffer_lock(handle, false, &device);
     if (!buffer) return bh__last()->status;
     bh__suspect_accept(device, buffer->memory, buffer->offset, buffer->bytes);
+    if (buffer->memory->managed) bh__managed_accepted(device, buffer->memory->managed);
     bh__device_unlock(device);
     return BH_OK;
 }

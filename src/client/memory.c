@@ -178,6 +178,7 @@ bh__memory *bh__memory_new(bh__device *device) {
 }
 
 void bh__memory_delete(bh__device *device, bh__memory *memory) {
+    if (memory->managed) bh__managed_delete(device, memory->managed);
     if (memory->uses != memory->use_inline) free(memory->uses);
     free(memory->suspect);
     if (memory->solo) bh__solo_delete(memory->solo);

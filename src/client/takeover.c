@@ -300,7 +300,9 @@ static bool can_be_resent(const judgement *self, bh__lane *lane, const bh__shado
     for (uint32_t i = 0; i < shadow->use_count; i++) {
         const bh__use *in = use_at(self->device, lane, shadow, i);
         if (!(in->access & BH_ACCESS_IN)) continue;
-        if (in->memory->doubt_loss == self->loss && in->memory->doubt_stamp > shadow->stamp)
+        /* What moves into a mirror meanwhile is what comes of this, or of work behind it. */
+        if (in->memory->doubt_loss == self->loss && in->memory->doubt_stamp > shadow->stamp &&
+            !in->memory->mirror)
             return false;
         for (uint32_t k = 0; k < shadow->use_count; k++) {
             const bh__use *out = use_at(self->device, lane, shadow, k);
@@ -476,6 +478,7 @@ void bh__take_over(bh__device *device, const bh__cause *cause, bh_loss *summary)
     judge_modules(&self);
     walk(&self, hold_one);
     walk(&self, judge_one);
+    bh__managed_judge(device);
     summary->suspect_buffers = count_suspect(device);
     device->tally.faults += cause->status == BH_E_FAULT;
     device->tally.deadlines += cause->status == BH_E_DEADLINE;
@@ -506,6 +509,7 @@ void bh__device_stop(bh__device *device, const bh_error *reason, bh_status verdi
                           shadow->kernel ? shadow->kernel->name : NULL, &verdict);
         }
     }
+    bh__managed_judge(device);
     device->state = BH_DEVICE_STOPPED;
     atomic_store(&device->stopped, true);
     atomic_fetch_add(&device->epoch, 1);

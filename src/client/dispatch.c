@@ -128,7 +128,8 @@ static void post_notify(bh__device *device, const bh__callback *list, const uint
     memcpy(lowest, homing, sizeof lowest);
     for (const bh__callback *callback = list; callback; callback = callback->next) {
         uint32_t lane = (uint32_t)(callback->ticket.lane >> 16) & 0xff;
-        if (callback->ticket.sequence < lowest[lane]) lowest[lane] = callback->ticket.sequence;
+        if (!callback->homing && callback->ticket.sequence < lowest[lane])
+            lowest[lane] = callback->ticket.sequence;
     }
     for (uint32_t i = 0; i < BH__MAX_LANES; i++) {
         atomic_store(&device->front->lane[i].notify_dispatch, lowest[i]);
@@ -172,6 +173,7 @@ static bool run_due(bh__device *device, bh__callback **list, uint64_t *homing) {
         }
         if (atomic_load(&device->unhomed) && atomic_load(&lane->id) == callback->ticket.lane &&
             !is_home(device, lane, callback->ticket.sequence, homing)) {
+            callback->homing = true;
             link = &callback->next;
             continue;
         }

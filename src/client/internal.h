@@ -325,6 +325,7 @@ typedef struct bh__callback {
     bh_ticket ticket;
     bh_done_fn *done; /* NULL: write the program's eventfd */
     void *context;
+    bool homing; /* done, but what a transparent buffer was written with is on its way home */
 } bh__callback;
 
 typedef struct bh__event {
@@ -655,6 +656,8 @@ void bh__check_describe(bh__device *device, const bh__use *uses, uint32_t use_co
 /* Their memory goes. */
 void bh__managed_delete(bh__device *device, struct bh__managed *self);
 void bh__managed_delete_all(bh__device *device);
+/* Whether a request moves pages of one. */
+bool bh__managed_moves(bh__device *device, bh__lane *lane, const bh__shadow *shadow);
 /* A move did not end well: its pages are where they were. */
 void bh__managed_undo(bh__device *device, bh__lane *lane, bh__shadow *shadow);
 /* The same for all that a judgement has failed. */

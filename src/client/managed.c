@@ -149,6 +149,7 @@ static bh_status map_mirror(bh__memory *memory, bh__mirror *mirror, int *out_fd)
 static void free_records(bh__device *device, bh__managed *self) {
     bh__pages_free(&self->host_newest);
     bh__pages_free(&self->device_newest);
+    bh__pages_free(&self->homing);
     for (uint32_t i = 0; i < BH__ADVICES; i++) free(self->advice[i].list);
     if (self->host) bh__memory_delete(device, self->host);
     free(self->farewell);
@@ -165,7 +166,8 @@ static bh__managed *make_records(bh__device *device, uint64_t bytes, uint64_t pa
     self->farewell = calloc(1, sizeof *self->farewell);
     if (self->mirror && self->host && self->farewell &&
         bh__pages_make(&self->host_newest, self->pages) &&
-        bh__pages_make(&self->device_newest, self->pages)) {
+        bh__pages_make(&self->device_newest, self->pages) &&
+        bh__pages_make(&self->homing, self->pages)) {
         self->mirror->bytes = self->pages * page;
         self->mirror->tracker = -1;
         return self;

@@ -55,6 +55,7 @@ typedef struct bh__managed {
     bh__mirror *mirror;                  /* Retained. */
     uint64_t pages, page_bytes;
     bh__pages host_newest, device_newest;
+    bh__pages homing; /* sent home since nothing was last on its way there */
     uint32_t flags, tracking;
     uint32_t attach;
     bh_lane lane;     /* BH_ATTACH_LANE */
@@ -126,7 +127,7 @@ bool bh__track_collect(bh__mirror *mirror, uint64_t from, uint64_t to,
 /* ---- managed_move.c: what moves when ---- */
 
 /* Adds what the program wrote to `host_newest`. */
-void bh__managed_collect(bh__managed *self, uint64_t from, uint64_t to);
+void bh__managed_collect(bh__device *device, bh__managed *self, uint64_t from, uint64_t to);
 /* Sends pages of [from, to) that are newest here to the device, or those that are newest there home, on
  * this lane. As bh__submit: with *out_retry the lock was let go. */
 bh_status bh__managed_upload(bh__device *device, bh__managed *self, bh__lane *lane, uint64_t from,
@@ -136,6 +137,8 @@ bh_status bh__managed_download(bh__device *device, bh__managed *self, bh__lane *
 /* Whether bytes of [from, to) are advised so. */
 bool bh__managed_advised(const bh__managed *self, uint32_t advice, uint32_t other, uint64_t from,
                          uint64_t to);
+/* Nothing is on its way home, or not to these pages any more. */
+void bh__managed_arrived(bh__managed *self, uint64_t from, uint64_t to);
 /* The lane and position of a move under way, that writes or (if asked for) reads bytes of the host
  * copy. False: there is none. */
 bool bh__managed_moving(bh__device *device, const bh__managed *self, uint64_t offset,

@@ -225,6 +225,7 @@ bh_status bh_managed_map(bh_buffer handle, uint64_t offset, uint64_t bytes, uint
         extent e = extent_of(self, at, bytes, flags);
         bool again = true;
         while (status == BH_OK && again) status = settle(device, self, &e, flags, &again);
+        if (status == BH_OK) bh__managed_arrived(self, e.from, e.to);
         if (status == BH_OK && (flags & BH_MAP_WRITE)) {
             bh__pages_remove(&self->device_newest, e.from, e.to);
             bh__pages_add(&self->host_newest, e.from, e.to);
@@ -332,7 +333,7 @@ static bh_status prefetch(bh__device *device, bh__managed *self, const extent *e
     bh_status status = check_unmapped(self, e);
     if (status != BH_OK) return status;
     if (where == BH_TO_DEVICE) {
-        bh__managed_collect(self, e->from, e->to);
+        bh__managed_collect(device, self, e->from, e->to);
         status = bh__managed_upload(device, self, lane, e->from, e->to, false, out_retry);
     } else {
         status = bh__managed_download(device, self, lane, e->from, e->to, false, out_retry);

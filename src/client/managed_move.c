@@ -11,6 +11,14 @@ typedef unsigned long long ull;
 
 /* ---- moves ---- */
 
+static void look_for_arrivals(bh__device *device, bh__managed *self) {
+    bh__lane *lane;
+    uint64_t position;
+    if (self->homing.set &&
+        !bh__managed_moving(device, self, 0, self->memory->bytes, false, &lane, &position))
+        bh__managed_arrived(self, 0, self->pages);
+}
+
 /* Submits one copy of pages [from, to) between the two sides. */
 static bh_status move(bh__device *device, bh__managed *self, bh__lane *lane, bool home,
                       uint64_t from, uint64_t to, bool no_block, bool *out_retry) {
@@ -21,6 +29,7 @@ static bh_status move(bh__device *device, bh__managed *self, bh__lane *lane, boo
     bh__use uses[2] = {{.memory = memory, .offset = offset, .bytes = bytes, .access = there},
                        {.memory = self->host, .offset = offset, .bytes = bytes, .access = here}};
     uint64_t address = memory->address + offset;
+    if (home) look_for_arrivals(device, self);
     bh__submission submission = {.lane = lane,
                                  .op = home ? BH__OP_READ : BH__OP_WRITE,
                                  .idempotent = true,
@@ -34,6 +43,7 @@ static bh_status move(bh__device *device, bh__managed *self, bh__lane *lane, boo
     bh_status status = bh__submit_plain(device, &submission, out_retry, NULL);
     if (status != BH_OK || *out_retry) return status;
     bh__pages_remove(home ? &self->device_newest : &self->host_newest, from, to);
+    if (home) bh__pages_add(&self->homing, from, to);
     *(home ? &self->tally.bytes_to_host : &self->tally.bytes_to_device) += bytes;
     *(home ? &self->tally.moves_to_host : &self->tally.moves_to_device) += 1;
     return BH_OK;
@@ -89,6 +99,10 @@ static bh_status download_good(bh__device *device, bh__managed *self, bh__lane *
     return BH_OK;
 }
 
+void bh__managed_arrived(bh__managed *self, uint64_t from, uint64_t to) {
+    bh__pages_remove(&self->homing, from, to);
+}
+
 bool bh__managed_moving(bh__device *device, const bh__managed *self, uint64_t offset,
                         uint64_t bytes, bool reads, bh__lane **out_lane, uint64_t *out_position) {
     for (uint32_t i = 0; i < self->host->use_count; i++) {
@@ -110,25 +124,30 @@ bool bh__managed_moving(bh__device *device, const bh__managed *self, uint64_t of
 
 /* ---- what the program wrote ---- */
 
-/* A page whose newest bytes are on the device and not home yet cannot have been written by the program
- * between launches: the device's bytes count. One that is in doubt can: the host copy is as it was
- * before the launch that was lost. */
+/* A page whose newest bytes are on the device, or on their way home, cannot have been written by the
+ * program between launches: the device's bytes count. One that is in doubt can, where that is known: the host
+ * copy is as it was before the launch that was lost, and what was written since. */
 static void note_written(void *context, uint64_t from_byte, uint64_t to_byte) {
     bh__managed *self = context;
     uint64_t from = bh__page_from(self, from_byte), to = bh__page_to(self, to_byte);
-    if (self->device_newest.set == 0) {
+    if (self->device_newest.set == 0 && self->homing.set == 0) {
         bh__pages_add(&self->host_newest, from, to);
         return;
     }
+    bool known = self->tracking == BH_TRACKING_PAGES;
     for (uint64_t page = from; page < to; page++) {
-        if (bh__pages_has(&self->device_newest, page) && !page_suspect(self, page)) continue;
-        bh__pages_remove(&self->device_newest, page, page + 1);
+        if (bh__pages_has(&self->homing, page)) continue;
+        if (bh__pages_has(&self->device_newest, page)) {
+            if (!known || !page_suspect(self, page)) continue;
+            bh__pages_remove(&self->device_newest, page, page + 1);
+        }
         bh__pages_add(&self->host_newest, page, page + 1);
     }
 }
 
-void bh__managed_collect(bh__managed *self, uint64_t from, uint64_t to) {
+void bh__managed_collect(bh__device *device, bh__managed *self, uint64_t from, uint64_t to) {
     if (self->tracking == BH_TRACKING_NONE) return;
+    look_for_arrivals(device, self);
     uint64_t first = from * self->page_bytes, last = to * self->page_bytes;
     if (self->tracking == BH_TRACKING_PAGES &&
         bh__track_collect(self->mirror, first, last, note_written, self))
@@ -247,7 +266,7 @@ bh_status bh__managed_submit(bh__device *device, const bh__submission *submissio
         if (!self || use->bytes == 0) continue;
         uint64_t from = bh__page_from(self, use->offset);
         uint64_t to = bh__page_to(self, use->offset + use->bytes);
-        bh__managed_collect(self, from, to);
+        bh__managed_collect(device, self, from, to);
         bh_status status = bh__managed_upload(device, self, submission->lane, from, to,
                                               submission->no_block, out_retry);
         if (status != BH_OK || *out_retry) return status;
@@ -274,6 +293,10 @@ static bh__managed *moved_by(bh__device *device, bh__lane *lane, const bh__shado
     return self && use_at(device, lane, shadow, 1)->memory == self->host ? self : NULL;
 }
 
+bool bh__managed_moves(bh__device *device, bh__lane *lane, const bh__shadow *shadow) {
+    return device->managed && moved_by(device, lane, shadow);
+}
+
 void bh__managed_undo(bh__device *device, bh__lane *lane, bh__shadow *shadow) {
     bh__managed *self = moved_by(device, lane, shadow);
     if (!self) return;
@@ -289,6 +312,7 @@ void bh__managed_undo(bh__device *device, bh__lane *lane, bh__shadow *shadow) {
         /* What the device has there was to be overwritten, and will be. */
         if (!home) bh__suspect_clear(self->memory, page * self->page_bytes, self->page_bytes);
     }
+    if (home) bh__pages_remove(&self->homing, from, to);
     if (!home && shadow->resolved == BH__RESOLVED_LOST) shadow->resolved = BH__RESOLVED_ACCEPTED;
 }
 
@@ -349,6 +373,7 @@ static bh_status bring_home(bh__device *device, bh__managed *self, bh__lane **ou
         *out_lane = NULL;
         return BH_E_BUSY;
     }
+    bh__managed_arrived(self, 0, self->pages);
     bh__managed_forget(device, self);
     return BH_OK;
 }

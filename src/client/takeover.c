@@ -397,7 +397,9 @@ static void judge_one(judgement *self, bh__lane *lane, bh__shadow *shadow) {
     bool in_flight = shadow->start < self->taken[lane->index];
     bh__request *request =
         bh__ring_request(lane->ring, self->device->front->queue_length, shadow->start);
-    if (in_flight && is_blamed(self, lane->index, shadow)) {
+    /* A move of a managed buffer's pages is nobody's fault, and the program could not repeat it. */
+    if (in_flight && is_blamed(self, lane->index, shadow) &&
+        !bh__managed_moves(self->device, lane, shadow)) {
         resolve(self, lane, shadow, self->cause->status);
     } else if (in_flight && !can_be_resent(self, lane, shadow)) {
         resolve(self, lane, shadow, BH_E_LOST);

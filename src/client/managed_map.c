@@ -80,9 +80,22 @@ static extent extent_of(const bh__managed *self, uint64_t offset, uint64_t bytes
     return e;
 }
 
+/* Remembers doubt about bytes that are to be discarded, in case the map comes to nothing. */
+static bool keep_doubt(const bh__memory *memory, const extent *e, bh__spans *kept) {
+    for (uint32_t i = 0; i < memory->suspect_count; i++) {
+        uint64_t from = memory->suspect[i].offset, to = from + memory->suspect[i].bytes;
+        if (from < e->offset) from = e->offset;
+        if (to > e->end) to = e->end;
+        if (from < to &&
+            !bh__spans_add(&kept->list, &kept->count, &kept->capacity, from, to - from))
+            return false;
+    }
+    return true;
+}
+
 /* Doubt about what is discarded goes; about what is kept it is in the way. */
-static bh_status check_doubt(bh__device *device, bh__managed *self, const extent *e,
-                             uint32_t flags) {
+static bh_status check_doubt(bh__device *device, bh__managed *self, const extent *e, uint32_t flags,
+                             bh__spans *kept) {
     bh__memory *memory = self->memory;
     if (memory->suspect_count == 0) return BH_OK;
     if (!(flags & BH_MAP_DISCARD))
@@ -95,6 +108,9 @@ static bh_status check_doubt(bh__device *device, bh__managed *self, const extent
         return refuse_stale(self, first, e->offset);
     if (bh__suspect_overlaps(memory, e->end, last - e->end))
         return refuse_stale(self, e->end, last);
+    if (!bh__suspect_overlaps(memory, e->offset, e->end - e->offset)) return BH_OK;
+    if (!keep_doubt(memory, e, kept))
+        return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "no host memory for a map");
     bh__suspect_accept(device, memory, e->offset, e->end - e->offset);
     return BH_OK;
 }
@@ -129,11 +145,11 @@ static void let_go_briefly(bh__device *device) {
 /* Brings the range home and waits until nobody is in the way. The map is noted already, so launches
  * that would be are refused. One step: *out_again asks for another. */
 static bh_status settle(bh__device *device, bh__managed *self, const extent *e, uint32_t flags,
-                        bool *out_again) {
+                        bh__spans *kept, bool *out_again) {
     bool no_wait = flags & BH_MAP_NO_WAIT, retry = false;
     bool stopped = device->state == BH_DEVICE_STOPPED;
     *out_again = false;
-    bh_status status = check_doubt(device, self, e, flags);
+    bh_status status = check_doubt(device, self, e, flags, kept);
     if (status != BH_OK) return status;
     uint64_t a, b;
     bool needed = bh__pages_next(&self->device_newest, e->from, e->whole_from, &a, &b) ||
@@ -224,7 +240,8 @@ bh_status bh_managed_map(bh_buffer handle, uint64_t offset, uint64_t bytes, uint
         add_map(self, map); /* keeps `self` while the lock is let go */
         extent e = extent_of(self, at, bytes, flags);
         bool again = true;
-        while (status == BH_OK && again) status = settle(device, self, &e, flags, &again);
+        bh__spans doubt = {0};
+        while (status == BH_OK && again) status = settle(device, self, &e, flags, &doubt, &again);
         if (status == BH_OK) bh__managed_arrived(self, e.from, e.to);
         if (status == BH_OK && (flags & BH_MAP_WRITE)) {
             bh__pages_remove(&self->device_newest, e.from, e.to);
@@ -232,6 +249,9 @@ bh_status bh_managed_map(bh_buffer handle, uint64_t offset, uint64_t bytes, uint
         }
         if (status == BH_OK && out_pointer) *out_pointer = self->mirror->pointer + at;
         bh_error why = *bh__last();
+        for (uint32_t i = 0; status != BH_OK && i < doubt.count; i++)
+            bh__suspect_add(self->memory, doubt.list[i].offset, doubt.list[i].bytes);
+        free(doubt.list);
         if (status != BH_OK) {
             drop_map(device, self, map);
             status = bh__refuse_with(&why);

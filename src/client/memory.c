@@ -216,6 +216,7 @@ static void give_back(bh__device *device, bh__memory *memory) {
 
 void bh__memory_release(bh__device *device, bh__memory *memory) {
     if (--memory->references > 0) return;
+    if (memory->managed) bh__managed_forget(device, memory->managed);
     device->buffer_count--;
     device->bytes_allocated -= memory->bytes;
     if (memory->solo) bh__deed_withdraw(memory->solo);

@@ -109,6 +109,12 @@ static bh_status prepare(bh__device *device, uint64_t chunk_bytes, uint32_t how,
     bool mirrored = how & BH__SOLO_MIRRORED;
     if (!(mirrored ? take_mirrored : take_addresses)(device, solo->span, &offset)) {
         bh__memory_delete(device, memory);
+        if (mirrored)
+            return bh__refuse(
+                BH_E_NO_MEMORY, "free managed buffers, or ask for less at once",
+                "no %llu bytes of addresses from 0x%llx on are free both on the device "
+                "and in this process",
+                (ull)chunk_bytes, (ull)device->address_base);
         return bh__refuse(BH_E_NO_MEMORY, "free buffers earlier, or close and reopen the device",
                           "the device's address range of %llu bytes is used up",
                           (ull)device->address_limit);

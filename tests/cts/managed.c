@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Managed buffers: one pointer, maps, launches in between, what moves, attach, advice, prefetch. */
 #include <sys/mman.h>
+#include <sys/wait.h>
 
 #include "../support/support.h"
 
@@ -496,6 +497,80 @@ TEST(bad_input_is_refused) {
     int fds[BH_SHARE_FDS];
     bh_share_token token;
     CHECK_REFUSED_ANY(bh_buffer_export(m.buffer, fds, &token));
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(a_forked_child_has_none_of_it) {
+    rig r = rig_open(0);
+    made m = managed(r.device, WORDS);
+    map(m.buffer, 0, 4, BH_MAP_WRITE);
+    pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        uint8_t present;
+        bool right = bh_managed_map(m.buffer, 8, 4, BH_MAP_READ, NULL) == BH_E_STOPPED &&
+                     bh_managed_unmap(m.words, 4) == BH_E_STOPPED &&
+                     bh_managed_tracking() == BH_E_STOPPED && mincore(m.words, 1, &present) != 0;
+        _exit(right ? 0 : 1);
+    }
+    int ended;
+    REQUIRE(waitpid(child, &ended, 0) == child);
+    CHECK_EQ(ended, 0);
+    m.words[0] = 9;
+    REQUIRE_OK(bh_managed_unmap(m.words, 4));
+    CHECK_EQ(word_read(m.buffer, 0), 9);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+/* Guard mode and checks put buffers elsewhere and keep what was released. */
+static void come_and_go(uint32_t flags) {
+    rig r = rig_open(flags);
+    bh_lane lane = open_lane(r.device);
+    bh_launch_options there = on_lane(lane, 0);
+    for (uint32_t i = 0; i < 12; i++) {
+        bh_managed_options options = BH_INIT(options);
+        options.flags = i % 2 ? BH_MANAGED_TRANSPARENT : 0;
+        made m = managed_with(r.device, 5000 + i, &options);
+        CHECK_EQ((uintptr_t)m.words, address_of(m.buffer));
+        map(m.buffer, 0, 20000, BH_MAP_WRITE | BH_MAP_DISCARD);
+        count_up(m.words, 5000, i);
+        REQUIRE_OK(bh_managed_unmap(m.words, 20000));
+        submit(rig_kernel(&r, "add_one"), BH_GRID(5000, 64), BH_ARGS(BH_INOUT(m.buffer), 5000u),
+               &there);
+        if (i % 3 == 0) {
+            map(m.buffer, 0, 20000, BH_MAP_READ);
+            CHECK(counts_up(m.words, 5000, i + 1));
+            REQUIRE_OK(bh_managed_unmap(m.words, 20000));
+        }
+        REQUIRE_OK(bh_buffer_release(m.buffer)); /* perhaps while a launch uses it */
+    }
+    REQUIRE_OK(bh_lane_sync(lane, LONG_NS));
+    check_device_works(&r);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(released_while_in_use) {
+    come_and_go(0);
+}
+
+TEST(in_guard_mode) {
+    come_and_go(BH_DEVICE_GUARD);
+}
+
+TEST(with_checks) {
+    bh_device device = open_device();
+    bool cpu = is_cpu(device);
+    REQUIRE_OK(bh_device_close(device));
+    if (!cpu) SKIP("checks are for the CPU device");
+    come_and_go(BH_DEVICE_CHECK);
+    /* To the byte, although pages move. */
+    rig r = rig_open(BH_DEVICE_CHECK);
+    made m = managed(r.device, 5001);
+    map(m.buffer, 0, 20004, BH_MAP_WRITE | BH_MAP_DISCARD);
+    count_up(m.words, 5001, 0);
+    REQUIRE_OK(bh_managed_unmap(m.words, 20004));
+    CHECK_OK(add_one(&r, m.buffer, 5001));
+    CHECK_STATUS(add_one(&r, m.buffer, 5002), BH_E_FAULT);
     CHECK_OK(bh_device_close(r.device));
 }
 

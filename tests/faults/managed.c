@@ -101,6 +101,21 @@ TEST(what_is_suspect_is_stale_until_accepted_or_discarded) {
     REQUIRE_OK(bh_managed_map(m.buffer, 8192, BYTES - 8192, BH_MAP_READ, NULL));
     CHECK(counts_up(m.words + 2048, WORDS - 2048, 2049));
     REQUIRE_OK(bh_managed_unmap(m.words + 2048, BYTES - 8192));
+    /* A discard that comes to nothing clears no doubt. */
+    bh_lane lane = open_lane(r.device);
+    bh_buffer rest, out = words_alloc(r.device, 64);
+    REQUIRE_OK(bh_buffer_view(m.buffer, 64, 64, &rest));
+    gate g = gate_close(&r, lane, 0);
+    bh_launch_options there = on_lane(lane, 0);
+    bh_ticket reads = submit(rig_kernel(&r, "copy_words"), BH_GRID(64, 64),
+                             BH_ARGS(BH_IN(rest), BH_OUT(out), 64u), &there);
+    CHECK_REFUSED(
+        bh_managed_map(m.buffer, 0, 8192, BH_MAP_WRITE | BH_MAP_DISCARD | BH_MAP_NO_WAIT, NULL),
+        BH_E_BUSY);
+    CHECK(is_suspect(m.buffer));
+    CHECK_REFUSED(bh_managed_map(m.buffer, 0, 4, BH_MAP_READ, NULL), BH_E_STALE);
+    gate_open(&g);
+    REQUIRE_OK(bh_wait(reads, LONG_NS));
     /* Overwritten. */
     REQUIRE_OK(bh_managed_map(m.buffer, 0, 8192, BH_MAP_WRITE | BH_MAP_DISCARD, NULL));
     for (uint32_t i = 0; i < 2048; i++) m.words[i] = i + 1;
@@ -234,4 +249,73 @@ TEST(a_query_waits_for_the_way_home_through_a_loss) {
         wait_standby(r.device);
     }
     CHECK_OK(bh_device_close(r.device));
+}
+
+/* ---- threads ---- */
+
+enum { THREADS = 16, ROUNDS = 80 };
+
+struct crowd {
+    rig r;
+    made own[THREADS];
+    bh_lane lanes[3];
+    _Atomic(int) left;
+};
+
+/* Writes, launches, looks; whatever was lost is written again. */
+static void own_buffer(void *context, unsigned index) {
+    struct crowd *c = context;
+    made m = c->own[index];
+    bool plain = index % 2; /* loads and stores */
+    bh_launch_options there =
+        on_lane(c->lanes[index % 3], index % 4 == 0 ? BH_LAUNCH_IDEMPOTENT : 0);
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        bool again = true;
+        if (plain && !is_suspect(m.buffer)) {
+            for (uint32_t i = 0; i < WORDS; i++) m.words[i] = i + round;
+        } else {
+            write_up(m, WORDS, round);
+        }
+        bh_ticket ticket;
+        bh_status status =
+            bh_launch_with(rig_kernel(&c->r, "add_one"), BH_GRID(WORDS, 128),
+                           BH_ARGS(BH_INOUT(m.buffer), (uint32_t)WORDS), &there, &ticket);
+        if (status == BH_OK) status = bh_wait(ticket, LONG_NS);
+        if (status == BH_OK && !plain)
+            status = bh_managed_map(m.buffer, 0, BYTES, BH_MAP_READ, NULL);
+        if (status == BH_OK) {
+            again = false;
+            CHECK(counts_up(m.words, WORDS, round + 1));
+            if (!plain) REQUIRE_OK(bh_managed_unmap(m.words, BYTES));
+        } else if (status != BH_E_LOST && status != BH_E_STALE && status != BH_E_FAULT) {
+            CHECK_STATUS(status, BH_E_LOST);
+        }
+        if (again) round--;
+    }
+    atomic_fetch_sub(&c->left, 1);
+}
+
+static void *kill_now_and_then(void *context) {
+    struct crowd *c = context;
+    rng random = rng_seeded(5);
+    while (atomic_load(&c->left) > 0) {
+        sleep_ms(5 + rng_below(&random, 40));
+        bh_device_status status = status_of(c->r.device);
+        if (status.worker_pid > 0) kill(status.worker_pid, SIGKILL);
+    }
+    return NULL;
+}
+
+TEST_TIMEOUT(sixteen_threads_while_workers_are_killed, 90) {
+    struct crowd c = {.r = rig_open(BH_DEVICE_NO_RESTART_LIMIT), .left = THREADS};
+    for (int i = 0; i < 3; i++) c.lanes[i] = open_lane(c.r.device);
+    for (int i = 0; i < THREADS; i++)
+        c.own[i] =
+            managed(c.r.device, WORDS,
+                    i % 2 ? BH_MANAGED_TRANSPARENT | (i % 4 == 3 ? BH_MANAGED_UNTRACKED : 0) : 0);
+    pthread_t thread;
+    REQUIRE(pthread_create(&thread, NULL, kill_now_and_then, &c) == 0);
+    run_threads(THREADS, own_buffer, &c);
+    pthread_join(thread, NULL);
+    CHECK_OK(bh_device_close(c.r.device));
 }

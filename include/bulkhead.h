@@ -754,6 +754,140 @@ typedef struct bh_share_info {
 BH_API bh_status bh_share_query(const int fds[BH_SHARE_FDS], const bh_share_token *token,
                                 bh_share_info *out);
 
+/* ---- managed buffers -----------------------------------------------------------------------------
+ *
+ * A managed buffer has a second copy of its bytes in host memory, at the same address as on the device:
+ * one pointer, good on both sides. It is a buffer like any other. The portable way to its host copy is
+ * to map a range of it; only what is newer on the other side is moved, in whole pages.
+ *
+ *     float *x;
+ *     bh_managed_alloc(gpu, BH_F32, n, NULL, &buffer, (void **)&x);
+ *     bh_managed_map(buffer, 0, n * 4, BH_MAP_WRITE | BH_MAP_DISCARD, NULL);
+ *     for (i = 0; i < n; i++) x[i] = i;
+ *     bh_managed_unmap(x, n * 4);
+ *     bh_launch(kernel, BH_GRID(n, 256), BH_ARGS(BH_INOUT(buffer), n), &done);
+ *     bh_managed_map(buffer, 0, n * 4, BH_MAP_READ, NULL);      waits for the launch
+ *
+ * After a loss the rules of any buffer hold; what is newest in the host copy is never lost.
+ * docs/managed.md has the whole story.
+ */
+
+enum {
+    BH_MANAGED_TRANSPARENT = 1, /* plain loads and stores at any time between launches */
+    BH_MANAGED_UNTRACKED = 2    /* with it: take every page for written at each launch, as where the
+                                   system cannot tell which were */
+};
+
+enum {
+    BH_ATTACH_GLOBAL = 0, /* any lane may use it */
+    BH_ATTACH_HOST = 1,   /* no lane may */
+    BH_ATTACH_LANE = 2    /* one lane may */
+};
+
+typedef struct bh_managed_options {
+    uint32_t size;
+    uint32_t flags;    /* BH_MANAGED_... */
+    uint32_t attach;   /* BH_ATTACH_... */
+    uint32_t reserved; /* 0 */
+    bh_lane lane;      /* BH_ATTACH_LANE */
+    const char *tag;   /* who it is for, as in bh_buffer_options; NULL: nobody in particular */
+} bh_managed_options;
+
+/* Contents are undefined at first. `out_pointer`, which may be NULL, gets the address. */
+BH_API bh_status bh_managed_alloc(bh_device device, bh_type type, uint64_t count,
+                                  const bh_managed_options *options, bh_buffer *out,
+                                  void **out_pointer);
+
+enum {
+    BH_MAP_READ = 1,
+    BH_MAP_WRITE = 2, /* what is not written keeps its value */
+    BH_MAP_DISCARD =
+        4,             /* with BH_MAP_WRITE: all of it will be written, nothing needs to be moved */
+    BH_MAP_NO_WAIT = 8 /* BH_E_BUSY in place of waiting; moves that are needed have begun */
+};
+
+/*
+ * Makes `bytes` from byte `offset` on ready for the program. Waits for launches that use the range:
+ * those that write it, and to write it those that read it too. Maps to read may overlap; one to write
+ * overlaps no other (BH_E_BUSY). From the call on and while mapped, launches that write the range are
+ * refused with BH_E_BUSY, and with BH_MAP_WRITE those that read it. Suspect bytes give BH_E_STALE unless they are
+ * discarded. A map keeps the memory alive, also after the buffer is released and the device closed.
+ */
+BH_API bh_status bh_managed_map(bh_buffer buffer, uint64_t offset, uint64_t bytes, uint32_t flags,
+                                void **out_pointer);
+/* Ends a map: its pointer and bytes. What was written is seen by the next launch. */
+BH_API bh_status bh_managed_unmap(const void *pointer, uint64_t bytes);
+
+enum { BH_TO_DEVICE = 1, BH_TO_HOST = 2 };
+
+/* Moves what is newer on the other side now, as work on a lane. `device` is the buffer's, or zero. */
+BH_API bh_status bh_managed_prefetch(bh_buffer buffer, uint64_t offset, uint64_t bytes,
+                                     uint32_t where, bh_device device, bh_lane lane,
+                                     bh_ticket *out);
+
+enum {
+    BH_ADVISE_READ_MOSTLY = 1, /* noted; both copies stay valid while nobody writes in any case */
+    BH_ADVISE_NOT_READ_MOSTLY = 2,
+    BH_ADVISE_PREFER_DEVICE = 3, /* what the program wrote is sent to the device at unmap */
+    BH_ADVISE_PREFER_HOST = 4,   /* what a launch writes is sent home right behind it */
+    BH_ADVISE_PREFER_NONE = 5,
+    BH_ADVISE_ACCESSED_BY_DEVICE = 6, /* as BH_ADVISE_PREFER_DEVICE */
+    BH_ADVISE_NOT_ACCESSED_BY_DEVICE = 7,
+    BH_ADVISE_ACCESSED_BY_HOST = 8, /* as BH_ADVISE_PREFER_HOST */
+    BH_ADVISE_NOT_ACCESSED_BY_HOST = 9
+};
+/* What holds for a byte, as bits. */
+enum {
+    BH_ADVICE_READ_MOSTLY = 1,
+    BH_ADVICE_PREFER_DEVICE = 2,
+    BH_ADVICE_PREFER_HOST = 4,
+    BH_ADVICE_ACCESSED_BY_DEVICE = 8,
+    BH_ADVICE_ACCESSED_BY_HOST = 16
+};
+
+/* Says how a range is used; changes when bytes move, never what they are. */
+BH_API bh_status bh_managed_advise(bh_buffer buffer, uint64_t offset, uint64_t bytes,
+                                   uint32_t advice, bh_device device);
+BH_API bh_status bh_managed_advice(bh_buffer buffer, uint64_t offset, uint32_t *out);
+
+/* Who may use the buffer from now on. Launches of others are refused with BH_E_BUSY. */
+BH_API bh_status bh_managed_attach(bh_buffer buffer, uint32_t attach, bh_lane lane);
+
+enum {
+    BH_TRACKING_NONE = 0,       /* not transparent */
+    BH_TRACKING_PAGES = 1,      /* the system tells which pages were written */
+    BH_TRACKING_ALL_WRITTEN = 2 /* it does not: all pages count as written */
+};
+
+typedef struct bh_managed_info {
+    uint32_t size;
+    uint32_t flags;
+    void *pointer;
+    uint64_t bytes;
+    uint64_t page_bytes;
+    uint32_t tracking; /* BH_TRACKING_... */
+    uint32_t attach;
+    bh_lane lane;
+    /* Now, of the whole allocation: */
+    uint64_t host_newest; /* bytes of which the device's copy is old; the two others likewise */
+    uint64_t device_newest;
+    uint64_t on_both;
+    uint32_t maps;  /* held */
+    uint32_t lanes; /* with moves under way */
+    /* Since it was made: */
+    uint64_t bytes_to_device;
+    uint64_t bytes_to_host;
+    uint64_t moves_to_device; /* contiguous ranges */
+    uint64_t moves_to_host;
+    uint64_t prefetches;
+} bh_managed_info;
+
+BH_API bh_status bh_managed_query(bh_buffer buffer, bh_managed_info *out);
+
+/* Whether this system tells which pages of a transparent buffer were written. BH_E_UNSUPPORTED: it does
+ * not, and bh_last_error says why. */
+BH_API bh_status bh_managed_tracking(void);
+
 /* ---- modules and kernels ---- */
 
 /* PTX text. (Other images are refused by devices that cannot run them.) */

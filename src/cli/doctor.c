@@ -91,6 +91,18 @@ static void look_at_pidfd(doctor *d) {
     }
 }
 
+static void look_at_tracking(doctor *d) {
+    if (bh_managed_tracking() == BH_OK) {
+        find(d, OK, NULL,
+             "written pages are told (userfaultfd, PAGEMAP_SCAN), for transparent buffers");
+        return;
+    }
+    bh_error why;
+    (void)bh_last_error(&why);
+    find(d, INFO, why.fix, "transparent managed buffers move all that a launch uses: %s",
+         why.message);
+}
+
 static void look_at_limits(doctor *d) {
     struct rlimit files, memory;
     char size[BH__TEXT];
@@ -362,6 +374,7 @@ static void look_at_all(doctor *d) {
     look_at_machine(d);
     look_at_memfd(d);
     look_at_pidfd(d);
+    look_at_tracking(d);
     look_at_limits(d);
     bh__nvidia nvidia;
     bh__nvidia_look(&nvidia);

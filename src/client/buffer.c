@@ -85,17 +85,12 @@ static bh_status memory_cut(bh__device *device, uint64_t bytes, uint64_t align, 
 /* With the lock held, let go of while a chunk is made. */
 static bh_status memory_alloc(bh__device *device, uint64_t bytes, const bh_buffer_options *options,
                               bh__memory **out) {
-    bh__tag *tag = bh__tag_get(device, options->tag);
-    if (!tag || bh__tag_charge(device, tag, bytes) != BH_OK) return bh__last()->status;
-    tag->references++; /* it must not go while the lock is let go */
+    bh__tag *tag = bh__tag_begin(device, options->tag, bytes);
+    if (!tag) return bh__last()->status;
     bh_status status = bh__guarded(device)
                            ? bh__solo_create(device, bytes, options->align, BH__SOLO_GUARDED, out)
                            : memory_cut(device, bytes, options->align, out);
-    tag->references--;
-    if (status == BH_OK)
-        bh__tag_attach(tag, *out);
-    else
-        bh__tag_discharge(tag, bytes);
+    bh__tag_end(tag, bytes, status == BH_OK ? *out : NULL);
     return status;
 }
 
@@ -297,6 +292,7 @@ bh_status bh_buffer_accept(bh_buffer handle) {
     bh__buffer *buffer = buffer_lock(handle, false, &device);
     if (!buffer) return bh__last()->status;
     bh__suspect_accept(device, buffer->memory, buffer->offset, buffer->bytes);
+    if (buffer->memory->managed) bh__managed_accepted(device, buffer->memory->managed);
     bh__device_unlock(device);
     return BH_OK;
 }

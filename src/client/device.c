@@ -201,6 +201,7 @@ static void free_objects(bh__device *device) {
     }
     (void)bh__check_relent(device);
     bh__sequences_free(device);
+    bh__managed_delete_all(device); /* those that maps have kept */
     cursor = 0;
     for (bh__kernel *kernel; (kernel = bh__table_next(&device->kernels, &cursor));)
         bh__handle_remove(device, kernel->id);

@@ -123,21 +123,32 @@ static void run_callback(bh__device *device, const bh__callback *callback, bh_st
 
 /* Has the worker poke us when the first of these is done; then looks once more, in case it was done
  * before it could see that. */
-static void post_notify(bh__device *device, const bh__callback *list) {
+static void post_notify(bh__device *device, const bh__callback *list, const uint64_t *homing) {
     uint64_t lowest[BH__LANES];
-    for (uint32_t i = 0; i < BH__LANES; i++) lowest[i] = BH__NEVER;
+    memcpy(lowest, homing, sizeof lowest);
     for (const bh__callback *callback = list; callback; callback = callback->next) {
         uint32_t lane = (uint32_t)(callback->ticket.lane >> 16) & 0xff;
-        if (callback->ticket.sequence < lowest[lane]) lowest[lane] = callback->ticket.sequence;
+        if (!callback->homing && callback->ticket.sequence < lowest[lane])
+            lowest[lane] = callback->ticket.sequence;
     }
     for (uint32_t i = 0; i < BH__MAX_LANES; i++) {
         atomic_store(&device->front->lane[i].notify_dispatch, lowest[i]);
     }
 }
 
+/* Whether what transparent buffers were written with is there. If not, `homing` gets what to wait for. */
+static bool is_home(bh__device *device, bh__lane *lane, uint64_t sequence, uint64_t *homing) {
+    bh__lane *via = NULL;
+    uint64_t position = BH__NEVER;
+    if (bh__managed_home(device, lane, sequence, &via, &position) == BH_OK) return true;
+    if (via && position < homing[via->index]) homing[via->index] = position;
+    return false;
+}
+
 /* Runs what is due of `*list`, in the order it was registered, and leaves the rest in it. */
-static bool run_due(bh__device *device, bh__callback **list) {
+static bool run_due(bh__device *device, bh__callback **list, uint64_t *homing) {
     bool any = false;
+    for (uint32_t i = 0; i < BH__LANES; i++) homing[i] = BH__NEVER;
     uint64_t busy[BH__LANES] = {0}; /* the first ticket of a lane that was not done yet */
     for (bh__callback **link = list; *link;) {
         bh__callback *callback = *link;
@@ -158,6 +169,12 @@ static bool run_due(bh__device *device, bh__callback **list) {
             *first_busy < callback->ticket.sequence) {
             link = &callback->next;
             any = true;
+            continue;
+        }
+        if (atomic_load(&device->unhomed) && atomic_load(&lane->id) == callback->ticket.lane &&
+            !is_home(device, lane, callback->ticket.sequence, homing)) {
+            callback->homing = true;
+            link = &callback->next;
             continue;
         }
         *link = callback->next;
@@ -188,15 +205,17 @@ static void take_new_callbacks(bh__device *device, bh__callback **list) {
 static void *dispatcher_main(void *argument) {
     bh__device *device = argument;
     bh__callback *pending = NULL;
+    uint64_t homing[BH__LANES], later[BH__LANES];
     int state;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     for (;;) {
         bool any = run_events(device);
         any |= bh__pressure_run(device);
         take_new_callbacks(device, &pending);
-        any |= run_due(device, &pending);
-        post_notify(device, pending);
-        any |= run_due(device, &pending);
+        any |= run_due(device, &pending, homing);
+        post_notify(device, pending, homing);
+        any |= run_due(device, &pending, later);
+        for (uint32_t i = 0; i < BH__LANES; i++) any |= later[i] < homing[i];
         if (any) continue;
         pthread_mutex_lock(&device->dispatch_lock);
         bool empty = !device->events && !device->callbacks && !atomic_load(&device->pressure_due);

@@ -103,6 +103,9 @@ typedef struct bh__memory {
     uint64_t host_from;      /* pieces of a host region: where in it they begin */
     uint32_t host_id;        /* host regions: what requests call it */
     bool window;             /* a look at bytes of somebody else's chunk: nothing to give back */
+    bool mirror;             /* host regions: the host copy of a managed buffer */
+    /* Managed buffers, which have a chunk of their own: what there is besides. Owned. */
+    struct bh__managed *managed;
     /* Not zeroed: use_count says what is there. */
     bh__lane_use use_inline[2];
 } bh__memory;
@@ -362,6 +365,7 @@ typedef struct bh__callback {
     bh_ticket ticket;
     bh_done_fn *done; /* NULL: write the program's eventfd */
     void *context;
+    bool homing; /* done, but what a transparent buffer was written with is on its way home */
 } bh__callback;
 
 typedef struct bh__event {
@@ -513,6 +517,10 @@ struct bh__device {
     bh_print_fn *print;
     void *print_context;
 
+    /* managed buffers */
+    struct bh__managed *managed; /* all of them. Owned by their memory. */
+    _Atomic uint32_t unhomed;    /* transparent ones with results that were not brought home */
+
     /* counters and traces */
     uint64_t tick_start, tick_start_ns; /* when the device began to be opened */
     bh_counters tally;                  /* what is not counted by lanes */
@@ -643,8 +651,17 @@ typedef struct bh__submission {
  * room: then *out_retry is true, nothing was submitted, and the caller must look at its handles
  * again. Checks doubt, orders the request after what it depends on, writes it down and rings the
  * bell. */
-bh_status bh__submit(bh__device *device, const bh__submission *submission, bool *out_retry,
-                     bh_ticket *out);
+bh_status bh__submit_plain(bh__device *device, const bh__submission *submission, bool *out_retry,
+                           bh_ticket *out);
+/* The same where there are managed buffers: what the request needs of them is moved before it. */
+bh_status bh__managed_submit(bh__device *device, const bh__submission *submission, bool *out_retry,
+                             bh_ticket *out);
+static inline bh_status bh__submit(bh__device *device, const bh__submission *submission,
+                                   bool *out_retry, bh_ticket *out) {
+    if (__builtin_expect(device->managed != NULL, 0))
+        return bh__managed_submit(device, submission, out_retry, out);
+    return bh__submit_plain(device, submission, out_retry, out);
+}
 /* The lane for a handle, zero meaning the device's own. */
 bh__lane *bh__lane_get(bh__device *device, bh_lane lane);
 
@@ -746,6 +763,10 @@ void bh__tag_attach(bh__tag *tag, bh__memory *memory);
 /* An allocation of this size failed for want of memory. */
 void bh__usage_refused(bh__device *device, uint64_t bytes);
 /* A buffer's memory, charged already, is handed out; its last handle is gone. */
+/* Memory is about to be made for a tag: charges it, and keeps it while the lock is let go. NULL: refused.
+ * Then what was made; NULL: nothing was. */
+bh__tag *bh__tag_begin(bh__device *device, const char *name, uint64_t bytes);
+void bh__tag_end(bh__tag *tag, uint64_t bytes, bh__memory *memory);
 void bh__usage_add(bh__device *device, bh__memory *memory);
 void bh__usage_remove(bh__device *device, bh__memory *memory);
 /* "; most is "weights" 1024 in 2 (limit 4096)": who has most, for messages. */
@@ -781,6 +802,35 @@ bool bh__check_relent(bh__device *device);
 void bh__check_describe(bh__device *device, const bh__use *uses, uint32_t use_count,
                         uint64_t address, uint32_t bytes, bh_error *error);
 
+/* ---- managed.c, managed_move.c: for those who know no more of managed buffers ---- */
+
+/* Their memory goes. */
+void bh__managed_delete(bh__device *device, struct bh__managed *self);
+void bh__managed_delete_all(bh__device *device);
+/* Whether a request moves pages of one. */
+bool bh__managed_moves(bh__device *device, bh__lane *lane, const bh__shadow *shadow);
+/* A move did not end well: its pages are where they were. */
+void bh__managed_undo(bh__device *device, bh__lane *lane, bh__shadow *shadow);
+/* The same for all that a judgement has failed. */
+void bh__managed_judge(bh__device *device);
+/* The program learns that the lane has passed `sequence`: what transparent buffers were written with
+ * comes home. BH_E_BUSY: it is on its way, until *out_lane has passed *out_position (NULL: a little
+ * later). Without the lock, between bh__ticket_enter and leave. */
+bh_status bh__managed_home(bh__device *device, bh__lane *lane, uint64_t sequence,
+                           bh__lane **out_lane, uint64_t *out_position);
+/* Waits for it. BH_OK, or BH_E_TIMEOUT. */
+bh_status bh__managed_home_wait(bh__device *device, bh__lane *lane, uint64_t sequence,
+                                uint64_t deadline);
+/* What was in doubt is taken for good: a transparent buffer comes home. The lock is let go meanwhile. */
+void bh__managed_accepted(bh__device *device, struct bh__managed *self);
+/* Whoever asks next need not wait for this buffer. */
+void bh__managed_forget(bh__device *device, struct bh__managed *self);
+/* Addresses that this process has free: keeps them so. False: they are taken. */
+bool bh__managed_reserve(uint64_t address, uint64_t bytes);
+void bh__managed_unreserve(uint64_t address, uint64_t bytes);
+/* An address that no managed buffer of this process lies above; 0: none lies above this one. */
+uint64_t bh__managed_above(uint64_t address);
+
 /* ---- solo.c: buffers with a chunk of their own, and guard mode, with the lock held ---- */
 
 typedef struct bh__solo {
@@ -791,12 +841,14 @@ typedef struct bh__solo {
     struct bh__deed *deed; /* Owned mapping. Shareable memory only; read-only if imported. */
     int deed_fd;           /* Owned. */
     bool imported;
-    bool gone; /* the chunk is unmapped; the record is kept to name what lay there */
+    bool gone;         /* the chunk is unmapped; the record is kept to name what lay there */
+    uint64_t reserved; /* BH__SOLO_MIRRORED: where this process keeps the chunk's addresses free */
 } bh__solo;
 
 enum {
     BH__SOLO_GUARDED = 1, /* ends at the end of its chunk, behind which nothing is mapped */
-    BH__SOLO_LED = 2      /* has BH__SOLO_LEAD bytes before it */
+    BH__SOLO_LED = 2,     /* has BH__SOLO_LEAD bytes before it */
+    BH__SOLO_MIRRORED = 4 /* at addresses that are free in this process too, and are reserved */
 };
 enum { BH__SOLO_LEAD = 256, BH__GUARD_ALIGN = 16 };
 
@@ -831,6 +883,7 @@ void bh__guard_describe(bh__device *device, const bh__use *uses, uint32_t use_co
 /* An order of BH__MSG_CHUNK_UNMAP was carried out: what still waits to be sent must not bring the
  * chunk back. */
 void bh__orders_forget_chunk(bh__worker *worker, uint32_t id);
+void bh__orders_forget_host(bh__worker *worker, uint32_t id);
 
 /* ---- buffer.c: for those who make memory in other ways */
 bh_status bh__buffer_add(bh__device *device, bh__memory *memory, bh_type type, uint64_t offset,

@@ -142,6 +142,8 @@ static bh_status lane_drain(bh__device *device, bh__lane *lane, uint64_t deadlin
     pthread_mutex_unlock(&device->lock);
     bh_status status = BH_OK;
     if (!nothing) status = bh__lane_wait(device, lane, tail, deadline, BH__PASSED);
+    if (tail && status != BH_E_TIMEOUT && atomic_load(&device->unhomed))
+        status = bh__managed_home_wait(device, lane, tail, deadline);
     atomic_fetch_sub(&device->users, 1);
     return status == BH_E_TIMEOUT ? status : BH_OK;
 }

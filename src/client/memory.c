@@ -179,6 +179,7 @@ bh__memory *bh__memory_new(bh__device *device) {
 }
 
 void bh__memory_delete(bh__device *device, bh__memory *memory) {
+    if (memory->solo && memory->managed) bh__managed_delete(device, memory->managed);
     if (memory->uses != memory->use_inline) free(memory->uses);
     free(memory->suspect);
     if (memory->tag) memory->tag->references--;
@@ -218,6 +219,7 @@ void bh__memory_drop(bh__device *device, bh__memory *memory) {
 void bh__memory_release(bh__device *device, bh__memory *memory) {
     if (--memory->references > 0) return;
     bh__usage_remove(device, memory);
+    if (memory->solo && memory->managed) bh__managed_forget(device, memory->managed);
     if (memory->solo) bh__deed_withdraw(memory->solo);
     if (bh__memory_idle(device, memory)) {
         bh__memory_drop(device, memory);

@@ -238,6 +238,9 @@ static void commit(bh__device *device, bh__order *order, bh__message *message, b
     case BH__MSG_CHUNK_UNMAP:
         if (device->standby) bh__orders_forget_chunk(device->standby, order->chunk.id);
         break;
+    case BH__MSG_HOST_UNMAP:
+        if (device->standby) bh__orders_forget_host(device->standby, order->host.id);
+        break;
     case BH__MSG_HOST_MAP:
         noted = bh__host_note(device, &order->host, order->fd, job->host);
         break;
@@ -274,11 +277,12 @@ static void commit(bh__device *device, bh__order *order, bh__message *message, b
 }
 
 /* The descriptor that such an order would be sent with may be closed by then. */
-void bh__orders_forget_chunk(bh__worker *worker, uint32_t id) {
+static void forget(bh__worker *worker, uint32_t type, uint32_t id) {
     worker->waiting_last = NULL;
     for (bh__order **link = &worker->waiting; *link;) {
         bh__order *order = *link;
-        if (!order->job && order->type == BH__MSG_CHUNK_MAP && order->chunk.id == id) {
+        uint32_t its = type == BH__MSG_CHUNK_MAP ? order->chunk.id : order->host.id;
+        if (!order->job && order->type == type && its == id) {
             *link = order->next;
             bh__order_delete(order);
         } else {
@@ -286,6 +290,14 @@ void bh__orders_forget_chunk(bh__worker *worker, uint32_t id) {
             link = &order->next;
         }
     }
+}
+
+void bh__orders_forget_chunk(bh__worker *worker, uint32_t id) {
+    forget(worker, BH__MSG_CHUNK_MAP, id);
+}
+
+void bh__orders_forget_host(bh__worker *worker, uint32_t id) {
+    forget(worker, BH__MSG_HOST_MAP, id);
 }
 
 static bool forgiving(uint32_t type) {

@@ -73,14 +73,11 @@ static bh_status alloc_shareable(bh__device *device, bh_type type, uint64_t coun
                                  const void *call_site, bh_buffer *out) {
     uint32_t how = BH__SOLO_LED | (bh__guarded(device) ? BH__SOLO_GUARDED : 0);
     bh__memory *memory;
-    bh_status status = bh__tag_charge(device, &device->untagged, bytes);
+    bh__tag *tag = bh__tag_begin(device, NULL, bytes);
+    if (!tag) return bh__last()->status;
+    bh_status status = bh__solo_create(device, bytes, 0, how, &memory);
+    bh__tag_end(tag, bytes, status == BH_OK ? memory : NULL);
     if (status != BH_OK) return status;
-    status = bh__solo_create(device, bytes, 0, how, &memory);
-    if (status != BH_OK) {
-        bh__tag_discharge(&device->untagged, bytes);
-        return status;
-    }
-    bh__tag_attach(&device->untagged, memory);
     memory->type = type;
     memory->count = count;
     memory->call_site = call_site;

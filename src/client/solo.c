@@ -10,6 +10,29 @@
 
 typedef unsigned long long ull;
 
+/* Addresses that this process has free too, which it then keeps. */
+static bool take_mirrored(bh__device *device, uint64_t bytes, uint64_t *out) {
+    enum { MOST_TRIES = 64 };
+    uint64_t taken[MOST_TRIES];
+    uint32_t tries = 0;
+    bool found = false;
+    while (!found && tries < MOST_TRIES && bh__addresses_take(device, bytes, out)) {
+        found = bh__managed_reserve(device->address_base + *out, bytes);
+        if (found) break;
+        taken[tries++] = *out;
+        /* Another device's buffers lie there: look behind them all. */
+        uint64_t above = bh__managed_above(device->address_base + device->next_address);
+        if (above) {
+            uint64_t unit = device->chunk_granularity;
+            uint64_t next = (above - device->address_base + unit - 1) / unit * unit;
+            if (next > device->address_limit) break;
+            device->next_address = next;
+        }
+    }
+    while (tries) bh__addresses_give(device, taken[--tries], bytes);
+    return found;
+}
+
 /* ---- making and adopting ---- */
 
 static bh_status refuse_record(void) {
@@ -38,7 +61,8 @@ static bh_status make_room(bh__device *device, uint64_t bytes) {
 }
 
 /* Records for memory in a chunk at addresses of its own; nothing is mapped yet. */
-static bh_status prepare(bh__device *device, uint64_t chunk_bytes, bool guarded, bh__memory **out) {
+static bh_status prepare(bh__device *device, uint64_t chunk_bytes, uint32_t how, bh__memory **out) {
+    bool guarded = how & BH__SOLO_GUARDED;
     bh_status status = make_room(device, chunk_bytes);
     if (status != BH_OK) return status;
     bh__memory *memory = bh__memory_new(device);
@@ -54,8 +78,15 @@ static bh_status prepare(bh__device *device, uint64_t chunk_bytes, bool guarded,
     solo->deed_fd = -1;
     solo->span = chunk_bytes + (guarded ? device->chunk_granularity : 0);
     uint64_t offset;
-    if (!bh__addresses_take(device, solo->span, &offset)) {
+    bool mirrored = how & BH__SOLO_MIRRORED;
+    if (!(mirrored ? take_mirrored : bh__addresses_take)(device, solo->span, &offset)) {
         bh__memory_delete(device, memory);
+        if (mirrored)
+            return bh__refuse(
+                BH_E_NO_MEMORY, "free managed buffers, or ask for less at once",
+                "no %llu bytes of addresses from 0x%llx on are free both on the device "
+                "and in this process",
+                (ull)chunk_bytes, (ull)device->address_base);
         return bh__refuse(BH_E_NO_MEMORY, "free buffers earlier, or close and reopen the device",
                           "the device's address range of %llu bytes is used up",
                           (ull)device->address_limit);
@@ -64,6 +95,10 @@ static bh_status prepare(bh__device *device, uint64_t chunk_bytes, bool guarded,
                               .bytes = chunk_bytes,
                               .address = device->address_base + offset,
                               .read_only_address = device->read_only_base + offset};
+    if (mirrored) {
+        solo->reserved = solo->chunk.address;
+        if (guarded) bh__managed_unreserve(solo->reserved + chunk_bytes, solo->span - chunk_bytes);
+    }
     device->solo_bytes += chunk_bytes;
     bh__held_note(device);
     *out = memory;
@@ -102,7 +137,7 @@ bh_status bh__solo_create(bh__device *device, uint64_t bytes, uint64_t align, ui
     if (device->leaving) bh__memory_sweep(device);
     bh__solo_settle(device);
     bh__memory *memory;
-    bh_status status = prepare(device, whole, guarded, &memory);
+    bh_status status = prepare(device, whole, how, &memory);
     if (status != BH_OK) return status;
     bh__solo *solo = memory->solo;
     for (;;) {
@@ -128,7 +163,8 @@ bh_status bh__solo_adopt(bh__device *device, uint64_t chunk_bytes, uint64_t offs
     if (device->leaving) bh__memory_sweep(device);
     bh__solo_settle(device);
     bh__memory *memory;
-    bh_status status = prepare(device, chunk_bytes, bh__guarded(device), &memory);
+    bh_status status =
+        prepare(device, chunk_bytes, bh__guarded(device) ? BH__SOLO_GUARDED : 0, &memory);
     if (status != BH_OK) return status;
     bh__job job = {.kind = BH__JOB_ORDER,
                    .order = {.type = BH__MSG_CHUNK_MAP, .chunk = memory->solo->chunk, .fd = fd}};
@@ -193,6 +229,7 @@ void bh__solo_settle(bh__device *device) {
 }
 
 void bh__solo_delete(bh__solo *solo) {
+    if (solo->reserved) bh__managed_unreserve(solo->reserved, solo->chunk.bytes);
     bh__deed_close(solo);
     free(solo->farewell);
     free(solo);

@@ -114,7 +114,7 @@ bh_status bh_host_free(bh_device handle, void *pointer) {
     uint32_t at = 0;
     while (at < device->host_count && device->hosts[at].memory->host != pointer) at++;
     if (at == device->host_count || device->hosts[at].memory == device->staging ||
-        device->hosts[at].slab) {
+        device->hosts[at].slab || device->hosts[at].memory->mirror) {
         bh__device_unlock(device);
         return bh__refuse(BH_E_INVALID, "pass what bh_host_alloc returned, once",
                           "%p is not host memory of this device", pointer);
@@ -135,7 +135,7 @@ bh__memory *bh__host_find(bh__device *device, const void *pointer, uint64_t byte
     for (uint32_t i = 0; i < device->host_count; i++) {
         bh__memory *memory = device->hosts[i].memory;
         uintptr_t base = (uintptr_t)memory->host, at = (uintptr_t)pointer;
-        if (memory == device->staging || at < base ||
+        if (memory == device->staging || memory->mirror || at < base ||
             !bh__range_fits(at - base, bytes, memory->bytes))
             continue;
         if (device->hosts[i].slab)

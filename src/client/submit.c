@@ -189,8 +189,8 @@ static void fetch_ahead(bh__lane *lane, uint32_t length, uint64_t end) {
     __builtin_prefetch(shadow + 128, 1);
 }
 
-bh_status bh__submit(bh__device *device, const bh__submission *submission, bool *out_retry,
-                     bh_ticket *out) {
+bh_status bh__submit_plain(bh__device *device, const bh__submission *submission, bool *out_retry,
+                           bh_ticket *out) {
     *out_retry = false;
     bh__lane *lane = submission->lane;
     uint32_t length = device->front->queue_length;

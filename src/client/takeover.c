@@ -379,7 +379,9 @@ static bool can_be_resent(const judgement *self, bh__lane *lane, const bh__shado
     for (uint32_t i = 0; i < shadow->use_count; i++) {
         const bh__use *in = use_at(self->device, lane, shadow, i);
         if (!(in->access & BH_ACCESS_IN)) continue;
-        if (in->memory->doubt_loss == self->loss && in->memory->doubt_stamp > shadow->stamp)
+        /* What moves into a mirror meanwhile is what comes of this, or of work behind it. */
+        if (in->memory->doubt_loss == self->loss && in->memory->doubt_stamp > shadow->stamp &&
+            !in->memory->mirror)
             return false;
         for (uint32_t k = 0; k < shadow->use_count; k++) {
             const bh__use *out = use_at(self->device, lane, shadow, k);
@@ -472,7 +474,9 @@ static void judge_one(judgement *self, bh__lane *lane, bh__shadow *shadow) {
     bool in_flight = shadow->start < self->taken[lane->index];
     bh__request *request =
         bh__ring_request(lane->ring, self->device->front->queue_length, shadow->start);
-    if (in_flight && is_blamed(self, lane->index, shadow)) {
+    /* A move of a managed buffer's pages is nobody's fault, and the program could not repeat it. */
+    if (in_flight && is_blamed(self, lane->index, shadow) &&
+        !bh__managed_moves(self->device, lane, shadow)) {
         resolve(self, lane, shadow, self->cause->status);
     } else if (in_flight && !can_be_resent(self, lane, shadow)) {
         resolve(self, lane, shadow, BH_E_LOST);
@@ -553,6 +557,7 @@ void bh__take_over(bh__device *device, const bh__cause *cause, bh_loss *summary)
     judge_modules(&self);
     walk(&self, hold_one);
     walk(&self, judge_one);
+    bh__managed_judge(device);
     summary->suspect_buffers = count_suspect(device);
     device->tally.faults += cause->status == BH_E_FAULT;
     device->tally.deadlines += cause->status == BH_E_DEADLINE;
@@ -583,6 +588,7 @@ void bh__device_stop(bh__device *device, const bh_error *reason, bh_status verdi
                           shadow->kernel ? shadow->kernel->name : NULL, &verdict);
         }
     }
+    bh__managed_judge(device);
     device->state = BH_DEVICE_STOPPED;
     atomic_store(&device->stopped, true);
     atomic_fetch_add(&device->epoch, 1);

@@ -228,15 +228,15 @@ void bh__reports_collect(bh__device *device) {
         copy_text(error.fix, sizeof error.fix, report->fix, sizeof report->fix);
         copy_text(error.device_name, sizeof error.device_name, report->device_name,
                   sizeof report->device_name);
-        const bh__shadow *shadow = NULL;
+        bh__shadow *shadow = NULL;
         for (uint64_t back = 1; back <= device->front->queue_length && back <= sequence; back++) {
-            const bh__shadow *last =
-                &lane->shadow[(sequence - back) & (device->front->queue_length - 1)];
+            bh__shadow *last = &lane->shadow[(sequence - back) & (device->front->queue_length - 1)];
             if (last->start + last->slots == sequence) {
                 shadow = last;
                 break;
             }
         }
+        if (shadow && device->managed) bh__managed_undo(device, lane, shadow);
         if (!bh__failures_find(&lane->failures, sequence)) {
             bh__lane_fail(lane, sequence, error.status, 1, 0,
                           shadow && shadow->kernel ? shadow->kernel->name : NULL, &error);
@@ -267,6 +267,15 @@ static void explain(bh__device *device, bh__lane *lane, bh_ticket ticket, bh_sta
         bh__fail(out, status, "see the status", "the request failed: %s", bh_status_name(status));
 }
 
+/* What transparent buffers were written with is there before the program learns of it. */
+static bh_status come_home(bh__device *device, bh__lane *lane, uint64_t sequence, bool wait,
+                           uint64_t deadline) {
+    bh__lane *via;
+    uint64_t position;
+    return wait ? bh__managed_home_wait(device, lane, sequence, deadline)
+                : bh__managed_home(device, lane, sequence, &via, &position);
+}
+
 /* Finds the ticket's lane, asks or waits, and explains a failure in *out. */
 static bh_status ticket_answer(bh_ticket ticket, bool wait, uint64_t deadline, bh_error *out) {
     bh__device *device;
@@ -280,8 +289,13 @@ static bh_status ticket_answer(bh_ticket ticket, bool wait, uint64_t deadline, b
     } else {
         status = wait ? bh__lane_wait(device, lane, ticket.sequence, deadline, BH__VERDICT)
                       : bh__lane_ask(device, lane, ticket.sequence, BH__VERDICT);
-        if (status != BH_OK && status != BH_E_BUSY && status != BH_E_TIMEOUT)
-            explain(device, lane, ticket, status, out);
+        bool ended = status != BH_E_BUSY && status != BH_E_TIMEOUT;
+        if (__builtin_expect(ended && atomic_load(&device->unhomed), 0)) {
+            bh_status home = come_home(device, lane, ticket.sequence, wait, deadline);
+            if (home != BH_OK) status = home;
+            ended = home == BH_OK;
+        }
+        if (status != BH_OK && ended) explain(device, lane, ticket, status, out);
     }
     bh__ticket_leave(device);
     return status;

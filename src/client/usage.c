@@ -95,6 +95,21 @@ void bh__tag_attach(bh__tag *tag, bh__memory *memory) {
     tag->references++;
 }
 
+bh__tag *bh__tag_begin(bh__device *device, const char *name, uint64_t bytes) {
+    bh__tag *tag = bh__tag_get(device, name);
+    if (!tag || bh__tag_charge(device, tag, bytes) != BH_OK) return NULL;
+    tag->references++; /* it must not go while the lock is let go */
+    return tag;
+}
+
+void bh__tag_end(bh__tag *tag, uint64_t bytes, bh__memory *memory) {
+    tag->references--;
+    if (memory)
+        bh__tag_attach(tag, memory);
+    else
+        bh__tag_discharge(tag, bytes);
+}
+
 void bh__usage_refused(bh__device *device, uint64_t bytes) {
     device->refusals++;
     bh__pressure_note(device, BH_PRESSURE_FAILED, bytes);

@@ -158,6 +158,7 @@ static void publish_reaped(bh__device *device) {
     }
     if (reaped <= atomic_load(&device->front->reaped)) return;
     atomic_store(&device->front->reaped, reaped);
+    if (atomic_load(&device->unhomed)) bh__dispatcher_poke(device);
     bh__futex_wake((_Atomic uint32_t *)(void *)&device->front->reaped, BH__FUTEX_ALL,
                    BH__FUTEX_SHARED);
 }

@@ -490,6 +490,34 @@ static const struct layout layouts[] = {
     FIELD(bh_host_pool_info, waits, 64, 8),
     FIELD(bh_host_pool_info, refusals, 72, 8),
     FIELD(bh_host_pool_info, bytes_cleared, 80, 8),
+
+
+    SIZE(bh_managed_options, 32),
+    FIELD(bh_managed_options, size, 0, 4),
+    FIELD(bh_managed_options, flags, 4, 4),
+    FIELD(bh_managed_options, attach, 8, 4),
+    FIELD(bh_managed_options, reserved, 12, 4),
+    FIELD(bh_managed_options, lane, 16, 8),
+    FIELD(bh_managed_options, tag, 24, 8),
+    SIZE(bh_managed_info, 120),
+    FIELD(bh_managed_info, size, 0, 4),
+    FIELD(bh_managed_info, flags, 4, 4),
+    FIELD(bh_managed_info, pointer, 8, 8),
+    FIELD(bh_managed_info, bytes, 16, 8),
+    FIELD(bh_managed_info, page_bytes, 24, 8),
+    FIELD(bh_managed_info, tracking, 32, 4),
+    FIELD(bh_managed_info, attach, 36, 4),
+    FIELD(bh_managed_info, lane, 40, 8),
+    FIELD(bh_managed_info, host_newest, 48, 8),
+    FIELD(bh_managed_info, device_newest, 56, 8),
+    FIELD(bh_managed_info, on_both, 64, 8),
+    FIELD(bh_managed_info, maps, 72, 4),
+    FIELD(bh_managed_info, lanes, 76, 4),
+    FIELD(bh_managed_info, bytes_to_device, 80, 8),
+    FIELD(bh_managed_info, bytes_to_host, 88, 8),
+    FIELD(bh_managed_info, moves_to_device, 96, 8),
+    FIELD(bh_managed_info, moves_to_host, 104, 8),
+    FIELD(bh_managed_info, prefetches, 112, 8),
 };
 
 TEST(structs_have_the_layout_programs_were_built_with) {
@@ -567,6 +595,15 @@ TEST(constants_have_the_numbers_programs_were_built_with) {
     CHECK_EQ(BH_PRESSURE_FAILED, 4);
     CHECK_EQ(BH_WAY_WITHIN, 1);
     CHECK_EQ(BH_WAY_HOST, 2);
+
+    CHECK_EQ(BH_MANAGED_TRANSPARENT, 1);
+    CHECK_EQ(BH_MANAGED_UNTRACKED, 2);
+    CHECK_EQ(BH_ATTACH_LANE, 2);
+    CHECK_EQ(BH_MAP_NO_WAIT, 8);
+    CHECK_EQ(BH_TO_HOST, 2);
+    CHECK_EQ(BH_ADVISE_NOT_ACCESSED_BY_HOST, 9);
+    CHECK_EQ(BH_ADVICE_ACCESSED_BY_HOST, 16);
+    CHECK_EQ(BH_TRACKING_ALL_WRITTEN, 2);
     CHECK_EQ(sizeof(bh_status), 4);
     CHECK_EQ(sizeof(bh_type), 4);
     CHECK_EQ(BH_FOREVER, UINT64_MAX);

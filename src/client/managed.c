@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Managed buffers: making them and their mirrors, letting go of them, asking about them. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "client/managed.h"
+#include "wire/share.h"
+
+typedef unsigned long long ull;
+
+/* ---- the registry of mirrors ---- */
+
+static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
+static bh__mirror *registry;
+
+void bh__mirror_lock(void) {
+    pthread_mutex_lock(&registry_lock);
+}
+
+void bh__mirror_unlock(void) {
+    pthread_mutex_unlock(&registry_lock);
+}
+
+bh__mirror *bh__mirror_find(const void *pointer) {
+    for (bh__mirror *mirror = registry; mirror; mirror = mirror->next) {
+        if ((uintptr_t)pointer - (uintptr_t)mirror->pointer < mirror->bytes) return mirror;
+    }
+    return NULL;
+}
+
+void bh__mirror_release(bh__mirror *mirror) {
+    pthread_mutex_lock(&registry_lock);
+    bool last = --mirror->references == 0;
+    for (bh__mirror **link = &registry; last && *link; link = &(*link)->next) {
+        if (*link != mirror) continue;
+        *link = mirror->next;
+        break;
+    }
+    pthread_mutex_unlock(&registry_lock);
+    if (!last) return;
+    munmap(mirror->pointer, mirror->bytes);
+    bh__fd_close(mirror->tracker);
+    free(mirror);
+}
+
+/* ---- addresses ---- */
+
+bool bh__managed_reserve(uint64_t address, uint64_t bytes) {
+    void *wanted = (void *)(uintptr_t)address;
+    void *got = mmap(wanted, bytes, PROT_NONE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
+    if (got == wanted) return true;
+    if (got != MAP_FAILED) munmap(got, bytes); /* a system that does not know the flag */
+    return false;
+}
+
+void bh__managed_unreserve(uint64_t address, uint64_t bytes) {
+    munmap((void *)(uintptr_t)address, bytes);
+}
+
+uint64_t bh__managed_above(uint64_t address) {
+    uint64_t end = 0;
+    pthread_mutex_lock(&registry_lock);
+    for (const bh__mirror *mirror = registry; mirror; mirror = mirror->next) {
+        uint64_t from = (uintptr_t)mirror->pointer, to = from + mirror->bytes;
+        if (address < to && to > end) end = to;
+    }
+    pthread_mutex_unlock(&registry_lock);
+    return end;
+}
+
+/* ---- making one ---- */
+
+static bh_status take_options(const bh_managed_options *given, bh_managed_options *out) {
+    *out = (bh_managed_options)BH_INIT(*out);
+    if (given) {
+        if (given->size < 2 * sizeof(uint32_t) || given->size > 4096)
+            return bh__refuse(BH_E_INVALID, "initialise the struct with BH_INIT",
+                              "bh_managed_options.size is %u", given->size);
+        memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
+    }
+    const uint32_t known = BH_MANAGED_TRANSPARENT | BH_MANAGED_UNTRACKED;
+    if (out->flags & ~known)
+        return bh__refuse(BH_E_INVALID, "use only flags from bulkhead.h",
+                          "bh_managed_options.flags has 0x%x, which is not known",
+                          out->flags & ~known);
+    if ((out->flags & BH_MANAGED_UNTRACKED) && !(out->flags & BH_MANAGED_TRANSPARENT))
+        return bh__refuse(BH_E_INVALID, "add BH_MANAGED_TRANSPARENT, or leave it out",
+                          "BH_MANAGED_UNTRACKED is for transparent buffers");
+    if (out->attach > BH_ATTACH_LANE)
+        return bh__refuse(BH_E_INVALID, "use BH_ATTACH_GLOBAL, _HOST or _LANE",
+                          "bh_managed_options.attach is %u", out->attach);
+    return BH_OK;
+}
+
+static bh_status refuse_records(void) {
+    return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
+                      "no host memory for the records of a managed buffer");
+}
+
+/* What is in the way differs between processes: a chunk that a lost worker made elsewhere in the end
+ * may land where this one has something. */
+static bh_status settle_address(bh__memory *memory) {
+    bh__solo *solo = memory->solo;
+    if (solo->reserved != solo->chunk.address) {
+        bh__managed_unreserve(solo->reserved, solo->chunk.bytes);
+        solo->reserved = 0;
+        if (!bh__managed_reserve(solo->chunk.address, solo->chunk.bytes))
+            return bh__refuse(BH_E_BUSY, "try again",
+                              "%llu bytes at 0x%llx, where the device has the buffer, are taken in "
+                              "this process",
+                              (ull)solo->chunk.bytes, (ull)solo->chunk.address);
+        solo->reserved = solo->chunk.address;
+    }
+    return BH_OK;
+}
+
+/* Puts the host copy where the device has its own. The rest of the reservation goes. */
+static bh_status map_mirror(bh__memory *memory, bh__mirror *mirror, int *out_fd) {
+    bh__solo *solo = memory->solo;
+    char text[128];
+    int fd = bh__share_create("bulkhead-managed", mirror->bytes);
+    void *wanted = (void *)(uintptr_t)memory->address, *got = MAP_FAILED;
+    if (fd >= 0)
+        got = mmap(wanted, mirror->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+    if (got == MAP_FAILED) {
+        int number = fd < 0 ? -fd : errno;
+        if (fd >= 0) close(fd);
+        return bh__refuse(BH_E_NO_HOST_MEMORY, "ask for less, or free host memory",
+                          "cannot get %llu bytes of shared memory at 0x%llx: %s",
+                          (ull)mirror->bytes, (ull)memory->address,
+                          bh__errno_text(number, text, sizeof text));
+    }
+    madvise(got, mirror->bytes, MADV_DONTFORK);
+    uint64_t before = memory->address - solo->chunk.address;
+    uint64_t after = solo->chunk.bytes - before - mirror->bytes;
+    if (before) bh__managed_unreserve(solo->chunk.address, before);
+    if (after) bh__managed_unreserve(memory->address + mirror->bytes, after);
+    solo->reserved = 0;
+    mirror->pointer = got;
+    *out_fd = bh__fd_keep(fd);
+    return BH_OK;
+}
+
+static void free_records(bh__device *device, bh__managed *self) {
+    bh__pages_free(&self->host_newest);
+    bh__pages_free(&self->device_newest);
+    bh__pages_free(&self->homing);
+    for (uint32_t i = 0; i < BH__ADVICES; i++) free(self->advice[i].list);
+    if (self->host) bh__memory_delete(device, self->host);
+    free(self->farewell);
+    free(self);
+}
+
+static bh__managed *make_records(bh__device *device, uint64_t bytes, uint64_t page) {
+    bh__managed *self = calloc(1, sizeof *self);
+    if (!self) return NULL;
+    self->page_bytes = page;
+    self->pages = (bytes + page - 1) / page;
+    self->mirror = calloc(1, sizeof *self->mirror);
+    self->host = bh__memory_new(device);
+    self->farewell = calloc(1, sizeof *self->farewell);
+    if (self->mirror && self->host && self->farewell &&
+        bh__pages_make(&self->host_newest, self->pages) &&
+        bh__pages_make(&self->device_newest, self->pages) &&
+        bh__pages_make(&self->homing, self->pages)) {
+        self->mirror->bytes = self->pages * page;
+        self->mirror->tracker = -1;
+        return self;
+    }
+    free(self->mirror);
+    free_records(device, self);
+    return NULL;
+}
+
+/* Has the worker map the host copy. From here on there is no going back but by bh__managed_delete. */
+static bh_status announce(bh__device *device, bh__memory *memory, bh__managed *self, int fd) {
+    self->host->host = self->mirror->pointer;
+    self->host->bytes = memory->bytes;
+    self->host->mirror = true;
+    self->host->host_id = device->next_host_id++;
+    bh__host_region region = {.id = self->host->host_id, .bytes = self->mirror->bytes};
+    bh__job job = {.kind = BH__JOB_ORDER,
+                   .order = {.type = BH__MSG_HOST_MAP, .host = region, .fd = fd},
+                   .host = self->host};
+    bh_status status = bh__order_run(device, &job);
+    if (status != BH_OK) {
+        munmap(self->mirror->pointer, self->mirror->bytes);
+        bh__fd_close(fd);
+        return status;
+    }
+    memory->managed = self;
+    self->memory = memory;
+    self->mirror->device = atomic_load(&device->id);
+    self->mirror->managed = self;
+    self->mirror->references = 1;
+    pthread_mutex_lock(&registry_lock);
+    self->mirror->next = registry;
+    registry = self->mirror;
+    pthread_mutex_unlock(&registry_lock);
+    self->next = device->managed;
+    if (self->next) self->next->previous = self;
+    device->managed = self;
+    return BH_OK;
+}
+
+static bh_status attach_to(bh__device *device, bh__managed *self, uint32_t attach, bh_lane handle) {
+    uint64_t id = 0;
+    if (attach == BH_ATTACH_LANE) {
+        const bh__lane *lane = bh__lane_get(device, handle);
+        if (!lane) return bh__last()->status;
+        id = atomic_load(&lane->id);
+    }
+    self->attach = attach;
+    self->lane = attach == BH_ATTACH_LANE ? handle : (bh_lane){0};
+    self->lane_id = id;
+    return BH_OK;
+}
+
+static void begin_tracking(bh__managed *self, uint32_t flags) {
+    self->flags = flags;
+    if (!(flags & BH_MANAGED_TRANSPARENT)) return;
+    self->tracking = BH_TRACKING_ALL_WRITTEN;
+    bh_error before = *bh__last();
+    if (!(flags & BH_MANAGED_UNTRACKED) && bh__track_begin(self->mirror))
+        self->tracking = BH_TRACKING_PAGES;
+    *bh__last() = before;
+}
+
+/* A buffer's memory with its host copy, not a buffer yet. */
+static bh_status create(bh__device *device, uint64_t bytes, const bh_managed_options *options,
+                        bh__memory **out) {
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), whole;
+    if (!bh__align_up_u64(bytes, page, &whole))
+        return bh__refuse(BH_E_NO_MEMORY, "ask for less", "%llu bytes asked for", (ull)bytes);
+    uint32_t how = BH__SOLO_MIRRORED | (bh__guarded(device) ? BH__SOLO_GUARDED : 0);
+    bh__memory *memory;
+    bh__tag *tag = bh__tag_begin(device, options->tag, bytes);
+    if (!tag) return bh__last()->status;
+    bh_status status = bh__solo_create(device, whole, 0, how, &memory);
+    bh__tag_end(tag, bytes, status == BH_OK ? memory : NULL);
+    if (status != BH_OK) return status;
+    /* The same number on both sides: inputs have no read-only alias. */
+    memory->read_only_address = memory->address;
+    memory->bytes = bytes;
+    if (bh__checked(device)) bh__check_hand_out(device, memory);
+    bh__managed *self = make_records(device, bytes, page);
+    int fd = -1;
+    status = self ? settle_address(memory) : refuse_records();
+    if (status == BH_OK) status = map_mirror(memory, self->mirror, &fd);
+    if (status == BH_OK) status = announce(device, memory, self, fd);
+    if (status == BH_OK) {
+        begin_tracking(self, options->flags);
+        status = attach_to(device, self, options->attach, options->lane);
+        if (status == BH_OK) {
+            *out = memory;
+            return BH_OK;
+        }
+    } else if (self) {
+        free(self->mirror);
+        free_records(device, self);
+    }
+    bh_error why = *bh__last();
+    bh__tag_discharge(memory->tag, bytes);
+    bh__solo_give_back(device, memory);
+    return bh__refuse_with(&why);
+}
+
+bh_status bh_managed_alloc(bh_device handle, bh_type type, uint64_t count,
+                           const bh_managed_options *given, bh_buffer *out, void **out_pointer) {
+    if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the buffer", "out is NULL");
+    bh_managed_options options;
+    if (take_options(given, &options) != BH_OK) return bh__last()->status;
+    uint64_t bytes, element = bh_type_size(type);
+    if (element == 0)
+        return bh__refuse(BH_E_INVALID, "use a type from bulkhead.h", "%u is no element type",
+                          (unsigned)type);
+    if (count == 0 || !bh__mul_u64(count, element, &bytes) || bytes > (uint64_t)INT64_MAX / 2)
+        return bh__refuse(BH_E_INVALID, "ask for at least one element and at most 2^62 bytes",
+                          "%llu elements of %llu bytes", (ull)count, (ull)element);
+#ifdef BH__ONE_PROCESS
+    return bh__refuse(BH_E_UNSUPPORTED, "use workers that are processes",
+                      "the worker is part of this process and has the address already");
+#endif
+    bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
+    if (!device) return bh__last()->status;
+    bh__memory *memory;
+    bh_status status = create(device, bytes, &options, &memory);
+    if (status == BH_OK) {
+        memory->type = type;
+        memory->count = count;
+        memory->call_site = __builtin_return_address(0);
+        status = bh__buffer_add(device, memory, type, 0, count, out);
+        if (status == BH_OK) {
+            bh__usage_add(device, memory);
+            if (out_pointer) *out_pointer = memory->managed->mirror->pointer;
+        } else {
+            bh__tag_discharge(memory->tag, bytes);
+            bh__solo_give_back(device, memory);
+        }
+    }
+    bh__device_unlock(device);
+    return status;
+}
+
+/* ---- letting go ---- */
+
+/* The host copy is taken from the workers; the program keeps it while it has maps. */
+void bh__managed_delete(bh__device *device, bh__managed *self) {
+    bh__managed_forget(device, self);
+    if (self->next) self->next->previous = self->previous;
+    *(self->previous ? &self->previous->next : &device->managed) = self->next;
+    int fd = -1;
+    bh__host_region region = {0};
+    for (uint32_t i = 0; i < device->host_count; i++) {
+        if (device->hosts[i].memory != self->host) continue;
+        fd = device->hosts[i].fd;
+        region = device->hosts[i].region;
+        device->hosts[i] = device->hosts[--device->host_count];
+        break;
+    }
+    if (device->closing) { /* all workers end */
+        bh__fd_close(fd);
+    } else {
+        bh__job *job = self->farewell;
+        self->farewell = NULL;
+        *job = (bh__job){.kind = BH__JOB_ORDER,
+                         .order = {.type = BH__MSG_HOST_UNMAP, .host = region, .fd = -1},
+                         .self_owned = true,
+                         .closes = true,
+                         .close_fd = fd};
+        bh__job_post(device, job);
+    }
+    pthread_mutex_lock(&registry_lock);
+    self->mirror->managed = NULL;
+    pthread_mutex_unlock(&registry_lock);
+    bh__mirror_release(self->mirror);
+    free_records(device, self);
+}
+
+void bh__managed_delete_all(bh__device *device) {
+    while (device->managed) bh__memory_delete(device, device->managed->memory);
+}
+
+/* ---- finding them ---- */
+
+bh__buffer *bh__managed_get(bh__device *device, bh_buffer handle, const char *what, uint64_t offset,
+                            uint64_t bytes) {
+    bh__buffer *buffer = bh__handle_get(device, handle.id, BH__KIND_BUFFER, "buffer");
+    if (!buffer) return NULL;
+    if (!buffer->memory->managed) {
+        bh__refuse(BH_E_INVALID, "allocate it with bh_managed_alloc",
+                   "%s: the buffer at 0x%llx is not managed", what,
+                   (ull)(buffer->memory->address + buffer->offset));
+    } else if (bytes == 0 || !bh__range_fits(offset, bytes, buffer->bytes)) {
+        bh__refuse(BH_E_INVALID, "name at least one byte, within the buffer",
+                   "%s: %llu bytes from byte %llu on, of a buffer of %llu", what, (ull)bytes,
+                   (ull)offset, (ull)buffer->bytes);
+    } else {
+        return buffer;
+    }
+    return NULL;
+}
+
+bh__buffer *bh__managed_lock(bh_buffer handle, const char *what, uint64_t offset, uint64_t bytes,
+                             bh__device **out) {
+    bh__device *device = bh__device_lock(handle.id, BH__KIND_BUFFER, "buffer", false);
+    bh__buffer *buffer = device ? bh__managed_get(device, handle, what, offset, bytes) : NULL;
+    if (device && !buffer) bh__device_unlock(device);
+    *out = device;
+    return buffer;
+}
+
+bh_status bh__managed_check_device(const bh__device *owner, bh_device device, const char *what) {
+    uint64_t own = atomic_load(&owner->id);
+    if (device.id == 0 || device.id == own) return BH_OK;
+    return bh__refuse(BH_E_INVALID, "pass the device that the buffer was made on, or zero",
+                      "%s: the buffer belongs to device 0x%llx (%s %u), device 0x%llx was given",
+                      what, (ull)own, owner->kind, owner->device_index, (ull)device.id);
+}
+
+static bool meets(uint64_t from, uint64_t to, uint64_t offset, uint64_t bytes) {
+    return from < offset + bytes && offset < to;
+}
+
+/* Behind the work that it depends on, if there is any: elsewhere it would hold up a lane until that is
+ * done. Else where there is the least to do. */
+bh__lane *bh__managed_lane(bh__device *device, const bh__managed *self, uint64_t offset,
+                           uint64_t bytes, bool upload) {
+    for (uint32_t i = 0; i < self->memory->use_count; i++) {
+        const bh__lane_use *use = &self->memory->uses[i];
+        bh__lane *lane = &device->lanes[use->lane];
+        uint64_t done = bh__lane_done(device, lane);
+        if (use->write_position > done && meets(use->write_from, use->write_to, offset, bytes))
+            return lane;
+        if (upload && use->read_position > done &&
+            meets(use->read_from, use->read_to, offset, bytes))
+            return lane;
+    }
+    bh__lane *best = &device->lanes[0];
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = 0; i < device->lane_limit; i++) {
+        bh__lane *lane = &device->lanes[i];
+        if (!lane->exists || (i > 0 && lane->handle == 0)) continue;
+        uint64_t depth = atomic_load(&lane->tail) - bh__lane_done(device, lane);
+        if (depth >= least) continue;
+        least = depth;
+        best = lane;
+    }
+    return best;
+}
+
+/* ---- attaching, advising, asking ---- */
+
+bh_status bh_managed_attach(bh_buffer handle, uint32_t attach, bh_lane lane) {
+    if (attach > BH_ATTACH_LANE)
+        return bh__refuse(BH_E_INVALID, "use BH_ATTACH_GLOBAL, _HOST or _LANE", "attach is %u",
+                          attach);
+    bh__device *device;
+    bh__buffer *buffer = bh__managed_lock(handle, "attach", 0, 1, &device);
+    if (!buffer) return bh__last()->status;
+    bh_status status = attach_to(device, buffer->memory->managed, attach, lane);
+    bh__device_unlock(device);
+    return status;
+}
+
+static bool advise(bh__managed *self, uint32_t which, bool on, uint64_t offset, uint64_t bytes) {
+    bh__spans *spans = &self->advice[which];
+    return on ? bh__spans_add(&spans->list, &spans->count, &spans->capacity, offset, bytes)
+              : bh__spans_remove(&spans->list, &spans->count, &spans->capacity, offset, bytes);
+}
+
+bh_status bh_managed_advise(bh_buffer handle, uint64_t offset, uint64_t bytes, uint32_t advice,
+                            bh_device given) {
+    if (advice < BH_ADVISE_READ_MOSTLY || advice > BH_ADVISE_NOT_ACCESSED_BY_HOST)
+        return bh__refuse(BH_E_INVALID, "use advice from bulkhead.h", "advice is %u", advice);
+    bh__device *device;
+    bh__buffer *buffer = bh__managed_lock(handle, "advise", offset, bytes, &device);
+    if (!buffer) return bh__last()->status;
+    bh_status status = bh__managed_check_device(device, given, "advise");
+    bh__managed *self = buffer->memory->managed;
+    uint64_t from = buffer->offset + offset;
+    bool noted = true;
+    if (status == BH_OK && advice >= BH_ADVISE_PREFER_DEVICE && advice <= BH_ADVISE_PREFER_NONE) {
+        noted = advise(self, BH__ADVICE_PREFER_DEVICE, advice == BH_ADVISE_PREFER_DEVICE, from,
+                       bytes) &&
+                advise(self, BH__ADVICE_PREFER_HOST, advice == BH_ADVISE_PREFER_HOST, from, bytes);
+    } else if (status == BH_OK) {
+        uint32_t which = advice <= BH_ADVISE_NOT_READ_MOSTLY          ? BH__ADVICE_READ_MOSTLY
+                         : advice <= BH_ADVISE_NOT_ACCESSED_BY_DEVICE ? BH__ADVICE_BY_DEVICE
+                                                                      : BH__ADVICE_BY_HOST;
+        bool on = advice == BH_ADVISE_READ_MOSTLY || advice == BH_ADVISE_ACCESSED_BY_DEVICE ||
+                  advice == BH_ADVISE_ACCESSED_BY_HOST;
+        noted = advise(self, which, on, from, bytes);
+    }
+    if (!noted) status = refuse_records();
+    bh__device_unlock(device);
+    return status;
+}
+
+bh_status bh_managed_advice(bh_buffer handle, uint64_t offset, uint32_t *out) {
+    if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the bits", "out is NULL");
+    bh__device *device;
+    bh__buffer *buffer = bh__managed_lock(handle, "advice", offset, 1, &device);
+    if (!buffer) return bh__last()->status;
+    const bh__managed *self = buffer->memory->managed;
+    *out = 0;
+    for (uint32_t i = 0; i < BH__ADVICES; i++) {
+        const bh__spans *spans = &self->advice[i];
+        if (bh__spans_overlap(spans->list, spans->count, buffer->offset + offset, 1))
+            *out |= 1u << i;
+    }
+    bh__device_unlock(device);
+    return BH_OK;
+}
+
+/* Pages of the set in bytes; the last page may be cut short. */
+static uint64_t bytes_of(const bh__managed *self, const bh__pages *pages) {
+    uint64_t bytes = pages->set * self->page_bytes;
+    if (bh__pages_has(pages, self->pages - 1)) bytes -= self->mirror->bytes - self->memory->bytes;
+    return bytes;
+}
+
+bh_status bh_managed_query(bh_buffer handle, bh_managed_info *out) {
+    if (!out || out->size < sizeof(uint32_t) * 2)
+        return bh__refuse(BH_E_INVALID, "initialise the struct with BH_INIT",
+                          "out is NULL or its size is not set");
+    bh__device *device;
+    bh__buffer *buffer = bh__managed_lock(handle, "query", 0, 1, &device);
+    if (!buffer) return bh__last()->status;
+    const bh__managed *self = buffer->memory->managed;
+    bh_managed_info info = self->tally;
+    info.size = out->size;
+    info.flags = self->flags;
+    info.pointer = self->mirror->pointer + buffer->offset;
+    info.bytes = self->memory->bytes;
+    info.page_bytes = self->page_bytes;
+    info.tracking = self->tracking;
+    info.attach = self->attach;
+    info.lane = self->lane;
+    info.host_newest = bytes_of(self, &self->host_newest);
+    info.device_newest = bytes_of(self, &self->device_newest);
+    info.on_both = info.bytes - info.host_newest - info.device_newest;
+    for (const bh__map *map = self->mirror->maps; map; map = map->next) info.maps++;
+    for (uint32_t i = 0; i < self->host->use_count; i++) {
+        const bh__lane_use *use = &self->host->uses[i];
+        uint64_t last =
+            use->write_position > use->read_position ? use->write_position : use->read_position;
+        info.lanes += last > bh__lane_done(device, &device->lanes[use->lane]);
+    }
+    bh__device_unlock(device);
+    memcpy(out, &info, out->size < sizeof info ? out->size : sizeof info);
+    return BH_OK;
+}

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Managed buffers: maps, and moving ranges ahead of need. */
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "client/managed.h"
+
+typedef unsigned long long ull;
+
+/* ---- maps ---- */
+
+static bh_status check_flags(uint32_t flags) {
+    const uint32_t known = BH_MAP_READ | BH_MAP_WRITE | BH_MAP_DISCARD | BH_MAP_NO_WAIT;
+    if (flags & ~known)
+        return bh__refuse(BH_E_INVALID, "use only flags from bulkhead.h",
+                          "map flags 0x%x are not known", flags & ~known);
+    if (!(flags & (BH_MAP_READ | BH_MAP_WRITE)))
+        return bh__refuse(BH_E_INVALID, "add BH_MAP_READ, BH_MAP_WRITE or both",
+                          "map flags 0x%x neither read nor write", flags);
+    if ((flags & BH_MAP_DISCARD) && (flags & (BH_MAP_READ | BH_MAP_WRITE)) != BH_MAP_WRITE)
+        return bh__refuse(BH_E_INVALID, "discard with BH_MAP_WRITE and without BH_MAP_READ",
+                          "map flags 0x%x read what they discard", flags);
+    return BH_OK;
+}
+
+static bh_status check_overlap(const bh__managed *self, uint64_t offset, uint64_t bytes,
+                               uint32_t flags) {
+    for (const bh__map *map = self->mirror->maps; map; map = map->next) {
+        if (!((map->flags | flags) & BH_MAP_WRITE) || map->offset >= offset + bytes ||
+            offset >= map->offset + map->bytes)
+            continue;
+        return bh__refuse(BH_E_BUSY, "unmap it first, or map ranges that do not overlap",
+                          "bytes %llu to %llu are mapped to %s already, bytes %llu to %llu were to "
+                          "be mapped to %s",
+                          (ull)map->offset, (ull)(map->offset + map->bytes),
+                          map->flags & BH_MAP_WRITE ? "write" : "read", (ull)offset,
+                          (ull)(offset + bytes), flags & BH_MAP_WRITE ? "write" : "read");
+    }
+    return BH_OK;
+}
+
+static bh_status refuse_stale(const bh__managed *self, uint64_t offset, uint64_t end) {
+    return bh__refuse(
+        BH_E_STALE,
+        "overwrite the range whole with BH_MAP_WRITE | BH_MAP_DISCARD, or accept what "
+        "is in the buffer with bh_buffer_accept",
+        "bytes %llu to %llu at 0x%llx have data that a lost worker may have left half "
+        "written",
+        (ull)offset, (ull)end, (ull)self->memory->address);
+}
+
+static bh_status refuse_busy(const char *why, uint64_t offset, uint64_t bytes) {
+    return bh__refuse(BH_E_BUSY, "map it later, or without BH_MAP_NO_WAIT",
+                      "bytes %llu to %llu: %s", (ull)offset, (ull)(offset + bytes), why);
+}
+
+/* The pages of a range, and those of them that a discard covers whole. */
+typedef struct extent {
+    uint64_t offset, end;
+    uint64_t from, to;             /* pages */
+    uint64_t whole_from, whole_to; /* discarded; empty without BH_MAP_DISCARD */
+} extent;
+
+static extent extent_of(const bh__managed *self, uint64_t offset, uint64_t bytes, uint32_t flags) {
+    uint64_t page = self->page_bytes, end = offset + bytes;
+    extent e = {.offset = offset,
+                .end = end,
+                .from = bh__page_from(self, offset),
+                .to = bh__page_to(self, end)};
+    e.whole_from = e.whole_to = e.to;
+    if (flags & BH_MAP_DISCARD) {
+        uint64_t from = (offset + page - 1) / page;
+        uint64_t to = end == self->memory->bytes ? e.to : end / page;
+        if (from < to) {
+            e.whole_from = from;
+            e.whole_to = to;
+        }
+    }
+    return e;
+}
+
+/* Remembers doubt about bytes that are to be discarded, in case the map comes to nothing. */
+static bool keep_doubt(const bh__memory *memory, const extent *e, bh__spans *kept) {
+    for (uint32_t i = 0; i < memory->suspect_count; i++) {
+        uint64_t from = memory->suspect[i].offset, to = from + memory->suspect[i].bytes;
+        if (from < e->offset) from = e->offset;
+        if (to > e->end) to = e->end;
+        if (from < to &&
+            !bh__spans_add(&kept->list, &kept->count, &kept->capacity, from, to - from))
+            return false;
+    }
+    return true;
+}
+
+/* Doubt about what is discarded goes; about what is kept it is in the way. */
+static bh_status check_doubt(bh__device *device, bh__managed *self, const extent *e, uint32_t flags,
+                             bh__spans *kept) {
+    bh__memory *memory = self->memory;
+    if (memory->suspect_count == 0) return BH_OK;
+    if (!(flags & BH_MAP_DISCARD))
+        return bh__suspect_overlaps(memory, e->offset, e->end - e->offset)
+                   ? refuse_stale(self, e->offset, e->end)
+                   : BH_OK;
+    uint64_t first = e->from * self->page_bytes, last = e->to * self->page_bytes;
+    if (last > memory->bytes) last = memory->bytes;
+    if (bh__suspect_overlaps(memory, first, e->offset - first))
+        return refuse_stale(self, first, e->offset);
+    if (bh__suspect_overlaps(memory, e->end, last - e->end))
+        return refuse_stale(self, e->end, last);
+    if (!bh__suspect_overlaps(memory, e->offset, e->end - e->offset)) return BH_OK;
+    if (!keep_doubt(memory, e, kept))
+        return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "no host memory for a map");
+    bh__suspect_accept(device, memory, e->offset, e->end - e->offset);
+    return BH_OK;
+}
+
+/* Where a launch that uses the bytes is under way. */
+static bool in_use(bh__device *device, const bh__memory *memory, const extent *e,
+                   bh__lane **out_lane, uint64_t *out_position) {
+    for (uint32_t i = 0; i < memory->use_count; i++) {
+        const bh__lane_use *use = &memory->uses[i];
+        uint64_t position = 0;
+        if (use->write_from < e->end && e->offset < use->write_to) position = use->write_position;
+        if (use->read_from < e->end && e->offset < use->read_to && use->read_position > position)
+            position = use->read_position;
+        bh__lane *lane = &device->lanes[use->lane];
+        if (position <= bh__lane_done(device, lane)) continue;
+        *out_lane = lane;
+        *out_position = position;
+        return true;
+    }
+    return false;
+}
+
+static void let_go_briefly(bh__device *device) {
+    atomic_fetch_add(&device->users, 1);
+    bh__device_unlock(device);
+    struct timespec pause = bh__timespec(BH__NS_PER_MS / 5);
+    nanosleep(&pause, NULL);
+    pthread_mutex_lock(&device->lock);
+    atomic_fetch_sub(&device->users, 1);
+}
+
+/* Brings the range home and waits until nobody is in the way. The map is noted already, so launches
+ * that would be are refused. One step: *out_again asks for another. */
+static bh_status settle(bh__device *device, bh__managed *self, const extent *e, uint32_t flags,
+                        bh__spans *kept, bool *out_again) {
+    bool no_wait = flags & BH_MAP_NO_WAIT, retry = false;
+    bool stopped = device->state == BH_DEVICE_STOPPED;
+    *out_again = false;
+    bh_status status = check_doubt(device, self, e, flags, kept);
+    if (status != BH_OK) return status;
+    uint64_t a, b;
+    bool needed = bh__pages_next(&self->device_newest, e->from, e->whole_from, &a, &b) ||
+                  bh__pages_next(&self->device_newest, e->whole_to, e->to, &a, &b);
+    if (needed && stopped) return bh__refuse_with(&device->stop_reason);
+    if (needed && device->closing)
+        return bh__refuse(BH_E_STOPPED, "use the device before closing it",
+                          "the device is being closed");
+    uint64_t first = e->from * self->page_bytes, bytes = e->to * self->page_bytes - first;
+    bh__lane *lane = needed ? bh__managed_lane(device, self, first, bytes, false) : NULL;
+    if (needed) {
+        status = bh__managed_download(device, self, lane, e->from, e->whole_from, no_wait, &retry);
+        if (status == BH_OK && !retry)
+            status = bh__managed_download(device, self, lane, e->whole_to, e->to, no_wait, &retry);
+        if (status == BH_E_STALE) { /* of a page's bytes outside the range */
+            uint64_t last = e->to * self->page_bytes;
+            return refuse_stale(self, e->from * self->page_bytes, last);
+        }
+        if (status != BH_OK) return status;
+        *out_again = retry;
+        if (retry) return BH_OK;
+    }
+    uint64_t position;
+    bool writes = flags & BH_MAP_WRITE;
+    if (!stopped && (bh__managed_moving(device, self, first, bytes, writes, &lane, &position) ||
+                     (writes && in_use(device, self->memory, e, &lane, &position)))) {
+        if (no_wait)
+            return refuse_busy("work that uses them is under way", e->offset, e->end - e->offset);
+        status = bh__lane_let_pass(device, lane, position);
+        *out_again = true;
+        return status == BH_E_STOPPED ? BH_OK : status;
+    }
+    if (!stopped && self->host->held_by > atomic_load(&device->front->reaped)) {
+        if (no_wait)
+            return refuse_busy("a lost worker may write them yet", e->offset, e->end - e->offset);
+        let_go_briefly(device);
+        *out_again = true;
+    }
+    return BH_OK;
+}
+
+static void add_map(bh__managed *self, bh__map *map) {
+    bh__mirror_lock();
+    map->next = self->mirror->maps;
+    self->mirror->maps = map;
+    self->mirror->references++;
+    bh__mirror_unlock();
+    self->memory->references++;
+}
+
+/* Takes a map off its mirror. With the registry locked. */
+static void unlink_map(bh__mirror *mirror, const bh__map *map) {
+    for (bh__map **link = &mirror->maps; *link; link = &(*link)->next) {
+        if (*link != map) continue;
+        *link = map->next;
+        return;
+    }
+}
+
+static void drop_map(bh__device *device, bh__managed *self, bh__map *map) {
+    bh__mirror *mirror = self->mirror;
+    bh__mirror_lock();
+    unlink_map(mirror, map);
+    bh__mirror_unlock();
+    free(map);
+    bh__memory_release(device, self->memory);
+    bh__mirror_release(mirror);
+}
+
+bh_status bh_managed_map(bh_buffer handle, uint64_t offset, uint64_t bytes, uint32_t flags,
+                         void **out_pointer) {
+    if (check_flags(flags) != BH_OK) return bh__last()->status;
+    bh__device *device;
+    bh__buffer *buffer = bh__managed_lock(handle, "map", offset, bytes, &device);
+    if (!buffer) return bh__last()->status;
+    bh__managed *self = buffer->memory->managed;
+    uint64_t at = buffer->offset + offset;
+    bh__map *map = NULL;
+    bh_status status = check_overlap(self, at, bytes, flags);
+    if (status == BH_OK) {
+        map = malloc(sizeof *map);
+        if (!map)
+            status =
+                bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "no host memory for a map");
+    }
+    if (status == BH_OK) {
+        *map = (bh__map){.offset = at, .bytes = bytes, .flags = flags};
+        add_map(self, map); /* keeps `self` while the lock is let go */
+        extent e = extent_of(self, at, bytes, flags);
+        bool again = true;
+        bh__spans doubt = {0};
+        while (status == BH_OK && again) status = settle(device, self, &e, flags, &doubt, &again);
+        if (status == BH_OK) bh__managed_arrived(self, e.from, e.to);
+        if (status == BH_OK && (flags & BH_MAP_WRITE)) {
+            bh__pages_remove(&self->device_newest, e.from, e.to);
+            bh__pages_add(&self->host_newest, e.from, e.to);
+        }
+        if (status == BH_OK && out_pointer) *out_pointer = self->mirror->pointer + at;
+        bh_error why = *bh__last();
+        for (uint32_t i = 0; status != BH_OK && i < doubt.count; i++)
+            bh__suspect_add(self->memory, doubt.list[i].offset, doubt.list[i].bytes);
+        free(doubt.list);
+        if (status != BH_OK) {
+            drop_map(device, self, map);
+            status = bh__refuse_with(&why);
+        }
+    }
+    bh__device_unlock(device);
+    return status;
+}
+
+static bh__map *find_map(const bh__mirror *mirror, const void *pointer, uint64_t bytes) {
+    uint64_t offset = (uint64_t)((const uint8_t *)pointer - mirror->pointer);
+    for (bh__map *map = mirror->maps; map; map = map->next) {
+        if (map->offset == offset && map->bytes == bytes) return map;
+    }
+    return NULL;
+}
+
+static bh_status refuse_map(const void *pointer, uint64_t bytes) {
+    return bh__refuse(BH_E_INVALID, "pass the pointer and the bytes of a map that is held, once",
+                      "%llu bytes at %p are not mapped", (ull)bytes, pointer);
+}
+
+/* What was written is wanted on the device. It can be left for the next launch, and for want of room in
+ * a queue it is. */
+static void send_ahead(bh__device *device, bh__managed *self, const bh__map *map) {
+    if (!(map->flags & BH_MAP_WRITE) || device->state == BH_DEVICE_STOPPED || device->closing ||
+        self->memory->references == 1 ||
+        !bh__managed_advised(self, BH__ADVICE_PREFER_DEVICE, BH__ADVICE_BY_DEVICE, map->offset,
+                             map->offset + map->bytes))
+        return;
+    bh_error before = *bh__last();
+    uint64_t to = bh__page_to(self, map->offset + map->bytes);
+    bh__lane *lane = bh__managed_lane(device, self, map->offset, map->bytes, true);
+    for (uint64_t page = bh__page_from(self, map->offset); page < to; page++) {
+        uint64_t first = page * self->page_bytes;
+        bool retry;
+        uint64_t end = page;
+        while (end < to && bh__managed_advised(self, BH__ADVICE_PREFER_DEVICE, BH__ADVICE_BY_DEVICE,
+                                               first, first + self->page_bytes)) {
+            end++;
+            first += self->page_bytes;
+        }
+        if (end > page && bh__managed_upload(device, self, lane, page, end, true, &retry) != BH_OK)
+            break;
+        page = end;
+    }
+    *bh__last() = before;
+}
+
+bh_status bh_managed_unmap(const void *pointer, uint64_t bytes) {
+    if (bh__refuse_forked()) return BH_E_STOPPED;
+    bh__mirror_lock();
+    bh__mirror *mirror = bh__mirror_find(pointer);
+    bool held = mirror && find_map(mirror, pointer, bytes);
+    uint64_t owner = held ? mirror->device : 0;
+    if (held) mirror->references++;
+    bh__mirror_unlock();
+    if (!held) return refuse_map(pointer, bytes);
+
+    bh_error before = *bh__last();
+    bh__device *device = bh__device_lock(owner, BH__KIND_DEVICE, "device", false);
+    if (!device) *bh__last() = before; /* closed: the map is all that is left */
+    bh__mirror_lock();
+    bh__map *map = find_map(mirror, pointer, bytes);
+    bh__managed *self = device ? mirror->managed : NULL;
+    if (map) unlink_map(mirror, map);
+    bh__mirror_unlock();
+    if (map && self) {
+        send_ahead(device, self, map);
+        bh__memory_release(device, self->memory);
+    }
+    if (device) bh__device_unlock(device);
+    if (map) bh__mirror_release(mirror); /* the map's */
+    bh__mirror_release(mirror);          /* this call's */
+    if (!map) return refuse_map(pointer, bytes);
+    free(map);
+    return BH_OK;
+}
+
+/* ---- prefetch ---- */
+
+/* A page that a map writes is not to be taken from under it, nor one that is read to be changed. */
+static bh_status check_unmapped(const bh__managed *self, const extent *e) {
+    for (const bh__map *map = self->mirror->maps; map; map = map->next) {
+        if (!(map->flags & BH_MAP_WRITE) || bh__page_from(self, map->offset) >= e->to ||
+            bh__page_to(self, map->offset + map->bytes) <= e->from)
+            continue;
+        return bh__refuse(BH_E_BUSY, "unmap it with bh_managed_unmap first",
+                          "bytes %llu to %llu are mapped to write; bytes %llu to %llu were to be "
+                          "prefetched",
+                          (ull)map->offset, (ull)(map->offset + map->bytes), (ull)e->offset,
+                          (ull)e->end);
+    }
+    return BH_OK;
+}
+
+static bh_status prefetch(bh__device *device, bh__managed *self, const extent *e, uint32_t where,
+                          bh__lane *lane, bool *out_retry, bh_ticket *out) {
+    bh_status status = check_unmapped(self, e);
+    if (status != BH_OK) return status;
+    if (where == BH_TO_DEVICE) {
+        bh__managed_collect(device, self, e->from, e->to);
+        status = bh__managed_upload(device, self, lane, e->from, e->to, false, out_retry);
+    } else {
+        status = bh__managed_download(device, self, lane, e->from, e->to, false, out_retry);
+    }
+    if (status != BH_OK || *out_retry) return status;
+    /* The ticket is one of a request behind the moves: cancelling it takes none of them back. */
+    bh__submission behind = {.lane = lane, .op = BH__OP_SKIP, .idempotent = true};
+    return bh__submit_plain(device, &behind, out_retry, out);
+}
+
+bh_status bh_managed_prefetch(bh_buffer handle, uint64_t offset, uint64_t bytes, uint32_t where,
+                              bh_device given, bh_lane lane_handle, bh_ticket *out) {
+    if (where != BH_TO_DEVICE && where != BH_TO_HOST)
+        return bh__refuse(BH_E_INVALID, "use BH_TO_DEVICE or BH_TO_HOST", "where is %u", where);
+    bh__device *device;
+    bh__buffer *buffer = bh__managed_lock(handle, "prefetch", offset, bytes, &device);
+    if (!buffer) return bh__last()->status;
+    bh_status status = bh__managed_check_device(device, given, "prefetch");
+    if (status == BH_OK && device->state == BH_DEVICE_STOPPED)
+        status = bh__refuse_with(&device->stop_reason);
+    bool retry = true;
+    while (status == BH_OK && retry) {
+        retry = false;
+        buffer = bh__managed_get(device, handle, "prefetch", offset, bytes);
+        bh__lane *lane = buffer ? bh__lane_get(device, lane_handle) : NULL;
+        if (!lane) {
+            status = bh__last()->status;
+            break;
+        }
+        bh__managed *self = buffer->memory->managed;
+        extent e = extent_of(self, buffer->offset + offset, bytes, 0);
+        status = prefetch(device, self, &e, where, lane, &retry, out);
+        if (status == BH_OK && !retry) self->tally.prefetches++;
+    }
+    bh__device_unlock(device);
+    return status;
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Managed buffers when workers are lost: maps that are held, moves on their way, doubt, and what is
+ * newest in the host copy. */
+#include <signal.h>
+
+#include "../support/support.h"
+
+enum { WORDS = 6000, BYTES = WORDS * 4, MANY = 4 << 20 };
+
+typedef struct made {
+    bh_buffer buffer;
+    uint32_t *words;
+} made;
+
+static made managed(bh_device device, uint64_t words, uint32_t flags) {
+    made m;
+    void *pointer = NULL;
+    bh_managed_options options = BH_INIT(options);
+    options.flags = flags;
+    REQUIRE_OK(bh_managed_alloc(device, BH_U32, words, &options, &m.buffer, &pointer));
+    m.words = pointer;
+    return m;
+}
+
+static void map(bh_buffer buffer, uint64_t bytes, uint32_t flags) {
+    REQUIRE_OK(bh_managed_map(buffer, 0, bytes, flags, NULL));
+}
+
+static bh_managed_info info_of(bh_buffer buffer) {
+    bh_managed_info info = BH_INIT(info);
+    REQUIRE_OK(bh_managed_query(buffer, &info));
+    return info;
+}
+
+static bool counts_up(const uint32_t *words, uint64_t count, uint32_t first) {
+    for (uint64_t i = 0; i < count; i++) {
+        if (words[i] == first + (uint32_t)i) continue;
+        fprintf(stderr, "word %llu is %u, not %u\n", (unsigned long long)i, words[i],
+                first + (uint32_t)i);
+        return false;
+    }
+    return true;
+}
+
+/* Written by the program, from `first` up. */
+static void write_up(made m, uint64_t words, uint32_t first) {
+    map(m.buffer, words * 4, BH_MAP_WRITE | BH_MAP_DISCARD);
+    for (uint64_t i = 0; i < words; i++) m.words[i] = first + (uint32_t)i;
+    REQUIRE_OK(bh_managed_unmap(m.words, words * 4));
+}
+
+static bh_status add_one(const rig *r, bh_buffer buffer, uint64_t words) {
+    return run_now(rig_kernel(r, "add_one"), BH_GRID(words, 128),
+                   BH_ARGS(BH_INOUT(buffer), (uint32_t)words));
+}
+
+/* A launch that writes some of the buffer and faults. */
+static bh_status break_it(const rig *r, bh_buffer buffer) {
+    return run_now(rig_kernel(r, "write_then_poke"), BH_GRID(64, 64),
+                   BH_ARGS(BH_INOUT(buffer), 64u, NOWHERE));
+}
+
+TEST(a_fault_elsewhere_leaves_maps_alone) {
+    rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
+    made m = managed(r.device, WORDS, 0), n = managed(r.device, WORDS, 0);
+    write_up(m, WORDS, 5);
+    REQUIRE_OK(add_one(&r, m.buffer, WORDS));
+    map(m.buffer, BYTES, BH_MAP_READ | BH_MAP_WRITE);
+    m.words[7] = 1000;
+    write_up(n, WORDS, 0);
+    CHECK_STATUS(break_it(&r, n.buffer), BH_E_FAULT);
+    CHECK(counts_up(m.words, 7, 6));
+    CHECK(counts_up(m.words + 8, WORDS - 8, 14));
+    m.words[7] = 13;
+    REQUIRE_OK(bh_managed_unmap(m.words, BYTES));
+    CHECK(!is_suspect(m.buffer));
+    REQUIRE_OK(add_one(&r, m.buffer, WORDS));
+    map(m.buffer, BYTES, BH_MAP_READ);
+    CHECK(counts_up(m.words, WORDS, 7));
+    CHECK_EQ((uintptr_t)m.words, address_of(m.buffer));
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(what_is_suspect_is_stale_until_accepted_or_discarded) {
+    rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
+    made m = managed(r.device, WORDS, 0);
+    bh_buffer view;
+    REQUIRE_OK(bh_buffer_view(m.buffer, 0, 64, &view));
+    write_up(m, WORDS, 0);
+    REQUIRE_OK(add_one(&r, m.buffer, WORDS));
+    CHECK_STATUS(break_it(&r, view), BH_E_FAULT);
+    CHECK(is_suspect(m.buffer));
+    CHECK_REFUSED(bh_managed_map(m.buffer, 0, 4, BH_MAP_READ, NULL), BH_E_STALE);
+    CHECK_REFUSED(bh_managed_map(m.buffer, 0, 4, BH_MAP_WRITE, NULL), BH_E_STALE);
+    /* A page is moved whole: one in doubt cannot be discarded in part, if the rest is needed. */
+    CHECK_REFUSED(bh_managed_map(m.buffer, 4, 4, BH_MAP_WRITE | BH_MAP_DISCARD, NULL), BH_E_STALE);
+    CHECK_REFUSED(bh_managed_prefetch(m.buffer, 0, BYTES, BH_TO_HOST, r.device, (bh_lane){0}, NULL),
+                  BH_E_STALE);
+    CHECK_EQ(info_of(m.buffer).maps, 0);
+    /* The rest of the buffer is as good as ever. */
+    REQUIRE_OK(bh_managed_map(m.buffer, 8192, BYTES - 8192, BH_MAP_READ, NULL));
+    CHECK(counts_up(m.words + 2048, WORDS - 2048, 2049));
+    REQUIRE_OK(bh_managed_unmap(m.words + 2048, BYTES - 8192));
+    /* A discard that comes to nothing clears no doubt. */
+    bh_lane lane = open_lane(r.device);
+    bh_buffer rest, out = words_alloc(r.device, 64);
+    REQUIRE_OK(bh_buffer_view(m.buffer, 64, 64, &rest));
+    gate g = gate_close(&r, lane, 0);
+    bh_launch_options there = on_lane(lane, 0);
+    bh_ticket reads = submit(rig_kernel(&r, "copy_words"), BH_GRID(64, 64),
+                             BH_ARGS(BH_IN(rest), BH_OUT(out), 64u), &there);
+    CHECK_REFUSED(
+        bh_managed_map(m.buffer, 0, 8192, BH_MAP_WRITE | BH_MAP_DISCARD | BH_MAP_NO_WAIT, NULL),
+        BH_E_BUSY);
+    CHECK(is_suspect(m.buffer));
+    CHECK_REFUSED(bh_managed_map(m.buffer, 0, 4, BH_MAP_READ, NULL), BH_E_STALE);
+    gate_open(&g);
+    REQUIRE_OK(bh_wait(reads, LONG_NS));
+    /* Overwritten. */
+    REQUIRE_OK(bh_managed_map(m.buffer, 0, 8192, BH_MAP_WRITE | BH_MAP_DISCARD, NULL));
+    for (uint32_t i = 0; i < 2048; i++) m.words[i] = i + 1;
+    REQUIRE_OK(bh_managed_unmap(m.words, 8192));
+    CHECK(!is_suspect(m.buffer));
+    REQUIRE_OK(add_one(&r, m.buffer, WORDS));
+    map(m.buffer, BYTES, BH_MAP_READ);
+    CHECK(counts_up(m.words, WORDS, 2));
+    REQUIRE_OK(bh_managed_unmap(m.words, BYTES));
+    /* Accepted. */
+    CHECK_STATUS(break_it(&r, view), BH_E_FAULT);
+    REQUIRE_OK(bh_buffer_accept(m.buffer));
+    map(m.buffer, BYTES, BH_MAP_READ);
+    CHECK(counts_up(m.words + 64, WORDS - 64, 66));
+    REQUIRE_OK(bh_managed_unmap(m.words, BYTES));
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST_TIMEOUT(a_loss_on_the_way_to_the_device_loses_nothing, 60) {
+    rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
+    bh_lane lane = open_lane(r.device);
+    made m = managed(r.device, MANY, 0);
+    rng random = rng_seeded(7);
+    for (uint32_t round = 0; round < 8; round++) {
+        write_up(m, MANY, round);
+        bh_ticket ticket;
+        REQUIRE_OK(bh_managed_prefetch(m.buffer, 0, (uint64_t)MANY * 4, BH_TO_DEVICE, r.device,
+                                       lane, &ticket));
+        for (uint32_t i = rng_below(&random, 20000); i > 0; i--) (void)status_of(r.device);
+        kill(status_of(r.device).worker_pid, SIGKILL);
+        CHECK_OK(bh_wait(ticket, LONG_NS));
+        CHECK(!is_suspect(m.buffer));
+        CHECK(counts_up(m.words, MANY, round));
+        bh_buffer view;
+        REQUIRE_OK(bh_buffer_view(m.buffer, MANY - 1000, 1000, &view));
+        CHECK(words_count(view, 1000, round + MANY - 1000));
+        REQUIRE_OK(bh_buffer_release(view));
+        CHECK(words_count(m.buffer, 1000, round));
+        wait_standby(r.device);
+    }
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST_TIMEOUT(a_loss_on_the_way_home_loses_nothing, 60) {
+    rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
+    bh_lane lane = open_lane(r.device);
+    made m = managed(r.device, MANY, 0);
+    rng random = rng_seeded(8);
+    for (uint32_t round = 0; round < 8; round++) {
+        REQUIRE_OK(run_now(rig_kernel(&r, "iota"), BH_GRID(MANY, 256),
+                           BH_ARGS(BH_OUT(m.buffer), round, (uint32_t)MANY)));
+        bh_ticket ticket;
+        REQUIRE_OK(bh_managed_prefetch(m.buffer, 0, (uint64_t)MANY * 4, BH_TO_HOST, r.device, lane,
+                                       &ticket));
+        for (uint32_t i = rng_below(&random, 20000); i > 0; i--) (void)status_of(r.device);
+        kill(status_of(r.device).worker_pid, SIGKILL);
+        map(m.buffer, (uint64_t)MANY * 4, BH_MAP_READ);
+        CHECK(counts_up(m.words, MANY, round));
+        REQUIRE_OK(bh_managed_unmap(m.words, (uint64_t)MANY * 4));
+        CHECK_OK(bh_wait(ticket, LONG_NS));
+        wait_standby(r.device);
+    }
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(the_newest_host_copy_outlives_the_device) {
+    bh_device_options options = device_options(0);
+    options.restart_limit = 1;
+    rig r = rig_open_with(&options);
+    made m = managed(r.device, WORDS, 0), n = managed(r.device, WORDS, 0);
+    write_up(m, WORDS, 3);
+    write_up(n, WORDS, 4);
+    REQUIRE_OK(add_one(&r, n.buffer, WORDS));
+    kill_worker(r.device, SIGKILL);
+    kill(status_of(r.device).worker_pid, SIGKILL);
+    uint64_t limit = now_ns() + LONG_NS;
+    while (status_of(r.device).state != BH_DEVICE_STOPPED && now_ns() < limit) sleep_ms(1);
+    REQUIRE_EQ(status_of(r.device).state, BH_DEVICE_STOPPED);
+    CHECK_REFUSED(add_one(&r, m.buffer, WORDS), BH_E_STOPPED);
+    map(m.buffer, BYTES, BH_MAP_READ);
+    CHECK(counts_up(m.words, WORDS, 3));
+    REQUIRE_OK(bh_managed_unmap(m.words, BYTES));
+    /* What a kernel wrote and nobody fetched went with it. */
+    CHECK_REFUSED(bh_managed_map(n.buffer, 0, 4, BH_MAP_READ, NULL), BH_E_STOPPED);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(transparent_buffers_in_doubt) {
+    rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
+    made m = managed(r.device, WORDS, BH_MANAGED_TRANSPARENT);
+    for (uint32_t i = 0; i < WORDS; i++) m.words[i] = i;
+    REQUIRE_OK(add_one(&r, m.buffer, WORDS));
+    bh_buffer view;
+    REQUIRE_OK(bh_buffer_view(m.buffer, 0, 64, &view));
+    CHECK_STATUS(break_it(&r, view), BH_E_FAULT);
+    CHECK(is_suspect(m.buffer));
+    CHECK(counts_up(m.words, WORDS, 1)); /* as it was before */
+    CHECK_REFUSED(add_one(&r, m.buffer, WORDS), BH_E_STALE);
+    /* What is there is taken, and seen. */
+    REQUIRE_OK(bh_buffer_accept(m.buffer));
+    uint32_t device_has[64];
+    REQUIRE_OK(bh_buffer_read(m.buffer, 0, device_has, sizeof device_has));
+    CHECK_MEM_EQ(device_has, m.words, sizeof device_has);
+    CHECK(counts_up(m.words + 64, WORDS - 64, 65));
+    /* Or it is written again: then the rest of its page is as before the launch. */
+    CHECK_STATUS(break_it(&r, view), BH_E_FAULT);
+    for (uint32_t i = 0; i < 64; i++) m.words[i] = i + 1;
+    if (bh_managed_tracking() == BH_OK) {
+        REQUIRE_OK(add_one(&r, m.buffer, WORDS));
+        CHECK(counts_up(m.words, WORDS, 2));
+    }
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(a_query_waits_for_the_way_home_through_a_loss) {
+    rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
+    made m = managed(r.device, MANY, BH_MANAGED_TRANSPARENT);
+    for (uint32_t round = 0; round < 6; round++) {
+        bh_ticket ticket = submit(rig_kernel(&r, "iota"), BH_GRID(MANY, 256),
+                                  BH_ARGS(BH_OUT(m.buffer), round, (uint32_t)MANY), NULL);
+        bh_status status;
+        uint64_t limit = now_ns() + LONG_NS;
+        bool killed = false;
+        while ((status = bh_query(ticket)) == BH_E_BUSY && now_ns() < limit) {
+            if (killed || info_of(m.buffer).device_newest) continue; /* on its way now */
+            kill(status_of(r.device).worker_pid, SIGKILL);
+            killed = true;
+        }
+        CHECK_OK(status);
+        CHECK(counts_up(m.words, MANY, round));
+        wait_standby(r.device);
+    }
+    CHECK_OK(bh_device_close(r.device));
+}
+
+/* ---- threads ---- */
+
+enum { THREADS = 16, ROUNDS = 80 };
+
+struct crowd {
+    rig r;
+    made own[THREADS];
+    bh_lane lanes[3];
+    _Atomic(int) left;
+};
+
+/* Writes, launches, looks; whatever was lost is written again. */
+static void own_buffer(void *context, unsigned index) {
+    struct crowd *c = context;
+    made m = c->own[index];
+    bool plain = index % 2; /* loads and stores */
+    bh_launch_options there =
+        on_lane(c->lanes[index % 3], index % 4 == 0 ? BH_LAUNCH_IDEMPOTENT : 0);
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        bool again = true;
+        if (plain && !is_suspect(m.buffer)) {
+            for (uint32_t i = 0; i < WORDS; i++) m.words[i] = i + round;
+        } else {
+            write_up(m, WORDS, round);
+        }
+        bh_ticket ticket;
+        bh_status status =
+            bh_launch_with(rig_kernel(&c->r, "add_one"), BH_GRID(WORDS, 128),
+                           BH_ARGS(BH_INOUT(m.buffer), (uint32_t)WORDS), &there, &ticket);
+        if (status == BH_OK) status = bh_wait(ticket, LONG_NS);
+        if (status == BH_OK && !plain)
+            status = bh_managed_map(m.buffer, 0, BYTES, BH_MAP_READ, NULL);
+        if (status == BH_OK) {
+            again = false;
+            CHECK(counts_up(m.words, WORDS, round + 1));
+            if (!plain) REQUIRE_OK(bh_managed_unmap(m.words, BYTES));
+        } else if (status != BH_E_LOST && status != BH_E_STALE && status != BH_E_FAULT) {
+            CHECK_STATUS(status, BH_E_LOST);
+        }
+        if (again) round--;
+    }
+    atomic_fetch_sub(&c->left, 1);
+}
+
+static void *kill_now_and_then(void *context) {
+    struct crowd *c = context;
+    rng random = rng_seeded(5);
+    while (atomic_load(&c->left) > 0) {
+        sleep_ms(5 + rng_below(&random, 40));
+        bh_device_status status = status_of(c->r.device);
+        if (status.worker_pid > 0) kill(status.worker_pid, SIGKILL);
+    }
+    return NULL;
+}
+
+TEST_TIMEOUT(sixteen_threads_while_workers_are_killed, 90) {
+    struct crowd c = {.r = rig_open(BH_DEVICE_NO_RESTART_LIMIT), .left = THREADS};
+    for (int i = 0; i < 3; i++) c.lanes[i] = open_lane(c.r.device);
+    for (int i = 0; i < THREADS; i++)
+        c.own[i] =
+            managed(c.r.device, WORDS,
+                    i % 2 ? BH_MANAGED_TRANSPARENT | (i % 4 == 3 ? BH_MANAGED_UNTRACKED : 0) : 0);
+    pthread_t thread;
+    REQUIRE(pthread_create(&thread, NULL, kill_now_and_then, &c) == 0);
+    run_threads(THREADS, own_buffer, &c);
+    pthread_join(thread, NULL);
+    CHECK_OK(bh_device_close(c.r.device));
+}

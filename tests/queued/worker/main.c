@@ -5,11 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/relax.h"
 #include "cpu/cpu.h"
 #include "worker/worker.h"
+
+enum { LOOKS = 200, NAP_NS = 20000 };
 
 typedef enum item_kind { ITEM_WORK, ITEM_MARK, ITEM_TELL, ITEM_FOLLOW, ITEM_BEACON } item_kind;
 
@@ -63,9 +66,15 @@ static bool over(void) {
     return atomic_load(&state.dead) || atomic_load(state.services->killed);
 }
 
+/* Many queues may wait for each other in a row: were all to spin, none would get on. */
 static void follow_word(uint32_t other, uint64_t position) {
     const _Atomic uint64_t *done = &state.services->area->lane[other].done;
-    while (atomic_load(done) < position && !over()) bh__cpu_relax();
+    for (unsigned looks = 0; atomic_load(done) < position && !over(); looks++) {
+        if (looks < LOOKS)
+            bh__cpu_relax();
+        else
+            nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+    }
 }
 
 static void run_item(queue *self, const item *it) {

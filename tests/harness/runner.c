@@ -362,7 +362,8 @@ static void usage(FILE *stream) {
         "  --jobs N        tests at a time (default: one for each processor)\n"
         "  --timeout S     for tests that name no limit of their own (default %d)\n"
         "  --list          print the names and run nothing\n"
-        "  --keep          leave the tests' directories in place\n",
+        "  --keep          leave the tests' directories in place\n"
+        "BULKHEAD_WORKER_DIR names a folder with other workers than those of the build.\n",
         DEFAULT_SECONDS);
 }
 

@@ -107,7 +107,7 @@ static void check_one_of_four(uint32_t flags) {
     CHECK_STATUS(bh_wait(fault, LONG_NS), BH_E_FAULT);
     CHECK_STATUS(bh_ticket_error(fault, &error), BH_E_FAULT);
     bool certain = error.certain != 0;
-    if (is_cpu(r.device)) /* an interpreter knows */
+    if (!has_queues(r.device)) /* an interpreter knows */
         CHECK(certain);
     wait_generation(r.device, 2);
     for (int i = 0; i < LANES - 1; i++)

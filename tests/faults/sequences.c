@@ -27,11 +27,6 @@ static bh_ticket replay(bh_sequence sequence, bh_lane lane, uint32_t repeat, uin
     return ticket;
 }
 
-static bool is_queued(bh_device device) {
-    const char *dir = getenv("BULKHEAD_WORKER_DIR");
-    return !is_cpu(device) || (dir && strstr(dir, "/queued"));
-}
-
 /* The steps a message names: "step 20 of 30", "one of steps 17 to 24 of 30". */
 static void named_steps(const char *message, unsigned *first, unsigned *last) {
     const char *one = strstr(message, "step "), *some = strstr(message, "steps ");
@@ -71,7 +66,7 @@ TEST_TIMEOUT(a_fault_in_a_sequence_names_its_step, 60) {
     CHECK_STR_CONTAINS(error.message, "poke");
     named_steps(error.message, &first, &last);
     CHECK(first >= 1 && first <= BAD + 1 && BAD + 1 <= last);
-    CHECK_LE(last - first + 1, is_queued(r.device) ? 16 : 1);
+    CHECK_LE(last - first + 1, has_queues(r.device) ? 16 : 1);
     if (first == last) CHECK_STR_EQ(error.kernel, "poke");
     CHECK(is_suspect(p));
     CHECK(words_count(intact, N, 3));
@@ -119,7 +114,7 @@ TEST_TIMEOUT(a_fault_in_a_long_sequence_is_put_down_to_few_steps, 90) {
         CHECK_STATUS(bh_ticket_error(bad, &error), BH_E_FAULT);
         named_steps(error.message, &first, &last);
         CHECK(first >= 1 && first <= bads[k] + 1 && bads[k] + 1 <= last);
-        CHECK_LE(last - first + 1, is_queued(r.device) ? 16 : 1);
+        CHECK_LE(last - first + 1, has_queues(r.device) ? 16 : 1);
         /* Each kernel with its steps, which never follow each other here. */
         unsigned add_first = first % 2 ? first : first + 1,
                  churn_first = first % 2 ? first + 1 : first;

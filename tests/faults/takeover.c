@@ -7,7 +7,7 @@
 enum { N = 128 };
 
 TEST(queued_work_runs_on_the_next_worker_in_order) {
-    enum { QUEUED = 100 };
+    enum { CHAIN = BEYOND_QUEUES, QUEUED = CHAIN + 50 };
     rig r = rig_open(0);
     bh_lane lane = open_lane(r.device);
     bh_launch_options there = on_lane(lane, 0), again = on_lane(lane, BH_LAUNCH_IDEMPOTENT);
@@ -20,10 +20,10 @@ TEST(queued_work_runs_on_the_next_worker_in_order) {
     flag_wait_begun(flag);
     /* Whatever has been begun ahead of time may be repeated; the chain itself comes after it. */
     uint32_t start = 1;
-    for (int i = 0; i < QUEUED / 2; i++)
+    for (int i = 0; i < CHAIN; i++)
         tickets[i] = submit(rig_kernel(&r, "iota"), BH_GRID(N, 64),
                             BH_ARGS(BH_OUT(x), start, (uint32_t)N), &again);
-    for (uint32_t i = QUEUED / 2; i < QUEUED; i++)
+    for (uint32_t i = CHAIN; i < QUEUED; i++)
         tickets[i] = submit(churn, BH_GRID(N, 64), BH_ARGS(BH_INOUT(x), i, (uint32_t)N), &there);
     flag_raise(flag);
     CHECK_OK(bh_lane_sync(lane, LONG_NS));
@@ -39,7 +39,7 @@ TEST(queued_work_runs_on_the_next_worker_in_order) {
         REQUIRE_OK(bh_buffer_read(x, 0, got, sizeof got));
         for (uint32_t k = 0; k < N; k++) {
             uint32_t expected = start + k;
-            for (uint32_t i = QUEUED / 2; i < QUEUED; i++) expected = churn_word(expected, i);
+            for (uint32_t i = CHAIN; i < QUEUED; i++) expected = churn_word(expected, i);
             CHECK_EQ(got[k], expected);
         }
     } else {

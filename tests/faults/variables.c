@@ -103,7 +103,8 @@ TEST(queued_kernels_of_a_module_that_lost_its_variables_are_stale) {
     CHECK_OK(run_now(bump, BH_GRID(1, 1), BH_ARGS(BH_OUT(out))));
     gate g = gate_close(&r, lane, 0);
     bh_ticket stale = {0, 0};
-    for (int i = 0; i < 100; i++) stale = submit(bump, BH_GRID(1, 1), BH_ARGS(BH_OUT(out)), &there);
+    for (int i = 0; i < BEYOND_QUEUES; i++)
+        stale = submit(bump, BH_GRID(1, 1), BH_ARGS(BH_OUT(out)), &there);
     bh_ticket fine =
         submit(rig_kernel(&r, "add_one"), BH_GRID(64, 64), BH_ARGS(BH_INOUT(y), 64u), &there);
     kill_worker(r.device, SIGKILL);

@@ -320,11 +320,23 @@ static unsigned list_results(const char *title, int result) {
     return count;
 }
 
+/* Workers that were chosen stay chosen, also for tests that run in folders of their own. */
+static void set_worker_dir(void) {
+    const char *given = getenv("BULKHEAD_WORKER_DIR");
+    char *path = realpath(given ? given : BULKHEAD_BUILD_DIR "/bin", NULL);
+    if (path == NULL) {
+        die("BULKHEAD_WORKER_DIR: %s: %s", given ? given : BULKHEAD_BUILD_DIR "/bin",
+            strerror(errno));
+    }
+    setenv("BULKHEAD_WORKER_DIR", path, 1);
+    free(path);
+}
+
 static void set_environment(void) {
     const char *path = getenv("PATH");
     setenv("BULKHEAD_SOURCE_DIR", BULKHEAD_SOURCE_DIR, 1);
     setenv("BULKHEAD_BUILD_DIR", BULKHEAD_BUILD_DIR, 1);
-    setenv("BULKHEAD_WORKER_DIR", BULKHEAD_BUILD_DIR "/bin", 1);
+    set_worker_dir();
     setenv("BULKHEAD_BIN", BULKHEAD_BUILD_DIR "/bin/bulkhead", 1);
     setenv("BULKHEAD_SANITIZE", BULKHEAD_SANITIZE, 1);
     setenv("LC_ALL", "C", 1);
@@ -350,7 +362,8 @@ static void usage(FILE *stream) {
         "  --jobs N        tests at a time (default: one for each processor)\n"
         "  --timeout S     for tests that name no limit of their own (default %d)\n"
         "  --list          print the names and run nothing\n"
-        "  --keep          leave the tests' directories in place\n",
+        "  --keep          leave the tests' directories in place\n"
+        "BULKHEAD_WORKER_DIR names a folder with other workers than those of the build.\n",
         DEFAULT_SECONDS);
 }
 
@@ -407,8 +420,8 @@ int main(int argc, char **argv) {
         return golden_run(argv[2]);
     }
     parse_options(argc, argv);
-    make_scratch();
     set_environment();
+    make_scratch();
     add_everything();
     if (options.list) {
         for (size_t i = 0; i < job_count; i++) {

@@ -6,6 +6,16 @@
 # TIMEOUT: 240
 set -eu
 build=${BULKHEAD_BUILD_DIR:?}
-BULKHEAD_WORKER_DIR=$build/tests/queued
-export BULKHEAD_WORKER_DIR
-"$build/bin/bulkhead-test-runner" --jobs 1 --filter cts- --filter faults-
+runner=$build/bin/bulkhead-test-runner
+# Every device that is opened must have queues then: with the plain workers tests must fail.
+export BULKHEAD_TEST_DEVICE=cpu BULKHEAD_TEST_QUEUES=1
+one=cts-device/query_gives_limits_one_can_use
+if BULKHEAD_WORKER_DIR=$build/bin "$runner" --filter "$one" >plain.log 2>&1 ||
+    ! grep -q 'has_queues' plain.log
+then
+    echo 'the plain CPU device was taken for one with queues:'
+    cat plain.log
+    exit 1
+fi
+export BULKHEAD_WORKER_DIR="$build/tests/queued"
+exec "$runner" --jobs 1 --filter cts- --filter faults-

@@ -75,6 +75,19 @@ expect 0 '1 passed, 0 failed' -- --filter pass pass.sh fail.sh
 expect 1 'no test has such a name' '0 passed, 0 failed' -- --filter nothing pass.sh
 [ "$(tail -n 1 output)" = '0 passed, 0 failed' ] || fail 'the counts are not the last line'
 
+# Workers that were chosen stay chosen, by an absolute path.
+mkdir chosen
+script workers <<END
+test "\$BULKHEAD_WORKER_DIR" = '$(pwd -P)/chosen'
+END
+expect 1 '0 passed, 1 failed' -- workers.sh
+BULKHEAD_WORKER_DIR=chosen
+export BULKHEAD_WORKER_DIR
+expect 0 '1 passed, 0 failed' -- workers.sh
+BULKHEAD_WORKER_DIR=missing
+expect 1 'error: BULKHEAD_WORKER_DIR: missing: No such file' -- workers.sh
+unset BULKHEAD_WORKER_DIR
+
 # Time limits, and processes left behind.
 expect 1 'ran longer than' '0 passed, 1 failed' -- hang.sh
 expect 1 'left processes behind: sleep (pid ' '0 passed, 1 failed' -- leave.sh

@@ -18,6 +18,7 @@ bh_device open_device_with(const bh_device_options *options) {
     bh_device device = {0};
     REQUIRE_OK(bh_device_open(options, &device));
     REQUIRE(device.id != 0);
+    if (getenv("BULKHEAD_TEST_QUEUES")) REQUIRE(has_queues(device));
     return device;
 }
 
@@ -30,6 +31,12 @@ bool is_cpu(bh_device device) {
     bh_device_info info = BH_INIT(info);
     REQUIRE_OK(bh_device_query(device, &info));
     return strcmp(info.kind, "cpu") == 0;
+}
+
+bool has_queues(bh_device device) {
+    bh_device_info info = BH_INIT(info);
+    REQUIRE_OK(bh_device_query(device, &info));
+    return strcmp(info.kind, "cpu") != 0 || strncmp(info.name, "queued ", 7) == 0;
 }
 
 bh_module load_module(bh_device device, const char *ptx) {

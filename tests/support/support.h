@@ -28,6 +28,11 @@ bh_device_options device_options(uint32_t flags);
 bh_device open_device(void);
 bh_device open_device_with(const bh_device_options *options);
 bool is_cpu(bh_device device);
+/* Work is queued ahead and a fault comes without the request that did it: a GPU, or the CPU device
+ * behind the queues of tests/queued/. With BULKHEAD_TEST_QUEUES set, no other device is opened. */
+bool has_queues(bh_device device);
+/* More launches than a lane of such a device is ever given ahead. */
+enum { BEYOND_QUEUES = 160 };
 
 bh_module load_module(bh_device device, const char *ptx);
 bh_kernel get_kernel(bh_module module, const char *name);

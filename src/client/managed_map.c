@@ -320,6 +320,11 @@ bh_status bh_managed_unmap(const void *pointer, uint64_t bytes) {
     if (map) unlink_map(mirror, map);
     bh__mirror_unlock();
     if (map && self) {
+        if (map->flags & BH_MAP_WRITE) {
+            /* They are already, unless a neighbour's unmap has sent a page that both lie in. */
+            bh__pages_add(&self->host_newest, bh__page_from(self, map->offset),
+                          bh__page_to(self, map->offset + map->bytes));
+        }
         send_ahead(device, self, map);
         bh__memory_release(device, self->memory);
     }

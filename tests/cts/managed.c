@@ -365,6 +365,22 @@ TEST(advice_changes_when_things_move) {
     CHECK_OK(bh_device_close(r.device));
 }
 
+TEST(neighbours_on_one_page) {
+    rig r = rig_open(0);
+    made m = managed(r.device, WORDS);
+    REQUIRE_OK(bh_buffer_fill(m.buffer, 0, BYTES, &(uint32_t){0}, 4));
+    REQUIRE_OK(bh_managed_advise(m.buffer, 0, BYTES, BH_ADVISE_ACCESSED_BY_DEVICE, r.device));
+    map(m.buffer, 0, 400, BH_MAP_WRITE);
+    map(m.buffer, 400, 400, BH_MAP_WRITE);
+    count_up(m.words, 100, 1);
+    REQUIRE_OK(bh_managed_unmap(m.words, 400)); /* sends the page, while it is being written */
+    CHECK_GT(info_of(m.buffer).bytes_to_device, 0);
+    count_up(m.words + 100, 100, 101);
+    REQUIRE_OK(bh_managed_unmap(m.words + 100, 400));
+    CHECK(words_count(m.buffer, 200, 1));
+    CHECK_OK(bh_device_close(r.device));
+}
+
 TEST(whoever_goes_first_the_map_stays) {
     rig r = rig_open(0);
     made m = managed(r.device, WORDS), n = managed(r.device, 10);

@@ -2,6 +2,7 @@
 /* A worker as a program of its own. */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -60,7 +61,11 @@ void bh__worker_main(int argc, char **argv, const bh__device_ops *ops) {
         _exit(BH__EXIT_FAILED);
     }
     worker->canary = bh__canary_start();
-    /* As bh__worker_run, without the teardown: the kernel is faster at it. */
+    /* As bh__worker_run, without the teardown: the kernel is faster at it. But a profiler writes down
+     * the last of what it knows when devices are closed and programs exit. */
     if (bh__serve_boot(worker)) bh__serve_messages(worker);
-    _exit(atomic_load(&worker->exit_code));
+    int result = atomic_load(&worker->exit_code);
+    if (!bh__nvtx_listens) _exit(result);
+    bh__serve_take_down(worker);
+    exit(result);
 }

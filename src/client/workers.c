@@ -137,11 +137,9 @@ void bh__worker_read_errors(bh__worker *worker) {
     }
 }
 
-enum { PROFILER_SECONDS = 5 };
-
 void bh__workers_finish(bh__device *device) {
     bool asked[BH__AREAS];
-    uint64_t deadline = bh__now_ns() + PROFILER_SECONDS * BH__NS_PER_S;
+    uint64_t deadline = bh__now_ns() + BH__FINISH_SECONDS * BH__NS_PER_S;
     for (uint32_t i = 0; i < BH__AREAS; i++) {
         const bh__worker *worker = &device->workers[i];
         asked[i] = worker->profiled && worker->state != BH__WORKER_NONE &&

@@ -51,6 +51,9 @@ typedef struct bh__boot {
     uint32_t flags; /* BH_DEVICE_CHECK */
 } bh__boot;
 
+/* What a worker with a profiler in it may take to end by itself. */
+enum { BH__FINISH_SECONDS = 5 };
+
 typedef struct bh__ready {
     uint64_t magic;
     uint32_t version;

@@ -2,10 +2,11 @@
 /* NVTX ranges as a profiler gets them: their names, threads and order; profilers that want little,
  * and ones that do not work. */
 #include <signal.h>
+#include <sys/wait.h>
 
 #include "../support/support.h"
 
-enum { N = 1024, MOST_LINES = 4096, BACKLOG = 256 };
+enum { N = 1024, MOST_LINES = 4096, BACKLOG = 256, ATTEMPTS = 20 };
 
 typedef struct line {
     int pid, tid;
@@ -255,18 +256,19 @@ static uint64_t count_train_launches(bh_device device, bh_lane lane, uint64_t ex
     return counts.train_launches;
 }
 
-TEST(launches_that_are_sent_as_one_are_one_range) {
+/* Returns how many launches of a backlog went in trains. */
+static uint64_t run_backlog(void) {
     profile(profiler_path(), "all");
     rig r = rig_open(BH_DEVICE_NO_STANDBY);
     bh_lane lane = open_lane(r.device);
     bh_launch_options there = on_lane(lane, 0);
-    bh_buffer p = words_filled(r.device, 64, 0);
+    bh_buffer p = words_filled(r.device, 1, 0);
     bh_kernel add = rig_kernel(&r, "add_one"), store = rig_kernel(&r, "store_word");
     gate g = gate_close(&r, lane, 0);
     bh_ticket tickets[BACKLOG];
     for (int i = 0; i < BACKLOG; i++) {
         tickets[i] = is_store(i) ? submit(store, BH_GRID(1, 1), BH_ARGS(BH_OUT(p), 9u), &there)
-                                 : submit(add, BH_GRID(64, 64), BH_ARGS(BH_INOUT(p), 64u), &there);
+                                 : submit(add, BH_GRID(1, 1), BH_ARGS(BH_INOUT(p), 1u), &there);
     }
     gate_open(&g);
     CHECK_OK(bh_wait(tickets[BACKLOG - 1], LONG_NS));
@@ -274,12 +276,17 @@ TEST(launches_that_are_sent_as_one_are_one_range) {
     int tid = thread_named(got, status_of(r.device).worker_pid, "bulkhead lane 1");
     uint64_t in_trains = check_backlog(got, tid, tickets);
     CHECK_EQ(count_train_launches(r.device, lane, in_trains), in_trains);
-    if (strcmp(test_device(), "cpu") == 0) {
-        const char *dir = getenv("BULKHEAD_WORKER_DIR");
-        bool queued = dir && strstr(dir, "/queued");
-        CHECK_EQ(in_trains > 0, queued);
-    }
     CHECK_OK(bh_device_close(r.device));
+    return in_trains;
+}
+
+TEST_TIMEOUT(launches_that_are_sent_as_one_are_one_range, 60) {
+    const char *dir = getenv("BULKHEAD_WORKER_DIR");
+    bool queues = strcmp(test_device(), "cpu") != 0 || (dir && strstr(dir, "/queued"));
+    uint64_t in_trains = run_backlog();
+    /* Kernels that take long on a busy machine go by themselves; so they do with sanitizers. */
+    for (int i = 1; queues && in_trains == 0 && i < ATTEMPTS; i++) in_trains = run_backlog();
+    if (test_time_scale() == 1) CHECK_EQ(in_trains > 0, queues);
 }
 
 TEST(profilers_see_the_end_of_their_workers) {
@@ -297,6 +304,35 @@ TEST(profilers_see_the_end_of_their_workers) {
         const line *l = &got->lines[i];
         if (starts(l, "end")) CHECK(l->pid == pids[0] || l->pid == pids[1]);
     }
+}
+
+/* In a child: leaves a worker behind that is told to end by nobody. */
+static void open_and_die(int pipe_end) {
+    rig r = rig_open(BH_DEVICE_NO_STANDBY);
+    check_device_works(&r);
+    int pid = status_of(r.device).worker_pid;
+    _exit(write(pipe_end, &pid, sizeof pid) == sizeof pid ? 0 : 1);
+}
+
+TEST(a_profiler_that_hangs_in_the_end_holds_up_nobody_for_long) {
+    unsigned patience = 8000 * test_time_scale();
+    profile(profiler_path(), "hang");
+    int ends[2], worker, status;
+    REQUIRE(pipe(ends) == 0);
+    pid_t child = fork();
+    REQUIRE(child >= 0);
+    if (child == 0) open_and_die(ends[1]);
+    REQUIRE(read(ends[0], &worker, sizeof worker) == sizeof worker);
+    REQUIRE(waitpid(child, &status, 0) == child);
+    CHECK(wait_process_gone(worker, patience));
+
+    rig r = rig_open(BH_DEVICE_NO_STANDBY);
+    uint64_t begun = now_ns();
+    worker = status_of(r.device).worker_pid;
+    CHECK_OK(bh_device_close(r.device));
+    CHECK_LT(now_ns() - begun, patience * MS);
+    CHECK(!process_exists(worker));
+    CHECK_EQ(count_lines(read_record(), "end"), 2);
 }
 
 TEST(the_next_worker_is_profiled_too) {

@@ -49,8 +49,9 @@ static bool names_library(const char *variable) {
 }
 
 /* What the program gets of the environment. The C library takes LD_PRELOAD and the like away from
- * set-user-ID programs, so that what these start, perhaps with all their rights, does not heed them;
- * it does not know of profilers. NULL: no memory. The caller frees it if it is not `environ`. */
+ * set-user-ID programs, so that what these start, perhaps with all their rights, does not heed
+ * them; it does not know of profilers. NULL: no memory. The caller frees it if it is not
+ * `environ`. */
 static char **environment_for_child(void) {
     if (!getauxval(AT_SECURE) || !environ) return environ;
     size_t count = 0, kept = 0;

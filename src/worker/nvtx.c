@@ -52,7 +52,8 @@ typedef struct version_table {
 bool bh__nvtx_listens;
 
 /* NVTX's functions are a process's: the library that fills these in is told of no context. All
- * modules are offered, since a profiler may insist; of most nothing is ever called. Slot 0 is none. */
+ * modules are offered, since a profiler may insist; of most nothing is ever called. Slot 0 is no
+ * function's. */
 static const unsigned slot_counts[MODULES] = {0, 16, 9, 15, 7, 16, 7};
 static function functions[MODULES][MOST_SLOTS];
 static function *tables[MODULES][MOST_SLOTS + 1]; /* NULL ends each */

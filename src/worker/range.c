@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of ranges: what the kernels of modules are called, and what a request is as a line of text. */
+/* Names of ranges: what the kernels of modules are called, and what a request is as a line of
+ * text. */
 #include "worker/range.h"
 
 #include <errno.h>

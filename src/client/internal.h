@@ -305,6 +305,7 @@ typedef struct bh__worker {
     bh__order *sent, *sent_last;       /* sent, not acknowledged, in order */
     uint64_t started_ns, boot_deadline;
     uint64_t loss;          /* DYING: which loss it was, 0: it was a standby */
+    bool profiled;          /* ends by itself when it is told to */
     bool unfit;             /* could not be brought up to date */
     bh_status unfit_status; /* what it failed of then */
     char errors[512];       /* the end of what it wrote to standard error */

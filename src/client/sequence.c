@@ -326,10 +326,13 @@ static bh_status make_image(bh__sequence *self) {
 }
 
 static bh__sequence_message message_of(const bh__sequence *self) {
-    return (bh__sequence_message){.id = self->number,
-                                  .step_count = self->step_count,
-                                  .version_bytes = self->version_bytes,
-                                  .version_count = BH__VERSIONS};
+    bh__sequence_message message = {.id = self->number,
+                                    .step_count = self->step_count,
+                                    .version_bytes = self->version_bytes,
+                                    .version_count = BH__VERSIONS};
+    _Static_assert(sizeof message.name == sizeof self->name, "names are whole");
+    memcpy(message.name, self->name, sizeof message.name);
+    return message;
 }
 
 bh_status bh_sequence_finish(bh_sequence handle) {

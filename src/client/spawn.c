@@ -7,7 +7,9 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -36,6 +38,31 @@ static int add_descriptors(posix_spawn_file_actions_t *actions, const bh__given_
     return failed;
 }
 
+/* Whether a variable names a library that the program would load. */
+static bool names_library(const char *variable) {
+    static const char *const names[] = {"NVTX_INJECTION64_PATH=", "NVTX_INJECTION32_PATH=",
+                                        "CUDA_INJECTION64_PATH=", "CUDA_INJECTION32_PATH="};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strncmp(variable, names[i], strlen(names[i])) == 0) return true;
+    }
+    return false;
+}
+
+/* What the program gets of the environment. The C library takes LD_PRELOAD and the like away from
+ * set-user-ID programs, so that what these start, perhaps with all their rights, does not heed
+ * them; it does not know of profilers. NULL: no memory. The caller frees it if it is not
+ * `environ`. */
+static char **environment_for_child(void) {
+    if (!getauxval(AT_SECURE) || !environ) return environ;
+    size_t count = 0, kept = 0;
+    while (environ[count]) count++;
+    char **copy = calloc(count + 1, sizeof *copy);
+    for (size_t i = 0; copy && i < count; i++) {
+        if (!names_library(environ[i])) copy[kept++] = environ[i];
+    }
+    return copy;
+}
+
 static int start(const char *path, const bh__given_fd *given, size_t count, pid_t *out) {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -56,7 +83,10 @@ static int start(const char *path, const bh__given_fd *given, size_t count, pid_
                                               POSIX_SPAWN_SETSIGDEF);
     failed = add_descriptors(&actions, given, count);
     char *arguments[] = {(char *)(uintptr_t)path, NULL};
-    if (!failed) failed = posix_spawn(out, path, &actions, &attributes, arguments, environ);
+    char **variables = environment_for_child();
+    if (!failed && !variables && environ) failed = ENOMEM;
+    if (!failed) failed = posix_spawn(out, path, &actions, &attributes, arguments, variables);
+    if (variables != environ) free(variables);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
     return failed;

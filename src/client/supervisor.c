@@ -437,6 +437,7 @@ static bool worker_ready(bh__device *device, bh__worker *worker, bh__message *me
         }
         say_degraded(device, &why, false);
     }
+    worker->profiled = ready->profiled;
     worker->state = BH__WORKER_STANDBY;
     device->boot_failures = 0;
     bh__orders_brief(device, worker);
@@ -476,6 +477,10 @@ static bool handle_message(bh__device *device, bh__worker *worker) {
         return true;
     case BH__MSG_PRINT:
         bh__dispatch_text(device, message->data, message->data_bytes);
+        return true;
+    case BH__MSG_NOTE:
+        bh__log_warning("worker %d: %.*s", (int)worker->process.pid, (int)message->data_bytes,
+                        (const char *)message->data);
         return true;
     default:
         break;
@@ -713,6 +718,7 @@ static void close_all(bh__device *device, bh__job *job) {
     pthread_mutex_lock(&device->lock);
     if (device->state != BH_DEVICE_STOPPED) bh__device_stop(device, &cancelled, BH_E_CANCELLED);
     pthread_mutex_unlock(&device->lock);
+    bh__workers_finish(device);
     bury_all(device);
     fail_backlog(device, &cancelled);
     bh__area_wake(device, area);

@@ -32,6 +32,9 @@ void bh__job_finish(bh__device *device, bh__job *job);
  * reaped yet. */
 bh_status bh__worker_start(bh__device *device, bh__worker **out, bh_error *error);
 void bh__worker_read_errors(bh__worker *worker);
+/* Before all are buried because the device closes: workers are killed, since nothing is lost by it.
+ * With a profiler in them something is, and those are given time to end by themselves. */
+void bh__workers_finish(bh__device *device);
 /* Kills it and stops listening. Its orders must have been recovered. `loss`: which loss this is, 0
  * for a standby. */
 void bh__worker_bury(bh__worker *worker, uint64_t loss);

@@ -2,6 +2,7 @@
 /* Workers as processes: starting one, ending one, and what is released when it is gone for good. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -133,6 +134,23 @@ void bh__worker_read_errors(bh__worker *worker) {
     if (got == 0) {
         bh__fd_close(worker->errors_fd);
         worker->errors_fd = -1;
+    }
+}
+
+void bh__workers_finish(bh__device *device) {
+    bool asked[BH__AREAS];
+    uint64_t deadline = bh__now_ns() + BH__FINISH_SECONDS * BH__NS_PER_S;
+    for (uint32_t i = 0; i < BH__AREAS; i++) {
+        const bh__worker *worker = &device->workers[i];
+        asked[i] = worker->profiled && worker->state != BH__WORKER_NONE &&
+                   worker->state != BH__WORKER_DYING && bh__fd_is_ours(worker->socket) &&
+                   bh__fd_is_ours(worker->process.pidfd);
+        if (asked[i]) shutdown(worker->socket, SHUT_RDWR);
+    }
+    for (uint32_t i = 0; i < BH__AREAS; i++) {
+        struct pollfd look = {.fd = device->workers[i].process.pidfd, .events = POLLIN};
+        uint64_t now = bh__now_ns();
+        if (asked[i] && now < deadline) poll(&look, 1, (int)((deadline - now) / BH__NS_PER_MS));
     }
 }
 

@@ -259,7 +259,7 @@ enum { BH__STEP_GROUP = 16 };
 /* What both sides must agree on: a number that goes up when the protocol changes, and the layout
  * that it had when it was built. */
 #define BH__WIRE_VERSION                                                                           \
-    (4u << 24 |                                                                                    \
+    (5u << 24 |                                                                                    \
      (uint32_t)(sizeof(bh__front) * 31 + sizeof(bh__area) * 17 + sizeof(bh__lane_area) * 7 +       \
                 offsetof(bh__lane_area, done) * 5 + sizeof(bh__request) * 3 + BH__PAYLOAD_OFFSET + \
                 sizeof(bh_device_info) * 11))

@@ -38,7 +38,8 @@ enum {
     BH__MSG_ACK,
     BH__MSG_FAULT,  /* look at the area's fault report */
     BH__MSG_REPORT, /* look at the area's other reports */
-    BH__MSG_PRINT   /* data: text printed by a kernel */
+    BH__MSG_PRINT,  /* data: text printed by a kernel */
+    BH__MSG_NOTE    /* data: a line for the log; nothing is wrong with the worker */
 };
 
 typedef struct bh__boot {
@@ -50,11 +51,16 @@ typedef struct bh__boot {
     uint32_t flags; /* BH_DEVICE_CHECK */
 } bh__boot;
 
+/* What a worker with a profiler in it may take to end by itself. */
+enum { BH__FINISH_SECONDS = 5 };
+
 typedef struct bh__ready {
     uint64_t magic;
     uint32_t version;
     int32_t pid;
     uint64_t chunk_granularity; /* chunks are whole multiples of this */
+    uint32_t profiled; /* 1: a profiler is in the worker, which is to end by itself if possible */
+    uint32_t reserved;
     bh_device_info info;
 } bh__ready;
 
@@ -90,6 +96,7 @@ typedef struct bh__sequence_message {
     uint64_t version_bytes; /* of each; a multiple of 64 */
     uint32_t version_count;
     uint32_t reserved;
+    char name[64]; /* for people; DEFINE */
 } bh__sequence_message;
 
 /* How many blocks of a kernel can be resident at once? */

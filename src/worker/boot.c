@@ -125,6 +125,8 @@ bool bh__serve_boot(bh__worker *worker) {
     if (!bh__serve_receive(worker)) return false;
     bh__ready ready;
     memset(&ready, 0, sizeof ready);
+    const char *trouble = bh__nvtx_begin();
+    if (trouble) bh__serve_note(worker, trouble);
     bh_error error;
     bh_status status = start(worker, &ready.info, &error);
     bh__message_close_fds(&worker->incoming);
@@ -138,6 +140,7 @@ bool bh__serve_boot(bh__worker *worker) {
     ready.version = BH__WIRE_VERSION;
     ready.pid = (int32_t)getpid();
     ready.chunk_granularity = worker->chunk_granularity;
+    ready.profiled = bh__nvtx_listens;
     bool sent = bh__serve_send(worker, BH__MSG_READY, worker->incoming.serial, &ready, sizeof ready,
                                NULL, 0, worker->canary);
     if (worker->canary >= 0) close(worker->canary);

@@ -105,6 +105,7 @@ static bh_status load_module(bh__worker *worker, const bh__message *message, bh_
     status = worker->ops->module_load(worker->device, message->u.module.id, image, bytes, error,
                                       out_blob);
     munmap(image, bytes);
+    if (status == BH_OK) bh__range_learn(worker, message->u.module.id, *out_blob);
     return status;
 }
 
@@ -128,6 +129,7 @@ static bh_status carry_out(bh__worker *worker, const bh__message *message, bh_er
     case BH__MSG_MODULE_LOAD:
         return load_module(worker, message, error, out_fd);
     case BH__MSG_MODULE_UNLOAD:
+        bh__range_forget(worker, message->u.module.id);
         return ops->module_unload(device, message->u.module.id, error);
     case BH__MSG_GLOBAL_SET:
         return ops->global_set(device, &message->u.module, message->data, message->data_bytes,

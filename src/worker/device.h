@@ -56,6 +56,7 @@ typedef struct bh__work {
 
 /* The steps of a sequence as they are to run: a sound copy of the worker's own. */
 typedef struct bh__sequence_image {
+    const char *name;
     uint32_t id;
     uint32_t step_count;
     uint64_t bytes;

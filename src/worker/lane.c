@@ -298,8 +298,10 @@ static bool perform(bh__lane *lane) {
     bh__meter_begin(&lane->meter, lane->work, lane->hold || lane->dependency_count);
     bh_error error;
     bool whole = lane->work->op == BH__OP_SEQUENCE;
+    bool ranged = bh__range_begin(lane, lane->work, 1);
     bh_status status = whole ? bh__sequence_execute(lane, &error)
                              : worker->ops->execute(lane->context, lane->work, &error);
+    bh__range_end(ranged);
     if (status == BH_OK) return true;
     if (status == BH_E_STOPPED) return false;
     if (status == BH_E_FAULT) {
@@ -323,6 +325,7 @@ static void *lane_main(void *argument) {
     char name[16];
     snprintf(name, sizeof name, "bh-lane-%u", lane->index);
     pthread_setname_np(pthread_self(), name);
+    bh__range_name_lane(lane);
 
     if (wait_for_go(worker)) {
         uint64_t done = atomic_load(&lane->area->done);

@@ -50,6 +50,10 @@ void bh__serve_print(void *context, const char *text, size_t length) {
     }
 }
 
+void bh__serve_note(bh__worker *worker, const char *text) {
+    bh__serve_send(worker, BH__MSG_NOTE, 0, NULL, 0, text, strlen(text), -1);
+}
+
 static void fill_report(bh__report *report, const bh__lane *lane, uint64_t sequence,
                         const bh_error *error) {
     memset(report, 0, sizeof *report);

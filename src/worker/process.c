@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A worker as a program of its own. */
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -48,6 +50,16 @@ static int handle_arguments(int argc, char **argv, const bh__device_ops *ops) {
     return -1;
 }
 
+/* A profiler writes down the last of what it knows when devices are closed and programs exit. Nobody
+ * may be there any more to end this process if that hangs. */
+_Noreturn static void finish(bh__worker *worker) {
+    signal(SIGALRM, SIG_DFL);
+    alarm(BH__FINISH_SECONDS);
+    int code = atomic_load(&worker->exit_code);
+    bh__serve_take_down(worker);
+    exit(code);
+}
+
 void bh__worker_main(int argc, char **argv, const bh__device_ops *ops) {
     int code = handle_arguments(argc, argv, ops);
     if (code >= 0) {
@@ -62,5 +74,6 @@ void bh__worker_main(int argc, char **argv, const bh__device_ops *ops) {
     worker->canary = bh__canary_start();
     /* As bh__worker_run, without the teardown: the kernel is faster at it. */
     if (bh__serve_boot(worker)) bh__serve_messages(worker);
+    if (bh__nvtx_listens) finish(worker);
     _exit(atomic_load(&worker->exit_code));
 }

@@ -233,9 +233,11 @@ bool bh__queue_one(bh__lane *lane) {
     bh_error error;
     if (!bh__bell_before(lane, work)) return false;
     bh__meter_begin(&lane->meter, lane->work, lane->hold || lane->dependency_count);
+    bool ranged = bh__range_begin(lane, work, 1);
     bh_status status = bh__train_one(lane, &error);
     bool marked = status == BH_OK;
     if (status == BH_E_UNSUPPORTED) status = send(lane, work, &error);
+    bh__range_end(ranged);
     if (status == BH_E_STOPPED) return false;
     if (status == BH_E_FAULT) return bh__queue_lost(lane, &error);
     if (status == BH_E_BUSY) {

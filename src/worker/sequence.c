@@ -89,6 +89,7 @@ static bh_status check_size(const bh__sequence_message *about, const bh__message
 
 static bh__sequence_image image_of(const sequence *self, const uint8_t *copy, uint64_t serial) {
     return (bh__sequence_image){.id = self->about.id,
+                                .name = self->about.name,
                                 .step_count = self->about.step_count,
                                 .bytes = self->about.version_bytes,
                                 .serial = serial,
@@ -128,7 +129,10 @@ bh_status bh__serve_sequence_define(bh__worker *worker, const bh__message *messa
     bh_status status = check_size(about, message, error);
     if (status != BH_OK) return status;
     sequence *self = calloc(1, sizeof *self);
-    if (self) self->about = *about;
+    if (self) {
+        self->about = *about;
+        self->about.name[sizeof self->about.name - 1] = 0;
+    }
     if (self) self->versions = bh__share_map(message->fds[0], 0, shared_bytes(self), false);
     if (!self || !self->versions) {
         char reason[128];
@@ -225,7 +229,9 @@ bh_status bh__sequence_execute(bh__lane *lane, bh_error *error) {
             atomic_store_explicit(&lane->area->step, bh__step_word(i, 1), memory_order_relaxed);
             lane->step_at = i + 1;
             bh__work work = bh__sequence_work(image, i, lane->work);
+            bool ranged = bh__range_begin_step(lane, i, &work);
             bh_status status = worker->ops->execute(lane->context, &work, error);
+            bh__range_end(ranged);
             if (status == BH_OK) continue;
             if (status != BH_E_FAULT && status != BH_E_STOPPED) {
                 name_step(lane, i, error);
@@ -256,7 +262,9 @@ static bh_status queue_steps(bh__lane *lane, bh_error *error) {
     bh_status status = tell_step(lane, 0, error);
     for (uint32_t i = 0; i < image->step_count && status == BH_OK; i++) {
         bh__work work = bh__sequence_work(image, i, lane->work);
+        bool ranged = bh__range_begin_step(lane, i, &work);
         status = lane->worker->ops->enqueue(lane->context, &work, error);
+        bh__range_end(ranged);
         if (status == BH_E_BUSY) status = bh__queue_settle(lane) ? BH_OK : BH_E_STOPPED;
         if (status != BH_OK && status != BH_E_FAULT && status != BH_E_STOPPED)
             name_step(lane, i, error);

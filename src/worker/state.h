@@ -8,6 +8,7 @@
 
 #include "worker/meter.h"
 #include "worker/pace.h"
+#include "worker/range.h"
 #include "worker/worker.h"
 
 /* Of one request: no more than one for each lane makes sense. */
@@ -92,6 +93,9 @@ struct bh__worker {
     struct bh__sequence *sequences; /* under sequence_lock */
     pthread_mutex_t sequence_lock;
 
+    struct bh__kernel_names *kernel_names; /* under names_lock; none while no profiler listens */
+    pthread_mutex_t names_lock;
+
     pthread_mutex_t report_lock; /* taken before send_lock */
     pthread_mutex_t send_lock;   /* the sending side of the socket, and `outgoing` */
     bh__message outgoing;
@@ -103,6 +107,11 @@ struct bh__worker {
 static inline bool bh__serve_killed(bh__worker *worker) {
     return atomic_load_explicit(&worker->killed, memory_order_acquire);
 }
+
+/* ---- worker.c: control thread ---- */
+
+/* Ends the threads, closes the device and unmaps everything. */
+void bh__serve_take_down(bh__worker *worker);
 
 /* ---- boot.c: control thread ---- */
 
@@ -215,6 +224,8 @@ bh_status bh__sequence_queue(bh__lane *lane, bh_error *error);
 bool bh__serve_send(bh__worker *worker, uint32_t type, uint32_t serial, const void *body,
                     size_t body_bytes, const void *data, size_t data_bytes, int fd);
 void bh__serve_print(void *worker, const char *text, size_t length);
+/* For the application's log. */
+void bh__serve_note(bh__worker *worker, const char *text);
 
 /* A request failed and did no harm. Returns false if the worker was killed meanwhile. */
 bool bh__serve_lane_report(bh__lane *lane, uint64_t sequence, const bh_error *error);

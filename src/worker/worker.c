@@ -30,6 +30,7 @@ bh__worker *bh__worker_create(int socket, const bh__device_ops *ops) {
     }
     worker->socket = socket;
     pthread_mutex_init(&worker->sequence_lock, NULL);
+    pthread_mutex_init(&worker->names_lock, NULL);
     pthread_mutex_init(&worker->report_lock, NULL);
     pthread_mutex_init(&worker->send_lock, NULL);
     worker->services = (bh__device_services){
@@ -41,12 +42,11 @@ bh__worker *bh__worker_create(int socket, const bh__device_ops *ops) {
     return worker;
 }
 
-int bh__worker_run(bh__worker *worker) {
-    if (bh__serve_boot(worker)) bh__serve_messages(worker);
-
+void bh__serve_take_down(bh__worker *worker) {
     atomic_store(&worker->killed, true);
     bh__serve_lanes_join(worker);
     bh__serve_sequences_free(worker);
+    bh__range_free(worker);
     if (worker->device) worker->ops->close(worker->device);
     worker->device = NULL;
     bh__serve_unmap_hosts(worker);
@@ -54,6 +54,11 @@ int bh__worker_run(bh__worker *worker) {
     if (worker->front) bh__share_unmap(worker->front, worker->front_bytes);
     worker->area = NULL;
     worker->front = NULL;
+}
+
+int bh__worker_run(bh__worker *worker) {
+    if (bh__serve_boot(worker)) bh__serve_messages(worker);
+    bh__serve_take_down(worker);
     return atomic_load(&worker->exit_code);
 }
 
@@ -72,6 +77,7 @@ void bh__worker_destroy(bh__worker *worker) {
         if (fds[i] >= 0) close(fds[i]);
     }
     pthread_mutex_destroy(&worker->sequence_lock);
+    pthread_mutex_destroy(&worker->names_lock);
     pthread_mutex_destroy(&worker->report_lock);
     pthread_mutex_destroy(&worker->send_lock);
     munmap(worker, sizeof *worker);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A set-user-ID program does not let its environment choose the worker programs it starts. */
+/* A set-user-ID program does not let its environment choose the worker programs it starts, nor what
+ * they load. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -38,8 +39,9 @@ static bool is_within_reach(const char *path) {
     return status == 0;
 }
 
-/* Runs the program as another user, with this folder named in its environment; what it says. */
-static void say(const char *program, const char *folder, char *out, size_t size) {
+/* Runs the program as another user, with this variable in its environment; what it says. */
+static void say(const char *program, const char *argument, const char *variable, const char *value,
+                char *out, size_t size) {
     int ends[2];
     REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
     fflush(stdout);
@@ -47,8 +49,8 @@ static void say(const char *program, const char *folder, char *out, size_t size)
     REQUIRE(child >= 0);
     if (child == 0) {
         if (!become(CALLER) || dup2(ends[1], 1) < 0) _exit(120);
-        setenv("BULKHEAD_WORKER_DIR", folder, 1);
-        execl(program, program, (char *)NULL);
+        setenv(variable, value, 1);
+        execl(program, program, argument, (char *)NULL);
         _exit(121);
     }
     close(ends[1]);
@@ -65,10 +67,11 @@ static void say(const char *program, const char *folder, char *out, size_t size)
 
 /* A folder that every user can look into, gone when the test ends. */
 static char folder[] = "/tmp/bulkhead-setuid-XXXXXX";
-static char program[64], workers[64];
+static char program[64], workers[64], told[64];
 
 static void clean_up(void) {
     unlink(program);
+    unlink(told);
     rmdir(workers);
     rmdir(folder);
 }
@@ -96,12 +99,44 @@ TEST(the_environment_chooses_worker_programs_for_plain_programs_only) {
     char text[1024];
     prepare();
     REQUIRE(chmod(program, 0755) == 0);
-    say(program, workers, text, sizeof text);
+    say(program, NULL, "BULKHEAD_WORKER_DIR", workers, text, sizeof text);
     CHECK_STR_CONTAINS(text, "plain BH_E_NO_DEVICE");
     CHECK_STR_CONTAINS(text, workers);
 
     REQUIRE(chmod(program, 04755) == 0);
-    say(program, workers, text, sizeof text);
+    say(program, NULL, "BULKHEAD_WORKER_DIR", workers, text, sizeof text);
     if (strncmp(text, "plain", 5) == 0) SKIP("this system does not honour set-user-ID");
     CHECK_STR_CONTAINS(text, "secure BH_OK");
+}
+
+/* The profiler's library writes to a file of whoever loads it. */
+static void prepare_profiler(char *library, size_t size) {
+    static char workers_here[600];
+    prepare();
+    test_path(library, size, "%s/tests/nvtx/libprofiler.so", test_build_dir());
+    if (!is_within_reach(library)) SKIP("other users cannot get at %s", library);
+    test_path(workers_here, sizeof workers_here, "%s/bin", test_build_dir());
+    setenv("BULKHEAD_WORKER_DIR", workers_here, 1);
+    test_path(told, sizeof told, "%s/told.txt", folder);
+    REQUIRE(chmod(folder, 0777) == 0);
+    setenv("PROFILER_FILE", told, 1);
+}
+
+TEST(the_environment_names_profilers_for_plain_programs_only) {
+    char text[1024], library[600];
+    const char *variable = "NVTX_INJECTION64_PATH";
+    prepare_profiler(library, sizeof library);
+    REQUIRE(chmod(program, 0755) == 0);
+    say(program, NULL, variable, library, text, sizeof text);
+    CHECK_STR_CONTAINS(text, "plain BH_OK");
+    CHECK(access(told, F_OK) == 0);
+    unlink(told);
+
+    REQUIRE(chmod(program, 06755) == 0);
+    for (int for_good = 0; for_good < 2; for_good++) {
+        say(program, for_good ? "for good" : NULL, variable, library, text, sizeof text);
+        if (strncmp(text, "plain", 5) == 0) SKIP("this system does not honour set-user-ID");
+        CHECK_STR_CONTAINS(text, "secure BH_OK");
+        CHECK(access(told, F_OK) != 0);
+    }
 }

@@ -88,8 +88,7 @@ TEST_TIMEOUT(totals_go_on_through_kills, 60) {
 }
 
 TEST(faults_deadlines_quarantines_and_stale_refusals_are_counted) {
-    bh_device_options options = BH_INIT(options);
-    options.flags = BH_DEVICE_NO_RESTART_LIMIT;
+    bh_device_options options = device_options(BH_DEVICE_NO_RESTART_LIMIT);
     options.quarantine_after = 2;
     rig r = rig_open_with(&options);
     bh_buffer x = words_filled(r.device, 1, 0);

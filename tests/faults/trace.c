@@ -161,7 +161,7 @@ TEST_TIMEOUT(replays_and_dispatches_are_there, 60) {
 TEST_TIMEOUT(rings_wrap_and_nothing_is_missing, 60) {
     enum { COUNT = 1500 };
     char path[300];
-    bh_device_options options = BH_INIT(options);
+    bh_device_options options = device_options(0);
     options.queue_length = 64;
     rig r = rig_open_with(&options);
     bh_buffer x = words_alloc(r.device, 1);

@@ -217,15 +217,6 @@ static bh_status make(bh__device *device, uint64_t size, bool whole) {
     return BH_OK;
 }
 
-static void pause_briefly(bh__device *device) {
-    atomic_fetch_add(&device->users, 1);
-    bh__device_unlock(device);
-    struct timespec pause = bh__timespec(2 * BH__NS_PER_MS);
-    nanosleep(&pause, NULL);
-    pthread_mutex_lock(&device->lock);
-    atomic_fetch_sub(&device->users, 1);
-}
-
 /* Adds a chunk large enough for `bytes`. The limit and the device's own want of memory are both met
  * by giving back what is unused and asking again, for less. */
 static bh_status grow(bh__device *device, uint64_t bytes) {
@@ -254,7 +245,7 @@ static bh_status grow(bh__device *device, uint64_t bytes) {
         }
         /* The standby may not have let go yet of what was given back. */
         if (!trimmed || ++tries > RETRIES) return status;
-        pause_briefly(device);
+        bh__device_pause(device, 2 * BH__NS_PER_MS);
     }
 }
 

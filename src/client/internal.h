@@ -551,6 +551,8 @@ enum {
  * returns NULL. A device that has stopped is returned too unless `running` is set. */
 bh__device *bh__device_lock(uint64_t handle, uint32_t kind, const char *what, bool running);
 void bh__device_unlock(bh__device *device);
+/* Lets go of the lock for so long, for what is a matter of moments; the device stays. */
+void bh__device_pause(bh__device *device, uint64_t ns);
 void *bh__handle_get(bh__device *device, uint64_t handle, uint32_t kind, const char *what);
 /* Fills the thread's error for a handle that does not mean a live object. */
 bh_status bh__refuse_handle(uint64_t handle, uint32_t kind, const char *what);

@@ -133,15 +133,6 @@ static bool in_use(bh__device *device, const bh__memory *memory, const extent *e
     return false;
 }
 
-static void let_go_briefly(bh__device *device) {
-    atomic_fetch_add(&device->users, 1);
-    bh__device_unlock(device);
-    struct timespec pause = bh__timespec(BH__NS_PER_MS / 5);
-    nanosleep(&pause, NULL);
-    pthread_mutex_lock(&device->lock);
-    atomic_fetch_sub(&device->users, 1);
-}
-
 /* Brings the range home and waits until nobody is in the way. The map is noted already, so launches
  * that would be are refused. One step: *out_again asks for another. */
 static bh_status settle(bh__device *device, bh__managed *self, const extent *e, uint32_t flags,
@@ -185,7 +176,7 @@ static bh_status settle(bh__device *device, bh__managed *self, const extent *e, 
     if (!stopped && self->host->held_by > atomic_load(&device->front->reaped)) {
         if (no_wait)
             return refuse_busy("a lost worker may write them yet", e->offset, e->end - e->offset);
-        let_go_briefly(device);
+        bh__device_pause(device, BH__NS_PER_MS / 5);
         *out_again = true;
     }
     return BH_OK;

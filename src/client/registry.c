@@ -115,6 +115,15 @@ void bh__device_unlock(bh__device *device) {
     pthread_mutex_unlock(&device->lock);
 }
 
+void bh__device_pause(bh__device *device, uint64_t ns) {
+    atomic_fetch_add(&device->users, 1);
+    bh__device_unlock(device);
+    struct timespec pause = bh__timespec(ns);
+    nanosleep(&pause, NULL);
+    pthread_mutex_lock(&device->lock);
+    atomic_fetch_sub(&device->users, 1);
+}
+
 void *bh__handle_get(bh__device *device, uint64_t handle, uint32_t kind, const char *what) {
     if (handle_kind(handle) == kind && handle_slot(handle) != device->slot) {
         bh__refuse(BH_E_INVALID, "use it with the device it was made on, or copy the data over",

@@ -168,16 +168,6 @@ static const bh__staging_slot *slot_to_wait_for(bh__device *device) {
     return NULL;
 }
 
-/* All slots are with other threads, or held for a dying worker: both are a matter of moments. */
-static void let_go_briefly(bh__device *device) {
-    atomic_fetch_add(&device->users, 1);
-    bh__device_unlock(device);
-    struct timespec pause = bh__timespec(BH__NS_PER_MS / 5);
-    nanosleep(&pause, NULL);
-    pthread_mutex_lock(&device->lock);
-    atomic_fetch_sub(&device->users, 1);
-}
-
 /* The slots are made when first needed, by one thread; others find them missing and come back. */
 static bh_status make_slots(bh__device *device) {
     if (device->staging || device->staging_pending) return BH_OK;
@@ -210,7 +200,7 @@ bh_status bh__staging_take(bh__device *device, bool wait, uint32_t *out_slot) {
         if (slot) {
             (void)bh__lane_let_pass(device, &device->lanes[slot->lane], slot->sequence);
         } else {
-            let_go_briefly(device);
+            bh__device_pause(device, BH__NS_PER_MS / 5);
         }
     }
 }

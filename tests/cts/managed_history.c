@@ -338,24 +338,6 @@ static void quiet_history(uint64_t seed, uint32_t flags, unsigned ms) {
     free(w);
 }
 
-struct killer {
-    bh_device device;
-    _Atomic(int) stop;
-    uint64_t seed;
-    int kills;
-};
-
-static void *kill_now_and_then(void *context) {
-    struct killer *k = context;
-    rng random = {k->seed};
-    while (!atomic_load(&k->stop)) {
-        sleep_ms(rng_below(&random, 25));
-        bh_device_status status = status_of(k->device);
-        if (status.worker_pid > 0 && kill(status.worker_pid, SIGKILL) == 0) k->kills++;
-    }
-    return NULL;
-}
-
 /* A batch of work, then what became of it, in the order of submission. */
 static void lossy_batch(struct world *w, bool breaks) {
     w->count = 0;

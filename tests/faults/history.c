@@ -28,24 +28,6 @@ struct world {
     uint32_t count;
 };
 
-struct killer {
-    bh_device device;
-    _Atomic(int) stop;
-    uint64_t seed;
-    int kills;
-};
-
-static void *kill_now_and_then(void *context) {
-    struct killer *k = context;
-    rng random = {k->seed};
-    while (!atomic_load(&k->stop)) {
-        sleep_ms(rng_below(&random, 25));
-        bh_device_status status = status_of(k->device);
-        if (status.worker_pid > 0 && kill(status.worker_pid, SIGKILL) == 0) k->kills++;
-    }
-    return NULL;
-}
-
 static bh_status submit_one(struct world *w, struct operation *op) {
     uint32_t n = WORDS;
     bh_launch_options there = on_lane(w->lanes[rng_below(&w->random, LANES)],

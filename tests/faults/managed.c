@@ -295,7 +295,7 @@ static void own_buffer(void *context, unsigned index) {
     atomic_fetch_sub(&c->left, 1);
 }
 
-static void *kill_now_and_then(void *context) {
+static void *kill_while_some_are_left(void *context) {
     struct crowd *c = context;
     rng random = rng_seeded(5);
     while (atomic_load(&c->left) > 0) {
@@ -314,7 +314,7 @@ TEST_TIMEOUT(sixteen_threads_while_workers_are_killed, 90) {
             managed(c.r.device, WORDS,
                     i % 2 ? BH_MANAGED_TRANSPARENT | (i % 4 == 3 ? BH_MANAGED_UNTRACKED : 0) : 0);
     pthread_t thread;
-    REQUIRE(pthread_create(&thread, NULL, kill_now_and_then, &c) == 0);
+    REQUIRE(pthread_create(&thread, NULL, kill_while_some_are_left, &c) == 0);
     run_threads(THREADS, own_buffer, &c);
     pthread_join(thread, NULL);
     CHECK_OK(bh_device_close(c.r.device));

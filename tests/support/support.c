@@ -374,3 +374,14 @@ void check_refused(bh_status status, bh_status expected, const char *text, const
                   text, bh_status_name(status), bh_status_name(last), error.message, error.fix);
     }
 }
+
+void *kill_now_and_then(void *killer) {
+    struct killer *self = killer;
+    rng random = {self->seed};
+    while (!atomic_load(&self->stop)) {
+        sleep_ms(rng_below(&random, 25));
+        bh_device_status status = status_of(self->device);
+        if (status.worker_pid > 0 && kill(status.worker_pid, SIGKILL) == 0) self->kills++;
+    }
+    return NULL;
+}

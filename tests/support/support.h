@@ -136,4 +136,13 @@ void check_refused(bh_status status, bh_status expected, const char *text, const
 /* The same for any status but BH_OK. */
 #define CHECK_REFUSED_ANY(call) check_refused((call), -1, #call, __FILE__, __LINE__)
 
+/* Kills the device's worker at random moments until it is told to stop. A thread's body. */
+struct killer {
+    bh_device device;
+    _Atomic(int) stop;
+    uint64_t seed;
+    int kills;
+};
+void *kill_now_and_then(void *killer);
+
 #endif

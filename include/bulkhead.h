@@ -774,8 +774,14 @@ BH_API bh_status bh_share_query(const int fds[BH_SHARE_FDS], const bh_share_toke
 
 enum {
     BH_MANAGED_TRANSPARENT = 1, /* plain loads and stores at any time between launches */
-    BH_MANAGED_UNTRACKED = 2    /* with it: take every page for written at each launch, as where the
+    BH_MANAGED_UNTRACKED = 2,   /* with it: take every page for written at each launch, as where the
                                    system cannot tell which were */
+    BH_MANAGED_DRIVER = 4 /* memory that the device's driver moves itself, for data larger than
+                                   the device. There is no pointer for the program (out_pointer
+                                   gets NULL, maps are refused): reads, writes, copies and launches
+                                   reach it. Its contents and its address die with a worker: it
+                                   is suspect whole after each loss, and bh_buffer_address gives
+                                   another number. */
 };
 
 enum {

@@ -142,6 +142,11 @@ bh__mirror *bh__mirror_find(const void *pointer);
 /* Drops one reference. Without the registry's lock. */
 void bh__mirror_release(bh__mirror *mirror);
 
+/* ---- managed_map.c ---- */
+
+/* Lets go of the device's lock for a moment, to wait for what nobody is woken by. */
+void bh__managed_let_go_briefly(bh__device *device);
+
 /* ---- managed_track.c: which pages did the program write ---- */
 
 /* Has the system note writes to the mirror from now on. False: it cannot, the thread's error says

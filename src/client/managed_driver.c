@@ -3,11 +3,9 @@
  * own, and lost with it. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/checked.h"
-#include "base/clock.h"
 #include "client/managed.h"
 
 typedef unsigned long long ull;
@@ -208,15 +206,6 @@ void bh__driven_arrive(bh__device *device, uint32_t area) {
     device->homeless = false;
 }
 
-static void let_go_briefly(bh__device *device) {
-    atomic_fetch_add(&device->users, 1);
-    bh__device_unlock(device);
-    struct timespec pause = bh__timespec(BH__NS_PER_MS / 5);
-    nanosleep(&pause, NULL);
-    pthread_mutex_lock(&device->lock);
-    atomic_fetch_sub(&device->users, 1);
-}
-
 bh_status bh__driven_settle(bh__device *device, const bh__submission *submission, bool *out_retry) {
     bool waits = false;
     for (uint32_t i = 0; i < submission->use_count; i++) {
@@ -235,7 +224,7 @@ bh_status bh__driven_settle(bh__device *device, const bh__submission *submission
         return bh__refuse(BH_E_BUSY, "submit it again once the device runs",
                           "the worker was lost: where the next one has memory of the driver's is "
                           "not known yet");
-    let_go_briefly(device);
+    bh__managed_let_go_briefly(device);
     *out_retry = true;
     return BH_OK;
 }

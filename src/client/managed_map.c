@@ -133,7 +133,7 @@ static bool in_use(bh__device *device, const bh__memory *memory, const extent *e
     return false;
 }
 
-static void let_go_briefly(bh__device *device) {
+void bh__managed_let_go_briefly(bh__device *device) {
     atomic_fetch_add(&device->users, 1);
     bh__device_unlock(device);
     struct timespec pause = bh__timespec(BH__NS_PER_MS / 5);
@@ -185,7 +185,7 @@ static bh_status settle(bh__device *device, bh__managed *self, const extent *e, 
     if (!stopped && self->host->held_by > atomic_load(&device->front->reaped)) {
         if (no_wait)
             return refuse_busy("a lost worker may write them yet", e->offset, e->end - e->offset);
-        let_go_briefly(device);
+        bh__managed_let_go_briefly(device);
         *out_again = true;
     }
     return BH_OK;

@@ -769,13 +769,20 @@ BH_API bh_status bh_share_query(const int fds[BH_SHARE_FDS], const bh_share_toke
  *     bh_managed_map(buffer, 0, n * 4, BH_MAP_READ, NULL);      waits for the launch
  *
  * After a loss the rules of any buffer hold; what is newest in the host copy is never lost.
+ *
+ * With BH_MANAGED_DRIVER there is no second copy but memory that the driver moves between device and host by
+ * itself, for data larger than the device. The program has no pointer to it and no maps: launches, reads, writes
+ * and copies reach it. A lost worker takes it along: after each loss all of it is suspect, and
+ * bh_buffer_address gives another number.
+ *
  * docs/managed.md has the whole story.
  */
 
 enum {
     BH_MANAGED_TRANSPARENT = 1, /* plain loads and stores at any time between launches */
-    BH_MANAGED_UNTRACKED = 2    /* with it: take every page for written at each launch, as where the
+    BH_MANAGED_UNTRACKED = 2,   /* with it: take every page for written at each launch, as where the
                                    system cannot tell which were */
+    BH_MANAGED_DRIVER = 4       /* on memory that the device's driver moves itself: see above */
 };
 
 enum {
@@ -793,7 +800,8 @@ typedef struct bh_managed_options {
     const char *tag;   /* who it is for, as in bh_buffer_options; NULL: nobody in particular */
 } bh_managed_options;
 
-/* Contents are undefined at first. `out_pointer`, which may be NULL, gets the address. */
+/* Contents are undefined at first. `out_pointer`, which may be NULL, gets the address; with
+ * BH_MANAGED_DRIVER it gets NULL. */
 BH_API bh_status bh_managed_alloc(bh_device device, bh_type type, uint64_t count,
                                   const bh_managed_options *options, bh_buffer *out,
                                   void **out_pointer);
@@ -820,7 +828,8 @@ BH_API bh_status bh_managed_unmap(const void *pointer, uint64_t bytes);
 
 enum { BH_TO_DEVICE = 1, BH_TO_HOST = 2 };
 
-/* Moves what is newer on the other side now, as work on a lane. `device` is the buffer's, or zero. */
+/* Moves what is newer on the other side now, as work on a lane. `device` is the buffer's, or zero.
+ * With BH_MANAGED_DRIVER this and advice are the driver's own. */
 BH_API bh_status bh_managed_prefetch(bh_buffer buffer, uint64_t offset, uint64_t bytes,
                                      uint32_t where, bh_device device, bh_lane lane,
                                      bh_ticket *out);

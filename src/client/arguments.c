@@ -44,6 +44,7 @@ static bool is_address(const bh__device *device, uint64_t value) {
             value - chunk->read_only_address < chunk->bytes)
             return true;
     }
+    if (bh__driven_has(device, value)) return true;
     for (uint32_t i = 0; i < device->host_count; i++) {
         if (value - (uintptr_t)device->hosts[i].memory->host < device->hosts[i].region.bytes)
             return true;

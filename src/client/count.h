@@ -46,6 +46,8 @@ static inline void bh__tally_copy(bh__work_tally *to, uint32_t op, uint64_t byte
     case BH__OP_READ_ROWS:
         to->bytes_to_host += bytes;
         break;
+    case BH__OP_PREFETCH: /* what moves is the driver's affair */
+        break;
     default:
         to->bytes_within += bytes;
     }

@@ -276,6 +276,7 @@ typedef struct bh__order {
     int fd; /* Borrowed; -1: none */
     bh__chunk chunk;
     bh__host_region host;
+    bh__advice_message advice;
     bh__module_message module;
     bh__lane_message lane;
     bh__fit_question fit;
@@ -321,9 +322,10 @@ typedef struct bh__job {
     struct bh__job *next;
     int kind;
     bh__order order;
-    bh__memory *host;       /* BH__MSG_HOST_MAP: what the region is noted with */
-    bh__module *module;     /* loads */
-    bh__sequence *sequence; /* BH__MSG_SEQUENCE_DEFINE */
+    bh__memory *host;          /* BH__MSG_HOST_MAP: what the region is noted with */
+    bh__module *module;        /* loads */
+    bh__sequence *sequence;    /* BH__MSG_SEQUENCE_DEFINE */
+    struct bh__driven *driven; /* BH__MSG_CHUNK_CREATE with BH__CHUNK_DRIVER */
     uint32_t attempts;
     bh__fit fit; /* BH__MSG_FIT: the answer */
     bh_error error;
@@ -521,6 +523,8 @@ struct bh__device {
     /* managed buffers */
     struct bh__managed *managed; /* all of them. Owned by their memory. */
     _Atomic uint32_t unhomed;    /* transparent ones with results that were not brought home */
+    struct bh__driven *driven;   /* on the driver's own memory. Owned by their memory. */
+    bool homeless; /* a worker was lost with these, and its successor's addresses are not known */
 
     /* counters and traces */
     uint64_t tick_start, tick_start_ns; /* when the device began to be opened */
@@ -661,7 +665,7 @@ bh_status bh__managed_submit(bh__device *device, const bh__submission *submissio
                              bh_ticket *out);
 static inline bh_status bh__submit(bh__device *device, const bh__submission *submission,
                                    bool *out_retry, bh_ticket *out) {
-    if (__builtin_expect(device->managed != NULL, 0))
+    if (__builtin_expect(device->managed != NULL || device->homeless, 0))
         return bh__managed_submit(device, submission, out_retry, out);
     return bh__submit_plain(device, submission, out_retry, out);
 }
@@ -834,6 +838,33 @@ void bh__managed_unreserve(uint64_t address, uint64_t bytes);
 /* An address that no managed buffer of this process lies above; 0: none lies above this one. */
 uint64_t bh__managed_above(uint64_t address);
 
+/* ---- managed_driver.c: managed buffers on the driver's own memory, with the lock held ---- */
+
+/* NULL: the memory is of another kind. */
+struct bh__driven *bh__driven_of(const bh__memory *memory);
+/* The lock was let go to wait for addresses (*out_retry), or nothing is in the way. */
+bh_status bh__driven_settle(bh__device *device, const bh__submission *submission, bool *out_retry);
+/* For what keeps addresses. BH_E_UNSUPPORTED if one of the uses is of this kind. */
+bh_status bh__driven_refuse(const bh__use *uses, uint32_t count, const char *what);
+/* Whether an address lies in one. */
+bool bh__driven_has(const bh__device *device, uint64_t address);
+/* A worker has made its own: the active one, for a job, or another. False: its answer makes no
+ * sense. */
+bool bh__driven_made(bh__device *device, const bh__order *order, uint32_t area,
+                     const bh__message *answer);
+/* The active worker has taken advice. False: no host memory to note it. */
+bool bh__driven_advised(bh__device *device, const bh__advice_message *what);
+/* What a new worker is told. */
+void bh__driven_brief(bh__device *device, bh__worker *worker,
+                      void (*tell)(bh__worker *worker, const bh__order *what));
+/* A worker is lost: so are its contents. */
+void bh__driven_lose(bh__device *device);
+/* This worker goes on: its addresses count. */
+void bh__driven_arrive(bh__device *device, uint32_t area);
+void bh__driven_delete(bh__device *device, struct bh__driven *self);
+/* The thread's error for a request that needs contents that are lost. */
+bh_status bh__driven_refuse_lost(const bh__memory *memory, bh_error *error);
+
 /* ---- solo.c: buffers with a chunk of their own, and guard mode, with the lock held ---- */
 
 typedef struct bh__solo {
@@ -846,6 +877,7 @@ typedef struct bh__solo {
     bool imported;
     bool gone;         /* the chunk is unmapped; the record is kept to name what lay there */
     uint64_t reserved; /* BH__SOLO_MIRRORED: where this process keeps the chunk's addresses free */
+    struct bh__driven *driven; /* Owned. BH_MANAGED_DRIVER: the chunk is each worker's own */
 } bh__solo;
 
 enum {

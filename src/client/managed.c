@@ -83,7 +83,7 @@ static bh_status take_options(const bh_managed_options *given, bh_managed_option
                               "bh_managed_options.size is %u", given->size);
         memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
     }
-    const uint32_t known = BH_MANAGED_TRANSPARENT | BH_MANAGED_UNTRACKED;
+    const uint32_t known = BH_MANAGED_TRANSPARENT | BH_MANAGED_UNTRACKED | BH_MANAGED_DRIVER;
     if (out->flags & ~known)
         return bh__refuse(BH_E_INVALID, "use only flags from bulkhead.h",
                           "bh_managed_options.flags has 0x%x, which is not known",
@@ -91,6 +91,10 @@ static bh_status take_options(const bh_managed_options *given, bh_managed_option
     if ((out->flags & BH_MANAGED_UNTRACKED) && !(out->flags & BH_MANAGED_TRANSPARENT))
         return bh__refuse(BH_E_INVALID, "add BH_MANAGED_TRANSPARENT, or leave it out",
                           "BH_MANAGED_UNTRACKED is for transparent buffers");
+    if ((out->flags & BH_MANAGED_DRIVER) && (out->flags & BH_MANAGED_TRANSPARENT))
+        return bh__refuse(BH_E_UNSUPPORTED, "choose one of them",
+                          "BH_MANAGED_DRIVER and BH_MANAGED_TRANSPARENT together: memory of the "
+                          "driver's is the worker's, the program cannot load from it");
     if (out->attach > BH_ATTACH_LANE)
         return bh__refuse(BH_E_INVALID, "use BH_ATTACH_GLOBAL, _HOST or _LANE",
                           "bh_managed_options.attach is %u", out->attach);
@@ -289,7 +293,8 @@ bh_status bh_managed_alloc(bh_device handle, bh_type type, uint64_t count,
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
     if (!device) return bh__last()->status;
     bh__memory *memory;
-    bh_status status = create(device, bytes, &options, &memory);
+    bool driven = options.flags & BH_MANAGED_DRIVER;
+    bh_status status = (driven ? bh__driven_create : create)(device, bytes, &options, &memory);
     if (status == BH_OK) {
         memory->type = type;
         memory->count = count;
@@ -297,7 +302,7 @@ bh_status bh_managed_alloc(bh_device handle, bh_type type, uint64_t count,
         status = bh__buffer_add(device, memory, type, 0, count, out);
         if (status == BH_OK) {
             bh__usage_add(device, memory);
-            if (out_pointer) *out_pointer = memory->managed->mirror->pointer;
+            if (out_pointer) *out_pointer = driven ? NULL : memory->managed->mirror->pointer;
         } else {
             bh__tag_discharge(memory->tag, bytes);
             bh__solo_give_back(device, memory);
@@ -352,7 +357,7 @@ bh__buffer *bh__managed_get(bh__device *device, bh_buffer handle, const char *wh
                             uint64_t bytes) {
     bh__buffer *buffer = bh__handle_get(device, handle.id, BH__KIND_BUFFER, "buffer");
     if (!buffer) return NULL;
-    if (!buffer->memory->managed) {
+    if (!buffer->memory->managed && !bh__driven_of(buffer->memory)) {
         bh__refuse(BH_E_INVALID, "allocate it with bh_managed_alloc",
                    "%s: the buffer at 0x%llx is not managed", what,
                    (ull)(buffer->memory->address + buffer->offset));
@@ -423,15 +428,40 @@ bh_status bh_managed_attach(bh_buffer handle, uint32_t attach, bh_lane lane) {
     bh__device *device;
     bh__buffer *buffer = bh__managed_lock(handle, "attach", 0, 1, &device);
     if (!buffer) return bh__last()->status;
-    bh_status status = attach_to(device, buffer->memory->managed, attach, lane);
+    bh_status status =
+        bh__driven_of(buffer->memory)
+            ? (attach == BH_ATTACH_GLOBAL ? BH_OK
+                                          : bh__driven_refuse_host(buffer->memory, "attach"))
+            : attach_to(device, buffer->memory->managed, attach, lane);
     bh__device_unlock(device);
     return status;
 }
 
-static bool advise(bh__managed *self, uint32_t which, bool on, uint64_t offset, uint64_t bytes) {
-    bh__spans *spans = &self->advice[which];
+static bool advise(bh__spans *spans, bool on, uint64_t offset, uint64_t bytes) {
     return on ? bh__spans_add(&spans->list, &spans->count, &spans->capacity, offset, bytes)
               : bh__spans_remove(&spans->list, &spans->count, &spans->capacity, offset, bytes);
+}
+
+bool bh__advice_note(bh__spans *advice, uint32_t which, uint64_t offset, uint64_t bytes) {
+    if (which >= BH_ADVISE_PREFER_DEVICE && which <= BH_ADVISE_PREFER_NONE)
+        return advise(&advice[BH__ADVICE_PREFER_DEVICE], which == BH_ADVISE_PREFER_DEVICE, offset,
+                      bytes) &&
+               advise(&advice[BH__ADVICE_PREFER_HOST], which == BH_ADVISE_PREFER_HOST, offset,
+                      bytes);
+    uint32_t index = which <= BH_ADVISE_NOT_READ_MOSTLY          ? BH__ADVICE_READ_MOSTLY
+                     : which <= BH_ADVISE_NOT_ACCESSED_BY_DEVICE ? BH__ADVICE_BY_DEVICE
+                                                                 : BH__ADVICE_BY_HOST;
+    bool on = which == BH_ADVISE_READ_MOSTLY || which == BH_ADVISE_ACCESSED_BY_DEVICE ||
+              which == BH_ADVISE_ACCESSED_BY_HOST;
+    return advise(&advice[index], on, offset, bytes);
+}
+
+uint32_t bh__advice_at(const bh__spans *advice, uint64_t offset) {
+    uint32_t bits = 0;
+    for (uint32_t i = 0; i < BH__ADVICES; i++) {
+        if (bh__spans_overlap(advice[i].list, advice[i].count, offset, 1)) bits |= 1u << i;
+    }
+    return bits;
 }
 
 bh_status bh_managed_advise(bh_buffer handle, uint64_t offset, uint64_t bytes, uint32_t advice,
@@ -442,22 +472,11 @@ bh_status bh_managed_advise(bh_buffer handle, uint64_t offset, uint64_t bytes, u
     bh__buffer *buffer = bh__managed_lock(handle, "advise", offset, bytes, &device);
     if (!buffer) return bh__last()->status;
     bh_status status = bh__managed_check_device(device, given, "advise");
-    bh__managed *self = buffer->memory->managed;
-    uint64_t from = buffer->offset + offset;
-    bool noted = true;
-    if (status == BH_OK && advice >= BH_ADVISE_PREFER_DEVICE && advice <= BH_ADVISE_PREFER_NONE) {
-        noted = advise(self, BH__ADVICE_PREFER_DEVICE, advice == BH_ADVISE_PREFER_DEVICE, from,
-                       bytes) &&
-                advise(self, BH__ADVICE_PREFER_HOST, advice == BH_ADVISE_PREFER_HOST, from, bytes);
-    } else if (status == BH_OK) {
-        uint32_t which = advice <= BH_ADVISE_NOT_READ_MOSTLY          ? BH__ADVICE_READ_MOSTLY
-                         : advice <= BH_ADVISE_NOT_ACCESSED_BY_DEVICE ? BH__ADVICE_BY_DEVICE
-                                                                      : BH__ADVICE_BY_HOST;
-        bool on = advice == BH_ADVISE_READ_MOSTLY || advice == BH_ADVISE_ACCESSED_BY_DEVICE ||
-                  advice == BH_ADVISE_ACCESSED_BY_HOST;
-        noted = advise(self, which, on, from, bytes);
-    }
-    if (!noted) status = refuse_records();
+    if (status == BH_OK && bh__driven_of(buffer->memory))
+        status = bh__driven_advise(device, buffer, offset, bytes, advice);
+    else if (status == BH_OK && !bh__advice_note(buffer->memory->managed->advice, advice,
+                                                 buffer->offset + offset, bytes))
+        status = refuse_records();
     bh__device_unlock(device);
     return status;
 }
@@ -467,13 +486,9 @@ bh_status bh_managed_advice(bh_buffer handle, uint64_t offset, uint32_t *out) {
     bh__device *device;
     bh__buffer *buffer = bh__managed_lock(handle, "advice", offset, 1, &device);
     if (!buffer) return bh__last()->status;
-    const bh__managed *self = buffer->memory->managed;
-    *out = 0;
-    for (uint32_t i = 0; i < BH__ADVICES; i++) {
-        const bh__spans *spans = &self->advice[i];
-        if (bh__spans_overlap(spans->list, spans->count, buffer->offset + offset, 1))
-            *out |= 1u << i;
-    }
+    const bh__driven *driven = bh__driven_of(buffer->memory);
+    *out = bh__advice_at(driven ? driven->advice : buffer->memory->managed->advice,
+                         buffer->offset + offset);
     bh__device_unlock(device);
     return BH_OK;
 }
@@ -485,6 +500,28 @@ static uint64_t bytes_of(const bh__managed *self, const bh__pages *pages) {
     return bytes;
 }
 
+static void describe(bh__device *device, const bh__buffer *buffer, bh_managed_info *out) {
+    const bh__managed *self = buffer->memory->managed;
+    *out = self->tally;
+    out->flags = self->flags;
+    out->pointer = self->mirror->pointer + buffer->offset;
+    out->bytes = self->memory->bytes;
+    out->page_bytes = self->page_bytes;
+    out->tracking = self->tracking;
+    out->attach = self->attach;
+    out->lane = self->lane;
+    out->host_newest = bytes_of(self, &self->host_newest);
+    out->device_newest = bytes_of(self, &self->device_newest);
+    out->on_both = out->bytes - out->host_newest - out->device_newest;
+    for (const bh__map *map = self->mirror->maps; map; map = map->next) out->maps++;
+    for (uint32_t i = 0; i < self->host->use_count; i++) {
+        const bh__lane_use *use = &self->host->uses[i];
+        uint64_t last =
+            use->write_position > use->read_position ? use->write_position : use->read_position;
+        out->lanes += last > bh__lane_done(device, &device->lanes[use->lane]);
+    }
+}
+
 bh_status bh_managed_query(bh_buffer handle, bh_managed_info *out) {
     if (!out || out->size < sizeof(uint32_t) * 2)
         return bh__refuse(BH_E_INVALID, "initialise the struct with BH_INIT",
@@ -492,27 +529,13 @@ bh_status bh_managed_query(bh_buffer handle, bh_managed_info *out) {
     bh__device *device;
     bh__buffer *buffer = bh__managed_lock(handle, "query", 0, 1, &device);
     if (!buffer) return bh__last()->status;
-    const bh__managed *self = buffer->memory->managed;
-    bh_managed_info info = self->tally;
-    info.size = out->size;
-    info.flags = self->flags;
-    info.pointer = self->mirror->pointer + buffer->offset;
-    info.bytes = self->memory->bytes;
-    info.page_bytes = self->page_bytes;
-    info.tracking = self->tracking;
-    info.attach = self->attach;
-    info.lane = self->lane;
-    info.host_newest = bytes_of(self, &self->host_newest);
-    info.device_newest = bytes_of(self, &self->device_newest);
-    info.on_both = info.bytes - info.host_newest - info.device_newest;
-    for (const bh__map *map = self->mirror->maps; map; map = map->next) info.maps++;
-    for (uint32_t i = 0; i < self->host->use_count; i++) {
-        const bh__lane_use *use = &self->host->uses[i];
-        uint64_t last =
-            use->write_position > use->read_position ? use->write_position : use->read_position;
-        info.lanes += last > bh__lane_done(device, &device->lanes[use->lane]);
-    }
+    bh_managed_info info;
+    if (bh__driven_of(buffer->memory))
+        bh__driven_query(buffer, &info);
+    else
+        describe(device, buffer, &info);
     bh__device_unlock(device);
+    info.size = out->size;
     memcpy(out, &info, out->size < sizeof info ? out->size : sizeof info);
     return BH_OK;
 }

@@ -69,6 +69,29 @@ typedef struct bh__managed {
     bh_managed_info tally; /* the counts of it */
 } bh__managed;
 
+/* A managed buffer on the driver's own memory, of which each worker has its own. */
+typedef struct bh__driven {
+    struct bh__driven *next,
+        *previous;                 /* in the device's list; `listed` says whether it is there */
+    bh__memory *memory;            /* Borrowed: it owns this. */
+    uint64_t addresses[BH__AREAS]; /* where the worker with this area has it */
+    bh__spans advice[BH__ADVICES];
+    uint64_t prefetches;
+    bool listed;
+} bh__driven;
+
+/* ---- managed_driver.c: the public calls ---- */
+
+bh_status bh__driven_create(bh__device *device, uint64_t bytes, const bh_managed_options *options,
+                            bh__memory **out);
+/* What maps and attaching say. */
+bh_status bh__driven_refuse_host(const bh__memory *memory, const char *what);
+bh_status bh__driven_prefetch(bh__device *device, bh_buffer handle, uint64_t offset, uint64_t bytes,
+                              uint32_t where, bh_lane lane, bh_ticket *out);
+bh_status bh__driven_advise(bh__device *device, const bh__buffer *buffer, uint64_t offset,
+                            uint64_t bytes, uint32_t advice);
+void bh__driven_query(const bh__buffer *buffer, bh_managed_info *info);
+
 /* ---- managed_pages.c ---- */
 
 bool bh__pages_make(bh__pages *pages, uint64_t count);
@@ -83,6 +106,11 @@ static inline bool bh__pages_has(const bh__pages *pages, uint64_t page) {
 }
 
 /* ---- managed.c ---- */
+
+/* Notes advice for a range. False: no host memory. */
+bool bh__advice_note(bh__spans *advice, uint32_t which, uint64_t offset, uint64_t bytes);
+/* What holds for a byte: BH_ADVICE_... */
+uint32_t bh__advice_at(const bh__spans *advice, uint64_t offset);
 
 /* The pages that bytes lie in. */
 static inline uint64_t bh__page_from(const bh__managed *self, uint64_t offset) {
@@ -113,6 +141,10 @@ void bh__mirror_unlock(void);
 bh__mirror *bh__mirror_find(const void *pointer);
 /* Drops one reference. Without the registry's lock. */
 void bh__mirror_release(bh__mirror *mirror);
+
+/* ---- managed_map.c ---- */
+
+/* Lets go of the device's lock for a moment, to wait for what nobody is woken by. */
 
 /* ---- managed_track.c: which pages did the program write ---- */
 

@@ -216,6 +216,11 @@ bh_status bh_managed_map(bh_buffer handle, uint64_t offset, uint64_t bytes, uint
     bh__device *device;
     bh__buffer *buffer = bh__managed_lock(handle, "map", offset, bytes, &device);
     if (!buffer) return bh__last()->status;
+    if (bh__driven_of(buffer->memory)) {
+        bh__driven_refuse_host(buffer->memory, "map");
+        bh__device_unlock(device);
+        return bh__last()->status;
+    }
     bh__managed *self = buffer->memory->managed;
     uint64_t at = buffer->offset + offset;
     bh__map *map = NULL;
@@ -371,6 +376,10 @@ bh_status bh_managed_prefetch(bh_buffer handle, uint64_t offset, uint64_t bytes,
     if (status == BH_OK && device->state == BH_DEVICE_STOPPED)
         status = bh__refuse_with(&device->stop_reason);
     bool retry = true;
+    if (status == BH_OK && bh__driven_of(buffer->memory)) {
+        status = bh__driven_prefetch(device, handle, offset, bytes, where, lane_handle, out);
+        retry = false;
+    }
     while (status == BH_OK && retry) {
         retry = false;
         buffer = bh__managed_get(device, handle, "prefetch", offset, bytes);

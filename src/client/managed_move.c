@@ -249,6 +249,10 @@ static void note_outputs(bh__device *device, const bh__submission *submission, u
 bh_status bh__managed_submit(bh__device *device, const bh__submission *submission, bool *out_retry,
                              bh_ticket *out) {
     *out_retry = false;
+    if (device->homeless) {
+        bh_status status = bh__driven_settle(device, submission, out_retry);
+        if (status != BH_OK || *out_retry) return status;
+    }
     bool any = false;
     for (uint32_t i = 0; i < submission->use_count; i++) {
         const bh__use *use = &submission->uses[i];

@@ -180,6 +180,7 @@ bh__memory *bh__memory_new(bh__device *device) {
 
 void bh__memory_delete(bh__device *device, bh__memory *memory) {
     if (memory->solo && memory->managed) bh__managed_delete(device, memory->managed);
+    if (memory->solo && memory->solo->driven) bh__driven_delete(device, memory->solo->driven);
     if (memory->uses != memory->use_inline) free(memory->uses);
     free(memory->suspect);
     if (memory->tag) memory->tag->references--;

@@ -66,6 +66,7 @@ void bh__orders_brief(bh__device *device, bh__worker *worker) {
                                   .chunk = device->chunks[i].chunk,
                                   .fd = device->chunks[i].fd});
     }
+    bh__driven_brief(device, worker, tell);
     for (uint32_t i = 0; i < device->host_count; i++) {
         tell(worker, &(bh__order){.type = BH__MSG_HOST_MAP,
                                   .host = device->hosts[i].region,
@@ -140,6 +141,9 @@ static int send_order(bh__device *device, bh__worker *worker, bh__order *order) 
         break;
     case BH__MSG_LANE_OPEN:
         message->u.lane = order->lane;
+        break;
+    case BH__MSG_ADVISE:
+        message->u.advice = order->advice;
         break;
     case BH__MSG_FIT:
         message->u.fit = order->fit;
@@ -219,12 +223,18 @@ static bool note_chunk(bh__device *device, const bh__order *order, int fd) {
 
 /* The active worker has carried the order out: from now on it is part of what the device is. With
  * the lock held. */
-static void commit(bh__device *device, bh__order *order, bh__message *message, bh__job *job) {
+static void commit(bh__device *device, bh__worker *worker, bh__order *order, bh__message *message,
+                   bh__job *job) {
     bool noted = true;
     bh__order next = *order;
     next.data = NULL;
     switch (order->type) {
     case BH__MSG_CHUNK_CREATE:
+        if (order->chunk.flags & BH__CHUNK_DRIVER) {
+            noted = bh__driven_made(device, order, worker->area, message);
+            next.chunk.flags &= ~(uint32_t)BH__CHUNK_MEASURED;
+            break;
+        }
         noted = note_chunk(device, order, message->fd_count == 1 ? message->fds[0] : -1);
         if (noted) {
             message->fd_count = 0;
@@ -259,6 +269,9 @@ static void commit(bh__device *device, bh__order *order, bh__message *message, b
     case BH__MSG_MODULE_LOAD:
         noted = message->fd_count == 1 && bh__module_parse(job->module, message->fds[0]);
         job->module->loaded = noted;
+        break;
+    case BH__MSG_ADVISE:
+        noted = bh__driven_advised(device, &order->advice);
         break;
     case BH__MSG_SEQUENCE_DEFINE:
         bh__sequence_commit(job->sequence);
@@ -320,11 +333,17 @@ bool bh__orders_acknowledge(bh__device *device, bh__worker *worker, bh__message 
         if (carried_out) {
             job->error.status = BH_OK;
             pthread_mutex_lock(&device->lock);
-            commit(device, order, message, job);
+            commit(device, worker, order, message, job);
             pthread_mutex_unlock(&device->lock);
         }
         bh__job_finish(device, job);
         carried_out = true;
+    } else if (carried_out && order->type == BH__MSG_CHUNK_CREATE) {
+        pthread_mutex_lock(&device->lock);
+        carried_out = bh__driven_made(device, order, worker->area, message);
+        pthread_mutex_unlock(&device->lock);
+    } else if (order->type == BH__MSG_ADVISE) {
+        carried_out = true; /* a worker that does not take it is as good as any */
     } else if (!carried_out) {
         memcpy(worker->errors, error->message, sizeof worker->errors - 1);
         worker->unfit_status = error->status;
@@ -341,6 +360,7 @@ static uint32_t most_attempts(uint32_t type) {
 /* The lost worker may have made the chunk already: its successor makes another one elsewhere. */
 static void move_chunk(bh__device *device, bh__order *order) {
     bh__chunk *chunk = &order->chunk;
+    if (chunk->flags & BH__CHUNK_DRIVER) return;
     pthread_mutex_lock(&device->lock);
     if (chunk->bytes <= device->address_limit - device->next_address) {
         chunk->address = device->address_base + device->next_address;

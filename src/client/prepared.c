@@ -61,7 +61,8 @@ static bh__prepared *make(const bh__launch *from, bh_kernel handle, bh__lane *la
 
 static bh_status keep(const bh__launch *from, bh_kernel handle, bh_prepared *out) {
     bh__lane *lane = bh__lane_get(from->device, from->options->lane);
-    if (!lane) return bh__last()->status;
+    if (!lane || bh__driven_refuse(from->uses, from->use_count, "a prepared launch") != BH_OK)
+        return bh__last()->status;
     bh__prepared *self = make(from, handle, lane);
     if (!self)
         return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
@@ -209,6 +210,8 @@ static bh_status change(bh__device *device, bh__prepared *self, const bh_change 
     if (bytes) memcpy(check.params, self->params, bytes);
     bool moved = false;
     status = change_all(&check, self, changes, count, &moved);
+    if (status == BH_OK && moved)
+        status = bh__driven_refuse(check.uses, check.use_count, "a prepared launch");
     if (status == BH_OK && moved) {
         bh__arguments_place(check.kernel, check.uses, check.use_count,
                             self->flags & BH_LAUNCH_WRITABLE_INPUTS, check.params);

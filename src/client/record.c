@@ -30,7 +30,7 @@ bool bh__list_reserve(void *list, uint32_t count, uint32_t more, uint32_t *capac
 
 /* ---- what steps use ---- */
 
-/* The binding that stands for this memory, a new one if need be; UINT32_MAX: no host memory. */
+/* The binding that stands for this memory, a new one if need be; UINT32_MAX: refused. */
 static uint32_t binding_for(bh__sequence *self, uint64_t recorded, bh__memory *memory,
                             uint64_t offset, uint64_t bytes) {
     for (uint32_t i = 0; i < self->binding_count; i++) {
@@ -38,7 +38,9 @@ static uint32_t binding_for(bh__sequence *self, uint64_t recorded, bh__memory *m
         if (recorded ? known->recorded == recorded : !known->recorded && known->memory == memory)
             return i;
     }
-    if (!RESERVE(self, bindings, binding_count, 1, binding_capacity)) return UINT32_MAX;
+    if (bh__driven_refuse(&(bh__use){.memory = memory}, 1, "a sequence") != BH_OK ||
+        !RESERVE(self, bindings, binding_count, 1, binding_capacity))
+        return UINT32_MAX;
     memory->references++;
     self->bindings[self->binding_count] = (bh__binding){recorded, memory, offset, bytes};
     return self->binding_count++;
@@ -92,7 +94,7 @@ static bh_status step_begin(bh__sequence *self, uint32_t op) {
     }
     if (!RESERVE(self, steps, step_count, 1, step_capacity) ||
         !RESERVE(self, records, step_count, 1, record_capacity))
-        return BH_E_NO_HOST_MEMORY;
+        return bh__last()->status;
     self->steps[self->step_count] = (bh__step){.first_use = self->step_use_count};
     memset(&self->records[self->step_count], 0, sizeof *self->records);
     self->records[self->step_count].op = op;
@@ -130,13 +132,13 @@ static bh_status keep_launch(bh__sequence *self, const bh__launch *packed, bh_ar
     uint32_t bytes = (packed->body.param_bytes + 15) & ~15u;
     if (!RESERVE(self, params, params_bytes, bytes, params_capacity) ||
         !add_kernel(self, packed->kernel))
-        return BH_E_NO_HOST_MEMORY;
+        return bh__last()->status;
     for (uint32_t i = 0; i < packed->use_count; i++) {
         const bh__use *use = &packed->uses[i];
         uint32_t binding =
             binding_for(self, handle_of(packed, i, args), use->memory, use->offset, use->bytes);
         if (!add_use(self, (bh__step_use){binding, use->access, use->argument, 0, use->bytes}))
-            return BH_E_NO_HOST_MEMORY;
+            return bh__last()->status;
     }
     bh__step *step = &self->steps[self->step_count];
     step->kernel = packed->kernel;
@@ -217,7 +219,7 @@ bh_status bh_sequence_copy(bh_sequence handle, bh_buffer target, uint64_t target
         self->records[self->step_count].u.copy.bytes = bytes;
         if (!add_buffer(self, from, source_offset, bytes, BH_ACCESS_IN, 0) ||
             !add_buffer(self, to, target_offset, bytes, BH_ACCESS_OUT, 0))
-            status = BH_E_NO_HOST_MEMORY;
+            status = bh__last()->status;
         status = step_end(self, status, out_step);
     }
     bh__device_unlock(device);
@@ -244,7 +246,7 @@ bh_status bh_sequence_fill(bh_sequence handle, bh_buffer buffer, uint64_t offset
         body->bytes = bytes;
         body->pattern_bytes = pattern_bytes;
         memcpy(body->pattern, pattern, pattern_bytes);
-        if (!add_buffer(self, to, offset, bytes, BH_ACCESS_OUT, 0)) status = BH_E_NO_HOST_MEMORY;
+        if (!add_buffer(self, to, offset, bytes, BH_ACCESS_OUT, 0)) status = bh__last()->status;
         status = step_end(self, status, out_step);
     }
     bh__device_unlock(device);
@@ -276,7 +278,7 @@ static bh_status record_move(bh_sequence handle, uint32_t op, bh_buffer buffer, 
         /* The buffer comes first, whichever way it goes. */
         if (!add_buffer(self, other, offset, bytes, write ? BH_ACCESS_OUT : BH_ACCESS_IN, 0) ||
             !add_host(self, host, host_offset, bytes, write ? BH_ACCESS_IN : BH_ACCESS_OUT))
-            status = BH_E_NO_HOST_MEMORY;
+            status = bh__last()->status;
         status = step_end(self, status, out_step);
     }
     bh__device_unlock(device);

@@ -395,6 +395,8 @@ bh_status bh_sequence_bind(bh_sequence handle, bh_buffer recorded, bh_buffer buf
             BH_E_INVALID, "bind a buffer, or a view of one, of the same size",
             "sequence \"%s\" was recorded with a buffer of %llu bytes, this has %llu", self->name,
             (unsigned long long)self->bindings[at].bytes, (unsigned long long)to->bytes);
+    } else if (bh__driven_refuse(&(bh__use){.memory = to->memory}, 1, "a sequence") != BH_OK) {
+        status = bh__last()->status;
     } else {
         bh__binding *binding = &self->bindings[at];
         bh__memory *before = binding->memory;

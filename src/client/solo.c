@@ -185,9 +185,10 @@ bh_status bh__solo_adopt(bh__device *device, uint64_t chunk_bytes, uint64_t offs
  * somebody else holds it. */
 static void drop_chunk(bh__device *device, bh__solo *solo) {
     solo->gone = true;
-    device->solo_bytes -= solo->chunk.bytes;
+    if (!solo->driven) device->solo_bytes -= solo->chunk.bytes;
     if (device->closing) return; /* all workers end */
-    bh__addresses_give(device, solo->chunk.address - device->address_base, solo->span);
+    if (!solo->driven)
+        bh__addresses_give(device, solo->chunk.address - device->address_base, solo->span);
     bh__job *job = solo->farewell;
     solo->farewell = NULL;
     *job = (bh__job){.kind = BH__JOB_ORDER,

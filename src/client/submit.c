@@ -29,6 +29,7 @@ static bh_status check_doubt(bh__device *device, const bh__submission *submissio
         if (!bh__suspect_overlaps(memory, use->offset, use->bytes)) continue;
         if (use->access & BH_ACCESS_IN) {
             device->tally.stale_refusals++;
+            if (bh__driven_of(memory)) return bh__driven_refuse_lost(memory, bh__last());
             return bh__refuse(
                 BH_E_STALE,
                 "overwrite the buffer whole, or accept what is in it with bh_buffer_accept",

@@ -161,6 +161,7 @@ void bh__worker_goes(bh__device *device, bh__worker *worker) {
         atomic_store(&lane->errors_seen, 0);
         lane->head_position = 0; /* what this worker runs begins now */
     }
+    bh__driven_arrive(device, worker->area);
     atomic_store(&device->area, area);
     atomic_fetch_add(&device->epoch, 1);
     device->frozen = false;

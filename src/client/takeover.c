@@ -184,6 +184,8 @@ static const char *request_name(const bh__shadow *shadow) {
     case BH__OP_FILL:
     case BH__OP_FILL_ROWS:
         return "a fill";
+    case BH__OP_PREFETCH:
+        return "a prefetch";
     case BH__OP_SEQUENCE:
         return "a sequence";
     default:
@@ -360,6 +362,17 @@ static void clear_overwritten(const judgement *self, bh__lane *lane, const bh__s
     }
 }
 
+/* Memory of the driver's was the lost worker's own: its successor has another, elsewhere, and what was
+ * packed with the old address cannot run, not even to overwrite it. */
+static const bh__memory *driven_use(const judgement *self, bh__lane *lane,
+                                    const bh__shadow *shadow) {
+    for (uint32_t i = 0; self->device->driven && i < shadow->use_count; i++) {
+        const bh__memory *memory = use_at(self->device, lane, shadow, i)->memory;
+        if (bh__driven_of(memory)) return memory;
+    }
+    return NULL;
+}
+
 static bool needs_stale_module(const bh__shadow *shadow) {
     if (shadow->sequence) return bh__sequence_is_stale(shadow->sequence);
     return shadow->kernel && shadow->module->stale;
@@ -375,7 +388,7 @@ static bool is_quarantined(const bh__shadow *shadow) {
  * this one is not known to be done. */
 static bool can_be_resent(const judgement *self, bh__lane *lane, const bh__shadow *shadow) {
     if (!shadow->idempotent || reads_suspect(self, lane, shadow)) return false;
-    if (needs_stale_module(shadow)) return false;
+    if (needs_stale_module(shadow) || driven_use(self, lane, shadow)) return false;
     for (uint32_t i = 0; i < shadow->use_count; i++) {
         const bh__use *in = use_at(self->device, lane, shadow, i);
         if (!(in->access & BH_ACCESS_IN)) continue;
@@ -438,8 +451,10 @@ static void resolve(judgement *self, bh__lane *lane, bh__shadow *shadow, bh_stat
         join(detail.message, own, ", perhaps: ", self->blame.message);
     }
     bh__kernel *kernel = blamed ? blamed_kernel(self, lane->index, shadow) : shadow->kernel;
+    const bh__memory *driven = status == BH_E_STALE ? driven_use(self, lane, shadow) : NULL;
+    if (driven) bh__driven_refuse_lost(driven, &detail);
     bh__lane_fail(lane, shadow->start + shadow->slots, status, blamed ? self->certain : 1,
-                  self->loss, kernel ? kernel->name : NULL, blamed ? &detail : NULL);
+                  self->loss, kernel ? kernel->name : NULL, blamed || driven ? &detail : NULL);
     switch (status) {
     case BH_E_FAULT:
     case BH_E_DEADLINE:
@@ -482,7 +497,8 @@ static void judge_one(judgement *self, bh__lane *lane, bh__shadow *shadow) {
         resolve(self, lane, shadow, BH_E_LOST);
     } else if (!in_flight && is_quarantined(shadow)) {
         resolve(self, lane, shadow, BH_E_QUARANTINED);
-    } else if (!in_flight && (reads_suspect(self, lane, shadow) || needs_stale_module(shadow))) {
+    } else if (!in_flight && (reads_suspect(self, lane, shadow) || needs_stale_module(shadow) ||
+                              driven_use(self, lane, shadow))) {
         resolve(self, lane, shadow, BH_E_STALE);
     } else {
         if (in_flight) self->summary->resent++;
@@ -555,6 +571,7 @@ void bh__take_over(bh__device *device, const bh__cause *cause, bh_loss *summary)
                          .certain = self.certain};
     snprintf(summary->message, sizeof summary->message, "%s", self.blame.message);
     judge_modules(&self);
+    bh__driven_lose(device);
     walk(&self, hold_one);
     walk(&self, judge_one);
     bh__managed_judge(device);

@@ -110,6 +110,8 @@ static const char *op_name(uint16_t op) {
         return "variable write";
     case BH__OP_GLOBAL_READ:
         return "variable read";
+    case BH__OP_PREFETCH:
+        return "prefetch";
     default:
         return "request";
     }

@@ -225,6 +225,10 @@ bh_status bh__cpu_copy(bh__device_lane *lane, const bh__work *work, bh_error *er
     case BH__OP_COPY_ROWS:
     case BH__OP_FILL_ROWS:
         return rows(lane, work, error);
+    case BH__OP_PREFETCH: /* it is where it is wanted, on either side */
+        if (!device_memory(view, body->target, body->bytes, true))
+            return refuse(error, work, "the target is not in device memory");
+        return BH_OK;
     default:
         return refuse(error, work, "there is no such operation");
     }

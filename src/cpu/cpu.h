@@ -71,6 +71,10 @@ bh_status bh__cpu_chunk_create(bh__device *device, const bh__chunk *chunk, bh_er
                                int *out_fd);
 bh_status bh__cpu_chunk_map(bh__device *device, const bh__chunk *chunk, int fd, bh_error *error);
 bh_status bh__cpu_chunk_unmap(bh__device *device, uint32_t id, bh_error *error);
+bh_status bh__cpu_driver_create(bh__device *device, const bh__chunk *chunk, bh_error *error,
+                                uint64_t *out_address);
+bh_status bh__cpu_driver_advise(bh__device *device, const bh__advice_message *what,
+                                bh_error *error);
 bh_status bh__cpu_host_map(bh__device *device, uint32_t id, void *memory, uint64_t bytes,
                            bh_error *error);
 bh_status bh__cpu_host_unmap(bh__device *device, uint32_t id, bh_error *error);

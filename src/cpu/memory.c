@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/available.h"
 #include "base/checked.h"
 #include "base/shadow.h"
 #include "cpu/cpu.h"
@@ -55,6 +57,10 @@ static bh_status map_both(const bh__chunk *chunk, int fd, bh_error *error) {
 
 static void unmap_all(const bh__cpu_chunk *self) {
     const bh__chunk *chunk = &self->chunk;
+    if (chunk->flags & BH__CHUNK_DRIVER) {
+        munmap((void *)(uintptr_t)chunk->address, chunk->bytes);
+        return;
+    }
     bh__cpu_unmap_at(chunk->address, chunk->bytes);
     if (chunk->read_only_address) bh__cpu_unmap_at(chunk->read_only_address, chunk->bytes);
     if (self->marks) bh__share_unmap(self->marks, chunk->bytes);
@@ -139,12 +145,65 @@ bh_status bh__cpu_chunk_unmap(bh__device *device, uint32_t id, bh_error *error) 
             *its = gone;
             return status;
         }
-        device->chunk_bytes -= gone.chunk.bytes;
+        if (!(gone.chunk.flags & BH__CHUNK_DRIVER)) device->chunk_bytes -= gone.chunk.bytes;
         unmap_all(&gone);
         return BH_OK;
     }
     return bh__fail(error, BH_E_INTERNAL, BH__CPU_DEFECT, "there is no chunk %u to unmap", id);
 }
+
+/* ---- memory of this worker's own ---- */
+
+static bh_status refuse_driver(const bh__chunk *chunk, int number, bh_error *error) {
+    char reason[128];
+    return bh__fail(error, BH_E_NO_MEMORY, "ask for less, or free memory in this machine",
+                    "%llu bytes of the worker's own memory cannot be mapped: %s", (ull)chunk->bytes,
+                    bh__errno_text(number, reason, sizeof reason));
+}
+
+bh_status bh__cpu_driver_create(bh__device *device, const bh__chunk *chunk, bh_error *error,
+                                uint64_t *out_address) {
+    uint64_t available = bh__memory_available();
+    if ((chunk->flags & BH__CHUNK_MEASURED) && chunk->bytes > available)
+        return bh__fail(error, BH_E_NO_MEMORY, "ask for less, or free memory in this machine",
+                        "%llu bytes of managed memory asked for; this machine has %llu available, "
+                        "and the device none besides",
+                        (ull)chunk->bytes, (ull)available);
+    bh__cpu_chunk *chunks = realloc(device->chunks, (device->chunk_count + 1) * sizeof *chunks);
+    if (!chunks) return refuse_driver(chunk, ENOMEM, error);
+    device->chunks = chunks;
+    void *memory = mmap(NULL, chunk->bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) return refuse_driver(chunk, errno, error);
+    bh__cpu_chunk *self = &chunks[device->chunk_count++];
+    *self = (bh__cpu_chunk){.chunk = *chunk};
+    self->chunk.address = (uintptr_t)memory;
+    self->chunk.read_only_address = 0;
+    bh_status status = bh__cpu_view_renew(device, error);
+    if (status != BH_OK) {
+        device->chunk_count--;
+        munmap(memory, chunk->bytes);
+        return status;
+    }
+    *out_address = (uintptr_t)memory;
+    return BH_OK;
+}
+
+/* There is one memory, and nothing moves: advice is checked and that is all. */
+bh_status bh__cpu_driver_advise(bh__device *device, const bh__advice_message *what,
+                                bh_error *error) {
+    for (size_t i = 0; i < device->chunk_count; i++) {
+        const bh__chunk *chunk = &device->chunks[i].chunk;
+        if (chunk->id == what->chunk && (chunk->flags & BH__CHUNK_DRIVER) &&
+            bh__range_fits(what->offset, what->bytes, chunk->bytes))
+            return BH_OK;
+    }
+    return bh__fail(error, BH_E_INTERNAL, BH__CPU_DEFECT,
+                    "advice about %llu bytes from byte %llu on of chunk %u, which has them not",
+                    (ull)what->bytes, (ull)what->offset, what->chunk);
+}
+
+/* ---- host regions ---- */
 
 bh_status bh__cpu_host_map(bh__device *device, uint32_t id, void *memory, uint64_t bytes,
                            bh_error *error) {

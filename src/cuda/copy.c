@@ -221,6 +221,9 @@ bh_status bh__cuda_copy(bh__device_lane *lane, const bh__work *work, bh_error *e
         if (status != BH_OK) return status;
         break;
     }
+    case BH__OP_PREFETCH:
+        result = bh__cuda_managed_prefetch(lane, body);
+        break;
     default:
         return refuse(error, work, "there is no such operation");
     }

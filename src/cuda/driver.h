@@ -177,6 +177,8 @@ enum { /* of a device */
        BH__CU_CAPABILITY_MINOR = 76,
        BH__CU_SHARED_PER_MULTIPROCESSOR = 81,
        BH__CU_REGISTERS_PER_MULTIPROCESSOR = 82,
+       BH__CU_MANAGED_MEMORY = 83,
+       BH__CU_CONCURRENT_MANAGED = 89,
        BH__CU_COOPERATIVE_LAUNCH = 95,
        BH__CU_SHARED_PER_BLOCK_OPTIN = 97,
        BH__CU_VIRTUAL_MEMORY = 102,
@@ -210,6 +212,8 @@ enum {
     BH__CU_MEMORY_PINNED = 1,
     BH__CU_HANDLE_DESCRIPTOR = 1,
     BH__CU_GRANULARITY_MINIMUM = 0,
+    BH__CU_MANAGED_GLOBAL = 1,
+    BH__CU_THE_HOST = -1, /* as a device */
     BH__CU_ACCESS_READ = 1,
     BH__CU_ACCESS_READ_WRITE = 3,
     BH__CU_SIDE_HOST = 1,
@@ -230,6 +234,12 @@ enum {
     BH__CU_LAUNCH_PRIORITY = 8,
     BH__CU_JIT_ERROR_LOG = 5,
     BH__CU_JIT_ERROR_LOG_BYTES = 6
+};
+
+enum { /* advice; each is followed by its opposite */
+       BH__CU_ADVISE_READ_MOSTLY = 1,
+       BH__CU_ADVISE_PREFER = 3,
+       BH__CU_ADVISE_ACCESSED_BY = 5
 };
 
 /* For the `extra` of a launch: parameters as one block of bytes. */

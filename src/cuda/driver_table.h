@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every entry point of the NVIDIA driver that is used, once. Include it with BH__NEEDED and
  * BH__OPTIONAL defined, each as (name here, symbol in libcuda.so.1, parameters). Optional ones
- * came after driver 12.0. */
+ * came after driver 12.0, or not every device can use them. */
 
 BH__NEEDED(init, "cuInit", (unsigned flags))
 BH__NEEDED(version, "cuDriverGetVersion", (int *out))
@@ -51,6 +51,14 @@ BH__NEEDED(host_register, "cuMemHostRegister_v2", (void *memory, size_t bytes, u
 BH__NEEDED(host_unregister, "cuMemHostUnregister", (void *memory))
 BH__NEEDED(host_address, "cuMemHostGetDevicePointer_v2",
            (bh__cu_address * out, void *memory, unsigned flags))
+/* Later drivers have others by these names in their headers; the symbols stay what they were. */
+BH__OPTIONAL(managed_alloc, "cuMemAllocManaged",
+             (bh__cu_address * out, size_t bytes, unsigned flags))
+BH__OPTIONAL(managed_free, "cuMemFree_v2", (bh__cu_address address))
+BH__OPTIONAL(managed_prefetch, "cuMemPrefetchAsync",
+             (bh__cu_address address, size_t bytes, int device, bh__cu_stream stream))
+BH__OPTIONAL(managed_advise, "cuMemAdvise",
+             (bh__cu_address address, size_t bytes, int advice, int device))
 BH__NEEDED(scratch_alloc, "cuMemAllocAsync",
            (bh__cu_address * out, size_t bytes, bh__cu_stream stream))
 BH__NEEDED(scratch_free, "cuMemFreeAsync", (bh__cu_address address, bh__cu_stream stream))

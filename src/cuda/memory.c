@@ -182,6 +182,7 @@ bh_status bh__cuda_chunk_unmap(bh__device *device, uint32_t id, bh_error *error)
         device->chunks[i] = device->chunks[--device->chunk_count];
         return BH_OK;
     }
+    if (bh__cuda_managed_drop(device, id)) return BH_OK;
     return bh__fail(error, BH_E_INTERNAL, BH__CUDA_DEFECT, "there is no chunk %u to unmap", id);
 }
 
@@ -251,6 +252,7 @@ void bh__cuda_unmap_all(bh__device *device) {
     for (size_t i = 0; i < device->chunk_count; i++) unmap_both(device, &device->chunks[i]);
     for (size_t i = 0; i < device->host_count; i++)
         device->cu.host_unregister(device->hosts[i].memory);
+    bh__cuda_managed_free_all(device);
     device->cu.address_free(ADDRESS_BASE, device->address_bytes);
     device->cu.address_free(READ_ONLY_BASE, device->address_bytes);
     free(device->chunks);

@@ -53,9 +53,11 @@ bool bh__cuda_quiet_wait(bh__device *device) {
 }
 
 void bh__cuda_quiet_tidy(bh__device *device) {
-    bool any = device->left_count || device->left_host_count || device->left_sequences;
+    bool any = device->left_count || device->left_host_count || device->left_sequences ||
+               device->left_managed_count;
     if (!any || !try_quiet(device)) return;
     bh__cuda_sequences_free(device);
+    bh__cuda_managed_free_left(device);
     while (device->left_count) bh__cuda_module_free(device, &device->left[--device->left_count]);
     while (device->left_host_count) {
         bh__cuda_host *host = &device->left_hosts[--device->left_host_count];

@@ -38,6 +38,13 @@ typedef struct bh__cuda_host {
     uint64_t bytes;
 } bh__cuda_host;
 
+/* Managed memory of the driver's. */
+typedef struct bh__cuda_managed {
+    uint32_t id;
+    bh__cu_address address;
+    uint64_t bytes;
+} bh__cuda_managed;
+
 /* Text that kernels print. The driver writes it to standard output, which is a file in memory
  * here. */
 typedef struct bh__cuda_print {
@@ -64,6 +71,9 @@ struct bh__device {
     uint64_t address_bytes;
     bh__chunk *chunks; /* control thread's */
     size_t chunk_count;
+    bh__cuda_managed *managed;    /* control thread's */
+    bh__cu_address *left_managed; /* given up, not freed yet; has room for all of `managed` too */
+    size_t managed_count, left_managed_count;
 
     /*
      * * Lanes hold `tables` for reading while they look things up and queue work, the control
@@ -165,6 +175,20 @@ bh_status bh__cuda_reserve(bh__device *device, bh_error *error);
 bh_status bh__cuda_self_test(bh__device *device, bh_error *error);
 /* With `tables` held. */
 const bh__cuda_host *bh__cuda_find_host(const bh__device *device, uint32_t id);
+
+/* ---- managed.c: control thread, but for prefetch ---- */
+
+bh_status bh__cuda_managed_create(bh__device *device, const bh__chunk *chunk, bh_error *error,
+                                  uint64_t *out_address);
+bh_status bh__cuda_managed_advise(bh__device *device, const bh__advice_message *what,
+                                  bh_error *error);
+/* False: there is none by this number. */
+bool bh__cuda_managed_drop(bh__device *device, uint32_t id);
+/* When the device is quiet. */
+void bh__cuda_managed_free_left(bh__device *device);
+void bh__cuda_managed_free_all(bh__device *device);
+/* Returns the driver's result. */
+int bh__cuda_managed_prefetch(bh__device_lane *lane, const bh__copy_body *body);
 
 /* ---- module.c: control thread ---- */
 

@@ -77,7 +77,8 @@ enum {
     BH__OP_WRITE_ROWS,
     BH__OP_READ_ROWS,
     BH__OP_COPY_ROWS,
-    BH__OP_FILL_ROWS /* with a pattern in host memory at `source`, anew in each row */
+    BH__OP_FILL_ROWS, /* with a pattern in host memory at `source`, anew in each row */
+    BH__OP_PREFETCH   /* of BH__CHUNK_DRIVER memory: `target`, `bytes` and `where` */
 };
 
 /* Beside BH_LAUNCH_COOPERATIVE: its completion is told by itself, because it has a deadline of its
@@ -101,8 +102,11 @@ typedef struct bh__copy_body {
     uint64_t target; /* device address; READ: offset in the host region */
     uint64_t source; /* device address; WRITE: offset in the host region */
     uint64_t bytes;
-    uint64_t rows;   /* *_ROWS */
-    uint32_t host;   /* WRITE, READ, GLOBAL_*, *_ROWS: the host region */
+    uint64_t rows; /* *_ROWS */
+    union {
+        uint32_t host;  /* WRITE, READ, GLOBAL_*, *_ROWS: the host region */
+        uint32_t where; /* PREFETCH: BH_TO_DEVICE, BH_TO_HOST */
+    };
     uint32_t module; /* GLOBAL_*: target or source is an offset in this module's variable */
     uint32_t variable;
     uint32_t pattern_bytes; /* FILL, FILL_ROWS */

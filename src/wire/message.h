@@ -20,7 +20,7 @@ enum {
     BH__MSG_BOOT = 1, /* fds: control block, the dispatcher's eventfd, the application's pidfd */
     BH__MSG_GO,       /* start taking requests: the area's claim and done words say from where */
     BH__MSG_LANE_OPEN,
-    BH__MSG_CHUNK_CREATE, /* ACK carries its descriptor */
+    BH__MSG_CHUNK_CREATE, /* ACK carries its descriptor; of BH__CHUNK_DRIVER its address, as data */
     BH__MSG_CHUNK_MAP,    /* fd: the chunk */
     BH__MSG_CHUNK_UNMAP,
     BH__MSG_HOST_MAP, /* fd: the host region */
@@ -31,6 +31,7 @@ enum {
     BH__MSG_FIT,             /* ACK's data: a bh__fit */
     BH__MSG_SEQUENCE_DEFINE, /* fd: its versions, of which the first is filled in */
     BH__MSG_SEQUENCE_DROP,
+    BH__MSG_ADVISE, /* a range of a BH__CHUNK_DRIVER chunk */
 
     /* worker to supervisor */
     BH__MSG_READY = 100, /* fd, if there is one: closed at the other end once the worker dies */
@@ -64,9 +65,15 @@ typedef struct bh__ready {
     bh_device_info info;
 } bh__ready;
 
+enum {
+    BH__CHUNK_DRIVER = 1, /* memory of the device's driver, at an address of its choice: each worker
+                              makes its own, and takes it along when it ends */
+    BH__CHUNK_MEASURED = 2 /* with it: refused where there is not so much memory */
+};
+
 typedef struct bh__chunk {
     uint32_t id;
-    uint32_t reserved;
+    uint32_t flags; /* BH__CHUNK_... */
     uint64_t bytes;
     uint64_t address;
     uint64_t read_only_address;
@@ -77,6 +84,12 @@ typedef struct bh__host_region {
     uint32_t reserved;
     uint64_t bytes;
 } bh__host_region;
+
+typedef struct bh__advice_message {
+    uint32_t chunk;
+    uint32_t advice; /* BH_ADVISE_... */
+    uint64_t offset, bytes;
+} bh__advice_message;
 
 typedef struct bh__lane_message {
     uint32_t index;
@@ -130,6 +143,7 @@ typedef struct bh__message {
         bh__ready ready;
         bh__chunk chunk;
         bh__host_region host;
+        bh__advice_message advice;
         bh__module_message module;
         bh__lane_message lane;
         bh__fit_question fit;

@@ -109,15 +109,41 @@ static bh_status load_module(bh__worker *worker, const bh__message *message, bh_
     return status;
 }
 
+/* What an answer may carry besides the error. */
+typedef struct answer {
+    int fd;
+    uint32_t bytes; /* of `data` */
+    union {
+        bh__fit fit;
+        uint64_t address;
+    } data;
+} answer;
+
+static bh_status create_chunk(bh__worker *worker, const bh__chunk *chunk, bh_error *error,
+                              answer *out) {
+    if (!(chunk->flags & BH__CHUNK_DRIVER))
+        return worker->ops->chunk_create(worker->device, chunk, error, &out->fd);
+    bh_status status = worker->ops->driver_create(worker->device, chunk, error, &out->data.address);
+    if (status == BH_OK) out->bytes = sizeof out->data.address;
+    return status;
+}
+
+static bh_status answer_fit(bh__worker *worker, const bh__fit_question *question, bh_error *error,
+                            answer *out) {
+    bh_status status = worker->ops->fit(worker->device, question, error, &out->data.fit);
+    if (status == BH_OK) out->bytes = sizeof out->data.fit;
+    return status;
+}
+
 static bh_status carry_out(bh__worker *worker, const bh__message *message, bh_error *error,
-                           int *out_fd) {
+                           answer *out) {
     const bh__device_ops *ops = worker->ops;
     bh__device *device = worker->device;
     switch (message->type) {
     case BH__MSG_LANE_OPEN:
         return bh__serve_lane_open(worker, &message->u.lane, error);
     case BH__MSG_CHUNK_CREATE:
-        return ops->chunk_create(device, &message->u.chunk, error, out_fd);
+        return create_chunk(worker, &message->u.chunk, error, out);
     case BH__MSG_CHUNK_MAP:
         return map_chunk(worker, message, error);
     case BH__MSG_CHUNK_UNMAP:
@@ -127,7 +153,7 @@ static bh_status carry_out(bh__worker *worker, const bh__message *message, bh_er
     case BH__MSG_HOST_UNMAP:
         return unmap_host(worker, message->u.host.id, error);
     case BH__MSG_MODULE_LOAD:
-        return load_module(worker, message, error, out_fd);
+        return load_module(worker, message, error, &out->fd);
     case BH__MSG_MODULE_UNLOAD:
         bh__range_forget(worker, message->u.module.id);
         return ops->module_unload(device, message->u.module.id, error);
@@ -139,15 +165,14 @@ static bh_status carry_out(bh__worker *worker, const bh__message *message, bh_er
     case BH__MSG_SEQUENCE_DROP:
         bh__serve_sequence_drop(worker, message->u.sequence.id);
         return BH_OK;
+    case BH__MSG_FIT:
+        return answer_fit(worker, &message->u.fit, error, out);
+    case BH__MSG_ADVISE:
+        return ops->driver_advise(device, &message->u.advice, error);
     default:
         return bh__fail(error, BH_E_INTERNAL, "use libbulkhead and workers of one installation",
                         "the worker does not know messages of type %u", message->type);
     }
-}
-
-static bh_status answer_fit(bh__worker *worker, const bh__fit_question *question, bh_error *error,
-                            bh__fit *out) {
-    return worker->ops->fit(worker->device, question, error, out);
 }
 
 void bh__serve_messages(bh__worker *worker) {
@@ -161,11 +186,8 @@ void bh__serve_messages(bh__worker *worker) {
         bh__serve_see_done(worker);
         bh_error error;
         memset(&error, 0, sizeof error);
-        int fd = -1;
-        bh__fit fit = {0};
-        bh_status status = message->type == BH__MSG_FIT
-                               ? answer_fit(worker, &message->u.fit, &error, &fit)
-                               : carry_out(worker, message, &error, &fd);
+        answer out = {.fd = -1};
+        bh_status status = carry_out(worker, message, &error, &out);
         if (status == BH_OK) memset(&error, 0, sizeof error);
         bh__message_close_fds(message);
         atomic_fetch_add_explicit(&worker->messages_done, 1, memory_order_release);
@@ -174,10 +196,9 @@ void bh__serve_messages(bh__worker *worker) {
             bh__serve_lane_fault(&worker->lanes[0], 0, &error);
             continue;
         }
-        bool told = message->type == BH__MSG_FIT && status == BH_OK;
         bool sent = bh__serve_send(worker, BH__MSG_ACK, message->serial, &error, sizeof error,
-                                   told ? &fit : NULL, told ? sizeof fit : 0, fd);
-        if (fd >= 0) close(fd);
+                                   out.bytes ? &out.data : NULL, out.bytes, out.fd);
+        if (out.fd >= 0) close(out.fd);
         if (!sent) break;
     }
 }

@@ -94,6 +94,12 @@ typedef struct bh__device_ops {
     /* Maps memory at chunk->address, writable, and chunk->read_only_address. Does not keep `fd`. */
     bh_status (*chunk_map)(bh__device *device, const bh__chunk *chunk, int fd, bh_error *error);
     bh_status (*chunk_unmap)(bh__device *device, uint32_t id, bh_error *error);
+    /* Makes a BH__CHUNK_DRIVER chunk, where the device likes; chunk_unmap ends it. The memory is this
+     * worker's alone. */
+    bh_status (*driver_create)(bh__device *device, const bh__chunk *chunk, bh_error *error,
+                               uint64_t *out_address);
+    /* Says how a range of one is used. */
+    bh_status (*driver_advise)(bh__device *device, const bh__advice_message *what, bh_error *error);
 
     /* Memory of the application that copies go through. It stays mapped until host_unmap returns;
      * if that returns BH_E_BUSY, the device unmaps it (bh__share_unmap) as soon as it can. */

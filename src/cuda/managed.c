@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Managed memory of the driver's own, which it moves between the host and the device as it sees
+ * fit. */
+#include <stdlib.h>
+
+#include "base/available.h"
+#include "base/checked.h"
+#include "cuda/state.h"
+
+typedef unsigned long long ull;
+
+static bool has(const bh__device *device, int attribute) {
+    int value = 0;
+    return device->cu.device_attribute(&value, attribute, device->ordinal) == BH__CU_OK && value;
+}
+
+static bh_status check_support(const bh__device *device, bh_error *error) {
+    const bh__driver *cu = &device->cu;
+    const char *missing = NULL;
+    if (!cu->managed_alloc || !cu->managed_free || !cu->managed_prefetch || !cu->managed_advise)
+        missing = "the driver has no functions for it";
+    else if (!has(device, BH__CU_MANAGED_MEMORY))
+        missing = "the device has no managed memory";
+    else if (!has(device, BH__CU_CONCURRENT_MANAGED))
+        missing = "the device cannot share it with the host page by page";
+    if (!missing) return BH_OK;
+    return bh__fail(error, BH_E_UNSUPPORTED,
+                    "leave out BH_MANAGED_DRIVER, and use no more than the device has",
+                    "%s has no use of the driver's managed memory: %s", device->info.name, missing);
+}
+
+static bh_status check_room(const bh__device *device, uint64_t bytes, bh_error *error) {
+    size_t free_bytes = 0, total_bytes = 0;
+    device->cu.memory_info(&free_bytes, &total_bytes);
+    uint64_t available = bh__memory_available(), sum;
+    if (!bh__add_u64(available, free_bytes, &sum) || bytes <= sum) return BH_OK;
+    return bh__fail(error, BH_E_NO_MEMORY,
+                    "ask for less, or free memory in this machine or on this device",
+                    "%llu bytes of managed memory asked for; this machine has %llu available, and "
+                    "%llu of the device's %llu are free besides",
+                    (ull)bytes, (ull)available, (ull)free_bytes, (ull)total_bytes);
+}
+
+bh_status bh__cuda_managed_create(bh__device *device, const bh__chunk *chunk, bh_error *error,
+                                  uint64_t *out_address) {
+    bh__cuda_quiet_tidy(device);
+    bh_status status = check_support(device, error);
+    if (status == BH_OK && (chunk->flags & BH__CHUNK_MEASURED))
+        status = check_room(device, chunk->bytes, error);
+    if (status != BH_OK) return status;
+    size_t room = device->managed_count + 1, all = room + device->left_managed_count;
+    bh__cuda_managed *managed = realloc(device->managed, room * sizeof *managed);
+    if (managed) device->managed = managed;
+    /* So that giving one up never needs memory. */
+    bh__cu_address *left = managed ? realloc(device->left_managed, all * sizeof *left) : NULL;
+    if (!left)
+        return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory in this machine",
+                        "no memory for the list of %zu pieces of managed memory", room);
+    device->left_managed = left;
+    bh__cu_address address = 0;
+    int result = device->cu.managed_alloc(&address, chunk->bytes, BH__CU_MANAGED_GLOBAL);
+    if (result != BH__CU_OK)
+        return bh__cuda_fail(device, error, result, BH_E_NO_MEMORY,
+                             "ask for less, or free memory in this machine or on this device",
+                             "%llu bytes of managed memory cannot be made", (ull)chunk->bytes);
+    managed[device->managed_count++] = (bh__cuda_managed){chunk->id, address, chunk->bytes};
+    *out_address = address;
+    return BH_OK;
+}
+
+static bh__cuda_managed *find(const bh__device *device, uint32_t id) {
+    for (size_t i = 0; i < device->managed_count; i++) {
+        if (device->managed[i].id == id) return &device->managed[i];
+    }
+    return NULL;
+}
+
+/* Freeing waits for running kernels inside the driver: at a quiet moment. */
+bool bh__cuda_managed_drop(bh__device *device, uint32_t id) {
+    bh__cuda_managed *found = find(device, id);
+    if (!found) return false;
+    device->left_managed[device->left_managed_count++] = found->address;
+    *found = device->managed[--device->managed_count];
+    bh__cuda_quiet_tidy(device);
+    return true;
+}
+
+void bh__cuda_managed_free_left(bh__device *device) {
+    while (device->left_managed_count)
+        device->cu.managed_free(device->left_managed[--device->left_managed_count]);
+}
+
+void bh__cuda_managed_free_all(bh__device *device) {
+    bh__cuda_managed_free_left(device);
+    while (device->managed_count)
+        device->cu.managed_free(device->managed[--device->managed_count].address);
+    free(device->managed);
+    free(device->left_managed);
+    device->managed = NULL;
+    device->left_managed = NULL;
+}
+
+bh_status bh__cuda_managed_advise(bh__device *device, const bh__advice_message *what,
+                                  bh_error *error) {
+    static const struct {
+        int advice;
+        bool host;
+    } words[] = {[BH_ADVISE_READ_MOSTLY] = {BH__CU_ADVISE_READ_MOSTLY, false},
+                 [BH_ADVISE_NOT_READ_MOSTLY] = {BH__CU_ADVISE_READ_MOSTLY + 1, false},
+                 [BH_ADVISE_PREFER_DEVICE] = {BH__CU_ADVISE_PREFER, false},
+                 [BH_ADVISE_PREFER_HOST] = {BH__CU_ADVISE_PREFER, true},
+                 [BH_ADVISE_PREFER_NONE] = {BH__CU_ADVISE_PREFER + 1, false},
+                 [BH_ADVISE_ACCESSED_BY_DEVICE] = {BH__CU_ADVISE_ACCESSED_BY, false},
+                 [BH_ADVISE_NOT_ACCESSED_BY_DEVICE] = {BH__CU_ADVISE_ACCESSED_BY + 1, false},
+                 [BH_ADVISE_ACCESSED_BY_HOST] = {BH__CU_ADVISE_ACCESSED_BY, true},
+                 [BH_ADVISE_NOT_ACCESSED_BY_HOST] = {BH__CU_ADVISE_ACCESSED_BY + 1, true}};
+    const bh__cuda_managed *managed = find(device, what->chunk);
+    if (!managed || !bh__range_fits(what->offset, what->bytes, managed->bytes) ||
+        what->advice >= sizeof words / sizeof *words || !words[what->advice].advice)
+        return bh__fail(error, BH_E_INTERNAL, BH__CUDA_DEFECT,
+                        "advice %u about %llu bytes from byte %llu on of chunk %u makes no sense",
+                        what->advice, (ull)what->bytes, (ull)what->offset, what->chunk);
+    int result = device->cu.managed_advise(
+        managed->address + what->offset, what->bytes, words[what->advice].advice,
+        words[what->advice].host ? BH__CU_THE_HOST : device->ordinal);
+    if (result == BH__CU_OK) return BH_OK;
+    return bh__cuda_fail(device, error, result, BH_E_UNSUPPORTED, "leave this advice out",
+                         "the driver does not take advice %u about %llu bytes", what->advice,
+                         (ull)what->bytes);
+}
+
+int bh__cuda_managed_prefetch(bh__device_lane *lane, const bh__copy_body *body) {
+    const bh__device *device = lane->device;
+    int where = body->where == BH_TO_HOST ? BH__CU_THE_HOST : device->ordinal;
+    return device->cu.managed_prefetch(body->target, body->bytes, where, lane->stream);
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Managed buffers on the driver's own memory: launches, copies, views, prefetch, advice, and what
+ * they refuse. */
+#include "../support/support.h"
+
+enum { WORDS = 300000, BYTES = WORDS * 4 };
+
+static bh_error last(void) {
+    bh_error error;
+    bh_last_error(&error);
+    return error;
+}
+
+static bh_status ask(bh_device device, uint64_t words, const char *tag, bh_buffer *out) {
+    bh_managed_options options = BH_INIT(options);
+    options.flags = BH_MANAGED_DRIVER;
+    options.tag = tag;
+    void *pointer = &options;
+    bh_status status = bh_managed_alloc(device, BH_U32, words, &options, out, &pointer);
+    if (status == BH_OK) CHECK(pointer == NULL);
+    return status;
+}
+
+static bh_buffer driven(bh_device device, uint64_t words) {
+    bh_buffer buffer;
+    bh_status status = ask(device, words, NULL, &buffer);
+    if (status == BH_E_UNSUPPORTED) SKIP("%s", last().message);
+    REQUIRE_OK(status);
+    return buffer;
+}
+
+static bh_managed_info info_of(bh_buffer buffer) {
+    bh_managed_info info = BH_INIT(info);
+    REQUIRE_OK(bh_managed_query(buffer, &info));
+    return info;
+}
+
+static void write_up(bh_buffer buffer, uint64_t words, uint32_t first) {
+    uint32_t *data = malloc(words * 4);
+    REQUIRE(data != NULL);
+    for (uint64_t i = 0; i < words; i++) data[i] = first + (uint32_t)i;
+    REQUIRE_OK(bh_buffer_write(buffer, 0, data, words * 4));
+    free(data);
+}
+
+static bh_status add_one(const rig *r, bh_buffer buffer, uint64_t words) {
+    return run_now(rig_kernel(r, "add_one"), BH_GRID(words, 128),
+                   BH_ARGS(BH_INOUT(buffer), (uint32_t)words));
+}
+
+TEST(launches_read_and_write_it) {
+    rig r = rig_open(0);
+    bh_buffer m = driven(r.device, WORDS), out = words_alloc(r.device, WORDS);
+    write_up(m, WORDS, 7);
+    CHECK(words_count(m, WORDS, 7));
+    REQUIRE_OK(add_one(&r, m, WORDS));
+    CHECK(words_count(m, WORDS, 8));
+    REQUIRE_OK(run_now(rig_kernel(&r, "copy_words"), BH_GRID(WORDS, 128),
+                       BH_ARGS(BH_IN(m), BH_OUT(out), (uint32_t)WORDS)));
+    CHECK(words_count(out, WORDS, 8));
+    bh_buffer_info info = BH_INIT(info);
+    REQUIRE_OK(bh_buffer_query(m, &info));
+    CHECK_EQ(info.bytes, BYTES);
+    CHECK_NE(info.address, 0);
+    CHECK_EQ(info.read_only_address, info.address);
+    /* As an address, in an argument and inside another buffer. */
+    bh_use also = {.buffer = m, .access = BH_ACCESS_INOUT};
+    bh_launch_options options = BH_INIT(options);
+    options.also = &also;
+    options.also_count = 1;
+    uint64_t where[2] = {info.address + 40, info.address + 80};
+    REQUIRE_OK(
+        run_with(rig_kernel(&r, "store_word"), BH_GRID(1, 1), BH_ARGS(where[1], 99u), &options));
+    bh_buffer table;
+    REQUIRE_OK(bh_buffer_alloc(r.device, BH_U64, 2, &table));
+    REQUIRE_OK(bh_buffer_write(table, 0, where, sizeof where));
+    REQUIRE_OK(run_with(rig_kernel(&r, "gather"), BH_GRID(2, 2),
+                        BH_ARGS(BH_IN(table), BH_OUT(out), 2u), &options));
+    CHECK_EQ(word_read(out, 0), 18);
+    CHECK_EQ(word_read(out, 1), 99);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(copies_fills_rows_and_views) {
+    rig r = rig_open(0);
+    bh_buffer m = driven(r.device, WORDS), n = driven(r.device, WORDS), view;
+    bh_buffer plain = words_counting(r.device, WORDS, 3);
+    REQUIRE_OK(bh_buffer_copy(m, 0, plain, 0, BYTES));
+    CHECK(words_count(m, WORDS, 3));
+    REQUIRE_OK(bh_buffer_copy(n, 0, m, 0, BYTES));
+    REQUIRE_OK(bh_buffer_fill(m, 0, BYTES, &(uint32_t){5}, 4));
+    CHECK(words_are(m, WORDS, 5));
+    REQUIRE_OK(bh_buffer_copy(plain, 0, n, 4, BYTES - 4));
+    CHECK(words_count(plain, WORDS - 1, 4));
+    REQUIRE_OK(bh_buffer_view(m, 1010, 500, &view));
+    REQUIRE_OK(add_one(&r, view, 500));
+    CHECK(words_are(view, 500, 6));
+    CHECK_EQ(word_read(m, 1009), 5);
+    CHECK_EQ(word_read(m, 1510), 5);
+    CHECK_EQ(address_of(view), address_of(m) + 4040);
+    /* A column of four words from rows of a hundred. */
+    bh_rows rows = BH_INIT(rows);
+    rows.width = 16;
+    rows.height = 50;
+    rows.target_pitch = 400;
+    rows.source_pitch = 400;
+    REQUIRE_OK(bh_buffer_copy_2d(m, n, &rows));
+    CHECK_EQ(word_read(m, 0), 3);
+    CHECK_EQ(word_read(m, 4), 5);
+    CHECK_EQ(word_read(m, 4900), 4903);
+    /* The view keeps it, and host memory goes to it directly. */
+    REQUIRE_OK(bh_buffer_release(m));
+    CHECK_EQ(word_read(view, 0), 6);
+    void *host;
+    REQUIRE_OK(bh_host_alloc(r.device, 2000, &host));
+    memset(host, 0x11, 2000);
+    bh_ticket ticket;
+    REQUIRE_OK(bh_submit_write((bh_lane){0}, view, 0, host, 2000, &ticket));
+    REQUIRE_OK(bh_wait(ticket, LONG_NS));
+    CHECK(words_are(view, 500, 0x11111111));
+    REQUIRE_OK(bh_buffer_release(view));
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(prefetches_go_both_ways_and_are_counted) {
+    rig r = rig_open(0);
+    bh_buffer m = driven(r.device, WORDS), view;
+    bh_lane lane = open_lane(r.device);
+    bh_ticket ticket;
+    write_up(m, WORDS, 0);
+    REQUIRE_OK(bh_managed_prefetch(m, 0, BYTES, BH_TO_DEVICE, r.device, lane, &ticket));
+    REQUIRE_OK(bh_wait(ticket, LONG_NS));
+    REQUIRE_OK(add_one(&r, m, WORDS));
+    REQUIRE_OK(bh_managed_prefetch(m, 0, BYTES, BH_TO_HOST, (bh_device){0}, lane, &ticket));
+    REQUIRE_OK(bh_wait(ticket, LONG_NS));
+    CHECK(words_count(m, WORDS, 1));
+    REQUIRE_OK(bh_buffer_view(m, 77, 1000, &view));
+    REQUIRE_OK(bh_managed_prefetch(view, 5, 7, BH_TO_DEVICE, r.device, (bh_lane){0}, NULL));
+    REQUIRE_OK(bh_device_sync(r.device, LONG_NS));
+    /* In order with launches on other lanes, and over and over. */
+    for (uint32_t i = 0; i < 50; i++) {
+        bh_launch_options there = on_lane(lane, 0);
+        bh_ticket added = submit(rig_kernel(&r, "add_one"), BH_GRID(WORDS, 128),
+                                 BH_ARGS(BH_INOUT(m), (uint32_t)WORDS), &there);
+        REQUIRE_OK(bh_managed_prefetch(m, 0, BYTES, i % 2 ? BH_TO_DEVICE : BH_TO_HOST, r.device,
+                                       (bh_lane){0}, &ticket));
+        if (i % 8 == 0) REQUIRE_OK(bh_wait(ticket, LONG_NS));
+        if (i % 8 == 0) CHECK_OK(bh_query(added));
+    }
+    CHECK(words_count(m, WORDS, 51));
+    bh_managed_info info = info_of(m);
+    CHECK_EQ(info.flags, BH_MANAGED_DRIVER);
+    CHECK_EQ(info.prefetches, 53);
+    CHECK_EQ(info.bytes, BYTES);
+    CHECK(info.pointer == NULL);
+    CHECK_EQ(info.bytes_to_device + info.bytes_to_host + info.moves_to_device + info.moves_to_host,
+             0);
+    CHECK_EQ(info.maps + info.lanes + info.tracking + info.attach, 0);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(advice_of_all_kinds) {
+    rig r = rig_open(0);
+    bh_buffer m = driven(r.device, WORDS), view;
+    static const struct {
+        uint32_t advise, bit, opposite;
+    } kinds[] = {
+        {BH_ADVISE_READ_MOSTLY, BH_ADVICE_READ_MOSTLY, BH_ADVISE_NOT_READ_MOSTLY},
+        {BH_ADVISE_PREFER_DEVICE, BH_ADVICE_PREFER_DEVICE, BH_ADVISE_PREFER_NONE},
+        {BH_ADVISE_PREFER_HOST, BH_ADVICE_PREFER_HOST, BH_ADVISE_PREFER_NONE},
+        {BH_ADVISE_ACCESSED_BY_DEVICE, BH_ADVICE_ACCESSED_BY_DEVICE,
+         BH_ADVISE_NOT_ACCESSED_BY_DEVICE},
+        {BH_ADVISE_ACCESSED_BY_HOST, BH_ADVICE_ACCESSED_BY_HOST, BH_ADVISE_NOT_ACCESSED_BY_HOST}};
+    write_up(m, WORDS, 0);
+    REQUIRE_OK(bh_buffer_view(m, 65536, 65536, &view));
+    uint32_t bits;
+    for (uint32_t i = 0; i < 5; i++) {
+        REQUIRE_OK(bh_managed_advise(m, 0, BYTES, kinds[i].advise, r.device));
+        REQUIRE_OK(bh_managed_advice(m, BYTES - 1, &bits));
+        CHECK_EQ(bits, kinds[i].bit);
+        REQUIRE_OK(add_one(&r, m, WORDS));
+        REQUIRE_OK(bh_managed_advise(view, 0, 262144, kinds[i].opposite, (bh_device){0}));
+        REQUIRE_OK(bh_managed_advice(view, 0, &bits));
+        CHECK_EQ(bits, 0);
+        REQUIRE_OK(bh_managed_advice(m, 262143, &bits));
+        CHECK_EQ(bits, kinds[i].bit);
+        REQUIRE_OK(bh_managed_advise(m, 0, BYTES, kinds[i].opposite, r.device));
+        REQUIRE_OK(bh_managed_advice(m, 0, &bits));
+        CHECK_EQ(bits, 0);
+        CHECK(words_count(m, WORDS, i + 1));
+    }
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(bad_input_is_refused) {
+    rig r = rig_open(0);
+    bh_device other = open_device();
+    bh_buffer m = driven(r.device, 1000), gone = driven(r.device, 10), out;
+    REQUIRE_OK(bh_buffer_release(gone));
+    bh_lane none = {0};
+    uint32_t bits;
+    for (int i = 0; i < 2; i++) {
+        uint32_t where = i ? BH_TO_HOST : BH_TO_DEVICE;
+        CHECK_REFUSED(bh_managed_prefetch(m, 0, 4001, where, r.device, none, NULL), BH_E_INVALID);
+        CHECK_REFUSED(bh_managed_prefetch(m, 4000, 1, where, r.device, none, NULL), BH_E_INVALID);
+        CHECK_REFUSED(bh_managed_prefetch(m, 0, 0, where, r.device, none, NULL), BH_E_INVALID);
+        CHECK_REFUSED(bh_managed_prefetch(m, UINT64_MAX, 2, where, r.device, none, NULL),
+                      BH_E_INVALID);
+        CHECK_REFUSED(bh_managed_prefetch(m, 0, 4, where, other, none, NULL), BH_E_INVALID);
+        CHECK_REFUSED(bh_managed_prefetch(m, 0, 4, where, r.device, (bh_lane){77}, NULL),
+                      BH_E_INVALID);
+        CHECK_REFUSED(bh_managed_prefetch(gone, 0, 4, where, r.device, none, NULL), BH_E_INVALID);
+    }
+    CHECK_REFUSED(bh_managed_prefetch(m, 0, 4, 0, r.device, none, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_managed_prefetch(m, 0, 4, 3, r.device, none, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_managed_advise(m, 0, 4, 0, r.device), BH_E_INVALID);
+    CHECK_REFUSED(bh_managed_advise(m, 0, 4, 10, r.device), BH_E_INVALID);
+    CHECK_REFUSED(bh_managed_advise(m, 0, 4001, BH_ADVISE_READ_MOSTLY, r.device), BH_E_INVALID);
+    CHECK_REFUSED(bh_managed_advise(m, 0, 4, BH_ADVISE_READ_MOSTLY, other), BH_E_INVALID);
+    CHECK_REFUSED(bh_managed_advise(gone, 0, 4, BH_ADVISE_READ_MOSTLY, r.device), BH_E_INVALID);
+    CHECK_REFUSED(bh_managed_advice(m, 4000, &bits), BH_E_INVALID);
+    CHECK_REFUSED(bh_managed_advice(m, 0, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_managed_query(m, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_write(m, 1, &bits, 4000), BH_E_INVALID);
+    bh_managed_options options = BH_INIT(options);
+    options.flags = BH_MANAGED_DRIVER;
+    CHECK_REFUSED(bh_managed_alloc(r.device, BH_U32, 0, &options, &out, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_managed_alloc(r.device, BH_U32, 1, &options, NULL, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_managed_alloc(r.device, (bh_type)999, 1, &options, &out, NULL), BH_E_INVALID);
+    options.flags = BH_MANAGED_DRIVER | 8;
+    CHECK_REFUSED(bh_managed_alloc(r.device, BH_U32, 1, &options, &out, NULL), BH_E_INVALID);
+    options.flags = BH_MANAGED_DRIVER | BH_MANAGED_UNTRACKED;
+    CHECK_REFUSED(bh_managed_alloc(r.device, BH_U32, 1, &options, &out, NULL), BH_E_INVALID);
+    CHECK_EQ(info_of(m).prefetches, 0);
+    CHECK_OK(bh_device_close(other));
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(what_is_not_there_says_so) {
+    rig r = rig_open(0);
+    bh_buffer m = driven(r.device, 1000), plain = words_filled(r.device, 1000, 1), out;
+    for (uint32_t flags = BH_MAP_READ; flags <= BH_MAP_WRITE; flags++)
+        CHECK_REFUSED(bh_managed_map(m, 0, 4000, flags, NULL), BH_E_UNSUPPORTED);
+    CHECK_STR_CONTAINS(last().fix, "bh_buffer_read");
+    CHECK_REFUSED(bh_managed_unmap(&r, 4000), BH_E_INVALID);
+    CHECK_REFUSED(bh_managed_attach(m, BH_ATTACH_HOST, (bh_lane){0}), BH_E_UNSUPPORTED);
+    CHECK_REFUSED(bh_managed_attach(m, BH_ATTACH_LANE, open_lane(r.device)), BH_E_UNSUPPORTED);
+    CHECK_OK(bh_managed_attach(m, BH_ATTACH_GLOBAL, (bh_lane){0}));
+    bh_managed_options options = BH_INIT(options);
+    options.flags = BH_MANAGED_DRIVER | BH_MANAGED_TRANSPARENT;
+    CHECK_REFUSED(bh_managed_alloc(r.device, BH_U32, 1, &options, &out, NULL), BH_E_UNSUPPORTED);
+    options.flags = BH_MANAGED_DRIVER;
+    options.attach = BH_ATTACH_HOST;
+    CHECK_REFUSED(bh_managed_alloc(r.device, BH_U32, 1, &options, &out, NULL), BH_E_UNSUPPORTED);
+    /* What keeps addresses. */
+    bh_kernel kernel = rig_kernel(&r, "add_one");
+    bh_prepared prepared;
+    CHECK_REFUSED(
+        bh_prepare(kernel, BH_GRID(1000, 128), BH_ARGS(BH_INOUT(m), 1000u), NULL, &prepared),
+        BH_E_UNSUPPORTED);
+    CHECK_STR_CONTAINS(last().fix, "bh_launch");
+    REQUIRE_OK(
+        bh_prepare(kernel, BH_GRID(1000, 128), BH_ARGS(BH_INOUT(plain), 1000u), NULL, &prepared));
+    CHECK_REFUSED(bh_prepared_set(prepared, 0, BH_INOUT(m)), BH_E_UNSUPPORTED);
+    REQUIRE_OK(bh_prepared_launch(prepared, NULL));
+    bh_sequence sequence;
+    REQUIRE_OK(bh_sequence_begin(r.device, NULL, &sequence));
+    CHECK_REFUSED(bh_sequence_launch(sequence, kernel, BH_GRID(1000, 128),
+                                     BH_ARGS(BH_INOUT(m), 1000u), NULL, NULL),
+                  BH_E_UNSUPPORTED);
+    CHECK_REFUSED(bh_sequence_copy(sequence, plain, 0, m, 0, 4000, NULL), BH_E_UNSUPPORTED);
+    CHECK_REFUSED(bh_sequence_fill(sequence, m, 0, 4000, &(uint32_t){1}, 4, NULL),
+                  BH_E_UNSUPPORTED);
+    REQUIRE_OK(bh_sequence_launch(sequence, kernel, BH_GRID(1000, 128),
+                                  BH_ARGS(BH_INOUT(plain), 1000u), NULL, NULL));
+    REQUIRE_OK(bh_sequence_finish(sequence));
+    CHECK_REFUSED(bh_sequence_bind(sequence, plain, m), BH_E_UNSUPPORTED);
+    bh_ticket ticket;
+    REQUIRE_OK(bh_sequence_submit(sequence, NULL, &ticket));
+    REQUIRE_OK(bh_wait(ticket, LONG_NS));
+    CHECK(words_are(plain, 1000, 3));
+    int fds[BH_SHARE_FDS];
+    bh_share_token token;
+    CHECK_REFUSED(bh_buffer_export(m, fds, &token), BH_E_UNSUPPORTED);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(not_with_checks_or_guards) {
+    static const uint32_t modes[] = {BH_DEVICE_CHECK, BH_DEVICE_GUARD};
+    for (int i = 0; i < 2; i++) {
+        bh_device_options options = device_options(modes[i]);
+        bh_device device;
+        if (bh_device_open(&options, &device) != BH_OK) continue; /* a GPU has no checks */
+        bh_buffer out;
+        CHECK_REFUSED(ask(device, 10, NULL, &out), BH_E_UNSUPPORTED);
+        CHECK_OK(bh_device_close(device));
+    }
+}
+
+typedef struct seen {
+    uint64_t bytes, address, buffers, limit;
+} seen;
+
+static bool see_entry(void *context, const bh_memory_entry *entry) {
+    seen *s = context;
+    if (strcmp(entry->tag, "large") != 0) return true;
+    s->buffers++;
+    s->bytes += entry->bytes;
+    s->address = entry->address;
+    return true;
+}
+
+TEST(it_counts_in_tags_and_listings_and_not_against_the_limit) {
+    bh_device_options options = device_options(0);
+    options.memory_limit = 8 << 20;
+    bh_device device = open_device_with(&options);
+    bh_buffer m, other, plain;
+    enum { MANY = 5 << 20 };
+    bh_memory_info before = BH_INIT(before), after = BH_INIT(after);
+    REQUIRE_OK(bh_memory_query(device, &before));
+    bh_status status = ask(device, MANY, "large", &m);
+    if (status == BH_E_UNSUPPORTED) SKIP("%s", last().message);
+    REQUIRE_OK(status);
+    CHECK_REFUSED(bh_buffer_alloc(device, BH_U32, MANY, &plain), BH_E_NO_MEMORY);
+    REQUIRE_OK(bh_memory_query(device, &after));
+    CHECK_EQ(after.bytes_reserved, before.bytes_reserved);
+    CHECK_EQ(after.bytes_buffers, before.bytes_buffers + MANY * 4ull);
+    CHECK_EQ(after.buffers, before.buffers + 1);
+    seen s = {0};
+    REQUIRE_OK(bh_memory_list(device, see_entry, &s));
+    CHECK_EQ(s.buffers, 1);
+    CHECK_EQ(s.bytes, MANY * 4ull);
+    CHECK_EQ(s.address, address_of(m));
+    /* A tag's own limit holds. */
+    REQUIRE_OK(bh_memory_set_limit(device, "large", MANY * 4ull + 100));
+    CHECK_REFUSED(ask(device, 100, "large", &other), BH_E_NO_MEMORY);
+    REQUIRE_OK(ask(device, 25, "large", &other));
+    REQUIRE_OK(bh_buffer_release(m));
+    REQUIRE_OK(bh_buffer_release(other));
+    REQUIRE_OK(ask(device, MANY, "large", &m));
+    REQUIRE_OK(bh_buffer_fill(m, 0, MANY * 4ull, &(uint32_t){9}, 4));
+    CHECK_EQ(word_read(m, MANY - 1), 9);
+    CHECK_OK(bh_device_close(device));
+}
+
+/* Refused before the driver is asked. */
+TEST(no_more_than_host_and_device_have) {
+    rig r = rig_open(0);
+    bh_buffer m = driven(r.device, 10), other;
+    CHECK_REFUSED(ask(r.device, UINT64_C(1) << 55, NULL, &other), BH_E_NO_MEMORY);
+    CHECK_STR_CONTAINS(last().message, "144115188075855872");
+    CHECK_STR_CONTAINS(last().message, "available");
+    word_write(m, 3, 4);
+    CHECK_EQ(word_read(m, 3), 4);
+    check_device_works(&r);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+/* Releasing while work that uses it is queued, many times; closing with some left. */
+TEST(made_and_released_under_way) {
+    rig r = rig_open(0);
+    bh_buffer kept = driven(r.device, WORDS);
+    REQUIRE_OK(bh_buffer_fill(kept, 0, BYTES, &(uint32_t){0}, 4));
+    for (uint32_t i = 0; i < 40; i++) {
+        bh_buffer m = driven(r.device, 10000 + i * 1000);
+        REQUIRE_OK(bh_buffer_fill(m, 0, 40000, &i, 4));
+        bh_ticket ticket = submit(rig_kernel(&r, "add_one"), BH_GRID(10000, 128),
+                                  BH_ARGS(BH_INOUT(m), 10000u), NULL);
+        (void)ticket;
+        REQUIRE_OK(bh_submit_copy((bh_lane){0}, kept, i * 4, m, 39996, 4, NULL));
+        REQUIRE_OK(bh_buffer_release(m));
+    }
+    CHECK(words_count(kept, 40, 1));
+    CHECK_OK(bh_device_close(r.device));
+}

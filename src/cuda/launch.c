@@ -35,6 +35,20 @@ unsigned bh__cuda_launch_attributes(const bh__launch_body *body, bh__cu_launch_a
     return count;
 }
 
+/* The driver's interface has no const; it copies the parameters. */
+void bh__cuda_launch_node(const bh__cuda_kernel *kernel, const bh__work *work, bh__cuda_node *out) {
+    const bh__launch_body *body = &work->u.launch;
+    out->param_bytes = body->param_bytes;
+    void *extra[] = {BH__CU_PARAM_BYTES, (void *)(uintptr_t)work->params, BH__CU_PARAM_SIZE,
+                     &out->param_bytes, BH__CU_PARAM_END};
+    memcpy(out->extra, extra, sizeof extra);
+    out->kernel = (bh__cu_kernel_node){.function = kernel->function,
+                                       .grid = {body->grid[0], body->grid[1], body->grid[2]},
+                                       .block = {body->block[0], body->block[1], body->block[2]},
+                                       .shared_bytes = body->shared_bytes,
+                                       .extra = out->param_bytes ? out->extra : NULL};
+}
+
 static int launch(bh__device_lane *lane, const bh__cuda_kernel *kernel, const bh__work *work) {
     const bh__launch_body *body = &work->u.launch;
     size_t bytes = body->param_bytes;

@@ -24,9 +24,7 @@ struct bh__cuda_sequence {
 /* One step, as the driver wants it described. */
 typedef struct node {
     uint32_t op;
-    bh__cu_kernel_node kernel;
-    size_t param_bytes;
-    void *extra[5];
+    bh__cuda_node launch;
     bh__cu_copy_node copy;
     bh__cu_fill_node fill;
 } node;
@@ -39,18 +37,8 @@ static bool describe_launch(const bh__device *device, const bh__work *work, node
     bh_error ignored; /* told when the step is sent by itself */
     const bh__cuda_kernel *kernel = bh__cuda_find_kernel(device, work, &module, &ignored);
     if (!kernel) return false;
-    const bh__launch_body *body = &work->u.launch;
     *prints |= module->prints;
-    out->param_bytes = body->param_bytes;
-    /* The driver's interface has no const; it copies the parameters. */
-    void *extra[] = {BH__CU_PARAM_BYTES, (void *)(uintptr_t)work->params, BH__CU_PARAM_SIZE,
-                     &out->param_bytes, BH__CU_PARAM_END};
-    memcpy(out->extra, extra, sizeof extra);
-    out->kernel = (bh__cu_kernel_node){.function = kernel->function,
-                                       .grid = {body->grid[0], body->grid[1], body->grid[2]},
-                                       .block = {body->block[0], body->block[1], body->block[2]},
-                                       .shared_bytes = body->shared_bytes,
-                                       .extra = out->param_bytes ? out->extra : NULL};
+    bh__cuda_launch_node(kernel, work, &out->launch);
     return true;
 }
 
@@ -127,7 +115,7 @@ static int add_step(const bh__device *device, bh__cuda_sequence *self,
         return cu->graph_add_fill(out, self->graph, after, count, &what->fill, device->context);
     if (what->op != BH__OP_LAUNCH)
         return cu->graph_add_copy(out, self->graph, after, count, &what->copy, device->context);
-    int result = cu->graph_add_kernel(out, self->graph, after, count, &what->kernel);
+    int result = cu->graph_add_kernel(out, self->graph, after, count, &what->launch.kernel);
     return result == BH__CU_OK ? add_attributes(cu, *out, &image->steps[step].u.launch) : result;
 }
 
@@ -259,7 +247,7 @@ static int set_step(const bh__device *device, bh__cuda_sequence *self, uint32_t 
         return cu->graph_set_fill(self->chain, which, &what->fill, device->context);
     if (what->op != BH__OP_LAUNCH)
         return cu->graph_set_copy(self->chain, which, &what->copy, device->context);
-    return cu->graph_set_kernel(self->chain, which, &what->kernel);
+    return cu->graph_set_kernel(self->chain, which, &what->launch.kernel);
 }
 
 /* Has the graph do what the image says. Anything but BH__CU_OK: it must be built anew. */

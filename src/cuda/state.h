@@ -221,6 +221,13 @@ const bh__cuda_kernel *bh__cuda_find_kernel(const bh__device *device, const bh__
 /* Everything about a launch but its shape, as the driver has it. Returns how many there are. */
 enum { BH__CUDA_ATTRIBUTES = 5 };
 unsigned bh__cuda_launch_attributes(const bh__launch_body *body, bh__cu_launch_attribute *out);
+/* A launch as a node of a graph, without its attributes. Points into itself and to the parameters. */
+typedef struct bh__cuda_node {
+    bh__cu_kernel_node kernel;
+    size_t param_bytes;
+    void *extra[5];
+} bh__cuda_node;
+void bh__cuda_launch_node(const bh__cuda_kernel *kernel, const bh__work *work, bh__cuda_node *out);
 /* BH_E_BUSY: queued, and it may print. */
 bh_status bh__cuda_launch(bh__device_lane *lane, const bh__work *work, bh_error *error);
 bh_status bh__cuda_copy(bh__device_lane *lane, const bh__work *work, bh_error *error);

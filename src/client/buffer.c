@@ -47,7 +47,7 @@ static bh_status take_options(const bh_buffer_options *given, bh_buffer_options 
     return BH_OK;
 }
 
-static bh_status size_of(bh_type type, uint64_t count, uint64_t *out) {
+bh_status bh__buffer_bytes(bh_type type, uint64_t count, uint64_t *out) {
     uint64_t element = bh_type_size(type);
     if (element == 0) {
         return bh__refuse(BH_E_INVALID, "use one of BH_I8 ... BH_F64", "%u is not an element type",
@@ -98,7 +98,7 @@ static bh_status buffer_alloc(bh_device handle, bh_type type, uint64_t count,
                               const bh_buffer_options *options, const void *call_site,
                               bh_buffer *out) {
     uint64_t bytes = 0;
-    if (size_of(type, count, &bytes) != BH_OK) return bh__last()->status;
+    if (bh__buffer_bytes(type, count, &bytes) != BH_OK) return bh__last()->status;
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
     if (!device) return bh__last()->status;
     bh__memory *memory = NULL;

@@ -279,13 +279,11 @@ bh_status bh_managed_alloc(bh_device handle, bh_type type, uint64_t count,
     if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the buffer", "out is NULL");
     bh_managed_options options;
     if (take_options(given, &options) != BH_OK) return bh__last()->status;
-    uint64_t bytes, element = bh_type_size(type);
-    if (element == 0)
-        return bh__refuse(BH_E_INVALID, "use a type from bulkhead.h", "%u is no element type",
-                          (unsigned)type);
-    if (count == 0 || !bh__mul_u64(count, element, &bytes) || bytes > (uint64_t)INT64_MAX / 2)
-        return bh__refuse(BH_E_INVALID, "ask for at least one element and at most 2^62 bytes",
-                          "%llu elements of %llu bytes", (ull)count, (ull)element);
+    uint64_t bytes;
+    if (bh__buffer_bytes(type, count, &bytes) != BH_OK) return bh__last()->status;
+    if (bytes > (uint64_t)INT64_MAX / 2)
+        return bh__refuse(BH_E_INVALID, "ask for at most 2^62 bytes", "%llu bytes asked for",
+                          (ull)bytes);
 #ifdef BH__ONE_PROCESS
     return bh__refuse(BH_E_UNSUPPORTED, "use workers that are processes",
                       "the worker is part of this process and has the address already");

@@ -219,6 +219,8 @@ void bh__orders_forget_chunk(bh__worker *worker, uint32_t id);
 void bh__orders_forget_host(bh__worker *worker, uint32_t id);
 
 /* ---- buffer.c: for those who make memory in other ways */
+/* The size of so many elements, at least one of a type there is. */
+bh_status bh__buffer_bytes(bh_type type, uint64_t count, uint64_t *out);
 bh_status bh__buffer_add(bh__device *device, bh__memory *memory, bh_type type, uint64_t offset,
                          uint64_t count, bh_buffer *out);
 

@@ -95,16 +95,9 @@ static bh_status alloc_shareable(bh__device *device, bh_type type, uint64_t coun
 
 bh_status bh_buffer_alloc_shareable(bh_device handle, bh_type type, uint64_t count,
                                     bh_buffer *out) {
-    uint64_t bytes, element = bh_type_size(type);
+    uint64_t bytes;
     if (!out) return refuse_null("out");
-    if (element == 0)
-        return bh__refuse(BH_E_INVALID, "use one of BH_I8 ... BH_F64", "%u is not an element type",
-                          (unsigned)type);
-    if (count == 0) return bh__refuse(BH_E_INVALID, "ask for at least one element", "count is 0");
-    if (!bh__mul_u64(count, element, &bytes))
-        return bh__refuse(BH_E_NO_MEMORY, "ask for less",
-                          "%llu elements of %llu bytes are more than 2^64 bytes", (ull)count,
-                          (ull)element);
+    if (bh__buffer_bytes(type, count, &bytes) != BH_OK) return bh__last()->status;
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
     if (!device) return bh__last()->status;
     bh_status status =

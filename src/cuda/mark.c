@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Marks: nodes of graphs that write a word, to tell how far a row of launches has come. Among short
- * kernels a node that writes memory takes as long as several of them, a kernel as long as one; but a
- * kernel needs a free place on the device, so that whoever waits for the word may wait for others. */
+ * kernels another kernel takes less time than a node that writes memory; but a kernel needs a free
+ * place on the device, so that whoever waits for the word may wait for others. */
 #include "cuda/state.h"
 
 static const char marker_source[] = ".version 7.0\n"

@@ -142,13 +142,10 @@ static bh__kernel *blamed_kernel(const judgement *self, uint32_t lane, const bh_
     return bh__sequence_kernel(shadow->sequence, first, last);
 }
 
-/* The device says that it faulted, not where: on each lane it can have been whatever is next to be
- * known done, if that was running at all. */
-static void find_candidates(judgement *self) {
+/* On each lane it can have been whatever is next to be known done, if that was running at all. Those
+ * that are known done together are all launches. */
+static void add_candidates(judgement *self, bool kernels_only) {
     const bh__cause *cause = self->cause;
-    if (cause->status == BH_E_LOST) return;
-    self->candidates = cause->sequence ? 1 : 0;
-    if (cause->sequence) return;
     const bh__kernel *only = NULL;
     self->one_kernel = true;
     for (uint32_t i = 0; i < self->device->lane_limit; i++) {
@@ -157,6 +154,8 @@ static void find_candidates(judgement *self) {
         if (!lane->exists || self->taken[i] <= from || (cause->lane_known && cause->lane != i) ||
             !bh__head_runs(self->device, lane, from))
             continue;
+        const bh__shadow *head = shadow_at(self->device, lane, from);
+        if (kernels_only && !head->kernel && !head->sequence) continue;
         uint32_t count;
         self->blamed[i] = bh__group_end(self->device, lane, from, self->taken[i], &count);
         self->candidates += count;
@@ -168,6 +167,18 @@ static void find_candidates(judgement *self) {
             from += shadow->slots;
         }
     }
+}
+
+/* A device that faulted says what happened, often not where. What it has a code for is a kernel's
+ * doing: transfers were checked before they were sent. A crash of the worker can be anyone's. */
+static void find_candidates(judgement *self) {
+    const bh__cause *cause = self->cause;
+    if (cause->status == BH_E_LOST) return;
+    self->candidates = cause->sequence ? 1 : 0;
+    if (cause->sequence) return;
+    bool a_kernels = cause->error.device_code != 0 && !cause->broken;
+    add_candidates(self, a_kernels);
+    if (self->candidates == 0 && a_kernels) add_candidates(self, false);
 }
 
 static const char *request_name(const bh__shadow *shadow) {

@@ -200,3 +200,28 @@ TEST(an_idle_worker_that_dies_hurts_nothing) {
     check_device_works(&r);
     CHECK_OK(bh_device_close(r.device));
 }
+
+/* The kernel watches the first word of a write that is far from done when it appears: a transfer cannot
+ * make a kernel fault, so it is neither blamed nor harmed. */
+TEST(a_write_in_flight_is_not_blamed_for_a_kernels_fault) {
+    enum { WORDS = 16 << 20 };
+    rig r = rig_open(0);
+    bh_launch_options there = on_lane(open_lane(r.device), 0);
+    bh_buffer watched = words_filled(r.device, WORDS, 0), broken = words_filled(r.device, 1, 0);
+    uint32_t *words = malloc((size_t)WORDS * 4);
+    REQUIRE(words != NULL);
+    for (uint32_t i = 0; i < WORDS; i++) words[i] = i + 1;
+    bh_ticket fault = submit(rig_kernel(&r, "wait_then_poke"), BH_GRID(1, 1),
+                             BH_ARGS(address_of(watched), BH_INOUT(broken), NOWHERE), &there);
+    flag_wait_begun(watched);
+    CHECK_OK(bh_buffer_write(watched, 0, words, (uint64_t)WORDS * 4));
+    bh_error error;
+    CHECK_STATUS(bh_wait(fault, LONG_NS), BH_E_FAULT);
+    CHECK_STATUS(bh_ticket_error(fault, &error), BH_E_FAULT);
+    CHECK_EQ(error.certain, 1);
+    CHECK_STR_EQ(error.kernel, "wait_then_poke");
+    CHECK(words_count(watched, WORDS, 1));
+    CHECK(is_suspect(broken));
+    free(words);
+    CHECK_OK(bh_device_close(r.device));
+}

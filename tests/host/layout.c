@@ -491,7 +491,6 @@ static const struct layout layouts[] = {
     FIELD(bh_host_pool_info, refusals, 72, 8),
     FIELD(bh_host_pool_info, bytes_cleared, 80, 8),
 
-
     SIZE(bh_managed_options, 32),
     FIELD(bh_managed_options, size, 0, 4),
     FIELD(bh_managed_options, flags, 4, 4),

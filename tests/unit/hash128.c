@@ -92,4 +92,3 @@ TEST(small_numbers_do_not_meet) {
         free(halves[half]);
     }
 }
-

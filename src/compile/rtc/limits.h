@@ -3,22 +3,22 @@
 #pragma once
 
 #ifndef INT_MAX
-#define CHAR_BIT 8
-#define SCHAR_MAX 127
-#define SCHAR_MIN (-128)
-#define UCHAR_MAX 255
-#define CHAR_MAX ('\xff' > 0 ? 255 : 127)
-#define CHAR_MIN ('\xff' > 0 ? 0 : -128)
-#define SHRT_MAX 32767
-#define SHRT_MIN (-32768)
-#define USHRT_MAX 65535
-#define INT_MAX 2147483647
-#define INT_MIN (-INT_MAX - 1)
-#define UINT_MAX 4294967295u
-#define LONG_MAX 9223372036854775807l
-#define LONG_MIN (-LONG_MAX - 1)
-#define ULONG_MAX 18446744073709551615ul
-#define LLONG_MAX 9223372036854775807ll
-#define LLONG_MIN (-LLONG_MAX - 1)
+#define CHAR_BIT   8
+#define SCHAR_MAX  127
+#define SCHAR_MIN  (-128)
+#define UCHAR_MAX  255
+#define CHAR_MAX   ('\xff' > 0 ? 255 : 127)
+#define CHAR_MIN   ('\xff' > 0 ? 0 : -128)
+#define SHRT_MAX   32767
+#define SHRT_MIN   (-32768)
+#define USHRT_MAX  65535
+#define INT_MAX    2147483647
+#define INT_MIN    (-INT_MAX - 1)
+#define UINT_MAX   4294967295u
+#define LONG_MAX   9223372036854775807l
+#define LONG_MIN   (-LONG_MAX - 1)
+#define ULONG_MAX  18446744073709551615ul
+#define LLONG_MAX  9223372036854775807ll
+#define LLONG_MIN  (-LLONG_MAX - 1)
 #define ULLONG_MAX 18446744073709551615ull
 #endif

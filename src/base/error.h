@@ -5,6 +5,9 @@
 
 #include "bulkhead.h"
 
+/* What only refusals reach: kept out of the way of what goes through. */
+#define BH__COLD __attribute__((noinline, cold))
+
 /*
  * Fills `error` (which may be NULL) and returns `status`, so that a failing function reads
  *

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The arguments of a launch against the kernel's parameters, and into their places. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "client/launch.h"
@@ -8,33 +9,72 @@ typedef unsigned long long ull;
 
 #define REFUSE bh__launch_refuse
 
+static uint32_t index_of(const bh__launch *self, const bh__blob_param *param) {
+    return (uint32_t)(param - self->kernel->params);
+}
+
+/* ---- buffers ---- */
+
+static BH__COLD bh_status refuse_access(bh__launch *self, uint32_t access, const char *what) {
+    return REFUSE(self, BH_REASON_ARGUMENT_KIND, access, BH_ACCESS_INOUT, BH_E_INVALID,
+                  "use BH_ACCESS_IN, BH_ACCESS_OUT or BH_ACCESS_INOUT",
+                  "kernel %s: %s has access %u", self->kernel->name, what, access);
+}
+
+static BH__COLD bh_status refuse_handle(bh__launch *self, bh_buffer handle, const char *what) {
+    (void)bh__handle_get(self->device, handle.id, BH__KIND_BUFFER, what); /* says why */
+    self->reason = BH_REASON_BUFFER_HANDLE;
+    bh__launch_record(self, BH_REASON_BUFFER_HANDLE, 0, 0);
+    return bh__last()->status;
+}
+
 static inline bh_status take_use(bh__launch *self, bh_buffer handle, uint32_t access,
-                                 const char *what, bh__use *out) {
-    if (access - BH_ACCESS_IN > BH_ACCESS_INOUT - BH_ACCESS_IN) {
-        return REFUSE(self, BH_REASON_ARGUMENT_KIND, access, BH_ACCESS_INOUT, BH_E_INVALID,
-                      "use BH_ACCESS_IN, BH_ACCESS_OUT or BH_ACCESS_INOUT",
-                      "kernel %s: %s has access %u", self->kernel->name, what, access);
-    }
+                                 const char *what, uint32_t argument, bh__use *out) {
+    if (access - BH_ACCESS_IN > BH_ACCESS_INOUT - BH_ACCESS_IN)
+        return refuse_access(self, access, what);
     const bh__buffer *buffer =
         bh__handle_find(self->device, &self->device->buffers, handle.id, BH__KIND_BUFFER);
-    if (!buffer) {
-        (void)bh__handle_get(self->device, handle.id, BH__KIND_BUFFER, what); /* says why */
-        self->reason = BH_REASON_BUFFER_HANDLE;
-        bh__launch_record(self, BH_REASON_BUFFER_HANDLE, 0, 0);
-        return bh__last()->status;
-    }
+    if (!buffer) return refuse_handle(self, handle, what);
     out->memory = buffer->memory;
     out->offset = buffer->offset;
     out->bytes = buffer->bytes;
     out->access = access;
-    out->argument = 0;
+    out->argument = argument;
     return BH_OK;
 }
 
-bh_status bh__use_take(bh__launch *self, bh_buffer handle, uint32_t access, const char *what,
-                       bh__use *out) {
-    return take_use(self, handle, access, what, out);
+static BH__COLD bh_status refuse_buffer(bh__launch *self, const bh__blob_param *param) {
+    if (param->bytes != sizeof(uint64_t))
+        return REFUSE(self, BH_REASON_ARGUMENT_KIND, sizeof(uint64_t), param->bytes, BH_E_LAUNCH,
+                      "pass a scalar here",
+                      "kernel %s: argument %u is a buffer, its parameter has %u bytes",
+                      self->kernel->name, index_of(self, param), param->bytes);
+    return REFUSE(self, BH_REASON_ARGUMENT_KIND, sizeof(uint64_t), param->bytes, BH_E_LAUNCH,
+                  "pass a scalar here",
+                  "kernel %s: argument %u is a buffer, its parameter is a floating-point number",
+                  self->kernel->name, index_of(self, param));
 }
+
+static BH__COLD bh_status refuse_small(bh__launch *self, const bh__blob_param *param, uint64_t has,
+                                       uint64_t needs) {
+    return REFUSE(self, BH_REASON_BUFFER_SMALL, needs, has, BH_E_LAUNCH,
+                  "pass a larger buffer, or launch for less data",
+                  "kernel %s: argument %u is a buffer of %llu bytes; %llu are needed",
+                  self->kernel->name, index_of(self, param), (ull)has, (ull)needs);
+}
+
+static inline bh_status take_buffer(bh__launch *self, const bh__blob_param *param,
+                                    const bh_arg *arg, bh__use *out) {
+    if (param->bytes != sizeof(uint64_t) || param->scalar) return refuse_buffer(self, param);
+    bh_status status =
+        take_use(self, arg->u.buffer, arg->size, "argument", index_of(self, param) + 1, out);
+    if (status == BH_OK && arg->kind == BH_ARG_BUFFER_AT_LEAST &&
+        out->bytes < arg->u.at_least.bytes)
+        return refuse_small(self, param, out->bytes, arg->u.at_least.bytes);
+    return status;
+}
+
+/* ---- values ---- */
 
 /* Whether a kernel could be given this as an address. */
 static bool is_address(const bh__device *device, uint64_t value) {
@@ -52,15 +92,16 @@ static bool is_address(const bh__device *device, uint64_t value) {
     return false;
 }
 
-static bh_status refuse_size(bh__launch *self, uint32_t index, uint32_t count) {
-    uint32_t bytes = self->kernel->params[index].bytes;
-    return REFUSE(self, BH_REASON_ARGUMENT_SIZE, count, bytes, BH_E_LAUNCH,
+static BH__COLD bh_status refuse_size(bh__launch *self, const bh__blob_param *param,
+                                      uint32_t count) {
+    return REFUSE(self, BH_REASON_ARGUMENT_SIZE, count, param->bytes, BH_E_LAUNCH,
                   "pass a value of exactly the parameter's type; cast integers to its width",
                   "kernel %s: argument %u has %u bytes, its parameter has %u", self->kernel->name,
-                  index, count, bytes);
+                  index_of(self, param), count, param->bytes);
 }
 
-static bh_status check_pointer(bh__launch *self, uint32_t index, const void *bytes) {
+static __attribute__((noinline)) bh_status
+check_pointer(bh__launch *self, const bh__blob_param *param, const void *bytes) {
     uint64_t value;
     memcpy(&value, bytes, sizeof value);
     if (value == 0 || is_address(self->device, value)) return BH_OK;
@@ -70,19 +111,18 @@ static bh_status check_pointer(bh__launch *self, uint32_t index, const void *byt
         "gives",
         "kernel %s: argument %u is a scalar, 0x%llx, that is no address in any buffer; its "
         "parameter is a pointer",
-        self->kernel->name, index, (ull)value);
+        self->kernel->name, index_of(self, param), (ull)value);
 }
 
-static inline bh_status pack_bytes(bh__launch *self, uint32_t index, const void *bytes,
+static inline bh_status take_bytes(bh__launch *self, const bh__blob_param *param, const void *bytes,
                                    uint32_t count, uint8_t *params) {
-    const bh__blob_param *param = &self->kernel->params[index];
-    if (__builtin_expect(count != param->bytes, 0)) return refuse_size(self, index, count);
+    if (count != param->bytes) return refuse_size(self, param, count);
     uint8_t *target = params + param->offset;
     if (count == 4) {
         memcpy(target, bytes, 4);
     } else if (count == 8) {
         if (param->pointer) {
-            bh_status status = check_pointer(self, index, bytes);
+            bh_status status = check_pointer(self, param, bytes);
             if (status != BH_OK) return status;
         }
         memcpy(target, bytes, 8);
@@ -92,28 +132,10 @@ static inline bh_status pack_bytes(bh__launch *self, uint32_t index, const void 
     return BH_OK;
 }
 
-static bh_status refuse_buffer(bh__launch *self, uint32_t index) {
-    const bh__blob_param *param = &self->kernel->params[index];
-    if (param->bytes != sizeof(uint64_t))
-        return REFUSE(self, BH_REASON_ARGUMENT_KIND, sizeof(uint64_t), param->bytes, BH_E_LAUNCH,
-                      "pass a scalar here",
-                      "kernel %s: argument %u is a buffer, its parameter has %u bytes",
-                      self->kernel->name, index, param->bytes);
-    return REFUSE(self, BH_REASON_ARGUMENT_KIND, sizeof(uint64_t), param->bytes, BH_E_LAUNCH,
-                  "pass a scalar here",
-                  "kernel %s: argument %u is a buffer, its parameter is a floating-point number",
-                  self->kernel->name, index);
-}
-
-static bh_status refuse_small(bh__launch *self, uint32_t index, uint64_t has, uint64_t needs) {
-    return REFUSE(self, BH_REASON_BUFFER_SMALL, needs, has, BH_E_LAUNCH,
-                  "pass a larger buffer, or launch for less data",
-                  "kernel %s: argument %u is a buffer of %llu bytes; %llu are needed",
-                  self->kernel->name, index, (ull)has, (ull)needs);
-}
-
-static bh_status refuse_value(bh__launch *self, uint32_t index, const bh_arg *arg) {
+static BH__COLD bh_status refuse_value(bh__launch *self, const bh__blob_param *param,
+                                       const bh_arg *arg) {
     const char *name = self->kernel->name;
+    uint32_t index = index_of(self, param);
     switch (arg->kind) {
     case BH_ARG_VALUE:
         return REFUSE(self, BH_REASON_ARGUMENT_SIZE, arg->size, sizeof arg->u.value, BH_E_INVALID,
@@ -130,48 +152,64 @@ static bh_status refuse_value(bh__launch *self, uint32_t index, const bh_arg *ar
     }
 }
 
-static inline bh_status take(bh__launch *self, uint32_t index, const bh_arg *arg, uint8_t *params,
-                             bh__use *use, bool *is_buffer) {
-    *is_buffer = false;
-    switch (arg->kind) {
-    case BH_ARG_VALUE:
-        if (arg->size - 1 >= sizeof arg->u.value) return refuse_value(self, index, arg);
-        return pack_bytes(self, index, arg->u.value, arg->size, params);
-    case BH_ARG_DATA:
-        if (!arg->u.data) return refuse_value(self, index, arg);
-        return pack_bytes(self, index, arg->u.data, arg->size, params);
-    case BH_ARG_BUFFER:
-    case BH_ARG_BUFFER_AT_LEAST: {
-        const bh__blob_param *param = &self->kernel->params[index];
-        if (param->bytes != sizeof(uint64_t) || param->scalar) return refuse_buffer(self, index);
-        bh_status status = take_use(self, arg->u.buffer, arg->size, "argument", use);
-        if (status != BH_OK) return status;
-        use->argument = index + 1;
-        *is_buffer = true;
-        if (arg->kind == BH_ARG_BUFFER_AT_LEAST && use->bytes < arg->u.at_least.bytes)
-            return refuse_small(self, index, use->bytes, arg->u.at_least.bytes);
-        return BH_OK;
-    }
-    default:
-        return refuse_value(self, index, arg);
-    }
+static inline bh_status take_value(bh__launch *self, const bh__blob_param *param, const bh_arg *arg,
+                                   uint8_t *params) {
+    if (arg->kind == BH_ARG_VALUE && arg->size - 1 < sizeof arg->u.value)
+        return take_bytes(self, param, arg->u.value, arg->size, params);
+    if (arg->kind == BH_ARG_DATA && arg->u.data)
+        return take_bytes(self, param, arg->u.data, arg->size, params);
+    return refuse_value(self, param, arg);
+}
+
+/* ---- one, and all ---- */
+
+static inline bool is_buffer(const bh_arg *arg) {
+    return arg->kind == BH_ARG_BUFFER || arg->kind == BH_ARG_BUFFER_AT_LEAST;
 }
 
 bh_status bh__argument_take(bh__launch *self, uint32_t index, const bh_arg *arg, uint8_t *params,
-                            bh__use *use, bool *is_buffer) {
-    return take(self, index, arg, params, use, is_buffer);
+                            bh__use *use, bool *out_is_buffer) {
+    const bh__blob_param *param = &self->kernel->params[index];
+    *out_is_buffer = is_buffer(arg);
+    return *out_is_buffer ? take_buffer(self, param, arg, use)
+                          : take_value(self, param, arg, params);
 }
 
-bh_status bh__arguments_take(bh__launch *self, bh_args args) {
-    uint32_t use_count = 0;
-    bh__use *uses = self->uses;
-    for (uint32_t i = 0; i < args.count; i++) {
-        bool is_buffer;
-        bh_status status = take(self, i, &args.list[i], self->params, &uses[use_count], &is_buffer);
-        if (status != BH_OK) return status;
-        use_count += is_buffer;
+static BH__COLD bh_status refuse_count(bh__launch *self, size_t count) {
+    uint32_t wanted = self->kernel->shape.param_count;
+    return REFUSE(self, BH_REASON_ARGUMENT_COUNT, count, wanted, BH_E_LAUNCH,
+                  "pass one argument for each parameter",
+                  "kernel %s takes %u arguments, %zu were given", self->kernel->name, wanted,
+                  count);
+}
+
+/* More uses than there is room for in the record, or some beside the arguments. */
+static BH__COLD bh_status make_room(bh__launch *self, size_t uses) {
+    size_t also = self->options->also_count;
+    const char *name = self->kernel->name;
+    if (also && !self->options->also)
+        return bh__refuse(BH_E_INVALID, "pass the uses", "kernel %s: also is NULL", name);
+    if (also > 65536)
+        return bh__refuse(BH_E_INVALID, "name at most 65536 buffers",
+                          "kernel %s: also names %zu buffers", name, also);
+    if (uses <= BH__INLINE_USES) return BH_OK;
+    bh__use *list = malloc(uses * sizeof *self->uses);
+    if (!list) {
+        return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
+                          "no host memory for a launch with %zu buffers", uses);
     }
-    self->use_count = use_count;
+    self->uses = list;
+    return BH_OK;
+}
+
+static bh_status take_also(bh__launch *self) {
+    for (size_t i = 0; i < self->options->also_count; i++) {
+        const bh_use *also = &self->options->also[i];
+        bh_status status =
+            take_use(self, also->buffer, also->access, "also", 0, &self->uses[self->use_count]);
+        if (status != BH_OK) return status;
+        self->use_count++;
+    }
     return BH_OK;
 }
 
@@ -187,7 +225,7 @@ static bool meets_writer(const bh__use *uses, uint32_t count, const bh__use *inp
     return false;
 }
 
-void bh__arguments_place(const bh__kernel *kernel, const bh__use *uses, uint32_t use_count,
+static inline void place(const bh__kernel *kernel, const bh__use *uses, uint32_t use_count,
                          bool writable_inputs, uint8_t *params) {
     for (uint32_t i = 0; i < use_count && uses[i].argument; i++) {
         const bh__use *use = &uses[i];
@@ -197,4 +235,36 @@ void bh__arguments_place(const bh__kernel *kernel, const bh__use *uses, uint32_t
             (read_only ? use->memory->read_only_address : use->memory->address) + use->offset;
         memcpy(params + kernel->params[use->argument - 1].offset, &address, sizeof address);
     }
+}
+
+void bh__arguments_place(const bh__kernel *kernel, const bh__use *uses, uint32_t use_count,
+                         bool writable_inputs, uint8_t *params) {
+    place(kernel, uses, use_count, writable_inputs, params);
+}
+
+bh_status bh__arguments_take(bh__launch *self, bh_args args) {
+    const bh__kernel *kernel = self->kernel;
+    size_t also = self->options->also_count;
+    bh_status status = BH_OK;
+    if (args.count != kernel->shape.param_count) return refuse_count(self, args.count);
+    if (!args.list && args.count)
+        return bh__refuse(BH_E_INVALID, "pass the arguments", "kernel %s: args.list is NULL",
+                          kernel->name);
+    if (also || args.count > BH__INLINE_USES) status = make_room(self, args.count + also);
+    if (status != BH_OK) return status;
+    if (kernel->padded) memset(self->params, 0, kernel->shape.param_bytes);
+    const bh__blob_param *param = kernel->params;
+    bh__use *use = self->uses;
+    for (size_t left = args.count; left; left--, param++, args.list++) {
+        status = is_buffer(args.list) ? take_buffer(self, param, args.list, use++)
+                                      : take_value(self, param, args.list, self->params);
+        if (status != BH_OK) return status;
+    }
+    self->use_count = (uint32_t)(use - self->uses);
+    if (also) status = take_also(self);
+    if (status != BH_OK) return status;
+    place(kernel, self->uses, self->use_count, self->options->flags & BH_LAUNCH_WRITABLE_INPUTS,
+          self->params);
+    self->body.param_bytes = kernel->shape.param_bytes;
+    return BH_OK;
 }

@@ -40,69 +40,10 @@ bh__fit_question bh__launch_question(const bh__launch *self) {
     return question;
 }
 
-/* ---- arguments ---- */
-
-static bh_status refuse_count(bh__launch *self, size_t count) {
-    uint32_t wanted = self->kernel->shape.param_count;
-    return bh__launch_refuse(self, BH_REASON_ARGUMENT_COUNT, count, wanted, BH_E_LAUNCH,
-                             "pass one argument for each parameter",
-                             "kernel %s takes %u arguments, %zu were given", self->kernel->name,
-                             wanted, count);
-}
-
-/* More uses than there is room for in the record. */
-static bh_status make_room(bh__launch *self, size_t uses) {
-    size_t also = self->options->also_count;
-    const char *name = self->kernel->name;
-    if (also && !self->options->also)
-        return bh__refuse(BH_E_INVALID, "pass the uses", "kernel %s: also is NULL", name);
-    if (also > 65536)
-        return bh__refuse(BH_E_INVALID, "name at most 65536 buffers",
-                          "kernel %s: also names %zu buffers", name, also);
-    if (uses <= BH__INLINE_USES) return BH_OK;
-    bh__use *list = malloc(uses * sizeof *self->uses);
-    if (!list) {
-        return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
-                          "no host memory for a launch with %zu buffers", uses);
-    }
-    self->uses = list;
-    return BH_OK;
-}
-
-static bh_status add_also(bh__launch *self) {
-    for (size_t i = 0; i < self->options->also_count; i++) {
-        const bh_use *also = &self->options->also[i];
-        bh_status status =
-            bh__use_take(self, also->buffer, also->access, "also", &self->uses[self->use_count]);
-        if (status != BH_OK) return status;
-        self->use_count++;
-    }
-    return BH_OK;
-}
-
-static inline bh_status pack(bh__launch *self, bh_args args) {
-    const bh__kernel *kernel = self->kernel;
-    bh_status status = BH_OK;
-    if (args.count != kernel->shape.param_count) return refuse_count(self, args.count);
-    if (!args.list && args.count)
-        return bh__refuse(BH_E_INVALID, "pass the arguments", "kernel %s: args.list is NULL",
-                          kernel->name);
-    if (self->options->also_count || args.count > BH__INLINE_USES)
-        status = make_room(self, args.count + self->options->also_count);
-    if (status != BH_OK) return status;
-    if (kernel->padded) memset(self->params, 0, kernel->shape.param_bytes);
-    status = bh__arguments_take(self, args);
-    if (status == BH_OK && self->options->also_count) status = add_also(self);
-    if (status != BH_OK) return status;
-    bh__arguments_place(kernel, self->uses, self->use_count,
-                        self->options->flags & BH_LAUNCH_WRITABLE_INPUTS, self->params);
-    self->body.param_bytes = kernel->shape.param_bytes;
-    return BH_OK;
-}
-
 /* ---- the launch ---- */
 
-bh_status bh__launch_pack(bh__launch *self, bh_kernel handle, const bh_shape *shape, bh_args args) {
+static inline bh_status pack(bh__launch *self, bh_kernel handle, const bh_shape *shape,
+                             bh_args args) {
     const uint32_t passed_on = BH_LAUNCH_COOPERATIVE | BH_LAUNCH_PRIORITY | BH_LAUNCH_PROGRAMMATIC;
     self->use_count = 0;
     self->uses = self->inline_uses;
@@ -117,12 +58,16 @@ bh_status bh__launch_pack(bh__launch *self, bh_kernel handle, const bh_shape *sh
     bh_status status = BH_OK;
     if (self->kernel->quarantined | self->kernel->module->stale) status = bh__kernel_check(self);
     if (status == BH_OK) status = bh__shape_check(self, shape);
-    if (status == BH_OK) status = pack(self, args);
+    if (status == BH_OK) status = bh__arguments_take(self, args);
     self->body.module = self->kernel->module->number;
     self->body.kernel = self->kernel->index;
     self->body.flags =
         (self->options->flags & passed_on) | (self->options->deadline_ns ? BH__LAUNCH_ALONE : 0);
     return status;
+}
+
+bh_status bh__launch_pack(bh__launch *self, bh_kernel handle, const bh_shape *shape, bh_args args) {
+    return pack(self, handle, shape, args);
 }
 
 static inline bh_status submit(bh__launch *self, bool *retry, bh_ticket *out) {
@@ -135,11 +80,15 @@ static inline bh_status submit(bh__launch *self, bool *retry, bh_ticket *out) {
     return status;
 }
 
-static inline bh_status launch(bh_kernel kernel, const bh_shape *shape, bh_args args,
-                               const bh_launch_options *given, bh_ticket *out) {
+static inline __attribute__((always_inline)) bh_status launch(bh_kernel kernel,
+                                                              const bh_shape *shape, bh_args args,
+                                                              const bh_launch_options *given,
+                                                              bh_ticket *out) {
     bh_launch_options storage;
     bh__launch self;
-    bh_status status = bh__launch_options_take(given, &storage, &self.options);
+    bh_status status = BH_OK;
+    self.options = &defaults;
+    if (given) status = bh__launch_options_take(given, &storage, &self.options);
     self.kernel = NULL;
     self.reason = BH_REASON_NONE;
     self.shaped = false;
@@ -152,7 +101,7 @@ static inline bh_status launch(bh_kernel kernel, const bh_shape *shape, bh_args 
     bool retry;
     do {
         retry = false;
-        status = bh__launch_pack(&self, kernel, shape, args);
+        status = pack(&self, kernel, shape, args);
         if (__builtin_expect(self.asks, 0)) {
             bh__fit_question question = bh__launch_question(&self);
             status = bh__fit_ask(self.device, self.kernel, &question, NULL);

@@ -100,10 +100,8 @@ bh_status bh__fit_ask(bh__device *device, bh__kernel *kernel, const bh__fit_ques
  * address is left for bh__arguments_place. */
 bh_status bh__argument_take(bh__launch *self, uint32_t index, const bh_arg *arg, uint8_t *params,
                             bh__use *use, bool *is_buffer);
-/* All of them, in order, into self->params and self->uses. */
+/* All of them and what options->also names into self->params and self->uses, with addresses. */
 bh_status bh__arguments_take(bh__launch *self, bh_args args);
-bh_status bh__use_take(bh__launch *self, bh_buffer handle, uint32_t access, const char *what,
-                       bh__use *out);
 /* Writes the addresses of buffers. Inputs go by their read-only address, so that a kernel that
  * writes one faults, except where the launch also writes there. */
 void bh__arguments_place(const bh__kernel *kernel, const bh__use *uses, uint32_t use_count,

@@ -83,6 +83,25 @@ bh_status bh__refuse_handle(uint64_t handle, uint32_t kind, const char *what) {
     return BH_E_INVALID;
 }
 
+static bool is_open(bh__device *device, uint64_t handle, uint32_t kind) {
+    uint64_t id = atomic_load(&device->id);
+    return id != 0 && (kind != BH__KIND_DEVICE || id == handle);
+}
+
+/* Says why the device, which is locked, cannot be had, and lets go of it. */
+static BH__COLD bh__device *refuse_device(bh__device *device, uint64_t handle, uint32_t kind,
+                                          const char *what) {
+    if (!is_open(device, handle, kind)) {
+        bh__refuse_handle(handle, kind, what);
+    } else if (device->closing) {
+        bh__refuse(BH_E_STOPPED, "use the device before closing it", "the device is being closed");
+    } else {
+        bh__refuse_with(&device->stop_reason);
+    }
+    pthread_mutex_unlock(&device->lock);
+    return NULL;
+}
+
 bh__device *bh__device_lock(uint64_t handle, uint32_t kind, const char *what, bool running) {
     if (bh__is_forked_child() && bh__refuse_forked()) return NULL;
     bh__device *device =
@@ -92,23 +111,9 @@ bh__device *bh__device_lock(uint64_t handle, uint32_t kind, const char *what, bo
         return NULL;
     }
     pthread_mutex_lock(&device->lock);
-    uint64_t id = atomic_load(&device->id);
-    if (id == 0 || (kind == BH__KIND_DEVICE && id != handle)) {
-        pthread_mutex_unlock(&device->lock);
-        bh__refuse_handle(handle, kind, what);
-        return NULL;
-    }
-    if (running && (device->state == BH_DEVICE_STOPPED || device->closing)) {
-        if (device->closing) {
-            bh__refuse(BH_E_STOPPED, "use the device before closing it",
-                       "the device is being closed");
-        } else {
-            bh__refuse_with(&device->stop_reason);
-        }
-        pthread_mutex_unlock(&device->lock);
-        return NULL;
-    }
-    return device;
+    bool stopped = running && (device->state == BH_DEVICE_STOPPED || device->closing);
+    return is_open(device, handle, kind) && !stopped ? device
+                                                     : refuse_device(device, handle, kind, what);
 }
 
 void bh__device_unlock(bh__device *device) {

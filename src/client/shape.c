@@ -39,15 +39,21 @@ uint32_t bh__kernel_most_shared(const bh__device *device, const bh__kernel *kern
 /* ---- grid and block ---- */
 
 /* What is left out at the end counts as 1. False: a zero before something. */
-static bool read_dims(uint32_t out[3], bh_dim dim) {
-    out[0] = dim.x ? dim.x : 1;
-    out[1] = dim.y ? dim.y : 1;
-    out[2] = dim.z ? dim.z : 1;
-    if (dim.x && dim.y && dim.z) return true;
-    return !((dim.z && (!dim.y || !dim.x)) || (dim.y && !dim.x));
+static __attribute__((noinline)) bool complete_dims(uint32_t dims[3]) {
+    bool in_order = !((dims[2] && (!dims[1] || !dims[0])) || (dims[1] && !dims[0]));
+    for (int i = 0; i < 3; i++) dims[i] += dims[i] == 0;
+    return in_order;
 }
 
-static bh_status refuse_zero(bh__launch *self, const char *what, bh_dim dim, uint32_t *dims) {
+static inline bool read_dims(uint32_t out[3], bh_dim dim) {
+    out[0] = dim.x;
+    out[1] = dim.y;
+    out[2] = dim.z;
+    return (dim.x && dim.y && dim.z) || complete_dims(out);
+}
+
+static BH__COLD bh_status refuse_zero(bh__launch *self, const char *what, bh_dim dim,
+                                      uint32_t *dims) {
     dims[0] = dim.x;
     dims[1] = dim.y;
     dims[2] = dim.z;
@@ -56,8 +62,8 @@ static bh_status refuse_zero(bh__launch *self, const char *what, bh_dim dim, uin
                   "kernel %s: %s of %u x %u x %u", self->kernel->name, what, dim.x, dim.y, dim.z);
 }
 
-static bh_status refuse_axes(bh__launch *self, uint32_t reason, const char *what,
-                             const uint32_t dims[3], const uint32_t limits[3]) {
+static BH__COLD bh_status refuse_axes(bh__launch *self, uint32_t reason, const char *what,
+                                      const uint32_t dims[3], const uint32_t limits[3]) {
     int axis = 0;
     while (dims[axis] <= limits[axis]) axis++;
     return REFUSE(self, reason, dims[axis], limits[axis], BH_E_LAUNCH,
@@ -71,7 +77,7 @@ static bool within(const uint32_t dims[3], const uint32_t limits[3]) {
     return dims[0] <= limits[0] && dims[1] <= limits[1] && dims[2] <= limits[2];
 }
 
-static bh_status refuse_threads(bh__launch *self, uint64_t threads, uint32_t most) {
+static BH__COLD bh_status refuse_threads(bh__launch *self, uint64_t threads, uint32_t most) {
     const uint32_t *block = self->body.block;
     const bh_device_info *info = &self->device->info;
     const bh__kernel *kernel = self->kernel;
@@ -87,7 +93,7 @@ static bh_status refuse_threads(bh__launch *self, uint64_t threads, uint32_t mos
                   own ? "kernel" : "device", most, kernel->shape.registers);
 }
 
-static bh_status refuse_required(bh__launch *self) {
+static BH__COLD bh_status refuse_required(bh__launch *self) {
     const uint32_t *block = self->body.block, *required = self->kernel->shape.required_block;
     return REFUSE(self, BH_REASON_REQUIRED_BLOCK, (ull)block[0] * block[1] * block[2],
                   (ull)required[0] * required[1] * required[2], BH_E_LAUNCH,
@@ -97,7 +103,7 @@ static bh_status refuse_required(bh__launch *self) {
                   required[2]);
 }
 
-static bh_status refuse_shared(bh__launch *self, uint64_t bytes) {
+static BH__COLD bh_status refuse_shared(bh__launch *self, uint64_t bytes) {
     const bh__blob_kernel *kernel = &self->kernel->shape;
     uint32_t most = self->device->info.shared_per_block_max;
     return REFUSE(
@@ -159,8 +165,8 @@ static bh_status check_cluster(bh__launch *self, bh_dim given) {
     return BH_OK;
 }
 
-static bh_status refuse_attribute(bh__launch *self, const char *what, int64_t given,
-                                  const char *fix) {
+static BH__COLD bh_status refuse_attribute(bh__launch *self, const char *what, int64_t given,
+                                           const char *fix) {
     return REFUSE(self, BH_REASON_ATTRIBUTE, (uint64_t)given, 0, BH_E_UNSUPPORTED, fix,
                   "kernel %s: device %s (%s) has no %s for launches", self->kernel->name,
                   self->device->info.name, self->device->info.arch, what);
@@ -203,7 +209,7 @@ static bh_status check_attributes(bh__launch *self) {
     return BH_OK;
 }
 
-static bh_status refuse_residency(bh__launch *self, const bh__fit *fit, uint64_t blocks) {
+static BH__COLD bh_status refuse_residency(bh__launch *self, const bh__fit *fit, uint64_t blocks) {
     const bh__launch_body *body = &self->body;
     bool clustered = fit->clusters != 0;
     return REFUSE(
@@ -246,7 +252,7 @@ static bh_status check_fit(bh__launch *self, bool clustered, bool cooperative) {
     return cooperative && blocks > fit->resident ? refuse_residency(self, fit, blocks) : BH_OK;
 }
 
-static bh_status check_unusual(bh__launch *self, bh_dim cluster) {
+static __attribute__((noinline)) bh_status check_unusual(bh__launch *self, bh_dim cluster) {
     bh_status status = check_cluster(self, cluster);
     if (status == BH_OK) status = check_attributes(self);
     if (status != BH_OK) return status;
@@ -262,13 +268,13 @@ bh_status bh__shape_check(bh__launch *self, const bh_shape *shape) {
     const bh_launch_options *options = self->options;
     bh__launch_body *body = &self->body;
     const uint32_t *block = body->block, *required = kernel->required_block;
+    self->shaped = true;
     body->cluster[0] = body->cluster[1] = body->cluster[2] = 0;
     body->shared_bytes = shape->shared_bytes;
     body->priority = 0;
     body->cluster_policy = 0;
     bool blocked = read_dims(body->block, shape->block);
-    self->shaped = true;
-    if (!read_dims(body->grid, shape->grid) || !(shape->grid.x | shape->grid.y | shape->grid.z))
+    if (!read_dims(body->grid, shape->grid) || !shape->grid.x)
         return refuse_zero(self, "a grid", shape->grid, body->grid);
     if (!blocked) return refuse_zero(self, "a block", shape->block, body->block);
     if (!within(body->grid, info->max_grid))

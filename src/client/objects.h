@@ -89,6 +89,9 @@ typedef struct bh__memory {
     uint32_t references;   /* buffer handles and views */
     uint32_t use_count;
     bh__buffer first; /* what its first handle means; records of other handles are their own */
+    bool window;      /* a look at bytes of somebody else's chunk: nothing to give back */
+    bool mirror;      /* host regions: the host copy of a managed buffer */
+    uint32_t host_id; /* host regions: what requests call it */
     uint64_t address;
     uint64_t read_only_address;
     uint32_t use_capacity, suspect_count, suspect_capacity;
@@ -101,15 +104,13 @@ typedef struct bh__memory {
     uint64_t listed;         /* the last listing it was put in */
     void *host;              /* host regions: where the application has it */
     uint64_t host_from;      /* pieces of a host region: where in it they begin */
-    uint32_t host_id;        /* host regions: what requests call it */
-    bool window;             /* a look at bytes of somebody else's chunk: nothing to give back */
-    bool mirror;             /* host regions: the host copy of a managed buffer */
     /* Managed buffers, which have a chunk of their own: what there is besides. Owned. */
     struct bh__managed *managed;
     /* Not zeroed: use_count says what is there. */
     bh__lane_use use_inline[2];
 } bh__memory;
-_Static_assert(offsetof(bh__memory, first) == 64, "a release needs the first two cache lines");
+_Static_assert(offsetof(bh__memory, first) == 64 && offsetof(bh__memory, address) == 128,
+               "a release needs the first two cache lines");
 
 /* ---- modules ---- */
 
@@ -421,6 +422,7 @@ typedef struct bh__listener {
 struct bh__device {
     /* These outlive the device, so that old handles and tickets stay recognisable when the slot is
      * used again. */
+    bh__lane lanes[BH__LANES];
     pthread_mutex_t lock;
     pthread_mutex_t jobs_lock;
     pthread_mutex_t dispatch_lock;
@@ -429,56 +431,55 @@ struct bh__device {
     _Atomic uint64_t id;    /* its handle; 0: closed. Read without the lock. */
     _Atomic uint32_t users; /* threads looking at lanes or areas without the lock */
     bh__table buffers, modules, kernels, lane_handles, prepareds, sequences, pools;
-    bh__lane lanes[BH__LANES];
 
-    /* Everything from here on starts at zero each time. */
+    /* Everything from here on starts at zero each time. What most calls look at comes first. */
     bool closing;
     bool sealed; /* no compile ends in a load any more */
-
+    bool frozen; /* `area` no longer counts; the lanes' `floor` does */
+    bool ticks_usable;
+    _Atomic bool stopped; /* state is BH_DEVICE_STOPPED. Read without the lock. */
+    uint32_t state;       /* BH_DEVICE_RUNNING ... */
+    uint32_t lane_limit;  /* lanes with an index below this have been used */
+    uint32_t warp_mask;   /* threads in a warp less one */
+    bh__front *front;
+    _Atomic(bh__area *) area; /* of the worker whose words count. Read without the lock. */
+    struct bh__trace *trace;  /* NULL: none */
+    _Atomic uint64_t
+        epoch; /* goes up when lanes freeze and when a new area counts. Read without the lock. */
     bh_device_options options;
+    bh_device_info info;
+
+    /* Written by many calls: apart from what waiting threads read. */
+    uint64_t stamp;
+    uint64_t buffer_count, bytes_allocated, high_allocated;
+    uint64_t pressure_high, pressure_low; /* of bytes_allocated: who goes there has to tell */
+    bh__memory *leaving;                  /* freed, still used by work */
+    bh__records memory_records, buffer_records;
+    bh__tag untagged;
+
     char kind[16];
     uint32_t device_index;
     char worker_path[4096];
-    bh_device_info info;
     uint64_t chunk_granularity;
 
     int control_fd, event_fd, dispatch_fd, dispatch_spare_fd, jobs_fd;
-    bh__front *front;
-    _Atomic(bh__area *) area; /* of the worker whose words count. Read without the lock. */
-    _Atomic uint64_t
-        epoch; /* goes up when lanes freeze and when a new area counts. Read without the lock. */
-
-    uint32_t state;       /* BH_DEVICE_RUNNING ... */
-    _Atomic bool stopped; /* state is BH_DEVICE_STOPPED. Read without the lock. */
-    bool frozen;          /* `area` no longer counts; the lanes' `floor` does */
     uint64_t generation, losses;
     bh_error stop_reason;
     char degraded[256];
 
-    uint32_t lane_limit; /* lanes with an index below this have been used */
-    uint32_t warp_mask;  /* threads in a warp less one */
-    uint64_t stamp;
-    struct bh__trace *trace; /* NULL: none */
-    bool ticks_usable;
-
-    bh__records memory_records, buffer_records;
     bh__heap heap;
     bh__chunk_entry *chunks;
     uint32_t chunk_count, chunk_capacity, next_chunk_id;
     uint64_t next_address; /* offset within the address range, for the next chunk */
     uint64_t address_base, read_only_base, address_limit;
-    uint64_t buffer_count, bytes_allocated;
-    bh__memory *leaving;                /* freed, still used by work */
     bh__memory *retired, *retired_last; /* with checks: freed, kept from reuse for a while */
     uint32_t retired_count;
     uint64_t retired_bytes;
-    uint64_t high_allocated, high_reserved, refusals, bytes_trimmed;
+    uint64_t high_reserved, refusals, bytes_trimmed;
     bh__tag *tags[BH__TAG_BUCKETS];
-    bh__tag untagged;
     uint32_t tag_count;
     uint64_t listing;
 
-    uint64_t pressure_high, pressure_low; /* of bytes_allocated: who goes there has to tell */
     uint64_t pressure_notes;
     _Atomic bool pressure_due; /* Read without the lock. */
     bh__listener listeners[BH__MAX_WATCHERS];

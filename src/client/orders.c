@@ -193,17 +193,6 @@ bool bh__orders_pump(bh__device *device, bh__worker *worker) {
 
 /* ---- what came of it ---- */
 
-void bh__job_finish(bh__device *device, bh__job *job) {
-    if (job->closes) bh__fd_close(job->close_fd);
-    if (job->module) bh__module_resolve(device, job->module, &job->error);
-    if (job->self_owned) {
-        free(job);
-        return;
-    }
-    atomic_store(&job->done, 1);
-    bh__futex_wake(&job->done, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
-}
-
 static bool note_chunk(bh__device *device, const bh__order *order, int fd) {
     if (fd < 0) return false;
     if (device->chunk_count == device->chunk_capacity) {

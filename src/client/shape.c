@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The geometry and resources of a launch against the limits of the device and the kernel. */
+#include <string.h>
+
 #include "client/launch.h"
 
 typedef unsigned long long ull;

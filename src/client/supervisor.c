@@ -22,55 +22,6 @@ enum {
     CROWDED_RETRY_S = 60
 };
 
-/* ---- jobs: what other threads ask for ---- */
-
-/* If the program has closed our descriptors, the supervisor still sleeps on what they were: the end
- * of its worker wakes it. */
-void bh__supervisor_poke(bh__device *device) {
-    if (bh__fd_poke(device->jobs_fd)) return;
-    pid_t worker = atomic_load(&device->worker_pid);
-    if (worker > 0) kill(worker, SIGKILL);
-}
-
-static void fail_job(bh__device *device, bh__job *job) {
-    bh__fail(&job->error, BH_E_STOPPED, "use the device before closing it",
-             "the device is being closed");
-    bh__job_finish(device, job);
-}
-
-void bh__job_post(bh__device *device, bh__job *job) {
-    pthread_mutex_lock(&device->jobs_lock);
-    job->next = NULL;
-    bool closed = device->jobs_closed;
-    if (closed) {
-        pthread_mutex_unlock(&device->jobs_lock);
-        fail_job(device, job);
-        return;
-    }
-    if (device->jobs_last) {
-        device->jobs_last->next = job;
-    } else {
-        device->jobs = job;
-    }
-    device->jobs_last = job;
-    pthread_mutex_unlock(&device->jobs_lock);
-    bh__supervisor_poke(device);
-}
-
-void bh__job_wait(bh__job *job) {
-    while (!atomic_load(&job->done)) bh__futex_wait(&job->done, 0, BH__NEVER, BH__FUTEX_PRIVATE);
-}
-
-bh_status bh__order_run(bh__device *device, bh__job *job) {
-    atomic_fetch_add(&device->users, 1);
-    pthread_mutex_unlock(&device->lock);
-    bh__job_post(device, job);
-    bh__job_wait(job);
-    pthread_mutex_lock(&device->lock);
-    atomic_fetch_sub(&device->users, 1);
-    return job->error.status == BH_OK ? BH_OK : bh__refuse_with(&job->error);
-}
-
 static void standby_changed(bh__device *device) {
     atomic_fetch_add(&device->standby_word, 1);
     bh__futex_wake(&device->standby_word, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
@@ -308,73 +259,6 @@ static void boot_failed(bh__device *device, bh__worker *worker, const bh_error *
     say_degraded(device, why, crowded);
 }
 
-/* How a worker that told nothing came to its end. */
-static void describe_end(const bh__worker *worker, const bh__process_end *end, bh__cause *out) {
-    const char *text = worker->errors_length ? worker->errors : "";
-    bool crashed =
-        end->known && (end->signal == SIGSEGV || end->signal == SIGBUS || end->signal == SIGILL ||
-                       end->signal == SIGFPE || end->signal == SIGABRT || end->signal == SIGTRAP);
-    out->status = crashed ? BH_E_FAULT : BH_E_LOST;
-    const char *fix = crashed ? "run the kernel alone and under checks"
-                              : "find out who ended the worker; submit the work again";
-    if (end->known && end->signal) {
-        bh__fail(&out->error, out->status, fix, "worker %d was ended by signal %d (%s)%s%.200s",
-                 (int)worker->process.pid, end->signal, strsignal(end->signal), *text ? ": " : "",
-                 text);
-    } else if (end->known) {
-        bh__fail(&out->error, out->status, fix, "worker %d exited with status %d%s%.200s",
-                 (int)worker->process.pid, end->exit_code, *text ? ": " : "", text);
-    } else {
-        bh__process_end late;
-        bool gone = bh__process_gone(&worker->process, &late);
-        bh__fail(&out->error, out->status, fix, "worker %d %s%s%.200s", (int)worker->process.pid,
-                 gone ? "is gone; another part of the program reaped it" : "was ended from outside",
-                 *text ? ": " : "", text);
-    }
-}
-
-static bool fault_reported(bh__device *device, const bh__worker *worker, bh__cause *out) {
-    const bh__area *area = bh__worker_area(device, worker);
-    if (atomic_load(&area->fault_state) != BH__FAULT_SET) return false;
-    bh__report report;
-    memcpy(&report, &area->fault, sizeof report);
-    report.message[sizeof report.message - 1] = report.fix[sizeof report.fix - 1] = 0;
-    report.device_name[sizeof report.device_name - 1] = 0;
-    memset(out, 0, sizeof *out);
-    bh__fail(&out->error, BH_E_FAULT, report.fix, "%s", report.message);
-    bh__fail_device_code(&out->error, report.device_code, report.device_name);
-    out->status = BH_E_FAULT;
-    out->broken = report.status == BH_E_STOPPED;
-    out->address = report.address;
-    out->bytes = report.bytes;
-    if (report.lane >= BH__MAX_LANES || report.sequence == 0) return true;
-    /* Believed only if that request can have been running. */
-    const bh__lane_area *words = &area->lane[report.lane];
-    if (report.sequence > atomic_load(&words->done) &&
-        report.sequence <= bh__claim_position(atomic_load(&words->claim))) {
-        out->lane_known = true;
-        out->lane = report.lane;
-        out->sequence = report.sequence;
-        out->step = report.step;
-    }
-    return true;
-}
-
-/* What a worker wrote to standard error before it reported a fault is what the kernel had to say: a
- * failed assertion. It goes where printed text goes, and its first line into the message. */
-static void add_last_words(bh__device *device, bh__worker *worker, bh__cause *cause) {
-    if (worker->errors_fd >= 0) bh__worker_read_errors(worker);
-    if (worker->words_length == 0) return;
-    bh__dispatch_text(device, worker->words, worker->words_length);
-    size_t line = 0;
-    while (line < worker->words_length && worker->words[line] != '\n') line++;
-    char before[sizeof cause->error.message];
-    memcpy(before, cause->error.message, sizeof before);
-    snprintf(cause->error.message, sizeof cause->error.message, "%.250s: %.*s", before,
-             (int)(line < 250 ? line : 250), worker->words);
-    worker->words_length = 0;
-}
-
 /* Its socket closed or its process ended. */
 static void worker_ended(bh__device *device, bh__worker *worker) {
     bh__process_end end = {0};
@@ -385,9 +269,9 @@ static void worker_ended(bh__device *device, bh__worker *worker) {
     (void)bh__process_gone(&worker->process, &end);
     if (worker->errors_fd >= 0) bh__worker_read_errors(worker);
     bh__cause cause = {0};
-    describe_end(worker, &end, &cause);
+    bh__cause_of_end(worker, &end, &cause);
     if (worker->state == BH__WORKER_ACTIVE) {
-        if (fault_reported(device, worker, &cause)) add_last_words(device, worker, &cause);
+        (void)bh__cause_reported(device, worker, &cause);
         lose_active(device, &cause);
     } else {
         cause.error.status = BH_E_NO_DEVICE;
@@ -464,8 +348,8 @@ static bool handle_message(bh__device *device, bh__worker *worker) {
         break;
     case BH__MSG_FAULT: {
         bh__cause cause;
-        if (worker->state != BH__WORKER_ACTIVE || !fault_reported(device, worker, &cause)) break;
-        add_last_words(device, worker, &cause);
+        if (worker->state != BH__WORKER_ACTIVE || !bh__cause_reported(device, worker, &cause))
+            break;
         lose_active(device, &cause);
         return false;
     }
@@ -532,58 +416,6 @@ static void listen_to(bh__device *device, bh__worker *worker) {
 
 /* ---- deadlines ---- */
 
-static bool taken_and_runs(bh__device *device, bh__lane *lane, uint64_t head) {
-    const bh__lane_area *words = &atomic_load(&device->area)->lane[lane->index];
-    return bh__claim_position(atomic_load(&words->claim)) > head &&
-           bh__head_runs(device, lane, head);
-}
-
-/* Looks at the head of each lane. Fills *out and returns true if one has overrun; else lowers *next
- * to when to look again. */
-static bool find_overrun(bh__device *device, uint64_t now, uint64_t *next, bool *busy,
-                         bh__cause *out) {
-    for (uint32_t i = 0; i < device->lane_limit; i++) {
-        bh__lane *lane = &device->lanes[i];
-        uint64_t done = lane->exists ? bh__lane_done(device, lane) : 0;
-        if (!lane->exists || done == atomic_load(&lane->tail)) continue;
-        *busy = true;
-        const bh__shadow *shadow = &lane->shadow[done & (device->front->queue_length - 1)];
-        if (lane->head_position != done + 1 || !taken_and_runs(device, lane, done)) {
-            lane->head_position = done + 1;
-            lane->head_since = now;
-        }
-        /* One with a verdict only has to be passed. */
-        uint64_t allowed = shadow->resolved ? 0 : shadow->deadline_ns;
-        uint32_t count = 1;
-        if (allowed) {
-            (void)bh__group_end(device, lane, done, atomic_load(&lane->tail), &count);
-            if (!bh__mul_u64(allowed, count, &allowed)) allowed = BH__NEVER;
-        }
-        if (allowed && now - lane->head_since >= allowed) {
-            char which[256];
-            memset(out, 0, sizeof *out);
-            out->status = BH_E_DEADLINE;
-            out->lane_known = true;
-            out->lane = i;
-            out->sequence = count == 1 ? done + shadow->slots : 0;
-            bh__shadow_describe(shadow, i, which, sizeof which);
-            bh__fail(&out->error, BH_E_DEADLINE,
-                     "give it more time with deadline_ns, or make the kernel end",
-                     "%s overran its deadline of %.3f ms", which, (double)allowed / 1e6);
-            return true;
-        }
-        /* Looking eight times a deadline bounds how late a request that starts between two looks is
-         * caught. */
-        uint64_t step = allowed ? allowed / 8 : 20 * BH__NS_PER_MS;
-        if (step < BH__NS_PER_MS / 2) step = BH__NS_PER_MS / 2;
-        if (step > 50 * BH__NS_PER_MS) step = 50 * BH__NS_PER_MS;
-        if (allowed && lane->head_since + allowed - now < step)
-            step = lane->head_since + allowed - now;
-        if (now + step < *next) *next = now + step;
-    }
-    return false;
-}
-
 static uint64_t check_deadlines(bh__device *device, uint64_t now) {
     uint64_t next = BH__NEVER;
     if (!atomic_load(&device->wants_tick)) return next;
@@ -591,7 +423,7 @@ static uint64_t check_deadlines(bh__device *device, uint64_t now) {
     bh__cause cause;
     bool busy = false;
     pthread_mutex_lock(&device->lock);
-    bool overrun = find_overrun(device, now, &next, &busy, &cause);
+    bool overrun = bh__cause_overrun(device, now, &next, &busy, &cause);
     if (!busy && !overrun) atomic_store(&device->wants_tick, 0);
     pthread_mutex_unlock(&device->lock);
     if (overrun) {
@@ -609,10 +441,7 @@ static void take_jobs(bh__device *device, bh__job **out_close) {
         ssize_t ignored = read(device->jobs_fd, &count, sizeof count);
         (void)ignored;
     }
-    pthread_mutex_lock(&device->jobs_lock);
-    bh__job *job = device->jobs;
-    device->jobs = device->jobs_last = NULL;
-    pthread_mutex_unlock(&device->jobs_lock);
+    bh__job *job = bh__jobs_take(device, false);
     while (job) {
         bh__job *next = job->next;
         job->order.job = job;
@@ -733,17 +562,7 @@ static void close_all(bh__device *device, bh__job *job) {
         }
         bh__process_close(&worker->process);
     }
-    /* Whoever was about to ask for something finds nobody there any more. */
-    pthread_mutex_lock(&device->jobs_lock);
-    device->jobs_closed = true;
-    bh__job *late = device->jobs;
-    device->jobs = device->jobs_last = NULL;
-    pthread_mutex_unlock(&device->jobs_lock);
-    while (late) {
-        bh__job *next = late->next;
-        fail_job(device, late);
-        late = next;
-    }
+    bh__jobs_close(device);
     bh__job_finish(device, job);
 }
 

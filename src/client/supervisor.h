@@ -24,7 +24,26 @@ bool bh__orders_acknowledge(bh__device *device, bh__worker *worker, bh__message 
  * are deleted. Jobs that workers died with again and again are failed; `to_blame`: what it was
  * carrying out may have been the cause. */
 void bh__orders_recover(bh__device *device, bh__worker *worker, bool to_blame, bh__order **backlog);
+
+/* ---- jobs.c ---- */
+
+/* Tells who waits for it, or frees it where nobody does. */
 void bh__job_finish(bh__device *device, bh__job *job);
+/* All that were posted, in order. With `close` no more can be. */
+bh__job *bh__jobs_take(bh__device *device, bool close);
+/* Whoever asks from now on, or has just asked, finds nobody there any more. */
+void bh__jobs_close(bh__device *device);
+
+/* ---- cause.c: why a worker is lost ---- */
+
+/* How one that told nothing came to its end. */
+void bh__cause_of_end(const bh__worker *worker, const bh__process_end *end, bh__cause *out);
+/* What it reported before. False: nothing, and *out is as it was. */
+bool bh__cause_reported(bh__device *device, bh__worker *worker, bh__cause *out);
+/* With the lock held. Whether the head of a lane has overrun its deadline; else *next is lowered to
+ * when to look again. *busy is set if any lane has work. */
+bool bh__cause_overrun(bh__device *device, uint64_t now, uint64_t *next, bool *busy,
+                       bh__cause *out);
 
 /* ---- workers.c ---- */
 

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/records.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGN = 64 }; /* a cache line */
+
+/* Sanitizers see use after free only if memory is really freed. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { KEPT = -1 };
+#else
+enum { KEPT = 1024 };
+#endif
+
+void *bh__records_take(bh__records *records, size_t size, size_t zeroed) {
+    void *record = records->first;
+    if (!record) {
+        size = (size + ALIGN - 1) / ALIGN * ALIGN;
+        record = aligned_alloc(ALIGN, size);
+        return record ? memset(record, 0, size) : NULL;
+    }
+    memcpy(&records->first, record, sizeof records->first);
+    records->count--;
+    return memset(record, 0, zeroed);
+}
+
+void bh__records_give(bh__records *records, void *record) {
+    if (records->count > KEPT) {
+        free(record);
+        return;
+    }
+    memcpy(record, &records->first, sizeof records->first);
+    records->first = record;
+    records->count++;
+}
+
+void bh__records_free(bh__records *records) {
+    while (records->first) {
+        void *record = records->first;
+        memcpy(&records->first, record, sizeof records->first);
+        free(record);
+    }
+    records->count = 0;
+}

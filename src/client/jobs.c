@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs: what other threads ask the supervisor for, and wait for. */
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "base/futex.h"
+#include "client/supervisor.h"
+
+/* Most orders are answered within a tenth of a millisecond. A thread that sleeps meanwhile leaves its
+ * processor idle, and after that its next calls take two to three times as long; one that only gives
+ * way keeps it. */
+enum { GIVE_WAY_NS = 2000000 };
+
+/* If the program has closed our descriptors, the supervisor still sleeps on what they were: the end
+ * of its worker wakes it. */
+void bh__supervisor_poke(bh__device *device) {
+    if (bh__fd_poke(device->jobs_fd)) return;
+    pid_t worker = atomic_load(&device->worker_pid);
+    if (worker > 0) kill(worker, SIGKILL);
+}
+
+void bh__job_finish(bh__device *device, bh__job *job) {
+    if (job->closes) bh__fd_close(job->close_fd);
+    if (job->module) bh__module_resolve(device, job->module, &job->error);
+    if (job->self_owned) {
+        free(job);
+        return;
+    }
+    atomic_store(&job->done, 1);
+    bh__futex_wake(&job->done, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
+}
+
+static void fail_job(bh__device *device, bh__job *job) {
+    bh__fail(&job->error, BH_E_STOPPED, "use the device before closing it",
+             "the device is being closed");
+    bh__job_finish(device, job);
+}
+
+void bh__job_post(bh__device *device, bh__job *job) {
+    pthread_mutex_lock(&device->jobs_lock);
+    job->next = NULL;
+    bool closed = device->jobs_closed;
+    if (closed) {
+        pthread_mutex_unlock(&device->jobs_lock);
+        fail_job(device, job);
+        return;
+    }
+    if (device->jobs_last) {
+        device->jobs_last->next = job;
+    } else {
+        device->jobs = job;
+    }
+    device->jobs_last = job;
+    pthread_mutex_unlock(&device->jobs_lock);
+    bh__supervisor_poke(device);
+}
+
+bh__job *bh__jobs_take(bh__device *device, bool close) {
+    pthread_mutex_lock(&device->jobs_lock);
+    bh__job *all = device->jobs;
+    device->jobs = device->jobs_last = NULL;
+    device->jobs_closed |= close;
+    pthread_mutex_unlock(&device->jobs_lock);
+    return all;
+}
+
+void bh__jobs_close(bh__device *device) {
+    for (bh__job *late = bh__jobs_take(device, true), *next; late; late = next) {
+        next = late->next;
+        fail_job(device, late);
+    }
+}
+
+void bh__job_wait(bh__job *job) {
+    while (!atomic_load(&job->done)) bh__futex_wait(&job->done, 0, BH__NEVER, BH__FUTEX_PRIVATE);
+}
+
+bh_status bh__order_run(bh__device *device, bh__job *job) {
+    atomic_fetch_add(&device->users, 1);
+    pthread_mutex_unlock(&device->lock);
+    bh__job_post(device, job);
+    uint64_t until = bh__now_ns() + GIVE_WAY_NS;
+    while (!atomic_load(&job->done) && bh__now_ns() < until) sched_yield();
+    bh__job_wait(job);
+    pthread_mutex_lock(&device->lock);
+    atomic_fetch_sub(&device->users, 1);
+    return job->error.status == BH_OK ? BH_OK : bh__refuse_with(&job->error);
+}

@@ -1,47 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pool of device memory under a long random trace: what is lost to fragmentation when most is
- * live, and how long one allocation or release takes. */
+ * live, and how long one allocation or release takes. Every tenth allocation there makes a chunk;
+ * what the calls take without that, and after a pause as long in which nothing is called, is shown
+ * beside it. */
 #include <stdlib.h>
 
 #include "support/bench.h"
 
-enum { LEAST_BYTES = 256, OCTAVES = 18, MOST_LIVE = 1 << 20 };
-#define BUDGET_BYTES ((uint64_t)4 << 30)
+enum { LEAST_BYTES = 256, OCTAVES = 18, SMALL_OCTAVES = 14, MOST_LIVE = 1 << 20, PAUSE_EVERY = 10 };
+#define BUDGET_BYTES       ((uint64_t)4 << 30)
+#define SMALL_BUDGET_BYTES ((uint64_t)256 << 20)
 
 typedef struct live {
     bh_buffer buffer;
     uint64_t bytes;
 } live;
 
-static uint64_t state = 88172645463325252u;
-
-static uint64_t next(void) {
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return state;
-}
-
-static double fraction(void) {
-    return (double)(next() >> 11) * 0x1p-53;
-}
-
-/* As many between each two powers of two. */
-static uint64_t any_size(void) {
-    uint64_t from = (uint64_t)LEAST_BYTES << next() % OCTAVES;
-    return from + (uint64_t)(fraction() * (double)from);
-}
-
 typedef struct trace {
+    bh_device device;
+    uint64_t state;
+    uint32_t octaves;
+    uint64_t budget;
     live *list;
     size_t count;
     uint64_t bytes, most_bytes;
-    double lost; /* at the moment when most was live */
+    double lost, worst; /* at the moment when most was live; at any when nearly all was */
     bench_samples allocs, frees;
 } trace;
 
+static trace trace_new(bh_device device, uint32_t octaves, uint64_t budget, size_t steps) {
+    trace self = {.device = device,
+                  .state = 88172645463325252u,
+                  .octaves = octaves,
+                  .budget = budget,
+                  .list = calloc(MOST_LIVE, sizeof(live)),
+                  .allocs = bench_samples_new(steps),
+                  .frees = bench_samples_new(steps + MOST_LIVE)};
+    if (!self.list) bench_wrong("no memory");
+    return self;
+}
+
+static uint64_t next(trace *self) {
+    self->state ^= self->state << 13;
+    self->state ^= self->state >> 7;
+    self->state ^= self->state << 17;
+    return self->state;
+}
+
+/* As many between each two powers of two. */
+static uint64_t any_size(trace *self) {
+    uint64_t from = (uint64_t)LEAST_BYTES << next(self) % self->octaves;
+    double fraction = (double)(next(self) >> 11) * 0x1p-53;
+    return from + (uint64_t)(fraction * (double)from);
+}
+
 static void release_any(trace *self) {
-    size_t at = next() % self->count;
+    size_t at = next(self) % self->count;
     live gone = self->list[at];
     self->list[at] = self->list[--self->count];
     uint64_t before = bench_now_ns();
@@ -51,22 +65,53 @@ static void release_any(trace *self) {
     self->bytes -= gone.bytes;
 }
 
-static void step(trace *self, bh_device device, uint64_t budget) {
-    uint64_t bytes = any_size();
-    while (self->count && self->bytes + bytes > budget) release_any(self);
+static double lost_now(const trace *self) {
+    bh_memory_info info = BH_INIT(info);
+    BENCH_NEED(bh_memory_query(self->device, &info));
+    if (info.bytes_buffers != self->bytes) bench_wrong("the figures do not add up");
+    return 100 * (1 - (double)info.bytes_buffers / (double)info.bytes_reserved);
+}
+
+static void step(trace *self) {
+    uint64_t bytes = any_size(self);
+    while (self->count && self->bytes + bytes > self->budget) release_any(self);
     live *made = &self->list[self->count++];
     made->bytes = bytes;
     uint64_t before = bench_now_ns();
-    bh_status status = bh_buffer_alloc(device, BH_U8, bytes, &made->buffer);
+    bh_status status = bh_buffer_alloc(self->device, BH_U8, bytes, &made->buffer);
     bench_samples_add(&self->allocs, (double)(bench_now_ns() - before));
     if (status != BH_OK) bench_need(status, "bh_buffer_alloc");
     self->bytes += bytes;
     if (self->bytes <= self->most_bytes) return;
     self->most_bytes = self->bytes;
+    self->lost = lost_now(self);
+}
+
+static void trace_end(trace *self) {
+    while (self->count) release_any(self);
+    uint64_t freed;
+    BENCH_NEED(bh_device_trim(self->device, 0, &freed));
     bh_memory_info info = BH_INIT(info);
-    BENCH_NEED(bh_memory_query(device, &info));
-    if (info.bytes_buffers != self->bytes) bench_wrong("the figures do not add up");
-    self->lost = 100 * (1 - (double)info.bytes_buffers / (double)info.bytes_reserved);
+    BENCH_NEED(bh_memory_query(self->device, &info));
+    if (info.bytes_reserved) bench_wrong("memory is left after the last buffer is gone");
+    bench_samples_free(&self->allocs);
+    bench_samples_free(&self->frees);
+    free(self->list);
+}
+
+/* The same calls where no chunks are made, with pauses in which this thread only looks at the clock. */
+static void run_small(bh_device device, size_t steps, double pause_ns, const char *alloc_name,
+                      const char *free_name) {
+    trace self = trace_new(device, SMALL_OCTAVES, SMALL_BUDGET_BYTES, steps);
+    for (size_t i = 0; i < steps; i++) {
+        step(&self);
+        if (pause_ns == 0 || i % PAUSE_EVERY) continue;
+        uint64_t until = bench_now_ns() + (uint64_t)pause_ns;
+        while (bench_now_ns() < until) continue;
+    }
+    bench_figure(alloc_name, bench_percentile(&self.allocs, 50), "ns");
+    bench_figure(free_name, bench_percentile(&self.frees, 50), "ns");
+    trace_end(&self);
 }
 
 int main(int argc, char **argv) {
@@ -81,41 +126,34 @@ int main(int argc, char **argv) {
     BENCH_NEED(bh_memory_query(device, &info));
     uint64_t budget = info.limit / 4 < BUDGET_BYTES ? info.limit / 4 : BUDGET_BYTES;
 
-    trace self = {.list = calloc(MOST_LIVE, sizeof(live)),
-                  .allocs = bench_samples_new(steps),
-                  .frees = bench_samples_new(steps)};
-    if (!self.list) bench_wrong("no memory");
-    double worst = 0;
+    trace self = trace_new(device, OCTAVES, budget, steps);
     for (size_t i = 0; i < steps && self.count < MOST_LIVE; i++) {
-        step(&self, device, budget);
+        step(&self);
         if (self.bytes < budget - budget / 32 || i % 64) continue;
-        BENCH_NEED(bh_memory_query(device, &info));
-        double lost = 100 * (1 - (double)info.bytes_buffers / (double)info.bytes_reserved);
-        if (lost > worst) worst = lost;
+        double lost = lost_now(&self);
+        if (lost > self.worst) self.worst = lost;
     }
+    bh_counters counts = BH_INIT(counts);
+    BENCH_NEED(bh_device_counters(device, &counts));
     BENCH_NEED(bh_memory_query(device, &info));
+    double made = (double)counts.chunks_made, mean = bench_mean(&self.allocs);
     bench_target("pool.lost_at_peak", self.lost, "%", 15);
-    bench_target("pool.lost_worst_near_peak", worst, "%", 15);
+    bench_target("pool.lost_worst_near_peak", self.worst, "%", 15);
     bench_cpu_target("pool.alloc.p50", bench_percentile(&self.allocs, 50), "ns", 200);
     bench_cpu_target("pool.free.p50", bench_percentile(&self.frees, 50), "ns", 200);
-    bench_figure("pool.alloc.mean", bench_mean(&self.allocs), "ns");
+    bench_figure("pool.alloc.mean", mean, "ns");
     bench_figure("pool.alloc.p99", bench_percentile(&self.allocs, 99), "ns");
     bench_figure("pool.free.p99", bench_percentile(&self.frees, 99), "ns");
     bench_figure("pool.live", (double)self.most_bytes / (1 << 20), "MiB");
     bench_figure("pool.chunks", info.chunks, "chunks");
-    bh_counters counts = BH_INIT(counts);
-    BENCH_NEED(bh_device_counters(device, &counts));
-    bench_figure("pool.chunks_made", 100 * (double)counts.chunks_made / (double)info.allocations,
-                 "% of allocations");
+    bench_figure("pool.chunks_made", 100 * made / (double)steps, "% of allocations");
+    double chunk_ns = made ? mean * (double)steps / made : 0;
+    bench_figure("pool.chunk", chunk_ns / 1000, "us");
+    trace_end(&self);
 
-    while (self.count) release_any(&self);
-    uint64_t freed;
-    BENCH_NEED(bh_device_trim(device, 0, &freed));
-    BENCH_NEED(bh_memory_query(device, &info));
-    if (info.bytes_reserved) bench_wrong("memory is left after the last buffer is gone");
-    bench_samples_free(&self.allocs);
-    bench_samples_free(&self.frees);
-    free(self.list);
+    size_t fewer = steps / 10 + PAUSE_EVERY;
+    run_small(device, fewer, 0, "pool.no_chunks.alloc.p50", "pool.no_chunks.free.p50");
+    run_small(device, fewer, chunk_ns, "pool.pauses.alloc.p50", "pool.pauses.free.p50");
     BENCH_NEED(bh_device_close(device));
     return 0;
 }

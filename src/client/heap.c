@@ -4,6 +4,8 @@
  * itself. */
 #include "client/heap.h"
 
+#include "base/fetch.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -278,7 +280,7 @@ static void put_back(bh__heap *heap, bh__block *block) {
 }
 
 /* What a block's neighbour in a chunk is merged with is found in the lists: their records too. */
-static void fetch_neighbour(const bh__block *block) {
+BH__FETCHER fetch_neighbour(const bh__block *block) {
     if (!block || block->used) return;
     __builtin_prefetch(block->next);
     __builtin_prefetch(block->previous);

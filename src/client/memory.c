@@ -105,8 +105,7 @@ static bh__lane_use *find_use(bh__memory *memory, uint32_t lane) {
     return NULL;
 }
 
-bool bh__memory_reserve_use(bh__memory *memory, uint32_t lane) {
-    if (find_use(memory, lane)) return true;
+static __attribute__((noinline)) bool add_use(bh__memory *memory, uint32_t lane) {
     if (memory->use_count == memory->use_capacity) {
         uint32_t capacity = memory->use_capacity * 2;
         bh__lane_use *uses = malloc(capacity * sizeof *uses);
@@ -118,6 +117,10 @@ bool bh__memory_reserve_use(bh__memory *memory, uint32_t lane) {
     }
     memory->uses[memory->use_count++] = (bh__lane_use){.lane = lane};
     return true;
+}
+
+bool bh__memory_reserve_use(bh__memory *memory, uint32_t lane) {
+    return find_use(memory, lane) || add_use(memory, lane);
 }
 
 static void widen(uint64_t *position, uint64_t *from, uint64_t *to, uint64_t retired,

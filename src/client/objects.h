@@ -437,13 +437,16 @@ struct bh__device {
     bool sealed; /* no compile ends in a load any more */
     bool frozen; /* `area` no longer counts; the lanes' `floor` does */
     bool ticks_usable;
+    bool homeless; /* a worker was lost with `driven` ones, and its successor's addresses are not
+                      known */
     _Atomic bool stopped; /* state is BH_DEVICE_STOPPED. Read without the lock. */
     uint32_t state;       /* BH_DEVICE_RUNNING ... */
     uint32_t lane_limit;  /* lanes with an index below this have been used */
     uint32_t warp_mask;   /* threads in a warp less one */
     bh__front *front;
-    _Atomic(bh__area *) area; /* of the worker whose words count. Read without the lock. */
-    struct bh__trace *trace;  /* NULL: none */
+    _Atomic(bh__area *) area;    /* of the worker whose words count. Read without the lock. */
+    struct bh__trace *trace;     /* NULL: none */
+    struct bh__managed *managed; /* all managed buffers. Owned by their memory. */
     _Atomic uint64_t
         epoch; /* goes up when lanes freeze and when a new area counts. Read without the lock. */
     bh_device_options options;
@@ -543,10 +546,8 @@ struct bh__device {
     void *print_context;
 
     /* managed buffers */
-    struct bh__managed *managed; /* all of them. Owned by their memory. */
-    _Atomic uint32_t unhomed;    /* transparent ones with results that were not brought home */
-    struct bh__driven *driven;   /* on the driver's own memory. Owned by their memory. */
-    bool homeless; /* a worker was lost with these, and its successor's addresses are not known */
+    _Atomic uint32_t unhomed;  /* transparent ones with results that were not brought home */
+    struct bh__driven *driven; /* on the driver's own memory. Owned by their memory. */
 
     /* counters and traces */
     uint64_t tick_start, tick_start_ns; /* when the device began to be opened */

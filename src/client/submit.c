@@ -3,6 +3,7 @@
  * bell. */
 #include <string.h>
 
+#include "base/fetch.h"
 #include "base/futex.h"
 #include "base/ticks.h"
 #include "client/trace.h"
@@ -179,7 +180,7 @@ static void ring_bell(bh__device *device, bh__lane *lane, uint64_t tail) {
 
 /* The worker has read the coming slots one round ago: fetch them for writing before they are
  * needed. From a far processor that takes longer than one launch. */
-static void fetch_ahead(bh__lane *lane, uint32_t length, uint64_t end) {
+BH__FETCHER fetch_ahead(bh__lane *lane, uint32_t length, uint64_t end) {
     uint64_t position = end + FETCH_DISTANCE;
     const uint8_t *next = (const uint8_t *)bh__ring_request(lane->ring, length, position);
     __builtin_prefetch(next, 1);

@@ -28,7 +28,7 @@ void bh__payload_write(uint8_t *ring, uint32_t queue_length, uint64_t position, 
                 (ring_bytes - 1);
     size_t first = ring_bytes - at < bytes ? ring_bytes - at : bytes;
     memcpy(ring + at, data, first);
-    memcpy(ring, (const uint8_t *)data + first, bytes - first);
+    if (first < bytes) memcpy(ring, (const uint8_t *)data + first, bytes - first);
 }
 
 void bh__payload_read(const uint8_t *ring, uint32_t queue_length, uint64_t position, size_t offset,
@@ -39,5 +39,5 @@ void bh__payload_read(const uint8_t *ring, uint32_t queue_length, uint64_t posit
                 (ring_bytes - 1);
     size_t first = ring_bytes - at < bytes ? ring_bytes - at : bytes;
     memcpy(data, ring + at, first);
-    memcpy((uint8_t *)data + first, ring, bytes - first);
+    if (first < bytes) memcpy((uint8_t *)data + first, ring, bytes - first);
 }

@@ -104,8 +104,6 @@ static bh_status buffer_alloc(bh_device handle, bh_type type, uint64_t count,
     bh__memory *memory = NULL;
     bh_status status = memory_alloc(device, bytes, options, &memory);
     if (status == BH_OK) {
-        memory->type = type;
-        memory->count = count;
         memory->call_site = call_site;
         status = buffer_add(device, memory, type, 0, count, false, out);
         if (status == BH_OK) {

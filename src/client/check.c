@@ -167,7 +167,7 @@ void bh__check_describe(bh__device *device, const bh__use *uses, uint32_t use_co
         const bh__use *use = &uses[i];
         if (use->argument == 0) continue;
         snprintf(what, sizeof what, "argument %u, a buffer of", use->argument - 1);
-        bh_type type = use->memory->type;
+        bh_type type = use->memory->first.type;
         size_t element = bh_type_size(type);
         consider_memory(&self, device, what, ARGUMENT, use->memory, use->offset, use->bytes, type,
                         element ? use->bytes / element : 0);
@@ -182,7 +182,7 @@ void bh__check_describe(bh__device *device, const bh__use *uses, uint32_t use_co
     for (const bh__memory *gone = device->retired; gone && outside; gone = gone->next) {
         search again = {.address = address, .bytes = bytes, .best = 1};
         consider_memory(&again, device, "a released buffer of", OTHER, gone, 0, gone->bytes,
-                        gone->type, gone->count);
+                        gone->first.type, gone->first.count);
         if (again.text[0]) self = again;
     }
     size_t length = strlen(error->message);

@@ -294,8 +294,6 @@ bh_status bh_managed_alloc(bh_device handle, bh_type type, uint64_t count,
     bool driven = options.flags & BH_MANAGED_DRIVER;
     bh_status status = (driven ? bh__driven_create : create)(device, bytes, &options, &memory);
     if (status == BH_OK) {
-        memory->type = type;
-        memory->count = count;
         memory->call_site = __builtin_return_address(0);
         status = bh__buffer_add(device, memory, type, 0, count, out);
         if (status == BH_OK) {

@@ -173,7 +173,7 @@ bool bh__memory_order(bh__device *device, const bh__use *use, uint32_t lane, uin
 
 bh__memory *bh__memory_new(bh__device *device) {
     bh__memory *memory =
-        bh__records_take(&device->memory_records, sizeof *memory, offsetof(bh__memory, use_inline));
+        bh__records_take(&device->memory_records, sizeof *memory, offsetof(bh__memory, next));
     if (!memory) return NULL;
     memory->references = 1;
     memory->uses = memory->use_inline;

@@ -95,22 +95,21 @@ typedef struct bh__memory {
     uint64_t address;
     uint64_t read_only_address;
     uint32_t use_capacity, suspect_count, suspect_capacity;
-    bh_type type;            /* of the buffer it was made for, for messages; 0: none */
-    uint64_t count;          /* the buffer's elements */
-    const void *call_site;   /* that allocated it */
+    const void *call_site; /* that allocated it */
+    void *host;            /* host regions: where the application has it */
+    uint64_t host_from;    /* pieces of a host region: where in it they begin */
+    /* Managed buffers, which have a chunk of their own: what there is besides. Owned. */
+    struct bh__managed *managed;
+    /* Not zeroed from here on: an old number is no present one, and use_count says what is there. */
     struct bh__memory *next; /* in the list of the freed that are still in use, or retired */
     uint64_t doubt_stamp;    /* during a judgement: the latest request in flight that writes it */
     uint64_t doubt_loss;     /* the judgement doubt_stamp belongs to */
     uint64_t listed;         /* the last listing it was put in */
-    void *host;              /* host regions: where the application has it */
-    uint64_t host_from;      /* pieces of a host region: where in it they begin */
-    /* Managed buffers, which have a chunk of their own: what there is besides. Owned. */
-    struct bh__managed *managed;
-    /* Not zeroed: use_count says what is there. */
     bh__lane_use use_inline[2];
 } bh__memory;
-_Static_assert(offsetof(bh__memory, first) == 64 && offsetof(bh__memory, address) == 128,
-               "a release needs the first two cache lines");
+_Static_assert(offsetof(bh__memory, first) == 64 && offsetof(bh__memory, address) == 128 &&
+                   offsetof(bh__memory, next) == 192,
+               "a release needs the first two cache lines, an allocation the third as well");
 
 /* ---- modules ---- */
 

@@ -78,8 +78,6 @@ static bh_status alloc_shareable(bh__device *device, bh_type type, uint64_t coun
     bh_status status = bh__solo_create(device, bytes, 0, how, &memory);
     bh__tag_end(tag, bytes, status == BH_OK ? memory : NULL);
     if (status != BH_OK) return status;
-    memory->type = type;
-    memory->count = count;
     memory->call_site = call_site;
     status = bh__deed_create(device, memory->solo);
     if (status == BH_OK) status = move_mark(device, memory, memory->solo->deed->mark, true);
@@ -245,8 +243,6 @@ static bh_status import(bh__device *device, const int fds[2], const bh_share_tok
     memory->call_site = call_site;
     memory->solo->deed = deed;
     memory->solo->deed_fd = bh__fd_keep(fds[1]);
-    memory->type = token->type;
-    memory->count = token->count;
     uint8_t mark[16];
     status = move_mark(device, memory, mark, false);
     if (status == BH_OK && memcmp(mark, deed->mark, sizeof mark) != 0) status = refuse_mark(fds[0]);

@@ -244,14 +244,15 @@ void bh__guard_describe(bh__device *device, const bh__use *uses, uint32_t use_co
     const char *before = "; the device does not tell the address; it was given";
     for (uint32_t i = 0; i < use_count && used < size; i++) {
         const bh__memory *memory = uses[i].memory;
-        size_t element = bh_type_size(memory->type);
+        size_t element = bh_type_size(memory->first.type);
         if (!uses[i].argument || !memory->block || !element) continue;
         used += (size_t)snprintf(error->message + used, size - used, "%s argument %u, %s[%llu]",
-                                 before, uses[i].argument - 1, bh_type_name(memory->type),
+                                 before, uses[i].argument - 1, bh_type_name(memory->first.type),
                                  (ull)(uses[i].bytes / element));
         before = ",";
     }
     if (device->retired_last && used < size)
         snprintf(error->message + used, size - used, "; last released: %s[%llu]",
-                 bh_type_name(device->retired_last->type), (ull)device->retired_last->count);
+                 bh_type_name(device->retired_last->first.type),
+                 (ull)device->retired_last->first.count);
 }

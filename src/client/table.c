@@ -43,8 +43,10 @@ bool bh__table_add(bh__table *table, void *object, uint32_t *out_index, uint32_t
 void *bh__table_get(const bh__table *table, uint32_t index, uint32_t generation) {
     if (index >= table->count || table->entries[index].generation != generation) return NULL;
     void *object = table->entries[index].object;
-    /* A buffer's record is the second line of its memory's, of which both are wanted. */
+    /* A buffer's record is the second cache line of its memory's, of which the first is wanted too,
+     * and the third by the next to use the record. */
     __builtin_prefetch((const char *)object - 64);
+    __builtin_prefetch((const char *)object + 64);
     return object;
 }
 

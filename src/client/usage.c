@@ -212,8 +212,8 @@ void bh__usage_owners(bh__device *device, char *out, size_t size) {
 
 static void memory_describe(const bh__memory *memory, uint32_t state, bh_memory_entry *out) {
     *out = (bh_memory_entry){.size = sizeof *out,
-                             .type = memory->type,
-                             .count = memory->count,
+                             .type = memory->first.type,
+                             .count = memory->first.count,
                              .bytes = memory->bytes,
                              .bytes_used = memory->block->bytes,
                              .address = memory->address,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What half and bfloat16 have alike. cuda_fp16.h and cuda_bf16.h include this once each, with
- * __BH_H and __BH_H2 the types, __BH_H_IS their suffix in PTX, and the arithmetic already there as
- * __bh_h_add and so on, of raw 16-bit and packed 32-bit patterns. */
+ * __BH_H and __BH_H2 the types, __BH_H_PTX what PTX calls them, __BH_H_NAME and __BH_H_MAKE for names of
+ * functions that take and make them, __BH_H_ATOMIC if there are atomic additions, and the arithmetic
+ * already there as __BH_H_RAW, of raw 16-bit and packed 32-bit patterns. */
 
 /* Comparisons are exact in float. */
 #define __BH_H_COMPARE(name, operation)                                                            \
@@ -235,3 +236,105 @@ __BH_DEVICE unsigned short __BH_H_NAME(_as_ushort)(__BH_H a) {
 __BH_DEVICE short __BH_H_NAME(_as_short)(__BH_H a) {
     return (short)a.bits;
 }
+
+/* Conversions, and two out of one and one out of two. */
+__BH_DEVICE __BH_H __BH_H_MAKE(__float2, )(float a) {
+    return __BH_H(a);
+}
+__BH_DEVICE __BH_H __BH_H_MAKE(__float2, _rn)(float a) {
+    return __BH_H(a);
+}
+__BH_DEVICE __BH_H __BH_H_MAKE(__float2, _rz)(float a) {
+    return __BH_H::from_bits(__BH_H_MAKE(__bh_to_, _rz)(a));
+}
+__BH_DEVICE __BH_H __BH_H_MAKE(__double2, )(double a) {
+    return __BH_H(a);
+}
+__BH_DEVICE float __BH_H_NAME(2float)(__BH_H a) {
+    return (float)a;
+}
+__BH_DEVICE __BH_H __BH_H_MAKE(__int2, _rn)(int a) {
+    return __BH_H(a);
+}
+__BH_DEVICE __BH_H __BH_H_MAKE(__uint2, _rn)(unsigned a) {
+    return __BH_H(a);
+}
+__BH_DEVICE __BH_H __BH_H_MAKE(__short2, _rn)(short a) {
+    return __BH_H((float)a);
+}
+__BH_DEVICE __BH_H __BH_H_MAKE(__ushort2, _rn)(unsigned short a) {
+    return __BH_H((float)a);
+}
+__BH_DEVICE __BH_H __BH_H_MAKE(__ushort_as_, )(unsigned short a) {
+    return __BH_H::from_bits(a);
+}
+__BH_DEVICE __BH_H __BH_H_MAKE(__short_as_, )(short a) {
+    return __BH_H::from_bits((unsigned short)a);
+}
+__BH_DEVICE __BH_H2 __BH_H_SPREAD(__BH_H a) {
+    return __BH_H2(a, a);
+}
+__BH_DEVICE __BH_H2 __BH_H_MAKE(__float2, 2_rn)(float a) {
+    return __BH_H2(__BH_H(a), __BH_H(a));
+}
+__BH_DEVICE __BH_H2 __BH_H_MAKE(__floats2, 2_rn)(float a, float b) {
+    return __BH_H2(__BH_H(a), __BH_H(b));
+}
+__BH_DEVICE __BH_H2 __BH_H_MAKE(__float22, 2_rn)(float2 a) {
+    return __BH_H2(__BH_H(a.x), __BH_H(a.y));
+}
+__BH_DEVICE float2 __BH_H_NAME(22float2)(__BH_H2 a) {
+    return float2{(float)a.x, (float)a.y};
+}
+__BH_DEVICE __BH_H2 __BH_H_MAKE(make_, 2)(__BH_H a, __BH_H b) {
+    return __BH_H2(a, b);
+}
+__BH_DEVICE __BH_H2 __BH_H_MAKE(__halves2, 2)(__BH_H a, __BH_H b) {
+    return __BH_H2(a, b);
+}
+__BH_DEVICE __BH_H __BH_H_MAKE(__low2, )(__BH_H2 a) {
+    return a.x;
+}
+__BH_DEVICE __BH_H __BH_H_MAKE(__high2, )(__BH_H2 a) {
+    return a.y;
+}
+__BH_DEVICE float __low2float(__BH_H2 a) {
+    return (float)a.x;
+}
+__BH_DEVICE float __high2float(__BH_H2 a) {
+    return (float)a.y;
+}
+__BH_DEVICE __BH_H2 __BH_H_MAKE(__low2, 2)(__BH_H2 a) {
+    return __BH_H2(a.x, a.x);
+}
+__BH_DEVICE __BH_H2 __BH_H_MAKE(__high2, 2)(__BH_H2 a) {
+    return __BH_H2(a.y, a.y);
+}
+__BH_DEVICE __BH_H2 __BH_H_MAKE(__lows2, 2)(__BH_H2 a, __BH_H2 b) {
+    return __BH_H2(a.x, b.x);
+}
+__BH_DEVICE __BH_H2 __BH_H_MAKE(__highs2, 2)(__BH_H2 a, __BH_H2 b) {
+    return __BH_H2(a.y, b.y);
+}
+__BH_DEVICE __BH_H2 __lowhigh2highlow(__BH_H2 a) {
+    return __BH_H2(a.y, a.x);
+}
+
+#if __BH_H_ATOMIC
+__BH_DEVICE __BH_H2 atomicAdd(__BH_H2 *at, __BH_H2 value) {
+    unsigned result;
+    asm volatile("atom.add.noftz." __BH_H_PTX "x2 %0, [%1], %2;"
+                 : "=r"(result)
+                 : "l"(at), "r"(__bh_bits<unsigned>(value))
+                 : "memory");
+    return __bh_bits<__BH_H2>(result);
+}
+__BH_DEVICE __BH_H atomicAdd(__BH_H *at, __BH_H value) {
+    unsigned short result;
+    asm volatile("atom.add.noftz." __BH_H_PTX " %0, [%1], %2;"
+                 : "=h"(result)
+                 : "l"(at), "h"(value.bits)
+                 : "memory");
+    return __BH_H::from_bits(result);
+}
+#endif

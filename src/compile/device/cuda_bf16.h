@@ -93,117 +93,29 @@ __BH_DEVICE unsigned __bh_bfloat16_mul2(unsigned a, unsigned b) {
     return __bh_bfloat16_fma2(a, b, 0x80008000u);
 }
 
-#define __BH_H                    __nv_bfloat16
-#define __BH_H2                   __nv_bfloat162
-#define __BH_H_RAW(name)          __BH_H_RAW_bfloat16(name)
-#define __BH_H_RAW_bfloat16(name) __bh_bfloat16_##name
-#define __BH_H_NAME(name)         __bfloat16##name
+#define __BH_H                     __nv_bfloat16
+#define __BH_H2                    __nv_bfloat162
+#define __BH_H_PTX                 "bf16"
+#define __BH_H_RAW(name)           __BH_H_RAW_bfloat16(name)
+#define __BH_H_RAW_bfloat16(name)  __bh_bfloat16_##name
+#define __BH_H_NAME(name)          __bfloat16##name
+#define __BH_H_MAKE(before, after) before##bfloat16##after
+#define __BH_H_SPREAD              __bfloat162bfloat162
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+#define __BH_H_ATOMIC 1
+#else
+#define __BH_H_ATOMIC 0
+#endif
 #include "bulkhead_half_common.h"
 #undef __BH_H
 #undef __BH_H2
 #undef __BH_H_RAW
 #undef __BH_H_RAW_bfloat16
 #undef __BH_H_NAME
-
-__BH_DEVICE __nv_bfloat16 __float2bfloat16(float a) {
-    return __nv_bfloat16(a);
-}
-__BH_DEVICE __nv_bfloat16 __float2bfloat16_rn(float a) {
-    return __nv_bfloat16(a);
-}
-__BH_DEVICE __nv_bfloat16 __float2bfloat16_rz(float a) {
-    return __nv_bfloat16::from_bits(__bh_to_bfloat16_rz(a));
-}
-__BH_DEVICE __nv_bfloat16 __double2bfloat16(double a) {
-    return __nv_bfloat16(a);
-}
-__BH_DEVICE float __bfloat162float(__nv_bfloat16 a) {
-    return (float)a;
-}
-__BH_DEVICE __nv_bfloat16 __int2bfloat16_rn(int a) {
-    return __nv_bfloat16(a);
-}
-__BH_DEVICE __nv_bfloat16 __uint2bfloat16_rn(unsigned a) {
-    return __nv_bfloat16(a);
-}
-__BH_DEVICE __nv_bfloat16 __short2bfloat16_rn(short a) {
-    return __nv_bfloat16((float)a);
-}
-__BH_DEVICE __nv_bfloat16 __ushort2bfloat16_rn(unsigned short a) {
-    return __nv_bfloat16((float)a);
-}
-__BH_DEVICE __nv_bfloat16 __ushort_as_bfloat16(unsigned short a) {
-    return __nv_bfloat16::from_bits(a);
-}
-__BH_DEVICE __nv_bfloat16 __short_as_bfloat16(short a) {
-    return __nv_bfloat16::from_bits((unsigned short)a);
-}
-__BH_DEVICE __nv_bfloat162 __bfloat162bfloat162(__nv_bfloat16 a) {
-    return __nv_bfloat162(a, a);
-}
-__BH_DEVICE __nv_bfloat162 __float2bfloat162_rn(float a) {
-    return __nv_bfloat162(__nv_bfloat16(a), __nv_bfloat16(a));
-}
-__BH_DEVICE __nv_bfloat162 __floats2bfloat162_rn(float a, float b) {
-    return __nv_bfloat162(__nv_bfloat16(a), __nv_bfloat16(b));
-}
-__BH_DEVICE __nv_bfloat162 __float22bfloat162_rn(float2 a) {
-    return __nv_bfloat162(__nv_bfloat16(a.x), __nv_bfloat16(a.y));
-}
-__BH_DEVICE float2 __bfloat1622float2(__nv_bfloat162 a) {
-    return float2{(float)a.x, (float)a.y};
-}
-__BH_DEVICE __nv_bfloat162 make_bfloat162(__nv_bfloat16 a, __nv_bfloat16 b) {
-    return __nv_bfloat162(a, b);
-}
-__BH_DEVICE __nv_bfloat162 __halves2bfloat162(__nv_bfloat16 a, __nv_bfloat16 b) {
-    return __nv_bfloat162(a, b);
-}
-__BH_DEVICE __nv_bfloat16 __low2bfloat16(__nv_bfloat162 a) {
-    return a.x;
-}
-__BH_DEVICE __nv_bfloat16 __high2bfloat16(__nv_bfloat162 a) {
-    return a.y;
-}
-__BH_DEVICE float __low2float(__nv_bfloat162 a) {
-    return (float)a.x;
-}
-__BH_DEVICE float __high2float(__nv_bfloat162 a) {
-    return (float)a.y;
-}
-__BH_DEVICE __nv_bfloat162 __low2bfloat162(__nv_bfloat162 a) {
-    return __nv_bfloat162(a.x, a.x);
-}
-__BH_DEVICE __nv_bfloat162 __high2bfloat162(__nv_bfloat162 a) {
-    return __nv_bfloat162(a.y, a.y);
-}
-__BH_DEVICE __nv_bfloat162 __lows2bfloat162(__nv_bfloat162 a, __nv_bfloat162 b) {
-    return __nv_bfloat162(a.x, b.x);
-}
-__BH_DEVICE __nv_bfloat162 __highs2bfloat162(__nv_bfloat162 a, __nv_bfloat162 b) {
-    return __nv_bfloat162(a.y, b.y);
-}
-__BH_DEVICE __nv_bfloat162 __lowhigh2highlow(__nv_bfloat162 a) {
-    return __nv_bfloat162(a.y, a.x);
-}
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-__BH_DEVICE __nv_bfloat162 atomicAdd(__nv_bfloat162 *at, __nv_bfloat162 value) {
-    unsigned result;
-    asm volatile("atom.add.noftz.bf16x2 %0, [%1], %2;"
-                 : "=r"(result)
-                 : "l"(at), "r"(__bh_bits<unsigned>(value))
-                 : "memory");
-    return __bh_bits<__nv_bfloat162>(result);
-}
-__BH_DEVICE __nv_bfloat16 atomicAdd(__nv_bfloat16 *at, __nv_bfloat16 value) {
-    unsigned short result;
-    asm volatile("atom.add.noftz.bf16 %0, [%1], %2;"
-                 : "=h"(result)
-                 : "l"(at), "h"(value.bits)
-                 : "memory");
-    return __nv_bfloat16::from_bits(result);
-}
-#endif
+#undef __BH_H_PTX
+#undef __BH_H_MAKE
+#undef __BH_H_SPREAD
+#undef __BH_H_ATOMIC
 
 typedef __nv_bfloat16 nv_bfloat16;
 typedef __nv_bfloat162 nv_bfloat162;

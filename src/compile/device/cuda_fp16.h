@@ -90,99 +90,26 @@ __BH_DEVICE unsigned __bh_half_fma2(unsigned a, unsigned b, unsigned c) {
     return result;
 }
 
-#define __BH_H                __half
-#define __BH_H2               __half2
-#define __BH_H_RAW(name)      __BH_H_RAW_half(name)
-#define __BH_H_RAW_half(name) __bh_half_##name
-#define __BH_H_NAME(name)     __half##name
+#define __BH_H                     __half
+#define __BH_H2                    __half2
+#define __BH_H_PTX                 "f16"
+#define __BH_H_RAW(name)           __BH_H_RAW_half(name)
+#define __BH_H_RAW_half(name)      __bh_half_##name
+#define __BH_H_NAME(name)          __half##name
+#define __BH_H_MAKE(before, after) before##half##after
+#define __BH_H_SPREAD              __half2half2
+#define __BH_H_ATOMIC              1
 #include "bulkhead_half_common.h"
 #undef __BH_H
 #undef __BH_H2
 #undef __BH_H_RAW
 #undef __BH_H_RAW_half
 #undef __BH_H_NAME
+#undef __BH_H_PTX
+#undef __BH_H_MAKE
+#undef __BH_H_SPREAD
+#undef __BH_H_ATOMIC
 
-__BH_DEVICE __half __float2half(float a) {
-    return __half(a);
-}
-__BH_DEVICE __half __float2half_rn(float a) {
-    return __half(a);
-}
-__BH_DEVICE __half __float2half_rz(float a) {
-    return __half::from_bits(__bh_to_half_rz(a));
-}
-__BH_DEVICE __half __double2half(double a) {
-    return __half(a);
-}
-__BH_DEVICE float __half2float(__half a) {
-    return (float)a;
-}
-__BH_DEVICE __half __int2half_rn(int a) {
-    return __half(a);
-}
-__BH_DEVICE __half __uint2half_rn(unsigned a) {
-    return __half(a);
-}
-__BH_DEVICE __half __short2half_rn(short a) {
-    return __half((float)a);
-}
-__BH_DEVICE __half __ushort2half_rn(unsigned short a) {
-    return __half((float)a);
-}
-__BH_DEVICE __half __ushort_as_half(unsigned short a) {
-    return __half::from_bits(a);
-}
-__BH_DEVICE __half __short_as_half(short a) {
-    return __half::from_bits((unsigned short)a);
-}
-__BH_DEVICE __half2 __half2half2(__half a) {
-    return __half2(a, a);
-}
-__BH_DEVICE __half2 __float2half2_rn(float a) {
-    return __half2(__half(a), __half(a));
-}
-__BH_DEVICE __half2 __floats2half2_rn(float a, float b) {
-    return __half2(__half(a), __half(b));
-}
-__BH_DEVICE __half2 __float22half2_rn(float2 a) {
-    return __half2(__half(a.x), __half(a.y));
-}
-__BH_DEVICE float2 __half22float2(__half2 a) {
-    return float2{(float)a.x, (float)a.y};
-}
-__BH_DEVICE __half2 make_half2(__half a, __half b) {
-    return __half2(a, b);
-}
-__BH_DEVICE __half2 __halves2half2(__half a, __half b) {
-    return __half2(a, b);
-}
-__BH_DEVICE __half __low2half(__half2 a) {
-    return a.x;
-}
-__BH_DEVICE __half __high2half(__half2 a) {
-    return a.y;
-}
-__BH_DEVICE float __low2float(__half2 a) {
-    return (float)a.x;
-}
-__BH_DEVICE float __high2float(__half2 a) {
-    return (float)a.y;
-}
-__BH_DEVICE __half2 __low2half2(__half2 a) {
-    return __half2(a.x, a.x);
-}
-__BH_DEVICE __half2 __high2half2(__half2 a) {
-    return __half2(a.y, a.y);
-}
-__BH_DEVICE __half2 __lows2half2(__half2 a, __half2 b) {
-    return __half2(a.x, b.x);
-}
-__BH_DEVICE __half2 __highs2half2(__half2 a, __half2 b) {
-    return __half2(a.y, b.y);
-}
-__BH_DEVICE __half2 __lowhigh2highlow(__half2 a) {
-    return __half2(a.y, a.x);
-}
 __BH_DEVICE __half __bh_half_step(__half a, bool up) {
     if ((a.bits & 0x7fffu) == 0) {
         return __half::from_bits(up ? 0x0001u : 0x8001u);
@@ -197,22 +124,6 @@ __BH_DEVICE __half __float2half_ru(float a) {
 __BH_DEVICE __half __float2half_rd(float a) {
     __half r(a);
     return (float)r <= a || __hisnan(r) ? r : __bh_half_step(r, false);
-}
-__BH_DEVICE __half2 atomicAdd(__half2 *at, __half2 value) {
-    unsigned result;
-    asm volatile("atom.add.noftz.f16x2 %0, [%1], %2;"
-                 : "=r"(result)
-                 : "l"(at), "r"(__bh_bits<unsigned>(value))
-                 : "memory");
-    return __bh_bits<__half2>(result);
-}
-__BH_DEVICE __half atomicAdd(__half *at, __half value) {
-    unsigned short result;
-    asm volatile("atom.add.noftz.f16 %0, [%1], %2;"
-                 : "=h"(result)
-                 : "l"(at), "h"(value.bits)
-                 : "memory");
-    return __half::from_bits(result);
 }
 
 typedef __half half;

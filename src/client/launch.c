@@ -80,15 +80,11 @@ static inline bh_status submit(bh__launch *self, bool *retry, bh_ticket *out) {
     return status;
 }
 
-static inline __attribute__((always_inline)) bh_status launch(bh_kernel kernel,
-                                                              const bh_shape *shape, bh_args args,
-                                                              const bh_launch_options *given,
-                                                              bh_ticket *out) {
+static inline bh_status launch(bh_kernel kernel, const bh_shape *shape, bh_args args,
+                               const bh_launch_options *given, bh_ticket *out) {
     bh_launch_options storage;
     bh__launch self;
-    bh_status status = BH_OK;
-    self.options = &defaults;
-    if (given) status = bh__launch_options_take(given, &storage, &self.options);
+    bh_status status = bh__launch_options_take(given, &storage, &self.options);
     self.kernel = NULL;
     self.reason = BH_REASON_NONE;
     self.shaped = false;

@@ -3,26 +3,9 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#include "../support/support.h"
+#include "../support/managed.h"
 
 enum { WORDS = 50000, BYTES = WORDS * 4 };
-
-typedef struct made {
-    bh_buffer buffer;
-    uint32_t *words;
-} made;
-
-static made managed_with(bh_device device, uint64_t words, const bh_managed_options *options) {
-    made m;
-    void *pointer = NULL;
-    REQUIRE_OK(bh_managed_alloc(device, BH_U32, words, options, &m.buffer, &pointer));
-    m.words = pointer;
-    return m;
-}
-
-static made managed(bh_device device, uint64_t words) {
-    return managed_with(device, words, NULL);
-}
 
 static uint32_t *map(bh_buffer buffer, uint64_t offset, uint64_t bytes, uint32_t flags) {
     void *pointer = NULL;
@@ -30,24 +13,8 @@ static uint32_t *map(bh_buffer buffer, uint64_t offset, uint64_t bytes, uint32_t
     return pointer;
 }
 
-static bh_managed_info info_of(bh_buffer buffer) {
-    bh_managed_info info = BH_INIT(info);
-    REQUIRE_OK(bh_managed_query(buffer, &info));
-    return info;
-}
-
 static void count_up(uint32_t *words, uint64_t count, uint32_t first) {
     for (uint64_t i = 0; i < count; i++) words[i] = first + (uint32_t)i;
-}
-
-static bool counts_up(const uint32_t *words, uint64_t count, uint32_t first) {
-    for (uint64_t i = 0; i < count; i++) {
-        if (words[i] == first + (uint32_t)i) continue;
-        fprintf(stderr, "word %llu is %u, not %u\n", (unsigned long long)i, words[i],
-                first + (uint32_t)i);
-        return false;
-    }
-    return true;
 }
 
 static bh_status add_one(const rig *r, bh_buffer buffer, uint64_t words) {
@@ -57,7 +24,7 @@ static bh_status add_one(const rig *r, bh_buffer buffer, uint64_t words) {
 
 TEST(one_pointer_on_both_sides) {
     rig r = rig_open(0);
-    made m = managed(r.device, WORDS);
+    made m = managed_made(r.device, WORDS, 0);
     CHECK_EQ((uintptr_t)m.words, address_of(m.buffer));
     bh_buffer_info info = BH_INIT(info);
     REQUIRE_OK(bh_buffer_query(m.buffer, &info));
@@ -88,19 +55,19 @@ TEST(one_pointer_on_both_sides) {
 
 TEST(only_ranges_in_need_move) {
     rig r = rig_open(0);
-    made m = managed(r.device, WORDS);
-    uint64_t page = info_of(m.buffer).page_bytes, words = page / 4;
-    CHECK_EQ(info_of(m.buffer).on_both, BYTES);
+    made m = managed_made(r.device, WORDS, 0);
+    uint64_t page = managed_info(m.buffer).page_bytes, words = page / 4;
+    CHECK_EQ(managed_info(m.buffer).on_both, BYTES);
     map(m.buffer, 0, BYTES, BH_MAP_WRITE | BH_MAP_DISCARD);
     count_up(m.words, WORDS, 0);
-    CHECK_EQ(info_of(m.buffer).maps, 1);
+    CHECK_EQ(managed_info(m.buffer).maps, 1);
     REQUIRE_OK(bh_managed_unmap(m.words, BYTES));
-    bh_managed_info info = info_of(m.buffer);
+    bh_managed_info info = managed_info(m.buffer);
     CHECK_EQ(info.maps, 0);
     CHECK_EQ(info.host_newest, BYTES);
     CHECK_EQ(info.bytes_to_device + info.bytes_to_host, 0);
     REQUIRE_OK(add_one(&r, m.buffer, WORDS));
-    info = info_of(m.buffer);
+    info = managed_info(m.buffer);
     CHECK_EQ(info.bytes_to_device, BYTES);
     CHECK_EQ(info.moves_to_device, 1);
     CHECK_EQ(info.device_newest, BYTES);
@@ -109,7 +76,7 @@ TEST(only_ranges_in_need_move) {
     map(m.buffer, 2 * page - 4, 8, BH_MAP_READ);
     CHECK(counts_up(m.words + 2 * words - 1, 2, (uint32_t)(2 * words)));
     REQUIRE_OK(bh_managed_unmap(&m.words[2 * words - 1], 8));
-    info = info_of(m.buffer);
+    info = managed_info(m.buffer);
     CHECK_EQ(info.bytes_to_host, 2 * page);
     CHECK_EQ(info.on_both, 2 * page);
     /* A second look moves nothing; neither does a launch that reads. */
@@ -118,18 +85,18 @@ TEST(only_ranges_in_need_move) {
     bh_buffer copy = words_alloc(r.device, WORDS);
     REQUIRE_OK(run_now(rig_kernel(&r, "copy_words"), BH_GRID(WORDS, 128),
                        BH_ARGS(BH_IN(m.buffer), BH_OUT(copy), (uint32_t)WORDS)));
-    info = info_of(m.buffer);
+    info = managed_info(m.buffer);
     CHECK_EQ(info.bytes_to_host, 2 * page);
     CHECK_EQ(info.bytes_to_device, BYTES);
     /* A discard of whole pages and parts of two more: only these come home. */
     map(m.buffer, 4 * page + 8, 3 * page, BH_MAP_WRITE | BH_MAP_DISCARD);
-    info = info_of(m.buffer);
+    info = managed_info(m.buffer);
     CHECK_EQ(info.bytes_to_host, 4 * page);
     for (uint64_t i = 0; i < 3 * words; i++) m.words[4 * words + 2 + i] = 5;
     REQUIRE_OK(bh_managed_unmap(&m.words[4 * words + 2], 3 * page));
-    CHECK_EQ(info_of(m.buffer).host_newest, 4 * page);
+    CHECK_EQ(managed_info(m.buffer).host_newest, 4 * page);
     REQUIRE_OK(bh_buffer_copy(copy, 0, m.buffer, 0, BYTES));
-    CHECK_EQ(info_of(m.buffer).bytes_to_device, BYTES + 4 * page);
+    CHECK_EQ(managed_info(m.buffer).bytes_to_device, BYTES + 4 * page);
     CHECK_EQ(word_read(copy, 4 * words + 1), 4 * words + 2);
     CHECK_EQ(word_read(copy, 4 * words + 2), 5);
     CHECK_EQ(word_read(copy, 7 * words + 1), 5);
@@ -139,7 +106,7 @@ TEST(only_ranges_in_need_move) {
 
 TEST(reads_writes_fills_copies_and_views) {
     rig r = rig_open(0);
-    made m = managed(r.device, WORDS);
+    made m = managed_made(r.device, WORDS, 0);
     bh_buffer view, other = words_counting(r.device, 1000, 100);
     REQUIRE_OK(bh_buffer_view(m.buffer, 1000, 2000, &view));
     REQUIRE_OK(bh_buffer_fill(m.buffer, 0, BYTES, &(uint32_t){9}, 4));
@@ -147,7 +114,7 @@ TEST(reads_writes_fills_copies_and_views) {
     m.words[1001] = 1;
     m.words[1002] = 2;
     REQUIRE_OK(bh_managed_unmap(&m.words[1001], 8));
-    CHECK(info_of(view).pointer == &m.words[1000]);
+    CHECK(managed_info(view).pointer == &m.words[1000]);
     CHECK_EQ(word_read(view, 0), 9);
     CHECK_EQ(word_read(view, 1), 1);
     CHECK_EQ(word_read(m.buffer, 1002), 2);
@@ -175,8 +142,8 @@ TEST(reads_writes_fills_copies_and_views) {
 
 TEST(maps_and_launches_keep_out_of_each_others_way) {
     rig r = rig_open(0);
-    made m = managed(r.device, WORDS);
-    uint64_t page = info_of(m.buffer).page_bytes;
+    made m = managed_made(r.device, WORDS, 0);
+    uint64_t page = managed_info(m.buffer).page_bytes;
     bh_buffer out = words_alloc(r.device, WORDS);
     REQUIRE_OK(bh_buffer_fill(m.buffer, 0, BYTES, &(uint32_t){1}, 4));
     bh_buffer first, last;
@@ -222,7 +189,7 @@ TEST(maps_and_launches_keep_out_of_each_others_way) {
 TEST(maps_wait_for_launches_or_say_busy) {
     rig r = rig_open(0);
     bh_lane lane = open_lane(r.device);
-    made m = managed(r.device, WORDS);
+    made m = managed_made(r.device, WORDS, 0);
     REQUIRE_OK(bh_buffer_fill(m.buffer, 0, BYTES, &(uint32_t){1}, 4));
     bh_launch_options there = on_lane(lane, 0);
     gate g = gate_close(&r, lane, 0);
@@ -255,13 +222,13 @@ TEST(attached_to_the_host_or_to_a_lane) {
     bh_managed_options options = BH_INIT(options);
     options.attach = BH_ATTACH_HOST;
     made m = managed_with(r.device, WORDS, &options);
-    CHECK_EQ(info_of(m.buffer).attach, BH_ATTACH_HOST);
+    CHECK_EQ(managed_info(m.buffer).attach, BH_ATTACH_HOST);
     CHECK_REFUSED(add_one(&r, m.buffer, 10), BH_E_BUSY);
     map(m.buffer, 0, BYTES, BH_MAP_WRITE | BH_MAP_DISCARD);
     count_up(m.words, WORDS, 0);
     REQUIRE_OK(bh_managed_unmap(m.words, BYTES));
     REQUIRE_OK(bh_managed_attach(m.buffer, BH_ATTACH_LANE, lane));
-    CHECK_EQ(info_of(m.buffer).lane.id, lane.id);
+    CHECK_EQ(managed_info(m.buffer).lane.id, lane.id);
     CHECK_REFUSED(add_one(&r, m.buffer, 10), BH_E_BUSY);
     bh_launch_options there = on_lane(lane, 0);
     CHECK_OK(run_with(rig_kernel(&r, "add_one"), BH_GRID(WORDS, 64),
@@ -283,8 +250,8 @@ TEST(attached_to_the_host_or_to_a_lane) {
 TEST(prefetch_moves_ahead) {
     rig r = rig_open(0);
     bh_lane lane = open_lane(r.device);
-    made m = managed(r.device, WORDS);
-    uint64_t page = info_of(m.buffer).page_bytes;
+    made m = managed_made(r.device, WORDS, 0);
+    uint64_t page = managed_info(m.buffer).page_bytes;
     bh_ticket ticket;
     map(m.buffer, 0, BYTES, BH_MAP_WRITE | BH_MAP_DISCARD);
     count_up(m.words, WORDS, 0);
@@ -292,23 +259,23 @@ TEST(prefetch_moves_ahead) {
     REQUIRE_OK(
         bh_managed_prefetch(m.buffer, page, 2 * page, BH_TO_DEVICE, r.device, lane, &ticket));
     REQUIRE_OK(bh_wait(ticket, LONG_NS));
-    bh_managed_info info = info_of(m.buffer);
+    bh_managed_info info = managed_info(m.buffer);
     CHECK_EQ(info.bytes_to_device, 2 * page);
     CHECK_EQ(info.prefetches, 1);
     CHECK_EQ(info.lanes, 0);
     CHECK_EQ(info.host_newest, BYTES - 2 * page);
     REQUIRE_OK(add_one(&r, m.buffer, WORDS));
-    CHECK_EQ(info_of(m.buffer).bytes_to_device, BYTES);
+    CHECK_EQ(managed_info(m.buffer).bytes_to_device, BYTES);
     REQUIRE_OK(bh_managed_prefetch(m.buffer, 0, BYTES, BH_TO_HOST, (bh_device){0}, lane, &ticket));
     REQUIRE_OK(bh_wait(ticket, LONG_NS));
-    CHECK_EQ(info_of(m.buffer).on_both, BYTES);
+    CHECK_EQ(managed_info(m.buffer).on_both, BYTES);
     map(m.buffer, 0, BYTES, BH_MAP_READ | BH_MAP_NO_WAIT);
     CHECK(counts_up(m.words, WORDS, 1));
     REQUIRE_OK(bh_managed_unmap(m.words, BYTES));
-    CHECK_EQ(info_of(m.buffer).bytes_to_host, BYTES);
+    CHECK_EQ(managed_info(m.buffer).bytes_to_host, BYTES);
     /* There is nothing to move. */
     REQUIRE_OK(bh_managed_prefetch(m.buffer, 0, BYTES, BH_TO_HOST, r.device, lane, NULL));
-    CHECK_EQ(info_of(m.buffer).moves_to_host, 1);
+    CHECK_EQ(managed_info(m.buffer).moves_to_host, 1);
     /* To another device it cannot go. */
     rig other = rig_open(0);
     CHECK_REFUSED(bh_managed_prefetch(m.buffer, 0, 4, BH_TO_DEVICE, other.device, lane, NULL),
@@ -326,8 +293,8 @@ TEST(prefetch_moves_ahead) {
 
 TEST(advice_changes_when_things_move) {
     rig r = rig_open(0);
-    made m = managed(r.device, WORDS);
-    uint64_t page = info_of(m.buffer).page_bytes;
+    made m = managed_made(r.device, WORDS, 0);
+    uint64_t page = managed_info(m.buffer).page_bytes;
     bh_device none = {0};
     uint32_t bits;
     REQUIRE_OK(bh_managed_advise(m.buffer, 0, BYTES, BH_ADVISE_READ_MOSTLY, none));
@@ -340,10 +307,10 @@ TEST(advice_changes_when_things_move) {
     map(m.buffer, 0, BYTES, BH_MAP_WRITE | BH_MAP_DISCARD);
     count_up(m.words, WORDS, 0);
     REQUIRE_OK(bh_managed_unmap(m.words, BYTES));
-    CHECK_EQ(info_of(m.buffer).bytes_to_device, 2 * page); /* ahead of any launch */
+    CHECK_EQ(managed_info(m.buffer).bytes_to_device, 2 * page); /* ahead of any launch */
     REQUIRE_OK(add_one(&r, m.buffer, WORDS));
-    CHECK_EQ(info_of(m.buffer).bytes_to_host, page); /* behind it */
-    CHECK_EQ(info_of(m.buffer).device_newest, BYTES - page);
+    CHECK_EQ(managed_info(m.buffer).bytes_to_host, page); /* behind it */
+    CHECK_EQ(managed_info(m.buffer).device_newest, BYTES - page);
     /* And their opposites. */
     REQUIRE_OK(bh_managed_advise(m.buffer, 0, BYTES, BH_ADVISE_NOT_READ_MOSTLY, none));
     REQUIRE_OK(bh_managed_advise(m.buffer, 0, page, BH_ADVISE_PREFER_HOST, none));
@@ -357,9 +324,9 @@ TEST(advice_changes_when_things_move) {
     REQUIRE_OK(bh_managed_advice(m.buffer, 8, &bits));
     CHECK_EQ(bits, BH_ADVICE_ACCESSED_BY_DEVICE);
     REQUIRE_OK(bh_managed_advise(m.buffer, 0, BYTES, BH_ADVISE_NOT_ACCESSED_BY_DEVICE, none));
-    uint64_t before = info_of(m.buffer).bytes_to_host;
+    uint64_t before = managed_info(m.buffer).bytes_to_host;
     REQUIRE_OK(add_one(&r, m.buffer, WORDS));
-    CHECK_EQ(info_of(m.buffer).bytes_to_host, before);
+    CHECK_EQ(managed_info(m.buffer).bytes_to_host, before);
     map(m.buffer, 0, BYTES, BH_MAP_READ);
     CHECK(counts_up(m.words, WORDS, 2));
     CHECK_OK(bh_device_close(r.device));
@@ -367,14 +334,14 @@ TEST(advice_changes_when_things_move) {
 
 TEST(neighbours_on_one_page) {
     rig r = rig_open(0);
-    made m = managed(r.device, WORDS);
+    made m = managed_made(r.device, WORDS, 0);
     REQUIRE_OK(bh_buffer_fill(m.buffer, 0, BYTES, &(uint32_t){0}, 4));
     REQUIRE_OK(bh_managed_advise(m.buffer, 0, BYTES, BH_ADVISE_ACCESSED_BY_DEVICE, r.device));
     map(m.buffer, 0, 400, BH_MAP_WRITE);
     map(m.buffer, 400, 400, BH_MAP_WRITE);
     count_up(m.words, 100, 1);
     REQUIRE_OK(bh_managed_unmap(m.words, 400)); /* sends the page, while it is being written */
-    CHECK_GT(info_of(m.buffer).bytes_to_device, 0);
+    CHECK_GT(managed_info(m.buffer).bytes_to_device, 0);
     count_up(m.words + 100, 100, 101);
     REQUIRE_OK(bh_managed_unmap(m.words + 100, 400));
     CHECK(words_count(m.buffer, 200, 1));
@@ -383,7 +350,7 @@ TEST(neighbours_on_one_page) {
 
 TEST(whoever_goes_first_the_map_stays) {
     rig r = rig_open(0);
-    made m = managed(r.device, WORDS), n = managed(r.device, 10);
+    made m = managed_made(r.device, WORDS, 0), n = managed_made(r.device, 10, 0);
     bh_buffer view;
     REQUIRE_OK(bh_buffer_view(m.buffer, 100, 100, &view));
     map(m.buffer, 0, BYTES, BH_MAP_WRITE | BH_MAP_DISCARD);
@@ -415,7 +382,7 @@ TEST(many_come_and_go_on_two_devices) {
     for (int round = 0; round < 6; round++) {
         for (uint32_t i = 0; i < 8; i++) {
             for (int k = 0; k < 2; k++) {
-                kept[k][i] = managed(k ? b.device : a.device, 1000 + 3000 * i);
+                kept[k][i] = managed_made(k ? b.device : a.device, 1000 + 3000 * i, 0);
                 map(kept[k][i].buffer, 0, 4000, BH_MAP_WRITE);
                 count_up(kept[k][i].words, 1000, 10 * i + (uint32_t)k);
                 REQUIRE_OK(bh_managed_unmap(kept[k][i].words, 4000));
@@ -439,7 +406,7 @@ TEST(many_come_and_go_on_two_devices) {
 
 TEST(bad_input_is_refused) {
     rig r = rig_open(0);
-    made m = managed(r.device, 1000);
+    made m = managed_made(r.device, 1000, 0);
     bh_buffer plain = words_alloc(r.device, 10), out = {0};
     bh_lane none = {0};
     bh_device here = {0};
@@ -518,7 +485,7 @@ TEST(bad_input_is_refused) {
 
 TEST(a_forked_child_has_none_of_it) {
     rig r = rig_open(0);
-    made m = managed(r.device, WORDS);
+    made m = managed_made(r.device, WORDS, 0);
     map(m.buffer, 0, 4, BH_MAP_WRITE);
     pid_t child = fork();
     REQUIRE(child >= 0);
@@ -581,7 +548,7 @@ TEST(with_checks) {
     come_and_go(BH_DEVICE_CHECK);
     /* To the byte, although pages move. */
     rig r = rig_open(BH_DEVICE_CHECK);
-    made m = managed(r.device, 5001);
+    made m = managed_made(r.device, 5001, 0);
     map(m.buffer, 0, 20004, BH_MAP_WRITE | BH_MAP_DISCARD);
     count_up(m.words, 5001, 0);
     REQUIRE_OK(bh_managed_unmap(m.words, 20004));
@@ -631,9 +598,9 @@ static void own_slice(void *context, unsigned index) {
 
 TEST_TIMEOUT(sixteen_threads_each_with_a_slice, 60) {
     struct crowd c = {.r = rig_open(0)};
-    c.m = managed(c.r.device, THREADS * SLICE);
+    c.m = managed_made(c.r.device, THREADS * SLICE, 0);
     for (int i = 0; i < 4; i++) c.lanes[i] = open_lane(c.r.device);
     run_threads(THREADS, own_slice, &c);
-    CHECK_EQ(info_of(c.m.buffer).maps, 0);
+    CHECK_EQ(managed_info(c.m.buffer).maps, 0);
     CHECK_OK(bh_device_close(c.r.device));
 }

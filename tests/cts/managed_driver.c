@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Managed buffers on the driver's own memory: launches, copies, views, prefetch, advice, and what
  * they refuse. */
-#include "../support/support.h"
+#include "../support/managed.h"
 
 enum { WORDS = 300000, BYTES = WORDS * 4 };
 
@@ -21,20 +21,6 @@ static bh_status ask(bh_device device, uint64_t words, const char *tag, bh_buffe
     return status;
 }
 
-static bh_buffer driven(bh_device device, uint64_t words) {
-    bh_buffer buffer;
-    bh_status status = ask(device, words, NULL, &buffer);
-    if (status == BH_E_UNSUPPORTED) SKIP("%s", last().message);
-    REQUIRE_OK(status);
-    return buffer;
-}
-
-static bh_managed_info info_of(bh_buffer buffer) {
-    bh_managed_info info = BH_INIT(info);
-    REQUIRE_OK(bh_managed_query(buffer, &info));
-    return info;
-}
-
 static void write_up(bh_buffer buffer, uint64_t words, uint32_t first) {
     uint32_t *data = malloc(words * 4);
     REQUIRE(data != NULL);
@@ -50,7 +36,7 @@ static bh_status add_one(const rig *r, bh_buffer buffer, uint64_t words) {
 
 TEST(launches_read_and_write_it) {
     rig r = rig_open(0);
-    bh_buffer m = driven(r.device, WORDS), out = words_alloc(r.device, WORDS);
+    bh_buffer m = managed_driven(r.device, WORDS), out = words_alloc(r.device, WORDS);
     write_up(m, WORDS, 7);
     CHECK(words_count(m, WORDS, 7));
     REQUIRE_OK(add_one(&r, m, WORDS));
@@ -83,7 +69,7 @@ TEST(launches_read_and_write_it) {
 
 TEST(copies_fills_rows_and_views) {
     rig r = rig_open(0);
-    bh_buffer m = driven(r.device, WORDS), n = driven(r.device, WORDS), view;
+    bh_buffer m = managed_driven(r.device, WORDS), n = managed_driven(r.device, WORDS), view;
     bh_buffer plain = words_counting(r.device, WORDS, 3);
     REQUIRE_OK(bh_buffer_copy(m, 0, plain, 0, BYTES));
     CHECK(words_count(m, WORDS, 3));
@@ -124,7 +110,7 @@ TEST(copies_fills_rows_and_views) {
 
 TEST(prefetches_go_both_ways_and_are_counted) {
     rig r = rig_open(0);
-    bh_buffer m = driven(r.device, WORDS), view;
+    bh_buffer m = managed_driven(r.device, WORDS), view;
     bh_lane lane = open_lane(r.device);
     bh_ticket ticket;
     write_up(m, WORDS, 0);
@@ -148,7 +134,7 @@ TEST(prefetches_go_both_ways_and_are_counted) {
         if (i % 8 == 0) CHECK_OK(bh_query(added));
     }
     CHECK(words_count(m, WORDS, 51));
-    bh_managed_info info = info_of(m);
+    bh_managed_info info = managed_info(m);
     CHECK_EQ(info.flags, BH_MANAGED_DRIVER);
     CHECK_EQ(info.prefetches, 53);
     CHECK_EQ(info.bytes, BYTES);
@@ -161,7 +147,7 @@ TEST(prefetches_go_both_ways_and_are_counted) {
 
 TEST(advice_of_all_kinds) {
     rig r = rig_open(0);
-    bh_buffer m = driven(r.device, WORDS), view;
+    bh_buffer m = managed_driven(r.device, WORDS), view;
     static const struct {
         uint32_t advise, bit, opposite;
     } kinds[] = {
@@ -195,7 +181,7 @@ TEST(advice_of_all_kinds) {
 TEST(bad_input_is_refused) {
     rig r = rig_open(0);
     bh_device other = open_device();
-    bh_buffer m = driven(r.device, 1000), gone = driven(r.device, 10), out;
+    bh_buffer m = managed_driven(r.device, 1000), gone = managed_driven(r.device, 10), out;
     REQUIRE_OK(bh_buffer_release(gone));
     bh_lane none = {0};
     uint32_t bits;
@@ -231,14 +217,14 @@ TEST(bad_input_is_refused) {
     CHECK_REFUSED(bh_managed_alloc(r.device, BH_U32, 1, &options, &out, NULL), BH_E_INVALID);
     options.flags = BH_MANAGED_DRIVER | BH_MANAGED_UNTRACKED;
     CHECK_REFUSED(bh_managed_alloc(r.device, BH_U32, 1, &options, &out, NULL), BH_E_INVALID);
-    CHECK_EQ(info_of(m).prefetches, 0);
+    CHECK_EQ(managed_info(m).prefetches, 0);
     CHECK_OK(bh_device_close(other));
     CHECK_OK(bh_device_close(r.device));
 }
 
 TEST(what_is_not_there_says_so) {
     rig r = rig_open(0);
-    bh_buffer m = driven(r.device, 1000), plain = words_filled(r.device, 1000, 1), out;
+    bh_buffer m = managed_driven(r.device, 1000), plain = words_filled(r.device, 1000, 1), out;
     for (uint32_t flags = BH_MAP_READ; flags <= BH_MAP_WRITE; flags++)
         CHECK_REFUSED(bh_managed_map(m, 0, 4000, flags, NULL), BH_E_UNSUPPORTED);
     CHECK_STR_CONTAINS(last().fix, "bh_buffer_read");
@@ -346,7 +332,7 @@ TEST(it_counts_in_tags_and_listings_and_not_against_the_limit) {
 /* Refused before the driver is asked. */
 TEST(no_more_than_host_and_device_have) {
     rig r = rig_open(0);
-    bh_buffer m = driven(r.device, 10), other;
+    bh_buffer m = managed_driven(r.device, 10), other;
     CHECK_REFUSED(ask(r.device, UINT64_C(1) << 55, NULL, &other), BH_E_NO_MEMORY);
     CHECK_STR_CONTAINS(last().message, "144115188075855872");
     CHECK_STR_CONTAINS(last().message, "available");
@@ -359,10 +345,10 @@ TEST(no_more_than_host_and_device_have) {
 /* Releasing while work that uses it is queued, many times; closing with some left. */
 TEST(made_and_released_under_way) {
     rig r = rig_open(0);
-    bh_buffer kept = driven(r.device, WORDS);
+    bh_buffer kept = managed_driven(r.device, WORDS);
     REQUIRE_OK(bh_buffer_fill(kept, 0, BYTES, &(uint32_t){0}, 4));
     for (uint32_t i = 0; i < 40; i++) {
-        bh_buffer m = driven(r.device, 10000 + i * 1000);
+        bh_buffer m = managed_driven(r.device, 10000 + i * 1000);
         REQUIRE_OK(bh_buffer_fill(m, 0, 40000, &i, 4));
         bh_ticket ticket = submit(rig_kernel(&r, "add_one"), BH_GRID(10000, 128),
                                   BH_ARGS(BH_INOUT(m), 10000u), NULL);

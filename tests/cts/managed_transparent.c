@@ -4,30 +4,9 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include "../support/support.h"
+#include "../support/managed.h"
 
 enum { WORDS = 64 * 1024, BYTES = WORDS * 4 };
-
-typedef struct made {
-    bh_buffer buffer;
-    uint32_t *words;
-} made;
-
-static made transparent(bh_device device, uint32_t more) {
-    made m;
-    void *pointer = NULL;
-    bh_managed_options options = BH_INIT(options);
-    options.flags = BH_MANAGED_TRANSPARENT | more;
-    REQUIRE_OK(bh_managed_alloc(device, BH_U32, WORDS, &options, &m.buffer, &pointer));
-    m.words = pointer;
-    return m;
-}
-
-static bh_managed_info info_of(bh_buffer buffer) {
-    bh_managed_info info = BH_INIT(info);
-    REQUIRE_OK(bh_managed_query(buffer, &info));
-    return info;
-}
 
 static bh_ticket add_one(const rig *r, bh_buffer buffer, bh_lane lane) {
     bh_launch_options there = on_lane(lane, 0);
@@ -51,7 +30,7 @@ static void set_all(uint32_t *words, uint64_t count, uint32_t value) {
 static void loads_and_stores(uint32_t more) {
     rig r = rig_open(0);
     bh_lane lane = open_lane(r.device);
-    made m = transparent(r.device, more);
+    made m = managed_made(r.device, WORDS, BH_MANAGED_TRANSPARENT | more);
     set_all(m.words, WORDS, 1);
     REQUIRE_OK(bh_wait(add_one(&r, m.buffer, lane), LONG_NS));
     CHECK(all_are(m.words, WORDS, 2));
@@ -77,14 +56,14 @@ TEST(the_same_without_tracking) {
 TEST(only_pages_that_were_written_move) {
     if (bh_managed_tracking() != BH_OK) SKIP("the system does not tell which pages were written");
     rig r = rig_open(0);
-    made m = transparent(r.device, 0);
-    bh_managed_info info = info_of(m.buffer);
+    made m = managed_made(r.device, WORDS, BH_MANAGED_TRANSPARENT);
+    bh_managed_info info = managed_info(m.buffer);
     CHECK_EQ(info.tracking, BH_TRACKING_PAGES);
     uint64_t page = info.page_bytes, words = page / 4;
     REQUIRE_OK(bh_wait(add_one(&r, m.buffer, (bh_lane){0}), LONG_NS));
-    uint64_t there = info_of(m.buffer).bytes_to_device;
-    CHECK_EQ(info_of(m.buffer).bytes_to_host, BYTES);
-    CHECK_EQ(info_of(m.buffer).on_both, BYTES);
+    uint64_t there = managed_info(m.buffer).bytes_to_device;
+    CHECK_EQ(managed_info(m.buffer).bytes_to_host, BYTES);
+    CHECK_EQ(managed_info(m.buffer).on_both, BYTES);
     m.words[0] = 5;
     m.words[3 * words] = 6;
     m.words[4 * words + 1] = 7;
@@ -94,7 +73,7 @@ TEST(only_pages_that_were_written_move) {
     for (int i = 0; i < 2; i++) {
         REQUIRE_OK(run_now(rig_kernel(&r, "copy_words"), BH_GRID(WORDS, 128),
                            BH_ARGS(BH_IN(m.buffer), BH_OUT(out), (uint32_t)WORDS)));
-        info = info_of(m.buffer);
+        info = managed_info(m.buffer);
         CHECK_EQ(info.bytes_to_device, there + 3 * page); /* once */
         CHECK_EQ(info.bytes_to_host, BYTES);
     }
@@ -109,7 +88,7 @@ TEST(only_pages_that_were_written_move) {
     REQUIRE_OK(run_now(rig_kernel(&r, "add_one"), BH_GRID(words, 128),
                        BH_ARGS(BH_INOUT(view), (uint32_t)words)));
     CHECK_EQ(m.words[1], 9);
-    info = info_of(m.buffer);
+    info = managed_info(m.buffer);
     CHECK_EQ(info.bytes_to_device, there + 4 * page);
     CHECK_EQ(info.bytes_to_host, BYTES + page);
     CHECK_OK(bh_device_close(r.device));
@@ -117,22 +96,22 @@ TEST(only_pages_that_were_written_move) {
 
 TEST(without_tracking_all_of_what_is_used_moves) {
     rig r = rig_open(0);
-    made m = transparent(r.device, BH_MANAGED_UNTRACKED);
-    CHECK_EQ(info_of(m.buffer).tracking, BH_TRACKING_ALL_WRITTEN);
+    made m = managed_made(r.device, WORDS, BH_MANAGED_TRANSPARENT | BH_MANAGED_UNTRACKED);
+    CHECK_EQ(managed_info(m.buffer).tracking, BH_TRACKING_ALL_WRITTEN);
     bh_buffer view, out = words_alloc(r.device, WORDS);
-    uint64_t words = info_of(m.buffer).page_bytes / 4;
+    uint64_t words = managed_info(m.buffer).page_bytes / 4;
     REQUIRE_OK(bh_buffer_view(m.buffer, 0, words, &view));
     for (uint64_t i = 1; i <= 3; i++) {
         REQUIRE_OK(run_now(rig_kernel(&r, "copy_words"), BH_GRID(words, 128),
                            BH_ARGS(BH_IN(view), BH_OUT(out), (uint32_t)words)));
-        CHECK_EQ(info_of(m.buffer).bytes_to_device, i * words * 4);
+        CHECK_EQ(managed_info(m.buffer).bytes_to_device, i * words * 4);
     }
     CHECK_OK(bh_device_close(r.device));
 }
 
 TEST(system_calls_read_and_write_it) {
     rig r = rig_open(0);
-    made m = transparent(r.device, 0);
+    made m = managed_made(r.device, WORDS, BH_MANAGED_TRANSPARENT);
     uint32_t *plain = malloc(BYTES);
     for (uint32_t i = 0; i < WORDS; i++) plain[i] = i * 3;
     int sockets[2], pipes[2];
@@ -166,7 +145,8 @@ TEST(system_calls_read_and_write_it) {
 TEST(a_query_starts_the_way_home_and_keeps_its_word) {
     rig r = rig_open(0);
     bh_lane lane = open_lane(r.device);
-    made m = transparent(r.device, 0), n = transparent(r.device, 0);
+    made m = managed_made(r.device, WORDS, BH_MANAGED_TRANSPARENT),
+         n = managed_made(r.device, WORDS, BH_MANAGED_TRANSPARENT | 0);
     for (uint32_t round = 1; round < 20; round++) {
         bh_ticket first = add_one(&r, m.buffer, lane), second = add_one(&r, n.buffer, lane);
         bh_status status;
@@ -202,7 +182,7 @@ static void look(void *context, bh_ticket ticket, bh_status status) {
 
 TEST(callbacks_and_the_eventfd_come_when_it_is_home) {
     rig r = rig_open(0);
-    made m = transparent(r.device, 0);
+    made m = managed_made(r.device, WORDS, BH_MANAGED_TRANSPARENT);
     int fd;
     REQUIRE_OK(bh_device_eventfd(r.device, &fd));
     for (uint32_t i = 1; i <= 10; i++) {
@@ -223,7 +203,7 @@ TEST(callbacks_and_the_eventfd_come_when_it_is_home) {
 TEST(whatever_tells_of_the_end_brings_it_home) {
     rig r = rig_open(0);
     bh_lane a = open_lane(r.device), b = open_lane(r.device);
-    made m = transparent(r.device, 0);
+    made m = managed_made(r.device, WORDS, BH_MANAGED_TRANSPARENT);
     bh_buffer other = words_alloc(r.device, 4);
     add_one(&r, m.buffer, a);
     REQUIRE_OK(bh_lane_sync(a, LONG_NS));
@@ -283,7 +263,8 @@ TEST_TIMEOUT(sixteen_threads_each_with_a_buffer, 90) {
     struct crowd c = {.r = rig_open(0)};
     for (int i = 0; i < 3; i++) c.lanes[i] = open_lane(c.r.device);
     for (int i = 0; i < THREADS; i++)
-        c.own[i] = transparent(c.r.device, i % 4 == 3 ? BH_MANAGED_UNTRACKED : 0);
+        c.own[i] = managed_made(c.r.device, WORDS,
+                                BH_MANAGED_TRANSPARENT | (i % 4 == 3 ? BH_MANAGED_UNTRACKED : 0));
     run_threads(THREADS, own_buffer, &c);
     CHECK_OK(bh_device_close(c.r.device));
 }
@@ -292,7 +273,7 @@ TEST_TIMEOUT(sixteen_threads_each_with_a_buffer, 90) {
 TEST(a_closed_tracker_is_noticed) {
     if (bh_managed_tracking() != BH_OK) SKIP("the system does not tell which pages were written");
     rig r = rig_open(0);
-    made m = transparent(r.device, 0);
+    made m = managed_made(r.device, WORDS, BH_MANAGED_TRANSPARENT);
     REQUIRE_OK(bh_wait(add_one(&r, m.buffer, (bh_lane){0}), LONG_NS));
     for (int fd = 3; fd < 200; fd++) {
         char path[64], name[64] = "";
@@ -302,6 +283,6 @@ TEST(a_closed_tracker_is_noticed) {
     set_all(m.words, WORDS, 20);
     REQUIRE_OK(bh_wait(add_one(&r, m.buffer, (bh_lane){0}), LONG_NS));
     CHECK(all_are(m.words, WORDS, 21));
-    CHECK_EQ(info_of(m.buffer).tracking, BH_TRACKING_ALL_WRITTEN);
+    CHECK_EQ(managed_info(m.buffer).tracking, BH_TRACKING_ALL_WRITTEN);
     CHECK_OK(bh_device_close(r.device));
 }

@@ -3,43 +3,12 @@
  * newest in the host copy. */
 #include <signal.h>
 
-#include "../support/support.h"
+#include "../support/managed.h"
 
 enum { WORDS = 6000, BYTES = WORDS * 4, MANY = 4 << 20 };
 
-typedef struct made {
-    bh_buffer buffer;
-    uint32_t *words;
-} made;
-
-static made managed(bh_device device, uint64_t words, uint32_t flags) {
-    made m;
-    void *pointer = NULL;
-    bh_managed_options options = BH_INIT(options);
-    options.flags = flags;
-    REQUIRE_OK(bh_managed_alloc(device, BH_U32, words, &options, &m.buffer, &pointer));
-    m.words = pointer;
-    return m;
-}
-
 static void map(bh_buffer buffer, uint64_t bytes, uint32_t flags) {
     REQUIRE_OK(bh_managed_map(buffer, 0, bytes, flags, NULL));
-}
-
-static bh_managed_info info_of(bh_buffer buffer) {
-    bh_managed_info info = BH_INIT(info);
-    REQUIRE_OK(bh_managed_query(buffer, &info));
-    return info;
-}
-
-static bool counts_up(const uint32_t *words, uint64_t count, uint32_t first) {
-    for (uint64_t i = 0; i < count; i++) {
-        if (words[i] == first + (uint32_t)i) continue;
-        fprintf(stderr, "word %llu is %u, not %u\n", (unsigned long long)i, words[i],
-                first + (uint32_t)i);
-        return false;
-    }
-    return true;
 }
 
 /* Written by the program, from `first` up. */
@@ -62,7 +31,7 @@ static bh_status break_it(const rig *r, bh_buffer buffer) {
 
 TEST(a_fault_elsewhere_leaves_maps_alone) {
     rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
-    made m = managed(r.device, WORDS, 0), n = managed(r.device, WORDS, 0);
+    made m = managed_made(r.device, WORDS, 0), n = managed_made(r.device, WORDS, 0);
     write_up(m, WORDS, 5);
     REQUIRE_OK(add_one(&r, m.buffer, WORDS));
     map(m.buffer, BYTES, BH_MAP_READ | BH_MAP_WRITE);
@@ -83,7 +52,7 @@ TEST(a_fault_elsewhere_leaves_maps_alone) {
 
 TEST(what_is_suspect_is_stale_until_accepted_or_discarded) {
     rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
-    made m = managed(r.device, WORDS, 0);
+    made m = managed_made(r.device, WORDS, 0);
     bh_buffer view;
     REQUIRE_OK(bh_buffer_view(m.buffer, 0, 64, &view));
     write_up(m, WORDS, 0);
@@ -96,7 +65,7 @@ TEST(what_is_suspect_is_stale_until_accepted_or_discarded) {
     CHECK_REFUSED(bh_managed_map(m.buffer, 4, 4, BH_MAP_WRITE | BH_MAP_DISCARD, NULL), BH_E_STALE);
     CHECK_REFUSED(bh_managed_prefetch(m.buffer, 0, BYTES, BH_TO_HOST, r.device, (bh_lane){0}, NULL),
                   BH_E_STALE);
-    CHECK_EQ(info_of(m.buffer).maps, 0);
+    CHECK_EQ(managed_info(m.buffer).maps, 0);
     /* The rest of the buffer is as good as ever. */
     REQUIRE_OK(bh_managed_map(m.buffer, 8192, BYTES - 8192, BH_MAP_READ, NULL));
     CHECK(counts_up(m.words + 2048, WORDS - 2048, 2049));
@@ -137,7 +106,7 @@ TEST(what_is_suspect_is_stale_until_accepted_or_discarded) {
 TEST_TIMEOUT(a_loss_on_the_way_to_the_device_loses_nothing, 60) {
     rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
     bh_lane lane = open_lane(r.device);
-    made m = managed(r.device, MANY, 0);
+    made m = managed_made(r.device, MANY, 0);
     rng random = rng_seeded(7);
     for (uint32_t round = 0; round < 8; round++) {
         write_up(m, MANY, round);
@@ -162,7 +131,7 @@ TEST_TIMEOUT(a_loss_on_the_way_to_the_device_loses_nothing, 60) {
 TEST_TIMEOUT(a_loss_on_the_way_home_loses_nothing, 60) {
     rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
     bh_lane lane = open_lane(r.device);
-    made m = managed(r.device, MANY, 0);
+    made m = managed_made(r.device, MANY, 0);
     rng random = rng_seeded(8);
     for (uint32_t round = 0; round < 8; round++) {
         REQUIRE_OK(run_now(rig_kernel(&r, "iota"), BH_GRID(MANY, 256),
@@ -185,7 +154,7 @@ TEST(the_newest_host_copy_outlives_the_device) {
     bh_device_options options = device_options(0);
     options.restart_limit = 1;
     rig r = rig_open_with(&options);
-    made m = managed(r.device, WORDS, 0), n = managed(r.device, WORDS, 0);
+    made m = managed_made(r.device, WORDS, 0), n = managed_made(r.device, WORDS, 0);
     write_up(m, WORDS, 3);
     write_up(n, WORDS, 4);
     REQUIRE_OK(add_one(&r, n.buffer, WORDS));
@@ -205,7 +174,7 @@ TEST(the_newest_host_copy_outlives_the_device) {
 
 TEST(transparent_buffers_in_doubt) {
     rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
-    made m = managed(r.device, WORDS, BH_MANAGED_TRANSPARENT);
+    made m = managed_made(r.device, WORDS, BH_MANAGED_TRANSPARENT);
     for (uint32_t i = 0; i < WORDS; i++) m.words[i] = i;
     REQUIRE_OK(add_one(&r, m.buffer, WORDS));
     bh_buffer view;
@@ -232,7 +201,7 @@ TEST(transparent_buffers_in_doubt) {
 
 TEST(a_query_waits_for_the_way_home_through_a_loss) {
     rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
-    made m = managed(r.device, MANY, BH_MANAGED_TRANSPARENT);
+    made m = managed_made(r.device, MANY, BH_MANAGED_TRANSPARENT);
     for (uint32_t round = 0; round < 6; round++) {
         bh_ticket ticket = submit(rig_kernel(&r, "iota"), BH_GRID(MANY, 256),
                                   BH_ARGS(BH_OUT(m.buffer), round, (uint32_t)MANY), NULL);
@@ -240,7 +209,7 @@ TEST(a_query_waits_for_the_way_home_through_a_loss) {
         uint64_t limit = now_ns() + LONG_NS;
         bool killed = false;
         while ((status = bh_query(ticket)) == BH_E_BUSY && now_ns() < limit) {
-            if (killed || info_of(m.buffer).device_newest) continue; /* on its way now */
+            if (killed || managed_info(m.buffer).device_newest) continue; /* on its way now */
             kill(status_of(r.device).worker_pid, SIGKILL);
             killed = true;
         }
@@ -315,9 +284,9 @@ TEST_TIMEOUT(sixteen_threads_while_workers_are_killed, 90) {
     struct crowd c = {.r = rig_open(BH_DEVICE_NO_RESTART_LIMIT), .left = THREADS};
     for (int i = 0; i < 3; i++) c.lanes[i] = open_lane(c.r.device);
     for (int i = 0; i < THREADS; i++)
-        c.own[i] =
-            managed(c.r.device, WORDS,
-                    i % 2 ? BH_MANAGED_TRANSPARENT | (i % 4 == 3 ? BH_MANAGED_UNTRACKED : 0) : 0);
+        c.own[i] = managed_made(
+            c.r.device, WORDS,
+            i % 2 ? BH_MANAGED_TRANSPARENT | (i % 4 == 3 ? BH_MANAGED_UNTRACKED : 0) : 0);
     pthread_t thread;
     REQUIRE(pthread_create(&thread, NULL, kill_while_some_are_left, &c) == 0);
     run_threads(THREADS, own_buffer, &c);

@@ -3,7 +3,7 @@
  * queued work that uses them is stale. */
 #include <signal.h>
 
-#include "../support/support.h"
+#include "../support/managed.h"
 
 enum { WORDS = 20000, BYTES = WORDS * 4 };
 
@@ -11,16 +11,6 @@ static bh_error last(void) {
     bh_error error;
     bh_last_error(&error);
     return error;
-}
-
-static bh_buffer driven(bh_device device, uint64_t words) {
-    bh_managed_options options = BH_INIT(options);
-    options.flags = BH_MANAGED_DRIVER;
-    bh_buffer buffer;
-    bh_status status = bh_managed_alloc(device, BH_U32, words, &options, &buffer, NULL);
-    if (status == BH_E_UNSUPPORTED) SKIP("%s", last().message);
-    REQUIRE_OK(status);
-    return buffer;
 }
 
 static void fill(bh_buffer buffer, uint32_t value) {
@@ -49,7 +39,7 @@ static void check_usable(const rig *r, bh_buffer buffer) {
 
 static void lose_contents(uint32_t flags) {
     rig r = rig_open(flags | BH_DEVICE_NO_RESTART_LIMIT);
-    bh_buffer m = driven(r.device, WORDS), plain = words_counting(r.device, WORDS, 5), view;
+    bh_buffer m = managed_driven(r.device, WORDS), plain = words_counting(r.device, WORDS, 5), view;
     REQUIRE_OK(bh_buffer_view(m, 10, 10, &view));
     uint32_t word;
     for (uint32_t round = 0; round < 3; round++) {
@@ -72,7 +62,7 @@ static void lose_contents(uint32_t flags) {
         CHECK_EQ(address_of(view), address_of(m) + 40);
         check_usable(&r, m);
     }
-    bh_buffer later = driven(r.device, WORDS);
+    bh_buffer later = managed_driven(r.device, WORDS);
     check_usable(&r, later);
     check_device_works(&r);
     CHECK_OK(bh_device_close(r.device));
@@ -88,7 +78,7 @@ TEST_TIMEOUT(the_same_without_a_standby, 60) {
 
 TEST(accepted_contents_are_whatever_is_there) {
     rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
-    bh_buffer m = driven(r.device, WORDS);
+    bh_buffer m = managed_driven(r.device, WORDS);
     fill(m, 3);
     kill_worker(r.device, SIGKILL);
     CHECK(is_suspect(m));
@@ -106,7 +96,7 @@ TEST_TIMEOUT(queued_work_that_uses_it_is_stale, 60) {
     rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
     bh_lane lane = open_lane(r.device);
     bh_launch_options there = on_lane(lane, 0);
-    bh_buffer m = driven(r.device, WORDS), n = driven(r.device, WORDS);
+    bh_buffer m = managed_driven(r.device, WORDS), n = managed_driven(r.device, WORDS);
     bh_buffer a = words_filled(r.device, WORDS, 1), b = words_filled(r.device, WORDS, 2);
     bh_buffer flag = flag_alloc(r.device), mark = words_filled(r.device, 1, 0);
     fill(m, 3);
@@ -150,7 +140,7 @@ TEST_TIMEOUT(queued_work_that_uses_it_is_stale, 60) {
 
 TEST(a_launch_that_faults_on_it_is_to_blame) {
     rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
-    bh_buffer m = driven(r.device, WORDS);
+    bh_buffer m = managed_driven(r.device, WORDS);
     fill(m, 1);
     CHECK_STATUS(run_now(rig_kernel(&r, "write_then_poke"), BH_GRID(64, 64),
                          BH_ARGS(BH_INOUT(m), 64u, NOWHERE)),
@@ -163,7 +153,7 @@ TEST(a_launch_that_faults_on_it_is_to_blame) {
 TEST(idempotent_work_on_it_is_not_sent_again) {
     rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
     bh_lane lane = open_lane(r.device);
-    bh_buffer m = driven(r.device, WORDS), flag = flag_alloc(r.device);
+    bh_buffer m = managed_driven(r.device, WORDS), flag = flag_alloc(r.device);
     fill(m, 1);
     bh_launch_options there = on_lane(lane, BH_LAUNCH_IDEMPOTENT);
     bh_ticket endless = submit(rig_kernel(&r, "gate"), BH_GRID(1, 1),
@@ -178,7 +168,7 @@ TEST(idempotent_work_on_it_is_not_sent_again) {
 
 TEST(advice_holds_for_the_next_worker) {
     rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
-    bh_buffer m = driven(r.device, WORDS);
+    bh_buffer m = managed_driven(r.device, WORDS);
     uint32_t bits;
     REQUIRE_OK(bh_managed_advise(m, 0, BYTES / 2, BH_ADVISE_PREFER_HOST, r.device));
     REQUIRE_OK(bh_managed_advise(m, 0, BYTES, BH_ADVISE_READ_MOSTLY, r.device));
@@ -202,7 +192,7 @@ typedef struct storm {
 } storm;
 
 static void use_it(storm *s, unsigned index) {
-    bh_buffer m = driven(s->r.device, WORDS);
+    bh_buffer m = managed_driven(s->r.device, WORDS);
     uint32_t words[64];
     for (uint32_t round = 0; !atomic_load(&s->over); round++) {
         uint32_t value = index * 1000 + round;
@@ -216,7 +206,7 @@ static void use_it(storm *s, unsigned index) {
         }
         if (round % 5 == 4) {
             REQUIRE_OK(bh_buffer_release(m));
-            m = driven(s->r.device, WORDS);
+            m = managed_driven(s->r.device, WORDS);
         }
     }
     REQUIRE_OK(bh_buffer_release(m));
@@ -238,7 +228,7 @@ static void storm_thread(void *context, unsigned index) {
 
 TEST_TIMEOUT(threads_in_a_storm_of_losses, 90) {
     storm s = {.r = rig_open(BH_DEVICE_NO_RESTART_LIMIT)};
-    (void)driven(s.r.device, 1);
+    (void)managed_driven(s.r.device, 1);
     run_threads(4, storm_thread, &s);
     check_device_works(&s.r);
     CHECK_OK(bh_device_close(s.r.device));

@@ -151,29 +151,27 @@ static void check_each(const record *r, int pid, const char *thread, const bh_ti
     for (int i = 0; i < 6; i++) from = expect(r, from, tid, 0, names[i], tickets[i]);
 }
 
-TEST(ranges_are_named_after_requests_on_the_threads_of_their_lanes) {
-    profile(profiler_path(), "all");
+/* What a profiler that offers so much was told of one request of each kind. */
+static const record *profile_each(const char *offered) {
+    profile(profiler_path(), offered);
     rig r = rig_open(BH_DEVICE_NO_STANDBY);
     bh_lane lane = open_lane(r.device);
     bh_ticket tickets[6];
     submit_each(&r, lane, tickets);
     const record *got = wait_balanced();
-    CHECK_EQ(count_lines(got, "init all"), 1);
-    CHECK_EQ(count_lines(got, "domain bulkhead"), 1);
     check_each(got, status_of(r.device).worker_pid, "bulkhead lane 1", tickets);
     CHECK_OK(bh_device_close(r.device));
+    return got;
+}
+
+TEST(ranges_are_named_after_requests_on_the_threads_of_their_lanes) {
+    const record *got = profile_each("all");
+    CHECK_EQ(count_lines(got, "init all"), 1);
+    CHECK_EQ(count_lines(got, "domain bulkhead"), 1);
 }
 
 TEST(a_profiler_without_domains_gets_plain_ranges) {
-    profile(profiler_path(), "core");
-    rig r = rig_open(BH_DEVICE_NO_STANDBY);
-    bh_lane lane = open_lane(r.device);
-    bh_ticket tickets[6];
-    submit_each(&r, lane, tickets);
-    const record *got = wait_balanced();
-    CHECK_EQ(count_lines(got, "domain"), 0);
-    check_each(got, status_of(r.device).worker_pid, "bulkhead lane 1", tickets);
-    CHECK_OK(bh_device_close(r.device));
+    CHECK_EQ(count_lines(profile_each("core"), "domain"), 0);
 }
 
 TEST(a_sequence_is_one_range_with_its_steps_inside_where_they_are_sent_one_by_one) {

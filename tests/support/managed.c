@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "managed.h"
+
+made managed_with(bh_device device, uint64_t words, const bh_managed_options *options) {
+    made m;
+    void *pointer = NULL;
+    REQUIRE_OK(bh_managed_alloc(device, BH_U32, words, options, &m.buffer, &pointer));
+    m.words = pointer;
+    return m;
+}
+
+made managed_made(bh_device device, uint64_t words, uint32_t flags) {
+    bh_managed_options options = BH_INIT(options);
+    options.flags = flags;
+    return managed_with(device, words, &options);
+}
+
+bh_buffer managed_driven(bh_device device, uint64_t words) {
+    bh_managed_options options = BH_INIT(options);
+    options.flags = BH_MANAGED_DRIVER;
+    bh_buffer buffer;
+    void *pointer = &options;
+    bh_status status = bh_managed_alloc(device, BH_U32, words, &options, &buffer, &pointer);
+    if (status == BH_E_UNSUPPORTED) {
+        bh_error error;
+        bh_last_error(&error);
+        SKIP("%s", error.message);
+    }
+    REQUIRE_OK(status);
+    CHECK(pointer == NULL);
+    return buffer;
+}
+
+bh_managed_info managed_info(bh_buffer buffer) {
+    bh_managed_info info = BH_INIT(info);
+    REQUIRE_OK(bh_managed_query(buffer, &info));
+    return info;
+}
+
+bool counts_up(const uint32_t *words, uint64_t count, uint32_t first) {
+    for (uint64_t i = 0; i < count; i++) {
+        if (words[i] == first + (uint32_t)i) continue;
+        fprintf(stderr, "word %llu is %u, not %u\n", (unsigned long long)i, words[i],
+                first + (uint32_t)i);
+        return false;
+    }
+    return true;
+}

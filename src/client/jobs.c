@@ -7,9 +7,9 @@
 #include "base/futex.h"
 #include "client/supervisor.h"
 
-/* Most orders are answered within a tenth of a millisecond. A thread that sleeps meanwhile leaves its
- * processor idle, and after that its next calls take two to three times as long; one that only gives
- * way keeps it. */
+/* Orders are answered soon, most by the CPU device within a tenth of a millisecond. A thread that
+ * sleeps meanwhile leaves its processor idle and finds the caches cold, so that its next calls take
+ * twice as long and more; one that only gives way keeps them. */
 enum { GIVE_WAY_NS = 2000000 };
 
 /* If the program has closed our descriptors, the supervisor still sleeps on what they were: the end

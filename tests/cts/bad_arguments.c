@@ -354,8 +354,14 @@ TEST(declared_uses_that_are_none_are_refused) {
     use.access = 4;
     CHECK_REFUSED(bh_launch_with(kernel, BH_GRID(4, 4), args, &options, NULL), BH_E_INVALID);
     use.access = BH_ACCESS_IN;
-    options.also_count = SIZE_MAX;
-    CHECK_REFUSED_ANY(bh_launch_with(kernel, BH_GRID(4, 4), args, &options, NULL));
+    for (int i = 0; i < 2; i++) { /* refused for how many they are, before one is looked at */
+        options.also_count = i ? SIZE_MAX : 65537;
+        CHECK_REFUSED(bh_launch_with(kernel, BH_GRID(4, 4), args, &options, NULL), BH_E_INVALID);
+        bh_error error;
+        bh_last_error(&error);
+        CHECK_STR_CONTAINS(error.message,
+                           i ? "also names 18446744073709551615" : "also names 65537");
+    }
     CHECK(words_are(x, 4, 0));
     finish(&r);
 }

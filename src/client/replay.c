@@ -22,8 +22,11 @@ static bh_status publish(bh__device *device, bh__sequence *self, bool no_block, 
     *retry = false;
     if (!self->dirty) return BH_OK;
     uint32_t oldest = self->version % (BH__VERSIONS - 1) + 1, version = oldest;
+    bh__lane *in_way = NULL; /* of the oldest: asked again, it may be done with it */
     do {
-        if (!version_user(device, self, version)) {
+        bh__lane *user = version_user(device, self, version);
+        if (version == oldest) in_way = user;
+        if (!user) {
             memcpy(self->versions + version * self->version_bytes, self->image,
                    self->version_bytes);
             self->version = version;
@@ -39,8 +42,8 @@ static bh_status publish(bh__device *device, bh__sequence *self, bool no_block, 
                           BH__VERSIONS - 1);
     }
     *retry = true;
-    bh__lane *lane = version_user(device, self, oldest);
-    bh_status status = bh__lane_let_pass(device, lane, self->version_last[oldest][lane->index]);
+    uint64_t last = self->version_last[oldest][in_way->index];
+    bh_status status = bh__lane_let_pass(device, in_way, last);
     if (status == BH_OK && device->closing) {
         return bh__refuse(BH_E_STOPPED, "use the device before closing it",
                           "the device is being closed");

@@ -123,6 +123,24 @@ TEST_TIMEOUT(replays_in_the_queue_keep_their_bindings, 60) {
     CHECK_OK(bh_device_close(r.device));
 }
 
+/* The device is done with a version at any moment, also while a replay looks for one. */
+TEST_TIMEOUT(changes_wait_for_room_that_comes_at_any_moment, 60) {
+    enum { CHANGES = 5000 };
+    rig r = rig_open(0);
+    bh_buffer p = words_filled(r.device, 1, 0);
+    bh_sequence seq = begin(r.device, NULL);
+    REQUIRE_OK(bh_sequence_launch(seq, rig_kernel(&r, "store_word"), BH_GRID(1, 1),
+                                  BH_ARGS(BH_OUT(p), 0u), NULL, NULL));
+    REQUIRE_OK(bh_sequence_finish(seq));
+    for (uint32_t i = 1; i <= CHANGES; i++) {
+        REQUIRE_OK(bh_sequence_set(seq, 0, 1, BH_ARG(i)));
+        replay(seq, own, 1);
+    }
+    CHECK_OK(bh_device_sync(r.device, LONG_NS));
+    CHECK(words_are(p, 1, CHANGES));
+    CHECK_OK(bh_device_close(r.device));
+}
+
 TEST(changes_beyond_the_room_for_them_wait_or_say_busy) {
     rig r = rig_open(0);
     bh_lane lane = open_lane(r.device);

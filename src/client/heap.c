@@ -4,7 +4,7 @@
  * itself. */
 #include "client/heap.h"
 
-#include "base/fetch.h"
+#include "base/cache_line.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -192,7 +192,7 @@ void bh__memory_delete(bh__device *device, bh__memory *memory) {
 }
 
 bool bh__memory_idle(bh__device *device, bh__memory *memory) {
-    if (memory->held_by > atomic_load(&device->front->reaped)) return false;
+    if (memory->held_by && memory->held_by > atomic_load(&device->front->reaped)) return false;
     for (uint32_t i = 0; i < memory->use_count; i++) {
         const bh__lane_use *use = &memory->uses[i];
         uint64_t last =

@@ -3,7 +3,7 @@
  * bell. */
 #include <string.h>
 
-#include "base/fetch.h"
+#include "base/cache_line.h"
 #include "base/futex.h"
 #include "base/ticks.h"
 #include "client/trace.h"

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cache_line.h"
 #include "base/checked.h"
 #include "wire/share.h"
 #include "worker/state.h"
@@ -85,6 +86,7 @@ static bh_status map_block(bh__worker *worker, const bh__boot *boot, int fd, bh_
     worker->area = bh__share_map(fd, areas_offset + boot->area * area_bytes, area_bytes, true);
     if (!worker->front || !worker->area) return refuse_block(error, strerror(errno));
     worker->queue_length = worker->front->queue_length;
+    worker->gives_back = bh__cache_line_gives_back();
     for (uint32_t i = 0; i < BH__MAX_LANES; i++) {
         bh__lane *lane = &worker->lanes[i];
         lane->front = &worker->front->lane[i];

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cache_line.h"
 #include "base/clock.h"
 #include "base/futex.h"
 #include "base/relax.h"
@@ -16,6 +17,7 @@
 enum {
     STACK_BYTES = 512 * 1024,
     LOOKS_PER_CLOCK = 32, /* a spinning lane looks at the word this often, then at the clock */
+    SLOTS_AT_ONCE = 16,   /* whose lines are given back */
     SHORT_SPIN_NS = 5000  /* for waits that end either soon or much later */
 };
 
@@ -98,6 +100,19 @@ static uint64_t claim_again(bh__lane *lane) {
     return atomic_fetch_or(&lane->area->claim, 0);
 }
 
+/* The application writes slots again one round later, and would have to take their lines from here.
+ * Whatever comes next waits for lines to be gone, so several slots go at a time. */
+static void give_back(bh__lane *lane, uint64_t position) {
+    if (position - lane->given_back < SLOTS_AT_ONCE) return;
+    for (uint64_t at = position - SLOTS_AT_ONCE; at < position; at++) {
+        const uint8_t *slot =
+            (const uint8_t *)bh__ring_request(lane->ring, lane->worker->queue_length, at);
+        for (int line = 0; line < BH__SLOT_BYTES; line += BH__CACHE_LINE)
+            bh__cache_line_give_back(slot + line);
+    }
+    lane->given_back = position;
+}
+
 /*
  * Copies a request that has just been claimed out of the ring. Once a lane is frozen the
  * application may reuse the slot while this worker is still dying: a copy made before that is good,
@@ -126,6 +141,7 @@ static bool copy_request(bh__lane *lane, const bh__request *request, uint64_t po
     }
     bool known = work->op != BH__OP_SEQUENCE || bh__serve_sequence_copy(lane, &work->u.sequence);
     if (claim_again(lane) & BH__FROZEN) return false;
+    if (lane->worker->gives_back) give_back(lane, position);
     for (uint32_t i = 0; fits && i < lane->dependency_count; i++) {
         if (lane->dependencies[i].lane < BH__MAX_LANES) continue;
         request_damaged(lane, position, "it waits for lane", lane->dependencies[i].lane);

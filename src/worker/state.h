@@ -33,10 +33,11 @@ typedef struct bh__lane {
     bh__device_lane *context; /* Owned */
     bh__lane_front *front;
     bh__lane_area *area;
-    uint8_t *ring;       /* mapped read-only */
-    uint64_t known_tail; /* `tail` when it was last looked at. The lane thread's own. */
-    uint64_t
-        woken_dispatch; /* the `done` the dispatcher was last told of. The lane thread's own. */
+    uint8_t *ring; /* mapped read-only */
+    /* The lane thread's own: */
+    uint64_t known_tail;     /* `tail` when it was last looked at */
+    uint64_t given_back;     /* position up to which the lines of slots were */
+    uint64_t woken_dispatch; /* the `done` the dispatcher was last told of */
 
     _Alignas(64) _Atomic uint32_t waiters; /* lanes of this worker that wait for this one's done */
     _Atomic uint32_t progress;             /* private futex they sleep on */
@@ -82,6 +83,7 @@ struct bh__worker {
     bh__front *front; /* read-only, up to areas_offset */
     bh__area *area;   /* this worker's own */
     uint32_t queue_length;
+    bool gives_back; /* lines of requests that were read: see base/cache_line.h */
     uint64_t front_bytes, area_bytes;
 
     bh__device *device;

@@ -22,9 +22,9 @@ typedef struct subject {
 
 static void launch_bare(subject *s) {
     bool retry;
-    pthread_mutex_lock(&s->device->lock);
+    bh__lock_take(&s->device->lock);
     BENCH_NEED(bh__submit(s->device, &s->bare, &retry, &s->ticket));
-    pthread_mutex_unlock(&s->device->lock);
+    bh__lock_give(&s->device->lock);
 }
 
 static void launch_prepared(subject *s) {

@@ -282,7 +282,7 @@ bh_status bh_device_open(const bh_device_options *given, bh_device *out) {
     }
     bh__device *device = bh__device_take_slot();
     if (!device) return bh__last()->status;
-    pthread_mutex_lock(&device->lock);
+    bh__lock_take(&device->lock);
     reset(device);
     device->options = options;
     device->options.device = device->options.worker_dir = NULL;
@@ -290,7 +290,7 @@ bh_status bh_device_open(const bh_device_options *given, bh_device *out) {
     memcpy(device->worker_path, path, sizeof path);
     device->device_index = index;
     bh_status status = assemble(device);
-    pthread_mutex_unlock(&device->lock);
+    bh__lock_give(&device->lock);
     if (status == BH_OK) {
         while (atomic_load(&device->opened) == 0)
             bh__futex_wait(&device->opened, 0, BH__NEVER, BH__FUTEX_PRIVATE);
@@ -336,9 +336,9 @@ static void end_compiles(bh__device *device) {
     bh_error cancelled;
     bh__fail(&cancelled, BH_E_CANCELLED, "wait for work before closing the device",
              "the device was closed before this was done");
-    pthread_mutex_lock(&device->lock);
+    bh__lock_take(&device->lock);
     device->sealed = true;
-    pthread_mutex_unlock(&device->lock);
+    bh__lock_give(&device->lock);
     (void)bh__flights_recall(device, 0, &cancelled);
 }
 
@@ -368,10 +368,10 @@ bh_status bh_device_close(bh_device handle) {
         struct timespec pause = bh__timespec(20 * BH__NS_PER_US);
         nanosleep(&pause, NULL);
     }
-    pthread_mutex_lock(&device->lock);
+    bh__lock_take(&device->lock);
     disassemble(device);
     for (uint32_t i = 0; i < BH__LANES; i++) atomic_store(&device->lanes[i].id, 0);
-    pthread_mutex_unlock(&device->lock);
+    bh__lock_give(&device->lock);
     bh__device_free_slot(device);
     return BH_OK;
 }

@@ -203,7 +203,7 @@ static void compile(flight *self, bh__outcome *out, bool *out_keep) {
 static bool load_product(const waiter *self, bh_error *error) {
     bh__device *device = self->device;
     bh__product *product = self->outcome.product;
-    pthread_mutex_lock(&device->lock);
+    bh__lock_take(&device->lock);
     bool sent = false;
     if (device->sealed) {
         bh__fail(error, BH_E_CANCELLED, "wait for work before closing the device",
@@ -214,7 +214,7 @@ static bool load_product(const waiter *self, bh_error *error) {
         self->module->cache = self->outcome.cache;
         sent = bh__module_send(device, self->module, product->bytes, product->count, error);
     }
-    pthread_mutex_unlock(&device->lock);
+    bh__lock_give(&device->lock);
     return sent;
 }
 

@@ -3,9 +3,9 @@
  * clean and not before earlier work is done with them. */
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/checked.h"
+#include "base/futex.h"
 #include "client/internal.h"
 
 typedef unsigned long long ull;
@@ -44,10 +44,16 @@ typedef struct pool {
     uint32_t waiting, entered; /* threads: asleep; in a call that may let go of the lock */
     bool growing;              /* one thread makes a slab */
     slab *slabs;
-    pthread_cond_t changed;
+    _Atomic uint32_t changed; /* counts; private futex of those who wait for a piece */
 } pool;
 
 /* ---- pieces and slabs ---- */
+
+static void tell_waiters(pool *self) {
+    if (!self->waiting) return;
+    atomic_fetch_add(&self->changed, 1);
+    bh__futex_wake(&self->changed, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
+}
 
 /* Powers of two and what lies half way between: at most a third of a piece is not asked for. */
 static uint64_t piece_size_for(uint64_t bytes) {
@@ -110,7 +116,7 @@ static bh_status slab_make(bh__device *device, pool *owner, uint64_t piece_bytes
     bh__host_entry_of(device, region)->slab = made;
     made->next = owner->slabs;
     owner->slabs = made;
-    pthread_cond_broadcast(&owner->changed);
+    tell_waiters(owner);
     return BH_OK;
 }
 
@@ -123,7 +129,7 @@ static void slab_end(bh__device *device, pool *owner, slab **link) {
     bh__host_region_destroy(device, gone->region);
     owner->reserved -= gone->piece_bytes * gone->count;
     slab_free_records(device, gone);
-    pthread_cond_broadcast(&owner->changed);
+    tell_waiters(owner);
 }
 
 static bool slab_idle(bh__device *device, const slab *self) {
@@ -234,10 +240,12 @@ static void wait_a_while(bh__device *device, pool *self, uint64_t bytes, uint64_
     if (cooling) {
         bh__device_unlock(device);
         (void)bh__lane_wait(device, lane, position, until, BH__PASSED);
-        pthread_mutex_lock(&device->lock);
+        bh__lock_take(&device->lock);
     } else {
-        struct timespec at = bh__timespec(until);
-        (void)pthread_cond_timedwait(&self->changed, &device->lock, &at);
+        uint32_t seen = atomic_load(&self->changed);
+        bh__device_unlock(device);
+        bh__futex_wait(&self->changed, seen, until, BH__FUTEX_PRIVATE);
+        bh__lock_take(&device->lock);
     }
     atomic_fetch_sub(&device->users, 1);
     self->waiting--;
@@ -281,20 +289,13 @@ bh_status bh_host_pool_open(bh_device handle, const bh_host_pool_options *given,
     if (!made) {
         status = bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "no host memory for a pool");
     } else {
-        pthread_condattr_t clock;
-        pthread_condattr_init(&clock);
-        pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-        pthread_cond_init(&made->changed, &clock);
-        pthread_condattr_destroy(&clock);
         made->max_bytes = options.max_bytes;
         made->max_piece = options.max_piece;
         status = bh__handle_add(device, BH__KIND_POOL, made, &made->id);
-        if (status != BH_OK) {
-            pthread_cond_destroy(&made->changed);
-            free(made);
-        } else {
+        if (status == BH_OK)
             out->id = made->id;
-        }
+        else
+            free(made);
     }
     bh__device_unlock(device);
     return status;
@@ -389,7 +390,7 @@ bh_status bh_host_pool_give(bh_host_pool handle, void *memory) {
         at->taken--;
         self->pieces_taken--;
         self->bytes_taken -= at->piece_bytes;
-        pthread_cond_broadcast(&self->changed);
+        tell_waiters(self);
         bh__device_unlock(device);
         return BH_OK;
     }
@@ -442,7 +443,6 @@ bh_status bh_host_pool_close(bh_host_pool handle) {
     }
     bh__handle_remove(device, self->id);
     while (self->slabs) slab_end(device, self, &self->slabs);
-    pthread_cond_destroy(&self->changed);
     free(self);
     bh__device_unlock(device);
     return BH_OK;
@@ -457,7 +457,6 @@ void bh__host_pools_free(bh__device *device) {
             self->slabs = gone->next;
             slab_free_records(device, gone);
         }
-        pthread_cond_destroy(&self->changed);
         free(self);
     }
 }

@@ -78,12 +78,12 @@ void bh__job_wait(bh__job *job) {
 
 bh_status bh__order_run(bh__device *device, bh__job *job) {
     atomic_fetch_add(&device->users, 1);
-    pthread_mutex_unlock(&device->lock);
+    bh__lock_give(&device->lock);
     bh__job_post(device, job);
     uint64_t until = bh__now_ns() + GIVE_WAY_NS;
     while (!atomic_load(&job->done) && bh__now_ns() < until) sched_yield();
     bh__job_wait(job);
-    pthread_mutex_lock(&device->lock);
+    bh__lock_take(&device->lock);
     atomic_fetch_sub(&device->users, 1);
     return job->error.status == BH_OK ? BH_OK : bh__refuse_with(&job->error);
 }

@@ -139,7 +139,7 @@ static bh_status lane_drain(bh__device *device, bh__lane *lane, uint64_t deadlin
     uint64_t tail = atomic_load(&lane->tail);
     bool nothing = tail == 0 || (lane->index != BH__LOAD_LANE && lane_idle(device, lane));
     atomic_fetch_add(&device->users, 1);
-    pthread_mutex_unlock(&device->lock);
+    bh__lock_give(&device->lock);
     bh_status status = BH_OK;
     if (!nothing) status = bh__lane_wait(device, lane, tail, deadline, BH__PASSED);
     if (tail && status != BH_E_TIMEOUT && atomic_load(&device->unhomed))

@@ -411,9 +411,9 @@ static bh_status home_locked(bh__device *device, bh__lane *lane, uint64_t sequen
 bh_status bh__managed_home(bh__device *device, bh__lane *lane, uint64_t sequence,
                            bh__lane **out_lane, uint64_t *out_position) {
     if (lane->index == BH__LOAD_LANE) return BH_OK;
-    pthread_mutex_lock(&device->lock);
+    bh__lock_take(&device->lock);
     bh_status status = home_locked(device, lane, sequence, out_lane, out_position);
-    pthread_mutex_unlock(&device->lock);
+    bh__lock_give(&device->lock);
     return status;
 }
 
@@ -448,9 +448,9 @@ void bh__managed_accepted(bh__device *device, bh__managed *self) {
         uint64_t position = 0;
         if (bring_home(device, self, &via, &position) == BH_OK) break;
         atomic_fetch_add(&device->users, 1);
-        pthread_mutex_unlock(&device->lock);
+        bh__lock_give(&device->lock);
         status = wait_a_little(device, via, position, BH__NEVER);
-        pthread_mutex_lock(&device->lock);
+        bh__lock_take(&device->lock);
         atomic_fetch_sub(&device->users, 1);
     }
     bh__memory_release(device, memory);

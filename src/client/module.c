@@ -246,9 +246,9 @@ static void resolve(bh__device *device, bh__module *module, const bh_error *erro
 }
 
 void bh__module_resolve(bh__device *device, bh__module *module, const bh_error *error) {
-    pthread_mutex_lock(&device->lock);
+    bh__lock_take(&device->lock);
     resolve(device, module, error);
-    pthread_mutex_unlock(&device->lock);
+    bh__lock_give(&device->lock);
     bh__futex_wake(&device->lanes[BH__LOAD_LANE].load_wake, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
     bh__dispatcher_poke(device);
 }

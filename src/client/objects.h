@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/lock.h"
 #include "base/records.h"
 #include "bulkhead.h"
 #include "client/count.h"
@@ -422,7 +423,7 @@ struct bh__device {
     /* These outlive the device, so that old handles and tickets stay recognisable when the slot is
      * used again. */
     bh__lane lanes[BH__LANES];
-    pthread_mutex_t lock;
+    bh__lock lock;
     pthread_mutex_t jobs_lock;
     pthread_mutex_t dispatch_lock;
     uint32_t slot;

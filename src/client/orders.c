@@ -60,7 +60,7 @@ static void tell(bh__worker *worker, const bh__order *what) {
 }
 
 void bh__orders_brief(bh__device *device, bh__worker *worker) {
-    pthread_mutex_lock(&device->lock);
+    bh__lock_take(&device->lock);
     for (uint32_t i = 0; i < device->chunk_count; i++) {
         tell(worker, &(bh__order){.type = BH__MSG_CHUNK_MAP,
                                   .chunk = device->chunks[i].chunk,
@@ -85,7 +85,7 @@ void bh__orders_brief(bh__device *device, bh__worker *worker) {
                                       .lane = {i, device->lanes[i].priority},
                                       .fd = -1});
     }
-    pthread_mutex_unlock(&device->lock);
+    bh__lock_give(&device->lock);
 }
 
 static void tell_variable(bh__worker *worker, const bh__module *module, uint32_t index) {
@@ -112,12 +112,12 @@ static void tell_variable(bh__worker *worker, const bh__module *module, uint32_t
 }
 
 void bh__orders_go(bh__device *device, bh__worker *worker) {
-    pthread_mutex_lock(&device->lock);
+    bh__lock_take(&device->lock);
     for (const bh__module *module = device->module_list; module; module = module->next) {
         for (uint32_t i = 0; module->loaded && i < module->variable_count; i++)
             tell_variable(worker, module, i);
     }
-    pthread_mutex_unlock(&device->lock);
+    bh__lock_give(&device->lock);
     tell(worker, &(bh__order){.type = BH__MSG_GO, .fd = -1});
 }
 
@@ -321,16 +321,16 @@ bool bh__orders_acknowledge(bh__device *device, bh__worker *worker, bh__message 
         job->error = *error;
         if (carried_out) {
             job->error.status = BH_OK;
-            pthread_mutex_lock(&device->lock);
+            bh__lock_take(&device->lock);
             commit(device, worker, order, message, job);
-            pthread_mutex_unlock(&device->lock);
+            bh__lock_give(&device->lock);
         }
         bh__job_finish(device, job);
         carried_out = true;
     } else if (carried_out && order->type == BH__MSG_CHUNK_CREATE) {
-        pthread_mutex_lock(&device->lock);
+        bh__lock_take(&device->lock);
         carried_out = bh__driven_made(device, order, worker->area, message);
-        pthread_mutex_unlock(&device->lock);
+        bh__lock_give(&device->lock);
     } else if (order->type == BH__MSG_ADVISE) {
         carried_out = true; /* a worker that does not take it is as good as any */
     } else if (!carried_out) {
@@ -350,13 +350,13 @@ static uint32_t most_attempts(uint32_t type) {
 static void move_chunk(bh__device *device, bh__order *order) {
     bh__chunk *chunk = &order->chunk;
     if (chunk->flags & BH__CHUNK_DRIVER) return;
-    pthread_mutex_lock(&device->lock);
+    bh__lock_take(&device->lock);
     if (chunk->bytes <= device->address_limit - device->next_address) {
         chunk->address = device->address_base + device->next_address;
         chunk->read_only_address = device->read_only_base + device->next_address;
         device->next_address += chunk->bytes;
     }
-    pthread_mutex_unlock(&device->lock);
+    bh__lock_give(&device->lock);
     order->job->order.chunk = *chunk;
 }
 

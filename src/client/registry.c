@@ -98,26 +98,27 @@ static BH__COLD bh__device *refuse_device(bh__device *device, uint64_t handle, u
     } else {
         bh__refuse_with(&device->stop_reason);
     }
-    pthread_mutex_unlock(&device->lock);
+    bh__lock_give(&device->lock);
+    return NULL;
+}
+
+static BH__COLD bh__device *refuse_slot(uint64_t handle, uint32_t kind, const char *what) {
+    if (!bh__refuse_forked()) bh__refuse_handle(handle, kind, what);
     return NULL;
 }
 
 bh__device *bh__device_lock(uint64_t handle, uint32_t kind, const char *what, bool running) {
-    if (bh__is_forked_child() && bh__refuse_forked()) return NULL;
     bh__device *device =
         handle_kind(handle) == kind ? atomic_load(&devices[handle_slot(handle)]) : NULL;
-    if (!device) {
-        bh__refuse_handle(handle, kind, what);
-        return NULL;
-    }
-    pthread_mutex_lock(&device->lock);
+    if (!device || bh__is_forked_child()) return refuse_slot(handle, kind, what);
+    bh__lock_take(&device->lock);
     bool stopped = running && (device->state == BH_DEVICE_STOPPED || device->closing);
     return is_open(device, handle, kind) && !stopped ? device
                                                      : refuse_device(device, handle, kind, what);
 }
 
 void bh__device_unlock(bh__device *device) {
-    pthread_mutex_unlock(&device->lock);
+    bh__lock_give(&device->lock);
 }
 
 void bh__device_pause(bh__device *device, uint64_t ns) {
@@ -125,7 +126,7 @@ void bh__device_pause(bh__device *device, uint64_t ns) {
     bh__device_unlock(device);
     struct timespec pause = bh__timespec(ns);
     nanosleep(&pause, NULL);
-    pthread_mutex_lock(&device->lock);
+    bh__lock_take(&device->lock);
     atomic_fetch_sub(&device->users, 1);
 }
 
@@ -158,15 +159,6 @@ void bh__handle_remove(bh__device *device, uint64_t handle) {
     bh__table_remove(table_of(device, handle_kind(handle)), handle_index(handle));
 }
 
-/* It is held for a microsecond at most: whoever finds it taken looks again before going to sleep. */
-static void init_device_lock(pthread_mutex_t *lock) {
-    pthread_mutexattr_t attributes;
-    pthread_mutexattr_init(&attributes);
-    pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ADAPTIVE_NP);
-    pthread_mutex_init(lock, &attributes);
-    pthread_mutexattr_destroy(&attributes);
-}
-
 bh__device *bh__device_take_slot(void) {
     pthread_mutex_lock(&slots_lock);
     uint32_t slot = 0;
@@ -176,7 +168,6 @@ bh__device *bh__device_take_slot(void) {
         device = calloc(1, sizeof *device);
         if (device) {
             device->slot = slot;
-            init_device_lock(&device->lock);
             pthread_mutex_init(&device->jobs_lock, NULL);
             pthread_mutex_init(&device->dispatch_lock, NULL);
             for (uint32_t i = 0; i < BH__LANES; i++)

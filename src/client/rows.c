@@ -239,7 +239,7 @@ static void pack_unlocked(bh__device *device, const staged *self, uint32_t slot,
     atomic_fetch_add(&device->users, 1);
     bh__device_unlock(device);
     pack(self, bh__staging_memory(device, slot), first, count);
-    pthread_mutex_lock(&device->lock);
+    bh__lock_take(&device->lock);
     atomic_fetch_sub(&device->users, 1);
 }
 
@@ -272,7 +272,7 @@ static bh_status read_part(bh__device *device, const staged *self, uint64_t firs
     bh__device_unlock(device);
     status = bh_wait(ticket, BH_FOREVER);
     if (status == BH_OK) pack(self, bh__staging_memory(device, slot), first, count);
-    pthread_mutex_lock(&device->lock);
+    bh__lock_take(&device->lock);
     atomic_fetch_sub(&device->users, 1);
     bh__staging_put(device, slot, 0, 0, status != BH_OK);
     return status;

@@ -62,7 +62,7 @@ static bh_status move_mark(bh__device *device, const bh__memory *memory, uint8_t
     status = write ? bh_buffer_write(window, 0, mark, 16) : bh_buffer_read(window, 0, mark, 16);
     bh_error why = *bh__last();
     bh_buffer_release(window);
-    pthread_mutex_lock(&device->lock);
+    bh__lock_take(&device->lock);
     atomic_fetch_sub(&device->users, 1);
     return status == BH_OK ? BH_OK : bh__refuse_with(&why);
 }

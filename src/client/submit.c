@@ -128,10 +128,12 @@ static void write_down(bh__device *device, const bh__submission *submission, con
     bh__payload_write(lane->ring, length, start, dependency_bytes, submission->params,
                       submission->param_bytes);
 
-    for (uint32_t i = 0; i < planned->slots; i++) {
+    for (uint32_t i = 0, use = 0; i < planned->slots; i++) {
         bh__shadow *part = &lane->shadow[(start + i) & mask];
         part->start = start;
         part->slots = planned->slots;
+        for (uint32_t k = 0; k < BH__USES_PER_SLOT && use < submission->use_count; k++)
+            part->uses[k] = submission->uses[use++];
     }
     bh__shadow *shadow = &lane->shadow[start & mask];
     shadow->stamp = ++device->stamp;
@@ -147,10 +149,6 @@ static void write_down(bh__device *device, const bh__submission *submission, con
     if (submission->op == BH__OP_LAUNCH) {
         memcpy(shadow->grid, submission->launch->grid, sizeof shadow->grid);
         memcpy(shadow->block, submission->launch->block, sizeof shadow->block);
-    }
-    for (uint32_t i = 0; i < submission->use_count; i++) {
-        lane->shadow[(start + i / BH__USES_PER_SLOT) & mask].uses[i % BH__USES_PER_SLOT] =
-            submission->uses[i];
     }
 }
 

@@ -55,10 +55,10 @@ static void stop(bh__device *device, const bh_error *reason) {
     bool opening = atomic_load(&device->opened) == 0;
     bh__area *area = atomic_load(&device->area);
     bh__log_error("%s", reason->message);
-    pthread_mutex_lock(&device->lock);
+    bh__lock_take(&device->lock);
     bh__device_stop(device, reason, BH_E_STOPPED);
     device->standby_ready = false;
-    pthread_mutex_unlock(&device->lock);
+    bh__lock_give(&device->lock);
     bury_all(device);
     fail_backlog(device, &device->stop_reason);
     (void)bh__flights_recall(device, 0, &device->stop_reason);
@@ -103,7 +103,7 @@ static void count_takeover(bh__device *device) {
 /* Only now, with its words set to where each lane goes on, do this worker's words count. */
 void bh__worker_goes(bh__device *device, bh__worker *worker) {
     bh__area *area = bh__worker_area(device, worker), *before = atomic_load(&device->area);
-    pthread_mutex_lock(&device->lock);
+    bh__lock_take(&device->lock);
     for (uint32_t i = 0; i < device->lane_limit; i++) {
         bh__lane *lane = &device->lanes[i];
         if (!lane->exists) continue;
@@ -120,7 +120,7 @@ void bh__worker_goes(bh__device *device, bh__worker *worker) {
     device->state = BH_DEVICE_RUNNING;
     device->generation++;
     count_takeover(device);
-    pthread_mutex_unlock(&device->lock);
+    bh__lock_give(&device->lock);
     worker->state = BH__WORKER_ACTIVE;
     bh__area_wake(device, before);
     bh__dispatcher_poke(device);
@@ -192,11 +192,11 @@ static void lose_active(bh__device *device, const bh__cause *cause) {
     device->loss_detected_ns = bh__now_ns();
     bh__orders_recover(device, worker, cause->status == BH_E_FAULT && !cause->sequence,
                        &device->backlog);
-    pthread_mutex_lock(&device->lock);
+    bh__lock_take(&device->lock);
     bh__take_over(device, cause, &device->loss);
     device->loss_pending = true;
     device->loss.from_standby = device->standby && device->standby->state == BH__WORKER_STANDBY;
-    pthread_mutex_unlock(&device->lock);
+    bh__lock_give(&device->lock);
     device->active = NULL;
     atomic_store(&device->worker_pid, 0);
     if (cause->broken) {
@@ -222,10 +222,10 @@ static void lose_active(bh__device *device, const bh__cause *cause) {
 }
 
 static void say_degraded(bh__device *device, const bh_error *why, bool crowded) {
-    pthread_mutex_lock(&device->lock);
+    bh__lock_take(&device->lock);
     device->crowded = crowded;
     snprintf(device->degraded, sizeof device->degraded, "no standby: %.230s", why->message);
-    pthread_mutex_unlock(&device->lock);
+    bh__lock_give(&device->lock);
     bh__log_warning("no standby: %s", why->message);
     standby_changed(device);
 }
@@ -300,7 +300,7 @@ static bool worker_ready(bh__device *device, bh__worker *worker, bh__message *me
         boot_failed(device, worker, &why);
         return false;
     }
-    pthread_mutex_lock(&device->lock);
+    bh__lock_take(&device->lock);
     device->info = ready->info;
     bh_device_info *info = &device->info;
     info->size = sizeof *info;
@@ -312,7 +312,7 @@ static bool worker_ready(bh__device *device, bh__worker *worker, bh__message *me
     device->warp_mask = bh__is_power_of_two(info->warp_size) ? info->warp_size - 1 : 0;
     device->chunk_granularity = ready->chunk_granularity;
     if (device->options.memory_limit == 0) device->options.memory_limit = info->memory_total;
-    pthread_mutex_unlock(&device->lock);
+    bh__lock_give(&device->lock);
     if (device->alone && !(device->options.flags & BH_DEVICE_NO_STANDBY)) {
         bh_error why;
         bh__fail(&why, BH_E_UNSUPPORTED, BH__WITHOUT_STANDBY, "%s", device->info.no_standby);
@@ -355,9 +355,9 @@ static bool handle_message(bh__device *device, bh__worker *worker) {
     }
     case BH__MSG_REPORT:
         if (worker->state == BH__WORKER_ACTIVE) {
-            pthread_mutex_lock(&device->lock);
+            bh__lock_take(&device->lock);
             bh__reports_collect(device);
-            pthread_mutex_unlock(&device->lock);
+            bh__lock_give(&device->lock);
         }
         return true;
     case BH__MSG_PRINT:
@@ -422,10 +422,10 @@ static uint64_t check_deadlines(bh__device *device, uint64_t now) {
     if (device->state != BH_DEVICE_RUNNING) return now + BH__NS_PER_MS;
     bh__cause cause;
     bool busy = false;
-    pthread_mutex_lock(&device->lock);
+    bh__lock_take(&device->lock);
     bool overrun = bh__cause_overrun(device, now, &next, &busy, &cause);
     if (!busy && !overrun) atomic_store(&device->wants_tick, 0);
-    pthread_mutex_unlock(&device->lock);
+    bh__lock_give(&device->lock);
     if (overrun) {
         lose_active(device, &cause);
         return now;
@@ -496,9 +496,9 @@ static void tend_workers(bh__device *device, uint64_t now, uint64_t *next) {
         bh_status status = bh__worker_start(device, &worker, &error);
         if (status == BH_OK) {
             device->standby = worker;
-            pthread_mutex_lock(&device->lock);
+            bh__lock_take(&device->lock);
             device->tally.standby_starts++;
-            pthread_mutex_unlock(&device->lock);
+            bh__lock_give(&device->lock);
         } else {
             device->retry_standby_at = now + BH__NS_PER_S;
             if (status != BH_E_BUSY) say_degraded(device, &error, false);
@@ -509,11 +509,11 @@ static void tend_workers(bh__device *device, uint64_t now, uint64_t *next) {
     bool ready = device->standby && device->standby->state == BH__WORKER_STANDBY &&
                  !device->standby->waiting && !device->standby->sent;
     if (ready != device->standby_ready) {
-        pthread_mutex_lock(&device->lock);
+        bh__lock_take(&device->lock);
         device->standby_ready = ready;
         if (ready) device->degraded[0] = 0;
         if (ready) device->crowded = false;
-        pthread_mutex_unlock(&device->lock);
+        bh__lock_give(&device->lock);
         standby_changed(device);
     }
     atomic_store(&device->standby_pid, device->standby ? device->standby->process.pid : 0);
@@ -545,9 +545,9 @@ static void close_all(bh__device *device, bh__job *job) {
     bh__fail(&cancelled, BH_E_CANCELLED, "wait for work before closing the device",
              "the device was closed before this was done");
     bh__area *area = atomic_load(&device->area);
-    pthread_mutex_lock(&device->lock);
+    bh__lock_take(&device->lock);
     if (device->state != BH_DEVICE_STOPPED) bh__device_stop(device, &cancelled, BH_E_CANCELLED);
-    pthread_mutex_unlock(&device->lock);
+    bh__lock_give(&device->lock);
     bh__workers_finish(device);
     bury_all(device);
     fail_backlog(device, &cancelled);

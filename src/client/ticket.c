@@ -25,14 +25,14 @@ uint64_t bh__lane_done(bh__device *device, bh__lane *lane) {
  * held, says what is done. */
 static bh_status ask_locked(bh__device *device, bh__lane *lane, uint64_t sequence,
                             bh__question question) {
-    pthread_mutex_lock(&device->lock);
+    bh__lock_take(&device->lock);
     bh__reports_collect(device);
     const bh__failure *failure =
         question == BH__VERDICT ? bh__failures_find(&lane->failures, sequence) : NULL;
     bh_status status = failure ? failure->status : BH_OK;
     if (!failure && bh__lane_done(device, lane) < sequence)
         status = atomic_load(&device->stopped) ? BH_E_STOPPED : BH_E_BUSY;
-    pthread_mutex_unlock(&device->lock);
+    bh__lock_give(&device->lock);
     return status;
 }
 
@@ -41,7 +41,7 @@ static bh_status ask_load_lane(bh__device *device, bh__lane *lane, uint64_t sequ
     bool passed = atomic_load(&lane->load_done) >= sequence;
     if (question == BH__PASSED) return passed ? BH_OK : BH_E_BUSY;
     if (passed && sequence > atomic_load(&lane->last_failed)) return BH_OK;
-    pthread_mutex_lock(&device->lock);
+    bh__lock_take(&device->lock);
     const bh__failure *failure = bh__failures_find(&lane->failures, sequence);
     bh_status status = BH_OK;
     if (bh__load_pending(lane, sequence)) {
@@ -49,7 +49,7 @@ static bh_status ask_load_lane(bh__device *device, bh__lane *lane, uint64_t sequ
     } else if (failure) {
         status = failure->status;
     }
-    pthread_mutex_unlock(&device->lock);
+    bh__lock_give(&device->lock);
     return status;
 }
 
@@ -166,9 +166,9 @@ bh_status bh__lane_wait(bh__device *device, bh__lane *lane, uint64_t sequence, u
 
 bh_status bh__lane_let_pass(bh__device *device, bh__lane *lane, uint64_t position) {
     atomic_fetch_add(&device->users, 1);
-    pthread_mutex_unlock(&device->lock);
+    bh__lock_give(&device->lock);
     bh_status status = bh__lane_wait(device, lane, position, BH__NEVER, BH__PASSED);
-    pthread_mutex_lock(&device->lock);
+    bh__lock_take(&device->lock);
     atomic_fetch_sub(&device->users, 1);
     return status;
 }
@@ -259,10 +259,10 @@ static bh_status refuse_ticket(bh_ticket ticket) {
 /* Fills the thread's error with what is known of a ticket that failed. */
 static void explain(bh__device *device, bh__lane *lane, bh_ticket ticket, bh_status status,
                     bh_error *out) {
-    pthread_mutex_lock(&device->lock);
+    bh__lock_take(&device->lock);
     const bh__failure *failure = bh__failures_find(&lane->failures, ticket.sequence);
     if (failure) bh__failure_describe(failure, ticket, out);
-    pthread_mutex_unlock(&device->lock);
+    bh__lock_give(&device->lock);
     if (!failure)
         bh__fail(out, status, "see the status", "the request failed: %s", bh_status_name(status));
 }
@@ -391,9 +391,9 @@ static bh_status cancel_load(bh__device *device, bh__lane *lane, uint64_t sequen
     bh_error cancelled;
     bh__fail(&cancelled, BH_E_CANCELLED, "nothing: it was taken back", "the compile was cancelled");
     if (bh__flights_recall(device, sequence, &cancelled)) return BH_OK;
-    pthread_mutex_lock(&device->lock);
+    bh__lock_take(&device->lock);
     bool open = bh__load_pending(lane, sequence);
-    pthread_mutex_unlock(&device->lock);
+    bh__lock_give(&device->lock);
     return open
                ? bh__refuse(BH_E_BUSY, "wait for it", "the load has begun and cannot be taken back")
                : bh__refuse(BH_E_INVALID, "ask bh_query what became of it",
@@ -414,10 +414,10 @@ bh_status bh_cancel(bh_ticket ticket) {
     } else if (lane->index == BH__LOAD_LANE) {
         status = cancel_load(device, lane, ticket.sequence);
     } else {
-        pthread_mutex_lock(&device->lock);
+        bh__lock_take(&device->lock);
         status = cancel_locked(device, lane, ticket.sequence);
         bh__area *area = atomic_load(&device->area);
-        pthread_mutex_unlock(&device->lock);
+        bh__lock_give(&device->lock);
         if (status == BH_OK) {
             bh__area_wake(device, area);
             bh__dispatcher_poke(device);

@@ -363,8 +363,8 @@ bh_status bh_trace_stop(bh_device handle) {
 }
 
 void bh__trace_close(bh__device *device) {
-    pthread_mutex_lock(&device->lock);
+    bh__lock_take(&device->lock);
     bh__trace *trace = detach(device);
-    pthread_mutex_unlock(&device->lock);
+    bh__lock_give(&device->lock);
     if (trace) (void)finish(trace);
 }

@@ -235,14 +235,14 @@ static void drain(page *self) {
 static bool sweep(bh__trace *trace) {
     bh__device *device = trace->device;
     bool idle = false;
-    pthread_mutex_lock(&device->lock);
+    bh__lock_take(&device->lock);
     if (device->trace == trace) {
         idle = !bh__trace_sweep(device, false) &&
                atomic_load_explicit(&trace->made, memory_order_relaxed) ==
                    atomic_load_explicit(&trace->taken, memory_order_relaxed);
         atomic_store(&trace->asleep, idle);
     }
-    pthread_mutex_unlock(&device->lock);
+    bh__lock_give(&device->lock);
     return idle;
 }
 

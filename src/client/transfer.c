@@ -116,7 +116,7 @@ static bh_status write_part(void *context, uint64_t from, uint64_t bytes, bh_tic
         atomic_fetch_add(&device->users, 1);
         bh__device_unlock(device);
         memcpy(bh__staging_memory(device, slot), source, piece);
-        pthread_mutex_lock(&device->lock);
+        bh__lock_take(&device->lock);
         atomic_fetch_sub(&device->users, 1);
         bh_ticket ticket = {0, 0};
         status =
@@ -206,7 +206,7 @@ static bh_status piece_finish(bh__device *device, const piece *part, uint8_t *ta
         const void *source = bh__staging_memory(device, part->slot);
         (part->large ? bh__stream_copy : copy)(target + part->offset, source, part->bytes);
     }
-    pthread_mutex_lock(&device->lock);
+    bh__lock_take(&device->lock);
     atomic_fetch_sub(&device->users, 1);
     bh__staging_put(device, part->slot, 0, 0, status != BH_OK);
     return status;

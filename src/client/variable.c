@@ -74,7 +74,7 @@ static bh_status move_piece(bh__device *device, bh__module *module, uint32_t ind
         bh__device_unlock(device);
         status = bh_wait(ticket, BH_FOREVER);
         if (status == BH_OK && target) memcpy(target, bh__staging_memory(device, slot), bytes);
-        pthread_mutex_lock(&device->lock);
+        bh__lock_take(&device->lock);
         atomic_fetch_sub(&device->users, 1);
     }
     bh__staging_put(device, slot, 0, 0, status != BH_OK);

@@ -186,8 +186,8 @@ bool bh__worker_reap(bh__device *device, bh__worker *worker) {
     if (!bh__process_gone(&worker->process, &end)) return false;
     bh__process_close(&worker->process);
     worker->state = BH__WORKER_NONE;
-    pthread_mutex_lock(&device->lock);
+    bh__lock_take(&device->lock);
     publish_reaped(device);
-    pthread_mutex_unlock(&device->lock);
+    bh__lock_give(&device->lock);
     return true;
 }

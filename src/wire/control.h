@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/clock.h" /* BH__NEVER: a notify word that nobody waits on */
 #include "bulkhead.h"
@@ -290,12 +291,29 @@ static inline bh__request *bh__ring_request(uint8_t *ring, uint32_t queue_length
     return (bh__request *)(void *)(ring + (position & (queue_length - 1)) * BH__SLOT_BYTES);
 }
 
-/* Copy a piece of the payload of the request at `position`, round the end of the ring where need
- * be. */
-void bh__payload_write(uint8_t *ring, uint32_t queue_length, uint64_t position, size_t offset,
-                       const void *data, size_t bytes);
-void bh__payload_read(const uint8_t *ring, uint32_t queue_length, uint64_t position, size_t offset,
-                      void *data, size_t bytes);
+/* Where in the ring, whose size is a power of two, a piece of the payload of the request at
+ * `position` begins. */
+static inline size_t bh__payload_at(size_t ring_bytes, uint64_t position, size_t offset) {
+    return (position * BH__SLOT_BYTES + BH__PAYLOAD_OFFSET + offset) & (ring_bytes - 1);
+}
+
+/* Copy such a piece, round the end of the ring where need be. */
+static inline void bh__payload_write(uint8_t *ring, uint32_t queue_length, uint64_t position,
+                                     size_t offset, const void *data, size_t bytes) {
+    if (bytes == 0) return;
+    size_t ring_bytes = (size_t)queue_length * BH__SLOT_BYTES;
+    size_t at = bh__payload_at(ring_bytes, position, offset), room = ring_bytes - at;
+    memcpy(ring + at, data, bytes < room ? bytes : room);
+    if (bytes > room) memcpy(ring, (const uint8_t *)data + room, bytes - room);
+}
+static inline void bh__payload_read(const uint8_t *ring, uint32_t queue_length, uint64_t position,
+                                    size_t offset, void *data, size_t bytes) {
+    if (bytes == 0) return;
+    size_t ring_bytes = (size_t)queue_length * BH__SLOT_BYTES;
+    size_t at = bh__payload_at(ring_bytes, position, offset), room = ring_bytes - at;
+    memcpy(data, ring + at, bytes < room ? bytes : room);
+    if (bytes > room) memcpy((uint8_t *)data + room, ring, bytes - room);
+}
 
 /* Sizes and offsets of a block with this queue length; fills everything but the atomics. */
 void bh__front_layout(bh__front *front, uint32_t queue_length);

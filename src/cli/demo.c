@@ -209,6 +209,14 @@ static bh_status choose_count(demo *d) {
 
 /* ---- the steps ---- */
 
+/* A crash for show is no good where it would hit others. */
+static bh_status refuse_alone(demo *d, const bh_device_info *info) {
+    bh__report_set(&d->error, BH_E_UNSUPPORTED,
+                   "the demo crashes kernels and lets a standby take over; %s has none: %s",
+                   info->name, info->no_standby);
+    return bh__report_fix(&d->error, "run \"bulkhead demo -d cpu\"; see \"bulkhead doctor\"");
+}
+
 static bh_status step_open(demo *d, const char *name) {
     title("1. Open a device");
     bh_device_options options = BH_INIT(options);
@@ -218,8 +226,9 @@ static bh_status step_open(demo *d, const char *name) {
     uint64_t start = bh__now_ns();
     if (bh_device_open(&options, &d->device) != BH_OK) return library_failed(d);
     uint64_t opened = bh__now_ns() - start;
-    if (bh_device_query(d->device, &info) != BH_OK ||
-        bh_device_watch(d->device, on_loss, d) != BH_OK ||
+    if (bh_device_query(d->device, &info) != BH_OK) return library_failed(d);
+    if (info.no_standby[0]) return refuse_alone(d, &info);
+    if (bh_device_watch(d->device, on_loss, d) != BH_OK ||
         bh_module_load(d->device, bh__demo_ptx, strlen(bh__demo_ptx), &d->module) != BH_OK ||
         bh_kernel_get(d->module, "saxpy", &d->saxpy) != BH_OK ||
         bh_kernel_get(d->module, "scribble", &d->scribble) != BH_OK ||

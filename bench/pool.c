@@ -147,8 +147,8 @@ int main(int argc, char **argv) {
     double made = (double)counts.chunks_made, mean = bench_mean(&self.allocs);
     bench_target("pool.lost_at_peak", self.lost, "%", 15);
     bench_target("pool.lost_worst_near_peak", self.worst, "%", 15);
-    bench_cpu_target("pool.alloc.p50", median_call(&self.allocs), "ns", 200);
-    bench_cpu_target("pool.free.p50", median_call(&self.frees), "ns", 200);
+    bench_target("pool.alloc.p50", median_call(&self.allocs), "ns", 200);
+    bench_target("pool.free.p50", median_call(&self.frees), "ns", 200);
     bench_figure("pool.alloc.mean", mean, "ns");
     bench_figure("pool.alloc.p99", bench_percentile(&self.allocs, 99), "ns");
     bench_figure("pool.free.p99", bench_percentile(&self.frees, 99), "ns");

@@ -2,7 +2,6 @@
 /* Buffers: cut from chunks, typed, counted, viewed. */
 #include <string.h>
 
-#include "base/cache_line.h"
 #include "base/checked.h"
 #include "client/internal.h"
 
@@ -175,16 +174,10 @@ bh_status bh_buffer_retain(bh_buffer handle) {
     return status;
 }
 
-/* Most handles are the first of their memory: its head is wanted together with `buffer`. */
-BH__FETCHER fetch_memory(const bh__buffer *buffer) {
-    __builtin_prefetch((const char *)buffer - offsetof(bh__memory, first), 1);
-}
-
 bh_status bh_buffer_release(bh_buffer handle) {
     bh__device *device;
     bh__buffer *buffer = buffer_lock(handle, false, &device);
     if (!buffer) return bh__last()->status;
-    fetch_memory(buffer);
     if (--buffer->references == 0) {
         bh__memory *memory = buffer->memory;
         bh__handle_remove(device, buffer->id);

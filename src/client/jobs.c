@@ -9,7 +9,8 @@
 
 /* Orders are answered soon, most by the CPU device within a tenth of a millisecond. A thread that
  * sleeps meanwhile leaves its processor idle and finds the caches cold, so that its next calls take
- * twice as long and more; one that only gives way keeps them. */
+ * twice as long and more. One that waits this long only gives way to others, and in between fetches
+ * what such calls need. */
 enum { GIVE_WAY_NS = 2000000 };
 
 /* If the program has closed our descriptors, the supervisor still sleeps on what they were: the end
@@ -81,7 +82,13 @@ bh_status bh__order_run(bh__device *device, bh__job *job) {
     bh__lock_give(&device->lock);
     bh__job_post(device, job);
     uint64_t until = bh__now_ns() + GIVE_WAY_NS;
-    while (!atomic_load(&job->done) && bh__now_ns() < until) sched_yield();
+    uint32_t cursor = 0;
+    while (!atomic_load(&job->done) && bh__now_ns() < until) {
+        bh__lock_take(&device->lock);
+        bh__memory_fetch_some(device, &cursor);
+        bh__lock_give(&device->lock);
+        sched_yield();
+    }
     bh__job_wait(job);
     bh__lock_take(&device->lock);
     atomic_fetch_sub(&device->users, 1);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cache_line.h"
 #include "client/internal.h"
 
 /* ---- sets of bytes: sorted spans that do not touch ---- */
@@ -230,6 +231,26 @@ void bh__memory_release(bh__device *device, bh__memory *memory) {
     } else {
         memory->next = device->leaving;
         device->leaving = memory;
+    }
+}
+
+BH__FETCHER fetch_record(const bh__memory *memory) {
+    __builtin_prefetch(&memory->bytes);
+    __builtin_prefetch(&memory->first);
+    __builtin_prefetch(&memory->address);
+    __builtin_prefetch(memory->block);
+}
+
+void bh__memory_fetch_some(bh__device *device, uint32_t *cursor) {
+    enum { AT_A_TIME = 16, FIT_A_CACHE = 4096 };
+    if (device->buffers.live > FIT_A_CACHE) return;
+    for (int i = 0; i < AT_A_TIME; i++) {
+        const bh__buffer *buffer = bh__table_next(&device->buffers, cursor);
+        if (!buffer) {
+            *cursor = 0;
+            return;
+        }
+        fetch_record(buffer->memory);
     }
 }
 

@@ -39,6 +39,8 @@ void bh__memory_release(bh__device *device, bh__memory *memory);
 void bh__memory_drop(bh__device *device, bh__memory *memory);
 /* Gives memory back that was freed and is no longer in use. */
 void bh__memory_sweep(bh__device *device);
+/* Brings records of buffers into the caches, some at a time, round and round from *cursor on. */
+void bh__memory_fetch_some(bh__device *device, uint32_t *cursor);
 
 /* ---- chunks.c ---- */
 

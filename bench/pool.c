@@ -24,7 +24,7 @@ typedef struct trace {
     live *list;
     size_t count;
     uint64_t bytes, most_bytes;
-    double lost, worst; /* at the moment when most was live; at any when nearly all was */
+    double lost, worst;          /* at the moment when most was live; at any when nearly all was */
     bench_samples allocs, frees; /* one reading of the clock included */
 } trace;
 

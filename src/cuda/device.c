@@ -84,6 +84,9 @@ static bh_status enter_context(bh__device *device, bh_error *error) {
     const char *fix =
         full
             ? "end other programs on this device: a worker needs about half a GiB, and a standby as much again"
+        : bh__cuda_uses_mps(device)
+            ? "try again in a moment: an MPS server shares the device, and when one of its programs faults or is "
+              "killed it has to clear up first; or stop it: echo quit | nvidia-cuda-mps-control"
             : "see nvidia-smi: the compute mode must not be Prohibited, nor Exclusive_Process while another "
               "program or a standby uses the device";
     bh__cuda_fail(device, error, result, full ? BH_E_NO_MEMORY : BH_E_NO_DEVICE, fix,

@@ -20,7 +20,7 @@ static bool has_mps_pipe(void) {
     return stat(path, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
 }
 
-static bool is_mps_used(const bh__device *device) {
+bool bh__cuda_uses_mps(const bh__device *device) {
     int used = 0;
     if (device->cu.device_attribute(&used, BH__CU_MPS, device->ordinal) == BH__CU_OK)
         return used != 0;
@@ -43,7 +43,7 @@ void bh__cuda_modes_fill(bh__device *device) {
     info->compute_mode = mode == BH__CU_MODE_EXCLUSIVE_PROCESS ? BH_COMPUTE_EXCLUSIVE
                          : mode == BH__CU_MODE_PROHIBITED      ? BH_COMPUTE_PROHIBITED
                                                                : BH_COMPUTE_DEFAULT;
-    info->mps = is_mps_used(device);
+    info->mps = bh__cuda_uses_mps(device);
     if (info->mps)
         snprintf(info->no_standby, sizeof info->no_standby,
                  "an MPS server shares this GPU among programs, and a fault in one of them ends "

@@ -155,6 +155,8 @@ bh_status bh__cuda_info_fill(bh__device *device, bh_error *error);
 
 /* Refuses a device that nobody may use, before a context is tried. */
 bh_status bh__cuda_modes_check(const bh__device *device, bh_error *error);
+/* Whether an MPS server shares the device among programs. */
+bool bh__cuda_uses_mps(const bh__device *device);
 /* Tells how the device is shared, and whether a standby can be kept beside this worker. */
 void bh__cuda_modes_fill(bh__device *device);
 

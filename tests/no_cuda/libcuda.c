@@ -5,6 +5,7 @@
  *   version=11040   what cuDriverGetVersion answers, 12040 by default
  *   init=803        what cuInit answers
  *   mode=2          the device's compute mode
+ *   mps=1           whether an MPS server shares it
  *   context=2       what making a context answers, 999 by default: nothing comes after it
  *
  * several of them apart by commas. The other entry points are in others.c.
@@ -16,7 +17,7 @@
     __attribute__((visibility("default"))) int name parameters;                                    \
     int name parameters
 
-enum { COMPUTE_MODE = 20 };
+enum { COMPUTE_MODE = 20, MPS_ENABLED = 133 };
 
 static int setting(const char *name, int otherwise) {
     const char *text = getenv("BULKHEAD_TEST_CUDA");
@@ -35,6 +36,7 @@ ENTRY(cuDriverGetVersion, (int *out)) {
 
 ENTRY(cuGetErrorName, (int result, const char **out)) {
     *out = result == 2     ? "CUDA_ERROR_OUT_OF_MEMORY"
+           : result == 719 ? "CUDA_ERROR_LAUNCH_FAILED"
            : result == 803 ? "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"
                            : "CUDA_ERROR_OF_SOME_KIND";
     return 0;
@@ -57,7 +59,9 @@ ENTRY(cuDeviceGet, (int *out, int ordinal)) {
 }
 
 ENTRY(cuDeviceGetAttribute, (int *out, int attribute, int device)) {
-    *out = attribute == COMPUTE_MODE ? setting("mode=", 0) : 1;
+    *out = attribute == COMPUTE_MODE  ? setting("mode=", 0)
+           : attribute == MPS_ENABLED ? setting("mps=", 0)
+                                      : 1;
     return device;
 }
 

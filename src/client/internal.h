@@ -97,7 +97,7 @@ bh_status bh__lane_wait(bh__device *device, bh__lane *lane, uint64_t sequence, u
 /* Waits until the lane has passed a position. Called and returns with the lock held, and lets go of it
  * meanwhile: whatever was looked up before must be looked up again. BH_E_STOPPED: it never will. */
 bh_status bh__lane_let_pass(bh__device *device, bh__lane *lane, uint64_t position);
-/* How far the lane is done, with the lock held. */
+/* How far the lane is done, with the lock held; notes it in lane->retired. */
 uint64_t bh__lane_done(bh__device *device, bh__lane *lane);
 /* Wakes everybody who sleeps on this area's words. */
 void bh__area_wake(bh__device *device, bh__area *area);

@@ -216,7 +216,7 @@ bh_status bh__submit_plain(bh__device *device, const bh__submission *submission,
     uint64_t end = start + planned.slots;
     /* Reading `done` takes its cache line from the worker: now and then, and when there is need. */
     if (end - lane->retired > length || (end - lane->retired > length / 4 && end % 32 == 0)) {
-        lane->retired = bh__lane_done(device, lane);
+        (void)bh__lane_done(device, lane);
         if (end - lane->retired <= length) count_depth(lane, end);
     }
     if (end - lane->retired > length) {

@@ -71,7 +71,8 @@ static void freeze(bh__device *device, uint64_t taken[BH__MAX_LANES]) {
     for (uint32_t i = 0; i < device->lane_limit; i++) {
         bh__lane *lane = &device->lanes[i];
         if (!lane->exists) continue;
-        lane->floor = lane->retired = sane_position(device, lane, done[i], lane->floor);
+        uint64_t known = sane_position(device, lane, lane->retired, lane->floor);
+        lane->floor = lane->retired = sane_position(device, lane, done[i], known);
         taken[i] = sane_position(
             device, lane, bh__claim_position(atomic_load(&area->lane[i].claim)), lane->floor);
         if (taken[i] > lane->begun) lane->begun = taken[i];

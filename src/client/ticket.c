@@ -12,12 +12,21 @@ static bh__lane_area *words(bh__area *area, const bh__lane *lane) {
     return &area->lane[lane->index];
 }
 
+static BH__COLD void have_replaced(bh__device *device) {
+    if (!atomic_exchange(&device->insane, true)) bh__supervisor_poke(device);
+}
+
 uint64_t bh__lane_done(bh__device *device, bh__lane *lane) {
     if (device->frozen || !lane->exists) return lane->floor;
     uint64_t done = atomic_load(&words(atomic_load(&device->area), lane)->done);
     uint64_t tail = atomic_load_explicit(&lane->tail, memory_order_relaxed);
-    /* A worker gone mad may claim anything; what was never submitted is not done. */
-    return done > tail || done < lane->floor ? lane->floor : done;
+    /* A worker gone mad may claim anything; what was never submitted is not done, and what was done
+     * stays so. */
+    if (done > tail || done < lane->retired) {
+        have_replaced(device);
+        return lane->retired;
+    }
+    return lane->retired = done;
 }
 
 /* With the lock: a verdict if there is one, and whatever the worker reported and nobody has taken
@@ -66,7 +75,7 @@ bh_status bh__lane_ask(bh__device *device, bh__lane *lane, uint64_t sequence,
         bool stopped = atomic_load(&device->stopped);
         if (atomic_load(&device->epoch) != epoch) continue;
         if (done > atomic_load(&lane->tail)) {
-            if (!atomic_exchange(&device->insane, true)) bh__supervisor_poke(device);
+            have_replaced(device);
             done = 0;
         }
 

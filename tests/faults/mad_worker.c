@@ -119,3 +119,21 @@ TEST(a_worker_that_claims_the_impossible_is_replaced) {
     check_device_works(&r);
     CHECK_OK(bh_device_close(r.device));
 }
+
+TEST(a_worker_that_takes_back_what_was_done_is_replaced) {
+    rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
+    bh_lane lane = open_lane(r.device);
+    bh_lane_counts counts = BH_INIT(counts);
+    bh_buffer intact = words_counting(r.device, 1000, 3);
+    uint32_t value = 7;
+    for (int i = 0; i < 10; i++) CHECK_OK(bh_submit_fill(lane, intact, 0, 4, &value, 4, NULL));
+    CHECK_OK(bh_lane_sync(lane, LONG_NS));
+    CHECK_OK(bh_lane_counters(r.device, lane, &counts)); /* it looks how far the lane is */
+    bh__front *front = control_block();
+    for (uint32_t i = 0; i < BH__AREAS; i++) atomic_store(&area_at(front, i)->lane[1].done, 3);
+    CHECK_OK(bh_lane_counters(r.device, lane, &counts));
+    wait_generation(r.device, 2);
+    CHECK_OK(bh_lane_sync(lane, LONG_NS));
+    check_device_works(&r);
+    CHECK_OK(bh_device_close(r.device));
+}

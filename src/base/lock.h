@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A lock for what is held for a microsecond at most: two instructions of the processor where nobody
- * else wants it; whoever finds it taken looks again for a while before going to sleep. */
+/* A lock for what is held for a microsecond at most: one locked instruction to take it and one to
+ * give it where nobody else wants it; whoever finds it taken looks again before going to sleep. */
 #ifndef BH_BASE_LOCK_H
 #define BH_BASE_LOCK_H
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGN = 64 }; /* a cache line */
+#include "base/cache_line.h"
 
 /* Sanitizers see use after free only if memory is really freed. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -16,8 +16,8 @@ enum { KEPT = 1024 };
 void *bh__records_take(bh__records *records, size_t size, size_t zeroed) {
     void *record = records->first;
     if (!record) {
-        size = (size + ALIGN - 1) / ALIGN * ALIGN;
-        record = aligned_alloc(ALIGN, size);
+        size = (size + BH__CACHE_LINE - 1) / BH__CACHE_LINE * BH__CACHE_LINE;
+        record = aligned_alloc(BH__CACHE_LINE, size);
         return record ? memset(record, 0, size) : NULL;
     }
     memcpy(&records->first, record, sizeof records->first);

@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "client/internal.h"
@@ -32,8 +31,7 @@ static int leave_number(int fd) {
     while (is_kept(fd)) {
         int other = fcntl(fd, F_DUPFD_CLOEXEC, fd + 1);
         if (other < 0) break;
-        /* Its holder may be looking at the number meanwhile, which a sanitizer would report. */
-        syscall(SYS_close, fd);
+        close(fd);
         fd = other;
     }
     return fd;

@@ -3,13 +3,15 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 
 #include "host.h"
 
-/* Closes what is not ours. Not with close, which a sanitizer rightly reports. */
-static void rob(int fd) {
-    syscall(SYS_close, fd);
+/* ThreadSanitizer rightly calls it a race when a number is closed or given out anew while another
+ * thread has it in use. That is what these hosts do; races on memory are still reported. */
+__attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void) {
+    return "race_top:close$\nrace_top:eventfd$\nrace_top:open$\nrace_top:pipe2$\n"
+           "race_top:recvmsg$\nrace_top:socketpair$\n";
 }
 
 /* Makes every kind of call, whatever it answers. */
@@ -50,7 +52,7 @@ static int close_them_all(int pipe) {
     bh_device_options options = short_close();
     rig r = rig_open_with(&options);
     host_tell(pipe, r.device);
-    for (int fd = 3; fd < 1024; fd++) rob(fd);
+    for (int fd = 3; fd < 1024; fd++) close(fd);
     call_everything(&r);
     bh_device_close(r.device);
     return 0;
@@ -65,7 +67,7 @@ TEST(a_host_that_closes_every_descriptor) {
 static int close_and_leave(int pipe) {
     rig r = rig_open(0);
     host_tell(pipe, r.device);
-    for (int fd = 3; fd < 1024; fd++) rob(fd);
+    for (int fd = 3; fd < 1024; fd++) close(fd);
     return 0;
 }
 
@@ -96,7 +98,7 @@ static int close_one(int pipe) {
     (void)!readlink(name, what, sizeof what - 1);
     printf("descriptor number %d is %d, %s\n", victim, fds[victim], what);
     fflush(stdout);
-    rob(fds[victim]);
+    close(fds[victim]);
     call_everything(&r);
     bh_device_close(r.device);
     return 0;
@@ -136,7 +138,7 @@ static int close_under_sleepers(int pipe) {
     REQUIRE_OK(bh_device_sync(r.device, LONG_NS));
     sleep_ms(50);
     for (int fd = 3; fd < 1024; fd++) {
-        if (victim < 0 || fd == victim) rob(fd);
+        if (victim < 0 || fd == victim) close(fd);
     }
     /* The numbers become those of other descriptors of ours. */
     void *memory[3];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A lock for what is held for a microsecond at most: one locked instruction to take it and one to
- * give it where nobody else wants it; whoever finds it taken looks again before going to sleep. */
+/* A lock for what is mostly held for less than a microsecond: one locked instruction to take it and
+ * one to give it where nobody else wants it; whoever finds it taken looks again before going to
+ * sleep. */
 #ifndef BH_BASE_LOCK_H
 #define BH_BASE_LOCK_H
 

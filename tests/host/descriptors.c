@@ -10,8 +10,9 @@
  * thread has it in use. That is what these hosts do; races on memory are still reported. */
 __attribute__((visibility("default"))) const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void) {
-    return "race_top:close$\nrace_top:eventfd$\nrace_top:open$\nrace_top:pipe2$\n"
-           "race_top:recvmsg$\nrace_top:socketpair$\n";
+#define RACE_IN(call) "race_top:^" call "$\nrace_top:_interceptor_" call "$\n"
+    return RACE_IN("close") RACE_IN("eventfd") RACE_IN("open") RACE_IN("pipe2") RACE_IN("recvmsg")
+        RACE_IN("socketpair");
 }
 
 /* Makes every kind of call, whatever it answers. */

@@ -88,7 +88,7 @@ static void let_go(bh__device *device) {
         bh__solo_give_back(device, memory);
         return;
     }
-    if (!memory->solo) bh__heap_free(&device->heap, memory->block);
+    if (!memory->solo) bh__heap_free(&device->heap, memory->block, memory->bytes);
     bh__memory_delete(device, memory);
 }
 

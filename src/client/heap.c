@@ -14,9 +14,9 @@ enum { SLAB_BLOCKS = 256, SUBCLASS_BITS = 5, ALIGN_BITS = 8 };
 /* One cache line a block. */
 typedef union aligned_block {
     bh__block block;
-    _Alignas(64) char line[64];
+    _Alignas(BH__CACHE_LINE) char line[BH__CACHE_LINE];
 } aligned_block;
-_Static_assert(sizeof(aligned_block) == 64, "a block's record fits a cache line");
+_Static_assert(sizeof(aligned_block) == BH__CACHE_LINE, "a block's record fits a cache line");
 
 typedef struct bh__slab {
     struct bh__slab *next;
@@ -149,8 +149,8 @@ static bh__block *find_in_list(bh__block *block, uint64_t bytes, uint64_t align,
     return best;
 }
 
-/* The tightest fit first: a short look at the request's own class, then the classes whose every
- * block is large enough. */
+/* A tight fit first: the best of a few of the request's own class, then one of the next class, in
+ * which every block is large enough. */
 static bh__block *find(bh__heap_lists *lists, uint64_t bytes) {
     uint32_t major, minor;
     class_of(bytes, &major, &minor);
@@ -158,12 +158,12 @@ static bh__block *find(bh__heap_lists *lists, uint64_t bytes) {
     bh__block *found = find_in_list(own, bytes, 1, 8);
     if (found) return found;
     uint32_t above = minor + 1 < 32 ? lists->subclass_bits[major] & ~((2u << minor) - 1) : 0;
-    if (above) return find_in_list(lists->free_blocks[major][__builtin_ctz(above)], bytes, 1, 8);
+    if (above) return lists->free_blocks[major][__builtin_ctz(above)];
     uint64_t majors = lists->class_bits & ~((2ull << major) - 1);
     if (!majors) return find_in_list(own, bytes, 1, INT32_MAX);
     major = (uint32_t)__builtin_ctzll(majors);
     minor = (uint32_t)__builtin_ctz(lists->subclass_bits[major]);
-    return find_in_list(lists->free_blocks[major][minor], bytes, 1, 8);
+    return lists->free_blocks[major][minor];
 }
 
 /* One with room for any padding is found at once; whether another one happens to lie well takes a
@@ -215,7 +215,6 @@ bh__block *bh__heap_alloc(bh__heap *heap, uint64_t bytes, uint64_t align, bool c
     bytes = (bytes + BH__HEAP_ALIGN - 1) & ~(uint64_t)(BH__HEAP_ALIGN - 1);
     if (bytes == 0) bytes = BH__HEAP_ALIGN;
     if (bytes > heap->bytes_total) return NULL;
-    if (bytes >= BH__HEAP_WHOLE) bh__heap_settle(heap);
     if (heap->return_count) {
         /* What was freed last, if it is just right: nothing need be cut or merged. */
         bh__block *last = heap->returns[heap->return_count - 1];
@@ -300,7 +299,11 @@ void bh__heap_settle(bh__heap *heap) {
     for (uint32_t i = 0; i < count; i++) put_back(heap, heap->returns[i]);
 }
 
-void bh__heap_free(bh__heap *heap, bh__block *block) {
+void bh__heap_free(bh__heap *heap, bh__block *block, uint64_t asked) {
+    if (asked >= BH__HEAP_WHOLE) {
+        put_back(heap, block);
+        return;
+    }
     __builtin_prefetch(block);
     heap->returns[heap->return_count++] = block;
     if (heap->return_count == BH__HEAP_RETURNS) bh__heap_settle(heap);
@@ -351,4 +354,21 @@ uint64_t bh__heap_largest_free(bh__heap *heap) {
     bh__heap_settle(heap);
     uint64_t cut_from = largest_in(&heap->cut), whole = largest_in(&heap->whole);
     return cut_from > whole ? cut_from : whole;
+}
+
+void bh__heap_fetch_some(const bh__heap *heap, uint32_t *cursor) {
+    enum { AT_A_TIME = 64 };
+    const char *from = (const char *)heap;
+    uint32_t line = *cursor, lines = sizeof *heap / BH__CACHE_LINE;
+    for (const bh__slab *slab = heap->slabs; slab && line >= lines; slab = slab->next) {
+        line -= lines;
+        from = (const char *)slab->blocks;
+        lines = SLAB_BLOCKS;
+    }
+    if (line >= lines) {
+        *cursor = 0;
+        return;
+    }
+    for (int i = 0; i < AT_A_TIME && line < lines; i++, line++, ++*cursor)
+        __builtin_prefetch(from + (size_t)line * BH__CACHE_LINE);
 }

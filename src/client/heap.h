@@ -64,7 +64,9 @@ bool bh__heap_add_chunk(bh__heap *heap, uint32_t chunk, uint64_t address, uint64
 bh__block *bh__heap_alloc(bh__heap *heap, uint64_t bytes, uint64_t align, bool cut_large,
                           bool *out_of_host);
 
-void bh__heap_free(bh__heap *heap, bh__block *block);
+/* `asked` is the size that was asked for. A large block has no neighbours, so it is put back at once
+ * and the next large request need not settle the heap. */
+void bh__heap_free(bh__heap *heap, bh__block *block, uint64_t asked);
 
 /* Whoever reads the fields of a heap settles it first: what was freed is put back. */
 void bh__heap_settle(bh__heap *heap);
@@ -74,5 +76,8 @@ void bh__heap_settle(bh__heap *heap);
 bool bh__heap_take_free_chunk(bh__heap *heap, uint64_t bytes, uint32_t *out_chunk);
 
 uint64_t bh__heap_largest_free(bh__heap *heap);
+
+/* Brings the heap and its records into the caches, some at a time, round and round from *cursor on. */
+void bh__heap_fetch_some(const bh__heap *heap, uint32_t *cursor);
 
 #endif

@@ -82,10 +82,10 @@ bh_status bh__order_run(bh__device *device, bh__job *job) {
     bh__lock_give(&device->lock);
     bh__job_post(device, job);
     uint64_t until = bh__now_ns() + GIVE_WAY_NS;
-    uint32_t cursor = 0;
+    bh__fetched fetched = {0};
     while (!atomic_load(&job->done) && bh__now_ns() < until) {
         bh__lock_take(&device->lock);
-        bh__memory_fetch_some(device, &cursor);
+        bh__memory_fetch_some(device, &fetched);
         bh__lock_give(&device->lock);
         sched_yield();
     }

@@ -217,7 +217,7 @@ void bh__memory_drop(bh__device *device, bh__memory *memory) {
         bh__solo_give_back(device, memory);
         return;
     }
-    bh__heap_free(&device->heap, memory->block);
+    bh__heap_free(&device->heap, memory->block, memory->bytes);
     bh__memory_delete(device, memory);
 }
 
@@ -238,20 +238,25 @@ BH__FETCHER fetch_record(const bh__memory *memory) {
     __builtin_prefetch(&memory->bytes);
     __builtin_prefetch(&memory->first);
     __builtin_prefetch(&memory->address);
-    __builtin_prefetch(memory->block);
 }
 
-void bh__memory_fetch_some(bh__device *device, uint32_t *cursor) {
-    enum { AT_A_TIME = 16, FIT_A_CACHE = 4096 };
-    if (device->buffers.live > FIT_A_CACHE) return;
+static void fetch_buffers(const bh__table *buffers, uint32_t *cursor) {
+    enum { AT_A_TIME = 16 };
     for (int i = 0; i < AT_A_TIME; i++) {
-        const bh__buffer *buffer = bh__table_next(&device->buffers, cursor);
+        const bh__buffer *buffer = bh__table_next(buffers, cursor);
         if (!buffer) {
             *cursor = 0;
             return;
         }
         fetch_record(buffer->memory);
     }
+}
+
+void bh__memory_fetch_some(bh__device *device, bh__fetched *fetched) {
+    enum { FIT_A_CACHE = 4096 };
+    if (device->buffers.live > FIT_A_CACHE) return;
+    fetch_buffers(&device->buffers, &fetched->buffers);
+    bh__heap_fetch_some(&device->heap, &fetched->blocks);
 }
 
 void bh__memory_sweep(bh__device *device) {

@@ -39,8 +39,12 @@ void bh__memory_release(bh__device *device, bh__memory *memory);
 void bh__memory_drop(bh__device *device, bh__memory *memory);
 /* Gives memory back that was freed and is no longer in use. */
 void bh__memory_sweep(bh__device *device);
-/* Brings records of buffers into the caches, some at a time, round and round from *cursor on. */
-void bh__memory_fetch_some(bh__device *device, uint32_t *cursor);
+/* Brings what allocations and releases look at into the caches, some at a time, round and round. All
+ * zero: from the beginning. */
+typedef struct bh__fetched {
+    uint32_t buffers, blocks;
+} bh__fetched;
+void bh__memory_fetch_some(bh__device *device, bh__fetched *fetched);
 
 /* ---- chunks.c ---- */
 

@@ -70,7 +70,7 @@ static bool take(model *self, uint64_t bytes, uint64_t align) {
 
 static void give(model *self, size_t at) {
     self->asked -= self->pieces[at].asked;
-    bh__heap_free(&self->heap, self->pieces[at].block);
+    bh__heap_free(&self->heap, self->pieces[at].block, self->pieces[at].asked);
     self->pieces[at] = self->pieces[--self->count];
 }
 
@@ -139,8 +139,8 @@ TEST(what_was_freed_is_found_again_before_anything_is_missed) {
         REQUIRE(halves[i]);
     }
     CHECK(!bh__heap_alloc(&heap, 1, BH__HEAP_ALIGN, false, &out_of_host));
-    bh__heap_free(&heap, halves[0]);
-    bh__heap_free(&heap, halves[1]);
+    bh__heap_free(&heap, halves[0], 1 << 19);
+    bh__heap_free(&heap, halves[1], 1 << 19);
     CHECK(bh__heap_alloc(&heap, 1 << 20, BH__HEAP_ALIGN, false, &out_of_host));
     bh__heap_destroy(&heap);
 }
@@ -159,9 +159,46 @@ TEST(a_chunk_of_one_request_serves_those_that_waste_little_of_it) {
     REQUIRE(block);
     CHECK_EQ(block->bytes, bytes);
     CHECK_LE(bytes / 10 - BH__HEAP_ALIGN, heap.bytes_surplus);
-    bh__heap_free(&heap, block);
-    bh__heap_settle(&heap);
+    bh__heap_free(&heap, block, bytes / 10 * 9);
     CHECK_EQ(heap.bytes_surplus, 0);
     CHECK_EQ(heap.unused, bytes);
+    bh__heap_destroy(&heap);
+}
+
+/* A program that frees a large buffer and asks for the next makes the heap look at no other block. */
+TEST(a_large_request_leaves_what_was_freed_where_it_waits) {
+    bh__heap heap;
+    bh__heap_init(&heap);
+    heap.unit = UNIT;
+    uint64_t large = (uint64_t)16 << 20;
+    REQUIRE(bh__heap_add_chunk(&heap, 0, 1 << 20, 1 << 20, false));
+    REQUIRE(bh__heap_add_chunk(&heap, 1, large, large, true));
+    bool out_of_host;
+    bh__block *small = bh__heap_alloc(&heap, 4096, BH__HEAP_ALIGN, false, &out_of_host);
+    bh__block *block = bh__heap_alloc(&heap, large, BH__HEAP_ALIGN, false, &out_of_host);
+    REQUIRE(small && block);
+    bh__heap_free(&heap, small, 4096);
+    bh__heap_free(&heap, block, large);
+    CHECK(bh__heap_alloc(&heap, large, BH__HEAP_ALIGN, false, &out_of_host) == block);
+    CHECK_EQ(heap.return_count, 1);
+    bh__heap_settle(&heap);
+    CHECK_EQ(heap.bytes_used, large);
+    bh__heap_destroy(&heap);
+}
+
+TEST(all_that_is_fetched_ahead_is_the_heaps_own) {
+    bh__heap heap;
+    bh__heap_init(&heap);
+    uint32_t cursor = 0, last = 0;
+    bh__heap_fetch_some(&heap, &cursor);
+    CHECK_LE(1, cursor);
+    REQUIRE(bh__heap_add_chunk(&heap, 0, 1 << 20, 1 << 20, false));
+    for (int i = 0; i < 1000 && cursor; i++) {
+        last = cursor;
+        bh__heap_fetch_some(&heap, &cursor);
+    }
+    CHECK_EQ(cursor, 0); /* it comes round */
+    CHECK_LE(sizeof heap / 64, last);
+    CHECK_LE(last, sizeof heap / 64 + 256); /* one slab of records */
     bh__heap_destroy(&heap);
 }

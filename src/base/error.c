@@ -27,8 +27,9 @@ bh_status bh__fail(bh_error *error, bh_status status, const char *fix, const cha
 
     memset(error, 0, sizeof *error);
     error->status = status;
-    memcpy(error->message, message, sizeof message);
-    memcpy(error->fix, advice, sizeof advice);
+    /* Errors go to other processes: what was on the stack behind the texts does not. */
+    memcpy(error->message, message, strlen(message));
+    memcpy(error->fix, advice, strlen(advice));
     return status;
 }
 

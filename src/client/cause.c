@@ -18,15 +18,16 @@ void bh__cause_of_end(const bh__worker *worker, const bh__process_end *end, bh__
                               : "find out who ended the worker; submit the work again";
     if (end->known && end->signal) {
         bh__fail(&out->error, out->status, fix, "worker %d was ended by signal %d (%s)%s%.200s",
-                 (int)worker->process.pid, end->signal, strsignal(end->signal), *text ? ": " : "",
-                 text);
+                 (int)worker->process.program.pid, end->signal, strsignal(end->signal),
+                 *text ? ": " : "", text);
     } else if (end->known) {
         bh__fail(&out->error, out->status, fix, "worker %d exited with status %d%s%.200s",
-                 (int)worker->process.pid, end->exit_code, *text ? ": " : "", text);
+                 (int)worker->process.program.pid, end->exit_code, *text ? ": " : "", text);
     } else {
         bh__process_end late;
         bool gone = bh__process_gone(&worker->process, &late);
-        bh__fail(&out->error, out->status, fix, "worker %d %s%s%.200s", (int)worker->process.pid,
+        bh__fail(&out->error, out->status, fix, "worker %d %s%s%.200s",
+                 (int)worker->process.program.pid,
                  gone ? "is gone; another part of the program reaped it" : "was ended from outside",
                  *text ? ": " : "", text);
     }

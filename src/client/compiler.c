@@ -31,9 +31,9 @@ void bh__run_abandon(bh__run_control *control) {
 static bool wait_gone(const bh__spawned *process, uint64_t deadline, bh__process_end *end) {
     for (;;) {
         /* What it started goes with it, before its number is given up. */
-        struct pollfd look = {.fd = process->pidfd, .events = POLLIN};
+        struct pollfd look = {.fd = process->end_fd, .events = POLLIN};
         uint64_t left = bh__time_left(deadline), most = 100 * BH__NS_PER_MS;
-        if (!bh__fd_is_ours(process->pidfd)) { /* the program has closed what is not its own */
+        if (!bh__fd_is_ours(process->end_fd)) { /* the program has closed what is not its own */
             look.fd = -1;
             most = 5 * BH__NS_PER_MS;
         }
@@ -196,7 +196,7 @@ bh_status bh__compiler_run(const char *program, const bh__compile_job *given,
     if (job.time_limit_ns < UINT64_MAX - GRACE_NS) job.time_limit_ns += GRACE_NS;
     memset(answer, 0, sizeof *answer);
     *out_log = NULL;
-    run self = {-1, -1, -1, {0, -1}, {0}};
+    run self = {-1, -1, -1, {.end_fd = -1}, {0}};
     bh_status status = run_start(&self, program, &job, error);
     if (status == BH_OK) {
         status = run_wait(&self, control, limit, error);

@@ -272,7 +272,7 @@ bh_status bh_device_open(const bh_device_options *given, bh_device *out) {
     if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the device", "out is NULL");
     if (bh__refuse_forked()) return BH_E_STOPPED;
     bh_device_options options;
-    char kind[16], path[4096];
+    char kind[16] = "", path[4096];
     uint32_t index;
     if (take_options(given, &options) != BH_OK ||
         bh__device_name_parse(options.device, kind, &index) != BH_OK ||

@@ -13,10 +13,7 @@ bh_status bh__process_start(const char *path, int socket, int errors, bh__proces
     const bh__given_fd given[] = {{errors, WORKER_ERRORS}, {socket, WORKER_SOCKET}};
     memset(out, 0, sizeof *out);
     int number;
-    bh__spawned process;
-    bh__spawn_step failed = bh__spawn(path, given, 2, &process, &number);
-    out->pid = process.pid;
-    out->pidfd = process.pidfd;
+    bh__spawn_step failed = bh__spawn(path, given, 2, &out->program, &number);
     if (failed == BH__SPAWN_START) {
         return bh__fail(
             error, BH_E_NO_DEVICE,
@@ -26,31 +23,24 @@ bh_status bh__process_start(const char *path, int socket, int errors, bh__proces
             "cannot start %s: %s", path, bh__errno_text(number, text, sizeof text));
     }
     if (failed == BH__SPAWN_WATCH) {
-        return bh__fail(error, BH_E_NO_DEVICE, "run on Linux 5.4 or later with pidfd_open allowed",
-                        "cannot watch process %d: %s", (int)out->pid,
+        return bh__fail(error, BH_E_NO_DEVICE,
+                        "free memory, or raise the limits on open files and threads (ulimit -n -u)",
+                        "cannot watch process %d: %s", (int)out->program.pid,
                         bh__errno_text(number, text, sizeof text));
     }
     return BH_OK;
 }
 
-static bh__spawned spawned(const bh__process *process) {
-    return (bh__spawned){process->pid, process->pidfd};
-}
-
 void bh__process_kill(const bh__process *process) {
-    bh__spawned same = spawned(process);
-    bh__spawned_kill(&same);
+    bh__spawned_kill(&process->program);
 }
 
 bool bh__process_gone(const bh__process *process, bh__process_end *out_end) {
-    bh__spawned same = spawned(process);
-    return bh__spawned_gone(&same, out_end);
+    return bh__spawned_gone(&process->program, out_end);
 }
 
 void bh__process_close(bh__process *process) {
-    bh__spawned same = spawned(process);
-    bh__spawned_close(&same);
-    process->pidfd = -1;
+    bh__spawned_close(&process->program);
 }
 
 int bh__process_self(void) {

@@ -10,8 +10,7 @@
 #include "client/spawn.h"
 
 typedef struct bh__process {
-    pid_t pid;
-    int pidfd;    /* readable once the process is gone */
+    bh__spawned program;
     void *thread; /* builds in which a worker is a thread of this process */
 } bh__process;
 
@@ -23,7 +22,7 @@ void bh__process_kill(const bh__process *process);
 bool bh__process_gone(const bh__process *process, bh__process_end *out_end);
 void bh__process_close(bh__process *process);
 
-/* A descriptor that becomes readable when this process ends; negative errno. */
+/* A descriptor that becomes readable when this process ends; -1: there is no such thing here. */
 int bh__process_self(void);
 
 #endif

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "client/internal.h"
+#include "client/sentry.h"
 
 extern char **environ;
 
@@ -25,8 +26,16 @@ extern char **environ;
 
 enum { FIRST_FREE_FD = 10, MOST_GIVEN = 8 };
 
+/* Tools that do not know the call complain each time they see it: once is enough. */
 static int pidfd_of(pid_t pid) {
-    return (int)syscall(SYS_pidfd_open, pid, 0);
+    static atomic_bool unknown;
+    if (atomic_load(&unknown)) {
+        errno = ENOSYS;
+        return -1;
+    }
+    int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+    if (fd < 0 && errno == ENOSYS) atomic_store(&unknown, true);
+    return fd;
 }
 
 static int add_descriptors(posix_spawn_file_actions_t *actions, const bh__given_fd *given,
@@ -92,9 +101,23 @@ static int start(const char *path, const bh__given_fd *given, size_t count, pid_
     return failed;
 }
 
+static bool start_watching(bh__spawned *process) {
+    int fd = pidfd_of(process->pid);
+    /* Ended already, and reaped by another part of the program: an eventfd that is readable says the
+     * same as its pidfd would. */
+    if (fd < 0 && errno == ESRCH) fd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (fd < 0) {
+        process->sentry = bh__sentry_start(process->pid, &process->end_fd);
+        return process->sentry;
+    }
+    fcntl(fd, F_SETFD, FD_CLOEXEC);
+    process->end_fd = bh__fd_keep(fd);
+    return true;
+}
+
 bh__spawn_step bh__spawn(const char *path, const bh__given_fd *given, size_t count,
                          bh__spawned *out, int *out_errno) {
-    *out = (bh__spawned){.pidfd = -1};
+    *out = (bh__spawned){.end_fd = -1};
     /* Moved out of the way of the numbers that the program is given: dup2 clears close-on-exec only
      * where source and target differ. */
     bh__given_fd moved[MOST_GIVEN] = {{0}};
@@ -112,50 +135,49 @@ bh__spawn_step bh__spawn(const char *path, const bh__given_fd *given, size_t cou
     while (made > 0) close(moved[--made].fd);
     *out_errno = failed;
     if (failed) return BH__SPAWN_START;
-    int pidfd = pidfd_of(out->pid);
-    /* Ended already, and reaped by another part of the program: an eventfd that is readable says the
-     * same as its pidfd would. */
-    if (pidfd < 0 && errno == ESRCH) pidfd = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (pidfd < 0) {
-        *out_errno = errno;
-        kill(out->pid, SIGKILL);
-        waitpid(out->pid, NULL, 0);
-        return BH__SPAWN_WATCH;
-    }
-    fcntl(pidfd, F_SETFD, FD_CLOEXEC);
-    out->pidfd = bh__fd_keep(pidfd);
-    return BH__SPAWN_DONE;
+    if (start_watching(out)) return BH__SPAWN_DONE;
+    *out_errno = errno;
+    kill(out->pid, SIGKILL);
+    waitpid(out->pid, NULL, 0);
+    return BH__SPAWN_WATCH;
 }
 
-void bh__spawned_kill(const bh__spawned *process) {
-    if (bh__fd_is_ours(process->pidfd))
-        syscall(SYS_pidfd_send_signal, process->pidfd, SIGKILL, NULL, 0);
+static int wait_now(const bh__spawned *process, siginfo_t *info, int options) {
+    memset(info, 0, sizeof *info);
+    return process->sentry
+               ? waitid(P_PID, (id_t)process->pid, info, options | WNOHANG)
+               : waitid((idtype_t)P_PIDFD, (id_t)process->end_fd, info, options | WNOHANG);
 }
 
 /* Neither running nor unreaped, its number may be somebody else's by now. */
 static bool number_is_its(const bh__spawned *process) {
     siginfo_t info;
-    memset(&info, 0, sizeof info);
-    return bh__fd_is_ours(process->pidfd) &&
-           waitid((idtype_t)P_PIDFD, (id_t)process->pidfd, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+    return process->pid > 1 && (process->sentry || bh__fd_is_ours(process->end_fd)) &&
+           wait_now(process, &info, WEXITED | WNOWAIT) == 0;
+}
+
+void bh__spawned_kill(const bh__spawned *process) {
+    if (process->sentry) {
+        if (number_is_its(process)) kill(process->pid, SIGKILL);
+    } else if (bh__fd_is_ours(process->end_fd)) {
+        syscall(SYS_pidfd_send_signal, process->end_fd, SIGKILL, NULL, 0);
+    }
 }
 
 void bh__spawned_kill_group(const bh__spawned *process) {
-    if (process->pid > 1 && number_is_its(process)) kill(-process->pid, SIGKILL);
+    if (number_is_its(process)) kill(-process->pid, SIGKILL);
 }
 
 bool bh__spawned_gone(const bh__spawned *process, bh__process_end *out_end) {
     memset(out_end, 0, sizeof *out_end);
-    if (!bh__fd_is_ours(process->pidfd)) { /* closed by the program: as good as can be had */
+    if (!bh__fd_is_ours(process->end_fd)) { /* closed by the program: as good as can be had */
         pid_t ended = waitpid(process->pid, NULL, WNOHANG);
         return ended != 0;
     }
-    struct pollfd look = {.fd = process->pidfd, .events = POLLIN};
+    struct pollfd look = {.fd = process->end_fd, .events = POLLIN};
     if (poll(&look, 1, 0) <= 0 || !(look.revents & POLLIN)) return false;
     siginfo_t info;
-    memset(&info, 0, sizeof info);
-    if (waitid((idtype_t)P_PIDFD, (id_t)process->pidfd, &info, WEXITED | WNOHANG) == 0 &&
-        info.si_pid != 0) {
+    if (wait_now(process, &info, WEXITED) == 0 && info.si_pid != 0) {
         out_end->known = true;
         bool exited = info.si_code == CLD_EXITED;
         out_end->exit_code = exited ? info.si_status : -1;
@@ -165,11 +187,14 @@ bool bh__spawned_gone(const bh__spawned *process, bh__process_end *out_end) {
 }
 
 void bh__spawned_close(bh__spawned *process) {
-    if (process->pidfd >= 0) bh__fd_close(process->pidfd);
-    process->pidfd = -1;
+    if (process->sentry)
+        bh__sentry_end(process->sentry);
+    else if (process->end_fd >= 0)
+        bh__fd_close(process->end_fd);
+    process->end_fd = -1;
+    process->sentry = NULL;
 }
 
 int bh__spawn_self(void) {
-    int fd = pidfd_of(getpid());
-    return fd < 0 ? -errno : fd;
+    return pidfd_of(getpid());
 }

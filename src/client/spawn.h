@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs started with exec and watched through pidfds: workers and compilers. */
+/* Programs started with exec and watched: workers and compilers. */
 #ifndef BH_CLIENT_SPAWN_H
 #define BH_CLIENT_SPAWN_H
 
@@ -8,8 +8,9 @@
 #include <sys/types.h>
 
 typedef struct bh__spawned {
-    pid_t pid; /* and the number of its process group */
-    int pidfd; /* readable once the process is gone */
+    pid_t pid;                 /* and the number of its process group */
+    int end_fd;                /* readable once the process is gone: its pidfd */
+    struct bh__sentry *sentry; /* Owned. Where there are no pidfds: end_fd is from here */
 } bh__spawned;
 
 typedef struct bh__process_end {
@@ -36,7 +37,7 @@ void bh__spawned_kill_group(const bh__spawned *process);
 bool bh__spawned_gone(const bh__spawned *process, bh__process_end *out_end);
 void bh__spawned_close(bh__spawned *process);
 
-/* A descriptor that becomes readable when this process ends; negative errno. */
+/* A descriptor that becomes readable when this process ends; -1: there is no such thing here. */
 int bh__spawn_self(void);
 
 #endif

@@ -116,7 +116,8 @@ void bh__worker_goes(bh__device *device, bh__worker *worker) {
     atomic_store(&device->area, area);
     atomic_fetch_add(&device->epoch, 1);
     device->frozen = false;
-    atomic_store(&device->worker_pid, worker->process.pid); /* whoever sees it run sees who runs */
+    atomic_store(&device->worker_pid,
+                 worker->process.program.pid); /* whoever sees it run sees who runs */
     device->state = BH_DEVICE_RUNNING;
     device->generation++;
     count_takeover(device);
@@ -264,7 +265,7 @@ static void worker_ended(bh__device *device, bh__worker *worker) {
     bh__process_end end = {0};
     /* The canary and the socket go before the process can be waited for, and how it ended matters.
      * Processes with a GPU's memory take long, and tell of their crashes themselves. */
-    struct pollfd look = {.fd = worker->process.pidfd, .events = POLLIN};
+    struct pollfd look = {.fd = worker->process.program.end_fd, .events = POLLIN};
     poll(&look, 1, strcmp(device->kind, "cpu") == 0 ? 100 : 1);
     (void)bh__process_gone(&worker->process, &end);
     if (worker->errors_fd >= 0) bh__worker_read_errors(worker);
@@ -364,8 +365,8 @@ static bool handle_message(bh__device *device, bh__worker *worker) {
         bh__dispatch_text(device, message->data, message->data_bytes);
         return true;
     case BH__MSG_NOTE:
-        bh__log_warning("worker %d: %.*s", (int)worker->process.pid, (int)message->data_bytes,
-                        (const char *)message->data);
+        bh__log_warning("worker %d: %.*s", (int)worker->process.program.pid,
+                        (int)message->data_bytes, (const char *)message->data);
         return true;
     default:
         break;
@@ -379,7 +380,7 @@ static void replace_unfit(bh__device *device, bh__worker *worker) {
     bool full = worker->unfit_status == BH_E_NO_MEMORY;
     bh__fail(&why, full ? BH_E_NO_MEMORY : BH_E_INTERNAL,
              full ? "make room on the device" : "report this with the program that shows it",
-             "worker %d could not be brought up to date: %.200s", (int)worker->process.pid,
+             "worker %d could not be brought up to date: %.200s", (int)worker->process.program.pid,
              worker->errors);
     if (worker->state == BH__WORKER_ACTIVE) {
         bh__cause cause = {.status = BH_E_LOST, .error = why};
@@ -516,7 +517,7 @@ static void tend_workers(bh__device *device, uint64_t now, uint64_t *next) {
         bh__lock_give(&device->lock);
         standby_changed(device);
     }
-    atomic_store(&device->standby_pid, device->standby ? device->standby->process.pid : 0);
+    atomic_store(&device->standby_pid, device->standby ? device->standby->process.program.pid : 0);
     for (uint32_t i = 0; i < BH__AREAS; i++) {
         bh__worker *worker = &device->workers[i];
         if (worker->state != BH__WORKER_BOOTING) continue;
@@ -557,7 +558,7 @@ static void close_all(bh__device *device, bh__job *job) {
         bh__worker *worker = &device->workers[i];
         while (worker->state == BH__WORKER_DYING && !bh__worker_reap(device, worker) &&
                bh__now_ns() < deadline) {
-            struct pollfd look = {.fd = worker->process.pidfd, .events = POLLIN};
+            struct pollfd look = {.fd = worker->process.program.end_fd, .events = POLLIN};
             poll(&look, 1, 100);
         }
         bh__process_close(&worker->process);
@@ -594,7 +595,7 @@ static void watch_all(bh__device *device, watched *self) {
             watch(self, worker->socket, worker);
             watch(self, worker->canary_fd, worker);
         }
-        watch(self, worker->process.pidfd, worker);
+        watch(self, worker->process.program.end_fd, worker);
     }
 }
 
@@ -603,12 +604,12 @@ static void watch_all(bh__device *device, watched *self) {
 static void react(bh__device *device, bh__worker *worker, int fd) {
     if (worker->state == BH__WORKER_NONE) return;
     if (worker->state == BH__WORKER_DYING) {
-        if (fd == worker->process.pidfd) (void)bh__worker_reap(device, worker);
+        if (fd == worker->process.program.end_fd) (void)bh__worker_reap(device, worker);
     } else if (fd == worker->errors_fd) {
         bh__worker_read_errors(worker);
     } else if (fd == worker->socket) {
         listen_to(device, worker);
-    } else if (fd == worker->process.pidfd || fd == worker->canary_fd) {
+    } else if (fd == worker->process.program.end_fd || fd == worker->canary_fd) {
         listen_to(device, worker); /* what it said before it ended */
         if (worker->state != BH__WORKER_DYING && worker->state != BH__WORKER_NONE)
             worker_ended(device, worker);

@@ -49,7 +49,6 @@ static void area_reset(bh__area *area) {
 
 static int send_boot(bh__device *device, bh__worker *worker) {
     int self = bh__process_self();
-    if (self < 0) return self;
     bh__message *message = device->outgoing;
     memset(message, 0, offsetof(bh__message, data));
     message->type = BH__MSG_BOOT;
@@ -60,8 +59,8 @@ static int send_boot(bh__device *device, bh__worker *worker) {
                                  .device_index = device->device_index,
                                  .flags = device->options.flags & BH_DEVICE_CHECK};
     int fds[3] = {device->control_fd, device->dispatch_fd, self};
-    int failed = bh__message_send(worker->socket, message, fds, 3);
-    close(self);
+    int failed = bh__message_send(worker->socket, message, fds, self < 0 ? 2 : 3);
+    if (self >= 0) close(self);
     return failed;
 }
 
@@ -123,7 +122,7 @@ void bh__worker_read_errors(bh__worker *worker) {
         size_t part = (size_t)got < space ? (size_t)got : space;
         memcpy(worker->words + worker->words_length, text, part);
         worker->words_length += part;
-        bh__log_warning("worker %d: %s", (int)worker->process.pid, text);
+        bh__log_warning("worker %d: %s", (int)worker->process.program.pid, text);
         size_t room = sizeof worker->errors - 1, keep = (size_t)got < room ? (size_t)got : room;
         size_t old = worker->errors_length < room - keep ? worker->errors_length : room - keep;
         memmove(worker->errors, worker->errors + worker->errors_length - old, old);
@@ -144,11 +143,11 @@ void bh__workers_finish(bh__device *device) {
         const bh__worker *worker = &device->workers[i];
         asked[i] = worker->profiled && worker->state != BH__WORKER_NONE &&
                    worker->state != BH__WORKER_DYING && bh__fd_is_ours(worker->socket) &&
-                   bh__fd_is_ours(worker->process.pidfd);
+                   bh__fd_is_ours(worker->process.program.end_fd);
         if (asked[i]) shutdown(worker->socket, SHUT_RDWR);
     }
     for (uint32_t i = 0; i < BH__AREAS; i++) {
-        struct pollfd look = {.fd = device->workers[i].process.pidfd, .events = POLLIN};
+        struct pollfd look = {.fd = device->workers[i].process.program.end_fd, .events = POLLIN};
         uint64_t now = bh__now_ns();
         if (asked[i] && now < deadline) poll(&look, 1, (int)((deadline - now) / BH__NS_PER_MS));
     }

@@ -93,20 +93,21 @@ static int watch_process(pid_t pid) {
 
 typedef enum outcome { ENDED, OVERRAN, ORPHANED } outcome;
 
-static outcome await(pid_t worker, int application, uint64_t deadline) {
+static outcome await(pid_t worker, pid_t application, int application_fd, uint64_t deadline) {
     int own = watch_process(worker);
     for (;;) {
         uint64_t left = bh__time_left(deadline);
         if (left == 0) return OVERRAN;
         uint64_t ms = left == BH__NEVER ? 60000 : left / BH__NS_PER_MS + 1;
-        /* Without a descriptor for the worker, short looks will do. */
-        int wait = own < 0 ? 10 : ms > 60000 ? 60000 : (int)ms;
+        /* Without descriptors for processes, short looks will do. */
+        int wait = own < 0 || application_fd < 0 ? 10 : ms > 60000 ? 60000 : (int)ms;
         struct pollfd look[2] = {{.fd = own, .events = POLLIN},
-                                 {.fd = application, .events = POLLIN}};
+                                 {.fd = application_fd, .events = POLLIN}};
         int count = poll(look, 2, wait);
         if (count > 0 && look[1].revents) return ORPHANED;
         if (count > 0 && look[0].revents) return ENDED;
         siginfo_t info = {0};
+        if (application_fd < 0 && getppid() != application) return ORPHANED;
         if (own < 0 && waitid(P_PID, (id_t)worker, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
             info.si_pid != 0)
             return ENDED;
@@ -177,7 +178,7 @@ static int serve(const bh__compile_job *job, bh__arena *arena, int answer_fd) {
         fprintf(stderr, "bulkhead-compiler: no process for the work: %s\n", strerror(errno));
         return EXIT_FAILED;
     }
-    outcome how = await(worker, watched, deadline);
+    outcome how = await(worker, application, watched, deadline);
     int status = 0;
     if (how != ENDED) kill(worker, SIGKILL); /* and with it all that it started */
     while (waitpid(worker, &status, 0) < 0 && errno == EINTR) continue;

@@ -105,13 +105,16 @@ static bh_status start(bh__worker *worker, bh_device_info *info, bh_error *error
     bh_status status =
         check_version(message->u.boot.magic, message->u.boot.version, "the first message", error);
     if (status != BH_OK) return status;
-    if (message->fd_count != 3)
+    if (message->fd_count != 2 && message->fd_count != 3)
         return bh__fail(error, BH_E_INTERNAL, "report this as a defect of libbulkhead",
-                        "the first message came with %u descriptors instead of 3",
+                        "the first message came with %u descriptors instead of 2 or 3",
                         message->fd_count);
     worker->dispatch_fd = message->fds[1];
-    worker->application = message->fds[2];
-    message->fds[1] = message->fds[2] = -1;
+    message->fds[1] = -1;
+    if (message->fd_count == 3) {
+        worker->application = message->fds[2];
+        message->fds[2] = -1;
+    }
     status = map_block(worker, &message->u.boot, message->fds[0], error);
     if (status != BH_OK) return status;
     worker->services.area = worker->area;

@@ -78,7 +78,7 @@ struct bh__worker {
     _Atomic uint32_t messages_done; /* counted by the control thread; see bh__serve_see_done */
 
     int dispatch_fd;  /* eventfd of the application's dispatcher */
-    int application;  /* pidfd */
+    int application;  /* pidfd; -1: there are none here, and the end of the socket must do */
     int canary;       /* a pipe's end, until the application has it; -1: none */
     bh__front *front; /* read-only, up to areas_offset */
     bh__area *area;   /* this worker's own */

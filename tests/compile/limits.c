@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "compiler.h"
+#include "sandbox.h"
 
 /* Twice as many instances at every level: no compiler comes to the end of it. */
 static const char endless[] =
@@ -159,7 +160,7 @@ TEST_BOTH(killing_the_program_leaves_nothing_behind) {
 }
 
 /* An application that is killed takes its compilers with it. */
-TEST_BOTH(the_compiler_ends_with_the_application) {
+static void check_ends_with_application(uint32_t compiler) {
     int channel[2];
     REQUIRE_EQ(pipe(channel), 0);
     pid_t application = fork();
@@ -180,6 +181,15 @@ TEST_BOTH(the_compiler_ends_with_the_application) {
     for (int i = 0; i < 3; i++) {
         if (pids[i]) CHECK(wait_gone(pids[i], 10));
     }
+}
+
+TEST_BOTH(the_compiler_ends_with_the_application) {
+    check_ends_with_application(compiler);
+}
+
+TEST_BOTH(the_compiler_ends_with_the_application_where_there_are_no_pidfds) {
+    forbid_pidfds();
+    check_ends_with_application(compiler);
 }
 
 /* A parent other than the one the job names has taken its place: it has ended. */

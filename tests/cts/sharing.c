@@ -74,6 +74,31 @@ TEST(two_compartments_see_the_same_bytes) {
     CHECK_OK(bh_device_close(b.device));
 }
 
+static __attribute__((noinline)) void soil_the_stack(void) {
+    volatile char old[32768];
+    for (size_t i = 0; i < sizeof old; i++) old[i] = 'x';
+}
+
+static bool zero_behind_the_end(const char *text, size_t size) {
+    for (size_t i = strnlen(text, size); i < size; i++) {
+        if (text[i]) return false;
+    }
+    return true;
+}
+
+/* A token goes to other processes: what this one had in its memory before does not go with it. */
+TEST(a_token_holds_nothing_but_what_it_says) {
+    soil_the_stack();
+    rig r = rig_open(0);
+    bh_buffer buffer = shareable(r.device, WORDS, 0);
+    share s = share_of(buffer);
+    CHECK(zero_behind_the_end(s.token.kind, sizeof s.token.kind));
+    CHECK(zero_behind_the_end(s.token.uuid, sizeof s.token.uuid));
+    CHECK_EQ(s.token.reserved, 0);
+    share_close(&s);
+    CHECK_OK(bh_device_close(r.device));
+}
+
 TEST(a_view_and_an_opened_buffer_can_be_passed_on) {
     rig a = rig_open(0), b = rig_open(0), c = rig_open(0);
     bh_buffer whole = shareable(a.device, WORDS, 0), view;

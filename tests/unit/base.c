@@ -68,6 +68,23 @@ TEST(fail_fills_an_error_and_zeroes_the_rest) {
     CHECK_STR_EQ(error.fix, "");
 }
 
+static __attribute__((noinline)) void soil_the_stack(void) {
+    volatile char old[8192];
+    for (size_t i = 0; i < sizeof old; i++) old[i] = 'x';
+}
+
+/* Errors go from process to process. */
+TEST(fail_keeps_nothing_of_what_was_on_the_stack) {
+    bh_error error, same;
+    memset(&same, 0, sizeof same);
+    same.status = BH_E_IO;
+    memcpy(same.message, "no 3", 4);
+    memcpy(same.fix, "fix", 3);
+    soil_the_stack();
+    bh__fail(&error, BH_E_IO, "fix", "no %d", 3);
+    CHECK(memcmp(&error, &same, sizeof same) == 0);
+}
+
 TEST(fail_can_wrap_the_message_that_it_replaces) {
     bh_error error;
     bh__fail(&error, BH_E_LOAD, "mend the file", "line 12: no such instruction");

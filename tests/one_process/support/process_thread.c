@@ -57,7 +57,7 @@ bh_status bh__process_start(const char *path, int socket, int errors, bh__proces
         return bh__fail(error, BH_E_NO_DEVICE, "start fewer workers in this test",
                         "no room for worker %d", index);
     }
-    *out = (bh__process){.pid = FIRST_PID + index, .pidfd = self->ended, .thread = self};
+    *out = (bh__process){{.pid = FIRST_PID + index, .end_fd = self->ended}, .thread = self};
     return BH_OK;
 }
 
@@ -100,8 +100,8 @@ bool bh__process_gone(const bh__process *process, bh__process_end *out_end) {
 }
 
 void bh__process_close(bh__process *process) {
-    if (process->pidfd >= 0) close(process->pidfd);
-    process->pidfd = -1;
+    if (process->program.end_fd >= 0) close(process->program.end_fd);
+    process->program.end_fd = -1;
 }
 
 int bh__process_self(void) {

@@ -74,11 +74,6 @@ TEST(two_compartments_see_the_same_bytes) {
     CHECK_OK(bh_device_close(b.device));
 }
 
-static __attribute__((noinline)) void soil_the_stack(void) {
-    volatile char old[32768];
-    for (size_t i = 0; i < sizeof old; i++) old[i] = 'x';
-}
-
 static bool zero_behind_the_end(const char *text, size_t size) {
     for (size_t i = strnlen(text, size); i < size; i++) {
         if (text[i]) return false;
@@ -88,7 +83,7 @@ static bool zero_behind_the_end(const char *text, size_t size) {
 
 /* A token goes to other processes: what this one had in its memory before does not go with it. */
 TEST(a_token_holds_nothing_but_what_it_says) {
-    soil_the_stack();
+    test_soil_stack();
     rig r = rig_open(0);
     bh_buffer buffer = shareable(r.device, WORDS, 0);
     share s = share_of(buffer);

@@ -164,6 +164,11 @@ void test_skip(const char *format, ...) {
     leave(atomic_load(&failures) ? 1 : EXIT_SKIPPED);
 }
 
+void test_soil_stack(void) {
+    volatile char old[32768];
+    for (size_t i = 0; i < sizeof old; i++) old[i] = 'x';
+}
+
 const char *test_device(void) {
     const char *device = getenv("BULKHEAD_TEST_DEVICE");
     return device && device[0] ? device : "cpu";

@@ -65,6 +65,10 @@ const char *test_tmp_dir(void);    /* BULKHEAD_TEST_TMP: an empty directory of t
 /* How much slower this build is than a plain one: 1, or 4 with a sanitizer. */
 unsigned test_time_scale(void);
 
+/* Leaves bytes that are not zero on the stack, where calls made next have theirs: what they do not
+ * fill in is seen. */
+void test_soil_stack(void);
+
 /* Checks that have failed so far in this process. */
 int test_failures(void);
 

@@ -68,11 +68,6 @@ TEST(fail_fills_an_error_and_zeroes_the_rest) {
     CHECK_STR_EQ(error.fix, "");
 }
 
-static __attribute__((noinline)) void soil_the_stack(void) {
-    volatile char old[8192];
-    for (size_t i = 0; i < sizeof old; i++) old[i] = 'x';
-}
-
 /* Errors go from process to process. */
 TEST(fail_keeps_nothing_of_what_was_on_the_stack) {
     bh_error error, same;
@@ -80,7 +75,7 @@ TEST(fail_keeps_nothing_of_what_was_on_the_stack) {
     same.status = BH_E_IO;
     memcpy(same.message, "no 3", 4);
     memcpy(same.fix, "fix", 3);
-    soil_the_stack();
+    test_soil_stack();
     bh__fail(&error, BH_E_IO, "fix", "no %d", 3);
     CHECK(memcmp(&error, &same, sizeof same) == 0);
 }

@@ -899,7 +899,8 @@ BH_API bh_status bh_managed_tracking(void);
 
 /* ---- modules and kernels ---- */
 
-/* PTX text. (Other images are refused by devices that cannot run them.) */
+/* PTX text, a cubin or a fatbin, told by its contents. The CPU device runs PTX alone and refuses the
+ * others; a GPU refuses machine code that is not for it. */
 BH_API bh_status bh_module_load(bh_device device, const void *image, size_t bytes, bh_module *out);
 BH_API bh_status bh_module_load_file(bh_device device, const char *path, bh_module *out);
 /* As bh_module_load, without waiting. The handle can be used once the ticket is done. `image` is
@@ -909,7 +910,8 @@ BH_API bh_status bh_submit_load(bh_device device, const void *image, size_t byte
 /* The module goes when the work that uses it is done. Its kernels' handles are gone at once. */
 BH_API bh_status bh_module_unload(bh_module module);
 
-/* A module's own variables. Values written here outlive a lost worker. */
+/* A module's own variables. Values written here outlive a lost worker. Those of a fatbin cannot be
+ * reached: neither it nor the driver lists them. */
 BH_API bh_status bh_module_global_write(bh_module module, const char *name, uint64_t offset,
                                         const void *source, uint64_t bytes);
 BH_API bh_status bh_module_global_read(bh_module module, const char *name, uint64_t offset,

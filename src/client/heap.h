@@ -64,8 +64,8 @@ bool bh__heap_add_chunk(bh__heap *heap, uint32_t chunk, uint64_t address, uint64
 bh__block *bh__heap_alloc(bh__heap *heap, uint64_t bytes, uint64_t align, bool cut_large,
                           bool *out_of_host);
 
-/* `asked` is the size that was asked for. A large block has no neighbours, so it is put back at once
- * and the next large request need not settle the heap. */
+/* `asked` is the size that was asked for. A large block is put back at once, most of them having a
+ * chunk to themselves and no neighbours, so that the next large request need not settle the heap. */
 void bh__heap_free(bh__heap *heap, bh__block *block, uint64_t asked);
 
 /* Whoever reads the fields of a heap settles it first: what was freed is put back. */

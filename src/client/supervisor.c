@@ -116,8 +116,8 @@ void bh__worker_goes(bh__device *device, bh__worker *worker) {
     atomic_store(&device->area, area);
     atomic_fetch_add(&device->epoch, 1);
     device->frozen = false;
-    atomic_store(&device->worker_pid,
-                 worker->process.program.pid); /* whoever sees it run sees who runs */
+    /* Whoever sees it run sees who runs. */
+    atomic_store(&device->worker_pid, worker->process.program.pid);
     device->state = BH_DEVICE_RUNNING;
     device->generation++;
     count_takeover(device);

@@ -131,6 +131,11 @@ bh_status bh__image_read_cubin(bh__image *image, const uint8_t *bytes, size_t si
         return bh__fail(error, BH_E_LOAD, fix,
                         "the cubin's table of %u sections does not lie in its %zu bytes",
                         r.head.e_shnum, size);
+    /* The driver is not told where the image ends, and would read on. */
+    if (!bh__range_fits(r.head.e_phoff, (uint64_t)r.head.e_phnum * r.head.e_phentsize, size))
+        return bh__fail(error, BH_E_LOAD, fix,
+                        "the cubin's table of %u segments does not lie in its %zu bytes",
+                        r.head.e_phnum, size);
     for (size_t i = 0; i < r.head.e_shnum; i++) {
         Elf64_Shdr section;
         if (!section_at(&r, i, &section))

@@ -18,7 +18,7 @@ enum { BH__MESSAGE_FDS = 4, BH__MESSAGE_BYTES = 48 * 1024 };
 enum {
     /* supervisor to worker */
     BH__MSG_BOOT =
-        1, /* fds: control block, the dispatcher's eventfd, the application's pidfd if there is one */
+        1,      /* fds: control block, the dispatcher's eventfd, the application's pidfd if any */
     BH__MSG_GO, /* start taking requests: the area's claim and done words say from where */
     BH__MSG_LANE_OPEN,
     BH__MSG_CHUNK_CREATE, /* ACK carries its descriptor; of BH__CHUNK_DRIVER its address, as data */

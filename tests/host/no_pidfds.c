@@ -73,6 +73,18 @@ TEST(a_launch_past_its_deadline_is_ended) {
     CHECK_OK(bh_device_close(r.device));
 }
 
+TEST(the_doctor_says_so_and_finds_nothing_broken) {
+    forbid_pidfds();
+    char command[4200], line[600];
+    bool said = false;
+    test_path(command, sizeof command, "%s/bin/bulkhead doctor", test_build_dir());
+    FILE *doctor = popen(command, "r");
+    REQUIRE(doctor != NULL);
+    while (fgets(line, sizeof line, doctor)) said |= strstr(line, "watched by threads") != NULL;
+    CHECK_EQ(pclose(doctor), 0);
+    CHECK(said);
+}
+
 static int work_for_ever(int pipe) {
     forbid_pidfds();
     rig r = rig_open(0);

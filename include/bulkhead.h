@@ -1474,6 +1474,10 @@ BH_API bh_status bh_wait_all(const bh_ticket *tickets, size_t count, uint64_t ti
 BH_API bh_status bh_query(bh_ticket ticket);
 /* Fills in the detail of a ticket's error and returns bh_query's answer. */
 BH_API bh_status bh_ticket_error(bh_ticket ticket, bh_error *out);
+
+/* Of how many failed tickets of this process the details are kept (message, kernel, fix), the most
+ * recent ones; 65,536 unless set. Older ones still answer with their status. */
+BH_API bh_status bh_set_failure_limit(uint64_t count);
 /* Takes back work that no worker has begun, compiles included: the ticket resolves to
  * BH_E_CANCELLED. BH_E_BUSY: it has begun. BH_E_INVALID: it is done. */
 BH_API bh_status bh_cancel(bh_ticket ticket);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "client/internal.h"
+#include "client/doubt.h"
 
 enum { MOST_ALIGN = 64 * 1024 };
 
@@ -248,6 +248,9 @@ bh_status bh_buffer_query(bh_buffer handle, bh_buffer_info *out) {
     bh__buffer *buffer = buffer_lock(handle, false, &device);
     if (!buffer) return bh__last()->status;
     const bh__memory *memory = buffer->memory;
+    /* What has completed by now clears doubt. */
+    for (uint32_t i = 0; bh__doubt_any(memory) && i < device->lane_limit; i++)
+        (void)bh__lane_done(device, &device->lanes[i]);
     bh_buffer_info info = {.size = out->size,
                            .type = buffer->type,
                            .count = buffer->count,
@@ -257,8 +260,12 @@ bh_status bh_buffer_query(bh_buffer handle, bh_buffer_info *out) {
                            .device = {atomic_load(&device->id)},
                            .is_view = buffer->is_view};
     uint64_t from = UINT64_MAX, to = 0;
-    for (uint32_t i = 0; i < memory->suspect_count; i++) {
-        uint64_t low = memory->suspect[i].offset, high = low + memory->suspect[i].bytes;
+    if (memory->doubt_whole) {
+        from = buffer->offset;
+        to = from + buffer->bytes;
+    }
+    for (uint32_t i = 0; i < memory->doubt_count; i++) {
+        uint64_t low = memory->doubt[i].offset, high = low + memory->doubt[i].bytes;
         if (low < buffer->offset) low = buffer->offset;
         if (high > buffer->offset + buffer->bytes) high = buffer->offset + buffer->bytes;
         if (low >= high) continue;
@@ -289,7 +296,7 @@ bh_status bh_buffer_accept(bh_buffer handle) {
     bh__device *device;
     bh__buffer *buffer = buffer_lock(handle, false, &device);
     if (!buffer) return bh__last()->status;
-    bh__suspect_accept(device, buffer->memory, buffer->offset, buffer->bytes);
+    bh__doubt_accept(device, buffer->memory, buffer->offset, buffer->bytes);
     if (buffer->memory->managed) bh__managed_accepted(device, buffer->memory->managed);
     bh__device_unlock(device);
     return BH_OK;

@@ -113,8 +113,7 @@ bh_status bh_submit_compile(bh_device handle, const char *source, const bh_compi
     bh_module made = {module->id};
     bh_ticket given = {atomic_load(&device->lanes[BH__LOAD_LANE].id), module->ticket};
     status = bh__flight_send(request, device, module);
-    atomic_fetch_add(&device->users, 1);
-    bh__device_unlock(device);
+    bh__device_step_out(device);
     if (status == BH_OK) {
         *out = made;
         if (ticket) *ticket = given;
@@ -123,6 +122,6 @@ bh_status bh_submit_compile(bh_device handle, const char *source, const bh_compi
         bh__module_resolve(device, module, &why);
         bh__refuse_with(&why);
     }
-    atomic_fetch_sub(&device->users, 1);
+    bh__ticket_leave(device);
     return status;
 }

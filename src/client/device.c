@@ -93,10 +93,10 @@ static void choose_addresses(bh__device *device) {
 /* ---- putting a device together ---- */
 
 static void reset(bh__device *device) {
-    size_t kept = offsetof(bh__device, closing);
+    size_t kept = offsetof(bh__device, frozen);
     memset((char *)device + kept, 0, sizeof *device - kept);
     for (uint32_t i = 0; i < BH__LANES; i++) {
-        size_t lane_kept = offsetof(bh__lane, handle);
+        size_t lane_kept = offsetof(bh__lane, state);
         memset((char *)&device->lanes[i] + lane_kept, 0, sizeof device->lanes[i] - lane_kept);
     }
     device->control_fd = device->event_fd = device->jobs_fd = -1;
@@ -131,7 +131,7 @@ static bh_status make_control_block(bh__device *device) {
     }
     atomic_store(&device->area, bh__worker_area(device, &device->workers[0]));
     device->frozen = true;
-    device->state = BH_DEVICE_REPLACING;
+    atomic_store(&device->state, BH_DEVICE_REPLACING);
     return BH_OK;
 }
 
@@ -142,16 +142,26 @@ static bh_status make_eventfd(int *out) {
     return *out < 0 ? refuse_resources("an eventfd", errno) : BH_OK;
 }
 
+/* The two lanes that a device always has. */
+static bool make_lane(bh__device *device, uint32_t index) {
+    bh__lane *lane = &device->lanes[index];
+    uint64_t id = bh__lane_id_new(device->slot, index);
+    lane->history = bh__history_open(id);
+    if (!lane->history) return false;
+    lane->state = BH__LANE_OPEN;
+    atomic_store(&lane->id, id);
+    return true;
+}
+
 static bh_status make_lanes(bh__device *device) {
     for (uint32_t i = 0; i < BH__LANES; i++) device->lanes[i].index = i;
-    bh__lane *first = &device->lanes[0], *loads = &device->lanes[BH__LOAD_LANE];
+    bh__lane *first = &device->lanes[0];
     first->shadow = calloc(device->options.queue_length, sizeof *first->shadow);
-    if (!first->shadow) return refuse_resources("a lane's queue", ENOMEM);
+    if (!first->shadow || !make_lane(device, 0) || !make_lane(device, BH__LOAD_LANE))
+        return refuse_resources("a lane's queue", ENOMEM);
     first->ring = bh__lane_ring(device->front, 0);
     first->exists = true;
     device->lane_limit = 1;
-    atomic_store(&first->id, bh__lane_id_new(device->slot, 0));
-    atomic_store(&loads->id, bh__lane_id_new(device->slot, BH__LOAD_LANE));
     return BH_OK;
 }
 
@@ -224,9 +234,10 @@ static void free_objects(bh__device *device) {
     }
     for (uint32_t i = 0; i < BH__LANES; i++) {
         bh__lane *lane = &device->lanes[i];
-        uint64_t id = atomic_load(&lane->id);
-        if (id) bh__history_keep(id, &lane->failures);
+        if (lane->history) bh__history_close(lane->history);
+        lane->history = NULL;
         free(lane->shadow);
+        lane->shadow = NULL;
     }
 }
 
@@ -268,6 +279,27 @@ static void measure_ticks(bh__device *device) {
     atomic_store(&device->front->tick_scale, scale);
 }
 
+/* Everything is made before anybody can find the device. */
+static bh_status device_start(bh__device *device) {
+    bh__lock_take(&device->lock);
+    bh_status status = assemble(device);
+    bh__lock_give(&device->lock);
+    if (status != BH_OK) return status;
+    while (atomic_load(&device->opened) == 0)
+        bh__futex_wait(&device->opened, 0, BH__NEVER, BH__FUTEX_PRIVATE);
+    if (atomic_load(&device->opened) == 1) return BH_OK;
+    end_supervisor(device);
+    return bh__refuse_with(&device->open_error);
+}
+
+static void device_end(bh__device *device) {
+    bh__lock_take(&device->lock);
+    disassemble(device);
+    for (uint32_t i = 0; i < BH__LANES; i++) atomic_store(&device->lanes[i].id, 0);
+    bh__lock_give(&device->lock);
+    bh__device_free_slot(device);
+}
+
 bh_status bh_device_open(const bh_device_options *given, bh_device *out) {
     if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the device", "out is NULL");
     if (bh__refuse_forked()) return BH_E_STOPPED;
@@ -284,34 +316,32 @@ bh_status bh_device_open(const bh_device_options *given, bh_device *out) {
     if (!device) return bh__last()->status;
     bh__lock_take(&device->lock);
     reset(device);
+    atomic_store(&device->life, BH__LIFE_OPENING);
     device->options = options;
     device->options.device = device->options.worker_dir = NULL;
     memcpy(device->kind, kind, sizeof kind);
     memcpy(device->worker_path, path, sizeof path);
     device->device_index = index;
-    bh_status status = assemble(device);
     bh__lock_give(&device->lock);
+    bh_status status = device_start(device);
     if (status == BH_OK) {
-        while (atomic_load(&device->opened) == 0)
-            bh__futex_wait(&device->opened, 0, BH__NEVER, BH__FUTEX_PRIVATE);
-        if (atomic_load(&device->opened) == 1) {
-            measure_ticks(device);
-            bh__device_publish(device);
-            out->id = atomic_load(&device->id);
-            return BH_OK;
-        }
-        end_supervisor(device);
-        status = bh__refuse_with(&device->open_error);
+        measure_ticks(device);
+        bh__device_publish(device);
+        out->id = atomic_load(&device->id);
+        return BH_OK;
     }
     bh_error why = *bh__last();
-    disassemble(device);
-    bh__device_free_slot(device);
-    return status == BH_OK ? BH_OK : bh__refuse_with(&why);
+    bh__lock_take(&device->lock);
+    atomic_store(&device->life, BH__LIFE_CLOSED);
+    bh__lock_give(&device->lock);
+    device_end(device);
+    return bh__refuse_with(&why);
 }
 
 static bool closes_itself(bh__device *device) {
     pthread_mutex_lock(&device->dispatch_lock);
-    bool itself = device->dispatcher_running && pthread_equal(pthread_self(), device->dispatcher);
+    bool itself = device->dispatcher_state != BH__DISPATCHER_NONE &&
+                  pthread_equal(pthread_self(), device->dispatcher);
     pthread_mutex_unlock(&device->dispatch_lock);
     return itself;
 }
@@ -323,21 +353,18 @@ static void drain(bh__device *device) {
         bh__lane *lane = &device->lanes[i];
         uint64_t tail = atomic_load(&lane->tail);
         if (tail == 0 || (i < BH__MAX_LANES && !lane->exists)) continue;
-        (void)bh__lane_wait(device, lane, tail, deadline, BH__PASSED);
+        (void)bh__lane_wait(device, lane, (bh_ticket){0, tail}, deadline);
     }
-    if (atomic_load(&device->stopped)) return;
-    bh__job flush = {.kind = BH__JOB_FLUSH};
-    bh__job_post(device, &flush);
-    bh__job_wait(&flush);
+    (void)bh__workers_flush(device, deadline);
 }
 
-/* From here on a compile that is done is not loaded; those that are not are taken back. */
+/* From here on a compile that is done is not loaded; those that are not are cancelled. */
 static void end_compiles(bh__device *device) {
     bh_error cancelled;
     bh__fail(&cancelled, BH_E_CANCELLED, "wait for work before closing the device",
              "the device was closed before this was done");
     bh__lock_take(&device->lock);
-    device->sealed = true;
+    atomic_store(&device->life, BH__LIFE_CLOSING);
     bh__lock_give(&device->lock);
     (void)bh__flights_recall(device, 0, &cancelled);
 }
@@ -345,15 +372,15 @@ static void end_compiles(bh__device *device) {
 bh_status bh_device_close(bh_device handle) {
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
     if (!device) return bh__last()->status;
-    if (device->closing || closes_itself(device)) {
-        bool closing = device->closing;
+    bool closing = atomic_load(&device->life) != BH__LIFE_OPEN;
+    if (closing || closes_itself(device)) {
         bh__device_unlock(device);
         return closing ? bh__refuse(BH_E_INVALID, "close a device once",
                                     "the device is being closed by another thread")
                        : bh__refuse(BH_E_INVALID, "close the device from another thread",
                                     "a callback of the device tries to close it");
     }
-    device->closing = true;
+    atomic_store(&device->life, BH__LIFE_DRAINING);
     bh__device_unlock(device);
     drain(device);
     end_compiles(device);
@@ -361,18 +388,22 @@ bh_status bh_device_close(bh_device handle) {
     bh__dispatcher_stop(device);
     bh__trace_close(device);
 
-    /* Nobody finds the device from here on; those who found it before have been woken and leave. */
+    /* Every ticket is answered. Nobody finds the device from here on; those who are inside have been
+     * woken, and leave. */
+    bh__lock_take(&device->lock);
+    atomic_store(&device->life, BH__LIFE_CLOSED);
     atomic_store(&device->id, 0);
+    /* Looked at with the lock held: whoever comes back from outside takes the lock first and is no
+     * longer counted second. */
     while (atomic_load(&device->users) > 0) {
+        bh__lock_give(&device->lock);
         bh__area_wake(device, atomic_load(&device->area));
         struct timespec pause = bh__timespec(20 * BH__NS_PER_US);
         nanosleep(&pause, NULL);
+        bh__lock_take(&device->lock);
     }
-    bh__lock_take(&device->lock);
-    disassemble(device);
-    for (uint32_t i = 0; i < BH__LANES; i++) atomic_store(&device->lanes[i].id, 0);
     bh__lock_give(&device->lock);
-    bh__device_free_slot(device);
+    device_end(device);
     return BH_OK;
 }
 
@@ -398,7 +429,7 @@ bh_status bh_device_get_status(bh_device handle, bh_device_status *out) {
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
     if (!device) return bh__last()->status;
     bh_device_status status = {.size = out->size,
-                               .state = device->state,
+                               .state = atomic_load(&device->state),
                                .generation = device->generation,
                                .losses = device->losses,
                                .worker_pid = atomic_load(&device->worker_pid),
@@ -408,9 +439,9 @@ bh_status bh_device_get_status(bh_device handle, bh_device_status *out) {
                                .bytes_allocated = device->bytes_allocated,
                                .bytes_reserved = bh__held_bytes(device)};
     for (uint32_t i = 0; i < device->lane_limit; i++)
-        status.lanes += i == 0 || device->lanes[i].handle != 0;
+        status.lanes += device->lanes[i].state == BH__LANE_OPEN;
     const char *reason =
-        device->state == BH_DEVICE_STOPPED ? device->stop_reason.message : device->degraded;
+        status.state == BH_DEVICE_STOPPED ? device->stop_reason.message : device->degraded;
     snprintf(status.reason, sizeof status.reason, "%.*s", (int)sizeof status.reason - 1, reason);
     bh__device_unlock(device);
     memcpy(out, &status, out->size < sizeof status ? out->size : sizeof status);
@@ -428,11 +459,10 @@ bh_status bh_device_wait_standby(bh_device handle, uint64_t timeout_ns) {
         bool given_up = !none && !ready && (device->alone || device->crowded);
         char why[sizeof device->degraded];
         memcpy(why, device->degraded, sizeof why);
-        atomic_fetch_add(&device->users, 1);
-        bh__device_unlock(device);
+        bh__device_step_out(device);
         bool in_time = ready || none || given_up ||
                        bh__futex_wait(&device->standby_word, seen, deadline, BH__FUTEX_PRIVATE);
-        atomic_fetch_sub(&device->users, 1);
+        bh__ticket_leave(device);
         if (ready) return BH_OK;
         if (none) {
             return bh__refuse(BH_E_UNSUPPORTED, "open the device without BH_DEVICE_NO_STANDBY",

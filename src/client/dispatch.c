@@ -43,7 +43,7 @@ static void wait_for_poke(bh__device *device) {
 
 static void queue_event(bh__device *device, bh__event *event) {
     pthread_mutex_lock(&device->dispatch_lock);
-    bool running = device->dispatcher_running;
+    bool running = device->dispatcher_state == BH__DISPATCHER_RUNNING;
     if (running) {
         event->next = NULL;
         if (device->events_last) {
@@ -153,9 +153,9 @@ static bool run_due(bh__device *device, bh__callback **list, uint64_t *homing) {
     for (bh__callback **link = list; *link;) {
         bh__callback *callback = *link;
         bh__lane *lane = &device->lanes[(callback->ticket.lane >> 16) & 0xff];
-        bh_status status = atomic_load(&lane->id) == callback->ticket.lane
-                               ? bh__lane_ask(device, lane, callback->ticket.sequence, BH__VERDICT)
-                               : bh__history_ask(callback->ticket, &(bh_error){0});
+        bool open = atomic_load(&lane->id) == callback->ticket.lane;
+        bh_status status = open ? bh__lane_ask(device, lane, callback->ticket)
+                                : bh__history_status(callback->ticket);
         uint64_t *first_busy = &busy[lane->index];
         if (status == BH_E_BUSY) {
             if (*first_busy == 0 || callback->ticket.sequence < *first_busy) {
@@ -171,7 +171,7 @@ static bool run_due(bh__device *device, bh__callback **list, uint64_t *homing) {
             any = true;
             continue;
         }
-        if (atomic_load(&device->unhomed) && atomic_load(&lane->id) == callback->ticket.lane &&
+        if (status == BH_OK && open && atomic_load(&device->unhomed) &&
             !is_home(device, lane, callback->ticket.sequence, homing)) {
             callback->homing = true;
             link = &callback->next;
@@ -234,7 +234,8 @@ static void *dispatcher_main(void *argument) {
         if (run_round(device, &pending)) continue;
         pthread_mutex_lock(&device->dispatch_lock);
         bool empty = !device->events && !device->callbacks && !atomic_load(&device->pressure_due);
-        stop = device->dispatcher_stop && empty && !pending;
+        stop = device->dispatcher_state == BH__DISPATCHER_STOPPING && empty && !pending;
+        if (stop) device->dispatcher_state = BH__DISPATCHER_STOPPED;
         pthread_mutex_unlock(&device->dispatch_lock);
         if (!empty) continue;
         atomic_fetch_add(&device->drained, 1);
@@ -247,46 +248,68 @@ static void *dispatcher_main(void *argument) {
 
 /* ---- starting and stopping ---- */
 
+static bh_status refuse_stopping(void) {
+    return bh__refuse(BH_E_STOPPED, "register callbacks before closing the device",
+                      "the device is being closed");
+}
+
 bh_status bh__dispatcher_start(bh__device *device) {
     pthread_mutex_lock(&device->dispatch_lock);
     int failed = 0;
-    if (!device->dispatcher_running) {
-        device->dispatcher_stop = false;
+    if (device->dispatcher_state == BH__DISPATCHER_NONE) {
         failed = bh__thread_start(&device->dispatcher, NULL, dispatcher_main, device);
-        device->dispatcher_running = failed == 0;
+        if (!failed) device->dispatcher_state = BH__DISPATCHER_RUNNING;
     }
+    bool ending = device->dispatcher_state > BH__DISPATCHER_RUNNING;
     pthread_mutex_unlock(&device->dispatch_lock);
+    if (ending) return refuse_stopping();
     if (failed)
         return bh__refuse(BH_E_NO_HOST_MEMORY, "raise the limit on threads",
                           "cannot start a thread: error %d", failed);
     return BH_OK;
 }
 
+/* Once, by the thread that closes the device. One that was never started never will be. */
 void bh__dispatcher_stop(bh__device *device) {
     pthread_mutex_lock(&device->dispatch_lock);
-    bool running = device->dispatcher_running;
-    device->dispatcher_stop = true;
+    bool running = device->dispatcher_state == BH__DISPATCHER_RUNNING;
+    device->dispatcher_state = running ? BH__DISPATCHER_STOPPING : BH__DISPATCHER_STOPPED;
     pthread_mutex_unlock(&device->dispatch_lock);
     if (!running) return;
     bh__dispatcher_poke(device);
     /* One that sleeps where nothing can wake it any more has nothing to run and holds nothing. */
     if (poke_fd(device) < 0) pthread_cancel(device->dispatcher);
     pthread_join(device->dispatcher, NULL);
-    device->dispatcher_running = false;
+    pthread_mutex_lock(&device->dispatch_lock);
+    device->dispatcher_state = BH__DISPATCHER_STOPPED;
+    pthread_mutex_unlock(&device->dispatch_lock);
+    atomic_fetch_add(&device->drained, 1);
+    bh__futex_wake(&device->drained, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
 }
 
-void bh__dispatcher_drain(bh__device *device) {
+/* Whether there is a round to wait for: not from inside one. */
+static bool dispatcher_runs(bh__device *device) {
     pthread_mutex_lock(&device->dispatch_lock);
-    bool skip = !device->dispatcher_running || pthread_equal(pthread_self(), device->dispatcher);
-    uint32_t seen = atomic_load(&device->drained);
+    bool runs = device->dispatcher_state == BH__DISPATCHER_RUNNING ||
+                device->dispatcher_state == BH__DISPATCHER_STOPPING;
+    runs = runs && !pthread_equal(pthread_self(), device->dispatcher);
     pthread_mutex_unlock(&device->dispatch_lock);
-    if (skip) return;
-    /* One whole round that began after now. One that sleeps where nothing can wake it has nothing
-     * to run either. */
-    for (uint32_t rounds = 0; rounds < 2; rounds++) {
-        uint64_t until = poke_fd(device) >= 0 ? BH__NEVER : bh__deadline_after(BH__NS_PER_S / 10);
+    return runs;
+}
+
+bool bh__dispatcher_drain(bh__device *device, uint64_t deadline) {
+    uint32_t first = atomic_load(&device->drained);
+    for (;;) {
+        uint32_t seen = atomic_load(&device->drained);
+        /* One whole round that began after now. */
+        if (seen - first >= 2 || !dispatcher_runs(device)) return true;
+        /* One that sleeps where nothing can wake it has nothing to run either. */
+        bool deaf = poke_fd(device) < 0;
+        uint64_t soon = bh__deadline_after(BH__NS_PER_S / 10);
+        uint64_t until = deaf && soon < deadline ? soon : deadline;
         bh__dispatcher_poke(device);
-        bh__futex_wait(&device->drained, seen + rounds, until, BH__FUTEX_PRIVATE);
+        if (bh__futex_wait(&device->drained, seen, until, BH__FUTEX_PRIVATE)) continue;
+        if (atomic_load(&device->drained) == seen) return deaf;
     }
 }
 
@@ -313,7 +336,7 @@ static bh_status register_callback(bh_ticket ticket, bh_done_fn *done, void *con
     if (callback) {
         *callback = (bh__callback){.ticket = ticket, .done = done, .context = context};
         pthread_mutex_lock(&device->dispatch_lock);
-        bool stopping = device->dispatcher_stop;
+        bool stopping = device->dispatcher_state != BH__DISPATCHER_RUNNING;
         if (!stopping) {
             callback->next = device->callbacks;
             device->callbacks = callback;
@@ -321,8 +344,7 @@ static bh_status register_callback(bh_ticket ticket, bh_done_fn *done, void *con
         pthread_mutex_unlock(&device->dispatch_lock);
         if (stopping) {
             free(callback);
-            status = bh__refuse(BH_E_STOPPED, "register callbacks before closing the device",
-                                "the device is being closed");
+            status = refuse_stopping();
         } else {
             bh__dispatcher_poke(device);
         }

@@ -205,7 +205,7 @@ static bool load_product(const waiter *self, bh_error *error) {
     bh__product *product = self->outcome.product;
     bh__lock_take(&device->lock);
     bool sent = false;
-    if (device->sealed) {
+    if (atomic_load(&device->life) == BH__LIFE_CLOSING) {
         bh__fail(error, BH_E_CANCELLED, "wait for work before closing the device",
                  "the device was closed before this was done");
     } else {
@@ -225,7 +225,7 @@ static void answer_module(waiter *self) {
     if (log && *log) bh__log_keep_ticket(self->ticket, log);
     if (!self->outcome.product || !load_product(self, &error))
         bh__module_resolve(self->device, self->module, &error);
-    atomic_fetch_sub(&self->device->users, 1);
+    bh__ticket_leave(self->device);
     bh__outcome_free(&self->outcome);
     free(self);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tickets that did not end well, for as long as anybody may ask. */
+/* Tickets that failed, for as long as the process lives. A verdict is written here once, before
+ * anything else says that its request is over, and stays where it is: it outlives the lane and the
+ * device. Every failure keeps its status, in eight bytes; the most recent ones keep their details. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,157 +10,338 @@
 #include "base/hash.h"
 #include "client/internal.h"
 
-static void add_unnoted(bh__failures *failures, const bh__failure *failure) {
-    bh__failure *unnoted = &failures->unnoted;
-    if (!unnoted->sequence || failure->sequence < failures->unnoted_from)
-        failures->unnoted_from = failure->sequence;
-    if (failure->sequence > unnoted->sequence) unnoted->sequence = failure->sequence;
-    unnoted->status = BH_E_LOST;
-    unnoted->loss = failure->loss;
-    free(failure->kernel);
-    free(failure->detail);
+/* The failures of one lane id. */
+struct bh__history {
+    uint64_t id;
+    uint64_t *failed; /* Owned. Sorted: sequence << STATUS_BITS | status. */
+    size_t count, capacity;
+    /* For want of memory some could not be noted: all from the first to the last of them count as
+     * lost. 0: none. */
+    uint64_t unnoted_from, unnoted_to;
+};
+
+/* What is known of one failure besides its status. */
+typedef struct detail {
+    struct detail *newer;
+    bh_ticket ticket;
+    uint64_t loss;
+    uint32_t certain;
+    int32_t device_code;
+    char text[]; /* kernel, message, fix, device name, each ended by a zero; "": not known */
+} detail;
+
+enum { STATUS_BITS = 8, DEFAULT_DETAILS = 65536 };
+
+/* Innermost of all locks: nothing else is taken while it is held. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* Both tables are open-addressed, with linear probing. */
+static bh__history **lanes;
+static size_t lane_count, lane_capacity;
+static detail **details;
+static size_t detail_count, detail_capacity, detail_limit = DEFAULT_DETAILS;
+static detail *oldest, *newest;
+
+/* ---- the table of lanes ---- */
+
+static size_t lane_home(uint64_t id, size_t capacity) {
+    return bh__hash_u64(id) & (capacity - 1);
 }
 
-void bh__failures_add(bh__failures *failures, const bh__failure *failure) {
-    if (failures->count == failures->capacity) {
-        size_t capacity = failures->capacity ? failures->capacity * 2 : 8;
-        bh__failure *list = realloc(failures->list, capacity * sizeof *list);
-        if (!list) {
-            add_unnoted(failures, failure);
-            return;
-        }
-        failures->list = list;
-        failures->capacity = capacity;
+/* Where the id is, or where it would be put. */
+static size_t lane_slot(bh__history *const *table, size_t capacity, uint64_t id) {
+    size_t at = lane_home(id, capacity);
+    while (table[at] && table[at]->id != id) at = (at + 1) & (capacity - 1);
+    return at;
+}
+
+static bool lanes_reserve(void) {
+    if (lane_count * 2 < lane_capacity) return true;
+    size_t capacity = lane_capacity ? lane_capacity * 2 : 64;
+    bh__history **table = calloc(capacity, sizeof *table);
+    if (!table) return false;
+    for (size_t i = 0; i < lane_capacity; i++) {
+        if (lanes[i]) table[lane_slot(table, capacity, lanes[i]->id)] = lanes[i];
     }
-    size_t at = failures->count;
-    while (at > 0 && failures->list[at - 1].sequence > failure->sequence) at--;
-    memmove(&failures->list[at + 1], &failures->list[at],
-            (failures->count - at) * sizeof *failures->list);
-    failures->list[at] = *failure;
-    failures->count++;
+    free(lanes);
+    lanes = table;
+    lane_capacity = capacity;
+    return true;
 }
 
-const bh__failure *bh__failures_find(const bh__failures *failures, uint64_t sequence) {
-    size_t low = 0, high = failures->count;
+static void lane_remove(uint64_t id) {
+    size_t mask = lane_capacity - 1, hole = lane_slot(lanes, lane_capacity, id);
+    for (size_t at = (hole + 1) & mask; lanes[at]; at = (at + 1) & mask) {
+        size_t home = lane_home(lanes[at]->id, lane_capacity);
+        /* It may move back to the hole unless its own place lies behind that. */
+        if (((at - home) & mask) < ((at - hole) & mask)) continue;
+        lanes[hole] = lanes[at];
+        hole = at;
+    }
+    lanes[hole] = NULL;
+    lane_count--;
+}
+
+bh__history *bh__history_open(uint64_t lane_id) {
+    bh__history *self = calloc(1, sizeof *self);
+    if (!self) return NULL;
+    self->id = lane_id;
+    pthread_mutex_lock(&lock);
+    bool room = lanes_reserve();
+    if (room) {
+        lanes[lane_slot(lanes, lane_capacity, lane_id)] = self;
+        lane_count++;
+    }
+    pthread_mutex_unlock(&lock);
+    if (room) return self;
+    free(self);
+    return NULL;
+}
+
+void bh__history_close(bh__history *self) {
+    pthread_mutex_lock(&lock);
+    bool none = self->count == 0 && self->unnoted_to == 0;
+    if (none) lane_remove(self->id);
+    pthread_mutex_unlock(&lock);
+    if (none) free(self);
+}
+
+/* ---- details ---- */
+
+static size_t detail_home(bh_ticket ticket, size_t capacity) {
+    return bh__hash_u64(ticket.lane ^ ticket.sequence * 0x9e3779b97f4a7c15ull) & (capacity - 1);
+}
+
+static bool is_of(const detail *self, bh_ticket ticket) {
+    return self->ticket.lane == ticket.lane && self->ticket.sequence == ticket.sequence;
+}
+
+static size_t detail_slot(detail *const *table, size_t capacity, bh_ticket ticket) {
+    size_t at = detail_home(ticket, capacity);
+    while (table[at] && !is_of(table[at], ticket)) at = (at + 1) & (capacity - 1);
+    return at;
+}
+
+static void detail_remove(bh_ticket ticket) {
+    size_t mask = detail_capacity - 1, hole = detail_slot(details, detail_capacity, ticket);
+    for (size_t at = (hole + 1) & mask; details[at]; at = (at + 1) & mask) {
+        size_t home = detail_home(details[at]->ticket, detail_capacity);
+        if (((at - home) & mask) < ((at - hole) & mask)) continue;
+        details[hole] = details[at];
+        hole = at;
+    }
+    details[hole] = NULL;
+    detail_count--;
+}
+
+static void drop_oldest(void) {
+    detail *gone = oldest;
+    detail_remove(gone->ticket);
+    oldest = gone->newer;
+    if (!oldest) newest = NULL;
+    free(gone);
+}
+
+static bool details_reserve(void) {
+    if (detail_count * 2 < detail_capacity) return true;
+    size_t capacity = detail_capacity ? detail_capacity * 2 : 64;
+    detail **table = calloc(capacity, sizeof *table);
+    if (!table) return false;
+    for (detail *each = oldest; each; each = each->newer)
+        table[detail_slot(table, capacity, each->ticket)] = each;
+    free(details);
+    details = table;
+    detail_capacity = capacity;
+    return true;
+}
+
+static char *put_text(char *at, const char *text, size_t length) {
+    memcpy(at, text, length);
+    at[length] = 0;
+    return at + length + 1;
+}
+
+static detail *detail_new(uint64_t lane_id, const bh__failure *failure) {
+    static const bh_error unknown;
+    const bh_error *error = failure->detail ? failure->detail : &unknown;
+    const char *kernel = failure->kernel ? failure->kernel : "";
+    size_t names = strlen(kernel), message = strnlen(error->message, sizeof error->message - 1),
+           fix = strnlen(error->fix, sizeof error->fix - 1),
+           device = strnlen(error->device_name, sizeof error->device_name - 1);
+    detail *self = malloc(sizeof *self + names + message + fix + device + 4);
+    if (!self) return NULL;
+    *self = (detail){.ticket = {lane_id, failure->sequence},
+                     .loss = failure->loss,
+                     .certain = failure->certain,
+                     .device_code = error->device_code};
+    char *at = put_text(self->text, kernel, names);
+    at = put_text(at, error->message, message);
+    at = put_text(at, error->fix, fix);
+    (void)put_text(at, error->device_name, device);
+    return self;
+}
+
+/* For want of memory a failure has no details; its status is what counts. */
+static void note_detail(uint64_t lane_id, const bh__failure *failure) {
+    if (detail_limit == 0) return;
+    while (detail_count >= detail_limit) drop_oldest();
+    detail *self = details_reserve() ? detail_new(lane_id, failure) : NULL;
+    if (!self) return;
+    details[detail_slot(details, detail_capacity, self->ticket)] = self;
+    detail_count++;
+    if (newest) {
+        newest->newer = self;
+    } else {
+        oldest = self;
+    }
+    newest = self;
+}
+
+bh_status bh_set_failure_limit(uint64_t count) {
+    if (count > UINT32_MAX)
+        return bh__refuse(BH_E_INVALID, "keep the details of at most 4294967295 failures",
+                          "details of %llu failures were asked for", (unsigned long long)count);
+    pthread_mutex_lock(&lock);
+    detail_limit = (size_t)count;
+    while (detail_count > detail_limit) drop_oldest();
+    pthread_mutex_unlock(&lock);
+    return BH_OK;
+}
+
+/* ---- verdicts ---- */
+
+/* The first failure of this sequence or a later one. */
+static size_t lower_bound(const bh__history *self, uint64_t sequence) {
+    size_t low = 0, high = self->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (failures->list[middle].sequence < sequence) {
+        if (self->failed[middle] >> STATUS_BITS < sequence) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    if (low < failures->count && failures->list[low].sequence == sequence)
-        return &failures->list[low];
-    return sequence >= failures->unnoted_from && sequence <= failures->unnoted.sequence
-               ? &failures->unnoted
-               : NULL;
+    return low;
 }
 
-void bh__failures_clear(bh__failures *failures) {
-    for (size_t i = 0; i < failures->count; i++) {
-        free(failures->list[i].kernel);
-        free(failures->list[i].detail);
-    }
-    free(failures->list);
-    memset(failures, 0, sizeof *failures);
+static bh_status find(const bh__history *self, uint64_t sequence) {
+    size_t at = lower_bound(self, sequence);
+    if (at < self->count && self->failed[at] >> STATUS_BITS == sequence)
+        return (bh_status)(self->failed[at] & ((1u << STATUS_BITS) - 1));
+    bool unnoted = sequence >= self->unnoted_from && sequence <= self->unnoted_to;
+    return unnoted ? BH_E_LOST : BH_OK;
 }
 
-void bh__failure_describe(const bh__failure *failure, bh_ticket ticket, bh_error *out) {
-    if (failure->detail) {
-        *out = *failure->detail;
-    } else {
-        const char *who = failure->kernel ? failure->kernel : "the request";
-        switch (failure->status) {
-        case BH_E_LOST:
-            bh__fail(out, BH_E_LOST,
-                     "submit it again, or mark it idempotent so that this happens by itself",
-                     "%s was in flight when worker %llu was lost; it may have run in part", who,
-                     (unsigned long long)failure->loss);
-            break;
-        case BH_E_STALE:
-            bh__fail(
-                out, BH_E_STALE,
-                "write the data again or accept it (bh_buffer_accept, bh_module_accept), then submit again",
-                "%s was not run: it needs data that worker %llu may have left half written", who,
-                (unsigned long long)failure->loss);
-            break;
-        case BH_E_QUARANTINED:
-            bh__fail(out, BH_E_QUARANTINED,
-                     "mend the kernel, or let it run again with bh_kernel_pardon",
-                     "%s was not run: the kernel faulted too often", who);
-            break;
-        case BH_E_CANCELLED:
-            bh__fail(out, BH_E_CANCELLED, "nothing: it was taken back before it began",
-                     "%s was cancelled", who);
-            break;
-        default:
-            bh__fail(out, failure->status, "see bh_device_get_status for the state of the device",
-                     "%s was not run: %s", who, bh_status_name(failure->status));
-        }
-    }
-    if (failure->kernel) snprintf(out->kernel, sizeof out->kernel, "%s", failure->kernel);
-    out->ticket = ticket;
-    out->generation = failure->loss;
-    out->certain = failure->certain;
-}
-
-/* Lanes that closed with failures: an open-addressed table that only grows. A lane without failures
- * leaves nothing behind: every ticket of it is done. */
-typedef struct closed_lane {
-    uint64_t id;
-    bh__failures failures;
-} closed_lane;
-
-static pthread_mutex_t closed_lock = PTHREAD_MUTEX_INITIALIZER;
-static closed_lane *closed;
-static size_t closed_count, closed_capacity;
-
-static closed_lane *closed_slot(closed_lane *table, size_t capacity, uint64_t id) {
-    size_t at = bh__hash_u64(id) & (capacity - 1);
-    while (table[at].id && table[at].id != id) at = (at + 1) & (capacity - 1);
-    return &table[at];
-}
-
-static bool closed_grow(void) {
-    size_t capacity = closed_capacity ? closed_capacity * 2 : 64;
-    closed_lane *table = calloc(capacity, sizeof *table);
-    if (!table) return false;
-    for (size_t i = 0; i < closed_capacity; i++) {
-        if (closed[i].id) *closed_slot(table, capacity, closed[i].id) = closed[i];
-    }
-    free(closed);
-    closed = table;
-    closed_capacity = capacity;
+static bool reserve(bh__history *self) {
+    if (self->count < self->capacity) return true;
+    size_t capacity = self->capacity ? self->capacity * 2 : 8;
+    uint64_t *failed = realloc(self->failed, capacity * sizeof *failed);
+    if (!failed) return false;
+    self->failed = failed;
+    self->capacity = capacity;
     return true;
 }
 
-void bh__history_keep(uint64_t lane_id, bh__failures *failures) {
-    pthread_mutex_lock(&closed_lock);
-    bool any = failures->count || failures->unnoted.sequence;
-    if (any && (closed_count * 2 < closed_capacity || closed_grow())) {
-        closed_lane *slot = closed_slot(closed, closed_capacity, lane_id);
-        slot->id = lane_id;
-        slot->failures = *failures;
-        closed_count++;
-        memset(failures, 0, sizeof *failures);
+static void add(bh__history *self, uint64_t sequence, bh_status status) {
+    if (!reserve(self)) {
+        if (self->unnoted_to == 0 || sequence < self->unnoted_from) self->unnoted_from = sequence;
+        if (sequence > self->unnoted_to) self->unnoted_to = sequence;
+        return;
     }
-    pthread_mutex_unlock(&closed_lock);
-    bh__failures_clear(failures);
+    size_t at = lower_bound(self, sequence);
+    memmove(&self->failed[at + 1], &self->failed[at], (self->count - at) * sizeof *self->failed);
+    self->failed[at] = sequence << STATUS_BITS | (uint64_t)status;
+    self->count++;
 }
 
-bh_status bh__history_ask(bh_ticket ticket, bh_error *out) {
-    bh_status status = BH_OK;
-    pthread_mutex_lock(&closed_lock);
-    if (closed_capacity) {
-        const closed_lane *slot = closed_slot(closed, closed_capacity, ticket.lane);
-        const bh__failure *failure =
-            slot->id ? bh__failures_find(&slot->failures, ticket.sequence) : NULL;
-        if (failure) {
-            bh__failure_describe(failure, ticket, out);
-            status = failure->status;
-        }
+bool bh__history_fail(bh__history *self, const bh__failure *failure) {
+    pthread_mutex_lock(&lock);
+    bool first = find(self, failure->sequence) == BH_OK;
+    if (first) {
+        add(self, failure->sequence, failure->status);
+        note_detail(self->id, failure);
     }
-    pthread_mutex_unlock(&closed_lock);
+    pthread_mutex_unlock(&lock);
+    return first;
+}
+
+bh_status bh__history_status(bh_ticket ticket) {
+    pthread_mutex_lock(&lock);
+    const bh__history *self =
+        lane_capacity ? lanes[lane_slot(lanes, lane_capacity, ticket.lane)] : NULL;
+    bh_status status = self ? find(self, ticket.sequence) : BH_OK;
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+/* ---- in words ---- */
+
+/* A message for a verdict that says enough by its status. */
+static void compose(bh_status status, const char *kernel, uint64_t loss, bh_error *out) {
+    const char *who = *kernel ? kernel : "the request";
+    switch (status) {
+    case BH_E_LOST:
+        bh__fail(out, BH_E_LOST,
+                 "submit it again, or mark it idempotent so that this happens by itself",
+                 "%s was in flight when worker %llu was lost; it may have run in part", who,
+                 (unsigned long long)loss);
+        break;
+    case BH_E_STALE:
+        bh__fail(
+            out, BH_E_STALE,
+            "write the data again or accept it (bh_buffer_accept, bh_module_accept), then submit again",
+            "%s was not run on sound data: it reads what a lost worker may have left half written, "
+            "and what was to overwrite that did not complete",
+            who);
+        break;
+    case BH_E_QUARANTINED:
+        bh__fail(out, BH_E_QUARANTINED,
+                 "correct the kernel, or let it run again with bh_kernel_pardon",
+                 "%s was not run: the kernel faulted too often", who);
+        break;
+    case BH_E_CANCELLED:
+        bh__fail(out, BH_E_CANCELLED, "nothing: it was cancelled before it began",
+                 "%s was cancelled", who);
+        break;
+    default:
+        bh__fail(out, status, "see bh_device_get_status for the state of the device",
+                 "%s was not run: %s", who, bh_status_name(status));
+    }
+}
+
+static void forgotten(bh_status status, bh_error *out) {
+    bh__fail(out, status, "ask sooner, or keep more with bh_set_failure_limit",
+             "the request failed with %s; details are kept of the last %zu failures only",
+             bh_status_name(status), detail_limit);
+}
+
+static void describe(const detail *self, bh_status status, bh_error *out) {
+    const char *kernel = self->text, *message = kernel + strlen(kernel) + 1,
+               *fix = message + strlen(message) + 1, *device = fix + strlen(fix) + 1;
+    if (*message)
+        bh__fail(out, status, fix, "%s", message);
+    else
+        compose(status, kernel, self->loss, out);
+    bh__fail_device_code(out, self->device_code, device);
+    snprintf(out->kernel, sizeof out->kernel, "%s", kernel);
+    out->generation = self->loss;
+    out->certain = self->certain;
+}
+
+bh_status bh__history_describe(bh_ticket ticket, bh_error *out) {
+    pthread_mutex_lock(&lock);
+    const bh__history *lane =
+        lane_capacity ? lanes[lane_slot(lanes, lane_capacity, ticket.lane)] : NULL;
+    bh_status status = lane ? find(lane, ticket.sequence) : BH_OK;
+    if (status != BH_OK) {
+        const detail *known =
+            detail_capacity ? details[detail_slot(details, detail_capacity, ticket)] : NULL;
+        if (known)
+            describe(known, status, out);
+        else
+            forgotten(status, out);
+        out->ticket = ticket;
+    }
+    pthread_mutex_unlock(&lock);
     return status;
 }

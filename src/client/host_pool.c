@@ -236,18 +236,13 @@ static void wait_a_while(bh__device *device, pool *self, uint64_t bytes, uint64_
     if (cooling || any_held(device, self)) until = now + cooling_ns;
     if (until > deadline) until = deadline;
     self->waiting++;
-    atomic_fetch_add(&device->users, 1);
-    if (cooling) {
-        bh__device_unlock(device);
-        (void)bh__lane_wait(device, lane, position, until, BH__PASSED);
-        bh__lock_take(&device->lock);
-    } else {
-        uint32_t seen = atomic_load(&self->changed);
-        bh__device_unlock(device);
+    uint32_t seen = atomic_load(&self->changed);
+    bh__device_step_out(device);
+    if (cooling)
+        (void)bh__lane_wait(device, lane, (bh_ticket){0, position}, until);
+    else
         bh__futex_wait(&self->changed, seen, until, BH__FUTEX_PRIVATE);
-        bh__lock_take(&device->lock);
-    }
-    atomic_fetch_sub(&device->users, 1);
+    bh__device_step_in(device);
     self->waiting--;
 }
 
@@ -352,10 +347,9 @@ bh_status bh_host_pool_take(bh_host_pool handle, uint64_t bytes, uint64_t timeou
             void *memory = found->memory->host;
             bool dirty = found->dirty;
             uint64_t length = from->piece_bytes;
-            atomic_fetch_add(&device->users, 1);
-            bh__device_unlock(device);
+            bh__device_step_out(device);
             if (dirty) memset(memory, 0, length);
-            atomic_fetch_sub(&device->users, 1);
+            bh__ticket_leave(device);
             *out = memory;
             return BH_OK;
         }

@@ -30,6 +30,25 @@ enum {
  * returns NULL. A device that has stopped is returned too unless `running` is set. */
 bh__device *bh__device_lock(uint64_t handle, uint32_t kind, const char *what, bool running);
 void bh__device_unlock(bh__device *device);
+/* Whoever has the device locked lets go of the lock, or takes it again, and stays inside. Meanwhile
+ * anything may happen to the device but being taken apart. */
+static inline void bh__device_step_out(bh__device *device) {
+    atomic_fetch_add(&device->users, 1);
+    bh__lock_give(&device->lock);
+}
+static inline void bh__device_step_in(bh__device *device) {
+    bh__lock_take(&device->lock);
+    atomic_fetch_sub(&device->users, 1);
+}
+/* Whether work may be submitted, with the lock held; and why not. */
+static inline bool bh__takes_work(const bh__device *device) {
+    return atomic_load_explicit(&device->life, memory_order_relaxed) == BH__LIFE_OPEN &&
+           atomic_load_explicit(&device->state, memory_order_relaxed) != BH_DEVICE_STOPPED;
+}
+bh_status bh__refuse_work(bh__device *device);
+static inline bool bh__is_closing(const bh__device *device) {
+    return atomic_load_explicit(&device->life, memory_order_relaxed) != BH__LIFE_OPEN;
+}
 /* Lets go of the lock for so long, for what is a matter of moments; the device stays. */
 void bh__device_pause(bh__device *device, uint64_t ns);
 void *bh__handle_get(bh__device *device, uint64_t handle, uint32_t kind, const char *what);
@@ -58,8 +77,9 @@ void bh__device_publish(bh__device *device);
 uint64_t bh__lane_id_new(uint32_t device_slot, uint32_t lane_index);
 bool bh__lane_id_valid(uint64_t id);
 
-/* Finds the lane of a ticket without locking; the device cannot be torn down before
- * bh__ticket_leave. *out_lane is NULL when the lane or device was closed since: ask bh__history.
+/* Finds the lane of a ticket without locking; the device cannot be taken apart before
+ * bh__ticket_leave. *out_lane is NULL when the lane or device was closed since: all its tickets are
+ * answered, and bh__history_status knows them.
  * False: the ticket was never given out. */
 bool bh__ticket_enter(bh_ticket ticket, bh__device **out_device, bh__lane **out_lane);
 void bh__ticket_leave(bh__device *device);
@@ -67,43 +87,45 @@ void bh__ticket_leave(bh__device *device);
 /* True, with the thread's error set, in a forked child. */
 bool bh__refuse_forked(void);
 
-/* ---- history.c: what became of tickets ---- */
+/* ---- history.c: what became of tickets, for as long as the process lives ---- */
 
-/* Takes over what the failure owns. A failure is never forgotten: for want of memory, tickets
- * around it are said to be lost too. */
-void bh__failures_add(bh__failures *failures, const bh__failure *failure);
-const bh__failure *bh__failures_find(const bh__failures *failures, uint64_t sequence);
-void bh__failures_clear(bh__failures *failures);
-/* Fills `out` from what is known of a failure. */
-void bh__failure_describe(const bh__failure *failure, bh_ticket ticket, bh_error *out);
-/* Failures of lanes that are closed: moved here, kept for good. */
-void bh__history_keep(uint64_t lane_id, bh__failures *failures);
-/* BH_OK, or the failure's status with *out filled in. */
-bh_status bh__history_ask(bh_ticket ticket, bh_error *out);
+/* A place for the failures of a lane's tickets. NULL: no host memory. */
+bh__history *bh__history_open(uint64_t lane_id);
+/* The lane is closed and all its tickets are answered. One without failures leaves nothing behind. */
+void bh__history_close(bh__history *history);
+/* Writes a verdict down, once and for ever: false if there is one already. It is never forgotten:
+ * for want of memory, tickets around it count as lost too. */
+bool bh__history_fail(bh__history *history, const bh__failure *failure);
+/* BH_OK: it has not failed. */
+bh_status bh__history_status(bh_ticket ticket);
+/* The same, with *out filled in if it has. */
+bh_status bh__history_describe(bh_ticket ticket, bh_error *out);
 
 /* ---- ticket.c ---- */
 
-/* Whether to ask for a ticket's verdict, which may come before the lane gets there, or for the lane
- * to have got there. */
-typedef enum bh__question { BH__VERDICT, BH__PASSED } bh__question;
-
-/* The answer now: BH_OK, an error, BH_E_BUSY. Without the lock, between bh__ticket_enter and leave.
+/*
+ * What became of a ticket: BH_OK, an error, BH_E_BUSY. With ticket.lane 0: whether the lane has
+ * passed ticket.sequence, which a failed request does later than it gets its verdict; BH_E_STOPPED:
+ * it never will. Without the lock, inside.
  */
-bh_status bh__lane_ask(bh__device *device, bh__lane *lane, uint64_t sequence,
-                       bh__question question);
-/* Waits until there is an answer, or the deadline passes (BH_E_TIMEOUT), without the lock. */
-bh_status bh__lane_wait(bh__device *device, bh__lane *lane, uint64_t sequence, uint64_t deadline,
-                        bh__question question);
+bh_status bh__lane_ask(bh__device *device, bh__lane *lane, bh_ticket ticket);
+/* Waits until there is an answer, or the deadline passes (BH_E_TIMEOUT). Without the lock, inside. */
+bh_status bh__lane_wait(bh__device *device, bh__lane *lane, bh_ticket ticket, uint64_t deadline);
 /* Waits until the lane has passed a position. Called and returns with the lock held, and lets go of it
  * meanwhile: whatever was looked up before must be looked up again. BH_E_STOPPED: it never will. */
 bh_status bh__lane_let_pass(bh__device *device, bh__lane *lane, uint64_t position);
 /* How far the lane is done, with the lock held; notes it in lane->retired. */
 uint64_t bh__lane_done(bh__device *device, bh__lane *lane);
+/* The requests up to this position are done, with the lock held. */
+void bh__lane_retire(bh__device *device, bh__lane *lane, uint64_t position);
+/* Nobody who asked the worker before can raise `answered` any more. Returns how far it was. */
+uint64_t bh__answered_close(bh__lane *lane);
+/* What the worker says makes no sense: it is to be replaced. */
+void bh__worker_is_mad(bh__device *device);
 /* Wakes everybody who sleeps on this area's words. */
 void bh__area_wake(bh__device *device, bh__area *area);
-/* Records a failed ticket, with the lock held. `detail` may be NULL. */
-void bh__lane_fail(bh__lane *lane, uint64_t sequence, bh_status status, uint32_t certain,
-                   uint64_t loss, const char *kernel, const bh_error *detail);
+/* Writes a failed ticket down, with the lock held. */
+void bh__lane_fail(bh__lane *lane, const bh__failure *failure);
 /* Takes over what the worker reported about single requests, with the lock held. */
 void bh__reports_collect(bh__device *device);
 
@@ -219,6 +241,8 @@ bh_status bh__order_run(bh__device *device, bh__job *job);
 void bh__job_post(bh__device *device, bh__job *job);
 void bh__job_wait(bh__job *job);
 void bh__supervisor_poke(bh__device *device);
+/* Waits until the supervisor has read what workers have said so far. False: not by then. */
+bool bh__workers_flush(bh__device *device, uint64_t deadline);
 
 typedef struct bh__cause {
     bh_status status; /* BH_E_FAULT, BH_E_DEADLINE, BH_E_LOST */
@@ -247,7 +271,9 @@ void bh__shadow_describe(const bh__shadow *shadow, uint32_t lane, char *out, siz
 /* Supervisor only, with the lock held. The active worker is lost: freeze, kill, judge, hold, and
  * mark what has no future. */
 void bh__take_over(bh__device *device, const bh__cause *cause, bh_loss *summary);
-/* Supervisor only, with the lock held. Freezes, if that is not done yet, gives everything
+/* Supervisor only, with the lock held. Nothing that the present worker says counts any more. */
+void bh__device_freeze(bh__device *device);
+/* Supervisor only, with the lock held, the device frozen. Gives everything
  * unresolved this verdict, and stops the device for good. */
 void bh__device_stop(bh__device *device, const bh_error *reason, bh_status verdict);
 static inline bh__area *bh__worker_area(bh__device *device, const bh__worker *worker) {
@@ -262,8 +288,8 @@ void bh__dispatcher_stop(bh__device *device);
 void bh__dispatcher_poke(bh__device *device);
 void bh__dispatch_text(bh__device *device, const void *text, size_t bytes);
 void bh__dispatch_loss(bh__device *device, const bh_loss *loss);
-/* Waits until what was queued for callbacks so far has run. */
-void bh__dispatcher_drain(bh__device *device);
+/* Waits until what was queued for callbacks so far has run. False: not by then. */
+bool bh__dispatcher_drain(bh__device *device, uint64_t deadline);
 
 /* ---- fork.c: a forked child must not keep anything alive ---- */
 

@@ -71,6 +71,32 @@ void bh__jobs_close(bh__device *device) {
         next = late->next;
         fail_job(device, late);
     }
+    bh__flushes_answer(device, atomic_load(&device->flushes_wanted));
+}
+
+static bool jobs_closed(bh__device *device) {
+    pthread_mutex_lock(&device->jobs_lock);
+    bool closed = device->jobs_closed;
+    pthread_mutex_unlock(&device->jobs_lock);
+    return closed;
+}
+
+/* Counted first, looked second: the supervisor closes its queue first and answers the last flushes
+ * second. */
+bool bh__workers_flush(bh__device *device, uint64_t deadline) {
+    uint32_t wanted = atomic_fetch_add(&device->flushes_wanted, 1) + 1;
+    if (jobs_closed(device)) return true;
+    bh__supervisor_poke(device);
+    for (;;) {
+        uint32_t done = atomic_load(&device->flushes_done);
+        if ((int32_t)(done - wanted) >= 0) return true;
+        if (!bh__futex_wait(&device->flushes_done, done, deadline, BH__FUTEX_PRIVATE)) return false;
+    }
+}
+
+void bh__flushes_answer(bh__device *device, uint32_t wanted) {
+    atomic_store(&device->flushes_done, wanted);
+    bh__futex_wake(&device->flushes_done, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
 }
 
 void bh__job_wait(bh__job *job) {
@@ -78,8 +104,7 @@ void bh__job_wait(bh__job *job) {
 }
 
 bh_status bh__order_run(bh__device *device, bh__job *job) {
-    atomic_fetch_add(&device->users, 1);
-    bh__lock_give(&device->lock);
+    bh__device_step_out(device);
     bh__job_post(device, job);
     uint64_t until = bh__now_ns() + GIVE_WAY_NS;
     bh__fetched fetched = {0};
@@ -90,7 +115,6 @@ bh_status bh__order_run(bh__device *device, bh__job *job) {
         sched_yield();
     }
     bh__job_wait(job);
-    bh__lock_take(&device->lock);
-    atomic_fetch_sub(&device->users, 1);
+    bh__device_step_in(device);
     return job->error.status == BH_OK ? BH_OK : bh__refuse_with(&job->error);
 }

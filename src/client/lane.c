@@ -10,31 +10,26 @@ bh__lane *bh__lane_get(bh__device *device, bh_lane lane) {
     return bh__handle_get(device, lane.id, BH__KIND_LANE, "lane");
 }
 
-/* Gives up a closed lane's failures and name once everything on it is done; its queue can serve
- * another lane. */
-static void lane_settle(bh__device *device, bh__lane *lane) {
-    bh__reports_collect(device);
-    uint64_t id = atomic_load(&lane->id);
-    bh__history_keep(id, &lane->failures);
-    atomic_store(&lane->last_failed, 0);
-    atomic_store(&lane->id, 0);
-}
-
 static bool lane_idle(bh__device *device, bh__lane *lane) {
     return bh__lane_done(device, lane) == atomic_load(&lane->tail);
 }
 
-/* A lane of this priority whose work is done and whose handle is gone, or one never used; NULL:
- * none left. */
+/* A closed lane whose work is done can serve another caller. Its tickets are answered from its
+ * history from now on. */
+static void lane_settle(bh__device *device, bh__lane *lane) {
+    if (lane->state != BH__LANE_CLOSED || !lane_idle(device, lane)) return;
+    atomic_store(&lane->id, 0);
+    bh__history_close(lane->history);
+    lane->history = NULL;
+    lane->state = BH__LANE_FREE;
+}
+
 static bh__lane *lane_find_free(bh__device *device, int32_t priority) {
     for (uint32_t i = 1; i < BH__MAX_LANES; i++) {
         bh__lane *lane = &device->lanes[i];
-        if (!lane->exists && atomic_load(&lane->id) == 0) return lane;
-        if (lane->exists && lane->handle == 0 && lane->priority == priority &&
-            lane_idle(device, lane)) {
-            if (atomic_load(&lane->id)) lane_settle(device, lane);
+        lane_settle(device, lane);
+        if (lane->state == BH__LANE_FREE && (!lane->exists || lane->priority == priority))
             return lane;
-        }
     }
     return NULL;
 }
@@ -44,14 +39,14 @@ static bh__lane *lane_find_free(bh__device *device, int32_t priority) {
 static bool lane_wait_closed(bh__device *device, int32_t priority) {
     for (uint32_t i = 1; i < BH__MAX_LANES; i++) {
         bh__lane *lane = &device->lanes[i];
-        if (!lane->exists || lane->handle || lane->priority != priority) continue;
-        uint64_t tail = atomic_load(&lane->tail);
-        return bh__lane_let_pass(device, lane, tail) == BH_OK && !device->closing;
+        if (lane->state != BH__LANE_CLOSED || lane->priority != priority) continue;
+        (void)bh__lane_let_pass(device, lane, atomic_load(&lane->tail));
+        return bh__takes_work(device);
     }
     return false;
 }
 
-/* Has the workers make the lane. The lock is let go meanwhile; the lane's id keeps it reserved. */
+/* Has the workers make the lane. The lock is let go meanwhile; its state keeps it reserved. */
 static bh_status lane_create(bh__device *device, bh__lane *lane) {
     lane->shadow = calloc(device->front->queue_length, sizeof *lane->shadow);
     if (!lane->shadow)
@@ -67,7 +62,7 @@ static bh_status lane_create(bh__device *device, bh__lane *lane) {
 static bh_status refuse_full(const bh__device *device, int32_t priority) {
     uint32_t closed = 0;
     for (uint32_t i = 1; i < BH__MAX_LANES; i++)
-        closed += device->lanes[i].exists && device->lanes[i].handle == 0;
+        closed += device->lanes[i].exists && device->lanes[i].state != BH__LANE_OPEN;
     if (closed == 0)
         return bh__refuse(BH_E_NO_HOST_MEMORY,
                           "close lanes that are not needed, or put more work on each",
@@ -87,6 +82,36 @@ bh_status bh_lane_open(bh_device handle, bh_lane *out) {
     return bh_lane_open_with(handle, NULL, out);
 }
 
+/* Makes a FREE lane an OPEN one, or leaves it FREE. */
+static bh_status lane_begin(bh__device *device, bh__lane *lane, int32_t priority) {
+    lane->state = BH__LANE_OPENING;
+    uint64_t id = bh__lane_id_new(device->slot, lane->index);
+    lane->history = bh__history_open(id);
+    bh_status status = lane->history ? BH_OK
+                                     : bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
+                                                  "no host memory for a lane's history");
+    if (status == BH_OK && !lane->exists) {
+        lane->priority = priority;
+        status = lane_create(device, lane);
+        if (status == BH_OK && !bh__takes_work(device)) status = bh__refuse_work(device);
+    }
+    if (status == BH_OK) status = bh__handle_add(device, BH__KIND_LANE, lane, &lane->handle);
+    if (status == BH_OK) {
+        bh__counts_lane_opened(device, lane);
+        atomic_store(&lane->id, id);
+        lane->state = BH__LANE_OPEN;
+        return BH_OK;
+    }
+    if (lane->history) bh__history_close(lane->history);
+    lane->history = NULL;
+    if (!lane->exists) {
+        free(lane->shadow);
+        lane->shadow = NULL;
+    }
+    lane->state = BH__LANE_FREE;
+    return status;
+}
+
 bh_status bh_lane_open_with(bh_device handle, const bh_lane_options *options, bh_lane *out) {
     if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the lane", "out is NULL");
     if (options && (options->size < sizeof(bh_lane_options) || options->size > 4096))
@@ -98,24 +123,13 @@ bh_status bh_lane_open_with(bh_device handle, const bh_lane_options *options, bh
     bh__lane *lane = lane_find_free(device, priority);
     while (!lane && lane_wait_closed(device, priority)) lane = lane_find_free(device, priority);
     bh_status status = BH_OK;
-    if (!lane) {
+    if (lane)
+        status = lane_begin(device, lane, priority);
+    else if (bh__takes_work(device))
         status = refuse_full(device, priority);
-    } else {
-        atomic_store(&lane->id, bh__lane_id_new(device->slot, lane->index));
-        if (!lane->exists) lane->priority = priority;
-        if (!lane->exists) status = lane_create(device, lane);
-        if (status == BH_OK) status = bh__handle_add(device, BH__KIND_LANE, lane, &lane->handle);
-        if (status == BH_OK) {
-            bh__counts_lane_opened(device, lane);
-            out->id = lane->handle;
-        } else {
-            atomic_store(&lane->id, 0);
-            if (!lane->exists) {
-                free(lane->shadow);
-                lane->shadow = NULL;
-            }
-        }
-    }
+    else
+        status = bh__refuse_work(device);
+    if (status == BH_OK) out->id = lane->handle;
     bh__device_unlock(device);
     return status;
 }
@@ -128,6 +142,7 @@ bh_status bh_lane_close(bh_lane handle) {
     if (lane) {
         bh__handle_remove(device, handle.id);
         lane->handle = 0;
+        lane->state = BH__LANE_CLOSED;
     }
     bh__device_unlock(device);
     return status;
@@ -138,13 +153,12 @@ bh_status bh_lane_close(bh_lane handle) {
 static bh_status lane_drain(bh__device *device, bh__lane *lane, uint64_t deadline) {
     uint64_t tail = atomic_load(&lane->tail);
     bool nothing = tail == 0 || (lane->index != BH__LOAD_LANE && lane_idle(device, lane));
-    atomic_fetch_add(&device->users, 1);
-    bh__lock_give(&device->lock);
+    bh__device_step_out(device);
     bh_status status = BH_OK;
-    if (!nothing) status = bh__lane_wait(device, lane, tail, deadline, BH__PASSED);
+    if (!nothing) status = bh__lane_wait(device, lane, (bh_ticket){0, tail}, deadline);
     if (tail && status != BH_E_TIMEOUT && atomic_load(&device->unhomed))
         status = bh__managed_home_wait(device, lane, tail, deadline);
-    atomic_fetch_sub(&device->users, 1);
+    bh__ticket_leave(device);
     return status == BH_E_TIMEOUT ? status : BH_OK;
 }
 
@@ -181,16 +195,9 @@ bh_status bh_device_sync(bh_device handle, uint64_t timeout_ns) {
     }
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
     if (!device) return bh__last()->status;
-    atomic_fetch_add(&device->users, 1);
-    bool stopped = device->state == BH_DEVICE_STOPPED;
-    bh__device_unlock(device);
+    bh__device_step_out(device);
     /* Text that kernels printed went to the supervisor before their tickets were done. */
-    if (!stopped) {
-        bh__job flush = {.kind = BH__JOB_FLUSH};
-        bh__job_post(device, &flush);
-        bh__job_wait(&flush);
-    }
-    bh__dispatcher_drain(device);
-    atomic_fetch_sub(&device->users, 1);
-    return BH_OK;
+    bool in_time = bh__workers_flush(device, deadline) && bh__dispatcher_drain(device, deadline);
+    bh__ticket_leave(device);
+    return in_time ? BH_OK : refuse_timeout("device", timeout_ns);
 }

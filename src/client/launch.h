@@ -60,6 +60,7 @@ static inline void bh__launch_submission(const bh__launch *self, bh__lane *lane,
     out->launch = &self->body;
     out->sequence = NULL;
     out->after = NULL;
+    out->call = NULL;
 }
 /* What the worker must be asked if self->asks is set. */
 bh__fit_question bh__launch_question(const bh__launch *self);

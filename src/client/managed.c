@@ -324,7 +324,7 @@ void bh__managed_delete(bh__device *device, bh__managed *self) {
         device->hosts[i] = device->hosts[--device->host_count];
         break;
     }
-    if (device->closing) { /* all workers end */
+    if (bh__is_closing(device)) { /* all workers end */
         bh__fd_close(fd);
     } else {
         bh__job *job = self->farewell;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "client/doubt.h"
 #include "client/managed.h"
 
 typedef unsigned long long ull;
@@ -196,7 +197,7 @@ void bh__driven_brief(bh__device *device, bh__worker *worker,
 
 void bh__driven_lose(bh__device *device) {
     for (bh__driven *self = device->driven; self; self = self->next)
-        bh__suspect_add(self->memory, 0, self->memory->bytes);
+        bh__doubt_add(device, self->memory, 0, self->memory->bytes, device->stamp);
     device->homeless = device->driven != NULL;
 }
 
@@ -211,15 +212,12 @@ bh_status bh__driven_settle(bh__device *device, const bh__submission *submission
     for (uint32_t i = 0; i < submission->use_count; i++) {
         const bh__use *use = &submission->uses[i];
         if ((use->access & BH_ACCESS_IN) &&
-            bh__suspect_overlaps(use->memory, use->offset, use->bytes))
+            bh__doubt_reads(device, use->memory, use->offset, use->bytes, UINT64_MAX))
             return BH_OK; /* is refused in any case */
         waits |= bh__driven_of(use->memory) != NULL;
     }
     if (!waits) return BH_OK;
-    if (device->state == BH_DEVICE_STOPPED) return bh__refuse_with(&device->stop_reason);
-    if (device->closing)
-        return bh__refuse(BH_E_STOPPED, "use the device before closing it",
-                          "the device is being closed");
+    if (!bh__takes_work(device)) return bh__refuse_work(device);
     if (submission->no_block)
         return bh__refuse(BH_E_BUSY, "submit it again once the device runs",
                           "the worker was lost: where the next one has memory of the driver's is "

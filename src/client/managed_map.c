@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "client/doubt.h"
 #include "client/managed.h"
 
 typedef unsigned long long ull;
@@ -82,8 +83,8 @@ static extent extent_of(const bh__managed *self, uint64_t offset, uint64_t bytes
 
 /* Remembers doubt about bytes that are to be discarded, in case the map comes to nothing. */
 static bool keep_doubt(const bh__memory *memory, const extent *e, bh__spans *kept) {
-    for (uint32_t i = 0; i < memory->suspect_count; i++) {
-        uint64_t from = memory->suspect[i].offset, to = from + memory->suspect[i].bytes;
+    for (uint32_t i = 0; i < memory->doubt_count; i++) {
+        uint64_t from = memory->doubt[i].offset, to = from + memory->doubt[i].bytes;
         if (from < e->offset) from = e->offset;
         if (to > e->end) to = e->end;
         if (from < to &&
@@ -93,25 +94,29 @@ static bool keep_doubt(const bh__memory *memory, const extent *e, bh__spans *kep
     return true;
 }
 
+static bool in_doubt(bh__device *device, const bh__memory *memory, uint64_t from, uint64_t to) {
+    return bh__doubt_reads(device, memory, from, to - from, UINT64_MAX);
+}
+
 /* Doubt about what is discarded goes; about what is kept it is in the way. */
 static bh_status check_doubt(bh__device *device, bh__managed *self, const extent *e, uint32_t flags,
                              bh__spans *kept) {
     bh__memory *memory = self->memory;
-    if (memory->suspect_count == 0) return BH_OK;
+    if (!bh__doubt_any(memory)) return BH_OK;
     if (!(flags & BH_MAP_DISCARD))
-        return bh__suspect_overlaps(memory, e->offset, e->end - e->offset)
+        return in_doubt(device, memory, e->offset, e->end)
                    ? refuse_stale(self, e->offset, e->end)
                    : BH_OK;
     uint64_t first = e->from * self->page_bytes, last = e->to * self->page_bytes;
     if (last > memory->bytes) last = memory->bytes;
-    if (bh__suspect_overlaps(memory, first, e->offset - first))
+    if (in_doubt(device, memory, first, e->offset))
         return refuse_stale(self, first, e->offset);
-    if (bh__suspect_overlaps(memory, e->end, last - e->end))
+    if (in_doubt(device, memory, e->end, last))
         return refuse_stale(self, e->end, last);
-    if (!bh__suspect_overlaps(memory, e->offset, e->end - e->offset)) return BH_OK;
+    if (!in_doubt(device, memory, e->offset, e->end)) return BH_OK;
     if (!keep_doubt(memory, e, kept))
         return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "no host memory for a map");
-    bh__suspect_accept(device, memory, e->offset, e->end - e->offset);
+    bh__doubt_accept(device, memory, e->offset, e->end - e->offset);
     return BH_OK;
 }
 
@@ -145,10 +150,7 @@ static bh_status settle(bh__device *device, bh__managed *self, const extent *e, 
     uint64_t a, b;
     bool needed = bh__pages_next(&self->device_newest, e->from, e->whole_from, &a, &b) ||
                   bh__pages_next(&self->device_newest, e->whole_to, e->to, &a, &b);
-    if (needed && stopped) return bh__refuse_with(&device->stop_reason);
-    if (needed && device->closing)
-        return bh__refuse(BH_E_STOPPED, "use the device before closing it",
-                          "the device is being closed");
+    if (needed && !bh__takes_work(device)) return bh__refuse_work(device);
     uint64_t first = e->from * self->page_bytes, bytes = e->to * self->page_bytes - first;
     bh__lane *lane = needed ? bh__managed_lane(device, self, first, bytes, false) : NULL;
     if (needed) {
@@ -246,7 +248,8 @@ bh_status bh_managed_map(bh_buffer handle, uint64_t offset, uint64_t bytes, uint
         if (status == BH_OK && out_pointer) *out_pointer = self->mirror->pointer + at;
         bh_error why = *bh__last();
         for (uint32_t i = 0; status != BH_OK && i < doubt.count; i++)
-            bh__suspect_add(self->memory, doubt.list[i].offset, doubt.list[i].bytes);
+            bh__doubt_add(device, self->memory, doubt.list[i].offset, doubt.list[i].bytes,
+                          device->stamp);
         free(doubt.list);
         if (status != BH_OK) {
             drop_map(device, self, map);
@@ -273,7 +276,7 @@ static bh_status refuse_map(const void *pointer, uint64_t bytes) {
 /* What was written is wanted on the device. It can be left for the next launch, and for want of room in
  * a queue it is. */
 static void send_ahead(bh__device *device, bh__managed *self, const bh__map *map) {
-    if (!(map->flags & BH_MAP_WRITE) || device->state == BH_DEVICE_STOPPED || device->closing ||
+    if (!(map->flags & BH_MAP_WRITE) || !bh__takes_work(device) ||
         self->memory->references == 1 ||
         !bh__managed_advised(self, BH__ADVICE_PREFER_DEVICE, BH__ADVICE_BY_DEVICE, map->offset,
                              map->offset + map->bytes))

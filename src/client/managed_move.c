@@ -5,7 +5,9 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "client/doubt.h"
 #include "client/managed.h"
+#include "client/queue.h"
 
 typedef unsigned long long ull;
 
@@ -73,27 +75,28 @@ bh_status bh__managed_download(bh__device *device, bh__managed *self, bh__lane *
     return BH_OK;
 }
 
-static bool page_suspect(const bh__managed *self, uint64_t page) {
-    return bh__suspect_overlaps(self->memory, page * self->page_bytes, self->page_bytes);
+static bool page_suspect(bh__device *device, const bh__managed *self, uint64_t page) {
+    return bh__doubt_reads(device, self->memory, page * self->page_bytes, self->page_bytes,
+                           UINT64_MAX);
 }
 
 /* The same, leaving out pages that are in doubt. */
 static bh_status download_good(bh__device *device, bh__managed *self, bh__lane *lane,
                                bool *out_retry) {
     *out_retry = false;
-    if (!self->memory->suspect_count)
+    if (!bh__doubt_any(self->memory))
         return bh__managed_download(device, self, lane, 0, self->pages, true, out_retry);
     uint64_t begin, end;
     for (uint64_t from = 0; bh__pages_next(&self->device_newest, from, self->pages, &begin, &end);
          from = end) {
         while (begin < end) {
             uint64_t good = begin;
-            while (good < end && !page_suspect(self, good)) good++;
+            while (good < end && !page_suspect(device, self, good)) good++;
             if (good > begin) {
                 bh_status status = move(device, self, lane, true, begin, good, true, out_retry);
                 if (status != BH_OK || *out_retry) return status;
             }
-            for (begin = good; begin < end && page_suspect(self, begin);) begin++;
+            for (begin = good; begin < end && page_suspect(device, self, begin);) begin++;
         }
     }
     return BH_OK;
@@ -127,8 +130,14 @@ bool bh__managed_moving(bh__device *device, const bh__managed *self, uint64_t of
 /* A page whose newest bytes are on the device, or on their way home, cannot have been written by the
  * program between launches: the device's bytes count. One that is in doubt can, where that is known: the host
  * copy is as it was before the launch that was lost, and what was written since. */
+typedef struct writer {
+    bh__device *device;
+    bh__managed *self;
+} writer;
+
 static void note_written(void *context, uint64_t from_byte, uint64_t to_byte) {
-    bh__managed *self = context;
+    bh__device *device = ((writer *)context)->device;
+    bh__managed *self = ((writer *)context)->self;
     uint64_t from = bh__page_from(self, from_byte), to = bh__page_to(self, to_byte);
     if (self->device_newest.set == 0 && self->homing.set == 0) {
         bh__pages_add(&self->host_newest, from, to);
@@ -138,7 +147,7 @@ static void note_written(void *context, uint64_t from_byte, uint64_t to_byte) {
     for (uint64_t page = from; page < to; page++) {
         if (bh__pages_has(&self->homing, page)) continue;
         if (bh__pages_has(&self->device_newest, page)) {
-            if (!known || !page_suspect(self, page)) continue;
+            if (!known || !page_suspect(device, self, page)) continue;
             bh__pages_remove(&self->device_newest, page, page + 1);
         }
         bh__pages_add(&self->host_newest, page, page + 1);
@@ -150,11 +159,11 @@ void bh__managed_collect(bh__device *device, bh__managed *self, uint64_t from, u
     look_for_arrivals(device, self);
     uint64_t first = from * self->page_bytes, last = to * self->page_bytes;
     if (self->tracking == BH_TRACKING_PAGES &&
-        bh__track_collect(self->mirror, first, last, note_written, self))
+        bh__track_collect(self->mirror, first, last, note_written, &(writer){device, self}))
         return;
     /* The program may have closed the descriptor that kept track. */
     self->tracking = BH_TRACKING_ALL_WRITTEN;
-    note_written(self, first, last);
+    note_written(&(writer){device, self}, first, last);
 }
 
 /* ---- submitting work that uses managed buffers ---- */
@@ -285,26 +294,22 @@ bh_status bh__managed_submit(bh__device *device, const bh__submission *submissio
 
 /* ---- moves that did not end well ---- */
 
-static const bh__use *use_at(bh__device *device, bh__lane *lane, const bh__shadow *shadow,
-                             uint32_t index) {
-    return &lane->shadow[shadow->start & (device->front->queue_length - 1)].uses[index];
-}
-
 /* Whose pages a request moves; NULL: it is none of these. */
 static bh__managed *moved_by(bh__device *device, bh__lane *lane, const bh__shadow *shadow) {
     if (shadow->use_count != 2) return NULL;
-    bh__managed *self = use_at(device, lane, shadow, 0)->memory->managed;
-    return self && use_at(device, lane, shadow, 1)->memory == self->host ? self : NULL;
+    bh__managed *self = bh__use_at(device, lane, shadow, 0)->memory->managed;
+    return self && bh__use_at(device, lane, shadow, 1)->memory == self->host ? self : NULL;
 }
 
 bool bh__managed_moves(bh__device *device, bh__lane *lane, const bh__shadow *shadow) {
     return device->managed && moved_by(device, lane, shadow);
 }
 
-void bh__managed_undo(bh__device *device, bh__lane *lane, bh__shadow *shadow) {
+/* A move did not end well: its pages are where they were. */
+static void undo(bh__device *device, bh__lane *lane, bh__shadow *shadow) {
     bh__managed *self = moved_by(device, lane, shadow);
     if (!self) return;
-    const bh__use *use = use_at(device, lane, shadow, 0);
+    const bh__use *use = bh__use_at(device, lane, shadow, 0);
     uint64_t from = bh__page_from(self, use->offset);
     uint64_t to = bh__page_to(self, use->offset + use->bytes);
     bool home = shadow->op == BH__OP_READ || use->access == BH_ACCESS_IN;
@@ -314,10 +319,10 @@ void bh__managed_undo(bh__device *device, bh__lane *lane, bh__shadow *shadow) {
         if (bh__pages_has(others, page)) continue;
         bh__pages_add(these, page, page + 1);
         /* What the device has there was to be overwritten, and will be. */
-        if (!home) bh__suspect_clear(self->memory, page * self->page_bytes, self->page_bytes);
+        if (!home)
+            bh__doubt_accept(device, self->memory, page * self->page_bytes, self->page_bytes);
     }
     if (home) bh__pages_remove(&self->homing, from, to);
-    if (!home && shadow->resolved == BH__RESOLVED_LOST) shadow->resolved = BH__RESOLVED_ACCEPTED;
 }
 
 /* First those on their way home: if a launch wrote a page after it was sent to the device, the
@@ -328,12 +333,14 @@ void bh__managed_judge(bh__device *device) {
         for (uint32_t i = 0; i < device->lane_limit; i++) {
             bh__lane *lane = &device->lanes[i];
             if (!lane->exists) continue;
-            for (uint64_t at = lane->floor, tail = atomic_load(&lane->tail); at < tail;) {
-                bh__shadow *shadow = &lane->shadow[at & (device->front->queue_length - 1)];
+            for (uint64_t at = lane->retired, tail = atomic_load(&lane->tail); at < tail;) {
+                bh__shadow *shadow = bh__shadow_at(device, lane, at);
                 at += shadow->slots;
-                if (shadow->resolved != BH__RESOLVED_LOST || shadow->use_count != 2) continue;
-                if ((use_at(device, lane, shadow, 0)->access == BH_ACCESS_IN) == (home == 1))
-                    bh__managed_undo(device, lane, shadow);
+                if (!shadow->resolved || !shadow->undo || shadow->use_count != 2) continue;
+                if ((bh__use_at(device, lane, shadow, 0)->access == BH_ACCESS_IN) != (home == 1))
+                    continue;
+                shadow->undo = 0;
+                undo(device, lane, shadow);
             }
         }
     }
@@ -384,7 +391,7 @@ static bh_status bring_home(bh__device *device, bh__managed *self, bh__lane **ou
 
 static bh_status home_locked(bh__device *device, bh__lane *lane, uint64_t sequence,
                              bh__lane **out_lane, uint64_t *out_position) {
-    if (device->state == BH_DEVICE_STOPPED || device->closing) return BH_OK;
+    if (!bh__takes_work(device)) return BH_OK;
     if (bh__lane_done(device, lane) < sequence) {
         *out_lane = lane;
         *out_position = sequence;
@@ -419,7 +426,7 @@ bh_status bh__managed_home(bh__device *device, bh__lane *lane, uint64_t sequence
 
 static bh_status wait_a_little(bh__device *device, bh__lane *via, uint64_t position,
                                uint64_t deadline) {
-    if (via) return bh__lane_wait(device, via, position, deadline, BH__PASSED);
+    if (via) return bh__lane_wait(device, via, (bh_ticket){0, position}, deadline);
     if (bh__now_ns() >= deadline) return BH_E_TIMEOUT;
     struct timespec pause = bh__timespec(BH__NS_PER_MS / 5);
     nanosleep(&pause, NULL);
@@ -443,15 +450,13 @@ void bh__managed_accepted(bh__device *device, bh__managed *self) {
     bh__memory *memory = self->memory;
     memory->references++;
     bh_status status = BH_OK;
-    while (status == BH_OK && device->state != BH_DEVICE_STOPPED && !device->closing) {
+    while (status == BH_OK && bh__takes_work(device)) {
         bh__lane *via = NULL;
         uint64_t position = 0;
         if (bring_home(device, self, &via, &position) == BH_OK) break;
-        atomic_fetch_add(&device->users, 1);
-        bh__lock_give(&device->lock);
+        bh__device_step_out(device);
         status = wait_a_little(device, via, position, BH__NEVER);
-        bh__lock_take(&device->lock);
-        atomic_fetch_sub(&device->users, 1);
+        bh__device_step_in(device);
     }
     bh__memory_release(device, memory);
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/cache_line.h"
-#include "client/internal.h"
+#include "client/doubt.h"
 
 /* ---- sets of bytes: sorted spans that do not touch ---- */
 
@@ -75,26 +75,6 @@ bool bh__spans_remove(bh__span **list, uint32_t *count, uint32_t *capacity, uint
         }
     }
     return true;
-}
-
-/* Doubt must never be forgotten: where the exact set cannot be kept for want of memory, all of it
- * is in doubt. */
-void bh__suspect_add(bh__memory *memory, uint64_t offset, uint64_t bytes) {
-    if (memory->host) return;
-    if (memory->solo) bh__deed_doubt(memory->solo);
-    if (bh__spans_add(&memory->suspect, &memory->suspect_count, &memory->suspect_capacity, offset,
-                      bytes))
-        return;
-    if (memory->suspect_count) {
-        memory->suspect[0] = (bh__span){0, memory->bytes};
-        memory->suspect_count = 1;
-    }
-}
-
-void bh__suspect_clear(bh__memory *memory, uint64_t offset, uint64_t bytes) {
-    if (memory->suspect_count == 0) return;
-    (void)bh__spans_remove(&memory->suspect, &memory->suspect_count, &memory->suspect_capacity,
-                           offset, bytes);
 }
 
 /* ---- order between lanes ---- */
@@ -186,7 +166,7 @@ void bh__memory_delete(bh__device *device, bh__memory *memory) {
     if (memory->solo && memory->managed) bh__managed_delete(device, memory->managed);
     if (memory->solo && memory->solo->driven) bh__driven_delete(device, memory->solo->driven);
     if (memory->uses != memory->use_inline) free(memory->uses);
-    free(memory->suspect);
+    bh__doubt_free(device, memory);
     if (memory->tag) memory->tag->references--;
     if (memory->solo) bh__solo_delete(memory->solo);
     bh__records_give(&device->memory_records, memory);

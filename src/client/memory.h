@@ -21,16 +21,6 @@ bool bh__spans_add(bh__span **list, uint32_t *count, uint32_t *capacity, uint64_
 bool bh__spans_remove(bh__span **list, uint32_t *count, uint32_t *capacity, uint64_t offset,
                       uint64_t bytes);
 bool bh__spans_overlap(const bh__span *list, uint32_t count, uint64_t offset, uint64_t bytes);
-/* Host regions are the program's own to judge: they are never suspect. */
-void bh__suspect_add(bh__memory *memory, uint64_t offset, uint64_t bytes);
-void bh__suspect_clear(bh__memory *memory, uint64_t offset, uint64_t bytes);
-/* The program takes what is there for good: requests with a verdict that are still queued raise no
- * doubt about it again. */
-void bh__suspect_accept(bh__device *device, bh__memory *memory, uint64_t offset, uint64_t bytes);
-static inline bool bh__suspect_overlaps(const bh__memory *memory, uint64_t offset, uint64_t bytes) {
-    return memory->suspect_count &&
-           bh__spans_overlap(memory->suspect, memory->suspect_count, offset, bytes);
-}
 bh__memory *bh__memory_new(bh__device *device);
 void bh__memory_delete(bh__device *device, bh__memory *memory);
 /* Drops one reference; the memory goes back to the heap once nothing uses it. */
@@ -120,9 +110,7 @@ void bh__managed_delete(bh__device *device, struct bh__managed *self);
 void bh__managed_delete_all(bh__device *device);
 /* Whether a request moves pages of one. */
 bool bh__managed_moves(bh__device *device, bh__lane *lane, const bh__shadow *shadow);
-/* A move did not end well: its pages are where they were. */
-void bh__managed_undo(bh__device *device, bh__lane *lane, bh__shadow *shadow);
-/* The same for all that a judgement has failed. */
+/* Moves that were resolved since the last time did not end well: their pages are where they were. */
 void bh__managed_judge(bh__device *device);
 /* The program learns that the lane has passed `sequence`: what transparent buffers were written with
  * comes home. BH_E_BUSY: it is on its way, until *out_lane has passed *out_position (NULL: a little

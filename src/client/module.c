@@ -228,7 +228,10 @@ bool bh__load_pending(const bh__lane *lane, uint64_t sequence) {
 static void resolve(bh__device *device, bh__module *module, const bh_error *error) {
     bh__lane *lane = &device->lanes[BH__LOAD_LANE];
     if (error->status != BH_OK)
-        bh__lane_fail(lane, module->ticket, error->status, 1, 0, NULL, error);
+        bh__lane_fail(lane, &(bh__failure){.sequence = module->ticket,
+                                           .status = error->status,
+                                           .certain = 1,
+                                           .detail = error});
     bh__module **link = &lane->pending;
     while (*link != module) link = &(*link)->next_pending;
     *link = module->next_pending;

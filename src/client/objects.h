@@ -51,6 +51,12 @@ typedef struct bh__span {
     uint64_t offset, bytes;
 } bh__span;
 
+/* Bytes that may be half written since the request with this stamp; 0: since before all that are not
+ * finished. */
+typedef struct bh__doubt {
+    uint64_t offset, bytes, stamp;
+} bh__doubt;
+
 /* When and where one lane last used a piece of memory. Ranges cover all uses that may not be done.
  */
 typedef struct bh__lane_use {
@@ -86,7 +92,7 @@ typedef struct bh__memory {
     struct bh__solo *solo; /* Owned. Memory with a chunk of its own: `block` is part of it. */
     uint64_t held_by;      /* number of the lost worker that may still write it; 0: none */
     bh__lane_use *uses;    /* use_inline, or owned when it grew */
-    bh__span *suspect;     /* Owned. Sorted, apart from each other. */
+    bh__doubt *doubt;      /* Owned. doubt.c */
     uint32_t references;   /* buffer handles and views */
     uint32_t use_count;
     bh__buffer first; /* what its first handle means; records of other handles are their own */
@@ -95,7 +101,8 @@ typedef struct bh__memory {
     uint32_t host_id; /* host regions: what requests call it */
     uint64_t address;
     uint64_t read_only_address;
-    uint32_t use_capacity, suspect_count, suspect_capacity;
+    uint32_t use_capacity, doubt_count;
+    uint32_t doubt_whole; /* there was no memory to keep the exact set: all of it is in doubt */
     const void *call_site; /* that allocated it */
     void *host;            /* host regions: where the application has it */
     uint64_t host_from;    /* pieces of a host region: where in it they begin */
@@ -187,13 +194,6 @@ typedef struct bh__use {
     uint32_t argument; /* of a launch, from 1 on; 0: none */
 } bh__use;
 
-enum {
-    BH__UNRESOLVED,
-    BH__RESOLVED_LOST,      /* by a judgement: what it was to write is in doubt */
-    BH__RESOLVED_CANCELLED, /* the same, if it was to overwrite what was in doubt already */
-    BH__RESOLVED_ACCEPTED   /* the program has accepted what is there */
-};
-
 /* What the application keeps to itself about a request, a slot for each slot of the ring. Uses
  * beyond the first eight are in the shadows of the request's further slots. */
 typedef struct bh__shadow {
@@ -208,39 +208,54 @@ typedef struct bh__shadow {
     uint32_t grid[3], block[3];
     uint16_t op;
     uint8_t idempotent;
-    uint8_t resolved; /* BH__RESOLVED_...: it has its verdict, and BH__OP_SKIP in the ring */
-    uint8_t cleared;  /* it was to overwrite suspect data */
+    uint8_t resolved; /* it has its verdict, and BH__OP_SKIP in the ring */
+    uint8_t running;  /* resolved: it was taken by then, and may be running all the same */
+    uint8_t undo;     /* resolved: pages that it was to move are still to be counted as not moved */
+    /* A piece of a call: where the first one of that call begins, plus one, and what all of them
+     * are to write. 0: a call of its own. */
+    uint64_t call, call_offset, call_bytes;
     bh__use uses[BH__USES_PER_SLOT];
 } bh__shadow;
 
-/* A ticket that did not end well. */
+/* A ticket that failed, as it is written down. All borrowed. */
 typedef struct bh__failure {
     uint64_t sequence;
     bh_status status;
     uint32_t certain;
-    uint64_t loss;    /* number of the loss it belongs to, 0: none */
-    char *kernel;     /* Owned; NULL: not a launch */
-    bh_error *detail; /* Owned; NULL: composed from the above */
+    uint64_t loss;          /* number of the loss it belongs to, 0: none */
+    const char *kernel;     /* NULL: not a launch */
+    const bh_error *detail; /* NULL: composed from the above */
 } bh__failure;
 
-typedef struct bh__failures {
-    bh__failure *list; /* sorted by sequence */
-    size_t count, capacity;
-    bh__failure unnoted; /* stands for those there was no memory to note: up to its sequence, from
-                            `unnoted_from` on */
-    uint64_t unnoted_from;
-} bh__failures;
+/* The failures of one lane id: history.c. */
+typedef struct bh__history bh__history;
 
 typedef struct bh__sleeper {
     uint64_t sequence;
     struct bh__sleeper *next;
 } bh__sleeper;
 
+enum { BH__ANSWERED_BITS = 48 };
+static inline uint64_t bh__answered_position(uint64_t answered) {
+    return answered & (((uint64_t)1 << BH__ANSWERED_BITS) - 1);
+}
+
+/* The life of a lane. FREE: nobody's. OPENING: being made for one caller. CLOSED: its handle is gone
+ * and its work goes on; once that is done it is FREE. */
+typedef enum bh__lane_state {
+    BH__LANE_FREE,
+    BH__LANE_OPENING,
+    BH__LANE_OPEN,
+    BH__LANE_CLOSED
+} bh__lane_state;
+
 typedef struct bh__lane {
     _Atomic uint64_t id; /* what tickets call it; 0: not in use. Read without the lock. */
     pthread_mutex_t wait_lock;
     bh__sleeper *sleepers; /* under wait_lock */
-    uint64_t handle;       /* 0: closed, or the load lane */
+    bh__lane_state state;
+    uint64_t handle;      /* 0: the device's own lane, the load lane, or not OPEN */
+    bh__history *history; /* of `id`. Borrowed. */
     uint32_t index;
     bool exists;           /* workers have it */
     int32_t priority;      /* that they have it with */
@@ -248,9 +263,12 @@ typedef struct bh__lane {
     uint64_t retired;      /* known to be done: slots before this are free */
     uint64_t floor;        /* where the present worker started */
     uint64_t begun;        /* how far lost workers had taken requests */
-    _Atomic uint32_t
-        errors_seen; /* reports collected from the present worker. Read without the lock. */
-    _Atomic uint64_t last_failed; /* no ticket above this has failed. Read without the lock. */
+    /* No ticket above this has failed, of this id or of an earlier one. Read without the lock. */
+    _Atomic uint64_t last_failed;
+    /* How far the lane was believed to be done by anybody who asked, below a number that changes with
+     * each freeze and each new worker (BH__ANSWERED_BITS): whatever the worker's words say later, it
+     * is. Written and read without the lock. */
+    _Atomic uint64_t answered;
     /* Load lane only. All up to load_done are resolved, and of the later ones those that no module
      * in `pending` has. */
     _Atomic uint64_t load_done;
@@ -258,7 +276,6 @@ typedef struct bh__lane {
     struct bh__module *pending; /* Borrowed. Lowest ticket first. */
     uint8_t *ring;
     bh__shadow *shadow;
-    bh__failures failures;
     uint64_t head_position; /* supervisor: the request now running as far as known */
     uint64_t head_since;
     bh__lane_tally tally;
@@ -284,7 +301,21 @@ typedef struct bh__submission {
     const bh__sequence_body *replay;
     const uint64_t *after; /* of each lane the position to wait for besides; NULL: none */
     bh__copy_body copy;    /* all others */
+    struct bh__call *call; /* the call that it is a piece of; NULL: it is all of it */
 } bh__submission;
+
+/* A call that is made of several requests of one lane, while it submits them: on the stack of the
+ * thread that makes it. Its pieces complete together or fail together. call.c */
+typedef struct bh__call {
+    struct bh__call *next;  /* in device->calls, from its first piece on */
+    bh__device *device;     /* which the thread is inside of */
+    bh__memory *target;     /* Retained. */
+    uint64_t offset, bytes; /* of the target: what all pieces are to write */
+    bh__lane *lane;
+    uint64_t first;   /* where its first piece begins, plus one; 0: none is submitted */
+    bh_status status; /* what became of a piece that did not complete */
+    bh_error error;
+} bh__call;
 
 /* ---- the supervisor's own ---- */
 
@@ -337,7 +368,7 @@ typedef struct bh__worker {
     size_t words_length;
 } bh__worker;
 
-enum { BH__JOB_ORDER, BH__JOB_FLUSH, BH__JOB_CLOSE };
+enum { BH__JOB_ORDER, BH__JOB_CLOSE };
 
 /* Something asked of the supervisor. */
 typedef struct bh__job {
@@ -419,6 +450,25 @@ typedef struct bh__listener {
 
 /* ---- the device ---- */
 
+/* The life of a device, written with its lock held. Only an OPEN one takes work. DRAINING: work that
+ * was submitted may finish. CLOSING: what is left was cancelled. From CLOSED on nobody finds it, and
+ * it is taken apart once nobody is inside: has it locked, or is counted in `users`. */
+typedef enum bh__life {
+    BH__LIFE_CLOSED,
+    BH__LIFE_OPENING,
+    BH__LIFE_OPEN,
+    BH__LIFE_DRAINING,
+    BH__LIFE_CLOSING
+} bh__life;
+
+/* The life of a device's dispatcher, written with dispatch_lock held. STOPPED is for good. */
+typedef enum bh__dispatcher_state {
+    BH__DISPATCHER_NONE,
+    BH__DISPATCHER_RUNNING,
+    BH__DISPATCHER_STOPPING,
+    BH__DISPATCHER_STOPPED
+} bh__dispatcher_state;
+
 struct bh__device {
     /* These outlive the device, so that old handles and tickets stay recognisable when the slot is
      * used again. */
@@ -429,20 +479,19 @@ struct bh__device {
     uint32_t slot;
     uint32_t handle_generation;
     _Atomic uint64_t id;    /* its handle; 0: closed. Read without the lock. */
-    _Atomic uint32_t users; /* threads looking at lanes or areas without the lock */
+    _Atomic uint32_t life;  /* bh__life. Read without the lock. */
+    _Atomic uint32_t users; /* threads that are inside without the lock */
     bh__table buffers, modules, kernels, lane_handles, prepareds, sequences, pools;
 
     /* Everything from here on starts at zero each time. What most calls look at comes first. */
-    bool closing;
-    bool sealed; /* no compile ends in a load any more */
     bool frozen; /* `area` no longer counts; the lanes' `floor` does */
     bool ticks_usable;
     bool homeless; /* a worker was lost with `driven` ones, and its successor's addresses are not
                       known */
-    _Atomic bool stopped; /* state is BH_DEVICE_STOPPED. Read without the lock. */
-    uint32_t state;       /* BH_DEVICE_RUNNING ... */
-    uint32_t lane_limit;  /* lanes with an index below this have been used */
-    uint32_t warp_mask;   /* threads in a warp less one */
+    _Atomic uint32_t state; /* BH_DEVICE_RUNNING ... Written with the lock held. */
+    uint32_t lane_limit;    /* lanes with an index below this have been used */
+    uint32_t warp_mask;     /* threads in a warp less one */
+    uint32_t doubted;       /* how much memory there is with bytes in doubt */
     bh__front *front;
     _Atomic(bh__area *) area;    /* of the worker whose words count. Read without the lock. */
     struct bh__trace *trace;     /* NULL: none */
@@ -454,6 +503,8 @@ struct bh__device {
 
     /* Written by many calls: apart from what waiting threads read. */
     uint64_t stamp;
+    bh__call *calls;        /* that have submitted some of their pieces */
+    struct bh__late *late;  /* verdicts that are told once a lost worker is gone: resolve.c */
     uint64_t buffer_count, bytes_allocated, high_allocated;
     uint64_t pressure_high, pressure_low; /* of bytes_allocated: who goes there has to tell */
     bh__memory *leaving;                  /* freed, still used by work */
@@ -511,6 +562,9 @@ struct bh__device {
     pthread_t supervisor;
     bh__job *jobs, *jobs_last;
     bool jobs_closed; /* under jobs_lock: nobody takes them any more */
+    /* Flushes: whoever wants what workers said so far to be read counts up the first, and waits until
+     * the second, a futex, has caught up. */
+    _Atomic uint32_t flushes_wanted, flushes_done;
     bh__worker workers[BH__AREAS];
     bh__worker *active, *standby; /* Borrowed from `workers`. */
     uint64_t *loss_times;         /* Owned. The last restart_limit losses, as a ring. */
@@ -535,10 +589,9 @@ struct bh__device {
 
     /* the dispatcher */
     pthread_t dispatcher;
-    bool dispatcher_running;
+    bh__dispatcher_state dispatcher_state;
     bh__callback *callbacks; /* to be looked at */
     bh__event *events, *events_last;
-    bool dispatcher_stop;
     _Atomic uint32_t drained; /* futex: counted up each time the queues were found empty */
     bh__watcher watchers[BH__MAX_WATCHERS];
     uint32_t watcher_count;

@@ -83,9 +83,11 @@ bh_status bh__refuse_handle(uint64_t handle, uint32_t kind, const char *what) {
     return BH_E_INVALID;
 }
 
+/* With the device locked. */
 static bool is_open(bh__device *device, uint64_t handle, uint32_t kind) {
-    uint64_t id = atomic_load(&device->id);
-    return id != 0 && (kind != BH__KIND_DEVICE || id == handle);
+    uint32_t life = atomic_load(&device->life);
+    return life != BH__LIFE_CLOSED && life != BH__LIFE_OPENING &&
+           (kind != BH__KIND_DEVICE || atomic_load(&device->id) == handle);
 }
 
 /* Says why the device, which is locked, cannot be had, and lets go of it. */
@@ -93,10 +95,8 @@ static BH__COLD bh__device *refuse_device(bh__device *device, uint64_t handle, u
                                           const char *what) {
     if (!is_open(device, handle, kind)) {
         bh__refuse_handle(handle, kind, what);
-    } else if (device->closing) {
-        bh__refuse(BH_E_STOPPED, "use the device before closing it", "the device is being closed");
     } else {
-        bh__refuse_with(&device->stop_reason);
+        bh__refuse_work(device);
     }
     bh__lock_give(&device->lock);
     return NULL;
@@ -112,8 +112,8 @@ bh__device *bh__device_lock(uint64_t handle, uint32_t kind, const char *what, bo
         handle_kind(handle) == kind ? atomic_load(&devices[handle_slot(handle)]) : NULL;
     if (!device || bh__is_forked_child()) return refuse_slot(handle, kind, what);
     bh__lock_take(&device->lock);
-    bool stopped = running && (device->state == BH_DEVICE_STOPPED || device->closing);
-    return is_open(device, handle, kind) && !stopped ? device
+    bool refused = running && !bh__takes_work(device);
+    return is_open(device, handle, kind) && !refused ? device
                                                      : refuse_device(device, handle, kind, what);
 }
 
@@ -122,12 +122,10 @@ void bh__device_unlock(bh__device *device) {
 }
 
 void bh__device_pause(bh__device *device, uint64_t ns) {
-    atomic_fetch_add(&device->users, 1);
-    bh__device_unlock(device);
+    bh__device_step_out(device);
     struct timespec pause = bh__timespec(ns);
     nanosleep(&pause, NULL);
-    bh__lock_take(&device->lock);
-    atomic_fetch_sub(&device->users, 1);
+    bh__device_step_in(device);
 }
 
 void *bh__handle_get(bh__device *device, uint64_t handle, uint32_t kind, const char *what) {
@@ -199,8 +197,11 @@ void bh__device_free_slot(bh__device *device) {
 void bh__device_publish(bh__device *device) {
     device->handle_generation = (device->handle_generation + 1) & ((1u << BH__GENERATION_BITS) - 1);
     uint32_t index = (uint32_t)bh__hash_u64((uintptr_t)device) & ((1u << BH__INDEX_BITS) - 1);
+    bh__lock_take(&device->lock);
     atomic_store(&device->id,
                  make_handle(BH__KIND_DEVICE, device->slot, index, device->handle_generation));
+    atomic_store(&device->life, BH__LIFE_OPEN);
+    bh__lock_give(&device->lock);
 }
 
 /* Tells an id that was given out from one that was made up; the address differs from run to run. */
@@ -231,7 +232,7 @@ bool bh__ticket_enter(bh_ticket ticket, bh__device **out_device, bh__lane **out_
      * for the count second. */
     atomic_fetch_add(&device->users, 1);
     bh__lane *lane = &device->lanes[index];
-    if (atomic_load(&device->id) != 0 && atomic_load(&lane->id) == ticket.lane) {
+    if (atomic_load(&device->life) != BH__LIFE_CLOSED && atomic_load(&lane->id) == ticket.lane) {
         *out_device = device;
         *out_lane = lane;
     } else {

@@ -43,12 +43,8 @@ static bh_status publish(bh__device *device, bh__sequence *self, bool no_block, 
     }
     *retry = true;
     uint64_t last = self->version_last[oldest][in_way->index];
-    bh_status status = bh__lane_let_pass(device, in_way, last);
-    if (status == BH_OK && device->closing) {
-        return bh__refuse(BH_E_STOPPED, "use the device before closing it",
-                          "the device is being closed");
-    }
-    return status == BH_E_STOPPED ? bh__refuse_with(&device->stop_reason) : status;
+    (void)bh__lane_let_pass(device, in_way, last);
+    return bh__takes_work(device) ? BH_OK : bh__refuse_work(device);
 }
 
 static bh_status check_kernels(bh__device *device, const bh__sequence *self) {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "client/internal.h"
+#include "client/resolve.h"
 
 typedef unsigned long long ull;
 
@@ -102,6 +102,7 @@ typedef struct request {
     place target, source;
     plan rows;
     uint32_t pattern_bytes;
+    bh__call *call; /* that it is a piece of; NULL: none */
 } request;
 
 /* Looks a side up and fills in its use and address. False with the thread's error. */
@@ -146,6 +147,7 @@ static bh_status submit(bh__device *device, bh_lane lane_handle, const request *
                                      .idempotent = true,
                                      .uses = staged_target ? &uses[1] : uses,
                                      .use_count = staged_target || staged_source ? 1 : 2,
+                                     .call = wanted->call,
                                      .copy = {.target = target,
                                               .source = source,
                                               .bytes = rows->width,
@@ -201,6 +203,7 @@ typedef struct staged {
     side in_buffer, in_memory;
     uint8_t *memory;
     bool write;
+    bh__call *call; /* writes of several pieces; else NULL */
 } staged;
 
 static void pack(const staged *self, uint8_t *slot, uint64_t first, uint64_t count) {
@@ -229,18 +232,17 @@ static bh_status submit_slot(bh__device *device, const staged *self, uint32_t sl
                       .rows = {.width = width,
                                .height = count,
                                .target = self->write ? its : tight,
-                               .source = self->write ? tight : its}};
+                               .source = self->write ? tight : its},
+                      .call = self->call};
     return submit(device, self->lane, &wanted, out);
 }
 
 /* Runs with the lock let go. */
 static void pack_unlocked(bh__device *device, const staged *self, uint32_t slot, uint64_t first,
                           uint64_t count) {
-    atomic_fetch_add(&device->users, 1);
-    bh__device_unlock(device);
+    bh__device_step_out(device);
     pack(self, bh__staging_memory(device, slot), first, count);
-    bh__lock_take(&device->lock);
-    atomic_fetch_sub(&device->users, 1);
+    bh__device_step_in(device);
 }
 
 static bh_status write_part(bh__device *device, const staged *self, uint64_t first, uint64_t count,
@@ -254,7 +256,7 @@ static bh_status write_part(bh__device *device, const staged *self, uint64_t fir
     bool sent = status == BH_OK;
     bh__staging_put(device, slot, sent ? (uint32_t)(ticket.lane >> 16) & 0xff : 0,
                     sent ? ticket.sequence : 0, false);
-    if (sent && out) *out = ticket;
+    if (sent) *out = ticket;
     return status;
 }
 
@@ -268,12 +270,10 @@ static bh_status read_part(bh__device *device, const staged *self, uint64_t firs
         bh__staging_put(device, slot, 0, 0, false);
         return status;
     }
-    atomic_fetch_add(&device->users, 1);
-    bh__device_unlock(device);
+    bh__device_step_out(device);
     status = bh_wait(ticket, BH_FOREVER);
     if (status == BH_OK) pack(self, bh__staging_memory(device, slot), first, count);
-    bh__lock_take(&device->lock);
-    atomic_fetch_sub(&device->users, 1);
+    bh__device_step_in(device);
     bh__staging_put(device, slot, 0, 0, status != BH_OK);
     return status;
 }
@@ -282,11 +282,12 @@ static bh_status row_alone(const staged *self, uint64_t row, bh_ticket *out) {
     uint64_t offset = self->in_buffer.offset + row * self->in_buffer.pitch;
     uint8_t *memory = self->memory + self->in_memory.offset + row * self->in_memory.pitch;
     return self->write
-               ? bh_submit_write(self->lane, self->buffer, offset, memory, self->rows->width, out)
+               ? bh__write_pieces(self->lane, self->buffer, offset, memory, self->rows->width,
+                                  self->call, out)
                : bh_buffer_read(self->buffer, offset, memory, self->rows->width);
 }
 
-static bh_status move_staged(const staged *self, bh_ticket *out) {
+static bh_status move_pieces(const staged *self, bh_ticket *out) {
     uint64_t height = self->rows->height, at_once = BH__STAGING_BYTES / self->rows->width;
     bh_status status = BH_OK;
     for (uint64_t row = 0; at_once == 0 && row < height && status == BH_OK; row++)
@@ -300,6 +301,25 @@ static bh_status move_staged(const staged *self, bh_ticket *out) {
                              : read_part(device, self, row, count);
     }
     bh__device_unlock(device);
+    return status;
+}
+
+/* A write of several pieces is one call: it fails if one of them does. */
+static bh_status write_staged(staged *self, bh_ticket *out) {
+    bh_ticket last = {0, 0};
+    bh_status status;
+    if (self->rows->height * self->rows->width <= BH__STAGING_BYTES) {
+        status = move_pieces(self, &last);
+    } else {
+        bh__call call;
+        if (bh__call_begin(self->buffer, self->in_buffer.offset, self->in_buffer.extent, &call) !=
+            BH_OK)
+            return bh__last()->status;
+        self->call = &call;
+        status = move_pieces(self, &last);
+        status = bh__call_finish(&call, status);
+    }
+    if (status == BH_OK && out) *out = last;
     return status;
 }
 
@@ -351,7 +371,7 @@ bh_status bh_submit_write_2d(bh_lane lane, bh_buffer target, const void *source,
                    .write = true};
     bool direct;
     bh_status status = move_direct(&self, &direct, out);
-    return status != BH_OK || direct ? status : move_staged(&self, out);
+    return status != BH_OK || direct ? status : write_staged(&self, out);
 }
 
 static bh_status plan_read(bh_lane lane, void *target, bh_buffer source, const bh_rows *given,
@@ -399,7 +419,7 @@ bh_status bh_buffer_read_2d(void *target, bh_buffer source, const bh_rows *given
     if (is_empty(&rows)) return bh_buffer_read(source, rows.source.offset, target, 0);
     status = move_direct(&self, &direct, &ticket);
     if (status != BH_OK) return status;
-    return direct ? bh_wait(ticket, BH_FOREVER) : move_staged(&self, NULL);
+    return direct ? bh_wait(ticket, BH_FOREVER) : move_pieces(&self, NULL);
 }
 
 /* ---- patterns ---- */
@@ -470,21 +490,22 @@ static bh_status bounce(bh_buffer target, uint64_t target_offset, bh_buffer sour
     if (!between)
         return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
                           "no host memory for %llu bytes on their way", (ull)most);
-    bh_status status = BH_OK;
+    bh__call call;
+    bh_status status = bh__call_begin(target, target_offset, bytes, &call);
+    bool begun = status == BH_OK;
     bh_ticket last = {0, 0};
     for (uint64_t done = 0; done < bytes && status == BH_OK;) {
         uint64_t part = bytes - done < most ? bytes - done : most;
         status = bh_buffer_read(source, source_offset + done, between, part);
         /* Copied when this returns; the device takes it in while the next part is read. */
         if (status == BH_OK)
-            status =
-                bh_submit_write((bh_lane){0}, target, target_offset + done, between, part, &last);
+            status = bh__write_pieces((bh_lane){0}, target, target_offset + done, between, part,
+                                      &call, &last);
         done += part;
     }
     free(between);
-    if (last.lane == 0) return status;
-    bh_status written = bh_wait(last, BH_FOREVER);
-    return status == BH_OK ? written : status;
+    if (begun) status = bh__call_finish(&call, status);
+    return status == BH_OK && last.lane ? bh_wait(last, BH_FOREVER) : status;
 }
 
 bh_status bh_copy_between(bh_buffer target, uint64_t target_offset, bh_buffer source,

@@ -164,7 +164,7 @@ bh_status bh_sequence_release(bh_sequence handle) {
         /* Memory knows by itself which requests still use it. */
         for (uint32_t i = 0; i < self->binding_count; i++) let_go(device, self->bindings[i].memory);
         self->binding_count = 0;
-        if (device->state != BH_DEVICE_STOPPED && !device->closing) sweep(device);
+        if (bh__takes_work(device)) sweep(device);
     }
     bh__device_unlock(device);
     return self ? BH_OK : bh__last()->status;

@@ -57,13 +57,11 @@ static bh_status move_mark(bh__device *device, const bh__memory *memory, uint8_t
     bh_buffer window;
     bh_status status = open_window(device, memory, 16, &window);
     if (status != BH_OK) return status;
-    atomic_fetch_add(&device->users, 1);
-    bh__device_unlock(device);
+    bh__device_step_out(device);
     status = write ? bh_buffer_write(window, 0, mark, 16) : bh_buffer_read(window, 0, mark, 16);
     bh_error why = *bh__last();
     bh_buffer_release(window);
-    bh__lock_take(&device->lock);
-    atomic_fetch_sub(&device->users, 1);
+    bh__device_step_in(device);
     return status == BH_OK ? BH_OK : bh__refuse_with(&why);
 }
 

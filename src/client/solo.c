@@ -186,7 +186,7 @@ bh_status bh__solo_adopt(bh__device *device, uint64_t chunk_bytes, uint64_t offs
 static void drop_chunk(bh__device *device, bh__solo *solo) {
     solo->gone = true;
     if (!solo->driven) device->solo_bytes -= solo->chunk.bytes;
-    if (device->closing) return; /* all workers end */
+    if (bh__is_closing(device)) return; /* all workers end */
     if (!solo->driven)
         bh__addresses_give(device, solo->chunk.address - device->address_base, solo->span);
     bh__job *job = solo->farewell;

@@ -184,10 +184,8 @@ bh_status bh__staging_take(bh__device *device, bool wait, uint32_t *out_slot) {
     bh_status status = make_slots(device);
     if (status != BH_OK) return status;
     for (;;) {
-        if (device->state == BH_DEVICE_STOPPED || device->closing) {
-            return device->closing ? bh__refuse(BH_E_STOPPED, "use the device before closing it",
-                                                "the device is being closed")
-                                   : bh__refuse_with(&device->stop_reason);
+        if (!bh__takes_work(device)) {
+            return bh__refuse_work(device);
         }
         for (uint32_t i = 0; device->staging && i < BH__STAGING_SLOTS; i++) {
             if (!slot_free(device, &device->staging_slots[i])) continue;

@@ -6,6 +6,9 @@
 #include "base/cache_line.h"
 #include "base/futex.h"
 #include "base/ticks.h"
+#include "client/doubt.h"
+#include "client/queue.h"
+#include "client/resolve.h"
 #include "client/trace.h"
 
 enum {
@@ -18,7 +21,6 @@ typedef struct plan {
     uint32_t dependency_count;
     uint32_t slots;
     uint64_t hold;
-    bool clears_doubt;
 } plan;
 
 static bh_status check_doubt(bh__device *device, const bh__submission *submission, plan *out) {
@@ -27,8 +29,8 @@ static bh_status check_doubt(bh__device *device, const bh__submission *submissio
         const bh__use *use = &submission->uses[i];
         bh__memory *memory = use->memory;
         if (memory->held_by > reaped && memory->held_by > out->hold) out->hold = memory->held_by;
-        if (!bh__suspect_overlaps(memory, use->offset, use->bytes)) continue;
-        if (use->access & BH_ACCESS_IN) {
+        if (!(use->access & BH_ACCESS_IN) || !bh__doubt_any(memory)) continue;
+        if (bh__doubt_reads(device, memory, use->offset, use->bytes, UINT64_MAX)) {
             device->tally.stale_refusals++;
             if (bh__driven_of(memory)) return bh__driven_refuse_lost(memory, bh__last());
             return bh__refuse(
@@ -38,7 +40,6 @@ static bh_status check_doubt(bh__device *device, const bh__submission *submissio
                 i, (unsigned long long)use->offset, (unsigned long long)(use->offset + use->bytes),
                 (unsigned long long)memory->address);
         }
-        if (use->access == BH_ACCESS_OUT) out->clears_doubt = true;
     }
     return BH_OK;
 }
@@ -69,14 +70,17 @@ static bh_status plan_order(bh__device *device, const bh__submission *submission
     return BH_OK;
 }
 
-/* Waits, without the lock, until the ring has room. */
-static bh_status wait_for_room(bh__device *device, bh__lane *lane, uint64_t position) {
-    bh_status status = bh__lane_let_pass(device, lane, position);
-    if (status == BH_OK && device->closing) {
+BH__COLD bh_status bh__refuse_work(bh__device *device) {
+    if (atomic_load(&device->life) != BH__LIFE_OPEN)
         return bh__refuse(BH_E_STOPPED, "use the device before closing it",
                           "the device is being closed");
-    }
-    return status == BH_E_STOPPED ? bh__refuse_with(&device->stop_reason) : status;
+    return bh__refuse_with(&device->stop_reason);
+}
+
+/* Waits, without the lock, until the ring has room. */
+static bh_status wait_for_room(bh__device *device, bh__lane *lane, uint64_t position) {
+    (void)bh__lane_let_pass(device, lane, position);
+    return bh__takes_work(device) ? BH_OK : bh__refuse_work(device);
 }
 
 /* Counters. What is the same for most launches is not added up: see bh__lane_tally. */
@@ -145,20 +149,25 @@ static void write_down(bh__device *device, const bh__submission *submission, con
     shadow->op = submission->op;
     shadow->idempotent = submission->idempotent;
     shadow->resolved = 0;
-    shadow->cleared = planned->clears_doubt;
+    shadow->call = 0;
+    if (submission->call) bh__call_piece(device, submission->call, lane, start, shadow);
     if (submission->op == BH__OP_LAUNCH) {
         memcpy(shadow->grid, submission->launch->grid, sizeof shadow->grid);
         memcpy(shadow->block, submission->launch->block, sizeof shadow->block);
     }
 }
 
-static void note_uses(const bh__submission *submission, const plan *planned, uint64_t sequence) {
+static void note_uses(const bh__submission *submission, uint64_t sequence) {
     bh__lane *lane = submission->lane;
     for (uint32_t i = 0; i < submission->use_count; i++) {
-        const bh__use *use = &submission->uses[i];
-        bh__memory_note_use(use, lane->index, sequence, lane->retired);
-        if (planned->clears_doubt && use->access == BH_ACCESS_OUT)
-            bh__suspect_clear(use->memory, use->offset, use->bytes);
+        bh__use use = submission->uses[i];
+        /* Whoever comes later waits for each piece of a call, whatever bytes it looks at: if one does
+         * not complete, all that the call was to write is in doubt. */
+        if (submission->call && use.memory == submission->call->target) {
+            use.offset = submission->call->offset;
+            use.bytes = submission->call->bytes;
+        }
+        bh__memory_note_use(&use, lane->index, sequence, lane->retired);
     }
     if (submission->module) submission->module->last[lane->index] = sequence;
     if (submission->sequence)
@@ -192,12 +201,15 @@ BH__FETCHER fetch_ahead(bh__lane *lane, uint32_t length, uint64_t end) {
 bh_status bh__submit_plain(bh__device *device, const bh__submission *submission, bool *out_retry,
                            bh_ticket *out) {
     *out_retry = false;
+    /* Looked at here, each time: the lock may have been let go since the call came in. */
+    if (__builtin_expect(!bh__takes_work(device), 0)) return bh__refuse_work(device);
+    if (submission->call && submission->call->status != BH_OK)
+        return bh__refuse_with(&submission->call->error);
     bh__lane *lane = submission->lane;
     uint32_t length = device->front->queue_length;
     plan planned;
     planned.dependency_count = 0;
     planned.hold = 0;
-    planned.clears_doubt = false;
     bh_status status = check_doubt(device, submission, &planned);
     if (status == BH_OK) status = plan_order(device, submission, &planned);
     if (status != BH_OK) return status;
@@ -230,7 +242,7 @@ bh_status bh__submit_plain(bh__device *device, const bh__submission *submission,
     }
 
     write_down(device, submission, &planned, start);
-    note_uses(submission, &planned, end);
+    note_uses(submission, end);
     count(device, submission);
     if (device->trace) bh__trace_submit(device, submission, start, end);
     atomic_store_explicit(&lane->tail, end, memory_order_release);

@@ -12,6 +12,7 @@
 #include "base/checked.h"
 #include "base/futex.h"
 #include "base/log.h"
+#include "client/resolve.h"
 #include "client/supervisor.h"
 #include "client/trace.h"
 
@@ -50,19 +51,44 @@ static void bury_all(bh__device *device) {
     atomic_store(&device->worker_pid, 0);
 }
 
+/* Waits until no worker is left, for a while. */
+static void reap_all(bh__device *device, uint64_t patience) {
+    uint64_t deadline = bh__deadline_after(patience);
+    for (uint32_t i = 0; i < BH__AREAS; i++) {
+        bh__worker *worker = &device->workers[i];
+        while (worker->state == BH__WORKER_DYING && !bh__worker_reap(device, worker) &&
+               bh__now_ns() < deadline) {
+            struct pollfd look = {.fd = worker->process.program.end_fd, .events = POLLIN};
+            poll(&look, 1, 100);
+        }
+    }
+}
+
+/* Ends all workers and gives everything unresolved this verdict. Workers come first: what a request
+ * was to write may be used again once its verdict is known. */
+static void end_work(bh__device *device, const bh_error *reason, bh_status verdict,
+                     uint64_t patience) {
+    bh__area *area = atomic_load(&device->area);
+    bh__lock_take(&device->lock);
+    bh__device_freeze(device);
+    bh__lock_give(&device->lock);
+    bury_all(device);
+    reap_all(device, patience);
+    bh__lock_take(&device->lock);
+    bh__late_tell(device, UINT64_MAX);
+    if (device->state != BH_DEVICE_STOPPED) bh__device_stop(device, reason, verdict);
+    device->standby_ready = false;
+    bh__lock_give(&device->lock);
+    fail_backlog(device, reason);
+    bh__area_wake(device, area);
+}
+
 static void stop(bh__device *device, const bh_error *reason) {
     if (device->state == BH_DEVICE_STOPPED) return;
     bool opening = atomic_load(&device->opened) == 0;
-    bh__area *area = atomic_load(&device->area);
     bh__log_error("%s", reason->message);
-    bh__lock_take(&device->lock);
-    bh__device_stop(device, reason, BH_E_STOPPED);
-    device->standby_ready = false;
-    bh__lock_give(&device->lock);
-    bury_all(device);
-    fail_backlog(device, &device->stop_reason);
+    end_work(device, reason, BH_E_STOPPED, 2 * BH__NS_PER_S);
     (void)bh__flights_recall(device, 0, &device->stop_reason);
-    bh__area_wake(device, area);
     bh__dispatcher_poke(device);
     standby_changed(device);
     if (opening) {
@@ -109,7 +135,9 @@ void bh__worker_goes(bh__device *device, bh__worker *worker) {
         if (!lane->exists) continue;
         atomic_store(&area->lane[i].claim, bh__claim_word(lane->floor));
         atomic_store(&area->lane[i].done, lane->floor);
-        atomic_store(&lane->errors_seen, 0);
+        /* What was believed of another worker's words is not believed of this one's. */
+        uint64_t era = (atomic_load(&lane->answered) >> BH__ANSWERED_BITS) + 1;
+        atomic_store(&lane->answered, era << BH__ANSWERED_BITS | lane->floor);
         lane->head_position = 0; /* what this worker runs begins now */
     }
     bh__driven_arrive(device, worker->area);
@@ -118,7 +146,7 @@ void bh__worker_goes(bh__device *device, bh__worker *worker) {
     device->frozen = false;
     /* Whoever sees it run sees who runs. */
     atomic_store(&device->worker_pid, worker->process.program.pid);
-    device->state = BH_DEVICE_RUNNING;
+    atomic_store(&device->state, BH_DEVICE_RUNNING);
     device->generation++;
     count_takeover(device);
     bh__lock_give(&device->lock);
@@ -442,6 +470,11 @@ static void take_jobs(bh__device *device, bh__job **out_close) {
         ssize_t ignored = read(device->jobs_fd, &count, sizeof count);
         (void)ignored;
     }
+    uint32_t flushes = atomic_load(&device->flushes_wanted);
+    if (flushes != atomic_load(&device->flushes_done)) {
+        if (device->active) listen_to(device, device->active);
+        bh__flushes_answer(device, flushes);
+    }
     bh__job *job = bh__jobs_take(device, false);
     while (job) {
         bh__job *next = job->next;
@@ -449,9 +482,6 @@ static void take_jobs(bh__device *device, bh__job **out_close) {
         bh__order *order = job->kind == BH__JOB_ORDER ? bh__order_new(&job->order) : NULL;
         if (job->kind == BH__JOB_CLOSE) {
             *out_close = job;
-        } else if (job->kind == BH__JOB_FLUSH) {
-            if (device->active) listen_to(device, device->active);
-            bh__job_finish(device, job);
         } else if (device->state == BH_DEVICE_STOPPED || !order) {
             bh__fail(&job->error, BH_E_NO_HOST_MEMORY, "free host memory",
                      "no host memory for an order");
@@ -545,24 +575,9 @@ static void close_all(bh__device *device, bh__job *job) {
     bh_error cancelled;
     bh__fail(&cancelled, BH_E_CANCELLED, "wait for work before closing the device",
              "the device was closed before this was done");
-    bh__area *area = atomic_load(&device->area);
-    bh__lock_take(&device->lock);
-    if (device->state != BH_DEVICE_STOPPED) bh__device_stop(device, &cancelled, BH_E_CANCELLED);
-    bh__lock_give(&device->lock);
     bh__workers_finish(device);
-    bury_all(device);
-    fail_backlog(device, &cancelled);
-    bh__area_wake(device, area);
-    uint64_t deadline = bh__now_ns() + 10 * BH__NS_PER_S;
-    for (uint32_t i = 0; i < BH__AREAS; i++) {
-        bh__worker *worker = &device->workers[i];
-        while (worker->state == BH__WORKER_DYING && !bh__worker_reap(device, worker) &&
-               bh__now_ns() < deadline) {
-            struct pollfd look = {.fd = worker->process.program.end_fd, .events = POLLIN};
-            poll(&look, 1, 100);
-        }
-        bh__process_close(&worker->process);
-    }
+    end_work(device, &cancelled, BH_E_CANCELLED, 10 * BH__NS_PER_S);
+    for (uint32_t i = 0; i < BH__AREAS; i++) bh__process_close(&device->workers[i].process);
     bh__jobs_close(device);
     bh__job_finish(device, job);
 }

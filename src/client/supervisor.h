@@ -33,6 +33,8 @@ void bh__job_finish(bh__device *device, bh__job *job);
 bh__job *bh__jobs_take(bh__device *device, bool close);
 /* Whoever asks from now on, or has just asked, finds nobody there any more. */
 void bh__jobs_close(bh__device *device);
+/* What was said before this many flushes were asked for has been read. */
+void bh__flushes_answer(bh__device *device, uint32_t wanted);
 
 /* ---- cause.c: why a worker is lost ---- */
 

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/doubt.h"
+#include "client/queue.h"
+#include "client/resolve.h"
 #include "client/trace.h"
 
 enum { ILLEGAL_ADDRESS = 700 }; /* CUDA_ERROR_ILLEGAL_ADDRESS */
@@ -28,16 +31,6 @@ typedef struct judgement {
     bh_loss *summary;
 } judgement;
 
-static bh__shadow *shadow_at(bh__device *device, bh__lane *lane, uint64_t position) {
-    return &lane->shadow[position & (device->front->queue_length - 1)];
-}
-
-static const bh__use *use_at(bh__device *device, bh__lane *lane, const bh__shadow *shadow,
-                             uint32_t index) {
-    return &shadow_at(device, lane, shadow->start + index / BH__USES_PER_SLOT)
-                ->uses[index % BH__USES_PER_SLOT];
-}
-
 /* ---- freeze ---- */
 
 /* What a worker says about positions is cut to what can be, and to where a request begins. */
@@ -45,7 +38,7 @@ static uint64_t sane_position(bh__device *device, bh__lane *lane, uint64_t posit
                               uint64_t lowest) {
     uint64_t tail = atomic_load(&lane->tail);
     if (position < lowest || position > tail) return lowest;
-    return position == tail ? tail : shadow_at(device, lane, position)->start;
+    return position == tail ? tail : bh__shadow_at(device, lane, position)->start;
 }
 
 /* First every lane is frozen, only then is any position read: what is done by then stays done, and
@@ -56,7 +49,10 @@ static void freeze(bh__device *device, uint64_t taken[BH__MAX_LANES]) {
     bh__counts_settle(device);
     atomic_fetch_add(&device->epoch, 1);
     for (uint32_t i = 0; i < BH__MAX_LANES; i++) atomic_fetch_or(&area->lane[i].claim, BH__FROZEN);
-    bh__reports_collect(device);
+    /* What anybody believed to be done is, even if the worker takes it back. */
+    uint64_t answered[BH__MAX_LANES];
+    for (uint32_t i = 0; i < device->lane_limit; i++)
+        answered[i] = bh__answered_close(&device->lanes[i]);
     /* What was in flight may go on ending meanwhile. Only values that all lanes had at one moment
      * will do: else a request could be seen done whose source, read before, is not. */
     uint64_t done[BH__MAX_LANES] = {0};
@@ -68,17 +64,19 @@ static void freeze(bh__device *device, uint64_t taken[BH__MAX_LANES]) {
             done[i] = now;
         }
     }
+    /* Before any lane's floor moves: what is reported is not done. What is reported later does not
+     * count. */
+    bh__reports_collect(device);
     for (uint32_t i = 0; i < device->lane_limit; i++) {
         bh__lane *lane = &device->lanes[i];
         if (!lane->exists) continue;
-        uint64_t known = sane_position(device, lane, lane->retired, lane->floor);
-        lane->floor = lane->retired = sane_position(device, lane, done[i], known);
+        uint64_t known = sane_position(device, lane, answered[i], lane->retired);
+        bh__lane_retire(device, lane, sane_position(device, lane, done[i], known));
+        lane->floor = lane->retired;
         taken[i] = sane_position(
             device, lane, bh__claim_position(atomic_load(&area->lane[i].claim)), lane->floor);
         if (taken[i] > lane->begun) lane->begun = taken[i];
     }
-    /* Again, for what was reported between the first look and the reading of `done`. */
-    bh__reports_collect(device);
     device->frozen = true;
     bh__trace_frozen(device, taken);
 }
@@ -115,7 +113,7 @@ uint64_t bh__group_end(bh__device *device, bh__lane *lane, uint64_t position, ui
     }
     *out_count = 0;
     do {
-        position += shadow_at(device, lane, position)->slots;
+        position += bh__shadow_at(device, lane, position)->slots;
         ++*out_count;
     } while (position < end && position < taken && *out_count < BH__GROUP_LENGTH);
     return position;
@@ -155,13 +153,13 @@ static void add_candidates(judgement *self, bool kernels_only) {
         if (!lane->exists || self->taken[i] <= from || (cause->lane_known && cause->lane != i) ||
             !bh__head_runs(self->device, lane, from))
             continue;
-        const bh__shadow *head = shadow_at(self->device, lane, from);
+        const bh__shadow *head = bh__shadow_at(self->device, lane, from);
         if (kernels_only && !head->kernel && !head->sequence) continue;
         uint32_t count;
         self->blamed[i] = bh__group_end(self->device, lane, from, self->taken[i], &count);
         self->candidates += count;
         while (from < self->blamed[i]) {
-            const bh__shadow *shadow = shadow_at(self->device, lane, from);
+            const bh__shadow *shadow = bh__shadow_at(self->device, lane, from);
             const bh__kernel *kernel = blamed_kernel(self, i, shadow);
             if (!only) only = kernel;
             self->one_kernel &= only && kernel == only;
@@ -225,7 +223,7 @@ static size_t name_candidates(const judgement *self, bh__lane *lane, char *list,
     size_t used = 0;
     const char *last = NULL;
     for (uint64_t at = lane->floor; at < self->blamed[lane->index] && used < room;) {
-        const bh__shadow *shadow = shadow_at(self->device, lane, at);
+        const bh__shadow *shadow = bh__shadow_at(self->device, lane, at);
         const char *name = shadow->kernel ? shadow->kernel->name : request_name(shadow);
         at += shadow->slots;
         bool same = last && strcmp(last, name) == 0;
@@ -247,11 +245,11 @@ static void describe_access(judgement *self, bh__lane *lane, uint64_t sequence) 
     bh__use uses[MOST_USES];
     uint32_t count = 0;
     for (uint64_t at = lane->floor, tail = atomic_load(&lane->tail); at < tail;) {
-        const bh__shadow *shadow = shadow_at(device, lane, at);
+        const bh__shadow *shadow = bh__shadow_at(device, lane, at);
         at += shadow->slots;
         if (at != sequence) continue;
         for (; count < shadow->use_count && count < MOST_USES; count++)
-            uses[count] = *use_at(device, lane, shadow, count);
+            uses[count] = *bh__use_at(device, lane, shadow, count);
         break;
     }
     if (cause->bytes)
@@ -281,7 +279,7 @@ static void name_sequence(judgement *self) {
     const bh__cause *cause = self->cause;
     bh__lane *lane = &self->device->lanes[cause->lane];
     for (uint64_t at = lane->floor, tail = atomic_load(&lane->tail); at < tail;) {
-        const bh__shadow *shadow = shadow_at(self->device, lane, at);
+        const bh__shadow *shadow = bh__shadow_at(self->device, lane, at);
         at += shadow->slots;
         if (at != cause->sequence || !shadow->sequence) continue;
         char head[HEAD_BYTES];
@@ -310,7 +308,7 @@ static void write_blame(judgement *self) {
         bh__lane *lane = &self->device->lanes[i];
         if (!lane->exists || self->blamed[i] <= lane->floor) continue;
         its = lane;
-        describe_head(self, i, shadow_at(self->device, lane, lane->floor), only, sizeof only);
+        describe_head(self, i, bh__shadow_at(self->device, lane, lane->floor), only, sizeof only);
         if (used) used += (size_t)snprintf(list + used, sizeof list - used, ", ");
         if (used < sizeof list)
             used += name_candidates(self, lane, list + used, sizeof list - used);
@@ -328,16 +326,9 @@ static void write_blame(judgement *self) {
 
 /* ---- doubt ---- */
 
-static void suspect_outputs(bh__device *device, bh__lane *lane, const bh__shadow *shadow) {
-    for (uint32_t i = 0; i < shadow->use_count; i++) {
-        const bh__use *use = use_at(device, lane, shadow, i);
-        if (use->access & BH_ACCESS_OUT) bh__suspect_add(use->memory, use->offset, use->bytes);
-    }
-}
-
 static void hold_outputs(judgement *self, bh__lane *lane, const bh__shadow *shadow) {
     for (uint32_t i = 0; i < shadow->use_count; i++) {
-        const bh__use *use = use_at(self->device, lane, shadow, i);
+        const bh__use *use = bh__use_at(self->device, lane, shadow, i);
         if (!(use->access & BH_ACCESS_OUT)) continue;
         use->memory->held_by = self->loss;
         if (use->memory->doubt_loss != self->loss || use->memory->doubt_stamp < shadow->stamp) {
@@ -347,39 +338,12 @@ static void hold_outputs(judgement *self, bh__lane *lane, const bh__shadow *shad
     }
 }
 
-static bool reads_suspect(const judgement *self, bh__lane *lane, const bh__shadow *shadow) {
-    for (uint32_t i = 0; i < shadow->use_count; i++) {
-        const bh__use *use = use_at(self->device, lane, shadow, i);
-        if ((use->access & BH_ACCESS_IN) &&
-            bh__suspect_overlaps(use->memory, use->offset, use->bytes))
-            return true;
-    }
-    return false;
-}
-
-static bool overwrites_suspect(const judgement *self, bh__lane *lane, const bh__shadow *shadow) {
-    for (uint32_t i = 0; i < shadow->use_count; i++) {
-        const bh__use *use = use_at(self->device, lane, shadow, i);
-        if (use->access == BH_ACCESS_OUT &&
-            bh__suspect_overlaps(use->memory, use->offset, use->bytes))
-            return true;
-    }
-    return false;
-}
-
-static void clear_overwritten(const judgement *self, bh__lane *lane, const bh__shadow *shadow) {
-    for (uint32_t i = 0; i < shadow->use_count; i++) {
-        const bh__use *use = use_at(self->device, lane, shadow, i);
-        if (use->access == BH_ACCESS_OUT) bh__suspect_clear(use->memory, use->offset, use->bytes);
-    }
-}
-
 /* Memory of the driver's was the lost worker's own: its successor has another, elsewhere, and what was
  * packed with the old address cannot run, not even to overwrite it. */
 static const bh__memory *driven_use(const judgement *self, bh__lane *lane,
                                     const bh__shadow *shadow) {
     for (uint32_t i = 0; self->device->driven && i < shadow->use_count; i++) {
-        const bh__memory *memory = use_at(self->device, lane, shadow, i)->memory;
+        const bh__memory *memory = bh__use_at(self->device, lane, shadow, i)->memory;
         if (bh__driven_of(memory)) return memory;
     }
     return NULL;
@@ -399,17 +363,17 @@ static bool is_quarantined(const bh__shadow *shadow) {
  * or by work behind it. Its inputs may have been overwritten by a later request in flight although
  * this one is not known to be done. */
 static bool can_be_resent(const judgement *self, bh__lane *lane, const bh__shadow *shadow) {
-    if (!shadow->idempotent || reads_suspect(self, lane, shadow)) return false;
+    if (!shadow->idempotent || bh__request_reads_doubt(self->device, lane, shadow)) return false;
     if (needs_stale_module(shadow) || driven_use(self, lane, shadow)) return false;
     for (uint32_t i = 0; i < shadow->use_count; i++) {
-        const bh__use *in = use_at(self->device, lane, shadow, i);
+        const bh__use *in = bh__use_at(self->device, lane, shadow, i);
         if (!(in->access & BH_ACCESS_IN)) continue;
         /* What moves into a mirror meanwhile is what comes of this, or of work behind it. */
         if (in->memory->doubt_loss == self->loss && in->memory->doubt_stamp > shadow->stamp &&
             !in->memory->mirror)
             return false;
         for (uint32_t k = 0; k < shadow->use_count; k++) {
-            const bh__use *out = use_at(self->device, lane, shadow, k);
+            const bh__use *out = bh__use_at(self->device, lane, shadow, k);
             if ((out->access & BH_ACCESS_OUT) && out->memory == in->memory &&
                 out->offset < in->offset + in->bytes && in->offset < out->offset + out->bytes) {
                 return false;
@@ -423,27 +387,10 @@ static bool can_be_resent(const judgement *self, bh__lane *lane, const bh__shado
 static uint64_t hold_for(const judgement *self, bh__lane *lane, const bh__shadow *shadow) {
     uint64_t reaped = atomic_load(&self->device->front->reaped), hold = 0;
     for (uint32_t i = 0; i < shadow->use_count; i++) {
-        uint64_t by = use_at(self->device, lane, shadow, i)->memory->held_by;
+        uint64_t by = bh__use_at(self->device, lane, shadow, i)->memory->held_by;
         if (by > reaped && by > hold) hold = by;
     }
     return hold;
-}
-
-void bh__suspect_accept(bh__device *device, bh__memory *memory, uint64_t offset, uint64_t bytes) {
-    bh__suspect_clear(memory, offset, bytes);
-    for (uint32_t i = 0; i < device->lane_limit; i++) {
-        bh__lane *lane = &device->lanes[i];
-        uint64_t position = lane->exists ? bh__lane_done(device, lane) : 0,
-                 tail = lane->exists ? atomic_load(&lane->tail) : 0;
-        while (position < tail) {
-            bh__shadow *shadow = shadow_at(device, lane, position);
-            for (uint32_t k = 0; shadow->resolved && k < shadow->use_count; k++) {
-                if (use_at(device, lane, shadow, k)->memory == memory)
-                    shadow->resolved = BH__RESOLVED_ACCEPTED;
-            }
-            position += shadow->slots;
-        }
-    }
 }
 
 /* ---- judge ---- */
@@ -451,11 +398,6 @@ void bh__suspect_accept(bh__device *device, bh__memory *memory, uint64_t offset,
 static void resolve(judgement *self, bh__lane *lane, bh__shadow *shadow, bh_status status) {
     bh__device *device = self->device;
     bool blamed = status == BH_E_FAULT || status == BH_E_DEADLINE;
-    bh__request *request = bh__ring_request(lane->ring, device->front->queue_length, shadow->start);
-    atomic_store(&request->op, BH__OP_SKIP);
-    atomic_store(&request->hold, 0);
-    shadow->resolved = BH__RESOLVED_LOST;
-    suspect_outputs(self->device, lane, shadow);
     bh_error detail = self->blame;
     if (blamed && !self->certain) { /* one of several: which one this is comes first */
         char own[HEAD_BYTES];
@@ -465,8 +407,13 @@ static void resolve(judgement *self, bh__lane *lane, bh__shadow *shadow, bh_stat
     bh__kernel *kernel = blamed ? blamed_kernel(self, lane->index, shadow) : shadow->kernel;
     const bh__memory *driven = status == BH_E_STALE ? driven_use(self, lane, shadow) : NULL;
     if (driven) bh__driven_refuse_lost(driven, &detail);
-    bh__lane_fail(lane, shadow->start + shadow->slots, status, blamed ? self->certain : 1,
-                  self->loss, kernel ? kernel->name : NULL, blamed || driven ? &detail : NULL);
+    bh__request_fail(device, lane, shadow,
+                        &(bh__failure){.status = status,
+                                       .certain = blamed ? self->certain : 1,
+                                       .loss = self->loss,
+                                       .kernel = kernel ? kernel->name : NULL,
+                                       .detail = blamed || driven ? &detail : NULL},
+                        true);
     switch (status) {
     case BH_E_FAULT:
     case BH_E_DEADLINE:
@@ -489,15 +436,9 @@ static void resolve(judgement *self, bh__lane *lane, bh__shadow *shadow, bh_stat
     }
 }
 
-static void judge_one(judgement *self, bh__lane *lane, bh__shadow *shadow) {
-    if (shadow->resolved) {
-        /* An earlier verdict. What comes before it in the queue may have cleared the doubt it
-         * stands for, in this walk. */
-        bool lost = shadow->resolved == BH__RESOLVED_LOST;
-        if (lost || (shadow->resolved == BH__RESOLVED_CANCELLED && shadow->cleared))
-            suspect_outputs(self->device, lane, shadow);
-        return;
-    }
+static void judge_one(void *context, bh__lane *lane, bh__shadow *shadow) {
+    judgement *self = context;
+    if (shadow->resolved) return;
     bool in_flight = shadow->start < self->taken[lane->index];
     bh__request *request =
         bh__ring_request(lane->ring, self->device->front->queue_length, shadow->start);
@@ -509,46 +450,22 @@ static void judge_one(judgement *self, bh__lane *lane, bh__shadow *shadow) {
         resolve(self, lane, shadow, BH_E_LOST);
     } else if (!in_flight && is_quarantined(shadow)) {
         resolve(self, lane, shadow, BH_E_QUARANTINED);
-    } else if (!in_flight && (reads_suspect(self, lane, shadow) || needs_stale_module(shadow) ||
-                              driven_use(self, lane, shadow))) {
+    } else if (!in_flight &&
+               (bh__request_reads_doubt(self->device, lane, shadow) || needs_stale_module(shadow) ||
+                driven_use(self, lane, shadow))) {
         resolve(self, lane, shadow, BH_E_STALE);
     } else {
         if (in_flight) self->summary->resent++;
         if (shadow->kernel) shadow->module->launched = true;
         if (shadow->sequence) bh__sequence_launched(shadow->sequence);
-        if (overwrites_suspect(self, lane, shadow)) shadow->cleared = 1;
-        clear_overwritten(self, lane, shadow);
         atomic_store(&request->hold, in_flight ? self->loss : hold_for(self, lane, shadow));
     }
 }
 
-/* Calls `visit` for each unfinished request of all lanes, in the order they were submitted, which
- * is an order their dependencies allow. */
-static void walk(judgement *self, void (*visit)(judgement *, bh__lane *, bh__shadow *)) {
-    bh__device *device = self->device;
-    uint64_t cursor[BH__MAX_LANES];
-    for (uint32_t i = 0; i < device->lane_limit; i++) cursor[i] = device->lanes[i].floor;
-    for (;;) {
-        bh__lane *next = NULL;
-        uint64_t stamp = UINT64_MAX;
-        for (uint32_t i = 0; i < device->lane_limit; i++) {
-            bh__lane *lane = &device->lanes[i];
-            if (!lane->exists || cursor[i] >= atomic_load(&lane->tail)) continue;
-            uint64_t its = shadow_at(device, lane, cursor[i])->stamp;
-            if (its < stamp) {
-                stamp = its;
-                next = lane;
-            }
-        }
-        if (!next) return;
-        bh__shadow *shadow = shadow_at(device, next, cursor[next->index]);
-        cursor[next->index] += shadow->slots;
-        visit(self, next, shadow);
-    }
-}
-
-static void hold_one(judgement *self, bh__lane *lane, bh__shadow *shadow) {
-    if (!shadow->resolved && shadow->start < self->taken[lane->index])
+/* One that has its verdict may be running all the same. */
+static void hold_one(void *context, bh__lane *lane, bh__shadow *shadow) {
+    judgement *self = context;
+    if (shadow->start < self->taken[lane->index] && (!shadow->resolved || shadow->running))
         hold_outputs(self, lane, shadow);
 }
 
@@ -565,7 +482,7 @@ static void judge_modules(judgement *self) {
 static uint32_t count_suspect(bh__device *device) {
     uint32_t cursor = 0, count = 0;
     for (bh__buffer *buffer; (buffer = bh__table_next(&device->buffers, &cursor));) {
-        if (!buffer->is_view && buffer->memory->suspect_count) count++;
+        if (!buffer->is_view && bh__doubt_any(buffer->memory)) count++;
     }
     return count;
 }
@@ -584,41 +501,44 @@ void bh__take_over(bh__device *device, const bh__cause *cause, bh_loss *summary)
     snprintf(summary->message, sizeof summary->message, "%s", self.blame.message);
     judge_modules(&self);
     bh__driven_lose(device);
-    walk(&self, hold_one);
-    walk(&self, judge_one);
-    bh__managed_judge(device);
+    bh__requests_walk(device, hold_one, &self);
+    bh__requests_walk(device, judge_one, &self);
+    /* A call that failed because of a later piece may have spoilt what was let through before. */
+    bh__dependents_resolve(device);
     summary->suspect_buffers = count_suspect(device);
     device->tally.faults += cause->status == BH_E_FAULT;
     device->tally.deadlines += cause->status == BH_E_DEADLINE;
     device->tally.requests_resent += summary->resent;
-    device->state = BH_DEVICE_REPLACING;
+    atomic_store(&device->state, BH_DEVICE_REPLACING);
     bh__trace_instant(device, "worker lost", "generation", device->generation, summary->message);
 }
 
 /* ---- the end of a device ---- */
+
+void bh__device_freeze(bh__device *device) {
+    uint64_t taken[BH__MAX_LANES];
+    if (!device->frozen) freeze(device, taken);
+}
+
+typedef struct stopping {
+    bh__device *device;
+    bh__failure verdict;
+} stopping;
+
+/* What no worker has begun leaves its outputs as they were. */
+static void stop_one(void *context, bh__lane *lane, bh__shadow *shadow) {
+    stopping *self = context;
+    bh__request_fail(self->device, lane, shadow, &self->verdict, shadow->start < lane->begun);
+}
 
 void bh__device_stop(bh__device *device, const bh_error *reason, bh_status verdict_status) {
     bh_error verdict = *reason;
     verdict.status = verdict_status;
     device->stop_reason = *reason;
     device->stop_reason.status = BH_E_STOPPED;
-    uint64_t taken[BH__MAX_LANES];
-    if (!device->frozen) freeze(device, taken);
-    for (uint32_t i = 0; i < device->lane_limit; i++) {
-        bh__lane *lane = &device->lanes[i];
-        if (!lane->exists) continue;
-        uint64_t tail = atomic_load(&lane->tail);
-        for (uint64_t position = lane->floor; position < tail;) {
-            bh__shadow *shadow = shadow_at(device, lane, position);
-            position += shadow->slots;
-            if (shadow->resolved) continue;
-            shadow->resolved = BH__RESOLVED_LOST;
-            bh__lane_fail(lane, position, verdict_status, 1, 0,
-                          shadow->kernel ? shadow->kernel->name : NULL, &verdict);
-        }
-    }
+    stopping self = {device, {.status = verdict_status, .certain = 1, .detail = &verdict}};
+    bh__requests_walk(device, stop_one, &self);
     bh__managed_judge(device);
-    device->state = BH_DEVICE_STOPPED;
-    atomic_store(&device->stopped, true);
+    atomic_store(&device->state, BH_DEVICE_STOPPED);
     atomic_fetch_add(&device->epoch, 1);
 }

@@ -127,12 +127,6 @@ static bool collect_one(bh__device *device, bh__lane *lane, bool must) {
     return true;
 }
 
-static void see_reports(bh__device *device, bh__lane *lane) {
-    const bh__lane_area *words = &atomic_load(&device->area)->lane[lane->index];
-    if (!device->frozen && atomic_load(&words->errors) != atomic_load(&lane->errors_seen))
-        bh__reports_collect(device);
-}
-
 static bh__lane_trace *lane_trace_of(bh__device *device, bh__lane *lane, uint64_t start) {
     if (lane->trace) return lane->trace;
     uint32_t length = device->front->queue_length;
@@ -167,7 +161,6 @@ void bh__trace_submit(bh__device *device, const bh__submission *submission, uint
         return;
     }
     /* The slots that this request takes hold notes and times of others, which are done. */
-    if (trace->cursor + trace->mask + 1 < end) see_reports(device, lane);
     while (trace->cursor + trace->mask + 1 < end) (void)collect_one(device, lane, true);
 
     bh__trace_note *note = &trace->notes[start & trace->mask];
@@ -233,7 +226,6 @@ bool bh__trace_sweep(bh__device *device, bool all) {
         bh__lane *lane = &device->lanes[i];
         bh__lane_trace *trace = lane->trace;
         if (!trace) continue;
-        see_reports(device, lane);
         uint64_t done = bh__lane_done(device, lane), tail = atomic_load(&lane->tail);
         while (trace->cursor < done && collect_one(device, lane, all || device->frozen)) {
         }
@@ -301,9 +293,9 @@ bh_status bh_trace_start(bh_device handle, const char *path) {
     if (!device) return bh__last()->status;
     bh__trace *trace = NULL;
     bh_status status = BH_OK;
-    if (device->trace || device->closing) {
+    if (device->trace) {
         status = bh__refuse(BH_E_BUSY, "stop it first with bh_trace_stop",
-                            "the device is being traced or closed already");
+                            "the device is being traced already");
     } else if ((status = trace_new(path, &trace)) == BH_OK) {
         trace->device = device;
         trace->ticks_usable = device->ticks_usable;
@@ -349,13 +341,13 @@ bh_status bh_trace_stop(bh_device handle) {
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
     if (!device) return bh__last()->status;
     bh__trace *trace = detach(device);
-    if (trace) atomic_fetch_add(&device->users, 1);
-    bh__device_unlock(device);
+    bh__device_step_out(device);
+    if (!trace) bh__ticket_leave(device);
     if (!trace)
         return bh__refuse(BH_E_NOT_FOUND, "start one with bh_trace_start",
                           "the device is not being traced");
     int failed = finish(trace);
-    atomic_fetch_sub(&device->users, 1);
+    bh__ticket_leave(device);
     char text[128];
     if (!failed) return BH_OK;
     return bh__refuse(BH_E_IO, "make room on the disk and trace again",

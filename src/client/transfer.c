@@ -6,7 +6,7 @@
 #include "base/checked.h"
 #include "base/stream_copy.h"
 #include "client/crew.h"
-#include "client/internal.h"
+#include "client/resolve.h"
 
 static bh_status check_range(const char *what, uint64_t offset, uint64_t bytes,
                              const bh__buffer *buffer) {
@@ -27,7 +27,8 @@ bh_status bh__check_lane_device(bh_lane lane, bh_buffer buffer) {
  * held. */
 static bh_status submit_host_move(bh__device *device, bh_lane lane_handle, uint16_t op,
                                   bh_buffer handle, uint64_t offset, bh__memory *host,
-                                  uint64_t host_offset, uint64_t bytes, bh_ticket *out) {
+                                  uint64_t host_offset, uint64_t bytes, bh__call *call,
+                                  bh_ticket *out) {
     for (;;) {
         bh__buffer *buffer = bh__handle_get(device, handle.id, BH__KIND_BUFFER, "buffer");
         bh__lane *lane = buffer ? bh__lane_get(device, lane_handle) : NULL;
@@ -49,6 +50,7 @@ static bh_status submit_host_move(bh__device *device, bh_lane lane_handle, uint1
             .uses = uses,
             /* Staging slots are never shared by two requests: no order to keep there. */
             .use_count = host == device->staging ? 1 : 2,
+            .call = call,
             .copy = {.target = write ? address : host->host_from + host_offset,
                      .source = write ? host->host_from + host_offset : address,
                      .bytes = bytes,
@@ -93,6 +95,7 @@ typedef struct staged {
     bh_lane lane;
     bh_buffer buffer;
     uint64_t offset;
+    bh__call *call; /* writes of several pieces; else NULL */
     union {
         const uint8_t *source;
         uint8_t *target;
@@ -113,25 +116,55 @@ static bh_status write_part(void *context, uint64_t from, uint64_t bytes, bh_tic
         status = bh__staging_take(device, true, &slot);
         if (status != BH_OK) break;
         uint64_t piece = bytes < BH__STAGING_BYTES ? bytes : BH__STAGING_BYTES;
-        atomic_fetch_add(&device->users, 1);
-        bh__device_unlock(device);
+        bh__device_step_out(device);
         memcpy(bh__staging_memory(device, slot), source, piece);
-        bh__lock_take(&device->lock);
-        atomic_fetch_sub(&device->users, 1);
+        bh__device_step_in(device);
         bh_ticket ticket = {0, 0};
         status =
             submit_host_move(device, whole->lane, BH__OP_WRITE, buffer, offset, device->staging,
-                             (uint64_t)slot * BH__STAGING_BYTES, piece, &ticket);
+                             (uint64_t)slot * BH__STAGING_BYTES, piece, whole->call, &ticket);
         uint32_t index = (uint32_t)(ticket.lane >> 16) & 0xff;
         bh__staging_put(device, slot, status == BH_OK ? index : 0,
                         status == BH_OK ? ticket.sequence : 0, false);
-        if (status == BH_OK && out) *out = ticket;
+        if (status == BH_OK) *out = ticket;
         source += piece;
         offset += piece;
         bytes -= piece;
     }
     bh__device_unlock(device);
     return status;
+}
+
+bh_status bh__write_pieces(bh_lane lane, bh_buffer buffer, uint64_t offset, const void *source,
+                           uint64_t bytes, bh__call *call, bh_ticket *out) {
+    staged whole = {lane, buffer, offset, call, {.source = source}};
+    return bh__crew_run(bytes, write_part, &whole, out);
+}
+
+bh_status bh__call_begin(bh_buffer handle, uint64_t offset, uint64_t bytes, bh__call *out) {
+    bh__device *device = begin(handle, "write", offset, out, bytes);
+    if (!device) return bh__last()->status;
+    const bh__buffer *buffer = bh__handle_get(device, handle.id, BH__KIND_BUFFER, "buffer");
+    *out = (bh__call){
+        .target = buffer->memory, .offset = buffer->offset + offset, .bytes = bytes};
+    buffer->memory->references++;
+    bh__device_step_out(device);
+    out->device = device;
+    return BH_OK;
+}
+
+bh_status bh__call_finish(bh__call *self, bh_status status) {
+    bh__device *device = self->device;
+    bh_error why = *bh__last();
+    bh__device_step_in(device);
+    bh__call_end(device, self, status == BH_OK ? BH_OK : why.status);
+    if (status == BH_OK && self->status != BH_OK) {
+        why = self->error;
+        status = self->status;
+    }
+    bh__memory_release(device, self->target);
+    bh__device_unlock(device);
+    return status == BH_OK ? BH_OK : bh__refuse_with(&why);
 }
 
 bh_status bh_submit_write(bh_lane lane, bh_buffer buffer, uint64_t offset, const void *source,
@@ -145,11 +178,20 @@ bh_status bh_submit_write(bh_lane lane, bh_buffer buffer, uint64_t offset, const
     if (bytes == 0) status = nothing_to_do(device, lane, out);
     if (host)
         status = submit_host_move(device, lane, BH__OP_WRITE, buffer, offset, host, host_offset,
-                                  bytes, out);
+                                  bytes, NULL, out);
     bh__device_unlock(device);
     if (bytes == 0 || host) return status;
-    staged whole = {lane, buffer, offset, {.source = source}};
-    return bh__crew_run(bytes, write_part, &whole, out);
+    bh_ticket last = {0, 0};
+    if (bytes <= BH__STAGING_BYTES) {
+        status = bh__write_pieces(lane, buffer, offset, source, bytes, NULL, &last);
+    } else {
+        bh__call call;
+        if (bh__call_begin(buffer, offset, bytes, &call) != BH_OK) return bh__last()->status;
+        status = bh__write_pieces(lane, buffer, offset, source, bytes, &call, &last);
+        status = bh__call_finish(&call, status);
+    }
+    if (status == BH_OK && out) *out = last;
+    return status;
 }
 
 bh_status bh_submit_read(bh_lane lane, bh_buffer buffer, uint64_t offset, void *target,
@@ -164,7 +206,7 @@ bh_status bh_submit_read(bh_lane lane, bh_buffer buffer, uint64_t offset, void *
         status = nothing_to_do(device, lane, out);
     } else if (host) {
         status = submit_host_move(device, lane, BH__OP_READ, buffer, offset, host, host_offset,
-                                  bytes, out);
+                                  bytes, NULL, out);
     } else {
         status = bh__refuse(
             BH_E_INVALID, "read into memory from bh_host_alloc, or use bh_buffer_read, which waits",
@@ -199,15 +241,13 @@ static const uint64_t large_read = 4 << 20;
 
 /* Waits for a piece and copies it out. Called and returns with the lock held. */
 static bh_status piece_finish(bh__device *device, const piece *part, uint8_t *target) {
-    atomic_fetch_add(&device->users, 1);
-    bh__device_unlock(device);
+    bh__device_step_out(device);
     bh_status status = bh_wait(part->ticket, BH_FOREVER);
     if (status == BH_OK) {
         const void *source = bh__staging_memory(device, part->slot);
         (part->large ? bh__stream_copy : copy)(target + part->offset, source, part->bytes);
     }
-    bh__lock_take(&device->lock);
-    atomic_fetch_sub(&device->users, 1);
+    bh__device_step_in(device);
     bh__staging_put(device, part->slot, 0, 0, status != BH_OK);
     return status;
 }
@@ -241,7 +281,7 @@ static bh_status read_part(void *context, uint64_t from, uint64_t bytes, bh_tick
         part->bytes = bytes - started < BH__STAGING_BYTES ? bytes - started : BH__STAGING_BYTES;
         status = submit_host_move(device, (bh_lane){0}, BH__OP_READ, buffer, offset + started,
                                   device->staging, (uint64_t)part->slot * BH__STAGING_BYTES,
-                                  part->bytes, &part->ticket);
+                                  part->bytes, NULL, &part->ticket);
         if (status == BH_OK) {
             count++;
             started += part->bytes;
@@ -267,7 +307,7 @@ bh_status bh_buffer_read(bh_buffer buffer, uint64_t offset, void *target, uint64
         bh_status status = bh_submit_read((bh_lane){0}, buffer, offset, target, bytes, &ticket);
         return status == BH_OK ? bh_wait(ticket, BH_FOREVER) : status;
     }
-    staged whole = {{0}, buffer, offset, {.target = target}};
+    staged whole = {{0}, buffer, offset, NULL, {.target = target}};
     return bh__crew_run(bytes, read_part, &whole, NULL);
 }
 

@@ -70,12 +70,10 @@ static bh_status move_piece(bh__device *device, bh__module *module, uint32_t ind
     bool retry = true;
     while (retry && status == BH_OK) status = bh__submit(device, &submission, &retry, &ticket);
     if (status == BH_OK) {
-        atomic_fetch_add(&device->users, 1);
-        bh__device_unlock(device);
+        bh__device_step_out(device);
         status = bh_wait(ticket, BH_FOREVER);
         if (status == BH_OK && target) memcpy(target, bh__staging_memory(device, slot), bytes);
-        bh__lock_take(&device->lock);
-        atomic_fetch_sub(&device->users, 1);
+        bh__device_step_in(device);
     }
     bh__staging_put(device, slot, 0, 0, status != BH_OK);
     return status;

@@ -11,6 +11,7 @@
 
 #include "base/futex.h"
 #include "base/log.h"
+#include "client/resolve.h"
 #include "client/supervisor.h"
 
 /* A GPU's driver takes its time, more so when several processes start at once. */
@@ -42,7 +43,6 @@ static void area_reset(bh__area *area) {
         atomic_store(&area->lane[i].claim, 0);
         atomic_store(&area->lane[i].asleep, 0);
         atomic_store(&area->lane[i].done, 0);
-        atomic_store(&area->lane[i].errors, 0);
         bh__counts_clear(&area->lane[i].counts);
     }
 }
@@ -174,8 +174,10 @@ static void publish_reaped(bh__device *device) {
             reaped = worker->loss - 1;
     }
     if (reaped <= atomic_load(&device->front->reaped)) return;
+    bool told = bh__late_tell(device, reaped);
     atomic_store(&device->front->reaped, reaped);
-    if (atomic_load(&device->unhomed)) bh__dispatcher_poke(device);
+    if (told) bh__area_wake(device, atomic_load(&device->area));
+    if (told || atomic_load(&device->unhomed)) bh__dispatcher_poke(device);
     bh__futex_wake((_Atomic uint32_t *)(void *)&device->front->reaped, BH__FUTEX_ALL,
                    BH__FUTEX_SHARED);
 }

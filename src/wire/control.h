@@ -18,7 +18,7 @@ enum {
     BH__AREAS = 8, /* workers that can be alive, or dead and not yet reaped, at once */
     BH__SLOT_BYTES = 256,
     BH__MAX_PARAM_BYTES = 4096,
-    BH__REPORTS = 64,
+    BH__REPORTS = BH__MAX_LANES, /* a lane waits until its report is taken */
     BH__GROUPS = 32,     /* of one lane; more than can be in flight */
     BH__GROUP_LENGTH = 8 /* requests in one, at most */
 };
@@ -198,8 +198,6 @@ typedef struct bh__lane_area {
     _Alignas(64) _Atomic uint32_t
         asleep; /* futex: the worker sets it before it sleeps on it; whoever wakes it clears it */
     _Alignas(64) _Atomic uint64_t done; /* everything up to here is complete */
-    _Atomic uint32_t
-        errors; /* reports made for this lane so far, counted before `done` passes them */
     _Atomic uint32_t wake;  /* futex: counted up to wake sleepers */
     _Atomic uint64_t step;  /* how far the replay of a sequence is known to be: bh__step_word */
     _Atomic uint64_t pulse; /* the worker's own: the device counts pieces of a long request here */
@@ -235,7 +233,7 @@ typedef struct bh__area {
     _Atomic uint32_t fault_state; /* SET: `fault` is filled in and this worker is lost */
     bh__report fault;
     _Alignas(64) _Atomic uint32_t reports_made; /* by the worker */
-    _Atomic uint32_t reports_taken;             /* by the application */
+    _Atomic uint32_t reports_taken; /* by the application; futex: lanes wait for theirs to be taken */
     bh__report reports[BH__REPORTS];
     bh__lane_area lane[BH__MAX_LANES];
 } bh__area;
@@ -264,7 +262,7 @@ enum { BH__STEP_GROUP = 16 };
 /* What both sides must agree on: a number that goes up when the protocol changes, and the layout
  * that it had when it was built. */
 #define BH__WIRE_VERSION                                                                           \
-    (5u << 24 |                                                                                    \
+    (6u << 24 |                                                                                    \
      (uint32_t)(sizeof(bh__front) * 31 + sizeof(bh__area) * 17 + sizeof(bh__lane_area) * 7 +       \
                 offsetof(bh__lane_area, done) * 5 + sizeof(bh__request) * 3 + BH__PAYLOAD_OFFSET + \
                 sizeof(bh_device_info) * 11))

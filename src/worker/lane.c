@@ -268,6 +268,19 @@ static bool wait_for_dependencies(bh__lane *lane) {
     return true;
 }
 
+/* While the request waited for others, one of them may have failed, and the application may have
+ * given this one its verdict: then it does nothing. False: the lane is over, and the slot may be in use
+ * again. */
+bool bh__serve_lane_op_again(bh__lane *lane) {
+    if (lane->dependency_count == 0) return true;
+    const bh__request *request =
+        bh__ring_request(lane->ring, lane->worker->queue_length, lane->work->start);
+    uint16_t op = atomic_load_explicit(&request->op, memory_order_acquire);
+    if (claim_again(lane) & BH__FROZEN) return false;
+    lane->work->op = op;
+    return true;
+}
+
 static void ring_eventfd(int fd) {
     uint64_t one = 1;
     ssize_t written = write(fd, &one, sizeof one);
@@ -307,7 +320,9 @@ static void complete(bh__lane *lane, uint64_t done) {
 /* Executes the request that was taken. False: it is not complete and the lane is over. */
 static bool perform(bh__lane *lane) {
     bh__worker *worker = lane->worker;
-    if (!bh__serve_lane_hold(lane) || !wait_for_dependencies(lane)) return false;
+    if (!bh__serve_lane_hold(lane) || !wait_for_dependencies(lane) ||
+        !bh__serve_lane_op_again(lane))
+        return false;
     /* One with a verdict does nothing, but in its turn: that it has passed must mean that what it
      * waits for has. */
     if (lane->work->op == BH__OP_SKIP) return true;
@@ -411,6 +426,7 @@ void bh__serve_lanes_join(bh__worker *worker) {
             bh__futex_wake(&worker->go, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
             bh__futex_wake(&lane->area->asleep, BH__FUTEX_ALL, BH__FUTEX_SHARED);
             bh__futex_wake(low_half(&worker->front->reaped), BH__FUTEX_ALL, BH__FUTEX_SHARED);
+            bh__futex_wake(&worker->area->reports_taken, BH__FUTEX_ALL, BH__FUTEX_SHARED);
             for (uint32_t j = 0; j < BH__MAX_LANES; j++)
                 bh__futex_wake(&worker->lanes[j].progress, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
             nanosleep(&(struct timespec){.tv_nsec = 200 * BH__NS_PER_US}, NULL);

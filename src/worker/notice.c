@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/futex.h"
 #include "worker/state.h"
 
 enum { SEND_POLL_MS = 20 };
@@ -67,35 +68,29 @@ static void fill_report(bh__report *report, const bh__lane *lane, uint64_t seque
     snprintf(report->fix, sizeof report->fix, "%s", error->fix);
 }
 
-/* The application takes reports when it is told of them; it does not wake whoever waits for room.
- */
-static bool wait_for_room(bh__worker *worker) {
-    bh__area *area = worker->area;
-    bool told = false;
-    for (;;) {
-        uint32_t made = atomic_load_explicit(&area->reports_made, memory_order_relaxed);
-        uint32_t taken = atomic_load_explicit(&area->reports_taken, memory_order_acquire);
-        if (made - taken < BH__REPORTS) return true;
-        if (!told) bh__serve_send(worker, BH__MSG_REPORT, 0, NULL, 0, NULL, 0, -1);
-        told = true;
-        if (bh__serve_killed(worker)) return false;
-        nanosleep(&(struct timespec){.tv_nsec = 200 * BH__NS_PER_US}, NULL);
-    }
+/* Each lane has at most one report that was not taken, so there is always room. */
+static uint32_t make_report(bh__lane *lane, uint64_t sequence, const bh_error *error) {
+    bh__area *area = lane->worker->area;
+    pthread_mutex_lock(&lane->worker->report_lock);
+    uint32_t made = atomic_load_explicit(&area->reports_made, memory_order_relaxed);
+    fill_report(&area->reports[made % BH__REPORTS], lane, sequence, error);
+    atomic_store_explicit(&area->reports_made, made + 1, memory_order_release);
+    pthread_mutex_unlock(&lane->worker->report_lock);
+    return made + 1;
 }
 
+/* `done` must not pass the request before the application has written its verdict down, and those of
+ * the requests that depend on it: they could run, and be taken for done. */
 bool bh__serve_lane_report(bh__lane *lane, uint64_t sequence, const bh_error *error) {
     bh__worker *worker = lane->worker;
-    bh__area *area = worker->area;
-    pthread_mutex_lock(&worker->report_lock);
-    bool room = wait_for_room(worker);
-    if (room) {
-        uint32_t made = atomic_load_explicit(&area->reports_made, memory_order_relaxed);
-        fill_report(&area->reports[made % BH__REPORTS], lane, sequence, error);
-        atomic_store_explicit(&area->reports_made, made + 1, memory_order_release);
-        atomic_fetch_add(&lane->area->errors, 1);
+    uint32_t number = make_report(lane, sequence, error);
+    if (!bh__serve_send(worker, BH__MSG_REPORT, 0, NULL, 0, NULL, 0, -1)) return false;
+    for (;;) {
+        uint32_t taken = atomic_load(&worker->area->reports_taken);
+        if ((int32_t)(taken - number) >= 0) return true;
+        if (bh__serve_killed(worker)) return false;
+        bh__futex_wait(&worker->area->reports_taken, taken, BH__NEVER, BH__FUTEX_SHARED);
     }
-    pthread_mutex_unlock(&worker->report_lock);
-    return room && bh__serve_send(worker, BH__MSG_REPORT, 0, NULL, 0, NULL, 0, -1);
 }
 
 void bh__serve_lane_fault(bh__lane *lane, uint64_t sequence, const bh_error *error) {

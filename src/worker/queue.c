@@ -255,7 +255,8 @@ bool bh__queue_one(bh__lane *lane) {
 }
 
 bool bh__queue_wait_and_send(bh__lane *lane) {
-    return bh__serve_lane_hold(lane) && follow_all(lane) && bh__queue_one(lane);
+    return bh__serve_lane_hold(lane) && follow_all(lane) && bh__serve_lane_op_again(lane) &&
+           bh__queue_one(lane);
 }
 
 bool bh__queue_perform(bh__lane *lane) {

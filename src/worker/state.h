@@ -147,6 +147,7 @@ void bh__serve_lane_tell(bh__lane *lane, uint64_t done, uint64_t *woken);
 /* Waits until the request taken may run as far as lost workers are concerned. False: the lane is
  * over. */
 bool bh__serve_lane_hold(bh__lane *lane);
+bool bh__serve_lane_op_again(bh__lane *lane);
 /* Lets the waiting lanes begin. */
 void bh__serve_lanes_go(bh__worker *worker);
 /* Ends and joins every lane's thread; the worker has been killed. */

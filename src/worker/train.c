@@ -26,7 +26,7 @@ static bool is_short(const bh__lane *lane, const bh__launch_body *body) {
 }
 
 /* Whether the request in lane->work waits for nothing and may share its completion with others. */
-static bool may_join(const bh__lane *lane) {
+static bool may_join(bh__lane *lane) {
     const bh__worker *worker = lane->worker;
     if (lane->work->op != BH__OP_LAUNCH || !may_share(&lane->work->u.launch)) return false;
     if (lane->hold > atomic_load(&worker->front->reaped)) return false;
@@ -34,6 +34,8 @@ static bool may_join(const bh__lane *lane) {
         const bh__dependency *on = &lane->dependencies[i];
         if (atomic_load(&worker->area->lane[on->lane].done) < on->position) return false;
     }
+    /* What it waited for may have failed. */
+    if (!bh__serve_lane_op_again(lane) || lane->work->op != BH__OP_LAUNCH) return false;
     return is_short(lane, &lane->work->u.launch);
 }
 

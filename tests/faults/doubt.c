@@ -349,7 +349,7 @@ TEST(a_transfer_in_flight_leaves_its_target_suspect_or_whole) {
     CHECK_OK(bh_device_close(r.device));
 }
 
-TEST(taking_back_what_would_have_overwritten_brings_doubt_back) {
+TEST(cancelling_what_would_have_overwritten_leaves_doubt) {
     bh_buffer x;
     rig r = rig_with_suspect(&x);
     bh_lane lane = open_lane(r.device);
@@ -357,7 +357,7 @@ TEST(taking_back_what_would_have_overwritten_brings_doubt_back) {
     uint32_t value = 5;
     bh_ticket fill;
     REQUIRE_OK(bh_submit_fill(lane, x, 0, N * 4, &value, 4, &fill));
-    CHECK(!is_suspect(x)); /* it will be overwritten */
+    CHECK(is_suspect(x)); /* until it is overwritten */
     bh_status status = bh_cancel(fill);
     if (status == BH_E_BUSY) SKIP("this device begins work far ahead");
     CHECK_OK(status);
@@ -367,7 +367,7 @@ TEST(taking_back_what_would_have_overwritten_brings_doubt_back) {
     CHECK_OK(bh_device_close(r.device));
 }
 
-TEST(taking_back_what_would_have_overwritten_after_a_takeover_brings_doubt_back) {
+TEST(cancelling_what_would_have_overwritten_after_a_takeover_leaves_doubt) {
     rig r = rig_open(0);
     if (has_queues(r.device)) SKIP("this device does not know which kernel faulted");
     bh_lane one = open_lane(r.device), two = open_lane(r.device);
@@ -382,7 +382,7 @@ TEST(taking_back_what_would_have_overwritten_after_a_takeover_brings_doubt_back)
     flag_raise(flag);
     CHECK_STATUS(bh_wait(fault, LONG_NS), BH_E_FAULT);
     wait_generation(r.device, 2);
-    CHECK(!is_suspect(x)); /* it will be overwritten once the gate opens */
+    CHECK(is_suspect(x)); /* until it is overwritten, once the gate opens */
     bh_status status = bh_cancel(over);
     if (status == BH_E_BUSY) SKIP("this device begins work far ahead");
     CHECK_OK(status);

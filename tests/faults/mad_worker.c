@@ -31,7 +31,7 @@ static void scribble(bh__front *front, rng *random) {
         atomic_store(&lane->claim, nonsense(random) & ~(BH__FROZEN | BH__PAUSED));
         break;
     case 2:
-        atomic_store(&lane->errors, (uint32_t)nonsense(random));
+        atomic_store(&area->reports_taken, (uint32_t)nonsense(random));
         break;
     case 3:
         atomic_store(&area->reports_made, (uint32_t)nonsense(random));

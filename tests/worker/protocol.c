@@ -162,7 +162,6 @@ TEST(reports_copies_that_miss_memory) {
     last = driver_submit(d, 0, BH__OP_GLOBAL_READ, &bad[0], sizeof bad[0], NULL, 0, NULL);
     REQUIRE(driver_wait(d, 0, last, 5000));
     REQUIRE_EQ(atomic_load(&d->area->reports_made), count + 2);
-    CHECK_EQ(atomic_load(&d->area->lane[0].errors), count + 2);
     for (uint32_t i = 0; i < count + 2; i++) {
         CHECK_EQ(d->area->reports[i].status, BH_E_INTERNAL);
         CHECK_EQ(d->area->reports[i].sequence, i + 1);
@@ -173,24 +172,22 @@ TEST(reports_copies_that_miss_memory) {
     driver_close(d);
 }
 
-TEST(waits_for_room_for_reports) {
+/* The verdict must stand before anything says that the request is over. */
+TEST(waits_until_its_report_is_taken) {
     driver *d = driver_ready(256);
+    d->leave_reports = true;
     bh__copy_body bad = {.target = 0, .bytes = 4, .host = 1};
     uint64_t last = 0;
     for (int i = 0; i < 200; i++)
         last = driver_submit(d, 0, BH__OP_WRITE, &bad, sizeof bad, NULL, 0, NULL);
-    CHECK(!driver_wait(d, 0, last, 50));
-    CHECK_EQ(driver_done(d, 0), BH__REPORTS);
-    uint32_t taken = 0;
-    while (taken < 200) {
-        uint32_t made = atomic_load(&d->area->reports_made);
-        REQUIRE(made - taken <= BH__REPORTS);
-        while (taken != made) {
-            CHECK_EQ(d->area->reports[taken % BH__REPORTS].sequence, taken + 1);
-            atomic_store(&d->area->reports_taken, ++taken);
-        }
-        driver_pump(d);
-        usleep(100);
+    for (uint32_t taken = 0; taken < 200; taken++) {
+        uint64_t limit = bh__deadline_after(5 * BH__NS_PER_S);
+        while (atomic_load(&d->area->reports_made) == taken && bh__now_ns() < limit) driver_pump(d);
+        if (taken < 3) usleep(20000);
+        REQUIRE_EQ(atomic_load(&d->area->reports_made), taken + 1);
+        CHECK_EQ(driver_done(d, 0), taken);
+        CHECK_EQ(d->area->reports[taken % BH__REPORTS].sequence, taken + 1);
+        driver_take_reports(d);
     }
     CHECK(driver_wait(d, 0, last, 5000));
     driver_close(d);

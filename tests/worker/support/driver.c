@@ -406,10 +406,17 @@ uint64_t driver_done(driver *d, uint32_t lane) {
     return atomic_load(&d->area->lane[lane].done);
 }
 
+void driver_take_reports(driver *d) {
+    uint32_t made = atomic_load(&d->area->reports_made);
+    if (atomic_exchange(&d->area->reports_taken, made) != made)
+        bh__futex_wake(&d->area->reports_taken, BH__FUTEX_ALL, BH__FUTEX_SHARED);
+}
+
 bool driver_wait(driver *d, uint32_t lane, uint64_t sequence, int ms) {
     uint64_t end = bh__now_ns() + (uint64_t)ms * BH__NS_PER_MS * test_time_scale();
     for (unsigned round = 0; driver_done(d, lane) < sequence; round++) {
         driver_pump(d);
+        if (!d->leave_reports) driver_take_reports(d);
         if (bh__now_ns() > end || d->ended) return driver_done(d, lane) >= sequence;
         if (round > 100) usleep(100);
     }

@@ -37,6 +37,7 @@ typedef struct driver {
     unsigned fault_messages, report_messages, print_messages;
     bool ended; /* the worker's end of the socket is closed */
     bh__message message;
+    bool leave_reports; /* driver_wait does not take them */
 } driver;
 
 /* A control block and a worker that has been sent BOOT, not waited for. */
@@ -88,6 +89,8 @@ uint64_t driver_launch_with(driver *d, uint32_t lane, const bh__launch_body *bod
                             const void *params, const request_parts *parts);
 uint64_t driver_done(driver *d, uint32_t lane);
 /* Waits until the lane is done up to `sequence`, handling messages meanwhile. */
+/* Takes what lanes have reported, which lets them go on. */
+void driver_take_reports(driver *d);
 bool driver_wait(driver *d, uint32_t lane, uint64_t sequence, int ms);
 /* Waits until a fault is reported; ends the test if none comes. */
 const bh__report *driver_fault(driver *d);

@@ -1239,7 +1239,8 @@ enum {
     BH_REASON_QUARANTINED = 21,
     BH_REASON_MODULE_STALE = 22, /* its module's variables were lost with a worker */
     BH_REASON_QUEUE_FULL = 23,
-    BH_REASON_OTHER = 24 /* see bh_last_error */
+    BH_REASON_OTHER = 24, /* see bh_last_error */
+    BH_REASON_PARAMETER_BYTES = 25 /* more bytes of parameters than the lane's queue takes */
 };
 /* "residency" and so on, as in the one-line form; "?" for a number that is none. */
 BH_API const char *bh_reason_name(uint32_t reason);

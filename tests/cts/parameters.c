@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Kernels with many bytes of parameters: every byte arrives, by every way of launching. */
+#include <signal.h>
+
 #include "../support/support.h"
 
 enum {
@@ -189,6 +191,59 @@ TEST(large_ones_among_a_backlog_of_small_ones_keep_their_place) {
     CHECK_OK(bh_lane_sync(lane, LONG_NS));
     for (uint32_t i = 0; i < ROUNDS; i++) CHECK(spelled(kept[i], WORDS * 4, i));
     CHECK_EQ(word_read(x, 0), ROUNDS * SMALL - 1);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+/* A row of them that waits together: each has its own data, though a lane keeps that of one alone. */
+TEST(a_backlog_of_large_ones_has_the_data_of_each) {
+    enum { COUNT = 200, BYTES = 4200, LOOKED_AT = 8 }; /* short ones, as those of trains are */
+    bh_device_options options = device_options(0);
+    options.queue_length = 8192;
+    rig r = rig_open_with(&options);
+    bh_lane lane = open_lane(r.device);
+    bh_launch_options there = on_lane(lane, 0);
+    speller s = speller_open(r.device, BYTES);
+    bh_buffer outs[COUNT];
+    for (uint32_t i = 0; i < COUNT; i++)
+        REQUIRE_OK(bh_buffer_alloc(r.device, BH_U8, s.count, &outs[i]));
+    for (uint32_t round = 0; round < 3; round++) {
+        gate g = gate_close(&r, lane, 0);
+        for (uint32_t i = 0; i < COUNT; i++) {
+            uint8_t *data = data_of(s.count, i + round);
+            submit(s.kernel, BH_GRID(LOOKED_AT, LOOKED_AT),
+                   BH_ARGS(BH_OUT(outs[i]), BH_VALUE(data, s.count)), &there);
+            free(data);
+        }
+        gate_open(&g);
+        CHECK_OK(bh_lane_sync(lane, LONG_NS));
+        for (uint32_t i = 0; i < COUNT; i++) CHECK(spelled(outs[i], LOOKED_AT, i + round));
+    }
+    CHECK_OK(bh_device_close(r.device));
+}
+
+/* What a lost worker had not begun, or may be done twice, goes to the next one with all its bytes. */
+TEST(they_go_on_after_a_loss) {
+    enum { COUNT = 12 };
+    bh_device_options options = device_options(0);
+    options.queue_length = 4096;
+    rig r = rig_open_with(&options);
+    bh_lane lane = open_lane(r.device);
+    bh_launch_options there = on_lane(lane, BH_LAUNCH_IDEMPOTENT);
+    speller s = speller_open(r.device, MOST);
+    bh_buffer outs[COUNT];
+    bh_ticket last;
+    gate g = gate_close(&r, lane, 0);
+    for (uint32_t i = 0; i < COUNT; i++) {
+        REQUIRE_OK(bh_buffer_alloc(r.device, BH_U8, s.count, &outs[i]));
+        uint8_t *data = data_of(s.count, i);
+        last = submit(s.kernel, shape_of(&s), BH_ARGS(BH_OUT(outs[i]), BH_VALUE(data, s.count)),
+                      &there);
+        free(data);
+    }
+    flag_wait_begun(g.flag);
+    kill_worker(r.device, SIGKILL);
+    CHECK_OK(bh_wait(last, LONG_NS));
+    for (uint32_t i = 0; i < COUNT; i++) CHECK(spelled(outs[i], s.count, i));
     CHECK_OK(bh_device_close(r.device));
 }
 

@@ -245,6 +245,7 @@ static bh_status describe(bh__device *device, bh__cuda_module *module, bh__image
 /* ---- the list ---- */
 
 void bh__cuda_module_free(bh__device *device, bh__cuda_module *module) {
+    bh__cuda_trains_let_go(device, module->id);
     device->cu.module_unload(module->handle);
     for (uint32_t i = 0; i < module->kernel_count; i++) free(module->kernels[i].name);
     for (uint32_t i = 0; i < module->variable_count; i++) free(module->variables[i].name);

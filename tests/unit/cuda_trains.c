@@ -502,3 +502,38 @@ TEST(modules_come_and_go_under_lanes_at_work) {
     CHECK_GT(gone, 10);
     bench_close(&b);
 }
+
+/* ---- parameters ---- */
+
+TEST(more_parameters_than_the_device_takes_never_reach_the_driver) {
+    bench b;
+    bench_open(&b);
+    static const uint32_t limits[] = {BH__MAX_PARAM_BYTES, BH__SMALL_PARAM_BYTES};
+    for (uint32_t i = 0; i < 2; i++) {
+        b.device->info.max_param_bytes = limits[i];
+        for (uint32_t more = 0; more < 2; more++) {
+            char text[256], message[128];
+            bh_error error;
+            int blob = -1;
+            uint32_t before = cuda.module_count;
+            snprintf(text, sizeof text,
+                     ".version 8.1\n.target sm_70\n.address_size 64\n"
+                     ".visible .entry k(.param .align 4 .b8 data[%u])\n{\n    ret;\n}\n",
+                     limits[i] + more);
+            bh_status status = bh__cuda_device.module_load(b.device, 1 + i, text, strlen(text),
+                                                           &error, &blob);
+            CHECK_EQ(status, more ? BH_E_UNSUPPORTED : BH_OK);
+            CHECK_EQ(cuda.module_count, before + !more);
+            if (!more) {
+                close(blob);
+                unload(&b, 1 + i);
+                continue;
+            }
+            snprintf(message, sizeof message, "has %u bytes of parameters; this device takes at most %u",
+                     limits[i] + 1, limits[i]);
+            CHECK_STR_CONTAINS(error.message, message);
+            CHECK_STR_CONTAINS(error.fix, i ? "CUDA 12.1" : "buffer");
+        }
+    }
+    bench_close(&b);
+}

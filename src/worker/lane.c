@@ -135,8 +135,8 @@ static bool copy_request(bh__lane *lane, const bh__request *request, uint64_t po
     bool fits = lane->dependency_count <= BH__MAX_DEPENDENCIES && params <= BH__MAX_PARAM_BYTES &&
                 dependencies + params <= room;
     if (fits) {
-        uint8_t *to = params <= BH__SMALL_PARAM_BYTES ? lane->params[work - lane->works]
-                                                      : lane->large_params;
+        uint8_t *to =
+            params <= BH__SMALL_PARAM_BYTES ? lane->params[work - lane->works] : lane->large_params;
         bh__payload_read(lane->ring, length, position, 0, lane->dependencies, dependencies);
         bh__payload_read(lane->ring, length, position, dependencies, to, params);
         work->params = to;

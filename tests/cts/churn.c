@@ -25,8 +25,8 @@ static uint32_t compute(const code *c, uint32_t k, uint32_t value) {
 /* Kernels k0 ... of lengths and constants of their own: k(inout u32 p, u32 at, u32 value) has p[at + i]
  * = compute(value + i) in each thread i. */
 static void make_code(code *c, rng *random, char *text) {
-    size_t used = (size_t)snprintf(text, TEXT_BYTES,
-                                   ".version 7.0\n.target sm_70\n.address_size 64\n");
+    size_t used =
+        (size_t)snprintf(text, TEXT_BYTES, ".version 7.0\n.target sm_70\n.address_size 64\n");
 #define ADD(...) used += (size_t)snprintf(text + used, TEXT_BYTES - used, __VA_ARGS__)
     for (uint32_t k = 0; k < KERNELS; k++) {
         c->steps[k] = 1 + rng_below(random, MAX_STEPS);
@@ -129,8 +129,7 @@ static void churn(const rig *r, const passing *stays, uint64_t seed, uint32_t ro
         if (gated) gate_open(&g);
         REQUIRE_OK(bh_lane_sync(lane, LONG_NS));
         REQUIRE_OK(bh_buffer_read(words, 0, got, BACKLOG * THREADS * sizeof *got));
-        for (uint32_t i = 0; i < BACKLOG; i++)
-            REQUIRE(wrote(i % 7 ? p : stays, i, round + i, got));
+        for (uint32_t i = 0; i < BACKLOG; i++) REQUIRE(wrote(i % 7 ? p : stays, i, round + i, got));
         if (round % 2 == 0) REQUIRE_OK(bh_module_unload(p->module));
         if (gated) {
             REQUIRE_OK(bh_buffer_release(g.flag));

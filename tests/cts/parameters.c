@@ -184,8 +184,8 @@ TEST(large_ones_among_a_backlog_of_small_ones_keep_their_place) {
         for (uint32_t k = 0; k < SMALL; k++)
             submit(iota, BH_GRID(1, 1), BH_ARGS(BH_OUT(x), i * SMALL + k, 1u), &there);
         spell_with(&s, i, &there);
-        submit(copy, BH_GRID(WORDS, 128),
-               BH_ARGS(BH_IN(s.out), BH_OUT(kept[i]), (uint32_t)WORDS), &there);
+        submit(copy, BH_GRID(WORDS, 128), BH_ARGS(BH_IN(s.out), BH_OUT(kept[i]), (uint32_t)WORDS),
+               &there);
     }
     gate_open(&g);
     CHECK_OK(bh_lane_sync(lane, LONG_NS));

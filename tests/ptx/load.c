@@ -151,8 +151,8 @@ TEST(the_bytes_of_parameters_depend_on_version_and_target) {
     static const struct {
         const char *version, *target;
         uint32_t most;
-    } cases[] = {{"1.4", "sm_13", 4352},  {"7.0", "sm_90", 4352},  {"8.0", "sm_90a", 4352},
-                 {"8.1", "sm_61", 4352},  {"8.1", "sm_70", 32764}, {"8.8", "sm_90a", 32764},
+    } cases[] = {{"1.4", "sm_13", 4352}, {"7.0", "sm_90", 4352},  {"8.0", "sm_90a", 4352},
+                 {"8.1", "sm_61", 4352}, {"8.1", "sm_70", 32764}, {"8.8", "sm_90a", 32764},
                  {"9", "sm_100", 32764}, {"9.0", "sm_120", 32764}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (uint32_t more = 0; more < 3; more++) {

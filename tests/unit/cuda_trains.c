@@ -270,11 +270,11 @@ static void bench_open(bench *b) {
     bh_error error;
     memset(b, 0, sizeof *b);
     b->device = calloc(1, sizeof *b->device);
-    bh__area *area = mmap(NULL, sizeof *area, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    bh__area *area =
+        mmap(NULL, sizeof *area, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     REQUIRE(b->device != NULL && area != MAP_FAILED);
-    b->services = (bh__device_services){
-        .killed = &b->killed, .area = area, .area_bytes = sizeof *area};
+    b->services =
+        (bh__device_services){.killed = &b->killed, .area = area, .area_bytes = sizeof *area};
     b->device->cu = driver;
     b->device->services = &b->services;
     b->device->area = (bh__cu_address)(uintptr_t)area;
@@ -455,7 +455,8 @@ static void *send_on(void *argument) {
     for (uint32_t round = 0; !atomic_load(&self->over); round++) {
         pthread_mutex_lock(&self->lock);
         uint32_t modules[] = {1, atomic_load(&self->module)};
-        send(self->b, self->lane, round % 3 ? 1 : BH__TRAIN, &modules[round % 2], round % 2 ? 1 : 2);
+        send(self->b, self->lane, round % 3 ? 1 : BH__TRAIN, &modules[round % 2],
+             round % 2 ? 1 : 2);
         lane_wait(self->b, self->lane);
         pthread_mutex_unlock(&self->lock);
         nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
@@ -494,8 +495,7 @@ TEST(modules_come_and_go_under_lanes_at_work) {
         pthread_mutex_destroy(&senders[i].lock);
     }
     uint32_t gone = 0;
-    for (uint32_t i = 0; i < cuda.module_count; i++)
-        gone += atomic_load(&cuda.modules[i].unloaded);
+    for (uint32_t i = 0; i < cuda.module_count; i++) gone += atomic_load(&cuda.modules[i].unloaded);
     printf("%u modules, %u unloaded, %u trains, %u chains\n", id - 1, gone,
            atomic_load(&cuda.launched), atomic_load(&cuda.made));
     CHECK_GT(id, 20);
@@ -520,8 +520,8 @@ TEST(more_parameters_than_the_device_takes_never_reach_the_driver) {
                      ".version 8.1\n.target sm_70\n.address_size 64\n"
                      ".visible .entry k(.param .align 4 .b8 data[%u])\n{\n    ret;\n}\n",
                      limits[i] + more);
-            bh_status status = bh__cuda_device.module_load(b.device, 1 + i, text, strlen(text),
-                                                           &error, &blob);
+            bh_status status =
+                bh__cuda_device.module_load(b.device, 1 + i, text, strlen(text), &error, &blob);
             CHECK_EQ(status, more ? BH_E_UNSUPPORTED : BH_OK);
             CHECK_EQ(cuda.module_count, before + !more);
             if (!more) {
@@ -529,8 +529,9 @@ TEST(more_parameters_than_the_device_takes_never_reach_the_driver) {
                 unload(&b, 1 + i);
                 continue;
             }
-            snprintf(message, sizeof message, "has %u bytes of parameters; this device takes at most %u",
-                     limits[i] + 1, limits[i]);
+            snprintf(message, sizeof message,
+                     "has %u bytes of parameters; this device takes at most %u", limits[i] + 1,
+                     limits[i]);
             CHECK_STR_CONTAINS(error.message, message);
             CHECK_STR_CONTAINS(error.fix, i ? "CUDA 12.1" : "buffer");
         }

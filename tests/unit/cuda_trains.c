@@ -420,10 +420,13 @@ TEST(a_sequence_goes_before_its_module) {
     uint32_t resident = 1;
     load(&b, resident);
     load(&b, 2);
-    bh__sequence_step steps[2] = {
-        {.op = BH__OP_LAUNCH, .u.launch = {.module = 2, .grid = {1, 1, 1}, .block = {1, 1, 1}}},
-        {.op = BH__OP_LAUNCH, .u.launch = {.module = 2, .grid = {1, 1, 1}, .block = {1, 1, 1}}}};
-    bh__sequence_image of = {.step_count = 2, .bytes = sizeof steps, .steps = steps};
+    bh__launch_body body = {.module = 2, .grid = {1, 1, 1}, .block = {1, 1, 1}};
+    union {
+        bh__sequence_step steps[2];
+        uint8_t whole[512]; /* a multiple of 64, as they come */
+    } version = {.steps = {{.op = BH__OP_LAUNCH, .u.launch = body},
+                           {.op = BH__OP_LAUNCH, .u.launch = body}}};
+    bh__sequence_image of = {.step_count = 2, .bytes = sizeof version, .steps = version.steps};
     void *made = NULL;
     REQUIRE_EQ(bh__cuda_device.sequence_define(b.device, &of, &error, &made), BH_OK);
     CHECK_EQ(atomic_load(&cuda.made), 1);

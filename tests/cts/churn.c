@@ -151,7 +151,7 @@ TEST_TIMEOUT(modules_that_live_for_a_backlog, 60) {
     free(stays);
     bh_counters counters = BH_INIT(counters);
     REQUIRE_OK(bh_device_counters(r.device, &counters));
-    if (has_queues(r.device)) CHECK_GT(counters.trains, 0);
+    if (!is_cpu(r.device)) CHECK_GT(counters.trains, 0);
     CHECK_EQ(status_of(r.device).losses, 0);
     CHECK_OK(bh_device_close(r.device));
 }

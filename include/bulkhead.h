@@ -239,7 +239,8 @@ typedef struct bh_device_options {
     uint64_t worker_spin_ns;   /* how long an idle lane of the worker spins; default 50 us */
     uint64_t close_timeout_ns; /* how long close lets running work finish; default 10 s */
     uint64_t memory_limit; /* bytes of device memory the library may hold; default the device's */
-    uint32_t queue_length; /* queue slots of a lane, a power of two; default 1024 */
+    uint32_t queue_length; /* queue slots of a lane, a power of two; default 1024. Kernels with more
+                              than 7072 bytes of parameters need 128 or more, the largest 512 */
     uint32_t reserved;
 } bh_device_options;
 
@@ -273,6 +274,7 @@ typedef struct bh_device_info {
     uint32_t shared_per_block_max;
     uint32_t registers_per_block;
     uint32_t max_lanes;
+    /* Of one kernel: 32764; before CUDA 12.1 and sm_70 4096. */
     uint32_t max_param_bytes;
     char uuid[48];         /* "GPU-...", "MIG-..."; empty where there is none */
     char pci[24];          /* "0000:3b:00.0"; empty where there is none */
@@ -1239,7 +1241,8 @@ enum {
     BH_REASON_QUARANTINED = 21,
     BH_REASON_MODULE_STALE = 22, /* its module's variables were lost with a worker */
     BH_REASON_QUEUE_FULL = 23,
-    BH_REASON_OTHER = 24 /* see bh_last_error */
+    BH_REASON_OTHER = 24,          /* see bh_last_error */
+    BH_REASON_PARAMETER_BYTES = 25 /* more bytes of parameters than the lane's queue takes */
 };
 /* "residency" and so on, as in the one-line form; "?" for a number that is none. */
 BH_API const char *bh_reason_name(uint32_t reason);

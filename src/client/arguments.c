@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The arguments of a launch against the kernel's parameters, and into their places. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -159,6 +160,35 @@ static inline bh_status take_value(bh__launch *self, const bh__blob_param *param
     if (arg->kind == BH_ARG_DATA && arg->u.data)
         return take_bytes(self, param, arg->u.data, arg->size, params);
     return refuse_value(self, param, arg);
+}
+
+/* ---- parameters that are many bytes ---- */
+
+BH__COLD bh_status bh__params_check(bh__launch *self) {
+    uint32_t bytes = self->kernel->shape.param_bytes;
+    uint32_t length = self->device->front->queue_length, most = bh__params_that_fit(length);
+    if (bytes <= most) return BH_OK;
+    uint32_t needed = length;
+    while (bh__params_that_fit(needed) < bytes) needed *= 2;
+    char fix[128];
+    snprintf(fix, sizeof fix,
+             "open the device with a queue_length of %u or more, or pass the data in a buffer",
+             needed);
+    return REFUSE(self, BH_REASON_PARAMETER_BYTES, bytes, most, BH_E_LAUNCH, fix,
+                  "kernel %s has %u bytes of parameters; a queue of %u slots takes at most %u",
+                  self->kernel->name, bytes, length, most);
+}
+
+BH__COLD bh_status bh__params_reserve(bh__launch *self) {
+    uint32_t bytes = self->kernel->shape.param_bytes;
+    uint8_t *room = malloc(bytes);
+    if (room) {
+        self->params = room;
+        return BH_OK;
+    }
+    return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
+                      "no host memory for a launch of kernel %s with %u bytes of parameters",
+                      self->kernel->name, bytes);
 }
 
 /* ---- one, and all ---- */

@@ -43,10 +43,11 @@ bh__fit_question bh__launch_question(const bh__launch *self) {
 /* ---- the launch ---- */
 
 static inline bh_status pack(bh__launch *self, bh_kernel handle, const bh_shape *shape,
-                             bh_args args) {
+                             bh_args args, bool queued) {
     const uint32_t passed_on = BH_LAUNCH_COOPERATIVE | BH_LAUNCH_PRIORITY | BH_LAUNCH_PROGRAMMATIC;
     self->use_count = 0;
     self->uses = self->inline_uses;
+    self->params = self->inline_params;
     self->reason = BH_REASON_NONE;
     self->asks = self->shaped = false;
     self->kernel =
@@ -58,6 +59,10 @@ static inline bh_status pack(bh__launch *self, bh_kernel handle, const bh_shape 
     bh_status status = BH_OK;
     if (self->kernel->quarantined | self->kernel->module->stale) status = bh__kernel_check(self);
     if (status == BH_OK) status = bh__shape_check(self, shape);
+    if (__builtin_expect(self->kernel->shape.param_bytes > BH__SMALL_PARAM_BYTES, 0)) {
+        if (status == BH_OK && queued) status = bh__params_check(self);
+        if (status == BH_OK) status = bh__params_reserve(self);
+    }
     if (status == BH_OK) status = bh__arguments_take(self, args);
     self->body.module = self->kernel->module->number;
     self->body.kernel = self->kernel->index;
@@ -67,7 +72,7 @@ static inline bh_status pack(bh__launch *self, bh_kernel handle, const bh_shape 
 }
 
 bh_status bh__launch_pack(bh__launch *self, bh_kernel handle, const bh_shape *shape, bh_args args) {
-    return pack(self, handle, shape, args);
+    return pack(self, handle, shape, args, false);
 }
 
 static inline bh_status submit(bh__launch *self, bool *retry, bh_ticket *out) {
@@ -97,7 +102,7 @@ static inline bh_status launch(bh_kernel kernel, const bh_shape *shape, bh_args 
     bool retry;
     do {
         retry = false;
-        status = pack(&self, kernel, shape, args);
+        status = pack(&self, kernel, shape, args, true);
         if (__builtin_expect(self.asks, 0)) {
             bh__fit_question question = bh__launch_question(&self);
             status = bh__fit_ask(self.device, self.kernel, &question, NULL);

@@ -19,8 +19,9 @@ typedef struct bh__launch {
     bool asks;       /* refused only for now: bh__fit_ask first */
     bool shaped;     /* `body` has the shape */
     bh__use *uses;   /* inline_uses, or owned */
+    uint8_t *params; /* inline_params, or owned: threads of programs may have small stacks */
     bh__use inline_uses[BH__INLINE_USES];
-    uint8_t params[BH__MAX_PARAM_BYTES] __attribute__((aligned(16)));
+    uint8_t inline_params[BH__SMALL_PARAM_BYTES] __attribute__((aligned(16)));
 } bh__launch;
 
 /* All functions here are called with the device locked. */
@@ -31,13 +32,15 @@ typedef struct bh__launch {
 bh_status bh__launch_options_take(const bh_launch_options *given, bh_launch_options *storage,
                                   const bh_launch_options **out);
 /*
- * Checks everything that can be known and packs it; device and options are filled in. Uses are those
+ * Checks everything that can be known, but for bh__params_check, and packs it; device and options are
+ * filled in. Uses are those
  * of the arguments in order, then those of options->also. bh__launch_free in any case. Refusals are
  * recorded for bh_last_launch_line.
  */
 bh_status bh__launch_pack(bh__launch *self, bh_kernel handle, const bh_shape *shape, bh_args args);
 static inline void bh__launch_free(bh__launch *self) {
     if (self->uses != self->inline_uses) free(self->uses);
+    if (self->params != self->inline_params) free(self->params);
 }
 /* The launch as bh__submit takes it. Everything but `copy` is filled in; it points into *self. */
 static inline void bh__launch_submission(const bh__launch *self, bh__lane *lane,
@@ -96,6 +99,12 @@ bh_status bh__fit_ask(bh__device *device, bh__kernel *kernel, const bh__fit_ques
                       bh__fit *out);
 
 /* ---- arguments.c ---- */
+
+/* Whether the queue has room for the parameters of self->kernel. Only those with more than
+ * BH__SMALL_PARAM_BYTES need be asked about; steps of sequences do not go through the queue. */
+bh_status bh__params_check(bh__launch *self);
+/* Room at self->params for more than BH__SMALL_PARAM_BYTES; bh__launch_free frees it. */
+bh_status bh__params_reserve(bh__launch *self);
 
 /* One argument into the parameter block and, if it is a buffer, into *use: then *is_buffer. The
  * address is left for bh__arguments_place. */

@@ -33,6 +33,7 @@ static const char *const reason_names[] = {
     [BH_REASON_MODULE_STALE] = "module_stale",
     [BH_REASON_QUEUE_FULL] = "queue_full",
     [BH_REASON_OTHER] = "other",
+    [BH_REASON_PARAMETER_BYTES] = "parameter_bytes",
 };
 
 const char *bh_reason_name(uint32_t reason) {
@@ -296,6 +297,7 @@ static bh_status answer(bh__launch *self, bh_kernel handle, const bh_shape *shap
         last_refused.set = false;
         status = bh__shape_check(self, shape);
         if (status == BH_OK) status = bh__kernel_check(self);
+        if (status == BH_OK) status = bh__params_check(self);
         if (!self->asks) break;
         bh__fit_question question = bh__launch_question(self);
         status = bh__fit_ask(self->device, self->kernel, &question, NULL);

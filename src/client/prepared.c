@@ -95,7 +95,8 @@ bh_status bh_prepare(bh_kernel kernel, bh_shape shape, bh_args args, const bh_la
             bh__fit_question question = bh__launch_question(&self);
             status = bh__fit_ask(self.device, self.kernel, &question, NULL);
         } else if (status == BH_OK) {
-            status = keep(&self, kernel, out);
+            if (self.body.param_bytes > BH__SMALL_PARAM_BYTES) status = bh__params_check(&self);
+            if (status == BH_OK) status = keep(&self, kernel, out);
         }
         bh__launch_free(&self);
     } while (retry && status == BH_OK);
@@ -205,6 +206,12 @@ static bh_status change(bh__device *device, bh__prepared *self, const bh_change 
         return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
                           "no host memory to change a prepared launch of kernel %s", self->name);
     check.uses = larger ? larger : check.inline_uses;
+    check.params = check.inline_params;
+    status = bytes > sizeof check.inline_params ? bh__params_reserve(&check) : BH_OK;
+    if (status != BH_OK) {
+        bh__launch_free(&check);
+        return status;
+    }
     check.use_count = before;
     if (before) memcpy(check.uses, self->uses, before * sizeof *check.uses);
     if (bytes) memcpy(check.params, self->params, bytes);
@@ -221,7 +228,7 @@ static bh_status change(bh__device *device, bh__prepared *self, const bh_change 
         self->submission.use_count = check.use_count;
     }
     if (status == BH_OK && bytes) memcpy(self->params, check.params, bytes);
-    free(larger);
+    bh__launch_free(&check);
     return status;
 }
 

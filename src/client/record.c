@@ -9,19 +9,20 @@
 
 bool bh__list_reserve(void *list, uint32_t count, uint32_t more, uint32_t *capacity,
                       size_t element) {
-    if (count + more <= *capacity) return true;
-    uint32_t larger = *capacity ? *capacity : 16;
-    while (larger < count + more) larger *= 2;
+    uint64_t wanted = (uint64_t)count + more;
+    if (wanted <= *capacity) return true;
+    uint64_t larger = *capacity ? *capacity : 16;
+    while (larger < wanted) larger *= 2;
     void *old;
     memcpy(&old, list, sizeof old);
-    void *grown = realloc(old, larger * element);
+    void *grown = larger <= UINT32_MAX ? realloc(old, larger * element) : NULL;
     if (!grown) {
         bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
                    "no host memory for a sequence of this length");
         return false;
     }
     memcpy(list, &grown, sizeof grown);
-    *capacity = larger;
+    *capacity = (uint32_t)larger;
     return true;
 }
 
@@ -130,6 +131,8 @@ static uint64_t handle_of(const bh__launch *packed, uint32_t index, bh_args args
 
 static bh_status keep_launch(bh__sequence *self, const bh__launch *packed, bh_args args) {
     uint32_t bytes = (packed->body.param_bytes + 15) & ~15u;
+    if (self->params_bytes + bytes > BH__MAX_VERSION_BYTES)
+        return bh__sequence_refuse_size(self, self->params_bytes + bytes);
     if (!RESERVE(self, params, params_bytes, bytes, params_capacity) ||
         !add_kernel(self, packed->kernel))
         return bh__last()->status;

@@ -296,15 +296,18 @@ static void make_tally(bh__sequence *self, uint32_t warp_mask) {
     }
 }
 
+bh_status bh__sequence_refuse_size(const bh__sequence *self, uint64_t bytes) {
+    return bh__refuse(BH_E_INVALID, "make several sequences of it",
+                      "sequence \"%s\" takes %llu bytes; at most %d may be one", self->name,
+                      (unsigned long long)bytes, BH__MAX_VERSION_BYTES);
+}
+
 /* Puts records and parameters together and shares the result as the first version. */
 static bh_status make_image(bh__sequence *self) {
     uint64_t head = (self->step_count * sizeof *self->records + 15) & ~(uint64_t)15;
     self->version_bytes = (head + self->params_bytes + 63) & ~(uint64_t)63;
-    if (self->version_bytes > BH__MAX_VERSION_BYTES) {
-        return bh__refuse(BH_E_INVALID, "make several sequences of it",
-                          "sequence \"%s\" takes %llu bytes; at most %d may be one", self->name,
-                          (unsigned long long)self->version_bytes, BH__MAX_VERSION_BYTES);
-    }
+    if (self->version_bytes > BH__MAX_VERSION_BYTES)
+        return bh__sequence_refuse_size(self, self->version_bytes);
     self->image = calloc(1, self->version_bytes);
     if (!self->image) return refuse_memory(self, ENOMEM);
     for (uint32_t i = 0; i < self->step_count; i++) {

@@ -91,6 +91,8 @@ bh__use bh__sequence_use(const bh__sequence *sequence, const bh__step_use *use);
 void bh__sequence_check(bh__launch *out, bh__device *device, bh__kernel *kernel,
                         const bh__launch_body *body, const bh_launch_options *options);
 
+/* Says that so many bytes of steps are too many. */
+bh_status bh__sequence_refuse_size(const bh__sequence *self, uint64_t bytes);
 /* Makes room for one more element. False, with the thread's error: no host memory. */
 bool bh__list_reserve(void *list, uint32_t count, uint32_t more, uint32_t *capacity,
                       size_t element);

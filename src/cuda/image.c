@@ -44,8 +44,9 @@ void bh__image_add_param(bh__image *image, bh__image_kernel *kernel, bh__blob_pa
     if (!params) return;
     kernel->params = params;
     params[kernel->param_count++] = param;
-    if (param.offset + param.bytes > kernel->param_bytes)
-        kernel->param_bytes = param.offset + param.bytes;
+    uint32_t end;
+    if (__builtin_add_overflow(param.offset, param.bytes, &end)) end = UINT32_MAX;
+    if (end > kernel->param_bytes) kernel->param_bytes = end;
 }
 
 void bh__image_free(bh__image *image) {

@@ -13,6 +13,7 @@ enum {
     MACHINE_CUDA = 190,
     SYMBOL_IS_KERNEL = 0x10, /* in st_other */
     INFO_PARAM = 0x17,       /* one parameter of a kernel */
+    INFO_LARGE_PARAM = 0x45, /* the same in kernels with many bytes of them */
     INFO_REQUIRED_BLOCK = 0x10
 };
 
@@ -57,12 +58,13 @@ static void read_info(reader *r, const Elf64_Shdr *section, bh__image_kernel *ke
         if (format == 4) memcpy(&length, at + 2, sizeof length);
         at += 4;
         if (length > end - at) return;
-        if (attribute == INFO_PARAM && length >= 12) {
+        if ((attribute == INFO_PARAM || attribute == INFO_LARGE_PARAM) && length >= 12) {
             uint16_t offset;
             uint32_t shape;
             memcpy(&offset, at + 6, sizeof offset);
             memcpy(&shape, at + 8, sizeof shape);
-            bh__image_add_param(r->image, kernel, (bh__blob_param){offset, shape >> 18, 0, 0});
+            uint32_t bytes = attribute == INFO_PARAM ? shape >> 18 : shape;
+            bh__image_add_param(r->image, kernel, (bh__blob_param){offset, bytes, 0, 0});
         } else if (attribute == INFO_REQUIRED_BLOCK && length >= 12) {
             memcpy(kernel->required, at, sizeof kernel->required);
         }

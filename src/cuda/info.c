@@ -61,6 +61,12 @@ static void fill_uuid(const bh__device *device, bh_device_info *info) {
     }
 }
 
+/* Drivers do not tell: large ones came with CUDA 12.1, for devices from sm_70 on. */
+static uint32_t param_bytes(const bh__device *device) {
+    bool large = device->cu.number >= 12010 && attribute(device, BH__CU_CAPABILITY_MAJOR) >= 7;
+    return large ? BH__MAX_PARAM_BYTES : BH__SMALL_PARAM_BYTES;
+}
+
 static void fill_multiprocessor(const bh__device *device, bh_device_info *info) {
     info->registers_per_multiprocessor = limit(device, BH__CU_REGISTERS_PER_MULTIPROCESSOR);
     info->shared_per_multiprocessor = limit(device, BH__CU_SHARED_PER_MULTIPROCESSOR);
@@ -120,7 +126,7 @@ bh_status bh__cuda_info_fill(bh__device *device, bh_error *error) {
         info->shared_per_block_max = info->shared_per_block;
     info->registers_per_block = limit(device, BH__CU_REGISTERS_PER_BLOCK);
     info->max_lanes = BH__MAX_LANES;
-    info->max_param_bytes = BH__MAX_PARAM_BYTES;
+    info->max_param_bytes = param_bytes(device);
     fill_multiprocessor(device, info);
     fill_hardware(device, info);
     bh__cuda_modes_fill(device);

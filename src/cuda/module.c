@@ -113,6 +113,18 @@ static void ask_params(const bh__device *device, bh__cu_function function, bh__i
     bh__driver_log_skip(&device->cu); /* the last one asked for does not exist */
 }
 
+static bh_status check_params(const bh__device *device, const bh__image_kernel *kernel,
+                              bh_error *error) {
+    uint32_t most = device->info.max_param_bytes;
+    if (kernel->param_bytes <= most) return BH_OK;
+    return bh__fail(error, BH_E_UNSUPPORTED,
+                    most < BH__MAX_PARAM_BYTES
+                        ? "pass large data in a buffer, or install a driver for CUDA 12.1 or later"
+                        : "pass large data in a buffer",
+                    "kernel \"%.200s\" has %u bytes of parameters; this device takes at most %u",
+                    kernel->name, kernel->param_bytes, most);
+}
+
 /* Dynamic shared memory beyond 48 KiB and clusters of more than 8 blocks must be allowed once; a
  * launch still gets what it asks for. */
 static void allow_all(bh__device *device, bh__cu_function function, uint32_t own) {
@@ -140,10 +152,8 @@ static bh_status add_kernel(bh__device *device, bh__cuda_module *module, bh__ima
         .local_bytes = function_number(device, function, BH__CU_FUNCTION_LOCAL),
         .registers = function_number(device, function, BH__CU_FUNCTION_REGISTERS),
         .max_threads = function_number(device, function, BH__CU_FUNCTION_MAX_THREADS)};
-    if (entry.param_bytes > BH__MAX_PARAM_BYTES)
-        return bh__fail(error, BH_E_UNSUPPORTED, "pass large data in a buffer",
-                        "kernel \"%.200s\" has %u bytes of parameters; at most %d are supported",
-                        kernel->name, entry.param_bytes, BH__MAX_PARAM_BYTES);
+    bh_status status = check_params(device, kernel, error);
+    if (status != BH_OK) return status;
     memcpy(entry.required_block, kernel->required, sizeof entry.required_block);
     if (device->info.cluster_launch) {
         entry.needs_cluster =
@@ -235,6 +245,7 @@ static bh_status describe(bh__device *device, bh__cuda_module *module, bh__image
 /* ---- the list ---- */
 
 void bh__cuda_module_free(bh__device *device, bh__cuda_module *module) {
+    bh__cuda_trains_let_go(device, module->id);
     device->cu.module_unload(module->handle);
     for (uint32_t i = 0; i < module->kernel_count; i++) free(module->kernels[i].name);
     for (uint32_t i = 0; i < module->variable_count; i++) free(module->variables[i].name);
@@ -280,6 +291,12 @@ bh_status bh__cuda_module_load(bh__device *device, uint32_t id, const void *imag
     bh__image image;
     bh_status status = bh__image_read(&image, image_bytes, bytes, error);
     if (status != BH_OK) return status;
+    for (size_t i = 0; status == BH_OK && i < image.kernel_count; i++)
+        status = check_params(device, &image.kernels[i], error);
+    if (status != BH_OK) {
+        bh__image_free(&image);
+        return status;
+    }
     bh__cuda_module module = {.id = id, .prints = image.prints};
     if (image.prints) atomic_store(&device->may_print, true);
     if (bh__cuda_quiet_wait(device)) {

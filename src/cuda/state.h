@@ -95,11 +95,21 @@ struct bh__device {
     struct bh__device_lane *lanes[BH__MAX_LANES];
 };
 
-/* A chain of launches and writes of `done`, made when it is first needed. */
+/*
+ * A chain of launches and writes of `done`, made when it is first needed. A node that is given
+ * another kernel after the module of its earlier one was unloaded may run code that is no longer
+ * there: so no module is unloaded before the chains that ever named it are taken apart, and the next
+ * train makes its chain anew. The lane's thread uses a chain with `tables` held for reading; others
+ * take it apart with `tables` held for writing and the device quiet.
+ */
+enum { BH__CUDA_NAMED_WORDS = 16 };
 typedef struct bh__cuda_train {
     bh__cu_graph graph;
     bh__cu_chain chain;
     uint32_t count; /* of launches */
+    /* The modules whose kernels it was ever given, a bit for each number modulo the bits there are:
+     * one that only shares its bit costs a chain made anew and no more. */
+    uint64_t named[BH__CUDA_NAMED_WORDS];
     bh__cu_node launches[BH__TRAIN];
     bh__cu_node writes[BH__TRAIN / BH__GROUP_LENGTH];
 } bh__cuda_train;
@@ -200,6 +210,7 @@ bh_status bh__cuda_module_unload(bh__device *device, uint32_t id, bh_error *erro
 bh_status bh__cuda_global_set(bh__device *device, const bh__module_message *where,
                               const void *bytes, size_t count, bh_error *error);
 void bh__cuda_unload_all(bh__device *device);
+/* Unloads it. The device is quiet, or closed. */
 void bh__cuda_module_free(bh__device *device, bh__cuda_module *module);
 /* With `tables` held. */
 const bh__cuda_module *bh__cuda_find_module(const bh__device *device, uint32_t id);
@@ -237,6 +248,9 @@ bh_status bh__cuda_copy(bh__device_lane *lane, const bh__work *work, bh_error *e
 bh_status bh__cuda_train_send(bh__device_lane *lane, const bh__work *works, uint32_t count,
                               bh_error *error);
 void bh__cuda_train_free(bh__device_lane *lane);
+/* Takes apart the chains that ever named this module, which is about to be unloaded. The control
+ * thread; the device is quiet. */
+void bh__cuda_trains_let_go(bh__device *device, uint32_t module);
 
 /* ---- mark.c ---- */
 

@@ -16,6 +16,14 @@ static bool ends_group(const bh__cuda_train *train, uint32_t place) {
     return (place + 1) % BH__GROUP_LENGTH == 0 || place + 1 == train->count;
 }
 
+static uint64_t *named_word(bh__cuda_train *train, uint32_t module) {
+    return &train->named[module / 64 % BH__CUDA_NAMED_WORDS];
+}
+
+static uint64_t named_bit(uint32_t module) {
+    return 1ull << module % 64;
+}
+
 static void take_apart(const bh__driver *cu, bh__cuda_train *train) {
     if (train->chain) cu->graph_chain_destroy(train->chain);
     if (train->graph) cu->graph_destroy(train->graph);
@@ -49,6 +57,17 @@ void bh__cuda_train_free(bh__device_lane *lane) {
     take_apart(&lane->device->cu, &lane->train);
 }
 
+void bh__cuda_trains_let_go(bh__device *device, uint32_t module) {
+    for (uint32_t i = 0; i < BH__MAX_LANES; i++) {
+        bh__device_lane *lane = device->lanes[i];
+        bh__cuda_train *trains[] = {lane ? &lane->single : NULL, lane ? &lane->train : NULL};
+        for (int k = 0; k < 2; k++) {
+            if (trains[k] && *named_word(trains[k], module) & named_bit(module))
+                take_apart(&device->cu, trains[k]);
+        }
+    }
+}
+
 /* Fills in one place of the chain. */
 static int load(bh__device_lane *lane, const bh__cuda_train *train, uint32_t place,
                 const bh__cuda_node *node, uint64_t position) {
@@ -73,6 +92,7 @@ bh_status bh__cuda_train_send(bh__device_lane *lane, const bh__work *works, uint
         bh__cuda_node node;
         bh__cuda_launch_node(kernel, &works[i], &node);
         if (!train->chain) result = build(lane, train, count, &node);
+        if (train->chain) *named_word(train, module->id) |= named_bit(module->id);
         if (result == BH__CU_OK) result = load(lane, train, i, &node, works[i].sequence);
     }
     if (result == BH__CU_OK) {

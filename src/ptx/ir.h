@@ -365,7 +365,8 @@ bh_status bh__ptx_lower(bh__ptx_module *module, bh_error *error);
 #define BH__PTX_MAX_CONST       ((uint64_t)64 << 10)  /* all .const variables of a module */
 #define BH__PTX_MAX_SHARED      ((uint64_t)1 << 20)   /* of one kernel, static */
 #define BH__PTX_MAX_LOCAL       ((uint64_t)512 << 10) /* of one thread */
-#define BH__PTX_MAX_PARAMS      ((uint64_t)32764)     /* of one kernel */
+#define BH__PTX_MAX_PARAMS      ((uint64_t)32764)     /* of one kernel, or of one function */
+#define BH__PTX_OLD_MAX_PARAMS  ((uint64_t)4352)      /* of a kernel before PTX 8.1 and sm_70 */
 #define BH__PTX_RESERVED_SHARED 1024                  /* bytes, for kernels that ask for them */
 #define BH__PTX_MAX_DEPTH       200 /* of nested scopes, expressions, initialisers */
 

@@ -10,7 +10,7 @@ static bool word_is(const bh__ptx_parser *p, const bh__ptx_token *t, const char 
 
 static bool parse_version(bh__ptx_parser *p) {
     bh__ptx_next(p);
-    /* 8.4 reads as a decimal; only the major number matters. */
+    /* 8.4 reads as a decimal. */
     double version = 0;
     if (p->token.kind == TOKEN_FLOAT && !p->token.single) {
         memcpy(&version, &p->token.value, 8);
@@ -21,6 +21,7 @@ static bool parse_version(bh__ptx_parser *p) {
         return bh__ptx_bad(p, BH_E_LOAD, "start the file with a line such as .version 8.0",
                            "this is no PTX version");
     }
+    p->version = (uint32_t)(version * 10 + 0.5);
     bh__ptx_next(p);
     return true;
 }
@@ -35,6 +36,16 @@ static bool parse_target(bh__ptx_parser *p) {
         if (word_is(p, &p->token, "map_f64_to_f32")) {
             return bh__ptx_bad(p, BH_E_UNSUPPORTED, "compile for sm_13 or later",
                                "the CPU device does not map f64 to f32");
+        }
+        if (p->token.length > 3 && memcmp(p->text + p->token.start, "sm_", 3) == 0) {
+            p->target = 0;
+            for (uint32_t i = 3; i < p->token.length && p->target < 1000; i++) {
+                char c = p->text[p->token.start + i];
+                if (c < '0' || c > '9') {
+                    break;
+                }
+                p->target = p->target * 10 + (uint32_t)(c - '0');
+            }
         }
         bh__ptx_next(p);
     } while (bh__ptx_is(p, ','));

@@ -75,6 +75,8 @@ typedef struct bh__ptx_parser {
     uint64_t global_bytes, const_bytes;
     uint32_t loc_file, loc_line; /* of the last .loc in this function */
     bool has_target, has_address_size;
+    uint32_t version; /* 81 for PTX 8.1 */
+    uint32_t target;  /* 90 for sm_90; 0: it names none */
 } bh__ptx_parser;
 
 /* lex.c */

@@ -358,10 +358,13 @@ static bool formal(bh__ptx_parser *p, bh__ptx_function *f, bool results) {
     if (var == NULL || !expect_name(p, &name) || !dimensions(p, var)) {
         return false;
     }
-    if (var->unsized || var->size > BH__PTX_MAX_PARAMS) {
+    if (var->unsized) {
+        return bh__ptx_bad(p, BH_E_LOAD, "pass a pointer instead", "a parameter of unknown size");
+    }
+    if (var->size > BH__PTX_MAX_PARAMS) {
         return bh__ptx_bad(p, BH_E_LOAD, "pass a pointer instead",
-                           "a parameter of unknown size, or of more than %llu bytes",
-                           (unsigned long long)BH__PTX_MAX_PARAMS);
+                           "a parameter of %llu bytes; at most %llu are allowed",
+                           (unsigned long long)var->size, (unsigned long long)BH__PTX_MAX_PARAMS);
     }
     var->formal = true;
     bool sink = name.length == 1 && p->text[name.start] == '_';
@@ -385,10 +388,17 @@ static bool formal(bh__ptx_parser *p, bh__ptx_function *f, bool results) {
     }
     if (f->entry) {
         uint64_t offset = ((uint64_t)f->param_bytes + var->align - 1) & ~((uint64_t)var->align - 1);
-        if (offset + var->size > BH__PTX_MAX_PARAMS) {
-            return bh__ptx_bad(p, BH_E_LOAD, "pass a pointer to a struct instead",
-                               "the parameters of a kernel take more than %llu bytes",
-                               (unsigned long long)BH__PTX_MAX_PARAMS);
+        /* As the driver has it, so that what loads here loads there. */
+        bool old = p->version < 81 || (p->target && p->target < 70);
+        uint64_t most = old ? BH__PTX_OLD_MAX_PARAMS : BH__PTX_MAX_PARAMS;
+        if (offset + var->size > most) {
+            return bh__ptx_bad(
+                p, BH_E_LOAD,
+                old ? "pass a pointer to a struct instead, or compile to PTX 8.1 or later for sm_70 "
+                      "or later"
+                    : "pass a pointer to a struct instead",
+                "the parameters of a kernel take %llu bytes and more; at most %llu are allowed",
+                (unsigned long long)(offset + var->size), (unsigned long long)most);
         }
         var->offset = (uint32_t)offset;
         f->param_bytes = (uint32_t)(offset + var->size);

@@ -17,8 +17,9 @@ enum {
     BH__MAX_LANES = 64,
     BH__AREAS = 8, /* workers that can be alive, or dead and not yet reaped, at once */
     BH__SLOT_BYTES = 256,
-    BH__MAX_PARAM_BYTES = 4096,
-    BH__REPORTS = BH__MAX_LANES, /* a lane waits until its report is taken */
+    BH__MAX_PARAM_BYTES = 32764,  /* of one launch */
+    BH__SMALL_PARAM_BYTES = 4096, /* most launches have fewer: what is kept for each at hand */
+    BH__REPORTS = BH__MAX_LANES,  /* a lane waits until its report is taken */
     BH__GROUPS = 32,     /* of one lane; more than can be in flight */
     BH__GROUP_LENGTH = 8 /* requests in one, at most */
 };
@@ -168,6 +169,13 @@ _Static_assert(sizeof(bh__request) <= BH__PAYLOAD_OFFSET,
 /* Slots needed for a request with this payload. */
 static inline uint32_t bh__slots_for(size_t payload_bytes) {
     return (uint32_t)((BH__PAYLOAD_OFFSET + payload_bytes + BH__SLOT_BYTES - 1) / BH__SLOT_BYTES);
+}
+
+/* Bytes of parameters for which there is always room: a request may take half of the queue, and may
+ * have to wait for all other lanes. */
+static inline uint32_t bh__params_that_fit(uint32_t queue_length) {
+    uint32_t rest = BH__PAYLOAD_OFFSET + BH__MAX_LANES * (uint32_t)sizeof(bh__dependency);
+    return queue_length / 2 * BH__SLOT_BYTES - rest;
 }
 
 /* ---- one area a worker, written by that worker ---- */

@@ -135,9 +135,11 @@ static bool copy_request(bh__lane *lane, const bh__request *request, uint64_t po
     bool fits = lane->dependency_count <= BH__MAX_DEPENDENCIES && params <= BH__MAX_PARAM_BYTES &&
                 dependencies + params <= room;
     if (fits) {
+        uint8_t *to =
+            params <= BH__SMALL_PARAM_BYTES ? lane->params[work - lane->works] : lane->large_params;
         bh__payload_read(lane->ring, length, position, 0, lane->dependencies, dependencies);
-        bh__payload_read(lane->ring, length, position, dependencies,
-                         lane->params[work - lane->works], params);
+        bh__payload_read(lane->ring, length, position, dependencies, to, params);
+        work->params = to;
     }
     bool known = work->op != BH__OP_SEQUENCE || bh__serve_sequence_copy(lane, &work->u.sequence);
     if (claim_again(lane) & BH__FROZEN) return false;
@@ -385,10 +387,7 @@ bh_status bh__serve_lane_open(bh__worker *worker, const bh__lane_message *which,
                         "lane %u is beyond the %d lanes of a device", index, BH__MAX_LANES);
     bh__lane *lane = &worker->lanes[index];
     if (lane->open) return BH_OK;
-    for (uint32_t i = 0; i < BH__TRAIN; i++) {
-        lane->works[i].lane = index;
-        lane->works[i].params = lane->params[i];
-    }
+    for (uint32_t i = 0; i < BH__TRAIN; i++) lane->works[i].lane = index;
     lane->work = lane->works;
     bh_status status = worker->ops->lane_open(worker->device, which, error, &lane->context);
     if (status != BH_OK) return status;

@@ -65,7 +65,10 @@ typedef struct bh__lane {
     uint32_t dependency_count;
     _Alignas(16) bh__dependency dependencies[BH__MAX_DEPENDENCIES];
     bh__work works[BH__TRAIN];
-    _Alignas(16) uint8_t params[BH__TRAIN][BH__MAX_PARAM_BYTES];
+    /* Of each of them, and of one that has more: it never goes in a train, so there is never another
+     * beside it. Pages that nothing is written to take no memory. */
+    _Alignas(16) uint8_t params[BH__TRAIN][BH__SMALL_PARAM_BYTES];
+    _Alignas(16) uint8_t large_params[BH__MAX_PARAM_BYTES];
 } bh__lane;
 
 struct bh__worker {

@@ -10,9 +10,10 @@ enum { SHORT_NS = 20000 };
  * lost with a worker. */
 enum { MOST_AHEAD = 2 * BH__TRAIN };
 
+/* What a lane keeps parameters of many launches for. */
 static bool is_plain(const bh__launch_body *body) {
     const uint32_t attributes = BH_LAUNCH_COOPERATIVE | BH_LAUNCH_PRIORITY | BH_LAUNCH_PROGRAMMATIC;
-    return !(body->flags & attributes) &&
+    return !(body->flags & attributes) && body->param_bytes <= BH__SMALL_PARAM_BYTES &&
            !(body->cluster[0] | body->cluster[1] | body->cluster[2]) &&
            body->cluster_policy == BH_CLUSTER_DEFAULT;
 }

@@ -17,6 +17,11 @@ static const char source[] =
     "}\n"
     "extern \"C\" __global__ void mixed(char c, odd o, unsigned short s, long long *out) {\n"
     "    *out = c + (long long)o.a + o.b + s;\n"
+    "}\n"
+    /* more than fits the records of small parameters */
+    "struct large { unsigned words[5000]; };\n"
+    "extern \"C\" __global__ void wide(large l, unsigned short which, unsigned *out) {\n"
+    "    *out = l.words[which];\n"
     "}\n";
 
 /* The bytes that `source` becomes; `arch` is machine code's. */
@@ -106,10 +111,12 @@ static void check_read(uint32_t output, bh__image_kind kind) {
     CHECK_EQ(image.kind, kind);
     CHECK_STR_EQ(image.target, "sm_90");
     CHECK(image.names_known && !image.prints);
-    CHECK_EQ(image.kernel_count, 2);
+    CHECK_EQ(image.kernel_count, 3);
     check_params(kernel_of(&image, "scale"), 3, (uint32_t[]){0, 8, 12}, (uint32_t[]){8, 4, 4});
     check_params(kernel_of(&image, "mixed"), 4, (uint32_t[]){0, 8, 24, 32},
                  (uint32_t[]){1, 16, 2, 8});
+    check_params(kernel_of(&image, "wide"), 3, (uint32_t[]){0, 20000, 20008},
+                 (uint32_t[]){20000, 2, 8});
     const bh__image_variable *table = variable_of(&image, "table");
     const bh__image_variable *counter = variable_of(&image, "counter");
     REQUIRE(table && counter);
@@ -188,6 +195,11 @@ static void check_runs(bh_device device, bh_module module) {
     CHECK_OK(run_now(mixed, BH_GRID(1, 1),
                      BH_ARGS((int8_t)1, BH_VALUE(&odd, sizeof odd), (uint16_t)300, BH_OUT(sum))));
     CHECK_EQ(word_read(sum, 0), 343);
+    static uint32_t words[5000];
+    for (uint32_t i = 0; i < 5000; i++) words[i] = i * 7;
+    CHECK_OK(run_now(get_kernel(module, "wide"), BH_GRID(1, 1),
+                     BH_ARGS(BH_VALUE(words, sizeof words), (uint16_t)4999, BH_OUT(sum))));
+    CHECK_EQ(word_read(sum, 0), 4999 * 7);
     CHECK_OK(bh_buffer_release(x));
     CHECK_OK(bh_buffer_release(sum));
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loading PTX: what is accepted, what is refused, and whether the error helps. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,12 +146,44 @@ TEST(what_is_not_executed_is_refused) {
     expect(PTX_HEAD ".address_size 32\n", BH_E_UNSUPPORTED, "line 4:", "address size");
 }
 
+/* As the driver's compiler has it: more of them came with PTX 8.1, for sm_70 and later. */
+TEST(the_bytes_of_parameters_depend_on_version_and_target) {
+    static const struct {
+        const char *version, *target;
+        uint32_t most;
+    } cases[] = {{"1.4", "sm_13", 4352}, {"7.0", "sm_90", 4352},  {"8.0", "sm_90a", 4352},
+                 {"8.1", "sm_61", 4352}, {"8.1", "sm_70", 32764}, {"8.8", "sm_90a", 32764},
+                 {"9", "sm_100", 32764}, {"9.0", "sm_120", 32764}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (uint32_t more = 0; more < 3; more++) {
+            char text[256], message[128];
+            bh_error error;
+            bh__ptx_module *m;
+            snprintf(text, sizeof text,
+                     ".version %s\n.target %s\n.address_size 64\n"
+                     ".entry k(.param .u64 a, .param .align 1 .b8 b[%u]) { ret; }\n",
+                     cases[i].version, cases[i].target, cases[i].most - 9 + more);
+            if (more < 2) {
+                REQUIRE_EQ(bh__ptx_load(text, strlen(text), &error, &m), BH_OK);
+                CHECK_EQ(bh__ptx_kernel_at(m, 0)->param_bytes, cases[i].most - 1 + more);
+                bh__ptx_free(m);
+                continue;
+            }
+            snprintf(message, sizeof message,
+                     "the parameters of a kernel take %u bytes and more; at most %u are allowed",
+                     cases[i].most + 1, cases[i].most);
+            expect(text, BH_E_LOAD, "line 4:", message);
+        }
+    }
+}
+
 TEST(sizes_are_bounded) {
     expect(PTX_HEAD ".global .b8 x[0xffffffffffffffff];\n", BH_E_LOAD, "line 4:", "too large");
     expect(PTX_HEAD ".global .b64 x[0x1000000000][0x1000000000];\n", BH_E_LOAD, "line 4:", "");
     expect(PTX_HEAD ".entry k() { .local .b8 l[1000000000]; }\n", BH_E_LOAD,
            "line 4:", "1000000000");
-    expect(PTX_HEAD ".entry k(.param .b8 x[100000]) { }\n", BH_E_LOAD, "line 4:", "parameter");
+    expect(PTX_HEAD ".entry k(.param .b8 x[100000]) { }\n", BH_E_LOAD,
+           "line 4:", "a parameter of 100000 bytes; at most 32764");
     char *deep = malloc(100000);
     REQUIRE(deep != NULL);
     strcpy(deep, PTX_HEAD ".entry k() ");

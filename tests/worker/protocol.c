@@ -421,6 +421,25 @@ TEST(gives_up_on_nonsense) {
     driver_close(d);
 }
 
+/* Parameters that are more than any kernel has, and more than the request's slots hold. */
+static void give_up_on(uint32_t said, uint32_t there) {
+    driver *d = driver_ready(1024);
+    uint8_t *params = calloc(1, there);
+    REQUIRE(params != NULL);
+    bh__launch_body body = {.grid = {1, 1, 1}, .block = {1, 1, 1}, .param_bytes = said};
+    driver_submit(d, 0, BH__OP_LAUNCH, &body, sizeof body, params, there, NULL);
+    free(params);
+    CHECK_EQ(driver_join(d), 1);
+    driver_close(d);
+}
+
+TEST(gives_up_on_parameters_that_cannot_be) {
+    give_up_on(BH__MAX_PARAM_BYTES + 1, BH__MAX_PARAM_BYTES + 1);
+    give_up_on(UINT32_MAX, BH__MAX_PARAM_BYTES);
+    give_up_on(BH__MAX_PARAM_BYTES, BH__SMALL_PARAM_BYTES);
+    give_up_on(BH__SMALL_PARAM_BYTES + 1, 100);
+}
+
 #ifndef BH__ONE_PROCESS
 static long ticks_of(pid_t pid) {
     char path[64];

@@ -369,6 +369,7 @@ typedef struct bh__host_entry {
     int fd;                          /* Owned. */
     bh__memory *memory;              /* Owned. */
     struct bh__host_pool_slab *slab; /* Borrowed. Of a pool's region; else NULL. */
+    bool leaving;                    /* freed: kept for workers until work is done with it */
 } bh__host_entry;
 
 typedef struct bh__staging_slot {

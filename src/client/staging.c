@@ -95,11 +95,13 @@ void bh__host_let_pass(bh__device *device, const bh__memory *memory) {
     }
 }
 
+/* The program cannot name it from the first step on. Workers know it until the work that uses it has
+ * passed: one that is started meanwhile may have to do that work again. */
 void bh__host_region_destroy(bh__device *device, bh__memory *memory) {
+    bh__host_entry_of(device, memory)->leaving = true;
+    bh__host_let_pass(device, memory);
     bh__host_entry *at = bh__host_entry_of(device, memory), entry = *at;
     *at = device->hosts[--device->host_count];
-    /* Nobody can name it any more. */
-    bh__host_let_pass(device, memory);
     bh__job job = {.kind = BH__JOB_ORDER,
                    .order = {.type = BH__MSG_HOST_UNMAP, .host = entry.region, .fd = -1}};
     (void)bh__order_run(device, &job);
@@ -114,7 +116,7 @@ bh_status bh_host_free(bh_device handle, void *pointer) {
     uint32_t at = 0;
     while (at < device->host_count && device->hosts[at].memory->host != pointer) at++;
     if (at == device->host_count || device->hosts[at].memory == device->staging ||
-        device->hosts[at].slab || device->hosts[at].memory->mirror) {
+        device->hosts[at].slab || device->hosts[at].leaving || device->hosts[at].memory->mirror) {
         bh__device_unlock(device);
         return bh__refuse(BH_E_INVALID, "pass what bh_host_alloc returned, once",
                           "%p is not host memory of this device", pointer);
@@ -135,7 +137,7 @@ bh__memory *bh__host_find(bh__device *device, const void *pointer, uint64_t byte
     for (uint32_t i = 0; i < device->host_count; i++) {
         bh__memory *memory = device->hosts[i].memory;
         uintptr_t base = (uintptr_t)memory->host, at = (uintptr_t)pointer;
-        if (memory == device->staging || memory->mirror || at < base ||
+        if (memory == device->staging || memory->mirror || device->hosts[i].leaving || at < base ||
             !bh__range_fits(at - base, bytes, memory->bytes))
             continue;
         if (device->hosts[i].slab)

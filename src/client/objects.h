@@ -295,7 +295,7 @@ typedef struct bh__order {
     struct bh__job *job;
     uint32_t type; /* BH__MSG_... */
     uint32_t serial;
-    int fd; /* Borrowed; -1: none */
+    int fd; /* Held, by what bh__order_new makes; of a job Borrowed. -1: none */
     bh__chunk chunk;
     bh__host_region host;
     bh__advice_message advice;
@@ -353,8 +353,6 @@ typedef struct bh__job {
     bh_error error;
     _Atomic uint32_t done; /* futex */
     bool self_owned;       /* nobody waits: the supervisor frees it */
-    bool closes;           /* `close_fd` is closed when it is done, however it went */
-    int close_fd;
 } bh__job;
 
 /* What the library's memory looks like to every worker, told to each new one. */

@@ -195,9 +195,8 @@ static void drop_chunk(bh__device *device, bh__solo *solo) {
                      .order = {.type = BH__MSG_CHUNK_UNMAP, .chunk = solo->chunk, .fd = -1}};
     for (uint32_t i = 0; i < device->chunk_count; i++) {
         if (device->chunks[i].chunk.id != solo->chunk.id) continue;
-        job->closes = true;
-        job->close_fd = device->chunks[i].fd;
         bh__check_unmap(&device->chunks[i]);
+        bh__fd_close(device->chunks[i].fd);
         device->chunks[i] = device->chunks[--device->chunk_count];
         break;
     }

@@ -1239,7 +1239,8 @@ enum {
     BH_REASON_QUARANTINED = 21,
     BH_REASON_MODULE_STALE = 22, /* its module's variables were lost with a worker */
     BH_REASON_QUEUE_FULL = 23,
-    BH_REASON_OTHER = 24 /* see bh_last_error */
+    BH_REASON_OTHER = 24,      /* see bh_last_error */
+    BH_REASON_BUFFER_BUSY = 25 /* a managed buffer is mapped, or attached elsewhere */
 };
 /* "residency" and so on, as in the one-line form; "?" for a number that is none. */
 BH_API const char *bh_reason_name(uint32_t reason);
@@ -1274,7 +1275,8 @@ typedef struct bh_preflight {
 /*
  * Would this launch fit? Answered by the code that checks launches, and by the device where it is
  * the one to know; without arguments, and without launching. BH_OK: answered, see out->status; the
- * thread's last error is left alone. For a block or shared memory that cannot be, resident_blocks and
+ * thread's last error is left alone. What is wrong with the shape, the kernel or the lane is found
+ * before any argument is looked at, so a launch is refused for the same reason. For a block or shared memory that cannot be, resident_blocks and
  * occupancy are zero, and fits_grid goes with fits_block. `options` may be NULL.
  */
 BH_API bh_status bh_launch_preflight(bh_kernel kernel, bh_shape shape,

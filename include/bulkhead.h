@@ -361,7 +361,7 @@ typedef struct bh_loss {
 } bh_loss;
 
 /* `watch` is told of each loss, on the dispatcher thread, after the takeover. Up to 16 watchers a
- * device. */
+ * device, BH_E_BUSY beyond. */
 typedef void bh_watch_fn(void *context, bh_device device, const bh_loss *loss);
 BH_API bh_status bh_device_watch(bh_device device, bh_watch_fn *watch, void *context);
 
@@ -372,7 +372,8 @@ BH_API bh_status bh_device_on_print(bh_device device, bh_print_fn *print, void *
 
 /* ---- lanes ----------------------------------------------------------------------------------- */
 
-/* Every device has a lane from the start; calls that take a lane use it when given a zero one. */
+/* Every device has a lane from the start; calls that take a lane use it when given a zero one. BH_E_BUSY:
+ * all bh_device_info.max_lanes are in use. */
 BH_API bh_status bh_lane_open(bh_device device, bh_lane *out);
 
 typedef struct bh_lane_options {
@@ -383,7 +384,7 @@ typedef struct bh_lane_options {
 } bh_lane_options;
 
 /* A lane's priority is for life. A device keeps its lanes and gives them out again, but only for
- * the priority they were made with. */
+ * the priority they were made with: BH_E_BUSY if those that are left have another. */
 BH_API bh_status bh_lane_open_with(bh_device device, const bh_lane_options *options, bh_lane *out);
 /* What was submitted still runs; the handle is gone at once. */
 BH_API bh_status bh_lane_close(bh_lane lane);
@@ -580,7 +581,7 @@ typedef struct bh_pressure {
 
 /* `pressed` is told on the dispatcher thread, like a watcher of losses; what happens again before it
  * was told is told once. `threshold` is in bytes; 0: seven eighths of the limit. Up to 16 listeners
- * a device. */
+ * a device, BH_E_BUSY beyond. */
 typedef void bh_pressure_fn(void *context, bh_device device, const bh_pressure *pressure);
 BH_API bh_status bh_memory_watch(bh_device device, uint64_t threshold, bh_pressure_fn *pressed,
                                  void *context);

@@ -488,6 +488,7 @@ struct bh__device {
     bh__listener listeners[BH__MAX_WATCHERS];
     uint32_t listener_count;
 
+    uint64_t making_bytes;    /* in chunks for many buffers that are being made */
     uint64_t solo_bytes;      /* in chunks that belong to one buffer each */
     bh__span *free_addresses; /* Owned. Offsets of chunks that are gone. */
     uint32_t free_address_count, free_address_capacity;

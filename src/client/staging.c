@@ -160,17 +160,27 @@ static bool slot_free(bh__device *device, const bh__staging_slot *slot) {
            bh__lane_done(device, &device->lanes[slot->lane]) >= slot->sequence;
 }
 
-/* What to wait for when every slot is in use: the first one whose work is on a lane; NULL: all are
- * with threads. */
-static const bh__staging_slot *slot_to_wait_for(bh__device *device) {
-    for (uint32_t i = 0; i < BH__STAGING_SLOTS; i++) {
+/* Waits a while for the first slot whose work is on a lane, or for a thread to be done with one. Not
+ * longer: any of them may be free first, and work on a lane may wait for what this thread is to do.
+ * Called and returns with the lock held, which it lets go of. */
+static void wait_for_slot(bh__device *device) {
+    for (uint32_t i = 0; device->staging && i < BH__STAGING_SLOTS; i++) {
         const bh__staging_slot *slot = &device->staging_slots[i];
-        if (!slot->taken && slot->hold <= atomic_load(&device->front->reaped)) return slot;
+        if (slot->taken || slot->hold > atomic_load(&device->front->reaped)) continue;
+        bh__lane *lane = &device->lanes[slot->lane];
+        uint64_t sequence = slot->sequence;
+        atomic_fetch_add(&device->users, 1);
+        bh__device_unlock(device);
+        (void)bh__lane_wait(device, lane, sequence, bh__now_ns() + BH__NS_PER_MS, BH__PASSED);
+        bh__lock_take(&device->lock);
+        atomic_fetch_sub(&device->users, 1);
+        return;
     }
-    return NULL;
+    bh__device_pause(device, BH__NS_PER_MS / 5);
 }
 
-/* The slots are made when first needed, by one thread; others find them missing and come back. */
+/* The slots are made when first needed, by one thread; others find them missing and come back. With
+ * the lock held, let go of meanwhile. */
 static bh_status make_slots(bh__device *device) {
     if (device->staging || device->staging_pending) return BH_OK;
     bh__memory *memory;
@@ -183,9 +193,10 @@ static bh_status make_slots(bh__device *device) {
 }
 
 bh_status bh__staging_take(bh__device *device, bool wait, uint32_t *out_slot) {
-    bh_status status = make_slots(device);
-    if (status != BH_OK) return status;
     for (;;) {
+        /* Whoever was making them may have failed. */
+        bh_status status = make_slots(device);
+        if (status != BH_OK) return status;
         if (device->state == BH_DEVICE_STOPPED || device->closing) {
             return device->closing ? bh__refuse(BH_E_STOPPED, "use the device before closing it",
                                                 "the device is being closed")
@@ -198,12 +209,7 @@ bh_status bh__staging_take(bh__device *device, bool wait, uint32_t *out_slot) {
             return BH_OK;
         }
         if (!wait) return BH_E_BUSY;
-        const bh__staging_slot *slot = device->staging ? slot_to_wait_for(device) : NULL;
-        if (slot) {
-            (void)bh__lane_let_pass(device, &device->lanes[slot->lane], slot->sequence);
-        } else {
-            bh__device_pause(device, BH__NS_PER_MS / 5);
-        }
+        wait_for_slot(device);
     }
 }
 

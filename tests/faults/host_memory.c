@@ -2,6 +2,7 @@
 /* Host memory and losses: work that still uses what the program has freed is done again by a worker
  * that is started cold. */
 #include <signal.h>
+#include <sys/resource.h>
 
 #include "../support/support.h"
 
@@ -18,8 +19,8 @@ typedef struct freeing {
 static void *free_memory(void *context) {
     freeing *self = context;
     atomic_store(&self->begun, 1);
-    self->status = self->pool.id ? bh_host_pool_close(self->pool)
-                                 : bh_host_free(self->device, self->memory);
+    self->status =
+        self->pool.id ? bh_host_pool_close(self->pool) : bh_host_free(self->device, self->memory);
     atomic_store(&self->ended, 1);
     return NULL;
 }
@@ -101,5 +102,30 @@ TEST(memory_is_freed_once) {
         CHECK_EQ(atomic_load(&self.refused), 7);
         CHECK_OK(bh_wait(in, LONG_NS));
     }
+    CHECK_OK(bh_device_close(r.device));
+}
+
+/* ---- staging slots that cannot be made ---- */
+
+static void write_at_once(void *context, unsigned index) {
+    const rig *r = context;
+    (void)index;
+    bh_buffer buffer = words_alloc(r->device, 16);
+    uint32_t words[16] = {0};
+    for (int i = 0; i < 3; i++) (void)bh_buffer_write(buffer, 0, words, sizeof words);
+}
+
+/* The worker has no addresses left for them: every call comes back, and once there are some, they work. */
+TEST(writes_come_back_where_the_worker_cannot_map_what_they_go_through) {
+    rig r = rig_open(BH_DEVICE_NO_STANDBY);
+    words_alloc(r.device, 16); /* the chunk that later ones are cut from */
+    pid_t worker = status_of(r.device).worker_pid;
+    struct rlimit all, none = {1 << 20, RLIM_INFINITY};
+    if (prlimit(worker, RLIMIT_AS, NULL, &all) != 0) SKIP("the worker's limits cannot be set");
+    none.rlim_max = all.rlim_max;
+    REQUIRE(prlimit(worker, RLIMIT_AS, &none, NULL) == 0);
+    run_threads(8, write_at_once, &r);
+    (void)prlimit(worker, RLIMIT_AS, &all, NULL);
+    if (status_of(r.device).losses == 0) check_device_works(&r);
     CHECK_OK(bh_device_close(r.device));
 }

@@ -409,7 +409,7 @@ static size_t changed(void) {
     return 0;
 }
 
-TEST(one_bad_argument_is_refused_and_does_no_harm) {
+TEST_TIMEOUT(one_bad_argument_is_refused_and_does_no_harm, 90) {
     rig r;
     make_good(&r);
     make_closed();

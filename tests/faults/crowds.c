@@ -271,15 +271,15 @@ static void crowd_run(uint32_t flags, uint64_t seed) {
     CHECK_OK(bh_device_close(all.r.device));
 }
 
-TEST(memory_of_all_kinds_while_workers_are_lost) {
+TEST_TIMEOUT(memory_of_all_kinds_while_workers_are_lost, 90) {
     crowd_run(0, 71);
 }
 
-TEST(memory_of_all_kinds_in_guard_mode_while_workers_are_lost) {
+TEST_TIMEOUT(memory_of_all_kinds_in_guard_mode_while_workers_are_lost, 90) {
     crowd_run(BH_DEVICE_GUARD, 72);
 }
 
-TEST(memory_of_all_kinds_while_the_device_is_closed) {
+TEST_TIMEOUT(memory_of_all_kinds_while_the_device_is_closed, 90) {
     rig_open(0); /* so that what descriptors the library keeps for itself are there */
     unsigned open_before = 0;
     for (unsigned round = 0; round < 12; round++) {

@@ -60,7 +60,7 @@ static void pack(subject *s) {
     s->packed.device = s->device;
     s->packed.options = &options;
     bh_shape shape = BH_SHAPE(1, 1, 1, 1, 1, 1);
-    BENCH_NEED(bh__launch_pack(&s->packed, s->kernels.put, &shape, args));
+    BENCH_NEED(bh__launch_pack(&s->packed, s->kernels.put, &shape, args, NULL));
     bh__launch_submission(&s->packed, bh__lane_get(s->device, (bh_lane){0}), &s->bare);
     bh__device_unlock(s->device);
     BENCH_NEED(bh_prepare(s->kernels.put, BH_SHAPE(1, 1, 1, 1, 1, 1), args, NULL, &s->prepared));

@@ -363,7 +363,7 @@ typedef struct bh_loss {
 } bh_loss;
 
 /* `watch` is told of each loss, on the dispatcher thread, after the takeover. Up to 16 watchers a
- * device. */
+ * device, BH_E_BUSY beyond. */
 typedef void bh_watch_fn(void *context, bh_device device, const bh_loss *loss);
 BH_API bh_status bh_device_watch(bh_device device, bh_watch_fn *watch, void *context);
 
@@ -374,7 +374,8 @@ BH_API bh_status bh_device_on_print(bh_device device, bh_print_fn *print, void *
 
 /* ---- lanes ----------------------------------------------------------------------------------- */
 
-/* Every device has a lane from the start; calls that take a lane use it when given a zero one. */
+/* Every device has a lane from the start; calls that take a lane use it when given a zero one. BH_E_BUSY:
+ * all bh_device_info.max_lanes are in use. */
 BH_API bh_status bh_lane_open(bh_device device, bh_lane *out);
 
 typedef struct bh_lane_options {
@@ -385,7 +386,7 @@ typedef struct bh_lane_options {
 } bh_lane_options;
 
 /* A lane's priority is for life. A device keeps its lanes and gives them out again, but only for
- * the priority they were made with. */
+ * the priority they were made with: BH_E_BUSY if those that are left have another. */
 BH_API bh_status bh_lane_open_with(bh_device device, const bh_lane_options *options, bh_lane *out);
 /* What was submitted still runs; the handle is gone at once. */
 BH_API bh_status bh_lane_close(bh_lane lane);
@@ -582,7 +583,7 @@ typedef struct bh_pressure {
 
 /* `pressed` is told on the dispatcher thread, like a watcher of losses; what happens again before it
  * was told is told once. `threshold` is in bytes; 0: seven eighths of the limit. Up to 16 listeners
- * a device. */
+ * a device, BH_E_BUSY beyond. */
 typedef void bh_pressure_fn(void *context, bh_device device, const bh_pressure *pressure);
 BH_API bh_status bh_memory_watch(bh_device device, uint64_t threshold, bh_pressure_fn *pressed,
                                  void *context);
@@ -1241,8 +1242,9 @@ enum {
     BH_REASON_QUARANTINED = 21,
     BH_REASON_MODULE_STALE = 22, /* its module's variables were lost with a worker */
     BH_REASON_QUEUE_FULL = 23,
-    BH_REASON_OTHER = 24,          /* see bh_last_error */
-    BH_REASON_PARAMETER_BYTES = 25 /* more bytes of parameters than the lane's queue takes */
+    BH_REASON_OTHER = 24,           /* see bh_last_error */
+    BH_REASON_PARAMETER_BYTES = 25, /* more bytes of parameters than the lane's queue takes */
+    BH_REASON_BUFFER_BUSY = 26      /* a managed buffer is mapped, or attached elsewhere */
 };
 /* "residency" and so on, as in the one-line form; "?" for a number that is none. */
 BH_API const char *bh_reason_name(uint32_t reason);
@@ -1277,7 +1279,8 @@ typedef struct bh_preflight {
 /*
  * Would this launch fit? Answered by the code that checks launches, and by the device where it is
  * the one to know; without arguments, and without launching. BH_OK: answered, see out->status; the
- * thread's last error is left alone. For a block or shared memory that cannot be, resident_blocks and
+ * thread's last error is left alone. What is wrong with the shape, the kernel or the lane is found
+ * before any argument is looked at, so a launch is refused for the same reason. For a block or shared memory that cannot be, resident_blocks and
  * occupancy are zero, and fits_grid goes with fits_block. `options` may be NULL.
  */
 BH_API bh_status bh_launch_preflight(bh_kernel kernel, bh_shape shape,

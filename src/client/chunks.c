@@ -180,7 +180,8 @@ static uint64_t chunk_size_for(const bh__device *device, uint64_t bytes, bool le
         if (size < bytes) size = bytes;
     }
     uint64_t limit = bh__pool_limit(device);
-    uint64_t left = limit > device->heap.bytes_total ? limit - device->heap.bytes_total : 0;
+    uint64_t total = device->heap.bytes_total + device->making_bytes;
+    uint64_t left = limit > total ? limit - total : 0;
     uint64_t unit = device->chunk_granularity;
     if (size > left) size = left > bytes ? left / unit * unit : bytes;
     if (size < bytes) size = bytes;
@@ -200,7 +201,9 @@ static bh_status make(bh__device *device, uint64_t size, bool whole) {
                        .read_only_address = device->read_only_base + offset};
     bh__job job = {.kind = BH__JOB_ORDER,
                    .order = {.type = BH__MSG_CHUNK_CREATE, .chunk = chunk, .fd = -1}};
+    device->making_bytes += size;
     bh_status status = bh__order_run(device, &job);
+    device->making_bytes -= size;
     chunk = job.order.chunk; /* it may have been made elsewhere in the end */
     if (status != BH_OK) {
         bh__addresses_give(device, chunk.address - device->address_base, chunk.bytes);
@@ -218,7 +221,8 @@ static bh_status make(bh__device *device, uint64_t size, bool whole) {
 }
 
 /* Adds a chunk large enough for `bytes`. The limit and the device's own want of memory are both met
- * by giving back what is unused and asking again, for less. */
+ * by giving back what is unused and asking again, for less. While others are making chunks, there may
+ * be room in theirs soon: BH_OK, and nothing was added. */
 static bh_status grow(bh__device *device, uint64_t bytes) {
     uint64_t unit = device->chunk_granularity, trimmed = 0;
     if (bytes > bh__pool_limit(device) || bytes > UINT64_MAX - unit)
@@ -227,9 +231,14 @@ static bh_status grow(bh__device *device, uint64_t bytes) {
     bool least = false;
     for (uint32_t tries = 0;;) {
         uint64_t size = chunk_size_for(device, bytes, least);
-        uint64_t limit = bh__pool_limit(device), total = device->heap.bytes_total;
+        uint64_t limit = bh__pool_limit(device);
+        uint64_t total = device->heap.bytes_total + device->making_bytes;
         if (total > limit || size > limit - total) {
             uint64_t some = trim_one(device, size - (limit > total ? limit - total : 0), false);
+            if (!some && device->making_bytes) {
+                bh__device_pause(device, BH__NS_PER_MS / 10);
+                return BH_OK;
+            }
             if (!some) return refuse_memory(device, bytes);
             trimmed += some;
             continue;

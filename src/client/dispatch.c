@@ -384,7 +384,7 @@ bh_status bh_device_watch(bh_device handle, bh_watch_fn *watch, void *context) {
         if (device->watcher_count < BH__MAX_WATCHERS) {
             device->watchers[device->watcher_count++] = (bh__watcher){watch, context};
         } else {
-            status = BH_E_NO_HOST_MEMORY;
+            status = BH_E_BUSY;
         }
         pthread_mutex_unlock(&device->dispatch_lock);
         if (status != BH_OK) {

@@ -13,7 +13,10 @@
 enum { KEPT_FDS = 65536 };
 
 static _Atomic uint64_t kept[KEPT_FDS / 64];
-static struct { _Atomic uint64_t device, inode; } identity[KEPT_FDS];
+static struct {
+    _Atomic uint64_t device, inode;
+    _Atomic uint32_t holders; /* who will close it; the last one does */
+} identity[KEPT_FDS];
 _Atomic bool bh__in_forked_child;
 static _Atomic int devices_open;
 
@@ -43,8 +46,16 @@ int bh__fd_keep(int fd) {
     if (fd >= 0 && fd < KEPT_FDS && fstat(fd, &info) == 0) {
         identity[fd].device = info.st_dev;
         identity[fd].inode = info.st_ino;
+        atomic_store(&identity[fd].holders, 1);
         atomic_fetch_or(&kept[fd / 64], 1ull << (fd % 64));
     }
+    return fd;
+}
+
+int bh__fd_hold(int fd) {
+    if (fd < 0) return -1;
+    if (!is_kept(fd)) return bh__fd_keep(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+    atomic_fetch_add(&identity[fd].holders, 1);
     return fd;
 }
 
@@ -56,7 +67,7 @@ bool bh__fd_is_ours(int fd) {
 }
 
 void bh__fd_close(int fd) {
-    if (fd < 0) return;
+    if (fd < 0 || (is_kept(fd) && atomic_fetch_sub(&identity[fd].holders, 1) > 1)) return;
     bool ours = bh__fd_is_ours(fd);
     if (fd < KEPT_FDS) atomic_fetch_and(&kept[fd / 64], ~(1ull << (fd % 64)));
     if (ours) close(fd);

@@ -43,6 +43,7 @@ typedef struct pool {
     uint64_t pieces_taken, takes, waits, refusals, cleared;
     uint32_t waiting, entered; /* threads: asleep; in a call that may let go of the lock */
     bool growing;              /* one thread makes a slab */
+    uint32_t ending;           /* slabs that are being given back; `reserved` has them still */
     slab *slabs;
     _Atomic uint32_t changed; /* counts; private futex of those who wait for a piece */
 } pool;
@@ -102,6 +103,7 @@ static bh_status slab_make(bh__device *device, pool *owner, uint64_t piece_bytes
     if (status != BH_OK) {
         owner->reserved -= piece_bytes * count;
         if (made) slab_free_records(device, made);
+        tell_waiters(owner);
         return status;
     }
     made->region = region;
@@ -125,9 +127,11 @@ static bh_status slab_make(bh__device *device, pool *owner, uint64_t piece_bytes
 static void slab_end(bh__device *device, pool *owner, slab **link) {
     slab *gone = *link;
     *link = gone->next;
+    owner->ending++;
     for (uint32_t i = 0; i < gone->count; i++) bh__host_let_pass(device, gone->pieces[i].memory);
     bh__host_region_destroy(device, gone->region);
     owner->reserved -= gone->piece_bytes * gone->count;
+    owner->ending--;
     slab_free_records(device, gone);
     tell_waiters(owner);
 }
@@ -178,22 +182,39 @@ static uint32_t pieces_for(const pool *self, uint64_t piece_bytes) {
     return count ? (uint32_t)count : 1;
 }
 
+/* Another thread is changing what there is: sleeps until it has, a little longer at most. Called and
+ * returns with the lock held, which it lets go of. */
+static void wait_for_change(bh__device *device, pool *self) {
+    uint32_t seen = atomic_load(&self->changed);
+    self->waiting++;
+    atomic_fetch_add(&device->users, 1);
+    bh__device_unlock(device);
+    bh__futex_wait(&self->changed, seen, bh__now_ns() + cooling_ns, BH__FUTEX_PRIVATE);
+    bh__lock_take(&device->lock);
+    atomic_fetch_sub(&device->users, 1);
+    self->waiting--;
+}
+
 /* BH_E_BUSY: the pool is exhausted. */
 static bh_status find_or_make(bh__device *device, pool *self, uint64_t piece_bytes, piece **out,
                               slab **out_slab) {
     for (;;) {
         *out = find_free(device, self, piece_bytes, false, out_slab);
         if (*out) return BH_OK;
-        if (self->growing || !make_room(device, self, piece_bytes)) break;
-        /* Room may have been made with the lock let go. */
-        *out = find_free(device, self, piece_bytes, false, out_slab);
+        if (!self->growing && make_room(device, self, piece_bytes)) {
+            /* Room may have been made with the lock let go. */
+            *out = find_free(device, self, piece_bytes, false, out_slab);
+            if (*out) return BH_OK;
+            if (self->growing || self->max_bytes - self->reserved < piece_bytes) continue;
+            bh_status status = slab_make(device, self, piece_bytes, pieces_for(self, piece_bytes));
+            if (status != BH_OK) return status;
+            continue;
+        }
+        *out = find_free(device, self, piece_bytes, true, out_slab);
         if (*out) return BH_OK;
-        if (self->growing || self->max_bytes - self->reserved < piece_bytes) break;
-        bh_status status = slab_make(device, self, piece_bytes, pieces_for(self, piece_bytes));
-        if (status != BH_OK) return status;
+        if (!self->growing && !self->ending) return BH_E_BUSY;
+        wait_for_change(device, self);
     }
-    *out = find_free(device, self, piece_bytes, true, out_slab);
-    return *out ? BH_OK : BH_E_BUSY;
 }
 
 /* ---- waiting ---- */

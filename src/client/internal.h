@@ -296,10 +296,12 @@ bool bh__dispatcher_drain(bh__device *device, uint64_t deadline);
 /* Remembers a descriptor so that a forked child closes it. Returns it, under another number if the
  * program had closed a kept one of this number. */
 int bh__fd_keep(int fd);
+/* One more who closes it: it stays open until all have. Returns what to close, -1 if there is none. */
+int bh__fd_hold(int fd);
 /* Whether it still is the descriptor that was kept: the program may have closed it and got the
  * number for something else. */
 bool bh__fd_is_ours(int fd);
-/* Closes it if it is. */
+/* The last who holds it closes it, if it is. */
 void bh__fd_close(int fd);
 /* Adds one to an eventfd of ours. False: it is not ours any more. */
 bool bh__fd_poke(int fd);

@@ -22,7 +22,6 @@ void bh__supervisor_poke(bh__device *device) {
 }
 
 void bh__job_finish(bh__device *device, bh__job *job) {
-    if (job->closes) bh__fd_close(job->close_fd);
     if (job->module) bh__module_resolve(device, job->module, &job->error);
     if (job->self_owned) {
         free(job);

@@ -64,10 +64,10 @@ static bh_status refuse_full(const bh__device *device, int32_t priority) {
     for (uint32_t i = 1; i < BH__MAX_LANES; i++)
         closed += device->lanes[i].exists && device->lanes[i].state != BH__LANE_OPEN;
     if (closed == 0)
-        return bh__refuse(BH_E_NO_HOST_MEMORY,
+        return bh__refuse(BH_E_BUSY,
                           "close lanes that are not needed, or put more work on each",
                           "all %d lanes of the device are in use", BH__MAX_LANES);
-    return bh__refuse(BH_E_NO_HOST_MEMORY, "open lanes with fewer different priorities",
+    return bh__refuse(BH_E_BUSY, "open lanes with fewer different priorities",
                       "none of the device's %d lanes can have priority %d: %u are free and were "
                       "made with another one",
                       BH__MAX_LANES, (int)priority, closed);

@@ -43,27 +43,23 @@ bh__fit_question bh__launch_question(const bh__launch *self) {
 /* ---- the launch ---- */
 
 static inline bh_status pack(bh__launch *self, bh_kernel handle, const bh_shape *shape,
-                             bh_args args, bool queued) {
+                             bh_args args, bh__lane **out_lane) {
     const uint32_t passed_on = BH_LAUNCH_COOPERATIVE | BH_LAUNCH_PRIORITY | BH_LAUNCH_PROGRAMMATIC;
     self->use_count = 0;
     self->uses = self->inline_uses;
     self->params = self->inline_params;
-    self->reason = BH_REASON_NONE;
-    self->asks = self->shaped = false;
-    self->kernel =
-        bh__handle_find(self->device, &self->device->kernels, handle.id, BH__KIND_KERNEL);
-    if (!self->kernel) {
-        (void)bh__handle_get(self->device, handle.id, BH__KIND_KERNEL, "kernel"); /* says why */
-        return bh__last()->status;
+    bh_status status = bh__launch_check(self, handle, shape);
+    if (status != BH_OK) return status;
+    if (out_lane) {
+        *out_lane = bh__lane_get(self->device, self->options->lane);
+        if (!*out_lane) return bh__last()->status;
     }
-    bh_status status = BH_OK;
-    if (self->kernel->quarantined | self->kernel->module->stale) status = bh__kernel_check(self);
-    if (status == BH_OK) status = bh__shape_check(self, shape);
     if (__builtin_expect(self->kernel->shape.param_bytes > BH__SMALL_PARAM_BYTES, 0)) {
-        if (status == BH_OK && queued) status = bh__params_check(self);
+        if (out_lane) status = bh__params_check(self);
         if (status == BH_OK) status = bh__params_reserve(self);
+        if (status != BH_OK) return status;
     }
-    if (status == BH_OK) status = bh__arguments_take(self, args);
+    status = bh__arguments_take(self, args);
     self->body.module = self->kernel->module->number;
     self->body.kernel = self->kernel->index;
     self->body.flags =
@@ -71,15 +67,15 @@ static inline bh_status pack(bh__launch *self, bh_kernel handle, const bh_shape 
     return status;
 }
 
-bh_status bh__launch_pack(bh__launch *self, bh_kernel handle, const bh_shape *shape, bh_args args) {
-    return pack(self, handle, shape, args, false);
+bh_status bh__launch_pack(bh__launch *self, bh_kernel handle, const bh_shape *shape, bh_args args,
+                          bh__lane **out_lane) {
+    return pack(self, handle, shape, args, out_lane);
 }
 
-static inline bh_status submit(bh__launch *self, bool *retry, bh_ticket *out) {
-    bh__lane *lane = bh__lane_get(self->device, self->options->lane);
-    if (!lane) return bh__last()->status;
+static inline bh_status submit(bh__launch *self, bh__lane *lane, bool *retry, bh_ticket *out) {
     bh__submission submission;
     bh__launch_submission(self, lane, &submission);
+    submission.busy = &self->busy;
     bh_status status = bh__submit(self->device, &submission, retry, out);
     if (status == BH_OK && !*retry) self->kernel->module->launched = true;
     return status;
@@ -91,7 +87,7 @@ static inline bh_status launch(bh_kernel kernel, const bh_shape *shape, bh_args 
     bh__launch self;
     bh_status status = bh__launch_options_take(given, &storage, &self.options);
     self.kernel = NULL;
-    self.reason = BH_REASON_NONE;
+    self.reason = self.busy = BH_REASON_NONE;
     self.shaped = false;
     self.device =
         status == BH_OK ? bh__device_lock(kernel.id, BH__KIND_KERNEL, "kernel", true) : NULL;
@@ -102,14 +98,15 @@ static inline bh_status launch(bh_kernel kernel, const bh_shape *shape, bh_args 
     bool retry;
     do {
         retry = false;
-        status = pack(&self, kernel, shape, args, true);
+        bh__lane *lane;
+        status = pack(&self, kernel, shape, args, &lane);
         if (__builtin_expect(self.asks, 0)) {
             bh__fit_question question = bh__launch_question(&self);
             status = bh__fit_ask(self.device, self.kernel, &question, NULL);
             retry = status == BH_OK;
             self.kernel = NULL;
         } else if (status == BH_OK) {
-            status = submit(&self, &retry, out);
+            status = submit(&self, lane, &retry, out);
             if (retry) self.kernel = NULL; /* the lock was let go */
         }
         bh__launch_free(&self);

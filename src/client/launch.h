@@ -18,6 +18,7 @@ typedef struct bh__launch {
     uint32_t reason; /* of a refusal, BH_REASON_...; BH_REASON_NONE: none was given */
     bool asks;       /* refused only for now: bh__fit_ask first */
     bool shaped;     /* `body` has the shape */
+    uint32_t busy;   /* what BH_E_BUSY was about, BH_REASON_...; BH_REASON_NONE: the queue */
     bh__use *uses;   /* inline_uses, or owned */
     uint8_t *params; /* inline_params, or owned: threads of programs may have small stacks */
     bh__use inline_uses[BH__INLINE_USES];
@@ -26,18 +27,29 @@ typedef struct bh__launch {
 
 /* All functions here are called with the device locked. */
 
+/* ---- shape.c: geometry and resources ---- */
+
+/* Fills in self->body from the shape and the options' attributes. Needs device, kernel, options. */
+bh_status bh__shape_check(bh__launch *self, const bh_shape *shape);
+/* Quarantine, the state of the module. */
+bh_status bh__kernel_check(bh__launch *self);
+/* The kernel's largest block, and the most dynamic shared memory. */
+uint32_t bh__kernel_most_threads(const bh__device *device, const bh__kernel *kernel);
+uint32_t bh__kernel_most_shared(const bh__device *device, const bh__kernel *kernel);
+
 /* ---- launch.c ---- */
 
 /* *out is `given` if it is all there, `storage` filled in otherwise. */
 bh_status bh__launch_options_take(const bh_launch_options *given, bh_launch_options *storage,
                                   const bh_launch_options **out);
 /*
- * Checks everything that can be known, but for bh__params_check, and packs it; device and options are
- * filled in. Uses are those
+ * Checks everything that can be known and packs it; device and options are filled in. Uses are those
  * of the arguments in order, then those of options->also. bh__launch_free in any case. Refusals are
- * recorded for bh_last_launch_line.
+ * recorded for bh_last_launch_line. *out_lane gets the lane that the options name; NULL: the launch
+ * goes to no lane's queue by itself.
  */
-bh_status bh__launch_pack(bh__launch *self, bh_kernel handle, const bh_shape *shape, bh_args args);
+bh_status bh__launch_pack(bh__launch *self, bh_kernel handle, const bh_shape *shape, bh_args args,
+                          bh__lane **out_lane);
 static inline void bh__launch_free(bh__launch *self) {
     if (self->uses != self->inline_uses) free(self->uses);
     if (self->params != self->inline_params) free(self->params);
@@ -64,19 +76,26 @@ static inline void bh__launch_submission(const bh__launch *self, bh__lane *lane,
     out->sequence = NULL;
     out->after = NULL;
     out->call = NULL;
+    out->busy = NULL;
+}
+/* What is checked first, in this order, by all that answer for launches: the kernel's handle, the shape,
+ * whether the kernel may run. */
+static inline bh_status bh__launch_check(bh__launch *self, bh_kernel handle, const bh_shape *shape) {
+    self->reason = self->busy = BH_REASON_NONE;
+    self->asks = self->shaped = false;
+    self->kernel =
+        bh__handle_find(self->device, &self->device->kernels, handle.id, BH__KIND_KERNEL);
+    if (!self->kernel) {
+        (void)bh__handle_get(self->device, handle.id, BH__KIND_KERNEL, "kernel"); /* says why */
+        return bh__last()->status;
+    }
+    bh_status status = bh__shape_check(self, shape);
+    if (status == BH_OK && (self->kernel->quarantined | self->kernel->module->stale))
+        status = bh__kernel_check(self);
+    return status;
 }
 /* What the worker must be asked if self->asks is set. */
 bh__fit_question bh__launch_question(const bh__launch *self);
-
-/* ---- shape.c: geometry and resources ---- */
-
-/* Fills in self->body from the shape and the options' attributes. Needs device, kernel, options. */
-bh_status bh__shape_check(bh__launch *self, const bh_shape *shape);
-/* Quarantine, the state of the module. */
-bh_status bh__kernel_check(bh__launch *self);
-/* The kernel's largest block, and the most dynamic shared memory. */
-uint32_t bh__kernel_most_threads(const bh__device *device, const bh__kernel *kernel);
-uint32_t bh__kernel_most_shared(const bh__device *device, const bh__kernel *kernel);
 
 /* ---- preflight.c: the record of a refusal ---- */
 

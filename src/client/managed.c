@@ -324,16 +324,13 @@ void bh__managed_delete(bh__device *device, bh__managed *self) {
         device->hosts[i] = device->hosts[--device->host_count];
         break;
     }
-    if (bh__is_closing(device)) { /* all workers end */
-        bh__fd_close(fd);
-    } else {
+    bh__fd_close(fd);
+    if (!bh__is_closing(device)) { /* else all workers end */
         bh__job *job = self->farewell;
         self->farewell = NULL;
         *job = (bh__job){.kind = BH__JOB_ORDER,
                          .order = {.type = BH__MSG_HOST_UNMAP, .host = region, .fd = -1},
-                         .self_owned = true,
-                         .closes = true,
-                         .close_fd = fd};
+                         .self_owned = true};
         bh__job_post(device, job);
     }
     pthread_mutex_lock(&registry_lock);

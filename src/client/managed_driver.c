@@ -218,6 +218,7 @@ bh_status bh__driven_settle(bh__device *device, const bh__submission *submission
     }
     if (!waits) return BH_OK;
     if (!bh__takes_work(device)) return bh__refuse_work(device);
+    if (submission->no_block && submission->busy) *submission->busy = BH_REASON_OTHER;
     if (submission->no_block)
         return bh__refuse(BH_E_BUSY, "submit it again once the device runs",
                           "the worker was lost: where the next one has memory of the driver's is "

@@ -270,6 +270,7 @@ bh_status bh__managed_submit(bh__device *device, const bh__submission *submissio
         any = true;
         bh_status status = check_attached(self, submission);
         if (status == BH_OK) status = check_maps(self, use);
+        if (status != BH_OK && submission->busy) *submission->busy = BH_REASON_BUFFER_BUSY;
         if (status != BH_OK) return status;
     }
     if (!any) return bh__submit_plain(device, submission, out_retry, out);

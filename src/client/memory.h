@@ -186,6 +186,10 @@ static inline bool bh__guarded(const bh__device *device) {
 static inline uint64_t bh__held_bytes(const bh__device *device) {
     return device->heap.bytes_total + device->solo_bytes;
 }
+/* The same with those that are being made: what counts against the limit. */
+static inline uint64_t bh__promised_bytes(const bh__device *device) {
+    return bh__held_bytes(device) + device->making_bytes;
+}
 /* What chunks that many buffers share may hold. */
 static inline uint64_t bh__pool_limit(const bh__device *device) {
     uint64_t limit = device->options.memory_limit;

@@ -300,6 +300,7 @@ typedef struct bh__submission {
     bh__sequence *sequence;        /* sequences */
     const bh__sequence_body *replay;
     const uint64_t *after; /* of each lane the position to wait for besides; NULL: none */
+    uint32_t *busy; /* launches: gets the BH_REASON_... of BH_E_BUSY that is not for want of room */
     bh__copy_body copy;    /* all others */
     struct bh__call *call; /* the call that it is a piece of; NULL: it is all of it */
 } bh__submission;
@@ -326,7 +327,7 @@ typedef struct bh__order {
     struct bh__job *job;
     uint32_t type; /* BH__MSG_... */
     uint32_t serial;
-    int fd; /* Borrowed; -1: none */
+    int fd; /* Held, by what bh__order_new makes; of a job Borrowed. -1: none */
     bh__chunk chunk;
     bh__host_region host;
     bh__advice_message advice;
@@ -384,8 +385,6 @@ typedef struct bh__job {
     bh_error error;
     _Atomic uint32_t done; /* futex */
     bool self_owned;       /* nobody waits: the supervisor frees it */
-    bool closes;           /* `close_fd` is closed when it is done, however it went */
-    int close_fd;
 } bh__job;
 
 /* What the library's memory looks like to every worker, told to each new one. */
@@ -400,6 +399,7 @@ typedef struct bh__host_entry {
     int fd;                          /* Owned. */
     bh__memory *memory;              /* Owned. */
     struct bh__host_pool_slab *slab; /* Borrowed. Of a pool's region; else NULL. */
+    bool leaving;                    /* freed: kept for workers until work is done with it */
 } bh__host_entry;
 
 typedef struct bh__staging_slot {
@@ -539,6 +539,7 @@ struct bh__device {
     bh__listener listeners[BH__MAX_WATCHERS];
     uint32_t listener_count;
 
+    uint64_t making_bytes;    /* in chunks for many buffers that are being made */
     uint64_t solo_bytes;      /* in chunks that belong to one buffer each */
     bh__span *free_addresses; /* Owned. Offsets of chunks that are gone. */
     uint32_t free_address_count, free_address_capacity;

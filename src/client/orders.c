@@ -17,10 +17,13 @@ bh__order *bh__order_new(const bh__order *from) {
     if (!order) return NULL;
     *order = *from;
     order->next = NULL;
+    /* What it is sent with must be there when it is sent, whatever becomes of it meanwhile. */
+    order->fd = bh__fd_hold(from->fd);
     return order;
 }
 
 void bh__order_delete(bh__order *order) {
+    bh__fd_close(order->fd);
     free(order->data);
     free(order);
 }
@@ -159,6 +162,8 @@ static int send_order(bh__device *device, bh__worker *worker, bh__order *order) 
         message->data_bytes = order->data_bytes;
         memcpy(message->data, order->data, order->data_bytes);
     }
+    /* The program may have closed it and got its number for a file of its own. */
+    if (order->fd >= 0 && !bh__fd_is_ours(order->fd)) return -EBADF;
     return bh__message_send(worker->socket, message, &order->fd, order->fd >= 0 ? 1 : 0);
 }
 
@@ -193,6 +198,7 @@ bool bh__orders_pump(bh__device *device, bh__worker *worker) {
 
 /* ---- what came of it ---- */
 
+/* Takes over `fd`, which is kept, if it succeeds. */
 static bool note_chunk(bh__device *device, const bh__order *order, int fd) {
     if (fd < 0) return false;
     if (device->chunk_count == device->chunk_capacity) {
@@ -205,7 +211,6 @@ static bool note_chunk(bh__device *device, const bh__order *order, int fd) {
     bh__chunk_entry *entry = &device->chunks[device->chunk_count];
     *entry = (bh__chunk_entry){.chunk = order->chunk, .fd = fd};
     if (bh__checked(device) && !bh__check_map(entry)) return false;
-    entry->fd = bh__fd_keep(fd);
     device->chunk_count++;
     return true;
 }
@@ -224,12 +229,11 @@ static void commit(bh__device *device, bh__worker *worker, bh__order *order, bh_
             next.chunk.flags &= ~(uint32_t)BH__CHUNK_MEASURED;
             break;
         }
-        noted = note_chunk(device, order, message->fd_count == 1 ? message->fds[0] : -1);
-        if (noted) {
-            message->fd_count = 0;
-            next.type = BH__MSG_CHUNK_MAP;
-            next.fd = device->chunks[device->chunk_count - 1].fd;
-        }
+        if (message->fd_count == 1) next.fd = bh__fd_keep(message->fds[0]);
+        if (message->fd_count == 1) message->fd_count = 0;
+        next.type = BH__MSG_CHUNK_MAP;
+        noted = note_chunk(device, order, next.fd);
+        if (!noted) bh__fd_close(next.fd);
         break;
     case BH__MSG_CHUNK_MAP: /* made elsewhere */
         noted = note_chunk(device, order, order->fd);
@@ -278,7 +282,7 @@ static void commit(bh__device *device, bh__worker *worker, bh__order *order, bh_
     }
 }
 
-/* The descriptor that such an order would be sent with may be closed by then. */
+/* What is gone need not be mapped first. */
 static void forget(bh__worker *worker, uint32_t type, uint32_t id) {
     worker->waiting_last = NULL;
     for (bh__order **link = &worker->waiting; *link;) {

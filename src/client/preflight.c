@@ -34,6 +34,7 @@ static const char *const reason_names[] = {
     [BH_REASON_QUEUE_FULL] = "queue_full",
     [BH_REASON_OTHER] = "other",
     [BH_REASON_PARAMETER_BYTES] = "parameter_bytes",
+    [BH_REASON_BUFFER_BUSY] = "buffer_busy",
 };
 
 const char *bh_reason_name(uint32_t reason) {
@@ -80,8 +81,9 @@ void bh__launch_record(const bh__launch *self, uint32_t reason, uint64_t request
 
 void bh__launch_record_status(bh__launch *self, bh_status status) {
     if (self->reason != BH_REASON_NONE) return;
+    uint32_t busy = self->busy ? self->busy : BH_REASON_QUEUE_FULL;
     uint32_t reason = status == BH_E_STALE  ? BH_REASON_SUSPECT
-                      : status == BH_E_BUSY ? BH_REASON_QUEUE_FULL
+                      : status == BH_E_BUSY ? busy
                                             : BH_REASON_OTHER;
     bh__launch_record(self, reason, 0, 0);
 }
@@ -290,13 +292,13 @@ static bh_status answer(bh__launch *self, bh_kernel handle, const bh_shape *shap
                         bh_preflight *out) {
     bh_status status;
     for (;;) {
-        self->asks = self->shaped = false;
-        self->reason = BH_REASON_NONE;
-        self->kernel = bh__handle_get(self->device, handle.id, BH__KIND_KERNEL, "kernel");
-        if (!self->kernel) return bh__last()->status;
         last_refused.set = false;
-        status = bh__shape_check(self, shape);
-        if (status == BH_OK) status = bh__kernel_check(self);
+        status = bh__launch_check(self, handle, shape);
+        if (!self->kernel) return status;
+        if (status == BH_OK && !bh__lane_get(self->device, self->options->lane)) {
+            status = bh__last()->status;
+            bh__launch_record_status(self, status);
+        }
         if (status == BH_OK) status = bh__params_check(self);
         if (!self->asks) break;
         bh__fit_question question = bh__launch_question(self);

@@ -9,7 +9,7 @@ struct bh__prepared {
     uint64_t id;
     bh_kernel handle;
     bh_lane lane; /* zero: the device's own */
-    uint32_t arg_count, room, flags;
+    uint32_t arg_count, room, flags, busy;
     bh__launch_body body;
     bh__submission submission; /* points into this record */
     bh__use *uses;             /* Their memory is retained. */
@@ -56,12 +56,12 @@ static bh__prepared *make(const bh__launch *from, bh_kernel handle, bh__lane *la
     self->submission.uses = self->uses;
     self->submission.params = self->params;
     self->submission.launch = &self->body;
+    self->submission.busy = &self->busy;
     return self;
 }
 
-static bh_status keep(const bh__launch *from, bh_kernel handle, bh_prepared *out) {
-    bh__lane *lane = bh__lane_get(from->device, from->options->lane);
-    if (!lane || bh__driven_refuse(from->uses, from->use_count, "a prepared launch") != BH_OK)
+static bh_status keep(const bh__launch *from, bh_kernel handle, bh__lane *lane, bh_prepared *out) {
+    if (bh__driven_refuse(from->uses, from->use_count, "a prepared launch") != BH_OK)
         return bh__last()->status;
     bh__prepared *self = make(from, handle, lane);
     if (!self)
@@ -89,14 +89,14 @@ bh_status bh_prepare(bh_kernel kernel, bh_shape shape, bh_args args, const bh_la
     if (!self.device) return bh__last()->status;
     bool retry;
     do {
-        status = bh__launch_pack(&self, kernel, &shape, args);
+        bh__lane *lane;
+        status = bh__launch_pack(&self, kernel, &shape, args, &lane);
         retry = self.asks;
         if (retry) {
             bh__fit_question question = bh__launch_question(&self);
             status = bh__fit_ask(self.device, self.kernel, &question, NULL);
         } else if (status == BH_OK) {
-            if (self.body.param_bytes > BH__SMALL_PARAM_BYTES) status = bh__params_check(&self);
-            if (status == BH_OK) status = keep(&self, kernel, out);
+            status = keep(&self, kernel, lane, out);
         }
         bh__launch_free(&self);
     } while (retry && status == BH_OK);
@@ -141,6 +141,7 @@ static void begin_check(bh__launch *out, bh__device *device, const bh__prepared 
     out->options = options;
     out->body = self->body;
     out->reason = BH_REASON_NONE;
+    out->busy = self->busy;
     out->shaped = true;
 }
 
@@ -273,6 +274,7 @@ static inline bh_status submit(bh__device *device, bh__prepared *self, bool *ret
     if (submission->kernel->quarantined | submission->module->stale |
         (self->lane.id && submission->lane->handle != self->lane.id))
         return refuse(device, self);
+    self->busy = BH_REASON_NONE;
     bh_status status = bh__submit(device, submission, retry, out);
     if (*retry) return status; /* the lock was let go */
     if (status != BH_OK) return record(device, self, status);

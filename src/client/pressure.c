@@ -109,7 +109,7 @@ bh_status bh_memory_watch(bh_device handle, uint64_t threshold, bh_pressure_fn *
     if (!device) return bh__last()->status;
     bh_status status = bh__dispatcher_start(device);
     if (status == BH_OK && device->listener_count == BH__MAX_WATCHERS) {
-        status = bh__refuse(BH_E_NO_HOST_MEMORY, "let one listener tell the others",
+        status = bh__refuse(BH_E_BUSY, "let one listener tell the others",
                             "the device has %d listeners, which is the most", BH__MAX_WATCHERS);
     } else if (status == BH_OK) {
         pthread_mutex_lock(&device->dispatch_lock);

@@ -181,7 +181,7 @@ bh_status bh_sequence_launch(bh_sequence handle, bh_kernel kernel, bh_shape shap
         status = check_options(self, packed.options);
         if (status == BH_OK) status = step_begin(self, BH__OP_LAUNCH);
         if (status != BH_OK) break;
-        status = bh__launch_pack(&packed, kernel, &shape, args);
+        status = bh__launch_pack(&packed, kernel, &shape, args, NULL);
         if (packed.asks) {
             status = ask(&packed);
             again = status == BH_OK;

@@ -108,7 +108,7 @@ typedef struct request {
 /* Looks a side up and fills in its use and address. False with the thread's error. */
 static bool resolve(bh__device *device, const char *what, const place *where, const plan *rows,
                     const side *its, uint32_t access, bh__use *use, uint64_t *address) {
-    if (!where->buffer.id) {
+    if (!where->buffer.id && where->host) {
         *use = use_of(where->host, where->host_offset, rows, its, access);
         *address = where->host->host_from + where->host_offset;
         return true;

@@ -321,7 +321,7 @@ static bh_status make_image(bh__sequence *self) {
     int fd = bh__share_create("bulkhead-sequence", bytes);
     if (fd < 0) return refuse_memory(self, -fd);
     self->fd = bh__fd_keep(fd);
-    self->versions = bh__share_map(fd, 0, bytes, true);
+    self->versions = bh__share_map(self->fd, 0, bytes, true);
     if (!self->versions) return refuse_memory(self, errno);
     memcpy(self->versions, self->image, self->version_bytes);
     self->serial = 1;

@@ -221,7 +221,7 @@ static bh_status check_device(const bh__device *device, const bh_share_token *to
     return BH_OK;
 }
 
-/* With the device locked. `fds` are our own and taken over if all goes well; the deed always is. */
+/* With the device locked. `fds`, which are kept, and the deed are taken over. */
 static bh_status import(bh__device *device, const int fds[2], const bh_share_token *token,
                         bh__deed *deed, const void *call_site, bh_buffer *out) {
     bh__memory *memory;
@@ -233,14 +233,14 @@ static bh_status import(bh__device *device, const int fds[2], const bh_share_tok
     }
     if (status != BH_OK) {
         bh__deed_unmap(deed);
-        close(fds[0]);
-        close(fds[1]);
+        bh__fd_close(fds[0]);
+        bh__fd_close(fds[1]);
         return status;
     }
     bh__tag_attach(&device->untagged, memory);
     memory->call_site = call_site;
     memory->solo->deed = deed;
-    memory->solo->deed_fd = bh__fd_keep(fds[1]);
+    memory->solo->deed_fd = fds[1];
     uint8_t mark[16];
     status = move_mark(device, memory, mark, false);
     if (status == BH_OK && memcmp(mark, deed->mark, sizeof mark) != 0) status = refuse_mark(fds[0]);
@@ -268,8 +268,10 @@ bh_status bh_buffer_import(bh_device handle, const int fds[BH_SHARE_FDS],
     bh_status status = check_share(fds, token ? &own : NULL, &deed);
     if (status == BH_OK) status = check_memory(fds[0], &own);
     int mine[2] = {-1, -1};
-    if (status == BH_OK) status = duplicate(fds[0], &mine[0]);
-    if (status == BH_OK) status = duplicate(fds[1], &mine[1]);
+    for (int i = 0; i < 2 && status == BH_OK; i++) {
+        status = duplicate(fds[i], &mine[i]);
+        if (status == BH_OK) mine[i] = bh__fd_keep(mine[i]);
+    }
     bh__device *device = NULL;
     if (status == BH_OK) {
         device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
@@ -281,8 +283,8 @@ bh_status bh_buffer_import(bh_device handle, const int fds[BH_SHARE_FDS],
         return status;
     }
     if (device) bh__device_unlock(device);
-    if (mine[0] >= 0) close(mine[0]);
-    if (mine[1] >= 0) close(mine[1]);
+    bh__fd_close(mine[0]);
+    bh__fd_close(mine[1]);
     bh__deed_unmap(deed);
     return status;
 }

@@ -52,11 +52,13 @@ static bh_status refuse_limit(bh__device *device, uint64_t bytes) {
 static bh_status make_room(bh__device *device, uint64_t bytes) {
     uint64_t limit = device->options.memory_limit;
     for (;;) {
-        uint64_t held = bh__held_bytes(device);
+        uint64_t held = bh__promised_bytes(device);
         if (held <= limit && bytes <= limit - held) return BH_OK;
         uint64_t room = limit > held ? limit - held : 0;
-        if (bytes > limit || !(bh__pool_trim(device, bytes - room) || bh__check_relent(device)))
-            return refuse_limit(device, bytes);
+        if (bytes > limit) return refuse_limit(device, bytes);
+        if (bh__pool_trim(device, bytes - room) || bh__check_relent(device)) continue;
+        if (!device->making_bytes) return refuse_limit(device, bytes);
+        bh__device_pause(device, BH__NS_PER_MS / 10); /* what others make may not come to be */
     }
 }
 
@@ -195,9 +197,8 @@ static void drop_chunk(bh__device *device, bh__solo *solo) {
                      .order = {.type = BH__MSG_CHUNK_UNMAP, .chunk = solo->chunk, .fd = -1}};
     for (uint32_t i = 0; i < device->chunk_count; i++) {
         if (device->chunks[i].chunk.id != solo->chunk.id) continue;
-        job->closes = true;
-        job->close_fd = device->chunks[i].fd;
         bh__check_unmap(&device->chunks[i]);
+        bh__fd_close(device->chunks[i].fd);
         device->chunks[i] = device->chunks[--device->chunk_count];
         break;
     }

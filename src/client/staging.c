@@ -95,11 +95,13 @@ void bh__host_let_pass(bh__device *device, const bh__memory *memory) {
     }
 }
 
+/* The program cannot name it from the first step on. Workers know it until the work that uses it has
+ * passed: one that is started meanwhile may have to do that work again. */
 void bh__host_region_destroy(bh__device *device, bh__memory *memory) {
+    bh__host_entry_of(device, memory)->leaving = true;
+    bh__host_let_pass(device, memory);
     bh__host_entry *at = bh__host_entry_of(device, memory), entry = *at;
     *at = device->hosts[--device->host_count];
-    /* Nobody can name it any more. */
-    bh__host_let_pass(device, memory);
     bh__job job = {.kind = BH__JOB_ORDER,
                    .order = {.type = BH__MSG_HOST_UNMAP, .host = entry.region, .fd = -1}};
     (void)bh__order_run(device, &job);
@@ -114,7 +116,7 @@ bh_status bh_host_free(bh_device handle, void *pointer) {
     uint32_t at = 0;
     while (at < device->host_count && device->hosts[at].memory->host != pointer) at++;
     if (at == device->host_count || device->hosts[at].memory == device->staging ||
-        device->hosts[at].slab || device->hosts[at].memory->mirror) {
+        device->hosts[at].slab || device->hosts[at].leaving || device->hosts[at].memory->mirror) {
         bh__device_unlock(device);
         return bh__refuse(BH_E_INVALID, "pass what bh_host_alloc returned, once",
                           "%p is not host memory of this device", pointer);
@@ -135,7 +137,7 @@ bh__memory *bh__host_find(bh__device *device, const void *pointer, uint64_t byte
     for (uint32_t i = 0; i < device->host_count; i++) {
         bh__memory *memory = device->hosts[i].memory;
         uintptr_t base = (uintptr_t)memory->host, at = (uintptr_t)pointer;
-        if (memory == device->staging || memory->mirror || at < base ||
+        if (memory == device->staging || memory->mirror || device->hosts[i].leaving || at < base ||
             !bh__range_fits(at - base, bytes, memory->bytes))
             continue;
         if (device->hosts[i].slab)
@@ -158,17 +160,25 @@ static bool slot_free(bh__device *device, const bh__staging_slot *slot) {
            bh__lane_done(device, &device->lanes[slot->lane]) >= slot->sequence;
 }
 
-/* What to wait for when every slot is in use: the first one whose work is on a lane; NULL: all are
- * with threads. */
-static const bh__staging_slot *slot_to_wait_for(bh__device *device) {
-    for (uint32_t i = 0; i < BH__STAGING_SLOTS; i++) {
+/* Waits a while for the first slot whose work is on a lane, or for a thread to be done with one. Not
+ * longer: any of them may be free first, and work on a lane may wait for what this thread is to do.
+ * Called and returns with the lock held, which it lets go of. */
+static void wait_for_slot(bh__device *device) {
+    for (uint32_t i = 0; device->staging && i < BH__STAGING_SLOTS; i++) {
         const bh__staging_slot *slot = &device->staging_slots[i];
-        if (!slot->taken && slot->hold <= atomic_load(&device->front->reaped)) return slot;
+        if (slot->taken || slot->hold > atomic_load(&device->front->reaped)) continue;
+        bh__lane *lane = &device->lanes[slot->lane];
+        uint64_t sequence = slot->sequence;
+        bh__device_step_out(device);
+        (void)bh__lane_wait(device, lane, (bh_ticket){0, sequence}, bh__now_ns() + BH__NS_PER_MS);
+        bh__device_step_in(device);
+        return;
     }
-    return NULL;
+    bh__device_pause(device, BH__NS_PER_MS / 5);
 }
 
-/* The slots are made when first needed, by one thread; others find them missing and come back. */
+/* The slots are made when first needed, by one thread; others find them missing and come back. With
+ * the lock held, let go of meanwhile. */
 static bh_status make_slots(bh__device *device) {
     if (device->staging || device->staging_pending) return BH_OK;
     bh__memory *memory;
@@ -181,9 +191,10 @@ static bh_status make_slots(bh__device *device) {
 }
 
 bh_status bh__staging_take(bh__device *device, bool wait, uint32_t *out_slot) {
-    bh_status status = make_slots(device);
-    if (status != BH_OK) return status;
     for (;;) {
+        /* Whoever was making them may have failed. */
+        bh_status status = make_slots(device);
+        if (status != BH_OK) return status;
         if (!bh__takes_work(device)) {
             return bh__refuse_work(device);
         }
@@ -194,12 +205,7 @@ bh_status bh__staging_take(bh__device *device, bool wait, uint32_t *out_slot) {
             return BH_OK;
         }
         if (!wait) return BH_E_BUSY;
-        const bh__staging_slot *slot = device->staging ? slot_to_wait_for(device) : NULL;
-        if (slot) {
-            (void)bh__lane_let_pass(device, &device->lanes[slot->lane], slot->sequence);
-        } else {
-            bh__device_pause(device, BH__NS_PER_MS / 5);
-        }
+        wait_for_slot(device);
     }
 }
 

@@ -99,6 +99,7 @@ static void stop(bh__device *device, const bh_error *reason) {
     if (device->loss_pending) {
         device->loss_pending = false;
         device->loss.stopped = 1;
+        device->loss.from_standby = 0; /* nobody took over */
         bh__dispatch_loss(device, &device->loss);
     }
 }
@@ -267,6 +268,7 @@ static void boot_failed(bh__device *device, bh__worker *worker, const bh_error *
     device->boot_failures++;
     if (active) {
         device->active = NULL;
+        device->loss.from_standby = 0; /* the next one is started cold */
         bool patient = device->alone || device->crowded;
         uint32_t attempts = patient ? PATIENT_ATTEMPTS : BOOT_ATTEMPTS;
         if (patient)

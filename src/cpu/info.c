@@ -66,12 +66,14 @@ static uint32_t read_clock_khz(void) {
     return khz;
 }
 
-/* What a multiprocessor is to a GPU is a thread here, which runs one block at a time. */
+/* What a multiprocessor is to a GPU is a thread here. It runs one block at a time; of a cooperative
+ * launch it has several begun, of any size. */
 static void fill_multiprocessor(bh_device_info *info) {
-    info->registers_per_multiprocessor = info->registers_per_block;
-    info->shared_per_multiprocessor = info->shared_per_block_max;
-    info->max_threads_per_multiprocessor = info->max_threads_per_block;
-    info->max_blocks_per_multiprocessor = 1;
+    const uint32_t blocks = BH__CPU_BLOCKS_PER_PROCESSOR;
+    info->registers_per_multiprocessor = blocks * info->registers_per_block;
+    info->shared_per_multiprocessor = blocks * info->shared_per_block_max;
+    info->max_threads_per_multiprocessor = blocks * info->max_threads_per_block;
+    info->max_blocks_per_multiprocessor = blocks;
     info->concurrent_kernels = 1;
     info->clock_khz = read_clock_khz();
     long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);

@@ -484,6 +484,33 @@ TEST(names_are_escaped) {
     p.reason = 1000;
     CHECK_OK(bh_preflight_line(&p, line, sizeof line));
     CHECK_STR_CONTAINS(line, "|reason=?|");
-    for (uint32_t reason = 0; reason <= BH_REASON_PARAMETER_BYTES; reason++)
+    for (uint32_t reason = 0; reason <= BH_REASON_BUFFER_BUSY; reason++)
         CHECK(bh_reason_name(reason)[0] >= 'a');
+}
+
+/* What bh_device_info says a multiprocessor has is an upper bound of what preflight finds on one, and
+ * small blocks reach it on the CPU device. */
+TEST(preflight_stays_within_what_the_device_says_of_a_multiprocessor) {
+    odd o = odd_open();
+    const bh_device_info *info = &o.info;
+    static const char *const names[] = {"nothing", "holding", "bounded"};
+    for (int k = 0; k < 3; k++) {
+        for (uint32_t threads = 1; threads <= info->max_threads_per_block; threads *= 2) {
+            for (uint32_t shared = 0; shared <= info->shared_per_block_max; shared += 12288) {
+                bh_shape shape = {{1, 1, 1}, {threads, 1, 1}, {0, 0, 0}, shared};
+                bh_preflight p = preflight(get_kernel(o.module, names[k]), shape, NULL);
+                if (p.status != BH_OK) continue;
+                uint64_t blocks = p.blocks_per_multiprocessor;
+                CHECK(blocks <= info->max_blocks_per_multiprocessor);
+                CHECK(blocks * threads <= info->max_threads_per_multiprocessor);
+                CHECK(blocks * (p.static_shared + shared) <= info->shared_per_multiprocessor);
+                CHECK(p.resident_blocks <=
+                      (uint64_t)info->max_blocks_per_multiprocessor * info->multiprocessors);
+            }
+        }
+    }
+    bh_preflight small = preflight(get_kernel(o.module, "nothing"), BH_GRID(1, 32), NULL);
+    if (is_cpu(o.device))
+        CHECK_EQ(small.blocks_per_multiprocessor, info->max_blocks_per_multiprocessor);
+    CHECK_OK(bh_device_close(o.device));
 }

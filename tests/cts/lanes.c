@@ -324,7 +324,7 @@ TEST(as_many_lanes_as_the_device_says_and_no_more) {
         bh_launch_options there = on_lane(lanes[i], 0);
         submit(rig_kernel(&r, "store_word"), BH_GRID(1, 1), BH_ARGS(BH_OUT(view), i + 1), &there);
     }
-    CHECK_REFUSED_ANY(bh_lane_open(r.device, &extra));
+    CHECK_REFUSED(bh_lane_open(r.device, &extra), BH_E_BUSY);
     for (uint32_t i = 0; i < free_lanes; i++) CHECK_EQ(word_read(x, i), i + 1);
     CHECK_OK(bh_lane_close(lanes[0]));
     CHECK_OK(bh_lane_open(r.device, &extra));

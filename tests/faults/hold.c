@@ -1,45 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory that a dead worker could still write is left alone until the worker is gone for good, and
- * nothing else waits for that.
- *
- * A worker stays dead and not gone while somebody traces one of its threads and does not collect
- * it: its pidfd tells only when the last thread is collected. */
-#include <dirent.h>
-#include <errno.h>
-#include <sys/ptrace.h>
-#include <sys/wait.h>
-
-#include "../support/support.h"
+ * nothing else waits for that. */
+#include "../support/undead.h"
 
 enum { WORDS = 512, TRIES = 40 };
-
-/* A thread of the process that is not its first; 0: there is none. */
-static pid_t some_thread(pid_t process) {
-    char path[64];
-    DIR *dir = opendir(test_path(path, sizeof path, "/proc/%d/task", (int)process));
-    REQUIRE(dir != NULL);
-    pid_t found = 0;
-    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
-        pid_t thread = (pid_t)atoi(entry->d_name);
-        if (thread > 0 && thread != process) found = thread;
-    }
-    closedir(dir);
-    return found;
-}
-
-static pid_t hold_on_to(bh_device device) {
-    pid_t thread = some_thread(status_of(device).worker_pid);
-    if (thread == 0) SKIP("the worker has one thread");
-    if (ptrace(PTRACE_SEIZE, thread, NULL, NULL) != 0)
-        SKIP("threads of a worker cannot be traced here: %s", strerror(errno));
-    return thread;
-}
-
-static void let_go(pid_t thread) {
-    int status;
-    while (waitpid(thread, &status, __WALL) == thread && WIFSTOPPED(status))
-        REQUIRE(ptrace(PTRACE_CONT, thread, NULL, NULL) == 0);
-}
 
 /* Whether one of `TRIES` buffers of this size gets the address. */
 static bool is_handed_out(bh_device device, uint64_t address) {
@@ -69,7 +33,7 @@ static void lose_worker(struct scene *s) {
     s->freed = words_filled(s->r.device, WORDS, 2);
     s->freed_address = address_of(s->freed);
     wait_standby(s->r.device);
-    s->held = hold_on_to(s->r.device);
+    s->held = undead_hold(s->r.device);
     bh_use also = {.buffer = s->freed, .access = BH_ACCESS_OUT};
     bh_launch_options options = BH_INIT(options);
     options.also = &also;
@@ -97,7 +61,7 @@ TEST(work_on_what_a_dead_worker_could_write_waits_until_it_is_gone) {
     CHECK_STATUS(bh_query(waits), BH_E_BUSY);
     CHECK_STATUS(bh_wait(waits, 50 * MS), BH_E_TIMEOUT);
 
-    let_go(s.held);
+    undead_let_go(s.held);
     CHECK_OK(bh_wait(waits, LONG_NS));
     CHECK(words_count(s.touched, WORDS, 100));
     CHECK_OK(bh_device_close(s.r.device));
@@ -110,7 +74,7 @@ TEST(what_a_dead_worker_could_write_is_not_handed_out_until_it_is_gone) {
     CHECK(!is_handed_out(s.r.device, s.freed_address));
     check_device_works(&s.r);
 
-    let_go(s.held);
+    undead_let_go(s.held);
     bool handed_out = false;
     for (uint64_t limit = now_ns() + LONG_NS; !handed_out && now_ns() < limit; sleep_ms(5))
         handed_out = is_handed_out(s.r.device, s.freed_address);
@@ -124,6 +88,6 @@ TEST(memory_that_is_released_unwritten_is_handed_out_at_once) {
     uint64_t address = address_of(s.intact);
     CHECK_OK(bh_buffer_release(s.intact));
     CHECK(is_handed_out(s.r.device, address));
-    let_go(s.held);
+    undead_let_go(s.held);
     CHECK_OK(bh_device_close(s.r.device));
 }

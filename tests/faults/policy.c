@@ -221,3 +221,43 @@ TEST(a_loss_is_worth_a_log_message) {
     CHECK_GE(atomic_load(&warnings), 1);
     CHECK_OK(bh_log_set(NULL, NULL, 0));
 }
+
+/* A standby that was there is not what the device went on with. */
+TEST(a_loss_that_stops_the_device_is_not_from_a_standby) {
+    bh_device_options options = device_options(0);
+    options.restart_limit = 1;
+    rig r = rig_open_with(&options);
+    loss_log log;
+    loss_log_start(r.device, &log);
+    wait_standby(r.device);
+    kill_worker(r.device, SIGKILL);
+    wait_standby(r.device);
+    REQUIRE(kill(status_of(r.device).worker_pid, SIGKILL) == 0);
+    wait_stopped(r.device);
+    REQUIRE(loss_log_wait(&log, 2));
+    CHECK_EQ(log.losses[0].from_standby, 1);
+    CHECK_EQ(log.losses[0].stopped, 0);
+    CHECK_EQ(log.losses[1].from_standby, 0);
+    CHECK_EQ(log.losses[1].stopped, 1);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+/* Nor is one that died before it could. */
+TEST(a_standby_that_dies_at_its_promotion_did_not_take_over) {
+    rig r = rig_open(0);
+    loss_log log;
+    loss_log_start(r.device, &log);
+    wait_standby(r.device);
+    bh_device_status before = status_of(r.device);
+    REQUIRE(kill(before.standby_pid, SIGSTOP) == 0);
+    void *memory[8]; /* of which it is to be told first */
+    for (int i = 0; i < 8; i++) CHECK_OK(bh_host_alloc(r.device, 4096, &memory[i]));
+    REQUIRE(kill(before.worker_pid, SIGKILL) == 0);
+    sleep_ms(50);
+    REQUIRE(kill(before.standby_pid, SIGKILL) == 0);
+    REQUIRE(loss_log_wait(&log, 1));
+    CHECK_EQ(log.losses[0].from_standby, 0);
+    CHECK(status_of(r.device).worker_pid != before.standby_pid);
+    check_device_works(&r);
+    CHECK_OK(bh_device_close(r.device));
+}

@@ -132,7 +132,7 @@ typedef struct bh__kernel {
 typedef struct bh__variable {
     char *name;
     uint64_t bytes;
-    bool writable;
+    bool writable;     /* a kernel of the module may write it */
     uint8_t *value;    /* what bh_module_global_write put there; NULL: nothing */
     bh__span *written; /* Sorted, apart from each other. */
     uint32_t written_count, written_capacity;

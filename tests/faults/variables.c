@@ -149,6 +149,61 @@ TEST(a_module_loaded_and_never_run_has_nothing_to_lose) {
     CHECK_OK(bh_device_close(r.device));
 }
 
+/* As headers bring them along: one that nothing names, one that kernels read, one whose address goes
+ * to a function that reads. */
+static const char read_only[] =
+    ".version 7.0\n.target sm_80\n.address_size 64\n"
+    ".global .align 1 .b8 _ZN4cuda3std3__48in_placeE[1];\n"
+    ".visible .global .align 4 .b8 matrix[16] = {5, 0, 0, 0, 6, 0, 0, 0, 7, 0, 0, 0, 8};\n"
+    ".func (.param .b32 r) look(.param .b64 a)\n{\n"
+    "  .reg .b32 %r<3>;\n  .reg .b64 %rd<3>;\n"
+    "  ld.param.u64 %rd1, [a];\n  ld.u32 %r1, [%rd1+4];\n  st.param.b32 [r], %r1;\n  ret;\n}\n"
+    ".visible .entry sum(.param .u64 p)\n{\n  .reg .b32 %r<5>;\n  .reg .b64 %rd<5>;\n"
+    "  ld.param.u64 %rd1, [p];\n  mov.u64 %rd2, matrix;\n  ld.global.u32 %r1, [%rd2];\n"
+    "  cvta.global.u64 %rd3, %rd2;\n"
+    "  {\n  .param .b64 a;\n  .param .b32 r;\n  st.param.b64 [a], %rd3;\n"
+    "  call.uni (r), look, (a);\n  ld.param.b32 %r2, [r];\n  }\n"
+    "  add.u32 %r1, %r1, %r2;\n  st.global.u32 [%rd1], %r1;\n  ret;\n}\n";
+
+TEST(variables_that_no_kernel_writes_make_nothing_stale) {
+    rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
+    bh_module module = load_module(r.device, read_only);
+    bh_kernel sum = get_kernel(module, "sum");
+    bh_buffer out = words_filled(r.device, 1, 0);
+    for (uint32_t first = 5; first < 8; first++) {
+        CHECK_OK(run_now(sum, BH_GRID(1, 1), BH_ARGS(BH_OUT(out))));
+        CHECK_EQ(word_read(out, 0), first + 6);
+        kill_worker(r.device, SIGKILL);
+        CHECK_OK(run_now(sum, BH_GRID(1, 1), BH_ARGS(BH_OUT(out))));
+        CHECK_EQ(word_read(out, 0), first + 6);
+        uint32_t next = first + 1;
+        CHECK_OK(bh_module_global_write(module, "matrix", 0, &next, 4));
+    }
+    CHECK_OK(bh_device_close(r.device));
+}
+
+/* What the program set is not what kernels left there: never put back without a word. */
+TEST(a_variable_that_was_set_and_kernels_can_write_makes_its_module_stale) {
+    rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
+    bh_module module = load_module(r.device, ptx_globals);
+    bh_kernel bump = get_kernel(module, "bump");
+    bh_buffer out = words_filled(r.device, 1, 0);
+    uint32_t counter = 100, got = 0, table[4] = {1, 2, 3, 4};
+    CHECK_OK(bh_module_global_write(module, "counter", 0, &counter, 4));
+    CHECK_OK(bh_module_global_write(module, "table", 0, table, sizeof table));
+    kill_worker(r.device, SIGKILL); /* nothing has run: nothing is lost */
+    CHECK_OK(run_now(bump, BH_GRID(1, 1), BH_ARGS(BH_OUT(out))));
+    CHECK_EQ(word_read(out, 0), 101);
+    kill_worker(r.device, SIGKILL);
+    CHECK_STATUS(run_now(bump, BH_GRID(1, 1), BH_ARGS(BH_OUT(out))), BH_E_STALE);
+    CHECK_OK(bh_module_accept(module));
+    CHECK_OK(bh_module_global_read(module, "counter", 0, &got, 4));
+    CHECK_EQ(got, 100);
+    CHECK_OK(run_now(bump, BH_GRID(1, 1), BH_ARGS(BH_OUT(out))));
+    CHECK_EQ(word_read(out, 0), 101);
+    CHECK_OK(bh_device_close(r.device));
+}
+
 TEST(accepting_a_module_without_doubt_is_fine) {
     rig r = rig_open(0);
     CHECK_OK(bh_module_accept(r.module));

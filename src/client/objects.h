@@ -500,6 +500,7 @@ struct bh__device {
     bh__staging_slot staging_slots[BH__STAGING_SLOTS];
 
     bh__module *module_list;
+    struct bh__variable_write *variable_writes; /* Borrowed: not known to be done. variable.c */
     uint32_t next_module_number;
 
     bh__batch_area batch_areas[BH__BATCH_AREAS];

@@ -1048,7 +1048,8 @@ BH_API bh_status bh_binary_query(bh_binary binary, bh_binary_info *out);
 BH_API bh_status bh_binary_lowered(bh_binary binary, const char *expression, const char **out);
 
 /*
- * All that the compiler said of the last failed compile or link of this thread, or of a ticket's
+ * All that the compiler said of the last failed compile or link of this thread (nothing, if that failed
+ * before a compiler ran), or of a ticket's
  * compile, warnings of one that went well included; the latest 64 tickets that had something said
  * are remembered (BH_E_NOT_FOUND). Writes up to `capacity` bytes with the NUL; `length`, which may
  * be NULL, gets the whole length without it.

@@ -273,7 +273,7 @@ static void run_and_kill(writers *self, void *(*body)(void *), unsigned seconds)
 TEST_TIMEOUT(a_write_that_is_done_is_never_forgotten, 60) {
     rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
     writers self = {.device = r.device, .module = load_module(r.device, set_outside)};
-    run_and_kill(&self, write_in_threads, 8);
+    run_and_kill(&self, write_in_threads, 4);
     CHECK_OK(bh_device_close(r.device));
 }
 
@@ -296,7 +296,7 @@ static void *write_large(void *context) {
 TEST_TIMEOUT(a_large_write_that_is_done_is_whole, 60) {
     rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
     writers self = {.device = r.device, .module = load_module(r.device, set_outside)};
-    run_and_kill(&self, write_large, 4);
+    run_and_kill(&self, write_large, 2);
     CHECK_EQ(self.wrong, 0);
     CHECK_OK(bh_device_close(r.device));
 }

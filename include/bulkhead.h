@@ -913,14 +913,28 @@ BH_API bh_status bh_submit_load(bh_device device, const void *image, size_t byte
 /* The module goes when the work that uses it is done. Its kernels' handles are gone at once. */
 BH_API bh_status bh_module_unload(bh_module module);
 
-/* A module's own variables. Values written here outlive a lost worker. Those of a fatbin cannot be
- * reached: neither it nor the driver lists them. */
+/*
+ * A module's own variables. Those of a fatbin cannot be reached: neither it nor the driver lists them.
+ *
+ * They die with a worker. The next one has the values that the image gives them, and over those what
+ * bh_module_global_write has set. For a variable that no kernel of the module can write, that is what
+ * was there, and nobody notices. If there is one that a kernel can write, and a kernel of the module
+ * has been launched since the last loss, its value is not known: the module's launches answer
+ * BH_E_STALE until bh_module_accept, also where the program had set the variable. Which variables
+ * kernels can write is found out when the module is loaded: by following their addresses through PTX
+ * and what bh_compile and bh_module_compile make; in other cubins all that code has the address of
+ * count as written, in fatbins all.
+ *
+ * BH_OK from a write says that all bytes are set and that later workers start with them. After
+ * another answer each byte of the range has its old value or the new one: write it again.
+ */
 BH_API bh_status bh_module_global_write(bh_module module, const char *name, uint64_t offset,
                                         const void *source, uint64_t bytes);
 BH_API bh_status bh_module_global_read(bh_module module, const char *name, uint64_t offset,
                                        void *target, uint64_t bytes);
 BH_API bh_status bh_module_global_size(bh_module module, const char *name, uint64_t *out);
-/* Declares that a module whose own variables died with a worker may go on with fresh ones. */
+/* Declares that a module whose own variables died with a worker may go on with those the new worker
+ * started with: what the image and bh_module_global_write gave them. */
 BH_API bh_status bh_module_accept(bh_module module);
 
 /* ---- compiling ------------------------------------------------------------------------------
@@ -1037,7 +1051,8 @@ BH_API bh_status bh_binary_query(bh_binary binary, bh_binary_info *out);
 BH_API bh_status bh_binary_lowered(bh_binary binary, const char *expression, const char **out);
 
 /*
- * All that the compiler said of the last failed compile or link of this thread, or of a ticket's
+ * All that the compiler said of the last failed compile or link of this thread (nothing, if that failed
+ * before a compiler ran), or of a ticket's
  * compile, warnings of one that went well included; the latest 64 tickets that had something said
  * are remembered (BH_E_NOT_FOUND). Writes up to `capacity` bytes with the NUL; `length`, which may
  * be NULL, gets the whole length without it.

@@ -206,6 +206,8 @@ bool bh__load_pending(const bh__lane *lane, uint64_t sequence);
 /* Reads what the worker says the module holds. False: it makes no sense. */
 bool bh__module_parse(bh__module *module, int blob_fd);
 bool bh__module_keeps_state(const bh__module *module);
+/* Remembers the values of all variables that are known to be written by now, for the next worker. */
+void bh__variables_settle(bh__device *device);
 void bh__module_drop(bh__device *device, bh__module *module);
 void bh__module_delete(bh__module *module);
 

@@ -139,13 +139,11 @@ bool bh__module_parse(bh__module *module, int blob_fd) {
     return true;
 }
 
-/* Whether kernels may have left something in the module's variables that cannot be put back. */
+/* Whether kernels may have left something in the module's variables that cannot be put back. What
+ * the program set can be; but where kernels can write too, it need not be what was there last. */
 bool bh__module_keeps_state(const bh__module *module) {
     for (uint32_t i = 0; i < module->variable_count; i++) {
-        const bh__variable *variable = &module->variables[i];
-        bool whole = variable->written_count == 1 && variable->written[0].offset == 0 &&
-                     variable->written[0].bytes == variable->bytes;
-        if (variable->writable && variable->bytes && !whole) return true;
+        if (module->variables[i].writable && module->variables[i].bytes) return true;
     }
     return false;
 }

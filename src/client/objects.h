@@ -139,7 +139,7 @@ typedef struct bh__kernel {
 typedef struct bh__variable {
     char *name;
     uint64_t bytes;
-    bool writable;
+    bool writable;     /* a kernel of the module may write it */
     uint8_t *value;    /* what bh_module_global_write put there; NULL: nothing */
     bh__span *written; /* Sorted, apart from each other. */
     uint32_t written_count, written_capacity;
@@ -552,6 +552,7 @@ struct bh__device {
     bh__staging_slot staging_slots[BH__STAGING_SLOTS];
 
     bh__module *module_list;
+    struct bh__variable_write *variable_writes; /* Borrowed: not known to be done. variable.c */
     uint32_t next_module_number;
 
     bh__batch_area batch_areas[BH__BATCH_AREAS];

@@ -472,6 +472,7 @@ static void hold_one(void *context, bh__lane *lane, bh__shadow *shadow) {
 /* A module's variables died with the worker. What the program set is put back; what kernels left
  * there is not. */
 static void judge_modules(judgement *self) {
+    bh__variables_settle(self->device);
     for (bh__module *module = self->device->module_list; module; module = module->next) {
         if (module->loaded && module->launched && bh__module_keeps_state(module))
             module->stale = true;

@@ -9,6 +9,7 @@
 
 #include "compile/compile.h"
 #include "compile/reads.h"
+#include "writes/writes.h"
 
 /* NVRTC's results. */
 enum {
@@ -116,6 +117,29 @@ static void take_log(bh__compile *c, const nvrtc *rtc, void *program) {
 typedef int size_fn(void *program, size_t *out);
 typedef int bytes_fn(void *program, char *out);
 
+/* Puts a record behind a cubin of which variables its kernels can write: only PTX shows that. It is
+ * left out where it cannot be had; the cubin is as good without it. What is still to be linked gets
+ * none, since it has not all the code yet. */
+static void add_writes(bh__compile *c, const nvrtc *rtc, void *program) {
+    size_t size = 0, bytes = 0;
+    if (c->job->flags & BH_COMPILE_RELOCATABLE) return;
+    if (rtc->ptx_size(program, &size) != RESULT_OK || size <= 1) return;
+    char *ptx = malloc(size);
+    bh__writes *writes = NULL;
+    if (ptx && rtc->ptx(program, ptx) == RESULT_OK) writes = bh__writes_of_ptx(ptx, size - 1);
+    free(ptx);
+    uint8_t *record = bh__writes_record_make(writes, &bytes);
+    bh__writes_free(writes);
+    bh__bytes cubin = c->answer->output;
+    uint8_t *both = record ? bh__arena_alloc(c->arena, cubin.count + bytes, 1) : NULL;
+    if (both) {
+        memcpy(both, cubin.data, cubin.count);
+        memcpy(both + cubin.count, record, bytes);
+        c->answer->output = (bh__bytes){both, cubin.count + bytes};
+    }
+    free(record);
+}
+
 static bh_status take_output(bh__compile *c, const nvrtc *rtc, void *program) {
     size_fn *size_of = rtc->ptx_size;
     bytes_fn *bytes_of = rtc->ptx;
@@ -138,6 +162,7 @@ static bh_status take_output(bh__compile *c, const nvrtc *rtc, void *program) {
                         size);
     if (c->job->output == BH_OUTPUT_PTX) size = strlen(bytes); /* it counts the NUL */
     c->answer->output = (bh__bytes){(const uint8_t *)bytes, size};
+    if (c->job->output == BH_OUTPUT_CUBIN) add_writes(c, rtc, program);
     if (c->job->output == BH_OUTPUT_PTX && c->job->max_registers) {
         c->answer->output = bh__ptx_limit_registers(c, c->answer->output, c->job->max_registers);
         if (c->answer->output.data == NULL) return bh__compile_no_memory(c);

@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "cpu/cpu.h"
 #include "worker/blob.h"
+#include "writes/writes.h"
 
 static const char *binary_kind(const uint8_t *image, size_t bytes) {
     static const uint8_t elf[] = {0x7f, 'E', 'L', 'F'};
@@ -18,7 +19,8 @@ static const char *binary_kind(const uint8_t *image, size_t bytes) {
     return NULL;
 }
 
-static bh_status describe(const bh__ptx_module *code, bh_error *error, int *out_blob) {
+static bh_status describe(const bh__ptx_module *code, const bh__writes *writes, bh_error *error,
+                          int *out_blob) {
     bh__blob blob = {0};
     for (uint32_t i = 0; i < bh__ptx_kernel_count(code); i++) {
         const bh__ptx_kernel *kernel = bh__ptx_kernel_at(code, i);
@@ -45,7 +47,9 @@ static bh_status describe(const bh__ptx_module *code, bh_error *error, int *out_
     }
     for (uint32_t i = 0; i < bh__ptx_variable_count(code); i++) {
         const bh__ptx_variable *variable = bh__ptx_variable_at(code, i);
-        bh__blob_variable entry = {.bytes = variable->size, .writable = !variable->constant};
+        bh__blob_variable entry = {.bytes = variable->size,
+                                   .writable = !variable->constant &&
+                                               bh__writes_has(writes, variable->name)};
         bh__blob_add_variable(&blob, variable->name, entry);
     }
     return bh__blob_finish(&blob, error, out_blob);
@@ -61,7 +65,12 @@ static bh_status module_create(bh__cpu_module *module, const void *image, size_t
     bh_status status = bh__ptx_load(image, bytes, error, &module->code);
     if (status != BH_OK) return status;
     status = bh__ptx_image_create(module->code, error, &module->image);
-    if (status == BH_OK) status = describe(module->code, error, out_blob);
+    if (status == BH_OK) {
+        bool any = bh__ptx_variable_count(module->code) > 0;
+        bh__writes *writes = any ? bh__writes_of_ptx(image, bytes) : NULL;
+        status = describe(module->code, writes, error, out_blob);
+        bh__writes_free(writes);
+    }
     if (status == BH_OK) return BH_OK;
     if (module->image) bh__ptx_image_destroy(module->image);
     bh__ptx_free(module->code);

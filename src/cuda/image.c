@@ -36,7 +36,9 @@ void bh__image_add_variable(bh__image *image, const char *name, size_t length, u
         grow(image, image->variables, image->variable_count, sizeof *variables);
     char *copy = variables ? copy_name(image, name, length) : NULL;
     if (variables) image->variables = variables;
-    if (copy) variables[image->variable_count++] = (bh__image_variable){copy, bytes, constant};
+    if (copy)
+        variables[image->variable_count++] =
+            (bh__image_variable){copy, bytes, constant, .written = !constant};
 }
 
 void bh__image_add_param(bh__image *image, bh__image_kernel *kernel, bh__blob_param param) {

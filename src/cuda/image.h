@@ -21,6 +21,7 @@ typedef struct bh__image_variable {
     char *name; /* Owned */
     uint64_t bytes;
     bool constant;
+    bool written; /* a kernel of the module may write it */
 } bh__image_variable;
 
 typedef struct bh__image {

@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "cuda/image.h"
+#include "writes/writes.h"
 
 enum {
     MACHINE_CUDA = 190,
@@ -22,6 +23,7 @@ typedef struct reader {
     const uint8_t *bytes;
     size_t size;
     Elf64_Ehdr head;
+    bh__writes *writes; /* Owned. What the compiler left word of; NULL: nothing. */
 } reader;
 
 static bool section_at(const reader *r, size_t index, Elf64_Shdr *out) {
@@ -86,6 +88,62 @@ static void read_kernel(reader *r, const char *name) {
     }
 }
 
+/* Compilers keep the text of printf and assert in variables that nothing writes, with names that no
+ * C++ program gives. */
+static bool is_text(const char *name) {
+    static const char *const begins[] = {"$str", "_$_str", "__unnamed_"};
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
+        if (strncmp(name, begins[i], strlen(begins[i])) == 0) return true;
+    return false;
+}
+
+static void symbol_at(const reader *r, const Elf64_Shdr *table, uint64_t index, Elf64_Sym *out) {
+    memcpy(out, r->bytes + table->sh_offset + index * sizeof *out, sizeof *out);
+}
+
+static void note_relocations(const reader *r, const Elf64_Shdr *section, uint64_t symbol_count,
+                             uint8_t *named) {
+    size_t element = section->sh_type == SHT_REL ? sizeof(Elf64_Rel) : sizeof(Elf64_Rela);
+    for (uint64_t at = 0; at + element <= section->sh_size; at += element) {
+        Elf64_Rel relocation; /* the other kind begins as this one does */
+        memcpy(&relocation, r->bytes + section->sh_offset + at, sizeof relocation);
+        uint64_t symbol = ELF64_R_SYM(relocation.r_info);
+        if (symbol < symbol_count) named[symbol] = 1;
+    }
+}
+
+/* Which symbols of a table something else than a debugger needs the address of: code, tables of
+ * addresses that code uses, other variables. What is addressed from nowhere is written by nobody.
+ * NULL: no memory. */
+static uint8_t *find_named(const reader *r, size_t table_index, const Elf64_Shdr *table) {
+    uint64_t count = table->sh_size / sizeof(Elf64_Sym);
+    uint8_t *named = calloc(count + 1, 1), *whole = calloc(r->head.e_shnum + 1, 1);
+    for (size_t i = 0; named && i < r->head.e_shnum; i++) {
+        Elf64_Shdr section;
+        if (section_at(r, i, &section) && section.sh_link == table_index &&
+            (section.sh_type == SHT_REL || section.sh_type == SHT_RELA) &&
+            strncmp(section_name(r, section.sh_info), ".debug", 6) != 0)
+            note_relocations(r, &section, count, named);
+    }
+    /* A relocation against a section's own symbol may mean any variable in it. */
+    for (int round = 0; named && whole && round < 2; round++) {
+        for (uint64_t i = 0; i < count; i++) {
+            Elf64_Sym symbol;
+            symbol_at(r, table, i, &symbol);
+            if (symbol.st_shndx >= r->head.e_shnum) continue;
+            if (round == 0 && named[i] && ELF64_ST_TYPE(symbol.st_info) == STT_SECTION)
+                whole[symbol.st_shndx] = 1;
+            if (round == 1 && whole[symbol.st_shndx]) named[i] = 1;
+        }
+    }
+    if (!whole) {
+        free(named);
+        named = NULL;
+    }
+    free(whole);
+    return named;
+}
+
 static void read_symbol(reader *r, const Elf64_Shdr *strings, const Elf64_Sym *symbol) {
     const char *name = string_at(r, strings, symbol->st_name);
     int type = ELF64_ST_TYPE(symbol->st_info);
@@ -102,17 +160,29 @@ static void read_symbol(reader *r, const Elf64_Shdr *strings, const Elf64_Sym *s
     }
 }
 
+static bool is_written(const reader *r, const char *name, bool named) {
+    if (r->writes) return bh__writes_has(r->writes, name);
+    return named && !is_text(name);
+}
+
 static void read_symbols(reader *r) {
     for (size_t i = 0; i < r->head.e_shnum; i++) {
         Elf64_Shdr table, strings;
         if (!section_at(r, i, &table) || table.sh_type != SHT_SYMTAB ||
             !section_at(r, table.sh_link, &strings))
             continue;
-        for (uint64_t at = 0; at + sizeof(Elf64_Sym) <= table.sh_size; at += sizeof(Elf64_Sym)) {
+        uint8_t *named = find_named(r, i, &table);
+        for (uint64_t at = 0; at < table.sh_size / sizeof(Elf64_Sym); at++) {
             Elf64_Sym symbol;
-            memcpy(&symbol, r->bytes + table.sh_offset + at, sizeof symbol);
+            symbol_at(r, &table, at, &symbol);
+            size_t before = r->image->variable_count;
             read_symbol(r, &strings, &symbol);
+            if (r->image->variable_count == before) continue;
+            bh__image_variable *variable = &r->image->variables[before];
+            if (!variable->constant)
+                variable->written = is_written(r, variable->name, !named || named[at]);
         }
+        free(named);
     }
 }
 
@@ -151,6 +221,8 @@ bh_status bh__image_read_cubin(bh__image *image, const uint8_t *bytes, size_t si
     /* From version 8 of its layout the architecture is in the second byte. */
     uint32_t target = r.head.e_ident[EI_ABIVERSION] >= 8 ? flags >> 8 & 0xff : flags & 0xff;
     snprintf(image->target, sizeof image->target, "sm_%u", target);
+    r.writes = bh__writes_record_read(bytes, size);
     read_symbols(&r);
+    bh__writes_free(r.writes);
     return BH_OK;
 }

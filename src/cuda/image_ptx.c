@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cuda/image.h"
+#include "writes/writes.h"
 
 enum { DEEPEST = 500 };
 
@@ -231,6 +232,15 @@ static bh_status scan(scanner *s, bh_error *error) {
     return BH_OK;
 }
 
+static void find_written(bh__image *image, const char *text, size_t size) {
+    bh__writes *writes = image->variable_count ? bh__writes_of_ptx(text, size) : NULL;
+    for (size_t i = 0; i < image->variable_count; i++) {
+        bh__image_variable *variable = &image->variables[i];
+        variable->written = !variable->constant && bh__writes_has(writes, variable->name);
+    }
+    bh__writes_free(writes);
+}
+
 bh_status bh__image_read_ptx(bh__image *image, const char *text, size_t size, bh_error *error) {
     while (size && text[size - 1] == '\0') size--;
     image->kind = BH__IMAGE_PTX;
@@ -250,6 +260,7 @@ bh_status bh__image_read_ptx(bh__image *image, const char *text, size_t size, bh
     bh_status status = scan(&s, error);
     if (status != BH_OK) return status;
     image->lines = s.line;
+    find_written(image, text, size);
     image->text = strndup(text, size);
     if (!image->text) image->failed = true;
     image->bytes = image->text;

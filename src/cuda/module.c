@@ -180,7 +180,7 @@ static void add_variable(bh__device *device, bh__cuda_module *module, bh__image_
         address = 0;
     bh__blob_add_variable(
         blob, variable->name,
-        (bh__blob_variable){.bytes = variable->bytes, .writable = !variable->constant});
+        (bh__blob_variable){.bytes = variable->bytes, .writable = variable->written});
     module->variables[module->variable_count++] =
         (bh__cuda_variable){address, variable->bytes, variable->name};
     variable->name = NULL;

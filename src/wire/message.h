@@ -191,7 +191,7 @@ typedef struct bh__blob_param {
 typedef struct bh__blob_variable {
     uint64_t name_offset;
     uint64_t bytes;
-    uint32_t writable; /* by kernels */
+    uint32_t writable; /* 1: a kernel of the module may write it */
     uint32_t reserved;
 } bh__blob_variable;
 

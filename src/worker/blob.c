@@ -34,15 +34,7 @@ void bh__blob_add_kernel(bh__blob *blob, const char *name, bh__blob_kernel kerne
     append(blob, &blob->kernels, &kernel, sizeof kernel);
 }
 
-/* Compilers keep the text of printf and assert in writable variables that nothing writes. Their
- * names are none that a C or C++ program can give: they have a dollar sign in them, or begin with
- * __unnamed_. */
-static bool is_compilers_own(const char *name) {
-    return strchr(name, '$') != NULL || strncmp(name, "__unnamed_", 10) == 0;
-}
-
 void bh__blob_add_variable(bh__blob *blob, const char *name, bh__blob_variable variable) {
-    if (is_compilers_own(name)) variable.writable = 0;
     variable.name_offset = append(blob, &blob->names, name, strlen(name) + 1);
     append(blob, &blob->variables, &variable, sizeof variable);
 }

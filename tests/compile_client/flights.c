@@ -89,6 +89,62 @@ TEST(different_compiles_by_many_threads) {
     CHECK_EQ(stand_in_runs(), 8);
 }
 
+/* ---- the log ---- */
+
+static void fail_with_log(const bh_compile_options *options) {
+    bh_binary binary;
+    size_t length = 0;
+    CHECK_STATUS(bh_compile("FAIL", options, &binary), BH_E_COMPILE);
+    CHECK_OK(bh_last_log(NULL, 0, &length));
+    CHECK(length > 0);
+}
+
+static void check_no_log(void) {
+    char log[64] = "?";
+    size_t length = 1;
+    CHECK_OK(bh_last_log(log, sizeof log, &length));
+    CHECK_EQ(length, 0);
+    CHECK_STR_EQ(log, "");
+}
+
+/* A call that fails before a compiler runs has no log, least of all that of an earlier one. */
+TEST(the_last_log_is_of_the_last_call_that_failed) {
+    bh_compile_options options = stand_in_options(), wrong = stand_in_options();
+    bh_device device = open_device();
+    bh_binary binary, none = {0};
+    bh_module module;
+    bh_ticket ticket;
+    wrong.output = 77;
+    fail_with_log(&options);
+    CHECK_REFUSED(bh_compile("x", &options, NULL), BH_E_INVALID);
+    check_no_log();
+    fail_with_log(&options);
+    CHECK_REFUSED(bh_compile("x", &wrong, &binary), BH_E_INVALID);
+    check_no_log();
+    fail_with_log(&options);
+    CHECK_REFUSED(bh_link(&none, 1, &options, &binary), BH_E_INVALID);
+    check_no_log();
+    fail_with_log(&options);
+    CHECK_REFUSED(bh_link(&none, 0, &options, &binary), BH_E_INVALID);
+    check_no_log();
+    fail_with_log(&options);
+    CHECK_REFUSED(bh_module_compile(device, "x", &wrong, &module), BH_E_INVALID);
+    check_no_log();
+    fail_with_log(&options);
+    CHECK_REFUSED(bh_module_compile((bh_device){0}, "x", &options, &module), BH_E_INVALID);
+    check_no_log();
+    fail_with_log(&options);
+    CHECK_REFUSED(bh_submit_compile(device, "x", &wrong, &module, &ticket), BH_E_INVALID);
+    check_no_log();
+    /* One that succeeds is no failure. */
+    fail_with_log(&options);
+    CHECK_OK(bh_binary_release(compile_ok("and this one works", &options)));
+    size_t length = 0;
+    CHECK_OK(bh_last_log(NULL, 0, &length));
+    CHECK(length > 0);
+    CHECK_OK(bh_device_close(device));
+}
+
 /* ---- programs that misbehave ---- */
 
 static void check_bad(const char *source, const char *message, const char *log_text) {

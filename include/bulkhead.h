@@ -241,6 +241,18 @@ typedef struct bh_device_options {
     uint64_t memory_limit; /* bytes of device memory the library may hold; default the device's */
     uint32_t queue_length; /* queue slots of a lane, a power of two; default 1024 */
     uint32_t reserved;
+    /*
+     * How long a worker that has something to do may show no sign of life before it counts as lost;
+     * default 5 s, UINT64_MAX for ever. It counts as stuck if its process does not answer, if it
+     * does not begin a request that nothing holds up, if one call to the device's driver does not
+     * return, if it does not carry out what it was told (24 times as long for module loads, new
+     * memory and sequences, where drivers compile), or if a transfer takes this long and a second
+     * more for each 256 MB. Kernels may run as long as they like: their limit is deadline_ns. While
+     * one runs, only the process itself is watched, since drivers wait for kernels here and there.
+     * Time in which the application itself is stopped does not count. Raise it to look at workers
+     * in a debugger.
+     */
+    uint64_t stuck_timeout_ns;
 } bh_device_options;
 
 BH_API bh_status bh_device_open(const bh_device_options *options, bh_device *out);

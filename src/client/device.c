@@ -53,6 +53,7 @@ static bh_status take_options(const bh_device_options *given, bh_device_options 
     if (!out->worker_spin_ns) out->worker_spin_ns = 50 * BH__NS_PER_US;
     if (!out->close_timeout_ns) out->close_timeout_ns = 10 * BH__NS_PER_S;
     if (!out->queue_length) out->queue_length = 1024;
+    if (!out->stuck_timeout_ns) out->stuck_timeout_ns = 5 * BH__NS_PER_S;
     if (!bh__is_power_of_two(out->queue_length) || out->queue_length < 64 ||
         out->queue_length > 65536) {
         return refuse_option("queue_length", out->queue_length,

@@ -223,7 +223,9 @@ void bh__supervisor_poke(bh__device *device);
 typedef struct bh__cause {
     bh_status status; /* BH_E_FAULT, BH_E_DEADLINE, BH_E_LOST */
     bool lane_known;
-    bool broken; /* no worker is to use the device again */
+    bool broken;   /* no worker is to use the device again */
+    bool overdue;  /* it did not carry out the first of its orders in time */
+    bool innocent; /* the request named is not to blame for it: the worker was stuck */
     uint32_t lane;
     uint64_t sequence; /* 0: not known; otherwise the lane is */
     uint64_t address;  /* of the access that went wrong, where the worker says so */

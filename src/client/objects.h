@@ -259,8 +259,13 @@ typedef struct bh__lane {
     uint8_t *ring;
     bh__shadow *shadow;
     bh__failures failures;
-    uint64_t head_position; /* supervisor: the request now running as far as known */
-    uint64_t head_since;
+    /* The supervisor's, on the watch clock: the head, from 1 on (0: none), and since when it could
+     * run; whether it was taken, and since when it was or was not; what the lane is handing to the
+     * device, and since when. */
+    uint64_t head_position, head_since;
+    bool head_taken;
+    uint64_t taken_since;
+    uint64_t handing, handing_since;
     bh__lane_tally tally;
     struct bh__lane_trace *trace; /* Owned. NULL: not traced. */
 } bh__lane;
@@ -326,7 +331,13 @@ typedef struct bh__worker {
     uint32_t next_serial;
     bh__order *waiting, *waiting_last; /* to be sent */
     bh__order *sent, *sent_last;       /* sent, not acknowledged, in order */
-    uint64_t started_ns, boot_deadline;
+    uint64_t started_ns;
+    /* On the watch clock (watchdog.c). */
+    uint64_t boot_deadline;
+    uint64_t order_since; /* since when the first of `sent` is due */
+    uint64_t pinged_at;   /* when the latest ping was sent */
+    uint32_t pings;
+    bool silent;            /* the latest ping is not answered yet */
     uint64_t loss;          /* DYING: which loss it was, 0: it was a standby */
     bool profiled;          /* ends by itself when it is told to */
     bool unfit;             /* could not be brought up to date */
@@ -336,6 +347,14 @@ typedef struct bh__worker {
     char words[4096]; /* the beginning of it */
     size_t words_length;
 } bh__worker;
+
+/* What the supervisor knows of time: watchdog.c. */
+typedef struct bh__watch {
+    uint64_t clock;   /* ns in which it watched workers with something to do */
+    uint64_t last;    /* when it last looked, of the monotonic clock; 0: nothing is outstanding */
+    uint64_t planned; /* how long after that it meant to look again */
+    uint64_t submitted, quiet_since; /* slots submitted on all lanes, and since when no more are */
+} bh__watch;
 
 enum { BH__JOB_ORDER, BH__JOB_FLUSH, BH__JOB_CLOSE };
 
@@ -348,7 +367,7 @@ typedef struct bh__job {
     bh__module *module;        /* loads */
     bh__sequence *sequence;    /* BH__MSG_SEQUENCE_DEFINE */
     struct bh__driven *driven; /* BH__MSG_CHUNK_CREATE with BH__CHUNK_DRIVER */
-    uint32_t attempts;
+    uint32_t attempts; /* workers lost while they carried it out */
     bh__fit fit; /* BH__MSG_FIT: the answer */
     bh_error error;
     _Atomic uint32_t done; /* futex */
@@ -519,7 +538,8 @@ struct bh__device {
     bool alone;                  /* a standby makes no sense here: info.no_standby says why */
     bool crowded;                /* there was no room for a standby when one was last tried */
     bh__order *backlog;          /* orders with jobs, until there is a worker to take them */
-    _Atomic uint32_t wants_tick; /* a request with a deadline may be outstanding */
+    bh__watch watch;
+    _Atomic uint32_t wants_tick; /* requests may be outstanding: the supervisor looks at the lanes */
     _Atomic bool insane;         /* the worker's words make no sense: replace it */
     uint64_t loss_detected_ns;
     bool loss_pending; /* `loss` is told to watchers once the successor is told to go on */

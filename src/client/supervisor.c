@@ -19,7 +19,9 @@ enum {
     BOOT_ATTEMPTS = 3,
     /* Where a successor has the device only once others have let go of it, with pauses between. */
     PATIENT_ATTEMPTS = 8,
-    CROWDED_RETRY_S = 60
+    CROWDED_RETRY_S = 60,
+    SOME_MESSAGES = 64,
+    ALL_MESSAGES = 1024 /* more than a socket holds */
 };
 
 static void standby_changed(bh__device *device) {
@@ -43,7 +45,7 @@ static void bury_all(bh__device *device) {
     for (uint32_t i = 0; i < BH__AREAS; i++) {
         bh__worker *worker = &device->workers[i];
         if (worker->state == BH__WORKER_NONE || worker->state == BH__WORKER_DYING) continue;
-        bh__orders_recover(device, worker, false, &device->backlog);
+        bh__orders_recover(device, worker, BH__BLAME_NONE, &device->backlog);
         bh__worker_bury(worker, 0);
     }
     device->active = device->standby = NULL;
@@ -123,6 +125,7 @@ void bh__worker_goes(bh__device *device, bh__worker *worker) {
     count_takeover(device);
     bh__lock_give(&device->lock);
     worker->state = BH__WORKER_ACTIVE;
+    device->boot_failures = 0;
     bh__area_wake(device, before);
     bh__dispatcher_poke(device);
     tell_loss(device);
@@ -191,8 +194,11 @@ static void lose_active(bh__device *device, const bh__cause *cause) {
     bh__worker *worker = device->active;
     bh__area *area = bh__worker_area(device, worker);
     device->loss_detected_ns = bh__now_ns();
-    bh__orders_recover(device, worker, cause->status == BH_E_FAULT && !cause->sequence,
-                       &device->backlog);
+    bh__order_blame blame = cause->status == BH_E_FAULT && !cause->sequence ? BH__BLAME_SENT
+                            : worker->unfit                                 ? BH__BLAME_SENT
+                                                                            : BH__BLAME_NONE;
+    if (cause->overdue) blame = BH__BLAME_OVERDUE;
+    bh__orders_recover(device, worker, blame, &device->backlog);
     bh__lock_take(&device->lock);
     bh__take_over(device, cause, &device->loss);
     device->loss_pending = true;
@@ -234,7 +240,7 @@ static void say_degraded(bh__device *device, const bh_error *why, bool crowded) 
 static void boot_failed(bh__device *device, bh__worker *worker, const bh_error *why) {
     bool active = worker == device->active;
     bool opening = atomic_load(&device->opened) == 0;
-    bh__orders_recover(device, worker, true, &device->backlog);
+    bh__orders_recover(device, worker, BH__BLAME_SENT, &device->backlog);
     bh__worker_bury(worker, 0);
     device->boot_failures++;
     if (active) {
@@ -325,7 +331,6 @@ static bool worker_ready(bh__device *device, bh__worker *worker, bh__message *me
     }
     worker->profiled = ready->profiled;
     worker->state = BH__WORKER_STANDBY;
-    device->boot_failures = 0;
     bh__orders_brief(device, worker);
     if (worker == device->active) bh__orders_go(device, worker);
     return true;
@@ -390,13 +395,18 @@ static void replace_unfit(bh__device *device, bh__worker *worker) {
     }
 }
 
+static bool is_heard(const bh__worker *worker) {
+    return worker->state != BH__WORKER_DYING && worker->state != BH__WORKER_NONE;
+}
+
 static void pump(bh__device *device, bh__worker *worker) {
     if (!bh__orders_pump(device, worker)) replace_unfit(device, worker);
 }
 
-/* Reads what is there. Returns whether the worker is still alive as far as known. */
-static void listen_to(bh__device *device, bh__worker *worker) {
-    while (worker->state != BH__WORKER_DYING && worker->state != BH__WORKER_NONE) {
+/* Reads what is there, up to so many messages: one that never stops talking must not keep the
+ * supervisor from the others. */
+static void listen_to(bh__device *device, bh__worker *worker, uint32_t most) {
+    for (uint32_t i = 0; i < most && is_heard(worker); i++) {
         struct pollfd look = {.fd = worker->socket, .events = POLLIN};
         if (poll(&look, 1, 0) <= 0) break;
         int failed = bh__message_receive(worker->socket, device->incoming);
@@ -412,26 +422,39 @@ static void listen_to(bh__device *device, bh__worker *worker) {
         bh__message_close_fds(device->incoming);
         if (!listen) return;
     }
-    if (worker->state != BH__WORKER_DYING && worker->state != BH__WORKER_NONE) pump(device, worker);
+    if (is_heard(worker)) pump(device, worker);
 }
 
-/* ---- deadlines ---- */
+/* ---- workers that are stuck ---- */
 
-static uint64_t check_deadlines(bh__device *device, uint64_t now) {
-    uint64_t next = BH__NEVER;
-    if (!atomic_load(&device->wants_tick)) return next;
-    if (device->state != BH_DEVICE_RUNNING) return now + BH__NS_PER_MS;
-    bh__cause cause;
-    bool busy = false;
-    bh__lock_take(&device->lock);
-    bool overrun = bh__cause_overrun(device, now, &next, &busy, &cause);
-    if (!busy && !overrun) atomic_store(&device->wants_tick, 0);
-    bh__lock_give(&device->lock);
-    if (overrun) {
-        lose_active(device, &cause);
-        return now;
+static void replace_insane(bh__device *device) {
+    if (!atomic_exchange(&device->insane, false) || !device->active ||
+        device->active->state != BH__WORKER_ACTIVE)
+        return;
+    bh__cause cause = {.status = BH_E_LOST};
+    bh__fail(&cause.error, BH_E_LOST, "submit the work again",
+             "the worker's completion words make no sense");
+    lose_active(device, &cause);
+}
+
+static void lose_stuck(bh__device *device, bh__worker *worker, const bh__cause *cause) {
+    if (worker->state == BH__WORKER_ACTIVE) {
+        lose_active(device, cause);
+        return;
     }
-    return next;
+    bool was_ready = worker != device->active && device->standby_ready;
+    boot_failed(device, worker, &cause->error);
+    /* It was fit once: nothing says that the next one will not be. */
+    if (was_ready) device->retry_standby_at = 0;
+}
+
+static void watch_workers(bh__device *device, uint64_t now, uint64_t *next) {
+    bh__cause cause;
+    bh__worker *stuck = bh__watch_look(device, now, next, &cause);
+    if (!stuck && !atomic_load(&device->insane)) return;
+    if (stuck) lose_stuck(device, stuck, &cause);
+    replace_insane(device);
+    *next = now;
 }
 
 /* ---- the loop ---- */
@@ -450,7 +473,7 @@ static void take_jobs(bh__device *device, bh__job **out_close) {
         if (job->kind == BH__JOB_CLOSE) {
             *out_close = job;
         } else if (job->kind == BH__JOB_FLUSH) {
-            if (device->active) listen_to(device, device->active);
+            if (device->active) listen_to(device, device->active, ALL_MESSAGES);
             bh__job_finish(device, job);
         } else if (device->state == BH_DEVICE_STOPPED || !order) {
             bh__fail(&job->error, BH_E_NO_HOST_MEMORY, "free host memory",
@@ -482,8 +505,7 @@ static void hand_out_orders(bh__device *device) {
     if (device->standby && device->standby->waiting) pump(device, device->standby);
 }
 
-/* Keeps a standby, says when it is ready, and gives up on workers that do not boot. Lowers *next.
- */
+/* Keeps a standby and says when it is ready. Lowers *next. */
 static void tend_workers(bh__device *device, uint64_t now, uint64_t *next) {
     if (device->state == BH_DEVICE_STOPPED) return;
     if (!device->active) start_cold(device);
@@ -514,22 +536,11 @@ static void tend_workers(bh__device *device, uint64_t now, uint64_t *next) {
         device->standby_ready = ready;
         if (ready) device->degraded[0] = 0;
         if (ready) device->crowded = false;
+        if (ready) device->boot_failures = 0;
         bh__lock_give(&device->lock);
         standby_changed(device);
     }
     atomic_store(&device->standby_pid, device->standby ? device->standby->process.program.pid : 0);
-    for (uint32_t i = 0; i < BH__AREAS; i++) {
-        bh__worker *worker = &device->workers[i];
-        if (worker->state != BH__WORKER_BOOTING) continue;
-        if (now < worker->boot_deadline) {
-            if (worker->boot_deadline < *next) *next = worker->boot_deadline;
-            continue;
-        }
-        bh_error why;
-        bh__fail(&why, BH_E_NO_DEVICE, "run `bulkhead doctor`", "%s has not answered for %.1f s",
-                 device->worker_path, (double)(now - worker->started_ns) / 1e9);
-        boot_failed(device, worker, &why);
-    }
 }
 
 static void stop_robbed(bh__device *device) {
@@ -608,22 +619,11 @@ static void react(bh__device *device, bh__worker *worker, int fd) {
     } else if (fd == worker->errors_fd) {
         bh__worker_read_errors(worker);
     } else if (fd == worker->socket) {
-        listen_to(device, worker);
+        listen_to(device, worker, SOME_MESSAGES);
     } else if (fd == worker->process.program.end_fd || fd == worker->canary_fd) {
-        listen_to(device, worker); /* what it said before it ended */
-        if (worker->state != BH__WORKER_DYING && worker->state != BH__WORKER_NONE)
-            worker_ended(device, worker);
+        listen_to(device, worker, ALL_MESSAGES); /* what it said before it ended */
+        if (is_heard(worker)) worker_ended(device, worker);
     }
-}
-
-static void replace_insane(bh__device *device) {
-    if (!atomic_exchange(&device->insane, false) || !device->active ||
-        device->active->state != BH__WORKER_ACTIVE)
-        return;
-    bh__cause cause = {.status = BH_E_LOST};
-    bh__fail(&cause.error, BH_E_LOST, "submit the work again",
-             "the worker's completion words make no sense");
-    lose_active(device, &cause);
 }
 
 void *bh__supervisor_main(void *argument) {
@@ -633,8 +633,7 @@ void *bh__supervisor_main(void *argument) {
     while (!close_job) {
         uint64_t now = bh__now_ns(), next = BH__NEVER;
         tend_workers(device, now, &next);
-        uint64_t tick = check_deadlines(device, now);
-        if (tick < next) next = tick;
+        watch_workers(device, now, &next);
         if (device->robbed && now + 10 * BH__NS_PER_MS < next) next = now + 10 * BH__NS_PER_MS;
 
         watch_all(device, &all);
@@ -647,7 +646,6 @@ void *bh__supervisor_main(void *argument) {
         }
         take_jobs(device, &close_job);
         hand_out_orders(device);
-        replace_insane(device);
     }
     close_all(device, close_job);
     return NULL;

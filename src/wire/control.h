@@ -61,6 +61,8 @@ typedef struct bh__front {
     _Atomic uint64_t tick_scale; /* set before the first request */
     _Alignas(64) _Atomic uint64_t
         reaped; /* lost workers 1 .. reaped are gone for good; low half is a futex */
+    /* Each worker answers the number in its own; see docs/protocol.md, Signs of life. */
+    _Alignas(64) _Atomic uint32_t ping[BH__AREAS]; /* futex */
     bh__lane_front lane[BH__MAX_LANES];
 } bh__front;
 
@@ -195,6 +197,8 @@ typedef struct bh__lane_counts {
 typedef struct bh__lane_area {
     _Alignas(64) _Atomic uint64_t
         claim; /* worker: compare-and-swap; application: sets and clears the flags */
+    _Atomic uint64_t handing; /* the position from which on requests are being handed to the
+                                 device's driver at this moment, plus 1; 0: none are */
     _Alignas(64) _Atomic uint32_t
         asleep; /* futex: the worker sets it before it sleeps on it; whoever wakes it clears it */
     _Alignas(64) _Atomic uint64_t done; /* everything up to here is complete */
@@ -233,6 +237,7 @@ enum { BH__FAULT_NONE = 0, BH__FAULT_WRITING = 1, BH__FAULT_SET = 2 };
 
 typedef struct bh__area {
     _Atomic uint32_t fault_state; /* SET: `fault` is filled in and this worker is lost */
+    _Atomic uint32_t pong;        /* the latest ping that the worker has seen */
     bh__report fault;
     _Alignas(64) _Atomic uint32_t reports_made; /* by the worker */
     _Atomic uint32_t reports_taken;             /* by the application */
@@ -264,7 +269,7 @@ enum { BH__STEP_GROUP = 16 };
 /* What both sides must agree on: a number that goes up when the protocol changes, and the layout
  * that it had when it was built. */
 #define BH__WIRE_VERSION                                                                           \
-    (5u << 24 |                                                                                    \
+    (6u << 24 |                                                                                    \
      (uint32_t)(sizeof(bh__front) * 31 + sizeof(bh__area) * 17 + sizeof(bh__lane_area) * 7 +       \
                 offsetof(bh__lane_area, done) * 5 + sizeof(bh__request) * 3 + BH__PAYLOAD_OFFSET + \
                 sizeof(bh_device_info) * 11))

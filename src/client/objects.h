@@ -367,8 +367,8 @@ typedef struct bh__job {
     bh__module *module;        /* loads */
     bh__sequence *sequence;    /* BH__MSG_SEQUENCE_DEFINE */
     struct bh__driven *driven; /* BH__MSG_CHUNK_CREATE with BH__CHUNK_DRIVER */
-    uint32_t attempts; /* workers lost while they carried it out */
-    bh__fit fit; /* BH__MSG_FIT: the answer */
+    uint32_t attempts;         /* workers lost while they carried it out */
+    bh__fit fit;               /* BH__MSG_FIT: the answer */
     bh_error error;
     _Atomic uint32_t done; /* futex */
     bool self_owned;       /* nobody waits: the supervisor frees it */
@@ -535,12 +535,13 @@ struct bh__device {
     uint64_t *loss_times;         /* Owned. The last restart_limit losses, as a ring. */
     uint32_t boot_failures;
     uint64_t retry_standby_at, retry_cold_at;
-    bool alone;                  /* a standby makes no sense here: info.no_standby says why */
-    bool crowded;                /* there was no room for a standby when one was last tried */
-    bh__order *backlog;          /* orders with jobs, until there is a worker to take them */
+    bool alone;         /* a standby makes no sense here: info.no_standby says why */
+    bool crowded;       /* there was no room for a standby when one was last tried */
+    bh__order *backlog; /* orders with jobs, until there is a worker to take them */
     bh__watch watch;
-    _Atomic uint32_t wants_tick; /* requests may be outstanding: the supervisor looks at the lanes */
-    _Atomic bool insane;         /* the worker's words make no sense: replace it */
+    _Atomic uint32_t
+        wants_tick;      /* requests may be outstanding: the supervisor looks at the lanes */
+    _Atomic bool insane; /* the worker's words make no sense: replace it */
     uint64_t loss_detected_ns;
     bool loss_pending; /* `loss` is told to watchers once the successor is told to go on */
     bh_loss loss;

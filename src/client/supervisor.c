@@ -443,7 +443,9 @@ static void lose_stuck(bh__device *device, bh__worker *worker, const bh__cause *
         return;
     }
     bool was_ready = worker != device->active && device->standby_ready;
-    boot_failed(device, worker, &cause->error);
+    bh_error why = cause->error;
+    why.status = BH_E_NO_DEVICE;
+    boot_failed(device, worker, &why);
     /* It was fit once: nothing says that the next one will not be. */
     if (was_ready) device->retry_standby_at = 0;
 }

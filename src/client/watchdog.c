@@ -20,11 +20,11 @@
 #define LONGEST_LATE_NS (250 * BH__NS_PER_MS)
 
 enum {
-    LOOKS = 16,             /* in each stuck_timeout_ns, at least */
-    SLOW_ORDER = 24,        /* times stuck_timeout_ns: a driver may compile */
-    BYTES_PER_US = 256,     /* the slowest that a transfer may be */
-    BYTES_PER_ROW = 256,    /* what each row costs besides */
-    STANDBY_PINGS = 4,      /* in each stuck_timeout_ns, while all is well */
+    LOOKS = 16,          /* in each stuck_timeout_ns, at least */
+    SLOW_ORDER = 24,     /* times stuck_timeout_ns: a driver may compile */
+    BYTES_PER_US = 256,  /* the slowest that a transfer may be */
+    BYTES_PER_ROW = 256, /* what each row costs besides */
+    STANDBY_PINGS = 4,   /* in each stuck_timeout_ns, while all is well */
     NS_PER_US = 1000
 };
 
@@ -144,8 +144,7 @@ bool bh__order_is_slow(const bh__order *order) {
            order->type == BH__MSG_CHUNK_CREATE;
 }
 
-static bool check_orders(bh__device *device, bh__worker *worker, bool kernels_run,
-                         bh__cause *out) {
+static bool check_orders(bh__device *device, bh__worker *worker, bool kernels_run, bh__cause *out) {
     if (!worker->sent) return false;
     /* A driver may wait for running kernels before it maps or frees anything. */
     bool waits = kernels_run && worker == device->active && strcmp(device->kind, "cpu") != 0;
@@ -197,8 +196,8 @@ static bool find_head(bh__device *device, bh__lane *lane, head *out) {
         lane->head_position = 0;
         return false;
     }
-    *out = (head){lane,   done, tail, shadow, bh__ring_request(lane->ring, length, done), false,
-                  taken > done};
+    *out = (head){lane,  done,        tail, shadow, bh__ring_request(lane->ring, length, done),
+                  false, taken > done};
     out->runs = bh__head_runs(device, lane, done);
     uint64_t clock = device->watch.clock;
     if (lane->head_position != done + 1 || !out->runs) {
@@ -218,8 +217,8 @@ static bool find_head(bh__device *device, bh__lane *lane, head *out) {
 }
 
 static bool is_kernel(const head *self) {
-    return !self->shadow->resolved && (self->shadow->op == BH__OP_LAUNCH ||
-                                       self->shadow->op == BH__OP_SEQUENCE);
+    return !self->shadow->resolved &&
+           (self->shadow->op == BH__OP_LAUNCH || self->shadow->op == BH__OP_SEQUENCE);
 }
 
 /* Whether the lane's thread is in a call to the driver for its head, or for what was before it. */
@@ -243,11 +242,11 @@ static uint64_t transfer_bytes(const head *self) {
 }
 
 typedef struct look {
-    bool busy;         /* some lane has work */
-    uint32_t kernels;  /* lanes with a kernel that runs, as far as known */
-    uint64_t bytes;    /* of the transfers at the heads of all lanes */
-    uint64_t slots;    /* submitted so far */
-    bool slow;         /* the worker is carrying out an order that may take long */
+    bool busy;        /* some lane has work */
+    uint32_t kernels; /* lanes with a kernel that runs, as far as known */
+    uint64_t bytes;   /* of the transfers at the heads of all lanes */
+    uint64_t slots;   /* submitted so far */
+    bool slow;        /* the worker is carrying out an order that may take long */
 } look;
 
 static const char *silent_too(const bh__device *device) {
@@ -255,8 +254,8 @@ static const char *silent_too(const bh__device *device) {
     return silent ? "; its process does not answer either: stopped?" : "";
 }
 
-static bool fail_stuck(const bh__device *device, bh__cause *out, const head *self,
-                       bh_status status, const char *format, double seconds) {
+static bool fail_stuck(const bh__device *device, bh__cause *out, const head *self, bh_status status,
+                       const char *format, double seconds) {
     char which[256], what[400];
     bh__shadow_describe(self->shadow, self->lane->index, which, sizeof which);
     snprintf(what, sizeof what, format, seconds, which);

@@ -196,7 +196,7 @@ typedef struct bh__lane_counts {
 
 typedef struct bh__lane_area {
     _Alignas(64) _Atomic uint64_t
-        claim; /* worker: compare-and-swap; application: sets and clears the flags */
+        claim;                /* worker: compare-and-swap; application: sets and clears the flags */
     _Atomic uint64_t handing; /* the position from which on requests are being handed to the
                                  device's driver at this moment, plus 1; 0: none are */
     _Alignas(64) _Atomic uint32_t

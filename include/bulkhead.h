@@ -240,7 +240,7 @@ typedef struct bh_device_options {
     uint64_t close_timeout_ns; /* how long close lets running work finish; default 10 s */
     uint64_t memory_limit; /* bytes of device memory the library may hold; default the device's */
     uint32_t queue_length; /* queue slots of a lane, a power of two; default 1024 */
-    uint32_t reserved;
+    uint32_t standbys; /* kept beside the worker, up to 4; default 1. See BH_DEVICE_NO_STANDBY */
     /*
      * How long a worker that has something to do may show no sign of life before it counts as lost;
      * default 5 s, UINT64_MAX for ever. It counts as stuck if its process does not answer, if it

@@ -219,6 +219,12 @@ bh_status bh__order_run(bh__device *device, bh__job *job);
 void bh__job_post(bh__device *device, bh__job *job);
 void bh__job_wait(bh__job *job);
 void bh__supervisor_poke(bh__device *device);
+/* Something is outstanding: the supervisor looks at the lanes from here on, until all have been idle
+ * for a while. */
+static inline void bh__watch_begin(bh__device *device) {
+    if (!atomic_load(&device->wants_tick) && !atomic_exchange(&device->wants_tick, 1))
+        bh__supervisor_poke(device);
+}
 
 typedef struct bh__cause {
     bh_status status; /* BH_E_FAULT, BH_E_DEADLINE, BH_E_LOST */

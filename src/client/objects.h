@@ -42,7 +42,8 @@ enum {
     BH__MAX_WATCHERS = 16,
     BH__TAG_BUCKETS = 256,
     BH__MOST_TAGS = 4096, /* more are kept only while they are in use */
-    BH__PRESSURE_REASONS = 4
+    BH__PRESSURE_REASONS = 4,
+    BH__MAX_STANDBYS = 4
 };
 
 /* ---- memory ---- */
@@ -531,8 +532,8 @@ struct bh__device {
     bh__job *jobs, *jobs_last;
     bool jobs_closed; /* under jobs_lock: nobody takes them any more */
     bh__worker workers[BH__AREAS];
-    bh__worker *active, *standby; /* Borrowed from `workers`. */
-    uint64_t *loss_times;         /* Owned. The last restart_limit losses, as a ring. */
+    bh__worker *active;   /* Borrowed from `workers`: those that boot or are ready are standbys. */
+    uint64_t *loss_times; /* Owned. The last restart_limit losses, as a ring. */
     uint32_t boot_failures;
     uint64_t retry_standby_at, retry_cold_at;
     bool alone;         /* a standby makes no sense here: info.no_standby says why */
@@ -551,7 +552,7 @@ struct bh__device {
     _Atomic uint32_t opened;                 /* futex: 0 booting, 1 running, 2 failed */
     _Atomic uint32_t standby_word; /* futex: counted up when the standby's readiness or the device's
                                       state changes */
-    _Atomic bool standby_ready;
+    uint32_t standbys_ready;
     bh_error open_error;
 
     /* the dispatcher */

@@ -259,10 +259,16 @@ static void commit(bh__device *device, bh__worker *worker, bh__order *order, bh_
         noted = note_chunk(device, order, order->fd);
         break;
     case BH__MSG_CHUNK_UNMAP:
-        if (device->standby) bh__orders_forget_chunk(device->standby, order->chunk.id);
+        for (uint32_t i = 0; i < BH__AREAS; i++) {
+            if (bh__is_standby(device, &device->workers[i]))
+                bh__orders_forget_chunk(&device->workers[i], order->chunk.id);
+        }
         break;
     case BH__MSG_HOST_UNMAP:
-        if (device->standby) bh__orders_forget_host(device->standby, order->host.id);
+        for (uint32_t i = 0; i < BH__AREAS; i++) {
+            if (bh__is_standby(device, &device->workers[i]))
+                bh__orders_forget_host(&device->workers[i], order->host.id);
+        }
         break;
     case BH__MSG_HOST_MAP:
         noted = bh__host_note(device, &order->host, order->fd, job->host);
@@ -296,9 +302,11 @@ static void commit(bh__device *device, bh__worker *worker, bh__order *order, bh_
         bh__fail(&job->error, BH_E_INTERNAL, "report this with the program that shows it",
                  "the worker's answer to order %u makes no sense, or there is no host memory",
                  order->type);
-    } else if (order->type != BH__MSG_FIT && device->standby &&
-               device->standby->state == BH__WORKER_STANDBY) {
-        tell(device->standby, &next);
+        return;
+    }
+    for (uint32_t i = 0; order->type != BH__MSG_FIT && i < BH__AREAS; i++) {
+        bh__worker *other = &device->workers[i];
+        if (bh__is_standby(device, other) && other->state == BH__WORKER_STANDBY) tell(other, &next);
     }
 }
 

@@ -48,7 +48,7 @@ static void bury_all(bh__device *device) {
         bh__orders_recover(device, worker, BH__BLAME_NONE, &device->backlog);
         bh__worker_bury(worker, 0);
     }
-    device->active = device->standby = NULL;
+    device->active = NULL;
     atomic_store(&device->worker_pid, 0);
 }
 
@@ -59,7 +59,7 @@ static void stop(bh__device *device, const bh_error *reason) {
     bh__log_error("%s", reason->message);
     bh__lock_take(&device->lock);
     bh__device_stop(device, reason, BH_E_STOPPED);
-    device->standby_ready = false;
+    device->standbys_ready = 0;
     bh__lock_give(&device->lock);
     bury_all(device);
     fail_backlog(device, &device->stop_reason);
@@ -158,11 +158,65 @@ static void start_cold(bh__device *device) {
     stop(device, &error);
 }
 
+static bool is_ready(const bh__worker *worker) {
+    return worker->state == BH__WORKER_STANDBY && !worker->waiting && !worker->sent;
+}
+
+static int readiness(const bh__worker *worker) {
+    if (is_ready(worker)) return 2;
+    return worker->state == BH__WORKER_STANDBY;
+}
+
+/* The one that can take over soonest. NULL: there is none. */
+static bh__worker *best_standby(bh__device *device) {
+    bh__worker *best = NULL;
+    for (uint32_t i = 0; i < BH__AREAS; i++) {
+        bh__worker *worker = &device->workers[i];
+        if (!bh__is_standby(device, worker)) continue;
+        bool better =
+            !best || readiness(worker) > readiness(best) ||
+            (readiness(worker) == readiness(best) && worker->started_ns < best->started_ns);
+        if (better) best = worker;
+    }
+    return best;
+}
+
+/* Says how many standbys are ready, and who is first. */
+static void count_standbys(bh__device *device) {
+    uint32_t ready = 0;
+    for (uint32_t i = 0; i < BH__AREAS; i++)
+        ready += bh__is_standby(device, &device->workers[i]) && is_ready(&device->workers[i]);
+    const bh__worker *first = best_standby(device);
+    atomic_store(&device->standby_pid, first ? first->process.program.pid : 0);
+    if (ready == device->standbys_ready) return;
+    bh__lock_take(&device->lock);
+    bool all = ready >= device->options.standbys;
+    if (ready > device->standbys_ready) device->boot_failures = 0;
+    if (all) device->degraded[0] = 0;
+    if (all) device->crowded = false;
+    device->standbys_ready = ready;
+    bh__lock_give(&device->lock);
+    standby_changed(device);
+}
+
+/* One that has not answered for a while would only be lost in its turn. */
+static void bury_silent_standbys(bh__device *device) {
+    for (uint32_t i = 0; i < BH__AREAS; i++) {
+        bh__worker *worker = &device->workers[i];
+        if (!bh__is_standby(device, worker) || !bh__watch_doubts(device, worker)) continue;
+        bh__log_warning("standby %d does not answer and is replaced",
+                        (int)worker->process.program.pid);
+        bh__orders_recover(device, worker, BH__BLAME_NONE, &device->backlog);
+        bh__worker_bury(worker, 0);
+    }
+}
+
 static void promote(bh__device *device) {
-    bh__worker *standby = device->standby;
-    device->standby = NULL;
-    device->standby_ready = false;
+    bury_silent_standbys(device);
+    bh__worker *standby = best_standby(device);
     device->active = standby;
+    device->loss.from_standby = standby && standby->state == BH__WORKER_STANDBY;
+    count_standbys(device);
     if (!standby) {
         start_cold(device);
     } else if (standby->state == BH__WORKER_STANDBY) {
@@ -202,7 +256,6 @@ static void lose_active(bh__device *device, const bh__cause *cause) {
     bh__lock_take(&device->lock);
     bh__take_over(device, cause, &device->loss);
     device->loss_pending = true;
-    device->loss.from_standby = device->standby && device->standby->state == BH__WORKER_STANDBY;
     bh__lock_give(&device->lock);
     device->active = NULL;
     atomic_store(&device->worker_pid, 0);
@@ -231,7 +284,11 @@ static void lose_active(bh__device *device, const bh__cause *cause) {
 static void say_degraded(bh__device *device, const bh_error *why, bool crowded) {
     bh__lock_take(&device->lock);
     device->crowded = crowded;
-    snprintf(device->degraded, sizeof device->degraded, "no standby: %.230s", why->message);
+    if (device->standbys_ready)
+        snprintf(device->degraded, sizeof device->degraded, "%u of %u standbys: %.220s",
+                 device->standbys_ready, device->options.standbys, why->message);
+    else
+        snprintf(device->degraded, sizeof device->degraded, "no standby: %.230s", why->message);
     bh__lock_give(&device->lock);
     bh__log_warning("no standby: %s", why->message);
     standby_changed(device);
@@ -256,13 +313,11 @@ static void boot_failed(bh__device *device, bh__worker *worker, const bh_error *
         }
         return;
     }
-    device->standby = NULL;
-    atomic_store(&device->standby_pid, 0);
     uint32_t backoff = device->boot_failures < 6 ? device->boot_failures : 6;
     bool crowded = why->status == BH_E_NO_MEMORY;
     device->retry_standby_at =
         bh__now_ns() + (crowded ? CROWDED_RETRY_S * BH__NS_PER_S : BH__NS_PER_S / 2 << backoff);
-    device->standby_ready = false;
+    count_standbys(device);
     say_degraded(device, why, crowded);
 }
 
@@ -442,7 +497,7 @@ static void lose_stuck(bh__device *device, bh__worker *worker, const bh__cause *
         lose_active(device, cause);
         return;
     }
-    bool was_ready = worker != device->active && device->standby_ready;
+    bool was_ready = worker != device->active && is_ready(worker);
     bh_error why = cause->error;
     why.status = BH_E_NO_DEVICE;
     boot_failed(device, worker, &why);
@@ -504,45 +559,40 @@ static void hand_out_orders(bh__device *device) {
         }
         pump(device, active);
     }
-    if (device->standby && device->standby->waiting) pump(device, device->standby);
+    for (uint32_t i = 0; i < BH__AREAS; i++) {
+        bh__worker *worker = &device->workers[i];
+        if (bh__is_standby(device, worker) && worker->waiting) pump(device, worker);
+    }
 }
 
-/* Keeps a standby and says when it is ready. Lowers *next. */
+static bool wants_standby(const bh__device *device) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < BH__AREAS; i++) count += bh__is_standby(device, &device->workers[i]);
+    return count < device->options.standbys && !device->alone && device->state == BH_DEVICE_RUNNING;
+}
+
+/* Keeps as many standbys as asked for and says when they are ready. Lowers *next. */
 static void tend_workers(bh__device *device, uint64_t now, uint64_t *next) {
     if (device->state == BH_DEVICE_STOPPED) return;
     if (!device->active) start_cold(device);
     if (!device->active && device->retry_cold_at > now && device->retry_cold_at < *next)
         *next = device->retry_cold_at;
-    bool wanted = !(device->options.flags & BH_DEVICE_NO_STANDBY) && !device->alone &&
-                  device->state == BH_DEVICE_RUNNING && !device->standby;
-    if (wanted && now >= device->retry_standby_at) {
+    while (wants_standby(device) && now >= device->retry_standby_at) {
         bh_error error;
         bh__worker *worker;
         bh_status status = bh__worker_start(device, &worker, &error);
         if (status == BH_OK) {
-            device->standby = worker;
             bh__lock_take(&device->lock);
             device->tally.standby_starts++;
             bh__lock_give(&device->lock);
         } else {
-            device->retry_standby_at = now + BH__NS_PER_S;
-            if (status != BH_E_BUSY) say_degraded(device, &error, false);
+            bool busy = status == BH_E_BUSY; /* until a dead worker is reaped */
+            device->retry_standby_at = now + (busy ? 10 * BH__NS_PER_MS : BH__NS_PER_S);
+            if (!busy) say_degraded(device, &error, false);
         }
     }
-    if (wanted && !device->standby && device->retry_standby_at < *next)
-        *next = device->retry_standby_at;
-    bool ready = device->standby && device->standby->state == BH__WORKER_STANDBY &&
-                 !device->standby->waiting && !device->standby->sent;
-    if (ready != device->standby_ready) {
-        bh__lock_take(&device->lock);
-        device->standby_ready = ready;
-        if (ready) device->degraded[0] = 0;
-        if (ready) device->crowded = false;
-        if (ready) device->boot_failures = 0;
-        bh__lock_give(&device->lock);
-        standby_changed(device);
-    }
-    atomic_store(&device->standby_pid, device->standby ? device->standby->process.program.pid : 0);
+    if (wants_standby(device) && device->retry_standby_at < *next) *next = device->retry_standby_at;
+    count_standbys(device);
 }
 
 static void stop_robbed(bh__device *device) {

@@ -6,6 +6,12 @@
 
 #include "client/internal.h"
 
+/* Whether it is kept to take over: it boots, is brought up to date, or is ready. */
+static inline bool bh__is_standby(const bh__device *device, const bh__worker *worker) {
+    return worker != device->active &&
+           (worker->state == BH__WORKER_BOOTING || worker->state == BH__WORKER_STANDBY);
+}
+
 /* ---- orders.c: what workers are told, and what comes of it ---- */
 
 /* Puts an order at the end of a worker's queue. The worker's queue owns it. */

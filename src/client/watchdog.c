@@ -363,7 +363,13 @@ static void rest(bh__device *device, const look *all) {
         watch->submitted = all->slots;
         watch->quiet_since = watch->clock;
     } else if (watch->clock - watch->quiet_since >= 2 * bh__watch_period(device)) {
+        /* Stored first, looked for sleepers second: they post and look at this word in turn. One
+         * that sleeps though all is done waits for a worker that took back what it said. */
         atomic_store(&device->wants_tick, 0);
+        for (uint32_t i = 0; i < device->lane_limit; i++) {
+            if (atomic_load(&device->front->lane[i].notify_sleep) != BH__NEVER)
+                atomic_store(&device->wants_tick, 1);
+        }
     }
 }
 

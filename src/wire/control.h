@@ -15,7 +15,7 @@
 
 enum {
     BH__MAX_LANES = 64,
-    BH__AREAS = 8, /* workers that can be alive, or dead and not yet reaped, at once */
+    BH__AREAS = 16, /* workers that can be alive, or dead and not yet reaped, at once */
     BH__SLOT_BYTES = 256,
     BH__MAX_PARAM_BYTES = 4096,
     BH__REPORTS = 64,

@@ -52,7 +52,7 @@ static const struct layout layouts[] = {
     FIELD(bh_device_options, close_timeout_ns, 64, 8),
     FIELD(bh_device_options, memory_limit, 72, 8),
     FIELD(bh_device_options, queue_length, 80, 4),
-    FIELD(bh_device_options, reserved, 84, 4),
+    FIELD(bh_device_options, standbys, 84, 4),
     FIELD(bh_device_options, stuck_timeout_ns, 88, 8),
     SIZE(bh_device_info, 640),
     FIELD(bh_device_info, size, 0, 4),

@@ -463,6 +463,8 @@ struct bh__device {
     uint32_t state;       /* BH_DEVICE_RUNNING ... */
     uint32_t lane_limit;  /* lanes with an index below this have been used */
     uint32_t warp_mask;   /* threads in a warp less one */
+    /* Requests may be outstanding: the supervisor looks at the lanes. Read without the lock. */
+    _Atomic uint32_t wants_tick;
     bh__front *front;
     _Atomic(bh__area *) area;    /* of the worker whose words count. Read without the lock. */
     struct bh__trace *trace;     /* NULL: none */
@@ -540,8 +542,6 @@ struct bh__device {
     bool crowded;       /* there was no room for a standby when one was last tried */
     bh__order *backlog; /* orders with jobs, until there is a worker to take them */
     bh__watch watch;
-    _Atomic uint32_t
-        wants_tick;      /* requests may be outstanding: the supervisor looks at the lanes */
     _Atomic bool insane; /* the worker's words make no sense: replace it */
     uint64_t loss_detected_ns;
     bool loss_pending; /* `loss` is told to watchers once the successor is told to go on */

@@ -346,7 +346,7 @@ BH_API bh_status bh_device_get_status(bh_device device, bh_device_status *out);
  * losses, and what kernels printed. BH_OK whatever became of it; BH_E_TIMEOUT. */
 BH_API bh_status bh_device_sync(bh_device device, uint64_t timeout_ns);
 
-/* Waits until a standby is ready. BH_E_UNSUPPORTED for a device that has none and gets none: opened
+/* Waits until all standbys are ready. BH_E_UNSUPPORTED for a device that has none and gets none: opened
  * so, or where none can be kept (bh_device_info.no_standby, no room); the message says why. */
 BH_API bh_status bh_device_wait_standby(bh_device device, uint64_t timeout_ns);
 

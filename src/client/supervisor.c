@@ -309,7 +309,7 @@ static void boot_failed(bh__device *device, bh__worker *worker, const bh_error *
         if (opening || device->boot_failures >= attempts) {
             stop(device, why);
         } else {
-            start_cold(device);
+            promote(device);
         }
         return;
     }

@@ -146,11 +146,13 @@ bool bh__order_is_slow(const bh__order *order) {
 
 static bool check_orders(bh__device *device, bh__worker *worker, bool kernels_run, bh__cause *out) {
     if (!worker->sent) return false;
-    /* A driver may wait for running kernels before it maps or frees anything. */
-    bool waits = kernels_run && worker == device->active && strcmp(device->kind, "cpu") != 0;
-    if (waits) worker->order_since = device->watch.clock;
+    /* A driver may wait for running kernels before it maps or frees anything; those of the active
+     * worker slow down the others. */
+    bool waits = kernels_run && strcmp(device->kind, "cpu") != 0;
+    if (waits && worker == device->active) worker->order_since = device->watch.clock;
     uint64_t waited = device->watch.clock - worker->order_since;
-    if (waited < order_limit(device, worker->sent)) return false;
+    uint64_t limit = order_limit(device, worker->sent);
+    if (waited < (waits ? times(limit, SLOW_ORDER) : limit)) return false;
     out->status = BH_E_LOST;
     out->overdue = true;
     bh__fail(&out->error, BH_E_LOST,
@@ -249,9 +251,13 @@ typedef struct look {
     bool slow;        /* the worker is carrying out an order that may take long */
 } look;
 
+/* The pulse answers at once: one that misses two looks does not run, as far as blame goes. */
+static bool seems_stopped(const bh__device *device) {
+    return silence(device, device->active) >= 2 * bh__watch_period(device);
+}
+
 static const char *silent_too(const bh__device *device) {
-    bool silent = bh__watch_doubts(device, device->active);
-    return silent ? "; its process does not answer either: stopped?" : "";
+    return seems_stopped(device) ? "; its process does not answer either: stopped?" : "";
 }
 
 static bool fail_stuck(const bh__device *device, bh__cause *out, const head *self, bh_status status,
@@ -322,7 +328,7 @@ static bool check_deadline(bh__device *device, const head *self, uint64_t *step,
         out->lane_known = true;
         out->lane = lane->index;
         out->sequence = count == 1 ? self->position + self->shadow->slots : 0;
-        out->innocent = !self->taken || bh__watch_doubts(device, device->active);
+        out->innocent = !self->taken || seems_stopped(device);
         return true;
     }
     /* Looking eight times a deadline bounds how late a request that starts between two looks is

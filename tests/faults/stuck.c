@@ -122,6 +122,28 @@ TEST(a_deadline_passes_on_a_worker_that_takes_nothing) {
     CHECK_OK(bh_device_close(r.device));
 }
 
+/* Nor is one that was running: twice would quarantine it. */
+TEST(a_deadline_passes_on_a_worker_that_is_stopped) {
+    rig r = open_impatient(0);
+    bh_lane lane = open_lane(r.device);
+    for (int i = 0; i < 3; i++) {
+        bh_error error;
+        wait_standby(r.device);
+        bh_buffer flag = flag_alloc(r.device), mark = words_filled(r.device, 1, 0);
+        bh_launch_options options = on_lane(lane, 0);
+        options.deadline_ns = 350 * MS * test_time_scale();
+        bh_ticket ticket = submit(rig_kernel(&r, "gate"), BH_SHAPE(1, 1, 1, 1, 1, 1),
+                                  BH_ARGS(address_of(flag), BH_OUT(mark), 1u), &options);
+        flag_wait_begun(flag);
+        stop_worker(&r);
+        CHECK_STATUS(bh_wait(ticket, LONG_NS), BH_E_DEADLINE);
+        CHECK_STATUS(bh_ticket_error(ticket, &error), BH_E_DEADLINE);
+        CHECK_STR_CONTAINS(error.message, "stopped?");
+    }
+    check_device_works(&r);
+    CHECK_OK(bh_device_close(r.device));
+}
+
 TEST(a_stopped_standby_that_takes_over) {
     rig r = open_impatient(0);
     bh_buffer x = words_filled(r.device, 64, 1);

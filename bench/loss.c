@@ -275,6 +275,37 @@ static void without_standby(size_t count) {
     bench_samples_free(&self.takeovers);
 }
 
+/* A worker is killed again and again: how many of the losses find a standby ready. */
+static void often(uint32_t standbys, size_t count, unsigned every_ms) {
+    bench self = {.takeovers = bench_samples_new(count)};
+    bh_device_options options = bench_options();
+    options.flags = BH_DEVICE_NO_RESTART_LIMIT;
+    options.standbys = standbys;
+    BENCH_NEED(bh_device_open(&options, &self.device));
+    BENCH_NEED(bh_device_watch(self.device, on_loss, &self));
+    self.kernels = bench_kernels_load(self.device);
+    self.target = bench_buffer(self.device, BH_U32, 1);
+    BENCH_NEED(bh_device_wait_standby(self.device, PATIENCE_NS));
+    uint64_t at = bench_now_ns();
+    for (size_t i = 0; i < count; i++) {
+        int32_t pid = status_of(&self).worker_pid;
+        if (pid > 0) kill_worker(pid);
+        next_kernel(&self);
+        at += every_ms * BENCH_MS;
+        uint64_t now = bench_now_ns();
+        if (now < at)
+            bench_sleep_ns(at - now);
+        else
+            at = now;
+    }
+    BENCH_NEED(bh_device_close(self.device)); /* every watcher has been told of everything */
+    size_t losses = self.takeovers.count, cold = atomic_load(&self.cold);
+    char name[64];
+    snprintf(name, sizeof name, "loss.every_%u_ms.standbys_%u.ready", every_ms, standbys);
+    bench_figure(name, losses ? 100.0 * (double)(losses - cold) / (double)losses : 0, "%");
+    bench_samples_free(&self.takeovers);
+}
+
 int main(int argc, char **argv) {
     bench_begin(argc, argv, "loss: from the loss of a worker to the next kernel done");
     bench_note("known: from when the library knew of the loss; otherwise from the kill, the launch "
@@ -283,5 +314,10 @@ int main(int argc, char **argv) {
     size_t fewer = bench_on_cpu() ? count / 4 + 1 : count;
     with_standby(count, fewer);
     without_standby(fewer / 2 + 1);
+    /* Processes of the CPU device start in a few milliseconds. */
+    unsigned every_ms = bench_on_cpu() ? 4 : 80;
+    size_t kills = bench_on_cpu() ? count : 20 * count;
+    often(1, kills, every_ms);
+    often(4, kills, every_ms);
     return 0;
 }

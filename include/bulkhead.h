@@ -241,7 +241,19 @@ typedef struct bh_device_options {
     uint64_t memory_limit; /* bytes of device memory the library may hold; default the device's */
     uint32_t queue_length; /* queue slots of a lane, a power of two; default 1024. Kernels with more
                               than 7072 bytes of parameters need 128 or more, the largest 512 */
-    uint32_t reserved;
+    uint32_t standbys; /* kept beside the worker, up to 4; default 1. See BH_DEVICE_NO_STANDBY */
+    /*
+     * How long a worker that has something to do may show no sign of life before it counts as lost;
+     * default 5 s, UINT64_MAX for ever. It counts as stuck if its process does not answer, if it
+     * does not begin a request that nothing holds up, if one call to the device's driver does not
+     * return, if it does not carry out what it was told (24 times as long for module loads, new
+     * memory and sequences, where drivers compile), or if a transfer takes this long and a second
+     * more for each 256 MB. Kernels may run as long as they like: their limit is deadline_ns. While
+     * one runs, only the process itself is watched, since drivers wait for kernels here and there.
+     * Time in which the application itself is stopped does not count. Raise it to look at workers
+     * in a debugger.
+     */
+    uint64_t stuck_timeout_ns;
 } bh_device_options;
 
 BH_API bh_status bh_device_open(const bh_device_options *options, bh_device *out);
@@ -336,7 +348,7 @@ BH_API bh_status bh_device_get_status(bh_device device, bh_device_status *out);
  * losses, and what kernels printed. BH_OK whatever became of it; BH_E_TIMEOUT. */
 BH_API bh_status bh_device_sync(bh_device device, uint64_t timeout_ns);
 
-/* Waits until a standby is ready. BH_E_UNSUPPORTED for a device that has none and gets none: opened
+/* Waits until all standbys are ready. BH_E_UNSUPPORTED for a device that has none and gets none: opened
  * so, or where none can be kept (bh_device_info.no_standby, no room); the message says why. */
 BH_API bh_status bh_device_wait_standby(bh_device device, uint64_t timeout_ns);
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why a worker is lost: how its process ended, what it reported of a fault, which request has overrun
- * its deadline. */
+/* Why a worker is lost: how its process ended, and what it reported of a fault. watchdog.c has what it
+ * did not do in time. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/checked.h"
 #include "client/supervisor.h"
 
 void bh__cause_of_end(const bh__worker *worker, const bh__process_end *end, bh__cause *out) {
@@ -74,54 +73,4 @@ bool bh__cause_reported(bh__device *device, bh__worker *worker, bh__cause *out) 
         out->step = report.step;
     }
     return true;
-}
-
-static bool taken_and_runs(bh__device *device, bh__lane *lane, uint64_t head) {
-    const bh__lane_area *words = &atomic_load(&device->area)->lane[lane->index];
-    return bh__claim_position(atomic_load(&words->claim)) > head &&
-           bh__head_runs(device, lane, head);
-}
-
-bool bh__cause_overrun(bh__device *device, uint64_t now, uint64_t *next, bool *busy,
-                       bh__cause *out) {
-    for (uint32_t i = 0; i < device->lane_limit; i++) {
-        bh__lane *lane = &device->lanes[i];
-        uint64_t done = lane->exists ? bh__lane_done(device, lane) : 0;
-        if (!lane->exists || done == atomic_load(&lane->tail)) continue;
-        *busy = true;
-        const bh__shadow *shadow = &lane->shadow[done & (device->front->queue_length - 1)];
-        if (lane->head_position != done + 1 || !taken_and_runs(device, lane, done)) {
-            lane->head_position = done + 1;
-            lane->head_since = now;
-        }
-        /* One with a verdict only has to be passed. */
-        uint64_t allowed = shadow->resolved ? 0 : shadow->deadline_ns;
-        uint32_t count = 1;
-        if (allowed) {
-            (void)bh__group_end(device, lane, done, atomic_load(&lane->tail), &count);
-            if (!bh__mul_u64(allowed, count, &allowed)) allowed = BH__NEVER;
-        }
-        if (allowed && now - lane->head_since >= allowed) {
-            char which[256];
-            memset(out, 0, sizeof *out);
-            out->status = BH_E_DEADLINE;
-            out->lane_known = true;
-            out->lane = i;
-            out->sequence = count == 1 ? done + shadow->slots : 0;
-            bh__shadow_describe(shadow, i, which, sizeof which);
-            bh__fail(&out->error, BH_E_DEADLINE,
-                     "give it more time with deadline_ns, or make the kernel end",
-                     "%s overran its deadline of %.3f ms", which, (double)allowed / 1e6);
-            return true;
-        }
-        /* Looking eight times a deadline bounds how late a request that starts between two looks is
-         * caught. */
-        uint64_t step = allowed ? allowed / 8 : 20 * BH__NS_PER_MS;
-        if (step < BH__NS_PER_MS / 2) step = BH__NS_PER_MS / 2;
-        if (step > 50 * BH__NS_PER_MS) step = 50 * BH__NS_PER_MS;
-        if (allowed && lane->head_since + allowed - now < step)
-            step = lane->head_since + allowed - now;
-        if (now + step < *next) *next = now + step;
-    }
-    return false;
 }

@@ -53,6 +53,11 @@ static bh_status take_options(const bh_device_options *given, bh_device_options 
     if (!out->worker_spin_ns) out->worker_spin_ns = 50 * BH__NS_PER_US;
     if (!out->close_timeout_ns) out->close_timeout_ns = 10 * BH__NS_PER_S;
     if (!out->queue_length) out->queue_length = 1024;
+    if (!out->standbys) out->standbys = 1;
+    if (out->standbys > BH__MAX_STANDBYS)
+        return refuse_option("standbys", out->standbys, "keep at most 4 standbys");
+    if (out->flags & BH_DEVICE_NO_STANDBY) out->standbys = 0;
+    if (!out->stuck_timeout_ns) out->stuck_timeout_ns = 5 * BH__NS_PER_S;
     if (!bh__is_power_of_two(out->queue_length) || out->queue_length < 64 ||
         out->queue_length > 65536) {
         return refuse_option("queue_length", out->queue_length,
@@ -434,7 +439,7 @@ bh_status bh_device_get_status(bh_device handle, bh_device_status *out) {
                                .losses = device->losses,
                                .worker_pid = atomic_load(&device->worker_pid),
                                .standby_pid = atomic_load(&device->standby_pid),
-                               .standby_ready = device->standby_ready,
+                               .standby_ready = device->standbys_ready > 0,
                                .buffers = device->buffer_count,
                                .bytes_allocated = device->bytes_allocated,
                                .bytes_reserved = bh__held_bytes(device)};
@@ -454,8 +459,9 @@ bh_status bh_device_wait_standby(bh_device handle, uint64_t timeout_ns) {
         bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
         if (!device) return bh__last()->status;
         uint32_t seen = atomic_load(&device->standby_word);
-        bool ready = device->standby_ready && device->state == BH_DEVICE_RUNNING;
         bool none = device->options.flags & BH_DEVICE_NO_STANDBY;
+        bool ready = !none && device->standbys_ready == device->options.standbys &&
+                     device->state == BH_DEVICE_RUNNING;
         bool given_up = !none && !ready && (device->alone || device->crowded);
         char why[sizeof device->degraded];
         memcpy(why, device->degraded, sizeof why);

@@ -245,11 +245,19 @@ void bh__job_wait(bh__job *job);
 void bh__supervisor_poke(bh__device *device);
 /* Waits until the supervisor has read what workers have said so far. False: not by then. */
 bool bh__workers_flush(bh__device *device, uint64_t deadline);
+/* Something is outstanding: the supervisor looks at the lanes from here on, until all have been idle
+ * for a while. */
+static inline void bh__watch_begin(bh__device *device) {
+    if (!atomic_load(&device->wants_tick) && !atomic_exchange(&device->wants_tick, 1))
+        bh__supervisor_poke(device);
+}
 
 typedef struct bh__cause {
     bh_status status; /* BH_E_FAULT, BH_E_DEADLINE, BH_E_LOST */
     bool lane_known;
-    bool broken; /* no worker is to use the device again */
+    bool broken;   /* no worker is to use the device again */
+    bool overdue;  /* it did not carry out the first of its orders in time */
+    bool innocent; /* the request named is not to blame for it: the worker was stuck */
     uint32_t lane;
     uint64_t sequence; /* 0: not known; otherwise the lane is */
     uint64_t address;  /* of the access that went wrong, where the worker says so */

@@ -42,7 +42,8 @@ enum {
     BH__MAX_WATCHERS = 16,
     BH__TAG_BUCKETS = 256,
     BH__MOST_TAGS = 4096, /* more are kept only while they are in use */
-    BH__PRESSURE_REASONS = 4
+    BH__PRESSURE_REASONS = 4,
+    BH__MAX_STANDBYS = 4
 };
 
 /* ---- memory ---- */
@@ -276,8 +277,13 @@ typedef struct bh__lane {
     struct bh__module *pending; /* Borrowed. Lowest ticket first. */
     uint8_t *ring;
     bh__shadow *shadow;
-    uint64_t head_position; /* supervisor: the request now running as far as known */
-    uint64_t head_since;
+    /* The supervisor's, on the watch clock: the head, from 1 on (0: none), and since when it could
+     * run; whether it was taken, and since when it was or was not; what the lane is handing to the
+     * device, and since when. */
+    uint64_t head_position, head_since;
+    bool head_taken;
+    uint64_t taken_since;
+    uint64_t handing, handing_since;
     bh__lane_tally tally;
     struct bh__lane_trace *trace; /* Owned. NULL: not traced. */
 } bh__lane;
@@ -358,7 +364,13 @@ typedef struct bh__worker {
     uint32_t next_serial;
     bh__order *waiting, *waiting_last; /* to be sent */
     bh__order *sent, *sent_last;       /* sent, not acknowledged, in order */
-    uint64_t started_ns, boot_deadline;
+    uint64_t started_ns;
+    /* On the watch clock (watchdog.c). */
+    uint64_t boot_deadline;
+    uint64_t order_since; /* since when the first of `sent` is due */
+    uint64_t pinged_at;   /* when the latest ping was sent */
+    uint32_t pings;
+    bool silent;            /* the latest ping is not answered yet */
     uint64_t loss;          /* DYING: which loss it was, 0: it was a standby */
     bool profiled;          /* ends by itself when it is told to */
     bool unfit;             /* could not be brought up to date */
@@ -368,6 +380,14 @@ typedef struct bh__worker {
     char words[4096]; /* the beginning of it */
     size_t words_length;
 } bh__worker;
+
+/* What the supervisor knows of time: watchdog.c. */
+typedef struct bh__watch {
+    uint64_t clock;   /* ns in which it watched workers with something to do */
+    uint64_t last;    /* when it last looked, of the monotonic clock; 0: nothing is outstanding */
+    uint64_t planned; /* how long after that it meant to look again */
+    uint64_t submitted, quiet_since; /* slots submitted on all lanes, and since when no more are */
+} bh__watch;
 
 enum { BH__JOB_ORDER, BH__JOB_CLOSE };
 
@@ -380,8 +400,8 @@ typedef struct bh__job {
     bh__module *module;        /* loads */
     bh__sequence *sequence;    /* BH__MSG_SEQUENCE_DEFINE */
     struct bh__driven *driven; /* BH__MSG_CHUNK_CREATE with BH__CHUNK_DRIVER */
-    uint32_t attempts;
-    bh__fit fit; /* BH__MSG_FIT: the answer */
+    uint32_t attempts;         /* workers lost while they carried it out */
+    bh__fit fit;               /* BH__MSG_FIT: the answer */
     bh_error error;
     _Atomic uint32_t done; /* futex */
     bool self_owned;       /* nobody waits: the supervisor frees it */
@@ -492,6 +512,8 @@ struct bh__device {
     uint32_t lane_limit;    /* lanes with an index below this have been used */
     uint32_t warp_mask;     /* threads in a warp less one */
     uint32_t doubted;       /* how much memory there is with bytes in doubt */
+    /* Requests may be outstanding: the supervisor looks at the lanes. Read without the lock. */
+    _Atomic uint32_t wants_tick;
     bh__front *front;
     _Atomic(bh__area *) area;    /* of the worker whose words count. Read without the lock. */
     struct bh__trace *trace;     /* NULL: none */
@@ -568,15 +590,15 @@ struct bh__device {
      * the second, a futex, has caught up. */
     _Atomic uint32_t flushes_wanted, flushes_done;
     bh__worker workers[BH__AREAS];
-    bh__worker *active, *standby; /* Borrowed from `workers`. */
-    uint64_t *loss_times;         /* Owned. The last restart_limit losses, as a ring. */
+    bh__worker *active;   /* Borrowed from `workers`: those that boot or are ready are standbys. */
+    uint64_t *loss_times; /* Owned. The last restart_limit losses, as a ring. */
     uint32_t boot_failures;
     uint64_t retry_standby_at, retry_cold_at;
-    bool alone;                  /* a standby makes no sense here: info.no_standby says why */
-    bool crowded;                /* there was no room for a standby when one was last tried */
-    bh__order *backlog;          /* orders with jobs, until there is a worker to take them */
-    _Atomic uint32_t wants_tick; /* a request with a deadline may be outstanding */
-    _Atomic bool insane;         /* the worker's words make no sense: replace it */
+    bool alone;         /* a standby makes no sense here: info.no_standby says why */
+    bool crowded;       /* there was no room for a standby when one was last tried */
+    bh__order *backlog; /* orders with jobs, until there is a worker to take them */
+    bh__watch watch;
+    _Atomic bool insane; /* the worker's words make no sense: replace it */
     uint64_t loss_detected_ns;
     bool loss_pending; /* `loss` is told to watchers once the successor is told to go on */
     bh_loss loss;
@@ -586,7 +608,7 @@ struct bh__device {
     _Atomic uint32_t opened;                 /* futex: 0 booting, 1 running, 2 failed */
     _Atomic uint32_t standby_word; /* futex: counted up when the standby's readiness or the device's
                                       state changes */
-    _Atomic bool standby_ready;
+    uint32_t standbys_ready;
     bh_error open_error;
 
     /* the dispatcher */

@@ -2,6 +2,7 @@
 /* Orders: what workers are told over their sockets. The active worker carries an order out first;
  * when it has, the order becomes part of what every other worker is told. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,28 @@ bh__order *bh__order_new(const bh__order *from) {
     /* What it is sent with must be there when it is sent, whatever becomes of it meanwhile. */
     order->fd = bh__fd_hold(from->fd);
     return order;
+}
+
+const char *bh__order_name(uint32_t type) {
+    static const char *const names[] = {
+        [BH__MSG_BOOT] = "BOOT",
+        [BH__MSG_GO] = "GO",
+        [BH__MSG_LANE_OPEN] = "LANE_OPEN",
+        [BH__MSG_CHUNK_CREATE] = "CHUNK_CREATE",
+        [BH__MSG_CHUNK_MAP] = "CHUNK_MAP",
+        [BH__MSG_CHUNK_UNMAP] = "CHUNK_UNMAP",
+        [BH__MSG_HOST_MAP] = "HOST_MAP",
+        [BH__MSG_HOST_UNMAP] = "HOST_UNMAP",
+        [BH__MSG_MODULE_LOAD] = "MODULE_LOAD",
+        [BH__MSG_MODULE_UNLOAD] = "MODULE_UNLOAD",
+        [BH__MSG_GLOBAL_SET] = "GLOBAL_SET",
+        [BH__MSG_FIT] = "FIT",
+        [BH__MSG_SEQUENCE_DEFINE] = "SEQUENCE_DEFINE",
+        [BH__MSG_SEQUENCE_DROP] = "SEQUENCE_DROP",
+        [BH__MSG_ADVISE] = "ADVISE",
+    };
+    bool known = type < sizeof names / sizeof *names && names[type];
+    return known ? names[type] : "an order";
 }
 
 void bh__order_delete(bh__order *order) {
@@ -188,6 +211,7 @@ bool bh__orders_pump(bh__device *device, bh__worker *worker) {
         if (go) {
             bh__order_delete(order);
         } else {
+            if (!worker->sent) worker->order_since = device->watch.clock;
             worker->outstanding++;
             append(&worker->sent, &worker->sent_last, order);
         }
@@ -239,10 +263,16 @@ static void commit(bh__device *device, bh__worker *worker, bh__order *order, bh_
         noted = note_chunk(device, order, order->fd);
         break;
     case BH__MSG_CHUNK_UNMAP:
-        if (device->standby) bh__orders_forget_chunk(device->standby, order->chunk.id);
+        for (uint32_t i = 0; i < BH__AREAS; i++) {
+            if (bh__is_standby(device, &device->workers[i]))
+                bh__orders_forget_chunk(&device->workers[i], order->chunk.id);
+        }
         break;
     case BH__MSG_HOST_UNMAP:
-        if (device->standby) bh__orders_forget_host(device->standby, order->host.id);
+        for (uint32_t i = 0; i < BH__AREAS; i++) {
+            if (bh__is_standby(device, &device->workers[i]))
+                bh__orders_forget_host(&device->workers[i], order->host.id);
+        }
         break;
     case BH__MSG_HOST_MAP:
         noted = bh__host_note(device, &order->host, order->fd, job->host);
@@ -276,9 +306,11 @@ static void commit(bh__device *device, bh__worker *worker, bh__order *order, bh_
         bh__fail(&job->error, BH_E_INTERNAL, "report this with the program that shows it",
                  "the worker's answer to order %u makes no sense, or there is no host memory",
                  order->type);
-    } else if (order->type != BH__MSG_FIT && device->standby &&
-               device->standby->state == BH__WORKER_STANDBY) {
-        tell(device->standby, &next);
+        return;
+    }
+    for (uint32_t i = 0; order->type != BH__MSG_FIT && i < BH__AREAS; i++) {
+        bh__worker *other = &device->workers[i];
+        if (bh__is_standby(device, other) && other->state == BH__WORKER_STANDBY) tell(other, &next);
     }
 }
 
@@ -311,11 +343,26 @@ static bool forgiving(uint32_t type) {
            type == BH__MSG_MODULE_UNLOAD || type == BH__MSG_SEQUENCE_DROP;
 }
 
+/* An answer to nothing, or to another order than the next one: from a worker gone mad. */
+static bool refuse_answer(bh__worker *worker, const bh__message *message) {
+    int length =
+        worker->sent
+            ? snprintf(worker->errors, sizeof worker->errors,
+                       "it answered order %u where order %u (%s) was to be answered",
+                       message->serial, worker->sent->serial, bh__order_name(worker->sent->type))
+            : snprintf(worker->errors, sizeof worker->errors,
+                       "it answered order %u where there was none to answer", message->serial);
+    worker->errors_length = (size_t)length;
+    return false;
+}
+
 bool bh__orders_acknowledge(bh__device *device, bh__worker *worker, bh__message *message) {
+    /* Looked at first: the order of a worker that is mad is left for its successor. */
+    if (!worker->sent || worker->sent->serial != message->serial)
+        return refuse_answer(worker, message);
     bh__order *order = take_first(&worker->sent, &worker->sent_last);
-    if (!order) return false;
     worker->outstanding--;
-    bool fits = order->serial == message->serial;
+    worker->order_since = device->watch.clock;
     bh_error *error = &message->u.error;
     error->message[sizeof error->message - 1] = error->fix[sizeof error->fix - 1] = 0;
     error->device_name[sizeof error->device_name - 1] = error->kernel[sizeof error->kernel - 1] = 0;
@@ -342,12 +389,14 @@ bool bh__orders_acknowledge(bh__device *device, bh__worker *worker, bh__message 
         worker->unfit_status = error->status;
     }
     bh__order_delete(order);
-    return fits && carried_out;
+    return carried_out;
 }
 
-/* A module may be what kills the workers that load it; other orders are just unlucky. */
-static uint32_t most_attempts(uint32_t type) {
-    return type == BH__MSG_MODULE_LOAD || type == BH__MSG_SEQUENCE_DEFINE ? 3 : 16;
+/* A module may be what kills the workers that load it, and whoever asked should not wait for one
+ * stuck worker after the other; other orders are just unlucky. */
+static uint32_t most_attempts(uint32_t type, bh__order_blame blame) {
+    bool suspicious = type == BH__MSG_MODULE_LOAD || type == BH__MSG_SEQUENCE_DEFINE;
+    return suspicious || blame == BH__BLAME_OVERDUE ? 3 : 16;
 }
 
 /* The lost worker may have made the chunk already: its successor makes another one elsewhere. */
@@ -364,7 +413,13 @@ static void move_chunk(bh__device *device, bh__order *order) {
     order->job->order.chunk = *chunk;
 }
 
-void bh__orders_recover(bh__device *device, bh__worker *worker, bool to_blame,
+static bool has_failed(const bh__worker *worker, const bh__order *order, bh__order_blame blame) {
+    if (blame == BH__BLAME_NONE || (blame == BH__BLAME_OVERDUE && order != worker->sent))
+        return false;
+    return ++order->job->attempts >= most_attempts(order->type, blame);
+}
+
+void bh__orders_recover(bh__device *device, bh__worker *worker, bh__order_blame blame,
                         bh__order **backlog) {
     bh__order *keep = NULL, *keep_last = NULL;
     for (int sent = 1; sent >= 0; sent--) {
@@ -374,10 +429,12 @@ void bh__orders_recover(bh__device *device, bh__worker *worker, bool to_blame,
             bh__job *job = order->job;
             if (!job) {
                 bh__order_delete(order);
-            } else if (sent && to_blame && ++job->attempts >= most_attempts(order->type)) {
+            } else if (sent && has_failed(worker, order, blame)) {
                 bh__fail(&job->error, order->type == BH__MSG_MODULE_LOAD ? BH_E_LOAD : BH_E_LOST,
                          "report this with the module that shows it",
-                         "%u workers in a row were lost while carrying this out", job->attempts);
+                         "%u workers in a row were lost while carrying this out (%s)%s",
+                         job->attempts, bh__order_name(order->type),
+                         blame == BH__BLAME_OVERDUE ? "; the last one did not answer" : "");
                 bh__order_delete(order);
                 bh__job_finish(device, job);
             } else {

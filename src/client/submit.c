@@ -248,8 +248,7 @@ bh_status bh__submit_plain(bh__device *device, const bh__submission *submission,
     atomic_store_explicit(&lane->tail, end, memory_order_release);
     ring_bell(device, lane, end);
     fetch_ahead(lane, length, end);
-    if (submission->deadline_ns && !atomic_exchange(&device->wants_tick, 1))
-        bh__supervisor_poke(device);
+    bh__watch_begin(device);
     if (out) *out = (bh_ticket){atomic_load_explicit(&lane->id, memory_order_relaxed), end};
     return BH_OK;
 }

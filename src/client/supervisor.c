@@ -20,7 +20,9 @@ enum {
     BOOT_ATTEMPTS = 3,
     /* Where a successor has the device only once others have let go of it, with pauses between. */
     PATIENT_ATTEMPTS = 8,
-    CROWDED_RETRY_S = 60
+    CROWDED_RETRY_S = 60,
+    SOME_MESSAGES = 64,
+    ALL_MESSAGES = 1024 /* more than a socket holds */
 };
 
 static void standby_changed(bh__device *device) {
@@ -44,10 +46,10 @@ static void bury_all(bh__device *device) {
     for (uint32_t i = 0; i < BH__AREAS; i++) {
         bh__worker *worker = &device->workers[i];
         if (worker->state == BH__WORKER_NONE || worker->state == BH__WORKER_DYING) continue;
-        bh__orders_recover(device, worker, false, &device->backlog);
+        bh__orders_recover(device, worker, BH__BLAME_NONE, &device->backlog);
         bh__worker_bury(worker, 0);
     }
-    device->active = device->standby = NULL;
+    device->active = NULL;
     atomic_store(&device->worker_pid, 0);
 }
 
@@ -77,7 +79,7 @@ static void end_work(bh__device *device, const bh_error *reason, bh_status verdi
     bh__lock_take(&device->lock);
     bh__late_tell(device, UINT64_MAX);
     if (device->state != BH_DEVICE_STOPPED) bh__device_stop(device, reason, verdict);
-    device->standby_ready = false;
+    device->standbys_ready = 0;
     bh__lock_give(&device->lock);
     fail_backlog(device, reason);
     bh__area_wake(device, area);
@@ -152,6 +154,7 @@ void bh__worker_goes(bh__device *device, bh__worker *worker) {
     count_takeover(device);
     bh__lock_give(&device->lock);
     worker->state = BH__WORKER_ACTIVE;
+    device->boot_failures = 0;
     bh__area_wake(device, before);
     bh__dispatcher_poke(device);
     tell_loss(device);
@@ -184,11 +187,65 @@ static void start_cold(bh__device *device) {
     stop(device, &error);
 }
 
+static bool is_ready(const bh__worker *worker) {
+    return worker->state == BH__WORKER_STANDBY && !worker->waiting && !worker->sent;
+}
+
+static int readiness(const bh__worker *worker) {
+    if (is_ready(worker)) return 2;
+    return worker->state == BH__WORKER_STANDBY;
+}
+
+/* The one that can take over soonest. NULL: there is none. */
+static bh__worker *best_standby(bh__device *device) {
+    bh__worker *best = NULL;
+    for (uint32_t i = 0; i < BH__AREAS; i++) {
+        bh__worker *worker = &device->workers[i];
+        if (!bh__is_standby(device, worker)) continue;
+        bool better =
+            !best || readiness(worker) > readiness(best) ||
+            (readiness(worker) == readiness(best) && worker->started_ns < best->started_ns);
+        if (better) best = worker;
+    }
+    return best;
+}
+
+/* Says how many standbys are ready, and who is first. */
+static void count_standbys(bh__device *device) {
+    uint32_t ready = 0;
+    for (uint32_t i = 0; i < BH__AREAS; i++)
+        ready += bh__is_standby(device, &device->workers[i]) && is_ready(&device->workers[i]);
+    const bh__worker *first = best_standby(device);
+    atomic_store(&device->standby_pid, first ? first->process.program.pid : 0);
+    if (ready == device->standbys_ready) return;
+    bh__lock_take(&device->lock);
+    bool all = ready >= device->options.standbys;
+    if (ready > device->standbys_ready) device->boot_failures = 0;
+    if (all) device->degraded[0] = 0;
+    if (all) device->crowded = false;
+    device->standbys_ready = ready;
+    bh__lock_give(&device->lock);
+    standby_changed(device);
+}
+
+/* One that has not answered for a while would only be lost in its turn. */
+static void bury_silent_standbys(bh__device *device) {
+    for (uint32_t i = 0; i < BH__AREAS; i++) {
+        bh__worker *worker = &device->workers[i];
+        if (!bh__is_standby(device, worker) || !bh__watch_doubts(device, worker)) continue;
+        bh__log_warning("standby %d does not answer and is replaced",
+                        (int)worker->process.program.pid);
+        bh__orders_recover(device, worker, BH__BLAME_NONE, &device->backlog);
+        bh__worker_bury(worker, 0);
+    }
+}
+
 static void promote(bh__device *device) {
-    bh__worker *standby = device->standby;
-    device->standby = NULL;
-    device->standby_ready = false;
+    bury_silent_standbys(device);
+    bh__worker *standby = best_standby(device);
     device->active = standby;
+    device->loss.from_standby = standby && standby->state == BH__WORKER_STANDBY;
+    count_standbys(device);
     if (!standby) {
         start_cold(device);
     } else if (standby->state == BH__WORKER_STANDBY) {
@@ -220,12 +277,14 @@ static void lose_active(bh__device *device, const bh__cause *cause) {
     bh__worker *worker = device->active;
     bh__area *area = bh__worker_area(device, worker);
     device->loss_detected_ns = bh__now_ns();
-    bh__orders_recover(device, worker, cause->status == BH_E_FAULT && !cause->sequence,
-                       &device->backlog);
+    bh__order_blame blame = cause->status == BH_E_FAULT && !cause->sequence ? BH__BLAME_SENT
+                            : worker->unfit                                 ? BH__BLAME_SENT
+                                                                            : BH__BLAME_NONE;
+    if (cause->overdue) blame = BH__BLAME_OVERDUE;
+    bh__orders_recover(device, worker, blame, &device->backlog);
     bh__lock_take(&device->lock);
     bh__take_over(device, cause, &device->loss);
     device->loss_pending = true;
-    device->loss.from_standby = device->standby && device->standby->state == BH__WORKER_STANDBY;
     bh__lock_give(&device->lock);
     device->active = NULL;
     atomic_store(&device->worker_pid, 0);
@@ -254,7 +313,11 @@ static void lose_active(bh__device *device, const bh__cause *cause) {
 static void say_degraded(bh__device *device, const bh_error *why, bool crowded) {
     bh__lock_take(&device->lock);
     device->crowded = crowded;
-    snprintf(device->degraded, sizeof device->degraded, "no standby: %.230s", why->message);
+    if (device->standbys_ready)
+        snprintf(device->degraded, sizeof device->degraded, "%u of %u standbys: %.220s",
+                 device->standbys_ready, device->options.standbys, why->message);
+    else
+        snprintf(device->degraded, sizeof device->degraded, "no standby: %.230s", why->message);
     bh__lock_give(&device->lock);
     bh__log_warning("no standby: %s", why->message);
     standby_changed(device);
@@ -263,7 +326,7 @@ static void say_degraded(bh__device *device, const bh_error *why, bool crowded) 
 static void boot_failed(bh__device *device, bh__worker *worker, const bh_error *why) {
     bool active = worker == device->active;
     bool opening = atomic_load(&device->opened) == 0;
-    bh__orders_recover(device, worker, true, &device->backlog);
+    bh__orders_recover(device, worker, BH__BLAME_SENT, &device->backlog);
     bh__worker_bury(worker, 0);
     device->boot_failures++;
     if (active) {
@@ -276,17 +339,15 @@ static void boot_failed(bh__device *device, bh__worker *worker, const bh_error *
         if (opening || device->boot_failures >= attempts) {
             stop(device, why);
         } else {
-            start_cold(device);
+            promote(device);
         }
         return;
     }
-    device->standby = NULL;
-    atomic_store(&device->standby_pid, 0);
     uint32_t backoff = device->boot_failures < 6 ? device->boot_failures : 6;
     bool crowded = why->status == BH_E_NO_MEMORY;
     device->retry_standby_at =
         bh__now_ns() + (crowded ? CROWDED_RETRY_S * BH__NS_PER_S : BH__NS_PER_S / 2 << backoff);
-    device->standby_ready = false;
+    count_standbys(device);
     say_degraded(device, why, crowded);
 }
 
@@ -355,7 +416,6 @@ static bool worker_ready(bh__device *device, bh__worker *worker, bh__message *me
     }
     worker->profiled = ready->profiled;
     worker->state = BH__WORKER_STANDBY;
-    device->boot_failures = 0;
     bh__orders_brief(device, worker);
     if (worker == device->active) bh__orders_go(device, worker);
     return true;
@@ -420,13 +480,18 @@ static void replace_unfit(bh__device *device, bh__worker *worker) {
     }
 }
 
+static bool is_heard(const bh__worker *worker) {
+    return worker->state != BH__WORKER_DYING && worker->state != BH__WORKER_NONE;
+}
+
 static void pump(bh__device *device, bh__worker *worker) {
     if (!bh__orders_pump(device, worker)) replace_unfit(device, worker);
 }
 
-/* Reads what is there. Returns whether the worker is still alive as far as known. */
-static void listen_to(bh__device *device, bh__worker *worker) {
-    while (worker->state != BH__WORKER_DYING && worker->state != BH__WORKER_NONE) {
+/* Reads what is there, up to so many messages: one that never stops talking must not keep the
+ * supervisor from the others. */
+static void listen_to(bh__device *device, bh__worker *worker, uint32_t most) {
+    for (uint32_t i = 0; i < most && is_heard(worker); i++) {
         struct pollfd look = {.fd = worker->socket, .events = POLLIN};
         if (poll(&look, 1, 0) <= 0) break;
         int failed = bh__message_receive(worker->socket, device->incoming);
@@ -442,26 +507,41 @@ static void listen_to(bh__device *device, bh__worker *worker) {
         bh__message_close_fds(device->incoming);
         if (!listen) return;
     }
-    if (worker->state != BH__WORKER_DYING && worker->state != BH__WORKER_NONE) pump(device, worker);
+    if (is_heard(worker)) pump(device, worker);
 }
 
-/* ---- deadlines ---- */
+/* ---- workers that are stuck ---- */
 
-static uint64_t check_deadlines(bh__device *device, uint64_t now) {
-    uint64_t next = BH__NEVER;
-    if (!atomic_load(&device->wants_tick)) return next;
-    if (device->state != BH_DEVICE_RUNNING) return now + BH__NS_PER_MS;
-    bh__cause cause;
-    bool busy = false;
-    bh__lock_take(&device->lock);
-    bool overrun = bh__cause_overrun(device, now, &next, &busy, &cause);
-    if (!busy && !overrun) atomic_store(&device->wants_tick, 0);
-    bh__lock_give(&device->lock);
-    if (overrun) {
-        lose_active(device, &cause);
-        return now;
+static void replace_insane(bh__device *device) {
+    if (!atomic_exchange(&device->insane, false) || !device->active ||
+        device->active->state != BH__WORKER_ACTIVE)
+        return;
+    bh__cause cause = {.status = BH_E_LOST};
+    bh__fail(&cause.error, BH_E_LOST, "submit the work again",
+             "the worker's completion words make no sense");
+    lose_active(device, &cause);
+}
+
+static void lose_stuck(bh__device *device, bh__worker *worker, const bh__cause *cause) {
+    if (worker->state == BH__WORKER_ACTIVE) {
+        lose_active(device, cause);
+        return;
     }
-    return next;
+    bool was_ready = worker != device->active && is_ready(worker);
+    bh_error why = cause->error;
+    why.status = BH_E_NO_DEVICE;
+    boot_failed(device, worker, &why);
+    /* It was fit once: nothing says that the next one will not be. */
+    if (was_ready) device->retry_standby_at = 0;
+}
+
+static void watch_workers(bh__device *device, uint64_t now, uint64_t *next) {
+    bh__cause cause;
+    bh__worker *stuck = bh__watch_look(device, now, next, &cause);
+    if (!stuck && !atomic_load(&device->insane)) return;
+    if (stuck) lose_stuck(device, stuck, &cause);
+    replace_insane(device);
+    *next = now;
 }
 
 /* ---- the loop ---- */
@@ -474,7 +554,7 @@ static void take_jobs(bh__device *device, bh__job **out_close) {
     }
     uint32_t flushes = atomic_load(&device->flushes_wanted);
     if (flushes != atomic_load(&device->flushes_done)) {
-        if (device->active) listen_to(device, device->active);
+        if (device->active) listen_to(device, device->active, ALL_MESSAGES);
         bh__flushes_answer(device, flushes);
     }
     bh__job *job = bh__jobs_take(device, false);
@@ -511,57 +591,40 @@ static void hand_out_orders(bh__device *device) {
         }
         pump(device, active);
     }
-    if (device->standby && device->standby->waiting) pump(device, device->standby);
+    for (uint32_t i = 0; i < BH__AREAS; i++) {
+        bh__worker *worker = &device->workers[i];
+        if (bh__is_standby(device, worker) && worker->waiting) pump(device, worker);
+    }
 }
 
-/* Keeps a standby, says when it is ready, and gives up on workers that do not boot. Lowers *next.
- */
+static bool wants_standby(const bh__device *device) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < BH__AREAS; i++) count += bh__is_standby(device, &device->workers[i]);
+    return count < device->options.standbys && !device->alone && device->state == BH_DEVICE_RUNNING;
+}
+
+/* Keeps as many standbys as asked for and says when they are ready. Lowers *next. */
 static void tend_workers(bh__device *device, uint64_t now, uint64_t *next) {
     if (device->state == BH_DEVICE_STOPPED) return;
     if (!device->active) start_cold(device);
     if (!device->active && device->retry_cold_at > now && device->retry_cold_at < *next)
         *next = device->retry_cold_at;
-    bool wanted = !(device->options.flags & BH_DEVICE_NO_STANDBY) && !device->alone &&
-                  device->state == BH_DEVICE_RUNNING && !device->standby;
-    if (wanted && now >= device->retry_standby_at) {
+    while (wants_standby(device) && now >= device->retry_standby_at) {
         bh_error error;
         bh__worker *worker;
         bh_status status = bh__worker_start(device, &worker, &error);
         if (status == BH_OK) {
-            device->standby = worker;
             bh__lock_take(&device->lock);
             device->tally.standby_starts++;
             bh__lock_give(&device->lock);
         } else {
-            device->retry_standby_at = now + BH__NS_PER_S;
-            if (status != BH_E_BUSY) say_degraded(device, &error, false);
+            bool busy = status == BH_E_BUSY; /* until a dead worker is reaped */
+            device->retry_standby_at = now + (busy ? 10 * BH__NS_PER_MS : BH__NS_PER_S);
+            if (!busy) say_degraded(device, &error, false);
         }
     }
-    if (wanted && !device->standby && device->retry_standby_at < *next)
-        *next = device->retry_standby_at;
-    bool ready = device->standby && device->standby->state == BH__WORKER_STANDBY &&
-                 !device->standby->waiting && !device->standby->sent;
-    if (ready != device->standby_ready) {
-        bh__lock_take(&device->lock);
-        device->standby_ready = ready;
-        if (ready) device->degraded[0] = 0;
-        if (ready) device->crowded = false;
-        bh__lock_give(&device->lock);
-        standby_changed(device);
-    }
-    atomic_store(&device->standby_pid, device->standby ? device->standby->process.program.pid : 0);
-    for (uint32_t i = 0; i < BH__AREAS; i++) {
-        bh__worker *worker = &device->workers[i];
-        if (worker->state != BH__WORKER_BOOTING) continue;
-        if (now < worker->boot_deadline) {
-            if (worker->boot_deadline < *next) *next = worker->boot_deadline;
-            continue;
-        }
-        bh_error why;
-        bh__fail(&why, BH_E_NO_DEVICE, "run `bulkhead doctor`", "%s has not answered for %.1f s",
-                 device->worker_path, (double)(now - worker->started_ns) / 1e9);
-        boot_failed(device, worker, &why);
-    }
+    if (wants_standby(device) && device->retry_standby_at < *next) *next = device->retry_standby_at;
+    count_standbys(device);
 }
 
 static void stop_robbed(bh__device *device) {
@@ -625,22 +688,11 @@ static void react(bh__device *device, bh__worker *worker, int fd) {
     } else if (fd == worker->errors_fd) {
         bh__worker_read_errors(worker);
     } else if (fd == worker->socket) {
-        listen_to(device, worker);
+        listen_to(device, worker, SOME_MESSAGES);
     } else if (fd == worker->process.program.end_fd || fd == worker->canary_fd) {
-        listen_to(device, worker); /* what it said before it ended */
-        if (worker->state != BH__WORKER_DYING && worker->state != BH__WORKER_NONE)
-            worker_ended(device, worker);
+        listen_to(device, worker, ALL_MESSAGES); /* what it said before it ended */
+        if (is_heard(worker)) worker_ended(device, worker);
     }
-}
-
-static void replace_insane(bh__device *device) {
-    if (!atomic_exchange(&device->insane, false) || !device->active ||
-        device->active->state != BH__WORKER_ACTIVE)
-        return;
-    bh__cause cause = {.status = BH_E_LOST};
-    bh__fail(&cause.error, BH_E_LOST, "submit the work again",
-             "the worker's completion words make no sense");
-    lose_active(device, &cause);
 }
 
 void *bh__supervisor_main(void *argument) {
@@ -650,8 +702,7 @@ void *bh__supervisor_main(void *argument) {
     while (!close_job) {
         uint64_t now = bh__now_ns(), next = BH__NEVER;
         tend_workers(device, now, &next);
-        uint64_t tick = check_deadlines(device, now);
-        if (tick < next) next = tick;
+        watch_workers(device, now, &next);
         if (device->robbed && now + 10 * BH__NS_PER_MS < next) next = now + 10 * BH__NS_PER_MS;
 
         watch_all(device, &all);
@@ -664,7 +715,6 @@ void *bh__supervisor_main(void *argument) {
         }
         take_jobs(device, &close_job);
         hand_out_orders(device);
-        replace_insane(device);
     }
     close_all(device, close_job);
     return NULL;

@@ -6,6 +6,12 @@
 
 #include "client/internal.h"
 
+/* Whether it is kept to take over: it boots, is brought up to date, or is ready. */
+static inline bool bh__is_standby(const bh__device *device, const bh__worker *worker) {
+    return worker != device->active &&
+           (worker->state == BH__WORKER_BOOTING || worker->state == BH__WORKER_STANDBY);
+}
+
 /* ---- orders.c: what workers are told, and what comes of it ---- */
 
 /* Puts an order at the end of a worker's queue. The worker's queue owns it. */
@@ -20,10 +26,18 @@ void bh__orders_go(bh__device *device, bh__worker *worker);
 bool bh__orders_pump(bh__device *device, bh__worker *worker);
 /* An order was carried out, or refused. False: the worker is of no use. */
 bool bh__orders_acknowledge(bh__device *device, bh__worker *worker, bh__message *message);
+/* Why a worker with orders is lost, as far as they are concerned. */
+typedef enum bh__order_blame {
+    BH__BLAME_NONE,
+    BH__BLAME_SENT,   /* what it was carrying out may have been the cause */
+    BH__BLAME_OVERDUE /* it did not answer the first one */
+} bh__order_blame;
 /* Takes the orders a lost worker has not carried out: those with a job go to *backlog, the others
- * are deleted. Jobs that workers died with again and again are failed; `to_blame`: what it was
- * carrying out may have been the cause. */
-void bh__orders_recover(bh__device *device, bh__worker *worker, bool to_blame, bh__order **backlog);
+ * are deleted. Jobs that workers were lost with again and again are failed. */
+void bh__orders_recover(bh__device *device, bh__worker *worker, bh__order_blame blame,
+                        bh__order **backlog);
+/* MODULE_LOAD and so on. */
+const char *bh__order_name(uint32_t type);
 
 /* ---- jobs.c ---- */
 
@@ -42,10 +56,18 @@ void bh__flushes_answer(bh__device *device, uint32_t wanted);
 void bh__cause_of_end(const bh__worker *worker, const bh__process_end *end, bh__cause *out);
 /* What it reported before. False: nothing, and *out is as it was. */
 bool bh__cause_reported(bh__device *device, bh__worker *worker, bh__cause *out);
-/* With the lock held. Whether the head of a lane has overrun its deadline; else *next is lowered to
- * when to look again. *busy is set if any lane has work. */
-bool bh__cause_overrun(bh__device *device, uint64_t now, uint64_t *next, bool *busy,
-                       bh__cause *out);
+
+/* ---- watchdog.c: workers that are alive and do nothing, and requests that overrun deadlines ---- */
+
+/* Looks at everything that is outstanding. Returns a worker that is lost, with the cause; else *next
+ * is lowered to when to look again. */
+bh__worker *bh__watch_look(bh__device *device, uint64_t now, uint64_t *next, bh__cause *out);
+/* How long after a look the next one comes, at most. */
+uint64_t bh__watch_period(const bh__device *device);
+/* Whether the worker has not answered for so long that another one is better. */
+bool bh__watch_doubts(const bh__device *device, const bh__worker *worker);
+/* Whether the device may take long over it: a driver may compile. */
+bool bh__order_is_slow(const bh__order *order);
 
 /* ---- workers.c ---- */
 

@@ -12,6 +12,8 @@
 
 enum { ILLEGAL_ADDRESS = 700 }; /* CUDA_ERROR_ILLEGAL_ADDRESS */
 
+enum { MOST_PASSES = 1000 }; /* over the lanes' `done` words before the worker is killed */
+
 enum {
     BLAME_BYTES = sizeof((bh_error *)0)->message,
     HEAD_BYTES = 420 /* of them for the name of a request: eight steps of a sequence */
@@ -56,7 +58,10 @@ static void freeze(bh__device *device, uint64_t taken[BH__MAX_LANES]) {
     /* What was in flight may go on ending meanwhile. Only values that all lanes had at one moment
      * will do: else a request could be seen done whose source, read before, is not. */
     uint64_t done[BH__MAX_LANES] = {0};
-    for (bool changed = true; changed;) {
+    uint32_t passes = 0;
+    for (bool changed = true; changed && passes < 2 * MOST_PASSES; passes++) {
+        /* A worker gone mad may count for ever; what it says then means nothing anyway. */
+        if (passes == MOST_PASSES && device->active) bh__process_kill(&device->active->process);
         changed = false;
         for (uint32_t i = 0; i < device->lane_limit; i++) {
             uint64_t now = atomic_load(&area->lane[i].done);
@@ -429,6 +434,7 @@ static void resolve(judgement *self, bh__lane *lane, bh__shadow *shadow, bh_stat
     bool kernel_known = self->certain || self->one_kernel;
     if (blamed && kernel_known && kernel && !self->summary->kernel[0]) {
         snprintf(self->summary->kernel, sizeof self->summary->kernel, "%s", kernel->name);
+        if (self->cause->innocent) return;
         if (++kernel->faults >= device->options.quarantine_after && !kernel->quarantined) {
             kernel->quarantined = true;
             device->tally.quarantines++;
@@ -443,7 +449,8 @@ static void judge_one(void *context, bh__lane *lane, bh__shadow *shadow) {
     bh__request *request =
         bh__ring_request(lane->ring, self->device->front->queue_length, shadow->start);
     /* A move of a managed buffer's pages is nobody's fault, and the program could not repeat it. */
-    if (in_flight && is_blamed(self, lane->index, shadow) &&
+    bool overdue = self->cause->status == BH_E_DEADLINE && self->cause->sequence;
+    if ((in_flight || overdue) && is_blamed(self, lane->index, shadow) &&
         !bh__managed_moves(self->device, lane, shadow)) {
         resolve(self, lane, shadow, self->cause->status);
     } else if (in_flight && !can_be_resent(self, lane, shadow)) {

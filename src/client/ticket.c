@@ -151,6 +151,7 @@ static bh_status sleep_on_ring(bh__device *device, bh__lane *lane, bh_ticket tic
         status = bh__lane_ask(device, lane, ticket);
         if (status != BH_E_BUSY) break;
         if (atomic_load(&device->area) != area) continue;
+        bh__watch_begin(device);
         if (!bh__futex_wait(&words(area, lane)->wake, seen, deadline, BH__FUTEX_SHARED)) {
             status = bh__lane_ask(device, lane, ticket);
             if (status == BH_E_BUSY) status = BH_E_TIMEOUT;

@@ -116,12 +116,11 @@ void bh__variables_settle(bh__device *device) {
     if (!device->variable_writes) return;
     bh__lane *lane = &device->lanes[0];
     uint64_t done = bh__lane_done(device, lane);
-    bh__reports_collect(device); /* after `done`: a report is there before its request is done */
     /* In their order: of two that overlap the later one counts, whoever waits for it. */
     while (device->variable_writes && device->variable_writes->position <= done) {
         bh__variable_write *write = device->variable_writes;
         device->variable_writes = write->next;
-        if (bh__failures_find(&lane->failures, write->position)) continue;
+        if (bh__history_status((bh_ticket){atomic_load(&lane->id), write->position}) != BH_OK) continue;
         bh__variable *variable = write->variable;
         /* Cannot fail: the room is there. */
         (void)bh__spans_add(&variable->written, &variable->written_count,

@@ -35,12 +35,16 @@ static bh__worker *free_worker(bh__device *device) {
 
 /* Word by word: a waiter that has been asleep since an earlier worker may still be looking. `wake`
  * only ever counts up. */
-static void area_reset(bh__area *area) {
+static void area_reset(bh__device *device, const bh__worker *worker) {
+    bh__area *area = bh__worker_area(device, worker);
+    atomic_store(&device->front->ping[worker->area], 0);
+    atomic_store(&area->pong, 0);
     atomic_store(&area->fault_state, BH__FAULT_NONE);
     atomic_store(&area->reports_made, 0);
     atomic_store(&area->reports_taken, 0);
     for (uint32_t i = 0; i < BH__MAX_LANES; i++) {
         atomic_store(&area->lane[i].claim, 0);
+        atomic_store(&area->lane[i].handing, 0);
         atomic_store(&area->lane[i].asleep, 0);
         atomic_store(&area->lane[i].done, 0);
         bh__counts_clear(&area->lane[i].counts);
@@ -86,7 +90,7 @@ bh_status bh__worker_start(bh__device *device, bh__worker **out, bh_error *error
     }
     memset(worker, 0, sizeof *worker);
     worker->area = (uint32_t)(worker - device->workers);
-    area_reset(bh__worker_area(device, worker));
+    area_reset(device, worker);
     bh_status status =
         bh__process_start(device->worker_path, sockets[1], errors[1], &worker->process, error);
     close(sockets[1]);
@@ -101,7 +105,7 @@ bh_status bh__worker_start(bh__device *device, bh__worker **out, bh_error *error
     worker->canary_fd = -1;
     worker->state = BH__WORKER_BOOTING;
     worker->started_ns = bh__now_ns();
-    worker->boot_deadline = worker->started_ns + boot_timeout(device);
+    worker->boot_deadline = device->watch.clock + boot_timeout(device);
     int failed = send_boot(device, worker);
     if (failed && failed != -EPIPE) { /* one that is dead already is noticed as such */
         bh__worker_bury(worker, 0);
@@ -111,12 +115,17 @@ bh_status bh__worker_start(bh__device *device, bh__worker **out, bh_error *error
     return BH_OK;
 }
 
+/* As much as a pipe holds: one that never stops writing must not keep the supervisor from others. */
+enum { MOST_READS = 64 };
+
 /* Reads what it wrote to standard error: the end is kept for error messages, all of it goes to the
  * log. */
 void bh__worker_read_errors(bh__worker *worker) {
     char text[1024];
-    ssize_t got;
-    while ((got = read(worker->errors_fd, text, sizeof text - 1)) > 0) {
+    ssize_t got = -1;
+    for (int i = 0; i < MOST_READS; i++) {
+        got = read(worker->errors_fd, text, sizeof text - 1);
+        if (got <= 0) break;
         text[got] = 0;
         size_t space = sizeof worker->words - worker->words_length;
         size_t part = (size_t)got < space ? (size_t)got : space;

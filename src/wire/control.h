@@ -15,7 +15,7 @@
 
 enum {
     BH__MAX_LANES = 64,
-    BH__AREAS = 8, /* workers that can be alive, or dead and not yet reaped, at once */
+    BH__AREAS = 16, /* workers that can be alive, or dead and not yet reaped, at once */
     BH__SLOT_BYTES = 256,
     BH__MAX_PARAM_BYTES = 32764,  /* of one launch */
     BH__SMALL_PARAM_BYTES = 4096, /* most launches have fewer: what is kept for each at hand */
@@ -62,6 +62,8 @@ typedef struct bh__front {
     _Atomic uint64_t tick_scale; /* set before the first request */
     _Alignas(64) _Atomic uint64_t
         reaped; /* lost workers 1 .. reaped are gone for good; low half is a futex */
+    /* Each worker answers the number in its own; see docs/protocol.md, Signs of life. */
+    _Alignas(64) _Atomic uint32_t ping[BH__AREAS]; /* futex */
     bh__lane_front lane[BH__MAX_LANES];
 } bh__front;
 
@@ -202,7 +204,9 @@ typedef struct bh__lane_counts {
 
 typedef struct bh__lane_area {
     _Alignas(64) _Atomic uint64_t
-        claim; /* worker: compare-and-swap; application: sets and clears the flags */
+        claim;                /* worker: compare-and-swap; application: sets and clears the flags */
+    _Atomic uint64_t handing; /* the position from which on requests are being handed to the
+                                 device's driver at this moment, plus 1; 0: none are */
     _Alignas(64) _Atomic uint32_t
         asleep; /* futex: the worker sets it before it sleeps on it; whoever wakes it clears it */
     _Alignas(64) _Atomic uint64_t done; /* everything up to here is complete */
@@ -239,6 +243,7 @@ enum { BH__FAULT_NONE = 0, BH__FAULT_WRITING = 1, BH__FAULT_SET = 2 };
 
 typedef struct bh__area {
     _Atomic uint32_t fault_state; /* SET: `fault` is filled in and this worker is lost */
+    _Atomic uint32_t pong;        /* the latest ping that the worker has seen */
     bh__report fault;
     _Alignas(64) _Atomic uint32_t reports_made; /* by the worker */
     _Atomic uint32_t reports_taken; /* by the application; futex: lanes wait for theirs to be taken */

@@ -80,6 +80,7 @@ static bh_status map_block(bh__worker *worker, const bh__boot *boot, int fd, bh_
     bh__share_unmap(head, sizeof(bh__front));
     if (status != BH_OK) return status;
 
+    worker->area_index = boot->area;
     worker->front_bytes = areas_offset;
     worker->area_bytes = area_bytes;
     worker->front = bh__share_map(fd, 0, areas_offset, false);
@@ -116,6 +117,7 @@ static bh_status start(bh__worker *worker, bh_device_info *info, bh_error *error
         message->fds[2] = -1;
     }
     status = map_block(worker, &message->u.boot, message->fds[0], error);
+    if (status == BH_OK) status = bh__pulse_start(worker, error);
     if (status != BH_OK) return status;
     worker->services.area = worker->area;
     worker->services.area_bytes = bh__area_head_bytes(); /* no device writes times */

@@ -227,6 +227,13 @@ static bh_status send(bh__lane *lane, const bh__work *work, bh_error *error) {
     return lane->worker->ops->enqueue(lane->context, work, error);
 }
 
+/* Says that a call to the device's driver begins that should soon return, and that it has. Replays
+ * of sequences wait for the device in between and say nothing. */
+void bh__queue_handing(bh__lane *lane, const bh__work *work) {
+    uint64_t from = work && work->op != BH__OP_SEQUENCE ? work->start + 1 : 0;
+    atomic_store_explicit(&lane->area->handing, from, memory_order_relaxed);
+}
+
 bool bh__queue_one(bh__lane *lane) {
     const bh__device_ops *ops = lane->worker->ops;
     const bh__work *work = lane->work;
@@ -234,10 +241,12 @@ bool bh__queue_one(bh__lane *lane) {
     if (!bh__bell_before(lane, work)) return false;
     bh__meter_begin(&lane->meter, lane->work, lane->hold || lane->dependency_count);
     bool ranged = bh__range_begin(lane, work, 1);
+    bh__queue_handing(lane, work);
     bh_status status = bh__train_one(lane, &error);
     bool marked = status == BH_OK;
     if (status == BH_E_UNSUPPORTED) status = send(lane, work, &error);
     bh__range_end(ranged);
+    bh__queue_handing(lane, NULL);
     if (status == BH_E_STOPPED) return false;
     if (status == BH_E_FAULT) return bh__queue_lost(lane, &error);
     if (status == BH_E_BUSY) {
@@ -245,8 +254,12 @@ bool bh__queue_one(bh__lane *lane) {
     } else if (status != BH_OK && !report(lane, &error)) {
         return false;
     }
-    if (!marked && ops->mark(lane->context, work->sequence, &error) != BH_OK)
-        return bh__queue_lost(lane, &error);
+    if (!marked) {
+        bh__queue_handing(lane, work);
+        if (ops->mark(lane->context, work->sequence, &error) != BH_OK)
+            return bh__queue_lost(lane, &error);
+        bh__queue_handing(lane, NULL);
+    }
     lane->stirred_ns = bh__now_ns();
     bh__pace_note(&lane->pace, work, lane->stirred_ns);
     bh__meter_note(&lane->meter, work);

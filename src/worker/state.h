@@ -85,9 +85,14 @@ struct bh__worker {
     int canary;       /* a pipe's end, until the application has it; -1: none */
     bh__front *front; /* read-only, up to areas_offset */
     bh__area *area;   /* this worker's own */
+    uint32_t area_index;
     uint32_t queue_length;
     bool gives_back; /* lines of requests that were read: see base/cache_line.h */
     uint64_t front_bytes, area_bytes;
+
+    pthread_t pulse;
+    bool has_pulse;
+    _Atomic bool pulse_ended; /* the thread is about to return */
 
     bh__device *device;
     bh__device_services services;
@@ -171,6 +176,8 @@ void bh__queue_announce(bh__lane *lane, uint64_t position);
 /* Waits for what lane->work waits for, then queues it; or queues it at once, its time having
  * come. */
 bool bh__queue_wait_and_send(bh__lane *lane);
+/* Round a call to the device's driver: the first of what is handed over, then NULL. */
+void bh__queue_handing(bh__lane *lane, const bh__work *work);
 bool bh__queue_one(bh__lane *lane);
 /* Reports the device's death; returns false. */
 bool bh__queue_lost(bh__lane *lane, const bh_error *error);
@@ -182,6 +189,13 @@ bool bh__queue_lost(bh__lane *lane, const bh_error *error);
  */
 bool bh__queue_pause(bh__lane *lane, _Atomic uint64_t *word, uint64_t value, uint64_t spin_ns,
                      uint64_t *until);
+
+/* ---- pulse.c: control thread ---- */
+
+/* Once the control block is mapped. */
+bh_status bh__pulse_start(bh__worker *worker, bh_error *error);
+/* The worker has been killed. */
+void bh__pulse_join(bh__worker *worker);
 
 /* ---- bell.c ---- */
 

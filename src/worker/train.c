@@ -79,7 +79,9 @@ static bool send_as_one(bh__lane *lane, bool *out_sent) {
     for (uint32_t i = 0; i < BH__TRAIN; i++) bh__meter_begin(&lane->meter, &lane->works[i], false);
     write_groups(lane, atomic_load_explicit(&lane->queued, memory_order_relaxed));
     bool ranged = bh__range_begin(lane, lane->works, BH__TRAIN);
+    bh__queue_handing(lane, lane->works);
     bh_status status = lane->worker->ops->train(lane->context, lane->works, BH__TRAIN, &error);
+    bh__queue_handing(lane, NULL);
     bh__range_end(ranged);
     *out_sent = status == BH_OK;
     if (status == BH_E_UNSUPPORTED) {

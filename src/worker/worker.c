@@ -45,6 +45,7 @@ bh__worker *bh__worker_create(int socket, const bh__device_ops *ops) {
 void bh__serve_take_down(bh__worker *worker) {
     atomic_store(&worker->killed, true);
     bh__serve_lanes_join(worker);
+    bh__pulse_join(worker);
     bh__serve_sequences_free(worker);
     bh__range_free(worker);
     if (worker->device) worker->ops->close(worker->device);

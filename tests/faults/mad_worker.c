@@ -137,3 +137,68 @@ TEST(a_worker_that_takes_back_what_was_done_is_replaced) {
     check_device_works(&r);
     CHECK_OK(bh_device_close(r.device));
 }
+
+/* Nobody asks about the lane: whoever watches the others sees it. */
+static void check_noticed(void (*spoil)(bh__lane_area *lane)) {
+    rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
+    bh_lane lane = open_lane(r.device), other = open_lane(r.device);
+    bh_buffer x = words_counting(r.device, 1000, 3);
+    uint32_t value = 7;
+    for (int i = 0; i < 10; i++) CHECK_OK(bh_submit_fill(lane, x, 0, 4, &value, 4, NULL));
+    CHECK_OK(bh_lane_sync(lane, LONG_NS));
+    gate g = gate_close(&r, other, 0);
+    sleep_ms(200); /* how far the lane was is known by now */
+    bh__front *front = control_block();
+    for (uint32_t i = 0; i < BH__AREAS; i++) spoil(&area_at(front, i)->lane[1]);
+    wait_generation(r.device, 2);
+    CHECK_STATUS(bh_wait(g.ticket, LONG_NS), BH_E_LOST);
+    CHECK_OK(bh_lane_sync(lane, LONG_NS));
+    check_device_works(&r);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+static void spoil_done(bh__lane_area *lane) {
+    atomic_store(&lane->done, 3);
+}
+static void spoil_claim(bh__lane_area *lane) {
+    atomic_store(&lane->claim, bh__claim_word(bh__claim_position(atomic_load(&lane->claim)) + 40));
+}
+static void spoil_claim_back(bh__lane_area *lane) {
+    atomic_store(&lane->claim, bh__claim_word(1));
+}
+
+TEST(a_completion_word_that_goes_back_is_noticed_unasked) {
+    check_noticed(spoil_done);
+}
+
+TEST(a_claim_of_what_was_not_submitted_is_noticed_unasked) {
+    check_noticed(spoil_claim);
+}
+
+TEST(a_claim_that_goes_back_is_noticed_unasked) {
+    check_noticed(spoil_claim_back);
+}
+
+/* A word that never stands still: the worker is killed, and the device goes on. */
+static void *count_for_ever(void *unused) {
+    bh__front *front = control_block();
+    uint64_t begun = now_ns();
+    while (now_ns() - begun < 1000 * MS)
+        for (uint32_t i = 0; i < BH__AREAS; i++)
+            atomic_store(&area_at(front, i)->lane[1].done, now_ns() & 7);
+    return unused;
+}
+
+TEST(a_completion_word_that_never_stands_still) {
+    rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
+    bh_lane lane = open_lane(r.device);
+    pthread_t thread;
+    gate g = gate_close(&r, lane, 0);
+    REQUIRE(pthread_create(&thread, NULL, count_for_ever, NULL) == 0);
+    pthread_join(thread, NULL);
+    /* What such a worker says of its own request may be believed; it is answered in any case. */
+    bh_status status = bh_wait(g.ticket, LONG_NS);
+    CHECK(status == BH_OK || status == BH_E_LOST);
+    check_device_works(&r);
+    CHECK_OK(bh_device_close(r.device));
+}

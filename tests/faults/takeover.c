@@ -314,3 +314,65 @@ TEST(one_devices_loss_is_no_concern_of_another) {
     CHECK_OK(bh_device_close(a.device));
     CHECK_OK(bh_device_close(b.device));
 }
+
+static rig rig_open_standbys(uint32_t count) {
+    bh_device_options options = device_options(BH_DEVICE_NO_RESTART_LIMIT);
+    options.standbys = count;
+    rig r = rig_open_with(&options);
+    bh_device_status status = status_of(r.device);
+    if (bh_device_wait_standby(r.device, LONG_NS) == BH_E_UNSUPPORTED)
+        SKIP("no standby can be kept here: %s", status.reason);
+    return r;
+}
+
+/* As many losses in a row as there are standbys find one ready, whatever was loaded since. */
+TEST(several_standbys_take_over_one_after_the_other) {
+    enum { STANDBYS = 4 };
+    static loss_log log;
+    rig r = rig_open_standbys(STANDBYS);
+    loss_log_start(r.device, &log);
+    bh_lane lane = open_lane(r.device);
+    bh_module second = load_module(r.device, ptx_basic);
+    bh_buffer x = words_filled(r.device, N, 1);
+    void *host = NULL;
+    REQUIRE_OK(bh_host_alloc(r.device, 4096, &host));
+    wait_standby(r.device);
+    bh_launch_options there = on_lane(lane, 0);
+    for (uint32_t i = 0; i < STANDBYS; i++) {
+        kill_worker(r.device, SIGKILL);
+        CHECK_OK(run_with(get_kernel(second, "add_one"), BH_GRID(N, 64),
+                          BH_ARGS(BH_INOUT(x), (uint32_t)N), &there));
+        CHECK(loss_log_wait(&log, (int)i + 1));
+        CHECK_EQ(log.losses[i].from_standby, 1);
+    }
+    CHECK(words_are(x, N, 1 + STANDBYS));
+    wait_standby(r.device);
+    CHECK_EQ(status_of(r.device).standby_ready, 1);
+    check_device_works(&r);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(memory_comes_and_goes_with_several_standbys) {
+    rig r = rig_open_standbys(3);
+    for (int i = 0; i < 6; i++) {
+        bh_buffer large;
+        void *host;
+        REQUIRE_OK(bh_buffer_alloc(r.device, BH_U8, 96 << 20, &large));
+        REQUIRE_OK(bh_host_alloc(r.device, 1 << 20, &host));
+        if (i % 2) kill_worker(r.device, SIGKILL);
+        CHECK_OK(bh_host_free(r.device, host));
+        CHECK_OK(bh_buffer_release(large));
+        check_device_works(&r);
+    }
+    wait_standby(r.device);
+    check_device_works(&r);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(more_standbys_than_can_be_kept_are_refused) {
+    bh_device_options options = device_options(0);
+    bh_device device = {42};
+    options.standbys = 5;
+    CHECK_REFUSED(bh_device_open(&options, &device), BH_E_INVALID);
+    CHECK_EQ(device.id, 42);
+}

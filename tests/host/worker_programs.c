@@ -205,6 +205,13 @@ TEST(a_program_that_is_ready_and_gone) {
     check_impostor("ready", &error);
 }
 
+TEST(a_program_that_is_ready_and_then_does_nothing) {
+    bh_error error;
+    check_impostor_within("silent", 6000, &error);
+    CHECK_EQ(error.status, BH_E_NO_DEVICE);
+    CHECK_STR_CONTAINS(error.message, "has not answered");
+}
+
 TEST(a_program_that_refuses_gives_its_reason) {
     bh_error error;
     check_impostor("refuse", &error);
@@ -283,4 +290,95 @@ TEST(without_a_program_for_the_standby_the_device_runs_and_says_so) {
     check_device_works(&r);
     CHECK_OK(bh_device_close(r.device));
     CHECK(wait_no_children());
+}
+
+/* ---- workers that fail once they are in use ---- */
+
+#define STUCK_NS (400 * MS * test_time_scale())
+
+/* A device whose first `count` workers are impostors; the next ones are real. */
+static bh_device open_with_impostors(const char *how, int count, uint32_t flags) {
+    char path[700], real[700];
+    const char *folder = empty_folder();
+    bh_device_options options = device_options(flags);
+    place_link(folder,
+               test_path(path, sizeof path, "%s/tests/programs/impostor", test_build_dir()));
+    place_path(real, sizeof real, folder);
+    test_path(path, sizeof path, "%s/bin%s", test_build_dir(), strrchr(real, '/'));
+    test_path(real, sizeof real, "%s/real", folder);
+    REQUIRE(symlink(path, real) == 0);
+    for (int i = 0; i < count; i++) {
+        FILE *file = fopen(test_path(path, sizeof path, "%s/impostor-%d", folder, i), "w");
+        REQUIRE(file != NULL);
+        fclose(file);
+    }
+    setenv("BULKHEAD_TEST_IMPOSTOR", how, 1);
+    setenv("BULKHEAD_TEST_IMPOSTORS", folder, 1);
+    options.worker_dir = folder;
+    options.stuck_timeout_ns = STUCK_NS;
+    bh_device device = {0};
+    REQUIRE_OK(bh_device_open(&options, &device));
+    return device;
+}
+
+static void check_loads_after_loss(bh_device device, loss_log *log, const char *reason) {
+    rig r = {device, load_module(device, ptx_basic)};
+    check_device_works(&r);
+    CHECK(loss_log_wait(log, 1));
+    CHECK_STR_CONTAINS(log->losses[0].message, reason);
+    CHECK_EQ(log->losses[0].cause, BH_E_LOST);
+    CHECK_OK(bh_device_close(device));
+}
+
+TEST(a_worker_that_answers_no_order_is_replaced_and_the_order_carried_out) {
+    static loss_log log;
+    bh_device device = open_with_impostors("deaf", 1, BH_DEVICE_NO_STANDBY);
+    loss_log_start(device, &log);
+    bh_lane lane = open_lane(device);
+    CHECK_OK(bh_lane_sync(lane, LONG_NS));
+    check_loads_after_loss(device, &log, "LANE_OPEN");
+}
+
+TEST(a_worker_that_answers_with_another_number_is_replaced_and_the_order_carried_out) {
+    static loss_log log;
+    bh_device device = open_with_impostors("serial", 1, BH_DEVICE_NO_STANDBY);
+    loss_log_start(device, &log);
+    check_loads_after_loss(device, &log, "answered order");
+}
+
+TEST(a_worker_that_answers_twice_is_replaced_and_the_order_carried_out) {
+    static loss_log log;
+    bh_device device = open_with_impostors("twice", 1, BH_DEVICE_NO_STANDBY);
+    loss_log_start(device, &log);
+    bh_lane lane = open_lane(device);
+    check_loads_after_loss(device, &log, "answered order");
+    (void)lane;
+}
+
+TEST_TIMEOUT(an_order_that_no_worker_carries_out_fails, 60) {
+    bh_device device =
+        open_with_impostors("deaf", 8, BH_DEVICE_NO_STANDBY | BH_DEVICE_NO_RESTART_LIMIT);
+    bh_lane lane = {0};
+    uint64_t begun = now_ns();
+    CHECK_REFUSED(bh_lane_open(device, &lane), BH_E_LOST);
+    bh_error error;
+    bh_last_error(&error);
+    CHECK_STR_CONTAINS(error.message, "3 workers in a row");
+    CHECK_STR_CONTAINS(error.message, "LANE_OPEN");
+    CHECK_LT(now_ns() - begun, 5 * STUCK_NS + 3000 * MS);
+    CHECK_OK(bh_device_close(device));
+}
+
+/* All of its time goes into reading what such a worker says, unless it is read in turns. */
+TEST(a_worker_that_floods_its_standard_error_is_noticed_as_stuck) {
+    static loss_log log;
+    freopen("/dev/null", "w", stderr); /* where the library's log goes */
+    bh_device device = open_with_impostors("flood", 1, BH_DEVICE_NO_STANDBY);
+    loss_log_start(device, &log);
+    uint64_t begun = now_ns();
+    bh_lane lane = open_lane(device);
+    CHECK_OK(bh_lane_sync(lane, LONG_NS));
+    CHECK_LT(now_ns() - begun, STUCK_NS + 3000 * MS * test_time_scale());
+    CHECK(loss_log_wait(&log, 1));
+    CHECK_OK(bh_device_close(device));
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stands in for a worker program and misbehaves while booting, as BULKHEAD_TEST_IMPOSTOR says. */
+/* Stands in for a worker program and misbehaves, as BULKHEAD_TEST_IMPOSTOR says. With
+ * BULKHEAD_TEST_IMPOSTORS only as many do as there are files impostor-0, impostor-1 and so on in the
+ * folder named there, each of which is used up; later ones become the program `real` in it. */
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +10,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/futex.h"
 #include "wire/message.h"
+#include "wire/share.h"
 
 enum { SOCKET = 3 };
 
@@ -20,7 +26,74 @@ static void answer_ready(uint64_t magic, uint32_t version) {
     message.u.ready.version = version;
     message.u.ready.pid = (int32_t)getpid();
     message.u.ready.chunk_granularity = 4096;
+    message.u.ready.info.memory_total = UINT64_C(1) << 30;
+    message.u.ready.info.max_lanes = BH__MAX_LANES;
     send(SOCKET, &message, offsetof(bh__message, fds), MSG_NOSIGNAL);
+}
+
+/* True: this one is to misbehave. */
+static bool is_impostor(void) {
+    const char *folder = getenv("BULKHEAD_TEST_IMPOSTORS");
+    char path[700];
+    for (int i = 0; folder && i < 32; i++) {
+        snprintf(path, sizeof path, "%s/impostor-%d", folder, i);
+        if (unlink(path) == 0) return true;
+    }
+    return folder == NULL;
+}
+
+static void become_real(void) {
+    char path[700];
+    snprintf(path, sizeof path, "%s/real", getenv("BULKHEAD_TEST_IMPOSTORS"));
+    execl(path, path, (char *)NULL);
+}
+
+static bh__front *front;
+static bh__area *area;
+static uint32_t area_index;
+
+static void *answer_pings(void *unused) {
+    for (;;) {
+        uint32_t ping = atomic_load(&front->ping[area_index]);
+        atomic_store(&area->pong, ping);
+        bh__futex_wait(&front->ping[area_index], ping, BH__NEVER, BH__FUTEX_SHARED);
+    }
+    return unused;
+}
+
+static bool start_pulse(void) {
+    pthread_t thread;
+    area_index = message.u.boot.area;
+    front = bh__share_map(message.fds[0], 0, message.u.boot.total_bytes, true);
+    if (!front) return false;
+    area =
+        (bh__area *)(void *)((char *)front + front->areas_offset + area_index * front->area_bytes);
+    return pthread_create(&thread, NULL, answer_pings, NULL) == 0;
+}
+
+static void acknowledge(uint32_t serial) {
+    static bh__message answer;
+    memset(&answer, 0, sizeof answer);
+    answer.type = BH__MSG_ACK;
+    answer.serial = serial;
+    bh__message_send(SOCKET, &answer, NULL, 0);
+}
+
+/* Lives and is told what there is; once it is the active worker it does not do what it is told. */
+static void serve(const char *how) {
+    bool active = false;
+    while (bh__message_receive(SOCKET, &message) == 0) {
+        bh__message_close_fds(&message);
+        if (message.type == BH__MSG_GO) {
+            active = true;
+            while (strcmp(how, "flood") == 0) fputs("the worker has much to say\n", stderr);
+            continue;
+        }
+        if (active && strcmp(how, "deaf") == 0) continue;
+        bool wrong = active && strcmp(how, "serial") == 0;
+        acknowledge(wrong ? message.serial + 5 : message.serial);
+        if (active && strcmp(how, "twice") == 0) acknowledge(message.serial);
+    }
 }
 
 int main(void) {
@@ -29,6 +102,7 @@ int main(void) {
         fprintf(stderr, "not a worker\n");
         return 9;
     }
+    if (!is_impostor()) become_real();
     if (strcmp(how, "hang") == 0)
         for (;;) pause();
     if (strcmp(how, "die") == 0) raise(SIGABRT);
@@ -36,7 +110,7 @@ int main(void) {
         close(SOCKET);
         for (;;) pause();
     }
-    if (recv(SOCKET, &message, sizeof message, 0) < (ssize_t)offsetof(bh__message, fds)) return 8;
+    if (bh__message_receive(SOCKET, &message) != 0) return 8;
     uint64_t magic = message.u.boot.magic;
     uint32_t version = message.u.boot.version;
     if (strcmp(how, "version") == 0) answer_ready(magic, version + 1);
@@ -50,6 +124,14 @@ int main(void) {
         answer_ready(magic, version);
         return 0; /* promised and gone */
     }
+    bool lives = strcmp(how, "deaf") == 0 || strcmp(how, "serial") == 0 ||
+                 strcmp(how, "twice") == 0 || strcmp(how, "flood") == 0;
+    if (lives && start_pulse()) {
+        answer_ready(magic, version);
+        serve(how);
+        return 0;
+    }
+    if (strcmp(how, "silent") == 0) answer_ready(magic, version);
     if (strcmp(how, "refuse") == 0) {
         memset(&message, 0, sizeof message);
         message.type = BH__MSG_REFUSED;

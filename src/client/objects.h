@@ -284,7 +284,7 @@ typedef struct bh__submission {
     const bh__sequence_body *replay;
     const uint64_t *after; /* of each lane the position to wait for besides; NULL: none */
     uint32_t *busy; /* launches: gets the BH_REASON_... of BH_E_BUSY that is not for want of room */
-    bh__copy_body copy;    /* all others */
+    bh__copy_body copy; /* all others */
 } bh__submission;
 
 /* ---- the supervisor's own ---- */

@@ -80,7 +80,8 @@ static inline void bh__launch_submission(const bh__launch *self, bh__lane *lane,
 }
 /* What is checked first, in this order, by all that answer for launches: the kernel's handle, the shape,
  * whether the kernel may run. */
-static inline bh_status bh__launch_check(bh__launch *self, bh_kernel handle, const bh_shape *shape) {
+static inline bh_status bh__launch_check(bh__launch *self, bh_kernel handle,
+                                         const bh_shape *shape) {
     self->reason = self->busy = BH_REASON_NONE;
     self->asks = self->shaped = false;
     self->kernel =

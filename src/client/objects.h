@@ -312,7 +312,7 @@ typedef struct bh__submission {
 } bh__submission;
 
 /* A call that is made of several requests of one lane, while it submits them: on the stack of the
- * thread that makes it. Its pieces complete together or fail together. call.c */
+ * thread that makes it. Its pieces complete together or fail together. resolve.c */
 typedef struct bh__call {
     struct bh__call *next;  /* in device->calls, from its first piece on */
     bh__device *device;     /* which the thread is inside of */

@@ -931,14 +931,15 @@ BH_API bh_status bh_module_unload(bh_module module);
  * They die with a worker. The next one has the values that the image gives them, and over those what
  * bh_module_global_write has set. For a variable that no kernel of the module can write, that is what
  * was there, and nobody notices. If there is one that a kernel can write, and a kernel of the module
- * has been launched since the last loss, its value is not known: the module's launches answer
- * BH_E_STALE until bh_module_accept, also where the program had set the variable. Which variables
- * kernels can write is found out when the module is loaded: by following their addresses through PTX
- * and what bh_compile and bh_module_compile make; in other cubins all that code has the address of
- * count as written, in fatbins all.
+ * has been launched since the last loss, its value is not known: the module's launches and reads of
+ * the variable answer BH_E_STALE until bh_module_accept, also where the program had set it. Which
+ * variables kernels can write is found out when the module is loaded: by following their addresses
+ * through PTX and what bh_compile and bh_module_compile make; in other cubins all that code has the
+ * address of count as written, in fatbins all.
  *
  * BH_OK from a write says that all bytes are set and that later workers start with them. After
- * another answer each byte of the range has its old value or the new one: write it again.
+ * another answer they have their old values; if only a part of the range could be set, the message
+ * says which, and the module is stale.
  */
 BH_API bh_status bh_module_global_write(bh_module module, const char *name, uint64_t offset,
                                         const void *source, uint64_t bytes);

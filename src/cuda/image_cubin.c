@@ -161,7 +161,9 @@ static void read_symbol(reader *r, const Elf64_Shdr *strings, const Elf64_Sym *s
 }
 
 static bool is_written(const reader *r, const char *name, bool named) {
-    if (r->writes) return bh__writes_has(r->writes, name);
+    /* Variables declared in a function have another name here than in PTX. */
+    bool renamed = strncmp(name, "$__", 3) == 0;
+    if (r->writes && !renamed) return bh__writes_has(r->writes, name);
     return named && !is_text(name);
 }
 

@@ -203,9 +203,11 @@ static bh_status refuse_nesting(const scanner *s, bh_error *error) {
 
 static bh_status scan(scanner *s, bh_error *error) {
     int depth = 0;
-    bool external = false;
+    bool external = false, begins = true; /* a statement */
     while (next(s)) {
         char c = *s->token;
+        bool first = begins;
+        begins = s->length == 1 && strchr(";:{}", c);
         if (c == '{') {
             if (++depth > DEEPEST) return refuse_nesting(s, error);
         } else if (c == '}') {
@@ -224,6 +226,12 @@ static bh_status scan(scanner *s, bh_error *error) {
         } else if (depth == 0 && (is(s, ".global") || is(s, ".const"))) {
             read_variables(s, c == '.' && s->token[1] == 'c', external);
             external = false;
+        } else if (depth > 0 && first && is(s, ".loc")) {
+            while (s->at < s->end && *s->at != '\n') s->at++;
+            begins = true;
+        } else if (depth > 0 && first && is(s, ".global")) {
+            read_variables(s, false, false); /* not found by name, but it keeps what is written */
+            begins = true;
         } else if (depth == 0 && c == '(' && s->length == 1) {
             while (!(*s->token == ')' && s->length == 1) && next(s)) {
             } /* a function's parameters */

@@ -72,7 +72,7 @@ static void read_locals(graph *g, lexer *l) {
                 memcpy(text, l->token.text, l->token.length < 23 ? l->token.length : 23);
                 count = strtoull(text, NULL, 0);
             }
-            bh__scan_range(g, name, count);
+            if (name.length) bh__scan_range(g, name, count);
             name.length = 0;
         } else if (c == '(' || c == '[') {
             skip_nested(l);

@@ -186,6 +186,37 @@ TEST_TIMEOUT(variables_of_headers_are_not_written_in_cubins, 240) {
     check_headers(BH_OUTPUT_CUBIN);
 }
 
+/* One that is declared in a function is no less a variable. */
+static void check_inner(uint32_t output, const char *name) {
+    need_compiler(BH_COMPILER_NVRTC);
+    bh_compile_options options = real_options(BH_COMPILER_NVRTC);
+    options.arch = "sm_90";
+    options.output = output;
+    bh_binary_info from = info_of(compile_ok(
+        "extern \"C\" __global__ void k(unsigned *out) {\n"
+        "  unsigned now;\n"
+        "  asm volatile(\"{ .global .u32 inner; ld.global.u32 %0, [inner];\\n\"\n"
+        "               \"add.u32 %0, %0, 1; st.global.u32 [inner], %0; }\" : \"=r\"(now));\n"
+        "  *out = now;\n}\n",
+        &options));
+    bh__image image;
+    bh_error error;
+    REQUIRE_OK(bh__image_read(&image, from.bytes, from.count, &error));
+    bool found = false;
+    for (size_t i = 0; i < image.variable_count; i++)
+        found |= strstr(image.variables[i].name, name) && image.variables[i].written;
+    CHECK(found);
+    bh__image_free(&image);
+}
+
+TEST_TIMEOUT(a_variable_in_a_function_is_written_in_ptx, 60) {
+    check_inner(BH_OUTPUT_PTX, "inner");
+}
+
+TEST_TIMEOUT(a_variable_in_a_function_is_written_in_cubins, 60) {
+    check_inner(BH_OUTPUT_CUBIN, "inner");
+}
+
 /* Without the compiler's word, what code has the address of counts as written. */
 TEST_TIMEOUT(a_cubin_from_elsewhere_is_believed_to_write, 60) {
     need_compiler(BH_COMPILER_NVRTC);

@@ -251,6 +251,12 @@ static inline void bh__watch_begin(bh__device *device) {
     if (!atomic_load(&device->wants_tick) && !atomic_exchange(&device->wants_tick, 1))
         bh__supervisor_poke(device);
 }
+/* With the lock held: a request with this deadline is there, and looks must come often enough. */
+static inline void bh__watch_deadline(bh__device *device, uint64_t deadline_ns) {
+    if (device->tightest && device->tightest <= deadline_ns) return;
+    device->tightest = deadline_ns;
+    bh__supervisor_poke(device);
+}
 
 typedef struct bh__cause {
     bh_status status; /* BH_E_FAULT, BH_E_DEADLINE, BH_E_LOST */

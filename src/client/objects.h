@@ -598,6 +598,7 @@ struct bh__device {
     bool crowded;       /* there was no room for a standby when one was last tried */
     bh__order *backlog; /* orders with jobs, until there is a worker to take them */
     bh__watch watch;
+    uint64_t tightest;   /* deadline submitted since the looks began; 0: none. Under the lock. */
     _Atomic bool insane; /* the worker's words make no sense: replace it */
     uint64_t loss_detected_ns;
     bool loss_pending; /* `loss` is told to watchers once the successor is told to go on */

@@ -249,6 +249,7 @@ bh_status bh__submit_plain(bh__device *device, const bh__submission *submission,
     ring_bell(device, lane, end);
     fetch_ahead(lane, length, end);
     bh__watch_begin(device);
+    if (submission->deadline_ns) bh__watch_deadline(device, submission->deadline_ns);
     if (out) *out = (bh_ticket){atomic_load_explicit(&lane->id, memory_order_relaxed), end};
     return BH_OK;
 }

@@ -331,13 +331,16 @@ static bool check_deadline(bh__device *device, const head *self, uint64_t *step,
         out->innocent = !self->taken || seems_stopped(device);
         return true;
     }
-    /* Looking eight times a deadline bounds how late a request that starts between two looks is
-     * caught. */
-    uint64_t next = allowed / 8;
-    if (next < BH__NS_PER_MS / 2) next = BH__NS_PER_MS / 2;
-    if (allowed - waited < next) next = allowed - waited;
-    if (next < *step) *step = next;
+    if (allowed - waited < *step) *step = allowed - waited;
     return false;
+}
+
+/* Looking eight times a deadline bounds how late a request that starts between two looks is caught.
+ * The tightest of late counts, whether its request is there now or not. With the lock held. */
+static void hurry(const bh__device *device, uint64_t *step) {
+    uint64_t next = device->tightest / 8;
+    if (next < BH__NS_PER_MS / 2) next = BH__NS_PER_MS / 2;
+    if (device->tightest && next < *step) *step = next;
 }
 
 /* With the lock held. */
@@ -372,6 +375,7 @@ static void rest(bh__device *device, const look *all) {
         /* Stored first, looked for sleepers second: they post and look at this word in turn. One
          * that sleeps though all is done waits for a worker that took back what it said. */
         atomic_store(&device->wants_tick, 0);
+        device->tightest = 0;
         for (uint32_t i = 0; i < device->lane_limit; i++) {
             if (atomic_load(&device->front->lane[i].notify_sleep) != BH__NEVER)
                 atomic_store(&device->wants_tick, 1);
@@ -385,6 +389,7 @@ static bool look_at_lanes(bh__device *device, look *all, uint64_t *step, bh__cau
         all->slow |= bh__order_is_slow(order);
     bh__lock_take(&device->lock);
     bool stuck = check_lanes(device, all, step, out);
+    hurry(device, step);
     if (!stuck) rest(device, all);
     bh__lock_give(&device->lock);
     return stuck;

@@ -91,13 +91,11 @@ proctype User(byte me) {
         ring = 0;
         state = CLOSED
     }
-#ifdef MAY_FREE
     /* A lane that is closed may also be freed, once it is idle. */
     if
     :: d_step { !lock && state == CLOSED && IDLE -> state = FREE }
     :: skip
     fi;
-#endif
     mine = 0
 }
 

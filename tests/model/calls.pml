@@ -25,7 +25,8 @@
 #define S 4
 #define LANE_OF(id) ((id) == 1 || (id) == 2 || (id) == 4)
 #define SEQ_OF(id) ((id) / 2 + 1)
-#define ID(lane, seq) ((lane) == 0 -> ((seq) == 1 -> 0 : ((seq) == 2 -> 3 : 5)) : ((seq) == 1 -> 1 : ((seq) == 2 -> 2 : 4)))
+#define ID(lane, seq) \
+    ((lane) == 0 -> ((seq) == 1 -> 0 : ((seq) == 2 -> 3 : 5)) : ((seq) == 1 -> 1 : ((seq) == 2 -> 2 : 4)))
 #define STAMP(id) ((id) + 2) /* 1 is the stamp of the doubt at the beginning */
 #define READS(id, cell) ((((id) == 1 || (id) == 4) && (cell) == X0) || ((id) == 3 && (cell) == S))
 #define TARGET(id) ((id) == 1 -> Y : ((id) == 2 -> S : ((id) == 3 -> X1 : ((id) == 4 -> Z : X0))))
@@ -302,8 +303,8 @@ inline fail(id, what) {
 
 /* Everything unfinished, in order, and from the beginning whenever one more has failed: a piece of a call takes pieces
  * with it that stand before what was already looked at. */
-inline walk(first) {
-    at = first;
+inline walk() {
+    at = 0;
     do
     :: at < submitted ->
         d_step {
@@ -351,7 +352,7 @@ end:
            fail(id, REFUSED)
        }
 #ifndef NO_WALK
-       walk(0);
+       walk();
 #endif
        d_step { report[LANE_OF(id)] = 0; id = 0; paused[0] = 0; paused[1] = 0; lock = 0 }
     od
@@ -388,7 +389,7 @@ proctype Canceller(byte id) {
        d_step { paused[0] = 0; paused[1] = 0 }
 #endif
 #ifndef NO_WALK
-       walk(0)
+       walk()
 #endif
     :: else
     fi;
@@ -433,7 +434,7 @@ proctype Submitter() {
         }
 #ifndef NO_WALK_AT_SUBMIT
         if
-        :: at == 1 -> walk(0)
+        :: at == 1 -> walk()
         :: else
         fi;
 #endif

@@ -3,8 +3,8 @@
  * docs/protocol.md explains it; model.sh gives the mutations that must fail.
  *
  * The queue has room for one request. One thread submits two and so may have to wait inside the call; others ask about
- * the tickets, ask for a callback, give the worker an order, close the device. The worker may refuse a request, or never
- * do another thing. */
+ * a ticket, ask for a callback, give the worker an order, close the device. The worker may refuse a request, or stop
+ * for good. */
 
 #define RUNNING 1
 #define STOPPED 2

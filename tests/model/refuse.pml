@@ -225,7 +225,11 @@ proctype Collector() {
 end:
     do
 #ifdef LATE_REPORTS
-    :: atomic { !lock && (reports_taken[0] < made[0] || reports_taken[1] < made[1]) -> lock = 1; w = reports_taken[0] == made[0] }
+    :: atomic {
+           !lock && (reports_taken[0] < made[0] || reports_taken[1] < made[1]) ->
+           lock = 1;
+           w = reports_taken[0] == made[0]
+       }
 #else
     :: atomic { !lock && !down && reports_taken[current] < made[current] -> lock = 1; w = current }
 #endif

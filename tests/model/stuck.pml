@@ -2,9 +2,9 @@
 /* Deadlines and stuck workers: what the supervisor measures, when it looks, whom it blames.
  * docs/protocol.md explains it; model.sh gives the mutations that must fail.
  *
- * Lane 0 has requests 1 and 2, lane 1 has one; request 1 of lane 0 waits for that one. A worker may be stopped and go on
- * later, a request may hang, a request may be refused. The application may be held up between any two steps, for as long
- * as it likes. Time is counted in ticks: a worker that is not stopped, with a request that does not hang, needs less than
+ * Lane 0 has requests 1 and 2, lane 1 has one; request 1 of lane 0 waits for that one. A worker may be stopped, and may
+ * go on later; a request may hang or be refused. The application may be held up between any two steps, for as long as
+ * it likes. Time is counted in ticks: a worker that is not stopped, with a request that does not hang, needs less than
  * LIMIT of them; a request or an answer that is late by LIMIT is a stuck worker. PING: only the answers to pings are
  * looked at, otherwise only the requests. */
 

@@ -108,6 +108,15 @@ static bool tell_later(bh__device *device, bh__lane *lane, const bh__failure *fa
     return true;
 }
 
+bool bh__late_pending(const bh__device *device, const bh__lane *lane, bh_ticket ticket) {
+    for (const struct bh__late *late = device->late; late; late = late->next) {
+        uint64_t its = late->failure.sequence;
+        if (late->lane == lane && (ticket.lane ? its == ticket.sequence : its <= ticket.sequence))
+            return true;
+    }
+    return false;
+}
+
 bool bh__late_tell(bh__device *device, uint64_t reaped) {
     bool any = false;
     for (struct bh__late **link = &device->late, *late; (late = *link);) {

@@ -18,6 +18,8 @@ void bh__request_fail(bh__device *device, bh__lane *lane, bh__shadow *shadow,
 void bh__dependents_resolve(bh__device *device);
 /* Verdicts that waited for lost workers up to `reaped` to be gone are written down. False: none. */
 bool bh__late_tell(bh__device *device, uint64_t reaped);
+/* Whether the ticket has such a verdict; with ticket.lane 0, any of the lane up to it. */
+bool bh__late_pending(const bh__device *device, const bh__lane *lane, bh_ticket ticket);
 bool bh__request_reads_doubt(bh__device *device, bh__lane *lane, const bh__shadow *shadow);
 
 /* A piece of the call is being submitted. */

@@ -66,18 +66,18 @@ static void reap_all(bh__device *device, uint64_t patience) {
     }
 }
 
-/* Ends all workers and gives everything unresolved this verdict. Workers come first: what a request
- * was to write may be used again once its verdict is known. */
+/* Ends all workers and gives everything unresolved this verdict. A worker that is still running comes
+ * first: what a request was to write may be used again once its verdict is known. */
 static void end_work(bh__device *device, const bh_error *reason, bh_status verdict,
                      uint64_t patience) {
     bh__area *area = atomic_load(&device->area);
+    bool running = device->active != NULL;
     bh__lock_take(&device->lock);
     bh__device_freeze(device);
     bh__lock_give(&device->lock);
     bury_all(device);
-    reap_all(device, patience);
+    if (running || verdict == BH_E_CANCELLED) reap_all(device, patience);
     bh__lock_take(&device->lock);
-    bh__late_tell(device, UINT64_MAX);
     if (device->state != BH_DEVICE_STOPPED) bh__device_stop(device, reason, verdict);
     device->standbys_ready = 0;
     bh__lock_give(&device->lock);
@@ -642,6 +642,9 @@ static void close_all(bh__device *device, bh__job *job) {
              "the device was closed before this was done");
     bh__workers_finish(device);
     end_work(device, &cancelled, BH_E_CANCELLED, 10 * BH__NS_PER_S);
+    bh__lock_take(&device->lock);
+    (void)bh__late_tell(device, UINT64_MAX);
+    bh__lock_give(&device->lock);
     for (uint32_t i = 0; i < BH__AREAS; i++) bh__process_close(&device->workers[i].process);
     bh__jobs_close(device);
     bh__job_finish(device, job);

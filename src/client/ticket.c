@@ -46,7 +46,10 @@ static bh_status ask_locked(bh__device *device, bh__lane *lane, bh_ticket ticket
     bh_status status = ticket.lane ? bh__history_status(ticket) : BH_OK;
     if (status == BH_OK && bh__lane_done(device, lane) < ticket.sequence &&
         bh__answered_position(atomic_load(&lane->answered)) < ticket.sequence)
-        status = atomic_load(&device->state) == BH_DEVICE_STOPPED ? BH_E_STOPPED : BH_E_BUSY;
+        status = atomic_load(&device->state) == BH_DEVICE_STOPPED &&
+                         !bh__late_pending(device, lane, ticket)
+                     ? BH_E_STOPPED
+                     : BH_E_BUSY;
     bh__lock_give(&device->lock);
     return status;
 }

@@ -81,7 +81,7 @@ static void end_work(bh__device *device, const bh_error *reason, bh_status verdi
     if (device->state != BH_DEVICE_STOPPED) bh__device_stop(device, reason, verdict);
     device->standbys_ready = 0;
     bh__lock_give(&device->lock);
-    fail_backlog(device, reason);
+    fail_backlog(device, verdict == BH_E_CANCELLED ? reason : &device->stop_reason);
     bh__area_wake(device, area);
 }
 

@@ -372,7 +372,7 @@ TEST_TIMEOUT(an_order_that_no_worker_carries_out_fails, 60) {
 /* All of its time goes into reading what such a worker says, unless it is read in turns. */
 TEST(a_worker_that_floods_its_standard_error_is_noticed_as_stuck) {
     static loss_log log;
-    freopen("/dev/null", "w", stderr); /* where the library's log goes */
+    REQUIRE(freopen("/dev/null", "w", stderr) != NULL); /* where the log goes */
     bh_device device = open_with_impostors("flood", 1, BH_DEVICE_NO_STANDBY);
     loss_log_start(device, &log);
     uint64_t begun = now_ns();

@@ -211,10 +211,6 @@ static bh_dim shrink_grid(const bh_device_info *info, const uint32_t given[3],
     return (bh_dim){dims[0], dims[1], dims[2]};
 }
 
-static bool block_is_wrong(uint32_t reason) {
-    return reason >= BH_REASON_BLOCK_AXIS && reason <= BH_REASON_REQUIRED_BLOCK;
-}
-
 static void describe(const bh__launch *self, const record *refused, bh_preflight *out) {
     const bh_device_info *info = &self->device->info;
     const bh__launch_body *body = &self->body;
@@ -249,7 +245,9 @@ static void describe(const bh__launch *self, const record *refused, bh_preflight
 /* The device's own numbers. The question is about a block and shared memory that can be. */
 static void add_fit(const bh__device *device, const bh__launch_body *body, const uint32_t *required,
                     const bh__fit *fit, bh_preflight *out) {
-    bool sound = !block_is_wrong(out->reason) && out->reason != BH_REASON_SHARED_MEMORY;
+    bool asked = out->fits_block.x == out->block.x && out->fits_block.y == out->block.y &&
+                 out->fits_block.z == out->block.z;
+    bool sound = asked && out->reason != BH_REASON_SHARED_MEMORY;
     out->recommended_block =
         required[0] ? required[0] * required[1] * required[2] : fit->recommended_block;
     out->recommended_grid = fit->recommended_grid;
@@ -272,13 +270,17 @@ static bh_status ask_all(bh__launch *self, bh_kernel handle, bh_preflight *out) 
     bh__launch_body body = self->body;
     bh__kernel *kernel = self->kernel;
     bh__fit_question question = bh__launch_question(self);
-    question.block[0] = block_is_wrong(out->reason) ? out->fits_block.x : body.block[0];
-    question.block[1] = block_is_wrong(out->reason) ? out->fits_block.y : body.block[1];
-    question.block[2] = block_is_wrong(out->reason) ? out->fits_block.z : body.block[2];
+    /* More may be wrong with the shape than what it was refused for: the device is asked about one that
+     * can be. */
+    question.block[0] = out->fits_block.x;
+    question.block[1] = out->fits_block.y;
+    question.block[2] = out->fits_block.z;
+    bool shape_refused = out->reason != BH_REASON_NONE && out->reason != BH_REASON_RESIDENCY;
     question.shared_bytes = least(body.shared_bytes, out->max_dynamic_shared);
     question.blocks = out->blocks;
     question.advice = 1;
-    if (!self->device->info.cluster_launch) memset(question.cluster, 0, sizeof question.cluster);
+    if (!self->device->info.cluster_launch || shape_refused)
+        memset(question.cluster, 0, sizeof question.cluster);
     bh__fit fit;
     bh_status status = bh__fit_ask(self->device, kernel, &question, &fit);
     if (status != BH_OK) return status;

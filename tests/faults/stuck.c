@@ -144,6 +144,14 @@ TEST(a_deadline_passes_on_a_worker_that_is_stopped) {
     CHECK_OK(bh_device_close(r.device));
 }
 
+/* Where no worker is left, one is started cold: on a GPU that takes as long as its driver does, more so
+ * beside other tests. */
+static uint64_t cold_ns(const rig *r) {
+    bh_device_info info = {.size = sizeof info};
+    REQUIRE_OK(bh_device_query(r->device, &info));
+    return strcmp(info.kind, "cpu") == 0 ? 0 : 20000 * MS;
+}
+
 TEST(a_stopped_standby_that_takes_over) {
     rig r = open_impatient(0);
     bh_buffer x = words_filled(r.device, 64, 1);
@@ -153,7 +161,7 @@ TEST(a_stopped_standby_that_takes_over) {
     REQUIRE(kill(status.worker_pid, SIGKILL) == 0);
     uint64_t begun = now_ns();
     CHECK_OK(add_one(&r, x, 0, &ticket));
-    CHECK_LT(now_ns() - begun, STUCK_NS + SLACK_NS);
+    CHECK_LT(now_ns() - begun, STUCK_NS + SLACK_NS + cold_ns(&r));
     CHECK(words_are(x, 64, 2));
     CHECK_OK(bh_device_close(r.device));
 }
@@ -171,7 +179,7 @@ TEST(worker_and_standby_both_stopped) {
         stop_process(status.worker_pid);
         uint64_t begun = now_ns();
         CHECK_OK(add_one(&r, x, 0, &ticket));
-        CHECK_LT(now_ns() - begun, STUCK_NS + SLACK_NS);
+        CHECK_LT(now_ns() - begun, STUCK_NS + SLACK_NS + cold_ns(&r));
         CHECK_OK(bh_device_close(r.device));
     }
 }
@@ -182,7 +190,7 @@ TEST(a_stopped_standby_is_replaced_while_the_device_is_busy) {
     wait_standby(r.device);
     int32_t stopped = status_of(r.device).standby_pid;
     stop_process(stopped);
-    uint64_t limit = now_ns() + 4 * STUCK_NS + SLACK_NS;
+    uint64_t limit = now_ns() + 4 * STUCK_NS + SLACK_NS + cold_ns(&r);
     for (;;) {
         bh_device_status status = status_of(r.device);
         if (status.standby_pid > 0 && status.standby_pid != stopped && status.standby_ready) break;

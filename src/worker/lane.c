@@ -18,8 +18,8 @@ enum {
     STACK_BYTES = 512 * 1024,
     /* A spinning lane looks at the word this often, then at the clock. */
     LOOKS_PER_CLOCK = BH__TUNE(32, 2),
-    SLOTS_AT_ONCE = 16,   /* whose lines are given back */
-    SHORT_SPIN_NS = 5000  /* for waits that end either soon or much later */
+    SLOTS_AT_ONCE = 16,  /* whose lines are given back */
+    SHORT_SPIN_NS = 5000 /* for waits that end either soon or much later */
 };
 
 /* The half of a 64-bit word that a futex can sleep on: the one that changes. */

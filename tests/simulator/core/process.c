@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Simulated processes: their ends, stops and pauses. Process 0 is the application. */
+#include "process.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "objects.h"
+
+#define HERE __builtin_return_address(0)
+
+static struct {
+    bool dying, dead;
+    int signal, exit_code;
+} processes[MOST_PROCESSES];
+static int process_count = 1;
+
+int sim_process_new(void) {
+    if (process_count == THE_KERNEL)
+        sim_fail(SIM_UNSUPPORTED, "more than %d processes in one run", THE_KERNEL - 1);
+    return process_count++;
+}
+
+bool sim_process_dead(int process) {
+    return processes[process].dead;
+}
+bool sim_process_ended(int process, int *out_signal, int *out_code) {
+    *out_signal = processes[process].signal;
+    *out_code = processes[process].exit_code;
+    return processes[process].dead;
+}
+int sim_process(void) {
+    return sim_current->process;
+}
+int sim_process_pid(int process) {
+    return FIRST_PID + process;
+}
+
+static void buried(int process) {
+    sim_mappings_drop(process);
+    sim_heap_forget(process);
+    processes[process].dead = true;
+    sim_fd_events();
+}
+
+/* ---- death ---- */
+
+/* Other processors run on for a while; threads end one by one; then descriptors are closed; only then
+ * can the process be reaped. An instant death would hide what goes wrong meanwhile. */
+static void *die_slowly(void *argument) {
+    int process = (int)(intptr_t)argument;
+    enum { LONGEST_BITS = 21 };
+    sim_block(WAIT_SLEEP, NULL, sim_now_ns() + ((uint64_t)1 << sim_random() % LONGEST_BITS), HERE);
+    for (;;) {
+        fiber *picked = NULL;
+        unsigned alive = 0;
+        for (int i = 0; i < sim_fiber_count; i++) {
+            fiber *one = sim_fibers[i];
+            if (one->process == process && !one->dead && sim_random() % ++alive == 0) picked = one;
+        }
+        if (!picked) break;
+        sim_fiber_end(picked);
+        sim_point(HERE);
+    }
+    while (sim_fds_close_one(process)) sim_point(HERE);
+    if (sim_chance(2))
+        sim_block(WAIT_SLEEP, NULL, sim_now_ns() + ((uint64_t)1 << sim_random() % LONGEST_BITS),
+                  HERE);
+    buried(process);
+    return NULL;
+}
+
+void sim_process_kill(int process, int signal) {
+    if (processes[process].dying) return;
+    processes[process].dying = true;
+    processes[process].signal = signal;
+    processes[process].exit_code = -1;
+    sim_spawn(THE_KERNEL, die_slowly, (void *)(intptr_t)process);
+    sim_point(HERE);
+}
+
+void sim_process_exit(int code) {
+    int process = sim_current->process;
+    if (process == 0) sim_fail(SIM_BUG, "the application exits with %d", code);
+    sim_stores_flush();
+    if (!processes[process].dying) {
+        processes[process].dying = true;
+        processes[process].exit_code = code;
+    }
+    for (int i = 0; i < sim_fiber_count; i++)
+        if (sim_fibers[i]->process == process && sim_fibers[i] != sim_current)
+            sim_fiber_end(sim_fibers[i]);
+    sim_fds_close(process);
+    buried(process);
+    sim_fiber_end(sim_current);
+    sim_point(HERE);
+    abort(); /* a dead fiber is never chosen */
+}
+
+/* ---- stops ---- */
+
+static void set_stopped(int process, bool stop, const fiber *but) {
+    for (int i = 0; i < sim_fiber_count; i++)
+        if (sim_fibers[i]->process == process && sim_fibers[i] != but)
+            sim_fibers[i]->stopped = stop;
+    sim_changed = true;
+}
+
+typedef struct pause {
+    int process;
+    uint64_t ns;
+} pause_order;
+
+static void *end_pause(void *argument) {
+    pause_order order = *(pause_order *)argument;
+    free(argument);
+    sim_block(WAIT_SLEEP, NULL, sim_now_ns() + order.ns, HERE);
+    set_stopped(order.process, false, NULL);
+    return NULL;
+}
+
+static int process_of(int pid) {
+    return pid == 0 ? 0 : pid - FIRST_PID;
+}
+
+void sim_pause_process(int pid, uint64_t ns) {
+    int process = process_of(pid);
+    if (process < 0 || process >= process_count || processes[process].dead) return;
+    pause_order *order = malloc(sizeof *order);
+    *order = (pause_order){process, ns};
+    set_stopped(process, true, sim_current);
+    sim_spawn(THE_KERNEL, end_pause, order);
+    sim_point(HERE);
+}
+
+void sim_stop(int pid, bool stop) {
+    int process = process_of(pid);
+    if (process > 0 && process < process_count) set_stopped(process, stop, NULL);
+    sim_point(HERE);
+}
+
+void sim_kill(int pid) {
+    int process = process_of(pid);
+    if (process > 0 && process < process_count && !processes[process].dead)
+        sim_process_kill(process, SIGKILL);
+}
+
+int sim_os_kill(int pid, int signal) {
+    int process = process_of(pid);
+    if (process <= 0 || process >= process_count || processes[process].dead) {
+        errno = ESRCH;
+        return -1;
+    }
+    if (signal == SIGKILL)
+        sim_process_kill(process, SIGKILL);
+    else if (signal == SIGSTOP || signal == SIGCONT)
+        set_stopped(process, signal == SIGSTOP, NULL);
+    else if (signal)
+        sim_fail(SIM_UNSUPPORTED, "signal %d", signal);
+    return 0;
+}
+
+unsigned sim_threads_alive(void) {
+    unsigned alive = 0;
+    for (int i = 0; i < sim_fiber_count; i++)
+        alive += sim_fibers[i]->process == 0 && !sim_fibers[i]->dead;
+    return alive;
+}
+
+int sim_process_start(void *(*body)(void *), void *argument, int errors, int socket) {
+    int parent = sim_current->process, process = sim_process_new();
+    sim_fd_install(sim_object_of(parent, errors), process, 2);
+    sim_fd_install(sim_object_of(parent, socket), process, 3);
+    sim_spawn(process, body, argument);
+    return process;
+}
+
+int sim_process_fd(int process) {
+    return sim_fd_give(sim_pidfd_new(process), sim_current->process, 0);
+}

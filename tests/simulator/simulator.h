@@ -30,6 +30,7 @@ void sim_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* ---- faults ---- */
 
 void sim_kill(int pid);            /* dies slowly: threads, descriptors, then it can be reaped */
+void sim_crash(int pid);           /* the same, by a fault of its own: SIGSEGV */
 void sim_stop(int pid, bool stop); /* SIGSTOP and SIGCONT */
 void sim_pause_process(int pid, uint64_t ns); /* 0: the application; all of its threads but this */
 /* From now on, one request for memory or a descriptor in so many is refused; 0: none. */

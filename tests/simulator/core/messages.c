@@ -142,7 +142,6 @@ ssize_t sim_os_read(int fd, void *to, size_t bytes) {
     return (ssize_t)got;
 }
 
-ssize_t sim_os_write(int fd, const void *from, size_t bytes);
 ssize_t sim_os_write(int fd, const void *from, size_t bytes) {
     sim_point(HERE);
     object *self = get(fd);

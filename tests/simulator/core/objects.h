@@ -60,6 +60,7 @@ int sim_os_ftruncate(int fd, off_t bytes);
 int sim_os_getsockopt(int fd, int level, int name, void *value, socklen_t *bytes);
 ssize_t sim_os_pread(int fd, void *to, size_t bytes, off_t offset);
 ssize_t sim_os_pwrite(int fd, const void *from, size_t bytes, off_t offset);
+ssize_t sim_os_write(int fd, const void *from, size_t bytes);
 int sim_os_fallocate(int fd, int mode, off_t offset, off_t bytes);
 
 #endif

@@ -140,10 +140,16 @@ void sim_stop(int pid, bool stop) {
     sim_point(HERE);
 }
 
-void sim_kill(int pid) {
+static void end_by(int pid, int signal) {
     int process = process_of(pid);
     if (process > 0 && process < process_count && !processes[process].dead)
-        sim_process_kill(process, SIGKILL);
+        sim_process_kill(process, signal);
+}
+void sim_kill(int pid) {
+    end_by(pid, SIGKILL);
+}
+void sim_crash(int pid) {
+    end_by(pid, SIGSEGV);
 }
 
 int sim_os_kill(int pid, int signal) {

@@ -124,6 +124,20 @@ int sim_os_ioctl(int fd, unsigned long request, ...) {
     return refuse(ENOTTY);
 }
 
+/* What a worker says on standard error, for whoever reads its pipe. */
+int sim_os_fprintf(FILE *to, const char *format, ...);
+int sim_os_fprintf(FILE *to, const char *format, ...) {
+    char text[512];
+    va_list list;
+    (void)to;
+    va_start(list, format);
+    int length = vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    if (sim_object_of(sim_current->process, 2))
+        sim_os_write(2, text, (size_t)length < sizeof text ? (size_t)length : sizeof text);
+    return length;
+}
+
 /* Nothing that is simulated comes here: a run that does ends, and says so. */
 #define REFUSED(name)                                                                              \
     void sim_os_##name(void);                                                                      \

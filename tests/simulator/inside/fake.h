@@ -2,14 +2,16 @@
 /*
  * A device that computes next to nothing and watches everything: requests take random time, write
  * their bytes piece by piece, and tell the simulator's oracle of each. Its kernels are a fixed set;
- * any image that begins with FAKE_IMAGE is a module with all of them and the variable "var".
+ * any image that begins with FAKE_IMAGE is a module with all of them, and if it is FAKE_VARIABLE
+ * with the variable "var".
  */
 #ifndef FAKE_H
 #define FAKE_H
 
 #include "worker/device.h"
 
-#define FAKE_IMAGE "fake module"
+#define FAKE_IMAGE    "fake module"
+#define FAKE_VARIABLE "fake module with a variable"
 
 /* Kernels, all of one thread; `n` counts 32-bit words. */
 enum {

@@ -181,8 +181,9 @@ static bh_status module_load(bh__device *device, uint32_t id, const void *image,
     add_kernel(&blob, "crash", 1, 2);
     add_kernel(&blob, "get", 1, 1);
     add_kernel(&blob, "set", 0, 1);
-    bh__blob_add_variable(&blob, "var",
-                          (bh__blob_variable){.bytes = FAKE_VARIABLE_BYTES, .writable = 1});
+    if (bytes >= strlen(FAKE_VARIABLE) && memcmp(image, FAKE_VARIABLE, strlen(FAKE_VARIABLE)) == 0)
+        bh__blob_add_variable(&blob, "var",
+                              (bh__blob_variable){.bytes = FAKE_VARIABLE_BYTES, .writable = 1});
     bh_status status = bh__blob_finish(&blob, error, out_blob);
     if (status == BH_OK) {
         memset(&device->modules[slot], 0, sizeof device->modules[slot]);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 bh_device device;
-bh_module module;
+bh_module module, variable_module;
 bh_kernel kernels[FAKE_KERNELS];
 sim_device_faults sim_device;
 
@@ -37,6 +37,11 @@ void world_open_with(bh_device_options options) {
 
 void world_open(uint32_t flags) {
     world_open_with(world_options(flags));
+}
+
+void world_load_variable(void) {
+    static const char image[] = FAKE_VARIABLE;
+    OK(bh_module_load(device, image, sizeof image, &variable_module));
 }
 
 void world_wait_standby(void) {
@@ -102,6 +107,7 @@ enum { MOST_TICKETS = 256 };
 static struct {
     bh_ticket ticket;
     _Atomic bh_status status; /* the first that was final */
+    _Atomic bool whole;
 } watched[MOST_TICKETS];
 static _Atomic unsigned watched_count;
 static _Atomic bool asking;
@@ -116,6 +122,7 @@ void ticket_watch(bh_ticket ticket) {
     if (index >= MOST_TICKETS) sim_fail(SIM_UNSUPPORTED, "too many tickets are watched");
     watched[index].ticket = ticket;
     atomic_store(&watched[index].status, BH_E_BUSY);
+    atomic_store(&watched[index].whole, true);
 }
 
 static void check(unsigned index, bh_status before, bh_status said) {
@@ -134,7 +141,7 @@ static void check(unsigned index, bh_status before, bh_status said) {
 void ticket_said(bh_ticket ticket, bh_status status) {
     unsigned count = atomic_load(&watched_count);
     for (unsigned i = 0; i < count && i < MOST_TICKETS; i++) {
-        if (watched[i].ticket.lane != ticket.lane || watched[i].ticket.sequence != ticket.sequence)
+        if (!atomic_load(&watched[i].whole) || watched[i].ticket.lane != ticket.lane || watched[i].ticket.sequence != ticket.sequence)
             continue;
         check(i, atomic_load(&watched[i].status), status);
         return;
@@ -144,7 +151,7 @@ void ticket_said(bh_ticket ticket, bh_status status) {
 void tickets_ask(void) {
     unsigned count = atomic_load(&watched_count);
     for (unsigned i = 0; i < count && i < MOST_TICKETS; i++) {
-        if (!watched[i].ticket.lane) continue;
+        if (!atomic_load(&watched[i].whole)) continue;
         bh_status before = atomic_load(&watched[i].status);
         check(i, before, bh_query(watched[i].ticket));
     }

@@ -38,7 +38,7 @@ void sim_refuse_memory(unsigned in, bool workers_only);
 
 /* What the fake device does. Set by scenarios. */
 typedef struct sim_device_faults {
-    bool queues;         /* it has queues of its own */
+    bool queues;         /* it has queues of its own, as a GPU; set before it is opened */
     uint64_t longest_ns; /* a request takes up to this long; 0: no time */
     unsigned refuse_in;  /* one request in so many is refused; 0: none */
     unsigned fault_in;   /* ... faults */
@@ -59,6 +59,9 @@ typedef struct sim_access {
 int sim_access_begin(const sim_access *what); /* returns its number */
 void sim_access_write(int number, uint64_t address, uint64_t bytes);
 void sim_access_end(int number);
+
+/* The current thread stands for hardware: it outlives the threads of its process for a while. */
+void sim_hardware(void);
 
 int sim_process(void); /* of the current fiber; 0: the application */
 

@@ -26,12 +26,16 @@ bool sim_process_dead(int process) {
     return processes[process].dead;
 }
 bool sim_process_ended(int process, int *out_signal, int *out_code) {
+    if (!processes[process].dead) return false;
     *out_signal = processes[process].signal;
     *out_code = processes[process].exit_code;
-    return processes[process].dead;
+    return true;
 }
 int sim_process(void) {
     return sim_current->process;
+}
+void sim_hardware(void) {
+    sim_current->hardware = true;
 }
 int sim_process_pid(int process) {
     return FIRST_PID + process;
@@ -46,27 +50,47 @@ static void buried(int process) {
 
 /* ---- death ---- */
 
-/* Other processors run on for a while; threads end one by one; then descriptors are closed; only then
- * can the process be reaped. An instant death would hide what goes wrong meanwhile. */
+/* For up to 2^bits ns, mostly much less. */
+static void rest(unsigned bits) {
+    sim_block(WAIT_SLEEP, NULL, sim_now_ns() + ((uint64_t)1 << sim_random() % bits), HERE);
+}
+
+enum { LONGEST_BITS = 21, THREAD_BITS = 17, HARDWARE_BITS = 25 };
+
+/* Other processors run on for a while; threads end one by one; what the device still does for the
+ * process ends; then descriptors are closed; only then can the process be reaped. An instant death
+ * would hide what goes wrong meanwhile. */
+static bool end_one(int process, bool hardware) {
+    fiber *picked = NULL;
+    unsigned alive = 0;
+    for (int i = 0; i < sim_fiber_count; i++) {
+        fiber *one = sim_fibers[i];
+        if (one->process == process && !one->dead && one->hardware == hardware &&
+            sim_random() % ++alive == 0)
+            picked = one;
+    }
+    if (picked) sim_fiber_end(picked);
+    return picked != NULL;
+}
+
+static bool has_hardware(int process) {
+    for (int i = 0; i < sim_fiber_count; i++)
+        if (sim_fibers[i]->process == process && !sim_fibers[i]->dead && sim_fibers[i]->hardware)
+            return true;
+    return false;
+}
+
 static void *die_slowly(void *argument) {
     int process = (int)(intptr_t)argument;
-    enum { LONGEST_BITS = 21 };
-    sim_block(WAIT_SLEEP, NULL, sim_now_ns() + ((uint64_t)1 << sim_random() % LONGEST_BITS), HERE);
-    for (;;) {
-        fiber *picked = NULL;
-        unsigned alive = 0;
-        for (int i = 0; i < sim_fiber_count; i++) {
-            fiber *one = sim_fibers[i];
-            if (one->process == process && !one->dead && sim_random() % ++alive == 0) picked = one;
-        }
-        if (!picked) break;
-        sim_fiber_end(picked);
+    rest(LONGEST_BITS);
+    while (end_one(process, false)) {
         sim_point(HERE);
+        if (sim_chance(2)) rest(THREAD_BITS);
     }
+    if (has_hardware(process)) rest(HARDWARE_BITS);
+    while (end_one(process, true)) sim_point(HERE);
     while (sim_fds_close_one(process)) sim_point(HERE);
-    if (sim_chance(2))
-        sim_block(WAIT_SLEEP, NULL, sim_now_ns() + ((uint64_t)1 << sim_random() % LONGEST_BITS),
-                  HERE);
+    if (sim_chance(2)) rest(LONGEST_BITS);
     buried(process);
     return NULL;
 }

@@ -9,7 +9,7 @@ enum { STEP_NS = 20, LONGEST_BURST = 4000, STAY_BEFORE_SNAPSHOT = 200, MOST_DEPT
 uint64_t sim_steps;
 bool sim_exploring, sim_changed = true;
 strategy sim_strategy;
-uint64_t sim_step_limit = 4000000, sim_time_limit = 300ull * 1000000000ull;
+uint64_t sim_step_limit = 800000, sim_time_limit = 300ull * 1000000000ull;
 
 static uint64_t state = 88172645463325252ull;
 static uint64_t hash = 1469598103934665603ull;

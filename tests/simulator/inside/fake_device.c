@@ -24,7 +24,7 @@ static bh_status no_memory(bh_error *error) {
 static void fill_info(bh_device_info *info) {
     memset(info, 0, sizeof *info);
     info->size = sizeof *info;
-    snprintf(info->kind, sizeof info->kind, "cpu");
+    snprintf(info->kind, sizeof info->kind, "%s", sim_device.queues ? "cuda" : "cpu");
     snprintf(info->name, sizeof info->name, "fake");
     snprintf(info->driver, sizeof info->driver, "fake");
     snprintf(info->arch, sizeof info->arch, "ptx");

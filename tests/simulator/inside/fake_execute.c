@@ -144,6 +144,7 @@ static bh_status launch(run *self, bh_error *error) {
     const uint8_t *params = self->work->params;
     uint64_t target, source = 0;
     if (!module) return refuse(self, error, "its module is not loaded");
+    if (body->kernel == FAKE_REFUSED) pass_time();
     if (body->kernel == FAKE_REFUSED)
         return bh__fail(error, BH_E_LAUNCH, "launch another kernel", "the device refuses this one");
     if (body->kernel == FAKE_SET) {

@@ -75,6 +75,7 @@ static void run_item(queue *self, const item *it) {
 
 static void *serve(void *argument) {
     queue *self = argument;
+    sim_hardware();
     pthread_mutex_lock(&self->lock);
     for (;;) {
         while (!self->first && !self->closing) pthread_cond_wait(&self->changed, &self->lock);

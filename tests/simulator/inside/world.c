@@ -19,7 +19,7 @@ void world_ok(bh_status status, const char *call, int line) {
 
 bh_device_options world_options(uint32_t flags) {
     bh_device_options options = BH_INIT(options);
-    options.device = "cpu";
+    options.device = sim_device.queues ? "cuda" : "cpu";
     options.flags = flags | BH_DEVICE_NO_RESTART_LIMIT;
     options.quarantine_after = 1000000;
     options.queue_length = 64;
@@ -174,4 +174,44 @@ void tickets_stop(void) {
     atomic_store(&asking, false);
     world_join(asker);
     tickets_ask();
+}
+
+/* ---- callbacks ---- */
+
+enum { MOST_CALLBACKS = 128 };
+static struct {
+    bh_ticket ticket;
+    _Atomic bool taken;
+    _Atomic int runs;
+    _Atomic bh_status told;
+} callbacks[MOST_CALLBACKS];
+static _Atomic unsigned callback_count;
+
+static void on_done(void *context, bh_ticket ticket, bh_status status) {
+    unsigned index = (unsigned)(uintptr_t)context;
+    if (ticket.lane != callbacks[index].ticket.lane ||
+        ticket.sequence != callbacks[index].ticket.sequence)
+        BUG("a callback was told of another ticket");
+    atomic_store(&callbacks[index].told, status);
+    atomic_fetch_add(&callbacks[index].runs, 1);
+}
+
+void callback_register(bh_ticket ticket) {
+    unsigned index = atomic_fetch_add(&callback_count, 1);
+    if (index >= MOST_CALLBACKS) return;
+    callbacks[index].ticket = ticket;
+    bh_status status = bh_on_done(ticket, on_done, (void *)(uintptr_t)index);
+    atomic_store(&callbacks[index].taken, status == BH_OK);
+}
+
+void callbacks_check(void) {
+    unsigned count = atomic_load(&callback_count);
+    for (unsigned i = 0; i < count && i < MOST_CALLBACKS; i++) {
+        int runs = atomic_load(&callbacks[i].runs), taken = atomic_load(&callbacks[i].taken);
+        if (runs != taken) BUG("a callback that was %s ran %d times", taken ? "taken" : "refused", runs);
+        bh_status says = bh_query(callbacks[i].ticket), told = atomic_load(&callbacks[i].told);
+        if (runs && says != told)
+            BUG("a callback was told %s and the ticket says %s", bh_status_name(told),
+                bh_status_name(says));
+    }
 }

@@ -58,4 +58,9 @@ void tickets_start(void);
 void tickets_stop(void);
 bool is_final(bh_status status);
 
+/* A callback on a ticket; callbacks_check, after the device is closed, asks that each one that was
+ * taken ran once, and was told what the ticket says. */
+void callback_register(bh_ticket ticket);
+void callbacks_check(void);
+
 #endif

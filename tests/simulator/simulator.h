@@ -27,6 +27,10 @@ void sim_sleep(uint64_t ns);
 /* A note in the trace, and in what a failing run prints. */
 void sim_note(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
+/* Whether random programs are to do without something: without=WHAT,WHAT on the command line. For
+ * looking past a defect that is known. */
+bool sim_without(const char *what);
+
 /* ---- faults ---- */
 
 void sim_kill(int pid);            /* dies slowly: threads, descriptors, then it can be reaped */

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "heap.h"
@@ -22,6 +23,7 @@ static const char *const results[] = {"fine", "BUG", "DEADLOCK", "HANG", "CRASH"
 
 static const sim_scenario *chosen;
 static uint64_t first_seed = 1, seeds = 100;
+static const char *without = "", *program_name = "bulkhead-simulator";
 static bool verbose, until_found, want_hash, snapshot_taken, quiet;
 static double most_seconds;
 static uint64_t seed_now;
@@ -79,16 +81,18 @@ void sim_fail(int code, const char *format, ...) {
     sim_finish(code);
 }
 
-static void on_crash(int signal) {
-    static const char text[] = "the program crashed: signal ";
-    snprintf(result.text, sizeof result.text, "%s%d", text, signal);
+static void on_crash(int signal, siginfo_t *info, void *context) {
+    const ucontext_t *at = context;
+    snprintf(result.text, sizeof result.text, "signal %d at 0x%llx, address %p", signal,
+             (unsigned long long)at->uc_mcontext.gregs[REG_RIP], info->si_addr);
     sim_finish(SIM_CRASH);
 }
 
 static void catch_crashes(void) {
     static char stack[64 * 1024];
     stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
-    struct sigaction action = {.sa_handler = on_crash, .sa_flags = SA_ONSTACK | SA_RESETHAND};
+    struct sigaction action = {.sa_sigaction = on_crash,
+                               .sa_flags = SA_ONSTACK | SA_RESETHAND | SA_SIGINFO};
     sigaltstack(&alternate, NULL);
     sigaction(SIGSEGV, &action, NULL);
     sigaction(SIGBUS, &action, NULL);
@@ -148,16 +152,45 @@ static outcome run_child(uint64_t seed, bool *out_is_child) {
     return got;
 }
 
+/* Failures of one kind: the same words, whatever the numbers. */
+typedef struct kind {
+    int code;
+    uint64_t count, first;
+    char words[160], text[320];
+} kind;
+
+enum { MOST_KINDS = 32 };
 typedef struct tally {
-    uint64_t counts[SIM_RESULTS], first[SIM_RESULTS], runs;
-    char text[SIM_RESULTS][320];
+    uint64_t runs, failed;
+    kind kinds[MOST_KINDS];
+    unsigned kind_count;
 } tally;
+
+static void words_of(const char *text, char *out, size_t bytes) {
+    size_t used = 0;
+    for (; *text && used + 1 < bytes; text++)
+        if (*text < '0' || *text > '9') out[used++] = *text;
+    out[used] = 0;
+}
 
 static void add_up(tally *all, uint64_t seed, const outcome *one) {
     all->runs++;
-    if (all->counts[one->code]++) return;
-    all->first[one->code] = seed;
-    memcpy(all->text[one->code], one->text, sizeof one->text);
+    if (one->code == SIM_OK) return;
+    all->failed++;
+    char words[sizeof all->kinds[0].words];
+    words_of(one->text, words, sizeof words);
+    for (unsigned i = 0; i < all->kind_count; i++) {
+        if (all->kinds[i].code != one->code || strcmp(all->kinds[i].words, words)) continue;
+        all->kinds[i].count++;
+        return;
+    }
+    if (all->kind_count == MOST_KINDS) return;
+    kind *it = &all->kinds[all->kind_count++];
+    it->code = one->code;
+    it->count = 1;
+    it->first = seed;
+    memcpy(it->words, words, sizeof words);
+    memcpy(it->text, one->text, sizeof it->text);
 }
 
 static const char *strategy_arguments(void) {
@@ -165,19 +198,18 @@ static const char *strategy_arguments(void) {
 }
 
 static int print_tally(const tally *all, double seconds) {
-    int failed = 0;
-    for (int i = 1; i < SIM_RESULTS; i++) failed |= all->counts[i] != 0;
-    if (!quiet || failed)
-        printf("%s: %llu schedules in %.1f s (%.0f/s), %llu fine\n", chosen->name,
+    if (!quiet || all->failed)
+        printf("%s: %llu schedules in %.1f s (%.0f/s), %llu failed\n", chosen->name,
                (unsigned long long)all->runs, seconds, (double)all->runs / seconds,
-               (unsigned long long)all->counts[SIM_OK]);
-    for (int i = 1; i < SIM_RESULTS; i++) {
-        if (!all->counts[i]) continue;
-        printf("  %llu %s, first: %s seed=%llu %s\n    %s\n", (unsigned long long)all->counts[i],
-               results[i], chosen->name, (unsigned long long)all->first[i], strategy_arguments(),
-               all->text[i]);
+               (unsigned long long)all->failed);
+    for (unsigned i = 0; i < all->kind_count; i++) {
+        const kind *it = &all->kinds[i];
+        printf("  %llu %s: %s\n    repeat: %s %s seed=%llu%s%s%s%s\n", (unsigned long long)it->count,
+               results[it->code], it->text, program_name, chosen->name,
+               (unsigned long long)it->first, *strategy_arguments() ? " " : "",
+               strategy_arguments(), *without ? " without=" : "", without);
     }
-    return failed;
+    return all->failed != 0;
 }
 
 /* Returns in each child; the parent ends here. */
@@ -195,7 +227,7 @@ static void run_seeds(void) {
         double now = wall_seconds();
         if (now - told > 30 && !quiet) {
             printf("%s: seed %llu, %llu failed so far\n", chosen->name, (unsigned long long)seed,
-                   (unsigned long long)(all.runs - all.counts[SIM_OK]));
+                   (unsigned long long)all.failed);
             fflush(stdout);
             told = now;
         }
@@ -225,10 +257,19 @@ static void *scenario_main(void *unused) {
 
 /* ---- the command line ---- */
 
+bool sim_without(const char *what) {
+    size_t length = strlen(what);
+    for (const char *at = without; (at = strstr(at, what)); at += length)
+        if ((at == without || at[-1] == ',') && (at[length] == 0 || at[length] == ',')) return true;
+    return false;
+}
+
 static const char help[] =
     "simulator SCENARIO [seeds=N] [first=N] [seconds=S] [until] [hashes] [quiet] [STRATEGY]\n"
     "simulator SCENARIO seed=N [STRATEGY]   repeats one run and prints what it did\n"
     "simulator list\n"
+    "without=WHAT,...: random programs do without cancel, refused, lane, host, sequence, module,\n"
+    "variable, dispatch, fault, large, trim, kill, crash or stop, to look past a known defect.\n"
     "STRATEGY: pct=D | sticky=N | walk, with pause=N, tso=N, jump=N; without one the seed draws it.\n"
     "Exits with 0 if every run was fine, with 1 if not.\n";
 
@@ -263,7 +304,9 @@ static bool take_strategy(const char *argument) {
 
 static bool take_argument(const char *argument) {
     uint64_t number = 0;
-    if (take_number(argument, "seed", &number)) {
+    if (strncmp(argument, "without=", 8) == 0) {
+        without = argument + 8;
+    } else if (take_number(argument, "seed", &number)) {
         first_seed = number;
         verbose = true;
     } else if (take_number(argument, "seeds", &seeds) ||
@@ -302,6 +345,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "simulator: unknown argument \"%s\"\n%s", argv[i], help);
         return USAGE;
     }
+    program_name = argv[0];
     setvbuf(stdout, NULL, _IOLBF, 0);
     catch_crashes();
     sim_heap_begin();

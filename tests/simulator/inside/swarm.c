@@ -38,7 +38,7 @@ static void submitted(program *self, model_op *op, bh_status status, const char 
     if (model_allows(it, status, call)) {
         ticket_watch(op->ticket);
         if (sim_chance(3)) callback_register(op->ticket);
-        if (sim_chance(6)) {
+        if (!sim_without("cancel") && sim_chance(6)) {
             bh_status cancel = bh_cancel(op->ticket);
             op->cancelled = cancel == BH_OK;
             sim_note("bh_cancel: %s", bh_status_name(cancel));
@@ -63,7 +63,7 @@ static void step_alloc(program *self) {
         return;
     }
     static const uint32_t sizes[] = {WORDS, 64, 700};
-    uint32_t words = sizes[sim_pick(3)];
+    uint32_t words = sizes[sim_pick(sim_without("large") ? 2 : 3)];
     bh_buffer handle;
     bh_status status = bh_buffer_alloc(self->model.device, BH_U32, words, &handle);
     if (model_allows(&self->model, status, "bh_buffer_alloc"))
@@ -93,11 +93,11 @@ static void launch(program *self, int kernel, uint64_t deadline) {
 
 static void step_launch(program *self) {
     static const int usual[] = {FAKE_STORE, FAKE_STORE, FAKE_ADD, FAKE_REFUSED};
-    launch(self, usual[sim_pick(4)], 0);
+    launch(self, usual[sim_pick(sim_without("refused") ? 3 : 4)], 0);
 }
 
 static void step_fault(program *self) {
-    if (!self->faults) return;
+    if (!self->faults || sim_without("fault")) return;
     static const int bad[] = {FAKE_FAULT, FAKE_CRASH, FAKE_ENDLESS};
     int kernel = bad[sim_pick(3)];
     launch(self, kernel, kernel == FAKE_ENDLESS ? 3 * MS : 0);
@@ -185,6 +185,7 @@ static void step_read(program *self) {
 }
 
 static void step_host(program *self) {
+    if (sim_without("host")) return;
     int i = (int)sim_pick(PROGRAM_HOSTS);
     if (self->host_used[i]) return;
     void *memory = self->hosts[i];
@@ -198,6 +199,7 @@ static void step_host(program *self) {
 }
 
 static void step_lane(program *self) {
+    if (sim_without("lane")) return;
     int i = (int)sim_pick(PROGRAM_LANES);
     if (self->lanes[i].id) {
         if (model_allows(&self->model, bh_lane_close(self->lanes[i]), "bh_lane_close"))
@@ -220,6 +222,7 @@ static void step_sync(program *self) {
 }
 
 static void step_sequence(program *self) {
+    if (sim_without("sequence")) return;
     int target = any_buffer(), second = any_buffer();
     if (target == second || !has(self, target) || !has(self, second) ||
         bytes_of(self, target) != bytes_of(self, second))
@@ -275,6 +278,7 @@ static void step_prepared(program *self) {
 }
 
 static void step_module(program *self) {
+    if (sim_without("module")) return;
     static const char image[] = FAKE_IMAGE;
     bh_module other;
     bh_status status = bh_module_load(self->model.device, image, sizeof image, &other);
@@ -299,7 +303,7 @@ static void step_module(program *self) {
 }
 
 static void step_variable(program *self) {
-    if (!self->variable.id) return;
+    if (!self->variable.id || sim_without("variable")) return;
     uint32_t value[4] = {next_value(self), 1, 2, 3}, got[4];
     if (sim_chance(2)) {
         bh_status status = bh_module_global_write(self->variable, "var", 0, value, sizeof value);
@@ -314,6 +318,7 @@ static void step_variable(program *self) {
 }
 
 static void step_dispatch(program *self) {
+    if (sim_without("dispatch")) return;
     uint32_t out[WORDS] = {0}, words = WORDS, value = next_value(self);
     bh_dispatch_arg args[] = {BH_HOST_OUT(out, sizeof out), BH_HOST_VALUE(&words, sizeof words),
                               BH_HOST_VALUE(&value, sizeof value)};
@@ -333,7 +338,7 @@ static void step_look(program *self) {
     (void)model_allows(&self->model, bh_device_query(it, &info), "bh_device_query");
     (void)model_allows(&self->model, bh_memory_query(it, &memory), "bh_memory_query");
     (void)model_allows(&self->model, bh_device_counters(it, &counters), "bh_device_counters");
-    if (sim_chance(4)) {
+    if (!sim_without("trim") && sim_chance(4)) {
         uint64_t freed;
         (void)model_allows(&self->model, bh_device_trim(it, 0, &freed), "bh_device_trim");
     }

@@ -18,7 +18,11 @@ typedef struct weather {
 
 static void befall(const weather *it) {
     int worker = sim_chance(4) ? world_standby() : world_worker();
-    switch (sim_pick(it->stops ? 5 : 2)) {
+    unsigned what = (unsigned)sim_pick(it->stops ? 5 : 2);
+    if ((what == 0 && sim_without("kill")) || (what == 1 && sim_without("crash")) ||
+        (what > 1 && sim_without("stop")))
+        return;
+    switch (what) {
     case 0:
         sim_kill(worker);
         break;

@@ -159,9 +159,10 @@ void tickets_ask(void) {
 
 static void *ask_all(void *unused) {
     (void)unused;
-    while (atomic_load(&asking)) {
+    /* Less and less often: a wait may be long, and every question costs steps. */
+    for (uint64_t pause = 20000; atomic_load(&asking); pause += pause / 8) {
         tickets_ask();
-        sim_sleep(sim_pick(20000) + 1);
+        sim_sleep(sim_pick(pause) + 1);
     }
     return NULL;
 }

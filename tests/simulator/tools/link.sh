@@ -4,7 +4,7 @@
 # Usage: link.sh OUT OBJECT...   A function that is neither replaced nor harmless is refused: one that
 # blocks, or that the seed does not decide, would go unnoticed.
 set -eu
-here=$(dirname "$0")
+here=$(dirname "$0")/..
 out=$1
 shift
 # The sources' own functions of this kind give way to the simulator's.

@@ -191,7 +191,8 @@ static void plain(const void *at, size_t bytes, bool write, const void *where) {
     PLAIN(__tsan_unaligned_read##bytes, bytes, false)                                              \
     PLAIN(__tsan_unaligned_write##bytes, bytes, true)
 PLAINS(1)
-PLAINS(2) PLAINS(4) PLAINS(8) PLAINS(16)
+PLAINS(2)
+PLAINS(4) PLAINS(8) PLAINS(16)
 
     static void range(const void *at, size_t bytes, bool write, const void *where) {
     if (!bytes) return;

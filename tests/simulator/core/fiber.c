@@ -11,7 +11,7 @@
 #include "heap.h"
 #include "sim.h"
 
-#define STACKS ((char *)0x300000000000) /* the same in every run: addresses may decide something */
+#define STACKS ((char *)0x530000000000) /* the same in every run: addresses may decide something */
 enum { STACK_BYTES = SIM_STACK_BYTES, FRAMES = 16 };
 
 fiber *sim_fibers[MOST_FIBERS];

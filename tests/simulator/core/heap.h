@@ -7,7 +7,7 @@
 
 #include "sim.h"
 
-#define HEAP_BASE  ((char *)0x200000000000) /* the same in every run */
+#define HEAP_BASE  ((char *)0x510000000000) /* the same in every run */
 #define HEAP_BYTES ((size_t)1 << 36)
 enum { SIM_STACK_BYTES = 256 * 1024 };
 

@@ -204,9 +204,9 @@ static int print_tally(const tally *all, double seconds) {
                (unsigned long long)all->failed);
     for (unsigned i = 0; i < all->kind_count; i++) {
         const kind *it = &all->kinds[i];
-        printf("  %llu %s: %s\n    repeat: %s %s seed=%llu%s%s%s%s\n", (unsigned long long)it->count,
-               results[it->code], it->text, program_name, chosen->name,
-               (unsigned long long)it->first, *strategy_arguments() ? " " : "",
+        printf("  %llu %s: %s\n    repeat: %s %s seed=%llu%s%s%s%s\n",
+               (unsigned long long)it->count, results[it->code], it->text, program_name,
+               chosen->name, (unsigned long long)it->first, *strategy_arguments() ? " " : "",
                strategy_arguments(), *without ? " without=" : "", without);
     }
     return all->failed != 0;

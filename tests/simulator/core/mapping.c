@@ -11,7 +11,7 @@
 #include "heap.h"
 #include "sim.h"
 
-#define MAPS_BASE  ((char *)0x400000000000)
+#define MAPS_BASE  ((char *)0x520000000000)
 #define MAPS_BYTES ((size_t)1 << 36)
 enum { PAGE = 4096, WRITER = 16 };
 
@@ -94,6 +94,30 @@ static void note(char *at, size_t bytes, bool write) {
     if (write) count(process, at, bytes, 1, true);
 }
 
+static void forget(mapping *self) {
+    self->live = false;
+    mapped[self->process]--;
+    if (!is_ours(self->at)) return;
+    count(self->process, self->at, self->bytes, -1, false);
+    if (self->write) count(self->process, self->at, self->bytes, -1, true);
+}
+
+/* Takes part of mappings away, as a fixed mapping does and an unmap of part of one. */
+static bool cut(char *at, size_t bytes) {
+    bool found = false;
+    for (unsigned i = mapping_count; i-- > 0;) {
+        mapping self = mappings[i];
+        char *end = self.at + self.bytes;
+        if (!self.live || self.process != sim_current->process || end <= at || self.at >= at + bytes)
+            continue;
+        forget(&mappings[i]);
+        if (self.at < at) note(self.at, (size_t)(at - self.at), self.write);
+        if (end > at + bytes) note(at + bytes, (size_t)(end - at - bytes), self.write);
+        found = true;
+    }
+    return found;
+}
+
 static void *refuse(int error) {
     errno = error;
     return MAP_FAILED;
@@ -105,6 +129,7 @@ void *sim_os_mmap(void *wanted, size_t bytes, int protection, int flags, int fd,
     char *at;
     sim_point(__builtin_return_address(0));
     if (sim_refuses()) return refuse(ENOMEM);
+    if (fixed) (void)cut(wanted, bytes);
     if (fd < 0) {
         at = sim_memory_new(bytes, fixed ? wanted : NULL);
     } else {
@@ -117,25 +142,21 @@ void *sim_os_mmap(void *wanted, size_t bytes, int protection, int flags, int fd,
     return at;
 }
 
-static void forget(mapping *self) {
-    self->live = false;
-    mapped[self->process]--;
-    if (!is_ours(self->at)) return;
-    count(self->process, self->at, self->bytes, -1, false);
-    if (self->write) count(self->process, self->at, self->bytes, -1, true);
-}
-
 int sim_os_munmap(void *at, size_t bytes);
 int sim_os_munmap(void *at, size_t bytes) {
-    (void)bytes;
     sim_point(__builtin_return_address(0));
+    /* One file that is mapped twice has one address here: only one of the two goes. */
     for (unsigned i = mapping_count; i-- > 0;) {
         mapping *self = &mappings[i];
-        if (!self->live || self->at != at || self->process != sim_current->process) continue;
+        if (!self->live || self->at != at || self->process != sim_current->process ||
+            (self->bytes + PAGE - 1) / PAGE != (bytes + PAGE - 1) / PAGE)
+            continue;
         forget(self);
         return 0;
     }
-    sim_fail(SIM_BUG, "unmap of %p at %p: it is not mapped", at, __builtin_return_address(0));
+    if (!cut(at, bytes))
+        sim_fail(SIM_BUG, "unmap of %p at %p: it is not mapped", at, __builtin_return_address(0));
+    return 0;
 }
 
 int sim_os_madvise(void *at, size_t bytes, int advice);

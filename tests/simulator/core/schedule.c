@@ -4,7 +4,13 @@
 
 #include "sim.h"
 
-enum { STEP_NS = 20, LONGEST_BURST = 4000, STAY_BEFORE_SNAPSHOT = 200, MOST_DEPTH = 8 };
+enum {
+    STEP_NS = 20,
+    LONGEST_BURST = 4000,
+    STAY_BEFORE_SNAPSHOT = 200,
+    MOST_DEPTH = 8,
+    LONGEST_JUMP_NS = 20000000
+};
 
 uint64_t sim_steps;
 bool sim_exploring, sim_changed = true;
@@ -162,7 +168,7 @@ static fiber *next_by_priority(void) {
 static fiber *choose(void) {
     if (!sim_exploring) return next_in_turn();
     if (in_use.jump && next_deadline != NEVER && sim_random() % 1000000 < in_use.jump &&
-        now < next_deadline)
+        now < next_deadline && next_deadline - now < LONGEST_JUMP_NS)
         now = next_deadline;
     if (in_use.kind == STRATEGY_PCT) return next_by_priority();
     if (in_use.kind == STRATEGY_STICKY && sim_random() % in_use.sticky && can_run(sim_current))

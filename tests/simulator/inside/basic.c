@@ -82,7 +82,8 @@ static void *transfers(void *argument) {
         if (round == 1) OK(bh_wait(ticket, BH_FOREVER));
         OK(bh_buffer_read(buffer, 0, in, BYTES));
         for (int i = 0; i < BYTES; i++)
-            if (in[i] != out[i]) BUG("byte %d was written as %u and is read as %u", i, out[i], in[i]);
+            if (in[i] != out[i])
+                BUG("byte %d was written as %u and is read as %u", i, out[i], in[i]);
     }
     OK(bh_buffer_release(buffer));
     return NULL;

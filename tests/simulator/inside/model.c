@@ -71,7 +71,9 @@ static void was_done(model *self, const model_op *op) {
     if (source && source->suspect && !source->unsure)
         BUG("an operation that reads a suspect buffer is BH_OK");
     if (op->reads_host) {
-        for (uint32_t i = 0; source->known && !source->unsure && i < source->words; i++)
+        /* A close frees the memory. */
+        bool look = source->known && !source->unsure && !self->closing;
+        for (uint32_t i = 0; look && i < source->words; i++)
             if (op->memory[i] != source->value)
                 BUG("a read that is BH_OK has %u in word %u and not %u", op->memory[i], i,
                     source->value);
@@ -82,14 +84,24 @@ static void was_done(model *self, const model_op *op) {
     } else if (source) {
         take(target, source);
     } else {
-        *target = (model_buffer){.handle = target->handle, .words = target->words,
-                                 .gone = target->gone, .known = true, .value = op->value};
+        *target = (model_buffer){.handle = target->handle,
+                                 .words = target->words,
+                                 .gone = target->gone,
+                                 .known = true,
+                                 .value = op->value};
     }
     if (op->second != NO_BUFFER) take(buffer_of(self, op->second), target);
 }
 
+static void unsure(model *self, const model_op *op) {
+    if (op->target != NO_BUFFER) self->buffers[op->target].unsure = true;
+    if (op->second != NO_BUFFER) self->buffers[op->second].unsure = true;
+}
+
 static void apply(model *self, const model_op *op, bh_status status) {
     model_buffer *source = buffer_of(self, op->source), *target = buffer_of(self, op->target);
+    sim_note("operation %d on buffer %d: %s", (int)(op - self->ops),
+             target ? op->target : op->source, bh_status_name(status));
     if (op->cancelled && status != BH_E_CANCELLED)
         BUG("bh_cancel returned BH_OK and the ticket is %s", bh_status_name(status));
     switch (status) {
@@ -97,7 +109,9 @@ static void apply(model *self, const model_op *op, bh_status status) {
         was_done(self, op);
         return;
     case BH_E_CANCELLED:
-        if (!op->cancelled && !self->closing) BUG("a ticket is cancelled that nobody cancelled");
+        if (op->cancelled) return;
+        if (!self->closing) BUG("a ticket is cancelled that nobody cancelled");
+        unsure(self, op); /* a close cancels what has begun, too */
         return;
     case BH_E_LAUNCH:
         return;
@@ -111,6 +125,7 @@ static void apply(model *self, const model_op *op, bh_status status) {
     case BH_E_QUARANTINED:
         break;
     case BH_E_STOPPED:
+        unsure(self, op);
         if (self->closing) return;
         /* fall through */
     default: {

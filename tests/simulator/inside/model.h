@@ -20,23 +20,24 @@ enum { MODEL_BUFFERS = 4, MODEL_OPS = 48, NO_BUFFER = -1 };
 typedef struct model_buffer {
     bh_buffer handle; /* zero: none */
     uint32_t words;
-    bool gone;        /* released, while operations on it are pending */
+    bool gone; /* released, while operations on it are pending */
     bool suspect;
-    bool known;       /* all words are `value` */
-    bool unsure;      /* a call failed that may have begun something: nothing is expected of it */
+    bool known;  /* all words are `value` */
+    bool unsure; /* a call failed that may have begun something: nothing is expected of it */
     uint32_t value;
 } model_buffer;
 
 typedef struct model_op {
-    int target, source, second; /* buffers; second: a sequence's other target, copied from the first */
-    bool adds;                  /* to what is there, which it reads */
-    bool reads_host;            /* a read into host memory: `memory` gets what the source has */
+    int target, source,
+        second;      /* buffers; second: a sequence's other target, copied from the first */
+    bool adds;       /* to what is there, which it reads */
+    bool reads_host; /* a read into host memory: `memory` gets what the source has */
     uint32_t value;
     const uint32_t *memory;
     bh_ticket ticket;
     bh_status status; /* of those that are over when the call returns */
     bool is_over;
-    bool cancelled;   /* bh_cancel returned BH_OK */
+    bool cancelled; /* bh_cancel returned BH_OK */
 } model_op;
 
 typedef struct model {

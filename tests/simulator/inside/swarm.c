@@ -116,12 +116,11 @@ static void step_copy(program *self) {
     bh_launch_options options = BH_INIT(options);
     options.lane = any_lane(self);
     bh_status status =
-        sim_chance(2) ? bh_submit_copy(options.lane, to, 0, from, 0, bytes_of(self, target),
-                                       &op->ticket)
-                      : bh_launch_with(self->kernels[FAKE_COPY], BH_GRID(1, 1),
-                                       BH_ARGS(BH_IN(from), BH_OUT(to),
-                                               self->model.buffers[target].words),
-                                       &options, &op->ticket);
+        sim_chance(2)
+            ? bh_submit_copy(options.lane, to, 0, from, 0, bytes_of(self, target), &op->ticket)
+            : bh_launch_with(self->kernels[FAKE_COPY], BH_GRID(1, 1),
+                             BH_ARGS(BH_IN(from), BH_OUT(to), self->model.buffers[target].words),
+                             &options, &op->ticket);
     submitted(self, op, status, "a copy");
 }
 
@@ -262,11 +261,10 @@ static void step_prepared(program *self) {
     options.lane = any_lane(self);
     op->target = index;
     op->value = next_value(self);
-    bh_status status =
-        bh_prepare(self->kernels[FAKE_STORE], BH_GRID(1, 1),
-                   BH_ARGS(BH_OUT(self->model.buffers[index].handle),
-                           self->model.buffers[index].words, 0u),
-                   &options, &prepared);
+    bh_status status = bh_prepare(
+        self->kernels[FAKE_STORE], BH_GRID(1, 1),
+        BH_ARGS(BH_OUT(self->model.buffers[index].handle), self->model.buffers[index].words, 0u),
+        &options, &prepared);
     if (!model_allows(&self->model, status, "bh_prepare")) {
         model_op_drop(&self->model);
         return;
@@ -360,10 +358,10 @@ static void accept_some(program *self) {
 
 typedef void step(program *self);
 static step *const steps[] = {
-    step_alloc,    step_alloc,    step_launch,   step_launch, step_launch,   step_fault,
-    step_copy,     step_copy,     step_fill,     step_write,  step_write,    step_read,
-    step_host,     step_lane,     step_lane,     step_sync,   step_sequence, step_prepared,
-    step_module,   step_variable, step_dispatch, step_look,
+    step_alloc,  step_alloc,    step_launch,   step_launch, step_launch,   step_fault,
+    step_copy,   step_copy,     step_fill,     step_write,  step_write,    step_read,
+    step_host,   step_lane,     step_lane,     step_sync,   step_sequence, step_prepared,
+    step_module, step_variable, step_dispatch, step_look,
 };
 
 bool program_begin(program *self) {
@@ -380,8 +378,9 @@ bool program_begin(program *self) {
                           "bh_kernel_get"))
             return false;
     bh_module made;
-    if (sim_chance(2) && model_allows(it, bh_module_load(it->device, variable, sizeof variable, &made),
-                                      "bh_module_load"))
+    if (sim_chance(2) &&
+        model_allows(it, bh_module_load(it->device, variable, sizeof variable, &made),
+                     "bh_module_load"))
         self->variable = made;
     return true;
 }

@@ -9,11 +9,11 @@ static program programs[PROGRAMS];
 
 typedef struct weather {
     bool queues, standby;
-    unsigned kills;  /* at most */
-    bool faults;     /* programs launch bad kernels; the device refuses requests */
-    bool closes;     /* in the middle */
-    bool stops;      /* processes are stopped for a while */
-    bool memory;     /* is refused */
+    unsigned kills; /* at most */
+    bool faults;    /* programs launch bad kernels; the device refuses requests */
+    bool closes;    /* in the middle */
+    bool stops;     /* processes are stopped for a while */
+    bool memory;    /* is refused */
 } weather;
 
 static void befall(const weather *it) {
@@ -62,10 +62,10 @@ static void run(weather it) {
     open_for(&it);
     sim_snapshot();
     sim_device.longest_ns = (uint64_t)1 << (10 + sim_pick(8));
-    if (it.memory) sim_refuse_memory(50 + (unsigned)sim_pick(400), sim_chance(3));
     unsigned count = 1 + (unsigned)sim_pick(PROGRAMS);
     for (unsigned i = 0; i < count; i++) threads[i] = world_thread(program_run, &programs[i]);
     tickets_start();
+    if (it.memory) sim_refuse_memory(50 + (unsigned)sim_pick(400), sim_chance(3));
     unsigned kills = it.kills ? (unsigned)sim_pick(it.kills + 1) : 0;
     for (unsigned i = 0; i < kills; i++) {
         sim_sleep(sim_pick(500000));

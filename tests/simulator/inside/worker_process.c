@@ -28,8 +28,7 @@ void bh__process_kill(const bh__process *process) {
 
 bool bh__process_gone(const bh__process *process, bh__process_end *out_end) {
     memset(out_end, 0, sizeof *out_end);
-    out_end->known =
-        sim_process_ended(process_of(process), &out_end->signal, &out_end->exit_code);
+    out_end->known = sim_process_ended(process_of(process), &out_end->signal, &out_end->exit_code);
     return out_end->known;
 }
 

@@ -141,7 +141,8 @@ static void check(unsigned index, bh_status before, bh_status said) {
 void ticket_said(bh_ticket ticket, bh_status status) {
     unsigned count = atomic_load(&watched_count);
     for (unsigned i = 0; i < count && i < MOST_TICKETS; i++) {
-        if (!atomic_load(&watched[i].whole) || watched[i].ticket.lane != ticket.lane || watched[i].ticket.sequence != ticket.sequence)
+        if (!atomic_load(&watched[i].whole) || watched[i].ticket.lane != ticket.lane ||
+            watched[i].ticket.sequence != ticket.sequence)
             continue;
         check(i, atomic_load(&watched[i].status), status);
         return;
@@ -209,7 +210,8 @@ void callbacks_check(void) {
     unsigned count = atomic_load(&callback_count);
     for (unsigned i = 0; i < count && i < MOST_CALLBACKS; i++) {
         int runs = atomic_load(&callbacks[i].runs), taken = atomic_load(&callbacks[i].taken);
-        if (runs != taken) BUG("a callback that was %s ran %d times", taken ? "taken" : "refused", runs);
+        if (runs != taken)
+            BUG("a callback that was %s ran %d times", taken ? "taken" : "refused", runs);
         bh_status says = bh_query(callbacks[i].ticket), told = atomic_load(&callbacks[i].told);
         if (runs && says != told)
             BUG("a callback was told %s and the ticket says %s", bh_status_name(told),

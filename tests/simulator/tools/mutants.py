@@ -14,14 +14,14 @@ import sys
 HERE = os.path.dirname(os.path.realpath(__file__))
 SOURCE = os.path.realpath(os.path.join(HERE, '..', '..', '..', 'src'))
 
-# Name, file, the text, what it becomes, scenario, whether it is in the short list.
+# Name, file, the text, what it becomes, scenario and strategy, whether it is in the short list.
 MUTANTS = [
     ('asleep-release', 'worker/lane.c', 'atomic_store(&lane->area->asleep, 1);',
      'atomic_store_explicit(&lane->area->asleep, 1, memory_order_release);', 'steady', True),
     ('done-release', 'worker/lane.c', 'atomic_store(&lane->area->done, done);\n    bh__serve',
      'atomic_store_explicit(&lane->area->done, done, memory_order_release);\n    bh__serve', 'steady', True),
     ('tail-release', 'client/submit.c', 'atomic_store(&front->tail, tail);',
-     'atomic_store_explicit(&front->tail, tail, memory_order_release);', 'steady', False),
+     'atomic_store_explicit(&front->tail, tail, memory_order_release);', 'steady sticky=16 tso=16', False),
     ('done-after-the-look', 'worker/lane.c',
      'atomic_store(&lane->area->done, done);\n    bh__serve_lane_tell(lane, done, &lane->woken_dispatch);',
      'bh__serve_lane_tell(lane, done, &lane->woken_dispatch);\n    atomic_store(&lane->area->done, done);',
@@ -30,7 +30,7 @@ MUTANTS = [
      'if (atomic_load(&lane->front->tail) == position && !bh__serve_killed(worker) &&',
      'if (!bh__serve_killed(worker) &&', 'steady', False),
     ('lock-without-wake', 'base/lock.c', 'atomic_exchange_explicit(&lock->word, 2, memory_order_acquire) != 0',
-     'atomic_exchange_explicit(&lock->word, 1, memory_order_acquire) != 0', 'steady', True),
+     'atomic_exchange_explicit(&lock->word, 1, memory_order_acquire) != 0', 'transfers sticky=4', True),
     ('no-wait-for-lanes', 'worker/lane.c', '|| !wait_for_dependencies(lane)) return false;',
      '|| (0 && !wait_for_dependencies(lane))) return false;', 'handover', True),
     ('no-wake-of-lanes', 'worker/lane.c', 'if (atomic_load(&lane->waiters)) {', 'if (0) {', 'handover', False),
@@ -42,16 +42,10 @@ MUTANTS = [
     ('reaped-without-wake', 'client/workers.c',
      re.compile(r'    bh__futex_wake\(\(_Atomic uint32_t \*\)\(void \*\)&device->front->reaped, BH__FUTEX_ALL,\s*'
                 r'BH__FUTEX_SHARED\);'), '', 'takeover', False),
-    ('reaped-too-soon', 'client/workers.c', 'reaped = worker->loss - 1;', 'reaped = worker->loss;', 'takeover',
-     False),
     ('slot-while-in-use', 'client/staging.c', 'bh__lane_done(device, &device->lanes[slot->lane]) >= slot->sequence',
      'bh__lane_done(device, &device->lanes[slot->lane]) + 1 >= slot->sequence', 'transfers', True),
     ('report-after-done', 'worker/notice.c', 'atomic_fetch_add(&lane->area->errors, 1);', '', 'refusals', True),
-    ('descriptor-left', 'client/workers.c', 'bh__fd_close(worker->errors_fd);', '', 'steady', True),
-    ('free-too-soon', 'client/jobs.c', 'if (device->jobs_last) {', 'if (0) {', 'open_close', False),
-    ('second-look-at-claim', 'worker/lane.c',
-     'if (claim_again(lane) & BH__FROZEN) return false;\n    if (lane->worker->gives_back)',
-     'if (lane->worker->gives_back)', 'kills', False),
+    ('descriptor-left', 'client/workers.c', 'bh__fd_close(worker->canary_fd);', '', 'steady', True),
 ]
 
 
@@ -125,7 +119,7 @@ def main():
             print(f'{name}: its text is not in src/{file} any more', flush=True)
             continue
         tried += 1
-        run = subprocess.run([program, scenario, 'seeds=1000000', f'seconds={seconds}', 'until'],
+        run = subprocess.run([program, *scenario.split(), 'seeds=1000000', f'seconds={seconds}', 'until'],
                              capture_output=True, text=True)
         text = run.stdout.strip().split('\n')
         found = run.returncode == 1 and len(text) > 1

@@ -125,3 +125,29 @@ void scenario_refusals(void) {
     tickets_ask();
     sim_nothing_left();
 }
+
+/* ---- many threads at the device's lock ---- */
+
+static void *crowds(void *unused) {
+    (void)unused;
+    for (int i = 0; i < 4; i++) {
+        bh_buffer buffer;
+        OK(bh_buffer_alloc(device, BH_U32, WORDS, &buffer));
+        if (world_suspect(buffer)) BUG("a fresh buffer is suspect");
+        OK(bh_buffer_release(buffer));
+    }
+    return NULL;
+}
+
+void scenario_crowd(void) {
+    enum { CROWD = 4 };
+    pthread_t threads[CROWD];
+    world_open(BH_DEVICE_NO_STANDBY);
+    bh_buffer keeps_chunk = world_buffer(WORDS, 0);
+    sim_snapshot();
+    for (int i = 0; i < CROWD; i++) threads[i] = world_thread(crowds, NULL);
+    for (int i = 0; i < CROWD; i++) world_join(threads[i]);
+    OK(bh_buffer_release(keeps_chunk));
+    OK(bh_device_close(device));
+    sim_nothing_left();
+}

@@ -27,9 +27,11 @@ void scenario_steady(void) {
     options.wait_spin_ns = options.worker_spin_ns = 1;
     world_open_with(options);
     sim_snapshot();
+    uint64_t start = sim_now();
     pthread_t other = world_thread(plays, (void *)1);
     plays((void *)2);
     world_join(other);
+    world_was_smooth(start);
     OK(bh_device_close(device));
     sim_nothing_left();
 }
@@ -49,6 +51,7 @@ static void hand_over(bool queues) {
     for (int i = 0; i < 2; i++) OK(bh_lane_open(device, &lanes[i]));
     sim_device.longest_ns = 20000;
     sim_snapshot();
+    uint64_t start = sim_now();
     for (uint32_t i = 1; i <= ROUNDS; i++) {
         OK(world_launch(FAKE_ADD, lanes[i % 2], buffer, i, 0, &last));
         OK(bh_submit_copy(lanes[(i + 1) % 2], copy, 0, buffer, 0, WORDS * 4, &last));
@@ -57,6 +60,7 @@ static void hand_over(bool queues) {
     OK(bh_wait(last, BH_FOREVER));
     OK(world_read(copy, &got));
     if (got != ROUNDS * (ROUNDS + 1) / 2) BUG("the sum is %u", got);
+    world_was_smooth(start);
     OK(bh_device_close(device));
     sim_nothing_left();
 }
@@ -93,9 +97,11 @@ void scenario_transfers(void) {
     world_open(BH_DEVICE_NO_STANDBY);
     sim_device.longest_ns = 20000;
     sim_snapshot();
+    uint64_t start = sim_now();
     pthread_t other = world_thread(transfers, (void *)1);
     transfers((void *)2);
     world_join(other);
+    world_was_smooth(start);
     OK(bh_device_close(device));
     sim_nothing_left();
 }
@@ -109,6 +115,7 @@ void scenario_refusals(void) {
     uint32_t got;
     sim_device.longest_ns = 5000;
     sim_snapshot();
+    uint64_t start = sim_now();
     for (int i = 0; i < 3; i++)
         OK(world_launch(FAKE_REFUSED, (bh_lane){0}, buffer, 1, 0, &refused[i]));
     OK(world_launch(FAKE_ADD, (bh_lane){0}, buffer, 1, 0, &fine));
@@ -121,6 +128,7 @@ void scenario_refusals(void) {
     OK(bh_wait(fine, BH_FOREVER));
     OK(world_read(buffer, &got));
     if (got != 6) BUG("5 and 1 are %u behind launches that were refused", got);
+    world_was_smooth(start);
     OK(bh_device_close(device));
     tickets_ask();
     sim_nothing_left();
@@ -145,9 +153,11 @@ void scenario_crowd(void) {
     world_open(BH_DEVICE_NO_STANDBY);
     bh_buffer keeps_chunk = world_buffer(WORDS, 0);
     sim_snapshot();
+    uint64_t start = sim_now();
     for (int i = 0; i < CROWD; i++) threads[i] = world_thread(crowds, NULL);
     for (int i = 0; i < CROWD; i++) world_join(threads[i]);
     OK(bh_buffer_release(keeps_chunk));
+    world_was_smooth(start);
     OK(bh_device_close(device));
     sim_nothing_left();
 }

@@ -61,6 +61,7 @@ static void run(weather it) {
     pthread_t threads[PROGRAMS];
     open_for(&it);
     sim_snapshot();
+    uint64_t start = sim_now();
     sim_device.longest_ns = (uint64_t)1 << (10 + sim_pick(8));
     unsigned count = 1 + (unsigned)sim_pick(PROGRAMS);
     for (unsigned i = 0; i < count; i++) threads[i] = world_thread(program_run, &programs[i]);
@@ -77,6 +78,7 @@ static void run(weather it) {
     }
     for (unsigned i = 0; i < count; i++) world_join(threads[i]);
     if (it.memory) sim_refuse_memory(0, false);
+    if (!it.kills && !it.faults && !it.memory) world_was_smooth(start);
     if (!it.closes) OK(bh_device_close(device));
     tickets_stop();
     callbacks_check();

@@ -76,6 +76,15 @@ bh_status world_launch(int kernel, bh_lane lane, bh_buffer target, uint32_t valu
                           BH_ARGS(BH_OUT(target), (uint32_t)WORDS, value), &options, out);
 }
 
+void world_was_smooth(uint64_t start) {
+    bh_device_status status = BH_INIT(status);
+    OK(bh_device_get_status(device, &status));
+    if (status.losses)
+        BUG("%llu workers were lost where nothing goes wrong", (unsigned long long)status.losses);
+    if (sim_now() - start > 2 * S)
+        BUG("it took %.1f s where nothing goes wrong", (double)(sim_now() - start) / 1e9);
+}
+
 bool world_suspect(bh_buffer buffer) {
     bh_buffer_info info = BH_INIT(info);
     OK(bh_buffer_query(buffer, &info));

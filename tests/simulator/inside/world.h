@@ -39,6 +39,9 @@ int world_standby(void);
 bh_buffer world_buffer(uint32_t words, uint32_t value); /* filled */
 bh_status world_launch(int kernel, bh_lane lane, bh_buffer target, uint32_t value, uint32_t flags,
                        bh_ticket *out);
+/* Where nothing goes wrong no worker may be lost, and nothing takes long: a wake-up that is missed
+ * must not hide behind whoever notices that a worker is stuck. */
+void world_was_smooth(uint64_t start);
 bool world_suspect(bh_buffer buffer);
 /* The first word; fails the run if the words differ. */
 bh_status world_read(bh_buffer buffer, uint32_t *out);

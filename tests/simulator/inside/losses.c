@@ -187,23 +187,26 @@ void scenario_host_free_loss(void) {
 /* ---- chunks given back while a standby starts ---- */
 
 void scenario_trim_standby(void) {
-    bh_buffer large;
+    enum { LARGE = 3 };
+    bh_buffer large[LARGE];
+    uint64_t freed;
     world_open(0);
-    OK(bh_buffer_alloc(device, BH_U8, 8 << 20, &large));
+    for (int i = 0; i < LARGE; i++) OK(bh_buffer_alloc(device, BH_U8, 5 << 20, &large[i]));
     world_wait_standby();
     sim_snapshot();
-    for (int i = 0; i < 2; i++) {
-        sim_kill(sim_chance(2) ? world_standby() : world_worker());
-        sim_sleep(sim_pick(200000));
-        if (i == 0) {
-            OK(bh_buffer_release(large));
-            uint64_t freed;
-            (void)bh_device_trim(device, 0, &freed);
-        }
-        bh_buffer small;
-        if (bh_buffer_alloc(device, BH_U8, 5 << 20, &small) == BH_OK) bh_buffer_release(small);
+    sim_kill(sim_chance(2) ? world_standby() : world_worker());
+    /* The next standby is told of the chunks meanwhile. */
+    for (int i = 0; i < LARGE; i++) {
+        sim_sleep((uint64_t)1 << (10 + sim_pick(20)));
+        OK(bh_buffer_release(large[i]));
+        if (sim_chance(4)) (void)bh_device_trim(device, 0, &freed);
+        /* A chunk that is too small for this goes when another one is made. */
+        bh_buffer larger;
+        if (bh_buffer_alloc(device, BH_U8, (uint64_t)(6 + i) << 20, &larger) == BH_OK)
+            OK(bh_buffer_release(larger));
     }
-    if (bh_device_wait_standby(device, 60 * S) != BH_OK) BUG("there is no standby after 60 s");
+    bh_status status = bh_device_wait_standby(device, 60 * S);
+    if (status != BH_OK) BUG("there is no standby after 60 s: %s", bh_status_name(status));
     OK(bh_device_close(device));
     sim_nothing_left();
 }

@@ -6,6 +6,8 @@ JOBS    ?= $(shell nproc 2>/dev/null || echo 2)
 PREFIX  ?= /usr/local
 DEVICE  ?=
 FILTER  ?=
+SEEDS   ?= 10000
+FIRST   ?= 1
 CMAKE   ?= cmake
 
 MAKEFLAGS += --no-print-directory
@@ -18,7 +20,7 @@ define build
 	@$(CMAKE) --build $(1) --parallel $(JOBS)
 endef
 
-.PHONY: all setup setup-test demo test bench asan tsan install format clean help
+.PHONY: all setup setup-test demo test simulate bench asan tsan install format clean help
 
 all: setup
 	$(call build,$(BUILD))
@@ -35,6 +37,11 @@ demo: all
 test: setup-test
 	$(call build,$(BUILD))
 	@$(BUILD)/bin/bulkhead-test-runner $(RUNNER_FLAGS)
+
+simulate: setup-test
+	$(call build,$(BUILD))
+	@BULKHEAD_BUILD_DIR='$(abspath $(BUILD))' sh tests/simulator/tools/simulate.sh -v -j $(JOBS) -f $(FIRST) \
+	    $(SEEDS) $(FILTER)
 
 asan: setup-test
 	$(call build,build-asan,-DBULKHEAD_SANITIZE=address)
@@ -74,6 +81,8 @@ help:
 	@echo 'make demo        build, then show the main job: a kernel crashes, the program goes on'
 	@echo 'make test        build, then run every test'
 	@echo '                 DEVICE=cuda tests that device, FILTER="text ..." only tests so named'
+	@echo 'make simulate    schedules of the simulator: SEEDS=10000 for each scenario, from FIRST=1 on,'
+	@echo '                 FILTER="name swarm* -name" only these; see docs/simulator.md'
 	@echo 'make asan        the tests with AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make tsan        the tests with ThreadSanitizer'
 	@echo 'make bench       measure; DEVICE=cuda measures that device, beside the plain driver and others'

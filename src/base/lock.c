@@ -5,7 +5,7 @@
 #include "base/futex.h"
 #include "base/relax.h"
 
-enum { LOOKS = 100 };
+enum { LOOKS = BH__TUNE(100, 2) };
 
 void bh__lock_wait(bh__lock *lock) {
     for (int i = 0; i < LOOKS; i++) {

@@ -7,7 +7,7 @@
 #include "base/cache_line.h"
 
 /* Sanitizers see use after free only if memory is really freed. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(BH__SIMULATED)
 enum { KEPT = -1 };
 #else
 enum { KEPT = 1024 };

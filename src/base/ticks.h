@@ -8,13 +8,16 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "base/tune.h"
 
 /* Whether the counter runs evenly and alike on all processors. Where it does not, the clock stands in and
  * a tick is a nanosecond. */
 bool bh__ticks_usable(void);
 
 static inline uint64_t bh__ticks(bool usable) {
-#if defined(__x86_64__)
+#if defined(BH__SIMULATED)
+    if (usable) return bh__simulated_ticks();
+#elif defined(__x86_64__)
     if (usable) return __builtin_ia32_rdtsc();
 #elif defined(__aarch64__)
     if (usable) {

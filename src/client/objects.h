@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/lock.h"
 #include "base/records.h"
+#include "base/tune.h"
 #include "bulkhead.h"
 #include "client/count.h"
 #include "client/heap.h"
@@ -35,8 +36,8 @@ enum {
                                       whose work ends in any order */
     BH__LANES = BH__MAX_LANES + 1,
     BH__USES_PER_SLOT = 8,
-    BH__STAGING_SLOTS = 16,
-    BH__STAGING_BYTES = 512 * 1024,
+    BH__STAGING_SLOTS = BH__TUNE(16, 4),
+    BH__STAGING_BYTES = BH__TUNE(512 * 1024, 1024),
     BH__BATCH_AREAS = 8,
     BH__BATCH_BYTES = 1024 * 1024,
     BH__MAX_WATCHERS = 16,

@@ -237,7 +237,7 @@ static void copy(void *target, const void *source, size_t bytes) {
 
 enum { PIECES = 4 };
 /* Less than this may well be read again while it is in the caches. */
-static const uint64_t large_read = 4 << 20;
+static const uint64_t large_read = BH__TUNE(4 << 20, 8 << 10);
 
 /* Waits for a piece and copies it out. Called and returns with the lock held. */
 static bh_status piece_finish(bh__device *device, const piece *part, uint8_t *target) {

@@ -16,9 +16,10 @@
 
 enum {
     STACK_BYTES = 512 * 1024,
-    LOOKS_PER_CLOCK = 32, /* a spinning lane looks at the word this often, then at the clock */
-    SLOTS_AT_ONCE = 16,   /* whose lines are given back */
-    SHORT_SPIN_NS = 5000  /* for waits that end either soon or much later */
+    /* A spinning lane looks at the word this often, then at the clock. */
+    LOOKS_PER_CLOCK = BH__TUNE(32, 2),
+    SLOTS_AT_ONCE = 16,  /* whose lines are given back */
+    SHORT_SPIN_NS = 5000 /* for waits that end either soon or much later */
 };
 
 /* The half of a 64-bit word that a futex can sleep on: the one that changes. */

@@ -13,8 +13,8 @@
 enum {
     /* Slots. Enough to keep a device busy; what is queued is lost with a worker and cannot be
      * cancelled. */
-    MOST_AHEAD = 128,
-    LOOKS_PER_CLOCK = 32,
+    MOST_AHEAD = BH__TUNE(128, 8),
+    LOOKS_PER_CLOCK = BH__TUNE(32, 2),
     SPIN_NS = 20000,
     /* A nap is as long as a part of the wait so far, so that whoever waits for the device loses
      * little. */

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Scenarios with managed buffers: a copy in host memory at the same address. */
+#include "scenarios.h"
+#include "world.h"
+
+static bh_buffer managed(uint32_t flags, void **out_memory) {
+    bh_managed_options options = BH_INIT(options);
+    bh_buffer buffer;
+    options.flags = flags;
+    OK(bh_managed_alloc(device, BH_U32, WORDS, &options, &buffer, out_memory));
+    return buffer;
+}
+
+/* A worker's report of a refused request is collected after the request's buffers were released. */
+void scenario_managed_release(void) {
+    bh_ticket refused;
+    void *memory;
+    world_open(BH_DEVICE_NO_STANDBY);
+    (void)managed(0, &memory); /* there is one, and others come and go */
+    bh_buffer source = world_buffer(WORDS, 1), buffer = world_buffer(WORDS, 2);
+    sim_device.longest_ns = 20000;
+    sim_snapshot();
+    sim_device.refuse_in = 1;
+    OK(bh_submit_copy((bh_lane){0}, buffer, 0, source, 0, WORDS * 4, &refused));
+    ticket_watch(refused);
+    /* Others have no processor: this thread is the first to see that the launch is done. */
+    if (sim_chance(2)) sim_pause_process(0, 2 * MS);
+    sim_sleep(sim_pick(100000));
+    OK(bh_buffer_release(buffer));
+    OK(bh_buffer_release(source));
+    for (int i = 0; i < 3; i++) {
+        bh_buffer other;
+        if (bh_buffer_alloc(device, BH_U32, WORDS, &other) == BH_OK) OK(bh_buffer_release(other));
+    }
+    bh_status status = bh_wait(refused, BH_FOREVER);
+    ticket_said(refused, status);
+    if (status != BH_E_LAUNCH) BUG("a refused copy is %s", bh_status_name(status));
+    OK(bh_device_close(device));
+    tickets_ask();
+    sim_nothing_left();
+}
+
+/* Pages of a transparent buffer are still to be written home when a ticket is final. */
+static void answers(bool kills) {
+    bh_ticket running, cancelled;
+    void *memory;
+    bh_lane lane;
+    world_open(kills ? 0 : BH_DEVICE_NO_STANDBY);
+    bh_buffer buffer = managed(BH_MANAGED_TRANSPARENT | BH_MANAGED_UNTRACKED, &memory);
+    OK(bh_lane_open(device, &lane));
+    if (kills) world_wait_standby();
+    sim_device.longest_ns = 20000;
+    sim_snapshot();
+    int worker = world_worker();
+    OK(world_launch(FAKE_STORE, lane, buffer, 1, 0, &running));
+    OK(world_launch(FAKE_STORE, lane, buffer, 2, 0, &cancelled));
+    ticket_watch(running);
+    ticket_watch(cancelled);
+    if (kills) {
+        sim_sleep(sim_pick(30000));
+        sim_kill(worker);
+    } else if (bh_cancel(cancelled) == BH_OK) {
+        ticket_said(cancelled, BH_E_CANCELLED);
+    }
+    tickets_start();
+    bh_status first = bh_wait(running, 30 * S), second = bh_wait(cancelled, 30 * S);
+    if (first == BH_E_TIMEOUT || second == BH_E_TIMEOUT) BUG("a wait of 30 s came to nothing");
+    ticket_said(running, first);
+    ticket_said(cancelled, second);
+    uint32_t expected = second == BH_OK ? 2 : 1, got;
+    memcpy(&got, memory, sizeof got);
+    if (first == BH_OK && second != BH_E_LOST && second != BH_E_STALE && got != expected)
+        BUG("the program sees %u and not %u", got, expected);
+    tickets_stop();
+    OK(bh_device_close(device));
+    tickets_ask();
+    sim_nothing_left();
+}
+
+void scenario_managed_cancel(void) {
+    answers(false);
+}
+void scenario_managed_lost(void) {
+    answers(true);
+}

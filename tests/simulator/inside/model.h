@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a program may expect of its buffers, in terms of the public API alone. Operations on a buffer
+ * take effect in the order in which one thread submitted them; each writes all of its target, and its
+ * ticket's verdict says what came of it:
+ *
+ *   BH_OK                       it was done: the target has the new value and no doubt is left
+ *   BH_E_CANCELLED, BH_E_LAUNCH it never began: the target is as it was, doubt included
+ *   BH_E_STALE                  only if something it reads was in doubt; its target is now
+ *   BH_E_FAULT, _LOST, _DEADLINE, _QUARANTINED   it may have begun: its target is in doubt
+ */
+#ifndef MODEL_H
+#define MODEL_H
+
+#include <bulkhead.h>
+#include <stdbool.h>
+
+enum { MODEL_BUFFERS = 4, MODEL_OPS = 48, NO_BUFFER = -1 };
+
+typedef struct model_buffer {
+    bh_buffer handle; /* zero: none */
+    uint32_t words;
+    bool gone; /* released, while operations on it are pending */
+    bool suspect;
+    bool known;  /* all words are `value` */
+    bool unsure; /* a call failed that may have begun something: nothing is expected of it */
+    uint32_t value;
+} model_buffer;
+
+typedef struct model_op {
+    int target, source,
+        second;      /* buffers; second: a sequence's other target, copied from the first */
+    bool adds;       /* to what is there, which it reads */
+    bool reads_host; /* a read into host memory: `memory` gets what the source has */
+    uint32_t value;
+    const uint32_t *memory;
+    bh_ticket ticket;
+    bh_status status; /* of those that are over when the call returns */
+    bool is_over;
+    bool cancelled; /* bh_cancel returned BH_OK */
+} model_op;
+
+typedef struct model {
+    bh_device device;
+    model_buffer buffers[MODEL_BUFFERS];
+    model_op ops[MODEL_OPS]; /* in the order submitted */
+    int op_count;
+    bool closing; /* the device may close at any time */
+    bool short_of_memory;
+} model;
+
+/* A new operation, or NULL where there is no room: settle first. It counts once its ticket is set. */
+model_op *model_op_new(model *self);
+void model_op_drop(model *self);
+/* Waits for every pending operation, applies them in order, compares. */
+void model_settle(model *self);
+
+/* Whether a call may return this in these circumstances; fails the run if not. */
+bool model_allows(const model *self, bh_status status, const char *call);
+
+#endif

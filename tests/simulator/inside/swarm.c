@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random programs over the public API, checked against the model. Each of several threads has buffers,
+ * lanes and modules of its own; the device, its workers and what befalls them they share. */
+#include "swarm.h"
+
+#include <stdlib.h>
+
+#include "world.h"
+
+enum { LONGEST_PROGRAM = 14 };
+
+static bh_lane any_lane(program *self) {
+    return sim_chance(3) ? (bh_lane){0} : self->lanes[sim_pick(PROGRAM_LANES)];
+}
+
+static int any_buffer(void) {
+    return (int)sim_pick(MODEL_BUFFERS);
+}
+
+static bool has(program *self, int index) {
+    model_buffer *buffer = &self->model.buffers[index];
+    return buffer->handle.id && !buffer->gone;
+}
+
+static uint64_t bytes_of(program *self, int index) {
+    return (uint64_t)self->model.buffers[index].words * 4;
+}
+
+static uint32_t next_value(program *self) {
+    return self->value += 16;
+}
+
+/* What comes of a call that submits: its operation counts, or it never was. */
+static void submitted(program *self, model_op *op, bh_status status, const char *call) {
+    model *it = &self->model;
+    sim_note("%s on buffer %d: %s", call, op->target == NO_BUFFER ? op->source : op->target,
+             bh_status_name(status));
+    if (model_allows(it, status, call)) {
+        ticket_watch(op->ticket);
+        if (sim_chance(3)) callback_register(op->ticket);
+        if (!sim_without("cancel") && sim_chance(6)) {
+            bh_status cancel = bh_cancel(op->ticket);
+            op->cancelled = cancel == BH_OK;
+            sim_note("bh_cancel: %s", bh_status_name(cancel));
+        }
+        return;
+    }
+    /* A call of several pieces may have begun. */
+    if (op->target != NO_BUFFER && !op->adds) it->buffers[op->target].unsure = true;
+    if (op->second != NO_BUFFER) it->buffers[op->second].unsure = true;
+    model_op_drop(it);
+}
+
+/* ---- steps ---- */
+
+static void step_alloc(program *self) {
+    int index = any_buffer();
+    model_buffer *buffer = &self->model.buffers[index];
+    if (buffer->gone) return;
+    if (buffer->handle.id) {
+        if (model_allows(&self->model, bh_buffer_release(buffer->handle), "bh_buffer_release"))
+            buffer->gone = true;
+        return;
+    }
+    static const uint32_t sizes[] = {WORDS, 64, 700};
+    uint32_t words = sizes[sim_pick(sim_without("large") ? 2 : 3)];
+    bh_buffer handle;
+    bh_status status = bh_buffer_alloc(self->model.device, BH_U32, words, &handle);
+    if (model_allows(&self->model, status, "bh_buffer_alloc"))
+        *buffer = (model_buffer){.handle = handle, .words = words};
+}
+
+static void launch(program *self, int kernel, uint64_t deadline) {
+    int index = any_buffer();
+    model_op *op = has(self, index) ? model_op_new(&self->model) : NULL;
+    if (!op) return;
+    model_buffer *buffer = &self->model.buffers[index];
+    op->target = index;
+    op->value = next_value(self);
+    op->adds = kernel == FAKE_ADD;
+    if (op->adds) op->source = index;
+    bh_launch_options options = BH_INIT(options);
+    options.lane = any_lane(self);
+    options.deadline_ns = deadline;
+    if (sim_chance(3) && !op->adds) options.flags |= BH_LAUNCH_IDEMPOTENT;
+    if (sim_chance(8)) options.flags |= BH_LAUNCH_NO_BLOCK;
+    bh_arg target = op->adds ? BH_INOUT(buffer->handle) : BH_OUT(buffer->handle);
+    submitted(self, op,
+              bh_launch_with(self->kernels[kernel], BH_GRID(1, 1),
+                             BH_ARGS(target, buffer->words, op->value), &options, &op->ticket),
+              "bh_launch_with");
+}
+
+static void step_launch(program *self) {
+    static const int usual[] = {FAKE_STORE, FAKE_STORE, FAKE_ADD, FAKE_REFUSED};
+    launch(self, usual[sim_pick(sim_without("refused") ? 3 : 4)], 0);
+}
+
+static void step_fault(program *self) {
+    if (!self->faults || sim_without("fault")) return;
+    static const int bad[] = {FAKE_FAULT, FAKE_CRASH, FAKE_ENDLESS};
+    int kernel = bad[sim_pick(3)];
+    launch(self, kernel, kernel == FAKE_ENDLESS ? 3 * MS : 0);
+}
+
+static void step_copy(program *self) {
+    int target = any_buffer(), source = any_buffer();
+    if (target == source || !has(self, target) || !has(self, source) ||
+        bytes_of(self, target) != bytes_of(self, source))
+        return;
+    model_op *op = model_op_new(&self->model);
+    if (!op) return;
+    op->target = target;
+    op->source = source;
+    bh_buffer to = self->model.buffers[target].handle, from = self->model.buffers[source].handle;
+    bh_launch_options options = BH_INIT(options);
+    options.lane = any_lane(self);
+    bh_status status =
+        sim_chance(2)
+            ? bh_submit_copy(options.lane, to, 0, from, 0, bytes_of(self, target), &op->ticket)
+            : bh_launch_with(self->kernels[FAKE_COPY], BH_GRID(1, 1),
+                             BH_ARGS(BH_IN(from), BH_OUT(to), self->model.buffers[target].words),
+                             &options, &op->ticket);
+    submitted(self, op, status, "a copy");
+}
+
+static void step_fill(program *self) {
+    int index = any_buffer();
+    model_op *op = has(self, index) ? model_op_new(&self->model) : NULL;
+    if (!op) return;
+    op->target = index;
+    op->value = next_value(self);
+    bh_buffer handle = self->model.buffers[index].handle;
+    bh_rows rows = BH_INIT(rows);
+    rows.width = WORDS * 4;
+    rows.height = bytes_of(self, index) / rows.width;
+    bool by_rows = rows.width * rows.height == bytes_of(self, index) && sim_chance(3);
+    submitted(self, op,
+              by_rows ? bh_submit_fill_2d(any_lane(self), handle, &rows, &op->value, 4, &op->ticket)
+                      : bh_submit_fill(any_lane(self), handle, 0, bytes_of(self, index), &op->value,
+                                       4, &op->ticket),
+              by_rows ? "bh_submit_fill_2d" : "bh_submit_fill");
+}
+
+static void step_write(program *self) {
+    int index = any_buffer();
+    model_op *op = has(self, index) ? model_op_new(&self->model) : NULL;
+    if (!op) return;
+    uint32_t words[1024];
+    op->target = index;
+    op->value = next_value(self);
+    for (uint32_t i = 0; i < self->model.buffers[index].words; i++) words[i] = op->value;
+    bh_buffer handle = self->model.buffers[index].handle;
+    if (sim_chance(3)) {
+        op->is_over = true;
+        op->status = bh_buffer_write(handle, 0, words, bytes_of(self, index));
+        if (model_allows(&self->model, op->status, "bh_buffer_write")) return;
+        self->model.buffers[index].unsure = true; /* it says nothing of how far it came */
+        model_op_drop(&self->model);
+        return;
+    }
+    submitted(self, op,
+              bh_submit_write(any_lane(self), handle, 0, words, bytes_of(self, index), &op->ticket),
+              "bh_submit_write");
+}
+
+static void step_read(program *self) {
+    int index = any_buffer();
+    if (!has(self, index)) return;
+    for (int i = 0; i < PROGRAM_HOSTS; i++) {
+        if (!self->hosts[i] || self->host_used[i]) continue;
+        model_op *op = model_op_new(&self->model);
+        if (!op) return;
+        op->source = index;
+        op->reads_host = true;
+        op->memory = self->hosts[i];
+        self->host_used[i] = true;
+        submitted(self, op,
+                  bh_submit_read(any_lane(self), self->model.buffers[index].handle, 0,
+                                 self->hosts[i], bytes_of(self, index), &op->ticket),
+                  "bh_submit_read");
+        return;
+    }
+}
+
+static void step_host(program *self) {
+    if (sim_without("host")) return;
+    int i = (int)sim_pick(PROGRAM_HOSTS);
+    if (self->host_used[i]) return;
+    void *memory = self->hosts[i];
+    if (memory) {
+        if (model_allows(&self->model, bh_host_free(self->model.device, memory), "bh_host_free"))
+            self->hosts[i] = NULL;
+    } else if (model_allows(&self->model, bh_host_alloc(self->model.device, 4096, &memory),
+                            "bh_host_alloc")) {
+        self->hosts[i] = memory;
+    }
+}
+
+static void step_lane(program *self) {
+    if (sim_without("lane")) return;
+    int i = (int)sim_pick(PROGRAM_LANES);
+    if (self->lanes[i].id) {
+        if (model_allows(&self->model, bh_lane_close(self->lanes[i]), "bh_lane_close"))
+            self->lanes[i].id = 0;
+    } else {
+        bh_lane lane;
+        if (model_allows(&self->model, bh_lane_open(self->model.device, &lane), "bh_lane_open"))
+            self->lanes[i] = lane;
+    }
+}
+
+static void step_sync(program *self) {
+    uint64_t start = sim_now();
+    bh_status status = sim_chance(2) ? bh_device_sync(self->model.device, 30 * S)
+                                     : bh_lane_sync(self->lanes[0], 30 * S);
+    if (status == BH_E_INVALID && !self->lanes[0].id) return;
+    if (status == BH_E_TIMEOUT) sim_fail(SIM_HANG, "a sync of 30 s came to nothing");
+    (void)model_allows(&self->model, status, "a sync");
+    if (sim_now() - start > 40 * S) BUG("a sync took longer than its timeout");
+}
+
+static void step_sequence(program *self) {
+    if (sim_without("sequence")) return;
+    int target = any_buffer(), second = any_buffer();
+    if (target == second || !has(self, target) || !has(self, second) ||
+        bytes_of(self, target) != bytes_of(self, second))
+        return;
+    model_op *op = model_op_new(&self->model);
+    if (!op) return;
+    bh_sequence sequence;
+    bh_buffer to = self->model.buffers[target].handle, also = self->model.buffers[second].handle;
+    op->target = target;
+    op->second = second;
+    op->value = next_value(self);
+    bh_status status = bh_sequence_begin(self->model.device, NULL, &sequence);
+    if (!model_allows(&self->model, status, "bh_sequence_begin")) {
+        model_op_drop(&self->model);
+        return;
+    }
+    status = bh_sequence_launch(sequence, self->kernels[FAKE_STORE], BH_GRID(1, 1),
+                                BH_ARGS(BH_OUT(to), self->model.buffers[target].words, op->value),
+                                NULL, NULL);
+    if (status == BH_OK)
+        status = bh_sequence_copy(sequence, also, 0, to, 0, bytes_of(self, target), NULL);
+    if (status == BH_OK) status = bh_sequence_finish(sequence);
+    bh_replay_options options = BH_INIT(options);
+    options.lane = any_lane(self);
+    if (sim_chance(2)) options.flags = BH_LAUNCH_IDEMPOTENT;
+    if (status == BH_OK) status = bh_sequence_submit(sequence, &options, &op->ticket);
+    submitted(self, op, status, "a sequence");
+    (void)model_allows(&self->model, bh_sequence_release(sequence), "bh_sequence_release");
+}
+
+static void step_prepared(program *self) {
+    int index = any_buffer();
+    model_op *op = has(self, index) ? model_op_new(&self->model) : NULL;
+    if (!op) return;
+    bh_prepared prepared;
+    bh_launch_options options = BH_INIT(options);
+    options.lane = any_lane(self);
+    op->target = index;
+    op->value = next_value(self);
+    bh_status status = bh_prepare(
+        self->kernels[FAKE_STORE], BH_GRID(1, 1),
+        BH_ARGS(BH_OUT(self->model.buffers[index].handle), self->model.buffers[index].words, 0u),
+        &options, &prepared);
+    if (!model_allows(&self->model, status, "bh_prepare")) {
+        model_op_drop(&self->model);
+        return;
+    }
+    bh_change change = {.index = 2, .arg = BH_ARG(op->value)};
+    submitted(self, op, bh_prepared_launch_with(prepared, &change, 1, &op->ticket),
+              "bh_prepared_launch_with");
+    (void)model_allows(&self->model, bh_prepared_release(prepared), "bh_prepared_release");
+}
+
+static void step_module(program *self) {
+    if (sim_without("module")) return;
+    static const char image[] = FAKE_IMAGE;
+    bh_module other;
+    bh_status status = bh_module_load(self->model.device, image, sizeof image, &other);
+    if (!model_allows(&self->model, status, "bh_module_load")) return;
+    bh_kernel store;
+    int index = any_buffer();
+    if (model_allows(&self->model, bh_kernel_get(other, "store", &store), "bh_kernel_get") &&
+        has(self, index)) {
+        model_op *op = model_op_new(&self->model);
+        if (op) {
+            op->target = index;
+            op->value = next_value(self);
+            submitted(self, op,
+                      bh_launch(store, BH_GRID(1, 1),
+                                BH_ARGS(BH_OUT(self->model.buffers[index].handle),
+                                        self->model.buffers[index].words, op->value),
+                                &op->ticket),
+                      "bh_launch");
+        }
+    }
+    (void)model_allows(&self->model, bh_module_unload(other), "bh_module_unload");
+}
+
+static void step_variable(program *self) {
+    if (!self->variable.id || sim_without("variable")) return;
+    uint32_t value[4] = {next_value(self), 1, 2, 3}, got[4];
+    if (sim_chance(2)) {
+        bh_status status = bh_module_global_write(self->variable, "var", 0, value, sizeof value);
+        self->variable_known = model_allows(&self->model, status, "bh_module_global_write");
+        self->variable_value = value[0];
+        return;
+    }
+    bh_status status = bh_module_global_read(self->variable, "var", 0, got, sizeof got);
+    if (!model_allows(&self->model, status, "bh_module_global_read")) return;
+    if (self->variable_known && got[0] != self->variable_value)
+        BUG("a variable was set to %u and %u is read", self->variable_value, got[0]);
+}
+
+static void step_dispatch(program *self) {
+    if (sim_without("dispatch")) return;
+    uint32_t out[WORDS] = {0}, words = WORDS, value = next_value(self);
+    bh_dispatch_arg args[] = {BH_HOST_OUT(out, sizeof out), BH_HOST_VALUE(&words, sizeof words),
+                              BH_HOST_VALUE(&value, sizeof value)};
+    bh_status status = bh_dispatch(self->kernels[FAKE_STORE], BH_GRID(1, 1), args, 3, NULL);
+    if (!model_allows(&self->model, status, "bh_dispatch")) return;
+    for (int i = 0; i < WORDS; i++)
+        if (out[i] != value) BUG("bh_dispatch has %u in word %d and not %u", out[i], i, value);
+}
+
+static void step_look(program *self) {
+    bh_device_status status = BH_INIT(status);
+    bh_device_info info = BH_INIT(info);
+    bh_memory_info memory = BH_INIT(memory);
+    bh_counters counters = BH_INIT(counters);
+    bh_device it = self->model.device;
+    (void)model_allows(&self->model, bh_device_get_status(it, &status), "bh_device_get_status");
+    (void)model_allows(&self->model, bh_device_query(it, &info), "bh_device_query");
+    (void)model_allows(&self->model, bh_memory_query(it, &memory), "bh_memory_query");
+    (void)model_allows(&self->model, bh_device_counters(it, &counters), "bh_device_counters");
+    if (!sim_without("trim") && sim_chance(4)) {
+        uint64_t freed;
+        (void)model_allows(&self->model, bh_device_trim(it, 0, &freed), "bh_device_trim");
+    }
+}
+
+/* Only of what is settled: a suspect buffer that is declared good has any contents. */
+static void accept_some(program *self) {
+    for (int i = 0; i < MODEL_BUFFERS; i++) {
+        model_buffer *buffer = &self->model.buffers[i];
+        if (!buffer->handle.id || buffer->gone || !sim_chance(3)) continue;
+        if (!model_allows(&self->model, bh_buffer_accept(buffer->handle), "bh_buffer_accept"))
+            continue;
+        if (buffer->suspect) buffer->known = false;
+        buffer->suspect = false;
+    }
+}
+
+/* ---- programs ---- */
+
+typedef void step(program *self);
+static step *const steps[] = {
+    step_alloc,  step_alloc,    step_launch,   step_launch, step_launch,   step_fault,
+    step_copy,   step_copy,     step_fill,     step_write,  step_write,    step_read,
+    step_host,   step_lane,     step_lane,     step_sync,   step_sequence, step_prepared,
+    step_module, step_variable, step_dispatch, step_look,
+};
+
+bool program_begin(program *self) {
+    static const char *const names[] = {"store",   "add",   "copy", "fault", "endless",
+                                        "refused", "crash", "get",  "set"};
+    static const char image[] = FAKE_IMAGE, variable[] = FAKE_VARIABLE;
+    model *it = &self->model;
+    self->value = (uint32_t)(self->number << 16);
+    if (!model_allows(it, bh_module_load(it->device, image, sizeof image, &self->module),
+                      "bh_module_load"))
+        return false;
+    for (int i = 0; i < FAKE_KERNELS; i++)
+        if (!model_allows(it, bh_kernel_get(self->module, names[i], &self->kernels[i]),
+                          "bh_kernel_get"))
+            return false;
+    bh_module made;
+    if (sim_chance(2) &&
+        model_allows(it, bh_module_load(it->device, variable, sizeof variable, &made),
+                     "bh_module_load"))
+        self->variable = made;
+    return true;
+}
+
+static void settle(program *self) {
+    model_settle(&self->model);
+    self->model.op_count = 0;
+    memset(self->host_used, 0, sizeof self->host_used);
+    if (self->model.closing) return;
+    accept_some(self);
+}
+
+void *program_run(void *argument) {
+    program *self = argument;
+    int rounds = 1 + (int)sim_pick(3);
+    for (int i = 0; i < rounds; i++) {
+        int length = 2 + (int)sim_pick(LONGEST_PROGRAM);
+        for (int k = 0; k < length; k++) {
+            steps[sim_pick(sizeof steps / sizeof *steps)](self);
+            if (sim_chance(4)) sim_sleep(sim_pick(50000));
+        }
+        settle(self);
+    }
+    return NULL;
+}

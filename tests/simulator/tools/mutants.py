@@ -81,6 +81,8 @@ class Builder:
     def make(self, name, file, change):
         """Returns the program, or None where the text is not there, or not once."""
         path = os.path.join(SOURCE, file)
+        if not os.path.exists(path):
+            return None
         with open(path) as text:
             changed = change(text.read())
         if changed is None or path not in self.simulated:

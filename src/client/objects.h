@@ -498,9 +498,10 @@ struct bh__device {
     pthread_mutex_t dispatch_lock;
     uint32_t slot;
     uint32_t handle_generation;
-    _Atomic uint64_t id;    /* its handle; 0: closed. Read without the lock. */
-    _Atomic uint32_t life;  /* bh__life. Read without the lock. */
-    _Atomic uint32_t users; /* threads that are inside without the lock */
+    _Atomic uint64_t id;      /* its handle; 0: closed. Read without the lock. */
+    _Atomic uint32_t life;    /* bh__life. Read without the lock. */
+    _Atomic uint32_t users;   /* threads that are inside without the lock */
+    _Atomic uint32_t landing; /* compiles that ended and are being answered */
     bh__table buffers, modules, kernels, lane_handles, prepareds, sequences, pools;
 
     /* Everything from here on starts at zero each time. What most calls look at comes first. */

@@ -103,7 +103,7 @@ typedef struct bh__memory {
     uint64_t address;
     uint64_t read_only_address;
     uint32_t use_capacity, doubt_count;
-    uint32_t doubt_whole; /* there was no memory to keep the exact set: all of it is in doubt */
+    uint32_t doubt_whole;  /* there was no memory to keep the exact set: all of it is in doubt */
     const void *call_site; /* that allocated it */
     void *host;            /* host regions: where the application has it */
     uint64_t host_from;    /* pieces of a host region: where in it they begin */
@@ -526,8 +526,8 @@ struct bh__device {
 
     /* Written by many calls: apart from what waiting threads read. */
     uint64_t stamp;
-    bh__call *calls;        /* that have submitted some of their pieces */
-    struct bh__late *late;  /* verdicts that are told once a lost worker is gone: resolve.c */
+    bh__call *calls;       /* that have submitted some of their pieces */
+    struct bh__late *late; /* verdicts that are told once a lost worker is gone: resolve.c */
     uint64_t buffer_count, bytes_allocated, high_allocated;
     uint64_t pressure_high, pressure_low; /* of bytes_allocated: who goes there has to tell */
     bh__memory *leaving;                  /* freed, still used by work */

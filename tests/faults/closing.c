@@ -45,8 +45,8 @@ static void *call_late(void *argument) {
     bh_ticket ticket;
     self->status =
         self->compiles
-            ? bh_submit_compile(self->r.device, "extern \"C\" __global__ void k() {}", NULL, &module,
-                                &ticket)
+            ? bh_submit_compile(self->r.device, "extern \"C\" __global__ void k() {}", NULL,
+                                &module, &ticket)
             : bh_submit_load(self->r.device, ptx_basic, strlen(ptx_basic), &module, &ticket);
     return NULL;
 }

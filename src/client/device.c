@@ -363,7 +363,9 @@ static void drain(bh__device *device) {
     (void)bh__workers_flush(device, deadline);
 }
 
-/* From here on a compile that is done is not loaded; those that are not are cancelled. */
+/* From here on a compile that is done is not loaded; those that are not are cancelled. Others may have
+ * taken some to answer them, with a module to be loaded or with a callback to be run: their jobs and
+ * tickets come before the supervisor and the dispatcher go. */
 static void end_compiles(bh__device *device) {
     bh_error cancelled;
     bh__fail(&cancelled, BH_E_CANCELLED, "wait for work before closing the device",
@@ -372,6 +374,10 @@ static void end_compiles(bh__device *device) {
     atomic_store(&device->life, BH__LIFE_CLOSING);
     bh__lock_give(&device->lock);
     (void)bh__flights_recall(device, 0, &cancelled);
+    while (atomic_load(&device->landing) > 0) {
+        struct timespec pause = bh__timespec(20 * BH__NS_PER_US);
+        nanosleep(&pause, NULL);
+    }
 }
 
 bh_status bh_device_close(bh_device handle) {

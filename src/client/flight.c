@@ -225,6 +225,7 @@ static void answer_module(waiter *self) {
     if (log && *log) bh__log_keep_ticket(self->ticket, log);
     if (!self->outcome.product || !load_product(self, &error))
         bh__module_resolve(self->device, self->module, &error);
+    atomic_fetch_sub(&self->device->landing, 1);
     bh__ticket_leave(self->device);
     bh__outcome_free(&self->outcome);
     free(self);
@@ -235,8 +236,9 @@ static void take_module(waiter *self) {
     waiter **link = &modules;
     while (*link != self) link = &(*link)->next_module;
     *link = self->next_module;
-    /* The device stays until we are done with it. */
+    /* The device stays until we are done with it, and its queues open until we have answered. */
     atomic_fetch_add(&self->device->users, 1);
+    atomic_fetch_add(&self->device->landing, 1);
 }
 
 static void copy_outcome(const bh__outcome *from, bh__outcome *to) {

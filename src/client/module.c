@@ -172,6 +172,10 @@ static bool keep_image(bh__module *module, const void *image, size_t bytes, bh_e
 
 bh__module *bh__module_announce(bh__device *device) {
     sweep(device);
+    if (!bh__takes_work(device)) { /* the lock was let go: the device may have begun to close */
+        bh__refuse_work(device);
+        return NULL;
+    }
     bh__module *module = calloc(1, sizeof *module);
     if (!module) {
         bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "no host memory for a module's record");

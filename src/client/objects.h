@@ -104,7 +104,7 @@ typedef struct bh__memory {
     uint64_t address;
     uint64_t read_only_address;
     uint32_t use_capacity, doubt_count;
-    uint32_t doubt_whole; /* there was no memory to keep the exact set: all of it is in doubt */
+    uint32_t doubt_whole;  /* there was no memory to keep the exact set: all of it is in doubt */
     const void *call_site; /* that allocated it */
     void *host;            /* host regions: where the application has it */
     uint64_t host_from;    /* pieces of a host region: where in it they begin */
@@ -499,9 +499,10 @@ struct bh__device {
     pthread_mutex_t dispatch_lock;
     uint32_t slot;
     uint32_t handle_generation;
-    _Atomic uint64_t id;    /* its handle; 0: closed. Read without the lock. */
-    _Atomic uint32_t life;  /* bh__life. Read without the lock. */
-    _Atomic uint32_t users; /* threads that are inside without the lock */
+    _Atomic uint64_t id;      /* its handle; 0: closed. Read without the lock. */
+    _Atomic uint32_t life;    /* bh__life. Read without the lock. */
+    _Atomic uint32_t users;   /* threads that are inside without the lock */
+    _Atomic uint32_t landing; /* compiles that ended and are being answered */
     bh__table buffers, modules, kernels, lane_handles, prepareds, sequences, pools;
 
     /* Everything from here on starts at zero each time. What most calls look at comes first. */
@@ -526,8 +527,8 @@ struct bh__device {
 
     /* Written by many calls: apart from what waiting threads read. */
     uint64_t stamp;
-    bh__call *calls;        /* that have submitted some of their pieces */
-    struct bh__late *late;  /* verdicts that are told once a lost worker is gone: resolve.c */
+    bh__call *calls;       /* that have submitted some of their pieces */
+    struct bh__late *late; /* verdicts that are told once a lost worker is gone: resolve.c */
     uint64_t buffer_count, bytes_allocated, high_allocated;
     uint64_t pressure_high, pressure_low; /* of bytes_allocated: who goes there has to tell */
     bh__memory *leaving;                  /* freed, still used by work */

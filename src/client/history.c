@@ -282,7 +282,8 @@ static void compose(bh_status status, const char *kernel, uint64_t loss, bh_erro
     switch (status) {
     case BH_E_LOST:
         bh__fail(out, BH_E_LOST,
-                 "submit it again, or mark it idempotent so that this happens by itself",
+                 "submit it again; launches and replays that are marked idempotent are repeated by "
+                 "themselves, unless what they read may be gone",
                  "%s was in flight when worker %llu was lost; it may have run in part", who,
                  (unsigned long long)loss);
         break;

@@ -19,6 +19,15 @@ enum {
     HEAD_BYTES = 420 /* of them for the name of a request: eight steps of a sequence */
 };
 
+/* Bytes that a request in flight writes. */
+typedef struct written {
+    const bh__memory *memory;
+    uint64_t offset, bytes, stamp;
+} written;
+
+/* As many as that are looked at one by one; beyond them a write counts as one of the whole memory. */
+enum { MOST_WRITTEN = 4096 };
+
 typedef struct judgement {
     bh__device *device;
     const bh__cause *cause;
@@ -31,6 +40,8 @@ typedef struct judgement {
     bool one_kernel; /* all candidates ran the same one */
     bh_error blame;  /* for the request or requests to blame */
     bh_loss *summary;
+    written *writes; /* of all requests in flight, unless there are too many, or no memory for it */
+    uint32_t write_count;
 } judgement;
 
 /* ---- freeze ---- */
@@ -331,10 +342,17 @@ static void write_blame(judgement *self) {
 
 /* ---- doubt ---- */
 
+static void note_written(judgement *self, const bh__use *use, uint64_t stamp) {
+    if (self->writes && self->write_count < MOST_WRITTEN)
+        self->writes[self->write_count] = (written){use->memory, use->offset, use->bytes, stamp};
+    self->write_count++;
+}
+
 static void hold_outputs(judgement *self, bh__lane *lane, const bh__shadow *shadow) {
     for (uint32_t i = 0; i < shadow->use_count; i++) {
         const bh__use *use = bh__use_at(self->device, lane, shadow, i);
         if (!(use->access & BH_ACCESS_OUT)) continue;
+        note_written(self, use, shadow->stamp);
         use->memory->held_by = self->loss;
         if (use->memory->doubt_loss != self->loss || use->memory->doubt_stamp < shadow->stamp) {
             use->memory->doubt_stamp = shadow->stamp;
@@ -364,6 +382,19 @@ static bool is_quarantined(const bh__shadow *shadow) {
     return shadow->kernel && shadow->kernel->quarantined;
 }
 
+/* Whether a request in flight that came after this stamp writes bytes that `in` reads. */
+static bool is_swept(const judgement *self, const bh__use *in, uint64_t stamp) {
+    if (in->memory->doubt_loss != self->loss || in->memory->doubt_stamp <= stamp) return false;
+    if (!self->writes || self->write_count > MOST_WRITTEN) return true;
+    for (uint32_t i = 0; i < self->write_count; i++) {
+        const written *out = &self->writes[i];
+        if (out->memory == in->memory && out->stamp > stamp &&
+            out->offset < in->offset + in->bytes && in->offset < out->offset + out->bytes)
+            return true;
+    }
+    return false;
+}
+
 /* In flight, and safe to run again from the start: nothing it reads can have been changed by itself
  * or by work behind it. Its inputs may have been overwritten by a later request in flight although
  * this one is not known to be done. */
@@ -374,9 +405,7 @@ static bool can_be_resent(const judgement *self, bh__lane *lane, const bh__shado
         const bh__use *in = bh__use_at(self->device, lane, shadow, i);
         if (!(in->access & BH_ACCESS_IN)) continue;
         /* What moves into a mirror meanwhile is what comes of this, or of work behind it. */
-        if (in->memory->doubt_loss == self->loss && in->memory->doubt_stamp > shadow->stamp &&
-            !in->memory->mirror)
-            return false;
+        if (!in->memory->mirror && is_swept(self, in, shadow->stamp)) return false;
         for (uint32_t k = 0; k < shadow->use_count; k++) {
             const bh__use *out = bh__use_at(self->device, lane, shadow, k);
             if ((out->access & BH_ACCESS_OUT) && out->memory == in->memory &&
@@ -509,8 +538,10 @@ void bh__take_over(bh__device *device, const bh__cause *cause, bh_loss *summary)
     snprintf(summary->message, sizeof summary->message, "%s", self.blame.message);
     judge_modules(&self);
     bh__driven_lose(device);
+    self.writes = malloc(MOST_WRITTEN * sizeof *self.writes);
     bh__requests_walk(device, hold_one, &self);
     bh__requests_walk(device, judge_one, &self);
+    free(self.writes);
     /* A call that failed because of a later piece may have spoilt what was let through before. */
     bh__dependents_resolve(device);
     summary->suspect_buffers = count_suspect(device);

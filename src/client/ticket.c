@@ -341,6 +341,11 @@ static bh_status refuse_ended(void) {
                       "the work has ended already");
 }
 
+static bh_status refuse_begun(void) {
+    return bh__refuse(BH_E_BUSY, "wait for it; a deadline on the launch bounds how long it may run",
+                      "the work has begun and cannot be cancelled");
+}
+
 /* With PAUSED set the worker takes nothing, so what is not taken now can be turned into a request
  * that does nothing. Work that depends on it may be taken, on other lanes, but cannot complete before
  * the request is passed: it still gets its verdict in time. */
@@ -362,12 +367,7 @@ static bh_status cancel_locked(bh__device *device, bh__lane *lane, bh_ticket tic
         bh__dependents_resolve(device);
     }
     if (!device->frozen) atomic_fetch_and(&area->claim, ~BH__PAUSED);
-    if (!free_to_cancel) {
-        return bh__refuse(BH_E_BUSY,
-                          "wait for it; a deadline on the launch bounds how long it may run",
-                          "the work has begun and cannot be cancelled");
-    }
-    return BH_OK;
+    return free_to_cancel ? BH_OK : refuse_begun();
 }
 
 static bh_status cancel_load(bh__device *device, bh__lane *lane, uint64_t sequence) {
@@ -402,6 +402,11 @@ bh_status bh_cancel(bh_ticket ticket) {
         if (status == BH_OK) {
             bh__area_wake(device, area);
             bh__dispatcher_poke(device);
+        } else if (status == BH_E_INVALID && atomic_load(&device->unhomed) &&
+                   bh__lane_ask(device, lane, ticket) == BH_OK &&
+                   come_home(device, lane, ticket.sequence, false, 0) == BH_E_BUSY) {
+            /* Not done for whoever asks, as long as what it wrote is on its way. */
+            status = refuse_begun();
         }
     }
     bh__ticket_leave(device);

@@ -286,3 +286,29 @@ TEST(a_closed_tracker_is_noticed) {
     CHECK_EQ(managed_info(m.buffer).tracking, BH_TRACKING_ALL_WRITTEN);
     CHECK_OK(bh_device_close(r.device));
 }
+
+/* Done for bh_query once what was written has come home, and not before that for bh_cancel. */
+TEST(cancelling_and_asking_agree) {
+    rig r = rig_open(0);
+    made m = managed_made(r.device, WORDS, BH_MANAGED_TRANSPARENT);
+    unsigned begun = 0, ended = 0;
+    for (int i = 0; i < 60; i++) {
+        uint32_t n = WORDS;
+        bh_ticket ticket = submit(rig_kernel(&r, "iota"), BH_GRID(n, 64),
+                                  BH_ARGS(BH_OUT(m.buffer), 5u, n), NULL);
+        bh_status status = BH_E_BUSY;
+        while (status == BH_E_BUSY) {
+            status = bh_cancel(ticket);
+            begun += status == BH_E_BUSY;
+        }
+        if (status == BH_OK) {
+            CHECK_STATUS(bh_query(ticket), BH_E_CANCELLED);
+            continue;
+        }
+        ended++;
+        CHECK_STATUS(status, BH_E_INVALID);
+        CHECK_OK(bh_query(ticket));
+    }
+    fprintf(stderr, "%u had begun, %u had ended\n", begun, ended);
+    CHECK_OK(bh_device_close(r.device));
+}

@@ -226,14 +226,82 @@ enum {
  * BH_DEVICE_CHECK, which finds more, and on the CPU device only.
  */
 
+/* ---- losses: what happened, and what follows from it ---- */
+
+enum {
+    BH_LOSS_FAULT = 1,     /* a kernel faulted, or crashed the worker */
+    BH_LOSS_DEADLINE = 2,  /* a kernel overran its deadline */
+    BH_LOSS_LOST = 3,      /* the worker ended, or was ended: killed, exited, no longer making sense */
+    BH_LOSS_STUCK = 4,     /* the worker was alive and did nothing: stuck_timeout_ns, or a deadline
+                              that passed before the request was begun */
+    BH_LOSS_NO_MEMORY = 5, /* the device has no memory left for what the worker needs */
+    BH_LOSS_BROKEN = 6     /* the device says that it is broken, or workers do not start */
+};
+
+typedef struct bh_loss {
+    uint32_t size;
+    bh_status cause;     /* BH_E_FAULT, BH_E_DEADLINE, BH_E_LOST */
+    uint64_t generation; /* of the worker that was lost */
+    uint32_t certain;
+    uint32_t stopped;      /* 1: the device stopped, nothing took over */
+    uint32_t from_standby; /* 1: a standby that was ready took over, 0: a worker started cold, or
+                              still starting */
+    uint32_t failed;       /* requests that got BH_E_FAULT or BH_E_DEADLINE */
+    uint32_t lost;         /* ... BH_E_LOST */
+    uint32_t stale;        /* ... BH_E_STALE */
+    uint32_t resent;       /* in flight, idempotent, sent again */
+    uint32_t suspect_buffers;
+    uint64_t takeover_ns; /* from knowing of the loss to the next worker being told to go on */
+    char kernel[128];
+    char message[512];
+    uint32_t kind; /* BH_LOSS_FAULT ... */
+    uint32_t reserved;
+    uint64_t number; /* of the device's losses, from 1 on */
+} bh_loss;
+
+/*
+ * What follows from a loss. The defaults keep good work running beside bad requests, and stop the
+ * device where nothing works:
+ *
+ *   The budget of restarts is restart_limit losses; it is full at first, and grows back evenly over
+ *   restart_window_ns. A loss that it has no room for stops the device. BH_DEVICE_NO_RESTART_LIMIT:
+ *   there is no budget. With restart_limit 0, the default, 1000 losses in 60 s are allowed, but no 20
+ *   in a row without one completed request in between.
+ *   Workers that fail to start three times in a row, or a device that says it is broken, stop the
+ *   device whatever the budget.
+ *   A kernel is quarantined (BH_E_QUARANTINED until bh_kernel_pardon) after quarantine_after certain
+ *   faults. With quarantine_after 0, the default, after 16, where each launch of it that completed
+ *   takes one back: a kernel that always faults is quarantined, one that sometimes gets bad input is
+ *   not. UINT32_MAX: never.
+ *
+ * A policy, if the program has one, decides in their place.
+ */
+typedef struct bh_verdict {
+    uint32_t size;
+    uint32_t go_on;      /* 1: another worker goes on; 0: the device stops */
+    uint32_t quarantine; /* 1: the kernel to blame, if loss->kernel names one, is quarantined */
+    uint32_t reserved;
+} bh_verdict;
+
+/*
+ * Called at each loss, before anything gets its verdict, with what the limits would decide; may change
+ * it. loss->stopped is 1 where they would stop the device; what is counted and timed in *loss is not
+ * known yet and zero. Called once more where workers fail to start again and again (kind
+ * BH_LOSS_BROKEN or BH_LOSS_NO_MEMORY, go_on 0): with go_on 1 they are started again, at growing
+ * intervals. It runs on a thread of the library with no lock held, and no work is done meanwhile:
+ * return soon. Calls to the same device that take a handle or wait are refused with BH_E_INVALID, except
+ * bh_device_get_health and bh_device_get_report.
+ */
+typedef void bh_policy_fn(void *context, const bh_loss *loss, bh_verdict *verdict);
+
 typedef struct bh_device_options {
     uint32_t size;
     uint32_t flags;
     const char *device;         /* "auto" (default), "cpu", "cuda", "cuda:1" */
     const char *worker_dir;     /* where the worker programs are; default: found */
     uint64_t restart_window_ns; /* default 60 s */
-    uint32_t restart_limit;    /* losses allowed in the window before the device stops; default 3 */
-    uint32_t quarantine_after; /* certain faults of one kernel until it is quarantined; default 2 */
+    uint32_t restart_limit;     /* see "What follows from a loss"; default 1000 */
+    uint32_t quarantine_after;  /* likewise; default 16 */
     uint64_t deadline_ns;      /* for launches that name none; default none */
     uint64_t wait_spin_ns;     /* how long a waiter spins before it sleeps; default 20 us */
     uint64_t worker_spin_ns;   /* how long an idle lane of the worker spins; default 50 us */
@@ -254,6 +322,8 @@ typedef struct bh_device_options {
      * in a debugger.
      */
     uint64_t stuck_timeout_ns;
+    bh_policy_fn *policy; /* decides what follows from a loss; NULL: the limits do */
+    void *policy_context;
 } bh_device_options;
 
 BH_API bh_status bh_device_open(const bh_device_options *options, bh_device *out);
@@ -355,24 +425,6 @@ BH_API bh_status bh_device_wait_standby(bh_device device, uint64_t timeout_ns);
 /* A descriptor for poll or epoll, readable when something armed by bh_notify is done. Read its 8
  * bytes to rearm it. It belongs to the device: do not close it. */
 BH_API bh_status bh_device_eventfd(bh_device device, int *out_fd);
-
-typedef struct bh_loss {
-    uint32_t size;
-    bh_status cause;     /* BH_E_FAULT, BH_E_DEADLINE, BH_E_LOST */
-    uint64_t generation; /* of the worker that was lost */
-    uint32_t certain;
-    uint32_t stopped;      /* 1: the device stopped, nothing took over */
-    uint32_t from_standby; /* 1: a standby that was ready took over, 0: a worker started cold, or
-                              still starting */
-    uint32_t failed;       /* requests that got BH_E_FAULT or BH_E_DEADLINE */
-    uint32_t lost;         /* ... BH_E_LOST */
-    uint32_t stale;        /* ... BH_E_STALE */
-    uint32_t resent;       /* in flight, idempotent, sent again */
-    uint32_t suspect_buffers;
-    uint64_t takeover_ns; /* from knowing of the loss to the next worker being told to go on */
-    char kernel[128];
-    char message[512];
-} bh_loss;
 
 /* `watch` is told of each loss, on the dispatcher thread, after the takeover. Up to 16 watchers a
  * device, BH_E_BUSY beyond. */

@@ -40,6 +40,13 @@ static inline void bh__device_step_in(bh__device *device) {
     bh__lock_take(&device->lock);
     atomic_fetch_sub(&device->users, 1);
 }
+/* Whether the calling thread is in the device's policy callback, where calls would wait for
+ * themselves. */
+static inline bool bh__in_policy(const bh__device *device) {
+    return __builtin_expect(atomic_load_explicit(&device->deciding, memory_order_relaxed), 0) &&
+           pthread_equal(pthread_self(), device->supervisor);
+}
+bh_status bh__refuse_in_policy(void);
 /* Whether work may be submitted, with the lock held; and why not. */
 static inline bool bh__takes_work(const bh__device *device) {
     return atomic_load_explicit(&device->life, memory_order_relaxed) == BH__LIFE_OPEN &&
@@ -181,6 +188,9 @@ void bh__sequence_describe(const bh__sequence *sequence, uint32_t first, uint32_
                            size_t size);
 bool bh__sequence_is_stale(const bh__sequence *sequence);
 bool bh__sequence_is_quarantined(const bh__sequence *sequence);
+bool bh__sequence_has(const bh__sequence *sequence, const bh__kernel *kernel);
+/* A submission of it did not complete. */
+void bh__sequence_dropped(bh__sequence *sequence);
 /* Its kernels may have run on the present worker. */
 void bh__sequence_launched(bh__sequence *sequence);
 
@@ -264,6 +274,7 @@ typedef struct bh__cause {
     bool broken;   /* no worker is to use the device again */
     bool overdue;  /* it did not carry out the first of its orders in time */
     bool innocent; /* the request named is not to blame for it: the worker was stuck */
+    bool stuck;    /* the worker was alive and did nothing */
     uint32_t lane;
     uint64_t sequence; /* 0: not known; otherwise the lane is */
     uint64_t address;  /* of the access that went wrong, where the worker says so */
@@ -284,9 +295,6 @@ uint64_t bh__group_end(bh__device *device, bh__lane *lane, uint64_t position, ui
 bool bh__head_runs(bh__device *device, bh__lane *lane, uint64_t head);
 /* kernel "saxpy" (launch 17 of lane 0, grid 4 x 1 x 1, block 256 x 1 x 1) */
 void bh__shadow_describe(const bh__shadow *shadow, uint32_t lane, char *out, size_t size);
-/* Supervisor only, with the lock held. The active worker is lost: freeze, kill, judge, hold, and
- * mark what has no future. */
-void bh__take_over(bh__device *device, const bh__cause *cause, bh_loss *summary);
 /* Supervisor only, with the lock held. Nothing that the present worker says counts any more. */
 void bh__device_freeze(bh__device *device);
 /* Supervisor only, with the lock held, the device frozen. Gives everything

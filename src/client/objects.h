@@ -130,11 +130,15 @@ typedef struct bh__kernel {
     bh__blob_kernel shape;
     bh__blob_param *params; /* Borrowed from the module's blob. */
     uint32_t faults;
+    uint32_t score; /* that counts towards quarantine: policy.c */
     bool quarantined;
     bool padded;                /* there are bytes between the parameters */
     struct bh__known_fit *fits; /* Owned. fit.c */
     uint32_t fit_count;
     uint32_t trace_name; /* what a trace calls it; 0: nothing yet */
+    /* Requests that launch it: submitted; of them, those that did not complete; and those that had
+     * completed by its latest fault. */
+    uint64_t submitted, dropped, completed;
 } bh__kernel;
 
 typedef struct bh__variable {
@@ -505,6 +509,7 @@ struct bh__device {
 
     /* Everything from here on starts at zero each time. What most calls look at comes first. */
     bool frozen; /* `area` no longer counts; the lanes' `floor` does */
+    _Atomic bool deciding; /* the policy callback runs. Read without the lock. */
     bool ticks_usable;
     bool homeless; /* a worker was lost with `driven` ones, and its successor's addresses are not
                       known */
@@ -590,9 +595,14 @@ struct bh__device {
      * the second, a futex, has caught up. */
     _Atomic uint32_t flushes_wanted, flushes_done;
     bh__worker workers[BH__AREAS];
-    bh__worker *active;   /* Borrowed from `workers`: those that boot or are ready are standbys. */
-    uint64_t *loss_times; /* Owned. The last restart_limit losses, as a ring. */
+    bh__worker *active; /* Borrowed from `workers`: those that boot or are ready are standbys. */
     uint32_t boot_failures;
+    /* policy.c */
+    bool default_limit, quarantine_by_rate; /* the program left these limits to the library */
+    uint32_t futile;                        /* losses in a row with no completed request between */
+    uint64_t completed;                     /* requests, at the latest loss */
+    uint64_t dropped;                       /* requests that did not complete. Under the lock. */
+    uint64_t budget_ns, budget_at;          /* of restarts, and when it was that much */
     uint64_t retry_standby_at, retry_cold_at;
     bool alone;         /* a standby makes no sense here: info.no_standby says why */
     bool crowded;       /* there was no room for a standby when one was last tried */

@@ -95,11 +95,18 @@ static BH__COLD bh__device *refuse_device(bh__device *device, uint64_t handle, u
                                           const char *what) {
     if (!is_open(device, handle, kind)) {
         bh__refuse_handle(handle, kind, what);
+    } else if (bh__in_policy(device)) {
+        bh__refuse_in_policy();
     } else {
         bh__refuse_work(device);
     }
     bh__lock_give(&device->lock);
     return NULL;
+}
+
+BH__COLD bh_status bh__refuse_in_policy(void) {
+    return bh__refuse(BH_E_INVALID, "decide from what the callback is given, or on another thread",
+                      "the device's policy callback calls the device, which waits for it");
 }
 
 static BH__COLD bh__device *refuse_slot(uint64_t handle, uint32_t kind, const char *what) {
@@ -112,7 +119,7 @@ bh__device *bh__device_lock(uint64_t handle, uint32_t kind, const char *what, bo
         handle_kind(handle) == kind ? atomic_load(&devices[handle_slot(handle)]) : NULL;
     if (!device || bh__is_forked_child()) return refuse_slot(handle, kind, what);
     bh__lock_take(&device->lock);
-    bool refused = running && !bh__takes_work(device);
+    bool refused = (running && !bh__takes_work(device)) || bh__in_policy(device);
     return is_open(device, handle, kind) && !refused ? device
                                                      : refuse_device(device, handle, kind, what);
 }

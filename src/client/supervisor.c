@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "client/resolve.h"
 #include "client/supervisor.h"
+#include "client/takeover.h"
 #include "client/trace.h"
 
 enum {
@@ -256,23 +257,6 @@ static void promote(bh__device *device) {
 
 /* ---- losing one ---- */
 
-static bool restarts_left(bh__device *device) {
-    if (device->options.flags & BH_DEVICE_NO_RESTART_LIMIT) return true;
-    uint32_t ring = device->options.restart_limit;
-    uint64_t now = bh__now_ns();
-    uint64_t oldest = device->loss_times[device->losses % ring];
-    device->loss_times[device->losses % ring] = now;
-    return oldest == 0 || now - oldest > device->options.restart_window_ns;
-}
-
-static void stop_broken(bh__device *device, const bh_error *why) {
-    bh_error reason;
-    bh__fail(&reason, BH_E_STOPPED, why->fix, "the device has stopped and is not restarted: %.400s",
-             why->message);
-    bh__fail_device_code(&reason, why->device_code, why->device_name);
-    stop(device, &reason);
-}
-
 static void lose_active(bh__device *device, const bh__cause *cause) {
     bh__worker *worker = device->active;
     bh__area *area = bh__worker_area(device, worker);
@@ -283,28 +267,22 @@ static void lose_active(bh__device *device, const bh__cause *cause) {
     if (cause->overdue) blame = BH__BLAME_OVERDUE;
     bh__orders_recover(device, worker, blame, &device->backlog);
     bh__lock_take(&device->lock);
-    bh__take_over(device, cause, &device->loss);
+    bh__judgement judgement;
+    bh_verdict verdict;
+    bh_error reason;
+    bh__loss_begin(device, cause, &device->loss, &judgement);
+    atomic_store(&device->worker_pid, 0);
+    bh__policy_decide(&judgement, &verdict, &reason);
+    bh__loss_judge(&judgement, verdict.quarantine);
     device->loss_pending = true;
     bh__lock_give(&device->lock);
     device->active = NULL;
-    atomic_store(&device->worker_pid, 0);
-    if (cause->broken) {
-        bh__worker_bury(worker, device->losses);
-        stop_broken(device, &cause->error);
-    } else if (restarts_left(device)) {
-        promote(device);
-        bh__worker_bury(worker, device->losses);
+    if (verdict.go_on) promote(device);
+    bh__worker_bury(worker, device->losses);
+    if (verdict.go_on) {
         bh__area_wake(device, area);
         bh__dispatcher_poke(device);
     } else {
-        bh__worker_bury(worker, device->losses);
-        bh_error reason;
-        bh__fail(
-            &reason, BH_E_STOPPED,
-            "find out why kernels fault, or raise restart_limit; then close and reopen the device",
-            "the device has stopped: %u losses were allowed in %.1f s and this was one more; the last: %.300s",
-            device->options.restart_limit, (double)device->options.restart_window_ns / 1e9,
-            device->loss.message);
         stop(device, &reason);
     }
     standby_changed(device);
@@ -334,9 +312,12 @@ static void boot_failed(bh__device *device, bh__worker *worker, const bh_error *
         device->loss.from_standby = 0; /* the next one is started cold */
         bool patient = device->alone || device->crowded;
         uint32_t attempts = patient ? PATIENT_ATTEMPTS : BOOT_ATTEMPTS;
-        if (patient)
-            device->retry_cold_at = bh__now_ns() + (50 * BH__NS_PER_MS << device->boot_failures);
-        if (opening || device->boot_failures >= attempts) {
+        bool given_up = device->boot_failures >= attempts;
+        if (patient || given_up) {
+            uint32_t doublings = device->boot_failures < 10 ? device->boot_failures : 10;
+            device->retry_cold_at = bh__now_ns() + (50 * BH__NS_PER_MS << doublings);
+        }
+        if (opening || (given_up && !bh__policy_retries(device, why))) {
             stop(device, why);
         } else {
             promote(device);

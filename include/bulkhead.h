@@ -324,6 +324,8 @@ typedef struct bh_device_options {
     uint64_t stuck_timeout_ns;
     bh_policy_fn *policy; /* decides what follows from a loss; NULL: the limits do */
     void *policy_context;
+    const char *report_dir; /* an existing directory: each loss leaves a file there; NULL: none. See
+                               bh_device_get_report */
 } bh_device_options;
 
 BH_API bh_status bh_device_open(const bh_device_options *options, bh_device *out);
@@ -414,6 +416,30 @@ typedef struct bh_device_status {
 
 BH_API bh_status bh_device_get_status(bh_device device, bh_device_status *out);
 
+enum {
+    BH_HEALTH_OK = 1,
+    BH_HEALTH_DEGRADED = 2,  /* work runs; fewer standbys are ready than asked for */
+    BH_HEALTH_REPLACING = 3, /* a worker was lost: work waits until the next one goes on */
+    BH_HEALTH_STOPPED = 4,   /* for good */
+    BH_HEALTH_CLOSING = 5    /* a thread is in bh_device_close */
+};
+
+typedef struct bh_health {
+    uint32_t size;
+    uint32_t state; /* BH_HEALTH_OK ... */
+    uint64_t generation;
+    uint64_t losses;
+    uint32_t standbys_ready;
+    uint32_t standbys; /* asked for */
+    int32_t worker_pid;      /* 0 while there is none */
+    int32_t standby_pids[4]; /* those that are ready first; 0: none */
+    uint32_t reserved;
+    char reason[256]; /* why it is not BH_HEALTH_OK */
+} bh_health;
+
+/* Never waits, whatever the device and other threads do, and may be called from any callback. */
+BH_API bh_status bh_device_get_health(bh_device device, bh_health *out);
+
 /* Waits until everything submitted so far is resolved, and until callbacks have been told: of
  * losses, and what kernels printed. BH_OK whatever became of it; BH_E_TIMEOUT. */
 BH_API bh_status bh_device_sync(bh_device device, uint64_t timeout_ns);
@@ -430,9 +456,29 @@ BH_API bh_status bh_device_eventfd(bh_device device, int *out_fd);
  * device, BH_E_BUSY beyond. */
 typedef void bh_watch_fn(void *context, bh_device device, const bh_loss *loss);
 BH_API bh_status bh_device_watch(bh_device device, bh_watch_fn *watch, void *context);
+/* The watcher registered with this function and context is told no more: on return it is not running
+ * and never runs again, except when called on the dispatcher thread by the watcher itself, which then
+ * runs to its end. BH_E_NOT_FOUND: there is none. */
+BH_API bh_status bh_device_unwatch(bh_device device, bh_watch_fn *watch, void *context);
+
+/*
+ * What is known of a loss, as text for people, with a NUL behind: the cause and the driver's words,
+ * kernel, arguments, shape, where each lane was, suspect buffers with their tags, and what became of
+ * the work. `loss` is bh_loss.number, 0 for the latest; the last 16 are kept. *length gets the length
+ * without the NUL. text may be NULL if capacity is 0, to ask for the length alone. BH_E_INVALID: it
+ * does not fit, nothing was written; BH_E_NOT_FOUND: there is no report of this loss, or no longer.
+ * Watchers find the report there when they are told of the loss.
+ *
+ * With bh_device_options.report_dir, the same text is left there in a file of its own, named
+ * bulkhead-loss-TIME-PID-DEVICE-NUMBER.txt and never seen half written. Of all such files the newest
+ * 100 are kept.
+ */
+BH_API bh_status bh_device_get_report(bh_device device, uint64_t loss, char *text, size_t capacity,
+                                      size_t *length);
 
 /* Text printed by kernels, and what failed assertions say (4 KiB of it), on the dispatcher thread;
- * without a callback it is dropped. */
+ * without a callback it is dropped. NULL removes it; the one before runs no more after that, as with
+ * bh_device_unwatch. */
 typedef void bh_print_fn(void *context, const char *text, size_t length);
 BH_API bh_status bh_device_on_print(bh_device device, bh_print_fn *print, void *context);
 
@@ -651,6 +697,8 @@ typedef struct bh_pressure {
 typedef void bh_pressure_fn(void *context, bh_device device, const bh_pressure *pressure);
 BH_API bh_status bh_memory_watch(bh_device device, uint64_t threshold, bh_pressure_fn *pressed,
                                  void *context);
+/* As bh_device_unwatch. */
+BH_API bh_status bh_memory_unwatch(bh_device device, bh_pressure_fn *pressed, void *context);
 
 /* ---- memory: rows, long patterns, other devices ---- */
 

@@ -13,6 +13,7 @@
 #include "base/thread.h"
 #include "base/ticks.h"
 #include "client/find.h"
+#include "client/report.h"
 #include "client/trace.h"
 #include "wire/share.h"
 
@@ -178,8 +179,22 @@ static bh_status start_supervisor(bh__device *device) {
     return failed ? refuse_resources("a thread", failed) : BH_OK;
 }
 
+static bh_status take_report_dir(bh__device *device) {
+    const char *given = device->options.report_dir;
+    char text[128];
+    device->options.report_dir = NULL;
+    if (!given) return BH_OK;
+    if (access(given, W_OK | X_OK) != 0)
+        return bh__refuse(BH_E_INVALID, "name a directory that exists and can be written",
+                          "reports cannot be written to report_dir \"%.200s\": %s", given,
+                          bh__errno_text(errno, text, sizeof text));
+    device->report_dir = strdup(given);
+    return device->report_dir ? BH_OK : refuse_resources("a copy of report_dir", ENOMEM);
+}
+
 static bh_status assemble(bh__device *device) {
     bh_status status = make_control_block(device);
+    if (status == BH_OK) status = take_report_dir(device);
     if (status == BH_OK) status = make_eventfd(&device->event_fd);
     if (status == BH_OK) status = make_eventfd(&device->dispatch_fd);
     if (status == BH_OK) {
@@ -260,6 +275,7 @@ static void disassemble(bh__device *device) {
     free(device->hosts);
     free(device->incoming);
     free(device->outgoing);
+    bh__loss_reports_free(device);
     if (device->front) bh__share_unmap(device->front, device->front->total_bytes);
     bh__fd_close(device->control_fd);
     bh__fd_close(device->event_fd);

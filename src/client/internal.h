@@ -30,6 +30,9 @@ enum {
  * returns NULL. A device that has stopped is returned too unless `running` is set. */
 bh__device *bh__device_lock(uint64_t handle, uint32_t kind, const char *what, bool running);
 void bh__device_unlock(bh__device *device);
+/* Finds a device without locking it, whatever its state; it cannot be taken apart before
+ * bh__ticket_leave. NULL with the thread's error. */
+bh__device *bh__device_enter(uint64_t handle);
 /* Whoever has the device locked lets go of the lock, or takes it again, and stays inside. Meanwhile
  * anything may happen to the device but being taken apart. */
 static inline void bh__device_step_out(bh__device *device) {
@@ -314,6 +317,19 @@ void bh__dispatch_text(bh__device *device, const void *text, size_t bytes);
 void bh__dispatch_loss(bh__device *device, const bh_loss *loss);
 /* Waits until what was queued for callbacks so far has run. False: not by then. */
 bool bh__dispatcher_drain(bh__device *device, uint64_t deadline);
+
+/* Callbacks that are run more than once. With dispatch_lock held: an id for a new one; the one with
+ * this id is being told, and was; lets go of the lock until the one with this id, which is removed,
+ * does not run, unless it is the caller. */
+uint64_t bh__watch_id_new(bh__device *device);
+void bh__tell_begin(bh__device *device, uint64_t id);
+void bh__tell_end(bh__device *device);
+void bh__tell_wait(bh__device *device, uint64_t id);
+
+/* ---- health.c: supervisor only ---- */
+
+/* Something that bh_device_get_health says has changed. */
+void bh__health_note(bh__device *device);
 
 /* ---- fork.c: a forked child must not keep anything alive ---- */
 

@@ -7,6 +7,7 @@
  *   lane->wait_lock    the lane's list of sleepers
  *   device->jobs_lock  the queue of work for the supervisor
  *   device->dispatch_lock  the queue of work for the dispatcher
+ *   device->notes_lock     health and reports; never held while anything is waited for
  */
 #ifndef BH_CLIENT_OBJECTS_H
 #define BH_CLIENT_OBJECTS_H
@@ -43,7 +44,8 @@ enum {
     BH__TAG_BUCKETS = 256,
     BH__MOST_TAGS = 4096, /* more are kept only while they are in use */
     BH__PRESSURE_REASONS = 4,
-    BH__MAX_STANDBYS = 4
+    BH__MAX_STANDBYS = 4,
+    BH__REPORTS_KEPT = 16
 };
 
 /* ---- memory ---- */
@@ -457,6 +459,7 @@ typedef struct bh__event {
 } bh__event;
 
 typedef struct bh__watcher {
+    uint64_t id;
     bh_watch_fn *watch;
     void *context;
 } bh__watcher;
@@ -464,6 +467,7 @@ typedef struct bh__watcher {
 /* Somebody who is told of memory pressure. Under dispatch_lock; written with the device's lock held
  * too. */
 typedef struct bh__listener {
+    uint64_t id;
     bh_pressure_fn *pressed;
     void *context;
     uint64_t threshold;
@@ -500,6 +504,7 @@ struct bh__device {
     bh__lock lock;
     pthread_mutex_t jobs_lock;
     pthread_mutex_t dispatch_lock;
+    pthread_mutex_t notes_lock;
     uint32_t slot;
     uint32_t handle_generation;
     _Atomic uint64_t id;    /* its handle; 0: closed. Read without the lock. */
@@ -632,6 +637,16 @@ struct bh__device {
     uint32_t watcher_count;
     bh_print_fn *print;
     void *print_context;
+    uint64_t print_id;
+    /* Whoever is told more than once has an id, so that removing it can wait for its end. */
+    uint64_t last_watch_id, telling; /* the one that runs; 0: none */
+    uint32_t told_waiters;           /* threads that wait for `told` */
+    _Atomic uint32_t told;           /* futex: counted up when one has run and somebody waits */
+
+    /* health.c and report.c, under notes_lock */
+    bh_health health;
+    struct bh__loss_report *reports[BH__REPORTS_KEPT]; /* Owned. By number. */
+    char *report_dir;                             /* Owned. NULL: no files. Not under it. */
 
     /* managed buffers */
     _Atomic uint32_t unhomed;  /* transparent ones with results that were not brought home */

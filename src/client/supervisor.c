@@ -12,9 +12,9 @@
 #include "base/checked.h"
 #include "base/futex.h"
 #include "base/log.h"
+#include "client/report.h"
 #include "client/resolve.h"
 #include "client/supervisor.h"
-#include "client/takeover.h"
 #include "client/trace.h"
 
 enum {
@@ -81,6 +81,7 @@ static void end_work(bh__device *device, const bh_error *reason, bh_status verdi
     bh__lock_take(&device->lock);
     if (device->state != BH_DEVICE_STOPPED) bh__device_stop(device, reason, verdict);
     device->standbys_ready = 0;
+    bh__health_note(device);
     bh__lock_give(&device->lock);
     fail_backlog(device, verdict == BH_E_CANCELLED ? reason : &device->stop_reason);
     bh__area_wake(device, area);
@@ -103,6 +104,7 @@ static void stop(bh__device *device, const bh_error *reason) {
         device->loss_pending = false;
         device->loss.stopped = 1;
         device->loss.from_standby = 0; /* nobody took over */
+        bh__loss_report_finish(device);
         bh__dispatch_loss(device, &device->loss);
     }
 }
@@ -112,6 +114,7 @@ static void stop(bh__device *device, const bh_error *reason) {
 static void tell_loss(bh__device *device) {
     if (!device->loss_pending) return;
     device->loss_pending = false;
+    bh__loss_report_finish(device);
     bh__log_warning("worker of generation %llu lost and replaced in %llu us: %s",
                     (unsigned long long)device->loss.generation,
                     (unsigned long long)(device->loss.takeover_ns / 1000), device->loss.message);
@@ -153,8 +156,9 @@ void bh__worker_goes(bh__device *device, bh__worker *worker) {
     atomic_store(&device->state, BH_DEVICE_RUNNING);
     device->generation++;
     count_takeover(device);
-    bh__lock_give(&device->lock);
     worker->state = BH__WORKER_ACTIVE;
+    bh__health_note(device);
+    bh__lock_give(&device->lock);
     device->boot_failures = 0;
     bh__area_wake(device, before);
     bh__dispatcher_poke(device);
@@ -185,15 +189,14 @@ static void start_cold(bh__device *device) {
         return;
     }
     if (error.status == BH_E_BUSY) return; /* an area is free as soon as a dead worker is reaped */
-    stop(device, &error);
-}
-
-static bool is_ready(const bh__worker *worker) {
-    return worker->state == BH__WORKER_STANDBY && !worker->waiting && !worker->sent;
+    if (atomic_load(&device->opened) && bh__policy_retries(device, &error))
+        device->retry_cold_at = bh__now_ns() + BH__NS_PER_S;
+    else
+        stop(device, &error);
 }
 
 static int readiness(const bh__worker *worker) {
-    if (is_ready(worker)) return 2;
+    if (bh__is_ready(worker)) return 2;
     return worker->state == BH__WORKER_STANDBY;
 }
 
@@ -215,16 +218,20 @@ static bh__worker *best_standby(bh__device *device) {
 static void count_standbys(bh__device *device) {
     uint32_t ready = 0;
     for (uint32_t i = 0; i < BH__AREAS; i++)
-        ready += bh__is_standby(device, &device->workers[i]) && is_ready(&device->workers[i]);
+        ready += bh__is_standby(device, &device->workers[i]) && bh__is_ready(&device->workers[i]);
     const bh__worker *first = best_standby(device);
     atomic_store(&device->standby_pid, first ? first->process.program.pid : 0);
-    if (ready == device->standbys_ready) return;
+    if (ready == device->standbys_ready) {
+        bh__health_note(device);
+        return;
+    }
     bh__lock_take(&device->lock);
     bool all = ready >= device->options.standbys;
     if (ready > device->standbys_ready) device->boot_failures = 0;
     if (all) device->degraded[0] = 0;
     if (all) device->crowded = false;
     device->standbys_ready = ready;
+    bh__health_note(device);
     bh__lock_give(&device->lock);
     standby_changed(device);
 }
@@ -272,8 +279,11 @@ static void lose_active(bh__device *device, const bh__cause *cause) {
     bh_error reason;
     bh__loss_begin(device, cause, &device->loss, &judgement);
     atomic_store(&device->worker_pid, 0);
+    bh__health_note(device);
+    bh__loss_report *report = bh__loss_report_begin(&judgement);
     bh__policy_decide(&judgement, &verdict, &reason);
     bh__loss_judge(&judgement, verdict.quarantine);
+    bh__loss_report_judged(&judgement, report);
     device->loss_pending = true;
     bh__lock_give(&device->lock);
     device->active = NULL;
@@ -296,6 +306,7 @@ static void say_degraded(bh__device *device, const bh_error *why, bool crowded) 
                  device->standbys_ready, device->options.standbys, why->message);
     else
         snprintf(device->degraded, sizeof device->degraded, "no standby: %.230s", why->message);
+    bh__health_note(device);
     bh__lock_give(&device->lock);
     bh__log_warning("no standby: %s", why->message);
     standby_changed(device);
@@ -508,7 +519,7 @@ static void lose_stuck(bh__device *device, bh__worker *worker, const bh__cause *
         lose_active(device, cause);
         return;
     }
-    bool was_ready = worker != device->active && is_ready(worker);
+    bool was_ready = worker != device->active && bh__is_ready(worker);
     bh_error why = cause->error;
     why.status = BH_E_NO_DEVICE;
     boot_failed(device, worker, &why);

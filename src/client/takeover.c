@@ -256,9 +256,8 @@ static void join(char out[BLAME_BYTES], const char *head, const char *between, c
     snprintf(out, BLAME_BYTES, "%s%s%.*s", head, between, (int)room - 1, rest);
 }
 
-/* The request at the head of a lane that is to blame, in words. */
-static void describe_head(const bh__judgement *self, uint32_t lane, const bh__shadow *shadow, char *out,
-                          size_t size) {
+void bh__describe_blamed(const bh__judgement *self, uint32_t lane, const bh__shadow *shadow,
+                         char *out, size_t size) {
     uint32_t first, last;
     bh__shadow_describe(shadow, lane, out, size);
     if (!shadow->sequence || !blamed_steps(self, lane, shadow, &first, &last)) return;
@@ -275,7 +274,7 @@ static void name_sequence(bh__judgement *self) {
         at += shadow->slots;
         if (at != cause->sequence || !shadow->sequence) continue;
         char head[HEAD_BYTES];
-        describe_head(self, cause->lane, shadow, head, sizeof head);
+        bh__describe_blamed(self, cause->lane, shadow, head, sizeof head);
         join(self->blame.message, head, ": ", cause->error.message);
         return;
     }
@@ -300,7 +299,7 @@ static void write_blame(bh__judgement *self) {
         bh__lane *lane = &self->device->lanes[i];
         if (!lane->exists || self->blamed[i] <= lane->floor) continue;
         its = lane;
-        describe_head(self, i, bh__shadow_at(self->device, lane, lane->floor), only, sizeof only);
+        bh__describe_blamed(self, i, bh__shadow_at(self->device, lane, lane->floor), only, sizeof only);
         if (used) used += (size_t)snprintf(list + used, sizeof list - used, ", ");
         if (used < sizeof list)
             used += name_candidates(self, lane, list + used, sizeof list - used);
@@ -393,7 +392,7 @@ static void resolve(bh__judgement *self, bh__lane *lane, bh__shadow *shadow, bh_
     bh_error detail = self->blame;
     if (blamed && !self->certain) { /* one of several: which one this is comes first */
         char own[HEAD_BYTES];
-        describe_head(self, lane->index, shadow, own, sizeof own);
+        bh__describe_blamed(self, lane->index, shadow, own, sizeof own);
         join(detail.message, own, ", perhaps: ", self->blame.message);
     }
     bh__kernel *kernel = blamed ? blamed_kernel(self, lane->index, shadow) : shadow->kernel;
@@ -420,8 +419,7 @@ static void resolve(bh__judgement *self, bh__lane *lane, bh__shadow *shadow, bh_
     }
 }
 
-/* Whether the loss is the fault of this request, or may be. */
-static bool is_to_blame(const bh__judgement *self, bh__lane *lane, const bh__shadow *shadow) {
+bool bh__is_to_blame(const bh__judgement *self, bh__lane *lane, const bh__shadow *shadow) {
     bool in_flight = shadow->start < self->taken[lane->index];
     bool overdue = self->cause->status == BH_E_DEADLINE && self->cause->sequence;
     /* A move of a managed buffer's pages is nobody's fault, and the program could not repeat it. */
@@ -435,7 +433,7 @@ static void judge_one(void *context, bh__lane *lane, bh__shadow *shadow) {
     bool in_flight = shadow->start < self->taken[lane->index];
     bh__request *request =
         bh__ring_request(lane->ring, self->device->front->queue_length, shadow->start);
-    if (is_to_blame(self, lane, shadow)) {
+    if (bh__is_to_blame(self, lane, shadow)) {
         resolve(self, lane, shadow, self->cause->status);
     } else if (in_flight && !can_be_resent(self, lane, shadow)) {
         resolve(self, lane, shadow, BH_E_LOST);
@@ -459,7 +457,7 @@ static void hold_one(void *context, bh__lane *lane, bh__shadow *shadow) {
     bh__judgement *self = context;
     self->unfinished += !shadow->resolved;
     bool known = self->certain || self->one_kernel;
-    if (!self->culprit && known && !shadow->resolved && is_to_blame(self, lane, shadow))
+    if (!self->culprit && known && !shadow->resolved && bh__is_to_blame(self, lane, shadow))
         self->culprit = blamed_kernel(self, lane->index, shadow);
     if (shadow->start < self->taken[lane->index] && (!shadow->resolved || shadow->running))
         hold_outputs(self, lane, shadow);

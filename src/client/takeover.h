@@ -31,6 +31,12 @@ void bh__loss_begin(bh__device *device, const bh__cause *cause, bh_loss *summary
  * `quarantine` the culprit, if there is one, is refused from now on. */
 void bh__loss_judge(bh__judgement *self, bool quarantine);
 
+/* Whether the loss is the fault of this request, or may be. */
+bool bh__is_to_blame(const bh__judgement *self, bh__lane *lane, const bh__shadow *shadow);
+/* Such a request in words, with the steps that can have been running if it is a sequence. */
+void bh__describe_blamed(const bh__judgement *self, uint32_t lane, const bh__shadow *shadow,
+                         char *out, size_t size);
+
 /* ---- policy.c ---- */
 
 /* What follows from a loss. The program's policy is asked with the lock released. *why gets the reason

@@ -226,14 +226,82 @@ enum {
  * BH_DEVICE_CHECK, which finds more, and on the CPU device only.
  */
 
+/* ---- losses: what happened, and what follows from it ---- */
+
+enum {
+    BH_LOSS_FAULT = 1,     /* a kernel faulted, or crashed the worker */
+    BH_LOSS_DEADLINE = 2,  /* a kernel overran its deadline */
+    BH_LOSS_LOST = 3,      /* the worker ended, or was ended: killed, exited, no longer making sense */
+    BH_LOSS_STUCK = 4,     /* the worker was alive and did nothing: stuck_timeout_ns, or a deadline
+                              that passed before the request was begun */
+    BH_LOSS_NO_MEMORY = 5, /* the device has no memory left for what the worker needs */
+    BH_LOSS_BROKEN = 6     /* the device says that it is broken, or workers do not start */
+};
+
+typedef struct bh_loss {
+    uint32_t size;
+    bh_status cause;     /* BH_E_FAULT, BH_E_DEADLINE, BH_E_LOST */
+    uint64_t generation; /* of the worker that was lost */
+    uint32_t certain;
+    uint32_t stopped;      /* 1: the device stopped, nothing took over */
+    uint32_t from_standby; /* 1: a standby that was ready took over, 0: a worker started cold, or
+                              still starting */
+    uint32_t failed;       /* requests that got BH_E_FAULT or BH_E_DEADLINE */
+    uint32_t lost;         /* ... BH_E_LOST */
+    uint32_t stale;        /* ... BH_E_STALE */
+    uint32_t resent;       /* in flight, idempotent, sent again */
+    uint32_t suspect_buffers;
+    uint64_t takeover_ns; /* from knowing of the loss to the next worker being told to go on */
+    char kernel[128];
+    char message[512];
+    uint32_t kind; /* BH_LOSS_FAULT ... */
+    uint32_t reserved;
+    uint64_t number; /* of the device's losses, from 1 on */
+} bh_loss;
+
+/*
+ * What follows from a loss. The defaults keep good work running beside bad requests, and stop the
+ * device where nothing works:
+ *
+ *   The budget of restarts is restart_limit losses; it is full at first, and grows back evenly over
+ *   restart_window_ns. A loss that it has no room for stops the device. BH_DEVICE_NO_RESTART_LIMIT:
+ *   there is no budget. With restart_limit 0, the default, 1000 losses in 60 s are allowed, but no 20
+ *   in a row without one completed request in between.
+ *   Workers that fail to start three times in a row, or a device that says it is broken, stop the
+ *   device whatever the budget.
+ *   A kernel is quarantined (BH_E_QUARANTINED until bh_kernel_pardon) after quarantine_after certain
+ *   faults. With quarantine_after 0, the default, after 16, where each launch of it that completed
+ *   takes one back: a kernel that always faults is quarantined, one that sometimes gets bad input is
+ *   not. UINT32_MAX: never.
+ *
+ * A policy, if the program has one, decides in their place.
+ */
+typedef struct bh_verdict {
+    uint32_t size;
+    uint32_t go_on;      /* 1: another worker goes on; 0: the device stops */
+    uint32_t quarantine; /* 1: the kernel to blame, if loss->kernel names one, is quarantined */
+    uint32_t reserved;
+} bh_verdict;
+
+/*
+ * Called at each loss, before anything gets its verdict, with what the limits would decide; may change
+ * it. loss->stopped is 1 where they would stop the device; what is counted and timed in *loss is not
+ * known yet and zero. Called once more where workers fail to start again and again (kind
+ * BH_LOSS_BROKEN or BH_LOSS_NO_MEMORY, go_on 0): with go_on 1 they are started again, at growing
+ * intervals. It runs on a thread of the library with no lock held, and no work is done meanwhile:
+ * return soon. Calls to the same device that take a handle or wait are refused with BH_E_INVALID, except
+ * bh_device_get_health and bh_device_get_report.
+ */
+typedef void bh_policy_fn(void *context, const bh_loss *loss, bh_verdict *verdict);
+
 typedef struct bh_device_options {
     uint32_t size;
     uint32_t flags;
     const char *device;         /* "auto" (default), "cpu", "cuda", "cuda:1" */
     const char *worker_dir;     /* where the worker programs are; default: found */
     uint64_t restart_window_ns; /* default 60 s */
-    uint32_t restart_limit;    /* losses allowed in the window before the device stops; default 3 */
-    uint32_t quarantine_after; /* certain faults of one kernel until it is quarantined; default 2 */
+    uint32_t restart_limit;     /* see "What follows from a loss"; default 1000 */
+    uint32_t quarantine_after;  /* likewise; default 16 */
     uint64_t deadline_ns;      /* for launches that name none; default none */
     uint64_t wait_spin_ns;     /* how long a waiter spins before it sleeps; default 20 us */
     uint64_t worker_spin_ns;   /* how long an idle lane of the worker spins; default 50 us */
@@ -254,6 +322,10 @@ typedef struct bh_device_options {
      * in a debugger.
      */
     uint64_t stuck_timeout_ns;
+    bh_policy_fn *policy; /* decides what follows from a loss; NULL: the limits do */
+    void *policy_context;
+    const char *report_dir; /* an existing directory: each loss leaves a file there; NULL: none. See
+                               bh_device_get_report */
 } bh_device_options;
 
 BH_API bh_status bh_device_open(const bh_device_options *options, bh_device *out);
@@ -344,6 +416,30 @@ typedef struct bh_device_status {
 
 BH_API bh_status bh_device_get_status(bh_device device, bh_device_status *out);
 
+enum {
+    BH_HEALTH_OK = 1,
+    BH_HEALTH_DEGRADED = 2,  /* work runs; fewer standbys are ready than asked for */
+    BH_HEALTH_REPLACING = 3, /* a worker was lost: work waits until the next one goes on */
+    BH_HEALTH_STOPPED = 4,   /* for good */
+    BH_HEALTH_CLOSING = 5    /* a thread is in bh_device_close */
+};
+
+typedef struct bh_health {
+    uint32_t size;
+    uint32_t state; /* BH_HEALTH_OK ... */
+    uint64_t generation;
+    uint64_t losses;
+    uint32_t standbys_ready;
+    uint32_t standbys; /* asked for */
+    int32_t worker_pid;      /* 0 while there is none */
+    int32_t standby_pids[4]; /* those that are ready first; 0: none */
+    uint32_t reserved;
+    char reason[256]; /* why it is not BH_HEALTH_OK */
+} bh_health;
+
+/* Never waits, whatever the device and other threads do, and may be called from any callback. */
+BH_API bh_status bh_device_get_health(bh_device device, bh_health *out);
+
 /* Waits until everything submitted so far is resolved, and until callbacks have been told: of
  * losses, and what kernels printed. BH_OK whatever became of it; BH_E_TIMEOUT. */
 BH_API bh_status bh_device_sync(bh_device device, uint64_t timeout_ns);
@@ -356,31 +452,33 @@ BH_API bh_status bh_device_wait_standby(bh_device device, uint64_t timeout_ns);
  * bytes to rearm it. It belongs to the device: do not close it. */
 BH_API bh_status bh_device_eventfd(bh_device device, int *out_fd);
 
-typedef struct bh_loss {
-    uint32_t size;
-    bh_status cause;     /* BH_E_FAULT, BH_E_DEADLINE, BH_E_LOST */
-    uint64_t generation; /* of the worker that was lost */
-    uint32_t certain;
-    uint32_t stopped;      /* 1: the device stopped, nothing took over */
-    uint32_t from_standby; /* 1: a standby that was ready took over, 0: a worker started cold, or
-                              still starting */
-    uint32_t failed;       /* requests that got BH_E_FAULT or BH_E_DEADLINE */
-    uint32_t lost;         /* ... BH_E_LOST */
-    uint32_t stale;        /* ... BH_E_STALE */
-    uint32_t resent;       /* in flight, idempotent, sent again */
-    uint32_t suspect_buffers;
-    uint64_t takeover_ns; /* from knowing of the loss to the next worker being told to go on */
-    char kernel[128];
-    char message[512];
-} bh_loss;
-
 /* `watch` is told of each loss, on the dispatcher thread, after the takeover. Up to 16 watchers a
  * device, BH_E_BUSY beyond. */
 typedef void bh_watch_fn(void *context, bh_device device, const bh_loss *loss);
 BH_API bh_status bh_device_watch(bh_device device, bh_watch_fn *watch, void *context);
+/* The watcher registered with this function and context is told no more: on return it is not running
+ * and never runs again, except when called on the dispatcher thread by the watcher itself, which then
+ * runs to its end. BH_E_NOT_FOUND: there is none. */
+BH_API bh_status bh_device_unwatch(bh_device device, bh_watch_fn *watch, void *context);
+
+/*
+ * What is known of a loss, as text for people, with a NUL behind: the cause and the driver's words,
+ * kernel, arguments, shape, where each lane was, suspect buffers with their tags, and what became of
+ * the work. `loss` is bh_loss.number, 0 for the latest; the last 16 are kept. *length gets the length
+ * without the NUL. text may be NULL if capacity is 0, to ask for the length alone. BH_E_INVALID: it
+ * does not fit, nothing was written; BH_E_NOT_FOUND: there is no report of this loss, or no longer.
+ * Watchers find the report there when they are told of the loss.
+ *
+ * With bh_device_options.report_dir, the same text is left there in a file of its own, named
+ * bulkhead-loss-TIME-PID-DEVICE-NUMBER.txt and never seen half written. Of all such files the newest
+ * 100 are kept.
+ */
+BH_API bh_status bh_device_get_report(bh_device device, uint64_t loss, char *text, size_t capacity,
+                                      size_t *length);
 
 /* Text printed by kernels, and what failed assertions say (4 KiB of it), on the dispatcher thread;
- * without a callback it is dropped. */
+ * without a callback it is dropped. NULL removes it; the one before runs no more after that, as with
+ * bh_device_unwatch. */
 typedef void bh_print_fn(void *context, const char *text, size_t length);
 BH_API bh_status bh_device_on_print(bh_device device, bh_print_fn *print, void *context);
 
@@ -599,6 +697,8 @@ typedef struct bh_pressure {
 typedef void bh_pressure_fn(void *context, bh_device device, const bh_pressure *pressure);
 BH_API bh_status bh_memory_watch(bh_device device, uint64_t threshold, bh_pressure_fn *pressed,
                                  void *context);
+/* As bh_device_unwatch. */
+BH_API bh_status bh_memory_unwatch(bh_device device, bh_pressure_fn *pressed, void *context);
 
 /* ---- memory: rows, long patterns, other devices ---- */
 

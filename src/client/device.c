@@ -13,6 +13,7 @@
 #include "base/thread.h"
 #include "base/ticks.h"
 #include "client/find.h"
+#include "client/report.h"
 #include "client/trace.h"
 #include "wire/share.h"
 
@@ -27,7 +28,9 @@ static bh_status refuse_option(const char *name, unsigned long long value, const
     return bh__refuse(BH_E_INVALID, fix, "bh_device_options.%s is %llu", name, value);
 }
 
-static bh_status take_options(const bh_device_options *given, bh_device_options *out) {
+/* *asked gets what the program has set itself, without defaults. */
+static bh_status take_options(const bh_device_options *given, bh_device_options *out,
+                              bh_device_options *asked) {
     *out = (bh_device_options)BH_INIT(*out);
     if (given) {
         if (given->size < 2 * sizeof(uint32_t) || given->size > 4096) {
@@ -35,6 +38,7 @@ static bh_status take_options(const bh_device_options *given, bh_device_options 
         }
         memcpy(out, given, given->size < sizeof *out ? given->size : sizeof *out);
     }
+    *asked = *out;
     if (out->flags & ~(uint32_t)(BH_DEVICE_NO_STANDBY | BH_DEVICE_NO_RESTART_LIMIT |
                                  BH_DEVICE_CHECK | BH_DEVICE_GUARD)) {
         return refuse_option("flags", out->flags, "use only flags from bulkhead.h");
@@ -44,11 +48,11 @@ static bh_status take_options(const bh_device_options *given, bh_device_options 
                              "leave out BH_DEVICE_GUARD: BH_DEVICE_CHECK finds all that it does");
     }
     if (!out->restart_window_ns) out->restart_window_ns = 60 * BH__NS_PER_S;
-    if (!out->restart_limit) out->restart_limit = 3;
+    if (!out->restart_limit) out->restart_limit = 1000;
     if (out->restart_limit > 65536)
         return refuse_option("restart_limit", out->restart_limit,
                              "allow at most 65536, or lift the limit");
-    if (!out->quarantine_after) out->quarantine_after = 2;
+    if (!out->quarantine_after) out->quarantine_after = 16;
     if (!out->wait_spin_ns) out->wait_spin_ns = 20 * BH__NS_PER_US;
     if (!out->worker_spin_ns) out->worker_spin_ns = 50 * BH__NS_PER_US;
     if (!out->close_timeout_ns) out->close_timeout_ns = 10 * BH__NS_PER_S;
@@ -175,8 +179,22 @@ static bh_status start_supervisor(bh__device *device) {
     return failed ? refuse_resources("a thread", failed) : BH_OK;
 }
 
+static bh_status take_report_dir(bh__device *device) {
+    const char *given = device->options.report_dir;
+    char text[128];
+    device->options.report_dir = NULL;
+    if (!given) return BH_OK;
+    if (access(given, W_OK | X_OK) != 0)
+        return bh__refuse(BH_E_INVALID, "name a directory that exists and can be written",
+                          "reports cannot be written to report_dir \"%.200s\": %s", given,
+                          bh__errno_text(errno, text, sizeof text));
+    device->report_dir = strdup(given);
+    return device->report_dir ? BH_OK : refuse_resources("a copy of report_dir", ENOMEM);
+}
+
 static bh_status assemble(bh__device *device) {
     bh_status status = make_control_block(device);
+    if (status == BH_OK) status = take_report_dir(device);
     if (status == BH_OK) status = make_eventfd(&device->event_fd);
     if (status == BH_OK) status = make_eventfd(&device->dispatch_fd);
     if (status == BH_OK) {
@@ -190,10 +208,9 @@ static bh_status assemble(bh__device *device) {
     bh__heap_init(&device->heap);
     device->pressure_high = UINT64_MAX;
     choose_addresses(device);
-    device->loss_times = calloc(device->options.restart_limit, sizeof *device->loss_times);
     device->incoming = malloc(sizeof *device->incoming);
     device->outgoing = malloc(sizeof *device->outgoing);
-    if (!device->loss_times || !device->incoming || !device->outgoing)
+    if (!device->incoming || !device->outgoing)
         return refuse_resources("a device", ENOMEM);
     return start_supervisor(device);
 }
@@ -256,9 +273,9 @@ static void disassemble(bh__device *device) {
     free(device->chunks);
     free(device->free_addresses);
     free(device->hosts);
-    free(device->loss_times);
     free(device->incoming);
     free(device->outgoing);
+    bh__loss_reports_free(device);
     if (device->front) bh__share_unmap(device->front, device->front->total_bytes);
     bh__fd_close(device->control_fd);
     bh__fd_close(device->event_fd);
@@ -308,10 +325,10 @@ static void device_end(bh__device *device) {
 bh_status bh_device_open(const bh_device_options *given, bh_device *out) {
     if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the device", "out is NULL");
     if (bh__refuse_forked()) return BH_E_STOPPED;
-    bh_device_options options;
+    bh_device_options options, asked = {0};
     char kind[16] = "", path[4096];
     uint32_t index;
-    if (take_options(given, &options) != BH_OK ||
+    if (take_options(given, &options, &asked) != BH_OK ||
         bh__device_name_parse(options.device, kind, &index) != BH_OK ||
         check_kind(&options, kind) != BH_OK ||
         bh__worker_find(options.worker_dir, kind, path, sizeof path) != BH_OK) {
@@ -324,6 +341,10 @@ bh_status bh_device_open(const bh_device_options *given, bh_device *out) {
     atomic_store(&device->life, BH__LIFE_OPENING);
     device->options = options;
     device->options.device = device->options.worker_dir = NULL;
+    device->default_limit = asked.restart_limit == 0;
+    device->quarantine_by_rate = asked.quarantine_after == 0;
+    device->budget_ns = options.restart_window_ns;
+    device->budget_at = bh__now_ns();
     memcpy(device->kind, kind, sizeof kind);
     memcpy(device->worker_path, path, sizeof path);
     device->device_index = index;

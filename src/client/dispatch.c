@@ -79,21 +79,78 @@ void bh__dispatch_loss(bh__device *device, const bh_loss *loss) {
     queue_event(device, event);
 }
 
-static void run_event(bh__device *device, const bh__event *event) {
-    bh__watcher watchers[BH__MAX_WATCHERS];
+/* ---- who is told more than once ---- */
+
+uint64_t bh__watch_id_new(bh__device *device) {
+    return ++device->last_watch_id;
+}
+
+void bh__tell_begin(bh__device *device, uint64_t id) {
+    device->telling = id;
+}
+
+void bh__tell_end(bh__device *device) {
+    device->telling = 0;
+    if (device->told_waiters == 0) return;
+    atomic_fetch_add(&device->told, 1);
+    bh__futex_wake(&device->told, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
+}
+
+void bh__tell_wait(bh__device *device, uint64_t id) {
+    while (id && device->telling == id && !pthread_equal(pthread_self(), device->dispatcher)) {
+        uint32_t seen = atomic_load(&device->told);
+        device->told_waiters++;
+        pthread_mutex_unlock(&device->dispatch_lock);
+        bh__futex_wait(&device->told, seen, BH__NEVER, BH__FUTEX_PRIVATE);
+        pthread_mutex_lock(&device->dispatch_lock);
+        device->told_waiters--;
+    }
+}
+
+static void end_telling(bh__device *device) {
     pthread_mutex_lock(&device->dispatch_lock);
-    uint32_t count = device->watcher_count;
-    memcpy(watchers, device->watchers, count * sizeof *watchers);
-    bh_print_fn *print = device->print;
-    void *print_context = device->print_context;
+    bh__tell_end(device);
     pthread_mutex_unlock(&device->dispatch_lock);
+}
+
+/* The first watcher after `last` that was there by `limit`. False: there is none. */
+static bool next_watcher(bh__device *device, uint64_t last, uint64_t limit, bh__watcher *out) {
+    bool any = false;
+    pthread_mutex_lock(&device->dispatch_lock);
+    for (uint32_t i = 0; i < device->watcher_count && !any; i++) {
+        *out = device->watchers[i];
+        any = out->id > last && out->id <= limit;
+    }
+    if (any) bh__tell_begin(device, out->id);
+    pthread_mutex_unlock(&device->dispatch_lock);
+    return any;
+}
+
+static void tell_text(bh__device *device, const bh__event *event) {
+    pthread_mutex_lock(&device->dispatch_lock);
+    bh_print_fn *print = device->print;
+    void *context = device->print_context;
+    if (print) bh__tell_begin(device, device->print_id);
+    pthread_mutex_unlock(&device->dispatch_lock);
+    if (!print) return;
+    print(context, event->text, event->text_bytes);
+    end_telling(device);
+}
+
+static void run_event(bh__device *device, const bh__event *event) {
     if (!event->is_loss) {
-        if (print) print(print_context, event->text, event->text_bytes);
+        tell_text(device, event);
         return;
     }
     bh_device handle = {atomic_load(&device->id)};
-    for (uint32_t i = 0; i < count; i++)
-        watchers[i].watch(watchers[i].context, handle, &event->loss);
+    pthread_mutex_lock(&device->dispatch_lock);
+    uint64_t limit = device->last_watch_id;
+    pthread_mutex_unlock(&device->dispatch_lock);
+    bh__watcher watcher = {0};
+    while (next_watcher(device, watcher.id, limit, &watcher)) {
+        watcher.watch(watcher.context, handle, &event->loss);
+        end_telling(device);
+    }
 }
 
 static bool run_events(bh__device *device) {
@@ -382,7 +439,8 @@ bh_status bh_device_watch(bh_device handle, bh_watch_fn *watch, void *context) {
     if (status == BH_OK) {
         pthread_mutex_lock(&device->dispatch_lock);
         if (device->watcher_count < BH__MAX_WATCHERS) {
-            device->watchers[device->watcher_count++] = (bh__watcher){watch, context};
+            device->watchers[device->watcher_count++] =
+                (bh__watcher){bh__watch_id_new(device), watch, context};
         } else {
             status = BH_E_BUSY;
         }
@@ -396,16 +454,44 @@ bh_status bh_device_watch(bh_device handle, bh_watch_fn *watch, void *context) {
     return status;
 }
 
+bh_status bh_device_unwatch(bh_device handle, bh_watch_fn *watch, void *context) {
+    bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
+    if (!device) return bh__last()->status;
+    /* The watcher that is waited for may call the device. */
+    bh__device_step_out(device);
+    pthread_mutex_lock(&device->dispatch_lock);
+    uint32_t i = 0;
+    while (i < device->watcher_count &&
+           (device->watchers[i].watch != watch || device->watchers[i].context != context))
+        i++;
+    bool found = i < device->watcher_count;
+    if (found) {
+        uint64_t id = device->watchers[i].id;
+        uint32_t behind = --device->watcher_count - i;
+        memmove(&device->watchers[i], &device->watchers[i + 1], behind * sizeof *device->watchers);
+        bh__tell_wait(device, id);
+    }
+    pthread_mutex_unlock(&device->dispatch_lock);
+    bh__ticket_leave(device);
+    return found ? BH_OK
+                 : bh__refuse(BH_E_NOT_FOUND, "pass what bh_device_watch was given",
+                              "the device has no watcher with this function and context");
+}
+
 bh_status bh_device_on_print(bh_device handle, bh_print_fn *print, void *context) {
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
     if (!device) return bh__last()->status;
     bh_status status = print ? bh__dispatcher_start(device) : BH_OK;
+    bh__device_step_out(device);
     if (status == BH_OK) {
         pthread_mutex_lock(&device->dispatch_lock);
+        uint64_t before = device->print_id;
         device->print = print;
         device->print_context = context;
+        device->print_id = bh__watch_id_new(device);
+        bh__tell_wait(device, before);
         pthread_mutex_unlock(&device->dispatch_lock);
     }
-    bh__device_unlock(device);
+    bh__ticket_leave(device);
     return status;
 }

@@ -30,6 +30,9 @@ enum {
  * returns NULL. A device that has stopped is returned too unless `running` is set. */
 bh__device *bh__device_lock(uint64_t handle, uint32_t kind, const char *what, bool running);
 void bh__device_unlock(bh__device *device);
+/* Finds a device without locking it, whatever its state; it cannot be taken apart before
+ * bh__ticket_leave. NULL with the thread's error. */
+bh__device *bh__device_enter(uint64_t handle);
 /* Whoever has the device locked lets go of the lock, or takes it again, and stays inside. Meanwhile
  * anything may happen to the device but being taken apart. */
 static inline void bh__device_step_out(bh__device *device) {
@@ -40,6 +43,13 @@ static inline void bh__device_step_in(bh__device *device) {
     bh__lock_take(&device->lock);
     atomic_fetch_sub(&device->users, 1);
 }
+/* Whether the calling thread is in the device's policy callback, where calls would wait for
+ * themselves. */
+static inline bool bh__in_policy(const bh__device *device) {
+    return __builtin_expect(atomic_load_explicit(&device->deciding, memory_order_relaxed), 0) &&
+           pthread_equal(pthread_self(), device->supervisor);
+}
+bh_status bh__refuse_in_policy(void);
 /* Whether work may be submitted, with the lock held; and why not. */
 static inline bool bh__takes_work(const bh__device *device) {
     return atomic_load_explicit(&device->life, memory_order_relaxed) == BH__LIFE_OPEN &&
@@ -181,6 +191,9 @@ void bh__sequence_describe(const bh__sequence *sequence, uint32_t first, uint32_
                            size_t size);
 bool bh__sequence_is_stale(const bh__sequence *sequence);
 bool bh__sequence_is_quarantined(const bh__sequence *sequence);
+bool bh__sequence_has(const bh__sequence *sequence, const bh__kernel *kernel);
+/* A submission of it did not complete. */
+void bh__sequence_dropped(bh__sequence *sequence);
 /* Its kernels may have run on the present worker. */
 void bh__sequence_launched(bh__sequence *sequence);
 
@@ -264,6 +277,7 @@ typedef struct bh__cause {
     bool broken;   /* no worker is to use the device again */
     bool overdue;  /* it did not carry out the first of its orders in time */
     bool innocent; /* the request named is not to blame for it: the worker was stuck */
+    bool stuck;    /* the worker was alive and did nothing */
     uint32_t lane;
     uint64_t sequence; /* 0: not known; otherwise the lane is */
     uint64_t address;  /* of the access that went wrong, where the worker says so */
@@ -284,9 +298,6 @@ uint64_t bh__group_end(bh__device *device, bh__lane *lane, uint64_t position, ui
 bool bh__head_runs(bh__device *device, bh__lane *lane, uint64_t head);
 /* kernel "saxpy" (launch 17 of lane 0, grid 4 x 1 x 1, block 256 x 1 x 1) */
 void bh__shadow_describe(const bh__shadow *shadow, uint32_t lane, char *out, size_t size);
-/* Supervisor only, with the lock held. The active worker is lost: freeze, kill, judge, hold, and
- * mark what has no future. */
-void bh__take_over(bh__device *device, const bh__cause *cause, bh_loss *summary);
 /* Supervisor only, with the lock held. Nothing that the present worker says counts any more. */
 void bh__device_freeze(bh__device *device);
 /* Supervisor only, with the lock held, the device frozen. Gives everything
@@ -306,6 +317,19 @@ void bh__dispatch_text(bh__device *device, const void *text, size_t bytes);
 void bh__dispatch_loss(bh__device *device, const bh_loss *loss);
 /* Waits until what was queued for callbacks so far has run. False: not by then. */
 bool bh__dispatcher_drain(bh__device *device, uint64_t deadline);
+
+/* Callbacks that are run more than once. With dispatch_lock held: an id for a new one; the one with
+ * this id is being told, and was; lets go of the lock until the one with this id, which is removed,
+ * does not run, unless it is the caller. */
+uint64_t bh__watch_id_new(bh__device *device);
+void bh__tell_begin(bh__device *device, uint64_t id);
+void bh__tell_end(bh__device *device);
+void bh__tell_wait(bh__device *device, uint64_t id);
+
+/* ---- health.c: supervisor only ---- */
+
+/* Something that bh_device_get_health says has changed. */
+void bh__health_note(bh__device *device);
 
 /* ---- fork.c: a forked child must not keep anything alive ---- */
 

@@ -7,6 +7,7 @@
  *   lane->wait_lock    the lane's list of sleepers
  *   device->jobs_lock  the queue of work for the supervisor
  *   device->dispatch_lock  the queue of work for the dispatcher
+ *   device->notes_lock     health and reports; never held while anything is waited for
  */
 #ifndef BH_CLIENT_OBJECTS_H
 #define BH_CLIENT_OBJECTS_H
@@ -44,7 +45,8 @@ enum {
     BH__TAG_BUCKETS = 256,
     BH__MOST_TAGS = 4096, /* more are kept only while they are in use */
     BH__PRESSURE_REASONS = 4,
-    BH__MAX_STANDBYS = 4
+    BH__MAX_STANDBYS = 4,
+    BH__REPORTS_KEPT = 16
 };
 
 /* ---- memory ---- */
@@ -131,11 +133,15 @@ typedef struct bh__kernel {
     bh__blob_kernel shape;
     bh__blob_param *params; /* Borrowed from the module's blob. */
     uint32_t faults;
+    uint32_t score; /* that counts towards quarantine: policy.c */
     bool quarantined;
     bool padded;                /* there are bytes between the parameters */
     struct bh__known_fit *fits; /* Owned. fit.c */
     uint32_t fit_count;
     uint32_t trace_name; /* what a trace calls it; 0: nothing yet */
+    /* Requests that launch it: submitted; of them, those that did not complete; and those that had
+     * completed by its latest fault. */
+    uint64_t submitted, dropped, completed;
 } bh__kernel;
 
 typedef struct bh__variable {
@@ -454,6 +460,7 @@ typedef struct bh__event {
 } bh__event;
 
 typedef struct bh__watcher {
+    uint64_t id;
     bh_watch_fn *watch;
     void *context;
 } bh__watcher;
@@ -461,6 +468,7 @@ typedef struct bh__watcher {
 /* Somebody who is told of memory pressure. Under dispatch_lock; written with the device's lock held
  * too. */
 typedef struct bh__listener {
+    uint64_t id;
     bh_pressure_fn *pressed;
     void *context;
     uint64_t threshold;
@@ -497,6 +505,7 @@ struct bh__device {
     bh__lock lock;
     pthread_mutex_t jobs_lock;
     pthread_mutex_t dispatch_lock;
+    pthread_mutex_t notes_lock;
     uint32_t slot;
     uint32_t handle_generation;
     _Atomic uint64_t id;      /* its handle; 0: closed. Read without the lock. */
@@ -507,6 +516,7 @@ struct bh__device {
 
     /* Everything from here on starts at zero each time. What most calls look at comes first. */
     bool frozen; /* `area` no longer counts; the lanes' `floor` does */
+    _Atomic bool deciding; /* the policy callback runs. Read without the lock. */
     bool ticks_usable;
     bool homeless; /* a worker was lost with `driven` ones, and its successor's addresses are not
                       known */
@@ -592,9 +602,14 @@ struct bh__device {
      * the second, a futex, has caught up. */
     _Atomic uint32_t flushes_wanted, flushes_done;
     bh__worker workers[BH__AREAS];
-    bh__worker *active;   /* Borrowed from `workers`: those that boot or are ready are standbys. */
-    uint64_t *loss_times; /* Owned. The last restart_limit losses, as a ring. */
+    bh__worker *active; /* Borrowed from `workers`: those that boot or are ready are standbys. */
     uint32_t boot_failures;
+    /* policy.c */
+    bool default_limit, quarantine_by_rate; /* the program left these limits to the library */
+    uint32_t futile;                        /* losses in a row with no completed request between */
+    uint64_t completed;                     /* requests, at the latest loss */
+    uint64_t dropped;                       /* requests that did not complete. Under the lock. */
+    uint64_t budget_ns, budget_at;          /* of restarts, and when it was that much */
     uint64_t retry_standby_at, retry_cold_at;
     bool alone;         /* a standby makes no sense here: info.no_standby says why */
     bool crowded;       /* there was no room for a standby when one was last tried */
@@ -624,6 +639,16 @@ struct bh__device {
     uint32_t watcher_count;
     bh_print_fn *print;
     void *print_context;
+    uint64_t print_id;
+    /* Whoever is told more than once has an id, so that removing it can wait for its end. */
+    uint64_t last_watch_id, telling; /* the one that runs; 0: none */
+    uint32_t told_waiters;           /* threads that wait for `told` */
+    _Atomic uint32_t told;           /* futex: counted up when one has run and somebody waits */
+
+    /* health.c and report.c, under notes_lock */
+    bh_health health;
+    struct bh__loss_report *reports[BH__REPORTS_KEPT]; /* Owned. By number. */
+    char *report_dir;                             /* Owned. NULL: no files. Not under it. */
 
     /* managed buffers */
     _Atomic uint32_t unhomed;  /* transparent ones with results that were not brought home */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory pressure: who wants to hear of it, and what they have not heard yet. Nothing is allocated
  * to tell them: what happens twice before a listener runs is told once. */
+#include <string.h>
+
 #include "client/internal.h"
 
 static uint64_t threshold_of(const bh__device *device, const bh__listener *listener) {
@@ -86,6 +88,7 @@ static bool take_note(bh__device *device, bh__listener *out, bh_pressure *pressu
     *out = *first;
     *pressure = first->said[what];
     first->said[what].times = 0;
+    bh__tell_begin(device, first->id);
     return true;
 }
 
@@ -99,6 +102,9 @@ bool bh__pressure_run(bh__device *device) {
         pthread_mutex_unlock(&device->dispatch_lock);
         if (!any) return true;
         listener.pressed(listener.context, (bh_device){atomic_load(&device->id)}, &pressure);
+        pthread_mutex_lock(&device->dispatch_lock);
+        bh__tell_end(device);
+        pthread_mutex_unlock(&device->dispatch_lock);
     }
 }
 
@@ -114,10 +120,38 @@ bh_status bh_memory_watch(bh_device handle, uint64_t threshold, bh_pressure_fn *
     } else if (status == BH_OK) {
         pthread_mutex_lock(&device->dispatch_lock);
         device->listeners[device->listener_count++] =
-            (bh__listener){.pressed = pressed, .context = context, .threshold = threshold};
+            (bh__listener){.id = bh__watch_id_new(device), .pressed = pressed, .context = context, .threshold = threshold};
         pthread_mutex_unlock(&device->dispatch_lock);
         bh__pressure_cross(device);
     }
     bh__device_unlock(device);
     return status;
+}
+
+bh_status bh_memory_unwatch(bh_device handle, bh_pressure_fn *pressed, void *context) {
+    bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
+    if (!device) return bh__last()->status;
+    pthread_mutex_lock(&device->dispatch_lock);
+    bh__listener *list = device->listeners;
+    uint32_t i = 0;
+    while (i < device->listener_count &&
+           (list[i].pressed != pressed || list[i].context != context))
+        i++;
+    bool found = i < device->listener_count;
+    uint64_t id = found ? list[i].id : 0;
+    if (found) {
+        uint32_t behind = --device->listener_count - i;
+        memmove(&list[i], &list[i + 1], behind * sizeof *list);
+        aim(device);
+    }
+    pthread_mutex_unlock(&device->dispatch_lock);
+    /* The listener that is waited for may call the device. */
+    bh__device_step_out(device);
+    pthread_mutex_lock(&device->dispatch_lock);
+    bh__tell_wait(device, id);
+    pthread_mutex_unlock(&device->dispatch_lock);
+    bh__ticket_leave(device);
+    return found ? BH_OK
+                 : bh__refuse(BH_E_NOT_FOUND, "pass what bh_memory_watch was given",
+                              "the device has no listener with this function and context");
 }

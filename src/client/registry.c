@@ -95,11 +95,18 @@ static BH__COLD bh__device *refuse_device(bh__device *device, uint64_t handle, u
                                           const char *what) {
     if (!is_open(device, handle, kind)) {
         bh__refuse_handle(handle, kind, what);
+    } else if (bh__in_policy(device)) {
+        bh__refuse_in_policy();
     } else {
         bh__refuse_work(device);
     }
     bh__lock_give(&device->lock);
     return NULL;
+}
+
+BH__COLD bh_status bh__refuse_in_policy(void) {
+    return bh__refuse(BH_E_INVALID, "decide from what the callback is given, or on another thread",
+                      "the device's policy callback calls the device, which waits for it");
 }
 
 static BH__COLD bh__device *refuse_slot(uint64_t handle, uint32_t kind, const char *what) {
@@ -112,9 +119,21 @@ bh__device *bh__device_lock(uint64_t handle, uint32_t kind, const char *what, bo
         handle_kind(handle) == kind ? atomic_load(&devices[handle_slot(handle)]) : NULL;
     if (!device || bh__is_forked_child()) return refuse_slot(handle, kind, what);
     bh__lock_take(&device->lock);
-    bool refused = running && !bh__takes_work(device);
+    bool refused = (running && !bh__takes_work(device)) || bh__in_policy(device);
     return is_open(device, handle, kind) && !refused ? device
                                                      : refuse_device(device, handle, kind, what);
+}
+
+/* Counting first and looking second pairs with close, as in bh__ticket_enter. */
+bh__device *bh__device_enter(uint64_t handle) {
+    bool fits = handle_kind(handle) == BH__KIND_DEVICE;
+    bh__device *device = fits ? atomic_load(&devices[handle_slot(handle)]) : NULL;
+    if (!device || bh__is_forked_child()) return refuse_slot(handle, BH__KIND_DEVICE, "device");
+    atomic_fetch_add(&device->users, 1);
+    if (atomic_load(&device->id) == handle) return device;
+    atomic_fetch_sub(&device->users, 1);
+    bh__refuse_handle(handle, BH__KIND_DEVICE, "device");
+    return NULL;
 }
 
 void bh__device_unlock(bh__device *device) {
@@ -168,6 +187,7 @@ bh__device *bh__device_take_slot(void) {
             device->slot = slot;
             pthread_mutex_init(&device->jobs_lock, NULL);
             pthread_mutex_init(&device->dispatch_lock, NULL);
+            pthread_mutex_init(&device->notes_lock, NULL);
             for (uint32_t i = 0; i < BH__LANES; i++)
                 pthread_mutex_init(&device->lanes[i].wait_lock, NULL);
             atomic_store(&devices[slot], device);

@@ -219,6 +219,17 @@ bool bh__sequence_is_quarantined(const bh__sequence *self) {
     return false;
 }
 
+bool bh__sequence_has(const bh__sequence *self, const bh__kernel *kernel) {
+    for (uint32_t i = 0; i < self->kernel_count; i++) {
+        if (self->kernels[i] == kernel) return true;
+    }
+    return false;
+}
+
+void bh__sequence_dropped(bh__sequence *self) {
+    for (uint32_t i = 0; i < self->kernel_count; i++) self->kernels[i]->dropped++;
+}
+
 void bh__sequence_launched(bh__sequence *self) {
     for (uint32_t i = 0; i < self->module_count; i++) self->modules[i]->launched = true;
 }
@@ -230,6 +241,7 @@ void bh__sequence_count(bh__device *device, const bh__sequence *self, uint32_t r
     const bh__work_tally *of = &self->tally;
     bh__work_tally *work = &tally->work;
     tally->replays++;
+    for (uint32_t i = 0; i < self->kernel_count; i++) self->kernels[i]->submitted++;
     tally->step_launches += of->launches * repeat;
     work->launches += of->launches * repeat;
     work->threads += of->threads * repeat;

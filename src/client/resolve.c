@@ -153,6 +153,9 @@ static bool resolve_one(bh__device *device, bh__lane *lane, bh__shadow *shadow,
     if (!later) bh__lane_fail(lane, &own);
     shadow->resolved = 1;
     shadow->undo = 1;
+    device->dropped++;
+    if (shadow->kernel) shadow->kernel->dropped++;
+    if (shadow->sequence) bh__sequence_dropped(shadow->sequence);
     bh__request *request = bh__ring_request(lane->ring, device->front->queue_length, shadow->start);
     atomic_store(&request->op, BH__OP_SKIP);
     atomic_store(&request->hold, later ? device->losses : 0);

@@ -87,6 +87,7 @@ static bh_status wait_for_room(bh__device *device, bh__lane *lane, uint64_t posi
 static void count(bh__device *device, const bh__submission *submission) {
     bh__lane_tally *tally = &submission->lane->tally;
     if (submission->op == BH__OP_LAUNCH) {
+        submission->kernel->submitted++;
         bh__tally_launch(&tally->work, submission->launch, submission->elements, device->warp_mask);
     } else if (submission->op == BH__OP_SEQUENCE) {
         bh__sequence_count(device, submission->sequence, submission->replay->repeat, tally);

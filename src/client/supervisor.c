@@ -12,6 +12,7 @@
 #include "base/checked.h"
 #include "base/futex.h"
 #include "base/log.h"
+#include "client/report.h"
 #include "client/resolve.h"
 #include "client/supervisor.h"
 #include "client/trace.h"
@@ -80,6 +81,7 @@ static void end_work(bh__device *device, const bh_error *reason, bh_status verdi
     bh__lock_take(&device->lock);
     if (device->state != BH_DEVICE_STOPPED) bh__device_stop(device, reason, verdict);
     device->standbys_ready = 0;
+    bh__health_note(device);
     bh__lock_give(&device->lock);
     fail_backlog(device, verdict == BH_E_CANCELLED ? reason : &device->stop_reason);
     bh__area_wake(device, area);
@@ -102,6 +104,7 @@ static void stop(bh__device *device, const bh_error *reason) {
         device->loss_pending = false;
         device->loss.stopped = 1;
         device->loss.from_standby = 0; /* nobody took over */
+        bh__loss_report_finish(device);
         bh__dispatch_loss(device, &device->loss);
     }
 }
@@ -111,6 +114,7 @@ static void stop(bh__device *device, const bh_error *reason) {
 static void tell_loss(bh__device *device) {
     if (!device->loss_pending) return;
     device->loss_pending = false;
+    bh__loss_report_finish(device);
     bh__log_warning("worker of generation %llu lost and replaced in %llu us: %s",
                     (unsigned long long)device->loss.generation,
                     (unsigned long long)(device->loss.takeover_ns / 1000), device->loss.message);
@@ -152,8 +156,9 @@ void bh__worker_goes(bh__device *device, bh__worker *worker) {
     atomic_store(&device->state, BH_DEVICE_RUNNING);
     device->generation++;
     count_takeover(device);
-    bh__lock_give(&device->lock);
     worker->state = BH__WORKER_ACTIVE;
+    bh__health_note(device);
+    bh__lock_give(&device->lock);
     device->boot_failures = 0;
     bh__area_wake(device, before);
     bh__dispatcher_poke(device);
@@ -184,15 +189,14 @@ static void start_cold(bh__device *device) {
         return;
     }
     if (error.status == BH_E_BUSY) return; /* an area is free as soon as a dead worker is reaped */
-    stop(device, &error);
-}
-
-static bool is_ready(const bh__worker *worker) {
-    return worker->state == BH__WORKER_STANDBY && !worker->waiting && !worker->sent;
+    if (atomic_load(&device->opened) && bh__policy_retries(device, &error))
+        device->retry_cold_at = bh__now_ns() + BH__NS_PER_S;
+    else
+        stop(device, &error);
 }
 
 static int readiness(const bh__worker *worker) {
-    if (is_ready(worker)) return 2;
+    if (bh__is_ready(worker)) return 2;
     return worker->state == BH__WORKER_STANDBY;
 }
 
@@ -214,16 +218,20 @@ static bh__worker *best_standby(bh__device *device) {
 static void count_standbys(bh__device *device) {
     uint32_t ready = 0;
     for (uint32_t i = 0; i < BH__AREAS; i++)
-        ready += bh__is_standby(device, &device->workers[i]) && is_ready(&device->workers[i]);
+        ready += bh__is_standby(device, &device->workers[i]) && bh__is_ready(&device->workers[i]);
     const bh__worker *first = best_standby(device);
     atomic_store(&device->standby_pid, first ? first->process.program.pid : 0);
-    if (ready == device->standbys_ready) return;
+    if (ready == device->standbys_ready) {
+        bh__health_note(device);
+        return;
+    }
     bh__lock_take(&device->lock);
     bool all = ready >= device->options.standbys;
     if (ready > device->standbys_ready) device->boot_failures = 0;
     if (all) device->degraded[0] = 0;
     if (all) device->crowded = false;
     device->standbys_ready = ready;
+    bh__health_note(device);
     bh__lock_give(&device->lock);
     standby_changed(device);
 }
@@ -256,23 +264,6 @@ static void promote(bh__device *device) {
 
 /* ---- losing one ---- */
 
-static bool restarts_left(bh__device *device) {
-    if (device->options.flags & BH_DEVICE_NO_RESTART_LIMIT) return true;
-    uint32_t ring = device->options.restart_limit;
-    uint64_t now = bh__now_ns();
-    uint64_t oldest = device->loss_times[device->losses % ring];
-    device->loss_times[device->losses % ring] = now;
-    return oldest == 0 || now - oldest > device->options.restart_window_ns;
-}
-
-static void stop_broken(bh__device *device, const bh_error *why) {
-    bh_error reason;
-    bh__fail(&reason, BH_E_STOPPED, why->fix, "the device has stopped and is not restarted: %.400s",
-             why->message);
-    bh__fail_device_code(&reason, why->device_code, why->device_name);
-    stop(device, &reason);
-}
-
 static void lose_active(bh__device *device, const bh__cause *cause) {
     bh__worker *worker = device->active;
     bh__area *area = bh__worker_area(device, worker);
@@ -283,28 +274,25 @@ static void lose_active(bh__device *device, const bh__cause *cause) {
     if (cause->overdue) blame = BH__BLAME_OVERDUE;
     bh__orders_recover(device, worker, blame, &device->backlog);
     bh__lock_take(&device->lock);
-    bh__take_over(device, cause, &device->loss);
+    bh__judgement judgement;
+    bh_verdict verdict;
+    bh_error reason;
+    bh__loss_begin(device, cause, &device->loss, &judgement);
+    atomic_store(&device->worker_pid, 0);
+    bh__health_note(device);
+    bh__loss_report *report = bh__loss_report_begin(&judgement);
+    bh__policy_decide(&judgement, &verdict, &reason);
+    bh__loss_judge(&judgement, verdict.quarantine);
+    bh__loss_report_judged(&judgement, report);
     device->loss_pending = true;
     bh__lock_give(&device->lock);
     device->active = NULL;
-    atomic_store(&device->worker_pid, 0);
-    if (cause->broken) {
-        bh__worker_bury(worker, device->losses);
-        stop_broken(device, &cause->error);
-    } else if (restarts_left(device)) {
-        promote(device);
-        bh__worker_bury(worker, device->losses);
+    if (verdict.go_on) promote(device);
+    bh__worker_bury(worker, device->losses);
+    if (verdict.go_on) {
         bh__area_wake(device, area);
         bh__dispatcher_poke(device);
     } else {
-        bh__worker_bury(worker, device->losses);
-        bh_error reason;
-        bh__fail(
-            &reason, BH_E_STOPPED,
-            "find out why kernels fault, or raise restart_limit; then close and reopen the device",
-            "the device has stopped: %u losses were allowed in %.1f s and this was one more; the last: %.300s",
-            device->options.restart_limit, (double)device->options.restart_window_ns / 1e9,
-            device->loss.message);
         stop(device, &reason);
     }
     standby_changed(device);
@@ -318,6 +306,7 @@ static void say_degraded(bh__device *device, const bh_error *why, bool crowded) 
                  device->standbys_ready, device->options.standbys, why->message);
     else
         snprintf(device->degraded, sizeof device->degraded, "no standby: %.230s", why->message);
+    bh__health_note(device);
     bh__lock_give(&device->lock);
     bh__log_warning("no standby: %s", why->message);
     standby_changed(device);
@@ -334,9 +323,12 @@ static void boot_failed(bh__device *device, bh__worker *worker, const bh_error *
         device->loss.from_standby = 0; /* the next one is started cold */
         bool patient = device->alone || device->crowded;
         uint32_t attempts = patient ? PATIENT_ATTEMPTS : BOOT_ATTEMPTS;
-        if (patient)
-            device->retry_cold_at = bh__now_ns() + (50 * BH__NS_PER_MS << device->boot_failures);
-        if (opening || device->boot_failures >= attempts) {
+        bool given_up = device->boot_failures >= attempts;
+        if (patient || given_up) {
+            uint32_t doublings = device->boot_failures < 10 ? device->boot_failures : 10;
+            device->retry_cold_at = bh__now_ns() + (50 * BH__NS_PER_MS << doublings);
+        }
+        if (opening || (given_up && !bh__policy_retries(device, why))) {
             stop(device, why);
         } else {
             promote(device);
@@ -527,7 +519,7 @@ static void lose_stuck(bh__device *device, bh__worker *worker, const bh__cause *
         lose_active(device, cause);
         return;
     }
-    bool was_ready = worker != device->active && is_ready(worker);
+    bool was_ready = worker != device->active && bh__is_ready(worker);
     bh_error why = cause->error;
     why.status = BH_E_NO_DEVICE;
     boot_failed(device, worker, &why);

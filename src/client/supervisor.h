@@ -12,6 +12,11 @@ static inline bool bh__is_standby(const bh__device *device, const bh__worker *wo
            (worker->state == BH__WORKER_BOOTING || worker->state == BH__WORKER_STANDBY);
 }
 
+/* Whether it could take over at once. */
+static inline bool bh__is_ready(const bh__worker *worker) {
+    return worker->state == BH__WORKER_STANDBY && !worker->waiting && !worker->sent;
+}
+
 /* ---- orders.c: what workers are told, and what comes of it ---- */
 
 /* Puts an order at the end of a worker's queue. The worker's queue owns it. */

@@ -8,6 +8,7 @@
 #include "client/doubt.h"
 #include "client/queue.h"
 #include "client/resolve.h"
+#include "client/takeover.h"
 #include "client/trace.h"
 
 enum { ILLEGAL_ADDRESS = 700 }; /* CUDA_ERROR_ILLEGAL_ADDRESS */
@@ -19,30 +20,8 @@ enum {
     HEAD_BYTES = 420 /* of them for the name of a request: eight steps of a sequence */
 };
 
-/* Bytes that a request in flight writes. */
-typedef struct written {
-    const bh__memory *memory;
-    uint64_t offset, bytes, stamp;
-} written;
-
 /* As many as that are looked at one by one; beyond them a write counts as one of the whole memory. */
 enum { MOST_WRITTEN = 4096 };
-
-typedef struct judgement {
-    bh__device *device;
-    const bh__cause *cause;
-    uint64_t loss;
-    uint64_t taken[BH__MAX_LANES];
-    /* Who may be to blame on each lane: from its floor up to here. */
-    uint64_t blamed[BH__MAX_LANES];
-    uint32_t candidates;
-    bool certain;
-    bool one_kernel; /* all candidates ran the same one */
-    bh_error blame;  /* for the request or requests to blame */
-    bh_loss *summary;
-    written *writes; /* of all requests in flight, unless there are too many, or no memory for it */
-    uint32_t write_count;
-} judgement;
 
 /* ---- freeze ---- */
 
@@ -99,7 +78,7 @@ static void freeze(bh__device *device, uint64_t taken[BH__MAX_LANES]) {
 
 /* ---- blame ---- */
 
-static bool is_blamed(const judgement *self, uint32_t lane, const bh__shadow *shadow) {
+static bool is_blamed(const bh__judgement *self, uint32_t lane, const bh__shadow *shadow) {
     const bh__cause *cause = self->cause;
     if (cause->sequence)
         return lane == cause->lane && shadow->start + shadow->slots == cause->sequence;
@@ -137,7 +116,7 @@ uint64_t bh__group_end(bh__device *device, bh__lane *lane, uint64_t position, ui
 
 /* Of a sequence that is to blame: the steps that can have been running, from 1 on. False: not
  * known. */
-static bool blamed_steps(const judgement *self, uint32_t lane, const bh__shadow *shadow,
+static bool blamed_steps(const bh__judgement *self, uint32_t lane, const bh__shadow *shadow,
                          uint32_t *first, uint32_t *last) {
     uint32_t count = bh__sequence_step_count(shadow->sequence);
     uint64_t word = atomic_load(&atomic_load(&self->device->area)->lane[lane].step);
@@ -150,7 +129,7 @@ static bool blamed_steps(const judgement *self, uint32_t lane, const bh__shadow 
 }
 
 /* The kernel that a request to blame ran, where it can only have been one. */
-static bh__kernel *blamed_kernel(const judgement *self, uint32_t lane, const bh__shadow *shadow) {
+static bh__kernel *blamed_kernel(const bh__judgement *self, uint32_t lane, const bh__shadow *shadow) {
     uint32_t first, last;
     if (!shadow->sequence) return shadow->kernel;
     if (!blamed_steps(self, lane, shadow, &first, &last)) return NULL;
@@ -159,7 +138,7 @@ static bh__kernel *blamed_kernel(const judgement *self, uint32_t lane, const bh_
 
 /* On each lane it can have been whatever is next to be known done, if that was running at all. Those
  * that are known done together are all launches. */
-static void add_candidates(judgement *self, bool kernels_only) {
+static void add_candidates(bh__judgement *self, bool kernels_only) {
     const bh__cause *cause = self->cause;
     const bh__kernel *only = NULL;
     self->one_kernel = true;
@@ -186,7 +165,7 @@ static void add_candidates(judgement *self, bool kernels_only) {
 
 /* A device that faulted says what happened, often not where. What it has a code for is a kernel's
  * doing: transfers were checked before they were sent. A crash of the worker can be anyone's. */
-static void find_candidates(judgement *self) {
+static void find_candidates(bh__judgement *self) {
     const bh__cause *cause = self->cause;
     if (cause->status == BH_E_LOST) return;
     self->candidates = cause->sequence ? 1 : 0;
@@ -235,7 +214,7 @@ void bh__shadow_describe(const bh__shadow *shadow, uint32_t lane, char *out, siz
 }
 
 /* Names the candidates of one lane: the same name with all its requests. */
-static size_t name_candidates(const judgement *self, bh__lane *lane, char *list, size_t room) {
+static size_t name_candidates(const bh__judgement *self, bh__lane *lane, char *list, size_t room) {
     size_t used = 0;
     const char *last = NULL;
     for (uint64_t at = lane->floor; at < self->blamed[lane->index] && used < room;) {
@@ -254,7 +233,7 @@ static size_t name_candidates(const judgement *self, bh__lane *lane, char *list,
 }
 
 /* What the request to blame was given says what a bad address of it means. */
-static void describe_access(judgement *self, bh__lane *lane, uint64_t sequence) {
+static void describe_access(bh__judgement *self, bh__lane *lane, uint64_t sequence) {
     bh__device *device = self->device;
     const bh__cause *cause = self->cause;
     enum { MOST_USES = 64 }; /* of those that are named as arguments */
@@ -280,9 +259,8 @@ static void join(char out[BLAME_BYTES], const char *head, const char *between, c
     snprintf(out, BLAME_BYTES, "%s%s%.*s", head, between, (int)room - 1, rest);
 }
 
-/* The request at the head of a lane that is to blame, in words. */
-static void describe_head(const judgement *self, uint32_t lane, const bh__shadow *shadow, char *out,
-                          size_t size) {
+void bh__describe_blamed(const bh__judgement *self, uint32_t lane, const bh__shadow *shadow,
+                         char *out, size_t size) {
     uint32_t first, last;
     bh__shadow_describe(shadow, lane, out, size);
     if (!shadow->sequence || !blamed_steps(self, lane, shadow, &first, &last)) return;
@@ -291,7 +269,7 @@ static void describe_head(const judgement *self, uint32_t lane, const bh__shadow
 }
 
 /* A fault in a sequence whose request is known: which one and where come first. */
-static void name_sequence(judgement *self) {
+static void name_sequence(bh__judgement *self) {
     const bh__cause *cause = self->cause;
     bh__lane *lane = &self->device->lanes[cause->lane];
     for (uint64_t at = lane->floor, tail = atomic_load(&lane->tail); at < tail;) {
@@ -299,7 +277,7 @@ static void name_sequence(judgement *self) {
         at += shadow->slots;
         if (at != cause->sequence || !shadow->sequence) continue;
         char head[HEAD_BYTES];
-        describe_head(self, cause->lane, shadow, head, sizeof head);
+        bh__describe_blamed(self, cause->lane, shadow, head, sizeof head);
         join(self->blame.message, head, ": ", cause->error.message);
         return;
     }
@@ -307,7 +285,7 @@ static void name_sequence(judgement *self) {
 
 /* Makes the text for whoever is to blame. Where the device did not say which request it was, all
  * candidates are named, as far as there is room. */
-static void write_blame(judgement *self) {
+static void write_blame(bh__judgement *self) {
     const bh__cause *cause = self->cause;
     self->blame = cause->error;
     self->blame.status = cause->status;
@@ -324,7 +302,7 @@ static void write_blame(judgement *self) {
         bh__lane *lane = &self->device->lanes[i];
         if (!lane->exists || self->blamed[i] <= lane->floor) continue;
         its = lane;
-        describe_head(self, i, bh__shadow_at(self->device, lane, lane->floor), only, sizeof only);
+        bh__describe_blamed(self, i, bh__shadow_at(self->device, lane, lane->floor), only, sizeof only);
         if (used) used += (size_t)snprintf(list + used, sizeof list - used, ", ");
         if (used < sizeof list)
             used += name_candidates(self, lane, list + used, sizeof list - used);
@@ -342,13 +320,13 @@ static void write_blame(judgement *self) {
 
 /* ---- doubt ---- */
 
-static void note_written(judgement *self, const bh__use *use, uint64_t stamp) {
+static void note_written(bh__judgement *self, const bh__use *use, uint64_t stamp) {
     if (self->writes && self->write_count < MOST_WRITTEN)
-        self->writes[self->write_count] = (written){use->memory, use->offset, use->bytes, stamp};
+        self->writes[self->write_count] = (bh__written){use->memory, use->offset, use->bytes, stamp};
     self->write_count++;
 }
 
-static void hold_outputs(judgement *self, bh__lane *lane, const bh__shadow *shadow) {
+static void hold_outputs(bh__judgement *self, bh__lane *lane, const bh__shadow *shadow) {
     for (uint32_t i = 0; i < shadow->use_count; i++) {
         const bh__use *use = bh__use_at(self->device, lane, shadow, i);
         if (!(use->access & BH_ACCESS_OUT)) continue;
@@ -363,7 +341,7 @@ static void hold_outputs(judgement *self, bh__lane *lane, const bh__shadow *shad
 
 /* Memory of the driver's was the lost worker's own: its successor has another, elsewhere, and what was
  * packed with the old address cannot run, not even to overwrite it. */
-static const bh__memory *driven_use(const judgement *self, bh__lane *lane,
+static const bh__memory *driven_use(const bh__judgement *self, bh__lane *lane,
                                     const bh__shadow *shadow) {
     for (uint32_t i = 0; self->device->driven && i < shadow->use_count; i++) {
         const bh__memory *memory = bh__use_at(self->device, lane, shadow, i)->memory;
@@ -383,11 +361,11 @@ static bool is_quarantined(const bh__shadow *shadow) {
 }
 
 /* Whether a request in flight that came after this stamp writes bytes that `in` reads. */
-static bool is_swept(const judgement *self, const bh__use *in, uint64_t stamp) {
+static bool is_swept(const bh__judgement *self, const bh__use *in, uint64_t stamp) {
     if (in->memory->doubt_loss != self->loss || in->memory->doubt_stamp <= stamp) return false;
     if (!self->writes || self->write_count > MOST_WRITTEN) return true;
     for (uint32_t i = 0; i < self->write_count; i++) {
-        const written *out = &self->writes[i];
+        const bh__written *out = &self->writes[i];
         if (out->memory == in->memory && out->stamp > stamp &&
             out->offset < in->offset + in->bytes && in->offset < out->offset + out->bytes)
             return true;
@@ -398,7 +376,7 @@ static bool is_swept(const judgement *self, const bh__use *in, uint64_t stamp) {
 /* In flight, and safe to run again from the start: nothing it reads can have been changed by itself
  * or by work behind it. Its inputs may have been overwritten by a later request in flight although
  * this one is not known to be done. */
-static bool can_be_resent(const judgement *self, bh__lane *lane, const bh__shadow *shadow) {
+static bool can_be_resent(const bh__judgement *self, bh__lane *lane, const bh__shadow *shadow) {
     if (!shadow->idempotent || bh__request_reads_doubt(self->device, lane, shadow)) return false;
     if (needs_stale_module(shadow) || driven_use(self, lane, shadow)) return false;
     for (uint32_t i = 0; i < shadow->use_count; i++) {
@@ -418,7 +396,7 @@ static bool can_be_resent(const judgement *self, bh__lane *lane, const bh__shado
 }
 
 /* The latest lost worker whose end a request must wait for, given what it touches. */
-static uint64_t hold_for(const judgement *self, bh__lane *lane, const bh__shadow *shadow) {
+static uint64_t hold_for(const bh__judgement *self, bh__lane *lane, const bh__shadow *shadow) {
     uint64_t reaped = atomic_load(&self->device->front->reaped), hold = 0;
     for (uint32_t i = 0; i < shadow->use_count; i++) {
         uint64_t by = bh__use_at(self->device, lane, shadow, i)->memory->held_by;
@@ -429,13 +407,13 @@ static uint64_t hold_for(const judgement *self, bh__lane *lane, const bh__shadow
 
 /* ---- judge ---- */
 
-static void resolve(judgement *self, bh__lane *lane, bh__shadow *shadow, bh_status status) {
+static void resolve(bh__judgement *self, bh__lane *lane, bh__shadow *shadow, bh_status status) {
     bh__device *device = self->device;
     bool blamed = status == BH_E_FAULT || status == BH_E_DEADLINE;
     bh_error detail = self->blame;
     if (blamed && !self->certain) { /* one of several: which one this is comes first */
         char own[HEAD_BYTES];
-        describe_head(self, lane->index, shadow, own, sizeof own);
+        bh__describe_blamed(self, lane->index, shadow, own, sizeof own);
         join(detail.message, own, ", perhaps: ", self->blame.message);
     }
     bh__kernel *kernel = blamed ? blamed_kernel(self, lane->index, shadow) : shadow->kernel;
@@ -460,27 +438,23 @@ static void resolve(judgement *self, bh__lane *lane, bh__shadow *shadow, bh_stat
         self->summary->stale++;
         device->tally.stale_refusals += status == BH_E_STALE;
     }
-    bool kernel_known = self->certain || self->one_kernel;
-    if (blamed && kernel_known && kernel && !self->summary->kernel[0]) {
-        snprintf(self->summary->kernel, sizeof self->summary->kernel, "%s", kernel->name);
-        if (self->cause->innocent) return;
-        if (++kernel->faults >= device->options.quarantine_after && !kernel->quarantined) {
-            kernel->quarantined = true;
-            device->tally.quarantines++;
-        }
-    }
+}
+
+bool bh__is_to_blame(const bh__judgement *self, bh__lane *lane, const bh__shadow *shadow) {
+    bool in_flight = shadow->start < self->taken[lane->index];
+    bool overdue = self->cause->status == BH_E_DEADLINE && self->cause->sequence;
+    /* A move of a managed buffer's pages is nobody's fault, and the program could not repeat it. */
+    return (in_flight || overdue) && is_blamed(self, lane->index, shadow) &&
+           !bh__managed_moves(self->device, lane, shadow);
 }
 
 static void judge_one(void *context, bh__lane *lane, bh__shadow *shadow) {
-    judgement *self = context;
+    bh__judgement *self = context;
     if (shadow->resolved) return;
     bool in_flight = shadow->start < self->taken[lane->index];
     bh__request *request =
         bh__ring_request(lane->ring, self->device->front->queue_length, shadow->start);
-    /* A move of a managed buffer's pages is nobody's fault, and the program could not repeat it. */
-    bool overdue = self->cause->status == BH_E_DEADLINE && self->cause->sequence;
-    if ((in_flight || overdue) && is_blamed(self, lane->index, shadow) &&
-        !bh__managed_moves(self->device, lane, shadow)) {
+    if (bh__is_to_blame(self, lane, shadow)) {
         resolve(self, lane, shadow, self->cause->status);
     } else if (in_flight && !can_be_resent(self, lane, shadow)) {
         resolve(self, lane, shadow, BH_E_LOST);
@@ -498,16 +472,21 @@ static void judge_one(void *context, bh__lane *lane, bh__shadow *shadow) {
     }
 }
 
-/* One that has its verdict may be running all the same. */
+/* One that has its verdict may be running all the same. The first that is to blame names the
+ * culprit. */
 static void hold_one(void *context, bh__lane *lane, bh__shadow *shadow) {
-    judgement *self = context;
+    bh__judgement *self = context;
+    self->unfinished += !shadow->resolved;
+    bool known = self->certain || self->one_kernel;
+    if (!self->culprit && known && !shadow->resolved && bh__is_to_blame(self, lane, shadow))
+        self->culprit = blamed_kernel(self, lane->index, shadow);
     if (shadow->start < self->taken[lane->index] && (!shadow->resolved || shadow->running))
         hold_outputs(self, lane, shadow);
 }
 
 /* A module's variables died with the worker. What the program set is put back; what kernels left
  * there is not. */
-static void judge_modules(judgement *self) {
+static void judge_modules(bh__judgement *self) {
     bh__variables_settle(self->device);
     for (bh__module *module = self->device->module_list; module; module = module->next) {
         if (module->loaded && module->launched && bh__module_keeps_state(module))
@@ -524,31 +503,67 @@ static uint32_t count_suspect(bh__device *device) {
     return count;
 }
 
-void bh__take_over(bh__device *device, const bh__cause *cause, bh_loss *summary) {
-    judgement self = {.device = device, .cause = cause, .summary = summary};
-    freeze(device, self.taken);
-    self.loss = ++device->losses;
+static void count_launches(void *context, bh__lane *lane, bh__shadow *shadow) {
+    bh__judgement *self = context;
+    (void)lane;
+    if (shadow->resolved) return;
+    self->unfinished_launches += shadow->sequence
+                                     ? bh__sequence_has(shadow->sequence, self->culprit)
+                                     : shadow->kernel == self->culprit;
+}
+
+static uint32_t kind_of(const bh__cause *cause) {
+    if (cause->broken) return BH_LOSS_BROKEN;
+    if (cause->error.status == BH_E_NO_MEMORY || strstr(cause->error.device_name, "OUT_OF_MEMORY"))
+        return BH_LOSS_NO_MEMORY;
+    if (cause->stuck || cause->overdue || cause->innocent) return BH_LOSS_STUCK;
+    if (cause->status == BH_E_FAULT) return BH_LOSS_FAULT;
+    return cause->status == BH_E_DEADLINE ? BH_LOSS_DEADLINE : BH_LOSS_LOST;
+}
+
+void bh__loss_begin(bh__device *device, const bh__cause *cause, bh_loss *summary,
+                    bh__judgement *self) {
+    *self = (bh__judgement){.device = device, .cause = cause, .summary = summary};
+    freeze(device, self->taken);
+    self->loss = ++device->losses;
     bh__process_kill(&device->active->process);
-    find_candidates(&self);
-    write_blame(&self);
+    find_candidates(self);
+    write_blame(self);
     *summary = (bh_loss){.size = sizeof *summary,
                          .cause = cause->status,
                          .generation = device->generation,
-                         .certain = self.certain};
-    snprintf(summary->message, sizeof summary->message, "%s", self.blame.message);
-    judge_modules(&self);
+                         .certain = self->certain,
+                         .kind = kind_of(cause),
+                         .number = self->loss};
+    snprintf(summary->message, sizeof summary->message, "%s", self->blame.message);
+    /* Work that is submitted from now on is for the next worker. */
+    judge_modules(self);
     bh__driven_lose(device);
-    self.writes = malloc(MOST_WRITTEN * sizeof *self.writes);
-    bh__requests_walk(device, hold_one, &self);
-    bh__requests_walk(device, judge_one, &self);
-    free(self.writes);
+    self->writes = malloc(MOST_WRITTEN * sizeof *self->writes);
+    bh__requests_walk(device, hold_one, self);
+    if (self->culprit) {
+        snprintf(summary->kernel, sizeof summary->kernel, "%s", self->culprit->name);
+        bh__requests_walk(device, count_launches, self);
+    }
+    atomic_store(&device->state, BH_DEVICE_REPLACING);
+}
+
+void bh__loss_judge(bh__judgement *self, bool quarantine) {
+    bh__device *device = self->device;
+    bh_loss *summary = self->summary;
+    if (quarantine && self->culprit && !self->culprit->quarantined) {
+        self->culprit->quarantined = true;
+        device->tally.quarantines++;
+    }
+    bh__requests_walk(device, judge_one, self);
+    free(self->writes);
+    self->writes = NULL;
     /* A call that failed because of a later piece may have spoilt what was let through before. */
     bh__dependents_resolve(device);
     summary->suspect_buffers = count_suspect(device);
-    device->tally.faults += cause->status == BH_E_FAULT;
-    device->tally.deadlines += cause->status == BH_E_DEADLINE;
+    device->tally.faults += self->cause->status == BH_E_FAULT;
+    device->tally.deadlines += self->cause->status == BH_E_DEADLINE;
     device->tally.requests_resent += summary->resent;
-    atomic_store(&device->state, BH_DEVICE_REPLACING);
     bh__trace_instant(device, "worker lost", "generation", device->generation, summary->message);
 }
 

@@ -281,6 +281,10 @@ static bh_status ticket_answer(bh_ticket ticket, bool wait, uint64_t deadline, b
     if (!bh__ticket_enter(ticket, &device, &lane)) return refuse_ticket(ticket);
     if (!lane) return bh__history_describe(ticket, out);
     bh_status status;
+    if (wait && bh__in_policy(device)) {
+        bh__ticket_leave(device);
+        return bh__refuse_in_policy();
+    }
     if (ticket.sequence > atomic_load(&lane->tail) || ticket.sequence == 0) {
         bh__ticket_leave(device);
         return refuse_ticket(ticket);

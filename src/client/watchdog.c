@@ -109,6 +109,7 @@ static bool check_life(bh__device *device, bh__worker *worker, bool asks, bh__ca
         worker->silent = false;
     if (silence(device, worker) >= device->options.stuck_timeout_ns) {
         out->status = BH_E_LOST;
+        out->stuck = true;
         describe_silence(device, worker, &out->error);
         return true;
     }
@@ -266,6 +267,7 @@ static bool fail_stuck(const bh__device *device, bh__cause *out, const head *sel
     bh__shadow_describe(self->shadow, self->lane->index, which, sizeof which);
     snprintf(what, sizeof what, format, seconds, which);
     out->status = status;
+    out->stuck = true;
     out->lane_known = true;
     out->lane = self->lane->index;
     bh__fail(&out->error, status,

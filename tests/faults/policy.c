@@ -12,6 +12,13 @@ static void wait_stopped(bh_device device) {
     }
 }
 
+static uint32_t faults_of(bh_kernel kernel, bool *quarantined) {
+    bh_kernel_info info = BH_INIT(info);
+    REQUIRE_OK(bh_kernel_query(kernel, &info));
+    *quarantined = info.quarantined != 0;
+    return info.faults;
+}
+
 TEST(a_device_stops_after_too_many_losses) {
     bh_device_options options = device_options(0);
     options.restart_limit = 2;
@@ -107,9 +114,88 @@ TEST(losses_outside_the_window_do_not_count) {
     CHECK_OK(bh_device_close(r.device));
 }
 
-TEST(three_losses_are_allowed_by_default) {
+/* ---- the defaults ---- */
+
+/* Thousands of requests, each twentieth of which is bad: whatever the others lose by it is done again,
+ * and all of them succeed. */
+TEST_TIMEOUT(bad_requests_do_not_turn_away_good_ones, 240) {
+    enum { REQUESTS = 2000, BAD_EVERY = 20 };
+    bh_device_options options = device_options(0);
+    options.standbys = 2;
+    rig r = rig_open_with(&options);
+    bh_kernel poke = rig_kernel(&r, "write_then_poke");
+    bh_buffer x = words_filled(r.device, 4, 0);
+    for (uint32_t i = 0; i < REQUESTS; i++) {
+        bool bad = i % BAD_EVERY == BAD_EVERY - 1;
+        uint64_t address = bad ? NOWHERE : address_of(x) + 12;
+        bh_status status = BH_E_LOST;
+        for (int tries = 0; tries < 5 && (status == BH_E_LOST || status == BH_E_STALE); tries++)
+            status = run_now(poke, BH_GRID(2, 2), BH_ARGS(BH_OUT(x), 2u, address));
+        if (status != (bad ? BH_E_FAULT : BH_OK)) printf("request %u\n", i);
+        REQUIRE(status == (bad ? BH_E_FAULT : BH_OK));
+    }
+    bool quarantined;
+    faults_of(poke, &quarantined);
+    CHECK(!quarantined);
+    CHECK_EQ(status_of(r.device).losses, REQUESTS / BAD_EVERY);
+    CHECK_NE(status_of(r.device).state, BH_DEVICE_STOPPED);
+    check_device_works(&r);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST_TIMEOUT(a_kernel_that_always_faults_is_quarantined_by_default, 120) {
     rig r = rig_open(0);
-    for (int i = 0; i < 3; i++) kill_worker(r.device, SIGKILL);
+    bh_kernel trap = rig_kernel(&r, "trap_now");
+    bh_kernel add_one = rig_kernel(&r, "add_one");
+    bh_buffer x = words_filled(r.device, 1, 0);
+    bool quarantined = false;
+    int faults = 0;
+    while (!quarantined && faults < 100) {
+        CHECK_STATUS(run_now(trap, BH_GRID(1, 1), BH_NO_ARGS), BH_E_FAULT);
+        CHECK_OK(run_now(add_one, BH_GRID(1, 1), BH_ARGS(BH_INOUT(x), 1u)));
+        CHECK_EQ(faults_of(trap, &quarantined), ++faults);
+    }
+    CHECK_EQ(faults, 16);
+    CHECK_STATUS(run_now(trap, BH_GRID(1, 1), BH_NO_ARGS), BH_E_QUARANTINED);
+    check_device_works(&r);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+/* What is queued is neither good nor bad yet. */
+TEST_TIMEOUT(a_backlog_of_launches_does_not_put_off_the_quarantine, 120) {
+    enum { BACKLOG = 200 };
+    rig r = rig_open(0);
+    bh_kernel trap = rig_kernel(&r, "trap_now");
+    bh_ticket tickets[BACKLOG];
+    for (int i = 0; i < BACKLOG; i++) tickets[i] = submit(trap, BH_GRID(1, 1), BH_NO_ARGS, NULL);
+    for (int i = 0; i < BACKLOG; i++) CHECK_NE(bh_wait(tickets[i], LONG_NS), BH_OK);
+    CHECK_STATUS(bh_query(tickets[BACKLOG - 1]), BH_E_QUARANTINED);
+    CHECK_LE(status_of(r.device).losses, 16);
+    check_device_works(&r);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+/* Nothing says that the next worker would fare better. */
+TEST_TIMEOUT(losses_with_nothing_done_in_between_stop_the_device, 120) {
+    rig r = rig_open(0);
+    for (int i = 0; i < 19; i++) kill_worker(r.device, SIGKILL);
+    check_device_works(&r); /* and starts the count again */
+    for (int i = 0; i < 19; i++) kill_worker(r.device, SIGKILL);
+    CHECK_EQ(status_of(r.device).state, BH_DEVICE_RUNNING);
+    REQUIRE(kill(status_of(r.device).worker_pid, SIGKILL) == 0);
+    wait_stopped(r.device);
+    CHECK_STR_CONTAINS(status_of(r.device).reason, "20 losses in a row");
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(a_restart_budget_grows_back_evenly) {
+    bh_device_options options = device_options(0);
+    options.restart_limit = 4;
+    options.restart_window_ns = 4000 * MS;
+    rig r = rig_open_with(&options);
+    for (int i = 0; i < 4; i++) kill_worker(r.device, SIGKILL);
+    sleep_ms(1100); /* room for one */
+    kill_worker(r.device, SIGKILL);
     check_device_works(&r);
     REQUIRE(kill(status_of(r.device).worker_pid, SIGKILL) == 0);
     wait_stopped(r.device);
@@ -123,13 +209,6 @@ TEST(the_limit_can_be_lifted) {
     CHECK_EQ(status_of(r.device).losses, 10);
     CHECK_EQ(status_of(r.device).generation, 11);
     CHECK_OK(bh_device_close(r.device));
-}
-
-static uint32_t faults_of(bh_kernel kernel, bool *quarantined) {
-    bh_kernel_info info = BH_INIT(info);
-    REQUIRE_OK(bh_kernel_query(kernel, &info));
-    *quarantined = info.quarantined != 0;
-    return info.faults;
 }
 
 TEST(a_kernel_that_faults_again_and_again_is_quarantined) {
@@ -260,4 +339,179 @@ TEST(a_standby_that_dies_at_its_promotion_did_not_take_over) {
     CHECK(status_of(r.device).worker_pid != before.standby_pid);
     check_device_works(&r);
     CHECK_OK(bh_device_close(r.device));
+}
+
+/* ---- the program's policy ---- */
+
+typedef struct decider {
+    rig r;
+    bh_buffer buffer;
+    bh_kernel kernel;
+    bh_ticket ticket;
+    int calls;
+    uint32_t go_on, quarantine; /* what to say; 2: what the limits say */
+    bh_loss last;
+    uint32_t said_go_on, said_quarantine;
+    unsigned pause_ms;
+    bool calls_back;
+    bh_status back[6];
+} decider;
+
+static void decide(void *context, const bh_loss *loss, bh_verdict *verdict) {
+    decider *self = context;
+    self->calls++;
+    self->last = *loss;
+    self->said_go_on = verdict->go_on;
+    self->said_quarantine = verdict->quarantine;
+    if (self->pause_ms) sleep_ms(self->pause_ms);
+    if (self->calls_back) {
+        uint32_t word;
+        bh_device_status status = BH_INIT(status);
+        self->back[0] = bh_buffer_read(self->buffer, 0, &word, sizeof word);
+        self->back[1] = bh_launch(self->kernel, BH_GRID(1, 1), BH_NO_ARGS, NULL);
+        self->back[2] = bh_wait(self->ticket, UINT64_MAX);
+        self->back[3] = bh_device_close(self->r.device);
+        self->back[4] = bh_device_sync(self->r.device, UINT64_MAX);
+        self->back[5] = bh_device_get_status(self->r.device, &status);
+    }
+    if (self->go_on < 2) verdict->go_on = self->go_on;
+    if (self->quarantine < 2) verdict->quarantine = self->quarantine;
+}
+
+static void decider_open(decider *self, const bh_device_options *given) {
+    bh_device_options options = *given;
+    options.policy = decide;
+    options.policy_context = self;
+    self->go_on = self->quarantine = 2;
+    self->r = rig_open_with(&options);
+    self->kernel = rig_kernel(&self->r, "trap_now");
+    self->buffer = words_filled(self->r.device, 1, 7);
+}
+
+TEST(a_policy_hears_what_the_limits_would_decide) {
+    bh_device_options options = device_options(0);
+    options.quarantine_after = 2;
+    options.restart_limit = 2;
+    decider self = {0};
+    decider_open(&self, &options);
+    CHECK_STATUS(run_now(self.kernel, BH_GRID(1, 1), BH_NO_ARGS), BH_E_FAULT);
+    CHECK_EQ(self.calls, 1);
+    CHECK_EQ(self.last.kind, BH_LOSS_FAULT);
+    CHECK_EQ(self.last.number, 1);
+    CHECK_EQ(self.last.generation, 1);
+    CHECK_STR_EQ(self.last.kernel, "trap_now");
+    CHECK_EQ(self.said_go_on, 1);
+    CHECK_EQ(self.said_quarantine, 0);
+    CHECK_STATUS(run_now(self.kernel, BH_GRID(1, 1), BH_NO_ARGS), BH_E_FAULT);
+    CHECK_EQ(self.said_go_on, 1);
+    CHECK_EQ(self.said_quarantine, 1);
+    CHECK_STATUS(run_now(self.kernel, BH_GRID(1, 1), BH_NO_ARGS), BH_E_QUARANTINED);
+    wait_worker(self.r.device);
+    REQUIRE(kill(status_of(self.r.device).worker_pid, SIGKILL) == 0);
+    wait_stopped(self.r.device);
+    CHECK_EQ(self.last.kind, BH_LOSS_LOST);
+    CHECK_EQ(self.said_go_on, 0);
+    CHECK_EQ(self.last.stopped, 1);
+    CHECK_OK(bh_device_close(self.r.device));
+}
+
+TEST(a_policy_can_go_on_beyond_the_limits_and_keep_a_kernel_running) {
+    bh_device_options options = device_options(0);
+    options.quarantine_after = 1;
+    options.restart_limit = 1;
+    decider self = {0};
+    decider_open(&self, &options);
+    self.go_on = 1;
+    self.quarantine = 0;
+    for (int i = 0; i < 5; i++)
+        CHECK_STATUS(run_now(self.kernel, BH_GRID(1, 1), BH_NO_ARGS), BH_E_FAULT);
+    CHECK_EQ(self.calls, 5);
+    check_device_works(&self.r);
+    CHECK_OK(bh_device_close(self.r.device));
+}
+
+TEST(a_policy_can_stop_the_device_and_quarantine_at_once) {
+    bh_device_options options = device_options(BH_DEVICE_NO_RESTART_LIMIT);
+    decider self = {0};
+    decider_open(&self, &options);
+    bh_lane lane = open_lane(self.r.device);
+    bh_launch_options there = on_lane(lane, 0);
+    gate g = gate_close(&self.r, lane, 0);
+    bh_ticket bad = submit(self.kernel, BH_GRID(1, 1), BH_NO_ARGS, &there);
+    bh_ticket queued[BEYOND_QUEUES];
+    for (int i = 0; i < BEYOND_QUEUES; i++)
+        queued[i] = submit(self.kernel, BH_GRID(1, 1), BH_NO_ARGS, &there);
+    self.quarantine = 1;
+    gate_open(&g);
+    CHECK_STATUS(bh_wait(bad, LONG_NS), BH_E_FAULT);
+    CHECK_STATUS(bh_wait(queued[BEYOND_QUEUES - 1], LONG_NS), BH_E_QUARANTINED);
+    CHECK_EQ(self.calls, 1);
+    self.go_on = 0;
+    wait_worker(self.r.device);
+    REQUIRE(kill(status_of(self.r.device).worker_pid, SIGKILL) == 0);
+    wait_stopped(self.r.device);
+    CHECK_STR_CONTAINS(status_of(self.r.device).reason, "policy");
+    CHECK_REFUSED(bh_buffer_write(self.buffer, 0, &g.value, 4), BH_E_STOPPED);
+    CHECK_OK(bh_device_close(self.r.device));
+}
+
+TEST(a_policy_that_calls_the_device_is_refused) {
+    bh_device_options options = device_options(0);
+    decider self = {0};
+    decider_open(&self, &options);
+    self.calls_back = true;
+    self.ticket = submit(self.kernel, BH_GRID(1, 1), BH_NO_ARGS, NULL);
+    CHECK_STATUS(bh_wait(self.ticket, LONG_NS), BH_E_FAULT);
+    for (int i = 0; i < 6; i++) CHECK_STATUS(self.back[i], BH_E_INVALID);
+    check_device_works(&self.r);
+    CHECK_EQ(word_read(self.buffer, 0), 7);
+    CHECK_OK(bh_device_close(self.r.device));
+}
+
+/* Longer than a worker may be stuck. Work that is submitted meanwhile is done by the next worker. */
+TEST(a_slow_policy_costs_no_worker) {
+    bh_device_options options = device_options(0);
+    options.stuck_timeout_ns = 300 * MS;
+    decider self = {0};
+    decider_open(&self, &options);
+    wait_standby(self.r.device);
+    self.pause_ms = 1000;
+    bh_ticket bad = submit(self.kernel, BH_GRID(1, 1), BH_NO_ARGS, NULL);
+    bh_lane lane = open_lane(self.r.device);
+    bh_launch_options there = on_lane(lane, 0);
+    sleep_ms(300);
+    bh_ticket good = submit(rig_kernel(&self.r, "add_one"), BH_GRID(1, 1),
+                            BH_ARGS(BH_INOUT(self.buffer), 1u), &there);
+    CHECK_STATUS(bh_wait(bad, LONG_NS), BH_E_FAULT);
+    CHECK_OK(bh_wait(good, LONG_NS));
+    CHECK_EQ(word_read(self.buffer, 0), 8);
+    CHECK_EQ(status_of(self.r.device).losses, 1);
+    CHECK_OK(bh_device_close(self.r.device));
+}
+
+TEST(causes_are_told_apart) {
+    bh_device_options options = device_options(0);
+    options.stuck_timeout_ns = 400 * MS;
+    decider self = {0};
+    decider_open(&self, &options);
+    CHECK_STATUS(run_now(self.kernel, BH_GRID(1, 1), BH_NO_ARGS), BH_E_FAULT);
+    CHECK_EQ(self.last.kind, BH_LOSS_FAULT);
+    kill_worker(self.r.device, SIGKILL);
+    CHECK_EQ(self.last.kind, BH_LOSS_LOST);
+    bh_buffer flag = flag_alloc(self.r.device);
+    bh_launch_options limited = BH_INIT(limited);
+    limited.deadline_ns = 50 * MS;
+    CHECK_STATUS(run_with(rig_kernel(&self.r, "endless"), BH_GRID(1, 1),
+                          BH_ARGS(BH_INOUT(flag), BH_INOUT(self.buffer)), &limited),
+                 BH_E_DEADLINE);
+    /* On a machine so busy that the worker does not get to run, it may seem to be stuck. */
+    bool silent = strstr(self.last.message, "stopped?") != NULL;
+    CHECK_EQ(self.last.kind, silent ? BH_LOSS_STUCK : BH_LOSS_DEADLINE);
+    wait_standby(self.r.device);
+    wait_worker(self.r.device);
+    REQUIRE(kill(status_of(self.r.device).worker_pid, SIGSTOP) == 0);
+    check_device_works(&self.r);
+    CHECK_EQ(self.last.kind, BH_LOSS_STUCK);
+    CHECK_EQ(self.calls, 4);
+    CHECK_OK(bh_device_close(self.r.device));
 }

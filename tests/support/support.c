@@ -261,7 +261,16 @@ int crash_signal(void) {
     return test_time_scale() == 1 ? SIGSEGV : SIGABRT;
 }
 
+void wait_worker(bh_device device) {
+    uint64_t limit = now_ns() + LONG_NS;
+    while (status_of(device).state != BH_DEVICE_RUNNING) {
+        REQUIRE(now_ns() < limit);
+        sleep_ms(1);
+    }
+}
+
 void kill_worker(bh_device device, int signal) {
+    wait_worker(device);
     bh_device_status status = status_of(device);
     REQUIRE(status.worker_pid > 0);
     REQUIRE(kill(status.worker_pid, signal) == 0);

@@ -91,6 +91,8 @@ bh_device_status status_of(bh_device device);
 /* Waits until the device runs with this generation or a later one. */
 void wait_generation(bh_device device, uint64_t generation);
 void wait_standby(bh_device device);
+/* Waits until a worker runs: one that was lost has been replaced. */
+void wait_worker(bh_device device);
 bool is_suspect(bh_buffer buffer);
 
 /* What a watcher was told. */

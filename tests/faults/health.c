@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a device says of its health: degraded, replacing, stopped, closing; at any time and without
+ * waiting. */
+#include <signal.h>
+
+#include "../support/support.h"
+
+static bh_health health_of(bh_device device) {
+    bh_health health = BH_INIT(health);
+    REQUIRE_OK(bh_device_get_health(device, &health));
+    return health;
+}
+
+static void wait_health(bh_device device, uint32_t state) {
+    uint64_t limit = now_ns() + LONG_NS;
+    while (health_of(device).state != state) {
+        REQUIRE(now_ns() < limit);
+        sleep_ms(1);
+    }
+}
+
+TEST(a_device_with_its_standbys_is_well) {
+    bh_device_options options = device_options(0);
+    options.standbys = 3;
+    rig r = rig_open_with(&options);
+    bh_health health = health_of(r.device);
+    CHECK(health.state == BH_HEALTH_OK || health.state == BH_HEALTH_DEGRADED);
+    wait_standby(r.device);
+    wait_health(r.device, BH_HEALTH_OK);
+    health = health_of(r.device);
+    CHECK_EQ(health.size, sizeof health);
+    CHECK_EQ(health.generation, 1);
+    CHECK_EQ(health.losses, 0);
+    CHECK_EQ(health.standbys, 3);
+    CHECK_EQ(health.standbys_ready, 3);
+    CHECK_EQ(health.worker_pid, status_of(r.device).worker_pid);
+    CHECK_STR_EQ(health.reason, "");
+    for (int i = 0; i < 3; i++) {
+        CHECK(process_exists(health.standby_pids[i]));
+        CHECK_NE(health.standby_pids[i], health.worker_pid);
+    }
+    CHECK_EQ(health.standby_pids[3], 0);
+    CHECK_OK(bh_device_close(r.device));
+    CHECK_REFUSED(bh_device_get_health(r.device, &health), BH_E_INVALID);
+}
+
+TEST(a_device_that_was_asked_for_no_standby_is_well_without) {
+    rig r = rig_open(BH_DEVICE_NO_STANDBY);
+    CHECK_EQ(health_of(r.device).state, BH_HEALTH_OK);
+    CHECK_EQ(health_of(r.device).standbys, 0);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(a_lost_standby_is_said_until_there_is_another) {
+    rig r = rig_open(0);
+    wait_standby(r.device);
+    wait_health(r.device, BH_HEALTH_OK);
+    bh_health before = health_of(r.device);
+    REQUIRE(kill(before.standby_pids[0], SIGKILL) == 0);
+    wait_health(r.device, BH_HEALTH_DEGRADED);
+    CHECK(health_of(r.device).reason[0] != '\0');
+    wait_health(r.device, BH_HEALTH_OK);
+    CHECK_NE(health_of(r.device).standby_pids[0], before.standby_pids[0]);
+    CHECK_EQ(health_of(r.device).losses, 0);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+typedef struct replacing {
+    bh_device device;
+    _Atomic(int) decided;
+    bh_health during;
+} replacing;
+
+static void look_and_linger(void *context, const bh_loss *loss, bh_verdict *verdict) {
+    replacing *self = context;
+    (void)loss;
+    (void)verdict;
+    self->during = health_of(self->device);
+    atomic_store(&self->decided, 1);
+    sleep_ms(200);
+}
+
+/* Asked from another thread while the supervisor is busy, and from the policy itself. */
+TEST(a_device_that_lost_its_worker_is_replacing_it) {
+    replacing self = {0};
+    bh_device_options options = device_options(0);
+    options.policy = look_and_linger;
+    options.policy_context = &self;
+    rig r = rig_open_with(&options);
+    self.device = r.device;
+    bh_ticket bad = submit(rig_kernel(&r, "trap_now"), BH_GRID(1, 1), BH_NO_ARGS, NULL);
+    while (!atomic_load(&self.decided)) sleep_ms(1);
+    uint64_t begun = now_ns();
+    bh_health health = health_of(r.device);
+    CHECK_LT(now_ns() - begun, 100 * MS);
+    CHECK_EQ(health.state, BH_HEALTH_REPLACING);
+    CHECK_EQ(health.worker_pid, 0);
+    CHECK_EQ(health.losses, 1);
+    CHECK_EQ(health.generation, 1);
+    CHECK_STR_CONTAINS(health.reason, "trap_now");
+    CHECK_EQ(self.during.state, BH_HEALTH_REPLACING);
+    CHECK_STATUS(bh_wait(bad, LONG_NS), BH_E_FAULT);
+    wait_generation(r.device, 2);
+    health = health_of(r.device);
+    CHECK(health.state == BH_HEALTH_OK || health.state == BH_HEALTH_DEGRADED);
+    CHECK_EQ(health.generation, 2);
+    CHECK_GT(health.worker_pid, 0);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(a_stopped_device_says_why) {
+    bh_device_options options = device_options(BH_DEVICE_NO_STANDBY);
+    options.restart_limit = 1;
+    rig r = rig_open_with(&options);
+    kill_worker(r.device, SIGKILL);
+    REQUIRE(kill(status_of(r.device).worker_pid, SIGKILL) == 0);
+    wait_health(r.device, BH_HEALTH_STOPPED);
+    bh_health health = health_of(r.device);
+    CHECK_STR_CONTAINS(health.reason, "losses");
+    CHECK_EQ(health.worker_pid, 0);
+    CHECK_EQ(health.losses, 2);
+    CHECK_REFUSED(bh_device_wait_standby(r.device, 0), BH_E_STOPPED);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+static void *close_device(void *context) {
+    CHECK_OK(bh_device_close(*(bh_device *)context));
+    return NULL;
+}
+
+/* Close waits for the gate; the call does not. */
+TEST(a_device_that_another_thread_closes_is_closing) {
+    bh_device_options options = device_options(0);
+    options.close_timeout_ns = 500 * MS;
+    rig r = rig_open_with(&options);
+    gate g = gate_close(&r, open_lane(r.device), 0);
+    pthread_t closer;
+    REQUIRE(pthread_create(&closer, NULL, close_device, &r.device) == 0);
+    wait_health(r.device, BH_HEALTH_CLOSING);
+    CHECK(health_of(r.device).reason[0] != '\0');
+    bh_health health = BH_INIT(health);
+    bh_status status = BH_OK;
+    for (uint64_t limit = now_ns() + LONG_NS; status == BH_OK && now_ns() < limit; sleep_ms(1))
+        status = bh_device_get_health(r.device, &health);
+    CHECK_STATUS(status, BH_E_INVALID);
+    CHECK_EQ(health.state, BH_HEALTH_CLOSING);
+    pthread_join(closer, NULL);
+    CHECK_STATUS(bh_query(g.ticket), BH_E_CANCELLED);
+}
+
+TEST(bad_calls_are_refused) {
+    rig r = rig_open(BH_DEVICE_NO_STANDBY);
+    bh_health unset = {0};
+    bh_health health = BH_INIT(health);
+    CHECK_REFUSED(bh_device_get_health(r.device, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_device_get_health(r.device, &unset), BH_E_INVALID);
+    CHECK_REFUSED(bh_device_get_health((bh_device){0}, &health), BH_E_INVALID);
+    CHECK_REFUSED(bh_device_get_health((bh_device){r.device.id + 1}, &health), BH_E_INVALID);
+    CHECK_OK(bh_device_close(r.device));
+}

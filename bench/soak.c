@@ -2,6 +2,7 @@
 /* Losses of every kind, mixed, under load from many threads, stops and closings included. No answer
  * changes, no byte is wrong, no doubt is lost, nothing hangs, nothing is left over or grows. Ends
  * with 1 if that does not hold. */
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,8 +20,9 @@ enum { THREADS = 16, FAILURES_KEPT = 1000 };
 #define GRANULE  (2 * MIB)
 #define STUCK_NS (300 * BENCH_MS)
 
-/* A status in the history costs a few bytes, for failed tickets alone. */
+/* What is kept for ever: a status for each ticket that failed, and a list for each lane that had any. */
 #define BYTES_PER_FAILURE 16.0
+#define BYTES_PER_LANE    256.0
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -54,7 +56,7 @@ static const char *const kind_names[KINDS] = {
 /* What the application holds while no device is open. */
 typedef struct holdings {
     size_t descriptors, children;
-    uint64_t anonymous, shared, failures;
+    uint64_t anonymous, heap, shared, failures, lanes;
 } holdings;
 
 typedef struct soak {
@@ -107,10 +109,24 @@ static uint64_t failed_tickets(void) {
     return failed;
 }
 
-/* Dead workers are reaped in the background: gives them a moment. */
-static holdings holdings_now(size_t children) {
-    for (int i = 0; i < 500 && process_children() > children; i++) bench_sleep_ns(10 * BENCH_MS);
-    return (holdings){.descriptors = process_descriptors(),
+static uint64_t lanes_opened(const soak *self) {
+    uint64_t opened = 0;
+    for (uint32_t i = 0; i < THREADS; i++) opened += self->threads[i].lanes_opened;
+    return opened;
+}
+
+/* What is allocated, to the byte; a sanitizer's own allocator does not say. */
+static uint64_t heap_bytes(void) {
+    struct mallinfo2 info = mallinfo2();
+    return SANITIZED ? 0 : info.uordblks + info.hblkhd;
+}
+
+/* With all threads parked. Dead workers are reaped in the background: gives them a moment. */
+static holdings holdings_now(const soak *self) {
+    for (int i = 0; i < 500 && process_children() > 0; i++) bench_sleep_ns(10 * BENCH_MS);
+    return (holdings){.lanes = lanes_opened(self),
+                      .heap = heap_bytes(),
+                      .descriptors = process_descriptors(),
                       .children = process_children(),
                       .anonymous = process_memory(getpid(), "status", "RssAnon:"),
                       .shared = process_shared_bytes(),
@@ -204,9 +220,11 @@ static bh_device_status status_of(soak *self) {
 }
 
 /* A stopped worker costs the whole time-out: not often. */
-static loss_kind some_kind(soak_random *random) {
-    if (soak_chance(random, 40)) return soak_chance(random, 2) ? STOP_WORKER : STOP_STANDBY;
-    if (soak_chance(random, 40)) return STOP_STANDBY_KILL_WORKER;
+static loss_kind some_kind(soak_random *random, const bh_device_status *status) {
+    if (soak_chance(random, 40)) return STOP_WORKER;
+    /* One that has not said READY has longer, as drivers take their time to start. */
+    if (status->standby_ready && soak_chance(random, 20))
+        return soak_chance(random, 2) ? STOP_STANDBY : STOP_STANDBY_KILL_WORKER;
     static const loss_kind usual[] = {KILL_WORKER, CRASH_WORKER, BAD_ADDRESS,      TRAP,
                                       DEADLINE,    KILL_BOTH,    KILL_BUSY_WORKER, KILL_STANDBY};
     return usual[soak_below(random, sizeof usual / sizeof *usual)];
@@ -251,15 +269,15 @@ static bool strike(soak *self, loss_kind kind, const bh_device_status *status) {
     }
 }
 
-/* Waits until the loss is counted, or until it seems that it will not be. */
-static bh_device_status await_loss(soak *self, uint64_t before) {
+/* Waits until the loss is counted, or it is clear that it will not be: a worker that is lost before it
+ * went on is replaced without being one. */
+static void await_loss(soak *self, const bh_device_status *before) {
     uint64_t give_up = bench_now_ns() + (SANITIZED ? 20 : 5) * BENCH_S;
-    bh_device_status status;
-    for (;;) {
-        status = status_of(self);
-        if (status.losses != before || status.state == BH_DEVICE_STOPPED ||
-            bench_now_ns() > give_up)
-            return status;
+    while (bench_now_ns() < give_up) {
+        bh_device_status status = status_of(self);
+        if (status.losses != before->losses || status.state == BH_DEVICE_STOPPED ||
+            (status.state == BH_DEVICE_RUNNING && status.worker_pid != before->worker_pid))
+            return;
         bench_sleep_ns(BENCH_MS);
     }
 }
@@ -326,11 +344,11 @@ static void one_era(soak *self) {
         seen = status.losses;
         if (status.state == BH_DEVICE_STOPPED) self->stops++;
         if (status.state == BH_DEVICE_STOPPED || seen >= limit || enough(self)) break;
-        loss_kind kind = some_kind(&self->random);
+        loss_kind kind = some_kind(&self->random, &status);
         self->made[kind]++;
         if (soak_chance(&self->random, 12)) atomic_store(&self->strike, true);
-        if (strike(self, kind, &status)) (void)await_loss(self, seen);
-        if (soak_chance(&self->random, 3)) {
+        if (strike(self, kind, &status)) await_loss(self, &status);
+        if (soak_chance(&self->random, 6)) {
             soak_thread *me = &self->threads[THREADS];
             (void)SOAK_CALL(me, bh_device_wait_standby(self->stage.era.device, 2 * BENCH_S));
         } else if (soak_chance(&self->random, 2)) {
@@ -442,12 +460,19 @@ static bool print_holdings(const holdings *first, const holdings *middle, const 
                        "count", 0);
     good &= target("soak.processes_left", (double)last->children, "count", 0);
     good &= target("soak.shared_memory_left", grown(last->shared, first->shared) / MIB, "MiB", 0);
-    double failures = grown(last->failures, middle->failures);
-    bench_note("details of the latest %d failed tickets are kept; %.0f failed since the middle",
-               FAILURES_KEPT, failures);
+    double failures = grown(last->failures, middle->failures),
+           lanes = grown(last->lanes, middle->lanes),
+           kept = failures * BYTES_PER_FAILURE + lanes * BYTES_PER_LANE;
+    bench_note("details of the latest %d failed tickets are kept; since the middle %.0f tickets "
+               "failed and %.0f lanes were opened",
+               FAILURES_KEPT, failures, lanes);
+    bench_note("allocated %.2f, %.2f, %.2f MiB", (double)first->heap / MIB,
+               (double)middle->heap / MIB, (double)last->heap / MIB);
+    good &= target("soak.heap_grown_since_middle", grown(last->heap, middle->heap) / MIB, "MiB",
+                   0.25 + kept / MIB);
+    /* The allocator keeps what threads have freed, each thread its own. */
     good &= target("soak.memory_grown_since_middle",
-                   grown(last->anonymous, middle->anonymous) / MIB, "MiB",
-                   4 + failures * BYTES_PER_FAILURE / MIB);
+                   grown(last->anonymous, middle->anonymous) / MIB, "MiB", 16 + kept / MIB);
     return good;
 }
 
@@ -471,11 +496,11 @@ int main(int argc, char **argv) {
     holdings first = {0}, middle = {0}, last = {0};
     do {
         one_era(&self);
-        last = holdings_now(0);
+        last = holdings_now(&self);
         uint64_t now = bench_now_ns();
         bool half = self.losses * 2 >= self.losses_wanted ||
                     (seconds && (now - began) * 2 >= seconds * BENCH_S);
-        if (self.eras <= 2) first = last;
+        if (self.eras == 1) first = last;
         if (!middle.descriptors && (half || enough(&self))) middle = last;
     } while (!enough(&self));
     double took = (double)(bench_now_ns() - began) / 1e9;

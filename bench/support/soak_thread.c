@@ -27,11 +27,13 @@ bh_status soak_call_end(soak_thread *self, bh_status status) {
 bool soak_taken(soak_thread *self, bh_status status, const char *call) {
     if (status == BH_OK) return true;
     bool ending = atomic_load(&self->stage->ending) >= self->era.number;
-    if (status == BH_E_STOPPED || (status == BH_E_INVALID && ending)) {
+    if (status == BH_E_STOPPED || (ending && (status == BH_E_INVALID || status == BH_E_CANCELLED))) {
         self->ended = true;
         return false;
     }
-    if (status == BH_E_STALE || status == BH_E_BUSY || status == BH_E_QUARANTINED) {
+    /* A crash of the worker can be anyone's doing, a transfer's too. */
+    if (status == BH_E_STALE || status == BH_E_BUSY || status == BH_E_QUARANTINED ||
+        status == BH_E_FAULT) {
         self->refused++;
         return false;
     }
@@ -94,7 +96,7 @@ static void pester(soak_thread *self, soak_op *op) {
                 soak_report(SOAK_ODD, "bh_on_done: %s", error.message);
         }
     }
-    if (soak_chance(random, 6)) {
+    if (op->kind != SOAK_BAD && soak_chance(random, 6)) {
         bh_status status = SOAK_CALL(self, bh_cancel(op->ticket));
         if (status == BH_OK) learn(self, op, BH_E_CANCELLED, "bh_cancel");
     }

@@ -63,7 +63,7 @@ typedef struct soak {
     soak_stage stage;
     soak_thread *threads;
     soak_random random;
-    uint64_t losses_wanted, end_ns;
+    uint64_t losses_wanted, began_ns, end_ns, printed;
     uint64_t eras, stops, losses, made[KINDS];
     _Atomic uint64_t told, from_standby, by_cause[SOAK_STATUSES];
     /* The watcher's: it strikes a worker that has just taken over. */
@@ -333,6 +333,26 @@ static bool enough(const soak *self) {
     return self->losses >= self->losses_wanted || bench_now_ns() > self->end_ns;
 }
 
+/* Nothing, a standby, or some work between two losses. */
+static void pause_between(soak *self) {
+    soak_thread *me = &self->threads[THREADS];
+    if (soak_chance(&self->random, 4)) return;
+    if (soak_chance(&self->random, 4)) {
+        (void)SOAK_CALL(me, bh_device_wait_standby(self->stage.era.device, 2 * BENCH_S));
+        return;
+    }
+    uint64_t until = bench_now_ns() + (SANITIZED ? 2000 : 200) * BENCH_MS;
+    uint64_t rounds = atomic_load(&self->stage.rounds) + soak_below(&self->random, 6 * THREADS);
+    while (atomic_load(&self->stage.rounds) < rounds && bench_now_ns() < until)
+        bench_sleep_ns(BENCH_MS);
+}
+
+static void print_progress(const soak *self) {
+    bench_note("%llu losses, %llu openings, %llu stops, %.1f s",
+               (unsigned long long)self->losses, (unsigned long long)self->eras,
+               (unsigned long long)self->stops, (double)(bench_now_ns() - self->began_ns) / 1e9);
+}
+
 /* One opening of the device, until it stops, or has lost enough. */
 static void one_era(soak *self) {
     bool limited = self->eras % 2 == 1;
@@ -348,12 +368,7 @@ static void one_era(soak *self) {
         self->made[kind]++;
         if (soak_chance(&self->random, 12)) atomic_store(&self->strike, true);
         if (strike(self, kind, &status)) await_loss(self, &status);
-        if (soak_chance(&self->random, 6)) {
-            soak_thread *me = &self->threads[THREADS];
-            (void)SOAK_CALL(me, bh_device_wait_standby(self->stage.era.device, 2 * BENCH_S));
-        } else if (soak_chance(&self->random, 2)) {
-            bench_sleep_ns(soak_below(&self->random, 10) * BENCH_MS);
-        }
+        pause_between(self);
     }
     close_era(self);
 }
@@ -486,7 +501,7 @@ int main(int argc, char **argv) {
     if (given) self.losses_wanted = given;
     if (!self.losses_wanted && !seconds) seconds = 20;
     if (!self.losses_wanted) self.losses_wanted = UINT64_MAX;
-    uint64_t began = bench_now_ns();
+    uint64_t began = self.began_ns = bench_now_ns();
     self.end_ns = seconds ? began + seconds * BENCH_S : UINT64_MAX;
     BENCH_NEED(bh_set_failure_limit(FAILURES_KEPT));
     uint64_t free_before = device_memory_free();
@@ -496,6 +511,8 @@ int main(int argc, char **argv) {
     holdings first = {0}, middle = {0}, last = {0};
     do {
         one_era(&self);
+        if (self.losses / 1000 != self.printed) print_progress(&self);
+        self.printed = self.losses / 1000;
         last = holdings_now(&self);
         uint64_t now = bench_now_ns();
         bool half = self.losses * 2 >= self.losses_wanted ||

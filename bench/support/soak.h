@@ -141,6 +141,7 @@ typedef struct soak_stage {
     _Atomic uint64_t open; /* the number of the era whose memory may be touched */
     _Atomic uint64_t ending; /* the latest era that was closed or stopped */
     pthread_rwlock_t memory; /* read by who touches host memory, written by who closes the device */
+    _Atomic uint64_t rounds; /* of all threads */
     _Atomic int32_t wanted[SOAK_BADS]; /* kernels to go wrong, that no thread has launched yet */
 } soak_stage;
 

@@ -568,6 +568,7 @@ static void one_round(soak_thread *self) {
             block_mend(self, &self->blocks[i]);
     }
     self->rounds++;
+    atomic_fetch_add(&self->stage->rounds, 1);
 }
 
 /* ---- eras ---- */

@@ -57,6 +57,15 @@ void soak_answers_add(soak_answers *self, soak_random *random, bh_ticket ticket,
 /* Asks for one of them, or for all, in one of the ways there are. */
 void soak_answers_ask(const soak_answers *self, soak_random *random);
 void soak_answers_ask_all(const soak_answers *self, soak_random *random);
+
+/* A place where threads show each other tickets as soon as they have them, so that several ask about
+ * the same one at the same time. */
+void soak_board_show(soak_random *random, bh_ticket ticket);
+/* Asks about any ticket there is; its first answer holds for all. */
+void soak_board_ask(soak_random *random);
+/* What its owner learned. */
+void soak_board_learned(bh_ticket ticket, bh_status status);
+
 /* Tickets by their first answer, of all threads. */
 extern _Atomic uint64_t soak_verdicts[SOAK_STATUSES];
 extern _Atomic uint64_t soak_asked_again;
@@ -96,6 +105,7 @@ typedef struct soak_op {
     bh_status status; /* BH_E_BUSY: not known yet */
     bh_ticket ticket;
     bool called;     /* a callback was asked for */
+    bool shown;      /* to the other threads */
     _Atomic uint32_t calls;
     _Atomic int32_t called_with;
 } soak_op;
@@ -151,7 +161,7 @@ typedef struct soak_thread {
     soak_random random;
     soak_answers answers;
     pthread_t thread;
-    uint64_t tickets, refused, rounds, lanes_opened, modules, managed, freed;
+    uint64_t tickets, refused, rounds, lanes_opened, modules, managed, dispatched;
     /* What it is inside of, for whoever looks for hangs. */
     _Atomic(const char *) call;
     _Atomic uint64_t since_ns;
@@ -182,6 +192,8 @@ bh_status soak_call_end(soak_thread *self, bh_status status);
 /* A managed buffer and a transparent one, through their whole lives. */
 void soak_managed_round(soak_thread *self);
 void soak_transparent_round(soak_thread *self);
+/* One call that does it all, on an array of the host. */
+void soak_dispatch_round(soak_thread *self);
 
 /* True while host memory of the era may be touched; then soak_memory_leave ends it. */
 bool soak_memory_enter(soak_thread *self);

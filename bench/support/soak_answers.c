@@ -84,3 +84,56 @@ void soak_answers_ask(const soak_answers *self, soak_random *random) {
 void soak_answers_ask_all(const soak_answers *self, soak_random *random) {
     for (size_t i = 0; i < self->count; i++) ask(self, i, soak_below(random, 3));
 }
+
+/* ---- the board ---- */
+
+enum { BOARD = 64 };
+
+static struct {
+    pthread_mutex_t lock;
+    bh_ticket ticket; /* lane 0: none */
+    bh_status status; /* BH_E_BUSY: nobody knows yet */
+} board[BOARD] = {[0 ... BOARD - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}};
+
+void soak_board_show(soak_random *random, bh_ticket ticket) {
+    uint32_t at = soak_below(random, BOARD);
+    pthread_mutex_lock(&board[at].lock);
+    board[at].ticket = ticket;
+    board[at].status = BH_E_BUSY;
+    pthread_mutex_unlock(&board[at].lock);
+}
+
+/* An answer that is not final says nothing if it was asked for before the final one was known. */
+static void board_compare(uint32_t at, bh_ticket ticket, bh_status answer, const char *who) {
+    if (answer == BH_E_BUSY || answer == BH_E_TIMEOUT) return;
+    pthread_mutex_lock(&board[at].lock);
+    bh_status known = board[at].status;
+    if (board[at].ticket.lane == ticket.lane && board[at].ticket.sequence == ticket.sequence) {
+        if (known == BH_E_BUSY)
+            board[at].status = answer;
+        else if (known != answer)
+            soak_report(SOAK_CHANGED, "ticket {%llx, %llu} had answered %s, and %s got %s",
+                        (unsigned long long)ticket.lane, (unsigned long long)ticket.sequence,
+                        bh_status_name(known), who, bh_status_name(answer));
+    }
+    pthread_mutex_unlock(&board[at].lock);
+}
+
+void soak_board_ask(soak_random *random) {
+    uint32_t at = soak_below(random, BOARD);
+    pthread_mutex_lock(&board[at].lock);
+    bh_ticket ticket = board[at].ticket;
+    bh_status known = board[at].status;
+    pthread_mutex_unlock(&board[at].lock);
+    if (!ticket.lane) return;
+    bh_status answer = soak_chance(random, 2) ? bh_query(ticket) : bh_wait(ticket, 1000000);
+    if (known != BH_E_BUSY && (answer == BH_E_BUSY || answer == BH_E_TIMEOUT))
+        soak_report(SOAK_CHANGED, "ticket {%llx, %llu} had answered %s, and now %s",
+                    (unsigned long long)ticket.lane, (unsigned long long)ticket.sequence,
+                    bh_status_name(known), bh_status_name(answer));
+    board_compare(at, ticket, answer, "another thread");
+}
+
+void soak_board_learned(bh_ticket ticket, bh_status status) {
+    for (uint32_t i = 0; i < BOARD; i++) board_compare(i, ticket, status, "its owner");
+}

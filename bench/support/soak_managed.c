@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Managed buffers in the soak: each used once through from beginning to end, and a transparent one
- * of which pages go to and fro. */
+/* Work of the soak that has its data in host memory: managed buffers, each used once through from
+ * beginning to end; a transparent one, of which pages go to and fro; and dispatches. */
 #include <string.h>
 
 #include "bench.h"
@@ -101,4 +101,28 @@ void soak_transparent_round(soak_thread *self) {
         (void)TRY(bh_buffer_release(self->transparent));
         self->transparent = (bh_buffer){0};
     }
+}
+
+void soak_dispatch_round(soak_thread *self) {
+    uint32_t count = 512, rounds = 1, k = (uint32_t)soak_next(&self->random), seed = k * 7;
+    uint32_t words[512];
+    for (uint32_t i = 0; i < count; i++) words[i] = soak_word(seed, i);
+    bh_dispatch_arg args[] = {
+        BH_HOST_INOUT(words, sizeof words), BH_HOST_VALUE(&k, sizeof k),
+        BH_HOST_VALUE(&count, sizeof count), BH_HOST_VALUE(&rounds, sizeof rounds)};
+    bh_dispatch_options options = BH_INIT(options);
+    options.retries = soak_below(&self->random, 3);
+    self->dispatched++;
+    bh_status status = SOAK_CALL(self, bh_dispatch(self->era.kernels.work, BH_GRID(count, 128),
+                                                   args, 4, &options));
+    /* One that was lost, or called off, has left the array as it was. */
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t expected = soak_work_word(soak_word(seed, i), k, status == BH_OK);
+        if (words[i] == expected) continue;
+        soak_report(SOAK_WRONG_BYTES, "a dispatch that answered %s: word %u is 0x%08x, not 0x%08x",
+                    bh_status_name(status), i, words[i], expected);
+        break;
+    }
+    if (status == BH_E_QUARANTINED) (void)bh_kernel_pardon(self->era.kernels.work);
+    if (status != BH_E_LOST) (void)soak_taken(self, status, "bh_dispatch");
 }

@@ -71,6 +71,7 @@ static void learn(soak_thread *self, soak_op *op, bh_status answer, const char *
         op->status = answer;
         self->tickets++;
         soak_answers_add(&self->answers, &self->random, op->ticket, answer);
+        if (op->shown) soak_board_learned(op->ticket, answer);
     } else if (op->status != answer) {
         soak_report(SOAK_CHANGED, "%s had answered %s, and %s says %s", op->name,
                     bh_status_name(op->status), how, bh_status_name(answer));
@@ -87,6 +88,8 @@ static void on_done(void *context, bh_ticket ticket, bh_status status) {
 /* After a ticket was given out: may be asked, watched, or taken back at once. */
 static void pester(soak_thread *self, soak_op *op) {
     soak_random *random = &self->random;
+    op->shown = soak_chance(random, 4);
+    if (op->shown) soak_board_show(random, op->ticket);
     if (soak_chance(random, 3)) {
         op->called = SOAK_CALL(self, bh_on_done(op->ticket, on_done, op)) == BH_OK;
         if (!op->called && atomic_load(&self->stage->ending) < self->era.number) {
@@ -254,12 +257,41 @@ static bh_status launch(soak_thread *self, bh_kernel kernel, uint32_t threads, b
     return status;
 }
 
+static bh_status launch_prepared(soak_thread *self, bh_kernel kernel, uint32_t threads,
+                                 bh_args args, bh_ticket *out) {
+    bh_launch_options options = BH_INIT(options);
+    bh_prepared prepared;
+    options.lane = some_lane(self);
+    bh_status status = SOAK_CALL(
+        self, bh_prepare(kernel, BH_GRID(threads, 128), args, &options, &prepared));
+    if (status != BH_OK) return status;
+    status = SOAK_CALL(self, bh_prepared_launch(prepared, out));
+    (void)SOAK_CALL(self, bh_prepared_release(prepared));
+    return status;
+}
+
+/* As the only step of a sequence. */
+static bh_status replay(soak_thread *self, bh_kernel kernel, uint32_t threads, bh_args args,
+                        bh_ticket *out) {
+    bh_replay_options options = BH_INIT(options);
+    bh_sequence sequence;
+    options.lane = some_lane(self);
+    bh_status status = SOAK_CALL(self, bh_sequence_begin(self->era.device, NULL, &sequence));
+    if (status != BH_OK) return status;
+    status = SOAK_CALL(self, bh_sequence_launch(sequence, kernel, BH_GRID(threads, 128), args, NULL,
+                                                NULL));
+    if (status == BH_OK) status = SOAK_CALL(self, bh_sequence_finish(sequence));
+    if (status == BH_OK) status = SOAK_CALL(self, bh_sequence_submit(sequence, &options, out));
+    (void)SOAK_CALL(self, bh_sequence_release(sequence));
+    return status;
+}
+
 /* On all of a block, or on a view that is let go of at once. */
 static void work_some(soak_thread *self, soak_block *block) {
     soak_op *op = op_new(self, SOAK_WORK, "a launch that changes its buffer");
     op->target = block;
     op->count = block->words;
-    op->rounds = soak_chance(&self->random, 12) ? 400 : 1;
+    op->rounds = soak_chance(&self->random, 8) ? 400 : 1;
     bh_buffer used = block->buffer;
     bool view = soak_chance(&self->random, 4);
     if (view) {
@@ -272,9 +304,12 @@ static void work_some(soak_thread *self, soak_block *block) {
         }
     }
     bh_kernel kernel = self->module.id ? self->kernels.work : self->era.kernels.work;
-    submitted(self, op,
-              launch(self, kernel, op->count,
-                     BH_ARGS(BH_INOUT(used), op->seed, op->count, op->rounds), 0, 0, &op->ticket));
+    bh_args args = BH_ARGS(BH_INOUT(used), op->seed, op->count, op->rounds);
+    uint32_t way = soak_below(&self->random, 40);
+    bh_status status = way == 0  ? replay(self, kernel, op->count, args, &op->ticket)
+                       : way < 4 ? launch_prepared(self, kernel, op->count, args, &op->ticket)
+                                 : launch(self, kernel, op->count, args, 0, 0, &op->ticket);
+    submitted(self, op, status);
     if (view) (void)TRY(bh_buffer_release(used));
 }
 
@@ -369,7 +404,6 @@ static void change_host(soak_thread *self) {
         if (kind == SOAK_READ_HOST && has_op(self, kind)) return; /* it is looked at later */
         *memory = NULL;
         if (kind == SOAK_READ_HOST) self->host_marked = false;
-        self->freed++;
         (void)TRY(bh_host_free(self->era.device, gone));
         return;
     }
@@ -491,8 +525,10 @@ static void one_step(soak_thread *self) {
         break;
     case 20:
         if (soak_chance(&self->random, 6)) soak_transparent_round(self);
+        if (soak_chance(&self->random, 6)) soak_dispatch_round(self);
         break;
     case 21:
+        soak_board_ask(&self->random);
         soak_answers_ask(&self->answers, &self->random);
         break;
     default:

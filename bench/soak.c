@@ -2,12 +2,15 @@
 /* Losses of every kind, mixed, under load from many threads, stops and closings included. No answer
  * changes, no byte is wrong, no doubt is lost, nothing hangs, nothing is left over or grows. Ends
  * with 1 if that does not hold. */
+#include <errno.h>
 #include <malloc.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "support/bench.h"
@@ -44,13 +47,14 @@ typedef enum loss_kind {
     TRAP,
     DEADLINE,
     KILL_BUSY_WORKER,
+    KILL_WHILE_PAUSED,
     KINDS
 } loss_kind;
 
 static const char *const kind_names[KINDS] = {
     "killed",      "crashed",       "stopped",         "standby_killed",
     "standby_stopped", "killed_with_standby", "killed_with_standby_stopped", "bad_address",
-    "trap",        "deadline",      "killed_when_busy",
+    "trap",        "deadline",      "killed_when_busy", "killed_while_paused",
 };
 
 /* What the application holds while no device is open. */
@@ -221,13 +225,30 @@ static bh_device_status status_of(soak *self) {
 
 /* A stopped worker costs the whole time-out: not often. */
 static loss_kind some_kind(soak_random *random, const bh_device_status *status) {
-    if (soak_chance(random, 40)) return STOP_WORKER;
+    if (soak_chance(random, 40)) return soak_chance(random, 2) ? STOP_WORKER : KILL_WHILE_PAUSED;
     /* One that has not said READY has longer, as drivers take their time to start. */
     if (status->standby_ready && soak_chance(random, 20))
         return soak_chance(random, 2) ? STOP_STANDBY : STOP_STANDBY_KILL_WORKER;
     static const loss_kind usual[] = {KILL_WORKER, CRASH_WORKER, BAD_ADDRESS,      TRAP,
                                       DEADLINE,    KILL_BOTH,    KILL_BUSY_WORKER, KILL_STANDBY};
     return usual[soak_below(random, sizeof usual / sizeof *usual)];
+}
+
+/* Stops this whole process, ends the worker, and lets the process go on, by a process of its own. */
+static bool kill_while_paused(pid_t worker) {
+    char script[256];
+    if (worker <= 0) return false;
+    snprintf(script, sizeof script,
+             "kill -STOP %d; sleep 0.01; "
+             "test \"$(awk '{print $4}' /proc/%d/stat 2>/dev/null)\" = %d && kill -KILL %d; "
+             "sleep 0.01; kill -CONT %d",
+             (int)getpid(), (int)worker, (int)getpid(), (int)worker, (int)getpid());
+    char *arguments[] = {"sh", "-c", script, NULL};
+    pid_t pid;
+    if (posix_spawnp(&pid, "sh", NULL, NULL, arguments, environ)) return false;
+    int result;
+    while (waitpid(pid, &result, 0) < 0 && errno == EINTR) continue;
+    return true;
 }
 
 /* Begins a loss. False: there will be none of it. */
@@ -262,6 +283,8 @@ static bool strike(soak *self, loss_kind kind, const bh_device_status *status) {
     case DEADLINE:
         want(self, SOAK_BAD_DEADLINE);
         return true;
+    case KILL_WHILE_PAUSED:
+        return kill_while_paused(status->worker_pid);
     default:
         want(self, SOAK_BAD_DEADLINE);
         bench_sleep_ns(soak_below(&self->random, 4) * BENCH_MS);
@@ -294,6 +317,9 @@ static void open_era(soak *self, bool limited) {
     options.standbys = 1 + soak_below(&self->random, 2);
     if (!limited) options.flags = BH_DEVICE_NO_RESTART_LIMIT;
     if (soak_chance(&self->random, 8)) options.flags |= BH_DEVICE_NO_STANDBY;
+    if (soak_chance(&self->random, 6)) options.flags |= BH_DEVICE_GUARD;
+    if (soak_chance(&self->random, 2)) options.queue_length = 64; /* full now and then */
+    BENCH_NEED(bh_set_failure_limit(soak_below(&self->random, FAILURES_KEPT + 1)));
     soak_era era = {.number = ++self->eras};
     bench_need(SOAK_CALL(me, bh_device_open(&options, &era.device)), "bh_device_open");
     bh_module module;
@@ -357,7 +383,7 @@ static void print_progress(const soak *self) {
 static void one_era(soak *self) {
     bool limited = self->eras % 2 == 1;
     open_era(self, limited);
-    uint64_t limit = 20 + soak_below(&self->random, 200), seen = 0;
+    uint64_t limit = 5 + soak_below(&self->random, 80), seen = 0;
     for (;;) {
         bh_device_status status = status_of(self);
         self->losses += status.losses - seen;
@@ -478,7 +504,7 @@ static bool print_holdings(const holdings *first, const holdings *middle, const 
     double failures = grown(last->failures, middle->failures),
            lanes = grown(last->lanes, middle->lanes),
            kept = failures * BYTES_PER_FAILURE + lanes * BYTES_PER_LANE;
-    bench_note("details of the latest %d failed tickets are kept; since the middle %.0f tickets "
+    bench_note("details of at most the latest %d failed tickets are kept; since the middle %.0f tickets "
                "failed and %.0f lanes were opened",
                FAILURES_KEPT, failures, lanes);
     bench_note("allocated %.2f, %.2f, %.2f MiB", (double)first->heap / MIB,
@@ -503,7 +529,6 @@ int main(int argc, char **argv) {
     if (!self.losses_wanted) self.losses_wanted = UINT64_MAX;
     uint64_t began = self.began_ns = bench_now_ns();
     self.end_ns = seconds ? began + seconds * BENCH_S : UINT64_MAX;
-    BENCH_NEED(bh_set_failure_limit(FAILURES_KEPT));
     uint64_t free_before = device_memory_free();
 
     pthread_t looker;

@@ -519,6 +519,7 @@ static void one_step(soak_thread *self) {
         break;
     case 18:
         if (soak_chance(&self->random, 3)) sync_some(self);
+        if (soak_chance(&self->random, 30)) (void)TRY(bh_device_trim(self->era.device, 0, NULL));
         break;
     case 19:
         if (soak_chance(&self->random, 12)) soak_managed_round(self);

@@ -180,6 +180,7 @@ typedef struct soak_thread {
     uint32_t *scratch;
     soak_op ops[SOAK_OPS];
     uint32_t op_count;
+    uint32_t settled; /* of them, in the last round */
 } soak_thread;
 
 void *soak_thread_run(void *context);

@@ -423,6 +423,7 @@ static void sync_some(soak_thread *self) {
 static bool block_write(soak_thread *self, soak_block *block) {
     uint32_t seed = (uint32_t)soak_next(&self->random);
     put_words(self->scratch, seed, block->words);
+    block->unknown = true; /* if the write fails: by how much is not known */
     if (!TRY(bh_buffer_write(block->buffer, 0, self->scratch, block->words * 4ull))) return false;
     memcpy(block->value, self->scratch, block->words * 4ull);
     memset(block->doubt, 0, block->words);
@@ -573,16 +574,43 @@ static void settle(soak_thread *self) {
             if (op->submitted && op->status != BH_OK) mark_host(self);
         }
     }
+    self->settled = self->op_count;
     self->op_count = 0;
+}
+
+/* What was done in the round before something was found. */
+static void print_round(const soak_thread *self, const soak_block *block) {
+    char text[2048] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; i < self->settled && used < sizeof text; i++) {
+        const soak_op *op = &self->ops[i];
+        int more = snprintf(text + used, sizeof text - used, "%s%s%s%s of words %u to %u: %s%s",
+                            i ? "; " : "", op->target == block ? "[to] " : "",
+                            op->source == block ? "[from] " : "", op->name, op->first,
+                            op->first + op->count, bh_status_name(op->status),
+                            !op->submitted ? " (refused)" : op->waits ? " (call)" : "");
+        if (more > 0) used += (size_t)more;
+    }
+    fprintf(stderr, "round %llu of thread %u on device %llu: %s\n",
+            (unsigned long long)self->rounds, self->index,
+            (unsigned long long)self->era.number, text);
+}
+
+static size_t all_reported(void) {
+    size_t count = 0;
+    for (int i = 0; i < SOAK_FAULTS; i++) count += soak_reported((soak_fault)i);
+    return count;
 }
 
 static void check_blocks(soak_thread *self) {
     for (uint32_t i = 0; i < SOAK_BLOCKS && !self->ended; i++) {
         soak_block *block = &self->blocks[i];
         if (block->words == SOAK_LARGE_WORDS && !soak_chance(&self->random, 6)) continue;
+        size_t before = all_reported();
         soak_call_begin(self, "reading a buffer");
         bool asked = soak_model_check(block, self->scratch);
         soak_call_end(self, BH_OK);
+        if (all_reported() != before && before < 12) print_round(self, block);
         if (!asked) {
             bh_error error;
             (void)soak_taken(self, bh_last_error(&error), "reading a buffer");

@@ -52,9 +52,18 @@ typedef enum loss_kind {
 } loss_kind;
 
 static const char *const kind_names[KINDS] = {
-    "killed",      "crashed",       "stopped",         "standby_killed",
-    "standby_stopped", "killed_with_standby", "killed_with_standby_stopped", "bad_address",
-    "trap",        "deadline",      "killed_when_busy", "killed_while_paused",
+    "killed",
+    "crashed",
+    "stopped",
+    "standby_killed",
+    "standby_stopped",
+    "killed_with_standby",
+    "killed_with_standby_stopped",
+    "bad_address",
+    "trap",
+    "deadline",
+    "killed_when_busy",
+    "killed_while_paused",
 };
 
 /* What the application holds while no device is open. */
@@ -102,7 +111,7 @@ static void take_options(soak *self, int *argc, char **argv, uint64_t *seconds, 
         else
             argv[kept++] = argv[i];
     }
-    argv[*argc = kept] = NULL;
+    argv[ *argc = kept] = NULL;
 }
 
 /* ---- holdings ---- */
@@ -374,9 +383,9 @@ static void pause_between(soak *self) {
 }
 
 static void print_progress(const soak *self) {
-    bench_note("%llu losses, %llu openings, %llu stops, %.1f s",
-               (unsigned long long)self->losses, (unsigned long long)self->eras,
-               (unsigned long long)self->stops, (double)(bench_now_ns() - self->began_ns) / 1e9);
+    bench_note("%llu losses, %llu openings, %llu stops, %.1f s", (unsigned long long)self->losses,
+               (unsigned long long)self->eras, (unsigned long long)self->stops,
+               (double)(bench_now_ns() - self->began_ns) / 1e9);
 }
 
 /* One opening of the device, until it stops, or has lost enough. */
@@ -462,7 +471,8 @@ static void print_work(const soak *self, double seconds) {
         bench_note("%llu losses begun by %s", (unsigned long long)self->made[i], kind_names[i]);
     for (int i = 0; i < SOAK_STATUSES; i++) {
         uint64_t count = atomic_load(&self->by_cause[i]);
-        if (count) bench_note("%llu losses told as %s", (unsigned long long)count, bh_status_name(i));
+        if (count)
+            bench_note("%llu losses told as %s", (unsigned long long)count, bh_status_name(i));
     }
     bench_note("%llu losses told, %llu of them taken over by a standby; %llu new workers struck at "
                "once",
@@ -477,9 +487,9 @@ static bool target(const char *name, double value, const char *unit, double most
 }
 
 static bool print_faults(void) {
-    static const char *const names[SOAK_FAULTS] = {
-        "soak.wrong_bytes",       "soak.changed_answers", "soak.doubt_lost",
-        "soak.doubt_unexplained", "soak.odd_answers",     "soak.callbacks_wrong"};
+    static const char *const names[SOAK_FAULTS] = {"soak.wrong_bytes", "soak.changed_answers",
+                                                   "soak.doubt_lost",  "soak.doubt_unexplained",
+                                                   "soak.odd_answers", "soak.callbacks_wrong"};
     bool good = target("soak.hangs", 0, "count", 0); /* or the program had ended */
     for (int i = 0; i < SOAK_FAULTS; i++)
         good &= target(names[i], (double)soak_reported((soak_fault)i), "count", 0);
@@ -497,16 +507,17 @@ static bool print_holdings(const holdings *first, const holdings *middle, const 
                (double)first->anonymous / MIB, (double)middle->anonymous / MIB,
                (double)last->anonymous / MIB, (double)first->shared / MIB,
                (double)middle->shared / MIB, (double)last->shared / MIB);
-    bool good = target("soak.descriptors_left", grown(last->descriptors, first->descriptors),
-                       "count", 0);
+    bool good =
+        target("soak.descriptors_left", grown(last->descriptors, first->descriptors), "count", 0);
     good &= target("soak.processes_left", (double)last->children, "count", 0);
     good &= target("soak.shared_memory_left", grown(last->shared, first->shared) / MIB, "MiB", 0);
     double failures = grown(last->failures, middle->failures),
            lanes = grown(last->lanes, middle->lanes),
            kept = failures * BYTES_PER_FAILURE + lanes * BYTES_PER_LANE;
-    bench_note("details of at most the latest %d failed tickets are kept; since the middle %.0f tickets "
-               "failed and %.0f lanes were opened",
-               FAILURES_KEPT, failures, lanes);
+    bench_note(
+        "details of at most the latest %d failed tickets are kept; since the middle %.0f tickets "
+        "failed and %.0f lanes were opened",
+        FAILURES_KEPT, failures, lanes);
     bench_note("allocated %.2f, %.2f, %.2f MiB", (double)first->heap / MIB,
                (double)middle->heap / MIB, (double)last->heap / MIB);
     good &= target("soak.heap_grown_since_middle", grown(last->heap, middle->heap) / MIB, "MiB",
@@ -552,8 +563,8 @@ int main(int argc, char **argv) {
     bool good = print_faults();
     good &= print_holdings(&first, &middle, &last);
     if (!bench_on_cpu())
-        good &= target("soak.device_memory_left",
-                       grown(free_before, device_memory_free()) / MIB, "MiB", GRANULE / MIB);
+        good &= target("soak.device_memory_left", grown(free_before, device_memory_free()) / MIB,
+                       "MiB", GRANULE / MIB);
     free(self.threads);
     if (!good) fprintf(stderr, "error: something is wrong; see the lines marked MISS\n");
     return good ? 0 : 1;

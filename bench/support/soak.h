@@ -15,12 +15,12 @@
 /* ---- what is wrong ---- */
 
 typedef enum soak_fault {
-    SOAK_WRONG_BYTES,  /* intact, and not what they should be */
-    SOAK_CHANGED,      /* a ticket answered two things */
-    SOAK_DOUBT_LOST,   /* bytes that may be half written pass for intact, or were read */
-    SOAK_UNEXPLAINED,  /* intact bytes are called suspect */
-    SOAK_ODD,          /* a call answered what it should not */
-    SOAK_CALLBACKS,    /* that ran twice, or not at all */
+    SOAK_WRONG_BYTES, /* intact, and not what they should be */
+    SOAK_CHANGED,     /* a ticket answered two things */
+    SOAK_DOUBT_LOST,  /* bytes that may be half written pass for intact, or were read */
+    SOAK_UNEXPLAINED, /* intact bytes are called suspect */
+    SOAK_ODD,         /* a call answered what it should not */
+    SOAK_CALLBACKS,   /* that ran twice, or not at all */
     SOAK_FAULTS
 } soak_fault;
 
@@ -83,29 +83,30 @@ typedef struct soak_block {
 /* ---- work ---- */
 
 typedef enum soak_op_kind {
-    SOAK_WRITE,  /* from plain memory, through staging */
+    SOAK_WRITE, /* from plain memory, through staging */
     SOAK_WRITE_HOST,
     SOAK_FILL,
     SOAK_COPY,
-    SOAK_BLEND,  /* a launch that overwrites its target */
-    SOAK_WORK,   /* a launch that changes its target */
+    SOAK_BLEND, /* a launch that overwrites its target */
+    SOAK_WORK,  /* a launch that changes its target */
     SOAK_READ_HOST,
-    SOAK_BAD     /* a launch that never ends well */
+    SOAK_BAD /* a launch that never ends well */
 } soak_op_kind;
 
 typedef struct soak_op {
     soak_op_kind kind;
     const char *name;
-    soak_block *target, *source; /* a read has a source alone */
+    soak_block *target, *source;         /* a read has a source alone */
     uint32_t first, count, source_first; /* words */
     uint32_t seed, rounds;
-    bool waits;      /* a call that returns when it is done: it has no ticket */
-    bool pieces;     /* more than one request */
+    bool waits;  /* a call that returns when it is done: it has no ticket */
+    bool pieces; /* more than one request */
     bool submitted;
     bh_status status; /* BH_E_BUSY: not known yet */
     bh_ticket ticket;
-    bool called;     /* a callback was asked for */
-    bool shown;      /* to the other threads */
+    bool cancelled; /* bh_cancel said BH_OK */
+    bool called;    /* a callback was asked for */
+    bool shown;     /* to the other threads */
     _Atomic uint32_t calls;
     _Atomic int32_t called_with;
 } soak_op;
@@ -122,8 +123,8 @@ bool soak_model_check(soak_block *block, uint32_t *scratch);
 /* ---- one opening of the device ---- */
 
 typedef struct soak_kernels {
-    bh_kernel work;  /* (u32 *p, u32 k, u32 n, u32 rounds) */
-    bh_kernel blend; /* (u32 *p, const u32 *a, u32 k, u32 n) */
+    bh_kernel work;                /* (u32 *p, u32 k, u32 n, u32 rounds) */
+    bh_kernel blend;               /* (u32 *p, const u32 *a, u32 k, u32 n) */
     bh_kernel wild, trap, endless; /* (u32 *p) */
 } soak_kernels;
 
@@ -145,10 +146,10 @@ typedef enum soak_bad { SOAK_BAD_WILD, SOAK_BAD_TRAP, SOAK_BAD_DEADLINE, SOAK_BA
 typedef struct soak_stage {
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    soak_era era;          /* number 0: none is open */
-    bool over;             /* no more eras */
-    uint32_t parked;       /* threads that wait for the next era */
-    _Atomic uint64_t open; /* the number of the era whose memory may be touched */
+    soak_era era;            /* number 0: none is open */
+    bool over;               /* no more eras */
+    uint32_t parked;         /* threads that wait for the next era */
+    _Atomic uint64_t open;   /* the number of the era whose memory may be touched */
     _Atomic uint64_t ending; /* the latest era that was closed or stopped */
     pthread_rwlock_t memory; /* read by who touches host memory, written by who closes the device */
     _Atomic uint64_t rounds; /* of all threads */

@@ -10,8 +10,8 @@ _Atomic uint64_t soak_asked_again;
 static _Atomic size_t reported[SOAK_FAULTS];
 
 static const char *const fault_names[SOAK_FAULTS] = {
-    "wrong bytes", "an answer changed", "doubt was lost", "doubt without a cause",
-    "an odd answer", "callbacks",
+    "wrong bytes",           "an answer changed", "doubt was lost",
+    "doubt without a cause", "an odd answer",     "callbacks",
 };
 
 void soak_report(soak_fault fault, const char *format, ...) {
@@ -50,8 +50,7 @@ uint32_t soak_word(uint32_t seed, uint64_t index) {
     return x ^ x >> 13;
 }
 
-void soak_answers_add(soak_answers *self, soak_random *random, bh_ticket ticket,
-                      bh_status status) {
+void soak_answers_add(soak_answers *self, soak_random *random, bh_ticket ticket, bh_status status) {
     size_t at = self->count < SOAK_ANSWERS ? self->count++ : soak_below(random, SOAK_ANSWERS);
     self->list[at].ticket = ticket;
     self->list[at].status = status;

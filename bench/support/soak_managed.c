@@ -7,7 +7,7 @@
 #include "soak.h"
 
 enum { WORDS = 4096 };
-#define PATIENCE_NS (120 * BENCH_S)
+#define PATIENCE_NS     (120 * BENCH_S)
 #define TRY(expression) soak_taken(self, SOAK_CALL(self, expression), #expression)
 
 /* Launches `work` on it and returns its first answer. */
@@ -15,10 +15,9 @@ static bh_status work(soak_thread *self, bh_buffer buffer, uint32_t k) {
     bh_ticket ticket;
     bh_launch_options options = BH_INIT(options);
     options.lane = self->lanes[1];
-    bh_status status =
-        SOAK_CALL(self, bh_launch_with(self->era.kernels.work, BH_GRID(WORDS, 128),
-                                       BH_ARGS(BH_INOUT(buffer), k, (uint32_t)WORDS, 1u), &options,
-                                       &ticket));
+    bh_status status = SOAK_CALL(
+        self, bh_launch_with(self->era.kernels.work, BH_GRID(WORDS, 128),
+                             BH_ARGS(BH_INOUT(buffer), k, (uint32_t)WORDS, 1u), &options, &ticket));
     if (status == BH_E_QUARANTINED) (void)bh_kernel_pardon(self->era.kernels.work);
     if (!soak_taken(self, status, "a launch on a managed buffer")) return BH_E_BUSY;
     status = SOAK_CALL(self, bh_wait(ticket, PATIENCE_NS));
@@ -56,7 +55,8 @@ void soak_managed_round(soak_thread *self) {
             bh_status status =
                 SOAK_CALL(self, bh_managed_map(buffer, 0, WORDS * 4, BH_MAP_READ, NULL));
             if (status == BH_E_STALE)
-                soak_report(SOAK_UNEXPLAINED, "a managed buffer whose launch ended well is suspect");
+                soak_report(SOAK_UNEXPLAINED,
+                            "a managed buffer whose launch ended well is suspect");
             if (soak_taken(self, status, "bh_managed_map")) {
                 compare(self, words, seed, k, 1, "a managed buffer");
                 (void)TRY(bh_managed_unmap(words, WORDS * 4));
@@ -107,14 +107,14 @@ void soak_dispatch_round(soak_thread *self) {
     uint32_t count = 512, rounds = 1, k = (uint32_t)soak_next(&self->random), seed = k * 7;
     uint32_t words[512];
     for (uint32_t i = 0; i < count; i++) words[i] = soak_word(seed, i);
-    bh_dispatch_arg args[] = {
-        BH_HOST_INOUT(words, sizeof words), BH_HOST_VALUE(&k, sizeof k),
-        BH_HOST_VALUE(&count, sizeof count), BH_HOST_VALUE(&rounds, sizeof rounds)};
+    bh_dispatch_arg args[] = {BH_HOST_INOUT(words, sizeof words), BH_HOST_VALUE(&k, sizeof k),
+                              BH_HOST_VALUE(&count, sizeof count),
+                              BH_HOST_VALUE(&rounds, sizeof rounds)};
     bh_dispatch_options options = BH_INIT(options);
     options.retries = soak_below(&self->random, 3);
     self->dispatched++;
-    bh_status status = SOAK_CALL(self, bh_dispatch(self->era.kernels.work, BH_GRID(count, 128),
-                                                   args, 4, &options));
+    bh_status status = SOAK_CALL(
+        self, bh_dispatch(self->era.kernels.work, BH_GRID(count, 128), args, 4, &options));
     /* One that was lost, or called off, has left the array as it was. */
     for (uint32_t i = 0; i < count; i++) {
         uint32_t expected = soak_work_word(soak_word(seed, i), k, status == BH_OK);

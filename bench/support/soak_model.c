@@ -137,12 +137,14 @@ bool soak_model_check(soak_block *block, uint32_t *scratch) {
     uint32_t says_end = (uint32_t)((info.suspect_offset + info.suspect_bytes) / 4);
     if (!info.suspect) says_first = says_end = 0;
     if (first != end && (says_first > first || says_end < end)) {
-        soak_report(SOAK_DOUBT_LOST, "words %u to %u of %u are in doubt, and the device says %u to %u",
-                    first, end, block->words, says_first, says_end);
+        soak_report(SOAK_DOUBT_LOST,
+                    "words %u to %u of %u are in doubt, and the device says %u to %u", first, end,
+                    block->words, says_first, says_end);
         block->unknown = true;
     } else if (says_first != first || says_end != end) {
-        soak_report(SOAK_UNEXPLAINED, "words %u to %u of %u are in doubt, and the device says %u to %u",
-                    first, end, block->words, says_first, says_end);
+        soak_report(SOAK_UNEXPLAINED,
+                    "words %u to %u of %u are in doubt, and the device says %u to %u", first, end,
+                    block->words, says_first, says_end);
         block->unknown = true;
     }
     if (block->unknown) return true;

@@ -27,13 +27,15 @@ bh_status soak_call_end(soak_thread *self, bh_status status) {
 bool soak_taken(soak_thread *self, bh_status status, const char *call) {
     if (status == BH_OK) return true;
     bool ending = atomic_load(&self->stage->ending) >= self->era.number;
-    if (status == BH_E_STOPPED || (ending && (status == BH_E_INVALID || status == BH_E_CANCELLED))) {
+    if (status == BH_E_STOPPED ||
+        (ending && (status == BH_E_INVALID || status == BH_E_CANCELLED))) {
         self->ended = true;
         return false;
     }
-    /* A crash of the worker can be anyone's doing, a transfer's too. */
+    /* A crash of the worker can be anyone's doing, a transfer's too; and a load is given up when three
+     * workers in a row were lost with it. */
     if (status == BH_E_STALE || status == BH_E_BUSY || status == BH_E_QUARANTINED ||
-        status == BH_E_FAULT) {
+        status == BH_E_FAULT || status == BH_E_LOAD) {
         self->refused++;
         return false;
     }
@@ -101,7 +103,8 @@ static void pester(soak_thread *self, soak_op *op) {
     }
     if (op->kind != SOAK_BAD && soak_chance(random, 6)) {
         bh_status status = SOAK_CALL(self, bh_cancel(op->ticket));
-        if (status == BH_OK) learn(self, op, BH_E_CANCELLED, "bh_cancel");
+        op->cancelled = status == BH_OK;
+        if (op->cancelled) learn(self, op, BH_E_CANCELLED, "bh_cancel");
     }
     if (soak_chance(random, 3)) learn(self, op, SOAK_CALL(self, bh_query(op->ticket)), "bh_query");
     if (soak_chance(random, 8)) (void)bh_notify(op->ticket);
@@ -211,10 +214,10 @@ static void read_to_host(soak_thread *self, soak_block *block) {
     op->source = block;
     some_range(self, block, &op->source_first, &op->count);
     if (op->count > SOAK_HOST_WORDS) op->count = SOAK_HOST_WORDS;
-    submitted(self, op,
-              SOAK_CALL(self, bh_submit_read(some_lane(self), block->buffer,
-                                             op->source_first * 4ull, self->host_in,
-                                             op->count * 4ull, &op->ticket)));
+    submitted(
+        self, op,
+        SOAK_CALL(self, bh_submit_read(some_lane(self), block->buffer, op->source_first * 4ull,
+                                       self->host_in, op->count * 4ull, &op->ticket)));
 }
 
 static void fill_some(soak_thread *self, soak_block *block) {
@@ -239,10 +242,10 @@ static void copy_some(soak_thread *self, soak_block *to, soak_block *from) {
     op->source = from;
     some_range(self, to->words < from->words ? to : from, &op->first, &op->count);
     op->source_first = op->first;
-    submitted(self, op,
-              SOAK_CALL(self, bh_submit_copy(some_lane(self), to->buffer, op->first * 4ull,
-                                             from->buffer, op->source_first * 4ull,
-                                             op->count * 4ull, &op->ticket)));
+    submitted(
+        self, op,
+        SOAK_CALL(self, bh_submit_copy(some_lane(self), to->buffer, op->first * 4ull, from->buffer,
+                                       op->source_first * 4ull, op->count * 4ull, &op->ticket)));
 }
 
 static bh_status launch(soak_thread *self, bh_kernel kernel, uint32_t threads, bh_args args,
@@ -262,8 +265,8 @@ static bh_status launch_prepared(soak_thread *self, bh_kernel kernel, uint32_t t
     bh_launch_options options = BH_INIT(options);
     bh_prepared prepared;
     options.lane = some_lane(self);
-    bh_status status = SOAK_CALL(
-        self, bh_prepare(kernel, BH_GRID(threads, 128), args, &options, &prepared));
+    bh_status status =
+        SOAK_CALL(self, bh_prepare(kernel, BH_GRID(threads, 128), args, &options, &prepared));
     if (status != BH_OK) return status;
     status = SOAK_CALL(self, bh_prepared_launch(prepared, out));
     (void)SOAK_CALL(self, bh_prepared_release(prepared));
@@ -278,8 +281,8 @@ static bh_status replay(soak_thread *self, bh_kernel kernel, uint32_t threads, b
     options.lane = some_lane(self);
     bh_status status = SOAK_CALL(self, bh_sequence_begin(self->era.device, NULL, &sequence));
     if (status != BH_OK) return status;
-    status = SOAK_CALL(self, bh_sequence_launch(sequence, kernel, BH_GRID(threads, 128), args, NULL,
-                                                NULL));
+    status = SOAK_CALL(
+        self, bh_sequence_launch(sequence, kernel, BH_GRID(threads, 128), args, NULL, NULL));
     if (status == BH_OK) status = SOAK_CALL(self, bh_sequence_finish(sequence));
     if (status == BH_OK) status = SOAK_CALL(self, bh_sequence_submit(sequence, &options, out));
     (void)SOAK_CALL(self, bh_sequence_release(sequence));
@@ -352,10 +355,9 @@ static void bad_some(soak_thread *self, soak_block *block) {
 /* Shapes and buffers that are refused before anything is queued. */
 static void refused_some(soak_thread *self, soak_block *block) {
     bh_ticket untouched = {77, 77}, ticket = untouched;
-    bh_status status = SOAK_CALL(self, bh_launch(self->era.kernels.work,
-                                                 BH_SHAPE(1, 1, 1, 4096, 1, 1),
-                                                 BH_ARGS(BH_INOUT(block->buffer), 1u, 1u, 1u),
-                                                 &ticket));
+    bh_status status =
+        SOAK_CALL(self, bh_launch(self->era.kernels.work, BH_SHAPE(1, 1, 1, 4096, 1, 1),
+                                  BH_ARGS(BH_INOUT(block->buffer), 1u, 1u, 1u), &ticket));
     if (status == BH_E_LAUNCH)
         self->refused++;
     else if (!soak_taken(self, status, "a launch of 4096 threads in a block"))
@@ -434,8 +436,7 @@ static bool block_write(soak_thread *self, soak_block *block) {
 static bool block_make(soak_thread *self, soak_block *block) {
     block->buffer = (bh_buffer){0};
     block->unknown = true;
-    if (!TRY(bh_buffer_alloc(self->era.device, BH_U32, block->words, &block->buffer)))
-        return false;
+    if (!TRY(bh_buffer_alloc(self->era.device, BH_U32, block->words, &block->buffer))) return false;
     bh_buffer_info info = BH_INIT(info);
     if (!TRY(bh_buffer_query(block->buffer, &info))) return false;
     if (info.suspect) soak_report(SOAK_UNEXPLAINED, "a new buffer is suspect");
@@ -563,6 +564,12 @@ static void settle(soak_thread *self) {
         soak_op *op = &self->ops[i];
         if (op->submitted && !op->waits) settle_answer(self, op);
         if (op->status == BH_E_STOPPED) self->ended = true;
+        /* By the closing of the device, which does not ask whether it had begun. */
+        if (op->status == BH_E_CANCELLED && !op->cancelled) {
+            if (atomic_load(&self->stage->ending) < self->era.number)
+                soak_report(SOAK_ODD, "%s: nobody cancelled it", op->name);
+            self->ended = true;
+        }
     }
     for (uint32_t i = 0; i < self->op_count && !self->ended; i++) {
         soak_op *op = &self->ops[i];
@@ -588,12 +595,14 @@ static void print_round(const soak_thread *self, const soak_block *block) {
                             i ? "; " : "", op->target == block ? "[to] " : "",
                             op->source == block ? "[from] " : "", op->name, op->first,
                             op->first + op->count, bh_status_name(op->status),
-                            !op->submitted ? " (refused)" : op->waits ? " (call)" : "");
+                            !op->submitted ? " (refused)"
+                            : op->waits    ? " (call)"
+                                           : "");
         if (more > 0) used += (size_t)more;
     }
     fprintf(stderr, "round %llu of thread %u on device %llu: %s\n",
-            (unsigned long long)self->rounds, self->index,
-            (unsigned long long)self->era.number, text);
+            (unsigned long long)self->rounds, self->index, (unsigned long long)self->era.number,
+            text);
 }
 
 static size_t all_reported(void) {

@@ -90,6 +90,10 @@ bh_status bh__lane_ask(bh__device *device, bh__lane *lane, bh_ticket ticket) {
         bool done = bh__answered_position(answered) >= sequence;
         if (!done) {
             bh__lane_area *area = words(atomic_load(&device->area), lane);
+            /* What a frozen worker says has been looked at already and is not noted: the note would
+             * pass for something that was known in time. If the freeze comes after this look, the
+             * note fails, or the supervisor sees it. */
+            if (atomic_load(&area->claim) & BH__FROZEN) return ask_locked(device, lane, ticket);
             uint64_t position = atomic_load(&area->done);
             if (position > atomic_load(&lane->tail)) {
                 bh__worker_is_mad(device);

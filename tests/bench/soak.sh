@@ -1,0 +1,11 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# A short soak: losses of every kind under load, and nothing that is wrong, hangs or is left over.
+# Another seed each time; the first line of a failure says how to repeat it.
+# TIMEOUT: 120
+set -u
+seed=$(date +%s)
+"$BULKHEAD_BUILD_DIR/bin/bench-soak" seconds=8 "seed=$seed" >"$BULKHEAD_TEST_TMP/soak" 2>&1 && exit 0
+echo "FAILED: bench-soak seconds=8 seed=$seed"
+sed 's/^/    | /' "$BULKHEAD_TEST_TMP/soak"
+exit 1

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Answers that are asked for while a device is closed or stops: the worker goes on for a moment after
+ * the application has judged what is done, and what it says then does not count. */
+#include <signal.h>
+
+#include "../support/support.h"
+
+enum { ROUNDS = 200, LANES = 4, TICKETS = 60 };
+
+typedef struct lane_of_tickets {
+    bh_ticket tickets[TICKETS];
+    bh_status first[TICKETS];
+} lane_of_tickets;
+
+typedef struct scene {
+    lane_of_tickets lanes[LANES];
+    _Atomic unsigned asking;
+    void (*end)(bh_device device, const rig *r, unsigned round);
+    rig r;
+    unsigned round;
+} scene;
+
+static void ask_or_end(void *context, unsigned index) {
+    scene *s = context;
+    if (index == LANES) {
+        while (atomic_load(&s->asking) < LANES) sleep_ms(0);
+        usleep(s->round * 97 % 1500);
+        s->end(s->r.device, &s->r, s->round);
+        return;
+    }
+    lane_of_tickets *lane = &s->lanes[index];
+    atomic_fetch_add(&s->asking, 1);
+    for (unsigned i = 0; i < TICKETS; i++) {
+        do lane->first[i] = bh_query(lane->tickets[i]);
+        while (lane->first[i] == BH_E_BUSY);
+    }
+}
+
+static void one_round(scene *s) {
+    bh_device_options options = device_options(BH_DEVICE_NO_STANDBY);
+    options.close_timeout_ns = 1;
+    s->r = rig_open_with(&options);
+    atomic_store(&s->asking, 0);
+    bh_kernel spin = rig_kernel(&s->r, "spin");
+    for (unsigned i = 0; i < LANES; i++) {
+        bh_launch_options there = on_lane(open_lane(s->r.device), 0);
+        bh_buffer x = words_alloc(s->r.device, 32);
+        for (unsigned k = 0; k < TICKETS; k++)
+            s->lanes[i].tickets[k] =
+                submit(spin, BH_GRID(32, 32), BH_ARGS(BH_OUT(x), k, 200u), &there);
+    }
+    run_threads(LANES + 1, ask_or_end, s);
+    for (unsigned i = 0; i < LANES; i++) {
+        for (unsigned k = 0; k < TICKETS; k++)
+            CHECK_STATUS(bh_query(s->lanes[i].tickets[k]), s->lanes[i].first[k]);
+    }
+}
+
+static void close_it(bh_device device, const rig *r, unsigned round) {
+    (void)r;
+    (void)round;
+    CHECK_OK(bh_device_close(device));
+}
+
+TEST_TIMEOUT(tickets_asked_while_the_device_is_closed, 60) {
+    static scene s = {.end = close_it};
+    for (s.round = 0; s.round < ROUNDS; s.round++) one_round(&s);
+}

@@ -130,7 +130,8 @@ BH_API bh_status bh_last_error(bh_error *out);
 BH_API const char *bh_version(void);
 
 /* The library never prints. Messages go to `log`, on any thread, never while a lock is held; NULL
- * stops them. */
+ * stops them. It must not wait for work. Calls that need what its thread is there for (new memory,
+ * lanes, modules, closing the device) may be refused there: BH_E_BUSY, or BH_E_INVALID for the close. */
 enum { BH_LOG_ERROR = 1, BH_LOG_WARNING = 2, BH_LOG_INFO = 3, BH_LOG_DEBUG = 4 };
 typedef void bh_log_fn(void *context, int32_t level, const char *text);
 BH_API bh_status bh_log_set(bh_log_fn *log, void *context, int32_t max_level);
@@ -768,7 +769,8 @@ typedef struct bh_host_pool_options {
 BH_API bh_status bh_host_pool_open(bh_device device, const bh_host_pool_options *options,
                                    bh_host_pool *out);
 /* At least `bytes`, aligned to 256. Where the pool is exhausted it waits until a piece comes back:
- * BH_E_TIMEOUT after timeout_ns; with timeout_ns 0 BH_E_BUSY at once. */
+ * BH_E_TIMEOUT after timeout_ns; with timeout_ns 0 BH_E_BUSY at once. Where the pool can grow, it does:
+ * that takes as long as bh_host_alloc, whatever timeout_ns is. */
 BH_API bh_status bh_host_pool_take(bh_host_pool pool, uint64_t bytes, uint64_t timeout_ns,
                                    void **out);
 BH_API bh_status bh_host_pool_give(bh_host_pool pool, void *piece);

@@ -65,6 +65,7 @@ static bool unmap_later(bh__device *device, const bh__chunk *chunk) {
  * to be done later the lock is let go meanwhile. Returns its size; 0: there is none. */
 static uint64_t trim_one(bh__device *device, uint64_t bytes, bool later) {
     uint32_t id;
+    if (bh__supervises(device)) return 0; /* the order would be refused */
     if (!bh__heap_take_free_chunk(&device->heap, bytes, &id)) return 0;
     uint32_t at = 0;
     while (device->chunks[at].chunk.id != id) at++;

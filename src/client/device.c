@@ -365,6 +365,7 @@ bh_status bh_device_open(const bh_device_options *given, bh_device *out) {
 }
 
 static bool closes_itself(bh__device *device) {
+    if (bh__supervises(device)) return true;
     pthread_mutex_lock(&device->dispatch_lock);
     bool itself = device->dispatcher_state != BH__DISPATCHER_NONE &&
                   pthread_equal(pthread_self(), device->dispatcher);
@@ -410,7 +411,7 @@ bh_status bh_device_close(bh_device handle) {
         return closing ? bh__refuse(BH_E_INVALID, "close a device once",
                                     "the device is being closed by another thread")
                        : bh__refuse(BH_E_INVALID, "close the device from another thread",
-                                    "a callback of the device tries to close it");
+                                    "a callback or a log message of the device tries to close it");
     }
     atomic_store(&device->life, BH__LIFE_DRAINING);
     bh__device_unlock(device);

@@ -254,6 +254,9 @@ void *bh__supervisor_main(void *device);
  * go of it meanwhile. */
 bh_status bh__order_run(bh__device *device, bh__job *job);
 void bh__job_post(bh__device *device, bh__job *job);
+/* Whether the calling thread is the device's supervisor: the program has it while its log function
+ * runs. What waits for the supervisor must be refused there. */
+bool bh__supervises(const bh__device *device);
 void bh__job_wait(bh__job *job);
 void bh__supervisor_poke(bh__device *device);
 /* Waits until the supervisor has read what workers have said so far. False: not by then. */

@@ -102,7 +102,21 @@ void bh__job_wait(bh__job *job) {
     while (!atomic_load(&job->done)) bh__futex_wait(&job->done, 0, BH__NEVER, BH__FUTEX_PRIVATE);
 }
 
+/* The device that this thread is the supervisor of. */
+static _Thread_local const bh__device *supervised;
+
+void bh__supervise(const bh__device *device) {
+    supervised = device;
+}
+
+bool bh__supervises(const bh__device *device) {
+    return supervised == device;
+}
+
 bh_status bh__order_run(bh__device *device, bh__job *job) {
+    if (bh__supervises(device)) /* it would wait for itself */
+        return bh__refuse(BH_E_BUSY, "make the call from another thread",
+                          "a log function makes a call that waits for the thread it runs on");
     bh__device_step_out(device);
     bh__job_post(device, job);
     uint64_t until = bh__now_ns() + GIVE_WAY_NS;

@@ -48,6 +48,7 @@ static bool module_idle(bh__device *device, const bh__module *module) {
 
 /* Unloads what was given up and is no longer used. */
 static void sweep(bh__device *device) {
+    if (bh__supervises(device)) return; /* another call will find them */
     for (bh__module *module = device->module_list; module;) {
         bh__module *next = module->next;
         if (module->unloaded && module->loaded && module_idle(device, module)) {

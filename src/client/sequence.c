@@ -74,6 +74,7 @@ static bool is_idle(bh__device *device, const bh__sequence *self) {
 /* Takes those that were released and are no longer used out of the workers. The lock is let go
  * meanwhile. */
 static void sweep(bh__device *device) {
+    if (bh__supervises(device)) return; /* another call will find them */
     for (bh__sequence *self = device->sequence_list; self;) {
         bh__sequence *next = self->next;
         if (self->released && self->state != BH__SEQUENCE_DEFINING && is_idle(device, self)) {

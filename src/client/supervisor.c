@@ -694,6 +694,7 @@ void *bh__supervisor_main(void *argument) {
     bh__device *device = argument;
     bh__job *close_job = NULL;
     watched all;
+    bh__supervise(device);
     while (!close_job) {
         uint64_t now = bh__now_ns(), next = BH__NEVER;
         tend_workers(device, now, &next);

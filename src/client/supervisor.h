@@ -48,6 +48,8 @@ const char *bh__order_name(uint32_t type);
 
 /* Tells who waits for it, or frees it where nobody does. */
 void bh__job_finish(bh__device *device, bh__job *job);
+/* Says which device the calling thread is the supervisor of. */
+void bh__supervise(const bh__device *device);
 /* All that were posted, in order. With `close` no more can be. */
 bh__job *bh__jobs_take(bh__device *device, bool close);
 /* Whoever asks from now on, or has just asked, finds nobody there any more. */

@@ -133,8 +133,7 @@ bh_status bh_buffer_alloc_with(bh_device device, bh_type type, uint64_t count,
         buffer_alloc(device, type, count, &options, __builtin_return_address(0), &made);
     if (status != BH_OK) return status;
     if (options.flags & BH_BUFFER_ZERO) {
-        uint8_t zero = 0;
-        status = bh_submit_fill((bh_lane){0}, made, 0, count * bh_type_size(type), &zero, 1, NULL);
+        status = bh__submit_zeros(made, count * bh_type_size(type));
         if (status != BH_OK) {
             bh_error why = *bh__last();
             (void)bh_buffer_release(made);

@@ -62,6 +62,7 @@ static inline void bh__launch_submission(const bh__launch *self, bh__lane *lane,
     out->lane = lane;
     out->op = BH__OP_LAUNCH;
     out->idempotent = (options->flags & BH_LAUNCH_IDEMPOTENT) != 0;
+    out->needed = false;
     out->no_block = (options->flags & BH_LAUNCH_NO_BLOCK) != 0;
     out->deadline_ns =
         options->deadline_ns ? options->deadline_ns : self->device->options.deadline_ns;

@@ -231,6 +231,9 @@ void bh__deed_close(bh__solo *solo);
 
 /* ---- transfer.c ---- */
 
+/* The zeros of a new buffer, on the device's own lane. If they are refused, its bytes are in doubt. */
+bh_status bh__submit_zeros(bh_buffer buffer, uint64_t bytes);
+
 bh_status bh__check_lane_device(bh_lane lane, bh_buffer buffer);
 /* Submits a pattern of any length into rows of any pitch, through a staging slot. */
 bh_status bh__submit_pattern(bh_lane lane, bh_buffer buffer, uint64_t offset, uint64_t pitch,

@@ -216,6 +216,7 @@ typedef struct bh__shadow {
     uint32_t grid[3], block[3];
     uint16_t op;
     uint8_t idempotent;
+    uint8_t needed;   /* what comes behind it must not run without it: nobody else would say so */
     uint8_t resolved; /* it has its verdict, and BH__OP_SKIP in the ring */
     uint8_t running;  /* resolved: it was taken by then, and may be running all the same */
     uint8_t undo;     /* resolved: pages that it was to move are still to be counted as not moved */
@@ -300,6 +301,7 @@ typedef struct bh__submission {
     bh__lane *lane;
     uint16_t op;
     bool idempotent;
+    bool needed; /* as in the shadow */
     bool no_block;
     uint64_t deadline_ns;
     bh__kernel *kernel;

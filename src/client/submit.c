@@ -149,6 +149,7 @@ static void write_down(bh__device *device, const bh__submission *submission, con
     shadow->use_count = submission->use_count;
     shadow->op = submission->op;
     shadow->idempotent = submission->idempotent;
+    shadow->needed = submission->needed;
     shadow->resolved = 0;
     shadow->call = 0;
     if (submission->call) bh__call_piece(device, submission->call, lane, start, shadow);

@@ -239,10 +239,13 @@ static bool collect_one(bh__device *device, const bh__report *report) {
     copy_text(error.fix, sizeof error.fix, report->fix, sizeof report->fix);
     copy_text(error.device_name, sizeof error.device_name, report->device_name,
               sizeof report->device_name);
-    /* Steps of a sequence before the one that was refused have run. */
+    /* Steps of a sequence before the one that was refused have run. Without a move of a managed buffer's pages, or the
+     * zeros of a new buffer, what was submitted behind it would find old bytes. */
+    bool damaged =
+        shadow->sequence || shadow->needed || bh__managed_moves(device, lane, shadow);
     bh__request_fail(device, lane, shadow,
                         &(bh__failure){.status = error.status, .certain = 1, .detail = &error},
-                        shadow->sequence != NULL);
+                        damaged);
     return true;
 }
 

@@ -372,8 +372,9 @@ static bh_status check_pattern(const void *pattern, uint32_t pattern_bytes, uint
     return BH_OK;
 }
 
-bh_status bh_submit_fill(bh_lane lane_handle, bh_buffer handle, uint64_t offset, uint64_t bytes,
-                         const void *pattern, uint32_t pattern_bytes, bh_ticket *out) {
+static bh_status submit_fill(bh_lane lane_handle, bh_buffer handle, uint64_t offset, uint64_t bytes,
+                             const void *pattern, uint32_t pattern_bytes, bool needed,
+                             bh_ticket *out) {
     if (check_pattern(pattern, pattern_bytes, bytes) != BH_OK ||
         bh__check_lane_device(lane_handle, handle) != BH_OK) {
         return bh__last()->status;
@@ -399,6 +400,7 @@ bh_status bh_submit_fill(bh_lane lane_handle, bh_buffer handle, uint64_t offset,
         bh__submission submission = {.lane = lane,
                                      .op = bytes ? BH__OP_FILL : BH__OP_SKIP,
                                      .idempotent = true,
+                                     .needed = needed,
                                      .uses = &use,
                                      .use_count = bytes ? 1 : 0,
                                      .copy = {.target = buffer->memory->address + use.offset,
@@ -409,6 +411,15 @@ bh_status bh_submit_fill(bh_lane lane_handle, bh_buffer handle, uint64_t offset,
     }
     bh__device_unlock(device);
     return status;
+}
+
+bh_status bh_submit_fill(bh_lane lane, bh_buffer buffer, uint64_t offset, uint64_t bytes,
+                         const void *pattern, uint32_t pattern_bytes, bh_ticket *out) {
+    return submit_fill(lane, buffer, offset, bytes, pattern, pattern_bytes, false, out);
+}
+
+bh_status bh__submit_zeros(bh_buffer buffer, uint64_t bytes) {
+    return submit_fill((bh_lane){0}, buffer, 0, bytes, "", 1, true, NULL);
 }
 
 bh_status bh_buffer_fill(bh_buffer buffer, uint64_t offset, uint64_t bytes, const void *pattern,

@@ -453,3 +453,28 @@ TEST(work_is_repeated_unless_its_own_input_may_be_gone) {
     CHECK_OK(bh_host_free(r.device, host));
     CHECK_OK(bh_device_close(r.device));
 }
+
+/* The zeros of a new buffer have no ticket: if the worker refuses them, whoever reads the buffer learns of it. */
+TEST(zeros_that_the_worker_refuses) {
+    setenv("BULKHEAD_TEST_REFUSE", "4", 1);
+    rig r = rig_open(0);
+    if (!has_queues(r.device)) SKIP("only the CPU device behind queues refuses on demand");
+    bh_buffer_options zeros = BH_INIT(zeros);
+    zeros.flags = BH_BUFFER_ZERO;
+    unsigned refused = 0;
+    for (int i = 0; i < 200 && test_failures() == 0; i++) {
+        uint32_t words[N] = {0}, dirt = 0xd147;
+        bh_buffer x;
+        REQUIRE_OK(bh_buffer_alloc(r.device, BH_U32, N, &x));
+        (void)bh_buffer_fill(x, 0, N * 4, &dirt, 4);
+        CHECK_OK(bh_buffer_release(x));
+        REQUIRE_OK(bh_buffer_alloc_with(r.device, BH_U32, N, &zeros, &x));
+        bh_status status = bh_buffer_read(x, 0, words, N * 4);
+        if (status == BH_E_STALE) CHECK(is_suspect(x));
+        refused += status == BH_E_STALE;
+        if (status == BH_OK) CHECK(words[0] == 0 && words[N - 1] == 0);
+        CHECK_OK(bh_buffer_release(x));
+    }
+    CHECK_GT(refused, 0);
+    CHECK_OK(bh_device_close(r.device));
+}

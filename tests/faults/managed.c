@@ -293,3 +293,40 @@ TEST_TIMEOUT(sixteen_threads_while_workers_are_killed, 90) {
     pthread_join(thread, NULL);
     CHECK_OK(bh_device_close(c.r.device));
 }
+
+/* Each request may be refused, moves of pages among them. What is answered BH_OK has seen what the program wrote, and
+ * the program's own copy stays as it is. */
+TEST(moves_that_the_worker_refuses_lose_nothing) {
+    setenv("BULKHEAD_TEST_REFUSE", "4", 1);
+    rig r = rig_open(0);
+    if (!has_queues(r.device)) SKIP("only the CPU device behind queues refuses on demand");
+    made m = managed_made(r.device, WORDS, 0), n = managed_made(r.device, WORDS, 0);
+    static uint32_t got[WORDS];
+    unsigned refused = 0, stale = 0;
+    for (uint32_t round = 0; round < 300; round++) {
+        CHECK_OK(bh_managed_map(m.buffer, 0, BYTES, BH_MAP_WRITE | BH_MAP_DISCARD, NULL));
+        for (uint32_t i = 0; i < WORDS; i++) m.words[i] = round + i;
+        CHECK_OK(bh_managed_unmap(m.words, BYTES));
+        bh_status status = round % 2 ? bh_buffer_read(m.buffer, 0, got, BYTES)
+                                     : bh_buffer_copy(n.buffer, 0, m.buffer, 0, BYTES);
+        refused += status == BH_E_LAUNCH;
+        stale += status == BH_E_STALE;
+        if (status != BH_OK) {
+            CHECK(status == BH_E_LAUNCH || status == BH_E_STALE);
+        } else if (round % 2) {
+            CHECK(counts_up(got, WORDS, round));
+        } else if (bh_managed_map(n.buffer, 0, BYTES, BH_MAP_READ, NULL) == BH_OK) {
+            CHECK(counts_up(n.words, WORDS, round));
+            CHECK_OK(bh_managed_unmap(n.words, BYTES));
+        }
+        CHECK(!is_suspect(m.buffer));
+        bh_status mapped = bh_managed_map(m.buffer, 0, BYTES, BH_MAP_READ, NULL);
+        CHECK_OK(mapped);
+        CHECK(counts_up(m.words, WORDS, round));
+        if (mapped == BH_OK) CHECK_OK(bh_managed_unmap(m.words, BYTES));
+        if (test_failures()) break;
+    }
+    CHECK_GT(refused, 0);
+    CHECK_GT(stale, 0);
+    CHECK_OK(bh_device_close(r.device));
+}

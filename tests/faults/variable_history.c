@@ -9,21 +9,21 @@
 enum { WORDS = 600 * 1024, BYTES = WORDS * 4, SHOWN = 256, LANES = 3 };
 
 #define ENTRY(name, rest)                                                                          \
-    ".visible .entry " name "(.param .u64 p, .param .u32 first)\n"                                  \
-    "{\n  .reg .pred %p<2>;\n  .reg .b32 %r<8>;\n  .reg .b64 %rd<8>;\n"                             \
-    "  ld.param.u64 %rd1, [p];\n  ld.param.u32 %r1, [first];\n"                                     \
-    "  mov.u32 %r2, %ctaid.x;\n  mov.u32 %r3, %ntid.x;\n  mov.u32 %r4, %tid.x;\n"                   \
-    "  mad.lo.u32 %r2, %r2, %r3, %r4;\n  add.u32 %r3, %r2, %r1;\n"                                  \
-    "  mov.u64 %rd2, big;\n  cvta.global.u64 %rd2, %rd2;\n"                                         \
-    "  mul.wide.u32 %rd3, %r3, 4;\n  add.s64 %rd2, %rd2, %rd3;\n"                                   \
+    ".visible .entry " name "(.param .u64 p, .param .u32 first)\n"                                 \
+    "{\n  .reg .pred %p<2>;\n  .reg .b32 %r<8>;\n  .reg .b64 %rd<8>;\n"                            \
+    "  ld.param.u64 %rd1, [p];\n  ld.param.u32 %r1, [first];\n"                                    \
+    "  mov.u32 %r2, %ctaid.x;\n  mov.u32 %r3, %ntid.x;\n  mov.u32 %r4, %tid.x;\n"                  \
+    "  mad.lo.u32 %r2, %r2, %r3, %r4;\n  add.u32 %r3, %r2, %r1;\n"                                 \
+    "  mov.u64 %rd2, big;\n  cvta.global.u64 %rd2, %rd2;\n"                                        \
+    "  mul.wide.u32 %rd3, %r3, 4;\n  add.s64 %rd2, %rd2, %rd3;\n"                                  \
     "  mul.wide.u32 %rd4, %r2, 4;\n  add.s64 %rd1, %rd1, %rd4;\n" rest "  ret;\n}\n"
 
 #define START                                                                                      \
-    ".version 7.0\n.target sm_70\n.address_size 64\n"                                               \
+    ".version 7.0\n.target sm_70\n.address_size 64\n"                                              \
     ".visible .global .align 4 .b8 big[2457600];\n"
 #define SHOW ENTRY("show", "  ld.u32 %r5, [%rd2];\n  st.u32 [%rd1], %r5;\n")
 #define STIR                                                                                       \
-    ENTRY("stir", "  ld.u32 %r5, [%rd2];\n  mad.lo.u32 %r5, %r5, 5, 3;\n  st.u32 [%rd2], %r5;\n"     \
+    ENTRY("stir", "  ld.u32 %r5, [%rd2];\n  mad.lo.u32 %r5, %r5, 5, 3;\n  st.u32 [%rd2], %r5;\n"   \
                   "  st.u32 [%rd1], %r5;\n")
 
 static const char only_read[] = START SHOW;
@@ -81,7 +81,8 @@ static void check_whole(subject *s, uint8_t *got, bool must_be_stale) {
 }
 
 static void write_some(subject *s, rng *random, const uint8_t *arena) {
-    uint32_t bytes = rng_below(random, 3) ? 1 + rng_below(random, 2000) : 1 + rng_below(random, BYTES);
+    uint32_t bytes =
+        rng_below(random, 3) ? 1 + rng_below(random, 2000) : 1 + rng_below(random, BYTES);
     uint32_t offset = rng_below(random, BYTES - bytes + 1);
     const uint8_t *source = arena + rng_below(random, BYTES);
     bh_status status = bh_module_global_write(s->module, "big", offset, source, bytes);
@@ -161,7 +162,8 @@ static void run(uint64_t seed, uint32_t flags, bool kills, unsigned ms) {
                 continue;
             }
             bh_status read = bh_buffer_read(batch[i].buffer, 0, words, sizeof words);
-            while (read == BH_E_LOST) read = bh_buffer_read(batch[i].buffer, 0, words, sizeof words);
+            while (read == BH_E_LOST)
+                read = bh_buffer_read(batch[i].buffer, 0, words, sizeof words);
             CHECK_OK(read);
             if (read == BH_OK) CHECK_MEM_EQ(words, batch[i].expected, sizeof words);
         }
@@ -183,13 +185,13 @@ static void run(uint64_t seed, uint32_t flags, bool kills, unsigned ms) {
 }
 
 TEST(variables_without_losses) {
-    run(1, 0, false, 700);
+    run(1, 0, false, 300);
 }
 
 TEST(variables_and_workers_that_die) {
-    run(2, 0, true, 2500);
+    run(2, 0, true, 1200);
 }
 
 TEST(variables_and_workers_that_die_without_standby) {
-    run(3, BH_DEVICE_NO_STANDBY, true, 2500);
+    run(3, BH_DEVICE_NO_STANDBY, true, 1200);
 }

@@ -206,10 +206,24 @@ static bh_status begin(bh__device_lane *lane, uint64_t position, bh_error *error
     return BH_OK;
 }
 
+/* BULKHEAD_TEST_REFUSE=20: one in 20 requests, more or less, is refused, as a driver does that has no memory left. */
+static bool is_refused(void) {
+    static _Atomic uint64_t count;
+    const char *wish = getenv("BULKHEAD_TEST_REFUSE");
+    uint64_t one_in = wish ? strtoull(wish, NULL, 10) : 0;
+    if (one_in == 0) return false;
+    uint64_t x = (atomic_fetch_add(&count, 1) + (uint64_t)getpid()) * UINT64_C(0x9e3779b97f4a7c15);
+    return (x >> 40) % one_in == 0;
+}
+
 /* What may be refused must be refused here: a cooperative launch runs at once. */
 static bh_status enqueue(bh__device_lane *lane, const bh__work *work, bh_error *error) {
     queue *self = queue_of(lane);
     get_stuck("driver", work);
+    if (is_refused())
+        return bh__fail(error, BH_E_LAUNCH, "unset BULKHEAD_TEST_REFUSE",
+                        "request %llu of lane %u was refused, as the test wishes",
+                        (unsigned long long)work->sequence, self->index);
     bool ahead = work->op != BH__OP_LAUNCH || !(work->u.launch.flags & BH_LAUNCH_COOPERATIVE);
     if (ahead) return put(self, ITEM_WORK, work, 0, 0, error);
     drain(self);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Restart limits and their window, a device that stops for good, kernels in quarantine. */
 #include <signal.h>
+#include <sys/stat.h>
 
 #include "../support/support.h"
 
@@ -513,5 +514,62 @@ TEST(causes_are_told_apart) {
     check_device_works(&self.r);
     CHECK_EQ(self.last.kind, BH_LOSS_STUCK);
     CHECK_EQ(self.calls, 4);
+    CHECK_OK(bh_device_close(self.r.device));
+}
+
+/* ---- installations that break ---- */
+
+/* The worker program in `folder` is this one from now on. */
+static void place_worker(const char *folder, const char *program) {
+    char path[800], draft[810];
+    test_path(path, sizeof path, "%s/bulkhead-worker-%s", folder, test_device());
+    test_path(draft, sizeof draft, "%s.new", path);
+    REQUIRE(symlink(program, draft) == 0 && rename(draft, path) == 0);
+}
+
+static void place_real(const char *folder) {
+    char real[800];
+    place_worker(folder, test_path(real, sizeof real, "%s/bin/bulkhead-worker-%s", test_build_dir(),
+                                   test_device()));
+}
+
+static bh_device_options breakable(char *folder, size_t size) {
+    if (strcmp(test_device(), "cpu") != 0) SKIP("the worker program is replaced by name");
+    test_path(folder, size, "%s/workers", test_tmp_dir());
+    REQUIRE(mkdir(folder, 0700) == 0);
+    place_real(folder);
+    bh_device_options options = device_options(BH_DEVICE_NO_STANDBY);
+    options.worker_dir = folder;
+    return options;
+}
+
+TEST(workers_that_never_start_stop_the_device) {
+    char folder[700];
+    bh_device_options options = breakable(folder, sizeof folder);
+    rig r = rig_open_with(&options);
+    place_worker(folder, "/bin/false");
+    REQUIRE(kill(status_of(r.device).worker_pid, SIGKILL) == 0);
+    wait_stopped(r.device);
+    CHECK(status_of(r.device).reason[0] != '\0');
+    CHECK_EQ(status_of(r.device).losses, 1);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(a_policy_can_wait_for_an_installation_to_be_mended) {
+    char folder[700];
+    bh_device_options options = breakable(folder, sizeof folder);
+    decider self = {0};
+    decider_open(&self, &options);
+    self.go_on = 1;
+    place_worker(folder, "/bin/false");
+    REQUIRE(kill(status_of(self.r.device).worker_pid, SIGKILL) == 0);
+    sleep_ms(500);
+    CHECK_NE(status_of(self.r.device).state, BH_DEVICE_STOPPED);
+    place_real(folder);
+    wait_generation(self.r.device, 2);
+    check_device_works(&self.r);
+    CHECK_EQ(self.last.kind, BH_LOSS_BROKEN);
+    CHECK_EQ(self.said_go_on, 0);
+    CHECK_GE(self.calls, 2);
     CHECK_OK(bh_device_close(self.r.device));
 }

@@ -105,7 +105,7 @@ typedef struct bh__memory {
     uint64_t address;
     uint64_t read_only_address;
     uint32_t use_capacity, doubt_count;
-    uint32_t doubt_whole; /* there was no memory to keep the exact set: all of it is in doubt */
+    uint32_t doubt_whole;  /* there was no memory to keep the exact set: all of it is in doubt */
     const void *call_site; /* that allocated it */
     void *host;            /* host regions: where the application has it */
     uint64_t host_from;    /* pieces of a host region: where in it they begin */
@@ -513,7 +513,7 @@ struct bh__device {
     bh__table buffers, modules, kernels, lane_handles, prepareds, sequences, pools;
 
     /* Everything from here on starts at zero each time. What most calls look at comes first. */
-    bool frozen; /* `area` no longer counts; the lanes' `floor` does */
+    bool frozen;           /* `area` no longer counts; the lanes' `floor` does */
     _Atomic bool deciding; /* the policy callback runs. Read without the lock. */
     bool ticks_usable;
     bool homeless; /* a worker was lost with `driven` ones, and its successor's addresses are not
@@ -535,8 +535,8 @@ struct bh__device {
 
     /* Written by many calls: apart from what waiting threads read. */
     uint64_t stamp;
-    bh__call *calls;        /* that have submitted some of their pieces */
-    struct bh__late *late;  /* verdicts that are told once a lost worker is gone: resolve.c */
+    bh__call *calls;       /* that have submitted some of their pieces */
+    struct bh__late *late; /* verdicts that are told once a lost worker is gone: resolve.c */
     uint64_t buffer_count, bytes_allocated, high_allocated;
     uint64_t pressure_high, pressure_low; /* of bytes_allocated: who goes there has to tell */
     bh__memory *leaving;                  /* freed, still used by work */
@@ -643,10 +643,15 @@ struct bh__device {
     uint32_t told_waiters;           /* threads that wait for `told` */
     _Atomic uint32_t told;           /* futex: counted up when one has run and somebody waits */
 
+    /* reader.c */
+    bh_device reader; /* Owned. Reads for this one, which has stopped. Zero: none. */
+    bool is_reader;   /* it is such a one itself */
+    bool broken;      /* the hardware said so: nobody is to use it again */
+
     /* health.c and report.c, under notes_lock */
     bh_health health;
     struct bh__loss_report *reports[BH__REPORTS_KEPT]; /* Owned. By number. */
-    char *report_dir;                             /* Owned. NULL: no files. Not under it. */
+    char *report_dir;                                  /* Owned. NULL: no files. Not under it. */
 
     /* managed buffers */
     _Atomic uint32_t unhomed;  /* transparent ones with results that were not brought home */

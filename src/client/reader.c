@@ -120,7 +120,7 @@ bh_status bh__read_stopped(bh_buffer handle, uint64_t offset, void *target, uint
     bool readable = buffer && !bh__is_closing(device) && !device->broken && !device->is_reader &&
                     atomic_load(&device->state) == BH_DEVICE_STOPPED && !buffer->memory->managed &&
                     !bh__driven_of(buffer->memory);
-    place where;
+    place where = {0};
     bh_status status = BH_OK;
     if (!readable) {
         status = buffer ? bh__refuse_with(&why) : bh__last()->status;

@@ -230,10 +230,10 @@ enum {
 /* ---- losses: what happened, and what follows from it ---- */
 
 enum {
-    BH_LOSS_FAULT = 1,     /* a kernel faulted, or crashed the worker */
-    BH_LOSS_DEADLINE = 2,  /* a kernel overran its deadline */
-    BH_LOSS_LOST = 3,      /* the worker ended, or was ended: killed, exited, no longer making sense */
-    BH_LOSS_STUCK = 4,     /* the worker was alive and did nothing: stuck_timeout_ns, or a deadline
+    BH_LOSS_FAULT = 1,    /* a kernel faulted, or crashed the worker */
+    BH_LOSS_DEADLINE = 2, /* a kernel overran its deadline */
+    BH_LOSS_LOST = 3,  /* the worker ended, or was ended: killed, exited, no longer making sense */
+    BH_LOSS_STUCK = 4, /* the worker was alive and did nothing: stuck_timeout_ns, or a deadline
                               that passed before the request was begun */
     BH_LOSS_NO_MEMORY = 5, /* the device has no memory left for what the worker needs */
     BH_LOSS_BROKEN = 6     /* the device says that it is broken, or workers do not start */
@@ -303,10 +303,10 @@ typedef struct bh_device_options {
     uint64_t restart_window_ns; /* default 60 s */
     uint32_t restart_limit;     /* see "What follows from a loss"; default 1000 */
     uint32_t quarantine_after;  /* likewise; default 16 */
-    uint64_t deadline_ns;      /* for launches that name none; default none */
-    uint64_t wait_spin_ns;     /* how long a waiter spins before it sleeps; default 20 us */
-    uint64_t worker_spin_ns;   /* how long an idle lane of the worker spins; default 50 us */
-    uint64_t close_timeout_ns; /* how long close lets running work finish; default 10 s */
+    uint64_t deadline_ns;       /* for launches that name none; default none */
+    uint64_t wait_spin_ns;      /* how long a waiter spins before it sleeps; default 20 us */
+    uint64_t worker_spin_ns;    /* how long an idle lane of the worker spins; default 50 us */
+    uint64_t close_timeout_ns;  /* how long close lets running work finish; default 10 s */
     uint64_t memory_limit; /* bytes of device memory the library may hold; default the device's */
     uint32_t queue_length; /* queue slots of a lane, a power of two; default 1024. Kernels with more
                               than 7072 bytes of parameters need 128 or more, the largest 512 */
@@ -431,7 +431,7 @@ typedef struct bh_health {
     uint64_t generation;
     uint64_t losses;
     uint32_t standbys_ready;
-    uint32_t standbys; /* asked for */
+    uint32_t standbys;       /* asked for */
     int32_t worker_pid;      /* 0 while there is none */
     int32_t standby_pids[4]; /* those that are ready first; 0: none */
     uint32_t reserved;
@@ -534,7 +534,9 @@ BH_API bh_status bh_buffer_query(bh_buffer buffer, bh_buffer_info *out);
 BH_API bh_status bh_buffer_address(bh_buffer buffer, uint64_t *out);
 
 /* Offsets and sizes are in bytes. These run on the device's own lane, behind what is queued there,
- * and return when the data is where it should be; a worker lost meanwhile is waited through. */
+ * and return when the data is where it should be; a worker lost meanwhile is waited through. On a
+ * device that has stopped, bh_buffer_read still reads what is intact, by way of a worker that runs no
+ * kernels (suspect bytes: BH_E_STALE), unless the device is broken or the buffer is managed. */
 BH_API bh_status bh_buffer_write(bh_buffer buffer, uint64_t offset, const void *source,
                                  uint64_t bytes);
 BH_API bh_status bh_buffer_read(bh_buffer buffer, uint64_t offset, void *target, uint64_t bytes);

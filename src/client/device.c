@@ -210,8 +210,7 @@ static bh_status assemble(bh__device *device) {
     choose_addresses(device);
     device->incoming = malloc(sizeof *device->incoming);
     device->outgoing = malloc(sizeof *device->outgoing);
-    if (!device->incoming || !device->outgoing)
-        return refuse_resources("a device", ENOMEM);
+    if (!device->incoming || !device->outgoing) return refuse_resources("a device", ENOMEM);
     return start_supervisor(device);
 }
 
@@ -436,6 +435,7 @@ bh_status bh_device_close(bh_device handle) {
         bh__lock_take(&device->lock);
     }
     bh__lock_give(&device->lock);
+    if (device->reader.id) (void)bh_device_close(device->reader);
     device_end(device);
     return BH_OK;
 }

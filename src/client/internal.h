@@ -329,6 +329,12 @@ void bh__tell_begin(bh__device *device, uint64_t id);
 void bh__tell_end(bh__device *device);
 void bh__tell_wait(bh__device *device, uint64_t id);
 
+/* ---- reader.c ---- */
+
+/* A read that ended with BH_E_STOPPED, the thread's error, is done again if the device has stopped and
+ * the bytes are intact. */
+bh_status bh__read_stopped(bh_buffer buffer, uint64_t offset, void *target, uint64_t bytes);
+
 /* ---- health.c: supervisor only ---- */
 
 /* Something that bh_device_get_health says has changed. */

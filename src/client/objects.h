@@ -517,7 +517,7 @@ struct bh__device {
     bh__table buffers, modules, kernels, lane_handles, prepareds, sequences, pools;
 
     /* Everything from here on starts at zero each time. What most calls look at comes first. */
-    bool frozen; /* `area` no longer counts; the lanes' `floor` does */
+    bool frozen;           /* `area` no longer counts; the lanes' `floor` does */
     _Atomic bool deciding; /* the policy callback runs. Read without the lock. */
     bool ticks_usable;
     bool homeless; /* a worker was lost with `driven` ones, and its successor's addresses are not
@@ -647,10 +647,15 @@ struct bh__device {
     uint32_t told_waiters;           /* threads that wait for `told` */
     _Atomic uint32_t told;           /* futex: counted up when one has run and somebody waits */
 
+    /* reader.c */
+    bh_device reader; /* Owned. Reads for this one, which has stopped. Zero: none. */
+    bool is_reader;   /* it is such a one itself */
+    bool broken;      /* the hardware said so: nobody is to use it again */
+
     /* health.c and report.c, under notes_lock */
     bh_health health;
     struct bh__loss_report *reports[BH__REPORTS_KEPT]; /* Owned. By number. */
-    char *report_dir;                             /* Owned. NULL: no files. Not under it. */
+    char *report_dir;                                  /* Owned. NULL: no files. Not under it. */
 
     /* managed buffers */
     _Atomic uint32_t unhomed;  /* transparent ones with results that were not brought home */

@@ -114,8 +114,7 @@ static void stop_by_policy(const bh_loss *loss, bh_error *why) {
 void bh__policy_decide(bh__judgement *self, bh_verdict *out, bh_error *why) {
     bh__device *device = self->device;
     bool allowed = limits_allow(self, why);
-    *out = (bh_verdict){
-        .size = sizeof *out, .go_on = allowed, .quarantine = count_fault(self)};
+    *out = (bh_verdict){.size = sizeof *out, .go_on = allowed, .quarantine = count_fault(self)};
     if (out->quarantine) device->futile = 0; /* what was wrong does not come back */
     if (!device->options.policy) return;
     self->summary->stopped = !allowed;

@@ -119,8 +119,10 @@ bh_status bh_memory_watch(bh_device handle, uint64_t threshold, bh_pressure_fn *
                             "the device has %d listeners, which is the most", BH__MAX_WATCHERS);
     } else if (status == BH_OK) {
         pthread_mutex_lock(&device->dispatch_lock);
-        device->listeners[device->listener_count++] =
-            (bh__listener){.id = bh__watch_id_new(device), .pressed = pressed, .context = context, .threshold = threshold};
+        device->listeners[device->listener_count++] = (bh__listener){.id = bh__watch_id_new(device),
+                                                                     .pressed = pressed,
+                                                                     .context = context,
+                                                                     .threshold = threshold};
         pthread_mutex_unlock(&device->dispatch_lock);
         bh__pressure_cross(device);
     }
@@ -134,8 +136,7 @@ bh_status bh_memory_unwatch(bh_device handle, bh_pressure_fn *pressed, void *con
     pthread_mutex_lock(&device->dispatch_lock);
     bh__listener *list = device->listeners;
     uint32_t i = 0;
-    while (i < device->listener_count &&
-           (list[i].pressed != pressed || list[i].context != context))
+    while (i < device->listener_count && (list[i].pressed != pressed || list[i].context != context))
         i++;
     bool found = i < device->listener_count;
     uint64_t id = found ? list[i].id : 0;

@@ -284,6 +284,7 @@ static void lose_active(bh__device *device, const bh__cause *cause) {
     bh__policy_decide(&judgement, &verdict, &reason);
     bh__loss_judge(&judgement, verdict.quarantine);
     bh__loss_report_judged(&judgement, report);
+    device->broken = cause->broken && !verdict.go_on;
     device->loss_pending = true;
     bh__lock_give(&device->lock);
     device->active = NULL;

@@ -129,7 +129,8 @@ static bool blamed_steps(const bh__judgement *self, uint32_t lane, const bh__sha
 }
 
 /* The kernel that a request to blame ran, where it can only have been one. */
-static bh__kernel *blamed_kernel(const bh__judgement *self, uint32_t lane, const bh__shadow *shadow) {
+static bh__kernel *blamed_kernel(const bh__judgement *self, uint32_t lane,
+                                 const bh__shadow *shadow) {
     uint32_t first, last;
     if (!shadow->sequence) return shadow->kernel;
     if (!blamed_steps(self, lane, shadow, &first, &last)) return NULL;
@@ -302,7 +303,8 @@ static void write_blame(bh__judgement *self) {
         bh__lane *lane = &self->device->lanes[i];
         if (!lane->exists || self->blamed[i] <= lane->floor) continue;
         its = lane;
-        bh__describe_blamed(self, i, bh__shadow_at(self->device, lane, lane->floor), only, sizeof only);
+        bh__describe_blamed(self, i, bh__shadow_at(self->device, lane, lane->floor), only,
+                            sizeof only);
         if (used) used += (size_t)snprintf(list + used, sizeof list - used, ", ");
         if (used < sizeof list)
             used += name_candidates(self, lane, list + used, sizeof list - used);
@@ -420,12 +422,12 @@ static void resolve(bh__judgement *self, bh__lane *lane, bh__shadow *shadow, bh_
     const bh__memory *driven = status == BH_E_STALE ? driven_use(self, lane, shadow) : NULL;
     if (driven) bh__driven_refuse_lost(driven, &detail);
     bh__request_fail(device, lane, shadow,
-                        &(bh__failure){.status = status,
-                                       .certain = blamed ? self->certain : 1,
-                                       .loss = self->loss,
-                                       .kernel = kernel ? kernel->name : NULL,
-                                       .detail = blamed || driven ? &detail : NULL},
-                        true);
+                     &(bh__failure){.status = status,
+                                    .certain = blamed ? self->certain : 1,
+                                    .loss = self->loss,
+                                    .kernel = kernel ? kernel->name : NULL,
+                                    .detail = blamed || driven ? &detail : NULL},
+                     true);
     switch (status) {
     case BH_E_FAULT:
     case BH_E_DEADLINE:
@@ -460,9 +462,8 @@ static void judge_one(void *context, bh__lane *lane, bh__shadow *shadow) {
         resolve(self, lane, shadow, BH_E_LOST);
     } else if (!in_flight && is_quarantined(shadow)) {
         resolve(self, lane, shadow, BH_E_QUARANTINED);
-    } else if (!in_flight &&
-               (bh__request_reads_doubt(self->device, lane, shadow) || needs_stale_module(shadow) ||
-                driven_use(self, lane, shadow))) {
+    } else if (!in_flight && (bh__request_reads_doubt(self->device, lane, shadow) ||
+                              needs_stale_module(shadow) || driven_use(self, lane, shadow))) {
         resolve(self, lane, shadow, BH_E_STALE);
     } else {
         if (in_flight) self->summary->resent++;

@@ -21,9 +21,9 @@ typedef struct bh__judgement {
     uint64_t blamed[BH__MAX_LANES];
     uint32_t candidates;
     bool certain;
-    bool one_kernel;     /* all candidates ran the same one */
-    bh__kernel *culprit; /* Borrowed. The kernel to blame; NULL: not known, or none */
-    uint64_t unfinished; /* requests without a verdict */
+    bool one_kernel;              /* all candidates ran the same one */
+    bh__kernel *culprit;          /* Borrowed. The kernel to blame; NULL: not known, or none */
+    uint64_t unfinished;          /* requests without a verdict */
     uint64_t unfinished_launches; /* of them, those that launch the culprit */
     bh_error blame;               /* for the request or requests to blame */
     bh_loss *summary;

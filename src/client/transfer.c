@@ -295,7 +295,7 @@ static bh_status read_part(void *context, uint64_t from, uint64_t bytes, bh_tick
     return status == BH_OK ? BH_OK : bh__refuse_with(&failed);
 }
 
-bh_status bh_buffer_read(bh_buffer buffer, uint64_t offset, void *target, uint64_t bytes) {
+static bh_status read_running(bh_buffer buffer, uint64_t offset, void *target, uint64_t bytes) {
     bh__device *device = begin(buffer, "read", offset, target, bytes);
     if (!device) return bh__last()->status;
     uint64_t host_offset;
@@ -309,6 +309,11 @@ bh_status bh_buffer_read(bh_buffer buffer, uint64_t offset, void *target, uint64
     }
     staged whole = {{0}, buffer, offset, NULL, {.target = target}};
     return bh__crew_run(bytes, read_part, &whole, NULL);
+}
+
+bh_status bh_buffer_read(bh_buffer buffer, uint64_t offset, void *target, uint64_t bytes) {
+    bh_status status = read_running(buffer, offset, target, bytes);
+    return status == BH_E_STOPPED ? bh__read_stopped(buffer, offset, target, bytes) : status;
 }
 
 /* ---- within the device ---- */

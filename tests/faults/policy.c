@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Restart limits and their window, a device that stops for good, kernels in quarantine. */
 #include <signal.h>
+#include <sys/stat.h>
 
 #include "../support/support.h"
 
@@ -56,7 +57,6 @@ TEST(a_device_stops_after_too_many_losses) {
     void *host;
     CHECK_REFUSED(bh_launch(add_one, BH_GRID(100, 64), BH_ARGS(BH_INOUT(x), 100u), NULL),
                   BH_E_STOPPED);
-    CHECK_REFUSED(bh_buffer_read(x, 0, words, sizeof words), BH_E_STOPPED);
     CHECK_REFUSED(bh_buffer_write(x, 0, words, sizeof words), BH_E_STOPPED);
     CHECK_REFUSED(bh_buffer_alloc(r.device, BH_U32, 1 << 20, &y), BH_E_STOPPED);
     CHECK_REFUSED(bh_module_load(r.device, ptx_basic, strlen(ptx_basic), &module), BH_E_STOPPED);
@@ -514,4 +514,131 @@ TEST(causes_are_told_apart) {
     CHECK_EQ(self.last.kind, BH_LOSS_STUCK);
     CHECK_EQ(self.calls, 4);
     CHECK_OK(bh_device_close(self.r.device));
+}
+
+/* ---- installations that break ---- */
+
+/* The worker program in `folder` is this one from now on. */
+static void place_worker(const char *folder, const char *program) {
+    char path[800], draft[810];
+    test_path(path, sizeof path, "%s/bulkhead-worker-%s", folder, test_device());
+    test_path(draft, sizeof draft, "%s.new", path);
+    REQUIRE(symlink(program, draft) == 0 && rename(draft, path) == 0);
+}
+
+static void place_real(const char *folder) {
+    char real[800];
+    place_worker(folder, test_path(real, sizeof real, "%s/bin/bulkhead-worker-%s", test_build_dir(),
+                                   test_device()));
+}
+
+static bh_device_options breakable(char *folder, size_t size) {
+    if (strcmp(test_device(), "cpu") != 0) SKIP("the worker program is replaced by name");
+    test_path(folder, size, "%s/workers", test_tmp_dir());
+    REQUIRE(mkdir(folder, 0700) == 0);
+    place_real(folder);
+    bh_device_options options = device_options(BH_DEVICE_NO_STANDBY);
+    options.worker_dir = folder;
+    return options;
+}
+
+TEST(workers_that_never_start_stop_the_device) {
+    char folder[700];
+    bh_device_options options = breakable(folder, sizeof folder);
+    rig r = rig_open_with(&options);
+    place_worker(folder, "/bin/false");
+    REQUIRE(kill(status_of(r.device).worker_pid, SIGKILL) == 0);
+    wait_stopped(r.device);
+    CHECK(status_of(r.device).reason[0] != '\0');
+    CHECK_EQ(status_of(r.device).losses, 1);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(a_policy_can_wait_for_an_installation_to_be_mended) {
+    char folder[700];
+    bh_device_options options = breakable(folder, sizeof folder);
+    decider self = {0};
+    decider_open(&self, &options);
+    self.go_on = 1;
+    place_worker(folder, "/bin/false");
+    REQUIRE(kill(status_of(self.r.device).worker_pid, SIGKILL) == 0);
+    sleep_ms(500);
+    CHECK_NE(status_of(self.r.device).state, BH_DEVICE_STOPPED);
+    place_real(folder);
+    wait_generation(self.r.device, 2);
+    check_device_works(&self.r);
+    CHECK_EQ(self.last.kind, BH_LOSS_BROKEN);
+    CHECK_EQ(self.said_go_on, 0);
+    CHECK_GE(self.calls, 2);
+    CHECK_OK(bh_device_close(self.r.device));
+}
+
+/* ---- what a stopped device still gives back ---- */
+
+TEST_TIMEOUT(intact_buffers_of_a_stopped_device_can_be_read, 60) {
+    enum { MANY = 1 << 18 }; /* more than one piece of a transfer */
+    bh_device_options options = device_options(BH_DEVICE_NO_STANDBY);
+    options.restart_limit = 1;
+    rig r = rig_open_with(&options);
+    bh_buffer small = words_counting(r.device, 100, 5), large = words_counting(r.device, MANY, 9);
+    bh_buffer spoilt = words_filled(r.device, 64, 1), view, shared;
+    REQUIRE_OK(bh_buffer_view(small, 10, 20, &view));
+    REQUIRE_OK(bh_buffer_alloc_shareable(r.device, BH_U32, 8, &shared));
+    word_write(shared, 3, 77);
+    kill_worker(r.device, SIGKILL);
+    CHECK_STATUS(run_now(rig_kernel(&r, "write_then_poke"), BH_GRID(2, 2),
+                         BH_ARGS(BH_OUT(spoilt), 2u, NOWHERE)),
+                 BH_E_FAULT);
+    wait_stopped(r.device);
+    uint32_t word = 0, *words = malloc(MANY * sizeof *words);
+    REQUIRE(words != NULL);
+    CHECK_OK(bh_buffer_read(small, 0, words, 400));
+    for (uint32_t i = 0; i < 100; i++) CHECK_EQ(words[i], 5 + i);
+    CHECK_OK(bh_buffer_read(view, 8, &word, 4));
+    CHECK_EQ(word, 5 + 12);
+    CHECK_OK(bh_buffer_read(shared, 12, &word, 4));
+    CHECK_EQ(word, 77);
+    CHECK_OK(bh_buffer_read(large, 4, words, (MANY - 1) * sizeof *words));
+    uint32_t wrong = 0;
+    for (uint32_t i = 0; i < MANY - 1; i++) wrong += words[i] != 10 + i;
+    CHECK_EQ(wrong, 0);
+    free(words);
+    CHECK_OK(bh_buffer_read(small, 0, &word, 0));
+    CHECK_REFUSED(bh_buffer_read(spoilt, 0, &word, 4), BH_E_STALE);
+    CHECK_REFUSED(bh_buffer_read(small, 400, &word, 4), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_read(small, 0, NULL, 4), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_write(small, 0, &word, 4), BH_E_STOPPED);
+    CHECK_REFUSED(bh_buffer_copy(small, 0, large, 0, 4), BH_E_STOPPED);
+    CHECK_REFUSED(bh_launch(rig_kernel(&r, "trap_now"), BH_GRID(1, 1), BH_NO_ARGS, NULL),
+                  BH_E_STOPPED);
+    CHECK_OK(bh_buffer_accept(spoilt));
+    CHECK_OK(bh_buffer_read(spoilt, 0, &word, 4));
+    CHECK_EQ(status_of(r.device).state, BH_DEVICE_STOPPED);
+    CHECK_OK(bh_device_close(r.device));
+    CHECK_REFUSED(bh_buffer_read(small, 0, &word, 4), BH_E_INVALID);
+}
+
+static void read_words(void *context, unsigned index) {
+    (void)index;
+    for (int i = 0; i < 5; i++) {
+        uint32_t word = 0;
+        CHECK_OK(bh_buffer_read(*(bh_buffer *)context, 4, &word, 4));
+        CHECK_EQ(word, 6);
+    }
+}
+
+TEST(many_threads_read_from_a_stopped_device) {
+    bh_device_options options = device_options(BH_DEVICE_NO_STANDBY);
+    options.restart_limit = 1;
+    rig r = rig_open_with(&options);
+    bh_buffer x = words_counting(r.device, 8, 5);
+    unsigned descriptors = 0;
+    kill_worker(r.device, SIGKILL);
+    REQUIRE(kill(status_of(r.device).worker_pid, SIGKILL) == 0);
+    wait_stopped(r.device);
+    read_words(&x, 0);
+    descriptors = open_descriptors();
+    run_threads(4, read_words, &x);
+    CHECK_LE(open_descriptors(), descriptors + 8); /* those of chunks that are being let go */
+    CHECK_OK(bh_device_close(r.device));
 }

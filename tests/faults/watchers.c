@@ -73,8 +73,7 @@ TEST(removing_makes_room_for_another) {
     CHECK_REFUSED(bh_device_watch(r.device, watch_loss, &all[16]), BH_E_BUSY);
     CHECK_OK(bh_device_unwatch(r.device, watch_loss, &all[3]));
     CHECK_OK(bh_device_watch(r.device, watch_loss, &all[16]));
-    for (int i = 0; i < 16; i++)
-        REQUIRE_OK(bh_memory_watch(r.device, 0, watch_pressure, &all[i]));
+    for (int i = 0; i < 16; i++) REQUIRE_OK(bh_memory_watch(r.device, 0, watch_pressure, &all[i]));
     CHECK_REFUSED(bh_memory_watch(r.device, 0, watch_pressure, &all[16]), BH_E_BUSY);
     CHECK_OK(bh_memory_unwatch(r.device, watch_pressure, &all[3]));
     CHECK_REFUSED(bh_memory_unwatch(r.device, watch_pressure, &all[3]), BH_E_NOT_FOUND);

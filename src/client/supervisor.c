@@ -82,7 +82,7 @@ static void end_work(bh__device *device, const bh_error *reason, bh_status verdi
     device->standbys_ready = 0;
     bh__lock_give(&device->lock);
     fail_backlog(device, verdict == BH_E_CANCELLED ? reason : &device->stop_reason);
-    bh__area_wake(device, area);
+    bh__area_wake(area, device->lane_limit);
 }
 
 static void stop(bh__device *device, const bh_error *reason) {
@@ -155,7 +155,7 @@ void bh__worker_goes(bh__device *device, bh__worker *worker) {
     bh__lock_give(&device->lock);
     worker->state = BH__WORKER_ACTIVE;
     device->boot_failures = 0;
-    bh__area_wake(device, before);
+    bh__area_wake(before, device->lane_limit);
     bh__dispatcher_poke(device);
     tell_loss(device);
     if (atomic_load(&device->opened) == 0) {
@@ -294,7 +294,7 @@ static void lose_active(bh__device *device, const bh__cause *cause) {
     } else if (restarts_left(device)) {
         promote(device);
         bh__worker_bury(worker, device->losses);
-        bh__area_wake(device, area);
+        bh__area_wake(area, device->lane_limit);
         bh__dispatcher_poke(device);
     } else {
         bh__worker_bury(worker, device->losses);

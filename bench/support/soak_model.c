@@ -12,9 +12,9 @@ static bool doubts(const soak_block *block, uint32_t first, uint32_t count) {
 
 static bool reads_doubt(const soak_op *op) {
     switch (op->kind) {
+    case SOAK_BLEND: /* is given all of it */
+        return doubts(op->source, 0, op->source->words);
     case SOAK_COPY:
-    case SOAK_BLEND:
-        return doubts(op->source, op->source_first, op->count);
     case SOAK_READ_HOST:
         return doubts(op->source, op->source_first, op->count);
     case SOAK_WORK:

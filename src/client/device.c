@@ -429,7 +429,7 @@ bh_status bh_device_close(bh_device handle) {
      * longer counted second. */
     while (atomic_load(&device->users) > 0) {
         bh__lock_give(&device->lock);
-        bh__area_wake(device, atomic_load(&device->area));
+        bh__area_wake(atomic_load(&device->area), device->lane_limit);
         struct timespec pause = bh__timespec(20 * BH__NS_PER_US);
         nanosleep(&pause, NULL);
         bh__lock_take(&device->lock);

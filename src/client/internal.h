@@ -132,8 +132,8 @@ void bh__lane_retire(bh__device *device, bh__lane *lane, uint64_t position);
 uint64_t bh__answered_close(bh__lane *lane);
 /* What the worker says makes no sense: it is to be replaced. */
 void bh__worker_is_mad(bh__device *device);
-/* Wakes everybody who sleeps on this area's words. */
-void bh__area_wake(bh__device *device, bh__area *area);
+/* Wakes everybody who sleeps on this area's words, of so many lanes. */
+void bh__area_wake(bh__area *area, uint32_t lanes);
 /* Writes a failed ticket down, with the lock held. */
 void bh__lane_fail(bh__lane *lane, const bh__failure *failure);
 /* Takes over what the worker reported about single requests, with the lock held. */

@@ -84,7 +84,7 @@ static void end_work(bh__device *device, const bh_error *reason, bh_status verdi
     bh__health_note(device);
     bh__lock_give(&device->lock);
     fail_backlog(device, verdict == BH_E_CANCELLED ? reason : &device->stop_reason);
-    bh__area_wake(device, area);
+    bh__area_wake(area, device->lane_limit);
 }
 
 static void stop(bh__device *device, const bh_error *reason) {
@@ -160,7 +160,7 @@ void bh__worker_goes(bh__device *device, bh__worker *worker) {
     bh__health_note(device);
     bh__lock_give(&device->lock);
     device->boot_failures = 0;
-    bh__area_wake(device, before);
+    bh__area_wake(before, device->lane_limit);
     bh__dispatcher_poke(device);
     tell_loss(device);
     if (atomic_load(&device->opened) == 0) {
@@ -291,7 +291,7 @@ static void lose_active(bh__device *device, const bh__cause *cause) {
     if (verdict.go_on) promote(device);
     bh__worker_bury(worker, device->losses);
     if (verdict.go_on) {
-        bh__area_wake(device, area);
+        bh__area_wake(area, device->lane_limit);
         bh__dispatcher_poke(device);
     } else {
         stop(device, &reason);

@@ -207,8 +207,8 @@ bh_status bh__lane_let_pass(bh__device *device, bh__lane *lane, uint64_t positio
     return status;
 }
 
-void bh__area_wake(bh__device *device, bh__area *area) {
-    for (uint32_t i = 0; i < device->lane_limit; i++) {
+void bh__area_wake(bh__area *area, uint32_t lanes) {
+    for (uint32_t i = 0; i < lanes; i++) {
         atomic_fetch_add(&area->lane[i].wake, 1);
         bh__futex_wake(&area->lane[i].wake, BH__FUTEX_ALL, BH__FUTEX_SHARED);
     }
@@ -409,9 +409,10 @@ bh_status bh_cancel(bh_ticket ticket) {
         bh__lock_take(&device->lock);
         status = cancel_locked(device, lane, ticket);
         bh__area *area = atomic_load(&device->area);
+        uint32_t lanes = device->lane_limit;
         bh__lock_give(&device->lock);
         if (status == BH_OK) {
-            bh__area_wake(device, area);
+            bh__area_wake(area, lanes);
             bh__dispatcher_poke(device);
         } else if (status == BH_E_INVALID && atomic_load(&device->unhomed) &&
                    bh__lane_ask(device, lane, ticket) == BH_OK &&

@@ -185,7 +185,7 @@ static void publish_reaped(bh__device *device) {
     if (reaped <= atomic_load(&device->front->reaped)) return;
     bool told = bh__late_tell(device, reaped);
     atomic_store(&device->front->reaped, reaped);
-    if (told) bh__area_wake(device, atomic_load(&device->area));
+    if (told) bh__area_wake(atomic_load(&device->area), device->lane_limit);
     if (told || atomic_load(&device->unhomed)) bh__dispatcher_poke(device);
     bh__futex_wake((_Atomic uint32_t *)(void *)&device->front->reaped, BH__FUTEX_ALL,
                    BH__FUTEX_SHARED);

@@ -66,3 +66,29 @@ TEST_TIMEOUT(tickets_asked_while_the_device_is_closed, 60) {
     static scene s = {.end = close_it};
     for (s.round = 0; s.round < ROUNDS; s.round++) one_round(&s);
 }
+
+/* ---- cancels ---- */
+
+/* Whoever cancels wakes the waiters of all lanes there are, and lanes come meanwhile. */
+static void cancel_or_open(void *context, unsigned index) {
+    const rig *r = context;
+    enum { OPENED = 20, CANCELLED = 300 };
+    if (index == 0) {
+        for (unsigned i = 0; i < OPENED; i++) (void)open_lane(r->device);
+        return;
+    }
+    bh_launch_options there = on_lane(open_lane(r->device), 0);
+    bh_buffer x = words_alloc(r->device, 32);
+    bh_kernel spin = rig_kernel(r, "spin");
+    for (unsigned i = 0; i < CANCELLED; i++) {
+        bh_ticket ticket = submit(spin, BH_GRID(32, 32), BH_ARGS(BH_OUT(x), i, 20u), &there);
+        if (bh_cancel(ticket) == BH_OK) CHECK_STATUS(bh_query(ticket), BH_E_CANCELLED);
+    }
+    CHECK_OK(bh_lane_sync(there.lane, LONG_NS));
+}
+
+TEST(cancels_while_lanes_are_opened) {
+    rig r = rig_open(BH_DEVICE_NO_STANDBY);
+    run_threads(4, cancel_or_open, &r);
+    CHECK_OK(bh_device_close(r.device));
+}

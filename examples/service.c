@@ -86,9 +86,6 @@ int main(int argc, char **argv) {
     static const uint64_t sizes[JOBS] = {10, 1000, 13, 100, 0, 5000, 13, 77};
     bh_device_options options = BH_INIT(options);
     options.device = argc > 1 ? argv[1] : "auto";
-    /* Jobs are to blame here, not the kernel, and bad ones are part of the day. */
-    options.quarantine_after = 1000;
-    options.restart_limit = 100;
     bh_device gpu;
     bh_module mod;
     bh_kernel work;

@@ -161,15 +161,22 @@ TEST_TIMEOUT(a_kernel_that_always_faults_is_quarantined_by_default, 120) {
     CHECK_OK(bh_device_close(r.device));
 }
 
-/* What is queued is neither good nor bad yet. */
+/* What is queued, or was lost because of others, is neither good nor bad. */
 TEST_TIMEOUT(a_backlog_of_launches_does_not_put_off_the_quarantine, 120) {
-    enum { BACKLOG = 200 };
+    enum { BACKLOG = 200, ROUNDS = 40 };
     rig r = rig_open(0);
     bh_kernel trap = rig_kernel(&r, "trap_now");
-    bh_ticket tickets[BACKLOG];
-    for (int i = 0; i < BACKLOG; i++) tickets[i] = submit(trap, BH_GRID(1, 1), BH_NO_ARGS, NULL);
-    for (int i = 0; i < BACKLOG; i++) CHECK_NE(bh_wait(tickets[i], LONG_NS), BH_OK);
-    CHECK_STATUS(bh_query(tickets[BACKLOG - 1]), BH_E_QUARANTINED);
+    bool quarantined = false;
+    for (int round = 0; round < ROUNDS && !quarantined; round++) {
+        bh_ticket tickets[BACKLOG];
+        int count = 0;
+        while (count < BACKLOG &&
+               bh_launch(trap, BH_GRID(1, 1), BH_NO_ARGS, &tickets[count]) == BH_OK)
+            count++;
+        for (int i = 0; i < count; i++) CHECK_NE(bh_wait(tickets[i], LONG_NS), BH_OK);
+        faults_of(trap, &quarantined);
+    }
+    CHECK(quarantined);
     CHECK_LE(status_of(r.device).losses, 16);
     check_device_works(&r);
     CHECK_OK(bh_device_close(r.device));
@@ -527,9 +534,11 @@ static void place_worker(const char *folder, const char *program) {
 }
 
 static void place_real(const char *folder) {
-    char real[800];
-    place_worker(folder, test_path(real, sizeof real, "%s/bin/bulkhead-worker-%s", test_build_dir(),
-                                   test_device()));
+    char real[800], built[700];
+    const char *given = getenv("BULKHEAD_WORKER_DIR");
+    if (!given) given = test_path(built, sizeof built, "%s/bin", test_build_dir());
+    place_worker(folder,
+                 test_path(real, sizeof real, "%s/bulkhead-worker-%s", given, test_device()));
 }
 
 static bh_device_options breakable(char *folder, size_t size) {

@@ -75,6 +75,11 @@ static int wrong_answers(const rig *r, bh_lane lane, bh_kernel kernel, bh_buffer
     STOPPED(bh_memory_list(r->device, see_entry, NULL));
     STOPPED(bh_memory_tags(r->device, see_tag, NULL));
     STOPPED(bh_memory_watch(r->device, 0, see_pressure, NULL));
+    STOPPED(bh_memory_unwatch(r->device, see_pressure, NULL));
+    bh_health health = BH_INIT(health);
+    size_t length;
+    STOPPED(bh_device_get_health(r->device, &health));
+    STOPPED(bh_device_get_report(r->device, 0, NULL, 0, &length));
     STOPPED(bh_device_trim(r->device, 0, NULL));
     STOPPED(bh_buffer_write_2d(x, &rows, &rows));
     STOPPED(bh_buffer_read_2d(&rows, x, &rows));

@@ -326,6 +326,17 @@ static void undo(bh__device *device, bh__lane *lane, bh__shadow *shadow) {
     if (home) bh__pages_remove(&self->homing, from, to);
 }
 
+/* What was to be written behind earlier results was not: they are the newest again. */
+static void unwrite(bh__device *device, bh__lane *lane, const bh__shadow *shadow) {
+    for (uint32_t i = 0; i < shadow->use_count; i++) {
+        const bh__use *use = bh__use_at(device, lane, shadow, i);
+        bh__managed *self = use->memory->managed;
+        if (!self || !(use->access & BH_ACCESS_OUT)) continue;
+        uint64_t *unhomed = &self->unhomed[lane->index];
+        if (*unhomed == shadow->start + shadow->slots && shadow->start) *unhomed = shadow->start;
+    }
+}
+
 /* First those on their way home: if a launch wrote a page after it was sent to the device, the
  * device's copy is the newest. */
 void bh__managed_judge(bh__device *device) {
@@ -337,6 +348,7 @@ void bh__managed_judge(bh__device *device) {
             for (uint64_t at = lane->retired, tail = atomic_load(&lane->tail); at < tail;) {
                 bh__shadow *shadow = bh__shadow_at(device, lane, at);
                 at += shadow->slots;
+                if (home && shadow->resolved && shadow->undo) unwrite(device, lane, shadow);
                 if (!shadow->resolved || !shadow->undo || shadow->use_count != 2) continue;
                 if ((bh__use_at(device, lane, shadow, 0)->access == BH_ACCESS_IN) != (home == 1))
                     continue;

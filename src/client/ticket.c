@@ -280,6 +280,16 @@ static bh_status come_home(bh__device *device, bh__lane *lane, uint64_t sequence
                 : bh__managed_home(device, lane, sequence, &via, &position);
 }
 
+/* A request that failed changes nothing about its answer, but results before it that were left for it
+ * to bring home come home now, in the time that there is. */
+static void bring_rest_home(bh__device *device, bh__lane *lane, uint64_t sequence,
+                            uint64_t deadline) {
+    bh__lock_take(&device->lock);
+    uint64_t done = bh__lane_done(device, lane);
+    bh__lock_give(&device->lock);
+    (void)bh__managed_home_wait(device, lane, done < sequence ? done : sequence, deadline);
+}
+
 /* Finds the ticket's lane, asks or waits, and explains a failure in *out. */
 static bh_status ticket_answer(bh_ticket ticket, bool wait, uint64_t deadline, bh_error *out) {
     bh__device *device;
@@ -300,9 +310,11 @@ static bh_status ticket_answer(bh_ticket ticket, bool wait, uint64_t deadline, b
                   : bh__lane_ask(device, lane, ticket);
     if (status == BH_OK && __builtin_expect(atomic_load(&device->unhomed), 0))
         status = come_home(device, lane, ticket.sequence, wait, deadline);
+    bool failed = status != BH_OK && status != BH_E_BUSY && status != BH_E_TIMEOUT;
+    if (failed && wait && lane->index != BH__LOAD_LANE && atomic_load(&device->unhomed))
+        bring_rest_home(device, lane, ticket.sequence, deadline);
     bh__ticket_leave(device);
-    if (status != BH_OK && status != BH_E_BUSY && status != BH_E_TIMEOUT)
-        (void)bh__history_describe(ticket, out);
+    if (failed) (void)bh__history_describe(ticket, out);
     return status;
 }
 

@@ -113,8 +113,12 @@ static void apply(model *self, const model_op *op, bh_status status) {
         if (!self->closing) BUG("a ticket is cancelled that nobody cancelled");
         unsure(self, op); /* a close cancels what has begun, too */
         return;
-    case BH_E_LAUNCH:
+    case BH_E_LAUNCH: {
+        /* A lost worker may have begun it, before its successor refused it. */
+        bh_device_status state = BH_INIT(state);
+        if (bh_device_get_status(self->device, &state) != BH_OK || state.losses) unsure(self, op);
         return;
+    }
     case BH_E_STALE:
         if (!source || (!source->suspect && !source->unsure))
             BUG("a ticket is BH_E_STALE and nothing that it reads is suspect");

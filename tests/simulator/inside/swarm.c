@@ -155,6 +155,7 @@ static void step_write(program *self) {
         op->is_over = true;
         op->status = bh_buffer_write(handle, 0, words, bytes_of(self, index));
         if (model_allows(&self->model, op->status, "bh_buffer_write")) return;
+        if (op->status == BH_E_FAULT || op->status == BH_E_LOST) return; /* counts in its turn */
         self->model.buffers[index].unsure = true; /* it says nothing of how far it came */
         model_op_drop(&self->model);
         return;

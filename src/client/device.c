@@ -108,6 +108,7 @@ static void reset(bh__device *device) {
         size_t lane_kept = offsetof(bh__lane, state);
         memset((char *)&device->lanes[i] + lane_kept, 0, sizeof device->lanes[i] - lane_kept);
     }
+    pthread_mutex_init(&device->notes_lock, NULL);
     device->control_fd = device->event_fd = device->jobs_fd = -1;
     device->dispatch_fd = device->dispatch_spare_fd = -1;
 }

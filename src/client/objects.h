@@ -129,6 +129,7 @@ typedef struct bh__kernel {
     uint64_t id;
     struct bh__module *module; /* Borrowed. */
     uint32_t index;
+    uint64_t submitted; /* requests that launch it */
     char *name;
     bh__blob_kernel shape;
     bh__blob_param *params; /* Borrowed from the module's blob. */
@@ -139,9 +140,9 @@ typedef struct bh__kernel {
     struct bh__known_fit *fits; /* Owned. fit.c */
     uint32_t fit_count;
     uint32_t trace_name; /* what a trace calls it; 0: nothing yet */
-    /* Requests that launch it: submitted; of them, those that did not complete; and those that had
+    /* Requests that launch it: of those submitted, the ones that did not complete; and those that had
      * completed by its latest fault. */
-    uint64_t submitted, dropped, completed;
+    uint64_t dropped, completed;
 } bh__kernel;
 
 typedef struct bh__variable {
@@ -507,7 +508,6 @@ struct bh__device {
     bh__lock lock;
     pthread_mutex_t jobs_lock;
     pthread_mutex_t dispatch_lock;
-    pthread_mutex_t notes_lock;
     uint32_t slot;
     uint32_t handle_generation;
     _Atomic uint64_t id;      /* its handle; 0: closed. Read without the lock. */
@@ -653,6 +653,7 @@ struct bh__device {
     bool broken;      /* the hardware said so: nobody is to use it again */
 
     /* health.c and report.c, under notes_lock */
+    pthread_mutex_t notes_lock;
     bh_health health;
     struct bh__loss_report *reports[BH__REPORTS_KEPT]; /* Owned. By number. */
     char *report_dir;                                  /* Owned. NULL: no files. Not under it. */

@@ -187,7 +187,6 @@ bh__device *bh__device_take_slot(void) {
             device->slot = slot;
             pthread_mutex_init(&device->jobs_lock, NULL);
             pthread_mutex_init(&device->dispatch_lock, NULL);
-            pthread_mutex_init(&device->notes_lock, NULL);
             for (uint32_t i = 0; i < BH__LANES; i++)
                 pthread_mutex_init(&device->lanes[i].wait_lock, NULL);
             atomic_store(&devices[slot], device);

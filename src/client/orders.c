@@ -244,6 +244,7 @@ static bool note_chunk(bh__device *device, const bh__order *order, int fd) {
 static void commit(bh__device *device, bh__worker *worker, bh__order *order, bh__message *message,
                    bh__job *job) {
     bool noted = true;
+    errno = 0; /* tells want of memory from nonsense */
     bh__order next = *order;
     next.data = NULL;
     switch (order->type) {
@@ -302,10 +303,15 @@ static void commit(bh__device *device, bh__worker *worker, bh__order *order, bh_
     default:
         break;
     }
+    if (!noted && (errno == ENOMEM || errno == EMFILE || errno == ENFILE)) {
+        bh__fail(&job->error, BH_E_NO_HOST_MEMORY,
+                 "free memory, or raise the limit on open files (ulimit -n)",
+                 "no host memory to note what the worker answered to order %u", order->type);
+        return;
+    }
     if (!noted) {
         bh__fail(&job->error, BH_E_INTERNAL, "report this with the program that shows it",
-                 "the worker's answer to order %u makes no sense, or there is no host memory",
-                 order->type);
+                 "the worker's answer to order %u makes no sense", order->type);
         return;
     }
     for (uint32_t i = 0; order->type != BH__MSG_FIT && i < BH__AREAS; i++) {

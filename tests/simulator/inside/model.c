@@ -27,8 +27,10 @@ bool model_allows(const model *self, bh_status status, const char *call) {
     case BH_E_BUSY:
     case BH_E_FAULT: /* of a call that waits for its work, and is one of several candidates */
         return false;
-    case BH_E_INVALID:
     case BH_E_STOPPED:
+        if (self->short_of_memory) return false; /* no worker could be started */
+        /* fall through */
+    case BH_E_INVALID:
     case BH_E_CANCELLED:
         if (self->closing) return false;
         break;
@@ -123,14 +125,17 @@ static void apply(model *self, const model_op *op, bh_status status) {
         if (!source || (!source->suspect && !source->unsure))
             BUG("a ticket is BH_E_STALE and nothing that it reads is suspect");
         break;
-    case BH_E_FAULT:
     case BH_E_LOST:
+        if (!self->short_of_memory) break;
+        unsure(self, op); /* without memory to note a failure, those around it count as lost too */
+        return;
+    case BH_E_FAULT:
     case BH_E_DEADLINE:
     case BH_E_QUARANTINED:
         break;
     case BH_E_STOPPED:
         unsure(self, op);
-        if (self->closing) return;
+        if (self->closing || self->short_of_memory) return;
         /* fall through */
     default: {
         bh_error error;

@@ -211,11 +211,6 @@ void bh__solo_delete(bh__solo *solo);
 /* Says what a launch was given, for a fault whose address the device does not tell. */
 void bh__guard_describe(bh__device *device, const bh__use *uses, uint32_t use_count,
                         bh_error *error);
-/* An order of BH__MSG_CHUNK_UNMAP was carried out: what still waits to be sent must not bring the
- * chunk back. */
-void bh__orders_forget_chunk(bh__worker *worker, uint32_t id);
-void bh__orders_forget_host(bh__worker *worker, uint32_t id);
-
 /* ---- buffer.c: for those who make memory in other ways */
 /* The size of so many elements, at least one of a type there is. */
 bh_status bh__buffer_bytes(bh_type type, uint64_t count, uint64_t *out);

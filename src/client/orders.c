@@ -239,6 +239,39 @@ static bool note_chunk(bh__device *device, const bh__order *order, int fd) {
     return true;
 }
 
+static uint32_t id_of(const bh__order *order) {
+    switch (order->type) {
+    case BH__MSG_CHUNK_MAP:
+        return order->chunk.id;
+    case BH__MSG_HOST_MAP:
+        return order->host.id;
+    default:
+        return order->module.id;
+    }
+}
+
+static void forget_one(bh__worker *worker, uint32_t type, uint32_t id) {
+    worker->waiting_last = NULL;
+    for (bh__order **link = &worker->waiting; *link;) {
+        bh__order *order = *link;
+        if (!order->job && order->type == type && id_of(order) == id) {
+            *link = order->next;
+            bh__order_delete(order);
+        } else {
+            worker->waiting_last = order;
+            link = &order->next;
+        }
+    }
+}
+
+/* What is gone need not be mapped or loaded first by standbys that were not told of it yet. */
+static void forget(bh__device *device, uint32_t type, uint32_t id) {
+    for (uint32_t i = 0; i < BH__AREAS; i++) {
+        if (bh__is_standby(device, &device->workers[i]))
+            forget_one(&device->workers[i], type, id);
+    }
+}
+
 /* The active worker has carried the order out: from now on it is part of what the device is. With
  * the lock held. */
 static void commit(bh__device *device, bh__worker *worker, bh__order *order, bh__message *message,
@@ -264,16 +297,13 @@ static void commit(bh__device *device, bh__worker *worker, bh__order *order, bh_
         noted = note_chunk(device, order, order->fd);
         break;
     case BH__MSG_CHUNK_UNMAP:
-        for (uint32_t i = 0; i < BH__AREAS; i++) {
-            if (bh__is_standby(device, &device->workers[i]))
-                bh__orders_forget_chunk(&device->workers[i], order->chunk.id);
-        }
+        forget(device, BH__MSG_CHUNK_MAP, order->chunk.id);
         break;
     case BH__MSG_HOST_UNMAP:
-        for (uint32_t i = 0; i < BH__AREAS; i++) {
-            if (bh__is_standby(device, &device->workers[i]))
-                bh__orders_forget_host(&device->workers[i], order->host.id);
-        }
+        forget(device, BH__MSG_HOST_MAP, order->host.id);
+        break;
+    case BH__MSG_MODULE_UNLOAD:
+        forget(device, BH__MSG_MODULE_LOAD, order->module.id);
         break;
     case BH__MSG_HOST_MAP:
         noted = bh__host_note(device, &order->host, order->fd, job->host);
@@ -318,30 +348,6 @@ static void commit(bh__device *device, bh__worker *worker, bh__order *order, bh_
         bh__worker *other = &device->workers[i];
         if (bh__is_standby(device, other) && other->state == BH__WORKER_STANDBY) tell(other, &next);
     }
-}
-
-/* What is gone need not be mapped first. */
-static void forget(bh__worker *worker, uint32_t type, uint32_t id) {
-    worker->waiting_last = NULL;
-    for (bh__order **link = &worker->waiting; *link;) {
-        bh__order *order = *link;
-        uint32_t its = type == BH__MSG_CHUNK_MAP ? order->chunk.id : order->host.id;
-        if (!order->job && order->type == type && its == id) {
-            *link = order->next;
-            bh__order_delete(order);
-        } else {
-            worker->waiting_last = order;
-            link = &order->next;
-        }
-    }
-}
-
-void bh__orders_forget_chunk(bh__worker *worker, uint32_t id) {
-    forget(worker, BH__MSG_CHUNK_MAP, id);
-}
-
-void bh__orders_forget_host(bh__worker *worker, uint32_t id) {
-    forget(worker, BH__MSG_HOST_MAP, id);
 }
 
 static bool forgiving(uint32_t type) {

@@ -458,7 +458,8 @@ TEST(work_is_repeated_unless_its_own_input_may_be_gone) {
 TEST(zeros_that_the_worker_refuses) {
     setenv("BULKHEAD_TEST_REFUSE", "4", 1);
     rig r = rig_open(0);
-    if (!has_queues(r.device)) SKIP("only the CPU device behind queues refuses on demand");
+    if (!has_queues(r.device) || !is_cpu(r.device))
+        SKIP("only the CPU device behind queues refuses on demand");
     bh_buffer_options zeros = BH_INIT(zeros);
     zeros.flags = BH_BUFFER_ZERO;
     unsigned refused = 0;

@@ -299,7 +299,8 @@ TEST_TIMEOUT(sixteen_threads_while_workers_are_killed, 90) {
 TEST(moves_that_the_worker_refuses_lose_nothing) {
     setenv("BULKHEAD_TEST_REFUSE", "4", 1);
     rig r = rig_open(0);
-    if (!has_queues(r.device)) SKIP("only the CPU device behind queues refuses on demand");
+    if (!has_queues(r.device) || !is_cpu(r.device))
+        SKIP("only the CPU device behind queues refuses on demand");
     made m = managed_made(r.device, WORDS, 0), n = managed_made(r.device, WORDS, 0);
     static uint32_t got[WORDS];
     unsigned refused = 0, stale = 0;

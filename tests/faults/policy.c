@@ -200,6 +200,7 @@ TEST(a_restart_budget_grows_back_evenly) {
     options.restart_limit = 4;
     options.restart_window_ns = 4000 * MS;
     rig r = rig_open_with(&options);
+    if (!is_cpu(r.device)) SKIP("workers of a GPU start more slowly than the budget grows back");
     for (int i = 0; i < 4; i++) kill_worker(r.device, SIGKILL);
     sleep_ms(1100); /* room for one */
     kill_worker(r.device, SIGKILL);
@@ -481,6 +482,7 @@ TEST(a_slow_policy_costs_no_worker) {
     options.stuck_timeout_ns = 300 * MS;
     decider self = {0};
     decider_open(&self, &options);
+    if (!is_cpu(self.r.device)) SKIP("a GPU puts a fault down to every kernel that runs");
     wait_standby(self.r.device);
     self.pause_ms = 1000;
     bh_ticket bad = submit(self.kernel, BH_GRID(1, 1), BH_NO_ARGS, NULL);

@@ -239,6 +239,7 @@ static crowd *crowd_open(rng *random) {
     bh_device_options options = device_options(rng_below(random, 4) ? 0 : BH_DEVICE_NO_STANDBY);
     options.close_timeout_ns = closes[rng_below(random, 3)];
     options.stuck_timeout_ns = rng_below(random, 2) ? 50 * MS : 200 * MS;
+    if (strncmp(test_device(), "cpu", 3) != 0) options.stuck_timeout_ns = 0; /* GPUs take longer */
     options.restart_limit = rng_below(random, 3) ? 1000 : 1;
     options.queue_length = rng_below(random, 2) ? 64 : 0;
     rig r = rig_open_with(&options);

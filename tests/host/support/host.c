@@ -132,8 +132,8 @@ static bool memory_is_held(const host_report *report) {
 
 void host_check_gone(const host *h) {
     CHECK(h->report.worker > 0);
-    CHECK(wait_process_gone(h->report.worker, 5000));
-    if (h->report.standby > 0) CHECK(wait_process_gone(h->report.standby, 5000));
+    CHECK(wait_process_gone(h->report.worker, 15000));
+    if (h->report.standby > 0) CHECK(wait_process_gone(h->report.standby, 15000));
     uint64_t limit = now_ns() + 5000 * MS;
     while (memory_is_held(&h->report)) {
         if (now_ns() > limit) {

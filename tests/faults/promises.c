@@ -1190,5 +1190,9 @@ TEST(everything_at_once_without_standby) {
 }
 
 TEST(everything_at_once_in_three_threads) {
+    rig r = rig_open(0);
+    bool slow = has_queues(r.device) && test_time_scale() > 1;
+    CHECK_OK(bh_device_close(r.device));
+    if (slow) SKIP("kernels take too long behind queues and under a sanitizer");
     run_worlds(8, 0, 3, KILLS | BREAKS | CANCELS | CHANGES, 1500);
 }

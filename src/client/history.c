@@ -102,6 +102,12 @@ void bh__history_close(bh__history *self) {
     pthread_mutex_lock(&lock);
     bool none = self->count == 0 && self->unnoted_to == 0;
     if (none) lane_remove(self->id);
+    /* It is kept for good: no more of it than is needed. */
+    uint64_t *exact = self->count ? realloc(self->failed, self->count * sizeof *exact) : NULL;
+    if (exact) {
+        self->failed = exact;
+        self->capacity = self->count;
+    }
     pthread_mutex_unlock(&lock);
     if (none) free(self);
 }

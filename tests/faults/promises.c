@@ -1019,7 +1019,9 @@ static void *strike_now_and_then(void *context) {
     struct striker *self = context;
     rng random = {self->seed};
     while (!atomic_load(&self->stop)) {
-        sleep_ms(rng_below(&random, self->period));
+        /* Workers that start slowly must get something done in between. */
+        uint32_t pause = test_time_scale() > 1 ? 500 : 0;
+        sleep_ms(pause + rng_below(&random, self->period));
         bh_device_status status = status_of(self->device);
         if (status.worker_pid <= 0) continue;
         uint32_t way = rng_below(&random, 8);

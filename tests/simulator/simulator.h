@@ -46,7 +46,6 @@ typedef struct sim_device_faults {
     uint64_t longest_ns; /* a request takes up to this long; 0: no time */
     unsigned refuse_in;  /* one request in so many is refused; 0: none */
     unsigned fault_in;   /* ... faults */
-    unsigned silent_in;  /* an order is never answered */
 } sim_device_faults;
 extern sim_device_faults sim_device;
 

@@ -45,7 +45,6 @@ MUTANTS = [
                 r'BH__FUTEX_SHARED\);'), '', 'takeover', False),
     ('slot-while-in-use', 'client/staging.c', 'bh__lane_done(device, &device->lanes[slot->lane]) >= slot->sequence',
      'bh__lane_done(device, &device->lanes[slot->lane]) + 1 >= slot->sequence', 'transfers', True),
-    ('report-after-done', 'worker/notice.c', 'atomic_fetch_add(&lane->area->errors, 1);', '', 'refusals', True),
     ('report-not-waited-for', 'worker/notice.c', 'if ((int32_t)(taken - number) >= 0) return true;', 'return true;',
      'refusals', True),
     ('cancelled-clears-doubt', 'client/doubt.c', 'for (uint32_t i = 0; !shadow->resolved && i < shadow->use_count; i++)',

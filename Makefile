@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Short names for what one does here. CMake does the work; `make help` lists the names.
+# Short names for the common tasks. CMake does the work; `make help` lists the names.
 
 BUILD   ?= build
 JOBS    ?= $(shell nproc 2>/dev/null || echo 2)
@@ -8,22 +8,24 @@ DEVICE  ?=
 FILTER  ?=
 SEEDS   ?= 10000
 FIRST   ?= 1
+TIME    ?= 60
 CMAKE   ?= cmake
 
 MAKEFLAGS += --no-print-directory
 export BULKHEAD_TEST_DEVICE := $(or $(DEVICE),$(BULKHEAD_TEST_DEVICE))
 RUNNER_FLAGS = $(foreach text,$(FILTER),--filter '$(text)') $(TEST_FLAGS)
 
-# Configures if that was never done, and builds. CMake notices by itself when to configure again.
+# build FOLDER,TARGETS,OPTIONS: configures if that was never done, and builds. CMake notices by itself when
+# to configure again. The target `all` is what is installed, `tests` is everything.
 define build
-	@test -f $(1)/CMakeCache.txt || $(CMAKE) -S . -B $(1) $(2) $(CMAKE_FLAGS)
-	@$(CMAKE) --build $(1) --parallel $(JOBS)
+	@test -f $(1)/CMakeCache.txt || $(CMAKE) -S . -B $(1) $(3) $(CMAKE_FLAGS)
+	@$(CMAKE) --build $(1) --parallel $(JOBS) --target $(2)
 endef
 
-.PHONY: all setup setup-test demo test simulate bench asan tsan install format clean help
+.PHONY: all setup setup-test demo test simulate fuzz bench asan tsan install format clean help
 
 all: setup
-	$(call build,$(BUILD))
+	$(call build,$(BUILD),all)
 
 setup:
 	@sh scripts/setup.sh build
@@ -35,23 +37,28 @@ demo: all
 	@$(BUILD)/bin/bulkhead demo $(if $(DEVICE),-d $(DEVICE))
 
 test: setup-test
-	$(call build,$(BUILD))
+	$(call build,$(BUILD),tests)
 	@$(BUILD)/bin/bulkhead-test-runner $(RUNNER_FLAGS)
 
 simulate: setup-test
-	$(call build,$(BUILD))
+	$(call build,$(BUILD),tests)
 	@BULKHEAD_BUILD_DIR='$(abspath $(BUILD))' sh tests/simulator/tools/simulate.sh -v -j $(JOBS) -f $(FIRST) \
 	    $(SEEDS) $(FILTER)
 
+fuzz: setup-test
+	$(call build,build-fuzz,fuzz,-DBULKHEAD_FUZZ=ON $$(sh tests/fuzz/tools/compiler.sh))
+	@sh tests/fuzz/tools/fuzz.sh build-fuzz $(TIME) $(FILTER)
+
 asan: setup-test
-	$(call build,build-asan,-DBULKHEAD_SANITIZE=address)
+	$(call build,build-asan,tests,-DBULKHEAD_SANITIZE=address)
 	@build-asan/bin/bulkhead-test-runner $(RUNNER_FLAGS)
 
 tsan: setup-test
-	$(call build,build-tsan,-DBULKHEAD_SANITIZE=thread)
+	$(call build,build-tsan,tests,-DBULKHEAD_SANITIZE=thread)
 	@build-tsan/bin/bulkhead-test-runner $(RUNNER_FLAGS)
 
-bench: all
+bench: setup
+	$(call build,$(BUILD),all bench)
 	@failed=0; \
 	for program in $(BUILD)/bin/bench-*; do \
 	    test -x "$$program" || continue; \
@@ -65,7 +72,7 @@ bench: all
 
 install: setup
 	@$(CMAKE) -S . -B $(BUILD) -DCMAKE_INSTALL_PREFIX='$(PREFIX)' $(CMAKE_FLAGS)
-	$(call build,$(BUILD))
+	$(call build,$(BUILD),all)
 	@DESTDIR='$(DESTDIR)' $(CMAKE) --install $(BUILD)
 
 format:
@@ -74,15 +81,17 @@ format:
 	@find include src tests bench examples -name '*.[ch]' -exec clang-format -i {} +
 
 clean:
-	rm -rf $(BUILD) build-asan build-tsan
+	rm -rf $(BUILD) build-asan build-tsan build-fuzz
 
 help:
-	@echo 'make             build into $(BUILD)/; programs land in $(BUILD)/bin/'
-	@echo 'make demo        build, then show the main job: a kernel crashes, the program goes on'
-	@echo 'make test        build, then run every test'
+	@echo 'make             build what gets installed into $(BUILD)/; programs land in $(BUILD)/bin/'
+	@echo 'make demo        build, then show a kernel that crashes and a program that goes on'
+	@echo 'make test        build everything, then run every test'
 	@echo '                 DEVICE=cuda tests that device, FILTER="text ..." only tests so named'
 	@echo 'make simulate    schedules of the simulator: SEEDS=10000 for each scenario, from FIRST=1 on,'
 	@echo '                 FILTER="name swarm* -name" only these; see docs/simulator.md'
+	@echo 'make fuzz        look for inputs that crash a reader: each target for TIME=60 seconds,'
+	@echo '                 FILTER="name ..." only these; see docs/fuzzing.md'
 	@echo 'make asan        the tests with AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make tsan        the tests with ThreadSanitizer'
 	@echo 'make bench       measure; DEVICE=cuda measures that device, beside the plain driver and others'

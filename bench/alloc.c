@@ -12,7 +12,7 @@ static void pairs(bh_device device, size_t groups, bench_samples *samples) {
         uint64_t before = bench_now_ns();
         for (int i = 0; i < GROUP; i++) {
             bh_buffer buffer;
-            bh_status status = bh_buffer_alloc(device, BH_U8, BYTES, &buffer);
+            bh_status status = bh_buffer_alloc(device, BH_U8, BYTES, NULL, &buffer);
             if (status == BH_OK) status = bh_buffer_release(buffer);
             if (status != BH_OK) bench_need(status, "bh_buffer_alloc, bh_buffer_release");
         }
@@ -40,7 +40,7 @@ static void batches(bh_device device, size_t rounds, bench_samples *samples) {
         bh_buffer buffers[HELD];
         uint64_t before = bench_now_ns();
         for (int i = 0; i < HELD; i++) {
-            bh_status status = bh_buffer_alloc(device, BH_U8, BYTES, &buffers[i]);
+            bh_status status = bh_buffer_alloc(device, BH_U8, BYTES, NULL, &buffers[i]);
             if (status != BH_OK) bench_need(status, "bh_buffer_alloc");
         }
         uint64_t spent = bench_now_ns() - before;

@@ -54,9 +54,9 @@ static void wait_by_epoll(bench *self, bh_ticket ticket) {
         if (epoll_wait(self->epoll, &event, 1, 30000) != 1) bench_wrong("no event for 30 s");
         if (read(self->event, &count, sizeof count) != sizeof count)
             bench_wrong("the eventfd was readable and could not be read");
-        status = bh_query(ticket);
+        status = bh_wait(ticket, 0);
     } while (status == BH_E_BUSY);
-    bench_need(status, "bh_query");
+    bench_need(status, "bh_wait");
 }
 
 typedef struct run {
@@ -80,7 +80,8 @@ static run measure(bench *self, uint32_t count, void (*wait)(bench *, bh_ticket)
         bh_ticket ticket;
         submitted[i] = wall_clock_ns();
         BENCH_NEED(bh_launch(self->kernels.last, BH_SHAPE(1, 1, 1, 1, 1, 1),
-                             BH_ARGS(BH_INOUT(self->stamps), i, (uint64_t)KERNEL_NS), &ticket));
+                             BH_ARGS(BH_INOUT(self->stamps), i, (uint64_t)KERNEL_NS), NULL,
+                             &ticket));
         wait(self, ticket);
         awake[i] = wall_clock_ns();
     }

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 
 #include "base/ticks.h"
-#include "client/launch.h"
+#include "client/launch/launch.h"
+#include "client/queue/queue.h"
 #include "support/bench.h"
 
 enum { GROUP = 16, GROUPS = 12, KINDS = 4 }; /* all kinds of a round fit a queue of 1024 */
@@ -28,7 +29,7 @@ static void launch_bare(subject *s) {
 }
 
 static void launch_prepared(subject *s) {
-    BENCH_NEED(bh_prepared_launch(s->prepared, &s->ticket));
+    BENCH_NEED(bh_prepared_launch(s->prepared, NULL, 0, &s->ticket));
 }
 
 static void launch_changed(subject *s) {
@@ -37,13 +38,13 @@ static void launch_changed(subject *s) {
         {.index = 0, .arg = BH_INOUT(s->outputs[value % 2])},
         {.index = 2, .arg = bh_arg_uint(value)},
     };
-    BENCH_NEED(bh_prepared_launch_with(s->prepared, changes, 2, &s->ticket));
+    BENCH_NEED(bh_prepared_launch(s->prepared, changes, 2, &s->ticket));
 }
 
 static void launch_plain(subject *s) {
     uint32_t value = s->number++;
     BENCH_NEED(bh_launch(s->kernels.put, BH_SHAPE(1, 1, 1, 1, 1, 1),
-                         BH_ARGS(BH_INOUT(s->outputs[value % 2]), value % 64, value, 7u),
+                         BH_ARGS(BH_INOUT(s->outputs[value % 2]), value % 64, value, 7u), NULL,
                          &s->ticket));
 }
 
@@ -70,7 +71,7 @@ static void pack(subject *s) {
  * turns within a round, each group in another order, so that the machine's moods hit all alike. */
 static void round_of(subject *s, bh_buffer stamps, bench_samples *samples) {
     BENCH_NEED(bh_launch(s->kernels.last, BH_SHAPE(1, 1, 1, 1, 1, 1),
-                         BH_ARGS(BH_INOUT(stamps), 0u, (uint64_t)(3 * BENCH_MS)), NULL));
+                         BH_ARGS(BH_INOUT(stamps), 0u, (uint64_t)(3 * BENCH_MS)), NULL, NULL));
     for (int group = 0; group < GROUPS; group++) {
         for (int turn = 0; turn < KINDS; turn++) {
             int kind = (turn + group) % KINDS;
@@ -92,8 +93,8 @@ static double count_launches(subject *s) {
     for (int sample = 0; sample < SAMPLES; sample++) {
         uint64_t before = bench_now_ns();
         for (int i = 0; i < LAUNCHES; i++) {
-            bh__tally_launch(&tally, &s->packed.body, 0, s->device->warp_mask);
-            if (i % TIMED_EVERY == 0) stamp = bh__ticks(s->device->ticks_usable);
+            bh__tally_launch(&tally, &s->packed.body, 0, s->device->queue.warp_mask);
+            if (i % TIMED_EVERY == 0) stamp = bh__ticks(s->device->queue.ticks_usable);
             __asm__ volatile("" ::: "memory"); /* each launch counts for itself */
         }
         bench_samples_add(&samples, (double)(bench_now_ns() - before) / LAUNCHES);

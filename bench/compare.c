@@ -24,7 +24,7 @@ static void put(void *context, uint32_t output, uint32_t index, uint32_t value, 
     bulkhead *self = context;
     bh_status status =
         bh_launch(self->kernels.put, BH_SHAPE(1, 1, 1, 1, 1, 1),
-                  BH_ARGS(BH_INOUT(self->outputs[output]), index, value, salt), &self->last);
+                  BH_ARGS(BH_INOUT(self->outputs[output]), index, value, salt), NULL, &self->last);
     if (status != BH_OK) bench_need(status, "bh_launch");
 }
 
@@ -61,7 +61,7 @@ static void *host_alloc(void *context, size_t bytes) {
 static void alloc_free(void *context) {
     bulkhead *self = context;
     bh_buffer buffer;
-    bh_status status = bh_buffer_alloc(self->device, BH_U8, BENCH_ALLOC_BYTES, &buffer);
+    bh_status status = bh_buffer_alloc(self->device, BH_U8, BENCH_ALLOC_BYTES, NULL, &buffer);
     if (status == BH_OK) status = bh_buffer_release(buffer);
     if (status != BH_OK) bench_need(status, "bh_buffer_alloc, bh_buffer_release");
 }
@@ -71,7 +71,7 @@ static uint32_t alloc_use(void *context, uint32_t value) {
     uint32_t left = 0, last = BENCH_ALLOC_BYTES / sizeof left - 1;
     bh_buffer buffer = bench_buffer(self->device, BH_U32, last + 1);
     BENCH_NEED(bh_launch(self->kernels.put, BH_SHAPE(1, 1, 1, 1, 1, 1),
-                         BH_ARGS(BH_INOUT(buffer), last, value, 0u), NULL));
+                         BH_ARGS(BH_INOUT(buffer), last, value, 0u), NULL, NULL));
     BENCH_NEED(bh_buffer_read(buffer, last * sizeof left, &left, sizeof left));
     BENCH_NEED(bh_buffer_release(buffer));
     return left;

@@ -26,7 +26,7 @@ static bh_binary_info compile(const char *text, uint64_t *out_ns) {
     uint64_t begun = bench_now_ns();
     BENCH_NEED(bh_compile(text, &options, &binary));
     *out_ns = bench_now_ns() - begun;
-    BENCH_NEED(bh_binary_query(binary, &info));
+    BENCH_NEED(bh_binary_get_info(binary, &info));
     BENCH_NEED(bh_binary_release(binary));
     return info;
 }
@@ -67,12 +67,12 @@ static void measure_threads(void) {
     static char text[] = "__global__ void asked_for_by_many(int *p) { *p = 1; }\n";
     pthread_t threads[THREADS];
     bh_cache_info before = BH_INIT(before), after = BH_INIT(after);
-    BENCH_NEED(bh_cache_query(NULL, &before));
+    BENCH_NEED(bh_cache_get_info(NULL, &before));
     pthread_barrier_init(&barrier, NULL, THREADS);
     for (int i = 0; i < THREADS; i++)
         if (pthread_create(&threads[i], NULL, ask, text) != 0) bench_wrong("no thread %d", i);
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-    BENCH_NEED(bh_cache_query(NULL, &after));
+    BENCH_NEED(bh_cache_get_info(NULL, &after));
     bench_target("compile.64_threads.compiles", (double)(after.misses - before.misses), "", 1);
 }
 

@@ -23,12 +23,13 @@ typedef struct bench_rig {
 static void batch(const bench_rig *rig, bench_samples *samples) {
     bh_ticket ticket = {0, 0};
     BENCH_NEED(bh_launch(rig->kernels.last, BH_SHAPE(1, 1, 1, 1, 1, 1),
-                         BH_ARGS(BH_INOUT(rig->stamps), 0u, (uint64_t)(2 * BENCH_MS)), NULL));
+                         BH_ARGS(BH_INOUT(rig->stamps), 0u, (uint64_t)(2 * BENCH_MS)), NULL, NULL));
     for (uint32_t group = 0; group < BATCH / GROUP; group++) {
         uint64_t before = bench_now_ns();
         for (uint32_t i = 0; i < GROUP; i++) {
-            bh_status status = bh_launch(rig->kernels.put, BH_SHAPE(1, 1, 1, 1, 1, 1),
-                                         BH_ARGS(BH_INOUT(rig->words), group, i, 0u), &ticket);
+            bh_status status =
+                bh_launch(rig->kernels.put, BH_SHAPE(1, 1, 1, 1, 1, 1),
+                          BH_ARGS(BH_INOUT(rig->words), group, i, 0u), NULL, &ticket);
             if (status != BH_OK) bench_need(status, "bh_launch");
         }
         bench_samples_add(samples, (double)(bench_now_ns() - before) / GROUP);
@@ -40,8 +41,9 @@ static void through(const bench_rig *rig, size_t launches, const char *name) {
     bh_ticket ticket = {0, 0};
     uint64_t before = bench_now_ns();
     for (size_t i = 0; i < launches; i++) {
-        bh_status status = bh_launch(rig->kernels.word, BH_SHAPE(1, 1, 1, 1, 1, 1),
-                                     BH_ARGS(BH_INOUT(rig->words), (uint32_t)(i % WORDS)), &ticket);
+        bh_status status =
+            bh_launch(rig->kernels.word, BH_SHAPE(1, 1, 1, 1, 1, 1),
+                      BH_ARGS(BH_INOUT(rig->words), (uint32_t)(i % WORDS)), NULL, &ticket);
         if (status != BH_OK) bench_need(status, "bh_launch");
     }
     BENCH_NEED(bh_wait(ticket, 60 * BENCH_S));
@@ -79,14 +81,14 @@ static void reading(const bench_rig *rig, size_t count) {
     size_t length = 0;
     char *text = NULL;
     uint64_t before = bench_now_ns();
-    for (size_t i = 0; i < count; i++) BENCH_NEED(bh_device_counters(rig->device, &counters));
+    for (size_t i = 0; i < count; i++) BENCH_NEED(bh_device_get_counters(rig->device, &counters));
     bench_figure("counters.read", (double)(bench_now_ns() - before) / (double)count, "ns");
-    BENCH_NEED(bh_counters_prometheus(rig->device, NULL, 0, &length));
+    BENCH_NEED(bh_prometheus(NULL, 0, &length));
     text = malloc(length + 4096);
     if (!text) bench_wrong("no memory for %zu bytes", length);
     before = bench_now_ns();
     for (size_t i = 0; i < count / 10 + 1; i++)
-        BENCH_NEED(bh_counters_prometheus(rig->device, text, length + 4096, &length));
+        BENCH_NEED(bh_prometheus(text, length + 4096, &length));
     bench_figure("counters.prometheus",
                  (double)(bench_now_ns() - before) / (double)(count / 10 + 1) / 1e3, "us");
     free(text);
@@ -113,7 +115,7 @@ int main(int argc, char **argv) {
     through(&rig, batches * 100, "counters.through_traced");
     BENCH_NEED(bh_trace_stop(rig.device));
     bh_counters counters = BH_INIT(counters);
-    BENCH_NEED(bh_device_counters(rig.device, &counters));
+    BENCH_NEED(bh_device_get_counters(rig.device, &counters));
     bench_figure("counters.trace_dropped", (double)counters.trace_dropped, "records");
     unlink(path);
     BENCH_NEED(bh_device_close(rig.device));

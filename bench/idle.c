@@ -18,7 +18,7 @@ int main(int argc, char **argv) {
     bh_buffer word = bench_buffer(device, BH_U32, 1);
     bh_ticket ticket;
     BENCH_NEED(bh_launch(kernels.put, BH_SHAPE(1, 1, 1, 1, 1, 1),
-                         BH_ARGS(BH_INOUT(word), 0u, 5u, 3u), &ticket));
+                         BH_ARGS(BH_INOUT(word), 0u, 5u, 3u), NULL, &ticket));
     BENCH_NEED(bh_wait(ticket, 30 * BENCH_S));
     uint32_t value;
     BENCH_NEED(bh_buffer_read(word, 0, &value, sizeof value));

@@ -62,7 +62,8 @@ static void next_kernel(bench *self) {
     for (;;) {
         bh_ticket ticket;
         BENCH_NEED(bh_launch(self->kernels.put, BH_SHAPE(1, 1, 1, 1, 1, 1),
-                             BH_ARGS(BH_INOUT(self->target), 0u, value, 0xa5a5a5a5u), &ticket));
+                             BH_ARGS(BH_INOUT(self->target), 0u, value, 0xa5a5a5a5u), NULL,
+                             &ticket));
         bh_status status = bh_wait(ticket, PATIENCE_NS);
         if (status == BH_OK) return;
         if (status != BH_E_LOST) bench_need(status, "the next kernel");
@@ -75,7 +76,7 @@ static void next_kernel(bench *self) {
 static void next_kernel_on_touched(bench *self) {
     bh_ticket ticket;
     BENCH_NEED(bh_launch(self->kernels.fill, BH_GRID(TOUCHED, 256),
-                         BH_ARGS(BH_OUT(self->touched), ++self->number, (uint32_t)TOUCHED),
+                         BH_ARGS(BH_OUT(self->touched), ++self->number, (uint32_t)TOUCHED), NULL,
                          &ticket));
     BENCH_NEED(bh_wait(ticket, PATIENCE_NS));
 }
@@ -105,7 +106,7 @@ static void kill_worker(int32_t pid) {
 }
 
 static void expect(bh_ticket ticket, bh_status expected) {
-    bh_status status = bh_query(ticket);
+    bh_status status = bh_wait(ticket, 0);
     if (status != expected)
         bench_wrong("a lost kernel got %s, not %s", bh_status_name(status),
                     bh_status_name(expected));
@@ -127,8 +128,8 @@ static bh_ticket launch_bad(bench *self, bh_kernel kernel, uint64_t deadline_ns)
     bh_ticket ticket;
     bh_launch_options options = BH_INIT(options);
     options.deadline_ns = deadline_ns;
-    BENCH_NEED(bh_launch_with(kernel, BH_SHAPE(1, 1, 1, 1, 1, 1), BH_ARGS(BH_INOUT(self->touched)),
-                              &options, &ticket));
+    BENCH_NEED(bh_launch(kernel, BH_SHAPE(1, 1, 1, 1, 1, 1), BH_ARGS(BH_INOUT(self->touched)),
+                         &options, &ticket));
     return ticket;
 }
 
@@ -145,7 +146,7 @@ static timing lose_busy_worker(bench *self, bool touched) {
     else
         next_kernel(self);
     double took = (double)(bench_now_ns() - began);
-    if (bh_query(running) == BH_OK) bench_wrong("an endless kernel is said to be done");
+    if (bh_wait(running, 0) == BH_OK) bench_wrong("an endless kernel is said to be done");
     settle(self, !touched);
     return (timing){took, -1};
 }
@@ -162,7 +163,7 @@ static timing lose_to_busy_touched(bench *self) {
 static uint64_t await_verdict(const bench *self, bh_ticket ticket) {
     uint64_t give_up = bench_now_ns() + PATIENCE_NS;
     if (self->cpu) bh_wait(ticket, PATIENCE_NS);
-    while (bh_query(ticket) == BH_E_BUSY) {
+    while (bh_wait(ticket, 0) == BH_E_BUSY) {
         if (bench_now_ns() > give_up) bench_wrong("a bad kernel is neither done nor lost");
         sched_yield();
     }
@@ -268,7 +269,7 @@ static void without_standby(size_t count) {
     bench self;
     open_all(&self, false, count);
     bh_buffer large = bench_buffer(self.device, BH_U32, LARGE_WORDS);
-    BENCH_NEED(bh_buffer_view(large, LARGE_WORDS - INTACT, INTACT, &self.intact));
+    BENCH_NEED(bh_buffer_view(large, 0, LARGE_WORDS - INTACT, INTACT, &self.intact));
     bench_pattern_write(self.intact, INTACT);
     repeat(&self, "loss.no_standby_1GiB", count, lose_to_fault, 500);
     BENCH_NEED(bh_device_close(self.device));

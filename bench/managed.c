@@ -11,7 +11,7 @@ static const bh_lane own_lane = {0};
 
 static bh_managed_info info_of(bh_buffer buffer) {
     bh_managed_info info = BH_INIT(info);
-    BENCH_NEED(bh_managed_query(buffer, &info));
+    BENCH_NEED(bh_managed_get_info(buffer, &info));
     return info;
 }
 
@@ -32,8 +32,8 @@ static bh_ticket read_all(const bench_kernels *kernels, bh_buffer buffer, bh_buf
     options.also = &also;
     options.also_count = 1;
     bh_ticket ticket;
-    BENCH_NEED(bh_launch_with(kernels->word, BH_SHAPE(1, 1, 1, 1, 1, 1),
-                              BH_ARGS(BH_INOUT(output), 0u), &options, &ticket));
+    BENCH_NEED(bh_launch(kernels->word, BH_SHAPE(1, 1, 1, 1, 1, 1), BH_ARGS(BH_INOUT(output), 0u),
+                         &options, &ticket));
     return ticket;
 }
 
@@ -153,7 +153,7 @@ static double launch_ns(const bench_kernels *kernels, bh_buffer output) {
             uint64_t began = bench_now_ns();
             for (uint32_t i = 0; i < 500; i++)
                 BENCH_NEED(bh_launch(kernels->word, BH_SHAPE(1, 1, 1, 1, 1, 1),
-                                     BH_ARGS(BH_INOUT(output), i), &ticket));
+                                     BH_ARGS(BH_INOUT(output), i), NULL, &ticket));
             spent += bench_now_ns() - began;
             BENCH_NEED(bh_wait(ticket, 60 * BENCH_S));
         }

@@ -21,7 +21,7 @@ int main(int argc, char **argv) {
         bh_buffer word = bench_buffer(device, BH_U32, 1);
         bh_ticket ticket;
         BENCH_NEED(bh_launch(kernels.put, BH_SHAPE(1, 1, 1, 1, 1, 1),
-                             BH_ARGS(BH_INOUT(word), 0u, (uint32_t)i, 1u), &ticket));
+                             BH_ARGS(BH_INOUT(word), 0u, (uint32_t)i, 1u), NULL, &ticket));
         BENCH_NEED(bh_wait(ticket, 30 * BENCH_S));
         uint64_t done = bench_now_ns();
         uint32_t value;

@@ -73,7 +73,7 @@ static void release_any(trace *self) {
 
 static double lost_now(const trace *self) {
     bh_memory_info info = BH_INIT(info);
-    BENCH_NEED(bh_memory_query(self->device, &info));
+    BENCH_NEED(bh_memory_get_info(self->device, &info));
     if (info.bytes_buffers != self->bytes) bench_wrong("the figures do not add up");
     return 100 * (1 - (double)info.bytes_buffers / (double)info.bytes_reserved);
 }
@@ -84,7 +84,7 @@ static void step(trace *self) {
     live *made = &self->list[self->count++];
     made->bytes = bytes;
     uint64_t before = bench_now_ns();
-    bh_status status = bh_buffer_alloc(self->device, BH_U8, bytes, &made->buffer);
+    bh_status status = bh_buffer_alloc(self->device, BH_U8, bytes, NULL, &made->buffer);
     bench_samples_add(&self->allocs, (double)(bench_now_ns() - before));
     if (status != BH_OK) bench_need(status, "bh_buffer_alloc");
     self->bytes += bytes;
@@ -96,9 +96,9 @@ static void step(trace *self) {
 static void trace_end(trace *self) {
     while (self->count) release_any(self);
     uint64_t freed;
-    BENCH_NEED(bh_device_trim(self->device, 0, &freed));
+    BENCH_NEED(bh_memory_trim(self->device, 0, &freed));
     bh_memory_info info = BH_INIT(info);
-    BENCH_NEED(bh_memory_query(self->device, &info));
+    BENCH_NEED(bh_memory_get_info(self->device, &info));
     if (info.bytes_reserved) bench_wrong("memory is left after the last buffer is gone");
     bench_samples_free(&self->allocs);
     bench_samples_free(&self->frees);
@@ -131,7 +131,7 @@ int main(int argc, char **argv) {
     bh_device_options options = bench_options();
     BENCH_NEED(bh_device_open(&options, &device));
     bh_memory_info info = BH_INIT(info);
-    BENCH_NEED(bh_memory_query(device, &info));
+    BENCH_NEED(bh_memory_get_info(device, &info));
     uint64_t budget = info.limit / 4 < BUDGET_BYTES ? info.limit / 4 : BUDGET_BYTES;
 
     trace self = trace_new(device, OCTAVES, budget, steps);
@@ -142,8 +142,8 @@ int main(int argc, char **argv) {
         if (lost > self.worst) self.worst = lost;
     }
     bh_counters counts = BH_INIT(counts);
-    BENCH_NEED(bh_device_counters(device, &counts));
-    BENCH_NEED(bh_memory_query(device, &info));
+    BENCH_NEED(bh_device_get_counters(device, &counts));
+    BENCH_NEED(bh_memory_get_info(device, &info));
     double made = (double)counts.chunks_made, mean = bench_mean(&self.allocs);
     bench_target("pool.lost_at_peak", self.lost, "%", 15);
     bench_target("pool.lost_worst_near_peak", self.worst, "%", 15);

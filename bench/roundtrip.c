@@ -25,7 +25,7 @@ static void measure(const bh_device_options *options, uint32_t count, bench_samp
         bh_ticket ticket;
         uint64_t before = bench_now_ns();
         bh_status status = bh_launch(kernels.word, BH_SHAPE(1, 1, 1, 1, 1, 1),
-                                     BH_ARGS(BH_INOUT(words), i), &ticket);
+                                     BH_ARGS(BH_INOUT(words), i), NULL, &ticket);
         if (status == BH_OK) status = bh_wait(ticket, 30 * BENCH_S);
         uint64_t after = bench_now_ns();
         bench_need(status, "a launch and its wait");

@@ -84,7 +84,8 @@ static double launch_all(sequence_bench *self) {
         for (uint32_t i = 0; i < STEPS; i++) {
             bh_status status = bh_launch(
                 self->kernels.put, BH_SHAPE(1, 1, 1, 1, 1, 1),
-                BH_ARGS(BH_INOUT(self->out), self->place + i, value_of(self, replay, i), i), &last);
+                BH_ARGS(BH_INOUT(self->out), self->place + i, value_of(self, replay, i), i), NULL,
+                &last);
             if (status != BH_OK) bench_need(status, "bh_launch");
         }
     }

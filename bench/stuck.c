@@ -29,10 +29,14 @@ static void stop_process(int32_t pid) {
     if (kill(pid, SIGSTOP) != 0) bench_wrong("stop of process %d: %s", pid, strerror(errno));
 }
 
+/* A GPU's worker may have handed it to the driver, behind a kernel that never ends: only what may be
+ * run again survives that. */
 static bh_ticket next_kernel(bench *self) {
+    bh_launch_options options = BH_INIT(options);
+    options.flags = BH_LAUNCH_IDEMPOTENT;
     bh_ticket ticket;
     BENCH_NEED(bh_launch(self->kernels.put, BH_SHAPE(1, 1, 1, 1, 1, 1),
-                         BH_ARGS(BH_INOUT(self->target), 0u, ++self->number, 0xa5a5a5a5u),
+                         BH_ARGS(BH_OUT(self->target), 0u, ++self->number, 0xa5a5a5a5u), &options,
                          &ticket));
     return ticket;
 }
@@ -43,7 +47,7 @@ static double lose_stopped(bench *self, bool busy, bool standby_too) {
     if (busy) {
         process_thread lane = process_threads(before.worker_pid, "bh-lane-0");
         BENCH_NEED(bh_launch(self->kernels.endless, BH_SHAPE(1, 1, 1, 1, 1, 1),
-                             BH_ARGS(BH_INOUT(self->touched)), NULL));
+                             BH_ARGS(BH_INOUT(self->touched)), NULL, NULL));
         process_await_kernel(before.worker_pid, bench_on_cpu(), lane);
     }
     if (standby_too) stop_process(before.standby_pid);
@@ -62,13 +66,18 @@ static double lose_stopped(bench *self, bool busy, bool standby_too) {
     return took - (double)STUCK_NS;
 }
 
+/* Without a standby a GPU's worker is started first, which takes longer than the aim. */
 static void measure(bench *self, const char *name, size_t count, bool busy, bool standby_too) {
     bench_samples samples = bench_samples_new(count);
     char text[64];
     for (size_t i = 0; i < count; i++)
         bench_samples_add(&samples, lose_stopped(self, busy, standby_too));
     snprintf(text, sizeof text, "%s.p50", name);
-    bench_target(text, bench_percentile(&samples, 50) / 1e6, "ms", 50);
+    double median = bench_percentile(&samples, 50) / 1e6;
+    if (standby_too)
+        bench_cpu_target(text, median, "ms", 50);
+    else
+        bench_target(text, median, "ms", 50);
     snprintf(text, sizeof text, "%s.max", name);
     bench_figure(text, bench_percentile(&samples, 100) / 1e6, "ms");
     bench_samples_free(&samples);

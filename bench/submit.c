@@ -33,7 +33,7 @@ static inline void launch(const bench_kernels *kernels, const output_set *set, u
     bh_status status = bh_launch(kernels->put, BH_SHAPE(1, 1, 1, 1, 1, 1),
                                  BH_ARGS(BH_INOUT(set->buffers[number % OUTPUTS]), number / OUTPUTS,
                                          number, salt_of(number)),
-                                 ticket);
+                                 NULL, ticket);
     if (status != BH_OK) bench_need(status, "bh_launch");
 }
 
@@ -88,7 +88,7 @@ static void worker_awake(size_t batches) {
     /* The worker is busy with one long kernel and leaves the queue alone meanwhile. */
     for (size_t i = 0; i < batches; i++) {
         BENCH_NEED(bh_launch(kernels.last, BH_SHAPE(1, 1, 1, 1, 1, 1),
-                             BH_ARGS(BH_INOUT(stamps), 0u, (uint64_t)(2 * BENCH_MS)), NULL));
+                             BH_ARGS(BH_INOUT(stamps), 0u, (uint64_t)(2 * BENCH_MS)), NULL, NULL));
         batch(&kernels, &set, &number, &behind, &behind_ns);
     }
     bench_figure("submit.behind_long_kernel.p50", bench_percentile(&behind, 50), "ns");

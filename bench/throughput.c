@@ -16,9 +16,9 @@ static void launches(bh_device device, const bench_kernels *kernels, uint32_t co
         bh_ticket ticket;
         uint64_t began = bench_now_ns();
         for (uint32_t i = 0; i < count; i++) {
-            bh_status status =
-                bh_launch(kernels->put, BH_SHAPE(1, 1, 1, 1, 1, 1),
-                          BH_ARGS(BH_INOUT(outputs[i % OUTPUTS]), i / OUTPUTS, i, round), &ticket);
+            bh_status status = bh_launch(
+                kernels->put, BH_SHAPE(1, 1, 1, 1, 1, 1),
+                BH_ARGS(BH_INOUT(outputs[i % OUTPUTS]), i / OUTPUTS, i, round), NULL, &ticket);
             if (status != BH_OK) bench_need(status, "bh_launch");
         }
         BENCH_NEED(bh_wait(ticket, 60 * BENCH_S));
@@ -124,7 +124,7 @@ static void instructions(bh_device device, const bench_kernels *kernels, const c
         bh_ticket ticket;
         uint64_t began = bench_now_ns();
         BENCH_NEED(bh_launch(kernels->mix, BH_SHAPE(blocks, 1, 1, threads, 1, 1),
-                             BH_ARGS(BH_OUT(output), these), &ticket));
+                             BH_ARGS(BH_OUT(output), these), NULL, &ticket));
         BENCH_NEED(bh_wait(ticket, 60 * BENCH_S));
         double took = (double)(bench_now_ns() - began);
         double executed = (double)count * (BENCH_MIX_BESIDES + (double)BENCH_MIX_PER_ROUND * these);

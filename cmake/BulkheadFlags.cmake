@@ -4,6 +4,12 @@
 set(BULKHEAD_SANITIZE "" CACHE STRING "address (with undefined), thread, undefined, or nothing")
 set_property(CACHE BULKHEAD_SANITIZE PROPERTY STRINGS "" address thread undefined)
 
+# libFuzzer with clang; with gcc the engine of tests/fuzz, which is told of coverage too.
+option(BULKHEAD_FUZZ "Fuzz targets look for new inputs; see docs/fuzzing.md" OFF)
+if(BULKHEAD_FUZZ)
+    set(BULKHEAD_SANITIZE address)
+endif()
+
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
     # Sanitizer builds keep their asserts; RelWithDebInfo defines NDEBUG.
     if(BULKHEAD_SANITIZE)
@@ -52,4 +58,10 @@ if(BULKHEAD_SANITIZE)
     target_compile_options(bulkhead_flags INTERFACE
         -fsanitize=${bulkhead_sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer -O1)
     target_link_options(bulkhead_flags INTERFACE -fsanitize=${bulkhead_sanitizers})
+endif()
+if(BULKHEAD_FUZZ AND CMAKE_C_COMPILER_ID MATCHES "Clang")
+    target_compile_options(bulkhead_flags INTERFACE -fsanitize=fuzzer-no-link)
+    target_link_options(bulkhead_flags INTERFACE -fsanitize=fuzzer-no-link)
+elseif(BULKHEAD_FUZZ)
+    target_compile_options(bulkhead_flags INTERFACE -fsanitize-coverage=trace-pc)
 endif()

@@ -7,9 +7,7 @@ set(bulkhead_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Bulkhead")
 install(TARGETS bulkhead_shared bulkhead_static bulkhead_cuda_shared EXPORT BulkheadTargets
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
         ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
-install(FILES "${PROJECT_SOURCE_DIR}/include/bulkhead.h"
-              "${PROJECT_SOURCE_DIR}/include/bulkhead_cuda.h"
-        DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(EXPORT BulkheadTargets NAMESPACE Bulkhead:: DESTINATION "${bulkhead_package_dir}")
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/BulkheadConfig.cmake.in"
@@ -34,5 +32,6 @@ install(FILES "${PROJECT_SOURCE_DIR}/README.md" "${PROJECT_SOURCE_DIR}/CHANGELOG
         DESTINATION "${CMAKE_INSTALL_DOCDIR}" OPTIONAL)
 install(FILES "${PROJECT_SOURCE_DIR}/docs/bulkhead.1"
         DESTINATION "${CMAKE_INSTALL_MANDIR}/man1" OPTIONAL)
-file(GLOB bulkhead_docs CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/*.md")
-install(FILES ${bulkhead_docs} DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+# With its subfolders, so that links between pages and from README.md hold.
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/docs" DESTINATION "${CMAKE_INSTALL_DOCDIR}"
+        FILES_MATCHING PATTERN "*.md")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # How components become libraries and programs.
 #
-# Every .c file directly in a component's directory belongs to it. A file named main.c is the
+# Every .c file in a component's directory, or one below, belongs to it. A file named main.c is the
 # entry of a program and stays out of the component, so that tests can link the rest.
 
 # The object files of the components named, as one list in `out`.
@@ -17,7 +17,8 @@ endfunction()
 
 # src/NAME as an object library; nothing if it has no sources.
 function(bulkhead_component name)
-    file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${name}/*.c")
+    file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${name}/*.c"
+         "${PROJECT_SOURCE_DIR}/src/${name}/*/*.c")
     list(FILTER sources EXCLUDE REGEX "/main\\.c$")
     if(sources)
         add_library(bulkhead_${name} OBJECT ${sources})
@@ -83,11 +84,12 @@ function(bulkhead_program name)
     endif()
 endfunction()
 
-# The command: all of `directory`, linked with the public library alone.
+# The command: all of `directory` and the components named, linked with the public library alone.
 function(bulkhead_command name directory)
     file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${directory}/*.c")
     if(sources)
-        add_executable(bulkhead_command ${sources})
+        bulkhead_objects(objects ${ARGN})
+        add_executable(bulkhead_command ${sources} ${objects})
         set_target_properties(bulkhead_command PROPERTIES OUTPUT_NAME ${name})
         target_link_libraries(bulkhead_command PRIVATE bulkhead_flags Bulkhead::bulkhead m)
         file(RELATIVE_PATH up "/${CMAKE_INSTALL_BINDIR}" "/${CMAKE_INSTALL_LIBDIR}")
@@ -98,18 +100,21 @@ endfunction()
 
 # Each .c file directly in `directory` is a program that uses the public library, named after the
 # file; files in its support/ directory are linked into all of them. Those named after the prefix
-# see the library's inside: they are linked with the static one.
+# see the library's inside: they are linked with the static one. The target `directory` builds them;
+# `all` does not.
 function(bulkhead_public_programs directory prefix)
+    add_custom_target(${directory})
     file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${directory}/*.c")
     file(GLOB support CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${directory}/support/*.c")
     if(support)
-        add_library(bulkhead_${directory}_support OBJECT ${support})
+        add_library(bulkhead_${directory}_support OBJECT EXCLUDE_FROM_ALL ${support})
         target_link_libraries(bulkhead_${directory}_support PRIVATE bulkhead_flags)
         set(support $<TARGET_OBJECTS:bulkhead_${directory}_support>)
     endif()
     foreach(source IN LISTS sources)
         get_filename_component(name "${source}" NAME_WE)
-        add_executable(${prefix}${name} "${source}" ${support})
+        add_executable(${prefix}${name} EXCLUDE_FROM_ALL "${source}" ${support})
+        add_dependencies(${directory} ${prefix}${name})
         target_include_directories(${prefix}${name} PRIVATE "${PROJECT_SOURCE_DIR}/${directory}")
         set(library Bulkhead::bulkhead)
         if(name IN_LIST ARGN)
@@ -129,7 +134,28 @@ function(bulkhead_baseline name directory)
     list(TRANSFORM ARGN PREPEND "${PROJECT_SOURCE_DIR}/bench/support/")
     list(TRANSFORM ARGN APPEND ".c")
     bulkhead_objects(objects base)
-    add_executable(${name} ${sources} ${ARGN} "${PROJECT_SOURCE_DIR}/src/cuda/driver.c" ${objects})
+    add_executable(${name} EXCLUDE_FROM_ALL ${sources} ${ARGN} "${PROJECT_SOURCE_DIR}/src/cuda/driver.c"
+                   ${objects})
+    add_dependencies(bench ${name})
     target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/bench")
     target_link_libraries(${name} PRIVATE bulkhead_flags m ${CMAKE_DL_LIBS})
+endfunction()
+
+# A target that builds every library and program of `directory` and of the directories below it.
+function(bulkhead_target_for_all name directory)
+    set(found "")
+    set(directories "${directory}")
+    while(directories)
+        list(POP_FRONT directories next)
+        get_property(below DIRECTORY "${next}" PROPERTY SUBDIRECTORIES)
+        get_property(targets DIRECTORY "${next}" PROPERTY BUILDSYSTEM_TARGETS)
+        list(APPEND directories ${below})
+        foreach(target IN LISTS targets)
+            get_target_property(type ${target} TYPE)
+            if(NOT type MATCHES "^(UTILITY|INTERFACE_LIBRARY)$")
+                list(APPEND found ${target})
+            endif()
+        endforeach()
+    endwhile()
+    add_custom_target(${name} DEPENDS ${found})
 endfunction()

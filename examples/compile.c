@@ -59,8 +59,8 @@ int main(int argc, char **argv) {
 
     bh_binary binary;
     bh_binary_info info = BH_INIT(info);
-    must(bh_module_binary(mod, &binary), "ask what was compiled");
-    must(bh_binary_query(binary, &info), "ask how it was compiled");
+    must(bh_module_get_binary(mod, &binary), "ask what was compiled");
+    must(bh_binary_get_info(binary, &info), "ask how it was compiled");
     printf("compile: %s by %s%s\n", info.output == BH_OUTPUT_PTX ? "PTX" : "machine code",
            info.compiler, info.cache == BH_CACHE_DISK ? ", kept from an earlier run" : "");
     must(bh_binary_release(binary), "release");
@@ -69,9 +69,9 @@ int main(int argc, char **argv) {
     bh_buffer x;
     bh_ticket done;
     must(bh_kernel_get(mod, "scale<float, 3>", &scale), "get the kernel");
-    must(bh_buffer_alloc(gpu, BH_F32, n, &x), "allocate");
+    must(bh_buffer_alloc(gpu, BH_F32, n, NULL, &x), "allocate");
     must(bh_buffer_write(x, 0, values, sizeof values), "write");
-    must(bh_launch(scale, BH_GRID(n, 256), BH_ARGS(BH_INOUT(x), n), &done), "launch");
+    must(bh_launch(scale, BH_GRID(n, 256), BH_ARGS(BH_INOUT(x), n), NULL, &done), "launch");
     must(bh_wait(done, BH_FOREVER), "run");
     must(bh_buffer_read(x, 0, values, sizeof values), "read");
     must(bh_device_close(gpu), "close");

@@ -116,9 +116,9 @@ int main(int argc, char **argv) {
     int pending[JOBS];
     for (int i = 0; i < JOBS; i++) {
         bh_buffer out;
-        must(bh_buffer_alloc(gpu, BH_U32, 1, &out), "allocate");
+        must(bh_buffer_alloc(gpu, BH_U32, 1, NULL, &out), "allocate");
         must(bh_launch(collatz, BH_GRID(1, 1), BH_ARGS(BH_OUT(out), start[i], (uint32_t)TIMES),
-                       &ticket[i]),
+                       NULL, &ticket[i]),
              "launch");
         must(bh_submit_read(lane, out, 0, &steps[i], sizeof steps[i], &ticket[i]), "read");
         must(bh_notify(ticket[i]), "arm the eventfd");
@@ -140,7 +140,7 @@ int main(int argc, char **argv) {
             wakes++;
             /* The descriptor says that something is done; the tickets say what. */
             for (int i = 0; i < JOBS; i++) {
-                bh_status status = pending[i] ? bh_query(ticket[i]) : BH_E_BUSY;
+                bh_status status = pending[i] ? bh_wait(ticket[i], 0) : BH_E_BUSY;
                 if (status == BH_E_BUSY) continue;
                 must(status, "run");
                 printf("%lu takes %u steps\n", (unsigned long)start[i], (unsigned)steps[i]);

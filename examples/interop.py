@@ -26,7 +26,8 @@ class Error(c.Structure):
         ("status", c.c_int32), ("device_code", c.c_int32), ("device_name", c.c_char * 64),
         ("message", c.c_char * 512), ("fix", c.c_char * 256), ("kernel", c.c_char * 128),
         ("ticket", c.c_uint64 * 2), ("generation", c.c_uint64), ("certain", c.c_uint32),
-        ("reserved", c.c_uint32),
+        ("reason", c.c_uint32), ("requested", c.c_uint64), ("limit", c.c_uint64),
+        ("reserved", c.c_uint8 * 8),
     ]
 
 

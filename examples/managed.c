@@ -62,7 +62,7 @@ static int mapped(bh_device gpu, bh_kernel add_one) {
     must(bh_managed_map(buffer, 0, bytes, BH_MAP_WRITE | BH_MAP_DISCARD, NULL), "map");
     for (uint32_t i = 0; i < n; i++) x[i] = i;
     must(bh_managed_unmap(x, bytes), "unmap");
-    must(bh_launch(add_one, BH_GRID(n, 256), BH_ARGS(BH_INOUT(buffer), n), NULL), "launch");
+    must(bh_launch(add_one, BH_GRID(n, 256), BH_ARGS(BH_INOUT(buffer), n), NULL, NULL), "launch");
     must(bh_managed_map(buffer, 0, bytes, BH_MAP_READ, NULL), "map again"); /* waits */
     int wrong = check("mapped", x, 1);
     must(bh_managed_unmap(x, bytes), "unmap again");
@@ -81,15 +81,15 @@ static int transparent(bh_device gpu, bh_kernel add_one) {
     uint32_t *x = (uint32_t *)memory;
     bh_ticket done;
     for (uint32_t i = 0; i < n; i++) x[i] = i;
-    must(bh_launch(add_one, BH_GRID(n, 256), BH_ARGS(BH_INOUT(buffer), n), &done), "launch");
+    must(bh_launch(add_one, BH_GRID(n, 256), BH_ARGS(BH_INOUT(buffer), n), NULL, &done), "launch");
     must(bh_wait(done, BH_FOREVER), "wait");
     int wrong = check("transparent", x, 1);
     bh_managed_info before = BH_INIT(before), after = BH_INIT(after);
-    must(bh_managed_query(buffer, &before), "query");
+    must(bh_managed_get_info(buffer, &before), "query");
     x[12345] = 12345; /* one word, one page */
-    must(bh_launch(add_one, BH_GRID(n, 256), BH_ARGS(BH_INOUT(buffer), n), &done), "launch");
+    must(bh_launch(add_one, BH_GRID(n, 256), BH_ARGS(BH_INOUT(buffer), n), NULL, &done), "launch");
     must(bh_wait(done, BH_FOREVER), "wait");
-    must(bh_managed_query(buffer, &after), "query");
+    must(bh_managed_get_info(buffer, &after), "query");
     x[12345] += 1;
     wrong += check("and again", x, 2);
     printf("one word was written: %llu bytes went to the device%s\n",

@@ -69,14 +69,14 @@ int main(int argc, char **argv) {
     must(bh_device_open(&options, &gpu), "open");
     must(bh_module_load(gpu, ptx, strlen(ptx), &mod), "load");
     must(bh_kernel_get(mod, "saxpy", &saxpy), "get the kernel");
-    must(bh_buffer_alloc(gpu, BH_F32, n, &x), "allocate x");
-    must(bh_buffer_alloc(gpu, BH_F32, n, &y), "allocate y");
+    must(bh_buffer_alloc(gpu, BH_F32, n, NULL, &x), "allocate x");
+    must(bh_buffer_alloc(gpu, BH_F32, n, NULL, &y), "allocate y");
     must(bh_buffer_write(x, 0, hx, sizeof hx), "write x");
     must(bh_buffer_write(y, 0, hy, sizeof hy), "write y");
 
     /* Arguments have exactly the types of the kernel's parameters: a float, pointers, 32 bits. */
     bh_ticket done;
-    must(bh_launch(saxpy, BH_GRID(n, 256), BH_ARGS(2.0f, BH_IN(x), BH_INOUT(y), n), &done),
+    must(bh_launch(saxpy, BH_GRID(n, 256), BH_ARGS(2.0f, BH_IN(x), BH_INOUT(y), n), NULL, &done),
          "launch");
     must(bh_wait(done, BH_FOREVER), "run");
 

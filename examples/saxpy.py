@@ -37,7 +37,10 @@ class Error(c.Structure):
         ("ticket", Ticket),
         ("generation", c.c_uint64),
         ("certain", c.c_uint32),
-        ("reserved", c.c_uint32),
+        ("reason", c.c_uint32),
+        ("requested", c.c_uint64),
+        ("limit", c.c_uint64),
+        ("reserved", c.c_uint8 * 8),
     ]
 
 
@@ -87,10 +90,10 @@ for name, *types in [
     ("bh_device_close", Handle),
     ("bh_module_load", Handle, c.c_char_p, c.c_size_t, c.POINTER(Handle)),
     ("bh_kernel_get", Handle, c.c_char_p, c.POINTER(Handle)),
-    ("bh_buffer_alloc", Handle, c.c_uint32, c.c_uint64, c.POINTER(Handle)),
+    ("bh_buffer_alloc", Handle, c.c_uint32, c.c_uint64, c.c_void_p, c.POINTER(Handle)),
     ("bh_buffer_write", Handle, c.c_uint64, c.c_void_p, c.c_uint64),
     ("bh_buffer_read", Handle, c.c_uint64, c.c_void_p, c.c_uint64),
-    ("bh_launch", Handle, Shape, Args, c.POINTER(Ticket)),
+    ("bh_launch", Handle, Shape, Args, c.c_void_p, c.POINTER(Ticket)),
     ("bh_wait", Ticket, c.c_uint64),
 ]:
     getattr(bh, name).argtypes = types
@@ -138,8 +141,8 @@ def main():
     device = make(bh.bh_device_open, c.byref(options))
     module = make(bh.bh_module_load, device, ptx, len(ptx))
     kernel = make(bh.bh_kernel_get, module, b"saxpy")
-    device_x = make(bh.bh_buffer_alloc, device, BH_F32, n)
-    device_y = make(bh.bh_buffer_alloc, device, BH_F32, n)
+    device_x = make(bh.bh_buffer_alloc, device, BH_F32, n, None)
+    device_y = make(bh.bh_buffer_alloc, device, BH_F32, n, None)
     must(bh.bh_buffer_write(device_x, 0, x, c.sizeof(x)))
     must(bh.bh_buffer_write(device_y, 0, y, c.sizeof(y)))
 
@@ -151,7 +154,7 @@ def main():
     )
     shape = Shape(grid=Dim((n + 255) // 256, 1, 1), block=Dim(256, 1, 1))
     ticket = Ticket()
-    must(bh.bh_launch(kernel, shape, Args(arguments, len(arguments)), c.byref(ticket)))
+    must(bh.bh_launch(kernel, shape, Args(arguments, len(arguments)), None, c.byref(ticket)))
     must(bh.bh_wait(ticket, BH_FOREVER))
 
     must(bh.bh_buffer_read(device_y, 0, y, c.sizeof(y)))

@@ -48,7 +48,7 @@ static void must(bh_status status, const char *what) {
 
 static bh_buffer filled(bh_device gpu, float value) {
     bh_buffer buffer;
-    must(bh_buffer_alloc(gpu, BH_F32, N, &buffer), "allocate");
+    must(bh_buffer_alloc(gpu, BH_F32, N, NULL, &buffer), "allocate");
     must(bh_buffer_fill(buffer, 0, N * sizeof value, &value, sizeof value), "fill");
     return buffer;
 }

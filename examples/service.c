@@ -59,9 +59,8 @@ static void on_loss(void *context, bh_device device, const bh_loss *loss) {
 static void submit(bh_kernel work, job *it) {
     bh_launch_options options = BH_INIT(options);
     options.deadline_ns = 3000000000; /* of running; time in the queue does not count */
-    must(
-        bh_launch_with(work, BH_GRID(1, 1), BH_ARGS(BH_OUT(it->out), it->n), &options, &it->ticket),
-        "submit");
+    must(bh_launch(work, BH_GRID(1, 1), BH_ARGS(BH_OUT(it->out), it->n), &options, &it->ticket),
+         "submit");
 }
 
 /* What became of a job, submitted again as often as that makes sense. */
@@ -99,7 +98,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < JOBS; i++) {
         jobs[i].n = sizes[i];
         jobs[i].expected = sizes[i] == 13 ? BH_E_FAULT : sizes[i] == 0 ? BH_E_DEADLINE : BH_OK;
-        must(bh_buffer_alloc(gpu, BH_U64, 1, &jobs[i].out), "allocate");
+        must(bh_buffer_alloc(gpu, BH_U64, 1, NULL, &jobs[i].out), "allocate");
         submit(work, &jobs[i]);
     }
     int wrong = 0;

@@ -124,7 +124,7 @@ int main(int argc, char **argv) {
     /* A token is of no use once the buffer is released. */
     bh_share_info info = BH_INIT(info);
     must(bh_buffer_release(buffer), "release");
-    must(bh_share_query(fds, &token, &info), "query");
+    must(bh_share_get_info(fds, &token, &info), "query");
     printf("the token is %s\n", info.stale ? "stale" : "good");
     must(bh_device_close(device), "close");
     return wrong || !info.stale;

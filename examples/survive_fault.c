@@ -79,13 +79,15 @@ int main(int argc, char **argv) {
     must(bh_module_load(gpu, ptx, strlen(ptx), &mod), "load");
     must(bh_kernel_get(mod, "fill", &fill), "get fill");
     must(bh_kernel_get(mod, "stray", &stray), "get stray");
-    must(bh_buffer_alloc(gpu, BH_U32, N, &kept), "allocate");
-    must(bh_buffer_alloc(gpu, BH_U32, N, &touched), "allocate");
-    must(bh_launch(fill, BH_GRID(N, N), BH_ARGS(BH_OUT(kept), (uint32_t)7), &done), "launch fill");
+    must(bh_buffer_alloc(gpu, BH_U32, N, NULL, &kept), "allocate");
+    must(bh_buffer_alloc(gpu, BH_U32, N, NULL, &touched), "allocate");
+    must(bh_launch(fill, BH_GRID(N, N), BH_ARGS(BH_OUT(kept), (uint32_t)7), NULL, &done),
+         "launch fill");
     must(bh_wait(done, BH_FOREVER), "run fill");
 
     /* The fault comes with the ticket: the launch itself went well. */
-    must(bh_launch(stray, BH_GRID(N, N), BH_ARGS(BH_OUT(touched), (uint32_t)9), &done), "launch");
+    must(bh_launch(stray, BH_GRID(N, N), BH_ARGS(BH_OUT(touched), (uint32_t)9), NULL, &done),
+         "launch");
     bh_status status = bh_wait(done, BH_FOREVER);
     expect(status == BH_E_FAULT, "the kernel's ticket ends with BH_E_FAULT");
     bh_error why;
@@ -100,7 +102,8 @@ int main(int argc, char **argv) {
     expect(status == BH_E_STALE, "the buffer it was writing is not passed off as good");
 
     /* A launch that writes the whole buffer (BH_OUT) settles the doubt; bh_buffer_accept would too. */
-    must(bh_launch(fill, BH_GRID(N, N), BH_ARGS(BH_OUT(touched), (uint32_t)5), &done), "launch");
+    must(bh_launch(fill, BH_GRID(N, N), BH_ARGS(BH_OUT(touched), (uint32_t)5), NULL, &done),
+         "launch");
     expect(bh_wait(done, BH_FOREVER) == BH_OK, "the next kernel runs, on the standby");
     expect(holds_only(touched, 5), "and what it wrote is good");
 

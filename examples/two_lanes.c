@@ -80,48 +80,41 @@ static uint32_t churned(uint32_t x) {
     return x;
 }
 
-/* Launches on a lane; a zero lane is the one every device has. */
-static bh_ticket launch(bh_lane lane, bh_kernel kernel, bh_args args) {
-    bh_launch_options options = BH_INIT(options);
-    options.lane = lane;
-    bh_ticket ticket;
-    must(bh_launch_with(kernel, BH_GRID(N, N), args, &options, &ticket), "launch");
-    return ticket;
-}
-
 int main(int argc, char **argv) {
     bh_device_options options = BH_INIT(options);
     options.device = argc > 1 ? argv[1] : "auto";
     const uint32_t rounds = ROUNDS, seed_a = 1, seed_b = 1000;
+    const bh_shape shape = BH_GRID(N, N);
     bh_device gpu;
-    bh_lane left, right;
+    bh_launch_options left = BH_INIT(left), right = BH_INIT(right);
     bh_module mod;
     bh_kernel churn, blend;
     bh_buffer a, b, out;
     must(bh_device_open(&options, &gpu), "open");
-    must(bh_lane_open(gpu, &left), "open a lane");
-    must(bh_lane_open(gpu, &right), "open a lane");
+    must(bh_lane_open(gpu, NULL, &left.lane), "open a lane");
+    must(bh_lane_open(gpu, NULL, &right.lane), "open a lane");
     must(bh_module_load(gpu, ptx, strlen(ptx), &mod), "load");
     must(bh_kernel_get(mod, "churn", &churn), "get churn");
     must(bh_kernel_get(mod, "blend", &blend), "get blend");
-    must(bh_buffer_alloc(gpu, BH_U32, N, &a), "allocate");
-    must(bh_buffer_alloc(gpu, BH_U32, N, &b), "allocate");
-    must(bh_buffer_alloc(gpu, BH_U32, N, &out), "allocate");
+    must(bh_buffer_alloc(gpu, BH_U32, N, NULL, &a), "allocate");
+    must(bh_buffer_alloc(gpu, BH_U32, N, NULL, &b), "allocate");
+    must(bh_buffer_alloc(gpu, BH_U32, N, NULL, &out), "allocate");
 
     /* One lane runs its work in order. */
     double start = now_ms();
-    launch(left, churn, BH_ARGS(BH_OUT(a), seed_b, rounds));
-    launch(left, churn, BH_ARGS(BH_OUT(b), seed_a, rounds));
-    must(bh_lane_sync(left, BH_FOREVER), "wait");
+    must(bh_launch(churn, shape, BH_ARGS(BH_OUT(a), seed_b, rounds), &left, NULL), "launch");
+    must(bh_launch(churn, shape, BH_ARGS(BH_OUT(b), seed_a, rounds), &left, NULL), "launch");
+    must(bh_lane_sync(left.lane, BH_FOREVER), "wait");
     double one_lane = now_ms() - start;
 
     /* Two lanes run side by side. blend reads what both wrote: it runs after both, without a wait
      * in between, because the library knows who writes a and b. */
     start = now_ms();
     bh_ticket two[2], done;
-    two[0] = launch(left, churn, BH_ARGS(BH_OUT(a), seed_a, rounds));
-    two[1] = launch(right, churn, BH_ARGS(BH_OUT(b), seed_b, rounds));
-    done = launch(right, blend, BH_ARGS(BH_IN(a), BH_IN(b), BH_OUT(out)));
+    must(bh_launch(churn, shape, BH_ARGS(BH_OUT(a), seed_a, rounds), &left, &two[0]), "launch");
+    must(bh_launch(churn, shape, BH_ARGS(BH_OUT(b), seed_b, rounds), &right, &two[1]), "launch");
+    must(bh_launch(blend, shape, BH_ARGS(BH_IN(a), BH_IN(b), BH_OUT(out)), &right, &done),
+         "launch");
     must(bh_wait_all(two, 2, BH_FOREVER), "run churn");
     double two_lanes = now_ms() - start;
     must(bh_wait(done, BH_FOREVER), "run blend");

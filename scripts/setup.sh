@@ -38,6 +38,10 @@ is_there() {
         done
         is_there "cmd:clang>=$want"
         ;;
+    file:*)
+        # shellcheck disable=SC2086
+        ls -d ${1#file:} >/dev/null 2>&1
+        ;;
     header:*)
         printf '#include <%s>\n' "${1#header:}" | gcc -E - >/dev/null 2>&1
         ;;

@@ -72,7 +72,7 @@ const char *bench_device_name(void) {
 
 bool bench_device_is_cpu(bh_device device) {
     bh_device_info info = BH_INIT(info);
-    BENCH_NEED(bh_device_query(device, &info));
+    BENCH_NEED(bh_device_get_info(device, &info));
     return strcmp(info.kind, "cpu") == 0;
 }
 

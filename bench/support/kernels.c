@@ -34,7 +34,7 @@ uint32_t bench_mix(uint32_t thread, uint32_t rounds) {
 
 bh_buffer bench_buffer(bh_device device, bh_type type, uint64_t count) {
     bh_buffer buffer;
-    BENCH_NEED(bh_buffer_alloc(device, type, count, &buffer));
+    BENCH_NEED(bh_buffer_alloc(device, type, count, NULL, &buffer));
     return buffer;
 }
 

@@ -58,11 +58,11 @@ void soak_answers_add(soak_answers *self, soak_random *random, bh_ticket ticket,
 }
 
 static void ask(const soak_answers *self, size_t at, uint32_t way) {
-    static const char *const ways[] = {"bh_query", "bh_wait", "bh_ticket_error"};
+    static const char *const ways[] = {"bh_wait 0", "bh_wait", "bh_ticket_error"};
     bh_ticket ticket = self->list[at].ticket;
     bh_error error;
-    bh_status answer = way == 0   ? bh_query(ticket)
-                       : way == 1 ? bh_wait(ticket, 0)
+    bh_status answer = way == 0   ? bh_wait(ticket, 0)
+                       : way == 1 ? bh_wait(ticket, 1)
                                   : bh_ticket_error(ticket, &error);
     atomic_fetch_add(&soak_asked_again, 1);
     if (answer != self->list[at].status)
@@ -125,7 +125,7 @@ void soak_board_ask(soak_random *random) {
     bh_status known = board[at].status;
     pthread_mutex_unlock(&board[at].lock);
     if (!ticket.lane) return;
-    bh_status answer = soak_chance(random, 2) ? bh_query(ticket) : bh_wait(ticket, 1000000);
+    bh_status answer = soak_chance(random, 2) ? bh_wait(ticket, 0) : bh_wait(ticket, 1000000);
     if (known != BH_E_BUSY && (answer == BH_E_BUSY || answer == BH_E_TIMEOUT))
         soak_report(SOAK_CHANGED, "ticket {%llx, %llu} had answered %s, and now %s",
                     (unsigned long long)ticket.lane, (unsigned long long)ticket.sequence,

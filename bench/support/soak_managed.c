@@ -15,9 +15,9 @@ static bh_status work(soak_thread *self, bh_buffer buffer, uint32_t k) {
     bh_ticket ticket;
     bh_launch_options options = BH_INIT(options);
     options.lane = self->lanes[1];
-    bh_status status = SOAK_CALL(
-        self, bh_launch_with(self->era.kernels.work, BH_GRID(WORDS, 128),
-                             BH_ARGS(BH_INOUT(buffer), k, (uint32_t)WORDS, 1u), &options, &ticket));
+    bh_status status = SOAK_CALL(self, bh_launch(self->era.kernels.work, BH_GRID(WORDS, 128),
+                                                 BH_ARGS(BH_INOUT(buffer), k, (uint32_t)WORDS, 1u),
+                                                 &options, &ticket));
     if (status == BH_E_QUARANTINED) (void)bh_kernel_pardon(self->era.kernels.work);
     if (!soak_taken(self, status, "a launch on a managed buffer")) return BH_E_BUSY;
     status = SOAK_CALL(self, bh_wait(ticket, PATIENCE_NS));
@@ -63,7 +63,7 @@ void soak_managed_round(soak_thread *self) {
             }
         } else if (!self->ended && (done == BH_E_LOST || done == BH_E_FAULT)) {
             bh_buffer_info info = BH_INIT(info);
-            if (TRY(bh_buffer_query(buffer, &info)) && !info.suspect)
+            if (TRY(bh_buffer_get_info(buffer, &info)) && !info.suspect)
                 soak_report(SOAK_DOUBT_LOST, "a managed buffer is intact after %s",
                             bh_status_name(done));
         }

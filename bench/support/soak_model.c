@@ -130,7 +130,7 @@ static bool compare(soak_block *block, uint32_t *scratch, uint32_t from, uint32_
 bool soak_model_check(soak_block *block, uint32_t *scratch) {
     if (block->unknown) return true;
     bh_buffer_info info = BH_INIT(info);
-    if (bh_buffer_query(block->buffer, &info) != BH_OK) return false;
+    if (bh_buffer_get_info(block->buffer, &info) != BH_OK) return false;
     uint32_t first, end;
     hull(block, &first, &end);
     uint32_t says_first = (uint32_t)(info.suspect_offset / 4);

@@ -106,7 +106,8 @@ static void pester(soak_thread *self, soak_op *op) {
         op->cancelled = status == BH_OK;
         if (op->cancelled) learn(self, op, BH_E_CANCELLED, "bh_cancel");
     }
-    if (soak_chance(random, 3)) learn(self, op, SOAK_CALL(self, bh_query(op->ticket)), "bh_query");
+    if (soak_chance(random, 3))
+        learn(self, op, SOAK_CALL(self, bh_wait(op->ticket, 0)), "bh_wait 0");
     if (soak_chance(random, 8)) (void)bh_notify(op->ticket);
 }
 
@@ -255,7 +256,7 @@ static bh_status launch(soak_thread *self, bh_kernel kernel, uint32_t threads, b
     options.flags = flags;
     options.deadline_ns = deadline_ns;
     bh_status status =
-        SOAK_CALL(self, bh_launch_with(kernel, BH_GRID(threads, 128), args, &options, out));
+        SOAK_CALL(self, bh_launch(kernel, BH_GRID(threads, 128), args, &options, out));
     if (status == BH_E_QUARANTINED) (void)bh_kernel_pardon(kernel);
     return status;
 }
@@ -268,7 +269,7 @@ static bh_status launch_prepared(soak_thread *self, bh_kernel kernel, uint32_t t
     bh_status status =
         SOAK_CALL(self, bh_prepare(kernel, BH_GRID(threads, 128), args, &options, &prepared));
     if (status != BH_OK) return status;
-    status = SOAK_CALL(self, bh_prepared_launch(prepared, out));
+    status = SOAK_CALL(self, bh_prepared_launch(prepared, NULL, 0, out));
     (void)SOAK_CALL(self, bh_prepared_release(prepared));
     return status;
 }
@@ -300,7 +301,7 @@ static void work_some(soak_thread *self, soak_block *block) {
     if (view) {
         op->first = soak_below(&self->random, block->words);
         op->count = 1 + soak_below(&self->random, block->words - op->first);
-        view = TRY(bh_buffer_view(block->buffer, op->first, op->count, &used));
+        view = TRY(bh_buffer_view(block->buffer, 0, op->first, op->count, &used));
         if (!view) {
             self->op_count--;
             return;
@@ -357,7 +358,7 @@ static void refused_some(soak_thread *self, soak_block *block) {
     bh_ticket untouched = {77, 77}, ticket = untouched;
     bh_status status =
         SOAK_CALL(self, bh_launch(self->era.kernels.work, BH_SHAPE(1, 1, 1, 4096, 1, 1),
-                                  BH_ARGS(BH_INOUT(block->buffer), 1u, 1u, 1u), &ticket));
+                                  BH_ARGS(BH_INOUT(block->buffer), 1u, 1u, 1u), NULL, &ticket));
     if (status == BH_E_LAUNCH)
         self->refused++;
     else if (!soak_taken(self, status, "a launch of 4096 threads in a block"))
@@ -375,8 +376,8 @@ static void change_lane(soak_thread *self) {
     if (lane->id) {
         bh_lane gone = *lane;
         *lane = (bh_lane){0};
-        (void)TRY(bh_lane_close(gone));
-    } else if (TRY(bh_lane_open(self->era.device, lane))) {
+        (void)TRY(bh_lane_release(gone));
+    } else if (TRY(bh_lane_open(self->era.device, NULL, lane))) {
         self->lanes_opened++;
     } else {
         *lane = (bh_lane){0};
@@ -387,7 +388,7 @@ static void change_module(soak_thread *self) {
     if (self->module.id) {
         bh_module gone = self->module;
         self->module = (bh_module){0};
-        (void)TRY(bh_module_unload(gone));
+        (void)TRY(bh_module_release(gone));
         return;
     }
     self->modules++;
@@ -436,9 +437,10 @@ static bool block_write(soak_thread *self, soak_block *block) {
 static bool block_make(soak_thread *self, soak_block *block) {
     block->buffer = (bh_buffer){0};
     block->unknown = true;
-    if (!TRY(bh_buffer_alloc(self->era.device, BH_U32, block->words, &block->buffer))) return false;
+    if (!TRY(bh_buffer_alloc(self->era.device, BH_U32, block->words, NULL, &block->buffer)))
+        return false;
     bh_buffer_info info = BH_INIT(info);
-    if (!TRY(bh_buffer_query(block->buffer, &info))) return false;
+    if (!TRY(bh_buffer_get_info(block->buffer, &info))) return false;
     if (info.suspect) soak_report(SOAK_UNEXPLAINED, "a new buffer is suspect");
     return block_write(self, block);
 }
@@ -521,7 +523,7 @@ static void one_step(soak_thread *self) {
         break;
     case 18:
         if (soak_chance(&self->random, 3)) sync_some(self);
-        if (soak_chance(&self->random, 30)) (void)TRY(bh_device_trim(self->era.device, 0, NULL));
+        if (soak_chance(&self->random, 30)) (void)TRY(bh_memory_trim(self->era.device, 0, NULL));
         break;
     case 19:
         if (soak_chance(&self->random, 12)) soak_managed_round(self);

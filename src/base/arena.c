@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arena: a list of chunks, each at least as large as what was asked for. */
+/* The arena: a list of chunks. A request that exceeds the usual size gets a chunk of its own
+ * size. */
 #include "base/arena.h"
 
 #include <stdalign.h>
@@ -25,7 +26,7 @@ void *bh__arena_alloc(bh__arena *arena, size_t count, size_t size) {
         if (chunk == NULL) return NULL;
         chunk->size = want;
         if (arena->chunks != NULL && bytes > CHUNK_BYTES / 4) {
-            /* A large object gets a chunk to itself; the newest chunk stays the one in use. */
+            /* A large object gets its own chunk; allocation continues in the newest chunk. */
             chunk->next = arena->chunks->next;
             arena->chunks->next = chunk;
             return chunk->bytes;

@@ -7,21 +7,23 @@
 
 typedef struct bh__arena_chunk bh__arena_chunk;
 
-/* Starts out zeroed. */
+/* Starts zeroed. */
 typedef struct bh__arena {
     bh__arena_chunk *chunks;
     size_t used; /* of the newest chunk */
 } bh__arena;
 
-/* Zeroed memory for `count` objects of `size` bytes, aligned for any type. NULL: no memory. */
+/* Returns zeroed memory for `count` objects of `size` bytes, aligned for any type, or NULL if
+ * memory is exhausted. */
 void *bh__arena_alloc(bh__arena *arena, size_t count, size_t size);
 
-/* A copy of `length` bytes with a NUL after them. NULL: no memory. */
+/* Returns a copy of `length` bytes with a NUL after them, or NULL if memory is exhausted. */
 char *bh__arena_copy(bh__arena *arena, const char *text, size_t length);
 
 /*
- * Room for one more element in an array that grows: returns the array, moved if need be, with its
- * capacity doubled when `count` has reached it. NULL: no memory, and the array is as it was.
+ * Makes room for one more element of an array: if `count` has reached the capacity, moves the array
+ * and doubles the capacity. Returns the array, or NULL, with the array unchanged, if memory is
+ * exhausted.
  */
 void *bh__arena_grow(bh__arena *arena, void *array, size_t count, size_t *capacity, size_t size);
 

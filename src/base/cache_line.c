@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether this processor gives cache lines back. */
+/* Detects whether this processor can flush cache lines. */
 #include "base/cache_line.h"
 
 #if defined(__x86_64__)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cache lines: fetched ahead of time, and given back. */
+/* Cache lines: prefetching and flushing them. */
 #ifndef BH_BASE_CACHE_LINE_H
 #define BH_BASE_CACHE_LINE_H
 
@@ -7,16 +7,16 @@
 
 enum { BH__CACHE_LINE = 64 };
 
-/* gcc takes a function that does nothing but prefetch for one without effect, and drops calls of it
- * that it does not inline at once. */
+/* gcc considers a function that only prefetches to have no effect, and drops calls to it that are
+ * not inlined at once. */
 #define BH__FETCHER static inline __attribute__((always_inline)) void
 
-/* Whether lines can be given back here. */
+/* Returns true if bh__cache_line_give_back is supported. */
 bool bh__cache_line_gives_back(void);
 
-/* Puts a line back into memory, out of all caches. A processor that wants to write a line which
- * another one has read must first take it from there, and that takes several times as long as
- * fetching it from memory ahead of time. Only where it can be done. */
+/* Flushes a line from all caches to memory. A processor that writes a line which another one has
+ * read must first invalidate it there, which takes several times as long as prefetching it from
+ * memory. Called only if it is supported. */
 static inline void bh__cache_line_give_back(const void *line) {
 #if defined(__x86_64__)
     __asm__ volatile("clflushopt %0" : : "m"(*(const char *)line));

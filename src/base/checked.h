@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arithmetic on sizes that says when it does not fit. Each returns false, and leaves *out alone,
- * if the exact result cannot be represented. */
+/* Checked arithmetic on sizes. Each function returns false, with *out unchanged, if the result
+ * overflows. */
 #ifndef BH_BASE_CHECKED_H
 #define BH_BASE_CHECKED_H
 
@@ -32,7 +32,7 @@ static inline bool bh__is_power_of_two(uint64_t value) {
     return value != 0 && (value & (value - 1)) == 0;
 }
 
-/* Up to the next multiple of `alignment`, which is a power of two. */
+/* Rounds up to a multiple of `alignment`, which is a power of two. */
 static inline bool bh__align_up_u64(uint64_t value, uint64_t alignment, uint64_t *out) {
     uint64_t padded;
     if (!bh__add_u64(value, alignment - 1, &padded)) {
@@ -42,7 +42,7 @@ static inline bool bh__align_up_u64(uint64_t value, uint64_t alignment, uint64_t
     return true;
 }
 
-/* Whether [offset, offset + size) lies within [0, limit). No overflow can mislead it. */
+/* Returns true if [offset, offset + size) lies within [0, limit). Safe against overflow. */
 static inline bool bh__range_fits(uint64_t offset, uint64_t size, uint64_t limit) {
     return size <= limit && offset <= limit - size;
 }

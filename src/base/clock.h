@@ -10,7 +10,7 @@
 #define BH__NS_PER_MS 1000000ull
 #define BH__NS_PER_S  1000000000ull
 
-/* The deadline that never comes. */
+/* No deadline. */
 #define BH__NEVER UINT64_MAX
 
 /* CLOCK_MONOTONIC is the same in all processes of a machine: times can be compared across them. */
@@ -20,7 +20,7 @@ static inline uint64_t bh__now_ns(void) {
     return (uint64_t)now.tv_sec * BH__NS_PER_S + (uint64_t)now.tv_nsec;
 }
 
-/* The moment `timeout_ns` from now; UINT64_MAX and whatever would overflow means never. */
+/* Returns the time `timeout_ns` from now; BH__NEVER for UINT64_MAX, or if the sum overflows. */
 static inline uint64_t bh__deadline_after(uint64_t timeout_ns) {
     uint64_t deadline;
     if (timeout_ns == BH__NEVER || __builtin_add_overflow(bh__now_ns(), timeout_ns, &deadline)) {
@@ -29,7 +29,7 @@ static inline uint64_t bh__deadline_after(uint64_t timeout_ns) {
     return deadline;
 }
 
-/* How long until `deadline`: 0 once it has passed, BH__NEVER if it never comes. */
+/* Returns the time until `deadline`: 0 once it has passed, BH__NEVER for BH__NEVER. */
 static inline uint64_t bh__time_left(uint64_t deadline) {
     if (deadline == BH__NEVER) {
         return BH__NEVER;

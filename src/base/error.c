@@ -2,12 +2,22 @@
 /* Filling a bh_error. */
 #include "base/error.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 static void copy_text(char *target, size_t size, const char *text) {
     snprintf(target, size, "%s", text ? text : "");
+}
+
+/* Messages quote names from programs, files and workers, and are written to logs and terminals,
+ * where control characters could do harm. */
+static void make_plain(char *text) {
+    for (; *text; text++) {
+        unsigned char byte = (unsigned char)*text;
+        if ((byte < ' ' && byte != '\n' && byte != '\t') || byte == 0x7f) *text = '?';
+    }
 }
 
 bh_status bh__fail(bh_error *error, bh_status status, const char *fix, const char *format, ...) {
@@ -23,11 +33,12 @@ bh_status bh__fail(bh_error *error, bh_status status, const char *fix, const cha
         copy_text(message, sizeof message, format);
     }
     va_end(list);
+    make_plain(message);
     copy_text(advice, sizeof advice, fix);
 
     memset(error, 0, sizeof *error);
     error->status = status;
-    /* Errors go to other processes: what was on the stack behind the texts does not. */
+    /* Errors are sent to other processes: stack contents behind the texts must not be copied. */
     memcpy(error->message, message, strlen(message));
     memcpy(error->fix, advice, strlen(advice));
     return status;
@@ -53,4 +64,22 @@ const char *bh__errno_text(int number, char *storage, size_t size) {
         snprintf(storage, size, "error %d", number);
     }
     return storage;
+}
+
+const char *bh__errno_fix(int number, const char *otherwise) {
+    switch (number) {
+    case EMFILE:
+    case ETOOMANYREFS: /* descriptors in flight on sockets count too */
+        return "raise the limit on open files (ulimit -n)";
+    case ENFILE:
+        return "close files elsewhere, or raise fs.file-max of this machine";
+    case EFBIG:
+        return "raise the limit on file size (ulimit -f)";
+    case EAGAIN:
+        return "raise the limit on processes and threads (ulimit -u, or the container's)";
+    case ENOMEM:
+        return "free memory, or raise the limit on address space (ulimit -v)";
+    default:
+        return otherwise;
+    }
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Filling a bh_error: what went wrong, with its numbers, and what to do about it. */
+/* Filling a bh_error: what failed, with the numbers, and the fix. */
 #ifndef BH_BASE_ERROR_H
 #define BH_BASE_ERROR_H
 
 #include "bulkhead.h"
 
-/* What only refusals reach: kept out of the way of what goes through. */
+/* For functions on error paths only: keeps them out of the fast path. */
 #define BH__COLD __attribute__((noinline, cold))
 
 /*
@@ -13,15 +13,18 @@
  *
  *     return bh__fail(error, BH_E_INVALID, "give a count of at least 1", "count is %zu", n);
  *
- * Text that does not fit is cut. Everything in `error` beside status, message and fix is zeroed.
+ * Text that does not fit is cut. All other fields of `error` are zeroed.
  */
 bh_status bh__fail(bh_error *error, bh_status status, const char *fix, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Adds the device's own code and name, "CUDA_ERROR_ILLEGAL_ADDRESS" and 700 for example. */
+/* Adds the device's own code and name, for example 700 and "CUDA_ERROR_ILLEGAL_ADDRESS". */
 void bh__fail_device_code(bh_error *error, int code, const char *name);
 
-/* The system's words for an errno value, in the caller's storage; never fails. */
+/* Returns the fix for an errno that means a limit was reached; `otherwise` for other values. */
+const char *bh__errno_fix(int number, const char *otherwise);
+
+/* Writes the description of an errno value to the caller's storage, and returns it. */
 const char *bh__errno_text(int number, char *storage, size_t size);
 
 #endif

@@ -15,7 +15,7 @@ static int private_flag(bh__futex_scope scope) {
 
 bool bh__futex_wait(_Atomic(uint32_t) *word, uint32_t expected, uint64_t deadline,
                     bh__futex_scope scope) {
-    /* The bitset form takes an absolute time, so an early wake-up needs no sum done again. */
+    /* The bitset form takes an absolute time, so the timeout is not recomputed after a wake-up. */
     struct timespec until = bh__timespec(deadline);
     int saved = errno;
     long result = syscall(SYS_futex, word, FUTEX_WAIT_BITSET | private_flag(scope), expected,

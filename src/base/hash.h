@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A 64-bit hash for tables: fast and well mixed, not proof against someone who wants collisions. */
+/* A 64-bit hash for tables: fast and well mixed, not resistant to deliberate collisions. */
 #ifndef BH_BASE_HASH_H
 #define BH_BASE_HASH_H
 
 #include <stdint.h>
 
-/* A permutation of the 64-bit numbers: different values never meet. */
+/* A permutation of the 64-bit numbers: different values never collide. */
 static inline uint64_t bh__hash_u64(uint64_t value) {
     value ^= value >> 32;
     value *= 0x9e3779b97f4a7c15u;

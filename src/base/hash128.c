@@ -38,7 +38,7 @@ static uint64_t finish(uint64_t value) {
 static void mix_block(uint64_t lanes[LANES], const uint8_t *block) {
     for (int i = 0; i < LANES; i++) {
         uint64_t a = load(block + 16 * i), b = load(block + 16 * i + 8);
-        /* The product alone would forget the lane where a factor is zero: the lane stays in. */
+        /* If a factor is zero, the product alone would lose the lane, so the lane is added too. */
         lanes[i] = rotate(lanes[i], 23) + fold(a ^ seeds[i], b ^ lanes[i]) + rotate(b, 11) + a;
     }
 }
@@ -73,7 +73,7 @@ void bh__hash128_end(const bh__hash128_state *state, uint64_t out[2]) {
         memcpy(last, state->rest, held);
         mix_block(lanes, last);
     }
-    /* The length tells a text from the same one with zeros after it. */
+    /* The length distinguishes a text from the same text with zeros after it. */
     lanes[0] ^= finish(state->bytes ^ seeds[3]);
     for (int round = 0; round < 2 * LANES; round++) {
         int i = round % LANES, next = (round + 1) % LANES;

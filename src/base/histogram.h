@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which bucket of a bh_histogram a time belongs to. */
+/* The bucket of a bh_histogram that a time belongs to. */
 #ifndef BH_BASE_HISTOGRAM_H
 #define BH_BASE_HISTOGRAM_H
 
@@ -7,7 +7,7 @@
 
 #include "bulkhead.h"
 
-/* Bucket i takes times of up to 256 << i ns, the last one all that are longer. */
+/* Bucket i counts times of up to 256 << i ns, the last one all longer times. */
 static inline uint32_t bh__histogram_bucket(uint64_t ns) {
     uint64_t rest = ns ? (ns - 1) >> 8 : 0;
     uint32_t bucket = rest ? 64 - (uint32_t)__builtin_clzll(rest) : 0;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The slow paths of the lock: spinning, then waiting on a futex. */
 #include "base/lock.h"
 
 #include "base/clock.h"
 #include "base/futex.h"
 #include "base/relax.h"
 
-enum { LOOKS = BH__TUNE(100, 2) };
+enum { SPINS = BH__TUNE(100, 2) };
 
 void bh__lock_wait(bh__lock *lock) {
-    for (int i = 0; i < LOOKS; i++) {
+    for (int i = 0; i < SPINS; i++) {
         bh__cpu_relax();
         uint32_t free = 0;
         if (atomic_load_explicit(&lock->word, memory_order_relaxed) == 0 &&
@@ -16,7 +17,7 @@ void bh__lock_wait(bh__lock *lock) {
                                                     memory_order_relaxed))
             return;
     }
-    /* Whoever wakes up cannot know whether others still sleep: it holds the lock as 2. */
+    /* A thread that wakes up cannot know whether others still wait, so it holds the lock as 2. */
     while (atomic_exchange_explicit(&lock->word, 2, memory_order_acquire) != 0)
         bh__futex_wait(&lock->word, 2, BH__NEVER, BH__FUTEX_PRIVATE);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A lock for what is mostly held for less than a microsecond: one locked instruction to take it and
- * one to give it where nobody else wants it; whoever finds it taken looks again before going to
- * sleep. */
+/* A lock for sections that mostly take less than a microsecond. Without contention, taking and
+ * releasing it is one locked instruction each. A thread that finds it taken spins before it
+ * waits. */
 #ifndef BH_BASE_LOCK_H
 #define BH_BASE_LOCK_H
 
@@ -10,10 +10,10 @@
 
 /* All zero: free. */
 typedef struct bh__lock {
-    _Atomic uint32_t word; /* 0: free, 1: held, 2: held, and somebody may be asleep */
+    _Atomic uint32_t word; /* 0: free, 1: held, 2: held, and threads may be waiting */
 } bh__lock;
 
-/* Out of line: takes a lock that was held; wakes one of those asleep. */
+/* The slow paths: wait for a held lock and take it; wake one waiter. */
 void bh__lock_wait(bh__lock *lock) __attribute__((cold));
 void bh__lock_wake(bh__lock *lock) __attribute__((cold));
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The log callback, called without a lock and replaced without a race. */
+/* The log callback: called without a lock, and replaced without a race. */
 #include "base/log.h"
 
 #include <stdarg.h>
@@ -11,10 +11,10 @@
 #include "base/clock.h"
 
 /*
- * A sink is a callback with its context. One is current; a logging thread counts itself in
- * `active` and then looks whether the sink is still the current one, and a thread that replaces it
- * first makes another one current and then waits for `active` to reach zero. Both steps are
- * sequentially consistent, so one of the two always sees the other. Sinks are never freed.
+ * A sink is a callback with its context. One sink is current. A logging thread increments `active`,
+ * then checks that the sink is still current. A thread that replaces the sink makes another one
+ * current, then waits for `active` to reach zero. Both are sequentially consistent, so one of the
+ * two always sees the other. Sinks are never freed.
  */
 struct sink {
     _Atomic(bool) claimed;
@@ -35,7 +35,7 @@ static struct sink *claim_sink(void) {
         if (!atomic_compare_exchange_strong(&sinks[i].claimed, &expected, true)) {
             continue;
         }
-        /* One that was replaced from inside its own callback may be running still. */
+        /* A sink that was replaced from inside its own callback may still be running. */
         if (atomic_load(&sinks[i].active) == 0) {
             return &sinks[i];
         }
@@ -45,7 +45,7 @@ static struct sink *claim_sink(void) {
 }
 
 static void retire_sink(struct sink *sink) {
-    /* In a forked child the threads that were logging do not exist. */
+    /* In a forked child, other threads that were logging do not exist. */
     while (depth == 0 && sink->owner == getpid() && atomic_load(&sink->active) != 0) {
         struct timespec pause = bh__timespec(50 * BH__NS_PER_US);
         nanosleep(&pause, NULL);

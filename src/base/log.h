@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages for whoever asked for them with bh_log_set. Nothing is printed here. */
+/* Log messages for the callback of bh_log_set. The library itself prints nothing. */
 #ifndef BH_BASE_LOG_H
 #define BH_BASE_LOG_H
 
@@ -8,16 +8,17 @@
 #include "base/error.h"
 
 /*
- * Replaces the process's callback; NULL stops the messages. When this returns, the callback before
- * it is not running any more on any thread and will not run again, unless the call comes from
- * inside a log callback, which does not wait for others.
+ * Replaces the process's callback; NULL stops the messages. When this returns, the previous
+ * callback is not running on any thread and will not run again. A call from inside a log callback
+ * does not wait for other threads.
  */
 bh_status bh__log_set(bh_log_fn *log, void *context, int32_t max_level, bh_error *error);
 
-/* Whether a message of this level would reach anyone. */
+/* Returns true if a callback is set for messages of this level. */
 bool bh__log_wants(int32_t level);
 
-/* Not to be called with a lock held: the callback may call the library. Long text is cut. */
+/* Formats nothing if no callback is set for this level. Must not be called with a lock held: the
+ * callback may call the library. Text over 1023 bytes is cut. */
 void bh__log(int32_t level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #define bh__log_error(...)   bh__log(BH_LOG_ERROR, __VA_ARGS__)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The free list of records. */
 #include "base/records.h"
 
 #include <stdlib.h>
@@ -6,11 +7,11 @@
 
 #include "base/cache_line.h"
 
-/* Sanitizers see use after free only if memory is really freed. */
+/* Sanitizers detect use after free only if memory is really freed. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(BH__SIMULATED)
-enum { KEPT = -1 };
+enum { MAX_KEPT = -1 };
 #else
-enum { KEPT = 1024 };
+enum { MAX_KEPT = 1024 };
 #endif
 
 void *bh__records_take(bh__records *records, size_t size, size_t zeroed) {
@@ -26,7 +27,7 @@ void *bh__records_take(bh__records *records, size_t size, size_t zeroed) {
 }
 
 void bh__records_give(bh__records *records, void *record) {
-    if (records->count > KEPT) {
+    if (records->count > MAX_KEPT) {
         free(record);
         return;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a spinning thread does between two looks. */
+/* The pause of a spinning thread between two checks. */
 #ifndef BH_BASE_RELAX_H
 #define BH_BASE_RELAX_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SHA-256: for telling files apart even where somebody wants them to be taken for each other. */
+/* SHA-256, to distinguish files even against deliberate collisions. */
 #ifndef BH_BASE_SHA256_H
 #define BH_BASE_SHA256_H
 

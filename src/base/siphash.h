@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* SipHash-2-4: a check over bytes that cannot be made without the 16-byte key. */
+/* SipHash-2-4: a checksum of bytes that cannot be computed without the 16-byte key. */
 #ifndef BH_BASE_SIPHASH_H
 #define BH_BASE_SIPHASH_H
 

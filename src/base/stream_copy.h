@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copying large amounts that nobody reads soon: past the caches, which saves fetching the target
- * first. One processor moves half as much again that way. */
+/* Copies of large amounts that are not read soon: past the caches, so that the target is not
+ * fetched first. One processor copies about 1.5 times as fast this way. */
 #ifndef BH_BASE_STREAM_COPY_H
 #define BH_BASE_STREAM_COPY_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the processor's counter of time can be used. */
+/* Detects whether the processor's time stamp counter can be used. */
 #include "base/ticks.h"
 
 #include <fcntl.h>
@@ -10,12 +10,12 @@
 
 #include <cpuid.h>
 
-/* A kernel that found the counters of its processors apart has turned to another clock. */
+/* If the counters of the processors differ, the kernel uses another clock source. */
 static bool kernel_trusts_it(void) {
     static const char path[] = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     char name[64] = "";
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return true; /* it does not say */
+    if (fd < 0) return true; /* not known */
     ssize_t got = read(fd, name, sizeof name - 1);
     close(fd);
     if (got <= 0) return true;
@@ -32,7 +32,7 @@ bool bh__ticks_usable(void) {
 #elif defined(__aarch64__)
 
 bool bh__ticks_usable(void) {
-    return true; /* by the architecture */
+    return true; /* guaranteed by the architecture */
 }
 
 #else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The processor's own counter of time: a third of the price of the clock, the same in all processes of a
- * machine. What a tick is worth is measured when a device is opened. */
+/* The processor's time stamp counter: a third of the cost of clock_gettime, and the same in all
+ * processes of a machine. The length of a tick is measured when a device is opened. */
 #ifndef BH_BASE_TICKS_H
 #define BH_BASE_TICKS_H
 
@@ -10,8 +10,8 @@
 #include "base/clock.h"
 #include "base/tune.h"
 
-/* Whether the counter runs evenly and alike on all processors. Where it does not, the clock stands in and
- * a tick is a nanosecond. */
+/* Returns true if the counter has a constant rate and is synchronized between processors. Otherwise
+ * the clock is used instead, and a tick is a nanosecond. */
 bool bh__ticks_usable(void);
 
 static inline uint64_t bh__ticks(bool usable) {
@@ -30,7 +30,7 @@ static inline uint64_t bh__ticks(bool usable) {
     return bh__now_ns();
 }
 
-/* Nanoseconds a tick, as a fixed-point number with 32 bits behind the point. */
+/* Nanoseconds per tick, as a fixed-point number with 32 fractional bits. */
 #define BH__TICKS_ONE ((uint64_t)1 << 32)
 
 static inline uint64_t bh__ticks_scale(uint64_t ticks, uint64_t ns) {
@@ -43,7 +43,7 @@ static inline uint64_t bh__ticks_ns(uint64_t ticks, uint64_t scale) {
     return (uint64_t)((wide)ticks * scale >> 32);
 }
 
-/* From one moment to a later one; counters of two processors may be a few ticks apart. */
+/* Ticks from one time to a later one. Counters of two processors may differ by a few ticks. */
 static inline uint64_t bh__ticks_between(uint64_t from, uint64_t to) {
     return to > from ? to - from : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The grammar of a kernel's arguments on the command line: scalars, buffers, bytes, null. */
+/* Parsing a kernel's arguments on the command line: scalars, buffers, bytes, null. */
 #include "cli.h"
 
 #include <math.h>
@@ -22,15 +22,15 @@ typedef struct list {
 static bh_status too_many(const list *values) {
     char limit[BH__TEXT];
     bh__report_set(values->error, BH_E_NO_HOST_MEMORY,
-                   "the values take more than the %s of memory this machine has",
+                   "the values need more than the %s of memory of this machine",
                    bh__text_size(bh__memory_limit(), limit));
     return bh__report_fix(values->error, "use fewer values");
 }
 
-/* Makes room for `more` elements, all of them at the end. */
+/* Makes room for `more` elements. */
 static bh_status reserve(list *values, uint64_t more) {
-    uint64_t most = bh__memory_limit() / values->element;
-    if (more > most || values->count > most - more) return too_many(values);
+    uint64_t max = bh__memory_limit() / values->element;
+    if (more > max || values->count > max - more) return too_many(values);
     uint64_t needed = values->count + more;
     if (needed <= values->capacity) return BH_OK;
     uint64_t capacity = values->capacity * 2 > needed ? values->capacity * 2 : needed;
@@ -46,7 +46,7 @@ static void append(list *values, uint64_t bits) {
     values->count++;
 }
 
-/* Copies what is there already, twice as much each time. */
+/* Copies what it has appended so far, which doubles each time. */
 static void append_times(list *values, uint64_t bits, uint64_t times) {
     if (times == 0) return;
     unsigned char *first = values->data + values->count * values->element;
@@ -65,7 +65,7 @@ static bh_status add_repeated(list *values, const char *item, size_t star, size_
     if (status != BH_OK) return status;
     if (!bh__count_parse(item + star + 1, length - star - 1, &times)) {
         size_t shown = length - star - 1 < 60 ? length - star - 1 : 60;
-        bh__report_set(values->error, BH_E_INVALID, "\"%.*s\" is no number of times", (int)shown,
+        bh__report_set(values->error, BH_E_INVALID, "\"%.*s\" is not a repeat count", (int)shown,
                        item + star + 1);
         return bh__report_fix(values->error, "write VALUE*TIMES, for example 0*1024");
     }
@@ -92,23 +92,23 @@ static bh_status add_float_range(list *values, const char *item, size_t dots, si
     memcpy(&from, &from_bits, sizeof from);
     memcpy(&to, &to_bits, sizeof to);
     if (!isfinite(from) || !isfinite(to))
-        return wrong_range(values, item, length, "has an end that is no number");
-    if (from > to) return wrong_range(values, item, length, "runs backwards");
-    const double exact = 9007199254740992.0; /* 2^53: beyond it, adding one may change nothing */
-    if (from < -exact || to > exact) return wrong_range(values, item, length, "goes beyond 2^53");
+        return wrong_range(values, item, length, "has an end that is not finite");
+    if (from > to) return wrong_range(values, item, length, "ends before it begins");
+    const double exact = 9007199254740992.0; /* 2^53: above it, x + 1 may equal x */
+    if (from < -exact || to > exact) return wrong_range(values, item, length, "exceeds 2^53");
     uint64_t count = (uint64_t)(to - from);
     count += from + (double)count < to;
     status = reserve(values, count);
     for (uint64_t i = 0; status == BH_OK && i < count; i++) {
         uint64_t bits;
         if (!bh__value_from_double(values->type, from + (double)i, &bits))
-            return wrong_range(values, item, length, "goes beyond the largest value of its type");
+            return wrong_range(values, item, length, "exceeds the largest value of its type");
         append(values, bits);
     }
     return status;
 }
 
-/* Parses the text of one end of a range as an element: that also words the complaint. */
+/* Parses one end of a range as an element, which also produces the error message. */
 static bh_status check_end(const list *values, bh_type wide, uint64_t bits) {
     char text[BH__VALUE_TEXT];
     uint64_t ignored;
@@ -125,7 +125,7 @@ static bh_status add_integer_range(list *values, const char *item, size_t dots, 
         status = bh__value_parse(wide, item + dots + 2, length - dots - 2, &to, values->error);
     if (status != BH_OK) return status;
     if (wide == BH_I64 ? (int64_t)from > (int64_t)to : from > to)
-        return wrong_range(values, item, length, "runs backwards");
+        return wrong_range(values, item, length, "ends before it begins");
     if (from == to) return BH_OK;
     status = check_end(values, wide, from);
     if (status == BH_OK) status = check_end(values, wide, to - 1);
@@ -172,8 +172,8 @@ static bh_status take_npy(bh__arg *out, const char *path, bh__bytes *file, bh_er
     bh_status status = bh__npy_parse(path, file, &npy, error);
     if (status != BH_OK) return status;
     if (out->type == 0 && npy.type == 0) {
-        bh__report_set(error, BH_E_INVALID, "%s has raw elements of %zu bytes and no type", path,
-                       npy.raw_size);
+        bh__report_set(error, BH_E_INVALID, "%s has raw elements of %zu bytes, without a type",
+                       path, npy.raw_size);
         return bh__report_fix(error, "name the type: in:bf16:@%s", path);
     }
     if (out->type == 0) out->type = npy.type;
@@ -181,9 +181,9 @@ static bh_status take_npy(bh__arg *out, const char *path, bh__bytes *file, bh_er
     bool brain = out->type == BH_BF16 && npy.type == BH_U16;
     if (npy.type != out->type && !raw && !brain) {
         const char *held = npy.type != 0 ? bh_type_name(npy.type) : "raw 2-byte";
-        bh__report_set(error, BH_E_INVALID, "%s holds %s elements, %s was asked for", path, held,
-                       bh_type_name(out->type));
-        return bh__report_fix(error, "write in:%s to take the file's own type, or convert it",
+        bh__report_set(error, BH_E_INVALID, "%s holds %s elements, the argument says %s", path,
+                       held, bh_type_name(out->type));
+        return bh__report_fix(error, "write in:%s to use the file's type, or convert the file",
                               path);
     }
     memmove(file->data, file->data + npy.offset, npy.count * bh_type_size(out->type));
@@ -194,15 +194,16 @@ static bh_status take_npy(bh__arg *out, const char *path, bh__bytes *file, bh_er
 static bh_status take_raw(bh__arg *out, const char *path, const bh__bytes *file, bh_error *error) {
     size_t element = bh_type_size(out->type);
     if (file->size % element != 0) {
-        bh__report_set(error, BH_E_INVALID, "%s has %zu bytes, not a multiple of the %zu of %s",
-                       path, file->size, element, bh_type_name(out->type));
-        return bh__report_fix(error, "check the type and the file");
+        bh__report_set(error, BH_E_INVALID,
+                       "%s has %zu bytes, which is not a multiple of %zu, the size of %s", path,
+                       file->size, element, bh_type_name(out->type));
+        return bh__report_fix(error, "check the type in the argument, and the file");
     }
     out->count = file->size / element;
     return BH_OK;
 }
 
-/* With a type of 0 the file is a .npy file and says its own. */
+/* If out->type is 0, the file is a .npy file, and its type is used. */
 static bh_status parse_file(const char *path, bh__arg *out, bh_error *error) {
     bh__bytes file;
     bh_status status = bh__file_read(path, &file, error);
@@ -237,7 +238,7 @@ static bh_status parse_input(const char *body, bh__arg *out, bh_error *error) {
     if (status == BH_OK && out->count == 0) {
         bh__arg_free(out);
         bh__report_set(error, BH_E_INVALID, "\"%.200s\" has no elements", out->text);
-        return bh__report_fix(error, "give a buffer at least one element, or pass null");
+        return bh__report_fix(error, "give the buffer at least one element, or pass null");
     }
     return status;
 }
@@ -250,14 +251,14 @@ static bh_status parse_output(const char *body, bh__arg *out, bh_error *error) {
     const char *rest = number + length;
     bool has_path = strncmp(rest, ":@", 2) == 0 && rest[2] != '\0';
     if (out->type == 0 || (rest[0] != '\0' && !has_path)) {
-        bh__report_set(error, BH_E_INVALID, "\"%.200s\" is no output buffer", out->text);
+        bh__report_set(error, BH_E_INVALID, "\"%.200s\" is not an output buffer", out->text);
         return bh__report_fix(error, "write out:TYPE:COUNT or out:TYPE:COUNT:@FILE, for example "
                                      "out:f32:1024");
     }
     if (!bh__count_parse(number, length, &out->count) || out->count == 0) {
-        bh__report_set(error, BH_E_INVALID, "\"%.*s\" is no count of elements",
+        bh__report_set(error, BH_E_INVALID, "\"%.*s\" is not a count of elements",
                        (int)(length < 60 ? length : 60), number);
-        return bh__report_fix(error, "write a count from 1 on, for example out:f32:1024");
+        return bh__report_fix(error, "write a count of at least 1, for example out:f32:1024");
     }
     uint64_t bytes;
     if (__builtin_mul_overflow(out->count, (uint64_t)bh_type_size(out->type), &bytes)) {
@@ -275,7 +276,7 @@ static bh_status parse_bytes(const char *hex, bh__arg *out, bh_error *error) {
     if (!good) {
         bh__report_set(error, BH_E_INVALID, "\"%.60s\" is not a sequence of bytes in hexadecimal",
                        hex);
-        return bh__report_fix(error, "write two digits a byte, lowest address first, for example "
+        return bh__report_fix(error, "write two digits per byte, lowest address first, for example "
                                      "bytes:0000803f");
     }
     out->count = length / 2;
@@ -316,7 +317,7 @@ static bh_status parse_unknown(const char *text, size_t head, bh_error *error) {
     }
     char word[32];
     snprintf(word, sizeof word, "%.*s", (int)head, text);
-    bh__report_set(error, BH_E_INVALID, "\"%.200s\" begins with \"%s\", which is no type", text,
+    bh__report_set(error, BH_E_INVALID, "\"%.200s\" begins with \"%s\", which is not a type", text,
                    word);
     const char *nearest = bh__report_nearest(word, words, sizeof words / sizeof words[0]);
     if (nearest != NULL) return bh__report_fix(error, "did you mean %s? %s", nearest, all_forms);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `bulkhead cache`: what compiled kernels are kept, and clearing them. */
+/* `bulkhead cache`: showing and clearing the cache of compiled kernels. */
 #include "source.h"
 
 #include <stdlib.h>
@@ -52,7 +52,7 @@ static void json_stats(const bh_cache_info *info) {
 
 static int stats(bool as_json) {
     bh_cache_info info = BH_INIT(info);
-    if (bh_cache_query(NULL, &info) != BH_OK) return refuse();
+    if (bh_cache_get_info(NULL, &info) != BH_OK) return refuse();
     if (as_json)
         json_stats(&info);
     else
@@ -116,7 +116,7 @@ static int list_entries(bool as_json) {
 
 static int clear(bool as_json) {
     bh_cache_info before = BH_INIT(before);
-    if (bh_cache_query(NULL, &before) != BH_OK || bh_cache_clear(NULL) != BH_OK) return refuse();
+    if (bh_cache_get_info(NULL, &before) != BH_OK || bh_cache_clear(NULL) != BH_OK) return refuse();
     char size[BH__TEXT];
     if (as_json) {
         bh__json json;
@@ -158,12 +158,12 @@ int bh__cache_main(int count, char **list) {
         if (id == 'j')
             json = true;
         else if (what != NULL)
-            return wrong("bulkhead cache takes one word, \"%.100s\" is one too many", value);
+            return wrong("bulkhead cache takes one command, \"%.100s\" is a second one", value);
         else
             what = value;
     }
     if (what == NULL || strcmp(what, "stats") == 0) return stats(json);
     if (strcmp(what, "list") == 0) return list_entries(json);
     if (strcmp(what, "clear") == 0) return clear(json);
-    return wrong("\"%.100s\" is nothing that bulkhead cache does", what);
+    return wrong("\"%.100s\" is not a command of bulkhead cache", what);
 }

@@ -47,9 +47,9 @@ typedef struct compile {
 static bh_status set_output(compile *c, uint32_t output) {
     uint32_t before = c->source.options.output;
     if (before != 0 && before != output) {
-        bh__report_set(&c->error, BH_E_INVALID, "both %s and %s were asked for",
+        bh__report_set(&c->error, BH_E_INVALID, "both %s and %s output were requested",
                        bh__source_output_text(before), bh__source_output_text(output));
-        return bh__report_fix(&c->error, "ask for one of --ptx, --cubin and --ltoir");
+        return bh__report_fix(&c->error, "use only one of --ptx, --cubin and --ltoir");
     }
     c->source.options.output = output;
     return BH_OK;
@@ -135,7 +135,7 @@ static bool ends_with(const char *text, const char *end) {
     return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
-/* Told by the name of the file that is written, else PTX. */
+/* By the extension of the output file; PTX by default. */
 static void choose_output(compile *c) {
     uint32_t *output = &c->source.options.output;
     if (*output != 0) return;
@@ -145,12 +145,12 @@ static void choose_output(compile *c) {
 }
 
 static bh_status refuse_terminal(compile *c) {
-    bh__report_set(&c->error, BH_E_INVALID, "%s is no text, and standard output is a terminal",
+    bh__report_set(&c->error, BH_E_INVALID, "%s is binary, and standard output is a terminal",
                    bh__source_output_text(c->source.options.output));
-    return bh__report_fix(&c->error, "name a file with -o, or ask for --ptx");
+    return bh__report_fix(&c->error, "name a file with -o, or use --ptx");
 }
 
-static void say(const compile *c) {
+static void print_verbose(const compile *c) {
     char size[BH__TEXT], time[BH__TEXT];
     fprintf(stderr, "%s of %s for %s by %s", bh__text_size(c->info.count, size),
             bh__source_output_text(c->info.output), c->info.arch, c->info.compiler);
@@ -239,9 +239,9 @@ static bh_status compile_text(compile *c, const bh__bytes *text) {
         return c->error.status;
     }
     c->info = (bh_binary_info)BH_INIT(c->info);
-    if (bh_binary_query(c->binary, &c->info) != BH_OK) return bh__report_library(&c->error);
+    if (bh_binary_get_info(c->binary, &c->info) != BH_OK) return bh__report_library(&c->error);
     if (!c->json) bh__source_print_log(stderr, c->info.log, name, (const char *)text->data);
-    if (c->verbose) say(c);
+    if (c->verbose) print_verbose(c);
     return write_result(c);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The counters of a run, for people to read. */
+/* Printing the counters of a run as text. */
 #include "run.h"
 
 static void print_count(FILE *to, const char *name, uint64_t value) {
@@ -11,8 +11,8 @@ static void print_bytes(FILE *to, const char *name, uint64_t bytes) {
     if (bytes) fprintf(to, "  %-22s %s\n", name, bh__text_size(bytes, text));
 }
 
-/* The bucket that the share of all times lies in ends there. */
-static uint64_t within(const bh_histogram *of, double share) {
+/* Returns the upper limit of the bucket that contains this quantile. */
+static uint64_t quantile(const bh_histogram *of, double share) {
     uint64_t below = 0;
     for (uint32_t i = 0; i < BH_HISTOGRAM_BUCKETS; i++) {
         below += of->buckets[i];
@@ -22,17 +22,17 @@ static uint64_t within(const bh_histogram *of, double share) {
 }
 
 static void print_times(FILE *to, const char *name, const bh_histogram *of) {
-    char sum[BH__TEXT], mean[BH__TEXT], half[BH__TEXT], most[BH__TEXT];
+    char sum[BH__TEXT], mean[BH__TEXT], median[BH__TEXT], p99[BH__TEXT];
     if (!of->count) return;
     fprintf(to, "  %-22s %s in all, mean %s, half within %s, 99%% within %s (%llu timed)\n", name,
             bh__text_time(of->sum_ns, sum), bh__text_time(of->sum_ns / of->count, mean),
-            bh__text_time(within(of, 0.5), half), bh__text_time(within(of, 0.99), most),
+            bh__text_time(quantile(of, 0.5), median), bh__text_time(quantile(of, 0.99), p99),
             (unsigned long long)of->count);
 }
 
 void bh__counters_print(FILE *to, bh_device device) {
     bh_counters all = BH_INIT(all);
-    if (bh_device_counters(device, &all) != BH_OK) return;
+    if (bh_device_get_counters(device, &all) != BH_OK) return;
     fprintf(to, "counters:\n");
     print_count(to, "requests", all.requests);
     print_count(to, "launches", all.launches);
@@ -57,6 +57,7 @@ void bh__counters_print(FILE *to, bh_device device) {
     print_count(to, "by faults", all.faults);
     print_count(to, "by deadlines", all.deadlines);
     print_times(to, "takeovers", &all.takeover);
+    print_bytes(to, "printed, then dropped", all.print_dropped);
     print_count(to, "trace records", all.trace_records);
     print_count(to, "trace records dropped", all.trace_dropped);
 }

@@ -7,15 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_ELEMENTS  (1u << 20)
-#define LEAST_ELEMENTS (1u << 14)
-#define FEW            1024u /* elements of the kernel that is timed right after a loss */
-#define BLOCK          256u
-#define FACTOR         2.0f
-#define STEP_NS        UINT64_C(1000000000) /* about how long saxpy over all elements may take */
-#define PATIENCE_NS    UINT64_C(60000000000)
-#define DEADLINE_NS    UINT64_C(300000000)
-#define WIDTH          76
+#define MAX_ELEMENTS (1u << 20)
+#define MIN_ELEMENTS (1u << 14)
+#define FEW          1024u /* elements of the launch that is timed after a loss */
+#define BLOCK        256u
+#define FACTOR       2.0f
+#define STEP_NS      UINT64_C(1000000000) /* target time of saxpy over all elements */
+#define PATIENCE_NS  UINT64_C(60000000000)
+#define DEADLINE_NS  UINT64_C(300000000)
+#define WIDTH        76
 
 typedef struct demo {
     bh_device device;
@@ -24,10 +24,10 @@ typedef struct demo {
     bh_buffer x, y, scratch;
     uint32_t count;
     float *host;       /* room for `count` elements */
-    uint32_t all_runs; /* how often saxpy went over all of y, and over the first FEW */
+    uint32_t all_runs; /* completed runs over all of y, and over the first FEW */
     uint32_t few_runs;
     unsigned checks, failed;
-    _Atomic uint64_t takeover_ns; /* of the latest loss */
+    _Atomic uint64_t takeover_ns; /* of the most recent loss */
     _Atomic uint32_t losses;
     bh_error error;
 } demo;
@@ -39,7 +39,7 @@ static void title(const char *text) {
     fflush(stdout);
 }
 
-/* Prints indented and broken at spaces. */
+/* Prints the text indented and wrapped. */
 static void wrapped(const char *text) {
     size_t column = 0;
     while (*text != '\0') {
@@ -65,7 +65,7 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...) {
     fflush(stdout);
 }
 
-/* One checked statement, with an "ok" or "FAILED" in front. */
+/* Prints a check with "ok" or "FAILED" in front. */
 __attribute__((format(printf, 3, 4))) static bool check(demo *d, bool holds, const char *format,
                                                         ...) {
     char text[256];
@@ -111,7 +111,7 @@ static bh_status wait_for(demo *d, const char *what, bh_ticket ticket) {
     bh__progress_end(&progress);
     if (status == BH_E_TIMEOUT) {
         char time[BH__TEXT];
-        bh__report_set(&d->error, status, "%s: not done after %s", what,
+        bh__report_set(&d->error, status, "%s: timed out after %s", what,
                        bh__text_time(PATIENCE_NS, time));
         return bh__report_fix(&d->error, "run \"bulkhead doctor\"");
     }
@@ -124,7 +124,7 @@ static bh_status run_saxpy(demo *d, uint32_t count, uint64_t *out_ns) {
     bh_ticket done;
     uint64_t start = bh__now_ns();
     if (bh_launch(d->saxpy, BH_GRID(count, BLOCK),
-                  BH_ARGS(FACTOR, BH_IN(d->x), BH_INOUT(d->y), count), &done) != BH_OK)
+                  BH_ARGS(FACTOR, BH_IN(d->x), BH_INOUT(d->y), count), NULL, &done) != BH_OK)
         return library_failed(d);
     bh_status status = wait_for(d, "saxpy", done);
     *out_ns = bh__now_ns() - start;
@@ -133,7 +133,7 @@ static bh_status run_saxpy(demo *d, uint32_t count, uint64_t *out_ns) {
     return status;
 }
 
-/* How many elements of y are not what saxpy must have made of them. All values are exact. */
+/* Counts the wrong elements of y. All values are exact in floating point. */
 static bh_status count_wrong(demo *d, uint32_t *out) {
     if (bh_buffer_read(d->y, 0, d->host, d->count * sizeof *d->host) != BH_OK)
         return library_failed(d);
@@ -180,9 +180,9 @@ static bh_status make_data(demo *d) {
     uint64_t bytes = (uint64_t)d->count * sizeof *d->host;
     const float one = 1.0f;
     for (uint32_t i = 0; i < d->count; i++) d->host[i] = x_at(i);
-    if (bh_buffer_alloc(d->device, BH_F32, d->count, &d->x) != BH_OK ||
-        bh_buffer_alloc(d->device, BH_F32, d->count, &d->y) != BH_OK ||
-        bh_buffer_alloc(d->device, BH_U32, d->count, &d->scratch) != BH_OK ||
+    if (bh_buffer_alloc(d->device, BH_F32, d->count, NULL, &d->x) != BH_OK ||
+        bh_buffer_alloc(d->device, BH_F32, d->count, NULL, &d->y) != BH_OK ||
+        bh_buffer_alloc(d->device, BH_U32, d->count, NULL, &d->scratch) != BH_OK ||
         bh_buffer_write(d->x, 0, d->host, bytes) != BH_OK ||
         bh_buffer_fill(d->y, 0, bytes, &one, sizeof one) != BH_OK ||
         bh_buffer_fill(d->scratch, 0, bytes, "\0\0\0\0", 4) != BH_OK)
@@ -190,15 +190,15 @@ static bh_status make_data(demo *d) {
     return BH_OK;
 }
 
-/* As many elements as this device does in about STEP_NS. */
+/* Chooses how many elements saxpy processes in about STEP_NS on this device. */
 static bh_status choose_count(demo *d) {
     uint64_t ns = 0;
-    d->count = LEAST_ELEMENTS;
+    d->count = MIN_ELEMENTS;
     bh_status status = make_data(d);
     if (status == BH_OK) status = run_saxpy(d, d->count, &ns);
     if (status != BH_OK) return status;
-    uint32_t count = MOST_ELEMENTS;
-    while (count > LEAST_ELEMENTS && ns * (count / LEAST_ELEMENTS) > STEP_NS) count /= 2;
+    uint32_t count = MAX_ELEMENTS;
+    while (count > MIN_ELEMENTS && ns * (count / MIN_ELEMENTS) > STEP_NS) count /= 2;
     bh_buffer_release(d->x);
     bh_buffer_release(d->y);
     bh_buffer_release(d->scratch);
@@ -209,10 +209,10 @@ static bh_status choose_count(demo *d) {
 
 /* ---- the steps ---- */
 
-/* A crash for show is no good where it would hit others. */
+/* Without a standby, the crash of the demo could affect other programs on the device. */
 static bh_status refuse_alone(demo *d, const bh_device_info *info) {
     bh__report_set(&d->error, BH_E_UNSUPPORTED,
-                   "the demo crashes kernels and lets a standby take over; %s has none: %s",
+                   "the demo crashes kernels and needs a standby to take over; %s has none: %s",
                    info->name, info->no_standby);
     return bh__report_fix(&d->error, "run \"bulkhead demo -d cpu\"; see \"bulkhead doctor\"");
 }
@@ -226,7 +226,7 @@ static bh_status step_open(demo *d, const char *name) {
     uint64_t start = bh__now_ns();
     if (bh_device_open(&options, &d->device) != BH_OK) return library_failed(d);
     uint64_t opened = bh__now_ns() - start;
-    if (bh_device_query(d->device, &info) != BH_OK) return library_failed(d);
+    if (bh_device_get_info(d->device, &info) != BH_OK) return library_failed(d);
     if (info.no_standby[0]) return refuse_alone(d, &info);
     if (bh_device_watch(d->device, on_loss, d) != BH_OK ||
         bh_module_load(d->device, bh__demo_ptx, strlen(bh__demo_ptx), &d->module) != BH_OK ||
@@ -239,7 +239,7 @@ static bh_status step_open(demo *d, const char *name) {
     char time[BH__TEXT];
     say("%s: %s", info.kind, info.name);
     check(d, state.worker_pid > 0 && state.standby_ready == 1,
-          "worker %d up in %s, standby %d waits beside it", (int)state.worker_pid,
+          "worker %d started in %s, standby %d is ready", (int)state.worker_pid,
           bh__text_time(opened, time), (int)state.standby_pid);
     return BH_OK;
 }
@@ -272,7 +272,7 @@ static bh_status step_crash(demo *d, uint64_t *out_known_ns) {
     bh_ticket done;
     uint32_t victim = d->count / 2;
     if (bh_launch(d->scribble, BH_GRID(d->count, BLOCK), BH_ARGS(BH_INOUT(d->scratch), victim),
-                  &done) != BH_OK)
+                  NULL, &done) != BH_OK)
         return library_failed(d);
     bh_status status = wait_for(d, "scribble", done);
     *out_known_ns = bh__now_ns();
@@ -295,7 +295,7 @@ static bh_status step_next(demo *d, uint64_t known_ns) {
     char time[BH__TEXT], takeover[BH__TEXT];
     check(d, true, "the next kernel was done %s after the loss was known",
           bh__text_time(since, time));
-    /* Watchers are told on another thread; they have been when this returns. */
+    /* Watchers are called on another thread; bh_device_sync waits for them. */
     if (bh_device_sync(d->device, PATIENCE_NS) != BH_OK) return library_failed(d);
     check(d, atomic_load(&d->losses) == 1, "the standby took over within %s",
           bh__text_time(atomic_load(&d->takeover_ns), takeover));
@@ -333,7 +333,7 @@ static bh_status step_endless(demo *d) {
     options.deadline_ns = DEADLINE_NS;
     bh_ticket done;
     uint64_t start = bh__now_ns();
-    if (bh_launch_with(d->endless, BH_GRID(1, 1), BH_ARGS(BH_INOUT(d->scratch)), &options, &done) !=
+    if (bh_launch(d->endless, BH_GRID(1, 1), BH_ARGS(BH_INOUT(d->scratch)), &options, &done) !=
         BH_OK)
         return library_failed(d);
     bh_status status = wait_for(d, "endless", done);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `bulkhead devices`: every device there could be, its limits, or why it cannot be used. */
+/* `bulkhead devices`: every device with its limits, or with the reason why it cannot be used. */
 #include "cli.h"
 
 #include <stdarg.h>
@@ -63,6 +63,7 @@ static void print_device(const bh_device_entry *entry) {
         row("compute mode", "%s%s%s", mode_name(info), info->mig ? ", a MIG instance" : "",
             info->mps ? ", shared by an MPS server" : "");
     row("standby", "%s%s", info->no_standby[0] != '\0' ? "none: " : "yes", info->no_standby);
+    row("sandbox", "%s%s", info->sandbox_lack[0] != '\0' ? "in part: " : "yes", info->sandbox_lack);
     print_speed(info);
     row("multiprocessors", "%u", info->multiprocessors);
     print_multiprocessor(info);
@@ -120,6 +121,7 @@ static void json_hardware(bh__json *json, const bh_device_info *info) {
     json_bool(json, "mig", info->mig);
     json_bool(json, "mps", info->mps);
     json_text(json, "no_standby", info->no_standby);
+    json_text(json, "sandbox_lack", info->sandbox_lack);
     json_number(json, "driver_version", info->driver_version);
     json_number(json, "clock_khz", info->clock_khz);
     json_number(json, "memory_clock_khz", info->memory_clock_khz);
@@ -194,7 +196,7 @@ static int list_devices(bool as_json) {
         bh__report_print(&error);
         return BH__EXIT_REFUSED;
     }
-    size_t room = count + 8; /* devices may come up in between */
+    size_t room = count + 8; /* devices may appear in between */
     bh_device_entry *entries = calloc(room, sizeof *entries);
     if (entries == NULL) {
         bh__report_set(&error, BH_E_NO_HOST_MEMORY, "no memory for %zu devices", room);

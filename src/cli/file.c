@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading whole files, and writing results to files that are opened before the work begins. */
+/* Reading whole files, and output files that are opened before the work begins. */
 #include "cli.h"
 
 #include <errno.h>
@@ -21,14 +21,14 @@ static bh_status cannot(const char *verb, const char *path, int number, bh_error
     const char *fix = number == ENOENT || number == ENOTDIR ? "check the path"
                       : number == EACCES                    ? "check the permissions of the file"
                       : number == EISDIR                    ? "name a file, not a directory"
-                      : number == ENOSPC                    ? "make room on that disk"
+                      : number == ENOSPC                    ? "free space on that disk"
                                                             : "check the file and its disk";
     return bh__report_fix(error, "%s", fix);
 }
 
 static bh_status too_large(const char *path, uint64_t bytes, bh_error *error) {
     char size[BH__TEXT], limit[BH__TEXT];
-    bh__report_set(error, BH_E_NO_HOST_MEMORY, "%s has %s or more, this machine has %s of memory",
+    bh__report_set(error, BH_E_NO_HOST_MEMORY, "%s has at least %s, this machine has %s of memory",
                    path, bh__text_size(bytes, size), bh__text_size(bh__memory_limit(), limit));
     return bh__report_fix(error, "use a smaller file or a machine with more memory");
 }
@@ -39,7 +39,7 @@ static bh_status read_all(int fd, const char *path, bh__bytes *out, bh_error *er
     if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0) {
         if ((uint64_t)info.st_size >= bh__memory_limit())
             return too_large(path, (uint64_t)info.st_size, error);
-        capacity = (size_t)info.st_size + 2; /* the end is seen without growing */
+        capacity = (size_t)info.st_size + 2; /* one byte more, so that read finds the end */
     }
     out->size = 0;
     out->data = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes JSON. */
+/* Writing JSON. */
 #include "cli.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@ static void indent(bh__json *json) {
     fprintf(json->to, "\n%*s", json->depth * 2, "");
 }
 
-/* What goes between the last thing written and the next one. */
+/* Writes the comma and line break before the next element. */
 static void separate(bh__json *json) {
     if (json->after_key) {
         json->after_key = false;
@@ -54,7 +54,7 @@ void bh__json_close(bh__json *json, char bracket) {
     fputc(bracket, json->to);
 }
 
-/* The length of the UTF-8 character at `at`, 0 if there is no valid one. */
+/* Returns the length of the UTF-8 character at `at`, or 0 if it is invalid. */
 static size_t utf8_length(const unsigned char *at, size_t left) {
     size_t length = at[0] < 0x80   ? 1
                     : at[0] < 0xc2 ? 0

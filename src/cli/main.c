@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bulkhead command: finds the subcommand and hands over to it. */
+/* The bulkhead command: finds the subcommand and runs it. */
 #include "cli.h"
 
 #include <string.h>
@@ -20,8 +20,8 @@ static int unknown(const char *word) {
     names[COMMANDS] = "help";
     const char *nearest = bh__report_nearest(word, names, COMMANDS + 1);
     bh_error error;
-    bh__report_set(&error, BH_E_INVALID, "\"%.100s\" is no %s of bulkhead", word,
-                   word[0] == '-' ? "option" : "command");
+    bh__report_set(&error, BH_E_INVALID, "\"%.100s\" is not %s of bulkhead", word,
+                   word[0] == '-' ? "an option" : "a command");
     if (nearest != NULL)
         bh__report_fix(&error, "did you mean \"bulkhead %s\"? \"bulkhead --help\" lists them all",
                        nearest);

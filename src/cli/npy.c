@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NumPy's .npy files: headers of versions 1 to 3 are read, version 1 is written. */
+/* NumPy's .npy files: reading headers of versions 1 to 3, writing version 1. */
 #include "cli.h"
 
 #include <string.h>
@@ -24,7 +24,7 @@ typedef struct cursor {
 } cursor;
 
 static bh_status broken(const cursor *in, const char *what) {
-    bh__report_set(in->error, BH_E_IO, "%s is no NumPy file: %s", in->path, what);
+    bh__report_set(in->error, BH_E_IO, "%s is not a valid NumPy file: %s", in->path, what);
     return bh__report_fix(in->error, "save the array again with numpy.save");
 }
 
@@ -47,7 +47,7 @@ static bool take_word(cursor *in, const char *word) {
     return true;
 }
 
-/* A quoted string without escapes; longer ones than fit are refused. */
+/* Reads a quoted string without escapes. Fails if it does not fit. */
 static bool take_string(cursor *in, char *out, size_t size) {
     skip_space(in);
     if (in->at >= in->end || (*in->at != '\'' && *in->at != '"')) return false;
@@ -62,7 +62,7 @@ static bool take_string(cursor *in, char *out, size_t size) {
 }
 
 static bh_status take_shape(cursor *in, uint64_t *count, unsigned *wide) {
-    if (!take(in, '(')) return broken(in, "its shape is no tuple");
+    if (!take(in, '(')) return broken(in, "its shape is not a tuple");
     bool empty = false;
     *count = 1;
     *wide = 0;
@@ -72,7 +72,7 @@ static bh_status take_shape(cursor *in, uint64_t *count, unsigned *wide) {
         while (in->at < in->end && *in->at >= '0' && *in->at <= '9') in->at++;
         uint64_t extent;
         if (!bh__count_parse(start, (size_t)(in->at - start), &extent))
-            return broken(in, "its shape has something else than sizes");
+            return broken(in, "its shape contains something that is not a size");
         take(in, 'L');
         empty |= extent == 0;
         *wide += extent > 1;
@@ -119,15 +119,15 @@ static bh_status parse_dict(cursor *in, bh__npy *out) {
     char key[32], descr[32] = "";
     bool has_order = false, fortran = false, has_shape = false;
     unsigned wide = 0;
-    if (!take(in, '{')) return broken(in, "its header is no dict");
+    if (!take(in, '{')) return broken(in, "its header is not a dict");
     while (!take(in, '}')) {
         if (!take_string(in, key, sizeof key) || !take(in, ':'))
-            return broken(in, "its header has no key where one should be");
+            return broken(in, "its header lacks a key");
         if (strcmp(key, "descr") == 0) {
             skip_space(in);
             if (in->at < in->end && *in->at == '[') {
                 bh__report_set(in->error, BH_E_UNSUPPORTED, "%s has structured elements", in->path);
-                return bh__report_fix(in->error, "save each field as an array of its own");
+                return bh__report_fix(in->error, "save each field as a separate array");
             }
             if (!take_string(in, descr, sizeof descr))
                 return broken(in, "its element type cannot be read");
@@ -175,7 +175,8 @@ bh_status bh__npy_parse(const char *path, const bh__bytes *file, bh__npy *out, b
     size_t element = out->type != 0 ? bh_type_size(out->type) : out->raw_size;
     uint64_t room = (file->size - out->offset) / element;
     if (out->count > room) {
-        bh__report_set(error, BH_E_IO, "%s is cut short: %llu elements promised, %llu there", path,
+        bh__report_set(error, BH_E_IO,
+                       "%s is truncated: its header says %llu elements, it has %llu", path,
                        (unsigned long long)out->count, (unsigned long long)room);
         return bh__report_fix(error, "save the array again with numpy.save");
     }

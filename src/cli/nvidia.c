@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What can be seen of an NVIDIA driver without starting it: its files and their versions. */
+/* The files and versions of an NVIDIA driver, found without initializing it. */
 #include "cli.h"
 
 #include <ctype.h>
@@ -36,7 +36,7 @@ static unsigned count_gpus(void) {
     return count;
 }
 
-/* The first device file that is there and cannot be opened. */
+/* Finds the first device file that exists and cannot be opened. */
 static void find_denied(char *out, size_t size) {
     DIR *dir = opendir("/dev");
     for (struct dirent *entry; dir != NULL && out[0] == '\0' && (entry = readdir(dir)) != NULL;) {
@@ -62,14 +62,14 @@ static void find_module_version(char *out, size_t size) {
     }
 }
 
-typedef struct told {
+typedef struct library_info {
     int version;
     char path[512];
-} told;
+} library_info;
 
-/* In a child process: whatever the library does when it is loaded, it does it there. */
-static void ask_library(int to) {
-    told answer = {0};
+/* Runs in a child process, so that side effects of loading the library stay there. */
+static void query_library(int to) {
+    library_info answer = {0};
     void *library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
     if (library == NULL) _exit(1);
     void *found = dlsym(library, "cuDriverGetVersion");
@@ -84,11 +84,11 @@ static void ask_library(int to) {
     _exit(write(to, &answer, sizeof answer) == (ssize_t)sizeof answer ? 0 : 1);
 }
 
-static bool look_at_library(told *out) {
+static bool load_library(library_info *out) {
     int ends[2];
     if (pipe(ends) != 0) return false;
     pid_t child = fork();
-    if (child == 0) ask_library(ends[1]);
+    if (child == 0) query_library(ends[1]);
     close(ends[1]);
     ssize_t got = child > 0 ? read(ends[0], out, sizeof *out) : -1;
     close(ends[0]);
@@ -100,10 +100,10 @@ static bool look_at_library(told *out) {
 
 void bh__nvidia_look(bh__nvidia *out) {
     memset(out, 0, sizeof *out);
-    told answer = {0};
+    library_info answer = {0};
     out->gpus = count_gpus();
     out->control = access("/dev/nvidiactl", F_OK) == 0;
-    out->library = look_at_library(&answer);
+    out->library = load_library(&answer);
     if (out->library) {
         static const char before[] = "/libcuda.so.";
         out->version = answer.version;

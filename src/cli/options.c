@@ -4,16 +4,16 @@
 
 #include <string.h>
 
-#define MOST_NAMES 64
+#define MAX_NAMES 64
 
 static void unknown(const bh__options *options, const char *word, size_t length, bh_error *error) {
     char name[64];
     snprintf(name, sizeof name, "%.*s", (int)length, word);
-    bh__report_set(error, BH_E_INVALID, "\"%s\" is no option of bulkhead %s", name,
+    bh__report_set(error, BH_E_INVALID, "\"%s\" is not an option of bulkhead %s", name,
                    options->command);
-    const char *names[MOST_NAMES];
+    const char *names[MAX_NAMES];
     size_t count = 0;
-    for (size_t i = 0; i < options->table_count && count < MOST_NAMES; i++)
+    for (size_t i = 0; i < options->table_count && count < MAX_NAMES; i++)
         if (options->table[i].name != NULL) names[count++] = options->table[i].name;
     const char *nearest =
         strncmp(name, "--", 2) == 0 ? bh__report_nearest(name + 2, names, count) : NULL;
@@ -44,7 +44,7 @@ static int take_long(bh__options *options, const char *word, const char **value,
         if (option->value == NULL && equals != NULL) {
             bh__report_set(error, BH_E_INVALID, "option --%s takes no value, \"%s\" was given",
                            option->name, equals + 1);
-            bh__report_fix(error, "write --%s alone", option->name);
+            bh__report_fix(error, "write --%s without a value", option->name);
             return BH__OPTIONS_WRONG;
         }
         *value = equals ? equals + 1 : NULL;
@@ -133,7 +133,7 @@ int bh__simple_options_parse(const char *command, const char *letters, int count
         case BH__OPTIONS_OPERAND:
             bh__report_set(&error, BH_E_INVALID,
                            "bulkhead %s takes no arguments, \"%.100s\" was given", command, value);
-            bh__report_fix(&error, "leave it away; \"bulkhead %s --help\" has more", command);
+            bh__report_fix(&error, "remove it; \"bulkhead %s --help\" has more", command);
             return bh__report_usage(&error);
         default:
             return bh__report_usage(&error);

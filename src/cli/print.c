@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Buffers as a line of text or as JSON, read piece by piece: a large one needs no copy. */
+/* Printing buffers as a line of text or as JSON. They are read in pieces, so large ones need no
+ * copy. */
 #include "cli.h"
 
-#define LONGEST_WHOLE 1000 /* buffers of more elements are shortened */
-#define SHOWN_EACH    10   /* elements shown at each end of a shortened one */
-#define PIECE         4096 /* elements read at once */
+#define MAX_WHOLE  1000 /* buffers with more elements are shortened */
+#define SHOWN_EACH 10   /* elements shown at each end of a shortened buffer */
+#define PIECE      4096 /* elements read at once */
 
-/* Takes one element as text; `quoted` where JSON has no number for it. */
+/* Prints one element; `quoted` if JSON cannot express it as a number. */
 typedef void put_element(void *context, const char *text, bool quoted);
 
 typedef struct job {
@@ -42,7 +43,7 @@ static bh_status put_range(const job *work, uint64_t first, uint64_t count) {
 }
 
 static bool is_shortened(uint64_t count, bh__style style) {
-    return count > LONGEST_WHOLE && !style.all;
+    return count > MAX_WHOLE && !style.all;
 }
 
 static void put_line_element(void *context, const char *text, bool quoted) {

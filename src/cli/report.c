@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the command reports errors, and which exit status they lead to. */
+/* Reporting errors, and their exit statuses. */
 #include "cli.h"
 
 #include <errno.h>
@@ -24,10 +24,77 @@ bh_status bh__report_fix(bh_error *error, const char *format, ...) {
     return error->status;
 }
 
+/* Names of the C API that library messages contain, and what they are called on the command
+ * line. */
+static const struct {
+    const char *name, *word;
+} translations[] = {
+    {"BH_IN", "in:"},
+    {"BH_OUT", "out:"},
+    {"BH_INOUT", "inout:"},
+    {"BH_NULL", "null"},
+    {"BH_DEVICE_CHECK", "--check"},
+    {"BH_LAUNCH_COOPERATIVE", "--cooperative"},
+    {"deadline_ns", "--timeout"},
+    {"timeout_ns", "--timeout"},
+    {"bh_compile_options.arch", "--arch"},
+    {"bh_compile_options.compiler", "--compiler"},
+    {"bh_compile_options.defines", "-D"},
+    {"bh_compile_options.expressions", "--name"},
+    {"bh_compile_options.extra", "--extra"},
+    {"bh_compile_options.include_paths", "-I"},
+    {"bh_compile_options.max_registers", "--max-registers"},
+    {"bh_compile_options.output", "the output format"},
+    {"bh_compile_options.standard", "--std"},
+    {"bh_compile_options.timeout_ns", "--timeout"},
+    {"BH_COMPILE_DEBUG", "--debug"},
+    {"BH_COMPILE_UNCONFINED", "--unconfined"},
+    {"BH_COMPILER_NVRTC", "--compiler nvrtc"},
+    {"BH_COMPILER_CLANG", "--compiler clang"},
+    {"BH_OUTPUT_PTX", "--ptx"},
+    {"BH_OUTPUT_CUBIN", "--cubin"},
+    {"BH_OUTPUT_LTOIR", "--ltoir"},
+};
+
+static const char *find_word(const char *name, size_t length) {
+    for (size_t i = 0; i < sizeof translations / sizeof translations[0]; i++)
+        if (strlen(translations[i].name) == length &&
+            memcmp(translations[i].name, name, length) == 0)
+            return translations[i].word;
+    return NULL;
+}
+
+static void translate(char *text, size_t size) {
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.";
+    char out[sizeof((bh_error *)0)->message];
+    size_t used = 0;
+    for (const char *at = text; *at != '\0' && used + 1 < size;) {
+        size_t length = strspn(at, letters);
+        while (length > 1 && at[length - 1] == '.') length--; /* the end of a sentence */
+        const char *word = find_word(at, length);
+        if (length == 0) length = 1;
+        int some = snprintf(out + used, size - used, "%.*s", word ? (int)strlen(word) : (int)length,
+                            word ? word : at);
+        used += (size_t)some < size - used ? (size_t)some : size - used - 1;
+        at += length;
+    }
+    out[used] = '\0';
+    memcpy(text, out, used + 1);
+}
+
+void bh__report_translate(bh_error *error) {
+    translate(error->message, sizeof error->message);
+    translate(error->fix, sizeof error->fix);
+}
+
 bh_status bh__report_library(bh_error *error) {
     memset(error, 0, sizeof *error);
-    if (bh_last_error(error) != BH_OK) return error->status;
-    bh__report_set(error, BH_E_INTERNAL, "a call failed and left no reason");
+    if (bh_last_error(error) != BH_OK) {
+        bh__report_translate(error);
+        return error->status;
+    }
+    bh__report_set(error, BH_E_INTERNAL, "a call failed without an error message");
     return bh__report_fix(error, "run \"bulkhead doctor\"");
 }
 
@@ -65,13 +132,13 @@ int bh__report_flush(int code) {
     return code == BH__EXIT_DONE ? BH__EXIT_REFUSED : code;
 }
 
-#define LONGEST_WORD 32
+#define MAX_WORD 32
 
-/* Edits that turn one word into the other, a swap of neighbours counting as one. */
+/* The edit distance between two words. A swap of neighbours counts as one edit. */
 static size_t distance(const char *a, const char *b) {
-    size_t rows[3][LONGEST_WORD + 1];
+    size_t rows[3][MAX_WORD + 1];
     size_t m = strlen(a), n = strlen(b);
-    if (m > LONGEST_WORD || n > LONGEST_WORD) return SIZE_MAX;
+    if (m > MAX_WORD || n > MAX_WORD) return SIZE_MAX;
     for (size_t j = 0; j <= n; j++) rows[0][j] = j;
     for (size_t i = 1; i <= m; i++) {
         size_t *now = rows[i % 3], *above = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run wrote: to files, to standard output as lines, or as JSON. */
+/* Writing the results of a run: to files, to standard output as lines, or as JSON. */
 #include "run.h"
 
 #include <stdlib.h>
@@ -29,15 +29,15 @@ static bh_status save(bh__run *run, size_t index, unsigned char *piece) {
     const bh__arg *arg = &run->options->args[index];
     bh__output *output = &run->outputs[index];
     source from = {run, index};
-    uint64_t most = PIECE_BYTES / bh_type_size(arg->type);
+    uint64_t max = PIECE_BYTES / bh_type_size(arg->type);
     bh_status status = bh__output_begin(output, &run->error);
     if (status == BH_OK && bh__npy_name(arg->out_path)) {
         char header[BH__NPY_HEADER];
         size_t length = bh__npy_header(arg->type, arg->count, header);
         status = bh__output_write(output, header, length, &run->error);
     }
-    for (uint64_t first = 0; status == BH_OK && first < arg->count; first += most) {
-        uint64_t count = arg->count - first < most ? arg->count - first : most;
+    for (uint64_t first = 0; status == BH_OK && first < arg->count; first += max) {
+        uint64_t count = arg->count - first < max ? arg->count - first : max;
         status = read_elements(&from, first, count, piece);
         if (status == BH_OK)
             status = bh__output_write(output, piece, count * bh_type_size(arg->type), &run->error);

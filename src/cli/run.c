@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `bulkhead run`: loads a kernel, launches it on the arguments given, shows what it wrote. */
+/* `bulkhead run`: loads a kernel, launches it with the given arguments, prints the results. */
 #include "run.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define BATCH    64                    /* launches of --repeat that are under way at once */
-#define GRACE_NS UINT64_C(10000000000) /* for a worker that overran to be replaced */
+#define BATCH    64                    /* launches of --repeat in flight at once */
+#define GRACE_NS UINT64_C(10000000000) /* for replacing a worker after a deadline */
 
 /* ---- the kernel's file ---- */
 
@@ -19,7 +19,7 @@ static bool ends_with(const char *text, const char *end) {
     return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
-/* Told by the name, or by the text of a file that has another name. */
+/* By the file name, or by the contents of a file with another name. */
 static bool is_cuda_source(const char *path, const bh__bytes *file) {
     if (ends_with(path, ".cu") || ends_with(path, ".cuh")) return true;
     bool binary = starts_with(file, "\177ELF", 4) || starts_with(file, "\x50\xed\x55\xba", 4);
@@ -38,14 +38,14 @@ static bh_status read_image(bh__run *run, bh__bytes *out) {
     return run->error.status;
 }
 
-/* A kernel that is chosen by a name expression has it registered; a mangled name is none. */
+/* -k may be a name expression, which must be registered; a mangled name need not be. */
 static bh_status compile(bh__run *run, const bh__bytes *text, bh_module *module) {
     bh__source *source = &run->options->source;
     const char *wanted = run->options->kernel;
     bh_status status = bh__source_ready(source, run->options->file, &run->error);
     if (status != BH_OK) return status;
     if (memchr(text->data, 0, text->size) != NULL) {
-        bh__report_set(&run->error, BH_E_INVALID, "%s has zero bytes in it and is no source",
+        bh__report_set(&run->error, BH_E_INVALID, "%s contains zero bytes, so it is not a source",
                        run->options->file);
         return bh__report_fix(&run->error, "name a file with CUDA C++ in it");
     }
@@ -70,15 +70,19 @@ static bh_status compile(bh__run *run, const bh__bytes *text, bh_module *module)
         bh__source_print_log(stderr, log, source->options.name, (const char *)text->data);
     }
     free(log);
-    if (status != BH_OK) bh_ticket_error(ticket, &run->error);
+    if (status != BH_OK) {
+        bh_ticket_error(ticket, &run->error);
+        bh__report_translate(&run->error);
+    }
     return status;
 }
 
 static bh_status load(bh__run *run, const bh__bytes *image, bh_module *module) {
     bh_device_options options = BH_INIT(options);
-    /* One kernel and then the end: a standby would be started for nothing. */
+    /* The command ends after one kernel: a standby would never be used. */
     options.flags = BH_DEVICE_NO_STANDBY;
     options.device = run->options->device;
+    options.print_limit = UINT64_C(64) << 20; /* for a slow terminal or pager */
     if (run->options->check) {
         options.flags |= BH_DEVICE_CHECK;
         if (options.device == NULL) options.device = "cpu";
@@ -87,7 +91,8 @@ static bh_status load(bh__run *run, const bh__bytes *image, bh_module *module) {
     if (run->options->trace && bh_trace_start(run->device, run->options->trace) != BH_OK)
         return bh__report_library(&run->error);
     run->info = (bh_device_info)BH_INIT(run->info);
-    if (bh_device_query(run->device, &run->info) != BH_OK) return bh__report_library(&run->error);
+    if (bh_device_get_info(run->device, &run->info) != BH_OK)
+        return bh__report_library(&run->error);
     if (is_cuda_source(run->options->file, image)) return compile(run, image, module);
     if (bh_module_load(run->device, image->data, image->size, module) != BH_OK)
         return bh__report_library(&run->error);
@@ -96,22 +101,14 @@ static bh_status load(bh__run *run, const bh__bytes *image, bh_module *module) {
 
 /* ---- the kernel ---- */
 
-static bh_status kernel_name(bh_module module, uint32_t index, char out[256]) {
-    bh_kernel kernel;
-    bh_kernel_info info = BH_INIT(info);
-    bh_status status = bh_module_kernel_at(module, index, &kernel);
-    if (status == BH_OK) status = bh_kernel_query(kernel, &info);
-    snprintf(out, 256, "%s", info.name);
-    return status;
-}
-
 /* "a, b, c", as many as fit. */
-static void list_kernels(bh_module module, uint32_t count, char *out, size_t size) {
+static void list_names(const bh_kernel *kernels, size_t count, char *out, size_t size) {
     size_t length = 0;
     out[0] = '\0';
-    for (uint32_t i = 0; i < count; i++) {
-        char name[256];
-        if (kernel_name(module, i, name) != BH_OK) return;
+    for (size_t i = 0; i < count; i++) {
+        bh_kernel_info info = BH_INIT(info);
+        if (bh_kernel_get_info(kernels[i], &info) != BH_OK) return;
+        const char *name = info.name;
         if (length + strlen(name) + 8 > size) {
             snprintf(out + length, size - length, ", ...");
             return;
@@ -122,40 +119,43 @@ static void list_kernels(bh_module module, uint32_t count, char *out, size_t siz
 
 static bh_status find_kernel(bh__run *run, bh_module module) {
     const char *wanted = run->options->kernel, *file = run->options->file;
-    uint32_t count = 0;
+    enum { NAMED = 64 }; /* in messages: more than fit into one */
+    bh_kernel kernels[NAMED] = {0};
+    size_t count = 0;
     char names[180];
-    if (bh_module_kernel_count(module, &count) != BH_OK) return bh__report_library(&run->error);
-    list_kernels(module, count, names, sizeof names);
+    if (bh_module_list_kernels(module, kernels, NAMED, &count) != BH_OK)
+        return bh__report_library(&run->error);
+    list_names(kernels, count < NAMED ? count : NAMED, names, sizeof names);
     if (count == 0) {
         bh__report_set(&run->error, BH_E_NOT_FOUND, "%s has no kernels", file);
         return bh__report_fix(&run->error,
                               "a kernel is an .entry in PTX, a __global__ function in C++");
     }
     if (wanted == NULL && count > 1) {
-        bh__report_set(&run->error, BH_E_INVALID, "%s has %u kernels and none was chosen", file,
+        bh__report_set(&run->error, BH_E_INVALID, "%s has %zu kernels and -k was not given", file,
                        count);
         return bh__report_fix(&run->error, "choose one with -k: %s", names);
     }
-    bh_status status = wanted != NULL ? bh_kernel_get(module, wanted, &run->kernel)
-                                      : bh_module_kernel_at(module, 0, &run->kernel);
+    run->kernel = kernels[0];
+    bh_status status = wanted != NULL ? bh_kernel_get(module, wanted, &run->kernel) : BH_OK;
     if (status == BH_E_NOT_FOUND) {
         bh__report_set(&run->error, status, "%s has no kernel \"%s\"", file, wanted);
         return bh__report_fix(&run->error, "it has: %s", names);
     }
     run->kernel_info = (bh_kernel_info)BH_INIT(run->kernel_info);
-    if (status == BH_OK) status = bh_kernel_query(run->kernel, &run->kernel_info);
+    if (status == BH_OK) status = bh_kernel_get_info(run->kernel, &run->kernel_info);
     return status == BH_OK ? BH_OK : bh__report_library(&run->error);
 }
 
 /* ---- the arguments ---- */
 
-/* "a buffer, a value of 4 bytes, ...", as much as fits. */
+/* Writes "a buffer, 4 bytes, ...", as many parameters as fit. */
 static void list_params(const bh__run *run, char *out, size_t size) {
     size_t length = 0;
     out[0] = '\0';
     for (uint32_t i = 0; i < run->kernel_info.param_count; i++) {
         bh_param_info param = BH_INIT(param);
-        if (bh_kernel_param(run->kernel, i, &param) != BH_OK) return;
+        if (bh_kernel_get_param(run->kernel, i, &param) != BH_OK) return;
         if (length + 40 > size) {
             snprintf(out + length, size - length, ", ...");
             return;
@@ -197,7 +197,7 @@ static uint64_t passed_bytes(const bh__arg *arg) {
 static bh_status check_size(bh__run *run, uint32_t index) {
     const bh__arg *arg = &run->options->args[index];
     bh_param_info param = BH_INIT(param);
-    if (bh_kernel_param(run->kernel, index, &param) != BH_OK)
+    if (bh_kernel_get_param(run->kernel, index, &param) != BH_OK)
         return bh__report_library(&run->error);
     if (passed_bytes(arg) == param.bytes) return BH_OK;
     const char *what = arg->kind == BH__ARG_BUFFER ? "is a buffer, passed as an address of"
@@ -221,7 +221,8 @@ static bh_status check_size(bh__run *run, uint32_t index) {
 static bh_status make_buffer(bh__run *run, size_t index) {
     const bh__arg *arg = &run->options->args[index];
     uint64_t bytes = arg->count * bh_type_size(arg->type);
-    bh_status status = bh_buffer_alloc(run->device, arg->type, arg->count, &run->buffers[index]);
+    bh_status status =
+        bh_buffer_alloc(run->device, arg->type, arg->count, NULL, &run->buffers[index]);
     const unsigned char zero = 0;
     if (status == BH_OK && arg->data != NULL)
         status = bh_buffer_write(run->buffers[index], 0, arg->data, bytes);
@@ -269,19 +270,20 @@ static bh_status ticket_failed(bh__run *run, bh_ticket ticket, bh_status status)
     if (status != BH_E_TIMEOUT) {
         memset(&run->error, 0, sizeof run->error);
         bh_ticket_error(ticket, &run->error);
+        bh__report_translate(&run->error);
         run->error.status = status;
         if (status == BH_E_DEADLINE)
             bh__report_fix(&run->error,
-                           "allow more with --timeout SECONDS, or make the kernel end");
+                           "raise --timeout SECONDS, or make the kernel finish earlier");
         return status;
     }
     char time[BH__TEXT];
-    bh__report_set(&run->error, BH_E_DEADLINE, "kernel \"%s\" was not done after %s",
+    bh__report_set(&run->error, BH_E_DEADLINE, "kernel \"%s\" timed out after %s",
                    run->kernel_info.name, bh__text_time(run->options->timeout_ns, time));
-    return bh__report_fix(&run->error, "allow more with --timeout SECONDS");
+    return bh__report_fix(&run->error, "raise --timeout SECONDS");
 }
 
-/* Launches `count` times and waits for all of them, with `left_ns` for the lot. */
+/* Launches `count` times and waits for all launches, for at most `left_ns`. */
 static bh_status launch_batch(bh__run *run, bh_args args, uint64_t count, uint64_t left_ns,
                               bh__progress *progress) {
     bh_launch_options options = BH_INIT(options);
@@ -291,7 +293,7 @@ static bh_status launch_batch(bh__run *run, bh_args args, uint64_t count, uint64
     uint64_t sent = 0;
     bh_status status = BH_OK;
     while (sent < count && status == BH_OK) {
-        status = bh_launch_with(run->kernel, run->options->shape, args, &options, &tickets[sent]);
+        status = bh_launch(run->kernel, run->options->shape, args, &options, &tickets[sent]);
         sent += status == BH_OK;
     }
     bh_error refused;
@@ -319,11 +321,10 @@ static bh_status launch(bh__run *run, bh_args args) {
         if (spent >= limit) {
             char time[BH__TEXT];
             bh__report_set(&run->error, BH_E_DEADLINE,
-                           "%llu of %llu launches of kernel \"%s\" were done after %s",
+                           "timed out: %llu of %llu launches of kernel \"%s\" completed in %s",
                            (unsigned long long)run->launches, (unsigned long long)wanted,
                            run->kernel_info.name, bh__text_time(limit, time));
-            status =
-                bh__report_fix(&run->error, "allow more with --timeout SECONDS, or repeat less");
+            status = bh__report_fix(&run->error, "raise --timeout SECONDS, or lower --repeat");
             break;
         }
         status = launch_batch(run, args, rest < BATCH ? rest : BATCH, limit - spent, &progress);
@@ -343,7 +344,7 @@ static void report_times(const bh__run *run) {
                 bh__text_time(run->total_ns, all));
 }
 
-/* ---- from start to end ---- */
+/* ---- the whole run ---- */
 
 static bh_status execute(bh__run *run, bh_arg *list) {
     bh__bytes image;
@@ -357,7 +358,7 @@ static bh_status execute(bh__run *run, bh_arg *list) {
         status = bh__report_library(&run->error);
     if (status == BH_OK) {
         status = launch(run, (bh_args){list, run->options->arg_count});
-        /* What the kernel printed has arrived when this returns, whatever became of the kernel. */
+        /* Waits until everything that the kernel printed has arrived, even if the kernel failed. */
         bh_device_sync(run->device, GRACE_NS);
     }
     if (status == BH_OK) status = bh__result_save(run);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of `bulkhead run` share: its options, and what a run leaves to be shown. */
+/* What the files of `bulkhead run` share: its options, and the state of a run. */
 #ifndef BH_CLI_RUN_H
 #define BH_CLI_RUN_H
 
@@ -13,11 +13,11 @@ typedef struct bh__run_options {
     bool cooperative;
     bool check;
     bool counters;
-    const char *trace; /* a file to write one to; NULL: none */
+    const char *trace; /* the trace file; NULL: none */
     bool json;
     bool help;
     bh__style style;
-    uint64_t repeat; /* 0: not asked for, one launch */
+    uint64_t repeat; /* 0: --repeat was not given, one launch */
     uint64_t timeout_ns;
     bh__source source;         /* for CUDA C++ sources */
     const char *source_option; /* the first option that is for CUDA C++ sources; NULL: none */
@@ -25,8 +25,8 @@ typedef struct bh__run_options {
     size_t arg_count;
 } bh__run_options;
 
-/* Fills in the options; the arguments are parsed and their files read. Returns an exit status,
- * having reported what was wrong. Free with bh__run_options_free in any case. */
+/* Parses the command line, and reads the files of arguments. Returns an exit status; errors have
+ * been reported. Call bh__run_options_free in any case. */
 int bh__run_options_parse(int count, char **list, bh__run_options *out);
 void bh__run_options_free(bh__run_options *options);
 
@@ -36,25 +36,25 @@ typedef struct bh__run {
     bh_device_info info;
     bh_kernel kernel;
     bh_kernel_info kernel_info;
-    bh_buffer *buffers;  /* one for each argument, zero where it is no buffer */
-    bh__output *outputs; /* likewise */
+    bh_buffer *buffers;  /* one per argument, zero if it is not a buffer */
+    bh__output *outputs; /* one per argument */
     uint64_t launches;
     uint64_t total_ns;
-    FILE *printed; /* what the kernel printed, kept for JSON; NULL: goes to standard output */
+    FILE *printed; /* collects what the kernel prints, for JSON; NULL: standard output */
     char *printed_text;
     size_t printed_size;
     bh_error error; /* status BH_OK: none */
 } bh__run;
 
-/* Those that are not zero. */
+/* Prints the counters that are not zero. */
 void bh__counters_print(FILE *to, bh_device device);
 
 /* Writes buffers to their files, and the others to standard output as lines. */
 bh_status bh__result_save(bh__run *run);
 bh_status bh__result_print(bh__run *run);
-/* The members "args" of the JSON document. */
+/* Writes the member "args" of the JSON document. */
 bh_status bh__result_json_args(bh__run *run, bh__json *json);
-/* All the others. The device is closed by now. */
+/* Writes all other members. Called after the device is closed. */
 void bh__result_json_rest(bh__run *run, bh__json *json);
 
 #endif

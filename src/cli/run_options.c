@@ -46,7 +46,7 @@ static const bh__option table[] = {
 };
 
 #define DEFAULT_TIMEOUT_NS UINT64_C(60000000000)
-#define LONGEST_TIMEOUT_S  1e9
+#define MAX_TIMEOUT_S      1e9
 
 static bh_status parse_dim(const char *option, const char *text, bh_dim *out, bh_error *error) {
     uint32_t parts[3] = {1, 1, 1};
@@ -68,11 +68,11 @@ static bh_status parse_dim(const char *option, const char *text, bh_dim *out, bh
     return BH_OK;
 }
 
-static bh_status parse_count(const char *option, const char *text, uint64_t least, uint64_t most,
+static bh_status parse_count(const char *option, const char *text, uint64_t min, uint64_t max,
                              uint64_t *out, bh_error *error) {
-    if (bh__count_parse(text, strlen(text), out) && *out >= least && *out <= most) return BH_OK;
+    if (bh__count_parse(text, strlen(text), out) && *out >= min && *out <= max) return BH_OK;
     bh__report_set(error, BH_E_INVALID, "%s is \"%.100s\", not a whole number from %llu to %llu",
-                   option, text, (unsigned long long)least, (unsigned long long)most);
+                   option, text, (unsigned long long)min, (unsigned long long)max);
     return bh__report_fix(error, "write for example %s 16", option);
 }
 
@@ -81,7 +81,7 @@ static bh_status parse_timeout(const char *text, uint64_t *out, bh_error *error)
     double seconds = 0;
     if (bh__value_parse(BH_F64, text, strlen(text), &bits, error) == BH_OK)
         memcpy(&seconds, &bits, sizeof seconds);
-    if (seconds >= 1e-9 && seconds <= LONGEST_TIMEOUT_S) {
+    if (seconds >= 1e-9 && seconds <= MAX_TIMEOUT_S) {
         *out = (uint64_t)(seconds * 1e9);
         return BH_OK;
     }
@@ -153,7 +153,7 @@ static bool is_cuda_source(const char *path) {
     return dot != NULL && (strcmp(dot, ".cu") == 0 || strcmp(dot, ".cuh") == 0);
 }
 
-/* Complaints about options that go with one kind of file only. */
+/* Checks that a file was named, and that its options apply to it. */
 static bh_status check_combination(const bh__run_options *options, bh_error *error) {
     if (options->file == NULL) {
         bh__report_set(error, BH_E_INVALID, "no file was named");
@@ -162,9 +162,10 @@ static bh_status check_combination(const bh__run_options *options, bh_error *err
     }
     if (options->source_option != NULL && !is_cuda_source(options->file)) {
         const char *dashes = options->source_option[0] == '-' ? "" : "--";
-        bh__report_set(error, BH_E_INVALID, "%s%s is for CUDA C++ sources (.cu), %.200s is none",
-                       dashes, options->source_option, options->file);
-        return bh__report_fix(error, "leave %s%s away", dashes, options->source_option);
+        bh__report_set(error, BH_E_INVALID,
+                       "%s%s applies to CUDA C++ sources (.cu) only, not to %.200s", dashes,
+                       options->source_option, options->file);
+        return bh__report_fix(error, "remove %s%s", dashes, options->source_option);
     }
     return BH_OK;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA C++ sources: their options and their text. */
+/* CUDA C++ sources: their options, reading them, and printing compiler logs. */
 #include "source.h"
 
 #include <stdlib.h>
@@ -90,6 +90,9 @@ bh_status bh__source_take(bh__source *source, int id, const char *value, bh_erro
     case BH__SOURCE_NO_CACHE:
         o->flags |= BH_COMPILE_NO_CACHE;
         break;
+    case BH__SOURCE_UNCONFINED:
+        o->flags |= BH_COMPILE_UNCONFINED;
+        break;
     case BH__SOURCE_EXTRA:
         source->extra[o->extra_count++] = value;
         break;
@@ -127,16 +130,17 @@ bh_status bh__source_read(const char *path, bh__bytes *out, bh_error *error) {
     if (status != BH_OK) return status;
     if (out->size > 0 && memchr(out->data, 0, out->size) == NULL) return BH_OK;
     bh__report_set(error, BH_E_INVALID,
-                   out->size ? "%s has zero bytes in it and is no source" : "%s is empty", path);
+                   out->size ? "%s contains zero bytes, so it is not a source" : "%s is empty",
+                   path);
     status = bh__report_fix(error, "name a file with CUDA C++ in it");
     free(out->data);
     out->data = NULL;
     return status;
 }
 
-/* ---- what the compiler said ---- */
+/* ---- compiler logs ---- */
 
-/* "NAME(12): ..." or "NAME:12:5: ..."; the column is 0 where it is not told. */
+/* Parses "NAME(12): ..." or "NAME:12:5: ...". The column is 0 if there is none. */
 static bool find_place(const char *line, size_t length, const char *name, unsigned long *row,
                        unsigned long *column) {
     size_t skip = strlen(name);
@@ -160,7 +164,7 @@ static const char *find_line(const char *text, unsigned long row, size_t *length
     return text;
 }
 
-/* Whether one of the next lines of the log has the source line in it. */
+/* Returns true if one of the next lines of the log contains the source line. */
 static bool is_shown(const char *after, const char *line, size_t length) {
     while (length > 0 && (*line == ' ' || *line == '\t')) {
         line++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CUDA C++ sources: the options that go with them, and showing what the compiler said. */
+/* CUDA C++ sources: their options, and printing compiler logs. */
 #ifndef BH_CLI_SOURCE_H
 #define BH_CLI_SOURCE_H
 
@@ -17,7 +17,8 @@ enum {
     BH__SOURCE_LINE_INFO,
     BH__SOURCE_REGISTERS,
     BH__SOURCE_NO_CACHE,
-    BH__SOURCE_EXTRA
+    BH__SOURCE_EXTRA,
+    BH__SOURCE_UNCONFINED
 };
 
 /* Rows of an option table. */
@@ -28,33 +29,34 @@ enum {
         {0, "fast-math", NULL, BH__SOURCE_FAST_MATH}, {0, "ftz", NULL, BH__SOURCE_FTZ},            \
         {0, "debug", NULL, BH__SOURCE_DEBUG}, {0, "line-info", NULL, BH__SOURCE_LINE_INFO},        \
         {0, "max-registers", "N", BH__SOURCE_REGISTERS},                                           \
-        {0, "no-cache", NULL, BH__SOURCE_NO_CACHE}, {                                              \
-        0, "extra", "FLAG", BH__SOURCE_EXTRA                                                       \
+        {0, "no-cache", NULL, BH__SOURCE_NO_CACHE}, {0, "extra", "FLAG", BH__SOURCE_EXTRA}, {      \
+        0, "unconfined", NULL, BH__SOURCE_UNCONFINED                                               \
     }
 
 typedef struct bh__source {
     bh_compile_options options; /* the lists are complete after bh__source_ready */
     const char **defines, **includes, **expressions, **extra; /* owned arrays of borrowed texts */
-    char *folder;                                             /* owned: the source's own */
+    char *folder;                                             /* owned: the folder of the source */
 } bh__source;
 
-/* Room for as many options as there are words. False: no memory. Free it in any case. */
+/* Makes room for as many options as there are words. Returns false if memory is exhausted. Call
+ * bh__source_free in any case. */
 bool bh__source_init(bh__source *source, int words);
 void bh__source_free(bh__source *source);
-/* Takes one of the options above. */
+/* Sets one of the options above. */
 bh_status bh__source_take(bh__source *source, int id, const char *value, bh_error *error);
 /* The option's name, for messages. */
 const char *bh__source_option_name(int id);
 void bh__source_add_name(bh__source *source, const char *expression);
-/* Names the file, and adds its folder to where headers are looked for. */
+/* Sets the file name, and adds its folder to the include paths. */
 bh_status bh__source_ready(bh__source *source, const char *path, bh_error *error);
 
-/* Reads the file and checks that it is a text. */
+/* Reads the file and checks that it is text. */
 bh_status bh__source_read(const char *path, bh__bytes *out, bh_error *error);
 
-/* What the compiler said, with the source line marked under each message that does not show it. */
+/* Prints a compiler log. Adds the marked source line under each message that lacks it. */
 void bh__source_print_log(FILE *to, const char *log, const char *name, const char *text);
-/* What it said of the last failure of this thread, for free(); NULL: nothing. */
+/* Returns the log of this thread's last failed compile, which the caller frees, or NULL. */
 char *bh__source_last_log(void);
 
 const char *bh__source_cache_text(uint32_t cache);

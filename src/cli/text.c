@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times and sizes for people to read, and progress for what takes long. */
+/* Times and sizes as text, and progress messages for long operations. */
 #include "cli.h"
 
 #include <time.h>

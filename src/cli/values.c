@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements as text: parsing with range checks, and the shortest text that reads back the same. */
+/* Elements as text: parsing with range checks, and the shortest text that parses to the same
+ * value. */
 #include "cli.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define LONGEST_NUMBER 1000
-#define NUMBER_TEXT    (BH__VALUE_TEXT - 1) /* one byte is for the sign */
-#define QUOTED         60                   /* how much of a wrong text goes into a message */
+#define MAX_NUMBER  1000
+#define NUMBER_TEXT (BH__VALUE_TEXT - 1) /* one byte is for the sign */
+#define QUOTED      60                   /* characters of a wrong text quoted in a message */
 
 bh_type bh__type_find(const char *text, size_t length) {
     for (bh_type type = BH_I8; type <= BH_F64; type++) {
@@ -49,7 +50,7 @@ static int digit_value(char c) {
 
 typedef enum { DIGITS_GOOD, DIGITS_WRONG, DIGITS_HUGE } digits_result;
 
-/* Digits with an optional 0x, 0o or 0b before them. A leading zero means nothing: 010 is ten. */
+/* Digits with an optional prefix 0x, 0o or 0b. A leading zero does not mean octal: 010 is ten. */
 static digits_result parse_digits(const char *text, size_t length, uint64_t *out) {
     unsigned base = 10;
     if (length > 2 && text[0] == '0') {
@@ -96,7 +97,7 @@ static bh_status no_number(bh_type type, const char *text, size_t length, const 
     if (length == 0)
         bh__report_set(error, BH_E_INVALID, "a number of type %s is missing", bh_type_name(type));
     else
-        bh__report_set(error, BH_E_INVALID, "\"%.*s\" is no %s",
+        bh__report_set(error, BH_E_INVALID, "\"%.*s\" is not a number of type %s",
                        (int)(length < QUOTED ? length : QUOTED), text, bh_type_name(type));
     return bh__report_fix(error, "write a number, for example %s", examples);
 }
@@ -112,8 +113,8 @@ static bh_status parse_integer(bh_type type, const char *text, size_t length, ui
                          error);
     unsigned width = (unsigned)bh_type_size(type) * 8;
     uint64_t mask = width == 64 ? UINT64_MAX : (UINT64_C(1) << width) - 1;
-    uint64_t most = type_is_signed(type) ? mask / 2 + negative : negative ? 0 : mask;
-    if (result == DIGITS_HUGE || magnitude > most) return out_of_range(type, text, length, error);
+    uint64_t max = type_is_signed(type) ? mask / 2 + negative : negative ? 0 : mask;
+    if (result == DIGITS_HUGE || magnitude > max) return out_of_range(type, text, length, error);
     *bits = (negative ? UINT64_C(0) - magnitude : magnitude) & mask;
     return BH_OK;
 }
@@ -144,7 +145,7 @@ static uint32_t float_bits(float number) {
     return bits;
 }
 
-/* Rounds to a format with fewer bits, to nearest even. False: it has become infinite. */
+/* Rounds to a format with fewer bits, to nearest even. Returns false if the result is infinite. */
 static bool narrow(double number, unsigned exponent_bits, unsigned fraction_bits, uint64_t *out) {
     uint64_t bits = double_bits(number);
     uint64_t sign = bits >> 63 << (exponent_bits + fraction_bits);
@@ -171,7 +172,7 @@ static bool narrow(double number, unsigned exponent_bits, unsigned fraction_bits
     uint64_t kept = significand >> shift;
     uint64_t rest = significand & ((UINT64_C(1) << shift) - 1), half = UINT64_C(1) << (shift - 1);
     if (rest > half || (rest == half && (kept & 1))) kept++;
-    /* A carry out of the fraction moves into the exponent by itself. */
+    /* A carry out of the fraction correctly increments the exponent. */
     if (exponent > 0) kept += (uint64_t)(exponent - 1) << fraction_bits;
     *out = sign | kept;
     return kept < infinity;
@@ -216,9 +217,9 @@ bool bh__value_from_double(bh_type type, double number, uint64_t *bits) {
 
 static bh_status parse_float(bh_type type, const char *text, size_t length, uint64_t *bits,
                              bh_error *error) {
-    char copy[LONGEST_NUMBER + 1];
+    char copy[MAX_NUMBER + 1];
     bool starts = length > 0 && strchr("+-.0123456789nNiI", text[0]) != NULL;
-    if (!starts || length > LONGEST_NUMBER || memchr(text, '\0', length) != NULL)
+    if (!starts || length > MAX_NUMBER || memchr(text, '\0', length) != NULL)
         return no_number(type, text, length, "2.5, -1e-3, inf or nan", error);
     memcpy(copy, text, length);
     copy[length] = '\0';
@@ -260,7 +261,7 @@ bool bh__value_is_special(bh_type type, uint64_t bits) {
 
 /* ---- formatting ---- */
 
-/* Writes 0.ddd, ddd.ddd or d.dde+xx for d.ddd times 10^exponent. */
+/* Writes d.ddd times 10^exponent as 0.ddd, ddd.ddd or d.dde+xx. */
 static void compose(const char *digits, int exponent, char *out) {
     int count = (int)strlen(digits);
     while (count > 1 && digits[count - 1] == '0') count--;
@@ -280,13 +281,13 @@ static void compose(const char *digits, int exponent, char *out) {
     }
 }
 
-static bool reads_back(bh_type type, uint64_t bits, const char *text) {
+static bool round_trips(bh_type type, uint64_t bits, const char *text) {
     bh_error ignored;
     uint64_t again;
     return bh__value_parse(type, text, strlen(text), &again, &ignored) == BH_OK && again == bits;
 }
 
-/* The next decimal with as many digits; the exponent grows when all of them were nines. */
+/* Adds one to the last digit. If all digits were nines, increments the exponent. */
 static void increment(char *digits, int *exponent) {
     for (size_t i = strlen(digits); i-- > 0;) {
         if (digits[i] != '9') {
@@ -309,12 +310,12 @@ static void format_magnitude(bh_type type, uint64_t bits, char *out) {
         if (precision > 1) memcpy(digits + 1, text + 2, (size_t)precision - 1);
         digits[precision] = '\0';
         compose(digits, exponent, out);
-        if (reads_back(type, bits, out)) return;
-        /* Above a power of two there is more room than below it, so that the decimal above may
-         * read back where the nearest one, below, does not. */
+        if (round_trips(type, bits, out)) return;
+        /* Values are spaced wider above a power of two than below it, so the next higher decimal
+         * may round-trip although the nearest one, which is below, does not. */
         increment(digits, &exponent);
         compose(digits, exponent, out);
-        if (reads_back(type, bits, out)) return;
+        if (round_trips(type, bits, out)) return;
     }
 }
 

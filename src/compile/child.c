@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs that are started, with their input and output in memory files. */
+/* Child processes whose input and output are memory files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/environment.h"
 #include "compile/compile.h"
 
 int bh__memory_file(const char *name, bh__bytes bytes, bool inherited) {
@@ -39,7 +40,7 @@ bh__bytes bh__read_file(bh__arena *arena, int fd) {
         ssize_t done = pread(fd, data + used, size - used, (off_t)used);
         if (done < 0 && errno == EINTR) continue;
         if (done < 0) return result;
-        if (done == 0) break; /* it became shorter */
+        if (done == 0) break; /* the file was truncated meanwhile */
         used += (size_t)done;
     }
     if (data == NULL) return result;
@@ -57,12 +58,12 @@ static _Noreturn void become(pid_t parent, const char *const *argv, const int st
     for (int i = 0; i < 3; i++) {
         if (dup2(streams[i], i) < 0) _exit(127);
     }
-    const char *path = getenv("PATH");
+    const char *path = bh__environment("PATH");
     char search[4096 + 8] = "PATH=/usr/local/bin:/usr/bin:/bin";
     if (path != NULL && strlen(path) < 4096) {
         memcpy(search + 5, path, strlen(path) + 1);
     }
-    /* Nothing else: variables that change what a compiler does are no part of a job. */
+    /* Nothing else: variables that change what a compiler does are not part of a job. */
     char *environment[] = {search, "LC_ALL=C", "TMPDIR=/tmp", NULL};
     if (chdir("/") != 0) _exit(127);
     execve(argv[0], (char *const *)argv, environment);

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "compile/compile.h"
-#include "compile/reads.h"
+#include "compile/read_record.h"
 
 static void append_json(bh__text *text, const char *from) {
     for (; *from != 0; from++) {
@@ -71,11 +71,11 @@ static bh_status check_headers(bh__compile *c) {
     return BH_OK;
 }
 
-/* ---- what it said ---- */
+/* ---- output and errors ---- */
 
 static const char search_start[] = "clang -cc1 version ", search_end[] = "End of search list.\n";
 
-/* Takes what -v printed out of the errors: `out_search`; the rest is the log. */
+/* Splits the errors: what -v printed goes to `out_search`, the rest is the log. */
 static bool split_errors(bh__compile *c, bh__bytes errors, bh__bytes *out_search) {
     const char *text = bh__chars(errors), *from = strstr(text, search_start);
     const char *to = from ? strstr(from, search_end) : NULL;
@@ -121,13 +121,19 @@ static bh_status refuse_arch(bh__compile *c, const char *path) {
 static bh_status explain(bh__compile *c, const char *path, const bh__child_end *end) {
     const char *log = bh__chars(c->answer->log);
     bh_error *error = &c->answer->error;
-    if (bh__tells_of_memory(log)) return bh__compile_over_limit(c, "clang");
+    if (bh__is_memory_error(log)) return bh__compile_over_limit(c, "clang");
+    const char *loader = strstr(log, "error while loading shared libraries: ");
+    if (!end->started && loader != NULL)
+        return bh__fail(error, BH_E_UNSUPPORTED,
+                        "keep clang's libraries in the lib folder beside its bin, or set "
+                        "BH_COMPILE_UNCONFINED (--unconfined)",
+                        "%.200s cannot be started: %.*s", path, (int)strcspn(loader, "\n"), loader);
     if (!end->started)
         return bh__fail(error, BH_E_UNSUPPORTED, "install clang 16 or later",
                         "%.200s cannot be started", path);
     if (strstr(log, "nsupported CUDA gpu architecture") || strstr(log, "nknown CUDA gpu"))
         return refuse_arch(c, path);
-    /* A front end that ends by a signal: the driver tells of it, and of the signal in its status. */
+    /* If a signal ends the front end, the driver reports it and has the signal in its status. */
     bool crashed = end->signal != 0 || end->exit_code > 128 || strstr(log, "due to signal") ||
                    strstr(log, "PLEASE submit a bug report") != NULL;
     if (crashed) {
@@ -215,11 +221,14 @@ bh_status bh__compile_clang(bh__compile *c) {
                             "install clang 16 or later, or NVRTC", "clang: %.300s", why);
     }
     files f;
-    bh__words argv = {.arena = c->arena};
+    bh__words argv = {.arena = c->arena}, toolchain = {.arena = c->arena};
     bh__child_end end;
+    bh__toolchain_add(&toolchain, path);
+    status = bh__confine(c, &toolchain);
+    if (status != BH_OK) return status;
     if (!open_files(c, &f)) return bh__compile_no_memory(c);
     build_command(c, path, &f, &argv);
-    /* Times of files may be a tick behind this clock; a compiler takes longer than that to start. */
+    /* File times may be a tick behind this clock; a compiler takes longer than that to start. */
     struct timespec since;
     clock_gettime(CLOCK_REALTIME, &since);
     bh__words_end(&argv);
@@ -228,14 +237,14 @@ bh_status bh__compile_clang(bh__compile *c) {
     bh__bytes search, dependencies = bh__read_file(c->arena, f.dependencies);
     if (!split_errors(c, end.errors, &search) || dependencies.data == NULL)
         return bh__compile_no_memory(c);
-    bh__reads reads = {.arena = c->arena};
-    bh__reads_from_clang(&reads, c->job, dependencies, search, since);
+    bh__read_record reads = {.arena = c->arena};
+    bh__read_record_from_clang(&reads, c->job, dependencies, search, since);
     if (reads.failed) return bh__compile_no_memory(c);
     c->answer->reads = reads.list;
     c->answer->read_count = reads.count;
     if (end.exit_code != 0) return explain(c, path, &end);
     if (end.output.count == 0)
         return bh__fail(&c->answer->error, BH_E_COMPILE, "see the log",
-                        "clang compiled and gave no output");
+                        "clang succeeded without output");
     return finish(c, end.output);
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What clang read, from its list of dependencies; and where it would have found something else.
- * The list says what was found, not what was looked for before that. So every #include in what was
- * read is followed through the search list: if it leads to a file that was read, the places before
- * that are where a header would be found first, and are recorded as missing. So are all places for
- * names that __has_include asks for, and folders of the list that do not exist. Where a name is
- * known to the preprocessor alone, nothing can be vouched for.
+ * The list says what was found, not what was searched before. So every #include in the files that
+ * were read is followed through the search list: if it leads to a file that was read, the places
+ * before it are where a header would be found first, and are recorded as missing. So are all places
+ * for names that __has_include asks for, and folders of the list that do not exist. If only the
+ * preprocessor knows a name, the record is incomplete.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "compile/reads.h"
+#include "compile/read_record.h"
 
 typedef struct list {
     const char **items;
@@ -22,14 +22,14 @@ typedef struct list {
 } list;
 
 typedef struct source {
-    const char *folder; /* where #include "..." looks first; NULL: nowhere on disk */
+    const char *folder; /* where #include "..." searches first; NULL: nowhere on disk */
     const char *text;
 } source;
 
 typedef struct tracer {
-    bh__reads *reads;
+    bh__read_record *reads;
     list folders; /* in the order of the search */
-    list files;   /* that were read, this program's own included */
+    list files;   /* files that were read, including this program's own */
     source *sources;
     size_t source_count, source_room;
 } tracer;
@@ -80,7 +80,7 @@ static void read_search(tracer *t, bh__bytes search) {
             if (folder == NULL)
                 t->reads->failed = true;
             else if (!is_virtual(folder))
-                bh__reads_missing(t->reads, folder);
+                bh__read_record_missing(t->reads, folder);
         } else if (line[0] == ' ' && line[1] == '/') {
             add_once(t, &t->folders, bh__arena_copy(t->reads->arena, line + 1, length - 1));
         }
@@ -102,7 +102,7 @@ static void read_content(tracer *t, const char *path, struct timespec since) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct stat info;
     if (fd < 0 || fstat(fd, &info) != 0) {
-        bh__reads_changed(t->reads, path);
+        bh__read_record_changed(t->reads, path);
         if (fd >= 0) close(fd);
         return;
     }
@@ -113,9 +113,9 @@ static void read_content(tracer *t, const char *path, struct timespec since) {
     if (bytes.data == NULL)
         t->reads->failed = true;
     else if (later)
-        bh__reads_changed(t->reads, path);
+        bh__read_record_changed(t->reads, path);
     else
-        bh__reads_content(t->reads, path, bytes.data, bytes.count);
+        bh__read_record_content(t->reads, path, bytes.data, bytes.count);
     if (bytes.data != NULL) add_source(t, folder_of(t->reads->arena, path), bh__chars(bytes));
 }
 
@@ -184,13 +184,13 @@ static bool was_read(const tracer *t, const char *path) {
 typedef struct question {
     char *name;
     bool quoted;
-    bool next;  /* of include_next: what is found first is not what is meant */
-    bool asked; /* by __has_include: an answer, not a file, is what counts */
+    bool next;  /* include_next: the first match is not the one */
+    bool asked; /* by __has_include: whether it exists matters */
 } question;
 
-/* Goes through the search: `misses` gets the places where nothing is, up to a file that was read.
- * Whether there was one. Files that are there and were not read do not end it: some folders are
- * for #include "..." alone. */
+/* Follows the search list up to a file that was read; `misses` gets the places before it that are
+ * empty. True: there was such a file. Files that exist and were not read do not end the search:
+ * some folders are for #include "..." only. */
 static bool follow(tracer *t, const char *folder, const question *q, list *misses) {
     bool hit = false;
     for (size_t i = q->quoted && folder != NULL ? 0 : 1; i <= t->folders.count; i++) {
@@ -213,12 +213,12 @@ static bool follow(tracer *t, const char *folder, const question *q, list *misse
 static void ask(tracer *t, const char *folder, const question *q) {
     list misses = {0};
     if (q->name[0] == '/') { /* no search */
-        if (q->asked && !exists(q->name)) bh__reads_missing(t->reads, q->name);
+        if (q->asked && !exists(q->name)) bh__read_record_missing(t->reads, q->name);
         return;
     }
-    /* A directive that led to nothing that was read was not reached. */
+    /* A directive that leads to no file that was read was not reached. */
     if (!follow(t, folder, q, &misses) && !q->asked) return;
-    for (size_t i = 0; i < misses.count; i++) bh__reads_missing(t->reads, misses.items[i]);
+    for (size_t i = 0; i < misses.count; i++) bh__read_record_missing(t->reads, misses.items[i]);
 }
 
 /* <name> or "name" at `at`; false: neither. */
@@ -233,10 +233,10 @@ static bool read_name(tracer *t, const char *at, question *out) {
 }
 
 static void doubt(tracer *t) {
-    bh__reads_changed(t->reads, "/");
+    bh__read_record_changed(t->reads, "/");
 }
 
-/* `at` stands behind the # of a line. */
+/* `at` is behind the # of a line. */
 static void take_directive(tracer *t, const char *folder, const char *at) {
     question q = {0};
     at += strspn(at, " \t");
@@ -298,8 +298,8 @@ static void add_flags(tracer *t, bh__texts extra) {
     }
 }
 
-void bh__reads_from_clang(bh__reads *reads, const bh__compile_job *job, bh__bytes dependencies,
-                          bh__bytes search, struct timespec since) {
+void bh__read_record_from_clang(bh__read_record *reads, const bh__compile_job *job,
+                                bh__bytes dependencies, bh__bytes search, struct timespec since) {
     tracer t = {.reads = reads};
     const char *name = bh__chars(job->name);
     read_search(&t, search);

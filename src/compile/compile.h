@@ -6,37 +6,39 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "compile/text.h"
+#include "compile/text_builder.h"
 #include "wire/compile.h"
 
-/* The job in hand. Everything lives in `arena`. */
+/* The current job. Everything is allocated in `arena`. */
 typedef struct bh__compile {
     const bh__compile_job *job;
     bh__arena *arena;
     bh__compile_answer *answer;
 } bh__compile;
 
-/* Reads the job, does it in a child that can be ended, answers. Returns the exit status. */
+/* Reads the job, runs it in a child process, writes the answer. Returns the exit status. (job.c) */
 int bh__compiler_run(int job_fd, int answer_fd);
 
-/* ---- doing it: each fills the answer and returns its status ---- */
+/* ---- kinds of jobs: each fills the answer and returns its status ---- */
 
 bh_status bh__compile_probe(bh__compile *c);
 bh_status bh__compile_nvrtc(bh__compile *c);
 bh_status bh__compile_clang(bh__compile *c);
 bh_status bh__compile_link(bh__compile *c);
 
-/* For want of memory of this program's own. */
+/* The error for lack of memory in this program. */
 bh_status bh__compile_no_memory(bh__compile *c);
 
-/* For want of memory of the compiler's. */
+/* The error for lack of memory in the compiler. */
 bh_status bh__compile_over_limit(bh__compile *c, const char *compiler);
-/* Whether what a compiler or the loader says means that the memory limit was reached. */
-bool bh__tells_of_memory(const char *text);
+/* Shortens a long log of the answer, in its middle. */
+void bh__compile_bound_log(bh__compile *c);
+/* True if this text of a compiler or the loader means that the memory limit was reached. */
+bool bh__is_memory_error(const char *text);
 
 /*
- * BH_E_COMPILE out of the answer's log: the first line that tells of an error, as file:line: text.
- * `what` stands for it where there is none.
+ * BH_E_COMPILE with the first error of the answer's log, as file:line: text. If the log has none,
+ * the message names `what`.
  */
 bh_status bh__compile_failed(bh__compile *c, const char *what);
 
@@ -51,7 +53,9 @@ bool bh__arch_read(const char *text, bh__arch *out);
 
 /* Refuses what is unknown or contradictory, by name, before a compiler is started. */
 bh_status bh__options_check(const bh__compile_job *job, bh_error *error);
-/* The version of PTX to ask clang for: 78 is 7.8. */
+/* Checks the extra flags (extra_flags.c). */
+bh_status bh__flags_check(const bh__compile_job *job, bh_error *error);
+/* The PTX version to request from clang: 78 is 7.8. */
 unsigned bh__options_ptx_version(bh__arch arch);
 void bh__options_nvrtc(const bh__compile_job *job, bh__words *out);
 void bh__options_clang(const bh__compile_job *job, bh__words *out);
@@ -65,17 +69,25 @@ typedef struct bh__library {
     char *why;  /* where it was found, or what is missing */
 } bh__library;
 
-/* From `path`, or looked for where `path` is empty. `handle` NULL: not found. */
+/* Opens `path`, or searches if it is empty. `handle` NULL: not found. */
 void bh__library_open_nvrtc(bh__arena *arena, const char *path, bh__library *out);
 void bh__library_open_jitlink(bh__arena *arena, const char *path, bh__library *out);
 
-/* The version that `path --version` tells, "19.1.7"; NULL: it is no clang that runs. */
+/* The version that `path --version` prints, "19.1.7"; NULL: it is not a clang that runs. */
 char *bh__clang_version(bh__arena *arena, const char *path);
-enum { BH__CLANG_OLDEST = 16 };
-/* The newest clang in PATH that will do, "" if none; `why` as in bh__library. */
+enum { BH__CLANG_MIN_VERSION = 16 };
+/* The newest clang in PATH that is supported, "" if none; `why` as in bh__library. */
 char *bh__clang_find(bh__arena *arena, char **out_version, char **out_why);
 bh_status bh__nvrtc_version(const bh__library *library, int *major, int *minor);
 bh_status bh__jitlink_version(const bh__library *library, unsigned *major, unsigned *minor);
+
+/* ---- what compilers can access (confine.c) ---- */
+
+/* Adds a program, and the folders beside its own that it needs, such as lib. */
+void bh__toolchain_add(bh__words *paths, const char *program);
+/* From here on this process and its children read only the job's folders, the system's and these,
+ * and write nothing; unless the job is unconfined or the kernel does not support it. */
+bh_status bh__confine(bh__compile *c, const bh__words *toolchain);
 
 /* ---- a child process with its input and output in memory ---- */
 
@@ -88,7 +100,7 @@ typedef struct bh__child_end {
 
 /* A memfd with these bytes; negative: -errno. Closed on exec unless `inherited`. */
 int bh__memory_file(const char *name, bh__bytes bytes, bool inherited);
-/* All of a file; data NULL: it cannot be read. */
+/* The contents of a file; data NULL: it cannot be read. */
 bh__bytes bh__read_file(bh__arena *arena, int fd);
 /* Runs argv[0]; descriptors that are not close-on-exec stay open in it. False: no memory. */
 bool bh__child_run(bh__arena *arena, const char *const *argv, int input, bh__child_end *out);
@@ -107,20 +119,20 @@ typedef struct bh__embedded {
 extern const bh__embedded bh__embedded_files[];
 extern const size_t bh__embedded_count;
 
-/* Where compilers believe these and the job's headers to be; nothing is there on disk. */
+/* The folder in which compilers see these and the job's headers; it does not exist on disk. */
 #define BH__VIRTUAL_ROOT   "/__bulkhead__"
 #define BH__VIRTUAL_DEVICE BH__VIRTUAL_ROOT "/device"
 #define BH__VIRTUAL_RTC    BH__VIRTUAL_ROOT "/rtc"
 #define BH__VIRTUAL_MEMORY BH__VIRTUAL_ROOT "/memory"
 
-/* ---- name expressions with clang ---- */
+/* ---- name expressions with clang (name_expressions.c) ---- */
 
-/* The source with declarations after it that make the compiler tell the names. */
+/* The source, followed by declarations that make the compiler print the lowered names. */
 bh__bytes bh__names_source(bh__compile *c);
-/* Takes what bh__names_source brought in out of the PTX again, and the names from it. */
+/* Reads the lowered names from the PTX, and removes what bh__names_source added. */
 bh_status bh__names_take(bh__compile *c, bh__bytes ptx, bh__bytes *out);
 
-/* A .maxnreg for every kernel in the PTX that has none. */
+/* Adds a .maxnreg to every kernel in the PTX that has none. (register_limit.c) */
 bh__bytes bh__ptx_limit_registers(bh__compile *c, bh__bytes ptx, unsigned registers);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every entry point of nvJitLink that is used, once, as (name here, symbol without its version,
- * parameters). Include it with BH__NEEDED defined. */
+/* The one list of nvJitLink's entry points that are used, as (name here, symbol without its
+ * version, parameters). Include it with BH__NEEDED defined. */
 
 BH__NEEDED(create, "nvJitLinkCreate", (void **out, uint32_t count, const char **options))
 BH__NEEDED(destroy, "nvJitLinkDestroy", (void **linker))

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "compile/compile.h"
-#include "compile/image.h"
+#include "compile/link_image.h"
 
 enum {
     RESULT_OK = 0,
@@ -29,7 +29,7 @@ bh_status bh__jitlink_version(const bh__library *library, unsigned *major, unsig
     return version && version(major, minor) == RESULT_OK ? BH_OK : BH_E_UNSUPPORTED;
 }
 
-/* The header gives the names a version, __nvJitLinkCreate_12_4; libraries have the plain ones too,
+/* The header's names have a version, __nvJitLinkCreate_12_4. Libraries also have the plain names,
  * which are those of their first version. */
 static bool look_up(const bh__library *library, const jitlink *of, const char *symbol,
                     void *field) {
@@ -62,8 +62,8 @@ static void take_log(bh__compile *c, const jitlink *link, void *linker) {
     c->answer->log = bh__text_bytes(&log);
 }
 
-/* The line of the log that says most; it ends before the message is full. */
-static const char *telling_line(const char *log, size_t *out_length) {
+/* The line of the log that says most, shortened to fit the message. */
+static const char *main_line(const char *log, size_t *out_length) {
     static const char *const marks[] = {"fatal ", "error ", "Undefined", "ERROR"};
     const char *line = NULL;
     for (size_t i = 0; i < sizeof marks / sizeof *marks && line == NULL; i++)
@@ -79,7 +79,7 @@ static bh_status explain(bh__compile *c, int result, bh__link_kind kind, size_t 
     bh_error *error = &c->answer->error;
     const char *log = bh__chars(c->answer->log), *version = bh__chars(c->answer->version);
     size_t length;
-    const char *text = telling_line(log, &length);
+    const char *text = main_line(log, &length);
     if (result == RESULT_BAD_OPTION || result == RESULT_MISSING_ARCH)
         return bh__fail(error, BH_E_INVALID, "use an architecture and flags that nvJitLink has",
                         "%s refuses the flags for %s: %.*s", version, bh__chars(c->job->arch),
@@ -103,7 +103,7 @@ static bh_status explain(bh__compile *c, int result, bh__link_kind kind, size_t 
                     (int)length, text);
 }
 
-/* Which kinds there are; refuses what cannot be linked. */
+/* Finds the kind of each input; refuses what cannot be linked. */
 static bh_status check_inputs(bh__compile *c, bh__link_kind *kinds, bool *lto) {
     bh_error *error = &c->answer->error;
     bh__texts inputs = c->job->inputs;
@@ -113,14 +113,14 @@ static bh_status check_inputs(bh__compile *c, bh__link_kind *kinds, bool *lto) {
         kinds[i] = bh__link_kind_of(inputs.list[i]);
         if (kinds[i] == BH__LINK_UNKNOWN)
             return bh__fail(error, BH_E_INVALID, "link PTX, cubins, fatbins and LTO-IR",
-                            "input %zu of %llu bytes is no image that can be linked", i,
+                            "input %zu of %llu bytes is not an image that can be linked", i,
                             (unsigned long long)inputs.list[i].count);
         *lto = *lto || kinds[i] == BH__LINK_LTOIR;
     }
     for (size_t i = 0; i < inputs.count && c->job->output == BH_OUTPUT_PTX; i++) {
         if (kinds[i] != BH__LINK_LTOIR)
             return bh__fail(error, BH_E_UNSUPPORTED, "ask for a cubin, or compile all to LTO-IR",
-                            "PTX can be linked from LTO-IR alone, and input %zu is %s", i,
+                            "PTX can be linked from LTO-IR only, and input %zu is %s", i,
                             bh__link_kind_name(kinds[i]));
     }
     return BH_OK;
@@ -135,7 +135,7 @@ static bh_status take_output(bh__compile *c, const jitlink *link, void *linker) 
     if (result == RESULT_OK) result = ptx ? link->ptx(linker, bytes) : link->cubin(linker, bytes);
     if (result != RESULT_OK || size == 0)
         return bh__fail(&c->answer->error, BH_E_COMPILE, "see the log",
-                        "%s linked and gave no output (%d)", bh__chars(c->answer->version), result);
+                        "%s succeeded without output (%d)", bh__chars(c->answer->version), result);
     if (ptx) size = strnlen(bytes, size);
     c->answer->output = (bh__bytes){(const uint8_t *)bytes, size};
     return BH_OK;
@@ -153,7 +153,7 @@ static bh_status run(bh__compile *c, const jitlink *link, const bh__link_kind *k
     for (size_t i = 0; i < inputs.count; i++) {
         char name[32];
         snprintf(name, sizeof name, "input %zu", i);
-        /* PTX is counted with its NUL, which is there. */
+        /* nvJitLink counts the NUL of PTX, which exists. */
         size_t bytes = inputs.list[i].count + (kinds[i] == BH__LINK_PTX);
         result = link->add(linker, (int)kinds[i], inputs.list[i].data, bytes, name);
         if (result != RESULT_OK) {
@@ -180,7 +180,7 @@ bh_status bh__compile_link(bh__compile *c) {
     bh__library library = {0};
     jitlink link = {0};
     bh__library_open_jitlink(c->arena, bh__chars(c->job->compiler_path), &library);
-    if (library.handle == NULL && bh__tells_of_memory(library.why))
+    if (library.handle == NULL && bh__is_memory_error(library.why))
         return bh__compile_over_limit(c, "nvJitLink");
     if (library.handle == NULL)
         return bh__fail(error, BH_E_UNSUPPORTED,
@@ -194,7 +194,10 @@ bh_status bh__compile_link(bh__compile *c) {
                         "nvJitLink at %.200s cannot be used: it lacks %s", library.path, missing);
     c->answer->version =
         bh__bytes_of(bh__text_format(c->arena, "nvJitLink %u.%u", link.major, link.minor));
-    bh__words options = {.arena = c->arena};
+    bh__words options = {.arena = c->arena}, toolchain = {.arena = c->arena};
+    bh__toolchain_add(&toolchain, library.path);
+    status = bh__confine(c, &toolchain);
+    if (status != BH_OK) return status;
     bh__options_link(c->job, lto, &options);
     return options.failed ? bh__compile_no_memory(c) : run(c, &link, kinds, &options);
 }

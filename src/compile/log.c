@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An error's message out of a compiler's log. */
+/* Makes an error's message from a compiler's log. */
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,7 +17,7 @@ bh_status bh__compile_over_limit(bh__compile *c, const char *compiler) {
                     (unsigned long long)(c->job->memory_limit >> 20));
 }
 
-bool bh__tells_of_memory(const char *text) {
+bool bh__is_memory_error(const char *text) {
     static const char *const signs[] = {
         "out of memory",         "Out of memory",         "bad_alloc",
         "annot allocate memory", "failed to map segment", "cannot create shared object descriptor"};
@@ -27,7 +27,19 @@ bool bh__tells_of_memory(const char *text) {
     return false;
 }
 
-/* "file(3): error: text" becomes "file:3: error: text"; what is no such line stays. */
+void bh__compile_bound_log(bh__compile *c) {
+    enum { MAX_LOG = 4 << 20, HALF = MAX_LOG / 2 };
+    bh__bytes log = c->answer->log;
+    if (log.count <= MAX_LOG) return;
+    bh__text text = {.arena = c->arena};
+    bh__text_append(&text, bh__chars(log), HALF);
+    bh__text_add(&text, "\n... %llu bytes are left out ...\n",
+                 (unsigned long long)log.count - MAX_LOG);
+    bh__text_append(&text, bh__chars(log) + (log.count - HALF), HALF);
+    c->answer->log = text.failed ? (bh__bytes){log.data, 0} : bh__text_bytes(&text);
+}
+
+/* "file(3): error: text" becomes "file:3: error: text"; other lines stay as they are. */
 static void normalise(const char *line, size_t length, char *out, size_t size) {
     const char *end = line + length, *open = NULL;
     for (const char *at = line; at + 2 < end; at++) {
@@ -45,15 +57,19 @@ static void normalise(const char *line, size_t length, char *out, size_t size) {
 }
 
 static const char *advise(const char *message) {
+    if (strstr(message, "Permission denied"))
+        return "compilers read only include_paths (-I), the source's folder and the toolchain: "
+               "give the folder that the file is really in, or set BH_COMPILE_UNCONFINED "
+               "(--unconfined)";
     if (strstr(message, "file not found") || strstr(message, "could not open source file") ||
         strstr(message, "cannot open source file"))
         return "give its folder in include_paths (-I), or the header itself in headers";
     if (strstr(message, "undefined") || strstr(message, "undeclared"))
-        return "define it, or include the header that does; the log has all that was said";
-    return "mend the source; the log has all that the compiler said";
+        return "define it, or include the header that does; the log has all messages";
+    return "fix the source; the log has all messages of the compiler";
 }
 
-/* The first line that holds `mark`, without what stands before it in a list of such lines. */
+/* The first line that contains `mark`, without the prefix that a list of such lines has. */
 static const char *find_line(const char *log, const char *mark, size_t *out_length) {
     const char *hit = strstr(log, mark);
     if (hit == NULL) return NULL;

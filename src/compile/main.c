@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bulkhead-compiler: CUDA C++ to PTX, cubin or LTO-IR, one job at a time. */
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,8 +12,8 @@ enum { EXIT_USAGE = 2 };
 
 static void print_help(void) {
     printf("bulkhead-compiler: compiles CUDA C++ with NVRTC or clang, and links with nvJitLink\n\n"
-           "libbulkhead starts this program by itself, with a job at descriptor %d and room for\n"
-           "the answer at descriptor %d. There is nothing to do with it by hand: see\n"
+           "libbulkhead starts this program, with a job at descriptor %d and room for the\n"
+           "answer at descriptor %d. It is of no use when started by hand: see\n"
            "bulkhead compile.\n\n"
            "  --version    print the version\n"
            "  --help       print this\n",
@@ -45,5 +46,7 @@ int main(int argc, char **argv) {
                 BH__COMPILE_JOB_FD, BH__COMPILE_ANSWER_FD);
         return EXIT_USAGE;
     }
+    signal(SIGXFSZ,
+           SIG_IGN); /* a file beyond the limit is an error, not a signal, here and in compilers */
     return bh__compiler_run(BH__COMPILE_JOB_FD, BH__COMPILE_ANSWER_FD);
 }

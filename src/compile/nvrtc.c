@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "compile/compile.h"
-#include "compile/reads.h"
+#include "compile/read_record.h"
 #include "writes/writes.h"
 
 /* NVRTC's results. */
@@ -48,9 +48,9 @@ bh_status bh__nvrtc_version(const bh__library *library, int *major, int *minor) 
     return version(major, minor) == RESULT_OK ? BH_OK : BH_E_UNSUPPORTED;
 }
 
-/* ---- what NVRTC is asked ---- */
+/* ---- options ---- */
 
-/* NVRTC asks the loader for this by name alone, which fails where its folder is in no path. */
+/* NVRTC loads this by its name, which fails if its folder is not in the loader's path. */
 static void load_builtins(const bh__library *library, int major, int minor) {
     char path[PATH_MAX + 64];
     const char *slash = strrchr(library->path, '/');
@@ -60,8 +60,8 @@ static void load_builtins(const bh__library *library, int major, int minor) {
     if (access(path, R_OK) == 0) dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
-/* CUDA's own headers: beside the library, wherever it was installed from. */
-static void add_toolkit_headers(const bh__library *library, bh__words *options) {
+/* The folders of CUDA's own headers, which are beside the library. */
+static void find_toolkit_headers(const bh__library *library, bh__words *folders) {
     static const char *const places[] = {"../include", "../../include", "../../../include",
                                          "../../cuda_runtime/include"};
     char folder[PATH_MAX], real[PATH_MAX], probe[PATH_MAX + 32];
@@ -72,13 +72,13 @@ static void add_toolkit_headers(const bh__library *library, bh__words *options) 
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         snprintf(probe, sizeof probe, "%.*s/%s", PATH_MAX - 1, folder, places[i]);
         if (realpath(probe, real) == NULL) continue;
-        /* The system's own folder holds much else that NVRTC cannot read. */
+        /* The system's own folder has other headers that NVRTC cannot compile. */
         if (strcmp(real, "/usr/include") == 0 || strcmp(real, "/include") == 0) continue;
         snprintf(probe, sizeof probe, "%s/cuda_fp16.h", real);
         if (access(probe, R_OK) != 0) continue;
-        bh__words_format(options, "-I%s", real);
+        bh__words_format(folders, "%s", real);
         snprintf(probe, sizeof probe, "%s/cccl", real);
-        if (access(probe, R_OK) == 0) bh__words_format(options, "-I%s", probe);
+        if (access(probe, R_OK) == 0) bh__words_format(folders, "%s", probe);
         return;
     }
 }
@@ -87,7 +87,7 @@ static bh_status refuse_arch(bh__compile *c, const nvrtc *rtc, const bh__arch *a
     int count = 0, list[128];
     if (rtc->arch_count(&count) != RESULT_OK || count < 1 || count > 128 ||
         rtc->archs(list) != RESULT_OK)
-        return BH_OK; /* then the compiler itself will say it */
+        return BH_OK; /* then the compiler itself reports it */
     bh__text known = {.arena = c->arena};
     for (int i = 0; i < count; i++) {
         if ((unsigned)list[i] == arch->number) return BH_OK;
@@ -105,7 +105,7 @@ static bool texts_as_words(bh__compile *c, bh__texts texts, bh__words *out) {
     return !out->failed;
 }
 
-/* ---- what it answers ---- */
+/* ---- results ---- */
 
 static void take_log(bh__compile *c, const nvrtc *rtc, void *program) {
     size_t size = 0;
@@ -117,9 +117,9 @@ static void take_log(bh__compile *c, const nvrtc *rtc, void *program) {
 typedef int size_fn(void *program, size_t *out);
 typedef int bytes_fn(void *program, char *out);
 
-/* Puts a record behind a cubin of which variables its kernels can write: only PTX shows that. It is
- * left out where it cannot be had; the cubin is as good without it. What is still to be linked gets
- * none, since it has not all the code yet. */
+/* Appends a record to a cubin of which variables its kernels can write, which only PTX shows. If it
+ * cannot be made it is left out, and the cubin works without it. A cubin that is still to be linked
+ * gets none, because it does not have all the code yet. */
 static void add_writes(bh__compile *c, const nvrtc *rtc, void *program) {
     size_t size = 0, bytes = 0;
     if (c->job->flags & BH_COMPILE_RELOCATABLE) return;
@@ -153,14 +153,14 @@ static bh_status take_output(bh__compile *c, const nvrtc *rtc, void *program) {
     }
     if (size_of(program, &size) != RESULT_OK || size == 0)
         return bh__fail(&c->answer->error, BH_E_COMPILE, "see the log",
-                        "%s compiled and gave no output", bh__chars(c->answer->version));
+                        "%s succeeded without output", bh__chars(c->answer->version));
     char *bytes = bh__arena_alloc(c->arena, size + 1, 1);
     if (bytes == NULL) return bh__compile_no_memory(c);
     if (bytes_of(program, bytes) != RESULT_OK)
         return bh__fail(&c->answer->error, BH_E_COMPILE, "see the log",
-                        "%s cannot hand out its output of %zu bytes", bh__chars(c->answer->version),
+                        "%s does not return its output of %zu bytes", bh__chars(c->answer->version),
                         size);
-    if (c->job->output == BH_OUTPUT_PTX) size = strlen(bytes); /* it counts the NUL */
+    if (c->job->output == BH_OUTPUT_PTX) size = strlen(bytes); /* NVRTC counts the NUL */
     c->answer->output = (bh__bytes){(const uint8_t *)bytes, size};
     if (c->job->output == BH_OUTPUT_CUBIN) add_writes(c, rtc, program);
     if (c->job->output == BH_OUTPUT_PTX && c->job->max_registers) {
@@ -189,8 +189,8 @@ static bh_status take_names(bh__compile *c, const nvrtc *rtc, void *program) {
     return BH_OK;
 }
 
-/* NVRTC says that an expression is wrong at a line of a file of its own, one line for each: the
- * message names it. */
+/* NVRTC reports a wrong expression at a line of a file of its own, one line for each expression.
+ * The message names the expression. */
 static bh_status blame_expression(bh__compile *c) {
     static const char place[] = "__nv_name_map(";
     bh__texts expressions = c->job->expressions;
@@ -224,7 +224,7 @@ static bh_status refuse_option(bh__compile *c) {
 
 static bh_status explain(bh__compile *c, int result) {
     const char *version = bh__chars(c->answer->version);
-    /* Its front end says so as an error in the source. */
+    /* NVRTC's front end reports it as an error in the source. */
     if (strstr(bh__chars(c->answer->log), "error: out of memory")) result = RESULT_NO_MEMORY;
     switch (result) {
     case RESULT_NO_MEMORY:
@@ -243,14 +243,14 @@ static bh_status explain(bh__compile *c, int result) {
 }
 
 static bh_status run(bh__compile *c, const nvrtc *rtc, void *program, bh__words *options) {
-    bh__reads reads = {.arena = c->arena};
+    bh__read_record reads = {.arena = c->arena};
     int result = RESULT_OK;
     for (size_t i = 0; i < c->job->expressions.count && result == RESULT_OK; i++)
         result = rtc->add_name(program, bh__chars(c->job->expressions.list[i]));
     if (result == RESULT_OK) {
-        bh__watch(&reads);
+        bh__read_record_intercept(&reads);
         result = rtc->compile(program, (int)options->count, options->list);
-        bh__watch(NULL);
+        bh__read_record_intercept(NULL);
     }
     take_log(c, rtc, program);
     if (reads.failed) return bh__compile_no_memory(c);
@@ -261,40 +261,58 @@ static bh_status run(bh__compile *c, const nvrtc *rtc, void *program, bh__words 
     return status == BH_OK ? take_names(c, rtc, program) : status;
 }
 
-bh_status bh__compile_nvrtc(bh__compile *c) {
-    const bh__compile_job *job = c->job;
+/* Loads NVRTC and checks its version and functions. */
+static bh_status open_nvrtc(bh__compile *c, bh__library *library, nvrtc *rtc) {
     bh_error *error = &c->answer->error;
-    bh__library library = {0};
-    nvrtc rtc = {0};
     int major = 0, minor = 0;
-    bh__library_open_nvrtc(c->arena, bh__chars(job->compiler_path), &library);
-    if (library.handle == NULL && bh__tells_of_memory(library.why))
+    bh__library_open_nvrtc(c->arena, bh__chars(c->job->compiler_path), library);
+    if (library->handle == NULL && bh__is_memory_error(library->why))
         return bh__compile_over_limit(c, "NVRTC");
-    if (library.handle == NULL)
+    if (library->handle == NULL)
         return bh__fail(error, BH_E_UNSUPPORTED,
                         "install NVRTC (CUDA toolkit, or pip install nvidia-cuda-nvrtc), or "
                         "compile with clang",
-                        "NVRTC: %.300s", library.why);
-    const char *missing = look_up_all(&library, &rtc);
-    if (missing != NULL || rtc.version(&major, &minor) != RESULT_OK || (major == 11 && minor < 8) ||
-        major < 11)
+                        "NVRTC: %.300s", library->why);
+    const char *missing = look_up_all(library, rtc);
+    if (missing != NULL || rtc->version(&major, &minor) != RESULT_OK ||
+        (major == 11 && minor < 8) || major < 11)
         return bh__fail(error, BH_E_UNSUPPORTED, "install NVRTC 11.8 or later",
-                        "NVRTC %d.%d at %.200s is too old%s%s", major, minor, library.path,
+                        "NVRTC %d.%d at %.200s is too old%s%s", major, minor, library->path,
                         missing ? ": it lacks " : "", missing ? missing : "");
     c->answer->version = bh__bytes_of(bh__text_format(c->arena, "nvrtc %d.%d", major, minor));
-    load_builtins(&library, major, minor);
-    if (job->output == BH_OUTPUT_LTOIR && (!rtc.ltoir || !rtc.ltoir_size))
+    load_builtins(library, major, minor);
+    if (c->job->output == BH_OUTPUT_LTOIR && (!rtc->ltoir || !rtc->ltoir_size))
         return bh__fail(error, BH_E_UNSUPPORTED, "install NVRTC 12.0 or later, or ask for PTX",
-                        "%s gives no LTO-IR", bh__chars(c->answer->version));
+                        "%s does not support LTO-IR", bh__chars(c->answer->version));
+    return BH_OK;
+}
+
+/* Finds the toolkit, adds it to `options`, and confines this process to it and the job's folders.
+ */
+static bh_status confine(bh__compile *c, const bh__library *library, bh__words *options) {
+    bh__words toolchain = {.arena = c->arena};
+    find_toolkit_headers(library, &toolchain);
+    for (size_t i = 0; i < toolchain.count; i++)
+        bh__words_format(options, "-I%s", toolchain.list[i]);
+    bh__words_add(options, "-I" BH__VIRTUAL_RTC);
+    bh__toolchain_add(&toolchain, library->path);
+    return bh__confine(c, &toolchain);
+}
+
+bh_status bh__compile_nvrtc(bh__compile *c) {
+    const bh__compile_job *job = c->job;
+    bh__library library = {0};
+    nvrtc rtc = {0};
     bh__arch arch;
-    bh_status status =
-        bh__arch_read(bh__chars(job->arch), &arch) ? refuse_arch(c, &rtc, &arch) : BH_OK;
+    bh_status status = open_nvrtc(c, &library, &rtc);
+    if (status == BH_OK && bh__arch_read(bh__chars(job->arch), &arch))
+        status = refuse_arch(c, &rtc, &arch);
     if (status != BH_OK) return status;
 
     bh__words options = {.arena = c->arena}, names, bodies;
     bh__options_nvrtc(job, &options);
-    add_toolkit_headers(&library, &options);
-    bh__words_add(&options, "-I" BH__VIRTUAL_RTC);
+    status = confine(c, &library, &options);
+    if (status != BH_OK) return status;
     if (options.failed || !texts_as_words(c, job->header_names, &names) ||
         !texts_as_words(c, job->header_bodies, &bodies))
         return bh__compile_no_memory(c);
@@ -302,6 +320,6 @@ bh_status bh__compile_nvrtc(bh__compile *c) {
     int result = rtc.create(&program, bh__chars(job->source), bh__chars(job->name),
                             (int)names.count, bodies.list, names.list);
     if (result != RESULT_OK) return explain(c, result);
-    /* Not destroyed: the process ends soon, and the memory it takes is not worth the time. */
+    /* The program is not destroyed: the process ends soon. */
     return run(c, &rtc, program, &options);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every entry point of NVRTC that is used, once. Include it with BH__NEEDED and BH__OPTIONAL
+/* The one list of NVRTC's entry points that are used. Include it with BH__NEEDED and BH__OPTIONAL
  * defined, each as (name here, symbol, parameters). Optional ones came after 11.8. */
 
 BH__NEEDED(version, "nvrtcVersion", (int *major, int *minor))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding compilers: in the loader's path, in the toolkit's folder, in Python's packages; clang in
- * PATH. */
+/* Finds compilers: NVRTC and nvJitLink in the loader's path, the toolkit's folder and Python's
+ * packages; clang in PATH. */
 #include <dlfcn.h>
 #include <glob.h>
 #include <limits.h>
@@ -9,17 +9,18 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/environment.h"
 #include "compile/compile.h"
 
-typedef struct hunt {
+typedef struct search {
     bh__arena *arena;
     size_t name_count;
     const char *const *names;  /* of the library, newest first, NULL after them */
     const char *const *wheels; /* its folders below Python's site-packages */
     const char *entry;         /* a symbol that it must have */
     bh__library *out;
-    char *reason; /* why the first one that was there could not be loaded */
-} hunt;
+    char *reason; /* why the first one that exists could not be loaded */
+} search;
 
 static const char *const nvrtc_names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2",
                                           "libnvrtc.so", NULL};
@@ -28,7 +29,7 @@ static const char *const jitlink_names[] = {"libnvJitLink.so.13", "libnvJitLink.
                                             "libnvJitLink.so", NULL};
 static const char *const jitlink_wheels[] = {"nvidia/cu13/lib", "nvidia/nvjitlink/lib", NULL};
 
-static bool take(hunt *h, const char *name, const char *where) {
+static bool take(search *h, const char *name, const char *where) {
     void *handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (handle == NULL) {
         const char *reason = dlerror();
@@ -51,7 +52,7 @@ static bool take(hunt *h, const char *name, const char *where) {
     return true;
 }
 
-static bool look_in(hunt *h, const char *folder, const char *where) {
+static bool look_in(search *h, const char *folder, const char *where) {
     char path[PATH_MAX];
     for (size_t i = 0; h->names[i] != NULL; i++) {
         int length = snprintf(path, sizeof path, "%s/%s", folder, h->names[i]);
@@ -62,7 +63,7 @@ static bool look_in(hunt *h, const char *folder, const char *where) {
     return false;
 }
 
-static bool look_in_toolkit(hunt *h, const char *root, const char *where) {
+static bool look_in_toolkit(search *h, const char *root, const char *where) {
     static const char *const parts[] = {"lib64", "lib", "targets/x86_64-linux/lib",
                                         "targets/sbsa-linux/lib", "targets/aarch64-linux/lib"};
     char folder[PATH_MAX];
@@ -74,7 +75,7 @@ static bool look_in_toolkit(hunt *h, const char *root, const char *where) {
 }
 
 /* Below a Python's folder: lib/python3.X/site-packages, and Debian's dist-packages. */
-static bool look_in_python(hunt *h, const char *root, const char *where) {
+static bool look_in_python(search *h, const char *root, const char *where) {
     static const char *const places[] = {"lib/python3*/site-packages", "lib/python3*/dist-packages",
                                          "lib/python3/dist-packages", "site-packages"};
     char pattern[PATH_MAX];
@@ -86,7 +87,7 @@ static bool look_in_python(hunt *h, const char *root, const char *where) {
             glob_t hits;
             if (length < 0 || length >= (int)sizeof pattern) continue;
             if (glob(pattern, 0, NULL, &hits) == 0) {
-                /* Sorted by name: the newest Python's is the last. */
+                /* Sorted by name: the newest Python is the last. */
                 for (size_t i = hits.gl_pathc; i > 0 && !found; i--)
                     found = look_in(h, hits.gl_pathv[i - 1], where);
                 globfree(&hits);
@@ -96,8 +97,8 @@ static bool look_in_python(hunt *h, const char *root, const char *where) {
     return found;
 }
 
-static bool look_below(hunt *h, const char *pattern, const char *where,
-                       bool (*look)(hunt *, const char *, const char *)) {
+static bool look_below(search *h, const char *pattern, const char *where,
+                       bool (*look)(search *, const char *, const char *)) {
     glob_t hits;
     bool found = false;
     if (glob(pattern, 0, NULL, &hits) != 0) return false;
@@ -107,8 +108,8 @@ static bool look_below(hunt *h, const char *pattern, const char *where,
     return found;
 }
 
-static bool look_in_homes(hunt *h) {
-    const char *home = getenv("HOME");
+static bool look_in_homes(search *h) {
+    const char *home = bh__environment("HOME");
     char pattern[PATH_MAX];
     if (home == NULL || home[0] != '/') return false;
     static const char *const pythons[] = {".local", ".pyenv/versions/*", "miniconda3", "anaconda3",
@@ -122,21 +123,21 @@ static bool look_in_homes(hunt *h) {
     return false;
 }
 
-static bool look_everywhere(hunt *h) {
+static bool look_everywhere(search *h) {
     static const char *const toolkits[] = {"CUDA_HOME", "CUDA_PATH"};
     static const char *const pythons[] = {"VIRTUAL_ENV", "CONDA_PREFIX"};
     for (size_t i = 0; h->names[i] != NULL; i++) {
         if (take(h, h->names[i], "in the loader's path")) return true;
     }
     for (size_t i = 0; i < 2; i++) {
-        const char *root = getenv(toolkits[i]);
+        const char *root = bh__environment(toolkits[i]);
         if (root != NULL && root[0] == '/' && look_in_toolkit(h, root, "in the toolkit's folder"))
             return true;
     }
     if (look_in_toolkit(h, "/usr/local/cuda", "in the toolkit's folder")) return true;
     if (look_below(h, "/usr/local/cuda-*", "in the toolkit's folder", look_in_toolkit)) return true;
     for (size_t i = 0; i < 2; i++) {
-        const char *root = getenv(pythons[i]);
+        const char *root = bh__environment(pythons[i]);
         if (root != NULL && root[0] == '/' && look_in_python(h, root, "in the active Python"))
             return true;
         /* Conda's own packages of the toolkit. */
@@ -148,7 +149,7 @@ static bool look_everywhere(hunt *h) {
            look_in_python(h, "/opt/conda", "in a Python of the system");
 }
 
-static void open_library(hunt *h, const char *path) {
+static void open_library(search *h, const char *path) {
     bool found = path[0] != 0 ? take(h, path, "where the job says") : look_everywhere(h);
     if (found) return;
     h->out->handle = NULL;
@@ -156,7 +157,7 @@ static void open_library(hunt *h, const char *path) {
     if (h->reason != NULL)
         h->out->why = bh__text_format(h->arena, "cannot be loaded: %s", h->reason);
     else if (path[0] != 0)
-        h->out->why = bh__text_format(h->arena, "%s is not there", path);
+        h->out->why = bh__text_format(h->arena, "%s does not exist", path);
     else
         h->out->why = bh__text_format(
             h->arena,
@@ -165,24 +166,24 @@ static void open_library(hunt *h, const char *path) {
 }
 
 void bh__library_open_nvrtc(bh__arena *arena, const char *path, bh__library *out) {
-    hunt h = {arena,
-              sizeof nvrtc_names / sizeof *nvrtc_names - 1,
-              nvrtc_names,
-              nvrtc_wheels,
-              "nvrtcVersion",
-              out,
-              NULL};
+    search h = {arena,
+                sizeof nvrtc_names / sizeof *nvrtc_names - 1,
+                nvrtc_names,
+                nvrtc_wheels,
+                "nvrtcVersion",
+                out,
+                NULL};
     open_library(&h, path);
 }
 
 void bh__library_open_jitlink(bh__arena *arena, const char *path, bh__library *out) {
-    hunt h = {arena,
-              sizeof jitlink_names / sizeof *jitlink_names - 1,
-              jitlink_names,
-              jitlink_wheels,
-              "nvJitLinkVersion",
-              out,
-              NULL};
+    search h = {arena,
+                sizeof jitlink_names / sizeof *jitlink_names - 1,
+                jitlink_names,
+                jitlink_wheels,
+                "nvJitLinkVersion",
+                out,
+                NULL};
     open_library(&h, path);
 }
 
@@ -201,7 +202,7 @@ char *bh__clang_version(bh__arena *arena, const char *path) {
 
 /* The first `name` in PATH that can be executed, in `out`. */
 static bool find_in_path(const char *name, char *out, size_t size) {
-    const char *path = getenv("PATH");
+    const char *path = bh__environment("PATH");
     for (const char *at = path ? path : "/usr/local/bin:/usr/bin:/bin"; *at != 0;) {
         size_t length = strcspn(at, ":");
         if (length > 0 && at[0] == '/') {
@@ -217,22 +218,24 @@ char *bh__clang_find(bh__arena *arena, char **out_version, char **out_why) {
     char path[PATH_MAX], name[32];
     char *old = NULL;
     *out_version = *out_why = NULL;
-    /* clang-NN from the newest that may ever be down, then the plain name. */
-    for (int major = 39; major >= BH__CLANG_OLDEST - 1; major--) {
+    /* clang-NN, from a version that is newer than any today down to the oldest, then the plain
+     * name. */
+    for (int major = 39; major >= BH__CLANG_MIN_VERSION - 1; major--) {
         snprintf(name, sizeof name, "clang-%d", major);
-        if (major < BH__CLANG_OLDEST) snprintf(name, sizeof name, "clang");
+        if (major < BH__CLANG_MIN_VERSION) snprintf(name, sizeof name, "clang");
         if (!find_in_path(name, path, sizeof path)) continue;
         char *version = bh__clang_version(arena, path);
         if (version == NULL) continue;
-        if (atoi(version) >= BH__CLANG_OLDEST) {
+        if (atoi(version) >= BH__CLANG_MIN_VERSION) {
             *out_version = bh__text_format(arena, "clang %s", version);
             *out_why = bh__text_format(arena, "found in PATH");
             return bh__text_format(arena, "%s", path);
         }
-        old = bh__text_format(arena, "%s is clang %s; %d is the oldest that will do", path, version,
-                              BH__CLANG_OLDEST);
+        old = bh__text_format(arena, "%s is clang %s; %d or later is required", path, version,
+                              BH__CLANG_MIN_VERSION);
     }
-    *out_why = old ? old : bh__text_format(arena, "no clang-%d or later in PATH", BH__CLANG_OLDEST);
+    *out_why =
+        old ? old : bh__text_format(arena, "no clang-%d or later in PATH", BH__CLANG_MIN_VERSION);
     return bh__text_format(arena, "%s", "");
 }
 
@@ -255,9 +258,8 @@ bh_status bh__compile_probe(bh__compile *c) {
     bool old = usable && (major < 11 || (major == 11 && minor < 8));
     char *version = usable ? bh__text_format(c->arena, "nvrtc %d.%d", major, minor) : NULL;
     if (old)
-        library.why =
-            bh__text_format(c->arena, "NVRTC %d.%d at %s; 11.8 is the oldest that will do", major,
-                            minor, library.path);
+        library.why = bh__text_format(c->arena, "NVRTC %d.%d at %s; 11.8 or later is required",
+                                      major, minor, library.path);
     fill_found(&found[0], BH_COMPILER_NVRTC, usable && !old, library.path, version, library.why);
 
     char *why;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Moving bytes: between host regions, device memory and modules' variables. */
+/* Copies and fills: host regions, device memory and modules' variables. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -7,7 +7,7 @@
 
 typedef unsigned long long ull;
 
-/* Large copies are done in pieces, so that a worker that is being ended does not linger. */
+/* Large copies are done in pieces, so that a worker that is being ended stops soon. */
 enum { PIECE_BYTES = 4 << 20 };
 
 static bh_status refuse(bh_error *error, const bh__work *work, const char *what) {
@@ -42,8 +42,8 @@ static uint8_t *variable_memory(const bh__cpu_view *view, const bh__copy_body *b
 
 #ifdef __SANITIZE_THREAD__
 
-/* Kernels may look at memory that a copy writes, as they may on a GPU. So that a race detector takes both sides for what they are,
- * the copy is made of relaxed accesses. */
+/* Kernels may read memory that a copy writes, as they may on a GPU. Relaxed atomic accesses tell a
+ * race detector that this is intended. */
 static void copy_bytes(uint8_t *target, const uint8_t *source, uint64_t bytes) {
     bool words = (((uintptr_t)target | (uintptr_t)source | bytes) & 7) == 0;
     bool backwards = target > source;
@@ -69,7 +69,7 @@ static void copy_bytes(uint8_t *target, const uint8_t *source, uint64_t bytes) {
 
 #endif
 
-static bh_status move(const bh__device *device, uint8_t *target, const uint8_t *source,
+static bh_status move(const bh__device_instance *device, uint8_t *target, const uint8_t *source,
                       uint64_t bytes) {
     bool apart = target + bytes <= source || source + bytes <= target;
     if (!apart || bytes <= PIECE_BYTES) {
@@ -83,11 +83,12 @@ static bh_status move(const bh__device *device, uint8_t *target, const uint8_t *
     return BH_OK;
 }
 
-static bh_status fill(const bh__device *device, uint8_t *target, const bh__copy_body *body) {
+static bh_status fill(const bh__device_instance *device, uint8_t *target,
+                      const bh__copy_body *body) {
     uint64_t bytes = body->bytes, filled = body->pattern_bytes;
     if (filled > bytes) filled = bytes;
     copy_bytes(target, body->pattern, filled);
-    /* What is there already is copied behind itself, in growing pieces. */
+    /* The filled part is copied behind itself, in growing pieces. */
     while (filled < bytes) {
         if (bh__cpu_killed(device)) return BH_E_STOPPED;
         uint64_t source = filled < PIECE_BYTES ? filled : PIECE_BYTES;
@@ -98,10 +99,29 @@ static bh_status fill(const bh__device *device, uint8_t *target, const bh__copy_
     return BH_OK;
 }
 
+/* With checks: marks the target as written. A copy within the device copies the marks of its
+ * source. */
+static void mark(const bh__cpu_view *view, const bh__work *work, uint64_t rows) {
+    const bh__copy_body *body = &work->u.copy;
+    bool copies = work->op == BH__OP_COPY || work->op == BH__OP_COPY_ROWS;
+    const bh__ptx_range *to = bh__cpu_view_range(view, body->target);
+    if (!to || !to->marks) return;
+    uint8_t *marks = to->marks + (body->target - to->base);
+    const bh__ptx_range *from = copies ? bh__cpu_view_range(view, body->source) : NULL;
+    const uint8_t *source = from && from->marks ? from->marks + (body->source - from->base) : NULL;
+    for (uint64_t row = 0; row < rows; row++) {
+        if (source)
+            copy_bytes(marks + row * body->pitch.target, source + row * body->pitch.source,
+                       body->bytes);
+        else
+            memset(marks + row * body->pitch.target, 1, body->bytes);
+    }
+}
+
 /* ---- rows ---- */
 
-static bh_status move_rows(const bh__device *device, uint8_t *target, const uint8_t *source,
-                           const bh__copy_body *body) {
+static bh_status move_rows(const bh__device_instance *device, uint8_t *target,
+                           const uint8_t *source, const bh__copy_body *body) {
     uint64_t since = 0;
     for (uint64_t row = 0; row < body->rows; row++) {
         bh_status status = move(device, target + row * body->pitch.target,
@@ -115,14 +135,14 @@ static bh_status move_rows(const bh__device *device, uint8_t *target, const uint
     return BH_OK;
 }
 
-/* The first row from the pattern, the others from the first. */
-static bh_status fill_rows(const bh__device *device, uint8_t *target, const uint8_t *pattern,
-                           const bh__copy_body *body) {
+/* Fills the first row from the pattern, the others from the first. */
+static bh_status fill_rows(const bh__device_instance *device, uint8_t *target,
+                           const uint8_t *pattern, const bh__copy_body *body) {
     uint64_t filled = body->bytes < body->pattern_bytes ? body->bytes : body->pattern_bytes;
     copy_bytes(target, pattern, filled);
     while (filled < body->bytes) {
         if (bh__cpu_killed(device)) return BH_E_STOPPED;
-        /* Whole patterns, in pieces that do not take long. */
+        /* Whole patterns, in pieces of limited size. */
         uint64_t whole =
             filled < PIECE_BYTES ? filled : PIECE_BYTES / body->pattern_bytes * body->pattern_bytes;
         uint64_t part = body->bytes - filled < whole ? body->bytes - filled : whole;
@@ -136,23 +156,6 @@ static bh_status fill_rows(const bh__device *device, uint8_t *target, const uint
     return move_rows(device, target + body->pitch.target, target, &others);
 }
 
-static void mark_rows(const bh__cpu_view *view, const bh__work *work) {
-    const bh__copy_body *body = &work->u.copy;
-    const bh__ptx_range *to = bh__cpu_view_range(view, body->target);
-    if (!to || !to->marks) return;
-    uint8_t *marks = to->marks + (body->target - to->base);
-    const bh__ptx_range *from =
-        work->op == BH__OP_COPY_ROWS ? bh__cpu_view_range(view, body->source) : NULL;
-    const uint8_t *source = from && from->marks ? from->marks + (body->source - from->base) : NULL;
-    for (uint64_t row = 0; row < body->rows; row++) {
-        if (source)
-            copy_bytes(marks + row * body->pitch.target, source + row * body->pitch.source,
-                       body->bytes);
-        else
-            memset(marks + row * body->pitch.target, 1, body->bytes);
-    }
-}
-
 static bh_status rows(bh__device_lane *lane, const bh__work *work, bh_error *error) {
     const bh__copy_body *body = &work->u.copy;
     const bh__cpu_view *view = lane->view;
@@ -161,31 +164,17 @@ static bh_status rows(bh__device_lane *lane, const bh__work *work, bh_error *err
     if (!bh__rows_extent(body->bytes, body->rows, body->pitch.target, &to) ||
         (fills ? from == 0 || from > PIECE_BYTES
                : !bh__rows_extent(body->bytes, body->rows, body->pitch.source, &from)))
-        return refuse(error, work, "the rows make no sense");
+        return refuse(error, work, "the rows are not valid");
     uint8_t *target = reads ? host_memory(view, body->host, body->target, to)
                             : device_memory(view, body->target, to, true);
     const uint8_t *source = reads || work->op == BH__OP_COPY_ROWS
                                 ? device_memory(view, body->source, from, false)
                                 : host_memory(view, body->host, body->source, from);
-    if (!target) return refuse(error, work, "the target does not lie in what is mapped for it");
-    if (!source) return refuse(error, work, "the source does not lie in what is mapped for it");
-    if (lane->device->services->check && !reads) mark_rows(view, work);
+    if (!target) return refuse(error, work, "the target is not in mapped memory");
+    if (!source) return refuse(error, work, "the source is not in mapped memory");
+    if (lane->device->services->check && !reads) mark(view, work, body->rows);
     return fills ? fill_rows(lane->device, target, source, body)
                  : move_rows(lane->device, target, source, body);
-}
-
-/* Checks: what was written there. A copy brings along whether its source was. */
-static void mark(const bh__cpu_view *view, const bh__work *work) {
-    const bh__copy_body *body = &work->u.copy;
-    const bh__ptx_range *to = bh__cpu_view_range(view, body->target);
-    if (!to || !to->marks) return;
-    uint8_t *marks = to->marks + (body->target - to->base);
-    const bh__ptx_range *from =
-        work->op == BH__OP_COPY ? bh__cpu_view_range(view, body->source) : NULL;
-    if (from && from->marks)
-        copy_bytes(marks, from->marks + (body->source - from->base), body->bytes);
-    else
-        memset(marks, 1, body->bytes);
 }
 
 bh_status bh__cpu_copy(bh__device_lane *lane, const bh__work *work, bh_error *error) {
@@ -216,25 +205,25 @@ bh_status bh__cpu_copy(bh__device_lane *lane, const bh__work *work, bh_error *er
     case BH__OP_FILL:
         target = device_memory(view, body->target, body->bytes, true);
         if (!bh__is_power_of_two(body->pattern_bytes) || body->pattern_bytes > sizeof body->pattern)
-            return refuse(error, work, "the pattern has an unusual size");
+            return refuse(error, work, "the size of the pattern is not supported");
         if (!target) return refuse(error, work, "the target is not in device memory");
-        if (lane->device->services->check) mark(view, work);
+        if (lane->device->services->check) mark(view, work, 1);
         return fill(lane->device, target, body);
     case BH__OP_WRITE_ROWS:
     case BH__OP_READ_ROWS:
     case BH__OP_COPY_ROWS:
     case BH__OP_FILL_ROWS:
         return rows(lane, work, error);
-    case BH__OP_PREFETCH: /* it is where it is wanted, on either side */
+    case BH__OP_PREFETCH: /* there is only one memory, and it is there */
         if (!device_memory(view, body->target, body->bytes, true))
             return refuse(error, work, "the target is not in device memory");
         return BH_OK;
     default:
         return refuse(error, work, "there is no such operation");
     }
-    if (!target) return refuse(error, work, "the target does not lie in what is mapped for it");
-    if (!source) return refuse(error, work, "the source does not lie in what is mapped for it");
+    if (!target) return refuse(error, work, "the target is not in mapped memory");
+    if (!source) return refuse(error, work, "the source is not in mapped memory");
     if (lane->device->services->check && (work->op == BH__OP_WRITE || work->op == BH__OP_COPY))
-        mark(view, work);
+        mark(view, work, 1);
     return move(lane->device, target, source, body->bytes);
 }

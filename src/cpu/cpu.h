@@ -40,9 +40,9 @@ typedef struct bh__cpu_host {
 } bh__cpu_host;
 
 /*
- * All that a lane looks up, as of one moment, never changed. The control thread makes a new one with
- * each change; a lane holds on to the one it has until it sees that there is a newer one, so that
- * a launch takes no lock. Modules and hosts are sorted by id.
+ * An immutable snapshot of all that a lane looks up. The control thread makes a new one with each
+ * change. A lane keeps the one it has until it sees that there is a newer one, so that a launch
+ * takes no lock. Modules and hosts are sorted by id.
  */
 typedef struct bh__cpu_view {
     uint32_t users; /* under the device's view_lock */
@@ -53,61 +53,66 @@ typedef struct bh__cpu_view {
     size_t module_count, host_count;
 } bh__cpu_view;
 
-/* Makes the device's chunks, modules and hosts visible to lanes. */
-bh_status bh__cpu_view_renew(bh__device *device, bh_error *error);
-/* Trades *held, which may be NULL, for the current view. */
-void bh__cpu_view_follow(bh__device *device, bh__cpu_view **held);
-void bh__cpu_view_drop(bh__device *device, bh__cpu_view **held);
+/* Makes the device's chunks, modules and hosts visible to lanes. If there is no memory, the old
+ * view stays in use. That is an error where something was added; what was removed is freed all the
+ * same, because no request uses it any more. */
+bh_status bh__cpu_view_renew(bh__device_instance *device, bh_error *error);
+/* Replaces *held, which may be NULL, with the current view. */
+void bh__cpu_view_follow(bh__device_instance *device, bh__cpu_view **held);
+void bh__cpu_view_drop(bh__device_instance *device, bh__cpu_view **held);
 const bh__cpu_module *bh__cpu_view_module(const bh__cpu_view *view, uint32_t id);
 const bh__cpu_host *bh__cpu_view_host(const bh__cpu_view *view, uint32_t id);
-/* What an address lies in, or right behind; NULL: nothing. */
+/* The range that contains an address, or ends right before it; NULL: none. */
 const bh__ptx_range *bh__cpu_view_range(const bh__cpu_view *view, uint64_t address);
-/* Whether all of [address, address + bytes) may be read, or written. */
+/* True if all of [address, address + bytes) may be read, or written. */
 bool bh__cpu_view_covers(const bh__cpu_view *view, uint64_t address, uint64_t bytes, bool write);
 
 /* ---- memory.c: chunks and host regions; control thread ---- */
 
-bh_status bh__cpu_chunk_create(bh__device *device, const bh__chunk *chunk, bh_error *error,
+bh_status bh__cpu_chunk_create(bh__device_instance *device, const bh__chunk *chunk, bh_error *error,
                                int *out_fd);
-bh_status bh__cpu_chunk_map(bh__device *device, const bh__chunk *chunk, int fd, bh_error *error);
-bh_status bh__cpu_chunk_unmap(bh__device *device, uint32_t id, bh_error *error);
-bh_status bh__cpu_driver_create(bh__device *device, const bh__chunk *chunk, bh_error *error,
-                                uint64_t *out_address);
-bh_status bh__cpu_driver_advise(bh__device *device, const bh__advice_message *what,
+bh_status bh__cpu_chunk_map(bh__device_instance *device, const bh__chunk *chunk, int fd,
+                            bh_error *error);
+bh_status bh__cpu_chunk_unmap(bh__device_instance *device, uint32_t id, bh_error *error);
+bh_status bh__cpu_driver_create(bh__device_instance *device, const bh__chunk *chunk,
+                                bh_error *error, uint64_t *out_address);
+bh_status bh__cpu_driver_advise(bh__device_instance *device, const bh__advice_message *what,
                                 bh_error *error);
-bh_status bh__cpu_host_map(bh__device *device, uint32_t id, void *memory, uint64_t bytes,
+bh_status bh__cpu_host_map(bh__device_instance *device, uint32_t id, void *memory, uint64_t bytes,
                            bh_error *error);
-bh_status bh__cpu_host_unmap(bh__device *device, uint32_t id, bh_error *error);
-void bh__cpu_unmap_all(bh__device *device);
+bh_status bh__cpu_host_unmap(bh__device_instance *device, uint32_t id, bh_error *error);
+void bh__cpu_unmap_all(bh__device_instance *device);
 
 /* ---- mapping.c ---- */
 
-/* Maps a file at exactly this address. Returns 0 or an errno value; EEXIST: something is there. */
+/* Maps a file at exactly this address. Returns 0 or an errno; EEXIST: the address is in use. */
 int bh__cpu_map_at(uint64_t address, uint64_t bytes, int fd, bool writable);
 void bh__cpu_unmap_at(uint64_t address, uint64_t bytes);
 
 /* ---- module.c: control thread ---- */
 
-bh_status bh__cpu_module_load(bh__device *device, uint32_t id, const void *image, size_t bytes,
-                              bh_error *error, int *out_blob);
-bh_status bh__cpu_module_unload(bh__device *device, uint32_t id, bh_error *error);
-bh_status bh__cpu_global_set(bh__device *device, const bh__module_message *where, const void *bytes,
-                             size_t count, bh_error *error);
-void bh__cpu_unload_all(bh__device *device);
+bh_status bh__cpu_module_load(bh__device_instance *device, uint32_t id, const void *image,
+                              size_t bytes, bh_error *error, int *out_blob);
+bh_status bh__cpu_module_unload(bh__device_instance *device, uint32_t id, bh_error *error);
+bh_status bh__cpu_global_set(bh__device_instance *device, const bh__module_message *where,
+                             const void *bytes, size_t count, bh_error *error);
+/* NULL: there is no such module. */
+bh__cpu_module *bh__cpu_find_module(bh__device_instance *device, uint32_t id);
+void bh__cpu_unload_all(bh__device_instance *device);
 
 /* ---- pool.c: threads that help lanes with large grids ---- */
 
-/* A launch under way. Belongs to its lane; helpers use it between joining and leaving. */
+/* A running launch. Belongs to its lane; helpers use it between joining and leaving. */
 typedef struct bh__cpu_job {
-    bh__device *device;
+    bh__device_instance *device;
     bh__ptx_grid grid;
     uint64_t total; /* blocks */
     bool cooperative;
     uint32_t share;        /* cooperative: blocks a thread takes at once */
-    _Atomic uint64_t next; /* the first block that nobody has taken */
-    _Atomic bool stop;     /* trouble: blocks still running are to end */
-    _Atomic bool troubled; /* whoever sets it first says what the trouble was: */
-    bool faulted;          /* `fault`, else `error` */
+    _Atomic uint64_t next; /* the first block that is not taken */
+    _Atomic bool stop;     /* it has failed: blocks that still run must end */
+    _Atomic bool failed;   /* the thread that sets it first says why: */
+    bool faulted;          /* true: `fault`; false: `error` */
     bh__ptx_fault fault;
     bh_error error;
 
@@ -123,34 +128,35 @@ typedef struct bh__cpu_job {
 } bh__cpu_job;
 
 typedef struct bh__cpu_pool {
-    bh__device *device;
-    uint32_t size;         /* threads there may be */
+    bh__device_instance *device;
+    uint32_t size;         /* maximum number of threads */
     pthread_mutex_t lock;  /* taken with no other lock held */
     pthread_cond_t called; /* there is a job to help with, or the pool is closing */
     pthread_cond_t left;   /* the last helper has left a job */
-    bh__cpu_job *jobs;     /* that want help, oldest first */
+    bh__cpu_job *jobs;     /* jobs that want helpers, oldest first */
     pthread_t *threads;
-    uint32_t started, idle;
+    uint32_t started, named, idle;
     bool closing;
 } bh__cpu_pool;
 
-bh_status bh__cpu_pool_open(bh__cpu_pool *pool, bh__device *device, uint32_t size, bh_error *error);
+bh_status bh__cpu_pool_open(bh__cpu_pool *pool, bh__device_instance *device, uint32_t size,
+                            bh_error *error);
 void bh__cpu_pool_close(bh__cpu_pool *pool);
-/* Asks for up to `helpers` threads to run blocks of this job; they come when they are free. */
+/* Asks for up to `helpers` threads to run blocks of this job; they join when they are free. */
 void bh__cpu_pool_call(bh__cpu_pool *pool, bh__cpu_job *job, uint64_t helpers);
-/* Lets no more helpers join and waits until those there have left. */
+/* Lets no more helpers join and waits until all have left. */
 void bh__cpu_pool_dismiss(bh__cpu_pool *pool, bh__cpu_job *job);
 
 /* ---- launch.c ---- */
 
-/* Runs blocks of a job that others run blocks of too, until none are left. *block is used, made first
- * where it is NULL, and kept for the next job. */
+/* Runs blocks of a job, beside other threads, until none are left. *block is the state of a block;
+ * it is created if NULL and kept for the next job. */
 void bh__cpu_job_help(bh__cpu_job *job, bh__ptx_block **block);
 /* Control thread. */
-bh_status bh__cpu_fit(bh__device *device, const bh__fit_question *question, bh_error *error,
-                      bh__fit *out);
+bh_status bh__cpu_fit(bh__device_instance *device, const bh__fit_question *question,
+                      bh_error *error, bh__fit *out);
 bh_status bh__cpu_launch(bh__device_lane *lane, const bh__work *work, bh_error *error);
-/* Where the access was that checks found wrong in the launch that faulted; bytes 0: nowhere. */
+/* The illegal access of the launch that faulted; *bytes 0: not known. */
 void bh__cpu_fault_place(const bh__device_lane *lane, uint64_t *address, uint32_t *bytes);
 
 /* ---- copy.c ---- */
@@ -163,16 +169,17 @@ void bh__cpu_info_fill(bh_device_info *info);
 
 /* ---- the device and its lanes ---- */
 
-struct bh__device {
+struct bh__device_instance {
     const bh__device_services *services; /* Borrowed */
     bh_device_info info;
 
-    /* The control thread's. */
+    /* Control thread: */
     bh__cpu_chunk *chunks;
     bh__cpu_module *modules;
     bh__cpu_host *hosts;
     size_t chunk_count, module_count, host_count;
     uint64_t chunk_bytes;
+    int available; /* for bh__available_bytes; opened before files are confined */
 
     pthread_mutex_t view_lock;
     _Atomic(bh__cpu_view *) view; /* the current one; holds one use of it */
@@ -181,7 +188,7 @@ struct bh__device {
 };
 
 struct bh__device_lane {
-    bh__device *device;
+    bh__device_instance *device;
     uint32_t index;
     bh__cpu_view *view;
     bh__ptx_block *block; /* created at the first launch */
@@ -189,11 +196,11 @@ struct bh__device_lane {
     bh__cpu_job job;
 };
 
-static inline bool bh__cpu_killed(const bh__device *device) {
+static inline bool bh__cpu_killed(const bh__device_instance *device) {
     return atomic_load_explicit(device->services->killed, memory_order_acquire);
 }
 
-/* A request that makes no sense: the application's library should not have sent it. */
+/* The fix for a request that is not valid: the application's library should not have sent it. */
 #define BH__CPU_DEFECT "report this as a defect of libbulkhead"
 
 #endif

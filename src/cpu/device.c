@@ -1,21 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CPU device as src/worker/ sees it: opened, closed, its lanes, its table of functions. */
+/* The CPU device as src/worker/ sees it: open, close, its lanes, its table of functions. */
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "base/available.h"
 #include "cpu/cpu.h"
+
+/* Files that describe the machine. They are read once; nothing is opened later. */
+static const char *list_files(bh__file_list *out) {
+    bh__file_list_add(out, "/proc/cpuinfo", false);
+    bh__file_list_add(out, "/proc/meminfo", false);
+    bh__file_list_add(out, "/sys/devices/system/cpu", false);
+    return NULL;
+}
 
 static bh_status open_device(const bh__device_services *services, uint32_t index,
                              bh_device_info *info, uint64_t *out_granularity, bh_error *error,
-                             bh__device **out) {
+                             bh__device_instance **out) {
     if (index != 0)
         return bh__fail(error, BH_E_NO_DEVICE, "open \"cpu\"",
                         "there is no CPU device number %u: the only one is number 0", index);
-    bh__device *device = calloc(1, sizeof *device);
+    bh__device_instance *device = calloc(1, sizeof *device);
     if (!device)
         return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory in this machine",
                         "no memory for the CPU device");
     device->services = services;
     pthread_mutex_init(&device->view_lock, NULL);
+    device->available = bh__available_open();
     bh__cpu_info_fill(&device->info);
     bh_status status = bh__cpu_view_renew(device, error);
     if (status == BH_OK)
@@ -24,6 +35,7 @@ static bh_status open_device(const bh__device_services *services, uint32_t index
         bh__cpu_view *view = atomic_load(&device->view);
         bh__cpu_view_drop(device, &view);
         pthread_mutex_destroy(&device->view_lock);
+        if (device->available >= 0) close(device->available);
         free(device);
         return status;
     }
@@ -33,18 +45,19 @@ static bh_status open_device(const bh__device_services *services, uint32_t index
     return BH_OK;
 }
 
-static void close_device(bh__device *device) {
+static void close_device(bh__device_instance *device) {
     bh__cpu_pool_close(&device->pool);
     bh__cpu_unload_all(device);
     bh__cpu_unmap_all(device);
     bh__cpu_view *view = atomic_load(&device->view);
     bh__cpu_view_drop(device, &view);
     pthread_mutex_destroy(&device->view_lock);
+    if (device->available >= 0) close(device->available);
     free(device);
 }
 
-static bh_status open_lane(bh__device *device, const bh__lane_message *which, bh_error *error,
-                           bh__device_lane **out) {
+static bh_status open_lane(bh__device_instance *device, const bh__lane_message *which,
+                           bh_error *error, bh__device_lane **out) {
     uint32_t index = which->index;
     bh__device_lane *lane = calloc(1, sizeof *lane);
     if (!lane)
@@ -75,6 +88,8 @@ static bh_status execute(bh__device_lane *lane, const bh__work *work, bh_error *
 const bh__device_ops bh__cpu_device = {
     .program = "bulkhead-worker-cpu",
     .about = "runs Bulkhead's kernels on the processors of this machine",
+    .profile = BH__SANDBOX_COMPUTE,
+    .files = list_files,
     .open = open_device,
     .close = close_device,
     .chunk_create = bh__cpu_chunk_create,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the CPU device says about itself. */
+/* Describes the CPU device. */
 #include <ctype.h>
 #include <sched.h>
 #include <stdio.h>
@@ -47,9 +47,9 @@ static void fill_memory(bh_device_info *info) {
 
 /* The processors this process may use, which may be fewer than the machine has. */
 static uint32_t count_processors(void) {
-    enum { MOST = 8192 };
-    cpu_set_t *set = CPU_ALLOC(MOST);
-    size_t size = CPU_ALLOC_SIZE(MOST);
+    enum { MAX_PROCESSORS = 8192 };
+    cpu_set_t *set = CPU_ALLOC(MAX_PROCESSORS);
+    size_t size = CPU_ALLOC_SIZE(MAX_PROCESSORS);
     int count = 0;
     if (set && sched_getaffinity(0, size, set) == 0) count = CPU_COUNT_S(size, set);
     if (set) CPU_FREE(set);
@@ -57,7 +57,7 @@ static uint32_t count_processors(void) {
     return count < 1 ? 1 : (uint32_t)count;
 }
 
-/* The highest the processor reaches, where the system tells. */
+/* The processor's highest frequency, if the system reports it. */
 static uint32_t read_clock_khz(void) {
     FILE *file = fopen("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", "re");
     unsigned khz = 0;
@@ -66,8 +66,8 @@ static uint32_t read_clock_khz(void) {
     return khz;
 }
 
-/* What a multiprocessor is to a GPU is a thread here. It runs one block at a time; of a cooperative
- * launch it has several begun, of any size. */
+/* A thread here corresponds to a multiprocessor of a GPU. It runs one block at a time; of a
+ * cooperative launch it runs several, of any size, in turn. */
 static void fill_multiprocessor(bh_device_info *info) {
     const uint32_t blocks = BH__CPU_BLOCKS_PER_PROCESSOR;
     info->registers_per_multiprocessor = blocks * info->registers_per_block;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launches: checked, run block by block on the lane's thread and its helpers, judged. */
+/* Launches: checked, run block by block on the lane's thread and its helpers, and their results. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,21 +10,21 @@
 typedef unsigned long long ull;
 
 enum {
-    STEP_BUDGET = 20000,       /* warp instructions between two looks around */
-    COOPERATIVE_BUDGET = 1000, /* less: a block that waits for others should not wait long */
-    PATIENT_BUDGET = 200000,   /* before other blocks are begun beside a checked one */
-    HELP_WORTH_NS = 20000,     /* waking helpers pays when this much is left to do */
+    STEP_BUDGET = 20000,       /* warp instructions between two polls for an end */
+    COOPERATIVE_BUDGET = 1000, /* fewer: a block that waits for others should not wait long */
+    CHECKED_BUDGET = 200000,   /* before other blocks are begun beside a checked one */
+    HELP_WORTH_NS = 20000,     /* waking helpers pays off when this much work is left */
     BLOCK_KEEP_BYTES = 8 * 1024 * 1024 /* block states above this are not kept between launches */
 };
 
-/* ---- trouble: the first to meet it says what it was ---- */
+/* ---- failures: the first one is reported ---- */
 
-static bool first_trouble(bh__cpu_job *job) {
-    return !atomic_exchange(&job->troubled, true);
+static bool is_first_failure(bh__cpu_job *job) {
+    return !atomic_exchange(&job->failed, true);
 }
 
 static void job_fault(bh__cpu_job *job, const bh__ptx_fault *fault) {
-    if (first_trouble(job)) {
+    if (is_first_failure(job)) {
         job->faulted = true;
         job->fault = *fault;
     }
@@ -32,7 +32,7 @@ static void job_fault(bh__cpu_job *job, const bh__ptx_fault *fault) {
 }
 
 static void job_fail(bh__cpu_job *job, const bh_error *error) {
-    if (first_trouble(job)) job->error = *error;
+    if (is_first_failure(job)) job->error = *error;
     atomic_store(&job->stop, true);
 }
 
@@ -70,7 +70,7 @@ static void print(void *context, const char *text, size_t length) {
 /* ---- running blocks ---- */
 
 static bool take_block(bh__cpu_job *job, uint64_t *out_index) {
-    /* Looked at first, so that the counter stays near the total. */
+    /* Read first, so that the counter stays near the total. */
     if (atomic_load_explicit(&job->next, memory_order_relaxed) >= job->total) return false;
     *out_index = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed);
     return *out_index < job->total;
@@ -93,7 +93,7 @@ static bool begin_block(bh__cpu_job *job, bh__ptx_block **block, uint64_t index)
     return status == BH_OK;
 }
 
-/* Runs a block on. False: nothing more of this job is to be run. */
+/* Continues a block. False: nothing more of this job is to be run. */
 static bool step_block(bh__cpu_job *job, bh__ptx_block *block, uint64_t budget, bool *out_done) {
     bh__ptx_fault fault;
     bh__ptx_outcome outcome = bh__ptx_block_step(block, budget, &fault);
@@ -103,45 +103,45 @@ static bool step_block(bh__cpu_job *job, bh__ptx_block *block, uint64_t budget, 
     return outcome == BH__PTX_YIELD && !is_over(job);
 }
 
-/* Owned by the lane's thread while it decides whether to call for help. */
-struct pace {
+/* The lane's thread uses it to decide when to call helpers. */
+struct progress {
     bh__cpu_job *job;
     uint64_t began;
     uint64_t done; /* blocks */
     bool called;
 };
 
-static void consider_help(struct pace *pace, bool stuck) {
-    bh__cpu_job *job = pace->job;
+static void consider_help(struct progress *progress, bool stuck) {
+    bh__cpu_job *job = progress->job;
     uint64_t taken = atomic_load_explicit(&job->next, memory_order_relaxed);
-    if (pace->called || taken >= job->total) return;
+    if (progress->called || taken >= job->total) return;
     uint64_t left = job->total - taken;
-    uint64_t spent = bh__now_ns() - pace->began;
-    if (stuck || spent / (pace->done ? pace->done : 1) >= HELP_WORTH_NS / left) {
-        pace->called = true;
+    uint64_t spent = bh__now_ns() - progress->began;
+    if (stuck || spent / (progress->done ? progress->done : 1) >= HELP_WORTH_NS / left) {
+        progress->called = true;
         bh__cpu_pool_call(&job->device->pool, job, left);
     }
 }
 
-/* `pace` is NULL for helpers, and for a launch of a single block. */
-static void run_blocks(bh__cpu_job *job, bh__ptx_block **block, struct pace *pace) {
+/* `progress` is NULL for helpers, and for a launch of a single block. */
+static void run_blocks(bh__cpu_job *job, bh__ptx_block **block, struct progress *progress) {
     uint64_t index;
     while (!is_over(job) && take_block(job, &index)) {
         if (!begin_block(job, block, index)) return;
         bool done;
         while (step_block(job, *block, STEP_BUDGET, &done) && !done) {
             flush_print(job);
-            if (pace) consider_help(pace, true);
+            if (progress) consider_help(progress, true);
         }
         if (!done) return;
-        if (pace) {
-            pace->done++;
-            consider_help(pace, false);
+        if (progress) {
+            progress->done++;
+            consider_help(progress, false);
         }
     }
 }
 
-/* Cooperative: every block is begun, and all that are begun are run on in turn. */
+/* Cooperative: every block is begun, and all of them run in turn. */
 static void run_together(bh__cpu_job *job) {
     bh__ptx_block **blocks = calloc(job->total, sizeof *blocks);
     size_t count = 0;
@@ -153,7 +153,7 @@ static void run_together(bh__cpu_job *job) {
         job_fail(job, &error);
     }
     for (bool first = true; going; first = false) {
-        /* Its share at first; then one in each round, in case the helpers never come. */
+        /* Its share at first; then one in each round, in case no helpers join. */
         uint64_t index;
         for (uint32_t i = 0; going && i < (first ? job->share : 1) && take_block(job, &index);
              i++) {
@@ -178,8 +178,8 @@ static void run_together(bh__cpu_job *job) {
     free(blocks);
 }
 
-/* Blocks that are checked: one after the other, but one that takes long shares its turns with those
- * behind it, in case it waits for them. */
+/* Checked blocks run one after the other. But one that takes long takes turns with those behind it,
+ * in case it waits for them. */
 static void run_in_turn(bh__cpu_job *job, bh__ptx_block **spare) {
     bh__ptx_block *blocks[BH__CPU_BLOCKS_PER_PROCESSOR];
     size_t count = 0;
@@ -195,7 +195,7 @@ static void run_in_turn(bh__cpu_job *job, bh__ptx_block **spare) {
         if (count == 0) break;
         for (size_t i = 0; going && i < count;) {
             bool done;
-            going = step_block(job, blocks[i], count == 1 ? PATIENT_BUDGET : STEP_BUDGET, &done);
+            going = step_block(job, blocks[i], count == 1 ? CHECKED_BUDGET : STEP_BUDGET, &done);
             if (!done) {
                 i++;
                 continue;
@@ -211,7 +211,7 @@ static void run_in_turn(bh__cpu_job *job, bh__ptx_block **spare) {
     for (size_t i = 0; i < count; i++) bh__ptx_block_destroy(blocks[i]);
 }
 
-/* About what the state of one running block takes. */
+/* The approximate size of the state of one running block. */
 static uint64_t bytes_of(const bh__ptx_kernel *kernel, const uint32_t block[3], uint64_t shared) {
     uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
     uint64_t warps = (threads + 31) / 32;
@@ -286,35 +286,28 @@ static bh_status check_shape(const bh_device_info *info, const bh__ptx_kernel *k
     return BH_OK;
 }
 
-/* How many blocks whose state takes so much can be begun at once; one always can. */
+/* How many blocks with this much state can run at once; at least one. */
 static uint64_t resident_blocks(const bh_device_info *info, uint64_t bytes) {
-    uint64_t most = (uint64_t)info->multiprocessors * BH__CPU_BLOCKS_PER_PROCESSOR;
-    uint64_t in_memory = bytes ? info->memory_total / 4 / bytes : most;
-    if (in_memory < most) most = in_memory;
-    return most ? most : 1;
+    uint64_t max = (uint64_t)info->multiprocessors * BH__CPU_BLOCKS_PER_PROCESSOR;
+    uint64_t in_memory = bytes ? info->memory_total / 4 / bytes : max;
+    if (in_memory < max) max = in_memory;
+    return max ? max : 1;
 }
 
 static bh_status check_residency(bh__cpu_job *job, bh_error *error) {
     uint64_t bytes = block_bytes(&job->grid);
-    uint64_t most = resident_blocks(&job->device->info, bytes);
-    if (job->total <= most) return BH_OK;
+    uint64_t max = resident_blocks(&job->device->info, bytes);
+    if (job->total <= max) return BH_OK;
     return bh__fail(error, BH_E_RESIDENCY, "use fewer blocks, each doing more, or smaller ones",
                     "kernel \"%.100s\": %llu blocks of about %llu bytes each cannot all run at "
                     "once; %llu can",
-                    job->grid.kernel->name, (ull)job->total, (ull)bytes, (ull)most);
+                    job->grid.kernel->name, (ull)job->total, (ull)bytes, (ull)max);
 }
 
-static bh__cpu_module *module_numbered(bh__device *device, uint32_t id) {
-    for (size_t i = 0; i < device->module_count; i++) {
-        if (device->modules[i].id == id) return &device->modules[i];
-    }
-    return NULL;
-}
-
-bh_status bh__cpu_fit(bh__device *device, const bh__fit_question *question, bh_error *error,
-                      bh__fit *out) {
+bh_status bh__cpu_fit(bh__device_instance *device, const bh__fit_question *question,
+                      bh_error *error, bh__fit *out) {
     enum { USUAL_BLOCK = 256 };
-    const bh__cpu_module *module = module_numbered(device, question->module);
+    const bh__cpu_module *module = bh__cpu_find_module(device, question->module);
     if (!module || question->kernel >= bh__ptx_kernel_count(module->code))
         return bh__fail(error, BH_E_INTERNAL, BH__CPU_DEFECT, "there is no kernel %u in module %u",
                         question->kernel, question->module);
@@ -325,7 +318,7 @@ bh_status bh__cpu_fit(bh__device *device, const bh__fit_question *question, bh_e
     uint32_t threads = block[0] * block[1] * block[2];
     *out = (bh__fit){.resident = resident_blocks(info, bytes)};
     out->blocks_per_multiprocessor = (uint32_t)(out->resident / info->multiprocessors);
-    /* Every processor has a block to run whatever its size: what is lost is lanes of warps. */
+    /* Every processor has a block to run, of any size. Only threads of a partial warp are lost. */
     out->occupancy = (double)threads / ((threads + 31) / 32 * 32);
     if (!question->advice) return BH_OK;
     out->recommended_block = kernel->max_threads < USUAL_BLOCK ? kernel->max_threads : USUAL_BLOCK;
@@ -338,7 +331,7 @@ bh_status bh__cpu_fit(bh__device *device, const bh__fit_question *question, bh_e
     return BH_OK;
 }
 
-/* ---- what became of it ---- */
+/* ---- results ---- */
 
 static const struct {
     int code;
@@ -383,7 +376,7 @@ static bh_status describe_fault(const bh__cpu_job *job, const bh__work *work, bh
         "kernel \"%.100s\" (launch %llu of lane %u, grid %u x %u x %u, block %u x %u x %u): %s",
         job->grid.kernel->name, (ull)work->sequence, work->lane, body->grid[0], body->grid[1],
         body->grid[2], body->block[0], body->block[1], body->block[2], fault->text);
-    if (fault->kind == BH__PTX_FAULT_ASSERT) { /* said as a GPU's driver says it: aloud too */
+    if (fault->kind == BH__PTX_FAULT_ASSERT) { /* also printed, as a GPU's driver does */
         const bh__device_services *services = job->device->services;
         char line[sizeof fault->text + 1];
         int length = snprintf(line, sizeof line, "%s\n", fault->text);
@@ -438,15 +431,15 @@ static bh_status prepare(bh__device_lane *lane, const bh__work *work, bh_error *
     job->faulted = false;
     atomic_store_explicit(&job->next, 0, memory_order_relaxed);
     atomic_store_explicit(&job->stop, false, memory_order_relaxed);
-    atomic_store_explicit(&job->troubled, false, memory_order_relaxed);
+    atomic_store_explicit(&job->failed, false, memory_order_relaxed);
     return job->cooperative ? check_residency(job, error) : BH_OK;
 }
 
-static bh_status judge(bh__device_lane *lane, const bh__work *work, bh_error *error) {
+static bh_status finish(bh__device_lane *lane, const bh__work *work, bh_error *error) {
     bh__cpu_job *job = &lane->job;
     trim_block(job, &lane->block);
     if (job->print_bytes) flush_print(job);
-    if (atomic_load(&job->troubled)) {
+    if (atomic_load(&job->failed)) {
         if (job->faulted) return describe_fault(job, work, error);
         *error = job->error;
         return error->status;
@@ -454,13 +447,13 @@ static bh_status judge(bh__device_lane *lane, const bh__work *work, bh_error *er
     return bh__cpu_killed(lane->device) ? BH_E_STOPPED : BH_OK;
 }
 
-/* All of it on this thread: the checks then see one order, the same every time. */
+/* Runs everything on this thread, so that the checks see the same order every time. */
 static bh_status launch_checked(bh__device_lane *lane, const bh__work *work, bh_error *error) {
     bh__cpu_job *job = &lane->job;
     const char *name = job->grid.kernel->name;
     if (!lane->check && !(lane->check = bh__ptx_check_create()))
         return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory in this machine",
-                        "kernel \"%.100s\": no memory to check it with", name);
+                        "kernel \"%.100s\": no memory for its checks", name);
     job->grid.check = lane->check;
     bh__ptx_check_begin(lane->check);
     if (job->cooperative) {
@@ -470,7 +463,7 @@ static bh_status launch_checked(bh__device_lane *lane, const bh__work *work, bh_
         run_in_turn(job, &lane->block);
     }
     bool whole = bh__ptx_check_end(lane->check);
-    bh_status status = judge(lane, work, error);
+    bh_status status = finish(lane, work, error);
     if (status != BH_OK || whole) return status;
     return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory, or check a smaller launch",
                     "kernel \"%.100s\" ran, but there was no memory to check all of it", name);
@@ -490,9 +483,9 @@ bh_status bh__cpu_launch(bh__device_lane *lane, const bh__work *work, bh_error *
     } else if (job->total == 1) {
         run_blocks(job, &lane->block, NULL);
     } else {
-        struct pace pace = {.job = job, .began = bh__now_ns()};
-        run_blocks(job, &lane->block, &pace);
+        struct progress progress = {.job = job, .began = bh__now_ns()};
+        run_blocks(job, &lane->block, &progress);
     }
     bh__cpu_pool_dismiss(pool, job);
-    return judge(lane, work, error);
+    return finish(lane, work, error);
 }

@@ -12,7 +12,7 @@ static int map_new(uint64_t address, uint64_t bytes, int fd, bool writable) {
                         MAP_SHARED | MAP_FIXED_NOREPLACE, fd, 0);
     if (memory == MAP_FAILED) return errno;
     if (memory != wanted) {
-        /* A kernel before 4.17 takes the address for a hint. */
+        /* Kernels before 4.17 treat the address as a hint. */
         munmap(memory, bytes);
         return EEXIST;
     }
@@ -21,8 +21,8 @@ static int map_new(uint64_t address, uint64_t bytes, int fd, bool writable) {
 
 #ifdef BH__ONE_PROCESS
 
-/* Workers that are threads of one process share its address space: what one of them has mapped is there for
- * the others too. */
+/* Workers that are threads of one process share its address space: a mapping of one of them is
+ * used by the others too. */
 enum { MAX_MAPPINGS = 4096 };
 
 static struct {

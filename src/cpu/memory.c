@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chunks of memory, mapped twice at addresses of the application's choice, and host regions. */
+/* Chunks of memory, mapped twice at addresses that the application chose, and host regions. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,14 +15,15 @@
 
 typedef unsigned long long ull;
 
-static bh_status check_chunk(const bh__device *device, const bh__chunk *chunk, bh_error *error) {
+static bh_status check_chunk(const bh__device_instance *device, const bh__chunk *chunk,
+                             bh_error *error) {
     uint64_t mask = BH__CPU_GRANULARITY - 1, end;
     if (chunk->bytes == 0 || (chunk->bytes & mask) || (chunk->address & mask) ||
         (chunk->read_only_address & mask) || chunk->address == 0 ||
         !bh__add_u64(chunk->address, chunk->bytes, &end) ||
         !bh__add_u64(chunk->read_only_address, chunk->bytes, &end))
         return bh__fail(error, BH_E_INTERNAL, BH__CPU_DEFECT,
-                        "a chunk of %llu bytes at 0x%llx and 0x%llx is not made of whole pieces of "
+                        "a chunk of %llu bytes at 0x%llx and 0x%llx is not a multiple of "
                         "%d bytes",
                         (ull)chunk->bytes, (ull)chunk->address, (ull)chunk->read_only_address,
                         BH__CPU_GRANULARITY);
@@ -67,13 +68,13 @@ static void unmap_all(const bh__cpu_chunk *self) {
     if (self->map) bh__share_unmap(self->map, bh__map_bytes(chunk->bytes));
 }
 
-/* With checks: what stands behind the chunk's bytes. */
+/* With checks: maps the shadow, which is behind the chunk's bytes. */
 static bh_status map_shadow(bh__cpu_chunk *self, int fd, bh_error *error) {
     uint64_t bytes = self->chunk.bytes;
     struct stat info;
     if (fstat(fd, &info) < 0 || (uint64_t)info.st_size < bh__checked_chunk_bytes(bytes))
-        return bh__fail(error, BH_E_INTERNAL, BH__CPU_DEFECT,
-                        "a chunk of %llu bytes has no shadow to check it with", (ull)bytes);
+        return bh__fail(error, BH_E_INTERNAL, BH__CPU_DEFECT, "a chunk of %llu bytes has no shadow",
+                        (ull)bytes);
     self->marks = bh__share_map(fd, bh__marks_offset(bytes), bytes, true);
     self->map = bh__share_map(fd, bh__map_offset(bytes), bh__map_bytes(bytes), false);
     if (self->marks && self->map) return BH_OK;
@@ -83,7 +84,8 @@ static bh_status map_shadow(bh__cpu_chunk *self, int fd, bh_error *error) {
                     bh__errno_text(errno, reason, sizeof reason));
 }
 
-bh_status bh__cpu_chunk_map(bh__device *device, const bh__chunk *chunk, int fd, bh_error *error) {
+bh_status bh__cpu_chunk_map(bh__device_instance *device, const bh__chunk *chunk, int fd,
+                            bh_error *error) {
     bh_status status = check_chunk(device, chunk, error);
     if (status != BH_OK) return status;
     bh__cpu_chunk *chunks = realloc(device->chunks, (device->chunk_count + 1) * sizeof *chunks);
@@ -107,7 +109,7 @@ bh_status bh__cpu_chunk_map(bh__device *device, const bh__chunk *chunk, int fd, 
     return BH_OK;
 }
 
-bh_status bh__cpu_chunk_create(bh__device *device, const bh__chunk *chunk, bh_error *error,
+bh_status bh__cpu_chunk_create(bh__device_instance *device, const bh__chunk *chunk, bh_error *error,
                                int *out_fd) {
     uint64_t total = device->info.memory_total;
     if (!bh__range_fits(device->chunk_bytes, chunk->bytes, total))
@@ -119,7 +121,8 @@ bh_status bh__cpu_chunk_create(bh__device *device, const bh__chunk *chunk, bh_er
                                                     : chunk->bytes);
     if (fd < 0) {
         char reason[128];
-        return bh__fail(error, BH_E_NO_MEMORY, "release buffers or use smaller ones",
+        return bh__fail(error, BH_E_NO_MEMORY,
+                        bh__errno_fix(-fd, "release buffers or use smaller ones"),
                         "a chunk of %llu bytes cannot be made: %s", (ull)chunk->bytes,
                         bh__errno_text(-fd, reason, sizeof reason));
     }
@@ -131,20 +134,14 @@ bh_status bh__cpu_chunk_create(bh__device *device, const bh__chunk *chunk, bh_er
     return status;
 }
 
-bh_status bh__cpu_chunk_unmap(bh__device *device, uint32_t id, bh_error *error) {
+bh_status bh__cpu_chunk_unmap(bh__device_instance *device, uint32_t id, bh_error *error) {
     for (size_t i = 0; i < device->chunk_count; i++) {
         if (device->chunks[i].chunk.id != id) continue;
         bh__cpu_chunk gone = device->chunks[i];
         bh__cpu_chunk *its = &device->chunks[i];
         size_t behind = (--device->chunk_count - i) * sizeof *its;
-        memmove(its, its + 1, behind); /* they stay in the order of their addresses */
-        bh_status status = bh__cpu_view_renew(device, error);
-        if (status != BH_OK) {
-            memmove(its + 1, its, behind);
-            device->chunk_count++;
-            *its = gone;
-            return status;
-        }
+        memmove(its, its + 1, behind); /* chunks stay in the order of their addresses */
+        (void)bh__cpu_view_renew(device, NULL);
         if (!(gone.chunk.flags & BH__CHUNK_DRIVER)) device->chunk_bytes -= gone.chunk.bytes;
         unmap_all(&gone);
         return BH_OK;
@@ -152,7 +149,7 @@ bh_status bh__cpu_chunk_unmap(bh__device *device, uint32_t id, bh_error *error) 
     return bh__fail(error, BH_E_INTERNAL, BH__CPU_DEFECT, "there is no chunk %u to unmap", id);
 }
 
-/* ---- memory of this worker's own ---- */
+/* ---- memory that only this worker has ---- */
 
 static bh_status refuse_driver(const bh__chunk *chunk, int number, bh_error *error) {
     char reason[128];
@@ -161,9 +158,9 @@ static bh_status refuse_driver(const bh__chunk *chunk, int number, bh_error *err
                     bh__errno_text(number, reason, sizeof reason));
 }
 
-bh_status bh__cpu_driver_create(bh__device *device, const bh__chunk *chunk, bh_error *error,
-                                uint64_t *out_address) {
-    uint64_t available = bh__memory_available();
+bh_status bh__cpu_driver_create(bh__device_instance *device, const bh__chunk *chunk,
+                                bh_error *error, uint64_t *out_address) {
+    uint64_t available = bh__available_bytes(device->available);
     if ((chunk->flags & BH__CHUNK_MEASURED) && chunk->bytes > available)
         return bh__fail(error, BH_E_NO_MEMORY, "ask for less, or free memory in this machine",
                         "%llu bytes of managed memory asked for; this machine has %llu available, "
@@ -189,8 +186,8 @@ bh_status bh__cpu_driver_create(bh__device *device, const bh__chunk *chunk, bh_e
     return BH_OK;
 }
 
-/* There is one memory, and nothing moves: advice is checked and that is all. */
-bh_status bh__cpu_driver_advise(bh__device *device, const bh__advice_message *what,
+/* There is only one memory, so advice has no effect. It is checked all the same. */
+bh_status bh__cpu_driver_advise(bh__device_instance *device, const bh__advice_message *what,
                                 bh_error *error) {
     for (size_t i = 0; i < device->chunk_count; i++) {
         const bh__chunk *chunk = &device->chunks[i].chunk;
@@ -198,14 +195,15 @@ bh_status bh__cpu_driver_advise(bh__device *device, const bh__advice_message *wh
             bh__range_fits(what->offset, what->bytes, chunk->bytes))
             return BH_OK;
     }
-    return bh__fail(error, BH_E_INTERNAL, BH__CPU_DEFECT,
-                    "advice about %llu bytes from byte %llu on of chunk %u, which has them not",
-                    (ull)what->bytes, (ull)what->offset, what->chunk);
+    return bh__fail(
+        error, BH_E_INTERNAL, BH__CPU_DEFECT,
+        "advice about %llu bytes from byte %llu on of chunk %u, which does not have them",
+        (ull)what->bytes, (ull)what->offset, what->chunk);
 }
 
 /* ---- host regions ---- */
 
-bh_status bh__cpu_host_map(bh__device *device, uint32_t id, void *memory, uint64_t bytes,
+bh_status bh__cpu_host_map(bh__device_instance *device, uint32_t id, void *memory, uint64_t bytes,
                            bh_error *error) {
     for (size_t i = 0; i < device->host_count; i++) {
         if (device->hosts[i].id == id)
@@ -223,24 +221,18 @@ bh_status bh__cpu_host_map(bh__device *device, uint32_t id, void *memory, uint64
     return status;
 }
 
-bh_status bh__cpu_host_unmap(bh__device *device, uint32_t id, bh_error *error) {
+bh_status bh__cpu_host_unmap(bh__device_instance *device, uint32_t id, bh_error *error) {
     for (size_t i = 0; i < device->host_count; i++) {
         if (device->hosts[i].id != id) continue;
-        bh__cpu_host gone = device->hosts[i];
-        device->hosts[i] = device->hosts[device->host_count - 1];
-        device->host_count--;
-        bh_status status = bh__cpu_view_renew(device, error);
-        if (status != BH_OK) {
-            device->hosts[device->host_count++] = device->hosts[i];
-            device->hosts[i] = gone;
-        }
-        return status;
+        device->hosts[i] = device->hosts[--device->host_count];
+        (void)bh__cpu_view_renew(device, NULL);
+        return BH_OK;
     }
     return bh__fail(error, BH_E_INTERNAL, BH__CPU_DEFECT, "there is no host region %u to unmap",
                     id);
 }
 
-void bh__cpu_unmap_all(bh__device *device) {
+void bh__cpu_unmap_all(bh__device_instance *device) {
     for (size_t i = 0; i < device->chunk_count; i++) unmap_all(&device->chunks[i]);
     free(device->chunks);
     free(device->hosts);

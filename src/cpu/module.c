@@ -6,7 +6,7 @@
 
 #include "base/checked.h"
 #include "cpu/cpu.h"
-#include "worker/blob.h"
+#include "worker/module_blob.h"
 #include "writes/writes.h"
 
 static const char *binary_kind(const uint8_t *image, size_t bytes) {
@@ -77,7 +77,8 @@ static bh_status module_create(bh__cpu_module *module, const void *image, size_t
     return status;
 }
 
-static bh_status module_add(bh__device *device, const bh__cpu_module *module, bh_error *error) {
+static bh_status module_add(bh__device_instance *device, const bh__cpu_module *module,
+                            bh_error *error) {
     bh__cpu_module *modules =
         realloc(device->modules, (device->module_count + 1) * sizeof *modules);
     if (!modules)
@@ -90,20 +91,20 @@ static bh_status module_add(bh__device *device, const bh__cpu_module *module, bh
     return status;
 }
 
-static bh__cpu_module *find_module(bh__device *device, uint32_t id) {
+bh__cpu_module *bh__cpu_find_module(bh__device_instance *device, uint32_t id) {
     for (size_t i = 0; i < device->module_count; i++) {
         if (device->modules[i].id == id) return &device->modules[i];
     }
     return NULL;
 }
 
-bh_status bh__cpu_module_load(bh__device *device, uint32_t id, const void *image, size_t bytes,
-                              bh_error *error, int *out_blob) {
+bh_status bh__cpu_module_load(bh__device_instance *device, uint32_t id, const void *image,
+                              size_t bytes, bh_error *error, int *out_blob) {
     const char *binary = binary_kind(image, bytes);
     if (binary)
         return bh__fail(error, BH_E_UNSUPPORTED, "give the CPU device PTX text",
                         "the image is %s: the CPU device runs PTX text only", binary);
-    if (find_module(device, id))
+    if (bh__cpu_find_module(device, id))
         return bh__fail(error, BH_E_INTERNAL, BH__CPU_DEFECT, "module %u is loaded already", id);
     bh__cpu_module module = {.id = id};
     int blob = -1;
@@ -119,27 +120,22 @@ bh_status bh__cpu_module_load(bh__device *device, uint32_t id, const void *image
     return BH_OK;
 }
 
-bh_status bh__cpu_module_unload(bh__device *device, uint32_t id, bh_error *error) {
-    bh__cpu_module *module = find_module(device, id);
+bh_status bh__cpu_module_unload(bh__device_instance *device, uint32_t id, bh_error *error) {
+    bh__cpu_module *module = bh__cpu_find_module(device, id);
     if (!module)
         return bh__fail(error, BH_E_INTERNAL, BH__CPU_DEFECT, "there is no module %u to unload",
                         id);
     bh__cpu_module gone = *module;
     *module = device->modules[device->module_count - 1];
     device->module_count--;
-    bh_status status = bh__cpu_view_renew(device, error);
-    if (status != BH_OK) {
-        device->modules[device->module_count++] = *module;
-        *module = gone;
-        return status;
-    }
+    (void)bh__cpu_view_renew(device, NULL);
     module_free(&gone);
     return BH_OK;
 }
 
-bh_status bh__cpu_global_set(bh__device *device, const bh__module_message *where, const void *bytes,
-                             size_t count, bh_error *error) {
-    bh__cpu_module *module = find_module(device, where->id);
+bh_status bh__cpu_global_set(bh__device_instance *device, const bh__module_message *where,
+                             const void *bytes, size_t count, bh_error *error) {
+    bh__cpu_module *module = bh__cpu_find_module(device, where->id);
     if (!module || where->variable >= bh__ptx_variable_count(module->code))
         return bh__fail(error, BH_E_INTERNAL, BH__CPU_DEFECT,
                         "there is no variable %u in module %u", where->variable, where->id);
@@ -155,7 +151,7 @@ bh_status bh__cpu_global_set(bh__device *device, const bh__module_message *where
     return BH_OK;
 }
 
-void bh__cpu_unload_all(bh__device *device) {
+void bh__cpu_unload_all(bh__device_instance *device) {
     for (size_t i = 0; i < device->module_count; i++) module_free(&device->modules[i]);
     free(device->modules);
     device->modules = NULL;

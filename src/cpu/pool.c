@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pool: threads, started when first wanted, that run blocks of grids beside the lanes' own threads. */
+/* The pool: threads that run blocks of grids beside the lanes' own threads. They are started when
+ * first needed. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/thread.h"
 #include "cpu/cpu.h"
 
-bh_status bh__cpu_pool_open(bh__cpu_pool *pool, bh__device *device, uint32_t size,
+bh_status bh__cpu_pool_open(bh__cpu_pool *pool, bh__device_instance *device, uint32_t size,
                             bh_error *error) {
     pool->device = device;
     pool->size = size;
@@ -32,10 +33,19 @@ static bh__cpu_job *choose(const bh__cpu_pool *pool) {
     return best;
 }
 
+/* Called by the thread itself: naming another thread writes to a file, which a worker cannot open.
+ */
+static void name_thread(uint32_t number) {
+    char name[16];
+    snprintf(name, sizeof name, "bh-pool-%u", number % 1000);
+    pthread_setname_np(pthread_self(), name);
+}
+
 static void *pool_main(void *argument) {
     bh__cpu_pool *pool = argument;
     bh__ptx_block *block = NULL;
     pthread_mutex_lock(&pool->lock);
+    name_thread(pool->named++);
     while (!pool->closing) {
         bh__cpu_job *job = choose(pool);
         if (!job) {
@@ -56,18 +66,13 @@ static void *pool_main(void *argument) {
     return NULL;
 }
 
-/* Called with the lock held. A thread that cannot be started is done without. */
+/* Called with the lock held. If a thread cannot be started, the pool works without it. */
 static void start_thread(bh__cpu_pool *pool) {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, BH__CPU_STACK_BYTES);
     pthread_t *thread = &pool->threads[pool->started];
-    if (bh__thread_start(thread, &attributes, pool_main, pool) == 0) {
-        char name[16];
-        snprintf(name, sizeof name, "bh-pool-%u", pool->started % 1000);
-        pthread_setname_np(*thread, name);
-        pool->started++;
-    }
+    if (bh__thread_start(thread, &attributes, pool_main, pool) == 0) pool->started++;
     pthread_attr_destroy(&attributes);
 }
 

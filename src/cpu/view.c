@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Views: unchanging snapshots of what is mapped and loaded, for lanes to look things up in. */
+/* Views: immutable snapshots of what is mapped and loaded, in which lanes look things up. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,7 +36,8 @@ static size_t add_ranges(bh__cpu_view *view, size_t used, const bh__cpu_chunk *c
     return used;
 }
 
-/* Chunks mostly come in the order of their addresses, and views are made each time one does. */
+/* Chunks are mostly added in the order of their addresses, and each one makes a new view: most need
+ * no sorting. */
 static void fill_ranges(bh__cpu_view *view, const bh__cpu_chunk *chunks, size_t count) {
     size_t used = add_ranges(view, 0, chunks, count, true);
     used = add_ranges(view, used, chunks, count, false);
@@ -54,10 +55,10 @@ static void view_free(bh__cpu_view *view) {
     free(view);
 }
 
-static bh__cpu_view *view_create(const bh__device *device) {
+static bh__cpu_view *view_create(const bh__device_instance *device) {
     bh__cpu_view *view = calloc(1, sizeof *view);
     if (!view) return NULL;
-    /* One more than needed, so that none of them asks for zero bytes. */
+    /* One more than needed, so that no allocation has zero bytes. */
     view->ranges = malloc((2 * device->chunk_count + 1) * sizeof *view->ranges);
     view->modules = malloc((device->module_count + 1) * sizeof *view->modules);
     view->hosts = malloc((device->host_count + 1) * sizeof *view->hosts);
@@ -78,7 +79,7 @@ static bh__cpu_view *view_create(const bh__device *device) {
     return view;
 }
 
-bh_status bh__cpu_view_renew(bh__device *device, bh_error *error) {
+bh_status bh__cpu_view_renew(bh__device_instance *device, bh_error *error) {
     bh__cpu_view *view = view_create(device);
     if (!view)
         return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory in this machine",
@@ -91,7 +92,7 @@ bh_status bh__cpu_view_renew(bh__device *device, bh_error *error) {
     return BH_OK;
 }
 
-void bh__cpu_view_drop(bh__device *device, bh__cpu_view **held) {
+void bh__cpu_view_drop(bh__device_instance *device, bh__cpu_view **held) {
     bh__cpu_view *view = *held;
     if (!view) return;
     *held = NULL;
@@ -101,8 +102,8 @@ void bh__cpu_view_drop(bh__device *device, bh__cpu_view **held) {
     if (last) view_free(view);
 }
 
-void bh__cpu_view_follow(bh__device *device, bh__cpu_view **held) {
-    /* The one held cannot have been freed and its address used again. */
+void bh__cpu_view_follow(bh__device_instance *device, bh__cpu_view **held) {
+    /* The view that is held cannot have been freed and its address reused. */
     if (atomic_load_explicit(&device->view, memory_order_acquire) == *held) return;
     bh__cpu_view_drop(device, held);
     pthread_mutex_lock(&device->view_lock);

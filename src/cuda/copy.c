@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Moving bytes: between host regions, device memory and modules' variables. */
+/* Copies and fills: host regions, device memory and modules' variables. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -17,13 +17,13 @@ static bh_status refuse(bh_error *error, const bh__work *work, const char *what)
         (ull)body->bytes, what);
 }
 
-uint8_t *bh__cuda_host_memory(const bh__device *device, uint32_t id, uint64_t offset,
+uint8_t *bh__cuda_host_memory(const bh__device_instance *device, uint32_t id, uint64_t offset,
                               uint64_t bytes) {
     const bh__cuda_host *host = bh__cuda_find_host(device, id);
     return host && bh__range_fits(offset, bytes, host->bytes) ? host->memory + offset : NULL;
 }
 
-static bh__cu_address variable_memory(const bh__device *device, const bh__copy_body *body,
+static bh__cu_address variable_memory(const bh__device_instance *device, const bh__copy_body *body,
                                       uint64_t offset) {
     const bh__cuda_module *module = bh__cuda_find_module(device, body->module);
     if (!module || body->variable >= module->variable_count) return 0;
@@ -51,8 +51,8 @@ static int fill(bh__device_lane *lane, const bh__copy_body *body) {
         return cu->fill_16(body->target, half, body->bytes / 2, lane->stream);
     if (length == 4 && aligned)
         return cu->fill_32(body->target, word, body->bytes / 4, lane->stream);
-    /* The driver has nothing for these: what is there already is copied behind itself, twice as
-     * much each time. The pattern itself is copied before the call returns. */
+    /* The driver has no fill for these. The pattern is copied in, before the call returns; then the
+     * filled part is copied behind itself, which doubles it each time. */
     uint64_t filled = body->bytes < length ? body->bytes : length;
     int result = cu->copy_in(body->target, body->pattern, filled, lane->stream);
     while (result == BH__CU_OK && filled < body->bytes) {
@@ -69,7 +69,7 @@ static int copy_within(bh__device_lane *lane, const bh__copy_body *body) {
         body->target + body->bytes <= body->source || body->source + body->bytes <= body->target;
     if (apart) return cu->copy_within(body->target, body->source, body->bytes, lane->stream);
     if (body->target == body->source) return BH__CU_OK;
-    /* The driver's copy of overlapping ranges is not defined. */
+    /* The driver does not define copies of overlapping ranges. */
     bh__cu_address between;
     int result = cu->scratch_alloc(&between, body->bytes, lane->stream);
     if (result != BH__CU_OK) return result;
@@ -82,17 +82,16 @@ static int copy_within(bh__device_lane *lane, const bh__copy_body *body) {
 
 static bh_status move(bh__device_lane *lane, const bh__work *work, bh_error *error,
                       int *out_result) {
-    const bh__device *device = lane->device;
+    const bh__device_instance *device = lane->device;
     const bh__copy_body *body = &work->u.copy;
     bool in = work->op == BH__OP_WRITE || work->op == BH__OP_GLOBAL_WRITE;
     uint8_t *host =
         bh__cuda_host_memory(device, body->host, in ? body->source : body->target, body->bytes);
-    if (!host) return refuse(error, work, "the host memory does not lie in what is mapped for it");
+    if (!host) return refuse(error, work, "the host memory does not lie in its host region");
     bh__cu_address address = in ? body->target : body->source;
     if (work->op == BH__OP_GLOBAL_WRITE || work->op == BH__OP_GLOBAL_READ) {
         address = variable_memory(device, body, address);
-        if (!address)
-            return refuse(error, work, "the variable cannot be reached from outside its module");
+        if (!address) return refuse(error, work, "the driver does not tell the variable's address");
     }
     *out_result = in ? device->cu.copy_in(address, host, body->bytes, lane->stream)
                      : device->cu.copy_out(host, address, body->bytes, lane->stream);
@@ -123,8 +122,8 @@ static int copy_row(bh__device_lane *lane, const bh__cu_rows *rows, uint64_t row
                            lane->stream);
 }
 
-/* The driver may refuse a pitch that it would not have chosen itself, and any of 2 GiB or more:
- * then row by row. */
+/* The driver may refuse a pitch that it did not choose itself, and refuses any of 2 GiB or more:
+ * then the rows are copied one by one. */
 static int copy_rows(bh__device_lane *lane, const bh__cu_rows *rows) {
     int result = BH__CU_INVALID_VALUE;
     if (rows->target.pitch <= INT32_MAX && rows->source.pitch <= INT32_MAX)
@@ -136,8 +135,8 @@ static int copy_rows(bh__device_lane *lane, const bh__cu_rows *rows) {
     return result;
 }
 
-/* The pattern into the first row, then what is there behind itself, twice as much each time: first
- * along the row, then row after row. */
+/* Copies the pattern into the first row, then the filled part behind itself, which doubles it each
+ * time: first along the row, then over the rows. */
 static int fill_rows(bh__device_lane *lane, const bh__copy_body *body, uint8_t *pattern) {
     const bh__driver *cu = &lane->device->cu;
     uint64_t filled = body->bytes < body->pattern_bytes ? body->bytes : body->pattern_bytes;
@@ -167,19 +166,18 @@ static bh_status move_rows(bh__device_lane *lane, const bh__work *work, bh_error
     uint64_t to, from = body->pattern_bytes;
     if (!bh__rows_extent(body->bytes, body->rows, body->pitch.target, &to) ||
         (fills ? from == 0 : !bh__rows_extent(body->bytes, body->rows, body->pitch.source, &from)))
-        return refuse(error, work, "the rows make no sense");
+        return refuse(error, work, "the rows are not valid");
     uint8_t *host = NULL;
     if (work->op != BH__OP_COPY_ROWS) {
         host = reads ? bh__cuda_host_memory(lane->device, body->host, body->target, to)
                      : bh__cuda_host_memory(lane->device, body->host, body->source, from);
-        if (!host)
-            return refuse(error, work, "the host memory does not lie in what is mapped for it");
+        if (!host) return refuse(error, work, "the host memory does not lie in its host region");
     }
     if (fills) {
         *out_result = fill_rows(lane, body, host);
         return BH_OK;
     }
-    /* The pitch of a single row means nothing, and the driver wants one that is long enough. */
+    /* A single row has no pitch, but the driver requires one that is long enough. */
     uint64_t target_pitch = body->rows == 1 ? body->bytes : body->pitch.target;
     uint64_t source_pitch = body->rows == 1 ? body->bytes : body->pitch.source;
     bh__cu_rows rows = {
@@ -210,7 +208,7 @@ bh_status bh__cuda_copy(bh__device_lane *lane, const bh__work *work, bh_error *e
         break;
     case BH__OP_FILL:
         if (!bh__is_power_of_two(body->pattern_bytes) || body->pattern_bytes > sizeof body->pattern)
-            return refuse(error, work, "the pattern has an unusual size");
+            return refuse(error, work, "the size of the pattern is not supported");
         result = fill(lane, body);
         break;
     case BH__OP_WRITE_ROWS:
@@ -231,6 +229,6 @@ bh_status bh__cuda_copy(bh__device_lane *lane, const bh__work *work, bh_error *e
     return bh__cuda_fail(lane->device, error, result,
                          result == BH__CU_OUT_OF_MEMORY ? BH_E_NO_MEMORY : BH_E_INTERNAL,
                          result == BH__CU_OUT_OF_MEMORY ? "release buffers" : BH__CUDA_DEFECT,
-                         "request %llu on lane %u (operation %u, %llu bytes) was not taken",
+                         "request %llu on lane %u (operation %u, %llu bytes) was refused",
                          (ull)work->sequence, work->lane, work->op, (ull)body->bytes);
 }

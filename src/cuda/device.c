@@ -1,32 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CUDA device as src/worker/ sees it: opened, closed, its lanes, its table of functions. */
+/* The CUDA device as src/worker/ sees it: open, close, its lanes, its table of functions. */
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/available.h"
 #include "cuda/state.h"
+#include "worker/crash.h"
 
-/* ---- what went wrong ---- */
+/* ---- errors ---- */
 
 static const char *fault_fix(int result) {
     switch (result) {
     case BH__CU_ILLEGAL_ADDRESS:
-        return "check the kernel's indices against the sizes of its buffers, that every pointer it follows is one of "
-               "a live buffer, and that it writes no input";
+        return "check the kernel's indices against the sizes of its buffers, that every pointer "
+               "it follows is one of a live buffer, and that it writes no input";
     case BH__CU_MISALIGNED_ADDRESS:
         return "align the address to the size of the access";
     case BH__CU_ASSERT:
         return "see why the assertion in the kernel does not hold";
     case BH__CU_ECC_UNCORRECTABLE:
-        return "see what is damaged with nvidia-smi -q -d ECC,ROW_REMAPPER; reset the GPU (nvidia-smi --gpu-reset), which "
-               "maps damaged rows out; replace it if they come back. Then reopen the device";
+        return "see what is damaged with nvidia-smi -q -d ECC,ROW_REMAPPER; reset the GPU "
+               "(nvidia-smi --gpu-reset), which maps damaged rows out; replace it if they come "
+               "back. Then reopen the device";
     default:
         return "run the kernel alone, on the CPU device or under compute-sanitizer";
     }
 }
 
-bh_status bh__cuda_fail(const bh__device *device, bh_error *error, int result, bh_status status,
-                        const char *fix, const char *what, ...) {
+bh_status bh__cuda_fail(const bh__device_instance *device, bh_error *error, int result,
+                        bh_status status, const char *fix, const char *what, ...) {
     const char *name = bh__driver_error_name(&device->cu, result);
     const char *text = bh__driver_error_text(&device->cu, result);
     char log[256];
@@ -56,14 +59,14 @@ bh_status bh__cuda_fail(const bh__device *device, bh_error *error, int result, b
 
 /* ---- opening ---- */
 
-/* Before the driver starts: everything is loaded when a module is, so that no launch ever waits
- * for running kernels to end. The number of the driver's queues (CUDA_DEVICE_MAX_CONNECTIONS, 8)
- * is left alone: 32 of them make every worker 0.4 s slower to start and to end. */
+/* Called before the driver starts. With eager loading no launch ever waits for running kernels to
+ * end. The number of the driver's queues (CUDA_DEVICE_MAX_CONNECTIONS, 8) is not changed: with 32
+ * of them every worker takes 0.4 s longer to start and to end. */
 static void set_environment(void) {
     setenv("CUDA_MODULE_LOADING", "EAGER", 1);
 }
 
-static bh_status find_device(bh__device *device, uint32_t index, bh_error *error) {
+static bh_status find_device(bh__device_instance *device, uint32_t index, bh_error *error) {
     int count = 0;
     int result = device->cu.device_count(&count);
     if (result == BH__CU_OK && index >= (uint32_t)count)
@@ -75,27 +78,27 @@ static bh_status find_device(bh__device *device, uint32_t index, bh_error *error
                          "CUDA device number %u cannot be found", index);
 }
 
-static bh_status enter_context(bh__device *device, bh_error *error) {
+static bh_status enter_context(bh__device_instance *device, bh_error *error) {
     device->cu.context_flags(device->ordinal, BH__CU_CONTEXT_BLOCKING_SYNC);
     int result = device->cu.context_retain(&device->context, device->ordinal);
     if (result == BH__CU_OK) result = device->cu.context_enter(device->context);
     if (result == BH__CU_OK) return BH_OK;
     bool full = result == BH__CU_OUT_OF_MEMORY;
     const char *fix =
-        full
-            ? "end other programs on this device: a worker needs about half a GiB, and a standby as much again"
+        full ? "end other programs on this device: a worker needs about half a GiB, and a standby "
+               "as much again"
         : bh__cuda_uses_mps(device)
-            ? "try again in a moment: an MPS server shares the device, and when one of its programs faults or is "
-              "killed it has to clear up first; or stop it: echo quit | nvidia-cuda-mps-control"
-            : "see nvidia-smi: the compute mode must not be Prohibited, nor Exclusive_Process while another "
-              "program or a standby uses the device";
+            ? "try again in a moment: an MPS server shares the device, and it must clean up after "
+              "a program that faults or is killed; or stop it: echo quit | nvidia-cuda-mps-control"
+            : "see nvidia-smi: the compute mode must not be Prohibited, nor Exclusive_Process "
+              "while another program or a standby uses the device";
     bh__cuda_fail(device, error, result, full ? BH_E_NO_MEMORY : BH_E_NO_DEVICE, fix,
                   "no context can be made on CUDA device %d", device->ordinal);
     if (error->status == BH_E_FAULT) snprintf(error->fix, sizeof error->fix, "%s", fix);
     return error->status;
 }
 
-static bh_status ready_memory(bh__device *device, bh_error *error) {
+static bh_status prepare_memory(bh__device_instance *device, bh_error *error) {
     device->memory_kind =
         (bh__cu_memory_kind){.type = BH__CU_MEMORY_PINNED,
                              .handle_kinds = BH__CU_HANDLE_DESCRIPTOR,
@@ -127,22 +130,22 @@ static bh_status ready_memory(bh__device *device, bh_error *error) {
                          "%s", what);
 }
 
-static bh_status open_parts(bh__device *device, uint32_t index, bh_error *error) {
+static bh_status open_parts(bh__device_instance *device, uint32_t index, bh_error *error) {
     bh_status status = bh__driver_open(&device->cu, error);
     if (status == BH_OK) status = find_device(device, index, error);
     if (status == BH_OK) status = bh__cuda_modes_check(device, error);
     if (status == BH_OK) status = enter_context(device, error);
     if (status == BH_OK) status = bh__cuda_info_fill(device, error);
     if (status == BH_OK) status = bh__cuda_print_open(&device->print, error);
-    if (status == BH_OK) status = ready_memory(device, error);
-    if (status == BH_OK) bh__cuda_marks_open(device);
+    if (status == BH_OK) status = prepare_memory(device, error);
+    if (status == BH_OK) bh__cuda_word_nodes_open(device);
     return status;
 }
 
 static bh_status open_device(const bh__device_services *services, uint32_t index,
                              bh_device_info *info, uint64_t *out_granularity, bh_error *error,
-                             bh__device **out) {
-    bh__device *device = calloc(1, sizeof *device);
+                             bh__device_instance **out) {
+    bh__device_instance *device = calloc(1, sizeof *device);
     if (!device)
         return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory in this machine",
                         "no memory for the CUDA device");
@@ -150,10 +153,10 @@ static bh_status open_device(const bh__device_services *services, uint32_t index
     set_environment();
     bh_status status = open_parts(device, index, error);
     if (status != BH_OK) {
-        /* One that never began cannot be lost. */
+        /* A worker that never started cannot be lost: the device is not there. */
         if (error->status == BH_E_FAULT || error->status == BH_E_STOPPED)
             status = error->status = BH_E_NO_DEVICE;
-        free(device); /* the process ends: the driver's part goes with it */
+        free(device); /* the process ends, and with it what the driver holds */
         return status;
     }
     pthread_rwlockattr_t attributes;
@@ -161,16 +164,17 @@ static bh_status open_device(const bh__device_services *services, uint32_t index
     pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
     pthread_rwlock_init(&device->tables, &attributes);
     pthread_rwlockattr_destroy(&attributes);
-    bh__cuda_crash_watch(services->area);
+    bh__crash_watch(services->area);
+    device->available = bh__available_open();
     *info = device->info;
     *out_granularity = device->granularity;
     *out = device;
     return BH_OK;
 }
 
-static void close_device(bh__device *device) {
+static void close_device(bh__device_instance *device) {
     bh__cuda_sequences_free(device);
-    if (device->marker_module) device->cu.module_unload(device->marker_module);
+    if (device->word_module) device->cu.module_unload(device->word_module);
     bh__cuda_unload_all(device);
     bh__cuda_unmap_all(device);
     device->cu.host_unregister(device->services->area);
@@ -186,14 +190,14 @@ static void close_device(bh__device *device) {
 static void drop_lane(bh__device_lane *lane) {
     const bh__driver *cu = &lane->device->cu;
     bh__cuda_train_free(lane);
-    for (uint32_t i = 0; i < BH__BEACONS; i++)
-        if (lane->beacons[i]) cu->event_destroy(lane->beacons[i]);
+    for (uint32_t i = 0; i < BH__QUEUE_EVENTS; i++)
+        if (lane->events[i]) cu->event_destroy(lane->events[i]);
     if (lane->stream) cu->stream_destroy(lane->stream);
     free(lane);
 }
 
-static bh_status open_lane(bh__device *device, const bh__lane_message *which, bh_error *error,
-                           bh__device_lane **out) {
+static bh_status open_lane(bh__device_instance *device, const bh__lane_message *which,
+                           bh_error *error, bh__device_lane **out) {
     uint32_t index = which->index;
     bh__device_lane *lane = calloc(1, sizeof *lane);
     if (!lane)
@@ -203,15 +207,15 @@ static bh_status open_lane(bh__device *device, const bh__lane_message *which, bh
     lane->index = index;
     int result = device->cu.stream_create(&lane->stream, BH__CU_STREAM_NON_BLOCKING,
                                           -which->priority); /* the lower the more urgent */
-    for (uint32_t i = 0; result == BH__CU_OK && i < BH__BEACONS; i++)
-        result = device->cu.event_create(&lane->beacons[i],
+    for (uint32_t i = 0; result == BH__CU_OK && i < BH__QUEUE_EVENTS; i++)
+        result = device->cu.event_create(&lane->events[i],
                                          BH__CU_EVENT_BLOCKING_SYNC | BH__CU_EVENT_NO_TIMING);
     if (result != BH__CU_OK) {
         drop_lane(lane);
         return bh__cuda_fail(device, error, result, BH_E_NO_MEMORY, "open fewer lanes",
                              "the stream of lane %u cannot be made", index);
     }
-    atomic_store(&lane->marked, BH__CUDA_NOT_BEGUN);
+    atomic_store(&lane->queued_done, BH__CUDA_NOT_BEGUN);
     device->lanes[index] = lane;
     *out = lane;
     return BH_OK;
@@ -221,9 +225,10 @@ static void close_lane(bh__device_lane *lane) {
     lane->device->lanes[lane->index] = NULL;
     drop_lane(lane);
 }
+
 static bh_status begin_lane(bh__device_lane *lane, uint64_t position, bh_error *error) {
-    atomic_store(&lane->marked, position);
-    bh__cuda_crash_unblock();
+    atomic_store(&lane->queued_done, position);
+    bh__crash_unblock();
     int result = lane->device->cu.context_enter(lane->device->context);
     if (result == BH__CU_OK) return BH_OK;
     return bh__cuda_fail(lane->device, error, result, BH_E_INTERNAL, BH__CUDA_DEFECT,
@@ -231,47 +236,47 @@ static bh_status begin_lane(bh__device_lane *lane, uint64_t position, bh_error *
 }
 
 static bh_status enqueue(bh__device_lane *lane, const bh__work *work, bh_error *error) {
-    bh__device *device = lane->device;
+    bh__device_instance *device = lane->device;
     pthread_rwlock_rdlock(&device->tables);
-    atomic_store(&lane->marked, BH__CUDA_QUEUING);
+    atomic_store(&lane->queued_done, BH__CUDA_QUEUING);
     bh_status status = work->op == BH__OP_LAUNCH ? bh__cuda_launch(lane, work, error)
                                                  : bh__cuda_copy(lane, work, error);
     pthread_rwlock_unlock(&device->tables);
     return status;
 }
 
-static bh_status train(bh__device_lane *lane, const bh__work *works, uint32_t count,
-                       bh_error *error) {
-    bh__device *device = lane->device;
-    uint64_t before = atomic_load(&lane->marked);
+static bh_status enqueue_train(bh__device_lane *lane, const bh__work *works, uint32_t count,
+                               bh_error *error) {
+    bh__device_instance *device = lane->device;
+    uint64_t before = atomic_load(&lane->queued_done);
     pthread_rwlock_rdlock(&device->tables);
-    atomic_store(&lane->marked, BH__CUDA_QUEUING);
+    atomic_store(&lane->queued_done, BH__CUDA_QUEUING);
     bh_status status = bh__cuda_train_send(lane, works, count, error);
-    atomic_store(&lane->marked, status == BH_OK ? works[count - 1].sequence : before);
+    atomic_store(&lane->queued_done, status == BH_OK ? works[count - 1].sequence : before);
     pthread_rwlock_unlock(&device->tables);
     return status;
 }
 
-static bh_status replay(bh__device_lane *lane, const bh__work *work,
-                        const bh__sequence_image *image, void **made, bh_error *error) {
-    bh__device *device = lane->device;
+static bh_status enqueue_sequence(bh__device_lane *lane, const bh__work *work,
+                                  const bh__sequence_image *image, void **made, bh_error *error) {
+    bh__device_instance *device = lane->device;
     pthread_rwlock_rdlock(&device->tables);
-    atomic_store(&lane->marked, BH__CUDA_QUEUING);
+    atomic_store(&lane->queued_done, BH__CUDA_QUEUING);
     bh_status status = bh__cuda_sequence_replay(lane, work, image, made, error);
     pthread_rwlock_unlock(&device->tables);
     return status;
 }
 
-bh__cu_address bh__cuda_lane_word(const bh__device *device, uint32_t lane, size_t offset) {
+bh__cu_address bh__cuda_lane_word(const bh__device_instance *device, uint32_t lane, size_t offset) {
     return device->area + offsetof(bh__area, lane) + lane * sizeof(bh__lane_area) + offset;
 }
 
-bh__cu_address bh__cuda_done_word(const bh__device *device, uint32_t lane) {
+bh__cu_address bh__cuda_done_word(const bh__device_instance *device, uint32_t lane) {
     return bh__cuda_lane_word(device, lane, offsetof(bh__lane_area, done));
 }
 
-static bh_status tell(bh__device_lane *lane, size_t word, uint64_t value, bh_error *error) {
-    const bh__device *device = lane->device;
+static bh_status enqueue_word(bh__device_lane *lane, size_t word, uint64_t value, bh_error *error) {
+    const bh__device_instance *device = lane->device;
     int result = device->cu.stream_write(lane->stream,
                                          bh__cuda_lane_word(device, lane->index, word), value, 0);
     if (result == BH__CU_OK) return BH_OK;
@@ -279,19 +284,20 @@ static bh_status tell(bh__device_lane *lane, size_t word, uint64_t value, bh_err
                          "a word of lane %u cannot be written", lane->index);
 }
 
-static bh_status mark(bh__device_lane *lane, uint64_t position, bh_error *error) {
-    const bh__device *device = lane->device;
+static bh_status enqueue_done(bh__device_lane *lane, uint64_t position, bh_error *error) {
+    const bh__device_instance *device = lane->device;
     int result =
         device->cu.stream_write(lane->stream, bh__cuda_done_word(device, lane->index), position, 0);
-    atomic_store(&lane->marked, position);
+    atomic_store(&lane->queued_done, position);
     if (result == BH__CU_OK) return BH_OK;
     return bh__cuda_fail(device, error, result, BH_E_INTERNAL, BH__CUDA_DEFECT,
                          "the completion of request %llu on lane %u cannot be queued",
                          (unsigned long long)position, lane->index);
 }
 
-static bh_status follow(bh__device_lane *lane, uint32_t other, uint64_t position, bh_error *error) {
-    const bh__device *device = lane->device;
+static bh_status enqueue_wait(bh__device_lane *lane, uint32_t other, uint64_t position,
+                              bh_error *error) {
+    const bh__device_instance *device = lane->device;
     int result = device->cu.stream_wait(lane->stream, bh__cuda_done_word(device, other), position,
                                         BH__CU_WAIT_AT_LEAST);
     if (result == BH__CU_OK) return BH_OK;
@@ -300,30 +306,30 @@ static bh_status follow(bh__device_lane *lane, uint32_t other, uint64_t position
                          (unsigned long long)position, other);
 }
 
-static bh_status ask(bh__device_lane *lane, bh_error *error) {
+static bh_status query(bh__device_lane *lane, bh_error *error) {
     int result = lane->device->cu.stream_query(lane->stream);
     if (result == BH__CU_OK) return BH_OK;
     if (result == BH__CU_NOT_READY) return BH_E_BUSY;
     return bh__cuda_fail(lane->device, error, result, BH_E_INTERNAL, BH__CUDA_DEFECT,
-                         "lane %u cannot be asked how far it is", lane->index);
+                         "lane %u cannot be queried", lane->index);
 }
 
-static bh_status beacon(bh__device_lane *lane, uint32_t slot, bh_error *error) {
-    int result = lane->device->cu.event_record(lane->beacons[slot], lane->stream);
+static bh_status enqueue_event(bh__device_lane *lane, uint32_t slot, bh_error *error) {
+    int result = lane->device->cu.event_record(lane->events[slot], lane->stream);
     if (result == BH__CU_OK) return BH_OK;
     return bh__cuda_fail(lane->device, error, result, BH_E_INTERNAL, BH__CUDA_DEFECT,
-                         "lane %u cannot light beacon %u", lane->index, slot);
+                         "lane %u cannot record event %u", lane->index, slot);
 }
 
-static void await(bh__device_lane *lane, uint32_t slot) {
+static void event_wait(bh__device_lane *lane, uint32_t slot) {
     const bh__driver *cu = &lane->device->cu;
     if (cu->context_enter(lane->device->context) == BH__CU_OK)
-        cu->event_synchronize(lane->beacons[slot]);
+        cu->event_synchronize(lane->events[slot]);
 }
 
-/* Text is handed out by the driver when somebody waits for its stream, which has nothing left to
- * do here. */
-static bh_status settle(bh__device_lane *lane, bh_error *error) {
+/* The driver writes printed text when a thread synchronizes with its stream, which is empty here.
+ */
+static bh_status print_flush(bh__device_lane *lane, bh_error *error) {
     int result = lane->device->cu.stream_synchronize(lane->stream);
     bh__cuda_print_flush(lane->device);
     if (result == BH__CU_OK) return BH_OK;
@@ -334,6 +340,8 @@ static bh_status settle(bh__device_lane *lane, bh_error *error) {
 const bh__device_ops bh__cuda_device = {
     .program = "bulkhead-worker-cuda",
     .about = "runs Bulkhead's kernels on an NVIDIA GPU",
+    .profile = BH__SANDBOX_DRIVER,
+    .files = bh__cuda_files,
     .open = open_device,
     .close = close_device,
     .chunk_create = bh__cuda_chunk_create,
@@ -351,15 +359,15 @@ const bh__device_ops bh__cuda_device = {
     .lane_close = close_lane,
     .lane_begin = begin_lane,
     .enqueue = enqueue,
-    .mark = mark,
-    .follow = follow,
-    .train = train,
-    .tell = tell,
+    .enqueue_done = enqueue_done,
+    .enqueue_wait = enqueue_wait,
+    .enqueue_train = enqueue_train,
+    .enqueue_word = enqueue_word,
     .sequence_define = bh__cuda_sequence_define,
     .sequence_drop = bh__cuda_sequence_drop,
-    .sequence_replay = replay,
-    .ask = ask,
-    .beacon = beacon,
-    .await = await,
-    .settle = settle,
+    .enqueue_sequence = enqueue_sequence,
+    .query = query,
+    .enqueue_event = enqueue_event,
+    .event_wait = event_wait,
+    .print_flush = print_flush,
 };

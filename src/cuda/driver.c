@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading the NVIDIA driver, and saying what is wrong where it cannot be used. */
+/* Loads the NVIDIA driver, and explains why it cannot be used. */
 #include "cuda/driver.h"
 
 #include <dlfcn.h>
@@ -14,12 +14,12 @@ enum { OLDEST_DRIVER = 12000 };
 static bh_status refuse_old(bh_error *error, int number, const char *missing) {
     return bh__fail(error, BH_E_UNSUPPORTED,
                     "install an NVIDIA driver that supports CUDA 12.0 or later (525 or later)",
-                    "the NVIDIA driver supports CUDA %d.%d%s%s; 12.0 is the oldest that will do",
+                    "the NVIDIA driver supports CUDA %d.%d%s%s; 12.0 or later is required",
                     number / 1000, number % 1000 / 10, missing ? " and lacks " : "",
                     missing ? missing : "");
 }
 
-/* Functions are found as data pointers, which POSIX lets us turn into functions. */
+/* dlsym returns data pointers, which POSIX lets us convert to function pointers. */
 static bool look_up(void *library, const char *symbol, void *field) {
     void *found = dlsym(library, symbol);
     memcpy(field, &found, sizeof found);
@@ -49,10 +49,10 @@ static bh_status refuse_init(const bh__driver *driver, int result, bh_error *err
                  "reboot, or install the same version of both parts of the driver",
                  "the driver's library and its kernel module are of different versions (%s)", name);
     else if (result == BH__CU_NO_DEVICE)
-        bh__fail(
-            error, BH_E_NO_DEVICE,
-            "open \"cpu\", or see that nvidia-smi lists a GPU here and that CUDA_VISIBLE_DEVICES lets it through",
-            "the NVIDIA driver finds no device (%s)", name);
+        bh__fail(error, BH_E_NO_DEVICE,
+                 "open \"cpu\", or see that nvidia-smi lists a GPU here and that "
+                 "CUDA_VISIBLE_DEVICES does not hide it",
+                 "the NVIDIA driver finds no device (%s)", name);
     else
         bh__fail(error, BH_E_NO_DEVICE, "see whether nvidia-smi works on this machine",
                  "the NVIDIA driver does not start: %s (%d): %s", name, result,
@@ -97,9 +97,9 @@ const char *bh__driver_error_text(const bh__driver *driver, int result) {
 
 /* ---- the driver's log ---- */
 
-enum { LOG_MOST = 25600 }; /* all that the driver keeps */
+enum { MAX_LOG = 25600 }; /* the size of the driver's log */
 
-/* What was logged from here on has not been looked at. The process has one log. */
+/* Where in the log the next read begins. A process has one log. */
 static _Atomic unsigned log_from;
 
 void bh__driver_log_skip(const bh__driver *driver) {
@@ -109,7 +109,7 @@ void bh__driver_log_skip(const bh__driver *driver) {
 }
 
 /* A line reads "[time][thread][source][level] message", on some drivers with "[function]" before
- * the message. That a function returned an error is known to whoever asks. */
+ * the message. A message that only says that a function returned an error is left out. */
 static const char *log_message(char *line) {
     while (*line == '[') {
         char *end = strchr(line, ']');
@@ -123,12 +123,12 @@ static const char *log_message(char *line) {
 void bh__driver_log_take(const bh__driver *driver, char *out, size_t size) {
     out[0] = '\0';
     if (!driver->log_dump) return;
-    char *text = malloc(LOG_MOST);
-    size_t length = LOG_MOST, used = 0;
+    char *text = malloc(MAX_LOG);
+    size_t length = MAX_LOG, used = 0;
     unsigned from = atomic_load(&log_from);
     if (!text || driver->log_dump(&from, text, &length, 0) != BH__CU_OK) length = 0;
     if (length) atomic_store(&log_from, from);
-    if (text) text[length < LOG_MOST ? length : LOG_MOST - 1] = '\0';
+    if (text) text[length < MAX_LOG ? length : MAX_LOG - 1] = '\0';
     char *rest = length ? text : NULL;
     for (char *line; (line = strsep(&rest, "\n")) && used + 1 < size;) {
         const char *message = log_message(line);
@@ -141,8 +141,8 @@ void bh__driver_log_take(const bh__driver *driver, char *out, size_t size) {
 
 /* ---- errors ---- */
 
-/* Not CUDA_ERROR_CONTAINED (226): there the hardware has kept the damage to this process, and the
- * next one can go on. */
+/* Not CUDA_ERROR_CONTAINED (226): there the hardware has confined the damage to this process, and
+ * the next one can use the device. */
 bool bh__driver_is_broken(int result) {
     return result == BH__CU_ECC_UNCORRECTABLE;
 }

@@ -17,7 +17,7 @@ typedef struct bh__cu_module_object *bh__cu_module;
 typedef struct bh__cu_function_object *bh__cu_function;
 typedef struct bh__cu_graph_object *bh__cu_graph;
 typedef struct bh__cu_node_object *bh__cu_node;
-typedef struct bh__cu_chain_object *bh__cu_chain; /* a graph made ready to run */
+typedef struct bh__cu_graph_exec_object *bh__cu_graph_exec; /* a graph made ready to run */
 typedef uint64_t bh__cu_address;
 typedef unsigned long long bh__cu_memory; /* a handle, not an address */
 
@@ -88,7 +88,7 @@ typedef struct bh__cu_kernel_node {
     unsigned grid[3], block[3];
     unsigned shared_bytes;
     void **params, **extra;
-    void *kernel, *context; /* looked at only without a function */
+    void *kernel, *context; /* used only without a function */
 } bh__cu_kernel_node;
 _Static_assert(sizeof(bh__cu_kernel_node) == 72, "laid out as the driver's");
 
@@ -203,7 +203,7 @@ enum { /* of a function */
        BH__CU_FUNCTION_MAX_DYNAMIC_SHARED = 8,
        BH__CU_FUNCTION_CLUSTER_MUST_BE_SET = 10,
        BH__CU_FUNCTION_REQUIRED_CLUSTER = 11, /* and Y, Z */
-       BH__CU_FUNCTION_LARGE_CLUSTERS = 14    /* more blocks than every such device has room for */
+       BH__CU_FUNCTION_LARGE_CLUSTERS = 14    /* non-portable cluster sizes are allowed */
 };
 
 enum {
@@ -247,11 +247,10 @@ enum { /* advice; each is followed by its opposite */
 #define BH__CU_PARAM_BYTES ((void *)1)
 #define BH__CU_PARAM_SIZE  ((void *)2)
 
-/* The functions, with optional ones NULL where the driver is older, and what it says about
- * itself. */
+/* The driver's functions and its version. Optional functions are NULL if the driver lacks them. */
 typedef struct bh__driver {
     void *library;
-    int number; /* 12040 for CUDA 12.4 */
+    int number; /* the version: 12040 for CUDA 12.4 */
 #define BH__NEEDED(name, symbol, parameters)   int(*name) parameters;
 #define BH__OPTIONAL(name, symbol, parameters) int(*name) parameters;
 #include "cuda/driver_table.h"
@@ -264,16 +263,16 @@ bh_status bh__driver_open(bh__driver *driver, bh_error *error);
 const char *bh__driver_error_name(const bh__driver *driver, int result);
 const char *bh__driver_error_text(const bh__driver *driver, int result);
 
-/* The driver's own log, which newer drivers keep: the messages since it was last taken or skipped,
- * on one line in `out`, which is empty if there are none. Any thread. */
+/* Writes the messages of the driver's own log, which newer drivers keep, since it was last taken or
+ * skipped to `out`, as one line; empty if there are none. Any thread. */
 void bh__driver_log_take(const bh__driver *driver, char *out, size_t size);
-/* Makes the next take begin here: for calls that are expected to fail. */
+/* Drops the messages so far. For calls that are expected to fail. */
 void bh__driver_log_skip(const bh__driver *driver);
 
-/* Whether this result means that the device's memory is damaged, and the device not to be used. */
+/* True if this result means that the device's memory is damaged and the device must not be used. */
 bool bh__driver_is_broken(int result);
 
-/* Whether this result means that the context, and with it this process, can do no more work. */
+/* True if this result means that the context, and with it this process, can do no more work. */
 bool bh__driver_is_fatal(int result);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every entry point of the NVIDIA driver that is used, once. Include it with BH__NEEDED and
+/* The one list of the NVIDIA driver's entry points that are used. Include it with BH__NEEDED and
  * BH__OPTIONAL defined, each as (name here, symbol in libcuda.so.1, parameters). Optional ones
  * came after driver 12.0, or not every device can use them. */
 
@@ -38,7 +38,7 @@ BH__NEEDED(memory_export, "cuMemExportToShareableHandle",
 BH__NEEDED(memory_import, "cuMemImportFromShareableHandle",
            (bh__cu_memory * out, void *handle, int kind))
 BH__NEEDED(address_reserve, "cuMemAddressReserve",
-           (bh__cu_address * out, size_t bytes, size_t alignment, bh__cu_address wish,
+           (bh__cu_address * out, size_t bytes, size_t alignment, bh__cu_address wanted,
             unsigned long long flags))
 BH__NEEDED(address_free, "cuMemAddressFree", (bh__cu_address address, size_t bytes))
 BH__NEEDED(memory_map, "cuMemMap",
@@ -51,7 +51,7 @@ BH__NEEDED(host_register, "cuMemHostRegister_v2", (void *memory, size_t bytes, u
 BH__NEEDED(host_unregister, "cuMemHostUnregister", (void *memory))
 BH__NEEDED(host_address, "cuMemHostGetDevicePointer_v2",
            (bh__cu_address * out, void *memory, unsigned flags))
-/* Later drivers have others by these names in their headers; the symbols stay what they were. */
+/* The headers of later drivers map these names to other functions; the symbols stay the same. */
 BH__OPTIONAL(managed_alloc, "cuMemAllocManaged",
              (bh__cu_address * out, size_t bytes, unsigned flags))
 BH__OPTIONAL(managed_free, "cuMemFree_v2", (bh__cu_address address))
@@ -129,20 +129,20 @@ BH__NEEDED(graph_add_fill, "cuGraphAddMemsetNode",
 BH__NEEDED(graph_kernel_attribute, "cuGraphKernelNodeSetAttribute",
            (bh__cu_node node, int attribute, const void *value))
 BH__NEEDED(graph_instantiate, "cuGraphInstantiateWithFlags",
-           (bh__cu_chain * out, bh__cu_graph graph, unsigned long long flags))
-BH__NEEDED(graph_chain_destroy, "cuGraphExecDestroy", (bh__cu_chain chain))
+           (bh__cu_graph_exec * out, bh__cu_graph graph, unsigned long long flags))
+BH__NEEDED(graph_exec_destroy, "cuGraphExecDestroy", (bh__cu_graph_exec exec))
 BH__NEEDED(graph_set_kernel, "cuGraphExecKernelNodeSetParams_v2",
-           (bh__cu_chain chain, bh__cu_node which, const bh__cu_kernel_node *node))
+           (bh__cu_graph_exec exec, bh__cu_node which, const bh__cu_kernel_node *node))
 BH__NEEDED(graph_set_memory, "cuGraphExecBatchMemOpNodeSetParams",
-           (bh__cu_chain chain, bh__cu_node which, const bh__cu_memory_node *node))
+           (bh__cu_graph_exec exec, bh__cu_node which, const bh__cu_memory_node *node))
 BH__NEEDED(graph_set_copy, "cuGraphExecMemcpyNodeSetParams",
-           (bh__cu_chain chain, bh__cu_node which, const bh__cu_copy_node *node,
+           (bh__cu_graph_exec exec, bh__cu_node which, const bh__cu_copy_node *node,
             bh__cu_context context))
 BH__NEEDED(graph_set_fill, "cuGraphExecMemsetNodeSetParams",
-           (bh__cu_chain chain, bh__cu_node which, const bh__cu_fill_node *node,
+           (bh__cu_graph_exec exec, bh__cu_node which, const bh__cu_fill_node *node,
             bh__cu_context context))
-BH__NEEDED(graph_upload, "cuGraphUpload", (bh__cu_chain chain, bh__cu_stream stream))
-BH__NEEDED(graph_launch, "cuGraphLaunch", (bh__cu_chain chain, bh__cu_stream stream))
+BH__NEEDED(graph_upload, "cuGraphUpload", (bh__cu_graph_exec exec, bh__cu_stream stream))
+BH__NEEDED(graph_launch, "cuGraphLaunch", (bh__cu_graph_exec exec, bh__cu_stream stream))
 
 BH__NEEDED(stream_create, "cuStreamCreateWithPriority",
            (bh__cu_stream * out, unsigned flags, int priority))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Telling images apart by content, and the lists of names they hold. */
+/* Recognizes module images by their contents, and keeps the lists of names in them. */
 #include "cuda/image.h"
 
 #include <ctype.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 static void *grow(bh__image *image, void *list, size_t count, size_t element) {
-    if (count & (count - 1)) return list; /* room is doubled at powers of two */
+    if (count & (count - 1)) return list; /* capacity doubles at powers of two */
     void *larger = realloc(list, (count ? count * 2 : 1) * element);
     if (!larger) image->failed = true;
     return larger;
@@ -68,7 +68,7 @@ int bh__image_target_number(const char *target) {
     return atoi(target);
 }
 
-/* The length a fatbin says it has: its head, then its entries. */
+/* Checks the length in the fatbin's header: header and entries. */
 static bh_status read_fatbin(bh__image *image, const uint8_t *bytes, size_t size, bh_error *error) {
     uint16_t head_bytes;
     uint64_t body_bytes;
@@ -78,12 +78,12 @@ static bh_status read_fatbin(bh__image *image, const uint8_t *bytes, size_t size
     if (head_bytes < 16 || head_bytes > size || body_bytes > size - head_bytes) goto damaged;
     image->kind = BH__IMAGE_FATBIN;
     image->bytes = bytes;
-    /* Its parts may be compressed: nothing can be ruled out. */
+    /* Its parts may be compressed, so printf cannot be ruled out. */
     image->prints = true;
     return BH_OK;
 damaged:
     return bh__fail(error, BH_E_LOAD, "load the whole file as the compiler wrote it",
-                    "the image begins as a fatbin and is cut short at %zu bytes", size);
+                    "the image begins like a fatbin and is truncated at %zu bytes", size);
 }
 
 bh_status bh__image_read(bh__image *image, const void *bytes, size_t size, bh_error *error) {
@@ -93,7 +93,8 @@ bh_status bh__image_read(bh__image *image, const void *bytes, size_t size, bh_er
     if (size >= 4 && memcmp(bytes, wrapper, 4) == 0)
         return bh__fail(
             error, BH_E_LOAD, "load the fatbin itself, a file made with nvcc -fatbin",
-            "the image is the wrapper that host programs have around a fatbin: it holds an address");
+            "the image is the wrapper that host programs have around a fatbin: it holds an "
+            "address");
     bh_status status;
     if (size >= 4 && memcmp(bytes, elf, 4) == 0)
         status = bh__image_read_cubin(image, bytes, size, error);

@@ -33,13 +33,13 @@ typedef struct bh__image {
     char version[16];  /* PTX: "8.0" */
     bool prints;       /* its kernels may call printf */
     bool names_known;  /* all kernels and variables are listed; else the driver lists the kernels */
-    bool failed;       /* for want of memory */
+    bool failed;       /* out of memory */
     bh__image_kernel *kernels;     /* Owned */
     bh__image_variable *variables; /* Owned */
     size_t kernel_count, variable_count;
 } bh__image;
 
-/* Tells what the bytes are and reads what can be read. Refuses what is no image at all, so that
+/* Recognizes the image and reads what can be read. Refuses what is not an image, so that
  * the driver never sees it. `bytes` must outlive the image. */
 bh_status bh__image_read(bh__image *image, const void *bytes, size_t size, bh_error *error);
 void bh__image_free(bh__image *image);

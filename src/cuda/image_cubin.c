@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading a cubin, which is an ELF file: its kernels with their parameters, its variables, its
- * target. */
+/* Reads a cubin, which is an ELF file: kernels with their parameters, variables, target. */
 #include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +13,7 @@ enum {
     MACHINE_CUDA = 190,
     SYMBOL_IS_KERNEL = 0x10, /* in st_other */
     INFO_PARAM = 0x17,       /* one parameter of a kernel */
-    INFO_LARGE_PARAM = 0x45, /* the same in kernels with many bytes of them */
+    INFO_LARGE_PARAM = 0x45, /* the same, in kernels with large parameters */
     INFO_REQUIRED_BLOCK = 0x10
 };
 
@@ -23,7 +22,7 @@ typedef struct reader {
     const uint8_t *bytes;
     size_t size;
     Elf64_Ehdr head;
-    bh__writes *writes; /* Owned. What the compiler left word of; NULL: nothing. */
+    bh__writes *writes; /* Owned. The compiler's record of written variables; NULL: none. */
 } reader;
 
 static bool section_at(const reader *r, size_t index, Elf64_Shdr *out) {
@@ -32,7 +31,7 @@ static bool section_at(const reader *r, size_t index, Elf64_Shdr *out) {
     return out->sh_type == SHT_NOBITS || bh__range_fits(out->sh_offset, out->sh_size, r->size);
 }
 
-/* A name in a string table; empty where it is not one. */
+/* A name in a string table; empty if it is not valid. */
 static const char *string_at(const reader *r, const Elf64_Shdr *strings, uint64_t offset) {
     if (strings->sh_type == SHT_NOBITS || offset >= strings->sh_size) return "";
     const char *text = (const char *)r->bytes + strings->sh_offset + offset;
@@ -88,8 +87,8 @@ static void read_kernel(reader *r, const char *name) {
     }
 }
 
-/* Compilers keep the text of printf and assert in variables that nothing writes, with names that no
- * C++ program gives. */
+/* Compilers keep the text of printf and assert in variables that nothing writes, with names that
+ * C++ programs cannot have. */
 static bool is_text(const char *name) {
     static const char *const begins[] = {"$str", "_$_str", "__unnamed_"};
     for (size_t i = 0; i < sizeof begins / sizeof *begins; i++)
@@ -105,16 +104,16 @@ static void note_relocations(const reader *r, const Elf64_Shdr *section, uint64_
                              uint8_t *named) {
     size_t element = section->sh_type == SHT_REL ? sizeof(Elf64_Rel) : sizeof(Elf64_Rela);
     for (uint64_t at = 0; at + element <= section->sh_size; at += element) {
-        Elf64_Rel relocation; /* the other kind begins as this one does */
+        Elf64_Rel relocation; /* Elf64_Rela begins with the same fields */
         memcpy(&relocation, r->bytes + section->sh_offset + at, sizeof relocation);
         uint64_t symbol = ELF64_R_SYM(relocation.r_info);
         if (symbol < symbol_count) named[symbol] = 1;
     }
 }
 
-/* Which symbols of a table something else than a debugger needs the address of: code, tables of
- * addresses that code uses, other variables. What is addressed from nowhere is written by nobody.
- * NULL: no memory. */
+/* Finds the symbols of a table whose address is used by something else than a debugger: code,
+ * tables of addresses that code uses, other variables. A variable whose address is not used is
+ * never written. NULL: no memory. */
 static uint8_t *find_named(const reader *r, size_t table_index, const Elf64_Shdr *table) {
     uint64_t count = table->sh_size / sizeof(Elf64_Sym);
     uint8_t *named = calloc(count + 1, 1), *whole = calloc(r->head.e_shnum + 1, 1);
@@ -161,7 +160,7 @@ static void read_symbol(reader *r, const Elf64_Shdr *strings, const Elf64_Sym *s
 }
 
 static bool is_written(const reader *r, const char *name, bool named) {
-    /* Variables declared in a function have another name here than in PTX. */
+    /* Variables declared in a function have other names here than in PTX. */
     bool renamed = strncmp(name, "$__", 3) == 0;
     if (r->writes && !renamed) return bh__writes_has(r->writes, name);
     return named && !is_text(name);
@@ -194,7 +193,7 @@ bh_status bh__image_read_cubin(bh__image *image, const uint8_t *bytes, size_t si
     const char *fix = "load the whole file as the compiler wrote it";
     if (size < sizeof r.head)
         return bh__fail(error, BH_E_LOAD, fix,
-                        "the image begins as a cubin and is cut short at %zu bytes", size);
+                        "the image begins like a cubin and is truncated at %zu bytes", size);
     memcpy(&r.head, bytes, sizeof r.head);
     if (r.head.e_ident[EI_CLASS] != ELFCLASS64 || r.head.e_machine != MACHINE_CUDA)
         return bh__fail(error, BH_E_LOAD, "load a cubin made for 64-bit NVIDIA devices",
@@ -205,7 +204,7 @@ bh_status bh__image_read_cubin(bh__image *image, const uint8_t *bytes, size_t si
         return bh__fail(error, BH_E_LOAD, fix,
                         "the cubin's table of %u sections does not lie in its %zu bytes",
                         r.head.e_shnum, size);
-    /* The driver is not told where the image ends, and would read on. */
+    /* The driver does not know where the image ends, and would read past it. */
     if (!bh__range_fits(r.head.e_phoff, (uint64_t)r.head.e_phnum * r.head.e_phentsize, size))
         return bh__fail(error, BH_E_LOAD, fix,
                         "the cubin's table of %u segments does not lie in its %zu bytes",

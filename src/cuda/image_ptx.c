@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A quick look through PTX text: kernels with their parameters, variables, the target. The
- * driver compiles it and has the last word; what it would take for granted (text, sane nesting)
- * is checked here. */
+/* Scans PTX text: kernels with their parameters, variables, the target. The driver compiles the
+ * text and decides whether it is valid; what the driver assumes (text without zero bytes, limited
+ * nesting) is checked here. */
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "cuda/image.h"
 #include "writes/writes.h"
 
-enum { DEEPEST = 500 };
+enum { MAX_NESTING = 500 };
 
 typedef struct scanner {
     bh__image *image;
@@ -43,7 +43,7 @@ static void skip_blanks(scanner *s) {
     }
 }
 
-/* A word, a word with a dot before it, a string, or one other character. False: the end. */
+/* Reads a word, a word with a dot before it, a string, or one other character. False: the end. */
 static bool next(scanner *s) {
     skip_blanks(s);
     s->token = s->at;
@@ -88,7 +88,7 @@ static uint32_t width_of(const scanner *s) {
     return 0;
 }
 
-/* The rest of a word that may have dots in it: a version, a target. */
+/* Reads the rest of a word that may contain dots: a version, a target. */
 static void read_phrase(scanner *s, char *out, size_t size) {
     skip_blanks(s);
     size_t used = 0;
@@ -99,7 +99,7 @@ static void read_phrase(scanner *s, char *out, size_t size) {
     out[used] = '\0';
 }
 
-/* One declaration: type, alignment and dimensions up to a comma or what ends the list. */
+/* Reads one declaration: type, alignment and dimensions, up to a comma or the end of the list. */
 typedef struct declaration {
     const char *name;
     size_t length;
@@ -154,7 +154,7 @@ static void read_params(scanner *s, bh__image_kernel *kernel) {
     } while (s->length == 1 && *s->token == ',');
 }
 
-/* From the name of a kernel to where its body begins. */
+/* Reads from the name of a kernel to where its body begins. */
 static void read_entry(scanner *s) {
     if (!next(s)) return;
     bh__image_kernel *kernel = bh__image_add_kernel(s->image, s->token, s->length);
@@ -179,7 +179,7 @@ static void read_entry(scanner *s) {
     }
 }
 
-/* After .global or .const at the outermost level. */
+/* Reads what follows .global or .const at the outermost level. */
 static void read_variables(scanner *s, bool constant, bool external) {
     declaration d = {0};
     do {
@@ -198,7 +198,7 @@ static void read_variables(scanner *s, bool constant, bool external) {
 
 static bh_status refuse_nesting(const scanner *s, bh_error *error) {
     return bh__fail(error, BH_E_LOAD, "load PTX as a compiler wrote it",
-                    "line %zu: blocks are nested more than %d deep", s->line, DEEPEST);
+                    "line %zu: blocks are nested more than %d deep", s->line, MAX_NESTING);
 }
 
 static bh_status scan(scanner *s, bh_error *error) {
@@ -209,7 +209,7 @@ static bh_status scan(scanner *s, bh_error *error) {
         bool first = begins;
         begins = s->length == 1 && strchr(";:{}", c);
         if (c == '{') {
-            if (++depth > DEEPEST) return refuse_nesting(s, error);
+            if (++depth > MAX_NESTING) return refuse_nesting(s, error);
         } else if (c == '}') {
             depth -= depth > 0;
             external = false;
@@ -230,7 +230,8 @@ static bh_status scan(scanner *s, bh_error *error) {
             while (s->at < s->end && *s->at != '\n') s->at++;
             begins = true;
         } else if (depth > 0 && first && is(s, ".global")) {
-            read_variables(s, false, false); /* not found by name, but it keeps what is written */
+            read_variables(s, false,
+                           false); /* has no name outside, but keeps what is written to it */
             begins = true;
         } else if (depth == 0 && c == '(' && s->length == 1) {
             while (!(*s->token == ')' && s->length == 1) && next(s)) {
@@ -257,13 +258,14 @@ bh_status bh__image_read_ptx(bh__image *image, const char *text, size_t size, bh
     if (!next(&s) || !is(&s, ".version"))
         return bh__fail(
             error, BH_E_LOAD, "load PTX text, a cubin or a fatbin",
-            "line %zu: the image of %zu bytes is none of PTX (it does not begin with .version), cubin and fatbin",
+            "line %zu: the image of %zu bytes is not PTX (it does not begin with .version), nor a "
+            "cubin or a fatbin",
             s.line, size);
     read_phrase(&s, image->version, sizeof image->version);
     const char *nul = memchr(text, '\0', size);
     if (nul)
         return bh__fail(error, BH_E_LOAD, "load PTX as a compiler wrote it",
-                        "the PTX has a zero byte at offset %zu, in line or past line %zu",
+                        "the PTX has a zero byte at offset %zu, in or after line %zu",
                         (size_t)(nul - text), s.line);
     bh_status status = scan(&s, error);
     if (status != BH_OK) return status;

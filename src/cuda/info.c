@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a CUDA device says about itself, and whether it has what is needed. */
+/* Describes a CUDA device, and checks that it has what is needed. */
 #include <ctype.h>
 #include <string.h>
 
 #include "cuda/state.h"
 
-static int attribute(const bh__device *device, int which) {
+static int attribute(const bh__device_instance *device, int which) {
     int value = 0;
     return device->cu.device_attribute(&value, which, device->ordinal) == BH__CU_OK ? value : 0;
 }
 
-static uint32_t limit(const bh__device *device, int which) {
+static uint32_t limit(const bh__device_instance *device, int which) {
     return (uint32_t)attribute(device, which);
 }
 
-/* The version of the kernel module, "580.65.06"; empty where the system does not tell. */
+/* The version of the kernel module, "580.65.06"; empty if it cannot be read. */
 static void read_module_version(char *out, size_t size) {
     char line[256] = "";
     out[0] = '\0';
@@ -29,7 +29,7 @@ static void read_module_version(char *out, size_t size) {
     }
 }
 
-static bh_status check(const bh__device *device, const char *name, bh_error *error) {
+static bh_status check(const bh__device_instance *device, const char *name, bh_error *error) {
     static const struct {
         int attribute;
         const char *what;
@@ -45,10 +45,11 @@ static bh_status check(const bh__device *device, const char *name, bh_error *err
 }
 
 /* "GPU-" or "MIG-" and the number as nvidia-smi writes it. */
-static void fill_uuid(const bh__device *device, bh_device_info *info) {
+static void fill_uuid(const bh__device_instance *device, bh_device_info *info) {
     uint8_t uuid[16], whole[16];
     if (device->cu.device_uuid(uuid, device->ordinal) != BH__CU_OK) return;
-    /* A part of a GPU has a number of its own; an older function tells that of the whole. */
+    /* A part of a GPU (MIG) has a UUID of its own; an older function returns that of the whole GPU.
+     */
     bool differs = device->cu.device_whole_uuid &&
                    device->cu.device_whole_uuid(whole, device->ordinal) == BH__CU_OK &&
                    memcmp(uuid, whole, sizeof uuid) != 0;
@@ -61,20 +62,20 @@ static void fill_uuid(const bh__device *device, bh_device_info *info) {
     }
 }
 
-/* Drivers do not tell: large ones came with CUDA 12.1, for devices from sm_70 on. */
-static uint32_t param_bytes(const bh__device *device) {
+/* Drivers do not report it. Large parameters came with CUDA 12.1, for devices from sm_70 on. */
+static uint32_t param_bytes(const bh__device_instance *device) {
     bool large = device->cu.number >= 12010 && attribute(device, BH__CU_CAPABILITY_MAJOR) >= 7;
     return large ? BH__MAX_PARAM_BYTES : BH__SMALL_PARAM_BYTES;
 }
 
-static void fill_multiprocessor(const bh__device *device, bh_device_info *info) {
+static void fill_multiprocessor(const bh__device_instance *device, bh_device_info *info) {
     info->registers_per_multiprocessor = limit(device, BH__CU_REGISTERS_PER_MULTIPROCESSOR);
     info->shared_per_multiprocessor = limit(device, BH__CU_SHARED_PER_MULTIPROCESSOR);
     info->max_threads_per_multiprocessor = limit(device, BH__CU_THREADS_PER_MULTIPROCESSOR);
     info->max_blocks_per_multiprocessor = limit(device, BH__CU_BLOCKS_PER_MULTIPROCESSOR);
 }
 
-static void fill_hardware(const bh__device *device, bh_device_info *info) {
+static void fill_hardware(const bh__device_instance *device, bh_device_info *info) {
     fill_uuid(device, info);
     if (device->cu.device_pci(info->pci, sizeof info->pci, device->ordinal) != BH__CU_OK)
         info->pci[0] = '\0';
@@ -86,7 +87,7 @@ static void fill_hardware(const bh__device *device, bh_device_info *info) {
     info->async_engines = limit(device, BH__CU_ASYNC_ENGINES);
     info->concurrent_kernels = attribute(device, BH__CU_CONCURRENT_KERNELS) != 0;
     info->cluster_launch = attribute(device, BH__CU_CLUSTER_LAUNCH) != 0;
-    /* The driver counts the other way: the lower the more urgent. */
+    /* The driver counts the other way: a lower number is more urgent. */
     int least = 0, greatest = 0;
     if (device->cu.context_priorities(&least, &greatest) == BH__CU_OK) {
         info->priority_lowest = -least;
@@ -95,7 +96,7 @@ static void fill_hardware(const bh__device *device, bh_device_info *info) {
     info->driver_version = (uint32_t)device->cu.number;
 }
 
-bh_status bh__cuda_info_fill(bh__device *device, bh_error *error) {
+bh_status bh__cuda_info_fill(bh__device_instance *device, bh_error *error) {
     bh_device_info *info = &device->info;
     memset(info, 0, sizeof *info);
     info->size = sizeof *info;
@@ -130,6 +131,6 @@ bh_status bh__cuda_info_fill(bh__device *device, bh_error *error) {
     fill_multiprocessor(device, info);
     fill_hardware(device, info);
     bh__cuda_modes_fill(device);
-    bh__driver_log_skip(&device->cu); /* older drivers do not know all that was asked */
+    bh__driver_log_skip(&device->cu); /* older drivers do not know all attributes */
     return check(device, info->name, error);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launches: plain, cooperative, in clusters, with attributes. The one call of the device's launch. */
+/* Launches: plain, cooperative, in clusters, with attributes. */
 #include <string.h>
 
 #include "cuda/state.h"
@@ -73,7 +73,7 @@ static int launch(bh__device_lane *lane, const bh__cuda_kernel *kernel, const bh
     return lane->device->cu.launch_with(&with, kernel->function, NULL, params);
 }
 
-static bh_status refuse_residency(const bh__device *device, const bh__cuda_kernel *kernel,
+static bh_status refuse_residency(const bh__device_instance *device, const bh__cuda_kernel *kernel,
                                   const bh__launch_body *body, int result, bh_error *error) {
     int fit = 0;
     uint32_t threads = body->block[0] * body->block[1] * body->block[2];
@@ -88,7 +88,7 @@ static bh_status refuse_residency(const bh__device *device, const bh__cuda_kerne
         device->info.multiprocessors);
 }
 
-const bh__cuda_kernel *bh__cuda_find_kernel(const bh__device *device, const bh__work *work,
+const bh__cuda_kernel *bh__cuda_find_kernel(const bh__device_instance *device, const bh__work *work,
                                             const bh__cuda_module **out_module, bh_error *error) {
     const bh__launch_body *body = &work->u.launch;
     const bh__cuda_module *module = bh__cuda_find_module(device, body->module);
@@ -108,7 +108,7 @@ const bh__cuda_kernel *bh__cuda_find_kernel(const bh__device *device, const bh__
 }
 
 bh_status bh__cuda_launch(bh__device_lane *lane, const bh__work *work, bh_error *error) {
-    const bh__device *device = lane->device;
+    const bh__device_instance *device = lane->device;
     const bh__launch_body *body = &work->u.launch;
     const bh__cuda_module *module;
     const bh__cuda_kernel *kernel = bh__cuda_find_kernel(device, work, &module, error);
@@ -119,9 +119,10 @@ bh_status bh__cuda_launch(bh__device_lane *lane, const bh__work *work, bh_error 
         return refuse_residency(device, kernel, body, result, error);
     return bh__cuda_fail(
         device, error, result, BH_E_LAUNCH,
-        "check the launch against the kernel's registers and the device's limits (bulkhead devices)",
-        "kernel \"%.100s\" (launch %llu of lane %u, grid %u x %u x %u, block %u x %u x %u, cluster %u x "
-        "%u x %u, %u bytes of dynamic shared memory) was not taken",
+        "check the launch against the kernel's registers and the device's limits (bulkhead "
+        "devices)",
+        "kernel \"%.100s\" (launch %llu of lane %u, grid %u x %u x %u, block %u x %u x %u, cluster "
+        "%u x %u x %u, %u bytes of dynamic shared memory) was refused",
         kernel->name, (ull)work->sequence, work->lane, body->grid[0], body->grid[1], body->grid[2],
         body->block[0], body->block[1], body->block[2], body->cluster[0], body->cluster[1],
         body->cluster[2], body->shared_bytes);

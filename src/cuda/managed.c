@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Managed memory of the driver's own, which it moves between the host and the device as it sees
- * fit. */
+/* The driver's managed memory, which it moves between the host and the device by itself. */
 #include <stdlib.h>
 
 #include "base/available.h"
@@ -9,30 +8,30 @@
 
 typedef unsigned long long ull;
 
-static bool has(const bh__device *device, int attribute) {
+static bool has(const bh__device_instance *device, int attribute) {
     int value = 0;
     return device->cu.device_attribute(&value, attribute, device->ordinal) == BH__CU_OK && value;
 }
 
-static bh_status check_support(const bh__device *device, bh_error *error) {
+static bh_status check_support(const bh__device_instance *device, bh_error *error) {
     const bh__driver *cu = &device->cu;
     const char *missing = NULL;
     if (!cu->managed_alloc || !cu->managed_free || !cu->managed_prefetch || !cu->managed_advise)
-        missing = "the driver has no functions for it";
+        missing = "this driver lacks the functions";
     else if (!has(device, BH__CU_MANAGED_MEMORY))
         missing = "the device has no managed memory";
     else if (!has(device, BH__CU_CONCURRENT_MANAGED))
         missing = "the device cannot share it with the host page by page";
     if (!missing) return BH_OK;
-    return bh__fail(error, BH_E_UNSUPPORTED,
-                    "leave out BH_MANAGED_DRIVER, and use no more than the device has",
-                    "%s has no use of the driver's managed memory: %s", device->info.name, missing);
+    return bh__fail(
+        error, BH_E_UNSUPPORTED, "leave out BH_MANAGED_DRIVER, and use no more than the device has",
+        "%s does not support the driver's managed memory: %s", device->info.name, missing);
 }
 
-static bh_status check_room(const bh__device *device, uint64_t bytes, bh_error *error) {
+static bh_status check_room(const bh__device_instance *device, uint64_t bytes, bh_error *error) {
     size_t free_bytes = 0, total_bytes = 0;
     device->cu.memory_info(&free_bytes, &total_bytes);
-    uint64_t available = bh__memory_available(), sum;
+    uint64_t available = bh__available_bytes(device->available), sum;
     if (!bh__add_u64(available, free_bytes, &sum) || bytes <= sum) return BH_OK;
     return bh__fail(error, BH_E_NO_MEMORY,
                     "ask for less, or free memory in this machine or on this device",
@@ -41,22 +40,23 @@ static bh_status check_room(const bh__device *device, uint64_t bytes, bh_error *
                     (ull)bytes, (ull)available, (ull)free_bytes, (ull)total_bytes);
 }
 
-bh_status bh__cuda_managed_create(bh__device *device, const bh__chunk *chunk, bh_error *error,
-                                  uint64_t *out_address) {
-    bh__cuda_quiet_tidy(device);
+bh_status bh__cuda_managed_create(bh__device_instance *device, const bh__chunk *chunk,
+                                  bh_error *error, uint64_t *out_address) {
+    bh__cuda_free_retired(device);
     bh_status status = check_support(device, error);
     if (status == BH_OK && (chunk->flags & BH__CHUNK_MEASURED))
         status = check_room(device, chunk->bytes, error);
     if (status != BH_OK) return status;
-    size_t room = device->managed_count + 1, all = room + device->left_managed_count;
+    size_t room = device->managed_count + 1, all = room + device->retired_managed_count;
     bh__cuda_managed *managed = realloc(device->managed, room * sizeof *managed);
     if (managed) device->managed = managed;
-    /* So that giving one up never needs memory. */
-    bh__cu_address *left = managed ? realloc(device->left_managed, all * sizeof *left) : NULL;
-    if (!left)
+    /* Allocated now, so that retiring one never needs memory. */
+    bh__cu_address *retired =
+        managed ? realloc(device->retired_managed, all * sizeof *retired) : NULL;
+    if (!retired)
         return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory in this machine",
                         "no memory for the list of %zu pieces of managed memory", room);
-    device->left_managed = left;
+    device->retired_managed = retired;
     bh__cu_address address = 0;
     int result = device->cu.managed_alloc(&address, chunk->bytes, BH__CU_MANAGED_GLOBAL);
     if (result != BH__CU_OK)
@@ -68,39 +68,39 @@ bh_status bh__cuda_managed_create(bh__device *device, const bh__chunk *chunk, bh
     return BH_OK;
 }
 
-static bh__cuda_managed *find(const bh__device *device, uint32_t id) {
+static bh__cuda_managed *find(const bh__device_instance *device, uint32_t id) {
     for (size_t i = 0; i < device->managed_count; i++) {
         if (device->managed[i].id == id) return &device->managed[i];
     }
     return NULL;
 }
 
-/* Freeing waits for running kernels inside the driver: at a quiet moment. */
-bool bh__cuda_managed_drop(bh__device *device, uint32_t id) {
+/* Freeing waits for running kernels inside the driver, so it is done when the device is idle. */
+bool bh__cuda_managed_drop(bh__device_instance *device, uint32_t id) {
     bh__cuda_managed *found = find(device, id);
     if (!found) return false;
-    device->left_managed[device->left_managed_count++] = found->address;
+    device->retired_managed[device->retired_managed_count++] = found->address;
     *found = device->managed[--device->managed_count];
-    bh__cuda_quiet_tidy(device);
+    bh__cuda_free_retired(device);
     return true;
 }
 
-void bh__cuda_managed_free_left(bh__device *device) {
-    while (device->left_managed_count)
-        device->cu.managed_free(device->left_managed[--device->left_managed_count]);
+void bh__cuda_managed_free_retired(bh__device_instance *device) {
+    while (device->retired_managed_count)
+        device->cu.managed_free(device->retired_managed[--device->retired_managed_count]);
 }
 
-void bh__cuda_managed_free_all(bh__device *device) {
-    bh__cuda_managed_free_left(device);
+void bh__cuda_managed_free_all(bh__device_instance *device) {
+    bh__cuda_managed_free_retired(device);
     while (device->managed_count)
         device->cu.managed_free(device->managed[--device->managed_count].address);
     free(device->managed);
-    free(device->left_managed);
+    free(device->retired_managed);
     device->managed = NULL;
-    device->left_managed = NULL;
+    device->retired_managed = NULL;
 }
 
-bh_status bh__cuda_managed_advise(bh__device *device, const bh__advice_message *what,
+bh_status bh__cuda_managed_advise(bh__device_instance *device, const bh__advice_message *what,
                                   bh_error *error) {
     static const struct {
         int advice;
@@ -118,19 +118,19 @@ bh_status bh__cuda_managed_advise(bh__device *device, const bh__advice_message *
     if (!managed || !bh__range_fits(what->offset, what->bytes, managed->bytes) ||
         what->advice >= sizeof words / sizeof *words || !words[what->advice].advice)
         return bh__fail(error, BH_E_INTERNAL, BH__CUDA_DEFECT,
-                        "advice %u about %llu bytes from byte %llu on of chunk %u makes no sense",
+                        "advice %u about %llu bytes from byte %llu on of chunk %u is not valid",
                         what->advice, (ull)what->bytes, (ull)what->offset, what->chunk);
     int result = device->cu.managed_advise(
         managed->address + what->offset, what->bytes, words[what->advice].advice,
         words[what->advice].host ? BH__CU_THE_HOST : device->ordinal);
     if (result == BH__CU_OK) return BH_OK;
     return bh__cuda_fail(device, error, result, BH_E_UNSUPPORTED, "leave this advice out",
-                         "the driver does not take advice %u about %llu bytes", what->advice,
+                         "the driver refused advice %u about %llu bytes", what->advice,
                          (ull)what->bytes);
 }
 
 int bh__cuda_managed_prefetch(bh__device_lane *lane, const bh__copy_body *body) {
-    const bh__device *device = lane->device;
+    const bh__device_instance *device = lane->device;
     int where = body->where == BH_TO_HOST ? BH__CU_THE_HOST : device->ordinal;
     return device->cu.managed_prefetch(body->target, body->bytes, where, lane->stream);
 }

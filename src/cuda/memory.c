@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chunks of device memory, each mapped twice at addresses of the application's choice, and host
+/* Chunks of device memory, each mapped twice at addresses that the application chose, and host
  * regions. */
 #include <stdlib.h>
 #include <string.h>
@@ -12,13 +12,14 @@ typedef unsigned long long ull;
 
 /* ---- one mapping ---- */
 
-/* As the application lays it out, or as much of that as the driver grants. It grants wishes for
- * large ranges only, so they are taken whole and chunks mapped into them. */
+/* The address ranges that the application uses for chunks, or as much of them as the driver
+ * reserves. The driver reserves chosen addresses only for large ranges, so they are reserved as a
+ * whole and chunks are mapped into them. */
 #define ADDRESS_BASE   0x200000000000ull
 #define READ_ONLY_BASE 0x400000000000ull
-enum { MOST_ADDRESS_BITS = 42, LEAST_ADDRESS_BITS = 38 };
+enum { MAX_ADDRESS_BITS = 42, MIN_ADDRESS_BITS = 38 };
 
-static bool reserve_at(bh__device *device, uint64_t base, uint64_t bytes) {
+static bool reserve_at(bh__device_instance *device, uint64_t base, uint64_t bytes) {
     bh__cu_address got = 0;
     if (device->cu.address_reserve(&got, bytes, 0, base, 0) != BH__CU_OK) return false;
     if (got == base) return true;
@@ -26,8 +27,8 @@ static bool reserve_at(bh__device *device, uint64_t base, uint64_t bytes) {
     return false;
 }
 
-bh_status bh__cuda_reserve(bh__device *device, bh_error *error) {
-    for (int bits = MOST_ADDRESS_BITS; bits >= LEAST_ADDRESS_BITS; bits--) {
+bh_status bh__cuda_reserve(bh__device_instance *device, bh_error *error) {
+    for (int bits = MAX_ADDRESS_BITS; bits >= MIN_ADDRESS_BITS; bits--) {
         uint64_t bytes = 1ull << bits;
         if (!reserve_at(device, ADDRESS_BASE, bytes)) continue;
         if (reserve_at(device, READ_ONLY_BASE, bytes)) {
@@ -36,20 +37,20 @@ bh_status bh__cuda_reserve(bh__device *device, bh_error *error) {
         }
         device->cu.address_free(ADDRESS_BASE, bytes);
     }
-    return bh__fail(
-        error, BH_E_NO_DEVICE,
-        "see that nothing preloaded into the worker uses these addresses, and that ulimit -v leaves room",
-        "the driver does not grant %llu bytes of addresses at 0x%llx and 0x%llx",
-        1ull << LEAST_ADDRESS_BITS, ADDRESS_BASE, READ_ONLY_BASE);
+    return bh__fail(error, BH_E_NO_DEVICE,
+                    "see that nothing preloaded into the worker uses these addresses, and that "
+                    "ulimit -v leaves room",
+                    "the driver does not reserve %llu bytes of addresses at 0x%llx and 0x%llx",
+                    1ull << MIN_ADDRESS_BITS, ADDRESS_BASE, READ_ONLY_BASE);
 }
 
-static bh_status map_alias(bh__device *device, uint64_t address, uint64_t bytes,
+static bh_status map_alias(bh__device_instance *device, uint64_t address, uint64_t bytes,
                            bh__cu_memory memory, int access, bh_error *error) {
     uint64_t base = access == BH__CU_ACCESS_READ ? READ_ONLY_BASE : ADDRESS_BASE;
     if (address < base || !bh__range_fits(address - base, bytes, device->address_bytes))
         return bh__fail(
             error, BH_E_NO_MEMORY, "close and reopen the device",
-            "%llu bytes at 0x%llx lie beyond the %llu that the driver granted at 0x%llx",
+            "%llu bytes at 0x%llx lie beyond the %llu that the driver reserved at 0x%llx",
             (ull)bytes, (ull)address, (ull)device->address_bytes, (ull)base);
     bh__cu_access allow = {.location = device->memory_kind.location, .flags = access};
     int result = device->cu.memory_map(address, bytes, 0, memory, 0);
@@ -64,11 +65,11 @@ static bh_status map_alias(bh__device *device, uint64_t address, uint64_t bytes,
                          (ull)address);
 }
 
-static void unmap_alias(bh__device *device, uint64_t address, uint64_t bytes) {
+static void unmap_alias(bh__device_instance *device, uint64_t address, uint64_t bytes) {
     device->cu.memory_unmap(address, bytes);
 }
 
-static bh_status map_both(bh__device *device, const bh__chunk *chunk, bh__cu_memory memory,
+static bh_status map_both(bh__device_instance *device, const bh__chunk *chunk, bh__cu_memory memory,
                           bh_error *error) {
     bh_status status =
         map_alias(device, chunk->address, chunk->bytes, memory, BH__CU_ACCESS_READ_WRITE, error);
@@ -79,16 +80,16 @@ static bh_status map_both(bh__device *device, const bh__chunk *chunk, bh__cu_mem
     return status;
 }
 
-static void unmap_both(bh__device *device, const bh__chunk *chunk) {
+static void unmap_both(bh__device_instance *device, const bh__chunk *chunk) {
     unmap_alias(device, chunk->address, chunk->bytes);
     if (chunk->read_only_address) unmap_alias(device, chunk->read_only_address, chunk->bytes);
 }
 
 /* ---- chunks ---- */
 
-/* The mappings keep the memory: the handle is let go in any case. */
-static bh_status add_chunk(bh__device *device, const bh__chunk *chunk, bh__cu_memory memory,
-                           bh_error *error) {
+/* The mappings keep the memory alive: the handle is released in any case. */
+static bh_status add_chunk(bh__device_instance *device, const bh__chunk *chunk,
+                           bh__cu_memory memory, bh_error *error) {
     bh__chunk *chunks = realloc(device->chunks, (device->chunk_count + 1) * sizeof *chunks);
     bh_status status = BH_OK;
     if (chunks) {
@@ -103,18 +104,20 @@ static bh_status add_chunk(bh__device *device, const bh__chunk *chunk, bh__cu_me
     return status;
 }
 
-static bh_status check_chunk(const bh__device *device, const bh__chunk *chunk, bh_error *error) {
+static bh_status check_chunk(const bh__device_instance *device, const bh__chunk *chunk,
+                             bh_error *error) {
     uint64_t mask = device->granularity - 1;
     if (chunk->bytes && !((chunk->bytes | chunk->address | chunk->read_only_address) & mask))
         return BH_OK;
     return bh__fail(error, BH_E_INTERNAL, BH__CUDA_DEFECT,
-                    "a chunk of %llu bytes at 0x%llx and 0x%llx is not made of whole pieces of "
+                    "a chunk of %llu bytes at 0x%llx and 0x%llx is not a multiple of "
                     "%llu bytes",
                     (ull)chunk->bytes, (ull)chunk->address, (ull)chunk->read_only_address,
                     (ull)device->granularity);
 }
 
-static bh_status refuse_memory(bh__device *device, uint64_t bytes, int result, bh_error *error) {
+static bh_status refuse_memory(bh__device_instance *device, uint64_t bytes, int result,
+                               bh_error *error) {
     size_t free_bytes = 0, total_bytes = 0;
     device->cu.memory_info(&free_bytes, &total_bytes);
     return bh__cuda_fail(device, error, result, BH_E_NO_MEMORY,
@@ -123,9 +126,9 @@ static bh_status refuse_memory(bh__device *device, uint64_t bytes, int result, b
                          (ull)bytes, (ull)free_bytes, (ull)total_bytes);
 }
 
-bh_status bh__cuda_chunk_create(bh__device *device, const bh__chunk *chunk, bh_error *error,
-                                int *out_fd) {
-    bh__cuda_quiet_tidy(device);
+bh_status bh__cuda_chunk_create(bh__device_instance *device, const bh__chunk *chunk,
+                                bh_error *error, int *out_fd) {
+    bh__cuda_free_retired(device);
     bh_status status = check_chunk(device, chunk, error);
     if (status != BH_OK) return status;
     bh__cu_memory memory;
@@ -147,16 +150,16 @@ bh_status bh__cuda_chunk_create(bh__device *device, const bh__chunk *chunk, bh_e
     return status;
 }
 
-/* A descriptor that another program sent may be anything at all: what the driver answers to it is no
- * verdict on the device, unless the device is gone for other work too. */
-static bh_status refuse_import(bh__device *device, const bh__chunk *chunk, int result,
+/* A descriptor that another program sent may be anything: the driver's error says nothing about the
+ * device, unless the device fails for other work too. */
+static bh_status refuse_import(bh__device_instance *device, const bh__chunk *chunk, int result,
                                bh_error *error) {
     int alive = device->cu.stream_query(device->stream);
     bool dead = alive != BH__CU_OK && alive != BH__CU_NOT_READY;
     if (dead || result == BH__CU_OUT_OF_MEMORY)
         return bh__cuda_fail(device, error, dead ? alive : result, BH_E_NO_MEMORY,
                              "release buffers, or end other programs on this device",
-                             "chunk %u of %llu bytes cannot be taken over", chunk->id,
+                             "chunk %u of %llu bytes cannot be imported", chunk->id,
                              (ull)chunk->bytes);
     const char *name = bh__driver_error_name(&device->cu, result);
     bh__fail(error, BH_E_INVALID, "pass the descriptors of bh_buffer_export, in their order",
@@ -166,7 +169,8 @@ static bh_status refuse_import(bh__device *device, const bh__chunk *chunk, int r
     return BH_E_INVALID;
 }
 
-bh_status bh__cuda_chunk_map(bh__device *device, const bh__chunk *chunk, int fd, bh_error *error) {
+bh_status bh__cuda_chunk_map(bh__device_instance *device, const bh__chunk *chunk, int fd,
+                             bh_error *error) {
     bh_status status = check_chunk(device, chunk, error);
     if (status != BH_OK) return status;
     bh__cu_memory memory;
@@ -175,7 +179,7 @@ bh_status bh__cuda_chunk_map(bh__device *device, const bh__chunk *chunk, int fd,
     return add_chunk(device, chunk, memory, error);
 }
 
-bh_status bh__cuda_chunk_unmap(bh__device *device, uint32_t id, bh_error *error) {
+bh_status bh__cuda_chunk_unmap(bh__device_instance *device, uint32_t id, bh_error *error) {
     for (size_t i = 0; i < device->chunk_count; i++) {
         if (device->chunks[i].id != id) continue;
         unmap_both(device, &device->chunks[i]);
@@ -193,16 +197,16 @@ static int compare_hosts(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-const bh__cuda_host *bh__cuda_find_host(const bh__device *device, uint32_t id) {
+const bh__cuda_host *bh__cuda_find_host(const bh__device_instance *device, uint32_t id) {
     bh__cuda_host key = {.id = id};
     return device->host_count
                ? bsearch(&key, device->hosts, device->host_count, sizeof key, compare_hosts)
                : NULL;
 }
 
-bh_status bh__cuda_host_map(bh__device *device, uint32_t id, void *memory, uint64_t bytes,
+bh_status bh__cuda_host_map(bh__device_instance *device, uint32_t id, void *memory, uint64_t bytes,
                             bh_error *error) {
-    bh__cuda_quiet_tidy(device);
+    bh__cuda_free_retired(device);
     if (bh__cuda_find_host(device, id))
         return bh__fail(error, BH_E_INTERNAL, BH__CUDA_DEFECT, "host region %u is mapped already",
                         id);
@@ -214,41 +218,41 @@ bh_status bh__cuda_host_map(bh__device *device, uint32_t id, void *memory, uint6
             device, error, result, BH_E_NO_HOST_MEMORY,
             "use smaller or fewer host buffers, or raise the limit on locked memory (ulimit -l)",
             "%llu bytes of host memory cannot be locked for the device", (ull)bytes);
-    size_t room = device->host_count + device->left_host_count + 1;
+    size_t room = device->host_count + device->retired_host_count + 1;
     pthread_rwlock_wrlock(&device->tables);
     bh__cuda_host *hosts = realloc(device->hosts, room * sizeof *hosts);
     if (hosts) device->hosts = hosts;
-    /* So that giving one up never needs memory. */
-    bh__cuda_host *left = hosts ? realloc(device->left_hosts, room * sizeof *left) : NULL;
-    if (left) {
-        device->left_hosts = left;
+    /* Allocated now, so that retiring one never needs memory. */
+    bh__cuda_host *retired = hosts ? realloc(device->retired_hosts, room * sizeof *retired) : NULL;
+    if (retired) {
+        device->retired_hosts = retired;
         hosts[device->host_count++] = (bh__cuda_host){id, memory, bytes};
         qsort(hosts, device->host_count, sizeof *hosts, compare_hosts);
     }
     pthread_rwlock_unlock(&device->tables);
-    if (left) return BH_OK;
+    if (retired) return BH_OK;
     device->cu.host_unregister(memory);
     return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory in this machine",
                     "no memory for the list of %zu host regions", room);
 }
 
-bh_status bh__cuda_host_unmap(bh__device *device, uint32_t id, bh_error *error) {
+bh_status bh__cuda_host_unmap(bh__device_instance *device, uint32_t id, bh_error *error) {
     const bh__cuda_host *found = bh__cuda_find_host(device, id);
     if (!found)
         return bh__fail(error, BH_E_INTERNAL, BH__CUDA_DEFECT,
                         "there is no host region %u to unmap", id);
     size_t at = (size_t)(found - device->hosts);
     pthread_rwlock_wrlock(&device->tables);
-    device->left_hosts[device->left_host_count++] = *found;
+    device->retired_hosts[device->retired_host_count++] = *found;
     memmove(&device->hosts[at], &device->hosts[at + 1],
             (device->host_count - at - 1) * sizeof *device->hosts);
     device->host_count--;
     pthread_rwlock_unlock(&device->tables);
-    bh__cuda_quiet_tidy(device);
+    bh__cuda_free_retired(device);
     return bh__fail(error, BH_E_BUSY, BH__CUDA_DEFECT, "host region %u is unmapped later", id);
 }
 
-void bh__cuda_unmap_all(bh__device *device) {
+void bh__cuda_unmap_all(bh__device_instance *device) {
     for (size_t i = 0; i < device->chunk_count; i++) unmap_both(device, &device->chunks[i]);
     for (size_t i = 0; i < device->host_count; i++)
         device->cu.host_unregister(device->hosts[i].memory);
@@ -257,19 +261,19 @@ void bh__cuda_unmap_all(bh__device *device) {
     device->cu.address_free(READ_ONLY_BASE, device->address_bytes);
     free(device->chunks);
     free(device->hosts);
-    free(device->left_hosts);
+    free(device->retired_hosts);
     device->chunks = NULL;
-    device->hosts = device->left_hosts = NULL;
+    device->hosts = device->retired_hosts = NULL;
     device->chunk_count = device->host_count = 0;
 }
 
 /* ---- the self-test ---- */
 
-/* Where the application has its first chunks, none of which is there yet. */
+/* The application's first chunk address. No chunk is mapped yet. */
 #define TEST_ADDRESS           ADDRESS_BASE
 #define TEST_READ_ONLY_ADDRESS READ_ONLY_BASE
 
-static int exercise(bh__device *device, uint32_t *out) {
+static int exercise(bh__device_instance *device, uint32_t *out) {
     const bh__driver *cu = &device->cu;
     bh__cu_stream stream = device->stream;
     uint32_t seed[4] = {0x600d600d, 1, 2, 3};
@@ -288,7 +292,7 @@ static int exercise(bh__device *device, uint32_t *out) {
     return BH__CU_OK;
 }
 
-bh_status bh__cuda_self_test(bh__device *device, bh_error *error) {
+bh_status bh__cuda_self_test(bh__device_instance *device, bh_error *error) {
     bh__chunk chunk = {.bytes = device->granularity,
                        .address = TEST_ADDRESS,
                        .read_only_address = TEST_READ_ONLY_ADDRESS};
@@ -303,11 +307,11 @@ bh_status bh__cuda_self_test(bh__device *device, bh_error *error) {
     unmap_both(device, &chunk);
     if (result != BH__CU_OK)
         return bh__cuda_fail(device, error, result, BH_E_NO_DEVICE,
-                             "see whether nvidia-smi reports trouble with this device",
+                             "see whether nvidia-smi reports a problem with this device",
                              "the device failed its self-test");
     if (words[0] != 0x600d600d || words[1] != 0xab || words[2] != 0x1234)
         return bh__fail(error, BH_E_NO_DEVICE,
-                        "see whether nvidia-smi reports trouble with this device",
+                        "see whether nvidia-smi reports a problem with this device",
                         "the device failed its self-test: it holds 0x%x, 0x%x, 0x%x instead of "
                         "0x600d600d, 0xab, 0x1234",
                         words[0], words[1], words[2]);

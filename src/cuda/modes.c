@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a GPU is shared with others (compute mode, MPS), and what that means for a standby. */
-#include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/environment.h"
 #include "cuda/state.h"
 
-static int compute_mode(const bh__device *device) {
+static int compute_mode(const bh__device_instance *device) {
     int mode = BH__CU_MODE_DEFAULT;
     device->cu.device_attribute(&mode, BH__CU_COMPUTE_MODE, device->ordinal);
     return mode;
 }
 
-/* Drivers that cannot be asked go by the control daemon's pipe, and so does this. */
+/* Older drivers cannot be asked; they look for the control daemon's pipe, and so does this. */
 static bool has_mps_pipe(void) {
-    const char *folder = getenv("CUDA_MPS_PIPE_DIRECTORY");
+    const char *folder = bh__environment("CUDA_MPS_PIPE_DIRECTORY");
     char path[4096];
     struct stat info;
-    snprintf(path, sizeof path, "%s/control", folder && *folder ? folder : "/tmp/nvidia-mps");
+    snprintf(path, sizeof path, "%s/control", folder ? folder : "/tmp/nvidia-mps");
     return stat(path, &info) == 0 && (S_ISFIFO(info.st_mode) || S_ISSOCK(info.st_mode));
 }
 
-bool bh__cuda_uses_mps(const bh__device *device) {
+bool bh__cuda_uses_mps(const bh__device_instance *device) {
     int used = 0;
     if (device->cu.device_attribute(&used, BH__CU_MPS, device->ordinal) == BH__CU_OK)
         return used != 0;
     return has_mps_pipe();
 }
 
-bh_status bh__cuda_modes_check(const bh__device *device, bh_error *error) {
+bh_status bh__cuda_modes_check(const bh__device_instance *device, bh_error *error) {
     if (compute_mode(device) != BH__CU_MODE_PROHIBITED) return BH_OK;
     return bh__fail(error, BH_E_NO_DEVICE,
                     "allow it: nvidia-smi -i NUMBER -c DEFAULT, as root; or open another device",
@@ -37,7 +37,7 @@ bh_status bh__cuda_modes_check(const bh__device *device, bh_error *error) {
 
 /* With MPS the server has the only context that counts, so exclusive-process lets its clients in:
  * what matters then is that they die together. */
-void bh__cuda_modes_fill(bh__device *device) {
+void bh__cuda_modes_fill(bh__device_instance *device) {
     bh_device_info *info = &device->info;
     int mode = compute_mode(device);
     info->compute_mode = mode == BH__CU_MODE_EXCLUSIVE_PROCESS ? BH_COMPUTE_EXCLUSIVE

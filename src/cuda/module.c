@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Modules on the CUDA device: loaded by the driver, described, unloaded when the device is
- * quiet. */
+/* Modules on the CUDA device: loaded by the driver, described, unloaded when the device is idle. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,7 +7,7 @@
 #include "base/checked.h"
 #include "cuda/image.h"
 #include "cuda/state.h"
-#include "worker/blob.h"
+#include "worker/module_blob.h"
 
 enum { LOG_BYTES = 8192 };
 
@@ -25,7 +24,7 @@ static bool can_run(const bh__image *image, int device_number) {
     return target / 10 == device_number / 10 && target <= device_number;
 }
 
-/* The log as one line, in the caller's storage. */
+/* Writes the log to `out` as one line. */
 static void tidy_log(const char *log, char *out, size_t size) {
     size_t used = 0;
     bool blank = true;
@@ -39,7 +38,7 @@ static void tidy_log(const char *log, char *out, size_t size) {
     out[used] = '\0';
 }
 
-static bh_status refuse_image(const bh__device *device, const bh__image *image, int result,
+static bh_status refuse_image(const bh__device_instance *device, const bh__image *image, int result,
                               const char *log, bh_error *error) {
     const char *kind = kind_names[image->kind], *arch = device->info.arch;
     char text[320], where[48] = "";
@@ -62,7 +61,8 @@ static bh_status refuse_image(const bh__device *device, const bh__image *image, 
     if (result == BH__CU_JIT_COMPILER_NOT_FOUND || result == BH__CU_JIT_DISABLED)
         return bh__cuda_fail(
             device, error, result, BH_E_UNSUPPORTED,
-            "install libnvidia-ptxjitcompiler.so.1 with the driver, or load a cubin for this device",
+            "install libnvidia-ptxjitcompiler.so.1 with the driver, or load a cubin for this "
+            "device",
             "the driver has no compiler for PTX here%s", where);
     if (result == BH__CU_OUT_OF_MEMORY)
         return bh__cuda_fail(device, error, result, BH_E_NO_MEMORY,
@@ -70,11 +70,10 @@ static bh_status refuse_image(const bh__device *device, const bh__image *image, 
                              "there is no device memory for a module");
     return bh__cuda_fail(device, error, result, BH_E_LOAD,
                          "see the line named, or load the file as a compiler wrote it",
-                         "the driver does not take the %s%s%s%s", kind, where, *text ? ": " : "",
-                         text);
+                         "the driver refused the %s%s%s%s", kind, where, *text ? ": " : "", text);
 }
 
-static bh_status load(bh__device *device, const bh__image *image, bh__cu_module *out,
+static bh_status load(bh__device_instance *device, const bh__image *image, bh__cu_module *out,
                       bh_error *error) {
     char log[LOG_BYTES] = "";
     int options[] = {BH__CU_JIT_ERROR_LOG, BH__CU_JIT_ERROR_LOG_BYTES};
@@ -87,15 +86,16 @@ static bh_status load(bh__device *device, const bh__image *image, bh__cu_module 
 
 /* ---- describing ---- */
 
-static uint32_t function_number(const bh__device *device, bh__cu_function function, int which) {
+static uint32_t function_number(const bh__device_instance *device, bh__cu_function function,
+                                int which) {
     int value = 0;
     if (device->cu.function_attribute(&value, which, function) != BH__CU_OK || value < 0) return 0;
     return (uint32_t)value;
 }
 
-/* The parameters as the driver knows them, which go before what the image says. */
-static void ask_params(const bh__device *device, bh__cu_function function, bh__image *image,
-                       bh__image_kernel *kernel) {
+/* The parameters as the driver knows them. They take precedence over those of the image. */
+static void query_params(const bh__device_instance *device, bh__cu_function function,
+                         bh__image *image, bh__image_kernel *kernel) {
     if (!device->cu.function_param) return;
     size_t offset, bytes;
     for (size_t i = 0;
@@ -110,10 +110,10 @@ static void ask_params(const bh__device *device, bh__cu_function function, bh__i
         kernel->params[i].bytes = (uint32_t)bytes;
         if (offset + bytes > kernel->param_bytes) kernel->param_bytes = (uint32_t)(offset + bytes);
     }
-    bh__driver_log_skip(&device->cu); /* the last one asked for does not exist */
+    bh__driver_log_skip(&device->cu); /* the last query is for one that does not exist */
 }
 
-static bh_status check_params(const bh__device *device, const bh__image_kernel *kernel,
+static bh_status check_params(const bh__device_instance *device, const bh__image_kernel *kernel,
                               bh_error *error) {
     uint32_t most = device->info.max_param_bytes;
     if (kernel->param_bytes <= most) return BH_OK;
@@ -127,7 +127,7 @@ static bh_status check_params(const bh__device *device, const bh__image_kernel *
 
 /* Dynamic shared memory beyond 48 KiB and clusters of more than 8 blocks must be allowed once; a
  * launch still gets what it asks for. */
-static void allow_all(bh__device *device, bh__cu_function function, uint32_t own) {
+static void allow_all(bh__device_instance *device, bh__cu_function function, uint32_t own) {
     uint32_t most = device->info.shared_per_block_max;
     if (device->info.cluster_launch)
         device->cu.function_set_attribute(function, BH__CU_FUNCTION_LARGE_CLUSTERS, 1);
@@ -136,15 +136,15 @@ static void allow_all(bh__device *device, bh__cu_function function, uint32_t own
                                           (int)(most - own));
 }
 
-static bh_status add_kernel(bh__device *device, bh__cuda_module *module, bh__image *image,
+static bh_status add_kernel(bh__device_instance *device, bh__cuda_module *module, bh__image *image,
                             bh__image_kernel *kernel, bh__blob *blob, bh_error *error) {
     bh__cu_function function;
     int result = device->cu.module_function(&function, module->handle, kernel->name);
     if (result != BH__CU_OK)
         return bh__cuda_fail(device, error, result, BH_E_LOAD,
-                             "load a module that this driver can run whole",
+                             "load a module all of whose kernels this driver can run",
                              "the driver does not find kernel \"%.200s\"", kernel->name);
-    ask_params(device, function, image, kernel);
+    query_params(device, function, image, kernel);
     bh__blob_kernel entry = {
         .param_count = kernel->param_count,
         .param_bytes = kernel->param_bytes,
@@ -170,8 +170,8 @@ static bh_status add_kernel(bh__device *device, bh__cuda_module *module, bh__ima
     return BH_OK;
 }
 
-static void add_variable(bh__device *device, bh__cuda_module *module, bh__image_variable *variable,
-                         bh__blob *blob) {
+static void add_variable(bh__device_instance *device, bh__cuda_module *module,
+                         bh__image_variable *variable, bh__blob *blob) {
     bh__cu_address address = 0;
     size_t bytes = 0;
     if (device->cu.module_variable(&address, &bytes, module->handle, variable->name) == BH__CU_OK)
@@ -190,8 +190,9 @@ static int compare_kernels(const void *a, const void *b) {
     return strcmp(((const bh__image_kernel *)a)->name, ((const bh__image_kernel *)b)->name);
 }
 
-/* For images that cannot be read here. Sorted, so that every worker numbers the kernels alike. */
-static bh_status list_kernels(bh__device *device, bh__cu_module handle, bh__image *image,
+/* For images that cannot be read here. Sorted, so that every worker numbers the kernels the same.
+ */
+static bh_status list_kernels(bh__device_instance *device, bh__cu_module handle, bh__image *image,
                               bh_error *error) {
     const bh__driver *cu = &device->cu;
     unsigned count = 0;
@@ -216,13 +217,13 @@ static bh_status list_kernels(bh__device *device, bh__cu_module handle, bh__imag
                              "the driver does not list the module's kernels");
     if (image->kernel_count)
         qsort(image->kernels, image->kernel_count, sizeof *image->kernels, compare_kernels);
-    /* Whether it has variables of its own is not known either: it is taken to have one. */
+    /* It is not known either whether it has variables: it is assumed to have one. */
     static const char unknown[] = "(what a fatbin holds)";
     bh__image_add_variable(image, unknown, sizeof unknown - 1, 1, false);
     return BH_OK;
 }
 
-static bh_status describe(bh__device *device, bh__cuda_module *module, bh__image *image,
+static bh_status describe(bh__device_instance *device, bh__cuda_module *module, bh__image *image,
                           bh_error *error, int *out_blob) {
     bh_status status =
         image->names_known ? BH_OK : list_kernels(device, module->handle, image, error);
@@ -244,8 +245,8 @@ static bh_status describe(bh__device *device, bh__cuda_module *module, bh__image
 
 /* ---- the list ---- */
 
-void bh__cuda_module_free(bh__device *device, bh__cuda_module *module) {
-    bh__cuda_trains_let_go(device, module->id);
+void bh__cuda_module_free(bh__device_instance *device, bh__cuda_module *module) {
+    bh__cuda_trains_drop_module(device, module->id);
     device->cu.module_unload(module->handle);
     for (uint32_t i = 0; i < module->kernel_count; i++) free(module->kernels[i].name);
     for (uint32_t i = 0; i < module->variable_count; i++) free(module->variables[i].name);
@@ -258,33 +259,34 @@ static int compare_modules(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-const bh__cuda_module *bh__cuda_find_module(const bh__device *device, uint32_t id) {
-    /* The same few are used again and again, mostly the only one or the latest. */
+const bh__cuda_module *bh__cuda_find_module(const bh__device_instance *device, uint32_t id) {
+    /* A few modules are used again and again, mostly the only one or the latest. */
     size_t count = device->module_count;
     if (count && device->modules[count - 1].id == id) return &device->modules[count - 1];
     bh__cuda_module key = {.id = id};
     return count ? bsearch(&key, device->modules, count, sizeof key, compare_modules) : NULL;
 }
 
-static bh_status module_add(bh__device *device, const bh__cuda_module *module, bh_error *error) {
-    size_t room = device->module_count + device->left_count + 1;
+static bh_status module_add(bh__device_instance *device, const bh__cuda_module *module,
+                            bh_error *error) {
+    size_t room = device->module_count + device->retired_count + 1;
     pthread_rwlock_wrlock(&device->tables);
     bh__cuda_module *modules = realloc(device->modules, room * sizeof *modules);
     if (modules) device->modules = modules;
-    /* So that giving one up never needs memory. */
-    bh__cuda_module *left = modules ? realloc(device->left, room * sizeof *left) : NULL;
-    if (left) {
-        device->left = left;
+    /* Allocated now, so that retiring one never needs memory. */
+    bh__cuda_module *retired = modules ? realloc(device->retired, room * sizeof *retired) : NULL;
+    if (retired) {
+        device->retired = retired;
         modules[device->module_count++] = *module;
         qsort(modules, device->module_count, sizeof *modules, compare_modules);
     }
     pthread_rwlock_unlock(&device->tables);
-    if (left) return BH_OK;
+    if (retired) return BH_OK;
     return bh__fail(error, BH_E_NO_HOST_MEMORY, "unload modules that are not used",
                     "no memory for the list of %zu modules", room);
 }
 
-bh_status bh__cuda_module_load(bh__device *device, uint32_t id, const void *image_bytes,
+bh_status bh__cuda_module_load(bh__device_instance *device, uint32_t id, const void *image_bytes,
                                size_t bytes, bh_error *error, int *out_blob) {
     if (bh__cuda_find_module(device, id))
         return bh__fail(error, BH_E_INTERNAL, BH__CUDA_DEFECT, "module %u is loaded already", id);
@@ -299,7 +301,7 @@ bh_status bh__cuda_module_load(bh__device *device, uint32_t id, const void *imag
     }
     bh__cuda_module module = {.id = id, .prints = image.prints};
     if (image.prints) atomic_store(&device->may_print, true);
-    if (bh__cuda_quiet_wait(device)) {
+    if (bh__cuda_idle_wait(device)) {
         status = load(device, &image, &module.handle, error);
         pthread_rwlock_unlock(&device->tables);
     } else {
@@ -316,7 +318,7 @@ bh_status bh__cuda_module_load(bh__device *device, uint32_t id, const void *imag
             else
                 close(blob);
         }
-        if (status != BH_OK && bh__cuda_quiet_wait(device)) {
+        if (status != BH_OK && bh__cuda_idle_wait(device)) {
             bh__cuda_module_free(device, &module);
             pthread_rwlock_unlock(&device->tables);
         }
@@ -325,23 +327,23 @@ bh_status bh__cuda_module_load(bh__device *device, uint32_t id, const void *imag
     return status;
 }
 
-bh_status bh__cuda_module_unload(bh__device *device, uint32_t id, bh_error *error) {
+bh_status bh__cuda_module_unload(bh__device_instance *device, uint32_t id, bh_error *error) {
     const bh__cuda_module *module = bh__cuda_find_module(device, id);
     if (!module)
         return bh__fail(error, BH_E_INTERNAL, BH__CUDA_DEFECT, "there is no module %u to unload",
                         id);
     size_t at = (size_t)(module - device->modules);
     pthread_rwlock_wrlock(&device->tables);
-    device->left[device->left_count++] = *module;
+    device->retired[device->retired_count++] = *module;
     memmove(&device->modules[at], &device->modules[at + 1],
             (device->module_count - at - 1) * sizeof *device->modules);
     device->module_count--;
     pthread_rwlock_unlock(&device->tables);
-    bh__cuda_quiet_tidy(device);
+    bh__cuda_free_retired(device);
     return BH_OK;
 }
 
-bh_status bh__cuda_global_set(bh__device *device, const bh__module_message *where,
+bh_status bh__cuda_global_set(bh__device_instance *device, const bh__module_message *where,
                               const void *bytes, size_t count, bh_error *error) {
     const bh__cuda_module *module = bh__cuda_find_module(device, where->id);
     if (!module || where->variable >= module->variable_count)
@@ -362,12 +364,13 @@ bh_status bh__cuda_global_set(bh__device *device, const bh__module_message *wher
                          "variable \"%.100s\" cannot be set", variable->name);
 }
 
-void bh__cuda_unload_all(bh__device *device) {
+void bh__cuda_unload_all(bh__device_instance *device) {
     for (size_t i = 0; i < device->module_count; i++)
         bh__cuda_module_free(device, &device->modules[i]);
-    for (size_t i = 0; i < device->left_count; i++) bh__cuda_module_free(device, &device->left[i]);
+    for (size_t i = 0; i < device->retired_count; i++)
+        bh__cuda_module_free(device, &device->retired[i]);
     free(device->modules);
-    free(device->left);
-    device->modules = device->left = NULL;
-    device->module_count = device->left_count = 0;
+    free(device->retired);
+    device->modules = device->retired = NULL;
+    device->module_count = device->retired_count = 0;
 }

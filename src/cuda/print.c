@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text that kernels print: the driver writes it to standard output, from where it goes to the
- * application. */
+/* Text that kernels print: the driver writes it to standard output, and the worker passes it on to
+ * the application. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -9,16 +9,16 @@
 #include "cuda/state.h"
 
 /*
- * A file in memory and not a pipe: the driver must never block on a reader that waits for the
- * driver. It is only ever appended to, because the driver may write while text before is handed
- * over; what has been is given back page by page.
+ * Standard output becomes a memfd and not a pipe: the driver must never block on a reader that
+ * waits for the driver. It is append-only, because the driver may write while earlier text is
+ * passed on. Pages whose text was passed on are freed.
  */
 bh_status bh__cuda_print_open(bh__cuda_print *print, bh_error *error) {
     print->fd = memfd_create("bulkhead-printed", MFD_CLOEXEC);
     if (print->fd < 0 || fcntl(print->fd, F_SETFL, O_APPEND) < 0 || dup2(print->fd, 1) < 0) {
         char reason[128];
         return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory or descriptors in this machine",
-                        "there is nowhere to put what kernels print: %s",
+                        "the file for what kernels print cannot be made: %s",
                         bh__errno_text(errno, reason, sizeof reason));
     }
     pthread_mutex_init(&print->lock, NULL);
@@ -32,18 +32,18 @@ void bh__cuda_print_close(bh__cuda_print *print) {
 }
 
 /*
- * The driver hands text over when somebody waits, which a context that has died ends at once. What
- * an assertion says goes to standard error, where the application reads it before it looks at the
- * fault: both are on their way before this returns.
+ * The driver writes printed text when a thread synchronizes, which returns at once if the context
+ * has failed. The text of an assertion goes to standard error, which the application reads before
+ * it reads the fault. Both have been written when this returns.
  */
-void bh__cuda_print_last(const bh__device *device, int result) {
+void bh__cuda_print_last(const bh__device_instance *device, int result) {
     if (!device->print.open) return;
     if (result == BH__CU_ASSERT || atomic_load(&device->may_print))
         device->cu.context_synchronize();
-    bh__cuda_print_flush((bh__device *)(uintptr_t)device); /* its text may still change */
+    bh__cuda_print_flush((bh__device_instance *)(uintptr_t)device); /* its text position changes */
 }
 
-void bh__cuda_print_flush(bh__device *device) {
+void bh__cuda_print_flush(bh__device_instance *device) {
     bh__cuda_print *print = &device->print;
     char text[16 * 1024];
     ssize_t got;

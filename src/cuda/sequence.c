@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sequences as graphs: one node a step, in a row, with writes of the step word between them. What
- * changes between replays is set in place; what a graph cannot hold is left to be queued step by
- * step. */
+/* Sequences as graphs: one node for each step, in a chain, with writes of the step word in between.
+ * What changes between replays is updated in place. A sequence that cannot be a graph is queued
+ * step by step. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cuda/state.h"
 
-/* Of one lane, or of none yet. */
+/* Belongs to one lane, or to none yet. */
 struct bh__cuda_sequence {
-    bh__cuda_sequence *next; /* given up */
+    bh__cuda_sequence *next; /* of the retired ones */
     bh__cu_graph graph;
-    bh__cu_chain chain; /* NULL: the steps in `loaded` make no graph */
-    uint32_t lane;      /* whose step word is written */
+    bh__cu_graph_exec exec; /* NULL: the steps in `loaded` cannot be a graph */
+    uint32_t lane;          /* whose step word is written */
     uint32_t step_count, write_count;
     bool prints;
     uint64_t serial;     /* of what is loaded */
@@ -21,7 +21,7 @@ struct bh__cuda_sequence {
     uint8_t *loaded;     /* Owned. What the graph does now, step for step. */
 };
 
-/* One step, as the driver wants it described. */
+/* One step as a description for the driver. */
 typedef struct node {
     uint32_t op;
     bh__cuda_node launch;
@@ -31,10 +31,10 @@ typedef struct node {
 
 /* ---- describing steps ---- */
 
-static bool describe_launch(const bh__device *device, const bh__work *work, node *out,
+static bool describe_launch(const bh__device_instance *device, const bh__work *work, node *out,
                             bool *prints) {
     const bh__cuda_module *module;
-    bh_error ignored; /* told when the step is sent by itself */
+    bh_error ignored; /* reported when the step is queued by itself */
     const bh__cuda_kernel *kernel = bh__cuda_find_kernel(device, work, &module, &ignored);
     if (!kernel) return false;
     *prints |= module->prints;
@@ -46,7 +46,7 @@ static bh__cu_place on_device(bh__cu_address address) {
     return (bh__cu_place){.type = BH__CU_PLACE_DEVICE, .device = address};
 }
 
-static bool describe_copy(const bh__device *device, const bh__work *work, node *out) {
+static bool describe_copy(const bh__device_instance *device, const bh__work *work, node *out) {
     const bh__copy_body *body = &work->u.copy;
     bool in = work->op == BH__OP_WRITE;
     out->copy = (bh__cu_copy_node){.source = on_device(body->source),
@@ -54,7 +54,7 @@ static bool describe_copy(const bh__device *device, const bh__work *work, node *
                                    .width = body->bytes,
                                    .height = 1,
                                    .depth = 1};
-    if (work->op == BH__OP_COPY) /* the driver's copy of overlapping ranges is not defined */
+    if (work->op == BH__OP_COPY) /* the driver does not define copies of overlapping ranges */
         return body->target + body->bytes <= body->source ||
                body->source + body->bytes <= body->target;
     uint8_t *host =
@@ -79,8 +79,8 @@ static bool describe_fill(const bh__work *work, node *out) {
 }
 
 /* False: a graph cannot do this. */
-static bool describe(const bh__device *device, const bh__sequence_image *image, uint32_t step,
-                     node *out, bool *prints) {
+static bool describe(const bh__device_instance *device, const bh__sequence_image *image,
+                     uint32_t step, node *out, bool *prints) {
     const bh__work whole = {.lane = 0};
     bh__work work = bh__sequence_work(image, step, &whole);
     memset(out, 0, sizeof *out);
@@ -92,8 +92,8 @@ static bool describe(const bh__device *device, const bh__sequence_image *image, 
 
 /* ---- adding steps ---- */
 
-/* That a launch may begin before the one ahead has ended is leave, not duty, and a matter of streams:
- * nodes go without it. */
+/* BH_LAUNCH_PROGRAMMATIC allows a launch to begin before the one ahead of it has ended, but does
+ * not require it. It is a feature of streams, so nodes do not use it. */
 static int add_attributes(const bh__driver *cu, bh__cu_node which, const bh__launch_body *body) {
     bh__cu_launch_attribute list[BH__CUDA_ATTRIBUTES];
     unsigned count = bh__cuda_launch_attributes(body, list);
@@ -105,7 +105,7 @@ static int add_attributes(const bh__driver *cu, bh__cu_node which, const bh__lau
     return result;
 }
 
-static int add_step(const bh__device *device, bh__cuda_sequence *self,
+static int add_step(const bh__device_instance *device, bh__cuda_sequence *self,
                     const bh__sequence_image *image, uint32_t step, const node *what,
                     const bh__cu_node *after) {
     const bh__driver *cu = &device->cu;
@@ -121,25 +121,25 @@ static int add_step(const bh__device *device, bh__cuda_sequence *self,
 
 /* ---- the step word ---- */
 
-static bh__cuda_mark mark_of(const bh__device *device, const bh__cuda_sequence *self,
-                             uint32_t number) {
+static bh__cuda_word_node word_node_of(const bh__device_instance *device,
+                                       const bh__cuda_sequence *self, uint32_t number) {
     uint32_t done = (number + 1) * BH__STEP_GROUP;
-    return (bh__cuda_mark){
+    return (bh__cuda_word_node){
         .word = bh__cuda_lane_word(device, self->lane, offsetof(bh__lane_area, step)),
         .value = bh__step_word(number + 1 == self->write_count ? 0 : done, BH__STEP_GROUP)};
 }
 
 /* ---- building ---- */
 
-static void take_apart(const bh__driver *cu, bh__cuda_sequence *self) {
-    if (self->chain) cu->graph_chain_destroy(self->chain);
+static void destroy_graph(const bh__driver *cu, bh__cuda_sequence *self) {
+    if (self->exec) cu->graph_exec_destroy(self->exec);
     if (self->graph) cu->graph_destroy(self->graph);
-    self->chain = NULL;
+    self->exec = NULL;
     self->graph = NULL;
 }
 
-/* Leaves no chain where the steps cannot be a graph. Returns what the driver says. */
-static int build(const bh__device *device, bh__cuda_sequence *self,
+/* Leaves self->exec NULL if the steps cannot be a graph. Returns the driver's result. */
+static int build(const bh__device_instance *device, bh__cuda_sequence *self,
                  const bh__sequence_image *image) {
     const bh__driver *cu = &device->cu;
     uint32_t number = 0;
@@ -157,31 +157,31 @@ static int build(const bh__device *device, bh__cuda_sequence *self,
         last = &self->nodes[i];
         bool ends = (i + 1) % BH__STEP_GROUP == 0 || i + 1 == self->step_count;
         if (result != BH__CU_OK || !ends || self->write_count == 0) continue;
-        bh__cuda_mark mark = mark_of(device, self, number);
-        result = bh__cuda_mark_add(device, self->graph, last, &mark, &self->writes[number]);
+        bh__cuda_word_node word = word_node_of(device, self, number);
+        result = bh__cuda_word_node_add(device, self->graph, last, &word, &self->writes[number]);
         last = &self->writes[number++];
     }
-    if (fits && result == BH__CU_OK) result = cu->graph_instantiate(&self->chain, self->graph, 0);
-    if (!fits || result != BH__CU_OK) take_apart(cu, self);
+    if (fits && result == BH__CU_OK) result = cu->graph_instantiate(&self->exec, self->graph, 0);
+    if (!fits || result != BH__CU_OK) destroy_graph(cu, self);
     return result;
 }
 
-static void destroy(const bh__device *device, bh__cuda_sequence *self) {
-    take_apart(&device->cu, self);
+static void destroy(const bh__device_instance *device, bh__cuda_sequence *self) {
+    destroy_graph(&device->cu, self);
     free(self->nodes);
     free(self->writes);
     free(self->loaded);
     free(self);
 }
 
-/* With nothing built yet. NULL: no memory. */
-static bh__cuda_sequence *create(const bh__device *device, const bh__sequence_image *image,
+/* Creates one without a graph. NULL: no memory. */
+static bh__cuda_sequence *create(const bh__device_instance *device, const bh__sequence_image *image,
                                  uint32_t lane) {
     bh__cuda_sequence *self = calloc(1, sizeof *self);
     if (!self) return NULL;
     self->lane = lane;
     self->step_count = image->step_count;
-    /* Where all steps are one group there is nothing to tell. */
+    /* If all steps are one group, no step word is written. */
     if (image->step_count > BH__STEP_GROUP)
         self->write_count = (image->step_count + BH__STEP_GROUP - 1) / BH__STEP_GROUP;
     self->nodes = calloc(self->step_count, sizeof(bh__cu_node));
@@ -192,17 +192,18 @@ static bh__cuda_sequence *create(const bh__device *device, const bh__sequence_im
     return NULL;
 }
 
-bh_status bh__cuda_sequence_define(bh__device *device, const bh__sequence_image *image,
+bh_status bh__cuda_sequence_define(bh__device_instance *device, const bh__sequence_image *image,
                                    bh_error *error, void **out) {
-    bh__cuda_quiet_tidy(device);
+    bh__cuda_free_retired(device);
     bh__cuda_sequence *self = create(device, image, 0);
     if (!self)
         return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory in this machine",
                         "no memory for a graph of %u steps", image->step_count);
     int result = build(device, self, image);
-    /* The first replay finds all of it on the device, also in a standby that has just taken over. */
-    if (result == BH__CU_OK && self->chain)
-        result = device->cu.graph_upload(self->chain, device->stream);
+    /* Uploaded now, so that the first replay is fast, also in a standby that has just taken over.
+     */
+    if (result == BH__CU_OK && self->exec)
+        result = device->cu.graph_upload(self->exec, device->stream);
     *out = self;
     if (!bh__driver_is_fatal(result)) return BH_OK; /* else it is replayed step by step */
     *out = NULL;
@@ -211,18 +212,18 @@ bh_status bh__cuda_sequence_define(bh__device *device, const bh__sequence_image 
                          "a graph of %u steps cannot be made", image->step_count);
 }
 
-/* Ending a graph may wait for running kernels inside the driver. */
-void bh__cuda_sequence_drop(bh__device *device, void *made) {
+/* Destroying a graph may wait for running kernels inside the driver, so it is retired. */
+void bh__cuda_sequence_drop(bh__device_instance *device, void *made) {
     bh__cuda_sequence *self = made;
-    self->next = device->left_sequences;
-    device->left_sequences = self;
-    bh__cuda_quiet_tidy(device);
+    self->next = device->retired_sequences;
+    device->retired_sequences = self;
+    bh__cuda_free_retired(device);
 }
 
-void bh__cuda_sequences_free(bh__device *device) {
-    while (device->left_sequences) {
-        bh__cuda_sequence *self = device->left_sequences;
-        device->left_sequences = self->next;
+void bh__cuda_sequences_free(bh__device_instance *device) {
+    while (device->retired_sequences) {
+        bh__cuda_sequence *self = device->retired_sequences;
+        device->retired_sequences = self->next;
         destroy(device, self);
     }
 }
@@ -239,19 +240,19 @@ static bool same_step(const bh__cuda_sequence *self, const bh__sequence_image *i
                   now->u.launch.param_bytes) == 0;
 }
 
-static int set_step(const bh__device *device, bh__cuda_sequence *self, uint32_t step,
+static int set_step(const bh__device_instance *device, bh__cuda_sequence *self, uint32_t step,
                     const node *what) {
     const bh__driver *cu = &device->cu;
     bh__cu_node which = self->nodes[step];
     if (what->op == BH__OP_FILL)
-        return cu->graph_set_fill(self->chain, which, &what->fill, device->context);
+        return cu->graph_set_fill(self->exec, which, &what->fill, device->context);
     if (what->op != BH__OP_LAUNCH)
-        return cu->graph_set_copy(self->chain, which, &what->copy, device->context);
-    return cu->graph_set_kernel(self->chain, which, &what->launch.kernel);
+        return cu->graph_set_copy(self->exec, which, &what->copy, device->context);
+    return cu->graph_set_kernel(self->exec, which, &what->launch.kernel);
 }
 
-/* Has the graph do what the image says. Anything but BH__CU_OK: it must be built anew. */
-static int update(const bh__device *device, bh__cuda_sequence *self,
+/* Updates the graph to the steps of the image. Anything but BH__CU_OK: it must be built again. */
+static int update(const bh__device_instance *device, bh__cuda_sequence *self,
                   const bh__sequence_image *image) {
     int result = BH__CU_OK;
     for (uint32_t i = 0; result == BH__CU_OK && i < self->step_count; i++) {
@@ -265,40 +266,40 @@ static int update(const bh__device *device, bh__cuda_sequence *self,
     return result;
 }
 
-static int move_to_lane(const bh__device *device, bh__cuda_sequence *self, uint32_t lane) {
+static int move_to_lane(const bh__device_instance *device, bh__cuda_sequence *self, uint32_t lane) {
     int result = BH__CU_OK;
     self->lane = lane;
     for (uint32_t i = 0; result == BH__CU_OK && i < self->write_count; i++) {
-        bh__cuda_mark mark = mark_of(device, self, i);
-        result = bh__cuda_mark_set(device, self->chain, self->writes[i], &mark);
+        bh__cuda_word_node word = word_node_of(device, self, i);
+        result = bh__cuda_word_node_set(device, self->exec, self->writes[i], &word);
     }
     return result;
 }
 
-/* Makes it ready for this lane and these steps. */
+/* Prepares it for this lane and these steps. */
 static int ready(bh__device_lane *lane, bh__cuda_sequence *self, const bh__sequence_image *image) {
-    const bh__device *device = lane->device;
-    bool anew = !self->chain && self->serial != image->serial;
+    const bh__device_instance *device = lane->device;
+    bool rebuild = !self->exec && self->serial != image->serial;
     int result = BH__CU_OK;
-    if (self->chain && self->serial != image->serial) {
+    if (self->exec && self->serial != image->serial) {
         result = update(device, self, image);
-        anew = result != BH__CU_OK;
+        rebuild = result != BH__CU_OK;
     }
     if (bh__driver_is_fatal(result)) return result;
-    if (anew) {
+    if (rebuild) {
         bh__driver_log_skip(&device->cu);
-        take_apart(&device->cu, self);
+        destroy_graph(&device->cu, self);
         self->lane = lane->index;
         result = build(device, self, image);
     }
-    if (result == BH__CU_OK && self->chain && self->lane != lane->index)
+    if (result == BH__CU_OK && self->exec && self->lane != lane->index)
         result = move_to_lane(device, self, lane->index);
     return result;
 }
 
 bh_status bh__cuda_sequence_replay(bh__device_lane *lane, const bh__work *work,
                                    const bh__sequence_image *image, void **made, bh_error *error) {
-    bh__device *device = lane->device;
+    bh__device_instance *device = lane->device;
     bh__cuda_sequence *self = *made;
     int result = BH__CU_OK;
     if (!self) {
@@ -307,10 +308,10 @@ bh_status bh__cuda_sequence_replay(bh__device_lane *lane, const bh__work *work,
         result = build(device, self, image);
     }
     if (result == BH__CU_OK) result = ready(lane, self, image);
-    if (result == BH__CU_OK && !self->chain) return BH_E_UNSUPPORTED;
-    if (result == BH__CU_OK) result = device->cu.graph_launch(self->chain, lane->stream);
+    if (result == BH__CU_OK && !self->exec) return BH_E_UNSUPPORTED;
+    if (result == BH__CU_OK) result = device->cu.graph_launch(self->exec, lane->stream);
     if (result == BH__CU_OK) return self->prints ? BH_E_BUSY : BH_OK;
     return bh__cuda_fail(device, error, result, BH_E_UNSUPPORTED, "nothing",
-                         "%u steps of request %llu on lane %u cannot go as one", self->step_count,
-                         (unsigned long long)work->sequence, lane->index);
+                         "%u steps of request %llu on lane %u cannot be queued as one",
+                         self->step_count, (unsigned long long)work->sequence, lane->index);
 }

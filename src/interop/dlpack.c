@@ -120,7 +120,7 @@ static bh_status map_memory(bundle *self, bh_buffer buffer, bh_dl_tensor *tensor
 static bh_status export(bh_buffer buffer, const int64_t *shape, int32_t ndim, bool versioned,
                         bundle **out) {
     bh_buffer_info info = BH_INIT(info);
-    bh_status status = bh__interop_pass_on(bh_buffer_query(buffer, &info));
+    bh_status status = bh__interop_pass_on(bh_buffer_get_info(buffer, &info));
     if (status != BH_OK) return status;
     bundle *self = calloc(1, sizeof *self);
     if (!self)
@@ -249,7 +249,7 @@ static bh_status from_gpu(bh_device device, const bh_dl_tensor *tensor, bh_type 
     const bh__driver *cu = bh__interop_driver();
     if (!cu) return bh__interop_last()->status;
     bh_device_info info = BH_INIT(info);
-    bh_status status = bh__interop_pass_on(bh_device_query(device, &info));
+    bh_status status = bh__interop_pass_on(bh_device_get_info(device, &info));
     if (status != BH_OK) return status;
     int ordinal;
     if (cu->device_get(&ordinal, tensor->device_id) != BH__CU_OK)
@@ -257,7 +257,7 @@ static bh_status from_gpu(bh_device device, const bh_dl_tensor *tensor, bh_type 
                                   "the tensor is on GPU %d, which is not there", tensor->device_id);
     bool near = info.uuid[0] && same_gpu(cu, info.uuid, ordinal);
     status = bh__interop_pass_on(near ? bh_buffer_alloc_shareable(device, type, count, out)
-                                      : bh_buffer_alloc(device, type, count, out));
+                                      : bh_buffer_alloc(device, type, count, NULL, out));
     if (status != BH_OK) return status;
     bh__interop_visit visit;
     status = bh__interop_enter(cu, ordinal, &visit);
@@ -273,7 +273,7 @@ static bh_status from_gpu(bh_device device, const bh_dl_tensor *tensor, bh_type 
 
 static bh_status from_host(bh_device device, const bh_dl_tensor *tensor, bh_type type,
                            uint64_t count, bh_buffer *out) {
-    bh_status status = bh__interop_pass_on(bh_buffer_alloc(device, type, count, out));
+    bh_status status = bh__interop_pass_on(bh_buffer_alloc(device, type, count, NULL, out));
     if (status != BH_OK) return status;
     status = bh__interop_pass_on(bh_buffer_write(
         *out, 0, (const uint8_t *)tensor->data + tensor->byte_offset, count * bh_type_size(type)));

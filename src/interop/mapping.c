@@ -120,7 +120,7 @@ bh_status bh_cuda_map_share(const int fds[BH_SHARE_FDS], const bh_share_token *g
     bh_share_token token; /* what is checked is what is used */
     if (given) token = *given;
     bh_share_info info = BH_INIT(info);
-    bh_status status = bh__interop_pass_on(bh_share_query(fds, given ? &token : NULL, &info));
+    bh_status status = bh__interop_pass_on(bh_share_get_info(fds, given ? &token : NULL, &info));
     if (status != BH_OK) return status;
     if (info.stale)
         return bh__interop_refuse(BH_E_STALE, "ask the other side for a new token",

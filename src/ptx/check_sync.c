@@ -5,7 +5,7 @@
 
 #include "ptx/check.h"
 
-#define MOST_PAGES 65536 /* kept from grid to grid */
+#define MAX_PAGES 65536 /* kept from grid to grid */
 
 static uint64_t later(uint64_t a, uint64_t b) {
     return a > b ? a : b;
@@ -59,7 +59,7 @@ void bh__ptx_check_destroy(bh__ptx_check *check) {
 }
 
 void bh__ptx_check_begin(bh__ptx_check *check) {
-    if (check->page_count > MOST_PAGES) {
+    if (check->page_count > MAX_PAGES) {
         free_pages(check);
     }
     check->began = check->now++;

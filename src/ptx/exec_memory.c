@@ -96,8 +96,8 @@ uint8_t *bh__ptx_at(bh__ptx_exec *x, unsigned lane, uint64_t address, uint64_t b
         size = x->shared_bytes;
         break;
     case WINDOW_LOCAL:
-        base = x->warp->local + (size_t)lane * x->warp->local_stride;
         size = local_limit(x);
+        if (size) base = x->warp->local + (size_t)lane * x->warp->local_stride;
         break;
     case WINDOW_PARAM:
         base = (uint8_t *)(uintptr_t)x->grid->params;

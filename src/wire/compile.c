@@ -2,7 +2,7 @@
 /*
  * Jobs and answers as blocks: a head with a checksum, then fields of {tag, length, bytes, a NUL,
  * zeros up to a multiple of 8}. A list is one field for each element, in order. One table for each
- * struct says which tag is which member, for writing and reading alike.
+ * struct maps tags to members, for writing and for reading.
  */
 #include "wire/compile.h"
 
@@ -22,7 +22,7 @@ typedef struct head {
     uint32_t version;
     uint32_t kind;    /* KIND_JOB, KIND_ANSWER */
     uint64_t bytes;   /* of the block, this head included */
-    uint64_t hash[2]; /* of all that follows the head */
+    uint64_t hash[2]; /* of everything after the head */
 } head;
 
 typedef struct field_head {
@@ -44,8 +44,8 @@ typedef enum member_type {
     TYPE_TEXT, /* no NUL within */
     TYPE_BYTES,
     TYPE_TEXTS,
-    TYPE_BLOBS, /* as TEXTS, of any bytes */
-    TYPE_LIST   /* of structs with a table of their own */
+    TYPE_BLOBS, /* like TEXTS, with any bytes */
+    TYPE_LIST   /* of structs that have their own table */
 } member_type;
 
 typedef struct shape shape;
@@ -214,7 +214,7 @@ static void append_struct(writer *w, const shape *of, const uint8_t *from) {
     }
 }
 
-/* The block in memory of its own; NULL: no memory, or too large. */
+/* Returns the block, which the caller frees, or NULL if memory is exhausted or it is too large. */
 static uint8_t *build(uint32_t kind, const shape *of, const void *from, size_t *out_bytes) {
     writer w = {0};
     head h = {.magic = MAGIC, .version = VERSION, .kind = kind};
@@ -266,7 +266,7 @@ bool bh__compile_answer_write(int fd, const bh__compile_answer *answer) {
     if (block == NULL) return false;
     bool written = write_whole(fd, block, bytes) == 0;
     free(block);
-    if (written) seal(fd); /* a memfd that allows no seals will do */
+    if (written) seal(fd); /* sealing may fail: seals are optional */
     return written;
 }
 
@@ -277,7 +277,7 @@ typedef struct reader {
     const uint8_t *at, *end;
 } reader;
 
-/* The next field: its bytes have a NUL after them and lie in the block. */
+/* Reads the next field. Its bytes lie in the block and are followed by a NUL. */
 static bool next_field(reader *r, uint32_t *tag, bh__bytes *out) {
     field_head field;
     size_t left = (size_t)(r->end - r->at);
@@ -315,7 +315,7 @@ static bool read_error(bh__bytes from, bh_error *to) {
     return to->status >= BH_OK && to->status <= BH_E_INTERNAL;
 }
 
-/* `room`: of the list, kept by the caller. */
+/* `room` is the capacity of the list, which the caller stores. */
 static bool read_element(reader *r, const member *m, bh__bytes from, uint8_t *to, size_t *room) {
     uint8_t *list;
     size_t count;
@@ -364,7 +364,8 @@ static bool read_member(reader *r, const member *m, bh__bytes from, uint8_t *to,
 }
 
 enum { MAX_MEMBERS = 32 };
-_Static_assert(sizeof job_members / sizeof *job_members <= MAX_MEMBERS, "room for each member");
+_Static_assert(sizeof job_members / sizeof *job_members <= MAX_MEMBERS,
+               "MAX_MEMBERS covers every member");
 
 static const member *find_member(const shape *of, uint32_t tag) {
     for (size_t i = 0; i < of->count; i++) {
@@ -377,7 +378,8 @@ static bool is_list(const member *m) {
     return m->type == TYPE_TEXTS || m->type == TYPE_BLOBS || m->type == TYPE_LIST;
 }
 
-/* Fills the struct at `to`, which is zero. Every member that is no list must be there, once. */
+/* Fills the struct at `to`, which is zeroed. Every member except lists must be present exactly
+ * once. */
 static bool read_struct(bh__arena *arena, bh__bytes block, const shape *of, uint8_t *to) {
     reader r = {arena, block.data, block.data + block.count};
     size_t rooms[MAX_MEMBERS] = {0};
@@ -408,7 +410,7 @@ static bool read_whole(int fd, uint8_t *to, size_t bytes) {
     return true;
 }
 
-/* Copied, not mapped: whoever holds the file can still change or cut it. */
+/* Copied, not mapped: another process can still change or truncate the file. */
 static bool read_block(int fd, bh__arena *arena, uint32_t kind, const shape *of, void *out) {
     memset(out, 0, of->bytes);
     struct stat info;

@@ -10,10 +10,9 @@ void bh__front_layout(bh__front *front, uint32_t queue_length) {
     front->magic = BH__WIRE_MAGIC;
     front->version = BH__WIRE_VERSION;
     front->queue_length = queue_length;
-    front->rings_offset = page_up(sizeof(bh__front));
-    front->areas_offset =
+    front->rings_offset = bh__rings_offset();
+    front->front_bytes =
         front->rings_offset + page_up((uint64_t)BH__MAX_LANES * queue_length * BH__SLOT_BYTES);
     front->area_bytes =
         bh__area_head_bytes() + page_up((uint64_t)BH__MAX_LANES * queue_length * sizeof(bh__times));
-    front->total_bytes = front->areas_offset + BH__AREAS * front->area_bytes;
 }

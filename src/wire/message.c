@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages: sending and receiving them whole, with their descriptors. */
+/* Messages: sending and receiving them, with their descriptors. */
 #include "wire/message.h"
 
 #include <errno.h>
@@ -71,12 +71,13 @@ int bh__message_receive(int socket, bh__message *message) {
 
     uint32_t data_bytes = message->data_bytes;
     collect_fds(&header, message);
-    if ((size_t)got < HEAD_BYTES || data_bytes != (size_t)got - HEAD_BYTES ||
-        (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
-        bh__message_close_fds(message);
-        return -EBADMSG;
-    }
-    return 0;
+    bool complete = (size_t)got >= HEAD_BYTES && data_bytes == (size_t)got - HEAD_BYTES &&
+                    !(header.msg_flags & MSG_TRUNC);
+    bool cut = header.msg_flags & MSG_CTRUNC;
+    /* Cut with room left: the process reached its descriptor limit. Cut without: malformed. */
+    message->fds_refused = cut && message->fd_count < BH__MESSAGE_FDS;
+    if (!complete || cut) bh__message_close_fds(message);
+    return complete && (!cut || message->fds_refused) ? 0 : -EBADMSG;
 }
 
 void bh__message_close_fds(bh__message *message) {

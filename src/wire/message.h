@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages on the socket between the supervisor and one worker: rare things, and descriptors. */
+/* Messages on the socket between the supervisor and one worker: rare operations, and
+ * descriptors. */
 #ifndef BH_WIRE_MESSAGE_H
 #define BH_WIRE_MESSAGE_H
 
@@ -11,65 +12,68 @@
 enum { BH__MESSAGE_FDS = 4, BH__MESSAGE_BYTES = 48 * 1024 };
 
 /*
- * The supervisor speaks first (BOOT); the worker answers READY, or REFUSED and ends. After that
- * every message of the supervisor but GO is answered by one ACK with the same serial, in order. A
- * worker carries out messages in the order they come.
+ * The supervisor sends BOOT first; the worker answers READY, or REFUSED and exits. After that every
+ * message of the supervisor except GO is answered by one ACK with the same serial, in order. A
+ * worker executes messages in the order in which they arrive.
  */
 enum {
     /* supervisor to worker */
-    BH__MSG_BOOT =
-        1,      /* fds: control block, the dispatcher's eventfd, the application's pidfd if any */
-    BH__MSG_GO, /* start taking requests: the area's claim and done words say from where */
+    BH__MSG_BOOT = 1, /* fds: the front, the worker's area, its bell, the application's pidfd
+                         if any */
+    BH__MSG_GO,       /* start taking requests, from the area's claim and done words */
     BH__MSG_LANE_OPEN,
-    BH__MSG_CHUNK_CREATE, /* ACK carries its descriptor; of BH__CHUNK_DRIVER its address, as data */
+    BH__MSG_CHUNK_CREATE, /* ACK has its descriptor; for BH__CHUNK_DRIVER its address, as data */
     BH__MSG_CHUNK_MAP,    /* fd: the chunk */
     BH__MSG_CHUNK_UNMAP,
     BH__MSG_HOST_MAP, /* fd: the host region */
     BH__MSG_HOST_UNMAP,
-    BH__MSG_MODULE_LOAD, /* fd: the image; ACK carries a descriptor with a bh__module_blob */
+    BH__MSG_MODULE_LOAD, /* fd: the image; ACK has a descriptor with a bh__module_blob */
     BH__MSG_MODULE_UNLOAD,
     BH__MSG_GLOBAL_SET,      /* data: the bytes */
     BH__MSG_FIT,             /* ACK's data: a bh__fit */
-    BH__MSG_SEQUENCE_DEFINE, /* fd: its versions, of which the first is filled in */
+    BH__MSG_SEQUENCE_DEFINE, /* fd: its versions; the first is filled in */
     BH__MSG_SEQUENCE_DROP,
     BH__MSG_ADVISE, /* a range of a BH__CHUNK_DRIVER chunk */
 
     /* worker to supervisor */
-    BH__MSG_READY = 100, /* fd, if there is one: closed at the other end once the worker dies */
-    BH__MSG_REFUSED,     /* could not boot: the error says why */
+    BH__MSG_READY = 100, /* fd, optional: its other end closes when the worker dies */
+    BH__MSG_REFUSED,     /* could not boot; has the error */
     BH__MSG_ACK,
-    BH__MSG_FAULT,  /* look at the area's fault report */
-    BH__MSG_REPORT, /* look at the area's other reports */
+    BH__MSG_FAULT,  /* the area's fault report is set */
+    BH__MSG_REPORT, /* the area has new reports */
     BH__MSG_PRINT,  /* data: text printed by a kernel */
-    BH__MSG_NOTE    /* data: a line for the log; nothing is wrong with the worker */
+    BH__MSG_NOTE    /* data: a line for the log; the worker is fine */
 };
 
 typedef struct bh__boot {
     uint64_t magic;
     uint32_t version;
-    uint32_t area;
-    uint64_t total_bytes;
+    uint32_t area; /* the index of this worker's ping */
+    uint64_t front_bytes;
     uint32_t device_index;
-    uint32_t flags; /* BH_DEVICE_CHECK */
+    uint32_t flags;   /* BH_DEVICE_CHECK, BH_DEVICE_CORE_DUMPS */
+    uint32_t sandbox; /* BH_SANDBOX_DEFAULT ... */
+    uint32_t reserved;
 } bh__boot;
 
-/* What a worker with a profiler in it may take to end by itself. */
+/* How long a worker that runs under a profiler may take to exit. */
 enum { BH__FINISH_SECONDS = 5 };
 
 typedef struct bh__ready {
     uint64_t magic;
     uint32_t version;
     int32_t pid;
-    uint64_t chunk_granularity; /* chunks are whole multiples of this */
-    uint32_t profiled; /* 1: a profiler is in the worker, which is to end by itself if possible */
+    uint64_t chunk_granularity; /* chunks are multiples of this power of two: 64 KiB .. 64 MiB */
+    uint32_t profiled;          /* 1: the worker runs under a profiler and should exit by itself */
     uint32_t reserved;
     bh_device_info info;
 } bh__ready;
 
 enum {
-    BH__CHUNK_DRIVER = 1, /* memory of the device's driver, at an address of its choice: each worker
-                              makes its own, and takes it along when it ends */
-    BH__CHUNK_MEASURED = 2 /* with it: refused where there is not so much memory */
+    BH__CHUNK_DRIVER =
+        1, /* memory of the device's driver, at an address that it chooses: each worker
+                              has its own, which is lost when the worker ends */
+    BH__CHUNK_MEASURED = 2 /* with it: refused if there is not enough memory */
 };
 
 typedef struct bh__chunk {
@@ -110,26 +114,26 @@ typedef struct bh__sequence_message {
     uint64_t version_bytes; /* of each; a multiple of 64 */
     uint32_t version_count;
     uint32_t reserved;
-    char name[64]; /* for people; DEFINE */
+    char name[64]; /* DEFINE: for messages */
 } bh__sequence_message;
 
-/* How many blocks of a kernel can be resident at once? */
+/* A query: how many blocks of a kernel can be resident at once. */
 typedef struct bh__fit_question {
     uint32_t module, kernel;
     uint32_t block[3];
     uint32_t cluster[3]; /* zeros: none */
     uint32_t shared_bytes;
-    uint32_t advice; /* 1: `recommended_*` and `fitting_threads` are wanted too */
+    uint32_t advice; /* 1: also return `recommended_*` and `fitting_threads` */
     uint64_t blocks; /* with advice: of the grid */
 } bh__fit_question;
 
 typedef struct bh__fit {
     uint32_t blocks_per_multiprocessor;
     uint32_t
-        clusters; /* on the whole device; 0: such clusters cannot run, or none were asked for */
+        clusters; /* on the whole device; 0: such clusters cannot run, or none were requested */
     uint32_t largest_cluster; /* blocks; 0: the device has no clusters */
     uint32_t recommended_block, recommended_grid;
-    uint32_t fitting_threads; /* the largest block with which all of `blocks` would be resident */
+    uint32_t fitting_threads; /* the largest block size for which all of `blocks` are resident */
     uint64_t resident;        /* blocks, on the whole device */
     double occupancy;
 } bh__fit;
@@ -149,14 +153,15 @@ typedef struct bh__message {
         bh__lane_message lane;
         bh__fit_question fit;
         bh__sequence_message sequence;
-        bh_error error; /* REFUSED, ACK: status BH_OK means done */
+        bh_error error; /* REFUSED, ACK: status BH_OK means success */
     } u;
     int fds[BH__MESSAGE_FDS]; /* filled in by receive; the receiver owns them */
     uint8_t data[BH__MESSAGE_BYTES];
+    bool fds_refused; /* set by receive: the process has reached its limit on descriptors */
 } bh__message;
 
-/* What a module holds, as bytes in a memfd: this head, then kernels, their params, variables, then
- * names. All offsets are from the start of the blob. */
+/* The description of a module in a memfd: this head, then kernels, their params, variables, names.
+ * All offsets are from the start of the blob. */
 typedef struct bh__module_blob {
     uint64_t magic;
     uint32_t kernel_count;
@@ -184,8 +189,8 @@ typedef struct bh__blob_kernel {
 typedef struct bh__blob_param {
     uint32_t offset;
     uint32_t bytes;
-    uint32_t pointer; /* 1: known to be one */
-    uint32_t scalar;  /* 1: known to be none */
+    uint32_t pointer; /* 1: known to be a pointer */
+    uint32_t scalar;  /* 1: known not to be a pointer */
 } bh__blob_param;
 
 typedef struct bh__blob_variable {
@@ -198,8 +203,8 @@ typedef struct bh__blob_variable {
 #define BH__BLOB_MAGIC 0x31444f4d48424c42ull
 
 /* Both return 0, or a negative errno. send never raises SIGPIPE and does not close fds. receive
- * returns -EPIPE when the peer is gone, -EAGAIN when the socket is non-blocking and empty, -EBADMSG
- * for a message that is malformed. */
+ * returns -EPIPE if the peer has closed the socket, -EAGAIN if the socket is non-blocking and
+ * empty, -EBADMSG for a malformed message. */
 int bh__message_send(int socket, const bh__message *message, const int *fds, uint32_t fd_count);
 int bh__message_receive(int socket, bh__message *message);
 void bh__message_close_fds(bh__message *message);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The canary. A dying process first gives back its memory and only then closes its descriptors;
- * with a GPU's memory mapped that takes 50 ms. But a thread may have a table of descriptors of its
- * own, and that goes with the thread: this one holds the end of a pipe and nothing else.
+ * The canary: a thread that holds one end of a pipe, so that the application sees at once that the
+ * process is dying. A dying process first frees its memory and only then closes its descriptors;
+ * with a GPU's memory mapped that takes 50 ms. But a thread may have a descriptor table of its own,
+ * which is closed when the thread ends. This thread's table holds the pipe and nothing else.
  */
 #include "worker/canary.h"
 
@@ -17,7 +18,7 @@
 #include "base/futex.h"
 #include "base/thread.h"
 
-enum { STACK_BYTES = 64 * 1024, WAITING = 0, SINGING = 1, FAILED = 2 };
+enum { STACK_BYTES = 64 * 1024, STARTING = 0, READY = 1, FAILED = 2 };
 
 #ifndef SYS_close_range
 #define SYS_close_range 436
@@ -37,7 +38,7 @@ static void *canary_main(void *argument) {
     canary *self = argument;
     pthread_setname_np(pthread_self(), "bh-canary");
     bool alone = unshare(CLONE_FILES) == 0 && close_all_but(self->pipe);
-    atomic_store(&self->state, alone ? SINGING : FAILED);
+    atomic_store(&self->state, alone ? READY : FAILED);
     bh__futex_wake(&self->state, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
     while (alone) pause();
     return NULL;
@@ -52,18 +53,18 @@ static bool start(canary *self) {
     int failed = bh__thread_start(&thread, &attributes, canary_main, self);
     pthread_attr_destroy(&attributes);
     if (failed) return false;
-    while (atomic_load(&self->state) == WAITING)
-        bh__futex_wait(&self->state, WAITING, BH__NEVER, BH__FUTEX_PRIVATE);
-    return atomic_load(&self->state) == SINGING;
+    while (atomic_load(&self->state) == STARTING)
+        bh__futex_wait(&self->state, STARTING, BH__NEVER, BH__FUTEX_PRIVATE);
+    return atomic_load(&self->state) == READY;
 }
 
 int bh__canary_start(void) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0) return -1;
     canary self = {.pipe = ends[1]};
-    bool singing = start(&self);
+    bool ready = start(&self);
     close(ends[1]);
-    if (singing) return ends[0];
+    if (ready) return ends[0];
     close(ends[0]);
     return -1;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The control thread: carries out the supervisor's messages in order and answers them. */
+/* The control thread: carries out the supervisor's messages in order and answers each. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -21,10 +21,14 @@ typedef struct bh__host_mapping {
 static bh_status check_fd(const bh__message *message, const char *what, uint64_t bytes,
                           bh_error *error, int *out_fd) {
     struct stat info;
+    if (message->fds_refused)
+        return bh__fail(error, BH_E_NO_HOST_MEMORY, bh__errno_fix(EMFILE, ""),
+                        "the worker has reached its limit on descriptors, and %s comes with one",
+                        what);
     if (message->fd_count != 1 || fstat(message->fds[0], &info) < 0)
         return bh__fail(error, BH_E_INTERNAL, "report this as a defect of libbulkhead",
                         "%s came with %u descriptors instead of 1", what, message->fd_count);
-    /* Memory of a device has no size that could be looked at. */
+    /* The size of device memory cannot be read from its descriptor. */
     if (bytes == 0 || (S_ISREG(info.st_mode) && (uint64_t)info.st_size < bytes))
         return bh__fail(error, BH_E_INTERNAL, "report this as a defect of libbulkhead",
                         "%s is said to have %llu bytes and has %lld", what,
@@ -33,14 +37,16 @@ static bh_status check_fd(const bh__message *message, const char *what, uint64_t
     return BH_OK;
 }
 
-static bh_status map_chunk(bh__worker *worker, const bh__message *message, bh_error *error) {
+static bh_status map_chunk(bh__worker_instance *worker, const bh__message *message,
+                           bh_error *error) {
     int fd;
     bh_status status = check_fd(message, "a chunk", message->u.chunk.bytes, error, &fd);
     return status != BH_OK ? status
                            : worker->ops->chunk_map(worker->device, &message->u.chunk, fd, error);
 }
 
-static bh_status map_host(bh__worker *worker, const bh__message *message, bh_error *error) {
+static bh_status map_host(bh__worker_instance *worker, const bh__message *message,
+                          bh_error *error) {
     const bh__host_region *region = &message->u.host;
     int fd;
     bh_status status = check_fd(message, "a host region", region->bytes, error, &fd);
@@ -67,9 +73,9 @@ static bh_status map_host(bh__worker *worker, const bh__message *message, bh_err
     return BH_OK;
 }
 
-static bh_status unmap_host(bh__worker *worker, uint32_t id, bh_error *error) {
+static bh_status unmap_host(bh__worker_instance *worker, uint32_t id, bh_error *error) {
     bh_status status = worker->ops->host_unmap(worker->device, id, error);
-    bool later = status == BH_E_BUSY; /* the device unmaps it when it can */
+    bool later = status == BH_E_BUSY; /* the device unmaps it as soon as it can */
     if (later) status = BH_OK;
     for (size_t i = 0; status == BH_OK && i < worker->host_count; i++) {
         if (worker->hosts[i].id != id) continue;
@@ -80,7 +86,7 @@ static bh_status unmap_host(bh__worker *worker, uint32_t id, bh_error *error) {
     return status;
 }
 
-void bh__serve_unmap_hosts(bh__worker *worker) {
+void bh__worker_unmap_hosts(bh__worker_instance *worker) {
     for (size_t i = 0; i < worker->host_count; i++)
         bh__share_unmap(worker->hosts[i].memory, worker->hosts[i].bytes);
     free(worker->hosts);
@@ -88,13 +94,13 @@ void bh__serve_unmap_hosts(bh__worker *worker) {
     worker->host_count = 0;
 }
 
-static bh_status load_module(bh__worker *worker, const bh__message *message, bh_error *error,
-                             int *out_blob) {
+static bh_status load_module(bh__worker_instance *worker, const bh__message *message,
+                             bh_error *error, int *out_blob) {
     int fd;
     bh_status status = check_fd(message, "a module image", message->u.module.bytes, error, &fd);
     if (status != BH_OK) return status;
     size_t bytes = message->u.module.bytes;
-    /* Private and of this process only, so that not even a test build shares it. */
+    /* Private, so that workers which are threads of one process do not share it either. */
     void *image = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
     if (image == MAP_FAILED) {
         char reason[128];
@@ -109,7 +115,7 @@ static bh_status load_module(bh__worker *worker, const bh__message *message, bh_
     return status;
 }
 
-/* What an answer may carry besides the error. */
+/* What an answer can carry besides the error. */
 typedef struct answer {
     int fd;
     uint32_t bytes; /* of `data` */
@@ -119,7 +125,7 @@ typedef struct answer {
     } data;
 } answer;
 
-static bh_status create_chunk(bh__worker *worker, const bh__chunk *chunk, bh_error *error,
+static bh_status create_chunk(bh__worker_instance *worker, const bh__chunk *chunk, bh_error *error,
                               answer *out) {
     if (!(chunk->flags & BH__CHUNK_DRIVER))
         return worker->ops->chunk_create(worker->device, chunk, error, &out->fd);
@@ -128,20 +134,20 @@ static bh_status create_chunk(bh__worker *worker, const bh__chunk *chunk, bh_err
     return status;
 }
 
-static bh_status answer_fit(bh__worker *worker, const bh__fit_question *question, bh_error *error,
-                            answer *out) {
+static bh_status answer_fit(bh__worker_instance *worker, const bh__fit_question *question,
+                            bh_error *error, answer *out) {
     bh_status status = worker->ops->fit(worker->device, question, error, &out->data.fit);
     if (status == BH_OK) out->bytes = sizeof out->data.fit;
     return status;
 }
 
-static bh_status carry_out(bh__worker *worker, const bh__message *message, bh_error *error,
+static bh_status carry_out(bh__worker_instance *worker, const bh__message *message, bh_error *error,
                            answer *out) {
     const bh__device_ops *ops = worker->ops;
-    bh__device *device = worker->device;
+    bh__device_instance *device = worker->device;
     switch (message->type) {
     case BH__MSG_LANE_OPEN:
-        return bh__serve_lane_open(worker, &message->u.lane, error);
+        return bh__worker_lane_open(worker, &message->u.lane, error);
     case BH__MSG_CHUNK_CREATE:
         return create_chunk(worker, &message->u.chunk, error, out);
     case BH__MSG_CHUNK_MAP:
@@ -161,9 +167,9 @@ static bh_status carry_out(bh__worker *worker, const bh__message *message, bh_er
         return ops->global_set(device, &message->u.module, message->data, message->data_bytes,
                                error);
     case BH__MSG_SEQUENCE_DEFINE:
-        return bh__serve_sequence_define(worker, message, error);
+        return bh__worker_sequence_define(worker, message, error);
     case BH__MSG_SEQUENCE_DROP:
-        bh__serve_sequence_drop(worker, message->u.sequence.id);
+        bh__worker_sequence_drop(worker, message->u.sequence.id);
         return BH_OK;
     case BH__MSG_FIT:
         return answer_fit(worker, &message->u.fit, error, out);
@@ -175,15 +181,15 @@ static bh_status carry_out(bh__worker *worker, const bh__message *message, bh_er
     }
 }
 
-void bh__serve_messages(bh__worker *worker) {
+void bh__worker_serve_messages(bh__worker_instance *worker) {
     bh__message *message = &worker->incoming;
-    while (bh__serve_receive(worker)) {
+    while (bh__worker_receive_message(worker)) {
         if (message->type == BH__MSG_GO) {
             bh__message_close_fds(message);
-            bh__serve_lanes_go(worker);
+            bh__worker_lanes_activate(worker);
             continue;
         }
-        bh__serve_see_done(worker);
+        bh__worker_see_done(worker);
         bh_error error;
         memset(&error, 0, sizeof error);
         answer out = {.fd = -1};
@@ -191,13 +197,14 @@ void bh__serve_messages(bh__worker *worker) {
         if (status == BH_OK) memset(&error, 0, sizeof error);
         bh__message_close_fds(message);
         atomic_fetch_add_explicit(&worker->messages_done, 1, memory_order_release);
-        /* The device died of something else: not answered, so that the next worker is asked. */
+        /* The device has failed. The message is not answered, so that the next worker gets it. */
         if (status == BH_E_FAULT) {
-            bh__serve_lane_fault(&worker->lanes[0], 0, &error);
+            bh__worker_lane_fault(&worker->lanes[0], 0, &error);
             continue;
         }
-        bool sent = bh__serve_send(worker, BH__MSG_ACK, message->serial, &error, sizeof error,
-                                   out.bytes ? &out.data : NULL, out.bytes, out.fd);
+        bool sent =
+            bh__worker_send_message(worker, BH__MSG_ACK, message->serial, &error, sizeof error,
+                                    out.bytes ? &out.data : NULL, out.bytes, out.fd);
         if (out.fd >= 0) close(out.fd);
         if (!sent) break;
     }

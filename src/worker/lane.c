@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A lane's thread: claims requests from its ring, waits for what they wait for, executes,
- * completes. */
-#include <errno.h>
+/* What all lanes share: starting and ending their threads, claiming requests from the ring, waking
+ * those who wait for `done`. docs/protocol.md gives the reason for each load and store. */
+#include "worker/lane.h"
+
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,98 +13,42 @@
 #include "base/futex.h"
 #include "base/relax.h"
 #include "base/thread.h"
+#include "worker/lane_queued.h"
 #include "worker/state.h"
 
 enum {
     STACK_BYTES = 512 * 1024,
-    /* A spinning lane looks at the word this often, then at the clock. */
-    LOOKS_PER_CLOCK = BH__TUNE(32, 2),
-    SLOTS_AT_ONCE = 16,  /* whose lines are given back */
-    SHORT_SPIN_NS = 5000 /* for waits that end either soon or much later */
+    SLOTS_AT_ONCE = 16, /* whose cache lines are given back */
+    PAUSE_SPINS_PER_YIELD = 256
 };
 
-/* The half of a 64-bit word that a futex can sleep on: the one that changes. */
-static _Atomic uint32_t *low_half(_Atomic uint64_t *word) {
-    _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the low half comes first");
-    return (_Atomic uint32_t *)(void *)word;
+/* ---- the ring ---- */
+
+static void request_damaged(bh__worker_lane *lane, uint64_t position, const char *what,
+                            uint64_t value) {
+    bh__worker_fatal(lane->worker,
+                     "lane %u: the request at %llu is not valid (%s %llu): the application's "
+                     "memory is damaged",
+                     lane->index, (unsigned long long)position, what, (unsigned long long)value);
 }
 
-/* Spins until *word is no longer `value`; gives up after `spin_ns` or when killed. */
-static bool spin_while(bh__worker *worker, _Atomic uint64_t *word, uint64_t value,
-                       uint64_t spin_ns) {
-    if (spin_ns == 0) return false;
-    uint64_t end = bh__deadline_after(spin_ns);
-    do {
-        for (int i = 0; i < LOOKS_PER_CLOCK; i++) {
-            if (atomic_load_explicit(word, memory_order_acquire) != value) return true;
-            bh__cpu_relax();
-        }
-    } while (!bh__serve_killed(worker) && bh__now_ns() < end);
-    return false;
-}
-
-/* Sleeps until the application moves `tail`, or until the moment given. The application stores tail
- * and then looks at asleep; the lane stores asleep and then looks at tail. It sleeps on `asleep`
- * itself: a late wake for an earlier request that clears it then ends the sleep. The device writes
- * done and then has the lane's bell look at asleep: the same again. */
-static void doze(bh__lane *lane, uint64_t position, uint64_t until) {
-    bh__worker *worker = lane->worker;
-    atomic_store(&lane->area->asleep, 1);
-    if (atomic_load(&lane->front->tail) == position && !bh__serve_killed(worker) &&
-        atomic_load(&lane->area->claim) == bh__claim_word(position) &&
-        (!worker->ops->enqueue || atomic_load(&lane->area->done) == lane->told))
-        bh__futex_wait(&lane->area->asleep, 1, until, BH__FUTEX_SHARED);
-    if (!bh__serve_killed(worker)) atomic_store(&lane->area->asleep, 0);
-}
-
-/* The lane has nothing to do: spin for a while, then sleep. */
-static void idle(bh__lane *lane, uint64_t position) {
-    bh__worker *worker = lane->worker;
-    if (spin_while(worker, &lane->front->tail, position, worker->front->worker_spin_ns)) return;
-    doze(lane, position, BH__NEVER);
-}
-
-/* The same where the device may be at work on earlier requests. False: the lane is over. */
-static bool idle_queued(bh__lane *lane, uint64_t position) {
-    uint64_t until;
-    if (!bh__queue_pause(lane, &lane->front->tail, position, lane->worker->front->worker_spin_ns,
-                         &until))
-        return false;
-    if (until) doze(lane, position, until);
-    return true;
-}
-
-/* A pause is a few instructions of the application long, unless it lost its processor meanwhile. */
-static void wait_out_pause(unsigned *rounds) {
-    if (++*rounds % 256)
-        bh__cpu_relax();
-    else
-        sched_yield();
-}
-
-static void request_damaged(bh__lane *lane, uint64_t position, const char *what, uint64_t value) {
-    bh__serve_fatal(lane->worker,
-                    "lane %u: the request at %llu makes no sense (%s %llu): the application's "
-                    "memory is damaged",
-                    lane->index, (unsigned long long)position, what, (unsigned long long)value);
-}
-
-static bool is_sound(const bh__lane *lane, const bh__request *request, uint64_t position,
+static bool is_valid(const bh__worker_lane *lane, const bh__request *request, uint64_t position,
                      uint64_t tail) {
     uint64_t slots = request->slots;
     return slots >= 1 && slots <= lane->worker->queue_length &&
            request->sequence == position + slots && request->sequence <= tail;
 }
 
-/* The claim word, after everything read so far: a read-modify-write, because reads may otherwise
- * move behind a load. A freeze that comes later thus comes after those reads. */
-static uint64_t claim_again(bh__lane *lane) {
+/* The claim word, after everything read so far: a read-modify-write, because earlier reads may move
+ * behind a plain load. A freeze that comes later thus comes after those reads. */
+static uint64_t claim_again(bh__worker_lane *lane) {
     return atomic_fetch_or(&lane->area->claim, 0);
 }
 
-/* The application writes slots again one round later, and would have to take their lines from here.
- * Whatever comes next waits for lines to be gone, so several slots go at a time. */
-static void give_back(bh__lane *lane, uint64_t position) {
+/* The application writes slots again one round later, and would have to take their cache lines from
+ * this processor. The next memory access waits until they are gone, so several slots go at a time.
+ */
+static void give_back(bh__worker_lane *lane, uint64_t position) {
     if (position - lane->given_back < SLOTS_AT_ONCE) return;
     for (uint64_t at = position - SLOTS_AT_ONCE; at < position; at++) {
         const uint8_t *slot =
@@ -119,7 +64,7 @@ static void give_back(bh__lane *lane, uint64_t position) {
  * application may reuse the slot while this worker is still dying: a copy made before that is good,
  * and nothing is read from the ring after it. False: the lane is over.
  */
-static bool copy_request(bh__lane *lane, const bh__request *request, uint64_t position) {
+static bool copy_request(bh__worker_lane *lane, const bh__request *request, uint64_t position) {
     bh__work *work = lane->work;
     uint32_t length = lane->worker->queue_length;
     uint64_t room = (uint64_t)request->slots * BH__SLOT_BYTES - BH__PAYLOAD_OFFSET;
@@ -142,7 +87,7 @@ static bool copy_request(bh__lane *lane, const bh__request *request, uint64_t po
         bh__payload_read(lane->ring, length, position, dependencies, to, params);
         work->params = to;
     }
-    bool known = work->op != BH__OP_SEQUENCE || bh__serve_sequence_copy(lane, &work->u.sequence);
+    bool known = work->op != BH__OP_SEQUENCE || bh__worker_sequence_copy(lane, &work->u.sequence);
     if (claim_again(lane) & BH__FROZEN) return false;
     if (lane->worker->gives_back) give_back(lane, position);
     for (uint32_t i = 0; fits && i < lane->dependency_count; i++) {
@@ -158,123 +103,57 @@ static bool copy_request(bh__lane *lane, const bh__request *request, uint64_t po
     return fits && known;
 }
 
-/* The application may have put this request behind others by seeing them done: order that passes
- * through another process, which a race detector in this one cannot see. */
-void bh__serve_see_done(bh__worker *worker) {
-    (void)atomic_load_explicit(&worker->messages_done, memory_order_acquire);
-    for (uint32_t i = 0; i < BH__MAX_LANES; i++) {
-        (void)atomic_load_explicit(&worker->area->lane[i].done, memory_order_acquire);
-    }
-}
-
-const bh__request *bh__serve_lane_peek(const bh__lane *lane, uint64_t position) {
+const bh__request *bh__worker_lane_peek(const bh__worker_lane *lane, uint64_t position) {
     if (position >= lane->known_tail) return NULL;
     const bh__request *request = bh__ring_request(lane->ring, lane->worker->queue_length, position);
-    return is_sound(lane, request, position, lane->known_tail) ? request : NULL;
+    return is_valid(lane, request, position, lane->known_tail) ? request : NULL;
 }
 
-/* How far the lane is done, as far as known without looking at what the device writes. */
-static uint64_t lane_passed(const bh__lane *lane) {
-    return lane->worker->ops->enqueue
-               ? lane->told
-               : atomic_load_explicit(&lane->area->done, memory_order_relaxed);
+/* The application pauses a lane for a few instructions, or longer if it is descheduled meanwhile.
+ */
+static void wait_out_pause(bh__worker_lane *lane) {
+    if (++lane->pause_spins % PAUSE_SPINS_PER_YIELD)
+        bh__cpu_relax();
+    else
+        sched_yield();
 }
 
-bool bh__serve_lane_take(bh__lane *lane) {
-    bh__worker *worker = lane->worker;
-    bool queues = worker->ops->enqueue != NULL;
-    unsigned rounds = 0;
-    while (!bh__serve_killed(worker)) {
-        if (queues && !bh__queue_wait_for_room(lane)) return false;
-        uint64_t claim = atomic_load(&lane->area->claim);
-        if (claim & BH__FROZEN) return false;
-        if (claim & BH__PAUSED) {
-            wait_out_pause(&rounds);
-            continue;
-        }
-        uint64_t position = bh__claim_position(claim);
-        /* The application's cache line is looked at only when there is nothing known to be there.
-         */
-        if (lane->known_tail <= position) {
-            lane->known_tail = atomic_load_explicit(&lane->front->tail, memory_order_acquire);
-            if (lane->known_tail > position)
-                bh__meter_depth(&lane->meter, lane->known_tail - lane_passed(lane));
-        }
-        uint64_t tail = lane->known_tail;
-        if (tail == position) {
-            if (!queues) idle(lane, position);
-            if (queues && !idle_queued(lane, position)) return false;
-            continue;
-        }
-        bh__request *request = bh__ring_request(lane->ring, worker->queue_length, position);
-        if (!is_sound(lane, request, position, tail)) {
-            /* Once the claim word has changed, the slot may hold anything. */
-            if (claim_again(lane) != claim) continue;
-            request_damaged(lane, position, "sequence", request->sequence);
-            return false;
-        }
-        /* What a cancel or a takeover may change is read once the request is claimed. */
-        if (atomic_compare_exchange_strong(&lane->area->claim, &claim,
-                                           bh__claim_word(request->sequence))) {
+bh__take bh__worker_lane_try_take(bh__worker_lane *lane, uint64_t *out_position) {
+    uint64_t claim = atomic_load(&lane->area->claim);
+    if (claim & BH__FROZEN) return BH__TAKE_ENDED;
+    if (claim & BH__PAUSED) {
+        wait_out_pause(lane);
+        return BH__TAKE_RETRY;
+    }
+    uint64_t position = *out_position = bh__claim_position(claim);
+    /* The application's cache line is read only when no request is known to be there. */
+    if (lane->known_tail <= position) {
+        lane->known_tail = atomic_load_explicit(&lane->front->tail, memory_order_acquire);
+        if (lane->known_tail > position)
+            bh__meter_depth(&lane->meter, lane->known_tail - lane->known_done);
+    }
+    uint64_t tail = lane->known_tail;
+    if (tail == position) return BH__TAKE_EMPTY;
+    bh__request *request = bh__ring_request(lane->ring, lane->worker->queue_length, position);
+    if (!is_valid(lane, request, position, tail)) {
+        /* Once the claim word has changed, the slot may hold anything. */
+        if (claim_again(lane) != claim) return BH__TAKE_RETRY;
+        request_damaged(lane, position, "sequence", request->sequence);
+        return BH__TAKE_ENDED;
+    }
+    /* What a cancel or a takeover may change is read once the request is claimed. */
+    if (!atomic_compare_exchange_strong(&lane->area->claim, &claim,
+                                        bh__claim_word(request->sequence)))
+        return BH__TAKE_RETRY;
 #ifdef __SANITIZE_THREAD__
-            bh__serve_see_done(worker);
+    bh__worker_see_done(lane->worker);
 #endif
-            if (!copy_request(lane, request, position)) return false;
-            bh__meter_take(&lane->meter, lane->work);
-            return true;
-        }
-    }
-    return false;
+    if (!copy_request(lane, request, position)) return BH__TAKE_ENDED;
+    bh__meter_take(&lane->meter, lane->work);
+    return BH__TAKE_DONE;
 }
 
-/* Waits until the lost worker that could still write what this request uses is gone. */
-bool bh__serve_lane_hold(bh__lane *lane) {
-    bh__worker *worker = lane->worker;
-    bool queues = worker->ops->enqueue != NULL;
-    _Atomic uint64_t *reaped = &worker->front->reaped;
-    for (;;) {
-        uint64_t seen = atomic_load(reaped), until = BH__NEVER;
-        if (seen >= lane->hold) return true;
-        if (bh__serve_killed(worker)) return false;
-        if (queues && !bh__queue_pause(lane, reaped, seen, SHORT_SPIN_NS, &until)) return false;
-        if (until == 0 || (!queues && spin_while(worker, reaped, seen, SHORT_SPIN_NS))) continue;
-        bh__futex_wait(low_half(reaped), (uint32_t)seen, until, BH__FUTEX_SHARED);
-    }
-}
-
-static bool wait_for_lane(bh__worker *worker, const bh__dependency *dependency) {
-    bh__lane *other = &worker->lanes[dependency->lane];
-    _Atomic uint64_t *done = &other->area->done;
-    uint64_t end = 0;
-    while (atomic_load_explicit(done, memory_order_acquire) < dependency->position) {
-        if (bh__serve_killed(worker)) return false;
-        uint64_t now = bh__now_ns();
-        if (end == 0) end = now + SHORT_SPIN_NS;
-        if (now < end) {
-            bh__cpu_relax();
-            continue;
-        }
-        /* The other lane stores done and then looks at waiters: one of the two sees the other. */
-        atomic_fetch_add(&other->waiters, 1);
-        uint32_t progress = atomic_load(&other->progress);
-        if (atomic_load(done) < dependency->position && !bh__serve_killed(worker))
-            bh__futex_wait(&other->progress, progress, BH__NEVER, BH__FUTEX_PRIVATE);
-        atomic_fetch_sub(&other->waiters, 1);
-    }
-    return true;
-}
-
-static bool wait_for_dependencies(bh__lane *lane) {
-    for (uint32_t i = 0; i < lane->dependency_count; i++) {
-        if (!wait_for_lane(lane->worker, &lane->dependencies[i])) return false;
-    }
-    return true;
-}
-
-/* While the request waited for others, one of them may have failed, and the application may have
- * given this one its verdict: then it does nothing. False: the lane is over, and the slot may be in use
- * again. */
-bool bh__serve_lane_op_again(bh__lane *lane) {
+bool bh__worker_lane_reread_op(bh__worker_lane *lane) {
     if (lane->dependency_count == 0) return true;
     const bh__request *request =
         bh__ring_request(lane->ring, lane->worker->queue_length, lane->work->start);
@@ -284,13 +163,38 @@ bool bh__serve_lane_op_again(bh__lane *lane) {
     return true;
 }
 
-static void ring_eventfd(int fd) {
-    uint64_t one = 1;
-    ssize_t written = write(fd, &one, sizeof one);
-    (void)written; /* full means readable, which is all that is wanted */
+/* The application stores tail and then reads asleep; the lane stores asleep and then reads tail.
+ * The lane sleeps on `asleep` itself, so that a late wake for an earlier request, which clears it,
+ * ends the sleep. A queued device writes done and then has the lane's waker read asleep: the same
+ * handshake. On a direct lane known_done is always `done`. */
+void bh__worker_lane_sleep(bh__worker_lane *lane, uint64_t position, uint64_t until) {
+    bh__worker_instance *worker = lane->worker;
+    atomic_store(&lane->area->asleep, 1);
+    if (atomic_load(&lane->front->tail) == position && !bh__worker_is_killed(worker) &&
+        atomic_load(&lane->area->claim) == bh__claim_word(position) &&
+        atomic_load(&lane->area->done) == lane->known_done)
+        bh__futex_wait(&lane->area->asleep, 1, until, BH__FUTEX_SHARED);
+    if (!bh__worker_is_killed(worker)) atomic_store(&lane->area->asleep, 0);
 }
 
-/* True, once for each post, if the dispatcher, who alone posts `wanted`, is to be told now. */
+/* ---- waking those who wait ---- */
+
+/* The application may have ordered this request behind others by seeing them done. That order
+ * passes through another process, so a race detector in this one cannot see it. */
+void bh__worker_see_done(bh__worker_instance *worker) {
+    (void)atomic_load_explicit(&worker->messages_done, memory_order_acquire);
+    for (uint32_t i = 0; i < BH__MAX_LANES; i++) {
+        (void)atomic_load_explicit(&worker->area->lane[i].done, memory_order_acquire);
+    }
+}
+
+static void wake_dispatcher(int fd) {
+    uint64_t one = 1;
+    ssize_t written = write(fd, &one, sizeof one);
+    (void)written; /* a full pipe is readable, which is enough */
+}
+
+/* True, once for each request, if the dispatcher, the only writer of `wanted`, is to be woken. */
 static bool is_due(_Atomic uint64_t *wanted, uint64_t done, uint64_t *woken) {
     uint64_t at = atomic_load(wanted);
     if (at > done || at <= *woken) return false;
@@ -298,95 +202,61 @@ static bool is_due(_Atomic uint64_t *wanted, uint64_t done, uint64_t *woken) {
     return true;
 }
 
-/* They post their wish and then look at done; whoever calls this has stored or seen done and then
- * looks for wishes. */
-void bh__serve_lane_tell(bh__lane *lane, uint64_t done, uint64_t *woken) {
-    /* As often as the post stands: several threads post it, and one that is still asleep must be
-     * woken again. */
+/* A waiter stores its notify word and then reads done; the caller has stored or read done and then
+ * reads the notify words. */
+void bh__worker_lane_notify(bh__worker_lane *lane, uint64_t done, uint64_t *woken) {
+    /* Each time, as long as the word says so: several threads write it, and one that is still
+     * asleep must be woken again. */
     if (atomic_load(&lane->front->notify_sleep) <= done) {
         atomic_fetch_add(&lane->area->wake, 1);
         bh__futex_wake(&lane->area->wake, BH__FUTEX_ALL, BH__FUTEX_SHARED);
     }
-    if (is_due(&lane->front->notify_dispatch, done, woken)) ring_eventfd(lane->worker->dispatch_fd);
+    if (is_due(&lane->front->notify_dispatch, done, woken))
+        wake_dispatcher(lane->worker->dispatch_fd);
 }
 
-/* Publishes that everything up to `done` is complete, then tells those who wait for it. */
-static void complete(bh__lane *lane, uint64_t done) {
-    atomic_store(&lane->area->done, done);
-    bh__serve_lane_tell(lane, done, &lane->woken_dispatch);
-    if (atomic_load(&lane->waiters)) {
-        atomic_fetch_add(&lane->progress, 1);
-        bh__futex_wake(&lane->progress, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
-    }
+void bh__worker_lane_wake_waiters(bh__worker_lane *lane) {
+    if (!atomic_load(&lane->waiters)) return;
+    atomic_fetch_add(&lane->progress, 1);
+    bh__futex_wake(&lane->progress, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
 }
 
-/* Executes the request that was taken. False: it is not complete and the lane is over. */
-static bool perform(bh__lane *lane) {
-    bh__worker *worker = lane->worker;
-    if (!bh__serve_lane_hold(lane) || !wait_for_dependencies(lane) ||
-        !bh__serve_lane_op_again(lane))
-        return false;
-    /* One with a verdict does nothing, but in its turn: that it has passed must mean that what it
-     * waits for has. */
-    if (lane->work->op == BH__OP_SKIP) return true;
-    bh__meter_begin(&lane->meter, lane->work, lane->hold || lane->dependency_count);
-    bh_error error;
-    bool whole = lane->work->op == BH__OP_SEQUENCE;
-    bool ranged = bh__range_begin(lane, lane->work, 1);
-    bh_status status = whole ? bh__sequence_execute(lane, &error)
-                             : worker->ops->execute(lane->context, lane->work, &error);
-    bh__range_end(ranged);
-    if (status == BH_OK) return true;
-    if (status == BH_E_STOPPED) return false;
-    if (status == BH_E_FAULT) {
-        bh__serve_lane_fault(lane, lane->work->sequence, &error);
-        return false;
-    }
-    return bh__serve_lane_report(lane, lane->work->sequence, &error);
-}
+/* ---- the thread ---- */
 
-static bool wait_for_go(bh__worker *worker) {
-    while (!atomic_load(&worker->go)) {
-        if (bh__serve_killed(worker)) return false;
-        bh__futex_wait(&worker->go, 0, BH__NEVER, BH__FUTEX_PRIVATE);
+static bool wait_for_activation(bh__worker_instance *worker) {
+    while (!atomic_load(&worker->active)) {
+        if (bh__worker_is_killed(worker)) return false;
+        bh__futex_wait(&worker->active, 0, BH__NEVER, BH__FUTEX_PRIVATE);
     }
     return true;
 }
 
 static void *lane_main(void *argument) {
-    bh__lane *lane = argument;
-    bh__worker *worker = lane->worker;
+    bh__worker_lane *lane = argument;
+    bh__worker_instance *worker = lane->worker;
     char name[16];
     snprintf(name, sizeof name, "bh-lane-%u", lane->index);
     pthread_setname_np(pthread_self(), name);
     bh__range_name_lane(lane);
 
-    if (wait_for_go(worker)) {
-        uint64_t done = atomic_load(&lane->area->done);
-        lane->woken_dispatch = done;
-        bool queues = worker->ops->enqueue != NULL;
-        if (queues && bh__queue_begin(lane, done)) {
-            while (bh__serve_lane_take(lane) && bh__queue_perform(lane)) {
-            }
-        }
-        while (!queues && bh__serve_lane_take(lane)) {
-            if (!perform(lane)) break;
-            if (bh__serve_killed(worker)) break;
-            bh__meter_end(&lane->meter, lane->work);
-            complete(lane, lane->work->sequence);
-            bh__meter_count(&lane->meter, lane->work);
-        }
+    if (wait_for_activation(worker)) {
+        lane->known_done = lane->woken_dispatch = atomic_load(&lane->area->done);
+        if (bh__device_is_queued(worker->ops))
+            bh__lane_queued_run(lane);
+        else
+            bh__lane_direct_run(lane);
     }
     atomic_store(&lane->ended, true);
     return NULL;
 }
 
-bh_status bh__serve_lane_open(bh__worker *worker, const bh__lane_message *which, bh_error *error) {
+bh_status bh__worker_lane_open(bh__worker_instance *worker, const bh__lane_message *which,
+                               bh_error *error) {
     uint32_t index = which->index;
     if (index >= BH__MAX_LANES)
         return bh__fail(error, BH_E_INTERNAL, "report this as a defect of libbulkhead",
                         "lane %u is beyond the %d lanes of a device", index, BH__MAX_LANES);
-    bh__lane *lane = &worker->lanes[index];
+    bh__worker_lane *lane = &worker->lanes[index];
     if (lane->open) return BH_OK;
     for (uint32_t i = 0; i < BH__TRAIN; i++) lane->works[i].lane = index;
     lane->work = lane->works;
@@ -411,28 +281,27 @@ bh_status bh__serve_lane_open(bh__worker *worker, const bh__lane_message *which,
     return BH_OK;
 }
 
-void bh__serve_lanes_go(bh__worker *worker) {
-    atomic_store(&worker->go, 1);
-    bh__futex_wake(&worker->go, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
+void bh__worker_lanes_activate(bh__worker_instance *worker) {
+    atomic_store(&worker->active, 1);
+    bh__futex_wake(&worker->active, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
 }
 
-void bh__serve_lanes_join(bh__worker *worker) {
+void bh__worker_lanes_join(bh__worker_instance *worker) {
     for (uint32_t i = 0; i < BH__MAX_LANES; i++) {
-        bh__lane *lane = &worker->lanes[i];
+        bh__worker_lane *lane = &worker->lanes[i];
         if (!lane->open) continue;
-        /* A lane may go to sleep right after it looked at `killed`: wake it until it has seen it.
-         */
+        /* A lane may go to sleep right after it read `killed`: it is woken until it has ended. */
         while (!atomic_load(&lane->ended)) {
-            bh__futex_wake(&worker->go, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
+            bh__futex_wake(&worker->active, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
             bh__futex_wake(&lane->area->asleep, BH__FUTEX_ALL, BH__FUTEX_SHARED);
-            bh__futex_wake(low_half(&worker->front->reaped), BH__FUTEX_ALL, BH__FUTEX_SHARED);
+            bh__futex_wake(bh__low_half(&worker->front->reaped), BH__FUTEX_ALL, BH__FUTEX_SHARED);
             bh__futex_wake(&worker->area->reports_taken, BH__FUTEX_ALL, BH__FUTEX_SHARED);
             for (uint32_t j = 0; j < BH__MAX_LANES; j++)
                 bh__futex_wake(&worker->lanes[j].progress, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
             nanosleep(&(struct timespec){.tv_nsec = 200 * BH__NS_PER_US}, NULL);
         }
         pthread_join(lane->thread, NULL);
-        bh__bell_end(lane);
+        bh__waker_join(lane);
         worker->ops->lane_close(lane->context);
         lane->context = NULL;
         lane->open = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times of requests on a lane: histograms in the worker's area, and each by itself while traced. */
+/* Times of requests on a lane: histograms in the worker's area, and single times while traced. */
 #include "worker/meter.h"
 
 #include "base/histogram.h"
@@ -18,7 +18,7 @@ static bh__lane_counts *counts_of(const bh__meter *meter) {
     return &meter->area->lane[meter->lane].counts;
 }
 
-/* There is one writer: no need for the processor to lock anything. */
+/* There is one writer, so that no locked instruction is needed. */
 static void add(_Atomic uint64_t *word, uint64_t amount) {
     atomic_store_explicit(word, atomic_load_explicit(word, memory_order_relaxed) + amount,
                           memory_order_relaxed);
@@ -47,9 +47,9 @@ void bh__meter_take(bh__meter *meter, bh__work *work) {
 }
 
 void bh__meter_depth(bh__meter *meter, uint64_t slots) {
-    _Atomic uint64_t *most = &counts_of(meter)->depth_max;
-    if (slots > atomic_load_explicit(most, memory_order_relaxed))
-        atomic_store_explicit(most, slots, memory_order_relaxed);
+    _Atomic uint64_t *max = &counts_of(meter)->depth_max;
+    if (slots > atomic_load_explicit(max, memory_order_relaxed))
+        atomic_store_explicit(max, slots, memory_order_relaxed);
 }
 
 void bh__meter_begin(bh__meter *meter, bh__work *work, bool waited) {
@@ -117,7 +117,7 @@ void bh__meter_see(bh__meter *meter, uint64_t done) {
     uint64_t seen = now(meter), begun = meter->flights[meter->first % BH__METER_FLIGHT].begun;
     if (begun < meter->ended) begun = meter->ended;
     if (seen < begun) seen = begun;
-    /* Those that are seen to be done together share the time evenly. */
+    /* Requests that are seen to complete together share the time evenly. */
     uint64_t each = (seen - begun) / (end - meter->first);
     for (; meter->first < end; meter->first++, begun += each) {
         const bh__meter_flight *flight = &meter->flights[meter->first % BH__METER_FLIGHT];

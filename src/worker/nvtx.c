@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVTX as a client. A profiler names a library in the environment; the library is given tables of
- * places for functions and fills in those that it wants called. */
+/* NVTX as a client. A profiler names a library in the environment; the library gets tables of
+ * function slots and fills in those that it wants called. */
 #include "worker/nvtx.h"
 
 #include <dlfcn.h>
@@ -12,6 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/environment.h"
+
 #define VARIABLE (sizeof(void *) == 8 ? "NVTX_INJECTION64_PATH" : "NVTX_INJECTION32_PATH")
 
 /* The numbers below are NVTX's. */
@@ -21,7 +23,7 @@ enum { CORE = 1, CUDA, OPENCL, CUDART, CORE2, SYNC, MODULES };
 enum { RANGE_PUSH = 9, RANGE_POP = 11, NAME_THREAD = 14 };                /* of CORE */
 enum { DOMAIN_RANGE_PUSH = 4, DOMAIN_RANGE_POP = 5, DOMAIN_CREATE = 12 }; /* of CORE2 */
 enum { MESSAGE_ASCII = 1 };
-enum { MOST_SLOTS = 16 };
+enum { MAX_SLOTS = 16 };
 
 typedef void (*function)(void);
 typedef struct domain domain;
@@ -51,12 +53,11 @@ typedef struct version_table {
 
 bool bh__nvtx_listens;
 
-/* NVTX's functions are a process's: the library that fills these in is told of no context. All
- * modules are offered, since a profiler may insist; of most nothing is ever called. Slot 0 is no
- * function's. */
+/* Process-global, because the library that fills the slots in gets no context. All modules are
+ * offered, since a profiler may require them; most are never called. Slot 0 is unused. */
 static const unsigned slot_counts[MODULES] = {0, 16, 9, 15, 7, 16, 7};
-static function functions[MODULES][MOST_SLOTS];
-static function *tables[MODULES][MOST_SLOTS + 1]; /* NULL ends each */
+static function functions[MODULES][MAX_SLOTS];
+static function *tables[MODULES][MAX_SLOTS + 1]; /* NULL ends each */
 
 static struct {
     int (*push)(const char *text);
@@ -69,7 +70,7 @@ static struct {
 } profiler;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static char trouble[512];
+static char problem[512];
 
 static int get_module(int module, function ***out_table, unsigned *out_slots) {
     if (module <= 0 || module >= MODULES) return 0;
@@ -111,23 +112,23 @@ static void take_functions(void) {
     bh__nvtx_listens = profiler.domain_push || (profiler.push && profiler.pop);
 }
 
-static void complain(const char *path, const char *what) {
+static void report_problem(const char *path, const char *what) {
     snprintf(
-        trouble, sizeof trouble,
+        problem, sizeof problem,
         "no NVTX ranges: %s names %.160s, which %.160s. Fix: unset it, or let the profiler set "
         "it",
         VARIABLE, path, what);
 }
 
 static void load(void) {
-    const char *path = secure_getenv(VARIABLE);
-    if (!path || !*path) return;
+    const char *path = bh__environment(VARIABLE);
+    if (!path) return;
     void *library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
     if (!library) {
         char what[192];
         const char *why = dlerror();
         snprintf(what, sizeof what, "cannot be loaded: %s", why ? why : "no reason is given");
-        complain(path, what);
+        report_problem(path, what);
         return;
     }
     int (*initialize)(const void *(*get_table)(uint32_t id));
@@ -138,13 +139,13 @@ static void load(void) {
         take_functions();
         return;
     }
-    complain(path, found ? "failed to start" : "has no function InitializeInjectionNvtx2");
+    report_problem(path, found ? "failed to start" : "has no function InitializeInjectionNvtx2");
     dlclose(library);
 }
 
 const char *bh__nvtx_begin(void) {
     pthread_once(&once, load);
-    return trouble[0] ? trouble : NULL;
+    return problem[0] ? problem : NULL;
 }
 
 void bh__nvtx_name_thread(const char *name) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sequences: defined by the control thread, replayed by lanes, as one thing where the device can and
- * step by step elsewhere. */
+/* Sequences of a worker: defined by the control thread, copied by the lanes that replay them. Lanes
+ * run the copies in lane_direct.c and queued_sequence.c. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,27 +12,18 @@
 #include "wire/share.h"
 #include "worker/state.h"
 
-enum {
-    /* Replays before the device. With many of them the driver makes everybody wait until the first
-     * has begun, lanes that have nothing to do with it too. */
-    REPLAYS_AHEAD = 4,
-    /* Steps that are queued one by one before the device is asked to have done as many. */
-    STEPS_PER_PULSE = 64,
-    PULSES_AHEAD = 2
-};
-
-/* What a lane has of a sequence. Only this lane touches it while the sequence is there. */
+/* A lane's copy of a sequence. Only this lane touches it while the sequence exists. */
 typedef struct sequence_use {
     uint64_t serial; /* of the copy; 0: none */
     uint8_t *copy;   /* Owned */
-    void *made;      /* the device's */
+    void *made;      /* what the device made of it */
 } sequence_use;
 
-typedef struct bh__sequence {
-    struct bh__sequence *next;
+typedef struct bh__worker_sequence {
+    struct bh__worker_sequence *next;
     bh__sequence_message about;
     const uint8_t *versions; /* shared with the application, which writes them */
-    void *made;              /* by define, until a lane takes it; under sequence_lock */
+    void *made;              /* by sequence_define, until a lane takes it; under sequence_lock */
     sequence_use uses[BH__MAX_LANES];
 } sequence;
 
@@ -42,7 +33,7 @@ static uint64_t shared_bytes(const sequence *self) {
     return self->about.version_bytes * self->about.version_count;
 }
 
-static void destroy(bh__worker *worker, sequence *self) {
+static void destroy(bh__worker_instance *worker, sequence *self) {
     for (uint32_t i = 0; i < BH__MAX_LANES; i++) {
         if (self->uses[i].made) worker->ops->sequence_drop(worker->device, self->uses[i].made);
         free(self->uses[i].copy);
@@ -52,8 +43,9 @@ static void destroy(bh__worker *worker, sequence *self) {
     free(self);
 }
 
-/* Whether the steps of a copy are within it, so that nothing outside is ever looked at. */
-static bool is_sound(const bh__sequence_message *about, const uint8_t *copy) {
+/* True if the steps and parameters of a copy lie within it, so that nothing outside is ever read.
+ */
+static bool is_valid(const bh__sequence_message *about, const uint8_t *copy) {
     const bh__sequence_step *steps = (const bh__sequence_step *)(const void *)copy;
     uint64_t from = (uint64_t)about->step_count * sizeof *steps;
     for (uint32_t i = 0; i < about->step_count; i++) {
@@ -74,6 +66,11 @@ static bh_status check_size(const bh__sequence_message *about, const bh__message
                             bh_error *error) {
     struct stat info;
     uint64_t bytes;
+    if (message->fds_refused)
+        return bh__fail(
+            error, BH_E_NO_HOST_MEMORY, bh__errno_fix(EMFILE, ""),
+            "the worker has reached its limit on descriptors, and sequence %u comes with one",
+            about->id);
     if (message->fd_count == 1 && fstat(message->fds[0], &info) == 0 && about->step_count &&
         about->version_bytes % 64 == 0 &&
         (uint64_t)about->step_count * sizeof(bh__sequence_step) <= about->version_bytes &&
@@ -82,7 +79,7 @@ static bh_status check_size(const bh__sequence_message *about, const bh__message
         return BH_OK;
     return bh__fail(
         error, BH_E_INTERNAL, "report this as a defect of libbulkhead",
-        "sequence %u of %u steps, %u times %llu bytes, came with memory too small for it",
+        "sequence %u of %u steps, %u versions of %llu bytes, came with memory too small for it",
         about->id, about->step_count, about->version_count,
         (unsigned long long)about->version_bytes);
 }
@@ -96,8 +93,8 @@ static bh__sequence_image image_of(const sequence *self, const uint8_t *copy, ui
                                 .steps = (const bh__sequence_step *)(const void *)copy};
 }
 
-/* The first version, which is never changed: what is made of it here is the same in every worker.
- * Read, not mapped, so that not even a test build shares it. */
+/* Reads the first version, which never changes, so that every worker makes the same of it. It is
+ * read, not mapped, so that workers which are threads of one process do not share it either. */
 static bool read_first(const sequence *self, int fd, uint8_t *out) {
     for (uint64_t got = 0; got < self->about.version_bytes;) {
         ssize_t some = pread(fd, out + got, self->about.version_bytes - got, (off_t)got);
@@ -107,15 +104,22 @@ static bool read_first(const sequence *self, int fd, uint8_t *out) {
     return true;
 }
 
-static bh_status make_ready(bh__worker *worker, sequence *self, int fd, bh_error *error) {
+static bh_status make_ready(bh__worker_instance *worker, sequence *self, int fd, bh_error *error) {
     uint8_t *first = aligned_alloc(64, self->about.version_bytes);
     if (!first)
         return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory in this machine",
                         "no memory for the steps of sequence %u", self->about.id);
     bh_status status = BH_OK;
-    if (!read_first(self, fd, first) || !is_sound(&self->about, first))
+    char reason[128];
+    errno = 0;
+    if (!read_first(self, fd, first))
+        status = bh__fail(error, BH_E_IO, "try again, and look at the system's log",
+                          "the %llu bytes of sequence %u's steps cannot be read: %s",
+                          (unsigned long long)self->about.version_bytes, self->about.id,
+                          bh__errno_text(errno ? errno : EIO, reason, sizeof reason));
+    else if (!is_valid(&self->about, first))
         status = bh__fail(error, BH_E_INTERNAL, "report this as a defect of libbulkhead",
-                          "the steps of sequence %u make no sense", self->about.id);
+                          "the steps of sequence %u are not valid", self->about.id);
     bh__sequence_image image = image_of(self, first, 0);
     if (status == BH_OK && worker->ops->sequence_define)
         status = worker->ops->sequence_define(worker->device, &image, error, &self->made);
@@ -123,8 +127,8 @@ static bh_status make_ready(bh__worker *worker, sequence *self, int fd, bh_error
     return status;
 }
 
-bh_status bh__serve_sequence_define(bh__worker *worker, const bh__message *message,
-                                    bh_error *error) {
+bh_status bh__worker_sequence_define(bh__worker_instance *worker, const bh__message *message,
+                                     bh_error *error) {
     const bh__sequence_message *about = &message->u.sequence;
     bh_status status = check_size(about, message, error);
     if (status != BH_OK) return status;
@@ -154,7 +158,7 @@ bh_status bh__serve_sequence_define(bh__worker *worker, const bh__message *messa
     return BH_OK;
 }
 
-void bh__serve_sequence_drop(bh__worker *worker, uint32_t id) {
+void bh__worker_sequence_drop(bh__worker_instance *worker, uint32_t id) {
     pthread_mutex_lock(&worker->sequence_lock);
     sequence **link = &worker->sequences;
     while (*link && (*link)->about.id != id) link = &(*link)->next;
@@ -164,13 +168,14 @@ void bh__serve_sequence_drop(bh__worker *worker, uint32_t id) {
     if (self) destroy(worker, self);
 }
 
-void bh__serve_sequences_free(bh__worker *worker) {
-    while (worker->sequences) bh__serve_sequence_drop(worker, worker->sequences->about.id);
+void bh__worker_sequences_free(bh__worker_instance *worker) {
+    while (worker->sequences) bh__worker_sequence_drop(worker, worker->sequences->about.id);
 }
 
 /* ---- replaying: a lane's thread ---- */
 
-static sequence *find(bh__worker *worker, uint32_t id, sequence_use **out_use, uint32_t lane) {
+static sequence *find(bh__worker_instance *worker, uint32_t id, sequence_use **out_use,
+                      uint32_t lane) {
     pthread_mutex_lock(&worker->sequence_lock);
     sequence *self = worker->sequences;
     while (self && self->about.id != id) self = self->next;
@@ -185,7 +190,7 @@ static sequence *find(bh__worker *worker, uint32_t id, sequence_use **out_use, u
     return self;
 }
 
-bool bh__serve_sequence_copy(bh__lane *lane, const bh__sequence_body *which) {
+bool bh__worker_sequence_copy(bh__worker_lane *lane, const bh__sequence_body *which) {
     sequence_use *use;
     sequence *self = find(lane->worker, which->id, &use, lane->index);
     if (!self || which->version >= self->about.version_count) return false;
@@ -195,7 +200,7 @@ bool bh__serve_sequence_copy(bh__lane *lane, const bh__sequence_body *which) {
     if (use->serial != which->serial || which->serial == 0) {
         memcpy(use->copy, self->versions + which->version * bytes, bytes);
         use->serial = 0;
-        if (!is_sound(&self->about, use->copy)) return false;
+        if (!is_valid(&self->about, use->copy)) return false;
         use->serial = which->serial;
     }
     lane->image = image_of(self, use->copy, which->serial);
@@ -211,92 +216,9 @@ bh__work bh__sequence_work(const bh__sequence_image *image, uint32_t step, const
     return work;
 }
 
-/* What is wrong with a step that did no harm. */
-static void name_step(const bh__lane *lane, uint32_t step, bh_error *error) {
+void bh__worker_sequence_name_step(const bh__worker_lane *lane, uint32_t step, bh_error *error) {
     char message[sizeof error->message];
     snprintf(message, sizeof message, "step %u of %u: %.450s", step + 1, lane->image.step_count,
              error->message);
     memcpy(error->message, message, sizeof message);
-}
-
-bh_status bh__sequence_execute(bh__lane *lane, bh_error *error) {
-    bh__worker *worker = lane->worker;
-    const bh__sequence_image *image = &lane->image;
-    uint32_t repeat = lane->work->u.sequence.repeat;
-    for (uint32_t replay = 0; replay < repeat; replay++) {
-        for (uint32_t i = 0; i < image->step_count; i++) {
-            if (bh__serve_killed(worker)) return BH_E_STOPPED;
-            atomic_store_explicit(&lane->area->step, bh__step_word(i, 1), memory_order_relaxed);
-            lane->step_at = i + 1;
-            bh__work work = bh__sequence_work(image, i, lane->work);
-            bool ranged = bh__range_begin_step(lane, i, &work);
-            bh_status status = worker->ops->execute(lane->context, &work, error);
-            bh__range_end(ranged);
-            if (status == BH_OK) continue;
-            if (status != BH_E_FAULT && status != BH_E_STOPPED) {
-                name_step(lane, i, error);
-                lane->step_at = 0;
-            }
-            return status;
-        }
-    }
-    lane->step_at = 0;
-    return BH_OK;
-}
-
-static bh_status tell_step(bh__lane *lane, uint32_t done, bh_error *error) {
-    uint64_t word = bh__step_word(done, BH__STEP_GROUP);
-    return lane->worker->ops->tell(lane->context, offsetof(bh__lane_area, step), word, error);
-}
-
-/* Counts a piece of a long request, and waits until the device has done most of those before it. */
-static bh_status pulse(bh__lane *lane, uint64_t most, bh_error *error) {
-    bh_status status = lane->worker->ops->tell(lane->context, offsetof(bh__lane_area, pulse),
-                                               ++lane->pulses, error);
-    if (status != BH_OK) return status;
-    return bh__queue_wait_for_pulse(lane, most) ? BH_OK : BH_E_STOPPED;
-}
-
-static bh_status queue_steps(bh__lane *lane, bh_error *error) {
-    const bh__sequence_image *image = &lane->image;
-    bh_status status = tell_step(lane, 0, error);
-    for (uint32_t i = 0; i < image->step_count && status == BH_OK; i++) {
-        bh__work work = bh__sequence_work(image, i, lane->work);
-        bool ranged = bh__range_begin_step(lane, i, &work);
-        status = lane->worker->ops->enqueue(lane->context, &work, error);
-        bh__range_end(ranged);
-        if (status == BH_E_BUSY) status = bh__queue_settle(lane) ? BH_OK : BH_E_STOPPED;
-        if (status != BH_OK && status != BH_E_FAULT && status != BH_E_STOPPED)
-            name_step(lane, i, error);
-        if (status == BH_OK && (i + 1) % BH__STEP_GROUP == 0)
-            status = tell_step(lane, i + 1, error);
-        if (status == BH_OK && (i + 1) % STEPS_PER_PULSE == 0)
-            status = pulse(lane, PULSES_AHEAD, error);
-    }
-    if (status == BH_OK) return tell_step(lane, 0, error);
-    bh_error ignored; /* the next replay begins at its first step */
-    if (status != BH_E_FAULT && status != BH_E_STOPPED) (void)tell_step(lane, 0, &ignored);
-    return status;
-}
-
-bh_status bh__sequence_queue(bh__lane *lane, bh_error *error) {
-    const bh__device_ops *ops = lane->worker->ops;
-    uint32_t repeat = lane->work->u.sequence.repeat;
-    uint64_t slots =
-        lane->work->sequence - atomic_load_explicit(&lane->queued, memory_order_relaxed);
-    if (!bh__queue_wait_for_few(lane, (uint32_t)slots * REPLAYS_AHEAD)) return BH_E_STOPPED;
-    bool prints = false;
-    for (uint32_t replay = 0; replay < repeat; replay++) {
-        if (bh__serve_killed(lane->worker)) return BH_E_STOPPED;
-        bh_status status = BH_E_UNSUPPORTED;
-        if (ops->sequence_replay)
-            status =
-                ops->sequence_replay(lane->context, lane->work, &lane->image, lane->made, error);
-        if (status == BH_E_UNSUPPORTED) status = queue_steps(lane, error);
-        prints |= status == BH_E_BUSY;
-        if (status == BH_E_BUSY) status = BH_OK;
-        if (status == BH_OK && repeat > 1) status = pulse(lane, REPLAYS_AHEAD, error);
-        if (status != BH_OK) return status;
-    }
-    return prints ? BH_E_BUSY : BH_OK;
 }

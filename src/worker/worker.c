@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a worker: created, run, killed, destroyed. */
+/* A worker: create, run, kill, destroy. */
 #include "worker/worker.h"
 
 #include <errno.h>
@@ -11,9 +11,9 @@
 #include "wire/share.h"
 #include "worker/state.h"
 
-bh__worker *bh__worker_create(int socket, const bh__device_ops *ops) {
-    /* Mapped, not allocated: zero, aligned, and the parts that are never used are never touched. */
-    bh__worker *worker =
+bh__worker_instance *bh__worker_create(int socket, const bh__device_ops *ops) {
+    /* Mapped, not allocated: zeroed and aligned, and unused parts take no memory. */
+    bh__worker_instance *worker =
         mmap(NULL, sizeof *worker, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (worker == MAP_FAILED) return NULL;
     worker->ops = ops;
@@ -34,7 +34,7 @@ bh__worker *bh__worker_create(int socket, const bh__device_ops *ops) {
     pthread_mutex_init(&worker->report_lock, NULL);
     pthread_mutex_init(&worker->send_lock, NULL);
     worker->services = (bh__device_services){
-        .context = worker, .print = bh__serve_print, .killed = &worker->killed};
+        .context = worker, .print = bh__worker_send_print, .killed = &worker->killed};
     for (uint32_t i = 0; i < BH__MAX_LANES; i++) {
         worker->lanes[i].worker = worker;
         worker->lanes[i].index = i;
@@ -42,35 +42,35 @@ bh__worker *bh__worker_create(int socket, const bh__device_ops *ops) {
     return worker;
 }
 
-void bh__serve_take_down(bh__worker *worker) {
+void bh__worker_tear_down(bh__worker_instance *worker) {
     atomic_store(&worker->killed, true);
-    bh__serve_lanes_join(worker);
-    bh__pulse_join(worker);
-    bh__serve_sequences_free(worker);
+    bh__worker_lanes_join(worker);
+    bh__ping_join(worker);
+    bh__worker_sequences_free(worker);
     bh__range_free(worker);
     if (worker->device) worker->ops->close(worker->device);
     worker->device = NULL;
-    bh__serve_unmap_hosts(worker);
+    bh__worker_unmap_hosts(worker);
     if (worker->area) bh__share_unmap(worker->area, worker->area_bytes);
     if (worker->front) bh__share_unmap(worker->front, worker->front_bytes);
     worker->area = NULL;
     worker->front = NULL;
 }
 
-int bh__worker_run(bh__worker *worker) {
-    if (bh__serve_boot(worker)) bh__serve_messages(worker);
-    bh__serve_take_down(worker);
+int bh__worker_run(bh__worker_instance *worker) {
+    if (bh__worker_boot(worker)) bh__worker_serve_messages(worker);
+    bh__worker_tear_down(worker);
     return atomic_load(&worker->exit_code);
 }
 
-void bh__worker_end(bh__worker *worker) {
+void bh__worker_end(bh__worker_instance *worker) {
     atomic_store(&worker->killed, true);
     uint64_t one = 1;
     ssize_t written = write(worker->wake_fd, &one, sizeof one);
-    (void)written; /* can only fail if it is readable already */
+    (void)written; /* fails only if the eventfd is readable already */
 }
 
-void bh__worker_destroy(bh__worker *worker) {
+void bh__worker_destroy(bh__worker_instance *worker) {
     if (!worker) return;
     int fds[] = {worker->socket, worker->wake_fd, worker->dispatch_fd, worker->application,
                  worker->canary};

@@ -11,24 +11,24 @@ enum { BH__WORKER_SOCKET = 3 };
 /* The exit codes of a worker. */
 enum { BH__EXIT_DONE = 0, BH__EXIT_FAILED = 1, BH__EXIT_USAGE = 2 };
 
-typedef struct bh__worker bh__worker;
+typedef struct bh__worker_instance bh__worker_instance;
 
-/* Takes over `socket` and closes it in the end. NULL, with errno set: no memory or no descriptors.
- */
-bh__worker *bh__worker_create(int socket, const bh__device_ops *ops);
+/* Owns `socket` from now on. NULL, with errno set: no memory or no descriptors. */
+bh__worker_instance *bh__worker_create(int socket, const bh__device_ops *ops);
 
-/* Boots and serves until the application is gone, something is badly wrong or the worker is killed.
- * When it returns, its threads have ended and its memory is unmapped. Returns the exit code. */
-int bh__worker_run(bh__worker *worker);
+/* Boots and serves until the application is gone, an error cannot be handled or the worker is
+ * killed. When it returns, its threads have ended and its memory is unmapped. Returns the exit
+ * code. */
+int bh__worker_run(bh__worker_instance *worker);
 
-/* What SIGKILL does to a process: the worker's threads stop as soon as they can, publish nothing
- * more, and run returns. Any thread, at any time between create and destroy. */
-void bh__worker_end(bh__worker *worker);
+/* Does what SIGKILL does to a process: the worker's threads stop as soon as they can, publish
+ * nothing more, and bh__worker_run returns. Any thread, at any time between create and destroy. */
+void bh__worker_end(bh__worker_instance *worker);
 
-/* After run has returned, or instead of it. */
-void bh__worker_destroy(bh__worker *worker);
+/* After bh__worker_run has returned, or instead of it. */
+void bh__worker_destroy(bh__worker_instance *worker);
 
-/* The whole of a worker program's main. Does not return: teardown must not delay its death. */
+/* The main function of a worker program. Does not return: teardown must not delay its end. */
 _Noreturn void bh__worker_main(int argc, char **argv, const bh__device_ops *ops);
 
 #endif

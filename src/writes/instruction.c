@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The flows that one PTX instruction makes. An instruction that is not known here is taken to write
- * through every address it names between brackets, and to leave something of each source in its
- * first operand. */
+/* The flows of one PTX instruction. An unknown instruction is assumed to write through every
+ * address in brackets, and to put something of each source into its first operand. */
 #include <string.h>
 
 #include "writes/scan.h"
 
-enum { MOST_OPERANDS = 32, MOST_NAMES = 512 };
+enum { MAX_OPERANDS = 32, MAX_NAMES = 512 };
 
 typedef struct operand {
     char kind; /* [ ( { or 0: what it begins with */
@@ -17,10 +16,10 @@ typedef struct instruction {
     token opcode;
     bool local, param, spaced; /* .local, .param, any state space */
     bool async, bulk, load;    /* .async, .bulk, .load */
-    operand operands[MOST_OPERANDS];
+    operand operands[MAX_OPERANDS];
     uint32_t operand_count;
-    token names[MOST_NAMES];    /* of all operands */
-    uint32_t parts[MOST_NAMES]; /* which of its operand's elements each stands in */
+    token names[MAX_NAMES];    /* of all operands */
+    uint32_t parts[MAX_NAMES]; /* the element of its operand that each is in */
     uint32_t name_count;
 } instruction;
 
@@ -43,7 +42,7 @@ static void take_modifier(instruction *in, token t) {
     in->load |= is(t, ".load");
 }
 
-/* False: more operands or names than there is room for. */
+/* False: too many operands or names. */
 static bool read_operands(instruction *in, lexer *l) {
     operand *now = NULL;
     uint32_t depth = 0, part = 0;
@@ -60,7 +59,7 @@ static bool read_operands(instruction *in, lexer *l) {
             continue;
         }
         if (!now) {
-            if (in->operand_count == MOST_OPERANDS) return false;
+            if (in->operand_count == MAX_OPERANDS) return false;
             now = &in->operands[in->operand_count++];
             *now = (operand){.first = in->name_count};
             if (c == '[' || c == '(' || c == '{') now->kind = c;
@@ -70,7 +69,7 @@ static bool read_operands(instruction *in, lexer *l) {
         if (c == ']' || c == ')' || c == '}') depth -= depth > 0;
         if (c == ',') part++;
         if (!bh__scan_word(l)) continue;
-        if (in->name_count == MOST_NAMES) return false;
+        if (in->name_count == MAX_NAMES) return false;
         in->names[in->name_count] = l->token;
         in->parts[in->name_count++] = part;
         now->count++;
@@ -78,7 +77,7 @@ static bool read_operands(instruction *in, lexer *l) {
     return true;
 }
 
-/* Everything that the operand names flows to `to`. */
+/* All names of the operand flow to `to`. */
 static void flow_all(graph *g, const instruction *in, uint32_t index, uint32_t to) {
     const operand *o = &in->operands[index];
     for (uint32_t i = 0; i < o->count; i++)
@@ -99,8 +98,8 @@ static void flow_between(graph *g, const instruction *in, uint32_t from, uint32_
 
 /* ---- kinds of instructions ---- */
 
-/* What is in global memory is no address of a variable unless one was stored there or stands there
- * from the start, which both count as written. */
+/* Global memory holds the address of a variable only if one was stored there or is there from the
+ * start, and in both cases the variable counts as written. */
 static void load(graph *g, const instruction *in) {
     if (in->operand_count == 0) return;
     if (in->local || !in->spaced) flow_to_all(g, in, NODE_LOCAL, 0);
@@ -121,7 +120,7 @@ static void store(graph *g, const instruction *in) {
         flow_all(g, in, i, kept ? NODE_LOCAL : NODE_SINK);
 }
 
-/* The callee is not known: it may do anything with what it is given or can find on the stack. */
+/* The callee is not known: it may do anything with its arguments and with local memory. */
 static void call_unknown(graph *g, const instruction *in, uint32_t arguments) {
     if (arguments < in->operand_count) flow_all(g, in, arguments, NODE_SINK);
     bh__scan_flow(g, NODE_LOCAL, NODE_SINK);
@@ -159,17 +158,17 @@ static void call(graph *g, const instruction *in) {
     if (f && f->defined) {
         call_known(g, in, f, results, at + 1);
     } else if (f && (is(name, "vprintf") || is(name, "__assertfail"))) {
-        /* The driver's: they read what they are given. */
+        /* functions of the driver, which only read their arguments */
     } else {
         call_unknown(g, in, at + 1);
-        /* It may be one of the module's own, and return what that returns. */
+        /* It may be any function of the module, and return what that returns. */
         for (uint32_t i = 0; i < g->function_count; i++)
             for (uint32_t k = 0; k < g->functions[i].result_count; k++)
                 bh__scan_flow(g, g->functions[i].formals[k], NODE_SINK);
     }
 }
 
-/* Those whose operands are no addresses to write through, and whose results are none either. */
+/* Instructions that do not write through their operands, and whose results are not addresses. */
 static bool harmless(const instruction *in) {
     static const char *const list[] = {"prefetch", "prefetchu", "isspacep", "setp",    "set",
                                        "testp",    "bra",       "brx",      "ret",     "exit",
@@ -208,7 +207,7 @@ void bh__scan_instruction(graph *g, lexer *l, token opcode) {
     in.local = in.param = in.spaced = in.async = in.bulk = in.load = false;
     in.operand_count = in.name_count = 0;
     if (!read_operands(&in, l)) {
-        g->failed = true; /* nothing that is known has as many */
+        g->failed = true; /* no known instruction has so many */
         return;
     }
     if (is(opcode, "ld") || is(opcode, "ldu")) {

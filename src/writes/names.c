@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sets of names, and the record of one that stands behind a cubin. */
+/* Sets of names, and the record of a set that is appended to a cubin. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,11 +7,11 @@
 #include "writes/writes.h"
 
 struct bh__writes {
-    char *text; /* Owned. The names, a NUL behind each. */
+    char *text; /* Owned. The names, each with a NUL. */
     size_t bytes, capacity;
 };
 
-/* At the very end of the image, so that it is found without reading the image. */
+/* At the end of the image, so that it is found without reading the image. */
 typedef struct footer {
     uint64_t bytes; /* of the names before it */
     uint64_t hash;  /* of the names */

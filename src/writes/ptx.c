@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From PTX text to the variables that its kernels can write. The text is gone through twice: once for
- * the names of variables and functions, once for what is done with them. */
+/* Finds the variables that the kernels of a PTX text can write, in two passes: one for the names of
+ * variables and functions, one for what is done with them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@ static bool at_char(const lexer *l, char c) {
     return l->token.length == 1 && *l->token.text == c;
 }
 
-/* From an opening bracket to behind the one that closes it. */
+/* Skips from an opening bracket to behind the one that closes it. */
 static void skip_nested(lexer *l) {
     int depth = 0;
     do {
@@ -30,9 +30,9 @@ static uint32_t variable_node(graph *g, token name) {
     return node;
 }
 
-/* Behind .global: the variables, or, the second time, the addresses in their initialisers; behind
- * .const the latter alone. */
-static void read_variables(graph *g, lexer *l, bool declares, bool first_time) {
+/* Behind .global: the variables, or, in the second pass, the addresses in their initialisers.
+ * Behind .const only the latter. */
+static void read_variables(graph *g, lexer *l, bool declares, bool first_pass) {
     bool named = false, values = false;
     int depth = 0;
     while (bh__scan_next(l)) {
@@ -43,7 +43,7 @@ static void read_variables(graph *g, lexer *l, bool declares, bool first_time) {
             if (c == '}') depth--;
             if (c == ',' && depth <= 0) {
                 named = values = false;
-            } else if (!first_time && bh__scan_word(l)) {
+            } else if (!first_pass && bh__scan_word(l)) {
                 bh__scan_flow(g, bh__scan_find(g, SCOPE_VARIABLES, l->token), NODE_SINK);
             }
         } else if (c == '(' || c == '[') {
@@ -55,7 +55,7 @@ static void read_variables(graph *g, lexer *l, bool declares, bool first_time) {
             named = false;
         } else if (bh__scan_word(l) && !named) {
             named = true;
-            if (declares && first_time) variable_node(g, l->token);
+            if (declares && first_pass) variable_node(g, l->token);
         }
     }
 }
@@ -162,8 +162,8 @@ static void read_header(graph *g, lexer *l, header *h) {
 
 static void note_function(graph *g, const header *h, bool entry) {
     function *f = find_function(g, h->name);
-    if (!f || !h->body || f->defined) return;
-    f->defined = !entry; /* kernels are not called */
+    if (!f || !h->body || f->formals) return; /* of two with the same name the first one counts */
+    f->defined = !entry;                      /* kernels are not called */
     f->result_count = h->result_count;
     f->formal_count = h->formal_count;
     f->formals = calloc(h->formal_count + 1, sizeof *f->formals);
@@ -184,24 +184,24 @@ static void bind_formals(graph *g, const header *h) {
         bh__scan_bind(g, g->scopes[0], h->formals[i], f->formals[i]);
 }
 
-/* Behind the brace that opens it. The first time only for variables declared in it. */
-static void read_body(graph *g, lexer *l, bool first_time) {
+/* Behind the brace that opens the body. The first pass reads only the variables declared in it. */
+static void read_body(graph *g, lexer *l, bool first_pass) {
     uint32_t depth = 1;
     bool starts = true; /* a statement */
     while (depth && !g->failed && bh__scan_next(l)) {
         char c = *l->token.text;
         if (c == '{' || c == '}') {
             depth += c == '{' ? 1 : -1;
-            if (!first_time && c == '{') bh__scan_scope_open(g);
-            if (!first_time && c == '}') bh__scan_scope_close(g);
+            if (!first_pass && c == '{') bh__scan_scope_open(g);
+            if (!first_pass && c == '}') bh__scan_scope_close(g);
             starts = true;
         } else if (c == ';' || c == ':') {
             starts = true;
         } else if (starts && (bh__scan_is(l, ".loc") || bh__scan_is(l, ".file"))) {
             bh__scan_skip_line(l);
         } else if (starts && (bh__scan_is(l, ".global") || bh__scan_is(l, ".const"))) {
-            read_variables(g, l, bh__scan_is(l, ".global"), first_time);
-        } else if (first_time) {
+            read_variables(g, l, bh__scan_is(l, ".global"), first_pass);
+        } else if (first_pass) {
             starts = false;
         } else if (c == '@') {
             bool negated = bh__scan_next(l) && at_char(l, '!');
@@ -223,27 +223,27 @@ static void read_body(graph *g, lexer *l, bool first_time) {
     }
 }
 
-static void read_function(graph *g, lexer *l, bool entry, bool first_time) {
+static void read_function(graph *g, lexer *l, bool entry, bool first_pass) {
     header h = {0};
     read_header(g, l, &h);
-    if (first_time) note_function(g, &h, entry);
-    if (h.body && !first_time) {
+    if (first_pass) note_function(g, &h, entry);
+    if (h.body && !first_pass) {
         g->depth = g->range_count = 0;
         bh__scan_scope_open(g);
         bind_formals(g, &h);
     }
-    if (h.body) read_body(g, l, first_time);
+    if (h.body) read_body(g, l, first_pass);
     free(h.formals);
 }
 
-/* ---- all of it ---- */
+/* ---- modules ---- */
 
-static void read_module(graph *g, lexer l, bool first_time) {
+static void read_module(graph *g, lexer l, bool first_pass) {
     while (!g->failed && bh__scan_next(&l)) {
         if (bh__scan_is(&l, ".global") || bh__scan_is(&l, ".const")) {
-            read_variables(g, &l, bh__scan_is(&l, ".global"), first_time);
+            read_variables(g, &l, bh__scan_is(&l, ".global"), first_pass);
         } else if (bh__scan_is(&l, ".func") || bh__scan_is(&l, ".entry")) {
-            read_function(g, &l, bh__scan_is(&l, ".entry"), first_time);
+            read_function(g, &l, bh__scan_is(&l, ".entry"), first_pass);
         } else if (at_char(&l, '{')) {
             skip_nested(&l); /* a section for debuggers */
         } else if (at_char(&l, '@')) {
@@ -252,7 +252,7 @@ static void read_module(graph *g, lexer l, bool first_time) {
     }
 }
 
-/* Marks what flows into the sink, whichever way it takes. */
+/* Marks every node that flows into the sink, directly or not. */
 static uint8_t *trace_back(graph *g) {
     uint8_t *marks = calloc(g->node_count, 1);
     uint32_t *open = calloc(g->node_count, sizeof *open), count = 0;
@@ -264,7 +264,7 @@ static uint8_t *trace_back(graph *g) {
                 uint32_t from = g->flows[i - 1].from;
                 if (marks[from]) continue;
                 marks[from] = 1;
-                /* In the place just taken off at first, so there is always room. */
+                /* The first one takes the place that was just removed, so there is always room. */
                 open[count++] = from;
             }
         }

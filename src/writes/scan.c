@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tokens of PTX, names in scopes, and the graph of where addresses can get to. */
+/* Tokens of PTX, names in scopes, and the graph of where addresses can flow. */
 #include "writes/scan.h"
 
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 /* ---- tokens ---- */
 
-/* Not <ctype.h>: initialisers of megabytes go through here. */
+/* Not <ctype.h>, for speed: initialisers can have megabytes. */
 static bool in_word(char c) {
     return (c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') || c == '_' || c == '$' ||
            c == '%';
@@ -150,7 +150,7 @@ void bh__scan_bind(graph *g, uint32_t scope, token name, uint32_t value) {
 }
 
 void bh__scan_scope_open(graph *g) {
-    if (g->depth == DEEPEST) {
+    if (g->depth == MAX_DEPTH) {
         g->failed = true;
         return;
     }

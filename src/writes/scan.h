@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the two files that follow addresses through PTX share: tokens, names, the graph of flows. */
+/* Shared by the files that follow addresses through PTX: tokens, names, the graph of flows. */
 #ifndef BH_WRITES_SCAN_H
 #define BH_WRITES_SCAN_H
 
@@ -7,8 +7,8 @@
 
 #define NO_NODE UINT32_MAX
 
-/* A piece of the text. A word starts with a letter, _, $ or %; a directive or modifier with a dot;
- * of anything else only the first character counts. */
+/* A part of the text. A word starts with a letter, _, $ or %; a directive or modifier with a dot;
+ * of other tokens only the first character matters. */
 typedef struct token {
     const char *text;
     size_t length;
@@ -25,9 +25,9 @@ bool bh__scan_is(const lexer *l, const char *text);
 bool bh__scan_word(const lexer *l); /* a name */
 
 /*
- * Nodes are places that can hold an address: variables stand for their own address, registers and
- * parameters for what is in them. A flow from A to B: what is in A may come to be in B. Two places
- * that are told apart by nothing but control flow share a node, which only makes the answer larger.
+ * Nodes are places that can hold an address. A variable's node stands for its own address, a
+ * register's or parameter's for its contents. A flow from A to B: the contents of A may get into B.
+ * Two places that differ only by control flow share a node, which only makes the answer larger.
  */
 typedef struct flow {
     uint32_t from, next;
@@ -52,16 +52,16 @@ typedef struct range {
 } range;
 
 enum {
-    NODE_SINK,  /* what comes here may be written through */
+    NODE_SINK,  /* an address that flows here may be written through */
     NODE_LOCAL, /* all local memory of all threads */
     FIRST_NODE
 };
 
-enum { SCOPE_VARIABLES = 0, SCOPE_FUNCTIONS = 1, FIRST_SCOPE = 2, DEEPEST = 512 };
+enum { SCOPE_VARIABLES = 0, SCOPE_FUNCTIONS = 1, FIRST_SCOPE = 2, MAX_DEPTH = 512 };
 
 typedef struct graph {
     bool failed;
-    uint32_t *into; /* Owned. Of each node the first flow into it, plus one. */
+    uint32_t *into; /* Owned. For each node the first flow into it, plus one. */
     uint32_t node_count, node_capacity;
     uint32_t first_register; /* nodes below it are variables and formal parameters */
     flow *flows;             /* Owned */
@@ -70,9 +70,9 @@ typedef struct graph {
     uint32_t bound, slots;
     function *functions; /* Owned */
     uint32_t function_count, function_capacity;
-    range *ranges; /* Owned. Of the scopes that are open. */
+    range *ranges; /* Owned. Of the open scopes. */
     uint32_t range_count, range_capacity;
-    uint32_t scopes[DEEPEST]; /* those that are open, outermost first */
+    uint32_t scopes[MAX_DEPTH]; /* the open ones, outermost first */
     uint32_t depth, scope_count;
 } graph;
 
@@ -85,10 +85,10 @@ void bh__scan_bind(graph *g, uint32_t scope, token name, uint32_t value);
 void bh__scan_scope_open(graph *g);
 void bh__scan_scope_close(graph *g);
 void bh__scan_range(graph *g, token prefix, uint64_t count);
-/* What a name stands for where it is used: a variable of the function, of the module, or else a register. */
+/* The node of a name where it is used: a variable of the function, of the module, or a register. */
 uint32_t bh__scan_resolve(graph *g, token name);
 
-/* From behind an opcode to behind its semicolon: adds the flows that the instruction makes. */
+/* Reads from behind an opcode to behind its semicolon and adds the flows of the instruction. */
 void bh__scan_instruction(graph *g, lexer *l, token opcode);
 
 #endif

@@ -88,7 +88,7 @@ TEST_TIMEOUT(options_that_make_no_sense_are_refused_by_name, 60) {
     for (size_t i = 0; i < sizeof archs / sizeof *archs; i++) {
         job = source_job(BH_COMPILER_CLANG, good);
         job.arch = text(archs[i]);
-        check_refused(&job, BH_E_INVALID, "is no architecture");
+        check_refused(&job, BH_E_INVALID, "is not an architecture");
     }
     job = source_job(BH_COMPILER_CLANG, good);
     job.standard = 11;

@@ -81,6 +81,7 @@ TEST(each_option_makes_a_compile_of_its_own) {
     DIFFERS(options.flags = BH_COMPILE_LINE_INFO);
     DIFFERS(options.flags = BH_COMPILE_DEBUG);
     DIFFERS(options.flags = BH_COMPILE_RELOCATABLE);
+    DIFFERS(options.flags = BH_COMPILE_UNCONFINED);
     DIFFERS(options.output = BH_OUTPUT_CUBIN);
     DIFFERS((options.defines = lists, options.define_count = 1));
     DIFFERS((options.defines = lists, options.define_count = 2));
@@ -244,7 +245,7 @@ TEST(a_result_larger_than_the_limit_is_not_kept) {
     options.cache_limit = 100;
     CHECK_EQ(compile_from(source, &options), BH_CACHE_MISS);
     CHECK_EQ(entry_files(NULL, 0), 0);
-    CHECK_STR_CONTAINS(cache_info().why, "limit of 100");
+    CHECK_STR_CONTAINS(cache_info().why, "limit is 100");
     CHECK_EQ(compile_from(source, &options), BH_CACHE_MEMORY);
 }
 
@@ -257,7 +258,7 @@ static void check_without(const char *dir, const char *why) {
     CHECK_EQ(compile_from(source, &options), BH_CACHE_MISS);
     CHECK_EQ(compile_from(source, &options), BH_CACHE_MEMORY);
     bh_cache_info info = BH_INIT(info);
-    REQUIRE_OK(bh_cache_query(dir, &info));
+    REQUIRE_OK(bh_cache_get_info(dir, &info));
     CHECK_EQ(info.usable, 0);
     CHECK_STR_CONTAINS(info.why, why);
     CHECK_EQ(info.entries, 0);
@@ -276,6 +277,57 @@ TEST(a_folder_of_somebody_else_is_not_used) {
     REQUIRE(mkdir(tmp_path(path, sizeof path, "theirs"), 0700) == 0);
     REQUIRE(chown(path, 12345, 12345) == 0);
     check_without(path, "12345");
+}
+
+/* A link of this user's is a way to keep the cache elsewhere; somebody else's is a trap. */
+TEST(a_folder_that_is_a_link_is_used_if_it_is_our_own) {
+    char real[600], link[600], slash[700];
+    REQUIRE(mkdir(tmp_path(real, sizeof real, "real"), 0700) == 0);
+    REQUIRE(symlink(real, tmp_path(link, sizeof link, "link")) == 0);
+    bh_cache_info info = BH_INIT(info);
+    REQUIRE_OK(bh_cache_get_info(link, &info));
+    CHECK_EQ(info.usable, 1);
+    if (geteuid() != 0) SKIP("only root can give a link away");
+    REQUIRE(lchown(link, 12345, 12345) == 0);
+    check_without(link, "symbolic link of user 12345");
+    CHECK_OK(bh_cache_clear(NULL)); /* memory too */
+    check_without(test_path(slash, sizeof slash, "%s//", link), "symbolic link of user 12345");
+}
+
+/* Whatever folder it is: only what has the names that the cache gives is ever removed. */
+TEST(files_that_are_not_the_cache_s_own_are_left_alone) {
+    static const char *const names[] = {"tmp-notes.txt", "tmp-1-2", "tmp-1-2-3.txt",
+                                        "probe-results", "probe-0123456789abcdef0"};
+    struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+    bh_compile_options options = stand_in_options();
+    CHECK_EQ(compile_from(source, &options), BH_CACHE_MISS);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[700];
+        write_file(test_path(path, sizeof path, "%s/%s", cache_dir(), names[i]), "x", 1);
+        REQUIRE(chmod(path, 0600) == 0);
+        REQUIRE(utimensat(AT_FDCWD, path, old, 0) == 0);
+        cache_info();
+        CHECK_OK(bh_cache_clear(NULL));
+        CHECK(access(path, F_OK) == 0);
+    }
+}
+
+/* The file of hits and misses is written through no link, and to no pipe. */
+TEST(counts_that_are_no_private_file_are_not_written_to) {
+    char counts[700], other[600];
+    struct stat info;
+    bh_compile_options options = stand_in_options();
+    CHECK_EQ(compile_from(source, &options), BH_CACHE_MISS);
+    test_path(counts, sizeof counts, "%s/counts", cache_dir());
+    write_file(tmp_path(other, sizeof other, "other"), "", 0);
+    for (int pipe = 0; pipe < 2; pipe++) {
+        unlink(counts);
+        REQUIRE((pipe ? mkfifo(counts, 0600) : symlink(other, counts)) == 0);
+        CHECK_EQ(compile_from(pipe ? "one" : "two", &options), BH_CACHE_MISS);
+        CHECK_EQ(cache_info().all_misses, 0);
+        REQUIRE(stat(other, &info) == 0);
+        CHECK_EQ(info.st_size, 0);
+    }
 }
 
 TEST(a_folder_that_is_a_file_is_not_used) {
@@ -344,12 +396,12 @@ TEST(on_a_full_disk) {
     CHECK_EQ(compile_from("two", &options), BH_CACHE_MISS);
     CHECK_EQ(compile_from("two", &options), BH_CACHE_MEMORY);
     bh_cache_info info = BH_INIT(info);
-    REQUIRE_OK(bh_cache_query(path, &info));
+    REQUIRE_OK(bh_cache_get_info(path, &info));
     CHECK_EQ(info.entries, 1);
     CHECK_STR_CONTAINS(info.why, "full");
     CHECK(unlink(filler) == 0);
     CHECK_EQ(compile_from("three", &options), BH_CACHE_MISS);
-    REQUIRE_OK(bh_cache_query(path, &info));
+    REQUIRE_OK(bh_cache_get_info(path, &info));
     CHECK_EQ(info.entries, 2);
     CHECK_STR_EQ(info.why, "");
 }
@@ -396,4 +448,31 @@ TEST(entries_are_listed_latest_first) {
     compile_from(source, &options);
     REQUIRE_OK(bh_cache_list(NULL, count_entry, &count));
     CHECK_EQ(count, 2);
+}
+
+/* ---- the log ---- */
+
+static char log_lines[1 << 14];
+
+static void collect(void *context, int32_t level, const char *text) {
+    (void)context;
+    size_t used = strlen(log_lines);
+    snprintf(log_lines + used, sizeof log_lines - used, "%d %s\n", (int)level, text);
+}
+
+TEST(the_log_tells_of_compiles_and_cache_hits) {
+    bh_compile_options options = stand_in_options();
+    options.name = "logged.cu";
+    char folder[512];
+    REQUIRE_OK(bh_log_set(collect, NULL, BH_LOG_DEBUG));
+    CHECK_EQ(compile_from("a source", &options), BH_CACHE_MISS);
+    CHECK_EQ(compile_from("a source", &options), BH_CACHE_MEMORY);
+    /* Clearing another folder clears the cache in memory too. */
+    CHECK_OK(bh_cache_clear(tmp_path(folder, sizeof folder, "other")));
+    CHECK_EQ(compile_from("a source", &options), BH_CACHE_DISK);
+    REQUIRE_OK(bh_log_set(NULL, NULL, 0));
+    CHECK_STR_CONTAINS(log_lines, "3 compiled \"logged.cu\" for sm_80 with ");
+    CHECK_STR_CONTAINS(log_lines, "; compiler: ");
+    CHECK_STR_CONTAINS(log_lines, "4 compile cache: memory hit, key ");
+    CHECK_STR_CONTAINS(log_lines, "4 compile cache: disk hit, key ");
 }

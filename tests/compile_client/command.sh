@@ -34,6 +34,8 @@ extern "C" __global__ void extra(int *x) { *x = EXTRA; }
 END
 echo '#define FACTOR 2' >headers/factor.h
 echo '#define NEAR 1' >near.h
+mkdir below
+printf '#include "../near.h"\n__global__ void f(int *p) { *p = NEAR; }\n' >below/elsewhere.cu
 printf '__global__ void f(int *p) {\n    *p = nope;\n}\n' >wrong.cu
 
 "$bulkhead" doctor >doctor.txt
@@ -42,6 +44,8 @@ grep -q '^ok    NVRTC' doctor.txt && compilers=nvrtc
 grep -q '^ok    clang' doctor.txt && compilers="$compilers clang"
 grep -q '^ok    cache' doctor.txt || { cat doctor.txt; failed=1; }
 [ -n "$compilers" ] || { echo "skip: neither NVRTC nor clang is here"; exit 77; }
+confined=1
+grep -q 'no Landlock' doctor.txt && confined=0
 device=${BULKHEAD_TEST_DEVICE:-cpu}
 
 for with in $compilers; do
@@ -67,6 +71,15 @@ for with in $compilers; do
     expect 0 "$bulkhead" compile scale.cu -I headers --compiler $with --no-cache --fast-math --ftz \
         --line-info --max-registers 64 --json
     has out '"cache": "off"'
+
+    # What is elsewhere is not read, flags that reach it are refused, unless that is asked for.
+    expect $confined "$bulkhead" compile below/elsewhere.cu --compiler $with --no-cache
+    [ $confined = 0 ] || has err '(-I)'
+    expect 0 "$bulkhead" compile below/elsewhere.cu -I . --compiler $with
+    expect 0 "$bulkhead" compile below/elsewhere.cu --unconfined --compiler $with
+    expect 1 "$bulkhead" compile scale.cu -I headers --extra -fplugin=/x.so --compiler $with
+    has err "extra flag '-fplugin=/x.so' is refused: it loads code into the compiler"
+    has err '--unconfined'
 
     expect 1 "$bulkhead" compile wrong.cu --compiler $with
     has err 'wrong.cu'

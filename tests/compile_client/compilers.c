@@ -26,7 +26,7 @@ static void run_scale(uint32_t compiler) {
     bh_module module = {0};
     REQUIRE_OK(bh_module_compile(device, scale, &options, &module));
     bh_counters counters = BH_INIT(counters);
-    CHECK_OK(bh_device_counters(device, &counters));
+    CHECK_OK(bh_device_get_counters(device, &counters));
     CHECK_EQ(counters.compiles, 1);
     CHECK_EQ(counters.module_loads, 1);
     bh_kernel kernel = {0}, same = {0};
@@ -49,7 +49,7 @@ static void run_scale(uint32_t compiler) {
     CHECK_STR_CONTAINS(error.fix, "expressions");
 
     bh_binary binary = {0};
-    REQUIRE_OK(bh_module_binary(module, &binary));
+    REQUIRE_OK(bh_module_get_binary(module, &binary));
     bh_binary_info info = info_of(binary);
     CHECK_STR_CONTAINS(info.compiler, compiler == BH_COMPILER_NVRTC ? "nvrtc" : "clang");
     CHECK_STR_EQ(info.why, "asked for");
@@ -103,7 +103,7 @@ static void show_errors(uint32_t compiler) {
     CHECK_STR_CONTAINS(again, "nothing_like_it");
     CHECK_REFUSED(bh_kernel_get(module, "f", &(bh_kernel){0}), BH_E_INVALID);
     CHECK_OK(bh_device_close(device));
-    CHECK_STATUS(bh_query(ticket), BH_E_COMPILE);
+    CHECK_STATUS(bh_wait(ticket, 0), BH_E_COMPILE);
     CHECK_OK(bh_ticket_log(ticket, again, sizeof again, &length));
 }
 
@@ -165,8 +165,8 @@ TEST_TIMEOUT(every_output_can_be_had, 60) {
     CHECK_EQ(info_of(copy).count, info_of(ltoir).count);
     bh_device device = open_device();
     bh_module module = {0};
-    CHECK_REFUSED(bh_module_from(device, ltoir, &module), BH_E_LOAD);
-    REQUIRE_OK(bh_module_from(device, ptx, &module));
+    CHECK_REFUSED(bh_module_load_binary(device, ltoir, &module), BH_E_LOAD);
+    REQUIRE_OK(bh_module_load_binary(device, ptx, &module));
     CHECK_OK(bh_binary_release(ptx));
     CHECK_REFUSED(bh_binary_release(ptx), BH_E_INVALID);
     CHECK_OK(bh_kernel_get(module, "add", &(bh_kernel){0}));

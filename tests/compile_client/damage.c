@@ -148,6 +148,7 @@ TEST(what_killed_processes_left_behind_is_removed) {
     bh_compile_options options = stand_in_options();
     compile_from("one", &options);
     write_file(test_path(path, sizeof path, "%s/tmp-1-2-3", cache_dir()), "half", 4);
+    REQUIRE(chmod(path, 0600) == 0);
     struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
     REQUIRE(utimensat(AT_FDCWD, path, old, 0) == 0);
     cache_info();
@@ -183,7 +184,7 @@ static void use_cache(unsigned seed) {
             _exit(1);
         }
         bh_binary_info info = BH_INIT(info);
-        bh_binary_query(binary, &info);
+        bh_binary_get_info(binary, &info);
         if (!memmem(info.bytes, info.count, text, strlen(text))) _exit(2);
         bh_binary_release(binary);
         if (rng_below(&r, 4) == 0) {
@@ -191,7 +192,7 @@ static void use_cache(unsigned seed) {
             bh_cache_clear(tmp_path(path, sizeof path, "elsewhere")); /* nothing from memory */
         }
         bh_cache_info counted = BH_INIT(counted);
-        if (bh_cache_query(NULL, &counted) != BH_OK || counted.dropped) _exit(3);
+        if (bh_cache_get_info(NULL, &counted) != BH_OK || counted.dropped) _exit(3);
     }
 }
 

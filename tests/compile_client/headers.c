@@ -80,7 +80,7 @@ TEST_TIMEOUT(modules_with_common_headers_work_on_after_a_loss, 240) {
         CHECK_MEM_EQ(after, before, sizeof after);
         memset(after, 0, sizeof after);
         CHECK_OK(bh_buffer_write(out, 0, after, sizeof after));
-        CHECK_OK(bh_module_unload(module));
+        CHECK_OK(bh_module_release(module));
     }
     CHECK_OK(bh_device_close(r.device));
 }
@@ -110,7 +110,7 @@ TEST_TIMEOUT(a_module_that_writes_a_variable_is_stale_after_a_loss, 120) {
         CHECK_STATUS(run_now(k, BH_GRID(64, 64), BH_ARGS(BH_INOUT(out), 7u)), BH_E_STALE);
         CHECK_OK(bh_module_accept(module));
         CHECK_OK(run_now(k, BH_GRID(64, 64), BH_ARGS(BH_INOUT(out), 7u)));
-        CHECK_OK(bh_module_unload(module));
+        CHECK_OK(bh_module_release(module));
     }
     CHECK_OK(bh_device_close(r.device));
 }

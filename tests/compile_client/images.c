@@ -296,7 +296,7 @@ static void check_runs(bh_device device, bh_module module) {
     bh_buffer x = words_filled(device, N, 1), sum = words_filled(device, 2, 0);
     bh_kernel scale = get_kernel(module, "scale"), mixed = get_kernel(module, "mixed");
     bh_param_info param = BH_INIT(param);
-    CHECK_OK(bh_kernel_param(mixed, 1, &param));
+    CHECK_OK(bh_kernel_get_param(mixed, 1, &param));
     CHECK(param.offset == 8 && param.bytes == 16);
     CHECK_OK(run_now(scale, BH_GRID(N, 64), BH_ARGS(BH_INOUT(x), 5u, (uint32_t)N)));
     for (uint32_t i = 0; i < N; i++) CHECK_EQ(word_read(x, i), 5 * (1 + i % 4));
@@ -345,13 +345,13 @@ static void check_loads(bh_device device, const void *bytes, size_t size, const 
     kill_worker(device, SIGKILL);
     CHECK_OK(bh_module_accept(module));
     check_runs(device, module);
-    CHECK_OK(bh_module_unload(module));
+    CHECK_OK(bh_module_release(module));
 }
 
 static const char *arch_of(bh_device device) {
     static bh_device_info info;
     info = (bh_device_info)BH_INIT(info);
-    REQUIRE_OK(bh_device_query(device, &info));
+    REQUIRE_OK(bh_device_get_info(device, &info));
     return is_cpu(device) ? "sm_90" : info.arch;
 }
 

@@ -24,7 +24,7 @@ TEST(numbers_that_mean_nothing_are_refused) {
         {offsetof(bh_compile_options, size), 0, "size", 4},
         {offsetof(bh_compile_options, size), 7, "size", 4},
         {offsetof(bh_compile_options, size), UINT32_MAX, "size", 4},
-        {offsetof(bh_compile_options, flags), 1u << 6, "0x40", 4},
+        {offsetof(bh_compile_options, flags), 1u << 7, "0x80", 4},
         {offsetof(bh_compile_options, flags), UINT32_MAX, "flags", 4},
         {offsetof(bh_compile_options, compiler), 3, "compiler", 4},
         {offsetof(bh_compile_options, output), 4, "output", 4},
@@ -173,37 +173,37 @@ TEST(nothing_where_something_must_be) {
     CHECK_REFUSED(bh_binary_from("x", SIZE_MAX, &none), BH_E_INVALID);
     CHECK_REFUSED(bh_binary_from("x", 1, NULL), BH_E_INVALID);
     CHECK_REFUSED(bh_binary_from("nothing", 7, &none), BH_E_LOAD);
-    CHECK_REFUSED(bh_binary_query(none, &info), BH_E_INVALID);
-    CHECK_REFUSED(bh_binary_query(forged, &info), BH_E_INVALID);
-    CHECK_REFUSED(bh_binary_query((bh_binary){device.id}, &info), BH_E_INVALID);
-    CHECK_REFUSED(bh_binary_query((bh_binary){UINT64_MAX}, &info), BH_E_INVALID);
-    CHECK_REFUSED(bh_binary_query(binary, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_binary_query(binary, &unsized), BH_E_INVALID);
+    CHECK_REFUSED(bh_binary_get_info(none, &info), BH_E_INVALID);
+    CHECK_REFUSED(bh_binary_get_info(forged, &info), BH_E_INVALID);
+    CHECK_REFUSED(bh_binary_get_info((bh_binary){device.id}, &info), BH_E_INVALID);
+    CHECK_REFUSED(bh_binary_get_info((bh_binary){UINT64_MAX}, &info), BH_E_INVALID);
+    CHECK_REFUSED(bh_binary_get_info(binary, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_binary_get_info(binary, &unsized), BH_E_INVALID);
     CHECK_REFUSED(bh_binary_lowered(binary, NULL, &text), BH_E_INVALID);
     CHECK_REFUSED(bh_binary_lowered(binary, "f", NULL), BH_E_INVALID);
     CHECK_REFUSED(bh_binary_lowered(binary, "f", &text), BH_E_NOT_FOUND);
     CHECK_REFUSED(bh_binary_lowered(forged, "f", &text), BH_E_INVALID);
     CHECK_REFUSED(bh_binary_release(none), BH_E_INVALID);
     CHECK_REFUSED(bh_binary_release(forged), BH_E_INVALID);
-    CHECK_REFUSED(bh_module_from(device, none, &module), BH_E_INVALID);
-    CHECK_REFUSED(bh_module_from(device, binary, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_module_from(closed, binary, &module), BH_E_INVALID);
-    CHECK_REFUSED(bh_module_binary(module, &none), BH_E_INVALID);
+    CHECK_REFUSED(bh_module_load_binary(device, none, &module), BH_E_INVALID);
+    CHECK_REFUSED(bh_module_load_binary(device, binary, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_module_load_binary(closed, binary, &module), BH_E_INVALID);
+    CHECK_REFUSED(bh_module_get_binary(module, &none), BH_E_INVALID);
     CHECK_REFUSED(bh_last_log(NULL, 1, &count), BH_E_INVALID);
     CHECK_OK(bh_last_log(NULL, 0, NULL));
     CHECK_REFUSED(bh_ticket_log((bh_ticket){0, 0}, NULL, 1, &count), BH_E_INVALID);
     CHECK_REFUSED(bh_ticket_log((bh_ticket){1, 1}, NULL, 0, &count), BH_E_NOT_FOUND);
-    CHECK_REFUSED(bh_cache_query(NULL, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_cache_query(NULL, &cache), BH_E_INVALID);
+    CHECK_REFUSED(bh_cache_get_info(NULL, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_cache_get_info(NULL, &cache), BH_E_INVALID);
     CHECK_REFUSED(bh_cache_list(NULL, NULL, NULL), BH_E_INVALID);
     CHECK_REFUSED(bh_compiler_enumerate(NULL, 1, &count), BH_E_INVALID);
     CHECK_REFUSED(bh_compiler_enumerate(&entry, 1, NULL), BH_E_INVALID);
     CHECK_REFUSED(bh_compiler_enumerate(&entry, 1, &count), BH_E_INVALID);
-    CHECK_REFUSED(bh_device_query((bh_device){binary.id}, &(bh_device_info){.size = 304}),
+    CHECK_REFUSED(bh_device_get_info((bh_device){binary.id}, &(bh_device_info){.size = 304}),
                   BH_E_INVALID);
-    CHECK_OK(bh_module_from(device, binary, &module));
+    CHECK_OK(bh_module_load_binary(device, binary, &module));
     bh_module plain = load_module(device, ptx_basic);
-    CHECK_REFUSED(bh_module_binary(plain, &none), BH_E_NOT_FOUND);
+    CHECK_REFUSED(bh_module_get_binary(plain, &none), BH_E_NOT_FOUND);
     CHECK_OK(bh_device_close(device));
 }
 

@@ -37,8 +37,8 @@ TEST(an_argument_that_is_input_and_output_is_writable_in_both_places) {
 TEST(views_that_overlap_in_one_launch_share_the_writable_address) {
     rig r = rig_open(0);
     bh_buffer x = words_filled(r.device, 100, 5), low, high;
-    REQUIRE_OK(bh_buffer_view(x, 0, 60, &low));
-    REQUIRE_OK(bh_buffer_view(x, 40, 60, &high));
+    REQUIRE_OK(bh_buffer_view(x, 0, 0, 60, &low));
+    REQUIRE_OK(bh_buffer_view(x, 0, 40, 60, &high));
     CHECK_OK(
         run_now(rig_kernel(&r, "write_input"), BH_GRID(1, 1), BH_ARGS(BH_IN(low), BH_INOUT(high))));
     CHECK_EQ(word_read(x, 0), 1);
@@ -49,8 +49,8 @@ TEST(views_that_overlap_in_one_launch_share_the_writable_address) {
 TEST(views_that_do_not_overlap_keep_their_input_read_only) {
     rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
     bh_buffer x = words_filled(r.device, 128, 5), low, high;
-    REQUIRE_OK(bh_buffer_view(x, 0, 64, &low));
-    REQUIRE_OK(bh_buffer_view(x, 64, 64, &high));
+    REQUIRE_OK(bh_buffer_view(x, 0, 0, 64, &low));
+    REQUIRE_OK(bh_buffer_view(x, 0, 64, 64, &high));
     CHECK_STATUS(
         run_now(rig_kernel(&r, "write_input"), BH_GRID(1, 1), BH_ARGS(BH_IN(low), BH_INOUT(high))),
         BH_E_FAULT);

@@ -45,13 +45,13 @@ static bh_buffer out_buffer;
 static void *out_host;
 static bh_ticket out_ticket;
 static uint64_t out_number;
-static uint32_t out_count;
+static size_t out_count;
 static int out_fd;
 
 static bh_status launch_on(uint64_t id) {
     bh_launch_options options = on_lane((bh_lane){id}, 0);
-    return bh_launch_with(good.kernel, BH_GRID(4, 4), BH_ARGS(BH_INOUT(good.buffer), 4u), &options,
-                          &out_ticket);
+    return bh_launch(good.kernel, BH_GRID(4, 4), BH_ARGS(BH_INOUT(good.buffer), 4u), &options,
+                     &out_ticket);
 }
 
 static bh_status launch_also(uint64_t id) {
@@ -59,28 +59,28 @@ static bh_status launch_also(uint64_t id) {
     bh_launch_options options = BH_INIT(options);
     options.also = &use;
     options.also_count = 1;
-    return bh_launch_with(good.kernel, BH_GRID(4, 4), BH_ARGS(BH_INOUT(good.buffer), 4u), &options,
-                          &out_ticket);
+    return bh_launch(good.kernel, BH_GRID(4, 4), BH_ARGS(BH_INOUT(good.buffer), 4u), &options,
+                     &out_ticket);
 }
 
 CALL(device_close, bh_device_close(D))
-CALL(device_query, bh_device_query(D, &device_info))
+CALL(device_query, bh_device_get_info(D, &device_info))
 CALL(device_get_status, bh_device_get_status(D, &device_status))
 CALL(device_sync, bh_device_sync(D, 0))
 CALL(device_wait_standby, bh_device_wait_standby(D, 0))
 CALL(device_eventfd, bh_device_eventfd(D, &out_fd))
 CALL(device_watch, bh_device_watch(D, watch_nothing, NULL))
 CALL(device_on_print, bh_device_on_print(D, NULL, NULL))
-CALL(lane_open, bh_lane_open(D, &out_lane))
-CALL(lane_open_with, bh_lane_open_with(D, NULL, &out_lane))
-CALL(buffer_alloc, bh_buffer_alloc(D, BH_U32, 4, &out_buffer))
+CALL(lane_open, bh_lane_open(D, NULL, &out_lane))
+CALL(lane_open_with, bh_lane_open(D, NULL, &out_lane))
+CALL(buffer_alloc, bh_buffer_alloc(D, BH_U32, 4, NULL, &out_buffer))
 CALL(host_alloc, bh_host_alloc(D, 64, &out_host))
 CALL(host_free, bh_host_free(D, good.host))
 CALL(module_load, bh_module_load(D, ptx_factor, strlen(ptx_factor), &out_module))
 CALL(module_load_file, bh_module_load_file(D, good.path, &out_module))
 CALL(submit_load, bh_submit_load(D, ptx_factor, strlen(ptx_factor), &out_module, &out_ticket))
 
-CALL(lane_close, bh_lane_close(L))
+CALL(lane_close, bh_lane_release(L))
 CALL(lane_sync, bh_lane_sync(L, 0))
 CALL(launch_with_lane, launch_on(id))
 CALL(submit_write_lane, bh_submit_write(L, good.buffer, 0, &good.word, 4, &out_ticket))
@@ -88,26 +88,25 @@ CALL(submit_read_lane, bh_submit_read(L, good.buffer, 0, good.host, 4, &out_tick
 CALL(submit_copy_lane, bh_submit_copy(L, good.buffer, 0, good.buffer, 8, 4, &out_ticket))
 CALL(submit_fill_lane, bh_submit_fill(L, good.buffer, 0, 4, &good.word, 4, &out_ticket))
 
-CALL(module_unload, bh_module_unload(M))
+CALL(module_unload, bh_module_release(M))
 CALL(module_global_write, bh_module_global_write(M, "factor", 0, &good.word, 4))
 CALL(module_global_read, bh_module_global_read(M, "factor", 0, &good.word, 4))
 CALL(module_global_size, bh_module_global_size(M, "factor", &out_number))
 CALL(module_accept, bh_module_accept(M))
 CALL(kernel_get, bh_kernel_get(M, "scale_by", &out_kernel))
-CALL(module_kernel_count, bh_module_kernel_count(M, &out_count))
-CALL(module_kernel_at, bh_module_kernel_at(M, 0, &out_kernel))
+CALL(module_list_kernels, bh_module_list_kernels(M, &out_kernel, 1, &out_count))
 
-CALL(kernel_query, bh_kernel_query(K, &kernel_info))
-CALL(kernel_param, bh_kernel_param(K, 0, &param_info))
+CALL(kernel_query, bh_kernel_get_info(K, &kernel_info))
+CALL(kernel_param, bh_kernel_get_param(K, 0, &param_info))
 CALL(kernel_pardon, bh_kernel_pardon(K))
-CALL(launch, bh_launch(K, BH_GRID(4, 4), BH_ARGS(BH_INOUT(good.buffer), 4u), &out_ticket))
+CALL(launch, bh_launch(K, BH_GRID(4, 4), BH_ARGS(BH_INOUT(good.buffer), 4u), NULL, &out_ticket))
 CALL(launch_with,
-     bh_launch_with(K, BH_GRID(4, 4), BH_ARGS(BH_INOUT(good.buffer), 4u), NULL, &out_ticket))
+     bh_launch(K, BH_GRID(4, 4), BH_ARGS(BH_INOUT(good.buffer), 4u), NULL, &out_ticket))
 
 CALL(buffer_retain, bh_buffer_retain(B))
 CALL(buffer_release, bh_buffer_release(B))
-CALL(buffer_view, bh_buffer_view(B, 0, 1, &out_buffer))
-CALL(buffer_query, bh_buffer_query(B, &buffer_info))
+CALL(buffer_view, bh_buffer_view(B, 0, 0, 1, &out_buffer))
+CALL(buffer_query, bh_buffer_get_info(B, &buffer_info))
 CALL(buffer_address, bh_buffer_address(B, &out_number))
 CALL(buffer_write, bh_buffer_write(B, 0, &good.word, 4))
 CALL(buffer_read, bh_buffer_read(B, 0, &good.word, 4))
@@ -120,8 +119,9 @@ CALL(submit_read, bh_submit_read(good.lane, B, 0, good.host, 4, &out_ticket))
 CALL(submit_copy_to, bh_submit_copy(good.lane, B, 0, good.buffer, 0, 4, &out_ticket))
 CALL(submit_copy_from, bh_submit_copy(good.lane, good.buffer, 0, B, 0, 4, &out_ticket))
 CALL(submit_fill, bh_submit_fill(good.lane, B, 0, 4, &good.word, 4, &out_ticket))
-CALL(launch_argument, bh_launch(good.kernel, BH_GRID(4, 4), BH_ARGS(BH_INOUT(B), 4u), &out_ticket))
-CALL(launch_input, bh_launch(good.kernel, BH_GRID(4, 4), BH_ARGS(BH_IN(B), 4u), &out_ticket))
+CALL(launch_argument,
+     bh_launch(good.kernel, BH_GRID(4, 4), BH_ARGS(BH_INOUT(B), 4u), NULL, &out_ticket))
+CALL(launch_input, bh_launch(good.kernel, BH_GRID(4, 4), BH_ARGS(BH_IN(B), 4u), NULL, &out_ticket))
 CALL(launch_also, launch_also(id))
 
 static const struct probe {
@@ -163,8 +163,7 @@ static const struct probe {
     PROBE(MODULE, module_global_size),
     PROBE(MODULE, module_accept),
     PROBE(MODULE, kernel_get),
-    PROBE(MODULE, module_kernel_count),
-    PROBE(MODULE, module_kernel_at),
+    PROBE(MODULE, module_list_kernels),
     PROBE(KERNEL, kernel_query),
     PROBE(KERNEL, kernel_param),
     PROBE(KERNEL, kernel_pardon),
@@ -277,8 +276,8 @@ TEST(closed_handles_are_recognised_even_after_others_took_their_place) {
     bh_kernel kernel = get_kernel(module, "scale_by");
     bh_buffer buffer = words_alloc(good.device, 16);
     CHECK_OK(bh_device_close(device));
-    CHECK_OK(bh_lane_close(lane));
-    CHECK_OK(bh_module_unload(module));
+    CHECK_OK(bh_lane_release(lane));
+    CHECK_OK(bh_module_release(module));
     CHECK_OK(bh_buffer_release(buffer));
     const uint64_t closed[KINDS] = {device.id, lane.id, module.id, kernel.id, buffer.id};
     for (int i = 0; i < PROBES; i++) check_probe(&probes[i], closed[probes[i].kind]);
@@ -289,7 +288,7 @@ TEST(closed_handles_are_recognised_even_after_others_took_their_place) {
     buffer = words_alloc(good.device, 16);
     for (int i = 0; i < PROBES; i++) check_probe(&probes[i], closed[probes[i].kind]);
     CHECK_OK(bh_device_close(device));
-    CHECK_OK(bh_module_unload(module));
+    CHECK_OK(bh_module_release(module));
     tear_down();
 }
 

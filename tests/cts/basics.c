@@ -169,6 +169,9 @@ TEST(last_error_belongs_to_the_thread_that_failed) {
     CHECK_EQ(error.status, BH_E_INVALID);
     CHECK(error.message[0] != '\0');
     CHECK(error.fix[0] != '\0');
+    char text[1024];
+    snprintf(text, sizeof text, "BH_E_INVALID: %s\nFix: %s", error.message, error.fix);
+    CHECK_STR_EQ(bh_last_message(), text);
 }
 
 static void expect_clean_thread(void *context, unsigned index) {
@@ -177,6 +180,7 @@ static void expect_clean_thread(void *context, unsigned index) {
     (void)index;
     CHECK_STATUS(bh_last_error(&error), BH_OK);
     CHECK_EQ(error.status, BH_OK);
+    CHECK_STR_EQ(bh_last_message(), "");
 }
 
 TEST(a_thread_that_never_failed_has_no_last_error) {

@@ -26,7 +26,7 @@ typedef struct odd {
 static odd odd_open(void) {
     odd o = {.device = open_device(), .info = BH_INIT(o.info)};
     o.module = load_module(o.device, ptx_odd);
-    REQUIRE_OK(bh_device_query(o.device, &o.info));
+    REQUIRE_OK(bh_device_get_info(o.device, &o.info));
     return o;
 }
 
@@ -34,8 +34,8 @@ static odd odd_open(void) {
 static void check_reason(uint32_t reason, const char *file, int line) {
     char text[BH_LINE_BYTES], wanted[64];
     snprintf(wanted, sizeof wanted, "|reason=%s|", bh_reason_name(reason));
-    test_check_status(bh_last_launch_line(text, sizeof text), BH_OK, true, "bh_last_launch_line",
-                      file, line);
+    test_check_status(bh_preflight_line(NULL, text, sizeof text), BH_OK, true,
+                      "bh_preflight_line", file, line);
     test_check_contains(text, wanted, false, "the line", file, line);
     test_check_contains(text, "|status=blocked|", false, "the line", file, line);
 }
@@ -62,10 +62,16 @@ TEST(zero_dimensions_are_refused) {
         {{1, 1, 1}, {0, 1, 1}, {0, 0, 0}, 0}, {{1, 1, 1}, {1, 0, 1}, {0, 0, 0}, 0},
         {{1, 1, 1}, {1, 1, 1}, {0, 1, 1}, 0}};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        REFUSED(bh_launch(kernel, wrong[i], BH_NO_ARGS, NULL), BH_E_LAUNCH,
+        REFUSED(bh_launch(kernel, wrong[i], BH_NO_ARGS, NULL, NULL), BH_E_LAUNCH,
                 BH_REASON_ZERO_DIMENSION);
         CHECK_EQ(preflight(kernel, wrong[i], NULL).reason, BH_REASON_ZERO_DIMENSION);
     }
+    /* A grid computed from a zero block is zero, too: the message names the block. */
+    bh_shape both = {.grid = {0, 1, 1}, .block = {0, 1, 1}};
+    REFUSED(bh_launch(kernel, both, BH_NO_ARGS, NULL, NULL), BH_E_LAUNCH, BH_REASON_ZERO_DIMENSION);
+    bh_error error;
+    bh_last_error(&error);
+    CHECK_STR_CONTAINS(error.message, "the block is 0 x 1 x 1");
     CHECK_OK(run_now(kernel, (bh_shape){.grid = {2}, .block = {2, 2}}, BH_NO_ARGS));
     CHECK_OK(bh_device_close(o.device));
 }
@@ -77,17 +83,18 @@ TEST(every_axis_has_its_limit) {
         uint32_t dims[3] = {1, 1, 1};
         if (o.info.max_grid[axis] < UINT32_MAX) {
             dims[axis] = o.info.max_grid[axis] + 1;
-            REFUSED(
-                bh_launch(kernel, BH_SHAPE(dims[0], dims[1], dims[2], 1, 1, 1), BH_NO_ARGS, NULL),
-                BH_E_LAUNCH, BH_REASON_GRID_AXIS);
+            REFUSED(bh_launch(kernel, BH_SHAPE(dims[0], dims[1], dims[2], 1, 1, 1), BH_NO_ARGS,
+                              NULL, NULL),
+                    BH_E_LAUNCH, BH_REASON_GRID_AXIS);
             dims[axis] = UINT32_MAX;
-            REFUSED(
-                bh_launch(kernel, BH_SHAPE(dims[0], dims[1], dims[2], 1, 1, 1), BH_NO_ARGS, NULL),
-                BH_E_LAUNCH, BH_REASON_GRID_AXIS);
+            REFUSED(bh_launch(kernel, BH_SHAPE(dims[0], dims[1], dims[2], 1, 1, 1), BH_NO_ARGS,
+                              NULL, NULL),
+                    BH_E_LAUNCH, BH_REASON_GRID_AXIS);
         }
         dims[axis] = o.info.max_block[axis] + 1;
-        REFUSED(bh_launch(kernel, BH_SHAPE(1, 1, 1, dims[0], dims[1], dims[2]), BH_NO_ARGS, NULL),
-                BH_E_LAUNCH, BH_REASON_BLOCK_AXIS);
+        REFUSED(
+            bh_launch(kernel, BH_SHAPE(1, 1, 1, dims[0], dims[1], dims[2]), BH_NO_ARGS, NULL, NULL),
+            BH_E_LAUNCH, BH_REASON_BLOCK_AXIS);
         bh_preflight p = preflight(kernel, BH_SHAPE(1, 1, 1, dims[0], dims[1], dims[2]), NULL);
         CHECK_EQ(p.requested, o.info.max_block[axis] + 1);
         CHECK_EQ(p.limit, o.info.max_block[axis]);
@@ -101,7 +108,7 @@ TEST(every_axis_has_its_limit) {
 TEST(threads_are_limited_in_all) {
     odd o = odd_open();
     bh_kernel kernel = get_kernel(o.module, "nothing");
-    REFUSED(bh_launch(kernel, BH_SHAPE(1, 1, 1, 32, 32, 2), BH_NO_ARGS, NULL), BH_E_LAUNCH,
+    REFUSED(bh_launch(kernel, BH_SHAPE(1, 1, 1, 32, 32, 2), BH_NO_ARGS, NULL, NULL), BH_E_LAUNCH,
             BH_REASON_BLOCK_THREADS);
     bh_preflight p = preflight(kernel, BH_SHAPE(1, 1, 1, 32, 32, 2), NULL);
     CHECK_EQ(p.status, BH_E_LAUNCH);
@@ -121,7 +128,7 @@ TEST(a_kernel_has_limits_of_its_own) {
     bh_kernel bounded = get_kernel(o.module, "bounded"),
               required = get_kernel(o.module, "required");
     bh_args args = BH_ARGS(BH_INOUT(x));
-    REFUSED(bh_launch(bounded, BH_SHAPE(1, 1, 1, 97, 1, 1), args, NULL), BH_E_LAUNCH,
+    REFUSED(bh_launch(bounded, BH_SHAPE(1, 1, 1, 97, 1, 1), args, NULL, NULL), BH_E_LAUNCH,
             BH_REASON_KERNEL_THREADS);
     CHECK_OK(run_now(bounded, BH_SHAPE(1, 1, 1, 96, 1, 1), args));
     bh_preflight p = preflight(bounded, BH_SHAPE(1, 1, 1, 500, 1, 1), NULL);
@@ -129,9 +136,9 @@ TEST(a_kernel_has_limits_of_its_own) {
     CHECK_EQ(p.fits_block.x, 96);
     CHECK_LE(p.recommended_block, 96);
     CHECK_GT(p.recommended_block, 0);
-    REFUSED(bh_launch(required, BH_SHAPE(1, 1, 1, 64, 1, 1), args, NULL), BH_E_LAUNCH,
+    REFUSED(bh_launch(required, BH_SHAPE(1, 1, 1, 64, 1, 1), args, NULL, NULL), BH_E_LAUNCH,
             BH_REASON_REQUIRED_BLOCK);
-    REFUSED(bh_launch(required, BH_SHAPE(1, 1, 1, 8, 4, 1), args, NULL), BH_E_LAUNCH,
+    REFUSED(bh_launch(required, BH_SHAPE(1, 1, 1, 8, 4, 1), args, NULL, NULL), BH_E_LAUNCH,
             BH_REASON_REQUIRED_BLOCK);
     CHECK_OK(run_now(required, BH_SHAPE(1, 1, 1, 8, 4, 2), args));
     CHECK_EQ(word_read(x, 0), 64);
@@ -157,12 +164,12 @@ TEST(static_and_dynamic_shared_memory_count_together) {
     shape.shared_bytes = p.max_dynamic_shared;
     CHECK_OK(run_now(kernel, shape, BH_NO_ARGS));
     shape.shared_bytes++;
-    REFUSED(bh_launch(kernel, shape, BH_NO_ARGS, NULL), BH_E_LAUNCH, BH_REASON_SHARED_MEMORY);
+    REFUSED(bh_launch(kernel, shape, BH_NO_ARGS, NULL, NULL), BH_E_LAUNCH, BH_REASON_SHARED_MEMORY);
     p = preflight(kernel, shape, NULL);
     CHECK_EQ(p.requested, o.info.shared_per_block_max + 1);
     CHECK_EQ(p.limit, o.info.shared_per_block_max);
     shape.shared_bytes = UINT32_MAX;
-    REFUSED(bh_launch(kernel, shape, BH_NO_ARGS, NULL), BH_E_LAUNCH, BH_REASON_SHARED_MEMORY);
+    REFUSED(bh_launch(kernel, shape, BH_NO_ARGS, NULL, NULL), BH_E_LAUNCH, BH_REASON_SHARED_MEMORY);
     CHECK_OK(bh_device_close(o.device));
 }
 
@@ -173,12 +180,12 @@ TEST(clusters_run_or_are_refused_clearly) {
     bh_kernel kernel = get_kernel(o.module, "nothing");
     bh_shape shape = BH_SHAPE(6, 2, 1, 32, 1, 1);
     shape.cluster = (bh_dim){4, 1, 1};
-    REFUSED(bh_launch(kernel, shape, BH_NO_ARGS, NULL), BH_E_LAUNCH, BH_REASON_CLUSTER_GRID);
+    REFUSED(bh_launch(kernel, shape, BH_NO_ARGS, NULL, NULL), BH_E_LAUNCH, BH_REASON_CLUSTER_GRID);
     shape.cluster = (bh_dim){1, 1, 1};
     CHECK_OK(run_now(kernel, shape, BH_NO_ARGS));
     shape.cluster = (bh_dim){2, 2, 1};
     if (!o.info.cluster_launch) {
-        REFUSED(bh_launch(kernel, shape, BH_NO_ARGS, NULL), BH_E_UNSUPPORTED,
+        REFUSED(bh_launch(kernel, shape, BH_NO_ARGS, NULL, NULL), BH_E_UNSUPPORTED,
                 BH_REASON_CLUSTER_UNSUPPORTED);
         CHECK_EQ(preflight(kernel, shape, NULL).max_cluster, 0);
     } else {
@@ -187,9 +194,11 @@ TEST(clusters_run_or_are_refused_clearly) {
         CHECK_GE(p.max_cluster, 8);
         CHECK_EQ(p.resident_blocks % 4, 0);
         shape.grid.x = shape.cluster.x = p.max_cluster * 2;
-        REFUSED(bh_launch(kernel, shape, BH_NO_ARGS, NULL), BH_E_LAUNCH, BH_REASON_CLUSTER_SIZE);
+        REFUSED(bh_launch(kernel, shape, BH_NO_ARGS, NULL, NULL), BH_E_LAUNCH,
+                BH_REASON_CLUSTER_SIZE);
         shape.grid = shape.cluster = (bh_dim){65536, 65535, 65535};
-        REFUSED(bh_launch(kernel, shape, BH_NO_ARGS, NULL), BH_E_LAUNCH, BH_REASON_CLUSTER_SIZE);
+        REFUSED(bh_launch(kernel, shape, BH_NO_ARGS, NULL, NULL), BH_E_LAUNCH,
+                BH_REASON_CLUSTER_SIZE);
     }
     CHECK_OK(bh_device_close(o.device));
 }
@@ -200,39 +209,39 @@ TEST(attributes_are_taken_or_refused_clearly) {
     bh_shape shape = BH_GRID(64, 32);
     bh_launch_options options = BH_INIT(options);
     options.priority = 1;
-    REFUSED(bh_launch_with(kernel, shape, BH_NO_ARGS, &options, NULL), BH_E_INVALID,
+    REFUSED(bh_launch(kernel, shape, BH_NO_ARGS, &options, NULL), BH_E_INVALID,
             BH_REASON_ATTRIBUTE);
     options.flags = BH_LAUNCH_PRIORITY;
     options.priority = o.info.priority_highest;
     if (o.info.priority_highest == o.info.priority_lowest) {
-        REFUSED(bh_launch_with(kernel, shape, BH_NO_ARGS, &options, NULL), BH_E_UNSUPPORTED,
+        REFUSED(bh_launch(kernel, shape, BH_NO_ARGS, &options, NULL), BH_E_UNSUPPORTED,
                 BH_REASON_ATTRIBUTE);
     } else {
         CHECK_OK(run_with(kernel, shape, BH_NO_ARGS, &options));
         options.priority++;
-        REFUSED(bh_launch_with(kernel, shape, BH_NO_ARGS, &options, NULL), BH_E_INVALID,
+        REFUSED(bh_launch(kernel, shape, BH_NO_ARGS, &options, NULL), BH_E_INVALID,
                 BH_REASON_ATTRIBUTE);
     }
     options = (bh_launch_options)BH_INIT(options);
     options.cluster_policy = 3;
-    REFUSED(bh_launch_with(kernel, shape, BH_NO_ARGS, &options, NULL), BH_E_INVALID,
+    REFUSED(bh_launch(kernel, shape, BH_NO_ARGS, &options, NULL), BH_E_INVALID,
             BH_REASON_ATTRIBUTE);
     for (uint32_t policy = BH_CLUSTER_SPREAD; policy <= BH_CLUSTER_BALANCE; policy++) {
         options.cluster_policy = policy;
         if (o.info.cluster_launch)
             CHECK_OK(run_with(kernel, shape, BH_NO_ARGS, &options));
         else
-            REFUSED(bh_launch_with(kernel, shape, BH_NO_ARGS, &options, NULL), BH_E_UNSUPPORTED,
+            REFUSED(bh_launch(kernel, shape, BH_NO_ARGS, &options, NULL), BH_E_UNSUPPORTED,
                     BH_REASON_ATTRIBUTE);
     }
     options = (bh_launch_options)BH_INIT(options);
     options.flags = BH_LAUNCH_PROGRAMMATIC;
     if (o.info.cluster_launch) {
         for (int i = 0; i < 100; i++)
-            CHECK_OK(bh_launch_with(kernel, shape, BH_NO_ARGS, &options, NULL));
+            CHECK_OK(bh_launch(kernel, shape, BH_NO_ARGS, &options, NULL));
         CHECK_OK(bh_device_sync(o.device, LONG_NS));
     } else {
-        REFUSED(bh_launch_with(kernel, shape, BH_NO_ARGS, &options, NULL), BH_E_UNSUPPORTED,
+        REFUSED(bh_launch(kernel, shape, BH_NO_ARGS, &options, NULL), BH_E_UNSUPPORTED,
                 BH_REASON_ATTRIBUTE);
     }
     CHECK_OK(bh_device_close(o.device));
@@ -255,18 +264,21 @@ TEST(scalars_and_pointers_are_told_apart) {
     bh_kernel pointed = get_kernel(o.module, "pointed"), real = get_kernel(o.module, "real");
     bh_buffer x = words_filled(o.device, 4, 0);
     bh_shape one = BH_GRID(1, 1);
-    REFUSED(bh_launch(pointed, one, BH_ARGS(UINT64_C(100)), NULL), BH_E_LAUNCH,
+    REFUSED(bh_launch(pointed, one, BH_ARGS(UINT64_C(100)), NULL, NULL), BH_E_LAUNCH,
             BH_REASON_ARGUMENT_KIND);
-    REFUSED(bh_launch(pointed, one, BH_ARGS(3.5), NULL), BH_E_LAUNCH, BH_REASON_ARGUMENT_KIND);
+    REFUSED(bh_launch(pointed, one, BH_ARGS(3.5), NULL, NULL), BH_E_LAUNCH,
+            BH_REASON_ARGUMENT_KIND);
     CHECK_OK(run_now(pointed, one, BH_ARGS(BH_NULL)));
     CHECK_OK(run_now(pointed, one, BH_ARGS(BH_OUT(x))));
     CHECK_EQ(word_read(x, 0), 77);
     CHECK_OK(run_now(pointed, one, BH_ARGS(address_of(x) + 4)));
     CHECK_EQ(word_read(x, 1), 77);
-    REFUSED(bh_launch(real, one, BH_ARGS(BH_IN(x)), NULL), BH_E_LAUNCH, BH_REASON_ARGUMENT_KIND);
+    REFUSED(bh_launch(real, one, BH_ARGS(BH_IN(x)), NULL, NULL), BH_E_LAUNCH,
+            BH_REASON_ARGUMENT_KIND);
     CHECK_OK(run_now(real, one, BH_ARGS(3.5)));
-    REFUSED(bh_launch(real, one, BH_ARGS(3.5f), NULL), BH_E_LAUNCH, BH_REASON_ARGUMENT_SIZE);
-    REFUSED(bh_launch(real, one, BH_ARGS(3.5, 1), NULL), BH_E_LAUNCH, BH_REASON_ARGUMENT_COUNT);
+    REFUSED(bh_launch(real, one, BH_ARGS(3.5f), NULL, NULL), BH_E_LAUNCH, BH_REASON_ARGUMENT_SIZE);
+    REFUSED(bh_launch(real, one, BH_ARGS(3.5, 1), NULL, NULL), BH_E_LAUNCH,
+            BH_REASON_ARGUMENT_COUNT);
     CHECK_OK(bh_device_close(o.device));
 }
 
@@ -278,16 +290,41 @@ TEST(buffers_smaller_than_declared_are_refused) {
     CHECK_OK(run_now(kernel, shape, BH_ARGS(BH_IN_AT_LEAST(a, 240), BH_OUT_AT_LEAST(b, 240), 60u)));
     CHECK(words_are(b, 60, 3));
     REFUSED(bh_launch(kernel, shape, BH_ARGS(BH_IN_AT_LEAST(a, 400), BH_OUT_AT_LEAST(b, 241), 60u),
+                      NULL, NULL),
+            BH_E_LAUNCH, BH_REASON_BUFFER_SMALL);
+    REFUSED(bh_launch(kernel, shape, BH_ARGS(BH_IN_AT_LEAST(a, UINT64_MAX), BH_OUT(b), 60u), NULL,
                       NULL),
             BH_E_LAUNCH, BH_REASON_BUFFER_SMALL);
-    REFUSED(bh_launch(kernel, shape, BH_ARGS(BH_IN_AT_LEAST(a, UINT64_MAX), BH_OUT(b), 60u), NULL),
-            BH_E_LAUNCH, BH_REASON_BUFFER_SMALL);
-    REQUIRE_OK(bh_buffer_view(a, 50, 50, &view));
-    REFUSED(bh_launch(kernel, shape, BH_ARGS(BH_IN_AT_LEAST(view, 240), BH_OUT(b), 60u), NULL),
-            BH_E_LAUNCH, BH_REASON_BUFFER_SMALL);
+    REQUIRE_OK(bh_buffer_view(a, 0, 50, 50, &view));
+    REFUSED(
+        bh_launch(kernel, shape, BH_ARGS(BH_IN_AT_LEAST(view, 240), BH_OUT(b), 60u), NULL, NULL),
+        BH_E_LAUNCH, BH_REASON_BUFFER_SMALL);
     bh_error error;
     bh_last_error(&error);
-    CHECK_STR_CONTAINS(error.message, "200 bytes; 240 are needed");
+    CHECK_STR_CONTAINS(error.message,
+                       "argument 0 (BH_IN_AT_LEAST) is a buffer of 200 bytes; 240 are");
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(a_refused_argument_is_named_by_index_and_kind) {
+    rig r = rig_open(0);
+    bh_kernel kernel = rig_kernel(&r, "copy_words");
+    bh_buffer a = words_filled(r.device, 8, 3), gone = words_filled(r.device, 8, 0);
+    CHECK_OK(bh_buffer_release(gone));
+    struct {
+        bh_arg second;
+        const char *named;
+    } cases[] = {{BH_OUT(gone), "argument 1 (BH_OUT)"},
+                 {BH_INOUT_AT_LEAST(gone, 4), "argument 1 (BH_INOUT_AT_LEAST)"},
+                 {bh_arg_buffer(a, 9), "the access of argument 1 is 9"},
+                 {bh_arg_uint(1), "argument 1 (a value) has 4 bytes"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        CHECK_REFUSED_ANY(
+            bh_launch(kernel, BH_GRID(8, 8), BH_ARGS(BH_IN(a), cases[i].second, 8u), NULL, NULL));
+        bh_error error;
+        bh_last_error(&error);
+        CHECK_STR_CONTAINS(error.message, cases[i].named);
+    }
     CHECK_OK(bh_device_close(r.device));
 }
 
@@ -297,16 +334,16 @@ TEST(released_and_foreign_buffers_are_refused) {
     bh_kernel kernel = rig_kernel(&r, "add_one");
     bh_buffer gone = words_filled(r.device, 4, 0), foreign = words_filled(other.device, 4, 0);
     CHECK_OK(bh_buffer_release(gone));
-    REFUSED(bh_launch(kernel, BH_GRID(4, 4), BH_ARGS(BH_INOUT(gone), 4u), NULL), BH_E_INVALID,
+    REFUSED(bh_launch(kernel, BH_GRID(4, 4), BH_ARGS(BH_INOUT(gone), 4u), NULL, NULL), BH_E_INVALID,
             BH_REASON_BUFFER_HANDLE);
-    REFUSED(bh_launch(kernel, BH_GRID(4, 4), BH_ARGS(BH_INOUT(foreign), 4u), NULL), BH_E_INVALID,
-            BH_REASON_BUFFER_HANDLE);
+    REFUSED(bh_launch(kernel, BH_GRID(4, 4), BH_ARGS(BH_INOUT(foreign), 4u), NULL, NULL),
+            BH_E_INVALID, BH_REASON_BUFFER_HANDLE);
     bh_use use = {.buffer = gone, .access = BH_ACCESS_IN};
     bh_launch_options options = BH_INIT(options);
     options.also = &use;
     options.also_count = 1;
     bh_buffer fine = words_filled(r.device, 4, 0);
-    REFUSED(bh_launch_with(kernel, BH_GRID(4, 4), BH_ARGS(BH_INOUT(fine), 4u), &options, NULL),
+    REFUSED(bh_launch(kernel, BH_GRID(4, 4), BH_ARGS(BH_INOUT(fine), 4u), &options, NULL),
             BH_E_INVALID, BH_REASON_BUFFER_HANDLE);
     CHECK(words_are(fine, 4, 0));
     CHECK_OK(bh_device_close(other.device));
@@ -347,7 +384,7 @@ TEST(cooperative_launches_fit_up_to_the_limit) {
         shape.grid.x = (uint32_t)p.resident_blocks;
         CHECK_OK(run_with(kernel, shape, BH_NO_ARGS, &options));
         shape.grid.x++;
-        REFUSED(bh_launch_with(kernel, shape, BH_NO_ARGS, &options, NULL), BH_E_RESIDENCY,
+        REFUSED(bh_launch(kernel, shape, BH_NO_ARGS, &options, NULL), BH_E_RESIDENCY,
                 BH_REASON_RESIDENCY);
         bh_preflight no = preflight(kernel, shape, &options);
         CHECK_EQ(no.status, BH_E_RESIDENCY);
@@ -402,19 +439,20 @@ TEST(preflight_leaves_no_error_behind) {
     bh_kernel kernel = get_kernel(o.module, "nothing");
     bh_error before, after;
     char line[BH_LINE_BYTES];
-    CHECK_STATUS(bh_last_launch_line(line, sizeof line), BH_E_NOT_FOUND);
-    CHECK_STATUS(bh_launch(kernel, BH_SHAPE(1, 1, 1, 1, 1, 65), BH_NO_ARGS, NULL), BH_E_LAUNCH);
+    CHECK_STATUS(bh_preflight_line(NULL, line, sizeof line), BH_E_NOT_FOUND);
+    CHECK_STATUS(bh_launch(kernel, BH_SHAPE(1, 1, 1, 1, 1, 65), BH_NO_ARGS, NULL, NULL),
+                 BH_E_LAUNCH);
     bh_last_error(&before);
     CHECK_NE(preflight(kernel, BH_SHAPE(0, 0, 0, 1, 1, 1), NULL).status, BH_OK);
     bh_last_error(&after);
     CHECK_STR_EQ(after.message, before.message);
-    CHECK_OK(bh_last_launch_line(line, sizeof line));
+    CHECK_OK(bh_preflight_line(NULL, line, sizeof line));
     CHECK_STR_CONTAINS(line, "|reason=block_axis|");
     bh_preflight unsized = {0}, p = BH_INIT(p);
     CHECK_REFUSED(bh_launch_preflight(kernel, BH_GRID(1, 1), NULL, &unsized), BH_E_INVALID);
     CHECK_REFUSED(bh_launch_preflight(kernel, BH_GRID(1, 1), NULL, NULL), BH_E_INVALID);
     CHECK_REFUSED(bh_launch_preflight((bh_kernel){7}, BH_GRID(1, 1), NULL, &p), BH_E_INVALID);
-    CHECK_OK(bh_module_unload(o.module));
+    CHECK_OK(bh_module_release(o.module));
     CHECK_REFUSED(bh_launch_preflight(kernel, BH_GRID(1, 1), NULL, &p), BH_E_INVALID);
     CHECK_OK(bh_device_close(o.device));
 }
@@ -451,21 +489,27 @@ TEST(the_line_has_its_form) {
     CHECK_OK(bh_preflight_line(&p, line, sizeof line));
     CHECK_STR_EQ(line, "bulkhead-launch-v1|kernel=holding|status=ok|reason=none|requested=0|limit=0"
                        "|grid=4x2x1|block=32x2x1|shared=1024+16|cooperative=no|resident=99"
-                       "|cluster=none");
+                       "|cluster=none|fix=");
     size_t length = strlen(line);
     CHECK_OK(bh_preflight_line(&p, line, length + 1));
     CHECK_REFUSED(bh_preflight_line(&p, line, length), BH_E_INVALID);
     CHECK_REFUSED(bh_preflight_line(&p, NULL, 100), BH_E_INVALID);
-    CHECK_REFUSED(bh_preflight_line(NULL, line, sizeof line), BH_E_INVALID);
-    CHECK_STATUS(bh_launch(kernel, BH_SHAPE(1, 1, 1, 32, 32, 2), BH_NO_ARGS, NULL), BH_E_LAUNCH);
+    CHECK_STATUS(bh_launch(kernel, BH_SHAPE(1, 1, 1, 32, 32, 2), BH_NO_ARGS, NULL, NULL),
+                 BH_E_LAUNCH);
     char wanted[256];
     snprintf(wanted, sizeof wanted,
              "bulkhead-launch-v1|kernel=holding|status=blocked|reason=block_threads|requested=2048"
              "|limit=%u|grid=1x1x1|block=32x32x2|shared=1024+0|cooperative=no|resident=0"
-             "|cluster=none",
+             "|cluster=none|fix=",
              o.info.max_threads_per_block);
-    CHECK_OK(bh_last_launch_line(line, sizeof line));
-    CHECK_STR_EQ(line, wanted);
+    CHECK_OK(bh_preflight_line(NULL, line, sizeof line));
+    bh_error error;
+    CHECK_STATUS(bh_last_error(&error), BH_E_LAUNCH);
+    CHECK_EQ(error.reason, BH_REASON_BLOCK_THREADS);
+    CHECK_EQ(error.requested, 2048);
+    CHECK_EQ(error.limit, o.info.max_threads_per_block);
+    CHECK_EQ(strncmp(line, wanted, strlen(wanted)), 0);
+    CHECK_STR_CONTAINS(line, "%20"); /* the fix, escaped */
     CHECK_OK(bh_device_close(o.device));
 }
 

@@ -4,7 +4,7 @@
 
 static bh_buffer alloc(bh_device device, bh_type type, uint64_t count) {
     bh_buffer buffer = {0};
-    REQUIRE_OK(bh_buffer_alloc(device, type, count, &buffer));
+    REQUIRE_OK(bh_buffer_alloc(device, type, count, NULL, &buffer));
     return buffer;
 }
 
@@ -23,7 +23,7 @@ TEST(buffers_of_every_type_know_themselves) {
     for (bh_type type = BH_I8; type <= BH_F64; type++) {
         bh_buffer buffer = alloc(device, type, 1001);
         bh_buffer_info info = BH_INIT(info);
-        REQUIRE_OK(bh_buffer_query(buffer, &info));
+        REQUIRE_OK(bh_buffer_get_info(buffer, &info));
         CHECK_EQ(info.type, type);
         CHECK_EQ(info.count, 1001);
         CHECK_EQ(info.bytes, 1001 * bh_type_size(type));
@@ -51,7 +51,7 @@ TEST(buffers_of_many_sizes_are_aligned_and_apart) {
     for (int i = 0; i < COUNT; i++) {
         buffers[i] = alloc(device, BH_U8, sizes[i]);
         bh_buffer_info info = BH_INIT(info);
-        REQUIRE_OK(bh_buffer_query(buffers[i], &info));
+        REQUIRE_OK(bh_buffer_get_info(buffers[i], &info));
         from[i] = info.address;
         CHECK_EQ(info.address % 256, 0);
         CHECK_EQ(info.read_only_address % 256, 0);
@@ -189,10 +189,10 @@ TEST(sixty_four_mebibytes_survive_the_trip) {
 TEST(views_of_views_share_memory) {
     bh_device device = open_device();
     bh_buffer whole = words_counting(device, 1000, 0), view, inner;
-    REQUIRE_OK(bh_buffer_view(whole, 100, 500, &view));
-    REQUIRE_OK(bh_buffer_view(view, 50, 10, &inner));
+    REQUIRE_OK(bh_buffer_view(whole, 0, 100, 500, &view));
+    REQUIRE_OK(bh_buffer_view(view, 0, 50, 10, &inner));
     bh_buffer_info info = BH_INIT(info);
-    REQUIRE_OK(bh_buffer_query(inner, &info));
+    REQUIRE_OK(bh_buffer_get_info(inner, &info));
     CHECK_EQ(info.is_view, 1);
     CHECK_EQ(info.count, 10);
     CHECK_EQ(info.bytes, 40);
@@ -206,7 +206,7 @@ TEST(views_of_views_share_memory) {
     word_write(whole, 153, 153);
     CHECK(words_count(inner, 10, 150));
     bh_buffer full;
-    REQUIRE_OK(bh_buffer_view(whole, 0, 1000, &full));
+    REQUIRE_OK(bh_buffer_view(whole, 0, 0, 1000, &full));
     CHECK(words_count(full, 1000, 0));
     CHECK_OK(bh_device_close(device));
 }
@@ -214,12 +214,12 @@ TEST(views_of_views_share_memory) {
 TEST(views_cannot_reach_outside) {
     bh_device device = open_device();
     bh_buffer whole = words_counting(device, 100, 0), view, inner;
-    REQUIRE_OK(bh_buffer_view(whole, 50, 10, &view));
-    CHECK_REFUSED(bh_buffer_view(whole, 50, 51, &inner), BH_E_INVALID);
-    CHECK_REFUSED(bh_buffer_view(whole, 101, 1, &inner), BH_E_INVALID);
-    CHECK_REFUSED(bh_buffer_view(view, 0, 11, &inner), BH_E_INVALID);
-    CHECK_REFUSED(bh_buffer_view(view, 1, UINT64_MAX, &inner), BH_E_INVALID);
-    CHECK_REFUSED(bh_buffer_view(view, UINT64_MAX, 1, &inner), BH_E_INVALID);
+    REQUIRE_OK(bh_buffer_view(whole, 0, 50, 10, &view));
+    CHECK_REFUSED(bh_buffer_view(whole, 0, 50, 51, &inner), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_view(whole, 0, 101, 1, &inner), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_view(view, 0, 0, 11, &inner), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_view(view, 0, 1, UINT64_MAX - 1, &inner), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_view(view, 0, UINT64_MAX, 1, &inner), BH_E_INVALID);
     uint32_t word = 0;
     CHECK_REFUSED(bh_buffer_read(view, 37, &word, 4), BH_E_INVALID);
     CHECK_REFUSED(bh_buffer_write(view, 40, &word, 4), BH_E_INVALID);
@@ -230,7 +230,7 @@ TEST(views_cannot_reach_outside) {
 TEST(memory_stays_while_a_view_lives) {
     bh_device device = open_device();
     bh_buffer whole = words_counting(device, 1 << 16, 9), view;
-    REQUIRE_OK(bh_buffer_view(whole, 1000, 1000, &view));
+    REQUIRE_OK(bh_buffer_view(whole, 0, 1000, 1000, &view));
     uint64_t address = address_of(view);
     CHECK_OK(bh_buffer_release(whole));
     CHECK_REFUSED(bh_buffer_address(whole, &address), BH_E_INVALID);
@@ -344,20 +344,20 @@ TEST(out_of_memory_leaves_everything_running) {
     int count = 0;
     bh_status status = BH_OK;
     while (count < MANY) {
-        status = bh_buffer_alloc(r.device, BH_U8, 4u << 20, &buffers[count]);
+        status = bh_buffer_alloc(r.device, BH_U8, 4u << 20, NULL, &buffers[count]);
         if (status != BH_OK) break;
         count++;
     }
     CHECK_REFUSED(status, BH_E_NO_MEMORY);
     CHECK(count >= 4 && count <= 16);
     bh_buffer more = {77};
-    CHECK_REFUSED(bh_buffer_alloc(r.device, BH_U8, UINT64_C(1) << 30, &more), BH_E_NO_MEMORY);
+    CHECK_REFUSED(bh_buffer_alloc(r.device, BH_U8, UINT64_C(1) << 30, NULL, &more), BH_E_NO_MEMORY);
     CHECK_LE(status_of(r.device).bytes_reserved, 64u << 20);
     CHECK(words_count(kept, 1000, 7));
     REQUIRE(count > 0);
     for (int i = 0; i < count; i++) CHECK_OK(bh_buffer_release(buffers[i]));
     for (int i = 0; i < count; i++)
-        CHECK_OK(bh_buffer_alloc(r.device, BH_U8, 4u << 20, &buffers[i]));
+        CHECK_OK(bh_buffer_alloc(r.device, BH_U8, 4u << 20, NULL, &buffers[i]));
     for (int i = 0; i < count; i++) CHECK_OK(bh_buffer_release(buffers[i]));
     check_device_works(&r);
     CHECK_OK(bh_device_close(r.device));

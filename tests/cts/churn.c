@@ -100,7 +100,7 @@ TEST_TIMEOUT(modules_that_live_for_a_launch_or_two, 60) {
             REQUIRE_OK(bh_wait(launch(p, i, round + i, words, NULL), LONG_NS));
         REQUIRE_OK(bh_buffer_read(words, 0, got, sizeof got));
         for (uint32_t i = 0; i < count; i++) REQUIRE(wrote(p, i, round + i, got));
-        REQUIRE_OK(bh_module_unload(p->module));
+        REQUIRE_OK(bh_module_release(p->module));
     }
     free(p);
     CHECK_EQ(status_of(device).losses, 0);
@@ -125,12 +125,12 @@ static void churn(const rig *r, const passing *stays, uint64_t seed, uint32_t ro
         for (uint32_t i = 0; i < BACKLOG; i++)
             launch(i % 7 ? p : stays, i, round + i, words, &there);
         /* The module goes while its work waits or runs: that runs to its end first. */
-        if (round % 2) REQUIRE_OK(bh_module_unload(p->module));
+        if (round % 2) REQUIRE_OK(bh_module_release(p->module));
         if (gated) gate_open(&g);
         REQUIRE_OK(bh_lane_sync(lane, LONG_NS));
         REQUIRE_OK(bh_buffer_read(words, 0, got, BACKLOG * THREADS * sizeof *got));
         for (uint32_t i = 0; i < BACKLOG; i++) REQUIRE(wrote(i % 7 ? p : stays, i, round + i, got));
-        if (round % 2 == 0) REQUIRE_OK(bh_module_unload(p->module));
+        if (round % 2 == 0) REQUIRE_OK(bh_module_release(p->module));
         if (gated) {
             REQUIRE_OK(bh_buffer_release(g.flag));
             REQUIRE_OK(bh_buffer_release(g.mark));
@@ -139,7 +139,7 @@ static void churn(const rig *r, const passing *stays, uint64_t seed, uint32_t ro
     free(got);
     free(p);
     REQUIRE_OK(bh_buffer_release(words));
-    REQUIRE_OK(bh_lane_close(lane));
+    REQUIRE_OK(bh_lane_release(lane));
 }
 
 TEST_TIMEOUT(modules_that_live_for_a_backlog, 60) {
@@ -150,7 +150,7 @@ TEST_TIMEOUT(modules_that_live_for_a_backlog, 60) {
     churn(&r, stays, 3, rounds_of(60), true);
     free(stays);
     bh_counters counters = BH_INIT(counters);
-    REQUIRE_OK(bh_device_counters(r.device, &counters));
+    REQUIRE_OK(bh_device_get_counters(r.device, &counters));
     if (!is_cpu(r.device)) CHECK_GT(counters.trains, 0);
     CHECK_EQ(status_of(r.device).losses, 0);
     CHECK_OK(bh_device_close(r.device));

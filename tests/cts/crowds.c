@@ -22,7 +22,7 @@ typedef struct crowd {
 static void alloc_at_once(void *context, unsigned index) {
     crowd *self = context;
     pthread_barrier_wait(&self->start);
-    if (bh_buffer_alloc(self->r.device, BH_U8, self->bytes, &self->buffers[index]) != BH_OK)
+    if (bh_buffer_alloc(self->r.device, BH_U8, self->bytes, NULL, &self->buffers[index]) != BH_OK)
         atomic_fetch_add(&self->refused, 1);
 }
 
@@ -35,7 +35,7 @@ static void check_limit(uint64_t limit, uint64_t bytes, int most_refused) {
         pthread_barrier_init(&self.start, NULL, THREADS);
         run_threads(THREADS, alloc_at_once, &self);
         bh_memory_info info = BH_INIT(info);
-        CHECK_OK(bh_memory_query(self.r.device, &info));
+        CHECK_OK(bh_memory_get_info(self.r.device, &info));
         CHECK(info.bytes_reserved <= limit);
         CHECK(info.high_reserved <= limit);
         CHECK_EQ(atomic_load(&self.refused), most_refused);
@@ -79,7 +79,7 @@ static void check_pool(uint64_t max_bytes, uint64_t bytes, int refused) {
         CHECK_EQ(atomic_load(&self.refused), refused);
         for (int i = 0; i < THREADS; i++)
             if (self.pieces[i]) CHECK_OK(bh_host_pool_give(self.pool, self.pieces[i]));
-        CHECK_OK(bh_host_pool_close(self.pool));
+        CHECK_OK(bh_host_pool_release(self.pool));
     }
     pthread_barrier_destroy(&self.start);
     CHECK_OK(bh_device_close(self.r.device));
@@ -119,7 +119,7 @@ TEST(a_write_that_waits_is_not_waited_for_by_others) {
     CHECK_OK(bh_submit_write(lane, buffer, 0, words, sizeof words, &waits));
     run_threads(WRITERS, write_many, &self);
     CHECK_EQ(atomic_load(&self.ended), WRITERS);
-    CHECK_STATUS(bh_query(waits), BH_E_BUSY);
+    CHECK_STATUS(bh_wait(waits, 0), BH_E_BUSY);
     gate_open(&g);
     CHECK_OK(bh_wait(waits, LONG_NS));
     pthread_barrier_destroy(&self.start);

@@ -47,7 +47,7 @@ TEST(auto_is_a_device_that_says_what_it_is) {
     if (status == BH_E_NO_DEVICE) SKIP("no automatic device here");
     REQUIRE_OK(status);
     bh_device_info info = BH_INIT(info);
-    CHECK_OK(bh_device_query(device, &info));
+    CHECK_OK(bh_device_get_info(device, &info));
     CHECK(strcmp(info.kind, "cpu") == 0 || strcmp(info.kind, "cuda") == 0);
     CHECK_OK(bh_device_close(device));
 }
@@ -146,7 +146,7 @@ TEST(enumerate_fills_entries_of_the_length_they_had_before) {
 TEST(query_gives_limits_one_can_use) {
     bh_device device = open_device();
     bh_device_info info = BH_INIT(info);
-    REQUIRE_OK(bh_device_query(device, &info));
+    REQUIRE_OK(bh_device_get_info(device, &info));
     CHECK_EQ(info.size, sizeof info);
     CHECK(info.kind[0] != '\0');
     CHECK(info.name[0] != '\0');
@@ -171,7 +171,7 @@ TEST(query_gives_limits_one_can_use) {
 TEST(query_tells_of_the_hardware) {
     bh_device device = open_device();
     bh_device_info info = BH_INIT(info);
-    REQUIRE_OK(bh_device_query(device, &info));
+    REQUIRE_OK(bh_device_get_info(device, &info));
     CHECK_GE(info.max_threads_per_multiprocessor, info.max_threads_per_block);
     CHECK_GE(info.max_blocks_per_multiprocessor, 1);
     CHECK_GE(info.shared_per_multiprocessor, info.shared_per_block_max);
@@ -202,7 +202,7 @@ TEST(query_fills_no_more_than_an_older_struct_has) {
     bh_device_info info;
     memset(&info, 0x5a, sizeof info);
     info.size = (uint32_t)offsetof(bh_device_info, memory_total);
-    REQUIRE_OK(bh_device_query(device, &info));
+    REQUIRE_OK(bh_device_get_info(device, &info));
     CHECK(info.kind[0] != 0x5a);
     CHECK_EQ(info.memory_total, UINT64_C(0x5a5a5a5a5a5a5a5a));
     CHECK_EQ(info.max_param_bytes, 0x5a5a5a5a);
@@ -229,7 +229,7 @@ TEST(status_tells_of_workers_lanes_and_memory) {
     CHECK_EQ(status.bytes_allocated, 4096);
     CHECK_GE(status.bytes_reserved, 4096);
 
-    CHECK_OK(bh_lane_close(lane));
+    CHECK_OK(bh_lane_release(lane));
     CHECK_OK(bh_buffer_release(buffer));
     status = status_of(device);
     CHECK_EQ(status.lanes, lanes);
@@ -268,7 +268,7 @@ TEST(sync_waits_for_all_lanes) {
     CHECK_REFUSED(bh_device_sync(r.device, 0), BH_E_TIMEOUT);
     gate_open(&g);
     CHECK_OK(bh_device_sync(r.device, BH_FOREVER));
-    CHECK_OK(bh_query(g.ticket));
+    CHECK_OK(bh_wait(g.ticket, 0));
     CHECK_OK(bh_device_close(r.device));
 }
 
@@ -276,7 +276,7 @@ TEST(sync_is_ok_whatever_became_of_the_work) {
     rig r = rig_open(0);
     bh_ticket ticket = submit(rig_kernel(&r, "trap_now"), BH_GRID(1, 1), BH_NO_ARGS, NULL);
     CHECK_OK(bh_device_sync(r.device, LONG_NS));
-    CHECK_STATUS(bh_query(ticket), BH_E_FAULT);
+    CHECK_STATUS(bh_wait(ticket, 0), BH_E_FAULT);
     CHECK_OK(bh_device_close(r.device));
 }
 
@@ -288,7 +288,7 @@ TEST(close_lets_work_finish) {
         tickets[i] = submit(rig_kernel(&r, "spin"), BH_GRID(64, 64),
                             BH_ARGS(BH_OUT(out), (uint32_t)i, 500u), NULL);
     CHECK_OK(bh_device_close(r.device));
-    for (int i = 0; i < 20; i++) CHECK_OK(bh_query(tickets[i]));
+    for (int i = 0; i < 20; i++) CHECK_OK(bh_wait(tickets[i], 0));
 }
 
 TEST(close_cancels_what_does_not_finish_in_time) {
@@ -317,16 +317,16 @@ TEST(all_that_belongs_to_a_device_goes_with_it) {
     bh_buffer buffer = words_filled(r.device, 16, 1);
     bh_buffer view;
     uint32_t word;
-    REQUIRE_OK(bh_buffer_view(buffer, 4, 4, &view));
+    REQUIRE_OK(bh_buffer_view(buffer, 0, 4, 4, &view));
     CHECK_OK(bh_device_close(r.device));
     CHECK_REFUSED(bh_device_close(r.device), BH_E_INVALID);
     CHECK_REFUSED(bh_device_sync(r.device, 0), BH_E_INVALID);
     CHECK_REFUSED(bh_lane_sync(lane, 0), BH_E_INVALID);
-    CHECK_REFUSED(bh_lane_close(lane), BH_E_INVALID);
+    CHECK_REFUSED(bh_lane_release(lane), BH_E_INVALID);
     CHECK_REFUSED(bh_buffer_read(buffer, 0, &word, 4), BH_E_INVALID);
     CHECK_REFUSED(bh_buffer_release(view), BH_E_INVALID);
-    CHECK_REFUSED(bh_module_unload(r.module), BH_E_INVALID);
-    CHECK_REFUSED(bh_launch(kernel, BH_GRID(1, 1), BH_ARGS(BH_INOUT(buffer), 1u), NULL),
+    CHECK_REFUSED(bh_module_release(r.module), BH_E_INVALID);
+    CHECK_REFUSED(bh_launch(kernel, BH_GRID(1, 1), BH_ARGS(BH_INOUT(buffer), 1u), NULL, NULL),
                   BH_E_INVALID);
 }
 
@@ -342,9 +342,10 @@ static void closer(void *context, unsigned index) {
     for (;;) {
         bh_ticket ticket;
         bh_status status = bh_kernel_get(r->module, "add_one", &kernel);
-        if (status == BH_OK) status = bh_buffer_alloc(r->device, BH_U32, 256, &buffer);
+        if (status == BH_OK) status = bh_buffer_alloc(r->device, BH_U32, 256, NULL, &buffer);
         if (status == BH_OK)
-            status = bh_launch(kernel, BH_GRID(256, 64), BH_ARGS(BH_INOUT(buffer), 256u), &ticket);
+            status =
+                bh_launch(kernel, BH_GRID(256, 64), BH_ARGS(BH_INOUT(buffer), 256u), NULL, &ticket);
         if (status == BH_OK) status = bh_wait(ticket, LONG_NS);
         if (status == BH_OK) status = bh_buffer_release(buffer);
         if (status != BH_OK) {
@@ -360,4 +361,39 @@ TEST(close_while_other_threads_use_the_device) {
         rig r = rig_open(0);
         run_threads(4, closer, &r);
     }
+}
+
+static bh_status open_named(const char *name, bh_device *out) {
+    bh_device_options options = device_options(BH_DEVICE_NO_STANDBY);
+    options.device = name;
+    return bh_device_open(&options, out);
+}
+
+/* No machine has a GPU of this number. */
+TEST(a_list_takes_the_first_device_that_can_be_used) {
+    bh_device device;
+    bh_device_info info = BH_INIT(info);
+    REQUIRE_OK(open_named("cuda:63,cpu", &device));
+    CHECK_OK(bh_device_get_info(device, &info));
+    CHECK_STR_EQ(info.kind, "cpu");
+    CHECK_EQ(strncmp(info.passed_over, "cuda:63: ", 9), 0);
+    CHECK_OK(bh_device_close(device));
+
+    REQUIRE_OK(open_named("cpu,cuda:63", &device));
+    CHECK_OK(bh_device_get_info(device, &info));
+    CHECK_STR_EQ(info.kind, "cpu");
+    CHECK_STR_EQ(info.passed_over, "");
+    CHECK_OK(bh_device_close(device));
+}
+
+TEST(a_list_without_a_usable_device_says_why_of_each) {
+    bh_device device;
+    bh_error error;
+    CHECK_REFUSED(open_named("cuda:62,cuda:63", &device), BH_E_NO_DEVICE);
+    CHECK_STATUS(bh_last_error(&error), BH_E_NO_DEVICE);
+    CHECK_STR_CONTAINS(error.message, "cuda:62: ");
+    CHECK_REFUSED(open_named("cuda:63,,cpu", &device), BH_E_INVALID);
+    CHECK_REFUSED(open_named(",cpu", &device), BH_E_INVALID);
+    CHECK_REFUSED(open_named("cuda:63,", &device), BH_E_INVALID);
+    CHECK_REFUSED(open_named("gpu,cpu", &device), BH_E_INVALID);
 }

@@ -114,7 +114,7 @@ TEST_TIMEOUT(batches_of_all_sizes_come_back_right, 60) {
 
 static bh_counters counters_of(bh_device device) {
     bh_counters counters = BH_INIT(counters);
-    REQUIRE_OK(bh_device_counters(device, &counters));
+    REQUIRE_OK(bh_device_get_counters(device, &counters));
     return counters;
 }
 
@@ -153,7 +153,7 @@ TEST(a_batch_spreads_over_its_lanes) {
     uint64_t least = UINT64_MAX;
     char text[262144], name[64];
     size_t length;
-    REQUIRE_OK(bh_counters_prometheus(r.device, text, sizeof text, &length));
+    REQUIRE_OK(bh_prometheus(text, sizeof text, &length));
     for (int i = 0; i < 4; i++) {
         snprintf(name, sizeof name, "lane=\"%d\"} ", i + 1);
         const char *family = strstr(text, "bulkhead_lane_launches_total{");

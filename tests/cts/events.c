@@ -132,8 +132,8 @@ static void launch_next(void *context, bh_ticket ticket, bh_status status) {
     options.flags = BH_LAUNCH_NO_BLOCK;
     if (status != BH_OK) atomic_fetch_add(&chain->failed, 1);
     int left = atomic_load(&chain->left);
-    if (left > 1 && (bh_launch_with(chain->kernel, BH_GRID(1, 1), BH_ARGS(BH_INOUT(chain->x), 1u),
-                                    &options, &next) != BH_OK ||
+    if (left > 1 && (bh_launch(chain->kernel, BH_GRID(1, 1), BH_ARGS(BH_INOUT(chain->x), 1u),
+                               &options, &next) != BH_OK ||
                      bh_on_done(next, launch_next, chain) != BH_OK)) {
         atomic_fetch_add(&chain->failed, 1);
         left = 1;
@@ -235,8 +235,8 @@ TEST(an_epoll_loop_over_two_devices_gets_all_its_news) {
             uint32_t i = events[k].data.u32;
             uint64_t number;
             REQUIRE_EQ(read(fds[i], &number, 8), 8);
-            if (bh_query(pending[i]) == BH_E_BUSY) continue;
-            CHECK_OK(bh_query(pending[i]));
+            if (bh_wait(pending[i], 0) == BH_E_BUSY) continue;
+            CHECK_OK(bh_wait(pending[i], 0));
             if (++done[i] < EACH) {
                 pending[i] = submit(rig_kernel(&rigs[i], "add_one"), BH_GRID(1, 1),
                                     BH_ARGS(BH_INOUT(x[i]), 1u), NULL);

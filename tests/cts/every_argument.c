@@ -196,7 +196,7 @@ static bool each_tag(void *context, const bh_memory_tag *tag) {
 #define CALLS(_)                                                                                   \
     _(1, bh_device_open(NULL, P(&out.device)))                                                     \
     _(1, bh_device_close(D))                                                                       \
-    _(2, bh_device_query(D, P(&out.device_info)))                                                  \
+    _(2, bh_device_get_info(D, P(&out.device_info)))                                               \
     _(1, bh_device_enumerate(NULL, 0, P(&out.length)))                                             \
     _(2, bh_device_get_status(D, P(&out.device_status)))                                           \
     _(1, bh_device_sync(D, LONG_NS))                                                               \
@@ -204,15 +204,15 @@ static bool each_tag(void *context, const bh_memory_tag *tag) {
     _(2, bh_device_eventfd(D, P(&out.fd)))                                                         \
     _(2, bh_device_watch(D, F(watch), NULL))                                                       \
     _(1, bh_device_on_print(D, NULL, NULL))                                                        \
-    _(2, bh_lane_open(D, P(&out.lane)))                                                            \
-    _(2, bh_lane_open_with(D, NULL, P(&out.lane)))                                                 \
-    _(1, bh_lane_close(LANE))                                                                      \
+    _(2, bh_lane_open(D, NULL, P(&out.lane)))                                                      \
+    _(2, bh_lane_open(D, NULL, P(&out.lane)))                                                      \
+    _(1, bh_lane_release(LANE))                                                                    \
     _(1, bh_lane_sync(L, LONG_NS))                                                                 \
-    _(2, bh_buffer_alloc(D, BH_U32, 4, P(&out.buffer)))                                            \
+    _(2, bh_buffer_alloc(D, BH_U32, 4, NULL, P(&out.buffer)))                                      \
     _(1, bh_buffer_retain(B))                                                                      \
     _(1, bh_buffer_release(B))                                                                     \
-    _(2, bh_buffer_view(B, 0, 1, P(&out.buffer)))                                                  \
-    _(2, bh_buffer_query(B, P(&out.buffer_info)))                                                  \
+    _(2, bh_buffer_view(B, 0, 0, 1, P(&out.buffer)))                                               \
+    _(2, bh_buffer_get_info(B, P(&out.buffer_info)))                                               \
     _(2, bh_buffer_address(B, P(&out.number)))                                                     \
     _(2, bh_buffer_write(B, 0, P(&good.word), 4))                                                  \
     _(2, bh_buffer_read(B, 0, P(out.bytes), 4))                                                    \
@@ -225,12 +225,12 @@ static bool each_tag(void *context, const bh_memory_tag *tag) {
     _(1, bh_buffer_accept(B))                                                                      \
     _(2, bh_host_alloc(D, 64, P(&out.pointer)))                                                    \
     _(2, bh_host_free(D, P(good.host)))                                                            \
-    _(2, bh_buffer_alloc_with(D, BH_U32, 4, NULL, P(&out.buffer)))                                 \
-    _(2, bh_buffer_cast(B, BH_U8, P(&out.buffer)))                                                 \
-    _(2, bh_memory_query(D, P(&out.memory_info)))                                                  \
-    _(1, bh_memory_reset_high(D))                                                                  \
+    _(2, bh_buffer_alloc(D, BH_U32, 4, NULL, P(&out.buffer)))                                      \
+    _(2, bh_buffer_view(B, BH_U8, 0, BH_WHOLE, P(&out.buffer)))                                    \
+    _(2, bh_memory_get_info(D, P(&out.memory_info)))                                               \
+    _(1, bh_memory_reset_peak(D))                                                                  \
     _(1, bh_memory_set_limit(D, "tag", 0))                                                         \
-    _(1, bh_device_trim(D, UINT64_MAX, &out.number))                                               \
+    _(1, bh_memory_trim(D, UINT64_MAX, &out.number))                                               \
     _(2, bh_memory_list(D, F(each_entry), NULL))                                                   \
     _(2, bh_memory_tags(D, F(each_tag), NULL))                                                     \
     _(2, bh_memory_watch(D, 0, F(pressed), NULL))                                                  \
@@ -246,15 +246,15 @@ static bool each_tag(void *context, const bh_memory_tag *tag) {
     _(2, bh_host_pool_open(D, NULL, P(&out.pool)))                                                 \
     _(2, bh_host_pool_take(POOL, 64, 0, P(&out.pointer)))                                          \
     _(2, bh_host_pool_give(POOL, P(good.piece)))                                                   \
-    _(2, bh_host_pool_query(POOL, P(&out.pool_info)))                                              \
-    _(1, bh_host_pool_close(POOL))                                                                 \
+    _(2, bh_host_pool_get_info(POOL, P(&out.pool_info)))                                           \
+    _(1, bh_host_pool_release(POOL))                                                               \
     _(2, bh_buffer_alloc_shareable(D, BH_U32, 4, P(&out.buffer)))                                  \
     _(3, bh_buffer_export(SHARED, P(out.fds), P(&out.token)))                                      \
     _(1, bh_buffer_revoke(SHARED))                                                                 \
     _(4, bh_buffer_import(D, P(good.fds), P(&good.token), 0, P(&out.buffer)))                      \
     _(3, bh_share_map(P(good.fds), P(&good.token), P(&out.pointer)))                               \
     _(1, bh_share_unmap(P(good.host)))                                                             \
-    _(3, bh_share_query(P(good.fds), P(&good.token), P(&out.share_info)))                          \
+    _(3, bh_share_get_info(P(good.fds), P(&good.token), P(&out.share_info)))                       \
     _(2, bh_managed_alloc(D, BH_U32, 4, NULL, P(&out.buffer), &out.pointer))                       \
     _(1, bh_managed_map(MANAGED, 0, 4, BH_MAP_READ, &out.pointer))                                 \
     _(1, bh_managed_unmap(P(good.managed_memory), 4))                                              \
@@ -262,11 +262,11 @@ static bool each_tag(void *context, const bh_memory_tag *tag) {
     _(2, bh_managed_advise(MANAGED, 0, 4, BH_ADVISE_PREFER_DEVICE, HERE))                          \
     _(2, bh_managed_advice(MANAGED, 0, P(&out.count)))                                             \
     _(2, bh_managed_attach(MANAGED, BH_ATTACH_LANE, L))                                            \
-    _(2, bh_managed_query(MANAGED, P(&out.managed_info)))                                          \
+    _(2, bh_managed_get_info(MANAGED, P(&out.managed_info)))                                       \
     _(3, bh_module_load(D, P(ptx_basic), strlen(ptx_basic), P(&out.module)))                       \
     _(3, bh_module_load_file(D, P("/dev/null"), P(&out.module)))                                   \
     _(3, bh_submit_load(D, P(ptx_basic), strlen(ptx_basic), P(&out.module), &out.ticket))          \
-    _(1, bh_module_unload(M))                                                                      \
+    _(1, bh_module_release(M))                                                                     \
     _(3, bh_module_global_write(M, P("counter"), 0, P(&good.word), 4))                             \
     _(3, bh_module_global_read(M, P("counter"), 0, P(out.bytes), 4))                               \
     _(3, bh_module_global_size(M, P("counter"), P(&out.number)))                                   \
@@ -277,28 +277,27 @@ static bool each_tag(void *context, const bh_memory_tag *tag) {
     _(2, bh_link(P(&good.binary), 1, NULL, P(&out.binary)))                                        \
     _(2, bh_binary_from(P(ptx_basic), strlen(ptx_basic), P(&out.binary)))                          \
     _(1, bh_binary_release(X))                                                                     \
-    _(3, bh_module_from(D, X, P(&out.module)))                                                     \
-    _(2, bh_module_binary(M, P(&out.binary)))                                                      \
-    _(2, bh_binary_query(X, P(&out.binary_info)))                                                  \
+    _(3, bh_module_load_binary(D, X, P(&out.module)))                                              \
+    _(2, bh_module_get_binary(M, P(&out.binary)))                                                  \
+    _(2, bh_binary_get_info(X, P(&out.binary_info)))                                               \
     _(3, bh_binary_lowered(X, P("a<1>"), P(&out.text)))                                            \
     _(3, bh_kernel_get(M, P("bump"), P(&out.kernel)))                                              \
-    _(2, bh_module_kernel_count(M, P(&out.count)))                                                 \
-    _(2, bh_module_kernel_at(M, 0, P(&out.kernel)))                                                \
-    _(2, bh_kernel_query(K, P(&out.kernel_info)))                                                  \
-    _(2, bh_kernel_param(K, 0, P(&out.param_info)))                                                \
+    _(3, bh_module_list_kernels(M, P(&out.kernel), 1, P(&out.length)))                             \
+    _(2, bh_kernel_get_info(K, P(&out.kernel_info)))                                               \
+    _(2, bh_kernel_get_param(K, 0, P(&out.param_info)))                                            \
     _(1, bh_kernel_pardon(K))                                                                      \
-    _(2, bh_launch(K, SHAPE, args_with(B), &out.ticket))                                           \
-    _(1,                                                                                           \
-      bh_launch(good.kernel, SHAPE, ((bh_args){P(args_with(good.buffer).list), 2}), &out.ticket))  \
-    _(3, bh_launch_with(K, SHAPE, args_with(B), options_on(L), &out.ticket))                       \
-    _(3, bh_launch_with(K, SHAPE, args_with(B), options_also(OTHER), &out.ticket))                 \
+    _(2, bh_launch(K, SHAPE, args_with(B), NULL, &out.ticket))                                     \
+    _(1, bh_launch(good.kernel, SHAPE, ((bh_args){P(args_with(good.buffer).list), 2}), NULL,       \
+                   &out.ticket))                                                                   \
+    _(3, bh_launch(K, SHAPE, args_with(B), options_on(L), &out.ticket))                            \
+    _(3, bh_launch(K, SHAPE, args_with(B), options_also(OTHER), &out.ticket))                      \
     _(2, bh_launch_preflight(K, SHAPE, NULL, P(&out.preflight)))                                   \
-    _(1, bh_preflight_line(P(&out.preflight), out.line, sizeof out.line))                          \
+    _(1, bh_preflight_line(NULL, P(out.line), sizeof out.line))                                    \
     _(3, bh_prepare(K, SHAPE, args_with(B), NULL, P(&out.prepared)))                               \
     _(1, bh_prepare(good.kernel, SHAPE, args_with(good.buffer), options_on(L), &out.prepared))     \
     _(2, bh_prepared_set(Q, 0, BH_INOUT(B)))                                                       \
-    _(1, bh_prepared_launch(Q, &out.ticket))                                                       \
-    _(2, bh_prepared_launch_with(Q, P(&good.change), 1, &out.ticket))                              \
+    _(1, bh_prepared_launch(Q, NULL, 0, &out.ticket))                                              \
+    _(2, bh_prepared_launch(Q, P(&good.change), 1, &out.ticket))                                   \
     _(1, bh_prepared_release(Q))                                                                   \
     _(2, bh_sequence_begin(D, NULL, P(&out.sequence)))                                             \
     _(3, bh_sequence_launch(S, K, SHAPE, args_with(B), NULL, &out.count))                          \
@@ -316,14 +315,14 @@ static bool each_tag(void *context, const bh_memory_tag *tag) {
     _(1, bh_dispatch_batch(P(out.bytes), 1, NULL))                                                 \
     _(1, bh_wait(T, LONG_NS))                                                                      \
     _(1, bh_wait_all(P(&good.ticket), 1, LONG_NS))                                                 \
-    _(1, bh_query(T))                                                                              \
+    _(1, bh_wait(T, 0))                                                                            \
     _(2, bh_ticket_error(T, P(&out.error)))                                                        \
     _(1, bh_cancel(T))                                                                             \
     _(2, bh_on_done(T, F(done), NULL))                                                             \
     _(1, bh_notify(T))                                                                             \
-    _(3, bh_lane_counters(D, L, P(&out.lane_counts)))                                              \
-    _(2, bh_device_counters(D, P(&out.counters)))                                                  \
-    _(2, bh_counters_prometheus(D, out.line, sizeof out.line, P(&out.length)))                     \
+    _(3, bh_lane_get_counters(D, L, P(&out.lane_counts)))                                          \
+    _(2, bh_device_get_counters(D, P(&out.counters)))                                              \
+    _(1, bh_prometheus(out.line, sizeof out.line, P(&out.length)))                                 \
     _(2, bh_trace_start(D, P("/nowhere/trace")))                                                   \
     _(1, bh_trace_stop(D))
 
@@ -383,13 +382,13 @@ static void make_closed(void) {
     closed.device = r.device;
     REQUIRE_OK(bh_device_close(r.device));
     closed.lane = open_lane(good.device);
-    REQUIRE_OK(bh_lane_close(closed.lane));
+    REQUIRE_OK(bh_lane_release(closed.lane));
     closed.module = load_module(good.device, ptx_basic);
     closed.kernel = get_kernel(closed.module, "iota");
     REQUIRE_OK(bh_prepare(closed.kernel, SHAPE, BH_ARGS(BH_OUT(good.buffer), 0u, 4u), NULL,
                           &closed.prepared));
     REQUIRE_OK(bh_prepared_release(closed.prepared));
-    REQUIRE_OK(bh_module_unload(closed.module));
+    REQUIRE_OK(bh_module_release(closed.module));
     closed.buffer = words_alloc(good.device, 16);
     REQUIRE_OK(bh_buffer_release(closed.buffer));
     REQUIRE_OK(bh_sequence_begin(good.device, NULL, &closed.sequence));
@@ -397,7 +396,7 @@ static void make_closed(void) {
     REQUIRE_OK(bh_binary_from(ptx_basic, strlen(ptx_basic), &closed.binary));
     REQUIRE_OK(bh_binary_release(closed.binary));
     REQUIRE_OK(bh_host_pool_open(good.device, NULL, &closed.pool));
-    REQUIRE_OK(bh_host_pool_close(closed.pool));
+    REQUIRE_OK(bh_host_pool_release(closed.pool));
 }
 
 /* Where `out` differs from what it was, from 1 on. bh_ticket_error fills in its error in any case. */

@@ -92,7 +92,7 @@ static void launch_on_view(struct world *w, struct slot *slot) {
     uint32_t first = rng_below(&w->random, slot->count);
     uint32_t n = 1 + rng_below(&w->random, slot->count - first);
     bh_buffer view;
-    REQUIRE_OK(bh_buffer_view(slot->buffer, first, n, &view));
+    REQUIRE_OK(bh_buffer_view(slot->buffer, 0, first, n, &view));
     if (rng_below(&w->random, 2)) {
         submit(w->iota, BH_GRID(n, 64), BH_ARGS(BH_OUT(view), w->step, n), &there);
         for (uint32_t i = 0; i < n; i++) slot->model[first + i] = w->step + i;

@@ -17,7 +17,7 @@ static bh_host_pool open_pool(bh_device device, uint64_t max_bytes, uint64_t max
 
 static bh_host_pool_info info_of(bh_host_pool pool) {
     bh_host_pool_info info = BH_INIT(info);
-    REQUIRE_OK(bh_host_pool_query(pool, &info));
+    REQUIRE_OK(bh_host_pool_get_info(pool, &info));
     CHECK_LE(info.bytes_reserved, info.max_bytes);
     CHECK_LE(info.bytes_taken, info.bytes_reserved);
     return info;
@@ -61,8 +61,8 @@ TEST(pieces_are_clean_and_work_in_transfers) {
     bh_host_pool_info info = info_of(pool);
     CHECK_EQ(info.bytes_taken, 0);
     CHECK_GT(info.bytes_cleared, 0);
-    CHECK_OK(bh_host_pool_close(pool));
-    CHECK_REFUSED(bh_host_pool_close(pool), BH_E_INVALID);
+    CHECK_OK(bh_host_pool_release(pool));
+    CHECK_REFUSED(bh_host_pool_release(pool), BH_E_INVALID);
     CHECK_OK(bh_device_close(device));
 }
 
@@ -84,11 +84,11 @@ TEST(a_piece_that_a_sequence_uses_is_not_given_back) {
     CHECK_MEM_EQ((char *)piece + 8, words, sizeof words);
     CHECK_EQ(not_zero(before, 64 * KIB), 0);
     CHECK_REFUSED(bh_host_pool_give(pool, piece), BH_E_BUSY);
-    CHECK_REFUSED(bh_host_pool_close(pool), BH_E_BUSY);
+    CHECK_REFUSED(bh_host_pool_release(pool), BH_E_BUSY);
     REQUIRE_OK(bh_sequence_release(sequence));
     CHECK_OK(bh_host_pool_give(pool, piece));
     CHECK_OK(bh_host_pool_give(pool, before));
-    CHECK_OK(bh_host_pool_close(pool));
+    CHECK_OK(bh_host_pool_release(pool));
     CHECK_OK(bh_device_close(device));
 }
 
@@ -121,15 +121,15 @@ TEST(bad_input_is_refused) {
     CHECK_REFUSED(bh_host_pool_give(pool, &piece), BH_E_INVALID);
     CHECK_REFUSED(bh_host_pool_give((bh_host_pool){0}, piece), BH_E_INVALID);
     CHECK_REFUSED(bh_host_free(device, piece), BH_E_INVALID);
-    CHECK_REFUSED(bh_host_pool_close(pool), BH_E_BUSY);
+    CHECK_REFUSED(bh_host_pool_release(pool), BH_E_BUSY);
     REQUIRE_OK(bh_host_alloc(device, 100, &other));
     CHECK_REFUSED(bh_host_pool_give(pool, other), BH_E_INVALID);
     bh_host_pool_info info = {0};
-    CHECK_REFUSED(bh_host_pool_query(pool, &info), BH_E_INVALID);
-    CHECK_REFUSED(bh_host_pool_query(pool, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_host_pool_get_info(pool, &info), BH_E_INVALID);
+    CHECK_REFUSED(bh_host_pool_get_info(pool, NULL), BH_E_INVALID);
     REQUIRE_OK(bh_host_pool_give(pool, piece));
     CHECK_REFUSED(bh_host_pool_give(pool, piece), BH_E_INVALID);
-    CHECK_OK(bh_host_pool_close(pool));
+    CHECK_OK(bh_host_pool_release(pool));
     CHECK_REFUSED(bh_host_pool_take(pool, 1, 0, &piece), BH_E_INVALID);
     bh_host_pool last = open_pool(device, MIB, 0);
     REQUIRE_OK(bh_host_pool_take(last, 1, 0, &piece));
@@ -163,7 +163,7 @@ TEST(an_exhausted_pool_fails_or_waits) {
     pthread_t thread;
     REQUIRE(pthread_create(&thread, NULL, wait_for_piece, &one) == 0);
     while (info_of(pool).waiting == 0) sleep_ms(1);
-    CHECK_REFUSED(bh_host_pool_close(pool), BH_E_BUSY);
+    CHECK_REFUSED(bh_host_pool_release(pool), BH_E_BUSY);
     memset(pieces[2], 0x5c, 256 * KIB);
     REQUIRE_OK(bh_host_pool_give(pool, pieces[2]));
     pthread_join(thread, NULL);
@@ -219,7 +219,7 @@ TEST(pieces_outlive_a_lost_worker) {
         REQUIRE_OK(bh_host_pool_give(pool, fresh));
     }
     REQUIRE_OK(bh_host_pool_give(pool, piece));
-    CHECK_OK(bh_host_pool_close(pool));
+    CHECK_OK(bh_host_pool_release(pool));
     CHECK_OK(bh_device_close(r.device));
 }
 
@@ -255,13 +255,13 @@ static void use_pool(void *context, unsigned index) {
 TEST_TIMEOUT(sixteen_threads_share_a_pool, 60) {
     bh_device device = open_device();
     crowd self = {.device = device, .pool = open_pool(device, MIB, 256 * KIB)};
-    REQUIRE_OK(bh_buffer_alloc(device, BH_U8, MIB, &self.buffer));
+    REQUIRE_OK(bh_buffer_alloc(device, BH_U8, MIB, NULL, &self.buffer));
     uint8_t zero = 0;
     REQUIRE_OK(bh_buffer_fill(self.buffer, 0, MIB, &zero, 1));
     run_threads(16, use_pool, &self);
     bh_host_pool_info info = info_of(self.pool);
     CHECK_EQ(info.takes, 16 * 60);
     CHECK_EQ(info.pieces_taken, 0);
-    CHECK_OK(bh_host_pool_close(self.pool));
+    CHECK_OK(bh_host_pool_release(self.pool));
     CHECK_OK(bh_device_close(device));
 }

@@ -24,7 +24,7 @@ TEST(lanes_run_side_by_side) {
     for (int i = 0; i < 4; i++)
         gates[i] = gate_close(&r, open_lane(r.device), 0); /* returns once it runs */
     for (int i = 3; i >= 0; i--) {
-        CHECK_STATUS(bh_query(gates[i].ticket), BH_E_BUSY);
+        CHECK_STATUS(bh_wait(gates[i].ticket, 0), BH_E_BUSY);
         gate_open(&gates[i]);
         CHECK_OK(bh_wait(gates[i].ticket, LONG_NS));
     }
@@ -78,7 +78,7 @@ TEST(readers_on_several_lanes_do_not_wait_for_each_other) {
     flag_wait_begun(flag);
     CHECK_OK(run_with(rig_kernel(&r, "copy_words"), BH_GRID(1, 1),
                       BH_ARGS(BH_IN(x), BH_OUT(copy), 1u), &on_b));
-    CHECK_STATUS(bh_query(held), BH_E_BUSY);
+    CHECK_STATUS(bh_wait(held, 0), BH_E_BUSY);
     flag_raise(flag);
     CHECK_OK(bh_wait(held, LONG_NS));
     CHECK_OK(bh_device_close(r.device));
@@ -89,14 +89,14 @@ TEST(views_apart_from_each_other_do_not_order_lanes) {
     bh_lane a = open_lane(r.device), b = open_lane(r.device);
     bh_launch_options on_a = on_lane(a, 0), on_b = on_lane(b, 0);
     bh_buffer x = words_filled(r.device, 1024, 0), low, high, flag = flag_alloc(r.device);
-    REQUIRE_OK(bh_buffer_view(x, 0, 512, &low));
-    REQUIRE_OK(bh_buffer_view(x, 512, 512, &high));
+    REQUIRE_OK(bh_buffer_view(x, 0, 0, 512, &low));
+    REQUIRE_OK(bh_buffer_view(x, 0, 512, 512, &high));
     bh_ticket held = submit(rig_kernel(&r, "gate"), BH_GRID(1, 1),
                             BH_ARGS(address_of(flag), BH_INOUT(low), 1u), &on_a);
     flag_wait_begun(flag);
     CHECK_OK(run_with(rig_kernel(&r, "add_one"), BH_GRID(512, 64), BH_ARGS(BH_INOUT(high), 512u),
                       &on_b));
-    CHECK_STATUS(bh_query(held), BH_E_BUSY);
+    CHECK_STATUS(bh_wait(held, 0), BH_E_BUSY);
     flag_raise(flag);
     CHECK_OK(bh_wait(held, LONG_NS));
     CHECK(words_are(high, 512, 1));
@@ -108,7 +108,7 @@ TEST(declared_uses_order_lanes_too) {
     bh_lane a = open_lane(r.device), b = open_lane(r.device);
     bh_buffer table, x = words_filled(r.device, 1, 0), out = words_filled(r.device, 1, 0);
     uint64_t address = address_of(x);
-    REQUIRE_OK(bh_buffer_alloc(r.device, BH_U64, 1, &table));
+    REQUIRE_OK(bh_buffer_alloc(r.device, BH_U64, 1, NULL, &table));
     REQUIRE_OK(bh_buffer_write(table, 0, &address, 8));
     bh_launch_options on_a = on_lane(a, 0), on_b = on_lane(b, 0);
     for (uint32_t i = 1; i <= 100; i++) {
@@ -192,7 +192,7 @@ TEST(a_full_queue_is_busy_when_asked_not_to_block) {
     bh_status status = BH_OK;
     bh_ticket ticket = {0, 0}, last = {0, 0};
     while (accepted < 10000) {
-        status = bh_launch_with(add_one, BH_GRID(1, 1), BH_ARGS(BH_INOUT(x), 1u), &there, &ticket);
+        status = bh_launch(add_one, BH_GRID(1, 1), BH_ARGS(BH_INOUT(x), 1u), &there, &ticket);
         if (status != BH_OK) break;
         last = ticket;
         accepted++;
@@ -203,7 +203,7 @@ TEST(a_full_queue_is_busy_when_asked_not_to_block) {
     gate_open(&g);
     CHECK_OK(bh_wait(last, LONG_NS));
     CHECK_EQ(word_read(x, 0), accepted);
-    CHECK_OK(bh_launch_with(add_one, BH_GRID(1, 1), BH_ARGS(BH_INOUT(x), 1u), &there, &last));
+    CHECK_OK(bh_launch(add_one, BH_GRID(1, 1), BH_ARGS(BH_INOUT(x), 1u), &there, &last));
     CHECK_OK(bh_wait(last, LONG_NS));
     CHECK_OK(bh_device_close(r.device));
 }
@@ -272,12 +272,12 @@ TEST(a_closed_lane_still_runs_what_it_was_given) {
     bh_ticket last = {0, 0};
     for (int i = 0; i < 20; i++)
         last = submit(rig_kernel(&r, "add_one"), BH_GRID(1, 1), BH_ARGS(BH_INOUT(x), 1u), &there);
-    CHECK_OK(bh_lane_close(lane));
-    CHECK_REFUSED(bh_lane_close(lane), BH_E_INVALID);
-    CHECK_REFUSED(bh_launch_with(rig_kernel(&r, "add_one"), BH_GRID(1, 1), BH_ARGS(BH_INOUT(x), 1u),
-                                 &there, NULL),
-                  BH_E_INVALID);
-    CHECK_STATUS(bh_query(last), BH_E_BUSY);
+    CHECK_OK(bh_lane_release(lane));
+    CHECK_REFUSED(bh_lane_release(lane), BH_E_INVALID);
+    CHECK_REFUSED(
+        bh_launch(rig_kernel(&r, "add_one"), BH_GRID(1, 1), BH_ARGS(BH_INOUT(x), 1u), &there, NULL),
+        BH_E_INVALID);
+    CHECK_STATUS(bh_wait(last, 0), BH_E_BUSY);
     gate_open(&g);
     CHECK_OK(bh_wait(last, LONG_NS));
     CHECK_EQ(word_read(x, 0), 20);
@@ -292,7 +292,7 @@ TEST(lane_sync_waits_for_its_lane_alone) {
     CHECK_REFUSED(bh_lane_sync(a, 20 * MS), BH_E_TIMEOUT);
     gate_open(&g);
     CHECK_OK(bh_lane_sync(a, BH_FOREVER));
-    CHECK_OK(bh_query(g.ticket));
+    CHECK_OK(bh_wait(g.ticket, 0));
     CHECK_OK(bh_device_close(r.device));
 }
 
@@ -303,7 +303,7 @@ TEST(lanes_open_and_close_hundreds_of_times) {
         bh_lane lane = open_lane(r.device);
         bh_launch_options there = on_lane(lane, 0);
         submit(rig_kernel(&r, "add_one"), BH_GRID(1, 1), BH_ARGS(BH_INOUT(x), 1u), &there);
-        REQUIRE_OK(bh_lane_close(lane));
+        REQUIRE_OK(bh_lane_release(lane));
     }
     CHECK_EQ(word_read(x, 0), 300);
     CHECK_OK(bh_device_close(r.device));
@@ -312,36 +312,36 @@ TEST(lanes_open_and_close_hundreds_of_times) {
 TEST(as_many_lanes_as_the_device_says_and_no_more) {
     rig r = rig_open(0);
     bh_device_info info = BH_INIT(info);
-    REQUIRE_OK(bh_device_query(r.device, &info));
+    REQUIRE_OK(bh_device_get_info(r.device, &info));
     uint32_t free_lanes = info.max_lanes - status_of(r.device).lanes;
     bh_lane lanes[256], extra = {0};
     if (free_lanes > 200) SKIP("%u lanes are too many to try", free_lanes);
     bh_buffer x = words_filled(r.device, 256, 0);
     for (uint32_t i = 0; i < free_lanes; i++) {
         bh_buffer view;
-        REQUIRE_OK(bh_lane_open(r.device, &lanes[i]));
-        REQUIRE_OK(bh_buffer_view(x, i, 1, &view));
+        REQUIRE_OK(bh_lane_open(r.device, NULL, &lanes[i]));
+        REQUIRE_OK(bh_buffer_view(x, 0, i, 1, &view));
         bh_launch_options there = on_lane(lanes[i], 0);
         submit(rig_kernel(&r, "store_word"), BH_GRID(1, 1), BH_ARGS(BH_OUT(view), i + 1), &there);
     }
-    CHECK_REFUSED(bh_lane_open(r.device, &extra), BH_E_BUSY);
+    CHECK_REFUSED(bh_lane_open(r.device, NULL, &extra), BH_E_BUSY);
     for (uint32_t i = 0; i < free_lanes; i++) CHECK_EQ(word_read(x, i), i + 1);
-    CHECK_OK(bh_lane_close(lanes[0]));
-    CHECK_OK(bh_lane_open(r.device, &extra));
+    CHECK_OK(bh_lane_release(lanes[0]));
+    CHECK_OK(bh_lane_open(r.device, NULL, &extra));
     CHECK_OK(bh_device_close(r.device));
 }
 
 TEST(lanes_of_every_priority_work) {
     rig r = rig_open(0);
     bh_device_info info = BH_INIT(info);
-    REQUIRE_OK(bh_device_query(r.device, &info));
+    REQUIRE_OK(bh_device_get_info(r.device, &info));
     bh_buffer x = words_filled(r.device, 64, 0);
     uint32_t count = 0;
     for (int32_t p = info.priority_lowest - 1; p <= info.priority_highest + 1; p++, count++) {
         bh_lane_options options = BH_INIT(options);
         bh_lane lane;
         options.priority = p;
-        REQUIRE_OK(bh_lane_open_with(r.device, &options, &lane));
+        REQUIRE_OK(bh_lane_open(r.device, &options, &lane));
         bh_launch_options there = on_lane(lane, 0);
         CHECK_OK(run_with(rig_kernel(&r, "add_one"), BH_GRID(64, 64), BH_ARGS(BH_INOUT(x), 64u),
                           &there));

@@ -7,8 +7,8 @@ TEST(saxpy_computes) {
     rig r = rig_open(0);
     bh_buffer x, y;
     float *hx = malloc(N * 4), *hy = malloc(N * 4), *got = malloc(N * 4);
-    REQUIRE_OK(bh_buffer_alloc(r.device, BH_F32, N, &x));
-    REQUIRE_OK(bh_buffer_alloc(r.device, BH_F32, N, &y));
+    REQUIRE_OK(bh_buffer_alloc(r.device, BH_F32, N, NULL, &x));
+    REQUIRE_OK(bh_buffer_alloc(r.device, BH_F32, N, NULL, &y));
     for (int i = 0; i < N; i++) {
         hx[i] = (float)i;
         hy[i] = (float)(N - i);
@@ -39,7 +39,7 @@ TEST(scalars_of_every_width_arrive) {
     double d = 3.141592653589793;
     uint32_t f_bits;
     uint64_t d_bits;
-    REQUIRE_OK(bh_buffer_alloc(r.device, BH_U64, 6, &out));
+    REQUIRE_OK(bh_buffer_alloc(r.device, BH_U64, 6, NULL, &out));
     CHECK_OK(run_now(rig_kernel(&r, "scalars"), BH_GRID(1, 1),
                      BH_ARGS((uint8_t)0xf1, (uint16_t)0xf234, 0xf2345678u,
                              UINT64_C(0xf123456789abcdef), f, d, BH_OUT(out))));
@@ -61,7 +61,7 @@ TEST(structs_go_by_value) {
     uint64_t got[4];
     struct sample s = {0x11223344, UINT64_C(0x99aabbccddeeff00), 0.5f, 0x7f};
     REQUIRE_EQ(sizeof s, 24);
-    REQUIRE_OK(bh_buffer_alloc(r.device, BH_U64, 4, &out));
+    REQUIRE_OK(bh_buffer_alloc(r.device, BH_U64, 4, NULL, &out));
     bh_ticket ticket = submit(rig_kernel(&r, "by_struct"), BH_GRID(1, 1),
                               BH_ARGS(BH_VALUE(&s, sizeof s), BH_OUT(out)), NULL);
     memset(&s, 0, sizeof s); /* was copied */
@@ -94,7 +94,7 @@ TEST(seventy_five_wide_parameters_arrive) {
     bh_buffer out;
     bh_arg list[COUNT + 1];
     uint64_t sum = 0, got = 0;
-    REQUIRE_OK(bh_buffer_alloc(device, BH_U64, 1, &out));
+    REQUIRE_OK(bh_buffer_alloc(device, BH_U64, 1, NULL, &out));
     for (uint64_t i = 0; i < COUNT; i++) {
         uint64_t value = (i + 1) * UINT64_C(0x0123456789abcd);
         list[i] = bh_arg_value(&value, sizeof value);
@@ -190,9 +190,11 @@ TEST(an_empty_grid_is_refused) {
     bh_buffer out = words_filled(r.device, 12, 0);
     bh_kernel kernel = rig_kernel(&r, "geometry");
     bh_ticket ticket = {5, 6};
-    CHECK_REFUSED_ANY(bh_launch(kernel, BH_SHAPE(0, 0, 0, 1, 1, 1), BH_ARGS(BH_OUT(out)), &ticket));
-    CHECK_REFUSED_ANY(bh_launch(kernel, BH_GRID(0, 256), BH_ARGS(BH_OUT(out)), &ticket));
-    CHECK_REFUSED_ANY(bh_launch(kernel, BH_GRID(UINT64_MAX, 1), BH_ARGS(BH_OUT(out)), &ticket));
+    CHECK_REFUSED_ANY(
+        bh_launch(kernel, BH_SHAPE(0, 0, 0, 1, 1, 1), BH_ARGS(BH_OUT(out)), NULL, &ticket));
+    CHECK_REFUSED_ANY(bh_launch(kernel, BH_GRID(0, 256), BH_ARGS(BH_OUT(out)), NULL, &ticket));
+    CHECK_REFUSED_ANY(
+        bh_launch(kernel, BH_GRID(UINT64_MAX, 1), BH_ARGS(BH_OUT(out)), NULL, &ticket));
     CHECK_EQ(ticket.lane, 5);
     CHECK_EQ(ticket.sequence, 6);
     check_device_works(&r);
@@ -204,25 +206,28 @@ TEST(shapes_beyond_the_limits_are_refused) {
     bh_device_info info = BH_INIT(info);
     bh_buffer out = words_filled(r.device, 12, 0);
     bh_kernel kernel = rig_kernel(&r, "geometry");
-    REQUIRE_OK(bh_device_query(r.device, &info));
+    REQUIRE_OK(bh_device_get_info(r.device, &info));
     bh_args args = BH_ARGS(BH_OUT(out));
+    CHECK_REFUSED(bh_launch(kernel, BH_SHAPE(1, 1, 1, info.max_threads_per_block + 1, 1, 1), args,
+                            NULL, NULL),
+                  BH_E_LAUNCH);
+    CHECK_REFUSED(bh_launch(kernel, BH_SHAPE(1, 1, 1, 32, 32, 2), args, NULL, NULL), BH_E_LAUNCH);
     CHECK_REFUSED(
-        bh_launch(kernel, BH_SHAPE(1, 1, 1, info.max_threads_per_block + 1, 1, 1), args, NULL),
+        bh_launch(kernel, BH_SHAPE(1, 1, 1, 1, 1, info.max_block[2] + 1), args, NULL, NULL),
         BH_E_LAUNCH);
-    CHECK_REFUSED(bh_launch(kernel, BH_SHAPE(1, 1, 1, 32, 32, 2), args, NULL), BH_E_LAUNCH);
-    CHECK_REFUSED(bh_launch(kernel, BH_SHAPE(1, 1, 1, 1, 1, info.max_block[2] + 1), args, NULL),
+    CHECK_REFUSED(bh_launch(kernel, BH_SHAPE(1, 1, 1, UINT32_MAX, UINT32_MAX, 1), args, NULL, NULL),
                   BH_E_LAUNCH);
-    CHECK_REFUSED(bh_launch(kernel, BH_SHAPE(1, 1, 1, UINT32_MAX, UINT32_MAX, 1), args, NULL),
+    CHECK_REFUSED(bh_launch(kernel, BH_SHAPE(1, 1, 1, 65536, 65536, 1), args, NULL, NULL),
                   BH_E_LAUNCH);
-    CHECK_REFUSED(bh_launch(kernel, BH_SHAPE(1, 1, 1, 65536, 65536, 1), args, NULL), BH_E_LAUNCH);
     if (info.max_grid[1] != UINT32_MAX)
-        CHECK_REFUSED(bh_launch(kernel, BH_SHAPE(1, info.max_grid[1] + 1, 1, 1, 1, 1), args, NULL),
-                      BH_E_LAUNCH);
+        CHECK_REFUSED(
+            bh_launch(kernel, BH_SHAPE(1, info.max_grid[1] + 1, 1, 1, 1, 1), args, NULL, NULL),
+            BH_E_LAUNCH);
     bh_shape shape = BH_SHAPE(1, 1, 1, 1, 1, 1);
     shape.shared_bytes = info.shared_per_block_max + 1;
-    CHECK_REFUSED(bh_launch(kernel, shape, args, NULL), BH_E_LAUNCH);
+    CHECK_REFUSED(bh_launch(kernel, shape, args, NULL, NULL), BH_E_LAUNCH);
     shape.shared_bytes = UINT32_MAX;
-    CHECK_REFUSED(bh_launch(kernel, shape, args, NULL), BH_E_LAUNCH);
+    CHECK_REFUSED(bh_launch(kernel, shape, args, NULL, NULL), BH_E_LAUNCH);
     check_device_works(&r);
     CHECK_OK(bh_device_close(r.device));
 }
@@ -234,7 +239,7 @@ TEST(static_shared_memory_reduces) {
                      BH_ARGS(BH_IN(in), BH_OUT(sums))));
     for (uint32_t i = 0; i < 8; i++) CHECK_EQ(word_read(sums, i), 256 * 256 * i + 256 * 257 / 2);
     bh_kernel_info info = BH_INIT(info);
-    CHECK_OK(bh_kernel_query(rig_kernel(&r, "sum_shared"), &info));
+    CHECK_OK(bh_kernel_get_info(rig_kernel(&r, "sum_shared"), &info));
     CHECK_EQ(info.static_shared, 1024);
     CHECK_OK(bh_device_close(r.device));
 }
@@ -268,19 +273,21 @@ TEST(arguments_are_checked_against_the_kernel) {
     bh_shape shape = BH_GRID(100, 32);
     bh_ticket t = {3, 4};
     uint8_t blob[16] = {0};
-    CHECK_REFUSED(bh_launch(add_one, shape, BH_NO_ARGS, &t), BH_E_LAUNCH);
-    CHECK_REFUSED(bh_launch(add_one, shape, BH_ARGS(BH_INOUT(x)), &t), BH_E_LAUNCH);
-    CHECK_REFUSED(bh_launch(add_one, shape, BH_ARGS(BH_INOUT(x), 100u, 1), &t), BH_E_LAUNCH);
-    CHECK_REFUSED(bh_launch(add_one, shape, BH_ARGS(BH_INOUT(x), UINT64_C(100)), &t), BH_E_LAUNCH);
-    CHECK_REFUSED(bh_launch(add_one, shape, BH_ARGS(BH_INOUT(x), (uint16_t)100), &t), BH_E_LAUNCH);
-    CHECK_REFUSED(bh_launch(add_one, shape, BH_ARGS(100u, BH_INOUT(x)), &t), BH_E_LAUNCH);
-    CHECK_REFUSED(bh_launch(add_one, shape, BH_ARGS(BH_INOUT(x), BH_VALUE(blob, 16)), &t),
+    CHECK_REFUSED(bh_launch(add_one, shape, BH_NO_ARGS, NULL, &t), BH_E_LAUNCH);
+    CHECK_REFUSED(bh_launch(add_one, shape, BH_ARGS(BH_INOUT(x)), NULL, &t), BH_E_LAUNCH);
+    CHECK_REFUSED(bh_launch(add_one, shape, BH_ARGS(BH_INOUT(x), 100u, 1), NULL, &t), BH_E_LAUNCH);
+    CHECK_REFUSED(bh_launch(add_one, shape, BH_ARGS(BH_INOUT(x), UINT64_C(100)), NULL, &t),
                   BH_E_LAUNCH);
-    CHECK_REFUSED(bh_launch(trap, shape, BH_ARGS(1), &t), BH_E_LAUNCH);
+    CHECK_REFUSED(bh_launch(add_one, shape, BH_ARGS(BH_INOUT(x), (uint16_t)100), NULL, &t),
+                  BH_E_LAUNCH);
+    CHECK_REFUSED(bh_launch(add_one, shape, BH_ARGS(100u, BH_INOUT(x)), NULL, &t), BH_E_LAUNCH);
+    CHECK_REFUSED(bh_launch(add_one, shape, BH_ARGS(BH_INOUT(x), BH_VALUE(blob, 16)), NULL, &t),
+                  BH_E_LAUNCH);
+    CHECK_REFUSED(bh_launch(trap, shape, BH_ARGS(1), NULL, &t), BH_E_LAUNCH);
     CHECK_EQ(t.lane, 3);
     CHECK_EQ(t.sequence, 4);
     bh_error error;
-    CHECK_REFUSED(bh_launch(add_one, shape, BH_ARGS(BH_INOUT(x)), &t), BH_E_LAUNCH);
+    CHECK_REFUSED(bh_launch(add_one, shape, BH_ARGS(BH_INOUT(x)), NULL, &t), BH_E_LAUNCH);
     bh_last_error(&error);
     CHECK_STR_CONTAINS(error.message, "add_one");
     CHECK(words_are(x, 100, 1));
@@ -292,8 +299,8 @@ TEST(a_launch_needs_no_ticket) {
     rig r = rig_open(0);
     bh_buffer x = words_filled(r.device, 10, 0);
     for (int i = 0; i < 10; i++)
-        CHECK_OK(
-            bh_launch(rig_kernel(&r, "add_one"), BH_GRID(10, 32), BH_ARGS(BH_INOUT(x), 10u), NULL));
+        CHECK_OK(bh_launch(rig_kernel(&r, "add_one"), BH_GRID(10, 32), BH_ARGS(BH_INOUT(x), 10u),
+                           NULL, NULL));
     CHECK(words_are(x, 10, 10));
     CHECK_OK(bh_device_close(r.device));
 }
@@ -301,7 +308,7 @@ TEST(a_launch_needs_no_ticket) {
 TEST(views_are_arguments_like_buffers) {
     rig r = rig_open(0);
     bh_buffer whole = words_filled(r.device, 1000, 0), view;
-    REQUIRE_OK(bh_buffer_view(whole, 300, 100, &view));
+    REQUIRE_OK(bh_buffer_view(whole, 0, 300, 100, &view));
     CHECK_OK(run_now(rig_kernel(&r, "iota"), BH_GRID(100, 32), BH_ARGS(BH_OUT(view), 5u, 100u)));
     CHECK(words_count(view, 100, 5));
     CHECK_EQ(word_read(whole, 299), 0);
@@ -315,7 +322,7 @@ TEST(pointers_inside_buffers_lead_to_declared_ones) {
     rig r = rig_open(0);
     bh_buffer data[4], table, out = words_filled(r.device, N, 0);
     uint64_t addresses[N];
-    REQUIRE_OK(bh_buffer_alloc(r.device, BH_U64, N, &table));
+    REQUIRE_OK(bh_buffer_alloc(r.device, BH_U64, N, NULL, &table));
     for (uint32_t i = 0; i < 4; i++) data[i] = words_counting(r.device, N, i * 1000);
     for (uint32_t i = 0; i < N; i++) addresses[i] = address_of(data[i % 4]) + 4 * i;
     REQUIRE_OK(bh_buffer_write(table, 0, addresses, sizeof addresses));
@@ -340,7 +347,7 @@ TEST(cooperative_launches_run_or_are_refused_clearly) {
     bh_buffer x = words_filled(r.device, 64, 1);
     bh_launch_options options = BH_INIT(options);
     options.flags = BH_LAUNCH_COOPERATIVE;
-    REQUIRE_OK(bh_device_query(r.device, &info));
+    REQUIRE_OK(bh_device_get_info(r.device, &info));
     bh_status status =
         run_with(rig_kernel(&r, "add_one"), BH_GRID(64, 64), BH_ARGS(BH_INOUT(x), 64u), &options);
     if (info.cooperative) {

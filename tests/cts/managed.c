@@ -27,7 +27,7 @@ TEST(one_pointer_on_both_sides) {
     made m = managed_made(r.device, WORDS, 0);
     CHECK_EQ((uintptr_t)m.words, address_of(m.buffer));
     bh_buffer_info info = BH_INIT(info);
-    REQUIRE_OK(bh_buffer_query(m.buffer, &info));
+    REQUIRE_OK(bh_buffer_get_info(m.buffer, &info));
     CHECK_EQ(info.read_only_address, info.address);
     CHECK_EQ(info.bytes, BYTES);
     CHECK(map(m.buffer, 0, BYTES, BH_MAP_WRITE | BH_MAP_DISCARD) == m.words);
@@ -40,7 +40,7 @@ TEST(one_pointer_on_both_sides) {
     /* As an address inside another buffer. */
     uint64_t where[2] = {(uintptr_t)&m.words[10], (uintptr_t)&m.words[20]};
     bh_buffer table, out = words_alloc(r.device, 2);
-    REQUIRE_OK(bh_buffer_alloc(r.device, BH_U64, 2, &table));
+    REQUIRE_OK(bh_buffer_alloc(r.device, BH_U64, 2, NULL, &table));
     REQUIRE_OK(bh_buffer_write(table, 0, where, sizeof where));
     bh_use also = {.buffer = m.buffer, .access = BH_ACCESS_IN};
     bh_launch_options options = BH_INIT(options);
@@ -108,7 +108,7 @@ TEST(reads_writes_fills_copies_and_views) {
     rig r = rig_open(0);
     made m = managed_made(r.device, WORDS, 0);
     bh_buffer view, other = words_counting(r.device, 1000, 100);
-    REQUIRE_OK(bh_buffer_view(m.buffer, 1000, 2000, &view));
+    REQUIRE_OK(bh_buffer_view(m.buffer, 0, 1000, 2000, &view));
     REQUIRE_OK(bh_buffer_fill(m.buffer, 0, BYTES, &(uint32_t){9}, 4));
     map(view, 4, 8, BH_MAP_WRITE);
     m.words[1001] = 1;
@@ -131,7 +131,7 @@ TEST(reads_writes_fills_copies_and_views) {
     REQUIRE_OK(bh_prepare(rig_kernel(&r, "add_one"), BH_GRID(2000, 64),
                           BH_ARGS(BH_INOUT(view), 2000u), NULL, &prepared));
     for (uint32_t i = 1; i <= 3; i++) {
-        REQUIRE_OK(bh_prepared_launch(prepared, NULL));
+        REQUIRE_OK(bh_prepared_launch(prepared, NULL, 0, NULL));
         map(view, 0, 4, BH_MAP_READ | BH_MAP_WRITE);
         CHECK_EQ(m.words[1000], 9 + 2 * i - 1);
         m.words[1000]++;
@@ -147,8 +147,8 @@ TEST(maps_and_launches_keep_out_of_each_others_way) {
     bh_buffer out = words_alloc(r.device, WORDS);
     REQUIRE_OK(bh_buffer_fill(m.buffer, 0, BYTES, &(uint32_t){1}, 4));
     bh_buffer first, last;
-    REQUIRE_OK(bh_buffer_view(m.buffer, 0, page / 4, &first));
-    REQUIRE_OK(bh_buffer_view(m.buffer, WORDS - 16, 16, &last));
+    REQUIRE_OK(bh_buffer_view(m.buffer, 0, 0, page / 4, &first));
+    REQUIRE_OK(bh_buffer_view(m.buffer, 0, WORDS - 16, 16, &last));
     map(m.buffer, 0, 100, BH_MAP_READ);
     map(m.buffer, 50, 100, BH_MAP_READ); /* overlapping reads are fine */
     CHECK_REFUSED(bh_managed_map(m.buffer, 99, 1, BH_MAP_WRITE, NULL), BH_E_BUSY);
@@ -352,7 +352,7 @@ TEST(whoever_goes_first_the_map_stays) {
     rig r = rig_open(0);
     made m = managed_made(r.device, WORDS, 0), n = managed_made(r.device, 10, 0);
     bh_buffer view;
-    REQUIRE_OK(bh_buffer_view(m.buffer, 100, 100, &view));
+    REQUIRE_OK(bh_buffer_view(m.buffer, 0, 100, 100, &view));
     map(m.buffer, 0, BYTES, BH_MAP_WRITE | BH_MAP_DISCARD);
     count_up(m.words, WORDS, 3);
     map(n.buffer, 0, 40, BH_MAP_READ);
@@ -469,10 +469,10 @@ TEST(bad_input_is_refused) {
     CHECK_REFUSED(bh_managed_attach(m.buffer, BH_ATTACH_LANE, (bh_lane){3}), BH_E_INVALID);
     CHECK_REFUSED(bh_managed_attach(plain, BH_ATTACH_HOST, none), BH_E_INVALID);
     bh_managed_info info = {0};
-    CHECK_REFUSED(bh_managed_query(m.buffer, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_managed_query(m.buffer, &info), BH_E_INVALID);
+    CHECK_REFUSED(bh_managed_get_info(m.buffer, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_managed_get_info(m.buffer, &info), BH_E_INVALID);
     info.size = sizeof info;
-    CHECK_REFUSED(bh_managed_query(plain, &info), BH_E_INVALID);
+    CHECK_REFUSED(bh_managed_get_info(plain, &info), BH_E_INVALID);
     /* Its host copy is no memory of bh_host_alloc. */
     CHECK_REFUSED(bh_host_free(r.device, m.words), BH_E_INVALID);
     CHECK_REFUSED(bh_submit_read(none, plain, 0, m.words, 4, NULL), BH_E_INVALID);
@@ -572,7 +572,7 @@ static void own_slice(void *context, unsigned index) {
     struct crowd *c = context;
     bh_buffer view;
     uint32_t *words = c->m.words + index * SLICE;
-    REQUIRE_OK(bh_buffer_view(c->m.buffer, index * SLICE, SLICE, &view));
+    REQUIRE_OK(bh_buffer_view(c->m.buffer, 0, index * SLICE, SLICE, &view));
     bh_launch_options there = on_lane(c->lanes[index % 4], 0);
     bh_kernel kernel = rig_kernel(&c->r, "add_one");
     for (uint32_t round = 0; round < ROUNDS; round++) {
@@ -581,8 +581,8 @@ static void own_slice(void *context, unsigned index) {
         REQUIRE_OK(bh_managed_unmap(words, SLICE * 4));
         bh_status status;
         do {
-            status = bh_launch_with(kernel, BH_GRID(SLICE, 128),
-                                    BH_ARGS(BH_INOUT(view), (uint32_t)SLICE), &there, NULL);
+            status = bh_launch(kernel, BH_GRID(SLICE, 128),
+                               BH_ARGS(BH_INOUT(view), (uint32_t)SLICE), &there, NULL);
             if (status == BH_E_BUSY) sleep_ms(0);
         } while (status == BH_E_BUSY);
         REQUIRE_OK(status);

@@ -45,7 +45,7 @@ TEST(launches_read_and_write_it) {
                        BH_ARGS(BH_IN(m), BH_OUT(out), (uint32_t)WORDS)));
     CHECK(words_count(out, WORDS, 8));
     bh_buffer_info info = BH_INIT(info);
-    REQUIRE_OK(bh_buffer_query(m, &info));
+    REQUIRE_OK(bh_buffer_get_info(m, &info));
     CHECK_EQ(info.bytes, BYTES);
     CHECK_NE(info.address, 0);
     CHECK_EQ(info.read_only_address, info.address);
@@ -58,7 +58,7 @@ TEST(launches_read_and_write_it) {
     REQUIRE_OK(
         run_with(rig_kernel(&r, "store_word"), BH_GRID(1, 1), BH_ARGS(where[1], 99u), &options));
     bh_buffer table;
-    REQUIRE_OK(bh_buffer_alloc(r.device, BH_U64, 2, &table));
+    REQUIRE_OK(bh_buffer_alloc(r.device, BH_U64, 2, NULL, &table));
     REQUIRE_OK(bh_buffer_write(table, 0, where, sizeof where));
     REQUIRE_OK(run_with(rig_kernel(&r, "gather"), BH_GRID(2, 2),
                         BH_ARGS(BH_IN(table), BH_OUT(out), 2u), &options));
@@ -78,7 +78,7 @@ TEST(copies_fills_rows_and_views) {
     CHECK(words_are(m, WORDS, 5));
     REQUIRE_OK(bh_buffer_copy(plain, 0, n, 4, BYTES - 4));
     CHECK(words_count(plain, WORDS - 1, 4));
-    REQUIRE_OK(bh_buffer_view(m, 1010, 500, &view));
+    REQUIRE_OK(bh_buffer_view(m, 0, 1010, 500, &view));
     REQUIRE_OK(add_one(&r, view, 500));
     CHECK(words_are(view, 500, 6));
     CHECK_EQ(word_read(m, 1009), 5);
@@ -120,7 +120,7 @@ TEST(prefetches_go_both_ways_and_are_counted) {
     REQUIRE_OK(bh_managed_prefetch(m, 0, BYTES, BH_TO_HOST, (bh_device){0}, lane, &ticket));
     REQUIRE_OK(bh_wait(ticket, LONG_NS));
     CHECK(words_count(m, WORDS, 1));
-    REQUIRE_OK(bh_buffer_view(m, 77, 1000, &view));
+    REQUIRE_OK(bh_buffer_view(m, 0, 77, 1000, &view));
     REQUIRE_OK(bh_managed_prefetch(view, 5, 7, BH_TO_DEVICE, r.device, (bh_lane){0}, NULL));
     REQUIRE_OK(bh_device_sync(r.device, LONG_NS));
     /* In order with launches on other lanes, and over and over. */
@@ -131,7 +131,7 @@ TEST(prefetches_go_both_ways_and_are_counted) {
         REQUIRE_OK(bh_managed_prefetch(m, 0, BYTES, i % 2 ? BH_TO_DEVICE : BH_TO_HOST, r.device,
                                        (bh_lane){0}, &ticket));
         if (i % 8 == 0) REQUIRE_OK(bh_wait(ticket, LONG_NS));
-        if (i % 8 == 0) CHECK_OK(bh_query(added));
+        if (i % 8 == 0) CHECK_OK(bh_wait(added, 0));
     }
     CHECK(words_count(m, WORDS, 51));
     bh_managed_info info = managed_info(m);
@@ -158,7 +158,7 @@ TEST(advice_of_all_kinds) {
          BH_ADVISE_NOT_ACCESSED_BY_DEVICE},
         {BH_ADVISE_ACCESSED_BY_HOST, BH_ADVICE_ACCESSED_BY_HOST, BH_ADVISE_NOT_ACCESSED_BY_HOST}};
     write_up(m, WORDS, 0);
-    REQUIRE_OK(bh_buffer_view(m, 65536, 65536, &view));
+    REQUIRE_OK(bh_buffer_view(m, 0, 65536, 65536, &view));
     uint32_t bits;
     for (uint32_t i = 0; i < 5; i++) {
         REQUIRE_OK(bh_managed_advise(m, 0, BYTES, kinds[i].advise, r.device));
@@ -206,7 +206,7 @@ TEST(bad_input_is_refused) {
     CHECK_REFUSED(bh_managed_advise(gone, 0, 4, BH_ADVISE_READ_MOSTLY, r.device), BH_E_INVALID);
     CHECK_REFUSED(bh_managed_advice(m, 4000, &bits), BH_E_INVALID);
     CHECK_REFUSED(bh_managed_advice(m, 0, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_managed_query(m, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_managed_get_info(m, NULL), BH_E_INVALID);
     CHECK_REFUSED(bh_buffer_write(m, 1, &bits, 4000), BH_E_INVALID);
     bh_managed_options options = BH_INIT(options);
     options.flags = BH_MANAGED_DRIVER;
@@ -248,7 +248,7 @@ TEST(what_is_not_there_says_so) {
     REQUIRE_OK(
         bh_prepare(kernel, BH_GRID(1000, 128), BH_ARGS(BH_INOUT(plain), 1000u), NULL, &prepared));
     CHECK_REFUSED(bh_prepared_set(prepared, 0, BH_INOUT(m)), BH_E_UNSUPPORTED);
-    REQUIRE_OK(bh_prepared_launch(prepared, NULL));
+    REQUIRE_OK(bh_prepared_launch(prepared, NULL, 0, NULL));
     bh_sequence sequence;
     REQUIRE_OK(bh_sequence_begin(r.device, NULL, &sequence));
     CHECK_REFUSED(bh_sequence_launch(sequence, kernel, BH_GRID(1000, 128),
@@ -303,12 +303,12 @@ TEST(it_counts_in_tags_and_listings_and_not_against_the_limit) {
     bh_buffer m, other, plain;
     enum { MANY = 5 << 20 };
     bh_memory_info before = BH_INIT(before), after = BH_INIT(after);
-    REQUIRE_OK(bh_memory_query(device, &before));
+    REQUIRE_OK(bh_memory_get_info(device, &before));
     bh_status status = ask(device, MANY, "large", &m);
     if (status == BH_E_UNSUPPORTED) SKIP("%s", last().message);
     REQUIRE_OK(status);
-    CHECK_REFUSED(bh_buffer_alloc(device, BH_U32, MANY, &plain), BH_E_NO_MEMORY);
-    REQUIRE_OK(bh_memory_query(device, &after));
+    CHECK_REFUSED(bh_buffer_alloc(device, BH_U32, MANY, NULL, &plain), BH_E_NO_MEMORY);
+    REQUIRE_OK(bh_memory_get_info(device, &after));
     CHECK_EQ(after.bytes_reserved, before.bytes_reserved);
     CHECK_EQ(after.bytes_buffers, before.bytes_buffers + MANY * 4ull);
     CHECK_EQ(after.buffers, before.buffers + 1);

@@ -52,7 +52,7 @@ static uint32_t pick_range(struct world *w, uint32_t *count) {
 
 static bh_buffer view_of(struct world *w, uint32_t buffer, uint32_t from, uint32_t count) {
     bh_buffer view;
-    REQUIRE_OK(bh_buffer_view(w->buffers[buffer], from, count, &view));
+    REQUIRE_OK(bh_buffer_view(w->buffers[buffer], 0, from, count, &view));
     return view;
 }
 
@@ -65,17 +65,17 @@ static bh_status submit_one(struct world *w, struct operation *op, uint32_t lane
     uint32_t *source;
     switch (op->kind) {
     case IOTA:
-        status = bh_launch_with(rig_kernel(&w->r, "iota"), BH_GRID(n, 64),
-                                BH_ARGS(BH_OUT(to), op->step, n), &there, &op->ticket);
+        status = bh_launch(rig_kernel(&w->r, "iota"), BH_GRID(n, 64),
+                           BH_ARGS(BH_OUT(to), op->step, n), &there, &op->ticket);
         break;
     case MIX:
-        status = bh_launch_with(rig_kernel(&w->r, "mix"), BH_GRID(n, 64),
-                                BH_ARGS(BH_OUT(to), BH_IN(a), BH_IN(b), op->step, n), &there,
-                                &op->ticket);
+        status =
+            bh_launch(rig_kernel(&w->r, "mix"), BH_GRID(n, 64),
+                      BH_ARGS(BH_OUT(to), BH_IN(a), BH_IN(b), op->step, n), &there, &op->ticket);
         break;
     case CHURN:
-        status = bh_launch_with(rig_kernel(&w->r, "churn"), BH_GRID(n, 64),
-                                BH_ARGS(BH_INOUT(to), op->step, n), &there, &op->ticket);
+        status = bh_launch(rig_kernel(&w->r, "churn"), BH_GRID(n, 64),
+                           BH_ARGS(BH_INOUT(to), op->step, n), &there, &op->ticket);
         break;
     case FILL:
         status = bh_submit_fill(there.lane, to, 0, n * 4, &op->step, 4, &op->ticket);
@@ -90,8 +90,8 @@ static bh_status submit_one(struct world *w, struct operation *op, uint32_t lane
         free(source);
         break;
     case BREAK:
-        status = bh_launch_with(rig_kernel(&w->r, "write_then_poke"), BH_GRID(n, 64),
-                                BH_ARGS(BH_INOUT(to), n, NOWHERE), &there, &op->ticket);
+        status = bh_launch(rig_kernel(&w->r, "write_then_poke"), BH_GRID(n, 64),
+                           BH_ARGS(BH_INOUT(to), n, NOWHERE), &there, &op->ticket);
         break;
     }
     REQUIRE_OK(bh_buffer_release(to));
@@ -354,7 +354,7 @@ static void lossy_batch(struct world *w, bool breaks) {
     CHECK_OK(bh_device_sync(w->r.device, LONG_NS));
     for (uint32_t i = 0; i < w->count; i++) {
         const struct operation *op = &w->batch[i];
-        bh_status status = bh_query(op->ticket);
+        bh_status status = bh_wait(op->ticket, 0);
         if (status == BH_OK) {
             apply(w, op);
             continue;

@@ -82,7 +82,7 @@ TEST(only_pages_that_were_written_move) {
     CHECK_EQ(word_read(out, 4 * words + 1), 7);
     /* A launch on part of it looks at that part only. */
     bh_buffer view;
-    REQUIRE_OK(bh_buffer_view(m.buffer, 0, words, &view));
+    REQUIRE_OK(bh_buffer_view(m.buffer, 0, 0, words, &view));
     m.words[1] = 8;
     m.words[20 * words] = 8;
     REQUIRE_OK(run_now(rig_kernel(&r, "add_one"), BH_GRID(words, 128),
@@ -100,7 +100,7 @@ TEST(without_tracking_all_of_what_is_used_moves) {
     CHECK_EQ(managed_info(m.buffer).tracking, BH_TRACKING_ALL_WRITTEN);
     bh_buffer view, out = words_alloc(r.device, WORDS);
     uint64_t words = managed_info(m.buffer).page_bytes / 4;
-    REQUIRE_OK(bh_buffer_view(m.buffer, 0, words, &view));
+    REQUIRE_OK(bh_buffer_view(m.buffer, 0, 0, words, &view));
     for (uint64_t i = 1; i <= 3; i++) {
         REQUIRE_OK(run_now(rig_kernel(&r, "copy_words"), BH_GRID(words, 128),
                            BH_ARGS(BH_IN(view), BH_OUT(out), (uint32_t)words)));
@@ -150,17 +150,17 @@ TEST(a_query_starts_the_way_home_and_keeps_its_word) {
     for (uint32_t round = 1; round < 20; round++) {
         bh_ticket first = add_one(&r, m.buffer, lane), second = add_one(&r, n.buffer, lane);
         bh_status status;
-        while ((status = bh_query(first)) == BH_E_BUSY) sleep_ms(0);
+        while ((status = bh_wait(first, 0)) == BH_E_BUSY) sleep_ms(0);
         CHECK_OK(status);
         CHECK(all_are(m.words, WORDS, m.words[0]));
         CHECK_EQ(m.words[0], round);
         add_one(&r, m.buffer, (bh_lane){0}); /* written again, by somebody else */
-        for (int i = 0; i < 50; i++) CHECK_OK(bh_query(first));
+        for (int i = 0; i < 50; i++) CHECK_OK(bh_wait(first, 0));
         set_all(n.words, 0, 0);
         REQUIRE_OK(bh_wait(second, LONG_NS));
         CHECK(all_are(n.words, WORDS, round));
         REQUIRE_OK(bh_device_sync(r.device, LONG_NS));
-        CHECK_OK(bh_query(first));
+        CHECK_OK(bh_wait(first, 0));
         CHECK(all_are(m.words, WORDS, round + 1));
         set_all(m.words, WORDS, round);
     }
@@ -252,7 +252,7 @@ static void own_buffer(void *context, unsigned index) {
         if (i % 2)
             REQUIRE_OK(bh_wait(ticket, LONG_NS));
         else
-            while (bh_query(ticket) == BH_E_BUSY) sleep_ms(0);
+            while (bh_wait(ticket, 0) == BH_E_BUSY) sleep_ms(0);
         CHECK_EQ(m.words[i * 1000], 8);
         m.words[i * 1000] = i + 1;
         CHECK(all_are(m.words, WORDS, i + 1));
@@ -287,27 +287,27 @@ TEST(a_closed_tracker_is_noticed) {
     CHECK_OK(bh_device_close(r.device));
 }
 
-/* Done for bh_query once what was written has come home, and not before that for bh_cancel. */
+/* Done for whoever asks once what was written has come home, and not before that for bh_cancel. */
 TEST(cancelling_and_asking_agree) {
     rig r = rig_open(0);
     made m = managed_made(r.device, WORDS, BH_MANAGED_TRANSPARENT);
     unsigned begun = 0, ended = 0;
     for (int i = 0; i < 60; i++) {
         uint32_t n = WORDS;
-        bh_ticket ticket = submit(rig_kernel(&r, "iota"), BH_GRID(n, 64),
-                                  BH_ARGS(BH_OUT(m.buffer), 5u, n), NULL);
+        bh_ticket ticket =
+            submit(rig_kernel(&r, "iota"), BH_GRID(n, 64), BH_ARGS(BH_OUT(m.buffer), 5u, n), NULL);
         bh_status status = BH_E_BUSY;
         while (status == BH_E_BUSY) {
             status = bh_cancel(ticket);
             begun += status == BH_E_BUSY;
         }
         if (status == BH_OK) {
-            CHECK_STATUS(bh_query(ticket), BH_E_CANCELLED);
+            CHECK_STATUS(bh_wait(ticket, 0), BH_E_CANCELLED);
             continue;
         }
         ended++;
         CHECK_STATUS(status, BH_E_INVALID);
-        CHECK_OK(bh_query(ticket));
+        CHECK_OK(bh_wait(ticket, 0));
     }
     fprintf(stderr, "%u had begun, %u had ended\n", begun, ended);
     CHECK_OK(bh_device_close(r.device));

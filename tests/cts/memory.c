@@ -8,7 +8,7 @@ enum { MIB = 1 << 20 };
 
 static bh_memory_info memory_of(bh_device device) {
     bh_memory_info info = BH_INIT(info);
-    REQUIRE_OK(bh_memory_query(device, &info));
+    REQUIRE_OK(bh_memory_get_info(device, &info));
     CHECK_EQ(info.bytes_free, info.bytes_reserved - info.bytes_used);
     CHECK_LE(info.largest_free, info.bytes_free);
     CHECK_LE(info.bytes_buffers, info.high_buffers);
@@ -20,7 +20,7 @@ static bh_buffer tagged(bh_device device, uint64_t bytes, const char *tag) {
     bh_buffer_options options = BH_INIT(options);
     options.tag = tag;
     bh_buffer buffer = {0};
-    REQUIRE_OK(bh_buffer_alloc_with(device, BH_U8, bytes, &options, &buffer));
+    REQUIRE_OK(bh_buffer_alloc(device, BH_U8, bytes, &options, &buffer));
     return buffer;
 }
 
@@ -67,7 +67,7 @@ TEST(buffers_are_aligned_and_zeroed_as_asked) {
             options.align = align;
             options.flags = BH_BUFFER_ZERO;
             bh_buffer buffer;
-            REQUIRE_OK(bh_buffer_alloc_with(device, BH_U8, bytes, &options, &buffer));
+            REQUIRE_OK(bh_buffer_alloc(device, BH_U8, bytes, &options, &buffer));
             CHECK_EQ(address_of(buffer) % align, 0);
             CHECK_EQ(address_of(buffer) % 256, 0);
             uint8_t *data = malloc(bytes);
@@ -88,27 +88,26 @@ TEST(bad_options_are_refused) {
     bh_device device = open_device();
     bh_buffer out, x = tagged(device, 64, "x");
     bh_buffer_options options = BH_INIT(options);
-    CHECK_REFUSED(bh_buffer_alloc_with(device, BH_U8, 1, &options, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_buffer_alloc_with(device, 99, 1, &options, &out), BH_E_INVALID);
-    CHECK_REFUSED(bh_buffer_alloc_with(device, BH_U8, 0, &options, &out), BH_E_INVALID);
-    CHECK_REFUSED(bh_buffer_alloc_with(device, BH_U64, UINT64_MAX, &options, &out), BH_E_NO_MEMORY);
+    CHECK_REFUSED(bh_buffer_alloc(device, BH_U8, 1, &options, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_alloc(device, 99, 1, &options, &out), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_alloc(device, BH_U8, 0, &options, &out), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_alloc(device, BH_U64, UINT64_MAX, &options, &out), BH_E_NO_MEMORY);
     static const uint64_t aligns[] = {3, 255, 257, 131072, UINT64_MAX, (uint64_t)1 << 63};
     for (size_t i = 0; i < sizeof aligns / sizeof *aligns; i++) {
         options.align = aligns[i];
-        CHECK_REFUSED(bh_buffer_alloc_with(device, BH_U8, 1, &options, &out), BH_E_INVALID);
+        CHECK_REFUSED(bh_buffer_alloc(device, BH_U8, 1, &options, &out), BH_E_INVALID);
     }
     options.align = 0;
     options.flags = 2;
-    CHECK_REFUSED(bh_buffer_alloc_with(device, BH_U8, 1, &options, &out), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_alloc(device, BH_U8, 1, &options, &out), BH_E_INVALID);
     options.flags = 0;
     options.size = 3;
-    CHECK_REFUSED(bh_buffer_alloc_with(device, BH_U8, 1, &options, &out), BH_E_INVALID);
-    CHECK_REFUSED(bh_buffer_cast(x, BH_U8, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_buffer_cast(x, 0, &out), BH_E_INVALID);
-    CHECK_REFUSED(bh_buffer_cast(x, 13, &out), BH_E_INVALID);
-    CHECK_REFUSED(bh_memory_query(device, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_alloc(device, BH_U8, 1, &options, &out), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_view(x, BH_U8, 0, BH_WHOLE, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_view(x, 13, 0, BH_WHOLE, &out), BH_E_INVALID);
+    CHECK_REFUSED(bh_memory_get_info(device, NULL), BH_E_INVALID);
     bh_memory_info info = {0};
-    CHECK_REFUSED(bh_memory_query(device, &info), BH_E_INVALID);
+    CHECK_REFUSED(bh_memory_get_info(device, &info), BH_E_INVALID);
     CHECK_REFUSED(bh_memory_list(device, NULL, NULL), BH_E_INVALID);
     CHECK_REFUSED(bh_memory_tags(device, NULL, NULL), BH_E_INVALID);
     CHECK_REFUSED(bh_memory_watch(device, 0, NULL, NULL), BH_E_INVALID);
@@ -117,36 +116,37 @@ TEST(bad_options_are_refused) {
     for (int i = 0; i < 2; i++) {
         bh_device bad = i ? none : forged;
         info = (bh_memory_info)BH_INIT(info);
-        CHECK_REFUSED(bh_buffer_alloc_with(bad, BH_U8, 1, NULL, &out), BH_E_INVALID);
-        CHECK_REFUSED(bh_memory_query(bad, &info), BH_E_INVALID);
-        CHECK_REFUSED(bh_memory_reset_high(bad), BH_E_INVALID);
+        CHECK_REFUSED(bh_buffer_alloc(bad, BH_U8, 1, NULL, &out), BH_E_INVALID);
+        CHECK_REFUSED(bh_memory_get_info(bad, &info), BH_E_INVALID);
+        CHECK_REFUSED(bh_memory_reset_peak(bad), BH_E_INVALID);
         CHECK_REFUSED(bh_memory_set_limit(bad, NULL, 1), BH_E_INVALID);
-        CHECK_REFUSED(bh_device_trim(bad, 0, &freed), BH_E_INVALID);
+        CHECK_REFUSED(bh_memory_trim(bad, 0, &freed), BH_E_INVALID);
         CHECK_REFUSED(bh_memory_list(bad, log_entry, &(entry_log){.count = 0}), BH_E_INVALID);
         CHECK_REFUSED(bh_memory_tags(bad, log_tag, &(tag_log){.count = 0}), BH_E_INVALID);
     }
     CHECK_EQ(freed, 7);
-    CHECK_REFUSED(bh_buffer_cast((bh_buffer){0}, BH_U8, &out), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_view((bh_buffer){0}, BH_U8, 0, BH_WHOLE, &out), BH_E_INVALID);
     CHECK_OK(bh_device_close(device));
 }
 
 TEST(casts_see_the_same_bytes) {
     bh_device device = open_device();
     bh_buffer words = words_counting(device, 6, 0x01020304), bytes, part, view, longs;
-    REQUIRE_OK(bh_buffer_cast(words, BH_U8, &bytes));
+    REQUIRE_OK(bh_buffer_view(words, BH_U8, 0, BH_WHOLE, &bytes));
     bh_buffer_info info = BH_INIT(info);
-    REQUIRE_OK(bh_buffer_query(bytes, &info));
+    REQUIRE_OK(bh_buffer_get_info(bytes, &info));
     CHECK_EQ(info.count, 24);
     CHECK_EQ(info.type, BH_U8);
     CHECK_EQ(info.is_view, 1);
     CHECK_EQ(info.address, address_of(words));
-    REQUIRE_OK(bh_buffer_cast(words, BH_F64, &longs));
-    REQUIRE_OK(bh_buffer_view(words, 0, 5, &part));
-    CHECK_REFUSED(bh_buffer_cast(part, BH_U64, &view), BH_E_INVALID); /* 20 bytes */
-    REQUIRE_OK(bh_buffer_view(words, 1, 4, &view));
+    REQUIRE_OK(bh_buffer_view(words, BH_F64, 0, BH_WHOLE, &longs));
+    REQUIRE_OK(bh_buffer_view(words, 0, 0, 5, &part));
+    CHECK_REFUSED(bh_buffer_view(part, BH_U64, 0, BH_WHOLE, &view), BH_E_INVALID); /* 20 bytes */
+    REQUIRE_OK(bh_buffer_view(words, 0, 1, 4, &view));
     bh_buffer out;
-    CHECK_REFUSED(bh_buffer_cast(view, BH_U64, &out), BH_E_INVALID); /* begins at byte 4 */
-    REQUIRE_OK(bh_buffer_cast(view, BH_U16, &out));
+    CHECK_REFUSED(bh_buffer_view(view, BH_U64, 0, BH_WHOLE, &out),
+                  BH_E_INVALID); /* begins at byte 4 */
+    REQUIRE_OK(bh_buffer_view(view, BH_U16, 0, BH_WHOLE, &out));
     uint16_t half = 0;
     REQUIRE_OK(bh_buffer_read(out, 0, &half, 2));
     CHECK_EQ(half, 0x0305);
@@ -165,7 +165,7 @@ TEST(listings_are_largest_first_and_name_their_owners) {
     snprintf(here, sizeof here, "%d", __LINE__ + 1);
     bh_buffer e = tagged(device, 2000, BH_HERE);
     entry_log log = {.count = 0};
-    REQUIRE_OK(bh_buffer_view(b, 0, 5, &view));
+    REQUIRE_OK(bh_buffer_view(b, 0, 0, 5, &view));
     REQUIRE_OK(bh_memory_list(device, log_entry, &log));
     REQUIRE(log.count == 5);
     CHECK_EQ(log.entries[0].bytes, 3 * MIB);
@@ -194,7 +194,7 @@ TEST(listings_are_largest_first_and_name_their_owners) {
     REQUIRE_OK(bh_memory_tags(device, log_tag, &few));
     CHECK_EQ(few.count, 2);
     REQUIRE_OK(bh_buffer_release(c));
-    REQUIRE_OK(bh_memory_reset_high(device));
+    REQUIRE_OK(bh_memory_reset_peak(device));
     tags.count = 0;
     REQUIRE_OK(bh_memory_tags(device, log_tag, &tags));
     alpha = find_tag(&tags, "alpha");
@@ -242,23 +242,23 @@ TEST(limits_of_tags_and_devices_hold_and_change) {
     bh_buffer a = tagged(device, 6000, "small"), b, c;
     bh_buffer_options options = BH_INIT(options);
     options.tag = "small";
-    CHECK_REFUSED(bh_buffer_alloc_with(device, BH_U8, 4001, &options, &b), BH_E_NO_MEMORY);
+    CHECK_REFUSED(bh_buffer_alloc(device, BH_U8, 4001, &options, &b), BH_E_NO_MEMORY);
     bh_error why;
     bh_last_error(&why);
     CHECK(strstr(why.message, "small") && strstr(why.message, "10000"));
-    REQUIRE_OK(bh_buffer_alloc_with(device, BH_U8, 4000, &options, &b));
+    REQUIRE_OK(bh_buffer_alloc(device, BH_U8, 4000, &options, &b));
     REQUIRE_OK(bh_buffer_release(a));
-    REQUIRE_OK(bh_buffer_alloc_with(device, BH_U8, 6000, &options, &a));
+    REQUIRE_OK(bh_buffer_alloc(device, BH_U8, 6000, &options, &a));
     REQUIRE_OK(bh_memory_set_limit(device, "small", 0));
-    REQUIRE_OK(bh_buffer_alloc_with(device, BH_U8, MIB, &options, &c));
+    REQUIRE_OK(bh_buffer_alloc(device, BH_U8, MIB, &options, &c));
 
     uint64_t held = memory_of(device).bytes_reserved;
     REQUIRE_OK(bh_memory_set_limit(device, NULL, held + 16 * MIB));
     options.tag = "hog";
     REQUIRE_OK(bh_memory_set_limit(device, "hog", 20 * MIB));
     bh_buffer hog, more;
-    REQUIRE_OK(bh_buffer_alloc_with(device, BH_U8, 12 * MIB, &options, &hog));
-    CHECK_REFUSED(bh_buffer_alloc_with(device, BH_U8, 48 * MIB, NULL, &more), BH_E_NO_MEMORY);
+    REQUIRE_OK(bh_buffer_alloc(device, BH_U8, 12 * MIB, &options, &hog));
+    CHECK_REFUSED(bh_buffer_alloc(device, BH_U8, 48 * MIB, NULL, &more), BH_E_NO_MEMORY);
     bh_last_error(&why);
     CHECK_STR_CONTAINS(why.message, "50331648 bytes asked for");
     CHECK_STR_CONTAINS(why.message, "\"hog\" 12582912 in 1 (limit 20971520)");
@@ -277,7 +277,44 @@ TEST(limits_of_tags_and_devices_hold_and_change) {
     REQUIRE_OK(bh_memory_set_limit(device, NULL, held));
     CHECK_LE(memory_of(device).bytes_reserved, held);
     REQUIRE_OK(bh_memory_set_limit(device, NULL, 0));
-    REQUIRE_OK(bh_buffer_alloc_with(device, BH_U8, 48 * MIB, NULL, &more));
+    REQUIRE_OK(bh_buffer_alloc(device, BH_U8, 48 * MIB, NULL, &more));
+    CHECK_OK(bh_device_close(device));
+}
+
+/* Plain, shareable, managed and driver-managed buffers are allocated on one path. */
+static bh_status alloc_kind(bh_device device, int kind, uint64_t bytes, const char *tag,
+                            bh_buffer *out) {
+    bh_buffer_options plain = BH_INIT(plain);
+    bh_managed_options managed = BH_INIT(managed);
+    plain.tag = managed.tag = tag;
+    managed.flags = kind == 3 ? BH_MANAGED_DRIVER : 0;
+    if (kind == 0) return bh_buffer_alloc(device, BH_U8, bytes, &plain, out);
+    if (kind == 1) return bh_buffer_alloc_shareable(device, BH_U8, bytes, out);
+    return bh_managed_alloc(device, BH_U8, bytes, &managed, out, NULL);
+}
+
+TEST(every_kind_of_allocation_is_counted_and_undone_alike) {
+    bh_device device = open_device();
+    for (int kind = 0; kind < 4; kind++) {
+        const char *tag = kind == 1 ? "" : "kind"; /* shareable buffers have no tag */
+        bh_buffer buffer;
+        bh_status status = alloc_kind(device, kind, 5000, tag, &buffer);
+        if (status == BH_E_UNSUPPORTED) continue;
+        REQUIRE_OK(status);
+        for (int live = 1; live >= 0; live--) {
+            tag_log tags = {.count = 0};
+            REQUIRE_OK(bh_memory_tags(device, log_tag, &tags));
+            const bh_memory_tag *found = find_tag(&tags, tag);
+            REQUIRE(found || !live);
+            CHECK_EQ(found ? found->bytes : 0, live ? 5000u : 0);
+            CHECK_EQ(found ? found->buffers : 0, (uint64_t)live);
+            CHECK_EQ(memory_of(device).bytes_buffers, live ? 5000u : 0);
+            /* One that does not fit leaves the counts as they are. */
+            bh_buffer more;
+            CHECK_REFUSED_ANY(alloc_kind(device, kind, 1ull << 60, tag, &more));
+            if (live) REQUIRE_OK(bh_buffer_release(buffer));
+        }
+    }
     CHECK_OK(bh_device_close(device));
 }
 
@@ -286,15 +323,15 @@ TEST(trimming_gives_back_what_holds_no_buffer) {
     bh_buffer small = tagged(device, 100, NULL), large[8];
     for (int i = 0; i < 8; i++) large[i] = tagged(device, 8 * MIB, "large");
     uint64_t before = memory_of(device).bytes_reserved, freed = 1;
-    REQUIRE_OK(bh_device_trim(device, 0, &freed));
+    REQUIRE_OK(bh_memory_trim(device, 0, &freed));
     CHECK_EQ(freed, 0);
     for (int i = 0; i < 8; i++) REQUIRE_OK(bh_buffer_release(large[i]));
     CHECK_EQ(memory_of(device).bytes_reserved, before);
     CHECK_GE(memory_of(device).bytes_unused, 64 * MIB);
-    REQUIRE_OK(bh_device_trim(device, before - 16 * MIB, &freed));
+    REQUIRE_OK(bh_memory_trim(device, before - 16 * MIB, &freed));
     CHECK_GE(freed, 16 * MIB);
     CHECK_LE(memory_of(device).bytes_reserved, before - 16 * MIB);
-    REQUIRE_OK(bh_device_trim(device, 0, NULL));
+    REQUIRE_OK(bh_memory_trim(device, 0, NULL));
     CHECK_EQ(memory_of(device).bytes_unused, 0);
     CHECK_GE(memory_of(device).trims, 8);
     uint8_t word[4] = {1, 2, 3, 4}, back[4] = {0};
@@ -302,7 +339,7 @@ TEST(trimming_gives_back_what_holds_no_buffer) {
     REQUIRE_OK(bh_buffer_read(small, 0, back, 4));
     CHECK(memcmp(word, back, 4) == 0);
     REQUIRE_OK(bh_buffer_release(small));
-    REQUIRE_OK(bh_device_trim(device, 0, NULL));
+    REQUIRE_OK(bh_memory_trim(device, 0, NULL));
     CHECK_EQ(memory_of(device).bytes_reserved, 0);
     CHECK_OK(bh_device_close(device));
 }
@@ -362,7 +399,7 @@ typedef struct pressure_log {
 static void log_pressure(void *context, bh_device device, const bh_pressure *pressure) {
     pressure_log *log = context;
     bh_memory_info info = BH_INIT(info); /* any call may be made here */
-    CHECK_OK(bh_memory_query(device, &info));
+    CHECK_OK(bh_memory_get_info(device, &info));
     atomic_store(&log->asked, pressure->asked);
     atomic_fetch_add(&log->reasons[pressure->reason], (int)pressure->times);
 }
@@ -383,15 +420,15 @@ TEST(listeners_hear_of_pressure) {
     CHECK_EQ(log.reasons[BH_PRESSURE_ABOVE], 1);
     CHECK_EQ(log.reasons[BH_PRESSURE_BELOW], 1);
     bh_buffer c;
-    CHECK_REFUSED(bh_buffer_alloc(device, BH_U8, 99 * MIB, &c), BH_E_NO_MEMORY);
+    CHECK_REFUSED(bh_buffer_alloc(device, BH_U8, 99 * MIB, NULL, &c), BH_E_NO_MEMORY);
     REQUIRE_OK(bh_device_sync(device, LONG_NS));
     CHECK_EQ(log.reasons[BH_PRESSURE_FAILED], 1);
     CHECK_EQ(log.asked, 99 * MIB);
     CHECK_EQ(other.reasons[BH_PRESSURE_ABOVE], 0);
     REQUIRE_OK(bh_buffer_release(a));
-    REQUIRE_OK(bh_buffer_alloc(device, BH_U8, 65 * MIB, &c));
+    REQUIRE_OK(bh_buffer_alloc(device, BH_U8, 65 * MIB, NULL, &c));
     REQUIRE_OK(bh_buffer_release(c));
-    REQUIRE_OK(bh_buffer_alloc(device, BH_U8, 30 * MIB, &c));
+    REQUIRE_OK(bh_buffer_alloc(device, BH_U8, 30 * MIB, NULL, &c));
     REQUIRE_OK(bh_buffer_release(c));
     for (int i = 2; i < 16; i++) REQUIRE_OK(bh_memory_watch(device, 0, log_pressure, &other));
     CHECK_REFUSED(bh_memory_watch(device, 0, log_pressure, &other), BH_E_BUSY);
@@ -407,7 +444,7 @@ TEST(listeners_hear_what_had_to_be_given_back) {
     bh_buffer most = tagged(device, 150 * MIB, NULL), little = tagged(device, 6 * MIB, NULL), more;
     REQUIRE_OK(bh_buffer_release(little));
     CHECK_EQ(memory_of(device).bytes_reserved, 156 * MIB);
-    REQUIRE_OK(bh_buffer_alloc(device, BH_U8, 48 * MIB, &more));
+    REQUIRE_OK(bh_buffer_alloc(device, BH_U8, 48 * MIB, NULL, &more));
     REQUIRE_OK(bh_device_sync(device, LONG_NS));
     CHECK_EQ(log.reasons[BH_PRESSURE_TRIMMED], 1);
     CHECK_EQ(log.asked, 48 * MIB);
@@ -453,7 +490,7 @@ static void model_alloc(model *m, bh_device device, rng *r) {
     options.align = (uint64_t)1 << rng_below(r, 17);
     bool fits = !m->tag_limit[tag] || m->tag_bytes[tag] + bytes <= m->tag_limit[tag];
     bh_buffer buffer;
-    bh_status status = bh_buffer_alloc_with(device, BH_U8, bytes, &options, &buffer);
+    bh_status status = bh_buffer_alloc(device, BH_U8, bytes, &options, &buffer);
     CHECK_EQ(status, fits ? BH_OK : BH_E_NO_MEMORY);
     if (status != BH_OK) return;
     uint8_t mark = (uint8_t)(memory + 1);
@@ -473,17 +510,17 @@ static void model_share(model *m, modelled *from, rng *r) {
     int slot = free_slot(m);
     if (slot < 0) return;
     bh_buffer_info info = BH_INIT(info);
-    REQUIRE_OK(bh_buffer_query(from->buffer, &info));
+    REQUIRE_OK(bh_buffer_get_info(from->buffer, &info));
     bh_buffer out;
     bh_status status, expected = BH_OK;
     if (rng_below(r, 2)) {
         uint64_t first = rng_below(r, (uint32_t)info.count);
-        status = bh_buffer_view(from->buffer, first, info.count - first, &out);
+        status = bh_buffer_view(from->buffer, 0, first, info.count - first, &out);
     } else {
         bh_type type = BH_I8 + rng_below(r, 12);
         if (info.bytes % bh_type_size(type) || info.address % bh_type_size(type))
             expected = BH_E_INVALID;
-        status = bh_buffer_cast(from->buffer, type, &out);
+        status = bh_buffer_view(from->buffer, type, 0, BH_WHOLE, &out);
     }
     CHECK_EQ(status, expected);
     if (status != BH_OK) return;
@@ -520,7 +557,7 @@ static void model_check(const model *m, bh_device device, rng *r) {
     const modelled *any = &m->handles[rng_below(r, SLOTS)];
     if (!any->buffer.id) return;
     bh_buffer_info its = BH_INIT(its);
-    REQUIRE_OK(bh_buffer_query(any->buffer, &its));
+    REQUIRE_OK(bh_buffer_get_info(any->buffer, &its));
     uint8_t byte = 0;
     CHECK_OK(bh_buffer_read(any->buffer, rng_below(r, (uint32_t)its.bytes), &byte, 1));
     CHECK_EQ(byte, any->memory + 1);
@@ -546,12 +583,12 @@ TEST_TIMEOUT(random_histories_agree_with_a_model, 60) {
         } else if (what < 98) {
             uint64_t keep = rng_below(&r, 64u << 20), freed = 0, before;
             before = memory_of(device).bytes_reserved;
-            CHECK_OK(bh_device_trim(device, keep, &freed));
+            CHECK_OK(bh_memory_trim(device, keep, &freed));
             bh_memory_info info = memory_of(device);
             CHECK_EQ(before - info.bytes_reserved, freed);
             CHECK(info.bytes_reserved <= keep || info.bytes_unused == 0);
         } else {
-            CHECK_OK(bh_memory_reset_high(device));
+            CHECK_OK(bh_memory_reset_peak(device));
             m.high = m.total;
         }
         if (step % 8 == 0) model_check(&m, device, &r);
@@ -560,7 +597,7 @@ TEST_TIMEOUT(random_histories_agree_with_a_model, 60) {
         if (m.handles[i].buffer.id) model_release(&m, &m.handles[i]);
     }
     CHECK_EQ(memory_of(device).bytes_used, 0);
-    CHECK_OK(bh_device_trim(device, 0, NULL));
+    CHECK_OK(bh_memory_trim(device, 0, NULL));
     CHECK_EQ(memory_of(device).bytes_reserved, 0);
     CHECK_OK(bh_device_close(device));
 }
@@ -583,9 +620,9 @@ static void churn(void *context, unsigned index) {
             options.tag = tag;
             options.flags = rng_below(&r, 4) == 0 ? BH_BUFFER_ZERO : 0;
             uint64_t bytes = 1 + rng_below(&r, 1u << (8 + rng_below(&r, 15)));
-            CHECK_OK(bh_buffer_alloc_with(device, BH_U8, bytes, &options, slot));
+            CHECK_OK(bh_buffer_alloc(device, BH_U8, bytes, &options, slot));
         }
-        if (i % 50 == 49 && index % 4 == 0) CHECK_OK(bh_device_trim(device, 32 * MIB, NULL));
+        if (i % 50 == 49 && index % 4 == 0) CHECK_OK(bh_memory_trim(device, 32 * MIB, NULL));
         if (i % 20 == 0) {
             entry_log log = {.count = 0};
             CHECK_OK(bh_memory_list(device, log_entry, &log));
@@ -609,4 +646,77 @@ TEST_TIMEOUT(sixteen_threads_allocate_trim_and_list, 60) {
     CHECK_EQ(info.bytes_buffers, 0);
     CHECK_EQ(info.bytes_used, 0);
     CHECK_OK(bh_device_close(device));
+}
+
+/* A module with a variable of its own of so many bytes. */
+static bh_status load_variable(bh_device device, uint64_t bytes, bh_module *out) {
+    char ptx[400];
+    snprintf(ptx, sizeof ptx,
+             ".version 7.0\n.target sm_70\n.address_size 64\n"
+             ".visible .global .align 4 .b8 table[%llu];\n"
+             ".visible .entry touch(.param .u32 at)\n{\n  .reg .b32 %%r<2>;\n  .reg .b64 %%rd<4>;\n"
+             "  ld.param.u32 %%r1, [at];\n  cvt.u64.u32 %%rd1, %%r1;\n  mov.u64 %%rd2, table;\n"
+             "  add.u64 %%rd3, %%rd2, %%rd1;\n  st.global.u8 [%%rd3], %%r1;\n  ret;\n}\n",
+             (unsigned long long)bytes);
+    return bh_module_load(device, ptx, strlen(ptx), out);
+}
+
+TEST(variables_of_modules_count_against_the_limit) {
+    bh_device_options options = device_options(0);
+    options.memory_limit = 96 * MIB;
+    bh_device device = open_device_with(&options);
+    bh_module first, second;
+    REQUIRE_OK(load_variable(device, 40 * MIB, &first));
+    CHECK_EQ(memory_of(device).bytes_modules, 40 * MIB);
+    CHECK_EQ(memory_of(device).bytes_reserved, 40 * MIB);
+
+    CHECK_REFUSED(load_variable(device, 57 * MIB, &second), BH_E_NO_MEMORY);
+    bh_error why;
+    bh_last_error(&why);
+    CHECK_STR_CONTAINS(why.message,
+                       "the module's variables take 59768832 bytes; the device holds 41943040 of "
+                       "at most 100663296, 41943040 of them in modules' variables");
+    bh_buffer buffer;
+    CHECK_REFUSED(bh_buffer_alloc(device, BH_U8, 57 * MIB, NULL, &buffer), BH_E_NO_MEMORY);
+    bh_last_error(&why);
+    CHECK_STR_CONTAINS(why.message, "41943040 of them in modules' variables");
+    CHECK_EQ(memory_of(device).refusals, 2);
+
+    REQUIRE_OK(bh_buffer_alloc(device, BH_U8, 56 * MIB, NULL, &buffer));
+    REQUIRE_OK(bh_buffer_release(buffer)); /* its chunk is kept, and goes for the module */
+    REQUIRE_OK(load_variable(device, 56 * MIB, &second));
+    REQUIRE_OK(bh_module_release(first));
+    REQUIRE_OK(bh_module_release(second));
+    REQUIRE_OK(load_variable(device, 96 * MIB, &first)); /* which sees that they are gone */
+    CHECK_EQ(memory_of(device).bytes_modules, 96 * MIB);
+    CHECK_OK(bh_device_close(device));
+}
+
+static uint64_t mapped_bytes(bh_device device) {
+    char path[64];
+    unsigned long pages = 0;
+    snprintf(path, sizeof path, "/proc/%d/statm", (int)status_of(device).worker_pid);
+    FILE *file = fopen(path, "re");
+    REQUIRE(file != NULL);
+    CHECK_EQ(fscanf(file, "%lu", &pages), 1);
+    fclose(file);
+    return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* A refused module is gone from the worker too: loads of it do not add up there. */
+TEST(a_module_refused_for_its_variables_leaves_nothing_behind) {
+    enum { TIMES = 20 };
+    const uint64_t each = 1024 * (uint64_t)MIB;
+    bh_device_options options = device_options(0);
+    options.memory_limit = 64 * MIB;
+    rig r = rig_open_with(&options);
+    bh_module module;
+    uint64_t before = mapped_bytes(r.device);
+    for (int i = 0; i < TIMES; i++)
+        CHECK_REFUSED(load_variable(r.device, each, &module), BH_E_NO_MEMORY);
+    check_device_works(&r);
+    CHECK_LT(mapped_bytes(r.device), before + TIMES / 2 * each);
+    CHECK_EQ(memory_of(r.device).bytes_modules, 0);
+    CHECK_EQ(status_of(r.device).losses, 0);
+    CHECK_OK(bh_device_close(r.device));
 }

@@ -6,15 +6,22 @@
 
 TEST(kernels_are_found_by_name_and_number) {
     rig r = rig_open(0);
-    uint32_t count = 0;
-    REQUIRE_OK(bh_module_kernel_count(r.module, &count));
-    CHECK_EQ(count, 25);
+    enum { KERNELS = 25 };
+    bh_kernel kernels[KERNELS + 1] = {0};
+    size_t count = 0;
+    REQUIRE_OK(bh_module_list_kernels(r.module, NULL, 0, &count));
+    CHECK_EQ(count, KERNELS);
+    count = 0;
+    REQUIRE_OK(bh_module_list_kernels(r.module, kernels, 3, &count));
+    CHECK_EQ(count, KERNELS);
+    CHECK_EQ(kernels[3].id, 0);
+    REQUIRE_OK(bh_module_list_kernels(r.module, kernels, KERNELS + 1, &count));
+    CHECK_EQ(kernels[KERNELS].id, 0);
     bool saxpy = false;
-    for (uint32_t i = 0; i < count; i++) {
-        bh_kernel kernel = {0}, by_name = {0};
+    for (size_t i = 0; i < count; i++) {
+        bh_kernel kernel = kernels[i], by_name = {0};
         bh_kernel_info info = BH_INIT(info);
-        REQUIRE_OK(bh_module_kernel_at(r.module, i, &kernel));
-        REQUIRE_OK(bh_kernel_query(kernel, &info));
+        REQUIRE_OK(bh_kernel_get_info(kernel, &info));
         CHECK(info.name[0] != '\0');
         REQUIRE_OK(bh_kernel_get(r.module, info.name, &by_name));
         CHECK_EQ(kernel.id, by_name.id);
@@ -22,8 +29,6 @@ TEST(kernels_are_found_by_name_and_number) {
     }
     CHECK(saxpy);
     bh_kernel none = {0};
-    CHECK_REFUSED(bh_module_kernel_at(r.module, count, &none), BH_E_NOT_FOUND);
-    CHECK_REFUSED(bh_module_kernel_at(r.module, UINT32_MAX, &none), BH_E_NOT_FOUND);
     CHECK_REFUSED(bh_kernel_get(r.module, "no_such_kernel", &none), BH_E_NOT_FOUND);
     CHECK_REFUSED(bh_kernel_get(r.module, "", &none), BH_E_NOT_FOUND);
     CHECK_REFUSED(bh_kernel_get(r.module, "saxp", &none), BH_E_NOT_FOUND);
@@ -36,7 +41,7 @@ TEST(kernels_know_their_parameters) {
     bh_kernel_info info = BH_INIT(info);
     bh_kernel scalars = rig_kernel(&r, "scalars");
     static const uint32_t offsets[] = {0, 2, 4, 8, 16, 24, 32}, sizes[] = {1, 2, 4, 8, 4, 8, 8};
-    REQUIRE_OK(bh_kernel_query(scalars, &info));
+    REQUIRE_OK(bh_kernel_get_info(scalars, &info));
     CHECK_STR_EQ(info.name, "scalars");
     CHECK_EQ(info.param_count, 7);
     CHECK_EQ(info.param_bytes, 40);
@@ -46,14 +51,14 @@ TEST(kernels_know_their_parameters) {
     CHECK_GE(info.max_threads, 256);
     for (uint32_t i = 0; i < 7; i++) {
         bh_param_info param = BH_INIT(param);
-        REQUIRE_OK(bh_kernel_param(scalars, i, &param));
+        REQUIRE_OK(bh_kernel_get_param(scalars, i, &param));
         CHECK_EQ(param.offset, offsets[i]);
         CHECK_EQ(param.bytes, sizes[i]);
     }
     bh_param_info param = BH_INIT(param);
-    CHECK_REFUSED(bh_kernel_param(scalars, 7, &param), BH_E_NOT_FOUND);
-    CHECK_REFUSED(bh_kernel_param(scalars, UINT32_MAX, &param), BH_E_NOT_FOUND);
-    REQUIRE_OK(bh_kernel_query(rig_kernel(&r, "trap_now"), &info));
+    CHECK_REFUSED(bh_kernel_get_param(scalars, 7, &param), BH_E_NOT_FOUND);
+    CHECK_REFUSED(bh_kernel_get_param(scalars, UINT32_MAX, &param), BH_E_NOT_FOUND);
+    REQUIRE_OK(bh_kernel_get_info(rig_kernel(&r, "trap_now"), &info));
     CHECK_EQ(info.param_count, 0);
     CHECK_EQ(info.param_bytes, 0);
     CHECK_OK(bh_device_close(r.device));
@@ -67,17 +72,19 @@ TEST(block_directives_are_kept) {
     bh_module module = load_module(device, ptx);
     bh_kernel fixed = get_kernel(module, "fixed"), bounded = get_kernel(module, "bounded");
     bh_kernel_info info = BH_INIT(info);
-    REQUIRE_OK(bh_kernel_query(fixed, &info));
+    REQUIRE_OK(bh_kernel_get_info(fixed, &info));
     CHECK_EQ(info.required_block[0], 32);
     CHECK_EQ(info.required_block[1], 4);
     CHECK_EQ(info.required_block[2], 1);
-    REQUIRE_OK(bh_kernel_query(bounded, &info));
+    REQUIRE_OK(bh_kernel_get_info(bounded, &info));
     CHECK_EQ(info.required_block[0], 0);
     CHECK_EQ(info.max_threads, 64);
     CHECK_OK(run_now(fixed, BH_SHAPE(2, 1, 1, 32, 4, 1), BH_NO_ARGS));
-    CHECK_REFUSED(bh_launch(fixed, BH_SHAPE(2, 1, 1, 128, 1, 1), BH_NO_ARGS, NULL), BH_E_LAUNCH);
+    CHECK_REFUSED(bh_launch(fixed, BH_SHAPE(2, 1, 1, 128, 1, 1), BH_NO_ARGS, NULL, NULL),
+                  BH_E_LAUNCH);
     CHECK_OK(run_now(bounded, BH_SHAPE(2, 1, 1, 64, 1, 1), BH_NO_ARGS));
-    CHECK_REFUSED(bh_launch(bounded, BH_SHAPE(2, 1, 1, 65, 1, 1), BH_NO_ARGS, NULL), BH_E_LAUNCH);
+    CHECK_REFUSED(bh_launch(bounded, BH_SHAPE(2, 1, 1, 65, 1, 1), BH_NO_ARGS, NULL, NULL),
+                  BH_E_LAUNCH);
     CHECK_OK(bh_device_close(device));
 }
 
@@ -181,9 +188,9 @@ TEST(a_module_can_be_unloaded_under_its_work) {
     bh_ticket last = {0, 0};
     for (int i = 0; i < 50; i++)
         last = submit(add_one, BH_GRID(64, 64), BH_ARGS(BH_INOUT(x), 64u), &there);
-    CHECK_OK(bh_module_unload(other));
-    CHECK_REFUSED(bh_module_unload(other), BH_E_INVALID);
-    CHECK_REFUSED(bh_launch(add_one, BH_GRID(64, 64), BH_ARGS(BH_INOUT(x), 64u), NULL),
+    CHECK_OK(bh_module_release(other));
+    CHECK_REFUSED(bh_module_release(other), BH_E_INVALID);
+    CHECK_REFUSED(bh_launch(add_one, BH_GRID(64, 64), BH_ARGS(BH_INOUT(x), 64u), NULL, NULL),
                   BH_E_INVALID);
     bh_kernel gone;
     CHECK_REFUSED(bh_kernel_get(other, "add_one", &gone), BH_E_INVALID);
@@ -202,7 +209,7 @@ TEST(modules_come_and_go_a_hundred_times) {
         bh_module module = load_module(device, ptx_globals);
         CHECK_OK(run_now(get_kernel(module, "bump"), BH_GRID(1, 1), BH_ARGS(BH_OUT(out))));
         CHECK_EQ(word_read(out, 0), 1);
-        CHECK_OK(bh_module_unload(module));
+        CHECK_OK(bh_module_release(module));
         if (i == 10) before = open_descriptors();
     }
     /* What the standby was not told of yet is open until it is. */
@@ -260,7 +267,7 @@ TEST(truncated_ptx_is_refused_with_a_line) {
         /* Cut right after a complete kernel it is still a module. */
         bh_status status = bh_module_load(r.device, ptx_globals, size, &module);
         if (status == BH_OK) {
-            CHECK_OK(bh_module_unload(module));
+            CHECK_OK(bh_module_release(module));
             whole++;
             continue;
         }
@@ -306,7 +313,7 @@ TEST(ptx_with_random_bytes_changed_never_harms_the_device) {
             image[rng_below(&random, (uint32_t)length)] = (char)(32 + rng_below(&random, 95));
         bh_status status = bh_module_load(r.device, image, length, &module);
         if (status == BH_OK)
-            CHECK_OK(bh_module_unload(module));
+            CHECK_OK(bh_module_release(module));
         else
             CHECK_REFUSED(status, status == BH_E_UNSUPPORTED ? BH_E_UNSUPPORTED : BH_E_LOAD);
     }

@@ -47,9 +47,9 @@ static speller speller_open(bh_device device, uint32_t bytes) {
     free(ptx);
     s.kernel = get_kernel(s.module, "spell");
     bh_kernel_info info = BH_INIT(info);
-    REQUIRE_OK(bh_kernel_query(s.kernel, &info));
+    REQUIRE_OK(bh_kernel_get_info(s.kernel, &info));
     CHECK_EQ(info.param_bytes, bytes);
-    REQUIRE_OK(bh_buffer_alloc(device, BH_U8, s.count, &s.out));
+    REQUIRE_OK(bh_buffer_alloc(device, BH_U8, s.count, NULL, &s.out));
     return s;
 }
 
@@ -96,7 +96,7 @@ static void spell_with(const speller *s, uint32_t seed, const bh_launch_options 
 
 static void speller_close(const speller *s) {
     CHECK_OK(bh_buffer_release(s->out));
-    CHECK_OK(bh_module_unload(s->module));
+    CHECK_OK(bh_module_release(s->module));
 }
 
 static const uint32_t sizes[] = {4095,  4096,  4097,  4098,  4099,  4100,  4352,  4353, 8000,
@@ -106,7 +106,7 @@ enum { SIZES = sizeof sizes / sizeof *sizes };
 TEST(every_size_is_launched) {
     bh_device device = open_device();
     bh_device_info info = BH_INIT(info);
-    REQUIRE_OK(bh_device_query(device, &info));
+    REQUIRE_OK(bh_device_get_info(device, &info));
     CHECK_EQ(info.max_param_bytes, MOST);
     for (uint32_t i = 0; i < SIZES; i++) {
         speller s = speller_open(device, sizes[i]);
@@ -205,7 +205,7 @@ TEST(a_backlog_of_large_ones_has_the_data_of_each) {
     speller s = speller_open(r.device, BYTES);
     bh_buffer outs[COUNT];
     for (uint32_t i = 0; i < COUNT; i++)
-        REQUIRE_OK(bh_buffer_alloc(r.device, BH_U8, s.count, &outs[i]));
+        REQUIRE_OK(bh_buffer_alloc(r.device, BH_U8, s.count, NULL, &outs[i]));
     for (uint32_t round = 0; round < 3; round++) {
         gate g = gate_close(&r, lane, 0);
         for (uint32_t i = 0; i < COUNT; i++) {
@@ -234,7 +234,7 @@ TEST(they_go_on_after_a_loss) {
     bh_ticket last;
     gate g = gate_close(&r, lane, 0);
     for (uint32_t i = 0; i < COUNT; i++) {
-        REQUIRE_OK(bh_buffer_alloc(r.device, BH_U8, s.count, &outs[i]));
+        REQUIRE_OK(bh_buffer_alloc(r.device, BH_U8, s.count, NULL, &outs[i]));
         uint8_t *data = data_of(s.count, i);
         last = submit(s.kernel, shape_of(&s), BH_ARGS(BH_OUT(outs[i]), BH_VALUE(data, s.count)),
                       &there);
@@ -269,14 +269,14 @@ TEST(prepared_launches_carry_them) {
         bh_prepared p;
         REQUIRE_OK(bh_prepare(s.kernel, shape_of(&s),
                               BH_ARGS(BH_OUT(s.out), BH_VALUE(first, s.count)), NULL, &p));
-        CHECK_OK(bh_prepared_launch(p, NULL));
+        CHECK_OK(bh_prepared_launch(p, NULL, 0, NULL));
         CHECK(spelled(s.out, s.count, 1));
         bh_change change = {.index = 1, .arg = bh_arg_data(second, s.count)};
-        CHECK_OK(bh_prepared_launch_with(p, &change, 1, NULL));
+        CHECK_OK(bh_prepared_launch(p, &change, 1, NULL));
         CHECK(spelled(s.out, s.count, 2));
         CHECK_OK(bh_prepared_set(p, 1, bh_arg_data(first, s.count)));
         CHECK_REFUSED(bh_prepared_set(p, 1, bh_arg_data(first, s.count - 1)), BH_E_LAUNCH);
-        CHECK_OK(bh_prepared_launch(p, NULL));
+        CHECK_OK(bh_prepared_launch(p, NULL, 0, NULL));
         CHECK(spelled(s.out, s.count, 1));
         CHECK_OK(bh_prepared_release(p));
         free(first);
@@ -291,7 +291,7 @@ static void check_sequence(bh_device device, uint32_t bytes) {
     bh_buffer kept;
     bh_sequence sequence;
     uint32_t step[2];
-    REQUIRE_OK(bh_buffer_alloc(device, BH_U8, s.count, &kept));
+    REQUIRE_OK(bh_buffer_alloc(device, BH_U8, s.count, NULL, &kept));
     REQUIRE_OK(bh_sequence_begin(device, NULL, &sequence));
     for (uint32_t i = 0; i < 2; i++) {
         uint8_t *data = data_of(s.count, i);
@@ -391,16 +391,17 @@ TEST(a_short_queue_says_how_long_it_would_have_to_be) {
     uint8_t *data = data_of(MOST, 1);
     bh_error error;
     bh_args args = BH_ARGS(BH_OUT(large.out), BH_VALUE(data, large.count));
-    CHECK_REFUSED(bh_launch(large.kernel, shape_of(&large), args, NULL), BH_E_LAUNCH);
+    CHECK_REFUSED(bh_launch(large.kernel, shape_of(&large), args, NULL, NULL), BH_E_LAUNCH);
     bh_last_error(&error);
     CHECK_STR_CONTAINS(error.message, "has 7073 bytes of parameters");
     CHECK_STR_CONTAINS(error.message, "a queue of 64 slots takes at most 7072");
     CHECK_STR_CONTAINS(error.fix, "queue_length of 128 or more");
     char line[BH_LINE_BYTES];
-    CHECK_OK(bh_last_launch_line(line, sizeof line));
+    CHECK_OK(bh_preflight_line(NULL, line, sizeof line));
     CHECK_STR_CONTAINS(line, "|reason=parameter_bytes|requested=7073|limit=7072|");
     CHECK_REFUSED(bh_launch(largest.kernel, shape_of(&largest),
-                            BH_ARGS(BH_OUT(largest.out), BH_VALUE(data, largest.count)), NULL),
+                            BH_ARGS(BH_OUT(largest.out), BH_VALUE(data, largest.count)), NULL,
+                            NULL),
                   BH_E_LAUNCH);
     bh_last_error(&error);
     CHECK_STR_CONTAINS(error.fix, "queue_length of 512 or more");

@@ -11,7 +11,7 @@ static bh_prepared prepare(bh_kernel kernel, bh_shape shape, bh_args args,
 
 static bh_status run_prepared(bh_prepared p) {
     bh_ticket ticket;
-    bh_status status = bh_prepared_launch(p, &ticket);
+    bh_status status = bh_prepared_launch(p, NULL, 0, &ticket);
     return status == BH_OK ? bh_wait(ticket, LONG_NS) : status;
 }
 
@@ -20,7 +20,8 @@ TEST(one_is_launched_again_and_again) {
     bh_buffer x = words_filled(r.device, 100, 0);
     bh_prepared p =
         prepare(rig_kernel(&r, "add_one"), BH_GRID(100, 32), BH_ARGS(BH_INOUT(x), 100u), NULL);
-    for (int i = 0; i < 5000; i++) CHECK_OK(bh_prepared_launch(p, NULL)); /* more than a queue */
+    for (int i = 0; i < 5000; i++)
+        CHECK_OK(bh_prepared_launch(p, NULL, 0, NULL)); /* more than a queue */
     CHECK(words_are(x, 100, 5000));
     CHECK_OK(bh_prepared_release(p));
     CHECK_OK(bh_device_close(r.device));
@@ -43,11 +44,11 @@ TEST(arguments_are_changed) {
     bh_change changes[2] = {{.index = 0, .arg = BH_OUT(x)},
                             {.index = 1, .arg = bh_arg_data(&base, sizeof base)}};
     bh_ticket ticket;
-    CHECK_OK(bh_prepared_launch_with(p, changes, 2, &ticket));
+    CHECK_OK(bh_prepared_launch(p, changes, 2, &ticket));
     base = 0; /* was copied */
     CHECK_OK(bh_wait(ticket, LONG_NS));
     CHECK(words_count(x, 10, 200));
-    CHECK_OK(bh_prepared_launch(p, NULL)); /* they stay */
+    CHECK_OK(bh_prepared_launch(p, NULL, 0, NULL)); /* they stay */
     CHECK(words_count(x, 10, 200));
     CHECK_OK(bh_device_close(r.device));
 }
@@ -72,8 +73,8 @@ TEST(a_wrong_change_changes_nothing) {
     bh_change changes[3] = {{.index = 0, .arg = BH_OUT(y)},
                             {.index = 1, .arg = bh_arg_value(&narrow, 4)},
                             {.index = 2, .arg = bh_arg_value(&wide, 8)}};
-    CHECK_REFUSED(bh_prepared_launch_with(p, changes, 3, NULL), BH_E_LAUNCH);
-    CHECK_REFUSED(bh_prepared_launch_with(p, NULL, 1, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_prepared_launch(p, changes, 3, NULL), BH_E_LAUNCH);
+    CHECK_REFUSED(bh_prepared_launch(p, NULL, 1, NULL), BH_E_INVALID);
     CHECK_OK(run_prepared(p));
     CHECK(words_count(x, 10, 5));
     CHECK(words_are(y, 10, 7));
@@ -115,7 +116,7 @@ TEST(it_keeps_its_buffers) {
     CHECK_OK(run_prepared(p));
     CHECK(words_are(out, 1000, 50));
     CHECK_OK(bh_buffer_release(others[3]));
-    CHECK_OK(bh_prepared_launch(p, NULL));
+    CHECK_OK(bh_prepared_launch(p, NULL, 0, NULL));
     CHECK_OK(bh_prepared_release(p)); /* while it may be running */
     CHECK(words_are(out, 1000, 50));
     CHECK_EQ(status_of(r.device).buffers, before + 6);
@@ -130,17 +131,18 @@ TEST(handles_that_are_none_are_recognised) {
     bh_prepared wrong[] = {{0}, {1}, {kernel.id}, {x.id}, {p.id + 1}, {p.id ^ 1ull << 40}, {~0ull}};
     uint32_t n = 10;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        CHECK_REFUSED(bh_prepared_launch(wrong[i], NULL), BH_E_INVALID);
+        CHECK_REFUSED(bh_prepared_launch(wrong[i], NULL, 0, NULL), BH_E_INVALID);
         CHECK_REFUSED(bh_prepared_set(wrong[i], 1, bh_arg_value(&n, 4)), BH_E_INVALID);
         CHECK_REFUSED(bh_prepared_release(wrong[i]), BH_E_INVALID);
     }
-    CHECK_REFUSED(bh_launch((bh_kernel){p.id}, BH_GRID(1, 1), BH_NO_ARGS, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_launch((bh_kernel){p.id}, BH_GRID(1, 1), BH_NO_ARGS, NULL, NULL),
+                  BH_E_INVALID);
     CHECK_OK(bh_prepared_release(p));
-    CHECK_REFUSED(bh_prepared_launch(p, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_prepared_launch(p, NULL, 0, NULL), BH_E_INVALID);
     CHECK_REFUSED(bh_prepared_release(p), BH_E_INVALID);
     p = prepare(kernel, BH_GRID(10, 32), BH_ARGS(BH_INOUT(x), 10u), NULL);
     CHECK_OK(bh_device_close(r.device)); /* which closes it too */
-    CHECK_REFUSED(bh_prepared_launch(p, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_prepared_launch(p, NULL, 0, NULL), BH_E_INVALID);
     CHECK_REFUSED(bh_prepared_release(p), BH_E_INVALID);
 }
 
@@ -150,16 +152,17 @@ TEST(a_module_unloaded_is_a_clear_error) {
     bh_prepared p =
         prepare(rig_kernel(&r, "add_one"), BH_GRID(10, 32), BH_ARGS(BH_INOUT(x), 10u), NULL);
     CHECK_OK(run_prepared(p));
-    CHECK_OK(bh_module_unload(r.module));
+    CHECK_OK(bh_module_release(r.module));
     bh_error error;
     uint32_t n = 10;
-    CHECK_REFUSED(bh_prepared_launch(p, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_prepared_launch(p, NULL, 0, NULL), BH_E_INVALID);
     bh_last_error(&error);
     CHECK_STR_CONTAINS(error.message, "add_one");
     CHECK_STR_CONTAINS(error.message, "unloaded");
     CHECK_REFUSED(bh_prepared_set(p, 1, bh_arg_value(&n, 4)), BH_E_INVALID);
     r.module = load_module(r.device, ptx_basic);
-    CHECK_REFUSED(bh_prepared_launch(p, NULL), BH_E_INVALID); /* another one of that name */
+    CHECK_REFUSED(bh_prepared_launch(p, NULL, 0, NULL),
+                  BH_E_INVALID); /* another one of that name */
     CHECK_OK(bh_prepared_release(p));
     CHECK(words_are(x, 10, 1));
     CHECK_OK(bh_device_close(r.device));
@@ -176,17 +179,18 @@ TEST(options_hold_for_every_launch) {
     bh_ticket ticket = {0};
     bh_status status = BH_OK;
     uint32_t launched = 0;
-    while ((status = bh_prepared_launch(p, &ticket)) == BH_OK && launched < 100000) launched++;
+    while ((status = bh_prepared_launch(p, NULL, 0, &ticket)) == BH_OK && launched < 100000)
+        launched++;
     CHECK_REFUSED(status, BH_E_BUSY);
     char line[BH_LINE_BYTES];
-    CHECK_OK(bh_last_launch_line(line, sizeof line));
+    CHECK_OK(bh_preflight_line(NULL, line, sizeof line));
     CHECK_STR_CONTAINS(line, "|kernel=add_one|status=blocked|reason=queue_full|");
-    CHECK_STATUS(bh_query(ticket), BH_E_BUSY);
+    CHECK_STATUS(bh_wait(ticket, 0), BH_E_BUSY);
     gate_open(&g);
     CHECK_OK(bh_wait(ticket, LONG_NS));
     CHECK(words_are(x, 10, launched));
-    CHECK_OK(bh_lane_close(lane));
-    CHECK_REFUSED(bh_prepared_launch(p, NULL), BH_E_INVALID);
+    CHECK_OK(bh_lane_release(lane));
+    CHECK_REFUSED(bh_prepared_launch(p, NULL, 0, NULL), BH_E_INVALID);
     CHECK_OK(bh_device_close(r.device));
 }
 
@@ -224,14 +228,14 @@ TEST(inputs_that_become_outputs_too_are_writable) {
 TEST(a_cooperative_one_is_checked_once) {
     rig r = rig_open(0);
     bh_device_info info = BH_INIT(info);
-    REQUIRE_OK(bh_device_query(r.device, &info));
+    REQUIRE_OK(bh_device_get_info(r.device, &info));
     if (!info.cooperative) SKIP("this device has no cooperative launches");
     bh_buffer x = words_filled(r.device, 64, 0);
     bh_launch_options options = BH_INIT(options);
     options.flags = BH_LAUNCH_COOPERATIVE;
     bh_prepared p, no = {5};
     p = prepare(rig_kernel(&r, "add_one"), BH_GRID(64, 32), BH_ARGS(BH_INOUT(x), 64u), &options);
-    for (int i = 0; i < 20; i++) CHECK_OK(bh_prepared_launch(p, NULL));
+    for (int i = 0; i < 20; i++) CHECK_OK(bh_prepared_launch(p, NULL, 0, NULL));
     CHECK(words_are(x, 64, 20));
     CHECK_REFUSED(bh_prepare(rig_kernel(&r, "add_one"), BH_SHAPE(10000000, 1, 1, 32, 1, 1),
                              BH_ARGS(BH_INOUT(x), 64u), &options, &no),
@@ -248,7 +252,7 @@ static void launch_many(void *context, unsigned index) {
     crowd *c = context;
     for (int i = 0; i < 500; i++) {
         bh_change mine = {.index = 0, .arg = BH_INOUT(c->sums[index])};
-        CHECK_OK(bh_prepared_launch_with(c->p, &mine, 1, NULL));
+        CHECK_OK(bh_prepared_launch(c->p, &mine, 1, NULL));
     }
 }
 

@@ -12,23 +12,23 @@ static bh_sequence begin(bh_device device) {
 
 static bh_counters counters_of(bh_device device) {
     bh_counters counters = BH_INIT(counters);
-    REQUIRE_OK(bh_device_counters(device, &counters));
+    REQUIRE_OK(bh_device_get_counters(device, &counters));
     return counters;
 }
 
-/* Refused by bh_launch_with and by a recording, with the same words and the same line. */
+/* Refused by bh_launch and by a recording, with the same words and the same line. */
 static void check_same(bh_sequence seq, bh_kernel kernel, bh_shape shape, bh_args args,
                        const bh_launch_options *options, bh_status expected) {
     bh_error alone, step;
     char alone_line[BH_LINE_BYTES], step_line[BH_LINE_BYTES];
     uint32_t number = 77;
-    CHECK_REFUSED(bh_launch_with(kernel, shape, args, options, NULL), expected);
+    CHECK_REFUSED(bh_launch(kernel, shape, args, options, NULL), expected);
     bh_last_error(&alone);
-    CHECK_OK(bh_last_launch_line(alone_line, sizeof alone_line));
-    (void)bh_launch_with((bh_kernel){0}, shape, args, NULL, NULL); /* another line */
+    CHECK_OK(bh_preflight_line(NULL, alone_line, sizeof alone_line));
+    (void)bh_launch((bh_kernel){0}, shape, args, NULL, NULL); /* another line */
     CHECK_REFUSED(bh_sequence_launch(seq, kernel, shape, args, options, &number), expected);
     bh_last_error(&step);
-    CHECK_OK(bh_last_launch_line(step_line, sizeof step_line));
+    CHECK_OK(bh_preflight_line(NULL, step_line, sizeof step_line));
     CHECK_STR_EQ(step.message, alone.message);
     CHECK_STR_EQ(step.fix, alone.fix);
     CHECK_STR_EQ(step_line, alone_line);
@@ -38,7 +38,7 @@ static void check_same(bh_sequence seq, bh_kernel kernel, bh_shape shape, bh_arg
 TEST(what_a_launch_is_refused_for_a_step_is_refused_for) {
     rig r = rig_open(0);
     bh_device_info info = BH_INIT(info);
-    REQUIRE_OK(bh_device_query(r.device, &info));
+    REQUIRE_OK(bh_device_get_info(r.device, &info));
     bh_kernel add = rig_kernel(&r, "add_one");
     bh_buffer p = words_filled(r.device, N, 0), gone = words_filled(r.device, N, 0);
     CHECK_OK(bh_buffer_release(gone));
@@ -101,7 +101,7 @@ TEST(what_an_argument_is_refused_for_a_value_is_refused_for) {
     for (int i = 0; i < 4; i++) {
         bh_arg list[] = {wrong[i], BH_IN(x), BH_INOUT(y), BH_ARG((uint32_t)N)};
         bh_error alone, set;
-        bh_status status = bh_launch(saxpy, BH_GRID(N, 64), (bh_args){list, 4}, NULL);
+        bh_status status = bh_launch(saxpy, BH_GRID(N, 64), (bh_args){list, 4}, NULL, NULL);
         bh_last_error(&alone);
         CHECK_REFUSED(bh_sequence_set(seq, step, 0, wrong[i]), status);
         bh_last_error(&set);
@@ -157,14 +157,14 @@ TEST(replays_count_their_steps) {
     bh_lane_counts on_lane_counts = BH_INIT(on_lane_counts);
     uint64_t until = now_ns() + LONG_NS;
     do { /* a worker's counts may lag behind its tickets */
-        REQUIRE_OK(bh_lane_counters(r.device, lane, &on_lane_counts));
+        REQUIRE_OK(bh_lane_get_counters(r.device, lane, &on_lane_counts));
     } while (on_lane_counts.running.count < 2 && now_ns() < until);
     CHECK_EQ(on_lane_counts.requests, 2);
     CHECK_EQ(on_lane_counts.launches, 16);
     CHECK_EQ(on_lane_counts.running.count, 2); /* one time each, for the whole */
     char text[65536];
     size_t length;
-    REQUIRE_OK(bh_counters_prometheus(r.device, text, sizeof text, &length));
+    REQUIRE_OK(bh_prometheus(text, sizeof text, &length));
     CHECK_STR_CONTAINS(text, "bulkhead_replays_total{");
     CHECK_STR_CONTAINS(text, "bulkhead_replay_steps_total{");
     CHECK_STR_CONTAINS(text, "bulkhead_dispatches_total{");
@@ -191,7 +191,7 @@ TEST(a_device_is_closed_under_replays) {
     for (int i = 0; i < 8; i++) REQUIRE_OK(bh_sequence_submit(both[i % 2], &how, &tickets[i]));
     CHECK_OK(bh_sequence_release(released));
     CHECK_OK(bh_device_close(r.device));
-    for (int i = 0; i < 8; i++) CHECK(bh_query(tickets[i]) != BH_E_BUSY); /* all have a verdict */
+    for (int i = 0; i < 8; i++) CHECK(bh_wait(tickets[i], 0) != BH_E_BUSY); /* all have a verdict */
     CHECK_REFUSED(bh_sequence_submit(seq, NULL, NULL), BH_E_INVALID);
     CHECK_REFUSED(bh_sequence_finish(unfinished), BH_E_INVALID);
     CHECK_REFUSED(bh_sequence_bind(seq, p, p), BH_E_INVALID);

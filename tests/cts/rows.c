@@ -16,7 +16,7 @@ static uint8_t *noise(size_t size, uint32_t seed) {
 
 static bh_buffer bytes_buffer(bh_device device, const uint8_t *bytes, size_t size) {
     bh_buffer buffer;
-    REQUIRE_OK(bh_buffer_alloc(device, BH_U8, size, &buffer));
+    REQUIRE_OK(bh_buffer_alloc(device, BH_U8, size, NULL, &buffer));
     REQUIRE_OK(bh_buffer_write(buffer, 0, bytes, size));
     return buffer;
 }
@@ -217,7 +217,7 @@ TEST(rows_of_one_buffer_may_interleave_and_not_overlap) {
     REQUIRE_OK(bh_buffer_copy_2d(x, x, &rows));
     model_rows(a, a, &rows);
     check_bytes(x, a, ALL, "interleaved");
-    REQUIRE_OK(bh_buffer_view(x, 0, ALL, &view));
+    REQUIRE_OK(bh_buffer_view(x, 0, 0, ALL, &view));
     uint32_t refused = 0;
     for (uint64_t offset = 0; offset < 2 * PITCH; offset++) {
         rows.height = 4;

@@ -30,7 +30,7 @@ TEST(a_replay_does_what_its_launches_would) {
     bh_buffer p = words_counting(r.device, N, 7), q = words_filled(r.device, N, 0),
               s = words_filled(r.device, N, 0);
     bh_buffer half;
-    REQUIRE_OK(bh_buffer_view(s, 0, N / 2, &half));
+    REQUIRE_OK(bh_buffer_view(s, 0, 0, N / 2, &half));
     bh_sequence seq = begin(r.device, "mixed");
     uint32_t step = 99, pattern = 0x01020304;
     for (uint32_t i = 0; i < STEPS; i++) {
@@ -108,7 +108,7 @@ TEST_TIMEOUT(replays_in_the_queue_keep_their_bindings, 60) {
             CHECK_OK(bh_sequence_set(seq, step, 3, BH_ARG(i * 77 + (uint32_t)round)));
             tickets[i] = replay(seq, lane, 1);
         }
-        if (gated) CHECK_STATUS(bh_query(tickets[0]), BH_E_BUSY);
+        if (gated) CHECK_STATUS(bh_wait(tickets[0], 0), BH_E_BUSY);
         if (gated) gate_open(&g);
         for (uint32_t i = 0; i < count; i++) {
             CHECK_OK(bh_wait(tickets[i], LONG_NS));
@@ -200,7 +200,7 @@ TEST(what_a_sequence_uses_stays_alive) {
     REQUIRE_OK(bh_sequence_launch(seq, get_kernel(module, "copy_words"), BH_GRID(N, 64),
                                   BH_ARGS(BH_IN(p), BH_OUT(q), (uint32_t)N), NULL, NULL));
     REQUIRE_OK(bh_sequence_finish(seq));
-    CHECK_OK(bh_module_unload(module));
+    CHECK_OK(bh_module_release(module));
     CHECK_OK(bh_buffer_release(p));
     for (int i = 0; i < 8; i++) /* would take its place */
         (void)words_filled(r.device, N, 0xdead);
@@ -254,10 +254,10 @@ TEST(replays_wait_for_lanes_they_were_told_to_wait_for) {
     flag_wait_begun(g.flag);
     bh_ticket ticket = replay(seq, lane, 1);
     sleep_ms(50);
-    CHECK_STATUS(bh_query(ticket), BH_E_BUSY);
+    CHECK_STATUS(bh_wait(ticket, 0), BH_E_BUSY);
     gate_open(&g);
     CHECK_OK(bh_wait(ticket, LONG_NS));
-    CHECK_OK(bh_query(g.ticket));
+    CHECK_OK(bh_wait(g.ticket, 0));
     CHECK_EQ(word_read(p, 0), 9);
     CHECK_OK(bh_device_close(r.device));
 }
@@ -303,7 +303,7 @@ static void use_at_once(void *context, unsigned index) {
     }
     CHECK_OK(bh_lane_sync(lane, LONG_NS));
     CHECK(words_are(p, N, index + 8));
-    CHECK_OK(bh_lane_close(lane));
+    CHECK_OK(bh_lane_release(lane));
 }
 
 TEST_TIMEOUT(threads_share_a_sequence, 60) {

@@ -56,7 +56,7 @@ TEST(two_compartments_see_the_same_bytes) {
                      BH_ARGS(BH_INOUT(here), (uint32_t)WORDS)));
     CHECK(words_count(there, WORDS, 7));
     bh_buffer_info info = BH_INIT(info);
-    CHECK_OK(bh_buffer_query(there, &info));
+    CHECK_OK(bh_buffer_get_info(there, &info));
     CHECK_EQ(info.type, BH_U32);
     CHECK_EQ(info.count, WORDS);
     CHECK_EQ(info.device.id, b.device.id);
@@ -97,7 +97,7 @@ TEST(a_token_holds_nothing_but_what_it_says) {
 TEST(a_view_and_an_opened_buffer_can_be_passed_on) {
     rig a = rig_open(0), b = rig_open(0), c = rig_open(0);
     bh_buffer whole = shareable(a.device, WORDS, 0), view;
-    REQUIRE_OK(bh_buffer_view(whole, 100, 50, &view));
+    REQUIRE_OK(bh_buffer_view(whole, 0, 100, 50, &view));
     share s = share_of(view);
     CHECK_EQ(s.token.count, 50);
     bh_buffer second = import(b.device, &s);
@@ -147,7 +147,7 @@ TEST(doubt_stays_on_its_side_and_is_counted) {
     share s = share_of(here);
     bh_buffer there = import(b.device, &s);
     bh_share_info info = BH_INIT(info);
-    REQUIRE_OK(bh_share_query(s.fds, &s.token, &info));
+    REQUIRE_OK(bh_share_get_info(s.fds, &s.token, &info));
     CHECK_EQ(info.doubts, 0);
     CHECK_EQ(info.stale, 0);
     CHECK_EQ(info.generation, 1);
@@ -158,13 +158,13 @@ TEST(doubt_stays_on_its_side_and_is_counted) {
         BH_E_FAULT);
     CHECK(is_suspect(there));
     CHECK(!is_suspect(here));
-    REQUIRE_OK(bh_share_query(s.fds, &s.token, &info));
+    REQUIRE_OK(bh_share_get_info(s.fds, &s.token, &info));
     CHECK_EQ(info.doubts, 0);
     CHECK_STATUS(
         run_now(rig_kernel(&a, "write_then_poke"), shape, BH_ARGS(BH_INOUT(here), 32u, NOWHERE)),
         BH_E_FAULT);
     CHECK(is_suspect(here));
-    REQUIRE_OK(bh_share_query(s.fds, &s.token, &info));
+    REQUIRE_OK(bh_share_get_info(s.fds, &s.token, &info));
     CHECK_GE(info.doubts, 1);
     share_close(&s);
     CHECK_OK(bh_device_close(a.device));
@@ -190,7 +190,7 @@ TEST(tokens_go_stale) {
     REQUIRE_OK(bh_buffer_release(here));
     CHECK_REFUSED(bh_buffer_import(b.device, second.fds, &second.token, 0, &none), BH_E_STALE);
     bh_share_info info = BH_INIT(info);
-    CHECK_OK(bh_share_query(second.fds, &second.token, &info));
+    CHECK_OK(bh_share_get_info(second.fds, &second.token, &info));
     CHECK_EQ(info.stale, 1);
     /* Nothing that is made there now lies in the memory that was given away. */
     for (int i = 0; i < 8; i++) CHECK(words_are(words_filled(a.device, 1 << 16, 0), 1 << 16, 0));
@@ -224,7 +224,7 @@ TEST(no_changed_byte_of_a_token_is_accepted) {
             bh_share_token forged = s.token;
             ((uint8_t *)&forged)[i] ^= (uint8_t)(1 << bit);
             bh_share_info info = BH_INIT(info);
-            bh_status status = bh_share_query(s.fds, &forged, &info);
+            bh_status status = bh_share_get_info(s.fds, &forged, &info);
             if (status != BH_E_INVALID) FAIL("byte %zu, bit %d: %d", i, bit, status);
             bh_buffer none;
             if (bit == 0)
@@ -294,9 +294,9 @@ TEST(bad_arguments_are_refused) {
     CHECK_REFUSED(bh_buffer_import(a.device, s.fds, &s.token, 1, &none), BH_E_INVALID);
     CHECK_REFUSED(bh_buffer_import(a.device, s.fds, &s.token, 0, NULL), BH_E_INVALID);
     CHECK_REFUSED(bh_buffer_import((bh_device){0}, s.fds, &s.token, 0, &none), BH_E_INVALID);
-    CHECK_REFUSED(bh_share_query(s.fds, &s.token, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_share_query(NULL, &s.token, &info), BH_E_INVALID);
-    CHECK_REFUSED(bh_share_query(s.fds, NULL, &info), BH_E_INVALID);
+    CHECK_REFUSED(bh_share_get_info(s.fds, &s.token, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_share_get_info(NULL, &s.token, &info), BH_E_INVALID);
+    CHECK_REFUSED(bh_share_get_info(s.fds, NULL, &info), BH_E_INVALID);
     CHECK_REFUSED(bh_share_map(s.fds, &s.token, NULL), BH_E_INVALID);
     CHECK_REFUSED(bh_share_map(NULL, &s.token, &memory), BH_E_INVALID);
     CHECK_REFUSED(bh_share_unmap(NULL), BH_E_INVALID);
@@ -321,11 +321,11 @@ TEST(limits_and_addresses_hold) {
     }
     /* What the pool holds and does not use gives way. */
     bh_buffer pooled, own;
-    REQUIRE_OK(bh_buffer_alloc(a.device, BH_U8, 40 << 20, &pooled));
+    REQUIRE_OK(bh_buffer_alloc(a.device, BH_U8, 40 << 20, NULL, &pooled));
     CHECK_REFUSED(bh_buffer_alloc_shareable(a.device, BH_U8, 40 << 20, &own), BH_E_NO_MEMORY);
     REQUIRE_OK(bh_buffer_release(pooled));
     REQUIRE_OK(bh_buffer_alloc_shareable(a.device, BH_U8, 40 << 20, &own));
-    CHECK_REFUSED(bh_buffer_alloc(a.device, BH_U8, 40 << 20, &pooled), BH_E_NO_MEMORY);
+    CHECK_REFUSED(bh_buffer_alloc(a.device, BH_U8, 40 << 20, NULL, &pooled), BH_E_NO_MEMORY);
     CHECK_OK(bh_device_close(a.device));
 }
 
@@ -405,7 +405,8 @@ TEST(a_device_with_checks_exports_and_does_not_import) {
     bh_error error;
     CHECK_STATUS(bh_wait(ticket, LONG_NS), BH_E_FAULT);
     CHECK_STATUS(bh_ticket_error(ticket, &error), BH_E_FAULT);
-    CHECK_STR_CONTAINS(error.message, "4 bytes past the end of argument 0, a buffer of u32[10]");
+    CHECK_STR_CONTAINS(error.message,
+                       "starts 0 bytes past the end of argument 0, a buffer of u32[10]");
     REQUIRE_OK(bh_buffer_release(here));
     bh_buffer other = shareable(checked.device, 10, 0);
     uint64_t address = address_of(other);

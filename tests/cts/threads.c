@@ -88,7 +88,7 @@ static void load_and_run(void *context, unsigned index) {
             CHECK_OK(run_now(get_kernel(module, "bump"), BH_GRID(1, 1), BH_ARGS(BH_OUT(out))));
             CHECK_EQ(word_read(out, 0), start + k);
         }
-        CHECK_OK(bh_module_unload(module));
+        CHECK_OK(bh_module_release(module));
         CHECK_OK(bh_buffer_release(out));
     }
 }
@@ -108,7 +108,7 @@ static void open_close_lanes(void *context, unsigned index) {
         bh_lane lane = open_lane(crowd->r.device);
         bh_launch_options there = on_lane(lane, 0);
         submit(rig_kernel(&crowd->r, "add_one"), BH_GRID(1, 1), BH_ARGS(BH_INOUT(own), 1u), &there);
-        CHECK_OK(bh_lane_close(lane));
+        CHECK_OK(bh_lane_release(lane));
         if (i % 10 == 0) CHECK_EQ(word_read(own, 0), i);
     }
 }
@@ -125,7 +125,7 @@ static void retain_and_release(void *context, unsigned index) {
     for (int i = 0; i < 300; i++) {
         bh_buffer view;
         REQUIRE_OK(bh_buffer_retain(crowd->shared));
-        REQUIRE_OK(bh_buffer_view(crowd->shared, (uint64_t)i % WORDS, 1, &view));
+        REQUIRE_OK(bh_buffer_view(crowd->shared, 0, (uint64_t)i % WORDS, 1, &view));
         CHECK_EQ(word_read(view, 0), 5 + (uint32_t)i % WORDS);
         REQUIRE_OK(bh_buffer_release(view));
         REQUIRE_OK(bh_buffer_release(crowd->shared));
@@ -160,7 +160,7 @@ TEST(cancels_race_with_the_worker_and_each_other) {
         REQUIRE_OK(bh_buffer_fill(x, 0, 400, &zero, 4));
         for (uint32_t i = 0; i < 100; i++) {
             bh_buffer view;
-            REQUIRE_OK(bh_buffer_view(x, i, 1, &view));
+            REQUIRE_OK(bh_buffer_view(x, 0, i, 1, &view));
             tickets[i] =
                 submit(rig_kernel(&r, "spin"), BH_GRID(1, 1), BH_ARGS(BH_OUT(view), i, 50u), NULL);
             CHECK_OK(bh_buffer_release(view));
@@ -168,7 +168,7 @@ TEST(cancels_race_with_the_worker_and_each_other) {
         run_threads(3, race_for_cancel, tickets);
         CHECK_OK(bh_device_sync(r.device, LONG_NS));
         for (uint32_t i = 0; i < 100; i++) {
-            bh_status status = bh_query(tickets[i]);
+            bh_status status = bh_wait(tickets[i], 0);
             CHECK(status == BH_OK || status == BH_E_CANCELLED);
             CHECK_EQ(word_read(x, i), status == BH_OK ? spin_word(i, 50) : 0);
         }
@@ -195,7 +195,7 @@ TEST_TIMEOUT(threads_read_large_buffers_at_once, 60) {
     bh_buffer buffers[READERS];
     for (unsigned i = 0; i < READERS; i++) {
         uint8_t value = (uint8_t)(i + 1);
-        REQUIRE_OK(bh_buffer_alloc(device, BH_U8, READ_BYTES, &buffers[i]));
+        REQUIRE_OK(bh_buffer_alloc(device, BH_U8, READ_BYTES, NULL, &buffers[i]));
         REQUIRE_OK(bh_buffer_fill(buffers[i], 0, READ_BYTES, &value, 1));
     }
     run_threads(READERS, read_large, buffers);

@@ -13,9 +13,9 @@ TEST(a_ticket_answers_the_same_for_ever) {
     bh_error first, again;
     CHECK_STATUS(bh_ticket_error(bad, &first), BH_E_FAULT);
     for (int i = 0; i < 100; i++) {
-        CHECK_OK(bh_query(good));
         CHECK_OK(bh_wait(good, 0));
-        CHECK_STATUS(bh_query(bad), BH_E_FAULT);
+        CHECK_OK(bh_wait(good, 0));
+        CHECK_STATUS(bh_wait(bad, 0), BH_E_FAULT);
         CHECK_STATUS(bh_wait(bad, 0), BH_E_FAULT);
         CHECK_STATUS(bh_ticket_error(bad, &again), BH_E_FAULT);
     }
@@ -42,16 +42,16 @@ TEST(unfinished_work_is_busy_and_times_out) {
     bh_lane lane = open_lane(r.device);
     gate g = gate_close(&r, lane, 0);
     bh_error error;
-    CHECK_STATUS(bh_query(g.ticket), BH_E_BUSY);
+    CHECK_STATUS(bh_wait(g.ticket, 0), BH_E_BUSY);
     CHECK_STATUS(bh_ticket_error(g.ticket, &error), BH_E_BUSY);
-    CHECK_STATUS(bh_wait(g.ticket, 0), BH_E_TIMEOUT);
+    CHECK_STATUS(bh_wait_all(&g.ticket, 1, 0), BH_E_BUSY);
     CHECK_STATUS(bh_wait(g.ticket, 1), BH_E_TIMEOUT);
     uint64_t begun = now_ns();
     CHECK_STATUS(bh_wait(g.ticket, 50 * MS), BH_E_TIMEOUT);
     CHECK_GE(now_ns() - begun, 50 * MS);
     gate_open(&g);
     CHECK_OK(bh_wait(g.ticket, BH_FOREVER));
-    CHECK_OK(bh_query(g.ticket));
+    CHECK_OK(bh_wait(g.ticket, 0));
     CHECK_EQ(word_read(g.mark, 0), g.value);
     CHECK_OK(bh_device_close(r.device));
 }
@@ -64,7 +64,7 @@ TEST(tickets_outlive_their_lane_and_their_device) {
     bh_ticket good =
         submit(rig_kernel(&r, "add_one"), BH_GRID(10, 32), BH_ARGS(BH_INOUT(x), 10u), &there);
     bh_ticket bad = submit(rig_kernel(&r, "trap_now"), BH_GRID(1, 1), BH_NO_ARGS, &there);
-    CHECK_OK(bh_lane_close(lane));
+    CHECK_OK(bh_lane_release(lane));
     CHECK_OK(bh_wait(good, LONG_NS));
     CHECK_STATUS(bh_wait(bad, LONG_NS), BH_E_FAULT);
     for (int i = 0; i < 50; i++) { /* lanes that could take its place */
@@ -73,13 +73,13 @@ TEST(tickets_outlive_their_lane_and_their_device) {
         bh_ticket t = submit(rig_kernel(&r, "add_one"), BH_GRID(10, 32), BH_ARGS(BH_INOUT(x), 10u),
                              &elsewhere);
         CHECK_NE(t.lane, good.lane);
-        CHECK_OK(bh_lane_close(other));
+        CHECK_OK(bh_lane_release(other));
     }
-    CHECK_OK(bh_query(good));
-    CHECK_STATUS(bh_query(bad), BH_E_FAULT);
+    CHECK_OK(bh_wait(good, 0));
+    CHECK_STATUS(bh_wait(bad, 0), BH_E_FAULT);
     CHECK_OK(bh_device_close(r.device));
     bh_error error;
-    CHECK_OK(bh_query(good));
+    CHECK_OK(bh_wait(good, 0));
     CHECK_OK(bh_wait(good, BH_FOREVER));
     CHECK_STATUS(bh_wait(bad, 0), BH_E_FAULT);
     CHECK_STATUS(bh_ticket_error(bad, &error), BH_E_FAULT);
@@ -100,7 +100,7 @@ TEST(tickets_of_many_closed_devices_are_remembered) {
         CHECK_OK(bh_device_close(r.device));
     }
     for (int i = 0; i < DEVICES; i++)
-        CHECK_STATUS(bh_query(tickets[i]), i % 2 ? BH_E_FAULT : BH_OK);
+        CHECK_STATUS(bh_wait(tickets[i], 0), i % 2 ? BH_E_FAULT : BH_OK);
 }
 
 struct shared_ticket {
@@ -114,8 +114,8 @@ static void wait_for_shared(void *context, unsigned index) {
     if (index % 2)
         CHECK_OK(bh_wait(shared->ticket, LONG_NS));
     else
-        while (bh_query(shared->ticket) == BH_E_BUSY) sleep_ms(1);
-    CHECK_OK(bh_query(shared->ticket));
+        while (bh_wait(shared->ticket, 0) == BH_E_BUSY) sleep_ms(1);
+    CHECK_OK(bh_wait(shared->ticket, 0));
 }
 
 static void *open_later(void *context) {
@@ -152,7 +152,7 @@ TEST(wait_all_gives_the_first_error_in_order) {
     tickets[2] = submit(rig_kernel(&r, "endless"), BH_GRID(1, 1),
                         BH_ARGS(address_of(flag), BH_OUT(x)), &options);
     CHECK_STATUS(bh_wait_all(tickets, 3, LONG_NS), BH_E_FAULT);
-    CHECK_STATUS(bh_query(tickets[2]), BH_E_DEADLINE);
+    CHECK_STATUS(bh_wait(tickets[2], 0), BH_E_DEADLINE);
     bh_ticket backwards[3] = {tickets[2], tickets[1], tickets[0]};
     CHECK_STATUS(bh_wait_all(backwards, 3, LONG_NS), BH_E_DEADLINE);
     CHECK_OK(bh_device_close(r.device));
@@ -189,14 +189,14 @@ TEST(tickets_made_up_are_recognised) {
                          {UINT64_MAX, UINT64_MAX}};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         bh_error error;
-        CHECK_REFUSED(bh_query(wrong[i]), BH_E_INVALID);
+        CHECK_REFUSED(bh_wait(wrong[i], 0), BH_E_INVALID);
         CHECK_REFUSED(bh_wait(wrong[i], 10 * MS), BH_E_INVALID);
         CHECK_REFUSED(bh_ticket_error(wrong[i], &error), BH_E_INVALID);
         CHECK_REFUSED(bh_cancel(wrong[i]), BH_E_INVALID);
         CHECK_REFUSED(bh_notify(wrong[i]), BH_E_INVALID);
         CHECK_REFUSED(bh_wait_all(&wrong[i], 1, 10 * MS), BH_E_INVALID);
     }
-    CHECK_OK(bh_query(t));
+    CHECK_OK(bh_wait(t, 0));
     CHECK_OK(bh_device_close(r.device));
 }
 
@@ -211,7 +211,7 @@ TEST(work_not_begun_can_be_taken_back) {
     bool taken_back[COUNT];
     int count = 0;
     for (uint32_t i = 0; i < COUNT; i++) {
-        REQUIRE_OK(bh_buffer_view(x, i, 1, &views[i]));
+        REQUIRE_OK(bh_buffer_view(x, 0, i, 1, &views[i]));
         tickets[i] = submit(rig_kernel(&r, "store_word"), BH_GRID(1, 1),
                             BH_ARGS(BH_OUT(views[i]), i + 1), &there);
     }
@@ -222,13 +222,13 @@ TEST(work_not_begun_can_be_taken_back) {
         CHECK(status == BH_OK || status == BH_E_BUSY);
         taken_back[i] = status == BH_OK;
         count += taken_back[i];
-        if (taken_back[i]) CHECK_STATUS(bh_query(tickets[i]), BH_E_CANCELLED);
+        if (taken_back[i]) CHECK_STATUS(bh_wait(tickets[i], 0), BH_E_CANCELLED);
     }
     if (!has_queues(r.device)) CHECK_GT(count, COUNT / 2);
     gate_open(&g);
     CHECK_OK(bh_device_sync(r.device, LONG_NS));
     for (uint32_t i = 0; i < COUNT; i++) {
-        CHECK_STATUS(bh_query(tickets[i]), taken_back[i] ? BH_E_CANCELLED : BH_OK);
+        CHECK_STATUS(bh_wait(tickets[i], 0), taken_back[i] ? BH_E_CANCELLED : BH_OK);
         CHECK_EQ(word_read(x, i), taken_back[i] ? 0 : i + 1);
     }
     CHECK_OK(bh_device_close(r.device));
@@ -241,7 +241,7 @@ TEST(work_begun_or_done_cannot_be_taken_back) {
     gate_open(&g);
     CHECK_OK(bh_wait(g.ticket, LONG_NS));
     CHECK_REFUSED(bh_cancel(g.ticket), BH_E_INVALID);
-    CHECK_OK(bh_query(g.ticket));
+    CHECK_OK(bh_wait(g.ticket, 0));
     CHECK_EQ(word_read(g.mark, 0), g.value);
     CHECK_OK(bh_device_close(r.device));
 }
@@ -294,7 +294,7 @@ TEST(a_waiter_is_woken_when_its_work_is_cancelled) {
     if (status == BH_E_BUSY) SKIP("this device begins work far ahead");
     CHECK_OK(status);
     pthread_join(thread, NULL); /* while the gate is still closed */
-    CHECK_STATUS(bh_query(g.ticket), BH_E_BUSY);
+    CHECK_STATUS(bh_wait(g.ticket, 0), BH_E_BUSY);
     gate_open(&g);
     CHECK_OK(bh_device_close(r.device));
 }

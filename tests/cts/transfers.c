@@ -60,7 +60,7 @@ TEST(data_goes_through_host_memory_both_ways) {
     REQUIRE_OK(bh_submit_write(own_lane, buffer, 0, from, COUNT * 4, &written));
     REQUIRE_OK(bh_submit_read(own_lane, buffer, 0, to, COUNT * 4, &read));
     CHECK_OK(bh_wait(read, LONG_NS));
-    CHECK_OK(bh_query(written));
+    CHECK_OK(bh_wait(written, 0));
     CHECK_MEM_EQ(to, from, COUNT * 4);
 
     /* by parts, from the middle */
@@ -213,7 +213,7 @@ TEST(overlapping_copies_move_or_are_refused) {
         CHECK(words_count(a, 1000, 0));
     } else {
         bh_buffer moved;
-        REQUIRE_OK(bh_buffer_view(a, 100, 500, &moved));
+        REQUIRE_OK(bh_buffer_view(a, 0, 100, 500, &moved));
         CHECK(words_count(moved, 500, 0));
     }
     CHECK_OK(bh_device_close(device));
@@ -225,7 +225,7 @@ TEST(large_plain_copies_go_to_and_from_any_address) {
     static const size_t starts[] = {0, 1, 7, 33, 63};
     bh_device device = open_device();
     bh_buffer buffer;
-    REQUIRE_OK(bh_buffer_alloc(device, BH_U8, BYTES, &buffer));
+    REQUIRE_OK(bh_buffer_alloc(device, BH_U8, BYTES, NULL, &buffer));
     uint8_t *from = malloc(BYTES + 64), *to = malloc(BYTES + 128);
     REQUIRE(from && to);
     rng r = rng_seeded(11);
@@ -250,7 +250,7 @@ TEST(a_read_into_host_memory_goes_there_directly) {
     bh_device device = open_device();
     bh_buffer buffer;
     void *host;
-    REQUIRE_OK(bh_buffer_alloc(device, BH_U8, BYTES, &buffer));
+    REQUIRE_OK(bh_buffer_alloc(device, BH_U8, BYTES, NULL, &buffer));
     REQUIRE_OK(bh_host_alloc(device, BYTES + 10, &host));
     uint8_t pattern = 0x77;
     CHECK_OK(bh_buffer_fill(buffer, 0, BYTES, &pattern, 1));

@@ -198,7 +198,7 @@ static void round_grid(rng *r, bh_shape *shape) {
 TEST_TIMEOUT(our_verdict_is_the_drivers, 300) {
     bh_device device = open_device();
     bh_device_info info = BH_INIT(info);
-    REQUIRE_OK(bh_device_query(device, &info));
+    REQUIRE_OK(bh_device_get_info(device, &info));
     if (strcmp(info.kind, "cuda") != 0)
         SKIP("the device under test is %s, which has no driver to compare with", info.kind);
     char path[512];
@@ -222,8 +222,8 @@ TEST_TIMEOUT(our_verdict_is_the_drivers, 300) {
         round_grid(&r, &shape);
         char said[256], line[BH_LINE_BYTES] = "taken";
         bh_ticket ticket;
-        bh_status ours = bh_launch_with(kernel, shape, BH_NO_ARGS, &options, &ticket);
-        if (ours != BH_OK) bh_last_launch_line(line, sizeof line);
+        bh_status ours = bh_launch(kernel, shape, BH_NO_ARGS, &options, &ticket);
+        if (ours != BH_OK) bh_preflight_line(NULL, line, sizeof line);
         bh_status after = ours == BH_OK ? bh_wait(ticket, LONG_NS) : BH_OK;
         int theirs = side_ask(&side, name, &shape, cooperative, said, sizeof said);
         taken += theirs == 0;

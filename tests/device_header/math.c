@@ -104,9 +104,9 @@ static bench bench_open(const char *flags) {
     const char *path = clang_must_compile("math", flags);
     t.device = open_device();
     REQUIRE_OK(bh_module_load_file(t.device, path, &t.module));
-    REQUIRE_OK(bh_buffer_alloc(t.device, BH_F64, COUNT, &t.a));
-    REQUIRE_OK(bh_buffer_alloc(t.device, BH_F64, COUNT, &t.b));
-    REQUIRE_OK(bh_buffer_alloc(t.device, BH_F64, COUNT, &t.y));
+    REQUIRE_OK(bh_buffer_alloc(t.device, BH_F64, COUNT, NULL, &t.a));
+    REQUIRE_OK(bh_buffer_alloc(t.device, BH_F64, COUNT, NULL, &t.b));
+    REQUIRE_OK(bh_buffer_alloc(t.device, BH_F64, COUNT, NULL, &t.y));
     return t;
 }
 

@@ -74,7 +74,7 @@ TEST(a_worker_killed_by_a_fault_signal_with_four_busy_lanes_names_all_candidates
     CHECK_EQ(log.losses[0].failed, LANES);
     CHECK(words_count(intact, N, 7));
     bh_kernel_info info = BH_INIT(info);
-    CHECK_OK(bh_kernel_query(rig_kernel(&r, "gate"), &info));
+    CHECK_OK(bh_kernel_get_info(rig_kernel(&r, "gate"), &info));
     CHECK_EQ(info.faults, 0); /* only certain ones count */
     check_device_works(&r);
     CHECK_OK(bh_device_close(r.device));
@@ -179,7 +179,7 @@ TEST(a_worker_killed_from_outside_blames_nobody) {
     CHECK_EQ(log.losses[0].failed, 0);
     CHECK_EQ(log.losses[0].lost, 2);
     bh_kernel_info info = BH_INIT(info);
-    CHECK_OK(bh_kernel_query(rig_kernel(&r, "gate"), &info));
+    CHECK_OK(bh_kernel_get_info(rig_kernel(&r, "gate"), &info));
     CHECK_EQ(info.faults, 0);
     check_device_works(&r);
     CHECK_OK(bh_device_close(r.device));

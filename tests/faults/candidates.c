@@ -23,12 +23,12 @@ static scene scene_begin(bool with_kernel) {
     if (with_kernel) s.gate = gate_close(&s.r, first, 0);
     const uint8_t value = VALUE;
     s.area = area_at(control_block(), 0);
-    REQUIRE_OK(bh_buffer_alloc(s.r.device, BH_U8, BYTES, &s.filled));
+    REQUIRE_OK(bh_buffer_alloc(s.r.device, BH_U8, BYTES, NULL, &s.filled));
     REQUIRE_OK(bh_submit_fill(second, s.filled, 0, BYTES, &value, 1, &s.fill));
     _Atomic uint64_t *claim = &s.area->lane[2].claim;
     uint64_t limit = now_ns() + LONG_NS;
     while (bh__claim_position(atomic_load(claim)) < s.fill.sequence) REQUIRE(now_ns() < limit);
-    CHECK_STATUS(bh_query(s.fill), BH_E_BUSY);
+    CHECK_STATUS(bh_wait(s.fill, 0), BH_E_BUSY);
     return s;
 }
 

@@ -20,7 +20,7 @@ static void leave_module_behind(const rig *r) {
     rig second = {r->device, load_module(r->device, ptx_basic)};
     gate g = gate_close(&second, lane, 0);
     flag_wait_begun(g.flag);
-    REQUIRE_OK(bh_module_unload(second.module));
+    REQUIRE_OK(bh_module_release(second.module));
     gate_open(&g);
     REQUIRE_OK(bh_wait(g.ticket, LONG_NS));
 }

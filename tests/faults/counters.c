@@ -6,7 +6,7 @@
 
 static bh_counters counters_of(bh_device device) {
     bh_counters counters = BH_INIT(counters);
-    REQUIRE_OK(bh_device_counters(device, &counters));
+    REQUIRE_OK(bh_device_get_counters(device, &counters));
     return counters;
 }
 

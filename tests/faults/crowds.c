@@ -78,10 +78,10 @@ static void make(own *self, unsigned slot) {
     drop(self, slot);
     switch (rng_below(&self->random, 4)) {
     case 0:
-        status = TRY(bh_buffer_alloc(device, BH_U32, WORDS, &made));
+        status = TRY(bh_buffer_alloc(device, BH_U32, WORDS, NULL, &made));
         break;
     case 1: /* a chunk of its own */
-        status = TRY(bh_buffer_alloc(device, BH_U32, 5 * MIB / 4, &made));
+        status = TRY(bh_buffer_alloc(device, BH_U32, 5 * MIB / 4, NULL, &made));
         break;
     case 2:
         status = TRY(bh_buffer_alloc_shareable(device, BH_U32, WORDS, &made));
@@ -162,7 +162,7 @@ static void look(own *self) {
     bh_memory_info info = BH_INIT(info);
     switch (rng_below(&self->random, 6)) {
     case 0:
-        TRY(bh_device_trim(device, 0, NULL));
+        TRY(bh_memory_trim(device, 0, NULL));
         break;
     case 1:
         TRY(bh_memory_set_limit(device, NULL, (rng_below(&self->random, 3) + 1) * 128 * MIB));
@@ -174,10 +174,10 @@ static void look(own *self) {
         TRY(bh_memory_list(device, see_entry, &sum));
         break;
     case 4:
-        TRY(bh_memory_query(device, &info));
+        TRY(bh_memory_get_info(device, &info));
         break;
     default:
-        TRY(bh_memory_reset_high(device));
+        TRY(bh_memory_reset_peak(device));
     }
 }
 
@@ -261,10 +261,10 @@ static void crowd_run(uint32_t flags, uint64_t seed) {
     pthread_join(thread, NULL);
     check_device_works(&all.r);
     CHECK_OK(bh_device_sync(all.r.device, LONG_NS));
-    CHECK_OK(bh_host_pool_close(all.pool));
+    CHECK_OK(bh_host_pool_release(all.pool));
     bh_memory_info info = BH_INIT(info);
     CHECK_OK(bh_memory_set_limit(all.r.device, NULL, 0));
-    CHECK_OK(bh_memory_query(all.r.device, &info));
+    CHECK_OK(bh_memory_get_info(all.r.device, &info));
     printf("%llu calls, %llu losses\n", (unsigned long long)atomic_load(&all.calls),
            (unsigned long long)status_of(all.r.device).losses);
     CHECK_EQ(info.bytes_buffers, 0);

@@ -11,7 +11,7 @@ enum { BUFFERS = 6, LARGE_WORDS = (8 << 20) / 4, LARGER_WORDS = (64 << 20) / 4, 
 static void *alloc_larger(void *context) {
     const rig *r = context;
     bh_buffer buffer;
-    CHECK_OK(bh_buffer_alloc(r->device, BH_U32, LARGER_WORDS, &buffer));
+    CHECK_OK(bh_buffer_alloc(r->device, BH_U32, LARGER_WORDS, NULL, &buffer));
     CHECK_OK(bh_buffer_release(buffer));
     return NULL;
 }
@@ -71,7 +71,7 @@ TEST(a_standby_that_is_behind_is_told_of_all_that_is_gone) {
             CHECK_OK(bh_sequence_fill(sequence, shared, 0, 400, &(uint32_t){3}, 4, NULL));
             CHECK_OK(bh_sequence_finish(sequence));
             CHECK_OK(bh_sequence_release(sequence));
-            CHECK_OK(bh_module_unload(module));
+            CHECK_OK(bh_module_release(module));
             CHECK_OK(bh_buffer_release(shared));
             CHECK_OK(bh_host_free(r.device, memory));
         }

@@ -60,7 +60,7 @@ TEST(a_refused_use_leaves_its_target_alone) {
     bh_buffer y = words_filled(r.device, N, 2);
     bh_ticket t;
     bh_status status = bh_launch(rig_kernel(&r, "copy_words"), BH_GRID(N, 64),
-                                 BH_ARGS(BH_IN(x), BH_OUT(y), (uint32_t)N), &t);
+                                 BH_ARGS(BH_IN(x), BH_OUT(y), (uint32_t)N), NULL, &t);
     if (status == BH_OK) SKIP("this library answers with the ticket");
     CHECK_REFUSED(status, BH_E_STALE);
     CHECK(!is_suspect(y));
@@ -153,13 +153,13 @@ TEST(writing_a_part_clears_that_part) {
     rig r = rig_with_suspect(&x);
     uint32_t words[N] = {0};
     bh_buffer_info info = BH_INIT(info);
-    REQUIRE_OK(bh_buffer_query(x, &info));
+    REQUIRE_OK(bh_buffer_get_info(x, &info));
     CHECK_EQ(info.suspect_offset, 0);
     CHECK_EQ(info.suspect_bytes, N * 4);
     CHECK_OK(bh_buffer_write(x, 0, words, N * 2));
     CHECK(is_suspect(x));
     info.size = sizeof info;
-    REQUIRE_OK(bh_buffer_query(x, &info));
+    REQUIRE_OK(bh_buffer_get_info(x, &info));
     CHECK_EQ(info.suspect_offset, N * 2);
     CHECK_EQ(info.suspect_bytes, N * 2);
     CHECK_REFUSED(bh_buffer_read(x, 0, words, N * 4), BH_E_STALE);
@@ -175,8 +175,8 @@ TEST(only_the_view_that_was_written_is_suspect) {
     rig r = rig_open(0);
     bh_buffer x = words_counting(r.device, N, 0), low, high;
     uint32_t words[N];
-    REQUIRE_OK(bh_buffer_view(x, 0, N / 2, &low));
-    REQUIRE_OK(bh_buffer_view(x, N / 2, N / 2, &high));
+    REQUIRE_OK(bh_buffer_view(x, 0, 0, N / 2, &low));
+    REQUIRE_OK(bh_buffer_view(x, 0, N / 2, N / 2, &high));
     CHECK_STATUS(run_now(rig_kernel(&r, "write_then_poke"), BH_GRID(N / 2, 64),
                          BH_ARGS(BH_INOUT(high), (uint32_t)N / 2, NOWHERE)),
                  BH_E_FAULT);
@@ -311,8 +311,8 @@ TEST(doubt_in_part_of_a_buffer_spreads_only_to_readers_of_that_part) {
     bh_buffer x = words_counting(r.device, N, 0), low, high, flag = flag_alloc(r.device);
     bh_buffer from_low = words_filled(r.device, N / 2, 0),
               from_high = words_filled(r.device, N / 2, 0);
-    REQUIRE_OK(bh_buffer_view(x, 0, N / 2, &low));
-    REQUIRE_OK(bh_buffer_view(x, N / 2, N / 2, &high));
+    REQUIRE_OK(bh_buffer_view(x, 0, 0, N / 2, &low));
+    REQUIRE_OK(bh_buffer_view(x, 0, N / 2, N / 2, &high));
     bh_ticket fault = submit(rig_kernel(&r, "wait_then_poke"), BH_GRID(1, 1),
                              BH_ARGS(address_of(flag), BH_INOUT(low), NOWHERE), &there);
     flag_wait_begun(flag);
@@ -417,8 +417,8 @@ TEST(work_is_repeated_unless_its_own_input_may_be_gone) {
     for (int i = 0; i < 5; i++) lanes[i] = open_lane(r.device);
     gate g = gate_close(&r, lanes[0], 0);
     bh_buffer source = words_counting(r.device, 2 * N, 7), first, second;
-    CHECK_OK(bh_buffer_view(source, 0, N, &first));
-    CHECK_OK(bh_buffer_view(source, N, N, &second));
+    CHECK_OK(bh_buffer_view(source, 0, 0, N, &first));
+    CHECK_OK(bh_buffer_view(source, 0, N, N, &second));
     bh_buffer copied = words_filled(r.device, N, 0);
     uint32_t *host;
     REQUIRE_OK(bh_host_alloc(r.device, 2 * 4096, (void **)&host));
@@ -466,10 +466,10 @@ TEST(zeros_that_the_worker_refuses) {
     for (int i = 0; i < 200 && test_failures() == 0; i++) {
         uint32_t words[N] = {0}, dirt = 0xd147;
         bh_buffer x;
-        REQUIRE_OK(bh_buffer_alloc(r.device, BH_U32, N, &x));
+        REQUIRE_OK(bh_buffer_alloc(r.device, BH_U32, N, NULL, &x));
         (void)bh_buffer_fill(x, 0, N * 4, &dirt, 4);
         CHECK_OK(bh_buffer_release(x));
-        REQUIRE_OK(bh_buffer_alloc_with(r.device, BH_U32, N, &zeros, &x));
+        REQUIRE_OK(bh_buffer_alloc(r.device, BH_U32, N, &zeros, &x));
         bh_status status = bh_buffer_read(x, 0, words, N * 4);
         if (status == BH_E_STALE) CHECK(is_suspect(x));
         refused += status == BH_E_STALE;

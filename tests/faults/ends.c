@@ -31,7 +31,7 @@ static void ask_or_end(void *context, unsigned index) {
     lane_of_tickets *lane = &s->lanes[index];
     atomic_fetch_add(&s->asking, 1);
     for (unsigned i = 0; i < TICKETS; i++) {
-        do lane->first[i] = bh_query(lane->tickets[i]);
+        do lane->first[i] = bh_wait(lane->tickets[i], 0);
         while (lane->first[i] == BH_E_BUSY);
     }
 }
@@ -52,7 +52,7 @@ static void one_round(scene *s) {
     run_threads(LANES + 1, ask_or_end, s);
     for (unsigned i = 0; i < LANES; i++) {
         for (unsigned k = 0; k < TICKETS; k++)
-            CHECK_STATUS(bh_query(s->lanes[i].tickets[k]), s->lanes[i].first[k]);
+            CHECK_STATUS(bh_wait(s->lanes[i].tickets[k], 0), s->lanes[i].first[k]);
     }
 }
 
@@ -85,7 +85,7 @@ static void cancel_or_open(void *context, unsigned index) {
     bh_kernel spin = rig_kernel(r, "spin");
     for (unsigned i = 0; i < CANCELLED; i++) {
         bh_ticket ticket = submit(spin, BH_GRID(32, 32), BH_ARGS(BH_OUT(x), i, 20u), &there);
-        if (bh_cancel(ticket) == BH_OK) CHECK_STATUS(bh_query(ticket), BH_E_CANCELLED);
+        if (bh_cancel(ticket) == BH_OK) CHECK_STATUS(bh_wait(ticket, 0), BH_E_CANCELLED);
     }
     CHECK_OK(bh_lane_sync(there.lane, LONG_NS));
 }

@@ -49,7 +49,8 @@ TEST(an_overrun_faults_and_is_named) {
     CHECK_OK(run_now(iota, BH_GRID(12, 32), BH_ARGS(BH_OUT(p), 5u, 12u)));
     CHECK(words_count(p, 12, 5));
     check_fault(&r, iota, BH_GRID(13, 32), BH_ARGS(BH_OUT(p), 5u, 13u),
-                "4 bytes past the end of argument 0, a buffer of u32[12]", "argument 0, u32[12]");
+                "starts 0 bytes past the end of argument 0, a buffer of u32[12]",
+                "argument 0, u32[12]");
     CHECK(words_are(next, 64, 7));
     check_device_works(&r);
     CHECK_OK(bh_device_close(r.device));
@@ -77,14 +78,14 @@ TEST(to_the_padding_and_no_further) {
     bh_kernel store = get_kernel(load_module(r.device, ptx_bytes), "store_bytes");
     for (uint32_t bytes = 1; bytes <= 33; bytes += 8) {
         bh_buffer p;
-        REQUIRE_OK(bh_buffer_alloc(r.device, BH_U8, bytes, &p));
+        REQUIRE_OK(bh_buffer_alloc(r.device, BH_U8, bytes, NULL, &p));
         uint64_t address = address_of(p);
         uint32_t padded = (bytes + 15) / 16 * 16;
         CHECK_EQ(address % 16, 0);
         CHECK_OK(run_now(store, BH_GRID(1, 1), BH_ARGS(address, padded)));
         char text[100];
-        snprintf(text, sizeof text, "%u byte%s past the end of a buffer of u8[%u]",
-                 padded + 1 - bytes, padded == bytes ? "" : "s", bytes);
+        snprintf(text, sizeof text, "starts %u byte%s past the end of a buffer of u8[%u]",
+                 padded - bytes, padded - bytes == 1 ? "" : "s", bytes);
         check_fault(&r, store, BH_GRID(1, 1), BH_ARGS(address, padded + 1), text, "");
     }
     CHECK_OK(bh_device_close(r.device));
@@ -129,7 +130,7 @@ TEST(released_while_work_uses_it) {
 TEST(views_keep_their_buffer) {
     rig r = open_guarded(0);
     bh_buffer p = words_counting(r.device, 16, 0), view;
-    REQUIRE_OK(bh_buffer_view(p, 4, 8, &view));
+    REQUIRE_OK(bh_buffer_view(p, 0, 4, 8, &view));
     REQUIRE_OK(bh_buffer_release(p));
     CHECK(words_count(view, 8, 4));
     REQUIRE_OK(bh_buffer_release(view));
@@ -171,9 +172,9 @@ TEST(a_shared_buffer_is_guarded_too) {
     REQUIRE_OK(bh_buffer_import(other.device, fds, &token, 0, &there));
     CHECK_OK(run_now(rig_kernel(&other, "iota"), BH_GRID(12, 32), BH_ARGS(BH_OUT(there), 5u, 12u)));
     CHECK(words_count(p, 12, 5));
-    check_fault(&other, rig_kernel(&other, "iota"), BH_GRID(13, 32),
-                BH_ARGS(BH_OUT(there), 5u, 13u),
-                "4 bytes past the end of argument 0, a buffer of u32[12]", "argument 0, u32[12]");
+    check_fault(
+        &other, rig_kernel(&other, "iota"), BH_GRID(13, 32), BH_ARGS(BH_OUT(there), 5u, 13u),
+        "starts 0 bytes past the end of argument 0, a buffer of u32[12]", "argument 0, u32[12]");
     close(fds[0]);
     close(fds[1]);
     CHECK_OK(bh_device_close(r.device));

@@ -145,7 +145,7 @@ TEST(a_device_that_another_thread_closes_is_closing) {
     CHECK_STATUS(status, BH_E_INVALID);
     CHECK_EQ(health.state, BH_HEALTH_CLOSING);
     pthread_join(closer, NULL);
-    CHECK_STATUS(bh_query(g.ticket), BH_E_CANCELLED);
+    CHECK_STATUS(bh_wait(g.ticket, 0), BH_E_CANCELLED);
 }
 
 TEST(bad_calls_are_refused) {

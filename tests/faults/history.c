@@ -35,15 +35,14 @@ static bh_status submit_one(struct world *w, struct operation *op) {
     bh_buffer to = w->buffers[op->to], a = w->buffers[op->a], b = w->buffers[op->b];
     switch (op->kind) {
     case IOTA:
-        return bh_launch_with(rig_kernel(&w->r, "iota"), BH_GRID(n, 64),
-                              BH_ARGS(BH_OUT(to), op->step, n), &there, &op->ticket);
+        return bh_launch(rig_kernel(&w->r, "iota"), BH_GRID(n, 64),
+                         BH_ARGS(BH_OUT(to), op->step, n), &there, &op->ticket);
     case MIX:
-        return bh_launch_with(rig_kernel(&w->r, "mix"), BH_GRID(n, 64),
-                              BH_ARGS(BH_OUT(to), BH_IN(a), BH_IN(b), op->step, n), &there,
-                              &op->ticket);
+        return bh_launch(rig_kernel(&w->r, "mix"), BH_GRID(n, 64),
+                         BH_ARGS(BH_OUT(to), BH_IN(a), BH_IN(b), op->step, n), &there, &op->ticket);
     case CHURN:
-        return bh_launch_with(rig_kernel(&w->r, "churn"), BH_GRID(n, 64),
-                              BH_ARGS(BH_INOUT(to), op->step, n), &there, &op->ticket);
+        return bh_launch(rig_kernel(&w->r, "churn"), BH_GRID(n, 64),
+                         BH_ARGS(BH_INOUT(to), op->step, n), &there, &op->ticket);
     case FILL:
         return bh_submit_fill(there.lane, to, 0, n * 4, &op->step, 4, &op->ticket);
     case COPY:
@@ -51,8 +50,8 @@ static bh_status submit_one(struct world *w, struct operation *op) {
     case BREAK:
         break;
     }
-    return bh_launch_with(rig_kernel(&w->r, "write_then_poke"), BH_GRID(n, 64),
-                          BH_ARGS(BH_INOUT(to), n, NOWHERE), &there, &op->ticket);
+    return bh_launch(rig_kernel(&w->r, "write_then_poke"), BH_GRID(n, 64),
+                     BH_ARGS(BH_INOUT(to), n, NOWHERE), &there, &op->ticket);
 }
 
 /* What the model says of an operation that was done. */
@@ -98,7 +97,8 @@ static void explain(const struct world *w, uint32_t buffer) {
         if (op->to == buffer)
             fprintf(stderr, "    step %u: %s -> %u of %u, %u, lane %#llx at %llu: %s\n", op->step,
                     names[op->kind], op->to, op->a, op->b, (unsigned long long)op->ticket.lane,
-                    (unsigned long long)op->ticket.sequence, bh_status_name(bh_query(op->ticket)));
+                    (unsigned long long)op->ticket.sequence,
+                    bh_status_name(bh_wait(op->ticket, 0)));
     }
 }
 
@@ -124,7 +124,7 @@ static bool run_batch(struct world *w, bool breaks) {
     CHECK_OK(bh_device_sync(w->r.device, LONG_NS));
     for (uint32_t i = 0; i < w->count; i++) {
         const struct operation *op = &w->batch[i];
-        bh_status status = bh_query(op->ticket);
+        bh_status status = bh_wait(op->ticket, 0);
         if (status == BH_OK) {
             good = apply(w, op) && good;
             continue;

@@ -58,7 +58,7 @@ TEST(work_on_what_a_dead_worker_could_write_waits_until_it_is_gone) {
     }
     CHECK(words_count(s.intact, WORDS, 30));
     check_device_works(&s.r);
-    CHECK_STATUS(bh_query(waits), BH_E_BUSY);
+    CHECK_STATUS(bh_wait(waits, 0), BH_E_BUSY);
     CHECK_STATUS(bh_wait(waits, 50 * MS), BH_E_TIMEOUT);
 
     undead_let_go(s.held);

@@ -20,7 +20,7 @@ static void *free_memory(void *context) {
     freeing *self = context;
     atomic_store(&self->begun, 1);
     self->status =
-        self->pool.id ? bh_host_pool_close(self->pool) : bh_host_free(self->device, self->memory);
+        self->pool.id ? bh_host_pool_release(self->pool) : bh_host_free(self->device, self->memory);
     atomic_store(&self->ended, 1);
     return NULL;
 }

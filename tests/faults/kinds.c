@@ -83,7 +83,7 @@ static void scene_check(struct scene *s, bh_ticket ticket, const char *kernel, b
     bh_kernel_info info = BH_INIT(info);
     bh_kernel handle;
     if (bh_kernel_get(s->r.module, kernel, &handle) == BH_OK) {
-        CHECK_OK(bh_kernel_query(handle, &info));
+        CHECK_OK(bh_kernel_get_info(handle, &info));
         CHECK_EQ(info.faults, expected == BH_E_FAULT ? 1 : info.faults);
         CHECK_EQ(info.quarantined, 0);
     }
@@ -112,7 +112,7 @@ TEST(a_load_from_nowhere) {
     scene_open(&s);
     bh_buffer table;
     uint64_t address = NOWHERE_FAR;
-    REQUIRE_OK(bh_buffer_alloc(s.r.device, BH_U64, 1, &table));
+    REQUIRE_OK(bh_buffer_alloc(s.r.device, BH_U64, 1, NULL, &table));
     REQUIRE_OK(bh_buffer_write(table, 0, &address, 8));
     bh_ticket t = submit(rig_kernel(&s.r, "gather"), BH_GRID(1, 1),
                          BH_ARGS(BH_IN(table), BH_OUT(s.touched), 1u), NULL);

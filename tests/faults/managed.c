@@ -54,7 +54,7 @@ TEST(what_is_suspect_is_stale_until_accepted_or_discarded) {
     rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
     made m = managed_made(r.device, WORDS, 0);
     bh_buffer view;
-    REQUIRE_OK(bh_buffer_view(m.buffer, 0, 64, &view));
+    REQUIRE_OK(bh_buffer_view(m.buffer, 0, 0, 64, &view));
     write_up(m, WORDS, 0);
     REQUIRE_OK(add_one(&r, m.buffer, WORDS));
     CHECK_STATUS(break_it(&r, view), BH_E_FAULT);
@@ -73,7 +73,7 @@ TEST(what_is_suspect_is_stale_until_accepted_or_discarded) {
     /* A discard that comes to nothing clears no doubt. */
     bh_lane lane = open_lane(r.device);
     bh_buffer rest, out = words_alloc(r.device, 64);
-    REQUIRE_OK(bh_buffer_view(m.buffer, 64, 64, &rest));
+    REQUIRE_OK(bh_buffer_view(m.buffer, 0, 64, 64, &rest));
     gate g = gate_close(&r, lane, 0);
     bh_launch_options there = on_lane(lane, 0);
     bh_ticket reads = submit(rig_kernel(&r, "copy_words"), BH_GRID(64, 64),
@@ -119,7 +119,7 @@ TEST_TIMEOUT(a_loss_on_the_way_to_the_device_loses_nothing, 60) {
         CHECK(!is_suspect(m.buffer));
         CHECK(counts_up(m.words, MANY, round));
         bh_buffer view;
-        REQUIRE_OK(bh_buffer_view(m.buffer, MANY - 1000, 1000, &view));
+        REQUIRE_OK(bh_buffer_view(m.buffer, 0, MANY - 1000, 1000, &view));
         CHECK(words_count(view, 1000, round + MANY - 1000));
         REQUIRE_OK(bh_buffer_release(view));
         CHECK(words_count(m.buffer, 1000, round));
@@ -178,7 +178,7 @@ TEST(transparent_buffers_in_doubt) {
     for (uint32_t i = 0; i < WORDS; i++) m.words[i] = i;
     REQUIRE_OK(add_one(&r, m.buffer, WORDS));
     bh_buffer view;
-    REQUIRE_OK(bh_buffer_view(m.buffer, 0, 64, &view));
+    REQUIRE_OK(bh_buffer_view(m.buffer, 0, 0, 64, &view));
     CHECK_STATUS(break_it(&r, view), BH_E_FAULT);
     CHECK(is_suspect(m.buffer));
     CHECK(counts_up(m.words, WORDS, 1)); /* as it was before */
@@ -208,7 +208,7 @@ TEST(a_query_waits_for_the_way_home_through_a_loss) {
         bh_status status;
         uint64_t limit = now_ns() + LONG_NS;
         bool killed = false;
-        while ((status = bh_query(ticket)) == BH_E_BUSY && now_ns() < limit) {
+        while ((status = bh_wait(ticket, 0)) == BH_E_BUSY && now_ns() < limit) {
             if (killed || managed_info(m.buffer).device_newest) continue; /* on its way now */
             kill(status_of(r.device).worker_pid, SIGKILL);
             killed = true;
@@ -246,9 +246,8 @@ static void own_buffer(void *context, unsigned index) {
             write_up(m, WORDS, round);
         }
         bh_ticket ticket;
-        bh_status status =
-            bh_launch_with(rig_kernel(&c->r, "add_one"), BH_GRID(WORDS, 128),
-                           BH_ARGS(BH_INOUT(m.buffer), (uint32_t)WORDS), &there, &ticket);
+        bh_status status = bh_launch(rig_kernel(&c->r, "add_one"), BH_GRID(WORDS, 128),
+                                     BH_ARGS(BH_INOUT(m.buffer), (uint32_t)WORDS), &there, &ticket);
         if (status == BH_OK) status = bh_wait(ticket, LONG_NS);
         if (status == BH_OK && !plain)
             status = bh_managed_map(m.buffer, 0, BYTES, BH_MAP_READ, NULL);

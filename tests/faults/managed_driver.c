@@ -40,7 +40,7 @@ static void check_usable(const rig *r, bh_buffer buffer) {
 static void lose_contents(uint32_t flags) {
     rig r = rig_open(flags | BH_DEVICE_NO_RESTART_LIMIT);
     bh_buffer m = managed_driven(r.device, WORDS), plain = words_counting(r.device, WORDS, 5), view;
-    REQUIRE_OK(bh_buffer_view(m, 10, 10, &view));
+    REQUIRE_OK(bh_buffer_view(m, 0, 10, 10, &view));
     uint32_t word;
     for (uint32_t round = 0; round < 3; round++) {
         fill(m, round);

@@ -12,7 +12,7 @@ static bh_prepared prepare(bh_kernel kernel, bh_shape shape, bh_args args) {
 
 static bh_status run_prepared(bh_prepared p) {
     bh_ticket ticket;
-    bh_status status = bh_prepared_launch(p, &ticket);
+    bh_status status = bh_prepared_launch(p, NULL, 0, &ticket);
     return status == BH_OK ? bh_wait(ticket, LONG_NS) : status;
 }
 
@@ -41,12 +41,12 @@ TEST(doubt_is_found_at_each_launch) {
                  BH_E_FAULT);
     wait_generation(r.device, 2);
     CHECK(is_suspect(x));
-    CHECK_REFUSED(bh_prepared_launch(read, NULL), BH_E_STALE);
+    CHECK_REFUSED(bh_prepared_launch(read, NULL, 0, NULL), BH_E_STALE);
     char line[BH_LINE_BYTES];
-    CHECK_OK(bh_last_launch_line(line, sizeof line));
+    CHECK_OK(bh_preflight_line(NULL, line, sizeof line));
     CHECK_STR_CONTAINS(line, "|kernel=copy_words|status=blocked|reason=suspect|");
     CHECK_REFUSED(bh_launch(rig_kernel(&r, "copy_words"), BH_GRID(50, 32),
-                            BH_ARGS(BH_IN(x), BH_OUT(y), 50u), NULL),
+                            BH_ARGS(BH_IN(x), BH_OUT(y), 50u), NULL, NULL),
                   BH_E_STALE);
     CHECK_OK(bh_buffer_accept(x));
     CHECK_OK(run_prepared(read));
@@ -63,11 +63,12 @@ TEST(a_quarantined_kernel_is_found_too) {
         CHECK_STATUS(run_prepared(p), BH_E_FAULT);
         wait_generation(r.device, i + 2);
     }
-    CHECK_REFUSED(bh_prepared_launch(p, NULL), BH_E_QUARANTINED);
+    CHECK_REFUSED(bh_prepared_launch(p, NULL, 0, NULL), BH_E_QUARANTINED);
     char line[BH_LINE_BYTES];
-    CHECK_OK(bh_last_launch_line(line, sizeof line));
+    CHECK_OK(bh_preflight_line(NULL, line, sizeof line));
     CHECK_STR_CONTAINS(line, "|kernel=poke|status=blocked|reason=quarantined|requested=2|");
-    CHECK_REFUSED(bh_launch(kernel, BH_GRID(1, 1), BH_ARGS(NOWHERE, 1u), NULL), BH_E_QUARANTINED);
+    CHECK_REFUSED(bh_launch(kernel, BH_GRID(1, 1), BH_ARGS(NOWHERE, 1u), NULL, NULL),
+                  BH_E_QUARANTINED);
     CHECK_OK(bh_kernel_pardon(kernel));
     uint64_t good = address_of(words_filled(r.device, 1, 0));
     CHECK_OK(bh_prepared_set(p, 0, bh_arg_value(&good, 8)));
@@ -83,7 +84,7 @@ TEST(a_stale_module_is_found_too) {
     CHECK_OK(run_prepared(p));
     wait_standby(device);
     kill_worker(device, SIGKILL);
-    CHECK_REFUSED(bh_prepared_launch(p, NULL), BH_E_STALE);
+    CHECK_REFUSED(bh_prepared_launch(p, NULL, 0, NULL), BH_E_STALE);
     CHECK_OK(bh_module_accept(module));
     CHECK_OK(run_prepared(p));
     CHECK_EQ(word_read(x, 0), 1);

@@ -144,7 +144,7 @@ static area *area_new(world *w, uint64_t bytes, uint32_t managed) {
         REQUIRE_OK(
             bh_managed_alloc(w->r.device, BH_U8, bytes, &options, &a->buffer, (void **)&a->mapped));
     } else {
-        REQUIRE_OK(bh_buffer_alloc(w->r.device, BH_U8, bytes, &a->buffer));
+        REQUIRE_OK(bh_buffer_alloc(w->r.device, BH_U8, bytes, NULL, &a->buffer));
     }
     CHECK(!is_suspect(a->buffer));
     return a;
@@ -474,7 +474,7 @@ static uint64_t some_first(world *w, const area *a, uint32_t words) {
 
 static bh_buffer view_of(const use *u) {
     bh_buffer view;
-    REQUIRE_OK(bh_buffer_view(u->of->buffer, u->offset, u->bytes, &view));
+    REQUIRE_OK(bh_buffer_view(u->of->buffer, 0, u->offset, u->bytes, &view));
     return view;
 }
 
@@ -494,7 +494,7 @@ static bh_status launch(world *w, op *o, const char *name, uint32_t words, bh_ar
     options.also = also;
     options.also_count = also != NULL;
     options.deadline_ns = deadline_ns;
-    return bh_launch_with(rig_kernel(&w->r, name), BH_GRID(words, 64), args, &options, &o->ticket);
+    return bh_launch(rig_kernel(&w->r, name), BH_GRID(words, 64), args, &options, &o->ticket);
 }
 
 static bh_rows some_rows(world *w, uint64_t *bytes) {
@@ -627,7 +627,7 @@ static bool submit_one(world *w, op *o, bool breaks) {
         o->reads[1] = word_use(w->prepared_areas[which][2], 0, 48);
         o->read_count = 2;
         o->write_count = 1;
-        o->status = bh_prepared_launch_with(w->prepared[which], &change, 1, &o->ticket);
+        o->status = bh_prepared_launch(w->prepared[which], &change, 1, &o->ticket);
         break;
     }
     case SEQUENCE: {
@@ -790,11 +790,11 @@ static void cancel_one(world *w) {
     if (status == BH_OK) {
         if (o->cancelled) FAIL("cancelled twice");
         o->cancelled = true;
-        CHECK_STATUS(bh_query(o->ticket), BH_E_CANCELLED);
+        CHECK_STATUS(bh_wait(o->ticket, 0), BH_E_CANCELLED);
     } else if (status == BH_E_INVALID) {
         bh_error why;
         bh_last_error(&why);
-        if (bh_query(o->ticket) == BH_E_BUSY)
+        if (bh_wait(o->ticket, 0) == BH_E_BUSY)
             WRONG(w, o, "step %u is not done, and cancelling it gave: %s", o->step, why.message);
     } else {
         CHECK_STATUS(status, BH_E_BUSY);
@@ -806,7 +806,7 @@ static void ask_one(world *w) {
     if (w->count == 0) return;
     op *o = &w->batch[below(w, w->count)];
     if (!o->has_ticket) return;
-    bh_status status = bh_query(o->ticket);
+    bh_status status = bh_wait(o->ticket, 0);
     if (o->seen != BH_E_BUSY && status != o->seen)
         WRONG(w, o, "step %u was %s and is %s", o->step, bh_status_name(o->seen),
               bh_status_name(status));
@@ -819,7 +819,7 @@ static bool is_launch(const op *o) {
 
 static void check_answer(world *w, op *o) {
     bh_error why;
-    o->status = bh_query(o->ticket);
+    o->status = bh_wait(o->ticket, 0);
     if (o->seen != BH_E_BUSY && o->status != o->seen)
         WRONG(w, o, "step %u was %s and is %s", o->step, bh_status_name(o->seen),
               bh_status_name(o->status));
@@ -857,7 +857,7 @@ static void check_doubt(world *w, area *a) {
             use run = {a, at, end - at, true};
             bh_buffer view = view_of(&run);
             bh_buffer_info info = BH_INIT(info);
-            CHECK_OK(bh_buffer_query(view, &info));
+            CHECK_OK(bh_buffer_get_info(view, &info));
             bool right = a->state[at] == KNOWN ? !info.suspect
                                                : info.suspect && info.suspect_bytes == info.bytes;
             if (!right) {
@@ -961,10 +961,10 @@ static void run_batch(world *w, bool breaks, bool cancels, bool changes) {
         if (below(w, 60) == 0) sleep_ms(below(w, 6));
         if (changes && below(w, 60) == 0) {
             uint32_t which = below(w, w->lane_count);
-            CHECK_OK(bh_lane_close(w->lanes[which]));
-            bh_status status = bh_lane_open(w->r.device, &w->lanes[which]);
+            CHECK_OK(bh_lane_release(w->lanes[which]));
+            bh_status status = bh_lane_open(w->r.device, NULL, &w->lanes[which]);
             while (status == BH_E_BUSY)
-                sleep_ms(1), status = bh_lane_open(w->r.device, &w->lanes[which]);
+                sleep_ms(1), status = bh_lane_open(w->r.device, NULL, &w->lanes[which]);
             REQUIRE_OK(status);
         }
         if (changes && below(w, 80) == 0 && gone_count < BATCH) {
@@ -988,7 +988,7 @@ static void run_batch(world *w, bool breaks, bool cancels, bool changes) {
     }
     for (uint32_t i = 0; i < w->count; i++) {
         op *o = &w->batch[i];
-        w->tally[o->has_ticket ? bh_query(o->ticket) : o->status]++;
+        w->tally[o->has_ticket ? bh_wait(o->ticket, 0) : o->status]++;
         if (o->has_ticket) check_answer(w, o);
         apply(w, o);
         free(o->read_now);
@@ -999,7 +999,7 @@ static void run_batch(world *w, bool breaks, bool cancels, bool changes) {
         CHECK_OK(bh_host_pool_give(w->pool, w->pieces[i]));
     for (uint32_t i = 0; i < 20 && w->old_count; i++) {
         uint64_t which = below(w, w->old_count < OLD ? w->old_count : OLD);
-        CHECK_STATUS(bh_query(w->old[which].ticket), w->old[which].status);
+        CHECK_STATUS(bh_wait(w->old[which].ticket, 0), w->old[which].status);
     }
     CHECK_OK(bh_device_sync(w->r.device, LONG_NS));
     for (uint32_t i = 0; i < gone_count; i++) area_free(gone[i]);
@@ -1065,7 +1065,7 @@ static void world_open(world *w, rig r, uint64_t seed) {
         w->scattered[i] = i * 16 + below(w, 16);
         addresses[i] = base + w->scattered[i] * 4;
     }
-    REQUIRE_OK(bh_buffer_alloc(w->r.device, BH_U64, SCATTERED, &w->table));
+    REQUIRE_OK(bh_buffer_alloc(w->r.device, BH_U64, SCATTERED, NULL, &w->table));
     REQUIRE_OK(bh_buffer_write(w->table, 0, addresses, sizeof addresses));
     for (uint32_t i = 0; i < SEQUENCES; i++) {
         replay *p = &w->replays[i];
@@ -1160,7 +1160,7 @@ static void run_worlds(uint64_t seed, uint32_t flags, unsigned count, uint32_t w
     for (unsigned i = 0; i < count; i++) {
         world *w = self.of[i];
         for (uint64_t k = 0; k < (w->old_count < OLD ? w->old_count : OLD); k++)
-            CHECK_STATUS(bh_query(w->old[k].ticket), w->old[k].status);
+            CHECK_STATUS(bh_wait(w->old[k].ticket, 0), w->old[k].status);
         for (uint32_t k = 0; k < SLOTS; k++) area_free(w->slots[k]);
         free(w->arena);
         free(w);

@@ -26,7 +26,7 @@ static void scene_open(scene *s) {
     options.quarantine_after = 1;
     s->r = rig_open_with(&options);
     s->info = (bh_device_info)BH_INIT(s->info);
-    CHECK_OK(bh_device_query(s->r.device, &s->info));
+    CHECK_OK(bh_device_get_info(s->r.device, &s->info));
     s->out = words_filled(s->r.device, 64, 0);
     bh_module globals = load_module(s->r.device, ptx_globals);
     bh_kernel poke = rig_kernel(&s->r, "poke"), bump = get_kernel(globals, "bump");
@@ -35,7 +35,7 @@ static void scene_open(scene *s) {
     wait_generation(s->r.device, 2);
     s->open = open_lane(s->r.device);
     s->closed = open_lane(s->r.device);
-    CHECK_OK(bh_lane_close(s->closed));
+    CHECK_OK(bh_lane_release(s->closed));
 
     static bh_arg store_args[2], bump_args[1], poke_args[2];
     store_args[0] = bump_args[0] = BH_OUT(s->out);
@@ -105,7 +105,7 @@ static void compare(const subject *which, bh_shape shape, const bh_launch_option
     REQUIRE_OK(bh_preflight_line(&said, before, sizeof before));
     bh_ticket ticket;
     bh_status status =
-        bh_launch_with(which->kernel, shape, good ? which->good : which->bad, options, &ticket);
+        bh_launch(which->kernel, shape, good ? which->good : which->bad, options, &ticket);
     counts[said.status != BH_OK]++;
     if (said.status == BH_OK) {
         CHECK_STATUS(status, good ? BH_OK : BH_E_LAUNCH);
@@ -117,7 +117,7 @@ static void compare(const subject *which, bh_shape shape, const bh_launch_option
     REQUIRE(status == said.status);
     CHECK_STR_EQ(error.message, said.message);
     CHECK_STR_EQ(error.fix, said.fix);
-    CHECK_OK(bh_last_launch_line(after, sizeof after));
+    CHECK_OK(bh_preflight_line(NULL, after, sizeof after));
     cut(before);
     cut(after);
     CHECK_STR_EQ(after, before);
@@ -145,7 +145,7 @@ TEST_TIMEOUT(preflight_and_launch_give_one_answer, 120) {
 
 static void check_line(const char *wanted) {
     char line[BH_LINE_BYTES];
-    CHECK_OK(bh_last_launch_line(line, sizeof line));
+    CHECK_OK(bh_preflight_line(NULL, line, sizeof line));
     CHECK_STR_CONTAINS(line, wanted);
 }
 
@@ -153,10 +153,11 @@ TEST(the_line_of_a_kernel_that_may_not_run_has_its_shape) {
     scene s;
     scene_open(&s);
     bh_shape shape = {{3, 2, 1}, {32, 1, 1}, {0, 0, 0}, 64};
-    CHECK_REFUSED(bh_launch(s.subjects[2].kernel, shape, s.subjects[2].good, NULL),
+    CHECK_REFUSED(bh_launch(s.subjects[2].kernel, shape, s.subjects[2].good, NULL, NULL),
                   BH_E_QUARANTINED);
     check_line("|reason=quarantined|requested=1|limit=0|grid=3x2x1|block=32x1x1|shared=0+64|");
-    CHECK_REFUSED(bh_launch(s.subjects[3].kernel, shape, s.subjects[3].good, NULL), BH_E_STALE);
+    CHECK_REFUSED(bh_launch(s.subjects[3].kernel, shape, s.subjects[3].good, NULL, NULL),
+                  BH_E_STALE);
     check_line("|reason=module_stale|requested=0|limit=0|grid=3x2x1|block=32x1x1|shared=0+64|");
     CHECK_OK(bh_device_close(s.r.device));
 }
@@ -172,12 +173,12 @@ TEST(a_mapped_buffer_is_no_full_queue) {
     CHECK_OK(bh_managed_map(m.buffer, 0, 4096, BH_MAP_READ | BH_MAP_WRITE, &words));
     bh_launch_options options = BH_INIT(options);
     options.flags = BH_LAUNCH_NO_BLOCK;
-    CHECK_REFUSED(bh_launch_with(kernel, BH_GRID(1024, 64), args, &options, NULL), BH_E_BUSY);
+    CHECK_REFUSED(bh_launch(kernel, BH_GRID(1024, 64), args, &options, NULL), BH_E_BUSY);
     check_line("|reason=buffer_busy|requested=0|limit=0|grid=16x1x1|block=64x1x1|");
-    CHECK_REFUSED(bh_prepared_launch(prepared, NULL), BH_E_BUSY);
+    CHECK_REFUSED(bh_prepared_launch(prepared, NULL, 0, NULL), BH_E_BUSY);
     check_line("|reason=buffer_busy|requested=0|limit=0|grid=16x1x1|block=64x1x1|");
     CHECK_OK(bh_managed_unmap(words, 4096));
-    CHECK_OK(bh_prepared_launch(prepared, NULL));
+    CHECK_OK(bh_prepared_launch(prepared, NULL, 0, NULL));
     CHECK_OK(bh_device_sync(r.device, LONG_NS));
     CHECK_OK(bh_device_close(r.device));
 }

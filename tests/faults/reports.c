@@ -24,7 +24,7 @@ TEST(a_fault_is_reported_with_all_that_is_known) {
     bh_buffer_options tagged = BH_INIT(tagged);
     tagged.tag = "weights";
     bh_buffer x;
-    REQUIRE_OK(bh_buffer_alloc_with(r.device, BH_U32, 64, &tagged, &x));
+    REQUIRE_OK(bh_buffer_alloc(r.device, BH_U32, 64, &tagged, &x));
     bh_lane lane = open_lane(r.device);
     bh_launch_options there = on_lane(lane, 0);
     bh_ticket bad = submit(rig_kernel(&r, "write_then_poke"), BH_GRID(2, 2),

@@ -9,7 +9,7 @@ enum { N = 256, BYTES = N * 4 };
 
 static bh_buffer_info query(bh_buffer buffer) {
     bh_buffer_info info = BH_INIT(info);
-    REQUIRE_OK(bh_buffer_query(buffer, &info));
+    REQUIRE_OK(bh_buffer_get_info(buffer, &info));
     return info;
 }
 
@@ -93,8 +93,8 @@ TEST(rows_queued_through_a_loss_run_and_leave_doubt_in_their_gaps) {
     options.also = &use;
     options.also_count = 1;
     bh_ticket writer, rows_ticket, good_ticket;
-    REQUIRE_OK(bh_launch_with(rig_kernel(&r, "add_one"), BH_GRID(1, 1),
-                              BH_ARGS(BH_INOUT(g.mark), 1u), &options, &writer));
+    REQUIRE_OK(bh_launch(rig_kernel(&r, "add_one"), BH_GRID(1, 1), BH_ARGS(BH_INOUT(g.mark), 1u),
+                         &options, &writer));
     bh_rows rows = first_and_last(64);
     uint8_t nine = 9;
     REQUIRE_OK(bh_submit_fill_2d(two, x, &rows, &nine, 1, &rows_ticket));
@@ -134,7 +134,7 @@ TEST_TIMEOUT(rows_survive_losses, 60) {
     uint8_t *data = malloc(WIDTH * ROWS), *back = malloc(WIDTH * ROWS);
     REQUIRE(data && back);
     bh_buffer x;
-    REQUIRE_OK(bh_buffer_alloc(r.device, BH_U8, PITCH * ROWS, &x));
+    REQUIRE_OK(bh_buffer_alloc(r.device, BH_U8, PITCH * ROWS, NULL, &x));
     pthread_t killer;
     REQUIRE(pthread_create(&killer, NULL, kill_again_and_again, &r.device) == 0);
     bh_rows out = {.size = sizeof out, .width = WIDTH, .height = ROWS, .target_pitch = PITCH};

@@ -49,7 +49,7 @@ static void keep(caller *self, bh_ticket ticket) {
 
 static void note(void *context, bh_ticket ticket, bh_status status) {
     told *self = context;
-    if (bh_query(ticket) != status) FAIL("a callback is told what its ticket does not say");
+    if (bh_wait(ticket, 0) != status) FAIL("a callback is told what its ticket does not say");
     atomic_store(&self->status, status);
     atomic_fetch_add(&self->runs, 1);
 }
@@ -58,7 +58,7 @@ static void ask_one(caller *self) {
     if (!self->ticket_count) return;
     asked *it = &self->tickets[rng_below(&self->random, (uint32_t)self->ticket_count)];
     uint32_t how = rng_below(&self->random, 3);
-    bh_status status = how ? bh_query(it->ticket) : bh_wait(it->ticket, MS);
+    bh_status status = how ? bh_wait(it->ticket, 0) : bh_wait(it->ticket, MS);
     if (status == BH_E_BUSY || status == BH_E_TIMEOUT) return;
     if (it->answer == BH_E_BUSY) it->answer = status;
     CHECK_EQ(it->answer, status);
@@ -81,13 +81,13 @@ static void launch(caller *self, bh_lane lane, bh_buffer buffer) {
     bh_status status;
     uint32_t which = rng_below(&self->random, 60);
     if (which == 0)
-        status = bh_launch_with(all->poke, BH_GRID(1, 1), BH_ARGS(NOWHERE, 1u), &options, &ticket);
+        status = bh_launch(all->poke, BH_GRID(1, 1), BH_ARGS(NOWHERE, 1u), &options, &ticket);
     else if (which < 20)
-        status = bh_launch_with(all->spin, BH_GRID(4, 4),
-                                BH_ARGS(BH_OUT(buffer), which, which * 200), &options, &ticket);
+        status = bh_launch(all->spin, BH_GRID(4, 4), BH_ARGS(BH_OUT(buffer), which, which * 200),
+                           &options, &ticket);
     else
-        status = bh_launch_with(all->store, BH_GRID(1, 1), BH_ARGS(BH_OUT(buffer), which), &options,
-                                &ticket);
+        status =
+            bh_launch(all->store, BH_GRID(1, 1), BH_ARGS(BH_OUT(buffer), which), &options, &ticket);
     if (status == BH_OK) keep(self, ticket);
 }
 
@@ -122,8 +122,8 @@ static void make_call(caller *self) {
     self->late = atomic_load(&all->closed);
     switch (rng_below(&self->random, CALLS)) {
     case 0:
-        if (bh_lane_open(device, &new_lane) == BH_OK)
-            (void)bh_lane_close((bh_lane){atomic_exchange(&all->lanes[slot], new_lane.id)});
+        if (bh_lane_open(device, NULL, &new_lane) == BH_OK)
+            (void)bh_lane_release((bh_lane){atomic_exchange(&all->lanes[slot], new_lane.id)});
         break;
     case 1:
         (void)bh_lane_sync(lane, MS);
@@ -133,7 +133,7 @@ static void make_call(caller *self) {
         if (self->ticket_count) (void)bh_cancel(self->tickets[self->ticket_count - 1].ticket);
         break;
     case 3:
-        if (bh_buffer_alloc(device, BH_U32, 64, &new_buffer) == BH_OK)
+        if (bh_buffer_alloc(device, BH_U32, 64, NULL, &new_buffer) == BH_OK)
             (void)bh_buffer_release(
                 (bh_buffer){atomic_exchange(&all->buffers[other], new_buffer.id)});
         break;
@@ -141,7 +141,7 @@ static void make_call(caller *self) {
         if (bh_submit_load(device, ptx_globals, strlen(ptx_globals), &module, &ticket) != BH_OK)
             break;
         keep(self, ticket);
-        (void)bh_module_unload((bh_module){atomic_exchange(&all->modules[slot], module.id)});
+        (void)bh_module_release((bh_module){atomic_exchange(&all->modules[slot], module.id)});
         break;
     case 5:
         (void)bh_module_global_write((bh_module){all->modules[slot]}, "counter", 0, words, 4);
@@ -161,7 +161,7 @@ static void make_call(caller *self) {
                 (bh_prepared){atomic_exchange(&all->prepared[slot], prepared.id)});
         break;
     case 9:
-        if (bh_prepared_launch((bh_prepared){all->prepared[slot]}, &ticket) == BH_OK)
+        if (bh_prepared_launch((bh_prepared){all->prepared[slot]}, NULL, 0, &ticket) == BH_OK)
             keep(self, ticket);
         break;
     case 10:
@@ -217,7 +217,7 @@ static void *harm(void *argument) {
 static void check_tickets(const caller *self) {
     for (int i = 0; i < self->ticket_count; i++) {
         const asked *it = &self->tickets[i];
-        bh_status status = bh_query(it->ticket);
+        bh_status status = bh_wait(it->ticket, 0);
         bh_error error;
         if (status == BH_E_BUSY || status == BH_E_INVALID || status == BH_E_INTERNAL)
             FAIL("a ticket of a closed device says %s", bh_status_name(status));
@@ -230,7 +230,7 @@ static void check_tickets(const caller *self) {
     for (int i = 0; i < self->callback_count; i++) {
         const told *it = &self->callbacks[i];
         CHECK_EQ(atomic_load(&it->runs), it->registered);
-        if (it->registered) CHECK_EQ(atomic_load(&it->status), bh_query(it->ticket));
+        if (it->registered) CHECK_EQ(atomic_load(&it->status), bh_wait(it->ticket, 0));
     }
 }
 

@@ -29,7 +29,7 @@ TEST(queued_work_runs_on_the_next_worker_in_order) {
     CHECK_OK(bh_lane_sync(lane, LONG_NS));
     bool all = true;
     for (int i = 0; i < QUEUED; i++) {
-        bh_status status = bh_query(tickets[i]);
+        bh_status status = bh_wait(tickets[i], 0);
         all = all && status == BH_OK;
         CHECK(status == BH_OK || status == BH_E_LOST || status == BH_E_STALE);
         if (is_cpu(r.device)) CHECK_OK(status);
@@ -81,8 +81,8 @@ TEST(modules_lanes_and_kernels_are_in_place_in_the_next_worker) {
         CHECK_OK(bh_submit_read(lane, x, 0, host, N * 4, &t));
         CHECK_OK(bh_wait(t, LONG_NS));
         CHECK_EQ(((uint32_t *)host)[N - 1], round * 2);
-        CHECK_OK(bh_module_unload(more));
-        CHECK_OK(bh_lane_close(lane));
+        CHECK_OK(bh_module_release(more));
+        CHECK_OK(bh_lane_release(lane));
     }
     CHECK(words_are(x, N, 8));
     CHECK_OK(bh_device_close(r.device));
@@ -105,7 +105,7 @@ TEST(pointers_stored_inside_buffers_stay_good) {
     rig r = rig_open(0);
     bh_buffer table, x = words_counting(r.device, N, 40), out = words_filled(r.device, N, 0);
     uint64_t addresses[N];
-    REQUIRE_OK(bh_buffer_alloc(r.device, BH_U64, N, &table));
+    REQUIRE_OK(bh_buffer_alloc(r.device, BH_U64, N, NULL, &table));
     for (uint64_t i = 0; i < N; i++) addresses[i] = address_of(x) + 4 * (N - 1 - i);
     REQUIRE_OK(bh_buffer_write(table, 0, addresses, sizeof addresses));
     kill_worker(r.device, SIGKILL);
@@ -357,7 +357,7 @@ TEST(memory_comes_and_goes_with_several_standbys) {
     for (int i = 0; i < 6; i++) {
         bh_buffer large;
         void *host;
-        REQUIRE_OK(bh_buffer_alloc(r.device, BH_U8, 96 << 20, &large));
+        REQUIRE_OK(bh_buffer_alloc(r.device, BH_U8, 96 << 20, NULL, &large));
         REQUIRE_OK(bh_host_alloc(r.device, 1 << 20, &host));
         if (i % 2) kill_worker(r.device, SIGKILL);
         CHECK_OK(bh_host_free(r.device, host));

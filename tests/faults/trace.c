@@ -55,7 +55,7 @@ static const char *trace_path(char *path, size_t size) {
 
 static uint32_t index_of(bh_device device, bh_lane lane) {
     bh_lane_counts counts = BH_INIT(counts);
-    REQUIRE_OK(bh_lane_counters(device, lane, &counts));
+    REQUIRE_OK(bh_lane_get_counters(device, lane, &counts));
     return counts.index;
 }
 
@@ -97,12 +97,12 @@ TEST_TIMEOUT(every_request_is_there_in_order_with_a_fault_in_between, 60) {
             bool poke = k == 1 && i == EACH / 2;
             snprintf(expected[k][i + 1], 160, "%u %llu %s %s %s %s 0", lane,
                      (unsigned long long)tickets[k][i].sequence, poke ? "poke" : "iota",
-                     bh_status_name(bh_query(tickets[k][i])), poke ? "1x1x1" : "4x1x1",
+                     bh_status_name(bh_wait(tickets[k][i], 0)), poke ? "1x1x1" : "4x1x1",
                      poke ? "1x1x1" : "64x1x1");
         }
     }
     REQUIRE_OK(bh_trace_stop(r.device));
-    CHECK_STATUS(bh_query(tickets[1][EACH / 2]), BH_E_FAULT);
+    CHECK_STATUS(bh_wait(tickets[1][EACH / 2], 0), BH_E_FAULT);
     const listing *all = read_trace(path, "");
     CHECK_EQ(all->count, LANES * (EACH + 1));
     int next[LANES] = {0};
@@ -185,7 +185,7 @@ TEST_TIMEOUT(rings_wrap_and_nothing_is_missing, 60) {
         CHECK_STR_EQ(all->lines[i], expected);
     }
     bh_counters counters = BH_INIT(counters);
-    REQUIRE_OK(bh_device_counters(r.device, &counters));
+    REQUIRE_OK(bh_device_get_counters(r.device, &counters));
     CHECK_EQ(counters.trace_dropped, 0);
     CHECK_EQ(counters.trace_records, COUNT);
     CHECK_OK(bh_device_close(r.device));

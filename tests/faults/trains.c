@@ -26,7 +26,7 @@ static void submit_backlog(const rig *r, backlog *b, bh_buffer p, uint64_t good,
     b->gate = gate_close(r, b->lane, 0);
     for (uint32_t i = 0; i < BACKLOG; i++) {
         bh_buffer word;
-        REQUIRE_OK(bh_buffer_view(p, i, 1, &word));
+        REQUIRE_OK(bh_buffer_view(p, 0, i, 1, &word));
         b->tickets[i] = mixed && i % 2
                             ? submit(add, BH_GRID(1, 1), BH_ARGS(BH_INOUT(word), 1u), &there)
                             : submit(poke, BH_GRID(1, 1),
@@ -94,11 +94,11 @@ static int fault_in_backlog(const rig *r, bool mixed) {
     }
     for (int i = 0; i < BACKLOG; i++) {
         uint32_t flipped = mixed && i % 2 ? 11 : ~10u;
-        if (bh_query(b.tickets[i]) == BH_OK) CHECK_EQ(word_read(p, (uint64_t)i), flipped);
+        if (bh_wait(b.tickets[i], 0) == BH_OK) CHECK_EQ(word_read(p, (uint64_t)i), flipped);
     }
     CHECK(words_count(intact, 64, 3));
     check_device_works(r);
-    CHECK_OK(bh_lane_close(b.lane));
+    CHECK_OK(bh_lane_release(b.lane));
     return blamed;
 }
 
@@ -114,7 +114,7 @@ TEST_TIMEOUT(a_fault_in_a_backlog_is_put_down_to_at_most_eight_launches, 120) {
     if (has_queues(r.device) && test_time_scale() == 1) CHECK_GT(most, 1);
     if (!has_queues(r.device)) CHECK_EQ(most, 1);
     bh_kernel_info info = BH_INIT(info);
-    CHECK_OK(bh_kernel_query(rig_kernel(&r, "add_one"), &info));
+    CHECK_OK(bh_kernel_get_info(rig_kernel(&r, "add_one"), &info));
     CHECK_EQ(info.faults, 0);
     CHECK_OK(bh_device_close(r.device));
 }
@@ -126,7 +126,7 @@ TEST_TIMEOUT(a_kernel_that_faults_in_backlogs_of_its_own_is_quarantined, 120) {
     for (int i = 0; i < 2; i++) {
         bh_kernel_info info = BH_INIT(info);
         CHECK_GE(fault_in_backlog(&r, false), 1);
-        CHECK_OK(bh_kernel_query(rig_kernel(&r, "write_then_poke"), &info));
+        CHECK_OK(bh_kernel_get_info(rig_kernel(&r, "write_then_poke"), &info));
         CHECK_EQ(info.faults, i + 1);
         CHECK_EQ(info.quarantined, i == 1);
     }
@@ -145,7 +145,7 @@ TEST_TIMEOUT(an_endless_launch_in_a_backlog_meets_the_devices_deadline, 120) {
     gate g = gate_close(&r, lane, 0);
     for (uint32_t i = 0; i < BACKLOG; i++) {
         bh_buffer word;
-        REQUIRE_OK(bh_buffer_view(p, i, 1, &word));
+        REQUIRE_OK(bh_buffer_view(p, 0, i, 1, &word));
         tickets[i] = submit(spin, BH_GRID(1, 1),
                             BH_ARGS(BH_OUT(word), i, i == BAD ? UINT32_MAX : 1u), &there);
         CHECK_OK(bh_buffer_release(word));

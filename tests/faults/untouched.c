@@ -31,7 +31,7 @@ static void scene_open(scene *s, const bh_device_options *options) {
     s->bytes = WORDS * 4;
     s->plain = calloc(1, LARGE);
     REQUIRE(s->plain != NULL);
-    REQUIRE_OK(bh_buffer_alloc(s->r.device, BH_U8, LARGE, &s->large));
+    REQUIRE_OK(bh_buffer_alloc(s->r.device, BH_U8, LARGE, NULL, &s->large));
     REQUIRE_OK(bh_host_alloc(s->r.device, LARGE, &s->host));
     s->kernel = rig_kernel(&s->r, "copy_words");
 }
@@ -88,11 +88,10 @@ static bh_status make_call(scene *s, int which, bh_ticket *out) {
         rows.target_offset = s->offset;
         return bh_submit_fill_2d(s->lane, s->from, &rows, pattern, 4, out);
     case 10:
-        return bh_launch_with(s->kernel, BH_GRID(WORDS, 64),
-                              BH_ARGS(BH_IN(s->from), BH_OUT(s->to), (uint32_t)WORDS), &options,
-                              out);
+        return bh_launch(s->kernel, BH_GRID(WORDS, 64),
+                         BH_ARGS(BH_IN(s->from), BH_OUT(s->to), (uint32_t)WORDS), &options, out);
     case 11:
-        return s->prepared.id ? bh_prepared_launch(s->prepared, out) : BH_OK;
+        return s->prepared.id ? bh_prepared_launch(s->prepared, NULL, 0, out) : BH_OK;
     case 12:
         return s->sequence.id ? bh_sequence_submit(s->sequence, &replay, out) : BH_OK;
     default:
@@ -138,7 +137,7 @@ TEST(a_lane_that_is_closed) {
     bh_device_options options = device_options(0);
     scene_open(&s, &options);
     scene_keep(&s);
-    CHECK_OK(bh_lane_close(s.lane));
+    CHECK_OK(bh_lane_release(s.lane));
     CHECK_FAILED(call_all(&s, "closed lane"), ALL);
     scene_close(&s);
 }
@@ -173,7 +172,7 @@ TEST(a_full_queue) {
     bh_launch_options there = on_lane(s.lane, BH_LAUNCH_NO_BLOCK);
     bh_args args = BH_ARGS(BH_INOUT(s.to), 1u);
     bh_kernel add_one = rig_kernel(&s.r, "add_one");
-    while (bh_launch_with(add_one, BH_GRID(1, 1), args, &there, NULL) == BH_OK) continue;
+    while (bh_launch(add_one, BH_GRID(1, 1), args, &there, NULL) == BH_OK) continue;
     for (int which = 10; which <= 12; which++) {
         bh_ticket ticket = untouched;
         CHECK_REFUSED(make_call(&s, which, &ticket), BH_E_BUSY);

@@ -129,9 +129,8 @@ static void run(uint64_t seed, uint32_t flags, bool kills, unsigned ms) {
             bool stirs = s->writable && rng_below(&random, 2);
             bh_launch_options there = on_lane(lanes[rng_below(&random, LANES)],
                                               rng_below(&random, 2) ? BH_LAUNCH_IDEMPOTENT : 0);
-            bh_status status =
-                bh_launch_with(stirs ? s->stir : s->show, BH_GRID(SHOWN, 64),
-                               BH_ARGS(BH_OUT(one->buffer), first), &there, &one->ticket);
+            bh_status status = bh_launch(stirs ? s->stir : s->show, BH_GRID(SHOWN, 64),
+                                         BH_ARGS(BH_OUT(one->buffer), first), &there, &one->ticket);
             if (status == BH_OK && stirs) status = bh_wait(one->ticket, LONG_NS);
             answers[status]++;
             if (status == BH_E_STALE && !stirs) {

@@ -83,7 +83,7 @@ TEST(a_stale_module_says_what_to_do) {
     bh_error error;
     CHECK_OK(run_now(bump, BH_GRID(1, 1), BH_ARGS(BH_OUT(out))));
     kill_worker(r.device, SIGKILL);
-    bh_status status = bh_launch(bump, BH_GRID(1, 1), BH_ARGS(BH_OUT(out)), &t);
+    bh_status status = bh_launch(bump, BH_GRID(1, 1), BH_ARGS(BH_OUT(out)), NULL, &t);
     if (status == BH_OK) {
         CHECK_STATUS(bh_wait(t, LONG_NS), BH_E_STALE);
         bh_ticket_error(t, &error);
@@ -346,7 +346,7 @@ TEST_TIMEOUT(a_module_may_be_unloaded_while_its_variables_are_written, 60) {
         REQUIRE(pthread_create(&writing, NULL, write_until_unloaded, &self) == 0);
         while (atomic_load(&self.rounds) < 5) sleep_ms(1);
         if (i % 2) kill_worker(r.device, SIGKILL);
-        CHECK_OK(bh_module_unload(self.module));
+        CHECK_OK(bh_module_release(self.module));
         pthread_join(writing, NULL);
     }
     check_device_works(&r);

@@ -130,7 +130,7 @@ TEST(the_eventfd_tells_of_a_loss) {
     kill_worker(r.device, SIGKILL);
     CHECK_EQ(poll(&poll_fd, 1, 20000), 1);
     CHECK_EQ(read(fd, &count, 8), 8);
-    CHECK_STATUS(bh_query(g.ticket), BH_E_LOST);
+    CHECK_STATUS(bh_wait(g.ticket, 0), BH_E_LOST);
     CHECK_OK(bh_device_close(r.device));
 }
 
@@ -186,17 +186,17 @@ static void allocate_and_load(void *context, unsigned index) {
         if (index == 0) {
             bh_module module = {0};
             CHECK_OK(bh_module_load(c->r.device, ptx_factor, strlen(ptx_factor), &module));
-            CHECK_OK(bh_module_unload(module));
+            CHECK_OK(bh_module_release(module));
         } else if (index == 1) {
             bh_lane lane = {0};
             void *host = NULL;
-            CHECK_OK(bh_lane_open(c->r.device, &lane));
+            CHECK_OK(bh_lane_open(c->r.device, NULL, &lane));
             CHECK_OK(bh_host_alloc(c->r.device, 10000, &host));
             CHECK_OK(bh_host_free(c->r.device, host));
-            CHECK_OK(bh_lane_close(lane));
+            CHECK_OK(bh_lane_release(lane));
         } else {
             bh_buffer x = {0};
-            CHECK_OK(bh_buffer_alloc(c->r.device, BH_U8, 40u << 20, &x));
+            CHECK_OK(bh_buffer_alloc(c->r.device, BH_U8, 40u << 20, NULL, &x));
             CHECK_OK(bh_buffer_release(x));
         }
         atomic_fetch_add(&c->done, 1);
@@ -229,8 +229,8 @@ static void *fill_queue(void *context) {
     bh_launch_options again = on_lane((bh_lane){0}, BH_LAUNCH_IDEMPOTENT);
     bh_buffer x = words_filled(c->r.device, 64, 0);
     while (!atomic_load(&c->stop)) {
-        CHECK_OK(bh_launch_with(rig_kernel(&c->r, "iota"), BH_GRID(64, 64),
-                                BH_ARGS(BH_OUT(x), 3u, 64u), &again, NULL));
+        CHECK_OK(bh_launch(rig_kernel(&c->r, "iota"), BH_GRID(64, 64), BH_ARGS(BH_OUT(x), 3u, 64u),
+                           &again, NULL));
         atomic_fetch_add(&c->done, 1);
     }
     CHECK_OK(bh_device_sync(c->r.device, LONG_NS));
@@ -263,7 +263,7 @@ TEST(a_device_can_be_closed_right_after_a_loss) {
         gate_open(&g);
         REQUIRE(kill(status.worker_pid, SIGKILL) == 0);
         CHECK_OK(bh_device_close(r.device));
-        CHECK_NE(bh_query(g.ticket), BH_E_BUSY);
+        CHECK_NE(bh_wait(g.ticket, 0), BH_E_BUSY);
         CHECK(wait_process_gone(status.worker_pid, 5000));
         if (status.standby_pid > 0) CHECK(wait_process_gone(status.standby_pid, 5000));
     }

@@ -66,6 +66,27 @@ TEST(a_removed_watcher_is_told_no_more) {
     CHECK_OK(bh_device_close(r.device));
 }
 
+/* The log is told of a loss before watchers are, on the supervisor thread. */
+static void log_slowly(void *context, int32_t level, const char *text) {
+    (void)context;
+    (void)text;
+    if (level == BH_LOG_WARNING) sleep_ms(200);
+}
+
+TEST(sync_waits_until_a_loss_is_told) {
+    listener watcher = {0};
+    rig r = rig_open(0);
+    REQUIRE_OK(bh_device_watch(r.device, watch_loss, &watcher));
+    REQUIRE_OK(bh_log_set(log_slowly, NULL, BH_LOG_WARNING));
+    kill_worker(r.device, SIGKILL);
+    wait_generation(r.device, 2);
+    CHECK_STATUS(bh_device_sync(r.device, 1), BH_E_TIMEOUT);
+    CHECK_OK(bh_device_sync(r.device, LONG_NS));
+    CHECK_EQ(atomic_load(&watcher.ended), 1);
+    CHECK_OK(bh_log_set(NULL, NULL, 0));
+    CHECK_OK(bh_device_close(r.device));
+}
+
 TEST(removing_makes_room_for_another) {
     rig r = rig_open(BH_DEVICE_NO_STANDBY);
     listener all[17] = {0};

@@ -41,8 +41,10 @@ void process_prepare_child(void) {
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);
-    struct rlimit no_core = {0, 0};
-    setrlimit(RLIMIT_CORE, &no_core);
+    struct rlimit core;
+    getrlimit(RLIMIT_CORE, &core);
+    core.rlim_cur = 0; /* a test may raise it again */
+    setrlimit(RLIMIT_CORE, &core);
     if (strcmp(BULKHEAD_SANITIZE, "thread") == 0) {
         /* ThreadSanitizer cannot place its shadow where the kernel randomises a lot. */
         personality(ADDR_NO_RANDOMIZE);

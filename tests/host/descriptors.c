@@ -26,15 +26,15 @@ static void call_everything(const rig *r) {
     void *memory = NULL;
     uint32_t word = 0;
     int fd = -1;
-    bh_buffer_alloc(r->device, BH_U32, 100, &x);
+    bh_buffer_alloc(r->device, BH_U32, 100, NULL, &x);
     bh_buffer_write(x, 0, &word, 4);
     bh_buffer_read(x, 0, &word, 4);
     if (bh_kernel_get(r->module, "iota", &kernel) == BH_OK &&
-        bh_launch(kernel, BH_GRID(100, 64), BH_ARGS(BH_OUT(x), 1u, 100u), &ticket) == BH_OK) {
+        bh_launch(kernel, BH_GRID(100, 64), BH_ARGS(BH_OUT(x), 1u, 100u), NULL, &ticket) == BH_OK) {
         bh_notify(ticket);
         bh_wait(ticket, 3000 * MS);
     }
-    bh_lane_open(r->device, &lane);
+    bh_lane_open(r->device, NULL, &lane);
     bh_host_alloc(r->device, 4096, &memory);
     bh_module_load(r->device, ptx_factor, strlen(ptx_factor), &module);
     bh_device_eventfd(r->device, &fd);
@@ -47,6 +47,40 @@ static bh_device_options short_close(void) {
     bh_device_options options = device_options(0);
     options.close_timeout_ns = 1000 * MS;
     return options;
+}
+
+static bool has_descriptor(pid_t pid, const char *what) {
+    char name[300], target[300];
+    bool found = false;
+    snprintf(name, sizeof name, "/proc/%d/fd", (int)pid);
+    DIR *dir = opendir(name);
+    REQUIRE(dir != NULL);
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        snprintf(name, sizeof name, "/proc/%d/fd/%.200s", (int)pid, entry->d_name);
+        ssize_t length = readlink(name, target, sizeof target - 1);
+        target[length > 0 ? length : 0] = '\0';
+        found |= strcmp(target, what) == 0;
+    }
+    closedir(dir);
+    return found;
+}
+
+/* Of what the program has open, a worker could use all that is not closed on exec. */
+TEST(workers_inherit_nothing) {
+    char name[64], what[300] = "";
+    int ends[2], low;
+    REQUIRE(pipe(ends) == 0);
+    /* Also a low number: some are given to workers, the others must not be. */
+    low = dup2(ends[0], 5);
+    snprintf(name, sizeof name, "/proc/self/fd/%d", ends[0]);
+    REQUIRE(readlink(name, what, sizeof what - 1) > 0);
+    rig r = rig_open(0);
+    wait_standby(r.device);
+    CHECK(has_descriptor(getpid(), what));
+    CHECK(!has_descriptor(status_of(r.device).worker_pid, what));
+    CHECK(!has_descriptor(status_of(r.device).standby_pid, what));
+    CHECK_OK(bh_device_close(r.device));
+    close(low);
 }
 
 static int close_them_all(int pipe) {

@@ -54,7 +54,7 @@ static void check_degraded(bh_device device, const char *why) {
 TEST(where_a_standby_makes_no_sense_none_is_tried) {
     rig r = odd_open("alone", true, 0);
     bh_device_info info = BH_INIT(info);
-    CHECK_OK(bh_device_query(r.device, &info));
+    CHECK_OK(bh_device_get_info(r.device, &info));
     CHECK_STR_EQ(info.no_standby, "the device serves one at a time");
     check_degraded(r.device, "no standby: the device serves one at a time");
     check_device_works(&r);
@@ -197,7 +197,7 @@ static bh_lane open_urgent(bh_device device, int32_t priority) {
     bh_lane_options options = BH_INIT(options);
     bh_lane lane;
     options.priority = priority;
-    REQUIRE_OK(bh_lane_open_with(device, &options, &lane));
+    REQUIRE_OK(bh_lane_open(device, &options, &lane));
     return lane;
 }
 
@@ -221,7 +221,7 @@ static void check_heard(const char *text, unsigned count) {
 TEST(lanes_are_made_with_their_priority_by_every_worker) {
     rig r = odd_open("priority", false, 0);
     bh_device_info info = BH_INIT(info);
-    CHECK_OK(bh_device_query(r.device, &info));
+    CHECK_OK(bh_device_get_info(r.device, &info));
     CHECK_EQ(info.priority_lowest, -1);
     CHECK_EQ(info.priority_highest, 3);
     wait_standby(r.device);
@@ -231,7 +231,7 @@ TEST(lanes_are_made_with_their_priority_by_every_worker) {
     open_urgent(r.device, 99);
     open_urgent(r.device, -99);
     /* A closed one serves again, for the same priority only. */
-    CHECK_OK(bh_lane_close(second));
+    CHECK_OK(bh_lane_release(second));
     open_urgent(r.device, 1);
     open_urgent(r.device, 2);
     /* Both workers make them all. */
@@ -255,18 +255,18 @@ TEST(lanes_left_with_other_priorities_are_named_when_there_are_no_more) {
     bh_lane lanes[100];
     bh_error error;
     unsigned count = 0;
-    while (count < 100 && bh_lane_open(r.device, &lanes[count]) == BH_OK) count++;
+    while (count < 100 && bh_lane_open(r.device, NULL, &lanes[count]) == BH_OK) count++;
     REQUIRE(count > 8 && count < 100);
     bh_lane_options options = BH_INIT(options);
     bh_lane lane = {77};
     options.priority = 1;
-    CHECK_REFUSED(bh_lane_open_with(r.device, &options, &lane), BH_E_BUSY);
-    CHECK_OK(bh_lane_close(lanes[3]));
-    CHECK_REFUSED(bh_lane_open_with(r.device, &options, &lane), BH_E_BUSY);
+    CHECK_REFUSED(bh_lane_open(r.device, &options, &lane), BH_E_BUSY);
+    CHECK_OK(bh_lane_release(lanes[3]));
+    CHECK_REFUSED(bh_lane_open(r.device, &options, &lane), BH_E_BUSY);
     bh_last_error(&error);
     CHECK_STR_CONTAINS(error.message, "priority 1");
     CHECK_EQ(lane.id, 77);
     options.priority = 0;
-    CHECK_OK(bh_lane_open_with(r.device, &options, &lane));
+    CHECK_OK(bh_lane_open(r.device, &options, &lane));
     CHECK_OK(bh_device_close(r.device));
 }

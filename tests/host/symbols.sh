@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The shared library shows the functions of bulkhead.h and nothing else, and needs libc alone.
-# libbulkhead-cuda shows those of bulkhead_cuda.h and needs libbulkhead and libc alone.
+# The shared library shows the functions of the public headers and nothing else, and needs libc alone.
+# libbulkhead-cuda shows those of bulkhead/cuda.h and needs libbulkhead and libc alone.
 set -u
 source=${BULKHEAD_SOURCE_DIR:?}
 library=${BULKHEAD_BUILD_DIR:?}/lib/libbulkhead.so
@@ -19,31 +19,35 @@ case "$(readelf -d "$library")" in
 esac
 
 failed=0
-# compare LIBRARY HEADER FEWEST
+# compare LIBRARY FEWEST HEADER...
 compare() {
-    shown=$(nm -D --defined-only "$1" | awk '{print $3}' | sed 's/@.*//' | sort -u)
+    file=$1 fewest=$2
+    shift 2
+    shown=$(nm -D --defined-only "$file" | awk '{print $3}' | sed 's/@.*//' | sort -u)
     # Every BH_API declaration: the name before the first parenthesis.
-    declared=$(sed -n 's/^BH_API .*[ *]\(bh_[a-z0-9_]*\)(.*/\1/p' "$source/include/$2" | sort -u)
+    declared=$(sed -n 's/^BH_API .*[ *]\(bh_[a-z0-9_]*\)(.*/\1/p' "$@" | sort -u)
 
-    [ "$(echo "$declared" | wc -l)" -gt "$3" ] || {
-        echo "found too few declarations in $2:" $declared
+    [ "$(echo "$declared" | wc -l)" -gt "$fewest" ] || {
+        echo "found too few declarations in $*:" $declared
         failed=1
     }
     for name in $shown; do
         echo "$declared" | grep -qx "$name" || {
-            echo "$name is shown by $1 and not declared"
+            echo "$name is shown by $file and not declared"
             failed=1
         }
     done
     for name in $declared; do
         echo "$shown" | grep -qx "$name" || {
-            echo "$name is declared in $2 and not shown"
+            echo "$name is declared and not shown by $file"
             failed=1
         }
     done
 }
-compare "$library" bulkhead.h 50
-compare "$interop" bulkhead_cuda.h 8
+headers=$source/include/bulkhead
+# shellcheck disable=SC2046
+compare "$library" 50 $(find "$headers" -name '*.h' ! -name cuda.h)
+compare "$interop" 8 "$headers/cuda.h"
 
 for needed in $(readelf -d "$interop" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'); do
     case "$needed" in

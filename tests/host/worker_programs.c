@@ -355,12 +355,64 @@ TEST(a_worker_that_answers_twice_is_replaced_and_the_order_carried_out) {
     (void)lane;
 }
 
+/* Its successors would die of memory that is shorter than it is said to be. */
+TEST(a_worker_that_makes_other_memory_than_asked_for_is_replaced) {
+    static loss_log log;
+    bh_device device = open_with_impostors("chunk", 1, BH_DEVICE_NO_STANDBY);
+    if (!is_cpu(device)) SKIP("a GPU's memory says nothing of itself through its descriptor");
+    loss_log_start(device, &log);
+    bh_buffer x = words_counting(device, 1000, 3);
+    CHECK(words_count(x, 1000, 3));
+    check_loads_after_loss(device, &log, "(CHUNK_CREATE) is invalid");
+}
+
+/* The supervisor sends until the socket takes no more, and does not wait there. */
+TEST(a_worker_that_answers_orders_it_does_not_take_is_replaced) {
+    enum { ORDERS = 400 };
+    static loss_log log;
+    bh_device device = open_with_impostors("unheard", 1, BH_DEVICE_NO_STANDBY);
+    loss_log_start(device, &log);
+    for (int i = 0; i < ORDERS && log.count == 0; i++) {
+        void *memory;
+        REQUIRE_OK(bh_host_alloc(device, 4096, &memory));
+    }
+    check_loads_after_loss(device, &log, "its socket is full");
+}
+
+static long resident_pages(void) {
+    long size, resident;
+    FILE *file = fopen("/proc/self/statm", "r");
+    REQUIRE(file != NULL);
+    REQUIRE(fscanf(file, "%ld %ld", &size, &resident) == 2);
+    fclose(file);
+    return resident;
+}
+
+static void print_slowly(void *context, const char *text, size_t length) {
+    (void)text;
+    (void)length;
+    while (!atomic_load((_Atomic bool *)context)) sleep_ms(1);
+}
+
+TEST(a_worker_that_never_stops_printing_does_not_take_all_memory) {
+    static _Atomic bool released;
+    REQUIRE(freopen("/dev/null", "w", stderr) != NULL); /* where the log goes */
+    bh_device device = open_with_impostors("print", 1, BH_DEVICE_NO_STANDBY);
+    long before = resident_pages();
+    CHECK_OK(bh_device_on_print(device, print_slowly, &released));
+    bh_lane lane = open_lane(device); /* which it answers when it has printed all */
+    CHECK_LT((resident_pages() - before) * sysconf(_SC_PAGESIZE), 100l << 20);
+    atomic_store(&released, true);
+    (void)lane;
+    CHECK_OK(bh_device_close(device));
+}
+
 TEST_TIMEOUT(an_order_that_no_worker_carries_out_fails, 60) {
     bh_device device =
         open_with_impostors("deaf", 8, BH_DEVICE_NO_STANDBY | BH_DEVICE_NO_RESTART_LIMIT);
     bh_lane lane = {0};
     uint64_t begun = now_ns();
-    CHECK_REFUSED(bh_lane_open(device, &lane), BH_E_LOST);
+    CHECK_REFUSED(bh_lane_open(device, NULL, &lane), BH_E_LOST);
     bh_error error;
     bh_last_error(&error);
     CHECK_STR_CONTAINS(error.message, "3 workers in a row");

@@ -112,7 +112,7 @@ TEST(host_tensors_are_copied) {
     REQUIRE_OK(bh_buffer_read(copy, 0, out, sizeof out));
     CHECK_MEM_EQ(out, data + 2, sizeof out);
     bh_buffer_info info = BH_INIT(info);
-    CHECK_OK(bh_buffer_query(copy, &info));
+    CHECK_OK(bh_buffer_get_info(copy, &info));
     CHECK_EQ(info.type, BH_F32);
     CHECK_EQ(info.count, 20);
 
@@ -157,7 +157,7 @@ TEST(every_element_type) {
         CHECK_EQ(tensor->tensor.type_bits, 8 * bh_type_size(type));
         REQUIRE_OK(bh_dlpack_import(r.device, tensor, &copy));
         bh_buffer_info info = BH_INIT(info);
-        CHECK_OK(bh_buffer_query(copy, &info));
+        CHECK_OK(bh_buffer_get_info(copy, &info));
         CHECK_EQ(info.type, type);
         CHECK_EQ(info.count, 3);
     }

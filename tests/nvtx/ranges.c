@@ -249,7 +249,7 @@ static uint64_t count_train_launches(bh_device device, bh_lane lane, uint64_t ex
     uint64_t limit = now_ns() + 5000 * MS * test_time_scale();
     bh_lane_counts counts = BH_INIT(counts);
     do {
-        CHECK_OK(bh_lane_counters(device, lane, &counts));
+        CHECK_OK(bh_lane_get_counters(device, lane, &counts));
     } while (counts.train_launches < expected && now_ns() < limit);
     return counts.train_launches;
 }

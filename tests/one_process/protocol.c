@@ -78,9 +78,9 @@ static void *submit_main(void *argument) {
     fixture *shared = self->shared;
     bh_lane lane;
     bh_buffer one, two;
-    if (bh_lane_open(shared->device, &lane) != BH_OK ||
-        bh_buffer_alloc(shared->device, BH_U32, 16, &one) != BH_OK ||
-        bh_buffer_alloc(shared->device, BH_U32, 16, &two) != BH_OK) {
+    if (bh_lane_open(shared->device, NULL, &lane) != BH_OK ||
+        bh_buffer_alloc(shared->device, BH_U32, 16, NULL, &one) != BH_OK ||
+        bh_buffer_alloc(shared->device, BH_U32, 16, NULL, &two) != BH_OK) {
         bh_error why;
         bh_last_error(&why);
         UNEXPECTED(self, "no lane or buffer: %s", why.message);
@@ -92,12 +92,11 @@ static void *submit_main(void *argument) {
         uint32_t value = (uint32_t)i * 2 + 1, got = 0;
         bh_ticket first, second;
         options.flags = rand_r(&self->seed) % 2 ? BH_LAUNCH_IDEMPOTENT : 0;
-        bh_status a = bh_launch_with(shared->store, BH_GRID(1, 1), BH_ARGS(BH_OUT(one), value),
-                                     &options, &first);
-        bh_status b = a == BH_OK
-                          ? bh_launch_with(shared->add, BH_GRID(1, 1),
-                                           BH_ARGS(BH_IN(one), BH_OUT(two)), &options, &second)
-                          : a;
+        bh_status a =
+            bh_launch(shared->store, BH_GRID(1, 1), BH_ARGS(BH_OUT(one), value), &options, &first);
+        bh_status b = a == BH_OK ? bh_launch(shared->add, BH_GRID(1, 1),
+                                             BH_ARGS(BH_IN(one), BH_OUT(two)), &options, &second)
+                                 : a;
         if (!expected_status(a) || !expected_status(b))
             UNEXPECTED(self, "submitted: %d, %d", (int)a, (int)b);
         if (a != BH_OK || b != BH_OK) continue;
@@ -111,15 +110,15 @@ static void *submit_main(void *argument) {
         if (!expected_status(a) || !expected_status(b) || (cancelled && b != BH_E_CANCELLED)) {
             UNEXPECTED(self, "waited: %d, %d, cancelled %d", (int)a, (int)b, cancelled);
         }
-        if (bh_query(second) != b)
-            UNEXPECTED(self, "a ticket said %d, then %d", (int)b, (int)bh_query(second));
+        if (bh_wait(second, 0) != b)
+            UNEXPECTED(self, "a ticket said %d, then %d", (int)b, (int)bh_wait(second, 0));
         if (a != BH_OK || b != BH_OK) continue;
         bh_status read = bh_buffer_read(two, 0, &got, sizeof got);
         if (read == BH_OK ? got != value + 1 : !expected_status(read)) {
             UNEXPECTED(self, "read: status %d, %u instead of %u", (int)read, got, value + 1);
         }
     }
-    bh_lane_close(lane);
+    bh_lane_release(lane);
     return NULL;
 }
 
@@ -149,8 +148,9 @@ static void crash_one(fixture *shared, int index) {
     (void)index;
     bh_buffer scratch;
     bh_ticket ticket;
-    if (bh_buffer_alloc(shared->device, BH_U32, 4, &scratch) != BH_OK) return;
-    if (bh_launch(shared->crash, BH_GRID(1, 1), BH_ARGS(BH_OUT(scratch), 1u), &ticket) == BH_OK) {
+    if (bh_buffer_alloc(shared->device, BH_U32, 4, NULL, &scratch) != BH_OK) return;
+    if (bh_launch(shared->crash, BH_GRID(1, 1), BH_ARGS(BH_OUT(scratch), 1u), NULL, &ticket) ==
+        BH_OK) {
         bh_status status = bh_wait(ticket, BH_FOREVER);
         CHECK(status == BH_E_FAULT || status == BH_E_LOST);
     }
@@ -184,7 +184,7 @@ TEST_TIMEOUT(sync_transfers_survive_kills, 60) {
     enum { WORDS = 200000 };
     uint32_t *from = malloc(WORDS * sizeof *from), *to = malloc(WORDS * sizeof *to);
     bh_buffer buffer;
-    CHECK_EQ(bh_buffer_alloc(shared.device, BH_U32, WORDS, &buffer), BH_OK);
+    CHECK_EQ(bh_buffer_alloc(shared.device, BH_U32, WORDS, NULL, &buffer), BH_OK);
     for (int round = 0; round < 6; round++) {
         for (uint32_t i = 0; i < WORDS; i++) from[i] = i * 2654435761u + (uint32_t)round;
         bh_status status = bh_buffer_write(buffer, 0, from, WORDS * sizeof *from);
@@ -213,10 +213,11 @@ static void *replay_main(void *argument) {
     bh_lane lane;
     bh_buffer recorded, outs[4];
     bh_sequence mine;
-    bool ready = bh_lane_open(device, &lane) == BH_OK &&
-                 bh_buffer_alloc(device, BH_U32, 16, &recorded) == BH_OK &&
+    bool ready = bh_lane_open(device, NULL, &lane) == BH_OK &&
+                 bh_buffer_alloc(device, BH_U32, 16, NULL, &recorded) == BH_OK &&
                  bh_sequence_begin(device, NULL, &mine) == BH_OK;
-    for (int i = 0; i < 4; i++) ready &= bh_buffer_alloc(device, BH_U32, 16, &outs[i]) == BH_OK;
+    for (int i = 0; i < 4; i++)
+        ready &= bh_buffer_alloc(device, BH_U32, 16, NULL, &outs[i]) == BH_OK;
     ready = ready &&
             bh_sequence_launch(mine, self->shared->store, BH_GRID(1, 1),
                                BH_ARGS(BH_OUT(recorded), 0u), NULL, NULL) == BH_OK &&
@@ -250,7 +251,7 @@ static void *replay_main(void *argument) {
         }
     }
     bh_sequence_release(mine);
-    bh_lane_close(lane);
+    bh_lane_release(lane);
     return NULL;
 }
 
@@ -259,7 +260,7 @@ TEST_TIMEOUT(sequences_replayed_while_workers_are_killed, 90) {
     open_fixture(&shared);
     bh_buffer common;
     bh_sequence sequence;
-    REQUIRE_EQ(bh_buffer_alloc(shared.device, BH_U32, 16, &common), BH_OK);
+    REQUIRE_EQ(bh_buffer_alloc(shared.device, BH_U32, 16, NULL, &common), BH_OK);
     REQUIRE_EQ(bh_sequence_begin(shared.device, NULL, &sequence), BH_OK);
     REQUIRE_EQ(bh_sequence_launch(sequence, shared.store, BH_GRID(1, 1),
                                   BH_ARGS(BH_OUT(common), 0u), NULL, NULL),

@@ -17,7 +17,9 @@ cmake --install "$BULKHEAD_BUILD_DIR" --prefix "$first" >install.log
 mv "$first" "$prefix"
 lib=$(dirname "$(find "$prefix" -name libbulkhead.so)")
 
-for file in bin/bulkhead include/bulkhead.h include/bulkhead_cuda.h libexec/bulkhead/bulkhead-worker-cpu \
+for file in bin/bulkhead include/bulkhead.h include/bulkhead.hpp include/bulkhead_cuda.h \
+    include/bulkhead/core.h include/bulkhead/args.h include/bulkhead/cuda.h \
+    libexec/bulkhead/bulkhead-worker-cpu \
     share/doc/Bulkhead/LICENSE share/man/man1/bulkhead.1; do
     [ -e "$prefix/$file" ] || { echo "not installed: $file"; exit 1; }
 done
@@ -27,7 +29,7 @@ for file in libbulkhead.a libbulkhead.so.0 libbulkhead-cuda.so.0 pkgconfig/bulkh
     [ -e "$lib/$file" ] || { echo "not installed: $lib/$file"; exit 1; }
 done
 
-version=$(sed -n 's/^#define BH_VERSION_[A-Z]* //p' "$prefix/include/bulkhead.h" | paste -s -d .)
+version=$(sed -n 's/^#define BH_VERSION_[A-Z]* //p' "$prefix/include/bulkhead/core.h" | paste -s -d .)
 
 # run NAME COMMAND...: it must find the library and the worker.
 run() {
@@ -57,6 +59,19 @@ known=$(pkg-config --modversion bulkhead)
 # shellcheck disable=SC2046
 cc "$consumer/main.c" -o by-pkg-config $(pkg-config --cflags --libs bulkhead)
 run pkg-config env LD_LIBRARY_PATH="$lib" ./by-pkg-config
+if command -v c++ >/dev/null; then
+    cat >owner.cpp <<'END'
+#include <bulkhead.hpp>
+#include <cstdio>
+int main() {
+    bulkhead::device device("cpu");
+    std::printf("bulkhead %s opened %s\n", bh_version(), device.info().kind);
+}
+END
+    # shellcheck disable=SC2046
+    c++ -std=c++17 owner.cpp -o owner $(pkg-config --cflags --libs bulkhead)
+    run 'pkg-config, C++' env LD_LIBRARY_PATH="$lib" ./owner
+fi
 # The interop library is found the same way, and brings the other with it.
 cat >interop.c <<'END'
 #include <bulkhead_cuda.h>

@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "control.h"
 
-bh__front *control_block(void) {
+/* Where the first mapping of a memfd of this name begins. */
+static void *first_mapping(const char *name) {
     FILE *maps = fopen("/proc/self/maps", "r");
     char line[600];
-    bh__front *front = NULL;
+    unsigned long long from = 0;
     REQUIRE(maps != NULL);
-    while (front == NULL && fgets(line, sizeof line, maps) != NULL) {
-        unsigned long long from;
-        if (strstr(line, "memfd:bulkhead-control") != NULL && sscanf(line, "%llx-", &from) == 1)
-            front = (bh__front *)(uintptr_t)from;
+    while (from == 0 && fgets(line, sizeof line, maps) != NULL) {
+        if (strstr(line, name) == NULL || sscanf(line, "%llx-", &from) != 1) from = 0;
     }
     fclose(maps);
-    REQUIRE(front != NULL);
+    REQUIRE(from != 0);
+    return (void *)(uintptr_t)from;
+}
+
+bh__front *control_block(void) {
+    bh__front *front = first_mapping("memfd:bulkhead-control");
     REQUIRE(front->magic == BH__WIRE_MAGIC);
     return front;
 }
 
+/* The first place is the first worker's, and the others lie behind it. */
 bh__area *area_at(bh__front *front, uint32_t index) {
-    return (bh__area *)((char *)front + front->areas_offset + index * front->area_bytes);
+    char *first = first_mapping("memfd:bulkhead-area");
+    return (bh__area *)(void *)(first + index * front->area_bytes);
 }

@@ -33,7 +33,7 @@ bh_buffer managed_driven(bh_device device, uint64_t words) {
 
 bh_managed_info managed_info(bh_buffer buffer) {
     bh_managed_info info = BH_INIT(info);
-    REQUIRE_OK(bh_managed_query(buffer, &info));
+    REQUIRE_OK(bh_managed_get_info(buffer, &info));
     return info;
 }
 

@@ -29,13 +29,13 @@ bh_device open_device(void) {
 
 bool is_cpu(bh_device device) {
     bh_device_info info = BH_INIT(info);
-    REQUIRE_OK(bh_device_query(device, &info));
+    REQUIRE_OK(bh_device_get_info(device, &info));
     return strcmp(info.kind, "cpu") == 0;
 }
 
 bool has_queues(bh_device device) {
     bh_device_info info = BH_INIT(info);
-    REQUIRE_OK(bh_device_query(device, &info));
+    REQUIRE_OK(bh_device_get_info(device, &info));
     return strcmp(info.kind, "cpu") != 0 || strncmp(info.name, "queued ", 7) == 0;
 }
 
@@ -53,7 +53,7 @@ bh_kernel get_kernel(bh_module module, const char *name) {
 
 bh_lane open_lane(bh_device device) {
     bh_lane lane = {0};
-    REQUIRE_OK(bh_lane_open(device, &lane));
+    REQUIRE_OK(bh_lane_open(device, NULL, &lane));
     return lane;
 }
 
@@ -75,7 +75,7 @@ bh_kernel rig_kernel(const rig *r, const char *name) {
 
 bh_buffer words_alloc(bh_device device, uint64_t count) {
     bh_buffer buffer = {0};
-    REQUIRE_OK(bh_buffer_alloc(device, BH_U32, count, &buffer));
+    REQUIRE_OK(bh_buffer_alloc(device, BH_U32, count, NULL, &buffer));
     return buffer;
 }
 
@@ -143,7 +143,7 @@ uint64_t address_of(bh_buffer buffer) {
 bh_status run_with(bh_kernel kernel, bh_shape shape, bh_args args,
                    const bh_launch_options *options) {
     bh_ticket ticket = {0, 0};
-    bh_status status = bh_launch_with(kernel, shape, args, options, &ticket);
+    bh_status status = bh_launch(kernel, shape, args, options, &ticket);
     return status != BH_OK ? status : bh_wait(ticket, LONG_NS);
 }
 
@@ -153,7 +153,7 @@ bh_status run_now(bh_kernel kernel, bh_shape shape, bh_args args) {
 
 bh_ticket submit(bh_kernel kernel, bh_shape shape, bh_args args, const bh_launch_options *options) {
     bh_ticket ticket = {0, 0};
-    REQUIRE_OK(bh_launch_with(kernel, shape, args, options, &ticket));
+    REQUIRE_OK(bh_launch(kernel, shape, args, options, &ticket));
     return ticket;
 }
 
@@ -231,7 +231,7 @@ void wait_standby(bh_device device) {
 
 bool is_suspect(bh_buffer buffer) {
     bh_buffer_info info = BH_INIT(info);
-    REQUIRE_OK(bh_buffer_query(buffer, &info));
+    REQUIRE_OK(bh_buffer_get_info(buffer, &info));
     return info.suspect != 0;
 }
 

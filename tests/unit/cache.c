@@ -9,7 +9,10 @@
 
 #include "base/hash128.h"
 #include "base/sha256.h"
-#include "client/compile.h"
+#include "client/compile/cache.h"
+#include "client/compile/in_flight.h"
+#include "client/compile/inputs.h"
+#include "client/module/module.h"
 #include "test.h"
 
 static void check_digest(const char *text, size_t bytes, const char *expected) {

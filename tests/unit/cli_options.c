@@ -59,13 +59,13 @@ TEST(options_in_all_spellings) {
 }
 
 TEST(wrong_options_are_named) {
-    CHECK_STR_CONTAINS(parse("--gird 4"), "\"--gird\" is no option of bulkhead run");
+    CHECK_STR_CONTAINS(parse("--gird 4"), "\"--gird\" is not an option of bulkhead run");
     CHECK_STR_CONTAINS(parse("--gird 4"), "did you mean --grid?");
     CHECK_STR_CONTAINS(parse("--gird=4"), "\"--gird\"");
     CHECK_STR_CONTAINS(parse("--js"), "did you mean --json?");
     CHECK_STR_CONTAINS(parse("--zzzzzz"), "lists the options");
-    CHECK_STR_CONTAINS(parse("-x"), "\"-x\" is no option");
-    CHECK_STR_CONTAINS(parse("-vx"), "\"-x\" is no option");
+    CHECK_STR_CONTAINS(parse("-x"), "\"-x\" is not an option");
+    CHECK_STR_CONTAINS(parse("-vx"), "\"-x\" is not an option");
     CHECK_STR_CONTAINS(parse("--grid"), "--grid needs a value");
     CHECK_STR_CONTAINS(parse("-g"), "-g needs a value");
     CHECK_STR_CONTAINS(parse("--json=1"), "takes no value");

@@ -76,7 +76,7 @@ static int error_string(int result, const char **out) {
 }
 
 TEST(damaged_memory_is_told_from_a_fault_of_a_kernel) {
-    bh__device *device = calloc(1, sizeof *device);
+    bh__device_instance *device = calloc(1, sizeof *device);
     bh_error error;
     REQUIRE(device != NULL);
     device->cu.error_name = error_name;
@@ -99,7 +99,7 @@ TEST(damaged_memory_is_told_from_a_fault_of_a_kernel) {
 }
 
 TEST(the_drivers_log_is_in_the_error) {
-    bh__device *device = calloc(1, sizeof *device);
+    bh__device_instance *device = calloc(1, sizeof *device);
     bh_error error;
     REQUIRE(device != NULL);
     device->cu.error_name = error_name;
@@ -127,7 +127,7 @@ static int attribute(int *out, int which, int device) {
 }
 
 static bh_device_info info_with(int compute_mode, int with_mps) {
-    bh__device *device = calloc(1, sizeof *device);
+    bh__device_instance *device = calloc(1, sizeof *device);
     REQUIRE(device != NULL);
     device->cu.device_attribute = attribute;
     mode = compute_mode;
@@ -174,7 +174,7 @@ TEST(a_driver_that_cannot_be_asked_about_mps_is_judged_by_the_daemons_pipe) {
 }
 
 TEST(a_prohibited_gpu_is_refused) {
-    bh__device *device = calloc(1, sizeof *device);
+    bh__device_instance *device = calloc(1, sizeof *device);
     bh_error error;
     REQUIRE(device != NULL);
     device->cu.device_attribute = attribute;

@@ -148,18 +148,18 @@ static bool names_unloaded(const chain *it) {
     return false;
 }
 
-static int graph_instantiate(bh__cu_chain *out, bh__cu_graph from, unsigned long long flags) {
+static int graph_instantiate(bh__cu_graph_exec *out, bh__cu_graph from, unsigned long long flags) {
     const graph *of = (const graph *)(void *)from;
     chain *it = calloc(1, sizeof *it);
     REQUIRE(it != NULL && flags == 0);
     for (uint32_t i = 0; i < of->count; i++)
         if (of->launches[i]) note(it, of->launches[i]);
     atomic_fetch_add(&cuda.made, 1);
-    *out = (bh__cu_chain)(void *)it;
+    *out = (bh__cu_graph_exec)(void *)it;
     return BH__CU_OK;
 }
 
-static int graph_chain_destroy(bh__cu_chain which) {
+static int graph_exec_destroy(bh__cu_graph_exec which) {
     chain *it = (chain *)(void *)which;
     if (atomic_load(&it->in_flight)) atomic_fetch_add(&cuda.broken_ends, 1);
     atomic_fetch_add(&cuda.ended, 1);
@@ -167,7 +167,7 @@ static int graph_chain_destroy(bh__cu_chain which) {
     return BH__CU_OK;
 }
 
-static int graph_set_kernel(bh__cu_chain which, bh__cu_node node, const bh__cu_kernel_node *what) {
+static int graph_set_kernel(bh__cu_graph_exec which, bh__cu_node node, const bh__cu_kernel_node *what) {
     (void)node;
     chain *it = (chain *)(void *)which;
     if (names_unloaded(it)) atomic_fetch_add(&cuda.broken_sets, 1);
@@ -175,7 +175,7 @@ static int graph_set_kernel(bh__cu_chain which, bh__cu_node node, const bh__cu_k
     return BH__CU_OK;
 }
 
-static int graph_set_memory(bh__cu_chain which, bh__cu_node node, const bh__cu_memory_node *what) {
+static int graph_set_memory(bh__cu_graph_exec which, bh__cu_node node, const bh__cu_memory_node *what) {
     (void)node;
     chain *it = (chain *)(void *)which;
     it->word = (_Atomic uint64_t *)(uintptr_t)what->operations[0].address;
@@ -183,7 +183,7 @@ static int graph_set_memory(bh__cu_chain which, bh__cu_node node, const bh__cu_m
     return BH__CU_OK;
 }
 
-static int graph_launch(bh__cu_chain which, bh__cu_stream stream) {
+static int graph_launch(bh__cu_graph_exec which, bh__cu_stream stream) {
     (void)stream;
     chain *it = (chain *)(void *)which;
     if (names_unloaded(it)) atomic_fetch_add(&cuda.broken_launches, 1);
@@ -197,7 +197,7 @@ static int graph_launch(bh__cu_chain which, bh__cu_stream stream) {
     return BH__CU_OK;
 }
 
-static int graph_upload(bh__cu_chain which, bh__cu_stream stream) {
+static int graph_upload(bh__cu_graph_exec which, bh__cu_stream stream) {
     (void)which, (void)stream;
     return BH__CU_OK;
 }
@@ -242,7 +242,7 @@ static const bh__driver driver = {.number = 13000,
                                   .graph_add_kernel = graph_add_kernel,
                                   .graph_add_memory = graph_add_memory,
                                   .graph_instantiate = graph_instantiate,
-                                  .graph_chain_destroy = graph_chain_destroy,
+                                  .graph_exec_destroy = graph_exec_destroy,
                                   .graph_set_kernel = graph_set_kernel,
                                   .graph_set_memory = graph_set_memory,
                                   .graph_launch = graph_launch,
@@ -262,7 +262,7 @@ typedef struct lane {
 typedef struct bench {
     _Atomic bool killed;
     bh__device_services services;
-    bh__device *device;
+    bh__device_instance *device;
     lane lanes[LANES];
 } bench;
 
@@ -342,7 +342,7 @@ static void send(const bench *b, lane *it, uint32_t count, const uint32_t *modul
                               .u.launch = {.module = modules[i % module_count],
                                            .grid = {1, 1, 1},
                                            .block = {1, 1, 1}}};
-    REQUIRE_EQ(bh__cuda_device.train(it->context, works, count, &error), BH_OK);
+    REQUIRE_EQ(bh__cuda_device.enqueue_train(it->context, works, count, &error), BH_OK);
 }
 
 /* ---- the tests ---- */
@@ -437,7 +437,7 @@ TEST(a_sequence_goes_before_its_module) {
     CHECK_EQ(atomic_load(&cuda.ended), 0);
     CHECK(!atomic_load(&cuda.modules[1].unloaded));
     lane_wait(&b, &b.lanes[0]);
-    bh__cuda_quiet_tidy(b.device);
+    bh__cuda_free_retired(b.device);
     CHECK(atomic_load(&cuda.modules[1].unloaded));
     CHECK_EQ(atomic_load(&cuda.ended), 1);
     bench_close(&b);

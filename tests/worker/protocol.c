@@ -60,7 +60,7 @@ TEST(boots_and_describes_itself) {
 TEST(refuses_another_version) {
     driver *d = driver_start(64);
     bh__boot boot = {
-        .magic = BH__WIRE_MAGIC, .version = 99, .area = 1, .total_bytes = d->front->total_bytes};
+        .magic = BH__WIRE_MAGIC, .version = 99, .area = 1, .front_bytes = d->front->front_bytes};
     driver_send_boot(d, &boot);
     REQUIRE(driver_receive(d, 5000));
     CHECK_EQ(d->message.type, BH__MSG_REFUSED);
@@ -78,7 +78,7 @@ TEST(refuses_an_area_that_does_not_exist) {
     bh__boot boot = {.magic = BH__WIRE_MAGIC,
                      .version = BH__WIRE_VERSION,
                      .area = BH__AREAS,
-                     .total_bytes = d->front->total_bytes};
+                     .front_bytes = d->front->front_bytes};
     driver_send_boot(d, &boot);
     REQUIRE(driver_receive(d, 5000));
     CHECK_EQ(d->message.type, BH__MSG_REFUSED);
@@ -92,7 +92,7 @@ TEST(refuses_a_second_device) {
                      .version = BH__WIRE_VERSION,
                      .area = 1,
                      .device_index = 3,
-                     .total_bytes = d->front->total_bytes};
+                     .front_bytes = d->front->front_bytes};
     driver_send_boot(d, &boot);
     REQUIRE(driver_receive(d, 5000));
     CHECK_EQ(d->message.type, BH__MSG_REFUSED);
@@ -279,7 +279,7 @@ TEST(skips_what_was_cancelled_while_paused) {
     uint64_t last = fill_word(d, 0, 4, 3, NULL);
     sleep_ms(10);
     CHECK_EQ(driver_done(d, 0), 0);
-    bh__request *second = bh__ring_request(bh__lane_ring(d->front, 0), 64, 1);
+    bh__request *second = bh__ring_request(bh__lane_ring(d->front, 64, 0), 64, 1);
     atomic_store(&second->op, BH__OP_SKIP);
     atomic_fetch_and(&d->area->lane[0].claim, ~BH__PAUSED);
     CHECK(driver_wait(d, 0, last, 5000));
@@ -412,7 +412,7 @@ TEST(a_standby_finds_the_same_memory) {
 
 TEST(gives_up_on_nonsense) {
     driver *d = driver_ready(64);
-    bh__request *request = bh__ring_request(bh__lane_ring(d->front, 0), 64, 0);
+    bh__request *request = bh__ring_request(bh__lane_ring(d->front, 64, 0), 64, 0);
     request->slots = 0;
     request->sequence = 12345;
     atomic_store(&d->front->lane[0].tail, 1);

@@ -108,7 +108,7 @@ bh_binary compile_ok(const char *source, const bh_compile_options *options) {
 
 bh_binary_info info_of(bh_binary binary) {
     bh_binary_info info = BH_INIT(info);
-    REQUIRE_OK(bh_binary_query(binary, &info));
+    REQUIRE_OK(bh_binary_get_info(binary, &info));
     return info;
 }
 
@@ -121,7 +121,7 @@ uint32_t compile_from(const char *source, const bh_compile_options *options) {
 
 bh_cache_info cache_info(void) {
     bh_cache_info info = BH_INIT(info);
-    REQUIRE_OK(bh_cache_query(NULL, &info));
+    REQUIRE_OK(bh_cache_get_info(NULL, &info));
     return info;
 }
 

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -25,7 +27,7 @@ static void answer_ready(uint64_t magic, uint32_t version) {
     message.u.ready.magic = magic;
     message.u.ready.version = version;
     message.u.ready.pid = (int32_t)getpid();
-    message.u.ready.chunk_granularity = 4096;
+    message.u.ready.chunk_granularity = 65536;
     message.u.ready.info.memory_total = UINT64_C(1) << 30;
     message.u.ready.info.max_lanes = BH__MAX_LANES;
     send(SOCKET, &message, offsetof(bh__message, fds), MSG_NOSIGNAL);
@@ -64,19 +66,46 @@ static void *answer_pings(void *unused) {
 static bool start_pulse(void) {
     pthread_t thread;
     area_index = message.u.boot.area;
-    front = bh__share_map(message.fds[0], 0, message.u.boot.total_bytes, true);
+    front = bh__share_map(message.fds[0], 0, message.u.boot.front_bytes, false);
     if (!front) return false;
-    area =
-        (bh__area *)(void *)((char *)front + front->areas_offset + area_index * front->area_bytes);
-    return pthread_create(&thread, NULL, answer_pings, NULL) == 0;
+    area = bh__share_map(message.fds[1], 0, front->area_bytes, true);
+    return area && pthread_create(&thread, NULL, answer_pings, NULL) == 0;
 }
 
-static void acknowledge(uint32_t serial) {
+static void acknowledge_with(uint32_t serial, int fd) {
     static bh__message answer;
     memset(&answer, 0, sizeof answer);
     answer.type = BH__MSG_ACK;
     answer.serial = serial;
-    bh__message_send(SOCKET, &answer, NULL, 0);
+    bh__message_send(SOCKET, &answer, &fd, fd >= 0);
+}
+
+static void acknowledge(uint32_t serial) {
+    acknowledge_with(serial, -1);
+}
+
+/* Memory that is not what was asked for, and that may shrink. */
+static void make_short_chunk(uint32_t serial) {
+    int fd = memfd_create("short", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (ftruncate(fd, 4096) == 0) acknowledge_with(serial, fd);
+    close(fd);
+}
+
+/* 150 MB of text. */
+static void print_much(void) {
+    static bh__message text = {.type = BH__MSG_PRINT, .data_bytes = BH__MESSAGE_BYTES};
+    memset(text.data, 'x', sizeof text.data);
+    for (int i = 0; i < 3000; i++) bh__message_send(SOCKET, &text, NULL, 0);
+}
+
+/* Answers each order that comes in and leaves it where it is. */
+static void answer_unheard(uint32_t last) {
+    int waiting = 0;
+    for (int answered = 0;; usleep(100)) {
+        ioctl(SOCKET, FIONREAD, &waiting);
+        while (answered < waiting / (int)offsetof(bh__message, fds))
+            acknowledge(last + (uint32_t)++answered);
+    }
 }
 
 /* Lives and is told what there is; once it is the active worker it does not do what it is told. */
@@ -87,9 +116,15 @@ static void serve(const char *how) {
         if (message.type == BH__MSG_GO) {
             active = true;
             while (strcmp(how, "flood") == 0) fputs("the worker has much to say\n", stderr);
+            if (strcmp(how, "print") == 0) print_much();
+            if (strcmp(how, "unheard") == 0) answer_unheard(message.serial);
             continue;
         }
         if (active && strcmp(how, "deaf") == 0) continue;
+        if (active && strcmp(how, "chunk") == 0 && message.type == BH__MSG_CHUNK_CREATE) {
+            make_short_chunk(message.serial);
+            continue;
+        }
         bool wrong = active && strcmp(how, "serial") == 0;
         acknowledge(wrong ? message.serial + 5 : message.serial);
         if (active && strcmp(how, "twice") == 0) acknowledge(message.serial);
@@ -125,7 +160,9 @@ int main(void) {
         return 0; /* promised and gone */
     }
     bool lives = strcmp(how, "deaf") == 0 || strcmp(how, "serial") == 0 ||
-                 strcmp(how, "twice") == 0 || strcmp(how, "flood") == 0;
+                 strcmp(how, "twice") == 0 || strcmp(how, "flood") == 0 ||
+                 strcmp(how, "chunk") == 0 || strcmp(how, "print") == 0 ||
+                 strcmp(how, "unheard") == 0;
     if (lives && start_pulse()) {
         answer_ready(magic, version);
         serve(how);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workers as threads of this process, in place of src/client/process.c: a race detector then sees
+/* Workers as threads of this process, in place of src/client/process/worker_process.c: a race detector then sees
  * both sides of the protocol. A "process" here ends when all its threads have; a kill makes them
  * stop wherever they next look. */
 #include <errno.h>
@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "client/process.h"
+#include "client/process/worker_process.h"
 #include "cpu/cpu.h"
 #include "process_thread.h"
 #include "worker/worker.h"
@@ -22,7 +22,7 @@ enum { MOST = 4096, FIRST_PID = 0x40000000 }; /* larger than any real process's 
 
 typedef struct worker_thread {
     pthread_t thread;
-    bh__worker *worker;
+    bh__worker_instance *worker;
     int ended;
     bool killed;
     bool joined;

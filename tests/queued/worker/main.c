@@ -15,7 +15,7 @@
 
 enum { LOOKS = 200, NAP_NS = 20000 };
 
-typedef enum item_kind { ITEM_WORK, ITEM_MARK, ITEM_TELL, ITEM_FOLLOW, ITEM_BEACON } item_kind;
+typedef enum item_kind { ITEM_WORK, ITEM_DONE, ITEM_WORD, ITEM_WAIT, ITEM_EVENT } item_kind;
 
 typedef struct item {
     struct item *next;
@@ -34,7 +34,7 @@ typedef struct queue {
     pthread_cond_t changed;
     item *first, **last;
     bool busy, closing;
-    _Atomic uint32_t beacons[BH__BEACONS]; /* 1: not reached */
+    _Atomic uint32_t events[BH__QUEUE_EVENTS]; /* 1: not reached */
 } queue;
 
 /* One for each process: a worker has one device. */
@@ -99,19 +99,19 @@ static void run_item(queue *self, const item *it) {
         status = bh__cpu_device.execute(self->inner, &it->work, &error);
         if (status != BH_OK && status != BH_E_STOPPED) die(&error);
         break;
-    case ITEM_MARK:
+    case ITEM_DONE:
         atomic_store(&state.services->area->lane[self->index].done, it->position);
         break;
-    case ITEM_TELL: {
+    case ITEM_WORD: {
         uint8_t *area = (uint8_t *)&state.services->area->lane[self->index];
         atomic_store((_Atomic uint64_t *)(void *)(area + it->other), it->position);
         break;
     }
-    case ITEM_FOLLOW:
+    case ITEM_WAIT:
         follow_word(it->other, it->position);
         break;
-    case ITEM_BEACON:
-        atomic_store(&self->beacons[it->other], 0);
+    case ITEM_EVENT:
+        atomic_store(&self->events[it->other], 0);
     }
 }
 
@@ -166,7 +166,7 @@ static void drain(queue *self) {
 
 static bh_status open_device(const bh__device_services *services, uint32_t index,
                              bh_device_info *info, uint64_t *out_granularity, bh_error *error,
-                             bh__device **out) {
+                             bh__device_instance **out) {
     state.services = services;
     bh_status status = bh__cpu_device.open(services, index, info, out_granularity, error, out);
     if (status != BH_OK) return status;
@@ -176,8 +176,8 @@ static bh_status open_device(const bh__device_services *services, uint32_t index
     return BH_OK;
 }
 
-static bh_status open_lane(bh__device *device, const bh__lane_message *which, bh_error *error,
-                           bh__device_lane **out) {
+static bh_status open_lane(bh__device_instance *device, const bh__lane_message *which,
+                           bh_error *error, bh__device_lane **out) {
     queue *self = calloc(1, sizeof *self);
     if (!self) return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory", "no memory for a lane");
     self->index = which->index;
@@ -233,30 +233,31 @@ static bh_status enqueue(bh__device_lane *lane, const bh__work *work, bh_error *
     return status;
 }
 
-static bh_status mark(bh__device_lane *lane, uint64_t position, bh_error *error) {
-    return put(queue_of(lane), ITEM_MARK, NULL, position, 0, error);
+static bh_status enqueue_done(bh__device_lane *lane, uint64_t position, bh_error *error) {
+    return put(queue_of(lane), ITEM_DONE, NULL, position, 0, error);
 }
 
-static bh_status tell(bh__device_lane *lane, size_t word, uint64_t value, bh_error *error) {
-    return put(queue_of(lane), ITEM_TELL, NULL, value, (uint32_t)word, error);
+static bh_status enqueue_word(bh__device_lane *lane, size_t word, uint64_t value, bh_error *error) {
+    return put(queue_of(lane), ITEM_WORD, NULL, value, (uint32_t)word, error);
 }
 
-static bh_status follow(bh__device_lane *lane, uint32_t other, uint64_t position, bh_error *error) {
-    return put(queue_of(lane), ITEM_FOLLOW, NULL, position, other, error);
+static bh_status enqueue_wait(bh__device_lane *lane, uint32_t other, uint64_t position,
+                              bh_error *error) {
+    return put(queue_of(lane), ITEM_WAIT, NULL, position, other, error);
 }
 
-static bh_status train(bh__device_lane *lane, const bh__work *works, uint32_t count,
-                       bh_error *error) {
+static bh_status enqueue_train(bh__device_lane *lane, const bh__work *works, uint32_t count,
+                               bh_error *error) {
     bh_status status = BH_OK;
     for (uint32_t i = 0; i < count && status == BH_OK; i++) {
         status = put(queue_of(lane), ITEM_WORK, &works[i], 0, 0, error);
         if (status == BH_OK && ((i + 1) % BH__GROUP_LENGTH == 0 || i + 1 == count))
-            status = put(queue_of(lane), ITEM_MARK, NULL, works[i].sequence, 0, error);
+            status = put(queue_of(lane), ITEM_DONE, NULL, works[i].sequence, 0, error);
     }
     return status;
 }
 
-static bh_status ask(bh__device_lane *lane, bh_error *error) {
+static bh_status query(bh__device_lane *lane, bh_error *error) {
     queue *self = queue_of(lane);
     if (atomic_load(&state.dead)) return tell_death(error);
     pthread_mutex_lock(&self->lock);
@@ -265,21 +266,21 @@ static bh_status ask(bh__device_lane *lane, bh_error *error) {
     return idle ? BH_OK : BH_E_BUSY;
 }
 
-static bh_status beacon(bh__device_lane *lane, uint32_t slot, bh_error *error) {
+static bh_status enqueue_event(bh__device_lane *lane, uint32_t slot, bh_error *error) {
     queue *self = queue_of(lane);
-    atomic_store(&self->beacons[slot], 1);
-    return put(self, ITEM_BEACON, NULL, 0, slot, error);
+    atomic_store(&self->events[slot], 1);
+    return put(self, ITEM_EVENT, NULL, 0, slot, error);
 }
 
-static void await(bh__device_lane *lane, uint32_t slot) {
+static void event_wait(bh__device_lane *lane, uint32_t slot) {
     queue *self = queue_of(lane);
     pthread_mutex_lock(&self->lock);
-    while (atomic_load(&self->beacons[slot]) && !over())
+    while (atomic_load(&self->events[slot]) && !over())
         pthread_cond_wait(&self->changed, &self->lock);
     pthread_mutex_unlock(&self->lock);
 }
 
-static bh_status settle(bh__device_lane *lane, bh_error *error) {
+static bh_status print_flush(bh__device_lane *lane, bh_error *error) {
     drain(queue_of(lane));
     return atomic_load(&state.dead) ? tell_death(error) : BH_OK;
 }
@@ -292,14 +293,15 @@ int main(int argc, char **argv) {
     ops.execute = NULL;
     ops.lane_begin = begin;
     ops.enqueue = enqueue;
-    ops.mark = mark;
-    ops.tell = tell;
-    ops.follow = follow;
-    ops.train = train;
-    ops.ask = ask;
-    ops.beacon = beacon;
-    ops.await = await;
-    ops.settle = settle;
+    ops.enqueue_done = enqueue_done;
+    ops.enqueue_word = enqueue_word;
+    ops.enqueue_wait = enqueue_wait;
+    ops.enqueue_train = enqueue_train;
+    ops.query = query;
+    ops.enqueue_event = enqueue_event;
+    ops.event_wait = event_wait;
+    ops.print_flush = print_flush;
     ops.fault_place = NULL; /* whoever asks has a lane of this device, not of the CPU's */
+    if (getenv("BULKHEAD_TEST_STUCK")) ops.profile = 0; /* it looks at a file */
     bh__worker_main(argc, argv, &ops);
 }

@@ -125,7 +125,7 @@ static void *refuse(int error) {
 
 void *sim_os_mmap(void *wanted, size_t bytes, int protection, int flags, int fd, off_t offset);
 void *sim_os_mmap(void *wanted, size_t bytes, int protection, int flags, int fd, off_t offset) {
-    bool fixed = flags & (MAP_FIXED | MAP_FIXED_NOREPLACE);
+    bool fixed = flags & (MAP_FIXED | MAP_FIXED_NOREPLACE), write = protection & PROT_WRITE;
     char *at;
     sim_point(__builtin_return_address(0));
     if (sim_refuses()) return refuse(ENOMEM);
@@ -136,9 +136,10 @@ void *sim_os_mmap(void *wanted, size_t bytes, int protection, int flags, int fd,
         object *file = sim_object_of(sim_current->process, fd);
         at = file ? sim_object_memory(file, fixed ? wanted : NULL) : NULL;
         if (!at) return refuse(EBADF);
+        if (write && sim_object_published(file)) return refuse(EPERM);
         at += offset;
     }
-    note(at, bytes, protection & PROT_WRITE);
+    note(at, bytes, write);
     return at;
 }
 

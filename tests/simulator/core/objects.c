@@ -104,6 +104,10 @@ char *sim_object_memory(object *self, void *wanted) {
     return self->memory;
 }
 
+bool sim_object_published(const object *self) {
+    return self->seals & F_SEAL_FUTURE_WRITE;
+}
+
 uint64_t sim_object_bytes(const object *self) {
     return self->bytes;
 }
@@ -168,7 +172,7 @@ int sim_os_fcntl(int fd, int command, long value) {
     if (!self) return refuse(EBADF);
     switch (command) {
     case F_GETFL:
-        return self->nonblocking ? O_NONBLOCK : 0;
+        return O_RDWR | (self->nonblocking ? O_NONBLOCK : 0);
     case F_SETFL:
         self->nonblocking = value & O_NONBLOCK;
         return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Simulated processes, for what stands in for src/client/process.c. */
+/* Simulated processes, for what stands in for src/client/process/worker_process.c. */
 #ifndef SIM_PROCESS_H
 #define SIM_PROCESS_H
 

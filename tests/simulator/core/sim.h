@@ -125,6 +125,8 @@ void *sim_memory_new(size_t bytes, void *wanted);
 /* For mapping.c: a memfd's memory and size; NULL: it is none. */
 char *sim_object_memory(object *self, void *wanted);
 uint64_t sim_object_bytes(const object *self);
+/* Nobody can map it for writing any more. */
+bool sim_object_published(const object *self);
 
 /* ---- processes: process.c ---- */
 

@@ -94,10 +94,27 @@ int sim_os_sigpending(sigset_t *set);
 int sim_os_sigpending(sigset_t *set) {
     return sigemptyset(set);
 }
+/* Dispositions have nothing to decide. */
+sighandler_t sim_os_signal(int number, sighandler_t handler);
+sighandler_t sim_os_signal(int number, sighandler_t handler) {
+    (void)number;
+    (void)handler;
+    return SIG_DFL;
+}
 int sim_os_sigtimedwait(const sigset_t *set, siginfo_t *info, const void *time);
 int sim_os_sigtimedwait(const sigset_t *set, siginfo_t *info, const void *time) {
     (void)set, (void)info, (void)time;
     return refuse(EAGAIN);
+}
+int sim_os_sigaction(int number, const struct sigaction *action, struct sigaction *before);
+int sim_os_sigaction(int number, const struct sigaction *action, struct sigaction *before) {
+    (void)number, (void)action, (void)before;
+    return 0;
+}
+int sim_os_raise(int number);
+int sim_os_raise(int number) {
+    (void)number;
+    return 0;
 }
 
 /* ---- files ---- */
@@ -149,6 +166,7 @@ REFUSED(closedir)
 REFUSED(dlopen)
 REFUSED(dlclose)
 REFUSED(faccessat)
+REFUSED(fchmod)
 REFUSED(fclose)
 REFUSED(fdopendir)
 REFUSED(fgets)
@@ -158,11 +176,11 @@ REFUSED(fstatvfs)
 REFUSED(getcwd)
 REFUSED(mkdir)
 REFUSED(openat)
+REFUSED(opendir)
 REFUSED(posix_spawn)
 REFUSED(pthread_cancel)
 REFUSED(readdir)
 REFUSED(renameat)
-REFUSED(signal)
 REFUSED(stat)
 REFUSED(unlinkat)
 REFUSED(utimensat)

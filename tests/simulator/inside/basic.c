@@ -7,7 +7,7 @@ static void *plays(void *argument) {
     uint32_t number = (uint32_t)(uintptr_t)argument, got = 0;
     bh_lane lane;
     bh_buffer buffer = world_buffer(WORDS, 0);
-    OK(bh_lane_open(device, &lane));
+    OK(bh_lane_open(device, NULL, &lane));
     for (uint32_t i = 0; i < 6; i++) {
         bh_ticket ticket;
         OK(world_launch(FAKE_STORE, lane, buffer, number * 100 + i, 0, &ticket));
@@ -16,7 +16,7 @@ static void *plays(void *argument) {
         OK(world_read(buffer, &got));
         if (got != number * 100 + i) BUG("%u was stored and %u read", number * 100 + i, got);
     }
-    OK(bh_lane_close(lane));
+    OK(bh_lane_release(lane));
     OK(bh_buffer_release(buffer));
     return NULL;
 }
@@ -48,7 +48,7 @@ static void hand_over(bool queues) {
     options.wait_spin_ns = options.worker_spin_ns = 1;
     world_open_with(options);
     bh_buffer buffer = world_buffer(WORDS, 0), copy = world_buffer(WORDS, 0);
-    for (int i = 0; i < 2; i++) OK(bh_lane_open(device, &lanes[i]));
+    for (int i = 0; i < 2; i++) OK(bh_lane_open(device, NULL, &lanes[i]));
     sim_device.longest_ns = 20000;
     sim_snapshot();
     uint64_t start = sim_now();
@@ -79,7 +79,7 @@ static void *transfers(void *argument) {
     uint8_t number = (uint8_t)(uintptr_t)argument, out[BYTES], in[BYTES];
     bh_buffer buffer;
     bh_ticket ticket;
-    OK(bh_buffer_alloc(device, BH_U8, BYTES, &buffer));
+    OK(bh_buffer_alloc(device, BH_U8, BYTES, NULL, &buffer));
     for (uint8_t round = 0; round < 3; round++) {
         for (int i = 0; i < BYTES; i++) out[i] = (uint8_t)(number * 50 + round * 7 + i / 512);
         OK(bh_submit_write((bh_lane){0}, buffer, 0, out, BYTES, &ticket));
@@ -140,7 +140,7 @@ static void *crowds(void *unused) {
     (void)unused;
     for (int i = 0; i < 4; i++) {
         bh_buffer buffer;
-        OK(bh_buffer_alloc(device, BH_U32, WORDS, &buffer));
+        OK(bh_buffer_alloc(device, BH_U32, WORDS, NULL, &buffer));
         if (world_suspect(buffer)) BUG("a fresh buffer is suspect");
         OK(bh_buffer_release(buffer));
     }

@@ -13,7 +13,7 @@ static void load(void) {
     bh_module other;
     bh_status status = bh_module_load(device, FAKE_IMAGE, sizeof FAKE_IMAGE, &other);
     expect(status, "bh_module_load");
-    if (status == BH_OK) expect(bh_module_unload(other), "bh_module_unload");
+    if (status == BH_OK) expect(bh_module_release(other), "bh_module_release");
 }
 
 static void dispatch(void) {
@@ -45,14 +45,14 @@ static void pool(void) {
     status = bh_host_pool_take(it, 1000, S, &piece);
     expect(status, "bh_host_pool_take");
     if (status == BH_OK) expect(bh_host_pool_give(it, piece), "bh_host_pool_give");
-    expect(bh_host_pool_close(it), "bh_host_pool_close");
+    expect(bh_host_pool_release(it), "bh_host_pool_release");
 }
 
 static void sequence(void) {
     bh_sequence it;
     bh_buffer buffer;
     bh_ticket ticket;
-    bh_status status = bh_buffer_alloc(device, BH_U32, WORDS, &buffer);
+    bh_status status = bh_buffer_alloc(device, BH_U32, WORDS, NULL, &buffer);
     expect(status, "bh_buffer_alloc");
     if (status != BH_OK || bh_sequence_begin(device, NULL, &it) != BH_OK) return;
     status = bh_sequence_launch(it, kernels[FAKE_STORE], BH_GRID(1, 1),
@@ -72,7 +72,7 @@ static void transfer(void) {
     static uint8_t bytes[3000];
     uint8_t back[3000];
     bh_buffer buffer;
-    bh_status status = bh_buffer_alloc(device, BH_U8, sizeof bytes, &buffer);
+    bh_status status = bh_buffer_alloc(device, BH_U8, sizeof bytes, NULL, &buffer);
     expect(status, "bh_buffer_alloc");
     if (status != BH_OK) return;
     memset(bytes, 5, sizeof bytes);
@@ -91,7 +91,7 @@ static void look(void) {
     uint64_t freed;
     expect(bh_launch_preflight(kernels[FAKE_STORE], BH_GRID(1, 1), NULL, &answer),
            "bh_launch_preflight");
-    expect(bh_device_trim(device, 0, &freed), "bh_device_trim");
+    expect(bh_memory_trim(device, 0, &freed), "bh_memory_trim");
 }
 
 static void *calls(void *unused) {

@@ -34,7 +34,7 @@ void scenario_cancel_doubt(void) {
     bh_buffer suspect = make_suspect(), intact = world_buffer(WORDS, 0);
     bh_buffer scratch = world_buffer(WORDS, 0);
     world_wait_standby();
-    OK(bh_lane_open(device, &lane));
+    OK(bh_lane_open(device, NULL, &lane));
     sim_device.longest_ns = 50000;
     sim_snapshot();
     OK(world_launch(FAKE_STORE, lane, scratch, 1, 0, &running));
@@ -53,6 +53,31 @@ void scenario_cancel_doubt(void) {
     sim_nothing_left();
 }
 
+/* ---- a cancel while memory is refused ---- */
+
+void scenario_cancel_memory(void) {
+    bh_lane lane;
+    bh_ticket running, waiting;
+    world_open(0);
+    bh_buffer scratch = world_buffer(WORDS, 0);
+    OK(bh_lane_open(device, NULL, &lane));
+    sim_device.longest_ns = 50000;
+    sim_snapshot();
+    OK(world_launch(FAKE_STORE, lane, scratch, 1, 0, &running));
+    OK(world_launch(FAKE_STORE, lane, scratch, 2, 0, &waiting));
+    sim_refuse_memory(1 + (unsigned)sim_pick(2), false);
+    bh_status cancel = bh_cancel(waiting);
+    sim_refuse_memory(0, false);
+    bh_status after = bh_wait(waiting, BH_FOREVER);
+    if (cancel == BH_OK && after != BH_E_CANCELLED)
+        BUG("bh_cancel returned BH_OK and the ticket is %s", bh_status_name(after));
+    if (cancel != BH_OK && after != BH_OK)
+        BUG("bh_cancel returned %s and the ticket is %s", bh_status_name(cancel),
+            bh_status_name(after));
+    OK(bh_device_close(device));
+    sim_nothing_left();
+}
+
 /* ---- a cancelled writer of bytes that are not in doubt ---- */
 
 void scenario_cancel_intact(void) {
@@ -62,7 +87,7 @@ void scenario_cancel_intact(void) {
     world_open(BH_DEVICE_NO_STANDBY);
     bh_buffer source = world_buffer(WORDS, 7), target = world_buffer(WORDS, 0);
     bh_buffer scratch = world_buffer(WORDS, 0);
-    OK(bh_lane_open(device, &lane));
+    OK(bh_lane_open(device, NULL, &lane));
     sim_device.longest_ns = 50000;
     sim_snapshot();
     uint32_t got;
@@ -110,7 +135,7 @@ void scenario_refused_loss(void) {
     world_open(0);
     for (int i = 0; i < LANES; i++) {
         buffers[i] = world_buffer(WORDS, 0);
-        OK(bh_lane_open(device, &lanes[i]));
+        OK(bh_lane_open(device, NULL, &lanes[i]));
     }
     world_wait_standby();
     sim_device.longest_ns = 20000;
@@ -152,7 +177,7 @@ static void check_pieces(bh_buffer buffer, uint8_t expected, const char *what) {
 
 static bh_buffer large_buffer(uint8_t value) {
     bh_buffer buffer;
-    OK(bh_buffer_alloc(device, BH_U8, LARGE, &buffer));
+    OK(bh_buffer_alloc(device, BH_U8, LARGE, NULL, &buffer));
     OK(bh_buffer_fill(buffer, 0, LARGE, &value, 1));
     return buffer;
 }

@@ -31,8 +31,9 @@ extern const bh__device_ops fake_device;
 extern const bh__device_ops fake_queued_device; /* with queues of its own */
 
 /* Does one request, on whichever thread; see device.h's execute. */
-bh_status fake_execute(bh__device *device, uint32_t lane, const bh__work *work, bh_error *error);
-bool fake_killed(const bh__device *device);
-bh__area *fake_area(const bh__device *device);
+bh_status fake_execute(bh__device_instance *device, uint32_t lane, const bh__work *work,
+                       bh_error *error);
+bool fake_killed(const bh__device_instance *device);
+bh__area *fake_area(const bh__device_instance *device);
 
 #endif

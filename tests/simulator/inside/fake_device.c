@@ -9,7 +9,7 @@
 #include "base/checked.h"
 #include "fake_state.h"
 #include "wire/share.h"
-#include "worker/blob.h"
+#include "worker/module_blob.h"
 #include "worker/worker.h"
 
 enum { GRANULARITY = 65536 };
@@ -48,9 +48,9 @@ static void fill_info(bh_device_info *info) {
 
 static bh_status open_device(const bh__device_services *services, uint32_t index,
                              bh_device_info *info, uint64_t *out_granularity, bh_error *error,
-                             bh__device **out) {
+                             bh__device_instance **out) {
     (void)index;
-    bh__device *device = calloc(1, sizeof *device);
+    bh__device_instance *device = calloc(1, sizeof *device);
     if (!device) return no_memory(error);
     device->services = services;
     fill_info(info);
@@ -59,20 +59,21 @@ static bh_status open_device(const bh__device_services *services, uint32_t index
     return BH_OK;
 }
 
-static void close_device(bh__device *device) {
+static void close_device(bh__device_instance *device) {
     free(device);
 }
 
-bool fake_killed(const bh__device *device) {
+bool fake_killed(const bh__device_instance *device) {
     return atomic_load(device->services->killed);
 }
-bh__area *fake_area(const bh__device *device) {
+bh__area *fake_area(const bh__device_instance *device) {
     return device->services->area;
 }
 
 /* ---- memory ---- */
 
-static bh_status chunk_map(bh__device *device, const bh__chunk *chunk, int fd, bh_error *error) {
+static bh_status chunk_map(bh__device_instance *device, const bh__chunk *chunk, int fd,
+                           bh_error *error) {
     struct stat info;
     uint32_t free_slot = FAKE_CHUNKS;
     for (uint32_t i = 0; i < FAKE_CHUNKS; i++) {
@@ -92,7 +93,7 @@ static bh_status chunk_map(bh__device *device, const bh__chunk *chunk, int fd, b
     return BH_OK;
 }
 
-static bh_status chunk_create(bh__device *device, const bh__chunk *chunk, bh_error *error,
+static bh_status chunk_create(bh__device_instance *device, const bh__chunk *chunk, bh_error *error,
                               int *out_fd) {
     int fd = bh__share_create("fake-chunk", chunk->bytes);
     if (fd < 0) return bh__fail(error, BH_E_NO_MEMORY, "use less", "no memory for a chunk");
@@ -104,7 +105,7 @@ static bh_status chunk_create(bh__device *device, const bh__chunk *chunk, bh_err
     return status;
 }
 
-static bh_status chunk_unmap(bh__device *device, uint32_t id, bh_error *error) {
+static bh_status chunk_unmap(bh__device_instance *device, uint32_t id, bh_error *error) {
     for (uint32_t i = 0; i < FAKE_CHUNKS; i++) {
         fake_chunk *self = &device->chunks[i];
         if (!self->memory || self->chunk.id != id) continue;
@@ -115,18 +116,18 @@ static bh_status chunk_unmap(bh__device *device, uint32_t id, bh_error *error) {
     return bh__fail(error, BH_E_INTERNAL, defect, "there is no chunk %u to unmap", id);
 }
 
-static bh_status driver_create(bh__device *device, const bh__chunk *chunk, bh_error *error,
+static bh_status driver_create(bh__device_instance *device, const bh__chunk *chunk, bh_error *error,
                                uint64_t *out_address) {
     (void)device, (void)chunk, (void)out_address;
     return bh__fail(error, BH_E_UNSUPPORTED, "use other memory", "no driver's memory here");
 }
-static bh_status driver_advise(bh__device *device, const bh__advice_message *what,
+static bh_status driver_advise(bh__device_instance *device, const bh__advice_message *what,
                                bh_error *error) {
     (void)device, (void)what;
     return bh__fail(error, BH_E_UNSUPPORTED, "use other memory", "no driver's memory here");
 }
 
-static bh_status host_map(bh__device *device, uint32_t id, void *memory, uint64_t bytes,
+static bh_status host_map(bh__device_instance *device, uint32_t id, void *memory, uint64_t bytes,
                           bh_error *error) {
     for (uint32_t i = 0; i < FAKE_HOSTS; i++) {
         if (device->hosts[i].memory) continue;
@@ -135,7 +136,7 @@ static bh_status host_map(bh__device *device, uint32_t id, void *memory, uint64_
     }
     return no_memory(error);
 }
-static bh_status host_unmap(bh__device *device, uint32_t id, bh_error *error) {
+static bh_status host_unmap(bh__device_instance *device, uint32_t id, bh_error *error) {
     for (uint32_t i = 0; i < FAKE_HOSTS; i++) {
         if (!device->hosts[i].memory || device->hosts[i].id != id) continue;
         device->hosts[i].memory = NULL;
@@ -158,8 +159,8 @@ static void add_kernel(bh__blob *blob, const char *name, uint32_t pointers, uint
     bh__blob_add_kernel(blob, name, kernel, params);
 }
 
-static bh_status module_load(bh__device *device, uint32_t id, const void *image, size_t bytes,
-                             bh_error *error, int *out_blob) {
+static bh_status module_load(bh__device_instance *device, uint32_t id, const void *image,
+                             size_t bytes, bh_error *error, int *out_blob) {
     if (bytes < strlen(FAKE_IMAGE) || memcmp(image, FAKE_IMAGE, strlen(FAKE_IMAGE)))
         return bh__fail(error, BH_E_LOAD, "begin it with \"" FAKE_IMAGE "\"",
                         "the image is not for the fake device");
@@ -193,21 +194,21 @@ static bh_status module_load(bh__device *device, uint32_t id, const void *image,
     return status;
 }
 
-static bh_status module_unload(bh__device *device, uint32_t id, bh_error *error) {
+static bh_status module_unload(bh__device_instance *device, uint32_t id, bh_error *error) {
     fake_module *self = fake_module_of(device, id);
     if (!self) return bh__fail(error, BH_E_INTERNAL, defect, "there is no module %u to unload", id);
     self->used = false;
     return BH_OK;
 }
 
-fake_module *fake_module_of(bh__device *device, uint32_t id) {
+fake_module *fake_module_of(bh__device_instance *device, uint32_t id) {
     for (uint32_t i = 0; i < FAKE_MODULES; i++)
         if (device->modules[i].used && device->modules[i].id == id) return &device->modules[i];
     return NULL;
 }
 
-static bh_status global_set(bh__device *device, const bh__module_message *where, const void *bytes,
-                            size_t count, bh_error *error) {
+static bh_status global_set(bh__device_instance *device, const bh__module_message *where,
+                            const void *bytes, size_t count, bh_error *error) {
     fake_module *self = fake_module_of(device, where->id);
     if (!self || !bh__range_fits(where->offset, count, FAKE_VARIABLE_BYTES))
         return bh__fail(error, BH_E_INTERNAL, defect, "no such variable in module %u", where->id);
@@ -215,7 +216,7 @@ static bh_status global_set(bh__device *device, const bh__module_message *where,
     return BH_OK;
 }
 
-static bh_status fit(bh__device *device, const bh__fit_question *question, bh_error *error,
+static bh_status fit(bh__device_instance *device, const bh__fit_question *question, bh_error *error,
                      bh__fit *out) {
     (void)device, (void)question, (void)error;
     memset(out, 0, sizeof *out);
@@ -230,8 +231,8 @@ static bh_status fit(bh__device *device, const bh__fit_question *question, bh_er
 
 /* ---- lanes ---- */
 
-static bh_status lane_open(bh__device *device, const bh__lane_message *which, bh_error *error,
-                           bh__device_lane **out) {
+static bh_status lane_open(bh__device_instance *device, const bh__lane_message *which,
+                           bh_error *error, bh__device_lane **out) {
     bh__device_lane *lane = calloc(1, sizeof *lane);
     if (!lane) return no_memory(error);
     lane->device = device;
@@ -268,14 +269,14 @@ const bh__device_ops fake_queued_device = {
     .lane_close = fake_queue_close,
     .lane_begin = fake_queue_begin,
     .enqueue = fake_queue_enqueue,
-    .mark = fake_queue_mark,
-    .tell = fake_queue_tell,
-    .follow = fake_queue_follow,
-    .train = fake_queue_train,
-    .ask = fake_queue_ask,
-    .beacon = fake_queue_beacon,
-    .await = fake_queue_await,
-    .settle = fake_queue_settle,
+    .enqueue_done = fake_queue_enqueue_done,
+    .enqueue_word = fake_queue_enqueue_word,
+    .enqueue_wait = fake_queue_enqueue_wait,
+    .enqueue_train = fake_queue_enqueue_train,
+    .query = fake_queue_query,
+    .enqueue_event = fake_queue_enqueue_event,
+    .event_wait = fake_queue_event_wait,
+    .print_flush = fake_queue_print_flush,
 };
 
 void *fake_worker_main(void *unused);

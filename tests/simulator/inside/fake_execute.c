@@ -15,14 +15,14 @@ typedef struct place {
 } place;
 
 typedef struct run {
-    bh__device *device;
+    bh__device_instance *device;
     const bh__work *work;
     int access;
     place target, source;
     uint64_t bytes;
 } run;
 
-static place find(bh__device *device, uint64_t address, uint64_t bytes) {
+static place find(bh__device_instance *device, uint64_t address, uint64_t bytes) {
     for (uint32_t i = 0; i < FAKE_CHUNKS; i++) {
         const fake_chunk *it = &device->chunks[i];
         const uint64_t bases[] = {it->chunk.address, it->chunk.read_only_address};
@@ -35,7 +35,7 @@ static place find(bh__device *device, uint64_t address, uint64_t bytes) {
     return (place){NULL, 0};
 }
 
-static place find_host(bh__device *device, uint32_t id, uint64_t offset, uint64_t bytes) {
+static place find_host(bh__device_instance *device, uint32_t id, uint64_t offset, uint64_t bytes) {
     for (uint32_t i = 0; i < FAKE_HOSTS; i++) {
         const fake_host *it = &device->hosts[i];
         if (it->memory && it->id == id && bh__range_fits(offset, bytes, it->bytes))
@@ -224,7 +224,7 @@ static bh_status rows(run *self, bh_error *error) {
 
 static bh_status transfer(run *self, bh_error *error) {
     const bh__copy_body *body = &self->work->u.copy;
-    bh__device *device = self->device;
+    bh__device_instance *device = self->device;
     fake_module *module;
     self->bytes = body->bytes;
     switch (self->work->op) {
@@ -276,7 +276,8 @@ static bh_status transfer(run *self, bh_error *error) {
     return BH_OK;
 }
 
-bh_status fake_execute(bh__device *device, uint32_t lane, const bh__work *work, bh_error *error) {
+bh_status fake_execute(bh__device_instance *device, uint32_t lane, const bh__work *work,
+                       bh_error *error) {
     run self = {.device = device, .work = work};
     (void)lane;
     if (sim_device.refuse_in && sim_chance(sim_device.refuse_in))

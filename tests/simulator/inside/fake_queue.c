@@ -6,7 +6,7 @@
 
 #include "fake_state.h"
 
-typedef enum item_kind { ITEM_WORK, ITEM_MARK, ITEM_TELL, ITEM_FOLLOW, ITEM_BEACON } item_kind;
+typedef enum item_kind { ITEM_WORK, ITEM_DONE, ITEM_WORD, ITEM_WAIT, ITEM_EVENT } item_kind;
 
 typedef struct item {
     struct item *next;
@@ -24,19 +24,19 @@ typedef struct queue {
     pthread_cond_t changed;
     item *first, **last;
     bool busy, closing;
-    _Atomic uint32_t beacons[BH__BEACONS]; /* 1: not reached */
+    _Atomic uint32_t events[BH__QUEUE_EVENTS]; /* 1: not reached */
 } queue;
 
 static queue *queue_of(bh__device_lane *lane) {
     return (queue *)(void *)lane;
 }
 
-static bh_status tell_death(bh__device *device, bh_error *error) {
+static bh_status tell_death(bh__device_instance *device, bh_error *error) {
     *error = device->error;
     return BH_E_FAULT;
 }
 
-static bool over(const bh__device *device) {
+static bool over(const bh__device_instance *device) {
     return atomic_load(&device->dead) || fake_killed(device);
 }
 
@@ -45,7 +45,7 @@ static bool may_be_refused(const bh__work *work) {
 }
 
 static void run_item(queue *self, const item *it) {
-    bh__device *device = self->lane.device;
+    bh__device_instance *device = self->lane.device;
     bh__lane_area *words = &fake_area(device)->lane[self->lane.index];
     bh_error error;
     if (over(device)) return;
@@ -57,19 +57,19 @@ static void run_item(queue *self, const item *it) {
         atomic_store(&device->dead, true);
         break;
     }
-    case ITEM_MARK:
+    case ITEM_DONE:
         atomic_store(&words->done, it->position);
         break;
-    case ITEM_TELL:
+    case ITEM_WORD:
         atomic_store((_Atomic uint64_t *)(void *)((uint8_t *)words + it->other), it->position);
         break;
-    case ITEM_FOLLOW: {
+    case ITEM_WAIT: {
         const _Atomic uint64_t *done = &fake_area(device)->lane[it->other].done;
         while (atomic_load(done) < it->position && !over(device)) sim_sleep(2000);
         break;
     }
-    case ITEM_BEACON:
-        atomic_store(&self->beacons[it->other], 0);
+    case ITEM_EVENT:
+        atomic_store(&self->events[it->other], 0);
     }
 }
 
@@ -124,8 +124,8 @@ static void drain(queue *self) {
 
 /* ---- the interface ---- */
 
-bh_status fake_queue_open(bh__device *device, const bh__lane_message *which, bh_error *error,
-                          bh__device_lane **out) {
+bh_status fake_queue_open(bh__device_instance *device, const bh__lane_message *which,
+                          bh_error *error, bh__device_lane **out) {
     queue *self = calloc(1, sizeof *self);
     if (!self) return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory", "no memory for a lane");
     self->lane.device = device;
@@ -162,31 +162,32 @@ bh_status fake_queue_enqueue(bh__device_lane *lane, const bh__work *work, bh_err
     return fake_execute(lane->device, lane->index, work, error);
 }
 
-bh_status fake_queue_mark(bh__device_lane *lane, uint64_t position, bh_error *error) {
-    return put(lane, ITEM_MARK, NULL, position, 0, error);
+bh_status fake_queue_enqueue_done(bh__device_lane *lane, uint64_t position, bh_error *error) {
+    return put(lane, ITEM_DONE, NULL, position, 0, error);
 }
-bh_status fake_queue_tell(bh__device_lane *lane, size_t word, uint64_t value, bh_error *error) {
-    return put(lane, ITEM_TELL, NULL, value, (uint32_t)word, error);
+bh_status fake_queue_enqueue_word(bh__device_lane *lane, size_t word, uint64_t value,
+                                  bh_error *error) {
+    return put(lane, ITEM_WORD, NULL, value, (uint32_t)word, error);
 }
-bh_status fake_queue_follow(bh__device_lane *lane, uint32_t other, uint64_t position,
-                            bh_error *error) {
-    return put(lane, ITEM_FOLLOW, NULL, position, other, error);
+bh_status fake_queue_enqueue_wait(bh__device_lane *lane, uint32_t other, uint64_t position,
+                                  bh_error *error) {
+    return put(lane, ITEM_WAIT, NULL, position, other, error);
 }
 
-bh_status fake_queue_train(bh__device_lane *lane, const bh__work *works, uint32_t count,
-                           bh_error *error) {
+bh_status fake_queue_enqueue_train(bh__device_lane *lane, const bh__work *works, uint32_t count,
+                                   bh_error *error) {
     bh_status status = BH_OK;
     for (uint32_t i = 0; i < count; i++)
         if (may_be_refused(&works[i])) return BH_E_UNSUPPORTED;
     for (uint32_t i = 0; i < count && status == BH_OK; i++) {
         status = put(lane, ITEM_WORK, &works[i], 0, 0, error);
         if (status == BH_OK && ((i + 1) % BH__GROUP_LENGTH == 0 || i + 1 == count))
-            status = put(lane, ITEM_MARK, NULL, works[i].sequence, 0, error);
+            status = put(lane, ITEM_DONE, NULL, works[i].sequence, 0, error);
     }
     return status;
 }
 
-bh_status fake_queue_ask(bh__device_lane *lane, bh_error *error) {
+bh_status fake_queue_query(bh__device_lane *lane, bh_error *error) {
     queue *self = queue_of(lane);
     if (atomic_load(&lane->device->dead)) return tell_death(lane->device, error);
     pthread_mutex_lock(&self->lock);
@@ -195,20 +196,20 @@ bh_status fake_queue_ask(bh__device_lane *lane, bh_error *error) {
     return idle ? BH_OK : BH_E_BUSY;
 }
 
-bh_status fake_queue_beacon(bh__device_lane *lane, uint32_t slot, bh_error *error) {
-    atomic_store(&queue_of(lane)->beacons[slot], 1);
-    return put(lane, ITEM_BEACON, NULL, 0, slot, error);
+bh_status fake_queue_enqueue_event(bh__device_lane *lane, uint32_t slot, bh_error *error) {
+    atomic_store(&queue_of(lane)->events[slot], 1);
+    return put(lane, ITEM_EVENT, NULL, 0, slot, error);
 }
 
-void fake_queue_await(bh__device_lane *lane, uint32_t slot) {
+void fake_queue_event_wait(bh__device_lane *lane, uint32_t slot) {
     queue *self = queue_of(lane);
     pthread_mutex_lock(&self->lock);
-    while (atomic_load(&self->beacons[slot]) && !over(lane->device))
+    while (atomic_load(&self->events[slot]) && !over(lane->device))
         pthread_cond_wait(&self->changed, &self->lock);
     pthread_mutex_unlock(&self->lock);
 }
 
-bh_status fake_queue_settle(bh__device_lane *lane, bh_error *error) {
+bh_status fake_queue_print_flush(bh__device_lane *lane, bh_error *error) {
     drain(queue_of(lane));
     return atomic_load(&lane->device->dead) ? tell_death(lane->device, error) : BH_OK;
 }

@@ -28,7 +28,7 @@ typedef struct fake_module {
     uint8_t variable[FAKE_VARIABLE_BYTES];
 } fake_module;
 
-struct bh__device {
+struct bh__device_instance {
     const bh__device_services *services;
     fake_chunk chunks[FAKE_CHUNKS];
     fake_host hosts[FAKE_HOSTS];
@@ -38,27 +38,28 @@ struct bh__device {
 };
 
 struct bh__device_lane {
-    bh__device *device;
+    bh__device_instance *device;
     uint32_t index;
 };
 
-fake_module *fake_module_of(bh__device *device, uint32_t id);
+fake_module *fake_module_of(bh__device_instance *device, uint32_t id);
 
 /* fake_queue.c */
-bh_status fake_queue_open(bh__device *device, const bh__lane_message *which, bh_error *error,
-                          bh__device_lane **out);
+bh_status fake_queue_open(bh__device_instance *device, const bh__lane_message *which,
+                          bh_error *error, bh__device_lane **out);
 void fake_queue_close(bh__device_lane *lane);
 bh_status fake_queue_begin(bh__device_lane *lane, uint64_t position, bh_error *error);
 bh_status fake_queue_enqueue(bh__device_lane *lane, const bh__work *work, bh_error *error);
-bh_status fake_queue_mark(bh__device_lane *lane, uint64_t position, bh_error *error);
-bh_status fake_queue_tell(bh__device_lane *lane, size_t word, uint64_t value, bh_error *error);
-bh_status fake_queue_follow(bh__device_lane *lane, uint32_t other, uint64_t position,
-                            bh_error *error);
-bh_status fake_queue_train(bh__device_lane *lane, const bh__work *works, uint32_t count,
-                           bh_error *error);
-bh_status fake_queue_ask(bh__device_lane *lane, bh_error *error);
-bh_status fake_queue_beacon(bh__device_lane *lane, uint32_t slot, bh_error *error);
-void fake_queue_await(bh__device_lane *lane, uint32_t slot);
-bh_status fake_queue_settle(bh__device_lane *lane, bh_error *error);
+bh_status fake_queue_enqueue_done(bh__device_lane *lane, uint64_t position, bh_error *error);
+bh_status fake_queue_enqueue_word(bh__device_lane *lane, size_t word, uint64_t value,
+                                  bh_error *error);
+bh_status fake_queue_enqueue_wait(bh__device_lane *lane, uint32_t other, uint64_t position,
+                                  bh_error *error);
+bh_status fake_queue_enqueue_train(bh__device_lane *lane, const bh__work *works, uint32_t count,
+                                   bh_error *error);
+bh_status fake_queue_query(bh__device_lane *lane, bh_error *error);
+bh_status fake_queue_enqueue_event(bh__device_lane *lane, uint32_t slot, bh_error *error);
+void fake_queue_event_wait(bh__device_lane *lane, uint32_t slot);
+bh_status fake_queue_print_flush(bh__device_lane *lane, bh_error *error);
 
 #endif

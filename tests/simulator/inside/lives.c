@@ -6,7 +6,7 @@
 /* ---- two threads open a lane ---- */
 
 static void *opens(void *out) {
-    OK(bh_lane_open(device, out));
+    OK(bh_lane_open(device, NULL, out));
     return NULL;
 }
 
@@ -18,8 +18,8 @@ void scenario_lanes(void) {
     opens(&a);
     world_join(other);
     bh_lane_counts of_a = BH_INIT(of_a), of_b = BH_INIT(of_b);
-    OK(bh_lane_counters(device, a, &of_a));
-    OK(bh_lane_counters(device, b, &of_b));
+    OK(bh_lane_get_counters(device, a, &of_a));
+    OK(bh_lane_get_counters(device, b, &of_b));
     if (of_a.index == of_b.index) BUG("two lanes that are open are both number %u", of_a.index);
     OK(bh_device_close(device));
     sim_nothing_left();
@@ -43,10 +43,10 @@ static void *uses_lanes(void *unused) {
         bh_buffer buffer;
         bh_ticket ticket;
         const uint32_t zero = 0;
-        bh_status status = bh_lane_open(device, &lane);
+        bh_status status = bh_lane_open(device, NULL, &lane);
         expect(status, "bh_lane_open");
         if (status != BH_OK) break;
-        if (bh_buffer_alloc(device, BH_U32, WORDS, &buffer) == BH_OK) {
+        if (bh_buffer_alloc(device, BH_U32, WORDS, NULL, &buffer) == BH_OK) {
             status = bh_submit_fill(lane, buffer, 0, WORDS * 4, &zero, 4, &ticket);
             expect(status, "bh_submit_fill");
             if (status == BH_OK) ticket_watch(ticket);
@@ -55,7 +55,7 @@ static void *uses_lanes(void *unused) {
             if (status == BH_OK) ticket_watch(ticket);
             bh_buffer_release(buffer);
         }
-        expect(bh_lane_close(lane), "bh_lane_close");
+        expect(bh_lane_release(lane), "bh_lane_release");
         tickets_ask();
     }
     return NULL;
@@ -233,20 +233,20 @@ void scenario_lane_reuse(void) {
     world_open(BH_DEVICE_NO_STANDBY);
     bh_buffer buffer = world_buffer(WORDS, 0), other = world_buffer(WORDS, 0);
     bh_lane lane;
-    OK(bh_lane_open(device, &lane));
+    OK(bh_lane_open(device, NULL, &lane));
     sim_device.longest_ns = 20000;
     sim_snapshot();
     bh_ticket running, next;
     OK(world_launch(FAKE_STORE, lane, buffer, 1, 0, &running));
     OK(world_launch(FAKE_STORE, lane, other, 1, 0, &cancelled));
     bh_status status = bh_cancel(cancelled);
-    OK(bh_lane_close(lane));
+    OK(bh_lane_release(lane));
     ticket_watch(cancelled);
     if (status == BH_OK) ticket_said(cancelled, BH_E_CANCELLED);
     pthread_t waiter = world_thread(waits, NULL);
     tickets_start();
     (void)bh_wait(running, BH_FOREVER);
-    OK(bh_lane_open(device, &lane));
+    OK(bh_lane_open(device, NULL, &lane));
     OK(world_launch(FAKE_STORE, lane, buffer, 1, 0, &next));
     OK(bh_wait(next, BH_FOREVER));
     world_join(waiter);
@@ -266,7 +266,7 @@ static void *opens_devices(void *unused) {
         bh_status status = bh_device_open(&options, &mine);
         if (status != BH_OK) BUG("bh_device_open returned %s", bh_status_name(status));
         bh_buffer buffer;
-        OK(bh_buffer_alloc(mine, BH_U32, WORDS, &buffer));
+        OK(bh_buffer_alloc(mine, BH_U32, WORDS, NULL, &buffer));
         OK(bh_device_close(mine));
         if (bh_buffer_release(buffer) != BH_E_INVALID) BUG("a buffer outlived its device");
         if (bh_device_close(mine) != BH_E_INVALID) BUG("a device was closed twice");

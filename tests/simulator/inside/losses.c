@@ -10,10 +10,10 @@ static void *works(void *argument) {
     bh_buffer buffer;
     bh_lane lane;
     bh_status status;
-    do status = bh_buffer_alloc(device, BH_U32, WORDS, &buffer);
+    do status = bh_buffer_alloc(device, BH_U32, WORDS, NULL, &buffer);
     while (status == BH_E_LOST);
     OK(status);
-    do status = bh_lane_open(device, &lane);
+    do status = bh_lane_open(device, NULL, &lane);
     while (status == BH_E_LOST);
     OK(status);
     for (uint32_t i = 0; i < 6; i++) {
@@ -61,7 +61,7 @@ static void *faults(void *unused) {
     (void)unused;
     bh_buffer buffer;
     bh_status status;
-    do status = bh_buffer_alloc(device, BH_U32, WORDS, &buffer);
+    do status = bh_buffer_alloc(device, BH_U32, WORDS, NULL, &buffer);
     while (status == BH_E_LOST);
     for (int i = 0; i < 2; i++) {
         bh_ticket ticket;
@@ -78,7 +78,7 @@ static void take_over(bool queues) {
     sim_device.queues = queues;
     world_open(0);
     bh_buffer buffer = world_buffer(WORDS, 0);
-    OK(bh_lane_open(device, &lane));
+    OK(bh_lane_open(device, NULL, &lane));
     world_wait_standby();
     sim_device.longest_ns = 60000;
     sim_snapshot();
@@ -146,7 +146,7 @@ void scenario_global_changed(void) {
     world_load_variable();
     OK(bh_kernel_get(variable_module, "set", &set));
     OK(bh_module_global_write(variable_module, "var", 0, bytes, sizeof bytes));
-    OK(bh_launch(set, BH_GRID(1, 1), BH_ARGS(2u), &ticket));
+    OK(bh_launch(set, BH_GRID(1, 1), BH_ARGS(2u), NULL, &ticket));
     OK(bh_wait(ticket, BH_FOREVER));
     world_wait_standby();
     sim_snapshot();
@@ -191,7 +191,7 @@ void scenario_trim_standby(void) {
     bh_buffer large[LARGE];
     uint64_t freed;
     world_open(0);
-    for (int i = 0; i < LARGE; i++) OK(bh_buffer_alloc(device, BH_U8, 5 << 20, &large[i]));
+    for (int i = 0; i < LARGE; i++) OK(bh_buffer_alloc(device, BH_U8, 5 << 20, NULL, &large[i]));
     world_wait_standby();
     sim_snapshot();
     sim_kill(sim_chance(2) ? world_standby() : world_worker());
@@ -199,10 +199,10 @@ void scenario_trim_standby(void) {
     for (int i = 0; i < LARGE; i++) {
         sim_sleep((uint64_t)1 << (10 + sim_pick(20)));
         OK(bh_buffer_release(large[i]));
-        if (sim_chance(4)) (void)bh_device_trim(device, 0, &freed);
+        if (sim_chance(4)) (void)bh_memory_trim(device, 0, &freed);
         /* A chunk that is too small for this goes when another one is made. */
         bh_buffer larger;
-        if (bh_buffer_alloc(device, BH_U8, (uint64_t)(6 + i) << 20, &larger) == BH_OK)
+        if (bh_buffer_alloc(device, BH_U8, (uint64_t)(6 + i) << 20, NULL, &larger) == BH_OK)
             OK(bh_buffer_release(larger));
     }
     bh_status status = bh_device_wait_standby(device, 60 * S);
@@ -225,8 +225,8 @@ void scenario_no_memory(void) {
     for (int i = 0; i < 6; i++) {
         bh_ticket ticket;
         void *memory;
-        if (!lane.id) (void)bh_lane_open(device, &lane);
-        if (!buffer.id) (void)bh_buffer_alloc(device, BH_U32, WORDS, &buffer);
+        if (!lane.id) (void)bh_lane_open(device, NULL, &lane);
+        if (!buffer.id) (void)bh_buffer_alloc(device, BH_U32, WORDS, NULL, &buffer);
         if (!buffer.id) continue;
         if (bh_submit_fill(lane, buffer, 0, WORDS * 4, &five, 4, &ticket) == BH_OK) {
             ticket_watch(ticket);

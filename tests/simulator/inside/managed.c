@@ -30,7 +30,8 @@ void scenario_managed_release(void) {
     OK(bh_buffer_release(source));
     for (int i = 0; i < 3; i++) {
         bh_buffer other;
-        if (bh_buffer_alloc(device, BH_U32, WORDS, &other) == BH_OK) OK(bh_buffer_release(other));
+        if (bh_buffer_alloc(device, BH_U32, WORDS, NULL, &other) == BH_OK)
+            OK(bh_buffer_release(other));
     }
     bh_status status = bh_wait(refused, BH_FOREVER);
     ticket_said(refused, status);
@@ -47,7 +48,7 @@ static void answers(bool kills) {
     bh_lane lane;
     world_open(kills ? 0 : BH_DEVICE_NO_STANDBY);
     bh_buffer buffer = managed(BH_MANAGED_TRANSPARENT | BH_MANAGED_UNTRACKED, &memory);
-    OK(bh_lane_open(device, &lane));
+    OK(bh_lane_open(device, NULL, &lane));
     if (kills) world_wait_standby();
     sim_device.longest_ns = 20000;
     sim_snapshot();

@@ -18,6 +18,14 @@ void model_op_drop(model *self) {
     self->op_count--;
 }
 
+void model_op_refused(model *self, model_op *op) {
+    if (op->adds || op->target == NO_BUFFER) {
+        model_op_drop(self);
+        return;
+    }
+    op->refused = op->is_over = true;
+}
+
 bool model_allows(const model *self, bh_status status, const char *call) {
     switch (status) {
     case BH_OK:
@@ -126,9 +134,6 @@ static void apply(model *self, const model_op *op, bh_status status) {
             BUG("a ticket is BH_E_STALE and nothing that it reads is suspect");
         break;
     case BH_E_LOST:
-        if (!self->short_of_memory) break;
-        unsure(self, op); /* without memory to note a failure, those around it count as lost too */
-        return;
     case BH_E_FAULT:
     case BH_E_DEADLINE:
     case BH_E_QUARANTINED:
@@ -153,8 +158,8 @@ static void apply(model *self, const model_op *op, bh_status status) {
 static void check_buffer(model *self, model_buffer *buffer) {
     static const char *const words[] = {"intact", "suspect"};
     bh_buffer_info info = BH_INIT(info);
-    bh_status status = bh_buffer_query(buffer->handle, &info);
-    if (!model_allows(self, status, "bh_buffer_query") || buffer->unsure) return;
+    bh_status status = bh_buffer_get_info(buffer->handle, &info);
+    if (!model_allows(self, status, "bh_buffer_get_info") || buffer->unsure) return;
     if (info.suspect != buffer->suspect)
         BUG("a buffer is %s and must be %s", words[info.suspect != 0], words[buffer->suspect]);
     uint32_t got[1024];
@@ -173,6 +178,10 @@ void model_settle(model *self) {
     for (int i = 0; i < self->op_count; i++) {
         model_op *op = &self->ops[i];
         bh_status status = op->status;
+        if (op->refused) {
+            unsure(self, op);
+            continue;
+        }
         if (!op->is_over) {
             status = bh_wait(op->ticket, longest_wait);
             if (status == BH_E_TIMEOUT) sim_fail(SIM_HANG, "a ticket has no answer after 60 s");

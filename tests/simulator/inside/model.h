@@ -38,6 +38,7 @@ typedef struct model_op {
     bh_status status; /* of those that are over when the call returns */
     bool is_over;
     bool cancelled; /* bh_cancel returned BH_OK */
+    bool refused;   /* the call failed; of several pieces, some may have run */
 } model_op;
 
 typedef struct model {
@@ -52,6 +53,8 @@ typedef struct model {
 /* A new operation, or NULL where there is no room: settle first. It counts once its ticket is set. */
 model_op *model_op_new(model *self);
 void model_op_drop(model *self);
+/* The latest one was refused: if it was to overwrite anything, nothing is known of that from here on. */
+void model_op_refused(model *self, model_op *op);
 /* Waits for every pending operation, applies them in order, compares. */
 void model_settle(model *self);
 

@@ -37,8 +37,8 @@ static void stop_and_launch(uint64_t deadline, bool after) {
     bh_launch_options options = BH_INIT(options);
     options.deadline_ns = deadline;
     if (!after) sim_stop(worker, true);
-    OK(bh_launch_with(kernels[FAKE_STORE], BH_GRID(1, 1),
-                      BH_ARGS(BH_OUT(buffer), (uint32_t)WORDS, 1u), &options, &ticket));
+    OK(bh_launch(kernels[FAKE_STORE], BH_GRID(1, 1), BH_ARGS(BH_OUT(buffer), (uint32_t)WORDS, 1u),
+                 &options, &ticket));
     if (after) {
         sim_sleep(sim_pick(60000));
         sim_stop(worker, true);
@@ -86,7 +86,7 @@ static bh_status call_write(void) {
 }
 static bh_status call_alloc(void) {
     bh_buffer large;
-    return bh_buffer_alloc(device, BH_U8, 64 << 20, &large);
+    return bh_buffer_alloc(device, BH_U8, 64 << 20, NULL, &large);
 }
 static bh_status call_load(void) {
     bh_module other;
@@ -94,7 +94,7 @@ static bh_status call_load(void) {
 }
 static bh_status call_lane(void) {
     bh_lane lane;
-    return bh_lane_open(device, &lane);
+    return bh_lane_open(device, NULL, &lane);
 }
 static bh_status call_host(void) {
     void *memory;
@@ -188,8 +188,8 @@ static void endless(bool queues) {
     sim_snapshot();
     bh_launch_options options = BH_INIT(options);
     options.deadline_ns = 20 * MS;
-    OK(bh_launch_with(kernels[FAKE_ENDLESS], BH_GRID(1, 1),
-                      BH_ARGS(BH_OUT(buffer), (uint32_t)WORDS, 1u), &options, &ticket));
+    OK(bh_launch(kernels[FAKE_ENDLESS], BH_GRID(1, 1), BH_ARGS(BH_OUT(buffer), (uint32_t)WORDS, 1u),
+                 &options, &ticket));
     OK(world_launch(FAKE_STORE, (bh_lane){0}, other, 2, 0, &next));
     bh_status status = bh_wait(ticket, S);
     if (status != BH_E_DEADLINE) BUG("an endless kernel is %s", bh_status_name(status));

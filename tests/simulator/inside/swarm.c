@@ -45,10 +45,7 @@ static void submitted(program *self, model_op *op, bh_status status, const char 
         }
         return;
     }
-    /* A call of several pieces may have begun. */
-    if (op->target != NO_BUFFER && !op->adds) it->buffers[op->target].unsure = true;
-    if (op->second != NO_BUFFER) it->buffers[op->second].unsure = true;
-    model_op_drop(it);
+    model_op_refused(it, op);
 }
 
 /* ---- steps ---- */
@@ -65,7 +62,7 @@ static void step_alloc(program *self) {
     static const uint32_t sizes[] = {WORDS, 64, 700};
     uint32_t words = sizes[sim_pick(sim_without("large") ? 2 : 3)];
     bh_buffer handle;
-    bh_status status = bh_buffer_alloc(self->model.device, BH_U32, words, &handle);
+    bh_status status = bh_buffer_alloc(self->model.device, BH_U32, words, NULL, &handle);
     if (model_allows(&self->model, status, "bh_buffer_alloc"))
         *buffer = (model_buffer){.handle = handle, .words = words};
 }
@@ -86,9 +83,9 @@ static void launch(program *self, int kernel, uint64_t deadline) {
     if (sim_chance(8)) options.flags |= BH_LAUNCH_NO_BLOCK;
     bh_arg target = op->adds ? BH_INOUT(buffer->handle) : BH_OUT(buffer->handle);
     submitted(self, op,
-              bh_launch_with(self->kernels[kernel], BH_GRID(1, 1),
-                             BH_ARGS(target, buffer->words, op->value), &options, &op->ticket),
-              "bh_launch_with");
+              bh_launch(self->kernels[kernel], BH_GRID(1, 1),
+                        BH_ARGS(target, buffer->words, op->value), &options, &op->ticket),
+              "bh_launch");
 }
 
 static void step_launch(program *self) {
@@ -118,9 +115,9 @@ static void step_copy(program *self) {
     bh_status status =
         sim_chance(2)
             ? bh_submit_copy(options.lane, to, 0, from, 0, bytes_of(self, target), &op->ticket)
-            : bh_launch_with(self->kernels[FAKE_COPY], BH_GRID(1, 1),
-                             BH_ARGS(BH_IN(from), BH_OUT(to), self->model.buffers[target].words),
-                             &options, &op->ticket);
+            : bh_launch(self->kernels[FAKE_COPY], BH_GRID(1, 1),
+                        BH_ARGS(BH_IN(from), BH_OUT(to), self->model.buffers[target].words),
+                        &options, &op->ticket);
     submitted(self, op, status, "a copy");
 }
 
@@ -156,8 +153,7 @@ static void step_write(program *self) {
         op->status = bh_buffer_write(handle, 0, words, bytes_of(self, index));
         if (model_allows(&self->model, op->status, "bh_buffer_write")) return;
         if (op->status == BH_E_FAULT || op->status == BH_E_LOST) return; /* counts in its turn */
-        self->model.buffers[index].unsure = true; /* it says nothing of how far it came */
-        model_op_drop(&self->model);
+        model_op_refused(&self->model, op); /* it says nothing of how far it came */
         return;
     }
     submitted(self, op,
@@ -202,11 +198,12 @@ static void step_lane(program *self) {
     if (sim_without("lane")) return;
     int i = (int)sim_pick(PROGRAM_LANES);
     if (self->lanes[i].id) {
-        if (model_allows(&self->model, bh_lane_close(self->lanes[i]), "bh_lane_close"))
+        if (model_allows(&self->model, bh_lane_release(self->lanes[i]), "bh_lane_release"))
             self->lanes[i].id = 0;
     } else {
         bh_lane lane;
-        if (model_allows(&self->model, bh_lane_open(self->model.device, &lane), "bh_lane_open"))
+        if (model_allows(&self->model, bh_lane_open(self->model.device, NULL, &lane),
+                         "bh_lane_open"))
             self->lanes[i] = lane;
     }
 }
@@ -271,8 +268,8 @@ static void step_prepared(program *self) {
         return;
     }
     bh_change change = {.index = 2, .arg = BH_ARG(op->value)};
-    submitted(self, op, bh_prepared_launch_with(prepared, &change, 1, &op->ticket),
-              "bh_prepared_launch_with");
+    submitted(self, op, bh_prepared_launch(prepared, &change, 1, &op->ticket),
+              "bh_prepared_launch");
     (void)model_allows(&self->model, bh_prepared_release(prepared), "bh_prepared_release");
 }
 
@@ -294,11 +291,11 @@ static void step_module(program *self) {
                       bh_launch(store, BH_GRID(1, 1),
                                 BH_ARGS(BH_OUT(self->model.buffers[index].handle),
                                         self->model.buffers[index].words, op->value),
-                                &op->ticket),
+                                NULL, &op->ticket),
                       "bh_launch");
         }
     }
-    (void)model_allows(&self->model, bh_module_unload(other), "bh_module_unload");
+    (void)model_allows(&self->model, bh_module_release(other), "bh_module_release");
 }
 
 static void step_variable(program *self) {
@@ -334,12 +331,13 @@ static void step_look(program *self) {
     bh_counters counters = BH_INIT(counters);
     bh_device it = self->model.device;
     (void)model_allows(&self->model, bh_device_get_status(it, &status), "bh_device_get_status");
-    (void)model_allows(&self->model, bh_device_query(it, &info), "bh_device_query");
-    (void)model_allows(&self->model, bh_memory_query(it, &memory), "bh_memory_query");
-    (void)model_allows(&self->model, bh_device_counters(it, &counters), "bh_device_counters");
+    (void)model_allows(&self->model, bh_device_get_info(it, &info), "bh_device_get_info");
+    (void)model_allows(&self->model, bh_memory_get_info(it, &memory), "bh_memory_get_info");
+    (void)model_allows(&self->model, bh_device_get_counters(it, &counters),
+                       "bh_device_get_counters");
     if (!sim_without("trim") && sim_chance(4)) {
         uint64_t freed;
-        (void)model_allows(&self->model, bh_device_trim(it, 0, &freed), "bh_device_trim");
+        (void)model_allows(&self->model, bh_memory_trim(it, 0, &freed), "bh_memory_trim");
     }
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of src/client/process.c: a worker is a group of fibers that run the worker's own main. */
+/* In place of src/client/process/worker_process.c: a worker is a group of fibers that run the worker's own main. */
 #include <signal.h>
 #include <string.h>
 
-#include "client/internal.h"
+#include "client/core/fork.h"
+#include "client/process/worker_process.h"
 #include "core/process.h"
 
 void *fake_worker_main(void *unused); /* the first thread of a worker: fake_device.c */

@@ -59,7 +59,7 @@ int world_standby(void) {
 
 bh_buffer world_buffer(uint32_t words, uint32_t value) {
     bh_buffer buffer;
-    OK(bh_buffer_alloc(device, BH_U32, words, &buffer));
+    OK(bh_buffer_alloc(device, BH_U32, words, NULL, &buffer));
     OK(bh_buffer_fill(buffer, 0, (uint64_t)words * 4, &value, 4));
     return buffer;
 }
@@ -70,10 +70,10 @@ bh_status world_launch(int kernel, bh_lane lane, bh_buffer target, uint32_t valu
     options.lane = lane;
     options.flags = flags;
     if (kernel == FAKE_ADD)
-        return bh_launch_with(kernels[kernel], BH_GRID(1, 1),
-                              BH_ARGS(BH_INOUT(target), (uint32_t)WORDS, value), &options, out);
-    return bh_launch_with(kernels[kernel], BH_GRID(1, 1),
-                          BH_ARGS(BH_OUT(target), (uint32_t)WORDS, value), &options, out);
+        return bh_launch(kernels[kernel], BH_GRID(1, 1),
+                         BH_ARGS(BH_INOUT(target), (uint32_t)WORDS, value), &options, out);
+    return bh_launch(kernels[kernel], BH_GRID(1, 1),
+                     BH_ARGS(BH_OUT(target), (uint32_t)WORDS, value), &options, out);
 }
 
 void world_was_smooth(uint64_t start) {
@@ -87,7 +87,7 @@ void world_was_smooth(uint64_t start) {
 
 bool world_suspect(bh_buffer buffer) {
     bh_buffer_info info = BH_INIT(info);
-    OK(bh_buffer_query(buffer, &info));
+    OK(bh_buffer_get_info(buffer, &info));
     return info.suspect;
 }
 
@@ -163,7 +163,7 @@ void tickets_ask(void) {
     for (unsigned i = 0; i < count && i < MOST_TICKETS; i++) {
         if (!atomic_load(&watched[i].whole)) continue;
         bh_status before = atomic_load(&watched[i].status);
-        check(i, before, bh_query(watched[i].ticket));
+        check(i, before, bh_wait(watched[i].ticket, 0));
     }
 }
 
@@ -221,7 +221,7 @@ void callbacks_check(void) {
         int runs = atomic_load(&callbacks[i].runs), taken = atomic_load(&callbacks[i].taken);
         if (runs != taken)
             BUG("a callback that was %s ran %d times", taken ? "taken" : "refused", runs);
-        bh_status says = bh_query(callbacks[i].ticket), told = atomic_load(&callbacks[i].told);
+        bh_status says = bh_wait(callbacks[i].ticket, 0), told = atomic_load(&callbacks[i].told);
         if (runs && says != told)
             BUG("a callback was told %s and the ticket says %s", bh_status_name(told),
                 bh_status_name(says));

@@ -14,47 +14,53 @@ import sys
 HERE = os.path.dirname(os.path.realpath(__file__))
 SOURCE = os.path.realpath(os.path.join(HERE, '..', '..', '..', 'src'))
 
-# Name, file, the text, what it becomes, scenario and strategy, whether it is in the short list.
+# The watchdog tells whoever a worker forgot to tell. Where the mistake is to forget, it must not.
+NOBODY_ROUSES = ('client/supervisor/watchdog.c', re.compile(r'if \(sleepers\) bh__area_wake.*?\n.*?bh__dispatcher_poke\(device\);'),
+                 '(void)sleepers, (void)callbacks;')
+
+# Name, file, the text, what it becomes, scenario and strategy, whether it is in the short list, other
+# changes that it needs.
 MUTANTS = [
     ('asleep-release', 'worker/lane.c', 'atomic_store(&lane->area->asleep, 1);',
      'atomic_store_explicit(&lane->area->asleep, 1, memory_order_release);', 'steady', True),
-    ('done-release', 'worker/lane.c', 'atomic_store(&lane->area->done, done);\n    bh__serve',
-     'atomic_store_explicit(&lane->area->done, done, memory_order_release);\n    bh__serve', 'steady', True),
-    ('tail-release', 'client/submit.c', 'atomic_store(&front->tail, tail);',
+    ('done-release', 'worker/lane_direct.c', 'atomic_store(&lane->area->done, done);\n    bh__worker',
+     'atomic_store_explicit(&lane->area->done, done, memory_order_release);\n    bh__worker', 'steady', True,
+     NOBODY_ROUSES),
+    ('tail-release', 'client/queue/submit.c', 'atomic_store(&front->tail, tail);',
      'atomic_store_explicit(&front->tail, tail, memory_order_release);', 'steady sticky=16 tso=16', False),
-    ('done-after-the-look', 'worker/lane.c',
-     'atomic_store(&lane->area->done, done);\n    bh__serve_lane_tell(lane, done, &lane->woken_dispatch);',
-     'bh__serve_lane_tell(lane, done, &lane->woken_dispatch);\n    atomic_store(&lane->area->done, done);',
-     'steady', False),
+    ('done-after-the-look', 'worker/lane_direct.c',
+     'atomic_store(&lane->area->done, done);\n    bh__worker_lane_notify(lane, done, &lane->woken_dispatch);',
+     'bh__worker_lane_notify(lane, done, &lane->woken_dispatch);\n    atomic_store(&lane->area->done, done);',
+     'steady', False, NOBODY_ROUSES),
     ('no-look-before-sleep', 'worker/lane.c',
-     'if (atomic_load(&lane->front->tail) == position && !bh__serve_killed(worker) &&',
-     'if (!bh__serve_killed(worker) &&', 'steady', False),
+     'if (atomic_load(&lane->front->tail) == position && !bh__worker_is_killed(worker) &&',
+     'if (!bh__worker_is_killed(worker) &&', 'steady', False),
     ('lock-forgets-sleepers', 'base/lock.c', 'bh__futex_wait(&lock->word, 2, BH__NEVER, BH__FUTEX_PRIVATE);\n}',
      'bh__futex_wait(&lock->word, 2, BH__NEVER, BH__FUTEX_PRIVATE);\n    atomic_store(&lock->word, 1);\n}',
      'crowd sticky=4', True),
-    ('no-wait-for-lanes', 'worker/lane.c', '!wait_for_dependencies(lane)',
+    ('no-wait-for-lanes', 'worker/lane_direct.c', '!wait_for_dependencies(lane)',
      '(0 && !wait_for_dependencies(lane))', 'handover', True),
-    ('no-wake-of-lanes', 'worker/lane.c', 'if (atomic_load(&lane->waiters)) {', 'if (0) {', 'handover', False),
-    ('no-follow', 'worker/queue.c', 'if (atomic_load(&other->area->done) >= on->position) continue;',
+    ('no-wake-of-lanes', 'worker/lane_direct.c', 'bh__worker_lane_wake_waiters(lane);', '', 'handover', False),
+    ('no-follow', 'worker/lane_queued.c', 'if (atomic_load(&other->area->done) >= on->position) continue;',
      'continue;', 'handover_queued', True),
-    ('queued-without-wake', 'worker/queue.c', 'if (!atomic_load(&lane->waiters)) return;', 'return;',
+    ('queued-without-wake', 'worker/lane_queued.c', 'bh__worker_lane_wake_waiters(lane);', '',
      'handover_queued', False),
-    ('no-hold', 'worker/lane.c', 'if (seen >= lane->hold) return true;', 'return true;', 'takeover', True),
-    ('reaped-without-wake', 'client/workers.c',
-     re.compile(r'    bh__futex_wake\(\(_Atomic uint32_t \*\)\(void \*\)&device->front->reaped, BH__FUTEX_ALL,\s*'
+    ('no-hold', 'worker/lane_direct.c', 'if (seen >= lane->hold) return true;', 'return true;', 'takeover', True),
+    ('reaped-without-wake', 'client/supervisor/workers.c',
+     re.compile(r'    bh__futex_wake\(\(_Atomic uint32_t \*\)\(void \*\)&device->queue\.front->reaped, BH__FUTEX_ALL,\s*'
                 r'BH__FUTEX_SHARED\);'), '', 'takeover', False),
-    ('slot-while-in-use', 'client/staging.c', 'bh__lane_done(device, &device->lanes[slot->lane]) >= slot->sequence',
+    ('slot-while-in-use', 'client/transfer/staging.c', 'bh__lane_done(device, &device->lanes[slot->lane]) >= slot->sequence',
      'bh__lane_done(device, &device->lanes[slot->lane]) + 1 >= slot->sequence', 'transfers', True),
-    ('report-not-waited-for', 'worker/notice.c', 'if ((int32_t)(taken - number) >= 0) return true;', 'return true;',
+    ('report-not-waited-for', 'worker/report.c', 'if ((int32_t)(taken - number) >= 0) return true;', 'return true;',
      'refusals', True),
-    ('cancelled-clears-doubt', 'client/doubt.c', 'for (uint32_t i = 0; !shadow->resolved && i < shadow->use_count; i++)',
+    ('cancelled-clears-doubt', 'client/queue/doubt.c', 'for (uint32_t i = 0; !shadow->resolved && i < shadow->use_count; i++)',
      'for (uint32_t i = 0; i < shadow->use_count; i++)', 'cancel_doubt', True),
-    ('no-doubt', 'client/resolve.c', 'if (use->access & BH_ACCESS_OUT)\n            bh__doubt_add',
+    ('no-doubt', 'client/queue/resolve.c', 'if (use->access & BH_ACCESS_OUT)\n            bh__doubt_add',
      'if (0)\n            bh__doubt_add', 'swarm_kills', True),
-    ('doubt-of-earlier-readers', 'client/doubt.c', 'if (doubt->stamp >= stamp) continue;', '', 'swarm_queued', False),
-    ('lost-read-told-at-once', 'client/resolve.c', 'use->memory->host && !use->memory->mirror) return true;',
+    ('doubt-of-earlier-readers', 'client/queue/doubt.c', 'if (doubt->stamp >= stamp) continue;', '', 'swarm_queued', False),
+    ('lost-read-told-at-once', 'client/queue/resolve.c', 'use->memory->host && !use->memory->mirror) return true;',
      'use->memory->host && !use->memory->mirror) return false;', 'read_lost', False),
-    ('descriptor-left', 'client/workers.c', 'bh__fd_close(worker->canary_fd);', '', 'steady', True),
+    ('descriptor-left', 'client/supervisor/workers.c', 'bh__fd_close(worker->canary_fd);', '', 'steady', True),
 ]
 
 
@@ -77,8 +83,8 @@ class Builder:
             elif 'bulkhead-simulator.dir' in output:
                 self.core.append(path)
 
-    def make(self, name, file, change):
-        """Returns the program, or None where the text is not there, or not once."""
+    def compile(self, folder, file, change):
+        """Returns the plain object and the changed one, or None where the text is not there, or not once."""
         path = os.path.join(SOURCE, file)
         if not os.path.exists(path):
             return None
@@ -87,8 +93,6 @@ class Builder:
         if changed is None or path not in self.simulated:
             return None
         entry, plain = self.simulated[path]
-        folder = os.path.join(self.work, name)
-        os.makedirs(folder, exist_ok=True)
         mutant = os.path.join(folder, os.path.basename(file))
         with open(mutant, 'w') as text:
             text.write(changed)
@@ -97,7 +101,17 @@ class Builder:
         words[words.index('-c') + 1] = mutant
         words += ['-I' + os.path.dirname(path), '-Wno-error', '-w']
         subprocess.check_call(words, cwd=entry['directory'])
-        objects = [mutant + '.o' if o == plain else o for _, o in self.simulated.values()]
+        return plain, mutant + '.o'
+
+    def make(self, name, edits):
+        """Returns the program with these edits, or None where one of them is outdated."""
+        folder = os.path.join(self.work, name)
+        os.makedirs(folder, exist_ok=True)
+        compiled = [self.compile(folder, file, changer(old, new)) for file, old, new in edits]
+        if None in compiled:
+            return None
+        changed = dict(compiled)
+        objects = [changed.get(o, o) for _, o in self.simulated.values()]
         joined, program = os.path.join(folder, 'simulated.o'), os.path.join(folder, 'simulator')
         subprocess.check_call([os.path.join(HERE, 'link.sh'), joined] + objects)
         subprocess.check_call(['gcc', '-no-pie', '-o', program] + self.core + [joined, '-lm', '-ldl', '-lpthread'])
@@ -121,10 +135,10 @@ def main():
     names = [a for a in arguments if not a.startswith('--') and a != seconds]
     builder = Builder(build)
     missed, outdated, tried = [], [], 0
-    for name, file, old, new, scenario, in_short in MUTANTS:
+    for name, file, old, new, scenario, in_short, *others in MUTANTS:
         if (names and name not in names) or (short and not names and not in_short):
             continue
-        program = builder.make(name, file, changer(old, new))
+        program = builder.make(name, [(file, old, new), *others])
         if program is None:
             outdated.append(name)
             print(f'{name}: its text is not in src/{file} any more', flush=True)

@@ -50,7 +50,7 @@ static bh_status take_device(bh_error *error) {
 
 static bh_status open_device(const bh__device_services *services, uint32_t index,
                              bh_device_info *info, uint64_t *out_granularity, bh_error *error,
-                             bh__device **out) {
+                             bh__device_instance **out) {
     services_given = services;
     bh_status status = take_device(error);
     if (status == BH_OK)
@@ -65,8 +65,8 @@ static bh_status open_device(const bh__device_services *services, uint32_t index
     return BH_OK;
 }
 
-static bh_status open_lane(bh__device *device, const bh__lane_message *which, bh_error *error,
-                           bh__device_lane **out) {
+static bh_status open_lane(bh__device_instance *device, const bh__lane_message *which,
+                           bh_error *error, bh__device_lane **out) {
     char text[64];
     int length =
         snprintf(text, sizeof text, "lane %u priority %d\n", which->index, (int)which->priority);
@@ -92,5 +92,6 @@ int main(int argc, char **argv) {
     ops.open = open_device;
     ops.lane_open = open_lane;
     ops.execute = execute;
+    ops.files = NULL; /* the lock is a file */
     bh__worker_main(argc, argv, &ops);
 }

@@ -27,7 +27,7 @@
 
 typedef struct worker_thread {
     pthread_t thread;
-    bh__worker *worker;
+    bh__worker_instance *worker;
     int code;
 } worker_thread;
 
@@ -98,15 +98,12 @@ static driver *driver_new(void) {
     return d;
 }
 
-static void map_block(driver *d) {
-    d->front = bh__share_map(d->control_fd, 0, sizeof(bh__front), true);
-    REQUIRE(d->front != NULL);
-    uint64_t total = d->front->total_bytes;
-    bh__share_unmap(d->front, sizeof(bh__front));
-    d->front = bh__share_map(d->control_fd, 0, total, true);
-    REQUIRE(d->front != NULL);
-    d->area = (bh__area *)(void *)((uint8_t *)d->front + d->front->areas_offset +
-                                   d->area_index * d->front->area_bytes);
+static void make_area(driver *d) {
+    d->area_bytes = d->front->area_bytes;
+    d->area_fd = bh__share_create("test-area", d->area_bytes);
+    REQUIRE(d->area_fd >= 0);
+    d->area = bh__share_map(d->area_fd, 0, d->area_bytes, true);
+    REQUIRE(d->area != NULL);
 }
 
 static void connect_worker(driver *d) {
@@ -121,8 +118,8 @@ void driver_send_boot(driver *d, const bh__boot *boot) {
     memset(&d->message, 0, offsetof(bh__message, fds));
     d->message.type = BH__MSG_BOOT;
     d->message.u.boot = *boot;
-    int fds[] = {d->control_fd, d->dispatch_fd, self};
-    REQUIRE_EQ(bh__message_send(d->socket, &d->message, fds, self < 0 ? 2 : 3), 0);
+    int fds[] = {d->front_fd, d->area_fd, d->dispatch_fd, self};
+    REQUIRE_EQ(bh__message_send(d->socket, &d->message, fds, self < 0 ? 3 : 4), 0);
     if (self >= 0) close(self);
 }
 
@@ -130,7 +127,7 @@ static void send_usual_boot(driver *d) {
     bh__boot boot = {.magic = BH__WIRE_MAGIC,
                      .version = BH__WIRE_VERSION,
                      .area = d->area_index,
-                     .total_bytes = d->front->total_bytes};
+                     .front_bytes = d->front->front_bytes};
     driver_send_boot(d, &boot);
 }
 
@@ -139,20 +136,19 @@ driver *driver_start(uint32_t queue_length) {
     bh__front layout;
     memset(&layout, 0, sizeof layout);
     bh__front_layout(&layout, queue_length);
-    d->control_fd = bh__share_create("test-control", layout.total_bytes);
-    REQUIRE(d->control_fd >= 0);
+    void *front;
+    d->front_fd = bh__share_publish("test-control", layout.front_bytes, &front);
+    REQUIRE(d->front_fd >= 0);
+    d->front = front;
     d->dispatch_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    bh__front *head = bh__share_map(d->control_fd, 0, sizeof layout, true);
-    REQUIRE(head != NULL);
-    bh__front_layout(head, queue_length);
-    head->worker_spin_ns = 20000;
+    bh__front_layout(d->front, queue_length);
+    d->front->worker_spin_ns = 20000;
     for (int i = 0; i < BH__MAX_LANES; i++) {
-        head->lane[i].notify_sleep = BH__NEVER;
-        head->lane[i].notify_dispatch = BH__NEVER;
+        d->front->lane[i].notify_sleep = BH__NEVER;
+        d->front->lane[i].notify_dispatch = BH__NEVER;
     }
     d->area_index = 1;
-    map_block(d);
-    bh__share_unmap(head, sizeof layout);
+    make_area(d);
     connect_worker(d);
     return d;
 }
@@ -173,10 +169,12 @@ driver *driver_boot(uint32_t queue_length) {
 
 driver *driver_standby(const driver *first) {
     driver *d = driver_new();
-    d->control_fd = dup(first->control_fd);
+    d->front = first->front;
+    d->shares_front = true;
+    d->front_fd = dup(first->front_fd);
     d->dispatch_fd = dup(first->dispatch_fd);
     d->area_index = first->area_index + 1;
-    map_block(d);
+    make_area(d);
     connect_worker(d);
     send_usual_boot(d);
     expect_ready(d);
@@ -218,8 +216,9 @@ void driver_close(driver *d) {
     driver_kill(d);
     driver_join(d);
     if (d->host) bh__share_unmap(d->host, DRIVER_HOST);
-    bh__share_unmap(d->front, d->front->total_bytes);
-    int fds[] = {d->socket, d->dispatch_fd, d->control_fd, d->answer_fd, d->chunk_fd};
+    bh__share_unmap(d->area, d->area_bytes);
+    if (!d->shares_front) bh__share_unmap(d->front, d->front->front_bytes);
+    int fds[] = {d->socket, d->dispatch_fd, d->front_fd, d->area_fd, d->answer_fd, d->chunk_fd};
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
         if (fds[i] >= 0) close(fds[i]);
     }
@@ -362,7 +361,7 @@ uint64_t driver_submit(driver *d, uint32_t lane, uint16_t op, const void *body, 
     REQUIRE(slots <= length);
     REQUIRE(tail + slots - driver_done(d, lane) <= length ||
             driver_wait(d, lane, tail + slots - length, 20000));
-    uint8_t *ring = bh__lane_ring(d->front, lane);
+    uint8_t *ring = bh__lane_ring(d->front, d->front->queue_length, lane);
     bh__request *request = bh__ring_request(ring, length, tail);
     atomic_store_explicit(&request->op, op, memory_order_relaxed);
     request->slots = (uint16_t)slots;

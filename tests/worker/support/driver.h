@@ -20,9 +20,11 @@
 enum { DRIVER_CHUNK = 4 << 20, DRIVER_HOST = 1 << 20 };
 
 typedef struct driver {
-    int socket, dispatch_fd, control_fd;
+    int socket, dispatch_fd, front_fd, area_fd;
     bh__front *front;
+    bool shares_front; /* with the driver of another worker, which unmaps it */
     bh__area *area;
+    uint64_t area_bytes;
     uint32_t area_index;
     uint32_t serial;
     pid_t pid;    /* a process of its own, or */

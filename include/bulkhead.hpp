@@ -1,0 +1,490 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bulkhead.hpp: Bulkhead for C++17. Owners that release what they own, and exceptions.
+ *
+ *     namespace bh = bulkhead;
+ *     int main() try {
+ *         uint32_t n = 1000;
+ *         std::vector<float> hx(n, 2.0f), hy(n, 1.0f);
+ *         bh::device gpu;
+ *         auto mod = gpu.load_file("saxpy.ptx");
+ *         bh::kernel saxpy = mod.kernel("saxpy");
+ *         bh::buffer x = gpu.alloc<float>(n), y = gpu.alloc<float>(n);
+ *         x.write(hx);
+ *         y.write(hy);
+ *         saxpy(BH_GRID(n, 256), 2.0f, bh::in(x), bh::inout(y), n).wait();
+ *         y.read(hy);
+ *         std::printf("y[999] = %g\n", hy[999]);
+ *     } catch (const bh::error &e) {
+ *         return std::fprintf(stderr, "%s\nFix: %s\n", e.what(), e.fix()), 1;
+ *     }
+ *
+ * - A call that fails throws bulkhead::error. So does ticket::wait if the work failed; the device
+ *   can be used afterwards.
+ * - device, lane, buffer, kernel_module, sequence and binary own a handle. They can be moved, not
+ *   copied, and release it once. Closing a device closes everything that belongs to it: owners that
+ *   live longer then release nothing.
+ * - An owner that is a variable converts to the C handle, so that every call of bulkhead.h can be
+ *   used with it: `bulkhead::check(bh_buffer_accept(x));`. A temporary owner does not: its handle
+ *   would be released at once.
+ * - kernel and ticket are plain values. A kernel belongs to its module.
+ *
+ * Everything here is inline and calls the exported functions of libbulkhead.
+ */
+#ifndef BULKHEAD_HPP
+#define BULKHEAD_HPP
+
+#include "bulkhead.h"
+
+#if __cplusplus < 201703L
+#error "bulkhead.hpp needs C++17 or later"
+#endif
+
+#include <chrono>
+#include <exception>
+#include <initializer_list>
+#include <iterator>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace bulkhead {
+
+/* ---- errors ---- */
+
+class error : public std::exception {
+  public:
+    explicit error(const bh_error &detail) noexcept : detail_(detail) {
+    }
+    const char *what() const noexcept override {
+        return detail_.message;
+    }
+    const char *fix() const noexcept {
+        return detail_.fix;
+    }
+    bh_status status() const noexcept {
+        return detail_.status;
+    }
+    const bh_error &detail() const noexcept {
+        return detail_;
+    }
+
+  private:
+    bh_error detail_;
+};
+
+/* Throws the error of this thread's last failed call unless `status`, which that call returned, is
+ * BH_OK. */
+inline void check(bh_status status) {
+    if (status == BH_OK) return;
+    bh_error detail = {};
+    bh_last_error(&detail);
+    detail.status = status;
+    throw error(detail);
+}
+
+/* ---- what owners have in common ---- */
+
+namespace detail {
+
+template <typename Handle, bh_status (*Release)(Handle)> class owned {
+  public:
+    owned() noexcept = default;
+    explicit owned(Handle handle) noexcept : handle_(handle) {
+    }
+    owned(owned &&other) noexcept : handle_(other.release()) {
+    }
+    owned &operator=(owned &&other) noexcept {
+        if (this != &other) reset(other.release());
+        return *this;
+    }
+    ~owned() {
+        reset();
+    }
+    /* False after a move, and for an owner made without a handle. */
+    explicit operator bool() const noexcept {
+        return handle_.id != 0;
+    }
+    operator Handle() const &noexcept {
+        return handle_;
+    }
+    operator Handle() const && = delete; /* the temporary would release it: use a variable */
+    Handle get() const &noexcept {
+        return handle_;
+    }
+    Handle get() const && = delete;
+    /* Gives the handle up without releasing it. */
+    Handle release() noexcept {
+        return std::exchange(handle_, Handle());
+    }
+    /* Releases the handle, if any, and owns another. */
+    void reset(Handle handle = Handle()) noexcept {
+        Handle old = std::exchange(handle_, handle);
+        if (old.id != 0) (void)Release(old);
+    }
+
+  private:
+    Handle handle_ = Handle();
+};
+
+} // namespace detail
+
+/* The element type of a buffer for a C++ type. */
+template <typename T> constexpr bh_type type_of() {
+    static_assert((std::is_integral<T>::value && sizeof(T) <= 8) || std::is_same<T, float>::value ||
+                      std::is_same<T, double>::value,
+                  "buffers have integers, float or double; for other types alloc takes a bh_type");
+    if (std::is_same<T, float>::value) return BH_F32;
+    if (std::is_same<T, double>::value) return BH_F64;
+    bh_type type = sizeof(T) == 1   ? BH_I8
+                   : sizeof(T) == 2 ? BH_I16
+                   : sizeof(T) == 4 ? BH_I32
+                                    : BH_I64;
+    return std::is_signed<T>::value ? type : type + 1;
+}
+
+/* ---- tickets ---- */
+
+class ticket {
+  public:
+    ticket() noexcept = default;
+    ticket(bh_ticket value) noexcept : value_(value) {
+    }
+    operator bh_ticket() const noexcept {
+        return value_;
+    }
+    /* BH_OK, the error of the work, or BH_E_BUSY if it has not completed. Never throws. */
+    bh_status status() const noexcept {
+        return bh_wait(value_, 0);
+    }
+    bool done() const noexcept {
+        return status() != BH_E_BUSY;
+    }
+    /* Returns when the work has completed; throws if it failed. */
+    void wait() const {
+        resolve(bh_wait(value_, BH_FOREVER));
+    }
+    /* The same for a limited time; false if the work has not completed by then. */
+    bool wait_for(std::chrono::nanoseconds time) const {
+        uint64_t limit = time.count() > 0 ? static_cast<uint64_t>(time.count()) : 0;
+        bh_status result = bh_wait(value_, limit);
+        if (result != BH_OK) result = status(); /* it may have completed just after the timeout */
+        if (result == BH_E_BUSY) return false;
+        resolve(result);
+        return true;
+    }
+    void cancel() const {
+        check(bh_cancel(value_));
+    }
+
+  private:
+    void resolve(bh_status result) const {
+        if (result == BH_OK) return;
+        bh_error detail = {};
+        (void)bh_ticket_error(value_, &detail);
+        if (detail.status != result) check(result); /* not a ticket */
+        throw error(detail);
+    }
+    bh_ticket value_ = {};
+};
+
+/* ---- arguments ---- */
+
+inline bh_arg in(bh_buffer buffer) noexcept {
+    return BH_IN(buffer);
+}
+inline bh_arg out(bh_buffer buffer) noexcept {
+    return BH_OUT(buffer);
+}
+inline bh_arg inout(bh_buffer buffer) noexcept {
+    return BH_INOUT(buffer);
+}
+
+/* ---- kernels and modules ---- */
+
+class kernel {
+  public:
+    kernel() noexcept = default;
+    kernel(bh_kernel handle) noexcept : handle_(handle) {
+    }
+    operator bh_kernel() const noexcept {
+        return handle_;
+    }
+    /* Launches on the device's own lane: saxpy(BH_GRID(n, 256), 2.0f, in(x), inout(y), n). The
+     * values are what BH_ARGS accepts. */
+    template <typename... T> ticket operator()(bh_shape shape, const T &...values) const {
+        return start(nullptr, shape, values...);
+    }
+    template <typename... T>
+    ticket launch(const bh_launch_options &options, bh_shape shape, const T &...values) const {
+        return start(&options, shape, values...);
+    }
+
+  private:
+    template <typename... T>
+    ticket start(const bh_launch_options *options, bh_shape shape, const T &...values) const {
+        bh_ticket made = {};
+        if constexpr (sizeof...(T) == 0) {
+            check(bh_launch(handle_, shape, BH_NO_ARGS, options, &made));
+        } else {
+            check(bh_launch(handle_, shape, BH_ARGS(values...), options, &made));
+        }
+        return made;
+    }
+    bh_kernel handle_ = {};
+};
+
+class kernel_module : public detail::owned<bh_module, bh_module_release> {
+  public:
+    using owned::owned;
+    /* By its name, or by a name expression that the module was compiled with. */
+    bulkhead::kernel kernel(const char *name) const & {
+        bh_kernel found;
+        check(bh_kernel_get(get(), name, &found));
+        return found;
+    }
+    bulkhead::kernel kernel(const char *name) const && = delete; /* it belongs to the module */
+};
+
+/* The result of a compile or link; it belongs to no device. */
+class binary : public detail::owned<bh_binary, bh_binary_release> {
+  public:
+    using owned::owned;
+    static binary compile(const char *source, const bh_compile_options *options = nullptr) {
+        bh_binary made;
+        check(bh_compile(source, options, &made));
+        return binary(made);
+    }
+    static binary from(const void *bytes, size_t count) {
+        bh_binary made;
+        check(bh_binary_from(bytes, count, &made));
+        return binary(made);
+    }
+    bh_binary_info info() const & {
+        bh_binary_info info = BH_INIT(info);
+        check(bh_binary_get_info(get(), &info));
+        return info;
+    }
+    /* Valid as long as the binary. */
+    std::string_view bytes() const & {
+        bh_binary_info all = info();
+        return {static_cast<const char *>(all.bytes), static_cast<size_t>(all.count)};
+    }
+    std::string_view bytes() const && = delete;
+};
+
+/* ---- buffers ---- */
+
+class buffer : public detail::owned<bh_buffer, bh_buffer_release> {
+  public:
+    using owned::owned;
+    bh_buffer_info info() const & {
+        bh_buffer_info info = BH_INIT(info);
+        check(bh_buffer_get_info(get(), &info));
+        return info;
+    }
+    uint64_t count() const & {
+        return info().count;
+    }
+    /* Writes a std::vector, std::array, std::span, array or the like from byte `offset` on. Returns
+     * when the data is in place. */
+    template <typename Range> void write(const Range &source, uint64_t offset = 0) const & {
+        auto data = std::data(source);
+        static_assert(std::is_trivially_copyable<std::remove_pointer_t<decltype(data)>>::value,
+                      "elements are copied byte by byte");
+        check(bh_buffer_write(get(), offset, data, std::size(source) * sizeof *data));
+    }
+    /* Fills the whole of such a range from byte `offset` on. */
+    template <typename Range> void read(Range &&target, uint64_t offset = 0) const & {
+        auto data = std::data(target);
+        static_assert(std::is_trivially_copyable<std::remove_pointer_t<decltype(data)>>::value,
+                      "elements are copied byte by byte");
+        check(bh_buffer_read(get(), offset, data, std::size(target) * sizeof *data));
+    }
+    /* All of the buffer. */
+    template <typename T> std::vector<T> read() const & {
+        std::vector<T> all(static_cast<size_t>(info().bytes / sizeof(T)));
+        read(all);
+        return all;
+    }
+    /* Sets all of the buffer to one value. */
+    template <typename T> void fill(const T &value) const & {
+        static_assert(std::is_trivially_copyable<T>::value, "the value is copied byte by byte");
+        check(bh_buffer_fill(get(), 0, info().bytes, &value, sizeof value));
+    }
+    /* `count` elements from element `first` on; shares the memory and keeps it alive. */
+    buffer view(uint64_t first, uint64_t count) const & {
+        bh_buffer made;
+        check(bh_buffer_view(get(), 0, first, count, &made));
+        return buffer(made);
+    }
+};
+
+/* ---- lanes ---- */
+
+class lane : public detail::owned<bh_lane, bh_lane_release> {
+  public:
+    using owned::owned;
+    /* Waits until the work submitted so far has completed. */
+    void sync() const & {
+        check(bh_lane_sync(get(), BH_FOREVER));
+    }
+};
+
+/* ---- devices ---- */
+
+class device : public detail::owned<bh_device, bh_device_close> {
+  public:
+    using owned::owned;
+    /* "auto", "cpu", "cuda", "cuda:1", or a list: "cuda,cpu" is a GPU if one can be used. */
+    explicit device(const char *name = "auto") {
+        bh_device_options options = BH_INIT(options);
+        options.device = name;
+        open(options);
+    }
+    explicit device(const bh_device_options &options) {
+        open(options);
+    }
+    bh_device_info info() const & {
+        bh_device_info info = BH_INIT(info);
+        check(bh_device_get_info(get(), &info));
+        return info;
+    }
+    bh_health health() const & {
+        bh_health health = BH_INIT(health);
+        check(bh_device_get_health(get(), &health));
+        return health;
+    }
+    /* Waits until everything submitted so far has a result. */
+    void sync() const & {
+        check(bh_device_sync(get(), BH_FOREVER));
+    }
+    /* Closes the device and reports an error, which the destructor cannot. */
+    void close() {
+        check(bh_device_close(release()));
+    }
+
+    kernel_module load(std::string_view image) const & {
+        bh_module made;
+        check(bh_module_load(get(), image.data(), image.size(), &made));
+        return kernel_module(made);
+    }
+    kernel_module load(const binary &image) const & {
+        bh_module made;
+        check(bh_module_load_binary(get(), image, &made));
+        return kernel_module(made);
+    }
+    kernel_module load_file(const char *path) const & {
+        bh_module made;
+        check(bh_module_load_file(get(), path, &made));
+        return kernel_module(made);
+    }
+    kernel_module compile(const char *source, const bh_compile_options &options) const & {
+        bh_module made;
+        check(bh_module_compile(get(), source, &options, &made));
+        return kernel_module(made);
+    }
+    /* With name expressions: gpu.compile(source, {"scale<float, 4>"}). */
+    kernel_module compile(const char *source,
+                          std::initializer_list<const char *> expressions) const & {
+        bh_compile_options options = BH_INIT(options);
+        options.expressions = expressions.begin();
+        options.expression_count = expressions.size();
+        return compile(source, options);
+    }
+    kernel_module compile(const char *source) const & {
+        return compile(source, {});
+    }
+
+    buffer alloc(bh_type type, uint64_t count, const bh_buffer_options *options = nullptr) const & {
+        bh_buffer made;
+        check(bh_buffer_alloc(get(), type, count, options, &made));
+        return buffer(made);
+    }
+    template <typename T>
+    buffer alloc(uint64_t count, const bh_buffer_options *options = nullptr) const & {
+        return alloc(type_of<T>(), count, options);
+    }
+    lane open_lane(int32_t priority = 0) const & {
+        bh_lane_options options = BH_INIT(options);
+        options.priority = priority;
+        bh_lane made;
+        check(bh_lane_open(get(), &options, &made));
+        return lane(made);
+    }
+
+  private:
+    void open(const bh_device_options &options) {
+        bh_device made;
+        check(bh_device_open(&options, &made));
+        reset(made);
+    }
+};
+
+/* ---- sequences ---- */
+
+/* Recorded with launch, copy, fill, read and write, then finished, then submitted any number of
+ * times. The recording calls return the number of the step. */
+class sequence : public detail::owned<bh_sequence, bh_sequence_release> {
+  public:
+    using owned::owned;
+    sequence() noexcept = default;
+    explicit sequence(const device &on, const bh_sequence_options *options = nullptr) {
+        bh_sequence made;
+        check(bh_sequence_begin(on, options, &made));
+        reset(made);
+    }
+    template <typename... T>
+    uint32_t launch(bh_kernel kernel, bh_shape shape, const T &...values) & {
+        uint32_t step = 0;
+        if constexpr (sizeof...(T) == 0) {
+            check(bh_sequence_launch(get(), kernel, shape, BH_NO_ARGS, nullptr, &step));
+        } else {
+            check(bh_sequence_launch(get(), kernel, shape, BH_ARGS(values...), nullptr, &step));
+        }
+        return step;
+    }
+    uint32_t copy(bh_buffer target, uint64_t target_offset, bh_buffer source,
+                  uint64_t source_offset, uint64_t bytes) & {
+        uint32_t step = 0;
+        check(bh_sequence_copy(get(), target, target_offset, source, source_offset, bytes, &step));
+        return step;
+    }
+    uint32_t fill(bh_buffer target, uint64_t offset, uint64_t bytes, const void *pattern,
+                  uint32_t pattern_bytes) & {
+        uint32_t step = 0;
+        check(bh_sequence_fill(get(), target, offset, bytes, pattern, pattern_bytes, &step));
+        return step;
+    }
+    /* Host memory of these two is from bh_host_alloc or bh_host_pool_take. */
+    uint32_t write(bh_buffer target, uint64_t offset, const void *source, uint64_t bytes) & {
+        uint32_t step = 0;
+        check(bh_sequence_write(get(), target, offset, source, bytes, &step));
+        return step;
+    }
+    uint32_t read(bh_buffer source, uint64_t offset, void *target, uint64_t bytes) & {
+        uint32_t step = 0;
+        check(bh_sequence_read(get(), source, offset, target, bytes, &step));
+        return step;
+    }
+    void finish() & {
+        check(bh_sequence_finish(get()));
+    }
+    /* Uses `buffer` from now on wherever `recorded` was recorded. */
+    void bind(bh_buffer recorded, bh_buffer buffer) & {
+        check(bh_sequence_bind(get(), recorded, buffer));
+    }
+    /* Changes an argument of a launch that is not a buffer. */
+    template <typename T> void set(uint32_t step, uint32_t argument, const T &value) & {
+        check(bh_sequence_set(get(), step, argument, BH_ARG(value)));
+    }
+    ticket submit(const bh_replay_options *options = nullptr) const & {
+        bh_ticket made = {};
+        check(bh_sequence_submit(get(), options, &made));
+        return made;
+    }
+};
+
+} // namespace bulkhead
+
+#endif

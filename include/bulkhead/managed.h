@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bulkhead/managed.h: buffers with one address in the program and on the device. Stable.
+ *
+ * A managed buffer has a second copy of its bytes in host memory, at the same address as on the
+ * device: one pointer is valid on both sides. It is a buffer like any other. The portable way to
+ * its host copy is to map a range of it. Only what is newer on the other side is moved, in whole
+ * pages.
+ *
+ *     bh_status add_one_to_all(bh_device gpu, bh_kernel add_one, uint32_t n) {
+ *         bh_buffer buffer;
+ *         void *pointer;
+ *         bh_status s = bh_managed_alloc(gpu, BH_U32, n, NULL, &buffer, &pointer);
+ *         if (s) return s;
+ *         uint32_t *x = (uint32_t *)pointer;
+ *         s = bh_managed_map(buffer, 0, n * 4ull, BH_MAP_WRITE | BH_MAP_DISCARD, NULL);
+ *         if (!s) {
+ *             for (uint32_t i = 0; i < n; i++) x[i] = i;
+ *             (void)((s = bh_managed_unmap(x, n * 4ull)) ||
+ *                    (s = bh_launch(add_one, BH_GRID(n, 256), BH_ARGS(BH_INOUT(buffer), n), NULL,
+ *                                  NULL)) ||
+ *                    (s = bh_managed_map(buffer, 0, n * 4ull, BH_MAP_READ, NULL)) || // waits
+ *                    (s = x[n - 1] == n ? BH_OK : BH_E_INTERNAL) ||
+ *                    (s = bh_managed_unmap(x, n * 4ull)));
+ *         }
+ *         bh_buffer_release(buffer);
+ *         return s;
+ *     }
+ *
+ * After a loss the rules for all buffers apply; what is newest in the host copy is never lost.
+ *
+ * With BH_MANAGED_DRIVER there is no second copy. The driver moves the memory between device and
+ * host by itself, for data larger than the device. The program has no pointer to it and no maps;
+ * launches, reads, writes and copies reach it. It is lost with a worker: after each loss all of it
+ * is suspect, and bh_buffer_address returns another address.
+ *
+ * docs/managed.md has more.
+ */
+#ifndef BULKHEAD_MANAGED_H
+#define BULKHEAD_MANAGED_H
+
+#include "core.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- allocating ---- */
+
+enum {
+    BH_MANAGED_TRANSPARENT = 1, /* plain loads and stores at any time between launches */
+    BH_MANAGED_UNTRACKED = 2,   /* with it: treat every page as written at each launch, as where the
+                                   system cannot report which were */
+    BH_MANAGED_DRIVER = 4       /* memory that the device's driver moves itself: see above */
+};
+
+enum {
+    BH_ATTACH_GLOBAL = 0, /* any lane may use it */
+    BH_ATTACH_HOST = 1,   /* no lane may */
+    BH_ATTACH_LANE = 2    /* one lane may */
+};
+
+typedef struct bh_managed_options {
+    uint32_t size;
+    uint32_t flags;    /* BH_MANAGED_... */
+    uint32_t attach;   /* BH_ATTACH_... */
+    uint32_t reserved; /* 0 */
+    bh_lane lane;      /* BH_ATTACH_LANE */
+    const char *tag;   /* what it is for, as in bh_buffer_options; NULL: none */
+} bh_managed_options;
+
+/* The contents are undefined at first. `out_pointer`, which may be NULL, gets the address; with
+ * BH_MANAGED_DRIVER it gets NULL. */
+BH_API bh_status bh_managed_alloc(bh_device device, bh_type type, uint64_t count,
+                                  const bh_managed_options *options, bh_buffer *out,
+                                  void **out_pointer);
+
+/* Sets who may use the buffer from now on. Launches of others are refused with BH_E_BUSY. */
+BH_API bh_status bh_managed_attach(bh_buffer buffer, uint32_t attach, bh_lane lane);
+
+/* ---- mapping ---- */
+
+enum {
+    BH_MAP_READ = 1,
+    BH_MAP_WRITE = 2,   /* bytes that are not written keep their value */
+    BH_MAP_DISCARD = 4, /* with BH_MAP_WRITE: all of it will be written, nothing is moved */
+    BH_MAP_NO_WAIT = 8  /* BH_E_BUSY instead of waiting; the moves that are needed have started */
+};
+
+/* Makes `bytes` from byte `offset` on ready for the program. Waits for launches that write the
+ * range, and with BH_MAP_WRITE also for those that read it. Maps for reading may overlap; a map for
+ * writing overlaps no other (BH_E_BUSY). From the call on and while mapped, launches that write the
+ * range are refused with BH_E_BUSY, and with BH_MAP_WRITE also those that read it. Suspect bytes
+ * give BH_E_STALE unless they are discarded. A map keeps the memory alive, even after the buffer is
+ * released and the device closed. */
+BH_API bh_status bh_managed_map(bh_buffer buffer, uint64_t offset, uint64_t bytes, uint32_t flags,
+                                void **out_pointer);
+/* Ends a map, given its pointer and bytes. The next launch sees what was written. */
+BH_API bh_status bh_managed_unmap(const void *pointer, uint64_t bytes);
+
+/* ---- moving bytes early ---- */
+
+enum { BH_TO_DEVICE = 1, BH_TO_HOST = 2 };
+
+/* Moves what is newer on the other side now, as work on a lane. `device` is the buffer's, or zero.
+ * With BH_MANAGED_DRIVER the driver itself does this, and follows the advice below. */
+BH_API bh_status bh_managed_prefetch(bh_buffer buffer, uint64_t offset, uint64_t bytes,
+                                     uint32_t where, bh_device device, bh_lane lane,
+                                     bh_ticket *out);
+
+enum {
+    BH_ADVISE_READ_MOSTLY = 1, /* recorded; both copies are valid anyway until one is written */
+    BH_ADVISE_NOT_READ_MOSTLY = 2,
+    BH_ADVISE_PREFER_DEVICE = 3, /* at unmap, what the program wrote is sent to the device */
+    BH_ADVISE_PREFER_HOST = 4,   /* what a launch wrote is sent to the host right after it */
+    BH_ADVISE_PREFER_NONE = 5,
+    BH_ADVISE_ACCESSED_BY_DEVICE = 6, /* as BH_ADVISE_PREFER_DEVICE */
+    BH_ADVISE_NOT_ACCESSED_BY_DEVICE = 7,
+    BH_ADVISE_ACCESSED_BY_HOST = 8, /* as BH_ADVISE_PREFER_HOST */
+    BH_ADVISE_NOT_ACCESSED_BY_HOST = 9
+};
+/* The advice that applies to a byte, as bits. */
+enum {
+    BH_ADVICE_READ_MOSTLY = 1,
+    BH_ADVICE_PREFER_DEVICE = 2,
+    BH_ADVICE_PREFER_HOST = 4,
+    BH_ADVICE_ACCESSED_BY_DEVICE = 8,
+    BH_ADVICE_ACCESSED_BY_HOST = 16
+};
+
+/* Says how a range is used. This changes when bytes move, never their values. */
+BH_API bh_status bh_managed_advise(bh_buffer buffer, uint64_t offset, uint64_t bytes,
+                                   uint32_t advice, bh_device device);
+BH_API bh_status bh_managed_advice(bh_buffer buffer, uint64_t offset, uint32_t *out);
+
+/* ---- properties ---- */
+
+enum {
+    BH_TRACKING_NONE = 0,       /* not transparent */
+    BH_TRACKING_PAGES = 1,      /* the system reports which pages were written */
+    BH_TRACKING_ALL_WRITTEN = 2 /* it does not: all pages count as written */
+};
+
+typedef struct bh_managed_info {
+    uint32_t size;
+    uint32_t flags; /* BH_MANAGED_... */
+    void *pointer;
+    uint64_t bytes;
+    uint64_t page_bytes;
+    uint32_t tracking; /* BH_TRACKING_... */
+    uint32_t attach;   /* BH_ATTACH_... */
+    bh_lane lane;
+    /* Now, of the whole allocation: */
+    uint64_t host_newest;   /* bytes whose copy on the device is old */
+    uint64_t device_newest; /* bytes whose copy on the host is old */
+    uint64_t on_both;       /* bytes that are the same on both */
+    uint32_t maps;          /* held */
+    uint32_t lanes;         /* with moves in flight */
+    /* Since it was allocated: */
+    uint64_t bytes_to_device;
+    uint64_t bytes_to_host;
+    uint64_t moves_to_device; /* contiguous ranges */
+    uint64_t moves_to_host;
+    uint64_t prefetches;
+} bh_managed_info;
+
+BH_API bh_status bh_managed_get_info(bh_buffer buffer, bh_managed_info *out);
+
+/* BH_OK: this system reports which pages of a transparent buffer were written. BH_E_UNSUPPORTED: it
+ * does not, for the reason in bh_last_error. */
+BH_API bh_status bh_managed_tracking(void);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * bulkhead/observe.h: which devices there are, losses and what follows from them, watchers,
+ * reports, counters, traces, debugging modes, the sandbox. Stable.
+ *
+ * A service that hears of each loss, and whose policy never stops the device for a bad request:
+ *
+ *     void on_loss(void *context, bh_device device, const bh_loss *loss) {
+ *         (void)context, (void)device;
+ *         fprintf(stderr, "worker %d was lost: %s\n", (int)loss->generation, loss->message);
+ *     }
+ *     void keep_running(void *context, const bh_loss *loss, bh_verdict *verdict) {
+ *         (void)context;
+ *         if (loss->kind == BH_LOSS_FAULT || loss->kind == BH_LOSS_DEADLINE) verdict->go_on = 1;
+ *     }
+ *     bh_status open_service(bh_device *device) {
+ *         bh_device_options options = BH_INIT(options);
+ *         options.policy = keep_running;
+ *         bh_status status = bh_device_open(&options, device);
+ *         return status ? status : bh_device_watch(*device, on_loss, NULL);
+ *     }
+ */
+#ifndef BULKHEAD_OBSERVE_H
+#define BULKHEAD_OBSERVE_H
+
+#include "core.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- which devices there are ---- */
+
+/* Who may use a GPU (bh_device_info.compute_mode): anybody, one process, nobody. */
+enum { BH_COMPUTE_DEFAULT = 0, BH_COMPUTE_EXCLUSIVE = 1, BH_COMPUTE_PROHIBITED = 2 };
+
+typedef struct bh_device_entry {
+    char name[32];    /* for bh_device_options.device */
+    bh_status status; /* BH_OK: it can be opened */
+    bh_error error;   /* otherwise: why it cannot */
+    bh_device_info info;
+} bh_device_entry;
+
+/* Lists every possible device, usable or not, with the reason. Writes up to `capacity` entries;
+ * `count` gets the number of devices. entries[0].info.size, set before the call, gives the length
+ * of the entries to programs built with an older header; zero is the length in this header. */
+BH_API bh_status bh_device_enumerate(bh_device_entry *entries, size_t capacity, size_t *count);
+
+/* ---- the state of a device (see also bh_device_get_health) ---- */
+
+enum { BH_DEVICE_RUNNING = 1, BH_DEVICE_REPLACING = 2, BH_DEVICE_STOPPED = 3 };
+
+typedef struct bh_device_status {
+    uint32_t size;
+    uint32_t state;      /* BH_DEVICE_RUNNING ... */
+    uint64_t generation; /* of the worker: 1 at first, one more with each takeover */
+    uint64_t losses;
+    int32_t worker_pid; /* 0: there is none at the moment */
+    int32_t standby_pid;
+    uint32_t standby_ready; /* 1: a standby would take over at once */
+    uint32_t lanes;
+    uint64_t buffers;
+    uint64_t bytes_allocated; /* in buffers */
+    uint64_t bytes_reserved;  /* in chunks, and in the variables of modules */
+    char reason[256];         /* why it is stopped, or degraded: runs without a standby */
+} bh_device_status;
+
+BH_API bh_status bh_device_get_status(bh_device device, bh_device_status *out);
+
+/* Waits until all standbys are ready. BH_E_UNSUPPORTED: the device has none and gets none, because
+ * it was opened so or because none can be kept (bh_device_info.no_standby, no room); the message
+ * says why. */
+BH_API bh_status bh_device_wait_standby(bh_device device, uint64_t timeout_ns);
+
+/* ---- losses ---- */
+
+enum {
+    BH_LOSS_FAULT = 1,    /* a kernel faulted, or crashed the worker */
+    BH_LOSS_DEADLINE = 2, /* a kernel exceeded its deadline */
+    BH_LOSS_LOST = 3,     /* the worker ended or was ended: killed, exited, sent invalid messages */
+    BH_LOSS_STUCK = 4,    /* the worker was alive and made no progress: stuck_timeout_ns, or a
+                             deadline that passed before the request was started */
+    BH_LOSS_NO_MEMORY = 5, /* the device has no memory left for what the worker needs */
+    BH_LOSS_BROKEN = 6     /* the device reports that it is broken, or workers do not start */
+};
+
+typedef struct bh_loss {
+    uint32_t size;
+    bh_status cause;       /* BH_E_FAULT, BH_E_DEADLINE, BH_E_LOST */
+    uint64_t generation;   /* of the worker that was lost */
+    uint32_t certain;      /* as in bh_error */
+    uint32_t stopped;      /* 1: the device stopped, nothing took over */
+    uint32_t from_standby; /* 1: a standby that was ready took over; 0: a worker started cold, or
+                              still starting */
+    uint32_t failed;       /* requests that got BH_E_FAULT or BH_E_DEADLINE */
+    uint32_t lost;         /* ... BH_E_LOST */
+    uint32_t stale;        /* ... BH_E_STALE */
+    uint32_t resent;       /* were in flight, idempotent, and sent again */
+    uint32_t suspect_buffers;
+    uint64_t takeover_ns; /* from the detection of the loss to the order that the next worker
+                             continues */
+    char kernel[128];
+    char message[512];
+    uint32_t kind; /* BH_LOSS_... */
+    uint32_t reserved;
+    uint64_t number; /* counts the device's losses, from 1 on */
+} bh_loss;
+
+/* ---- what follows from a loss ----
+ *
+ * The defaults keep good work running beside bad requests, and stop a device on which nothing
+ * works:
+ *
+ * - Restarts have a budget of restart_limit losses. It is full at first and refills evenly over
+ *   restart_window_ns. A loss that exceeds it stops the device. With restart_limit 0, the default,
+ *   1000 losses in 60 s are allowed, but not 20 in a row without a completed request between them.
+ *   BH_DEVICE_NO_RESTART_LIMIT: there is no budget.
+ * - Workers that fail to start three times in a row, and a device that reports that it is broken,
+ *   stop the device whatever the budget.
+ * - A kernel is quarantined (BH_E_QUARANTINED until bh_kernel_pardon) after quarantine_after
+ *   certain faults. With quarantine_after 0, the default, after 16, where each completed launch of
+ *   the kernel takes one off: a kernel that always faults is quarantined, one that sometimes gets
+ *   bad input is not. UINT32_MAX: never.
+ *
+ * bh_device_options.policy, if set, decides instead. It is called at each loss, before any request
+ * gets its result, with the decision of the limits in *verdict, and may change it. loss->stopped is
+ * 1 if the limits would stop the device; counts and times in *loss are not known yet and zero. It
+ * is called once more if workers repeatedly fail to start (kind BH_LOSS_BROKEN or
+ * BH_LOSS_NO_MEMORY, go_on 0): with go_on 1 they are started again, at growing intervals.
+ *
+ * It runs on a thread of the library with no lock held, and no work is done meanwhile: return soon.
+ * Calls to the same device that take a handle or wait are refused with BH_E_INVALID, except
+ * bh_device_get_health and bh_device_get_report.
+ */
+typedef struct bh_verdict {
+    uint32_t size;
+    uint32_t go_on;      /* 1: another worker continues; 0: the device stops */
+    uint32_t quarantine; /* 1: the kernel that loss->kernel names, if any, is quarantined */
+    uint32_t reserved;
+} bh_verdict;
+
+/* ---- watchers ----
+ *
+ * All of these are called on the dispatcher thread, with no lock held, and may make any call that
+ * does not wait.
+ */
+
+/* `watch` is called after each loss, when the takeover is over. A device has up to 16 watchers,
+ * BH_E_BUSY beyond that. */
+typedef void bh_watch_fn(void *context, bh_device device, const bh_loss *loss);
+BH_API bh_status bh_device_watch(bh_device device, bh_watch_fn *watch, void *context);
+/* Removes the watcher with this function and context. On return it is not running and never runs
+ * again. Called on the dispatcher thread by the watcher itself, it returns while that one call
+ * still runs. BH_E_NOT_FOUND: there is no such watcher. */
+BH_API bh_status bh_device_unwatch(bh_device device, bh_watch_fn *watch, void *context);
+
+enum {
+    BH_PRESSURE_ABOVE = 1,   /* bytes in buffers reached the threshold */
+    BH_PRESSURE_BELOW = 2,   /* ... fell to 15/16 of it again */
+    BH_PRESSURE_TRIMMED = 3, /* unused chunks were given back so that an allocation could succeed */
+    BH_PRESSURE_FAILED = 4   /* an allocation failed */
+};
+
+typedef struct bh_pressure {
+    uint32_t size;
+    uint32_t reason; /* BH_PRESSURE_... */
+    uint64_t threshold;
+    uint64_t asked; /* TRIMMED, FAILED: the size of the allocation */
+    uint64_t bytes_buffers;
+    uint64_t bytes_reserved;
+    uint64_t limit;
+    uint64_t times; /* how often this happened since `pressed` was last called for it */
+} bh_pressure;
+
+/* `pressed` is called when device memory gets scarce. What happens again before it could be called
+ * gives one call. `threshold` is in bytes; 0: seven eighths of the limit. A device has up to 16
+ * listeners, BH_E_BUSY beyond that. */
+typedef void bh_pressure_fn(void *context, bh_device device, const bh_pressure *pressure);
+BH_API bh_status bh_memory_watch(bh_device device, uint64_t threshold, bh_pressure_fn *pressed,
+                                 void *context);
+/* As bh_device_unwatch. */
+BH_API bh_status bh_memory_unwatch(bh_device device, bh_pressure_fn *pressed, void *context);
+
+/* `print` gets what kernels print and the text of failed assertions (4 KiB of it), in pieces of any
+ * length. Without a callback it is dropped. NULL removes the callback; as with bh_device_unwatch,
+ * the previous one does not run after that.
+ *
+ * No kernel waits for the callback. While bh_device_options.print_limit bytes wait for it, further
+ * output is dropped, in whole lines where there are any, and in its place the text has a line
+ *
+ *   bulkhead: 123456 bytes of kernels' output were dropped here: ...
+ *
+ * bh_counters.print_dropped counts these bytes. GPUs have a limit of their own, 1 MiB of arguments
+ * in one launch, beyond which the driver drops the oldest without reporting it. */
+typedef void bh_print_fn(void *context, const char *text, size_t length);
+BH_API bh_status bh_device_on_print(bh_device device, bh_print_fn *print, void *context);
+
+/* ---- reports and details of failures ---- */
+
+/* What is known of a loss, as text for people: the cause and the driver's message, kernel,
+ * arguments, shape, the position of each lane, suspect buffers with their tags, and the results of
+ * the work. `loss` is bh_loss.number, 0 for the latest; the last 16 are kept. Watchers find the
+ * report when they are called for the loss.
+ *
+ * The text ends with a NUL; *length gets its length without it. `text` may be NULL if capacity is
+ * 0, to get the length only. BH_E_INVALID: it does not fit, and nothing was written.
+ * BH_E_NOT_FOUND: there is no report of this loss, or it is no longer kept.
+ *
+ * With bh_device_options.report_dir the same text is also written there, to a file named
+ * bulkhead-loss-TIME-PID-DEVICE-NUMBER.txt. Only its owner can read it, and it is never visible
+ * half written. Of all such files the newest 100 are kept. */
+BH_API bh_status bh_device_get_report(bh_device device, uint64_t loss, char *text, size_t capacity,
+                                      size_t *length);
+
+/* Sets for how many failed tickets of this process the details are kept (message, kernel, fix): the
+ * most recent 65,536 unless set. Older tickets still return their status. */
+BH_API bh_status bh_set_failure_limit(uint64_t count);
+
+/* ---- counters ----
+ *
+ * Always on; docs/counters.md describes each and its cost. They only increase (except queue_depth)
+ * and are never reset: subtract two readings. Totals continue through takeovers. What the worker
+ * counts (trains, times) may lag slightly behind tickets.
+ */
+
+enum { BH_HISTOGRAM_BUCKETS = 28 };
+
+/* buckets[i] counts times of more than bh_histogram_limit(i - 1) and at most bh_histogram_limit(i)
+ * nanoseconds: 256 << i, for the last one UINT64_MAX. */
+typedef struct bh_histogram {
+    uint64_t count;
+    uint64_t sum_ns;
+    uint64_t buckets[BH_HISTOGRAM_BUCKETS];
+} bh_histogram;
+
+BH_API uint64_t bh_histogram_limit(uint32_t bucket);
+
+typedef struct bh_lane_counts {
+    uint32_t size;
+    uint32_t index;        /* as in messages and labels; the device's own lane is 0 */
+    uint64_t requests;     /* submitted: launches, transfers, fills, submissions of sequences */
+    uint64_t launches;     /* single ones and steps of sequences */
+    uint64_t failed;       /* tickets that ended with an error */
+    uint64_t elements;     /* threads with work to do: bh_launch_options.elements, else all */
+    uint64_t threads;      /* in the grids launched */
+    uint64_t thread_slots; /* threads with each block rounded up to whole warps */
+    uint64_t thread_slots_wasted; /* thread_slots - elements */
+    uint64_t bytes_to_device;     /* from host memory */
+    uint64_t bytes_to_host;
+    uint64_t bytes_within;    /* copied or filled on the device */
+    uint64_t trains;          /* several launches sent to the device as one */
+    uint64_t train_launches;  /* launches in them */
+    uint64_t queue_depth;     /* queue slots submitted and not completed, now */
+    uint64_t queue_depth_max; /* the maximum that either side saw when it looked */
+    bh_histogram queued;      /* from submission until the worker took it, of one in 16 */
+    bh_histogram waiting;     /* from then until its dependencies had completed */
+    bh_histogram running;     /* device time */
+} bh_lane_counts;
+
+/* Since the lane was opened. A zero lane is the device's own. */
+BH_API bh_status bh_lane_get_counters(bh_device device, bh_lane lane, bh_lane_counts *out);
+
+typedef struct bh_counters {
+    uint32_t size;
+    uint32_t lanes;    /* indexes in use so far */
+    uint64_t requests; /* sums over all lanes, down to `running` */
+    uint64_t launches;
+    uint64_t failed;
+    uint64_t elements;
+    uint64_t threads;
+    uint64_t thread_slots;
+    uint64_t thread_slots_wasted;
+    uint64_t bytes_to_device;
+    uint64_t bytes_to_host;
+    uint64_t bytes_within;
+    uint64_t trains;
+    uint64_t train_launches;
+    uint64_t queue_depth;
+    uint64_t queue_depth_max; /* the largest of a lane */
+    bh_histogram queued;
+    bh_histogram waiting;
+    bh_histogram running;
+    uint64_t allocations;       /* buffers that got memory */
+    uint64_t pool_hits;         /* of them, from existing chunks */
+    uint64_t chunks_made;       /* requested from the device */
+    uint64_t chunks_trimmed;    /* given back to it */
+    uint64_t losses;            /* of workers, for any cause */
+    uint64_t faults;            /* losses by a fault of a kernel or a crash */
+    uint64_t deadlines;         /* losses by a deadline */
+    uint64_t restarts;          /* losses after which another worker continued */
+    uint64_t standby_takeovers; /* of them, by a standby that was ready */
+    uint64_t standby_starts;    /* processes started as standbys */
+    bh_histogram takeover;      /* bh_loss.takeover_ns */
+    uint64_t requests_resent;   /* in flight on a lost worker, idempotent, sent again */
+    uint64_t quarantines;       /* kernels quarantined */
+    uint64_t stale_refusals;    /* calls and tickets that got BH_E_STALE */
+    uint64_t module_loads;
+    uint64_t module_load_failures;
+    uint64_t compiles; /* runs of a compiler; these five are of the process, for all devices */
+    uint64_t cache_memory_hits;
+    uint64_t cache_disk_hits;
+    uint64_t cache_misses;
+    uint64_t cache_joined;
+    uint64_t trace_records; /* passed to the writer of the trace */
+    uint64_t trace_dropped; /* that it had no room for */
+    uint64_t replays;       /* submissions of sequences, each one request */
+    uint64_t replay_steps;  /* steps in them, as often as they run */
+    uint64_t dispatches;    /* items of bh_dispatch and bh_dispatch_batch started, with retries */
+    uint64_t print_dropped; /* bytes printed by kernels that exceeded print_limit */
+} bh_counters;
+
+BH_API bh_status bh_device_get_counters(bh_device device, bh_counters *out);
+
+/* The counters of all open devices of this process, with a label for each, and those of the
+ * process, as one page in the text format of Prometheus, version 0.0.4, with a NUL at the end.
+ * *length gets the length without it. `text` may be NULL if capacity is 0, to get the length only;
+ * allow for more, because it grows with counters and devices. BH_E_INVALID: it does not fit, and
+ * nothing was written to text. */
+BH_API bh_status bh_prometheus(char *text, size_t capacity, size_t *length);
+
+/* ---- traces ---- */
+
+/* Records every request from now on, and losses, takeovers, memory and module loads, in a file for
+ * Perfetto (ui.perfetto.dev) and chrome://tracing. A thread of its own writes it; records that it
+ * cannot keep up with are dropped, and the file says how many. One trace a device at a time:
+ * BH_E_BUSY. Only its owner can read a new file. It is complete after bh_trace_stop or
+ * bh_device_close. */
+BH_API bh_status bh_trace_start(bh_device device, const char *path);
+/* BH_E_IO: not everything could be written. BH_E_NOT_FOUND: there is no trace. */
+BH_API bh_status bh_trace_stop(bh_device device);
+
+/* ---- debugging modes ----
+ *
+ * BH_DEVICE_CHECK checks every access of a kernel, on the CPU device only (BH_E_UNSUPPORTED on
+ * others). An error that it finds ends the launch with BH_E_FAULT; device_name has its kind:
+ *
+ *   CHECK_OUT_OF_BOUNDS   outside of every buffer, to the byte; also of shared and local memory and
+ *                         of the variables of a module
+ *   CHECK_USE_AFTER_FREE  in a buffer that was released
+ *   CHECK_UNINITIALISED   a read of bytes of a buffer that nothing has written: no write, fill or
+ *                         copy, no kernel
+ *   CHECK_RACE            two threads of a launch access the same bytes of global or shared memory,
+ *                         one of them writes, not both atomically, and nothing orders the two.
+ *                         What orders them: a barrier; for lanes of a warp a .sync operation;
+ *                         between blocks a fence and an atomic or volatile access after it. Writes
+ *                         of the same value do not race with each other.
+ *   CHECK_BARRIER         lanes of one warp wait at different barriers
+ *
+ * The message names the access, the thread and the line; for a race, both. A launch runs on one
+ * thread, many times slower, and a race that does not show in this one order can be missed.
+ * Released memory is not reused for a while, and buffers lie further apart.
+ *
+ * BH_DEVICE_GUARD gives each buffer memory of its own, padded to 16 bytes, followed by unmapped
+ * memory, on every kind of device. A kernel that runs past the end of a buffer beyond that padding,
+ * or uses a released buffer, faults at once (BH_E_FAULT) and writes nowhere else. The CPU device
+ * knows the address, and the message names the buffer: "12 bytes past the end of argument 0, a
+ * buffer of f32[100]". A GPU does not report it: there the message names what the launch was given
+ * and what was released last.
+ *
+ * The guard mode is for debugging: every allocation and release is a message to the worker, and
+ * each buffer costs a descriptor and whole units of memory (64 KiB on the CPU device, 2 MiB on a
+ * GPU). The memory before a buffer is mapped, for the part of such a unit that the buffer does not
+ * fill. It cannot be combined with BH_DEVICE_CHECK, which finds more, but only on the CPU device.
+ */
+
+/* ---- the sandbox ----
+ *
+ * Workers confine themselves before they run anything. A worker of the CPU device can use the
+ * memory and the descriptors that it was given, start threads, and nothing else: no file, no
+ * socket, no program, no other process. On a GPU the driver needs to read files; writing files,
+ * programs, sockets and other processes are denied there too. See docs/sandbox.md. A system call
+ * that only a misbehaving worker would make ends it (BH_E_FAULT, with the call in the message).
+ */
+enum {
+    /* As the variable BULKHEAD_SANDBOX says (on, off; ignored in set-user-ID programs); without it,
+     * as much as the system supports. */
+    BH_SANDBOX_DEFAULT = 0,
+    BH_SANDBOX_OFF = 1, /* for debuggers and tracers that need more */
+    BH_SANDBOX_ON = 2   /* all of it; if that is not supported, the device is not opened */
+};
+
+/* What confines a worker: bh_device_info.sandbox. */
+enum {
+    BH_CONFINED_CALLS = 1, /* calls that reach other processes, programs or the network fail */
+    BH_CONFINED_LIST = 2,  /* so do all that are not on a short list */
+    BH_CONFINED_FILES = 4  /* Landlock: CPU, no file can be opened; GPU, none written but caches */
+};
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The data of this room: callbacks, events, watchers and the dispatcher's queues. */
+#ifndef BH_CLIENT_CALLBACK_STATE_H
+#define BH_CLIENT_CALLBACK_STATE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "client/core/types.h"
+
+enum { BH__MAX_WATCHERS = 16 };
+
+struct bh__callback {
+    bh__callback *next;
+    bh_ticket ticket;
+    bh_done_fn *done; /* NULL: write the program's eventfd */
+    void *context;
+    bool writing_back; /* the ticket is done; the write-back of a transparent buffer is in flight */
+};
+
+/* A loss, or text that kernels printed. */
+struct bh__event {
+    bh__event *next;
+    bool is_loss;
+    bh_loss loss;
+    size_t text_bytes, text_room;
+    char text[];
+};
+
+/* Kernel output that the callback has not received yet. Under dispatch_lock. */
+typedef struct bh__printed {
+    uint64_t limit;           /* maximum of `held` */
+    uint64_t held;            /* capacity of all text events, including those being delivered */
+    uint64_t missing;         /* bytes dropped after the last event, not reported yet */
+    bool torn;                /* the dropped text ended within a line */
+    char last;                /* the last byte appended to an event; 0: none yet */
+    _Atomic uint64_t dropped; /* total bytes dropped. Read without the lock. */
+} bh__printed;
+
+typedef struct bh__watcher {
+    uint64_t id;
+    bh_watch_fn *watch;
+    void *context;
+} bh__watcher;
+
+/* The life cycle of a dispatcher. Written with dispatch_lock held. STOPPED is final. */
+typedef enum bh__dispatcher_state {
+    BH__DISPATCHER_NONE,
+    BH__DISPATCHER_RUNNING,
+    BH__DISPATCHER_STOPPING,
+    BH__DISPATCHER_STOPPED
+} bh__dispatcher_state;
+
+/* The dispatcher's queues. Under dispatch_lock, unless a field says otherwise. */
+typedef struct bh__callback_room {
+    pthread_t thread;
+    bh__dispatcher_state state;
+    bh__callback *callbacks; /* callbacks of tickets that the dispatcher has not taken yet */
+    bh__event *events, *events_last;
+    _Atomic uint32_t drained; /* futex: incremented each time the queues were empty */
+    bh__watcher watchers[BH__MAX_WATCHERS];
+    uint32_t watcher_count;
+    bh_print_fn *print;
+    void *print_context;
+    uint64_t print_id;
+    bh__printed printed;
+    /* Each watcher has an id, so that its removal can wait until it does not run. */
+    uint64_t last_watch_id;
+    uint64_t running_watch;      /* id of the watcher that runs now; 0: none */
+    uint32_t run_waiters;        /* threads that wait on runs_ended */
+    _Atomic uint32_t runs_ended; /* futex: incremented when a watcher returns and a thread waits */
+    int event_fd;                /* the program's eventfd, for bh_notify */
+    int poke_fd, spare_fd;       /* two descriptors of the eventfd that wakes the dispatcher */
+    int bell_fd;                 /* Borrowed from the active worker; -1: none */
+} bh__callback_room;
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Complete compiler logs: of this thread's last failure, and of the most recent tickets. */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/compile/logs.h"
+#include "client/core/error.h"
+#include "client/core/fork.h"
+
+enum { TICKETS = 64 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    bh_ticket ticket;
+    char *text; /* Owned. */
+} kept[TICKETS];
+static unsigned next;
+
+static pthread_key_t last_key;
+static bool have_key;
+
+__attribute__((constructor)) static void make_key(void) {
+    have_key = pthread_key_create(&last_key, free) == 0;
+}
+
+void bh__compile_log_keep_last(const char *text) {
+    if (!have_key) return;
+    free(pthread_getspecific(last_key));
+    pthread_setspecific(last_key, text && *text ? strdup(text) : NULL);
+}
+
+void bh__compile_log_keep_ticket(bh_ticket ticket, const char *text) {
+    char *copy = strdup(text);
+    if (!copy) return;
+    pthread_mutex_lock(&lock);
+    char *before = kept[next].text;
+    kept[next].ticket = ticket;
+    kept[next].text = copy;
+    next = (next + 1) % TICKETS;
+    pthread_mutex_unlock(&lock);
+    free(before);
+}
+
+/* Copies as much as fits, with a NUL. */
+static void copy_out(const char *from, char *text, size_t capacity, size_t *length) {
+    size_t bytes = strlen(from);
+    if (length) *length = bytes;
+    if (capacity == 0) return;
+    size_t part = bytes < capacity ? bytes : capacity - 1;
+    memcpy(text, from, part);
+    text[part] = 0;
+}
+
+static bh_status check(const char *text, size_t capacity) {
+    if (text || !capacity) return BH_OK;
+    return bh__refuse(BH_E_INVALID, "pass storage for the text, or a capacity of 0",
+                      "text is NULL and capacity is %zu", capacity);
+}
+
+bh_status bh_last_log(char *text, size_t capacity, size_t *length) {
+    bh_status status = check(text, capacity);
+    if (status != BH_OK) return status;
+    const char *last = have_key ? pthread_getspecific(last_key) : NULL;
+    copy_out(last ? last : "", text, capacity, length);
+    return BH_OK;
+}
+
+bh_status bh_ticket_log(bh_ticket ticket, char *text, size_t capacity, size_t *length) {
+    bh_status status = check(text, capacity);
+    if (status != BH_OK) return status;
+    if (bh__refuse_forked()) return BH_E_STOPPED;
+    pthread_mutex_lock(&lock);
+    bool found = false;
+    for (unsigned i = 1; i <= TICKETS && !found; i++) {
+        unsigned at = (next + TICKETS - i) % TICKETS;
+        found = kept[at].text && kept[at].ticket.lane == ticket.lane &&
+                kept[at].ticket.sequence == ticket.sequence;
+        if (found) copy_out(kept[at].text, text, capacity, length);
+    }
+    pthread_mutex_unlock(&lock);
+    if (found) return BH_OK;
+    return bh__refuse(BH_E_NOT_FOUND, "read the log soon after the ticket completed",
+                      "there is no log of ticket {0x%llx, %llu}: its log was empty, it is not a "
+                      "compile, or %d later logs replaced it",
+                      (unsigned long long)ticket.lane, (unsigned long long)ticket.sequence,
+                      TICKETS);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A compile or link request: checked options, the compiler chosen for it, and its cache key. */
+#ifndef BH_CLIENT_COMPILE_REQUEST_H
+#define BH_CLIENT_COMPILE_REQUEST_H
+
+#include "client/compile/pack.h"
+#include "client/compile/probe.h"
+#include "client/module/product.h"
+#include "wire/compile.h"
+
+/* Texts are borrowed from the caller until bh__request_own copies them. */
+typedef struct bh__compile_request {
+    bh__arena arena;
+    bh__compile_job job;
+    uint32_t wanted; /* BH_COMPILER_AUTO ... */
+    bool for_cuda;   /* the result is for a CUDA device */
+    const char *compiler_dir;
+    const char *cache_dir; /* NULL: the default */
+    uint64_t cache_limit;
+    bool cached;
+    /* Set by bh__request_resolve. */
+    bh__probe *probe;     /* Retained. Owns `program` and `compiler`. */
+    const char *program;  /* path of bulkhead-compiler */
+    const char *compiler; /* name and version */
+    char why[192];        /* why this compiler was chosen */
+    char arch[16];
+    bh__names names; /* links: the names of all parts */
+    bh__pack key;
+    uint64_t hash[2]; /* of the key */
+} bh__compile_request;
+
+/* Checks the source and the options. `device` is the device that the result is for, or NULL. Sets
+ * the thread's error on failure. */
+bh_status bh__request_compile(bh__compile_request *request, const char *source,
+                              const bh_compile_options *options, const bh_device_info *device);
+bh_status bh__request_link(bh__compile_request *request, bh__product *const *parts, size_t count,
+                           const bh_compile_options *options);
+/* Chooses the compiler and makes the key. */
+bh_status bh__request_resolve(bh__compile_request *request, bh_error *error);
+/* Copies everything that the request borrows. Returns false if host memory is exhausted. */
+bool bh__request_own(bh__compile_request *request);
+void bh__request_free(bh__compile_request *request);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copying structs of the program that begin with their own size, a uint32_t. The program may have
+ * been compiled with an older or newer version of the struct. */
+#ifndef BH_CLIENT_CORE_SIZED_H
+#define BH_CLIENT_CORE_SIZED_H
+
+#include "bulkhead.h"
+
+/* Copies *given over the defaults in *out. `given` may be NULL. out->size must be set and is kept.
+ * `name` is for messages, for example "bh_lane_options". Sets the thread's error on failure. */
+bh_status bh__options_take(const void *given, void *out, const char *name);
+
+/* Checks the size of an output struct. Sets the thread's error on failure. */
+bh_status bh__sized_check(const void *out, const char *name);
+/* Copies *from, a struct of the library's version, to the program's *out, as far as it fits.
+ * out->size is kept. */
+void bh__sized_give(void *out, const void *from, size_t bytes);
+
+#endif

@@ -1,0 +1,672 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Devices: opening, querying, closing. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "base/environment.h"
+#include "base/futex.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "client/callback/callback.h"
+#include "client/compile/compile.h"
+#include "client/core/fork.h"
+#include "client/core/handles.h"
+#include "client/core/sized.h"
+#include "client/jobs/jobs.h"
+#include "client/launch/launch.h"
+#include "client/managed/managed.h"
+#include "client/memory/memory.h"
+#include "client/module/module.h"
+#include "client/observe/trace.h"
+#include "client/process/programs.h"
+#include "client/queue/queue.h"
+#include "client/sequence/sequence.h"
+#include "client/supervisor/report.h"
+#include "client/supervisor/supervisor.h"
+#include "client/transfer/transfer.h"
+#include "wire/share.h"
+
+/* Where device memory is mapped in every worker: everything twice, writable and read-only. */
+#define ADDRESS_BASE   0x200000000000ull
+#define READ_ONLY_BASE 0x400000000000ull
+#define ADDRESS_LIMIT  ((uint64_t)1 << 42)
+
+/* ---- options ---- */
+
+static bh_status refuse_option(const char *name, unsigned long long value, const char *fix) {
+    return bh__refuse(BH_E_INVALID, fix, "bh_device_options.%s is %llu", name, value);
+}
+
+/* The program's choice counts; BULKHEAD_SANDBOX decides if it makes none. */
+static bh_status take_sandbox(uint32_t *choice) {
+    if (*choice > BH_SANDBOX_ON)
+        return refuse_option("sandbox", *choice, "use one of BH_SANDBOX_DEFAULT, _OFF and _ON");
+    const char *text = bh__environment("BULKHEAD_SANDBOX");
+    if (*choice != BH_SANDBOX_DEFAULT || !text) return BH_OK;
+    if (strcmp(text, "on") == 0)
+        *choice = BH_SANDBOX_ON;
+    else if (strcmp(text, "off") == 0)
+        *choice = BH_SANDBOX_OFF;
+    else
+        return bh__refuse(BH_E_INVALID, "set BULKHEAD_SANDBOX to on or off, or unset it",
+                          "BULKHEAD_SANDBOX is \"%.40s\"", text);
+    return BH_OK;
+}
+
+/* *asked receives what the program has set, before defaults are filled in. */
+static bh_status take_options(const bh_device_options *given, bh_device_options *out,
+                              bh_device_options *asked) {
+    *out = (bh_device_options)BH_INIT(*out);
+    if (bh__options_take(given, out, "bh_device_options") != BH_OK) return BH_E_INVALID;
+    *asked = *out;
+    if (out->flags & ~(uint32_t)(BH_DEVICE_NO_STANDBY | BH_DEVICE_NO_RESTART_LIMIT |
+                                 BH_DEVICE_CHECK | BH_DEVICE_GUARD | BH_DEVICE_CORE_DUMPS)) {
+        return refuse_option("flags", out->flags, "use only flags from bulkhead.h");
+    }
+    if ((out->flags & BH_DEVICE_CHECK) && (out->flags & BH_DEVICE_GUARD)) {
+        return refuse_option(
+            "flags", out->flags,
+            "remove BH_DEVICE_GUARD: BH_DEVICE_CHECK finds everything that it finds");
+    }
+    if (!out->restart_window_ns) out->restart_window_ns = 60 * BH__NS_PER_S;
+    if (!out->restart_limit) out->restart_limit = 1000;
+    if (out->restart_limit > 65536)
+        return refuse_option("restart_limit", out->restart_limit,
+                             "use at most 65536, or set BH_DEVICE_NO_RESTART_LIMIT");
+    if (!out->quarantine_after) out->quarantine_after = 16;
+    if (!out->wait_spin_ns) out->wait_spin_ns = 20 * BH__NS_PER_US;
+    if (!out->worker_spin_ns) out->worker_spin_ns = 50 * BH__NS_PER_US;
+    if (!out->close_timeout_ns) out->close_timeout_ns = 10 * BH__NS_PER_S;
+    if (!out->queue_length) out->queue_length = 1024;
+    if (!out->standbys) out->standbys = 1;
+    if (out->standbys > BH__MAX_STANDBYS)
+        return refuse_option("standbys", out->standbys, "use at most 4 standbys");
+    if (out->flags & BH_DEVICE_NO_STANDBY) out->standbys = 0;
+    if (!out->stuck_timeout_ns) out->stuck_timeout_ns = 5 * BH__NS_PER_S;
+    if (!out->print_limit) out->print_limit = UINT64_C(1) << 20;
+    if (!bh__is_power_of_two(out->queue_length) || out->queue_length < 64 ||
+        out->queue_length > 65536) {
+        return refuse_option("queue_length", out->queue_length,
+                             "use a power of two from 64 to 65536");
+    }
+    return take_sandbox(&out->sandbox);
+}
+
+static bh_status check_kind(const bh_device_options *options, const char *kind) {
+    if (!(options->flags & BH_DEVICE_CHECK) || strcmp(kind, "cpu") == 0) return BH_OK;
+    return bh__refuse(
+        BH_E_UNSUPPORTED, "open the device \"cpu\", or run the program under compute-sanitizer",
+        "checks (BH_DEVICE_CHECK) are not supported on the device \"%s\", only on \"cpu\"", kind);
+}
+
+/* ---- addresses ---- */
+
+#if defined(BH__ONE_PROCESS) || defined(__SANITIZE_THREAD__)
+
+/* ThreadSanitizer forbids the usual addresses. If workers are threads, each device needs its own
+ * range. */
+static void choose_addresses(bh__device *device) {
+    device->memory.addresses.limit = (uint64_t)1 << 34;
+    device->memory.addresses.base =
+        0x7e9000000000ull + device->slot % 12 * 2 * device->memory.addresses.limit;
+    device->memory.addresses.read_only_base =
+        device->memory.addresses.base + device->memory.addresses.limit;
+}
+
+#else
+
+static void choose_addresses(bh__device *device) {
+    device->memory.addresses.limit = ADDRESS_LIMIT;
+    device->memory.addresses.base = ADDRESS_BASE;
+    device->memory.addresses.read_only_base = READ_ONLY_BASE;
+}
+
+#endif
+
+/* ---- making a device ---- */
+
+static void reset(bh__device *device) {
+    size_t kept = offsetof(bh__device, queue);
+    memset((char *)device + kept, 0, sizeof *device - kept);
+    for (uint32_t i = 0; i < BH__LANES; i++) {
+        size_t lane_kept = offsetof(bh__lane, state);
+        memset((char *)&device->lanes[i] + lane_kept, 0, sizeof device->lanes[i] - lane_kept);
+    }
+    pthread_mutex_init(&device->notes_lock, NULL);
+    device->queue.front_fd = device->callback.event_fd = device->jobs.fd = -1;
+    device->callback.poke_fd = device->callback.spare_fd = device->callback.bell_fd = -1;
+}
+
+static bh_status refuse_resources(const char *what, int number) {
+    char text[128];
+    return bh__refuse(BH_E_NO_HOST_MEMORY, bh__errno_fix(number, "free memory"),
+                      "cannot make %s: %s", what, bh__errno_text(number, text, sizeof text));
+}
+
+static bh_status make_control_block(bh__device *device) {
+    bh__front layout;
+    memset(&layout, 0, sizeof layout);
+    bh__front_layout(&layout, device->options.queue_length);
+    device->queue.length = layout.queue_length;
+    device->queue.front_bytes = layout.front_bytes;
+    device->queue.area_bytes = layout.area_bytes;
+    void *front;
+    int fd = bh__share_publish("bulkhead-control", layout.front_bytes, &front);
+    if (fd < 0) return refuse_resources("the control block", -fd);
+    device->queue.front_fd = bh__fd_keep(fd);
+    device->queue.front = front;
+    device->queue.areas = bh__share_reserve(BH__AREAS * layout.area_bytes);
+    if (!device->queue.areas) return refuse_resources("the control block", errno);
+    bh__front_layout(device->queue.front, layout.queue_length);
+    device->queue.front->worker_spin_ns = device->options.worker_spin_ns;
+    device->queue.ticks_usable = bh__ticks_usable();
+    device->queue.front->ticks_usable = device->queue.ticks_usable;
+    device->observe.tick_start_ns = bh__now_ns();
+    device->observe.tick_start = bh__ticks(device->queue.ticks_usable);
+    for (uint32_t i = 0; i < BH__MAX_LANES; i++) {
+        atomic_store(&device->lanes[i].lowest_sleeper, BH__NEVER);
+        atomic_store(&device->queue.front->lane[i].notify_sleep, BH__NEVER);
+        atomic_store(&device->queue.front->lane[i].notify_dispatch, BH__NEVER);
+    }
+    atomic_store(&device->queue.area, bh__worker_area(device, &device->supervisor.workers[0]));
+    device->queue.frozen = true;
+    atomic_store(&device->queue.halted, true);
+    atomic_store(&device->state, BH_DEVICE_REPLACING);
+    return BH_OK;
+}
+
+enum { SPARE_FD_FROM = 200 };
+
+static bh_status make_eventfd(int *out) {
+    *out = bh__fd_keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    return *out < 0 ? refuse_resources("an eventfd", errno) : BH_OK;
+}
+
+/* For the two lanes that every device has. */
+static bool make_lane(bh__device *device, uint32_t index) {
+    bh__lane *lane = &device->lanes[index];
+    uint64_t id = bh__lane_id_new(device->slot, index);
+    lane->history = bh__history_open(id, lane->shadow ? device->options.queue_length : 0);
+    if (!lane->history) return false;
+    lane->no_room_for_verdicts = false;
+    lane->state = BH__LANE_OPEN;
+    atomic_store(&lane->id, id);
+    return true;
+}
+
+static bh_status make_lanes(bh__device *device) {
+    for (uint32_t i = 0; i < BH__LANES; i++) device->lanes[i].index = i;
+    bh__lane *first = &device->lanes[0];
+    first->shadow = calloc(device->options.queue_length, sizeof *first->shadow);
+    if (!first->shadow || !make_lane(device, 0) || !make_lane(device, BH__LOAD_LANE))
+        return refuse_resources("a lane's queue", ENOMEM);
+    first->ring = bh__lane_ring(device->queue.front, device->queue.length, 0);
+    first->exists = true;
+    device->queue.lane_limit = 1;
+    return BH_OK;
+}
+
+static bh_status start_supervisor(bh__device *device) {
+    int failed = bh__thread_start(&device->supervisor.thread, NULL, bh__supervisor_main, device);
+    return failed ? refuse_resources("a thread", failed) : BH_OK;
+}
+
+static bh_status take_report_dir(bh__device *device) {
+    const char *given = device->options.report_dir;
+    char text[128];
+    device->options.report_dir = NULL;
+    if (!given) return BH_OK;
+    if (access(given, W_OK | X_OK) != 0)
+        return bh__refuse(BH_E_INVALID, "name a directory that exists and can be written",
+                          "reports cannot be written to report_dir \"%.200s\": %s", given,
+                          bh__errno_text(errno, text, sizeof text));
+    device->supervisor.notes.report_dir = strdup(given);
+    return device->supervisor.notes.report_dir ? BH_OK
+                                               : refuse_resources("a copy of report_dir", ENOMEM);
+}
+
+static bh_status assemble(bh__device *device) {
+    bh_status status = make_control_block(device);
+    if (status == BH_OK) status = take_report_dir(device);
+    if (status == BH_OK) status = make_eventfd(&device->callback.event_fd);
+    if (status == BH_OK) status = make_eventfd(&device->callback.poke_fd);
+    if (status == BH_OK) {
+        /* A high number, which programs that close descriptors they did not open often miss. The
+         * device works without it. */
+        device->callback.spare_fd =
+            bh__fd_keep(fcntl(device->callback.poke_fd, F_DUPFD_CLOEXEC, SPARE_FD_FROM));
+        status = make_eventfd(&device->jobs.fd);
+    }
+    if (status == BH_OK) status = make_lanes(device);
+    if (status != BH_OK) return status;
+    bh__heap_init(&device->memory.heap);
+    device->memory.limit_given = device->options.memory_limit != 0;
+    device->memory.pressure.high = UINT64_MAX;
+    choose_addresses(device);
+    device->supervisor.incoming = malloc(sizeof *device->supervisor.incoming);
+    device->supervisor.outgoing = malloc(sizeof *device->supervisor.outgoing);
+    if (!device->supervisor.incoming || !device->supervisor.outgoing)
+        return refuse_resources("a device", ENOMEM);
+    return start_supervisor(device);
+}
+
+/* ---- freeing a device ---- */
+
+static void free_objects(bh__device *device) {
+    bh__prepared_free_all(device);
+    uint32_t cursor = 0;
+    for (bh__buffer *buffer; (buffer = bh__table_next(&device->handles.buffers, &cursor));) {
+        bh__handle_remove(device, buffer->id);
+        bh__memory *memory = buffer->memory;
+        if (buffer != &memory->first) free(buffer);
+        if (--memory->references == 0) bh__memory_delete(device, memory);
+    }
+    while (device->memory.leaving) {
+        bh__memory *memory = device->memory.leaving;
+        device->memory.leaving = memory->next;
+        bh__memory_delete(device, memory);
+    }
+    (void)bh__check_release_retired(device);
+    bh__sequences_free(device);
+    bh__managed_delete_all(device); /* those that were still mapped */
+    cursor = 0;
+    for (bh__kernel *kernel; (kernel = bh__table_next(&device->handles.kernels, &cursor));)
+        bh__handle_remove(device, kernel->id);
+    cursor = 0;
+    for (bh__module *module; (module = bh__table_next(&device->handles.modules, &cursor));)
+        bh__handle_remove(device, module->id);
+    while (device->module.list) bh__module_drop(device, device->module.list);
+    cursor = 0;
+    for (bh__lane *lane; (lane = bh__table_next(&device->handles.lanes, &cursor));)
+        bh__handle_remove(device, lane->handle);
+    bh__host_pools_free(device);
+    for (uint32_t i = 0; i < device->transfer.host_count; i++) {
+        bh__share_unmap(device->transfer.hosts[i].memory->host,
+                        device->transfer.hosts[i].region.bytes);
+        bh__fd_close(device->transfer.hosts[i].fd);
+        bh__memory_delete(device, device->transfer.hosts[i].memory);
+    }
+    for (uint32_t i = 0; i < device->memory.chunk_count; i++) {
+        bh__check_unmap(&device->memory.chunks[i]);
+        bh__fd_close(device->memory.chunks[i].fd);
+    }
+    for (uint32_t i = 0; i < BH__LANES; i++) {
+        bh__lane *lane = &device->lanes[i];
+        if (lane->history) bh__history_close(lane->history);
+        lane->history = NULL;
+        free(lane->shadow);
+        lane->shadow = NULL;
+    }
+}
+
+/* Frees everything except the slot. The supervisor and the dispatcher have ended. */
+static void disassemble(bh__device *device) {
+    free_objects(device);
+    bh__records_free(&device->memory.memory_records);
+    bh__records_free(&device->memory.buffer_records);
+    bh__heap_destroy(&device->memory.heap);
+    bh__tags_free(device);
+    free(device->memory.chunks);
+    free(device->memory.addresses.free);
+    free(device->transfer.hosts);
+    free(device->supervisor.incoming);
+    free(device->supervisor.outgoing);
+    bh__loss_reports_free(device);
+    if (device->queue.areas)
+        bh__share_release(device->queue.areas, BH__AREAS * device->queue.area_bytes);
+    if (device->queue.front) bh__share_unmap(device->queue.front, device->queue.front_bytes);
+    bh__fd_close(device->queue.front_fd);
+    bh__fd_close(device->callback.event_fd);
+    bh__fd_close(device->callback.poke_fd);
+    bh__fd_close(device->callback.spare_fd);
+    bh__fd_close(device->jobs.fd);
+}
+
+static void end_supervisor(bh__device *device) {
+    bh__job job = {.kind = BH__JOB_CLOSE};
+    bh__job_post(device, &job);
+    bh__job_wait(&job);
+    pthread_join(device->supervisor.thread, NULL);
+}
+
+/* ---- the public calls ---- */
+
+/* Starting the workers took long enough to measure the length of a tick. */
+static void measure_ticks(bh__device *device) {
+    uint64_t ns = bh__now_ns() - device->observe.tick_start_ns;
+    uint64_t ticks = bh__ticks(device->queue.ticks_usable) - device->observe.tick_start;
+    device->observe.tick_scale =
+        device->queue.ticks_usable ? bh__ticks_scale(ticks, ns) : BH__TICKS_ONE;
+    atomic_store(&device->queue.front->tick_scale, device->observe.tick_scale);
+}
+
+/* Makes everything before the device is published. */
+static bh_status device_start(bh__device *device) {
+    bh__lock_take(&device->lock);
+    bh_status status = assemble(device);
+    bh__lock_give(&device->lock);
+    if (status != BH_OK) return status;
+    while (atomic_load(&device->supervisor.opened) == 0)
+        bh__futex_wait(&device->supervisor.opened, 0, BH__NEVER, BH__FUTEX_PRIVATE);
+    if (atomic_load(&device->supervisor.opened) == 1) return BH_OK;
+    end_supervisor(device);
+    return bh__refuse_with(&device->supervisor.open_error);
+}
+
+static void device_end(bh__device *device) {
+    bh__lock_take(&device->lock);
+    disassemble(device);
+    for (uint32_t i = 0; i < BH__LANES; i++) atomic_store(&device->lanes[i].id, 0);
+    bh__lock_give(&device->lock);
+    bh__device_free_slot(device);
+}
+
+static void log_opened(bh__device *device) {
+    if (!bh__log_wants(BH_LOG_INFO)) return;
+    bh__lock_take(&device->lock);
+    bh_device_info info = device->info;
+    bh__lock_give(&device->lock);
+    bh__log_info("device %s:%u opened in compartment %u: %s, driver %s, worker %d, standbys %u",
+                 device->kind, device->device_index, device->slot, info.name, info.driver,
+                 (int)atomic_load(&device->supervisor.worker_pid), device->options.standbys);
+}
+
+/* Opens the one device that options->device names. `asked`: without defaults. */
+static bh_status open_one(const bh_device_options *options, const bh_device_options *asked,
+                          const char *passed_over, bh_device *out) {
+    char kind[16] = "", path[4096];
+    uint32_t index;
+    if (bh__device_name_parse(options->device, kind, &index) != BH_OK ||
+        check_kind(options, kind) != BH_OK ||
+        bh__worker_find(options->worker_dir, kind, path, sizeof path) != BH_OK) {
+        return bh__last()->status;
+    }
+    bh__device *device = bh__device_take_slot();
+    if (!device) return bh__last()->status;
+    bh__lock_take(&device->lock);
+    reset(device);
+    atomic_store(&device->life, BH__LIFE_OPENING);
+    device->options = *options;
+    device->callback.printed.limit = options->print_limit;
+    device->options.device = device->options.worker_dir = NULL;
+    device->supervisor.policy.default_limit = asked->restart_limit == 0;
+    device->supervisor.policy.quarantine_by_rate = asked->quarantine_after == 0;
+    device->supervisor.policy.budget_ns = options->restart_window_ns;
+    device->supervisor.policy.budget_at = bh__now_ns();
+    memcpy(device->kind, kind, sizeof kind);
+    memcpy(device->supervisor.worker_path, path, sizeof path);
+    device->device_index = index;
+    snprintf(device->passed_over, sizeof device->passed_over, "%s", passed_over);
+    bh__lock_give(&device->lock);
+    bh_status status = device_start(device);
+    if (status == BH_OK) {
+        measure_ticks(device);
+        log_opened(device);
+        bh__device_publish(device);
+        out->id = atomic_load(&device->id);
+        return BH_OK;
+    }
+    bh_error why = *bh__last();
+    bh__lock_take(&device->lock);
+    atomic_store(&device->life, BH__LIFE_CLOSED);
+    bh__lock_give(&device->lock);
+    device_end(device);
+    return bh__refuse_with(&why);
+}
+
+/* Opens the first device of a list, "cuda,cpu", that can be used. A name that is not one ends it. */
+static bh_status open_first(const bh_device_options *options, const bh_device_options *asked,
+                            bh_device *out) {
+    char passed_over[256] = "";
+    size_t used = 0;
+    for (const char *at = options->device, *end; at; at = *end ? end + 1 : NULL) {
+        end = at + strcspn(at, ",");
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)(end - at < 63 ? end - at : 63), at);
+        if (!*name)
+            return bh__refuse(BH_E_INVALID, "separate names with one comma: cuda,cpu",
+                              "the list of devices \"%.60s\" has an empty name", options->device);
+        bh_device_options one = *options;
+        one.device = name;
+        bh_status status = open_one(&one, asked, passed_over, out);
+        if (status == BH_OK || status == BH_E_INVALID) return status;
+        const bh_error *why = bh__last();
+        bh__log_warning("device \"%s\" cannot be used: %s", name, why->message);
+        int length = snprintf(passed_over + used, sizeof passed_over - used, "%s%s: %s",
+                              used ? "; " : "", name, why->message);
+        used += length > 0 ? (size_t)length : 0;
+        if (used >= sizeof passed_over) used = sizeof passed_over - 1;
+    }
+    return bh__refuse(BH_E_NO_DEVICE, "see `bulkhead devices`, or add cpu to the list",
+                      "no device of \"%.60s\" can be used: %s", options->device, passed_over);
+}
+
+bh_status bh_device_open(const bh_device_options *given, bh_device *out) {
+    if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the device", "out is NULL");
+    if (bh__refuse_forked()) return BH_E_STOPPED;
+    bh_device_options options, asked = {0};
+    if (take_options(given, &options, &asked) != BH_OK) return bh__last()->status;
+    bool list = options.device && strchr(options.device, ',');
+    return list ? open_first(&options, &asked, out) : open_one(&options, &asked, "", out);
+}
+
+/* Returns true on a thread of the device itself, which cannot close it. */
+static bool is_own_thread(bh__device *device) {
+    if (bh__supervises(device)) return true;
+    pthread_mutex_lock(&device->dispatch_lock);
+    bool dispatcher = device->callback.state != BH__DISPATCHER_NONE &&
+                      pthread_equal(pthread_self(), device->callback.thread);
+    pthread_mutex_unlock(&device->dispatch_lock);
+    return dispatcher;
+}
+
+/* Waits for submitted work to complete, until close_timeout_ns has passed. */
+static void drain(bh__device *device) {
+    uint64_t deadline = bh__deadline_after(device->options.close_timeout_ns);
+    for (uint32_t i = 0; i < BH__LANES; i++) {
+        bh__lane *lane = &device->lanes[i];
+        uint64_t tail = atomic_load(&lane->tail);
+        if (tail == 0 || (i < BH__MAX_LANES && !lane->exists)) continue;
+        (void)bh__lane_wait(device, lane, (bh_ticket){0, tail}, deadline);
+    }
+    (void)bh__workers_flush(device, deadline);
+}
+
+/* Cancels compiles in flight; results of compiles are not loaded any more. Other threads may be
+ * completing some, which can need the supervisor (to load a module) and the dispatcher (to run a
+ * callback): waits for these threads before both are ended. */
+static void end_compiles(bh__device *device) {
+    bh_error cancelled;
+    bh__fail(&cancelled, BH_E_CANCELLED, "wait for work before closing the device",
+             "the device was closed before this was done");
+    bh__lock_take(&device->lock);
+    atomic_store(&device->life, BH__LIFE_CLOSING);
+    bh__lock_give(&device->lock);
+    (void)bh__compiles_cancel(device, 0, &cancelled);
+    while (atomic_load(&device->landing) > 0) {
+        struct timespec pause = bh__timespec(20 * BH__NS_PER_US);
+        nanosleep(&pause, NULL);
+    }
+}
+
+bh_status bh_device_close(bh_device handle) {
+    bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
+    if (!device) return bh__last()->status;
+    bool closing = atomic_load(&device->life) != BH__LIFE_OPEN;
+    if (closing || is_own_thread(device)) {
+        bh__device_unlock(device);
+        return closing
+                   ? bh__refuse(BH_E_INVALID, "close a device once",
+                                "the device is being closed by another thread")
+                   : bh__refuse(BH_E_INVALID, "close the device from another thread",
+                                "the device cannot be closed from its own callback or log message");
+    }
+    atomic_store(&device->life, BH__LIFE_DRAINING);
+    bh__device_unlock(device);
+    drain(device);
+    end_compiles(device);
+    end_supervisor(device);
+    bh__dispatcher_stop(device);
+    bh__trace_close(device);
+
+    /* Every ticket is completed. No thread can find the device from here on; threads that use it
+     * have been woken and leave. */
+    bh__lock_take(&device->lock);
+    atomic_store(&device->life, BH__LIFE_CLOSED);
+    atomic_store(&device->id, 0);
+    /* Checked with the lock held: a thread that comes back takes the lock before it stops being
+     * counted. */
+    while (atomic_load(&device->users) > 0) {
+        bh__lock_give(&device->lock);
+        bh__area_wake(atomic_load(&device->queue.area), device->queue.lane_limit);
+        struct timespec pause = bh__timespec(20 * BH__NS_PER_US);
+        nanosleep(&pause, NULL);
+        bh__lock_take(&device->lock);
+    }
+    bh__lock_give(&device->lock);
+    if (device->reader.id) (void)bh_device_close(device->reader);
+    char kind[sizeof device->kind];
+    memcpy(kind, device->kind, sizeof kind);
+    uint32_t index = device->device_index, slot = device->slot;
+    device_end(device);
+    bh__log_info("device %s:%u closed in compartment %u", kind, index, slot);
+    return BH_OK;
+}
+
+bh_status bh_device_get_info(bh_device handle, bh_device_info *out) {
+    if (bh__sized_check(out, "bh_device_info") != BH_OK) return BH_E_INVALID;
+    bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
+    if (!device) return bh__last()->status;
+    bh_device_info info = device->info;
+    memcpy(info.passed_over, device->passed_over, sizeof info.passed_over);
+    bh__device_unlock(device);
+    bh__sized_give(out, &info, sizeof info);
+    return BH_OK;
+}
+
+bh_status bh_device_get_status(bh_device handle, bh_device_status *out) {
+    if (bh__sized_check(out, "bh_device_status") != BH_OK) return BH_E_INVALID;
+    bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
+    if (!device) return bh__last()->status;
+    bh_device_status status = {.size = out->size,
+                               .state = atomic_load(&device->state),
+                               .generation = device->generation,
+                               .losses = device->losses,
+                               .worker_pid = atomic_load(&device->supervisor.worker_pid),
+                               .standby_pid = atomic_load(&device->supervisor.standby_pid),
+                               .standby_ready = device->supervisor.standbys_ready > 0,
+                               .buffers = device->memory.buffer_count,
+                               .bytes_allocated = device->memory.bytes_allocated,
+                               .bytes_reserved = bh__held_bytes(device)};
+    for (uint32_t i = 0; i < device->queue.lane_limit; i++)
+        status.lanes += device->lanes[i].state == BH__LANE_OPEN;
+    const char *reason = status.state == BH_DEVICE_STOPPED ? device->stop_reason.message
+                                                           : device->supervisor.degraded;
+    snprintf(status.reason, sizeof status.reason, "%.*s", (int)sizeof status.reason - 1, reason);
+    bh__device_unlock(device);
+    bh__sized_give(out, &status, sizeof status);
+    return BH_OK;
+}
+
+bh_status bh_device_wait_standby(bh_device handle, uint64_t timeout_ns) {
+    uint64_t deadline = bh__deadline_after(timeout_ns);
+    for (;;) {
+        bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
+        if (!device) return bh__last()->status;
+        uint32_t seen = atomic_load(&device->supervisor.standby_word);
+        bool no_standby = device->options.flags & BH_DEVICE_NO_STANDBY;
+        bool ready = !no_standby && device->supervisor.standbys_ready == device->options.standbys &&
+                     device->state == BH_DEVICE_RUNNING;
+        bool given_up =
+            !no_standby && !ready && (device->supervisor.alone || device->supervisor.crowded);
+        char why[sizeof device->supervisor.degraded];
+        memcpy(why, device->supervisor.degraded, sizeof why);
+        bh__device_step_out(device);
+        bool in_time =
+            ready || no_standby || given_up ||
+            bh__futex_wait(&device->supervisor.standby_word, seen, deadline, BH__FUTEX_PRIVATE);
+        bh__ticket_leave(device);
+        if (ready) return BH_OK;
+        if (no_standby) {
+            return bh__refuse(BH_E_UNSUPPORTED, "open the device without BH_DEVICE_NO_STANDBY",
+                              "the device was opened without a standby");
+        }
+        if (given_up) return bh__refuse(BH_E_UNSUPPORTED, BH__WITHOUT_STANDBY, "%s", why);
+        if (!in_time) {
+            return bh__refuse(BH_E_TIMEOUT, "wait longer; bh_device_get_status reports the reason",
+                              "no standby was ready after %llu ns", (unsigned long long)timeout_ns);
+        }
+    }
+}
+
+/* ---- enumerating ---- */
+
+static void try_open(const char *name, bh_device_entry *out) {
+    memset(out, 0, sizeof *out);
+    snprintf(out->name, sizeof out->name, "%s", name);
+    bh_device_options options = BH_INIT(options);
+    options.device = name;
+    options.flags = BH_DEVICE_NO_STANDBY;
+    bh_device device;
+    out->status = bh_device_open(&options, &device);
+    if (out->status != BH_OK) {
+        bh_last_error(&out->error);
+        return;
+    }
+    out->info.size = sizeof out->info;
+    bh_device_get_info(device, &out->info);
+    bh_device_close(device);
+}
+
+/* The size of bh_device_info in the program, which may have been built with an older or newer
+ * header. It is the last field of an entry. */
+static size_t entry_info_bytes(const bh_device_entry *first) {
+    size_t size = first->info.size, oldest = offsetof(bh_device_info, uuid);
+    bool given = size >= oldest && size <= 4096 && size % sizeof(uint64_t) == 0;
+    return given ? size : sizeof(bh_device_info);
+}
+
+static void put_entry(bh_device_entry *entries, size_t index, size_t info_bytes,
+                      const bh_device_entry *entry) {
+    size_t head = offsetof(bh_device_entry, info), known = sizeof entry->info;
+    uint8_t *target = (uint8_t *)entries + index * (head + info_bytes);
+    uint32_t size = (uint32_t)info_bytes;
+    memset(target, 0, head + info_bytes);
+    memcpy(target, entry, head + (info_bytes < known ? info_bytes : known));
+    if (entry->status == BH_OK) memcpy(target + head, &size, sizeof size);
+}
+
+bh_status bh_device_enumerate(bh_device_entry *entries, size_t capacity, size_t *count) {
+    if (!count || (!entries && capacity)) {
+        return bh__refuse(BH_E_INVALID, "pass storage for the entries and their count",
+                          "entries or count is NULL");
+    }
+    if (bh__refuse_forked()) return BH_E_STOPPED;
+    *count = 0;
+    size_t info_bytes = capacity ? entry_info_bytes(entries) : 0;
+    for (uint32_t index = 0; index < 64; index++) {
+        bh_device_entry entry;
+        char name[32];
+        snprintf(name, sizeof name, "cuda:%u", index);
+        try_open(name, &entry);
+        /* The first one is listed even if it is missing, with the reason. The list ends at the next
+         * one that is missing. */
+        if (index > 0 && entry.status != BH_OK) break;
+        if (*count < capacity) put_entry(entries, *count, info_bytes, &entry);
+        ++*count;
+        if (entry.status != BH_OK) break;
+    }
+    if (*count < capacity) {
+        bh_device_entry entry;
+        try_open("cpu", &entry);
+        put_entry(entries, *count, info_bytes, &entry);
+    }
+    ++*count;
+    return BH_OK;
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Launches: options, packing, submitting. All errors that can be known in advance are refused here,
+ * before the queue. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/core/handles.h"
+#include "client/launch/launch.h"
+#include "client/queue/queue.h"
+
+static const bh_launch_options defaults = {.size = sizeof defaults};
+
+bh_status bh__launch_options_take(const bh_launch_options *given, bh_launch_options *storage,
+                                  const bh_launch_options **out) {
+    *out = &defaults;
+    if (!given) return BH_OK;
+    if (given->size < 2 * sizeof(uint32_t) || given->size > 4096) {
+        return bh__refuse(BH_E_INVALID, "initialise the struct with BH_INIT",
+                          "bh_launch_options.size is %u", given->size);
+    }
+    *out = given;
+    if (given->size < sizeof *storage) { /* the program was built with an older header */
+        memset(storage, 0, sizeof *storage);
+        memcpy(storage, given, given->size);
+        *out = storage;
+    }
+    const uint32_t known = BH_LAUNCH_IDEMPOTENT | BH_LAUNCH_NO_BLOCK | BH_LAUNCH_WRITABLE_INPUTS |
+                           BH_LAUNCH_COOPERATIVE | BH_LAUNCH_PRIORITY | BH_LAUNCH_PROGRAMMATIC;
+    if (given->flags & ~known) {
+        return bh__refuse(BH_E_INVALID, "use only flags from bulkhead.h",
+                          "bh_launch_options.flags has unknown flags 0x%x", given->flags & ~known);
+    }
+    return BH_OK;
+}
+
+bh__fit_question bh__launch_question(const bh__launch *self) {
+    const bh__launch_body *body = &self->body;
+    bh__fit_question question = {.module = self->kernel->module->number,
+                                 .kernel = self->kernel->index,
+                                 .shared_bytes = body->shared_bytes};
+    memcpy(question.block, body->block, sizeof question.block);
+    memcpy(question.cluster, body->cluster, sizeof question.cluster);
+    return question;
+}
+
+/* ---- the launch ---- */
+
+/* Inlined by force: a call and its register spills cost 18 instructions of every launch. */
+static inline __attribute__((always_inline)) bh_status
+pack(bh__launch *self, bh_kernel handle, const bh_shape *shape, bh_args args, bh__lane **out_lane) {
+    const uint32_t worker_flags =
+        BH_LAUNCH_COOPERATIVE | BH_LAUNCH_PRIORITY | BH_LAUNCH_PROGRAMMATIC;
+    self->use_count = 0;
+    self->uses = self->inline_uses;
+    self->params = self->inline_params;
+    bh_status status = bh__launch_check(self, handle, shape);
+    if (status != BH_OK) return status;
+    if (out_lane) {
+        *out_lane = bh__lane_get(self->device, self->options->lane);
+        if (!*out_lane) return bh__last()->status;
+    }
+    if (__builtin_expect(self->kernel->shape.param_bytes > BH__SMALL_PARAM_BYTES, 0)) {
+        if (out_lane) status = bh__params_check(self);
+        if (status == BH_OK) status = bh__params_reserve(self);
+        if (status != BH_OK) return status;
+    }
+    status = bh__arguments_take(self, args);
+    self->body.module = self->kernel->module->number;
+    self->body.kernel = self->kernel->index;
+    self->body.flags =
+        (self->options->flags & worker_flags) | (self->options->deadline_ns ? BH__LAUNCH_ALONE : 0);
+    return status;
+}
+
+bh_status bh__launch_pack(bh__launch *self, bh_kernel handle, const bh_shape *shape, bh_args args,
+                          bh__lane **out_lane) {
+    return pack(self, handle, shape, args, out_lane);
+}
+
+static inline bh_status submit(bh__launch *self, bh__lane *lane, bool *retry, bh_ticket *out) {
+    bh__submission submission;
+    bh__launch_submission(self, lane, &submission);
+    submission.busy = &self->busy;
+    bh_status status = bh__submit(self->device, &submission, retry, out);
+    if (status == BH_OK && !*retry) self->kernel->module->launched = true;
+    return status;
+}
+
+static inline bh_status launch(bh_kernel kernel, const bh_shape *shape, bh_args args,
+                               const bh_launch_options *given, bh_ticket *out) {
+    bh_launch_options storage;
+    bh__launch self;
+    bh_status status = bh__launch_options_take(given, &storage, &self.options);
+    self.kernel = NULL;
+    self.reason = self.busy = BH_REASON_NONE;
+    self.shaped = false;
+    self.device =
+        status == BH_OK ? bh__device_lock(kernel.id, BH__KIND_KERNEL, "kernel", true) : NULL;
+    if (!self.device) {
+        bh__launch_record_status(&self, bh__last()->status);
+        return bh__last()->status;
+    }
+    bool retry;
+    do {
+        retry = false;
+        bh__lane *lane;
+        status = pack(&self, kernel, shape, args, &lane);
+        if (__builtin_expect(self.asks, 0)) {
+            bh__fit_question question = bh__launch_question(&self);
+            status = bh__fit_ask(self.device, self.kernel, &question, NULL);
+            retry = status == BH_OK;
+            self.kernel = NULL;
+        } else if (status == BH_OK) {
+            status = submit(&self, lane, &retry, out);
+            if (retry) self.kernel = NULL; /* the lock was released */
+        }
+        bh__launch_free(&self);
+    } while (retry && status == BH_OK);
+    if (__builtin_expect(status != BH_OK, 0)) bh__launch_record_status(&self, status);
+    bh__device_unlock(self.device);
+    return status;
+}
+
+bh_status bh_launch(bh_kernel kernel, bh_shape shape, bh_args args,
+                    const bh_launch_options *options, bh_ticket *out) {
+    return launch(kernel, &shape, args, options, out);
+}

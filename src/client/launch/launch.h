@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Launches: checks of shape, arguments and kernel; packing of parameters; prepared launches;
+ * preflight; dispatches. A launch is checked and packed into a bh__launch before it is submitted.
+ * Sequences use the same checks.
+ */
+#ifndef BH_CLIENT_LAUNCH_LAUNCH_H
+#define BH_CLIENT_LAUNCH_LAUNCH_H
+
+#include <stdlib.h>
+
+#include "client/core/device.h"
+#include "client/core/error.h"
+#include "client/core/handles.h"
+
+enum { BH__INLINE_USES = 32 };
+
+typedef struct bh__launch {
+    bh__device *device;
+    bh__kernel *kernel; /* NULL: the handle is not valid */
+    const bh_launch_options *options;
+    bh__launch_body body;
+    uint32_t use_count;
+    uint32_t reason; /* of a refusal, BH_REASON_...; BH_REASON_NONE: none recorded */
+    bool asks;       /* the checks need an answer of the worker: call bh__fit_ask and check again */
+    bool shaped;     /* `body` has the shape */
+    uint32_t busy;   /* the cause of BH_E_BUSY, BH_REASON_...; BH_REASON_NONE: the queue is full */
+    bh__use *uses;   /* inline_uses, or owned */
+    uint8_t *params; /* inline_params, or owned: the program's threads may have small stacks */
+    bh__use inline_uses[BH__INLINE_USES];
+    uint8_t inline_params[BH__SMALL_PARAM_BYTES] __attribute__((aligned(16)));
+} bh__launch;
+
+/* All functions here are called with the device's lock held. */
+
+/* ---- check_shape.c: geometry and resources ---- */
+
+/* Fills in self->body from the shape and the options' attributes. Needs device, kernel, options. */
+bh_status bh__shape_check(bh__launch *self, const bh_shape *shape);
+/* Refuses a quarantined kernel, and one whose module is stale. */
+bh_status bh__kernel_check(bh__launch *self);
+/* The maximum threads of a block, and the maximum dynamic shared memory, of a kernel. */
+uint32_t bh__kernel_max_threads(const bh__device *device, const bh__kernel *kernel);
+uint32_t bh__kernel_max_shared(const bh__device *device, const bh__kernel *kernel);
+
+/* ---- launch.c ---- */
+
+/* Checks the options. *out is `given`, the defaults, or `storage` (for an older struct). */
+bh_status bh__launch_options_take(const bh_launch_options *given, bh_launch_options *storage,
+                                  const bh_launch_options **out);
+/*
+ * Checks a launch and packs its parameters and uses. The caller has set device and options, and
+ * calls bh__launch_free afterwards, also after a failure. Uses are those of the arguments in order,
+ * then those of options->also. Refusals are recorded for bh_preflight_line. *out_lane gets the
+ * lane that the options name. `out_lane` NULL: the launch is a step of a sequence and does not go
+ * through a queue.
+ */
+bh_status bh__launch_pack(bh__launch *self, bh_kernel handle, const bh_shape *shape, bh_args args,
+                          bh__lane **out_lane);
+static inline void bh__launch_free(bh__launch *self) {
+    if (self->uses != self->inline_uses) free(self->uses);
+    if (self->params != self->inline_params) free(self->params);
+}
+/* Fills in the submission of a launch, except `copy`. It points into *self. */
+static inline void bh__launch_submission(const bh__launch *self, bh__lane *lane,
+                                         bh__submission *out) {
+    const bh_launch_options *options = self->options;
+    /* Launches do not use `copy`; clearing it would cost time. */
+    out->lane = lane;
+    out->op = BH__OP_LAUNCH;
+    out->idempotent = (options->flags & BH_LAUNCH_IDEMPOTENT) != 0;
+    out->needed = false;
+    out->no_block = (options->flags & BH_LAUNCH_NO_BLOCK) != 0;
+    out->deadline_ns =
+        options->deadline_ns ? options->deadline_ns : self->device->options.deadline_ns;
+    out->kernel = self->kernel;
+    out->module = self->kernel->module;
+    out->uses = self->uses;
+    out->use_count = self->use_count;
+    out->params = self->params;
+    out->param_bytes = self->body.param_bytes;
+    out->elements = options->elements;
+    out->launch = &self->body;
+    out->sequence = NULL;
+    out->after = NULL;
+    out->call = NULL;
+    out->busy = NULL;
+}
+/* The first checks, in this order, for launches, preflight and steps: the kernel's handle, the
+ * shape, whether the kernel may run. */
+static inline bh_status bh__launch_check(bh__launch *self, bh_kernel handle,
+                                         const bh_shape *shape) {
+    self->reason = self->busy = BH_REASON_NONE;
+    self->asks = self->shaped = false;
+    self->kernel =
+        bh__handle_find(self->device, &self->device->handles.kernels, handle.id, BH__KIND_KERNEL);
+    if (!self->kernel) {
+        (void)bh__handle_get(self->device, handle.id, BH__KIND_KERNEL,
+                             "kernel"); /* sets the error */
+        return bh__last()->status;
+    }
+    bh_status status = bh__shape_check(self, shape);
+    if (status == BH_OK && (self->kernel->quarantined | self->kernel->module->stale))
+        status = bh__kernel_check(self);
+    return status;
+}
+/* The question for bh__fit_ask if self->asks is set. */
+bh__fit_question bh__launch_question(const bh__launch *self);
+
+/* ---- preflight.c: the record of a refusal ---- */
+
+/* Records a refusal for bh_preflight_line. The thread's error is already set. */
+void bh__launch_record(const bh__launch *self, uint32_t reason, uint64_t requested, uint64_t limit);
+/* The same for a failure with no reason recorded, for example after the checks. */
+void bh__launch_record_status(bh__launch *self, bh_status status);
+
+#define bh__launch_refuse(self, why, requested, limit, status, fix, ...)                           \
+    ((self)->reason = (why), bh__refuse((status), (fix), __VA_ARGS__),                             \
+     bh__launch_record((self), (why), (requested), (limit)), (status))
+
+/* ---- check_fit.c: how many blocks can be resident ---- */
+
+/* The cached answer. NULL: not known yet. */
+const bh__fit *bh__fit_known(const bh__kernel *kernel, const bh__launch_body *body);
+/* Asks the worker and caches the answer with the kernel. Releases the lock meanwhile: the caller
+ * must look up all handles again. */
+bh_status bh__fit_ask(bh__device *device, bh__kernel *kernel, const bh__fit_question *question,
+                      bh__fit *out);
+
+/* ---- check_arguments.c ---- */
+
+/* Refuses a kernel whose parameters do not fit the queue. Needed only for more than
+ * BH__SMALL_PARAM_BYTES, and not for steps of sequences. */
+bh_status bh__params_check(bh__launch *self);
+/* Allocates self->params for more than BH__SMALL_PARAM_BYTES. bh__launch_free frees it. */
+bh_status bh__params_reserve(bh__launch *self);
+
+/* Checks one argument. A value is written to the parameter block. A buffer is written to *use and
+ * sets *is_buffer; bh__arguments_place writes its address. */
+bh_status bh__argument_take(bh__launch *self, uint32_t index, const bh_arg *arg, uint8_t *params,
+                            bh__use *use, bool *is_buffer);
+/* Checks all arguments and options->also; packs them, with addresses, into params and uses. */
+bh_status bh__arguments_take(bh__launch *self, bh_args args);
+/* Writes the addresses of buffers to the parameter block. Inputs are passed by their read-only
+ * address, so that a kernel that writes one faults, unless the launch also writes the same
+ * bytes. */
+void bh__arguments_place(const bh__kernel *kernel, const bh__use *uses, uint32_t use_count,
+                         bool writable_inputs, uint8_t *params);
+
+/* ---- prepared.c ---- */
+
+/* Frees all prepared launches. The device is being freed. */
+void bh__prepared_free_all(bh__device *device);
+
+#endif

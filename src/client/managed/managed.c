@@ -1,0 +1,511 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Managed buffers: creating and freeing them and their mirrors; attaching, advice, queries. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/checked.h"
+#include "client/core/fork.h"
+#include "client/core/handles.h"
+#include "client/core/sized.h"
+#include "client/jobs/jobs.h"
+#include "client/managed/internal.h"
+#include "client/managed/managed.h"
+#include "client/memory/memory.h"
+#include "client/queue/queue.h"
+#include "client/queue/uses.h"
+#include "wire/share.h"
+
+typedef unsigned long long ull;
+
+/* ---- the registry of mirrors ---- */
+
+static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
+static bh__mirror *registry;
+
+void bh__mirror_lock(void) {
+    pthread_mutex_lock(&registry_lock);
+}
+
+void bh__mirror_unlock(void) {
+    pthread_mutex_unlock(&registry_lock);
+}
+
+bh__mirror *bh__mirror_find(const void *pointer) {
+    for (bh__mirror *mirror = registry; mirror; mirror = mirror->next) {
+        if ((uintptr_t)pointer - (uintptr_t)mirror->pointer < mirror->bytes) return mirror;
+    }
+    return NULL;
+}
+
+void bh__mirror_release(bh__mirror *mirror) {
+    pthread_mutex_lock(&registry_lock);
+    bool last = --mirror->references == 0;
+    for (bh__mirror **link = &registry; last && *link; link = &(*link)->next) {
+        if (*link != mirror) continue;
+        *link = mirror->next;
+        break;
+    }
+    pthread_mutex_unlock(&registry_lock);
+    if (!last) return;
+    munmap(mirror->pointer, mirror->bytes);
+    bh__fd_close(mirror->tracker);
+    free(mirror);
+}
+
+/* ---- addresses ---- */
+
+uint64_t bh__managed_above(uint64_t address) {
+    uint64_t end = 0;
+    pthread_mutex_lock(&registry_lock);
+    for (const bh__mirror *mirror = registry; mirror; mirror = mirror->next) {
+        uint64_t from = (uintptr_t)mirror->pointer, to = from + mirror->bytes;
+        if (address < to && to > end) end = to;
+    }
+    pthread_mutex_unlock(&registry_lock);
+    return end;
+}
+
+/* ---- creating ---- */
+
+bh_status bh__managed_options_take(const bh_managed_options *given, bh_managed_options *out) {
+    *out = (bh_managed_options)BH_INIT(*out);
+    if (bh__options_take(given, out, "bh_managed_options") != BH_OK) return BH_E_INVALID;
+    const uint32_t known = BH_MANAGED_TRANSPARENT | BH_MANAGED_UNTRACKED | BH_MANAGED_DRIVER;
+    if (out->flags & ~known)
+        return bh__refuse(BH_E_INVALID, "use only flags from bulkhead.h",
+                          "bh_managed_options.flags has unknown flags 0x%x", out->flags & ~known);
+    if ((out->flags & BH_MANAGED_UNTRACKED) && !(out->flags & BH_MANAGED_TRANSPARENT))
+        return bh__refuse(BH_E_INVALID, "add BH_MANAGED_TRANSPARENT, or leave it out",
+                          "BH_MANAGED_UNTRACKED is set without BH_MANAGED_TRANSPARENT");
+    if ((out->flags & BH_MANAGED_DRIVER) && (out->flags & BH_MANAGED_TRANSPARENT))
+        return bh__refuse(
+            BH_E_UNSUPPORTED, "choose one of them",
+            "BH_MANAGED_DRIVER and BH_MANAGED_TRANSPARENT are both set; driver-managed "
+            "memory is in the worker only, the program cannot access it");
+    if (out->attach > BH_ATTACH_LANE)
+        return bh__refuse(BH_E_INVALID, "use BH_ATTACH_GLOBAL, BH_ATTACH_HOST or BH_ATTACH_LANE",
+                          "bh_managed_options.attach is %u", out->attach);
+    return BH_OK;
+}
+
+static bh_status refuse_records(void) {
+    return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
+                      "no host memory for the records of a managed buffer");
+}
+
+/* Makes sure that the chunk's addresses are reserved in this process. The worker may have created
+ * the chunk at another address than planned, and this process may use that address already. */
+static bh_status reserve_address(bh__memory *memory) {
+    bh__dedicated *dedicated = memory->dedicated;
+    if (dedicated->reserved != dedicated->chunk.address) {
+        bh__addresses_unreserve(dedicated->reserved, dedicated->chunk.bytes);
+        dedicated->reserved = 0;
+        if (!bh__addresses_reserve(dedicated->chunk.address, dedicated->chunk.bytes))
+            return bh__refuse(BH_E_BUSY, "try again",
+                              "this process already uses some of the %llu bytes at 0x%llx, the "
+                              "buffer's address on the device",
+                              (ull)dedicated->chunk.bytes, (ull)dedicated->chunk.address);
+        dedicated->reserved = dedicated->chunk.address;
+    }
+    return BH_OK;
+}
+
+/* Maps the mirror at the buffer's device address. Gives up the rest of the reservation. */
+static bh_status map_mirror(bh__memory *memory, bh__mirror *mirror, int *out_fd) {
+    bh__dedicated *dedicated = memory->dedicated;
+    char text[128];
+    int fd = bh__share_create("bulkhead-managed", mirror->bytes);
+    void *wanted = (void *)(uintptr_t)memory->address, *got = MAP_FAILED;
+    if (fd >= 0)
+        got = mmap(wanted, mirror->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+    if (got == MAP_FAILED) {
+        int number = fd < 0 ? -fd : errno;
+        if (fd >= 0) close(fd);
+        return bh__refuse(
+            BH_E_NO_HOST_MEMORY, bh__errno_fix(number, "ask for less, or free host memory"),
+            "cannot map %llu bytes of shared memory at 0x%llx: %s", (ull)mirror->bytes,
+            (ull)memory->address, bh__errno_text(number, text, sizeof text));
+    }
+    madvise(got, mirror->bytes, MADV_DONTFORK);
+    uint64_t before = memory->address - dedicated->chunk.address;
+    uint64_t after = dedicated->chunk.bytes - before - mirror->bytes;
+    if (before) bh__addresses_unreserve(dedicated->chunk.address, before);
+    if (after) bh__addresses_unreserve(memory->address + mirror->bytes, after);
+    dedicated->reserved = 0;
+    mirror->pointer = got;
+    *out_fd = bh__fd_keep(fd);
+    return BH_OK;
+}
+
+static void free_records(bh__device *device, bh__managed *self) {
+    bh__pages_free(&self->host_newest);
+    bh__pages_free(&self->device_newest);
+    bh__pages_free(&self->writing_back);
+    for (uint32_t i = 0; i < BH__ADVICES; i++) free(self->advice[i].list);
+    if (self->host) bh__memory_delete(device, self->host);
+    free(self->unmap_job);
+    free(self);
+}
+
+static bh__managed *make_records(bh__device *device, uint64_t bytes, uint64_t page) {
+    bh__managed *self = calloc(1, sizeof *self);
+    if (!self) return NULL;
+    self->page_bytes = page;
+    self->pages = (bytes + page - 1) / page;
+    self->mirror = calloc(1, sizeof *self->mirror);
+    self->host = bh__memory_new(device);
+    self->unmap_job = calloc(1, sizeof *self->unmap_job);
+    if (self->mirror && self->host && self->unmap_job &&
+        bh__pages_make(&self->host_newest, self->pages) &&
+        bh__pages_make(&self->device_newest, self->pages) &&
+        bh__pages_make(&self->writing_back, self->pages)) {
+        self->mirror->bytes = self->pages * page;
+        self->mirror->tracker = -1;
+        return self;
+    }
+    free(self->mirror);
+    free_records(device, self);
+    return NULL;
+}
+
+/* Called for the first transparent buffer: requests that have completed by now have nothing to
+ * write back. */
+static void expect_write_backs(bh__device *device) {
+    if (atomic_load(&device->managed.transparent)) return;
+    for (uint32_t i = 0; i < device->queue.lane_limit; i++) {
+        bh__lane *lane = &device->lanes[i];
+        if (lane->exists) atomic_store(&lane->written_back, bh__lane_done(device, lane));
+    }
+    atomic_store(&device->managed.transparent, true);
+}
+
+/* Makes the worker map the mirror and links the records. After success only bh__managed_delete
+ * undoes it. */
+static bh_status map_in_worker(bh__device *device, bh__memory *memory, bh__managed *self, int fd) {
+    self->host->host = self->mirror->pointer;
+    self->host->bytes = memory->bytes;
+    self->host->mirror = true;
+    self->host->host_id = device->transfer.next_host_id++;
+    bh__host_region region = {.id = self->host->host_id, .bytes = self->mirror->bytes};
+    bh__job job = {.kind = BH__JOB_ORDER,
+                   .order = {.type = BH__MSG_HOST_MAP, .host = region, .fd = fd},
+                   .host = self->host};
+    bh_status status = bh__order_run(device, &job);
+    if (status != BH_OK) {
+        munmap(self->mirror->pointer, self->mirror->bytes);
+        bh__fd_close(fd);
+        return status;
+    }
+    memory->managed = self;
+    self->memory = memory;
+    self->mirror->device = atomic_load(&device->id);
+    self->mirror->managed = self;
+    self->mirror->references = 1;
+    pthread_mutex_lock(&registry_lock);
+    self->mirror->next = registry;
+    registry = self->mirror;
+    pthread_mutex_unlock(&registry_lock);
+    self->next = device->managed.list;
+    if (self->next) self->next->previous = self;
+    device->managed.list = self;
+    return BH_OK;
+}
+
+static bh_status attach_to(bh__device *device, bh__managed *self, uint32_t attach, bh_lane handle) {
+    uint64_t id = 0;
+    if (attach == BH_ATTACH_LANE) {
+        const bh__lane *lane = bh__lane_get(device, handle);
+        if (!lane) return bh__last()->status;
+        id = atomic_load(&lane->id);
+    }
+    self->attach = attach;
+    self->lane = attach == BH_ATTACH_LANE ? handle : (bh_lane){0};
+    self->lane_id = id;
+    return BH_OK;
+}
+
+static void begin_tracking(bh__device *device, bh__managed *self, uint32_t flags) {
+    self->flags = flags;
+    if (!(flags & BH_MANAGED_TRANSPARENT)) return;
+    expect_write_backs(device);
+    self->tracking = BH_TRACKING_ALL_WRITTEN;
+    bh_error before = *bh__last();
+    if (!(flags & BH_MANAGED_UNTRACKED) && bh__track_begin(self->mirror))
+        self->tracking = BH_TRACKING_PAGES;
+    *bh__last() = before;
+}
+
+/* Creates a buffer's memory with its mirror. It has no handle yet. */
+static bh_status create_mirrored(bh__device *device, uint64_t bytes,
+                                 const bh_managed_options *options, bh__memory **out) {
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), whole;
+    if (!bh__align_up_u64(bytes, page, &whole))
+        return bh__refuse(BH_E_NO_MEMORY, "ask for less", "%llu bytes requested", (ull)bytes);
+    uint32_t how = BH__DEDICATED_MIRRORED | (bh__guarded(device) ? BH__DEDICATED_GUARDED : 0);
+    bh__memory *memory;
+    bh_status status = bh__dedicated_create(device, whole, 0, how, &memory);
+    if (status != BH_OK) return status;
+    /* The program and kernels use one address, so inputs have no read-only alias. */
+    memory->read_only_address = memory->address;
+    memory->bytes = bytes;
+    if (bh__checked(device)) bh__check_hand_out(device, memory);
+    bh__managed *self = make_records(device, bytes, page);
+    int fd = -1;
+    status = self ? reserve_address(memory) : refuse_records();
+    if (status == BH_OK) status = map_mirror(memory, self->mirror, &fd);
+    if (status == BH_OK) status = map_in_worker(device, memory, self, fd);
+    if (status == BH_OK) {
+        begin_tracking(device, self, options->flags);
+        status = attach_to(device, self, options->attach, options->lane);
+        if (status == BH_OK) {
+            *out = memory;
+            return BH_OK;
+        }
+    } else if (self) {
+        free(self->mirror);
+        free_records(device, self);
+    }
+    bh_error why = *bh__last();
+    bh__dedicated_give_back(device, memory);
+    return bh__refuse_with(&why);
+}
+
+bh_status bh__managed_check_options(const bh__device *device, const bh_managed_options *options) {
+    return options->flags & BH_MANAGED_DRIVER ? bh__driver_managed_check(device, options) : BH_OK;
+}
+
+bh_status bh__managed_create(bh__device *device, uint64_t bytes, const bh_managed_options *options,
+                             bh__memory **out) {
+    bool driver_managed = options->flags & BH_MANAGED_DRIVER;
+    return driver_managed ? bh__driver_managed_create(device, bytes, out)
+                          : create_mirrored(device, bytes, options, out);
+}
+
+void *bh__managed_pointer(const bh__memory *memory) {
+    return memory->managed ? memory->managed->mirror->pointer : NULL;
+}
+
+/* ---- freeing ---- */
+
+/* Workers unmap the mirror; the program keeps it while it holds maps. */
+void bh__managed_delete(bh__device *device, bh__managed *self) {
+    bh__managed_forget(device, self);
+    if (self->next) self->next->previous = self->previous;
+    *(self->previous ? &self->previous->next : &device->managed.list) = self->next;
+    int fd = -1;
+    bh__host_region region = {0};
+    for (uint32_t i = 0; i < device->transfer.host_count; i++) {
+        if (device->transfer.hosts[i].memory != self->host) continue;
+        fd = device->transfer.hosts[i].fd;
+        region = device->transfer.hosts[i].region;
+        device->transfer.hosts[i] = device->transfer.hosts[--device->transfer.host_count];
+        break;
+    }
+    bh__fd_close(fd);
+    if (!bh__is_closing(device)) { /* if it is, all workers end */
+        bh__job *job = self->unmap_job;
+        self->unmap_job = NULL;
+        *job = (bh__job){.kind = BH__JOB_ORDER,
+                         .order = {.type = BH__MSG_HOST_UNMAP, .host = region, .fd = -1},
+                         .self_owned = true};
+        bh__job_post(device, job);
+    }
+    pthread_mutex_lock(&registry_lock);
+    self->mirror->managed = NULL;
+    pthread_mutex_unlock(&registry_lock);
+    bh__mirror_release(self->mirror);
+    free_records(device, self);
+}
+
+void bh__managed_delete_all(bh__device *device) {
+    while (device->managed.list) bh__memory_delete(device, device->managed.list->memory);
+}
+
+/* ---- lookup ---- */
+
+bh__buffer *bh__managed_get(bh__device *device, bh_buffer handle, const char *what, uint64_t offset,
+                            uint64_t bytes) {
+    bh__buffer *buffer = bh__handle_get(device, handle.id, BH__KIND_BUFFER, "buffer");
+    if (!buffer) return NULL;
+    if (!buffer->memory->managed && !bh__driver_managed_of(buffer->memory)) {
+        bh__refuse(BH_E_INVALID, "allocate it with bh_managed_alloc",
+                   "%s: the buffer at 0x%llx is not managed", what,
+                   (ull)(buffer->memory->address + buffer->offset));
+    } else if (bytes == 0 || !bh__range_fits(offset, bytes, buffer->bytes)) {
+        bh__refuse(BH_E_INVALID, "name at least one byte, all of them within the buffer",
+                   "%s: %llu bytes at offset %llu are empty or outside the buffer of %llu bytes",
+                   what, (ull)bytes, (ull)offset, (ull)buffer->bytes);
+    } else {
+        return buffer;
+    }
+    return NULL;
+}
+
+bh__buffer *bh__managed_lock(bh_buffer handle, const char *what, uint64_t offset, uint64_t bytes,
+                             bh__device **out) {
+    bh__device *device = bh__device_lock(handle.id, BH__KIND_BUFFER, "buffer", false);
+    bh__buffer *buffer = device ? bh__managed_get(device, handle, what, offset, bytes) : NULL;
+    if (device && !buffer) bh__device_unlock(device);
+    *out = device;
+    return buffer;
+}
+
+bh_status bh__managed_check_device(const bh__device *owner, bh_device device, const char *what) {
+    uint64_t own = atomic_load(&owner->id);
+    if (device.id == 0 || device.id == own) return BH_OK;
+    return bh__refuse(BH_E_INVALID, "pass the device that the buffer was allocated on, or zero",
+                      "%s: the buffer belongs to device 0x%llx (%s %u), device 0x%llx was given",
+                      what, (ull)own, owner->kind, owner->device_index, (ull)device.id);
+}
+
+static bool overlaps(uint64_t from, uint64_t to, uint64_t offset, uint64_t bytes) {
+    return from < offset + bytes && offset < to;
+}
+
+/* The lane of the work that the move depends on: on another lane it would block that lane until the
+ * work completes. If there is none, the lane with the fewest requests. */
+bh__lane *bh__managed_lane(bh__device *device, const bh__managed *self, uint64_t offset,
+                           uint64_t bytes, bool upload) {
+    for (uint32_t i = 0; i < self->memory->use_count; i++) {
+        const bh__lane_use *use = &self->memory->uses[i];
+        bh__lane *lane = &device->lanes[use->lane];
+        uint64_t done = bh__lane_done(device, lane);
+        if (use->write_position > done && overlaps(use->write_from, use->write_to, offset, bytes))
+            return lane;
+        if (upload && use->read_position > done &&
+            overlaps(use->read_from, use->read_to, offset, bytes))
+            return lane;
+    }
+    bh__lane *best = &device->lanes[0];
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = 0; i < device->queue.lane_limit; i++) {
+        bh__lane *lane = &device->lanes[i];
+        if (!lane->exists || (i > 0 && lane->handle == 0)) continue;
+        uint64_t depth = atomic_load(&lane->tail) - bh__lane_done(device, lane);
+        if (depth >= least) continue;
+        least = depth;
+        best = lane;
+    }
+    return best;
+}
+
+/* ---- attach, advice, query ---- */
+
+bh_status bh_managed_attach(bh_buffer handle, uint32_t attach, bh_lane lane) {
+    if (attach > BH_ATTACH_LANE)
+        return bh__refuse(BH_E_INVALID, "use BH_ATTACH_GLOBAL, BH_ATTACH_HOST or BH_ATTACH_LANE",
+                          "attach is %u", attach);
+    bh__device *device;
+    bh__buffer *buffer = bh__managed_lock(handle, "attach", 0, 1, &device);
+    if (!buffer) return bh__last()->status;
+    bh_status status = bh__driver_managed_of(buffer->memory)
+                           ? (attach == BH_ATTACH_GLOBAL
+                                  ? BH_OK
+                                  : bh__driver_managed_refuse_host(buffer->memory, "attach"))
+                           : attach_to(device, buffer->memory->managed, attach, lane);
+    bh__device_unlock(device);
+    return status;
+}
+
+static bool advise(bh__spans *spans, bool on, uint64_t offset, uint64_t bytes) {
+    return on ? bh__spans_add(&spans->list, &spans->count, &spans->capacity, offset, bytes)
+              : bh__spans_remove(&spans->list, &spans->count, &spans->capacity, offset, bytes);
+}
+
+bool bh__advice_note(bh__spans *advice, uint32_t which, uint64_t offset, uint64_t bytes) {
+    if (which >= BH_ADVISE_PREFER_DEVICE && which <= BH_ADVISE_PREFER_NONE)
+        return advise(&advice[BH__ADVICE_PREFER_DEVICE], which == BH_ADVISE_PREFER_DEVICE, offset,
+                      bytes) &&
+               advise(&advice[BH__ADVICE_PREFER_HOST], which == BH_ADVISE_PREFER_HOST, offset,
+                      bytes);
+    uint32_t index = which <= BH_ADVISE_NOT_READ_MOSTLY          ? BH__ADVICE_READ_MOSTLY
+                     : which <= BH_ADVISE_NOT_ACCESSED_BY_DEVICE ? BH__ADVICE_BY_DEVICE
+                                                                 : BH__ADVICE_BY_HOST;
+    bool on = which == BH_ADVISE_READ_MOSTLY || which == BH_ADVISE_ACCESSED_BY_DEVICE ||
+              which == BH_ADVISE_ACCESSED_BY_HOST;
+    return advise(&advice[index], on, offset, bytes);
+}
+
+uint32_t bh__advice_at(const bh__spans *advice, uint64_t offset) {
+    uint32_t bits = 0;
+    for (uint32_t i = 0; i < BH__ADVICES; i++) {
+        if (bh__spans_overlap(advice[i].list, advice[i].count, offset, 1)) bits |= 1u << i;
+    }
+    return bits;
+}
+
+bh_status bh_managed_advise(bh_buffer handle, uint64_t offset, uint64_t bytes, uint32_t advice,
+                            bh_device given) {
+    if (advice < BH_ADVISE_READ_MOSTLY || advice > BH_ADVISE_NOT_ACCESSED_BY_HOST)
+        return bh__refuse(BH_E_INVALID, "use advice from bulkhead.h", "advice is %u", advice);
+    bh__device *device;
+    bh__buffer *buffer = bh__managed_lock(handle, "advise", offset, bytes, &device);
+    if (!buffer) return bh__last()->status;
+    bh_status status = bh__managed_check_device(device, given, "advise");
+    if (status == BH_OK && bh__driver_managed_of(buffer->memory))
+        status = bh__driver_managed_advise(device, buffer, offset, bytes, advice);
+    else if (status == BH_OK && !bh__advice_note(buffer->memory->managed->advice, advice,
+                                                 buffer->offset + offset, bytes))
+        status = refuse_records();
+    bh__device_unlock(device);
+    return status;
+}
+
+bh_status bh_managed_advice(bh_buffer handle, uint64_t offset, uint32_t *out) {
+    if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the bits", "out is NULL");
+    bh__device *device;
+    bh__buffer *buffer = bh__managed_lock(handle, "advice", offset, 1, &device);
+    if (!buffer) return bh__last()->status;
+    const bh__driver_managed *driver_managed = bh__driver_managed_of(buffer->memory);
+    *out = bh__advice_at(driver_managed ? driver_managed->advice : buffer->memory->managed->advice,
+                         buffer->offset + offset);
+    bh__device_unlock(device);
+    return BH_OK;
+}
+
+/* The bytes of the pages in the set. The buffer may end within its last page. */
+static uint64_t bytes_of(const bh__managed *self, const bh__pages *pages) {
+    uint64_t bytes = pages->set * self->page_bytes;
+    if (bh__pages_has(pages, self->pages - 1)) bytes -= self->mirror->bytes - self->memory->bytes;
+    return bytes;
+}
+
+static void describe(bh__device *device, const bh__buffer *buffer, bh_managed_info *out) {
+    const bh__managed *self = buffer->memory->managed;
+    *out = self->tally;
+    out->flags = self->flags;
+    out->pointer = self->mirror->pointer + buffer->offset;
+    out->bytes = self->memory->bytes;
+    out->page_bytes = self->page_bytes;
+    out->tracking = self->tracking;
+    out->attach = self->attach;
+    out->lane = self->lane;
+    out->host_newest = bytes_of(self, &self->host_newest);
+    out->device_newest = bytes_of(self, &self->device_newest);
+    out->on_both = out->bytes - out->host_newest - out->device_newest;
+    for (const bh__map *map = self->mirror->maps; map; map = map->next) out->maps++;
+    for (uint32_t i = 0; i < self->host->use_count; i++) {
+        const bh__lane_use *use = &self->host->uses[i];
+        uint64_t last =
+            use->write_position > use->read_position ? use->write_position : use->read_position;
+        out->lanes += last > bh__lane_done(device, &device->lanes[use->lane]);
+    }
+}
+
+bh_status bh_managed_get_info(bh_buffer handle, bh_managed_info *out) {
+    if (bh__sized_check(out, "bh_managed_info") != BH_OK) return BH_E_INVALID;
+    bh__device *device;
+    bh__buffer *buffer = bh__managed_lock(handle, "query", 0, 1, &device);
+    if (!buffer) return bh__last()->status;
+    bh_managed_info info;
+    if (bh__driver_managed_of(buffer->memory))
+        bh__driver_managed_query(buffer, &info);
+    else
+        describe(device, buffer, &info);
+    bh__device_unlock(device);
+    bh__sized_give(out, &info, sizeof info);
+    return BH_OK;
+}

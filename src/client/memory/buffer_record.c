@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Buffer records: one for each buffer handle. Several may share one memory record. */
+#include "base/checked.h"
+#include "client/core/handles.h"
+#include "client/memory/memory.h"
+
+bh_status bh__buffer_add(bh__device *device, bh__memory *memory, bh_type type, uint64_t offset,
+                         uint64_t count, bool view, bh_buffer *out) {
+    bh__buffer *buffer =
+        view ? bh__records_take(&device->memory.buffer_records, sizeof *buffer, 0) : &memory->first;
+    if (!buffer)
+        return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
+                          "no host memory for a buffer's record");
+    *buffer = (bh__buffer){.memory = memory,
+                           .offset = offset,
+                           .bytes = count * bh_type_size(type),
+                           .count = count,
+                           .type = type,
+                           .is_view = view,
+                           .references = 1};
+    bh_status status = bh__handle_add(device, BH__KIND_BUFFER, buffer, &buffer->id);
+    if (status != BH_OK) {
+        if (view) bh__records_give(&device->memory.buffer_records, buffer);
+        return status;
+    }
+    out->id = buffer->id;
+    return BH_OK;
+}
+
+bh_status bh__buffer_bytes(bh_type type, uint64_t count, uint64_t *out) {
+    uint64_t element = bh_type_size(type);
+    if (element == 0) {
+        return bh__refuse(BH_E_INVALID, "use one of BH_I8 ... BH_F64",
+                          "type is %u, which is not an element type", (unsigned)type);
+    }
+    if (count == 0) return bh__refuse(BH_E_INVALID, "ask for at least one element", "count is 0");
+    if (!bh__mul_u64(count, element, out)) {
+        return bh__refuse(BH_E_NO_MEMORY, "allocate fewer elements",
+                          "%llu elements of %llu bytes are more than 2^64 bytes",
+                          (unsigned long long)count, (unsigned long long)element);
+    }
+    return BH_OK;
+}

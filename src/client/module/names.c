@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Name expressions such as "my_kernel<float, 256>" and their lowered names. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/module/module.h"
+
+static bool is_space(char c) {
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static bool is_word(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '$' || (c & 0x80);
+}
+
+/* The next significant character. White space between two words counts as one blank; other white
+ * space is skipped. */
+static char next(const char **text, char before) {
+    const char *at = *text;
+    while (is_space(*at)) at++;
+    bool separator = at != *text && is_word(before) && is_word(*at);
+    *text = at;
+    if (separator) return ' ';
+    if (*at) ++*text;
+    return *at;
+}
+
+bool bh__expressions_equal(const char *a, const char *b) {
+    char before = 0;
+    for (;;) {
+        char from_a = next(&a, before), from_b = next(&b, before);
+        if (from_a != from_b) return false;
+        if (!from_a) return true;
+        before = from_a;
+    }
+}
+
+bool bh__name_is_expression(const char *name) {
+    while (is_word(*name)) name++;
+    return *name != 0;
+}
+
+bool bh__names_reserve(bh__names *names, size_t count) {
+    *names = (bh__names){0};
+    names->list = calloc(count + 1, sizeof *names->list);
+    return names->list != NULL;
+}
+
+bool bh__names_add(bh__names *names, const char *expression, const char *lowered) {
+    bh__name *name = &names->list[names->count++];
+    name->expression = strdup(expression);
+    name->lowered = strdup(lowered);
+    return name->expression && name->lowered;
+}
+
+bool bh__names_copy(const bh__names *from, bh__names *out) {
+    bool copied = bh__names_reserve(out, from->count);
+    for (size_t i = 0; i < from->count && copied; i++)
+        copied = bh__names_add(out, from->list[i].expression, from->list[i].lowered);
+    if (!copied) bh__names_free(out);
+    return copied;
+}
+
+void bh__names_free(bh__names *names) {
+    for (size_t i = 0; i < names->count; i++) {
+        free(names->list[i].expression);
+        free(names->list[i].lowered);
+    }
+    free(names->list);
+    *names = (bh__names){0};
+}
+
+const bh__name *bh__names_find(const bh__names *names, const char *expression) {
+    for (size_t i = 0; i < names->count; i++) {
+        if (bh__expressions_equal(names->list[i].expression, expression)) return &names->list[i];
+    }
+    return NULL;
+}

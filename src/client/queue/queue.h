@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The queue: submitting requests to the rings of lanes, querying tickets and waiting for them.
+ * submit.c submits; ticket.c queries, waits and cancels; resolve.c handles requests that do not
+ * complete; history.c keeps the verdicts of failed tickets.
+ */
+#ifndef BH_CLIENT_QUEUE_QUEUE_H
+#define BH_CLIENT_QUEUE_QUEUE_H
+
+#include "client/core/device.h"
+#include "client/core/hooks.h"
+
+/* ---- history.c: verdicts of failed tickets, kept until the process ends ---- */
+
+/* Creates the history of a lane, with capacity for `room` failures. NULL: no host memory. */
+bh__history *bh__history_open(uint64_t lane_id, size_t room);
+/* Reserves capacity for `room` more failures. A request is submitted only if the verdicts of all
+ * requests in flight have capacity, so a verdict never gets lost for lack of memory. */
+bool bh__history_reserve(bh__history *history, size_t room);
+/* The lane is closed and all its tickets are done or have failed. Frees a history without
+ * failures. */
+void bh__history_close(bh__history *history);
+/* Records a verdict. Returns false if the ticket has one already: a verdict never changes. */
+bool bh__history_fail(bh__history *history, const bh__failure *failure);
+/* Returns the status of a failed ticket, or BH_OK if it has not failed. */
+bh_status bh__history_status(bh_ticket ticket);
+/* The same, and fills *out if the ticket has failed. */
+bh_status bh__history_describe(bh_ticket ticket, bh_error *out);
+
+/* ---- ticket.c ---- */
+
+/*
+ * Returns the state of a ticket: BH_OK, BH_E_BUSY or the error it failed with. With ticket.lane 0:
+ * returns BH_OK if the lane has passed ticket.sequence, BH_E_STOPPED if it never will. (A lane
+ * passes a failed request later than the request gets its verdict.) Called without the lock, by a
+ * thread that has entered the device.
+ */
+bh_status bh__lane_ask(bh__device *device, bh__lane *lane, bh_ticket ticket);
+/* Waits until bh__lane_ask returns something other than BH_E_BUSY, or returns BH_E_TIMEOUT. Called
+ * without the lock, by a thread that has entered the device. */
+bh_status bh__lane_wait(bh__device *device, bh__lane *lane, bh_ticket ticket, uint64_t deadline);
+/* Waits until the lane has passed a position. Called and returns with the lock held. The lock
+ * is released meanwhile, so the caller must look up handles again. BH_E_STOPPED: the lane never
+ * will. */
+bh_status bh__lane_let_pass(bh__device *device, bh__lane *lane, uint64_t position);
+/* Returns the position up to which the lane is done, and stores it in lane->retired. Called with
+ * the lock held. */
+uint64_t bh__lane_done(bh__device *device, bh__lane *lane);
+/* Returns the position up to which the worker has taken requests, from its claim word. An
+ * impossible claim counts as all requests taken. Called with the lock held, while the lanes are not
+ * frozen. */
+uint64_t bh__lane_taken(bh__device *device, bh__lane *lane, uint64_t claim);
+/* The requests up to this position are done. Called with the lock held. */
+void bh__lane_retire(bh__device *device, bh__lane *lane, uint64_t position);
+/* Returns the position in `answered` and starts a new era: threads that read the worker's state
+ * before this call can no longer raise it. */
+uint64_t bh__answered_close(bh__lane *lane);
+/* The worker wrote an impossible value: the supervisor replaces it. */
+void bh__worker_distrust(bh__device *device);
+/* The program is told that a ticket is done, including its write-back: see
+ * bh__lane.written_back. */
+void bh__lane_note_written_back(bh__device *device, bh__lane *lane, uint64_t sequence);
+/* Wakes all threads that wait on the first `lanes` lanes of this area. */
+void bh__area_wake(bh__area *area, uint32_t lanes);
+/* Reserves capacity for the verdicts of all requests that fit the lane's queue. Returns false if
+ * there is no host memory: then nothing more may be submitted. Called with the lock held. */
+bool bh__lane_reserve_verdicts(bh__device *device, bh__lane *lane);
+/* Records a failed ticket. Called with the lock held. */
+void bh__lane_fail(bh__device *device, bh__lane *lane, const bh__failure *failure);
+/* Processes the worker's reports of requests that failed. Called with the lock held. */
+void bh__reports_collect(bh__device *device);
+/* Returns true if a ticket of the load lane is pending. Called with the lock held. */
+bool bh__load_pending(const bh__lane *lane, uint64_t sequence);
+
+/* ---- ticket_callbacks.c ---- */
+
+/* Runs the callbacks of tickets that are done or have failed. `*pending` holds the others. Returns
+ * true if there may be more. Dispatcher only. */
+bool bh__callbacks_run(bh__device *device, bh__callback **pending);
+
+/* ---- worker_words.c: validates what workers write ---- */
+
+/* Copies a report out of shared memory, where it may change at any time, and terminates its
+ * strings. */
+void bh__report_copy(const bh__report *shared, bh__report *out);
+/* Returns the status if a worker may report it, else BH_E_INTERNAL: the other statuses have a
+ * special meaning to callers. */
+bh_status bh__status_of_worker(bh_status said);
+/* The same for an error in a message. BH_OK is kept. */
+void bh__error_of_worker(bh_error *error);
+
+/* ---- submit.c: all requests are submitted here ---- */
+
+/* Checks that the request reads no bytes in doubt, orders it after the requests it depends on,
+ * writes it to the ring and wakes the worker. Called and returns with the device locked. If the
+ * ring is full, the lock is released until there is room: then *out_retry is true, nothing was
+ * submitted, and the caller must look up its handles again. */
+bh_status bh__submit_plain(bh__device *device, const bh__submission *submission, bool *out_retry,
+                           bh_ticket *out);
+static inline bh_status bh__submit(bh__device *device, const bh__submission *submission,
+                                   bool *out_retry, bh_ticket *out) {
+    if (__builtin_expect(device->managed.list != NULL || device->managed.addresses_unknown, 0))
+        return bh__hooks.submit(device, submission, out_retry, out);
+    return bh__submit_plain(device, submission, out_retry, out);
+}
+/* Returns the lane of a handle; 0 is the device's default lane. NULL with the thread's error. */
+bh__lane *bh__lane_get(bh__device *device, bh_lane lane);
+
+#endif

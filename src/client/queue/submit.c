@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Submits a request to a lane's ring: checks its inputs for doubt, orders it after its
+ * dependencies, writes it and wakes the worker. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cache_line.h"
+#include "base/futex.h"
+#include "base/ticks.h"
+#include "client/core/handles.h"
+#include "client/core/hooks.h"
+#include "client/jobs/jobs.h"
+#include "client/queue/doubt.h"
+#include "client/queue/queue.h"
+#include "client/queue/resolve.h"
+#include "client/queue/uses.h"
+
+enum {
+    TIMED_EVERY = 16 /* slots */
+};
+
+typedef struct plan {
+    bh__dependency dependencies[BH__MAX_LANES];
+    uint32_t dependency_count;
+    uint32_t slots;
+    uint64_t hold;
+} plan;
+
+static BH__COLD bh_status refuse_doubt(const bh__use *use) {
+    char reader[48] = "the request";
+    if (use->argument)
+        snprintf(reader, sizeof reader, "argument %u (%s)", use->argument - 1,
+                 use->access & BH_ACCESS_OUT ? "BH_INOUT" : "BH_IN");
+    return bh__refuse(
+        BH_E_STALE, "overwrite the whole buffer, or accept its contents with bh_buffer_accept",
+        "%s reads data that a lost worker may have left half written: bytes %llu to "
+        "%llu of the memory at 0x%llx",
+        reader, (unsigned long long)use->offset, (unsigned long long)(use->offset + use->bytes),
+        (unsigned long long)use->memory->address);
+}
+
+static bh_status check_doubt(bh__device *device, const bh__submission *submission, plan *out) {
+    uint64_t reaped = atomic_load(&device->queue.reaped);
+    for (uint32_t i = 0; i < submission->use_count; i++) {
+        const bh__use *use = &submission->uses[i];
+        bh__memory *memory = use->memory;
+        if (memory->held_by > reaped && memory->held_by > out->hold) out->hold = memory->held_by;
+        if (!(use->access & BH_ACCESS_IN) || !bh__doubt_any(memory)) continue;
+        if (bh__doubt_reads(device, memory, use->offset, use->bytes, UINT64_MAX)) {
+            device->counters.stale_refusals++;
+            if (bh__driver_managed_of(memory))
+                return bh__driver_managed_refuse_lost(memory, bh__last());
+            return refuse_doubt(use);
+        }
+    }
+    return BH_OK;
+}
+
+static bh_status plan_order(bh__device *device, const bh__submission *submission, plan *out) {
+    uint32_t lane = submission->lane->index;
+    for (uint32_t i = 0; i < submission->use_count; i++) {
+        if (!bh__memory_reserve_use(submission->uses[i].memory, lane)) {
+            return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
+                              "no host memory to record the use of a buffer");
+        }
+    }
+    if (device->queue.lane_limit <= 1) return BH_OK;
+    uint64_t wait_for[BH__MAX_LANES] = {0};
+    bool any = false;
+    for (uint32_t i = 0; submission->after && i < device->queue.lane_limit; i++) {
+        if (i == lane || submission->after[i] <= bh__lane_done(device, &device->lanes[i])) continue;
+        wait_for[i] = submission->after[i];
+        any = true;
+    }
+    for (uint32_t i = 0; i < submission->use_count; i++) {
+        any |= bh__memory_order(device, &submission->uses[i], lane, wait_for);
+    }
+    for (uint32_t i = 0; any && i < device->queue.lane_limit; i++) {
+        if (wait_for[i])
+            out->dependencies[out->dependency_count++] = (bh__dependency){i, wait_for[i]};
+    }
+    return BH_OK;
+}
+
+/* Waits until the ring has room. The lock is released meanwhile. */
+static bh_status wait_for_room(bh__device *device, bh__lane *lane, uint64_t position) {
+    (void)bh__lane_let_pass(device, lane, position);
+    return bh__takes_work(device) ? BH_OK : bh__refuse_work(device);
+}
+
+static void count(bh__device *device, const bh__submission *submission) {
+    bh__lane_tally *tally = &submission->lane->tally;
+    if (submission->op == BH__OP_LAUNCH) {
+        submission->kernel->submitted++;
+        bh__tally_launch(&tally->work, submission->launch, submission->elements,
+                         device->queue.warp_mask);
+    } else if (submission->op != BH__OP_SEQUENCE) { /* bh__hooks.submitted counts their steps */
+        tally->transfers++;
+        bh__tally_copy(&tally->work, submission->op, bh__copy_bytes(&submission->copy));
+    }
+}
+
+/* Reading the clock costs more than all other counting. Only requests at a multiple of TIMED_EVERY
+ * are timed; with a trace every request is. */
+static uint64_t submit_ticks(const bh__device *device, uint64_t start) {
+    return start % TIMED_EVERY == 0 || device->observe.trace ? bh__ticks(device->queue.ticks_usable)
+                                                             : 0;
+}
+
+/* Called only where `done` was read anyway. */
+static void count_depth(bh__lane *lane, uint64_t end) {
+    uint64_t depth = end - lane->retired, *max = &lane->tally.depth_max;
+    if (depth > *max) *max = depth;
+}
+
+static void write_request(bh__device *device, const bh__submission *submission, const plan *planned,
+                          uint64_t start) {
+    bh__lane *lane = submission->lane;
+    uint32_t length = device->queue.length;
+    uint64_t mask = length - 1;
+    bh__request *request = bh__ring_request(lane->ring, length, start);
+    atomic_store_explicit(&request->op, submission->op, memory_order_relaxed);
+    request->slots = (uint16_t)planned->slots;
+    request->dependency_count = planned->dependency_count;
+    request->sequence = start + planned->slots;
+    request->submitted = submit_ticks(device, start);
+    atomic_store_explicit(&request->hold, planned->hold, memory_order_relaxed);
+    if (submission->op == BH__OP_LAUNCH) {
+        request->u.launch = *submission->launch;
+    } else if (submission->op == BH__OP_SEQUENCE) {
+        request->u.sequence = *submission->replay;
+    } else {
+        request->u.copy = submission->copy;
+    }
+    size_t dependency_bytes = planned->dependency_count * sizeof(bh__dependency);
+    bh__payload_write(lane->ring, length, start, 0, planned->dependencies, dependency_bytes);
+    bh__payload_write(lane->ring, length, start, dependency_bytes, submission->params,
+                      submission->param_bytes);
+
+    for (uint32_t i = 0, use = 0; i < planned->slots; i++) {
+        bh__shadow *part = &lane->shadow[(start + i) & mask];
+        part->start = start;
+        part->slots = planned->slots;
+        for (uint32_t k = 0; k < BH__USES_PER_SLOT && use < submission->use_count; k++)
+            part->uses[k] = submission->uses[use++];
+    }
+    bh__shadow *shadow = &lane->shadow[start & mask];
+    shadow->stamp = ++device->queue.stamp;
+    shadow->deadline_ns = submission->deadline_ns;
+    shadow->kernel = submission->kernel;
+    shadow->module = submission->module;
+    shadow->sequence = submission->sequence;
+    shadow->use_count = submission->use_count;
+    shadow->op = submission->op;
+    shadow->idempotent = submission->idempotent;
+    shadow->needed = submission->needed;
+    shadow->resolved = 0;
+    shadow->call = 0;
+    if (submission->call) bh__call_piece(device, submission->call, lane, start, shadow);
+    if (submission->op == BH__OP_LAUNCH) {
+        memcpy(shadow->grid, submission->launch->grid, sizeof shadow->grid);
+        memcpy(shadow->block, submission->launch->block, sizeof shadow->block);
+    }
+}
+
+static void note_uses(const bh__submission *submission, uint64_t sequence) {
+    bh__lane *lane = submission->lane;
+    for (uint32_t i = 0; i < submission->use_count; i++) {
+        bh__use use = submission->uses[i];
+        /* A later request that uses any byte of the call's range waits for every piece: if one
+         * piece fails, the whole range is in doubt. */
+        if (submission->call && use.memory == submission->call->target) {
+            use.offset = submission->call->offset;
+            use.bytes = submission->call->bytes;
+        }
+        bh__memory_note_use(&use, lane->index, sequence, lane->retired);
+    }
+    if (submission->module) submission->module->last[lane->index] = sequence;
+}
+
+static void publish_tail(bh__device *device, bh__lane *lane, uint64_t tail) {
+    bh__lane_front *front = &device->queue.front->lane[lane->index];
+    atomic_store(&front->tail, tail);
+    /* This thread stores the tail before it reads `asleep`. The worker's lane stores `asleep`
+     * before it reads the tail. So no wakeup gets lost. */
+    bh__lane_area *area = &atomic_load(&device->queue.area)->lane[lane->index];
+    if (atomic_load(&area->asleep) && atomic_exchange(&area->asleep, 0)) {
+        bh__futex_wake(&area->asleep, BH__FUTEX_ALL, BH__FUTEX_SHARED);
+    }
+}
+
+bh_status bh__submit_plain(bh__device *device, const bh__submission *submission, bool *out_retry,
+                           bh_ticket *out) {
+    *out_retry = false;
+    /* Checked on every attempt: the lock may have been released since the call began. */
+    if (__builtin_expect(!bh__takes_work(device), 0)) return bh__refuse_work(device);
+    if (submission->call && submission->call->status != BH_OK)
+        return bh__refuse_with(&submission->call->error);
+    bh__lane *lane = submission->lane;
+    if (__builtin_expect(lane->no_room_for_verdicts, 0) && !bh__lane_reserve_verdicts(device, lane))
+        return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
+                          "no host memory for the verdicts of more requests");
+    uint32_t length = device->queue.length;
+    plan planned;
+    planned.dependency_count = 0;
+    planned.hold = 0;
+    bh_status status = check_doubt(device, submission, &planned);
+    if (status == BH_OK) status = plan_order(device, submission, &planned);
+    if (status != BH_OK) return status;
+
+    planned.slots =
+        bh__slots_for(planned.dependency_count * sizeof(bh__dependency) + submission->param_bytes);
+    uint32_t use_slots = (submission->use_count + BH__USES_PER_SLOT - 1) / BH__USES_PER_SLOT;
+    if (use_slots > planned.slots) planned.slots = use_slots;
+    if (planned.slots > length / 2) {
+        return bh__refuse(
+            BH_E_LAUNCH, "open the device with a larger queue_length, or pass fewer buffers",
+            "the request needs %u slots of a queue of %u; one request may use at most half of them",
+            planned.slots, length);
+    }
+    uint64_t start = atomic_load_explicit(&lane->tail, memory_order_relaxed);
+    uint64_t end = start + planned.slots;
+    /* Reading `done` takes its cache line from the worker, so it is read only when the ring looks
+     * full and now and then. */
+    if (end - lane->retired > length || (end - lane->retired > length / 4 && end % 32 == 0)) {
+        (void)bh__lane_done(device, lane);
+        if (end - lane->retired <= length) count_depth(lane, end);
+    }
+    if (end - lane->retired > length) {
+        if (submission->no_block) {
+            return bh__refuse(
+                BH_E_BUSY, "wait for earlier work, or open the device with a larger queue_length",
+                "the lane's queue of %u slots is full", length);
+        }
+        *out_retry = true;
+        return wait_for_room(device, lane, end - length);
+    }
+
+    write_request(device, submission, &planned, start);
+    note_uses(submission, end);
+    count(device, submission);
+    if (__builtin_expect(submission->sequence || device->observe.trace, 0))
+        bh__hooks.submitted(device, submission, start, end);
+    atomic_store_explicit(&lane->tail, end, memory_order_release);
+    publish_tail(device, lane, end);
+    bh__watch_begin(device);
+    if (submission->deadline_ns) bh__watch_deadline(device, submission->deadline_ns);
+    if (out) *out = (bh_ticket){atomic_load_explicit(&lane->id, memory_order_relaxed), end};
+    return BH_OK;
+}

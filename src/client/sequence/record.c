@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Recording a sequence: each step is checked like a request of its own, then stored. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "client/core/handles.h"
+#include "client/launch/launch.h"
+#include "client/queue/queue.h"
+#include "client/queue/uses.h"
+#include "client/sequence/steps.h"
+#include "client/transfer/transfer.h"
+
+bool bh__list_reserve(void *list, uint32_t count, uint32_t more, uint32_t *capacity,
+                      size_t element) {
+    uint64_t wanted = (uint64_t)count + more;
+    if (wanted <= *capacity) return true;
+    uint64_t larger = *capacity ? *capacity : 16;
+    while (larger < wanted) larger *= 2;
+    void *old;
+    memcpy(&old, list, sizeof old);
+    void *grown = larger <= UINT32_MAX ? realloc(old, larger * element) : NULL;
+    if (!grown) {
+        bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
+                   "no host memory for a list of %llu elements in a sequence",
+                   (unsigned long long)wanted);
+        return false;
+    }
+    memcpy(list, &grown, sizeof grown);
+    *capacity = (uint32_t)larger;
+    return true;
+}
+
+#define RESERVE(self, list, count, more, capacity)                                                 \
+    bh__list_reserve(&(self)->list, (self)->count, (more), &(self)->capacity, sizeof *(self)->list)
+
+/* ---- bindings and uses ---- */
+
+/* Finds or adds the binding for this memory. UINT32_MAX: the thread's error is set. */
+static uint32_t binding_for(bh__sequence *self, uint64_t recorded, bh__memory *memory,
+                            uint64_t offset, uint64_t bytes) {
+    for (uint32_t i = 0; i < self->binding_count; i++) {
+        const bh__binding *known = &self->bindings[i];
+        if (recorded ? known->recorded == recorded : !known->recorded && known->memory == memory)
+            return i;
+    }
+    if (bh__driver_managed_refuse(&(bh__use){.memory = memory}, 1, "a sequence") != BH_OK ||
+        !RESERVE(self, bindings, binding_count, 1, binding_capacity))
+        return UINT32_MAX;
+    memory->references++;
+    self->bindings[self->binding_count] = (bh__binding){recorded, memory, offset, bytes};
+    return self->binding_count++;
+}
+
+static bool add_use(bh__sequence *self, bh__step_use use) {
+    if (use.binding == UINT32_MAX ||
+        !RESERVE(self, step_uses, step_use_count, 1, step_use_capacity))
+        return false;
+    self->step_uses[self->step_use_count++] = use;
+    self->steps[self->step_count].use_count++;
+    return true;
+}
+
+static bool add_buffer(bh__sequence *self, const bh__buffer *buffer, uint64_t offset,
+                       uint64_t bytes, uint32_t access, uint32_t argument) {
+    uint32_t binding = binding_for(self, buffer->id, buffer->memory, buffer->offset, buffer->bytes);
+    return add_use(self, (bh__step_use){binding, access, argument, offset, bytes});
+}
+
+static bool add_host(bh__sequence *self, bh__memory *memory, uint64_t offset, uint64_t bytes,
+                     uint32_t access) {
+    uint32_t binding = binding_for(self, 0, memory, 0, memory->bytes);
+    return add_use(self, (bh__step_use){binding, access, 0, offset, bytes});
+}
+
+static bool add_kernel(bh__sequence *self, bh__kernel *kernel) {
+    bool known = false, pinned = false;
+    for (uint32_t i = 0; i < self->kernel_count; i++) known |= self->kernels[i] == kernel;
+    for (uint32_t i = 0; i < self->module_count; i++) pinned |= self->modules[i] == kernel->module;
+    if (!known) {
+        if (!RESERVE(self, kernels, kernel_count, 1, kernel_capacity)) return false;
+        self->kernels[self->kernel_count++] = kernel;
+    }
+    if (!pinned) {
+        if (!RESERVE(self, modules, module_count, 1, module_capacity)) return false;
+        kernel->module->pins++;
+        self->modules[self->module_count++] = kernel->module;
+    }
+    return true;
+}
+
+/* ---- steps ---- */
+
+/* Makes room for a step. step_end adds it. */
+static bh_status step_begin(bh__sequence *self, uint32_t op) {
+    if (self->step_count == BH__MAX_STEPS) {
+        return bh__refuse(BH_E_INVALID, "split it into several sequences",
+                          "sequence \"%s\" has %u steps, the maximum", self->name,
+                          self->step_count);
+    }
+    if (!RESERVE(self, steps, step_count, 1, step_capacity) ||
+        !RESERVE(self, records, step_count, 1, record_capacity))
+        return bh__last()->status;
+    self->steps[self->step_count] = (bh__step){.first_use = self->step_use_count};
+    memset(&self->records[self->step_count], 0, sizeof *self->records);
+    self->records[self->step_count].op = op;
+    return BH_OK;
+}
+
+/* Adds the step or, on failure, drops it. Bindings and kernels that only a dropped step names stay:
+ * they do no harm. */
+static bh_status step_end(bh__sequence *self, bh_status status, uint32_t *out_step) {
+    if (status != BH_OK) {
+        self->step_use_count = self->steps[self->step_count].first_use;
+        return status;
+    }
+    if (out_step) *out_step = self->step_count;
+    self->step_count++;
+    return BH_OK;
+}
+
+static bh_status check_options(const bh__sequence *self, const bh_launch_options *options) {
+    uint32_t others = options->flags & (BH_LAUNCH_IDEMPOTENT | BH_LAUNCH_NO_BLOCK);
+    if (!others && !options->lane.id && !options->deadline_ns) return BH_OK;
+    return bh__refuse(
+        BH_E_INVALID, "set lane, deadline and flags in the options of bh_sequence_submit",
+        "sequence \"%s\": the options of a step have lane 0x%llx, deadline_ns %llu and flags "
+        "0x%x, which are for submissions",
+        self->name, (unsigned long long)options->lane.id, (unsigned long long)options->deadline_ns,
+        others);
+}
+
+/* The handle of the buffer that use `index` came from: an argument, or one of `also`. */
+static uint64_t handle_of(const bh__launch *packed, uint32_t index, bh_args args) {
+    const bh__use *use = &packed->uses[index];
+    if (use->argument) return args.list[use->argument - 1].u.buffer.id;
+    uint32_t first = packed->use_count - (uint32_t)packed->options->also_count;
+    return packed->options->also[index - first].buffer.id;
+}
+
+static bh_status keep_launch(bh__sequence *self, const bh__launch *packed, bh_args args) {
+    uint32_t bytes = (packed->body.param_bytes + 15) & ~15u;
+    if (self->params_bytes + bytes > BH__MAX_VERSION_BYTES)
+        return bh__sequence_refuse_size(self, self->params_bytes + bytes);
+    if (!RESERVE(self, params, params_bytes, bytes, params_capacity) ||
+        !add_kernel(self, packed->kernel))
+        return bh__last()->status;
+    for (uint32_t i = 0; i < packed->use_count; i++) {
+        const bh__use *use = &packed->uses[i];
+        uint32_t binding =
+            binding_for(self, handle_of(packed, i, args), use->memory, use->offset, use->bytes);
+        if (!add_use(self, (bh__step_use){binding, use->access, use->argument, 0, use->bytes}))
+            return bh__last()->status;
+    }
+    bh__step *step = &self->steps[self->step_count];
+    step->kernel = packed->kernel;
+    step->elements = packed->options->elements;
+    step->writable_inputs = packed->options->flags & BH_LAUNCH_WRITABLE_INPUTS;
+    bh__sequence_step *record = &self->records[self->step_count];
+    record->u.launch = packed->body;
+    record->params = self->params_bytes;
+    if (bytes) {
+        memset(self->params + self->params_bytes, 0, bytes);
+        memcpy(self->params + self->params_bytes, packed->params, packed->body.param_bytes);
+    }
+    self->params_bytes += bytes;
+    return BH_OK;
+}
+
+/* Asks the worker what the checks need. Releases the lock meanwhile: afterwards another thread may
+ * have finished or released the sequence. */
+static bh_status ask_fit(bh__launch *packed) {
+    bh__fit_question question = bh__launch_question(packed);
+    bh_status status = bh__fit_ask(packed->device, packed->kernel, &question, NULL);
+    packed->kernel = NULL;
+    return status;
+}
+
+bh_status bh_sequence_launch(bh_sequence handle, bh_kernel kernel, bh_shape shape, bh_args args,
+                             const bh_launch_options *given, uint32_t *out_step) {
+    bh_launch_options storage;
+    bh__launch packed = {.kernel = NULL};
+    bh_status status = bh__launch_options_take(given, &storage, &packed.options);
+    if (status != BH_OK) return status;
+    bh__sequence *self = bh__sequence_lock(handle, BH__SEQUENCE_RECORDING, &packed.device);
+    if (!self) return bh__last()->status;
+    bool again;
+    do {
+        again = false;
+        status = check_options(self, packed.options);
+        if (status == BH_OK) status = step_begin(self, BH__OP_LAUNCH);
+        if (status != BH_OK) break;
+        status = bh__launch_pack(&packed, kernel, &shape, args, NULL);
+        if (packed.asks) {
+            status = ask_fit(&packed);
+            again = status == BH_OK;
+            if (again) self = bh__sequence_get(packed.device, handle, BH__SEQUENCE_RECORDING);
+            if (!self) status = bh__last()->status;
+        } else {
+            if (status == BH_OK) status = keep_launch(self, &packed, args);
+            status = step_end(self, status, out_step);
+        }
+        bh__launch_free(&packed);
+    } while (again && self);
+    if (status != BH_OK) bh__launch_record_status(&packed, status);
+    bh__device_unlock(packed.device);
+    return status;
+}
+
+static bh_status check_range(const char *what, uint64_t offset, uint64_t bytes,
+                             const bh__buffer *buffer) {
+    if (bytes && bh__range_fits(offset, bytes, buffer->bytes)) return BH_OK;
+    return bh__refuse(BH_E_INVALID, "stay within the buffer, and move at least one byte",
+                      "%s: %llu bytes at offset %llu are empty or outside the buffer of %llu bytes",
+                      what, (unsigned long long)bytes, (unsigned long long)offset,
+                      (unsigned long long)buffer->bytes);
+}
+
+bh_status bh_sequence_copy(bh_sequence handle, bh_buffer target, uint64_t target_offset,
+                           bh_buffer source, uint64_t source_offset, uint64_t bytes,
+                           uint32_t *out_step) {
+    bh__device *device;
+    bh__sequence *self = bh__sequence_lock(handle, BH__SEQUENCE_RECORDING, &device);
+    if (!self) return bh__last()->status;
+    bh__buffer *to = bh__handle_get(device, target.id, BH__KIND_BUFFER, "target");
+    bh__buffer *from = to ? bh__handle_get(device, source.id, BH__KIND_BUFFER, "source") : NULL;
+    bh_status status = from ? check_range("copy to", target_offset, bytes, to) : BH_E_INVALID;
+    if (status == BH_OK) status = check_range("copy from", source_offset, bytes, from);
+    if (status == BH_OK) status = step_begin(self, BH__OP_COPY);
+    if (status == BH_OK) {
+        self->records[self->step_count].u.copy.bytes = bytes;
+        if (!add_buffer(self, from, source_offset, bytes, BH_ACCESS_IN, 0) ||
+            !add_buffer(self, to, target_offset, bytes, BH_ACCESS_OUT, 0))
+            status = bh__last()->status;
+        status = step_end(self, status, out_step);
+    }
+    bh__device_unlock(device);
+    return status;
+}
+
+bh_status bh_sequence_fill(bh_sequence handle, bh_buffer buffer, uint64_t offset, uint64_t bytes,
+                           const void *pattern, uint32_t pattern_bytes, uint32_t *out_step) {
+    if (!pattern || pattern_bytes == 0 || pattern_bytes > 16 ||
+        !bh__is_power_of_two(pattern_bytes) || bytes % pattern_bytes) {
+        return bh__refuse(BH_E_INVALID,
+                          "use a pattern of 1, 2, 4, 8 or 16 bytes and fill a multiple of it",
+                          "fill: %llu bytes, pattern of %u bytes at %p", (unsigned long long)bytes,
+                          pattern_bytes, pattern);
+    }
+    bh__device *device;
+    bh__sequence *self = bh__sequence_lock(handle, BH__SEQUENCE_RECORDING, &device);
+    if (!self) return bh__last()->status;
+    bh__buffer *to = bh__handle_get(device, buffer.id, BH__KIND_BUFFER, "buffer");
+    bh_status status = to ? check_range("fill", offset, bytes, to) : BH_E_INVALID;
+    if (status == BH_OK) status = step_begin(self, BH__OP_FILL);
+    if (status == BH_OK) {
+        bh__copy_body *body = &self->records[self->step_count].u.copy;
+        body->bytes = bytes;
+        body->pattern_bytes = pattern_bytes;
+        memcpy(body->pattern, pattern, pattern_bytes);
+        if (!add_buffer(self, to, offset, bytes, BH_ACCESS_OUT, 0)) status = bh__last()->status;
+        status = step_end(self, status, out_step);
+    }
+    bh__device_unlock(device);
+    return status;
+}
+
+static bh_status record_move(bh_sequence handle, uint32_t op, bh_buffer buffer, uint64_t offset,
+                             const void *pointer, uint64_t bytes, uint32_t *out_step) {
+    bool write = op == BH__OP_WRITE;
+    bh__device *device;
+    bh__sequence *self = bh__sequence_lock(handle, BH__SEQUENCE_RECORDING, &device);
+    if (!self) return bh__last()->status;
+    bh__buffer *other = bh__handle_get(device, buffer.id, BH__KIND_BUFFER, "buffer");
+    bh_status status =
+        other ? check_range(write ? "write" : "read", offset, bytes, other) : BH_E_INVALID;
+    uint64_t host_offset = 0;
+    bh__memory *host = status == BH_OK ? bh__host_find(device, pointer, bytes, &host_offset) : NULL;
+    if (status == BH_OK && !host) {
+        status = bh__refuse(BH_E_INVALID, "use memory from bh_host_alloc of this device",
+                            "%llu bytes at %p are not host memory of this device",
+                            (unsigned long long)bytes, pointer);
+    }
+    if (status == BH_OK) status = step_begin(self, op);
+    if (status == BH_OK) {
+        bh__copy_body *body = &self->records[self->step_count].u.copy;
+        body->bytes = bytes;
+        body->host = host->host_id;
+        *(write ? &body->source : &body->target) = host->host_from + host_offset;
+        /* The buffer is always the first use: bh__sequence_resolve relies on it. */
+        if (!add_buffer(self, other, offset, bytes, write ? BH_ACCESS_OUT : BH_ACCESS_IN, 0) ||
+            !add_host(self, host, host_offset, bytes, write ? BH_ACCESS_IN : BH_ACCESS_OUT))
+            status = bh__last()->status;
+        status = step_end(self, status, out_step);
+    }
+    bh__device_unlock(device);
+    return status;
+}
+
+bh_status bh_sequence_write(bh_sequence sequence, bh_buffer buffer, uint64_t offset,
+                            const void *source, uint64_t bytes, uint32_t *out_step) {
+    return record_move(sequence, BH__OP_WRITE, buffer, offset, source, bytes, out_step);
+}
+
+bh_status bh_sequence_read(bh_sequence sequence, bh_buffer buffer, uint64_t offset, void *target,
+                           uint64_t bytes, uint32_t *out_step) {
+    return record_move(sequence, BH__OP_READ, buffer, offset, target, bytes, out_step);
+}
+
+bh_status bh_sequence_wait(bh_sequence handle, bh_lane lane_handle) {
+    bh__device *device;
+    bh__sequence *self = bh__sequence_lock(handle, BH__SEQUENCE_RECORDING, &device);
+    if (!self) return bh__last()->status;
+    bh__lane *lane = bh__lane_get(device, lane_handle);
+    if (lane) self->wait_lanes |= 1ull << lane->index;
+    bh__device_unlock(device);
+    return lane ? BH_OK : bh__last()->status;
+}

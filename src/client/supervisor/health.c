@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The health of a device. The supervisor updates it on every change, so that it can be read without
+ * the device's lock. */
+#include <stdio.h>
+#include <string.h>
+
+#include "client/core/handles.h"
+#include "client/core/sized.h"
+#include "client/supervisor/internal.h"
+
+static uint32_t state_of(const bh__device *device) {
+    switch (atomic_load(&device->state)) {
+    case BH_DEVICE_STOPPED:
+        return BH_HEALTH_STOPPED;
+    case BH_DEVICE_REPLACING:
+        return BH_HEALTH_REPLACING;
+    default:
+        return device->supervisor.standbys_ready < device->options.standbys ? BH_HEALTH_DEGRADED
+                                                                            : BH_HEALTH_OK;
+    }
+}
+
+static void fill_reason(const bh__device *device, bh_health *out) {
+    size_t room = sizeof out->reason;
+    switch (out->state) {
+    case BH_HEALTH_STOPPED:
+        snprintf(out->reason, room, "%.*s", (int)room - 1, device->stop_reason.message);
+        break;
+    case BH_HEALTH_REPLACING:
+        snprintf(out->reason, room, "the worker of generation %llu was lost: %.180s",
+                 (unsigned long long)device->generation, device->supervisor.loss.message);
+        break;
+    case BH_HEALTH_DEGRADED:
+        if (device->supervisor.degraded[0])
+            snprintf(out->reason, room, "%.*s", (int)room - 1, device->supervisor.degraded);
+        else
+            snprintf(out->reason, room, "%u of %u standbys are ready, the others are starting",
+                     device->supervisor.standbys_ready, device->options.standbys);
+        break;
+    default:
+        break;
+    }
+}
+
+static void list_standbys(bh__device *device, bh_health *out) {
+    uint32_t count = 0;
+    for (int ready = 1; ready >= 0; ready--) {
+        for (uint32_t i = 0; i < BH__AREAS && count < BH__MAX_STANDBYS; i++) {
+            bh__worker *worker = &device->supervisor.workers[i];
+            if (bh__is_standby(device, worker) && bh__is_ready(worker) == (ready != 0))
+                out->standby_pids[count++] = worker->process.program.pid;
+        }
+    }
+}
+
+void bh__health_note(bh__device *device) {
+    bh_health now = {.state = state_of(device),
+                     .generation = device->generation,
+                     .losses = device->losses,
+                     .standbys_ready = device->supervisor.standbys_ready,
+                     .standbys = device->options.standbys,
+                     .worker_pid = atomic_load(&device->supervisor.worker_pid)};
+    fill_reason(device, &now);
+    list_standbys(device, &now);
+    pthread_mutex_lock(&device->notes_lock);
+    device->supervisor.notes.health = now;
+    pthread_mutex_unlock(&device->notes_lock);
+}
+
+bh_status bh_device_get_health(bh_device handle, bh_health *out) {
+    if (bh__sized_check(out, "bh_health") != BH_OK) return BH_E_INVALID;
+    bh__device *device = bh__device_enter(handle.id);
+    if (!device) return bh__last()->status;
+    pthread_mutex_lock(&device->notes_lock);
+    bh_health health = device->supervisor.notes.health;
+    pthread_mutex_unlock(&device->notes_lock);
+    if (bh__is_closing(device)) {
+        health.state = BH_HEALTH_CLOSING;
+        snprintf(health.reason, sizeof health.reason, "the device is being closed");
+    }
+    bh__ticket_leave(device);
+    bh__sized_give(out, &health, sizeof health);
+    return BH_OK;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Transfers: copies between the program and buffers and between buffers, fills, rectangles (rows).
+ * Also host memory that workers can access: regions, staging slots, pools.
+ */
+#ifndef BH_CLIENT_TRANSFER_TRANSFER_H
+#define BH_CLIENT_TRANSFER_TRANSFER_H
+
+#include "client/core/device.h"
+
+/* ---- transfer.c ---- */
+
+/* Fills a new buffer with zeros, on the device's own lane. On failure its bytes are in doubt. */
+bh_status bh__submit_zeros(bh_buffer buffer, uint64_t bytes);
+
+/* Refuses a lane of another device than the buffer's. */
+bh_status bh__check_lane_device(bh_lane lane, bh_buffer buffer);
+/* Submits a fill of rows of any pitch with a pattern of any length. The pattern goes through a
+ * staging slot. */
+bh_status bh__submit_pattern(bh_lane lane, bh_buffer buffer, uint64_t offset, uint64_t pitch,
+                             uint64_t width, uint64_t height, const void *pattern,
+                             uint32_t pattern_bytes, bh_ticket *out);
+
+/*
+ * A write of several pieces counts as one call: it fails if one piece fails. bh__call_begin names
+ * the bytes to be written, bh__write_pieces submits pieces through staging slots, bh__call_finish
+ * returns the status of the whole. All without the lock. Between begin and finish the device cannot
+ * be freed.
+ */
+bh_status bh__call_begin(bh_buffer buffer, uint64_t offset, uint64_t bytes, bh__call *out);
+bh_status bh__write_pieces(bh_lane lane, bh_buffer buffer, uint64_t offset, const void *source,
+                           uint64_t bytes, bh__call *call, bh_ticket *out);
+bh_status bh__call_finish(bh__call *self, bh_status status);
+
+/* ---- staging.c: host regions and staging slots, with the lock held ---- */
+
+/* Takes a free staging slot. `wait`: waits for one, with the lock released. A thread that holds a
+ * slot must not wait for another: it passes false and gets BH_E_BUSY, without setting an error. */
+bh_status bh__staging_take(bh__device *device, bool wait, uint32_t *out_slot);
+/* Returns a slot. It is free once `lane` has passed `sequence` (0: now). `failed`: a lost worker
+ * may still access it, so it is free only after that worker is reaped. */
+void bh__staging_put(bh__device *device, uint32_t slot, uint32_t lane, uint64_t sequence,
+                     bool failed);
+uint8_t *bh__staging_memory(bh__device *device, uint32_t slot);
+
+/* Creates a region of shared memory. Releases the lock while the worker maps it. */
+bh_status bh__host_region_create(bh__device *device, uint64_t asked, bh__memory **out);
+/* Waits for the work that uses the region and unmaps it. Releases the lock meanwhile. */
+void bh__host_region_destroy(bh__device *device, bh__memory *memory);
+/* Waits until no submitted work uses the memory. Releases the lock meanwhile. */
+void bh__host_wait_idle(bh__device *device, const bh__memory *memory);
+bh__host_entry *bh__host_entry_of(bh__device *device, const bh__memory *memory);
+
+/* Records a region that the worker has mapped. False: no host memory. */
+bool bh__host_note(bh__device *device, const bh__host_region *region, int fd, bh__memory *memory);
+
+/* Finds the region, or the taken piece of a pool, that contains [pointer, pointer + bytes). NULL:
+ * none does. */
+bh__memory *bh__host_find(bh__device *device, const void *pointer, uint64_t bytes,
+                          uint64_t *out_offset);
+
+/* ---- host_pool.c, with the lock held ---- */
+
+/* The piece that contains these bytes of a pool's region. NULL: none, or the piece is not taken. */
+bh__memory *bh__host_pool_find(struct bh__host_pool_slab *slab, uint64_t offset, uint64_t bytes,
+                               uint64_t *out_offset);
+/* Frees the records of all pools. Their regions stay. */
+void bh__host_pools_free(bh__device *device);
+
+#endif

@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the public headers and writes, as C, a table of every function that they declare: how to call
+it, and of which sort each parameter is, down to the fields of structs. support/call.h has the types.
+
+A function with a parameter that is none of the sorts goes into the table of unknown ones, which fails
+the test: whoever adds it teaches this file, and support/world.c, what a good value is.
+
+usage: generate.py OUTPUT HEADER...
+"""
+import re
+import sys
+
+NUMBERS = {"uint8_t", "uint16_t", "uint32_t", "int32_t", "uint64_t", "int64_t", "size_t", "int",
+           "bh_type", "bh_status", "double", "bool"}
+WORDS = NUMBERS | {"void *", "const char *", "bh_dl_managed *", "bh_dl_versioned *"}
+
+# Numbers that make a call succeed where zero does not: by parameter, or by function and parameter.
+GOOD = {"type": "BH_U32", "count": "4", "bytes": "4", "pattern_bytes": "4", "timeout_ns": "1000000",
+        "max_level": "BH_LOG_ERROR", "where": "BH_TO_DEVICE", "advice": "BH_ADVISE_PREFER_DEVICE",
+        "capacity": "4096", "ndim": "1", "failure_limit": "65536",
+        "bh_managed_map.flags": "BH_MAP_READ", "bh_set_failure_limit.count": "65536",
+        "bh_module_load.bytes": "IMAGE_BYTES", "bh_submit_load.bytes": "IMAGE_BYTES",
+        "bh_binary_from.count": "IMAGE_BYTES", "bh_preflight_line.bytes": "4096",
+        "bh_memory_trim.keep_bytes": "UINT64_MAX"}
+# What the library cannot check, because the memory it is about is the program's own: how long it is.
+TRUSTED = {"bh_submit_write_2d": ("source_offset", "source_pitch"),
+           "bh_buffer_write_2d": ("source_offset", "source_pitch"),
+           "bh_submit_read_2d": ("target_offset", "target_pitch"),
+           "bh_buffer_read_2d": ("target_offset", "target_pitch")}
+# Large values of these are legal and last: a deadline that passes, kernels that run for days.
+SMALL = {"repeat", "deadline_ns", "stuck_timeout_ns", "retries", "x", "y", "z"}
+
+
+class Unknown(Exception):
+    pass
+
+
+def strip(text):
+    text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
+    text = re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", "", text, flags=re.M)
+    return re.sub(r"\s+", " ", text)
+
+
+def spelled(text):
+    """A type with its stars apart and nothing else: "const bh_rows *"."""
+    return re.sub(r"\s+", " ", text.replace("*", " * ")).strip().replace("* *", "**")
+
+
+def declarator(text):
+    """The type, the name, and the length of an array."""
+    match = re.fullmatch(r"(.*?)(\w+)\s*(?:\[([^\]]*)\])?", text.strip(), flags=re.S)
+    return spelled(match.group(1)), match.group(2), match.group(3)
+
+
+def split_body(body):
+    """Fields of a struct; what is nested in braces stays one."""
+    parts, depth, at = [], 0, 0
+    for i, char in enumerate(body):
+        depth += (char == "{") - (char == "}")
+        if char == ";" and depth == 0:
+            parts.append(body[at:i].strip())
+            at = i + 1
+    return parts
+
+
+class Header:
+    def __init__(self, text):
+        self.structs, self.functions, self.callbacks = {}, [], {}
+        for match in re.finditer(r"typedef struct (\w+) \{", text):
+            end, depth = match.end(), 1
+            while depth:
+                depth += (text[end] == "{") - (text[end] == "}")
+                end += 1
+            self.structs[match.group(1)] = split_body(text[match.end():end - 1])
+        for match in re.finditer(r"typedef (\w+) (bh_\w+_fn)\((.*?)\);", text):
+            self.callbacks[match.group(2)] = (match.group(1), match.group(3))
+        for match in re.finditer(r"BH_API ([\w ]+\**)\s*(bh_\w+)\((.*?)\);", text):
+            self.functions.append((spelled(match.group(1)), match.group(2), match.group(3)))
+
+    def is_handle(self, name):
+        return self.structs.get(name) == ["uint64_t id"]
+
+
+def number_sort(function, name, ctype, counted):
+    good = GOOD.get("%s.%s" % (function, name), GOOD.get(name, "0"))
+    if ctype == "size_t" and counted:
+        return "COUNT", GOOD.get("%s.%s" % (function, name), "1")
+    return ("SMALL" if name in SMALL else "NUMBER"), good
+
+
+def pointer_sort(header, ctype, name):
+    const, base = ctype.startswith("const "), ctype.replace("const ", "").rstrip(" *")
+    stars = ctype.count("*")
+    if base in header.callbacks:
+        return "CALLBACK", "stub_" + base
+    if ctype in ("const char *", "char *"):
+        return ("IN_TEXT" if const else "OUT_TEXT"), None
+    if ctype == "void *" and name == "context":
+        return "CONTEXT", None
+    if ctype in ("const void *", "void *"):
+        return ("IN_DATA" if const else "OUT_DATA"), None
+    if base in header.structs and stars == 1:
+        return ("IN_STRUCT" if const else "OUT_STRUCT"), base
+    if const and base in NUMBERS:
+        return "IN_NUMBERS", None
+    if spelled(re.sub(r"\*$", "", ctype)) in WORDS:
+        return "OUT_WORD", None
+    raise Unknown(ctype)
+
+
+class Writer:
+    def __init__(self, header):
+        self.header, self.layouts, self.lines, self.unknown = header, {}, [], []
+
+    def slot(self, function, owner, ctype, name, array, counted, offset):
+        """One entry of a table of slots."""
+        size, extra, good = "sizeof(%s)" % ctype, "NULL", "0"
+        if array is not None:
+            sort = ("IN_FDS" if ctype == "const int" else "OUT_WORD") if owner is None else "BYTES"
+            size = "sizeof(void *)" if owner is None else "sizeof(((%s *)0)->%s)" % (owner, name)
+        elif "(*" in ctype:
+            sort, size = "CONTEXT", "sizeof(void *)"
+        elif self.header.is_handle(ctype):
+            sort, extra = "HANDLE", '"%s"' % ctype
+        elif ctype in self.header.structs:
+            sort, extra = "STRUCT", "&" + self.layout(ctype, function)
+        elif ctype in NUMBERS:
+            sort, good = number_sort(function, name, ctype, counted)
+        elif ctype.startswith("const char *const *") or ctype == "const char * const *":
+            sort = "IN_TEXTS"
+        elif ctype.endswith("*"):
+            sort, what = pointer_sort(self.header, ctype, name)
+            if sort == "CALLBACK":
+                return '{"%s", CALLBACK, %s, sizeof(void *), 0, NULL, (void (*)(void))%s}' % (
+                    name, offset, what)
+            extra = "&" + self.layout(what, function) if what else "NULL"
+        else:
+            raise Unknown(ctype)
+        return '{"%s", %s, %s, %s, (uint64_t)(%s), %s, NULL}' % (name, sort, offset, size, good,
+                                                                  extra)
+
+    def fields(self, struct, function):
+        for part in self.header.structs[struct]:
+            if part.startswith(("union", "struct")) or "{" in part:
+                match = re.search(r"(\w+)$", part)
+                name = match.group(1)
+                yield '{"%s", ARGUMENT, offsetof(%s, %s), sizeof(((%s *)0)->%s), 0, NULL, NULL}' % (
+                    name, struct, name, struct, name)
+                continue
+            pointer = re.fullmatch(r".*\(\*(\w+)\)\(.*\)", part)
+            if pointer:
+                yield self.slot(function, struct, "(*", pointer.group(1), None, False,
+                                "offsetof(%s, %s)" % (struct, pointer.group(1)))
+                continue
+            first, *others = part.split(",")
+            ctype, name, array = declarator(first)
+            for entry in [(name, array)] + [declarator("x " + o.strip())[1:] for o in others]:
+                if entry[0] in TRUSTED.get(function, ()):
+                    continue
+                yield self.slot(function, struct, ctype, entry[0], entry[1],
+                                entry[0].endswith("count"), "offsetof(%s, %s)" % (struct, entry[0]))
+
+    def layout(self, struct, function):
+        key = struct + ("__" + function if function in TRUSTED and struct == "bh_rows" else "")
+        if key not in self.layouts:
+            self.layouts[key] = None # a struct that points to its own kind
+            table = ",\n    ".join(self.fields(struct, function))
+            sized = "true" if self.header.structs[struct][0] == "uint32_t size" else "false"
+            self.lines.append("static const slot slots_%s[] = {\n    %s};" % (key, table))
+            self.lines.append('const layout layout_%s = {"%s", sizeof(%s), %s, slots_%s, '
+                              "sizeof slots_%s / sizeof *slots_%s};" %
+                              (key, struct, struct, sized, key, key, key))
+        return "layout_" + key
+
+    def function(self, result, name, text):
+        parameters = [] if text.strip() == "void" else [p.strip() for p in text.split(",")]
+        slots, arguments, previous = [], [], ""
+        for i, parameter in enumerate(parameters):
+            ctype, called, array = declarator(parameter)
+            counted = previous.endswith("*") and previous not in ("char *",)
+            slots.append(self.slot(name, None, ctype, called, array, counted, "0"))
+            cast = ctype + "*" if array is None else ctype + " **"
+            arguments.append("*(%s)a[%d]" % (cast, i))
+            previous = ctype
+        call = "%s(%s)" % (name, ", ".join(arguments))
+        body = "return %s;" % call if result == "bh_status" else "(void)%s; return BH_OK;" % call
+        self.lines.append("static bh_status call_%s(void *const *a) { (void)a; %s }" % (name, body))
+        self.lines.append("static const slot slots_%s[] = {\n    %s};" %
+                          (name, ",\n    ".join(slots) or '{"", NUMBER, 0, 0, 0, NULL, NULL}'))
+        return '{"%s", call_%s, slots_%s, %d, %s}' % (name, name, name, len(slots),
+                                                      "true" if result == "bh_status" else "false")
+
+    def stub(self, name):
+        result, text = self.header.callbacks[name]
+        parameters = [declarator(p) for p in text.split(",")]
+        unused = " ".join("(void)%s;" % p[1] for p in parameters)
+        self.lines.append("static %s stub_%s(%s) { %s%s }" % (
+            result, name, text, unused, "" if result == "void" else " return true;"))
+
+    def write(self, out):
+        for name in self.header.callbacks:
+            self.stub(name)
+        table = []
+        for result, name, text in self.header.functions:
+            try:
+                table.append(self.function(result, name, text))
+            except Unknown as error:
+                self.unknown.append('"new function %s has a parameter type %s that the generator '
+                                    'does not know"' % (name, error))
+        out.write("/* Written by tests/arguments/generate.py. */\n#include \"support/call.h\"\n\n")
+        out.write("\n".join(self.lines))
+        out.write("\n\nconst function functions[] = {\n    %s};\n" % ",\n    ".join(table))
+        out.write("const unsigned function_count = sizeof functions / sizeof *functions;\n")
+        out.write("const char *const unknown_functions[] = {%sNULL};\n" %
+                  "".join(u + ", " for u in self.unknown))
+
+
+def main():
+    text = "".join(open(path, encoding="utf-8").read() for path in sys.argv[2:])
+    with open(sys.argv[1], "w", encoding="utf-8") as out:
+        Writer(Header(strip(text))).write(out)
+
+
+main()

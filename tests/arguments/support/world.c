@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The objects that good arguments name: two devices and all that one can make on them, some of it
+ * closed again. */
+#include "../../support/support.h"
+#include "support/call.h"
+
+enum { WORDS = 16, MEMORY_LIMIT = 256 << 20 };
+
+typedef struct objects {
+    bh_device device;
+    bh_lane lane;
+    bh_module module;
+    bh_kernel kernel;
+    bh_buffer buffer;
+    bh_prepared prepared;
+    bh_host_pool pool;
+    bh_sequence sequence;
+    bh_binary binary;
+} objects;
+
+static objects good, closed, foreign;
+static bh_module basic;
+static bh_buffer shared, managed;
+static void *host, *piece, *managed_memory;
+static int fds[BH_SHARE_FDS];
+static bh_share_token token;
+static bh_ticket ticket;
+static bh_device_status at_first;
+
+/* A module: text, and spaces up to its end. */
+static const char *image(void) {
+    static char text[IMAGE_BYTES + 1];
+    snprintf(text, sizeof text, "%-*s", IMAGE_BYTES,
+             ".version 7.0\n.target sm_70\n.address_size 64\n"
+             ".visible .entry nothing()\n{\n  ret;\n}\n");
+    return text;
+}
+
+/* ---- making it ---- */
+
+static const bh_shape one_block = {{1, 1, 1}, {4, 1, 1}, {0, 0, 0}, 0};
+
+static bh_args two_arguments(void) {
+    static bh_arg list[2];
+    list[0] = BH_INOUT(good.buffer);
+    list[1] = bh_arg_value(&(uint32_t){4}, 4);
+    return (bh_args){list, 2};
+}
+
+static bh_device open_limited(void) {
+    bh_device_options options = device_options(BH_DEVICE_NO_STANDBY);
+    options.memory_limit = MEMORY_LIMIT;
+    return open_device_with(&options);
+}
+
+static void make_sequence(bh_device device, bh_buffer buffer, bh_sequence *out) {
+    REQUIRE_OK(bh_sequence_begin(device, NULL, out));
+    REQUIRE_OK(bh_sequence_fill(*out, buffer, 0, 64, &(uint32_t){7}, 4, NULL));
+}
+
+static void make(objects *out, bh_device device) {
+    out->device = device;
+    out->lane = open_lane(device);
+    out->module = load_module(device, ptx_globals);
+    out->buffer = words_filled(device, WORDS, 7);
+    make_sequence(device, out->buffer, &out->sequence);
+    bh_module kernels = load_module(device, ptx_basic);
+    if (out == &good) basic = kernels;
+    out->kernel = get_kernel(kernels, "add_one");
+    REQUIRE_OK(bh_prepare(out->kernel, one_block, BH_ARGS(BH_INOUT(out->buffer), 4u), NULL,
+                          &out->prepared));
+    REQUIRE_OK(bh_host_pool_open(device, NULL, &out->pool));
+    REQUIRE_OK(bh_binary_from(image(), IMAGE_BYTES, &out->binary));
+}
+
+static void make_closed(void) {
+    make(&closed, good.device);
+    REQUIRE_OK(bh_binary_release(closed.binary));
+    REQUIRE_OK(bh_host_pool_release(closed.pool));
+    REQUIRE_OK(bh_prepared_release(closed.prepared));
+    REQUIRE_OK(bh_sequence_release(closed.sequence));
+    REQUIRE_OK(bh_buffer_release(closed.buffer));
+    REQUIRE_OK(bh_module_release(closed.module));
+    REQUIRE_OK(bh_lane_release(closed.lane));
+    closed.device = open_limited();
+    bh_module going = load_module(closed.device, ptx_basic);
+    closed.kernel = get_kernel(going, "add_one");
+    REQUIRE_OK(bh_device_close(closed.device));
+}
+
+void world_open(void) {
+    make(&good, open_limited());
+    make(&foreign, open_limited());
+    make_closed();
+    REQUIRE_OK(bh_buffer_alloc_shareable(good.device, BH_U32, WORDS, &shared));
+    REQUIRE_OK(bh_buffer_export(shared, fds, &token));
+    REQUIRE_OK(bh_managed_alloc(good.device, BH_U32, WORDS, NULL, &managed, &managed_memory));
+    REQUIRE_OK(bh_host_alloc(good.device, 4096, &host));
+    REQUIRE_OK(bh_host_pool_take(good.pool, 64, 0, &piece));
+    REQUIRE_OK(bh_submit_fill(good.lane, good.buffer, 0, 64, &(uint32_t){7}, 4, &ticket));
+    REQUIRE_OK(bh_wait(ticket, LONG_NS));
+    at_first = status_of(good.device);
+}
+
+void world_close(void) {
+    bh_device_close(good.device);
+    bh_device_close(foreign.device);
+    bh_binary_release(good.binary);
+    bh_binary_release(foreign.binary);
+    for (int i = 0; i < BH_SHARE_FDS; i++) close(fds[i]);
+}
+
+bool world_release(const char *type, const void *made) {
+    uint64_t id;
+    memcpy(&id, made, sizeof id);
+    if (strcmp(type, "bh_device") == 0) return bh_device_close((bh_device){id}) == BH_OK;
+    if (strcmp(type, "bh_lane") == 0) return bh_lane_release((bh_lane){id}) == BH_OK;
+    if (strcmp(type, "bh_buffer") == 0) return bh_buffer_release((bh_buffer){id}) == BH_OK;
+    if (strcmp(type, "bh_prepared") == 0) return bh_prepared_release((bh_prepared){id}) == BH_OK;
+    if (strcmp(type, "bh_host_pool") == 0) return bh_host_pool_release((bh_host_pool){id}) == BH_OK;
+    if (strcmp(type, "bh_sequence") == 0) return bh_sequence_release((bh_sequence){id}) == BH_OK;
+    if (strcmp(type, "bh_binary") == 0) return bh_binary_release((bh_binary){id}) == BH_OK;
+    /* One that is being loaded may fail, and its handle is gone. A kernel goes with its module. */
+    if (strcmp(type, "bh_module") == 0) (void)bh_module_release((bh_module){id});
+    return strcmp(type, "bh_module") == 0 || strcmp(type, "bh_kernel") == 0;
+}
+
+/* ---- what good arguments are ---- */
+
+uint64_t world_handle(const char *type, life which) {
+    const objects *from = which == GOOD ? &good : which == CLOSED ? &closed : &foreign;
+    const struct {
+        const char *type;
+        uint64_t id;
+    } all[] = {{"bh_device", from->device.id},  {"bh_lane", from->lane.id},
+               {"bh_module", from->module.id},  {"bh_kernel", from->kernel.id},
+               {"bh_buffer", from->buffer.id},  {"bh_prepared", from->prepared.id},
+               {"bh_host_pool", from->pool.id}, {"bh_sequence", from->sequence.id},
+               {"bh_binary", from->binary.id}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (strcmp(all[i].type, type) == 0) return all[i].id;
+    FAIL("tests/arguments/support/world.c has no %s", type);
+    exit(1);
+}
+
+static void set(void *out, const void *from, size_t bytes) {
+    memcpy(out, from, bytes);
+}
+
+void world_struct(const char *type, void *out) {
+    static uint32_t words[1 << 16],
+        count = 4; /* longer than any length that the library believes */
+    static bh_dispatch_arg args[2];
+    args[0] = (bh_dispatch_arg){BH_DISPATCH_INOUT, 0, 16, words, words};
+    args[1] = (bh_dispatch_arg){BH_DISPATCH_VALUE, 0, 4, &count, NULL};
+    bh_args two = two_arguments();
+    if (strcmp(type, "bh_args") == 0) set(out, &two, sizeof two);
+    if (strcmp(type, "bh_arg") == 0) set(out, two.list, 2 * sizeof *two.list);
+    if (strcmp(type, "bh_shape") == 0) set(out, &one_block, sizeof one_block);
+    if (strcmp(type, "bh_ticket") == 0) set(out, &ticket, sizeof ticket);
+    if (strcmp(type, "bh_share_token") == 0) set(out, &token, sizeof token);
+    if (strcmp(type, "bh_dispatch_arg") == 0) set(out, args, sizeof args);
+    if (strcmp(type, "bh_binary") == 0) set(out, &good.binary, sizeof good.binary);
+    if (strcmp(type, "bh_device_entry") == 0) memset(out, 0, sizeof(bh_device_entry));
+    if (strcmp(type, "bh_use") == 0)
+        set(out, &(bh_use){good.buffer, BH_ACCESS_IN, 0}, sizeof(bh_use));
+    if (strcmp(type, "bh_change") == 0)
+        set(out, &(bh_change){1, 0, bh_arg_value(&count, 4)}, sizeof(bh_change));
+    if (strcmp(type, "bh_rows") == 0) {
+        bh_rows rows = BH_INIT(rows);
+        rows.width = rows.height = 4;
+        set(out, &rows, sizeof rows);
+    }
+    if (strcmp(type, "bh_dispatch_item") == 0) {
+        bh_dispatch_item item = BH_INIT(item);
+        item.kernel = good.kernel;
+        item.shape = one_block;
+        item.args = args;
+        item.arg_count = 2;
+        set(out, &item, sizeof item);
+    }
+    if (strcmp(type, "bh_dl_managed") == 0) memset(out, 0, sizeof(bh_dl_managed));
+    if (strcmp(type, "bh_dl_versioned") == 0) memset(out, 0, sizeof(bh_dl_versioned));
+}
+
+static bool is(const char *text, const char *name) {
+    return strcmp(text, name) == 0;
+}
+
+void *world_memory(const char *called, const char *parameter) {
+    if (is(called, "bh_host_free") || is(called, "bh_submit_read") ||
+        is(called, "bh_sequence_read") || is(called, "bh_sequence_write") ||
+        is(called, "bh_submit_read_2d"))
+        return host;
+    if (is(called, "bh_host_pool_give")) return piece;
+    if (is(called, "bh_managed_unmap")) return managed_memory;
+    bool wants_image = is(parameter, "image") || is(called, "bh_binary_from");
+    return wants_image ? (void *)(uintptr_t)image() : NULL;
+}
+
+const int *world_descriptors(void) {
+    return fds;
+}
+
+const char *world_text(const char *called, const char *parameter) {
+    if (is(parameter, "source")) return "int a;";
+    if (is(called, "bh_kernel_get")) return "bump";
+    if (strncmp(called, "bh_module_global", 16) == 0) return "counter";
+    return is(parameter, "device") ? test_device() : NULL;
+}
+
+/* ---- is it as it was? ---- */
+
+bool world_sound(bool may_lose, char *why, size_t size) {
+    bh_device_status now = BH_INIT(now);
+    bh_buffer x;
+    uint32_t words[4] = {0};
+    bh_status status = bh_device_get_status(good.device, &now);
+    if (status == BH_OK) status = bh_buffer_alloc(good.device, BH_U32, 4, NULL, &x);
+    if (status == BH_OK) {
+        status = run_now(get_kernel(basic, "iota"), BH_GRID(4, 4), BH_ARGS(BH_OUT(x), 5u, 4u));
+        if (status == BH_OK) status = bh_buffer_read(x, 0, words, sizeof words);
+        bh_buffer_release(x);
+    }
+    snprintf(why, size,
+             "status %d, word %u, %llu losses, %u lanes and %llu buffers where there were %u and "
+             "%llu",
+             status, words[3], (unsigned long long)now.losses, now.lanes,
+             (unsigned long long)now.buffers, at_first.lanes, (unsigned long long)at_first.buffers);
+    return status == BH_OK && words[3] == 8 && (may_lose || now.losses == 0) &&
+           now.lanes == at_first.lanes && now.buffers == at_first.buffers;
+}

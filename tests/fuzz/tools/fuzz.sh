@@ -1,0 +1,61 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# fuzz.sh BUILD SECONDS [NAME...]: runs each fuzz target, or those whose name contains one of these, for
+# so long. New inputs go to BUILD/corpus/NAME, those that fail to BUILD/crashes. Exits 1 if some failed.
+set -u
+build=$1 seconds=$2
+shift 2
+source=$(cd "$(dirname "$0")/.." && pwd)
+log=$build/fuzz.log
+export ASAN_OPTIONS="allocator_may_return_null=1:quarantine_size_mb=16${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
+symbolizer=$(command -v llvm-symbolizer || ls /usr/bin/llvm-symbolizer-* 2>/dev/null | tail -n 1)
+[ -z "$symbolizer" ] || export ASAN_SYMBOLIZER_PATH="${ASAN_SYMBOLIZER_PATH:-$symbolizer}"
+mkdir -p "$build/corpus" "$build/crashes"
+failed=''
+
+# wanted NAME FILTER...: whether there is no filter or one that fits.
+wanted() {
+    name=$1
+    shift
+    [ $# -gt 0 ] || return 0
+    for filter in "$@"; do
+        case $name in *"$filter"*) return 0 ;; esac
+    done
+    return 1
+}
+
+# run_libfuzzer NAME / run_engine NAME: what the target prints, on standard output. Whatever reads PTX
+# starts from the tests' PTX and knows its words.
+run_libfuzzer() {
+    seeds='' dictionary=''
+    case $1 in ptx_execute | ptx_check | writes | cuda_image) seeds=$source/../ptx dictionary=$source/ptx.dict ;; esac
+    "$build/tests/fuzz-$1" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -malloc_limit_mb=0 \
+        -max_len=16384 -print_final_stats=1 -artifact_prefix="$build/crashes/$1-" ${dictionary:+-dict="$dictionary"} \
+        "$build/corpus/$1" "$source/corpus/$1" ${seeds:+"$seeds"} 2>&1
+}
+
+run_engine() {
+    "$build/tests/fuzz-$1" --mutate "$seconds" --seed "${SEED:-$(date +%s)}" --crashes "$build/crashes" \
+        --found "$build/corpus/$1" "$build/corpus/$1" 2>&1
+}
+
+engine=run_engine
+grep -q '^CMAKE_C_COMPILER:.*clang' "$build/CMakeCache.txt" && engine=run_libfuzzer
+
+for file in "$source"/*.c; do
+    name=$(basename "$file" .c)
+    [ "$name" != canary ] && wanted "$name" "$@" || continue
+    echo "== $name, $seconds seconds"
+    mkdir -p "$build/corpus/$name"
+    { $engine "$name" || echo 'fuzz.sh: failed'; } | tee "$log" |
+        grep --line-buffered -E 'INITED|pulse|DONE|ERROR|SUMMARY|executions|fails|exec_per_sec|executed_units'
+    if grep -q '^fuzz.sh: failed' "$log"; then
+        cp "$log" "$build/crashes/$name.log"
+        failed="$failed $name"
+        echo "$name failed: see $build/crashes/$name.log. To repeat one:"
+        for input in "$build/crashes/$name-"*; do
+            echo "    ASAN_OPTIONS=allocator_may_return_null=1 $build/tests/fuzz-$name $input"
+        done
+    fi
+done
+[ -z "$failed" ] || { echo "failed:$failed"; exit 1; }

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* bulkhead.hpp on a device: work, errors, and who releases what. usage: raii DEVICE SAXPY.ptx */
+#include <array>
+#include <bulkhead.hpp>
+#include <cstdio>
+#include <cstring>
+#include <type_traits>
+#if __cplusplus >= 202002L
+#include <span>
+#endif
+
+namespace bh = bulkhead;
+
+static int failures;
+#define EXPECT(condition)                                                                          \
+    do {                                                                                           \
+        if (!(condition)) std::printf("line %d: %s\n", __LINE__, #condition), failures++;          \
+    } while (0)
+
+template <typename Function> static bh_status thrown(Function function) {
+    try {
+        function();
+    } catch (const bh::error &e) {
+        EXPECT(e.what()[0] != 0 && e.fix()[0] != 0);
+        return e.status();
+    }
+    return BH_OK;
+}
+
+template <typename Owner, typename Handle> constexpr bool converts_as_a_variable() {
+    return std::is_convertible<Owner &, Handle>::value &&
+           std::is_convertible<const Owner &, Handle>::value &&
+           !std::is_convertible<Owner, Handle>::value &&
+           !std::is_copy_constructible<Owner>::value && !std::is_copy_assignable<Owner>::value &&
+           std::is_nothrow_move_constructible<Owner>::value &&
+           std::is_nothrow_move_assignable<Owner>::value;
+}
+static_assert(converts_as_a_variable<bh::device, bh_device>());
+static_assert(converts_as_a_variable<bh::lane, bh_lane>());
+static_assert(converts_as_a_variable<bh::buffer, bh_buffer>());
+static_assert(converts_as_a_variable<bh::kernel_module, bh_module>());
+static_assert(converts_as_a_variable<bh::sequence, bh_sequence>());
+static_assert(converts_as_a_variable<bh::binary, bh_binary>());
+static_assert(bh::type_of<uint8_t>() == BH_U8 && bh::type_of<long long>() == BH_I64 &&
+              bh::type_of<float>() == BH_F32 && bh::type_of<double>() == BH_F64);
+
+static const char *const crash = ".version 7.0\n.target sm_70\n.address_size 64\n"
+                                 ".visible .entry crash() { trap; }\n"
+                                 ".visible .entry spin() { again: bra again; }\n";
+
+static uint64_t buffers(const bh::device &gpu) {
+    bh_memory_info info = BH_INIT(info);
+    bh::check(bh_memory_get_info(gpu, &info));
+    return info.buffers;
+}
+
+static void launches(const bh::device &gpu, bh::kernel saxpy) {
+    uint32_t n = 1000;
+    std::vector<float> hx(n, 2.0f), hy(n, 1.0f);
+    bh::buffer x = gpu.alloc<float>(n), y = gpu.alloc(BH_F32, n);
+    x.write(hx);
+    y.write(hy);
+    bh::ticket ticket = saxpy(BH_GRID(n, 256), 2.0f, bh::in(x), bh::inout(y), n);
+    ticket.wait();
+    EXPECT(ticket.done() && ticket.status() == BH_OK);
+    y.read(hy);
+    EXPECT(hy[0] == 5.0f && hy[999] == 5.0f);
+
+    bh::lane lane = gpu.open_lane();
+    bh_launch_options options = BH_INIT(options);
+    options.lane = lane;
+    auto late = saxpy.launch(options, BH_GRID(n, 256), 1.0f, BH_IN(x), BH_INOUT(y), n);
+    lane.sync();
+    EXPECT(late.wait_for(std::chrono::seconds(10)));
+    EXPECT(y.read<float>() == std::vector<float>(n, 7.0f));
+
+    EXPECT(x.count() == n && x.info().type == BH_F32);
+    y.fill(3.0f);
+    std::array<float, 2> two = {8, 9};
+    y.write(two, 8);
+    float three[3];
+    y.read(three, 4);
+    EXPECT(three[0] == 3 && three[1] == 8 && three[2] == 9);
+    EXPECT(y.view(2, 2).read<float>() == (std::vector<float>{8, 9}));
+#if __cplusplus >= 202002L
+    y.write(std::span<const float>(two));
+    y.read(std::span<float>(three).first(2));
+    EXPECT(three[0] == 8 && three[1] == 9);
+#endif
+    EXPECT(thrown([&] { y.read<float>(), y.read(three, 4 * n); }) == BH_E_INVALID);
+}
+
+static void ownership(const bh::device &gpu) {
+    uint64_t before = buffers(gpu);
+    {
+        bh::buffer a = gpu.alloc<int>(10), b = std::move(a), c;
+        EXPECT(!a && b && !c && buffers(gpu) == before + 1);
+        c = std::move(b);
+        bh::buffer &same = c;
+        c = std::move(same);
+        EXPECT(!b && c && buffers(gpu) == before + 1);
+        c = gpu.alloc<int>(20); /* the first one is released */
+        EXPECT(buffers(gpu) == before + 1 && c.count() == 20);
+        bh_buffer given = c.release();
+        EXPECT(!c && bh_buffer_release(given) == BH_OK);
+        c = gpu.alloc<int>(30);
+    }
+    EXPECT(buffers(gpu) == before);
+}
+
+static void errors(const bh::device &gpu, bh::kernel saxpy) {
+    bh::kernel_module mod = gpu.load(crash);
+    try {
+        mod.kernel("crash")(BH_GRID(1, 1)).wait();
+        EXPECT(!"a trap is an error");
+    } catch (const bh::error &e) {
+        EXPECT(e.status() == BH_E_FAULT && std::strstr(e.what(), "crash") != nullptr);
+        EXPECT(e.detail().certain == 1 && std::strcmp(e.detail().kernel, "crash") == 0);
+    }
+    bh_launch_options options = BH_INIT(options);
+    options.deadline_ns = 300000000;
+    bh::ticket spinning = mod.kernel("spin").launch(options, BH_GRID(1, 1));
+    EXPECT(!spinning.wait_for(std::chrono::milliseconds(1)) && !spinning.done());
+    EXPECT(thrown([&] { spinning.wait_for(std::chrono::seconds(20)); }) == BH_E_DEADLINE);
+    EXPECT(gpu.health().losses == 2);
+
+    EXPECT(thrown([&] { (void)mod.kernel("nothing"); }) == BH_E_NOT_FOUND);
+    EXPECT(thrown([&] { (void)gpu.load("not PTX"); }) == BH_E_LOAD);
+    EXPECT(thrown([&] { (void)gpu.load_file("/nothing.ptx"); }) != BH_OK);
+    EXPECT(thrown([&] { (void)saxpy(BH_GRID(1, 1), 1); }) == BH_E_LAUNCH);
+    EXPECT(thrown([&] { bh::ticket().wait(); }) == BH_E_INVALID);
+    EXPECT(thrown([&] { (void)bh::device("no such device"); }) != BH_OK);
+    EXPECT(thrown([&] { (void)bh::binary::compile("", nullptr).info(), (void)gpu.compile("?"); }) !=
+           BH_OK);
+}
+
+static void sequences(const bh::device &gpu, bh::kernel saxpy) {
+    uint32_t n = 100;
+    bh::buffer x = gpu.alloc<float>(n), y = gpu.alloc<float>(n), other = gpu.alloc<float>(n);
+    x.fill(1.0f);
+    y.fill(0.0f);
+    other.fill(10.0f);
+    bh::sequence seq(gpu);
+    uint32_t step = seq.launch(saxpy, BH_GRID(n, 64), 2.0f, bh::in(x), bh::inout(y), n);
+    seq.launch(saxpy, BH_GRID(n, 64), 1.0f, bh::in(x), bh::inout(y), n);
+    seq.finish();
+    seq.submit().wait();
+    EXPECT(y.read<float>() == std::vector<float>(n, 3.0f));
+    seq.bind(x, other);
+    seq.set(step, 0, 5.0f);
+    bh_replay_options twice = BH_INIT(twice);
+    twice.repeat = 2;
+    seq.submit(&twice).wait();
+    EXPECT(y.read<float>() == std::vector<float>(n, 123.0f));
+}
+
+static void binaries(const bh::device &gpu) {
+    bh::binary binary = bh::binary::from(crash, std::strlen(crash));
+    EXPECT(binary.bytes() == crash && binary.info().output == BH_OUTPUT_PTX);
+    bh::kernel_module mod = gpu.load(binary);
+    EXPECT(bh_kernel(mod.kernel("crash")).id != 0);
+}
+
+int main(int, char **argv) try {
+    bh::buffer survivor;
+    {
+        bh::device gpu(argv[1]);
+        EXPECT(gpu && gpu.info().memory_total > 0);
+        bh::kernel_module mod = gpu.load_file(argv[2]);
+        bh::kernel saxpy = mod.kernel("saxpy");
+        launches(gpu, saxpy);
+        ownership(gpu);
+        sequences(gpu, saxpy);
+        binaries(gpu);
+        errors(gpu, saxpy);
+        survivor = gpu.alloc<float>(1);
+        gpu.sync();
+        gpu.close();
+        EXPECT(!gpu);
+    }
+    EXPECT(thrown([&] { (void)survivor.info(); }) == BH_E_INVALID);
+    return failures != 0;
+} catch (const bh::error &e) {
+    return std::fprintf(stderr, "%s\nFix: %s\n", e.what(), e.fix()), 1;
+}

@@ -1,0 +1,21 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# An application among hostile workers, a few hundred seeds: others each day, and some that are always the same. The
+# last line of a failure says how to repeat it; CONTRIBUTING.md has the long form.
+# TIMEOUT: 150
+set -u
+[ "${BULKHEAD_TEST_DEVICE:-cpu}" = cpu ] || { echo "skip: the hostile worker has the CPU device"; exit 77; }
+# Workers crash on purpose and name absurd sizes, which is no report of a sanitizer's.
+quiet=allocator_may_return_null=1:handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0:handle_abort=0
+export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}$quiet" TSAN_OPTIONS="${TSAN_OPTIONS:+$TSAN_OPTIONS:}$quiet"
+hostile="$BULKHEAD_BUILD_DIR/tests/bulkhead-hostile"
+first=$(($(date +%s) / 86400 * 10000))
+for range in "first=1 seeds=150 seconds=15" "first=$first seeds=300 seconds=20"; do
+    # shellcheck disable=SC2086
+    if ! "$hostile" $range jobs=4 >"$BULKHEAD_TEST_TMP/hostile" 2>&1; then
+        sed 's/^/    | /' "$BULKHEAD_TEST_TMP/hostile"
+        echo "FAILED: bulkhead-hostile $range; one of them: bulkhead-hostile run=SEED"
+        exit 1
+    fi
+done
+exit 0

@@ -48,7 +48,8 @@ extern "C" {
 /* ---- allocating ---- */
 
 enum {
-    BH_MANAGED_TRANSPARENT = 1, /* plain loads and stores at any time between launches */
+    BH_MANAGED_TRANSPARENT = 1, /* plain loads and stores at any time between launches. A ticket is
+                                   BH_OK once its results are in host memory */
     BH_MANAGED_UNTRACKED = 2,   /* with it: treat every page as written at each launch, as where the
                                    system cannot report which were */
     BH_MANAGED_DRIVER = 4       /* memory that the device's driver moves itself: see above */

@@ -220,6 +220,79 @@ TEST(a_query_waits_for_the_way_home_through_a_loss) {
     CHECK_OK(bh_device_close(r.device));
 }
 
+static bh_ticket iota(const rig *r, bh_buffer buffer, uint32_t first, bh_lane lane) {
+    bh_launch_options there = on_lane(lane, 0);
+    return submit(rig_kernel(r, "iota"), BH_GRID(WORDS, 256),
+                  BH_ARGS(BH_OUT(buffer), first, (uint32_t)WORDS), &there);
+}
+
+/* Waits until the device has nothing left to do, without asking about it. */
+static void let_finish(bh_device device) {
+    uint64_t limit = now_ns() + LONG_NS;
+    bh_counters counters = BH_INIT(counters);
+    do {
+        sleep_ms(5);
+        REQUIRE_OK(bh_device_get_counters(device, &counters));
+    } while (counters.queue_depth && now_ns() < limit);
+}
+
+static void note_status(void *context, bh_ticket ticket, bh_status status) {
+    (void)ticket;
+    atomic_store((_Atomic bh_status *)context, status);
+}
+
+/* What a ticket says and what the host has go together: BH_OK with old bytes would be a wrong
+ * answer. */
+TEST(results_that_a_stop_keeps_from_the_host_are_not_ok) {
+    bh_device_options options = device_options(BH_DEVICE_NO_STANDBY);
+    options.restart_limit = 1;
+    rig r = rig_open_with(&options);
+    made m = managed_made(r.device, WORDS, BH_MANAGED_TRANSPARENT);
+    bh_lane lane = open_lane(r.device);
+    bh_ticket told = iota(&r, m.buffer, 7, lane);
+    REQUIRE_OK(bh_wait(told, LONG_NS));
+    CHECK(counts_up(m.words, WORDS, 7));
+    bh_ticket early = iota(&r, m.buffer, 8, lane), late = iota(&r, m.buffer, 9, lane);
+    let_finish(r.device);
+    kill_worker(r.device, SIGKILL);
+    kill(status_of(r.device).worker_pid, SIGKILL);
+    uint64_t limit = now_ns() + LONG_NS;
+    while (status_of(r.device).state != BH_DEVICE_STOPPED && now_ns() < limit) sleep_ms(1);
+    REQUIRE_EQ(status_of(r.device).state, BH_DEVICE_STOPPED);
+    _Atomic bh_status called = BH_E_BUSY;
+    REQUIRE_OK(bh_on_done(late, note_status, &called));
+    for (int again = 0; again < 2; again++) {
+        CHECK_STATUS(bh_wait(late, again ? 0 : LONG_NS), BH_E_STOPPED);
+        CHECK_STATUS(bh_wait(early, again ? LONG_NS : 0), BH_E_STOPPED);
+        CHECK_OK(bh_wait(told, LONG_NS));
+    }
+    bh_error error;
+    CHECK_STATUS(bh_ticket_error(late, &error), BH_E_STOPPED);
+    CHECK_STR_CONTAINS(error.message, "transparent");
+    CHECK(counts_up(m.words, WORDS, 7)); /* the last results that the program was told of */
+    while (atomic_load(&called) == BH_E_BUSY && now_ns() < limit) sleep_ms(1);
+    CHECK_STATUS(atomic_load(&called), BH_E_STOPPED);
+    CHECK_OK(bh_device_close(r.device));
+    CHECK_STATUS(bh_wait(late, LONG_NS), BH_E_STOPPED);
+    CHECK_OK(bh_wait(told, LONG_NS));
+}
+
+TEST(a_lane_that_is_closed_and_opened_again_brings_its_results_home) {
+    rig r = rig_open(0);
+    made m = managed_made(r.device, WORDS, BH_MANAGED_TRANSPARENT);
+    for (uint32_t round = 0; round < 100; round++) {
+        bh_lane lane = open_lane(r.device);
+        bh_ticket ticket = iota(&r, m.buffer, round, lane);
+        REQUIRE_OK(bh_lane_release(lane));
+        if (round % 8 == 0) let_finish(r.device);
+        lane = open_lane(r.device);
+        if (round % 3) REQUIRE_OK(bh_wait(ticket, LONG_NS));
+        if (round % 3) CHECK(counts_up(m.words, WORDS, round));
+        REQUIRE_OK(bh_lane_release(lane));
+    }
+    CHECK_OK(bh_device_close(r.device));
+}
+
 /* ---- threads ---- */
 
 enum { THREADS = 16, ROUNDS = 80 };

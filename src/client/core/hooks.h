@@ -31,12 +31,13 @@ typedef struct bh__hook_table {
     /* Returns true if the request moves pages of a managed buffer. */
     bool (*moves_pages)(bh__device *device, bh__lane *lane, const bh__shadow *shadow);
     /* Called before the program is told that the lane has passed `sequence`: results in transparent
-     * buffers are written back to the host first. BH_E_BUSY: the write-back is in flight until
-     * *out_lane has passed *out_position (*out_lane NULL: retry soon). Without the lock, between
-     * bh__ticket_enter and bh__ticket_leave. */
+     * buffers are written back to the host first. BH_E_STOPPED: the device stopped before that; it
+     * is the ticket's verdict. BH_E_BUSY: the write-back is in flight until *out_lane has passed
+     * *out_position (*out_lane NULL: retry soon). Without the lock, between bh__ticket_enter and
+     * bh__ticket_leave. */
     bh_status (*completing)(bh__device *device, bh__lane *lane, uint64_t sequence,
                             bh__lane **out_lane, uint64_t *out_position);
-    /* The same, but waits for the write-back. Returns BH_OK or BH_E_TIMEOUT. */
+    /* The same, but waits for the write-back. BH_E_TIMEOUT: it is not complete yet. */
     bh_status (*completing_wait)(bh__device *device, bh__lane *lane, uint64_t sequence,
                                  uint64_t deadline);
     /* Cancels the compile in flight that has this ticket on the load lane, with the error *why.

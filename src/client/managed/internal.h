@@ -67,6 +67,7 @@ struct bh__managed {
     /* Transparent: for each lane, the position of the last request that wrote the buffer and whose
      * results are not written back. 0: none. */
     uint64_t to_write_back[BH__MAX_LANES];
+    uint64_t first_to_write_back[BH__MAX_LANES]; /* of the first such request since */
     uint32_t to_write_back_count;
     bh__job *unmap_job;    /* Owned until posted: makes workers unmap the mirror */
     bh_managed_info tally; /* only its counters are used */

@@ -36,14 +36,18 @@ bool bh__managed_moves(bh__device *device, bh__lane *lane, const bh__shadow *sha
  * were before. */
 void bh__managed_judge(bh__device *device);
 /* The program is about to learn that the lane has passed `sequence`: starts the write-back of
- * results in transparent buffers. BH_OK: all are written back. BH_E_BUSY: a write-back is in flight
- * until *out_lane has passed *out_position (NULL: retry a little later). Without the lock, between
- * bh__ticket_enter and bh__ticket_leave. */
+ * results in transparent buffers. BH_OK: all are written back. BH_E_STOPPED: the device stopped
+ * before that; it is the ticket's verdict. BH_E_BUSY: a write-back is in flight until *out_lane has
+ * passed *out_position (NULL: retry a little later). Without the lock, between bh__ticket_enter and
+ * bh__ticket_leave. */
 bh_status bh__managed_write_back(bh__device *device, bh__lane *lane, uint64_t sequence,
                                  bh__lane **out_lane, uint64_t *out_position);
-/* The same, and waits until all are written back. BH_OK or BH_E_TIMEOUT. */
+/* The same, and waits until all are written back. BH_E_TIMEOUT: they are not yet. */
 bh_status bh__managed_write_back_wait(bh__device *device, bh__lane *lane, uint64_t sequence,
                                       uint64_t deadline);
+/* The device stops. Tickets whose results in transparent buffers are not written back fail, if the
+ * program was not told that they are done. */
+void bh__managed_strand(bh__device *device);
 /* The program has accepted bytes in doubt: writes a transparent buffer back. Releases the lock
  * meanwhile. */
 void bh__managed_accepted(bh__device *device, bh__managed *self);

@@ -239,6 +239,17 @@ static void write_back_advised(bh__device *device, bh__managed *self, bh__lane *
     *bh__last() = before;
 }
 
+static void expect_write_back(bh__device *device, bh__managed *self, bh__lane *lane,
+                              uint64_t position) {
+    uint32_t i = lane->index;
+    if (self->to_write_back[i] == 0) {
+        self->first_to_write_back[i] = position;
+        lane->to_write_back++;
+        if (self->to_write_back_count++ == 0) atomic_fetch_add(&device->managed.to_write_back, 1);
+    }
+    self->to_write_back[i] = position;
+}
+
 static void note_outputs(bh__device *device, const bh__submission *submission, uint64_t position) {
     for (uint32_t i = 0; i < submission->use_count; i++) {
         const bh__use *use = &submission->uses[i];
@@ -249,10 +260,7 @@ static void note_outputs(bh__device *device, const bh__submission *submission, u
         bh__pages_remove(&self->host_newest, from, to);
         bh__pages_add(&self->device_newest, from, to);
         if (self->flags & BH_MANAGED_TRANSPARENT) {
-            uint64_t *to_write_back = &self->to_write_back[submission->lane->index];
-            if (*to_write_back == 0 && self->to_write_back_count++ == 0)
-                atomic_fetch_add(&device->managed.to_write_back, 1);
-            *to_write_back = position;
+            expect_write_back(device, self, submission->lane, position);
         }
     }
     for (uint32_t i = 0; i < submission->use_count; i++) {
@@ -375,6 +383,7 @@ void bh__managed_judge(bh__device *device) {
 static void forget_lane(bh__device *device, bh__managed *self, uint32_t lane) {
     if (self->to_write_back[lane] == 0) return;
     self->to_write_back[lane] = 0;
+    device->lanes[lane].to_write_back--;
     if (--self->to_write_back_count == 0) atomic_fetch_sub(&device->managed.to_write_back, 1);
 }
 
@@ -417,7 +426,8 @@ static bh_status write_back(bh__device *device, bh__managed *self, bh__lane **ou
 
 static bh_status write_back_locked(bh__device *device, bh__lane *lane, uint64_t sequence,
                                    bh__lane **out_lane, uint64_t *out_position) {
-    if (!bh__takes_work(device)) return BH_OK;
+    if (!bh__takes_work(device))
+        return bh__history_status((bh_ticket){atomic_load(&lane->id), sequence});
     if (bh__lane_done(device, lane) < sequence) {
         *out_lane = lane;
         *out_position = sequence;
@@ -438,7 +448,26 @@ static bh_status write_back_locked(bh__device *device, bh__lane *lane, uint64_t 
         *out_lane = via;
         *out_position = position;
     }
+    if (status == BH_OK) bh__lane_note_written_back(device, lane, sequence);
     return status;
+}
+
+/* A thread that was told by bh__lane_ask that a ticket is done comes to write_back_locked before it
+ * tells the program, because `managed.to_write_back` is not 0. It must not become 0 again. */
+void bh__managed_strand(bh__device *device) {
+    for (uint32_t i = 0; i < device->queue.lane_limit; i++) {
+        bh__lane *lane = &device->lanes[i];
+        if (lane->to_write_back == 0 || !lane->history) continue;
+        uint64_t from = UINT64_MAX, to = 0, told = atomic_load(&lane->written_back);
+        for (const bh__managed *self = device->managed.list; self; self = self->next) {
+            if (self->to_write_back[i] == 0) continue;
+            if (self->first_to_write_back[i] < from) from = self->first_to_write_back[i];
+            if (self->to_write_back[i] > to) to = self->to_write_back[i];
+        }
+        if (from <= told) from = told + 1;
+        if (from <= to) bh__lane_strand(lane, from, to);
+        atomic_fetch_add(&device->managed.to_write_back, 1);
+    }
 }
 
 bh_status bh__managed_write_back(bh__device *device, bh__lane *lane, uint64_t sequence,
@@ -465,10 +494,10 @@ bh_status bh__managed_write_back_wait(bh__device *device, bh__lane *lane, uint64
     for (;;) {
         bh__lane *via = NULL;
         uint64_t position = 0;
-        if (bh__managed_write_back(device, lane, sequence, &via, &position) == BH_OK) return BH_OK;
-        bh_status status = wait_for_write_back(device, via, position, deadline);
-        if (status == BH_E_TIMEOUT) return status;
-        if (status == BH_E_STOPPED) return BH_OK;
+        bh_status status = bh__managed_write_back(device, lane, sequence, &via, &position);
+        if (status != BH_E_BUSY) return status;
+        if (wait_for_write_back(device, via, position, deadline) == BH_E_TIMEOUT)
+            return BH_E_TIMEOUT;
     }
 }
 

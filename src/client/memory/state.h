@@ -72,7 +72,9 @@ struct bh__memory {
     uint64_t address;
     uint64_t read_only_address;
     uint32_t use_capacity, doubt_count;
-    uint32_t doubt_whole;  /* all bytes are in doubt: no host memory for the exact set */
+    /* Not 0: all bytes are in doubt, because there was no host memory for the exact set. Only a later
+     * stamp than this one clears it. */
+    uint64_t doubt_whole;
     const void *call_site; /* the caller that allocated it */
     void *host;            /* host regions: the address in the application */
     uint64_t host_from;    /* parts of a host region: their offset in it */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The set of bytes in doubt: what the program sees as suspect bytes. Each doubt has the stamp of the request that raised it. It is cleared
- * only by a completed request that was submitted later and overwrites the bytes. */
+/* The set of bytes in doubt: what the program sees as suspect bytes. Each doubt has the stamp of the
+ * request that raised it. It is cleared only by a completed request that was submitted later and
+ * overwrites the bytes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,9 +63,10 @@ void bh__doubt_add(bh__device *device, bh__memory *memory, uint64_t offset, uint
     if (memory->host || bytes == 0) return;
     if (memory->dedicated) bh__hooks.doubted(memory);
     builder made = {malloc(((size_t)memory->doubt_count + 1) * sizeof *made.list), 0};
-    if (!made.list) { /* a doubt must not get lost: all bytes are in doubt until accepted */
+    if (!made.list) { /* a doubt must not get lost: all bytes are in doubt */
         device->queue.doubted += !bh__doubt_any(memory);
-        memory->doubt_whole = 1;
+        if (stamp == 0) stamp = 1; /* 0: none */
+        if (memory->doubt_whole < stamp) memory->doubt_whole = stamp;
         return;
     }
     uint64_t oldest = oldest_unfinished(device);
@@ -97,8 +99,10 @@ static bool reserve_splits(bh__memory *memory, uint64_t from, uint64_t to, uint6
 bool bh__doubt_clear(bh__device *device, bh__memory *memory, uint64_t offset, uint64_t bytes,
                      uint64_t before) {
     uint64_t end = offset + bytes;
-    if (!reserve_splits(memory, offset, end, before)) return false;
     bool any = bh__doubt_any(memory);
+    if (offset == 0 && bytes == memory->bytes && memory->doubt_whole < before)
+        memory->doubt_whole = 0;
+    if (!reserve_splits(memory, offset, end, before)) return false;
     uint32_t count = memory->doubt_count;
     for (uint32_t i = 0; i < count;) {
         bh__doubt old = memory->doubt[i];
@@ -120,10 +124,6 @@ bool bh__doubt_clear(bh__device *device, bh__memory *memory, uint64_t offset, ui
 }
 
 bool bh__doubt_accept(bh__device *device, bh__memory *memory, uint64_t offset, uint64_t bytes) {
-    if (memory->doubt_whole && offset == 0 && bytes == memory->bytes) {
-        memory->doubt_whole = 0;
-        device->queue.doubted -= !bh__doubt_any(memory);
-    }
     return bh__doubt_clear(device, memory, offset, bytes, UINT64_MAX) && !memory->doubt_whole;
 }
 

@@ -17,6 +17,8 @@ struct bh__history {
     uint64_t id;
     uint64_t *failed; /* Owned. Sorted: sequence << STATUS_BITS | status. */
     size_t count, capacity;
+    /* Tickets whose results in transparent buffers never reached the host. 0: none. */
+    uint64_t stranded_from, stranded_to;
 };
 
 /* The details of one failure. */
@@ -124,7 +126,7 @@ bh__history *bh__history_open(uint64_t lane_id, size_t room) {
 
 void bh__history_close(bh__history *self) {
     pthread_mutex_lock(&lock);
-    bool none = self->count == 0;
+    bool none = self->count == 0 && self->stranded_to == 0;
     if (none) lane_remove(self->id);
     /* The entries are kept until the process ends, so they are copied to an array of their exact
      * size. realloc could leave the large array split; free makes all of it available to the next
@@ -258,11 +260,15 @@ static size_t lower_bound(const bh__history *self, uint64_t sequence) {
     return low;
 }
 
+static bool is_stranded(const bh__history *self, uint64_t sequence) {
+    return self->stranded_to && sequence >= self->stranded_from && sequence <= self->stranded_to;
+}
+
 static bh_status find(const bh__history *self, uint64_t sequence) {
     size_t at = lower_bound(self, sequence);
     if (at < self->count && self->failed[at] >> STATUS_BITS == sequence)
         return (bh_status)(self->failed[at] & ((1u << STATUS_BITS) - 1));
-    return BH_OK;
+    return is_stranded(self, sequence) ? BH_E_STOPPED : BH_OK;
 }
 
 /* The capacity was reserved before the request was submitted. */
@@ -282,6 +288,13 @@ bool bh__history_fail(bh__history *self, const bh__failure *failure) {
     }
     pthread_mutex_unlock(&lock);
     return first;
+}
+
+void bh__history_strand(bh__history *self, uint64_t from, uint64_t to) {
+    pthread_mutex_lock(&lock);
+    self->stranded_from = from;
+    self->stranded_to = to;
+    pthread_mutex_unlock(&lock);
 }
 
 bh_status bh__history_status(bh_ticket ticket) {
@@ -336,6 +349,12 @@ static void describe_without_details(bh_status status, bh_error *out) {
              bh_status_name(status), detail_limit);
 }
 
+static void describe_stranded(bh_error *out) {
+    bh__fail(out, BH_E_STOPPED, "open the device again and repeat the work",
+             "the request completed, but the device stopped before its results in a transparent "
+             "buffer were copied to host memory");
+}
+
 static void describe(const detail *self, bh_status status, bh_error *out) {
     const char *kernel = self->text, *message = kernel + strlen(kernel) + 1,
                *fix = message + strlen(message) + 1, *device = fix + strlen(fix) + 1;
@@ -359,6 +378,8 @@ bh_status bh__history_describe(bh_ticket ticket, bh_error *out) {
             detail_capacity ? details[detail_slot(details, detail_capacity, ticket)] : NULL;
         if (known)
             describe(known, status, out);
+        else if (is_stranded(lane, ticket.sequence))
+            describe_stranded(out);
         else
             describe_without_details(status, out);
         out->ticket = ticket;

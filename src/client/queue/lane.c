@@ -21,10 +21,10 @@ static bool lane_idle(bh__device *device, bh__lane *lane) {
     return bh__lane_done(device, lane) == atomic_load(&lane->tail);
 }
 
-/* Frees a closed lane whose work is done, so that it can be opened again. From now on its tickets
+/* Frees a closed lane whose work is done and whose results are written back, so that it can be opened again. From now on its tickets
  * are answered from the history. */
 static void lane_free_if_done(bh__device *device, bh__lane *lane) {
-    if (lane->state != BH__LANE_CLOSED || !lane_idle(device, lane)) return;
+    if (lane->state != BH__LANE_CLOSED || !lane_idle(device, lane) || lane->to_write_back) return;
     atomic_store(&lane->id, 0);
     bh__history_close(lane->history);
     lane->history = NULL;
@@ -47,7 +47,11 @@ static bool lane_wait_closed(bh__device *device, int32_t priority) {
     for (uint32_t i = 1; i < BH__MAX_LANES; i++) {
         bh__lane *lane = &device->lanes[i];
         if (lane->state != BH__LANE_CLOSED || lane->priority != priority) continue;
-        (void)bh__lane_let_pass(device, lane, atomic_load(&lane->tail));
+        uint64_t tail = atomic_load(&lane->tail);
+        bh__device_step_out(device);
+        (void)bh__lane_wait(device, lane, (bh_ticket){0, tail}, BH__NEVER);
+        (void)bh__hooks.completing_wait(device, lane, tail, BH__NEVER);
+        bh__device_step_in(device);
         return bh__takes_work(device);
     }
     return false;

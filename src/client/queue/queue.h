@@ -22,6 +22,9 @@ bool bh__history_reserve(bh__history *history, size_t room);
 void bh__history_close(bh__history *history);
 /* Records a verdict. Returns false if the ticket has one already: a verdict never changes. */
 bool bh__history_fail(bh__history *history, const bh__failure *failure);
+/* The device has stopped. Tickets of this range that have no verdict completed, but their results in
+ * transparent buffers did not reach the host: their verdict is BH_E_STOPPED. */
+void bh__history_strand(bh__history *history, uint64_t from, uint64_t to);
 /* Returns the status of a failed ticket, or BH_OK if it has not failed. */
 bh_status bh__history_status(bh_ticket ticket);
 /* The same, and fills *out if the ticket has failed. */
@@ -67,6 +70,8 @@ void bh__area_wake(bh__area *area, uint32_t lanes);
 bool bh__lane_reserve_verdicts(bh__device *device, bh__lane *lane);
 /* Records a failed ticket. Called with the lock held. */
 void bh__lane_fail(bh__device *device, bh__lane *lane, const bh__failure *failure);
+/* bh__history_strand for the tickets of a lane. Called with the lock held. */
+void bh__lane_strand(bh__lane *lane, uint64_t from, uint64_t to);
 /* Processes the worker's reports of requests that failed. Called with the lock held. */
 void bh__reports_collect(bh__device *device);
 /* Returns true if a ticket of the load lane is pending. Called with the lock held. */

@@ -67,6 +67,11 @@ void bh__lane_fail(bh__device *device, bh__lane *lane, const bh__failure *failur
     if (lane->trace) bh__hooks.failed(lane, failure->sequence, failure->status);
 }
 
+void bh__lane_strand(bh__lane *lane, uint64_t from, uint64_t to) {
+    raise_last_failed(lane, to);
+    bh__history_strand(lane->history, from, to);
+}
+
 static void doubt_outputs(bh__device *device, bh__lane *lane, const bh__shadow *shadow) {
     for (uint32_t i = 0; i < shadow->use_count; i++) {
         const bh__use *use = bh__use_at(device, lane, shadow, i);

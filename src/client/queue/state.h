@@ -108,6 +108,7 @@ struct bh__lane {
      * They stay done, whatever write-back has become necessary since. Written and read without
      * the lock. */
     _Atomic uint64_t written_back;
+    uint32_t to_write_back; /* transparent buffers with results of this lane to write back */
     _Atomic uint64_t lowest_sleeper; /* position; BH__NEVER: none. Written under wait_lock. */
     /* Load lane only. All tickets up to load_done are resolved. Of the later ones, those are
      * pending that belong to a module in `pending`. */

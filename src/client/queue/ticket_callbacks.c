@@ -35,15 +35,16 @@ static void post_notify(bh__device *device, const bh__callback *list,
     }
 }
 
-/* Returns true if the write-back of transparent buffers is complete. If not, lowers
- * writing_back[lane] to the position to wait for. */
-static bool is_written_back(bh__device *device, bh__lane *lane, uint64_t sequence,
+/* Writes transparent buffers back. BH_E_BUSY: lowers writing_back[lane] to the position to wait
+ * for. */
+static bh_status write_back(bh__device *device, bh__lane *lane, uint64_t sequence,
                             uint64_t *writing_back) {
     bh__lane *via = NULL;
     uint64_t position = BH__NEVER;
-    if (bh__hooks.completing(device, lane, sequence, &via, &position) == BH_OK) return true;
-    if (via && position < writing_back[via->index]) writing_back[via->index] = position;
-    return false;
+    bh_status status = bh__hooks.completing(device, lane, sequence, &via, &position);
+    if (status == BH_E_BUSY && via && position < writing_back[via->index])
+        writing_back[via->index] = position;
+    return status;
 }
 
 /* Runs the callbacks of `*list` that are due, in the order of registration, and removes them.
@@ -74,8 +75,9 @@ static bool run_due(bh__device *device, bh__callback **list, uint64_t *writing_b
             any = true;
             continue;
         }
-        if (status == BH_OK && open && atomic_load(&device->managed.to_write_back) &&
-            !is_written_back(device, lane, callback->ticket.sequence, writing_back)) {
+        if (status == BH_OK && open && atomic_load(&device->managed.to_write_back))
+            status = write_back(device, lane, callback->ticket.sequence, writing_back);
+        if (status == BH_E_BUSY) {
             callback->writing_back = true;
             link = &callback->next;
             continue;

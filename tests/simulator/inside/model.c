@@ -161,7 +161,8 @@ static void check_buffer(model *self, model_buffer *buffer) {
     bh_status status = bh_buffer_get_info(buffer->handle, &info);
     if (!model_allows(self, status, "bh_buffer_get_info") || buffer->unsure) return;
     if (info.suspect != buffer->suspect)
-        BUG("a buffer is %s and must be %s", words[info.suspect != 0], words[buffer->suspect]);
+        BUG("buffer %d is %s and must be %s", (int)(buffer - self->buffers),
+            words[info.suspect != 0], words[buffer->suspect]);
     uint32_t got[1024];
     status = bh_buffer_read(buffer->handle, 0, got, (uint64_t)buffer->words * 4);
     if (!model_allows(self, status, "bh_buffer_read")) {

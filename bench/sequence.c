@@ -53,7 +53,7 @@ static void record(sequence_bench *self) {
 
 /* Microseconds for each kernel, through to done. */
 static double replay_all(sequence_bench *self, bool set_each, bool at_once) {
-    bh_replay_options options = BH_INIT(options);
+    bh_submit_options options = BH_INIT(options);
     bh_ticket last = {0, 0};
     uint64_t began = 0;
     uint32_t replays = WARM + REPLAYS;

@@ -228,7 +228,7 @@ static void on_loss(void *context, bh_device device, const bh_loss *loss) {
     if (loss->from_standby) atomic_fetch_add(&self->from_standby, 1);
     if (loss->stopped || !atomic_exchange(&self->strike, false)) return;
     bh_launch_options options = BH_INIT(options);
-    options.flags = BH_LAUNCH_NO_BLOCK;
+    options.flags = BH_SUBMIT_NO_BLOCK;
     if (bh_launch(self->trap, BH_SHAPE(1, 1, 1, 1, 1, 1), BH_ARGS(BH_OUT(self->ruin)), &options,
                   NULL) == BH_OK)
         atomic_fetch_add(&self->strikes, 1);

@@ -33,7 +33,7 @@ static void stop_process(int32_t pid) {
  * run again survives that. */
 static bh_ticket next_kernel(bench *self) {
     bh_launch_options options = BH_INIT(options);
-    options.flags = BH_LAUNCH_IDEMPOTENT;
+    options.flags = BH_SUBMIT_IDEMPOTENT;
     bh_ticket ticket;
     BENCH_NEED(bh_launch(self->kernels.put, BH_SHAPE(1, 1, 1, 1, 1, 1),
                          BH_ARGS(BH_OUT(self->target), 0u, ++self->number, 0xa5a5a5a5u), &options,

@@ -63,7 +63,7 @@ static int wrong(bh_buffer buffer, float value) {
 }
 
 static void replay(bh_sequence sequence, uint32_t repeat) {
-    bh_replay_options options = BH_INIT(options);
+    bh_submit_options options = BH_INIT(options);
     options.repeat = repeat;
     must(bh_sequence_submit(sequence, &options, NULL), "submit");
 }

@@ -60,7 +60,8 @@
 #include "bulkhead/core.h"     /* errors, devices, kernels, buffers, launches, tickets, lanes */
 #include "bulkhead/args.h"     /* BH_GRID, BH_ARGS, BH_IN: shapes and arguments in C and C++ */
 #include "bulkhead/kernel.h"   /* kernels and module variables in detail; checking launches */
-#include "bulkhead/memory.h"   /* what is allocated, limits, rows, pools of host memory */
+#include "bulkhead/memory.h"   /* what is allocated, limits, pools of host memory */
+#include "bulkhead/request.h"  /* work described by a struct: transfers, rows */
 #include "bulkhead/compile.h"  /* CUDA C++ at run time, binaries, the cache */
 #include "bulkhead/sequence.h" /* prepared launches, recorded work */
 #include "bulkhead/observe.h"  /* devices, losses, policy, watchers, reports, counters, traces */

@@ -423,7 +423,7 @@ class device : public detail::owned<bh_device, bh_device_close> {
 
 /* ---- sequences ---- */
 
-/* Recorded with launch, copy, fill, read and write, then finished, then submitted any number of
+/* Recorded with launch, copy, fill, read, write and add, then finished, then submitted any number of
  * times. The recording calls return the number of the step. */
 class sequence : public detail::owned<bh_sequence, bh_sequence_release> {
   public:
@@ -444,28 +444,25 @@ class sequence : public detail::owned<bh_sequence, bh_sequence_release> {
         }
         return step;
     }
+    uint32_t add(const bh_request &request) & {
+        uint32_t step = 0;
+        check(bh_sequence_add(get(), &request, &step));
+        return step;
+    }
     uint32_t copy(bh_buffer target, uint64_t target_offset, bh_buffer source,
                   uint64_t source_offset, uint64_t bytes) & {
-        uint32_t step = 0;
-        check(bh_sequence_copy(get(), target, target_offset, source, source_offset, bytes, &step));
-        return step;
+        return add(bh_transfer_copy(target, target_offset, source, source_offset, bytes).request);
     }
     uint32_t fill(bh_buffer target, uint64_t offset, uint64_t bytes, const void *pattern,
                   uint32_t pattern_bytes) & {
-        uint32_t step = 0;
-        check(bh_sequence_fill(get(), target, offset, bytes, pattern, pattern_bytes, &step));
-        return step;
+        return add(bh_transfer_fill(target, offset, bytes, pattern, pattern_bytes).request);
     }
     /* Host memory of these two is from bh_host_alloc or bh_host_pool_take. */
     uint32_t write(bh_buffer target, uint64_t offset, const void *source, uint64_t bytes) & {
-        uint32_t step = 0;
-        check(bh_sequence_write(get(), target, offset, source, bytes, &step));
-        return step;
+        return add(bh_transfer_write(target, offset, source, bytes).request);
     }
     uint32_t read(bh_buffer source, uint64_t offset, void *target, uint64_t bytes) & {
-        uint32_t step = 0;
-        check(bh_sequence_read(get(), source, offset, target, bytes, &step));
-        return step;
+        return add(bh_transfer_read(source, offset, target, bytes).request);
     }
     void finish() & {
         check(bh_sequence_finish(get()));
@@ -478,7 +475,7 @@ class sequence : public detail::owned<bh_sequence, bh_sequence_release> {
     template <typename T> void set(uint32_t step, uint32_t argument, const T &value) & {
         check(bh_sequence_set(get(), step, argument, BH_ARG(value)));
     }
-    ticket submit(const bh_replay_options *options = nullptr) const & {
+    ticket submit(const bh_submit_options *options = nullptr) const & {
         bh_ticket made = {};
         check(bh_sequence_submit(get(), options, &made));
         return made;

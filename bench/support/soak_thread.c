@@ -281,7 +281,7 @@ static bh_status launch_prepared(soak_thread *self, bh_kernel kernel, uint32_t t
 /* As the only step of a sequence. */
 static bh_status replay(soak_thread *self, bh_kernel kernel, uint32_t threads, bh_args args,
                         bh_ticket *out) {
-    bh_replay_options options = BH_INIT(options);
+    bh_submit_options options = BH_INIT(options);
     bh_sequence sequence;
     options.lane = some_lane(self);
     bh_status status = SOAK_CALL(self, bh_sequence_begin(self->era.device, NULL, &sequence));
@@ -327,7 +327,7 @@ static void blend_some(soak_thread *self, soak_block *to, soak_block *from) {
     op->target = to;
     op->source = from;
     op->count = to->words;
-    uint32_t flags = soak_chance(&self->random, 2) ? BH_LAUNCH_IDEMPOTENT : 0;
+    uint32_t flags = soak_chance(&self->random, 2) ? BH_SUBMIT_IDEMPOTENT : 0;
     submitted(self, op,
               launch(self, self->era.kernels.blend, op->count,
                      BH_ARGS(BH_OUT(to->buffer), BH_IN(from->buffer), op->seed, op->count), flags,

@@ -231,6 +231,7 @@ BH_API bh_status bh_buffer_release(bh_buffer buffer);
 BH_API bh_status bh_buffer_write(bh_buffer buffer, uint64_t offset, const void *source,
                                  uint64_t bytes);
 BH_API bh_status bh_buffer_read(bh_buffer buffer, uint64_t offset, void *target, uint64_t bytes);
+/* The buffers may be of two devices: then the copy goes through host memory. */
 BH_API bh_status bh_buffer_copy(bh_buffer target, uint64_t target_offset, bh_buffer source,
                                 uint64_t source_offset, uint64_t bytes);
 /* Repeats a pattern of 1 to BH_PATTERN_MOST bytes. `bytes` is a multiple of its length. */
@@ -292,19 +293,23 @@ typedef struct bh_use {
     uint32_t reserved;
 } bh_use;
 
-enum {
-    BH_LAUNCH_IDEMPOTENT = 1u << 0,      /* may be run again from the start if its worker is lost */
-    BH_LAUNCH_NO_BLOCK = 1u << 1,        /* BH_E_BUSY instead of waiting for room in the queue */
-    BH_LAUNCH_WRITABLE_INPUTS = 1u << 2, /* pass inputs by their writable address */
-    BH_LAUNCH_COOPERATIVE = 1u << 3,     /* all blocks run at once, or the launch is refused */
-    BH_LAUNCH_PRIORITY = 1u << 4,        /* use `priority` instead of the lane's */
-    /* Programmatic dependent launch. The device may start the kernel while the previous launch of
+enum {                                 /* for everything that is submitted */
+       BH_SUBMIT_IDEMPOTENT = 1u << 0, /* may be run again from the start if its worker is lost */
+       BH_SUBMIT_NO_BLOCK = 1u << 1,   /* BH_E_BUSY instead of waiting for room in the queue */
+       BH_SUBMIT_WAIT = 1u << 2        /* return when it is done, with its status */
+};
+
+enum {                                      /* for launches */
+       BH_LAUNCH_COOPERATIVE = 1u << 8,     /* all blocks run at once, or the launch is refused */
+       BH_LAUNCH_WRITABLE_INPUTS = 1u << 9, /* pass inputs by their writable address */
+       BH_LAUNCH_PRIORITY = 1u << 10,       /* use `priority` instead of the lane's */
+       /* Programmatic dependent launch. The device may start the kernel while the previous launch of
      * the lane still runs, once all blocks of that launch have ended or have allowed it
      * (griddepcontrol.launch_dependents). The kernel itself waits (griddepcontrol.wait) before it
      * touches what the previous launch writes. This is a permission, not a guarantee: where the
      * device records the completion of the previous launch, the kernel starts after that record.
      * BH_E_UNSUPPORTED on devices without it. */
-    BH_LAUNCH_PROGRAMMATIC = 1u << 5
+       BH_LAUNCH_PROGRAMMATIC = 1u << 11
 };
 
 /* How the blocks of clusters are distributed over the device, if it has clusters. */
@@ -312,7 +317,7 @@ enum { BH_CLUSTER_DEFAULT = 0, BH_CLUSTER_SPREAD = 1, BH_CLUSTER_BALANCE = 2 };
 
 typedef struct bh_launch_options {
     uint32_t size;
-    uint32_t flags;       /* BH_LAUNCH_... */
+    uint32_t flags;       /* BH_SUBMIT_..., BH_LAUNCH_... */
     bh_lane lane;         /* zero: the device's own */
     uint64_t deadline_ns; /* maximum running time; 0: the device's default */
     const bh_use *also;   /* buffers reached through pointers */
@@ -320,14 +325,17 @@ typedef struct bh_launch_options {
     int32_t priority;        /* with BH_LAUNCH_PRIORITY: within the range of bh_device_info */
     uint32_t cluster_policy; /* BH_CLUSTER_... */
     uint64_t elements;       /* threads that have work to do, for the counters; 0: all */
+    const bh_ticket *after; /* work of other lanes of the device that must have ended first, well or
+                               not. Work on the same buffers is waited for in any case */
+    size_t after_count;
 } bh_launch_options;
 
 /* Checks the launch and submits it, to the device's own lane unless the options name another:
  *
  *     bh_launch(saxpy, BH_GRID(n, 256), BH_ARGS(2.0f, BH_IN(x), BH_INOUT(y), n), NULL, &ticket);
  *
- * options NULL: the defaults. A launch that does not fit the kernel or the device is refused here, with the numbers in
- * bh_last_error. Errors that occur when it runs are reported by the ticket. */
+ * options NULL: the defaults. A launch that does not fit the kernel or the device is refused here,
+ * with the numbers in bh_last_error. Errors that occur when it runs are reported by the ticket. */
 BH_API bh_status bh_launch(bh_kernel kernel, bh_shape shape, bh_args args,
                            const bh_launch_options *options, bh_ticket *out);
 

@@ -37,7 +37,7 @@ typedef struct bh_dispatch_arg {
 
 typedef struct bh_dispatch_options {
     uint32_t size;
-    uint32_t flags;       /* BH_LAUNCH_IDEMPOTENT */
+    uint32_t flags;       /* BH_SUBMIT_IDEMPOTENT */
     uint64_t deadline_ns; /* of each kernel; 0: the device's default */
     uint32_t lanes;       /* of a batch: used concurrently; 0: three, at most 8 */
     /* How often an item is run again, by itself, if it was lost with its worker or is one of

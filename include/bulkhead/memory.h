@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bulkhead/memory.h: what is allocated and by whom, limits, rows, copies between devices, pools of
- * host memory. Stable.
+ * bulkhead/memory.h: what is allocated and by whom, limits, pools of host memory. Stable.
  *
  * A buffer with a tag, and what all buffers with tags add up to:
  *
@@ -111,53 +110,6 @@ typedef struct bh_memory_tag {
 /* The same by tag. */
 typedef bool bh_memory_tag_fn(void *context, const bh_memory_tag *tag);
 BH_API bh_status bh_memory_tags(bh_device device, bh_memory_tag_fn *each, void *context);
-
-/* ---- rows ---- */
-
-/* A rectangle of `height` rows of `width` bytes. A pitch is the distance between the starts of two
- * rows: at least the width, 0 for the width. Offsets and pitches belong to the buffer or memory
- * that is the target or source; for host memory an offset counts from the pointer. */
-typedef struct bh_rows {
-    uint32_t size;
-    uint32_t reserved;
-    uint64_t width, height;
-    uint64_t target_offset, target_pitch;
-    uint64_t source_offset, source_pitch;
-} bh_rows;
-
-/* One request each, like bh_submit_copy and the others; host memory that is not from bh_host_alloc
- * is staged. Source and target must not overlap. After a loss, the suspect range goes from the
- * first byte of the first row to the last byte of the last row: rows with gaps between them never
- * clear it, and if their transfer is lost, all of the range is suspect. */
-BH_API bh_status bh_submit_copy_2d(bh_lane lane, bh_buffer target, bh_buffer source,
-                                   const bh_rows *rows, bh_ticket *out);
-BH_API bh_status bh_submit_write_2d(bh_lane lane, bh_buffer target, const void *source,
-                                    const bh_rows *rows, bh_ticket *out);
-BH_API bh_status bh_submit_read_2d(bh_lane lane, void *target, bh_buffer source,
-                                   const bh_rows *rows, bh_ticket *out);
-BH_API bh_status bh_buffer_copy_2d(bh_buffer target, bh_buffer source, const bh_rows *rows);
-BH_API bh_status bh_buffer_write_2d(bh_buffer target, const void *source, const bh_rows *rows);
-BH_API bh_status bh_buffer_read_2d(void *target, bh_buffer source, const bh_rows *rows);
-
-/* Fills rows with a pattern of 1 to BH_PATTERN_MOST bytes. It starts again with each row, and its
- * last repetition in a row may be cut short. Only the target's fields of `rows` are used. */
-BH_API bh_status bh_submit_fill_2d(bh_lane lane, bh_buffer target, const bh_rows *rows,
-                                   const void *pattern, uint32_t pattern_bytes, bh_ticket *out);
-BH_API bh_status bh_buffer_fill_2d(bh_buffer target, const bh_rows *rows, const void *pattern,
-                                   uint32_t pattern_bytes);
-
-/* ---- copies between devices ---- */
-
-/* The path of a copy between two buffers. */
-enum {
-    BH_WAY_WITHIN = 1, /* both are on one device, which made the copy */
-    BH_WAY_HOST = 2    /* read from one device and written to the other through host memory */
-};
-
-/* Copies between buffers of any two devices and returns when the copy has completed. out_way may be
- * NULL. */
-BH_API bh_status bh_copy_between(bh_buffer target, uint64_t target_offset, bh_buffer source,
-                                 uint64_t source_offset, uint64_t bytes, uint32_t *out_way);
 
 /* ---- pools of host memory ----
  *

@@ -28,7 +28,7 @@
 #ifndef BULKHEAD_SEQUENCE_H
 #define BULKHEAD_SEQUENCE_H
 
-#include "core.h"
+#include "request.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -92,28 +92,17 @@ typedef struct bh_sequence_options {
 BH_API bh_status bh_sequence_begin(bh_device device, const bh_sequence_options *options,
                                    bh_sequence *out);
 
-/* Checked like bh_launch, with the same options, except that lane, deadline,
- * BH_LAUNCH_IDEMPOTENT and BH_LAUNCH_NO_BLOCK belong to the submission. *out_step gets the number
- * of the step, from 0 on; here and below out_step may be NULL. */
+/* Checked like bh_launch, with the same options, except that lane, deadline and BH_SUBMIT_... flags
+ * belong to the submission. *out_step gets the number of the step, from 0 on; here and below
+ * out_step may be NULL. */
 BH_API bh_status bh_sequence_launch(bh_sequence sequence, bh_kernel kernel, bh_shape shape,
                                     bh_args args, const bh_launch_options *options,
                                     uint32_t *out_step);
-BH_API bh_status bh_sequence_copy(bh_sequence sequence, bh_buffer target, uint64_t target_offset,
-                                  bh_buffer source, uint64_t source_offset, uint64_t bytes,
-                                  uint32_t *out_step);
-BH_API bh_status bh_sequence_fill(bh_sequence sequence, bh_buffer buffer, uint64_t offset,
-                                  uint64_t bytes, const void *pattern, uint32_t pattern_bytes,
-                                  uint32_t *out_step);
-/* The host memory is from bh_host_alloc or bh_host_pool_take. It is read or written when the step
- * runs, and cannot be freed or given back before the sequence is released (BH_E_BUSY). */
-BH_API bh_status bh_sequence_write(bh_sequence sequence, bh_buffer buffer, uint64_t offset,
-                                   const void *source, uint64_t bytes, uint32_t *out_step);
-BH_API bh_status bh_sequence_read(bh_sequence sequence, bh_buffer buffer, uint64_t offset,
-                                  void *target, uint64_t bytes, uint32_t *out_step);
-/* Each submission starts after the work submitted to `lane` before it has completed. (Work on the
- * same buffers is waited for in any case.) */
-BH_API bh_status bh_sequence_wait(bh_sequence sequence, bh_lane lane);
-
+/* A transfer of one range. Its host memory is from bh_host_alloc or bh_host_pool_take; it is read or
+ * written when the step runs, and cannot be freed or given back before the sequence is released
+ * (BH_E_BUSY). Patterns have 1, 2, 4, 8 or 16 bytes. BH_E_UNSUPPORTED: rows with gaps. */
+BH_API bh_status bh_sequence_add(bh_sequence sequence, const bh_request *request,
+                                 uint32_t *out_step);
 /* Ends recording. On return the sequence is ready to be submitted. */
 BH_API bh_status bh_sequence_finish(bh_sequence sequence);
 
@@ -126,19 +115,10 @@ BH_API bh_status bh_sequence_bind(bh_sequence sequence, bh_buffer recorded, bh_b
 BH_API bh_status bh_sequence_set(bh_sequence sequence, uint32_t step, uint32_t argument,
                                  bh_arg value);
 
-typedef struct bh_replay_options {
-    uint32_t size;
-    uint32_t flags;       /* BH_LAUNCH_IDEMPOTENT, BH_LAUNCH_NO_BLOCK */
-    bh_lane lane;         /* zero: the device's own */
-    uint64_t deadline_ns; /* maximum running time of all of it; 0: the device's default */
-    uint32_t repeat;      /* how often the steps run, one pass after the other; 0 counts as 1 */
-    uint32_t reserved;
-} bh_replay_options;
-
 /* If a step faults, the ticket's error names the sequence and the step; on a GPU it names the steps
  * that are possible causes, at most sixteen. A step that is refused ends the submission; the steps
  * before it have run. */
-BH_API bh_status bh_sequence_submit(bh_sequence sequence, const bh_replay_options *options,
+BH_API bh_status bh_sequence_submit(bh_sequence sequence, const bh_submit_options *options,
                                     bh_ticket *out);
 /* Submitted work still runs. The handle is invalid at once. */
 BH_API bh_status bh_sequence_release(bh_sequence sequence);

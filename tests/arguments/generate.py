@@ -23,11 +23,8 @@ GOOD = {"type": "BH_U32", "count": "4", "bytes": "4", "pattern_bytes": "4", "tim
         "bh_module_load.bytes": "IMAGE_BYTES", "bh_submit_load.bytes": "IMAGE_BYTES",
         "bh_binary_from.count": "IMAGE_BYTES", "bh_preflight_line.bytes": "4096",
         "bh_memory_trim.keep_bytes": "UINT64_MAX"}
-# What the library cannot check, because the memory it is about is the program's own: how long it is.
-TRUSTED = {"bh_submit_write_2d": ("source_offset", "source_pitch"),
-           "bh_buffer_write_2d": ("source_offset", "source_pitch"),
-           "bh_submit_read_2d": ("target_offset", "target_pitch"),
-           "bh_buffer_read_2d": ("target_offset", "target_pitch")}
+# A request is the beginning of a longer struct: this one.
+REQUEST = "bh_transfer"
 # Large values of these are legal and last: a deadline that passes, kernels that run for days.
 SMALL = {"repeat", "deadline_ns", "stuck_timeout_ns", "retries", "x", "y", "z"}
 
@@ -43,7 +40,7 @@ def strip(text):
 
 
 def spelled(text):
-    """A type with its stars apart and nothing else: "const bh_rows *"."""
+    """A type with its stars apart and nothing else: "const bh_shape *"."""
     return re.sub(r"\s+", " ", text.replace("*", " * ")).strip().replace("* *", "**")
 
 
@@ -100,6 +97,8 @@ def pointer_sort(header, ctype, name):
         return "CONTEXT", None
     if ctype in ("const void *", "void *"):
         return ("IN_DATA" if const else "OUT_DATA"), None
+    if base == "bh_request":
+        base = REQUEST
     if base in header.structs and stars == 1:
         return ("IN_STRUCT" if const else "OUT_STRUCT"), base
     if const and base in NUMBERS:
@@ -156,22 +155,20 @@ class Writer:
             first, *others = part.split(",")
             ctype, name, array = declarator(first)
             for entry in [(name, array)] + [declarator("x " + o.strip())[1:] for o in others]:
-                if entry[0] in TRUSTED.get(function, ()):
-                    continue
                 yield self.slot(function, struct, ctype, entry[0], entry[1],
                                 entry[0].endswith("count"), "offsetof(%s, %s)" % (struct, entry[0]))
 
     def layout(self, struct, function):
-        key = struct + ("__" + function if function in TRUSTED and struct == "bh_rows" else "")
-        if key not in self.layouts:
-            self.layouts[key] = None # a struct that points to its own kind
+        if struct not in self.layouts:
+            self.layouts[struct] = None # a struct that points to its own kind
             table = ",\n    ".join(self.fields(struct, function))
-            sized = "true" if self.header.structs[struct][0] == "uint32_t size" else "false"
-            self.lines.append("static const slot slots_%s[] = {\n    %s};" % (key, table))
+            first = self.header.structs[struct][0]
+            sized = "true" if first in ("uint32_t size", "bh_request request") else "false"
+            self.lines.append("static const slot slots_%s[] = {\n    %s};" % (struct, table))
             self.lines.append('const layout layout_%s = {"%s", sizeof(%s), %s, slots_%s, '
                               "sizeof slots_%s / sizeof *slots_%s};" %
-                              (key, struct, struct, sized, key, key, key))
-        return "layout_" + key
+                              (struct, struct, struct, sized, struct, struct, struct))
+        return "layout_" + struct
 
     def function(self, result, name, text):
         parameters = [] if text.strip() == "void" else [p.strip() for p in text.split(",")]

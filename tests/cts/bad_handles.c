@@ -302,9 +302,8 @@ TEST(what_belongs_to_another_device_is_refused) {
         if (strcmp(name, "launch_with_lane") == 0 || strstr(name, "_lane") != NULL) {
             if (strncmp(name, "submit_", 7) == 0 || strncmp(name, "launch_", 7) == 0)
                 check_probe(&probes[i], lane.id);
-        } else if (strncmp(name, "submit_", 7) == 0 || strstr(name, "copy") != NULL ||
-                   strcmp(name, "launch_argument") == 0 || strcmp(name, "launch_input") == 0 ||
-                   strcmp(name, "launch_also") == 0) {
+        } else if (strncmp(name, "submit_", 7) == 0 || strcmp(name, "launch_argument") == 0 ||
+                   strcmp(name, "launch_input") == 0 || strcmp(name, "launch_also") == 0) {
             if (probes[i].kind == BUFFER) check_probe(&probes[i], buffer.id);
         }
     }

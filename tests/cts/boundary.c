@@ -34,8 +34,8 @@ static odd odd_open(void) {
 static void check_reason(uint32_t reason, const char *file, int line) {
     char text[BH_LINE_BYTES], wanted[64];
     snprintf(wanted, sizeof wanted, "|reason=%s|", bh_reason_name(reason));
-    test_check_status(bh_preflight_line(NULL, text, sizeof text), BH_OK, true,
-                      "bh_preflight_line", file, line);
+    test_check_status(bh_preflight_line(NULL, text, sizeof text), BH_OK, true, "bh_preflight_line",
+                      file, line);
     test_check_contains(text, wanted, false, "the line", file, line);
     test_check_contains(text, "|status=blocked|", false, "the line", file, line);
 }

@@ -239,7 +239,7 @@ static void dispatch_or_kill(void *context, unsigned index) {
             make_item(mix, &works[i], &items[i], i + index, 2000 + 5000 * (i % 3));
         bh_dispatch_options options = BH_INIT(options);
         options.retries = 20;
-        options.flags = BH_LAUNCH_IDEMPOTENT;
+        options.flags = BH_SUBMIT_IDEMPOTENT;
         options.lanes = 2;
         CHECK_OK(bh_dispatch_batch(items, ITEMS, &options));
         for (uint32_t i = 0; i < ITEMS; i++) {

@@ -129,7 +129,7 @@ static void launch_next(void *context, bh_ticket ticket, bh_status status) {
     bh_launch_options options = BH_INIT(options);
     bh_ticket next;
     (void)ticket;
-    options.flags = BH_LAUNCH_NO_BLOCK;
+    options.flags = BH_SUBMIT_NO_BLOCK;
     if (status != BH_OK) atomic_fetch_add(&chain->failed, 1);
     int left = atomic_load(&chain->left);
     if (left > 1 && (bh_launch(chain->kernel, BH_GRID(1, 1), BH_ARGS(BH_INOUT(chain->x), 1u),

@@ -3,6 +3,7 @@
  * pointer that is NULL. The call is refused with a reason, writes nothing through its other pointers, and
  * does no harm. */
 #include "../support/support.h"
+#include "../support/transfers.h"
 
 /* ---- one argument in turn ---- */
 
@@ -22,7 +23,7 @@ static struct {
     bh_ticket ticket;
     void *host, *piece, *managed_memory;
     uint32_t word;
-    bh_rows rows;
+    bh_transfer rows;
     int fds[BH_SHARE_FDS];
     bh_share_token token;
     bh_dispatch_arg dispatch[2];
@@ -234,15 +235,15 @@ static bool each_tag(void *context, const bh_memory_tag *tag) {
     _(2, bh_memory_list(D, F(each_entry), NULL))                                                   \
     _(2, bh_memory_tags(D, F(each_tag), NULL))                                                     \
     _(2, bh_memory_watch(D, 0, F(pressed), NULL))                                                  \
-    _(4, bh_submit_copy_2d(L, B, OTHER, P(&good.rows), &out.ticket))                               \
-    _(4, bh_submit_write_2d(L, B, P(&good.word), P(&good.rows), &out.ticket))                      \
-    _(4, bh_submit_read_2d(L, P(good.host), B, P(&good.rows), &out.ticket))                        \
-    _(3, bh_buffer_copy_2d(B, OTHER, P(&good.rows)))                                               \
-    _(3, bh_buffer_write_2d(B, P(&good.word), P(&good.rows)))                                      \
-    _(3, bh_buffer_read_2d(P(out.bytes), B, P(&good.rows)))                                        \
-    _(4, bh_submit_fill_2d(L, B, P(&good.rows), P(&good.word), 4, &out.ticket))                    \
-    _(3, bh_buffer_fill_2d(B, P(&good.rows), P(&good.word), 4))                                    \
-    _(2, bh_copy_between(B, 0, OTHER, 0, 4, &out.count))                                           \
+    _(3, submit_copy_rows(L, B, OTHER, &good.rows, &out.ticket))                                   \
+    _(3, submit_write_rows(L, B, P(&good.word), &good.rows, &out.ticket))                          \
+    _(3, submit_read_rows(L, P(good.host), B, &good.rows, &out.ticket))                            \
+    _(2, copy_rows(B, OTHER, &good.rows))                                                          \
+    _(2, write_rows(B, P(&good.word), &good.rows))                                                 \
+    _(2, read_rows(P(out.bytes), B, &good.rows))                                                   \
+    _(3, submit_fill_rows(L, B, &good.rows, P(&good.word), 4, &out.ticket))                        \
+    _(2, fill_rows(B, &good.rows, P(&good.word), 4))                                               \
+    _(1, bh_submit(P(&good.rows.request), NULL, &out.ticket))                                      \
     _(2, bh_host_pool_open(D, NULL, P(&out.pool)))                                                 \
     _(2, bh_host_pool_take(POOL, 64, 0, P(&out.pointer)))                                          \
     _(2, bh_host_pool_give(POOL, P(good.piece)))                                                   \
@@ -301,11 +302,11 @@ static bool each_tag(void *context, const bh_memory_tag *tag) {
     _(1, bh_prepared_release(Q))                                                                   \
     _(2, bh_sequence_begin(D, NULL, P(&out.sequence)))                                             \
     _(3, bh_sequence_launch(S, K, SHAPE, args_with(B), NULL, &out.count))                          \
-    _(3, bh_sequence_copy(S, B, 0, OTHER, 0, 4, &out.count))                                       \
-    _(3, bh_sequence_fill(S, B, 0, 4, P(&good.word), 4, &out.count))                               \
-    _(3, bh_sequence_write(S, B, 0, P(good.host), 4, &out.count))                                  \
-    _(3, bh_sequence_read(S, B, 0, P(good.host), 4, &out.count))                                   \
-    _(2, bh_sequence_wait(S, L))                                                                   \
+    _(3, record_copy(S, B, 0, OTHER, 0, 4, &out.count))                                            \
+    _(3, record_fill(S, B, 0, 4, P(&good.word), 4, &out.count))                                    \
+    _(3, record_write(S, B, 0, P(good.host), 4, &out.count))                                       \
+    _(3, record_read(S, B, 0, P(good.host), 4, &out.count))                                        \
+    _(2, bh_sequence_add(S, P(&good.rows.request), &out.count))                                    \
     _(1, bh_sequence_finish(S))                                                                    \
     _(3, bh_sequence_bind(READY, B, OTHER))                                                        \
     _(1, bh_sequence_set(READY, 0, 0, bh_arg_value(&good.word, 4)))                                \
@@ -355,9 +356,7 @@ static void make_good(rig *r) {
     good.kernel = rig_kernel(r, "add_one");
     good.buffer = words_filled(r->device, 16, 7);
     good.other = words_filled(r->device, 16, 8);
-    good.rows = (bh_rows)BH_INIT(good.rows);
-    good.rows.width = 4;
-    good.rows.height = 1;
+    good.rows = bh_transfer_fill(good.buffer, 0, 4, &good.word, 4);
     REQUIRE_OK(bh_buffer_alloc_shareable(r->device, BH_U32, 16, &good.shared));
     REQUIRE_OK(bh_buffer_export(good.shared, good.fds, &good.token));
     REQUIRE_OK(bh_managed_alloc(r->device, BH_U32, 16, NULL, &good.managed, &good.managed_memory));
@@ -367,7 +366,7 @@ static void make_good(rig *r) {
     REQUIRE_OK(bh_binary_from(ptx_basic, strlen(ptx_basic), &good.binary));
     REQUIRE_OK(bh_sequence_begin(r->device, NULL, &good.recording));
     REQUIRE_OK(bh_sequence_begin(r->device, NULL, &good.ready));
-    REQUIRE_OK(bh_sequence_fill(good.ready, good.buffer, 0, 64, &(uint32_t){7}, 4, NULL));
+    REQUIRE_OK(record_fill(good.ready, good.buffer, 0, 64, &(uint32_t){7}, 4, NULL));
     REQUIRE_OK(bh_sequence_finish(good.ready));
     REQUIRE_OK(bh_prepare(good.kernel, SHAPE, args_with(good.buffer), NULL, &good.prepared));
     REQUIRE_OK(bh_submit_fill(good.lane, good.other, 0, 64, &(uint32_t){8}, 4, &good.ticket));

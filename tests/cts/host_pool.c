@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include "../support/support.h"
+#include "../support/transfers.h"
 
 enum { KIB = 1024, MIB = 1 << 20 };
 
@@ -76,7 +77,7 @@ TEST(a_piece_that_a_sequence_uses_is_not_given_back) {
     bh_sequence sequence;
     bh_ticket ticket;
     REQUIRE_OK(bh_sequence_begin(device, NULL, &sequence));
-    REQUIRE_OK(bh_sequence_read(sequence, buffer, 0, (char *)piece + 8, 16, NULL));
+    REQUIRE_OK(record_read(sequence, buffer, 0, (char *)piece + 8, 16, NULL));
     REQUIRE_OK(bh_sequence_finish(sequence));
     REQUIRE_OK(bh_sequence_submit(sequence, NULL, &ticket));
     REQUIRE_OK(bh_wait(ticket, LONG_NS));

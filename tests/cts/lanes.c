@@ -184,7 +184,7 @@ TEST(a_full_queue_is_busy_when_asked_not_to_block) {
     options.queue_length = 64;
     rig r = rig_open_with(&options);
     bh_lane lane = open_lane(r.device);
-    bh_launch_options there = on_lane(lane, BH_LAUNCH_NO_BLOCK);
+    bh_launch_options there = on_lane(lane, BH_SUBMIT_NO_BLOCK);
     bh_buffer x = words_filled(r.device, 1, 0);
     bh_kernel add_one = rig_kernel(&r, "add_one");
     gate g = gate_close(&r, lane, 0);

@@ -2,6 +2,7 @@
 /* Managed buffers on the driver's own memory: launches, copies, views, prefetch, advice, and what
  * they refuse. */
 #include "../support/managed.h"
+#include "../support/transfers.h"
 
 enum { WORDS = 300000, BYTES = WORDS * 4 };
 
@@ -85,12 +86,12 @@ TEST(copies_fills_rows_and_views) {
     CHECK_EQ(word_read(m, 1510), 5);
     CHECK_EQ(address_of(view), address_of(m) + 4040);
     /* A column of four words from rows of a hundred. */
-    bh_rows rows = BH_INIT(rows);
+    bh_transfer rows = bh_transfer_init(0, 0);
     rows.width = 16;
     rows.height = 50;
     rows.target_pitch = 400;
     rows.source_pitch = 400;
-    REQUIRE_OK(bh_buffer_copy_2d(m, n, &rows));
+    REQUIRE_OK(copy_rows(m, n, &rows));
     CHECK_EQ(word_read(m, 0), 3);
     CHECK_EQ(word_read(m, 4), 5);
     CHECK_EQ(word_read(m, 4900), 4903);
@@ -254,9 +255,8 @@ TEST(what_is_not_there_says_so) {
     CHECK_REFUSED(bh_sequence_launch(sequence, kernel, BH_GRID(1000, 128),
                                      BH_ARGS(BH_INOUT(m), 1000u), NULL, NULL),
                   BH_E_UNSUPPORTED);
-    CHECK_REFUSED(bh_sequence_copy(sequence, plain, 0, m, 0, 4000, NULL), BH_E_UNSUPPORTED);
-    CHECK_REFUSED(bh_sequence_fill(sequence, m, 0, 4000, &(uint32_t){1}, 4, NULL),
-                  BH_E_UNSUPPORTED);
+    CHECK_REFUSED(record_copy(sequence, plain, 0, m, 0, 4000, NULL), BH_E_UNSUPPORTED);
+    CHECK_REFUSED(record_fill(sequence, m, 0, 4000, &(uint32_t){1}, 4, NULL), BH_E_UNSUPPORTED);
     REQUIRE_OK(bh_sequence_launch(sequence, kernel, BH_GRID(1000, 128),
                                   BH_ARGS(BH_INOUT(plain), 1000u), NULL, NULL));
     REQUIRE_OK(bh_sequence_finish(sequence));

@@ -58,7 +58,7 @@ static bh_buffer view_of(struct world *w, uint32_t buffer, uint32_t from, uint32
 
 static bh_status submit_one(struct world *w, struct operation *op, uint32_t lane) {
     uint32_t n = op->count;
-    bh_launch_options there = on_lane(w->lanes[lane], below(w, 2) ? BH_LAUNCH_IDEMPOTENT : 0);
+    bh_launch_options there = on_lane(w->lanes[lane], below(w, 2) ? BH_SUBMIT_IDEMPOTENT : 0);
     bh_buffer to = view_of(w, op->to, op->at, n), a = view_of(w, op->a, op->at_a, n);
     bh_buffer b = view_of(w, op->b, op->at_b, n);
     bh_status status = BH_E_INVALID;

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include "../support/support.h"
+#include "../support/transfers.h"
 
 enum {
     HEAD = 8, /* the buffer that a kernel writes its other parameter to */
@@ -228,7 +229,7 @@ TEST(they_go_on_after_a_loss) {
     options.queue_length = 4096;
     rig r = rig_open_with(&options);
     bh_lane lane = open_lane(r.device);
-    bh_launch_options there = on_lane(lane, BH_LAUNCH_IDEMPOTENT);
+    bh_launch_options there = on_lane(lane, BH_SUBMIT_IDEMPOTENT);
     speller s = speller_open(r.device, MOST);
     bh_buffer outs[COUNT];
     bh_ticket last;
@@ -299,7 +300,7 @@ static void check_sequence(bh_device device, uint32_t bytes) {
                                       BH_ARGS(BH_OUT(s.out), BH_VALUE(data, s.count)), NULL,
                                       &step[i]));
         free(data);
-        if (i == 0) REQUIRE_OK(bh_sequence_copy(sequence, kept, 0, s.out, 0, s.count, NULL));
+        if (i == 0) REQUIRE_OK(record_copy(sequence, kept, 0, s.out, 0, s.count, NULL));
     }
     REQUIRE_OK(bh_sequence_finish(sequence));
     for (uint32_t round = 0; round < 4; round++) {

@@ -173,7 +173,7 @@ TEST(options_hold_for_every_launch) {
     bh_lane lane = open_lane(r.device);
     bh_buffer x = words_filled(r.device, 10, 0);
     gate g = gate_close(&r, lane, 0);
-    bh_launch_options options = on_lane(lane, BH_LAUNCH_NO_BLOCK);
+    bh_launch_options options = on_lane(lane, BH_SUBMIT_NO_BLOCK);
     bh_prepared p =
         prepare(rig_kernel(&r, "add_one"), BH_GRID(10, 32), BH_ARGS(BH_INOUT(x), 10u), &options);
     bh_ticket ticket = {0};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Launches in sequences are launches: checked by the same code, counted, however they are sent. */
 #include "../support/support.h"
+#include "../support/transfers.h"
 
 enum { N = 256 };
 
@@ -123,17 +124,17 @@ TEST(replays_count_their_steps) {
     options.elements = 100;
     uint32_t zero = 0;
     bh_sequence seq = begin(r.device);
-    REQUIRE_OK(bh_sequence_write(seq, p, 0, host, 400, NULL));
-    REQUIRE_OK(bh_sequence_fill(seq, q, 0, 8, &zero, 4, NULL));
+    REQUIRE_OK(record_write(seq, p, 0, host, 400, NULL));
+    REQUIRE_OK(record_fill(seq, q, 0, 8, &zero, 4, NULL));
     REQUIRE_OK(bh_sequence_launch(seq, rig_kernel(&r, "add_one"), BH_GRID(N, 48),
                                   BH_ARGS(BH_INOUT(p), 100u), &options, NULL));
     REQUIRE_OK(bh_sequence_launch(seq, rig_kernel(&r, "add_one"), BH_GRID(N, 64),
                                   BH_ARGS(BH_INOUT(p), (uint32_t)N), NULL, NULL));
-    REQUIRE_OK(bh_sequence_copy(seq, q, 0, p, 0, 16, NULL));
-    REQUIRE_OK(bh_sequence_read(seq, p, 0, host, 300, NULL));
+    REQUIRE_OK(record_copy(seq, q, 0, p, 0, 16, NULL));
+    REQUIRE_OK(record_read(seq, p, 0, host, 300, NULL));
     REQUIRE_OK(bh_sequence_finish(seq));
     bh_counters before = counters_of(r.device);
-    bh_replay_options how = BH_INIT(how);
+    bh_submit_options how = BH_INIT(how);
     how.repeat = 7;
     how.lane = lane;
     bh_ticket ticket;
@@ -184,7 +185,7 @@ TEST(a_device_is_closed_under_replays) {
     }
     REQUIRE_OK(bh_sequence_launch(unfinished, rig_kernel(&r, "add_one"), BH_GRID(N, 64),
                                   BH_ARGS(BH_INOUT(p), (uint32_t)N), NULL, NULL));
-    bh_replay_options how = BH_INIT(how);
+    bh_submit_options how = BH_INIT(how);
     how.lane = lane;
     how.repeat = 50;
     bh_ticket tickets[8];
@@ -196,6 +197,5 @@ TEST(a_device_is_closed_under_replays) {
     CHECK_REFUSED(bh_sequence_finish(unfinished), BH_E_INVALID);
     CHECK_REFUSED(bh_sequence_bind(seq, p, p), BH_E_INVALID);
     CHECK_REFUSED(bh_sequence_set(seq, 0, 1, BH_ARG(1u)), BH_E_INVALID);
-    CHECK_REFUSED(bh_sequence_wait(unfinished, lane), BH_E_INVALID);
     CHECK_REFUSED(bh_sequence_release(released), BH_E_INVALID);
 }

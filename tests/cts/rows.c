@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies and fills of rows, patterns of any length, copies between devices. */
 #include "../support/support.h"
+#include "../support/transfers.h"
 
 enum { SIZE = 900000 };
 
@@ -34,7 +35,7 @@ static void check_bytes(bh_buffer buffer, const uint8_t *expected, size_t size, 
     free(back);
 }
 
-static void model_rows(uint8_t *target, const uint8_t *source, const bh_rows *rows) {
+static void model_rows(uint8_t *target, const uint8_t *source, const bh_transfer *rows) {
     uint64_t to = rows->target_pitch ? rows->target_pitch : rows->width;
     uint64_t from = rows->source_pitch ? rows->source_pitch : rows->width;
     for (uint64_t i = 0; i < rows->height; i++)
@@ -43,8 +44,8 @@ static void model_rows(uint8_t *target, const uint8_t *source, const bh_rows *ro
 }
 
 /* Rows that fit into SIZE bytes on both sides. */
-static bh_rows any_rows(rng *r) {
-    bh_rows rows = BH_INIT(rows);
+static bh_transfer any_rows(rng *r) {
+    bh_transfer rows = bh_transfer_init(0, 0);
     rows.width = 1 + rng_below(r, rng_below(r, 8) ? 3000 : 300000);
     uint64_t widest = rows.width + rng_below(r, 3000), other = rows.width + rng_below(r, 3000);
     rows.target_pitch = rng_below(r, 5) ? widest : 0;
@@ -66,26 +67,26 @@ TEST_TIMEOUT(rows_go_where_a_model_puts_them, 60) {
     REQUIRE_OK(bh_host_alloc(device, SIZE, &direct));
     rng r = rng_seeded(6);
     for (int i = 0; i < 60; i++) {
-        bh_rows rows = any_rows(&r);
+        bh_transfer rows = any_rows(&r);
         bh_ticket ticket;
         switch (i % 5) {
         case 0:
-            REQUIRE_OK(bh_buffer_copy_2d(to, from, &rows));
+            REQUIRE_OK(copy_rows(to, from, &rows));
             model_rows(a, b, &rows);
             break;
         case 1:
-            REQUIRE_OK(bh_buffer_write_2d(to, plain, &rows));
+            REQUIRE_OK(write_rows(to, plain, &rows));
             model_rows(a, plain, &rows);
             break;
         case 2:
             memcpy(direct, plain, SIZE);
-            REQUIRE_OK(bh_submit_write_2d(lane, to, direct, &rows, &ticket));
+            REQUIRE_OK(submit_write_rows(lane, to, direct, &rows, &ticket));
             REQUIRE_OK(bh_wait(ticket, LONG_NS));
             model_rows(a, plain, &rows);
             break;
         case 3: {
             uint8_t *got = noise(SIZE, 9), *expected = noise(SIZE, 9);
-            REQUIRE_OK(bh_buffer_read_2d(got, from, &rows));
+            REQUIRE_OK(read_rows(got, from, &rows));
             model_rows(expected, b, &rows);
             CHECK(memcmp(got, expected, SIZE) == 0);
             free(got);
@@ -95,7 +96,7 @@ TEST_TIMEOUT(rows_go_where_a_model_puts_them, 60) {
         default: {
             uint8_t *expected = noise(SIZE, 9);
             memcpy(direct, expected, SIZE);
-            REQUIRE_OK(bh_submit_read_2d(lane, direct, from, &rows, &ticket));
+            REQUIRE_OK(submit_read_rows(lane, direct, from, &rows, &ticket));
             REQUIRE_OK(bh_wait(ticket, LONG_NS));
             model_rows(expected, b, &rows);
             CHECK(memcmp(direct, expected, SIZE) == 0);
@@ -124,9 +125,9 @@ TEST_TIMEOUT(patterns_of_any_length_fill_any_rows, 60) {
         REQUIRE_OK(bh_buffer_fill(to, offset, bytes, pattern, length));
         for (uint64_t k = 0; k < bytes; k++) a[offset + k] = pattern[k % length];
         check_bytes(to, a, SIZE, "after a fill");
-        bh_rows rows = any_rows(&r);
+        bh_transfer rows = any_rows(&r);
         rows.source_offset = UINT64_MAX; /* does not count */
-        REQUIRE_OK(bh_buffer_fill_2d(to, &rows, pattern, length));
+        REQUIRE_OK(fill_rows(to, &rows, pattern, length));
         uint64_t pitch = rows.target_pitch ? rows.target_pitch : rows.width;
         for (uint64_t row = 0; row < rows.height; row++) {
             for (uint64_t k = 0; k < rows.width; k++)
@@ -164,39 +165,52 @@ TEST(rows_that_make_no_sense_are_refused) {
                {16, 1, UINT64_MAX - 8, 0, 0, 0},
                {16, 1, 0, 0, UINT64_MAX - 8, 0}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        bh_rows rows = {.size = sizeof rows,
-                        .width = bad[i].width,
-                        .height = bad[i].height,
-                        .target_offset = bad[i].target_offset,
-                        .target_pitch = bad[i].target_pitch,
-                        .source_offset = bad[i].source_offset,
-                        .source_pitch = bad[i].source_pitch};
-        CHECK_REFUSED(bh_buffer_copy_2d(x, y, &rows), BH_E_INVALID);
-        CHECK_REFUSED(bh_submit_copy_2d((bh_lane){0}, x, y, &rows, &t), BH_E_INVALID);
+        bh_transfer rows = {.request = {sizeof(bh_transfer), BH_REQUEST_TRANSFER},
+                            .width = bad[i].width,
+                            .height = bad[i].height,
+                            .target_offset = bad[i].target_offset,
+                            .target_pitch = bad[i].target_pitch,
+                            .source_offset = bad[i].source_offset,
+                            .source_pitch = bad[i].source_pitch};
+        CHECK_REFUSED(copy_rows(x, y, &rows), BH_E_INVALID);
+        CHECK_REFUSED(submit_copy_rows((bh_lane){0}, x, y, &rows, &t), BH_E_INVALID);
     }
-    bh_rows rows = {.size = sizeof rows, .width = 16, .height = 4};
-    CHECK_REFUSED(bh_buffer_copy_2d(x, y, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_buffer_write_2d(x, NULL, &rows), BH_E_INVALID);
-    CHECK_REFUSED(bh_buffer_read_2d(NULL, x, &rows), BH_E_INVALID);
-    CHECK_REFUSED(bh_submit_read_2d((bh_lane){0}, memory, x, &rows, &t), BH_E_INVALID);
-    CHECK_REFUSED(bh_submit_write_2d(lane, x, memory, &rows, &t), BH_E_INVALID);
-    CHECK_REFUSED(bh_submit_copy_2d((bh_lane){7}, x, y, &rows, &t), BH_E_INVALID);
-    CHECK_REFUSED(bh_buffer_copy_2d(x, elsewhere, &rows), BH_E_INVALID);
-    CHECK_REFUSED(bh_buffer_copy_2d((bh_buffer){0}, y, &rows), BH_E_INVALID);
-    CHECK_REFUSED(bh_buffer_copy_2d(x, (bh_buffer){y.id ^ 1}, &rows), BH_E_INVALID);
-    CHECK_REFUSED(bh_buffer_fill_2d(x, &rows, NULL, 1), BH_E_INVALID);
-    CHECK_REFUSED(bh_buffer_fill_2d(x, &rows, memory, 0), BH_E_INVALID);
-    CHECK_REFUSED(bh_buffer_fill_2d(x, &rows, memory, 65537), BH_E_INVALID);
-    CHECK_REFUSED(bh_buffer_fill_2d(x, NULL, memory, 1), BH_E_INVALID);
-    rows.size = 8;
-    CHECK_REFUSED(bh_buffer_copy_2d(x, y, &rows), BH_E_INVALID);
+    bh_transfer rows = {
+        .request = {sizeof(bh_transfer), BH_REQUEST_TRANSFER}, .width = 16, .height = 4};
+    CHECK_REFUSED(write_rows(x, NULL, &rows), BH_E_INVALID);
+    CHECK_REFUSED(read_rows(NULL, x, &rows), BH_E_INVALID);
+    CHECK_REFUSED(submit_read_rows((bh_lane){0}, memory, x, &rows, &t), BH_E_INVALID);
+    CHECK_REFUSED(submit_write_rows(lane, x, memory, &rows, &t), BH_E_INVALID);
+    CHECK_REFUSED(submit_copy_rows((bh_lane){7}, x, y, &rows, &t), BH_E_INVALID);
+    CHECK_REFUSED(copy_rows(x, elsewhere, &rows), BH_E_INVALID);
+    CHECK_REFUSED(copy_rows((bh_buffer){0}, y, &rows), BH_E_INVALID);
+    CHECK_REFUSED(copy_rows(x, (bh_buffer){y.id ^ 1}, &rows), BH_E_INVALID);
+    CHECK_REFUSED(fill_rows(x, &rows, NULL, 1), BH_E_INVALID);
+    CHECK_REFUSED(fill_rows(x, &rows, memory, 0), BH_E_INVALID);
+    CHECK_REFUSED(fill_rows(x, &rows, memory, 65537), BH_E_INVALID);
+    CHECK_REFUSED(bh_submit(NULL, NULL, &t), BH_E_INVALID);
+    rows.request.size = 7;
+    CHECK_REFUSED(copy_rows(x, y, &rows), BH_E_INVALID);
+    rows.request = (bh_request){sizeof rows, 77};
+    CHECK_REFUSED(copy_rows(x, y, &rows), BH_E_UNSUPPORTED);
+    rows.request.kind = BH_REQUEST_TRANSFER;
+    rows.direction = 5;
+    CHECK_REFUSED(bh_submit(&rows.request, NULL, &t), BH_E_INVALID);
+    rows = bh_transfer_fill(x, 0, 16, memory, 1);
+    bh_submit_options options = BH_INIT(options);
+    options.flags = BH_SUBMIT_NO_BLOCK;
+    CHECK_REFUSED(bh_submit(&rows.request, &options, &t), BH_E_INVALID);
+    options.flags = 0;
+    options.deadline_ns = 1;
+    CHECK_REFUSED(bh_submit(&rows.request, &options, &t), BH_E_UNSUPPORTED);
     CHECK_EQ(t.lane, 1);
     /* Nothing to do is done at once. */
-    rows = (bh_rows){.size = sizeof rows, .width = 16, .height = 0};
-    CHECK_OK(bh_buffer_copy_2d(x, y, &rows));
-    CHECK_OK(bh_buffer_write_2d(x, NULL, &rows));
-    CHECK_OK(bh_buffer_read_2d(NULL, x, &rows));
-    CHECK_OK(bh_buffer_fill_2d(x, &rows, memory, 3));
+    rows = bh_transfer_init(0, 0);
+    rows.height = 5;
+    CHECK_OK(copy_rows(x, y, &rows));
+    CHECK_OK(write_rows(x, NULL, &rows));
+    CHECK_OK(read_rows(NULL, x, &rows));
+    CHECK_OK(fill_rows(x, &rows, memory, 3));
     CHECK(words_count(x, 64, 1));
     CHECK_OK(bh_device_close(device));
     CHECK_OK(bh_device_close(second));
@@ -208,13 +222,13 @@ TEST(rows_of_one_buffer_may_interleave_and_not_overlap) {
     uint8_t *a = noise(ALL, 8);
     bh_buffer x = bytes_buffer(device, a, ALL), view;
     /* The left half of each row to its right half. */
-    bh_rows rows = {.size = sizeof rows,
-                    .width = 32,
-                    .height = ROWS,
-                    .target_offset = 32,
-                    .target_pitch = PITCH,
-                    .source_pitch = PITCH};
-    REQUIRE_OK(bh_buffer_copy_2d(x, x, &rows));
+    bh_transfer rows = {.request = {sizeof(bh_transfer), BH_REQUEST_TRANSFER},
+                        .width = 32,
+                        .height = ROWS,
+                        .target_offset = 32,
+                        .target_pitch = PITCH,
+                        .source_pitch = PITCH};
+    REQUIRE_OK(copy_rows(x, x, &rows));
     model_rows(a, a, &rows);
     check_bytes(x, a, ALL, "interleaved");
     REQUIRE_OK(bh_buffer_view(x, 0, 0, ALL, &view));
@@ -225,7 +239,7 @@ TEST(rows_of_one_buffer_may_interleave_and_not_overlap) {
         rows.target_offset = offset;
         uint64_t apart = offset > 64 ? offset - 64 : 64 - offset, rest = apart % PITCH;
         bool meet = rest < 32 || rest > 32;
-        bh_status status = bh_buffer_copy_2d(view, x, &rows);
+        bh_status status = copy_rows(view, x, &rows);
         CHECK_EQ(status, meet ? BH_E_INVALID : BH_OK);
         refused += status != BH_OK;
         if (status == BH_OK) model_rows(a, a, &rows);
@@ -236,30 +250,76 @@ TEST(rows_of_one_buffer_may_interleave_and_not_overlap) {
     CHECK_OK(bh_device_close(device));
 }
 
-TEST(copies_between_devices_say_which_way_they_went) {
+TEST(copies_between_devices) {
     enum { LARGE = (20 << 20) + 77 };
     bh_device one = open_device(), two = open_device();
     uint8_t *a = noise(LARGE, 11), *b = noise(LARGE, 12);
     bh_buffer x = bytes_buffer(one, a, LARGE), y = bytes_buffer(two, b, LARGE),
               z = bytes_buffer(one, b, LARGE);
-    uint32_t way = 0;
-    REQUIRE_OK(bh_copy_between(y, 5, x, 3, LARGE - 9, &way));
-    CHECK_EQ(way, BH_WAY_HOST);
+    REQUIRE_OK(bh_buffer_copy(y, 5, x, 3, LARGE - 9));
     memcpy(b + 5, a + 3, LARGE - 9);
     check_bytes(y, b, LARGE, "the other device");
-    REQUIRE_OK(bh_copy_between(z, 5, x, 3, LARGE - 9, &way));
-    CHECK_EQ(way, BH_WAY_WITHIN);
+    REQUIRE_OK(bh_buffer_copy(z, 5, x, 3, LARGE - 9));
     check_bytes(z, b, LARGE, "the same device");
-    REQUIRE_OK(bh_copy_between(y, 0, x, 0, 0, NULL));
-    way = 9;
-    CHECK_REFUSED(bh_copy_between(y, 1, x, 0, LARGE, &way), BH_E_INVALID);
-    CHECK_REFUSED(bh_copy_between(y, 0, x, 1, LARGE, &way), BH_E_INVALID);
-    CHECK_REFUSED(bh_copy_between((bh_buffer){0}, 0, x, 0, 1, &way), BH_E_INVALID);
-    CHECK_REFUSED(bh_copy_between(x, 0, (bh_buffer){0}, 0, 1, &way), BH_E_INVALID);
-    CHECK_EQ(way, 9);
+    REQUIRE_OK(bh_buffer_copy(y, 0, x, 0, 0));
+    CHECK_REFUSED(bh_buffer_copy(y, 1, x, 0, LARGE), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_copy(y, 0, x, 1, LARGE), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_copy((bh_buffer){0}, 0, x, 0, 1), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_copy(x, 0, (bh_buffer){0}, 0, 1), BH_E_INVALID);
     free(a);
     free(b);
     CHECK_OK(bh_device_close(one));
-    CHECK_REFUSED(bh_copy_between(y, 0, x, 0, 1, &way), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_copy(y, 0, x, 0, 1), BH_E_INVALID);
     CHECK_OK(bh_device_close(two));
+}
+
+TEST(single_ranges_are_transfers_too) {
+    bh_device device = open_device();
+    bh_lane lane = open_lane(device);
+    bh_buffer x = words_counting(device, 64, 1), y = words_filled(device, 64, 0);
+    uint32_t plain[64], one = 7;
+    bh_ticket ticket;
+    bh_transfer copy = bh_transfer_copy(y, 4, x, 0, 63 * 4);
+    REQUIRE_OK(transfer_on(lane, 0, &copy, &ticket));
+    CHECK_OK(bh_wait(ticket, LONG_NS));
+    bh_transfer read = bh_transfer_read(y, 4, plain, 63 * 4);
+    CHECK_REFUSED(transfer_on(lane, 0, &read, &ticket), BH_E_INVALID);
+    ticket = (bh_ticket){0};
+    REQUIRE_OK(transfer_on(lane, BH_SUBMIT_WAIT, &read, &ticket));
+    CHECK_OK(bh_wait(ticket, LONG_NS)); /* a ticket like any other */
+    for (uint32_t i = 0; i < 63; i++) CHECK_EQ(plain[i], i + 1);
+    bh_transfer fill = bh_transfer_fill(x, 0, 64 * 4, &one, 4);
+    fill.width = 64 * 4 - 2; /* the last pattern is cut short */
+    REQUIRE_OK(transfer_on(lane, BH_SUBMIT_WAIT, &fill, NULL));
+    CHECK_EQ(word_read(x, 62), 7);
+    CHECK_EQ(word_read(x, 63), 7);
+    bh_transfer write = bh_transfer_write(x, 8, plain, 8);
+    write.source_offset = 4;
+    REQUIRE_OK(transfer_on(lane, BH_SUBMIT_WAIT, &write, NULL));
+    CHECK_EQ(word_read(x, 2), 2);
+    CHECK_EQ(word_read(x, 3), 3);
+    CHECK_OK(bh_device_close(device));
+}
+
+TEST(transfers_come_after_tickets_of_other_lanes) {
+    rig r = rig_open(0);
+    bh_lane other = open_lane(r.device), lane = open_lane(r.device);
+    bh_buffer x = words_filled(r.device, 4, 0);
+    gate g = gate_close(&r, other, 0);
+    flag_wait_begun(g.flag);
+    bh_submit_options options = BH_INIT(options);
+    options.lane = lane;
+    options.after = &g.ticket;
+    options.after_count = 1;
+    uint32_t word = 5;
+    bh_transfer fill = bh_transfer_fill(x, 0, 16, &word, 4);
+    bh_ticket ticket;
+    REQUIRE_OK(bh_submit(&fill.request, &options, &ticket));
+    sleep_ms(50);
+    CHECK_STATUS(bh_wait(ticket, 0), BH_E_BUSY);
+    gate_open(&g);
+    CHECK_OK(bh_wait(ticket, LONG_NS));
+    CHECK_OK(bh_wait(g.ticket, 0));
+    CHECK_EQ(word_read(x, 3), 5);
+    CHECK_OK(bh_device_close(r.device));
 }

@@ -2,6 +2,7 @@
 /* Sequences: the same results as the same work launched one by one, however they are bound, set,
  * repeated, shared by threads and given up. */
 #include "../support/support.h"
+#include "../support/transfers.h"
 
 enum { N = 256, STEPS = 40 };
 
@@ -14,7 +15,7 @@ static bh_sequence begin(bh_device device, const char *name) {
 }
 
 static bh_ticket replay(bh_sequence sequence, bh_lane lane, uint32_t repeat) {
-    bh_replay_options options = BH_INIT(options);
+    bh_submit_options options = BH_INIT(options);
     options.lane = lane;
     options.repeat = repeat;
     bh_ticket ticket;
@@ -38,8 +39,8 @@ TEST(a_replay_does_what_its_launches_would) {
                                       BH_ARGS(BH_INOUT(p), i, (uint32_t)N), NULL, &step));
         CHECK_EQ(step, i);
     }
-    REQUIRE_OK(bh_sequence_copy(seq, q, 0, p, 0, N * 4, NULL));
-    REQUIRE_OK(bh_sequence_fill(seq, half, 0, N * 2, &pattern, 4, &step));
+    REQUIRE_OK(record_copy(seq, q, 0, p, 0, N * 4, NULL));
+    REQUIRE_OK(record_fill(seq, half, 0, N * 2, &pattern, 4, &step));
     CHECK_EQ(step, STEPS + 1);
     REQUIRE_OK(bh_sequence_launch(seq, mix, BH_GRID(N / 2, 64),
                                   BH_ARGS(BH_OUT(p), BH_IN(q), BH_IN(s), 5u, (uint32_t)N / 2), NULL,
@@ -150,9 +151,9 @@ TEST(changes_beyond_the_room_for_them_wait_or_say_busy) {
                                   BH_ARGS(BH_OUT(p), 0u), NULL, NULL));
     REQUIRE_OK(bh_sequence_finish(seq));
     gate g = gate_close(&r, lane, 0);
-    bh_replay_options options = BH_INIT(options);
+    bh_submit_options options = BH_INIT(options);
     options.lane = lane;
-    options.flags = BH_LAUNCH_NO_BLOCK;
+    options.flags = BH_SUBMIT_NO_BLOCK;
     bh_status status = BH_OK;
     uint32_t sent = 0;
     while (status == BH_OK && sent < 1000) {
@@ -176,10 +177,10 @@ TEST(transfers_are_steps_too) {
     uint32_t *in = memory, *out = in + N;
     bh_buffer p = words_filled(r.device, N, 0);
     bh_sequence seq = begin(r.device, "round trip");
-    REQUIRE_OK(bh_sequence_write(seq, p, 0, in, N * 4, NULL));
+    REQUIRE_OK(record_write(seq, p, 0, in, N * 4, NULL));
     REQUIRE_OK(bh_sequence_launch(seq, rig_kernel(&r, "churn"), BH_GRID(N, 64),
                                   BH_ARGS(BH_INOUT(p), 3u, (uint32_t)N), NULL, NULL));
-    REQUIRE_OK(bh_sequence_read(seq, p, 0, out, N * 4, NULL));
+    REQUIRE_OK(record_read(seq, p, 0, out, N * 4, NULL));
     REQUIRE_OK(bh_sequence_finish(seq));
     for (uint32_t round = 0; round < 5; round++) {
         for (uint32_t i = 0; i < N; i++) in[i] = round * 1000 + i;
@@ -224,7 +225,7 @@ TEST(a_sequence_released_while_it_is_queued_still_runs) {
     bh_sequence seq = begin(r.device, NULL);
     REQUIRE_OK(bh_sequence_launch(seq, add, BH_GRID(N, 64), BH_ARGS(BH_INOUT(p), (uint32_t)N), NULL,
                                   NULL));
-    REQUIRE_OK(bh_sequence_copy(seq, keep, 0, p, 0, N * 4, NULL));
+    REQUIRE_OK(record_copy(seq, keep, 0, p, 0, N * 4, NULL));
     REQUIRE_OK(bh_sequence_finish(seq));
     gate g = gate_close(&r, lane, 0);
     bh_ticket ticket = replay(seq, lane, 3);
@@ -241,24 +242,30 @@ TEST(a_sequence_released_while_it_is_queued_still_runs) {
     CHECK_OK(bh_device_close(r.device));
 }
 
-TEST(replays_wait_for_lanes_they_were_told_to_wait_for) {
+TEST(replays_come_after_tickets_of_other_lanes) {
     rig r = rig_open(0);
     bh_lane other = open_lane(r.device), lane = open_lane(r.device);
     bh_buffer p = words_filled(r.device, 1, 0);
     bh_sequence seq = begin(r.device, NULL);
     REQUIRE_OK(bh_sequence_launch(seq, rig_kernel(&r, "store_word"), BH_GRID(1, 1),
                                   BH_ARGS(BH_OUT(p), 9u), NULL, NULL));
-    REQUIRE_OK(bh_sequence_wait(seq, other));
     REQUIRE_OK(bh_sequence_finish(seq));
     gate g = gate_close(&r, other, 0);
     flag_wait_begun(g.flag);
-    bh_ticket ticket = replay(seq, lane, 1);
+    bh_submit_options options = BH_INIT(options);
+    options.lane = lane;
+    options.after = &g.ticket;
+    options.after_count = 1;
+    bh_ticket ticket;
+    REQUIRE_OK(bh_sequence_submit(seq, &options, &ticket));
     sleep_ms(50);
     CHECK_STATUS(bh_wait(ticket, 0), BH_E_BUSY);
     gate_open(&g);
     CHECK_OK(bh_wait(ticket, LONG_NS));
     CHECK_OK(bh_wait(g.ticket, 0));
     CHECK_EQ(word_read(p, 0), 9);
+    options.flags = BH_SUBMIT_WAIT;
+    CHECK_OK(bh_sequence_submit(seq, &options, NULL)); /* what has ended is not waited for */
     CHECK_OK(bh_device_close(r.device));
 }
 
@@ -342,11 +349,10 @@ TEST(wrong_calls_are_refused) {
     for (int i = 0; i < 3; i++) {
         CHECK_REFUSED(bh_sequence_launch(bads[i], add, BH_GRID(N, 64), args, NULL, NULL),
                       BH_E_INVALID);
-        CHECK_REFUSED(bh_sequence_copy(bads[i], p, 0, small, 0, 4, NULL), BH_E_INVALID);
-        CHECK_REFUSED(bh_sequence_fill(bads[i], p, 0, 4, &word, 4, NULL), BH_E_INVALID);
-        CHECK_REFUSED(bh_sequence_write(bads[i], p, 0, host, 4, NULL), BH_E_INVALID);
-        CHECK_REFUSED(bh_sequence_read(bads[i], p, 0, host, 4, NULL), BH_E_INVALID);
-        CHECK_REFUSED(bh_sequence_wait(bads[i], own), BH_E_INVALID);
+        CHECK_REFUSED(record_copy(bads[i], p, 0, small, 0, 4, NULL), BH_E_INVALID);
+        CHECK_REFUSED(record_fill(bads[i], p, 0, 4, &word, 4, NULL), BH_E_INVALID);
+        CHECK_REFUSED(record_write(bads[i], p, 0, host, 4, NULL), BH_E_INVALID);
+        CHECK_REFUSED(record_read(bads[i], p, 0, host, 4, NULL), BH_E_INVALID);
         CHECK_REFUSED(bh_sequence_finish(bads[i]), BH_E_INVALID);
         CHECK_REFUSED(bh_sequence_bind(bads[i], p, small), BH_E_INVALID);
         CHECK_REFUSED(bh_sequence_set(bads[i], 0, 0, BH_ARG(1u)), BH_E_INVALID);
@@ -366,26 +372,25 @@ TEST(wrong_calls_are_refused) {
     CHECK_REFUSED(
         bh_sequence_launch(seq, add, BH_GRID(N, 64), BH_ARGS(BH_INOUT(foreign), 1u), NULL, NULL),
         BH_E_INVALID);
-    bh_launch_options there = on_lane(own, BH_LAUNCH_IDEMPOTENT);
+    bh_launch_options there = on_lane(own, BH_SUBMIT_IDEMPOTENT);
     CHECK_REFUSED(bh_sequence_launch(seq, add, BH_GRID(N, 64), args, &there, NULL), BH_E_INVALID);
     there = on_lane(own, 0);
     there.deadline_ns = 1;
     CHECK_REFUSED(bh_sequence_launch(seq, add, BH_GRID(N, 64), args, &there, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_sequence_copy(seq, p, 0, small, 0, 100, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_sequence_copy(seq, small, UINT64_MAX, p, 0, 4, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_sequence_copy(seq, p, 0, foreign, 0, 4, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_sequence_copy(seq, p, 0, small, 0, 0, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_sequence_fill(seq, p, 0, 4, NULL, 4, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_sequence_fill(seq, p, 0, 6, &word, 4, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_sequence_fill(seq, p, 0, 6, &word, 3, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_sequence_write(seq, p, 0, &word, 4, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_sequence_read(seq, p, 0, &word, 4, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_sequence_read(seq, p, 0, NULL, 4, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_sequence_wait(seq, (bh_lane){1}), BH_E_INVALID);
+    CHECK_REFUSED(record_copy(seq, p, 0, small, 0, 100, NULL), BH_E_INVALID);
+    CHECK_REFUSED(record_copy(seq, small, UINT64_MAX, p, 0, 4, NULL), BH_E_INVALID);
+    CHECK_REFUSED(record_copy(seq, p, 0, foreign, 0, 4, NULL), BH_E_INVALID);
+    CHECK_REFUSED(record_copy(seq, p, 0, small, 0, 0, NULL), BH_E_INVALID);
+    CHECK_REFUSED(record_fill(seq, p, 0, 4, NULL, 4, NULL), BH_E_INVALID);
+    CHECK_REFUSED(record_fill(seq, p, 0, 6, &word, 4, NULL), BH_E_INVALID);
+    CHECK_REFUSED(record_fill(seq, p, 0, 6, &word, 3, NULL), BH_E_INVALID);
+    CHECK_REFUSED(record_write(seq, p, 0, &word, 4, NULL), BH_E_INVALID);
+    CHECK_REFUSED(record_read(seq, p, 0, &word, 4, NULL), BH_E_INVALID);
+    CHECK_REFUSED(record_read(seq, p, 0, NULL, 4, NULL), BH_E_INVALID);
     uint32_t step = 77;
     REQUIRE_OK(bh_sequence_launch(seq, add, BH_GRID(N, 64), args, NULL, &step));
     CHECK_EQ(step, 0); /* what was refused left nothing */
-    REQUIRE_OK(bh_sequence_fill(seq, small, 0, 4, &word, 4, NULL));
+    REQUIRE_OK(record_fill(seq, small, 0, 4, &word, 4, NULL));
     REQUIRE_OK(bh_sequence_finish(seq));
     CHECK_REFUSED(bh_sequence_finish(seq), BH_E_INVALID);
     CHECK_REFUSED(bh_sequence_launch(seq, add, BH_GRID(N, 64), args, NULL, NULL), BH_E_INVALID);
@@ -400,7 +405,7 @@ TEST(wrong_calls_are_refused) {
     CHECK_REFUSED(bh_sequence_set(seq, 0, 1, BH_ARG(1ull)), BH_E_LAUNCH);
     CHECK_REFUSED(bh_sequence_set(seq, 0, 1, BH_INOUT(p)), BH_E_INVALID);
     CHECK_REFUSED(bh_sequence_set(seq, 0, 1, BH_VALUE(NULL, 4)), BH_E_INVALID);
-    bh_replay_options options = BH_INIT(options);
+    bh_submit_options options = BH_INIT(options);
     options.flags = BH_LAUNCH_COOPERATIVE;
     CHECK_REFUSED(bh_sequence_submit(seq, &options, NULL), BH_E_INVALID);
     options.flags = 0;

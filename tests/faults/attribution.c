@@ -117,11 +117,11 @@ static void check_one_of_four(uint32_t flags) {
         if (!certain)
             CHECK_EQ(status, BH_E_FAULT);
         else
-            CHECK_EQ(status, flags & BH_LAUNCH_IDEMPOTENT ? BH_OK : BH_E_LOST);
+            CHECK_EQ(status, flags & BH_SUBMIT_IDEMPOTENT ? BH_OK : BH_E_LOST);
         CHECK_EQ(is_suspect(gates[i].mark), status != BH_OK);
         if (status == BH_OK) CHECK_EQ(word_read(gates[i].mark, 0), gates[i].value);
         status = bh_wait(last[i], LONG_NS);
-        CHECK(status == BH_OK || (status == BH_E_LOST && !(flags & BH_LAUNCH_IDEMPOTENT)));
+        CHECK(status == BH_OK || (status == BH_E_LOST && !(flags & BH_SUBMIT_IDEMPOTENT)));
         if (status == BH_OK) CHECK(words_count(chain[i], N, (uint32_t)i));
     }
     CHECK(is_suspect(broken));
@@ -135,7 +135,7 @@ TEST(a_fault_on_one_of_four_busy_lanes) {
 }
 
 TEST(a_fault_on_one_of_four_busy_lanes_with_work_that_may_be_repeated) {
-    check_one_of_four(BH_LAUNCH_IDEMPOTENT);
+    check_one_of_four(BH_SUBMIT_IDEMPOTENT);
 }
 
 TEST(a_deadline_on_one_of_four_busy_lanes_blames_that_one) {

@@ -51,7 +51,7 @@ TEST_TIMEOUT(totals_go_on_through_kills, 60) {
     for (int round = 0; round < ROUNDS; round++) {
         bh_ticket tickets[2 * EACH];
         for (int i = 0; i < 2 * EACH; i++) {
-            bh_launch_options there = on_lane(lanes[i % 2], BH_LAUNCH_IDEMPOTENT);
+            bh_launch_options there = on_lane(lanes[i % 2], BH_SUBMIT_IDEMPOTENT);
             tickets[i] = submit(rig_kernel(&r, "iota"), BH_GRID(64, 64),
                                 BH_ARGS(BH_OUT(x[i % 2]), (uint32_t)i, 64u), &there);
             if (i == EACH) {

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "../support/support.h"
+#include "../support/transfers.h"
 
 enum { BUFFERS = 6, LARGE_WORDS = (8 << 20) / 4, LARGER_WORDS = (64 << 20) / 4, NUMBERS = 64 };
 
@@ -68,7 +69,7 @@ TEST(a_standby_that_is_behind_is_told_of_all_that_is_gone) {
             CHECK_OK(bh_buffer_alloc_shareable(r.device, BH_U32, 100, &shared));
             bh_module module = load_module(r.device, ptx_factor);
             CHECK_OK(bh_sequence_begin(r.device, NULL, &sequence));
-            CHECK_OK(bh_sequence_fill(sequence, shared, 0, 400, &(uint32_t){3}, 4, NULL));
+            CHECK_OK(record_fill(sequence, shared, 0, 400, &(uint32_t){3}, 4, NULL));
             CHECK_OK(bh_sequence_finish(sequence));
             CHECK_OK(bh_sequence_release(sequence));
             CHECK_OK(bh_module_release(module));

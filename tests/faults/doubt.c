@@ -229,7 +229,7 @@ static bool gone(bh_status status) {
 TEST(doubt_spreads_through_a_lane) {
     rig r = rig_open(0);
     bh_lane lane = open_lane(r.device);
-    bh_launch_options again = on_lane(lane, BH_LAUNCH_IDEMPOTENT);
+    bh_launch_options again = on_lane(lane, BH_SUBMIT_IDEMPOTENT);
     bh_kernel copy = rig_kernel(&r, "copy_words"), iota = rig_kernel(&r, "iota");
     bh_buffer a = words_filled(r.device, N, 1), b = words_filled(r.device, N, 2);
     bh_buffer c = words_filled(r.device, N, 3), d = words_filled(r.device, N, 4);
@@ -278,8 +278,8 @@ TEST(doubt_spreads_through_a_lane) {
 TEST(doubt_spreads_between_lanes) {
     rig r = rig_open(0);
     bh_lane one = open_lane(r.device), two = open_lane(r.device), three = open_lane(r.device);
-    bh_launch_options on_one = on_lane(one, 0), on_two = on_lane(two, BH_LAUNCH_IDEMPOTENT);
-    bh_launch_options on_three = on_lane(three, BH_LAUNCH_IDEMPOTENT);
+    bh_launch_options on_one = on_lane(one, 0), on_two = on_lane(two, BH_SUBMIT_IDEMPOTENT);
+    bh_launch_options on_three = on_lane(three, BH_SUBMIT_IDEMPOTENT);
     bh_kernel copy = rig_kernel(&r, "copy_words");
     bh_buffer a = words_filled(r.device, N, 1), b = words_filled(r.device, N, 2);
     bh_buffer c = words_filled(r.device, N, 3), d = words_filled(r.device, N, 4);
@@ -306,7 +306,7 @@ TEST(doubt_spreads_between_lanes) {
 TEST(doubt_in_part_of_a_buffer_spreads_only_to_readers_of_that_part) {
     rig r = rig_open(0);
     bh_lane lane = open_lane(r.device);
-    bh_launch_options there = on_lane(lane, BH_LAUNCH_IDEMPOTENT);
+    bh_launch_options there = on_lane(lane, BH_SUBMIT_IDEMPOTENT);
     bh_kernel copy = rig_kernel(&r, "copy_words");
     bh_buffer x = words_counting(r.device, N, 0), low, high, flag = flag_alloc(r.device);
     bh_buffer from_low = words_filled(r.device, N / 2, 0),
@@ -371,9 +371,9 @@ TEST(cancelling_what_would_have_overwritten_after_a_takeover_leaves_doubt) {
     rig r = rig_open(0);
     if (has_queues(r.device)) SKIP("this device does not know which kernel faulted");
     bh_lane one = open_lane(r.device), two = open_lane(r.device);
-    bh_launch_options on_one = on_lane(one, 0), on_two = on_lane(two, BH_LAUNCH_IDEMPOTENT);
+    bh_launch_options on_one = on_lane(one, 0), on_two = on_lane(two, BH_SUBMIT_IDEMPOTENT);
     bh_buffer x = words_filled(r.device, N, 1), flag = flag_alloc(r.device);
-    gate g = gate_close(&r, two, BH_LAUNCH_IDEMPOTENT);
+    gate g = gate_close(&r, two, BH_SUBMIT_IDEMPOTENT);
     bh_ticket fault = submit(rig_kernel(&r, "wait_then_poke"), BH_GRID(1, 1),
                              BH_ARGS(address_of(flag), BH_INOUT(x), NOWHERE), &on_one);
     flag_wait_begun(flag);
@@ -424,7 +424,7 @@ TEST(work_is_repeated_unless_its_own_input_may_be_gone) {
     REQUIRE_OK(bh_host_alloc(r.device, 2 * 4096, (void **)&host));
     host[0] = 1234;
     /* All of these wait for the gate, in the worker. */
-    bh_launch_options again = on_lane(lanes[1], BH_LAUNCH_IDEMPOTENT);
+    bh_launch_options again = on_lane(lanes[1], BH_SUBMIT_IDEMPOTENT);
     bh_use after_gate = {g.mark, BH_ACCESS_OUT, 0};
     again.also = &after_gate;
     again.also_count = 1;

@@ -31,7 +31,7 @@ struct world {
 static bh_status submit_one(struct world *w, struct operation *op) {
     uint32_t n = WORDS;
     bh_launch_options there = on_lane(w->lanes[rng_below(&w->random, LANES)],
-                                      rng_below(&w->random, 2) ? BH_LAUNCH_IDEMPOTENT : 0);
+                                      rng_below(&w->random, 2) ? BH_SUBMIT_IDEMPOTENT : 0);
     bh_buffer to = w->buffers[op->to], a = w->buffers[op->a], b = w->buffers[op->b];
     switch (op->kind) {
     case IOTA:

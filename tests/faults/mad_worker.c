@@ -53,7 +53,7 @@ __attribute__((no_sanitize_thread)) static void scribble(bh__front *front, rng *
 
 /* Calls of every kind, none of which may hang: whatever waits is given little time. */
 static void use_device(const rig *r, bh_lane lane, bh_buffer x) {
-    bh_launch_options options = on_lane(lane, BH_LAUNCH_NO_BLOCK);
+    bh_launch_options options = on_lane(lane, BH_SUBMIT_NO_BLOCK);
     bh_ticket ticket;
     bh_error error;
     uint32_t value = 7;

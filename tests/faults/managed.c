@@ -310,7 +310,7 @@ static void own_buffer(void *context, unsigned index) {
     made m = c->own[index];
     bool plain = index % 2; /* loads and stores */
     bh_launch_options there =
-        on_lane(c->lanes[index % 3], index % 4 == 0 ? BH_LAUNCH_IDEMPOTENT : 0);
+        on_lane(c->lanes[index % 3], index % 4 == 0 ? BH_SUBMIT_IDEMPOTENT : 0);
     for (uint32_t round = 0; round < ROUNDS; round++) {
         bool again = true;
         if (plain && !is_suspect(m.buffer)) {

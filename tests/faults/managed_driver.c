@@ -155,7 +155,7 @@ TEST(idempotent_work_on_it_is_not_sent_again) {
     bh_lane lane = open_lane(r.device);
     bh_buffer m = managed_driven(r.device, WORDS), flag = flag_alloc(r.device);
     fill(m, 1);
-    bh_launch_options there = on_lane(lane, BH_LAUNCH_IDEMPOTENT);
+    bh_launch_options there = on_lane(lane, BH_SUBMIT_IDEMPOTENT);
     bh_ticket endless = submit(rig_kernel(&r, "gate"), BH_GRID(1, 1),
                                BH_ARGS(address_of(flag), BH_OUT(m), 5u), &there);
     flag_wait_begun(flag);

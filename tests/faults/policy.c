@@ -79,8 +79,8 @@ TEST(waiters_of_a_device_that_stops_are_woken) {
     options.restart_limit = 1;
     rig r = rig_open_with(&options);
     bh_lane lane = open_lane(r.device);
-    bh_launch_options there = on_lane(lane, BH_LAUNCH_IDEMPOTENT);
-    gate g = gate_close(&r, lane, BH_LAUNCH_IDEMPOTENT);
+    bh_launch_options there = on_lane(lane, BH_SUBMIT_IDEMPOTENT);
+    gate g = gate_close(&r, lane, BH_SUBMIT_IDEMPOTENT);
     bh_ticket queued[50];
     bh_buffer x = words_filled(r.device, 1, 0);
     for (int i = 0; i < 50; i++)

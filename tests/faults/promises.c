@@ -6,6 +6,7 @@
 #include <signal.h>
 
 #include "../support/support.h"
+#include "../support/transfers.h"
 
 #define KIB UINT64_C(1024)
 #define MIB (KIB * KIB)
@@ -83,7 +84,7 @@ typedef struct op {
     bh_status status, seen;
     use reads[USES], writes[USES];
     uint32_t read_count, write_count;
-    bh_rows rows;
+    bh_transfer rows;
     const uint8_t *source; /* of a write */
     uint8_t *target;       /* of a read */
     uint8_t *read_now;     /* what a read that waits got, to be freed */
@@ -192,7 +193,7 @@ static void compute(world *w, op *o) {
     uint8_t *to = o->write_count ? bytes_of(&o->writes[0]) : NULL;
     const uint8_t *a = o->read_count ? bytes_of(&o->reads[0]) : NULL;
     const uint8_t *b = o->read_count > 1 ? bytes_of(&o->reads[1]) : NULL;
-    const bh_rows *rows = &o->rows;
+    const bh_transfer *rows = &o->rows;
     switch (o->kind) {
     case IOTA:
         for (uint32_t i = 0; i < o->words; i++) word_put(to + i * 4, o->step + i);
@@ -490,15 +491,15 @@ static const uint8_t *some_source(world *w, uint64_t bytes) {
 
 static bh_status launch(world *w, op *o, const char *name, uint32_t words, bh_args args,
                         const bh_use *also, uint64_t deadline_ns, bh_lane lane) {
-    bh_launch_options options = on_lane(lane, o->idempotent ? BH_LAUNCH_IDEMPOTENT : 0);
+    bh_launch_options options = on_lane(lane, o->idempotent ? BH_SUBMIT_IDEMPOTENT : 0);
     options.also = also;
     options.also_count = also != NULL;
     options.deadline_ns = deadline_ns;
     return bh_launch(rig_kernel(&w->r, name), BH_GRID(words, 64), args, &options, &o->ticket);
 }
 
-static bh_rows some_rows(world *w, uint64_t *bytes) {
-    bh_rows rows = BH_INIT(rows);
+static bh_transfer some_rows(world *w, uint64_t *bytes) {
+    bh_transfer rows = bh_transfer_init(0, 0);
     bool large = below(w, 8) == 0;
     rows.width = 1 + below(w, large ? 9000 : 60);
     rows.height = 1 + below(w, large ? 180 : 12);
@@ -508,11 +509,11 @@ static bh_rows some_rows(world *w, uint64_t *bytes) {
     return rows;
 }
 
-static uint64_t span(const bh_rows *rows, uint64_t pitch) {
+static uint64_t span(const bh_transfer *rows, uint64_t pitch) {
     return (rows->height - 1) * pitch + rows->width;
 }
 
-static bool gapless(const bh_rows *rows) {
+static bool gapless(const bh_transfer *rows) {
     return rows->height == 1 || rows->target_pitch == rows->width;
 }
 
@@ -632,7 +633,7 @@ static bool submit_one(world *w, op *o, bool breaks) {
     }
     case SEQUENCE: {
         replay *p = &w->replays[below(w, SEQUENCES)];
-        bh_replay_options options = BH_INIT(options);
+        bh_submit_options options = BH_INIT(options);
         options.lane = lane;
         options.repeat = o->repeat = 1 + below(w, 3);
         o->idempotent = false;
@@ -743,18 +744,18 @@ static bool submit_one(world *w, op *o, bool breaks) {
         }
         if (o->kind == WRITE_ROWS) {
             o->source = some_source(w, room);
-            o->status = bh_submit_write_2d(lane, a->buffer, o->source, &o->rows, &o->ticket);
+            o->status = submit_write_rows(lane, a->buffer, o->source, &o->rows, &o->ticket);
         } else if (o->kind == READ_ROWS) {
             o->target = host_take(w, room);
             if (o->target == NULL) return false;
-            o->status = bh_submit_read_2d(lane, o->target, b->buffer, &o->rows, &o->ticket);
+            o->status = submit_read_rows(lane, o->target, b->buffer, &o->rows, &o->ticket);
         } else if (o->kind == COPY_ROWS) {
-            o->status = bh_submit_copy_2d(lane, a->buffer, b->buffer, &o->rows, &o->ticket);
+            o->status = submit_copy_rows(lane, a->buffer, b->buffer, &o->rows, &o->ticket);
         } else {
             o->pattern = 1 + below(w, sizeof pattern);
             repeat_pattern(pattern, o->pattern, o->step, o->pattern);
             o->status =
-                bh_submit_fill_2d(lane, a->buffer, &o->rows, pattern, o->pattern, &o->ticket);
+                submit_fill_rows(lane, a->buffer, &o->rows, pattern, o->pattern, &o->ticket);
         }
         break;
     case ACCEPT:
@@ -1081,8 +1082,8 @@ static void world_open(world *w, rig r, uint64_t seed) {
         REQUIRE_OK(bh_sequence_begin(w->r.device, NULL, &p->sequence));
         REQUIRE_OK(bh_sequence_launch(p->sequence, rig_kernel(&w->r, "churn"), BH_GRID(64, 64),
                                       BH_ARGS(BH_INOUT(view), zero, n), NULL, &p->launch));
-        REQUIRE_OK(bh_sequence_copy(p->sequence, p->b->buffer, 8, p->a->buffer, 0, 256, NULL));
-        REQUIRE_OK(bh_sequence_fill(p->sequence, p->c->buffer, 300, 100, &byte, 1, NULL));
+        REQUIRE_OK(record_copy(p->sequence, p->b->buffer, 8, p->a->buffer, 0, 256, NULL));
+        REQUIRE_OK(record_fill(p->sequence, p->c->buffer, 300, 100, &byte, 1, NULL));
         REQUIRE_OK(bh_sequence_finish(p->sequence));
         CHECK_OK(bh_buffer_release(view));
     }
@@ -1093,7 +1094,7 @@ static void world_open(world *w, rig r, uint64_t seed) {
         while (of[1] == of[0]);
         do of[2] = w->slots[below(w, 6)];
         while (of[2] == of[0]);
-        bh_launch_options how = on_lane((bh_lane){0}, i % 2 ? BH_LAUNCH_IDEMPOTENT : 0);
+        bh_launch_options how = on_lane((bh_lane){0}, i % 2 ? BH_SUBMIT_IDEMPOTENT : 0);
         use to = word_use(of[0], 0, 48), x = word_use(of[1], 0, 48), y = word_use(of[2], 0, 48);
         bh_buffer vt = view_of(&to), vx = view_of(&x), vy = view_of(&y);
         uint32_t n = 48, k = 0;

@@ -172,7 +172,7 @@ TEST(a_mapped_buffer_is_no_full_queue) {
     void *words;
     CHECK_OK(bh_managed_map(m.buffer, 0, 4096, BH_MAP_READ | BH_MAP_WRITE, &words));
     bh_launch_options options = BH_INIT(options);
-    options.flags = BH_LAUNCH_NO_BLOCK;
+    options.flags = BH_SUBMIT_NO_BLOCK;
     CHECK_REFUSED(bh_launch(kernel, BH_GRID(1024, 64), args, &options, NULL), BH_E_BUSY);
     check_line("|reason=buffer_busy|requested=0|limit=0|grid=16x1x1|block=64x1x1|");
     CHECK_REFUSED(bh_prepared_launch(prepared, NULL, 0, NULL), BH_E_BUSY);

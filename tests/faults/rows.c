@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include "../support/support.h"
+#include "../support/transfers.h"
 
 enum { N = 256, BYTES = N * 4 };
 
@@ -14,8 +15,8 @@ static bh_buffer_info query(bh_buffer buffer) {
 }
 
 /* Two rows of `width` bytes, at the start and the end of the buffer. */
-static bh_rows first_and_last(uint64_t width) {
-    bh_rows rows = BH_INIT(rows);
+static bh_transfer first_and_last(uint64_t width) {
+    bh_transfer rows = bh_transfer_init(0, 0);
     rows.width = width;
     rows.height = 2;
     rows.target_pitch = BYTES - width;
@@ -29,29 +30,33 @@ TEST(rows_with_gaps_clear_no_doubt_and_rows_without_do) {
                          BH_ARGS(BH_INOUT(x), (uint32_t)N, NOWHERE)),
                  BH_E_FAULT);
     static const uint8_t zeros[BYTES];
-    bh_rows rows = first_and_last(100);
+    bh_transfer rows = first_and_last(100);
     uint8_t byte = 7;
-    REQUIRE_OK(bh_buffer_fill_2d(x, &rows, &byte, 1));
+    REQUIRE_OK(fill_rows(x, &rows, &byte, 1));
     CHECK_EQ(query(x).suspect_bytes, BYTES);
-    REQUIRE_OK(bh_buffer_fill_2d(x, &rows, "abc", 3));
+    REQUIRE_OK(fill_rows(x, &rows, "abc", 3));
     CHECK_EQ(query(x).suspect_bytes, BYTES);
-    REQUIRE_OK(bh_buffer_write_2d(x, zeros, &rows));
+    REQUIRE_OK(write_rows(x, zeros, &rows));
     CHECK_EQ(query(x).suspect_bytes, BYTES);
     rows.source_pitch = 0;
-    REQUIRE_OK(bh_buffer_copy_2d(x, y, &rows));
+    REQUIRE_OK(copy_rows(x, y, &rows));
     CHECK_EQ(query(x).suspect_bytes, BYTES);
     /* Reading any of it is still refused, as rows too. */
-    bh_rows read = {.size = sizeof read, .width = 4, .height = 2, .source_pitch = 300};
+    bh_transfer read = {.request = {sizeof(bh_transfer), BH_REQUEST_TRANSFER},
+                        .width = 4,
+                        .height = 2,
+                        .source_pitch = 300};
     uint8_t back[BYTES];
-    CHECK_REFUSED(bh_buffer_read_2d(back, x, &read), BH_E_STALE);
-    CHECK_REFUSED(bh_buffer_copy_2d(y, x, &read), BH_E_STALE);
+    CHECK_REFUSED(read_rows(back, x, &read), BH_E_STALE);
+    CHECK_REFUSED(copy_rows(y, x, &read), BH_E_STALE);
     /* Rows that touch each other are whole. */
-    bh_rows whole = {.size = sizeof whole, .width = 64, .height = 4};
-    REQUIRE_OK(bh_buffer_fill_2d(x, &whole, "abcde", 5));
+    bh_transfer whole = {
+        .request = {sizeof(bh_transfer), BH_REQUEST_TRANSFER}, .width = 64, .height = 4};
+    REQUIRE_OK(fill_rows(x, &whole, "abcde", 5));
     CHECK_EQ(query(x).suspect_offset, 256);
     CHECK_EQ(query(x).suspect_bytes, BYTES - 256);
     whole.height = BYTES / 64;
-    REQUIRE_OK(bh_buffer_copy_2d(x, y, &whole));
+    REQUIRE_OK(copy_rows(x, y, &whole));
     CHECK_EQ(query(x).suspect, 0);
     CHECK(words_are(x, N, 2));
     CHECK_OK(bh_device_close(r.device));
@@ -63,10 +68,13 @@ TEST(rows_lost_in_flight_are_in_doubt_from_first_to_last) {
     bh_buffer x = words_counting(r.device, N, 0);
     gate g = gate_close(&r, one, 0);
     /* Reads what the gate is about to write: taken, and waiting for it. */
-    bh_rows rows = {
-        .size = sizeof rows, .width = 2, .height = 2, .target_offset = 100, .target_pitch = 300};
+    bh_transfer rows = {.request = {sizeof(bh_transfer), BH_REQUEST_TRANSFER},
+                        .width = 2,
+                        .height = 2,
+                        .target_offset = 100,
+                        .target_pitch = 300};
     bh_ticket ticket;
-    REQUIRE_OK(bh_submit_copy_2d(two, x, g.mark, &rows, &ticket));
+    REQUIRE_OK(submit_copy_rows(two, x, g.mark, &rows, &ticket));
     sleep_ms(50);
     kill_worker(r.device, SIGKILL);
     bh_status status = bh_wait(ticket, LONG_NS);
@@ -95,10 +103,10 @@ TEST(rows_queued_through_a_loss_run_and_leave_doubt_in_their_gaps) {
     bh_ticket writer, rows_ticket, good_ticket;
     REQUIRE_OK(bh_launch(rig_kernel(&r, "add_one"), BH_GRID(1, 1), BH_ARGS(BH_INOUT(g.mark), 1u),
                          &options, &writer));
-    bh_rows rows = first_and_last(64);
+    bh_transfer rows = first_and_last(64);
     uint8_t nine = 9;
-    REQUIRE_OK(bh_submit_fill_2d(two, x, &rows, &nine, 1, &rows_ticket));
-    REQUIRE_OK(bh_submit_fill_2d(two, good, &rows, "123", 3, &good_ticket));
+    REQUIRE_OK(submit_fill_rows(two, x, &rows, &nine, 1, &rows_ticket));
+    REQUIRE_OK(submit_fill_rows(two, good, &rows, "123", 3, &good_ticket));
     sleep_ms(50);
     kill_worker(r.device, SIGKILL);
     CHECK_STATUS(bh_wait(rows_ticket, LONG_NS), BH_OK);
@@ -137,15 +145,21 @@ TEST_TIMEOUT(rows_survive_losses, 60) {
     REQUIRE_OK(bh_buffer_alloc(r.device, BH_U8, PITCH * ROWS, NULL, &x));
     pthread_t killer;
     REQUIRE(pthread_create(&killer, NULL, kill_again_and_again, &r.device) == 0);
-    bh_rows out = {.size = sizeof out, .width = WIDTH, .height = ROWS, .target_pitch = PITCH};
-    bh_rows in = {.size = sizeof in, .width = WIDTH, .height = ROWS, .source_pitch = PITCH};
+    bh_transfer out = {.request = {sizeof(bh_transfer), BH_REQUEST_TRANSFER},
+                       .width = WIDTH,
+                       .height = ROWS,
+                       .target_pitch = PITCH};
+    bh_transfer in = {.request = {sizeof(bh_transfer), BH_REQUEST_TRANSFER},
+                      .width = WIDTH,
+                      .height = ROWS,
+                      .source_pitch = PITCH};
     for (int round = 0; round < 20; round++) {
         for (size_t i = 0; i < WIDTH * ROWS; i++) data[i] = (uint8_t)(i * 7 + (size_t)round);
-        bh_status status = bh_buffer_write_2d(x, data, &out);
+        bh_status status = write_rows(x, data, &out);
         CHECK_OK(status);
         CHECK_EQ(query(x).suspect, 0);
         memset(back, 0, WIDTH * ROWS);
-        CHECK_OK(bh_buffer_read_2d(back, x, &in));
+        CHECK_OK(read_rows(back, x, &in));
         CHECK(memcmp(data, back, WIDTH * ROWS) == 0);
     }
     pthread_join(killer, NULL);

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include "../support/support.h"
+#include "../support/transfers.h"
 
 enum { N = 64, STEPS = 30, BAD = 19 };
 
@@ -18,7 +19,7 @@ static bh_sequence begin(bh_device device, const char *name) {
 }
 
 static bh_ticket replay(bh_sequence sequence, bh_lane lane, uint32_t repeat, uint32_t flags) {
-    bh_replay_options options = BH_INIT(options);
+    bh_submit_options options = BH_INIT(options);
     options.lane = lane;
     options.repeat = repeat;
     options.flags = flags;
@@ -192,7 +193,7 @@ TEST_TIMEOUT(a_worker_killed_in_a_replay_takes_only_that_one, 60) {
                                   BH_ARGS(BH_IN(a), BH_OUT(first), (uint32_t)N), NULL, NULL));
     REQUIRE_OK(bh_sequence_finish(seq));
     bh_buffer half = words_filled(r.device, N, 1);
-    REQUIRE_OK(bh_sequence_copy(stuck, half, 0, a, 0, N * 4, NULL));
+    REQUIRE_OK(record_copy(stuck, half, 0, a, 0, N * 4, NULL));
     REQUIRE_OK(bh_sequence_launch(stuck, gate_kernel, BH_GRID(1, 1),
                                   BH_ARGS(address_of(flag), BH_OUT(mark), 1u), NULL, NULL));
     REQUIRE_OK(bh_sequence_finish(stuck));
@@ -202,7 +203,7 @@ TEST_TIMEOUT(a_worker_killed_in_a_replay_takes_only_that_one, 60) {
         out[i] = words_filled(r.device, N, 77);
         CHECK_OK(bh_sequence_bind(seq, first, out[i]));
         if (i == 2) held = replay(stuck, lane, 1, 0);
-        tickets[i] = replay(seq, lane, 1, i == 5 ? 0 : BH_LAUNCH_IDEMPOTENT);
+        tickets[i] = replay(seq, lane, 1, i == 5 ? 0 : BH_SUBMIT_IDEMPOTENT);
     }
     flag_wait_begun(flag);
     kill_worker(r.device, SIGKILL);
@@ -231,7 +232,7 @@ TEST_TIMEOUT(a_deadline_is_for_the_whole_replay, 60) {
     REQUIRE_OK(bh_sequence_launch(seq, rig_kernel(&r, "endless"), BH_GRID(1, 1),
                                   BH_ARGS(address_of(flag), BH_INOUT(p)), NULL, NULL));
     REQUIRE_OK(bh_sequence_finish(seq));
-    bh_replay_options options = BH_INIT(options);
+    bh_submit_options options = BH_INIT(options);
     options.lane = lane;
     options.deadline_ns = 200 * MS;
     bh_ticket ticket;
@@ -254,11 +255,11 @@ TEST(a_sequence_that_overwrites_what_is_in_doubt_runs) {
     bh_buffer p = words_filled(r.device, N, 1), q = words_filled(r.device, N, 2);
     uint32_t zero = 0;
     bh_sequence seq = begin(r.device, NULL);
-    REQUIRE_OK(bh_sequence_fill(seq, p, 0, N * 2, &zero, 4, NULL));
-    REQUIRE_OK(bh_sequence_fill(seq, p, N * 2, N * 2, &zero, 4, NULL));
+    REQUIRE_OK(record_fill(seq, p, 0, N * 2, &zero, 4, NULL));
+    REQUIRE_OK(record_fill(seq, p, N * 2, N * 2, &zero, 4, NULL));
     REQUIRE_OK(bh_sequence_launch(seq, rig_kernel(&r, "add_one"), BH_GRID(N, 64),
                                   BH_ARGS(BH_INOUT(p), (uint32_t)N), NULL, NULL));
-    REQUIRE_OK(bh_sequence_copy(seq, q, 0, p, 0, N * 2, NULL)); /* a half of q */
+    REQUIRE_OK(record_copy(seq, q, 0, p, 0, N * 2, NULL)); /* a half of q */
     REQUIRE_OK(bh_sequence_finish(seq));
     CHECK_STATUS(run_now(rig_kernel(&r, "write_then_poke"), BH_GRID(N, 64),
                          BH_ARGS(BH_INOUT(p), (uint32_t)N, NOWHERE)),
@@ -293,7 +294,7 @@ static void lose_workers(void *context, unsigned index) {
     REQUIRE_OK(bh_sequence_finish(seq));
     for (uint32_t i = 0; i < 200; i++) {
         CHECK_OK(bh_sequence_set(seq, step, 3, BH_ARG(i)));
-        bh_ticket ticket = replay(seq, lane, 1 + i % 3, BH_LAUNCH_IDEMPOTENT);
+        bh_ticket ticket = replay(seq, lane, 1 + i % 3, BH_SUBMIT_IDEMPOTENT);
         CHECK_OK(bh_wait(ticket, LONG_NS));
         uint32_t words[N];
         CHECK_OK(bh_buffer_read(out, 0, words, sizeof words));

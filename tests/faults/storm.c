@@ -74,8 +74,8 @@ static void call_back(caller *self) {
 static void launch(caller *self, bh_lane lane, bh_buffer buffer) {
     crowd *all = self->all;
     static const uint64_t deadlines[] = {0, 1, 5 * MS, UINT64_MAX};
-    bh_launch_options options = on_lane(lane, rng_below(&self->random, 2) ? BH_LAUNCH_NO_BLOCK : 0);
-    if (rng_below(&self->random, 3) == 0) options.flags |= BH_LAUNCH_IDEMPOTENT;
+    bh_launch_options options = on_lane(lane, rng_below(&self->random, 2) ? BH_SUBMIT_NO_BLOCK : 0);
+    if (rng_below(&self->random, 3) == 0) options.flags |= BH_SUBMIT_IDEMPOTENT;
     options.deadline_ns = rng_below(&self->random, 20) ? 0 : deadlines[rng_below(&self->random, 4)];
     bh_ticket ticket;
     bh_status status;

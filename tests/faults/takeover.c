@@ -10,7 +10,7 @@ TEST(queued_work_runs_on_the_next_worker_in_order) {
     enum { CHAIN = BEYOND_QUEUES, QUEUED = CHAIN + 50 };
     rig r = rig_open(0);
     bh_lane lane = open_lane(r.device);
-    bh_launch_options there = on_lane(lane, 0), again = on_lane(lane, BH_LAUNCH_IDEMPOTENT);
+    bh_launch_options there = on_lane(lane, 0), again = on_lane(lane, BH_SUBMIT_IDEMPOTENT);
     bh_buffer flag = flag_alloc(r.device), broken = words_filled(r.device, 1, 0);
     bh_buffer x = words_filled(r.device, N, 0);
     bh_ticket tickets[QUEUED];
@@ -53,7 +53,7 @@ TEST(work_submitted_after_a_loss_and_before_anyone_asks_runs) {
     rig r = rig_open(0);
     bh_buffer x = words_filled(r.device, N, 0);
     bh_launch_options again = BH_INIT(again);
-    again.flags = BH_LAUNCH_IDEMPOTENT;
+    again.flags = BH_SUBMIT_IDEMPOTENT;
     REQUIRE(kill(status_of(r.device).worker_pid, SIGKILL) == 0);
     bh_ticket t =
         submit(rig_kernel(&r, "iota"), BH_GRID(N, 64), BH_ARGS(BH_OUT(x), 4u, (uint32_t)N), &again);
@@ -145,7 +145,7 @@ TEST(repeatable_work_in_flight_is_sent_again) {
     rig r = rig_open(0);
     loss_log log;
     loss_log_start(r.device, &log);
-    gate g = gate_close(&r, open_lane(r.device), BH_LAUNCH_IDEMPOTENT);
+    gate g = gate_close(&r, open_lane(r.device), BH_SUBMIT_IDEMPOTENT);
     kill_worker(r.device, SIGKILL);
     CHECK_STATUS(bh_wait(g.ticket, 30 * MS), BH_E_TIMEOUT); /* it waits at the gate again */
     gate_open(&g);
@@ -161,7 +161,7 @@ TEST(repeatable_work_in_flight_is_sent_again) {
 
 TEST(repeatable_work_that_writes_in_place_is_not_sent_again) {
     rig r = rig_open(0);
-    bh_launch_options again = on_lane(open_lane(r.device), BH_LAUNCH_IDEMPOTENT);
+    bh_launch_options again = on_lane(open_lane(r.device), BH_SUBMIT_IDEMPOTENT);
     bh_buffer flag = flag_alloc(r.device), x = words_filled(r.device, 1, 0);
     bh_ticket t = submit(rig_kernel(&r, "gate"), BH_GRID(1, 1),
                          BH_ARGS(address_of(flag), BH_INOUT(x), 1u), &again);
@@ -174,7 +174,7 @@ TEST(repeatable_work_that_writes_in_place_is_not_sent_again) {
 
 TEST(repeatable_work_survives_loss_after_loss) {
     rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
-    gate g = gate_close(&r, open_lane(r.device), BH_LAUNCH_IDEMPOTENT);
+    gate g = gate_close(&r, open_lane(r.device), BH_SUBMIT_IDEMPOTENT);
     for (int i = 0; i < 4; i++) kill_worker(r.device, SIGKILL);
     gate_open(&g);
     CHECK_OK(bh_wait(g.ticket, LONG_NS));
@@ -228,7 +228,7 @@ TEST(a_standby_that_dies_is_replaced_quietly) {
 TEST(worker_and_standby_lost_together) {
     rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
     bh_buffer x = words_counting(r.device, 5000, 8);
-    gate g = gate_close(&r, open_lane(r.device), BH_LAUNCH_IDEMPOTENT);
+    gate g = gate_close(&r, open_lane(r.device), BH_SUBMIT_IDEMPOTENT);
     wait_standby(r.device);
     bh_device_status before = status_of(r.device);
     REQUIRE(kill(before.standby_pid, SIGKILL) == 0);

@@ -136,7 +136,7 @@ TEST_TIMEOUT(replays_and_dispatches_are_there, 60) {
                                       BH_ARGS(BH_INOUT(x), 64u), NULL, NULL));
     REQUIRE_OK(bh_sequence_finish(seq));
     REQUIRE_OK(bh_trace_start(r.device, trace_path(path, sizeof path)));
-    bh_replay_options options = BH_INIT(options);
+    bh_submit_options options = BH_INIT(options);
     options.repeat = 5;
     bh_ticket ticket;
     REQUIRE_OK(bh_sequence_submit(seq, &options, &ticket));

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include "../support/managed.h"
+#include "../support/transfers.h"
 
 enum { WORDS = 1024, LARGE = 6 << 20, CALLS = 14 };
 
@@ -43,7 +44,7 @@ static void scene_keep(scene *s) {
                           BH_ARGS(BH_IN(s->from), BH_OUT(s->to), (uint32_t)WORDS), &options,
                           &s->prepared));
     REQUIRE_OK(bh_sequence_begin(s->r.device, NULL, &s->sequence));
-    REQUIRE_OK(bh_sequence_copy(s->sequence, s->to, 0, s->from, 0, s->bytes, NULL));
+    REQUIRE_OK(record_copy(s->sequence, s->to, 0, s->from, 0, s->bytes, NULL));
     REQUIRE_OK(bh_sequence_finish(s->sequence));
 }
 
@@ -53,13 +54,13 @@ static void scene_close(scene *s) {
 }
 
 static bh_status make_call(scene *s, int which, bh_ticket *out) {
-    bh_rows rows = BH_INIT(rows);
+    bh_transfer rows = bh_transfer_init(0, 0);
     rows.width = s->bytes / 4;
     rows.height = 4;
     rows.source_pitch = rows.target_pitch = rows.width;
     uint32_t pattern[5] = {1, 2, 3, 4, 5};
     bh_launch_options options = on_lane(s->lane, s->flags);
-    bh_replay_options replay = BH_INIT(replay);
+    bh_submit_options replay = BH_INIT(replay);
     replay.lane = s->lane;
     replay.flags = s->flags;
     switch (which) {
@@ -77,16 +78,16 @@ static bh_status make_call(scene *s, int which, bh_ticket *out) {
         return bh_submit_fill(s->lane, s->from, s->offset, s->bytes / 20 * 20, pattern, 20, out);
     case 6:
         rows.target_offset = rows.source_offset = s->offset;
-        return bh_submit_copy_2d(s->lane, s->to, s->from, &rows, out);
+        return submit_copy_rows(s->lane, s->to, s->from, &rows, out);
     case 7:
         rows.target_offset = s->offset;
-        return bh_submit_write_2d(s->lane, s->from, s->plain, &rows, out);
+        return submit_write_rows(s->lane, s->from, s->plain, &rows, out);
     case 8:
         rows.source_offset = s->offset;
-        return bh_submit_read_2d(s->lane, s->host, s->from, &rows, out);
+        return submit_read_rows(s->lane, s->host, s->from, &rows, out);
     case 9:
         rows.target_offset = s->offset;
-        return bh_submit_fill_2d(s->lane, s->from, &rows, pattern, 4, out);
+        return submit_fill_rows(s->lane, s->from, &rows, pattern, 4, out);
     case 10:
         return bh_launch(s->kernel, BH_GRID(WORDS, 64),
                          BH_ARGS(BH_IN(s->from), BH_OUT(s->to), (uint32_t)WORDS), &options, out);
@@ -166,10 +167,10 @@ TEST(a_full_queue) {
     bh_device_options options = device_options(0);
     options.queue_length = 64;
     scene_open(&s, &options);
-    s.flags = BH_LAUNCH_NO_BLOCK;
+    s.flags = BH_SUBMIT_NO_BLOCK;
     scene_keep(&s);
     gate g = gate_close(&s.r, s.lane, 0);
-    bh_launch_options there = on_lane(s.lane, BH_LAUNCH_NO_BLOCK);
+    bh_launch_options there = on_lane(s.lane, BH_SUBMIT_NO_BLOCK);
     bh_args args = BH_ARGS(BH_INOUT(s.to), 1u);
     bh_kernel add_one = rig_kernel(&s.r, "add_one");
     while (bh_launch(add_one, BH_GRID(1, 1), args, &there, NULL) == BH_OK) continue;

@@ -128,7 +128,7 @@ static void run(uint64_t seed, uint32_t flags, bool kills, unsigned ms) {
             uint32_t first = rng_below(&random, WORDS - SHOWN);
             bool stirs = s->writable && rng_below(&random, 2);
             bh_launch_options there = on_lane(lanes[rng_below(&random, LANES)],
-                                              rng_below(&random, 2) ? BH_LAUNCH_IDEMPOTENT : 0);
+                                              rng_below(&random, 2) ? BH_SUBMIT_IDEMPOTENT : 0);
             bh_status status = bh_launch(stirs ? s->stir : s->show, BH_GRID(SHOWN, 64),
                                          BH_ARGS(BH_OUT(one->buffer), first), &there, &one->ticket);
             if (status == BH_OK && stirs) status = bh_wait(one->ticket, LONG_NS);

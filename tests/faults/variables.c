@@ -361,7 +361,7 @@ TEST(a_write_that_waits_is_not_seen_by_what_is_before_it) {
     bh_buffer out = words_filled(r.device, 1, 0);
     for (uint32_t value = 1; value < 20; value++) {
         bh_launch_options again = BH_INIT(bh_launch_options);
-        again.flags = BH_LAUNCH_IDEMPOTENT;
+        again.flags = BH_SUBMIT_IDEMPOTENT;
         bh_ticket before = submit(copy_slot, BH_GRID(1, 1), BH_ARGS(BH_OUT(out), 3u), &again);
         bh_device_status now = status_of(r.device);
         if (value % 2) kill(now.worker_pid, SIGKILL);

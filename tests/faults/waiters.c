@@ -59,7 +59,7 @@ TEST(sleeping_waiters_are_woken_by_a_loss) {
 
 TEST(a_sleeping_waiter_of_repeated_work_sleeps_on_until_it_is_done) {
     rig r = rig_open(0);
-    gate g = gate_close(&r, open_lane(r.device), BH_LAUNCH_IDEMPOTENT);
+    gate g = gate_close(&r, open_lane(r.device), BH_SUBMIT_IDEMPOTENT);
     struct waiter w = {g.ticket, r.device, {0}, 0, -1};
     pthread_t thread;
     REQUIRE(pthread_create(&thread, NULL, wait_ticket, &w) == 0);
@@ -102,8 +102,8 @@ TEST(callbacks_tell_of_a_loss_once) {
 TEST(callbacks_of_work_that_runs_after_the_takeover_come_too) {
     rig r = rig_open(0);
     bh_lane lane = open_lane(r.device);
-    bh_launch_options again = on_lane(lane, BH_LAUNCH_IDEMPOTENT);
-    gate g = gate_close(&r, lane, BH_LAUNCH_IDEMPOTENT);
+    bh_launch_options again = on_lane(lane, BH_SUBMIT_IDEMPOTENT);
+    gate g = gate_close(&r, lane, BH_SUBMIT_IDEMPOTENT);
     bh_buffer x = words_filled(r.device, 1, 0);
     struct told told = {0, -1};
     bh_ticket t =
@@ -226,7 +226,7 @@ TEST(loads_lanes_and_allocations_go_through_losses) {
 
 static void *fill_queue(void *context) {
     struct churner *c = context;
-    bh_launch_options again = on_lane((bh_lane){0}, BH_LAUNCH_IDEMPOTENT);
+    bh_launch_options again = on_lane((bh_lane){0}, BH_SUBMIT_IDEMPOTENT);
     bh_buffer x = words_filled(c->r.device, 64, 0);
     while (!atomic_load(&c->stop)) {
         CHECK_OK(bh_launch(rig_kernel(&c->r, "iota"), BH_GRID(64, 64), BH_ARGS(BH_OUT(x), 3u, 64u),
@@ -258,7 +258,7 @@ TEST(a_thread_blocked_on_a_full_queue_goes_on_after_a_loss) {
 TEST(a_device_can_be_closed_right_after_a_loss) {
     for (int i = 0; i < 4; i++) {
         rig r = rig_open(0);
-        gate g = gate_close(&r, open_lane(r.device), i % 2 ? BH_LAUNCH_IDEMPOTENT : 0);
+        gate g = gate_close(&r, open_lane(r.device), i % 2 ? BH_SUBMIT_IDEMPOTENT : 0);
         bh_device_status status = status_of(r.device);
         gate_open(&g);
         REQUIRE(kill(status.worker_pid, SIGKILL) == 0);

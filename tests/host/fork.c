@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hosts that fork and hosts that reap: the child is refused politely, the parent notices nothing. */
+#include "../support/transfers.h"
 #include "host.h"
 
 static void done_never(void *context, bh_ticket ticket, bh_status status) {
@@ -63,7 +64,7 @@ static int wrong_answers(const rig *r, bh_lane lane, bh_kernel kernel, bh_buffer
     STOPPED(bh_module_release(r->module));
     STOPPED(bh_host_alloc(r->device, 64, &memory));
     bh_memory_info figures = BH_INIT(figures);
-    bh_rows rows = BH_INIT(rows);
+    bh_transfer rows = bh_transfer_init(0, 0);
     rows.width = rows.height = 2;
     bh_host_pool pool;
     STOPPED(bh_buffer_alloc(r->device, BH_U32, 4, NULL, &y));
@@ -81,11 +82,11 @@ static int wrong_answers(const rig *r, bh_lane lane, bh_kernel kernel, bh_buffer
     STOPPED(bh_device_get_health(r->device, &health));
     STOPPED(bh_device_get_report(r->device, 0, NULL, 0, &length));
     STOPPED(bh_memory_trim(r->device, 0, NULL));
-    STOPPED(bh_buffer_write_2d(x, &rows, &rows));
-    STOPPED(bh_buffer_read_2d(&rows, x, &rows));
-    STOPPED(bh_buffer_copy_2d(x, x, &rows));
-    STOPPED(bh_buffer_fill_2d(x, &rows, &word, 4));
-    STOPPED(bh_copy_between(x, 0, x, 8, 8, NULL));
+    STOPPED(write_rows(x, &rows, &rows));
+    STOPPED(read_rows(&rows, x, &rows));
+    STOPPED(copy_rows(x, x, &rows));
+    STOPPED(fill_rows(x, &rows, &word, 4));
+    STOPPED(bh_buffer_copy(x, 0, x, 8, 8));
     STOPPED(bh_host_pool_open(r->device, NULL, &pool));
     STOPPED(bh_device_sync(r->device, BH_FOREVER));
     STOPPED(bh_device_get_status(r->device, &status));

@@ -210,7 +210,7 @@ static const struct layout layouts[] = {
     FIELD(bh_use, buffer, 0, 8),
     FIELD(bh_use, access, 8, 4),
     FIELD(bh_use, reserved, 12, 4),
-    SIZE(bh_launch_options, 56),
+    SIZE(bh_launch_options, 72),
     FIELD(bh_launch_options, size, 0, 4),
     FIELD(bh_launch_options, flags, 4, 4),
     FIELD(bh_launch_options, lane, 8, 8),
@@ -329,6 +329,8 @@ static const struct layout layouts[] = {
     FIELD(bh_preflight, message, 412, 512),
     FIELD(bh_preflight, fix, 924, 256),
     FIELD(bh_launch_options, elements, 48, 8),
+    FIELD(bh_launch_options, after, 56, 8),
+    FIELD(bh_launch_options, after_count, 64, 8),
     SIZE(bh_histogram, 240),
     FIELD(bh_histogram, count, 0, 8),
     FIELD(bh_histogram, sum_ns, 8, 8),
@@ -412,13 +414,15 @@ static const struct layout layouts[] = {
     FIELD(bh_sequence_options, size, 0, 4),
     FIELD(bh_sequence_options, flags, 4, 4),
     FIELD(bh_sequence_options, name, 8, 8),
-    SIZE(bh_replay_options, 32),
-    FIELD(bh_replay_options, size, 0, 4),
-    FIELD(bh_replay_options, flags, 4, 4),
-    FIELD(bh_replay_options, lane, 8, 8),
-    FIELD(bh_replay_options, deadline_ns, 16, 8),
-    FIELD(bh_replay_options, repeat, 24, 4),
-    FIELD(bh_replay_options, reserved, 28, 4),
+    SIZE(bh_submit_options, 48),
+    FIELD(bh_submit_options, size, 0, 4),
+    FIELD(bh_submit_options, flags, 4, 4),
+    FIELD(bh_submit_options, lane, 8, 8),
+    FIELD(bh_submit_options, deadline_ns, 16, 8),
+    FIELD(bh_submit_options, repeat, 24, 4),
+    FIELD(bh_submit_options, reserved, 28, 4),
+    FIELD(bh_submit_options, after, 32, 8),
+    FIELD(bh_submit_options, after_count, 40, 8),
     SIZE(bh_dispatch_arg, 32),
     FIELD(bh_dispatch_arg, kind, 0, 4),
     FIELD(bh_dispatch_arg, reserved, 4, 4),
@@ -495,15 +499,24 @@ static const struct layout layouts[] = {
     FIELD(bh_pressure, bytes_reserved, 32, 8),
     FIELD(bh_pressure, limit, 40, 8),
     FIELD(bh_pressure, times, 48, 8),
-    SIZE(bh_rows, 56),
-    FIELD(bh_rows, size, 0, 4),
-    FIELD(bh_rows, reserved, 4, 4),
-    FIELD(bh_rows, width, 8, 8),
-    FIELD(bh_rows, height, 16, 8),
-    FIELD(bh_rows, target_offset, 24, 8),
-    FIELD(bh_rows, target_pitch, 32, 8),
-    FIELD(bh_rows, source_offset, 40, 8),
-    FIELD(bh_rows, source_pitch, 48, 8),
+    SIZE(bh_request, 8),
+    FIELD(bh_request, size, 0, 4),
+    FIELD(bh_request, kind, 4, 4),
+
+    SIZE(bh_transfer, 96),
+    FIELD(bh_transfer, request, 0, 8),
+    FIELD(bh_transfer, direction, 8, 4),
+    FIELD(bh_transfer, pattern_bytes, 12, 4),
+    FIELD(bh_transfer, target, 16, 8),
+    FIELD(bh_transfer, source, 24, 8),
+    FIELD(bh_transfer, from, 32, 8),
+    FIELD(bh_transfer, to, 40, 8),
+    FIELD(bh_transfer, target_offset, 48, 8),
+    FIELD(bh_transfer, source_offset, 56, 8),
+    FIELD(bh_transfer, width, 64, 8),
+    FIELD(bh_transfer, height, 72, 8),
+    FIELD(bh_transfer, target_pitch, 80, 8),
+    FIELD(bh_transfer, source_pitch, 88, 8),
     SIZE(bh_host_pool, 8),
     FIELD(bh_host_pool, id, 0, 8),
     SIZE(bh_host_pool_options, 24),
@@ -581,10 +594,11 @@ TEST(constants_have_the_numbers_programs_were_built_with) {
     CHECK_EQ(BH_ARG_VALUE, 1);
     CHECK_EQ(BH_ARG_DATA, 2);
     CHECK_EQ(BH_ARG_BUFFER, 3);
-    CHECK_EQ(BH_LAUNCH_IDEMPOTENT, 1);
-    CHECK_EQ(BH_LAUNCH_NO_BLOCK, 2);
-    CHECK_EQ(BH_LAUNCH_WRITABLE_INPUTS, 4);
-    CHECK_EQ(BH_LAUNCH_COOPERATIVE, 8);
+    CHECK_EQ(BH_SUBMIT_IDEMPOTENT, 1);
+    CHECK_EQ(BH_SUBMIT_NO_BLOCK, 2);
+    CHECK_EQ(BH_SUBMIT_WAIT, 4);
+    CHECK_EQ(BH_LAUNCH_COOPERATIVE, 1 << 8);
+    CHECK_EQ(BH_LAUNCH_WRITABLE_INPUTS, 1 << 9);
     CHECK_EQ(BH_COMPILER_AUTO, 0);
     CHECK_EQ(BH_COMPILER_NVRTC, 1);
     CHECK_EQ(BH_COMPILER_CLANG, 2);
@@ -603,8 +617,8 @@ TEST(constants_have_the_numbers_programs_were_built_with) {
     CHECK_EQ(BH_CACHE_DISK, 2);
     CHECK_EQ(BH_CACHE_OFF, 3);
 
-    CHECK_EQ(BH_LAUNCH_PRIORITY, 16);
-    CHECK_EQ(BH_LAUNCH_PROGRAMMATIC, 32);
+    CHECK_EQ(BH_LAUNCH_PRIORITY, 1 << 10);
+    CHECK_EQ(BH_LAUNCH_PROGRAMMATIC, 1 << 11);
     CHECK_EQ(BH_ARG_BUFFER_AT_LEAST, 4);
     CHECK_EQ(BH_CLUSTER_BALANCE, 2);
     CHECK_EQ(BH_REASON_RESIDENCY, 13);
@@ -628,8 +642,11 @@ TEST(constants_have_the_numbers_programs_were_built_with) {
     CHECK_EQ(BH_PRESSURE_BELOW, 2);
     CHECK_EQ(BH_PRESSURE_TRIMMED, 3);
     CHECK_EQ(BH_PRESSURE_FAILED, 4);
-    CHECK_EQ(BH_WAY_WITHIN, 1);
-    CHECK_EQ(BH_WAY_HOST, 2);
+    CHECK_EQ(BH_REQUEST_TRANSFER, 1);
+    CHECK_EQ(BH_TRANSFER_WRITE, 1);
+    CHECK_EQ(BH_TRANSFER_READ, 2);
+    CHECK_EQ(BH_TRANSFER_COPY, 3);
+    CHECK_EQ(BH_TRANSFER_FILL, 4);
 
     CHECK_EQ(BH_MANAGED_TRANSPARENT, 1);
     CHECK_EQ(BH_MANAGED_UNTRACKED, 2);

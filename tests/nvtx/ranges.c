@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 
 #include "../support/support.h"
+#include "../support/transfers.h"
 
 enum { N = 1024, MOST_LINES = 4096, BACKLOG = 256, ATTEMPTS = 20 };
 
@@ -184,11 +185,11 @@ TEST(a_sequence_is_one_range_with_its_steps_inside_where_they_are_sent_one_by_on
     REQUIRE_OK(bh_sequence_begin(r.device, &options, &sequence));
     REQUIRE_OK(bh_sequence_launch(sequence, rig_kernel(&r, "add_one"), BH_GRID(N, 64),
                                   BH_ARGS(BH_INOUT(p), (uint32_t)N), NULL, NULL));
-    REQUIRE_OK(bh_sequence_copy(sequence, q, 0, p, 0, N * 4, NULL));
+    REQUIRE_OK(record_copy(sequence, q, 0, p, 0, N * 4, NULL));
     REQUIRE_OK(bh_sequence_finish(sequence));
     bh_ticket once, thrice;
     REQUIRE_OK(bh_sequence_submit(sequence, NULL, &once));
-    bh_replay_options replay = BH_INIT(replay);
+    bh_submit_options replay = BH_INIT(replay);
     replay.repeat = 3;
     REQUIRE_OK(bh_sequence_submit(sequence, &replay, &thrice));
     CHECK_OK(bh_wait(thrice, LONG_NS));

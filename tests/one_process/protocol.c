@@ -91,7 +91,7 @@ static void *submit_main(void *argument) {
     for (int i = 0; i < self->rounds; i++) {
         uint32_t value = (uint32_t)i * 2 + 1, got = 0;
         bh_ticket first, second;
-        options.flags = rand_r(&self->seed) % 2 ? BH_LAUNCH_IDEMPOTENT : 0;
+        options.flags = rand_r(&self->seed) % 2 ? BH_SUBMIT_IDEMPOTENT : 0;
         bh_status a =
             bh_launch(shared->store, BH_GRID(1, 1), BH_ARGS(BH_OUT(one), value), &options, &first);
         bh_status b = a == BH_OK ? bh_launch(shared->add, BH_GRID(1, 1),
@@ -226,9 +226,9 @@ static void *replay_main(void *argument) {
         UNEXPECTED(self, "no sequence");
         return NULL;
     }
-    bh_replay_options options = BH_INIT(options);
+    bh_submit_options options = BH_INIT(options);
     options.lane = lane;
-    options.flags = BH_LAUNCH_IDEMPOTENT;
+    options.flags = BH_SUBMIT_IDEMPOTENT;
     for (uint32_t i = 0; i < 100; i++) {
         bh_ticket tickets[4];
         uint32_t got[4] = {0};

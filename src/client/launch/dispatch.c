@@ -523,10 +523,10 @@ static void run(batch *self) {
 static bh_status check_options(const bh_dispatch_options *given, bh_dispatch_options *out) {
     *out = (bh_dispatch_options)BH_INIT(*out);
     if (bh__options_take(given, out, "bh_dispatch_options") != BH_OK) return BH_E_INVALID;
-    if (out->flags & ~(uint32_t)BH_LAUNCH_IDEMPOTENT) {
-        return bh__refuse(BH_E_INVALID, "use BH_LAUNCH_IDEMPOTENT only",
+    if (out->flags & ~(uint32_t)BH_SUBMIT_IDEMPOTENT) {
+        return bh__refuse(BH_E_INVALID, "use BH_SUBMIT_IDEMPOTENT only",
                           "bh_dispatch_options.flags has unknown flags 0x%x",
-                          out->flags & ~(uint32_t)BH_LAUNCH_IDEMPOTENT);
+                          out->flags & ~(uint32_t)BH_SUBMIT_IDEMPOTENT);
     }
     if (out->lanes > MAX_LANES || out->retries > MAX_RETRIES) {
         return bh__refuse(

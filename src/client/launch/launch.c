@@ -24,8 +24,9 @@ bh_status bh__launch_options_take(const bh_launch_options *given, bh_launch_opti
         memcpy(storage, given, given->size);
         *out = storage;
     }
-    const uint32_t known = BH_LAUNCH_IDEMPOTENT | BH_LAUNCH_NO_BLOCK | BH_LAUNCH_WRITABLE_INPUTS |
-                           BH_LAUNCH_COOPERATIVE | BH_LAUNCH_PRIORITY | BH_LAUNCH_PROGRAMMATIC;
+    const uint32_t known = BH_SUBMIT_IDEMPOTENT | BH_SUBMIT_NO_BLOCK | BH_SUBMIT_WAIT |
+                           BH_LAUNCH_WRITABLE_INPUTS | BH_LAUNCH_COOPERATIVE | BH_LAUNCH_PRIORITY |
+                           BH_LAUNCH_PROGRAMMATIC;
     if (given->flags & ~known) {
         return bh__refuse(BH_E_INVALID, "use only flags from bulkhead.h",
                           "bh_launch_options.flags has unknown flags 0x%x", given->flags & ~known);
@@ -77,11 +78,24 @@ bh_status bh__launch_pack(bh__launch *self, bh_kernel handle, const bh_shape *sh
     return pack(self, handle, shape, args, out_lane);
 }
 
+/* With tickets to come after. */
+static BH__COLD bh_status submit_after(bh__launch *self, bh__submission *submission, bool *retry,
+                                       bh_ticket *out) {
+    uint64_t after[BH__MAX_LANES];
+    const bh_launch_options *options = self->options;
+    if (bh__after_take(self->device, options->after, options->after_count, after) != BH_OK)
+        return bh__last()->status;
+    submission->after = after;
+    return bh__submit(self->device, submission, retry, out);
+}
+
 static inline bh_status submit(bh__launch *self, bh__lane *lane, bool *retry, bh_ticket *out) {
     bh__submission submission;
     bh__launch_submission(self, lane, &submission);
     submission.busy = &self->busy;
-    bh_status status = bh__submit(self->device, &submission, retry, out);
+    bh_status status = __builtin_expect(self->options->after_count != 0, 0)
+                           ? submit_after(self, &submission, retry, out)
+                           : bh__submit(self->device, &submission, retry, out);
     if (status == BH_OK && !*retry) self->kernel->module->launched = true;
     return status;
 }
@@ -123,5 +137,11 @@ static inline bh_status launch(bh_kernel kernel, const bh_shape *shape, bh_args 
 
 bh_status bh_launch(bh_kernel kernel, bh_shape shape, bh_args args,
                     const bh_launch_options *options, bh_ticket *out) {
-    return launch(kernel, &shape, args, options, out);
+    if (__builtin_expect(!options || !(options->flags & BH_SUBMIT_WAIT), 1))
+        return launch(kernel, &shape, args, options, out);
+    bh_ticket ticket;
+    bh_status status = launch(kernel, &shape, args, options, &ticket);
+    if (status == BH_OK) status = bh_wait(ticket, BH_FOREVER);
+    if (status == BH_OK && out) *out = ticket;
+    return status;
 }

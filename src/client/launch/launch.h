@@ -68,9 +68,9 @@ static inline void bh__launch_submission(const bh__launch *self, bh__lane *lane,
     /* Launches do not use `copy`; clearing it would cost time. */
     out->lane = lane;
     out->op = BH__OP_LAUNCH;
-    out->idempotent = (options->flags & BH_LAUNCH_IDEMPOTENT) != 0;
+    out->idempotent = (options->flags & BH_SUBMIT_IDEMPOTENT) != 0;
     out->needed = false;
-    out->no_block = (options->flags & BH_LAUNCH_NO_BLOCK) != 0;
+    out->no_block = (options->flags & BH_SUBMIT_NO_BLOCK) != 0;
     out->deadline_ns =
         options->deadline_ns ? options->deadline_ns : self->device->options.deadline_ns;
     out->kernel = self->kernel;

@@ -89,6 +89,11 @@ bh_status bh_prepare(bh_kernel kernel, bh_shape shape, bh_args args, const bh_la
     bh__launch self;
     bh_status status = bh__launch_options_take(given, &storage, &self.options);
     if (status != BH_OK) return status;
+    if (self.options->flags & BH_SUBMIT_WAIT || self.options->after_count)
+        return bh__refuse(BH_E_INVALID, "prepare it without, and wait for tickets with bh_wait",
+                          "a prepared launch with flags 0x%x and after_count %zu: BH_SUBMIT_WAIT "
+                          "and `after` belong to one launch",
+                          self.options->flags, self.options->after_count);
     self.device = bh__device_lock(kernel.id, BH__KIND_KERNEL, "kernel", true);
     if (!self.device) return bh__last()->status;
     bool retry;

@@ -30,6 +30,16 @@ bh_status bh__history_status(bh_ticket ticket);
 /* The same, and fills *out if the ticket has failed. */
 bh_status bh__history_describe(bh_ticket ticket, bh_error *out);
 
+/* ---- submit_options.c ---- */
+
+/* Checks the options and copies them to *out. `known`: the flags that the call has. */
+bh_status bh__submit_options_take(const bh_submit_options *given, uint32_t known,
+                                  bh_submit_options *out);
+/* Fills in positions[BH__MAX_LANES] for bh__submission.after from tickets of this device. Called
+ * with the lock held. */
+bh_status bh__after_take(bh__device *device, const bh_ticket *tickets, size_t count,
+                         uint64_t *positions);
+
 /* ---- ticket.c ---- */
 
 /*

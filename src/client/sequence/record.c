@@ -121,14 +121,16 @@ static bh_status step_end(bh__sequence *self, bh_status status, uint32_t *out_st
 }
 
 static bh_status check_options(const bh__sequence *self, const bh_launch_options *options) {
-    uint32_t others = options->flags & (BH_LAUNCH_IDEMPOTENT | BH_LAUNCH_NO_BLOCK);
-    if (!others && !options->lane.id && !options->deadline_ns) return BH_OK;
+    const uint32_t known = BH_SUBMIT_IDEMPOTENT | BH_SUBMIT_NO_BLOCK | BH_SUBMIT_WAIT;
+    uint32_t others = options->flags & known;
+    if (!others && !options->lane.id && !options->deadline_ns && !options->after_count)
+        return BH_OK;
     return bh__refuse(
-        BH_E_INVALID, "set lane, deadline and flags in the options of bh_sequence_submit",
-        "sequence \"%s\": the options of a step have lane 0x%llx, deadline_ns %llu and flags "
-        "0x%x, which are for submissions",
+        BH_E_INVALID, "set lane, deadline, after and flags in the options of bh_sequence_submit",
+        "sequence \"%s\": the options of a step have lane 0x%llx, deadline_ns %llu, after_count "
+        "%zu and flags 0x%x, which are for submissions",
         self->name, (unsigned long long)options->lane.id, (unsigned long long)options->deadline_ns,
-        others);
+        options->after_count, others);
 }
 
 /* The handle of the buffer that use `index` came from: an argument, or one of `also`. */
@@ -217,103 +219,103 @@ static bh_status check_range(const char *what, uint64_t offset, uint64_t bytes,
                       (unsigned long long)buffer->bytes);
 }
 
-bh_status bh_sequence_copy(bh_sequence handle, bh_buffer target, uint64_t target_offset,
-                           bh_buffer source, uint64_t source_offset, uint64_t bytes,
-                           uint32_t *out_step) {
-    bh__device *device;
-    bh__sequence *self = bh__sequence_lock(handle, BH__SEQUENCE_RECORDING, &device);
-    if (!self) return bh__last()->status;
-    bh__buffer *to = bh__handle_get(device, target.id, BH__KIND_BUFFER, "target");
-    bh__buffer *from = to ? bh__handle_get(device, source.id, BH__KIND_BUFFER, "source") : NULL;
-    bh_status status = from ? check_range("copy to", target_offset, bytes, to) : BH_E_INVALID;
-    if (status == BH_OK) status = check_range("copy from", source_offset, bytes, from);
-    if (status == BH_OK) status = step_begin(self, BH__OP_COPY);
-    if (status == BH_OK) {
-        self->records[self->step_count].u.copy.bytes = bytes;
-        if (!add_buffer(self, from, source_offset, bytes, BH_ACCESS_IN, 0) ||
-            !add_buffer(self, to, target_offset, bytes, BH_ACCESS_OUT, 0))
-            status = bh__last()->status;
-        status = step_end(self, status, out_step);
-    }
-    bh__device_unlock(device);
-    return status;
+static bh_status add_copy(bh__device *device, bh__sequence *self, const bh_transfer *what) {
+    bh__buffer *to = bh__handle_get(device, what->target.id, BH__KIND_BUFFER, "target");
+    bh__buffer *from =
+        to ? bh__handle_get(device, what->source.id, BH__KIND_BUFFER, "source") : NULL;
+    if (!from || check_range("copy to", what->target_offset, what->width, to) != BH_OK ||
+        check_range("copy from", what->source_offset, what->width, from) != BH_OK ||
+        step_begin(self, BH__OP_COPY) != BH_OK)
+        return bh__last()->status;
+    self->records[self->step_count].u.copy.bytes = what->width;
+    if (!add_buffer(self, from, what->source_offset, what->width, BH_ACCESS_IN, 0) ||
+        !add_buffer(self, to, what->target_offset, what->width, BH_ACCESS_OUT, 0))
+        return bh__last()->status;
+    return BH_OK;
 }
 
-bh_status bh_sequence_fill(bh_sequence handle, bh_buffer buffer, uint64_t offset, uint64_t bytes,
-                           const void *pattern, uint32_t pattern_bytes, uint32_t *out_step) {
-    if (!pattern || pattern_bytes == 0 || pattern_bytes > 16 ||
-        !bh__is_power_of_two(pattern_bytes) || bytes % pattern_bytes) {
+static bh_status add_fill(bh__device *device, bh__sequence *self, const bh_transfer *what) {
+    uint32_t bytes = what->pattern_bytes;
+    if (!what->from || bytes == 0 || bytes > 16 || !bh__is_power_of_two(bytes) ||
+        what->width % bytes)
         return bh__refuse(BH_E_INVALID,
                           "use a pattern of 1, 2, 4, 8 or 16 bytes and fill a multiple of it",
-                          "fill: %llu bytes, pattern of %u bytes at %p", (unsigned long long)bytes,
-                          pattern_bytes, pattern);
-    }
-    bh__device *device;
-    bh__sequence *self = bh__sequence_lock(handle, BH__SEQUENCE_RECORDING, &device);
-    if (!self) return bh__last()->status;
-    bh__buffer *to = bh__handle_get(device, buffer.id, BH__KIND_BUFFER, "buffer");
-    bh_status status = to ? check_range("fill", offset, bytes, to) : BH_E_INVALID;
-    if (status == BH_OK) status = step_begin(self, BH__OP_FILL);
-    if (status == BH_OK) {
-        bh__copy_body *body = &self->records[self->step_count].u.copy;
-        body->bytes = bytes;
-        body->pattern_bytes = pattern_bytes;
-        memcpy(body->pattern, pattern, pattern_bytes);
-        if (!add_buffer(self, to, offset, bytes, BH_ACCESS_OUT, 0)) status = bh__last()->status;
-        status = step_end(self, status, out_step);
-    }
-    bh__device_unlock(device);
-    return status;
+                          "fill: %llu bytes, pattern of %u bytes at %p",
+                          (unsigned long long)what->width, bytes, what->from);
+    bh__buffer *to = bh__handle_get(device, what->target.id, BH__KIND_BUFFER, "buffer");
+    if (!to || check_range("fill", what->target_offset, what->width, to) != BH_OK ||
+        step_begin(self, BH__OP_FILL) != BH_OK)
+        return bh__last()->status;
+    bh__copy_body *body = &self->records[self->step_count].u.copy;
+    body->bytes = what->width;
+    body->pattern_bytes = bytes;
+    memcpy(body->pattern, what->from, bytes);
+    return add_buffer(self, to, what->target_offset, what->width, BH_ACCESS_OUT, 0)
+               ? BH_OK
+               : bh__last()->status;
 }
 
-static bh_status record_move(bh_sequence handle, uint32_t op, bh_buffer buffer, uint64_t offset,
-                             const void *pointer, uint64_t bytes, uint32_t *out_step) {
-    bool write = op == BH__OP_WRITE;
-    bh__device *device;
-    bh__sequence *self = bh__sequence_lock(handle, BH__SEQUENCE_RECORDING, &device);
-    if (!self) return bh__last()->status;
-    bh__buffer *other = bh__handle_get(device, buffer.id, BH__KIND_BUFFER, "buffer");
-    bh_status status =
-        other ? check_range(write ? "write" : "read", offset, bytes, other) : BH_E_INVALID;
+/* A write or a read: the buffer is always the first use, bh__sequence_resolve relies on it. */
+static bh_status add_move(bh__device *device, bh__sequence *self, const bh_transfer *what) {
+    bool write = what->direction == BH_TRANSFER_WRITE;
+    uint64_t offset = write ? what->target_offset : what->source_offset, bytes = what->width;
+    const uint8_t *pointer = write ? what->from : what->to;
+    if (pointer) pointer += write ? what->source_offset : what->target_offset;
+    bh__buffer *buffer =
+        bh__handle_get(device, (write ? what->target : what->source).id, BH__KIND_BUFFER, "buffer");
+    if (!buffer || check_range(write ? "write" : "read", offset, bytes, buffer) != BH_OK)
+        return bh__last()->status;
     uint64_t host_offset = 0;
-    bh__memory *host = status == BH_OK ? bh__host_find(device, pointer, bytes, &host_offset) : NULL;
-    if (status == BH_OK && !host) {
-        status = bh__refuse(BH_E_INVALID, "use memory from bh_host_alloc of this device",
-                            "%llu bytes at %p are not host memory of this device",
-                            (unsigned long long)bytes, pointer);
-    }
-    if (status == BH_OK) status = step_begin(self, op);
-    if (status == BH_OK) {
-        bh__copy_body *body = &self->records[self->step_count].u.copy;
-        body->bytes = bytes;
-        body->host = host->host_id;
-        *(write ? &body->source : &body->target) = host->host_from + host_offset;
-        /* The buffer is always the first use: bh__sequence_resolve relies on it. */
-        if (!add_buffer(self, other, offset, bytes, write ? BH_ACCESS_OUT : BH_ACCESS_IN, 0) ||
-            !add_host(self, host, host_offset, bytes, write ? BH_ACCESS_IN : BH_ACCESS_OUT))
-            status = bh__last()->status;
-        status = step_end(self, status, out_step);
-    }
-    bh__device_unlock(device);
-    return status;
+    bh__memory *host = bh__host_find(device, pointer, bytes, &host_offset);
+    if (!host)
+        return bh__refuse(BH_E_INVALID, "use memory from bh_host_alloc of this device",
+                          "%llu bytes at %p are not host memory of this device",
+                          (unsigned long long)bytes, (const void *)pointer);
+    if (step_begin(self, write ? BH__OP_WRITE : BH__OP_READ) != BH_OK) return bh__last()->status;
+    bh__copy_body *body = &self->records[self->step_count].u.copy;
+    body->bytes = bytes;
+    body->host = host->host_id;
+    *(write ? &body->source : &body->target) = host->host_from + host_offset;
+    if (!add_buffer(self, buffer, offset, bytes, write ? BH_ACCESS_OUT : BH_ACCESS_IN, 0) ||
+        !add_host(self, host, host_offset, bytes, write ? BH_ACCESS_IN : BH_ACCESS_OUT))
+        return bh__last()->status;
+    return BH_OK;
 }
 
-bh_status bh_sequence_write(bh_sequence sequence, bh_buffer buffer, uint64_t offset,
-                            const void *source, uint64_t bytes, uint32_t *out_step) {
-    return record_move(sequence, BH__OP_WRITE, buffer, offset, source, bytes, out_step);
+/* Rows without gaps are one range. */
+static bh_status take_range(const bh_request *request, bh_transfer *out) {
+    if (bh__transfer_take(request, out) != BH_OK) return bh__last()->status;
+    uint64_t height = out->height ? out->height : 1, bytes;
+    bool fills = out->direction == BH_TRANSFER_FILL;
+    bool tight = (!out->target_pitch || out->target_pitch == out->width) &&
+                 (fills || !out->source_pitch || out->source_pitch == out->width);
+    if (height > 1 && (!tight || (fills && out->pattern_bytes > 1)))
+        return bh__refuse(BH_E_UNSUPPORTED, "record each row as a step",
+                          "a step of a sequence is one range, not %llu rows",
+                          (unsigned long long)height);
+    if (!bh__mul_u64(out->width, height, &bytes))
+        return bh__refuse(BH_E_INVALID, "use fewer or shorter rows",
+                          "%llu rows of %llu bytes are more than 2^64 bytes",
+                          (unsigned long long)height, (unsigned long long)out->width);
+    out->width = bytes;
+    out->height = 1;
+    return BH_OK;
 }
 
-bh_status bh_sequence_read(bh_sequence sequence, bh_buffer buffer, uint64_t offset, void *target,
-                           uint64_t bytes, uint32_t *out_step) {
-    return record_move(sequence, BH__OP_READ, buffer, offset, target, bytes, out_step);
-}
-
-bh_status bh_sequence_wait(bh_sequence handle, bh_lane lane_handle) {
+bh_status bh_sequence_add(bh_sequence handle, const bh_request *request, uint32_t *out_step) {
+    bh_transfer what;
+    if (take_range(request, &what) != BH_OK) return bh__last()->status;
     bh__device *device;
     bh__sequence *self = bh__sequence_lock(handle, BH__SEQUENCE_RECORDING, &device);
     if (!self) return bh__last()->status;
-    bh__lane *lane = bh__lane_get(device, lane_handle);
-    if (lane) self->wait_lanes |= 1ull << lane->index;
+    uint32_t uses = self->step_use_count;
+    bh_status status = what.direction == BH_TRANSFER_COPY   ? add_copy(device, self, &what)
+                       : what.direction == BH_TRANSFER_FILL ? add_fill(device, self, &what)
+                                                            : add_move(device, self, &what);
+    if (status == BH_OK)
+        status = step_end(self, status, out_step);
+    else
+        self->step_use_count = uses;
     bh__device_unlock(device);
-    return lane ? BH_OK : bh__last()->status;
+    return status;
 }

@@ -64,37 +64,26 @@ static bh_status check_kernels(bh__device *device, const bh__sequence *self) {
     return BH_OK;
 }
 
-static bh_status check_replay_options(const bh_replay_options *given, bh_replay_options *out) {
-    *out = (bh_replay_options)BH_INIT(*out);
-    if (bh__options_take(given, out, "bh_replay_options") != BH_OK) return BH_E_INVALID;
-    uint32_t unknown = out->flags & ~(uint32_t)(BH_LAUNCH_IDEMPOTENT | BH_LAUNCH_NO_BLOCK);
-    if (unknown) {
-        return bh__refuse(BH_E_INVALID, "use BH_LAUNCH_IDEMPOTENT and BH_LAUNCH_NO_BLOCK only",
-                          "bh_replay_options.flags has unknown flags 0x%x", unknown);
-    }
-    return BH_OK;
-}
-
-static bh_status replay(bh__device *device, bh__sequence *self, const bh_replay_options *options,
+static bh_status replay(bh__device *device, bh__sequence *self, const bh_submit_options *options,
                         bool *retry, bh_ticket *out) {
-    bool no_block = options->flags & BH_LAUNCH_NO_BLOCK;
+    bool no_block = options->flags & BH_SUBMIT_NO_BLOCK;
     bh__lane *lane = bh__lane_get(device, options->lane);
     bh_status status = lane ? check_kernels(device, self) : bh__last()->status;
     if (status == BH_OK) status = publish(device, self, no_block, retry);
     if (status != BH_OK || *retry) return status;
     for (uint32_t i = 0; i < self->total_count; i++)
         self->uses[i] = bh__sequence_use(self, &self->total[i]);
-    uint64_t after[BH__MAX_LANES] = {0};
-    for (uint32_t i = 0; self->wait_lanes && i < device->queue.lane_limit; i++) {
-        if (self->wait_lanes >> i & 1) after[i] = atomic_load(&device->lanes[i].tail);
-    }
+    uint64_t after[BH__MAX_LANES];
+    if (options->after_count &&
+        bh__after_take(device, options->after, options->after_count, after) != BH_OK)
+        return bh__last()->status;
     bh__sequence_body body = {.id = self->number,
                               .version = self->version,
                               .serial = self->serial,
                               .repeat = options->repeat ? options->repeat : 1};
     bh__submission submission = {.lane = lane,
                                  .op = BH__OP_SEQUENCE,
-                                 .idempotent = (options->flags & BH_LAUNCH_IDEMPOTENT) != 0,
+                                 .idempotent = (options->flags & BH_SUBMIT_IDEMPOTENT) != 0,
                                  .no_block = no_block,
                                  .deadline_ns = options->deadline_ns ? options->deadline_ns
                                                                      : device->options.deadline_ns,
@@ -102,26 +91,31 @@ static bh_status replay(bh__device *device, bh__sequence *self, const bh_replay_
                                  .use_count = self->total_count,
                                  .sequence = self,
                                  .replay = &body,
-                                 .after = self->wait_lanes ? after : NULL};
+                                 .after = options->after_count ? after : NULL};
     status = bh__submit(device, &submission, retry, out);
     if (status == BH_OK && !*retry) bh__sequence_launched(self);
     return status;
 }
 
-bh_status bh_sequence_submit(bh_sequence handle, const bh_replay_options *given, bh_ticket *out) {
-    bh_replay_options options;
-    if (check_replay_options(given, &options) != BH_OK) return BH_E_INVALID;
+bh_status bh_sequence_submit(bh_sequence handle, const bh_submit_options *given, bh_ticket *out) {
+    bh_submit_options options;
+    const uint32_t known = BH_SUBMIT_IDEMPOTENT | BH_SUBMIT_NO_BLOCK | BH_SUBMIT_WAIT;
+    if (bh__submit_options_take(given, known, &options) != BH_OK) return BH_E_INVALID;
+    bh_ticket ticket;
     bh__device *device;
     bh__sequence *self = bh__sequence_lock(handle, BH__SEQUENCE_READY, &device);
     if (!self) return bh__last()->status;
     bh_status status;
     bool retry = false;
     do {
-        status = replay(device, self, &options, &retry, out);
+        status = replay(device, self, &options, &retry, &ticket);
         if (retry && status == BH_OK) self = bh__sequence_get(device, handle, BH__SEQUENCE_READY);
     } while (retry && status == BH_OK && self);
     bh__device_unlock(device);
-    return self ? status : bh__last()->status;
+    if (!self) return bh__last()->status;
+    if (status == BH_OK && options.flags & BH_SUBMIT_WAIT) status = bh_wait(ticket, BH_FOREVER);
+    if (status == BH_OK && out) *out = ticket;
+    return status;
 }
 
 void bh__sequence_note(bh__sequence *self, const bh__sequence_body *body, uint32_t lane,

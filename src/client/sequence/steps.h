@@ -58,7 +58,6 @@ struct bh__sequence {
     uint32_t step_count, step_capacity, record_capacity, step_use_count, step_use_capacity;
     uint32_t params_bytes, params_capacity, binding_count, binding_capacity;
     uint32_t kernel_count, kernel_capacity, module_count, module_capacity;
-    uint64_t wait_lanes; /* a bit for each lane */
 
     /* Set by bh_sequence_finish. */
     bh__step_use *total; /* the uses of all steps together */

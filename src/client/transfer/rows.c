@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transfers of rectangles (rows with a pitch), fills with patterns of any length, and copies
- * between devices. */
-#include <stdlib.h>
+/* Transfers of rectangles (rows with a pitch), and fills with patterns of any length. */
 #include <string.h>
 
 #include "base/checked.h"
@@ -28,7 +26,7 @@ static bh_status side_check(const char *what, uint64_t width, uint64_t height, u
     out->offset = offset;
     out->pitch = pitch ? pitch : width;
     out->extent = 0;
-    if (width == 0 || height == 0) return BH_OK;
+    if (width == 0) return BH_OK;
     uint64_t end;
     if (out->pitch < width)
         return bh__refuse(BH_E_INVALID, "use a pitch of at least the width, or 0 for the width",
@@ -42,21 +40,14 @@ static bh_status side_check(const char *what, uint64_t width, uint64_t height, u
     return BH_OK;
 }
 
-static bh_status plan_rows(const bh_rows *rows, bool with_source, plan *out) {
-    if (!rows || rows->size < sizeof *rows || rows->size > 4096)
-        return bh__refuse(BH_E_INVALID, "initialise the struct with BH_INIT",
-                          "rows is NULL or its size is not set");
-    *out = (plan){.width = rows->width, .height = rows->height};
-    bh_status status = side_check("target", rows->width, rows->height, rows->target_offset,
-                                  rows->target_pitch, &out->target);
+static bh_status plan_rows(const bh_transfer *given, bool with_source, plan *out) {
+    *out = (plan){.width = given->width, .height = given->height ? given->height : 1};
+    bh_status status = side_check("target", out->width, out->height, given->target_offset,
+                                  given->target_pitch, &out->target);
     if (status == BH_OK && with_source)
-        status = side_check("source", rows->width, rows->height, rows->source_offset,
-                            rows->source_pitch, &out->source);
+        status = side_check("source", out->width, out->height, given->source_offset,
+                            given->source_pitch, &out->source);
     return status;
-}
-
-static bool is_empty(const plan *rows) {
-    return rows->width == 0 || rows->height == 0;
 }
 
 static bool is_tight(const plan *rows, const side *range) {
@@ -176,27 +167,19 @@ static bh__device *begin(bh_buffer handle, const char *what, const side *range) 
 
 /* ---- between buffers ---- */
 
-bh_status bh_submit_copy_2d(bh_lane lane, bh_buffer target, bh_buffer source, const bh_rows *given,
-                            bh_ticket *out) {
-    request wanted = {
-        .op = BH__OP_COPY_ROWS, .target = {.buffer = target}, .source = {.buffer = source}};
+bh_status bh__rows_copy(bh_lane lane, const bh_transfer *given, bh_ticket *out) {
+    request wanted = {.op = BH__OP_COPY_ROWS,
+                      .target = {.buffer = given->target},
+                      .source = {.buffer = given->source}};
     plan *rows = &wanted.rows;
-    if (plan_rows(given, true, rows) != BH_OK || bh__check_lane_device(lane, target) != BH_OK)
+    if (plan_rows(given, true, rows) != BH_OK ||
+        bh__check_lane_device(lane, given->target) != BH_OK)
         return bh__last()->status;
-    if (is_empty(rows))
-        return bh_submit_copy(lane, target, rows->target.offset, source, rows->source.offset, 0,
-                              out);
-    bh__device *device = begin(target, "target", &rows->target);
+    bh__device *device = begin(given->target, "target", &rows->target);
     if (!device) return bh__last()->status;
     bh_status status = submit(device, lane, &wanted, out);
     bh__device_unlock(device);
     return status;
-}
-
-bh_status bh_buffer_copy_2d(bh_buffer target, bh_buffer source, const bh_rows *rows) {
-    bh_ticket ticket;
-    bh_status status = bh_submit_copy_2d((bh_lane){0}, target, source, rows, &ticket);
-    return status == BH_OK ? bh_wait(ticket, BH_FOREVER) : status;
 }
 
 /* ---- between plain memory and buffers: as many rows at once as fit a staging slot ---- */
@@ -352,25 +335,23 @@ static bh_status move_direct(const staged *self, bool *out_direct, bh_ticket *ou
 }
 
 static bh_status check_memory(const void *memory, const plan *rows) {
-    if (memory || is_empty(rows)) return BH_OK;
+    if (memory) return BH_OK;
     return bh__refuse(BH_E_INVALID, "pass memory of that size",
                       "the pointer to %llu rows of %llu bytes is NULL", (ull)rows->height,
                       (ull)rows->width);
 }
 
-bh_status bh_submit_write_2d(bh_lane lane, bh_buffer target, const void *source,
-                             const bh_rows *given, bh_ticket *out) {
+bh_status bh__rows_write(bh_lane lane, const bh_transfer *given, bh_ticket *out) {
     plan rows;
-    if (plan_rows(given, true, &rows) != BH_OK || check_memory(source, &rows) != BH_OK ||
-        bh__check_lane_device(lane, target) != BH_OK)
+    if (plan_rows(given, true, &rows) != BH_OK || check_memory(given->from, &rows) != BH_OK ||
+        bh__check_lane_device(lane, given->target) != BH_OK)
         return bh__last()->status;
-    if (is_empty(&rows)) return bh_submit_write(lane, target, rows.target.offset, source, 0, out);
     union {
         const void *source;
         uint8_t *bytes;
-    } memory = {source}; /* a write only reads it */
+    } memory = {given->from}; /* a write only reads it */
     staged self = {.lane = lane,
-                   .buffer = target,
+                   .buffer = given->target,
                    .rows = &rows,
                    .in_buffer = rows.target,
                    .in_memory = rows.source,
@@ -381,52 +362,21 @@ bh_status bh_submit_write_2d(bh_lane lane, bh_buffer target, const void *source,
     return status != BH_OK || direct ? status : write_staged(&self, out);
 }
 
-static bh_status plan_read(bh_lane lane, void *target, bh_buffer source, const bh_rows *given,
-                           plan *rows, staged *out) {
-    if (plan_rows(given, true, rows) != BH_OK || check_memory(target, rows) != BH_OK ||
-        bh__check_lane_device(lane, source) != BH_OK)
+bh_status bh__rows_read(bh_lane lane, const bh_transfer *given, bool wait, bh_ticket *out) {
+    plan rows;
+    if (plan_rows(given, true, &rows) != BH_OK || check_memory(given->to, &rows) != BH_OK ||
+        bh__check_lane_device(lane, given->source) != BH_OK)
         return bh__last()->status;
-    *out = (staged){.lane = lane,
-                    .buffer = source,
-                    .rows = rows,
-                    .in_buffer = rows->source,
-                    .in_memory = rows->target,
-                    .memory = target};
-    return BH_OK;
-}
-
-bh_status bh_submit_read_2d(bh_lane lane, void *target, bh_buffer source, const bh_rows *given,
-                            bh_ticket *out) {
-    plan rows;
-    staged self;
+    staged self = {.lane = lane,
+                   .buffer = given->source,
+                   .rows = &rows,
+                   .in_buffer = rows.source,
+                   .in_memory = rows.target,
+                   .memory = given->to};
     bool direct;
-    bh_status status = plan_read(lane, target, source, given, &rows, &self);
-    if (status != BH_OK) return status;
-    if (is_empty(&rows)) return bh_submit_read(lane, source, rows.source.offset, target, 0, out);
-    status = move_direct(&self, &direct, out);
+    bh_status status = move_direct(&self, &direct, out);
     if (status != BH_OK || direct) return status;
-    return bh__refuse(BH_E_INVALID,
-                      "read into memory from bh_host_alloc, or use bh_buffer_read_2d, which waits",
-                      "the target %p is not host memory of this device", target);
-}
-
-bh_status bh_buffer_write_2d(bh_buffer target, const void *source, const bh_rows *rows) {
-    bh_ticket ticket;
-    bh_status status = bh_submit_write_2d((bh_lane){0}, target, source, rows, &ticket);
-    return status == BH_OK ? bh_wait(ticket, BH_FOREVER) : status;
-}
-
-bh_status bh_buffer_read_2d(void *target, bh_buffer source, const bh_rows *given) {
-    plan rows;
-    staged self;
-    bool direct;
-    bh_ticket ticket;
-    bh_status status = plan_read((bh_lane){0}, target, source, given, &rows, &self);
-    if (status != BH_OK) return status;
-    if (is_empty(&rows)) return bh_buffer_read(source, rows.source.offset, target, 0);
-    status = move_direct(&self, &direct, &ticket);
-    if (status != BH_OK) return status;
-    return direct ? bh_wait(ticket, BH_FOREVER) : move_pieces(&self, NULL);
+    return wait ? move_pieces(&self, NULL) : bh__refuse_plain_target(given->to);
 }
 
 /* ---- patterns ---- */
@@ -461,74 +411,15 @@ bh_status bh__submit_pattern(bh_lane lane, bh_buffer buffer, uint64_t offset, ui
     return status;
 }
 
-bh_status bh_submit_fill_2d(bh_lane lane, bh_buffer target, const bh_rows *given,
-                            const void *pattern, uint32_t pattern_bytes, bh_ticket *out) {
+bh_status bh__rows_fill(bh_lane lane, const bh_transfer *given, bh_ticket *out) {
     plan rows;
-    if (plan_rows(given, false, &rows) != BH_OK) return bh__last()->status;
-    if (!pattern) return bh__refuse(BH_E_INVALID, "pass the pattern's bytes", "pattern is NULL");
-    if (pattern_bytes == 0 || pattern_bytes > BH_PATTERN_MOST)
-        return bh__refuse(BH_E_INVALID, "use a pattern of 1 to 65536 bytes",
-                          "the pattern has %u bytes", pattern_bytes);
-    if (bh__check_lane_device(lane, target) != BH_OK) return bh__last()->status;
-    if (is_empty(&rows)) return bh_submit_fill(lane, target, rows.target.offset, 0, "", 1, out);
-    if (is_tight(&rows, &rows.target) && pattern_bytes == 1)
-        return bh_submit_fill(lane, target, rows.target.offset, rows.target.extent, pattern, 1,
-                              out);
-    return bh__submit_pattern(lane, target, rows.target.offset, rows.target.pitch, rows.width,
-                              rows.height, pattern, pattern_bytes, out);
-}
-
-bh_status bh_buffer_fill_2d(bh_buffer target, const bh_rows *rows, const void *pattern,
-                            uint32_t pattern_bytes) {
-    bh_ticket ticket;
-    bh_status status =
-        bh_submit_fill_2d((bh_lane){0}, target, rows, pattern, pattern_bytes, &ticket);
-    return status == BH_OK ? bh_wait(ticket, BH_FOREVER) : status;
-}
-
-/* ---- between devices ---- */
-
-enum { BOUNCE_BYTES = 8 << 20 };
-
-/* Copies through host memory. */
-static bh_status copy_through_host(bh_buffer target, uint64_t target_offset, bh_buffer source,
-                                   uint64_t source_offset, uint64_t bytes) {
-    uint64_t part_bytes = bytes < BOUNCE_BYTES ? bytes : BOUNCE_BYTES;
-    uint8_t *bounce = malloc(part_bytes);
-    if (!bounce)
-        return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
-                          "no host memory for a bounce buffer of %llu bytes", (ull)part_bytes);
-    bh__call call;
-    bh_status status = bh__call_begin(target, target_offset, bytes, &call);
-    bool begun = status == BH_OK;
-    bh_ticket last = {0, 0};
-    for (uint64_t done = 0; done < bytes && status == BH_OK;) {
-        uint64_t part = bytes - done < part_bytes ? bytes - done : part_bytes;
-        status = bh_buffer_read(source, source_offset + done, bounce, part);
-        /* This returns once `bounce` is copied: the write overlaps the read of the next part. */
-        if (status == BH_OK)
-            status = bh__write_pieces((bh_lane){0}, target, target_offset + done, bounce, part,
-                                      &call, &last);
-        done += part;
-    }
-    free(bounce);
-    if (begun) status = bh__call_finish(&call, status);
-    return status == BH_OK && last.lane ? bh_wait(last, BH_FOREVER) : status;
-}
-
-bh_status bh_copy_between(bh_buffer target, uint64_t target_offset, bh_buffer source,
-                          uint64_t source_offset, uint64_t bytes, uint32_t *out_way) {
-    bool within = (target.id >> 52 & 0xff) == (source.id >> 52 & 0xff);
-    side to = {.offset = target_offset, .extent = bytes};
-    side from = {.offset = source_offset, .extent = bytes};
-    bh__device *device = begin(source, "source", &from);
-    if (device) bh__device_unlock(device);
-    if (device) device = begin(target, "target", &to);
-    if (!device) return bh__last()->status;
-    bh__device_unlock(device);
-    bh_status status = within
-                           ? bh_buffer_copy(target, target_offset, source, source_offset, bytes)
-                           : copy_through_host(target, target_offset, source, source_offset, bytes);
-    if (status == BH_OK && out_way) *out_way = within ? BH_WAY_WITHIN : BH_WAY_HOST;
-    return status;
+    if (plan_rows(given, false, &rows) != BH_OK ||
+        bh__check_pattern(given->from, given->pattern_bytes) != BH_OK ||
+        bh__check_lane_device(lane, given->target) != BH_OK)
+        return bh__last()->status;
+    if (is_tight(&rows, &rows.target) && given->pattern_bytes == 1)
+        return bh_submit_fill(lane, given->target, rows.target.offset, rows.target.extent,
+                              given->from, 1, out);
+    return bh__submit_pattern(lane, given->target, rows.target.offset, rows.target.pitch,
+                              rows.width, rows.height, given->from, given->pattern_bytes, out);
 }

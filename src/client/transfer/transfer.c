@@ -199,6 +199,13 @@ bh_status bh_submit_write(bh_lane lane, bh_buffer buffer, uint64_t offset, const
     return status;
 }
 
+bh_status bh__refuse_plain_target(const void *target) {
+    return bh__refuse(BH_E_INVALID,
+                      "read into memory from bh_host_alloc, or wait: use bh_buffer_read, or "
+                      "bh_submit with BH_SUBMIT_WAIT",
+                      "the target %p is not host memory of this device", target);
+}
+
 bh_status bh_submit_read(bh_lane lane, bh_buffer buffer, uint64_t offset, void *target,
                          uint64_t bytes, bh_ticket *out) {
     if (bh__check_lane_device(lane, buffer) != BH_OK) return bh__last()->status;
@@ -213,9 +220,7 @@ bh_status bh_submit_read(bh_lane lane, bh_buffer buffer, uint64_t offset, void *
         status = submit_host_move(device, lane, BH__OP_READ, buffer, offset, host, host_offset,
                                   bytes, NULL, out);
     } else {
-        status = bh__refuse(
-            BH_E_INVALID, "read into memory from bh_host_alloc, or use bh_buffer_read, which waits",
-            "the target %p is not host memory of this device", target);
+        status = bh__refuse_plain_target(target);
     }
     bh__device_unlock(device);
     return status;
@@ -360,26 +365,34 @@ bh_status bh_submit_copy(bh_lane lane_handle, bh_buffer target, uint64_t target_
     return status;
 }
 
+static bool same_device(bh_buffer one, bh_buffer other) {
+    return (one.id >> 52 & 0xff) == (other.id >> 52 & 0xff);
+}
+
 bh_status bh_buffer_copy(bh_buffer target, uint64_t target_offset, bh_buffer source,
                          uint64_t source_offset, uint64_t bytes) {
+    if (!same_device(target, source))
+        return bh__copy_between(target, target_offset, source, source_offset, bytes);
     bh_ticket ticket;
     bh_status status =
         bh_submit_copy((bh_lane){0}, target, target_offset, source, source_offset, bytes, &ticket);
     return status == BH_OK ? bh_wait(ticket, BH_FOREVER) : status;
 }
 
-static bh_status check_pattern(const void *pattern, uint32_t pattern_bytes, uint64_t bytes) {
+bh_status bh__check_pattern(const void *pattern, uint32_t pattern_bytes) {
     if (!pattern) return bh__refuse(BH_E_INVALID, "pass the pattern's bytes", "pattern is NULL");
-    if (pattern_bytes == 0 || pattern_bytes > BH_PATTERN_MOST) {
+    if (pattern_bytes == 0 || pattern_bytes > BH_PATTERN_MOST)
         return bh__refuse(BH_E_INVALID, "use a pattern of 1 to 65536 bytes",
                           "the pattern has %u bytes", pattern_bytes);
-    }
-    if (bytes % pattern_bytes) {
-        return bh__refuse(BH_E_INVALID, "fill a whole number of patterns",
-                          "%llu bytes are not a multiple of the pattern of %u bytes",
-                          (unsigned long long)bytes, pattern_bytes);
-    }
     return BH_OK;
+}
+
+static bh_status check_pattern(const void *pattern, uint32_t pattern_bytes, uint64_t bytes) {
+    if (bh__check_pattern(pattern, pattern_bytes) != BH_OK) return BH_E_INVALID;
+    if (bytes % pattern_bytes == 0) return BH_OK;
+    return bh__refuse(BH_E_INVALID, "fill a whole number of patterns",
+                      "%llu bytes are not a multiple of the pattern of %u bytes",
+                      (unsigned long long)bytes, pattern_bytes);
 }
 
 static bh_status submit_fill(bh_lane lane_handle, bh_buffer handle, uint64_t offset, uint64_t bytes,

@@ -13,6 +13,10 @@
 /* Fills a new buffer with zeros, on the device's own lane. On failure its bytes are in doubt. */
 bh_status bh__submit_zeros(bh_buffer buffer, uint64_t bytes);
 
+/* Refuses a pattern that no fill supports. */
+bh_status bh__check_pattern(const void *pattern, uint32_t pattern_bytes);
+/* The error of a read without waiting into memory that workers cannot access. */
+bh_status bh__refuse_plain_target(const void *target);
 /* Refuses a lane of another device than the buffer's. */
 bh_status bh__check_lane_device(bh_lane lane, bh_buffer buffer);
 /* Submits a fill of rows of any pitch with a pattern of any length. The pattern goes through a
@@ -31,6 +35,26 @@ bh_status bh__call_begin(bh_buffer buffer, uint64_t offset, uint64_t bytes, bh__
 bh_status bh__write_pieces(bh_lane lane, bh_buffer buffer, uint64_t offset, const void *source,
                            uint64_t bytes, bh__call *call, bh_ticket *out);
 bh_status bh__call_finish(bh__call *self, bh_status status);
+
+/* ---- request.c ---- */
+
+/* Checks that a request is a transfer and copies it to *out. */
+bh_status bh__transfer_take(const bh_request *given, bh_transfer *out);
+
+/* ---- rows.c: transfers of several rows ---- */
+
+bh_status bh__rows_write(bh_lane lane, const bh_transfer *given, bh_ticket *out);
+/* `wait`: the target may be plain memory. Then the data is in place on return, and *out is not
+ * written. */
+bh_status bh__rows_read(bh_lane lane, const bh_transfer *given, bool wait, bh_ticket *out);
+bh_status bh__rows_copy(bh_lane lane, const bh_transfer *given, bh_ticket *out);
+bh_status bh__rows_fill(bh_lane lane, const bh_transfer *given, bh_ticket *out);
+
+/* ---- between.c ---- */
+
+/* Copies between buffers of two devices and returns when the data is in place. */
+bh_status bh__copy_between(bh_buffer target, uint64_t target_offset, bh_buffer source,
+                           uint64_t source_offset, uint64_t bytes);
 
 /* ---- staging.c: host regions and staging slots, with the lock held ---- */
 

@@ -2,6 +2,7 @@
 /* The objects that good arguments name: two devices and all that one can make on them, some of it
  * closed again. */
 #include "../../support/support.h"
+#include "../../support/transfers.h"
 #include "support/call.h"
 
 enum { WORDS = 16, MEMORY_LIMIT = 256 << 20 };
@@ -55,7 +56,7 @@ static bh_device open_limited(void) {
 
 static void make_sequence(bh_device device, bh_buffer buffer, bh_sequence *out) {
     REQUIRE_OK(bh_sequence_begin(device, NULL, out));
-    REQUIRE_OK(bh_sequence_fill(*out, buffer, 0, 64, &(uint32_t){7}, 4, NULL));
+    REQUIRE_OK(record_fill(*out, buffer, 0, 64, &(uint32_t){7}, 4, NULL));
 }
 
 static void make(objects *out, bh_device device) {
@@ -166,10 +167,10 @@ void world_struct(const char *type, void *out) {
         set(out, &(bh_use){good.buffer, BH_ACCESS_IN, 0}, sizeof(bh_use));
     if (strcmp(type, "bh_change") == 0)
         set(out, &(bh_change){1, 0, bh_arg_value(&count, 4)}, sizeof(bh_change));
-    if (strcmp(type, "bh_rows") == 0) {
-        bh_rows rows = BH_INIT(rows);
-        rows.width = rows.height = 4;
-        set(out, &rows, sizeof rows);
+    if (strcmp(type, "bh_transfer") == 0) {
+        bh_transfer copy = bh_transfer_copy(good.buffer, 0, good.buffer, 32, 4);
+        copy.height = 2;
+        set(out, &copy, sizeof copy);
     }
     if (strcmp(type, "bh_dispatch_item") == 0) {
         bh_dispatch_item item = BH_INIT(item);
@@ -188,10 +189,7 @@ static bool is(const char *text, const char *name) {
 }
 
 void *world_memory(const char *called, const char *parameter) {
-    if (is(called, "bh_host_free") || is(called, "bh_submit_read") ||
-        is(called, "bh_sequence_read") || is(called, "bh_sequence_write") ||
-        is(called, "bh_submit_read_2d"))
-        return host;
+    if (is(called, "bh_host_free") || is(called, "bh_submit_read")) return host;
     if (is(called, "bh_host_pool_give")) return piece;
     if (is(called, "bh_managed_unmap")) return managed_memory;
     bool wants_image = is(parameter, "image") || is(called, "bh_binary_from");

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../../support/transfers.h"
 #include "balance.h"
 #include "world.h"
 
@@ -145,13 +146,13 @@ static void act_big(world *w) {
 }
 
 static void act_rows(world *w, bh_buffer a, bh_buffer b) {
-    bh_rows rows = BH_INIT(rows);
+    bh_transfer rows = bh_transfer_init(0, 0);
     rows.width = 16, rows.height = 8, rows.target_pitch = 32, rows.source_pitch = 32;
     char text[256] = "rows";
-    TRY(w, bh_buffer_write_2d(a, text, &rows));
-    TRY(w, bh_buffer_copy_2d(b, a, &rows));
-    TRY(w, bh_buffer_read_2d(text, b, &rows));
-    TRY(w, bh_buffer_fill_2d(b, &rows, "ab", 2));
+    TRY(w, write_rows(a, text, &rows));
+    TRY(w, copy_rows(b, a, &rows));
+    TRY(w, read_rows(text, b, &rows));
+    TRY(w, fill_rows(b, &rows, "ab", 2));
 }
 
 static void act_host(world *w, bh_buffer a) {
@@ -179,7 +180,7 @@ static void act_copies(world *w) {
     if (a.id && b.id) {
         TRY(w, bh_buffer_fill(a, 0, SMALL, "\7", 1));
         TRY(w, bh_buffer_copy(b, 0, a, 0, SMALL));
-        TRY(w, bh_copy_between(b, 0, a, 0, SMALL, NULL));
+        TRY(w, bh_buffer_copy(b, 0, a, 0, SMALL));
         if (TRY(w, bh_buffer_view(a, 0, 0, 16, &view))) let_go(w, view);
         act_rows(w, a, b);
         act_host(w, a);
@@ -254,7 +255,7 @@ static bool record(world *w, bh_sequence sequence, bh_buffer a, bh_buffer b) {
     return kernel.id &&
            TRY(w, bh_sequence_launch(sequence, kernel, BH_GRID(64, 32), BH_ARGS(BH_OUT(a), 3u, 64u),
                                      NULL, NULL)) &&
-           TRY(w, bh_sequence_copy(sequence, b, 0, a, 0, 256, NULL)) &&
+           TRY(w, record_copy(sequence, b, 0, a, 0, 256, NULL)) &&
            TRY(w, bh_sequence_finish(sequence));
 }
 

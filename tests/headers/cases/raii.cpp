@@ -148,7 +148,7 @@ static void sequences(const bh::device &gpu, bh::kernel saxpy) {
     EXPECT(y.read<float>() == std::vector<float>(n, 3.0f));
     seq.bind(x, other);
     seq.set(step, 0, 5.0f);
-    bh_replay_options twice = BH_INIT(twice);
+    bh_submit_options twice = BH_INIT(twice);
     twice.repeat = 2;
     seq.submit(&twice).wait();
     EXPECT(y.read<float>() == std::vector<float>(n, 123.0f));

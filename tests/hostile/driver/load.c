@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../../support/kernels.h"
+#include "../../support/transfers.h"
 #include "driver.h"
 
 enum { BUFFERS = 4, TICKETS = 8, WORDS = 512, BYTES = WORDS * 4, HOST_BYTES = 4096 };
@@ -91,13 +92,13 @@ static void accept_buffer(work *w) {
 }
 
 static void rows(work *w) {
-    bh_rows rows = BH_INIT(rows);
+    bh_transfer rows = bh_transfer_init(0, 0);
     rows.width = 16;
     rows.height = 8;
     rows.target_pitch = rows.source_pitch = 64;
-    IN_THE_END(bh_buffer_write_2d(some_buffer(w), w->plain, &rows));
-    IN_THE_END(bh_buffer_copy_2d(some_buffer(w), some_buffer(w), &rows));
-    IN_THE_END(bh_buffer_read_2d(w->plain, some_buffer(w), &rows));
+    IN_THE_END(write_rows(some_buffer(w), w->plain, &rows));
+    IN_THE_END(copy_rows(some_buffer(w), some_buffer(w), &rows));
+    IN_THE_END(read_rows(w->plain, some_buffer(w), &rows));
 }
 
 static void submit_transfers(work *w) {
@@ -113,8 +114,7 @@ static void submit_transfers(work *w) {
 }
 
 static void between(work *w) {
-    uint32_t way;
-    IN_THE_END(bh_copy_between(some_buffer(w), 0, w->stage->honest_buffer, 0, 256, &way));
+    IN_THE_END(bh_buffer_copy(some_buffer(w), 0, w->stage->honest_buffer, 0, 256));
 }
 
 static void renew_host(work *w) {
@@ -231,7 +231,7 @@ static void launch(work *w) {
     bh_ticket ticket;
     if (!kernel(w, "churn", &churn)) return;
     options.lane = w->lane;
-    options.flags = below(w, 2) ? BH_LAUNCH_NO_BLOCK : BH_LAUNCH_IDEMPOTENT;
+    options.flags = below(w, 2) ? BH_SUBMIT_NO_BLOCK : BH_SUBMIT_IDEMPOTENT;
     for (uint32_t i = 0, n = 1 + below(w, 12); i < n; i++) {
         bh_status status = IN_THE_END(bh_launch(
             churn, BH_GRID(64, 64), BH_ARGS(BH_INOUT(some_buffer(w)), 1u, 64u), &options, &ticket));
@@ -276,7 +276,7 @@ static void prepared(work *w) {
 
 static void sequence(work *w) {
     bh_sequence sequence;
-    bh_replay_options options = BH_INIT(options);
+    bh_submit_options options = BH_INIT(options);
     bh_kernel churn;
     bh_ticket ticket;
     uint32_t value = 9;
@@ -288,7 +288,7 @@ static void sequence(work *w) {
     bh_buffer buffer = some_buffer(w);
     IN_THE_END(bh_sequence_launch(sequence, churn, BH_GRID(64, 64),
                                   BH_ARGS(BH_INOUT(buffer), 1u, 64u), NULL, NULL));
-    IN_THE_END(bh_sequence_fill(sequence, buffer, 256, 256, &value, 4, NULL));
+    IN_THE_END(record_fill(sequence, buffer, 256, 256, &value, 4, NULL));
     IN_THE_END(bh_sequence_finish(sequence));
     for (int i = 0; i < 3; i++) {
         keep(w, IN_THE_END(bh_sequence_submit(sequence, &options, &ticket)), ticket);

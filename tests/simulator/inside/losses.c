@@ -18,7 +18,7 @@ static void *works(void *argument) {
     OK(status);
     for (uint32_t i = 0; i < 6; i++) {
         bh_ticket ticket;
-        uint32_t value = number * 100 + i, flags = sim_chance(2) ? BH_LAUNCH_IDEMPOTENT : 0;
+        uint32_t value = number * 100 + i, flags = sim_chance(2) ? BH_SUBMIT_IDEMPOTENT : 0;
         if (world_launch(FAKE_STORE, lane, buffer, value, flags, &ticket) != BH_OK) continue;
         ticket_watch(ticket);
         status = bh_wait(ticket, BH_FOREVER);
@@ -86,7 +86,7 @@ static void take_over(bool queues) {
     for (uint32_t i = 1; i < 6; i++) {
         bh_ticket ticket;
         uint32_t got;
-        if (world_launch(FAKE_STORE, lane, buffer, i, BH_LAUNCH_IDEMPOTENT, &ticket) != BH_OK)
+        if (world_launch(FAKE_STORE, lane, buffer, i, BH_SUBMIT_IDEMPOTENT, &ticket) != BH_OK)
             continue;
         bh_status status = bh_wait(ticket, BH_FOREVER);
         /* On a device with queues it can be one of several candidates. */
@@ -172,7 +172,7 @@ void scenario_host_free_loss(void) {
     sim_device.longest_ns = 100000;
     sim_snapshot();
     int worker = world_worker();
-    OK(world_launch(FAKE_STORE, (bh_lane){0}, scratch, 1, BH_LAUNCH_IDEMPOTENT, &running));
+    OK(world_launch(FAKE_STORE, (bh_lane){0}, scratch, 1, BH_SUBMIT_IDEMPOTENT, &running));
     OK(bh_submit_read((bh_lane){0}, buffer, 0, freed, WORDS * 4, &read));
     sim_sleep(sim_pick(50000));
     sim_kill(worker);

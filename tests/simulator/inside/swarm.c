@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "../../support/transfers.h"
 #include "world.h"
 
 enum { LONGEST_PROGRAM = 14 };
@@ -79,8 +80,8 @@ static void launch(program *self, int kernel, uint64_t deadline) {
     bh_launch_options options = BH_INIT(options);
     options.lane = any_lane(self);
     options.deadline_ns = deadline;
-    if (sim_chance(3) && !op->adds) options.flags |= BH_LAUNCH_IDEMPOTENT;
-    if (sim_chance(8)) options.flags |= BH_LAUNCH_NO_BLOCK;
+    if (sim_chance(3) && !op->adds) options.flags |= BH_SUBMIT_IDEMPOTENT;
+    if (sim_chance(8)) options.flags |= BH_SUBMIT_NO_BLOCK;
     bh_arg target = op->adds ? BH_INOUT(buffer->handle) : BH_OUT(buffer->handle);
     submitted(self, op,
               bh_launch(self->kernels[kernel], BH_GRID(1, 1),
@@ -128,12 +129,12 @@ static void step_fill(program *self) {
     op->target = index;
     op->value = next_value(self);
     bh_buffer handle = self->model.buffers[index].handle;
-    bh_rows rows = BH_INIT(rows);
+    bh_transfer rows = bh_transfer_init(0, 0);
     rows.width = WORDS * 4;
     rows.height = bytes_of(self, index) / rows.width;
     bool by_rows = rows.width * rows.height == bytes_of(self, index) && sim_chance(3);
     submitted(self, op,
-              by_rows ? bh_submit_fill_2d(any_lane(self), handle, &rows, &op->value, 4, &op->ticket)
+              by_rows ? submit_fill_rows(any_lane(self), handle, &rows, &op->value, 4, &op->ticket)
                       : bh_submit_fill(any_lane(self), handle, 0, bytes_of(self, index), &op->value,
                                        4, &op->ticket),
               by_rows ? "bh_submit_fill_2d" : "bh_submit_fill");
@@ -240,11 +241,11 @@ static void step_sequence(program *self) {
                                 BH_ARGS(BH_OUT(to), self->model.buffers[target].words, op->value),
                                 NULL, NULL);
     if (status == BH_OK)
-        status = bh_sequence_copy(sequence, also, 0, to, 0, bytes_of(self, target), NULL);
+        status = record_copy(sequence, also, 0, to, 0, bytes_of(self, target), NULL);
     if (status == BH_OK) status = bh_sequence_finish(sequence);
-    bh_replay_options options = BH_INIT(options);
+    bh_submit_options options = BH_INIT(options);
     options.lane = any_lane(self);
-    if (sim_chance(2)) options.flags = BH_LAUNCH_IDEMPOTENT;
+    if (sim_chance(2)) options.flags = BH_SUBMIT_IDEMPOTENT;
     if (status == BH_OK) status = bh_sequence_submit(sequence, &options, &op->ticket);
     submitted(self, op, status, "a sequence");
     (void)model_allows(&self->model, bh_sequence_release(sequence), "bh_sequence_release");

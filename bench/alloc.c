@@ -27,7 +27,11 @@ static int compare(const void *left, const void *right) {
 
 static void check_apart(const bh_buffer *buffers, size_t count) {
     uint64_t addresses[HELD];
-    for (size_t i = 0; i < count; i++) BENCH_NEED(bh_buffer_address(buffers[i], &addresses[i]));
+    for (size_t i = 0; i < count; i++) {
+        bh_buffer_info info = BH_INIT(info);
+        BENCH_NEED(bh_buffer_get_info(buffers[i], &info));
+        addresses[i] = info.address;
+    }
     qsort(addresses, count, sizeof *addresses, compare);
     for (size_t i = 1; i < count; i++) {
         if (addresses[i] - addresses[i - 1] < BYTES) bench_wrong("two buffers overlap");

@@ -42,11 +42,18 @@ static driver driver_open(int device) {
     return self;
 }
 
+static bh_buffer shareable(bh_device device, uint64_t bytes) {
+    bh_buffer_options options = BH_INIT(options);
+    options.flags = BH_BUFFER_SHAREABLE;
+    bh_buffer buffer;
+    BENCH_NEED(bh_buffer_alloc(device, BH_U8, bytes, &options, &buffer));
+    return buffer;
+}
+
 /* Microseconds, the median. */
 static double map_time(bh_device device, uint64_t bytes) {
     bench_samples samples = bench_samples_new(ROUNDS);
-    bh_buffer buffer;
-    BENCH_NEED(bh_buffer_alloc_shareable(device, BH_U8, bytes, &buffer));
+    bh_buffer buffer = shareable(device, bytes);
     for (int i = 0; i < ROUNDS; i++) {
         bh_cuda_mapping mapping = BH_INIT(mapping);
         uint64_t before = bench_now_ns();
@@ -81,9 +88,8 @@ static void check(const driver *cuda, bh_buffer buffer, uint64_t address, uint32
 }
 
 static void compare(bh_device device) {
-    bh_buffer buffer;
     uint64_t own;
-    BENCH_NEED(bh_buffer_alloc_shareable(device, BH_U8, LARGE, &buffer));
+    bh_buffer buffer = shareable(device, LARGE);
     bh_cuda_mapping mapping = BH_INIT(mapping);
     BENCH_NEED(bh_cuda_map(buffer, &mapping));
     driver cuda = driver_open(mapping.device); /* its context stays, as in any program with CUDA */

@@ -16,12 +16,13 @@ static bh_managed_info info_of(bh_buffer buffer) {
 }
 
 static bh_buffer managed(bh_device device, uint64_t bytes, uint32_t flags, uint8_t **pointer) {
-    bh_managed_options options = BH_INIT(options);
-    options.flags = flags;
+    bh_buffer_options options = BH_INIT(options);
+    options.flags = flags & BH_BUFFER_DRIVER ? flags : flags | BH_BUFFER_MANAGED;
     bh_buffer buffer;
-    void *memory;
-    BENCH_NEED(bh_managed_alloc(device, BH_U32, bytes / 4, &options, &buffer, &memory));
-    *pointer = memory;
+    bh_buffer_info info = BH_INIT(info);
+    BENCH_NEED(bh_buffer_alloc(device, BH_U32, bytes / 4, &options, &buffer));
+    BENCH_NEED(bh_buffer_get_info(buffer, &info));
+    *pointer = info.pointer;
     return buffer;
 }
 
@@ -41,7 +42,7 @@ static bh_ticket read_all(const bench_kernels *kernels, bh_buffer buffer, bh_buf
 static void little_written(bh_device device, const bench_kernels *kernels, uint64_t bytes) {
     enum { ROUNDS = 10 };
     uint8_t *memory;
-    bh_buffer buffer = managed(device, bytes, BH_MANAGED_TRANSPARENT, &memory);
+    bh_buffer buffer = managed(device, bytes, BH_BUFFER_TRANSPARENT, &memory);
     bh_buffer output = bench_buffer(device, BH_U32, 1);
     memset(memory, 1, bytes);
     BENCH_NEED(bh_wait(read_all(kernels, buffer, output), 600 * BENCH_S));
@@ -173,7 +174,7 @@ static void nothing_to_move(bh_device device, const bench_kernels *kernels) {
     bench_figure("managed.submit_other", launch_ns(kernels, plain), "ns");
     bench_figure("managed.submit", launch_ns(kernels, buffer), "ns");
     BENCH_NEED(bh_buffer_release(buffer));
-    bh_buffer watched = managed(device, 4096, BH_MANAGED_TRANSPARENT, &memory);
+    bh_buffer watched = managed(device, 4096, BH_BUFFER_TRANSPARENT, &memory);
     bench_figure("managed.submit_transparent", launch_ns(kernels, watched), "ns");
     BENCH_NEED(bh_buffer_release(watched));
     BENCH_NEED(bh_buffer_release(plain));

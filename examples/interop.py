@@ -14,6 +14,7 @@ import sys
 import time
 
 BH_F32 = 11
+BH_BUFFER_SHAREABLE = 1 << 12
 COUNT = 1 << 26  # 256 MiB
 
 
@@ -35,6 +36,12 @@ class DeviceOptions(c.Structure):
     _fields_ = [
         ("size", c.c_uint32), ("flags", c.c_uint32), ("device", c.c_char_p),
         ("worker_dir", c.c_char_p), ("rest", c.c_uint64 * 8),
+    ]
+
+
+class BufferOptions(c.Structure):
+    _fields_ = [
+        ("size", c.c_uint32), ("flags", c.c_uint32), ("tag", c.c_char_p), ("align", c.c_uint64),
     ]
 
 
@@ -64,7 +71,7 @@ Versioned._fields_ = [
 
 bh = c.CDLL(os.environ.get("BULKHEAD_LIBRARY", "libbulkhead.so.0"))
 bh_cuda = c.CDLL(os.environ.get("BULKHEAD_CUDA_LIBRARY", "libbulkhead-cuda.so.0"))
-bh.bh_buffer_alloc_shareable.argtypes = [Handle, c.c_uint32, c.c_uint64, c.POINTER(Handle)]
+bh.bh_buffer_alloc.argtypes = [Handle, c.c_uint32, c.c_uint64, c.c_void_p, c.POINTER(Handle)]
 bh.bh_buffer_fill.argtypes = [Handle, c.c_uint64, c.c_uint64, c.c_void_p, c.c_uint32]
 bh.bh_buffer_read.argtypes = [Handle, c.c_uint64, c.c_void_p, c.c_uint64]
 bh.bh_buffer_release.argtypes = [Handle]
@@ -187,7 +194,8 @@ def main():
     options = DeviceOptions(size=c.sizeof(DeviceOptions), device=name.encode())
     device, buffer = Handle(), Handle()
     check(bh.bh_device_open(c.byref(options), c.byref(device)))
-    check(bh.bh_buffer_alloc_shareable(device, BH_F32, COUNT, c.byref(buffer)))
+    shareable = BufferOptions(size=c.sizeof(BufferOptions), flags=BH_BUFFER_SHAREABLE)
+    check(bh.bh_buffer_alloc(device, BH_F32, COUNT, c.byref(shareable), c.byref(buffer)))
     on_host = Shared(buffer).__dlpack_device__()[0] == 1
     tried = [("NumPy", with_numpy)] if on_host else [("CuPy", with_cupy)]
     shown = 0

@@ -54,12 +54,14 @@ static int check(const char *what, const uint32_t *x, uint32_t first) {
 
 /* Ranges are mapped, and only what is needed moves. */
 static int mapped(bh_device gpu, bh_kernel add_one) {
+    bh_buffer_options options = BH_INIT(options);
+    options.flags = BH_BUFFER_MANAGED;
     bh_buffer buffer;
     void *memory;
     const uint32_t n = N;
-    must(bh_managed_alloc(gpu, BH_U32, n, NULL, &buffer, &memory), "allocate");
+    must(bh_buffer_alloc(gpu, BH_U32, n, &options, &buffer), "allocate");
+    must(bh_managed_map(buffer, 0, bytes, BH_MAP_WRITE | BH_MAP_DISCARD, &memory), "map");
     uint32_t *x = (uint32_t *)memory;
-    must(bh_managed_map(buffer, 0, bytes, BH_MAP_WRITE | BH_MAP_DISCARD, NULL), "map");
     for (uint32_t i = 0; i < n; i++) x[i] = i;
     must(bh_managed_unmap(x, bytes), "unmap");
     must(bh_launch(add_one, BH_GRID(n, 256), BH_ARGS(BH_INOUT(buffer), n), NULL, NULL), "launch");
@@ -72,13 +74,14 @@ static int mapped(bh_device gpu, bh_kernel add_one) {
 
 /* Plain loads and stores between launches: pages that were written are found. */
 static int transparent(bh_device gpu, bh_kernel add_one) {
-    bh_managed_options options = BH_INIT(options);
-    options.flags = BH_MANAGED_TRANSPARENT;
+    bh_buffer_options options = BH_INIT(options);
+    options.flags = BH_BUFFER_MANAGED | BH_BUFFER_TRANSPARENT;
     bh_buffer buffer;
-    void *memory;
+    bh_buffer_info info = BH_INIT(info);
     const uint32_t n = N;
-    must(bh_managed_alloc(gpu, BH_U32, n, &options, &buffer, &memory), "allocate");
-    uint32_t *x = (uint32_t *)memory;
+    must(bh_buffer_alloc(gpu, BH_U32, n, &options, &buffer), "allocate");
+    must(bh_buffer_get_info(buffer, &info), "ask for the address");
+    uint32_t *x = (uint32_t *)info.pointer;
     bh_ticket done;
     for (uint32_t i = 0; i < n; i++) x[i] = i;
     must(bh_launch(add_one, BH_GRID(n, 256), BH_ARGS(BH_INOUT(buffer), n), NULL, &done), "launch");

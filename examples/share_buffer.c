@@ -108,7 +108,9 @@ int main(int argc, char **argv) {
     uint32_t words[N];
     char told;
     for (uint32_t i = 0; i < N; i++) words[i] = i;
-    must(bh_buffer_alloc_shareable(device, BH_U32, N, &buffer), "allocate");
+    bh_buffer_options options = BH_INIT(options);
+    options.flags = BH_BUFFER_SHAREABLE;
+    must(bh_buffer_alloc(device, BH_U32, N, &options, &buffer), "allocate");
     must(bh_buffer_write(buffer, 0, words, sizeof words), "write");
     must(bh_buffer_export(buffer, fds, &token), "export");
     send_share(pair[0], fds, &token);

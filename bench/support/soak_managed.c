@@ -45,9 +45,11 @@ void soak_managed_round(soak_thread *self) {
     void *pointer;
     uint32_t seed = (uint32_t)soak_next(&self->random), k = seed * 3 + 1;
     self->managed++;
-    if (!TRY(bh_managed_alloc(self->era.device, BH_U32, WORDS, NULL, &buffer, &pointer))) return;
-    uint32_t *words = pointer;
-    if (TRY(bh_managed_map(buffer, 0, WORDS * 4, BH_MAP_WRITE | BH_MAP_DISCARD, NULL))) {
+    bh_buffer_options options = BH_INIT(options);
+    options.flags = BH_BUFFER_MANAGED;
+    if (!TRY(bh_buffer_alloc(self->era.device, BH_U32, WORDS, &options, &buffer))) return;
+    if (TRY(bh_managed_map(buffer, 0, WORDS * 4, BH_MAP_WRITE | BH_MAP_DISCARD, &pointer))) {
+        uint32_t *words = pointer;
         for (uint32_t i = 0; i < WORDS; i++) words[i] = soak_word(seed, i); /* the map keeps it */
         (void)TRY(bh_managed_unmap(words, WORDS * 4));
         bh_status done = self->ended ? BH_E_STOPPED : work(self, buffer, k);
@@ -74,18 +76,18 @@ void soak_managed_round(soak_thread *self) {
 /* Plain stores, a launch, plain loads. After a lost launch the program sees what was there before. */
 void soak_transparent_round(soak_thread *self) {
     if (!self->transparent.id) {
-        bh_managed_options options = BH_INIT(options);
-        options.flags = BH_MANAGED_TRANSPARENT;
-        void *pointer;
-        bh_status status =
-            SOAK_CALL(self, bh_managed_alloc(self->era.device, BH_U32, WORDS, &options,
-                                             &self->transparent, &pointer));
+        bh_buffer_options options = BH_INIT(options);
+        options.flags = BH_BUFFER_MANAGED | BH_BUFFER_TRANSPARENT;
+        bh_buffer_info info = BH_INIT(info);
+        bh_status status = SOAK_CALL(
+            self, bh_buffer_alloc(self->era.device, BH_U32, WORDS, &options, &self->transparent));
         if (status == BH_E_UNSUPPORTED) return;
-        if (!soak_taken(self, status, "bh_managed_alloc")) {
+        if (!soak_taken(self, status, "bh_buffer_alloc") ||
+            !TRY(bh_buffer_get_info(self->transparent, &info))) {
             self->transparent = (bh_buffer){0};
             return;
         }
-        self->pages = pointer;
+        self->pages = info.pointer;
     }
     uint32_t seed = (uint32_t)soak_next(&self->random), k = seed * 5 + 1;
     self->managed++;

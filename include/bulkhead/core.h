@@ -202,11 +202,12 @@ BH_API bh_status bh_kernel_get(bh_module module, const char *name, bh_kernel *ou
 
 enum {
     BH_BUFFER_ZERO = 1u << 0 /* filled with zeros, on the device's own lane, before other work */
+    /* managed.h has BH_BUFFER_MANAGED and its like, share.h has BH_BUFFER_SHAREABLE */
 };
 
 typedef struct bh_buffer_options {
     uint32_t size;
-    uint32_t flags;  /* BH_BUFFER_ZERO */
+    uint32_t flags;  /* BH_BUFFER_... */
     const char *tag; /* what it is for, or BH_HERE; copied. NULL: none. See memory.h */
     uint64_t align;  /* of the address: a power of two up to 64 KiB; default 256 */
 } bh_buffer_options;
@@ -544,18 +545,19 @@ typedef struct bh_buffer_info {
     bh_type type;
     uint64_t count;
     uint64_t bytes;
-    uint64_t address;           /* on the device, writable */
+    uint64_t
+        address; /* on the device, writable. The same for as long as the buffer lives, takeovers
+                         included */
     uint64_t read_only_address; /* on the device; inputs are passed by this address */
     bh_device device;
     uint32_t suspect; /* 1: a lost worker may have left some of it half written */
     uint32_t is_view;
     uint64_t suspect_offset; /* the range that covers all suspect bytes */
     uint64_t suspect_bytes;
+    void *pointer; /* of a managed buffer: its host copy; else NULL */
 } bh_buffer_info;
 
 BH_API bh_status bh_buffer_get_info(bh_buffer buffer, bh_buffer_info *out);
-/* bh_buffer_info.address: the same for as long as the buffer lives, takeovers included. */
-BH_API bh_status bh_buffer_address(bh_buffer buffer, uint64_t *out);
 
 /* Declares that the suspect contents of a buffer are good enough. */
 BH_API bh_status bh_buffer_accept(bh_buffer buffer);
@@ -564,7 +566,7 @@ BH_API bh_status bh_buffer_accept(bh_buffer buffer);
 
 /* A write has copied its source when it returns, unless the source is memory from bh_host_alloc:
  * that is read when the work runs. The target of a read must be memory from bh_host_alloc. Rows:
- * memory.h. */
+ * request.h. */
 BH_API bh_status bh_submit_write(bh_lane lane, bh_buffer buffer, uint64_t offset,
                                  const void *source, uint64_t bytes, bh_ticket *out);
 BH_API bh_status bh_submit_read(bh_lane lane, bh_buffer buffer, uint64_t offset, void *target,

@@ -8,7 +8,9 @@
  *
  *     bh_status map_array(bh_device gpu, uint64_t n, bh_buffer *x, bh_cuda_mapping *here) {
  *         bh_cuda_mapping mapping = BH_INIT(mapping);
- *         bh_status status = bh_buffer_alloc_shareable(gpu, BH_F32, n, x);
+ *         bh_buffer_options options = BH_INIT(options);
+ *         options.flags = BH_BUFFER_SHAREABLE;
+ *         bh_status status = bh_buffer_alloc(gpu, BH_F32, n, &options, x);
  *         if (status == BH_OK) status = bh_cuda_map(*x, &mapping);
  *         *here = mapping; // use here->address with cuLaunchKernel and the like, then
  *         return status;   // cuStreamSynchronize, then bh_launch with BH_INOUT(*x)
@@ -52,7 +54,7 @@ typedef struct bh_cuda_mapping {
     uint64_t id; /* for bh_cuda_unmap */
 } bh_cuda_mapping;
 
-/* Maps a buffer from bh_buffer_alloc_shareable. The memory stays while it is mapped, even if the
+/* Maps a buffer that was allocated with BH_BUFFER_SHAREABLE. The memory stays while it is mapped, even if the
  * buffer is released. BH_E_UNSUPPORTED: it is not memory of a GPU, or cannot be shared. */
 BH_API bh_status bh_cuda_map(bh_buffer buffer, bh_cuda_mapping *out);
 /* The same with what bh_buffer_export returned, perhaps in another process; no device needs to be

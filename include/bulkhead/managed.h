@@ -8,13 +8,15 @@
  * pages.
  *
  *     bh_status add_one_to_all(bh_device gpu, bh_kernel add_one, uint32_t n) {
+ *         bh_buffer_options options = BH_INIT(options);
+ *         options.flags = BH_BUFFER_MANAGED;
  *         bh_buffer buffer;
  *         void *pointer;
- *         bh_status s = bh_managed_alloc(gpu, BH_U32, n, NULL, &buffer, &pointer);
+ *         bh_status s = bh_buffer_alloc(gpu, BH_U32, n, &options, &buffer);
  *         if (s) return s;
- *         uint32_t *x = (uint32_t *)pointer;
- *         s = bh_managed_map(buffer, 0, n * 4ull, BH_MAP_WRITE | BH_MAP_DISCARD, NULL);
+ *         s = bh_managed_map(buffer, 0, n * 4ull, BH_MAP_WRITE | BH_MAP_DISCARD, &pointer);
  *         if (!s) {
+ *             uint32_t *x = (uint32_t *)pointer; // the same on the device, and after any loss
  *             for (uint32_t i = 0; i < n; i++) x[i] = i;
  *             (void)((s = bh_managed_unmap(x, n * 4ull)) ||
  *                    (s = bh_launch(add_one, BH_GRID(n, 256), BH_ARGS(BH_INOUT(buffer), n), NULL,
@@ -29,10 +31,10 @@
  *
  * After a loss the rules for all buffers apply; what is newest in the host copy is never lost.
  *
- * With BH_MANAGED_DRIVER there is no second copy. The driver moves the memory between device and
+ * With BH_BUFFER_DRIVER there is no second copy. The driver moves the memory between device and
  * host by itself, for data larger than the device. The program has no pointer to it and no maps;
  * launches, reads, writes and copies reach it. It is lost with a worker: after each loss all of it
- * is suspect, and bh_buffer_address returns another address.
+ * is suspect, and bh_buffer_info has another address.
  *
  * docs/managed.md has more.
  */
@@ -47,34 +49,23 @@ extern "C" {
 
 /* ---- allocating ---- */
 
+/* For bh_buffer_options.flags. The address is bh_buffer_info.pointer; bh_managed_map gives it too. */
 enum {
-    BH_MANAGED_TRANSPARENT = 1, /* plain loads and stores at any time between launches. A ticket is
-                                   BH_OK once its results are in host memory */
-    BH_MANAGED_UNTRACKED = 2,   /* with it: treat every page as written at each launch, as where the
-                                   system cannot report which were */
-    BH_MANAGED_DRIVER = 4       /* memory that the device's driver moves itself: see above */
+    BH_BUFFER_MANAGED = 1u << 8, /* a second copy in host memory, at the same address */
+    BH_BUFFER_TRANSPARENT =
+        1u << 9,                    /* with it: plain loads and stores at any time between launches.
+                                        A ticket is BH_OK once its results are in host memory */
+    BH_BUFFER_UNTRACKED = 1u << 10, /* with that: treat every page as written at each launch, as
+                                        where the system cannot report which were */
+    BH_BUFFER_DRIVER = 1u << 11     /* in place of them: memory that the device's driver moves
+                                        itself: see above */
 };
 
 enum {
-    BH_ATTACH_GLOBAL = 0, /* any lane may use it */
+    BH_ATTACH_GLOBAL = 0, /* any lane may use it; so it begins */
     BH_ATTACH_HOST = 1,   /* no lane may */
     BH_ATTACH_LANE = 2    /* one lane may */
 };
-
-typedef struct bh_managed_options {
-    uint32_t size;
-    uint32_t flags;    /* BH_MANAGED_... */
-    uint32_t attach;   /* BH_ATTACH_... */
-    uint32_t reserved; /* 0 */
-    bh_lane lane;      /* BH_ATTACH_LANE */
-    const char *tag;   /* what it is for, as in bh_buffer_options; NULL: none */
-} bh_managed_options;
-
-/* The contents are undefined at first. `out_pointer`, which may be NULL, gets the address; with
- * BH_MANAGED_DRIVER it gets NULL. */
-BH_API bh_status bh_managed_alloc(bh_device device, bh_type type, uint64_t count,
-                                  const bh_managed_options *options, bh_buffer *out,
-                                  void **out_pointer);
 
 /* Sets who may use the buffer from now on. Launches of others are refused with BH_E_BUSY. */
 BH_API bh_status bh_managed_attach(bh_buffer buffer, uint32_t attach, bh_lane lane);
@@ -104,7 +95,7 @@ BH_API bh_status bh_managed_unmap(const void *pointer, uint64_t bytes);
 enum { BH_TO_DEVICE = 1, BH_TO_HOST = 2 };
 
 /* Moves what is newer on the other side now, as work on a lane. `device` is the buffer's, or zero.
- * With BH_MANAGED_DRIVER the driver itself does this, and follows the advice below. */
+ * With BH_BUFFER_DRIVER the driver itself does this, and follows the advice below. */
 BH_API bh_status bh_managed_prefetch(bh_buffer buffer, uint64_t offset, uint64_t bytes,
                                      uint32_t where, bh_device device, bh_lane lane,
                                      bh_ticket *out);
@@ -144,7 +135,7 @@ enum {
 
 typedef struct bh_managed_info {
     uint32_t size;
-    uint32_t flags; /* BH_MANAGED_... */
+    uint32_t flags; /* BH_BUFFER_MANAGED ... */
     void *pointer;
     uint64_t bytes;
     uint64_t page_bytes;

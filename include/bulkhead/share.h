@@ -10,7 +10,9 @@
  *     bh_status same_memory(bh_device first, bh_device second, bh_buffer *here, bh_buffer *there) {
  *         int fds[BH_SHARE_FDS];
  *         bh_share_token token = BH_INIT(token);
- *         bh_status status = bh_buffer_alloc_shareable(first, BH_F32, 1000, here);
+ *         bh_buffer_options options = BH_INIT(options);
+ *         options.flags = BH_BUFFER_SHAREABLE;
+ *         bh_status status = bh_buffer_alloc(first, BH_F32, 1000, &options, here);
  *         if (status == BH_OK) status = bh_buffer_export(*here, fds, &token);
  *         if (status == BH_OK) status = bh_buffer_import(second, fds, &token, 0, there);
  *         return status; // the caller closes fds; the buffers do not need them any more
@@ -37,10 +39,10 @@
 extern "C" {
 #endif
 
-/* Shareable buffers have memory of their own: allocating and releasing one is a message to the
- * worker, and uses whole units of memory (64 KiB on the CPU device, 2 MiB on a GPU). */
-BH_API bh_status bh_buffer_alloc_shareable(bh_device device, bh_type type, uint64_t count,
-                                           bh_buffer *out);
+/* For bh_buffer_options.flags. Shareable buffers have memory of their own: allocating and releasing
+ * one is a message to the worker, and uses whole units of memory (64 KiB on the CPU device, 2 MiB on
+ * a GPU). */
+enum { BH_BUFFER_SHAREABLE = 1u << 12 };
 
 enum { BH_SHARE_FDS = 2 }; /* the memory, and the page that says which tokens are valid */
 
@@ -62,8 +64,8 @@ typedef struct bh_share_token {
 } bh_share_token;
 
 /* Returns descriptors that belong to the caller (close-on-exec), and a token. Any number of times;
- * also for a buffer that was itself opened from a token. BH_E_UNSUPPORTED: the buffer is not from
- * bh_buffer_alloc_shareable. */
+ * also for a buffer that was itself opened from a token. BH_E_UNSUPPORTED: the buffer was allocated
+ * without BH_BUFFER_SHAREABLE. */
 BH_API bh_status bh_buffer_export(bh_buffer buffer, int out_fds[BH_SHARE_FDS], bh_share_token *out);
 /* Makes all tokens of the buffer stale that exist so far, as releasing it and closing its device
  * do. What was opened with them stays open. */
@@ -92,7 +94,7 @@ typedef struct bh_share_info {
 /* What the descriptors say of a token. Fails as bh_buffer_import does, except that a stale token is
  * an answer here. */
 BH_API bh_status bh_share_get_info(const int fds[BH_SHARE_FDS], const bh_share_token *token,
-                                bh_share_info *out);
+                                   bh_share_info *out);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -260,9 +260,11 @@ static bh_status take_snapshot(demo *d, snapshot *out) {
     size_t size = d->count * sizeof *d->host;
     if (bh_buffer_read(d->x, 0, d->host, size) != BH_OK) return library_failed(d);
     out->x_sum = checksum(d->host, size);
-    if (bh_buffer_address(d->x, &out->x_address) != BH_OK ||
-        bh_buffer_address(d->y, &out->y_address) != BH_OK)
+    bh_buffer_info x = BH_INIT(x), y = BH_INIT(y);
+    if (bh_buffer_get_info(d->x, &x) != BH_OK || bh_buffer_get_info(d->y, &y) != BH_OK)
         return library_failed(d);
+    out->x_address = x.address;
+    out->y_address = y.address;
     return BH_OK;
 }
 

@@ -24,7 +24,7 @@ static bh_status check_support(const bh__device_instance *device, bh_error *erro
         missing = "the device cannot share it with the host page by page";
     if (!missing) return BH_OK;
     return bh__fail(
-        error, BH_E_UNSUPPORTED, "leave out BH_MANAGED_DRIVER, and use no more than the device has",
+        error, BH_E_UNSUPPORTED, "leave out BH_BUFFER_DRIVER, and use no more than the device has",
         "%s does not support the driver's managed memory: %s", device->info.name, missing);
 }
 

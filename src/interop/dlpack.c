@@ -256,8 +256,9 @@ static bh_status from_gpu(bh_device device, const bh_dl_tensor *tensor, bh_type 
         return bh__interop_refuse(BH_E_INVALID, "pass a tensor of a GPU that this process sees",
                                   "the tensor is on GPU %d, which is not there", tensor->device_id);
     bool near = info.uuid[0] && same_gpu(cu, info.uuid, ordinal);
-    status = bh__interop_pass_on(near ? bh_buffer_alloc_shareable(device, type, count, out)
-                                      : bh_buffer_alloc(device, type, count, NULL, out));
+    bh_buffer_options options = BH_INIT(options);
+    options.flags = near ? BH_BUFFER_SHAREABLE : 0;
+    status = bh__interop_pass_on(bh_buffer_alloc(device, type, count, &options, out));
     if (status != BH_OK) return status;
     bh__interop_visit visit;
     status = bh__interop_enter(cu, ordinal, &visit);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every call that takes a handle, given handles that are zero, made up, closed, of another kind. */
+#include "../support/buffers.h"
 #include "../support/support.h"
 
 /* The good arguments of the calls under test. */
@@ -107,7 +108,7 @@ CALL(buffer_retain, bh_buffer_retain(B))
 CALL(buffer_release, bh_buffer_release(B))
 CALL(buffer_view, bh_buffer_view(B, 0, 0, 1, &out_buffer))
 CALL(buffer_query, bh_buffer_get_info(B, &buffer_info))
-CALL(buffer_address, bh_buffer_address(B, &out_number))
+CALL(buffer_address, buffer_address(B, &out_number))
 CALL(buffer_write, bh_buffer_write(B, 0, &good.word, 4))
 CALL(buffer_read, bh_buffer_read(B, 0, &good.word, 4))
 CALL(buffer_copy_to, bh_buffer_copy(B, 0, good.buffer, 0, 4))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Allocating, reading, writing, copying and filling buffers. */
+#include "../support/buffers.h"
 #include "../support/support.h"
 
 static bh_buffer alloc(bh_device device, bh_type type, uint64_t count) {
@@ -233,7 +234,7 @@ TEST(memory_stays_while_a_view_lives) {
     REQUIRE_OK(bh_buffer_view(whole, 0, 1000, 1000, &view));
     uint64_t address = address_of(view);
     CHECK_OK(bh_buffer_release(whole));
-    CHECK_REFUSED(bh_buffer_address(whole, &address), BH_E_INVALID);
+    CHECK_REFUSED(buffer_address(whole, &address), BH_E_INVALID);
     for (int i = 0; i < 50; i++) { /* whoever took that memory would write over it */
         bh_buffer other = words_filled(device, 1 << 14, 0xdead);
         CHECK_OK(bh_buffer_release(other));

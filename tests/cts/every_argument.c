@@ -2,6 +2,7 @@
 /* Every call, with all arguments good but one: a handle that is zero, made up, closed or of another kind, a
  * pointer that is NULL. The call is refused with a reason, writes nothing through its other pointers, and
  * does no harm. */
+#include "../support/buffers.h"
 #include "../support/support.h"
 #include "../support/transfers.h"
 
@@ -214,7 +215,6 @@ static bool each_tag(void *context, const bh_memory_tag *tag) {
     _(1, bh_buffer_release(B))                                                                     \
     _(2, bh_buffer_view(B, 0, 0, 1, P(&out.buffer)))                                               \
     _(2, bh_buffer_get_info(B, P(&out.buffer_info)))                                               \
-    _(2, bh_buffer_address(B, P(&out.number)))                                                     \
     _(2, bh_buffer_write(B, 0, P(&good.word), 4))                                                  \
     _(2, bh_buffer_read(B, 0, P(out.bytes), 4))                                                    \
     _(2, bh_buffer_copy(B, 0, OTHER, 0, 4))                                                        \
@@ -249,14 +249,14 @@ static bool each_tag(void *context, const bh_memory_tag *tag) {
     _(2, bh_host_pool_give(POOL, P(good.piece)))                                                   \
     _(2, bh_host_pool_get_info(POOL, P(&out.pool_info)))                                           \
     _(1, bh_host_pool_release(POOL))                                                               \
-    _(2, bh_buffer_alloc_shareable(D, BH_U32, 4, P(&out.buffer)))                                  \
+    _(2, alloc_shareable(D, BH_U32, 4, P(&out.buffer)))                                            \
     _(3, bh_buffer_export(SHARED, P(out.fds), P(&out.token)))                                      \
     _(1, bh_buffer_revoke(SHARED))                                                                 \
     _(4, bh_buffer_import(D, P(good.fds), P(&good.token), 0, P(&out.buffer)))                      \
     _(3, bh_share_map(P(good.fds), P(&good.token), P(&out.pointer)))                               \
     _(1, bh_share_unmap(P(good.host)))                                                             \
     _(3, bh_share_get_info(P(good.fds), P(&good.token), P(&out.share_info)))                       \
-    _(2, bh_managed_alloc(D, BH_U32, 4, NULL, P(&out.buffer), &out.pointer))                       \
+    _(2, alloc_managed(D, BH_U32, 4, 0, P(&out.buffer), &out.pointer))                             \
     _(1, bh_managed_map(MANAGED, 0, 4, BH_MAP_READ, &out.pointer))                                 \
     _(1, bh_managed_unmap(P(good.managed_memory), 4))                                              \
     _(3, bh_managed_prefetch(MANAGED, 0, 4, BH_TO_DEVICE, HERE, L, &out.ticket))                   \
@@ -357,9 +357,9 @@ static void make_good(rig *r) {
     good.buffer = words_filled(r->device, 16, 7);
     good.other = words_filled(r->device, 16, 8);
     good.rows = bh_transfer_fill(good.buffer, 0, 4, &good.word, 4);
-    REQUIRE_OK(bh_buffer_alloc_shareable(r->device, BH_U32, 16, &good.shared));
+    REQUIRE_OK(alloc_shareable(r->device, BH_U32, 16, &good.shared));
     REQUIRE_OK(bh_buffer_export(good.shared, good.fds, &good.token));
-    REQUIRE_OK(bh_managed_alloc(r->device, BH_U32, 16, NULL, &good.managed, &good.managed_memory));
+    REQUIRE_OK(alloc_managed(r->device, BH_U32, 16, 0, &good.managed, &good.managed_memory));
     REQUIRE_OK(bh_host_alloc(r->device, 4096, &good.host));
     REQUIRE_OK(bh_host_pool_open(r->device, NULL, &good.pool));
     REQUIRE_OK(bh_host_pool_take(good.pool, 64, 0, &good.piece));

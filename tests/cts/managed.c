@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
+#include "../support/buffers.h"
 #include "../support/managed.h"
 
 enum { WORDS = 50000, BYTES = WORDS * 4 };
@@ -219,9 +220,8 @@ TEST(maps_wait_for_launches_or_say_busy) {
 TEST(attached_to_the_host_or_to_a_lane) {
     rig r = rig_open(0);
     bh_lane lane = open_lane(r.device);
-    bh_managed_options options = BH_INIT(options);
-    options.attach = BH_ATTACH_HOST;
-    made m = managed_with(r.device, WORDS, &options);
+    made m = managed_made(r.device, WORDS, 0);
+    REQUIRE_OK(bh_managed_attach(m.buffer, BH_ATTACH_HOST, (bh_lane){0}));
     CHECK_EQ(managed_info(m.buffer).attach, BH_ATTACH_HOST);
     CHECK_REFUSED(add_one(&r, m.buffer, 10), BH_E_BUSY);
     map(m.buffer, 0, BYTES, BH_MAP_WRITE | BH_MAP_DISCARD);
@@ -412,27 +412,19 @@ TEST(bad_input_is_refused) {
     bh_device here = {0};
     void *pointer;
     uint32_t bits;
-    bh_managed_options options = BH_INIT(options);
-    CHECK_REFUSED(bh_managed_alloc(r.device, BH_U32, 1, NULL, NULL, &pointer), BH_E_INVALID);
-    CHECK_REFUSED(bh_managed_alloc(r.device, BH_U32, 0, NULL, &out, &pointer), BH_E_INVALID);
-    CHECK_REFUSED(bh_managed_alloc(r.device, 99, 1, NULL, &out, &pointer), BH_E_INVALID);
-    CHECK_REFUSED(bh_managed_alloc(r.device, BH_U32, UINT64_MAX / 4, NULL, &out, &pointer),
-                  BH_E_INVALID);
-    CHECK_REFUSED(bh_managed_alloc(r.device, BH_U32, UINT64_C(1) << 58, NULL, &out, &pointer),
+    CHECK_REFUSED(alloc_managed(r.device, BH_U32, 1, 0, NULL, &pointer), BH_E_INVALID);
+    CHECK_REFUSED(alloc_managed(r.device, BH_U32, 0, 0, &out, &pointer), BH_E_INVALID);
+    CHECK_REFUSED(alloc_managed(r.device, 99, 1, 0, &out, &pointer), BH_E_INVALID);
+    CHECK_REFUSED(alloc_managed(r.device, BH_U32, UINT64_MAX / 4, 0, &out, &pointer), BH_E_INVALID);
+    CHECK_REFUSED(alloc_managed(r.device, BH_U32, UINT64_C(1) << 58, 0, &out, &pointer),
                   BH_E_NO_MEMORY);
-    CHECK_REFUSED(bh_managed_alloc((bh_device){5}, BH_U32, 1, NULL, &out, &pointer), BH_E_INVALID);
-    options.flags = 1u << 30;
-    CHECK_REFUSED(bh_managed_alloc(r.device, BH_U32, 1, &options, &out, &pointer), BH_E_INVALID);
-    options.flags = BH_MANAGED_UNTRACKED;
-    CHECK_REFUSED(bh_managed_alloc(r.device, BH_U32, 1, &options, &out, &pointer), BH_E_INVALID);
-    options.flags = 0;
-    options.attach = 7;
-    CHECK_REFUSED(bh_managed_alloc(r.device, BH_U32, 1, &options, &out, &pointer), BH_E_INVALID);
-    options.attach = BH_ATTACH_LANE;
-    options.lane = (bh_lane){77};
-    CHECK_REFUSED(bh_managed_alloc(r.device, BH_U32, 1, &options, &out, &pointer), BH_E_INVALID);
-    options.size = 3;
-    CHECK_REFUSED(bh_managed_alloc(r.device, BH_U32, 1, &options, &out, &pointer), BH_E_INVALID);
+    CHECK_REFUSED(alloc_managed((bh_device){5}, BH_U32, 1, 0, &out, &pointer), BH_E_INVALID);
+    CHECK_REFUSED(alloc_managed(r.device, BH_U32, 1, 1u << 30, &out, &pointer), BH_E_INVALID);
+    CHECK_REFUSED(alloc_managed(r.device, BH_U32, 1, BH_BUFFER_UNTRACKED, &out, &pointer),
+                  BH_E_INVALID);
+    CHECK_REFUSED(alloc_flags(r.device, BH_U32, 1, BH_BUFFER_TRANSPARENT, &out), BH_E_INVALID);
+    CHECK_REFUSED(alloc_managed(r.device, BH_U32, 1, BH_BUFFER_SHAREABLE, &out, &pointer),
+                  BH_E_UNSUPPORTED);
     CHECK_EQ(out.id, 0);
 
     CHECK_REFUSED(bh_managed_map(plain, 0, 4, BH_MAP_READ, NULL), BH_E_INVALID);
@@ -511,9 +503,7 @@ static void come_and_go(uint32_t flags) {
     bh_lane lane = open_lane(r.device);
     bh_launch_options there = on_lane(lane, 0);
     for (uint32_t i = 0; i < 12; i++) {
-        bh_managed_options options = BH_INIT(options);
-        options.flags = i % 2 ? BH_MANAGED_TRANSPARENT : 0;
-        made m = managed_with(r.device, 5000 + i, &options);
+        made m = managed_made(r.device, 5000 + i, i % 2 ? BH_BUFFER_TRANSPARENT : 0);
         CHECK_EQ((uintptr_t)m.words, address_of(m.buffer));
         map(m.buffer, 0, 20000, BH_MAP_WRITE | BH_MAP_DISCARD);
         count_up(m.words, 5000, i);
@@ -603,4 +593,32 @@ TEST_TIMEOUT(sixteen_threads_each_with_a_slice, 60) {
     run_threads(THREADS, own_slice, &c);
     CHECK_EQ(managed_info(c.m.buffer).maps, 0);
     CHECK_OK(bh_device_close(c.r.device));
+}
+
+/* What bh_buffer_alloc promises holds for every kind of memory. */
+TEST(every_kind_can_be_zeroed_and_aligned) {
+    static const uint32_t kinds[] = {0, BH_BUFFER_MANAGED, BH_BUFFER_SHAREABLE,
+                                     BH_BUFFER_MANAGED | BH_BUFFER_TRANSPARENT};
+    rig r = rig_open(0);
+    for (uint32_t i = 0; i < 4; i++) {
+        bh_buffer_options options = BH_INIT(options);
+        options.flags = kinds[i] | BH_BUFFER_ZERO;
+        options.align = 16384;
+        bh_buffer buffer;
+        REQUIRE_OK(bh_buffer_alloc(r.device, BH_U32, 5000, &options, &buffer));
+        CHECK(words_are(buffer, 5000, 0));
+        bh_buffer_info info = BH_INIT(info);
+        REQUIRE_OK(bh_buffer_get_info(buffer, &info));
+        CHECK_EQ(info.address % 16384, 0);
+        CHECK((info.pointer != NULL) == ((kinds[i] & BH_BUFFER_MANAGED) != 0));
+        if (info.pointer) CHECK_EQ((uintptr_t)info.pointer, info.address);
+        bh_buffer view;
+        REQUIRE_OK(bh_buffer_view(buffer, 0, 10, 5, &view));
+        bh_buffer_info part = BH_INIT(part);
+        REQUIRE_OK(bh_buffer_get_info(view, &part));
+        if (info.pointer) CHECK_EQ((uintptr_t)part.pointer, (uintptr_t)info.pointer + 40);
+        REQUIRE_OK(bh_buffer_release(view));
+        REQUIRE_OK(bh_buffer_release(buffer));
+    }
+    CHECK_OK(bh_device_close(r.device));
 }

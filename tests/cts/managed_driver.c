@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Managed buffers on the driver's own memory: launches, copies, views, prefetch, advice, and what
  * they refuse. */
+#include "../support/buffers.h"
 #include "../support/managed.h"
 #include "../support/transfers.h"
 
@@ -13,12 +14,12 @@ static bh_error last(void) {
 }
 
 static bh_status ask(bh_device device, uint64_t words, const char *tag, bh_buffer *out) {
-    bh_managed_options options = BH_INIT(options);
-    options.flags = BH_MANAGED_DRIVER;
+    bh_buffer_options options = BH_INIT(options);
+    options.flags = BH_BUFFER_DRIVER;
     options.tag = tag;
-    void *pointer = &options;
-    bh_status status = bh_managed_alloc(device, BH_U32, words, &options, out, &pointer);
-    if (status == BH_OK) CHECK(pointer == NULL);
+    bh_buffer_info info = BH_INIT(info);
+    bh_status status = bh_buffer_alloc(device, BH_U32, words, &options, out);
+    if (status == BH_OK && bh_buffer_get_info(*out, &info) == BH_OK) CHECK(info.pointer == NULL);
     return status;
 }
 
@@ -136,7 +137,7 @@ TEST(prefetches_go_both_ways_and_are_counted) {
     }
     CHECK(words_count(m, WORDS, 51));
     bh_managed_info info = managed_info(m);
-    CHECK_EQ(info.flags, BH_MANAGED_DRIVER);
+    CHECK_EQ(info.flags, BH_BUFFER_DRIVER);
     CHECK_EQ(info.prefetches, 53);
     CHECK_EQ(info.bytes, BYTES);
     CHECK(info.pointer == NULL);
@@ -209,15 +210,13 @@ TEST(bad_input_is_refused) {
     CHECK_REFUSED(bh_managed_advice(m, 0, NULL), BH_E_INVALID);
     CHECK_REFUSED(bh_managed_get_info(m, NULL), BH_E_INVALID);
     CHECK_REFUSED(bh_buffer_write(m, 1, &bits, 4000), BH_E_INVALID);
-    bh_managed_options options = BH_INIT(options);
-    options.flags = BH_MANAGED_DRIVER;
-    CHECK_REFUSED(bh_managed_alloc(r.device, BH_U32, 0, &options, &out, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_managed_alloc(r.device, BH_U32, 1, &options, NULL, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_managed_alloc(r.device, (bh_type)999, 1, &options, &out, NULL), BH_E_INVALID);
-    options.flags = BH_MANAGED_DRIVER | 8;
-    CHECK_REFUSED(bh_managed_alloc(r.device, BH_U32, 1, &options, &out, NULL), BH_E_INVALID);
-    options.flags = BH_MANAGED_DRIVER | BH_MANAGED_UNTRACKED;
-    CHECK_REFUSED(bh_managed_alloc(r.device, BH_U32, 1, &options, &out, NULL), BH_E_INVALID);
+    const uint32_t driver = BH_BUFFER_DRIVER;
+    CHECK_REFUSED(alloc_flags(r.device, BH_U32, 0, driver, &out), BH_E_INVALID);
+    CHECK_REFUSED(alloc_flags(r.device, BH_U32, 1, driver, NULL), BH_E_INVALID);
+    CHECK_REFUSED(alloc_flags(r.device, (bh_type)999, 1, driver, &out), BH_E_INVALID);
+    CHECK_REFUSED(alloc_flags(r.device, BH_U32, 1, driver | 8, &out), BH_E_INVALID);
+    CHECK_REFUSED(alloc_flags(r.device, BH_U32, 1, driver | BH_BUFFER_UNTRACKED, &out),
+                  BH_E_INVALID);
     CHECK_EQ(managed_info(m).prefetches, 0);
     CHECK_OK(bh_device_close(other));
     CHECK_OK(bh_device_close(r.device));
@@ -233,12 +232,10 @@ TEST(what_is_not_there_says_so) {
     CHECK_REFUSED(bh_managed_attach(m, BH_ATTACH_HOST, (bh_lane){0}), BH_E_UNSUPPORTED);
     CHECK_REFUSED(bh_managed_attach(m, BH_ATTACH_LANE, open_lane(r.device)), BH_E_UNSUPPORTED);
     CHECK_OK(bh_managed_attach(m, BH_ATTACH_GLOBAL, (bh_lane){0}));
-    bh_managed_options options = BH_INIT(options);
-    options.flags = BH_MANAGED_DRIVER | BH_MANAGED_TRANSPARENT;
-    CHECK_REFUSED(bh_managed_alloc(r.device, BH_U32, 1, &options, &out, NULL), BH_E_UNSUPPORTED);
-    options.flags = BH_MANAGED_DRIVER;
-    options.attach = BH_ATTACH_HOST;
-    CHECK_REFUSED(bh_managed_alloc(r.device, BH_U32, 1, &options, &out, NULL), BH_E_UNSUPPORTED);
+    const uint32_t others[] = {BH_BUFFER_TRANSPARENT, BH_BUFFER_MANAGED, BH_BUFFER_SHAREABLE};
+    for (int i = 0; i < 3; i++)
+        CHECK_REFUSED(alloc_flags(r.device, BH_U32, 1, BH_BUFFER_DRIVER | others[i], &out),
+                      BH_E_UNSUPPORTED);
     /* What keeps addresses. */
     bh_kernel kernel = rig_kernel(&r, "add_one");
     bh_prepared prepared;

@@ -3,6 +3,7 @@
  * and without losses, against a model of every word. */
 #include <signal.h>
 
+#include "../support/buffers.h"
 #include "../support/support.h"
 
 enum { LANES = 3, BUFFERS = 4, WORDS = 5200, BATCH = 24, RECENT = 8 };
@@ -308,11 +309,9 @@ static void quiet_history(uint64_t seed, uint32_t flags, unsigned ms) {
     w->lanes[0] = (bh_lane){0};
     for (int i = 1; i < LANES; i++) w->lanes[i] = open_lane(w->r.device);
     for (uint32_t i = 0; i < BUFFERS; i++) {
-        bh_managed_options options = BH_INIT(options);
-        if (i >= 2) options.flags = BH_MANAGED_TRANSPARENT | (i == 3 ? BH_MANAGED_UNTRACKED : 0);
-        void *pointer;
-        REQUIRE_OK(
-            bh_managed_alloc(w->r.device, BH_U32, WORDS, &options, &w->buffers[i], &pointer));
+        uint32_t how = i < 2 ? 0 : BH_BUFFER_TRANSPARENT | (i == 3 ? BH_BUFFER_UNTRACKED : 0);
+        void *pointer = NULL;
+        REQUIRE_OK(alloc_managed(w->r.device, BH_U32, WORDS, how, &w->buffers[i], &pointer));
         w->words[i] = pointer;
         w->transparent[i] = i >= 2;
         REQUIRE_OK(bh_buffer_fill(w->buffers[i], 0, WORDS * 4, &i, 4));
@@ -382,10 +381,9 @@ static void lossy_history(uint64_t seed, uint32_t flags, bool kills, bool breaks
     pthread_t thread;
     for (int i = 0; i < LANES; i++) w->lanes[i] = open_lane(w->r.device);
     for (uint32_t i = 0; i < BUFFERS; i++) {
-        bh_managed_options how = BH_INIT(how);
-        if (i >= 2) how.flags = BH_MANAGED_TRANSPARENT | (i == 3 ? BH_MANAGED_UNTRACKED : 0);
-        void *pointer;
-        REQUIRE_OK(bh_managed_alloc(w->r.device, BH_U32, WORDS, &how, &w->buffers[i], &pointer));
+        uint32_t how = i < 2 ? 0 : BH_BUFFER_TRANSPARENT | (i == 3 ? BH_BUFFER_UNTRACKED : 0);
+        void *pointer = NULL;
+        REQUIRE_OK(alloc_managed(w->r.device, BH_U32, WORDS, how, &w->buffers[i], &pointer));
         w->words[i] = pointer;
         w->transparent[i] = i >= 2;
         REQUIRE_OK(

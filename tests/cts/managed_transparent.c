@@ -30,7 +30,7 @@ static void set_all(uint32_t *words, uint64_t count, uint32_t value) {
 static void loads_and_stores(uint32_t more) {
     rig r = rig_open(0);
     bh_lane lane = open_lane(r.device);
-    made m = managed_made(r.device, WORDS, BH_MANAGED_TRANSPARENT | more);
+    made m = managed_made(r.device, WORDS, BH_BUFFER_TRANSPARENT | more);
     set_all(m.words, WORDS, 1);
     REQUIRE_OK(bh_wait(add_one(&r, m.buffer, lane), LONG_NS));
     CHECK(all_are(m.words, WORDS, 2));
@@ -50,13 +50,13 @@ TEST(plain_loads_and_stores) {
 }
 
 TEST(the_same_without_tracking) {
-    loads_and_stores(BH_MANAGED_UNTRACKED);
+    loads_and_stores(BH_BUFFER_UNTRACKED);
 }
 
 TEST(only_pages_that_were_written_move) {
     if (bh_managed_tracking() != BH_OK) SKIP("the system does not tell which pages were written");
     rig r = rig_open(0);
-    made m = managed_made(r.device, WORDS, BH_MANAGED_TRANSPARENT);
+    made m = managed_made(r.device, WORDS, BH_BUFFER_TRANSPARENT);
     bh_managed_info info = managed_info(m.buffer);
     CHECK_EQ(info.tracking, BH_TRACKING_PAGES);
     uint64_t page = info.page_bytes, words = page / 4;
@@ -96,7 +96,7 @@ TEST(only_pages_that_were_written_move) {
 
 TEST(without_tracking_all_of_what_is_used_moves) {
     rig r = rig_open(0);
-    made m = managed_made(r.device, WORDS, BH_MANAGED_TRANSPARENT | BH_MANAGED_UNTRACKED);
+    made m = managed_made(r.device, WORDS, BH_BUFFER_TRANSPARENT | BH_BUFFER_UNTRACKED);
     CHECK_EQ(managed_info(m.buffer).tracking, BH_TRACKING_ALL_WRITTEN);
     bh_buffer view, out = words_alloc(r.device, WORDS);
     uint64_t words = managed_info(m.buffer).page_bytes / 4;
@@ -111,7 +111,7 @@ TEST(without_tracking_all_of_what_is_used_moves) {
 
 TEST(system_calls_read_and_write_it) {
     rig r = rig_open(0);
-    made m = managed_made(r.device, WORDS, BH_MANAGED_TRANSPARENT);
+    made m = managed_made(r.device, WORDS, BH_BUFFER_TRANSPARENT);
     uint32_t *plain = malloc(BYTES);
     for (uint32_t i = 0; i < WORDS; i++) plain[i] = i * 3;
     int sockets[2], pipes[2];
@@ -145,8 +145,8 @@ TEST(system_calls_read_and_write_it) {
 TEST(a_query_starts_the_way_home_and_keeps_its_word) {
     rig r = rig_open(0);
     bh_lane lane = open_lane(r.device);
-    made m = managed_made(r.device, WORDS, BH_MANAGED_TRANSPARENT),
-         n = managed_made(r.device, WORDS, BH_MANAGED_TRANSPARENT | 0);
+    made m = managed_made(r.device, WORDS, BH_BUFFER_TRANSPARENT),
+         n = managed_made(r.device, WORDS, BH_BUFFER_TRANSPARENT | 0);
     for (uint32_t round = 1; round < 20; round++) {
         bh_ticket first = add_one(&r, m.buffer, lane), second = add_one(&r, n.buffer, lane);
         bh_status status;
@@ -182,7 +182,7 @@ static void look(void *context, bh_ticket ticket, bh_status status) {
 
 TEST(callbacks_and_the_eventfd_come_when_it_is_home) {
     rig r = rig_open(0);
-    made m = managed_made(r.device, WORDS, BH_MANAGED_TRANSPARENT);
+    made m = managed_made(r.device, WORDS, BH_BUFFER_TRANSPARENT);
     int fd;
     REQUIRE_OK(bh_device_eventfd(r.device, &fd));
     for (uint32_t i = 1; i <= 10; i++) {
@@ -203,7 +203,7 @@ TEST(callbacks_and_the_eventfd_come_when_it_is_home) {
 TEST(whatever_tells_of_the_end_brings_it_home) {
     rig r = rig_open(0);
     bh_lane a = open_lane(r.device), b = open_lane(r.device);
-    made m = managed_made(r.device, WORDS, BH_MANAGED_TRANSPARENT);
+    made m = managed_made(r.device, WORDS, BH_BUFFER_TRANSPARENT);
     bh_buffer other = words_alloc(r.device, 4);
     add_one(&r, m.buffer, a);
     REQUIRE_OK(bh_lane_sync(a, LONG_NS));
@@ -264,7 +264,7 @@ TEST_TIMEOUT(sixteen_threads_each_with_a_buffer, 90) {
     for (int i = 0; i < 3; i++) c.lanes[i] = open_lane(c.r.device);
     for (int i = 0; i < THREADS; i++)
         c.own[i] = managed_made(c.r.device, WORDS,
-                                BH_MANAGED_TRANSPARENT | (i % 4 == 3 ? BH_MANAGED_UNTRACKED : 0));
+                                BH_BUFFER_TRANSPARENT | (i % 4 == 3 ? BH_BUFFER_UNTRACKED : 0));
     run_threads(THREADS, own_buffer, &c);
     CHECK_OK(bh_device_close(c.r.device));
 }
@@ -273,7 +273,7 @@ TEST_TIMEOUT(sixteen_threads_each_with_a_buffer, 90) {
 TEST(a_closed_tracker_is_noticed) {
     if (bh_managed_tracking() != BH_OK) SKIP("the system does not tell which pages were written");
     rig r = rig_open(0);
-    made m = managed_made(r.device, WORDS, BH_MANAGED_TRANSPARENT);
+    made m = managed_made(r.device, WORDS, BH_BUFFER_TRANSPARENT);
     REQUIRE_OK(bh_wait(add_one(&r, m.buffer, (bh_lane){0}), LONG_NS));
     for (int fd = 3; fd < 200; fd++) {
         char path[64], name[64] = "";
@@ -290,7 +290,7 @@ TEST(a_closed_tracker_is_noticed) {
 /* Done for whoever asks once what was written has come home, and not before that for bh_cancel. */
 TEST(cancelling_and_asking_agree) {
     rig r = rig_open(0);
-    made m = managed_made(r.device, WORDS, BH_MANAGED_TRANSPARENT);
+    made m = managed_made(r.device, WORDS, BH_BUFFER_TRANSPARENT);
     unsigned begun = 0, ended = 0;
     for (int i = 0; i < 60; i++) {
         uint32_t n = WORDS;

@@ -284,19 +284,17 @@ TEST(limits_of_tags_and_devices_hold_and_change) {
 /* Plain, shareable, managed and driver-managed buffers are allocated on one path. */
 static bh_status alloc_kind(bh_device device, int kind, uint64_t bytes, const char *tag,
                             bh_buffer *out) {
-    bh_buffer_options plain = BH_INIT(plain);
-    bh_managed_options managed = BH_INIT(managed);
-    plain.tag = managed.tag = tag;
-    managed.flags = kind == 3 ? BH_MANAGED_DRIVER : 0;
-    if (kind == 0) return bh_buffer_alloc(device, BH_U8, bytes, &plain, out);
-    if (kind == 1) return bh_buffer_alloc_shareable(device, BH_U8, bytes, out);
-    return bh_managed_alloc(device, BH_U8, bytes, &managed, out, NULL);
+    static const uint32_t flags[] = {0, BH_BUFFER_SHAREABLE, BH_BUFFER_MANAGED, BH_BUFFER_DRIVER};
+    bh_buffer_options options = BH_INIT(options);
+    options.tag = tag;
+    options.flags = flags[kind];
+    return bh_buffer_alloc(device, BH_U8, bytes, &options, out);
 }
 
 TEST(every_kind_of_allocation_is_counted_and_undone_alike) {
     bh_device device = open_device();
     for (int kind = 0; kind < 4; kind++) {
-        const char *tag = kind == 1 ? "" : "kind"; /* shareable buffers have no tag */
+        const char *tag = "kind";
         bh_buffer buffer;
         bh_status status = alloc_kind(device, kind, 5000, tag, &buffer);
         if (status == BH_E_UNSUPPORTED) continue;

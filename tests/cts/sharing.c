@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "../support/buffers.h"
 #include "../support/support.h"
 
 enum { WORDS = 1000 };
@@ -29,7 +30,7 @@ static void share_close(const share *s) {
 
 static bh_buffer shareable(bh_device device, uint64_t count, uint32_t first) {
     bh_buffer buffer;
-    REQUIRE_OK(bh_buffer_alloc_shareable(device, BH_U32, count, &buffer));
+    REQUIRE_OK(alloc_shareable(device, BH_U32, count, &buffer));
     uint32_t *words = malloc(count * sizeof *words);
     for (uint64_t i = 0; i < count; i++) words[i] = first + (uint32_t)i;
     REQUIRE_OK(bh_buffer_write(buffer, 0, words, count * sizeof *words));
@@ -276,14 +277,12 @@ TEST(bad_arguments_are_refused) {
     bh_share_info info = BH_INIT(info);
     void *memory;
     int local = 0;
-    CHECK_REFUSED(bh_buffer_alloc_shareable(a.device, BH_U32, 0, &none), BH_E_INVALID);
-    CHECK_REFUSED(bh_buffer_alloc_shareable(a.device, 99, 1, &none), BH_E_INVALID);
-    CHECK_REFUSED(bh_buffer_alloc_shareable(a.device, BH_U32, 1, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_buffer_alloc_shareable(a.device, BH_U64, UINT64_MAX / 4, &none),
-                  BH_E_NO_MEMORY);
-    CHECK_REFUSED(bh_buffer_alloc_shareable(a.device, BH_U8, UINT64_MAX - 64, &none),
-                  BH_E_NO_MEMORY);
-    CHECK_REFUSED(bh_buffer_alloc_shareable((bh_device){here.id}, BH_U32, 1, &none), BH_E_INVALID);
+    CHECK_REFUSED(alloc_shareable(a.device, BH_U32, 0, &none), BH_E_INVALID);
+    CHECK_REFUSED(alloc_shareable(a.device, 99, 1, &none), BH_E_INVALID);
+    CHECK_REFUSED(alloc_shareable(a.device, BH_U32, 1, NULL), BH_E_INVALID);
+    CHECK_REFUSED(alloc_shareable(a.device, BH_U64, UINT64_MAX / 4, &none), BH_E_NO_MEMORY);
+    CHECK_REFUSED(alloc_shareable(a.device, BH_U8, UINT64_MAX - 64, &none), BH_E_NO_MEMORY);
+    CHECK_REFUSED(alloc_shareable((bh_device){here.id}, BH_U32, 1, &none), BH_E_INVALID);
     CHECK_REFUSED(bh_buffer_export(plain, t.fds, &t.token), BH_E_UNSUPPORTED);
     CHECK_REFUSED(bh_buffer_revoke(plain), BH_E_UNSUPPORTED);
     CHECK_REFUSED(bh_buffer_export(here, NULL, &t.token), BH_E_INVALID);
@@ -312,19 +311,19 @@ TEST(limits_and_addresses_hold) {
     options.memory_limit = 64 << 20;
     rig a = rig_open_with(&options);
     bh_buffer none;
-    CHECK_REFUSED(bh_buffer_alloc_shareable(a.device, BH_U8, 65 << 20, &none), BH_E_NO_MEMORY);
+    CHECK_REFUSED(alloc_shareable(a.device, BH_U8, 65 << 20, &none), BH_E_NO_MEMORY);
     for (int i = 0; i < 200; i++) { /* 8 GiB in all, through 64 MiB */
         bh_buffer buffer;
-        REQUIRE_OK(bh_buffer_alloc_shareable(a.device, BH_U8, 40 << 20, &buffer));
-        CHECK_REFUSED(bh_buffer_alloc_shareable(a.device, BH_U8, 40 << 20, &none), BH_E_NO_MEMORY);
+        REQUIRE_OK(alloc_shareable(a.device, BH_U8, 40 << 20, &buffer));
+        CHECK_REFUSED(alloc_shareable(a.device, BH_U8, 40 << 20, &none), BH_E_NO_MEMORY);
         REQUIRE_OK(bh_buffer_release(buffer));
     }
     /* What the pool holds and does not use gives way. */
     bh_buffer pooled, own;
     REQUIRE_OK(bh_buffer_alloc(a.device, BH_U8, 40 << 20, NULL, &pooled));
-    CHECK_REFUSED(bh_buffer_alloc_shareable(a.device, BH_U8, 40 << 20, &own), BH_E_NO_MEMORY);
+    CHECK_REFUSED(alloc_shareable(a.device, BH_U8, 40 << 20, &own), BH_E_NO_MEMORY);
     REQUIRE_OK(bh_buffer_release(pooled));
-    REQUIRE_OK(bh_buffer_alloc_shareable(a.device, BH_U8, 40 << 20, &own));
+    REQUIRE_OK(alloc_shareable(a.device, BH_U8, 40 << 20, &own));
     CHECK_REFUSED(bh_buffer_alloc(a.device, BH_U8, 40 << 20, NULL, &pooled), BH_E_NO_MEMORY);
     CHECK_OK(bh_device_close(a.device));
 }

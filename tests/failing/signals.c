@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 
+#include "../support/buffers.h"
 #include "../support/support.h"
 #include "stand_in.h"
 
@@ -48,9 +49,9 @@ static void copy_much(const rig *r) {
 }
 
 static void manage(const rig *r) {
-    bh_buffer buffer;
-    uint32_t *words;
-    CHECK_OK(bh_managed_alloc(r->device, BH_U32, 4096, NULL, &buffer, (void **)&words));
+    bh_buffer buffer = {0};
+    uint32_t *words = NULL;
+    CHECK_OK(alloc_managed(r->device, BH_U32, 4096, 0, &buffer, (void **)&words));
     CHECK_OK(bh_managed_map(buffer, 0, 16384, BH_MAP_WRITE | BH_MAP_DISCARD, NULL));
     memset(words, 0, 16384);
     CHECK_OK(bh_managed_unmap(words, 16384));

@@ -4,6 +4,7 @@
  * is left over. */
 #include <signal.h>
 
+#include "../support/buffers.h"
 #include "../support/support.h"
 
 enum { THREADS = 8, SLOTS = 6, WORDS = 2048 };
@@ -84,12 +85,13 @@ static void make(own *self, unsigned slot) {
         status = TRY(bh_buffer_alloc(device, BH_U32, 5 * MIB / 4, NULL, &made));
         break;
     case 2:
-        status = TRY(bh_buffer_alloc_shareable(device, BH_U32, WORDS, &made));
+        status = TRY(alloc_shareable(device, BH_U32, WORDS, &made));
         break;
     default: {
-        bh_managed_options options = BH_INIT(options);
+        bh_buffer_options options = BH_INIT(options);
+        options.flags = BH_BUFFER_MANAGED;
         options.tag = "managed";
-        status = TRY(bh_managed_alloc(device, BH_U32, WORDS, &options, &made, NULL));
+        status = TRY(bh_buffer_alloc(device, BH_U32, WORDS, &options, &made));
     }
     }
     if (status != BH_OK) return;

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 
+#include "../support/buffers.h"
 #include "../support/support.h"
 #include "../support/transfers.h"
 
@@ -66,7 +67,7 @@ TEST(a_standby_that_is_behind_is_told_of_all_that_is_gone) {
             bh_buffer shared;
             bh_sequence sequence;
             CHECK_OK(bh_host_alloc(r.device, 8192, &memory));
-            CHECK_OK(bh_buffer_alloc_shareable(r.device, BH_U32, 100, &shared));
+            CHECK_OK(alloc_shareable(r.device, BH_U32, 100, &shared));
             bh_module module = load_module(r.device, ptx_factor);
             CHECK_OK(bh_sequence_begin(r.device, NULL, &sequence));
             CHECK_OK(record_fill(sequence, shared, 0, 400, &(uint32_t){3}, 4, NULL));

@@ -3,6 +3,7 @@
  * the device tells the address, and harms nothing else. */
 #include <signal.h>
 
+#include "../support/buffers.h"
 #include "../support/support.h"
 
 /* store_bytes(u64 p, u32 n): n bytes from p on, one after the other. */
@@ -167,7 +168,7 @@ TEST(a_shared_buffer_is_guarded_too) {
     bh_buffer p, there;
     int fds[BH_SHARE_FDS];
     bh_share_token token;
-    REQUIRE_OK(bh_buffer_alloc_shareable(r.device, BH_U32, 12, &p));
+    REQUIRE_OK(alloc_shareable(r.device, BH_U32, 12, &p));
     REQUIRE_OK(bh_buffer_export(p, fds, &token));
     REQUIRE_OK(bh_buffer_import(other.device, fds, &token, 0, &there));
     CHECK_OK(run_now(rig_kernel(&other, "iota"), BH_GRID(12, 32), BH_ARGS(BH_OUT(there), 5u, 12u)));

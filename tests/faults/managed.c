@@ -174,7 +174,7 @@ TEST(the_newest_host_copy_outlives_the_device) {
 
 TEST(transparent_buffers_in_doubt) {
     rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
-    made m = managed_made(r.device, WORDS, BH_MANAGED_TRANSPARENT);
+    made m = managed_made(r.device, WORDS, BH_BUFFER_TRANSPARENT);
     for (uint32_t i = 0; i < WORDS; i++) m.words[i] = i;
     REQUIRE_OK(add_one(&r, m.buffer, WORDS));
     bh_buffer view;
@@ -201,7 +201,7 @@ TEST(transparent_buffers_in_doubt) {
 
 TEST(a_query_waits_for_the_way_home_through_a_loss) {
     rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
-    made m = managed_made(r.device, MANY, BH_MANAGED_TRANSPARENT);
+    made m = managed_made(r.device, MANY, BH_BUFFER_TRANSPARENT);
     for (uint32_t round = 0; round < 6; round++) {
         bh_ticket ticket = submit(rig_kernel(&r, "iota"), BH_GRID(MANY, 256),
                                   BH_ARGS(BH_OUT(m.buffer), round, (uint32_t)MANY), NULL);
@@ -247,7 +247,7 @@ TEST(results_that_a_stop_keeps_from_the_host_are_not_ok) {
     bh_device_options options = device_options(BH_DEVICE_NO_STANDBY);
     options.restart_limit = 1;
     rig r = rig_open_with(&options);
-    made m = managed_made(r.device, WORDS, BH_MANAGED_TRANSPARENT);
+    made m = managed_made(r.device, WORDS, BH_BUFFER_TRANSPARENT);
     bh_lane lane = open_lane(r.device);
     bh_ticket told = iota(&r, m.buffer, 7, lane);
     REQUIRE_OK(bh_wait(told, LONG_NS));
@@ -279,7 +279,7 @@ TEST(results_that_a_stop_keeps_from_the_host_are_not_ok) {
 
 TEST(a_lane_that_is_closed_and_opened_again_brings_its_results_home) {
     rig r = rig_open(0);
-    made m = managed_made(r.device, WORDS, BH_MANAGED_TRANSPARENT);
+    made m = managed_made(r.device, WORDS, BH_BUFFER_TRANSPARENT);
     for (uint32_t round = 0; round < 100; round++) {
         bh_lane lane = open_lane(r.device);
         bh_ticket ticket = iota(&r, m.buffer, round, lane);
@@ -358,7 +358,7 @@ TEST_TIMEOUT(sixteen_threads_while_workers_are_killed, 90) {
     for (int i = 0; i < THREADS; i++)
         c.own[i] = managed_made(
             c.r.device, WORDS,
-            i % 2 ? BH_MANAGED_TRANSPARENT | (i % 4 == 3 ? BH_MANAGED_UNTRACKED : 0) : 0);
+            i % 2 ? BH_BUFFER_TRANSPARENT | (i % 4 == 3 ? BH_BUFFER_UNTRACKED : 0) : 0);
     pthread_t thread;
     REQUIRE(pthread_create(&thread, NULL, kill_while_some_are_left, &c) == 0);
     run_threads(THREADS, own_buffer, &c);

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include "../support/buffers.h"
 #include "../support/support.h"
 
 static void wait_stopped(bh_device device) {
@@ -597,7 +598,7 @@ TEST_TIMEOUT(intact_buffers_of_a_stopped_device_can_be_read, 60) {
     bh_buffer small = words_counting(r.device, 100, 5), large = words_counting(r.device, MANY, 9);
     bh_buffer spoilt = words_filled(r.device, 64, 1), view, shared;
     REQUIRE_OK(bh_buffer_view(small, 0, 10, 20, &view));
-    REQUIRE_OK(bh_buffer_alloc_shareable(r.device, BH_U32, 8, &shared));
+    REQUIRE_OK(alloc_shareable(r.device, BH_U32, 8, &shared));
     word_write(shared, 3, 77);
     kill_worker(r.device, SIGKILL);
     CHECK_STATUS(run_now(rig_kernel(&r, "write_then_poke"), BH_GRID(2, 2),

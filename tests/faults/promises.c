@@ -5,6 +5,7 @@
  * what did not end well leaves just its targets in doubt; what was cancelled or refused leaves no trace. */
 #include <signal.h>
 
+#include "../support/buffers.h"
 #include "../support/support.h"
 #include "../support/transfers.h"
 
@@ -139,11 +140,10 @@ static area *area_new(world *w, uint64_t bytes, uint32_t managed) {
     REQUIRE(a->value != NULL && a->state != NULL);
     memset(a->state, ANY, bytes);
     if (managed) {
-        bh_managed_options options = BH_INIT(options);
-        options.flags = managed == 2 ? BH_MANAGED_TRANSPARENT : 0;
+        uint32_t flags = managed == 2 ? BH_BUFFER_TRANSPARENT : 0;
         a->transparent = managed == 2;
         REQUIRE_OK(
-            bh_managed_alloc(w->r.device, BH_U8, bytes, &options, &a->buffer, (void **)&a->mapped));
+            alloc_managed(w->r.device, BH_U8, bytes, flags, &a->buffer, (void **)&a->mapped));
     } else {
         REQUIRE_OK(bh_buffer_alloc(w->r.device, BH_U8, bytes, NULL, &a->buffer));
     }

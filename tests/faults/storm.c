@@ -5,6 +5,7 @@
  * BULKHEAD_TEST_ROUNDS: so many devices. */
 #include <signal.h>
 
+#include "../support/buffers.h"
 #include "../support/support.h"
 
 enum { THREADS = 4, SLOTS = 4, MOST = 2000, CALLS = 17 };
@@ -165,7 +166,7 @@ static void make_call(caller *self) {
             keep(self, ticket);
         break;
     case 10:
-        if (bh_managed_alloc(device, BH_U32, 4096, NULL, &new_buffer, NULL) == BH_OK)
+        if (alloc_managed(device, BH_U32, 4096, 0, &new_buffer, NULL) == BH_OK)
             (void)bh_buffer_release(
                 (bh_buffer){atomic_exchange(&all->managed[slot], new_buffer.id)});
         break;

@@ -21,11 +21,6 @@ bh_status bh_buffer_alloc(bh_device device, bh_type type, uint64_t count,
     return BH_OK;
 }
 
-bh_status bh_buffer_alloc_shareable(bh_device device, bh_type type, uint64_t count,
-                                    bh_buffer *out) {
-    return bh_buffer_alloc(device, type, count, NULL, out);
-}
-
 bh_status bh_buffer_write(bh_buffer buffer, uint64_t offset, const void *source, uint64_t bytes) {
     static uint8_t memory[MOST_BYTES];
     (void)buffer;

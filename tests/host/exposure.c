@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "../support/buffers.h"
 #include "host.h"
 
 extern char **environ;
@@ -26,9 +27,9 @@ static rich rich_open(uint32_t flags) {
     void *memory;
     words_alloc(device, 100);
     load_module(device, ptx_globals);
-    REQUIRE_OK(bh_buffer_alloc_shareable(device, BH_U32, 16, &shared));
+    REQUIRE_OK(alloc_shareable(device, BH_U32, 16, &shared));
     REQUIRE_OK(bh_buffer_export(shared, all.fds, &token));
-    REQUIRE_OK(bh_managed_alloc(device, BH_U32, 16, NULL, &managed, NULL));
+    REQUIRE_OK(alloc_managed(device, BH_U32, 16, 0, &managed, NULL));
     REQUIRE_OK(bh_host_alloc(device, 4096, &memory));
     return all;
 }

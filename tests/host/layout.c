@@ -161,7 +161,7 @@ static const struct layout layouts[] = {
     SIZE(bh_lane_options, 8),
     FIELD(bh_lane_options, size, 0, 4),
     FIELD(bh_lane_options, priority, 4, 4),
-    SIZE(bh_buffer_info, 72),
+    SIZE(bh_buffer_info, 80),
     FIELD(bh_buffer_info, size, 0, 4),
     FIELD(bh_buffer_info, type, 4, 4),
     FIELD(bh_buffer_info, count, 8, 8),
@@ -173,6 +173,7 @@ static const struct layout layouts[] = {
     FIELD(bh_buffer_info, is_view, 52, 4),
     FIELD(bh_buffer_info, suspect_offset, 56, 8),
     FIELD(bh_buffer_info, suspect_bytes, 64, 8),
+    FIELD(bh_buffer_info, pointer, 72, 8),
     SIZE(bh_kernel_info, 304),
     FIELD(bh_kernel_info, size, 0, 4),
     FIELD(bh_kernel_info, param_count, 4, 4),
@@ -538,13 +539,6 @@ static const struct layout layouts[] = {
     FIELD(bh_host_pool_info, refusals, 72, 8),
     FIELD(bh_host_pool_info, bytes_cleared, 80, 8),
 
-    SIZE(bh_managed_options, 32),
-    FIELD(bh_managed_options, size, 0, 4),
-    FIELD(bh_managed_options, flags, 4, 4),
-    FIELD(bh_managed_options, attach, 8, 4),
-    FIELD(bh_managed_options, reserved, 12, 4),
-    FIELD(bh_managed_options, lane, 16, 8),
-    FIELD(bh_managed_options, tag, 24, 8),
     SIZE(bh_managed_info, 120),
     FIELD(bh_managed_info, size, 0, 4),
     FIELD(bh_managed_info, flags, 4, 4),
@@ -648,8 +642,11 @@ TEST(constants_have_the_numbers_programs_were_built_with) {
     CHECK_EQ(BH_TRANSFER_COPY, 3);
     CHECK_EQ(BH_TRANSFER_FILL, 4);
 
-    CHECK_EQ(BH_MANAGED_TRANSPARENT, 1);
-    CHECK_EQ(BH_MANAGED_UNTRACKED, 2);
+    CHECK_EQ(BH_BUFFER_MANAGED, 1 << 8);
+    CHECK_EQ(BH_BUFFER_TRANSPARENT, 1 << 9);
+    CHECK_EQ(BH_BUFFER_UNTRACKED, 1 << 10);
+    CHECK_EQ(BH_BUFFER_DRIVER, 1 << 11);
+    CHECK_EQ(BH_BUFFER_SHAREABLE, 1 << 12);
     CHECK_EQ(BH_ATTACH_LANE, 2);
     CHECK_EQ(BH_MAP_NO_WAIT, 8);
     CHECK_EQ(BH_TO_HOST, 2);

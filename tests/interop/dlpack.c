@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libbulkhead-cuda: buffers as DLPack tensors and back, mappings, and what is refused. On the CPU
  * device tensors are in host memory; on a GPU what is written through one place is read at the other. */
+#include "../support/buffers.h"
 #include "../support/support.h"
 #include "bulkhead_cuda.h"
 
@@ -10,7 +11,7 @@ static bh_buffer shareable(bh_device device, uint32_t first) {
     bh_buffer buffer;
     uint32_t words[COUNT];
     for (uint32_t i = 0; i < COUNT; i++) words[i] = first + i;
-    REQUIRE_OK(bh_buffer_alloc_shareable(device, BH_U32, COUNT, &buffer));
+    REQUIRE_OK(alloc_shareable(device, BH_U32, COUNT, &buffer));
     REQUIRE_OK(bh_buffer_write(buffer, 0, words, sizeof words));
     return buffer;
 }
@@ -152,7 +153,7 @@ TEST(every_element_type) {
     for (bh_type type = BH_I8; type <= BH_F64; type++) {
         bh_buffer buffer, copy;
         bh_dl_managed *tensor;
-        REQUIRE_OK(bh_buffer_alloc_shareable(r.device, type, 3, &buffer));
+        REQUIRE_OK(alloc_shareable(r.device, type, 3, &buffer));
         REQUIRE_OK(bh_dlpack_export(buffer, NULL, 0, &tensor));
         CHECK_EQ(tensor->tensor.type_bits, 8 * bh_type_size(type));
         REQUIRE_OK(bh_dlpack_import(r.device, tensor, &copy));

@@ -1,26 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "managed.h"
+#include "buffers.h"
 
-made managed_with(bh_device device, uint64_t words, const bh_managed_options *options) {
+made managed_made(bh_device device, uint64_t words, uint32_t flags) {
     made m;
     void *pointer = NULL;
-    REQUIRE_OK(bh_managed_alloc(device, BH_U32, words, options, &m.buffer, &pointer));
+    REQUIRE_OK(alloc_managed(device, BH_U32, words, flags, &m.buffer, &pointer));
     m.words = pointer;
     return m;
 }
 
-made managed_made(bh_device device, uint64_t words, uint32_t flags) {
-    bh_managed_options options = BH_INIT(options);
-    options.flags = flags;
-    return managed_with(device, words, &options);
-}
-
 bh_buffer managed_driven(bh_device device, uint64_t words) {
-    bh_managed_options options = BH_INIT(options);
-    options.flags = BH_MANAGED_DRIVER;
     bh_buffer buffer;
-    void *pointer = &options;
-    bh_status status = bh_managed_alloc(device, BH_U32, words, &options, &buffer, &pointer);
+    void *pointer = &buffer;
+    bh_status status = alloc_managed(device, BH_U32, words, BH_BUFFER_DRIVER, &buffer, &pointer);
     if (status == BH_E_UNSUPPORTED) {
         bh_error error;
         bh_last_error(&error);

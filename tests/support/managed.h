@@ -10,7 +10,6 @@ typedef struct made {
     uint32_t *words; /* where the program has them */
 } made;
 
-made managed_with(bh_device device, uint64_t words, const bh_managed_options *options);
 made managed_made(bh_device device, uint64_t words, uint32_t flags);
 /* One on the driver's own memory. Skips the test where there is none. */
 bh_buffer managed_driven(bh_device device, uint64_t words);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What most tests need: an open device with kernels, buffers of words, gates that hold a lane. */
 #include "support.h"
+#include "./buffers.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -136,7 +137,7 @@ bool words_count(bh_buffer buffer, uint64_t count, uint32_t first) {
 
 uint64_t address_of(bh_buffer buffer) {
     uint64_t address = 0;
-    REQUIRE_OK(bh_buffer_address(buffer, &address));
+    REQUIRE_OK(buffer_address(buffer, &address));
     return address;
 }
 

@@ -10,10 +10,6 @@
 
 enum { MAX_ALIGN = 64 * 1024 };
 
-static bh_status refuse_out(void) {
-    return bh__refuse(BH_E_INVALID, "pass storage for the buffer", "out is NULL");
-}
-
 /* ---- the path ---- */
 
 bh__memory *bh__allocate(bh__device *device, const bh__allocation *what, bh_buffer *out) {
@@ -35,30 +31,34 @@ bh__memory *bh__allocate(bh__device *device, const bh__allocation *what, bh_buff
     return NULL;
 }
 
-/* Locks the device and allocates. */
-static bh_status allocate_on(bh_device handle, bh__allocation *what, bh_buffer *out) {
-    if (bh__buffer_bytes(what->type, what->count, &what->bytes) != BH_OK) return bh__last()->status;
-    bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
-    if (!device) return bh__last()->status;
-    bool allocated = bh__allocate(device, what, out);
-    bh__device_unlock(device);
-    return allocated ? BH_OK : bh__last()->status;
-}
+/* ---- options ---- */
 
-/* ---- plain buffers ---- */
+static bh_status check_flags(uint32_t flags) {
+    const uint32_t known =
+        BH_BUFFER_ZERO | BH_BUFFER_SHAREABLE | BH_BUFFER_DRIVER | BH__BUFFER_MIRRORED;
+    if (flags & ~known)
+        return bh__refuse(BH_E_INVALID, "use only flags from bulkhead.h",
+                          "bh_buffer_options.flags has unknown flags 0x%x", flags & ~known);
+    uint32_t kinds = flags & (BH_BUFFER_SHAREABLE | BH_BUFFER_DRIVER | BH_BUFFER_MANAGED);
+    if (kinds & (kinds - 1))
+        return bh__refuse(BH_E_UNSUPPORTED, "choose one of them",
+                          "bh_buffer_options.flags is 0x%x: BH_BUFFER_MANAGED, BH_BUFFER_DRIVER "
+                          "and BH_BUFFER_SHAREABLE exclude each other",
+                          flags);
+    return BH_OK;
+}
 
 static bh_status take_options(const bh_buffer_options *given, bh_buffer_options *out) {
     *out = (bh_buffer_options)BH_INIT(*out);
     if (bh__options_take(given, out, "bh_buffer_options") != BH_OK) return BH_E_INVALID;
-    if (out->flags & ~(uint32_t)BH_BUFFER_ZERO)
-        return bh__refuse(BH_E_INVALID, "use only flags from bulkhead.h",
-                          "bh_buffer_options.flags has unknown flags 0x%x",
-                          out->flags & ~(uint32_t)BH_BUFFER_ZERO);
+    if (check_flags(out->flags) != BH_OK) return bh__last()->status;
     if (out->align && (!bh__is_power_of_two(out->align) || out->align > MAX_ALIGN))
         return bh__refuse(BH_E_INVALID, "align to a power of two of at most 65536",
                           "bh_buffer_options.align is %llu", (unsigned long long)out->align);
     return BH_OK;
 }
+
+/* ---- the kinds of memory ---- */
 
 /* Cuts a block from a chunk. Releases the lock while a new chunk is created. */
 static bh_status cut_block(bh__device *device, uint64_t bytes, uint64_t align, bh__memory **out) {
@@ -89,86 +89,45 @@ static bh_status create_plain(bh__device *device, uint64_t bytes, void *context,
                : cut_block(device, bytes, options->align, out);
 }
 
-static bh_status alloc_plain(bh_device device, bh_type type, uint64_t count,
-                             bh_buffer_options *options, const void *call_site, bh_buffer *out) {
-    bh__allocation what = {.type = type,
-                           .count = count,
-                           .tag = options->tag,
-                           .call_site = call_site,
-                           .create = create_plain,
-                           .context = options};
-    return allocate_on(device, &what, out);
-}
-
-bh_status bh_buffer_alloc(bh_device device, bh_type type, uint64_t count,
-                          const bh_buffer_options *given, bh_buffer *out) {
-    if (!out) return refuse_out();
-    bh_buffer_options options;
-    if (take_options(given, &options) != BH_OK) return bh__last()->status;
-    bh_buffer made;
-    bh_status status =
-        alloc_plain(device, type, count, &options, __builtin_return_address(0), &made);
-    if (status != BH_OK) return status;
-    if (options.flags & BH_BUFFER_ZERO) {
-        status = bh__submit_zeros(made, count * bh_type_size(type));
-        if (status != BH_OK) {
-            bh_error why = *bh__last();
-            (void)bh_buffer_release(made);
-            return bh__refuse_with(&why);
-        }
-    }
-    *out = made;
-    return BH_OK;
-}
-
-/* ---- shareable buffers ---- */
-
-bh_status bh_buffer_alloc_shareable(bh_device device, bh_type type, uint64_t count,
-                                    bh_buffer *out) {
-    if (!out) return refuse_out();
-    bh__allocation what = {.type = type,
-                           .count = count,
-                           .call_site = __builtin_return_address(0),
-                           .create = bh__shareable_create};
-    return allocate_on(device, &what, out);
-}
-
-/* ---- managed and driver-managed buffers ---- */
-
 static bh_status create_managed(bh__device *device, uint64_t bytes, void *context,
                                 bh__memory **out) {
     return bh__managed_create(device, bytes, context, out);
 }
 
-bh_status bh_managed_alloc(bh_device handle, bh_type type, uint64_t count,
-                           const bh_managed_options *given, bh_buffer *out, void **out_pointer) {
-    if (!out) return refuse_out();
-    bh_managed_options options;
-    if (bh__managed_options_take(given, &options) != BH_OK) return bh__last()->status;
+static bh__create_fn *create_for(uint32_t flags) {
+    if (flags & (BH_BUFFER_MANAGED | BH_BUFFER_DRIVER)) return create_managed;
+    return flags & BH_BUFFER_SHAREABLE ? bh__shareable_create : create_plain;
+}
+
+static bh_status fill_zeros(bh_buffer made, uint64_t bytes) {
+    if (bh__submit_zeros(made, bytes) == BH_OK) return BH_OK;
+    bh_error why = *bh__last();
+    (void)bh_buffer_release(made);
+    return bh__refuse_with(&why);
+}
+
+bh_status bh_buffer_alloc(bh_device handle, bh_type type, uint64_t count,
+                          const bh_buffer_options *given, bh_buffer *out) {
+    if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the buffer", "out is NULL");
+    bh_buffer_options options;
     bh__allocation what = {.type = type,
                            .count = count,
-                           .tag = options.tag,
                            .call_site = __builtin_return_address(0),
-                           .create = create_managed,
                            .context = &options};
-    if (bh__buffer_bytes(type, count, &what.bytes) != BH_OK) return bh__last()->status;
-    if (what.bytes > (uint64_t)INT64_MAX / 2)
-        return bh__refuse(BH_E_INVALID, "allocate at most 2^62 bytes", "%llu bytes requested",
-                          (unsigned long long)what.bytes);
-#ifdef BH__ONE_PROCESS
-    (void)handle;
-    (void)out_pointer;
-    return bh__refuse(
-        BH_E_UNSUPPORTED, "use a build with worker processes",
-        "managed buffers: the worker is a thread of this process and uses the address");
-#else
+    if (take_options(given, &options) != BH_OK ||
+        bh__buffer_bytes(type, count, &what.bytes) != BH_OK ||
+        bh__managed_check(options.flags, what.bytes) != BH_OK)
+        return bh__last()->status;
+    what.tag = options.tag;
+    what.create = create_for(options.flags);
+    bh_buffer made;
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
     if (!device) return bh__last()->status;
-    bh__memory *memory = NULL;
-    if (bh__managed_check_options(device, &options) == BH_OK)
-        memory = bh__allocate(device, &what, out);
-    if (memory && out_pointer) *out_pointer = bh__managed_pointer(memory);
+    bool allocated = bh__allocate(device, &what, &made);
     bh__device_unlock(device);
-    return memory ? BH_OK : bh__last()->status;
-#endif
+    if (!allocated) return bh__last()->status;
+    if (options.flags & BH_BUFFER_ZERO && fill_zeros(made, what.bytes) != BH_OK)
+        return bh__last()->status;
+    *out = made;
+    return BH_OK;
 }

@@ -110,6 +110,8 @@ bh_status bh_buffer_get_info(bh_buffer handle, bh_buffer_info *out) {
                            .read_only_address = memory->read_only_address + buffer->offset,
                            .device = {atomic_load(&device->id)},
                            .is_view = buffer->is_view};
+    uint8_t *mirror = bh__managed_pointer(memory);
+    if (mirror) info.pointer = mirror + buffer->offset;
     uint64_t from = UINT64_MAX, to = 0;
     if (memory->doubt_whole) {
         from = buffer->offset;
@@ -130,16 +132,6 @@ bh_status bh_buffer_get_info(bh_buffer handle, bh_buffer_info *out) {
     }
     bh__device_unlock(device);
     bh__sized_give(out, &info, sizeof info);
-    return BH_OK;
-}
-
-bh_status bh_buffer_address(bh_buffer handle, uint64_t *out) {
-    if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the address", "out is NULL");
-    bh__device *device;
-    bh__buffer *buffer = buffer_lock(handle, false, &device);
-    if (!buffer) return bh__last()->status;
-    *out = buffer->memory->address + buffer->offset;
-    bh__device_unlock(device);
     return BH_OK;
 }
 

@@ -84,9 +84,9 @@ static bh_status give_back(bh__device *device, bh__memory *memory) {
 
 bh_status bh__shareable_create(bh__device *device, uint64_t bytes, void *context,
                                bh__memory **out) {
-    (void)context;
+    const bh_buffer_options *options = context;
     uint32_t how = BH__DEDICATED_LED | (bh__guarded(device) ? BH__DEDICATED_GUARDED : 0);
-    bh_status status = bh__dedicated_create(device, bytes, 0, how, out);
+    bh_status status = bh__dedicated_create(device, bytes, options->align, how, out);
     if (status != BH_OK) return status;
     bh__dedicated *dedicated = (*out)->dedicated;
     status = bh__grant_create(device, dedicated);
@@ -100,7 +100,7 @@ static bh__buffer *lock_shared(bh_buffer handle, bh__device **out) {
     bh__buffer *buffer = bh__handle_get(device, handle.id, BH__KIND_BUFFER, "buffer");
     if (buffer && (!buffer->memory->dedicated || !buffer->memory->dedicated->grant)) {
         bh__refuse(
-            BH_E_UNSUPPORTED, "allocate it with bh_buffer_alloc_shareable",
+            BH_E_UNSUPPORTED, "allocate it with BH_BUFFER_SHAREABLE",
             "the buffer of %s[%llu] may share its memory with other buffers and cannot be exported",
             bh_type_name(buffer->type), (ull)buffer->count);
         buffer = NULL;

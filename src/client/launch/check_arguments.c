@@ -148,7 +148,7 @@ check_pointer(bh__launch *self, const bh__blob_param *param, const void *bytes) 
     return REFUSE(
         self, BH_REASON_ARGUMENT_KIND, value, 0, BH_E_LAUNCH,
         "pass BH_IN, BH_OUT or BH_INOUT with a buffer, BH_NULL, or an address from "
-        "bh_buffer_address",
+        "bh_buffer_get_info",
         "kernel %s: argument %u (a value) is 0x%llx, which is not an address in any buffer; its "
         "parameter is a pointer",
         self->kernel->name, index_of(self, param), (ull)value);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Driver-managed buffers (BH_MANAGED_DRIVER). Each worker allocates its own, at an address of its
+/* Driver-managed buffers (BH_BUFFER_DRIVER). Each worker allocates its own, at an address of its
  * own; the contents are lost with the worker. */
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ bh_status bh__driver_managed_refuse_host(const bh__memory *memory, const char *w
     return bh__refuse(
         BH_E_UNSUPPORTED,
         "access it with bh_buffer_read, bh_buffer_write and copies, or allocate it "
-        "without BH_MANAGED_DRIVER",
+        "without BH_BUFFER_DRIVER",
         "%s: the buffer of %llu bytes at 0x%llx is driver-managed; this process has no "
         "copy of it",
         what, (ull)memory->bytes, (ull)memory->address);
@@ -34,19 +34,15 @@ static bh_status refuse_records(void) {
 
 /* ---- creating ---- */
 
-bh_status bh__driver_managed_check(const bh__device *device, const bh_managed_options *options) {
+/* Refuses devices that driver-managed buffers do not support. */
+static bh_status check_device(const bh__device *device) {
     const char *mode = bh__checked(device)   ? "BH_DEVICE_CHECK"
                        : bh__guarded(device) ? "BH_DEVICE_GUARD"
                                              : NULL;
-    if (mode)
-        return bh__refuse(BH_E_UNSUPPORTED,
-                          "allocate without BH_MANAGED_DRIVER, or open the device without that "
-                          "mode",
-                          "%s does not support driver-managed memory", mode);
-    if (options->attach == BH_ATTACH_GLOBAL) return BH_OK;
-    return bh__refuse(BH_E_UNSUPPORTED, "leave bh_managed_options.attach at BH_ATTACH_GLOBAL",
-                      "bh_managed_options.attach is %u: driver-managed memory cannot be attached",
-                      options->attach);
+    if (!mode) return BH_OK;
+    return bh__refuse(BH_E_UNSUPPORTED,
+                      "allocate without BH_BUFFER_DRIVER, or open the device without that mode",
+                      "%s does not support driver-managed memory", mode);
 }
 
 static bh__memory *make_records(bh__device *device, uint64_t chunk_bytes) {
@@ -81,6 +77,7 @@ static void move_to(bh__memory *memory, uint64_t address) {
 
 bh_status bh__driver_managed_create(bh__device *device, uint64_t bytes, bh__memory **out) {
     uint64_t whole;
+    if (check_device(device) != BH_OK) return bh__last()->status;
     if (!bh__align_up_u64(bytes, device->memory.chunk_granularity, &whole))
         return bh__refuse(BH_E_NO_MEMORY, "ask for less", "%llu bytes requested", (ull)bytes);
     bh__memory *memory = make_records(device, whole);
@@ -263,7 +260,7 @@ bh_status bh__driver_managed_advise(bh__device *device, const bh__buffer *buffer
 }
 
 void bh__driver_managed_query(const bh__buffer *buffer, bh_managed_info *info) {
-    *info = (bh_managed_info){.flags = BH_MANAGED_DRIVER,
+    *info = (bh_managed_info){.flags = BH_BUFFER_DRIVER,
                               .bytes = buffer->memory->bytes,
                               .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
                               .prefetches = bh__driver_managed_of(buffer->memory)->prefetches};

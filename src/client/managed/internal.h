@@ -85,8 +85,6 @@ struct bh__driver_managed {
 
 /* ---- driver_managed.c: the public calls for driver-managed buffers ---- */
 
-/* Refuses options and devices that driver-managed buffers do not support. */
-bh_status bh__driver_managed_check(const bh__device *device, const bh_managed_options *options);
 bh_status bh__driver_managed_create(bh__device *device, uint64_t bytes, bh__memory **out);
 /* The error of calls that need a mirror: there is none. */
 bh_status bh__driver_managed_refuse_host(const bh__memory *memory, const char *what);

@@ -70,24 +70,20 @@ uint64_t bh__managed_above(uint64_t address) {
 
 /* ---- creating ---- */
 
-bh_status bh__managed_options_take(const bh_managed_options *given, bh_managed_options *out) {
-    *out = (bh_managed_options)BH_INIT(*out);
-    if (bh__options_take(given, out, "bh_managed_options") != BH_OK) return BH_E_INVALID;
-    const uint32_t known = BH_MANAGED_TRANSPARENT | BH_MANAGED_UNTRACKED | BH_MANAGED_DRIVER;
-    if (out->flags & ~known)
-        return bh__refuse(BH_E_INVALID, "use only flags from bulkhead.h",
-                          "bh_managed_options.flags has unknown flags 0x%x", out->flags & ~known);
-    if ((out->flags & BH_MANAGED_UNTRACKED) && !(out->flags & BH_MANAGED_TRANSPARENT))
-        return bh__refuse(BH_E_INVALID, "add BH_MANAGED_TRANSPARENT, or leave it out",
-                          "BH_MANAGED_UNTRACKED is set without BH_MANAGED_TRANSPARENT");
-    if ((out->flags & BH_MANAGED_DRIVER) && (out->flags & BH_MANAGED_TRANSPARENT))
-        return bh__refuse(
-            BH_E_UNSUPPORTED, "choose one of them",
-            "BH_MANAGED_DRIVER and BH_MANAGED_TRANSPARENT are both set; driver-managed "
-            "memory is in the worker only, the program cannot access it");
-    if (out->attach > BH_ATTACH_LANE)
-        return bh__refuse(BH_E_INVALID, "use BH_ATTACH_GLOBAL, BH_ATTACH_HOST or BH_ATTACH_LANE",
-                          "bh_managed_options.attach is %u", out->attach);
+bh_status bh__managed_check(uint32_t flags, uint64_t bytes) {
+    if ((flags & BH_BUFFER_UNTRACKED) && !(flags & BH_BUFFER_TRANSPARENT))
+        return bh__refuse(BH_E_INVALID, "add BH_BUFFER_TRANSPARENT, or leave it out",
+                          "BH_BUFFER_UNTRACKED is set without BH_BUFFER_TRANSPARENT");
+    if ((flags & BH_BUFFER_TRANSPARENT) && (flags & BH_BUFFER_DRIVER))
+        return bh__refuse(BH_E_UNSUPPORTED, "choose one of them",
+                          "BH_BUFFER_DRIVER and BH_BUFFER_TRANSPARENT are both set; driver-managed "
+                          "memory is in the worker only, the program cannot access it");
+    if ((flags & BH_BUFFER_TRANSPARENT) && !(flags & BH_BUFFER_MANAGED))
+        return bh__refuse(BH_E_INVALID, "add BH_BUFFER_MANAGED, or leave it out",
+                          "BH_BUFFER_TRANSPARENT is set without BH_BUFFER_MANAGED");
+    if (flags & BH_BUFFER_MANAGED && bytes > (uint64_t)INT64_MAX / 2)
+        return bh__refuse(BH_E_INVALID, "allocate at most 2^62 bytes", "%llu bytes requested",
+                          (ull)bytes);
     return BH_OK;
 }
 
@@ -229,24 +225,24 @@ static bh_status attach_to(bh__device *device, bh__managed *self, uint32_t attac
 
 static void begin_tracking(bh__device *device, bh__managed *self, uint32_t flags) {
     self->flags = flags;
-    if (!(flags & BH_MANAGED_TRANSPARENT)) return;
+    if (!(flags & BH_BUFFER_TRANSPARENT)) return;
     expect_write_backs(device);
     self->tracking = BH_TRACKING_ALL_WRITTEN;
     bh_error before = *bh__last();
-    if (!(flags & BH_MANAGED_UNTRACKED) && bh__track_begin(self->mirror))
+    if (!(flags & BH_BUFFER_UNTRACKED) && bh__track_begin(self->mirror))
         self->tracking = BH_TRACKING_PAGES;
     *bh__last() = before;
 }
 
 /* Creates a buffer's memory with its mirror. It has no handle yet. */
 static bh_status create_mirrored(bh__device *device, uint64_t bytes,
-                                 const bh_managed_options *options, bh__memory **out) {
+                                 const bh_buffer_options *options, bh__memory **out) {
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), whole;
     if (!bh__align_up_u64(bytes, page, &whole))
         return bh__refuse(BH_E_NO_MEMORY, "ask for less", "%llu bytes requested", (ull)bytes);
     uint32_t how = BH__DEDICATED_MIRRORED | (bh__guarded(device) ? BH__DEDICATED_GUARDED : 0);
     bh__memory *memory;
-    bh_status status = bh__dedicated_create(device, whole, 0, how, &memory);
+    bh_status status = bh__dedicated_create(device, whole, options->align, how, &memory);
     if (status != BH_OK) return status;
     /* The program and kernels use one address, so inputs have no read-only alias. */
     memory->read_only_address = memory->address;
@@ -258,13 +254,11 @@ static bh_status create_mirrored(bh__device *device, uint64_t bytes,
     if (status == BH_OK) status = map_mirror(memory, self->mirror, &fd);
     if (status == BH_OK) status = map_in_worker(device, memory, self, fd);
     if (status == BH_OK) {
-        begin_tracking(device, self, options->flags);
-        status = attach_to(device, self, options->attach, options->lane);
-        if (status == BH_OK) {
-            *out = memory;
-            return BH_OK;
-        }
-    } else if (self) {
+        begin_tracking(device, self, options->flags & BH__BUFFER_MIRRORED);
+        *out = memory;
+        return BH_OK;
+    }
+    if (self) {
         free(self->mirror);
         free_records(device, self);
     }
@@ -273,15 +267,21 @@ static bh_status create_mirrored(bh__device *device, uint64_t bytes,
     return bh__refuse_with(&why);
 }
 
-bh_status bh__managed_check_options(const bh__device *device, const bh_managed_options *options) {
-    return options->flags & BH_MANAGED_DRIVER ? bh__driver_managed_check(device, options) : BH_OK;
-}
-
-bh_status bh__managed_create(bh__device *device, uint64_t bytes, const bh_managed_options *options,
+bh_status bh__managed_create(bh__device *device, uint64_t bytes, const bh_buffer_options *options,
                              bh__memory **out) {
-    bool driver_managed = options->flags & BH_MANAGED_DRIVER;
-    return driver_managed ? bh__driver_managed_create(device, bytes, out)
-                          : create_mirrored(device, bytes, options, out);
+#ifdef BH__ONE_PROCESS
+    (void)create_mirrored;
+    (void)device;
+    (void)bytes;
+    (void)options;
+    (void)out;
+    return bh__refuse(
+        BH_E_UNSUPPORTED, "use a build with worker processes",
+        "managed buffers: the worker is a thread of this process and uses the address");
+#else
+    return options->flags & BH_BUFFER_DRIVER ? bh__driver_managed_create(device, bytes, out)
+                                             : create_mirrored(device, bytes, options, out);
+#endif
 }
 
 void *bh__managed_pointer(const bh__memory *memory) {
@@ -331,7 +331,7 @@ bh__buffer *bh__managed_get(bh__device *device, bh_buffer handle, const char *wh
     bh__buffer *buffer = bh__handle_get(device, handle.id, BH__KIND_BUFFER, "buffer");
     if (!buffer) return NULL;
     if (!buffer->memory->managed && !bh__driver_managed_of(buffer->memory)) {
-        bh__refuse(BH_E_INVALID, "allocate it with bh_managed_alloc",
+        bh__refuse(BH_E_INVALID, "allocate it with BH_BUFFER_MANAGED",
                    "%s: the buffer at 0x%llx is not managed", what,
                    (ull)(buffer->memory->address + buffer->offset));
     } else if (bytes == 0 || !bh__range_fits(offset, bytes, buffer->bytes)) {

@@ -8,15 +8,16 @@
 
 #include "client/core/device.h"
 
-/* ---- creating, for bh_managed_alloc ---- */
+/* ---- creating, for bh_buffer_alloc ---- */
 
-/* Checks the options and fills in *out. */
-bh_status bh__managed_options_take(const bh_managed_options *given, bh_managed_options *out);
-/* Refuses options that the device does not support. With the lock held. */
-bh_status bh__managed_check_options(const bh__device *device, const bh_managed_options *options);
+/* The flags of buffers with a mirror. */
+enum { BH__BUFFER_MIRRORED = BH_BUFFER_MANAGED | BH_BUFFER_TRANSPARENT | BH_BUFFER_UNTRACKED };
+
+/* Refuses flags of bh_buffer_options that do not go together, and sizes that no mirror can have. */
+bh_status bh__managed_check(uint32_t flags, uint64_t bytes);
 /* Creates the memory of a managed or driver-managed buffer, without a handle. With the lock held;
  * releases it meanwhile. */
-bh_status bh__managed_create(bh__device *device, uint64_t bytes, const bh_managed_options *options,
+bh_status bh__managed_create(bh__device *device, uint64_t bytes, const bh_buffer_options *options,
                              bh__memory **out);
 /* The address of the mirror. NULL: driver-managed memory has none. */
 void *bh__managed_pointer(const bh__memory *memory);
@@ -56,7 +57,7 @@ void bh__managed_forget(bh__device *device, bh__managed *self);
 /* The highest end of the managed buffers of this process that end above `address`. 0: none does. */
 uint64_t bh__managed_above(uint64_t address);
 
-/* ---- driver_managed.c: driver-managed buffers (BH_MANAGED_DRIVER), with the lock held ---- */
+/* ---- driver_managed.c: driver-managed buffers (BH_BUFFER_DRIVER), with the lock held ---- */
 
 /* Called while the addresses in the new worker are not known. If the submission uses a driver-
  * managed buffer, releases the lock for a moment and sets *out_retry. */

@@ -259,7 +259,7 @@ static void note_outputs(bh__device *device, const bh__submission *submission, u
         uint64_t to = bh__page_to(self, use->offset + use->bytes);
         bh__pages_remove(&self->host_newest, from, to);
         bh__pages_add(&self->device_newest, from, to);
-        if (self->flags & BH_MANAGED_TRANSPARENT) {
+        if (self->flags & BH_BUFFER_TRANSPARENT) {
             expect_write_back(device, self, submission->lane, position);
         }
     }
@@ -502,7 +502,7 @@ bh_status bh__managed_write_back_wait(bh__device *device, bh__lane *lane, uint64
 }
 
 void bh__managed_accepted(bh__device *device, bh__managed *self) {
-    if (!(self->flags & BH_MANAGED_TRANSPARENT)) return;
+    if (!(self->flags & BH_BUFFER_TRANSPARENT)) return;
     bh__memory *memory = self->memory;
     memory->references++;
     bh_status status = BH_OK;

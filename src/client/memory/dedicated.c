@@ -142,6 +142,7 @@ bh_status bh__dedicated_create(bh__device *device, uint64_t bytes, uint64_t alig
                                bh__memory **out) {
     if (align < BH__GUARD_ALIGN) align = BH__GUARD_ALIGN;
     uint64_t lead = how & BH__DEDICATED_LED ? BH__DEDICATED_LEAD : 0, whole, padded;
+    if (lead && lead < align) lead = align;
     bool guarded = how & BH__DEDICATED_GUARDED;
     if (!bh__align_up_u64(bytes, align, &padded) || !bh__add_u64(padded, lead, &whole) ||
         !bh__align_up_u64(whole, device->memory.chunk_granularity, &whole))

@@ -110,7 +110,7 @@ void bh__check_describe(bh__device *device, const bh__use *uses, uint32_t use_co
 
 enum {
     BH__DEDICATED_GUARDED = 1,  /* ends where its chunk ends; the addresses after it are unmapped */
-    BH__DEDICATED_LED = 2,      /* has BH__DEDICATED_LEAD bytes before it */
+    BH__DEDICATED_LED = 2,      /* has BH__DEDICATED_LEAD bytes or more before it */
     BH__DEDICATED_MIRRORED = 4, /* its addresses are also reserved in this process */
 };
 enum { BH__DEDICATED_LEAD = 256, BH__GUARD_ALIGN = 16 };

@@ -103,7 +103,7 @@ struct bh__dedicated {
     bool gone;         /* the chunk is unmapped; the record is kept for messages */
     uint64_t reserved; /* BH__DEDICATED_MIRRORED: the addresses reserved in this process */
     bh__driver_managed
-        *driver_managed; /* Owned. BH_MANAGED_DRIVER: each worker has its own chunk. */
+        *driver_managed; /* Owned. BH_BUFFER_DRIVER: each worker has its own chunk. */
 };
 
 /* A chunk as all workers map it. Each new worker is sent all chunks. */

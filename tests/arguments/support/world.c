@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The objects that good arguments name: two devices and all that one can make on them, some of it
  * closed again. */
+#include "../../support/buffers.h"
 #include "../../support/support.h"
 #include "../../support/transfers.h"
 #include "support/call.h"
@@ -93,9 +94,9 @@ void world_open(void) {
     make(&good, open_limited());
     make(&foreign, open_limited());
     make_closed();
-    REQUIRE_OK(bh_buffer_alloc_shareable(good.device, BH_U32, WORDS, &shared));
+    REQUIRE_OK(alloc_shareable(good.device, BH_U32, WORDS, &shared));
     REQUIRE_OK(bh_buffer_export(shared, fds, &token));
-    REQUIRE_OK(bh_managed_alloc(good.device, BH_U32, WORDS, NULL, &managed, &managed_memory));
+    REQUIRE_OK(alloc_managed(good.device, BH_U32, WORDS, 0, &managed, &managed_memory));
     REQUIRE_OK(bh_host_alloc(good.device, 4096, &host));
     REQUIRE_OK(bh_host_pool_take(good.pool, 64, 0, &piece));
     REQUIRE_OK(bh_submit_fill(good.lane, good.buffer, 0, 64, &(uint32_t){7}, 4, &ticket));

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../../support/buffers.h"
 #include "../../support/transfers.h"
 #include "balance.h"
 #include "world.h"
@@ -192,12 +193,9 @@ static void act_copies(world *w) {
 }
 
 static void act_managed_kind(world *w, uint32_t flags) {
-    bh_managed_options options = BH_INIT(options);
-    options.flags = flags;
-    bh_buffer buffer;
-    uint32_t *pointer;
-    if (!TRY(w, bh_managed_alloc(w->device, BH_U32, 4096, &options, &buffer, (void **)&pointer)))
-        return;
+    bh_buffer buffer = {0};
+    uint32_t *pointer = NULL;
+    if (!TRY(w, alloc_managed(w->device, BH_U32, 4096, flags, &buffer, (void **)&pointer))) return;
     if (TRY(w, bh_managed_map(buffer, 0, 16384, BH_MAP_WRITE | BH_MAP_DISCARD, NULL))) {
         for (uint32_t i = 0; i < 4096; i++) pointer[i] = i;
         TRY(w, bh_managed_unmap(pointer, 16384));
@@ -212,7 +210,7 @@ static void act_managed_kind(world *w, uint32_t flags) {
 
 static void act_managed(world *w) {
     act_managed_kind(w, 0);
-    act_managed_kind(w, BH_MANAGED_TRANSPARENT);
+    act_managed_kind(w, BH_BUFFER_TRANSPARENT);
 }
 
 static void act_pool(world *w) {
@@ -239,7 +237,7 @@ static void act_share(world *w) {
     bh_buffer buffer;
     bh_share_token token = BH_INIT(token);
     int fds[BH_SHARE_FDS];
-    if (!TRY(w, bh_buffer_alloc_shareable(w->device, BH_U32, 1024, &buffer))) return;
+    if (!TRY(w, alloc_shareable(w->device, BH_U32, 1024, &buffer))) return;
     if (TRY(w, bh_buffer_export(buffer, fds, &token))) {
         act_import(w, fds, &token);
         for (int i = 0; i < BH_SHARE_FDS; i++) close(fds[i]);

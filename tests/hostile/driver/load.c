@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../support/buffers.h"
 #include "../../support/kernels.h"
 #include "../../support/transfers.h"
 #include "driver.h"
@@ -61,7 +62,7 @@ static void renew_buffer(work *w) {
     uint64_t count = below(w, 20) ? WORDS : (uint64_t)WORDS << below(w, 12);
     bool solo = below(w, 8) == 0;
     if (solo)
-        IN_THE_END(bh_buffer_alloc_shareable(w->stage->device, BH_U32, count, buffer));
+        IN_THE_END(alloc_shareable(w->stage->device, BH_U32, count, buffer));
     else
         IN_THE_END(bh_buffer_alloc(w->stage->device, BH_U32, count, NULL, buffer));
 }
@@ -148,12 +149,10 @@ static void share(work *w) {
 }
 
 static void managed(work *w) {
-    bh_managed_options options = BH_INIT(options);
     bh_buffer buffer;
     void *memory = NULL;
-    if (below(w, 3) == 0) options.flags = BH_MANAGED_DRIVER;
-    if (IN_THE_END(bh_managed_alloc(w->stage->device, BH_U32, WORDS, &options, &buffer, &memory)))
-        return;
+    uint32_t flags = below(w, 3) == 0 ? BH_BUFFER_DRIVER : 0;
+    if (IN_THE_END(alloc_managed(w->stage->device, BH_U32, WORDS, flags, &buffer, &memory))) return;
     if (IN_THE_END(bh_managed_map(buffer, 0, BYTES, BH_MAP_WRITE | BH_MAP_DISCARD, &memory)) ==
         BH_OK) {
         memset(memory, 3, BYTES);

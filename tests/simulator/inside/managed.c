@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scenarios with managed buffers: a copy in host memory at the same address. */
+#include "../../support/buffers.h"
 #include "scenarios.h"
 #include "world.h"
 
 static bh_buffer managed(uint32_t flags, void **out_memory) {
-    bh_managed_options options = BH_INIT(options);
-    bh_buffer buffer;
-    options.flags = flags;
-    OK(bh_managed_alloc(device, BH_U32, WORDS, &options, &buffer, out_memory));
+    bh_buffer buffer = {0};
+    OK(alloc_managed(device, BH_U32, WORDS, flags, &buffer, out_memory));
     return buffer;
 }
 
@@ -47,7 +46,7 @@ static void answers(bool kills) {
     void *memory;
     bh_lane lane;
     world_open(kills ? 0 : BH_DEVICE_NO_STANDBY);
-    bh_buffer buffer = managed(BH_MANAGED_TRANSPARENT | BH_MANAGED_UNTRACKED, &memory);
+    bh_buffer buffer = managed(BH_BUFFER_TRANSPARENT | BH_BUFFER_UNTRACKED, &memory);
     OK(bh_lane_open(device, NULL, &lane));
     if (kills) world_wait_standby();
     sim_device.longest_ns = 20000;

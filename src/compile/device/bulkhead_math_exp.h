@@ -6,6 +6,7 @@
 #include "bulkhead_math_core.h"
 
 __BH_POLYNOMIAL(__bh_poly_exp, EXP)
+__BH_POLYNOMIAL(__bh_poly_tanh, TANH)
 __BH_POLYNOMIAL(__bh_poly_atanh3, ATANH3)
 __BH_POLYNOMIAL(__bh_poly_atanh5, ATANH5)
 
@@ -55,10 +56,11 @@ template <class T> __BH_DEVICE T __bh_expm1(T x) {
     T n = __bh_rint(x * __BH_C(LOG2_E_1));
     T a = __bh_fma(-n, __BH_C(LN2_1), x);
     T r = __bh_fma(-n, __BH_C(LN2_2), a), rest = __bh_fma(-n, __BH_C(LN2_2), a - r);
-    T small = r + __bh_fma(r * r, __bh_poly_exp(r), rest);
+    __bh_pair<T> small = __bh_sum_ordered(r, __bh_fma(r * r, __bh_poly_exp(r), rest));
     /* 2^n (small + 1) - 1, with half of 2^n first so that it does not overflow too early */
     T half = __bh_power_of_two<T>((int)n - 1);
-    return n == (T)0 ? small : ((__bh_fma(half, small, half - (T)0.5)) * (T)2);
+    T sum = __bh_fma(half, small.lo, __bh_fma(half, small.hi, half - (T)0.5));
+    return n == (T)0 ? small.hi : sum * (T)2;
 }
 
 /* log(m) for m near one. Float: a polynomial of m - 1. Double: of (m - 1) / (m + 1). */
@@ -125,8 +127,11 @@ template <class T> __BH_DEVICE T __bh_log1p(T x) {
     T low = x < (T)1 ? __bh_add(x, -__bh_add(u, (T)-1)) : __bh_add((T)1, -__bh_add(u, -x));
     __bh_parts<T> p = __bh_split(u);
     int down = p.e > 100 ? 100 : p.e;
-    T f = __bh_fma(low, __bh_power_of_two<T>(-down), p.m - (T)1), e = (T)p.e;
-    __bh_log_terms<T> t = __bh_log_near(f);
+    __bh_pair<T> f = __bh_sum_ordered(p.m - (T)1, low * __bh_power_of_two<T>(-down));
+    __bh_log_terms<T> t = __bh_log_near(f.hi);
+    /* log(1 + f.hi + f.lo) is about log(1 + f.hi) + f.lo (1 - f.hi) */
+    t.small = __bh_fma(f.lo, (T)1 - f.hi, t.small);
+    T e = (T)p.e;
     return __bh_fma(e, __BH_C(LN2_1), t.big + __bh_fma(e, __BH_C(LN2_2), t.small));
 }
 
@@ -215,18 +220,13 @@ template <class T> __BH_DEVICE T __bh_cosh(T x) {
     T e = __bh_exp((T)0.5 * a);
     return (T)0.5 * e * e;
 }
-__BH_DEVICE float __bh_tanh(float x) {
-    float a = __bh_abs(x), z = x * x;
-    if (a < 0.6f) {
-        return __bh_with_sign(__bh_fma(x * z, __bh_poly(z, __BH_TANH_F), x), x);
+template <class T> __BH_DEVICE T __bh_tanh(T x) {
+    T a = __bh_abs(x), z = x * x;
+    if (a < (T)0.6) {
+        return __bh_with_sign(__bh_fma(x * z, __bh_poly_tanh(z), x), x);
     }
-    float result = 1.0f - __bh_div(2.0f, __bh_exp(2.0f * a) + 1.0f);
-    return __bh_is_nan(x) ? __bh_nan<float>() : __bh_with_sign(result, x);
-}
-__BH_DEVICE double __bh_tanh(double x) {
-    double a = __bh_abs(x), e = __bh_expm1(2.0 * (a > 20.0 ? 20.0 : a));
-    double result = a < 0.6 ? __bh_div(e, e + 2.0) : 1.0 - __bh_div(2.0, e + 2.0);
-    return __bh_is_nan(x) ? __bh_nan<double>() : __bh_with_sign(result, x);
+    T result = (T)1 - __bh_div((T)2, __bh_exp((T)2 * a) + (T)1);
+    return __bh_is_nan(x) ? __bh_nan<T>() : __bh_with_sign(result, x);
 }
 template <class T> __BH_DEVICE T __bh_asinh(T x) {
     T a = __bh_abs(x), result;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* atom and red: atomic across lanes, warps, and the threads that run other blocks. */
+/* atom and red: atomic between lanes, warps and the host threads that run other blocks. */
 #include "ptx/check.h"
 #include "ptx/fp.h"
 
@@ -9,7 +9,7 @@ typedef uint16_t __attribute__((may_alias)) a16;
 typedef uint32_t __attribute__((may_alias)) a32;
 typedef uint64_t __attribute__((may_alias)) a64;
 
-/* What is to be stored in place of `old`. */
+/* Returns the value that replaces `old`. */
 typedef uint64_t update(uint64_t old, uint64_t b);
 
 static uint64_t add_f32(uint64_t old, uint64_t b) {
@@ -21,7 +21,7 @@ static uint64_t add_f64(uint64_t old, uint64_t b) {
     return bh__bits_of_double(bh__double_of_bits(old) + bh__double_of_bits(b));
 }
 
-/* Two halves added in double are exact for f16 and innocuously rounded for bf16. */
+/* The sum in double is exact for f16; for bf16 its rounding does not change the result. */
 static uint64_t add_f16(uint64_t old, uint64_t b) {
     double r = (double)bh__f16_to_float((uint16_t)old) + (double)bh__f16_to_float((uint16_t)b);
     return bh__f16_from_double(r, BH__ROUND_NEAREST);
@@ -234,7 +234,7 @@ bool bh__ptx_lower_atomic(bh__ptx_lowering *low) {
     if (how < 0 || HAS(insn, POLICY) || (insn->op == OP_RED && (cas || HAS(insn, EXCH)))) {
         return bh__ptx_lower_fail(
             low, BH_E_UNSUPPORTED, "use an operation that PTX defines for this type",
-            "the CPU device does not execute this form of %s", bh__ptx_op_table[insn->op].mnemonic);
+            "the CPU device does not support this form of %s", bh__ptx_op_table[insn->op].mnemonic);
     }
     if (insn->operand_count != wanted) {
         return bh__ptx_lower_fail(low, BH_E_LOAD, "give as many operands as the operation takes",

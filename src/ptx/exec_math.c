@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Approximated functions, minimum and maximum, signs, and tests of what kind a float is. */
+/* Approximate functions, minimum and maximum, signs, and the classification of floats. */
 #include <math.h>
 
 #include "ptx/exec.h"
@@ -7,7 +7,7 @@
 
 #define HANDLER(name) static bool name(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask)
 
-/* More exact than a GPU's approximation, so within its error bounds. */
+/* More accurate than a GPU's approximation, so within its error bounds. */
 #define FUNCTION(name, expr)                                                                       \
     HANDLER(name) {                                                                                \
         const bh__f32 *pa = bh__row(x, i->a);                                                      \
@@ -83,7 +83,7 @@ static float min_or_max(float a, float b, bool max, unsigned imm, unsigned flags
     return max ? larger(a, b) : smaller(a, b);
 }
 
-/* imm: bit 0 NaN wins, bit 1 magnitudes with the product's sign, bit 2 maximum */
+/* imm: bit 0 .NaN, bit 1 .xorsign.abs, bit 2 maximum */
 HANDLER(minmax_f32) {
     const bh__f32 *pa = bh__row(x, i->a), *pb = bh__row(x, i->b);
     bh__f32 *pd = bh__row(x, i->d);

@@ -13,20 +13,20 @@
  * records of earlier blocks are recognised by their time and need not be cleared.
  */
 
-enum { /* the kind of an access: `how` of instructions and records */
-       HOW_ACQUIRE = 1,
-       HOW_RELEASE = 2,
-       HOW_STRONG = 4,   /* atomic, relaxed, acquire, release */
-       HOW_VOLATILE = 8, /* strong between warps; orders nothing within one */
-       HOW_CTA = 16,     /* strong within a block only */
-       HOW_ATOMIC = 32,
-       HOW_WRITE = 64
+enum { /* `flags` of an access and of its record */
+       ACCESS_ACQUIRE = 1,
+       ACCESS_RELEASE = 2,
+       ACCESS_STRONG = 4,   /* atomic, relaxed, acquire, release */
+       ACCESS_VOLATILE = 8, /* strong between warps; orders nothing within one */
+       ACCESS_CTA = 16,     /* strong within a block only */
+       ACCESS_ATOMIC = 32,
+       ACCESS_WRITE = 64
 };
 
 typedef struct bh__check_record { /* the record of an access */
     uint64_t time : 46;           /* 0: no access */
     uint64_t thread : 10;         /* of the block */
-    uint64_t how : 8;
+    uint64_t flags : 8;
     uint32_t block; /* of the grid */
     uint32_t code;  /* index in module->code */
 } bh__check_record;
@@ -118,7 +118,7 @@ typedef struct bh__check_access {
     bh__ptx_space space;
     uint64_t address;
     unsigned bytes;
-    uint8_t how;
+    uint8_t flags;
     const void *value;  /* to be written, or NULL if not known */
     uint8_t *at;        /* filled in: the memory accessed */
     uint64_t canonical; /* filled in: the address that identifies the memory */

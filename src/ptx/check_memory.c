@@ -6,7 +6,7 @@
 #include "base/shadow.h"
 #include "ptx/check.h"
 
-/* Returns how many of the `bytes` bytes at `offset` are in one buffer. *why: the map entry of the
+/* Returns flags many of the `bytes` bytes at `offset` are in one buffer. *why: the map entry of the
  * first byte that is not. */
 static uint64_t usable(const bh__ptx_range *range, uint64_t offset, uint64_t bytes, uint8_t *why) {
     uint64_t at = offset, end = offset + bytes;
@@ -29,15 +29,15 @@ static uint64_t usable(const bh__ptx_range *range, uint64_t offset, uint64_t byt
 static bool fault_at(bh__ptx_exec *x, const bh__check_access *access, bh__ptx_fault_kind kind,
                      const char *what) {
     bh__ptx_fault_other(x, kind, access->lane, "%s of %u bytes at%s%s address 0x%llx%s",
-                        access->how & HOW_ATOMIC  ? "atomic operation"
-                        : access->how & HOW_WRITE ? "write"
-                                                  : "read",
+                        access->flags & ACCESS_ATOMIC  ? "atomic operation"
+                        : access->flags & ACCESS_WRITE ? "write"
+                                                       : "read",
                         access->bytes, *bh__ptx_space_name(access->space) ? " " : "",
                         bh__ptx_space_name(access->space), (unsigned long long)access->address,
                         what);
     x->fault->address = access->address;
     x->fault->size = access->bytes;
-    x->fault->write = access->how & HOW_WRITE;
+    x->fault->write = access->flags & ACCESS_WRITE;
     x->fault->global = access->address >> BH__PTX_WINDOW_SHIFT == WINDOW_GLOBAL &&
                        access->space != SPACE_SHARED && access->space != SPACE_LOCAL &&
                        access->space != SPACE_PARAM;
@@ -67,7 +67,7 @@ static void name_variable(const bh__ptx_exec *x, uint64_t address, unsigned byte
 static bool fault_nothing_there(bh__ptx_exec *x, const bh__check_access *access, uint64_t generic,
                                 bool fits) {
     char what[160] = "";
-    bool write = access->how & HOW_WRITE;
+    bool write = access->flags & ACCESS_WRITE;
     bh__ptx_fault_kind kind = BH__PTX_FAULT_ADDRESS;
     if (fits && generic >> BH__PTX_WINDOW_SHIFT == WINDOW_SHARED) {
         kind = BH__PTX_FAULT_BOUNDS;
@@ -102,7 +102,7 @@ static bool check_buffer(bh__ptx_exec *x, const bh__ptx_range *range, bh__check_
                    : fault_at(x, access, BH__PTX_FAULT_BOUNDS, ", outside of every buffer");
     }
     uint8_t *marks = range->marks + offset;
-    if (!(access->how & HOW_WRITE) || access->how & HOW_ATOMIC) {
+    if (!(access->flags & ACCESS_WRITE) || access->flags & ACCESS_ATOMIC) {
         if (memchr(marks, 0, access->bytes) != NULL) {
             return fault_at(x, access, BH__PTX_FAULT_UNINITIALISED,
                             ", where nothing was ever written");
@@ -137,7 +137,7 @@ static uint8_t *locate(bh__ptx_exec *x, bh__check_access *access, uint64_t gener
 }
 
 bool bh__check_access_lane(bh__ptx_exec *x, bh__check_access *access) {
-    bool write = access->how & HOW_WRITE;
+    bool write = access->flags & ACCESS_WRITE;
     uint64_t generic;
     bool fits = bh__ptx_generic(x, access->space, access->address, &generic);
     const bh__ptx_range *range = NULL;
@@ -176,10 +176,11 @@ bool bh__check_access_lane(bh__ptx_exec *x, bh__check_access *access) {
     if (write && range != NULL && range->marks != NULL) {
         memset(range->marks + (access->address - range->base), 1, access->bytes);
     }
-    if (range != NULL && !(access->how & (HOW_STRONG | HOW_VOLATILE))) {
+    if (range != NULL && !(access->flags & (ACCESS_STRONG | ACCESS_VOLATILE))) {
         x->block->check->touched[x->warp->index * LANES + access->lane] = x->check->now;
     }
-    if (access->how & (HOW_STRONG | HOW_VOLATILE) && (!write || access->how & HOW_ATOMIC)) {
+    if (access->flags & (ACCESS_STRONG | ACCESS_VOLATILE) &&
+        (!write || access->flags & ACCESS_ATOMIC)) {
         bh__check_acquire(x, access->lane);
     }
     return true;

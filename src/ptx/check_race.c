@@ -96,14 +96,15 @@ static bool refine(bh__ptx_check *check, bh__check_page *page) {
 
 /* Returns true if both accesses are strong, so that they do not race. */
 static bool both_strong(const bh__check_record *a, const bh__check_record *b, bool shared) {
-    uint8_t both = a->how & b->how, any = a->how | b->how;
-    if (a->block != b->block && any & HOW_CTA) {
+    uint8_t both = a->flags & b->flags, any = a->flags | b->flags;
+    if (a->block != b->block && any & ACCESS_CTA) {
         return false;
     }
-    if (both & HOW_STRONG) {
+    if (both & ACCESS_STRONG) {
         return true;
     }
-    bool strong = a->how & (HOW_STRONG | HOW_VOLATILE) && b->how & (HOW_STRONG | HOW_VOLATILE);
+    bool strong = a->flags & (ACCESS_STRONG | ACCESS_VOLATILE) &&
+                  b->flags & (ACCESS_STRONG | ACCESS_VOLATILE);
     bool one_warp = a->block == b->block && a->thread / LANES == b->thread / LANES;
     return strong && !(shared && one_warp);
 }
@@ -119,16 +120,17 @@ static bool conflicts(const bh__ptx_exec *x, const bh__check_record *old,
            !bh__check_ordered(x->check, x->block->check, now->thread, old);
 }
 
-static const char *kind_of(uint8_t how) {
-    return how & HOW_ATOMIC ? "atomic" : how & HOW_WRITE ? "write" : "read";
+static const char *kind_of(uint8_t flags) {
+    return flags & ACCESS_ATOMIC ? "atomic" : flags & ACCESS_WRITE ? "write" : "read";
 }
 
 static void place(const bh__ptx_exec *x, const bh__check_record *record, char *out, size_t size) {
     const uint32_t *grid = x->grid->grid, *block = x->grid->block;
     char site[140];
     bh__ptx_site_text(x->module, record->code, 40, site, sizeof site);
-    snprintf(out, size, "%s by block (%u,%u,%u), thread (%u,%u,%u) on %.110s", kind_of(record->how),
-             (unsigned)(record->block % grid[0]), (unsigned)(record->block / grid[0] % grid[1]),
+    snprintf(out, size, "%s by block (%u,%u,%u), thread (%u,%u,%u) on %.110s",
+             kind_of(record->flags), (unsigned)(record->block % grid[0]),
+             (unsigned)(record->block / grid[0] % grid[1]),
              (unsigned)(record->block / grid[0] / grid[1]), (unsigned)(record->thread % block[0]),
              (unsigned)(record->thread / block[0] % block[1]),
              (unsigned)(record->thread / block[0] / block[1]), site);
@@ -142,7 +144,7 @@ static bool report(bh__ptx_exec *x, const bh__check_access *access, uint64_t at,
     fault->address = at;
     fault->size = 1;
     fault->global = !access->shared;
-    fault->write = access->how & HOW_WRITE;
+    fault->write = access->flags & ACCESS_WRITE;
     char first[240], second[240];
     place(x, old, first, sizeof first);
     place(x, now, second, sizeof second);
@@ -184,10 +186,10 @@ static void note_read(const bh__ptx_exec *x, bh__check_cell *cell, const bh__che
 static bool visit(bh__ptx_exec *x, bh__check_cell *cell, const bh__check_access *access,
                   uint64_t at, const bh__check_record *now, bool same_value) {
     if (conflicts(x, &cell->write, now, access) &&
-        !(same_value && !(cell->write.how & HOW_ATOMIC))) {
+        !(same_value && !(cell->write.flags & ACCESS_ATOMIC))) {
         return report(x, access, at, &cell->write, now);
     }
-    if (!(access->how & HOW_WRITE)) {
+    if (!(access->flags & ACCESS_WRITE)) {
         note_read(x, cell, now, access->shared);
         return true;
     }
@@ -204,7 +206,7 @@ static bool visit(bh__ptx_exec *x, bh__check_cell *cell, const bh__check_access 
 bool bh__check_race(bh__ptx_exec *x, const bh__check_access *access) {
     bh__check_record now = {.time = x->check->now,
                             .thread = (x->warp->index * LANES + access->lane) & 1023,
-                            .how = access->how,
+                            .flags = access->flags,
                             .block = x->block->check->index,
                             .code = (uint32_t)(x->code - x->module->code)};
     /* A write of the value that is already there is not reported. */

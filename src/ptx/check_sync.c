@@ -369,7 +369,7 @@ bool bh__check_ordered(const bh__ptx_check *check, const bh__check_block *c, uns
     /* A published access happens before everything that follows a later acquire. */
     if (record->block != c->index) {
         return acquired >= record->time &&
-               ((record->how & HOW_STRONG && !(record->how & HOW_CTA)) ||
+               ((record->flags & ACCESS_STRONG && !(record->flags & ACCESS_CTA)) ||
                 published_by_other(check, record));
     }
     unsigned warp = thread / LANES, other = record->thread / LANES;
@@ -380,6 +380,6 @@ bool bh__check_ordered(const bh__ptx_check *check, const bh__check_block *c, uns
                                    : later(c->whole[warp],
                                            c->lanes[warp][thread % LANES][record->thread % LANES]);
     return record->time <= known || (acquired >= record->time &&
-                                     (record->how & HOW_STRONG ||
+                                     (record->flags & ACCESS_STRONG ||
                                       published_by(&c->in_block, record->thread) >= record->time));
 }

@@ -261,7 +261,7 @@ bool bh__ptx_generic(const bh__ptx_exec *x, bh__ptx_space space, uint64_t addres
 const char *bh__ptx_space_name(bh__ptx_space space);
 bool bh__ptx_lower_address(bh__ptx_lowering *low, const bh__ptx_operand *o, bh__ptx_code *code);
 bh__ptx_space bh__ptx_insn_space(const bh__ptx_insn *insn);
-uint32_t bh__ptx_how(const bh__ptx_insn *insn); /* HOW_... of check.h */
+uint32_t bh__ptx_access_flags(const bh__ptx_insn *insn); /* ACCESS_... of check.h */
 
 /* call.c */
 typedef struct bh__ptx_slot {

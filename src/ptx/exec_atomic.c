@@ -122,8 +122,8 @@ ACCESS(64, a64)
 
 static bool check_lanes(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask,
                         bh__ptx_space space) {
-    if (i->d2 & HOW_RELEASE) {
-        bh__check_fence(x, mask, !(i->d2 & HOW_CTA));
+    if (i->d2 & ACCESS_RELEASE) {
+        bh__check_fence(x, mask, !(i->d2 & ACCESS_CTA));
     }
     FOR_LANES_IN_ORDER(mask) {
         bh__check_access access = {
@@ -133,7 +133,7 @@ static bool check_lanes(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask,
                            ? (uint32_t)(((const bh__u32 *)bh__row(x, i->a))[l] + (uint32_t)i->imm)
                            : ((const bh__u64 *)bh__row(x, i->a))[l] + i->imm,
             .bytes = i->bytes,
-            .how = (uint8_t)i->d2 | HOW_WRITE | HOW_ATOMIC | HOW_STRONG};
+            .flags = (uint8_t)i->d2 | ACCESS_WRITE | ACCESS_ATOMIC | ACCESS_STRONG};
         if (!bh__check_access_lane(x, &access)) {
             return false;
         }
@@ -141,7 +141,8 @@ static bool check_lanes(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask,
     return true;
 }
 
-/* `target`: the modifier of a plain operation; `count`: an update; d may be NO_ROW; d2: HOW_... */
+/* `target`: the modifier of a plain operation; `count`: the update; d may be NO_ROW; d2:
+ * ACCESS_... */
 static bool run(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask, bh__ptx_space space) {
     uint8_t *p[LANES];
     if (x->check != NULL && !check_lanes(x, i, mask, space)) {
@@ -227,11 +228,11 @@ static int pick_update(const bh__ptx_insn *insn) {
 bool bh__ptx_lower_atomic(bh__ptx_lowering *low) {
     const bh__ptx_insn *insn = low->insn;
     bh__ptx_type type = (bh__ptx_type)insn->types[0];
-    int how = pick_update(insn);
+    int update_kind = pick_update(insn);
     unsigned first = insn->op == OP_ATOM ? 1 : 0;
     bool cas = HAS(insn, CAS);
     unsigned wanted = first + (cas ? 3u : 2u);
-    if (how < 0 || HAS(insn, POLICY) || (insn->op == OP_RED && (cas || HAS(insn, EXCH)))) {
+    if (update_kind < 0 || HAS(insn, POLICY) || (insn->op == OP_RED && (cas || HAS(insn, EXCH)))) {
         return bh__ptx_lower_fail(
             low, BH_E_UNSUPPORTED, "use an operation that PTX defines for this type",
             "the CPU device does not support this form of %s", bh__ptx_op_table[insn->op].mnemonic);
@@ -243,9 +244,9 @@ bool bh__ptx_lower_atomic(bh__ptx_lowering *low) {
     }
     static const bh__ptx_mod plain[] = {M_ADD, M_AND, M_OR, M_XOR, M_EXCH, M_CAS};
     bh__ptx_code code = {.bytes = (uint8_t)bh__ptx_bytes(type),
-                         .count = (uint8_t)how,
+                         .count = (uint8_t)update_kind,
                          .c = NO_ROW,
-                         .d2 = (int32_t)bh__ptx_how(insn)};
+                         .d2 = (int32_t)bh__ptx_access_flags(insn)};
     for (size_t n = 0; n < sizeof plain / sizeof *plain; n++) {
         if ((insn->mods >> plain[n] & 1) != 0) {
             code.target = plain[n];

@@ -224,18 +224,18 @@ static int64_t part(uint32_t v, unsigned shift, unsigned bits, bool is_signed) {
 }
 
 /* imm: bit 0 a is signed, bit 1 b is signed, bit 2 dp2a takes the high half of b */
-static uint32_t dot4(uint32_t a, uint32_t b, uint32_t c, uint64_t how) {
+static uint32_t dot4(uint32_t a, uint32_t b, uint32_t c, uint64_t options) {
     int64_t sum = 0;
     for (unsigned n = 0; n < 32; n += 8) {
-        sum += part(a, n, 8, how & 1) * part(b, n, 8, how & 2);
+        sum += part(a, n, 8, options & 1) * part(b, n, 8, options & 2);
     }
     return c + (uint32_t)sum;
 }
 
-static uint32_t dot2(uint32_t a, uint32_t b, uint32_t c, uint64_t how) {
-    unsigned from = how & 4 ? 16 : 0;
-    int64_t sum = part(a, 0, 16, how & 1) * part(b, from, 8, how & 2) +
-                  part(a, 16, 16, how & 1) * part(b, from + 8, 8, how & 2);
+static uint32_t dot2(uint32_t a, uint32_t b, uint32_t c, uint64_t options) {
+    unsigned from = options & 4 ? 16 : 0;
+    int64_t sum = part(a, 0, 16, options & 1) * part(b, from, 8, options & 2) +
+                  part(a, 16, 16, options & 1) * part(b, from + 8, 8, options & 2);
     return c + (uint32_t)sum;
 }
 WORD3(dp4a_32, dot4(a, b, c, i->imm))

@@ -20,12 +20,13 @@ static bool is_narrow(const bh__ptx_insn *insn) {
     return HAS(insn, CTA) || HAS(insn, CLUSTER);
 }
 
-uint32_t bh__ptx_how(const bh__ptx_insn *insn) {
+uint32_t bh__ptx_access_flags(const bh__ptx_insn *insn) {
     bool acquire = HAS(insn, ACQUIRE) || HAS(insn, ACQ_REL);
     bool release = HAS(insn, RELEASE) || HAS(insn, ACQ_REL);
     bool strong = acquire || release || HAS(insn, RELAXED);
-    return (acquire ? HOW_ACQUIRE : 0) | (release ? HOW_RELEASE : 0) | (strong ? HOW_STRONG : 0) |
-           (HAS(insn, VOLATILE) ? HOW_VOLATILE : 0) | (is_narrow(insn) ? HOW_CTA : 0);
+    return (acquire ? ACCESS_ACQUIRE : 0) | (release ? ACCESS_RELEASE : 0) |
+           (strong ? ACCESS_STRONG : 0) | (HAS(insn, VOLATILE) ? ACCESS_VOLATILE : 0) |
+           (is_narrow(insn) ? ACCESS_CTA : 0);
 }
 
 static const bh__ptx_range *find_range(const bh__ptx_range *ranges, size_t count,
@@ -322,7 +323,7 @@ static bool load_checked(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask,
                                    .space = space,
                                    .address = address_at(x, i, i->a, i->imm, l),
                                    .bytes = (unsigned)i->bytes * i->count,
-                                   .how = (uint8_t)i->target};
+                                   .flags = (uint8_t)i->target};
         if (!bh__check_access_lane(x, &access)) {
             return false;
         }
@@ -338,8 +339,8 @@ static bool store_checked(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask,
                           bh__ptx_space space) {
     uint8_t *p[LANES], value[64];
     const int32_t *rows = i->extra;
-    if (i->target & HOW_RELEASE) {
-        bh__check_fence(x, mask, !(i->target & HOW_CTA));
+    if (i->target & ACCESS_RELEASE) {
+        bh__check_fence(x, mask, !(i->target & ACCESS_CTA));
     }
     FOR_LANES_IN_ORDER(mask) {
         for (unsigned n = 0; n < i->count; n++) {
@@ -350,7 +351,7 @@ static bool store_checked(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask,
                                    .space = space,
                                    .address = address_at(x, i, i->a, i->imm, l),
                                    .bytes = (unsigned)i->bytes * i->count,
-                                   .how = (uint8_t)i->target | HOW_WRITE,
+                                   .flags = (uint8_t)i->target | ACCESS_WRITE,
                                    .value = value};
         if (!bh__check_access_lane(x, &access)) {
             return false;
@@ -363,7 +364,7 @@ static bool store_checked(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask,
     return true;
 }
 
-/* `extra`: rows of the vector; `target`: HOW_... */
+/* `extra`: rows of the vector; `target`: ACCESS_... */
 static inline bool load_from(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask,
                              bh__ptx_space space) {
     uint8_t *p[LANES];
@@ -378,7 +379,7 @@ static inline bool load_from(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t ma
     for (unsigned n = 0; n < i->count; n++) {
         load_rows(x, i, mask, rows[n], p, n * i->bytes);
     }
-    if (i->target & HOW_ACQUIRE) {
+    if (i->target & ACCESS_ACQUIRE) {
         bh__fence();
     }
     return true;
@@ -394,7 +395,7 @@ static inline bool store_to(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mas
     if (!bh__ptx_resolve(x, i, mask, space, i->a, i->imm, (unsigned)i->bytes * i->count, true, p)) {
         return false;
     }
-    if (i->target & HOW_RELEASE) {
+    if (i->target & ACCESS_RELEASE) {
         bh__fence();
     }
     for (unsigned n = 0; n < i->count; n++) {
@@ -490,7 +491,7 @@ HANDLER(store_frame) {
 HANDLER(fence) {
     bh__fence();
     if (x->check != NULL) {
-        bh__check_fence(x, mask, !(i->target & HOW_CTA));
+        bh__check_fence(x, mask, !(i->target & ACCESS_CTA));
     }
     return true;
 }
@@ -503,7 +504,7 @@ static bool check_copy(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask) {
                                .space = SPACE_SHARED,
                                .address = address_at(x, i, i->d, i->target, l),
                                .bytes = i->bytes,
-                               .how = HOW_WRITE};
+                               .flags = ACCESS_WRITE};
         bh__check_access source = {
             .lane = l, .space = SPACE_GLOBAL, .address = from[l] + i->imm, .bytes = i->bytes};
         if (((sizes == NULL || sizes[l] > 0) && !bh__check_access_lane(x, &source)) ||
@@ -635,7 +636,7 @@ static bool lower_access(bh__ptx_lowering *low) {
     bh__ptx_type type = (bh__ptx_type)insn->types[0];
     bh__ptx_code code = {.bytes = (uint8_t)bh__ptx_bytes(type),
                          .flags = bh__ptx_class(type) == 'S' ? FLAG_SIGNED : 0,
-                         .target = bh__ptx_how(insn)};
+                         .target = bh__ptx_access_flags(insn)};
     if ((insn->operand_count == 3) != HAS(insn, POLICY) ||
         (HAS(insn, MMIO) && !HAS(insn, RELAXED))) {
         return bh__ptx_lower_fail(low, BH_E_LOAD, "give a cache policy with .L2::cache_hint only",
@@ -711,7 +712,7 @@ bool bh__ptx_lower_memory(bh__ptx_lowering *low) {
     switch (insn->op) {
     case OP_MEMBAR:
     case OP_FENCE: {
-        bh__ptx_code code = {.run = fence, .target = is_narrow(insn) ? HOW_CTA : 0};
+        bh__ptx_code code = {.run = fence, .target = is_narrow(insn) ? ACCESS_CTA : 0};
         return bh__ptx_emit(low, &code, true);
     }
     case OP_PREFETCH:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exponentials, logarithms, powers, and the hyperbolic functions made of them. */
+/* Exponentials, logarithms, powers and hyperbolic functions. */
 #ifndef BULKHEAD_MATH_EXP_H
 #define BULKHEAD_MATH_EXP_H
 
@@ -14,7 +14,7 @@ __BH_POLYNOMIAL(__bh_poly_atanh5, ATANH5)
 template <class T> __BH_DEVICE T __bh_exp_near(T r, T low) {
     return (T)1 + (r + __bh_fma(r * r, __bh_poly_exp(r), low));
 }
-/* Beyond these an exponential is infinite or zero; a NaN passes. */
+/* Beyond these limits an exponential is infinite or zero. NaN is returned as it is. */
 template <class T> __BH_DEVICE T __bh_clamp(T x, T low, T high) {
     return x > high ? high : x < low ? low : x;
 }
@@ -57,7 +57,7 @@ template <class T> __BH_DEVICE T __bh_expm1(T x) {
     T a = __bh_fma(-n, __BH_C(LN2_1), x);
     T r = __bh_fma(-n, __BH_C(LN2_2), a), rest = __bh_fma(-n, __BH_C(LN2_2), a - r);
     __bh_pair<T> small = __bh_sum_ordered(r, __bh_fma(r * r, __bh_poly_exp(r), rest));
-    /* 2^n (small + 1) - 1, with half of 2^n first so that it does not overflow too early */
+    /* 2^n (small + 1) - 1, computed with 2^(n-1), which does not overflow */
     T half = __bh_power_of_two<T>((int)n - 1);
     T sum = __bh_fma(half, small.lo, __bh_fma(half, small.hi, half - (T)0.5));
     return n == (T)0 ? small.hi : sum * (T)2;
@@ -71,7 +71,7 @@ __BH_DEVICE __bh_log_terms<float> __bh_log_near(float f) {
 }
 __BH_DEVICE __bh_log_terms<double> __bh_log_near(double f) {
     double s = __bh_div(f, f + 2.0), z = s * s;
-    /* 2s = f - s f, where f has no error */
+    /* 2s = f - s f, where f is exact */
     return __bh_log_terms<double>{f, s * __bh_fma(z, __bh_poly_atanh3(z), -f)};
 }
 template <class T> __BH_DEVICE bool __bh_log_special(T x) {
@@ -135,7 +135,7 @@ template <class T> __BH_DEVICE T __bh_log1p(T x) {
     return __bh_fma(e, __BH_C(LN2_1), t.big + __bh_fma(e, __BH_C(LN2_2), t.small));
 }
 
-/* log(x) in two parts, with some ten bits more than the type has; x positive and finite. */
+/* log(x) in two parts, about ten bits more precise than the type; x is positive and finite. */
 template <class T> __BH_DEVICE __bh_pair<T> __bh_log_pair(T x) {
     __bh_parts<T> p = __bh_split(x);
     T f = __bh_add(p.m, (T)-1), t = __bh_add(p.m, (T)1), t_low = __bh_add(p.m, -__bh_add(t, (T)-1));
@@ -143,7 +143,7 @@ template <class T> __BH_DEVICE __bh_pair<T> __bh_log_pair(T x) {
     T s_low = __bh_div(__bh_fma(-s, t_low, __bh_fma(-s, t, f)), t);
     __bh_pair<T> z = __bh_product(s, s);
     z.lo = __bh_fma((T)2 * s, s_low, z.lo);
-    /* 2s + 2/3 s^3 in two parts, the rest in one */
+    /* 2s + 2/3 s^3 in two parts, further terms in one */
     __bh_pair<T> cube = __bh_product(s, z.hi);
     cube.lo += __bh_fma(s, z.lo, s_low * z.hi);
     __bh_pair<T> third = __bh_product(__BH_C(TWO_THIRDS_1), cube.hi);
@@ -155,13 +155,13 @@ template <class T> __BH_DEVICE __bh_pair<T> __bh_log_pair(T x) {
     return __bh_sum_ordered(next.hi, low);
 }
 
-template <class T> __BH_DEVICE bool __bh_is_whole(T x) {
+template <class T> __BH_DEVICE bool __bh_is_integral(T x) {
     return __bh_is_finite(x) && __bh_rint(x) == x;
 }
 template <class T> __BH_DEVICE bool __bh_is_odd(T x) {
-    return __bh_is_whole(x) && __bh_rint(x * (T)0.5) != x * (T)0.5;
+    return __bh_is_integral(x) && __bh_rint(x * (T)0.5) != x * (T)0.5;
 }
-/* What pow is where x or y is zero, infinite or no number, or x negative with y not whole. */
+/* pow if x or y is zero, infinite or NaN, or x is negative and y not an integer. */
 template <class T> __BH_SLOW T __bh_pow_special(T x, T y) {
     if (__bh_is_zero(y) || __bh_bits_of(x) == __bh_layout<T>::one) {
         return (T)1;
@@ -185,7 +185,7 @@ template <class T> __BH_SLOW T __bh_pow_special(T x, T y) {
 template <class T> __BH_FUNCTION T __bh_pow(T x, T y) {
     bool negative = __bh_negative(x);
     if (__bh_magnitude(x) - 1 >= __bh_layout<T>::infinity - 1 || __bh_is_zero(y) ||
-        !__bh_is_finite(y) || (negative && !__bh_is_whole(y)) ||
+        !__bh_is_finite(y) || (negative && !__bh_is_integral(y)) ||
         __bh_bits_of(x) == __bh_layout<T>::one) {
         return __bh_pow_special(x, y);
     }

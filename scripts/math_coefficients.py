@@ -142,7 +142,7 @@ polynomial("COS", lambda z: (cos(sqrt(z)) - 1 + z / 2) / z ** 2, 0, z, {FLOAT: 2
 polynomial("TAN", odd(tan), 0, z, {FLOAT: 24, DOUBLE: 54})
 polynomial("ASIN", odd(asin), 0, mpf("0.2501"), {FLOAT: 23, DOUBLE: 53})
 polynomial("ATAN", odd(atan), 0, mpf("0.1717"), {FLOAT: 24, DOUBLE: 54})
-polynomial("TANH", odd(tanh), 0, mpf("0.36"), {FLOAT: 24})
+polynomial("TANH", odd(tanh), 0, mpf("0.36"), {FLOAT: 24, DOUBLE: 54})
 polynomial("ERF", lambda z: erf(sqrt(z)) / sqrt(z) - 1, 0, mpf(1), {FLOAT: 26, DOUBLE: 56})
 K = mpf(2)
 

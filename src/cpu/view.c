@@ -31,7 +31,7 @@ static size_t add_ranges(bh__cpu_view *view, size_t used, const bh__cpu_chunk *c
                                                .writable = writable,
                                                .map = chunks[i].map,
                                                .marks = chunks[i].marks,
-                                               .home = chunk->address};
+                                               .canonical = chunk->address};
     }
     return used;
 }

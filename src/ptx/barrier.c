@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Barriers of a block: who has arrived, whom they wait for, what a reduction gave. */
+/* Barriers of a block: threads that have arrived, threads expected, results of reductions. */
 #include "ptx/check.h"
 
 uint32_t bh__ptx_barrier_same(const bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask) {
@@ -27,27 +27,27 @@ static void give_result(bh__ptx_block *block, bh__ptx_warp *w, unsigned l,
     }
 }
 
-/* Sets the waiting threads free when enough have arrived. */
+/* Releases the waiting threads if all expected ones have arrived. */
 static bool complete(bh__ptx_block *block, unsigned id) {
     bh__ptx_barrier *barrier = &block->barriers[id];
-    uint32_t wanted = barrier->expected != 0 ? barrier->expected : block->live_threads;
-    if (barrier->arrived == 0 || barrier->arrived < wanted) {
+    uint32_t expected = barrier->expected != 0 ? barrier->expected : block->live_threads;
+    if (barrier->arrived == 0 || barrier->arrived < expected) {
         return false;
     }
     if (block->x.check != NULL && !bh__check_barrier(block, id)) {
-        block->diverged = true; /* and nobody goes on */
+        block->diverged = true; /* no thread is released */
         return false;
     }
     for (uint32_t n = 0; n < block->warp_count; n++) {
         bh__ptx_warp *w = &block->warps[n];
-        uint32_t freed = 0;
+        uint32_t released = 0;
         FOR_LANES_IN_ORDER(w->at_barrier) {
             if (w->barrier[l] == id) {
                 give_result(block, w, l, barrier);
-                freed |= 1u << l;
+                released |= 1u << l;
             }
         }
-        w->at_barrier &= ~freed;
+        w->at_barrier &= ~released;
     }
     *barrier = (bh__ptx_barrier){.all = true};
     return true;
@@ -58,15 +58,16 @@ bh__ptx_bar_result bh__ptx_barrier_arrive(bh__ptx_exec *x, const bh__ptx_code *i
     unsigned first = (unsigned)__builtin_ctz(mask);
     uint32_t id = ((const bh__u32 *)bh__row(x, i->a))[first];
     if (id >= BARRIERS) {
-        bh__ptx_fault_other(x, BH__PTX_FAULT_BARRIER, first, "there is no barrier %u, only 0 to %u",
-                            (unsigned)id, BARRIERS - 1);
+        bh__ptx_fault_other(x, BH__PTX_FAULT_BARRIER, first,
+                            "barrier %u does not exist; barriers are 0 to %u", (unsigned)id,
+                            BARRIERS - 1);
         return BAR_FAULT;
     }
     bh__ptx_barrier *barrier = &x->block->barriers[id];
     uint32_t lanes = (uint32_t)__builtin_popcount(mask);
     if (i->b != NO_ROW) {
         barrier->expected = ((const bh__u32 *)bh__row(x, i->b))[first];
-        /* A count is in whole warps: a warp that has fewer threads than 32 counts as full. */
+        /* Counts are of whole warps: a warp with fewer than 32 threads counts as 32. */
         if (mask == w->live) {
             lanes = LANES;
         }

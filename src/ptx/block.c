@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A block: its memory, its warps, and whose turn it is. */
+/* A block: its memory, its warps, and their scheduling. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,7 +55,7 @@ static bool room_for_shared(bh__ptx_block *b, uint32_t bytes) {
     return true;
 }
 
-/* The thread indices of every lane, kept while blocks have the same shape. */
+/* The thread indices of every lane; kept as long as blocks have the same shape. */
 static bool set_thread_indices(bh__ptx_block *b, const uint32_t dims[3]) {
     if (memcmp(b->dims, dims, sizeof b->dims) == 0) {
         return true;
@@ -89,8 +89,8 @@ static bool set_thread_indices(bh__ptx_block *b, const uint32_t dims[3]) {
     return true;
 }
 
-/* Deep recursion takes much memory; it is not kept for kernels that need little. */
-static void give_back(bh__ptx_warp *w, size_t regs, uint32_t local) {
+/* Frees memory of deep recursion, so that kernels that need little do not keep it. */
+static void trim_memory(bh__ptx_warp *w, size_t regs, uint32_t local) {
     if (w->regs_capacity > (size_t)1 << 20 && w->regs_capacity / 8 > regs) {
         free(w->regs);
         w->regs = NULL;
@@ -103,10 +103,10 @@ static void give_back(bh__ptx_warp *w, size_t regs, uint32_t local) {
     }
 }
 
-static bool ready_warp(bh__ptx_block *b, uint32_t index, const bh__ptx_function *f) {
+static bool prepare_warp(bh__ptx_block *b, uint32_t index, const bh__ptx_function *f) {
     bh__ptx_warp *w = &b->warps[index];
     uint32_t local = b->x.grid->kernel->local_bytes;
-    give_back(w, f->frame_bytes, local);
+    trim_memory(w, f->frame_bytes, local);
     if (!bh__ptx_regs_room(w, f->frame_bytes) || !bh__ptx_local_room(w, local)) {
         return false;
     }
@@ -169,7 +169,7 @@ bh_status bh__ptx_block_begin(bh__ptx_block *b, const bh__ptx_grid *grid, uint32
         b->barriers[n] = (bh__ptx_barrier){.all = true};
     }
     for (uint32_t n = 0; ok && n < b->warp_count; n++) {
-        ok = ready_warp(b, n, f);
+        ok = prepare_warp(b, n, f);
     }
     ok = ok && (grid->check == NULL || bh__check_block_begin(b));
     if (!ok) {
@@ -179,7 +179,7 @@ bh_status bh__ptx_block_begin(bh__ptx_block *b, const bh__ptx_grid *grid, uint32
     return BH_OK;
 }
 
-/* Nobody can run and somebody is left: they wait for threads that will not come. */
+/* No thread can run and not all have exited: the rest wait for threads that cannot arrive. */
 static bh__ptx_outcome deadlock(bh__ptx_block *b) {
     for (uint32_t n = 0; n < b->warp_count; n++) {
         bh__ptx_warp *w = &b->warps[n];
@@ -193,14 +193,15 @@ static bh__ptx_outcome deadlock(bh__ptx_block *b) {
         if (barrier) {
             const bh__ptx_barrier *bar = &b->barriers[w->barrier[lane]];
             bh__ptx_fault_other(&b->x, BH__PTX_FAULT_BARRIER, lane,
-                                "barrier %u can never be met: %u of %u threads wait there and "
-                                "nobody else is running",
+                                "barrier %u can never complete: %u of %u threads wait there and "
+                                "no other thread is running",
                                 (unsigned)w->barrier[lane], (unsigned)bar->arrived,
                                 (unsigned)(bar->expected ? bar->expected : b->live_threads));
         } else {
-            bh__ptx_fault_other(&b->x, BH__PTX_FAULT_BARRIER, lane,
-                                "lanes of a warp wait for others that cannot come: members 0x%08x",
-                                (unsigned)w->members[lane]);
+            bh__ptx_fault_other(
+                &b->x, BH__PTX_FAULT_BARRIER, lane,
+                "lanes of a warp wait for lanes that cannot arrive: member mask 0x%08x",
+                (unsigned)w->members[lane]);
         }
         break;
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls: frames of registers and local memory, arguments and results between them. */
+/* Calls: frames with registers and local memory, and the passing of arguments and results. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,10 +109,11 @@ static const bh__ptx_function *indirect_callee(bh__ptx_exec *x, const bh__ptx_co
     }
     if (f == NULL || !f->defined || f->entry || !signature_fits(i->extra, f)) {
         bool is_function = f != NULL && f->defined && !f->entry;
-        bh__ptx_fault_other(x, BH__PTX_FAULT_BAD_CALL, first,
-                            is_function ? "indirect call to %s%s, which takes other parameters"
-                                        : "indirect call to what is no function%s%s",
-                            is_function ? f->name : "", "");
+        bh__ptx_fault_other(
+            x, BH__PTX_FAULT_BAD_CALL, first,
+            is_function ? "indirect call to %s%s, whose parameters differ from the prototype"
+                        : "the address of an indirect call is not a function%s%s",
+            is_function ? f->name : "", "");
         x->fault->address = address;
         return NULL;
     }
@@ -148,8 +149,8 @@ static bh__ptx_frame *frame_at(const bh__ptx_warp *w, uint32_t base) {
 }
 
 /*
- * Lanes that took different ways hold different frames, and leave them in any order. So a frame
- * lives until all that entered it are gone, and is then used again for a function of its size.
+ * Divergent lanes hold different frames and leave them in any order. A frame is kept until every
+ * lane that entered it has left; it is then reused for a function with a frame of the same size.
  */
 static uint32_t take_frame(bh__ptx_warp *w, uint32_t size) {
     for (uint32_t *link = &w->unused; *link != 0; link = &frame_at(w, *link)->next) {
@@ -205,7 +206,7 @@ uint32_t bh__ptx_call_enter(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mas
     if (base == 0) {
         x->bases[0] = w->regs + caller_base;
         bh__ptx_fault_other(x, BH__PTX_FAULT_STACK, first,
-                            "calls nested too deep, at a call of %.60s, the %uth", f->name,
+                            "call stack overflow at a call of %.60s: calls nested %u deep", f->name,
                             (unsigned)w->depth[first] + 1);
         return 0;
     }
@@ -284,7 +285,7 @@ static bool lower_slot(bh__ptx_lowering *low, const bh__ptx_operand *o, const bh
         }
     }
     if (!ok) {
-        return bh__ptx_lower_fail(low, BH_E_LOAD, "pass what the function declares",
+        return bh__ptx_lower_fail(low, BH_E_LOAD, "pass the parameters that the function declares",
                                   "an argument or result does not fit the function's %u bytes",
                                   (unsigned)formal->size);
     }
@@ -295,8 +296,8 @@ static bool lower_list(bh__ptx_lowering *low, const bh__ptx_operand *list, bh__p
                        uint32_t formal_count, bool results, bh__ptx_slot **out, uint32_t *count) {
     uint32_t n = list == NULL ? 0 : list->count;
     if (results ? n > formal_count : n != formal_count) {
-        return bh__ptx_lower_fail(low, BH_E_LOAD, "pass what the function declares",
-                                  "%u %s where the function has %u", (unsigned)n,
+        return bh__ptx_lower_fail(low, BH_E_LOAD, "pass the parameters that the function declares",
+                                  "%u %s given; the function declares %u", (unsigned)n,
                                   results ? "results" : "arguments", (unsigned)formal_count);
     }
     *count = n;
@@ -316,7 +317,7 @@ static bool bad_call(bh__ptx_lowering *low) {
     return bh__ptx_lower_fail(low, BH_E_LOAD,
                               "write call (results), function, (arguments) and a prototype where "
                               "the function is in a register",
-                              "the call cannot be read");
+                              "the call is malformed");
 }
 
 bool bh__ptx_lower_call(bh__ptx_lowering *low) {

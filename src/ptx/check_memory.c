@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks: whether an access stays inside what a kernel was given, and reads what was written. */
+/* Checks for accesses out of bounds and for reads of uninitialised memory. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/shadow.h"
 #include "ptx/check.h"
 
-/* Bytes from `offset` on that belong to one buffer, up to `bytes`; *why: the map where they end. */
+/* Returns flags many of the `bytes` bytes at `offset` are in one buffer. *why: the map entry of the
+ * first byte that is not. */
 static uint64_t usable(const bh__ptx_range *range, uint64_t offset, uint64_t bytes, uint8_t *why) {
     uint64_t at = offset, end = offset + bytes;
     while (at < end) {
@@ -28,22 +29,22 @@ static uint64_t usable(const bh__ptx_range *range, uint64_t offset, uint64_t byt
 static bool fault_at(bh__ptx_exec *x, const bh__check_access *access, bh__ptx_fault_kind kind,
                      const char *what) {
     bh__ptx_fault_other(x, kind, access->lane, "%s of %u bytes at%s%s address 0x%llx%s",
-                        access->how & HOW_ATOMIC  ? "atomic operation"
-                        : access->how & HOW_WRITE ? "write"
-                                                  : "read",
+                        access->flags & ACCESS_ATOMIC  ? "atomic operation"
+                        : access->flags & ACCESS_WRITE ? "write"
+                                                       : "read",
                         access->bytes, *bh__ptx_space_name(access->space) ? " " : "",
                         bh__ptx_space_name(access->space), (unsigned long long)access->address,
                         what);
     x->fault->address = access->address;
     x->fault->size = access->bytes;
-    x->fault->write = access->how & HOW_WRITE;
+    x->fault->write = access->flags & ACCESS_WRITE;
     x->fault->global = access->address >> BH__PTX_WINDOW_SHIFT == WINDOW_GLOBAL &&
                        access->space != SPACE_SHARED && access->space != SPACE_LOCAL &&
                        access->space != SPACE_PARAM;
     return false;
 }
 
-/* The variable that an address just misses, if there is one. */
+/* Names the variable that ends or begins within 64 bytes of the address, if there is one. */
 static void name_variable(const bh__ptx_exec *x, uint64_t address, unsigned bytes, char *out,
                           size_t size) {
     const bh__ptx_image *image = x->block->image;
@@ -66,7 +67,7 @@ static void name_variable(const bh__ptx_exec *x, uint64_t address, unsigned byte
 static bool fault_nothing_there(bh__ptx_exec *x, const bh__check_access *access, uint64_t generic,
                                 bool fits) {
     char what[160] = "";
-    bool write = access->how & HOW_WRITE;
+    bool write = access->flags & ACCESS_WRITE;
     bh__ptx_fault_kind kind = BH__PTX_FAULT_ADDRESS;
     if (fits && generic >> BH__PTX_WINDOW_SHIFT == WINDOW_SHARED) {
         kind = BH__PTX_FAULT_BOUNDS;
@@ -87,11 +88,11 @@ static bool fault_nothing_there(bh__ptx_exec *x, const bh__check_access *access,
     return fault_at(x, access, kind, what);
 }
 
-/* Global memory: inside one buffer, and written before it is read. */
+/* Global memory: the access must be inside one buffer and, if it reads, of written bytes. */
 static bool check_buffer(bh__ptx_exec *x, const bh__ptx_range *range, bh__check_access *access) {
     uint64_t offset = access->address - range->base;
     uint8_t why = BH__MAP_GAP;
-    access->home = (range->home != 0 ? range->home : range->base) + offset;
+    access->canonical = (range->canonical != 0 ? range->canonical : range->base) + offset;
     if (range->map == NULL) {
         return true;
     }
@@ -101,7 +102,7 @@ static bool check_buffer(bh__ptx_exec *x, const bh__ptx_range *range, bh__check_
                    : fault_at(x, access, BH__PTX_FAULT_BOUNDS, ", outside of every buffer");
     }
     uint8_t *marks = range->marks + offset;
-    if (!(access->how & HOW_WRITE) || access->how & HOW_ATOMIC) {
+    if (!(access->flags & ACCESS_WRITE) || access->flags & ACCESS_ATOMIC) {
         if (memchr(marks, 0, access->bytes) != NULL) {
             return fault_at(x, access, BH__PTX_FAULT_UNINITIALISED,
                             ", where nothing was ever written");
@@ -110,7 +111,7 @@ static bool check_buffer(bh__ptx_exec *x, const bh__ptx_range *range, bh__check_
     return true;
 }
 
-/* The range that all of an access falls into, if it may be made there. */
+/* Returns the range that contains the whole access, or NULL if there is none or it is read-only. */
 static const bh__ptx_range *find_range(bh__ptx_exec *x, uint64_t address, unsigned bytes,
                                        bool write) {
     const bh__ptx_range *range = x->check->range;
@@ -125,7 +126,7 @@ static const bh__ptx_range *find_range(bh__ptx_exec *x, uint64_t address, unsign
     return fits && (range->writable || !write) ? range : NULL;
 }
 
-/* Where the access is made. NULL: nowhere. */
+/* Returns the memory that is accessed, or NULL if nothing is mapped there. */
 static uint8_t *locate(bh__ptx_exec *x, bh__check_access *access, uint64_t generic, bool write,
                        const bh__ptx_range **range) {
     if (generic >> BH__PTX_WINDOW_SHIFT != WINDOW_GLOBAL) {
@@ -136,7 +137,7 @@ static uint8_t *locate(bh__ptx_exec *x, bh__check_access *access, uint64_t gener
 }
 
 bool bh__check_access_lane(bh__ptx_exec *x, bh__check_access *access) {
-    bool write = access->how & HOW_WRITE;
+    bool write = access->flags & ACCESS_WRITE;
     uint64_t generic;
     bool fits = bh__ptx_generic(x, access->space, access->address, &generic);
     const bh__ptx_range *range = NULL;
@@ -154,14 +155,14 @@ bool bh__check_access_lane(bh__ptx_exec *x, bh__check_access *access) {
             return false;
         }
         if (!range->writable && range->map == NULL) {
-            return true; /* constants: nobody writes them */
+            return true; /* constants are never written */
         }
         break;
     case WINDOW_SHARED:
         access->shared = true;
-        access->home = generic - BH__PTX_WINDOW(WINDOW_SHARED);
+        access->canonical = generic - BH__PTX_WINDOW(WINDOW_SHARED);
         break;
-    case WINDOW_LOCAL: { /* a thread's own, so that nobody else is in the way */
+    case WINDOW_LOCAL: { /* local to the thread, so no other thread can race */
         uint64_t end = generic - BH__PTX_WINDOW(WINDOW_LOCAL) + access->bytes;
         return end <= x->stack + x->frame_function->local_used ||
                fault_nothing_there(x, access, generic, true);
@@ -175,10 +176,11 @@ bool bh__check_access_lane(bh__ptx_exec *x, bh__check_access *access) {
     if (write && range != NULL && range->marks != NULL) {
         memset(range->marks + (access->address - range->base), 1, access->bytes);
     }
-    if (range != NULL && !(access->how & (HOW_STRONG | HOW_VOLATILE))) {
+    if (range != NULL && !(access->flags & (ACCESS_STRONG | ACCESS_VOLATILE))) {
         x->block->check->touched[x->warp->index * LANES + access->lane] = x->check->now;
     }
-    if (access->how & (HOW_STRONG | HOW_VOLATILE) && (!write || access->how & HOW_ATOMIC)) {
+    if (access->flags & (ACCESS_STRONG | ACCESS_VOLATILE) &&
+        (!write || access->flags & ACCESS_ATOMIC)) {
         bh__check_acquire(x, access->lane);
     }
     return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks: accesses to the same bytes that nothing keeps apart. */
+/* Checks for data races: unordered accesses to the same bytes. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static bh__check_page *new_page(bh__ptx_check *check, uint64_t base) {
     }
     if (page == NULL || page->cells == NULL) {
         free(page);
-        check->starved = true;
+        check->out_of_memory = true;
         return NULL;
     }
     return page;
@@ -48,7 +48,7 @@ static bh__check_page *global_page(bh__ptx_check *check, uint64_t base) {
         return check->last;
     }
     if (check->page_count >= check->bucket_count && !grow(check)) {
-        check->starved = true;
+        check->out_of_memory = true;
         return NULL;
     }
     bh__check_page **bucket = &check->buckets[(base >> PAGE_SHIFT) & (check->bucket_count - 1)];
@@ -76,11 +76,11 @@ static bh__check_page *find_page(bh__ptx_exec *x, uint64_t base, bool shared) {
     return *page;
 }
 
-/* From now on one cell a byte. */
+/* Splits the page into one cell per byte. */
 static bool refine(bh__ptx_check *check, bh__check_page *page) {
     bh__check_cell *cells = calloc(PAGE_BYTES, sizeof *cells);
     if (cells == NULL) {
-        check->starved = true;
+        check->out_of_memory = true;
         return false;
     }
     for (uint32_t n = 0; n < PAGE_BYTES; n++) {
@@ -92,57 +92,59 @@ static bool refine(bh__ptx_check *check, bh__check_page *page) {
     return true;
 }
 
-/* ---- what is a race ---- */
+/* ---- conflicts ---- */
 
-/* Both made so that they may meet. */
-static bool may_meet(const bh__check_mark *a, const bh__check_mark *b, bool shared) {
-    uint8_t both = a->how & b->how, any = a->how | b->how;
-    if (a->block != b->block && any & HOW_CTA) {
+/* Returns true if both accesses are strong, so that they do not race. */
+static bool both_strong(const bh__check_record *a, const bh__check_record *b, bool shared) {
+    uint8_t both = a->flags & b->flags, any = a->flags | b->flags;
+    if (a->block != b->block && any & ACCESS_CTA) {
         return false;
     }
-    if (both & HOW_STRONG) {
+    if (both & ACCESS_STRONG) {
         return true;
     }
-    bool strong = a->how & (HOW_STRONG | HOW_VOLATILE) && b->how & (HOW_STRONG | HOW_VOLATILE);
+    bool strong = a->flags & (ACCESS_STRONG | ACCESS_VOLATILE) &&
+                  b->flags & (ACCESS_STRONG | ACCESS_VOLATILE);
     bool one_warp = a->block == b->block && a->thread / LANES == b->thread / LANES;
     return strong && !(shared && one_warp);
 }
 
-/* None, or left from another grid or, in shared memory, from another block. */
-static bool is_old(const bh__ptx_exec *x, const bh__check_mark *mark, bool shared) {
-    return mark->time <= (shared ? x->block->check->began : x->check->began);
+/* No access, or one of another grid or, in shared memory, of another block. */
+static bool is_old(const bh__ptx_exec *x, const bh__check_record *record, bool shared) {
+    return record->time <= (shared ? x->block->check->began : x->check->began);
 }
 
-static bool conflicts(const bh__ptx_exec *x, const bh__check_mark *old, const bh__check_mark *now,
-                      const bh__check_access *access) {
-    return !is_old(x, old, access->shared) && !may_meet(old, now, access->shared) &&
+static bool conflicts(const bh__ptx_exec *x, const bh__check_record *old,
+                      const bh__check_record *now, const bh__check_access *access) {
+    return !is_old(x, old, access->shared) && !both_strong(old, now, access->shared) &&
            !bh__check_ordered(x->check, x->block->check, now->thread, old);
 }
 
-static const char *kind_of(uint8_t how) {
-    return how & HOW_ATOMIC ? "atomic" : how & HOW_WRITE ? "write" : "read";
+static const char *kind_of(uint8_t flags) {
+    return flags & ACCESS_ATOMIC ? "atomic" : flags & ACCESS_WRITE ? "write" : "read";
 }
 
-static void place(const bh__ptx_exec *x, const bh__check_mark *mark, char *out, size_t size) {
+static void place(const bh__ptx_exec *x, const bh__check_record *record, char *out, size_t size) {
     const uint32_t *grid = x->grid->grid, *block = x->grid->block;
     char site[140];
-    bh__ptx_site_text(x->module, mark->code, 40, site, sizeof site);
-    snprintf(out, size, "%s by block (%u,%u,%u), thread (%u,%u,%u) on %.110s", kind_of(mark->how),
-             (unsigned)(mark->block % grid[0]), (unsigned)(mark->block / grid[0] % grid[1]),
-             (unsigned)(mark->block / grid[0] / grid[1]), (unsigned)(mark->thread % block[0]),
-             (unsigned)(mark->thread / block[0] % block[1]),
-             (unsigned)(mark->thread / block[0] / block[1]), site);
+    bh__ptx_site_text(x->module, record->code, 40, site, sizeof site);
+    snprintf(out, size, "%s by block (%u,%u,%u), thread (%u,%u,%u) on %.110s",
+             kind_of(record->flags), (unsigned)(record->block % grid[0]),
+             (unsigned)(record->block / grid[0] % grid[1]),
+             (unsigned)(record->block / grid[0] / grid[1]), (unsigned)(record->thread % block[0]),
+             (unsigned)(record->thread / block[0] % block[1]),
+             (unsigned)(record->thread / block[0] / block[1]), site);
 }
 
-/* `at`: the first of the bytes that both touch. */
+/* `at`: the first byte that both accesses touch. */
 static bool report(bh__ptx_exec *x, const bh__check_access *access, uint64_t at,
-                   const bh__check_mark *old, const bh__check_mark *now) {
+                   const bh__check_record *old, const bh__check_record *now) {
     bh__ptx_fault *fault = x->fault;
     bh__ptx_fault_other(x, BH__PTX_FAULT_RACE, access->lane, "race");
     fault->address = at;
     fault->size = 1;
     fault->global = !access->shared;
-    fault->write = access->how & HOW_WRITE;
+    fault->write = access->flags & ACCESS_WRITE;
     char first[240], second[240];
     place(x, old, first, sizeof first);
     place(x, now, second, sizeof second);
@@ -158,7 +160,7 @@ static bool report(bh__ptx_exec *x, const bh__check_access *access, uint64_t at,
 
 /* ---- an access ---- */
 
-static void note_read(const bh__ptx_exec *x, bh__check_cell *cell, const bh__check_mark *now,
+static void note_read(const bh__ptx_exec *x, bh__check_cell *cell, const bh__check_record *now,
                       bool shared) {
     unsigned slot = 2;
     for (unsigned n = 0; n < 2; n++) {
@@ -173,7 +175,7 @@ static void note_read(const bh__ptx_exec *x, bh__check_cell *cell, const bh__che
             slot = n;
         }
     }
-    /* Two of one warp say less than two of different warps. */
+    /* Two reads of one warp find fewer races than reads of two different warps. */
     bool alike = cell->reads[0].block == cell->reads[1].block &&
                  cell->reads[0].thread / LANES == cell->reads[1].thread / LANES;
     if (slot < 2 || alike) {
@@ -182,12 +184,12 @@ static void note_read(const bh__ptx_exec *x, bh__check_cell *cell, const bh__che
 }
 
 static bool visit(bh__ptx_exec *x, bh__check_cell *cell, const bh__check_access *access,
-                  uint64_t at, const bh__check_mark *now, bool same_value) {
+                  uint64_t at, const bh__check_record *now, bool same_value) {
     if (conflicts(x, &cell->write, now, access) &&
-        !(same_value && !(cell->write.how & HOW_ATOMIC))) {
+        !(same_value && !(cell->write.flags & ACCESS_ATOMIC))) {
         return report(x, access, at, &cell->write, now);
     }
-    if (!(access->how & HOW_WRITE)) {
+    if (!(access->flags & ACCESS_WRITE)) {
         note_read(x, cell, now, access->shared);
         return true;
     }
@@ -202,15 +204,15 @@ static bool visit(bh__ptx_exec *x, bh__check_cell *cell, const bh__check_access 
 }
 
 bool bh__check_race(bh__ptx_exec *x, const bh__check_access *access) {
-    bh__check_mark now = {.time = x->check->now,
-                          .thread = (x->warp->index * LANES + access->lane) & 1023,
-                          .how = access->how,
-                          .block = x->block->check->index,
-                          .code = (uint32_t)(x->code - x->module->code)};
-    /* Threads that write what is there already do no harm to each other. */
+    bh__check_record now = {.time = x->check->now,
+                            .thread = (x->warp->index * LANES + access->lane) & 1023,
+                            .flags = access->flags,
+                            .block = x->block->check->index,
+                            .code = (uint32_t)(x->code - x->module->code)};
+    /* A write of the value that is already there is not reported. */
     bool same_value =
         access->value != NULL && memcmp(access->at, access->value, access->bytes) == 0;
-    for (uint64_t at = access->home, end = at + access->bytes; at < end;) {
+    for (uint64_t at = access->canonical, end = at + access->bytes; at < end;) {
         uint64_t base = at & ~(uint64_t)(PAGE_BYTES - 1);
         uint64_t stop = end - base < PAGE_BYTES ? end : base + PAGE_BYTES;
         bh__check_page *page = find_page(x, base, access->shared);

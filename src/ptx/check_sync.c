@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks: which threads have met, and what each knows of the others since. */
+/* Checks: which threads have synchronised, and the happens-before times that follow from it. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static void raise_to(uint64_t *time, uint64_t at_least) {
     *time = later(*time, at_least);
 }
 
-/* ---- the whole ---- */
+/* ---- grids ---- */
 
 bh__ptx_check *bh__ptx_check_create(void) {
     bh__ptx_check *check = calloc(1, sizeof *check);
@@ -65,13 +65,13 @@ void bh__ptx_check_begin(bh__ptx_check *check) {
     check->began = check->now++;
     check->running = NULL;
     check->range = NULL;
-    check->starved = false;
+    check->out_of_memory = false;
 }
 
 bool bh__ptx_check_end(bh__ptx_check *check) {
     free_ended(check);
     check->running = NULL;
-    return !check->starved;
+    return !check->out_of_memory;
 }
 
 /* ---- blocks ---- */
@@ -142,7 +142,7 @@ static uint64_t published_by(const bh__check_published *p, unsigned thread) {
     return later(p->all, later(p->warp[thread / LANES], p->thread[thread]));
 }
 
-/* Keeps of a block that ends what others may ask: how far each thread's doings were published. */
+/* Keeps, for a block that ends, the time up to which accesses of each thread were published. */
 void bh__check_block_end(bh__ptx_block *b) {
     bh__ptx_check *check = b->x.check;
     bh__check_block *c = b->check;
@@ -168,7 +168,7 @@ void bh__check_block_end(bh__ptx_block *b) {
     }
     bh__check_ended *ended = malloc(sizeof *ended + some * sizeof ended->list[0]);
     if (ended == NULL) {
-        check->starved = true;
+        check->out_of_memory = true;
         return;
     }
     ended->block = c->index;
@@ -184,7 +184,7 @@ void bh__check_block_end(bh__ptx_block *b) {
     check->ended[c->index % CHECK_BUCKETS] = ended;
 }
 
-/* ---- meeting ---- */
+/* ---- synchronisation ---- */
 
 static void share_acquired(bh__check_block *c, unsigned warp, uint32_t members) {
     uint64_t latest = 0;
@@ -196,7 +196,7 @@ static void share_acquired(bh__check_block *c, unsigned warp, uint32_t members) 
     }
 }
 
-void bh__check_warp_met(bh__ptx_exec *x, bh__ptx_warp *w, uint32_t members) {
+void bh__check_warp_sync(bh__ptx_exec *x, bh__ptx_warp *w, uint32_t members) {
     bh__check_block *c = x->block->check;
     uint64_t now = x->check->now++;
     share_acquired(c, w->index, members);
@@ -222,7 +222,7 @@ void bh__check_acquire(bh__ptx_exec *x, unsigned lane) {
     x->block->check->acquired[x->warp->index * LANES + lane] = x->check->now++;
 }
 
-/* A fence publishes what its thread did, and what that knows of others of its block. */
+/* A fence publishes the accesses of its thread, and those of its block that happen before it. */
 static void publish(bh__check_block *c, bh__check_published *p, unsigned warp, uint32_t mask,
                     uint64_t now) {
     raise_to(&p->all, c->all);
@@ -253,8 +253,8 @@ void bh__check_arrived(bh__ptx_exec *x, unsigned barrier) {
     c->arrived_at[barrier][x->warp->index] = x->check->now++;
 }
 
-/* Lanes of a warp that wait at an aligned barrier must all have come to it the same way. */
-static bool came_together(bh__ptx_block *b, bh__ptx_warp *w, uint32_t lanes) {
+/* Lanes of a warp that wait at an aligned barrier must have executed the same instruction. */
+static bool at_one_barrier_instruction(bh__ptx_block *b, bh__ptx_warp *w, uint32_t lanes) {
     const bh__ptx_code *code = b->x.module->code;
     unsigned first = (unsigned)__builtin_ctz(lanes);
     FOR_LANES_IN_ORDER(lanes) {
@@ -286,7 +286,7 @@ static uint32_t waiting_at(const bh__ptx_warp *w, unsigned barrier) {
     return lanes;
 }
 
-static void met_by_all(bh__ptx_block *b, uint64_t now) {
+static void barrier_of_block(bh__ptx_block *b, uint64_t now) {
     bh__check_block *c = b->check;
     c->all = now;
     for (uint32_t t = 0; t < b->threads; t++) {
@@ -294,25 +294,25 @@ static void met_by_all(bh__ptx_block *b, uint64_t now) {
     }
 }
 
-/* Only some of the block's warps meet. */
-static void met_by_some(bh__ptx_block *b, const uint32_t *waiting, uint32_t waiters,
-                        unsigned barrier, uint64_t now) {
+/* A barrier of some of the block's warps. */
+static void barrier_of_warps(bh__ptx_block *b, const uint32_t *waiting, uint32_t waiters,
+                             unsigned barrier, uint64_t now) {
     bh__check_block *c = b->check;
-    uint32_t givers = waiters | c->arrivals[barrier];
+    uint32_t sources = waiters | c->arrivals[barrier];
     uint64_t acquired = 0, joint[LANES] = {0};
-    FOR_LANES_IN_ORDER(givers) {
+    FOR_LANES_IN_ORDER(sources) {
         for (unsigned other = 0; other < LANES; other++) {
             raise_to(&joint[other], c->warps[l][other]);
             raise_to(&acquired, c->acquired[l * LANES + other]);
         }
     }
-    FOR_LANES_IN_ORDER(givers) {
+    FOR_LANES_IN_ORDER(sources) {
         raise_to(&joint[l], waiters >> l & 1 ? now : c->arrived_at[barrier][l]);
     }
     for (uint32_t m = waiters; m != 0; m &= m - 1) {
         unsigned w = (unsigned)__builtin_ctz(m);
         memcpy(c->warps[w], joint, sizeof joint);
-        bh__check_warp_met(&b->x, &b->warps[w], waiting[w]);
+        bh__check_warp_sync(&b->x, &b->warps[w], waiting[w]);
         FOR_LANES_IN_ORDER(waiting[w]) {
             raise_to(&c->acquired[w * LANES + l], acquired);
         }
@@ -326,59 +326,60 @@ bool bh__check_barrier(bh__ptx_block *b, unsigned barrier) {
         waiting[n] = waiting_at(&b->warps[n], barrier);
         waiters |= (uint32_t)(waiting[n] != 0) << n;
         threads += (uint32_t)__builtin_popcount(waiting[n]);
-        if (waiting[n] != 0 && !came_together(b, &b->warps[n], waiting[n])) {
+        if (waiting[n] != 0 && !at_one_barrier_instruction(b, &b->warps[n], waiting[n])) {
             return false;
         }
     }
     if (threads == b->live_threads && b->check->arrivals[barrier] == 0) {
-        met_by_all(b, now);
+        barrier_of_block(b, now);
     } else {
-        met_by_some(b, waiting, waiters, barrier, now);
+        barrier_of_warps(b, waiting, waiters, barrier, now);
     }
     b->check->arrivals[barrier] = 0;
     return true;
 }
 
-/* ---- asking ---- */
+/* ---- queries ---- */
 
-static bool published_by_other(const bh__ptx_check *check, const bh__check_mark *mark) {
+static bool published_by_other(const bh__ptx_check *check, const bh__check_record *record) {
     for (const bh__check_block *c = check->running; c != NULL; c = c->next) {
-        if (c->index == mark->block) {
-            return c->fenced && published_by(&c->in_grid, mark->thread) >= mark->time;
+        if (c->index == record->block) {
+            return c->fenced && published_by(&c->in_grid, record->thread) >= record->time;
         }
     }
-    const bh__check_ended *ended = check->ended[mark->block % CHECK_BUCKETS];
-    while (ended != NULL && ended->block != mark->block) {
+    const bh__check_ended *ended = check->ended[record->block % CHECK_BUCKETS];
+    while (ended != NULL && ended->block != record->block) {
         ended = ended->next;
     }
     if (ended == NULL) {
         return false;
     }
     for (uint32_t n = 0; n < ended->count; n++) {
-        if (ended->list[n].thread == mark->thread) {
-            return ended->list[n].time >= mark->time;
+        if (ended->list[n].thread == record->thread) {
+            return ended->list[n].time >= record->time;
         }
     }
     return ended->count == 0;
 }
 
 bool bh__check_ordered(const bh__ptx_check *check, const bh__check_block *c, unsigned thread,
-                       const bh__check_mark *mark) {
+                       const bh__check_record *record) {
     uint64_t acquired = later(c->acquired[thread], c->acquired_all);
-    acquired = acquired > c->began ? acquired : 0; /* else an earlier block's */
-    /* What was published is known to whoever has looked at something since. */
-    if (mark->block != c->index) {
-        return acquired >= mark->time && ((mark->how & HOW_STRONG && !(mark->how & HOW_CTA)) ||
-                                          published_by_other(check, mark));
+    acquired = acquired > c->began ? acquired : 0; /* 0: the time is of an earlier block */
+    /* A published access happens before everything that follows a later acquire. */
+    if (record->block != c->index) {
+        return acquired >= record->time &&
+               ((record->flags & ACCESS_STRONG && !(record->flags & ACCESS_CTA)) ||
+                published_by_other(check, record));
     }
-    unsigned warp = thread / LANES, other = mark->thread / LANES;
-    if (mark->thread == thread || mark->time <= c->all) {
+    unsigned warp = thread / LANES, other = record->thread / LANES;
+    if (record->thread == thread || record->time <= c->all) {
         return true;
     }
-    uint64_t known =
-        warp != other ? c->warps[warp][other]
-                      : later(c->whole[warp], c->lanes[warp][thread % LANES][mark->thread % LANES]);
-    return mark->time <= known ||
-           (acquired >= mark->time &&
-            (mark->how & HOW_STRONG || published_by(&c->in_block, mark->thread) >= mark->time));
+    uint64_t known = warp != other ? c->warps[warp][other]
+                                   : later(c->whole[warp],
+                                           c->lanes[warp][thread % LANES][record->thread % LANES]);
+    return record->time <= known || (acquired >= record->time &&
+                                     (record->flags & ACCESS_STRONG ||
+                                      published_by(&c->in_block, record->thread) >= record->time));
 }

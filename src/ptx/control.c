@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lowering of branches, barriers and the ends of programs. */
+/* Lowering of branches, barriers, ret, exit and trap. */
 #include <string.h>
 
 #include "ptx/exec.h"
@@ -16,8 +16,8 @@ static bool run_nothing(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask) {
 }
 
 static bool bad(bh__ptx_lowering *low) {
-    return bh__ptx_lower_fail(low, BH_E_LOAD, "write it as PTX defines it",
-                              "the operands of %s cannot be read",
+    return bh__ptx_lower_fail(low, BH_E_LOAD, "write the operands in the order that PTX defines",
+                              "the operands of %s are malformed",
                               bh__ptx_op_table[low->insn->op].mnemonic);
 }
 
@@ -43,7 +43,7 @@ static bool is_predicate(const bh__ptx_lowering *low, const bh__ptx_operand *o) 
     return o->kind == OPERAND_REG && low->function->regs[o->reg].type == T_PRED;
 }
 
-/* brx.idx index, list: each use gets a list of its own, to be turned into code indices. */
+/* brx.idx index, list: each use gets its own copy of the list, converted to code indices. */
 static bool lower_indexed(bh__ptx_lowering *low) {
     const bh__ptx_insn *insn = low->insn;
     if (insn->operand_count != 2 || !HAS(insn, IDX) || !is_word(low, &insn->operands[0]) ||
@@ -109,7 +109,8 @@ static bool lower_barrier(bh__ptx_lowering *low) {
         return bad(low);
     }
     bh__ptx_code code = {.kind = CODE_BAR,
-                         .count = insn->op == OP_BAR || HAS(insn, ALIGNED), /* wants whole warps */
+                         .count = insn->op == OP_BAR ||
+                                  HAS(insn, ALIGNED), /* .aligned: whole warps only */
                          .imm = red      ? BAR_RED
                                 : arrive ? BAR_ARRIVE
                                          : BAR_SYNC,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cvt: between integers and floats of every width, with every rounding. */
+/* cvt: conversions between integers and floats of every width and rounding mode. */
 #include <math.h>
 
 #include "ptx/exec.h"
@@ -7,11 +7,11 @@
 
 #define HANDLER(name) static bool name(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask)
 
-/* What a conversion needs to know, packed into the code's `imm`. */
+/* The parameters of a conversion, packed into `imm` of the code. */
 typedef struct plan {
     uint8_t from, to; /* types */
     uint8_t round;    /* bh__round */
-    uint8_t integral; /* round to a whole number that stays a float */
+    uint8_t integral; /* round to an integer in floating-point format */
 } plan;
 
 static uint64_t pack_plan(plan p) {
@@ -27,7 +27,7 @@ static uint64_t load(const bh__ptx_exec *x, const bh__ptx_code *i, int32_t row, 
                                   : ((const bh__u32 *)bh__row(x, row))[l];
 }
 
-/* A result narrower than its register is extended to it. */
+/* Extends a result that is narrower than its register. */
 static void store(const bh__ptx_exec *x, const bh__ptx_code *i, unsigned l, uint64_t v) {
     if (i->flags & FLAG_WIDE_D) {
         ((bh__u64 *)bh__row(x, i->d))[l] = v;
@@ -105,8 +105,8 @@ HANDLER(int_to_int) {
 }
 
 /*
- * Out of range becomes the nearest limit. NaN becomes zero, or, where 64 bits take part on either
- * side, the value with only the top bit set.
+ * A value out of range becomes the nearest limit. NaN becomes zero or, if source or destination has
+ * 64 bits, the value with only the top bit set.
  */
 static uint64_t float_to_integer(double d, bh__ptx_type from, bh__ptx_type to) {
     unsigned bits = 8 * bh__ptx_bytes(to);
@@ -140,7 +140,7 @@ HANDLER(float_to_int) {
     return true;
 }
 
-/* Rounds a finite double once to `type`; what comes back are the bits. */
+/* Rounds a finite double once to `type` and returns its bits. */
 static uint64_t narrow(double d, bh__ptx_type type, bh__round mode) {
     switch (type) {
     case T_F16:
@@ -177,7 +177,7 @@ static uint64_t finish_float(uint64_t bits, bh__ptx_type type, unsigned flags) {
     return bits;
 }
 
-/* NaN keeps its sign and leading digits if read from doubles and bf16; else it is canonical. */
+/* NaN keeps its sign and leading bits if the source is double or bf16; else it is canonical. */
 static uint64_t convert_nan(uint64_t v, bh__ptx_type from, bh__ptx_type to, unsigned flags) {
     if (from == T_BF16 && to == T_F32) {
         return v << 16;
@@ -221,7 +221,7 @@ HANDLER(float_to_float) {
     return true;
 }
 
-/* 64-bit integers have more digits than a double: round them to odd first, then once for real. */
+/* 64-bit integers have more digits than a double: round to odd first, then to the target. */
 static double integer_to_double_odd(uint64_t v, bool is_signed) {
     bool negative = is_signed && (int64_t)v < 0;
     uint64_t m = negative ? 0 - v : v;
@@ -264,7 +264,7 @@ HANDLER(int_to_float) {
     return true;
 }
 
-/* The conversions that programs are full of. */
+/* Fast paths for the most common conversions. */
 #define QUICK(name, RD, R, expr)                                                                   \
     HANDLER(name) {                                                                                \
         const R *pa = bh__row(x, i->a);                                                            \
@@ -303,7 +303,7 @@ HANDLER(to_tf32) {
     FOR_LANES_IN_ORDER(mask) {
         double d = (double)pa[l];
         uint32_t v = (uint32_t)bh__narrow_double(d, 10, 8, (bh__round)p.round) << 13;
-        if (d != d) { /* rounding away from zero is an addition, which keeps what NaN it was */
+        if (d != d) { /* rounding away from zero is an addition, which preserves NaN payloads */
             v = p.round == BH__ROUND_AWAY ? bh__bits_of_float(pa[l]) & ~0x1fffu : 0x7fffe000u;
         }
         pd[l] = i->flags & FLAG_RELU && d == d && v >> 31 ? 0 : v;
@@ -311,7 +311,7 @@ HANDLER(to_tf32) {
     return true;
 }
 
-/* cvt.pack.sat: two integers side by side, above what was in the third. */
+/* cvt.pack.sat: packs two integers into the low bits; the third operand moves above them. */
 HANDLER(pack_integers) {
     const bh__s32 *pa = bh__row(x, i->a), *pb = bh__row(x, i->b);
     const bh__u32 *pc = i->c == NO_ROW ? NULL : bh__row(x, i->c);
@@ -370,7 +370,7 @@ static bh__ptx_handler *pick_quick(bh__ptx_type from, bh__ptx_type to, const bh_
     return from == T_F64 && to == T_F32 && nearest ? f64_to_f32 : NULL;
 }
 
-/* PTX asks for a rounding where a conversion may lose digits, and forbids it where it cannot. */
+/* PTX requires a rounding mode if a conversion can be inexact, and forbids it otherwise. */
 static bool rounding_fits(const bh__ptx_insn *insn, bh__ptx_type from, bh__ptx_type to) {
     bool rounded = HAS(insn, RN) || HAS(insn, RZ) || HAS(insn, RM) || HAS(insn, RP);
     bool integral = HAS(insn, RNI) || HAS(insn, RZI) || HAS(insn, RMI) || HAS(insn, RPI);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The interpreter's own program and state: decoded instructions, warps, blocks, addresses. */
+/* The interpreter's decoded program and its state: instructions, warps, blocks, addresses. */
 #ifndef BH_PTX_EXEC_H
 #define BH_PTX_EXEC_H
 
 #include "ptx/ir.h"
 
 /*
- * Addresses. A generic address below 2^52 is this process's own address of global or constant
- * memory. The windows above it are never mapped on any machine: what the kernel sees of its
- * shared, local and parameter memory starts there, and in those spaces an address is the offset.
+ * Addresses. A generic address below 2^52 is an address of this process: global or constant memory.
+ * Above that are windows, in a range that no machine maps, for shared, local and parameter memory
+ * and for code. An address in one of these state spaces is the offset in its window.
  */
 #define BH__PTX_WINDOW_SHIFT 52
 #define BH__PTX_WINDOW(n)    ((uint64_t)(n) << BH__PTX_WINDOW_SHIFT)
@@ -16,18 +16,18 @@ enum { WINDOW_GLOBAL, WINDOW_SHARED, WINDOW_LOCAL, WINDOW_PARAM, WINDOW_CODE };
 
 #define LANES        32
 #define FULL_MASK    UINT32_MAX
-#define HEADER_BYTES 64 /* of a frame, before its rows */
+#define HEADER_BYTES 64 /* of a frame header, before the rows */
 
 typedef struct bh__ptx_exec bh__ptx_exec;
 typedef struct bh__check_block bh__check_block;
 typedef struct bh__ptx_code bh__ptx_code;
 
-/* Runs one instruction for the lanes in `mask`, which is never empty. False: it faulted. */
+/* Executes one instruction for the lanes in `mask`, which is never empty. False: a fault. */
 typedef bool bh__ptx_handler(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask);
 
 typedef enum bh__ptx_code_kind {
-    CODE_RUN,  /* run() and go on */
-    CODE_SYNC, /* the same, once all lanes of the member mask in row `e` are here */
+    CODE_RUN,  /* run(), then the next instruction */
+    CODE_SYNC, /* the same, once all lanes of the member mask in row `e` have converged */
     CODE_BRA,
     CODE_BRX,
     CODE_CALL,
@@ -44,7 +44,7 @@ typedef enum bh__ptx_code_kind {
  */
 struct bh__ptx_code {
     bh__ptx_handler *run;
-    const void *extra; /* what the handler needs beside the rest */
+    const void *extra; /* further data of the handler */
     uint64_t imm;
     int32_t d, d2, a, b, c, e;
     int32_t guard; /* row of a predicate, or NO_ROW */
@@ -59,7 +59,7 @@ struct bh__ptx_code {
 enum { /* flags */
        FLAG_SIGNED = 1,
        FLAG_WIDE_D = 2, /* destination rows hold 64-bit values */
-       FLAG_WIDE_A = 4, /* source rows do */
+       FLAG_WIDE_A = 4, /* source rows hold 64-bit values */
        FLAG_ADDRESS32 = 8,
        FLAG_INVERT = 16,
        FLAG_FTZ = 32,
@@ -70,8 +70,8 @@ enum { /* flags */
 typedef struct bh__ptx_frame { /* the header of a frame in a warp's register file */
     uint32_t size, return_pc, return_base, stack;
     uint32_t depth;
-    uint32_t lanes; /* that entered it and have neither returned nor exited */
-    uint32_t next;  /* of the frames not in use, while it is one of them */
+    uint32_t lanes; /* lanes that entered it and have neither returned nor exited */
+    uint32_t next;  /* in the list of free frames */
     const bh__ptx_function *function;
     const bh__ptx_code *call;
 } bh__ptx_frame;
@@ -83,14 +83,14 @@ typedef struct bh__ptx_warp {
     uint8_t *local;
     uint32_t local_stride; /* bytes of one lane */
     uint32_t index;
-    uint32_t top;    /* end of the last frame ever made */
-    uint32_t unused; /* first of the frames not in use, or 0 */
+    uint32_t top;    /* end of the frames allocated so far */
+    uint32_t unused; /* first free frame, or 0 */
     uint32_t live;   /* lanes that have not exited */
     uint32_t at_barrier;
     uint32_t at_sync;  /* waiting for other lanes of the warp */
-    uint32_t released; /* their wait is over; they pass once */
+    uint32_t released; /* lanes of at_sync that may continue, once */
     uint32_t carry;    /* the condition code, a bit for each lane */
-    bool favour;       /* next turn goes to the lanes that waited longest */
+    bool favour;       /* run the lanes that have waited longest next */
     uint64_t turn;
     uint64_t last_turn[LANES];
     uint32_t pc[LANES], base[LANES], depth[LANES], members[LANES];
@@ -113,13 +113,13 @@ struct bh__ptx_exec {
     const bh__ptx_grid *grid;
     uint8_t *shared;
     uint32_t shared_bytes, dynamic_base, reserved_base;
-    const bh__ptx_function *frame_function; /* that the lanes are in */
+    const bh__ptx_function *frame_function; /* that the lanes execute */
     uint32_t stack;                         /* where this frame's local memory starts */
-    /* the range that the last access to global memory fell into */
+    /* the range of the last access to global memory */
     uint64_t range_base, range_size;
     bool range_writable;
     bh__ptx_fault *fault;
-    const bh__ptx_code *code; /* the instruction that is running */
+    const bh__ptx_code *code; /* the instruction being executed */
     bh__ptx_check *check;     /* NULL: not checked */
 };
 
@@ -137,8 +137,8 @@ struct bh__ptx_block {
     uint32_t *tid[3];
     size_t tid_capacity;
     bool done;
-    bool diverged;          /* `fault` says so */
-    bh__check_block *check; /* made when first needed */
+    bool diverged;          /* a divergence was found; `fault` describes it */
+    bh__check_block *check; /* created when first needed */
 };
 
 struct bh__ptx_image {
@@ -150,7 +150,7 @@ struct bh__ptx_image {
     size_t memory_bytes;
 };
 
-/* Accessing rows as whatever type they hold. */
+/* Types that may alias rows. */
 typedef uint32_t __attribute__((may_alias)) bh__u32;
 typedef uint64_t __attribute__((may_alias)) bh__u64;
 typedef int32_t __attribute__((may_alias)) bh__s32;
@@ -163,7 +163,7 @@ static inline void *bh__row(const bh__ptx_exec *x, int32_t row) {
 }
 
 #if defined(__clang__)
-#define EACH_ITERATION_APART /* clang checks at run time by itself */
+#define EACH_ITERATION_APART /* clang checks for overlap at run time */
 #else
 #define EACH_ITERATION_APART _Pragma("GCC ivdep")
 #endif
@@ -184,7 +184,7 @@ static inline void *bh__row(const bh__ptx_exec *x, int32_t row) {
         }                                                                                          \
     } while (0)
 
-/* As above where lanes must go one after the other, or the body is too large to stand twice. */
+/* As above, in order of lanes; also for bodies that are too large to be compiled twice. */
 #define FOR_LANES_IN_ORDER(mask)                                                                   \
     for (uint32_t m_ = (mask), l = 0; m_ != 0 && ((l = (unsigned)__builtin_ctz(m_)), 1);           \
          m_ &= m_ - 1)
@@ -196,7 +196,7 @@ static inline void bh__set_predicate(const bh__ptx_exec *x, int32_t row, uint32_
     *p = (*p & ~mask) | (bits & mask);
 }
 
-/* Orders all memory accesses. ThreadSanitizer knows no fences, but it knows this. */
+/* Orders all memory accesses. ThreadSanitizer does not support fences, so it gets an atomic. */
 static inline void bh__fence(void) {
 #if defined(__SANITIZE_THREAD__)
     static int word;
@@ -206,7 +206,7 @@ static inline void bh__fence(void) {
 #endif
 }
 
-/* lower.c: what the units use to turn an instruction into code. */
+/* lower.c: state and helpers for the lowering of instructions to code. */
 typedef struct bh__ptx_lowering {
     bh__ptx_module *module;
     bh__ptx_function *function;
@@ -231,7 +231,7 @@ bool bh__ptx_emit(bh__ptx_lowering *low, const bh__ptx_code *code, bool guarded)
 bool bh__ptx_lower_plain(bh__ptx_lowering *low, bh__ptx_code *code);
 bool bh__ptx_row_wide(const bh__ptx_lowering *low, const bh__ptx_operand *o, bh__ptx_type type);
 
-/* The units: each picks what runs an instruction, false where nothing does. */
+/* The units: each selects the handler of an instruction. False: the form is not supported. */
 bool bh__ptx_pick_int(const bh__ptx_insn *insn, bh__ptx_code *code);
 bool bh__ptx_pick_bits(const bh__ptx_insn *insn, bh__ptx_code *code);
 bool bh__ptx_pick_float(const bh__ptx_insn *insn, bh__ptx_code *code);
@@ -239,7 +239,7 @@ bool bh__ptx_pick_math(const bh__ptx_insn *insn, bh__ptx_code *code);
 bool bh__ptx_pick_half(const bh__ptx_insn *insn, bh__ptx_code *code);
 bool bh__ptx_pick_cmp(const bh__ptx_insn *insn, bh__ptx_code *code);
 bool bh__ptx_pick_cvt(const bh__ptx_insn *insn, bh__ptx_code *code);
-bh__ptx_handler *bh__ptx_quick_cvt(const bh__ptx_insn *insn); /* NULL: there is none */
+bh__ptx_handler *bh__ptx_quick_cvt(const bh__ptx_insn *insn); /* or NULL */
 bool bh__ptx_pick_warp(const bh__ptx_insn *insn, bh__ptx_code *code);
 bool bh__ptx_lower_move(bh__ptx_lowering *low);
 bool bh__ptx_lower_memory(bh__ptx_lowering *low);
@@ -249,24 +249,24 @@ bool bh__ptx_lower_control(bh__ptx_lowering *low);
 /* exec_move.c */
 bh__ptx_handler bh__ptx_run_sreg, bh__ptx_run_address, bh__ptx_run_not_pred;
 
-/* exec_memory.c: the lanes' addresses as pointers, checked. False: a fault is recorded. */
+/* exec_memory.c: checks the lanes' addresses and gives pointers. False: a fault was recorded. */
 bool bh__ptx_resolve(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask, bh__ptx_space space,
                      int32_t address_row, uint64_t offset, unsigned bytes, bool write,
                      uint8_t *out[LANES]);
 uint8_t *bh__ptx_at(bh__ptx_exec *x, unsigned lane, uint64_t address, uint64_t bytes, bool write,
-                    uint64_t *left); /* generic; NULL: nothing there. *left: bytes from there on */
+                    uint64_t *left); /* generic; NULL: not mapped. *left: bytes to the end */
 const bh__ptx_range *bh__ptx_range_at(const bh__ptx_exec *x, uint64_t address); /* or NULL */
-/* What an address in `space` is as a generic one. False: it is none of that space. */
+/* Converts an address in `space` to a generic one. False: it is outside of that space. */
 bool bh__ptx_generic(const bh__ptx_exec *x, bh__ptx_space space, uint64_t address, uint64_t *out);
 const char *bh__ptx_space_name(bh__ptx_space space);
 bool bh__ptx_lower_address(bh__ptx_lowering *low, const bh__ptx_operand *o, bh__ptx_code *code);
 bh__ptx_space bh__ptx_insn_space(const bh__ptx_insn *insn);
-uint32_t bh__ptx_how(const bh__ptx_insn *insn); /* HOW_... of check.h */
+uint32_t bh__ptx_access_flags(const bh__ptx_insn *insn); /* ACCESS_... of check.h */
 
 /* call.c */
 typedef struct bh__ptx_slot {
     int32_t row;     /* a register or constant, or NO_ROW */
-    uint32_t offset; /* else: of a .param variable in the caller's frame */
+    uint32_t offset; /* without a row: of a .param variable in the caller's frame */
     uint32_t bytes;
 } bh__ptx_slot;
 
@@ -277,10 +277,11 @@ typedef struct bh__ptx_call {
 } bh__ptx_call;
 
 bool bh__ptx_lower_call(bh__ptx_lowering *low);
-/* Puts lanes of `mask` that call the same function into it. Returns them; 0: a fault. */
+/* Enters a function with the lanes of `mask` that call the same one. Returns them; 0: a fault. */
 uint32_t bh__ptx_call_enter(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask, uint32_t pc);
 void bh__ptx_call_leave(bh__ptx_exec *x, uint32_t mask);
-void bh__ptx_call_abandon(bh__ptx_warp *warp, uint32_t mask); /* exited inside functions */
+void bh__ptx_call_abandon(bh__ptx_warp *warp,
+                          uint32_t mask); /* lanes that exited inside functions */
 uint64_t bh__ptx_call_argument(const bh__ptx_exec *x, const bh__ptx_slot *slot, unsigned lane);
 void bh__ptx_call_result(const bh__ptx_exec *x, const bh__ptx_slot *slot, unsigned lane,
                          uint64_t value);
@@ -290,11 +291,11 @@ bool bh__ptx_regs_room(bh__ptx_warp *warp, size_t bytes);
 /* barrier.c */
 enum { BAR_SYNC, BAR_ARRIVE, BAR_RED };
 typedef enum bh__ptx_bar_result { BAR_WAIT, BAR_GO_ON, BAR_FAULT } bh__ptx_bar_result;
-/* Lanes that all name one barrier arrive at it. Their pc must be past the instruction. */
+/* Lanes arrive at one barrier. Their pc must already be past the instruction. */
 bh__ptx_bar_result bh__ptx_barrier_arrive(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask);
-/* Of `mask`, the lanes that name the same barrier as the first. */
+/* Returns the lanes of `mask` that name the same barrier as the first lane. */
 uint32_t bh__ptx_barrier_same(const bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask);
-void bh__ptx_barrier_exit(bh__ptx_block *block); /* threads have exited */
+void bh__ptx_barrier_exit(bh__ptx_block *block); /* after threads have exited */
 
 /* warp.c */
 void bh__ptx_bind(bh__ptx_exec *x, bh__ptx_warp *warp, uint32_t base);
@@ -308,7 +309,7 @@ bool bh__ptx_run_assertfail(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mas
 /* check_sync.c */
 void bh__check_block_free(bh__check_block *check);
 
-/* fault.c. All return false, so that a handler can return what they return. */
+/* fault.c. All return false, so that a handler can return the result. */
 bool bh__ptx_fault_access(bh__ptx_exec *x, bh__ptx_fault_kind kind, unsigned lane, uint64_t address,
                           unsigned bytes, bool write, const char *space);
 bool bh__ptx_fault_other(bh__ptx_exec *x, bh__ptx_fault_kind kind, unsigned lane,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* atom and red: atomic across lanes, warps, and the threads that run other blocks. */
+/* atom and red: atomic between lanes, warps and the host threads that run other blocks. */
 #include "ptx/check.h"
 #include "ptx/fp.h"
 
@@ -9,7 +9,7 @@ typedef uint16_t __attribute__((may_alias)) a16;
 typedef uint32_t __attribute__((may_alias)) a32;
 typedef uint64_t __attribute__((may_alias)) a64;
 
-/* What is to be stored in place of `old`. */
+/* Returns the value that replaces `old`. */
 typedef uint64_t update(uint64_t old, uint64_t b);
 
 static uint64_t add_f32(uint64_t old, uint64_t b) {
@@ -21,7 +21,7 @@ static uint64_t add_f64(uint64_t old, uint64_t b) {
     return bh__bits_of_double(bh__double_of_bits(old) + bh__double_of_bits(b));
 }
 
-/* Two halves added in double are exact for f16 and innocuously rounded for bf16. */
+/* The sum in double is exact for f16; for bf16 its rounding does not change the result. */
 static uint64_t add_f16(uint64_t old, uint64_t b) {
     double r = (double)bh__f16_to_float((uint16_t)old) + (double)bh__f16_to_float((uint16_t)b);
     return bh__f16_from_double(r, BH__ROUND_NEAREST);
@@ -122,8 +122,8 @@ ACCESS(64, a64)
 
 static bool check_lanes(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask,
                         bh__ptx_space space) {
-    if (i->d2 & HOW_RELEASE) {
-        bh__check_fence(x, mask, !(i->d2 & HOW_CTA));
+    if (i->d2 & ACCESS_RELEASE) {
+        bh__check_fence(x, mask, !(i->d2 & ACCESS_CTA));
     }
     FOR_LANES_IN_ORDER(mask) {
         bh__check_access access = {
@@ -133,7 +133,7 @@ static bool check_lanes(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask,
                            ? (uint32_t)(((const bh__u32 *)bh__row(x, i->a))[l] + (uint32_t)i->imm)
                            : ((const bh__u64 *)bh__row(x, i->a))[l] + i->imm,
             .bytes = i->bytes,
-            .how = (uint8_t)i->d2 | HOW_WRITE | HOW_ATOMIC | HOW_STRONG};
+            .flags = (uint8_t)i->d2 | ACCESS_WRITE | ACCESS_ATOMIC | ACCESS_STRONG};
         if (!bh__check_access_lane(x, &access)) {
             return false;
         }
@@ -141,7 +141,8 @@ static bool check_lanes(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask,
     return true;
 }
 
-/* `target`: the modifier of a plain operation; `count`: an update; d may be NO_ROW; d2: HOW_... */
+/* `target`: the modifier of a plain operation; `count`: the update; d may be NO_ROW; d2:
+ * ACCESS_... */
 static bool run(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask, bh__ptx_space space) {
     uint8_t *p[LANES];
     if (x->check != NULL && !check_lanes(x, i, mask, space)) {
@@ -227,14 +228,14 @@ static int pick_update(const bh__ptx_insn *insn) {
 bool bh__ptx_lower_atomic(bh__ptx_lowering *low) {
     const bh__ptx_insn *insn = low->insn;
     bh__ptx_type type = (bh__ptx_type)insn->types[0];
-    int how = pick_update(insn);
+    int update_kind = pick_update(insn);
     unsigned first = insn->op == OP_ATOM ? 1 : 0;
     bool cas = HAS(insn, CAS);
     unsigned wanted = first + (cas ? 3u : 2u);
-    if (how < 0 || HAS(insn, POLICY) || (insn->op == OP_RED && (cas || HAS(insn, EXCH)))) {
+    if (update_kind < 0 || HAS(insn, POLICY) || (insn->op == OP_RED && (cas || HAS(insn, EXCH)))) {
         return bh__ptx_lower_fail(
             low, BH_E_UNSUPPORTED, "use an operation that PTX defines for this type",
-            "the CPU device does not execute this form of %s", bh__ptx_op_table[insn->op].mnemonic);
+            "the CPU device does not support this form of %s", bh__ptx_op_table[insn->op].mnemonic);
     }
     if (insn->operand_count != wanted) {
         return bh__ptx_lower_fail(low, BH_E_LOAD, "give as many operands as the operation takes",
@@ -243,9 +244,9 @@ bool bh__ptx_lower_atomic(bh__ptx_lowering *low) {
     }
     static const bh__ptx_mod plain[] = {M_ADD, M_AND, M_OR, M_XOR, M_EXCH, M_CAS};
     bh__ptx_code code = {.bytes = (uint8_t)bh__ptx_bytes(type),
-                         .count = (uint8_t)how,
+                         .count = (uint8_t)update_kind,
                          .c = NO_ROW,
-                         .d2 = (int32_t)bh__ptx_how(insn)};
+                         .d2 = (int32_t)bh__ptx_access_flags(insn)};
     for (size_t n = 0; n < sizeof plain / sizeof *plain; n++) {
         if ((insn->mods >> plain[n] & 1) != 0) {
             code.target = plain[n];

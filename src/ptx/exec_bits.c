@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bits: logic, shifts, fields, permutes, counting, and the small dot products. */
+/* Bit operations: logic, shifts, bit fields, permutes, counts; and dp4a and dp2a. */
 #include "ptx/exec.h"
 
 #define HANDLER(name) static bool name(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask)
@@ -20,7 +20,7 @@
         return true;                                                                               \
     }
 
-/* The second source is 32 bits wide whatever the first one is. */
+/* The second source always has 32 bits. */
 #define SHIFT(name, R, T, U, expr)                                                                 \
     HANDLER(name) {                                                                                \
         const R *pa = bh__row(x, i->a);                                                            \
@@ -67,7 +67,7 @@ PREDICATE(or_p, a | b)
 PREDICATE(xor_p, a ^ b)
 PREDICATE(not_p, ~a | (b & 0))
 
-/* Amounts past the width give what shifting bit by bit would. */
+/* Amounts of at least the width shift out all bits. */
 SHIFT(shl_16, bh__u32, uint16_t, uint16_t, b > 15 ? 0 : (uint32_t)a << b)
 SHIFT(shl_32, bh__u32, uint32_t, uint32_t, b > 31 ? 0 : a << b)
 SHIFT(shl_64, bh__u64, uint64_t, uint64_t, b > 63 ? 0 : a << b)
@@ -139,12 +139,12 @@ static uint32_t nth_set(uint32_t bits, uint32_t base, int32_t offset) {
 }
 WORD3(fns_32, nth_set(a, b, (int32_t)c))
 
-/* Positions and lengths: their low byte for 32-bit fields, the whole number for 64-bit ones. */
+/* Positions and lengths: the low byte for 32-bit fields, all bits for 64-bit fields. */
 static unsigned field_number(uint32_t v, unsigned bits) {
     return bits == 32 ? v & 0xff : v > 0xff ? 0xff : v;
 }
 
-/* `bits` is the width of the register. Bits past its end read as the sign. */
+/* `bits` is the width of the register. Bits beyond it are copies of the sign. */
 static uint64_t extract(uint64_t a, uint32_t b, uint32_t c, unsigned bits, bool is_signed) {
     unsigned pos = field_number(b, bits), len = field_number(c, bits);
     unsigned last = pos + len - 1 < bits ? pos + len - 1 : bits - 1;
@@ -224,18 +224,18 @@ static int64_t part(uint32_t v, unsigned shift, unsigned bits, bool is_signed) {
 }
 
 /* imm: bit 0 a is signed, bit 1 b is signed, bit 2 dp2a takes the high half of b */
-static uint32_t dot4(uint32_t a, uint32_t b, uint32_t c, uint64_t how) {
+static uint32_t dot4(uint32_t a, uint32_t b, uint32_t c, uint64_t options) {
     int64_t sum = 0;
     for (unsigned n = 0; n < 32; n += 8) {
-        sum += part(a, n, 8, how & 1) * part(b, n, 8, how & 2);
+        sum += part(a, n, 8, options & 1) * part(b, n, 8, options & 2);
     }
     return c + (uint32_t)sum;
 }
 
-static uint32_t dot2(uint32_t a, uint32_t b, uint32_t c, uint64_t how) {
-    unsigned from = how & 4 ? 16 : 0;
-    int64_t sum = part(a, 0, 16, how & 1) * part(b, from, 8, how & 2) +
-                  part(a, 16, 16, how & 1) * part(b, from + 8, 8, how & 2);
+static uint32_t dot2(uint32_t a, uint32_t b, uint32_t c, uint64_t options) {
+    unsigned from = options & 4 ? 16 : 0;
+    int64_t sum = part(a, 0, 16, options & 1) * part(b, from, 8, options & 2) +
+                  part(a, 16, 16, options & 1) * part(b, from + 8, 8, options & 2);
     return c + (uint32_t)sum;
 }
 WORD3(dp4a_32, dot4(a, b, c, i->imm))

@@ -11,7 +11,7 @@ static const uint32_t lane_bit[LANES] = {
     1u << 16, 1u << 17, 1u << 18, 1u << 19, 1u << 20, 1u << 21, 1u << 22, 1u << 23,
     1u << 24, 1u << 25, 1u << 26, 1u << 27, 1u << 28, 1u << 29, 1u << 30, 1u << 31};
 
-/* A bit for each lane of `mask` where the comparison holds. */
+/* Returns a bit for each lane of `mask` for which the comparison is true. */
 typedef uint32_t comparison(const void *a, const void *b, uint32_t mask);
 
 typedef struct comparison_row {
@@ -27,7 +27,8 @@ typedef struct comparison_row {
         return r;                                                                                  \
     }
 
-/* For floats, ne is false when either is NaN, like the rest; unordered forms are complements. */
+/* For floats, ne is false if either is NaN, as all ordered forms; unordered forms are their
+ * complements. */
 #define COMPARE6(s, R, T)                                                                          \
     COMPARE(eq_##s, R, T, a == b)                                                                  \
     COMPARE(ne_##s, R, T, a<b || a> b)                                                             \
@@ -51,8 +52,8 @@ COMPARE(num_f64, bh__f64, double, a == a && b == b)
 static comparison *const num_row[] = {num_f32, num_f64};
 
 /*
- * How a comparison is kept in its code: `extra` the comparison, FLAG_INVERT its complement, `count`
- * the half precision format of the operands, `bytes` how to combine with predicate c.
+ * A comparison in its code: `extra` is the comparison, FLAG_INVERT its complement, `count` the half
+ * precision format of the operands, `bytes` how to combine with predicate c.
  */
 enum { NO_HALF, HALF_F16, HALF_BF16, HALF_F16X2, HALF_BF16X2 };
 
@@ -124,7 +125,7 @@ HANDLER(setp) {
     return true;
 }
 
-/* imm: what true is; false is zero */
+/* imm: the value of true; false is zero */
 HANDLER(set) {
     bool packed = i->count >= HALF_F16X2;
     uint32_t low = combine(x, i, evaluate(x, i, mask, 0));
@@ -214,7 +215,7 @@ static bool find_comparison(const bh__ptx_insn *insn, bh__ptx_type type, bh__ptx
     bool is_float = bh__ptx_class(type) == 'F';
     for (size_t n = 0; n < sizeof floats / sizeof *floats; n++) {
         if ((insn->mods >> floats[n].mod & 1) != 0) {
-            /* Bits have no order. */
+            /* .b types have no order. */
             if (bh__ptx_class(type) == 'B' && floats[n].mod != M_EQ && floats[n].mod != M_NE) {
                 return false;
             }
@@ -286,7 +287,7 @@ bool bh__ptx_pick_cmp(const bh__ptx_insn *insn, bh__ptx_code *code) {
         return false;
     }
     if (!to_predicate) {
-        /* Two halves compared make two results: they need a destination with two halves. */
+        /* A comparison of two halves has two results, so the destination must have two halves. */
         bool packed = insn->types[0] == T_F16X2 || insn->types[0] == T_BF16X2;
         code->run = set;
         return packed ? code->count >= HALF_F16X2 : code->count < HALF_F16X2;

@@ -7,7 +7,7 @@
 
 #define HANDLER(name) static bool name(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask)
 
-/* Round to nearest, plain or with subnormals flushed: the two forms worth a loop of their own. */
+/* Round to nearest, with and without flushed subnormals: common, so each has its own loop. */
 #define FAST2(name, T, R, pre, post, expr)                                                         \
     HANDLER(name) {                                                                                \
         const R *pa = bh__row(x, i->a), *pb = bh__row(x, i->b);                                    \
@@ -30,7 +30,7 @@
 #define CANON_FLUSH(v) bh__canonical(bh__flush(v))
 #define SAME(v)        (v)
 
-/* A result is flushed when it was too small before rounding, even if rounding made it normal. */
+/* A result is flushed if it is subnormal before rounding, even if rounding makes it normal. */
 static inline float mul_flushed(float a, float b) {
     double exact = (double)a * (double)b;
     return fabs(exact) < 0x1p-126 ? bh__float_of_bits(bh__bits_of_float((float)exact) & 0x80000000u)
@@ -66,7 +66,7 @@ FAST3_AS(fma_f32, , float, bh__f32, SAME, CANON, fmaf(a, b, c))
 FAST3_AS(fma_f32_ftz, , float, bh__f32, FLUSH, CANON_FLUSH, fma_flushed(a, b, c, fmaf(a, b, c)))
 FAST3_AS(fma_f64, , double, bh__f64, SAME, SAME, nan3(a, b, c, fma(a, b, c)))
 
-/* Where the processor may have fused multiply-add and the build may not assume it. */
+/* For processors that may have fused multiply-add, if the build cannot assume it. */
 #if defined(__x86_64__) && !defined(__FMA__)
 #define WITH_FMA __attribute__((target("avx2,fma")))
 FAST3_AS(fma_f32_hw, WITH_FMA, float, bh__f32, SAME, CANON, __builtin_fmaf(a, b, c))
@@ -139,7 +139,7 @@ static double finish64(double a, double b, double c, double r, unsigned flags, u
     SLOW(name##_f32_any, float, bh__f32, start, finish32, sources, expr32)                         \
     SLOW(name##_f64_any, double, bh__f64, start64, finish64, sources, expr64)
 
-/* A quotient takes the dividend's NaN first. */
+/* A quotient returns the dividend's NaN before the divisor's. */
 static double finish_quotient64(double a, double b, double c, double r, unsigned flags,
                                 unsigned sources) {
     return finish64(b, a, c, r, flags, sources);
@@ -154,7 +154,7 @@ SLOW_PAIR(fma, finish_product, 3, fmaf(a, b, c), fma(a, b, c))
 SLOW_PAIR(rcp, finish, 1, 1.0f / a, 1.0 / a)
 SLOW_PAIR(sqrt, finish, 1, sqrtf(a), sqrt(a))
 
-/* The upper half of a double in, the upper half of its reciprocal out. */
+/* Takes the upper half of a double and returns the upper half of its reciprocal. */
 HANDLER(rcp_f64_approx) {
     const bh__u64 *pa = bh__row(x, i->a);
     bh__u64 *pd = bh__row(x, i->d);

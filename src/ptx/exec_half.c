@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Half precision arithmetic: exact in double, then rounded once. */
+/* Half precision arithmetic: computed exactly in double, then rounded once. */
 #include <math.h>
 
 #include "ptx/exec.h"
@@ -33,8 +33,8 @@ static bool is_nan(const format *f, uint16_t h) {
 }
 
 /*
- * a * b + c with the sum rounded to odd: the last bit is set when anything was lost, so that
- * rounding it once more to half precision gives what rounding the exact value would.
+ * a * b + c with the sum rounded to odd: the last bit is set if the sum is inexact. Rounding that
+ * to half precision gives the same result as rounding the exact value.
  */
 static double fma_odd(double a, double b, double c) {
     double product = a * b; /* exact: two halves have 22 bits at most */
@@ -65,12 +65,12 @@ static uint16_t minimum(const format *f, uint16_t a, uint16_t b, bool max) {
     return (p < q) == max ? b : a;
 }
 
-/* imm of minimum and maximum: bit 0 NaN wins, bit 1 magnitudes with the product's sign */
-static uint16_t min_or_max(const format *f, uint16_t a, uint16_t b, bool max, uint64_t how) {
-    if ((how & 1) && (is_nan(f, a) || is_nan(f, b))) {
+/* imm of minimum and maximum: bit 0 .NaN, bit 1 .xorsign.abs */
+static uint16_t min_or_max(const format *f, uint16_t a, uint16_t b, bool max, uint64_t options) {
+    if ((options & 1) && (is_nan(f, a) || is_nan(f, b))) {
         return f->nan;
     }
-    if (how & 2) {
+    if (options & 2) {
         uint16_t r = minimum(f, a & 0x7fff, b & 0x7fff, max);
         return is_nan(f, r) ? r : (uint16_t)(r | ((a ^ b) & 0x8000));
     }
@@ -78,7 +78,7 @@ static uint16_t min_or_max(const format *f, uint16_t a, uint16_t b, bool max, ui
 }
 
 static uint16_t compute(const format *f, unsigned op, uint16_t a, uint16_t b, uint16_t c,
-                        uint64_t how) {
+                        uint64_t options) {
     double p = widen(f, a), q = widen(f, b);
     switch (op) {
     case OP_ADDH:
@@ -94,9 +94,9 @@ static uint16_t compute(const format *f, unsigned op, uint16_t a, uint16_t b, ui
     case OP_NEGH:
         return is_nan(f, a) ? f->nan : a ^ 0x8000;
     case OP_MINH:
-        return min_or_max(f, a, b, false, how);
+        return min_or_max(f, a, b, false, options);
     case OP_MAXH:
-        return min_or_max(f, a, b, true, how);
+        return min_or_max(f, a, b, true, options);
     case OP_EX2H:
         return narrow(f, exp2(p));
     default:

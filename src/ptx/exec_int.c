@@ -59,7 +59,7 @@ static int type_index(bh__ptx_type type) {
         return true;                                                                               \
     }
 
-/* Signed overflow wraps, so sums and products are formed unsigned. */
+/* Signed overflow wraps, so sums and products are computed unsigned. */
 #define X(s, R, T, U)                                                                              \
     BINARY(add_##s, R, T, U, (U)a + (U)b)                                                          \
     BINARY(sub_##s, R, T, U, (U)a - (U)b)                                                          \
@@ -111,7 +111,7 @@ WIDE(s16, bh__u32, bh__u32, int16_t, int32_t)
 WIDE(u32, bh__u32, bh__u64, uint32_t, uint64_t)
 WIDE(s32, bh__u32, bh__u64, int32_t, int64_t)
 
-/* Dividing by zero gives all ones, as quotient and as rest; MIN / -1 wraps. */
+/* Division by zero gives all ones as quotient and as remainder; MIN / -1 wraps. */
 #define DIVIDE_U(s, R, T)                                                                          \
     BINARY(div_##s, R, T, T, b == 0 ? (T)-1 : (T)(a / b))                                          \
     BINARY(rem_##s, R, T, T, b == 0 ? (T)-1 : (T)(a % b))
@@ -173,8 +173,9 @@ PACKED(min_s16x2_relu, int16_t, a < b ? (a < 0 ? 0 : a) : (b < 0 ? 0 : b))
 PACKED(max_s16x2_relu, int16_t, a > b ? (a < 0 ? 0 : a) : (b < 0 ? 0 : b))
 
 /*
- * Sums with the condition code. Flags: FLAG_SAT here means "carry in", FLAG_FTZ "carry out",
- * FLAG_INVERT "subtract", where the carry is a borrow; `imm` is the part of the product.
+ * Arithmetic with the condition code. Flags have other meanings here: FLAG_SAT is "carry in",
+ * FLAG_FTZ "carry out", FLAG_INVERT "subtract", where the carry is a borrow. `imm` selects the part
+ * of the product.
  */
 enum { CARRY_IN = FLAG_SAT, CARRY_OUT = FLAG_FTZ, SUBTRACT = FLAG_INVERT };
 enum { PRODUCT_NONE, PRODUCT_LO, PRODUCT_HI_U, PRODUCT_HI_S };

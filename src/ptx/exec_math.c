@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Approximated functions, minimum and maximum, signs, and tests of what kind a float is. */
+/* Approximate functions, minimum and maximum, signs, and the classification of floats. */
 #include <math.h>
 
 #include "ptx/exec.h"
@@ -7,7 +7,7 @@
 
 #define HANDLER(name) static bool name(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask)
 
-/* More exact than a GPU's approximation, so within its error bounds. */
+/* More accurate than a GPU's approximation, so within its error bounds. */
 #define FUNCTION(name, expr)                                                                       \
     HANDLER(name) {                                                                                \
         const bh__f32 *pa = bh__row(x, i->a);                                                      \
@@ -83,13 +83,13 @@ static float min_or_max(float a, float b, bool max, unsigned imm, unsigned flags
     return max ? larger(a, b) : smaller(a, b);
 }
 
-/* imm: bit 0 NaN wins, bit 1 magnitudes with the product's sign, bit 2 maximum */
+/* imm: bit 0 .NaN, bit 1 .xorsign.abs, bit 2 maximum */
 HANDLER(minmax_f32) {
     const bh__f32 *pa = bh__row(x, i->a), *pb = bh__row(x, i->b);
     bh__f32 *pd = bh__row(x, i->d);
-    unsigned how = (unsigned)i->imm;
+    unsigned options = (unsigned)i->imm;
     FOR_LANES_IN_ORDER(mask) {
-        pd[l] = min_or_max(pa[l], pb[l], (how & 4) != 0, how, i->flags);
+        pd[l] = min_or_max(pa[l], pb[l], (options & 4) != 0, options, i->flags);
     }
     return true;
 }
@@ -125,8 +125,8 @@ HANDLER(copysign_f64) {
     return true;
 }
 
-static bool test_kind(int kind, unsigned how) {
-    switch (how) {
+static bool test_kind(int kind, unsigned test) {
+    switch (test) {
     case M_FINITE:
         return kind != FP_NAN && kind != FP_INFINITE;
     case M_INFINITE:
@@ -154,8 +154,8 @@ HANDLER(testp) {
 }
 
 static bool pick_minmax(const bh__ptx_insn *insn, bh__ptx_code *code, bool single) {
-    bool how = HAS(insn, NAN) || HAS(insn, XORSIGN) || HAS(insn, ABS) || HAS(insn, FTZ);
-    if ((!single && how) || HAS(insn, XORSIGN) != HAS(insn, ABS)) {
+    bool modified = HAS(insn, NAN) || HAS(insn, XORSIGN) || HAS(insn, ABS) || HAS(insn, FTZ);
+    if ((!single && modified) || HAS(insn, XORSIGN) != HAS(insn, ABS)) {
         return false;
     }
     code->run = single ? minmax_f32 : minmax_f64;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loads and stores: every address checked, every aligned access whole. */
+/* Loads and stores. Every address is checked; every aligned access is atomic. */
 #include <string.h>
 
 #include "ptx/check.h"
@@ -15,17 +15,18 @@ bh__ptx_space bh__ptx_insn_space(const bh__ptx_insn *insn) {
                                : SPACE_GENERIC;
 }
 
-/* A block is a cluster of its own here. */
+/* Here every block is a cluster. */
 static bool is_narrow(const bh__ptx_insn *insn) {
     return HAS(insn, CTA) || HAS(insn, CLUSTER);
 }
 
-uint32_t bh__ptx_how(const bh__ptx_insn *insn) {
+uint32_t bh__ptx_access_flags(const bh__ptx_insn *insn) {
     bool acquire = HAS(insn, ACQUIRE) || HAS(insn, ACQ_REL);
     bool release = HAS(insn, RELEASE) || HAS(insn, ACQ_REL);
     bool strong = acquire || release || HAS(insn, RELAXED);
-    return (acquire ? HOW_ACQUIRE : 0) | (release ? HOW_RELEASE : 0) | (strong ? HOW_STRONG : 0) |
-           (HAS(insn, VOLATILE) ? HOW_VOLATILE : 0) | (is_narrow(insn) ? HOW_CTA : 0);
+    return (acquire ? ACCESS_ACQUIRE : 0) | (release ? ACCESS_RELEASE : 0) |
+           (strong ? ACCESS_STRONG : 0) | (HAS(insn, VOLATILE) ? ACCESS_VOLATILE : 0) |
+           (is_narrow(insn) ? ACCESS_CTA : 0);
 }
 
 static const bh__ptx_range *find_range(const bh__ptx_range *ranges, size_t count,
@@ -140,7 +141,7 @@ bool bh__ptx_generic(const bh__ptx_exec *x, bh__ptx_space space, uint64_t addres
     return space == SPACE_GENERIC || address >> BH__PTX_WINDOW_SHIFT == 0;
 }
 
-/* One lane, the long way; the fault says why there is no pointer. */
+/* The slow path for one lane; the fault says why the address is not valid. */
 static uint8_t *resolve_one(bh__ptx_exec *x, unsigned lane, bh__ptx_space space, uint64_t address,
                             unsigned bytes, bool write) {
     uint64_t generic;
@@ -168,7 +169,7 @@ static inline uint64_t address_at(const bh__ptx_exec *x, const bh__ptx_code *i, 
     return ((const bh__u64 *)bh__row(x, row))[l] + offset;
 }
 
-/* The common case in one loop without branches: all lanes inside one piece of memory. */
+/* The common case in one loop without branches: all lanes access the same range. */
 static inline bool resolve_fast(const bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask,
                                 int32_t row, uint64_t offset, unsigned bytes, uint64_t base,
                                 uint64_t size, uint8_t *to, size_t stride, uint8_t *out[LANES]) {
@@ -312,7 +313,7 @@ static void store_rows(const bh__ptx_exec *x, const bh__ptx_code *i, uint32_t ma
     }
 }
 
-/* Loads and stores with checks: lane by lane, so that each sees what those before it did. */
+/* Loads and stores with checks: lane by lane, so that each sees the accesses before it. */
 static bool load_checked(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask,
                          bh__ptx_space space) {
     uint8_t *p[LANES];
@@ -322,7 +323,7 @@ static bool load_checked(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask,
                                    .space = space,
                                    .address = address_at(x, i, i->a, i->imm, l),
                                    .bytes = (unsigned)i->bytes * i->count,
-                                   .how = (uint8_t)i->target};
+                                   .flags = (uint8_t)i->target};
         if (!bh__check_access_lane(x, &access)) {
             return false;
         }
@@ -338,8 +339,8 @@ static bool store_checked(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask,
                           bh__ptx_space space) {
     uint8_t *p[LANES], value[64];
     const int32_t *rows = i->extra;
-    if (i->target & HOW_RELEASE) {
-        bh__check_fence(x, mask, !(i->target & HOW_CTA));
+    if (i->target & ACCESS_RELEASE) {
+        bh__check_fence(x, mask, !(i->target & ACCESS_CTA));
     }
     FOR_LANES_IN_ORDER(mask) {
         for (unsigned n = 0; n < i->count; n++) {
@@ -350,7 +351,7 @@ static bool store_checked(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask,
                                    .space = space,
                                    .address = address_at(x, i, i->a, i->imm, l),
                                    .bytes = (unsigned)i->bytes * i->count,
-                                   .how = (uint8_t)i->target | HOW_WRITE,
+                                   .flags = (uint8_t)i->target | ACCESS_WRITE,
                                    .value = value};
         if (!bh__check_access_lane(x, &access)) {
             return false;
@@ -363,7 +364,7 @@ static bool store_checked(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask,
     return true;
 }
 
-/* `extra`: rows of the vector; `target`: HOW_... */
+/* `extra`: rows of the vector; `target`: ACCESS_... */
 static inline bool load_from(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask,
                              bh__ptx_space space) {
     uint8_t *p[LANES];
@@ -378,7 +379,7 @@ static inline bool load_from(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t ma
     for (unsigned n = 0; n < i->count; n++) {
         load_rows(x, i, mask, rows[n], p, n * i->bytes);
     }
-    if (i->target & HOW_ACQUIRE) {
+    if (i->target & ACCESS_ACQUIRE) {
         bh__fence();
     }
     return true;
@@ -394,7 +395,7 @@ static inline bool store_to(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mas
     if (!bh__ptx_resolve(x, i, mask, space, i->a, i->imm, (unsigned)i->bytes * i->count, true, p)) {
         return false;
     }
-    if (i->target & HOW_RELEASE) {
+    if (i->target & ACCESS_RELEASE) {
         bh__fence();
     }
     for (unsigned n = 0; n < i->count; n++) {
@@ -437,7 +438,7 @@ HANDLER(store_param) {
     return store_to(x, i, mask, SPACE_PARAM);
 }
 
-/* A kernel's parameter by name: checked when it was loaded, and the same for every lane. */
+/* A kernel's parameter by name: verified at load time, and the same for every lane. */
 HANDLER(load_entry) {
     const uint8_t *params = (const uint8_t *)x->grid->params + i->imm;
     const int32_t *rows = i->extra;
@@ -466,7 +467,7 @@ static void frame_pointers(const bh__ptx_exec *x, const bh__ptx_code *i, uint8_t
     }
 }
 
-/* A .param variable of a function, by name: it lies in the frame. */
+/* A .param variable of a function, by name: it is in the frame. */
 HANDLER(load_frame) {
     uint8_t *p[LANES];
     const int32_t *rows = i->extra;
@@ -490,7 +491,7 @@ HANDLER(store_frame) {
 HANDLER(fence) {
     bh__fence();
     if (x->check != NULL) {
-        bh__check_fence(x, mask, !(i->target & HOW_CTA));
+        bh__check_fence(x, mask, !(i->target & ACCESS_CTA));
     }
     return true;
 }
@@ -503,7 +504,7 @@ static bool check_copy(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask) {
                                .space = SPACE_SHARED,
                                .address = address_at(x, i, i->d, i->target, l),
                                .bytes = i->bytes,
-                               .how = HOW_WRITE};
+                               .flags = ACCESS_WRITE};
         bh__check_access source = {
             .lane = l, .space = SPACE_GLOBAL, .address = from[l] + i->imm, .bytes = i->bytes};
         if (((sizes == NULL || sizes[l] > 0) && !bh__check_access_lane(x, &source)) ||
@@ -514,7 +515,7 @@ static bool check_copy(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask) {
     return true;
 }
 
-/* cp.async, done at once: waiting for it later is then always over. b: bytes to copy, or NO_ROW */
+/* cp.async copies at once, so a later wait returns immediately. b: bytes to copy, or NO_ROW */
 HANDLER(copy_async) {
     uint8_t *to[LANES], *from[LANES];
     bh__ptx_code wide = *i;
@@ -542,7 +543,7 @@ HANDLER(copy_async) {
     return true;
 }
 
-/* The row that holds the address, and what to add to it. */
+/* The row of the address and the offset to add to it. */
 static bool lower_address(bh__ptx_lowering *low, const bh__ptx_operand *o, int32_t *row,
                           uint64_t *offset, bool *is32) {
     *is32 = false;
@@ -573,7 +574,7 @@ bool bh__ptx_lower_address(bh__ptx_lowering *low, const bh__ptx_operand *o, bh__
     return true;
 }
 
-/* The rows of a value or a vector. All registers of a vector must be equally wide. */
+/* The rows of a value or a vector. All registers of a vector must have the same width. */
 static bool lower_values(bh__ptx_lowering *low, const bh__ptx_operand *o, bool dest,
                          bh__ptx_code *code) {
     bh__ptx_type type = (bh__ptx_type)low->insn->types[0];
@@ -590,7 +591,7 @@ static bool lower_values(bh__ptx_lowering *low, const bh__ptx_operand *o, bool d
             bool this_wide = bh__ptx_row_wide(low, &list[n], type);
             if (known && this_wide != wide) {
                 return bh__ptx_lower_fail(low, BH_E_UNSUPPORTED, "use registers of one width",
-                                          "a vector of registers of different widths");
+                                          "the registers of the vector have different widths");
             }
             wide = this_wide;
             known = true;
@@ -601,7 +602,7 @@ static bool lower_values(bh__ptx_lowering *low, const bh__ptx_operand *o, bool d
         if (wide && bh__ptx_bytes(type) < 8 &&
             (list[n].kind == OPERAND_FLOAT || list[n].kind == OPERAND_SREG)) {
             return bh__ptx_lower_fail(low, BH_E_UNSUPPORTED, "move it to a register first",
-                                      "a vector that mixes constants and wider registers");
+                                      "the vector mixes constants and registers of another width");
         }
         bool register_like = list[n].kind == OPERAND_REG || list[n].kind == OPERAND_SINK;
         bool floating = list[n].kind == OPERAND_FLOAT;
@@ -635,11 +636,11 @@ static bool lower_access(bh__ptx_lowering *low) {
     bh__ptx_type type = (bh__ptx_type)insn->types[0];
     bh__ptx_code code = {.bytes = (uint8_t)bh__ptx_bytes(type),
                          .flags = bh__ptx_class(type) == 'S' ? FLAG_SIGNED : 0,
-                         .target = bh__ptx_how(insn)};
+                         .target = bh__ptx_access_flags(insn)};
     if ((insn->operand_count == 3) != HAS(insn, POLICY) ||
         (HAS(insn, MMIO) && !HAS(insn, RELAXED))) {
         return bh__ptx_lower_fail(low, BH_E_LOAD, "give a cache policy with .L2::cache_hint only",
-                                  "operands and modifiers do not belong together");
+                                  "the cache policy operand does not match the modifiers");
     }
     if (!lower_values(low, &insn->operands[load ? 0 : 1], load, &code)) {
         return false;
@@ -661,7 +662,7 @@ static bool lower_access(bh__ptx_lowering *low) {
 
 static bool bad_copy(bh__ptx_lowering *low) {
     return bh__ptx_lower_fail(low, BH_E_UNSUPPORTED, "copy with loads and stores, or run on a GPU",
-                              "the CPU device does not execute this form of cp");
+                              "the CPU device does not support this form of cp");
 }
 
 static bool lower_copy(bh__ptx_lowering *low) {
@@ -711,12 +712,12 @@ bool bh__ptx_lower_memory(bh__ptx_lowering *low) {
     switch (insn->op) {
     case OP_MEMBAR:
     case OP_FENCE: {
-        bh__ptx_code code = {.run = fence, .target = is_narrow(insn) ? HOW_CTA : 0};
+        bh__ptx_code code = {.run = fence, .target = is_narrow(insn) ? ACCESS_CTA : 0};
         return bh__ptx_emit(low, &code, true);
     }
     case OP_PREFETCH:
     case OP_PREFETCHU:
-        return true; /* a hint, and there is nothing to fetch */
+        return true; /* a hint, which has no effect here */
     case OP_CP:
         return lower_copy(low);
     default:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Moves: registers, vectors, addresses, special registers; and between address spaces. */
+/* mov, of registers, vectors, addresses and special registers; cvta and isspacep. */
 #include <time.h>
 
 #include "ptx/exec.h"
@@ -30,7 +30,7 @@ bool bh__ptx_run_not_pred(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask)
     return true;
 }
 
-/* Several values side by side in one register. `extra`: their rows; `bytes`: of each of them. */
+/* Several values packed into one register. `extra`: their rows; `bytes`: size of each. */
 HANDLER(pack) {
     const int32_t *rows = i->extra;
     unsigned bits = 8u * i->bytes;
@@ -89,7 +89,7 @@ static uint64_t lane_value(const bh__ptx_exec *x, unsigned sreg, unsigned l) {
     }
 }
 
-/* Each block is a cluster of its own. */
+/* Every block is a cluster. */
 static uint64_t uniform_value(const bh__ptx_exec *x, unsigned sreg, unsigned component) {
     const bh__ptx_block *b = x->block;
     const bh__ptx_grid *g = x->grid;
@@ -180,7 +180,7 @@ static uint64_t address_of(const bh__ptx_exec *x, const bh__ptx_symbol *symbol) 
     case SPACE_LOCAL:
         return x->stack + (uint64_t)var->offset;
     case SPACE_PARAM:
-        /* A kernel's parameters have a window; those of functions lie in local memory. */
+        /* Parameters of a kernel have a window; those of functions are in local memory. */
         return var->formal && x->frame_function->entry ? var->offset
                                                        : x->stack + (uint64_t)var->offset;
     default:
@@ -252,7 +252,7 @@ HANDLER(is_space) {
 
 static bool bad_move(bh__ptx_lowering *low) {
     return bh__ptx_lower_fail(low, BH_E_LOAD, "make both sides the same width",
-                              "the two sides of the mov do not fit each other");
+                              "the two operands of mov have different widths");
 }
 
 static bool check_part(bh__ptx_lowering *low, const bh__ptx_operand *o, unsigned bytes) {
@@ -397,7 +397,7 @@ static bool lower_cvta(bh__ptx_lowering *low) {
     if (insn->types[0] != T_U64 || space == SPACE_GENERIC || insn->operand_count != 2) {
         return bh__ptx_lower_fail(low, BH_E_UNSUPPORTED,
                                   "convert 64-bit addresses of a named space",
-                                  "the CPU device does not execute this form of cvta");
+                                  "the CPU device does not support this form of cvta");
     }
     const bh__ptx_operand *d = &insn->operands[0], *a = &insn->operands[1];
     if (!fits(low, d, T_U64, true) || !fits(low, a, T_U64, false)) {
@@ -408,7 +408,7 @@ static bool lower_cvta(bh__ptx_lowering *low) {
                      : space == SPACE_PARAM ? BH__PTX_WINDOW(WINDOW_PARAM)
                                             : 0;
     if (space == SPACE_PARAM && !low->function->entry) {
-        start = BH__PTX_WINDOW(WINDOW_LOCAL); /* parameters of functions lie in local memory */
+        start = BH__PTX_WINDOW(WINDOW_LOCAL); /* parameters of functions are in local memory */
     }
     bh__ptx_code code = {.run = start == 0 ? move_64 : change_space,
                          .imm = HAS(insn, TO) ? 0 - start : start};

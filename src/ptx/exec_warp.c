@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lanes of a warp together: votes, shuffles, matches, reductions. */
+/* Operations across the lanes of a warp: votes, shuffles, matches, reductions. */
 #include "ptx/check.h"
 
 #define HANDLER(name) static bool name(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask)
 
-/* The lanes that take part: all that run together, less those outside the member mask in row e. */
+/* The participating lanes: those that run together and are in the member mask in row e. */
 static uint32_t members(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask) {
     if (i->kind != CODE_SYNC) {
         if (x->check != NULL) {
-            bh__check_warp_met(x, x->warp, mask); /* from before warps could diverge: in step */
+            bh__check_warp_sync(x, x->warp,
+                                mask); /* forms without .sync, from when warps ran in lockstep */
         }
         return mask;
     }
@@ -75,7 +76,7 @@ HANDLER(shfl) {
     FOR_LANES_IN_ORDER(mask) {
         unsigned from;
         valid |= (uint32_t)source_lane(l, pb[l], pc[l], i->imm, &from) << l;
-        /* What a lane that does not take part would give is not defined; it gives nothing here. */
+        /* Undefined in PTX if the source lane does not participate; here the value is kept. */
         pd[l] = all >> from & 1 ? copy[from] : copy[l];
     }
     if (i->d2 != NO_ROW) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Faults: who did what where, in one sentence. */
+/* Faults: the text that describes the access or event, the thread and the instruction. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Floating point as a GPU does it: canonical NaN, flushed subnormals, saturation, rounding. */
+/* Floating point as on a GPU: canonical NaN, flushed subnormals, saturation, rounding. */
 #ifndef BH_PTX_FP_H
 #define BH_PTX_FP_H
 
@@ -32,7 +32,7 @@ static inline uint64_t bh__quiet64(uint64_t bits) {
     return bits | UINT64_C(1) << 51;
 }
 
-/* What NaN comes out of double precision arithmetic: one of the operands, made quiet. */
+/* The NaN that double precision arithmetic returns: one of the operands, made quiet. */
 static inline double bh__nan64(double a, double b, double c) {
     double from = b != b ? b : c != c ? c : a;
     return bh__double_of_bits(from != from ? bh__quiet64(bh__bits_of_double(from)) : NAN_F64);
@@ -51,8 +51,8 @@ static inline bh__round bh__round_of(const bh__ptx_insn *insn) {
 }
 
 /*
- * Code between the two computes in `mode`. What it computes with must be volatile: the compiler
- * takes the rounding mode for a constant.
+ * Code between the two calls computes in `mode`. Its operands must be volatile, because the
+ * compiler assumes that the rounding mode is constant.
  */
 static inline void bh__round_enter(bh__round mode) {
     static const int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD, FE_TONEAREST};

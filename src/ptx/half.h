@@ -15,8 +15,9 @@ typedef enum bh__round {
 } bh__round;
 
 /*
- * A double rounded once to a format with `mantissa` stored bits, `exponent` exponent bits, as bits.
- * What is too large becomes infinity, or the largest finite value where the mode says so.
+ * Rounds a double once to a format with `mantissa` stored bits and `exponent` exponent bits, and
+ * returns its bits. A value that is too large becomes infinity or, depending on the mode, the
+ * largest finite value.
  */
 static inline uint64_t bh__narrow_double(double value, unsigned mantissa, unsigned exponent,
                                          bh__round mode) {
@@ -54,7 +55,7 @@ static inline uint64_t bh__narrow_double(double value, unsigned mantissa, unsign
              : mode == BH__ROUND_DOWN  ? rest != 0 && sign
                                        : 0;
     kept += (uint64_t)up;
-    /* `kept` holds the implicit bit when normal, so that a carry moves the exponent by itself. */
+    /* `kept` holds the implicit bit if normal, so that a carry increments the exponent. */
     uint64_t out = target == 0 ? kept : ((uint64_t)(target - 1) << mantissa) + kept;
     if (out >= infinity) {
         int finite = mode == BH__ROUND_ZERO || (mode == BH__ROUND_UP && sign) ||

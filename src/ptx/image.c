@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Modules and images: loading through the passes, variables with memory of their own. */
+/* Loading of modules through the passes; images, which give variables their memory. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "ptx/exec.h"
 
-#define GUARD_BYTES 64 /* between variables: an access just past the end of one is caught */
+#define GUARD_BYTES                                                                                \
+    64 /* between variables, so that an access just past the end of one is a fault */
 
 static bh_status no_memory(bh_error *error, uint64_t bytes) {
     return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory, or load a smaller module",
@@ -16,7 +17,7 @@ static bh_status no_memory(bh_error *error, uint64_t bytes) {
 bh_status bh__ptx_load(const char *text, size_t length, bh_error *error, bh__ptx_module **out) {
     *out = NULL;
     while (length > 0 && text[length - 1] == 0) {
-        length--; /* many pass the NUL that ends a C string */
+        length--; /* callers often include the NUL at the end of a C string */
     }
     if (length > BH__PTX_MAX_TEXT) {
         return bh__fail(error, BH_E_LOAD, "split the module",
@@ -113,7 +114,7 @@ bh_status bh__ptx_image_create(const bh__ptx_module *module, bh_error *error, bh
     image->variables = calloc((size_t)count + 1, sizeof *image->variables);
     image->ranges = calloc((size_t)count + 1, sizeof *image->ranges);
     if (bytes > 0) {
-        /* Mapped, so that large variables nobody touches cost nothing. */
+        /* Mapped, so that pages of large variables are allocated only when they are used. */
         image->memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         image->memory = image->memory == MAP_FAILED ? NULL : image->memory;

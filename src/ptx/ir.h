@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program as the parser leaves it: a module, its variables, its functions and their code. */
+/* The parsed program: a module, its variables, its functions and their instructions. */
 #ifndef BH_PTX_IR_H
 #define BH_PTX_IR_H
 
@@ -12,7 +12,7 @@
 #include "ptx/ops.h"
 #include "ptx/ptx.h"
 
-/* Enumerators fill the tables of ops.h, so they are short: T_ types, M_ modifiers, OP_ rows. */
+/* Prefixes are short because the tables of ops.h use them: T_ types, M_ modifiers, OP_ rows. */
 typedef enum bh__ptx_type {
     T_NONE,
 #define X(id, name, bytes, class) T_##id,
@@ -63,7 +63,7 @@ typedef struct bh__ptx_type_info {
 typedef struct bh__ptx_op_info {
     const char *mnemonic;
     const char *operands;
-    uint64_t type0, type1; /* sets; 0: there is no such type */
+    uint64_t type0, type1; /* sets of types; 0: the operation has no such type */
     bh__ptx_mods mods;
     bh__ptx_unit unit;
 } bh__ptx_op_info;
@@ -137,7 +137,7 @@ typedef struct bh__ptx_function bh__ptx_function;
 typedef struct bh__ptx_reloc {
     uint64_t offset; /* in the variable */
     uint8_t bytes;
-    uint8_t shift; /* in bits: which part of the address */
+    uint8_t shift; /* in bits: which byte of the address is stored */
     int64_t addend;
     const bh__ptx_symbol *symbol;
     uint32_t line;
@@ -157,8 +157,8 @@ typedef struct bh__ptx_var {
     uint32_t index;  /* global and const: in module->variables */
     uint32_t offset; /* shared: in the window; local and param: in the frame; entry: in params */
     bool placed;     /* `offset` is final */
-    uint32_t users, last_user; /* shared: kernels that reach it */
-    uint32_t reg;              /* a formal declared with .reg: its register */
+    uint32_t users, last_user; /* shared: number of kernels that use it */
+    uint32_t reg;              /* of a formal parameter declared with .reg */
     uint8_t *init;             /* the first init_bytes bytes; the rest is zero */
     uint64_t init_bytes;
     size_t init_capacity;
@@ -187,14 +187,14 @@ struct bh__ptx_symbol {
     uint32_t length, hash;
     bh__ptx_symbol_kind kind;
     uint32_t line;
-    bh__ptx_symbol *next; /* in the hash bucket: newest first, so inner scopes hide outer ones */
+    bh__ptx_symbol *next; /* in the bucket: newest first, so that inner scopes hide outer ones */
     bh__ptx_symbol *in_scope; /* declared before it in the same scope */
     uint32_t depth;
     /* registers */
     bh__ptx_type type;
     uint8_t vector;
     uint32_t first, count;
-    /* the rest */
+    /* other kinds */
     bh__ptx_var *var;
     bh__ptx_function *function;
     bh__ptx_targets *targets;
@@ -248,8 +248,8 @@ typedef struct bh__ptx_insn {
     uint32_t guard; /* a predicate register or NO_REG */
     bh__ptx_operand *operands;
     uint32_t line;
-    uint32_t text, text_length;  /* where it stands in the source */
-    uint32_t loc_file, loc_line; /* of the last .loc; 0: there was none */
+    uint32_t text, text_length;  /* position in the source */
+    uint32_t loc_file, loc_line; /* of the last .loc; 0: none */
 } bh__ptx_insn;
 
 typedef enum bh__ptx_builtin { BUILTIN_NONE, BUILTIN_VPRINTF, BUILTIN_ASSERTFAIL } bh__ptx_builtin;
@@ -276,15 +276,15 @@ struct bh__ptx_function {
     uint32_t insn_count;
     size_t insn_capacity;
 
-    bh__ptx_var **shared; /* every shared variable it names */
+    bh__ptx_var **shared; /* the shared variables that it names */
     uint32_t shared_count;
     size_t shared_capacity;
     bh__ptx_call_edge *calls;
-    uint32_t mark; /* of the walk over the call graph */
+    uint32_t mark; /* of the traversal of the call graph */
 
     uint32_t param_bytes; /* entry: the parameter block */
     uint32_t local_bytes; /* frame: .local and .param variables and formals, a multiple of 16 */
-    uint32_t local_used;  /* of these, before they were rounded up */
+    uint32_t local_used;  /* of these, before rounding up */
     uint32_t local_align;
     uint32_t frame_bytes; /* frame: header and register rows */
     uint32_t code;        /* index of its first decoded instruction */
@@ -308,9 +308,9 @@ struct bh__ptx_module {
     bh__ptx_function **kernel_functions;
     uint32_t kernel_count;
     uint32_t dynamic_align; /* of dynamic shared memory */
-    bool uses_reserved;     /* names the shared memory that a GPU keeps for the system's use */
+    bool uses_reserved;     /* uses the shared memory that a GPU reserves for the system */
     struct bh__ptx_code *code;
-    struct bh__ptx_site *sites; /* one for each of `code`: where it comes from */
+    struct bh__ptx_site *sites; /* the source position of each element of `code` */
     uint32_t code_count;
     size_t code_capacity, site_capacity;
     uint8_t *constants; /* rows of immediates */
@@ -320,12 +320,12 @@ struct bh__ptx_module {
     size_t file_capacity;
 };
 
-/* .file: a number and a name, the last part of the path, as it stands in the text. */
+/* .file: a number and the last part of the path. */
 typedef struct bh__ptx_file {
     uint32_t number, start, length;
 } bh__ptx_file;
 
-/* Where a decoded instruction comes from. */
+/* The source position of a decoded instruction. */
 typedef struct bh__ptx_site {
     uint32_t line, text, text_length;
     uint32_t loc_file, loc_line;
@@ -349,7 +349,7 @@ bh_status bh__ptx_refuse(const bh__ptx_module *module, bh_error *error, bh_statu
                          uint32_t line, uint32_t text, uint32_t length, const char *fix,
                          const char *format, ...) __attribute__((format(printf, 8, 9)));
 
-/* The source text as one printable line, cut to fit. */
+/* Copies source text as one printable line, truncated to fit. */
 void bh__ptx_quote(const bh__ptx_module *module, uint32_t text, uint32_t length, char *out,
                    size_t size);
 
@@ -359,7 +359,7 @@ bh_status bh__ptx_verify(bh__ptx_module *module, bh_error *error);
 bh_status bh__ptx_layout(bh__ptx_module *module, bh_error *error);
 bh_status bh__ptx_lower(bh__ptx_module *module, bh_error *error);
 
-/* Limits that keep a hostile file from asking for the moon. */
+/* Limits, so that a malicious file cannot request unlimited memory. */
 #define BH__PTX_MAX_TEXT        ((size_t)256 << 20)
 #define BH__PTX_MAX_GLOBAL      ((uint64_t)4 << 30)   /* all .global variables of a module */
 #define BH__PTX_MAX_CONST       ((uint64_t)64 << 10)  /* all .const variables of a module */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where things lie: shared variables of each kernel, local frames along the call graph. */
+/* Memory layout: the shared variables of each kernel, and stack depth from the call graph. */
 #include <string.h>
 
 #include "ptx/ir.h"
@@ -42,7 +42,7 @@ static bool find_calls(bh__ptx_module *module, bh__ptx_function *f) {
 
 typedef struct walk {
     bh__ptx_module *module;
-    bh__ptx_function **stack; /* every function once at most */
+    bh__ptx_function **stack; /* each function at most once */
     uint32_t depth, mark;
 } walk;
 
@@ -53,7 +53,7 @@ static void push(walk *w, bh__ptx_function *f) {
     }
 }
 
-/* Calls `visit` for every function that `from` can reach, itself included. */
+/* Calls `visit` for `from` and every function that it can call, directly or not. */
 static void reach(walk *w, bh__ptx_function *from, void (*visit)(void *, bh__ptx_function *),
                   void *context) {
     w->mark++;
@@ -73,9 +73,10 @@ static void reach(walk *w, bh__ptx_function *from, void (*visit)(void *, bh__ptx
 }
 
 /*
- * Shared variables keep one offset in the whole module, because functions are shared by kernels.
- * Variables that several kernels use are placed first, apart from each other; then each kernel's
- * own, after the common ones that it uses. Kernels that have nothing in common overlap.
+ * A shared variable has one offset in the whole module, because kernels can call the same
+ * functions. Variables that several kernels use are placed first, without overlap; then the
+ * variables that one kernel uses, after the common ones that it uses. Variables of unrelated
+ * kernels may overlap.
  */
 typedef struct shared_layout {
     uint64_t top;

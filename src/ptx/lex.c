@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lexer: text to tokens, one at a time; and how an error is recorded. */
+/* The lexer: converts text to tokens, one at a time, and records errors. */
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -154,7 +154,7 @@ static void lex_string(bh__ptx_parser *p, bh__ptx_token *t) {
     if (p->at >= p->length) {
         p->at = p->length;
         t->kind = TOKEN_BAD;
-        t->problem = "the string has no end";
+        t->problem = "the string is not terminated";
         return;
     }
     p->at++;
@@ -196,7 +196,7 @@ void bh__ptx_lex(bh__ptx_parser *p, bh__ptx_token *t) {
         }
     } else {
         t->kind = TOKEN_BAD;
-        t->problem = "this character has no place in PTX";
+        t->problem = "this character is not allowed in PTX";
         p->at++;
     }
     t->length = p->at - t->start;
@@ -264,11 +264,11 @@ bool bh__ptx_expect(bh__ptx_parser *p, uint16_t punct, const char *where) {
     char found[64];
     show_token(p, found, sizeof found);
     if (p->token.kind == TOKEN_END) {
-        return bh__ptx_bad(p, BH_E_LOAD, "pass the whole PTX text; this one stops short",
-                           "the file ends where '%c' %s should stand", punct, where);
+        return bh__ptx_bad(p, BH_E_LOAD, "pass the whole PTX text; this text is cut off",
+                           "the file ends where '%c' is expected %s", punct, where);
     }
-    return bh__ptx_bad(p, BH_E_LOAD, "compile the source again, or mend the line",
-                       "found %s where '%c' %s should stand", found, punct, where);
+    return bh__ptx_bad(p, BH_E_LOAD, "compile the source again, or correct the line",
+                       "found %s where '%c' is expected %s", found, punct, where);
 }
 
 void bh__ptx_skip_line(bh__ptx_parser *p) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From verified instructions to the interpreter's code: rows, constants, targets. */
+/* Lowering of verified instructions to the interpreter's code: rows, constants, targets. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -143,7 +143,7 @@ int32_t bh__ptx_new_row(bh__ptx_lowering *low, unsigned bytes) {
     return row;
 }
 
-/* Registers get their rows when code first names them. */
+/* A register gets its row when an instruction first uses it. */
 static int32_t register_row(bh__ptx_lowering *low, uint32_t reg) {
     bh__ptx_reg *r = &low->function->regs[reg];
     if (r->row == 0) {
@@ -206,7 +206,7 @@ int32_t bh__ptx_row_in(bh__ptx_lowering *low, const bh__ptx_operand *o, bh__ptx_
         break;
     }
     bh__ptx_lower_fail(low, BH_E_LOAD, "give a register or a constant",
-                       "an operand of the wrong kind");
+                       "the operand is neither a register nor a constant");
     return 0;
 }
 
@@ -378,7 +378,7 @@ static bool lower_insn(bh__ptx_lowering *low) {
     if (!found) {
         return bh__ptx_lower_fail(
             low, BH_E_UNSUPPORTED, "use a form that PTX defines for this type, or run it on a GPU",
-            "the CPU device does not execute this form of %s", bh__ptx_op_table[insn->op].mnemonic);
+            "the CPU device does not support this form of %s", bh__ptx_op_table[insn->op].mnemonic);
     }
     return bh__ptx_lower_plain(low, &code);
 }

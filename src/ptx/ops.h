@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The PTX tables: types, modifiers and operations stand here once, for every pass to include. */
+/* The tables of PTX types, modifiers and operations, included by every pass. */
 #ifndef BH_PTX_OPS_H
 #define BH_PTX_OPS_H
 
@@ -30,8 +30,8 @@
     X(S16X2, "s16x2", 4, 'S')
 
 /*
- * X(id, name, group): at most one modifier of a group may stand on an instruction; group 0 has no
- * such rule. A modifier that is not in an operation's set below is refused, never ignored.
+ * X(id, name, group): an instruction may have at most one modifier of a group, except group 0.
+ * A modifier that is not in an operation's set below is an error; it is never ignored.
  */
 #define BH__PTX_MODS(X)                                                                            \
     X(RN, "rn", 1)                                                                                 \
@@ -356,7 +356,7 @@
     X(BRKPT, "brkpt", "", 0, 0, S_NONE, CONTROL)                                                   \
     X(NANOSLEEP, "nanosleep", "t", T(U32), 0, S_NONE, CONTROL)
 
-/* PTX that exists and is refused by name: a misspelt name gets another answer. X(mnemonic) */
+/* X(mnemonic): PTX instructions that are not supported. Unknown names give another error. */
 #define BH__PTX_REFUSED(X)                                                                         \
     X("tex")                                                                                       \
     X("tld4")                                                                                      \

@@ -19,7 +19,7 @@ static bool parse_version(bh__ptx_parser *p) {
     }
     if (version < 1 || version >= 100) {
         return bh__ptx_bad(p, BH_E_LOAD, "start the file with a line such as .version 8.0",
-                           "this is no PTX version");
+                           "this is not a PTX version");
     }
     p->version = (uint32_t)(version * 10 + 0.5);
     bh__ptx_next(p);
@@ -57,7 +57,7 @@ static bool parse_address_size(bh__ptx_parser *p) {
     bh__ptx_next(p);
     if (p->token.kind != TOKEN_INT || p->token.value != 64) {
         return bh__ptx_bad(p, BH_E_UNSUPPORTED, "compile for 64-bit addresses",
-                           "an address size other than 64");
+                           "the address size is not 64");
     }
     bh__ptx_next(p);
     p->has_address_size = true;
@@ -90,7 +90,7 @@ static bool dimensions3(bh__ptx_parser *p, uint32_t out[3]) {
     for (int i = 0; i < 3; i++) {
         if (p->token.kind != TOKEN_INT || p->token.value == 0 || p->token.value > 0x7fffffff) {
             return bh__ptx_bad(p, BH_E_LOAD, "give one to three positive numbers",
-                               "a block size should stand here");
+                               "a block size is expected here");
         }
         out[i] = (uint32_t)p->token.value;
         bh__ptx_next(p);
@@ -108,13 +108,13 @@ static bool cluster_directive(bh__ptx_parser *p) {
     }
     if (size[0] != 1 || size[1] != 1 || size[2] != 1) {
         return bh__ptx_bad(p, BH_E_UNSUPPORTED, "use clusters of one block",
-                           "the CPU device has no clusters of %u x %u x %u blocks",
+                           "the CPU device does not support clusters of %u x %u x %u blocks",
                            (unsigned)size[0], (unsigned)size[1], (unsigned)size[2]);
     }
     return true;
 }
 
-/* What may stand between a function's head and its body. */
+/* Performance directives, between the head of a function and its body. */
 static bool performance_directives(bh__ptx_parser *p, bh__ptx_function *f) {
     while (p->token.kind == TOKEN_DOT) {
         uint32_t n[3];
@@ -129,7 +129,7 @@ static bool performance_directives(bh__ptx_parser *p, bh__ptx_function *f) {
             threads = threads > 0x7fffffff ? threads : threads * n[2];
             if (required && threads > 1024) {
                 return bh__ptx_bad(p, BH_E_LOAD, "require at most 1024 threads",
-                                   "a block of more than 1024 threads is required");
+                                   "the required block size is more than 1024 threads");
             }
             f->max_threads = threads > 1024 ? 1024 : (uint32_t)threads;
             if (required) {
@@ -216,7 +216,7 @@ static bool parse_callees(bh__ptx_parser *p) {
                                 ? bh__ptx_find(p, p->text + p->token.start, p->token.length)
                                 : NULL;
         if (s == NULL || s->kind != SYMBOL_FUNCTION) {
-            return bh__ptx_bad(p, BH_E_LOAD, "list declared functions", "this is no function");
+            return bh__ptx_bad(p, BH_E_LOAD, "list declared functions", "this is not a function");
         }
         bh__ptx_next(p);
     } while (bh__ptx_is(p, ','));
@@ -265,7 +265,7 @@ static bool note_file(bh__ptx_parser *p, uint32_t number, const bh__ptx_token *n
     return true;
 }
 
-/* .loc and .file, which say where the code comes from. Whatever else stands there is skipped. */
+/* .loc and .file, which give source positions. Other directives for debuggers are skipped. */
 static bool source_line(bh__ptx_parser *p) {
     bool file = bh__ptx_is_dot(p, "file"), ok = true;
     uint32_t line = p->token.line;
@@ -311,10 +311,10 @@ static bool statement(bh__ptx_parser *p) {
         return bh__ptx_declaration(p, is_extern);
     }
     if (p->token.kind == TOKEN_END) {
-        return bh__ptx_bad(p, BH_E_LOAD, "pass the whole PTX text; this one stops short",
+        return bh__ptx_bad(p, BH_E_LOAD, "pass the whole PTX text; this text is cut off",
                            "the file ends inside a function");
     }
-    return bh__ptx_bad(p, BH_E_LOAD, "compile the source again, or mend the line",
+    return bh__ptx_bad(p, BH_E_LOAD, "compile the source again, or correct the line",
                        "'%.*s' cannot start a statement",
                        p->token.length > 40 ? 40 : (int)p->token.length, p->text + p->token.start);
 }
@@ -357,7 +357,7 @@ static bool enter_function(bh__ptx_parser *p, bh__ptx_function *f, const bh__ptx
         bh__ptx_function *before = old->function;
         if (before->defined && f->defined) {
             return bh__ptx_bad(p, BH_E_LOAD, "rename one of the two",
-                               "function %s has two bodies, the first on line %u", before->name,
+                               "function %s is defined twice, first on line %u", before->name,
                                (unsigned)before->line);
         }
         bool same = before->entry == f->entry && before->param_count == f->param_count &&
@@ -367,10 +367,10 @@ static bool enter_function(bh__ptx_parser *p, bh__ptx_function *f, const bh__ptx
         }
         if (!same) {
             return bh__ptx_bad(p, BH_E_LOAD, "make both declarations the same",
-                               "function %s was declared with other parameters on line %u",
+                               "function %s was declared with different parameters on line %u",
                                before->name, (unsigned)before->line);
         }
-        if (f->defined) { /* keep the object that calls point to */
+        if (f->defined) { /* calls refer to this object */
             f->index = before->index;
             f->name = before->name;
             f->address_taken = before->address_taken;
@@ -418,7 +418,7 @@ static bool parse_function(bh__ptx_parser *p, bool entry, uint8_t is_extern) {
     }
     bh__ptx_token name = p->token;
     if (name.kind != TOKEN_WORD) {
-        return bh__ptx_bad(p, BH_E_LOAD, "give the function a name", "a function without a name");
+        return bh__ptx_bad(p, BH_E_LOAD, "give the function a name", "the function has no name");
     }
     bh__ptx_next(p);
     if (bh__ptx_is(p, '(') && !bh__ptx_formals(p, f, false)) {
@@ -524,7 +524,7 @@ static bool module_statement(bh__ptx_parser *p) {
         return bh__ptx_declaration(p, is_extern);
     }
     return bh__ptx_bad(p, BH_E_LOAD, "pass PTX text, as nvcc --ptx or clang -S write it",
-                       "'%.*s' has no place outside a function",
+                       "'%.*s' is not allowed outside a function",
                        p->token.length > 40 ? 40 : (int)p->token.length, p->text + p->token.start);
 }
 
@@ -550,14 +550,14 @@ bh_status bh__ptx_parse(bh__ptx_module *module, bh_error *error) {
         p->statement = p->token.start;
         p->statement_line = p->token.line;
         if (!module_statement(p) && p->status == BH_OK) {
-            bh__ptx_bad(p, BH_E_LOAD, "compile the source again", "the statement cannot be read");
+            bh__ptx_bad(p, BH_E_LOAD, "compile the source again", "the statement is malformed");
         }
     }
     if (p->status == BH_OK && !(p->has_target && p->has_address_size)) {
         bh__ptx_bad(p, p->has_target ? BH_E_UNSUPPORTED : BH_E_LOAD,
                     "start the file with .version, .target and .address_size 64",
                     p->has_target ? "no .address_size, which means 32-bit addresses"
-                                  : "the file names no .target");
+                                  : "the file has no .target");
     }
     return p->status;
 }

@@ -76,7 +76,7 @@ typedef struct bh__ptx_parser {
     uint32_t loc_file, loc_line; /* of the last .loc in this function */
     bool has_target, has_address_size;
     uint32_t version; /* 81 for PTX 8.1 */
-    uint32_t target;  /* 90 for sm_90; 0: it names none */
+    uint32_t target;  /* 90 for sm_90; 0: not given */
 } bh__ptx_parser;
 
 /* lex.c */
@@ -104,7 +104,7 @@ bh__ptx_symbol *bh__ptx_declare(bh__ptx_parser *p, const char *name, uint32_t le
                                 bh__ptx_symbol_kind kind);
 bool bh__ptx_scope_open(bh__ptx_parser *p);
 void bh__ptx_scope_close(bh__ptx_parser *p);
-uint32_t bh__ptx_new_reg(bh__ptx_parser *p, bh__ptx_type type); /* NO_REG: no memory */
+uint32_t bh__ptx_new_reg(bh__ptx_parser *p, bh__ptx_type type); /* NO_REG: out of memory */
 bool bh__ptx_label_define(bh__ptx_parser *p, const bh__ptx_token *name);
 bool bh__ptx_label_use_add(bh__ptx_parser *p, const bh__ptx_token *name, uint64_t *imm,
                            uint32_t *index);

@@ -28,8 +28,8 @@ static bool number(bh__ptx_parser *p, uint64_t *out) {
         return false;
     }
     if (v.is_float || (!v.is_unsigned && (int64_t)v.bits < 0)) {
-        return bh__ptx_bad(p, BH_E_LOAD, "give a whole number that is not negative",
-                           "a size or count is not a whole number");
+        return bh__ptx_bad(p, BH_E_LOAD, "give an integer that is not negative",
+                           "the size or count is not an integer");
     }
     *out = v.bits;
     return true;
@@ -42,7 +42,7 @@ static bool parse_align(bh__ptx_parser *p, uint32_t *out) {
     }
     if (align == 0 || (align & (align - 1)) != 0 || align > 4096) {
         return bh__ptx_bad(p, BH_E_LOAD, "use a power of two of at most 4096",
-                           "alignment %llu is not possible", (unsigned long long)align);
+                           "alignment %llu is not valid", (unsigned long long)align);
     }
     *out = (uint32_t)align;
     return true;
@@ -63,7 +63,7 @@ static bool space_of(const bh__ptx_parser *p, bh__ptx_space *out) {
     return false;
 }
 
-/* .ptr [.space] [.align N]: what a pointer parameter points to; only .ptr itself matters here. */
+/* .ptr [.space] [.align N]: describes a pointer parameter; only .ptr itself is used. */
 static bool pointer_specifier(bh__ptx_parser *p) {
     bh__ptx_space space;
     if (space_of(p, &space)) {
@@ -80,7 +80,7 @@ static bool parse_attribute(bh__ptx_parser *p) {
     while (!bh__ptx_is(p, ')')) {
         if (!bh__ptx_accept_dot(p, "managed")) {
             return bh__ptx_bad(p, BH_E_UNSUPPORTED, "remove the attribute",
-                               "the CPU device knows no attribute but .managed");
+                               "the CPU device supports no attribute except .managed");
         }
         bh__ptx_accept(p, ',');
     }
@@ -91,7 +91,7 @@ static bool parse_attribute(bh__ptx_parser *p) {
 static bool parse_specifiers(bh__ptx_parser *p, specifiers *s) {
     *s = (specifiers){.vector = 1};
     if (!space_of(p, &s->space)) {
-        return bh__ptx_bad(p, BH_E_LOAD, "compile the source again, or mend the line",
+        return bh__ptx_bad(p, BH_E_LOAD, "compile the source again, or correct the line",
                            "'%.*s' is not a directive of PTX",
                            p->token.length > 40 ? 40 : (int)p->token.length,
                            p->text + p->token.start);
@@ -119,7 +119,7 @@ static bool parse_specifiers(bh__ptx_parser *p, specifiers *s) {
         } else {
             return bh__ptx_bad(
                 p, BH_E_UNSUPPORTED, "declare variables of plain integer, bit and float types",
-                "the CPU device has no variables that are %.*s",
+                "the CPU device does not support %.*s variables",
                 p->token.length > 40 ? 40 : (int)p->token.length, p->text + p->token.start);
         }
     }
@@ -129,7 +129,7 @@ static bool parse_specifiers(bh__ptx_parser *p, specifiers *s) {
     }
     if (s->type == T_B128) {
         return bh__ptx_bad(p, BH_E_UNSUPPORTED, "use two .b64 or a .v4 .b32",
-                           "the CPU device has no .b128");
+                           "the CPU device does not support .b128");
     }
     if ((s->type == T_PRED && (s->space != SPACE_REG || s->vector > 1)) || s->type == T_TF32) {
         return bh__ptx_bad(p, BH_E_LOAD, "use another type", "a variable in memory cannot be .%s",
@@ -140,7 +140,7 @@ static bool parse_specifiers(bh__ptx_parser *p, specifiers *s) {
 
 static bool expect_name(bh__ptx_parser *p, bh__ptx_token *out) {
     if (p->token.kind != TOKEN_WORD) {
-        return bh__ptx_bad(p, BH_E_LOAD, "give the variable a name", "a name is missing");
+        return bh__ptx_bad(p, BH_E_LOAD, "give the variable a name", "the variable has no name");
     }
     *out = p->token;
     bh__ptx_next(p);
@@ -167,7 +167,7 @@ static bool declare_register(bh__ptx_parser *p, const specifiers *s) {
     if (range) {
         if (p->token.kind != TOKEN_INT || p->token.value > 1000000000 || s->vector != 1) {
             return bh__ptx_bad(p, BH_E_LOAD, "give a count such as %r<16>",
-                               "this is no count of registers");
+                               "this is not a register count");
         }
         symbol->count = (uint32_t)p->token.value;
         bh__ptx_next(p);
@@ -191,7 +191,7 @@ static bool dimensions(bh__ptx_parser *p, bh__ptx_var *var) {
         if (bh__ptx_is(p, ']')) {
             if (!first) {
                 return bh__ptx_bad(p, BH_E_LOAD, "give the size",
-                                   "only the first dimension may be left open");
+                                   "only the first dimension may be left empty");
             }
             var->unsized = true;
             count = 1;
@@ -200,7 +200,7 @@ static bool dimensions(bh__ptx_parser *p, bh__ptx_var *var) {
         }
         if (__builtin_mul_overflow(var->size, count, &var->size) || var->size > UINT64_C(1) << 40) {
             return bh__ptx_bad(p, BH_E_LOAD, "make the variable smaller",
-                               "the variable is too large to exist");
+                               "the variable is too large: more than 2^40 bytes");
         }
         if (!bh__ptx_expect(p, ']', "after the size")) {
             return false;
@@ -280,7 +280,7 @@ static bool check_variable(bh__ptx_parser *p, const bh__ptx_var *var) {
     }
     if (var->init_bytes > 0) {
         return bh__ptx_bad(p, BH_E_LOAD, "initialise it in the kernel",
-                           "only .global and .const variables start with values");
+                           "only .global and .const variables can have initial values");
     }
     uint64_t limit = var->space == SPACE_SHARED ? BH__PTX_MAX_SHARED : BH__PTX_MAX_LOCAL;
     if (var->size > limit) {
@@ -352,7 +352,7 @@ static bool formal(bh__ptx_parser *p, bh__ptx_function *f, bool results) {
     }
     if (s.space != SPACE_PARAM && (s.space != SPACE_REG || f->entry || s.vector > 1)) {
         return bh__ptx_bad(p, BH_E_LOAD, "declare it .param",
-                           "a formal parameter in another space");
+                           "a formal parameter that is neither .param nor .reg");
     }
     bh__ptx_var *var = new_var(p, &s);
     if (var == NULL || !expect_name(p, &name) || !dimensions(p, var)) {
@@ -388,7 +388,7 @@ static bool formal(bh__ptx_parser *p, bh__ptx_function *f, bool results) {
     }
     if (f->entry) {
         uint64_t offset = ((uint64_t)f->param_bytes + var->align - 1) & ~((uint64_t)var->align - 1);
-        /* As the driver has it, so that what loads here loads there. */
+        /* The limits of the driver, so that a module that loads here also loads there. */
         bool old = p->version < 81 || (p->target && p->target < 70);
         uint64_t most = old ? BH__PTX_OLD_MAX_PARAMS : BH__PTX_MAX_PARAMS;
         if (offset + var->size > most) {
@@ -397,7 +397,7 @@ static bool formal(bh__ptx_parser *p, bh__ptx_function *f, bool results) {
                 old ? "pass a pointer to a struct instead, or compile to PTX 8.1 or later for sm_70 "
                       "or later"
                     : "pass a pointer to a struct instead",
-                "the parameters of a kernel take %llu bytes and more; at most %llu are allowed",
+                "the parameters of a kernel take at least %llu bytes; at most %llu are allowed",
                 (unsigned long long)(offset + var->size), (unsigned long long)most);
         }
         var->offset = (uint32_t)offset;

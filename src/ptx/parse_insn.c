@@ -59,7 +59,7 @@ static bool add_mod(bh__ptx_parser *p, bh__ptx_insn *insn, int mod) {
     bh__ptx_mods bit = (bh__ptx_mods)1 << mod;
     bool repeat_ok = mod == M_HINT || mod == M_PROXY || mod == M_SHARED || mod == M_GLOBAL;
     if ((insn->mods & bit) != 0 && !repeat_ok) {
-        return bh__ptx_bad(p, BH_E_LOAD, "remove one of the two", ".%s stands twice",
+        return bh__ptx_bad(p, BH_E_LOAD, "remove one of the two", ".%s is given twice",
                            bh__ptx_mod_names[mod]);
     }
     for (int other = 0; mod_groups[mod] != 0 && other < M_COUNT; other++) {
@@ -90,7 +90,7 @@ static bool modifiers(bh__ptx_parser *p, bh__ptx_insn *insn) {
             if (mod < 0) {
                 return bh__ptx_bad(
                     p, BH_E_UNSUPPORTED, "use an instruction without it, or run on a GPU",
-                    "the CPU device does not know .%.*s", length > 60 ? 60 : (int)length, text);
+                    "the CPU device does not support .%.*s", length > 60 ? 60 : (int)length, text);
             }
             if (!add_mod(p, insn, mod)) {
                 return false;
@@ -112,7 +112,7 @@ static bool types_match(const bh__ptx_op_info *row, const bh__ptx_insn *insn) {
            (insn->type_count < 2 || (row->type1 >> insn->types[1] & 1) != 0);
 }
 
-/* Settles insn->op among the rows of one mnemonic, by types first and then by modifiers. */
+/* Selects insn->op among the rows of one mnemonic, first by types, then by modifiers. */
 static bool choose_row(bh__ptx_parser *p, bh__ptx_insn *insn) {
     int first = insn->op, best = -1;
     const char *mnemonic = bh__ptx_op_table[first].mnemonic;
@@ -129,15 +129,15 @@ static bool choose_row(bh__ptx_parser *p, bh__ptx_insn *insn) {
     }
     if (best < 0) {
         return bh__ptx_bad(p, BH_E_UNSUPPORTED,
-                           "use types that the instruction has on every device",
-                           "the CPU device has no %s with these types", mnemonic);
+                           "use types that PTX defines for the instruction, or run on a GPU",
+                           "the CPU device does not support %s with these types", mnemonic);
     }
     bh__ptx_mods extra = insn->mods & ~bh__ptx_op_table[best].mods;
     for (int m = 0; m < M_COUNT; m++) {
         if ((extra >> m & 1) != 0) {
-            return bh__ptx_bad(p, BH_E_UNSUPPORTED,
-                               "use an instruction without it, or run on a GPU",
-                               "the CPU device has no %s with .%s", mnemonic, bh__ptx_mod_names[m]);
+            return bh__ptx_bad(
+                p, BH_E_UNSUPPORTED, "use an instruction without it, or run on a GPU",
+                "the CPU device does not support %s with .%s", mnemonic, bh__ptx_mod_names[m]);
         }
     }
     return false;
@@ -180,7 +180,7 @@ static bool undefined(bh__ptx_parser *p) {
                        p->token.length > 80 ? 80 : (int)p->token.length, p->text + p->token.start);
 }
 
-/* .x .y .z .w (or .r .g .b .a) after a vector; -1: none there. */
+/* .x .y .z .w (or .r .g .b .a) after a vector; -1: none. */
 static int component(bh__ptx_parser *p) {
     if (p->token.kind != TOKEN_DOT || p->token.length != 2) {
         return -1;
@@ -265,7 +265,7 @@ static bool offset(bh__ptx_parser *p, uint64_t *out) {
             return false;
         }
         if (v.is_float) {
-            return bh__ptx_bad(p, BH_E_LOAD, "give a whole number", "an offset that is no integer");
+            return bh__ptx_bad(p, BH_E_LOAD, "give an integer", "the offset is not an integer");
         }
         *out += minus ? 0 - v.bits : v.bits;
     }
@@ -336,7 +336,7 @@ static bool memory_operand(bh__ptx_parser *p, const bh__ptx_insn *insn, bh__ptx_
             out->imm = base.imm;
         } else {
             return bh__ptx_bad(p, BH_E_LOAD, "use a register, a variable or a number in brackets",
-                               "this is no address");
+                               "this is not an address");
         }
     } else {
         bh__ptx_value v;
@@ -347,7 +347,7 @@ static bool memory_operand(bh__ptx_parser *p, const bh__ptx_insn *insn, bh__ptx_
     }
     if (bh__ptx_is(p, ',')) {
         return bh__ptx_bad(p, BH_E_UNSUPPORTED, "use plain addresses",
-                           "the CPU device has no addresses with several parts");
+                           "the CPU device does not support addresses with several parts");
     }
     return bh__ptx_expect(p, ']', "after an address");
 }
@@ -392,11 +392,12 @@ static bool operand(bh__ptx_parser *p, bh__ptx_insn *insn, unsigned depth, bh__p
     if (bh__ptx_is(p, '!')) {
         bh__ptx_next(p);
         if (p->token.kind != TOKEN_WORD || !name_operand(p, insn, out)) {
-            return bh__ptx_bad(p, BH_E_LOAD, "negate predicates only", "'!' before no register");
+            return bh__ptx_bad(p, BH_E_LOAD, "negate predicates only",
+                               "'!' is not followed by a register");
         }
         out->negated = true;
-        return out->kind == OPERAND_REG ||
-               bh__ptx_bad(p, BH_E_LOAD, "negate predicates only", "'!' before no register");
+        return out->kind == OPERAND_REG || bh__ptx_bad(p, BH_E_LOAD, "negate predicates only",
+                                                       "'!' is not followed by a register");
     }
     if (p->token.kind == TOKEN_WORD &&
         !same(p->text + p->token.start, p->token.length, "WARP_SZ")) {
@@ -407,7 +408,8 @@ static bool operand(bh__ptx_parser *p, bh__ptx_insn *insn, unsigned depth, bh__p
             bh__ptx_operand pair[2] = {*out};
             bh__ptx_next(p);
             if (p->token.kind != TOKEN_WORD || !name_operand(p, insn, &pair[1])) {
-                return bh__ptx_bad(p, BH_E_LOAD, "name a predicate", "no register after '|'");
+                return bh__ptx_bad(p, BH_E_LOAD, "name a predicate",
+                                   "'|' is not followed by a register");
             }
             *out = (bh__ptx_operand){
                 .kind = OPERAND_PAIR, .count = 2, .elements = store_elements(p, pair, 2)};
@@ -435,9 +437,10 @@ static bool guard(bh__ptx_parser *p, bh__ptx_insn *insn) {
                                  ? bh__ptx_find(p, p->text + p->token.start, p->token.length)
                                  : NULL;
     if (symbol == NULL || symbol->kind != SYMBOL_REG || symbol->type != T_PRED) {
-        return bh__ptx_bad(
-            p, BH_E_LOAD, "guard with a register declared .pred", "'%.*s' is no predicate register",
-            p->token.length > 60 ? 60 : (int)p->token.length, p->text + p->token.start);
+        return bh__ptx_bad(p, BH_E_LOAD, "guard with a register declared .pred",
+                           "'%.*s' is not a predicate register",
+                           p->token.length > 60 ? 60 : (int)p->token.length,
+                           p->text + p->token.start);
     }
     insn->guard = symbol->first;
     bh__ptx_next(p);
@@ -455,12 +458,12 @@ static bool mnemonic(bh__ptx_parser *p, bh__ptx_insn *insn) {
         if (same(text, p->token.length, refused[i])) {
             return bh__ptx_bad(p, BH_E_UNSUPPORTED,
                                "write the kernel without it, or run it on a GPU",
-                               "the CPU device does not execute %s", refused[i]);
+                               "the CPU device does not support %s", refused[i]);
         }
     }
     if (op < 0) {
         return bh__ptx_bad(p, BH_E_LOAD, "correct the name, or compile the source again",
-                           "there is no instruction %.*s", length, text);
+                           "PTX has no instruction %.*s", length, text);
     }
     insn->op = (uint16_t)op;
     bh__ptx_next(p);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constant expressions, and the values that variables start with. */
+/* Constant expressions and initial values of variables. */
 #include <string.h>
 
 #include "ptx/half.h"
@@ -98,7 +98,7 @@ bool bh__ptx_unary(bh__ptx_parser *p, unsigned depth, bh__ptx_value *out) {
     uint16_t sign = p->token.kind == TOKEN_PUNCT ? p->token.punct : 0;
     if (sign != '-' && sign != '+' && sign != '!' && sign != '~') {
         return bh__ptx_bad(p, BH_E_LOAD, "give a register, a constant or a declared name",
-                           "a constant should stand before '%.*s'",
+                           "a constant is expected before '%.*s'",
                            p->token.length > 20 ? 20 : (int)p->token.length,
                            p->text + p->token.start);
     }
@@ -118,7 +118,7 @@ bool bh__ptx_unary(bh__ptx_parser *p, unsigned depth, bh__ptx_value *out) {
     return true;
 }
 
-/* Binary operators by how tightly they bind. */
+/* The precedence of binary operators. */
 static int binding(uint16_t op) {
     switch (op) {
     case '*':
@@ -174,7 +174,7 @@ static bool apply_float(bh__ptx_parser *p, uint16_t op, bh__ptx_value *a, const 
         break;
     }
     return bh__ptx_bad(p, BH_E_LOAD, "write the value itself",
-                       "this operation is not one for floating-point constants");
+                       "this operation does not apply to floating-point constants");
 }
 
 static bool apply(bh__ptx_parser *p, uint16_t op, bh__ptx_value *a, const bh__ptx_value *b) {
@@ -309,7 +309,7 @@ static bool address_value(bh__ptx_parser *p, bh__ptx_var *var, uint64_t offset, 
         (symbol->kind == SYMBOL_VAR && symbol->var->space != SPACE_GLOBAL &&
          symbol->var->space != SPACE_CONST)) {
         return bh__ptx_bad(p, BH_E_LOAD, "declare the variable or function before this line",
-                           "%.*s is no global variable, constant or function",
+                           "%.*s is not a global variable, constant or function",
                            p->token.length > 80 ? 80 : (int)p->token.length,
                            p->text + p->token.start);
     }
@@ -335,8 +335,9 @@ static bool address_value(bh__ptx_parser *p, bh__ptx_var *var, uint64_t offset, 
             reloc.shift = (uint8_t)(reloc.shift + 8);
         }
         if (mask != 0xff || bytes != 1) {
-            return bh__ptx_bad(p, BH_E_UNSUPPORTED, "take one byte of the address at a time",
-                               "the CPU device takes addresses apart by bytes only");
+            return bh__ptx_bad(
+                p, BH_E_UNSUPPORTED, "take one byte of the address at a time",
+                "the CPU device supports only masks that select one byte of an address");
         }
     } else if (bytes != 8) {
         return bh__ptx_bad(p, BH_E_LOAD, "store addresses in .u64 variables",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What kernels say: printf, with its arguments in device memory, and failed assertions. */
+/* Output of kernels: printf, with its arguments in device memory, and failed assertions. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +34,7 @@ static void put(output *out, const char *text, size_t length) {
     out->length += length;
 }
 
-/* A string in device memory: up to its NUL or the end of what is mapped. NULL: nothing there. */
+/* A string in device memory, up to its NUL or the end of the range. NULL: not mapped. */
 static const char *string_at(bh__ptx_exec *x, unsigned lane, uint64_t address, size_t *length) {
     uint64_t left;
     const char *s = (const char *)bh__ptx_at(x, lane, address, 1, false, &left);
@@ -222,7 +222,7 @@ static void print_all(output *out, reader *r, const char *at, const char *end) {
         } else if (s.conversion != 0 && strchr("diuxXocpfFeEgGaA", s.conversion) != NULL) {
             put_formatted(out, r, &s);
         } else {
-            put(out, percent, (size_t)(at - percent)); /* not a conversion: as it stands */
+            put(out, percent, (size_t)(at - percent)); /* not a conversion: printed as text */
         }
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PTX modules as a device sees them: load, instantiate, run blocks. */
+/* The PTX interpreter: load modules, instantiate them, run blocks. */
 #ifndef BH_PTX_PTX_H
 #define BH_PTX_PTX_H
 
@@ -17,8 +17,8 @@ typedef struct bh__ptx_param {
     uint32_t offset;
     uint32_t size;
     uint32_t align;
-    bool pointer; /* declared with .ptr; false means "not known to be one" */
-    bool scalar;  /* a floating-point number: known to be no pointer */
+    bool pointer; /* declared with .ptr; false: not known to be a pointer */
+    bool scalar;  /* of a floating-point type: known not to be a pointer */
 } bh__ptx_param;
 
 typedef struct bh__ptx_kernel {
@@ -41,9 +41,9 @@ typedef struct bh__ptx_variable {
 } bh__ptx_variable;
 
 /*
- * Parses and verifies. An error names the line ("line 12: ..."), quotes the instruction and says how
- * to mend it: BH_E_LOAD for what is not PTX, BH_E_UNSUPPORTED for an instruction or feature
- * that the CPU device does not have. `text` need not end in NUL and is not kept.
+ * Parses and verifies a module. An error names the line ("line 12: ..."), quotes the instruction
+ * and says how to fix it. BH_E_LOAD: not valid PTX. BH_E_UNSUPPORTED: an instruction or feature
+ * that the CPU device does not support. `text` need not end in NUL and is not kept.
  */
 bh_status bh__ptx_load(const char *text, size_t length, bh_error *error, bh__ptx_module **out);
 void bh__ptx_free(bh__ptx_module *module);
@@ -66,63 +66,63 @@ typedef struct bh__ptx_range {
     uint64_t base;
     uint64_t size;
     bool writable;
-    /* With checks, of memory that buffers are cut from (see base/shadow.h), else NULL and 0: */
+    /* With checks, for memory that buffers are allocated from (base/shadow.h), else NULL and 0: */
     const uint8_t *map;
     uint8_t *marks;
-    uint64_t home; /* the address that the same memory goes by in all of its ranges; 0: `base` */
+    uint64_t canonical; /* the address that identifies memory mapped by several ranges; 0: `base` */
 } bh__ptx_range;
 
-/* Sorted by base, not overlapping, unchanged while a grid that uses it runs. The module's own variables
- * need not be listed: the image knows them. */
+/* Sorted by base, not overlapping, unchanged while a grid that uses it runs. Does not list the
+ * module's variables: the image has them. */
 typedef struct bh__ptx_memory {
     const bh__ptx_range *ranges;
     size_t count;
 } bh__ptx_memory;
 
 typedef enum bh__ptx_fault_kind {
-    BH__PTX_FAULT_ADDRESS,   /* nothing is mapped there */
-    BH__PTX_FAULT_READ_ONLY, /* mapped, but not for writing */
+    BH__PTX_FAULT_ADDRESS,   /* not mapped */
+    BH__PTX_FAULT_READ_ONLY, /* mapped read-only */
     BH__PTX_FAULT_MISALIGNED,
     BH__PTX_FAULT_TRAP,
     BH__PTX_FAULT_ASSERT,   /* __assertfail */
-    BH__PTX_FAULT_BARRIER,  /* threads wait at barriers that can never be met */
-    BH__PTX_FAULT_STACK,    /* calls nested too deep */
-    BH__PTX_FAULT_BAD_CALL, /* an indirect call to what is no function */
+    BH__PTX_FAULT_BARRIER,  /* threads wait at barriers that can never complete */
+    BH__PTX_FAULT_STACK,    /* call stack overflow */
+    BH__PTX_FAULT_BAD_CALL, /* an indirect call to an address that is not a function */
     /* Found by checks only: */
     BH__PTX_FAULT_BOUNDS, /* mapped, but in no buffer */
     BH__PTX_FAULT_FREED,
     BH__PTX_FAULT_UNINITIALISED,
     BH__PTX_FAULT_RACE,
-    BH__PTX_FAULT_DIVERGED /* lanes of a warp at different barriers that want them together */
+    BH__PTX_FAULT_DIVERGED /* lanes of a warp at different aligned barriers */
 } bh__ptx_fault_kind;
 
 typedef struct bh__ptx_fault {
     bh__ptx_fault_kind kind;
     uint64_t address; /* where it applies */
     uint32_t size;    /* bytes of the access */
-    bool global;      /* the address is one of global memory */
+    bool global;      /* the address is in global memory */
     bool write;
     uint32_t block[3];
     uint32_t thread[3];
     uint32_t line;  /* of the PTX source */
-    char text[400]; /* one sentence with all of the above that applies, and the instruction */
+    char text[400]; /* all of the above in one sentence, with the instruction */
 } bh__ptx_fault;
 
 /* Receives the text of one kernel printf at a time. May be called from several threads at once. */
 typedef void bh__ptx_print(void *context, const char *text, size_t length);
 
 /*
- * What checks know of memory and of who did what: see check.h. Belongs to one thread at a time,
- * which runs all blocks of a checked grid, and serves one grid after the other.
+ * The state of checks: see check.h. Used by one thread at a time, which runs all blocks of a
+ * checked grid, and for one grid after the other.
  */
 typedef struct bh__ptx_check bh__ptx_check;
 bh__ptx_check *bh__ptx_check_create(void); /* NULL: no memory */
 void bh__ptx_check_destroy(bh__ptx_check *check);
 void bh__ptx_check_begin(bh__ptx_check *check); /* a grid */
-/* Ends a grid. False: there was no memory to check all of it. */
+/* Ends a grid. False: out of memory, so not all accesses were checked. */
 bool bh__ptx_check_end(bh__ptx_check *check);
 
-/* One launch. Filled in by the caller; shared by all blocks of the grid, read-only while they run. */
+/* One launch. Filled in by the caller; shared by all blocks of the grid, and then read-only. */
 typedef struct bh__ptx_grid {
     const bh__ptx_image *image;
     const bh__ptx_kernel *kernel; /* of the image's module */
@@ -134,17 +134,17 @@ typedef struct bh__ptx_grid {
     uint64_t grid_id;
     bh__ptx_print *print;
     void *print_context;
-    const _Atomic(bool) *stop; /* may be NULL; set to true by anyone: running blocks return soon */
-    bh__ptx_check *check;      /* NULL: not checked. Then blocks may run on several threads. */
+    const _Atomic(bool) *stop; /* may be NULL; when set to true, running blocks return soon */
+    bh__ptx_check *check;      /* NULL: not checked; only then may blocks run on several threads */
 } bh__ptx_grid;
 
-/* The state of one block being executed: registers, shared and local memory. Belongs to one thread at
- * a time; reusing one for many blocks and launches costs no allocation once it is large enough. */
+/* The state of one block: registers, shared and local memory. Used by one thread at a time. It can
+ * be reused for many blocks and launches, and allocates only when it must grow. */
 typedef struct bh__ptx_block bh__ptx_block;
 
 typedef enum bh__ptx_outcome {
     BH__PTX_DONE,
-    BH__PTX_YIELD,   /* the budget ran out: step again later, after other blocks had a turn */
+    BH__PTX_YIELD,   /* the budget was used up: step again, after other blocks */
     BH__PTX_FAULTED, /* `fault` is filled in */
     BH__PTX_STOPPED
 } bh__ptx_outcome;
@@ -152,11 +152,11 @@ typedef enum bh__ptx_outcome {
 bh__ptx_block *bh__ptx_block_create(void); /* NULL: no memory */
 void bh__ptx_block_destroy(bh__ptx_block *block);
 
-/* Readies `block` to run block (x, y, z) of `grid`. Fails only for lack of memory. */
+/* Prepares `block` to run block (x, y, z) of `grid`. Fails only if out of memory. */
 bh_status bh__ptx_block_begin(bh__ptx_block *block, const bh__ptx_grid *grid, uint32_t x,
                               uint32_t y, uint32_t z, bh_error *error);
 
-/* Runs for about `budget` warp instructions. Several steps of one block give the same result as one. */
+/* Runs for about `budget` warp instructions. The size of steps does not change the result. */
 bh__ptx_outcome bh__ptx_block_step(bh__ptx_block *block, uint64_t budget, bh__ptx_fault *fault);
 
 #endif

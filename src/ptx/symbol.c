@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names: scopes, declarations, registers made on first use, labels that may come later. */
+/* Names: scopes, declarations, registers created on first use, and forward references to labels. */
 #include <string.h>
 
 #include "ptx/parse.h"
@@ -101,7 +101,7 @@ bh__ptx_symbol *bh__ptx_declare(bh__ptx_parser *p, const char *name, uint32_t le
     return s;
 }
 
-/* Takes "%r12" apart: a declared range "%r" with more than 12 registers. */
+/* Parses "%r12": a declared range "%r" with more than 12 registers. */
 static bh__ptx_symbol *find_in_range(const bh__ptx_parser *p, const char *name, uint32_t length) {
     bh__ptx_symbol *best = NULL;
     uint64_t number = 0, scale = 1;
@@ -166,8 +166,8 @@ bool bh__ptx_scope_open(bh__ptx_parser *p) {
 }
 
 /*
- * A place in the frame of the current function. A .param variable is dead when its scope ends, and
- * its place is given out again; the address of a .local one may live on, so its place is not.
+ * Allocates a slot in the frame of the current function. The slot of a .param variable is reused
+ * when its scope ends. That of a .local variable is not, because its address may still be in use.
  */
 bool bh__ptx_place_local(bh__ptx_parser *p, bh__ptx_var *var) {
     bh__ptx_function *f = p->function;
@@ -261,7 +261,7 @@ bool bh__ptx_label_define(bh__ptx_parser *p, const bh__ptx_token *name) {
     bh__ptx_label *old = label_find(p, text, name->length, hash, scope);
     if (old != NULL) {
         return bh__ptx_bad(p, BH_E_LOAD, "rename one of the two",
-                           "label %.*s stands twice, first on line %u",
+                           "label %.*s is defined twice, first on line %u",
                            name->length > 80 ? 80 : (int)name->length, text, (unsigned)old->line);
     }
     bh__ptx_label *labels = bh__arena_grow(&p->module->arena, p->labels, p->label_count,

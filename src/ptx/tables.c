@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables of ops.h as data, and how an error quotes the source. */
+/* The tables of ops.h as data, and the quoting of source text in errors. */
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -68,7 +68,7 @@ const bh__ptx_sreg_info bh__ptx_sreg_table[SREG_COUNT] = {
     [SREG_ENVREG] = {"%envreg", T_U32, false},
 };
 
-/* One line of printable text, runs of white space as one space, cut where `size` ends. */
+/* One line of printable text: white space becomes one space; truncated to `size`. */
 static void quote(const bh__ptx_module *module, uint32_t text, uint32_t length, char *out,
                   size_t size) {
     size_t n = 0;

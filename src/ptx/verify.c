@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verifier: every operand against its row of the operation table, every name defined. */
+/* The verifier: checks every operand against the operation table, and that names are defined. */
 #include <string.h>
 
 #include "ptx/ir.h"
@@ -120,7 +120,8 @@ static bh_status check_dest(const verifier *v, unsigned position, const bh__ptx_
         return BH_OK;
     }
     if (o->kind != OPERAND_REG || o->negated) {
-        return REFUSE(v, BH_E_LOAD, "write to a register", "operand %u is no register", position);
+        return REFUSE(v, BH_E_LOAD, "write to a register", "operand %u is not a register",
+                      position);
     }
     return check_register(v, position, o->reg, type, relaxed);
 }
@@ -150,7 +151,7 @@ static bh_status check_vector(const verifier *v, unsigned position, const bh__pt
     }
     if (o->kind != OPERAND_VECTOR || o->count != count) {
         return REFUSE(v, BH_E_LOAD, "list as many registers in braces as the vector has",
-                      "operand %u is no vector of %u elements", position, count);
+                      "operand %u is not a vector of %u elements", position, count);
     }
     if (bh__ptx_bytes(type) * count > 32) {
         return REFUSE(v, BH_E_LOAD, "use two accesses", "a vector of %u bytes; at most 32 exist",
@@ -176,7 +177,7 @@ static bh__ptx_space space_of(const bh__ptx_insn *insn) {
                                : SPACE_GENERIC;
 }
 
-/* A name in brackets: its space must be the instruction's, and the access must stay inside it. */
+/* A name in brackets: its state space must be that of the instruction, and the access inside it. */
 static bh_status check_named_memory(const verifier *v, const bh__ptx_operand *o,
                                     bh__ptx_space space) {
     const bh__ptx_var *var = o->symbol->var;
@@ -206,7 +207,7 @@ static bh_status check_named_memory(const verifier *v, const bh__ptx_operand *o,
 static bh_status check_memory(const verifier *v, unsigned position, const bh__ptx_operand *o,
                               bh__ptx_space space) {
     if (o->kind != OPERAND_MEMORY) {
-        return REFUSE(v, BH_E_LOAD, "put the address in brackets", "operand %u is no address",
+        return REFUSE(v, BH_E_LOAD, "put the address in brackets", "operand %u is not an address",
                       position);
     }
     if (o->symbol != NULL) {
@@ -288,7 +289,7 @@ static bh_status check_operand(const verifier *v, unsigned position, char letter
     }
     if (type == T_NONE) {
         return REFUSE(v, BH_E_UNSUPPORTED, "use the narrower form",
-                      "the CPU device has no 128-bit product");
+                      "the CPU device does not support 128-bit products");
     }
     return dest ? check_dest(v, position, o, type, relaxed)
                 : check_source(v, position, o, type, relaxed);
@@ -316,7 +317,7 @@ static bh_status check_insn(const verifier *v) {
                 s++;
                 continue;
             }
-            return REFUSE(v, BH_E_LOAD, "add what is missing", "%u operands are too few", n);
+            return REFUSE(v, BH_E_LOAD, "add the missing operands", "%u operands are too few", n);
         }
         bh_status status = check_operand(v, n + 1, *s, dest, &insn->operands[n]);
         if (status != BH_OK) {
@@ -327,7 +328,7 @@ static bh_status check_insn(const verifier *v) {
         s += optional;
     }
     if (n < insn->operand_count) {
-        return REFUSE(v, BH_E_LOAD, "remove what is too much", "%u operands are too many",
+        return REFUSE(v, BH_E_LOAD, "remove the extra operands", "%u operands are too many",
                       (unsigned)insn->operand_count);
     }
     return BH_OK;
@@ -357,7 +358,7 @@ static bh_status check_missing(const bh__ptx_module *module, const bh__ptx_funct
     }
     return bh__ptx_refuse(module, error, BH_E_LOAD, f->line, 0, 0,
                           "compile the function into the same module, or link the modules first",
-                          "function %s is declared and nowhere defined", f->name);
+                          "function %s is declared but not defined", f->name);
 }
 
 bh_status bh__ptx_verify(bh__ptx_module *module, bh_error *error) {
@@ -366,7 +367,7 @@ bh_status bh__ptx_verify(bh__ptx_module *module, bh_error *error) {
         if (s->var->is_extern) {
             return bh__ptx_refuse(module, error, BH_E_LOAD, s->line, 0, 0,
                                   "define the variable in the same module",
-                                  "variable %s is declared .extern and nowhere defined", s->name);
+                                  "variable %s is declared .extern but not defined", s->name);
         }
     }
     for (uint32_t i = 0; i < module->function_count; i++) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One warp's turn: which lanes run together, and the loop that runs them. */
+/* Scheduling of one warp: which lanes run together, and the loop that executes them. */
 #include "ptx/check.h"
 
-#define SLICE        2048 /* instructions before another warp has its turn */
-#define FAVOUR_SLICE 256  /* for lanes that waited while others of their warp ran on */
+#define SLICE        2048 /* instructions before the next warp runs */
+#define FAVOUR_SLICE 256  /* for lanes that waited while other lanes of the warp ran */
 
 void bh__ptx_bind(bh__ptx_exec *x, bh__ptx_warp *w, uint32_t base) {
     const bh__ptx_frame *frame = (const bh__ptx_frame *)(const void *)(w->regs + base);
@@ -15,8 +15,8 @@ void bh__ptx_bind(bh__ptx_exec *x, bh__ptx_warp *w, uint32_t base) {
 
 typedef struct group {
     uint32_t mask, pc, base;
-    uint32_t limit; /* other lanes wait there: stop before running past them */
-    bool alone;     /* all that can run */
+    uint32_t limit; /* other lanes wait at this pc: stop there to reconverge */
+    bool alone;     /* all lanes that can run */
 } group;
 
 static uint32_t runnable(const bh__ptx_warp *w) {
@@ -32,9 +32,9 @@ static unsigned longest_waiting(const bh__ptx_warp *w, uint32_t lanes) {
 }
 
 /*
- * Innermost call first, then lowest program counter: so lanes that took different ways meet again.
- * That alone would let lanes spin for ever on something that waiting lanes must do, so now and then
- * those that waited longest are favoured.
+ * Innermost call first, then lowest program counter: this makes divergent lanes reconverge. On its
+ * own it could livelock, because lanes may spin on a value that a waiting lane must write. So the
+ * lanes that have waited longest are run first from time to time.
  */
 static group choose(bh__ptx_warp *w, uint32_t lanes, bool favour) {
     unsigned lead = (unsigned)__builtin_ctz(lanes);
@@ -73,7 +73,7 @@ static void set_pc(bh__ptx_warp *w, uint32_t lanes, uint32_t pc) {
     FOR_LANES(lanes, w->pc[l] = pc;);
 }
 
-/* Lanes waiting for members of their mask go on when all of those wait too, or are gone. */
+/* Releases lanes that wait for their member mask once all members wait too or have exited. */
 static void release_sync(bh__ptx_warp *w) {
     uint32_t freed = 0;
     FOR_LANES_IN_ORDER(w->at_sync) {
@@ -96,7 +96,7 @@ static void exit_lanes(bh__ptx_exec *x, uint32_t lanes) {
     bh__ptx_barrier_exit(x->block);
 }
 
-/* Of `mask`, the lanes that name the same members as the first. */
+/* Returns the lanes of `mask` whose member mask equals that of the first lane. */
 static uint32_t same_members(const bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask) {
     if (i->e < 0) {
         return mask; /* a constant */
@@ -109,7 +109,7 @@ static uint32_t same_members(const bh__ptx_exec *x, const bh__ptx_code *i, uint3
     return same;
 }
 
-/* May lanes that name the same members run an instruction that wants all of those to be there? */
+/* Returns true if lanes with one member mask can run an instruction that needs all members. */
 static bool may_pass(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask) {
     bh__ptx_warp *w = x->warp;
     if ((w->released & mask) == mask) {
@@ -127,15 +127,15 @@ static bool may_pass(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask) {
     return false;
 }
 
-/* The members of `lanes`, which all name the same ones, have met. */
-static void check_met(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t lanes) {
+/* The lanes in the member mask of `lanes`, which is the same for all of them, have converged. */
+static void check_sync(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t lanes) {
     if (x->check != NULL) {
         const bh__u32 *members = bh__row(x, i->e);
-        bh__check_warp_met(x, x->warp, members[__builtin_ctz(lanes)] | lanes);
+        bh__check_warp_sync(x, x->warp, members[__builtin_ctz(lanes)] | lanes);
     }
 }
 
-/* The end of a group's run, one way or the other. */
+/* Why a group stopped running. */
 typedef enum stop { STOP_CHOOSE, STOP_SLICE, STOP_SLEEP, STOP_FAULT } stop;
 
 static stop run_branch(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t mask) {
@@ -145,8 +145,8 @@ static stop run_branch(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_
     FOR_LANES_IN_ORDER(mask) {
         if (row[l] >= list->count) {
             bh__ptx_fault_other(x, BH__PTX_FAULT_TRAP, l,
-                                "a branch through a table of %u entries with index %u",
-                                (unsigned)list->count, (unsigned)row[l]);
+                                "brx.idx with index %u into a list of %u targets", (unsigned)row[l],
+                                (unsigned)list->count);
             return STOP_FAULT;
         }
         x->warp->pc[l] = list->at[row[l]];
@@ -171,14 +171,14 @@ static stop run_sync(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t 
     bh__ptx_warp *w = x->warp;
     uint32_t rest = mask, stay = 0;
     while (rest != 0) {
-        /* Lanes that were let go earlier do not wait for those that came since. */
+        /* Lanes that were released earlier do not wait for lanes that arrived later. */
         uint32_t let_go = rest & w->released;
         uint32_t part = same_members(x, i, let_go != 0 ? let_go : rest);
         rest &= ~part;
         if (!may_pass(x, i, part)) {
             stay |= part;
         } else {
-            check_met(x, i, part);
+            check_sync(x, i, part);
             if (!i->run(x, i, part)) {
                 return STOP_FAULT;
             }
@@ -192,7 +192,7 @@ static stop run_sync(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t 
     return STOP_CHOOSE;
 }
 
-/* Instructions that end a group's run; `mask` is not empty. */
+/* Instructions after which the group is formed again; `mask` is not empty. */
 static stop run_control(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t mask) {
     switch (i->kind) {
     case CODE_BRA:
@@ -221,7 +221,7 @@ static stop run_control(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32
     }
 }
 
-/* Runs the group until it stops being one, or `left` instructions are used up. */
+/* Runs the group until it diverges or blocks, or until `left` instructions were executed. */
 static stop run_group(bh__ptx_exec *x, group *g, uint64_t *left) {
     const bh__ptx_code *code = x->module->code;
     uint32_t pc = g->pc, mask = g->mask;
@@ -252,8 +252,8 @@ static stop run_group(bh__ptx_exec *x, group *g, uint64_t *left) {
             pc = i->target;
         } else if (i->kind == CODE_SYNC && active == x->warp->live && x->warp->released == 0 &&
                    same_members(x, i, active) == active) {
-            check_met(x, i, active);
-            i->run(x, i, active); /* nobody is missing */
+            check_sync(x, i, active);
+            i->run(x, i, active); /* all members are in the group */
             pc++;
         } else {
             g->pc = pc;
@@ -291,7 +291,7 @@ bh__ptx_turn bh__ptx_warp_run(bh__ptx_exec *x, bh__ptx_warp *w, uint64_t *budget
         }
     }
     *budget -= slice - left;
-    /* Lanes that had to wait come first next time. */
+    /* Next time, lanes that had to wait run first. */
     w->favour = !favour && split;
     return ran ? TURN_RAN : TURN_BLOCKED;
 }

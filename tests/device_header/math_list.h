@@ -8,23 +8,23 @@
     X(exp, -100, 100, 1, 1, 1)                                                                     \
     X(exp2, -150, 130, 1, 1, 1)                                                                    \
     X(exp10, -46, 40, 1, 1, 1)                                                                     \
-    X(expm1, -5, 5, 2, 2, 1)                                                                       \
+    X(expm1, -5, 5, 1.5, 1.5, 1)                                                                   \
     X(log, 0, 10, 1, 1, 1)                                                                         \
     X(log2, 0, 10, 1, 1.5, 1)                                                                      \
     X(log10, 0, 10, 1, 1, 1)                                                                       \
-    X(log1p, -1, 5, 2, 2, 1)                                                                       \
+    X(log1p, -1, 5, 1.5, 1.5, 1)                                                                   \
     X(sin, -100, 100, 1, 1, 1)                                                                     \
     X(cos, -100, 100, 1, 1, 1)                                                                     \
     X(tan, -100, 100, 2, 2, 1)                                                                     \
     X(asin, -1, 1, 2, 2, 1)                                                                        \
     X(acos, -1, 1, 2, 2, 1)                                                                        \
     X(atan, -10, 10, 1, 1, 1)                                                                      \
-    X(sinh, -10, 10, 2, 2, 1)                                                                      \
-    X(cosh, -10, 10, 2, 2, 1)                                                                      \
-    X(tanh, -5, 5, 2, 3, 1)                                                                        \
+    X(sinh, -10, 10, 2, 2.5, 1)                                                                      \
+    X(cosh, -10, 10, 2, 1.5, 1)                                                                    \
+    X(tanh, -5, 5, 2, 1.5, 1)                                                                      \
     X(asinh, -10, 10, 3, 3, 1)                                                                     \
     X(acosh, 1, 10, 3, 3, 1)                                                                       \
-    X(atanh, -1, 1, 3, 3, 1)                                                                       \
+    X(atanh, -1, 1, 3, 2.5, 1)                                                                     \
     X(erf, -4, 4, 2, 2, 1)                                                                         \
     X(erfc, -4, 27, 4, 4, 1)                                                                       \
     X(tgamma, 0.001, 35, 1, 4, 1)                                                                  \
@@ -41,7 +41,7 @@
 /* These have no function in libm: X(name, low, high, float ulps, double ulps, reference of x) */
 #define MATH_OTHER(X)                                                                              \
     X(rsqrt, 0.001, 100, 2, 1, 1 / sqrtl(x))                                                       \
-    X(rcbrt, 0.001, 100, 2, 2, 1 / cbrtl(x))                                                       \
+    X(rcbrt, 0.001, 100, 1.5, 1.5, 1 / cbrtl(x))                                                   \
     X(sinpi, -100, 100, 1, 1, sin_of_pi(x))                                                        \
     X(cospi, -100, 100, 1, 1, cos_of_pi(x))
 

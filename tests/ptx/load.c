@@ -92,7 +92,7 @@ TEST(errors_name_the_line) {
     expect("int main() {}", BH_E_LOAD, "line 1:", "not PTX");
     expect("\x7f"
            "ELF\x02\x01",
-           BH_E_LOAD, "line 1:", "no place in PTX");
+           BH_E_LOAD, "line 1:", "not allowed in PTX");
     expect(".version 8.0\n", BH_E_LOAD, "line 1:", "no .target");
     expect(".version 8.0\n.target sm_80\n", BH_E_UNSUPPORTED, "line 2:", "32-bit addresses");
     expect(PTX_HEAD "hello\n", BH_E_LOAD, "line 4:", "hello");
@@ -116,15 +116,15 @@ TEST(operands_are_checked) {
     expect(PTX_KERNEL("add.s32 %r1, %r2, %f1;"), BH_E_LOAD, "line 10:", ".f32 register");
     expect(PTX_KERNEL("add.f32 %f1, %f2, 1;"), BH_E_LOAD, "line 10:", "an integer where");
     expect(PTX_KERNEL("add.s32 %r1, %p1, %r2;"), BH_E_LOAD, "line 10:", ".pred register");
-    expect(PTX_KERNEL("add.s32 5, %r1, %r2;"), BH_E_LOAD, "line 10:", "no register");
-    expect(PTX_KERNEL("ld.global.u32 %r1, %out;"), BH_E_LOAD, "line 10:", "no address");
+    expect(PTX_KERNEL("add.s32 5, %r1, %r2;"), BH_E_LOAD, "line 10:", "not a register");
+    expect(PTX_KERNEL("ld.global.u32 %r1, %out;"), BH_E_LOAD, "line 10:", "not an address");
     expect(PTX_KERNEL("ld.global.u32 %r1, [%r1];"), BH_E_LOAD, "line 10:", ".b32 register");
     expect(PTX_KERNEL("ld.global.v4.u32 {%r1,%r2}, [%out];"), BH_E_LOAD, "line 10:", "vector of 4");
     expect(PTX_KERNEL("ld.param.u64 %rd1, [p+8];"), BH_E_LOAD, "line 10:", "bytes 8 to 15");
     expect(PTX_KERNEL("ld.shared.u32 %r1, [p];"), BH_E_LOAD, "line 10:", "state space");
     expect(PTX_KERNEL("st.param.u64 [p], %out;"), BH_E_LOAD, "line 10:", "cannot write");
     expect(PTX_KERNEL("mov.u32 %r1, %rd1;"), BH_E_LOAD, "line 10:", "mov");
-    expect(PTX_KERNEL("@%r1 ret;"), BH_E_LOAD, "line 10:", "no predicate");
+    expect(PTX_KERNEL("@%r1 ret;"), BH_E_LOAD, "line 10:", "not a predicate");
 }
 
 TEST(what_is_not_executed_is_refused) {
@@ -170,7 +170,7 @@ TEST(the_bytes_of_parameters_depend_on_version_and_target) {
                 continue;
             }
             snprintf(message, sizeof message,
-                     "the parameters of a kernel take %u bytes and more; at most %u are allowed",
+                     "the parameters of a kernel take at least %u bytes; at most %u are allowed",
                      cases[i].most + 1, cases[i].most);
             expect(text, BH_E_LOAD, "line 4:", message);
         }

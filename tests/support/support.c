@@ -278,21 +278,26 @@ void kill_worker(bh_device device, int signal) {
     wait_generation(device, status.generation + 1);
 }
 
+#define RNG_STEP UINT64_C(0x9e3779b97f4a7c15)
+
+static uint64_t rng_mix(uint64_t x) {
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
+/* The seed is mixed: a multiple of the step would give every seed the same numbers, shifted. */
 rng rng_seeded(uint64_t seed) {
     const char *given = getenv("BULKHEAD_TEST_SEED");
-    rng r;
     if (given != NULL) seed = strtoull(given, NULL, 0);
     fprintf(stderr, "seed %llu (BULKHEAD_TEST_SEED=%llu repeats this)\n", (unsigned long long)seed,
             (unsigned long long)seed);
-    r.state = seed * UINT64_C(0x9e3779b97f4a7c15) + 1;
-    return r;
+    return (rng){.state = rng_mix(seed + RNG_STEP)};
 }
 
 uint32_t rng_next(rng *r) {
-    uint64_t x = r->state += UINT64_C(0x9e3779b97f4a7c15);
-    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return (uint32_t)(x >> 32);
+    r->state += RNG_STEP;
+    return (uint32_t)(rng_mix(r->state) >> 32);
 }
 
 uint32_t rng_below(rng *r, uint32_t limit) {

@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The C header of this name. Without a guard, as NDEBUG counts anew each time. */
+/* The C header of this name. No include guard: NDEBUG applies to each inclusion. */
 #include "bulkhead_runtime.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Atomic functions, relaxed as CUDA has them: of the device, _block and _system. */
+/* Atomic functions, relaxed as in CUDA, in device, _block and _system scope. */
 #ifndef BULKHEAD_ATOMICS_H
 #define BULKHEAD_ATOMICS_H
 
 #include "bulkhead_types.h"
 
-/* clang's builtins let the compiler find out which memory an address is in. */
+/* With clang's builtins the compiler can infer the address space. */
 #define __BH_ATOMIC(name, type, cast, builtin)                                                     \
     __BH_DEVICE type name(type *at, type value) {                                                  \
         return (type)__nvvm_atom_##builtin((cast *)at, (cast)value);                               \

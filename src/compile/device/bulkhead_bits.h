@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Integer intrinsics: counting and moving bits, wide products, min, max and abs. */
+/* Integer intrinsics: bit counts and permutes, high products, min, max and abs. */
 #ifndef BULKHEAD_BITS_H
 #define BULKHEAD_BITS_H
 
@@ -144,7 +144,7 @@ __BH_DEVICE unsigned __dp2a_hi(unsigned x, unsigned y, unsigned sum) {
     return result;
 }
 
-/* Integers of two types meet as the usual conversions say. */
+/* Integers of two types are converted by the usual arithmetic conversions. */
 #define __BH_MIN_MAX(type, a, b)                                                                   \
     __BH_BOTH constexpr type min(a x, b y) {                                                       \
         return (type)y < (type)x ? (type)y : (type)x;                                              \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What half and bfloat16 have alike. cuda_fp16.h and cuda_bf16.h include this once each, with
- * __BH_H and __BH_H2 the types, __BH_H_PTX what PTX calls them, __BH_H_NAME and __BH_H_MAKE for names of
- * functions that take and make them, __BH_H_ATOMIC if there are atomic additions, and the arithmetic
- * already there as __BH_H_RAW, of raw 16-bit and packed 32-bit patterns. */
+/* The common parts of half and bfloat16, included once each by cuda_fp16.h and cuda_bf16.h. They
+ * define: __BH_H and __BH_H2, the types; __BH_H_PTX, the name of the type in PTX; __BH_H_NAME and
+ * __BH_H_MAKE, for the names of functions that take and return the type; __BH_H_ATOMIC, if there is
+ * an atomic addition; __BH_H_RAW, for arithmetic on raw 16-bit and packed 32-bit values. */
 
 /* Comparisons are exact in float. */
 #define __BH_H_COMPARE(name, operation)                                                            \
@@ -69,7 +69,7 @@ __BH_H_BINARY(sub, -, __BH_H_RAW(sub), __BH_H_RAW(sub2))
 __BH_H_BINARY(mul, *, __BH_H_RAW(mul), __BH_H_RAW(mul2))
 #undef __BH_H_BINARY
 
-/* A quotient in float rounds to the same half or bfloat16: float has twice the bits and two. */
+/* A quotient in float rounds correctly: float has at least twice the bits and two more. */
 __BH_DEVICE __BH_H __hdiv(__BH_H a, __BH_H b) {
     return __BH_H(__fdiv_rn((float)a, (float)b));
 }
@@ -162,7 +162,7 @@ __BH_DEVICE __BH_H2 __hisnan2(__BH_H2 a) {
     return __BH_H2(__BH_H(__hisnan(a.x) ? 1.0f : 0.0f), __BH_H(__hisnan(a.y) ? 1.0f : 0.0f));
 }
 
-/* Math in float, rounded once more. */
+/* Math functions: computed in float, then rounded. */
 #define __BH_H_MATH(name, function)                                                                \
     __BH_DEVICE __BH_H h##name(__BH_H a) {                                                         \
         return __BH_H(function((float)a));                                                         \
@@ -237,7 +237,7 @@ __BH_DEVICE short __BH_H_NAME(_as_short)(__BH_H a) {
     return (short)a.bits;
 }
 
-/* Conversions, and two out of one and one out of two. */
+/* Conversions, packing and unpacking. */
 __BH_DEVICE __BH_H __BH_H_MAKE(__float2, )(float a) {
     return __BH_H(a);
 }

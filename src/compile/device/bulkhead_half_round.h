@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A double on its way to 16 bits: a float whose last bit says that something was cut off. */
+/* Rounds a double to odd in float: the last bit is set if the float is inexact. */
 #ifndef BULKHEAD_HALF_ROUND_H
 #define BULKHEAD_HALF_ROUND_H
 

@@ -7,7 +7,7 @@
 #include "bulkhead_math_fast.h"
 #include "bulkhead_math_special.h"
 
-/* Integers are taken as double, as in C++. */
+/* Integers are converted to double, as in C++. */
 template <bool Holds, class T> struct __bh_when {};
 template <class T> struct __bh_when<true, T> { typedef T type; };
 template <class T> struct __bh_is_integer { static constexpr bool value = false; };
@@ -33,7 +33,7 @@ template <> struct __bh_is_number<float> { static constexpr bool value = true; }
 template <> struct __bh_is_number<double> { static constexpr bool value = true; };
 template <class T, class R = double>
 using __bh_if_integer = typename __bh_when<__bh_is_integer<T>::value, R>::type;
-/* Two numbers, not both float and not both double: double. */
+/* Two arguments of different types are converted to double. */
 template <class A, class B> struct __bh_needs_double {
     static constexpr bool value = __bh_is_number<A>::value && __bh_is_number<B>::value;
 };
@@ -42,7 +42,7 @@ template <> struct __bh_needs_double<double, double> { static constexpr bool val
 template <class A, class B>
 using __bh_if_mixed = typename __bh_when<__bh_needs_double<A, B>::value, double>::type;
 
-/* Fast math takes the approximate instructions where there are any. */
+/* Fast math uses the approximate instructions where they exist. */
 #ifdef __BULKHEAD_FAST_MATH__
 #define __BH_FAST(fast, exact) fast
 #else

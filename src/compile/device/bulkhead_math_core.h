@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the math functions are made of: bits of floats, rounding, scaling, sums and products in two
- * parts. Products that must not be fused with what follows go through __bh_mul. */
+/* Building blocks of the math functions: bits of floats, rounding, scaling, sums and products in
+ * two parts. __bh_mul is a product that the compiler must not contract with a sum. */
 #ifndef BULKHEAD_MATH_CORE_H
 #define BULKHEAD_MATH_CORE_H
 
@@ -8,7 +8,7 @@
 #include "bulkhead_math_tables.h"
 #include "bulkhead_rounding.h"
 
-/* A constant of the tables, and one of its polynomials, in the type T. */
+/* A constant of the tables in the type T. */
 template <class T> __BH_DEVICE constexpr T __bh_pick(float f, double d) {
     return sizeof(T) == sizeof(float) ? (T)f : (T)d;
 }
@@ -65,7 +65,7 @@ template <class T, class... Rest> __BH_DEVICE T __bh_poly(T x, T c, Rest... rest
         return __bh_poly(x, __BH_##name##_D);                                                      \
     }
 
-/* The layout of a type. */
+/* The bit layout of a type. */
 template <class T> struct __bh_layout;
 template <> struct __bh_layout<float> {
     typedef unsigned bits;
@@ -120,11 +120,11 @@ template <class T> __BH_DEVICE T __bh_with_sign(T x, T sign) {
     return __bh_of<T>(__bh_magnitude(x) | (__bh_bits_of(sign) & __bh_layout<T>::sign));
 }
 
-/* 2^n for exponents of normal numbers. */
+/* 2^n; n must be an exponent of normal numbers. */
 template <class T> __BH_DEVICE T __bh_power_of_two(int n) {
     return __bh_of<T>((__bh_bits_t<T>)(n + __bh_layout<T>::bias) << __bh_layout<T>::mantissa);
 }
-/* x * 2^n for x near one: in two steps, of which the second alone rounds. */
+/* x * 2^n for x near one. In two steps, of which only the second can round. */
 template <class T> __BH_DEVICE T __bh_scale(T x, int n) {
     int half = n >> 1;
     return x * __bh_power_of_two<T>(half) * __bh_power_of_two<T>(n - half);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exponentials, logarithms, powers, and the hyperbolic functions made of them. */
+/* Exponentials, logarithms, powers and hyperbolic functions. */
 #ifndef BULKHEAD_MATH_EXP_H
 #define BULKHEAD_MATH_EXP_H
 
 #include "bulkhead_math_core.h"
 
 __BH_POLYNOMIAL(__bh_poly_exp, EXP)
+__BH_POLYNOMIAL(__bh_poly_tanh, TANH)
 __BH_POLYNOMIAL(__bh_poly_atanh3, ATANH3)
 __BH_POLYNOMIAL(__bh_poly_atanh5, ATANH5)
 
@@ -13,7 +14,7 @@ __BH_POLYNOMIAL(__bh_poly_atanh5, ATANH5)
 template <class T> __BH_DEVICE T __bh_exp_near(T r, T low) {
     return (T)1 + (r + __bh_fma(r * r, __bh_poly_exp(r), low));
 }
-/* Beyond these an exponential is infinite or zero; a NaN passes. */
+/* Beyond these limits an exponential is infinite or zero. NaN is returned as it is. */
 template <class T> __BH_DEVICE T __bh_clamp(T x, T low, T high) {
     return x > high ? high : x < low ? low : x;
 }
@@ -55,10 +56,11 @@ template <class T> __BH_DEVICE T __bh_expm1(T x) {
     T n = __bh_rint(x * __BH_C(LOG2_E_1));
     T a = __bh_fma(-n, __BH_C(LN2_1), x);
     T r = __bh_fma(-n, __BH_C(LN2_2), a), rest = __bh_fma(-n, __BH_C(LN2_2), a - r);
-    T small = r + __bh_fma(r * r, __bh_poly_exp(r), rest);
-    /* 2^n (small + 1) - 1, with half of 2^n first so that it does not overflow too early */
+    __bh_pair<T> small = __bh_sum_ordered(r, __bh_fma(r * r, __bh_poly_exp(r), rest));
+    /* 2^n (small + 1) - 1, computed with 2^(n-1), which does not overflow */
     T half = __bh_power_of_two<T>((int)n - 1);
-    return n == (T)0 ? small : ((__bh_fma(half, small, half - (T)0.5)) * (T)2);
+    T sum = __bh_fma(half, small.lo, __bh_fma(half, small.hi, half - (T)0.5));
+    return n == (T)0 ? small.hi : sum * (T)2;
 }
 
 /* log(m) for m near one. Float: a polynomial of m - 1. Double: of (m - 1) / (m + 1). */
@@ -69,7 +71,7 @@ __BH_DEVICE __bh_log_terms<float> __bh_log_near(float f) {
 }
 __BH_DEVICE __bh_log_terms<double> __bh_log_near(double f) {
     double s = __bh_div(f, f + 2.0), z = s * s;
-    /* 2s = f - s f, where f has no error */
+    /* 2s = f - s f, where f is exact */
     return __bh_log_terms<double>{f, s * __bh_fma(z, __bh_poly_atanh3(z), -f)};
 }
 template <class T> __BH_DEVICE bool __bh_log_special(T x) {
@@ -125,12 +127,15 @@ template <class T> __BH_DEVICE T __bh_log1p(T x) {
     T low = x < (T)1 ? __bh_add(x, -__bh_add(u, (T)-1)) : __bh_add((T)1, -__bh_add(u, -x));
     __bh_parts<T> p = __bh_split(u);
     int down = p.e > 100 ? 100 : p.e;
-    T f = __bh_fma(low, __bh_power_of_two<T>(-down), p.m - (T)1), e = (T)p.e;
-    __bh_log_terms<T> t = __bh_log_near(f);
+    __bh_pair<T> f = __bh_sum_ordered(p.m - (T)1, low * __bh_power_of_two<T>(-down));
+    __bh_log_terms<T> t = __bh_log_near(f.hi);
+    /* log(1 + f.hi + f.lo) is about log(1 + f.hi) + f.lo (1 - f.hi) */
+    t.small = __bh_fma(f.lo, (T)1 - f.hi, t.small);
+    T e = (T)p.e;
     return __bh_fma(e, __BH_C(LN2_1), t.big + __bh_fma(e, __BH_C(LN2_2), t.small));
 }
 
-/* log(x) in two parts, with some ten bits more than the type has; x positive and finite. */
+/* log(x) in two parts, about ten bits more precise than the type; x is positive and finite. */
 template <class T> __BH_DEVICE __bh_pair<T> __bh_log_pair(T x) {
     __bh_parts<T> p = __bh_split(x);
     T f = __bh_add(p.m, (T)-1), t = __bh_add(p.m, (T)1), t_low = __bh_add(p.m, -__bh_add(t, (T)-1));
@@ -138,7 +143,7 @@ template <class T> __BH_DEVICE __bh_pair<T> __bh_log_pair(T x) {
     T s_low = __bh_div(__bh_fma(-s, t_low, __bh_fma(-s, t, f)), t);
     __bh_pair<T> z = __bh_product(s, s);
     z.lo = __bh_fma((T)2 * s, s_low, z.lo);
-    /* 2s + 2/3 s^3 in two parts, the rest in one */
+    /* 2s + 2/3 s^3 in two parts, further terms in one */
     __bh_pair<T> cube = __bh_product(s, z.hi);
     cube.lo += __bh_fma(s, z.lo, s_low * z.hi);
     __bh_pair<T> third = __bh_product(__BH_C(TWO_THIRDS_1), cube.hi);
@@ -150,13 +155,13 @@ template <class T> __BH_DEVICE __bh_pair<T> __bh_log_pair(T x) {
     return __bh_sum_ordered(next.hi, low);
 }
 
-template <class T> __BH_DEVICE bool __bh_is_whole(T x) {
+template <class T> __BH_DEVICE bool __bh_is_integral(T x) {
     return __bh_is_finite(x) && __bh_rint(x) == x;
 }
 template <class T> __BH_DEVICE bool __bh_is_odd(T x) {
-    return __bh_is_whole(x) && __bh_rint(x * (T)0.5) != x * (T)0.5;
+    return __bh_is_integral(x) && __bh_rint(x * (T)0.5) != x * (T)0.5;
 }
-/* What pow is where x or y is zero, infinite or no number, or x negative with y not whole. */
+/* pow if x or y is zero, infinite or NaN, or x is negative and y not an integer. */
 template <class T> __BH_SLOW T __bh_pow_special(T x, T y) {
     if (__bh_is_zero(y) || __bh_bits_of(x) == __bh_layout<T>::one) {
         return (T)1;
@@ -180,7 +185,7 @@ template <class T> __BH_SLOW T __bh_pow_special(T x, T y) {
 template <class T> __BH_FUNCTION T __bh_pow(T x, T y) {
     bool negative = __bh_negative(x);
     if (__bh_magnitude(x) - 1 >= __bh_layout<T>::infinity - 1 || __bh_is_zero(y) ||
-        !__bh_is_finite(y) || (negative && !__bh_is_whole(y)) ||
+        !__bh_is_finite(y) || (negative && !__bh_is_integral(y)) ||
         __bh_bits_of(x) == __bh_layout<T>::one) {
         return __bh_pow_special(x, y);
     }
@@ -215,18 +220,13 @@ template <class T> __BH_DEVICE T __bh_cosh(T x) {
     T e = __bh_exp((T)0.5 * a);
     return (T)0.5 * e * e;
 }
-__BH_DEVICE float __bh_tanh(float x) {
-    float a = __bh_abs(x), z = x * x;
-    if (a < 0.6f) {
-        return __bh_with_sign(__bh_fma(x * z, __bh_poly(z, __BH_TANH_F), x), x);
+template <class T> __BH_DEVICE T __bh_tanh(T x) {
+    T a = __bh_abs(x), z = x * x;
+    if (a < (T)0.6) {
+        return __bh_with_sign(__bh_fma(x * z, __bh_poly_tanh(z), x), x);
     }
-    float result = 1.0f - __bh_div(2.0f, __bh_exp(2.0f * a) + 1.0f);
-    return __bh_is_nan(x) ? __bh_nan<float>() : __bh_with_sign(result, x);
-}
-__BH_DEVICE double __bh_tanh(double x) {
-    double a = __bh_abs(x), e = __bh_expm1(2.0 * (a > 20.0 ? 20.0 : a));
-    double result = a < 0.6 ? __bh_div(e, e + 2.0) : 1.0 - __bh_div(2.0, e + 2.0);
-    return __bh_is_nan(x) ? __bh_nan<double>() : __bh_with_sign(result, x);
+    T result = (T)1 - __bh_div((T)2, __bh_exp((T)2 * a) + (T)1);
+    return __bh_is_nan(x) ? __bh_nan<T>() : __bh_with_sign(result, x);
 }
 template <class T> __BH_DEVICE T __bh_asinh(T x) {
     T a = __bh_abs(x), result;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions exact by their nature: exponents and mantissas, remainders, neighbours, rounding. */
+/* Functions with exact results: exponents and mantissas, remainders, nextafter, rounding. */
 #ifndef BULKHEAD_MATH_PARTS_H
 #define BULKHEAD_MATH_PARTS_H
 
@@ -25,7 +25,7 @@ template <class T> __BH_DEVICE __bh_integral<T> __bh_take_apart(T x) {
     }
     return __bh_integral<T>{m, 1 - up - layout::bias - layout::mantissa};
 }
-/* The same back; m below 2^(mantissa + 1), exact where the result is representable. */
+/* The inverse; m is below 2^(mantissa + 1). Exact if the result is representable. */
 template <class T> __BH_DEVICE T __bh_put_together(__bh_bits_t<T> m, int e) {
     typedef __bh_layout<T> layout;
     const int lowest = 1 - layout::bias;
@@ -80,7 +80,7 @@ __BH_DEVICE float __bh_trunc(float x) {
 __BH_DEVICE double __bh_trunc(double x) {
     return __builtin_trunc(x);
 }
-/* Half away from zero. */
+/* Ties away from zero. */
 template <class T> __BH_DEVICE T __bh_round(T x) {
     T whole = __bh_trunc(x), rest = __bh_abs(__bh_add(x, -whole));
     return __bh_is_finite(x) ? __bh_with_sign(rest >= (T)0.5 ? __bh_abs(whole) + (T)1 : whole, x)
@@ -104,7 +104,7 @@ template <class T> __BH_FUNCTION T __bh_nextafter(T x, T to) {
     return __bh_of<T>(away ? __bh_bits_of(x) + 1 : __bh_bits_of(x) - 1);
 }
 
-/* |x| mod |y|, and the quotient's last bits: long division, as many bits at a time as fit 64. */
+/* |x| mod |y| and the quotient's last bits: long division in steps that fit in 64 bits. */
 template <class T> struct __bh_division {
     T rest;
     unsigned quotient;
@@ -156,7 +156,7 @@ template <class T> __BH_FUNCTION T __bh_remquo(T x, T y, int *quotient) {
     if (__bh_magnitude(x) >= __bh_magnitude(y)) {
         d = __bh_divide_long(x, y);
     }
-    /* rest against b - rest, the difference being exact; a tie goes to the even quotient */
+    /* compare rest with b - rest, which is exact; a tie goes to the even quotient */
     T other = __bh_add(b, -d.rest);
     if (d.rest > other || (d.rest == other && (d.quotient & 1))) {
         d.rest = -other;

@@ -26,7 +26,7 @@ template <class T> __BH_FUNCTION T __bh_cbrt(T x) {
         y = y - __bh_div(y * y * y - m, (T)3 * y * y);
     }
     __bh_pair<T> square = __bh_product(y, y);
-    /* the last step with y^3 - m to more bits than the type has */
+    /* the last step, with y^3 - m in extended precision */
     __bh_pair<T> cube = __bh_product(square.hi, y);
     T error = __bh_add(cube.hi, -m) + __bh_fma(square.lo, y, cube.lo);
     y = y - __bh_div(error, (T)3 * square.hi);
@@ -41,13 +41,13 @@ template <class T> __BH_DEVICE T __bh_rsqrt_wide(T x) {
     if (!(x > (T)0) || !__bh_is_finite(x)) {
         return __bh_is_zero(x) ? __bh_with_sign(y, x) : y;
     }
-    /* one step that puts back what the two roundings have lost */
+    /* one Newton step corrects the two rounding errors */
     T lost = __bh_fma(-root, root, x);
     T error = __bh_fma(-root, y, (T)1) - (T)0.5 * lost * y * y;
     return __bh_fma(y, error, y);
 }
 
-/* The largest size as a power of two, so that squares neither overflow nor vanish. */
+/* The exponent of the largest magnitude, for scaling: squares must not overflow or underflow. */
 template <class T> __BH_DEVICE int __bh_exponent(T size) {
     int e = (int)(__bh_bits_of(size) >> __bh_layout<T>::mantissa) - __bh_layout<T>::bias;
     int limit = __bh_layout<T>::bias - 2;
@@ -68,7 +68,7 @@ template <class T> __BH_DEVICE __bh_norm<T> __bh_norm_of(T a, T b, T c, T d) {
     int e = __bh_exponent(big);
     T down = __bh_power_of_two<T>(-e);
     a *= down, b *= down, c *= down, d *= down;
-    /* the square sum in two parts, then the root's last bit from it */
+    /* the sum of squares in two parts, then a correction of the root's last bit */
     __bh_pair<T> s = __bh_product(a, a), q = __bh_product(b, b), t = __bh_sum(s.hi, q.hi);
     T low = s.lo + q.lo + t.lo;
     q = __bh_product(c, c);
@@ -92,7 +92,7 @@ template <class T> __BH_FUNCTION T __bh_rnorm4(T a, T b, T c, T d) {
     return n.infinite ? (T)0 : __bh_div((T)1, n.root) * __bh_power_of_two<T>(-n.exponent);
 }
 
-/* erfc(x) for x >= 0.95: exp(-x^2) times a smooth function, of (x - 2) / (x + 2). */
+/* erfc(x) for x >= 0.95: exp(-x^2) times a polynomial in (x - 2) / (x + 2), over 2x + 1. */
 template <class T> __BH_DEVICE T __bh_erfc_large(T x) {
     if (x > __bh_pick<T>(10.1f, 27.3)) {
         return (T)0;
@@ -116,7 +116,7 @@ template <class T> __BH_FUNCTION T __bh_erfc(T x) {
     T a = __bh_abs(x);
     if (a < (T)0.95) {
         T p = __bh_poly_erf(x * x);
-        /* 1 - x - x p, where the parts would cancel with x taken from one half first */
+        /* 1 - x - x p; for x > 1/4 as 1/2 + ((1/2 - x) - x p), which cancels less */
         return x > (T)0.25 ? (T)0.5 + (((T)0.5 - x) - x * p) : (T)1 - __bh_fma(x, p, x);
     }
     if (__bh_is_nan(x)) {
@@ -126,7 +126,7 @@ template <class T> __BH_FUNCTION T __bh_erfc(T x) {
     return __bh_negative(x) ? (T)2 - large : large;
 }
 
-/* log of gamma for x >= 8, less log(x) (x - 1/2) - x. */
+/* log(gamma(x)) - (log(x) (x - 1/2) - x + log(2 pi) / 2) for x >= 8. */
 __BH_DEVICE double __bh_stirling(double x) {
     double r = __bh_div(1.0, x);
     return r * __bh_poly(r * r, __BH_STIRLING_D);
@@ -141,7 +141,7 @@ __BH_SLOW double __bh_tgamma_positive(double x) {
         __bh_pair<double> s = __bh_sum_ordered(p.hi, -x);
         double low = s.lo + p.lo + (__bh_stirling(x) + __BH_HALF_LOG_2PI_2_D);
         __bh_pair<double> t = __bh_sum_ordered(s.hi, (double)__BH_HALF_LOG_2PI_1_D);
-        /* near the end the exponential is taken in two steps */
+        /* near overflow, as a product of two exponentials */
         double half = __bh_rint(t.hi * 0.5);
         return t.hi < 700.0 ? __bh_exp_pair(t.hi, t.lo + low)
                             : __bh_exp_pair(t.hi - half, t.lo + low) * __bh_exp(half);
@@ -198,7 +198,7 @@ __BH_SLOW double __bh_lgamma_positive(double x) {
         return -__bh_log(x);
     }
     if (x < 1.0) {
-        /* of x + 1, whose distances from one and two are x and x - 1 */
+        /* from lgamma(x + 1), which has the factors x and x - 1 */
         return __bh_fma(x * (x - 1.0), __bh_poly(x - 1.0, __BH_LGAMMA_D), -__bh_log(x));
     }
     if (x == 1.0 || x == 2.0) {

@@ -11,7 +11,7 @@ __BH_POLYNOMIAL(__bh_poly_tan, TAN)
 __BH_POLYNOMIAL(__bh_poly_asin, ASIN)
 __BH_POLYNOMIAL(__bh_poly_atan, ATAN)
 
-/* x = n pi/2 + r + low, |r| not much more than pi/4. Of n the last two bits count. */
+/* x = n pi/2 + r + low, |r| at most slightly more than pi/4. Only the last two bits of n matter. */
 template <class T> struct __bh_angle {
     T r, low;
     int n;
@@ -21,7 +21,7 @@ static __device__ const unsigned __bh_two_over_pi_f[] = {0u, __BH_TWO_OVER_PI_BI
 static __device__ const unsigned long long __bh_two_over_pi_d[] = {0ull, __BH_TWO_OVER_PI_BITS_D,
                                                                    0ull};
 
-/* Large arguments: the mantissa times those bits of 2/pi that decide the result modulo 4. */
+/* Large arguments: the mantissa times the bits of 2/pi that affect the result modulo 4. */
 __BH_SLOW __bh_angle<float> __bh_reduce_large(float x) {
     unsigned bits = __bh_magnitude(x), m = (bits & 0x7fffffu) | 0x800000u;
     int from = (int)(bits >> 23) - 127 - 23 - 2 + 32, shift = from & 31;
@@ -74,7 +74,7 @@ __BH_SLOW __bh_angle<double> __bh_reduce_large(double x) {
     return __bh_angle<double>{p.hi * scale, p.lo * scale, __bh_negative(x) ? -n : n};
 }
 
-/* Others: subtract n times pi/2 in three parts. The first step is exact. */
+/* Small arguments: subtract n times pi/2 in three parts. The first step is exact. */
 template <class T> __BH_DEVICE __bh_angle<T> __bh_reduce(T x) {
     if (__bh_abs(x) > __bh_pick<T>(71476.0f, 1048576.0)) {
         return __bh_reduce_large(x);
@@ -136,13 +136,13 @@ template <class T> __BH_DEVICE T __bh_tan(T x) {
     if ((a.n & 1) == 0) {
         return big + small;
     }
-    /* -1 / (big + small), with what the rounded sum has lost put back */
+    /* -1 / (big + small), corrected for the rounding error of the sum */
     __bh_pair<T> t = __bh_sum_ordered(big, small);
     T q = __bh_div((T)-1, t.hi);
     return __bh_fma(q, __bh_fma(q, t.lo, __bh_fma(q, t.hi, (T)1)), q);
 }
 
-/* Half turns: the reduction is exact, pi comes afterwards. */
+/* Reduction of x in half turns, which is exact; then the product with pi. */
 template <class T> __BH_DEVICE __bh_angle<T> __bh_reduce_pi(T x) {
     T n = __bh_rint((T)2 * x), r = __bh_fma((T)-0.5, n, x);
     T whole = n - (T)4 * __bh_rint((T)0.25 * n);
@@ -235,7 +235,7 @@ template <class T> __BH_DEVICE T __bh_atan(T x) {
 }
 template <class T> __BH_DEVICE T __bh_atan2(T y, T x) {
     T a = __bh_abs(y), b = __bh_abs(x), result;
-    /* by how much y is larger, in powers of two: far enough and the angle is a right one */
+    /* difference of the exponents; if y is much larger, the result is pi/2 */
     int up = (int)(__bh_bits_of(a) >> __bh_layout<T>::mantissa) -
              (int)(__bh_bits_of(b) >> __bh_layout<T>::mantissa);
     if (__bh_is_nan(x) || __bh_is_nan(y)) {

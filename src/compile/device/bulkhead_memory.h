@@ -6,7 +6,7 @@
 #include "bulkhead_types.h"
 #include "bulkhead_vectors.h"
 
-/* One value, two and four of them; `wide` is the type of the register that holds a narrow one. */
+/* Scalars and vectors of two and four; `wide` is the register type for narrow values. */
 #define __BH_LOAD_1(name, operation, type, wide, letter, suffix)                                   \
     __BH_DEVICE type name(const type *at) {                                                        \
         wide a;                                                                                    \

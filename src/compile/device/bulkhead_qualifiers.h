@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of the CUDA language that are attributes to clang. */
+/* The CUDA keywords that are attributes in clang. */
 #ifndef BULKHEAD_QUALIFIERS_H
 #define BULKHEAD_QUALIFIERS_H
 
@@ -20,7 +20,7 @@
 #define __grid_constant__
 #endif
 
-/* Refused where they are used, by name. */
+/* Not supported: an error where they are used. */
 #define __managed__                                                                                \
     _Pragma("GCC error \"__managed__ variables are not supported: use a __device__ variable, or "  \
             "pass a buffer to the kernel\"")
@@ -28,7 +28,7 @@
     _Pragma("GCC error \"__cluster_dims__ is not supported by clang: give the cluster's shape "    \
             "with the launch\"")
 
-/* How the functions of these headers are declared. */
+/* Specifiers of the functions in these headers. */
 #define __BH_DEVICE   static __inline__ __device__ __attribute__((always_inline, unused))
 #define __BH_FUNCTION static __inline__ __device__ __attribute__((unused))
 #define __BH_SLOW     static __device__ __attribute__((noinline, unused))

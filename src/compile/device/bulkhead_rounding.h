@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arithmetic with a named rounding mode, which no optimisation fuses or reorders. */
+/* Arithmetic with a rounding mode, which the compiler does not contract or reorder. */
 #ifndef BULKHEAD_ROUNDING_H
 #define BULKHEAD_ROUNDING_H
 
@@ -47,7 +47,7 @@ __BH_ROUND(__BH_ROUND_1, __drcp, double, "d", "rcp", "f64")
 __BH_ROUND(__BH_ROUND_1, __dsqrt, double, "d", "sqrt", "f64")
 __BH_ROUND(__BH_ROUND_3, __fmaf_ieee, float, "f", "fma", "f32")
 
-/* The hardware's own approximations. */
+/* The approximate instructions. */
 __BH_ROUND_1(__bh_sin_approx, float, "f", "sin.approx.f32")
 __BH_ROUND_1(__bh_cos_approx, float, "f", "cos.approx.f32")
 __BH_ROUND_1(__bh_lg2_approx, float, "f", "lg2.approx.f32")

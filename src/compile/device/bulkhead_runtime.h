@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the device's run time offers a kernel: printf, assert, the heap, clocks and traps. */
+/* Runtime functions of the device: printf, assert, the heap, clocks and traps. */
 #ifndef BULKHEAD_RUNTIME_H
 #define BULKHEAD_RUNTIME_H
 
@@ -13,11 +13,11 @@ extern "C" __device__ __attribute__((noreturn)) void __assertfail(const char *co
                                                                   const char *function,
                                                                   size_t char_size);
 
-/* The kernel heap: a device that has none refuses the module by the function's name. */
+/* The kernel heap. A device without one does not load the module; its error names the function. */
 extern "C" __device__ void *malloc(size_t bytes);
 extern "C" __device__ void free(void *memory);
 
-/* Inline, so that a module that uses none of these has none. */
+/* Inline, so that a module contains only the functions that it uses. */
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Winline-new-delete"
 inline __device__ void *operator new(size_t bytes) {
@@ -75,9 +75,8 @@ __BH_DEVICE void __nanosleep(unsigned nanoseconds) {
 
 #endif
 
-/* As in C: what assert does is decided each time the header is included. The name of the function
- * is a plain string: a variable like __func__ has a dot in its name, which ptxas refuses in debug
- * information. */
+/* As in C, NDEBUG applies to each inclusion. __builtin_FUNCTION is a plain string; __func__ would
+ * be a variable with a dot in its name, which ptxas does not accept in debug information. */
 #undef assert
 #ifdef NDEBUG
 #define assert(condition) ((void)0)

@@ -5,7 +5,7 @@
 
 #include "bulkhead_qualifiers.h"
 
-#if !__has_builtin(__syncthreads) /* clang's own where it has one */
+#if !__has_builtin(__syncthreads) /* clang's builtin, if it exists */
 __BH_DEVICE void __syncthreads() {
     asm volatile("bar.sync 0;" : : : "memory");
 }

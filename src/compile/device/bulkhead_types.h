@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sizes and bit patterns: what the other headers share. */
+/* Types and bit casts that the other headers use. */
 #ifndef BULKHEAD_TYPES_H
 #define BULKHEAD_TYPES_H
 
@@ -17,7 +17,7 @@ typedef enum cudaError { cudaSuccess = 0, cudaErrorUnknown = 999 } cudaError_t;
 
 /* The same bits as another type of the same size. */
 template <class To, class From> __BH_BOTH constexpr To __bh_bits(From from) {
-    static_assert(sizeof(To) == sizeof(From), "types of one size");
+    static_assert(sizeof(To) == sizeof(From), "the types must have the same size");
     return __builtin_bit_cast(To, from);
 }
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Exchange among the threads of a warp: shuffles, votes, matches and reductions. */
+/* Functions across the lanes of a warp: shuffles, votes, matches and reductions. */
 #ifndef BULKHEAD_WARP_H
 #define BULKHEAD_WARP_H
 
 #include "bulkhead_types.h"
 
-/* One 32-bit shuffle a kind; `clamp` is the last lane of a segment, up has none. */
+/* The 32-bit shuffles; `clamp` is the last lane of a segment, or 0 for up. */
 #define __BH_SHUFFLE_WORD(name, kind, clamp)                                                       \
     __BH_DEVICE unsigned name(unsigned mask, unsigned value, unsigned lane, int width) {           \
         unsigned result, control = (unsigned)(32 - width) << 8 | clamp;                            \

@@ -38,7 +38,7 @@ __BH_DEVICE thread_block this_thread_block() {
     return thread_block();
 }
 
-/* What tiles and the active threads share: the lanes of a mask, counted from the lowest. */
+/* Base of tiles and coalesced groups: the lanes of a mask, ranked from the lowest. */
 class __bh_lanes {
   protected:
     unsigned mask;
@@ -130,7 +130,7 @@ template <class Group> __BH_DEVICE void sync(const Group &group) {
     group.sync();
 }
 
-/* Every thread gets the result of all, combined in pairs. */
+/* A butterfly reduction: every thread gets the result. */
 template <class T> struct plus {
     __device__ T operator()(T a, T b) const {
         return a + b;

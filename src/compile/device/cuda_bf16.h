@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bfloat16: __nv_bfloat16 and __nv_bfloat162, conversions, arithmetic, comparisons. sm_80 on. */
+/* __nv_bfloat16 and __nv_bfloat162: conversions, arithmetic, comparisons. sm_80 or later. */
 #ifndef BULKHEAD_CUDA_BF16_H
 #define BULKHEAD_CUDA_BF16_H
 
@@ -27,7 +27,7 @@ struct __nv_bfloat16 {
     __device__ __attribute__((always_inline)) __nv_bfloat16(float value)
         : bits(__bh_to_bfloat16_rn(value)) {
     }
-    /* through float with a sticky last bit, so that it rounds once */
+    /* through float, rounded to odd, so that the result is rounded once */
     __device__ __attribute__((always_inline)) __nv_bfloat16(double value)
         : bits(__bh_to_bfloat16_rn(__bh_odd_float(value))) {
     }
@@ -63,7 +63,7 @@ struct __attribute__((aligned(4))) __nv_bfloat162 {
     }
 };
 
-/* Before sm_90 there is fma alone: a b = fma(a, b, -0), a + b = fma(a, 1, b). */
+/* Before sm_90 there is only fma: a b = fma(a, b, -0), a + b = fma(a, 1, b). */
 __BH_DEVICE unsigned short __bh_bfloat16_fma(unsigned short a, unsigned short b, unsigned short c) {
     unsigned short result;
     asm("fma.rn.bf16 %0, %1, %2, %3;" : "=h"(result) : "h"(a), "h"(b), "h"(c));

@@ -29,7 +29,7 @@ struct __half {
     __half() = default;
     __device__ __attribute__((always_inline)) __half(float value) : bits(__bh_to_half_rn(value)) {
     }
-    /* through float with a sticky last bit, so that it rounds once */
+    /* through float, rounded to odd, so that the result is rounded once */
     __device__ __attribute__((always_inline)) __half(double value)
         : bits(__bh_to_half_rn(__bh_odd_float(value))) {
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What device code needs of this header is always there. */
+/* Empty: bulkhead_cuda.h already has what device code needs of this header. */
 #ifndef BULKHEAD_COMPAT_DRIVER_TYPES_H
 #define BULKHEAD_COMPAT_DRIVER_TYPES_H
 

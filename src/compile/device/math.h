@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The C math header: its functions are always there; this adds its macros. */
+/* The C math header: bulkhead_cuda.h has the functions; this adds the macros. */
 #ifndef BULKHEAD_C_MATH_H
 #define BULKHEAD_C_MATH_H
 

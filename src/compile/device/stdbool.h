@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The C header of this name: C++ has bool of its own. */
+/* The C header of this name: bool is a type of C++. */
 #ifndef BULKHEAD_STDBOOL_H
 #define BULKHEAD_STDBOOL_H
 

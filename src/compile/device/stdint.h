@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The C header of this name, from the compiler's own constants: nothing of the system is read. */
+/* The C header of this name, with the compiler's constants; no system header is read. */
 #ifndef BULKHEAD_STDINT_H
 #define BULKHEAD_STDINT_H
 

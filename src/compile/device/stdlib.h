@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The C header of this name: malloc, free, abs and abort are always there. */
+/* The C header of this name: bulkhead_cuda.h has malloc, free, abs and abort. */
 #ifndef BULKHEAD_STDLIB_H
 #define BULKHEAD_STDLIB_H
 

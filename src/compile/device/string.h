@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The C header of this name: memcpy, memset and their like are always there. */
+/* The C header of this name: bulkhead_cuda.h has memcpy, memset and similar. */
 #ifndef BULKHEAD_STRING_H
 #define BULKHEAD_STRING_H
 

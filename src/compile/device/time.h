@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The C header of this name: clock is always there. */
+/* The C header of this name: bulkhead_cuda.h has clock. */
 #ifndef BULKHEAD_TIME_H
 #define BULKHEAD_TIME_H
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/environment.h"
-#include "base/hash128.h"
+#include "base/siphash.h"
 #include "client/compile/cache.h"
 #include "client/compile/request.h"
 #include "client/core/error.h"
@@ -535,7 +535,7 @@ static void make_key(bh__compile_request *request, const bh__probe *probe,
     bh__pack_texts(key, &job->expressions);
     bh__pack_texts(key, &job->extra);
     bh__pack_texts(key, &job->inputs);
-    if (!key->failed) bh__hash128(key->data, key->count, request->hash);
+    if (!key->failed) bh__checksum(key->data, key->count, request->hash);
 }
 
 bh_status bh__request_resolve(bh__compile_request *request, bh_error *error) {

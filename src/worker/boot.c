@@ -143,7 +143,7 @@ static bh_status start(bh__worker_instance *worker, bh_device_info *info, bh_err
     if (worker->services.check && !worker->ops->checks)
         return bh__fail(error, BH_E_UNSUPPORTED,
                         "open the device \"cpu\", or run the program under compute-sanitizer",
-                        "%s does not support checks (BH_DEVICE_CHECK)", worker->ops->program);
+                        "checks (BH_DEVICE_CHECK) are not supported by %s", worker->ops->program);
     if (worker->is_process) {
         bh__confine_files(&worker->confinement, &message->u.boot, worker->ops);
         worker->canary = bh__canary_start();

@@ -2,7 +2,6 @@
 /* Filling a bh_error. */
 #include "base/error.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,36 +49,4 @@ void bh__fail_device_code(bh_error *error, int code, const char *name) {
     }
     error->device_code = code;
     copy_text(error->device_name, sizeof error->device_name, name);
-}
-
-const char *bh__errno_text(int number, char *storage, size_t size) {
-    if (storage == NULL || size == 0) {
-        return "";
-    }
-    /* strerrordesc_np is neither translated nor dependent on the locale, and needs no lock. */
-    const char *text = strerrordesc_np(number);
-    if (text != NULL) {
-        copy_text(storage, size, text);
-    } else {
-        snprintf(storage, size, "error %d", number);
-    }
-    return storage;
-}
-
-const char *bh__errno_fix(int number, const char *otherwise) {
-    switch (number) {
-    case EMFILE:
-    case ETOOMANYREFS: /* descriptors in flight on sockets count too */
-        return "raise the limit on open files (ulimit -n)";
-    case ENFILE:
-        return "close files elsewhere, or raise fs.file-max of this machine";
-    case EFBIG:
-        return "raise the limit on file size (ulimit -f)";
-    case EAGAIN:
-        return "raise the limit on processes and threads (ulimit -u, or the container's)";
-    case ENOMEM:
-        return "free memory, or raise the limit on address space (ulimit -v)";
-    default:
-        return otherwise;
-    }
 }

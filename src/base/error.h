@@ -3,6 +3,7 @@
 #ifndef BH_BASE_ERROR_H
 #define BH_BASE_ERROR_H
 
+#include "base/errno_text.h" /* most errors that quote an errno are filled here */
 #include "bulkhead.h"
 
 /* For functions on error paths only: keeps them out of the fast path. */
@@ -20,11 +21,5 @@ bh_status bh__fail(bh_error *error, bh_status status, const char *fix, const cha
 
 /* Adds the device's own code and name, for example 700 and "CUDA_ERROR_ILLEGAL_ADDRESS". */
 void bh__fail_device_code(bh_error *error, int code, const char *name);
-
-/* Returns the fix for an errno that means a limit was reached; `otherwise` for other values. */
-const char *bh__errno_fix(int number, const char *otherwise);
-
-/* Writes the description of an errno value to the caller's storage, and returns it. */
-const char *bh__errno_text(int number, char *storage, size_t size);
 
 #endif

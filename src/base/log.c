@@ -2,6 +2,7 @@
 /* The log callback: called without a lock, and replaced without a race. */
 #include "base/log.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -19,13 +20,13 @@
 struct sink {
     _Atomic(bool) claimed;
     _Atomic(uint32_t) active;
-    bh_log_fn *log;
+    bh__log_fn *log;
     void *context;
     _Atomic(int32_t) max_level;
     pid_t owner;
 };
 
-static struct sink sinks[16];
+static struct sink sinks[BH__LOG_SINKS];
 static _Atomic(struct sink *) current;
 static _Thread_local int depth;
 
@@ -53,18 +54,12 @@ static void retire_sink(struct sink *sink) {
     atomic_store(&sink->claimed, false);
 }
 
-bh_status bh__log_set(bh_log_fn *log, void *context, int32_t max_level, bh_error *error) {
+int bh__log_set(bh__log_fn *log, void *context, int32_t max_level) {
     struct sink *next = NULL;
     if (log != NULL) {
-        if (max_level < BH_LOG_ERROR || max_level > BH_LOG_DEBUG) {
-            return bh__fail(error, BH_E_INVALID, "use BH_LOG_ERROR, _WARNING, _INFO or _DEBUG",
-                            "max_level is %d, not %d to %d", max_level, BH_LOG_ERROR, BH_LOG_DEBUG);
-        }
         next = claim_sink();
         if (next == NULL) {
-            return bh__fail(error, BH_E_BUSY, "set the log callback from one thread at a time",
-                            "%zu log callbacks are being replaced at once",
-                            sizeof sinks / sizeof sinks[0]);
+            return EBUSY;
         }
         next->log = log;
         next->context = context;
@@ -75,7 +70,7 @@ bh_status bh__log_set(bh_log_fn *log, void *context, int32_t max_level, bh_error
     if (last != NULL) {
         retire_sink(last);
     }
-    return BH_OK;
+    return 0;
 }
 
 bool bh__log_wants(int32_t level) {

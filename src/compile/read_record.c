@@ -4,11 +4,11 @@
 
 #include <string.h>
 
-#include "base/hash128.h"
+#include "base/siphash.h"
 
 static uint64_t hash_of(const char *path, size_t length) {
     uint64_t out[2];
-    bh__hash128(path, length, out);
+    bh__checksum(path, length, out);
     return out[0];
 }
 
@@ -77,7 +77,7 @@ void bh__read_record_content(bh__read_record *reads, const char *path, const voi
                              size_t count) {
     bool fresh;
     uint64_t hash[2];
-    bh__hash128(bytes, count, hash);
+    bh__checksum(bytes, count, hash);
     bh__compile_read *entry = record(reads, path, &fresh);
     if (entry == NULL) return;
     if (fresh) {

@@ -156,6 +156,8 @@ void bh__cpu_job_help(bh__cpu_job *job, bh__ptx_block **block);
 bh_status bh__cpu_fit(bh__device_instance *device, const bh__fit_question *question,
                       bh_error *error, bh__fit *out);
 bh_status bh__cpu_launch(bh__device_lane *lane, const bh__work *work, bh_error *error);
+/* Faults have the device codes of the CUDA driver. */
+enum { BH__CPU_ILLEGAL_ADDRESS = 700 };
 /* The illegal access of the launch that faulted; *bytes 0: not known. */
 void bh__cpu_fault_place(const bh__device_lane *lane, uint64_t *address, uint32_t *bytes);
 

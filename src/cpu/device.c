@@ -88,6 +88,8 @@ static bh_status execute(bh__device_lane *lane, const bh__work *work, bh_error *
 const bh__device_ops bh__cpu_device = {
     .program = "bulkhead-worker-cpu",
     .about = "runs Bulkhead's kernels on the processors of this machine",
+    .checks = true,
+    .illegal_address = BH__CPU_ILLEGAL_ADDRESS,
     .profile = BH__SANDBOX_COMPUTE,
     .files = list_files,
     .open = open_device,

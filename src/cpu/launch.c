@@ -337,10 +337,10 @@ static const struct {
     int code;
     const char *name, *fix;
 } faults[] = {
-    [BH__PTX_FAULT_ADDRESS] = {700, "ILLEGAL_ADDRESS",
+    [BH__PTX_FAULT_ADDRESS] = {BH__CPU_ILLEGAL_ADDRESS, "ILLEGAL_ADDRESS",
                                "check the kernel's indices against the sizes of its buffers, and "
                                "that every pointer it follows is one of a live buffer"},
-    [BH__PTX_FAULT_READ_ONLY] = {700, "ILLEGAL_ADDRESS",
+    [BH__PTX_FAULT_READ_ONLY] = {BH__CPU_ILLEGAL_ADDRESS, "ILLEGAL_ADDRESS",
                                  "pass the buffer with BH_OUT or BH_INOUT if the kernel writes it"},
     [BH__PTX_FAULT_MISALIGNED] = {716, "MISALIGNED_ADDRESS",
                                   "align the address to the size of the access"},
@@ -352,9 +352,9 @@ static const struct {
                              "nest calls less deep, or use a loop in place of recursion"},
     [BH__PTX_FAULT_BAD_CALL] = {718, "INVALID_PC",
                                 "call only addresses of functions of the same module"},
-    [BH__PTX_FAULT_BOUNDS] = {700, "CHECK_OUT_OF_BOUNDS",
+    [BH__PTX_FAULT_BOUNDS] = {BH__CPU_ILLEGAL_ADDRESS, "CHECK_OUT_OF_BOUNDS",
                               "check the kernel's indices against the sizes of what it accesses"},
-    [BH__PTX_FAULT_FREED] = {700, "CHECK_USE_AFTER_FREE",
+    [BH__PTX_FAULT_FREED] = {BH__CPU_ILLEGAL_ADDRESS, "CHECK_USE_AFTER_FREE",
                              "release a buffer only when no kernel is given its address any more"},
     [BH__PTX_FAULT_UNINITIALISED] = {719, "CHECK_UNINITIALISED",
                                      "write the buffer first, with bh_buffer_fill if with nothing "

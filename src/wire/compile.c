@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
-#include "base/hash128.h"
+#include "base/siphash.h"
 
 typedef struct head {
     uint64_t magic;
@@ -225,7 +225,7 @@ static uint8_t *build(uint32_t kind, const shape *of, const void *from, size_t *
         return NULL;
     }
     h.bytes = w.used;
-    bh__hash128(w.block + sizeof h, w.used - sizeof h, h.hash);
+    bh__checksum(w.block + sizeof h, w.used - sizeof h, h.hash);
     memcpy(w.block, &h, sizeof h);
     *out_bytes = w.used;
     return w.block;
@@ -425,7 +425,7 @@ static bool read_block(int fd, bh__arena *arena, uint32_t kind, const shape *of,
     if (h.magic != MAGIC || h.version != VERSION || h.kind != kind || h.bytes != bytes)
         return false;
     uint64_t hash[2];
-    bh__hash128(block + sizeof h, bytes - sizeof h, hash);
+    bh__checksum(block + sizeof h, bytes - sizeof h, hash);
     if (hash[0] != h.hash[0] || hash[1] != h.hash[1]) return false;
     if (read_struct(arena, (bh__bytes){block + sizeof h, bytes - sizeof h}, of, out)) return true;
     memset(out, 0, of->bytes);

@@ -76,7 +76,7 @@ typedef struct bh__compile_read {
     uint32_t missing;
     uint32_t reserved;
     uint64_t bytes;   /* BH__READ_CHANGED: it changed meanwhile, so the result must not be cached */
-    uint64_t hash[2]; /* bh__hash128 of the contents as the compiler saw them */
+    uint64_t hash[2]; /* bh__checksum of the contents as the compiler saw them */
 } bh__compile_read;
 
 #define BH__READ_CHANGED UINT64_MAX

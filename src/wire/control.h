@@ -233,8 +233,9 @@ typedef struct bh__report {
     uint64_t sequence; /* 0: the request is not known */
     int32_t device_code;
     uint32_t step;    /* of a sequence, counted from 1; 0: not known, or not a sequence */
-    uint32_t bytes;   /* faults: of the bad access; 0: there was none */
-    uint64_t address; /* of that access, on the device */
+    uint32_t bytes;   /* faults: of the bad access; 0: there was none, or it is not known */
+    uint32_t illegal; /* faults: 1: a kernel accessed an illegal address */
+    uint64_t address; /* of that access, on the device; known if `bytes` is */
     char device_name[64];
     char message[512];
     char fix[256];
@@ -277,7 +278,7 @@ enum { BH__STEP_GROUP = 16 };
 /* What both sides must agree on: a number that is raised when the protocol changes, and the layout
  * of the structs. */
 #define BH__WIRE_VERSION                                                                           \
-    (7u << 24 |                                                                                    \
+    (8u << 24 |                                                                                    \
      (uint32_t)(sizeof(bh__front) * 31 + sizeof(bh__area) * 17 + sizeof(bh__lane_area) * 7 +       \
                 offsetof(bh__lane_area, done) * 5 + sizeof(bh__request) * 3 + BH__PAYLOAD_OFFSET + \
                 sizeof(bh_device_info) * 11))

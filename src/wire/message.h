@@ -59,13 +59,25 @@ typedef struct bh__boot {
 /* How long a worker that runs under a profiler may take to exit. */
 enum { BH__FINISH_SECONDS = 5 };
 
+/* How a device differs from one whose memory, work and process are ordinary ones of the system. Each
+ * trait gives a worker more freedom, so the application accepts only those that the kind of device
+ * may have (client/process/kinds.h). A worker that has not stated any has none. */
+enum {
+    /* Chunks are descriptors of a driver. Otherwise they are memfds, and the application checks that
+     * they can be written and cannot shrink. */
+    BH__TRAIT_OPAQUE_MEMORY = 1,
+    BH__TRAIT_ORDERS_WAIT = 2, /* orders may wait for running kernels to end */
+    BH__TRAIT_ENDS_SLOWLY = 4, /* the process takes long to end, and reports its crashes itself */
+    BH__TRAIT_LOADS_CUBIN = 8  /* modules may be cubins */
+};
+
 typedef struct bh__ready {
     uint64_t magic;
     uint32_t version;
     int32_t pid;
     uint64_t chunk_granularity; /* chunks are multiples of this power of two: 64 KiB .. 64 MiB */
     uint32_t profiled;          /* 1: the worker runs under a profiler and should exit by itself */
-    uint32_t reserved;
+    uint32_t traits;            /* BH__TRAIT_... */
     bh_device_info info;
 } bh__ready;
 

@@ -139,6 +139,11 @@ static bh_status start(bh__worker_instance *worker, bh_device_info *info, bh_err
         worker->application = message->fds[3];
         message->fds[3] = -1;
     }
+    worker->services.check = message->u.boot.flags & BH_DEVICE_CHECK;
+    if (worker->services.check && !worker->ops->checks)
+        return bh__fail(error, BH_E_UNSUPPORTED,
+                        "open the device \"cpu\", or run the program under compute-sanitizer",
+                        "checks (BH_DEVICE_CHECK) are not supported by %s", worker->ops->program);
     if (worker->is_process) {
         bh__confine_files(&worker->confinement, &message->u.boot, worker->ops);
         worker->canary = bh__canary_start();
@@ -148,7 +153,6 @@ static bh_status start(bh__worker_instance *worker, bh_device_info *info, bh_err
     if (status != BH_OK) return status;
     worker->services.area = worker->area;
     worker->services.area_bytes = bh__area_head_bytes(); /* devices do not write times */
-    worker->services.check = message->u.boot.flags & BH_DEVICE_CHECK;
     memset(info, 0, sizeof *info);
     info->size = sizeof *info;
     status = worker->ops->open(&worker->services, message->u.boot.device_index, info,
@@ -177,6 +181,7 @@ bool bh__worker_boot(bh__worker_instance *worker) {
     ready.pid = (int32_t)getpid();
     ready.chunk_granularity = worker->chunk_granularity;
     ready.profiled = bh__nvtx_listens;
+    ready.traits = worker->ops->traits;
     bool sent = bh__worker_send_message(worker, BH__MSG_READY, worker->incoming.serial, &ready,
                                         sizeof ready, NULL, 0, worker->canary);
     if (worker->canary >= 0) close(worker->canary);

@@ -119,6 +119,12 @@ typedef struct bh__device_ops {
     const char *program; /* "bulkhead-worker-cpu" */
     const char *about;   /* one line for --help */
 
+    uint32_t traits; /* BH__TRAIT_... */
+    /* Supports BH_DEVICE_CHECK: each chunk is a file with a shadow behind its bytes. */
+    bool checks;
+    /* The device code of faults that are accesses to illegal addresses; 0: none. */
+    int32_t illegal_address;
+
     /* ---- the sandbox ---- */
 
     /* What the worker may ask of the system once its device is open; 0: it is not confined. */

@@ -2,8 +2,8 @@
 /* Times of requests on a lane: histograms in the worker's area, and single times while traced. */
 #include "worker/meter.h"
 
-#include "base/histogram.h"
 #include "base/ticks.h"
+#include "wire/histogram.h"
 
 static uint64_t now(const bh__meter *meter) {
     return bh__ticks(meter->front->ticks_usable);

@@ -82,6 +82,8 @@ static void fill_report(bh__report *report, const bh__worker_lane *lane, uint64_
     report->sequence = sequence;
     report->device_code = error->device_code;
     report->step = sequence ? lane->step_at : 0;
+    report->illegal =
+        error->device_code && error->device_code == lane->worker->ops->illegal_address;
     snprintf(report->device_name, sizeof report->device_name, "%s", error->device_name);
     snprintf(report->message, sizeof report->message, "%s", error->message);
     snprintf(report->fix, sizeof report->fix, "%s", error->fix);

@@ -248,9 +248,11 @@ TEST(other_devices_refuse) {
     options.device = "cuda";
     options.flags = BH_DEVICE_CHECK;
     bh_device device;
-    CHECK_REFUSED(bh_device_open(&options, &device), BH_E_UNSUPPORTED);
+    bh_status status = bh_device_open(&options, &device);
     bh_error error;
     bh_last_error(&error);
+    if (strstr(error.message, "is not installed")) SKIP("%s", error.message);
+    CHECK_STATUS(status, BH_E_UNSUPPORTED);
     CHECK_STR_CONTAINS(error.fix, "cpu");
     CHECK_STR_CONTAINS(error.fix, "compute-sanitizer");
 }

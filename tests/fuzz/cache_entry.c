@@ -2,7 +2,7 @@
 /* Entries of the compile cache. With the first byte's lowest bit the checksums are made to fit, so
  * that what is behind them is read. An entry that is good can be packed again, and is good then.
  * */
-#include "base/hash128.h"
+#include "base/siphash.h"
 #include "client/compile/cache.h"
 #include "fuzz.h"
 
@@ -25,11 +25,11 @@ static void mend(uint8_t *data, size_t size) {
     h.bytes = size;
     for (int i = 0; i < PARTS; i++) {
         if (h.parts[i].bytes > size - at || i == PARTS - 1) h.parts[i].bytes = size - at;
-        bh__hash128(data + at, h.parts[i].bytes, h.parts[i].hash);
+        bh__checksum(data + at, h.parts[i].bytes, h.parts[i].hash);
         if (i == 0) memcpy(h.key_hash, h.parts[0].hash, sizeof h.key_hash);
         at += h.parts[i].bytes;
     }
-    bh__hash128(&h, offsetof(head, hash), h.hash);
+    bh__checksum(&h, offsetof(head, hash), h.hash);
     memcpy(data, &h, sizeof h);
 }
 

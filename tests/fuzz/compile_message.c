@@ -2,7 +2,7 @@
 /* Jobs and answers of compiles, as the other side reads them. The first byte says which of both,
  * and whether the checksum is made to fit, so that the fields are read. What was read is written
  * and read again. */
-#include "base/hash128.h"
+#include "base/siphash.h"
 #include "memory_file.h"
 #include "wire/compile.h"
 
@@ -12,7 +12,7 @@ enum { HEAD = 40, BYTES_AT = 16, HASH_AT = 24 };
 static void mend(uint8_t *block, uint64_t size) {
     uint64_t hash[2];
     if (size < HEAD) return;
-    bh__hash128(block + HEAD, size - HEAD, hash);
+    bh__checksum(block + HEAD, size - HEAD, hash);
     memcpy(block + BYTES_AT, &size, sizeof size);
     memcpy(block + HASH_AT, hash, sizeof hash);
 }

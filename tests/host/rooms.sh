@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The includes of src/client against src/client/rooms.txt: which room uses which, and no cycles.
+# The includes of src/client against src/client/rooms.txt: which room uses which, and no cycles. And
+# those of src/base: none but its own and the system's.
 set -eu
 source=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$source/src"
@@ -81,4 +82,8 @@ for component in base wire sandbox writes worker ptx cpu cuda compile; do
     found=$(grep -rl '#include "client/' "$component" 2>/dev/null || true)
     [ -z "$found" ] || fail "src/$component includes headers of src/client: $found"
 done
+
+# src/base depends on nothing, the public header included. error.h alone fills in a bh_error.
+found=$(grep -n '^#include "' base/*.[ch] | grep -v '"base/' | grep -v '^base/error\.h:.*"bulkhead\.h"' || true)
+[ -z "$found" ] || fail "src/base includes what is not its own: $found"
 exit $failed

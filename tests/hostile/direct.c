@@ -51,6 +51,19 @@ TEST(a_worker_that_is_ready_twice_is_replaced) {
     CHECK_STATUS(status, BH_E_INTERNAL);
 }
 
+/* With such a trait its memory would not be checked, or its orders not be timed. */
+TEST(a_worker_that_states_traits_of_another_kind_is_not_used) {
+    bh_device_options options = surrounded("other_traits", 1);
+    bh_device device;
+    CHECK_STATUS(bh_device_open(&options, &device), BH_E_NO_DEVICE);
+    bh_error error;
+    bh_last_error(&error);
+    CHECK_STR_CONTAINS(error.message, "states the traits 0x");
+    REQUIRE_OK(bh_device_open(&options, &device));
+    check_serves(device);
+    CHECK_OK(bh_device_close(device));
+}
+
 /* Its reason has a status that is none, and texts without an end. */
 TEST(a_worker_that_refuses_to_start_is_quoted_with_care) {
     bh_device_options options = surrounded("refuses_to_boot", 1);

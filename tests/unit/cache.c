@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/hash128.h"
 #include "base/sha256.h"
+#include "base/siphash.h"
 #include "client/compile/cache.h"
 #include "client/compile/in_flight.h"
 #include "client/compile/inputs.h"
@@ -87,7 +87,7 @@ static bh__product *make_product(const char *key) {
     product->count = 6;
     product->key = (const uint8_t *)key;
     product->key_bytes = strlen(key);
-    bh__hash128(key, strlen(key), product->hash);
+    bh__checksum(key, strlen(key), product->hash);
     return product;
 }
 
@@ -125,7 +125,7 @@ TEST(two_headers_that_hash_alike_are_told_apart) {
     bh__arena arena = {0};
     bh__read read = {.path = path, .bytes = 16};
     bh__reads reads = {&read, 1, NULL, 0};
-    bh__hash128("#define VALUE 1\n", 16, read.hash);
+    bh__checksum("#define VALUE 1\n", 16, read.hash);
     REQUIRE(bh__reads_complete(&reads, &arena, bh__clock_ns()));
     CHECK_NE(bh__reads_check(&reads, false), BH__STALE);
     bh__read other = read;
@@ -196,7 +196,7 @@ TEST(a_forged_entry_with_good_checksums_is_refused) {
             memcpy(&length, forged + PARTS_AT + part * PART, 8);
             length = how == 0 ? UINT64_MAX : how == 1 ? length + 1 : UINT64_MAX / 2;
             memcpy(forged + PARTS_AT + part * PART, &length, 8);
-            bh__hash128(forged, HEAD - 16, (uint64_t *)(void *)(forged + HEAD - 16));
+            bh__checksum(forged, HEAD - 16, (uint64_t *)(void *)(forged + HEAD - 16));
             CHECK_EQ(bh__entry_unpack(forged, entry.count, "key", 3, &out), BH__ENTRY_BAD);
             free(forged);
         }
@@ -214,8 +214,8 @@ TEST(a_forged_entry_with_good_checksums_is_refused) {
         if (how == 2) forged[reads_at + 24] = 'x'; /* no absolute path */
         uint8_t *part = forged + PARTS_AT + 2 * PART;
         memcpy(&bytes, part, 8);
-        bh__hash128(forged + reads_at, bytes, (uint64_t *)(void *)(part + 8));
-        bh__hash128(forged, HEAD - 16, (uint64_t *)(void *)(forged + HEAD - 16));
+        bh__checksum(forged + reads_at, bytes, (uint64_t *)(void *)(part + 8));
+        bh__checksum(forged, HEAD - 16, (uint64_t *)(void *)(forged + HEAD - 16));
         CHECK_EQ(bh__entry_unpack(forged, entry.count, "key", 3, &out), BH__ENTRY_BAD);
         free(forged);
     }

@@ -14,6 +14,7 @@
 #include "client/core/sized.h"
 #include "client/memory/grant.h"
 #include "client/memory/memory.h"
+#include "client/process/kinds.h"
 #include "wire/share.h"
 
 typedef unsigned long long ull;
@@ -170,11 +171,11 @@ static bh_status check_share(const int fds[BH_SHARE_FDS], const bh_share_token *
     return *out_grant ? bh__token_check(*out_grant, token) : bh__last()->status;
 }
 
-/* Memory of the CPU device is a file. It must have the size in the token and be sealed: otherwise
+/* Memory that is not opaque is a file. It must have the size in the token and be sealed: otherwise
  * its owner could shrink it, and access would kill this process. */
 static bh_status check_memory(int fd, const bh_share_token *token) {
     struct stat info = {0};
-    bool is_file = strcmp(token->kind, "cpu") == 0;
+    bool is_file = !bh__device_kind_may(token->kind, BH__TRAIT_OPAQUE_MEMORY);
     /* Only the device can check its own memory; descriptors that are certainly not its memory are
      * refused here. */
     bool is_device = fstat(fd, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode) &&
@@ -344,7 +345,7 @@ bh_status bh_share_map(const int fds[BH_SHARE_FDS], const bh_share_token *token,
     if (token) own = *token;
     bh__grant *grant;
     bh_status status = check_share(fds, token ? &own : NULL, &grant);
-    if (status == BH_OK && strcmp(own.kind, "cpu") != 0)
+    if (status == BH_OK && bh__device_kind_may(own.kind, BH__TRAIT_OPAQUE_MEMORY))
         status = bh__refuse(
             BH_E_UNSUPPORTED, "use bh_cuda_map_share of libbulkhead-cuda, or import it on a device",
             "memory of a device of kind \"%s\" cannot be mapped in host memory", own.kind);

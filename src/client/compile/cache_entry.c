@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash128.h"
+#include "base/siphash.h"
 #include "client/compile/cache.h"
 #include "client/module/module.h"
 #include "client/module/product.h"
@@ -74,7 +74,7 @@ static void pack_names(bh__pack *pack, const bh__names *names) {
 
 static void end_part(bh__pack *pack, size_t *from, part *out) {
     out->bytes = pack->count - *from;
-    if (!pack->failed) bh__hash128(pack->data + *from, out->bytes, out->hash);
+    if (!pack->failed) bh__checksum(pack->data + *from, out->bytes, out->hash);
     *from = pack->count;
 }
 
@@ -97,7 +97,7 @@ bool bh__entry_pack(const bh__product *product, bh__pack *out) {
     end_part(out, &from, &h.parts[PART_OUTPUT]);
     if (out->failed) return false;
     h.bytes = out->count;
-    bh__hash128(&h, offsetof(head, hash), h.hash);
+    bh__checksum(&h, offsetof(head, hash), h.hash);
     memcpy(out->data, &h, sizeof h);
     return true;
 }
@@ -106,7 +106,7 @@ bool bh__entry_pack(const bh__product *product, bh__pack *out) {
 
 static bool hash_is(const void *data, size_t bytes, const uint64_t expected[2]) {
     uint64_t hash[2];
-    bh__hash128(data, bytes, hash);
+    bh__checksum(data, bytes, hash);
     return hash[0] == expected[0] && hash[1] == expected[1];
 }
 

@@ -71,10 +71,10 @@ bh_status bh_link(const bh_binary *parts, size_t count, const bh_compile_options
 }
 
 /* Fails if the device has stopped. */
-static bh_status device_info(bh_device handle, bh_device_info *out) {
+static bh_status find_target(bh_device handle, bh__compile_target *out) {
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
     if (!device) return bh__last()->status;
-    *out = device->info;
+    *out = (bh__compile_target){.info = device->info, .traits = device->traits};
     bh__device_unlock(device);
     return BH_OK;
 }
@@ -83,11 +83,11 @@ bh_status bh_module_compile(bh_device device, const char *source, const bh_compi
                             bh_module *out) {
     if (!out)
         return without_log(bh__refuse(BH_E_INVALID, "pass storage for the module", "out is NULL"));
-    bh_device_info info;
+    bh__compile_target target;
     bh__compile_request request;
     bh__outcome outcome;
-    bh_status status = device_info(device, &info);
-    if (status == BH_OK) status = bh__request_compile(&request, source, options, &info);
+    bh_status status = find_target(device, &target);
+    if (status == BH_OK) status = bh__request_compile(&request, source, options, &target);
     if (status != BH_OK) return without_log(status);
     status = run(&request, &outcome);
     if (status != BH_OK) return status;
@@ -99,9 +99,9 @@ bh_status bh_module_compile(bh_device device, const char *source, const bh_compi
 /* Makes a request that borrows nothing. Returns NULL with the thread's error set on failure. */
 static bh__compile_request *make_owned_request(const char *source,
                                                const bh_compile_options *options,
-                                               const bh_device_info *info) {
+                                               const bh__compile_target *target) {
     bh__compile_request *request = malloc(sizeof *request);
-    if (request && bh__request_compile(request, source, options, info) != BH_OK) {
+    if (request && bh__request_compile(request, source, options, target) != BH_OK) {
         free(request);
         return NULL;
     }
@@ -115,10 +115,10 @@ static bh__compile_request *make_owned_request(const char *source,
 static bh_status submit(bh_device handle, const char *source, const bh_compile_options *options,
                         bh_module *out, bh_ticket *ticket) {
     if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the module", "out is NULL");
-    bh_device_info info;
-    bh_status status = device_info(handle, &info);
+    bh__compile_target target;
+    bh_status status = find_target(handle, &target);
     if (status != BH_OK) return status;
-    bh__compile_request *request = make_owned_request(source, options, &info);
+    bh__compile_request *request = make_owned_request(source, options, &target);
     if (!request) return bh__last()->status;
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
     bh__module *module = device ? bh__module_announce(device) : NULL;

@@ -8,12 +8,13 @@
 #include <unistd.h>
 
 #include "base/environment.h"
-#include "base/hash128.h"
+#include "base/siphash.h"
 #include "client/compile/cache.h"
 #include "client/compile/request.h"
 #include "client/core/error.h"
 #include "client/core/sized.h"
 #include "client/module/module.h"
+#include "wire/message.h"
 
 #define MAX_SOURCE ((size_t)256 << 20)
 #define MIN_MEMORY ((uint64_t)64 << 20)
@@ -286,13 +287,13 @@ static void take_common(bh__compile_request *request, const bh_compile_options *
 }
 
 /* The device's architecture if it has one. The CPU device runs PTX of any architecture. */
-static const char *choose_arch(const bh_compile_options *o, const bh_device_info *device) {
+static const char *choose_arch(const bh_compile_options *o, const bh__compile_target *target) {
     if (o->arch) return o->arch;
-    return device && is_arch(device->arch) ? device->arch : "sm_80";
+    return target && is_arch(target->info.arch) ? target->info.arch : "sm_80";
 }
 
 static bh_status fill_compile(bh__compile_request *request, const char *source,
-                              const bh_compile_options *o, const bh_device_info *device) {
+                              const bh_compile_options *o, const bh__compile_target *target) {
     bh__compile_job *job = &request->job;
     bh_status status = check_numbers(o);
     if (status == BH_OK) status = check_name(o->name);
@@ -303,16 +304,16 @@ static bh_status fill_compile(bh__compile_request *request, const char *source,
         return bh__refuse(BH_E_INVALID, "compile at most 256 MiB at once",
                           "the source has %llu bytes", (unsigned long long)job->source.count);
     take_common(request, o);
-    request->for_cuda = device && strcmp(device->kind, "cuda") == 0;
-    if (device && o->output == BH_OUTPUT_LTOIR)
+    request->for_cubin = target && (target->traits & BH__TRAIT_LOADS_CUBIN);
+    if (target && o->output == BH_OUTPUT_LTOIR)
         return bh__refuse(BH_E_INVALID, "compile with bh_compile and link with bh_link",
                           "bh_compile_options.output is BH_OUTPUT_LTOIR, which no device can run");
-    if (device && !request->for_cuda && o->output == BH_OUTPUT_CUBIN)
+    if (target && !request->for_cubin && o->output == BH_OUTPUT_CUBIN)
         return bh__refuse(BH_E_UNSUPPORTED, "use BH_OUTPUT_AUTO or BH_OUTPUT_PTX",
                           "bh_compile_options.output is BH_OUTPUT_CUBIN, and the %s device "
                           "runs PTX only",
-                          device->kind);
-    snprintf(request->arch, sizeof request->arch, "%s", choose_arch(o, device));
+                          target->info.kind);
+    snprintf(request->arch, sizeof request->arch, "%s", choose_arch(o, target));
     job->arch = bytes_of(request->arch);
     job->name = bytes_of(o->name ? o->name : "source.cu");
     status = take_list(request, "defines", o->defines, o->define_count, &job->defines);
@@ -333,12 +334,12 @@ static bh_status fill_compile(bh__compile_request *request, const char *source,
 }
 
 bh_status bh__request_compile(bh__compile_request *request, const char *source,
-                              const bh_compile_options *options, const bh_device_info *device) {
+                              const bh_compile_options *options, const bh__compile_target *target) {
     memset(request, 0, sizeof *request);
     if (!source) return bh__refuse(BH_E_INVALID, "pass CUDA C++ as text", "source is NULL");
     bh_compile_options o;
     bh_status status = take_options(options, &o);
-    if (status == BH_OK) status = fill_compile(request, source, &o, device);
+    if (status == BH_OK) status = fill_compile(request, source, &o, target);
     if (status != BH_OK) bh__request_free(request);
     return status;
 }
@@ -534,7 +535,7 @@ static void make_key(bh__compile_request *request, const bh__probe *probe,
     bh__pack_texts(key, &job->expressions);
     bh__pack_texts(key, &job->extra);
     bh__pack_texts(key, &job->inputs);
-    if (!key->failed) bh__hash128(key->data, key->count, request->hash);
+    if (!key->failed) bh__checksum(key->data, key->count, request->hash);
 }
 
 bh_status bh__request_resolve(bh__compile_request *request, bh_error *error) {
@@ -551,7 +552,7 @@ bh_status bh__request_resolve(bh__compile_request *request, bh_error *error) {
     if (status != BH_OK) return status;
     job->compiler = links ? 0 : with->compiler;
     if (job->output == BH_OUTPUT_AUTO) {
-        bool cubin = request->for_cuda && with->compiler == BH_COMPILER_NVRTC;
+        bool cubin = request->for_cubin && with->compiler == BH_COMPILER_NVRTC;
         job->output = cubin ? BH_OUTPUT_CUBIN : BH_OUTPUT_PTX;
     }
     job->compiler_path = bytes_of(with->path);

@@ -7,8 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/hash128.h"
 #include "base/sha256.h"
+#include "base/siphash.h"
 #include "client/compile/inputs.h"
 #include "client/module/product.h"
 
@@ -86,7 +86,7 @@ static uint8_t *read_file(const char *path, uint64_t expected, bh__file_id *out_
 
 static bool hash_matches(const bh__read *read, const uint8_t *data) {
     uint64_t hash[2];
-    bh__hash128(data, read->bytes, hash);
+    bh__checksum(data, read->bytes, hash);
     return hash[0] == read->hash[0] && hash[1] == read->hash[1];
 }
 

@@ -10,7 +10,7 @@
 
 #include "base/environment.h"
 #include "base/hash.h"
-#include "base/hash128.h"
+#include "base/siphash.h"
 #include "client/compile/cache.h"
 #include "client/compile/compiler.h"
 #include "client/compile/in_flight.h"
@@ -187,13 +187,14 @@ static void store_in_memory(bh__probe *probe) {
 /* ---- on disk ---- */
 
 static void file_name(const char *dir, const char *environment, const char *program, char out[40]) {
-    bh__hash128_state state;
-    uint64_t hash[2];
-    bh__hash128_start(&state);
-    bh__hash128_add(&state, dir, strlen(dir) + 1);
-    bh__hash128_add(&state, environment, strlen(environment) + 1);
-    bh__hash128_add(&state, program, strlen(program) + 1);
-    bh__hash128_end(&state, hash);
+    /* The hash of one text is the key for the next. */
+    const char *const texts[] = {dir, environment, program};
+    uint64_t hash[2] = {0};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        uint8_t key[16];
+        memcpy(key, hash, sizeof key);
+        bh__siphash128(key, texts[i], strlen(texts[i]), hash);
+    }
     snprintf(out, 40, "probe-%016llx", (unsigned long long)hash[0]);
 }
 
@@ -217,7 +218,7 @@ static void pack(bh__pack *out, const bh__probe *probe) {
         bh__pack_raw(out, &entry->id, sizeof entry->id);
     }
     uint64_t hash[2] = {0};
-    if (!out->failed) bh__hash128(out->data, out->count, hash);
+    if (!out->failed) bh__checksum(out->data, out->count, hash);
     bh__pack_raw(out, hash, sizeof hash);
 }
 
@@ -226,7 +227,7 @@ static bool unpack(bh__unpack in, bh__probe *probe) {
     if (in.left < sizeof hash) return false;
     in.left -= sizeof hash;
     memcpy(expected, in.data + in.left, sizeof expected);
-    bh__hash128(in.data, in.left, hash);
+    bh__checksum(in.data, in.left, hash);
     if (hash[0] != expected[0] || hash[1] != expected[1] || bh__unpack_u64(&in) != MAGIC)
         return false;
     probe->made_ns = bh__unpack_u64(&in);

@@ -13,7 +13,7 @@ typedef struct bh__compile_request {
     bh__arena arena;
     bh__compile_job job;
     uint32_t wanted; /* BH_COMPILER_AUTO ... */
-    bool for_cuda;   /* the result is for a CUDA device */
+    bool for_cubin;  /* the result is for a device that loads cubins */
     const char *compiler_dir;
     const char *cache_dir; /* NULL: the default */
     uint64_t cache_limit;
@@ -29,10 +29,16 @@ typedef struct bh__compile_request {
     uint64_t hash[2]; /* of the key */
 } bh__compile_request;
 
-/* Checks the source and the options. `device` is the device that the result is for, or NULL. Sets
+/* What a compile must know of the device that its result is for. */
+typedef struct bh__compile_target {
+    bh_device_info info;
+    uint32_t traits; /* BH__TRAIT_... */
+} bh__compile_target;
+
+/* Checks the source and the options. `target` is the device that the result is for, or NULL. Sets
  * the thread's error on failure. */
 bh_status bh__request_compile(bh__compile_request *request, const char *source,
-                              const bh_compile_options *options, const bh_device_info *device);
+                              const bh_compile_options *options, const bh__compile_target *target);
 bh_status bh__request_link(bh__compile_request *request, bh__product *const *parts, size_t count,
                            const bh_compile_options *options);
 /* Chooses the compiler and makes the key. */

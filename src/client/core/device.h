@@ -71,6 +71,7 @@ struct bh__device {
     bh__observe_room observe;
     bh_device_options options;
     bh_device_info info;
+    uint32_t traits;      /* BH__TRAIT_..., of the active worker */
     bh_counters counters; /* counters that are not kept per lane */
 
     bh__memory_room memory;

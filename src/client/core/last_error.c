@@ -35,6 +35,15 @@ const char *bh_version(void) {
     return BULKHEAD_VERSION;
 }
 
+_Static_assert(BH_LOG_ERROR == (int)BH__LOG_ERROR && BH_LOG_WARNING == (int)BH__LOG_WARNING &&
+                   BH_LOG_INFO == (int)BH__LOG_INFO && BH_LOG_DEBUG == (int)BH__LOG_DEBUG,
+               "base/log.h has the levels of the public header");
+
 bh_status bh_log_set(bh_log_fn *log, void *context, int32_t max_level) {
-    return bh__log_set(log, context, max_level, bh__last());
+    if (log && (max_level < BH_LOG_ERROR || max_level > BH_LOG_DEBUG))
+        return bh__refuse(BH_E_INVALID, "use BH_LOG_ERROR, _WARNING, _INFO or _DEBUG",
+                          "max_level is %d, not %d to %d", max_level, BH_LOG_ERROR, BH_LOG_DEBUG);
+    if (bh__log_set(log, context, max_level) == 0) return BH_OK;
+    return bh__refuse(BH_E_BUSY, "set the log callback from one thread at a time",
+                      "%d log callbacks are being replaced at once", BH__LOG_SINKS);
 }

@@ -24,6 +24,7 @@
 #include "client/memory/memory.h"
 #include "client/module/module.h"
 #include "client/observe/trace.h"
+#include "client/process/kinds.h"
 #include "client/process/programs.h"
 #include "client/queue/queue.h"
 #include "client/sequence/sequence.h"
@@ -96,13 +97,6 @@ static bh_status take_options(const bh_device_options *given, bh_device_options 
                              "use a power of two from 64 to 65536");
     }
     return take_sandbox(&out->sandbox);
-}
-
-static bh_status check_kind(const bh_device_options *options, const char *kind) {
-    if (!(options->flags & BH_DEVICE_CHECK) || strcmp(kind, "cpu") == 0) return BH_OK;
-    return bh__refuse(
-        BH_E_UNSUPPORTED, "open the device \"cpu\", or run the program under compute-sanitizer",
-        "checks (BH_DEVICE_CHECK) are not supported on the device \"%s\", only on \"cpu\"", kind);
 }
 
 /* ---- addresses ---- */
@@ -383,7 +377,6 @@ static bh_status open_one(const bh_device_options *options, const bh_device_opti
     char kind[16] = "", path[4096];
     uint32_t index;
     if (bh__device_name_parse(options->device, kind, &index) != BH_OK ||
-        check_kind(options, kind) != BH_OK ||
         bh__worker_find(options->worker_dir, kind, path, sizeof path) != BH_OK) {
         return bh__last()->status;
     }
@@ -642,6 +635,28 @@ static void put_entry(bh_device_entry *entries, size_t index, size_t info_bytes,
     if (entry->status == BH_OK) memcpy(target + head, &size, sizeof size);
 }
 
+/* The devices of one kind, appended to a list that has `count` entries. Returns how many it has
+ * then. */
+static size_t list_kind(const bh__device_kind *kind, bh_device_entry *entries, size_t capacity,
+                        size_t count, size_t info_bytes) {
+    for (uint32_t index = 0; index < (kind->numbered ? 64 : 1); index++) {
+        /* An entry that is not stored is counted. Whether a device is the last of its kind is known
+         * only by opening the next. */
+        if (!kind->numbered && count >= capacity) return count + 1;
+        bh_device_entry entry;
+        char name[32];
+        bh__device_name_write(kind->name, index, name, sizeof name);
+        try_open(name, &entry);
+        /* The first one is listed even if it is missing, with the reason. The list ends at the next
+         * one that is missing. */
+        if (index > 0 && entry.status != BH_OK) break;
+        if (count < capacity) put_entry(entries, count, info_bytes, &entry);
+        count++;
+        if (entry.status != BH_OK) break;
+    }
+    return count;
+}
+
 bh_status bh_device_enumerate(bh_device_entry *entries, size_t capacity, size_t *count) {
     if (!count || (!entries && capacity)) {
         return bh__refuse(BH_E_INVALID, "pass storage for the entries and their count",
@@ -650,23 +665,7 @@ bh_status bh_device_enumerate(bh_device_entry *entries, size_t capacity, size_t 
     if (bh__refuse_forked()) return BH_E_STOPPED;
     *count = 0;
     size_t info_bytes = capacity ? entry_info_bytes(entries) : 0;
-    for (uint32_t index = 0; index < 64; index++) {
-        bh_device_entry entry;
-        char name[32];
-        snprintf(name, sizeof name, "cuda:%u", index);
-        try_open(name, &entry);
-        /* The first one is listed even if it is missing, with the reason. The list ends at the next
-         * one that is missing. */
-        if (index > 0 && entry.status != BH_OK) break;
-        if (*count < capacity) put_entry(entries, *count, info_bytes, &entry);
-        ++*count;
-        if (entry.status != BH_OK) break;
-    }
-    if (*count < capacity) {
-        bh_device_entry entry;
-        try_open("cpu", &entry);
-        put_entry(entries, *count, info_bytes, &entry);
-    }
-    ++*count;
+    for (size_t i = 0; i < BH__DEVICE_KINDS; i++)
+        *count = list_kind(&bh__device_kinds[i], entries, capacity, *count, info_bytes);
     return BH_OK;
 }

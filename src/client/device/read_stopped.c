@@ -9,6 +9,7 @@
 #include "client/core/handles.h"
 #include "client/device/device.h"
 #include "client/memory/memory.h"
+#include "client/process/kinds.h"
 #include "client/queue/doubt.h"
 #include "client/queue/uses.h"
 
@@ -20,10 +21,7 @@ static bh_status open_reader(bh__device *device) {
     snprintf(folder, sizeof folder, "%s", device->supervisor.worker_path);
     char *end = strrchr(folder, '/');
     if (end) *end = 0;
-    if (strcmp(device->kind, "cpu") == 0)
-        snprintf(name, sizeof name, "cpu");
-    else
-        snprintf(name, sizeof name, "%s:%u", device->kind, device->device_index);
+    bh__device_name_write(device->kind, device->device_index, name, sizeof name);
     bh_device_options options = BH_INIT(options);
     options.device = name;
     options.worker_dir = end ? folder : NULL;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Parses device names and finds the programs that the library starts. */
-#include <dirent.h>
+/* Finds the programs that the library starts. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,58 +9,8 @@
 
 #include "base/environment.h"
 #include "client/core/error.h"
+#include "client/process/kinds.h"
 #include "client/process/programs.h"
-
-/* The number in a file of a PCI device, "0x10de"; 0: there is none. */
-static unsigned long pci_number(const char *folder, const char *device, const char *file) {
-    char path[512], text[32] = "";
-    snprintf(path, sizeof path, "%.200s/%.200s/%s", folder, device, file);
-    FILE *opened = fopen(path, "re");
-    if (!opened) return 0;
-    if (!fgets(text, sizeof text, opened)) text[0] = 0;
-    fclose(opened);
-    return strtoul(text, NULL, 16);
-}
-
-bool bh__pci_has_nvidia(const char *folder) {
-    enum { NVIDIA = 0x10de, DISPLAY = 0x03 }; /* vendor; class of graphics and 3D controllers */
-    DIR *devices = opendir(folder);
-    bool found = false;
-    for (struct dirent *entry; devices && !found && (entry = readdir(devices));)
-        found = entry->d_name[0] != '.' && pci_number(folder, entry->d_name, "vendor") == NVIDIA &&
-                pci_number(folder, entry->d_name, "class") >> 16 == DISPLAY;
-    if (devices) closedir(devices);
-    return found;
-}
-
-bool bh__nvidia_present(void) {
-    return access("/dev/nvidiactl", F_OK) == 0 ||
-           access("/proc/driver/nvidia/version", F_OK) == 0 ||
-           bh__pci_has_nvidia("/sys/bus/pci/devices");
-}
-
-bh_status bh__device_name_parse(const char *name, char kind[16], uint32_t *out_index) {
-    *out_index = 0;
-    if (!name || !*name || strcmp(name, "auto") == 0) {
-        snprintf(kind, 16, "%s", bh__nvidia_present() ? "cuda" : "cpu");
-        return BH_OK;
-    }
-    if (strcmp(name, "cpu") == 0 || strcmp(name, "cuda") == 0) {
-        snprintf(kind, 16, "%s", name);
-        return BH_OK;
-    }
-    if (strncmp(name, "cuda:", 5) == 0 && name[5] >= '0' && name[5] <= '9') {
-        char *end;
-        unsigned long index = strtoul(name + 5, &end, 10);
-        if (*end == 0 && index < 1024) {
-            snprintf(kind, 16, "cuda");
-            *out_index = (uint32_t)index;
-            return BH_OK;
-        }
-    }
-    return bh__refuse(BH_E_INVALID, "use auto, cpu, cuda, cuda:N, or a list such as cuda,cpu",
-                      "\"%.60s\" is not the name of a device", name);
-}
 
 static bool try_path(char *out, size_t bytes, const char *folder, int length, const char *below,
                      const char *program) {
@@ -150,12 +99,13 @@ bh_status bh__worker_find(const char *worker_dir, const char *kind, char *out, s
     }
     if (find_program(program, out, bytes)) return BH_OK;
     char note[300];
-    if (strcmp(kind, "cuda") == 0) {
-        return bh__refuse(BH_E_NO_DEVICE,
-                          "install bulkhead-worker-cuda, or open the device \"cpu\"",
-                          "%s, and its worker program, bulkhead-worker-cuda, is not installed",
-                          bh__nvidia_present() ? "this machine has an NVIDIA device"
-                                               : "this machine has no NVIDIA device");
+    const bh__device_kind *known = bh__device_kind_find(kind);
+    if (known && known->needs) {
+        char fix[128];
+        snprintf(fix, sizeof fix, "install %s, or open the device \"cpu\"", program);
+        return bh__refuse(BH_E_NO_DEVICE, fix,
+                          "this machine has %s %s, and its worker program, %s, is not installed",
+                          known->found() ? "an" : "no", known->needs, program);
     }
     return bh__refuse(BH_E_NO_DEVICE,
                       "reinstall Bulkhead, or name the folder in worker_dir or BULKHEAD_WORKER_DIR",

@@ -2,8 +2,8 @@
 /* Request counters per lane: those of the application and those that workers report. */
 #include <string.h>
 
-#include "base/histogram.h"
 #include "client/queue/queue.h"
+#include "wire/histogram.h"
 
 /* ---- the workers' counters ---- */
 

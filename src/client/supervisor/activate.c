@@ -45,6 +45,7 @@ static void count_takeover(bh__device *device) {
 static void take_info(bh__device *device, const bh__worker *worker) {
     const bh_device_info *info = &worker->info;
     device->info = *info;
+    device->traits = worker->traits;
     device->memory.chunk_granularity = worker->chunk_granularity;
     device->queue.warp_mask = bh__is_power_of_two(info->warp_size) ? info->warp_size - 1 : 0;
     if (!device->memory.limit_given) device->options.memory_limit = info->memory_total;

@@ -12,8 +12,6 @@
 #include "client/sequence/sequence.h"
 #include "client/supervisor/judge.h"
 
-enum { ILLEGAL_ADDRESS = 700 }; /* CUDA_ERROR_ILLEGAL_ADDRESS */
-
 enum {
     BLAME_BYTES = sizeof((bh_error *)0)->message,
     HEAD_BYTES = 420 /* of them for the name of a request: enough for eight steps of a sequence */
@@ -257,8 +255,7 @@ static void write_blame(bh__judgement *self) {
                  list);
     else
         join(self->blame.message, only, ": ", reported);
-    if (self->candidates == 1 && blamed_lane && bh__guarded(self->device) &&
-        cause->error.device_code == ILLEGAL_ADDRESS)
+    if (self->candidates == 1 && blamed_lane && bh__guarded(self->device) && cause->illegal)
         describe_access(self, blamed_lane, self->blamed[blamed_lane->index]);
 }
 

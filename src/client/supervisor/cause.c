@@ -76,6 +76,7 @@ bool bh__cause_reported(bh__device *device, bh__worker *worker, bh__cause *out) 
     out->broken = report.status == BH_E_STOPPED;
     out->address = report.address;
     out->bytes = report.bytes;
+    out->illegal = report.illegal != 0;
     add_assertion(device, worker, out);
     if (is_in_flight(device, area, &report)) {
         out->lane_known = true;

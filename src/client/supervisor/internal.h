@@ -18,6 +18,7 @@ typedef struct bh__cause {
     uint64_t sequence; /* 0: not known; otherwise `lane` is known too */
     uint64_t address;  /* of the bad access, if `bytes` is not 0 */
     uint32_t bytes;    /* of that access; 0: not reported */
+    bool illegal;      /* a kernel accessed an illegal address, which may be unknown */
     uint32_t step;     /* of a sequence, counted from 1; 0: not known */
     bh_error error;    /* for the blamed request */
 } bh__cause;

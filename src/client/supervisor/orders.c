@@ -439,24 +439,26 @@ static bool may_fail(uint32_t type) {
            type == BH__MSG_MODULE_UNLOAD || type == BH__MSG_SEQUENCE_DROP;
 }
 
-/* The memory of the CPU device is a file that successors of this worker map too. If the file were
- * smaller than requested, or could shrink, accessing it would kill them. */
-static bool is_valid_chunk(const bh__device *device, const bh__chunk *chunk, int fd) {
-    if (strcmp(device->kind, "cpu") != 0) return true;
+/* Memory that is not opaque is a file that successors of this worker map too. If the file were
+ * smaller than requested, or could shrink, accessing it would kill them. With checks the application
+ * maps a part of it, so there it must be such a file whatever the worker states. */
+static bool is_valid_chunk(const bh__device *device, const bh__worker *worker,
+                           const bh__chunk *chunk, int fd) {
+    if ((worker->traits & BH__TRAIT_OPAQUE_MEMORY) && !bh__checked(device)) return true;
     uint64_t bytes = bh__checked(device) ? bh__checked_chunk_bytes(chunk->bytes) : chunk->bytes;
     return bh__share_is_steady(fd, bytes) && bh__share_is_writable(fd);
 }
 
 /* Returns true if the answer has the data and descriptors that this order requires. */
-static bool is_valid_answer(const bh__device *device, const bh__order *order,
-                            const bh__message *message) {
+static bool is_valid_answer(const bh__device *device, const bh__worker *worker,
+                            const bh__order *order, const bh__message *message) {
     if (message->u.error.status != BH_OK || message->fds_refused) return true;
     switch (order->type) {
     case BH__MSG_CHUNK_CREATE:
         return order->chunk.flags & BH__CHUNK_DRIVER
                    ? message->data_bytes == sizeof(uint64_t)
                    : message->fd_count == 1 &&
-                         is_valid_chunk(device, &order->chunk, message->fds[0]);
+                         is_valid_chunk(device, worker, &order->chunk, message->fds[0]);
     case BH__MSG_MODULE_LOAD:
         return message->fd_count == 1;
     case BH__MSG_FIT:
@@ -476,7 +478,7 @@ static bool accept_answer(const bh__device *device, bh__worker *worker,
     else if (order->serial != message->serial)
         set_error(worker, "it answered order %u, and order %u (%s) was next", message->serial,
                   order->serial, bh__order_name(order->type));
-    else if (!is_valid_answer(device, order, message))
+    else if (!is_valid_answer(device, worker, order, message))
         set_error(worker, "its answer to order %u (%s) is invalid: %u bytes, %u descriptors",
                   order->serial, bh__order_name(order->type), message->data_bytes,
                   message->fd_count);

@@ -40,6 +40,7 @@ struct bh__worker {
     uint64_t pinged_at;   /* when the last ping was sent */
     uint32_t pings;
     bh_device_info info; /* of its device, as the worker reports it */
+    uint32_t traits;     /* BH__TRAIT_...; none before READY */
     uint64_t chunk_granularity;
     bool silent;            /* the last ping is not answered yet */
     uint64_t loss;          /* DYING: number of the loss, 0: it was a standby */

@@ -16,6 +16,7 @@
 #include "client/compile/compile.h"
 #include "client/core/fork.h"
 #include "client/jobs/jobs.h"
+#include "client/process/kinds.h"
 #include "client/process/worker_process.h"
 #include "client/queue/queue.h"
 #include "client/queue/resolve.h"
@@ -305,9 +306,9 @@ static void boot_failed(bh__device *device, bh__worker *worker, const bh_error *
 static void worker_ended(bh__device *device, bh__worker *worker) {
     bh__process_end end = {0};
     /* The canary and the socket close before the process can be reaped; waits a little to learn how
-     * it ended. Processes with GPU memory take long to end, and report their crashes themselves. */
+     * it ended, unless that takes long. */
     struct pollfd look = {.fd = worker->process.program.end_fd, .events = POLLIN};
-    poll(&look, 1, strcmp(device->kind, "cpu") == 0 ? 100 : 1);
+    poll(&look, 1, worker->traits & BH__TRAIT_ENDS_SLOWLY ? 1 : 100);
     (void)bh__process_gone(&worker->process, &end);
     if (worker->errors_fd >= 0) bh__worker_read_errors(worker);
     bh__cause cause = {0};
@@ -331,31 +332,51 @@ static bool is_granularity(uint64_t bytes) {
     return bh__is_power_of_two(bytes) && bytes >= MIN_GRANULARITY && bytes <= MAX_GRANULARITY;
 }
 
-static bool worker_ready(bh__device *device, bh__worker *worker, bh__message *message) {
-    const bh__ready *ready = &message->u.ready;
-    if (message->fd_count == 1) {
-        worker->canary_fd = bh__fd_keep(message->fds[0]);
-        message->fd_count = 0;
-    }
+static bool check_ready(const bh__device *device, const bh__ready *ready, bh_error *error) {
+    static const char fix[] = "install the library and the worker programs from the same version";
+    uint32_t may = bh__device_kind_find(device->kind)->traits;
     if (ready->magic != BH__WIRE_MAGIC || ready->version != BH__WIRE_VERSION ||
-        !is_granularity(ready->chunk_granularity)) {
-        bh_error why;
-        bh__fail(&why, BH_E_NO_DEVICE,
-                 "install the library and the worker programs from the same version",
+        !is_granularity(ready->chunk_granularity))
+        bh__fail(error, BH_E_NO_DEVICE, fix,
                  "%s has protocol version %u, this library has version %u",
                  device->supervisor.worker_path, ready->version, BH__WIRE_VERSION);
-        boot_failed(device, worker, &why);
-        return false;
-    }
+    else if (ready->traits & ~may)
+        bh__fail(error, BH_E_NO_DEVICE, fix,
+                 "%s states the traits 0x%x, and a %s device may have 0x%x at most",
+                 device->supervisor.worker_path, ready->traits, device->kind, may);
+    else
+        return true;
+    return false;
+}
+
+/* Texts are terminated. The kind is the one whose program was started. */
+static void take_ready(const bh__device *device, const bh__ready *ready, bh__worker *worker) {
     bh_device_info *info = &worker->info;
     *info = ready->info;
     worker->chunk_granularity = ready->chunk_granularity;
+    worker->traits = ready->traits;
+    worker->profiled = ready->profiled;
     info->size = sizeof *info;
-    info->kind[sizeof info->kind - 1] = info->name[sizeof info->name - 1] = 0;
+    memcpy(info->kind, device->kind, sizeof info->kind);
+    info->name[sizeof info->name - 1] = 0;
     info->driver[sizeof info->driver - 1] = info->arch[sizeof info->arch - 1] = 0;
     info->uuid[sizeof info->uuid - 1] = info->pci[sizeof info->pci - 1] = 0;
     info->no_standby[sizeof info->no_standby - 1] = 0;
     info->sandbox_lack[sizeof info->sandbox_lack - 1] = 0;
+}
+
+static bool worker_ready(bh__device *device, bh__worker *worker, bh__message *message) {
+    bh_error invalid;
+    if (message->fd_count == 1) {
+        worker->canary_fd = bh__fd_keep(message->fds[0]);
+        message->fd_count = 0;
+    }
+    if (!check_ready(device, &message->u.ready, &invalid)) {
+        boot_failed(device, worker, &invalid);
+        return false;
+    }
+    take_ready(device, &message->u.ready, worker);
+    const bh_device_info *info = &worker->info;
     bh__lock_take(&device->lock);
     device->supervisor.alone = info->no_standby[0] != 0;
     bh__lock_give(&device->lock);
@@ -368,7 +389,6 @@ static bool worker_ready(bh__device *device, bh__worker *worker, bh__message *me
         }
         set_degraded(device, &why, false);
     }
-    worker->profiled = ready->profiled;
     worker->state = BH__WORKER_STANDBY;
     bh__orders_brief(device, worker);
     if (worker == device->supervisor.active) bh__orders_go(device, worker);

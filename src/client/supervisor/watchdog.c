@@ -151,7 +151,7 @@ static bool check_orders(bh__device *device, bh__worker *worker, bool kernels_ru
     if (!worker->sent) return false;
     /* A driver may wait for running kernels before it maps or frees memory. Kernels of the active
      * worker also slow down the others. */
-    bool waits = kernels_run && strcmp(device->kind, "cpu") != 0;
+    bool waits = kernels_run && (worker->traits & BH__TRAIT_ORDERS_WAIT);
     if (waits && worker == device->supervisor.active)
         worker->order_since = device->supervisor.watch.clock;
     uint64_t waited = device->supervisor.watch.clock - worker->order_since;

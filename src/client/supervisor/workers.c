@@ -14,15 +14,15 @@
 #include "base/log.h"
 #include "client/callback/callback.h"
 #include "client/core/fork.h"
+#include "client/process/kinds.h"
 #include "client/process/worker_process.h"
 #include "client/queue/queue.h"
 #include "client/queue/resolve.h"
 #include "client/supervisor/internal.h"
 #include "wire/share.h"
 
-/* A GPU's driver is slow to start, more so if several processes start at once. */
 static uint64_t boot_timeout(const bh__device *device) {
-    return (strcmp(device->kind, "cpu") == 0 ? 10 : 30) * BH__NS_PER_S;
+    return bh__device_kind_find(device->kind)->boot_s * BH__NS_PER_S;
 }
 
 /* Does not reuse the current area: a slow waiter could mistake its old and new words for one

@@ -58,6 +58,7 @@ typedef struct worker_state {
     _Atomic bool awake; /* the moment has come */
     uint32_t orders_before, awake_after_ms;
     const bh__device_services *services;
+    bh__device_ops *ops;
     given_file files[FILES];
     _Atomic uint32_t file_count;
     _Atomic uint32_t last_serial; /* of the orders received */

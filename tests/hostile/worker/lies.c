@@ -53,6 +53,13 @@ static void large_granularity(bh_device_info *info, uint64_t *granularity) {
     *granularity = 64 << 20;
 }
 
+/* A trait relaxes a check. Plain memory and plain processes have none. */
+static void other_traits(bh_device_info *info, uint64_t *granularity) {
+    (void)info;
+    (void)granularity;
+    hostile.ops->traits = 1u << below(one_in(2) ? 4 : 32);
+}
+
 /* ---- modules ---- */
 
 static void blob_bytes(uint8_t *blob, uint64_t bytes) {
@@ -197,6 +204,7 @@ const hostility lies[] = {
     {.name = "info_of_everything", .describe = info_of_everything},
     {.name = "info_by_chance", .describe = info_by_chance},
     {.name = "info_without_standby", .describe = info_without_standby},
+    {.name = "other_traits", .describe = other_traits},
     {.name = "odd_granularity", .describe = odd_granularity},
     {.name = "huge_granularity", .describe = huge_granularity},
     {.name = "small_granularity", .describe = small_granularity},

@@ -181,6 +181,7 @@ int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN);
     static bh__device_ops ops;
     ops = bh__cpu_device;
+    hostile.ops = &ops;
     if (take_turn()) {
         const hostility *one = PICK(boot);
         if (one) {

@@ -265,6 +265,7 @@ const bh__device_ops fake_device = {
 
 const bh__device_ops fake_queued_device = {
     MEMORY_AND_MODULES,
+    .traits = BH__TRAIT_OPAQUE_MEMORY | BH__TRAIT_ORDERS_WAIT | BH__TRAIT_ENDS_SLOWLY,
     .lane_open = fake_queue_open,
     .lane_close = fake_queue_close,
     .lane_begin = fake_queue_begin,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The bucket of a bh_histogram that a time belongs to. */
-#ifndef BH_BASE_HISTOGRAM_H
-#define BH_BASE_HISTOGRAM_H
+#ifndef BH_WIRE_HISTOGRAM_H
+#define BH_WIRE_HISTOGRAM_H
 
 #include <stdint.h>
 

@@ -5,19 +5,23 @@
  *
  * A service that hears of each loss, and whose policy never stops the device for a bad request:
  *
- *     void on_loss(void *context, bh_device device, const bh_loss *loss) {
- *         (void)context, (void)device;
- *         fprintf(stderr, "worker %d was lost: %s\n", (int)loss->generation, loss->message);
+ *     void told(void *context, const bh_event *event) {
+ *         (void)context;
+ *         if (event->kind == BH_EVENT_LOSS)
+ *             fprintf(stderr, "worker %d was lost: %s\n", (int)event->loss->generation,
+ *                     event->loss->message);
+ *         if (event->kind == BH_EVENT_HEALTH && event->health->state == BH_HEALTH_STOPPED)
+ *             fprintf(stderr, "the device has stopped: %s\n", event->health->reason);
  *     }
  *     void keep_running(void *context, const bh_loss *loss, bh_verdict *verdict) {
  *         (void)context;
  *         if (loss->kind == BH_LOSS_FAULT || loss->kind == BH_LOSS_DEADLINE) verdict->go_on = 1;
  *     }
- *     bh_status open_service(bh_device *device) {
+ *     bh_status open_service(bh_device *device, bh_watch *watch) {
  *         bh_device_options options = BH_INIT(options);
  *         options.policy = keep_running;
  *         bh_status status = bh_device_open(&options, device);
- *         return status ? status : bh_device_watch(*device, on_loss, NULL);
+ *         return status ? status : bh_watch_open(*device, NULL, told, NULL, watch);
  *     }
  */
 #ifndef BULKHEAD_OBSERVE_H
@@ -139,20 +143,18 @@ typedef struct bh_verdict {
     uint32_t reserved;
 } bh_verdict;
 
-/* ---- watchers ----
- *
- * All of these are called on the dispatcher thread, with no lock held, and may make any call that
- * does not wait.
- */
+/* ---- watchers: one form for everything that is told more than once ---- */
 
-/* `watch` is called after each loss, when the takeover is over. A device has up to 16 watchers,
- * BH_E_BUSY beyond that. */
-typedef void bh_watch_fn(void *context, bh_device device, const bh_loss *loss);
-BH_API bh_status bh_device_watch(bh_device device, bh_watch_fn *watch, void *context);
-/* Removes the watcher with this function and context. On return it is not running and never runs
- * again. Called on the dispatcher thread by the watcher itself, it returns while that one call
- * still runs. BH_E_NOT_FOUND: there is no such watcher. */
-BH_API bh_status bh_device_unwatch(bh_device device, bh_watch_fn *watch, void *context);
+typedef struct bh_watch {
+    uint64_t id;
+} bh_watch;
+
+enum {
+    BH_EVENT_LOSS = 1u << 0,     /* a worker was lost, and the takeover is over */
+    BH_EVENT_HEALTH = 1u << 1,   /* bh_health.state changed */
+    BH_EVENT_PRESSURE = 1u << 2, /* device memory gets scarce */
+    BH_EVENT_PRINT = 1u << 3     /* kernels printed, or an assertion failed */
+};
 
 enum {
     BH_PRESSURE_ABOVE = 1,   /* bytes in buffers reached the threshold */
@@ -169,31 +171,55 @@ typedef struct bh_pressure {
     uint64_t bytes_buffers;
     uint64_t bytes_reserved;
     uint64_t limit;
-    uint64_t times; /* how often this happened since `pressed` was last called for it */
+    uint64_t times; /* how often this happened since the watcher was last told of it */
 } bh_pressure;
 
-/* `pressed` is called when device memory gets scarce. What happens again before it could be called
- * gives one call. `threshold` is in bytes; 0: seven eighths of the limit. A device has up to 16
- * listeners, BH_E_BUSY beyond that. */
-typedef void bh_pressure_fn(void *context, bh_device device, const bh_pressure *pressure);
-BH_API bh_status bh_memory_watch(bh_device device, uint64_t threshold, bh_pressure_fn *pressed,
-                                 void *context);
-/* As bh_device_unwatch. */
-BH_API bh_status bh_memory_unwatch(bh_device device, bh_pressure_fn *pressed, void *context);
+/* What is told. It and all that it points to is valid during the call. */
+typedef struct bh_event {
+    uint32_t size;
+    uint32_t kind; /* one BH_EVENT_...; the fields of other kinds are NULL */
+    bh_device device;
+    const bh_loss *loss;
+    const bh_health *health; /* as of the change */
+    const bh_pressure *pressure;
+    const char *text; /* PRINT: `length` bytes, without a NUL */
+    size_t length;
+} bh_event;
 
-/* `print` gets what kernels print and the text of failed assertions (4 KiB of it), in pieces of any
- * length. Without a callback it is dropped. NULL removes the callback; as with bh_device_unwatch,
- * the previous one does not run after that.
+/* Called on the dispatcher thread, with no lock held. May make any call that does not wait. */
+typedef void bh_event_fn(void *context, const bh_event *event);
+
+typedef struct bh_watch_options {
+    uint32_t size;
+    uint32_t kinds;              /* BH_EVENT_... combined; 0: all */
+    uint64_t pressure_threshold; /* in bytes; 0: seven eighths of the limit */
+} bh_watch_options;
+
+/* `told` is called for what happens from now on, for each kind in the order in which it happens.
+ * A device can have any number of watches; they are called in the order of opening, one after the
+ * other.
  *
- * No kernel waits for the callback. While bh_device_options.print_limit bytes wait for it, further
- * output is dropped, in whole lines where there are any, and in its place the text has a line
+ * HEALTH: each change between BH_HEALTH_OK, DEGRADED, REPLACING and STOPPED, once. Closing is not
+ * told. The state at first is what bh_device_get_health returns.
  *
- *   bulkhead: 123456 bytes of kernels' output were dropped here: ...
+ * PRESSURE: what happens again before `told` could be called gives one call. A watch that is opened
+ * above its threshold is told at once.
+ *
+ * PRINT: in pieces of any length, with the text of failed assertions (4 KiB of it). Text that nobody
+ * watches is dropped. No kernel waits for a watcher. While bh_device_options.print_limit bytes wait
+ * for the slowest, further output is dropped, in whole lines where there are any, and in its place
+ * the text has a line
+ *
+ *   bulkhead: 123456 bytes of kernel output were dropped here: ...
  *
  * bh_counters.print_dropped counts these bytes. GPUs have a limit of their own, 1 MiB of arguments
  * in one launch, beyond which the driver drops the oldest without reporting it. */
-typedef void bh_print_fn(void *context, const char *text, size_t length);
-BH_API bh_status bh_device_on_print(bh_device device, bh_print_fn *print, void *context);
+BH_API bh_status bh_watch_open(bh_device device, const bh_watch_options *options,
+                               bh_event_fn *told, void *context, bh_watch *out);
+/* On return `told` is not running and never runs again. Called by `told` itself, it returns while
+ * that one call still runs. Closing the device releases its watches, after they were told all that
+ * happened before. */
+BH_API bh_status bh_watch_release(bh_watch watch);
 
 /* ---- reports and details of failures ---- */
 

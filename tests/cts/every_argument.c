@@ -19,6 +19,7 @@ static struct {
     bh_prepared prepared;
     bh_binary binary;
     bh_host_pool pool;
+    bh_watch watch;
     bh_ticket ticket;
     void *host, *piece, *managed_memory;
     uint32_t word;
@@ -40,6 +41,7 @@ static struct {
     bh_prepared prepared;
     bh_binary binary;
     bh_host_pool pool;
+    bh_watch watch;
 } closed;
 
 /* What the calls fill in. */
@@ -53,6 +55,7 @@ static struct {
     bh_prepared prepared;
     bh_binary binary;
     bh_host_pool pool;
+    bh_watch watch;
     bh_ticket ticket;
     void *pointer;
     const char *text;
@@ -142,6 +145,7 @@ static void *pointer(const void *sound) {
 #define Q       ((bh_prepared){handle(good.prepared.id, closed.prepared.id, false)})
 #define X       ((bh_binary){handle(good.binary.id, closed.binary.id, false)})
 #define POOL    ((bh_host_pool){handle(good.pool.id, closed.pool.id, false)})
+#define WATCH   ((bh_watch){handle(good.watch.id, closed.watch.id, false)})
 #define T       ((bh_ticket){handle(good.ticket.lane, closed.lane.id, false), good.ticket.sequence})
 /* A pointer that must not be NULL. */
 #define P(sound) pointer(sound)
@@ -173,11 +177,8 @@ static void done(void *context, bh_ticket ticket, bh_status status) {
     (void)context, (void)ticket, (void)status;
     CHECK(!"called back by a call that was refused");
 }
-static void watch(void *context, bh_device device, const bh_loss *loss) {
-    (void)context, (void)device, (void)loss;
-}
-static void pressed(void *context, bh_device device, const bh_pressure *pressure) {
-    (void)context, (void)device, (void)pressure;
+static void told(void *context, const bh_event *event) {
+    (void)context, (void)event;
 }
 static bool each_entry(void *context, const bh_memory_entry *entry) {
     (void)context, (void)entry;
@@ -202,8 +203,8 @@ static bool each_tag(void *context, const bh_memory_tag *tag) {
     _(1, bh_device_sync(D, LONG_NS))                                                               \
     _(1, bh_device_wait_standby(D, LONG_NS))                                                       \
     _(2, bh_device_eventfd(D, P(&out.fd)))                                                         \
-    _(2, bh_device_watch(D, F(watch), NULL))                                                       \
-    _(1, bh_device_on_print(D, NULL, NULL))                                                        \
+    _(3, bh_watch_open(D, NULL, F(told), NULL, P(&out.watch)))                                     \
+    _(1, bh_watch_release(WATCH))                                                                  \
     _(2, bh_lane_open(D, NULL, P(&out.lane)))                                                      \
     _(2, bh_lane_open(D, NULL, P(&out.lane)))                                                      \
     _(1, bh_lane_release(LANE))                                                                    \
@@ -233,7 +234,6 @@ static bool each_tag(void *context, const bh_memory_tag *tag) {
     _(1, bh_memory_trim(D, UINT64_MAX, &out.number))                                               \
     _(2, bh_memory_list(D, F(each_entry), NULL))                                                   \
     _(2, bh_memory_tags(D, F(each_tag), NULL))                                                     \
-    _(2, bh_memory_watch(D, 0, F(pressed), NULL))                                                  \
     _(4, bh_submit_copy_2d(L, B, OTHER, P(&good.rows), &out.ticket))                               \
     _(4, bh_submit_write_2d(L, B, P(&good.word), P(&good.rows), &out.ticket))                      \
     _(4, bh_submit_read_2d(L, P(good.host), B, P(&good.rows), &out.ticket))                        \
@@ -364,6 +364,7 @@ static void make_good(rig *r) {
     REQUIRE_OK(bh_host_alloc(r->device, 4096, &good.host));
     REQUIRE_OK(bh_host_pool_open(r->device, NULL, &good.pool));
     REQUIRE_OK(bh_host_pool_take(good.pool, 64, 0, &good.piece));
+    good.watch = watch_for(r->device, 0, told, NULL);
     REQUIRE_OK(bh_binary_from(ptx_basic, strlen(ptx_basic), &good.binary));
     REQUIRE_OK(bh_sequence_begin(r->device, NULL, &good.recording));
     REQUIRE_OK(bh_sequence_begin(r->device, NULL, &good.ready));
@@ -397,6 +398,8 @@ static void make_closed(void) {
     REQUIRE_OK(bh_binary_release(closed.binary));
     REQUIRE_OK(bh_host_pool_open(good.device, NULL, &closed.pool));
     REQUIRE_OK(bh_host_pool_release(closed.pool));
+    closed.watch = watch_for(good.device, 0, told, NULL);
+    REQUIRE_OK(bh_watch_release(closed.watch));
 }
 
 /* Where `out` differs from what it was, from 1 on. bh_ticket_error fills in its error in any case. */

@@ -24,13 +24,13 @@ typedef struct listener {
     size_t length;
 } listener;
 
-static void hear(void *context, const char *text, size_t length) {
+static void hear(void *context, const bh_event *event) {
     listener *self = context;
     while (!atomic_load(&self->open)) sleep_ms(1);
     sleep_ms(self->pause_ms);
-    if (length >= sizeof self->text - self->length) return;
-    memcpy(self->text + self->length, text, length);
-    self->length += length;
+    if (event->length >= sizeof self->text - self->length) return;
+    memcpy(self->text + self->length, event->text, event->length);
+    self->length += event->length;
 }
 
 /* How much has come so far. What the test read of it, it read before anything more comes: the way from
@@ -89,7 +89,7 @@ static bh_device open_limited(listener *to, uint64_t limit) {
         CHECK_OK(bh_device_close(device));
         SKIP("a GPU's driver drops text by itself");
     }
-    REQUIRE_OK(bh_device_on_print(device, hear, to));
+    watch_for(device, BH_EVENT_PRINT, hear, to);
     return device;
 }
 

@@ -18,10 +18,9 @@ static bool see_tag(void *context, const bh_memory_tag *tag) {
     return tag == NULL;
 }
 
-static void see_pressure(void *context, bh_device device, const bh_pressure *pressure) {
+static void see_event(void *context, const bh_event *event) {
     (void)context;
-    (void)device;
-    (void)pressure;
+    (void)event;
 }
 
 /* In the child: how many calls did not answer BH_E_STOPPED. */
@@ -74,8 +73,9 @@ static int wrong_answers(const rig *r, bh_lane lane, bh_kernel kernel, bh_buffer
     STOPPED(bh_memory_set_limit(r->device, "tag", 1));
     STOPPED(bh_memory_list(r->device, see_entry, NULL));
     STOPPED(bh_memory_tags(r->device, see_tag, NULL));
-    STOPPED(bh_memory_watch(r->device, 0, see_pressure, NULL));
-    STOPPED(bh_memory_unwatch(r->device, see_pressure, NULL));
+    bh_watch watch = {1};
+    STOPPED(bh_watch_open(r->device, NULL, see_event, NULL, &watch));
+    STOPPED(bh_watch_release(watch));
     bh_health health = BH_INIT(health);
     size_t length;
     STOPPED(bh_device_get_health(r->device, &health));

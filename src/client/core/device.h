@@ -45,7 +45,7 @@ typedef enum bh__life {
 
 /* The tables behind handles. */
 typedef struct bh__handles {
-    bh__table buffers, modules, kernels, lanes, prepared, sequences, pools;
+    bh__table buffers, modules, kernels, lanes, prepared, sequences, pools, watches;
 } bh__handles;
 
 struct bh__device {

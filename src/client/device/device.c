@@ -286,6 +286,7 @@ static void free_objects(bh__device *device) {
     for (bh__lane *lane; (lane = bh__table_next(&device->handles.lanes, &cursor));)
         bh__handle_remove(device, lane->handle);
     bh__host_pools_free(device);
+    bh__watchers_free(device);
     for (uint32_t i = 0; i < device->transfer.host_count; i++) {
         bh__share_unmap(device->transfer.hosts[i].memory->host,
                         device->transfer.hosts[i].region.bytes);

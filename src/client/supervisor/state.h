@@ -107,6 +107,7 @@ typedef struct bh__supervisor_room {
     /* Futex: incremented when the readiness of a standby or the device's state changes. */
     _Atomic uint32_t standby_word;
     bh__notes notes;
+    uint32_t health_told; /* the last BH_HEALTH_... that watchers were told of, if there were any */
 } bh__supervisor_room;
 
 #endif

@@ -39,16 +39,16 @@ extern "C" {
 enum { BH_COMPUTE_DEFAULT = 0, BH_COMPUTE_EXCLUSIVE = 1, BH_COMPUTE_PROHIBITED = 2 };
 
 typedef struct bh_device_entry {
-    char name[32];    /* for bh_device_options.device */
+    uint32_t size;
     bh_status status; /* BH_OK: it can be opened */
-    bh_error error;   /* otherwise: why it cannot */
+    char device[32];  /* for bh_device_options.device */
+    bh_error error;   /* if not: why */
     bh_device_info info;
 } bh_device_entry;
 
-/* Lists every possible device, usable or not, with the reason. Writes up to `capacity` entries;
- * `count` gets the number of devices. entries[0].info.size, set before the call, gives the length
- * of the entries to programs built with an older header; zero is the length in this header. */
-BH_API bh_status bh_device_enumerate(bh_device_entry *entries, size_t capacity, size_t *count);
+/* Every possible device, usable or not, with the reason. As bh_memory_list (memory.h). */
+BH_API bh_status bh_device_list(bh_device_entry *entries, size_t entry_size, size_t capacity,
+                                size_t *count);
 
 /* ---- the state of a device (see also bh_device_get_health) ---- */
 

@@ -64,8 +64,8 @@ static bh_status compile(bh__run *run, const bh__bytes *text, bh_module *module)
     bh__progress_end(&progress);
     size_t length = 0;
     char *log = NULL;
-    if (bh_ticket_log(ticket, NULL, 0, &length) == BH_OK && (log = malloc(length + 1)) != NULL &&
-        bh_ticket_log(ticket, log, length + 1, NULL) == BH_OK) {
+    if (bh_compile_log(&ticket, NULL, 0, &length) == BH_OK && (log = malloc(length + 1)) != NULL &&
+        bh_compile_log(&ticket, log, length + 1, NULL) == BH_OK) {
         fflush(stdout);
         bh__source_print_log(stderr, log, source->options.name, (const char *)text->data);
     }

@@ -17,9 +17,12 @@ TEST(devices_want_somewhere_to_put_what_they_tell) {
     CHECK_REFUSED(bh_device_open(&options, NULL), BH_E_INVALID);
     CHECK_REFUSED(bh_device_get_info(r.device, NULL), BH_E_INVALID);
     CHECK_REFUSED(bh_device_get_status(r.device, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_device_enumerate(&entry, 1, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_device_list(&entry, sizeof entry, 1, NULL), BH_E_INVALID);
     size_t count = 0;
-    CHECK_REFUSED(bh_device_enumerate(NULL, 1, &count), BH_E_INVALID);
+    CHECK_REFUSED(bh_device_list(NULL, sizeof entry, 1, &count), BH_E_INVALID);
+    CHECK_REFUSED(bh_device_list(&entry, 7, 1, &count), BH_E_INVALID);
+    CHECK_REFUSED(bh_device_list(&entry, 4097, 1, &count), BH_E_INVALID);
+    CHECK_EQ(count, 0);
     CHECK_REFUSED(bh_device_eventfd(r.device, NULL), BH_E_INVALID);
     bh_watch watch;
     CHECK_REFUSED(bh_watch_open(r.device, NULL, NULL, NULL, &watch), BH_E_INVALID);

@@ -71,6 +71,8 @@ static struct {
     bh_device_status device_status;
     bh_buffer_info buffer_info;
     bh_memory_info memory_info;
+    bh_memory_entry entry;
+    bh_memory_tag tag;
     bh_host_pool_info pool_info;
     bh_share_info share_info;
     bh_managed_info managed_info;
@@ -180,14 +182,6 @@ static void done(void *context, bh_ticket ticket, bh_status status) {
 static void told(void *context, const bh_event *event) {
     (void)context, (void)event;
 }
-static bool each_entry(void *context, const bh_memory_entry *entry) {
-    (void)context, (void)entry;
-    return true;
-}
-static bool each_tag(void *context, const bh_memory_tag *tag) {
-    (void)context, (void)tag;
-    return true;
-}
 /* The same for functions. */
 #define F(sound) (++seen == target ? NULL : (sound))
 
@@ -198,7 +192,7 @@ static bool each_tag(void *context, const bh_memory_tag *tag) {
     _(1, bh_device_open(NULL, P(&out.device)))                                                     \
     _(1, bh_device_close(D))                                                                       \
     _(2, bh_device_get_info(D, P(&out.device_info)))                                               \
-    _(1, bh_device_enumerate(NULL, 0, P(&out.length)))                                             \
+    _(1, bh_device_list(NULL, 0, 0, P(&out.length)))                                               \
     _(2, bh_device_get_status(D, P(&out.device_status)))                                           \
     _(1, bh_device_sync(D, LONG_NS))                                                               \
     _(1, bh_device_wait_standby(D, LONG_NS))                                                       \
@@ -232,8 +226,8 @@ static bool each_tag(void *context, const bh_memory_tag *tag) {
     _(1, bh_memory_reset_peak(D))                                                                  \
     _(1, bh_memory_set_limit(D, "tag", 0))                                                         \
     _(1, bh_memory_trim(D, UINT64_MAX, &out.number))                                               \
-    _(2, bh_memory_list(D, F(each_entry), NULL))                                                   \
-    _(2, bh_memory_tags(D, F(each_tag), NULL))                                                     \
+    _(3, bh_memory_list(D, P(&out.entry), sizeof out.entry, 1, P(&out.length)))                    \
+    _(3, bh_memory_list_tags(D, P(&out.tag), sizeof out.tag, 1, P(&out.length)))                   \
     _(4, bh_submit_copy_2d(L, B, OTHER, P(&good.rows), &out.ticket))                               \
     _(4, bh_submit_write_2d(L, B, P(&good.word), P(&good.rows), &out.ticket))                      \
     _(4, bh_submit_read_2d(L, P(good.host), B, P(&good.rows), &out.ticket))                        \

@@ -606,11 +606,11 @@ bh_status bh_device_wait_standby(bh_device handle, uint64_t timeout_ns) {
     }
 }
 
-/* ---- enumerating ---- */
+/* ---- listing ---- */
 
 static void try_open(const char *name, bh_device_entry *out) {
     memset(out, 0, sizeof *out);
-    snprintf(out->name, sizeof out->name, "%s", name);
+    snprintf(out->device, sizeof out->device, "%s", name);
     bh_device_options options = BH_INIT(options);
     options.device = name;
     options.flags = BH_DEVICE_NO_STANDBY;
@@ -625,49 +625,29 @@ static void try_open(const char *name, bh_device_entry *out) {
     bh_device_close(device);
 }
 
-/* The size of bh_device_info in the program, which may have been built with an older or newer
- * header. It is the last field of an entry. */
-static size_t entry_info_bytes(const bh_device_entry *first) {
-    size_t size = first->info.size, oldest = offsetof(bh_device_info, uuid);
-    bool given = size >= oldest && size <= 4096 && size % sizeof(uint64_t) == 0;
-    return given ? size : sizeof(bh_device_info);
-}
-
-static void put_entry(bh_device_entry *entries, size_t index, size_t info_bytes,
-                      const bh_device_entry *entry) {
-    size_t head = offsetof(bh_device_entry, info), known = sizeof entry->info;
-    uint8_t *target = (uint8_t *)entries + index * (head + info_bytes);
-    uint32_t size = (uint32_t)info_bytes;
-    memset(target, 0, head + info_bytes);
-    memcpy(target, entry, head + (info_bytes < known ? info_bytes : known));
-    if (entry->status == BH_OK) memcpy(target + head, &size, sizeof size);
-}
-
-bh_status bh_device_enumerate(bh_device_entry *entries, size_t capacity, size_t *count) {
-    if (!count || (!entries && capacity)) {
-        return bh__refuse(BH_E_INVALID, "pass storage for the entries and their count",
-                          "entries or count is NULL");
-    }
+bh_status bh_device_list(bh_device_entry *entries, size_t entry_size, size_t capacity,
+                         size_t *count) {
+    enum { MAX_GPUS = 64 };
+    if (bh__list_check(entries, entry_size, capacity, count, "bh_device_entry") != BH_OK)
+        return BH_E_INVALID;
     if (bh__refuse_forked()) return BH_E_STOPPED;
-    *count = 0;
-    size_t info_bytes = capacity ? entry_info_bytes(entries) : 0;
-    for (uint32_t index = 0; index < 64; index++) {
-        bh_device_entry entry;
+    size_t found = 0;
+    bh_device_entry entry;
+    for (uint32_t index = 0; index < MAX_GPUS; index++) {
         char name[32];
         snprintf(name, sizeof name, "cuda:%u", index);
         try_open(name, &entry);
         /* The first one is listed even if it is missing, with the reason. The list ends at the next
          * one that is missing. */
         if (index > 0 && entry.status != BH_OK) break;
-        if (*count < capacity) put_entry(entries, *count, info_bytes, &entry);
-        ++*count;
+        if (found < capacity) bh__list_put(entries, entry_size, found, &entry, sizeof entry);
+        found++;
         if (entry.status != BH_OK) break;
     }
-    if (*count < capacity) {
-        bh_device_entry entry;
+    if (found < capacity) {
         try_open("cpu", &entry);
-        put_entry(entries, *count, info_bytes, &entry);
+        bh__list_put(entries, entry_size, found, &entry, sizeof entry);
     }
-    ++*count;
+    *count = found + 1;
     return BH_OK;
 }

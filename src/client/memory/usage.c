@@ -178,16 +178,17 @@ static bh_status refuse_listing(void) {
     return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "no host memory for the listing");
 }
 
-bh_status bh_memory_tags(bh_device handle, bh_memory_tag_fn *each, void *context) {
-    if (!each) return bh__refuse(BH_E_INVALID, "pass a function", "each is NULL");
+bh_status bh_memory_list_tags(bh_device handle, bh_memory_tag *entries, size_t entry_size,
+                              size_t capacity, size_t *count) {
+    if (bh__list_check(entries, entry_size, capacity, count, "bh_memory_tag") != BH_OK)
+        return BH_E_INVALID;
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
     if (!device) return bh__last()->status;
     tag_list tags;
     bool listed = tags_collect(device, &tags);
     bh__device_unlock(device);
     if (!listed) return refuse_listing();
-    for (uint32_t i = 0; i < tags.count && each(context, &tags.list[i]); i++) {
-    }
+    bh__list_give(entries, entry_size, capacity, count, tags.list, sizeof *tags.list, tags.count);
     free(tags.list);
     return BH_OK;
 }
@@ -257,17 +258,18 @@ static bool entries_collect(bh__device *device, bh_memory_entry **out, size_t *o
     return true;
 }
 
-bh_status bh_memory_list(bh_device handle, bh_memory_entry_fn *each, void *context) {
-    if (!each) return bh__refuse(BH_E_INVALID, "pass a function", "each is NULL");
+bh_status bh_memory_list(bh_device handle, bh_memory_entry *entries, size_t entry_size,
+                         size_t capacity, size_t *count) {
+    if (bh__list_check(entries, entry_size, capacity, count, "bh_memory_entry") != BH_OK)
+        return BH_E_INVALID;
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
     if (!device) return bh__last()->status;
     bh_memory_entry *list;
-    size_t count;
-    bool listed = entries_collect(device, &list, &count);
+    size_t found;
+    bool listed = entries_collect(device, &list, &found);
     bh__device_unlock(device);
     if (!listed) return refuse_listing();
-    for (size_t i = 0; i < count && each(context, &list[i]); i++) {
-    }
+    bh__list_give(entries, entry_size, capacity, count, list, sizeof *list, found);
     free(list);
     return BH_OK;
 }

@@ -169,17 +169,13 @@ static void managed(work *w) {
     IN_THE_END(bh_buffer_release(buffer));
 }
 
-static bool count_entry(void *context, const bh_memory_entry *entry) {
-    (void)entry;
-    return ++*(uint32_t *)context < 100;
-}
-
 static void memory(work *w) {
     bh_memory_info info = BH_INIT(info);
-    uint32_t seen = 0;
+    bh_memory_entry entries[100];
+    size_t seen;
     uint64_t freed;
     AT_ONCE(bh_memory_get_info(w->stage->device, &info));
-    AT_ONCE(bh_memory_list(w->stage->device, count_entry, &seen));
+    AT_ONCE(bh_memory_list(w->stage->device, entries, sizeof *entries, 100, &seen));
     IN_THE_END(bh_memory_trim(w->stage->device, 0, &freed));
 }
 

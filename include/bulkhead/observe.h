@@ -107,8 +107,17 @@ typedef struct bh_loss {
     char message[512];
     uint32_t kind; /* BH_LOSS_... */
     uint32_t reserved;
-    uint64_t number; /* counts the device's losses, from 1 on */
+    uint64_t number;  /* counts the device's losses, from 1 on */
+    uint64_t time_ns; /* when it was detected, since 1970 */
 } bh_loss;
+
+enum { BH_LOSS_HISTORY = 16 };
+
+/* The most recent BH_LOSS_HISTORY losses, newest first. As bh_memory_list (memory.h). While a
+ * takeover is under way, the newest entry has a takeover_ns of 0. Never waits; may be called from any
+ * callback. */
+BH_API bh_status bh_device_list_losses(bh_device device, bh_loss *entries, size_t entry_size,
+                                       size_t capacity, size_t *count);
 
 /* ---- what follows from a loss ----
  *
@@ -134,7 +143,7 @@ typedef struct bh_loss {
  *
  * It runs on a thread of the library with no lock held, and no work is done meanwhile: return soon.
  * Calls to the same device that take a handle or wait are refused with BH_E_INVALID, except
- * bh_device_get_health and bh_device_get_report.
+ * bh_device_get_health, bh_device_get_report and bh_device_list_losses.
  */
 typedef struct bh_verdict {
     uint32_t size;
@@ -225,7 +234,7 @@ BH_API bh_status bh_watch_release(bh_watch watch);
 
 /* What is known of a loss, as text for people: the cause and the driver's message, kernel,
  * arguments, shape, the position of each lane, suspect buffers with their tags, and the results of
- * the work. `loss` is bh_loss.number, 0 for the latest; the last 16 are kept. Watchers find the
+ * the work. `loss` is bh_loss.number, 0 for the latest; the last BH_LOSS_HISTORY are kept. Watchers find the
  * report when they are called for the loss.
  *
  * The text ends with a NUL; *length gets its length without it. `text` may be NULL if capacity is

@@ -69,6 +69,7 @@ static int wrong_answers(const rig *r, bh_lane lane, bh_kernel kernel, bh_buffer
     STOPPED(bh_watch_release(watch));
     bh_health health = BH_INIT(health);
     STOPPED(bh_device_get_health(r->device, &health));
+    STOPPED(bh_device_list_losses(r->device, NULL, 0, 0, &length));
     STOPPED(bh_device_get_report(r->device, 0, NULL, 0, &length));
     STOPPED(bh_memory_trim(r->device, 0, NULL));
     STOPPED(bh_buffer_write_2d(x, &rows, &rows));

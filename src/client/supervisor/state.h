@@ -11,7 +11,7 @@
 #include "client/process/worker_process.h"
 #include "wire/control.h"
 
-enum { BH__MAX_STANDBYS = 4, BH__REPORTS_KEPT = 16 };
+enum { BH__MAX_STANDBYS = 4, BH__REPORTS_KEPT = BH_LOSS_HISTORY };
 
 typedef enum bh__worker_state {
     BH__WORKER_NONE,    /* the area is free */

@@ -100,11 +100,11 @@ BH_API bh_status bh_submit_compile(bh_device device, const char *source,
 BH_API bh_status bh_submit_load(bh_device device, const void *image, size_t bytes, bh_module *out,
                                 bh_ticket *ticket);
 
-/* All that the compiler printed. ticket NULL: of this thread's last failed compile or link, empty if
- * that failed before a compiler ran. Otherwise of the ticket's compile, which includes the warnings
- * of a successful one; the logs of the most recent 64 tickets with one are kept (BH_E_NOT_FOUND).
- * Writes up to `capacity` bytes with the NUL; `length`, which may be NULL, gets the whole length
- * without it. */
+/* All that the compiler printed. ticket NULL: of this thread's last failed compile or link, empty
+ * if that failed before a compiler ran. Otherwise of the ticket's compile, with the warnings of a
+ * successful one; the logs of the most recent 64 tickets with one are kept (BH_E_NOT_FOUND). Writes
+ * up to `capacity` bytes with the NUL; `length`, which may be NULL, gets the whole length without
+ * it. */
 BH_API bh_status bh_compile_log(const bh_ticket *ticket, char *text, size_t capacity,
                                 size_t *length);
 
@@ -160,8 +160,9 @@ typedef struct bh_cache_info {
     char why[256];    /* also set if the last result could not be kept */
     uint64_t entries; /* on disk */
     uint64_t bytes;
-    uint64_t limit;       /* the default */
-    uint64_t memory_hits; /* of this process, as all counts down to `evicted` */
+    uint64_t limit;    /* the default */
+    uint64_t compiles; /* runs of a compiler; of this process, as all counts down to `evicted` */
+    uint64_t memory_hits;
     uint64_t disk_hits;
     uint64_t misses;
     uint64_t joined;  /* waited for the same compile of another thread */

@@ -54,6 +54,11 @@ typedef struct bh_memory_info {
     uint64_t bytes_trimmed;  /* in them */
     double fragmentation;    /* 1 - largest_free / bytes_free; 0 if nothing is free */
     uint64_t bytes_modules;  /* in the variables of modules, counted once: each worker has them */
+    uint64_t
+        managed_buffers;    /* managed buffers, of the kinds that the library or the driver moves */
+    uint64_t managed_bytes; /* in them, as requested */
+    uint64_t managed_to_device; /* bytes of them that the library has moved so far */
+    uint64_t managed_to_host;
 } bh_memory_info;
 
 BH_API bh_status bh_memory_get_info(bh_device device, bh_memory_info *out);

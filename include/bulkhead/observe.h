@@ -114,8 +114,8 @@ typedef struct bh_loss {
 enum { BH_LOSS_HISTORY = 16 };
 
 /* The most recent BH_LOSS_HISTORY losses, newest first. As bh_memory_list (memory.h). While a
- * takeover is under way, the newest entry has a takeover_ns of 0. Never waits; may be called from any
- * callback. */
+ * takeover is under way, the newest entry has a takeover_ns of 0. Never waits; may be called from
+ * any callback. */
 BH_API bh_status bh_device_list_losses(bh_device device, bh_loss *entries, size_t entry_size,
                                        size_t capacity, size_t *count);
 
@@ -214,17 +214,17 @@ typedef struct bh_watch_options {
  * PRESSURE: what happens again before `told` could be called gives one call. A watch that is opened
  * above its threshold is told at once.
  *
- * PRINT: in pieces of any length, with the text of failed assertions (4 KiB of it). Text that nobody
- * watches is dropped. No kernel waits for a watcher. While bh_device_options.print_limit bytes wait
- * for the slowest, further output is dropped, in whole lines where there are any, and in its place
- * the text has a line
+ * PRINT: in pieces of any length, with the text of failed assertions (4 KiB of it). Text that
+ * nobody watches is dropped. No kernel waits for a watcher. While print_limit bytes
+ * (bh_device_options) wait for the slowest, further output is dropped, in whole lines where there
+ * are any, and in its place the text has a line
  *
  *   bulkhead: 123456 bytes of kernel output were dropped here: ...
  *
- * bh_counters.print_dropped counts these bytes. GPUs have a limit of their own, 1 MiB of arguments
- * in one launch, beyond which the driver drops the oldest without reporting it. */
-BH_API bh_status bh_watch_open(bh_device device, const bh_watch_options *options,
-                               bh_event_fn *told, void *context, bh_watch *out);
+ * bh_device_counters.print_dropped counts these bytes. GPUs have a limit of their own, 1 MiB of
+ * arguments in one launch, beyond which the driver drops the oldest without reporting it. */
+BH_API bh_status bh_watch_open(bh_device device, const bh_watch_options *options, bh_event_fn *told,
+                               void *context, bh_watch *out);
 /* On return `told` is not running and never runs again. Called by `told` itself, it returns while
  * that one call still runs. Closing the device releases its watches, after they were told all that
  * happened before. */
@@ -234,8 +234,8 @@ BH_API bh_status bh_watch_release(bh_watch watch);
 
 /* What is known of a loss, as text for people: the cause and the driver's message, kernel,
  * arguments, shape, the position of each lane, suspect buffers with their tags, and the results of
- * the work. `loss` is bh_loss.number, 0 for the latest; the last BH_LOSS_HISTORY are kept. Watchers find the
- * report when they are called for the loss.
+ * the work. `loss` is bh_loss.number, 0 for the latest; the last BH_LOSS_HISTORY are kept. Watchers
+ * find the report when they are called for the loss.
  *
  * The text ends with a NUL; *length gets its length without it. `text` may be NULL if capacity is
  * 0, to get the length only. BH_E_INVALID: it does not fit, and nothing was written.
@@ -270,7 +270,7 @@ typedef struct bh_histogram {
 
 BH_API uint64_t bh_histogram_limit(uint32_t bucket);
 
-typedef struct bh_lane_counts {
+typedef struct bh_lane_counters {
     uint32_t size;
     uint32_t index;        /* as in messages and labels; the device's own lane is 0 */
     uint64_t requests;     /* submitted: launches, transfers, fills, submissions of sequences */
@@ -285,36 +285,29 @@ typedef struct bh_lane_counts {
     uint64_t bytes_within;    /* copied or filled on the device */
     uint64_t trains;          /* several launches sent to the device as one */
     uint64_t train_launches;  /* launches in them */
+    uint64_t lane_waits;      /* requests submitted behind unfinished work of another lane */
+    uint64_t host_waits;      /* times that a thread of the program waited for the lane: in bh_wait,
+                                 in syncs, in calls that return when done, for room in the queue */
     uint64_t queue_depth;     /* queue slots submitted and not completed, now */
     uint64_t queue_depth_max; /* the maximum that either side saw when it looked */
     bh_histogram queued;      /* from submission until the worker took it, of one in 16 */
     bh_histogram waiting;     /* from then until its dependencies had completed */
     bh_histogram running;     /* device time */
-} bh_lane_counts;
+} bh_lane_counters;
 
-/* Since the lane was opened. A zero lane is the device's own. */
-BH_API bh_status bh_lane_get_counters(bh_device device, bh_lane lane, bh_lane_counts *out);
+#ifdef __cplusplus
+#define BH_ALL_LANES (bh_lane{UINT64_MAX})
+#else
+#define BH_ALL_LANES ((bh_lane){UINT64_MAX})
+#endif
+/* Since the lane was opened. A zero lane is the device's own. BH_ALL_LANES: sums over all lanes
+ * that the device ever had; index is then UINT32_MAX, queue_depth_max the largest of a lane. */
+BH_API bh_status bh_lane_get_counters(bh_device device, bh_lane lane, bh_lane_counters *out);
 
-typedef struct bh_counters {
+/* What is not of a lane. Counters of compiles are in bh_cache_info. */
+typedef struct bh_device_counters {
     uint32_t size;
-    uint32_t lanes;    /* indexes in use so far */
-    uint64_t requests; /* sums over all lanes, down to `running` */
-    uint64_t launches;
-    uint64_t failed;
-    uint64_t elements;
-    uint64_t threads;
-    uint64_t thread_slots;
-    uint64_t thread_slots_wasted;
-    uint64_t bytes_to_device;
-    uint64_t bytes_to_host;
-    uint64_t bytes_within;
-    uint64_t trains;
-    uint64_t train_launches;
-    uint64_t queue_depth;
-    uint64_t queue_depth_max; /* the largest of a lane */
-    bh_histogram queued;
-    bh_histogram waiting;
-    bh_histogram running;
+    uint32_t lanes;             /* indexes in use so far */
     uint64_t allocations;       /* buffers that got memory */
     uint64_t pool_hits;         /* of them, from existing chunks */
     uint64_t chunks_made;       /* requested from the device */
@@ -331,20 +324,15 @@ typedef struct bh_counters {
     uint64_t stale_refusals;    /* calls and tickets that got BH_E_STALE */
     uint64_t module_loads;
     uint64_t module_load_failures;
-    uint64_t compiles; /* runs of a compiler; these five are of the process, for all devices */
-    uint64_t cache_memory_hits;
-    uint64_t cache_disk_hits;
-    uint64_t cache_misses;
-    uint64_t cache_joined;
     uint64_t trace_records; /* passed to the writer of the trace */
     uint64_t trace_dropped; /* that it had no room for */
     uint64_t replays;       /* submissions of sequences, each one request */
     uint64_t replay_steps;  /* steps in them, as often as they run */
     uint64_t dispatches;    /* items of bh_dispatch and bh_dispatch_batch started, with retries */
     uint64_t print_dropped; /* bytes printed by kernels that exceeded print_limit */
-} bh_counters;
+} bh_device_counters;
 
-BH_API bh_status bh_device_get_counters(bh_device device, bh_counters *out);
+BH_API bh_status bh_device_get_counters(bh_device device, bh_device_counters *out);
 
 /* The counters of all open devices of this process, with a label for each, and those of the
  * process, as one page in the text format of Prometheus, version 0.0.4, with a NUL at the end.

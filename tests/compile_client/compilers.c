@@ -25,10 +25,10 @@ static void run_scale(uint32_t compiler) {
     options.name = "scale.cu";
     bh_module module = {0};
     REQUIRE_OK(bh_module_compile(device, scale, &options, &module));
-    bh_counters counters = BH_INIT(counters);
-    CHECK_OK(bh_device_get_counters(device, &counters));
-    CHECK_EQ(counters.compiles, 1);
-    CHECK_EQ(counters.module_loads, 1);
+    bh_cache_info cache = BH_INIT(cache);
+    CHECK_OK(bh_cache_get_info(NULL, &cache));
+    CHECK_EQ(cache.compiles, 1);
+    CHECK_EQ(counters_of(device).module_loads, 1);
     bh_kernel kernel = {0}, same = {0};
     REQUIRE_OK(bh_kernel_get(module, "scale<unsigned int, 3>", &kernel));
     CHECK_OK(bh_kernel_get(module, "scale< unsigned  int,3 >", &same));

@@ -81,8 +81,8 @@ static struct {
     bh_kernel_info kernel_info;
     bh_param_info param_info;
     bh_preflight preflight;
-    bh_lane_counts lane_counts;
-    bh_counters counters;
+    bh_lane_counters lane_counts;
+    bh_device_counters counters;
 } out, before;
 
 static void out_reset(void) {

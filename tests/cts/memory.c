@@ -324,6 +324,47 @@ static bh_status alloc_kind(bh_device device, int kind, uint64_t bytes, const ch
     return bh_managed_alloc(device, BH_U8, bytes, &managed, out, NULL);
 }
 
+TEST(managed_buffers_and_what_moves_are_totalled) {
+    rig r = rig_open(0);
+    enum { WORDS = 4096, BYTES = WORDS * 4 };
+    bh_buffer plain = words_alloc(r.device, WORDS), one, two;
+    uint32_t *first;
+    void *second;
+    bh_status status =
+        bh_managed_alloc(r.device, BH_U32, WORDS, NULL, &one, (void **)(void *)&first);
+    if (status == BH_E_UNSUPPORTED) SKIP("%s", bh_last_message());
+    REQUIRE_OK(status);
+    REQUIRE_OK(bh_managed_alloc(r.device, BH_U32, WORDS, NULL, &two, &second));
+    bh_memory_info info = memory_of(r.device);
+    CHECK_EQ(info.managed_buffers, 2);
+    CHECK_EQ(info.managed_bytes, 2 * BYTES);
+    CHECK_EQ(info.buffers, 3);
+    CHECK_EQ(info.managed_to_device, 0);
+    CHECK_EQ(info.managed_to_host, 0);
+    REQUIRE_OK(bh_managed_map(one, 0, BYTES, BH_MAP_WRITE, NULL));
+    for (uint32_t i = 0; i < WORDS; i++) first[i] = i;
+    REQUIRE_OK(bh_managed_unmap(first, BYTES));
+    REQUIRE_OK(run_now(rig_kernel(&r, "add_one"), BH_GRID(WORDS, 64),
+                       BH_ARGS(BH_INOUT(one), (uint32_t)WORDS)));
+    CHECK_EQ(memory_of(r.device).managed_to_device, BYTES);
+    REQUIRE_OK(bh_managed_map(one, 0, BYTES, BH_MAP_READ, NULL));
+    CHECK_EQ(first[WORDS - 1], WORDS);
+    REQUIRE_OK(bh_managed_unmap(first, BYTES));
+    CHECK_EQ(memory_of(r.device).managed_to_host, BYTES);
+    /* What a buffer has moved stays counted when it is gone. */
+    REQUIRE_OK(bh_buffer_release(one));
+    REQUIRE_OK(bh_buffer_release(plain));
+    info = memory_of(r.device);
+    CHECK_EQ(info.managed_buffers, 1);
+    CHECK_EQ(info.managed_bytes, BYTES);
+    CHECK_EQ(info.managed_to_device, BYTES);
+    CHECK_EQ(info.managed_to_host, BYTES);
+    REQUIRE_OK(bh_buffer_release(two));
+    CHECK_EQ(memory_of(r.device).managed_buffers, 0);
+    CHECK_EQ(memory_of(r.device).managed_bytes, 0);
+    CHECK_OK(bh_device_close(r.device));
+}
+
 TEST(every_kind_of_allocation_is_counted_and_undone_alike) {
     bh_device device = open_device();
     for (int kind = 0; kind < 4; kind++) {

@@ -74,9 +74,7 @@ static uint64_t bytes_of_lines(unsigned count) {
 }
 
 static uint64_t counted(bh_device device) {
-    bh_counters counters = BH_INIT(counters);
-    REQUIRE_OK(bh_device_get_counters(device, &counters));
-    return counters.print_dropped;
+    return counters_of(device).print_dropped;
 }
 
 /* A GPU's driver keeps 1 MiB of a launch's text and drops the rest without a word, and takes long to

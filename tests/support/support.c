@@ -235,6 +235,18 @@ bool is_suspect(bh_buffer buffer) {
     return info.suspect != 0;
 }
 
+bh_device_counters counters_of(bh_device device) {
+    bh_device_counters counters = BH_INIT(counters);
+    REQUIRE_OK(bh_device_get_counters(device, &counters));
+    return counters;
+}
+
+bh_lane_counters lanes_of(bh_device device) {
+    bh_lane_counters counters = BH_INIT(counters);
+    REQUIRE_OK(bh_lane_get_counters(device, BH_ALL_LANES, &counters));
+    return counters;
+}
+
 bh_watch watch_for(bh_device device, uint32_t kinds, bh_event_fn *told, void *context) {
     bh_watch_options options = BH_INIT(options);
     options.kinds = kinds;

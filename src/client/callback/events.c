@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events: losses, changes of health and the output of kernels, queued for watchers and delivered by the
- * dispatcher. Each goes to the watchers that existed when it happened. */
+/* Events: losses, changes of health and the output of kernels, queued for watchers and delivered by
+ * the dispatcher. Each goes to the watchers that existed when it happened. */
 #include <stdlib.h>
 
 #include "client/callback/callback.h"

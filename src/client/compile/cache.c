@@ -33,7 +33,8 @@ void bh__cache_problem_get(char *out, size_t size) {
     pthread_mutex_unlock(&problem_lock);
 }
 
-static void fill_counts(bh_cache_info *info) {
+void bh__cache_counts_fill(bh_cache_info *info) {
+    info->compiles = atomic_load(&bh__cache_counted.compiles);
     info->memory_hits = atomic_load(&bh__cache_counted.memory_hits);
     info->disk_hits = atomic_load(&bh__cache_counted.disk_hits);
     info->misses = atomic_load(&bh__cache_counted.misses);
@@ -82,7 +83,7 @@ bh_status bh_cache_get_info(const char *dir, bh_cache_info *out) {
         find_problem(&folder, &info);
     }
     bh__folder_close(&folder);
-    fill_counts(&info);
+    bh__cache_counts_fill(&info);
     bh__sized_give(out, &info, sizeof info);
     return BH_OK;
 }

@@ -71,7 +71,7 @@ struct bh__device {
     bh__observe_room observe;
     bh_device_options options;
     bh_device_info info;
-    bh_counters counters; /* counters that are not kept per lane */
+    bh_device_counters counters; /* counters that are not kept per lane */
 
     bh__memory_room memory;
     bh__transfer_room transfer;

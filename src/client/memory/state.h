@@ -127,6 +127,11 @@ typedef struct bh__addresses {
     uint32_t free_count, free_capacity;
 } bh__addresses;
 
+/* Totals of managed buffers: bh_memory_info.managed_... */
+typedef struct bh__managed_totals {
+    uint64_t buffers, bytes, to_device, to_host;
+} bh__managed_totals;
+
 /* With checks or guard mode: freed memory whose reuse is delayed, oldest first. */
 typedef struct bh__retired {
     bh__memory *first, *last;
@@ -155,6 +160,7 @@ typedef struct bh__memory_room {
     bh__job *unmap_jobs;      /* guard mode: chunks to unmap before the public call returns */
 
     uint64_t high_reserved, refusals, bytes_trimmed;
+    bh__managed_totals managed;
     bh__tag *tags[BH__TAG_BUCKETS];
     uint32_t tag_count;
     uint64_t listing;

@@ -312,7 +312,7 @@ static void act_loss(world *w) {
 
 static void act_figures(world *w) {
     static char text[1 << 18];
-    bh_counters counters = BH_INIT(counters);
+    bh_device_counters counters = BH_INIT(counters);
     size_t length;
     TRY(w, bh_device_get_counters(w->device, &counters));
     if (TRY(w, bh_prometheus(text, sizeof text, &length)))

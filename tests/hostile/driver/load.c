@@ -347,8 +347,8 @@ static void look(work *w) {
     bh_device device = w->stage->device;
     bh_health health = BH_INIT(health);
     bh_device_status status = BH_INIT(status);
-    bh_counters counters = BH_INIT(counters);
-    bh_lane_counts lane = BH_INIT(lane);
+    bh_device_counters counters = BH_INIT(counters);
+    bh_lane_counters lane = BH_INIT(lane);
     bh_device_info info = BH_INIT(info);
     AT_ONCE(bh_device_get_health(device, &health));
     AT_ONCE(bh_device_get_status(device, &status));

@@ -17,7 +17,7 @@ void scenario_lanes(void) {
     pthread_t other = world_thread(opens, &b);
     opens(&a);
     world_join(other);
-    bh_lane_counts of_a = BH_INIT(of_a), of_b = BH_INIT(of_b);
+    bh_lane_counters of_a = BH_INIT(of_a), of_b = BH_INIT(of_b);
     OK(bh_lane_get_counters(device, a, &of_a));
     OK(bh_lane_get_counters(device, b, &of_b));
     if (of_a.index == of_b.index) BUG("two lanes that are open are both number %u", of_a.index);

@@ -77,7 +77,7 @@ static void launches(const bench_rig *rig, size_t batches, const char *path) {
 }
 
 static void reading(const bench_rig *rig, size_t count) {
-    bh_counters counters = BH_INIT(counters);
+    bh_device_counters counters = BH_INIT(counters);
     size_t length = 0;
     char *text = NULL;
     uint64_t before = bench_now_ns();
@@ -114,7 +114,7 @@ int main(int argc, char **argv) {
     BENCH_NEED(bh_trace_start(rig.device, path));
     through(&rig, batches * 100, "counters.through_traced");
     BENCH_NEED(bh_trace_stop(rig.device));
-    bh_counters counters = BH_INIT(counters);
+    bh_device_counters counters = BH_INIT(counters);
     BENCH_NEED(bh_device_get_counters(rig.device, &counters));
     bench_figure("counters.trace_dropped", (double)counters.trace_dropped, "records");
     unlink(path);

@@ -96,9 +96,9 @@ static void compare(bh_device device) {
     bench_figure("interop.map_1MiB", map_time(device, SMALL), "us");
     bench_figure("interop.map_1GiB", map_time(device, LARGE), "us");
     NEED(cuda.alloc(&own, LARGE));
-    bh_counters before = BH_INIT(before), after = BH_INIT(after);
+    bh_lane_counters before = BH_INIT(before), after = BH_INIT(after);
     bench_samples mapped = bench_samples_new(ROUNDS), plain = bench_samples_new(ROUNDS);
-    BENCH_NEED(bh_device_get_counters(device, &before));
+    BENCH_NEED(bh_lane_get_counters(device, BH_ALL_LANES, &before));
     for (unsigned i = 0; i <= ROUNDS; i++) {
         double there = fill_time(&cuda, mapping.address, i), here = fill_time(&cuda, own, i);
         if (i == 0) continue; /* the first of each warms up */
@@ -106,7 +106,7 @@ static void compare(bh_device device) {
         bench_samples_add(&plain, here);
         check(&cuda, buffer, mapping.address, i);
     }
-    BENCH_NEED(bh_device_get_counters(device, &after));
+    BENCH_NEED(bh_lane_get_counters(device, BH_ALL_LANES, &after));
     bench_figure("interop.moved", (double)(after.bytes_to_device - before.bytes_to_device) / ROUNDS,
                  "bytes a round");
     bench_figure("interop.fill_1GiB.mapped", bench_percentile(&mapped, 50), "us");

@@ -36,9 +36,9 @@ typedef struct timing {
     double known; /* from when the loss was known; -1: not measured */
 } timing;
 
-static void on_loss(void *context, bh_device device, const bh_loss *loss) {
+static void on_loss(void *context, const bh_event *event) {
+    const bh_loss *loss = event->loss;
     bench *self = context;
-    (void)device;
     if (!loss->from_standby) atomic_fetch_add(&self->cold, 1);
     atomic_store(&self->known_at, bench_now_ns() - loss->takeover_ns);
     bench_samples_add(&self->takeovers, (double)loss->takeover_ns);
@@ -239,7 +239,7 @@ static void open_all(bench *self, bool standby, size_t losses) {
     options.quarantine_after = UINT32_MAX;
     BENCH_NEED(bh_device_open(&options, &self->device));
     self->cpu = bench_device_is_cpu(self->device);
-    BENCH_NEED(bh_device_watch(self->device, on_loss, self));
+    bench_watch_losses(self->device, on_loss, self);
     self->kernels = bench_kernels_load(self->device);
     self->target = bench_buffer(self->device, BH_U32, 1);
     self->touched = bench_buffer(self->device, BH_U32, TOUCHED);
@@ -283,7 +283,7 @@ static void often(uint32_t standbys, size_t count, unsigned every_ms) {
     options.flags = BH_DEVICE_NO_RESTART_LIMIT;
     options.standbys = standbys;
     BENCH_NEED(bh_device_open(&options, &self.device));
-    BENCH_NEED(bh_device_watch(self.device, on_loss, &self));
+    bench_watch_losses(self.device, on_loss, &self);
     self.kernels = bench_kernels_load(self.device);
     self.target = bench_buffer(self.device, BH_U32, 1);
     BENCH_NEED(bh_device_wait_standby(self.device, PATIENCE_NS));

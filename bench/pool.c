@@ -141,7 +141,7 @@ int main(int argc, char **argv) {
         double lost = lost_now(&self);
         if (lost > self.worst) self.worst = lost;
     }
-    bh_counters counts = BH_INIT(counts);
+    bh_device_counters counts = BH_INIT(counts);
     BENCH_NEED(bh_device_get_counters(device, &counts));
     BENCH_NEED(bh_memory_get_info(device, &info));
     double made = (double)counts.chunks_made, mean = bench_mean(&self.allocs);

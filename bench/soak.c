@@ -219,9 +219,9 @@ static void want(soak *self, soak_bad bad) {
     if (atomic_load(&self->stage.wanted[bad]) <= 0) atomic_fetch_add(&self->stage.wanted[bad], 1);
 }
 
-static void on_loss(void *context, bh_device device, const bh_loss *loss) {
+static void on_loss(void *context, const bh_event *event) {
+    const bh_loss *loss = event->loss;
     soak *self = context;
-    (void)device;
     atomic_fetch_add(&self->told, 1);
     if (loss->cause > 0 && loss->cause < SOAK_STATUSES)
         atomic_fetch_add(&self->by_cause[loss->cause], 1);
@@ -348,7 +348,7 @@ static void open_era(soak *self, bool limited) {
     }
     self->ruin = bench_buffer(era.device, BH_U32, 64);
     self->trap = era.kernels.trap;
-    BENCH_NEED(bh_device_watch(era.device, on_loss, self));
+    bench_watch_losses(era.device, on_loss, self);
     for (int i = 0; i < SOAK_BADS; i++) atomic_store(&self->stage.wanted[i], 0);
     pthread_mutex_lock(&self->stage.lock);
     self->stage.era = era;

@@ -24,7 +24,7 @@ static void must(bh_status status, const char *what) {
 /* What was wrong with a source is in the compiler's own log, whole. */
 static void show_log(void) {
     char log[4096];
-    if (bh_last_log(log, sizeof log, NULL) == BH_OK) fputs(log, stderr);
+    if (bh_compile_log(NULL, log, sizeof log, NULL) == BH_OK) fputs(log, stderr);
 }
 
 enum { N = 1000 };

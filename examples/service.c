@@ -48,9 +48,9 @@ static void must(bh_status status, const char *what) {
 }
 
 /* Runs on the library's dispatcher thread, after each takeover. */
-static void on_loss(void *context, bh_device device, const bh_loss *loss) {
+static void on_loss(void *context, const bh_event *event) {
+    const bh_loss *loss = event->loss;
     (void)context;
-    (void)device;
     printf("worker %d lost (%s), %s took over %.0f us later\n", (int)loss->generation,
            bh_status_name(loss->cause), loss->from_standby ? "the standby" : "a new one",
            (double)loss->takeover_ns / 1e3);
@@ -89,7 +89,10 @@ int main(int argc, char **argv) {
     bh_module mod;
     bh_kernel work;
     must(bh_device_open(&options, &gpu), "open");
-    must(bh_device_watch(gpu, on_loss, NULL), "watch");
+    bh_watch_options losses = BH_INIT(losses);
+    losses.kinds = BH_EVENT_LOSS;
+    bh_watch watch; /* until the device is closed */
+    must(bh_watch_open(gpu, &losses, on_loss, NULL, &watch), "watch");
     must(bh_module_load(gpu, ptx, strlen(ptx), &mod), "load");
     must(bh_kernel_get(mod, "work", &work), "get the kernel");
 

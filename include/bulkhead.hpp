@@ -21,7 +21,7 @@
  *
  * - A call that fails throws bulkhead::error. So does ticket::wait if the work failed; the device
  *   can be used afterwards.
- * - device, lane, buffer, kernel_module, sequence and binary own a handle. They can be moved, not
+ * - device, lane, buffer, kernel_module, sequence, binary and watch own a handle. They can be moved, not
  *   copied, and release it once. Closing a device closes everything that belongs to it: owners that
  *   live longer then release nothing.
  * - An owner that is a variable converts to the C handle, so that every call of bulkhead.h can be
@@ -42,8 +42,10 @@
 
 #include <chrono>
 #include <exception>
+#include <functional>
 #include <initializer_list>
 #include <iterator>
+#include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -331,6 +333,46 @@ class lane : public detail::owned<bh_lane, bh_lane_release> {
     }
 };
 
+/* ---- watchers ---- */
+
+/* Made by device::open_watch. When it goes, the function is not running and never runs again, unless the
+ * function itself lets it go: then when it returns. */
+class watch : public detail::owned<bh_watch, bh_watch_release> {
+  public:
+    using function = std::function<void(const bh_event &)>;
+    watch() noexcept = default;
+    watch(bh_device device, const bh_watch_options *options, function told)
+        : told_(std::make_unique<shared>(std::make_shared<function>(std::move(told)))) {
+        bh_watch made;
+        check(bh_watch_open(device, options, call, told_.get(), &made));
+        owned::reset(made);
+    }
+    watch(watch &&) noexcept = default;
+    watch &operator=(watch &&other) noexcept {
+        if (this == &other) return *this;
+        owned::operator=(std::move(other)); /* before the old function goes */
+        told_ = std::move(other.told_);
+        return *this;
+    }
+    ~watch() {
+        reset();
+    }
+    void reset() noexcept {
+        owned::reset();
+        told_.reset();
+    }
+    bh_watch release() = delete; /* the function would go with this owner */
+
+  private:
+    using shared = std::shared_ptr<function>;
+    /* Exceptions cannot leave a callback: one ends the program. */
+    static void call(void *context, const bh_event *event) noexcept {
+        shared keep = *static_cast<shared *>(context); /* the function may let its owner go */
+        (*keep)(*event);
+    }
+    std::unique_ptr<shared> told_;
+};
+
 /* ---- devices ---- */
 
 class device : public detail::owned<bh_device, bh_device_close> {
@@ -404,6 +446,16 @@ class device : public detail::owned<bh_device, bh_device_close> {
     template <typename T>
     buffer alloc(uint64_t count, const bh_buffer_options *options = nullptr) const & {
         return alloc(type_of<T>(), count, options);
+    }
+    /* Calls `told` for what happens from now on, on a thread of the library. */
+    watch open_watch(watch::function told, const bh_watch_options *options = nullptr) const & {
+        return watch(get(), options, std::move(told));
+    }
+    /* For these kinds: BH_EVENT_LOSS | BH_EVENT_HEALTH. */
+    watch open_watch(uint32_t kinds, watch::function told) const & {
+        bh_watch_options options = BH_INIT(options);
+        options.kinds = kinds;
+        return open_watch(std::move(told), &options);
     }
     lane open_lane(int32_t priority = 0) const & {
         bh_lane_options options = BH_INIT(options);

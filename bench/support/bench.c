@@ -76,6 +76,13 @@ bool bench_device_is_cpu(bh_device device) {
     return strcmp(info.kind, "cpu") == 0;
 }
 
+void bench_watch_losses(bh_device device, bh_event_fn *told, void *context) {
+    bh_watch_options options = BH_INIT(options);
+    options.kinds = BH_EVENT_LOSS;
+    bh_watch watch;
+    BENCH_NEED(bh_watch_open(device, &options, told, context, &watch));
+}
+
 void bench_need(bh_status status, const char *call) {
     if (status == BH_OK) return;
     bh_error error;

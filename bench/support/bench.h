@@ -20,6 +20,8 @@ bh_device_options bench_options(void);
 const char *bench_device_name(void);
 bool bench_on_cpu(void);
 bool bench_device_is_cpu(bh_device device);
+/* `told` is called for each loss of the device, until it is closed. */
+void bench_watch_losses(bh_device device, bh_event_fn *told, void *context);
 /* bench_target on the CPU device, whose target it is; bench_figure on others. */
 void bench_cpu_target(const char *name, double value, const char *unit, double most);
 

@@ -21,7 +21,8 @@
  *         options.expression_count = 1;
  *         bh_status status = bh_module_compile(gpu, source, &options, module);
  *         char log[4096];
- *         if (status == BH_E_COMPILE && !bh_last_log(log, sizeof log, NULL)) fputs(log, stderr);
+ *         if (status == BH_E_COMPILE && !bh_compile_log(NULL, log, sizeof log, NULL))
+ *             fputs(log, stderr);
  *         return status ? status : bh_kernel_get(*module, "scale<float, 4>", kernel);
  *     }
  */
@@ -99,12 +100,13 @@ BH_API bh_status bh_submit_compile(bh_device device, const char *source,
 BH_API bh_status bh_submit_load(bh_device device, const void *image, size_t bytes, bh_module *out,
                                 bh_ticket *ticket);
 
-/* All that the compiler printed: of this thread's last failed compile or link (empty if that failed
- * before a compiler ran), or of a ticket's compile, which includes the warnings of a successful
- * one. The logs of the most recent 64 tickets with one are kept (BH_E_NOT_FOUND). Writes up to
- * `capacity` bytes with the NUL; `length`, which may be NULL, gets the whole length without it. */
-BH_API bh_status bh_last_log(char *text, size_t capacity, size_t *length);
-BH_API bh_status bh_ticket_log(bh_ticket ticket, char *text, size_t capacity, size_t *length);
+/* All that the compiler printed. ticket NULL: of this thread's last failed compile or link, empty
+ * if that failed before a compiler ran. Otherwise of the ticket's compile, with the warnings of a
+ * successful one; the logs of the most recent 64 tickets with one are kept (BH_E_NOT_FOUND). Writes
+ * up to `capacity` bytes with the NUL; `length`, which may be NULL, gets the whole length without
+ * it. */
+BH_API bh_status bh_compile_log(const bh_ticket *ticket, char *text, size_t capacity,
+                                size_t *length);
 
 /* ---- binaries ---- */
 
@@ -158,8 +160,9 @@ typedef struct bh_cache_info {
     char why[256];    /* also set if the last result could not be kept */
     uint64_t entries; /* on disk */
     uint64_t bytes;
-    uint64_t limit;       /* the default */
-    uint64_t memory_hits; /* of this process, as all counts down to `evicted` */
+    uint64_t limit;    /* the default */
+    uint64_t compiles; /* runs of a compiler; of this process, as all counts down to `evicted` */
+    uint64_t memory_hits;
     uint64_t disk_hits;
     uint64_t misses;
     uint64_t joined;  /* waited for the same compile of another thread */
@@ -184,9 +187,9 @@ typedef struct bh_cache_entry {
     char compiler[64];
     char key[40];
 } bh_cache_entry;
-typedef void bh_cache_fn(void *context, const bh_cache_entry *entry);
-/* Calls `each` for every entry, most recently used first. */
-BH_API bh_status bh_cache_list(const char *dir, bh_cache_fn *each, void *context);
+/* The entries on disk, most recently used first. As bh_memory_list. */
+BH_API bh_status bh_cache_list(const char *dir, bh_cache_entry *entries, size_t entry_size,
+                               size_t capacity, size_t *count);
 
 typedef struct bh_compiler_entry {
     uint32_t size;
@@ -198,9 +201,9 @@ typedef struct bh_compiler_entry {
     char why[256]; /* why it cannot be used */
 } bh_compiler_entry;
 
-/* Searches for the compilers anew. Writes up to `capacity` entries; `count` gets their number. The
- * caller sets the size of the first entry. */
-BH_API bh_status bh_compiler_enumerate(bh_compiler_entry *entries, size_t capacity, size_t *count);
+/* Searches for the compilers anew. As bh_memory_list. */
+BH_API bh_status bh_compiler_list(bh_compiler_entry *entries, size_t entry_size, size_t capacity,
+                                  size_t *count);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -423,8 +423,8 @@ typedef struct bh_device_options {
                                bh_device_get_report */
     uint32_t sandbox;       /* BH_SANDBOX_... (observe.h) */
     uint32_t reserved;
-    uint64_t print_limit; /* maximum bytes of kernel output that wait for the callback of
-                             bh_device_on_print; default 1 MiB */
+    uint64_t print_limit; /* maximum bytes of kernel output that wait for watchers (observe.h);
+                             default 1 MiB */
 } bh_device_options;
 
 /* ---- devices: properties, health, waiting ---- */

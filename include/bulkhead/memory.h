@@ -4,15 +4,16 @@
  *
  * A buffer with a tag, and what all buffers with tags add up to:
  *
- *     bool print_tag(void *context, const bh_memory_tag *tag) {
- *         fprintf((FILE *)context, "%s: %llu bytes\n", tag->tag, (unsigned long long)tag->bytes);
- *         return true;
- *     }
  *     bh_status report(bh_device device, bh_buffer *weights) {
  *         bh_buffer_options options = BH_INIT(options);
  *         options.tag = "weights";
  *         bh_status status = bh_buffer_alloc(device, BH_F32, 1000, &options, weights);
- *         return status ? status : bh_memory_tags(device, print_tag, stdout);
+ *         bh_memory_tag tags[16];
+ *         size_t count = 0;
+ *         if (!status) status = bh_memory_list_tags(device, tags, sizeof *tags, 16, &count);
+ *         for (size_t i = 0; i < count && i < 16; i++)
+ *             printf("%s: %llu bytes\n", tags[i].tag, (unsigned long long)tags[i].bytes);
+ *         return status;
  *     }
  */
 #ifndef BULKHEAD_MEMORY_H
@@ -52,6 +53,11 @@ typedef struct bh_memory_info {
     uint64_t bytes_trimmed;  /* in them */
     double fragmentation;    /* 1 - largest_free / bytes_free; 0 if nothing is free */
     uint64_t bytes_modules;  /* in the variables of modules, counted once: each worker has them */
+    uint64_t
+        managed_buffers;    /* managed buffers, of the kinds that the library or the driver moves */
+    uint64_t managed_bytes; /* in them, as requested */
+    uint64_t managed_to_device; /* bytes of them that the library has moved so far */
+    uint64_t managed_to_host;
 } bh_memory_info;
 
 BH_API bh_status bh_memory_get_info(bh_device device, bh_memory_info *out);
@@ -91,10 +97,14 @@ typedef struct bh_memory_entry {
     char tag[BH_TAG_BYTES]; /* "": none */
 } bh_memory_entry;
 
-/* Calls `each` for every allocation, largest first, as of one moment. `each` runs on the calling
- * thread with no lock held, and returns false to end the list. */
-typedef bool bh_memory_entry_fn(void *context, const bh_memory_entry *entry);
-BH_API bh_status bh_memory_list(bh_device device, bh_memory_entry_fn *each, void *context);
+/* Every list of the library fills in up to `capacity` entries of `entry_size` bytes, as of one
+ * moment, and *count gets how many there are. With capacity 0 it gives the count alone, and entries
+ * may be NULL. entry_size is the sizeof of an entry: programs built with older or newer headers get
+ * what both sides know, and zeros. No list calls back.
+ *
+ * This one has all allocations, largest first. */
+BH_API bh_status bh_memory_list(bh_device device, bh_memory_entry *entries, size_t entry_size,
+                                size_t capacity, size_t *count);
 
 typedef struct bh_memory_tag {
     uint32_t size;
@@ -108,8 +118,8 @@ typedef struct bh_memory_tag {
 } bh_memory_tag;
 
 /* The same by tag. */
-typedef bool bh_memory_tag_fn(void *context, const bh_memory_tag *tag);
-BH_API bh_status bh_memory_tags(bh_device device, bh_memory_tag_fn *each, void *context);
+BH_API bh_status bh_memory_list_tags(bh_device device, bh_memory_tag *entries, size_t entry_size,
+                                     size_t capacity, size_t *count);
 
 /* ---- pools of host memory ----
  *

@@ -5,19 +5,23 @@
  *
  * A service that hears of each loss, and whose policy never stops the device for a bad request:
  *
- *     void on_loss(void *context, bh_device device, const bh_loss *loss) {
- *         (void)context, (void)device;
- *         fprintf(stderr, "worker %d was lost: %s\n", (int)loss->generation, loss->message);
+ *     void told(void *context, const bh_event *event) {
+ *         (void)context;
+ *         if (event->kind == BH_EVENT_LOSS)
+ *             fprintf(stderr, "worker %d was lost: %s\n", (int)event->loss->generation,
+ *                     event->loss->message);
+ *         if (event->kind == BH_EVENT_HEALTH && event->health->state == BH_HEALTH_STOPPED)
+ *             fprintf(stderr, "the device has stopped: %s\n", event->health->reason);
  *     }
  *     void keep_running(void *context, const bh_loss *loss, bh_verdict *verdict) {
  *         (void)context;
  *         if (loss->kind == BH_LOSS_FAULT || loss->kind == BH_LOSS_DEADLINE) verdict->go_on = 1;
  *     }
- *     bh_status open_service(bh_device *device) {
+ *     bh_status open_service(bh_device *device, bh_watch *watch) {
  *         bh_device_options options = BH_INIT(options);
  *         options.policy = keep_running;
  *         bh_status status = bh_device_open(&options, device);
- *         return status ? status : bh_device_watch(*device, on_loss, NULL);
+ *         return status ? status : bh_watch_open(*device, NULL, told, NULL, watch);
  *     }
  */
 #ifndef BULKHEAD_OBSERVE_H
@@ -35,16 +39,16 @@ extern "C" {
 enum { BH_COMPUTE_DEFAULT = 0, BH_COMPUTE_EXCLUSIVE = 1, BH_COMPUTE_PROHIBITED = 2 };
 
 typedef struct bh_device_entry {
-    char name[32];    /* for bh_device_options.device */
+    uint32_t size;
     bh_status status; /* BH_OK: it can be opened */
-    bh_error error;   /* otherwise: why it cannot */
+    char device[32];  /* for bh_device_options.device */
+    bh_error error;   /* if not: why */
     bh_device_info info;
 } bh_device_entry;
 
-/* Lists every possible device, usable or not, with the reason. Writes up to `capacity` entries;
- * `count` gets the number of devices. entries[0].info.size, set before the call, gives the length
- * of the entries to programs built with an older header; zero is the length in this header. */
-BH_API bh_status bh_device_enumerate(bh_device_entry *entries, size_t capacity, size_t *count);
+/* Every possible device, usable or not, with the reason. As bh_memory_list (memory.h). */
+BH_API bh_status bh_device_list(bh_device_entry *entries, size_t entry_size, size_t capacity,
+                                size_t *count);
 
 /* ---- the state of a device (see also bh_device_get_health) ---- */
 
@@ -103,8 +107,17 @@ typedef struct bh_loss {
     char message[512];
     uint32_t kind; /* BH_LOSS_... */
     uint32_t reserved;
-    uint64_t number; /* counts the device's losses, from 1 on */
+    uint64_t number;  /* counts the device's losses, from 1 on */
+    uint64_t time_ns; /* when it was detected, since 1970 */
 } bh_loss;
+
+enum { BH_LOSS_HISTORY = 16 };
+
+/* The most recent BH_LOSS_HISTORY losses, newest first. As bh_memory_list (memory.h). While a
+ * takeover is under way, the newest entry has a takeover_ns of 0. Never waits; may be called from
+ * any callback. */
+BH_API bh_status bh_device_list_losses(bh_device device, bh_loss *entries, size_t entry_size,
+                                       size_t capacity, size_t *count);
 
 /* ---- what follows from a loss ----
  *
@@ -130,7 +143,7 @@ typedef struct bh_loss {
  *
  * It runs on a thread of the library with no lock held, and no work is done meanwhile: return soon.
  * Calls to the same device that take a handle or wait are refused with BH_E_INVALID, except
- * bh_device_get_health and bh_device_get_report.
+ * bh_device_get_health, bh_device_get_report and bh_device_list_losses.
  */
 typedef struct bh_verdict {
     uint32_t size;
@@ -139,20 +152,18 @@ typedef struct bh_verdict {
     uint32_t reserved;
 } bh_verdict;
 
-/* ---- watchers ----
- *
- * All of these are called on the dispatcher thread, with no lock held, and may make any call that
- * does not wait.
- */
+/* ---- watchers: one form for everything that is told more than once ---- */
 
-/* `watch` is called after each loss, when the takeover is over. A device has up to 16 watchers,
- * BH_E_BUSY beyond that. */
-typedef void bh_watch_fn(void *context, bh_device device, const bh_loss *loss);
-BH_API bh_status bh_device_watch(bh_device device, bh_watch_fn *watch, void *context);
-/* Removes the watcher with this function and context. On return it is not running and never runs
- * again. Called on the dispatcher thread by the watcher itself, it returns while that one call
- * still runs. BH_E_NOT_FOUND: there is no such watcher. */
-BH_API bh_status bh_device_unwatch(bh_device device, bh_watch_fn *watch, void *context);
+typedef struct bh_watch {
+    uint64_t id;
+} bh_watch;
+
+enum {
+    BH_EVENT_LOSS = 1u << 0,     /* a worker was lost, and the takeover is over */
+    BH_EVENT_HEALTH = 1u << 1,   /* bh_health.state changed */
+    BH_EVENT_PRESSURE = 1u << 2, /* device memory gets scarce */
+    BH_EVENT_PRINT = 1u << 3     /* kernels printed, or an assertion failed */
+};
 
 enum {
     BH_PRESSURE_ABOVE = 1,   /* bytes in buffers reached the threshold */
@@ -169,38 +180,62 @@ typedef struct bh_pressure {
     uint64_t bytes_buffers;
     uint64_t bytes_reserved;
     uint64_t limit;
-    uint64_t times; /* how often this happened since `pressed` was last called for it */
+    uint64_t times; /* how often this happened since the watcher was last told of it */
 } bh_pressure;
 
-/* `pressed` is called when device memory gets scarce. What happens again before it could be called
- * gives one call. `threshold` is in bytes; 0: seven eighths of the limit. A device has up to 16
- * listeners, BH_E_BUSY beyond that. */
-typedef void bh_pressure_fn(void *context, bh_device device, const bh_pressure *pressure);
-BH_API bh_status bh_memory_watch(bh_device device, uint64_t threshold, bh_pressure_fn *pressed,
-                                 void *context);
-/* As bh_device_unwatch. */
-BH_API bh_status bh_memory_unwatch(bh_device device, bh_pressure_fn *pressed, void *context);
+/* What is told. It and all that it points to is valid during the call. */
+typedef struct bh_event {
+    uint32_t size;
+    uint32_t kind; /* one BH_EVENT_...; the fields of other kinds are NULL */
+    bh_device device;
+    const bh_loss *loss;
+    const bh_health *health; /* as of the change */
+    const bh_pressure *pressure;
+    const char *text; /* PRINT: `length` bytes, without a NUL */
+    size_t length;
+} bh_event;
 
-/* `print` gets what kernels print and the text of failed assertions (4 KiB of it), in pieces of any
- * length. Without a callback it is dropped. NULL removes the callback; as with bh_device_unwatch,
- * the previous one does not run after that.
+/* Called on the dispatcher thread, with no lock held. May make any call that does not wait. */
+typedef void bh_event_fn(void *context, const bh_event *event);
+
+typedef struct bh_watch_options {
+    uint32_t size;
+    uint32_t kinds;              /* BH_EVENT_... combined; 0: all */
+    uint64_t pressure_threshold; /* in bytes; 0: seven eighths of the limit */
+} bh_watch_options;
+
+/* `told` is called for what happens from now on, for each kind in the order in which it happens.
+ * A device can have any number of watches; they are called in the order of opening, one after the
+ * other.
  *
- * No kernel waits for the callback. While bh_device_options.print_limit bytes wait for it, further
- * output is dropped, in whole lines where there are any, and in its place the text has a line
+ * HEALTH: each change between BH_HEALTH_OK, DEGRADED, REPLACING and STOPPED, once. Closing is not
+ * told. The state at first is what bh_device_get_health returns.
  *
- *   bulkhead: 123456 bytes of kernels' output were dropped here: ...
+ * PRESSURE: what happens again before `told` could be called gives one call. A watch that is opened
+ * above its threshold is told at once.
  *
- * bh_counters.print_dropped counts these bytes. GPUs have a limit of their own, 1 MiB of arguments
- * in one launch, beyond which the driver drops the oldest without reporting it. */
-typedef void bh_print_fn(void *context, const char *text, size_t length);
-BH_API bh_status bh_device_on_print(bh_device device, bh_print_fn *print, void *context);
+ * PRINT: in pieces of any length, with the text of failed assertions (4 KiB of it). Text that
+ * nobody watches is dropped. No kernel waits for a watcher. While print_limit bytes
+ * (bh_device_options) wait for the slowest, further output is dropped, in whole lines where there
+ * are any, and in its place the text has a line
+ *
+ *   bulkhead: 123456 bytes of kernel output were dropped here: ...
+ *
+ * bh_device_counters.print_dropped counts these bytes. GPUs have a limit of their own, 1 MiB of
+ * arguments in one launch, beyond which the driver drops the oldest without reporting it. */
+BH_API bh_status bh_watch_open(bh_device device, const bh_watch_options *options, bh_event_fn *told,
+                               void *context, bh_watch *out);
+/* On return `told` is not running and never runs again. Called by `told` itself, it returns while
+ * that one call still runs. Closing the device releases its watches, after they were told all that
+ * happened before. */
+BH_API bh_status bh_watch_release(bh_watch watch);
 
 /* ---- reports and details of failures ---- */
 
 /* What is known of a loss, as text for people: the cause and the driver's message, kernel,
  * arguments, shape, the position of each lane, suspect buffers with their tags, and the results of
- * the work. `loss` is bh_loss.number, 0 for the latest; the last 16 are kept. Watchers find the
- * report when they are called for the loss.
+ * the work. `loss` is bh_loss.number, 0 for the latest; the last BH_LOSS_HISTORY are kept. Watchers
+ * find the report when they are called for the loss.
  *
  * The text ends with a NUL; *length gets its length without it. `text` may be NULL if capacity is
  * 0, to get the length only. BH_E_INVALID: it does not fit, and nothing was written.
@@ -235,7 +270,7 @@ typedef struct bh_histogram {
 
 BH_API uint64_t bh_histogram_limit(uint32_t bucket);
 
-typedef struct bh_lane_counts {
+typedef struct bh_lane_counters {
     uint32_t size;
     uint32_t index;        /* as in messages and labels; the device's own lane is 0 */
     uint64_t requests;     /* submitted: launches, transfers, fills, submissions of sequences */
@@ -250,36 +285,29 @@ typedef struct bh_lane_counts {
     uint64_t bytes_within;    /* copied or filled on the device */
     uint64_t trains;          /* several launches sent to the device as one */
     uint64_t train_launches;  /* launches in them */
+    uint64_t lane_waits;      /* requests submitted behind unfinished work of another lane */
+    uint64_t host_waits;      /* times that a thread of the program waited for the lane: in bh_wait,
+                                 in syncs, in calls that return when done, for room in the queue */
     uint64_t queue_depth;     /* queue slots submitted and not completed, now */
     uint64_t queue_depth_max; /* the maximum that either side saw when it looked */
     bh_histogram queued;      /* from submission until the worker took it, of one in 16 */
     bh_histogram waiting;     /* from then until its dependencies had completed */
     bh_histogram running;     /* device time */
-} bh_lane_counts;
+} bh_lane_counters;
 
-/* Since the lane was opened. A zero lane is the device's own. */
-BH_API bh_status bh_lane_get_counters(bh_device device, bh_lane lane, bh_lane_counts *out);
+#ifdef __cplusplus
+#define BH_ALL_LANES (bh_lane{UINT64_MAX})
+#else
+#define BH_ALL_LANES ((bh_lane){UINT64_MAX})
+#endif
+/* Since the lane was opened. A zero lane is the device's own. BH_ALL_LANES: sums over all lanes
+ * that the device ever had; index is then UINT32_MAX, queue_depth_max the largest of a lane. */
+BH_API bh_status bh_lane_get_counters(bh_device device, bh_lane lane, bh_lane_counters *out);
 
-typedef struct bh_counters {
+/* What is not of a lane. Counters of compiles are in bh_cache_info. */
+typedef struct bh_device_counters {
     uint32_t size;
-    uint32_t lanes;    /* indexes in use so far */
-    uint64_t requests; /* sums over all lanes, down to `running` */
-    uint64_t launches;
-    uint64_t failed;
-    uint64_t elements;
-    uint64_t threads;
-    uint64_t thread_slots;
-    uint64_t thread_slots_wasted;
-    uint64_t bytes_to_device;
-    uint64_t bytes_to_host;
-    uint64_t bytes_within;
-    uint64_t trains;
-    uint64_t train_launches;
-    uint64_t queue_depth;
-    uint64_t queue_depth_max; /* the largest of a lane */
-    bh_histogram queued;
-    bh_histogram waiting;
-    bh_histogram running;
+    uint32_t lanes;             /* indexes in use so far */
     uint64_t allocations;       /* buffers that got memory */
     uint64_t pool_hits;         /* of them, from existing chunks */
     uint64_t chunks_made;       /* requested from the device */
@@ -296,20 +324,15 @@ typedef struct bh_counters {
     uint64_t stale_refusals;    /* calls and tickets that got BH_E_STALE */
     uint64_t module_loads;
     uint64_t module_load_failures;
-    uint64_t compiles; /* runs of a compiler; these five are of the process, for all devices */
-    uint64_t cache_memory_hits;
-    uint64_t cache_disk_hits;
-    uint64_t cache_misses;
-    uint64_t cache_joined;
     uint64_t trace_records; /* passed to the writer of the trace */
     uint64_t trace_dropped; /* that it had no room for */
     uint64_t replays;       /* submissions of sequences, each one request */
     uint64_t replay_steps;  /* steps in them, as often as they run */
     uint64_t dispatches;    /* items of bh_dispatch and bh_dispatch_batch started, with retries */
     uint64_t print_dropped; /* bytes printed by kernels that exceeded print_limit */
-} bh_counters;
+} bh_device_counters;
 
-BH_API bh_status bh_device_get_counters(bh_device device, bh_counters *out);
+BH_API bh_status bh_device_get_counters(bh_device device, bh_device_counters *out);
 
 /* The counters of all open devices of this process, with a label for each, and those of the
  * process, as one page in the text format of Prometheus, version 0.0.4, with a NUL at the end.

@@ -13,6 +13,14 @@ static int refuse(void) {
     return BH__EXIT_REFUSED;
 }
 
+static int refuse_memory(size_t entries) {
+    bh_error error;
+    bh__report_set(&error, BH_E_NO_HOST_MEMORY, "no memory for %zu entries", entries);
+    bh__report_fix(&error, "free some memory");
+    bh__report_print(&error);
+    return BH__EXIT_REFUSED;
+}
+
 /* ---- stats ---- */
 
 static void print_stats(const bh_cache_info *info) {
@@ -70,8 +78,8 @@ static void print_time(uint64_t ns, char out[32]) {
         strcpy(out, "?");
 }
 
-static void print_entry(void *context, const bh_cache_entry *entry) {
-    bh__json *json = context;
+/* json NULL: as a line of text. */
+static void print_entry(bh__json *json, const bh_cache_entry *entry) {
     char used[32], size[BH__TEXT];
     print_time(entry->used_ns, used);
     if (json == NULL) {
@@ -98,17 +106,43 @@ static void print_entry(void *context, const bh_cache_entry *entry) {
     bh__json_close(json, '}');
 }
 
+/* Lists the whole cache into an array of its own. Other processes may add entries meanwhile. */
+static bh_status read_entries(bh_cache_entry **out, size_t *out_count) {
+    size_t room = 0, count = 0;
+    bh_cache_entry *entries = NULL;
+    bh_status status = bh_cache_list(NULL, NULL, 0, 0, &count);
+    while (status == BH_OK && count > room) {
+        room = count + count / 8 + 8;
+        free(entries);
+        entries = calloc(room, sizeof *entries);
+        status = entries == NULL ? BH_E_NO_HOST_MEMORY
+                                 : bh_cache_list(NULL, entries, sizeof *entries, room, &count);
+    }
+    *out = entries;
+    *out_count = count;
+    return status;
+}
+
 static int list_entries(bool as_json) {
-    if (!as_json) return bh_cache_list(NULL, print_entry, NULL) == BH_OK ? BH__EXIT_DONE : refuse();
+    bh_cache_entry *entries;
+    size_t count;
+    bh_status status = read_entries(&entries, &count);
+    if (status == BH_E_NO_HOST_MEMORY && entries == NULL) return refuse_memory(count);
     bh__json json;
-    bh__json_begin(&json, stdout);
-    bh__json_open(&json, '{');
-    bh__json_key(&json, "entries");
-    bh__json_open(&json, '[');
-    bh_status status = bh_cache_list(NULL, print_entry, &json);
-    bh__json_close(&json, ']');
-    bh__json_close(&json, '}');
-    bh__json_end(&json);
+    if (status == BH_OK && as_json) {
+        bh__json_begin(&json, stdout);
+        bh__json_open(&json, '{');
+        bh__json_key(&json, "entries");
+        bh__json_open(&json, '[');
+    }
+    for (size_t i = 0; status == BH_OK && i < count; i++)
+        print_entry(as_json ? &json : NULL, &entries[i]);
+    if (status == BH_OK && as_json) {
+        bh__json_close(&json, ']');
+        bh__json_close(&json, '}');
+        bh__json_end(&json);
+    }
+    free(entries);
     return status == BH_OK ? BH__EXIT_DONE : refuse();
 }
 

@@ -30,25 +30,34 @@ static void print_times(FILE *to, const char *name, const bh_histogram *of) {
             (unsigned long long)of->count);
 }
 
+static void print_lanes(FILE *to, const bh_lane_counters *all) {
+    print_count(to, "requests", all->requests);
+    print_count(to, "launches", all->launches);
+    print_count(to, "launches in trains", all->train_launches);
+    print_count(to, "trains", all->trains);
+    print_count(to, "failed", all->failed);
+    print_count(to, "elements", all->elements);
+    print_count(to, "thread slots", all->thread_slots);
+    print_count(to, "thread slots wasted", all->thread_slots_wasted);
+    print_bytes(to, "to the device", all->bytes_to_device);
+    print_bytes(to, "to the host", all->bytes_to_host);
+    print_bytes(to, "within the device", all->bytes_within);
+    print_count(to, "waits for other lanes", all->lane_waits);
+    print_count(to, "waits of the program", all->host_waits);
+    print_count(to, "deepest queue", all->queue_depth_max);
+    print_times(to, "queued", &all->queued);
+    print_times(to, "waiting", &all->waiting);
+    print_times(to, "running", &all->running);
+}
+
 void bh__counters_print(FILE *to, bh_device device) {
-    bh_counters all = BH_INIT(all);
-    if (bh_device_get_counters(device, &all) != BH_OK) return;
+    bh_lane_counters lanes = BH_INIT(lanes);
+    bh_device_counters all = BH_INIT(all);
+    if (bh_lane_get_counters(device, BH_ALL_LANES, &lanes) != BH_OK ||
+        bh_device_get_counters(device, &all) != BH_OK)
+        return;
     fprintf(to, "counters:\n");
-    print_count(to, "requests", all.requests);
-    print_count(to, "launches", all.launches);
-    print_count(to, "launches in trains", all.train_launches);
-    print_count(to, "trains", all.trains);
-    print_count(to, "failed", all.failed);
-    print_count(to, "elements", all.elements);
-    print_count(to, "thread slots", all.thread_slots);
-    print_count(to, "thread slots wasted", all.thread_slots_wasted);
-    print_bytes(to, "to the device", all.bytes_to_device);
-    print_bytes(to, "to the host", all.bytes_to_host);
-    print_bytes(to, "within the device", all.bytes_within);
-    print_count(to, "deepest queue", all.queue_depth_max);
-    print_times(to, "queued", &all.queued);
-    print_times(to, "waiting", &all.waiting);
-    print_times(to, "running", &all.running);
+    print_lanes(to, &lanes);
     print_count(to, "allocations", all.allocations);
     print_count(to, "from memory held", all.pool_hits);
     print_count(to, "chunks made", all.chunks_made);

@@ -86,10 +86,9 @@ static bh_status library_failed(demo *d) {
     return bh__report_library(&d->error);
 }
 
-static void on_loss(void *context, bh_device device, const bh_loss *loss) {
-    (void)device;
+static void on_loss(void *context, const bh_event *event) {
     demo *d = context;
-    atomic_store(&d->takeover_ns, loss->takeover_ns);
+    atomic_store(&d->takeover_ns, event->loss->takeover_ns);
     atomic_fetch_add(&d->losses, 1);
 }
 
@@ -228,7 +227,10 @@ static bh_status step_open(demo *d, const char *name) {
     uint64_t opened = bh__now_ns() - start;
     if (bh_device_get_info(d->device, &info) != BH_OK) return library_failed(d);
     if (info.no_standby[0]) return refuse_alone(d, &info);
-    if (bh_device_watch(d->device, on_loss, d) != BH_OK ||
+    bh_watch_options losses = BH_INIT(losses);
+    losses.kinds = BH_EVENT_LOSS;
+    bh_watch watch; /* until the device is closed */
+    if (bh_watch_open(d->device, &losses, on_loss, d, &watch) != BH_OK ||
         bh_module_load(d->device, bh__demo_ptx, strlen(bh__demo_ptx), &d->module) != BH_OK ||
         bh_kernel_get(d->module, "saxpy", &d->saxpy) != BH_OK ||
         bh_kernel_get(d->module, "scribble", &d->scribble) != BH_OK ||

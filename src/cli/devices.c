@@ -41,14 +41,14 @@ static void print_multiprocessor(const bh_device_info *info) {
 static void print_device(const bh_device_entry *entry) {
     const bh_device_info *info = &entry->info;
     if (entry->status != BH_OK) {
-        printf("%s: cannot be used\n", entry->name);
+        printf("%s: cannot be used\n", entry->device);
         row("reason", "%s: %s", bh_status_name(entry->status), entry->error.message);
         if (entry->error.fix[0] != '\0') row("Fix:", "%s", entry->error.fix);
         return;
     }
     char total[BH__TEXT], spare[BH__TEXT], shared[BH__TEXT], shared_max[BH__TEXT];
     bool gpu = strcmp(info->kind, "cpu") != 0;
-    printf("%s: ready\n", entry->name);
+    printf("%s: ready\n", entry->device);
     row("name", "%s", info->name);
     row("driver", "%s", info->driver);
     row("architecture", "%s", info->arch);
@@ -141,7 +141,7 @@ static void json_hardware(bh__json *json, const bh_device_info *info) {
 static void json_device(bh__json *json, const bh_device_entry *entry) {
     const bh_device_info *info = &entry->info;
     bh__json_open(json, '{');
-    json_text(json, "device", entry->name);
+    json_text(json, "device", entry->device);
     json_text(json, "status", bh_status_name(entry->status));
     if (entry->status != BH_OK) {
         bh__json_key(json, "error");
@@ -191,7 +191,7 @@ static void print_all(const bh_device_entry *entries, size_t count, bool as_json
 static int list_devices(bool as_json) {
     size_t count = 0;
     bh_error error;
-    if (bh_device_enumerate(NULL, 0, &count) != BH_OK) {
+    if (bh_device_list(NULL, 0, 0, &count) != BH_OK) {
         bh__report_library(&error);
         bh__report_print(&error);
         return BH__EXIT_REFUSED;
@@ -204,8 +204,7 @@ static int list_devices(bool as_json) {
         bh__report_print(&error);
         return BH__EXIT_REFUSED;
     }
-    for (size_t i = 0; i < room; i++) entries[i].info.size = (uint32_t)sizeof entries[i].info;
-    if (bh_device_enumerate(entries, room, &count) != BH_OK) {
+    if (bh_device_list(entries, sizeof *entries, room, &count) != BH_OK) {
         bh__report_library(&error);
         bh__report_print(&error);
         free(entries);

@@ -214,11 +214,11 @@ static void check_driver(doctor *d, const bh__nvidia *nvidia) {
 
 static void check_compilers(doctor *d) {
     enum { MAX_ENTRIES = 16 };
-    bh_compiler_entry entries[MAX_ENTRIES] = {{.size = sizeof entries[0]}};
+    bh_compiler_entry entries[MAX_ENTRIES];
     size_t count = 0;
     bool any = false;
     bh_error error;
-    if (bh_compiler_enumerate(entries, MAX_ENTRIES, &count) != BH_OK) {
+    if (bh_compiler_list(entries, sizeof *entries, MAX_ENTRIES, &count) != BH_OK) {
         bh__report_library(&error);
         report(d, WARN, error.fix, "CUDA C++ cannot be compiled: %s", error.message);
         return;
@@ -358,14 +358,14 @@ static void check_use(doctor *d, const bh_device_entry *entry) {
             "device %s: %s of %s free; a worker needs about half a GiB in addition to its buffers, "
             "and "
             "a standby needs as much",
-            entry->name, bh__text_size(info->memory_free, spare),
+            entry->device, bh__text_size(info->memory_free, spare),
             bh__text_size(info->memory_total, total));
     if (info->no_standby[0] != '\0')
         report(d, WARN,
                info->mps
                    ? "to have one, stop the MPS control daemon: echo quit | nvidia-cuda-mps-control"
                    : "to have one, as root: nvidia-smi -i NUMBER -c DEFAULT",
-               "device %s: no standby: %s", entry->name, info->no_standby);
+               "device %s: no standby: %s", entry->device, info->no_standby);
 }
 
 static void check_devices(doctor *d, const bh__nvidia *nvidia) {
@@ -373,9 +373,7 @@ static void check_devices(doctor *d, const bh__nvidia *nvidia) {
     bh_error error;
     size_t count = 0;
     bh_device_entry *entries = calloc(MAX_ENTRIES, sizeof *entries);
-    for (size_t i = 0; entries != NULL && i < MAX_ENTRIES; i++)
-        entries[i].info.size = (uint32_t)sizeof entries[i].info;
-    if (entries == NULL || bh_device_enumerate(entries, MAX_ENTRIES, &count) != BH_OK) {
+    if (entries == NULL || bh_device_list(entries, sizeof *entries, MAX_ENTRIES, &count) != BH_OK) {
         bh__report_library(&error);
         report(d, BROKEN, error.fix, "devices cannot be listed: %s", error.message);
         free(entries);
@@ -383,10 +381,10 @@ static void check_devices(doctor *d, const bh__nvidia *nvidia) {
     }
     for (size_t i = 0; i < count && i < MAX_ENTRIES; i++) {
         const bh_device_entry *entry = &entries[i];
-        bool is_cpu = strcmp(entry->name, "cpu") == 0;
+        bool is_cpu = strcmp(entry->device, "cpu") == 0;
         if (entry->status == BH_OK) {
             check_use(d, entry);
-            try_device(d, entry->name);
+            try_device(d, entry->device);
             continue;
         }
         /* Missing hardware is not an error. */
@@ -397,7 +395,7 @@ static void check_devices(doctor *d, const bh__nvidia *nvidia) {
                is_cpu     ? BROKEN
                : expected ? INFO
                           : WARN,
-               expected ? NULL : entry->error.fix, "device %s: %s: %s", entry->name,
+               expected ? NULL : entry->error.fix, "device %s: %s: %s", entry->device,
                bh_status_name(entry->status), entry->error.message);
     }
     if (count == 0) report(d, BROKEN, "reinstall Bulkhead", "no device was found");

@@ -64,8 +64,8 @@ static bh_status compile(bh__run *run, const bh__bytes *text, bh_module *module)
     bh__progress_end(&progress);
     size_t length = 0;
     char *log = NULL;
-    if (bh_ticket_log(ticket, NULL, 0, &length) == BH_OK && (log = malloc(length + 1)) != NULL &&
-        bh_ticket_log(ticket, log, length + 1, NULL) == BH_OK) {
+    if (bh_compile_log(&ticket, NULL, 0, &length) == BH_OK && (log = malloc(length + 1)) != NULL &&
+        bh_compile_log(&ticket, log, length + 1, NULL) == BH_OK) {
         fflush(stdout);
         bh__source_print_log(stderr, log, source->options.name, (const char *)text->data);
     }
@@ -261,9 +261,9 @@ static bh_status prepare(bh__run *run, bh_arg *list) {
 
 /* ---- the launch ---- */
 
-static void take_printed(void *context, const char *text, size_t length) {
+static void take_printed(void *context, const bh_event *event) {
     bh__run *run = context;
-    fwrite(text, 1, length, run->printed != NULL ? run->printed : stdout);
+    fwrite(event->text, 1, event->length, run->printed != NULL ? run->printed : stdout);
 }
 
 static bh_status ticket_failed(bh__run *run, bh_ticket ticket, bh_status status) {
@@ -346,6 +346,14 @@ static void report_times(const bh__run *run) {
 
 /* ---- the whole run ---- */
 
+static bh_status watch_printed(bh__run *run) {
+    bh_watch_options options = BH_INIT(options);
+    options.kinds = BH_EVENT_PRINT;
+    bh_watch watch; /* until the device is closed */
+    bh_status status = bh_watch_open(run->device, &options, take_printed, run, &watch);
+    return status == BH_OK ? BH_OK : bh__report_library(&run->error);
+}
+
 static bh_status execute(bh__run *run, bh_arg *list) {
     bh__bytes image;
     bh_module module;
@@ -354,8 +362,7 @@ static bh_status execute(bh__run *run, bh_arg *list) {
     free(image.data);
     if (status == BH_OK) status = find_kernel(run, module);
     if (status == BH_OK) status = prepare(run, list);
-    if (status == BH_OK && bh_device_on_print(run->device, take_printed, run) != BH_OK)
-        status = bh__report_library(&run->error);
+    if (status == BH_OK) status = watch_printed(run);
     if (status == BH_OK) {
         status = launch(run, (bh_args){list, run->options->arg_count});
         /* Waits until everything that the kernel printed has arrived, even if the kernel failed. */

@@ -206,9 +206,9 @@ void bh__source_print_log(FILE *to, const char *log, const char *name, const cha
 
 char *bh__source_last_log(void) {
     size_t length = 0;
-    bh_last_log(NULL, 0, &length);
+    bh_compile_log(NULL, NULL, 0, &length);
     char *log = length > 0 ? malloc(length + 1) : NULL;
-    if (log != NULL) bh_last_log(log, length + 1, NULL);
+    if (log != NULL) bh_compile_log(NULL, log, length + 1, NULL);
     return log;
 }
 

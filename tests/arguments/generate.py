@@ -26,7 +26,7 @@ GOOD = {"type": "BH_U32", "count": "4", "bytes": "4", "pattern_bytes": "4", "tim
 # A request is the beginning of a longer struct: this one.
 REQUEST = "bh_transfer"
 # Large values of these are legal and last: a deadline that passes, kernels that run for days.
-SMALL = {"repeat", "deadline_ns", "stuck_timeout_ns", "retries", "x", "y", "z"}
+SMALL = {"entry_size", "repeat", "deadline_ns", "stuck_timeout_ns", "retries", "x", "y", "z"}
 
 
 class Unknown(Exception):
@@ -176,6 +176,10 @@ class Writer:
         for i, parameter in enumerate(parameters):
             ctype, called, array = declarator(parameter)
             counted = previous.endswith("*") and previous not in ("char *",)
+            if called == "entry_size": # of a list: (entries, entry_size, capacity, count)
+                GOOD["%s.entry_size" % name] = "sizeof(%s)" % previous.rstrip(" *")
+            is_list = "entry_size" in text
+            counted = called == "capacity" if is_list else counted
             slots.append(self.slot(name, None, ctype, called, array, counted, "0"))
             cast = ctype + "*" if array is None else ctype + " **"
             arguments.append("*(%s)a[%d]" % (cast, i))

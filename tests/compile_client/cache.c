@@ -427,27 +427,38 @@ TEST(files_that_may_not_grow) {
     CHECK_EQ(entry_files(NULL, 0), 1);
 }
 
-static void count_entry(void *context, const bh_cache_entry *entry) {
-    unsigned *count = context;
+static void check_entry(const bh_cache_entry *entry, const char *name) {
+    CHECK_EQ(entry->size, sizeof *entry);
     CHECK_EQ(entry->output, BH_OUTPUT_PTX);
     CHECK_STR_EQ(entry->arch, "sm_80");
     CHECK_STR_EQ(entry->compiler, "stand-in 1.0");
-    CHECK_STR_EQ(entry->name, *count == 0 ? "second.cu" : "first.cu");
+    CHECK_STR_EQ(entry->name, name);
     CHECK_EQ(strlen(entry->key), 32);
     CHECK_GT(entry->bytes, 100);
-    ++*count;
 }
 
 TEST(entries_are_listed_latest_first) {
     bh_compile_options options = stand_in_options();
-    unsigned count = 0;
+    bh_cache_entry entries[3], untouched;
+    size_t count = 0;
     options.name = "first.cu";
     compile_from(source, &options);
     sleep_ms(30);
     options.name = "second.cu";
     compile_from(source, &options);
-    REQUIRE_OK(bh_cache_list(NULL, count_entry, &count));
+    memset(entries, 0x5a, sizeof entries);
+    memset(&untouched, 0x5a, sizeof untouched);
+    REQUIRE_OK(bh_cache_list(NULL, NULL, 0, 0, &count));
     CHECK_EQ(count, 2);
+    REQUIRE_OK(bh_cache_list(NULL, entries, sizeof *entries, 1, &count));
+    CHECK_EQ(count, 2);
+    check_entry(&entries[0], "second.cu");
+    CHECK_MEM_EQ(&entries[1], &untouched, sizeof untouched);
+    REQUIRE_OK(bh_cache_list(NULL, entries, sizeof *entries, 3, &count));
+    CHECK_EQ(count, 2);
+    check_entry(&entries[0], "second.cu");
+    check_entry(&entries[1], "first.cu");
+    CHECK_MEM_EQ(&entries[2], &untouched, sizeof untouched);
 }
 
 /* ---- the log ---- */

@@ -25,10 +25,10 @@ static void run_scale(uint32_t compiler) {
     options.name = "scale.cu";
     bh_module module = {0};
     REQUIRE_OK(bh_module_compile(device, scale, &options, &module));
-    bh_counters counters = BH_INIT(counters);
-    CHECK_OK(bh_device_get_counters(device, &counters));
-    CHECK_EQ(counters.compiles, 1);
-    CHECK_EQ(counters.module_loads, 1);
+    bh_cache_info cache = BH_INIT(cache);
+    CHECK_OK(bh_cache_get_info(NULL, &cache));
+    CHECK_EQ(cache.compiles, 1);
+    CHECK_EQ(counters_of(device).module_loads, 1);
     bh_kernel kernel = {0}, same = {0};
     REQUIRE_OK(bh_kernel_get(module, "scale<unsigned int, 3>", &kernel));
     CHECK_OK(bh_kernel_get(module, "scale< unsigned  int,3 >", &same));
@@ -85,11 +85,11 @@ static void show_errors(uint32_t compiler) {
     CHECK_STR_CONTAINS(error.message, "nothing_like_it");
     char log[4096], few[10];
     size_t length = 0;
-    CHECK_OK(bh_last_log(log, sizeof log, &length));
+    CHECK_OK(bh_compile_log(NULL, log, sizeof log, &length));
     CHECK_STR_CONTAINS(log, "nothing_like_it");
     CHECK_STR_CONTAINS(log, "wrong.cu");
     CHECK_EQ(length, strlen(log));
-    CHECK_OK(bh_last_log(few, sizeof few, &length));
+    CHECK_OK(bh_compile_log(NULL, few, sizeof few, &length));
     CHECK_EQ(strlen(few), sizeof few - 1);
     CHECK_EQ(length, strlen(log));
 
@@ -99,12 +99,12 @@ static void show_errors(uint32_t compiler) {
     REQUIRE_OK(bh_submit_compile(device, wrong, &options, &module, &ticket));
     CHECK_REFUSED(bh_wait(ticket, LONG_NS), BH_E_COMPILE);
     char again[4096];
-    CHECK_OK(bh_ticket_log(ticket, again, sizeof again, &length));
+    CHECK_OK(bh_compile_log(&ticket, again, sizeof again, &length));
     CHECK_STR_CONTAINS(again, "nothing_like_it");
     CHECK_REFUSED(bh_kernel_get(module, "f", &(bh_kernel){0}), BH_E_INVALID);
     CHECK_OK(bh_device_close(device));
     CHECK_STATUS(bh_wait(ticket, 0), BH_E_COMPILE);
-    CHECK_OK(bh_ticket_log(ticket, again, sizeof again, &length));
+    CHECK_OK(bh_compile_log(&ticket, again, sizeof again, &length));
 }
 
 TEST_TIMEOUT(nvrtc_errors_come_with_the_whole_log, 60) {

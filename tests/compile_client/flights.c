@@ -56,7 +56,7 @@ static void ask_and_fail(void *context, unsigned index) {
     (void)index;
     pthread_barrier_wait(&c->start);
     CHECK_STATUS(bh_compile(c->source, &c->options, &binary), BH_E_COMPILE);
-    CHECK_OK(bh_last_log(log, sizeof log, NULL));
+    CHECK_OK(bh_compile_log(NULL, log, sizeof log, NULL));
     CHECK_STR_CONTAINS(log, "line two of the log");
 }
 
@@ -95,14 +95,14 @@ static void fail_with_log(const bh_compile_options *options) {
     bh_binary binary;
     size_t length = 0;
     CHECK_STATUS(bh_compile("FAIL", options, &binary), BH_E_COMPILE);
-    CHECK_OK(bh_last_log(NULL, 0, &length));
+    CHECK_OK(bh_compile_log(NULL, NULL, 0, &length));
     CHECK(length > 0);
 }
 
 static void check_no_log(void) {
     char log[64] = "?";
     size_t length = 1;
-    CHECK_OK(bh_last_log(log, sizeof log, &length));
+    CHECK_OK(bh_compile_log(NULL, log, sizeof log, &length));
     CHECK_EQ(length, 0);
     CHECK_STR_EQ(log, "");
 }
@@ -140,7 +140,7 @@ TEST(the_last_log_is_of_the_last_call_that_failed) {
     fail_with_log(&options);
     CHECK_OK(bh_binary_release(compile_ok("and this one works", &options)));
     size_t length = 0;
-    CHECK_OK(bh_last_log(NULL, 0, &length));
+    CHECK_OK(bh_compile_log(NULL, NULL, 0, &length));
     CHECK(length > 0);
     CHECK_OK(bh_device_close(device));
 }
@@ -157,7 +157,7 @@ static void check_bad(const char *source, const char *message, const char *log_t
     CHECK_REFUSED(bh_compile(source, &options, &binary), BH_E_COMPILE);
     bh_last_error(&error);
     CHECK_STR_CONTAINS(error.message, message);
-    CHECK_OK(bh_last_log(log, sizeof log, NULL));
+    CHECK_OK(bh_compile_log(NULL, log, sizeof log, NULL));
     CHECK_STR_CONTAINS(log, log_text);
     CHECK_EQ(binary.id, 42);
     CHECK_EQ(compile_from("and this one works", &options),

@@ -189,16 +189,19 @@ TEST(nothing_where_something_must_be) {
     CHECK_REFUSED(bh_module_load_binary(device, binary, NULL), BH_E_INVALID);
     CHECK_REFUSED(bh_module_load_binary(closed, binary, &module), BH_E_INVALID);
     CHECK_REFUSED(bh_module_get_binary(module, &none), BH_E_INVALID);
-    CHECK_REFUSED(bh_last_log(NULL, 1, &count), BH_E_INVALID);
-    CHECK_OK(bh_last_log(NULL, 0, NULL));
-    CHECK_REFUSED(bh_ticket_log((bh_ticket){0, 0}, NULL, 1, &count), BH_E_INVALID);
-    CHECK_REFUSED(bh_ticket_log((bh_ticket){1, 1}, NULL, 0, &count), BH_E_NOT_FOUND);
+    CHECK_REFUSED(bh_compile_log(NULL, NULL, 1, &count), BH_E_INVALID);
+    CHECK_OK(bh_compile_log(NULL, NULL, 0, NULL));
+    CHECK_REFUSED(bh_compile_log(&(bh_ticket){0, 0}, NULL, 1, &count), BH_E_INVALID);
+    CHECK_REFUSED(bh_compile_log(&(bh_ticket){1, 1}, NULL, 0, &count), BH_E_NOT_FOUND);
     CHECK_REFUSED(bh_cache_get_info(NULL, NULL), BH_E_INVALID);
     CHECK_REFUSED(bh_cache_get_info(NULL, &cache), BH_E_INVALID);
-    CHECK_REFUSED(bh_cache_list(NULL, NULL, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_compiler_enumerate(NULL, 1, &count), BH_E_INVALID);
-    CHECK_REFUSED(bh_compiler_enumerate(&entry, 1, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_compiler_enumerate(&entry, 1, &count), BH_E_INVALID);
+    bh_cache_entry cached;
+    CHECK_REFUSED(bh_cache_list(NULL, NULL, sizeof cached, 1, &count), BH_E_INVALID);
+    CHECK_REFUSED(bh_cache_list(NULL, &cached, sizeof cached, 1, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_cache_list(NULL, &cached, 7, 1, &count), BH_E_INVALID);
+    CHECK_REFUSED(bh_compiler_list(NULL, sizeof entry, 1, &count), BH_E_INVALID);
+    CHECK_REFUSED(bh_compiler_list(&entry, sizeof entry, 1, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_compiler_list(&entry, 4, 1, &count), BH_E_INVALID);
     CHECK_REFUSED(bh_device_get_info((bh_device){binary.id}, &(bh_device_info){.size = 304}),
                   BH_E_INVALID);
     CHECK_OK(bh_module_load_binary(device, binary, &module));

@@ -18,11 +18,15 @@ TEST(devices_want_somewhere_to_put_what_they_tell) {
     CHECK_REFUSED(bh_device_open(&options, NULL), BH_E_INVALID);
     CHECK_REFUSED(bh_device_get_info(r.device, NULL), BH_E_INVALID);
     CHECK_REFUSED(bh_device_get_status(r.device, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_device_enumerate(&entry, 1, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_device_list(&entry, sizeof entry, 1, NULL), BH_E_INVALID);
     size_t count = 0;
-    CHECK_REFUSED(bh_device_enumerate(NULL, 1, &count), BH_E_INVALID);
+    CHECK_REFUSED(bh_device_list(NULL, sizeof entry, 1, &count), BH_E_INVALID);
+    CHECK_REFUSED(bh_device_list(&entry, 7, 1, &count), BH_E_INVALID);
+    CHECK_REFUSED(bh_device_list(&entry, 4097, 1, &count), BH_E_INVALID);
+    CHECK_EQ(count, 0);
     CHECK_REFUSED(bh_device_eventfd(r.device, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_device_watch(r.device, NULL, NULL), BH_E_INVALID);
+    bh_watch watch;
+    CHECK_REFUSED(bh_watch_open(r.device, NULL, NULL, NULL, &watch), BH_E_INVALID);
     CHECK_REFUSED(bh_lane_open(r.device, NULL, NULL), BH_E_INVALID);
     bh_lane_options lane_options = BH_INIT(lane_options);
     bh_lane lane = {5};
@@ -366,16 +370,27 @@ TEST(declared_uses_that_are_none_are_refused) {
     finish(&r);
 }
 
-static void watch_nothing(void *context, bh_device device, const bh_loss *loss) {
+static void watch_nothing(void *context, const bh_event *event) {
     (void)context;
-    (void)device;
-    (void)loss;
+    (void)event;
 }
 
-TEST(a_device_has_sixteen_watchers_and_no_more) {
+TEST(options_of_watches_are_checked) {
     rig r = rig_open(0);
-    for (int i = 0; i < 16; i++) CHECK_OK(bh_device_watch(r.device, watch_nothing, NULL));
-    CHECK_REFUSED(bh_device_watch(r.device, watch_nothing, NULL), BH_E_BUSY);
+    bh_watch_options options = BH_INIT(options);
+    bh_watch watch = {77};
+    CHECK_REFUSED(bh_watch_open(r.device, NULL, watch_nothing, NULL, NULL), BH_E_INVALID);
+    options.kinds = 1u << 4;
+    CHECK_REFUSED(bh_watch_open(r.device, &options, watch_nothing, NULL, &watch), BH_E_INVALID);
+    options.kinds = BH_EVENT_LOSS;
+    options.pressure_threshold = 4096;
+    CHECK_REFUSED(bh_watch_open(r.device, &options, watch_nothing, NULL, &watch), BH_E_INVALID);
+    bh_error error;
+    CHECK_STATUS(bh_last_error(&error), BH_E_INVALID);
+    CHECK_STR_CONTAINS(error.message, "pressure_threshold is 4096");
+    options.size = 3;
+    CHECK_REFUSED(bh_watch_open(r.device, &options, watch_nothing, NULL, &watch), BH_E_INVALID);
+    CHECK_EQ(watch.id, 77);
     finish(&r);
 }
 

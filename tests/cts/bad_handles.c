@@ -15,10 +15,9 @@ static struct {
     char path[600]; /* of a file that could be loaded */
 } good;
 
-static void watch_nothing(void *context, bh_device device, const bh_loss *loss) {
+static void watch_nothing(void *context, const bh_event *event) {
     (void)context;
-    (void)device;
-    (void)loss;
+    (void)event;
 }
 
 enum kind { DEVICE, LANE, MODULE, KERNEL, BUFFER, KINDS };
@@ -40,6 +39,7 @@ static bh_buffer_info buffer_info = BH_INIT(buffer_info);
 static bh_kernel_info kernel_info = BH_INIT(kernel_info);
 static bh_param_info param_info = BH_INIT(param_info);
 static bh_lane out_lane;
+static bh_watch out_watch;
 static bh_module out_module;
 static bh_kernel out_kernel;
 static bh_buffer out_buffer;
@@ -70,8 +70,7 @@ CALL(device_get_status, bh_device_get_status(D, &device_status))
 CALL(device_sync, bh_device_sync(D, 0))
 CALL(device_wait_standby, bh_device_wait_standby(D, 0))
 CALL(device_eventfd, bh_device_eventfd(D, &out_fd))
-CALL(device_watch, bh_device_watch(D, watch_nothing, NULL))
-CALL(device_on_print, bh_device_on_print(D, NULL, NULL))
+CALL(watch_open, bh_watch_open(D, NULL, watch_nothing, NULL, &out_watch))
 CALL(lane_open, bh_lane_open(D, NULL, &out_lane))
 CALL(lane_open_with, bh_lane_open(D, NULL, &out_lane))
 CALL(buffer_alloc, bh_buffer_alloc(D, BH_U32, 4, NULL, &out_buffer))
@@ -141,8 +140,7 @@ static const struct probe {
     PROBE(DEVICE, device_sync),
     PROBE(DEVICE, device_wait_standby),
     PROBE(DEVICE, device_eventfd),
-    PROBE(DEVICE, device_watch),
-    PROBE(DEVICE, device_on_print),
+    PROBE(DEVICE, watch_open),
     PROBE(DEVICE, lane_open),
     PROBE(DEVICE, lane_open_with),
     PROBE(DEVICE, buffer_alloc),

@@ -257,11 +257,11 @@ struct printed {
     _Atomic(int) calls;
 };
 
-static void note_text(void *context, const char *text, size_t length) {
+static void note_text(void *context, const bh_event *event) {
     struct printed *printed = context;
-    if (printed->length + length < sizeof printed->text) {
-        memcpy(printed->text + printed->length, text, length);
-        printed->length += length;
+    if (printed->length + event->length < sizeof printed->text) {
+        memcpy(printed->text + printed->length, event->text, event->length);
+        printed->length += event->length;
     }
     atomic_fetch_add(&printed->calls, 1);
 }
@@ -270,7 +270,7 @@ TEST(text_printed_by_kernels_arrives) {
     bh_device device = open_device();
     struct printed printed = {.length = 0};
     bh_kernel say = get_kernel(load_module(device, ptx_printf), "say");
-    REQUIRE_OK(bh_device_on_print(device, note_text, &printed));
+    watch_for(device, BH_EVENT_PRINT, note_text, &printed);
     for (uint32_t i = 0; i < 5; i++) CHECK_OK(run_now(say, BH_GRID(1, 1), BH_ARGS(i, 100 - i)));
     CHECK_OK(bh_device_close(device));
     CHECK_STR_EQ(printed.text, "a=0 b=100\na=1 b=99\na=2 b=98\na=3 b=97\na=4 b=96\n");
@@ -280,7 +280,7 @@ TEST(each_thread_prints_its_own_line) {
     enum { N = 500 };
     bh_device device = open_device();
     struct printed printed = {.length = 0};
-    REQUIRE_OK(bh_device_on_print(device, note_text, &printed));
+    watch_for(device, BH_EVENT_PRINT, note_text, &printed);
     CHECK_OK(run_now(get_kernel(load_module(device, ptx_printf), "say_many"), BH_GRID(N, 64),
                      BH_ARGS((uint32_t)N)));
     CHECK_OK(bh_device_close(device));
@@ -296,13 +296,13 @@ TEST(each_thread_prints_its_own_line) {
     for (int i = 0; i < N; i++) CHECK_EQ(seen[i], 1);
 }
 
-TEST(printing_without_a_callback_is_dropped) {
+TEST(printing_without_a_watcher_is_dropped) {
     bh_device device = open_device();
     bh_kernel say = get_kernel(load_module(device, ptx_printf), "say");
     for (uint32_t i = 0; i < 20; i++) CHECK_OK(run_now(say, BH_GRID(1, 1), BH_ARGS(i, i)));
     struct printed printed = {.length = 0};
-    REQUIRE_OK(bh_device_on_print(device, note_text, &printed));
-    REQUIRE_OK(bh_device_on_print(device, NULL, NULL));
+    bh_watch watch = watch_for(device, BH_EVENT_PRINT, note_text, &printed);
+    REQUIRE_OK(bh_watch_release(watch));
     CHECK_OK(run_now(say, BH_GRID(1, 1), BH_ARGS(1u, 1u)));
     CHECK_OK(bh_device_close(device));
     CHECK_EQ(atomic_load(&printed.calls), 0);

@@ -21,6 +21,7 @@ static struct {
     bh_prepared prepared;
     bh_binary binary;
     bh_host_pool pool;
+    bh_watch watch;
     bh_ticket ticket;
     void *host, *piece, *managed_memory;
     uint32_t word;
@@ -42,6 +43,7 @@ static struct {
     bh_prepared prepared;
     bh_binary binary;
     bh_host_pool pool;
+    bh_watch watch;
 } closed;
 
 /* What the calls fill in. */
@@ -55,6 +57,7 @@ static struct {
     bh_prepared prepared;
     bh_binary binary;
     bh_host_pool pool;
+    bh_watch watch;
     bh_ticket ticket;
     void *pointer;
     const char *text;
@@ -70,6 +73,8 @@ static struct {
     bh_device_status device_status;
     bh_buffer_info buffer_info;
     bh_memory_info memory_info;
+    bh_memory_entry entry;
+    bh_memory_tag tag;
     bh_host_pool_info pool_info;
     bh_share_info share_info;
     bh_managed_info managed_info;
@@ -78,8 +83,8 @@ static struct {
     bh_kernel_info kernel_info;
     bh_param_info param_info;
     bh_preflight preflight;
-    bh_lane_counts lane_counts;
-    bh_counters counters;
+    bh_lane_counters lane_counts;
+    bh_device_counters counters;
 } out, before;
 
 static void out_reset(void) {
@@ -144,6 +149,7 @@ static void *pointer(const void *sound) {
 #define Q       ((bh_prepared){handle(good.prepared.id, closed.prepared.id, false)})
 #define X       ((bh_binary){handle(good.binary.id, closed.binary.id, false)})
 #define POOL    ((bh_host_pool){handle(good.pool.id, closed.pool.id, false)})
+#define WATCH   ((bh_watch){handle(good.watch.id, closed.watch.id, false)})
 #define T       ((bh_ticket){handle(good.ticket.lane, closed.lane.id, false), good.ticket.sequence})
 /* A pointer that must not be NULL. */
 #define P(sound) pointer(sound)
@@ -175,19 +181,8 @@ static void done(void *context, bh_ticket ticket, bh_status status) {
     (void)context, (void)ticket, (void)status;
     CHECK(!"called back by a call that was refused");
 }
-static void watch(void *context, bh_device device, const bh_loss *loss) {
-    (void)context, (void)device, (void)loss;
-}
-static void pressed(void *context, bh_device device, const bh_pressure *pressure) {
-    (void)context, (void)device, (void)pressure;
-}
-static bool each_entry(void *context, const bh_memory_entry *entry) {
-    (void)context, (void)entry;
-    return true;
-}
-static bool each_tag(void *context, const bh_memory_tag *tag) {
-    (void)context, (void)tag;
-    return true;
+static void told(void *context, const bh_event *event) {
+    (void)context, (void)event;
 }
 /* The same for functions. */
 #define F(sound) (++seen == target ? NULL : (sound))
@@ -199,13 +194,13 @@ static bool each_tag(void *context, const bh_memory_tag *tag) {
     _(1, bh_device_open(NULL, P(&out.device)))                                                     \
     _(1, bh_device_close(D))                                                                       \
     _(2, bh_device_get_info(D, P(&out.device_info)))                                               \
-    _(1, bh_device_enumerate(NULL, 0, P(&out.length)))                                             \
+    _(1, bh_device_list(NULL, 0, 0, P(&out.length)))                                               \
     _(2, bh_device_get_status(D, P(&out.device_status)))                                           \
     _(1, bh_device_sync(D, LONG_NS))                                                               \
     _(1, bh_device_wait_standby(D, LONG_NS))                                                       \
     _(2, bh_device_eventfd(D, P(&out.fd)))                                                         \
-    _(2, bh_device_watch(D, F(watch), NULL))                                                       \
-    _(1, bh_device_on_print(D, NULL, NULL))                                                        \
+    _(3, bh_watch_open(D, NULL, F(told), NULL, P(&out.watch)))                                     \
+    _(1, bh_watch_release(WATCH))                                                                  \
     _(2, bh_lane_open(D, NULL, P(&out.lane)))                                                      \
     _(2, bh_lane_open(D, NULL, P(&out.lane)))                                                      \
     _(1, bh_lane_release(LANE))                                                                    \
@@ -232,9 +227,8 @@ static bool each_tag(void *context, const bh_memory_tag *tag) {
     _(1, bh_memory_reset_peak(D))                                                                  \
     _(1, bh_memory_set_limit(D, "tag", 0))                                                         \
     _(1, bh_memory_trim(D, UINT64_MAX, &out.number))                                               \
-    _(2, bh_memory_list(D, F(each_entry), NULL))                                                   \
-    _(2, bh_memory_tags(D, F(each_tag), NULL))                                                     \
-    _(2, bh_memory_watch(D, 0, F(pressed), NULL))                                                  \
+    _(3, bh_memory_list(D, P(&out.entry), sizeof out.entry, 1, P(&out.length)))                    \
+    _(3, bh_memory_list_tags(D, P(&out.tag), sizeof out.tag, 1, P(&out.length)))                   \
     _(3, submit_copy_rows(L, B, OTHER, &good.rows, &out.ticket))                                   \
     _(3, submit_write_rows(L, B, P(&good.word), &good.rows, &out.ticket))                          \
     _(3, submit_read_rows(L, P(good.host), B, &good.rows, &out.ticket))                            \
@@ -363,6 +357,7 @@ static void make_good(rig *r) {
     REQUIRE_OK(bh_host_alloc(r->device, 4096, &good.host));
     REQUIRE_OK(bh_host_pool_open(r->device, NULL, &good.pool));
     REQUIRE_OK(bh_host_pool_take(good.pool, 64, 0, &good.piece));
+    good.watch = watch_for(r->device, 0, told, NULL);
     REQUIRE_OK(bh_binary_from(ptx_basic, strlen(ptx_basic), &good.binary));
     REQUIRE_OK(bh_sequence_begin(r->device, NULL, &good.recording));
     REQUIRE_OK(bh_sequence_begin(r->device, NULL, &good.ready));
@@ -396,6 +391,8 @@ static void make_closed(void) {
     REQUIRE_OK(bh_binary_release(closed.binary));
     REQUIRE_OK(bh_host_pool_open(good.device, NULL, &closed.pool));
     REQUIRE_OK(bh_host_pool_release(closed.pool));
+    closed.watch = watch_for(good.device, 0, told, NULL);
+    REQUIRE_OK(bh_watch_release(closed.watch));
 }
 
 /* Where `out` differs from what it was, from 1 on. bh_ticket_error fills in its error in any case. */

@@ -284,13 +284,18 @@ typedef struct seen {
     uint64_t bytes, address, buffers, limit;
 } seen;
 
-static bool see_entry(void *context, const bh_memory_entry *entry) {
-    seen *s = context;
-    if (strcmp(entry->tag, "large") != 0) return true;
-    s->buffers++;
-    s->bytes += entry->bytes;
-    s->address = entry->address;
-    return true;
+static seen look(bh_device device) {
+    bh_memory_entry entries[16];
+    size_t count = 0;
+    seen s = {0};
+    REQUIRE_OK(bh_memory_list(device, entries, sizeof *entries, 16, &count));
+    for (size_t i = 0; i < count && i < 16; i++) {
+        if (strcmp(entries[i].tag, "large") != 0) continue;
+        s.buffers++;
+        s.bytes += entries[i].bytes;
+        s.address = entries[i].address;
+    }
+    return s;
 }
 
 TEST(it_counts_in_tags_and_listings_and_not_against_the_limit) {
@@ -309,8 +314,7 @@ TEST(it_counts_in_tags_and_listings_and_not_against_the_limit) {
     CHECK_EQ(after.bytes_reserved, before.bytes_reserved);
     CHECK_EQ(after.bytes_buffers, before.bytes_buffers + MANY * 4ull);
     CHECK_EQ(after.buffers, before.buffers + 1);
-    seen s = {0};
-    REQUIRE_OK(bh_memory_list(device, see_entry, &s));
+    seen s = look(device);
     CHECK_EQ(s.buffers, 1);
     CHECK_EQ(s.bytes, MANY * 4ull);
     CHECK_EQ(s.address, address_of(m));

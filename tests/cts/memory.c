@@ -26,18 +26,17 @@ static bh_buffer tagged(bh_device device, uint64_t bytes, const char *tag) {
 
 typedef struct tag_log {
     bh_memory_tag tags[64];
-    int count, most;
+    size_t count;
 } tag_log;
 
-static bool log_tag(void *context, const bh_memory_tag *tag) {
-    tag_log *log = context;
-    if (log->count < 64) log->tags[log->count] = *tag;
-    log->count++;
-    return log->most == 0 || log->count < log->most;
+static tag_log tags_of(bh_device device) {
+    tag_log log;
+    REQUIRE_OK(bh_memory_list_tags(device, log.tags, sizeof *log.tags, 64, &log.count));
+    return log;
 }
 
 static const bh_memory_tag *find_tag(const tag_log *log, const char *name) {
-    for (int i = 0; i < log->count && i < 64; i++) {
+    for (size_t i = 0; i < log->count && i < 64; i++) {
         if (strcmp(log->tags[i].tag, name) == 0) return &log->tags[i];
     }
     return NULL;
@@ -45,14 +44,13 @@ static const bh_memory_tag *find_tag(const tag_log *log, const char *name) {
 
 typedef struct entry_log {
     bh_memory_entry entries[64];
-    int count;
+    size_t count;
 } entry_log;
 
-static bool log_entry(void *context, const bh_memory_entry *entry) {
-    entry_log *log = context;
-    if (log->count < 64) log->entries[log->count] = *entry;
-    log->count++;
-    return true;
+static entry_log entries_of(bh_device device) {
+    entry_log log;
+    REQUIRE_OK(bh_memory_list(device, log.entries, sizeof *log.entries, 64, &log.count));
+    return log;
 }
 
 TEST(buffers_are_aligned_and_zeroed_as_asked) {
@@ -108,9 +106,14 @@ TEST(bad_options_are_refused) {
     CHECK_REFUSED(bh_memory_get_info(device, NULL), BH_E_INVALID);
     bh_memory_info info = {0};
     CHECK_REFUSED(bh_memory_get_info(device, &info), BH_E_INVALID);
-    CHECK_REFUSED(bh_memory_list(device, NULL, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_memory_tags(device, NULL, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_memory_watch(device, 0, NULL, NULL), BH_E_INVALID);
+    bh_memory_entry entry;
+    bh_memory_tag tag;
+    size_t count = 5;
+    CHECK_REFUSED(bh_memory_list(device, NULL, sizeof entry, 1, &count), BH_E_INVALID);
+    CHECK_REFUSED(bh_memory_list(device, &entry, 7, 1, &count), BH_E_INVALID);
+    CHECK_REFUSED(bh_memory_list_tags(device, &tag, 0, 1, &count), BH_E_INVALID);
+    CHECK_REFUSED(bh_memory_list_tags(device, &tag, sizeof tag, 1, NULL), BH_E_INVALID);
+    CHECK_EQ(count, 5);
     bh_device none = {0}, forged = {device.id ^ 1};
     uint64_t freed = 7;
     for (int i = 0; i < 2; i++) {
@@ -121,8 +124,8 @@ TEST(bad_options_are_refused) {
         CHECK_REFUSED(bh_memory_reset_peak(bad), BH_E_INVALID);
         CHECK_REFUSED(bh_memory_set_limit(bad, NULL, 1), BH_E_INVALID);
         CHECK_REFUSED(bh_memory_trim(bad, 0, &freed), BH_E_INVALID);
-        CHECK_REFUSED(bh_memory_list(bad, log_entry, &(entry_log){.count = 0}), BH_E_INVALID);
-        CHECK_REFUSED(bh_memory_tags(bad, log_tag, &(tag_log){.count = 0}), BH_E_INVALID);
+        CHECK_REFUSED(bh_memory_list(bad, &entry, sizeof entry, 1, &count), BH_E_INVALID);
+        CHECK_REFUSED(bh_memory_list_tags(bad, &tag, sizeof tag, 1, &count), BH_E_INVALID);
     }
     CHECK_EQ(freed, 7);
     CHECK_REFUSED(bh_buffer_view((bh_buffer){0}, BH_U8, 0, BH_WHOLE, &out), BH_E_INVALID);
@@ -164,9 +167,8 @@ TEST(listings_are_largest_first_and_name_their_owners) {
     char here[64];
     snprintf(here, sizeof here, "%d", __LINE__ + 1);
     bh_buffer e = tagged(device, 2000, BH_HERE);
-    entry_log log = {.count = 0};
     REQUIRE_OK(bh_buffer_view(b, 0, 0, 5, &view));
-    REQUIRE_OK(bh_memory_list(device, log_entry, &log));
+    entry_log log = entries_of(device);
     REQUIRE(log.count == 5);
     CHECK_EQ(log.entries[0].bytes, 3 * MIB);
     CHECK_EQ(log.entries[0].address, address_of(b));
@@ -181,22 +183,16 @@ TEST(listings_are_largest_first_and_name_their_owners) {
     CHECK_EQ(log.entries[4].type, BH_U32);
     CHECK_STR_EQ(log.entries[4].tag, "");
     for (int i = 0; i < 5; i++) CHECK(log.entries[i].call_site != NULL);
-    tag_log tags = {.count = 0};
-    REQUIRE_OK(bh_memory_tags(device, log_tag, &tags));
+    tag_log tags = tags_of(device);
     CHECK_EQ(tags.count, 4);
     CHECK_STR_EQ(tags.tags[0].tag, "beta");
     const bh_memory_tag *alpha = find_tag(&tags, "alpha");
     REQUIRE(alpha != NULL);
     CHECK_EQ(alpha->bytes, 71000);
     CHECK_EQ(alpha->buffers, 2);
-    /* The listing stops when it is told to. */
-    tag_log few = {.most = 2};
-    REQUIRE_OK(bh_memory_tags(device, log_tag, &few));
-    CHECK_EQ(few.count, 2);
     REQUIRE_OK(bh_buffer_release(c));
     REQUIRE_OK(bh_memory_reset_peak(device));
-    tags.count = 0;
-    REQUIRE_OK(bh_memory_tags(device, log_tag, &tags));
+    tags = tags_of(device);
     alpha = find_tag(&tags, "alpha");
     REQUIRE(alpha != NULL);
     CHECK_EQ(alpha->high, 1000);
@@ -208,11 +204,47 @@ TEST(listings_are_largest_first_and_name_their_owners) {
     memset(name, 'n', sizeof name - 1);
     strcpy(name + sizeof name - 5, "end!");
     bh_buffer f = tagged(device, 5 * MIB, name);
-    tags.count = 0;
-    REQUIRE_OK(bh_memory_tags(device, log_tag, &tags));
+    tags = tags_of(device);
     CHECK_EQ(strlen(tags.tags[0].tag), BH_TAG_BYTES - 1);
     CHECK_STR_EQ(tags.tags[0].tag + BH_TAG_BYTES - 5, "end!");
     (void)f;
+    CHECK_OK(bh_device_close(device));
+}
+
+/* A program built with an older or newer header has shorter or longer entries. */
+static void check_list_of(bh_device device, size_t entry_size, size_t capacity) {
+    uint8_t list[6 * 512];
+    size_t count = 0;
+    memset(list, 0x5a, sizeof list);
+    REQUIRE_OK(
+        bh_memory_list(device, (bh_memory_entry *)(void *)list, entry_size, capacity, &count));
+    CHECK_EQ(count, 5);
+    size_t given = capacity < 5 ? capacity : 5;
+    for (size_t i = 0; i < given; i++) {
+        bh_memory_entry entry = {0};
+        size_t part = entry_size < sizeof entry ? entry_size : sizeof entry;
+        memcpy(&entry, list + i * entry_size, part);
+        CHECK_EQ(entry.size, entry_size);
+        CHECK_EQ(entry.type, BH_U8);
+        if (part > offsetof(bh_memory_entry, bytes)) CHECK_EQ(entry.bytes, 500 - i * 100);
+        for (size_t k = part; k < entry_size; k++) CHECK_EQ(list[i * entry_size + k], 0);
+    }
+    for (size_t k = given * entry_size; k < sizeof list; k++) CHECK_EQ(list[k], 0x5a);
+}
+
+TEST(lists_have_the_length_and_the_entries_that_were_asked_for) {
+    bh_device device = open_device();
+    for (uint64_t i = 1; i <= 5; i++) (void)tagged(device, i * 100, "five");
+    static const size_t sizes[] = {8, offsetof(bh_memory_entry, address), sizeof(bh_memory_entry),
+                                   sizeof(bh_memory_entry) + 8, 512};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (size_t capacity = 0; capacity <= 6; capacity++)
+            check_list_of(device, sizes[i], capacity);
+    size_t count = 0;
+    CHECK_OK(bh_memory_list(device, NULL, 0, 0, &count));
+    CHECK_EQ(count, 5);
+    CHECK_OK(bh_memory_list_tags(device, NULL, 0, 0, &count));
+    CHECK_EQ(count, 1);
     CHECK_OK(bh_device_close(device));
 }
 
@@ -225,8 +257,7 @@ TEST(a_freed_buffer_in_use_is_listed_as_leaving) {
     REQUIRE_OK(bh_submit_fill(lane, x, 0, 5 * MIB, &one, 1, NULL));
     REQUIRE_OK(bh_buffer_release(x));
     CHECK_GE(memory_of(r.device).bytes_leaving, 5 * MIB);
-    entry_log log = {.count = 0};
-    REQUIRE_OK(bh_memory_list(r.device, log_entry, &log));
+    entry_log log = entries_of(r.device);
     CHECK_EQ(log.entries[0].state, BH_MEMORY_LEAVING);
     CHECK_EQ(log.entries[0].handles, 0);
     CHECK_STR_EQ(log.entries[0].tag, "leaver");
@@ -291,6 +322,47 @@ static bh_status alloc_kind(bh_device device, int kind, uint64_t bytes, const ch
     return bh_buffer_alloc(device, BH_U8, bytes, &options, out);
 }
 
+TEST(managed_buffers_and_what_moves_are_totalled) {
+    rig r = rig_open(0);
+    enum { WORDS = 4096, BYTES = WORDS * 4 };
+    bh_buffer plain = words_alloc(r.device, WORDS), one, two;
+    uint32_t *first;
+    void *second;
+    bh_status status =
+        bh_managed_alloc(r.device, BH_U32, WORDS, NULL, &one, (void **)(void *)&first);
+    if (status == BH_E_UNSUPPORTED) SKIP("%s", bh_last_message());
+    REQUIRE_OK(status);
+    REQUIRE_OK(bh_managed_alloc(r.device, BH_U32, WORDS, NULL, &two, &second));
+    bh_memory_info info = memory_of(r.device);
+    CHECK_EQ(info.managed_buffers, 2);
+    CHECK_EQ(info.managed_bytes, 2 * BYTES);
+    CHECK_EQ(info.buffers, 3);
+    CHECK_EQ(info.managed_to_device, 0);
+    CHECK_EQ(info.managed_to_host, 0);
+    REQUIRE_OK(bh_managed_map(one, 0, BYTES, BH_MAP_WRITE, NULL));
+    for (uint32_t i = 0; i < WORDS; i++) first[i] = i;
+    REQUIRE_OK(bh_managed_unmap(first, BYTES));
+    REQUIRE_OK(run_now(rig_kernel(&r, "add_one"), BH_GRID(WORDS, 64),
+                       BH_ARGS(BH_INOUT(one), (uint32_t)WORDS)));
+    CHECK_EQ(memory_of(r.device).managed_to_device, BYTES);
+    REQUIRE_OK(bh_managed_map(one, 0, BYTES, BH_MAP_READ, NULL));
+    CHECK_EQ(first[WORDS - 1], WORDS);
+    REQUIRE_OK(bh_managed_unmap(first, BYTES));
+    CHECK_EQ(memory_of(r.device).managed_to_host, BYTES);
+    /* What a buffer has moved stays counted when it is gone. */
+    REQUIRE_OK(bh_buffer_release(one));
+    REQUIRE_OK(bh_buffer_release(plain));
+    info = memory_of(r.device);
+    CHECK_EQ(info.managed_buffers, 1);
+    CHECK_EQ(info.managed_bytes, BYTES);
+    CHECK_EQ(info.managed_to_device, BYTES);
+    CHECK_EQ(info.managed_to_host, BYTES);
+    REQUIRE_OK(bh_buffer_release(two));
+    CHECK_EQ(memory_of(r.device).managed_buffers, 0);
+    CHECK_EQ(memory_of(r.device).managed_bytes, 0);
+    CHECK_OK(bh_device_close(r.device));
+}
+
 TEST(every_kind_of_allocation_is_counted_and_undone_alike) {
     bh_device device = open_device();
     for (int kind = 0; kind < 4; kind++) {
@@ -300,8 +372,7 @@ TEST(every_kind_of_allocation_is_counted_and_undone_alike) {
         if (status == BH_E_UNSUPPORTED) continue;
         REQUIRE_OK(status);
         for (int live = 1; live >= 0; live--) {
-            tag_log tags = {.count = 0};
-            REQUIRE_OK(bh_memory_tags(device, log_tag, &tags));
+            tag_log tags = tags_of(device);
             const bh_memory_tag *found = find_tag(&tags, tag);
             REQUIRE(found || !live);
             CHECK_EQ(found ? found->bytes : 0, live ? 5000u : 0);
@@ -394,21 +465,30 @@ typedef struct pressure_log {
     _Atomic uint64_t asked;
 } pressure_log;
 
-static void log_pressure(void *context, bh_device device, const bh_pressure *pressure) {
+static void log_pressure(void *context, const bh_event *event) {
+    const bh_pressure *pressure = event->pressure;
     pressure_log *log = context;
     bh_memory_info info = BH_INIT(info); /* any call may be made here */
-    CHECK_OK(bh_memory_get_info(device, &info));
+    CHECK_OK(bh_memory_get_info(event->device, &info));
     atomic_store(&log->asked, pressure->asked);
     atomic_fetch_add(&log->reasons[pressure->reason], (int)pressure->times);
 }
 
-TEST(listeners_hear_of_pressure) {
+static void watch_pressure(bh_device device, uint64_t threshold, pressure_log *log) {
+    bh_watch_options options = BH_INIT(options);
+    options.kinds = BH_EVENT_PRESSURE;
+    options.pressure_threshold = threshold;
+    bh_watch watch;
+    REQUIRE_OK(bh_watch_open(device, &options, log_pressure, log, &watch));
+}
+
+TEST(watchers_hear_of_pressure) {
     bh_device_options options = device_options(0);
     options.memory_limit = 100u << 20;
     bh_device device = open_device_with(&options);
     static pressure_log log, other;
-    REQUIRE_OK(bh_memory_watch(device, 10 * MIB, log_pressure, &log));
-    REQUIRE_OK(bh_memory_watch(device, 0, log_pressure, &other));
+    watch_pressure(device, 10 * MIB, &log);
+    watch_pressure(device, 0, &other);
     bh_buffer a = tagged(device, 9 * MIB, NULL), b = tagged(device, MIB, NULL);
     REQUIRE_OK(bh_device_sync(device, LONG_NS));
     CHECK_EQ(log.reasons[BH_PRESSURE_ABOVE], 1);
@@ -428,17 +508,15 @@ TEST(listeners_hear_of_pressure) {
     REQUIRE_OK(bh_buffer_release(c));
     REQUIRE_OK(bh_buffer_alloc(device, BH_U8, 30 * MIB, NULL, &c));
     REQUIRE_OK(bh_buffer_release(c));
-    for (int i = 2; i < 16; i++) REQUIRE_OK(bh_memory_watch(device, 0, log_pressure, &other));
-    CHECK_REFUSED(bh_memory_watch(device, 0, log_pressure, &other), BH_E_BUSY);
     CHECK_OK(bh_device_close(device));
 }
 
-TEST(listeners_hear_what_had_to_be_given_back) {
+TEST(watchers_hear_what_had_to_be_given_back) {
     bh_device_options options = device_options(0);
     options.memory_limit = 200u << 20;
     bh_device device = open_device_with(&options);
     static pressure_log log;
-    REQUIRE_OK(bh_memory_watch(device, UINT64_MAX, log_pressure, &log));
+    watch_pressure(device, UINT64_MAX, &log);
     bh_buffer most = tagged(device, 150 * MIB, NULL), little = tagged(device, 6 * MIB, NULL), more;
     REQUIRE_OK(bh_buffer_release(little));
     CHECK_EQ(memory_of(device).bytes_reserved, 156 * MIB);
@@ -542,9 +620,8 @@ static void model_check(const model *m, bh_device device, rng *r) {
     CHECK_EQ(info.buffers, m->buffers);
     CHECK_EQ(info.allocations, m->allocations);
     CHECK_EQ(info.high_buffers, m->high);
-    tag_log tags = {.count = 0};
-    REQUIRE_OK(bh_memory_tags(device, log_tag, &tags));
-    for (int i = 0; i < tags.count; i++) {
+    tag_log tags = tags_of(device);
+    for (size_t i = 0; i < tags.count; i++) {
         for (int k = 0; k < TAGS; k++) {
             if (strcmp(tags.tags[i].tag, tag_names[k])) continue;
             CHECK_EQ(tags.tags[i].bytes, m->tag_bytes[k]);
@@ -622,9 +699,8 @@ static void churn(void *context, unsigned index) {
         }
         if (i % 50 == 49 && index % 4 == 0) CHECK_OK(bh_memory_trim(device, 32 * MIB, NULL));
         if (i % 20 == 0) {
-            entry_log log = {.count = 0};
-            CHECK_OK(bh_memory_list(device, log_entry, &log));
-            for (int k = 1; k < log.count && k < 64; k++)
+            entry_log log = entries_of(device);
+            for (size_t k = 1; k < log.count && k < 64; k++)
                 CHECK_LE(log.entries[k].bytes, log.entries[k - 1].bytes);
         }
     }
@@ -636,7 +712,7 @@ static void churn(void *context, unsigned index) {
 TEST_TIMEOUT(sixteen_threads_allocate_trim_and_list, 60) {
     bh_device device = open_device();
     static pressure_log log;
-    REQUIRE_OK(bh_memory_watch(device, 8 * MIB, log_pressure, &log));
+    watch_pressure(device, 8 * MIB, &log);
     run_threads(16, churn, &device);
     REQUIRE_OK(bh_device_sync(device, LONG_NS));
     CHECK_EQ(log.reasons[BH_PRESSURE_ABOVE], log.reasons[BH_PRESSURE_BELOW]);

@@ -24,13 +24,13 @@ typedef struct listener {
     size_t length;
 } listener;
 
-static void hear(void *context, const char *text, size_t length) {
+static void hear(void *context, const bh_event *event) {
     listener *self = context;
     while (!atomic_load(&self->open)) sleep_ms(1);
     sleep_ms(self->pause_ms);
-    if (length >= sizeof self->text - self->length) return;
-    memcpy(self->text + self->length, text, length);
-    self->length += length;
+    if (event->length >= sizeof self->text - self->length) return;
+    memcpy(self->text + self->length, event->text, event->length);
+    self->length += event->length;
 }
 
 /* How much has come so far. What the test read of it, it read before anything more comes: the way from
@@ -74,9 +74,7 @@ static uint64_t bytes_of_lines(unsigned count) {
 }
 
 static uint64_t counted(bh_device device) {
-    bh_counters counters = BH_INIT(counters);
-    REQUIRE_OK(bh_device_get_counters(device, &counters));
-    return counters.print_dropped;
+    return counters_of(device).print_dropped;
 }
 
 /* A GPU's driver keeps 1 MiB of a launch's text and drops the rest without a word, and takes long to
@@ -89,7 +87,7 @@ static bh_device open_limited(listener *to, uint64_t limit) {
         CHECK_OK(bh_device_close(device));
         SKIP("a GPU's driver drops text by itself");
     }
-    REQUIRE_OK(bh_device_on_print(device, hear, to));
+    watch_for(device, BH_EVENT_PRINT, hear, to);
     return device;
 }
 

@@ -11,12 +11,6 @@ static bh_sequence begin(bh_device device) {
     return sequence;
 }
 
-static bh_counters counters_of(bh_device device) {
-    bh_counters counters = BH_INIT(counters);
-    REQUIRE_OK(bh_device_get_counters(device, &counters));
-    return counters;
-}
-
 /* Refused by bh_launch and by a recording, with the same words and the same line. */
 static void check_same(bh_sequence seq, bh_kernel kernel, bh_shape shape, bh_args args,
                        const bh_launch_options *options, bh_status expected) {
@@ -133,7 +127,8 @@ TEST(replays_count_their_steps) {
     REQUIRE_OK(record_copy(seq, q, 0, p, 0, 16, NULL));
     REQUIRE_OK(record_read(seq, p, 0, host, 300, NULL));
     REQUIRE_OK(bh_sequence_finish(seq));
-    bh_counters before = counters_of(r.device);
+    bh_device_counters first = counters_of(r.device);
+    bh_lane_counters before = lanes_of(r.device);
     bh_submit_options how = BH_INIT(how);
     how.repeat = 7;
     how.lane = lane;
@@ -142,11 +137,12 @@ TEST(replays_count_their_steps) {
     how.repeat = 0;
     REQUIRE_OK(bh_sequence_submit(seq, &how, &ticket));
     REQUIRE_OK(bh_wait(ticket, LONG_NS));
-    bh_counters after = counters_of(r.device);
+    bh_device_counters then = counters_of(r.device);
+    bh_lane_counters after = lanes_of(r.device);
     uint64_t blocks = (N + 47) / 48, threads = blocks * 48 + N, slots = blocks * 64 + N;
     CHECK_EQ(after.requests - before.requests, 2);
-    CHECK_EQ(after.replays - before.replays, 2);
-    CHECK_EQ(after.replay_steps - before.replay_steps, 8 * 6);
+    CHECK_EQ(then.replays - first.replays, 2);
+    CHECK_EQ(then.replay_steps - first.replay_steps, 8 * 6);
     CHECK_EQ(after.launches - before.launches, 8 * 2);
     CHECK_EQ(after.threads - before.threads, 8 * threads);
     CHECK_EQ(after.thread_slots - before.thread_slots, 8 * slots);
@@ -155,7 +151,7 @@ TEST(replays_count_their_steps) {
     CHECK_EQ(after.bytes_to_device - before.bytes_to_device, 8 * 400);
     CHECK_EQ(after.bytes_to_host - before.bytes_to_host, 8 * 300);
     CHECK_EQ(after.bytes_within - before.bytes_within, 8 * 24);
-    bh_lane_counts on_lane_counts = BH_INIT(on_lane_counts);
+    bh_lane_counters on_lane_counts = BH_INIT(on_lane_counts);
     uint64_t until = now_ns() + LONG_NS;
     do { /* a worker's counts may lag behind its tickets */
         REQUIRE_OK(bh_lane_get_counters(r.device, lane, &on_lane_counts));

@@ -104,8 +104,10 @@ TEST_TIMEOUT(every_header_compiles_by_itself, 120) {
 static char printed[256];
 static size_t printed_length;
 
-static void on_print(void *context, const char *text, size_t length) {
+static void on_print(void *context, const bh_event *event) {
     (void)context;
+    const char *text = event->text;
+    size_t length = event->length;
     if (printed_length + length < sizeof printed) {
         memcpy(printed + printed_length, text, length);
         printed_length += length;
@@ -115,7 +117,7 @@ static void on_print(void *context, const char *text, size_t length) {
 TEST_TIMEOUT(printf_assert_and_trap_reach_the_program, 60) {
     bh_device device = open_device();
     bh_module module = compile_and_load(device, "language", "-std=c++17 --cuda-gpu-arch=sm_80");
-    REQUIRE_OK(bh_device_on_print(device, on_print, NULL));
+    watch_for(device, BH_EVENT_PRINT, on_print, NULL);
     CHECK_OK(run_now(get_kernel(module, "prints"), BH_SHAPE(2, 1, 1, 64, 1, 1), BH_NO_ARGS));
     CHECK_OK(run_now(get_kernel(module, "asserts"), BH_SHAPE(1, 1, 1, 64, 1, 1), BH_ARGS(64)));
     bh_ticket ticket =

@@ -164,17 +164,18 @@ TEST(a_failed_assertion) {
 static char heard[4096];
 static _Atomic size_t heard_length;
 
-static void hear(void *context, const char *text, size_t length) {
+static void hear(void *context, const bh_event *event) {
     (void)context;
+    size_t length = event->length;
     size_t at = atomic_load(&heard_length), room = sizeof heard - 1 - at;
-    memcpy(heard + at, text, length < room ? length : room);
+    memcpy(heard + at, event->text, length < room ? length : room);
     atomic_store(&heard_length, at + (length < room ? length : room));
 }
 
 TEST(what_a_failed_assertion_says_is_printed_and_in_the_error) {
     rig r = rig_open(0);
     bh_error error;
-    CHECK_OK(bh_device_on_print(r.device, hear, NULL));
+    watch_for(r.device, BH_EVENT_PRINT, hear, NULL);
     bh_kernel must_be = get_kernel(load_module(r.device, ptx_assert), "must_be");
     bh_ticket t = submit(must_be, BH_GRID(1, 1), BH_ARGS(4u, 5u), NULL);
     CHECK_STATUS(bh_wait(t, LONG_NS), BH_E_FAULT);

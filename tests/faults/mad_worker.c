@@ -125,7 +125,7 @@ TEST(a_worker_that_claims_the_impossible_is_replaced) {
 TEST(a_worker_that_takes_back_what_was_done_is_replaced) {
     rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
     bh_lane lane = open_lane(r.device);
-    bh_lane_counts counts = BH_INIT(counts);
+    bh_lane_counters counts = BH_INIT(counts);
     bh_buffer intact = words_counting(r.device, 1000, 3);
     uint32_t value = 7;
     for (int i = 0; i < 10; i++) CHECK_OK(bh_submit_fill(lane, intact, 0, 4, &value, 4, NULL));

@@ -167,3 +167,38 @@ TEST(a_folder_that_cannot_be_written_is_refused) {
     bh_last_error(&error);
     CHECK_STR_CONTAINS(error.message, "missing");
 }
+
+TEST_TIMEOUT(losses_are_listed_newest_first, 60) {
+    enum { LOSSES = BH_LOSS_HISTORY + 3 };
+    rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
+    loss_log log;
+    loss_log_start(r.device, &log);
+    bh_loss losses[BH_LOSS_HISTORY + 1], untouched;
+    size_t count = 77;
+    REQUIRE_OK(bh_device_list_losses(r.device, losses, sizeof *losses, 1, &count));
+    CHECK_EQ(count, 0);
+    for (int i = 0; i < LOSSES; i++) kill_worker(r.device, SIGKILL);
+    REQUIRE(loss_log_wait(&log, LOSSES));
+    REQUIRE_OK(bh_device_list_losses(r.device, NULL, 0, 0, &count));
+    CHECK_EQ(count, BH_LOSS_HISTORY);
+    memset(losses, 0x5a, sizeof losses);
+    memset(&untouched, 0x5a, sizeof untouched);
+    REQUIRE_OK(
+        bh_device_list_losses(r.device, losses, sizeof *losses, BH_LOSS_HISTORY + 1, &count));
+    REQUIRE_EQ(count, BH_LOSS_HISTORY);
+    struct timespec now;
+    REQUIRE(clock_gettime(CLOCK_REALTIME, &now) == 0);
+    for (size_t i = 0; i < count; i++) {
+        CHECK_EQ(losses[i].size, sizeof losses[i]);
+        CHECK_EQ(losses[i].number, LOSSES - i);
+        CHECK_EQ(losses[i].kind, BH_LOSS_LOST);
+        CHECK_GT(losses[i].takeover_ns, 0);
+        CHECK_LE(losses[i].time_ns, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
+        if (i) CHECK_LE(losses[i].time_ns, losses[i - 1].time_ns);
+        CHECK_MEM_EQ(&losses[i], &log.losses[LOSSES - 1 - i], sizeof losses[i]);
+    }
+    CHECK_MEM_EQ(&losses[BH_LOSS_HISTORY], &untouched, sizeof untouched);
+    CHECK_REFUSED(bh_device_list_losses(r.device, losses, 4, 1, &count), BH_E_INVALID);
+    CHECK_OK(bh_device_close(r.device));
+    CHECK_REFUSED(bh_device_list_losses(r.device, losses, sizeof *losses, 1, &count), BH_E_INVALID);
+}

@@ -54,7 +54,7 @@ static const char *trace_path(char *path, size_t size) {
 }
 
 static uint32_t index_of(bh_device device, bh_lane lane) {
-    bh_lane_counts counts = BH_INIT(counts);
+    bh_lane_counters counts = BH_INIT(counts);
     REQUIRE_OK(bh_lane_get_counters(device, lane, &counts));
     return counts.index;
 }
@@ -184,8 +184,7 @@ TEST_TIMEOUT(rings_wrap_and_nothing_is_missing, 60) {
                  (unsigned long long)first.sequence + (unsigned)i);
         CHECK_STR_EQ(all->lines[i], expected);
     }
-    bh_counters counters = BH_INIT(counters);
-    REQUIRE_OK(bh_device_get_counters(r.device, &counters));
+    bh_device_counters counters = counters_of(r.device);
     CHECK_EQ(counters.trace_dropped, 0);
     CHECK_EQ(counters.trace_records, COUNT);
     CHECK_OK(bh_device_close(r.device));

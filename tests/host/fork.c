@@ -9,20 +9,9 @@ static void done_never(void *context, bh_ticket ticket, bh_status status) {
     (void)status;
 }
 
-static bool see_entry(void *context, const bh_memory_entry *entry) {
+static void see_event(void *context, const bh_event *event) {
     (void)context;
-    return entry == NULL;
-}
-
-static bool see_tag(void *context, const bh_memory_tag *tag) {
-    (void)context;
-    return tag == NULL;
-}
-
-static void see_pressure(void *context, bh_device device, const bh_pressure *pressure) {
-    (void)context;
-    (void)device;
-    (void)pressure;
+    (void)event;
 }
 
 /* In the child: how many calls did not answer BH_E_STOPPED. */
@@ -67,19 +56,21 @@ static int wrong_answers(const rig *r, bh_lane lane, bh_kernel kernel, bh_buffer
     bh_transfer rows = bh_transfer_init(0, 0);
     rows.width = rows.height = 2;
     bh_host_pool pool;
+    size_t length;
     STOPPED(bh_buffer_alloc(r->device, BH_U32, 4, NULL, &y));
     STOPPED(bh_buffer_view(x, BH_F32, 0, BH_WHOLE, &y));
     STOPPED(bh_memory_get_info(r->device, &figures));
     STOPPED(bh_memory_reset_peak(r->device));
     STOPPED(bh_memory_set_limit(r->device, NULL, 0));
     STOPPED(bh_memory_set_limit(r->device, "tag", 1));
-    STOPPED(bh_memory_list(r->device, see_entry, NULL));
-    STOPPED(bh_memory_tags(r->device, see_tag, NULL));
-    STOPPED(bh_memory_watch(r->device, 0, see_pressure, NULL));
-    STOPPED(bh_memory_unwatch(r->device, see_pressure, NULL));
+    STOPPED(bh_memory_list(r->device, NULL, 0, 0, &length));
+    STOPPED(bh_memory_list_tags(r->device, NULL, 0, 0, &length));
+    bh_watch watch = {1};
+    STOPPED(bh_watch_open(r->device, NULL, see_event, NULL, &watch));
+    STOPPED(bh_watch_release(watch));
     bh_health health = BH_INIT(health);
-    size_t length;
     STOPPED(bh_device_get_health(r->device, &health));
+    STOPPED(bh_device_list_losses(r->device, NULL, 0, 0, &length));
     STOPPED(bh_device_get_report(r->device, 0, NULL, 0, &length));
     STOPPED(bh_memory_trim(r->device, 0, NULL));
     STOPPED(write_rows(x, &rows, &rows));

@@ -168,18 +168,19 @@ TEST(damaged_memory_stops_the_device_for_good) {
 static char heard[8192];
 static _Atomic size_t heard_length;
 
-static void hear(void *context, const char *text, size_t length) {
+static void hear(void *context, const bh_event *event) {
     (void)context;
+    size_t length = event->length;
     size_t at = atomic_load(&heard_length), room = sizeof heard - 1 - at;
     if (length > room) length = room;
-    memcpy(heard + at, text, length);
+    memcpy(heard + at, event->text, length);
     atomic_store(&heard_length, at + length);
 }
 
 TEST(what_a_worker_writes_before_it_reports_a_fault_is_heard) {
     rig r = odd_open("words", false, 0);
     bh_error error;
-    CHECK_OK(bh_device_on_print(r.device, hear, NULL));
+    watch_for(r.device, BH_EVENT_PRINT, hear, NULL);
     bh_ticket fault = submit(rig_kernel(&r, "trap_now"), BH_GRID(64, 32), BH_NO_ARGS, NULL);
     CHECK_STATUS(bh_wait(fault, LONG_NS), BH_E_FAULT);
     bh_ticket_error(fault, &error);
@@ -225,7 +226,7 @@ TEST(lanes_are_made_with_their_priority_by_every_worker) {
     CHECK_EQ(info.priority_lowest, -1);
     CHECK_EQ(info.priority_highest, 3);
     wait_standby(r.device);
-    CHECK_OK(bh_device_on_print(r.device, hear, NULL));
+    watch_for(r.device, BH_EVENT_PRINT, hear, NULL);
     open_lane(r.device);
     bh_lane second = open_urgent(r.device, 2);
     open_urgent(r.device, 99);

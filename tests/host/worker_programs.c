@@ -388,9 +388,8 @@ static long resident_pages(void) {
     return resident;
 }
 
-static void print_slowly(void *context, const char *text, size_t length) {
-    (void)text;
-    (void)length;
+static void print_slowly(void *context, const bh_event *event) {
+    (void)event;
     while (!atomic_load((_Atomic bool *)context)) sleep_ms(1);
 }
 
@@ -399,7 +398,7 @@ TEST(a_worker_that_never_stops_printing_does_not_take_all_memory) {
     REQUIRE(freopen("/dev/null", "w", stderr) != NULL); /* where the log goes */
     bh_device device = open_with_impostors("print", 1, BH_DEVICE_NO_STANDBY);
     long before = resident_pages();
-    CHECK_OK(bh_device_on_print(device, print_slowly, &released));
+    watch_for(device, BH_EVENT_PRINT, print_slowly, &released);
     bh_lane lane = open_lane(device); /* which it answers when it has printed all */
     CHECK_LT((resident_pages() - before) * sysconf(_SC_PAGESIZE), 100l << 20);
     atomic_store(&released, true);

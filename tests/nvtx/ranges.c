@@ -248,7 +248,7 @@ static uint64_t check_backlog(const record *got, int tid, const bh_ticket ticket
 /* Workers count a moment later. */
 static uint64_t count_train_launches(bh_device device, bh_lane lane, uint64_t expected) {
     uint64_t limit = now_ns() + 5000 * MS * test_time_scale();
-    bh_lane_counts counts = BH_INIT(counts);
+    bh_lane_counters counts = BH_INIT(counts);
     do {
         CHECK_OK(bh_lane_get_counters(device, lane, &counts));
     } while (counts.train_launches < expected && now_ns() < limit);

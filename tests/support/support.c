@@ -236,17 +236,36 @@ bool is_suspect(bh_buffer buffer) {
     return info.suspect != 0;
 }
 
-static void loss_note(void *context, bh_device device, const bh_loss *loss) {
+bh_device_counters counters_of(bh_device device) {
+    bh_device_counters counters = BH_INIT(counters);
+    REQUIRE_OK(bh_device_get_counters(device, &counters));
+    return counters;
+}
+
+bh_lane_counters lanes_of(bh_device device) {
+    bh_lane_counters counters = BH_INIT(counters);
+    REQUIRE_OK(bh_lane_get_counters(device, BH_ALL_LANES, &counters));
+    return counters;
+}
+
+bh_watch watch_for(bh_device device, uint32_t kinds, bh_event_fn *told, void *context) {
+    bh_watch_options options = BH_INIT(options);
+    options.kinds = kinds;
+    bh_watch watch;
+    REQUIRE_OK(bh_watch_open(device, &options, told, context, &watch));
+    return watch;
+}
+
+static void loss_note(void *context, const bh_event *event) {
     loss_log *log = context;
     int index = atomic_load(&log->count);
-    (void)device;
-    if (index < LOSS_LOG) log->losses[index] = *loss;
+    if (index < LOSS_LOG) log->losses[index] = *event->loss;
     atomic_store(&log->count, index + 1);
 }
 
 void loss_log_start(bh_device device, loss_log *log) {
     memset(log, 0, sizeof *log);
-    REQUIRE_OK(bh_device_watch(device, loss_note, log));
+    watch_for(device, BH_EVENT_LOSS, loss_note, log);
 }
 
 bool loss_log_wait(loss_log *log, int count) {

@@ -102,6 +102,11 @@ typedef struct loss_log {
     bh_loss losses[LOSS_LOG];
 } loss_log;
 /* Registers a watcher that fills `log`. */
+bh_device_counters counters_of(bh_device device);
+/* The sums over all lanes. */
+bh_lane_counters lanes_of(bh_device device);
+/* A watch of these kinds; it can be left to the device's close. */
+bh_watch watch_for(bh_device device, uint32_t kinds, bh_event_fn *told, void *context);
 void loss_log_start(bh_device device, loss_log *log);
 bool loss_log_wait(loss_log *log, int count);
 

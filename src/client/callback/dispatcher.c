@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The dispatcher: one thread per device that runs the program's callbacks, with no lock held: those of
- * watchers (watchers.c), of tickets (queue/ticket_callbacks.c) and of memory pressure
+ * watchers (events.c), of tickets (queue/ticket_callbacks.c) and of memory pressure
  * (memory/pressure.c). */
 #include <errno.h>
 #include <poll.h>

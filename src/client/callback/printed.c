@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The output of kernels, queued for the program's callback. A kernel can print faster than a
- * callback reads, so the queue is bounded. Text beyond the bound is dropped, and a notice says how
+/* The output of kernels, queued for the program's watchers. A kernel can print faster than a
+ * watcher reads, so the queue is bounded. Text beyond the bound is dropped, and a notice says how
  * much. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,10 +23,13 @@ static void drop(bh__printed *printed, const char *text, size_t bytes) {
     printed->torn = text[bytes - 1] != '\n';
 }
 
-/* Returns the free bytes in the last block of text. */
+/* Returns the free bytes in the last block of text. A block is for the watchers that exist when it
+ * begins: text after another one was opened begins a new block. */
 static size_t last_room(const bh__device *device) {
     const bh__event *last = device->callback.events_last;
-    return last && !last->is_loss ? last->text_room - last->text_bytes : 0;
+    bool fits =
+        last && last->kind == BH_EVENT_PRINT && last->last_watch == device->callback.last_watch_id;
+    return fits ? last->text_room - last->text_bytes : 0;
 }
 
 static size_t put_last(bh__device *device, const char *text, size_t bytes) {
@@ -46,7 +49,7 @@ static bool add_block(bh__device *device, size_t bytes) {
     if (room < bytes) room = bytes;
     bh__event *event = malloc(sizeof *event + room);
     if (!event) return false;
-    event->is_loss = false;
+    event->kind = BH_EVENT_PRINT;
     event->text_bytes = 0;
     event->text_room = room;
     bh__event_append(device, event);
@@ -120,8 +123,8 @@ static void take_text(bh__device *device, const char *text, size_t bytes) {
 
 void bh__dispatch_text(bh__device *device, const void *text, size_t bytes) {
     pthread_mutex_lock(&device->dispatch_lock);
-    bool wanted =
-        bytes && device->callback.print && device->callback.state == BH__DISPATCHER_RUNNING;
+    bool wanted = bytes && bh__is_wanted(device, BH_EVENT_PRINT) &&
+                  device->callback.state == BH__DISPATCHER_RUNNING;
     if (wanted) take_text(device, text, bytes);
     pthread_mutex_unlock(&device->dispatch_lock);
     if (wanted) bh__dispatcher_poke(device);
@@ -144,11 +147,4 @@ void bh__printed_reset(bh__printed *printed) {
     printed->missing = 0;
     printed->torn = false;
     printed->last = '\0';
-}
-
-bool bh__printed_wanted(bh__device *device) {
-    pthread_mutex_lock(&device->dispatch_lock);
-    bool wanted = device->callback.print != NULL;
-    pthread_mutex_unlock(&device->dispatch_lock);
-    return wanted;
 }

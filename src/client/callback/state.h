@@ -8,7 +8,7 @@
 
 #include "client/core/types.h"
 
-enum { BH__MAX_WATCHERS = 16 };
+enum { BH__PRESSURE_REASONS = 4 };
 
 struct bh__callback {
     bh__callback *next;
@@ -18,11 +18,15 @@ struct bh__callback {
     bool writing_back; /* the ticket is done; the write-back of a transparent buffer is in flight */
 };
 
-/* A loss, or text that kernels printed. */
+/* A loss, a change of health, or text that kernels printed. */
 struct bh__event {
     bh__event *next;
-    bool is_loss;
-    bh_loss loss;
+    uint32_t kind;       /* BH_EVENT_... */
+    uint64_t last_watch; /* for watchers up to this id: those that existed when it happened */
+    union {
+        bh_loss loss;
+        bh_health health;
+    } u;
     size_t text_bytes, text_room;
     char text[];
 };
@@ -37,11 +41,27 @@ typedef struct bh__printed {
     _Atomic uint64_t dropped; /* total bytes dropped. Read without the lock. */
 } bh__printed;
 
-typedef struct bh__watcher {
-    uint64_t id;
-    bh_watch_fn *watch;
+/* A watch of the program. Under dispatch_lock. */
+struct bh__watcher {
+    bh__watcher *next; /* opened after this one */
+    uint64_t id;       /* in the order of opening, from 1 on */
+    uint64_t handle;
+    uint32_t kinds; /* BH_EVENT_... */
+    bh_event_fn *told;
     void *context;
-} bh__watcher;
+    /* Memory pressure: memory/pressure.c. Written with the device's lock held, too. */
+    uint64_t threshold;
+    bool above;
+    bh_pressure pending[BH__PRESSURE_REASONS]; /* notifications by reason; `times` 0: none */
+    uint64_t order[BH__PRESSURE_REASONS];      /* of each: the lower, the older */
+};
+
+/* One call of a watcher. A copy: the watcher may be released during the call. */
+typedef struct bh__watch_run {
+    uint64_t id;
+    bh_event_fn *told;
+    void *context;
+} bh__watch_run;
 
 /* The life cycle of a dispatcher. Written with dispatch_lock held. STOPPED is final. */
 typedef enum bh__dispatcher_state {
@@ -57,14 +77,10 @@ typedef struct bh__callback_room {
     bh__dispatcher_state state;
     bh__callback *callbacks; /* callbacks of tickets that the dispatcher has not taken yet */
     bh__event *events, *events_last;
-    _Atomic uint32_t drained; /* futex: incremented each time the queues were empty */
-    bh__watcher watchers[BH__MAX_WATCHERS];
-    uint32_t watcher_count;
-    bh_print_fn *print;
-    void *print_context;
-    uint64_t print_id;
+    _Atomic uint32_t drained;              /* futex: incremented each time the queues were empty */
+    bh__watcher *watchers, *watchers_last; /* Owned. In the order of opening. */
+    _Atomic uint32_t wanted;               /* the kinds of all watchers. Read without the lock. */
     bh__printed printed;
-    /* Each watcher has an id, so that its removal can wait until it does not run. */
     uint64_t last_watch_id;
     uint64_t running_watch;      /* id of the watcher that runs now; 0: none */
     uint32_t run_waiters;        /* threads that wait on runs_ended */

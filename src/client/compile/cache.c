@@ -33,7 +33,8 @@ void bh__cache_problem_get(char *out, size_t size) {
     pthread_mutex_unlock(&problem_lock);
 }
 
-static void fill_counts(bh_cache_info *info) {
+void bh__cache_counts_fill(bh_cache_info *info) {
+    info->compiles = atomic_load(&bh__cache_counted.compiles);
     info->memory_hits = atomic_load(&bh__cache_counted.memory_hits);
     info->disk_hits = atomic_load(&bh__cache_counted.disk_hits);
     info->misses = atomic_load(&bh__cache_counted.misses);
@@ -82,7 +83,7 @@ bh_status bh_cache_get_info(const char *dir, bh_cache_info *out) {
         find_problem(&folder, &info);
     }
     bh__folder_close(&folder);
-    fill_counts(&info);
+    bh__cache_counts_fill(&info);
     bh__sized_give(out, &info, sizeof info);
     return BH_OK;
 }
@@ -151,8 +152,20 @@ static void describe(const bh__folder *folder, const bh__cache_file *file, bh_ca
     bh__product_release(product);
 }
 
-bh_status bh_cache_list(const char *dir, bh_cache_fn *each, void *context) {
-    if (!each) return bh__refuse(BH_E_INVALID, "pass a function", "each is NULL");
+/* Only entries that are asked for are read. */
+static void list_files(const bh__folder *folder, const bh__cache_files *files,
+                       bh_cache_entry *entries, size_t entry_size, size_t capacity) {
+    for (size_t i = 0; i < files->count && i < capacity; i++) {
+        bh_cache_entry entry;
+        describe(folder, &files->list[files->count - 1 - i], &entry);
+        bh__list_put(entries, entry_size, i, &entry, sizeof entry);
+    }
+}
+
+bh_status bh_cache_list(const char *dir, bh_cache_entry *entries, size_t entry_size,
+                        size_t capacity, size_t *count) {
+    if (bh__list_check(entries, entry_size, capacity, count, "bh_cache_entry") != BH_OK)
+        return BH_E_INVALID;
     if (bh__refuse_forked()) return BH_E_STOPPED;
     bh__folder folder;
     bh__folder_open(dir, true, &folder);
@@ -163,11 +176,8 @@ bh_status bh_cache_list(const char *dir, bh_cache_fn *each, void *context) {
         status = refuse_scan(&folder);
     } else {
         bh__cache_sort(&files);
-        for (size_t i = files.count; i > 0; i--) {
-            bh_cache_entry entry;
-            describe(&folder, &files.list[i - 1], &entry);
-            each(context, &entry);
-        }
+        list_files(&folder, &files, entries, entry_size, capacity);
+        *count = files.count;
         bh__cache_files_free(&files);
     }
     bh__folder_close(&folder);

@@ -13,7 +13,7 @@
 
 enum { MAX_PARTS = 4096 };
 
-/* Runs the request and frees it. If it failed, its log becomes bh_last_log's. */
+/* Runs the request and frees it. If it failed, its log becomes the thread's (bh_compile_log). */
 static bh_status run(bh__compile_request *request, bh__outcome *outcome) {
     bh_status status = bh__compile_run(request, outcome);
     bh__request_free(request);

@@ -17,5 +17,7 @@ typedef struct bh__cache_counts {
     _Atomic uint64_t memory_hits, disk_hits, misses, joined, dropped, evicted, compiles;
 } bh__cache_counts;
 extern bh__cache_counts bh__cache_counted;
+/* The counts of bh_cache_info. */
+void bh__cache_counts_fill(bh_cache_info *info);
 
 #endif

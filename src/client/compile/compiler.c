@@ -106,7 +106,7 @@ static bh_status refuse_end(bh_error *error, const bh__process_end *end, const c
     char line[220];
     last_line(errors, line, sizeof line);
     const char *gap = *line ? "; its last line: " : "";
-    static const char fix[] = "read the whole log (bh_last_log); try the other compiler, or a "
+    static const char fix[] = "read the whole log (bh_compile_log); try the other compiler, or a "
                               "smaller source";
     if (end->known && end->signal) {
         return bh__fail(error, BH_E_COMPILE,

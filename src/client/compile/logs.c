@@ -58,18 +58,8 @@ static bh_status check(const char *text, size_t capacity) {
                       "text is NULL and capacity is %zu", capacity);
 }
 
-bh_status bh_last_log(char *text, size_t capacity, size_t *length) {
-    bh_status status = check(text, capacity);
-    if (status != BH_OK) return status;
-    const char *last = have_key ? pthread_getspecific(last_key) : NULL;
-    copy_out(last ? last : "", text, capacity, length);
-    return BH_OK;
-}
-
-bh_status bh_ticket_log(bh_ticket ticket, char *text, size_t capacity, size_t *length) {
-    bh_status status = check(text, capacity);
-    if (status != BH_OK) return status;
-    if (bh__refuse_forked()) return BH_E_STOPPED;
+/* Copies the log of a ticket. Returns false if there is none. */
+static bool copy_kept(bh_ticket ticket, char *text, size_t capacity, size_t *length) {
     pthread_mutex_lock(&lock);
     bool found = false;
     for (unsigned i = 1; i <= TICKETS && !found; i++) {
@@ -79,10 +69,22 @@ bh_status bh_ticket_log(bh_ticket ticket, char *text, size_t capacity, size_t *l
         if (found) copy_out(kept[at].text, text, capacity, length);
     }
     pthread_mutex_unlock(&lock);
-    if (found) return BH_OK;
+    return found;
+}
+
+bh_status bh_compile_log(const bh_ticket *ticket, char *text, size_t capacity, size_t *length) {
+    bh_status status = check(text, capacity);
+    if (status != BH_OK) return status;
+    if (!ticket) {
+        const char *last = have_key ? pthread_getspecific(last_key) : NULL;
+        copy_out(last ? last : "", text, capacity, length);
+        return BH_OK;
+    }
+    if (bh__refuse_forked()) return BH_E_STOPPED;
+    if (copy_kept(*ticket, text, capacity, length)) return BH_OK;
     return bh__refuse(BH_E_NOT_FOUND, "read the log soon after the ticket completed",
                       "there is no log of ticket {0x%llx, %llu}: its log was empty, it is not a "
                       "compile, or %d later logs replaced it",
-                      (unsigned long long)ticket.lane, (unsigned long long)ticket.sequence,
+                      (unsigned long long)ticket->lane, (unsigned long long)ticket->sequence,
                       TICKETS);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compiler logs, stored for bh_last_log and bh_ticket_log. */
+/* Compiler logs, stored for bh_compile_log. */
 #ifndef BH_CLIENT_COMPILE_LOGS_H
 #define BH_CLIENT_COMPILE_LOGS_H
 

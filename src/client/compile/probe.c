@@ -18,6 +18,7 @@
 #include "client/compile/probe.h"
 #include "client/core/error.h"
 #include "client/core/fork.h"
+#include "client/core/sized.h"
 #include "client/module/product.h"
 #include "client/process/programs.h"
 
@@ -390,32 +391,25 @@ bh__probe *bh__probe_get(const char *compiler_dir, const char *cache_dir, bh__pr
 
 /* ---- the public call ---- */
 
-bh_status bh_compiler_enumerate(bh_compiler_entry *entries, size_t capacity, size_t *count) {
-    if (!count || (!entries && capacity)) {
-        return bh__refuse(BH_E_INVALID, "pass storage for the entries and their count",
-                          "entries or count is NULL");
-    }
-    uint32_t stride = capacity ? entries->size : 0;
-    if (capacity && (stride < sizeof(uint32_t) * 2 || stride > 65536)) {
-        return bh__refuse(BH_E_INVALID, "set the first entry's size to that of the struct",
-                          "entries[0].size is %u", stride);
-    }
+bh_status bh_compiler_list(bh_compiler_entry *entries, size_t entry_size, size_t capacity,
+                           size_t *count) {
+    if (bh__list_check(entries, entry_size, capacity, count, "bh_compiler_entry") != BH_OK)
+        return BH_E_INVALID;
     if (bh__refuse_forked()) return BH_E_STOPPED;
     bh_error error;
     bh__probe *probe = bh__probe_get(NULL, NULL, BH__PROBE_FRESH, BH_COMPILER_AUTO, &error);
     if (!probe) return bh__refuse_with(&error);
-    *count = probe->count;
     for (size_t i = 0; i < probe->count && i < capacity; i++) {
         const bh__probe_entry *found = &probe->entries[i];
         bh_compiler_entry entry = {
-            .size = stride,
             .usable = found->usable,
             .compiler = found->compiler == BH__COMPILER_NVJITLINK ? 0 : found->compiler};
         snprintf(entry.version, sizeof entry.version, "%s", found->version);
         snprintf(entry.path, sizeof entry.path, "%s", found->path);
         snprintf(entry.why, sizeof entry.why, "%s", found->why);
-        memcpy((char *)entries + i * stride, &entry, stride < sizeof entry ? stride : sizeof entry);
+        bh__list_put(entries, entry_size, i, &entry, sizeof entry);
     }
+    *count = probe->count;
     bh__probe_release(probe);
     return BH_OK;
 }

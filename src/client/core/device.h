@@ -45,7 +45,7 @@ typedef enum bh__life {
 
 /* The tables behind handles. */
 typedef struct bh__handles {
-    bh__table buffers, modules, kernels, lanes, prepared, sequences, pools;
+    bh__table buffers, modules, kernels, lanes, prepared, sequences, pools, watches;
 } bh__handles;
 
 struct bh__device {
@@ -71,8 +71,8 @@ struct bh__device {
     bh__observe_room observe;
     bh_device_options options;
     bh_device_info info;
-    uint32_t traits;      /* BH__TRAIT_..., of the active worker */
-    bh_counters counters; /* counters that are not kept per lane */
+    uint32_t traits;             /* BH__TRAIT_..., of the active worker */
+    bh_device_counters counters; /* counters that are not kept per lane */
 
     bh__memory_room memory;
     bh__transfer_room transfer;

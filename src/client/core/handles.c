@@ -53,6 +53,8 @@ static bh__table *table_of(bh__device *device, uint32_t kind) {
         return &device->handles.sequences;
     case BH__KIND_POOL:
         return &device->handles.pools;
+    case BH__KIND_WATCH:
+        return &device->handles.watches;
     default:
         return NULL;
     }
@@ -61,7 +63,7 @@ static bh__table *table_of(bh__device *device, uint32_t kind) {
 static const char *kind_name(uint32_t kind) {
     static const char *const names[] = {"no handle",  "a device", "a lane",   "a module",
                                         "a kernel",   "a buffer", "a binary", "a prepared launch",
-                                        "a sequence", "a pool"};
+                                        "a sequence", "a pool",   "a watch"};
     return kind < sizeof names / sizeof *names ? names[kind] : "no handle of this library";
 }
 

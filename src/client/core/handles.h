@@ -16,7 +16,8 @@ enum {
     BH__KIND_BINARY, /* belongs to no device */
     BH__KIND_PREPARED,
     BH__KIND_SEQUENCE,
-    BH__KIND_POOL
+    BH__KIND_POOL,
+    BH__KIND_WATCH
 };
 
 /* Locks and returns the device that a handle of this kind belongs to. On failure sets the thread's

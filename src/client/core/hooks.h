@@ -60,6 +60,9 @@ typedef struct bh__hook_table {
 
     /* ---- threads and traces ---- */
 
+    /* The program has opened or released a watch. */
+    void (*watched)(bh__device *device);
+
     /* Runs callbacks that are due. *pending holds those whose tickets are not resolved. Returns
      * true if there may be more. Dispatcher only, without the lock. */
     bool (*dispatch)(bh__device *device, bh__callback **pending);

@@ -40,3 +40,37 @@ void bh__sized_give(void *out, const void *from, size_t bytes) {
     memcpy(out, from, size < bytes ? size : bytes);
     memcpy(out, &size, sizeof size);
 }
+
+/* ---- lists ---- */
+
+bh_status bh__list_check(const void *entries, size_t entry_size, size_t capacity,
+                         const size_t *count, const char *name) {
+    if (!count)
+        return bh__refuse(BH_E_INVALID, "pass a pointer to a size_t", "count (of %s) is NULL",
+                          name);
+    if (capacity == 0) return BH_OK;
+    if (!entries)
+        return bh__refuse(BH_E_INVALID, "pass an array, or a capacity of 0 to get the count alone",
+                          "entries is NULL and capacity is %zu (%s)", capacity, name);
+    if (entry_size < MIN_BYTES || entry_size > MAX_BYTES)
+        return bh__refuse(BH_E_INVALID, "pass the sizeof of one entry",
+                          "entry_size (%s) is %zu; it must be %d to %d", name, entry_size,
+                          MIN_BYTES, MAX_BYTES);
+    return BH_OK;
+}
+
+void bh__list_put(void *entries, size_t entry_size, size_t index, const void *from, size_t bytes) {
+    uint8_t *entry = (uint8_t *)entries + index * entry_size;
+    uint32_t size = (uint32_t)entry_size;
+    size_t part = bytes < entry_size ? bytes : entry_size;
+    memcpy(entry, from, part);
+    memset(entry + part, 0, entry_size - part);
+    memcpy(entry, &size, sizeof size);
+}
+
+void bh__list_give(void *entries, size_t entry_size, size_t capacity, size_t *count,
+                   const void *from, size_t bytes, size_t found) {
+    for (size_t i = 0; i < found && i < capacity; i++)
+        bh__list_put(entries, entry_size, i, (const uint8_t *)from + i * bytes, bytes);
+    *count = found;
+}

@@ -16,4 +16,16 @@ bh_status bh__sized_check(const void *out, const char *name);
  * out->size is kept. */
 void bh__sized_give(void *out, const void *from, size_t bytes);
 
+/* ---- lists: arrays of such structs, whose size the program passes ---- */
+
+/* Checks the arguments of a list of structs called `name`. Sets the thread's error on failure. */
+bh_status bh__list_check(const void *entries, size_t entry_size, size_t capacity,
+                         const size_t *count, const char *name);
+/* Writes *from, a struct of the library's version, as entry number `index`: as far as it fits, and
+ * zeros behind it. Its `size` becomes entry_size. */
+void bh__list_put(void *entries, size_t entry_size, size_t index, const void *from, size_t bytes);
+/* Writes up to `capacity` of `found` structs, and their number to *count. */
+void bh__list_give(void *entries, size_t entry_size, size_t capacity, size_t *count,
+                   const void *from, size_t bytes, size_t found);
+
 #endif

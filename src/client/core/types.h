@@ -33,6 +33,7 @@ typedef struct bh__submission bh__submission;
 typedef struct bh__tag bh__tag;
 typedef struct bh__trace bh__trace;
 typedef struct bh__use bh__use;
+typedef struct bh__watcher bh__watcher;
 typedef struct bh__worker bh__worker;
 
 #endif

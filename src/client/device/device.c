@@ -280,6 +280,7 @@ static void free_objects(bh__device *device) {
     for (bh__lane *lane; (lane = bh__table_next(&device->handles.lanes, &cursor));)
         bh__handle_remove(device, lane->handle);
     bh__host_pools_free(device);
+    bh__watchers_free(device);
     for (uint32_t i = 0; i < device->transfer.host_count; i++) {
         bh__share_unmap(device->transfer.hosts[i].memory->host,
                         device->transfer.hosts[i].region.bytes);
@@ -598,11 +599,11 @@ bh_status bh_device_wait_standby(bh_device handle, uint64_t timeout_ns) {
     }
 }
 
-/* ---- enumerating ---- */
+/* ---- listing ---- */
 
 static void try_open(const char *name, bh_device_entry *out) {
     memset(out, 0, sizeof *out);
-    snprintf(out->name, sizeof out->name, "%s", name);
+    snprintf(out->device, sizeof out->device, "%s", name);
     bh_device_options options = BH_INIT(options);
     options.device = name;
     options.flags = BH_DEVICE_NO_STANDBY;
@@ -617,28 +618,10 @@ static void try_open(const char *name, bh_device_entry *out) {
     bh_device_close(device);
 }
 
-/* The size of bh_device_info in the program, which may have been built with an older or newer
- * header. It is the last field of an entry. */
-static size_t entry_info_bytes(const bh_device_entry *first) {
-    size_t size = first->info.size, oldest = offsetof(bh_device_info, uuid);
-    bool given = size >= oldest && size <= 4096 && size % sizeof(uint64_t) == 0;
-    return given ? size : sizeof(bh_device_info);
-}
-
-static void put_entry(bh_device_entry *entries, size_t index, size_t info_bytes,
-                      const bh_device_entry *entry) {
-    size_t head = offsetof(bh_device_entry, info), known = sizeof entry->info;
-    uint8_t *target = (uint8_t *)entries + index * (head + info_bytes);
-    uint32_t size = (uint32_t)info_bytes;
-    memset(target, 0, head + info_bytes);
-    memcpy(target, entry, head + (info_bytes < known ? info_bytes : known));
-    if (entry->status == BH_OK) memcpy(target + head, &size, sizeof size);
-}
-
 /* The devices of one kind, appended to a list that has `count` entries. Returns how many it has
  * then. */
-static size_t list_kind(const bh__device_kind *kind, bh_device_entry *entries, size_t capacity,
-                        size_t count, size_t info_bytes) {
+static size_t list_kind(const bh__device_kind *kind, bh_device_entry *entries, size_t entry_size,
+                        size_t capacity, size_t count) {
     for (uint32_t index = 0; index < (kind->numbered ? 64 : 1); index++) {
         /* An entry that is not stored is counted. Whether a device is the last of its kind is known
          * only by opening the next. */
@@ -650,22 +633,21 @@ static size_t list_kind(const bh__device_kind *kind, bh_device_entry *entries, s
         /* The first one is listed even if it is missing, with the reason. The list ends at the next
          * one that is missing. */
         if (index > 0 && entry.status != BH_OK) break;
-        if (count < capacity) put_entry(entries, count, info_bytes, &entry);
+        if (count < capacity) bh__list_put(entries, entry_size, count, &entry, sizeof entry);
         count++;
         if (entry.status != BH_OK) break;
     }
     return count;
 }
 
-bh_status bh_device_enumerate(bh_device_entry *entries, size_t capacity, size_t *count) {
-    if (!count || (!entries && capacity)) {
-        return bh__refuse(BH_E_INVALID, "pass storage for the entries and their count",
-                          "entries or count is NULL");
-    }
+bh_status bh_device_list(bh_device_entry *entries, size_t entry_size, size_t capacity,
+                         size_t *count) {
+    if (bh__list_check(entries, entry_size, capacity, count, "bh_device_entry") != BH_OK)
+        return BH_E_INVALID;
     if (bh__refuse_forked()) return BH_E_STOPPED;
-    *count = 0;
-    size_t info_bytes = capacity ? entry_info_bytes(entries) : 0;
+    size_t found = 0;
     for (size_t i = 0; i < BH__DEVICE_KINDS; i++)
-        *count = list_kind(&bh__device_kinds[i], entries, capacity, *count, info_bytes);
+        found = list_kind(&bh__device_kinds[i], entries, entry_size, capacity, found);
+    *count = found;
     return BH_OK;
 }

@@ -51,5 +51,6 @@ const bh__hook_table bh__hooks = {.submit = bh__managed_submit,
                                   .freed = freed,
                                   .addresses_above = bh__managed_above,
                                   .read_stopped = bh__read_stopped,
+                                  .watched = bh__pressure_cross,
                                   .dispatch = dispatch,
                                   .noted = bh__trace_instant};

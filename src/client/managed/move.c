@@ -51,7 +51,9 @@ static bh_status move(bh__device *device, bh__managed *self, bh__lane *lane, boo
     if (status != BH_OK || *out_retry) return status;
     bh__pages_remove(to_host ? &self->device_newest : &self->host_newest, from, to);
     if (to_host) bh__pages_add(&self->writing_back, from, to);
+    bh__managed_totals *totals = &device->memory.managed;
     *(to_host ? &self->tally.bytes_to_host : &self->tally.bytes_to_device) += bytes;
+    *(to_host ? &totals->to_host : &totals->to_device) += bytes;
     *(to_host ? &self->tally.moves_to_host : &self->tally.moves_to_device) += 1;
     return BH_OK;
 }

@@ -76,13 +76,13 @@ void bh__usage_owners(bh__device *device, char *out, size_t size);
 
 /* ---- pressure.c: called with the lock held, unless one says otherwise ---- */
 
-/* bytes_allocated has crossed pressure.high or pressure.low. */
+/* bytes_allocated has crossed pressure.high or pressure.low, or the set of watchers has changed. */
 void bh__pressure_cross(bh__device *device);
 /* The memory limit has changed. */
 void bh__pressure_limit(bh__device *device);
-/* Queues a notification about an allocation of `asked` bytes for all listeners. */
+/* Queues a notification about an allocation of `asked` bytes for all watchers. */
 void bh__pressure_note(bh__device *device, uint32_t reason, uint64_t asked);
-/* Runs the listeners that have notifications. Returns true if there were any. Dispatcher only,
+/* Runs the watchers that have notifications. Returns true if there were any. Dispatcher only,
  * without the lock. */
 bool bh__pressure_run(bh__device *device);
 

@@ -13,8 +13,7 @@
 
 enum {
     BH__TAG_BUCKETS = 256,
-    BH__MAX_TAGS = 4096, /* beyond this, unused tags are removed */
-    BH__PRESSURE_REASONS = 4
+    BH__MAX_TAGS = 4096 /* beyond this, unused tags are removed */
 };
 
 typedef struct bh__span {
@@ -113,24 +112,11 @@ typedef struct bh__chunk_entry {
     uint8_t *marks, *map; /* Owned. With checks: base/shadow.h. Else NULL. */
 } bh__chunk_entry;
 
-/* A listener for memory pressure. Under dispatch_lock; written with the device's lock held, too. */
-typedef struct bh__listener {
-    uint64_t id;
-    bh_pressure_fn *pressed;
-    void *context;
-    uint64_t threshold;
-    bool above;
-    bh_pressure pending[BH__PRESSURE_REASONS]; /* notifications by reason; `times` 0: none */
-    uint64_t order[BH__PRESSURE_REASONS];      /* of each: the lower, the older */
-} bh__listener;
-
-/* The listeners for memory pressure. */
+/* Memory pressure: what all watchers have in common. */
 typedef struct bh__pressures {
-    uint64_t high, low; /* bytes_allocated at which the next listener must be notified */
+    uint64_t high, low; /* bytes_allocated at which the next watcher must be told */
     uint64_t notes;     /* number of notifications so far */
     _Atomic bool due;   /* Read without the lock. */
-    bh__listener listeners[BH__MAX_WATCHERS];
-    uint32_t listener_count;
 } bh__pressures;
 
 /* Device addresses for chunks, as offsets from `base`. */
@@ -140,6 +126,11 @@ typedef struct bh__addresses {
     bh__span *free; /* Owned. Addresses of chunks that were given back. */
     uint32_t free_count, free_capacity;
 } bh__addresses;
+
+/* Totals of managed buffers: bh_memory_info.managed_... */
+typedef struct bh__managed_totals {
+    uint64_t buffers, bytes, to_device, to_host;
+} bh__managed_totals;
 
 /* With checks or guard mode: freed memory whose reuse is delayed, oldest first. */
 typedef struct bh__retired {
@@ -169,6 +160,7 @@ typedef struct bh__memory_room {
     bh__job *unmap_jobs;      /* guard mode: chunks to unmap before the public call returns */
 
     uint64_t high_reserved, refusals, bytes_trimmed;
+    bh__managed_totals managed;
     bh__tag *tags[BH__TAG_BUCKETS];
     uint32_t tag_count;
     uint64_t listing;

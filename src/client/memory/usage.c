@@ -118,10 +118,18 @@ void bh__usage_refused(bh__device *device, uint64_t bytes) {
     bh__pressure_note(device, BH_PRESSURE_FAILED, bytes);
 }
 
+/* Called for memory with a dedicated chunk, which all managed buffers have. `one` is 1 or -1. */
+static void count_managed(bh__device *device, const bh__memory *memory, int64_t one) {
+    if (!memory->managed && !memory->dedicated->driver_managed) return;
+    device->memory.managed.buffers += (uint64_t)one;
+    device->memory.managed.bytes += (uint64_t)one * memory->bytes;
+}
+
 void bh__usage_add(bh__device *device, bh__memory *memory) {
     device->memory.buffer_count++;
     device->memory.bytes_allocated += memory->bytes;
     device->counters.allocations++;
+    if (memory->dedicated) count_managed(device, memory, 1);
     memory->tag->allocations++;
     if (memory->tag->bytes > memory->tag->high) memory->tag->high = memory->tag->bytes;
     if (device->memory.bytes_allocated > device->memory.high_allocated)
@@ -134,6 +142,7 @@ void bh__usage_remove(bh__device *device, bh__memory *memory) {
     device->memory.buffer_count--;
     device->memory.bytes_allocated -= memory->bytes;
     bh__tag_discharge(memory->tag, memory->bytes);
+    if (memory->dedicated) count_managed(device, memory, -1);
     if (device->memory.bytes_allocated < device->memory.pressure.low) bh__pressure_cross(device);
 }
 
@@ -178,16 +187,17 @@ static bh_status refuse_listing(void) {
     return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "no host memory for the listing");
 }
 
-bh_status bh_memory_tags(bh_device handle, bh_memory_tag_fn *each, void *context) {
-    if (!each) return bh__refuse(BH_E_INVALID, "pass a function", "each is NULL");
+bh_status bh_memory_list_tags(bh_device handle, bh_memory_tag *entries, size_t entry_size,
+                              size_t capacity, size_t *count) {
+    if (bh__list_check(entries, entry_size, capacity, count, "bh_memory_tag") != BH_OK)
+        return BH_E_INVALID;
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
     if (!device) return bh__last()->status;
     tag_list tags;
     bool listed = tags_collect(device, &tags);
     bh__device_unlock(device);
     if (!listed) return refuse_listing();
-    for (uint32_t i = 0; i < tags.count && each(context, &tags.list[i]); i++) {
-    }
+    bh__list_give(entries, entry_size, capacity, count, tags.list, sizeof *tags.list, tags.count);
     free(tags.list);
     return BH_OK;
 }
@@ -257,17 +267,18 @@ static bool entries_collect(bh__device *device, bh_memory_entry **out, size_t *o
     return true;
 }
 
-bh_status bh_memory_list(bh_device handle, bh_memory_entry_fn *each, void *context) {
-    if (!each) return bh__refuse(BH_E_INVALID, "pass a function", "each is NULL");
+bh_status bh_memory_list(bh_device handle, bh_memory_entry *entries, size_t entry_size,
+                         size_t capacity, size_t *count) {
+    if (bh__list_check(entries, entry_size, capacity, count, "bh_memory_entry") != BH_OK)
+        return BH_E_INVALID;
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
     if (!device) return bh__last()->status;
     bh_memory_entry *list;
-    size_t count;
-    bool listed = entries_collect(device, &list, &count);
+    size_t found;
+    bool listed = entries_collect(device, &list, &found);
     bh__device_unlock(device);
     if (!listed) return refuse_listing();
-    for (size_t i = 0; i < count && each(context, &list[i]); i++) {
-    }
+    bh__list_give(entries, entry_size, capacity, count, list, sizeof *list, found);
     free(list);
     return BH_OK;
 }
@@ -298,7 +309,11 @@ bh_status bh_memory_get_info(bh_device handle, bh_memory_info *out) {
                            .refusals = device->memory.refusals,
                            .trims = device->counters.chunks_trimmed,
                            .bytes_trimmed = device->memory.bytes_trimmed,
-                           .bytes_modules = device->memory.module_bytes};
+                           .bytes_modules = device->memory.module_bytes,
+                           .managed_buffers = device->memory.managed.buffers,
+                           .managed_bytes = device->memory.managed.bytes,
+                           .managed_to_device = device->memory.managed.to_device,
+                           .managed_to_host = device->memory.managed.to_host};
     for (const bh__memory *memory = device->memory.leaving; memory; memory = memory->next)
         info.bytes_leaving += memory->block ? memory->block->bytes : 0;
     bh__device_unlock(device);

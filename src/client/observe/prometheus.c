@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/compile/compile.h"
 #include "client/core/fork.h"
 #include "client/core/handles.h"
 #include "client/memory/memory.h"
@@ -16,7 +17,7 @@ typedef struct metric {
     const char *name;
     const char *help;
     form form;
-    size_t offset; /* in bh_lane_counts, bh_counters or snapshot */
+    size_t offset; /* in bh_lane_counters, snapshot or bh_cache_info */
 } metric;
 
 /* The counters of one device. */
@@ -24,19 +25,22 @@ typedef struct snapshot {
     char labels[64];
     bh_device_info info;
     uint64_t running, buffers, bytes_allocated, bytes_reserved;
-    bh_counters all;
+    bh__managed_totals managed;
+    bh_device_counters all;
     uint32_t lanes;
-    bh_lane_counts lane[BH__MAX_LANES];
+    bh_lane_counters lane[BH__MAX_LANES];
 } snapshot;
 
 #define LANE(name, form, field, help)                                                              \
-    { "bulkhead_lane_" name, help, form, offsetof(bh_lane_counts, field) }
+    { "bulkhead_lane_" name, help, form, offsetof(bh_lane_counters, field) }
 #define DEVICE(name, form, field, help)                                                            \
-    { "bulkhead_" name, help, form, offsetof(snapshot, all) + offsetof(bh_counters, field) }
+    { "bulkhead_" name, help, form, offsetof(snapshot, all) + offsetof(bh_device_counters, field) }
+#define TOTAL(name, field, help)                                                                   \
+    { "bulkhead_" name, help, COUNTER, offsetof(snapshot, field) }
 #define NOW(name, field, help)                                                                     \
     { "bulkhead_" name, help, GAUGE, offsetof(snapshot, field) }
 #define PROCESS(name, field, help)                                                                 \
-    { "bulkhead_" name, help, COUNTER, offsetof(bh_counters, field) }
+    { "bulkhead_" name, help, COUNTER, offsetof(bh_cache_info, field) }
 
 static const metric of_lanes[] = {
     LANE("requests_total", COUNTER, requests, "Requests submitted."),
@@ -54,6 +58,10 @@ static const metric of_lanes[] = {
     LANE("within_bytes_total", COUNTER, bytes_within, "Bytes copied or filled on the device."),
     LANE("trains_total", COUNTER, trains, "Launch trains sent."),
     LANE("train_launches_total", COUNTER, train_launches, "Launches sent in trains."),
+    LANE("waits_for_lanes_total", COUNTER, lane_waits,
+         "Requests submitted behind unfinished work of another lane."),
+    LANE("host_waits_total", COUNTER, host_waits,
+         "Times that a thread of the program waited for the lane."),
     LANE("queue_depth", GAUGE, queue_depth, "Queue slots submitted and not done."),
     LANE("queue_depth_max", GAUGE, queue_depth_max, "The maximum queue depth so far."),
     LANE("queued_seconds", HISTOGRAM, queued, "From submission until the worker took a request."),
@@ -68,6 +76,12 @@ static const metric of_devices[] = {
     NOW("buffers", buffers, "Buffers that exist."),
     NOW("allocated_bytes", bytes_allocated, "Device memory in buffers."),
     NOW("reserved_bytes", bytes_reserved, "Device memory in chunks and modules' variables."),
+    NOW("managed_buffers", managed.buffers, "Managed buffers that exist."),
+    NOW("managed_bytes", managed.bytes, "Device memory in managed buffers."),
+    TOTAL("managed_to_device_bytes_total", managed.to_device,
+          "Bytes of managed buffers moved to the device."),
+    TOTAL("managed_to_host_bytes_total", managed.to_host,
+          "Bytes of managed buffers moved to the host."),
     DEVICE("allocations_total", COUNTER, allocations, "Buffers allocated."),
     DEVICE("pool_hits_total", COUNTER, pool_hits, "Buffers allocated from existing chunks."),
     DEVICE("chunks_made_total", COUNTER, chunks_made,
@@ -100,11 +114,10 @@ static const metric of_devices[] = {
 /* Counters of the process. They have no device labels. */
 static const metric of_process[] = {
     PROCESS("compiles_total", compiles, "Sources compiled."),
-    PROCESS("cache_memory_hits_total", cache_memory_hits, "Compiles answered from memory."),
-    PROCESS("cache_disk_hits_total", cache_disk_hits, "Compiles answered from disk."),
-    PROCESS("cache_misses_total", cache_misses, "Compiles found in no cache."),
-    PROCESS("cache_joined_total", cache_joined,
-            "Compiles that joined an identical compile in flight."),
+    PROCESS("cache_memory_hits_total", memory_hits, "Compiles answered from memory."),
+    PROCESS("cache_disk_hits_total", disk_hits, "Compiles answered from disk."),
+    PROCESS("cache_misses_total", misses, "Compiles found in no cache."),
+    PROCESS("cache_joined_total", joined, "Compiles that joined an identical compile in flight."),
 };
 
 #define COUNT_OF(list) (sizeof(list) / sizeof *(list))
@@ -182,7 +195,7 @@ static void put_value(text *to, const metric *what, const char *labels, const vo
 /* ---- devices ---- */
 
 typedef struct snapshots {
-    bh_counters process;
+    bh_cache_info process; /* its counts only */
     uint32_t count;
     snapshot *devices; /* Owned. */
 } snapshots;
@@ -197,6 +210,8 @@ static bool take_device(uint64_t handle, snapshot *out) {
     out->buffers = device->memory.buffer_count;
     out->bytes_allocated = device->memory.bytes_allocated;
     out->bytes_reserved = bh__held_bytes(device);
+    out->managed = device->memory.managed;
+    bh__counts_collect(device);
     bh__counts_device(device, &out->all);
     out->lanes = device->queue.lane_limit;
     for (uint32_t i = 0; i < out->lanes; i++)
@@ -215,7 +230,7 @@ static bool take_snapshots(snapshots *out) {
     for (uint32_t i = 0; i < open; i++)
         out->count += take_device(handles[i], &out->devices[out->count]);
     *bh__last() = before;
-    bh__counts_process(&out->process);
+    bh__cache_counts_fill(&out->process);
     return true;
 }
 

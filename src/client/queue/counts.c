@@ -85,25 +85,28 @@ static uint64_t larger(uint64_t a, uint64_t b) {
     return a > b ? a : b;
 }
 
-void bh__counts_lane(bh__device *device, bh__lane *lane, bh_lane_counts *out) {
+void bh__counts_lane(bh__device *device, bh__lane *lane, bh_lane_counters *out) {
     bh__lane_tally *tally = &lane->tally;
     uint64_t tail = atomic_load(&lane->tail);
     uint64_t depth = tail - bh__lane_done(device, lane);
     uint32_t depth_word = word_of(offsetof(bh__lane_counts, depth_max));
     tally->depth_max = larger(tally->depth_max, depth);
     const bh__work_tally *work = &tally->work;
-    *out = (bh_lane_counts){.size = sizeof *out,
-                            .index = lane->index,
-                            .requests = bh__tally_requests(tally),
-                            .launches = work->launches,
-                            .failed = tally->failed,
-                            .elements = work->threads - work->idle,
-                            .threads = work->threads,
-                            .thread_slots = work->threads + work->padding,
-                            .thread_slots_wasted = work->padding + work->idle,
-                            .bytes_to_device = work->bytes_to_device,
-                            .bytes_to_host = work->bytes_to_host,
-                            .bytes_within = work->bytes_within};
+    *out = (bh_lane_counters){.size = sizeof *out,
+                              .index = lane->index,
+                              .requests = bh__tally_requests(tally),
+                              .launches = work->launches,
+                              .failed = tally->failed,
+                              .elements = work->threads - work->idle,
+                              .threads = work->threads,
+                              .thread_slots = work->threads + work->padding,
+                              .thread_slots_wasted = work->padding + work->idle,
+                              .bytes_to_device = work->bytes_to_device,
+                              .bytes_to_host = work->bytes_to_host,
+                              .bytes_within = work->bytes_within,
+                              .lane_waits = tally->lane_waits,
+                              .host_waits =
+                                  atomic_load_explicit(&lane->host_waits, memory_order_relaxed)};
     out->trains = total(tally, offsetof(bh__lane_counts, trains));
     out->train_launches = total(tally, offsetof(bh__lane_counts, train_launches));
     out->queue_depth = depth;

@@ -55,12 +55,12 @@ typedef struct bh__lane_tally {
     /* Counted by the application. Requests are launches outside of sequences, transfers and
      * replays: see bh__tally_requests. */
     bh__work_tally work;
-    uint64_t transfers, failed;
+    uint64_t transfers, failed, lane_waits;
     uint64_t replays, step_launches;
     uint64_t depth_max;
     uint64_t past[BH__COUNT_WORDS]; /* counts of lost workers */
     uint64_t seen[BH__COUNT_WORDS]; /* counts of the active worker when last read */
-    bh_lane_counts before;          /* the totals when the lane was last opened */
+    bh_lane_counters before;        /* the totals when the lane was last opened */
 } bh__lane_tally;
 
 static inline uint64_t bh__tally_requests(const bh__lane_tally *tally) {
@@ -76,10 +76,10 @@ void bh__counts_settle(bh__device *device);
 /* A lane index is reused for a new lane. */
 void bh__counts_lane_opened(bh__device *device, bh__lane *lane);
 /* The totals of one lane index since the device was opened. */
-void bh__counts_lane(bh__device *device, bh__lane *lane, bh_lane_counts *out);
-void bh__counts_device(bh__device *device, bh_counters *out);
-/* The counters that all devices of the process share. Without any lock. */
-void bh__counts_process(bh_counters *out);
+void bh__counts_lane(bh__device *device, bh__lane *lane, bh_lane_counters *out);
+/* The sums over all lanes. */
+void bh__counts_all_lanes(bh__device *device, bh_lane_counters *out);
+void bh__counts_device(bh__device *device, bh_device_counters *out);
 
 void bh__histogram_add(bh_histogram *to, uint64_t ns);
 

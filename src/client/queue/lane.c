@@ -191,7 +191,7 @@ bh_status bh_lane_sync(bh_lane handle, uint64_t timeout_ns) {
 /* Waits until the dispatcher has been given the latest loss: the supervisor does that once the next
  * worker is activated. Returns false on timeout. Without the lock, inside. */
 static bool losses_reported(bh__device *device, uint64_t deadline) {
-    if (!bh__losses_wanted(device) || bh__supervises(device)) return true;
+    if (!bh__is_wanted(device, BH_EVENT_LOSS) || bh__supervises(device)) return true;
     while (atomic_load(&device->supervisor.loss_pending) && !bh__is_closing(device)) {
         if (bh__now_ns() >= deadline) return false;
         struct timespec pause = bh__timespec(BH__NS_PER_MS);
@@ -218,7 +218,7 @@ bh_status bh_device_sync(bh_device handle, uint64_t timeout_ns) {
     bh__device_step_out(device);
     /* Workers send the output of kernels to the supervisor before they complete the tickets. */
     bool in_time = losses_reported(device, deadline) &&
-                   (!bh__printed_wanted(device) || bh__workers_flush(device, deadline)) &&
+                   (!bh__is_wanted(device, BH_EVENT_PRINT) || bh__workers_flush(device, deadline)) &&
                    bh__dispatcher_drain(device, deadline);
     bh__ticket_leave(device);
     return in_time ? BH_OK : refuse_timeout("device", timeout_ns);

@@ -126,6 +126,7 @@ struct bh__lane {
     uint64_t taken_since;
     uint64_t handing, handing_since;
     bh__lane_tally tally;
+    _Atomic uint64_t host_waits;  /* see bh_lane_counters. Written and read without the lock. */
     struct bh__lane_trace *trace; /* Owned. NULL: not traced. */
 };
 

@@ -133,7 +133,10 @@ static void write_request(bh__device *device, const bh__submission *submission, 
         request->u.copy = submission->copy;
     }
     size_t dependency_bytes = planned->dependency_count * sizeof(bh__dependency);
-    bh__payload_write(lane->ring, length, start, 0, planned->dependencies, dependency_bytes);
+    if (dependency_bytes) {
+        bh__payload_write(lane->ring, length, start, 0, planned->dependencies, dependency_bytes);
+        lane->tally.lane_waits++;
+    }
     bh__payload_write(lane->ring, length, start, dependency_bytes, submission->params,
                       submission->param_bytes);
 

@@ -201,6 +201,7 @@ static bh_status sleep_on_loads(bh__device *device, bh__lane *lane, bh_ticket ti
 bh_status bh__lane_wait(bh__device *device, bh__lane *lane, bh_ticket ticket, uint64_t deadline) {
     bh_status status = bh__lane_ask(device, lane, ticket);
     if (status != BH_E_BUSY) return status;
+    atomic_fetch_add_explicit(&lane->host_waits, 1, memory_order_relaxed);
     uint64_t now = bh__now_ns();
     uint64_t spin_until = now + device->options.wait_spin_ns;
     if (spin_until > deadline) spin_until = deadline;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The health of a device. The supervisor updates it on every change, so that it can be read without
- * the device's lock. */
+ * the device's lock, and tells watchers if the state is another. */
 #include <stdio.h>
 #include <string.h>
 
+#include "client/callback/callback.h"
 #include "client/core/handles.h"
 #include "client/core/sized.h"
 #include "client/supervisor/internal.h"
@@ -53,8 +54,15 @@ static void list_standbys(bh__device *device, bh_health *out) {
     }
 }
 
+/* Closing is not told: the program does it itself. */
+static void tell_watchers(bh__device *device, const bh_health *now) {
+    if (now->state == device->supervisor.health_told || bh__is_closing(device)) return;
+    if (bh__dispatch_health(device, now)) device->supervisor.health_told = now->state;
+}
+
 void bh__health_note(bh__device *device) {
-    bh_health now = {.state = state_of(device),
+    bh_health now = {.size = sizeof now,
+                     .state = state_of(device),
                      .generation = device->generation,
                      .losses = device->losses,
                      .standbys_ready = device->supervisor.standbys_ready,
@@ -65,6 +73,7 @@ void bh__health_note(bh__device *device) {
     pthread_mutex_lock(&device->notes_lock);
     device->supervisor.notes.health = now;
     pthread_mutex_unlock(&device->notes_lock);
+    tell_watchers(device, &now);
 }
 
 bh_status bh_device_get_health(bh_device handle, bh_health *out) {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "client/managed/managed.h"
 #include "client/module/module.h"
@@ -216,6 +217,12 @@ static uint32_t kind_of(const bh__cause *cause) {
     return cause->status == BH_E_DEADLINE ? BH_LOSS_DEADLINE : BH_LOSS_LOST;
 }
 
+static uint64_t since_1970_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * BH__NS_PER_S + (uint64_t)now.tv_nsec;
+}
+
 void bh__loss_begin(bh__device *device, const bh__cause *cause, bh_loss *summary,
                     bh__judgement *self) {
     *self = (bh__judgement){.device = device, .cause = cause, .summary = summary};
@@ -228,7 +235,8 @@ void bh__loss_begin(bh__device *device, const bh__cause *cause, bh_loss *summary
                          .generation = device->generation,
                          .certain = self->certain,
                          .kind = kind_of(cause),
-                         .number = self->loss};
+                         .number = self->loss,
+                         .time_ns = since_1970_ns()};
     snprintf(summary->message, sizeof summary->message, "%s", self->blame.message);
     /* Requests that are submitted from now on run on the next worker. */
     judge_modules(self);

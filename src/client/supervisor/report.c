@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "client/core/handles.h"
+#include "client/core/sized.h"
 #include "client/queue/doubt.h"
 #include "client/queue/walk.h"
 #include "client/supervisor/report.h"
@@ -394,7 +395,7 @@ void bh__loss_report_finish(bh__device *device) {
     if (report && device->supervisor.notes.report_dir) write_file(device, report);
 }
 
-/* ---- the public call ---- */
+/* ---- the public calls ---- */
 
 /* Returns a copy, because the report of the most recent loss may still change, or NULL if there is
  * no such report or host memory is exhausted. */
@@ -445,4 +446,30 @@ bh_status bh_device_get_report(bh_device handle, uint64_t loss, char *text, size
         memcpy(text, whole, made + 1);
     free(whole);
     return status;
+}
+
+/* Copies the losses whose reports are kept, newest first. Returns their number. */
+static size_t copy_losses(bh__device *device, bh_loss out[BH__REPORTS_KEPT]) {
+    size_t count = 0;
+    pthread_mutex_lock(&device->notes_lock);
+    uint64_t newest = device->supervisor.notes.health.losses;
+    for (uint64_t number = newest; number && newest - number < BH__REPORTS_KEPT; number--) {
+        const bh__loss_report *report = device->supervisor.notes.reports[number % BH__REPORTS_KEPT];
+        if (report && report->loss.number == number) out[count++] = report->loss;
+    }
+    pthread_mutex_unlock(&device->notes_lock);
+    return count;
+}
+
+bh_status bh_device_list_losses(bh_device handle, bh_loss *entries, size_t entry_size,
+                                size_t capacity, size_t *count) {
+    if (bh__list_check(entries, entry_size, capacity, count, "bh_loss") != BH_OK)
+        return BH_E_INVALID;
+    bh__device *device = bh__device_enter(handle.id);
+    if (!device) return bh__last()->status;
+    bh_loss losses[BH__REPORTS_KEPT];
+    size_t found = copy_losses(device, losses);
+    bh__ticket_leave(device);
+    bh__list_give(entries, entry_size, capacity, count, losses, sizeof *losses, found);
+    return BH_OK;
 }

@@ -11,7 +11,7 @@
 #include "client/process/worker_process.h"
 #include "wire/control.h"
 
-enum { BH__MAX_STANDBYS = 4, BH__REPORTS_KEPT = 16 };
+enum { BH__MAX_STANDBYS = 4, BH__REPORTS_KEPT = BH_LOSS_HISTORY };
 
 typedef enum bh__worker_state {
     BH__WORKER_NONE,    /* the area is free */
@@ -108,6 +108,7 @@ typedef struct bh__supervisor_room {
     /* Futex: incremented when the readiness of a standby or the device's state changes. */
     _Atomic uint32_t standby_word;
     bh__notes notes;
+    uint32_t health_told; /* the last BH_HEALTH_... that watchers were told of, if there were any */
 } bh__supervisor_room;
 
 #endif

@@ -18,6 +18,7 @@ typedef struct objects {
     bh_host_pool pool;
     bh_sequence sequence;
     bh_binary binary;
+    bh_watch watch;
 } objects;
 
 static objects good, closed, foreign;
@@ -60,6 +61,10 @@ static void make_sequence(bh_device device, bh_buffer buffer, bh_sequence *out) 
     REQUIRE_OK(record_fill(*out, buffer, 0, 64, &(uint32_t){7}, 4, NULL));
 }
 
+static void told(void *context, const bh_event *event) {
+    (void)context, (void)event;
+}
+
 static void make(objects *out, bh_device device) {
     out->device = device;
     out->lane = open_lane(device);
@@ -73,10 +78,12 @@ static void make(objects *out, bh_device device) {
                           &out->prepared));
     REQUIRE_OK(bh_host_pool_open(device, NULL, &out->pool));
     REQUIRE_OK(bh_binary_from(image(), IMAGE_BYTES, &out->binary));
+    out->watch = watch_for(device, 0, told, NULL);
 }
 
 static void make_closed(void) {
     make(&closed, good.device);
+    REQUIRE_OK(bh_watch_release(closed.watch));
     REQUIRE_OK(bh_binary_release(closed.binary));
     REQUIRE_OK(bh_host_pool_release(closed.pool));
     REQUIRE_OK(bh_prepared_release(closed.prepared));
@@ -121,6 +128,7 @@ bool world_release(const char *type, const void *made) {
     if (strcmp(type, "bh_prepared") == 0) return bh_prepared_release((bh_prepared){id}) == BH_OK;
     if (strcmp(type, "bh_host_pool") == 0) return bh_host_pool_release((bh_host_pool){id}) == BH_OK;
     if (strcmp(type, "bh_sequence") == 0) return bh_sequence_release((bh_sequence){id}) == BH_OK;
+    if (strcmp(type, "bh_watch") == 0) return bh_watch_release((bh_watch){id}) == BH_OK;
     if (strcmp(type, "bh_binary") == 0) return bh_binary_release((bh_binary){id}) == BH_OK;
     /* One that is being loaded may fail, and its handle is gone. A kernel goes with its module. */
     if (strcmp(type, "bh_module") == 0) (void)bh_module_release((bh_module){id});
@@ -138,7 +146,7 @@ uint64_t world_handle(const char *type, life which) {
                {"bh_module", from->module.id},  {"bh_kernel", from->kernel.id},
                {"bh_buffer", from->buffer.id},  {"bh_prepared", from->prepared.id},
                {"bh_host_pool", from->pool.id}, {"bh_sequence", from->sequence.id},
-               {"bh_binary", from->binary.id}};
+               {"bh_binary", from->binary.id},  {"bh_watch", from->watch.id}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (strcmp(all[i].type, type) == 0) return all[i].id;
     FAIL("tests/arguments/support/world.c has no %s", type);

@@ -27,9 +27,8 @@ static void find_compilers(bh_compiler_entry entries[16], size_t *count) {
     REQUIRE(child >= 0);
     if (child == 0) {
         memset(entries, 0, 16 * sizeof *entries);
-        entries->size = sizeof *entries;
         *count = 0;
-        if (bh_compiler_enumerate(entries, 16, count) != BH_OK) _exit(1);
+        if (bh_compiler_list(entries, sizeof *entries, 16, count) != BH_OK) _exit(1);
         bool sent =
             write(pipes[1], count, sizeof *count) == sizeof *count &&
             write(pipes[1], entries, 16 * sizeof *entries) == (ssize_t)(16 * sizeof *entries);

@@ -77,11 +77,6 @@ static void compile_module(world *w, const char *source, const bh_compile_option
     TRY(w, bh_module_release(module));
 }
 
-static void each_entry(void *context, const bh_cache_entry *entry) {
-    (void)context;
-    (void)entry;
-}
-
 void act_compile(world *w) {
     char cache[256], programs[256], source[64];
     bh_compile_options options = options_for(w, cache, programs);
@@ -94,7 +89,9 @@ void act_compile(world *w) {
     snprintf(source, sizeof source, "// module %u", w->pass);
     compile_module(w, source, &options);
     TRY(w, bh_cache_get_info(cache, &info));
-    TRY(w, bh_cache_list(cache, each_entry, NULL));
+    bh_cache_entry entries[8];
+    size_t count;
+    TRY(w, bh_cache_list(cache, entries, sizeof *entries, 8, &count));
 }
 
 void act_compile_real(world *w) {

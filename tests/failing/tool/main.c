@@ -91,10 +91,10 @@ static void run_scenario(const scenario *s, const choice *c) {
 }
 
 static bool compiler_is_there(void) {
-    bh_compiler_entry entries[8] = {{.size = sizeof *entries}};
+    bh_compiler_entry entries[8];
     size_t found = 0;
     setenv("BULKHEAD_WORKER_DIR", PROGRAMS, 1);
-    if (bh_compiler_enumerate(entries, 8, &found) != BH_OK) return false;
+    if (bh_compiler_list(entries, sizeof *entries, 8, &found) != BH_OK) return false;
     for (size_t i = 0; i < found && i < 8; i++)
         if (entries[i].compiler == BH_COMPILER_CLANG) return entries[i].usable;
     return false;

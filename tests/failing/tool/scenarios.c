@@ -281,10 +281,9 @@ static void act_sequence(world *w) {
 
 /* ---- losses ---- */
 
-static void watch(void *context, bh_device device, const bh_loss *loss) {
+static void watch(void *context, const bh_event *event) {
     (void)context;
-    (void)device;
-    (void)loss;
+    (void)event;
 }
 
 static void act_loss(world *w) {
@@ -294,7 +293,8 @@ static void act_loss(world *w) {
     char report[16384];
     size_t length;
     bool filled = kept.id && TRY(w, bh_buffer_fill(kept, 0, 256, "\4", 1));
-    bool watched = TRY(w, bh_device_watch(w->device, watch, NULL));
+    bh_watch mine;
+    bool watched = TRY(w, bh_watch_open(w->device, NULL, watch, NULL, &mine));
     if (poke.id && TRY(w, bh_launch(poke, BH_GRID(1, 1), BH_ARGS((uint64_t)16, 1u), NULL, &done)) &&
         TRY_OR(w, BH_E_FAULT, bh_wait(done, WAIT_NS)))
         TRY(w, bh_device_get_report(w->device, 0, report, sizeof report, &length));
@@ -302,7 +302,7 @@ static void act_loss(world *w) {
     uint32_t word = 0;
     if (filled && TRY(w, bh_buffer_read(kept, 128, &word, sizeof word)))
         HOLDS(w, word == 0x04040404);
-    if (watched) TRY(w, bh_device_unwatch(w->device, watch, NULL));
+    if (watched) TRY(w, bh_watch_release(mine));
     let_go(w, kept);
     TRY(w, bh_device_sync(w->device, WAIT_NS));
 }
@@ -311,7 +311,7 @@ static void act_loss(world *w) {
 
 static void act_figures(world *w) {
     static char text[1 << 18];
-    bh_counters counters = BH_INIT(counters);
+    bh_device_counters counters = BH_INIT(counters);
     size_t length;
     TRY(w, bh_device_get_counters(w->device, &counters));
     if (TRY(w, bh_prometheus(text, sizeof text, &length)))

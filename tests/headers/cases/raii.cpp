@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bulkhead.hpp on a device: work, errors, and who releases what. usage: raii DEVICE SAXPY.ptx */
 #include <array>
+#include <atomic>
 #include <bulkhead.hpp>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <type_traits>
 #if __cplusplus >= 202002L
 #include <span>
@@ -41,6 +43,7 @@ static_assert(converts_as_a_variable<bh::buffer, bh_buffer>());
 static_assert(converts_as_a_variable<bh::kernel_module, bh_module>());
 static_assert(converts_as_a_variable<bh::sequence, bh_sequence>());
 static_assert(converts_as_a_variable<bh::binary, bh_binary>());
+static_assert(converts_as_a_variable<bh::watch, bh_watch>());
 static_assert(bh::type_of<uint8_t>() == BH_U8 && bh::type_of<long long>() == BH_I64 &&
               bh::type_of<float>() == BH_F32 && bh::type_of<double>() == BH_F64);
 
@@ -161,6 +164,37 @@ static void binaries(const bh::device &gpu) {
     EXPECT(bh_kernel(mod.kernel("crash")).id != 0);
 }
 
+static void watches(const bh::device &gpu) {
+    std::atomic<int> first{0}, second{0}, once{0};
+    std::unique_ptr<bh::watch> alone;
+    std::atomic<bool> ready{false};
+    alone = std::make_unique<bh::watch>(gpu.open_watch(BH_EVENT_LOSS, [&](const bh_event &) {
+        while (!ready) {
+        }
+        once++;
+        alone.reset(); /* lets itself go */
+        once++;
+    }));
+    ready = true;
+    bh::watch a =
+        gpu.open_watch(BH_EVENT_LOSS, [&](const bh_event &e) { first += e.loss != nullptr; });
+    bh::watch b = std::move(a);
+    EXPECT(!a && b);
+    bh::kernel_module mod = gpu.load(crash);
+    bh::kernel trap = mod.kernel("crash");
+    EXPECT(thrown([&] { trap(BH_GRID(1, 1)).wait(); }) == BH_E_FAULT);
+    gpu.sync();
+    EXPECT(first == 1 && once == 2 && !alone);
+    b = gpu.open_watch([&](const bh_event &e) { second += e.kind == BH_EVENT_LOSS; });
+    EXPECT(thrown([&] { trap(BH_GRID(1, 1)).wait(); }) == BH_E_FAULT);
+    gpu.sync();
+    EXPECT(first == 1 && second == 1 && once == 2);
+    b.reset();
+    EXPECT(!b);
+    EXPECT(thrown([&] { (void)gpu.open_watch(1u << 31, [](const bh_event &) {}); }) ==
+           BH_E_INVALID);
+}
+
 int main(int, char **argv) try {
     bh::buffer survivor;
     {
@@ -173,6 +207,7 @@ int main(int, char **argv) try {
         sequences(gpu, saxpy);
         binaries(gpu);
         errors(gpu, saxpy);
+        watches(gpu);
         survivor = gpu.alloc<float>(1);
         gpu.sync();
         gpu.close();

@@ -168,17 +168,13 @@ static void managed(work *w) {
     IN_THE_END(bh_buffer_release(buffer));
 }
 
-static bool count_entry(void *context, const bh_memory_entry *entry) {
-    (void)entry;
-    return ++*(uint32_t *)context < 100;
-}
-
 static void memory(work *w) {
     bh_memory_info info = BH_INIT(info);
-    uint32_t seen = 0;
+    bh_memory_entry entries[100];
+    size_t seen;
     uint64_t freed;
     AT_ONCE(bh_memory_get_info(w->stage->device, &info));
-    AT_ONCE(bh_memory_list(w->stage->device, count_entry, &seen));
+    AT_ONCE(bh_memory_list(w->stage->device, entries, sizeof *entries, 100, &seen));
     IN_THE_END(bh_memory_trim(w->stage->device, 0, &freed));
 }
 
@@ -350,8 +346,8 @@ static void look(work *w) {
     bh_device device = w->stage->device;
     bh_health health = BH_INIT(health);
     bh_device_status status = BH_INIT(status);
-    bh_counters counters = BH_INIT(counters);
-    bh_lane_counts lane = BH_INIT(lane);
+    bh_device_counters counters = BH_INIT(counters);
+    bh_lane_counters lane = BH_INIT(lane);
     bh_device_info info = BH_INIT(info);
     AT_ONCE(bh_device_get_health(device, &health));
     AT_ONCE(bh_device_get_status(device, &status));

@@ -168,16 +168,14 @@ static bh_status open_honest(run *self) {
                            : status;
 }
 
-static void heard_loss(void *context, bh_device device, const bh_loss *loss) {
-    (void)context;
-    (void)device;
-    if (!memchr(loss->message, 0, sizeof loss->message)) problem("the text of a loss does not end");
-}
-
-static void heard_text(void *context, const char *text, size_t length) {
+static void heard(void *context, const bh_event *event) {
     static _Atomic uint8_t sum;
     (void)context;
-    for (size_t i = 0; i < length; i++) sum += (uint8_t)text[i];
+    for (size_t i = 0; i < event->length; i++) sum += (uint8_t)event->text[i];
+    if (event->loss && !memchr(event->loss->message, 0, sizeof event->loss->message))
+        problem("the text of a loss does not end");
+    if (event->health && !memchr(event->health->reason, 0, sizeof event->health->reason))
+        problem("the text of a health does not end");
 }
 
 static void heard_log(void *context, int32_t level, const char *text) {
@@ -196,8 +194,8 @@ static void use_device(run *self) {
     pthread_t threads[LOADERS];
     bool abrupt = chance_one_in(&self->chance, 4);
     atomic_store(&where->over, false);
-    AT_ONCE(bh_device_watch(where->device, heard_loss, NULL));
-    AT_ONCE(bh_device_on_print(where->device, heard_text, NULL));
+    bh_watch watch;
+    AT_ONCE(bh_watch_open(where->device, NULL, heard, NULL, &watch));
     for (uint32_t i = 0; i < LOADERS; i++) {
         loaders[i] = (loader){.stage = where, .index = i};
         atomic_store(&loaders[i].chance.state, chance_next(&self->chance));

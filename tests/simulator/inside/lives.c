@@ -17,7 +17,7 @@ void scenario_lanes(void) {
     pthread_t other = world_thread(opens, &b);
     opens(&a);
     world_join(other);
-    bh_lane_counts of_a = BH_INIT(of_a), of_b = BH_INIT(of_b);
+    bh_lane_counters of_a = BH_INIT(of_a), of_b = BH_INIT(of_b);
     OK(bh_lane_get_counters(device, a, &of_a));
     OK(bh_lane_get_counters(device, b, &of_b));
     if (of_a.index == of_b.index) BUG("two lanes that are open are both number %u", of_a.index);
@@ -91,8 +91,8 @@ void scenario_lanes_close(void) {
 
 /* ---- sync against close ---- */
 
-static void watches(void *context, bh_device from, const bh_loss *loss) {
-    (void)context, (void)from, (void)loss;
+static void watches(void *context, const bh_event *event) {
+    (void)context, (void)event;
 }
 
 static void *syncs(void *unused) {
@@ -108,7 +108,8 @@ static void *syncs(void *unused) {
 
 void scenario_sync_close(void) {
     world_open(BH_DEVICE_NO_STANDBY);
-    OK(bh_device_watch(device, watches, NULL));
+    bh_watch watch;
+    OK(bh_watch_open(device, NULL, watches, NULL, &watch));
     sim_snapshot();
     pthread_t other = world_thread(syncs, NULL);
     OK(bh_device_close(device));

@@ -329,7 +329,7 @@ static void step_look(program *self) {
     bh_device_status status = BH_INIT(status);
     bh_device_info info = BH_INIT(info);
     bh_memory_info memory = BH_INIT(memory);
-    bh_counters counters = BH_INIT(counters);
+    bh_device_counters counters = BH_INIT(counters);
     bh_device it = self->model.device;
     (void)model_allows(&self->model, bh_device_get_status(it, &status), "bh_device_get_status");
     (void)model_allows(&self->model, bh_device_get_info(it, &info), "bh_device_get_info");

@@ -53,7 +53,7 @@ endfunction()
 # libbulkhead-cuda: shared, on top of the public library and of libcuda as the CUDA worker finds it.
 function(bulkhead_interop_library)
     bulkhead_objects(objects ${ARGN})
-    add_library(bulkhead_cuda_shared SHARED ${objects} "${PROJECT_SOURCE_DIR}/src/base/error.c"
+    add_library(bulkhead_cuda_shared SHARED ${objects} "${PROJECT_SOURCE_DIR}/src/error/error.c"
                 "${PROJECT_SOURCE_DIR}/src/cuda/driver.c")
     add_library(Bulkhead::cuda ALIAS bulkhead_cuda_shared)
     set_target_properties(bulkhead_cuda_shared PROPERTIES
@@ -133,7 +133,7 @@ function(bulkhead_baseline name directory)
     file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${directory}/*.c")
     list(TRANSFORM ARGN PREPEND "${PROJECT_SOURCE_DIR}/bench/support/")
     list(TRANSFORM ARGN APPEND ".c")
-    bulkhead_objects(objects base)
+    bulkhead_objects(objects base error)
     add_executable(${name} EXCLUDE_FROM_ALL ${sources} ${ARGN} "${PROJECT_SOURCE_DIR}/src/cuda/driver.c"
                    ${objects})
     add_dependencies(bench ${name})

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
+#include "error/error.h"
 
 typedef struct bh__cu_context_object *bh__cu_context;
 typedef struct bh__cu_stream_object *bh__cu_stream;

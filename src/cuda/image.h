@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "base/error.h"
+#include "error/error.h"
 #include "wire/message.h"
 
 typedef enum bh__image_kind { BH__IMAGE_PTX, BH__IMAGE_CUBIN, BH__IMAGE_FATBIN } bh__image_kind;

@@ -3,9 +3,9 @@
 #ifndef BH_INTEROP_INTEROP_H
 #define BH_INTEROP_INTEROP_H
 
-#include "base/error.h"
 #include "bulkhead_cuda.h"
 #include "cuda/driver.h"
+#include "error/error.h"
 
 bh_error *bh__interop_last(void);
 #define bh__interop_refuse(status, fix, ...)                                                       \

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "base/error.h"
+#include "error/error.h"
 #include "ptx/ops.h"
 #include "ptx/ptx.h"
 

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
+#include "error/error.h"
 
 /* A parsed and verified module. Immutable once loaded: any number of threads may use it. */
 typedef struct bh__ptx_module bh__ptx_module;

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
-#include "base/error.h"
+#include "error/error.h"
 
 enum { BH__COMPILE_JOB_FD = 3, BH__COMPILE_ANSWER_FD = 4 };
 

@@ -23,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/error.h"
+#include "error/error.h"
 #include "sandbox/files.h"
 #include "sandbox/sandbox.h"
 #include "wire/control.h"

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "base/error.h"
+#include "error/error.h"
 #include "wire/message.h"
 
 typedef struct bh__blob_part {

@@ -2,6 +2,7 @@
 /* The pool of device memory: tags, limits, listings, casts, trimming, pressure. */
 #include <inttypes.h>
 
+#include "../support/buffers.h"
 #include "../support/support.h"
 
 enum { MIB = 1 << 20 };
@@ -325,14 +326,13 @@ static bh_status alloc_kind(bh_device device, int kind, uint64_t bytes, const ch
 TEST(managed_buffers_and_what_moves_are_totalled) {
     rig r = rig_open(0);
     enum { WORDS = 4096, BYTES = WORDS * 4 };
-    bh_buffer plain = words_alloc(r.device, WORDS), one, two;
-    uint32_t *first;
-    void *second;
-    bh_status status =
-        bh_managed_alloc(r.device, BH_U32, WORDS, NULL, &one, (void **)(void *)&first);
+    bh_buffer plain = words_alloc(r.device, WORDS), one = {0}, two = {0};
+    void *pointer = NULL;
+    bh_status status = alloc_managed(r.device, BH_U32, WORDS, 0, &one, &pointer);
+    uint32_t *first = pointer;
     if (status == BH_E_UNSUPPORTED) SKIP("%s", bh_last_message());
     REQUIRE_OK(status);
-    REQUIRE_OK(bh_managed_alloc(r.device, BH_U32, WORDS, NULL, &two, &second));
+    REQUIRE_OK(alloc_managed(r.device, BH_U32, WORDS, 0, &two, NULL));
     bh_memory_info info = memory_of(r.device);
     CHECK_EQ(info.managed_buffers, 2);
     CHECK_EQ(info.managed_bytes, 2 * BYTES);

@@ -5,9 +5,9 @@
 
 #include "base/checked.h"
 #include "base/clock.h"
-#include "base/error.h"
 #include "base/hash.h"
 #include "bulkhead.h"
+#include "error/error.h"
 #include "test.h"
 
 TEST(checked_arithmetic_refuses_what_does_not_fit) {

@@ -3,8 +3,8 @@
 #ifndef BH_CLIENT_CORE_ERROR_H
 #define BH_CLIENT_CORE_ERROR_H
 
-#include "base/error.h"
 #include "client/core/types.h"
+#include "error/error.h"
 
 bh_error *bh__last(void);
 /* Set the calling thread's error and return its status. */

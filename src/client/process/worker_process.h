@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "base/error.h"
 #include "client/process/spawn.h"
+#include "error/error.h"
 
 typedef struct bh__process {
     bh__spawned program;

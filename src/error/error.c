@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Filling a bh_error. */
-#include "base/error.h"
+#include "error/error.h"
 
 #include <stdarg.h>
 #include <stdio.h>

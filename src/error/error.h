@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Filling a bh_error: what failed, with the numbers, and the fix. */
-#ifndef BH_BASE_ERROR_H
-#define BH_BASE_ERROR_H
+#ifndef BH_ERROR_ERROR_H
+#define BH_ERROR_ERROR_H
 
 #include "base/errno_text.h" /* most errors that quote an errno are filled here */
 #include "bulkhead.h"

@@ -489,7 +489,8 @@ typedef struct bh_health {
     uint32_t state;      /* BH_HEALTH_... */
     uint64_t generation; /* of the worker: 1 at first, one more with each takeover */
     uint64_t losses;     /* so far */
-    uint32_t standbys_ready;
+    uint32_t standbys_ready; /* that would take over at once. One that executes an order, such as a
+                                module load, is not; the state stays BH_HEALTH_OK meanwhile */
     uint32_t standbys;       /* requested */
     int32_t worker_pid;      /* 0: there is none at the moment */
     int32_t standby_pids[4]; /* those that are ready come first; 0: none */

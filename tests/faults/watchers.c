@@ -266,6 +266,24 @@ TEST(health_tells_that_a_standby_is_gone) {
     CHECK_OK(bh_device_close(r.device));
 }
 
+TEST(orders_to_a_standby_do_not_change_the_health) {
+    rig r = rig_open(0);
+    wait_standby(r.device);
+    listener health = {0};
+    open_watch(r.device, BH_EVENT_HEALTH, &health);
+    for (int i = 0; i < 10; i++) {
+        load_module(r.device, ptx_basic); /* the standby loads it too */
+        (void)words_alloc(r.device, 2u << 20);
+        bh_health now = BH_INIT(now);
+        REQUIRE_OK(bh_device_get_health(r.device, &now));
+        CHECK_EQ(now.state, BH_HEALTH_OK);
+    }
+    wait_standby(r.device);
+    CHECK_OK(bh_device_sync(r.device, LONG_NS));
+    CHECK_EQ(atomic_load(&health.state_count), 0);
+    CHECK_OK(bh_device_close(r.device));
+}
+
 TEST(health_tells_that_a_device_stops) {
     bh_device_options options = device_options(BH_DEVICE_NO_STANDBY);
     options.restart_limit = 1;

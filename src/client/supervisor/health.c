@@ -9,6 +9,17 @@
 #include "client/core/sized.h"
 #include "client/supervisor/internal.h"
 
+/* A standby that executes an order, such as a module load, still counts: it takes over soon, without
+ * a cold start. Otherwise every load would change the state. */
+static uint32_t usable_standbys(const bh__device *device) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < BH__AREAS; i++) {
+        const bh__worker *worker = &device->supervisor.workers[i];
+        count += bh__is_standby(device, worker) && worker->caught_up;
+    }
+    return count;
+}
+
 static uint32_t state_of(const bh__device *device) {
     switch (atomic_load(&device->state)) {
     case BH_DEVICE_STOPPED:
@@ -16,8 +27,8 @@ static uint32_t state_of(const bh__device *device) {
     case BH_DEVICE_REPLACING:
         return BH_HEALTH_REPLACING;
     default:
-        return device->supervisor.standbys_ready < device->options.standbys ? BH_HEALTH_DEGRADED
-                                                                            : BH_HEALTH_OK;
+        return usable_standbys(device) < device->options.standbys ? BH_HEALTH_DEGRADED
+                                                                  : BH_HEALTH_OK;
     }
 }
 

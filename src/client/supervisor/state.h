@@ -45,6 +45,7 @@ struct bh__worker {
     bool silent;            /* the last ping is not answered yet */
     uint64_t loss;          /* DYING: number of the loss, 0: it was a standby */
     bool profiled;          /* runs under a profiler: exits by itself when its socket closes */
+    bool caught_up;         /* as a standby: has executed all orders once since it booted */
     bool unfit;             /* missed an order or cannot be read: to be replaced */
     bh_status unfit_status; /* why it is unfit */
     char errors[512];       /* the end of what it wrote to standard error */

@@ -167,9 +167,12 @@ static bh__worker *best_standby(bh__device *device) {
 /* Publishes how many standbys are ready, and the pid of the best one. */
 static void count_standbys(bh__device *device) {
     uint32_t ready = 0;
-    for (uint32_t i = 0; i < BH__AREAS; i++)
-        ready += bh__is_standby(device, &device->supervisor.workers[i]) &&
-                 bh__is_ready(&device->supervisor.workers[i]);
+    for (uint32_t i = 0; i < BH__AREAS; i++) {
+        bh__worker *worker = &device->supervisor.workers[i];
+        bool can_take_over = bh__is_standby(device, worker) && bh__is_ready(worker);
+        ready += can_take_over;
+        worker->caught_up |= can_take_over;
+    }
     const bh__worker *first = best_standby(device);
     atomic_store(&device->supervisor.standby_pid, first ? first->process.program.pid : 0);
     if (ready == device->supervisor.standbys_ready) {

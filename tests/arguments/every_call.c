@@ -205,8 +205,9 @@ static void make_all(sequence *self) {
         if (self->number >= self->first && before != self->number) check_world(&functions[i]);
         if (may_fault(&functions[i])) begin_anew();
     }
+    bool driver = world_has_driver(); /* in this process too, where it keeps descriptors */
     world_close();
-    if (open_descriptors() != descriptors) list_descriptors(descriptors);
+    if (!driver && open_descriptors() != descriptors) list_descriptors(descriptors);
 }
 
 /* ---- the child, and who watches it ---- */

@@ -69,6 +69,8 @@ enum { IMAGE_BYTES = 160 }; /* of the good module image */
 typedef enum life { GOOD, CLOSED, FOREIGN } life;
 
 void world_open(void);
+/* The device under test has a driver, which some calls load into this process. */
+bool world_has_driver(void);
 void world_close(void);
 /* Ends the test if it does not know this kind of handle. */
 uint64_t world_handle(const char *type, life which);

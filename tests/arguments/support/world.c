@@ -97,6 +97,10 @@ static void make_closed(void) {
     REQUIRE_OK(bh_device_close(closed.device));
 }
 
+bool world_has_driver(void) {
+    return !is_cpu(good.device);
+}
+
 void world_open(void) {
     make(&good, open_limited());
     make(&foreign, open_limited());

@@ -394,8 +394,8 @@ static bool formal(bh__ptx_parser *p, bh__ptx_function *f, bool results) {
         if (offset + var->size > limit) {
             return bh__ptx_bad(
                 p, BH_E_LOAD,
-                old ? "pass a pointer to a struct instead, or compile to PTX 8.1 or later for sm_70 "
-                      "or later"
+                old ? "pass a pointer to a struct instead, or compile to PTX 8.1 or later for "
+                      "sm_70 or later"
                     : "pass a pointer to a struct instead",
                 "the parameters of a kernel take at least %llu bytes; at most %llu are allowed",
                 (unsigned long long)(offset + var->size), (unsigned long long)limit);

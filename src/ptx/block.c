@@ -126,7 +126,7 @@ static bool prepare_warp(bh__ptx_block *b, uint32_t index, const bh__ptx_functio
         w->depth[l] = 0;
     }
     w->top = f->frame_bytes;
-    w->unused = 0;
+    w->free_frame = 0;
     memset(w->regs, 0, f->frame_bytes);
     *(bh__ptx_frame *)(void *)w->regs = (bh__ptx_frame){.size = f->frame_bytes, .function = f};
     return true;

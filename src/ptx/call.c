@@ -153,7 +153,7 @@ static bh__ptx_frame *frame_at(const bh__ptx_warp *w, uint32_t base) {
  * lane that entered it has left; it is then reused for a function with a frame of the same size.
  */
 static uint32_t take_frame(bh__ptx_warp *w, uint32_t size) {
-    for (uint32_t *link = &w->unused; *link != 0; link = &frame_at(w, *link)->next) {
+    for (uint32_t *link = &w->free_frame; *link != 0; link = &frame_at(w, *link)->next) {
         uint32_t base = *link;
         if (frame_at(w, base)->size == size) {
             *link = frame_at(w, base)->next;
@@ -172,8 +172,8 @@ static void leave_frame(bh__ptx_warp *w, uint32_t base, uint32_t mask) {
     bh__ptx_frame *frame = frame_at(w, base);
     frame->lanes &= ~mask;
     if (frame->lanes == 0 && base != 0) {
-        frame->next = w->unused;
-        w->unused = base;
+        frame->next = w->free_frame;
+        w->free_frame = base;
     }
 }
 

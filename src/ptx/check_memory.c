@@ -64,8 +64,8 @@ static void name_variable(const bh__ptx_exec *x, uint64_t address, unsigned byte
     }
 }
 
-static bool fault_nothing_there(bh__ptx_exec *x, const bh__check_access *access, uint64_t generic,
-                                bool fits) {
+static bool fault_unmapped(bh__ptx_exec *x, const bh__check_access *access, uint64_t generic,
+                           bool fits) {
     char what[160] = "";
     bool write = access->flags & ACCESS_WRITE;
     bh__ptx_fault_kind kind = BH__PTX_FAULT_ADDRESS;
@@ -143,7 +143,7 @@ bool bh__check_access_lane(bh__ptx_exec *x, bh__check_access *access) {
     const bh__ptx_range *range = NULL;
     access->at = fits ? locate(x, access, generic, write, &range) : NULL;
     if (access->at == NULL) {
-        return fault_nothing_there(x, access, generic, fits);
+        return fault_unmapped(x, access, generic, fits);
     }
     if ((access->address & (access->bytes - 1)) != 0) {
         return bh__ptx_fault_access(x, BH__PTX_FAULT_MISALIGNED, access->lane, access->address,
@@ -165,7 +165,7 @@ bool bh__check_access_lane(bh__ptx_exec *x, bh__check_access *access) {
     case WINDOW_LOCAL: { /* local to the thread, so no other thread can race */
         uint64_t end = generic - BH__PTX_WINDOW(WINDOW_LOCAL) + access->bytes;
         return end <= x->stack + x->frame_function->local_used ||
-               fault_nothing_there(x, access, generic, true);
+               fault_unmapped(x, access, generic, true);
     }
     default:
         return true;

@@ -345,7 +345,8 @@ static bool pick_special(const bh__ptx_insn *insn, bh__ptx_code *code) {
            (insn->type_count == 3) == narrow_parts && (!narrow_parts || insn->types[2] == T_B32);
 }
 
-static bh__ptx_handler *pick_quick(bh__ptx_type from, bh__ptx_type to, const bh__ptx_insn *insn) {
+static bh__ptx_handler *pick_fast_cvt(bh__ptx_type from, bh__ptx_type to,
+                                      const bh__ptx_insn *insn) {
     bool nearest = bh__round_of(insn) == BH__ROUND_NEAREST;
     unsigned from_bytes = bh__ptx_bytes(from), to_bytes = bh__ptx_bytes(to);
     bool ints = bh__ptx_class(from) != 'F' && bh__ptx_class(to) != 'F';
@@ -415,6 +416,6 @@ bool bh__ptx_pick_cvt(const bh__ptx_insn *insn, bh__ptx_code *code) {
     return true;
 }
 
-bh__ptx_handler *bh__ptx_quick_cvt(const bh__ptx_insn *insn) {
-    return pick_quick((bh__ptx_type)insn->types[1], (bh__ptx_type)insn->types[0], insn);
+bh__ptx_handler *bh__ptx_fast_cvt(const bh__ptx_insn *insn) {
+    return pick_fast_cvt((bh__ptx_type)insn->types[1], (bh__ptx_type)insn->types[0], insn);
 }

@@ -83,9 +83,9 @@ typedef struct bh__ptx_warp {
     uint8_t *local;
     uint32_t local_stride; /* bytes of one lane */
     uint32_t index;
-    uint32_t top;    /* end of the frames allocated so far */
-    uint32_t unused; /* first free frame, or 0 */
-    uint32_t live;   /* lanes that have not exited */
+    uint32_t top;        /* end of the frames allocated so far */
+    uint32_t free_frame; /* first free frame, or 0 */
+    uint32_t live;       /* lanes that have not exited */
     uint32_t at_barrier;
     uint32_t at_sync;  /* waiting for other lanes of the warp */
     uint32_t released; /* lanes of at_sync that may continue, once */
@@ -163,16 +163,16 @@ static inline void *bh__row(const bh__ptx_exec *x, int32_t row) {
 }
 
 #if defined(__clang__)
-#define EACH_ITERATION_APART /* clang checks for overlap at run time */
+#define ITERATIONS_INDEPENDENT /* clang checks for overlap at run time */
 #else
-#define EACH_ITERATION_APART _Pragma("GCC ivdep")
+#define ITERATIONS_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
 /* Runs `body` for every lane of `mask`, with the lane's number in `l`. */
 #define FOR_LANES(mask, ...)                                                                       \
     do {                                                                                           \
         if ((mask) == FULL_MASK) {                                                                 \
-            EACH_ITERATION_APART                                                                   \
+            ITERATIONS_INDEPENDENT                                                                 \
             for (unsigned l = 0; l < LANES; l++) {                                                 \
                 __VA_ARGS__                                                                        \
             }                                                                                      \
@@ -239,7 +239,7 @@ bool bh__ptx_pick_math(const bh__ptx_insn *insn, bh__ptx_code *code);
 bool bh__ptx_pick_half(const bh__ptx_insn *insn, bh__ptx_code *code);
 bool bh__ptx_pick_cmp(const bh__ptx_insn *insn, bh__ptx_code *code);
 bool bh__ptx_pick_cvt(const bh__ptx_insn *insn, bh__ptx_code *code);
-bh__ptx_handler *bh__ptx_quick_cvt(const bh__ptx_insn *insn); /* or NULL */
+bh__ptx_handler *bh__ptx_fast_cvt(const bh__ptx_insn *insn); /* or NULL */
 bool bh__ptx_pick_warp(const bh__ptx_insn *insn, bh__ptx_code *code);
 bool bh__ptx_lower_move(bh__ptx_lowering *low);
 bool bh__ptx_lower_memory(bh__ptx_lowering *low);

@@ -345,9 +345,9 @@ static inline char bh__ptx_class(bh__ptx_type type) {
  * Fills `error` with "line N: ..." and the quoted source text (from `text` on, `length` bytes;
  * none if 0). Returns `status`.
  */
-bh_status bh__ptx_refuse(const bh__ptx_module *module, bh_error *error, bh_status status,
-                         uint32_t line, uint32_t text, uint32_t length, const char *fix,
-                         const char *format, ...) __attribute__((format(printf, 8, 9)));
+bh_status bh__ptx_error_at(const bh__ptx_module *module, bh_error *error, bh_status status,
+                           uint32_t line, uint32_t text, uint32_t length, const char *fix,
+                           const char *format, ...) __attribute__((format(printf, 8, 9)));
 
 /* Copies source text as one printable line, truncated to fit. */
 void bh__ptx_quote(const bh__ptx_module *module, uint32_t text, uint32_t length, char *out,

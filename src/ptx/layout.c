@@ -144,10 +144,10 @@ static bh_status layout_shared(walk *w, bh_error *error) {
         reach(w, m->kernel_functions[i], place_own, &s);
         if (s.top > BH__PTX_MAX_SHARED) {
             const bh__ptx_function *f = m->kernel_functions[i];
-            return bh__ptx_refuse(m, error, BH_E_LOAD, f->line, 0, 0, "use less shared memory",
-                                  "kernel %s has %llu bytes of shared variables; at most %llu fit",
-                                  f->name, (unsigned long long)s.top,
-                                  (unsigned long long)BH__PTX_MAX_SHARED);
+            return bh__ptx_error_at(
+                m, error, BH_E_LOAD, f->line, 0, 0, "use less shared memory",
+                "kernel %s has %llu bytes of shared variables; at most %llu fit", f->name,
+                (unsigned long long)s.top, (unsigned long long)BH__PTX_MAX_SHARED);
         }
         m->kernels[i].static_shared = (uint32_t)s.top;
     }

@@ -303,8 +303,8 @@ bool bh__ptx_bad(bh__ptx_parser *p, bh_status status, const char *fix, const cha
             break;
         }
     }
-    p->status = bh__ptx_refuse(p->module, p->error, status, p->statement_line, p->statement, length,
-                               fix, "%s", what);
+    p->status = bh__ptx_error_at(p->module, p->error, status, p->statement_line, p->statement,
+                                 length, fix, "%s", what);
     return false;
 }
 

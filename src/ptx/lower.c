@@ -30,8 +30,8 @@ bool bh__ptx_lower_fail(bh__ptx_lowering *low, bh_status status, const char *fix
     if (low->insn != NULL) {
         site = site_of(low->insn);
     }
-    low->status = bh__ptx_refuse(low->module, low->error, status, site.line, site.text,
-                                 site.text_length, fix, "%s", what);
+    low->status = bh__ptx_error_at(low->module, low->error, status, site.line, site.text,
+                                   site.text_length, fix, "%s", what);
     return false;
 }
 
@@ -359,7 +359,7 @@ static bool lower_insn(bh__ptx_lowering *low) {
     case UNIT_CVT:
         found = bh__ptx_pick_cvt(insn, &code);
         if (found && insn->op == OP_CVT && natural_widths(low)) {
-            bh__ptx_handler *quick = bh__ptx_quick_cvt(insn);
+            bh__ptx_handler *quick = bh__ptx_fast_cvt(insn);
             code.run = quick != NULL ? quick : code.run;
         }
         break;
@@ -383,7 +383,7 @@ static bool lower_insn(bh__ptx_lowering *low) {
     return bh__ptx_lower_plain(low, &code);
 }
 
-static void settle_targets(bh__ptx_lowering *low, uint32_t first) {
+static void resolve_targets(bh__ptx_lowering *low, uint32_t first) {
     for (uint32_t i = first; i < low->module->code_count; i++) {
         bh__ptx_code *c = &low->module->code[i];
         if (c->kind == CODE_BRA) {
@@ -424,7 +424,7 @@ static bool lower_function(bh__ptx_lowering *low, bh__ptx_function *f) {
         }
     }
     if (ok) {
-        settle_targets(low, first);
+        resolve_targets(low, first);
     }
     f->frame_bytes = (low->rows + 63) & ~63u;
     free(low->code_of);

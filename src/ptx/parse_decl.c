@@ -390,15 +390,15 @@ static bool formal(bh__ptx_parser *p, bh__ptx_function *f, bool results) {
         uint64_t offset = ((uint64_t)f->param_bytes + var->align - 1) & ~((uint64_t)var->align - 1);
         /* The limits of the driver, so that a module that loads here also loads there. */
         bool old = p->version < 81 || (p->target && p->target < 70);
-        uint64_t most = old ? BH__PTX_OLD_MAX_PARAMS : BH__PTX_MAX_PARAMS;
-        if (offset + var->size > most) {
+        uint64_t limit = old ? BH__PTX_OLD_MAX_PARAMS : BH__PTX_MAX_PARAMS;
+        if (offset + var->size > limit) {
             return bh__ptx_bad(
                 p, BH_E_LOAD,
-                old ? "pass a pointer to a struct instead, or compile to PTX 8.1 or later for sm_70 "
-                      "or later"
+                old ? "pass a pointer to a struct instead, or compile to PTX 8.1 or later for "
+                      "sm_70 or later"
                     : "pass a pointer to a struct instead",
                 "the parameters of a kernel take at least %llu bytes; at most %llu are allowed",
-                (unsigned long long)(offset + var->size), (unsigned long long)most);
+                (unsigned long long)(offset + var->size), (unsigned long long)limit);
         }
         var->offset = (uint32_t)offset;
         f->param_bytes = (uint32_t)(offset + var->size);

@@ -102,10 +102,10 @@ static bool modifiers(bh__ptx_parser *p, bh__ptx_insn *insn) {
 }
 
 static bool types_match(const bh__ptx_op_info *row, const bh__ptx_insn *insn) {
-    unsigned wanted = (row->type0 != 0) + (row->type1 != 0);
-    unsigned most = row - bh__ptx_op_table == OP_CVTPACK ? 3 : wanted;
+    unsigned needed = (row->type0 != 0) + (row->type1 != 0);
+    unsigned maximum = row - bh__ptx_op_table == OP_CVTPACK ? 3 : needed;
     bool optional = row - bh__ptx_op_table == OP_BAR || row - bh__ptx_op_table == OP_BARRIER;
-    if ((insn->type_count < wanted && !optional) || insn->type_count > most) {
+    if ((insn->type_count < needed && !optional) || insn->type_count > maximum) {
         return false;
     }
     return (insn->type_count < 1 || (row->type0 >> insn->types[0] & 1) != 0) &&

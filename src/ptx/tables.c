@@ -93,9 +93,9 @@ static void quote(const bh__ptx_module *module, uint32_t text, uint32_t length, 
     out[n] = 0;
 }
 
-bh_status bh__ptx_refuse(const bh__ptx_module *module, bh_error *error, bh_status status,
-                         uint32_t line, uint32_t text, uint32_t length, const char *fix,
-                         const char *format, ...) {
+bh_status bh__ptx_error_at(const bh__ptx_module *module, bh_error *error, bh_status status,
+                           uint32_t line, uint32_t text, uint32_t length, const char *fix,
+                           const char *format, ...) {
     char what[320], quoted[140];
     va_list list;
     va_start(list, format);

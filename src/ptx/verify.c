@@ -12,8 +12,8 @@ typedef struct verifier {
 } verifier;
 
 #define REFUSE(v, status, fix, ...)                                                                \
-    bh__ptx_refuse((v)->module, (v)->error, status, (v)->insn->line, (v)->insn->text,              \
-                   (v)->insn->text_length, fix, __VA_ARGS__)
+    bh__ptx_error_at((v)->module, (v)->error, status, (v)->insn->line, (v)->insn->text,            \
+                     (v)->insn->text_length, fix, __VA_ARGS__)
 
 static bh__ptx_type widened(bh__ptx_type type) {
     switch (type) {
@@ -351,23 +351,23 @@ static bh_status check_missing(const bh__ptx_module *module, const bh__ptx_funct
     static const char *const heap[] = {"malloc", "free", "cudaMalloc", "cudaFree"};
     for (size_t i = 0; i < sizeof heap / sizeof *heap; i++) {
         if (strcmp(f->name, heap[i]) == 0) {
-            return bh__ptx_refuse(module, error, BH_E_UNSUPPORTED, f->line, 0, 0,
-                                  "pass a buffer for the kernel to work in",
-                                  "the CPU device has no kernel heap: %s", f->name);
+            return bh__ptx_error_at(module, error, BH_E_UNSUPPORTED, f->line, 0, 0,
+                                    "pass a buffer for the kernel to work in",
+                                    "the CPU device has no kernel heap: %s", f->name);
         }
     }
-    return bh__ptx_refuse(module, error, BH_E_LOAD, f->line, 0, 0,
-                          "compile the function into the same module, or link the modules first",
-                          "function %s is declared but not defined", f->name);
+    return bh__ptx_error_at(module, error, BH_E_LOAD, f->line, 0, 0,
+                            "compile the function into the same module, or link the modules first",
+                            "function %s is declared but not defined", f->name);
 }
 
 bh_status bh__ptx_verify(bh__ptx_module *module, bh_error *error) {
     for (uint32_t i = 0; i < module->global_count; i++) {
         const bh__ptx_symbol *s = module->globals[i];
         if (s->var->is_extern) {
-            return bh__ptx_refuse(module, error, BH_E_LOAD, s->line, 0, 0,
-                                  "define the variable in the same module",
-                                  "variable %s is declared .extern but not defined", s->name);
+            return bh__ptx_error_at(module, error, BH_E_LOAD, s->line, 0, 0,
+                                    "define the variable in the same module",
+                                    "variable %s is declared .extern but not defined", s->name);
         }
     }
     for (uint32_t i = 0; i < module->function_count; i++) {

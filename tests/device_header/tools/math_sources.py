@@ -193,7 +193,8 @@ def instructions_of(ptx, kernel):
         text = re.sub(r"//.*", "", file.read())
     bodies = {}
     for part in re.split(r"\n(?=(?:\.visible |\.weak )?\.(?:entry|func))", text):
-        head = re.match(r"(?:\.visible |\.weak )?\.(?:entry|func)\s*(?:\([^)]*\)\s*)?([\w$]+)", part)
+        head = re.match(r"(?:\.visible |\.weak )?\.(?:entry|func)\s*(?:\([^)]*\)\s*)?([\w$]+)",
+                        part)
         if head and "\n{" in part:
             bodies[head.group(1)] = part[part.index("\n{"):]
     total, waiting, seen = 0, [kernel], set()

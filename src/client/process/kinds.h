@@ -20,7 +20,7 @@ typedef struct bh__device_kind {
     bool (*found)(void); /* returns true if the machine has that; NULL: always */
 } bh__device_kind;
 
-/* In the order in which bh_device_enumerate lists them, and "auto" tries them. */
+/* In the order in which bh_device_list lists them, and "auto" tries them. */
 enum { BH__DEVICE_KINDS = 2 };
 extern const bh__device_kind bh__device_kinds[BH__DEVICE_KINDS];
 

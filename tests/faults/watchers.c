@@ -204,10 +204,9 @@ TEST(a_watch_of_all_kinds_is_told_of_each) {
 
 TEST(two_watches_get_the_same_text) {
     rig r = rig_open(BH_DEVICE_NO_STANDBY);
-    listener first = {0}, late = {0};
+    listener first = {.linger_ms = 200}, late = {0}; /* the second text waits in the queue */
     bh_kernel say = get_kernel(load_module(r.device, ptx_printf), "say");
     open_watch(r.device, BH_EVENT_PRINT, &first);
-    first.linger_ms = 200; /* the second text waits in the queue */
     CHECK_OK(run_now(say, BH_GRID(1, 1), BH_ARGS(1u, 2u)));
     wait_for(&first.begun, 1);
     CHECK_OK(run_now(say, BH_GRID(1, 1), BH_ARGS(3u, 4u)));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waiting asleep on a 10 ms kernel, by futex and by epoll: the processor time that waiting costs, and how
- * long after the kernel's end the waiter is awake. */
+/* Waiting asleep on a 10 ms kernel, by futex and by epoll: the processor time that waiting costs,
+ * and how long after the kernel's end the waiter is awake. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -105,9 +105,9 @@ static run measure(bench *self, uint32_t count, void (*wait)(bench *, bh_ticket)
         bench_samples_add(&result.latency, (double)(awake[i] - base));
     }
 
-    /* On a CPU device the kernel itself uses a processor: the time between its stamps, less the time that its
-     * thread was kept waiting for one meanwhile. (Kept waiting, before the kernel, it was when it woke up.)
-     * The rest of that thread's time counts as waiting. */
+    /* On a CPU device the kernel itself uses a processor: the time between its stamps, less the
+     * time that its thread was kept waiting for one meanwhile. (Kept waiting, before the kernel, it
+     * was when it woke up.) The rest of that thread's time counts as waiting. */
     double total = (double)(after.total_ns - before.total_ns);
     double lane = (double)(after.lane.cpu_ns - before.lane.cpu_ns);
     double delayed = (double)(after.lane.delayed_ns - before.lane.delayed_ns);
@@ -156,10 +156,10 @@ int main(int argc, char **argv) {
     if (self.epoll < 0 || epoll_ctl(self.epoll, EPOLL_CTL_ADD, self.event, &event) != 0)
         bench_wrong("epoll does not take the device's eventfd");
     BENCH_NEED(bh_device_wait_standby(self.device, 30 * BENCH_S));
-    bh_device_status status = BH_INIT(status);
-    BENCH_NEED(bh_device_get_status(self.device, &status));
-    self.worker = status.worker_pid;
-    self.standby = status.standby_pid;
+    bh_health health = BH_INIT(health);
+    BENCH_NEED(bh_device_get_health(self.device, &health));
+    self.worker = health.worker_pid;
+    self.standby = health.standby_pids[0];
 
     run futex = measure(&self, count, wait_by_futex);
     report("futex", &futex);

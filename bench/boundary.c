@@ -84,7 +84,8 @@ static void round_of(subject *s, bh_buffer stamps, bench_samples *samples) {
     BENCH_NEED(bh_wait(s->ticket, 30 * BENCH_S));
 }
 
-/* What bh__submit counts of a launch: the same additions, and the processor's counter read once in 16. */
+/* What bh__submit counts of a launch: the same additions, and the processor's counter read once
+ * in 16. */
 static double count_launches(subject *s) {
     enum { LAUNCHES = 1024, SAMPLES = 200, TIMED_EVERY = 16 };
     static bh__work_tally tally;

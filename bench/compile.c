@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a kernel costs that was compiled before: found on disk by a new process, found in memory, and
- * asked for by many threads at once. */
+/* What a kernel costs that was compiled before: found on disk by a new process, found in memory,
+ * and asked for by many threads at once. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

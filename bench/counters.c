@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What traces cost, a launch with and without one, and reading the counters. What counting costs is in
- * bench-boundary, which sees the library's inside. */
+/* What traces cost, a launch with and without one, and reading the counters. What counting costs is
+ * in bench-boundary, which sees the library's inside. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -19,7 +19,8 @@ typedef struct bench_rig {
     bh_buffer words, stamps;
 } bench_rig;
 
-/* One batch behind a long kernel: the worker leaves the queue alone meanwhile. A sample for each group. */
+/* One batch behind a long kernel: the worker leaves the queue alone meanwhile. A sample for each
+ * group. */
 static void batch(const bench_rig *rig, bench_samples *samples) {
     bh_ticket ticket = {0, 0};
     BENCH_NEED(bh_launch(rig->kernels.last, BH_SHAPE(1, 1, 1, 1, 1, 1),
@@ -83,12 +84,12 @@ static void reading(const bench_rig *rig, size_t count) {
     uint64_t before = bench_now_ns();
     for (size_t i = 0; i < count; i++) BENCH_NEED(bh_device_get_counters(rig->device, &counters));
     bench_figure("counters.read", (double)(bench_now_ns() - before) / (double)count, "ns");
-    BENCH_NEED(bh_prometheus(NULL, 0, &length));
+    BENCH_NEED(bh_prometheus(NULL, 0, NULL, 0, &length));
     text = malloc(length + 4096);
     if (!text) bench_wrong("no memory for %zu bytes", length);
     before = bench_now_ns();
     for (size_t i = 0; i < count / 10 + 1; i++)
-        BENCH_NEED(bh_prometheus(text, length + 4096, &length));
+        BENCH_NEED(bh_prometheus(NULL, 0, text, length + 4096, &length));
     bench_figure("counters.prometheus",
                  (double)(bench_now_ns() - before) / (double)(count / 10 + 1) / 1e3, "us");
     free(text);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A device that nobody uses: processor time and memory of the application, the worker and the standby. */
+/* A device that nobody uses: processor time and memory of the application, the worker and the
+ * standby. */
 #include <unistd.h>
 
 #include "support/bench.h"
@@ -24,17 +25,17 @@ int main(int argc, char **argv) {
     BENCH_NEED(bh_buffer_read(word, 0, &value, sizeof value));
     if (value != (5u ^ 3u)) bench_wrong("the kernel left %u", value);
     BENCH_NEED(bh_device_wait_standby(device, 30 * BENCH_S));
-    bh_device_status status = BH_INIT(status);
-    BENCH_NEED(bh_device_get_status(device, &status));
+    bh_health health = BH_INIT(health);
+    BENCH_NEED(bh_device_get_health(device, &health));
 
     bench_sleep_ns(200 * BENCH_MS);
     uint64_t application = process_other_threads_cpu_ns();
-    uint64_t worker = process_cpu_ns(status.worker_pid);
-    uint64_t standby = process_cpu_ns(status.standby_pid);
+    uint64_t worker = process_cpu_ns(health.worker_pid);
+    uint64_t standby = process_cpu_ns(health.standby_pids[0]);
     bench_sleep_ns(2 * BENCH_S);
     application = process_other_threads_cpu_ns() - application;
-    worker = process_cpu_ns(status.worker_pid) - worker;
-    standby = process_cpu_ns(status.standby_pid) - standby;
+    worker = process_cpu_ns(health.worker_pid) - worker;
+    standby = process_cpu_ns(health.standby_pids[0]) - standby;
     bench_note(
         "the application's time is that of the library's threads, not of the one that measures");
     bench_target("idle.cpu.application", (double)application / 1e3, "us", 0);
@@ -44,13 +45,13 @@ int main(int argc, char **argv) {
     double added = (double)process_memory(getpid(), "smaps_rollup", "Rss:") - (double)resident;
     bench_target("idle.resident.application_added", added / MIB, "MiB", 16);
     bench_cpu_target("idle.resident.worker",
-                     (double)process_memory(status.worker_pid, "smaps_rollup", "Rss:") / MIB, "MiB",
+                     (double)process_memory(health.worker_pid, "smaps_rollup", "Rss:") / MIB, "MiB",
                      64);
     bench_cpu_target("idle.resident.standby",
-                     (double)process_memory(status.standby_pid, "smaps_rollup", "Rss:") / MIB,
+                     (double)process_memory(health.standby_pids[0], "smaps_rollup", "Rss:") / MIB,
                      "MiB", 64);
     bench_figure("idle.proportional.worker",
-                 (double)process_memory(status.worker_pid, "smaps_rollup", "Pss:") / MIB, "MiB");
+                 (double)process_memory(health.worker_pid, "smaps_rollup", "Pss:") / MIB, "MiB");
     BENCH_NEED(bh_device_close(device));
     return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A buffer mapped into the program's own CUDA context: how long that takes, and that what CUDA code of
- * the program does there is no slower than on memory of its own, and is there for kernels at once. */
+/* A buffer mapped into the program's own CUDA context: how long that takes, and that what CUDA code
+ * of the program does there is no slower than on memory of its own, and is there for kernels at
+ * once. */
 #include <bulkhead_cuda.h>
 #include <dlfcn.h>
 #include <stdio.h>

@@ -44,16 +44,16 @@ static void on_loss(void *context, const bh_event *event) {
     bench_samples_add(&self->takeovers, (double)loss->takeover_ns);
 }
 
-static bh_device_status status_of(const bench *self) {
-    bh_device_status status = BH_INIT(status);
-    BENCH_NEED(bh_device_get_status(self->device, &status));
-    return status;
+static bh_health health_of(const bench *self) {
+    bh_health health = BH_INIT(health);
+    BENCH_NEED(bh_device_get_health(self->device, &health));
+    return health;
 }
 
-static bh_device_status ready_status(const bench *self) {
-    bh_device_status status = status_of(self);
-    if (!status.worker_pid || !status.standby_ready) bench_wrong("there is no worker or standby");
-    return status;
+static bh_health ready_status(const bench *self) {
+    bh_health health = health_of(self);
+    if (!health.worker_pid || !health.standbys_ready) bench_wrong("there is no worker or standby");
+    return health;
 }
 
 /* Launches on a buffer that nothing lost has touched, until it is done. */
@@ -67,7 +67,8 @@ static void next_kernel(bench *self) {
         bh_status status = bh_wait(ticket, PATIENCE_NS);
         if (status == BH_OK) return;
         if (status != BH_E_LOST) bench_need(status, "the next kernel");
-        /* It was in flight when the worker died: the buffer is in doubt now, and its one word is rewritten. */
+        /* It was in flight when the worker died: the buffer is in doubt now, and its one word is
+         * rewritten. */
         self->repeated++;
         BENCH_NEED(bh_buffer_accept(self->target));
     }
@@ -113,12 +114,12 @@ static void expect(bh_ticket ticket, bh_status expected) {
 }
 
 static timing lose_idle_worker(bench *self) {
-    bh_device_status before = ready_status(self);
+    bh_health before = ready_status(self);
     uint64_t began = bench_now_ns();
     kill_worker(before.worker_pid);
     /* What the dying worker may still have done does not count. */
     do next_kernel(self);
-    while (status_of(self).generation == before.generation);
+    while (health_of(self).generation == before.generation);
     double took = (double)(bench_now_ns() - began);
     settle(self, true);
     return (timing){took, -1};
@@ -289,7 +290,7 @@ static void often(uint32_t standbys, size_t count, unsigned every_ms) {
     BENCH_NEED(bh_device_wait_standby(self.device, PATIENCE_NS));
     uint64_t at = bench_now_ns();
     for (size_t i = 0; i < count; i++) {
-        int32_t pid = status_of(&self).worker_pid;
+        int32_t pid = health_of(&self).worker_pid;
         if (pid > 0) kill_worker(pid);
         next_kernel(&self);
         at += every_ms * BENCH_MS;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Managed buffers: how much moves when little was written, how fast ranges move, and what a launch costs
- * that needs no move. -n MIB sets the size of the buffer, 1024 usually. */
+/* Managed buffers: how much moves when little was written, how fast ranges move, and what a launch
+ * costs that needs no move. -n MIB sets the size of the buffer, 1024 usually. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "support/bench.h"
 
-static const bh_device none = {0};
 static const bh_lane own_lane = {0};
 
 static bh_managed_info info_of(bh_buffer buffer) {
@@ -107,7 +106,7 @@ static void prefetch_speed(bh_device device, uint64_t bytes) {
         BENCH_NEED(bh_wait(ticket, 600 * BENCH_S));
         if (i) add(&raw.there, bytes, t0);
         t0 = bench_now_ns();
-        BENCH_NEED(bh_managed_prefetch(buffer, 0, bytes, BH_TO_DEVICE, none, own_lane, &ticket));
+        BENCH_NEED(bh_managed_prefetch(buffer, 0, bytes, BH_TO_DEVICE, NULL, &ticket));
         BENCH_NEED(bh_wait(ticket, 600 * BENCH_S));
         if (i) add(&moved.there, bytes, t0);
         uint32_t pattern = i + 100;
@@ -117,7 +116,7 @@ static void prefetch_speed(bh_device device, uint64_t bytes) {
         BENCH_NEED(bh_wait(ticket, 600 * BENCH_S));
         if (i) add(&raw.back, bytes, t0);
         t0 = bench_now_ns();
-        BENCH_NEED(bh_managed_prefetch(buffer, 0, bytes, BH_TO_HOST, none, own_lane, &ticket));
+        BENCH_NEED(bh_managed_prefetch(buffer, 0, bytes, BH_TO_HOST, NULL, &ticket));
         BENCH_NEED(bh_wait(ticket, 600 * BENCH_S));
         if (i) add(&moved.back, bytes, t0);
         uint32_t seen[2];

@@ -29,13 +29,14 @@ int main(int argc, char **argv) {
         if (value != ((uint32_t)i ^ 1u)) bench_wrong("the kernel left %u", value);
         BENCH_NEED(bh_device_wait_standby(device, 30 * BENCH_S));
 
-        /* The standby takes over, and another one is started with all that the device holds by now. */
-        bh_device_status status = BH_INIT(status);
-        BENCH_NEED(bh_device_get_status(device, &status));
-        uint64_t killed = bench_now_ns(), generation = status.generation;
-        if (kill(status.worker_pid, SIGKILL) != 0) bench_wrong("the worker cannot be killed");
-        do BENCH_NEED(bh_device_get_status(device, &status));
-        while (status.generation == generation && bench_now_ns() - killed < 30 * BENCH_S);
+        /* The standby takes over, and another one is started with all that the device holds by
+         * now. */
+        bh_health health = BH_INIT(health);
+        BENCH_NEED(bh_device_get_health(device, &health));
+        uint64_t killed = bench_now_ns(), generation = health.generation;
+        if (kill(health.worker_pid, SIGKILL) != 0) bench_wrong("the worker cannot be killed");
+        do BENCH_NEED(bh_device_get_health(device, &health));
+        while (health.generation == generation && bench_now_ns() - killed < 30 * BENCH_S);
         BENCH_NEED(bh_device_wait_standby(device, 30 * BENCH_S));
         uint64_t ready = bench_now_ns();
         BENCH_NEED(bh_device_close(device));

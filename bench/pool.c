@@ -105,7 +105,8 @@ static void trace_end(trace *self) {
     free(self->list);
 }
 
-/* The same calls where no chunks are made, with pauses in which this thread only looks at the clock. */
+/* The same calls where no chunks are made, with pauses in which this thread only looks at the
+ * clock. */
 static void run_small(bh_device device, size_t steps, double pause_ns, const char *alloc_name,
                       const char *free_name) {
     trace self = trace_new(device, SMALL_OCTAVES, SMALL_BUDGET_BYTES, steps);

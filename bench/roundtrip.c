@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A kernel that writes one word, from submit to known-done, beside what the machine itself needs for a
- * word to travel to another process and back. */
+/* A kernel that writes one word, from submit to known-done, beside what the machine itself needs
+ * for a word to travel to another process and back. */
 #include <stdlib.h>
 
 #include "support/bench.h"

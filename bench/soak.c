@@ -23,7 +23,8 @@ enum { THREADS = 16, FAILURES_KEPT = 200 };
 #define GRANULE  (2 * MIB)
 #define STUCK_NS (300 * BENCH_MS)
 
-/* What is kept for ever: a status for each ticket that failed, and a list for each lane that had any. */
+/* What is kept for ever: a status for each ticket that failed, and a list for each lane that had
+ * any. */
 #define BYTES_PER_FAILURE 16.0
 #define BYTES_PER_LANE    256.0
 
@@ -160,8 +161,8 @@ static uint64_t device_memory_free(void) {
     return info.memory_free;
 }
 
-/* The record of a device stays for the life of the process and is used again. Reading from a stopped
- * device takes a second one: both are made here, before anything is measured. */
+/* The record of a device stays for the life of the process and is used again. Reading from a
+ * stopped device takes a second one: both are made here, before anything is measured. */
 static void make_records(void) {
     bh_device devices[2];
     bh_device_options options = bench_options();
@@ -234,26 +235,27 @@ static void on_loss(void *context, const bh_event *event) {
         atomic_fetch_add(&self->strikes, 1);
 }
 
-static bh_device_status status_of(soak *self) {
-    bh_device_status status = BH_INIT(status);
+static bh_health health_of(soak *self) {
+    bh_health health = BH_INIT(health);
     soak_thread *me = &self->threads[THREADS];
-    bench_need(SOAK_CALL(me, bh_device_get_status(self->stage.era.device, &status)),
-               "bh_device_get_status");
-    return status;
+    bench_need(SOAK_CALL(me, bh_device_get_health(self->stage.era.device, &health)),
+               "bh_device_get_health");
+    return health;
 }
 
 /* A stopped worker costs the whole time-out: not often. */
-static loss_kind some_kind(soak_random *random, const bh_device_status *status) {
+static loss_kind some_kind(soak_random *random, const bh_health *health) {
     if (soak_chance(random, 40)) return soak_chance(random, 2) ? STOP_WORKER : KILL_WHILE_PAUSED;
     /* One that has not said READY has longer, as drivers take their time to start. */
-    if (status->standby_ready && soak_chance(random, 20))
+    if (health->standbys_ready && soak_chance(random, 20))
         return soak_chance(random, 2) ? STOP_STANDBY : STOP_STANDBY_KILL_WORKER;
     static const loss_kind usual[] = {KILL_WORKER, CRASH_WORKER, BAD_ADDRESS,      TRAP,
                                       DEADLINE,    KILL_BOTH,    KILL_BUSY_WORKER, KILL_STANDBY};
     return usual[soak_below(random, sizeof usual / sizeof *usual)];
 }
 
-/* Stops this whole process, ends the worker, and lets the process go on, by a process of its own. */
+/* Stops this whole process, ends the worker, and lets the process go on, by a process of its
+ * own. */
 static bool kill_while_paused(pid_t worker) {
     char script[256];
     if (worker <= 0) return false;
@@ -271,28 +273,29 @@ static bool kill_while_paused(pid_t worker) {
 }
 
 /* Begins a loss. False: there will be none of it. */
-static bool strike(soak *self, loss_kind kind, const bh_device_status *status) {
+static bool strike(soak *self, loss_kind kind, const bh_health *health) {
     static const int crashes[] = {SIGSEGV, SIGABRT, SIGBUS, SIGILL, SIGFPE};
     int crash = crashes[soak_below(&self->random, 5)];
     switch (kind) {
     case KILL_WORKER:
-        return signal_child(status->worker_pid, SIGKILL);
+        return signal_child(health->worker_pid, SIGKILL);
     case CRASH_WORKER:
-        return signal_child(status->worker_pid, crash);
+        return signal_child(health->worker_pid, crash);
     case STOP_WORKER:
-        return signal_child(status->worker_pid, SIGSTOP);
+        return signal_child(health->worker_pid, SIGSTOP);
     case KILL_STANDBY:
-        (void)signal_child(status->standby_pid, SIGKILL);
+        (void)signal_child(health->standby_pids[0], SIGKILL);
         return false;
     case STOP_STANDBY:
-        (void)signal_child(status->standby_pid, SIGSTOP);
+        (void)signal_child(health->standby_pids[0], SIGSTOP);
         return false;
     case KILL_BOTH:
-        (void)signal_child(status->standby_pid, soak_chance(&self->random, 2) ? SIGKILL : crash);
-        return signal_child(status->worker_pid, SIGKILL);
+        (void)signal_child(health->standby_pids[0],
+                           soak_chance(&self->random, 2) ? SIGKILL : crash);
+        return signal_child(health->worker_pid, SIGKILL);
     case STOP_STANDBY_KILL_WORKER:
-        (void)signal_child(status->standby_pid, SIGSTOP);
-        return signal_child(status->worker_pid, SIGKILL);
+        (void)signal_child(health->standby_pids[0], SIGSTOP);
+        return signal_child(health->worker_pid, SIGKILL);
     case BAD_ADDRESS:
         want(self, SOAK_BAD_WILD);
         return true;
@@ -303,22 +306,22 @@ static bool strike(soak *self, loss_kind kind, const bh_device_status *status) {
         want(self, SOAK_BAD_DEADLINE);
         return true;
     case KILL_WHILE_PAUSED:
-        return kill_while_paused(status->worker_pid);
+        return kill_while_paused(health->worker_pid);
     default:
         want(self, SOAK_BAD_DEADLINE);
         bench_sleep_ns(soak_below(&self->random, 4) * BENCH_MS);
-        return signal_child(status->worker_pid, SIGKILL);
+        return signal_child(health->worker_pid, SIGKILL);
     }
 }
 
-/* Waits until the loss is counted, or it is clear that it will not be: a worker that is lost before it
- * went on is replaced without being one. */
-static void await_loss(soak *self, const bh_device_status *before) {
+/* Waits until the loss is counted, or it is clear that it will not be: a worker that is lost before
+ * it went on is replaced without being one. */
+static void await_loss(soak *self, const bh_health *before) {
     uint64_t give_up = bench_now_ns() + (SANITIZED ? 20 : 5) * BENCH_S;
     while (bench_now_ns() < give_up) {
-        bh_device_status status = status_of(self);
-        if (status.losses != before->losses || status.state == BH_DEVICE_STOPPED ||
-            (status.state == BH_DEVICE_RUNNING && status.worker_pid != before->worker_pid))
+        bh_health health = health_of(self);
+        if (health.losses != before->losses || health.state == BH_HEALTH_STOPPED ||
+            (health.worker_pid && health.worker_pid != before->worker_pid))
             return;
         bench_sleep_ns(BENCH_MS);
     }
@@ -404,15 +407,15 @@ static void one_era(soak *self) {
     open_era(self, limited);
     uint64_t limit = 5 + soak_below(&self->random, 80), seen = 0;
     for (;;) {
-        bh_device_status status = status_of(self);
-        self->losses += status.losses - seen;
-        seen = status.losses;
-        if (status.state == BH_DEVICE_STOPPED) self->stops++;
-        if (status.state == BH_DEVICE_STOPPED || seen >= limit || enough(self)) break;
-        loss_kind kind = some_kind(&self->random, &status);
+        bh_health health = health_of(self);
+        self->losses += health.losses - seen;
+        seen = health.losses;
+        if (health.state == BH_HEALTH_STOPPED) self->stops++;
+        if (health.state == BH_HEALTH_STOPPED || seen >= limit || enough(self)) break;
+        loss_kind kind = some_kind(&self->random, &health);
         self->made[kind]++;
         if (soak_chance(&self->random, 12)) atomic_store(&self->strike, true);
-        if (strike(self, kind, &status)) await_loss(self, &status);
+        if (strike(self, kind, &health)) await_loss(self, &health);
         pause_between(self);
     }
     close_era(self);

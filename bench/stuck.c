@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the moment a worker is stopped (SIGSTOP) to the next kernel done, beyond stuck_timeout_ns. */
+/* From the moment a worker is stopped (SIGSTOP) to the next kernel done, beyond
+ * stuck_timeout_ns. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,18 +20,18 @@ typedef struct bench {
     uint32_t number;
 } bench;
 
-static bh_device_status status_of(const bench *self) {
-    bh_device_status status = BH_INIT(status);
-    BENCH_NEED(bh_device_get_status(self->device, &status));
-    return status;
+static bh_health health_of(const bench *self) {
+    bh_health health = BH_INIT(health);
+    BENCH_NEED(bh_device_get_health(self->device, &health));
+    return health;
 }
 
 static void stop_process(int32_t pid) {
     if (kill(pid, SIGSTOP) != 0) bench_wrong("stop of process %d: %s", pid, strerror(errno));
 }
 
-/* A GPU's worker may have handed it to the driver, behind a kernel that never ends: only what may be
- * run again survives that. */
+/* A GPU's worker may have handed it to the driver, behind a kernel that never ends: only what may
+ * be run again survives that. */
 static bh_ticket next_kernel(bench *self) {
     bh_launch_options options = BH_INIT(options);
     options.flags = BH_SUBMIT_IDEMPOTENT;
@@ -43,21 +44,21 @@ static bh_ticket next_kernel(bench *self) {
 
 /* Beyond the time-out, in ns. */
 static double lose_stopped(bench *self, bool busy, bool standby_too) {
-    bh_device_status before = status_of(self);
+    bh_health before = health_of(self);
     if (busy) {
         process_thread lane = process_threads(before.worker_pid, "bh-lane-0");
         BENCH_NEED(bh_launch(self->kernels.endless, BH_SHAPE(1, 1, 1, 1, 1, 1),
                              BH_ARGS(BH_INOUT(self->touched)), NULL, NULL));
         process_await_kernel(before.worker_pid, bench_on_cpu(), lane);
     }
-    if (standby_too) stop_process(before.standby_pid);
+    if (standby_too) stop_process(before.standby_pids[0]);
     stop_process(before.worker_pid);
     /* Its threads run on for a moment. */
     if (!busy) bench_sleep_ns(5 * BENCH_MS);
     uint64_t began = bench_now_ns();
     BENCH_NEED(bh_wait(next_kernel(self), PATIENCE_NS));
     double took = (double)(bench_now_ns() - began);
-    if (status_of(self).generation == before.generation) bench_wrong("a stopped worker went on");
+    if (health_of(self).generation == before.generation) bench_wrong("a stopped worker went on");
     uint32_t word;
     BENCH_NEED(bh_buffer_read(self->target, 0, &word, sizeof word));
     if (word != (self->number ^ 0xa5a5a5a5u)) bench_wrong("the next kernel left 0x%x", word);

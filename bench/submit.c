@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What bh_launch costs its caller: four arguments that change every time, worker awake and asleep. */
+/* What bh_launch costs its caller: four arguments that change every time, worker awake and
+ * asleep. */
 #include <stdlib.h>
 
 #include "support/bench.h"

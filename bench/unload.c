@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the unloading of a module costs the launches of others: on a GPU, each lane that ran it makes
- * its chain of launches anew. */
+/* What the unloading of a module costs the launches of others: on a GPU, each lane that ran it
+ * makes its chain of launches anew. */
 #include "support/bench.h"
 
 enum { LANES = 4, BURST = 64 /* launches, so that they run as a chain */ };

@@ -12,7 +12,8 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-/* out[0] = the number of steps until n, halved when even and else 3 * n + 1, is 1; `times` times. */
+/* out[0] = the number of steps until n, halved when even and else 3 * n + 1, is 1; `times`
+ * times. */
 static const char ptx[] =
     ".version 7.0\n"
     ".target sm_70\n"
@@ -106,8 +107,9 @@ int main(int argc, char **argv) {
     watch(loop, done_fd);
     watch(loop, timer);
 
-    /* Each kernel writes a buffer, which is then read into memory that the device can reach: the loop
-     * never waits in a call. The read comes after its kernel, so its ticket stands for both. */
+    /* Each kernel writes a buffer, which is then read into memory that the device can reach: the
+     * loop never waits in a call. The read comes after its kernel, so its ticket stands for
+     * both. */
     void *host;
     must(bh_host_alloc(gpu, JOBS * sizeof(uint32_t), &host), "allocate host memory");
     uint32_t *steps = (uint32_t *)host;

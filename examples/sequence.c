@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work recorded once and replayed: with other buffers, with other values, many times over, and after
- * its worker was killed. Then the same kernel on arrays of the host, in one call.
- * usage: sequence [DEVICE] */
+/* Work recorded once and replayed: with other buffers, with other values, many times over, and
+ * after its worker was killed. Then the same kernel on arrays of the host, in one call. usage:
+ * sequence [DEVICE] */
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L
 #endif
@@ -98,25 +98,25 @@ int main(int argc, char **argv) {
     printf("replayed: %d of %d elements wrong\n", bad, 2 * N);
 
     /* The worker is killed. Its standby has the sequence too. */
-    bh_device_status status = BH_INIT(status);
+    bh_health health = BH_INIT(health);
     (void)bh_device_wait_standby(gpu, BH_FOREVER); /* where there is none, one is started cold */
-    must(bh_device_get_status(gpu, &status), "ask");
-    uint64_t generation = status.generation;
-    if (kill((pid_t)status.worker_pid, SIGKILL) != 0) perror("kill");
-    while (status.generation == generation) must(bh_device_get_status(gpu, &status), "ask");
+    must(bh_device_get_health(gpu, &health), "ask");
+    uint64_t generation = health.generation;
+    if (kill((pid_t)health.worker_pid, SIGKILL) != 0) perror("kill");
+    while (health.generation == generation) must(bh_device_get_health(gpu, &health), "ask");
     replay(sequence, 1);
     int after = wrong(other, 2 * (100 + STEPS - 1));
     printf("replayed by worker %llu: %d of %d elements wrong\n",
-           (unsigned long long)status.generation, after, N);
+           (unsigned long long)health.generation, after, N);
     must(bh_sequence_release(sequence), "release");
 
     /* Arrays in, kernel, arrays out. */
     float a = 2, in[N], out[N];
     int dispatched = 0;
     for (int i = 0; i < N; i++) in[i] = (float)i, out[i] = 1;
-    bh_dispatch_arg args[] = {BH_HOST_VALUE(&a, sizeof a), BH_HOST_IN(in, sizeof in),
-                              BH_HOST_INOUT(out, sizeof out)};
-    must(bh_dispatch(scale_add, BH_GRID(N, N), args, 3, NULL), "dispatch");
+    must(bh_dispatch(scale_add, BH_GRID(N, N),
+                     BH_ARGS(a, BH_HOST_IN(in, sizeof in), BH_HOST_INOUT(out, sizeof out)), NULL),
+         "dispatch");
     for (int i = 0; i < N; i++) dispatched += out[i] != (float)(2 * i + 1);
     printf("dispatched: %d of %d elements wrong\n", dispatched, N);
     must(bh_device_close(gpu), "close");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A service that runs jobs it cannot vouch for: some crash, some never end, the others must not suffer.
- * usage: service [DEVICE] */
+/* A service that runs jobs it cannot vouch for: some crash, some never end, the others must not
+ * suffer. usage: service [DEVICE] */
 #include <bulkhead.h>
 #include <stdio.h>
 #include <stdlib.h>

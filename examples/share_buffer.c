@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two processes, a compartment each, one buffer: the child computes in memory that the parent made, and
- * when the child is killed the parent still has it.
- * usage: share_buffer [DEVICE] */
+/* Two processes, a compartment each, one buffer: the child computes in memory that the parent made,
+ * and when the child is killed the parent still has it. usage: share_buffer [DEVICE] */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -101,14 +101,15 @@ int main(int argc, char **argv) {
     status = bh_buffer_read(touched, 0, &word, sizeof word);
     expect(status == BH_E_STALE, "the buffer it was writing is not passed off as good");
 
-    /* A launch that writes the whole buffer (BH_OUT) settles the doubt; bh_buffer_accept would too. */
+    /* A launch that writes the whole buffer (BH_OUT) settles the doubt; bh_buffer_accept would
+     * too. */
     must(bh_launch(fill, BH_GRID(N, N), BH_ARGS(BH_OUT(touched), (uint32_t)5), NULL, &done),
          "launch");
     expect(bh_wait(done, BH_FOREVER) == BH_OK, "the next kernel runs, on the standby");
     expect(holds_only(touched, 5), "and what it wrote is good");
 
-    bh_device_status now = BH_INIT(now);
-    must(bh_device_get_status(gpu, &now), "ask for the device's status");
+    bh_health now = BH_INIT(now);
+    must(bh_device_get_health(gpu, &now), "ask for the device's status");
     printf("       generation %d, workers lost: %d\n", (int)now.generation, (int)now.losses);
     expect(now.losses == 1, "one worker was lost");
     must(bh_device_close(gpu), "close");

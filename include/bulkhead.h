@@ -44,10 +44,17 @@
  *   not written. A ticket that the program does not need may be NULL.
  * - Structs that may grow begin with their own size: `bh_device_options o = BH_INIT(o);` sets it
  *   and zeroes the rest. In options zero is always the default, and NULL options are all defaults.
- *   Structs that a call fills in (bh_device_info and so on) need their size set too.
- * - After a loss, a buffer that work in flight could write is suspect: using it gives BH_E_STALE
+ *   Structs that a call fills in (bh_device_info and so on) need their size set too. Options that
+ *   only a newer header has are refused with BH_E_UNSUPPORTED unless they are zero; such fields of
+ *   a struct that a call fills in become zero.
+ * - After a loss, a buffer that work in flight could write is suspect: reading it gives BH_E_STALE
  *   until it is overwritten or bh_buffer_accept accepts it. All other buffers are intact.
- * - After a fork while a device is open, every call in the child returns BH_E_STOPPED.
+ * - After a fork while a device is open, every call in the child returns BH_E_STOPPED, except
+ *   bh_log_set and bh_set_failure_limit, which concern no device. Memory of bh_host_alloc and of
+ *   managed buffers is not mapped in the child: an access is a SIGSEGV.
+ * - When a device has stopped, calls that submit work or allocate return BH_E_STOPPED. Properties,
+ *   lists, tickets, reports, releasing and closing work as before, and so does bh_buffer_read, as
+ *   far as core.h says.
  *
  * This header includes all of those below. Each of them can be included by itself; most programs
  * need core.h only.
@@ -62,6 +69,7 @@
 #include "bulkhead/kernel.h"   /* kernels and module variables in detail; checking launches */
 #include "bulkhead/memory.h"   /* what is allocated, limits, pools of host memory */
 #include "bulkhead/request.h"  /* work described by a struct: transfers, rows */
+#include "bulkhead/texture.h"  /* images, textures, surfaces */
 #include "bulkhead/compile.h"  /* CUDA C++ at run time, binaries, the cache */
 #include "bulkhead/sequence.h" /* prepared launches, recorded work */
 #include "bulkhead/observe.h"  /* devices, losses, policy, watchers, reports, counters, traces */

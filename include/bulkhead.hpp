@@ -21,9 +21,11 @@
  *
  * - A call that fails throws bulkhead::error. So does ticket::wait if the work failed; the device
  *   can be used afterwards.
- * - device, lane, buffer, kernel_module, sequence, binary and watch own a handle. They can be moved, not
- *   copied, and release it once. Closing a device closes everything that belongs to it: owners that
- *   live longer then release nothing.
+ * - device, lane, buffer, image, texture, surface, kernel_module, sequence, binary and watch own a
+ *   handle. They can be moved, not copied, and release it once. Closing a device closes everything
+ *   that belongs to it: owners that live longer then release nothing.
+ * - A release can be refused: bh_device_close in a callback, bh_module_release while its load runs.
+ *   Then the owner keeps its handle, and close() throws. Only a destructor has to give it up.
  * - An owner that is a variable converts to the C handle, so that every call of bulkhead.h can be
  *   used with it: `bulkhead::check(bh_buffer_accept(x));`. A temporary owner does not: its handle
  *   would be released at once.
@@ -41,6 +43,7 @@
 #endif
 
 #include <chrono>
+#include <cstdio>
 #include <exception>
 #include <functional>
 #include <initializer_list>
@@ -89,6 +92,16 @@ inline void check(bh_status status) {
 
 namespace detail {
 
+/* True if a release that returned `status` was refused and the handle is still valid. Otherwise it
+ * is not: released, or closed with its device. */
+template <typename Handle> bool is_kept(Handle, bh_status status) noexcept {
+    return status == BH_E_BUSY;
+}
+inline bool is_kept(bh_device device, bh_status status) noexcept {
+    bh_health health = BH_INIT(health);
+    return status != BH_OK && bh_device_get_health(device, &health) == BH_OK;
+}
+
 template <typename Handle, bh_status (*Release)(Handle)> class owned {
   public:
     owned() noexcept = default;
@@ -96,12 +109,15 @@ template <typename Handle, bh_status (*Release)(Handle)> class owned {
     }
     owned(owned &&other) noexcept : handle_(other.release()) {
     }
+    /* If the release of the old handle is refused, `other` gets it. */
     owned &operator=(owned &&other) noexcept {
-        if (this != &other) reset(other.release());
+        if (this == &other) return *this;
+        (void)reset();
+        std::swap(handle_, other.handle_);
         return *this;
     }
     ~owned() {
-        reset();
+        (void)reset();
     }
     /* False after a move, and for an owner made without a handle. */
     explicit operator bool() const noexcept {
@@ -119,10 +135,21 @@ template <typename Handle, bh_status (*Release)(Handle)> class owned {
     Handle release() noexcept {
         return std::exchange(handle_, Handle());
     }
-    /* Releases the handle, if any, and owns another. */
-    void reset(Handle handle = Handle()) noexcept {
-        Handle old = std::exchange(handle_, handle);
-        if (old.id != 0) (void)Release(old);
+    /* Releases the handle, if any, and owns another. False: that was refused, the owner keeps its
+     * handle and does not own the other. */
+    bool reset(Handle handle = Handle()) noexcept {
+        if (handle_.id != 0 && is_kept(handle_, Release(handle_))) return false;
+        handle_ = handle;
+        return true;
+    }
+    /* Releases the handle and reports an error, which the destructor cannot. */
+    void close() {
+        bh_status status = Release(handle_);
+        bh_error why = {};
+        if (status != BH_OK) bh_last_error(&why);
+        if (!is_kept(handle_, status)) handle_ = Handle();
+        why.status = status;
+        if (status != BH_OK) throw error(why);
     }
 
   private:
@@ -178,6 +205,12 @@ class ticket {
     void cancel() const {
         check(bh_cancel(value_));
     }
+    /* Its times, if it was submitted with BH_SUBMIT_TIMED. */
+    bh_ticket_info info() const {
+        bh_ticket_info info = BH_INIT(info);
+        check(bh_ticket_get_info(value_, &info));
+        return info;
+    }
 
   private:
     void resolve(bh_status result) const {
@@ -200,6 +233,12 @@ inline bh_arg out(bh_buffer buffer) noexcept {
 }
 inline bh_arg inout(bh_buffer buffer) noexcept {
     return BH_INOUT(buffer);
+}
+inline bh_arg in(bh_texture texture) noexcept {
+    return BH_TEXTURE(texture);
+}
+inline bh_arg inout(bh_surface surface) noexcept {
+    return BH_SURFACE(surface);
 }
 
 /* ---- kernels and modules ---- */
@@ -273,6 +312,14 @@ class binary : public detail::owned<bh_binary, bh_binary_release> {
         return {static_cast<const char *>(all.bytes), static_cast<size_t>(all.count)};
     }
     std::string_view bytes() const && = delete;
+    /* One output of a binary that holds several (BH_OUTPUT_...). Valid as long. */
+    std::string_view image(uint32_t output) const & {
+        const void *from;
+        uint64_t count;
+        check(bh_binary_get_image(get(), output, &from, &count));
+        return {static_cast<const char *>(from), static_cast<size_t>(count)};
+    }
+    std::string_view image(uint32_t output) const && = delete;
 };
 
 /* ---- buffers ---- */
@@ -303,9 +350,11 @@ class buffer : public detail::owned<bh_buffer, bh_buffer_release> {
                       "elements are copied byte by byte");
         check(bh_buffer_read(get(), offset, data, std::size(target) * sizeof *data));
     }
-    /* All of the buffer. */
+    /* All of the buffer, which has a whole number of T. */
     template <typename T> std::vector<T> read() const & {
-        std::vector<T> all(static_cast<size_t>(info().bytes / sizeof(T)));
+        uint64_t bytes = info().bytes;
+        if (bytes % sizeof(T) != 0) refuse_rest(bytes, sizeof(T));
+        std::vector<T> all(static_cast<size_t>(bytes / sizeof(T)));
         read(all);
         return all;
     }
@@ -319,6 +368,120 @@ class buffer : public detail::owned<bh_buffer, bh_buffer_release> {
         bh_buffer made;
         check(bh_buffer_view(get(), 0, first, count, &made));
         return buffer(made);
+    }
+
+  private:
+    [[noreturn]] static void refuse_rest(uint64_t bytes, size_t element) {
+        bh_error why = {};
+        why.status = BH_E_INVALID;
+        std::snprintf(why.message, sizeof why.message,
+                      "a buffer of %llu bytes is not a whole number of elements of %zu bytes",
+                      static_cast<unsigned long long>(bytes), element);
+        std::snprintf(why.fix, sizeof why.fix,
+                      "read another type, or a part of it into a range of your own");
+        throw error(why);
+    }
+};
+
+/* ---- images, textures and surfaces ---- */
+
+class image : public detail::owned<bh_image, bh_image_release> {
+  public:
+    using owned::owned;
+    bh_image_info info() const & {
+        bh_image_info info = BH_INIT(info);
+        check(bh_image_get_info(get(), &info));
+        return info;
+    }
+    bh_image_level level(uint32_t number) const & {
+        bh_image_level level = BH_INIT(level);
+        check(bh_image_get_level(get(), number, &level));
+        return level;
+    }
+    /* Writes level 0, or a part of a level, from a range that has all of its texels and nothing
+     * else. Returns when the data is in place. */
+    template <typename Range> void write(const Range &source) const & {
+        write(source, whole());
+    }
+    template <typename Range> void write(const Range &source, const bh_image_box &box) const & {
+        check(bh_image_write(get(), &box, fitting(source, box), 0, 0));
+    }
+    /* Fills such a range. */
+    template <typename Range> void read(Range &&target) const & {
+        read(std::forward<Range>(target), whole());
+    }
+    template <typename Range> void read(Range &&target, const bh_image_box &box) const & {
+        check(bh_image_read(get(), &box, fitting(target, box), 0, 0));
+    }
+
+  private:
+    static bh_image_box whole() {
+        bh_image_box box = BH_INIT(box);
+        return box;
+    }
+    static uint64_t length(uint32_t asked, uint32_t first, uint32_t end) {
+        return asked != 0 ? asked : first < end ? end - first : 0;
+    }
+    /* The C functions do not know how large the host's memory is. */
+    template <typename Range> auto fitting(Range &range, const bh_image_box &box) const & {
+        auto data = std::data(range);
+        static_assert(std::is_trivially_copyable<std::remove_pointer_t<decltype(data)>>::value,
+                      "texels are copied byte by byte");
+        bh_image_level of = level(box.level);
+        uint64_t bytes = length(box.width, box.x, of.width) * (of.pitch / of.width) *
+                         length(box.height, box.y, of.height) * length(box.depth, box.z, of.planes);
+        if (bytes != std::size(range) * sizeof *data)
+            refuse_size(bytes, std::size(range), sizeof *data);
+        return data;
+    }
+    [[noreturn]] static void refuse_size(uint64_t bytes, size_t count, size_t element) {
+        bh_error why = {};
+        why.status = BH_E_INVALID;
+        std::snprintf(why.message, sizeof why.message,
+                      "%llu bytes of an image are not %zu elements of %zu bytes",
+                      static_cast<unsigned long long>(bytes), count, element);
+        std::snprintf(why.fix, sizeof why.fix,
+                      "pass a range with all texels of the level or the box, and no others");
+        throw error(why);
+    }
+};
+
+/* A kernel gets it with in(texture). */
+class texture : public detail::owned<bh_texture, bh_texture_release> {
+  public:
+    using owned::owned;
+    texture() noexcept = default;
+    explicit texture(const image &over, const bh_sampling *sampling = nullptr) {
+        bh_texture made;
+        check(bh_texture_create(over, sampling, &made));
+        reset(made);
+    }
+    /* A buffer as an image of one dimension, see bh_texture_create_linear. */
+    static texture linear(bh_buffer buffer, bh_type type, uint32_t channels,
+                          const bh_sampling *sampling = nullptr) {
+        bh_texture made;
+        check(bh_texture_create_linear(buffer, type, channels, sampling, &made));
+        return texture(made);
+    }
+    /* Rows in a buffer as an image of two dimensions, see bh_texture_create_rows. */
+    static texture rows(bh_buffer buffer, bh_type type, uint32_t channels, uint32_t width,
+                        uint32_t height, uint64_t pitch, const bh_sampling *sampling = nullptr) {
+        bh_texture made;
+        check(
+            bh_texture_create_rows(buffer, type, channels, width, height, pitch, sampling, &made));
+        return texture(made);
+    }
+};
+
+/* A kernel gets it with inout(surface). */
+class surface : public detail::owned<bh_surface, bh_surface_release> {
+  public:
+    using owned::owned;
+    surface() noexcept = default;
+    explicit surface(const image &over, uint32_t level = 0) {
+        bh_surface made;
+        check(bh_surface_create(over, level, &made));
+        reset(made);
     }
 };
 
@@ -335,8 +498,8 @@ class lane : public detail::owned<bh_lane, bh_lane_release> {
 
 /* ---- watchers ---- */
 
-/* Made by device::open_watch. When it goes, the function is not running and never runs again, unless the
- * function itself lets it go: then when it returns. */
+/* Made by device::open_watch. When it goes, the function is not running and never runs again,
+ * unless the function itself lets it go: then when it returns. */
 class watch : public detail::owned<bh_watch, bh_watch_release> {
   public:
     using function = std::function<void(const bh_event &)>;
@@ -350,15 +513,21 @@ class watch : public detail::owned<bh_watch, bh_watch_release> {
     watch(watch &&) noexcept = default;
     watch &operator=(watch &&other) noexcept {
         if (this == &other) return *this;
-        owned::operator=(std::move(other)); /* before the old function goes */
-        told_ = std::move(other.told_);
+        if (owned::reset()) told_.reset(); /* the function goes after its handle */
+        owned::operator=(std::move(other));
+        std::swap(told_, other.told_);
         return *this;
     }
     ~watch() {
-        reset();
+        (void)reset();
     }
-    void reset() noexcept {
-        owned::reset();
+    bool reset() noexcept {
+        if (!owned::reset()) return false;
+        told_.reset();
+        return true;
+    }
+    void close() {
+        owned::close();
         told_.reset();
     }
     bh_watch release() = delete; /* the function would go with this owner */
@@ -392,6 +561,11 @@ class device : public detail::owned<bh_device, bh_device_close> {
         check(bh_device_get_info(get(), &info));
         return info;
     }
+    bh_device_limits limits() const & {
+        bh_device_limits limits = BH_INIT(limits);
+        check(bh_device_get_limits(get(), &limits));
+        return limits;
+    }
     bh_health health() const & {
         bh_health health = BH_INIT(health);
         check(bh_device_get_health(get(), &health));
@@ -400,10 +574,6 @@ class device : public detail::owned<bh_device, bh_device_close> {
     /* Waits until everything submitted so far has a result. */
     void sync() const & {
         check(bh_device_sync(get(), BH_FOREVER));
-    }
-    /* Closes the device and reports an error, which the destructor cannot. */
-    void close() {
-        check(bh_device_close(release()));
     }
 
     kernel_module load(std::string_view image) const & {
@@ -447,6 +617,11 @@ class device : public detail::owned<bh_device, bh_device_close> {
     buffer alloc(uint64_t count, const bh_buffer_options *options = nullptr) const & {
         return alloc(type_of<T>(), count, options);
     }
+    image alloc_image(const bh_image_shape &shape) const & {
+        bh_image made;
+        check(bh_image_alloc(get(), &shape, &made));
+        return image(made);
+    }
     /* Calls `told` for what happens from now on, on a thread of the library. */
     watch open_watch(watch::function told, const bh_watch_options *options = nullptr) const & {
         return watch(get(), options, std::move(told));
@@ -457,9 +632,10 @@ class device : public detail::owned<bh_device, bh_device_close> {
         options.kinds = kinds;
         return open_watch(std::move(told), &options);
     }
-    lane open_lane(int32_t priority = 0) const & {
+    lane open_lane(int32_t priority = 0, uint32_t flags = 0) const & {
         bh_lane_options options = BH_INIT(options);
         options.priority = priority;
+        options.flags = flags;
         bh_lane made;
         check(bh_lane_open(get(), &options, &made));
         return lane(made);
@@ -475,8 +651,8 @@ class device : public detail::owned<bh_device, bh_device_close> {
 
 /* ---- sequences ---- */
 
-/* Recorded with launch, copy, fill, read, write and add, then finished, then submitted any number of
- * times. The recording calls return the number of the step. */
+/* Recorded with launch, copy, fill, read, write and add, then finished, then submitted any number
+ * of times. The recording calls return the number of the step. */
 class sequence : public detail::owned<bh_sequence, bh_sequence_release> {
   public:
     using owned::owned;

@@ -29,8 +29,8 @@ void bench_cpu_target(const char *name, double value, const char *unit, double m
 void bench_need(bh_status status, const char *call);
 #define BENCH_NEED(call) bench_need((call), #call)
 
-/* The median time for a word to travel to another process and back, both spinning. Forks: call it while no
- * device is open. */
+/* The median time for a word to travel to another process and back, both spinning. Forks: call it
+ * while no device is open. */
 double bench_ping_pong_ns(size_t rounds);
 
 /* ---- kernels ---- */

@@ -10,8 +10,8 @@
 #define BENCH_MS 1000000ull
 #define BENCH_S  1000000000ull
 
-/* A short kernel on a GPU is up to a sixth slower in one process than in the next, by where its data
- * lies as it seems: what is compared writes to several places in turn. */
+/* A short kernel on a GPU is up to a sixth slower in one process than in the next, by where its
+ * data lies as it seems: what is compared writes to several places in turn. */
 enum { BENCH_PLACES = 15, BENCH_PLACE_WORDS = 33 * 16384 };
 
 /* Ends the program: a result was wrong, so no figure means anything. */

@@ -123,7 +123,8 @@ uint64_t process_shared_bytes(void) {
     return bytes;
 }
 
-/* The numbers behind the name in /proc/PID/stat: 0 is the state, 1 the parent, 19 the start time. */
+/* The numbers behind the name in /proc/PID/stat: 0 is the state, 1 the parent, 19 the start
+ * time. */
 static bool stat_field(const char *pid, int index, unsigned long long *out) {
     char path[64], text[1024];
     snprintf(path, sizeof path, "/proc/%.20s/stat", pid);

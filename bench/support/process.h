@@ -20,8 +20,9 @@ typedef struct process_thread {
 /* The sum over the threads whose names begin with `prefix`. */
 process_thread process_threads(pid_t pid, const char *prefix);
 
-/* Returns when the worker's first lane is running the kernel just launched on it: sleeps for 5 ms, and on a CPU
- * device, where that shows, until the lane's thread has been at work since. `before` is its time at the launch. */
+/* Returns when the worker's first lane is running the kernel just launched on it: sleeps for 5 ms,
+ * and on a CPU device, where that shows, until the lane's thread has been at work since. `before`
+ * is its time at the launch. */
 void process_await_kernel(pid_t worker, bool cpu, process_thread before);
 
 /* A field of /proc/PID/FILE that is given in kB ("VmRSS:", "RssAnon:", "Pss:"), in bytes. */
@@ -33,7 +34,8 @@ uint64_t process_shared_bytes(void);
 /* Living and unreaped children of this process. */
 size_t process_children(void);
 
-/* When a process started, in clock ticks, which with its pid tells it from all others; 0: there is none. */
+/* When a process started, in clock ticks, which with its pid tells it from all others; 0: there is
+ * none. */
 uint64_t process_start_time(pid_t pid);
 
 #endif

@@ -58,8 +58,8 @@ void soak_answers_add(soak_answers *self, soak_random *random, bh_ticket ticket,
 void soak_answers_ask(const soak_answers *self, soak_random *random);
 void soak_answers_ask_all(const soak_answers *self, soak_random *random);
 
-/* A place where threads show each other tickets as soon as they have them, so that several ask about
- * the same one at the same time. */
+/* A place where threads show each other tickets as soon as they have them, so that several ask
+ * about the same one at the same time. */
 void soak_board_show(soak_random *random, bh_ticket ticket);
 /* Asks about any ticket there is; its first answer holds for all. */
 void soak_board_ask(soak_random *random);

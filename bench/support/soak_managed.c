@@ -73,7 +73,8 @@ void soak_managed_round(soak_thread *self) {
     if (!self->ended) (void)TRY(bh_buffer_release(buffer));
 }
 
-/* Plain stores, a launch, plain loads. After a lost launch the program sees what was there before. */
+/* Plain stores, a launch, plain loads. After a lost launch the program sees what was there
+ * before. */
 void soak_transparent_round(soak_thread *self) {
     if (!self->transparent.id) {
         bh_buffer_options options = BH_INIT(options);
@@ -109,14 +110,12 @@ void soak_dispatch_round(soak_thread *self) {
     uint32_t count = 512, rounds = 1, k = (uint32_t)soak_next(&self->random), seed = k * 7;
     uint32_t words[512];
     for (uint32_t i = 0; i < count; i++) words[i] = soak_word(seed, i);
-    bh_dispatch_arg args[] = {BH_HOST_INOUT(words, sizeof words), BH_HOST_VALUE(&k, sizeof k),
-                              BH_HOST_VALUE(&count, sizeof count),
-                              BH_HOST_VALUE(&rounds, sizeof rounds)};
+    bh_args args = BH_ARGS(BH_HOST_INOUT(words, sizeof words), k, count, rounds);
     bh_dispatch_options options = BH_INIT(options);
     options.retries = soak_below(&self->random, 3);
     self->dispatched++;
-    bh_status status = SOAK_CALL(
-        self, bh_dispatch(self->era.kernels.work, BH_GRID(count, 128), args, 4, &options));
+    bh_status status =
+        SOAK_CALL(self, bh_dispatch(self->era.kernels.work, BH_GRID(count, 128), args, &options));
     /* One that was lost, or called off, has left the array as it was. */
     for (uint32_t i = 0; i < count; i++) {
         uint32_t expected = soak_work_word(soak_word(seed, i), k, status == BH_OK);

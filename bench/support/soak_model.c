@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the buffers of a soak hold, and which of their bytes may be half written, worked out from the
- * answers of tickets in the order of submission, and compared with what the device says. */
+/* What the buffers of a soak hold, and which of their bytes may be half written, worked out from
+ * the answers of tickets in the order of submission, and compared with what the device says. */
 #include <stdio.h>
 #include <string.h>
 

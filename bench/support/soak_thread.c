@@ -32,8 +32,8 @@ bool soak_taken(soak_thread *self, bh_status status, const char *call) {
         self->ended = true;
         return false;
     }
-    /* A crash of the worker can be anyone's doing, a transfer's too; and a call is given up when three
-     * workers in a row were lost with its order. */
+    /* A crash of the worker can be anyone's doing, a transfer's too; and a call is given up when
+     * three workers in a row were lost with its order. */
     if (status == BH_E_STALE || status == BH_E_BUSY || status == BH_E_QUARANTINED ||
         status == BH_E_FAULT || status == BH_E_LOAD) {
         self->refused++;

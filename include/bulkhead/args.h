@@ -17,6 +17,7 @@
  * BH_INOUT_AT_LEAST(b, bytes)    as BH_INOUT, likewise
  * BH_VALUE(&s, sizeof s)         a struct, read before the call returns
  * BH_NULL                        a null pointer
+ * BH_TEXTURE(t), BH_SURFACE(s)   a texture or surface object: texture.h
  *
  *     bh_status scale(bh_kernel kernel, bh_buffer x, float factor, uint32_t n, bh_ticket *ticket) {
  *         return bh_launch(kernel, BH_GRID(n, 256), BH_ARGS(BH_INOUT(x), factor, n), NULL, ticket);
@@ -118,6 +119,9 @@ struct bh_prepared;
 struct bh_sequence;
 struct bh_binary;
 struct bh_host_pool;
+struct bh_image;
+struct bh_texture;
+struct bh_surface;
 
 namespace bulkhead {
 
@@ -149,6 +153,9 @@ template <> struct is_handle<bh_prepared> : std::true_type {};
 template <> struct is_handle<bh_sequence> : std::true_type {};
 template <> struct is_handle<bh_binary> : std::true_type {};
 template <> struct is_handle<bh_host_pool> : std::true_type {};
+template <> struct is_handle<bh_image> : std::true_type {};
+template <> struct is_handle<bh_texture> : std::true_type {};
+template <> struct is_handle<bh_surface> : std::true_type {};
 
 template <typename T>
 struct is_pointer
@@ -189,7 +196,9 @@ template <typename T> inline bh_arg arg(const T &value) {
     static_assert(!is_pointer<type>::value,
                   "a kernel cannot reach host memory: pass a buffer with BH_IN, BH_OUT or "
                   "BH_INOUT, a device address as uint64_t, or BH_NULL");
-    static_assert(!is_handle<type>::value, "this handle cannot be an argument of a kernel");
+    static_assert(!is_handle<type>::value,
+                  "this handle cannot be an argument of a kernel; a texture "
+                  "or surface is one with BH_TEXTURE or BH_SURFACE");
     static_assert(is_buffer<type>::value || is_pointer<type>::value || is_handle<type>::value ||
                       accepted::value,
                   "not a number of up to 8 bytes: pass a struct with BH_VALUE(&s, sizeof s)");
@@ -214,7 +223,7 @@ template <typename... T> inline arg_list<sizeof...(T)> args(const T &...values) 
  * their argument only: ::bh_launch stays one function, and &bh_launch is unambiguous. */
 template <size_t N>
 inline bh_status bh_launch(bh_kernel kernel, bh_shape shape, const arg_list<N> &args,
-                                const bh_launch_options *options, bh_ticket *out) {
+                           const bh_launch_options *options, bh_ticket *out) {
     return ::bh_launch(kernel, shape, args, options, out);
 }
 

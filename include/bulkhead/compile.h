@@ -10,7 +10,7 @@
  * A source may come from somebody who is not trusted. The compiler is confined: it reads files in
  * include_paths, in the folder of `name` if that is an absolute path, and of the toolchain; it
  * writes no file and has no network (as far as the kernel has Landlock: see "bulkhead doctor").
- * Extra flags must be ones known to be harmless; docs/architecture.md lists them.
+ * Extra flags must be ones known to be harmless: docs/architecture/compile.md lists them.
  * BH_COMPILE_UNCONFINED lifts both restrictions, for plugins and headers anywhere; privileged
  * (set-user-ID) programs cannot set it.
  *
@@ -38,8 +38,9 @@ extern "C" {
 /* ---- options ---- */
 
 enum { BH_COMPILER_AUTO = 0, BH_COMPILER_NVRTC = 1, BH_COMPILER_CLANG = 2 };
-/* AUTO: what the device loads fastest; PTX if there is no device. */
-enum { BH_OUTPUT_AUTO = 0, BH_OUTPUT_PTX = 1, BH_OUTPUT_CUBIN = 2, BH_OUTPUT_LTOIR = 3 };
+/* AUTO: what the device loads fastest; PTX if there is no device. BH_OUTPUT_PTX | BH_OUTPUT_CUBIN
+ * gives both from one compile, with NVRTC: such a binary loads on every device. */
+enum { BH_OUTPUT_AUTO = 0, BH_OUTPUT_PTX = 1, BH_OUTPUT_CUBIN = 2, BH_OUTPUT_LTOIR = 4 };
 
 enum {
     BH_COMPILE_FAST_MATH = 1u << 0,
@@ -60,10 +61,12 @@ typedef struct bh_header {
 /* Unknown and contradictory options are refused; the message names them. */
 typedef struct bh_compile_options {
     uint32_t size;
-    uint32_t flags;             /* BH_COMPILE_... */
-    uint32_t compiler;          /* BH_COMPILER_... */
-    uint32_t output;            /* BH_OUTPUT_... */
-    const char *arch;           /* "sm_90"; default the device's own, without a device sm_80 */
+    uint32_t flags;    /* BH_COMPILE_... */
+    uint32_t compiler; /* BH_COMPILER_... */
+    uint32_t output;   /* BH_OUTPUT_... */
+    /* "sm_90"; "compute_90" is that with PTX as output. Default the device's own, without a device
+     * sm_80. */
+    const char *arch;
     const char *name;           /* of the source in messages; default "source.cu" */
     uint32_t standard;          /* 14, 17 or 20; default 17 */
     uint32_t max_registers;     /* of a thread, 16 to 255; default no limit */
@@ -86,6 +89,10 @@ typedef struct bh_compile_options {
 
 /* ---- modules ---- */
 
+/* Compiles, unless the cache has the result, and loads; returns when the module can be used. A
+ * kernel is found by the name that the compiler gave it: that is its own name with extern "C", else
+ * a mangled one, which an entry of `expressions` stands for. BH_E_COMPILE: the source has errors;
+ * the message has the first ones, bh_compile_log all. BH_E_UNSUPPORTED: there is no compiler. */
 BH_API bh_status bh_module_compile(bh_device device, const char *source,
                                    const bh_compile_options *options, bh_module *out);
 
@@ -116,9 +123,15 @@ typedef struct bh_binary {
 } bh_binary;
 
 BH_API bh_status bh_compile(const char *source, const bh_compile_options *options, bh_binary *out);
-/* Links binaries (PTX, cubin, LTO-IR) with nvJitLink. Of the options it uses arch (default: that of
- * the first part), output (default cubin), name, flags, max_registers, extra, the limits and the
- * cache. */
+/* Links binaries: PTX of BH_COMPILE_RELOCATABLE, or of `nvcc -dc`, to PTX, on every machine and for
+ * every device; else cubins, LTO-IR and PTX to a cubin, and LTO-IR to PTX, with nvJitLink. A name
+ * that is missing or defined twice gives BH_E_COMPILE; the message has the name, both parts and the
+ * lines, the log has all such names.
+ *
+ * Of the options it uses arch (default: that of the first part; PTX linked to PTX is for the
+ * highest among the parts), output (default PTX if every part holds PTX, else cubin), name, flags,
+ * max_registers, extra, the limits and the cache. Messages call a part by the name that it was
+ * compiled with, "part 2" if it has none, or as a line #line 1 "name" in the PTX says. */
 BH_API bh_status bh_link(const bh_binary *parts, size_t count, const bh_compile_options *options,
                          bh_binary *out);
 /* A binary from bytes of another origin. They are copied. */
@@ -135,8 +148,8 @@ enum { BH_CACHE_MISS = 0, BH_CACHE_MEMORY = 1, BH_CACHE_DISK = 2, BH_CACHE_OFF =
 
 typedef struct bh_binary_info {
     uint32_t size;
-    uint32_t output;   /* BH_OUTPUT_PTX ... */
-    const void *bytes; /* valid as long as the binary */
+    uint32_t output;   /* BH_OUTPUT_PTX ...: what it holds */
+    const void *bytes; /* the cubin if it holds both; valid as long as the binary */
     uint64_t count;
     const char *log;     /* what the compiler printed, "" if nothing; valid as long */
     char compiler[64];   /* "nvrtc 13.0", "clang 19.1.7" */
@@ -148,7 +161,12 @@ typedef struct bh_binary_info {
 } bh_binary_info;
 
 BH_API bh_status bh_binary_get_info(bh_binary binary, bh_binary_info *out);
-/* The lowered name of a name expression, valid as long as the binary. White space is ignored. */
+/* The bytes of one output that the binary holds, valid as long as the binary; PTX has a NUL behind
+ * its end. BH_E_NOT_FOUND: it does not hold that. */
+BH_API bh_status bh_binary_get_image(bh_binary binary, uint32_t output, const void **bytes,
+                                     uint64_t *count);
+/* The mangled name that the compiler gave a name expression, valid as long as the binary. White
+ * space is ignored. */
 BH_API bh_status bh_binary_lowered(bh_binary binary, const char *expression, const char **out);
 
 /* ---- the cache and the compilers ---- */

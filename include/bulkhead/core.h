@@ -2,10 +2,10 @@
 /*
  * bulkhead/core.h: errors, devices, kernels, buffers, launches, tickets, lanes. Stable.
  *
- * Most programs need no other header. Its order is the order of a first program: open a device,
- * load a kernel, allocate and fill buffers, launch, wait for the ticket, read the result. What a
- * first program can leave out follows from "device options" on. bulkhead.h states the rules that
- * hold for every call.
+ * Most programs need no other header, except compile.h for kernels in CUDA C++. Its order is the
+ * order of a first program: open a device, load a kernel, allocate and fill buffers, launch, wait
+ * for the ticket, read the result. What a first program can leave out follows from "device options"
+ * on. bulkhead.h states the rules that hold for every call.
  *
  * A launch with a time limit, and what to do with its result:
  *
@@ -81,17 +81,18 @@ enum {
 BH_API const char *bh_status_name(bh_status status);
 
 /* One piece of submitted work. Plain data: copy it, keep it, query it from any thread, any number
- * of times. */
+ * of times, also when its lane is released and its device closed. One that was never issued is
+ * recognised (BH_E_INVALID) as long as its lane is open. */
 typedef struct bh_ticket {
     uint64_t lane;
     uint64_t sequence;
 } bh_ticket;
 
-/* 1,024 bytes in all versions. */
+/* Needs no size: it has 1,024 bytes in all versions. */
 typedef struct bh_error {
     bh_status status;
     int32_t device_code;  /* the device driver's own code; 0: none */
-    char device_name[64]; /* the name of that code: "CUDA_ERROR_ILLEGAL_ADDRESS" */
+    char device_name[64]; /* the name of that code, "ILLEGAL_ADDRESS" for example */
     char message[512];    /* what was wrong */
     char fix[256];        /* what to do about it */
     char kernel[128];     /* the kernel concerned; "": none */
@@ -106,8 +107,8 @@ typedef struct bh_error {
 
 /* The error of this thread's last failed call. Returns its status. */
 BH_API bh_status bh_last_error(bh_error *out);
-/* The same as one text, "BH_E_LOAD: ...\nFix: ...", for printing. It is valid until the thread's next
- * call of this function; "" if no call has failed. */
+/* The same as one text, "BH_E_LOAD: ...\nFix: ...", for printing. It is valid until the thread's
+ * next call of this function; "" if no call has failed. */
 BH_API const char *bh_last_message(void);
 
 /* The version of the library in use: "0.1.0". */
@@ -191,7 +192,8 @@ BH_API bh_status bh_device_close(bh_device device);
 BH_API bh_status bh_module_load(bh_device device, const void *image, size_t bytes, bh_module *out);
 BH_API bh_status bh_module_load_file(bh_device device, const char *path, bh_module *out);
 /* The handles of the module and its kernels are invalid at once. The module itself is unloaded when
- * the work that uses it has completed. */
+ * the work that uses it has completed. BH_E_BUSY: its compile or load has not completed; the handle
+ * stays valid. */
 BH_API bh_status bh_module_release(bh_module module);
 
 /* Finds a kernel by its name in the module, or by a name expression that the module was compiled
@@ -209,7 +211,8 @@ typedef struct bh_buffer_options {
     uint32_t size;
     uint32_t flags;  /* BH_BUFFER_... */
     const char *tag; /* what it is for, or BH_HERE; copied. NULL: none. See memory.h */
-    uint64_t align;  /* of the address: a power of two up to 64 KiB; default 256 */
+    uint64_t align;  /* of the address: a power of two up to 64 KiB; default 256. With
+                        BH_DEVICE_GUARD the default is 16, so that the buffer ends at the guard */
 } bh_buffer_options;
 
 /* The place in the source where this stands, "train.c:214", as a tag. */
@@ -217,18 +220,21 @@ typedef struct bh_buffer_options {
 #define BH_TEXT_(line)  BH_TEXT2_(line)
 #define BH_TEXT2_(line) #line
 
-/* The contents are undefined unless BH_BUFFER_ZERO is set. options NULL: the defaults. */
+/* The contents are undefined unless BH_BUFFER_ZERO is set. options NULL: the defaults. A count of 0
+ * gives a buffer like any other, without elements: transfers of 0 bytes work, and kernels get an
+ * address at which there is nothing. BH_E_NO_MEMORY: more than the device has. */
 BH_API bh_status bh_buffer_alloc(bh_device device, bh_type type, uint64_t count,
                                  const bh_buffer_options *options, bh_buffer *out);
 /* The memory is reused when the last reference and the last view are released and the work that
  * uses it has completed. */
 BH_API bh_status bh_buffer_release(bh_buffer buffer);
 
-/* Offsets and sizes are in bytes. These four run on the device's own lane, after the work that is
- * queued there, and return when the data is in place. If a worker is lost meanwhile, they continue
- * on its replacement. On a stopped device bh_buffer_read still reads intact bytes (suspect bytes:
- * BH_E_STALE), through a worker that runs no kernels, unless the device is broken or the buffer is
- * managed. */
+/* Offsets and sizes are in bytes; 0 bytes are BH_OK and move nothing. These four run on the
+ * device's own lane, after the work that is queued there, and return when the data is in place. If
+ * a worker is lost meanwhile, they continue on its replacement. On a stopped device bh_buffer_read
+ * still reads intact bytes (suspect bytes: BH_E_STALE), through a worker that runs no kernels,
+ * unless no worker can be started any more or the buffer is managed. No other transfer does: a copy
+ * to another device is refused too (BH_E_STOPPED). */
 BH_API bh_status bh_buffer_write(bh_buffer buffer, uint64_t offset, const void *source,
                                  uint64_t bytes);
 BH_API bh_status bh_buffer_read(bh_buffer buffer, uint64_t offset, void *target, uint64_t bytes);
@@ -261,10 +267,13 @@ typedef struct bh_shape {
 enum { BH_ACCESS_IN = 1, BH_ACCESS_OUT = 2, BH_ACCESS_INOUT = 3 };
 
 enum {
-    BH_ARG_VALUE = 1,          /* the first `size` bytes of u.value */
-    BH_ARG_DATA = 2,           /* `size` bytes at u.data, read before the call returns */
-    BH_ARG_BUFFER = 3,         /* u.buffer; `size` is the access, BH_ACCESS_IN ... */
-    BH_ARG_BUFFER_AT_LEAST = 4 /* u.at_least; `size` is the access */
+    BH_ARG_VALUE = 1,           /* the first `size` bytes of u.value */
+    BH_ARG_DATA = 2,            /* `size` bytes at u.data, read before the call returns */
+    BH_ARG_BUFFER = 3,          /* u.buffer; `size` is the access, BH_ACCESS_IN ... */
+    BH_ARG_BUFFER_AT_LEAST = 4, /* u.at_least; `size` is the access */
+    BH_ARG_HOST = 5,            /* u.host, for bh_dispatch only; `size` is the access */
+    BH_ARG_TEXTURE = 6,         /* u.object, the id of a bh_texture; texture.h */
+    BH_ARG_SURFACE = 7          /* u.object, the id of a bh_surface */
 };
 
 /* One argument. C and C++ make it with the macros of args.h; bindings fill it in. */
@@ -279,6 +288,11 @@ typedef struct bh_arg {
             bh_buffer buffer;
             uint64_t bytes; /* the launch is refused if the buffer has fewer */
         } at_least;
+        struct {
+            void *data; /* an array of the program */
+            uint64_t bytes;
+        } host;
+        uint64_t object;
     } u;
 } bh_arg;
 
@@ -296,20 +310,21 @@ typedef struct bh_use {
 
 enum {                                 /* for everything that is submitted */
        BH_SUBMIT_IDEMPOTENT = 1u << 0, /* may be run again from the start if its worker is lost */
-       BH_SUBMIT_NO_BLOCK = 1u << 1,   /* BH_E_BUSY instead of waiting for room in the queue */
-       BH_SUBMIT_WAIT = 1u << 2        /* return when it is done, with its status */
+       BH_SUBMIT_NO_BLOCK = 1u << 1,   /* BH_E_BUSY instead of waiting: BH_LANE_NO_BLOCK */
+       BH_SUBMIT_WAIT = 1u << 2,       /* return when it is done, with its status */
+       BH_SUBMIT_TIMED = 1u << 3       /* keep its times for bh_ticket_get_info (observe.h) */
 };
 
 enum {                                      /* for launches */
        BH_LAUNCH_COOPERATIVE = 1u << 8,     /* all blocks run at once, or the launch is refused */
        BH_LAUNCH_WRITABLE_INPUTS = 1u << 9, /* pass inputs by their writable address */
        BH_LAUNCH_PRIORITY = 1u << 10,       /* use `priority` instead of the lane's */
-       /* Programmatic dependent launch. The device may start the kernel while the previous launch of
-     * the lane still runs, once all blocks of that launch have ended or have allowed it
-     * (griddepcontrol.launch_dependents). The kernel itself waits (griddepcontrol.wait) before it
-     * touches what the previous launch writes. This is a permission, not a guarantee: where the
-     * device records the completion of the previous launch, the kernel starts after that record.
-     * BH_E_UNSUPPORTED on devices without it. */
+       /* Programmatic dependent launch. The device may start the kernel while the previous launch
+        * of the lane still runs, once all blocks of that launch have ended or have allowed it
+        * (griddepcontrol.launch_dependents). The kernel itself waits (griddepcontrol.wait) before
+        * it touches what the previous launch writes. This is a permission, not a guarantee: where
+        * the device records the completion of the previous launch, the kernel starts after that
+        * record. BH_E_UNSUPPORTED on devices without it. */
        BH_LAUNCH_PROGRAMMATIC = 1u << 11
 };
 
@@ -318,12 +333,14 @@ enum { BH_CLUSTER_DEFAULT = 0, BH_CLUSTER_SPREAD = 1, BH_CLUSTER_BALANCE = 2 };
 
 typedef struct bh_launch_options {
     uint32_t size;
-    uint32_t flags;       /* BH_SUBMIT_..., BH_LAUNCH_... */
-    bh_lane lane;         /* zero: the device's own */
-    uint64_t deadline_ns; /* maximum running time; 0: the device's default */
-    const bh_use *also;   /* buffers reached through pointers */
+    uint32_t flags; /* BH_SUBMIT_..., BH_LAUNCH_... */
+    bh_lane lane;   /* zero: the device's own */
+    /* Maximum running time; 0: the device's default. On a GPU up to 8 launches may complete as one:
+     * together they have the deadline of the first, times their number. */
+    uint64_t deadline_ns;
+    const bh_use *also; /* buffers reached through pointers */
     size_t also_count;
-    int32_t priority;        /* with BH_LAUNCH_PRIORITY: within the range of bh_device_info */
+    int32_t priority;        /* with BH_LAUNCH_PRIORITY: within the range of bh_device_limits */
     uint32_t cluster_policy; /* BH_CLUSTER_... */
     uint64_t elements;       /* threads that have work to do, for the counters; 0: all */
     const bh_ticket *after; /* work of other lanes of the device that must have ended first, well or
@@ -343,7 +360,8 @@ BH_API bh_status bh_launch(bh_kernel kernel, bh_shape shape, bh_args args,
 /* ---- tickets ---- */
 
 /* The result of the work: BH_OK, its error, or BH_E_TIMEOUT if it has not completed in time. With a
- * timeout of 0 it never waits: BH_E_BUSY if the work has not completed. No work ends with that. */
+ * timeout of 0 it never waits: BH_E_BUSY if the work has not completed; that is never the
+ * result of work. A failed wait is a failed call: bh_last_message has the ticket's error. */
 BH_API bh_status bh_wait(bh_ticket ticket, uint64_t timeout_ns);
 /* Waits for all of them and returns the first error in the order given. */
 BH_API bh_status bh_wait_all(const bh_ticket *tickets, size_t count, uint64_t timeout_ns);
@@ -398,8 +416,8 @@ typedef struct bh_device_options {
     /* Maximum bytes of device memory that the library holds, in buffers and in the variables of
      * modules; default: what the device has. */
     uint64_t memory_limit;
-    /* Queue slots of a lane, a power of two; default 1024. Kernels with more than 7072 bytes of
-     * parameters need 128 or more, the largest need 512. */
+    /* Queue slots of a lane, a power of two from 64 to 65536; default 1024. Kernels with more than
+     * 7072 bytes of parameters need 128 or more, the largest need 512. */
     uint32_t queue_length;
     uint32_t standbys; /* kept ready beside the worker, at most 4; default 1. None at all:
                           BH_DEVICE_NO_STANDBY */
@@ -436,44 +454,21 @@ typedef struct bh_device_info {
     char name[128];       /* of the hardware */
     char driver[64];      /* the driver and its version */
     char arch[16];        /* "sm_90" */
+    char uuid[48];        /* "GPU-...", "MIG-..."; "": none */
+    char pci[24];         /* "0000:3b:00.0"; "": none */
     uint64_t memory_total;
     uint64_t memory_free;     /* when the worker started */
     uint32_t multiprocessors; /* CPU device: threads that run blocks */
     uint32_t warp_size;
     uint32_t max_threads_per_block;
-    uint32_t max_block[3];
-    uint32_t max_grid[3];
-    uint32_t shared_per_block;     /* without opt-in */
-    uint32_t shared_per_block_max; /* with opt-in, which the library makes for every kernel */
-    uint32_t registers_per_block;
-    uint32_t max_lanes;
-    uint32_t max_param_bytes; /* of one kernel: 32764; before CUDA 12.1 and sm_70 4096 */
-    char uuid[48];            /* "GPU-...", "MIG-..."; "": none */
-    char pci[24];             /* "0000:3b:00.0"; "": none */
-    char no_standby[192];     /* why no standby can be kept; "": one is kept */
-    uint32_t ecc;             /* 1: on */
-    uint32_t compute_mode;    /* BH_COMPUTE_... (observe.h) */
-    uint32_t mig;             /* 1: part of a GPU, a MIG instance */
-    uint32_t mps;             /* 1: shared with other programs by an MPS server */
-    uint32_t clock_khz;
-    uint32_t memory_clock_khz;
-    uint32_t memory_bus_bits;
-    uint32_t l2_bytes;
-    uint32_t registers_per_multiprocessor;
-    uint32_t shared_per_multiprocessor;
-    uint32_t max_threads_per_multiprocessor;
-    uint32_t max_blocks_per_multiprocessor;
-    uint32_t async_engines;      /* copies that can run concurrently with kernels */
-    uint32_t concurrent_kernels; /* 1: kernels of different lanes run concurrently */
-    uint32_t cluster_launch;     /* 1: launches in clusters are supported */
-    int32_t priority_lowest;     /* of lanes; both 0: priorities have no effect */
-    int32_t priority_highest;
     uint32_t driver_version; /* 13000 for CUDA 13.0; 0: none */
+    char no_standby[192];    /* why no standby can be kept; "": one is kept */
     uint32_t sandbox;        /* what confines the worker: BH_CONFINED_... (observe.h) */
     char sandbox_lack[188];  /* what should confine it and does not, and why; "": nothing */
     char passed_over[256];   /* why devices earlier in the list were not opened; "": none was */
 } bh_device_info;
 
+/* More numbers of the hardware: bh_device_get_limits (observe.h). */
 BH_API bh_status bh_device_get_info(bh_device device, bh_device_info *out);
 
 enum {
@@ -486,19 +481,24 @@ enum {
 
 typedef struct bh_health {
     uint32_t size;
-    uint32_t state;      /* BH_HEALTH_... */
-    uint64_t generation; /* of the worker: 1 at first, one more with each takeover */
-    uint64_t losses;     /* so far */
+    uint32_t state;            /* BH_HEALTH_... */
+    uint64_t generation;       /* of the worker: 1 at first, one more with each takeover */
+    uint64_t losses;           /* so far */
+    uint32_t losses_in_window; /* that count against restart_limit now */
+    uint32_t restart_limit;    /* a loss beyond it stops the device; UINT32_MAX: no limit */
     uint32_t standbys_ready; /* that would take over at once. One that executes an order, such as a
                                 module load, is not; the state stays BH_HEALTH_OK meanwhile */
     uint32_t standbys;       /* requested */
     int32_t worker_pid;      /* 0: there is none at the moment */
     int32_t standby_pids[4]; /* those that are ready come first; 0: none */
-    uint32_t reserved;
-    char reason[256]; /* why the state is not BH_HEALTH_OK */
+    uint32_t lanes;          /* open now, with the device's own */
+    uint64_t oldest_running_ns; /* for how long the oldest request that runs has been running; 0:
+                                   none runs. It is seen within 20 ms of its start */
+    char reason[256];           /* why the state is not BH_HEALTH_OK */
 } bh_health;
 
-/* Never waits, whatever the device and other threads do. May be called from any callback. */
+/* Never waits, whatever the device and other threads do, and works on a stopped device. May be
+ * called from any callback. Memory: bh_memory_get_info. */
 BH_API bh_status bh_device_get_health(bh_device device, bh_health *out);
 
 /* Waits until everything submitted so far has a result, and until callbacks have been called for
@@ -511,18 +511,28 @@ BH_API bh_status bh_device_eventfd(bh_device device, int *out_fd);
 
 /* ---- lanes: the work of one lane runs in order, lanes run concurrently ---- */
 
+enum {
+    /* Submissions never wait. BH_E_BUSY: the queue is full, or so is the memory that plain data is
+     * copied to first; nothing was submitted. BH_E_UNSUPPORTED: it could never be submitted without
+     * waiting, for example more than 8 MiB of plain memory. Calls that return when data is in place,
+     * such as reads into plain memory, wait for room too. */
+    BH_LANE_NO_BLOCK = 1u << 0
+};
+
 typedef struct bh_lane_options {
     uint32_t size;
+    uint32_t flags; /* BH_LANE_... */
     /* Higher is more urgent; default 0. Clamped to the device's range,
-     * bh_device_info.priority_lowest to priority_highest. Work of an urgent lane starts first;
+     * bh_device_limits.priority_lowest to priority_highest. Work of an urgent lane starts first;
      * running work is not interrupted. */
     int32_t priority;
+    uint32_t reserved;
 } bh_lane_options;
 
 /* Every device has a lane from the start. Calls that take a lane use it when they are given a zero
- * lane. options NULL: the defaults. BH_E_BUSY: all bh_device_info.max_lanes are in use.
+ * lane. options NULL: the defaults. BH_E_BUSY: all bh_device_limits.max_lanes are in use.
  *
- * A lane's priority never changes. A device keeps its closed lanes and reuses them, but only for
+ * A lane's priority never changes. A device keeps its released lanes and reuses them, but only for
  * the priority they were made with: BH_E_BUSY if the remaining ones have another. */
 BH_API bh_status bh_lane_open(bh_device device, const bh_lane_options *options, bh_lane *out);
 /* Submitted work still runs. The handle is invalid at once. */
@@ -534,10 +544,10 @@ BH_API bh_status bh_lane_sync(bh_lane lane, uint64_t timeout_ns);
 /* One more reference: the buffer needs one more bh_buffer_release. */
 BH_API bh_status bh_buffer_retain(bh_buffer buffer);
 
-/* A view: `count` elements of `type` from element `first` on, as a buffer of its own, counted in that
- * type. It shares the memory and keeps it alive. type 0: the buffer's own; count BH_WHOLE: to its
- * end. BH_E_INVALID unless that is a whole number of elements and the first one is aligned for the
- * type. */
+/* A view: `count` elements of `type` from element `first` on, as a buffer of its own, counted in
+ * that type. It shares the memory and keeps it alive. type 0: the buffer's own; count BH_WHOLE: to
+ * its end. BH_E_INVALID unless that is a whole number of elements and the first one is aligned for
+ * the type. */
 BH_API bh_status bh_buffer_view(bh_buffer buffer, bh_type type, uint64_t first, uint64_t count,
                                 bh_buffer *out);
 
@@ -546,9 +556,8 @@ typedef struct bh_buffer_info {
     bh_type type;
     uint64_t count;
     uint64_t bytes;
-    uint64_t
-        address; /* on the device, writable. The same for as long as the buffer lives, takeovers
-                         included */
+    uint64_t address; /* on the device, writable. The same for as long as the buffer lives,
+                         takeovers included */
     uint64_t read_only_address; /* on the device; inputs are passed by this address */
     bh_device device;
     uint32_t suspect; /* 1: a lost worker may have left some of it half written */
@@ -556,6 +565,10 @@ typedef struct bh_buffer_info {
     uint64_t suspect_offset; /* the range that covers all suspect bytes */
     uint64_t suspect_bytes;
     void *pointer; /* of a managed buffer: its host copy; else NULL */
+    /* The last work submitted that writes the buffer or a buffer that shares its memory, whatever
+     * its result; zero: none. The library's own transfers for managed buffers count. */
+    bh_ticket last_write;
+    bh_lane last_writer; /* its lane, also if that is released; zero: the device's own */
 } bh_buffer_info;
 
 BH_API bh_status bh_buffer_get_info(bh_buffer buffer, bh_buffer_info *out);
@@ -578,8 +591,11 @@ BH_API bh_status bh_submit_copy(bh_lane lane, bh_buffer target, uint64_t target_
 BH_API bh_status bh_submit_fill(bh_lane lane, bh_buffer buffer, uint64_t offset, uint64_t bytes,
                                 const void *pattern, uint32_t pattern_bytes, bh_ticket *out);
 
-/* Host memory that the device reads and writes directly. */
+/* Host memory that the device reads and writes directly. Transfers that are only partly in it are
+ * refused. The system reserves it and provides it page by page when it is first written, so that
+ * BH_OK does not say that the machine has as much. */
 BH_API bh_status bh_host_alloc(bh_device device, uint64_t bytes, void **out);
+/* Waits for submitted work that uses the memory. BH_E_BUSY: a sequence uses it. */
 BH_API bh_status bh_host_free(bh_device device, void *memory);
 
 #ifdef __cplusplus

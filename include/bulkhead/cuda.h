@@ -54,8 +54,9 @@ typedef struct bh_cuda_mapping {
     uint64_t id; /* for bh_cuda_unmap */
 } bh_cuda_mapping;
 
-/* Maps a buffer that was allocated with BH_BUFFER_SHAREABLE. The memory stays while it is mapped, even if the
- * buffer is released. BH_E_UNSUPPORTED: it is not memory of a GPU, or cannot be shared. */
+/* Maps a buffer that was allocated with BH_BUFFER_SHAREABLE. The memory stays while it is mapped,
+ * even if the buffer is released. BH_E_UNSUPPORTED: it is not memory of a GPU, or cannot be
+ * shared. */
 BH_API bh_status bh_cuda_map(bh_buffer buffer, bh_cuda_mapping *out);
 /* The same with what bh_buffer_export returned, perhaps in another process; no device needs to be
  * open. Tokens are refused as in bh_buffer_import. */

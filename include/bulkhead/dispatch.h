@@ -6,9 +6,10 @@
  * back and releases the buffers.
  *
  *     bh_status saxpy_arrays(bh_kernel saxpy, float a, const float *x, float *y, uint32_t n) {
- *         bh_dispatch_arg args[] = {BH_HOST_VALUE(&a, sizeof a), BH_HOST_IN(x, n * sizeof *x),
- *                                   BH_HOST_INOUT(y, n * sizeof *y), BH_HOST_VALUE(&n, sizeof n)};
- *         return bh_dispatch(saxpy, BH_GRID(n, 256), args, 4, NULL);
+ *         return bh_dispatch(saxpy, BH_GRID(n, 256),
+ *                            BH_ARGS(a, BH_HOST_IN(x, n * sizeof *x),
+ *                                    BH_HOST_INOUT(y, n * sizeof *y), n),
+ *                            NULL);
  *     }
  */
 #ifndef BULKHEAD_DISPATCH_H
@@ -20,20 +21,16 @@
 extern "C" {
 #endif
 
-enum {
-    BH_DISPATCH_VALUE = 1, /* a number or struct: the bytes at `input` */
-    BH_DISPATCH_IN = 2,    /* an array that the kernel reads */
-    BH_DISPATCH_OUT = 3,   /* an array that it writes whole */
-    BH_DISPATCH_INOUT = 4  /* an array that it reads and writes; the two pointers may be the same */
-};
+/* Arguments beside those of launches: arrays of the program that the kernel reads, writes whole, or
+ * reads and writes. What it wrote is copied back only if it completed without an error. Numbers and
+ * buffers, which stay on the device, are passed as in launches. */
+#define BH_HOST_IN(data, bytes)    bh_arg_host((data), (bytes), BH_ACCESS_IN)
+#define BH_HOST_OUT(data, bytes)   bh_arg_host((data), (bytes), BH_ACCESS_OUT)
+#define BH_HOST_INOUT(data, bytes) bh_arg_host((data), (bytes), BH_ACCESS_INOUT)
 
-typedef struct bh_dispatch_arg {
-    uint32_t kind; /* BH_DISPATCH_... */
-    uint32_t reserved;
-    uint64_t bytes;
-    const void *input;
-    void *output; /* written only if the kernel completed without an error */
-} bh_dispatch_arg;
+static inline bh_arg bh_arg_host(const void *data, uint64_t bytes, uint32_t access) {
+    return bh_arg_words(BH_ARG_HOST, access, (uint64_t)(uintptr_t)data, bytes);
+}
 
 typedef struct bh_dispatch_options {
     uint32_t size;
@@ -46,8 +43,8 @@ typedef struct bh_dispatch_options {
 } bh_dispatch_options;
 
 /* Returns when the outputs are written, or with the error of the kernel. */
-BH_API bh_status bh_dispatch(bh_kernel kernel, bh_shape shape, const bh_dispatch_arg *args,
-                             size_t arg_count, const bh_dispatch_options *options);
+BH_API bh_status bh_dispatch(bh_kernel kernel, bh_shape shape, bh_args args,
+                             const bh_dispatch_options *options);
 
 typedef struct bh_dispatch_item {
     uint32_t size;
@@ -56,31 +53,32 @@ typedef struct bh_dispatch_item {
     bh_shape shape;
     uint32_t attempts; /* out: how often it was started */
     uint32_t reserved;
-    const bh_dispatch_arg *args;
-    size_t arg_count;
+    bh_args args;
     bh_error *error; /* out: the details of its error; NULL: not wanted */
 } bh_dispatch_item;
 
 /* Runs many items on one device, over several lanes: while one runs, others are copied to the
  * device and back. Small arrays of successive items are moved together, with one transfer in each
  * direction. Items are independent: they run in any order, and one that fails does not affect the
- * others. Returns the first error in the order given. items[0].size is the length of every item. */
-BH_API bh_status bh_dispatch_batch(bh_dispatch_item *items, size_t count,
+ * others. Returns the first error in the order given. item_size is the sizeof of an item. */
+BH_API bh_status bh_dispatch_batch(bh_dispatch_item *items, size_t item_size, size_t count,
                                    const bh_dispatch_options *options);
 
 #ifdef __cplusplus
 } /* extern "C" */
-#endif
 
-#define BH_HOST_VALUE(data, bytes) bh_dispatch_array(BH_DISPATCH_VALUE, (data), NULL, (bytes))
-#define BH_HOST_IN(data, bytes)    bh_dispatch_array(BH_DISPATCH_IN, (data), NULL, (bytes))
-#define BH_HOST_OUT(data, bytes)   bh_dispatch_array(BH_DISPATCH_OUT, NULL, (data), (bytes))
-#define BH_HOST_INOUT(data, bytes) bh_dispatch_array(BH_DISPATCH_INOUT, (data), (data), (bytes))
+/* For the lists of BH_ARGS, as in args.h. */
+namespace bulkhead {
+namespace detail {
 
-static inline bh_dispatch_arg bh_dispatch_array(uint32_t kind, const void *input, void *output,
-                                                uint64_t bytes) {
-    bh_dispatch_arg arg = {kind, 0, bytes, input, output};
-    return arg;
+template <size_t N>
+inline bh_status bh_dispatch(bh_kernel kernel, bh_shape shape, const arg_list<N> &args,
+                             const bh_dispatch_options *options) {
+    return ::bh_dispatch(kernel, shape, args, options);
 }
+
+} // namespace detail
+} // namespace bulkhead
+#endif
 
 #endif

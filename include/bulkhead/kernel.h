@@ -166,9 +166,9 @@ BH_API bh_status bh_launch_preflight(bh_kernel kernel, bh_shape shape,
  *
  * (in one line). status is ok or blocked. reason is none or a bh_reason_name. shared is static +
  * dynamic bytes. resident is the number of blocks that can run at once (0: not determined). In the
- * name and in fix '|', '%', spaces and control characters are written as %7C and so on. BH_E_INVALID: `bytes`
- * is too small; BH_LINE_BYTES is always enough. preflight NULL: this thread's last refused launch;
- * BH_E_NOT_FOUND: there is none. */
+ * name and in fix '|', '%', spaces and control characters are written as %7C and so on.
+ * BH_E_INVALID: `bytes` is too small; BH_LINE_BYTES is always enough. preflight NULL: this thread's
+ * last refused launch; BH_E_NOT_FOUND: there is none. */
 enum { BH_LINE_BYTES = 2560 };
 BH_API bh_status bh_preflight_line(const bh_preflight *preflight, char *out, size_t bytes);
 

@@ -41,7 +41,7 @@
 #ifndef BULKHEAD_MANAGED_H
 #define BULKHEAD_MANAGED_H
 
-#include "core.h"
+#include "request.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -49,7 +49,8 @@ extern "C" {
 
 /* ---- allocating ---- */
 
-/* For bh_buffer_options.flags. The address is bh_buffer_info.pointer; bh_managed_map gives it too. */
+/* For bh_buffer_options.flags. The address is bh_buffer_info.pointer; bh_managed_map gives it
+ * too. */
 enum {
     BH_BUFFER_MANAGED = 1u << 8, /* a second copy in host memory, at the same address */
     BH_BUFFER_TRANSPARENT =
@@ -70,7 +71,7 @@ enum {
 /* Sets who may use the buffer from now on. Launches of others are refused with BH_E_BUSY. */
 BH_API bh_status bh_managed_attach(bh_buffer buffer, uint32_t attach, bh_lane lane);
 
-/* ---- mapping ---- */
+/* ---- mapping. Ranges have at least one byte, here and below. ---- */
 
 enum {
     BH_MAP_READ = 1,
@@ -81,8 +82,9 @@ enum {
 
 /* Makes `bytes` from byte `offset` on ready for the program. Waits for launches that write the
  * range, and with BH_MAP_WRITE also for those that read it. Maps for reading may overlap; a map for
- * writing overlaps no other (BH_E_BUSY). From the call on and while mapped, launches that write the
- * range are refused with BH_E_BUSY, and with BH_MAP_WRITE also those that read it. Suspect bytes
+ * writing overlaps no other (BH_E_BUSY). From the call on and while mapped, launches and transfers
+ * that write a page of the range are refused with BH_E_BUSY, and with BH_MAP_WRITE also those that
+ * read one. A page has bh_managed_info.page_bytes: work on other bytes of it counts. Suspect bytes
  * give BH_E_STALE unless they are discarded. A map keeps the memory alive, even after the buffer is
  * released and the device closed. */
 BH_API bh_status bh_managed_map(bh_buffer buffer, uint64_t offset, uint64_t bytes, uint32_t flags,
@@ -94,50 +96,42 @@ BH_API bh_status bh_managed_unmap(const void *pointer, uint64_t bytes);
 
 enum { BH_TO_DEVICE = 1, BH_TO_HOST = 2 };
 
-/* Moves what is newer on the other side now, as work on a lane. `device` is the buffer's, or zero.
- * With BH_BUFFER_DRIVER the driver itself does this, and follows the advice below. */
+/* Moves what is newer on the other side now, as work on a lane. With BH_BUFFER_DRIVER the driver
+ * does this. Of the options lane, after and the flags BH_SUBMIT_WAIT, BH_SUBMIT_NO_BLOCK and
+ * BH_SUBMIT_IDEMPOTENT are used; NULL: the defaults. Cancelling the ticket undoes no move. */
 BH_API bh_status bh_managed_prefetch(bh_buffer buffer, uint64_t offset, uint64_t bytes,
-                                     uint32_t where, bh_device device, bh_lane lane,
+                                     uint32_t where, const bh_submit_options *options,
                                      bh_ticket *out);
 
+/* How a range is used, as bits. */
 enum {
-    BH_ADVISE_READ_MOSTLY = 1, /* recorded; both copies are valid anyway until one is written */
-    BH_ADVISE_NOT_READ_MOSTLY = 2,
-    BH_ADVISE_PREFER_DEVICE = 3, /* at unmap, what the program wrote is sent to the device */
-    BH_ADVISE_PREFER_HOST = 4,   /* what a launch wrote is sent to the host right after it */
-    BH_ADVISE_PREFER_NONE = 5,
-    BH_ADVISE_ACCESSED_BY_DEVICE = 6, /* as BH_ADVISE_PREFER_DEVICE */
-    BH_ADVISE_NOT_ACCESSED_BY_DEVICE = 7,
-    BH_ADVISE_ACCESSED_BY_HOST = 8, /* as BH_ADVISE_PREFER_HOST */
-    BH_ADVISE_NOT_ACCESSED_BY_HOST = 9
-};
-/* The advice that applies to a byte, as bits. */
-enum {
-    BH_ADVICE_READ_MOSTLY = 1,
-    BH_ADVICE_PREFER_DEVICE = 2,
-    BH_ADVICE_PREFER_HOST = 4,
-    BH_ADVICE_ACCESSED_BY_DEVICE = 8,
-    BH_ADVICE_ACCESSED_BY_HOST = 16
+    BH_ADVISE_PREFER_DEVICE = 1u << 0, /* at unmap, what the program wrote is sent to the device */
+    BH_ADVISE_PREFER_HOST = 1u << 1,   /* what a launch wrote is sent to the host right after it */
+    /* With BH_BUFFER_DRIVER only: */
+    BH_ADVISE_READ_MOSTLY = 1u << 2,
+    BH_ADVISE_ACCESSED_BY_DEVICE = 1u << 3,
+    BH_ADVISE_ACCESSED_BY_HOST = 1u << 4
 };
 
-/* Says how a range is used. This changes when bytes move, never their values. */
+/* Sets the advice that holds for the range from now on, in place of what held before; 0: none. It
+ * changes when bytes move, never their values. With BH_BUFFER_DRIVER the driver gets it, and only
+ * one of the two preferences is possible. BH_E_UNSUPPORTED: it would have no effect on this buffer,
+ * or the driver refused it. */
 BH_API bh_status bh_managed_advise(bh_buffer buffer, uint64_t offset, uint64_t bytes,
-                                   uint32_t advice, bh_device device);
-BH_API bh_status bh_managed_advice(bh_buffer buffer, uint64_t offset, uint32_t *out);
+                                   uint32_t advice);
 
 /* ---- properties ---- */
 
 enum {
     BH_TRACKING_NONE = 0,       /* not transparent */
     BH_TRACKING_PAGES = 1,      /* the system reports which pages were written */
-    BH_TRACKING_ALL_WRITTEN = 2 /* it does not: all pages count as written */
+    BH_TRACKING_ALL_WRITTEN = 2 /* it does not (bh_device_limits.no_tracking), or the buffer is
+                                   untracked: all pages count as written */
 };
 
 typedef struct bh_managed_info {
     uint32_t size;
     uint32_t flags; /* BH_BUFFER_MANAGED ... */
-    void *pointer;
-    uint64_t bytes;
     uint64_t page_bytes;
     uint32_t tracking; /* BH_TRACKING_... */
     uint32_t attach;   /* BH_ATTACH_... */
@@ -156,11 +150,8 @@ typedef struct bh_managed_info {
     uint64_t prefetches;
 } bh_managed_info;
 
+/* Address and size: bh_buffer_get_info. */
 BH_API bh_status bh_managed_get_info(bh_buffer buffer, bh_managed_info *out);
-
-/* BH_OK: this system reports which pages of a transparent buffer were written. BH_E_UNSUPPORTED: it
- * does not, for the reason in bh_last_error. */
-BH_API bh_status bh_managed_tracking(void);
 
 #ifdef __cplusplus
 } /* extern "C" */

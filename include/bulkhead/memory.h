@@ -45,8 +45,8 @@ typedef struct bh_memory_info {
     uint64_t largest_free;   /* the largest contiguous free range */
     uint64_t bytes_unused;   /* in chunks without buffers: what bh_memory_trim can give back */
     uint64_t limit;          /* maximum of bytes_reserved */
-    uint64_t high_buffers;   /* peak of bytes_buffers since open, or since bh_memory_reset_peak */
-    uint64_t high_reserved;  /* peak of bytes_reserved, likewise */
+    uint64_t peak_buffers;   /* of bytes_buffers since open, or since bh_memory_reset_peak */
+    uint64_t peak_reserved;  /* of bytes_reserved, likewise */
     uint64_t allocations;    /* so far */
     uint64_t refusals;       /* allocations that failed because memory ran out */
     uint64_t trims;          /* chunks given back */
@@ -111,7 +111,7 @@ typedef struct bh_memory_tag {
     uint32_t reserved;
     uint64_t bytes; /* in buffers with this tag */
     uint64_t buffers;
-    uint64_t high;  /* peak of bytes since bh_memory_reset_peak */
+    uint64_t peak;  /* of bytes since bh_memory_reset_peak */
     uint64_t limit; /* 0: none */
     uint64_t allocations;
     char tag[BH_TAG_BYTES]; /* "": buffers without a tag */
@@ -155,7 +155,7 @@ typedef struct bh_host_pool_info {
     uint64_t bytes_taken;    /* in pieces that are handed out */
     uint64_t bytes_cooling;  /* given back, still used by queued work */
     uint64_t max_bytes;
-    uint64_t high_taken; /* peak of bytes_taken */
+    uint64_t peak_taken; /* of bytes_taken */
     uint64_t pieces_taken;
     uint64_t takes;         /* so far */
     uint64_t waits;         /* takes that had to wait */

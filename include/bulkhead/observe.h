@@ -35,8 +35,42 @@ extern "C" {
 
 /* ---- which devices there are ---- */
 
-/* Who may use a GPU (bh_device_info.compute_mode): anybody, one process, nobody. */
+/* Who may use a GPU: anybody, one process, nobody. */
 enum { BH_COMPUTE_DEFAULT = 0, BH_COMPUTE_EXCLUSIVE = 1, BH_COMPUTE_PROHIBITED = 2 };
+
+/* Numbers of the hardware and how it is set up. */
+typedef struct bh_device_limits {
+    uint32_t size;
+    uint32_t max_block[3];
+    uint32_t max_grid[3];
+    uint32_t max_lanes;
+    uint32_t max_param_bytes;      /* of one kernel: 32764; before CUDA 12.1 and sm_70 4096 */
+    uint32_t shared_per_block;     /* without opt-in */
+    uint32_t shared_per_block_max; /* with opt-in, which the library makes for every kernel */
+    uint32_t shared_per_multiprocessor;
+    uint32_t registers_per_block;
+    uint32_t registers_per_multiprocessor;
+    uint32_t max_threads_per_multiprocessor;
+    uint32_t max_blocks_per_multiprocessor;
+    uint32_t clock_khz;
+    uint32_t memory_clock_khz;
+    uint32_t memory_bus_bits;
+    uint32_t l2_bytes;
+    uint32_t async_engines;      /* copies that can run concurrently with kernels */
+    uint32_t concurrent_kernels; /* 1: kernels of different lanes run concurrently */
+    uint32_t cluster_launch;     /* 1: launches in clusters are supported */
+    uint32_t ecc;                /* 1: on */
+    uint32_t compute_mode;       /* BH_COMPUTE_... */
+    uint32_t mig;                /* 1: part of a GPU, a MIG instance */
+    uint32_t mps;                /* 1: shared with other programs by an MPS server */
+    int32_t priority_lowest;     /* of lanes; both 0: priorities have no effect */
+    int32_t priority_highest;
+    uint32_t reserved;
+    char no_tracking[192]; /* why this system does not report which pages of transparent buffers
+                              (managed.h) were written, so that all count as written; "": it does */
+} bh_device_limits;
+
+BH_API bh_status bh_device_get_limits(bh_device device, bh_device_limits *out);
 
 typedef struct bh_device_entry {
     uint32_t size;
@@ -44,32 +78,12 @@ typedef struct bh_device_entry {
     char device[32];  /* for bh_device_options.device */
     bh_error error;   /* if not: why */
     bh_device_info info;
+    bh_device_limits limits;
 } bh_device_entry;
 
 /* Every possible device, usable or not, with the reason. As bh_memory_list (memory.h). */
 BH_API bh_status bh_device_list(bh_device_entry *entries, size_t entry_size, size_t capacity,
                                 size_t *count);
-
-/* ---- the state of a device (see also bh_device_get_health) ---- */
-
-enum { BH_DEVICE_RUNNING = 1, BH_DEVICE_REPLACING = 2, BH_DEVICE_STOPPED = 3 };
-
-typedef struct bh_device_status {
-    uint32_t size;
-    uint32_t state;      /* BH_DEVICE_RUNNING ... */
-    uint64_t generation; /* of the worker: 1 at first, one more with each takeover */
-    uint64_t losses;
-    int32_t worker_pid; /* 0: there is none at the moment */
-    int32_t standby_pid;
-    uint32_t standby_ready; /* 1: a standby would take over at once */
-    uint32_t lanes;
-    uint64_t buffers;
-    uint64_t bytes_allocated; /* in buffers */
-    uint64_t bytes_reserved;  /* in chunks, and in the variables of modules */
-    char reason[256];         /* why it is stopped, or degraded: runs without a standby */
-} bh_device_status;
-
-BH_API bh_status bh_device_get_status(bh_device device, bh_device_status *out);
 
 /* Waits until all standbys are ready. BH_E_UNSUPPORTED: the device has none and gets none, because
  * it was opened so or because none can be kept (bh_device_info.no_standby, no room); the message
@@ -251,6 +265,27 @@ BH_API bh_status bh_device_get_report(bh_device device, uint64_t loss, char *tex
  * most recent 65,536 unless set. Older tickets still return their status. */
 BH_API bh_status bh_set_failure_limit(uint64_t count);
 
+/* ---- the times of one piece of work ---- */
+
+typedef struct bh_ticket_info {
+    uint32_t size;
+    bh_status status;    /* what bh_wait with a timeout of 0 returns */
+    uint64_t generation; /* of the worker that ran it; 0: not known */
+    uint32_t timed;      /* 1: the times below are known */
+    uint32_t lane_index; /* as in messages */
+    uint64_t queued_ns;  /* from submission until the worker took it */
+    uint64_t waiting_ns; /* from then until the device began, behind other work */
+    uint64_t device_ns;  /* that the device worked on it, measured by the device's own clock */
+} bh_ticket_info;
+
+/* Times are known of work that was submitted with BH_SUBMIT_TIMED and has completed with BH_OK, of
+ * the latest 1024 such requests of a lane, until the lane is released and opened again. The worker
+ * writes them just after it completes the work: the call waits for them for some milliseconds at
+ * most. They are lost if the worker is lost before it has written them. A write of plain memory of
+ * more than 512 KiB is several requests, whose device times are added; a read into plain memory is
+ * not timed. */
+BH_API bh_status bh_ticket_get_info(bh_ticket ticket, bh_ticket_info *out);
+
 /* ---- counters ----
  *
  * Always on; docs/counters.md describes each and its cost. They only increase (except queue_depth)
@@ -260,15 +295,13 @@ BH_API bh_status bh_set_failure_limit(uint64_t count);
 
 enum { BH_HISTOGRAM_BUCKETS = 28 };
 
-/* buckets[i] counts times of more than bh_histogram_limit(i - 1) and at most bh_histogram_limit(i)
- * nanoseconds: 256 << i, for the last one UINT64_MAX. */
+/* buckets[i] counts times of at most 256 << i ns that are in no bucket before it; the last one
+ * counts all longer times. */
 typedef struct bh_histogram {
     uint64_t count;
     uint64_t sum_ns;
     uint64_t buckets[BH_HISTOGRAM_BUCKETS];
 } bh_histogram;
-
-BH_API uint64_t bh_histogram_limit(uint32_t bucket);
 
 typedef struct bh_lane_counters {
     uint32_t size;
@@ -312,6 +345,7 @@ typedef struct bh_device_counters {
     uint64_t pool_hits;         /* of them, from existing chunks */
     uint64_t chunks_made;       /* requested from the device */
     uint64_t chunks_trimmed;    /* given back to it */
+    uint64_t bytes_between;     /* copied here from other devices by bh_buffer_copy */
     uint64_t losses;            /* of workers, for any cause */
     uint64_t faults;            /* losses by a fault of a kernel or a crash */
     uint64_t deadlines;         /* losses by a deadline */
@@ -334,12 +368,13 @@ typedef struct bh_device_counters {
 
 BH_API bh_status bh_device_get_counters(bh_device device, bh_device_counters *out);
 
-/* The counters of all open devices of this process, with a label for each, and those of the
- * process, as one page in the text format of Prometheus, version 0.0.4, with a NUL at the end.
- * *length gets the length without it. `text` may be NULL if capacity is 0, to get the length only;
- * allow for more, because it grows with counters and devices. BH_E_INVALID: it does not fit, and
- * nothing was written to text. */
-BH_API bh_status bh_prometheus(char *text, size_t capacity, size_t *length);
+/* The counters of these devices, with a label for each, and those of the process, as one page in
+ * the text format of Prometheus, version 0.0.4, with a NUL at the end. devices NULL and count 0:
+ * all that are open in this process. *length gets the length without the NUL. `text` may be NULL if
+ * capacity is 0, to get the length only; allow for more, because it grows with counters and
+ * devices. BH_E_INVALID: it does not fit, and nothing was written to text. */
+BH_API bh_status bh_prometheus(const bh_device *devices, size_t count, char *text, size_t capacity,
+                               size_t *length);
 
 /* ---- traces ---- */
 
@@ -361,30 +396,79 @@ BH_API bh_status bh_trace_stop(bh_device device);
  *                         of the variables of a module
  *   CHECK_USE_AFTER_FREE  in a buffer that was released
  *   CHECK_UNINITIALISED   a read of bytes of a buffer that nothing has written: no write, fill or
- *                         copy, no kernel
+ *                         copy, no kernel; or of shared or local memory of which the block, or the
+ *                         thread, has written nothing
  *   CHECK_RACE            two threads of a launch access the same bytes of global or shared memory,
  *                         one of them writes, not both atomically, and nothing orders the two.
  *                         What orders them: a barrier; for lanes of a warp a .sync operation;
- *                         between blocks a fence and an atomic or volatile access after it. Writes
- *                         of the same value do not race with each other.
- *   CHECK_BARRIER         lanes of one warp wait at different barriers
+ *                         between blocks a fence and an atomic or volatile access after it, all of
+ *                         a scope that includes both. Writes of the same value do not race with
+ *                         each other.
+ *   CHECK_BARRIER         a divergent barrier: lanes of one warp wait at different barriers, or
+ *                         threads at one that can never complete
  *
- * The message names the access, the thread and the line; for a race, both. A launch runs on one
- * thread, many times slower, and a race that does not show in this one order can be missed.
- * Released memory is not reused for a while, and buffers lie further apart.
+ *   CHECK_SHUFFLE         a shuffle from a lane that is not in the member mask or not there. Past
+ *                         the edge of the mask, up or down, is no error: sums do that, and do not
+ *                         use the value.
+ *   CHECK_ASYNC_COPY      a read of shared memory that a cp.async may still write, because its
+ *                         thread has not waited for it
+ *
+ * The message names the access, the thread and the line; for a race, both. The launch goes on after
+ * an error where it can (a read out of bounds gives zero, such a write is dropped), so that all
+ * errors are found at once: bh_device_list_findings has them, the ticket the first. Released memory
+ * is not reused for a while, and buffers lie further apart. Launches are a few times slower. A race
+ * that does not show in the one order in which threads ran can be missed. Launches of less than 50
+ * ms run on one thread, in the same order every time.
  *
  * BH_DEVICE_GUARD gives each buffer memory of its own, padded to 16 bytes, followed by unmapped
  * memory, on every kind of device. A kernel that runs past the end of a buffer beyond that padding,
  * or uses a released buffer, faults at once (BH_E_FAULT) and writes nowhere else. The CPU device
  * knows the address, and the message names the buffer: "12 bytes past the end of argument 0, a
  * buffer of f32[100]". A GPU does not report it: there the message names what the launch was given
- * and what was released last.
+ * and what was released last. Buffers are aligned to 16 bytes unless their options say more; what
+ * an alignment adds behind the end of a buffer is not guarded.
  *
  * The guard mode is for debugging: every allocation and release is a message to the worker, and
  * each buffer costs a descriptor and whole units of memory (64 KiB on the CPU device, 2 MiB on a
  * GPU). The memory before a buffer is mapped, for the part of such a unit that the buffer does not
  * fill. It cannot be combined with BH_DEVICE_CHECK, which finds more, but only on the CPU device.
  */
+
+/* A thread and what it executed. */
+typedef struct bh_finding_place {
+    uint32_t line;        /* of the PTX; 0: there is no such place */
+    uint32_t source_line; /* of `file`; 0: not known */
+    uint32_t access;      /* BH_ACCESS_IN: a read, BH_ACCESS_OUT: a write, both: an atomic */
+    uint32_t block[3];
+    uint32_t thread[3];
+    uint32_t reserved;
+    char file[64]; /* that the PTX was compiled from, without folders; "": not known */
+} bh_finding_place;
+
+/* An error that BH_DEVICE_CHECK found, once for each kind and instruction, and for each pair of
+ * instructions that race. */
+typedef struct bh_finding {
+    uint32_t size;
+    uint32_t bytes;   /* of the access; 0: it is none */
+    uint64_t address; /* of memory that all blocks share; else from the start of the block's shared
+                         or the thread's local memory */
+    uint32_t global;  /* 1: the former */
+    uint32_t reserved;
+    uint64_t count; /* how many times it happened */
+    char kind[64];  /* CHECK_RACE and so on, as in bh_error.device_name */
+    bh_finding_place here;
+    bh_finding_place other; /* of a race: the access before */
+    char kernel[128];
+    char message[512]; /* one sentence; with the buffer, if the address is in or near one */
+    char fix[256];
+} bh_finding;
+
+/* Everything that was found in the launch of a loss, in the order in which it was found; `loss` is
+ * bh_loss.number, 0 for the latest. A launch is ended after 100 findings, or when they happened a
+ * million times. As bh_memory_list (memory.h). BH_E_NOT_FOUND: there is no such loss, or it is no
+ * longer kept. A loss without checks has no findings. */
+BH_API bh_status bh_device_list_findings(bh_device device, uint64_t loss, bh_finding *entries,
+                                         size_t entry_size, size_t capacity, size_t *count);
 
 /* ---- the sandbox ----
  *

@@ -67,7 +67,15 @@ enum {
 /*
  * `height` rows of `width` bytes. A pitch is the distance between the starts of two rows, at least
  * the width. Offsets and pitches belong to the buffer or memory that is the target or the source;
- * for host memory an offset counts from the pointer.
+ * for host memory an offset counts from the pointer. With a width of 0 nothing is done.
+ *
+ * What a direction does not name below is ignored: `target` of a READ, `source` of a WRITE, and the
+ * source's offset and pitch of a FILL, whose pattern begins at `from`. Pitches of a single row are
+ * ignored too.
+ *
+ * A transfer is one piece of work, also where plain memory is moved in several parts: other work on
+ * the same bytes comes before all of it or after all of it. If another thread submits such work
+ * while the parts are being submitted, its call waits (BH_E_BUSY if it must not wait).
  *
  * Source and target must not overlap. Host memory that is not from bh_host_alloc is copied before
  * the call returns, if it is the source; as the target of a read it needs BH_SUBMIT_WAIT.

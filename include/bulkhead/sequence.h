@@ -2,7 +2,7 @@
 /*
  * bulkhead/sequence.h: work that is checked once and submitted many times. Stable.
  *
- * A prepared launch is one launch; a sequence is any number of launches and transfers that are
+ * A prepared launch is one launch; a sequence is up to 65,536 launches and transfers that are
  * submitted as one.
  *
  *     bh_status twice(bh_device gpu, bh_kernel scale, bh_kernel sum, bh_buffer x, bh_buffer other,
@@ -86,7 +86,7 @@ typedef struct bh_sequence {
 typedef struct bh_sequence_options {
     uint32_t size;
     uint32_t flags;   /* none yet */
-    const char *name; /* for messages, up to 63 bytes, copied; default "sequence 1" and so on */
+    const char *name; /* for messages, at most 63 bytes, copied; default "sequence 1" and so on */
 } bh_sequence_options;
 
 BH_API bh_status bh_sequence_begin(bh_device device, const bh_sequence_options *options,
@@ -98,9 +98,10 @@ BH_API bh_status bh_sequence_begin(bh_device device, const bh_sequence_options *
 BH_API bh_status bh_sequence_launch(bh_sequence sequence, bh_kernel kernel, bh_shape shape,
                                     bh_args args, const bh_launch_options *options,
                                     uint32_t *out_step);
-/* A transfer of one range. Its host memory is from bh_host_alloc or bh_host_pool_take; it is read or
- * written when the step runs, and cannot be freed or given back before the sequence is released
- * (BH_E_BUSY). Patterns have 1, 2, 4, 8 or 16 bytes. BH_E_UNSUPPORTED: rows with gaps. */
+/* A transfer of one range; with a width of 0 the step does nothing. Its host memory is from
+ * bh_host_alloc or bh_host_pool_take; it is read or written when the step runs, and cannot be freed
+ * or given back before the sequence is released (BH_E_BUSY). Patterns have 1, 2, 4, 8 or 16 bytes.
+ * BH_E_UNSUPPORTED: rows with gaps. */
 BH_API bh_status bh_sequence_add(bh_sequence sequence, const bh_request *request,
                                  uint32_t *out_step);
 /* Ends recording. On return the sequence is ready to be submitted. */
@@ -115,9 +116,9 @@ BH_API bh_status bh_sequence_bind(bh_sequence sequence, bh_buffer recorded, bh_b
 BH_API bh_status bh_sequence_set(bh_sequence sequence, uint32_t step, uint32_t argument,
                                  bh_arg value);
 
-/* If a step faults, the ticket's error names the sequence and the step; on a GPU it names the steps
- * that are possible causes, at most sixteen. A step that is refused ends the submission; the steps
- * before it have run. */
+/* If a step faults, the ticket's error names the sequence and the step, from 0 on; on a GPU it
+ * names the steps that are possible causes, at most sixteen. A step that is refused ends the
+ * submission; the steps before it have run. */
 BH_API bh_status bh_sequence_submit(bh_sequence sequence, const bh_submit_options *options,
                                     bh_ticket *out);
 /* Submitted work still runs. The handle is invalid at once. */

@@ -40,8 +40,8 @@ extern "C" {
 #endif
 
 /* For bh_buffer_options.flags. Shareable buffers have memory of their own: allocating and releasing
- * one is a message to the worker, and uses whole units of memory (64 KiB on the CPU device, 2 MiB on
- * a GPU). */
+ * one is a message to the worker, and uses whole units of memory (64 KiB on the CPU device, 2 MiB
+ * on a GPU). */
 enum { BH_BUFFER_SHAREABLE = 1u << 12 };
 
 enum { BH_SHARE_FDS = 2 }; /* the memory, and the page that says which tokens are valid */

@@ -3,8 +3,8 @@
  * SipHash-2-4, the one hash of bytes that is not SHA-256.
  *
  * With a secret key it is a signature that nobody without the key can compute or change: share
- * tokens need one, and no hash without a key can give it. With the fixed key of bh__checksum it is a
- * checksum, fast enough for each lookup of a compile: it tells keys of tables and damaged files
+ * tokens need one, and no hash without a key can give it. With the fixed key of bh__checksum it is
+ * a checksum, fast enough for each lookup of a compile: it tells keys of tables and damaged files
  * apart. It is then not resistant to deliberate collisions. Where a wrong match would matter, the
  * bytes are compared too, or base/sha256.h is used.
  */

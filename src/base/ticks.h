@@ -43,6 +43,11 @@ static inline uint64_t bh__ticks_ns(uint64_t ticks, uint64_t scale) {
     return (uint64_t)((wide)ticks * scale >> 32);
 }
 
+static inline uint64_t bh__ticks_of(uint64_t ns, uint64_t scale) {
+    __extension__ typedef unsigned __int128 wide;
+    return scale ? (uint64_t)(((wide)ns << 32) / scale) : 0;
+}
+
 /* Ticks from one time to a later one. Counters of two processors may differ by a few ticks. */
 static inline uint64_t bh__ticks_between(uint64_t from, uint64_t to) {
     return to > from ? to - from : 0;

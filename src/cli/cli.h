@@ -257,6 +257,7 @@ int bh__run_main(int count, char **list);
 int bh__demo_main(int count, char **list);
 int bh__doctor_main(int count, char **list);
 int bh__compile_main(int count, char **list);
+int bh__link_main(int count, char **list);
 int bh__cache_main(int count, char **list);
 
 /* Prints a help text (help.c). NULL: the overview. Returns false if there is no such topic. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `bulkhead compile`: CUDA C++ to PTX, cubin or LTO-IR, through the cache. */
+/* `bulkhead compile`: CUDA C++ to PTX, cubin or LTO-IR, through the cache. `bulkhead link`: several
+ * files to PTX or a cubin. */
 #include "source.h"
 
 #include <stdlib.h>
@@ -33,9 +34,20 @@ static const bh__option table[] = {
     BH__SOURCE_OPTIONS,
 };
 
+/* --ltoir, --name and --relocatable are for one source. */
+static const bh__option link_table[] = {
+    {'o', "output", "FILE", OPT_OUT},    {0, "ptx", NULL, OPT_PTX},
+    {0, "cubin", NULL, OPT_CUBIN},       {0, "timeout", "SECONDS", OPT_TIMEOUT},
+    {'v', "verbose", NULL, OPT_VERBOSE}, {0, "json", NULL, OPT_JSON},
+    {'h', "help", NULL, OPT_HELP},       BH__SOURCE_OPTIONS,
+};
+
 typedef struct compile {
+    bool links;
     bh__source source;
-    const char *file;
+    const char **files; /* owned array */
+    size_t file_count;
+    const char *file; /* of a compile */
     const char *out;
     bool verbose, json, help;
     bh_binary binary;
@@ -49,7 +61,8 @@ static bh_status set_output(compile *c, uint32_t output) {
     if (before != 0 && before != output) {
         bh__report_set(&c->error, BH_E_INVALID, "both %s and %s output were requested",
                        bh__source_output_text(before), bh__source_output_text(output));
-        return bh__report_fix(&c->error, "use only one of --ptx, --cubin and --ltoir");
+        return bh__report_fix(&c->error, c->links ? "use only one of --ptx and --cubin"
+                                                  : "use only one of --ptx, --cubin and --ltoir");
     }
     c->source.options.output = output;
     return BH_OK;
@@ -98,22 +111,26 @@ static bh_status take(compile *c, int id, const char *value) {
         c->help = true;
         return BH_OK;
     case BH__OPTIONS_OPERAND:
-        if (c->file == NULL) {
-            c->file = value;
+        c->files[c->file_count++] = value;
+        if (c->file == NULL || c->links) {
+            c->file = c->files[0];
             return BH_OK;
         }
         bh__report_set(&c->error, BH_E_INVALID, "two files were named: %.100s and %.100s", c->file,
                        value);
-        return bh__report_fix(&c->error, "compile them one by one");
+        return bh__report_fix(&c->error, "compile them one by one with --relocatable, or use "
+                                         "\"bulkhead link\"");
     default:
         return bh__source_take(&c->source, id, value, &c->error);
     }
 }
 
 static int parse(compile *c, int count, char **list) {
-    bh__options words = {.command = "compile",
-                         .table = table,
-                         .table_count = sizeof table / sizeof table[0],
+    size_t compile_count = sizeof table / sizeof table[0];
+    bh__options words = {.command = c->links ? "link" : "compile",
+                         .table = c->links ? link_table : table,
+                         .table_count =
+                             c->links ? sizeof link_table / sizeof link_table[0] : compile_count,
                          .list = list,
                          .count = count};
     for (;;) {
@@ -125,23 +142,21 @@ static int parse(compile *c, int count, char **list) {
     }
     if (c->help || c->file != NULL) return BH__EXIT_DONE;
     bh__report_set(&c->error, BH_E_INVALID, "no file was named");
-    bh__report_fix(&c->error,
-                   "write bulkhead compile FILE.cu; \"bulkhead compile --help\" has more");
+    bh__report_fix(&c->error, c->links
+                                  ? "write bulkhead link a.ptx b.cu; \"bulkhead link --help\" has "
+                                    "more"
+                                  : "write bulkhead compile FILE.cu; \"bulkhead compile --help\" "
+                                    "has more");
     return bh__report_usage(&c->error);
-}
-
-static bool ends_with(const char *text, const char *end) {
-    size_t length = strlen(text), tail = strlen(end);
-    return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
 /* By the extension of the output file; PTX by default. */
 static void choose_output(compile *c) {
     uint32_t *output = &c->source.options.output;
     if (*output != 0) return;
-    *output = c->out != NULL && ends_with(c->out, ".cubin")   ? BH_OUTPUT_CUBIN
-              : c->out != NULL && ends_with(c->out, ".ltoir") ? BH_OUTPUT_LTOIR
-                                                              : BH_OUTPUT_PTX;
+    *output = c->out != NULL && bh__source_ends_with(c->out, ".cubin")   ? BH_OUTPUT_CUBIN
+              : c->out != NULL && bh__source_ends_with(c->out, ".ltoir") ? BH_OUTPUT_LTOIR
+                                                                         : BH_OUTPUT_PTX;
 }
 
 static bh_status refuse_terminal(compile *c) {
@@ -170,8 +185,15 @@ static void print_json(const compile *c) {
     bh__json json;
     bh__json_begin(&json, stdout);
     bh__json_open(&json, '{');
-    bh__json_key(&json, "file");
-    bh__json_text(&json, c->file);
+    if (c->links) {
+        bh__json_key(&json, "files");
+        bh__json_open(&json, '[');
+        for (size_t i = 0; i < c->file_count; i++) bh__json_text(&json, c->files[i]);
+        bh__json_close(&json, ']');
+    } else {
+        bh__json_key(&json, "file");
+        bh__json_text(&json, c->file);
+    }
     bh__json_key(&json, "status");
     bh__json_text(&json, bh_status_name(c->error.status));
     if (c->error.status != BH_OK) {
@@ -228,6 +250,27 @@ static bh_status write_result(compile *c) {
     return status == BH_OK ? closed : status;
 }
 
+static bh_status take_result(compile *c) {
+    c->info = (bh_binary_info)BH_INIT(c->info);
+    return bh_binary_get_info(c->binary, &c->info) == BH_OK ? BH_OK : bh__report_library(&c->error);
+}
+
+static bh_status link_files(compile *c) {
+    bh__parts parts = {.source = &c->source,
+                       .files = c->files,
+                       .count = c->file_count,
+                       .output = c->source.options.output,
+                       .arch = c->source.options.arch,
+                       .quiet = c->json};
+    bh_status status = bh__parts_link(&parts, &c->binary, &c->error);
+    c->log = parts.log;
+    if (status == BH_OK) status = take_result(c);
+    if (status != BH_OK) return status;
+    if (!c->json) fputs(c->info.log, stderr);
+    if (c->verbose) print_verbose(c);
+    return write_result(c);
+}
+
 static bh_status compile_text(compile *c, const bh__bytes *text) {
     const char *name = c->source.options.name;
     if (bh_compile((const char *)text->data, &c->source.options, &c->binary) != BH_OK) {
@@ -238,8 +281,7 @@ static bh_status compile_text(compile *c, const bh__bytes *text) {
             bh__source_print_log(stderr, c->log, name, (const char *)text->data);
         return c->error.status;
     }
-    c->info = (bh_binary_info)BH_INIT(c->info);
-    if (bh_binary_get_info(c->binary, &c->info) != BH_OK) return bh__report_library(&c->error);
+    if (take_result(c) != BH_OK) return c->error.status;
     if (!c->json) bh__source_print_log(stderr, c->info.log, name, (const char *)text->data);
     if (c->verbose) print_verbose(c);
     return write_result(c);
@@ -251,9 +293,13 @@ static int execute(compile *c) {
     bh_status status = BH_OK;
     if (c->source.options.output != BH_OUTPUT_PTX && c->out == NULL && !c->json && isatty(1))
         status = refuse_terminal(c);
-    if (status == BH_OK) status = bh__source_read(c->file, &text, &c->error);
-    if (status == BH_OK) status = bh__source_ready(&c->source, c->file, &c->error);
-    if (status == BH_OK) status = compile_text(c, &text);
+    if (status == BH_OK && c->links) {
+        status = link_files(c);
+    } else if (status == BH_OK) {
+        status = bh__source_read(c->file, &text, &c->error);
+        if (status == BH_OK) status = bh__source_ready(&c->source, c->file, &c->error);
+        if (status == BH_OK) status = compile_text(c, &text);
+    }
     if (c->json) print_json(c);
     if (status != BH_OK) bh__report_print(&c->error);
     if (c->binary.id != 0) bh_binary_release(c->binary);
@@ -262,15 +308,26 @@ static int execute(compile *c) {
     return bh__report_exit(status);
 }
 
-int bh__compile_main(int count, char **list) {
+static int run(int count, char **list, bool links) {
     compile c;
     memset(&c, 0, sizeof c);
+    c.links = links;
+    c.files = calloc((size_t)count + 1, sizeof *c.files);
     int code = BH__EXIT_REFUSED;
-    if (bh__source_init(&c.source, count)) code = parse(&c, count, list);
+    if (bh__source_init(&c.source, count) && c.files != NULL) code = parse(&c, count, list);
     if (code == BH__EXIT_DONE && c.help)
-        bh__help_print(stdout, "compile");
+        bh__help_print(stdout, links ? "link" : "compile");
     else if (code == BH__EXIT_DONE)
         code = execute(&c);
     bh__source_free(&c.source);
+    free(c.files);
     return code;
+}
+
+int bh__compile_main(int count, char **list) {
+    return run(count, list, false);
+}
+
+int bh__link_main(int count, char **list) {
+    return run(count, list, true);
 }

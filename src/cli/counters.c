@@ -11,12 +11,12 @@ static void print_bytes(FILE *to, const char *name, uint64_t bytes) {
     if (bytes) fprintf(to, "  %-22s %s\n", name, bh__text_size(bytes, text));
 }
 
-/* Returns the upper limit of the bucket that contains this quantile. */
+/* Returns the upper limit of the bucket that contains this quantile; UINT64_MAX: it has none. */
 static uint64_t quantile(const bh_histogram *of, double share) {
     uint64_t below = 0;
-    for (uint32_t i = 0; i < BH_HISTOGRAM_BUCKETS; i++) {
+    for (uint32_t i = 0; i < BH_HISTOGRAM_BUCKETS - 1; i++) {
         below += of->buckets[i];
-        if ((double)below >= share * (double)of->count) return bh_histogram_limit(i);
+        if ((double)below >= share * (double)of->count) return UINT64_C(256) << i;
     }
     return UINT64_MAX;
 }

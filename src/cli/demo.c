@@ -220,7 +220,7 @@ static bh_status step_open(demo *d, const char *name) {
     title("1. Open a device");
     bh_device_options options = BH_INIT(options);
     bh_device_info info = BH_INIT(info);
-    bh_device_status state = BH_INIT(state);
+    bh_health state = BH_INIT(state);
     options.device = name;
     uint64_t start = bh__now_ns();
     if (bh_device_open(&options, &d->device) != BH_OK) return library_failed(d);
@@ -236,13 +236,13 @@ static bh_status step_open(demo *d, const char *name) {
         bh_kernel_get(d->module, "scribble", &d->scribble) != BH_OK ||
         bh_kernel_get(d->module, "endless", &d->endless) != BH_OK ||
         bh_device_wait_standby(d->device, PATIENCE_NS) != BH_OK ||
-        bh_device_get_status(d->device, &state) != BH_OK)
+        bh_device_get_health(d->device, &state) != BH_OK)
         return library_failed(d);
     char time[BH__TEXT];
     say("%s: %s", info.kind, info.name);
-    check(d, state.worker_pid > 0 && state.standby_ready == 1,
+    check(d, state.worker_pid > 0 && state.standbys_ready == 1,
           "worker %d started in %s, standby %d is ready", (int)state.worker_pid,
-          bh__text_time(opened, time), (int)state.standby_pid);
+          bh__text_time(opened, time), (int)state.standby_pids[0]);
     return BH_OK;
 }
 
@@ -354,8 +354,8 @@ static bh_status step_endless(demo *d) {
 }
 
 static bh_status step_close(demo *d) {
-    bh_device_status state = BH_INIT(state);
-    if (bh_device_get_status(d->device, &state) != BH_OK) return library_failed(d);
+    bh_health state = BH_INIT(state);
+    if (bh_device_get_health(d->device, &state) != BH_OK) return library_failed(d);
     check(d, state.losses == 2 && state.generation == 3,
           "two workers lost, the third one is at work");
     return BH_OK;

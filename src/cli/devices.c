@@ -15,31 +15,32 @@ __attribute__((format(printf, 2, 3))) static void row(const char *key, const cha
     va_end(list);
 }
 
-static const char *mode_name(const bh_device_info *info) {
+static const char *mode_name(const bh_device_limits *limits) {
     static const char *const names[] = {"default", "exclusive-process", "prohibited"};
-    return names[info->compute_mode < 3 ? info->compute_mode : 0];
+    return names[limits->compute_mode < 3 ? limits->compute_mode : 0];
 }
 
-static void print_speed(const bh_device_info *info) {
+static void print_speed(const bh_device_limits *limits) {
     char cache[BH__TEXT];
-    if (info->clock_khz != 0) row("clock", "%u MHz", info->clock_khz / 1000);
-    if (info->memory_bus_bits != 0)
-        row("memory bus", "%u bits at %u MHz", info->memory_bus_bits,
-            info->memory_clock_khz / 1000);
-    if (info->l2_bytes != 0) row("L2 cache", "%s", bh__text_size(info->l2_bytes, cache));
-    if (info->async_engines != 0) row("copy engines", "%u", info->async_engines);
+    if (limits->clock_khz != 0) row("clock", "%u MHz", limits->clock_khz / 1000);
+    if (limits->memory_bus_bits != 0)
+        row("memory bus", "%u bits at %u MHz", limits->memory_bus_bits,
+            limits->memory_clock_khz / 1000);
+    if (limits->l2_bytes != 0) row("L2 cache", "%s", bh__text_size(limits->l2_bytes, cache));
+    if (limits->async_engines != 0) row("copy engines", "%u", limits->async_engines);
 }
 
-static void print_multiprocessor(const bh_device_info *info) {
+static void print_multiprocessor(const bh_device_limits *limits) {
     char shared[BH__TEXT];
     row("  of each", "%u threads in %u block%s, %u registers, %s of shared memory",
-        info->max_threads_per_multiprocessor, info->max_blocks_per_multiprocessor,
-        info->max_blocks_per_multiprocessor == 1 ? "" : "s", info->registers_per_multiprocessor,
-        bh__text_size(info->shared_per_multiprocessor, shared));
+        limits->max_threads_per_multiprocessor, limits->max_blocks_per_multiprocessor,
+        limits->max_blocks_per_multiprocessor == 1 ? "" : "s", limits->registers_per_multiprocessor,
+        bh__text_size(limits->shared_per_multiprocessor, shared));
 }
 
 static void print_device(const bh_device_entry *entry) {
     const bh_device_info *info = &entry->info;
+    const bh_device_limits *limits = &entry->limits;
     if (entry->status != BH_OK) {
         printf("%s: cannot be used\n", entry->device);
         row("reason", "%s: %s", bh_status_name(entry->status), entry->error.message);
@@ -56,32 +57,32 @@ static void print_device(const bh_device_entry *entry) {
     if (info->pci[0] != '\0') row("PCI", "%s", info->pci);
     row("memory", "%s, %s free%s", bh__text_size(info->memory_total, total),
         bh__text_size(info->memory_free, spare),
-        !gpu        ? ""
-        : info->ecc ? ", ECC on"
-                    : ", ECC off");
+        !gpu          ? ""
+        : limits->ecc ? ", ECC on"
+                      : ", ECC off");
     if (gpu)
-        row("compute mode", "%s%s%s", mode_name(info), info->mig ? ", a MIG instance" : "",
-            info->mps ? ", shared by an MPS server" : "");
+        row("compute mode", "%s%s%s", mode_name(limits), limits->mig ? ", a MIG instance" : "",
+            limits->mps ? ", shared by an MPS server" : "");
     row("standby", "%s%s", info->no_standby[0] != '\0' ? "none: " : "yes", info->no_standby);
     row("sandbox", "%s%s", info->sandbox_lack[0] != '\0' ? "in part: " : "yes", info->sandbox_lack);
-    print_speed(info);
+    print_speed(limits);
     row("multiprocessors", "%u", info->multiprocessors);
-    print_multiprocessor(info);
+    print_multiprocessor(limits);
     row("warp", "%u threads", info->warp_size);
-    row("block", "up to %u threads, %u x %u x %u", info->max_threads_per_block, info->max_block[0],
-        info->max_block[1], info->max_block[2]);
-    row("grid", "up to %u x %u x %u blocks", info->max_grid[0], info->max_grid[1],
-        info->max_grid[2]);
+    row("block", "up to %u threads, %u x %u x %u", info->max_threads_per_block,
+        limits->max_block[0], limits->max_block[1], limits->max_block[2]);
+    row("grid", "up to %u x %u x %u blocks", limits->max_grid[0], limits->max_grid[1],
+        limits->max_grid[2]);
     row("shared memory", "%s a block, %s with opt-in",
-        bh__text_size(info->shared_per_block, shared),
-        bh__text_size(info->shared_per_block_max, shared_max));
-    row("registers", "%u a block", info->registers_per_block);
-    row("parameters", "up to %u bytes", info->max_param_bytes);
-    row("lanes", "up to %u", info->max_lanes);
-    if (info->priority_lowest != info->priority_highest)
-        row("priorities", "%d to %d", (int)info->priority_lowest, (int)info->priority_highest);
-    row("launches", "%s%s%s", info->concurrent_kernels ? "concurrent" : "one after the other",
-        info->cooperative ? ", cooperative" : "", info->cluster_launch ? ", in clusters" : "");
+        bh__text_size(limits->shared_per_block, shared),
+        bh__text_size(limits->shared_per_block_max, shared_max));
+    row("registers", "%u a block", limits->registers_per_block);
+    row("parameters", "up to %u bytes", limits->max_param_bytes);
+    row("lanes", "up to %u", limits->max_lanes);
+    if (limits->priority_lowest != limits->priority_highest)
+        row("priorities", "%d to %d", (int)limits->priority_lowest, (int)limits->priority_highest);
+    row("launches", "%s%s%s", limits->concurrent_kernels ? "concurrent" : "one after the other",
+        info->cooperative ? ", cooperative" : "", limits->cluster_launch ? ", in clusters" : "");
 }
 
 static void json_number(bh__json *json, const char *key, uint64_t number) {
@@ -113,33 +114,35 @@ static void json_bool(bh__json *json, const char *key, uint32_t value) {
     bh__json_bool(json, value != 0);
 }
 
-static void json_hardware(bh__json *json, const bh_device_info *info) {
+static void json_hardware(bh__json *json, const bh_device_info *info,
+                          const bh_device_limits *limits) {
     json_text(json, "uuid", info->uuid);
     json_text(json, "pci", info->pci);
-    json_bool(json, "ecc", info->ecc);
-    json_text(json, "compute_mode", mode_name(info));
-    json_bool(json, "mig", info->mig);
-    json_bool(json, "mps", info->mps);
+    json_bool(json, "ecc", limits->ecc);
+    json_text(json, "compute_mode", mode_name(limits));
+    json_bool(json, "mig", limits->mig);
+    json_bool(json, "mps", limits->mps);
     json_text(json, "no_standby", info->no_standby);
     json_text(json, "sandbox_lack", info->sandbox_lack);
     json_number(json, "driver_version", info->driver_version);
-    json_number(json, "clock_khz", info->clock_khz);
-    json_number(json, "memory_clock_khz", info->memory_clock_khz);
-    json_number(json, "memory_bus_bits", info->memory_bus_bits);
-    json_number(json, "l2_bytes", info->l2_bytes);
-    json_number(json, "registers_per_multiprocessor", info->registers_per_multiprocessor);
-    json_number(json, "shared_per_multiprocessor", info->shared_per_multiprocessor);
-    json_number(json, "max_threads_per_multiprocessor", info->max_threads_per_multiprocessor);
-    json_number(json, "max_blocks_per_multiprocessor", info->max_blocks_per_multiprocessor);
-    json_number(json, "async_engines", info->async_engines);
-    json_bool(json, "concurrent_kernels", info->concurrent_kernels);
-    json_bool(json, "cluster_launch", info->cluster_launch);
-    json_integer(json, "priority_lowest", info->priority_lowest);
-    json_integer(json, "priority_highest", info->priority_highest);
+    json_number(json, "clock_khz", limits->clock_khz);
+    json_number(json, "memory_clock_khz", limits->memory_clock_khz);
+    json_number(json, "memory_bus_bits", limits->memory_bus_bits);
+    json_number(json, "l2_bytes", limits->l2_bytes);
+    json_number(json, "registers_per_multiprocessor", limits->registers_per_multiprocessor);
+    json_number(json, "shared_per_multiprocessor", limits->shared_per_multiprocessor);
+    json_number(json, "max_threads_per_multiprocessor", limits->max_threads_per_multiprocessor);
+    json_number(json, "max_blocks_per_multiprocessor", limits->max_blocks_per_multiprocessor);
+    json_number(json, "async_engines", limits->async_engines);
+    json_bool(json, "concurrent_kernels", limits->concurrent_kernels);
+    json_bool(json, "cluster_launch", limits->cluster_launch);
+    json_integer(json, "priority_lowest", limits->priority_lowest);
+    json_integer(json, "priority_highest", limits->priority_highest);
 }
 
 static void json_device(bh__json *json, const bh_device_entry *entry) {
     const bh_device_info *info = &entry->info;
+    const bh_device_limits *limits = &entry->limits;
     bh__json_open(json, '{');
     json_text(json, "device", entry->device);
     json_text(json, "status", bh_status_name(entry->status));
@@ -156,15 +159,15 @@ static void json_device(bh__json *json, const bh_device_entry *entry) {
         json_number(json, "multiprocessors", info->multiprocessors);
         json_number(json, "warp_size", info->warp_size);
         json_number(json, "max_threads_per_block", info->max_threads_per_block);
-        json_three(json, "max_block", info->max_block);
-        json_three(json, "max_grid", info->max_grid);
-        json_number(json, "shared_per_block", info->shared_per_block);
-        json_number(json, "shared_per_block_max", info->shared_per_block_max);
-        json_number(json, "registers_per_block", info->registers_per_block);
-        json_number(json, "max_lanes", info->max_lanes);
-        json_number(json, "max_param_bytes", info->max_param_bytes);
+        json_three(json, "max_block", limits->max_block);
+        json_three(json, "max_grid", limits->max_grid);
+        json_number(json, "shared_per_block", limits->shared_per_block);
+        json_number(json, "shared_per_block_max", limits->shared_per_block_max);
+        json_number(json, "registers_per_block", limits->registers_per_block);
+        json_number(json, "max_lanes", limits->max_lanes);
+        json_number(json, "max_param_bytes", limits->max_param_bytes);
         json_bool(json, "cooperative", info->cooperative);
-        json_hardware(json, info);
+        json_hardware(json, info, limits);
     }
     bh__json_close(json, '}');
 }

@@ -118,16 +118,18 @@ static void check_sandbox(doctor *d) {
             strerror(-version));
 }
 
-static void check_tracking(doctor *d) {
-    if (bh_managed_tracking() == BH_OK) {
+/* Of the system: any device that can be opened has the answer. */
+static void check_tracking(doctor *d, const bh_device_entry *entries, size_t count) {
+    size_t i = 0;
+    while (i < count && entries[i].status != BH_OK) i++;
+    if (i == count) return;
+    if (entries[i].limits.no_tracking[0] == '\0')
         report(d, OK, NULL,
                "written pages can be tracked (userfaultfd, PAGEMAP_SCAN), for transparent buffers");
-        return;
-    }
-    bh_error why;
-    (void)bh_last_error(&why);
-    report(d, INFO, why.fix, "transparent managed buffers copy everything that a launch uses: %s",
-           why.message);
+    else
+        report(d, INFO, "run on Linux 6.7 or later with userfaultfd and /proc",
+               "transparent managed buffers copy everything that a launch uses: %s",
+               entries[i].limits.no_tracking);
 }
 
 static void check_limits(doctor *d) {
@@ -290,10 +292,10 @@ static bh_status try_kernel(bh_device device) {
 }
 
 static void find_worker_path(bh_device device, char *out, size_t size) {
-    bh_device_status state = BH_INIT(state);
+    bh_health state = BH_INIT(state);
     char link[64];
     snprintf(out, size, "unknown");
-    if (bh_device_get_status(device, &state) != BH_OK) return;
+    if (bh_device_get_health(device, &state) != BH_OK) return;
     snprintf(link, sizeof link, "/proc/%d/exe", (int)state.worker_pid);
     ssize_t length = readlink(link, out, size - 1);
     if (length >= 0)
@@ -362,7 +364,7 @@ static void check_use(doctor *d, const bh_device_entry *entry) {
             bh__text_size(info->memory_total, total));
     if (info->no_standby[0] != '\0')
         report(d, WARN,
-               info->mps
+               entry->limits.mps
                    ? "to have one, stop the MPS control daemon: echo quit | nvidia-cuda-mps-control"
                    : "to have one, as root: nvidia-smi -i NUMBER -c DEFAULT",
                "device %s: no standby: %s", entry->device, info->no_standby);
@@ -379,6 +381,7 @@ static void check_devices(doctor *d, const bh__nvidia *nvidia) {
         free(entries);
         return;
     }
+    check_tracking(d, entries, count < MAX_ENTRIES ? count : MAX_ENTRIES);
     for (size_t i = 0; i < count && i < MAX_ENTRIES; i++) {
         const bh_device_entry *entry = &entries[i];
         bool is_cpu = strcmp(entry->device, "cpu") == 0;
@@ -418,7 +421,6 @@ static void check_all(doctor *d) {
     check_memfd(d);
     check_pidfd(d);
     check_sandbox(d);
-    check_tracking(d);
     check_limits(d);
     bh__nvidia nvidia;
     bh__nvidia_look(&nvidia);

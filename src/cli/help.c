@@ -13,6 +13,7 @@ static const char overview[] =
     "  devices   list devices with limits, or why one is missing\n"
     "  run       load a kernel, launch it on arguments, print what it wrote\n"
     "  compile   CUDA C++ to PTX, cubin or LTO-IR, through the cache\n"
+    "  link      several files (PTX, CUDA C++, cubins, LTO-IR) to one, PTX or a cubin\n"
     "  cache     the cache of compiled kernels: stats, list, clear\n"
     "  demo      run kernels, crash one, and check that the data survives\n"
     "  doctor    check what is installed and what is missing\n"
@@ -38,10 +39,11 @@ static const char devices[] =
     "      --json   as a JSON object\n";
 
 static const char run[] =
-    "Usage: bulkhead run FILE [options] [--] ARG...\n"
+    "Usage: bulkhead run FILE... [options] [--] ARG...\n"
     "\n"
     "Loads FILE (PTX; CUDA C++, which is compiled first; a .cubin or .fatbin where the\n"
-    "device can run it), launches a kernel of it and prints the buffers it wrote.\n"
+    "device can run it), launches a kernel of it and prints the buffers it wrote. Several\n"
+    "files are linked first, as \"bulkhead link\" does.\n"
     "\n"
     "  -k, --kernel NAME        default: the only kernel in the file; of CUDA C++ also\n"
     "                           an expression like 'my_kernel<float, 256>'\n"
@@ -52,7 +54,8 @@ static const char run[] =
     "      --cooperative        all blocks at once, or none\n"
     "  -d, --device NAME        auto (default), cpu, cuda, cuda:N, or a list: cuda,cpu\n"
     "      --check              find accesses out of bounds, reads of memory that was never\n"
-    "                           written, and races; on the CPU device (then the default)\n"
+    "                           written, races, and more; on the CPU device (then the default)\n"
+    "      --sarif              --check, and what it found as SARIF 2.1.0 on standard output\n"
     "      --repeat N           launch N times on the same buffers, report the time\n"
     "      --timeout SECONDS    for all launches together, default 60\n"
     "      --json               one JSON object on standard output\n"
@@ -116,13 +119,13 @@ static const char compile[] =
     "  -D NAME[=VALUE]         define a macro\n"
     "  -I DIR                  where to look for headers, after the folder of FILE\n"
     "      --std=c++NN         14, 17 (default) or 20\n"
-    "      --arch=sm_NN        default sm_80\n"
+    "      --arch=sm_NN        default sm_80; compute_NN is that with PTX as output\n"
     "      --name EXPRESSION   a kernel like 'my_kernel<float, 256>'; -v prints its name\n"
     "      --compiler NAME     auto (default), nvrtc or clang\n"
     "      --fast-math         --ftz (denormals are flushed to zero)\n"
     "      --debug             --line-info\n"
     "      --max-registers N   of a thread, 16 to 255\n"
-    "      --relocatable       for linking\n"
+    "      --relocatable       for \"bulkhead link\", as nvcc -dc\n"
     "      --extra FLAG        passed to the compiler, if it is known to be safe\n"
     "      --unconfined        any flag, and any file may be included: for sources you trust\n"
     "      --no-cache          do not use the cache\n"
@@ -136,6 +139,35 @@ static const char compile[] =
     "Examples:\n"
     "  bulkhead compile kernel.cu -o kernel.ptx\n"
     "  bulkhead compile kernel.cu --cubin --arch=sm_90 -o kernel.cubin -v\n";
+
+static const char link[] =
+    "Usage: bulkhead link FILE... [options]\n"
+    "\n"
+    "Links PTX, and CUDA C++ (.cu), which is compiled to relocatable PTX first, to one PTX\n"
+    "text. That needs no software of NVIDIA's, and every device runs the result.\n"
+    "With --cubin it links PTX, cubins and LTO-IR to machine code, and LTO-IR also to PTX,\n"
+    "with nvJitLink (the CUDA toolkit).\n"
+    "PTX goes to standard output unless -o names a file.\n"
+    "\n"
+    "  -o, --output FILE       write the result there; .cubin sets the format\n"
+    "      --ptx               (default)\n"
+    "      --cubin             machine code for --arch=sm_NN, default that of the first file\n"
+    "      --max-registers N   of a thread, 16 to 255\n"
+    "      --no-cache          do not use the cache\n"
+    "      --timeout SECONDS   of each compile and of the link, default 60\n"
+    "  -v, --verbose           print the linker and cache hits\n"
+    "      --json              the same as JSON on standard output; the result goes to -o\n"
+    "For CUDA C++ (.cu):\n"
+    "  -D NAME[=VALUE]  -I DIR  --std=c++NN  --arch=sm_NN  and the other options of\n"
+    "  \"bulkhead compile\" for the compiler\n"
+    "\n"
+    "Names that are missing or defined twice, and declarations that do not agree, are\n"
+    "listed with their files and lines. Names without .visible, .weak, .common or .extern\n"
+    "(static in C++) belong to their file.\n"
+    "\n"
+    "Examples:\n"
+    "  bulkhead link main.cu math.cu -o program.ptx\n"
+    "  bulkhead link main.ptx math.ptx --cubin --arch=sm_90 -o program.cubin -v\n";
 
 static const char cache[] =
     "Usage: bulkhead cache [stats|list|clear] [--json]\n"
@@ -156,8 +188,8 @@ static const struct {
     const char *topic;
     const char *text;
 } texts[] = {
-    {"devices", devices}, {"run", run},         {"demo", demo},
-    {"doctor", doctor},   {"compile", compile}, {"cache", cache},
+    {"devices", devices}, {"run", run},   {"demo", demo},   {"doctor", doctor},
+    {"compile", compile}, {"link", link}, {"cache", cache},
 };
 
 bool bh__help_print(FILE *to, const char *topic) {

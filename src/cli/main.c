@@ -9,7 +9,8 @@ static const struct {
     int (*main)(int count, char **list);
 } commands[] = {
     {"devices", bh__devices_main}, {"run", bh__run_main},         {"demo", bh__demo_main},
-    {"doctor", bh__doctor_main},   {"compile", bh__compile_main}, {"cache", bh__cache_main},
+    {"doctor", bh__doctor_main},   {"compile", bh__compile_main}, {"link", bh__link_main},
+    {"cache", bh__cache_main},
 };
 
 #define COMMANDS (sizeof commands / sizeof commands[0])

@@ -141,6 +141,13 @@ void bh__result_json_rest(bh__run *run, bh__json *json) {
     fflush(run->printed);
     bh__json_key(json, "file");
     bh__json_text(json, run->options->file);
+    if (run->options->file_count > 1) {
+        bh__json_key(json, "files");
+        bh__json_open(json, '[');
+        for (size_t i = 0; i < run->options->file_count; i++)
+            bh__json_text(json, run->options->files[i]);
+        bh__json_close(json, ']');
+    }
     if (run->kernel_info.name[0] != '\0') {
         bh__json_key(json, "kernel");
         bh__json_text(json, run->kernel_info.name);

@@ -10,23 +10,6 @@
 
 /* ---- the kernel's file ---- */
 
-static bool starts_with(const bh__bytes *file, const char *bytes, size_t length) {
-    return file->size >= length && memcmp(file->data, bytes, length) == 0;
-}
-
-static bool ends_with(const char *text, const char *end) {
-    size_t length = strlen(text), tail = strlen(end);
-    return length >= tail && strcmp(text + length - tail, end) == 0;
-}
-
-/* By the file name, or by the contents of a file with another name. */
-static bool is_cuda_source(const char *path, const bh__bytes *file) {
-    if (ends_with(path, ".cu") || ends_with(path, ".cuh")) return true;
-    bool binary = starts_with(file, "\177ELF", 4) || starts_with(file, "\x50\xed\x55\xba", 4);
-    return !binary && memmem(file->data, file->size, "__global__", 10) != NULL &&
-           memmem(file->data, file->size, ".version", 8) == NULL;
-}
-
 static bh_status read_image(bh__run *run, bh__bytes *out) {
     const char *path = run->options->file;
     bh_status status = bh__file_read(path, out, &run->error);
@@ -77,6 +60,27 @@ static bh_status compile(bh__run *run, const bh__bytes *text, bh_module *module)
     return status;
 }
 
+/* Several files. A GPU runs PTX as the CPU device does; what is not PTX becomes a cubin. */
+static bh_status load_parts(bh__run *run, bh_module *module) {
+    bh__run_options *options = run->options;
+    bool gpu = strncmp(run->info.arch, "sm_", 3) == 0;
+    bh__parts parts = {.source = &options->source,
+                       .files = options->files,
+                       .count = options->file_count,
+                       .kernel = options->kernel,
+                       .output = gpu ? BH_OUTPUT_AUTO : BH_OUTPUT_PTX,
+                       .arch = gpu ? run->info.arch : NULL};
+    bh_binary binary;
+    if (gpu && options->source.options.arch == NULL) options->source.options.arch = run->info.arch;
+    bh_status status = bh__parts_link(&parts, &binary, &run->error);
+    free(parts.log);
+    if (status != BH_OK) return status;
+    status = bh_module_load_binary(run->device, binary, module);
+    if (status != BH_OK) bh__report_library(&run->error);
+    bh_binary_release(binary);
+    return status;
+}
+
 static bh_status load(bh__run *run, const bh__bytes *image, bh_module *module) {
     bh_device_options options = BH_INIT(options);
     /* The command ends after one kernel: a standby would never be used. */
@@ -93,7 +97,8 @@ static bh_status load(bh__run *run, const bh__bytes *image, bh_module *module) {
     run->info = (bh_device_info)BH_INIT(run->info);
     if (bh_device_get_info(run->device, &run->info) != BH_OK)
         return bh__report_library(&run->error);
-    if (is_cuda_source(run->options->file, image)) return compile(run, image, module);
+    if (run->options->file_count > 1) return load_parts(run, module);
+    if (bh__source_is_cuda(run->options->file, image)) return compile(run, image, module);
     if (bh_module_load(run->device, image->data, image->size, module) != BH_OK)
         return bh__report_library(&run->error);
     return BH_OK;
@@ -118,7 +123,7 @@ static void list_names(const bh_kernel *kernels, size_t count, char *out, size_t
 }
 
 static bh_status find_kernel(bh__run *run, bh_module module) {
-    const char *wanted = run->options->kernel, *file = run->options->file;
+    const char *wanted = run->options->kernel, *file = run->options->file_text;
     enum { NAMED = 64 }; /* in messages: more than fit into one */
     bh_kernel kernels[NAMED] = {0};
     size_t count = 0;
@@ -355,9 +360,9 @@ static bh_status watch_printed(bh__run *run) {
 }
 
 static bh_status execute(bh__run *run, bh_arg *list) {
-    bh__bytes image;
+    bh__bytes image = {NULL, 0};
     bh_module module;
-    bh_status status = read_image(run, &image);
+    bh_status status = run->options->file_count > 1 ? BH_OK : read_image(run, &image);
     if (status == BH_OK) status = load(run, &image, &module);
     free(image.data);
     if (status == BH_OK) status = find_kernel(run, module);
@@ -388,15 +393,19 @@ static int run_with(bh__run *run, bh_arg *list) {
     const bh__run_options *options = run->options;
     bh_status status = execute(run, list);
     bh__json json;
-    if (options->json) {
+    if (status != BH_OK) bh__findings_get(run);
+    if (options->json && !options->sarif) {
         bh__json_begin(&json, stdout);
         bh__json_open(&json, '{');
         if (status == BH_OK) status = bh__result_json_args(run, &json);
-    } else if (status == BH_OK) {
+    } else if (status == BH_OK && !options->sarif) {
         status = bh__result_print(run);
     }
     close_all(run, status == BH_OK);
-    if (options->json) {
+    if (options->sarif) {
+        bh__findings_sarif(run);
+    } else if (options->json) {
+        bh__findings_json(run, &json);
         bh__result_json_rest(run, &json);
         bh__json_close(&json, '}');
         bh__json_end(&json);
@@ -404,6 +413,8 @@ static int run_with(bh__run *run, bh_arg *list) {
         report_times(run);
     }
     if (run->error.status != BH_OK) bh__report_print(&run->error);
+    bh__findings_print(run);
+    free(run->findings);
     return bh__report_exit(run->error.status);
 }
 
@@ -413,10 +424,11 @@ static int run_options(bh__run_options *options) {
     bh_arg *list = calloc(count + 1, sizeof *list);
     run.buffers = calloc(count + 1, sizeof *run.buffers);
     run.outputs = calloc(count + 1, sizeof *run.outputs);
-    if (options->json) run.printed = open_memstream(&run.printed_text, &run.printed_size);
+    bool document = options->json || options->sarif; /* alone on standard output */
+    if (document) run.printed = open_memstream(&run.printed_text, &run.printed_size);
     int code = BH__EXIT_REFUSED;
     if (list == NULL || run.buffers == NULL || run.outputs == NULL ||
-        (options->json && run.printed == NULL)) {
+        (document && run.printed == NULL)) {
         bh__report_set(&run.error, BH_E_NO_HOST_MEMORY, "no memory for %zu arguments", count);
         bh__report_fix(&run.error, "free some memory");
         bh__report_print(&run.error);

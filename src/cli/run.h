@@ -6,15 +6,19 @@
 #include "source.h"
 
 typedef struct bh__run_options {
-    const char *file;
-    const char *kernel; /* NULL: the only one */
-    const char *device; /* NULL: auto */
+    const char *file;   /* the first one */
+    const char **files; /* owned array; several are linked */
+    size_t file_count;
+    char file_text[160]; /* for messages */
+    const char *kernel;  /* NULL: the only one */
+    const char *device;  /* NULL: auto */
     bh_shape shape;
     bool cooperative;
     bool check;
     bool counters;
     const char *trace; /* the trace file; NULL: none */
     bool json;
+    bool sarif; /* print findings, not results */
     bool help;
     bh__style style;
     uint64_t repeat; /* 0: --repeat was not given, one launch */
@@ -43,8 +47,20 @@ typedef struct bh__run {
     FILE *printed; /* collects what the kernel prints, for JSON; NULL: standard output */
     char *printed_text;
     size_t printed_size;
+    bh_finding *findings; /* Owned. With --check */
+    size_t finding_count;
     bh_error error; /* status BH_OK: none */
 } bh__run;
+
+/* ---- findings.c ---- */
+
+/* Called before the device is closed. */
+void bh__findings_get(bh__run *run);
+/* On standard error, if there are several; one alone is the error's message. */
+void bh__findings_print(const bh__run *run);
+/* Writes the member "findings" of the JSON document. */
+void bh__findings_json(const bh__run *run, bh__json *json);
+void bh__findings_sarif(const bh__run *run);
 
 /* Prints the counters that are not zero. */
 void bh__counters_print(FILE *to, bh_device device);

@@ -18,6 +18,7 @@ enum {
     OPT_REPEAT,
     OPT_TIMEOUT,
     OPT_JSON,
+    OPT_SARIF,
     OPT_HEX,
     OPT_ALL,
     OPT_COUNTERS,
@@ -37,6 +38,7 @@ static const bh__option table[] = {
     {0, "repeat", "N", OPT_REPEAT},
     {0, "timeout", "SECONDS", OPT_TIMEOUT},
     {0, "json", NULL, OPT_JSON},
+    {0, "sarif", NULL, OPT_SARIF},
     {0, "hex", NULL, OPT_HEX},
     {0, "all", NULL, OPT_ALL},
     {0, "counters", NULL, OPT_COUNTERS},
@@ -126,6 +128,9 @@ static bh_status take_option(bh__run_options *out, int id, const char *value, bh
     case OPT_JSON:
         out->json = true;
         break;
+    case OPT_SARIF:
+        out->sarif = out->check = true;
+        break;
     case OPT_HEX:
         out->style.hex = true;
         break;
@@ -160,14 +165,27 @@ static bh_status check_combination(const bh__run_options *options, bh_error *err
         return bh__report_fix(error, "write bulkhead run FILE.ptx ...; \"bulkhead run --help\" has "
                                      "examples");
     }
-    if (options->source_option != NULL && !is_cuda_source(options->file)) {
+    size_t sources = 0;
+    for (size_t i = 0; i < options->file_count; i++) sources += is_cuda_source(options->files[i]);
+    if (options->source_option != NULL && sources == 0) {
         const char *dashes = options->source_option[0] == '-' ? "" : "--";
         bh__report_set(error, BH_E_INVALID,
                        "%s%s applies to CUDA C++ sources (.cu) only, not to %.200s", dashes,
-                       options->source_option, options->file);
+                       options->source_option, options->file_text);
         return bh__report_fix(error, "remove %s%s", dashes, options->source_option);
     }
     return BH_OK;
+}
+
+/* A further file: by its extension, unless it is an argument such as in:f32:@x.ptx. */
+static bool is_file(const char *word) {
+    static const char *const ends[] = {".cu", ".cuh", ".ptx", ".cubin", ".fatbin", ".ltoir"};
+    const char *colon = strchr(word, ':'), *slash = strchr(word, '/');
+    const char *dot = strrchr(word, '.');
+    if (dot == NULL || (colon != NULL && (slash == NULL || colon < slash))) return false;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (strcmp(dot, ends[i]) == 0) return true;
+    return false;
 }
 
 static int parse_words(bh__options *words, bh__run_options *out, const char **operands,
@@ -176,17 +194,21 @@ static int parse_words(bh__options *words, bh__run_options *out, const char **op
     for (;;) {
         const char *value = NULL;
         int id = bh__options_next(words, &value, &error);
-        if (id == BH__OPTIONS_END) return BH__EXIT_DONE;
+        if (id == BH__OPTIONS_END) break;
         if (id == BH__OPTIONS_WRONG) return bh__report_usage(&error);
         if (id == BH__OPTIONS_OPERAND) {
-            if (out->file == NULL)
-                out->file = value;
+            if (out->file_count == 0 || (!words->only_operands && is_file(value)))
+                out->files[out->file_count++] = value;
             else
                 operands[(*operand_count)++] = value;
         } else if (take_option(out, id, value, &error) != BH_OK) {
             return bh__report_usage(&error);
         }
     }
+    if (out->file_count == 0) return BH__EXIT_DONE;
+    out->file = out->files[0];
+    bh__parts_text(out->files, out->file_count, out->file_text, sizeof out->file_text);
+    return BH__EXIT_DONE;
 }
 
 static int parse_args(bh__run_options *out, const char **operands, size_t count) {
@@ -219,7 +241,8 @@ int bh__run_options_parse(int count, char **list, bh__run_options *out) {
                          .list = list,
                          .count = count};
     const char **operands = calloc((size_t)count + 1, sizeof *operands);
-    if (!bh__source_init(&out->source, count) || operands == NULL) {
+    out->files = calloc((size_t)count + 1, sizeof *out->files);
+    if (!bh__source_init(&out->source, count) || operands == NULL || out->files == NULL) {
         free(operands);
         return BH__EXIT_REFUSED;
     }
@@ -236,5 +259,6 @@ int bh__run_options_parse(int count, char **list, bh__run_options *out) {
 void bh__run_options_free(bh__run_options *options) {
     for (size_t i = 0; i < options->arg_count; i++) bh__arg_free(&options->args[i]);
     free(options->args);
+    free(options->files);
     bh__source_free(&options->source);
 }

@@ -138,6 +138,22 @@ bh_status bh__source_read(const char *path, bh__bytes *out, bh_error *error) {
     return status;
 }
 
+static bool starts_with(const bh__bytes *file, const char *bytes, size_t length) {
+    return file->size >= length && memcmp(file->data, bytes, length) == 0;
+}
+
+bool bh__source_ends_with(const char *text, const char *end) {
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+bool bh__source_is_cuda(const char *path, const bh__bytes *file) {
+    if (bh__source_ends_with(path, ".cu") || bh__source_ends_with(path, ".cuh")) return true;
+    bool binary = starts_with(file, "\177ELF", 4) || starts_with(file, "\x50\xed\x55\xba", 4);
+    return !binary && memmem(file->data, file->size, "__global__", 10) != NULL &&
+           memmem(file->data, file->size, ".version", 8) == NULL;
+}
+
 /* ---- compiler logs ---- */
 
 /* Parses "NAME(12): ..." or "NAME:12:5: ...". The column is 0 if there is none. */
@@ -218,6 +234,6 @@ const char *bh__source_cache_text(uint32_t cache) {
 }
 
 const char *bh__source_output_text(uint32_t output) {
-    static const char *const texts[] = {"?", "PTX", "cubin", "LTO-IR"};
-    return output < 4 ? texts[output] : "?";
+    static const char *const texts[] = {"?", "PTX", "cubin", "PTX and cubin", "LTO-IR"};
+    return output < 5 ? texts[output] : "?";
 }

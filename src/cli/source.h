@@ -59,6 +59,27 @@ void bh__source_print_log(FILE *to, const char *log, const char *name, const cha
 /* Returns the log of this thread's last failed compile, which the caller frees, or NULL. */
 char *bh__source_last_log(void);
 
+bool bh__source_ends_with(const char *text, const char *end);
+/* By the file name, or by the contents of a file with another name. */
+bool bh__source_is_cuda(const char *path, const bh__bytes *file);
+
+/* Several files that become one program (parts.c). */
+typedef struct bh__parts {
+    bh__source *source; /* the options for CUDA C++ */
+    const char *const *files;
+    size_t count;
+    const char *kernel; /* of -k, may be a name expression; NULL: none */
+    uint32_t output;    /* of the link, BH_OUTPUT_... */
+    const char *arch;   /* of the link; NULL: that of the first part */
+    bool quiet;         /* logs are not printed */
+    char *log;          /* owned by the caller: of a compile or link that failed, else NULL */
+} bh__parts;
+
+/* Compiles what is CUDA C++ and links all. Prints logs. */
+bh_status bh__parts_link(bh__parts *parts, bh_binary *out, bh_error *error);
+/* "a.cu (and 2 other files)" */
+void bh__parts_text(const char *const *files, size_t count, char *out, size_t size);
+
 const char *bh__source_cache_text(uint32_t cache);
 const char *bh__source_output_text(uint32_t output);
 

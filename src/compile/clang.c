@@ -35,21 +35,32 @@ static bool add_file(bh__text *overlay, bool first, const char *name, bh__bytes 
     return true;
 }
 
-static bool build_overlay(const bh__compile *c, bh__text *overlay) {
-    const bh__compile_job *job = c->job;
-    bh__text_add(overlay, "{\"version\":0,\"case-sensitive\":true,\"use-external-names\":false,"
-                          "\"roots\":[{\"type\":\"directory\",\"name\":\"" BH__VIRTUAL_DEVICE
-                          "\",\"contents\":[");
+/* One of this program's own folders. */
+static bool add_folder(bh__text *overlay, const char *folder) {
+    bh__text_add(overlay,
+                 "{\"type\":\"directory\",\"name\":\"" BH__VIRTUAL_ROOT "/%s\",\"contents\":[",
+                 folder);
     bool first = true;
     for (size_t i = 0; i < bh__embedded_count; i++) {
         const bh__embedded *file = &bh__embedded_files[i];
-        if (strcmp(file->folder, "device") != 0) continue;
+        if (strcmp(file->folder, folder) != 0) continue;
         bh__bytes body = {file->data, (uint64_t)(file->end - file->data)};
         if (!add_file(overlay, first, file->name, body)) return false;
         first = false;
     }
+    bh__text_add(overlay, "]},");
+    return true;
+}
+
+static bool build_overlay(const bh__compile *c, bh__text *overlay) {
+    const bh__compile_job *job = c->job;
+    bh__text_add(overlay, "{\"version\":0,\"case-sensitive\":true,\"use-external-names\":false,"
+                          "\"roots\":[");
+    if (!add_folder(overlay, "device") || !add_folder(overlay, "standard") ||
+        !add_folder(overlay, "hosted"))
+        return false;
     bh__text_add(overlay,
-                 "]},{\"type\":\"directory\",\"name\":\"" BH__VIRTUAL_MEMORY "\",\"contents\":[");
+                 "{\"type\":\"directory\",\"name\":\"" BH__VIRTUAL_MEMORY "\",\"contents\":[");
     for (size_t i = 0; i < job->header_names.count; i++) {
         if (!add_file(overlay, i == 0, bh__chars(job->header_names.list[i]),
                       job->header_bodies.list[i]))
@@ -118,6 +129,37 @@ static bh_status refuse_arch(bh__compile *c, const char *path) {
                     bh__chars(c->job->arch), known.used ? known.data : "none");
 }
 
+/* What bulkhead_hosted.h says. */
+static const char no_host_library[] = "the C++ library of the host is not installed";
+
+static bool has_crashed(const bh__child_end *end, const char *log) {
+    /* If a signal ends the front end, the driver reports it and has the signal in its status. */
+    return end->signal != 0 || end->exit_code > 128 || strstr(log, "due to signal") ||
+           strstr(log, "PLEASE submit a bug report") != NULL;
+}
+
+/* The flag that clang does not know; NULL: none. */
+static const char *unknown_flag(const char *log) {
+    static const char *const texts[] = {"error: unknown argument", "error: argument unused",
+                                        "Unknown command line argument",
+                                        "error: unsupported option"};
+    const char *found = NULL;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts && found == NULL; i++)
+        found = strstr(log, texts[i]);
+    return found;
+}
+
+static bool is_unknown_arch(const char *log) {
+    return strstr(log, "nsupported CUDA gpu architecture") || strstr(log, "nknown CUDA gpu");
+}
+
+/* The source does not compile, and it is not for another reason. */
+static bool is_source_error(const bh__compile *c, const bh__child_end *end) {
+    const char *log = bh__chars(c->answer->log);
+    return end->started && end->exit_code != 0 && !bh__is_memory_error(log) &&
+           !is_unknown_arch(log) && !has_crashed(end, log) && !unknown_flag(log);
+}
+
 static bh_status explain(bh__compile *c, const char *path, const bh__child_end *end) {
     const char *log = bh__chars(c->answer->log);
     bh_error *error = &c->answer->error;
@@ -131,21 +173,14 @@ static bh_status explain(bh__compile *c, const char *path, const bh__child_end *
     if (!end->started)
         return bh__fail(error, BH_E_UNSUPPORTED, "install clang 16 or later",
                         "%.200s cannot be started", path);
-    if (strstr(log, "nsupported CUDA gpu architecture") || strstr(log, "nknown CUDA gpu"))
-        return refuse_arch(c, path);
-    /* If a signal ends the front end, the driver reports it and has the signal in its status. */
-    bool crashed = end->signal != 0 || end->exit_code > 128 || strstr(log, "due to signal") ||
-                   strstr(log, "PLEASE submit a bug report") != NULL;
-    if (crashed) {
+    if (is_unknown_arch(log)) return refuse_arch(c, path);
+    if (has_crashed(end, log)) {
         int number = end->signal ? end->signal : end->exit_code > 128 ? end->exit_code - 128 : 0;
         return bh__fail(error, BH_E_COMPILE,
                         "make the source smaller until it compiles, and report what clang prints",
                         "clang crashed%s%s", number ? ": " : "", number ? strsignal(number) : "");
     }
-    const char *unknown = strstr(log, "error: unknown argument");
-    if (unknown == NULL) unknown = strstr(log, "error: argument unused");
-    if (unknown == NULL) unknown = strstr(log, "Unknown command line argument");
-    if (unknown == NULL) unknown = strstr(log, "error: unsupported option");
+    const char *unknown = unknown_flag(log);
     if (unknown != NULL && c->job->extra.count)
         return bh__fail(error, BH_E_INVALID, "leave it out, or see the flags that clang has",
                         "clang refuses the flags: %.*s", (int)strcspn(unknown, "\n"), unknown);
@@ -179,9 +214,16 @@ static bool open_files(bh__compile *c, files *f) {
     return f->source >= 0 && f->overlay >= 0 && f->dependencies >= 0;
 }
 
-static void build_command(const bh__compile *c, const char *path, const files *f, bh__words *argv) {
+static void close_files(const files *f) {
+    close(f->source);
+    close(f->overlay);
+    close(f->dependencies);
+}
+
+static void build_command(const bh__compile *c, const char *path, bool hosted, const files *f,
+                          bh__words *argv) {
     bh__words_add(argv, path);
-    bh__options_clang(c->job, argv);
+    bh__options_clang(c->job, hosted, argv);
     const char *name = bh__chars(c->job->name), *slash = strrchr(name, '/');
     if (name[0] == '/' && slash > name) { /* as if the source were read from there */
         bh__words_add(argv, "-iquote");
@@ -208,6 +250,46 @@ static bh_status finish(bh__compile *c, bh__bytes ptx) {
     return BH_OK;
 }
 
+/* Runs clang once. The reads of each run decide the result, so they are collected in `reads`. */
+static bh_status attempt(bh__compile *c, const char *path, bool hosted, bh__read_record *reads,
+                         bh__child_end *end) {
+    files f;
+    bh__words argv = {.arena = c->arena};
+    if (!open_files(c, &f)) return bh__compile_no_memory(c);
+    build_command(c, path, hosted, &f, &argv);
+    /* File times may be a tick behind this clock; a compiler takes longer than that to start. */
+    struct timespec since;
+    clock_gettime(CLOCK_REALTIME, &since);
+    bh__words_end(&argv);
+    if (argv.failed || !bh__child_run(c->arena, argv.list, f.source, end))
+        return bh__compile_no_memory(c);
+    bh__bytes search, dependencies = bh__read_file(c->arena, f.dependencies);
+    close_files(&f);
+    if (!split_errors(c, end->errors, &search) || dependencies.data == NULL)
+        return bh__compile_no_memory(c);
+    bh__read_record_from_clang(reads, c->job, dependencies, search, since);
+    if (reads->failed) return bh__compile_no_memory(c);
+    c->answer->reads = reads->list;
+    c->answer->read_count = reads->count;
+    return BH_OK;
+}
+
+/* Kernels alone need no library of the host, and compile faster and the same everywhere without.
+ * What does not compile so may be a whole program, which needs it. */
+static bh_status attempt_both(bh__compile *c, const char *path, bh__child_end *end) {
+    bh__read_record reads = {.arena = c->arena};
+    bh_status status = attempt(c, path, false, &reads, end);
+    if (status != BH_OK || !is_source_error(c, end)) return status;
+    bh__bytes log = c->answer->log;
+    bh__child_end first = *end;
+    status = attempt(c, path, true, &reads, end);
+    if (status == BH_OK && strstr(bh__chars(c->answer->log), no_host_library)) {
+        c->answer->log = log;
+        *end = first;
+    }
+    return status;
+}
+
 bh_status bh__compile_clang(bh__compile *c) {
     const char *path = bh__chars(c->job->compiler_path);
     bh_status status = check_headers(c);
@@ -220,28 +302,12 @@ bh_status bh__compile_clang(bh__compile *c) {
             return bh__fail(&c->answer->error, BH_E_UNSUPPORTED,
                             "install clang 16 or later, or NVRTC", "clang: %.300s", why);
     }
-    files f;
-    bh__words argv = {.arena = c->arena}, toolchain = {.arena = c->arena};
+    bh__words toolchain = {.arena = c->arena};
     bh__child_end end;
     bh__toolchain_add(&toolchain, path);
     status = bh__confine(c, &toolchain);
+    if (status == BH_OK) status = attempt_both(c, path, &end);
     if (status != BH_OK) return status;
-    if (!open_files(c, &f)) return bh__compile_no_memory(c);
-    build_command(c, path, &f, &argv);
-    /* File times may be a tick behind this clock; a compiler takes longer than that to start. */
-    struct timespec since;
-    clock_gettime(CLOCK_REALTIME, &since);
-    bh__words_end(&argv);
-    if (argv.failed || !bh__child_run(c->arena, argv.list, f.source, &end))
-        return bh__compile_no_memory(c);
-    bh__bytes search, dependencies = bh__read_file(c->arena, f.dependencies);
-    if (!split_errors(c, end.errors, &search) || dependencies.data == NULL)
-        return bh__compile_no_memory(c);
-    bh__read_record reads = {.arena = c->arena};
-    bh__read_record_from_clang(&reads, c->job, dependencies, search, since);
-    if (reads.failed) return bh__compile_no_memory(c);
-    c->answer->reads = reads.list;
-    c->answer->read_count = reads.count;
     if (end.exit_code != 0) return explain(c, path, &end);
     if (end.output.count == 0)
         return bh__fail(&c->answer->error, BH_E_COMPILE, "see the log",

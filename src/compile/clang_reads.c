@@ -139,15 +139,17 @@ static char *next_dependency(bh__arena *arena, const char **at) {
 
 /* A header of this program's own or of the job's. */
 static void read_virtual(tracer *t, const bh__compile_job *job, const char *path) {
-    static const char device[] = BH__VIRTUAL_DEVICE "/", memory[] = BH__VIRTUAL_MEMORY "/";
-    if (strncmp(path, device, sizeof device - 1) == 0) {
+    static const char root[] = BH__VIRTUAL_ROOT "/", memory[] = BH__VIRTUAL_MEMORY "/";
+    if (strncmp(path, memory, sizeof memory - 1) != 0) {
         for (size_t i = 0; i < bh__embedded_count; i++) {
             const bh__embedded *file = &bh__embedded_files[i];
-            if (strcmp(file->folder, "device") == 0 &&
-                strcmp(file->name, path + sizeof device - 1) == 0)
+            const char *below = path + sizeof root - 1;
+            size_t folder = strlen(file->folder);
+            if (strncmp(below, file->folder, folder) == 0 && below[folder] == '/' &&
+                strcmp(file->name, below + folder + 1) == 0)
                 add_source(t, NULL, (const char *)file->data);
         }
-    } else if (strncmp(path, memory, sizeof memory - 1) == 0) {
+    } else {
         for (size_t i = 0; i < job->header_names.count; i++) {
             if (strcmp(bh__chars(job->header_names.list[i]), path + sizeof memory - 1) == 0)
                 add_source(t, NULL, bh__chars(job->header_bodies.list[i]));

@@ -25,6 +25,8 @@ bh_status bh__compile_probe(bh__compile *c);
 bh_status bh__compile_nvrtc(bh__compile *c);
 bh_status bh__compile_clang(bh__compile *c);
 bh_status bh__compile_link(bh__compile *c);
+/* Links the inputs, which are all PTX, to one PTX text, without nvJitLink. (link_ptx.c) */
+bh_status bh__compile_link_ptx(bh__compile *c, bh__bytes *out);
 
 /* The error for lack of memory in this program. */
 bh_status bh__compile_no_memory(bh__compile *c);
@@ -58,7 +60,8 @@ bh_status bh__flags_check(const bh__compile_job *job, bh_error *error);
 /* The PTX version to request from clang: 78 is 7.8. */
 unsigned bh__options_ptx_version(bh__arch arch);
 void bh__options_nvrtc(const bh__compile_job *job, bh__words *out);
-void bh__options_clang(const bh__compile_job *job, bh__words *out);
+/* `hosted`: with the C and C++ library of the host instead of this program's own headers. */
+void bh__options_clang(const bh__compile_job *job, bool hosted, bh__words *out);
 void bh__options_link(const bh__compile_job *job, bool lto, bh__words *out);
 
 /* ---- finding compilers ---- */
@@ -110,7 +113,7 @@ void bh__die_with(pid_t parent);
 /* ---- headers that come with this program ---- */
 
 typedef struct bh__embedded {
-    const char *folder; /* "device": for clang; "rtc": for NVRTC */
+    const char *folder; /* "device", "standard", "hosted": for clang; "rtc": for NVRTC */
     const char *name;   /* as included: "cuda_runtime.h" */
     const uint8_t *data;
     const uint8_t *end;
@@ -120,10 +123,12 @@ extern const bh__embedded bh__embedded_files[];
 extern const size_t bh__embedded_count;
 
 /* The folder in which compilers see these and the job's headers; it does not exist on disk. */
-#define BH__VIRTUAL_ROOT   "/__bulkhead__"
-#define BH__VIRTUAL_DEVICE BH__VIRTUAL_ROOT "/device"
-#define BH__VIRTUAL_RTC    BH__VIRTUAL_ROOT "/rtc"
-#define BH__VIRTUAL_MEMORY BH__VIRTUAL_ROOT "/memory"
+#define BH__VIRTUAL_ROOT     "/__bulkhead__"
+#define BH__VIRTUAL_DEVICE   BH__VIRTUAL_ROOT "/device"
+#define BH__VIRTUAL_STANDARD BH__VIRTUAL_ROOT "/standard"
+#define BH__VIRTUAL_HOSTED   BH__VIRTUAL_ROOT "/hosted"
+#define BH__VIRTUAL_RTC      BH__VIRTUAL_ROOT "/rtc"
+#define BH__VIRTUAL_MEMORY   BH__VIRTUAL_ROOT "/memory"
 
 /* ---- name expressions with clang (name_expressions.c) ---- */
 

@@ -154,7 +154,7 @@ static bool ran_out_of_memory(const bh__compile_job *job, bh__bytes said) {
 }
 
 static const char *compiler_name(const bh__compile_job *job) {
-    if (job->op == BH__COMPILE_LINK) return "nvJitLink";
+    if (job->op == BH__COMPILE_LINK) return job->compiler_path.count ? "nvJitLink" : "the linker";
     if (job->op == BH__COMPILE_PROBE) return "the search for compilers";
     return job->compiler == BH_COMPILER_CLANG ? "clang" : "NVRTC";
 }

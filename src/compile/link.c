@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Linking images with nvJitLink, loaded at run time. */
+/* Linking images: with nvJitLink, loaded at run time; or PTX to PTX, without it. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -103,25 +103,47 @@ static bh_status explain(bh__compile *c, int result, bh__link_kind kind, size_t 
                     (int)length, text);
 }
 
+typedef struct contents {
+    bool lto;  /* some input is LTO-IR */
+    bool text; /* all inputs are PTX */
+} contents;
+
+static bh_status refuse_input(bh__compile *c, size_t index) {
+    return bh__fail(&c->answer->error, BH_E_INVALID, "link PTX, cubins, fatbins and LTO-IR",
+                    "input %zu of %llu bytes is not an image that can be linked", index,
+                    (unsigned long long)c->job->inputs.list[index].count);
+}
+
+/* Some text: to link it to PTX shows best what is wrong with it. */
+static bool may_be_ptx(const bh__compile_job *job, bh__bytes image) {
+    return job->output == BH_OUTPUT_PTX && image.count > 0 &&
+           memchr(image.data, 0, image.count) == NULL;
+}
+
 /* Finds the kind of each input; refuses what cannot be linked. */
-static bh_status check_inputs(bh__compile *c, bh__link_kind *kinds, bool *lto) {
+static bh_status check_inputs(bh__compile *c, bh__link_kind *kinds, contents *found) {
     bh_error *error = &c->answer->error;
     bh__texts inputs = c->job->inputs;
     if (inputs.count == 0)
         return bh__fail(error, BH_E_INVALID, "give at least one image", "there is nothing to link");
     for (size_t i = 0; i < inputs.count; i++) {
         kinds[i] = bh__link_kind_of(inputs.list[i]);
-        if (kinds[i] == BH__LINK_UNKNOWN)
-            return bh__fail(error, BH_E_INVALID, "link PTX, cubins, fatbins and LTO-IR",
-                            "input %zu of %llu bytes is not an image that can be linked", i,
-                            (unsigned long long)inputs.list[i].count);
-        *lto = *lto || kinds[i] == BH__LINK_LTOIR;
+        if (kinds[i] == BH__LINK_UNKNOWN && !may_be_ptx(c->job, inputs.list[i]))
+            return refuse_input(c, i);
+        found->lto |= kinds[i] == BH__LINK_LTOIR;
+        found->text &= kinds[i] == BH__LINK_PTX || kinds[i] == BH__LINK_UNKNOWN;
     }
-    for (size_t i = 0; i < inputs.count && c->job->output == BH_OUTPUT_PTX; i++) {
-        if (kinds[i] != BH__LINK_LTOIR)
-            return bh__fail(error, BH_E_UNSUPPORTED, "ask for a cubin, or compile all to LTO-IR",
-                            "PTX can be linked from LTO-IR only, and input %zu is %s", i,
-                            bh__link_kind_name(kinds[i]));
+    for (size_t i = 0; i < inputs.count && !found->text; i++)
+        if (kinds[i] == BH__LINK_UNKNOWN) return refuse_input(c, i);
+    bool wants_ptx = c->job->output & BH_OUTPUT_PTX, both = c->job->output & BH_OUTPUT_CUBIN;
+    for (size_t i = 0; i < inputs.count && wants_ptx && !found->text; i++) {
+        bh__link_kind must_be = both || kinds[0] == BH__LINK_PTX ? BH__LINK_PTX : BH__LINK_LTOIR;
+        if (kinds[i] != must_be)
+            return bh__fail(error, BH_E_UNSUPPORTED,
+                            "ask for a cubin, or compile all parts to PTX or all to LTO-IR",
+                            "%s linked from parts that are all PTX%s, and input %zu is %s",
+                            both ? "PTX and a cubin together are" : "PTX is",
+                            both ? "" : " or all LTO-IR", i, bh__link_kind_name(kinds[i]));
     }
     return BH_OK;
 }
@@ -169,13 +191,22 @@ static bh_status run(bh__compile *c, const jitlink *link, const bh__link_kind *k
     return take_output(c, link, linker);
 }
 
+static bh_status link_without_nvjitlink(bh__compile *c) {
+    bh__words toolchain = {.arena = c->arena};
+    c->answer->version = bh__bytes_of(bh__text_format(
+        c->arena, "bulkhead %d.%d.%d", BH_VERSION_MAJOR, BH_VERSION_MINOR, BH_VERSION_PATCH));
+    bh_status status = bh__confine(c, &toolchain);
+    return status == BH_OK ? bh__compile_link_ptx(c, &c->answer->output) : status;
+}
+
 bh_status bh__compile_link(bh__compile *c) {
     bh_error *error = &c->answer->error;
     bh__link_kind *kinds = bh__arena_alloc(c->arena, c->job->inputs.count + 1, sizeof *kinds);
-    bool lto = false;
+    contents found = {.text = true};
     if (kinds == NULL) return bh__compile_no_memory(c);
-    bh_status status = check_inputs(c, kinds, &lto);
+    bh_status status = check_inputs(c, kinds, &found);
     if (status != BH_OK) return status;
+    if (found.text && c->job->output == BH_OUTPUT_PTX) return link_without_nvjitlink(c);
 
     bh__library library = {0};
     jitlink link = {0};
@@ -197,7 +228,9 @@ bh_status bh__compile_link(bh__compile *c) {
     bh__words options = {.arena = c->arena}, toolchain = {.arena = c->arena};
     bh__toolchain_add(&toolchain, library.path);
     status = bh__confine(c, &toolchain);
+    if (status == BH_OK && found.text && (c->job->output & BH_OUTPUT_PTX))
+        status = bh__compile_link_ptx(c, &c->answer->ptx);
     if (status != BH_OK) return status;
-    bh__options_link(c->job, lto, &options);
+    bh__options_link(c->job, found.lto, &options);
     return options.failed ? bh__compile_no_memory(c) : run(c, &link, kinds, &options);
 }

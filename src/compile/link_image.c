@@ -18,12 +18,12 @@ bh__link_kind bh__link_kind_of(bh__bytes image) {
     if (image.count >= 4 && memcmp(image.data, fatbin, 4) == 0) return BH__LINK_FATBIN;
     if (image.count >= 4 && memcmp(image.data, lto, 4) == 0) return BH__LINK_LTOIR;
     if (image.count >= 8 && memcmp(image.data, "!<arch>\n", 8) == 0) return BH__LINK_LIBRARY;
-    /* PTX: comments and blanks, then .version. */
+    /* PTX: comments, #line and blanks, then .version. */
     const char *at = (const char *)image.data, *end = at + image.count;
     while (at < end) {
         if (strchr(" \t\r\n", *at) != NULL && *at != 0) {
             at++;
-        } else if (end - at > 1 && at[0] == '/' && at[1] == '/') {
+        } else if (*at == '#' || (end - at > 1 && at[0] == '/' && at[1] == '/')) {
             while (at < end && *at != '\n') at++;
         } else if (end - at > 1 && at[0] == '/' && at[1] == '*') {
             for (at += 2; at < end && !(at[0] == '*' && end - at > 1 && at[1] == '/');) at++;

@@ -11,7 +11,7 @@
 enum { EXIT_USAGE = 2 };
 
 static void print_help(void) {
-    printf("bulkhead-compiler: compiles CUDA C++ with NVRTC or clang, and links with nvJitLink\n\n"
+    printf("bulkhead-compiler: compiles CUDA C++ with NVRTC or clang, and links\n\n"
            "libbulkhead starts this program, with a job at descriptor %d and room for the\n"
            "answer at descriptor %d. It is of no use when started by hand: see\n"
            "bulkhead compile.\n\n"

@@ -140,17 +140,10 @@ static void add_writes(bh__compile *c, const nvrtc *rtc, void *program) {
     free(record);
 }
 
-static bh_status take_output(bh__compile *c, const nvrtc *rtc, void *program) {
-    size_fn *size_of = rtc->ptx_size;
-    bytes_fn *bytes_of = rtc->ptx;
+/* Takes one output of the program. */
+static bh_status take(bh__compile *c, size_fn *size_of, bytes_fn *bytes_of, void *program,
+                      bh__bytes *out) {
     size_t size = 0;
-    if (c->job->output == BH_OUTPUT_CUBIN) {
-        size_of = rtc->cubin_size;
-        bytes_of = rtc->cubin;
-    } else if (c->job->output == BH_OUTPUT_LTOIR) {
-        size_of = rtc->ltoir_size;
-        bytes_of = rtc->ltoir;
-    }
     if (size_of(program, &size) != RESULT_OK || size == 0)
         return bh__fail(&c->answer->error, BH_E_COMPILE, "see the log",
                         "%s succeeded without output", bh__chars(c->answer->version));
@@ -160,14 +153,28 @@ static bh_status take_output(bh__compile *c, const nvrtc *rtc, void *program) {
         return bh__fail(&c->answer->error, BH_E_COMPILE, "see the log",
                         "%s does not return its output of %zu bytes", bh__chars(c->answer->version),
                         size);
-    if (c->job->output == BH_OUTPUT_PTX) size = strlen(bytes); /* NVRTC counts the NUL */
-    c->answer->output = (bh__bytes){(const uint8_t *)bytes, size};
-    if (c->job->output == BH_OUTPUT_CUBIN) add_writes(c, rtc, program);
-    if (c->job->output == BH_OUTPUT_PTX && c->job->max_registers) {
-        c->answer->output = bh__ptx_limit_registers(c, c->answer->output, c->job->max_registers);
-        if (c->answer->output.data == NULL) return bh__compile_no_memory(c);
-    }
+    *out = (bh__bytes){(const uint8_t *)bytes, size};
     return BH_OK;
+}
+
+static bh_status take_ptx(bh__compile *c, const nvrtc *rtc, void *program, bh__bytes *out) {
+    bh_status status = take(c, rtc->ptx_size, rtc->ptx, program, out);
+    if (status != BH_OK) return status;
+    out->count = strlen(bh__chars(*out)); /* NVRTC counts the NUL */
+    if (c->job->max_registers) *out = bh__ptx_limit_registers(c, *out, c->job->max_registers);
+    return out->data ? BH_OK : bh__compile_no_memory(c);
+}
+
+static bh_status take_output(bh__compile *c, const nvrtc *rtc, void *program) {
+    bh__bytes *out = &c->answer->output;
+    if (c->job->output == BH_OUTPUT_PTX) return take_ptx(c, rtc, program, out);
+    if (c->job->output == BH_OUTPUT_LTOIR)
+        return take(c, rtc->ltoir_size, rtc->ltoir, program, out);
+    bh_status status = take(c, rtc->cubin_size, rtc->cubin, program, out);
+    if (status == BH_OK) add_writes(c, rtc, program);
+    if (status == BH_OK && (c->job->output & BH_OUTPUT_PTX))
+        status = take_ptx(c, rtc, program, &c->answer->ptx);
+    return status;
 }
 
 static bh_status take_names(bh__compile *c, const nvrtc *rtc, void *program) {
@@ -299,6 +306,26 @@ static bh_status confine(bh__compile *c, const bh__library *library, bh__words *
     return bh__confine(c, &toolchain);
 }
 
+static bh_status create_and_run(bh__compile *c, const nvrtc *rtc, bh__words *names,
+                                bh__words *bodies, bh__words *options) {
+    void *program = NULL;
+    int result = rtc->create(&program, bh__chars(c->job->source), bh__chars(c->job->name),
+                             (int)names->count, bodies->list, names->list);
+    if (result != RESULT_OK) return explain(c, result);
+    /* The program is not destroyed: the process ends soon. */
+    return run(c, rtc, program, options);
+}
+
+/* The first error is in a header, not in the source itself. */
+static bool declares_host_functions(const bh__compile *c) {
+    const char *log = bh__chars(c->answer->log), *name = bh__chars(c->job->name);
+    const char *error = strstr(log, "host functions are not allowed in JIT mode");
+    if (error == NULL) return false;
+    size_t length = strlen(name);
+    while (error > log && error[-1] != '\n') error--;
+    return strncmp(error, name, length) != 0 || error[length] != '(';
+}
+
 bh_status bh__compile_nvrtc(bh__compile *c) {
     const bh__compile_job *job = c->job;
     bh__library library = {0};
@@ -316,10 +343,13 @@ bh_status bh__compile_nvrtc(bh__compile *c) {
     if (options.failed || !texts_as_words(c, job->header_names, &names) ||
         !texts_as_words(c, job->header_bodies, &bodies))
         return bh__compile_no_memory(c);
-    void *program = NULL;
-    int result = rtc.create(&program, bh__chars(job->source), bh__chars(job->name),
-                            (int)names.count, bodies.list, names.list);
-    if (result != RESULT_OK) return explain(c, result);
-    /* The program is not destroyed: the process ends soon. */
-    return run(c, &rtc, program, &options);
+    status = create_and_run(c, &rtc, &names, &bodies, &options);
+    if (status == BH_OK || !declares_host_functions(c)) return status;
+    /* Headers such as cuda.h declare functions of the host. NVRTC accepts them as functions of the
+     * device, which no kernel calls. */
+    bh__words_add(&options, "--device-as-default-execution-space");
+    c->answer->error = (bh_error){0};
+    c->answer->log = (bh__bytes){(const uint8_t *)"", 0};
+    return options.failed ? bh__compile_no_memory(c)
+                          : create_and_run(c, &rtc, &names, &bodies, &options);
 }

@@ -99,8 +99,11 @@ bh_status bh__options_check(const bh__compile_job *job, bh_error *error) {
     if (!bh__arch_read(name, &arch))
         return bh__fail(error, BH_E_INVALID, "give one such as sm_80, sm_90a or sm_120",
                         "'%.40s' is not an architecture", name);
-    if (job->output < BH_OUTPUT_PTX || job->output > BH_OUTPUT_LTOIR)
-        return bh__fail(error, BH_E_INVALID, "ask for BH_OUTPUT_PTX, _CUBIN or _LTOIR",
+    bool both = job->output == (BH_OUTPUT_PTX | BH_OUTPUT_CUBIN);
+    if (!both && job->output != BH_OUTPUT_PTX && job->output != BH_OUTPUT_CUBIN &&
+        job->output != BH_OUTPUT_LTOIR)
+        return bh__fail(error, BH_E_INVALID,
+                        "ask for BH_OUTPUT_PTX, _CUBIN or _LTOIR, or the first two together",
                         "output %u does not exist", job->output);
     if (job->flags & ~(uint32_t)KNOWN_FLAGS)
         return bh__fail(error, BH_E_INVALID, "use only flags of bulkhead.h",
@@ -132,7 +135,7 @@ void bh__options_nvrtc(const bh__compile_job *job, bh__words *out) {
     const char *arch = bh__chars(job->arch);
     /* A cubin is for one architecture; other outputs are for it and later ones. */
     bh__words_format(out, "--gpu-architecture=%s%s",
-                     job->output == BH_OUTPUT_CUBIN ? "sm_" : "compute_", arch + 3);
+                     job->output & BH_OUTPUT_CUBIN ? "sm_" : "compute_", arch + 3);
     bh__words_format(out, "--std=c++%u", job->standard);
     if (job->output == BH_OUTPUT_LTOIR) bh__words_add(out, "-dlto");
     if (job->flags & BH_COMPILE_RELOCATABLE) bh__words_add(out, "--relocatable-device-code=true");
@@ -153,20 +156,23 @@ void bh__options_nvrtc(const bh__compile_job *job, bh__words *out) {
 /* An installed toolkit is not used, and clang may warn about its version. */
 #define NO_TOOLKIT ("--cuda-path=" BH__VIRTUAL_ROOT)
 
-void bh__options_clang(const bh__compile_job *job, bh__words *out) {
-    static const char *const always[] = {"--no-default-config",
-                                         "-x",
-                                         "cuda",
-                                         "--cuda-device-only",
-                                         "-nocudainc",
-                                         "-nocudalib",
-                                         NO_TOOLKIT,
-                                         "-S",
-                                         "-O3",
-                                         "-fno-color-diagnostics",
-                                         "-fno-crash-diagnostics",
-                                         "-Werror=unused-command-line-argument",
-                                         "-Wno-unused-command-line-argument"};
+/* A library that device code can use: this program's own, or the host's with a few additions. */
+static void add_library(bool hosted, bh__words *out) {
+    static const char *const own[] = {"-nostdlibinc", "-isystem", BH__VIRTUAL_STANDARD};
+    static const char *const of_host[] = {"-D__BULKHEAD_HOSTED__=1", "-Xclang",
+                                          "-fcuda-allow-variadic-functions", "-isystem",
+                                          BH__VIRTUAL_HOSTED};
+    size_t count = hosted ? sizeof of_host / sizeof *of_host : sizeof own / sizeof *own;
+    for (size_t i = 0; i < count; i++) bh__words_add(out, hosted ? of_host[i] : own[i]);
+}
+
+void bh__options_clang(const bh__compile_job *job, bool hosted, bh__words *out) {
+    static const char *const always[] = {
+        "--no-default-config", "-x", "cuda", "--cuda-device-only", "-nocudainc", "-nocudalib",
+        NO_TOOLKIT, "-S", "-O3", "-fno-color-diagnostics", "-fno-crash-diagnostics",
+        /* warnings to NVIDIA's compilers too */
+        "-Wno-error=register", "-Wno-error=c++11-narrowing", "-Werror=unused-command-line-argument",
+        "-Wno-unused-command-line-argument"};
     bh__arch arch;
     if (!bh__arch_read(bh__chars(job->arch), &arch)) return;
     size_t count = sizeof always / sizeof *always;
@@ -201,6 +207,7 @@ void bh__options_clang(const bh__compile_job *job, bh__words *out) {
         bh__words_format(out, "-I%s", bh__chars(job->include_paths.list[i]));
     bh__words_add(out, "-isystem");
     bh__words_add(out, BH__VIRTUAL_DEVICE);
+    add_library(hosted, out);
     bh__words_add(out, "-include");
     bh__words_add(out, BH__VIRTUAL_DEVICE "/bulkhead_cuda.h");
     add_extra(job, out);

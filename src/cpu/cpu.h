@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "ptx/ptx.h"
+#include "wire/texture.h"
 #include "worker/device.h"
 
 extern const bh__device_ops bh__cpu_device;
@@ -51,6 +52,7 @@ typedef struct bh__cpu_view {
     bh__cpu_module *modules;
     bh__cpu_host *hosts;
     size_t module_count, host_count;
+    bh__ptx_heap *heap; /* or NULL */
 } bh__cpu_view;
 
 /* Makes the device's chunks, modules and hosts visible to lanes. If there is no memory, the old
@@ -106,14 +108,16 @@ void bh__cpu_unload_all(bh__device_instance *device);
 typedef struct bh__cpu_job {
     bh__device_instance *device;
     bh__ptx_grid grid;
-    uint64_t total; /* blocks */
+    uint64_t total; /* clusters; without clusters every block is one */
+    bh__ptx_workspace workspace;
     bool cooperative;
-    uint32_t share;        /* cooperative: blocks a thread takes at once */
-    _Atomic uint64_t next; /* the first block that is not taken */
+    uint32_t share;        /* cooperative: clusters a thread takes at once */
+    _Atomic uint64_t next; /* the first cluster that is not taken */
     _Atomic bool stop;     /* it has failed: blocks that still run must end */
     _Atomic bool failed;   /* the thread that sets it first says why: */
     bool faulted;          /* true: `fault`; false: `error` */
     bh__ptx_fault fault;
+    uint32_t findings; /* with checks: how many, of which `fault` is the first */
     bh_error error;
 
     /* Under the pool's lock. */
@@ -149,9 +153,9 @@ void bh__cpu_pool_dismiss(bh__cpu_pool *pool, bh__cpu_job *job);
 
 /* ---- launch.c ---- */
 
-/* Runs blocks of a job, beside other threads, until none are left. *block is the state of a block;
+/* Runs clusters of a job, beside other threads, until none are left. *cluster is the state of one;
  * it is created if NULL and kept for the next job. */
-void bh__cpu_job_help(bh__cpu_job *job, bh__ptx_block **block);
+void bh__cpu_job_help(bh__cpu_job *job, bh__ptx_cluster **cluster);
 /* Control thread. */
 bh_status bh__cpu_fit(bh__device_instance *device, const bh__fit_question *question,
                       bh_error *error, bh__fit *out);
@@ -161,25 +165,49 @@ enum { BH__CPU_ILLEGAL_ADDRESS = 700 };
 /* The illegal access of the launch that faulted; *bytes 0: not known. */
 void bh__cpu_fault_place(const bh__device_lane *lane, uint64_t *address, uint32_t *bytes);
 
+/* ---- texture.c ---- */
+
+/* The textures and surfaces of the launch that runs on a lane. */
+typedef struct bh__cpu_textures {
+    bh__ptx_textures all;
+    const bh__ptx_texture *list[BH_OBJECTS_MOST]; /* in order of their addresses */
+    bh__ptx_texture texture[BH_OBJECTS_MOST];
+} bh__cpu_textures;
+
+/* Makes those of a launch with BH__LAUNCH_OBJECTS, and writes their handles to its parameters. */
+bh_status bh__cpu_textures_make(bh__device_lane *lane, const bh__work *work, bh_error *error);
+
+/* ---- finding.c ---- */
+
+typedef struct bh__cpu_fault_kind {
+    int code;
+    const char *name, *fix;
+} bh__cpu_fault_kind;
+
+const bh__cpu_fault_kind *bh__cpu_fault_kind_of(bh__ptx_fault_kind kind, bool checked);
+uint32_t bh__cpu_findings(const bh__device_lane *lane, uint32_t first, bh_finding *out,
+                          uint32_t capacity);
+
 /* ---- copy.c ---- */
 
 bh_status bh__cpu_copy(bh__device_lane *lane, const bh__work *work, bh_error *error);
 
 /* ---- info.c ---- */
 
-void bh__cpu_info_fill(bh_device_info *info);
+void bh__cpu_info_fill(bh__device_facts *info);
 
 /* ---- the device and its lanes ---- */
 
 struct bh__device_instance {
     const bh__device_services *services; /* Borrowed */
-    bh_device_info info;
+    bh__device_facts info;
 
     /* Control thread: */
     bh__cpu_chunk *chunks;
     bh__cpu_module *modules;
     bh__cpu_host *hosts;
     size_t chunk_count, module_count, host_count;
+    bh__ptx_heap *heap; /* made when the first module that uses it is loaded, or NULL */
     uint64_t chunk_bytes;
     int available; /* for bh__available_bytes; opened before files are confined */
 
@@ -193,8 +221,9 @@ struct bh__device_lane {
     bh__device_instance *device;
     uint32_t index;
     bh__cpu_view *view;
-    bh__ptx_block *block; /* created at the first launch */
-    bh__ptx_check *check; /* with checks, the same */
+    bh__ptx_cluster *cluster; /* created at the first launch */
+    bh__ptx_check *check;     /* with checks, the same */
+    bh__cpu_textures textures;
     bh__cpu_job job;
 };
 

@@ -15,7 +15,7 @@ static const char *list_files(bh__file_list *out) {
 }
 
 static bh_status open_device(const bh__device_services *services, uint32_t index,
-                             bh_device_info *info, uint64_t *out_granularity, bh_error *error,
+                             bh__device_facts *info, uint64_t *out_granularity, bh_error *error,
                              bh__device_instance **out) {
     if (index != 0)
         return bh__fail(error, BH_E_NO_DEVICE, "open \"cpu\"",
@@ -49,6 +49,7 @@ static void close_device(bh__device_instance *device) {
     bh__cpu_pool_close(&device->pool);
     bh__cpu_unload_all(device);
     bh__cpu_unmap_all(device);
+    bh__ptx_heap_destroy(device->heap);
     bh__cpu_view *view = atomic_load(&device->view);
     bh__cpu_view_drop(device, &view);
     pthread_mutex_destroy(&device->view_lock);
@@ -73,7 +74,7 @@ static bh_status open_lane(bh__device_instance *device, const bh__lane_message *
 
 static void close_lane(bh__device_lane *lane) {
     bh__cpu_view_drop(lane->device, &lane->view);
-    if (lane->block) bh__ptx_block_destroy(lane->block);
+    if (lane->cluster) bh__ptx_cluster_destroy(lane->cluster);
     bh__ptx_check_destroy(lane->check);
     pthread_mutex_destroy(&lane->job.print_lock);
     free(lane);
@@ -109,4 +110,5 @@ const bh__device_ops bh__cpu_device = {
     .lane_close = close_lane,
     .execute = execute,
     .fault_place = bh__cpu_fault_place,
+    .findings = bh__cpu_findings,
 };

@@ -28,7 +28,7 @@ static void fill_name(char *name, size_t size) {
 }
 
 /* In /proc/meminfo sizes are in KiB, whatever the page size. */
-static void fill_memory(bh_device_info *info) {
+static void fill_memory(bh__device_facts *info) {
     FILE *file = fopen("/proc/meminfo", "re");
     char line[256];
     unsigned long long kib;
@@ -68,7 +68,7 @@ static uint32_t read_clock_khz(void) {
 
 /* A thread here corresponds to a multiprocessor of a GPU. It runs one block at a time; of a
  * cooperative launch it runs several, of any size, in turn. */
-static void fill_multiprocessor(bh_device_info *info) {
+static void fill_multiprocessor(bh__device_facts *info) {
     const uint32_t blocks = BH__CPU_BLOCKS_PER_PROCESSOR;
     info->registers_per_multiprocessor = blocks * info->registers_per_block;
     info->shared_per_multiprocessor = blocks * info->shared_per_block_max;
@@ -80,10 +80,10 @@ static void fill_multiprocessor(bh_device_info *info) {
     info->l2_bytes = cache > 0 && cache <= INT32_MAX ? (uint32_t)cache : 0;
 }
 
-void bh__cpu_info_fill(bh_device_info *info) {
+void bh__cpu_info_fill(bh__device_facts *info) {
     memset(info, 0, sizeof *info);
-    info->size = sizeof *info;
     info->cooperative = 1;
+    info->cluster_launch = 1;
     snprintf(info->kind, sizeof info->kind, "cpu");
     fill_name(info->name, sizeof info->name);
     snprintf(info->driver, sizeof info->driver, "bulkhead-cpu %d.%d.%d (interpreter)",

@@ -10,11 +10,12 @@
 typedef unsigned long long ull;
 
 enum {
-    STEP_BUDGET = 20000,       /* warp instructions between two polls for an end */
-    COOPERATIVE_BUDGET = 1000, /* fewer: a block that waits for others should not wait long */
-    CHECKED_BUDGET = 200000,   /* before other blocks are begun beside a checked one */
-    HELP_WORTH_NS = 20000,     /* waking helpers pays off when this much work is left */
-    BLOCK_KEEP_BYTES = 8 * 1024 * 1024 /* block states above this are not kept between launches */
+    STEP_BUDGET = 20000,         /* warp instructions between two polls for an end */
+    COOPERATIVE_BUDGET = 1000,   /* fewer: a block that waits for others should not wait long */
+    CHECKED_BUDGET = 200000,     /* before other blocks are begun beside a checked one */
+    HELP_WORTH_NS = 20000,       /* waking helpers pays off when this much work is left */
+    CHECKED_ALONE_NS = 50000000, /* a checked launch has no helpers for so long */
+    KEEP_BYTES = 8 * 1024 * 1024 /* states of clusters above this are not kept between launches */
 };
 
 /* ---- failures: the first one is reported ---- */
@@ -67,36 +68,33 @@ static void print(void *context, const char *text, size_t length) {
     pthread_mutex_unlock(&job->print_lock);
 }
 
-/* ---- running blocks ---- */
+/* ---- running clusters: without clusters every block is one ---- */
 
-static bool take_block(bh__cpu_job *job, uint64_t *out_index) {
+static bool take_cluster(bh__cpu_job *job, uint64_t *out_index) {
     /* Read first, so that the counter stays near the total. */
     if (atomic_load_explicit(&job->next, memory_order_relaxed) >= job->total) return false;
     *out_index = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed);
     return *out_index < job->total;
 }
 
-static bool begin_block(bh__cpu_job *job, bh__ptx_block **block, uint64_t index) {
+static bool begin_cluster(bh__cpu_job *job, bh__ptx_cluster **cluster, uint64_t index) {
     bh_error error;
-    if (!*block && !(*block = bh__ptx_block_create())) {
+    if (!*cluster && !(*cluster = bh__ptx_cluster_create())) {
         bh__fail(&error, BH_E_NO_HOST_MEMORY, "free memory in this machine",
                  "no memory to run a block of \"%.100s\"", job->grid.kernel->name);
         job_fail(job, &error);
         return false;
     }
-    const uint32_t *grid = job->grid.grid;
-    uint64_t row = index / grid[0];
-    bh_status status =
-        bh__ptx_block_begin(*block, &job->grid, (uint32_t)(index % grid[0]),
-                            (uint32_t)(row % grid[1]), (uint32_t)(row / grid[1]), &error);
+    bh_status status = bh__ptx_cluster_begin(*cluster, &job->grid, index, &error);
     if (status != BH_OK) job_fail(job, &error);
     return status == BH_OK;
 }
 
-/* Continues a block. False: nothing more of this job is to be run. */
-static bool step_block(bh__cpu_job *job, bh__ptx_block *block, uint64_t budget, bool *out_done) {
+/* Continues a cluster. False: nothing more of this job is to be run. */
+static bool step_cluster(bh__cpu_job *job, bh__ptx_cluster *cluster, uint64_t budget,
+                         bool *out_done) {
     bh__ptx_fault fault;
-    bh__ptx_outcome outcome = bh__ptx_block_step(block, budget, &fault);
+    bh__ptx_outcome outcome = bh__ptx_cluster_step(cluster, budget, &fault);
     *out_done = outcome == BH__PTX_DONE;
     if (outcome == BH__PTX_FAULTED) job_fault(job, &fault);
     if (outcome == BH__PTX_DONE) return true;
@@ -107,7 +105,7 @@ static bool step_block(bh__cpu_job *job, bh__ptx_block *block, uint64_t budget, 
 struct progress {
     bh__cpu_job *job;
     uint64_t began;
-    uint64_t done; /* blocks */
+    uint64_t done; /* clusters */
     bool called;
 };
 
@@ -123,13 +121,13 @@ static void consider_help(struct progress *progress, bool stuck) {
     }
 }
 
-/* `progress` is NULL for helpers, and for a launch of a single block. */
-static void run_blocks(bh__cpu_job *job, bh__ptx_block **block, struct progress *progress) {
+/* `progress` is NULL for helpers, and for a launch of a single cluster. */
+static void run_clusters(bh__cpu_job *job, bh__ptx_cluster **cluster, struct progress *progress) {
     uint64_t index;
-    while (!is_over(job) && take_block(job, &index)) {
-        if (!begin_block(job, block, index)) return;
+    while (!is_over(job) && take_cluster(job, &index)) {
+        if (!begin_cluster(job, cluster, index)) return;
         bool done;
-        while (step_block(job, *block, STEP_BUDGET, &done) && !done) {
+        while (step_cluster(job, *cluster, STEP_BUDGET, &done) && !done) {
             flush_print(job);
             if (progress) consider_help(progress, true);
         }
@@ -141,74 +139,82 @@ static void run_blocks(bh__cpu_job *job, bh__ptx_block **block, struct progress 
     }
 }
 
-/* Cooperative: every block is begun, and all of them run in turn. */
+/* Cooperative: every cluster is begun, and all of them run in turn. */
 static void run_together(bh__cpu_job *job) {
-    bh__ptx_block **blocks = calloc(job->total, sizeof *blocks);
+    bh__ptx_cluster **clusters = calloc(job->total, sizeof *clusters);
     size_t count = 0;
-    bool going = blocks != NULL;
-    if (!blocks) {
+    bool going = clusters != NULL;
+    if (!clusters) {
         bh_error error;
         bh__fail(&error, BH_E_NO_HOST_MEMORY, "free memory in this machine",
-                 "no memory for a list of %llu blocks", (ull)job->total);
+                 "no memory for a list of %llu clusters", (ull)job->total);
         job_fail(job, &error);
     }
     for (bool first = true; going; first = false) {
         /* Its share at first; then one in each round, in case no helpers join. */
         uint64_t index;
-        for (uint32_t i = 0; going && i < (first ? job->share : 1) && take_block(job, &index);
+        for (uint32_t i = 0; going && i < (first ? job->share : 1) && take_cluster(job, &index);
              i++) {
-            blocks[count] = NULL;
-            going = begin_block(job, &blocks[count], index);
-            count += blocks[count] != NULL;
+            clusters[count] = NULL;
+            going = begin_cluster(job, &clusters[count], index);
+            count += clusters[count] != NULL;
         }
         if (count == 0) break;
         for (size_t i = 0; going && i < count;) {
             bool done;
-            going = step_block(job, blocks[i], COOPERATIVE_BUDGET, &done);
+            going = step_cluster(job, clusters[i], COOPERATIVE_BUDGET, &done);
             if (!done) {
                 i++;
                 continue;
             }
-            bh__ptx_block_destroy(blocks[i]);
-            blocks[i] = blocks[--count];
+            bh__ptx_cluster_destroy(clusters[i]);
+            clusters[i] = clusters[--count];
         }
         flush_print(job);
     }
-    for (size_t i = 0; i < count; i++) bh__ptx_block_destroy(blocks[i]);
-    free(blocks);
+    for (size_t i = 0; i < count; i++) bh__ptx_cluster_destroy(clusters[i]);
+    free(clusters);
 }
 
-/* Checked blocks run one after the other. But one that takes long takes turns with those behind it,
- * in case it waits for them. */
-static void run_in_turn(bh__cpu_job *job, bh__ptx_block **spare) {
-    bh__ptx_block *blocks[BH__CPU_BLOCKS_PER_PROCESSOR];
+/* A short launch has no helpers, so that what is found is the same every time. */
+static void consider_checked_help(struct progress *progress) {
+    if (progress && bh__now_ns() - progress->began >= CHECKED_ALONE_NS)
+        consider_help(progress, true);
+}
+
+/* Checked clusters run one after the other. But one that takes long takes turns with those behind
+ * it, in case it waits for them. `progress` is NULL for helpers. */
+static void run_in_turn(bh__cpu_job *job, bh__ptx_cluster **spare, struct progress *progress) {
+    bh__ptx_cluster *clusters[BH__CPU_BLOCKS_PER_PROCESSOR];
     size_t count = 0;
     bool going = !is_over(job);
     while (going) {
         uint64_t index;
-        if (count < BH__CPU_BLOCKS_PER_PROCESSOR && take_block(job, &index)) {
-            blocks[count] = *spare;
+        if (count < BH__CPU_BLOCKS_PER_PROCESSOR && take_cluster(job, &index)) {
+            clusters[count] = *spare;
             *spare = NULL;
-            going = begin_block(job, &blocks[count], index);
-            count += blocks[count] != NULL;
+            going = begin_cluster(job, &clusters[count], index);
+            count += clusters[count] != NULL;
         }
         if (count == 0) break;
         for (size_t i = 0; going && i < count;) {
             bool done;
-            going = step_block(job, blocks[i], count == 1 ? CHECKED_BUDGET : STEP_BUDGET, &done);
+            going =
+                step_cluster(job, clusters[i], count == 1 ? CHECKED_BUDGET : STEP_BUDGET, &done);
             if (!done) {
                 i++;
                 continue;
             }
             if (*spare)
-                bh__ptx_block_destroy(blocks[i]);
+                bh__ptx_cluster_destroy(clusters[i]);
             else
-                *spare = blocks[i];
-            blocks[i] = blocks[--count];
+                *spare = clusters[i];
+            clusters[i] = clusters[--count];
         }
         flush_print(job);
+        consider_checked_help(progress);
     }
-    for (size_t i = 0; i < count; i++) bh__ptx_block_destroy(blocks[i]);
+    for (size_t i = 0; i < count; i++) bh__ptx_cluster_destroy(clusters[i]);
 }
 
 /* The approximate size of the state of one running block. */
@@ -223,20 +229,24 @@ static uint64_t block_bytes(const bh__ptx_grid *grid) {
     return bytes_of(grid->kernel, grid->block, grid->dynamic_shared);
 }
 
-static void trim_block(const bh__cpu_job *job, bh__ptx_block **block) {
-    if (*block && block_bytes(&job->grid) > BLOCK_KEEP_BYTES) {
-        bh__ptx_block_destroy(*block);
-        *block = NULL;
+static void trim_cluster(const bh__cpu_job *job, bh__ptx_cluster **cluster) {
+    uint64_t bytes = block_bytes(&job->grid) * bh__ptx_cluster_size(&job->grid);
+    if (*cluster && bytes > KEEP_BYTES) {
+        bh__ptx_cluster_destroy(*cluster);
+        *cluster = NULL;
     }
 }
 
-void bh__cpu_job_help(bh__cpu_job *job, bh__ptx_block **block) {
+void bh__cpu_job_help(bh__cpu_job *job, bh__ptx_cluster **cluster) {
     if (job->cooperative) {
         run_together(job);
         return;
     }
-    run_blocks(job, block, NULL);
-    trim_block(job, block);
+    if (job->grid.check)
+        run_in_turn(job, cluster, NULL);
+    else
+        run_clusters(job, cluster, NULL);
+    trim_cluster(job, cluster);
 }
 
 /* ---- checks ---- */
@@ -247,7 +257,33 @@ static bh_status refuse_shape(bh_error *error, const char *fix, const bh__ptx_ke
                     kernel->name, what, shape[0], shape[1], shape[2]);
 }
 
-static bh_status check_shape(const bh_device_info *info, const bh__ptx_kernel *kernel,
+static bool is_clustered(const uint32_t cluster[3]) {
+    return cluster[0] | cluster[1] | cluster[2];
+}
+
+/* The library has checked all this, and says more about what is wrong. */
+static bh_status check_cluster(const bh__ptx_kernel *kernel, const bh__launch_body *body,
+                               bh_error *error) {
+    const uint32_t *cluster = body->cluster, *grid = body->grid;
+    if (!is_clustered(cluster) && !kernel->cluster[0] && !kernel->needs_cluster) return BH_OK;
+    uint64_t size = 1;
+    for (int i = 0; i < 3; i++) {
+        if (cluster[i] == 0 || grid[i] % cluster[i] != 0)
+            return refuse_shape(error, "make the grid a multiple of the cluster", kernel,
+                                "a cluster must divide the grid", cluster);
+        if (kernel->cluster[0] && cluster[i] != kernel->cluster[i])
+            return refuse_shape(error, "launch it with the cluster it was compiled for", kernel,
+                                "a cluster must be the one that the kernel requires", cluster);
+        size *= cluster[i] < UINT16_MAX ? cluster[i] : UINT16_MAX;
+    }
+    if (size > kernel->max_cluster)
+        return bh__fail(error, BH_E_LAUNCH, "use smaller clusters",
+                        "kernel \"%.100s\" runs clusters of up to %u blocks, given %u x %u x %u",
+                        kernel->name, kernel->max_cluster, cluster[0], cluster[1], cluster[2]);
+    return BH_OK;
+}
+
+static bh_status check_shape(const bh__device_facts *info, const bh__ptx_kernel *kernel,
                              const bh__launch_body *body, bh_error *error) {
     const uint32_t *block = body->block;
     for (int i = 0; i < 3; i++) {
@@ -263,11 +299,9 @@ static bh_status check_shape(const bh_device_info *info, const bh__ptx_kernel *k
                             "%u x %u x %u",
                             kernel->name, kernel->required[0], kernel->required[1],
                             kernel->required[2], block[0], block[1], block[2]);
-        if (body->cluster[i] > 1)
-            return bh__fail(error, BH_E_UNSUPPORTED, "launch it without a cluster",
-                            "kernel \"%.100s\": the CPU device has no clusters of blocks",
-                            kernel->name);
     }
+    bh_status status = check_cluster(kernel, body, error);
+    if (status != BH_OK) return status;
     uint64_t threads = (uint64_t)block[0] * block[1] * block[2];
     uint32_t limit = kernel->max_threads < info->max_threads_per_block
                          ? kernel->max_threads
@@ -287,7 +321,7 @@ static bh_status check_shape(const bh_device_info *info, const bh__ptx_kernel *k
 }
 
 /* How many blocks with this much state can run at once; at least one. */
-static uint64_t resident_blocks(const bh_device_info *info, uint64_t bytes) {
+static uint64_t resident_blocks(const bh__device_facts *info, uint64_t bytes) {
     uint64_t max = (uint64_t)info->multiprocessors * BH__CPU_BLOCKS_PER_PROCESSOR;
     uint64_t in_memory = bytes ? info->memory_total / 4 / bytes : max;
     if (in_memory < max) max = in_memory;
@@ -297,11 +331,21 @@ static uint64_t resident_blocks(const bh_device_info *info, uint64_t bytes) {
 static bh_status check_residency(bh__cpu_job *job, bh_error *error) {
     uint64_t bytes = block_bytes(&job->grid);
     uint64_t max = resident_blocks(&job->device->info, bytes);
-    if (job->total <= max) return BH_OK;
+    uint64_t blocks = job->total * bh__ptx_cluster_size(&job->grid);
+    if (blocks <= max) return BH_OK;
     return bh__fail(error, BH_E_RESIDENCY, "use fewer blocks, each doing more, or smaller ones",
                     "kernel \"%.100s\": %llu blocks of about %llu bytes each cannot all run at "
                     "once; %llu can",
-                    job->grid.kernel->name, (ull)job->total, (ull)bytes, (ull)max);
+                    job->grid.kernel->name, (ull)blocks, (ull)bytes, (ull)max);
+}
+
+/* Only whole clusters can be resident. */
+static void fit_clusters(const uint32_t cluster[3], bh__fit *out) {
+    uint64_t size = 1;
+    for (int i = 0; i < 3; i++) size *= cluster[i] < UINT16_MAX ? cluster[i] : UINT16_MAX;
+    bool fits = size > 0 && size <= out->largest_cluster;
+    out->clusters = fits ? (uint32_t)(out->resident / size) : 0;
+    out->resident = out->clusters * size;
 }
 
 bh_status bh__cpu_fit(bh__device_instance *device, const bh__fit_question *question,
@@ -312,12 +356,14 @@ bh_status bh__cpu_fit(bh__device_instance *device, const bh__fit_question *quest
         return bh__fail(error, BH_E_INTERNAL, BH__CPU_DEFECT, "there is no kernel %u in module %u",
                         question->kernel, question->module);
     const bh__ptx_kernel *kernel = bh__ptx_kernel_at(module->code, question->kernel);
-    const bh_device_info *info = &device->info;
+    const bh__device_facts *info = &device->info;
     const uint32_t *block = question->block;
     uint64_t bytes = bytes_of(kernel, block, question->shared_bytes);
     uint32_t threads = block[0] * block[1] * block[2];
     *out = (bh__fit){.resident = resident_blocks(info, bytes)};
     out->blocks_per_multiprocessor = (uint32_t)(out->resident / info->multiprocessors);
+    out->largest_cluster = kernel->max_cluster;
+    if (is_clustered(question->cluster)) fit_clusters(question->cluster, out);
     /* Every processor has a block to run, of any size. Only threads of a partial warp are lost. */
     out->occupancy = (double)threads / ((threads + 31) / 32 * 32);
     if (!question->advice) return BH_OK;
@@ -333,56 +379,25 @@ bh_status bh__cpu_fit(bh__device_instance *device, const bh__fit_question *quest
 
 /* ---- results ---- */
 
-static const struct {
-    int code;
-    const char *name, *fix;
-} faults[] = {
-    [BH__PTX_FAULT_ADDRESS] = {BH__CPU_ILLEGAL_ADDRESS, "ILLEGAL_ADDRESS",
-                               "check the kernel's indices against the sizes of its buffers, and "
-                               "that every pointer it follows is one of a live buffer"},
-    [BH__PTX_FAULT_READ_ONLY] = {BH__CPU_ILLEGAL_ADDRESS, "ILLEGAL_ADDRESS",
-                                 "pass the buffer with BH_OUT or BH_INOUT if the kernel writes it"},
-    [BH__PTX_FAULT_MISALIGNED] = {716, "MISALIGNED_ADDRESS",
-                                  "align the address to the size of the access"},
-    [BH__PTX_FAULT_TRAP] = {719, "LAUNCH_FAILED", "see why the kernel executes a trap"},
-    [BH__PTX_FAULT_ASSERT] = {710, "ASSERT", "see why the assertion in the kernel does not hold"},
-    [BH__PTX_FAULT_BARRIER] = {719, "LAUNCH_FAILED",
-                               "let all threads of the block reach the same barriers"},
-    [BH__PTX_FAULT_STACK] = {714, "HARDWARE_STACK_ERROR",
-                             "nest calls less deep, or use a loop in place of recursion"},
-    [BH__PTX_FAULT_BAD_CALL] = {718, "INVALID_PC",
-                                "call only addresses of functions of the same module"},
-    [BH__PTX_FAULT_BOUNDS] = {BH__CPU_ILLEGAL_ADDRESS, "CHECK_OUT_OF_BOUNDS",
-                              "check the kernel's indices against the sizes of what it accesses"},
-    [BH__PTX_FAULT_FREED] = {BH__CPU_ILLEGAL_ADDRESS, "CHECK_USE_AFTER_FREE",
-                             "release a buffer only when no kernel is given its address any more"},
-    [BH__PTX_FAULT_UNINITIALISED] = {719, "CHECK_UNINITIALISED",
-                                     "write the buffer first, with bh_buffer_fill if with nothing "
-                                     "else"},
-    [BH__PTX_FAULT_RACE] = {719, "CHECK_RACE",
-                            "put a barrier between the two, or make both atomic; between blocks, a "
-                            "__threadfence and an atomic flag, or a launch for each"},
-    [BH__PTX_FAULT_DIVERGED] = {719, "CHECK_BARRIER",
-                                "let all threads of a warp reach the same __syncthreads together"},
-};
-
 static bh_status describe_fault(const bh__cpu_job *job, const bh__work *work, bh_error *error) {
     const bh__ptx_fault *fault = &job->fault;
-    size_t kind = (size_t)fault->kind < sizeof faults / sizeof *faults ? (size_t)fault->kind
-                                                                       : BH__PTX_FAULT_TRAP;
+    const bh__cpu_fault_kind *kind = bh__cpu_fault_kind_of(fault->kind, job->grid.check != NULL);
     const bh__launch_body *body = &work->u.launch;
+    char first[48] = "";
+    if (job->findings > 1)
+        snprintf(first, sizeof first, "finding 1 of %u: ", (unsigned)job->findings);
     bh__fail(
-        error, BH_E_FAULT, faults[kind].fix,
-        "kernel \"%.100s\" (launch %llu of lane %u, grid %u x %u x %u, block %u x %u x %u): %s",
+        error, BH_E_FAULT, kind->fix,
+        "kernel \"%.100s\" (launch %llu of lane %u, grid %u x %u x %u, block %u x %u x %u): %s%s",
         job->grid.kernel->name, (ull)work->sequence, work->lane, body->grid[0], body->grid[1],
-        body->grid[2], body->block[0], body->block[1], body->block[2], fault->text);
+        body->grid[2], body->block[0], body->block[1], body->block[2], first, fault->text);
     if (fault->kind == BH__PTX_FAULT_ASSERT) { /* also printed, as a GPU's driver does */
         const bh__device_services *services = job->device->services;
         char line[sizeof fault->text + 1];
         int length = snprintf(line, sizeof line, "%s\n", fault->text);
         services->print(services->context, line, (size_t)length);
     }
-    bh__fail_device_code(error, faults[kind].code, faults[kind].name);
+    bh__fail_device_code(error, kind->code, kind->name);
     return BH_E_FAULT;
 }
 
@@ -402,13 +417,22 @@ static bh_status find_kernel(const bh__cpu_view *view, const bh__work *work, bh_
                         "launch %llu of lane %u: there is no kernel %u in module %u",
                         (ull)work->sequence, work->lane, body->kernel, body->module);
     const bh__ptx_kernel *kernel = bh__ptx_kernel_at(module->code, body->kernel);
-    if (body->param_bytes != kernel->param_bytes)
+    if (body->param_bytes != kernel->param_bytes && !(body->flags & BH__LAUNCH_OBJECTS))
         return bh__fail(error, BH_E_LAUNCH, "pass the arguments that the kernel declares",
                         "kernel \"%.100s\" has %u bytes of parameters, given %u", kernel->name,
                         kernel->param_bytes, body->param_bytes);
     job->grid.image = module->image;
     job->grid.kernel = kernel;
     return BH_OK;
+}
+
+static void set_workspace(bh__cpu_job *job, bool cooperative) {
+    job->workspace = (bh__ptx_workspace){.size = sizeof job->workspace};
+    job->grid.workspace = (bh__ptx_range){0};
+    if (!cooperative) return;
+    job->grid.workspace = (bh__ptx_range){.base = (uint64_t)(uintptr_t)&job->workspace,
+                                          .size = sizeof job->workspace,
+                                          .writable = true};
 }
 
 static bh_status prepare(bh__device_lane *lane, const bh__work *work, bh_error *error) {
@@ -419,16 +443,23 @@ static bh_status prepare(bh__device_lane *lane, const bh__work *work, bh_error *
     if (status != BH_OK) return status;
     memcpy(job->grid.grid, body->grid, sizeof body->grid);
     memcpy(job->grid.block, body->block, sizeof body->block);
+    memcpy(job->grid.cluster, body->cluster, sizeof body->cluster);
     job->grid.dynamic_shared = body->shared_bytes;
     job->grid.params = work->params;
     job->grid.memory = &lane->view->memory;
+    job->grid.textures = NULL;
+    if (body->flags & BH__LAUNCH_OBJECTS) status = bh__cpu_textures_make(lane, work, error);
+    if (status != BH_OK) return status;
     job->grid.grid_id = atomic_fetch_add_explicit(&lane->device->launches, 1, memory_order_relaxed);
+    job->grid.heap = lane->view->heap;
     job->grid.print = print;
     job->grid.print_context = job;
     job->grid.stop = &job->stop;
-    job->total = (uint64_t)body->grid[0] * body->grid[1] * body->grid[2];
+    job->total = bh__ptx_cluster_count(&job->grid);
     job->cooperative = body->flags & BH_LAUNCH_COOPERATIVE && job->total > 1;
+    set_workspace(job, body->flags & BH_LAUNCH_COOPERATIVE);
     job->faulted = false;
+    job->findings = 0;
     atomic_store_explicit(&job->next, 0, memory_order_relaxed);
     atomic_store_explicit(&job->stop, false, memory_order_relaxed);
     atomic_store_explicit(&job->failed, false, memory_order_relaxed);
@@ -437,7 +468,7 @@ static bh_status prepare(bh__device_lane *lane, const bh__work *work, bh_error *
 
 static bh_status finish(bh__device_lane *lane, const bh__work *work, bh_error *error) {
     bh__cpu_job *job = &lane->job;
-    trim_block(job, &lane->block);
+    trim_cluster(job, &lane->cluster);
     if (job->print_bytes) flush_print(job);
     if (atomic_load(&job->failed)) {
         if (job->faulted) return describe_fault(job, work, error);
@@ -447,7 +478,18 @@ static bh_status finish(bh__device_lane *lane, const bh__work *work, bh_error *e
     return bh__cpu_killed(lane->device) ? BH_E_STOPPED : BH_OK;
 }
 
-/* Runs everything on this thread, so that the checks see the same order every time. */
+/* The first finding is the launch's error. A fault that ended the launch is the last of them. */
+static void use_findings(bh__device_lane *lane) {
+    bh__cpu_job *job = &lane->job;
+    uint32_t count;
+    const bh__ptx_finding *findings = bh__ptx_check_findings(lane->check, &count);
+    job->findings = count;
+    if (count == 0 || (atomic_load(&job->failed) && !job->faulted)) return;
+    atomic_store(&job->failed, true);
+    job->faulted = true;
+    job->fault = findings[0].fault;
+}
+
 static bh_status launch_checked(bh__device_lane *lane, const bh__work *work, bh_error *error) {
     bh__cpu_job *job = &lane->job;
     const char *name = job->grid.kernel->name;
@@ -460,9 +502,12 @@ static bh_status launch_checked(bh__device_lane *lane, const bh__work *work, bh_
         job->share = (uint32_t)job->total;
         run_together(job);
     } else {
-        run_in_turn(job, &lane->block);
+        struct progress progress = {.job = job, .began = bh__now_ns()};
+        run_in_turn(job, &lane->cluster, &progress);
+        bh__cpu_pool_dismiss(&lane->device->pool, job);
     }
     bool whole = bh__ptx_check_end(lane->check);
+    use_findings(lane);
     bh_status status = finish(lane, work, error);
     if (status != BH_OK || whole) return status;
     return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory, or check a smaller launch",
@@ -481,10 +526,10 @@ bh_status bh__cpu_launch(bh__device_lane *lane, const bh__work *work, bh_error *
         bh__cpu_pool_call(pool, job, job->total - 1);
         run_together(job);
     } else if (job->total == 1) {
-        run_blocks(job, &lane->block, NULL);
+        run_clusters(job, &lane->cluster, NULL);
     } else {
         struct progress progress = {.job = job, .began = bh__now_ns()};
-        run_blocks(job, &lane->block, &progress);
+        run_clusters(job, &lane->cluster, &progress);
     }
     bh__cpu_pool_dismiss(pool, job);
     return finish(lane, work, error);

@@ -158,6 +158,22 @@ static bh_status refuse_driver(const bh__chunk *chunk, int number, bh_error *err
                     bh__errno_text(number, reason, sizeof reason));
 }
 
+/* Maps bytes at a multiple of `align`: more than needed, of which both ends are given back. */
+static void *map_aligned(uint64_t bytes, uint64_t align) {
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), more = align > page ? align - page : 0, whole;
+    if (!bh__add_u64(bytes, more, &whole)) {
+        errno = ENOMEM;
+        return MAP_FAILED;
+    }
+    uint8_t *from = mmap(NULL, whole, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (from == MAP_FAILED || more == 0) return from;
+    uint64_t before = -(uintptr_t)from & (align - 1), after = more - before;
+    if (before) munmap(from, before);
+    if (after) munmap(from + before + bytes, after);
+    return from + before;
+}
+
 bh_status bh__cpu_driver_create(bh__device_instance *device, const bh__chunk *chunk,
                                 bh_error *error, uint64_t *out_address) {
     uint64_t available = bh__available_bytes(device->available);
@@ -169,8 +185,7 @@ bh_status bh__cpu_driver_create(bh__device_instance *device, const bh__chunk *ch
     bh__cpu_chunk *chunks = realloc(device->chunks, (device->chunk_count + 1) * sizeof *chunks);
     if (!chunks) return refuse_driver(chunk, ENOMEM, error);
     device->chunks = chunks;
-    void *memory = mmap(NULL, chunk->bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *memory = map_aligned(chunk->bytes, chunk->address);
     if (memory == MAP_FAILED) return refuse_driver(chunk, errno, error);
     bh__cpu_chunk *self = &chunks[device->chunk_count++];
     *self = (bh__cpu_chunk){.chunk = *chunk};

@@ -42,6 +42,8 @@ static bh_status describe(const bh__ptx_module *code, const bh__writes *writes, 
                                  .registers = kernel->registers,
                                  .max_threads = kernel->max_threads};
         memcpy(entry.required_block, kernel->required, sizeof entry.required_block);
+        memcpy(entry.required_cluster, kernel->cluster, sizeof entry.required_cluster);
+        entry.needs_cluster = kernel->needs_cluster;
         bh__blob_add_kernel(&blob, kernel->name, entry, params);
         free(params);
     }
@@ -60,11 +62,22 @@ static void module_free(bh__cpu_module *module) {
     bh__ptx_free(module->code);
 }
 
-static bh_status module_create(bh__cpu_module *module, const void *image, size_t bytes,
-                               bh_error *error, int *out_blob) {
+static bh_status make_heap(bh__device_instance *device, const bh__ptx_module *code,
+                           bh_error *error) {
+    if (device->heap || !bh__ptx_uses_heap(code)) return BH_OK;
+    device->heap = bh__ptx_heap_create(BH__PTX_HEAP_BYTES);
+    if (device->heap) return BH_OK;
+    return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory in this machine",
+                    "no memory for a kernel heap of %llu bytes",
+                    (unsigned long long)BH__PTX_HEAP_BYTES);
+}
+
+static bh_status module_create(bh__device_instance *device, bh__cpu_module *module,
+                               const void *image, size_t bytes, bh_error *error, int *out_blob) {
     bh_status status = bh__ptx_load(image, bytes, error, &module->code);
     if (status != BH_OK) return status;
     status = bh__ptx_image_create(module->code, error, &module->image);
+    if (status == BH_OK) status = make_heap(device, module->code, error);
     if (status == BH_OK) {
         bool any = bh__ptx_variable_count(module->code) > 0;
         bh__writes *writes = any ? bh__writes_of_ptx(image, bytes) : NULL;
@@ -108,7 +121,7 @@ bh_status bh__cpu_module_load(bh__device_instance *device, uint32_t id, const vo
         return bh__fail(error, BH_E_INTERNAL, BH__CPU_DEFECT, "module %u is loaded already", id);
     bh__cpu_module module = {.id = id};
     int blob = -1;
-    bh_status status = module_create(&module, image, bytes, error, &blob);
+    bh_status status = module_create(device, &module, image, bytes, error, &blob);
     if (status != BH_OK) return status;
     status = module_add(device, &module, error);
     if (status != BH_OK) {

@@ -43,7 +43,7 @@ static void name_thread(uint32_t number) {
 
 static void *pool_main(void *argument) {
     bh__cpu_pool *pool = argument;
-    bh__ptx_block *block = NULL;
+    bh__ptx_cluster *cluster = NULL;
     pthread_mutex_lock(&pool->lock);
     name_thread(pool->named++);
     while (!pool->closing) {
@@ -57,12 +57,12 @@ static void *pool_main(void *argument) {
         job->wanted--;
         job->helpers++;
         pthread_mutex_unlock(&pool->lock);
-        bh__cpu_job_help(job, &block);
+        bh__cpu_job_help(job, &cluster);
         pthread_mutex_lock(&pool->lock);
         if (--job->helpers == 0) pthread_cond_broadcast(&pool->left);
     }
     pthread_mutex_unlock(&pool->lock);
-    if (block) bh__ptx_block_destroy(block);
+    if (cluster) bh__ptx_cluster_destroy(cluster);
     return NULL;
 }
 

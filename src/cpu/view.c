@@ -69,6 +69,7 @@ static bh__cpu_view *view_create(const bh__device_instance *device) {
     fill_ranges(view, device->chunks, device->chunk_count);
     view->module_count = device->module_count;
     view->host_count = device->host_count;
+    view->heap = device->heap;
     if (view->module_count)
         memcpy(view->modules, device->modules, view->module_count * sizeof *view->modules);
     if (view->host_count)

@@ -143,7 +143,7 @@ static bh_status open_parts(bh__device_instance *device, uint32_t index, bh_erro
 }
 
 static bh_status open_device(const bh__device_services *services, uint32_t index,
-                             bh_device_info *info, uint64_t *out_granularity, bh_error *error,
+                             bh__device_facts *info, uint64_t *out_granularity, bh_error *error,
                              bh__device_instance **out) {
     bh__device_instance *device = calloc(1, sizeof *device);
     if (!device)
@@ -174,6 +174,7 @@ static bh_status open_device(const bh__device_services *services, uint32_t index
 
 static void close_device(bh__device_instance *device) {
     bh__cuda_sequences_free(device);
+    bh__cuda_textures_free(device);
     if (device->word_module) device->cu.module_unload(device->word_module);
     bh__cuda_unload_all(device);
     bh__cuda_unmap_all(device);
@@ -190,8 +191,13 @@ static void close_device(bh__device_instance *device) {
 static void drop_lane(bh__device_lane *lane) {
     const bh__driver *cu = &lane->device->cu;
     bh__cuda_train_free(lane);
+    bh__cuda_textures_retire(lane);
     for (uint32_t i = 0; i < BH__QUEUE_EVENTS; i++)
         if (lane->events[i]) cu->event_destroy(lane->events[i]);
+    for (uint32_t i = 0; i < BH__QUEUE_CLOCKS; i++) {
+        if (lane->clocks[i].begin) cu->event_destroy(lane->clocks[i].begin);
+        if (lane->clocks[i].end) cu->event_destroy(lane->clocks[i].end);
+    }
     if (lane->stream) cu->stream_destroy(lane->stream);
     free(lane);
 }
@@ -210,6 +216,11 @@ static bh_status open_lane(bh__device_instance *device, const bh__lane_message *
     for (uint32_t i = 0; result == BH__CU_OK && i < BH__QUEUE_EVENTS; i++)
         result = device->cu.event_create(&lane->events[i],
                                          BH__CU_EVENT_BLOCKING_SYNC | BH__CU_EVENT_NO_TIMING);
+    for (uint32_t i = 0; result == BH__CU_OK && i < BH__QUEUE_CLOCKS; i++) {
+        result = device->cu.event_create(&lane->clocks[i].begin, BH__CU_EVENT_DEFAULT);
+        if (result == BH__CU_OK)
+            result = device->cu.event_create(&lane->clocks[i].end, BH__CU_EVENT_DEFAULT);
+    }
     if (result != BH__CU_OK) {
         drop_lane(lane);
         return bh__cuda_fail(device, error, result, BH_E_NO_MEMORY, "open fewer lanes",
@@ -327,6 +338,36 @@ static void event_wait(bh__device_lane *lane, uint32_t slot) {
         cu->event_synchronize(lane->events[slot]);
 }
 
+static bh_status clock_record(bh__device_lane *lane, bh__cu_event event, uint32_t slot,
+                              bh_error *error) {
+    int result = lane->device->cu.event_record(event, lane->stream);
+    if (result == BH__CU_OK) return BH_OK;
+    return bh__cuda_fail(lane->device, error, result, BH_E_INTERNAL, BH__CUDA_DEFECT,
+                         "lane %u cannot record clock %u", lane->index, slot);
+}
+
+static bh_status clock_begin(bh__device_lane *lane, uint32_t slot, bh_error *error) {
+    return clock_record(lane, lane->clocks[slot].begin, slot, error);
+}
+
+static bh_status clock_end(bh__device_lane *lane, uint32_t slot, bh_error *error) {
+    return clock_record(lane, lane->clocks[slot].end, slot, error);
+}
+
+/* The write of `done` is behind the second event, so that both are complete. A driver that says
+ * that one is not, or that the context has failed, only leaves the time unknown: whoever queries
+ * the device next finds out. */
+static bool clock_read(bh__device_lane *lane, uint32_t slot, uint64_t *out_ns) {
+    const bh__driver *cu = &lane->device->cu;
+    float ms = 0;
+    if (!cu->event_elapsed ||
+        cu->event_elapsed(&ms, lane->clocks[slot].begin, lane->clocks[slot].end) != BH__CU_OK ||
+        !(ms >= 0 && ms < 1e12f))
+        return false;
+    *out_ns = (uint64_t)((double)ms * 1e6);
+    return true;
+}
+
 /* The driver writes printed text when a thread synchronizes with its stream, which is empty here.
  */
 static bh_status print_flush(bh__device_lane *lane, bh_error *error) {
@@ -372,5 +413,8 @@ const bh__device_ops bh__cuda_device = {
     .query = query,
     .enqueue_event = enqueue_event,
     .event_wait = event_wait,
+    .clock_begin = clock_begin,
+    .clock_end = clock_end,
+    .clock_read = clock_read,
     .print_flush = print_flush,
 };

@@ -110,7 +110,7 @@ typedef struct bh__cu_memory_node {
 } bh__cu_memory_node;
 _Static_assert(sizeof(bh__cu_memory_node) == 32, "laid out as the driver's");
 
-/* One side of a copy, and a copy. Only the first of its dimensions is used. */
+/* One side of a copy, and a copy of up to three dimensions. */
 typedef struct bh__cu_place {
     size_t x, y, z, level;
     int type;
@@ -133,6 +133,48 @@ typedef struct bh__cu_fill_node {
     size_t width, height; /* in elements, and rows of them */
 } bh__cu_fill_node;
 _Static_assert(sizeof(bh__cu_fill_node) == 40, "laid out as the driver's");
+
+typedef struct bh__cu_array_object *bh__cu_array; /* with or without levels */
+typedef unsigned long long bh__cu_object;         /* a texture or surface */
+
+typedef struct bh__cu_array_shape {
+    size_t width, height, depth; /* 0 for dimensions that it does not have */
+    int format;
+    unsigned channels, flags;
+} bh__cu_array_shape;
+_Static_assert(sizeof(bh__cu_array_shape) == 40, "laid out as the driver's");
+
+/* What a texture or surface is over. */
+typedef struct bh__cu_resource {
+    int kind; /* BH__CU_RESOURCE_... */
+    union {
+        bh__cu_array array;
+        struct {
+            bh__cu_address address;
+            int format;
+            unsigned channels;
+            size_t bytes;
+        } linear;
+        struct {
+            bh__cu_address address;
+            int format;
+            unsigned channels;
+            size_t width, height, pitch;
+        } rows;
+        int room[32];
+    } of;
+    unsigned flags;
+} bh__cu_resource;
+_Static_assert(sizeof(bh__cu_resource) == 144, "laid out as the driver's");
+
+typedef struct bh__cu_sampling {
+    int modes[3], filter;
+    unsigned flags, anisotropy;
+    int level_filter;
+    float level_bias, level_min, level_max, border[4];
+    int reserved[12];
+} bh__cu_sampling;
+_Static_assert(sizeof(bh__cu_sampling) == 104, "laid out as the driver's");
 
 /* Results. */
 enum {
@@ -221,12 +263,25 @@ enum {
     BH__CU_HOST_PORTABLE = 1,
     BH__CU_HOST_DEVICE_MAP = 2,
     BH__CU_STREAM_NON_BLOCKING = 1,
+    BH__CU_EVENT_DEFAULT = 0,
     BH__CU_EVENT_BLOCKING_SYNC = 1,
     BH__CU_EVENT_NO_TIMING = 2,
     BH__CU_WAIT_AT_LEAST = 0,
     BH__CU_WRITE_64 = 5,
     BH__CU_PLACE_HOST = 1,
     BH__CU_PLACE_DEVICE = 2,
+    BH__CU_PLACE_ARRAY = 3,
+    BH__CU_ARRAY_LAYERED = 1,
+    BH__CU_ARRAY_SURFACE = 2,
+    BH__CU_ARRAY_CUBE = 4,
+    BH__CU_ARRAY_GATHER = 8,
+    BH__CU_RESOURCE_ARRAY = 0,
+    BH__CU_RESOURCE_LEVELS = 1,
+    BH__CU_RESOURCE_LINEAR = 2,
+    BH__CU_RESOURCE_ROWS = 3,
+    BH__CU_SAMPLE_INTEGER = 1,
+    BH__CU_SAMPLE_NORMALIZED = 2,
+    BH__CU_SAMPLE_SRGB = 16,
     BH__CU_LAUNCH_COOPERATIVE = 2,
     BH__CU_LAUNCH_CLUSTER = 4,
     BH__CU_LAUNCH_CLUSTER_POLICY = 5,

@@ -70,12 +70,28 @@ BH__NEEDED(copy_out, "cuMemcpyDtoHAsync_v2",
 BH__NEEDED(copy_within, "cuMemcpyDtoDAsync_v2",
            (bh__cu_address target, bh__cu_address source, size_t bytes, bh__cu_stream stream))
 BH__NEEDED(copy_rows, "cuMemcpy2DAsync_v2", (const bh__cu_rows *rows, bh__cu_stream stream))
+BH__NEEDED(copy_blocks, "cuMemcpy3DAsync_v2", (const bh__cu_copy_node *copy, bh__cu_stream stream))
 BH__NEEDED(fill_8, "cuMemsetD8Async",
            (bh__cu_address target, unsigned char value, size_t count, bh__cu_stream stream))
 BH__NEEDED(fill_16, "cuMemsetD16Async",
            (bh__cu_address target, unsigned short value, size_t count, bh__cu_stream stream))
 BH__NEEDED(fill_32, "cuMemsetD32Async",
            (bh__cu_address target, unsigned value, size_t count, bh__cu_stream stream))
+
+BH__NEEDED(array_create, "cuArray3DCreate_v2",
+           (bh__cu_array * out, const bh__cu_array_shape *shape))
+BH__NEEDED(array_destroy, "cuArrayDestroy", (bh__cu_array array))
+BH__NEEDED(levels_create, "cuMipmappedArrayCreate",
+           (bh__cu_array * out, const bh__cu_array_shape *shape, unsigned levels))
+BH__NEEDED(levels_get, "cuMipmappedArrayGetLevel",
+           (bh__cu_array * out, bh__cu_array levels, unsigned level))
+BH__NEEDED(levels_destroy, "cuMipmappedArrayDestroy", (bh__cu_array levels))
+BH__NEEDED(texture_create, "cuTexObjectCreate",
+           (bh__cu_object * out, const bh__cu_resource *over, const bh__cu_sampling *sampling,
+            const void *view))
+BH__NEEDED(texture_destroy, "cuTexObjectDestroy", (bh__cu_object texture))
+BH__NEEDED(surface_create, "cuSurfObjectCreate", (bh__cu_object * out, const bh__cu_resource *over))
+BH__NEEDED(surface_destroy, "cuSurfObjectDestroy", (bh__cu_object surface))
 
 BH__NEEDED(module_load, "cuModuleLoadDataEx",
            (bh__cu_module * out, const void *image, unsigned count, int *options, void **values))
@@ -153,6 +169,8 @@ BH__NEEDED(event_create, "cuEventCreate", (bh__cu_event * out, unsigned flags))
 BH__NEEDED(event_destroy, "cuEventDestroy_v2", (bh__cu_event event))
 BH__NEEDED(event_record, "cuEventRecord", (bh__cu_event event, bh__cu_stream stream))
 BH__NEEDED(event_synchronize, "cuEventSynchronize", (bh__cu_event event))
+BH__OPTIONAL(event_elapsed, "cuEventElapsedTime",
+             (float *out_ms, bh__cu_event from, bh__cu_event to))
 BH__NEEDED(stream_write, "cuStreamWriteValue64_v2",
            (bh__cu_stream stream, bh__cu_address address, uint64_t value, unsigned flags))
 BH__NEEDED(stream_wait, "cuStreamWaitValue64_v2",

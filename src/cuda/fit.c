@@ -114,7 +114,7 @@ bh_status bh__cuda_fit(bh__device_instance *device, const bh__fit_question *ques
         return bh__fail(error, BH_E_INTERNAL, BH__CUDA_DEFECT, "there is no kernel %u in module %u",
                         question->kernel, question->module);
     const bh__cuda_kernel *kernel = &module->kernels[question->kernel];
-    const bh_device_info *info = &device->info;
+    const bh__device_facts *info = &device->info;
     *out = (bh__fit){0};
     int largest = 0;
     int result = query_resident(device, kernel->function, question, question->block, out);

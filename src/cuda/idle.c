@@ -54,10 +54,11 @@ bool bh__cuda_idle_wait(bh__device_instance *device) {
 
 void bh__cuda_free_retired(bh__device_instance *device) {
     bool any = device->retired_count || device->retired_host_count || device->retired_sequences ||
-               device->retired_managed_count;
+               device->retired_managed_count || atomic_load(&device->retired_images);
     if (!any || !try_idle(device)) return;
     bh__cuda_sequences_free(device);
     bh__cuda_managed_free_retired(device);
+    bh__cuda_textures_free(device);
     while (device->retired_count)
         bh__cuda_module_free(device, &device->retired[--device->retired_count]);
     while (device->retired_host_count) {

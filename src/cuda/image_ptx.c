@@ -29,7 +29,8 @@ static void skip_blanks(scanner *s) {
         if (*s->at == '\n') s->line++;
         if (isspace((unsigned char)*s->at)) {
             s->at++;
-        } else if (s->end - s->at >= 2 && s->at[0] == '/' && s->at[1] == '/') {
+        } else if (*s->at == '#' || /* #line */
+                   (s->end - s->at >= 2 && s->at[0] == '/' && s->at[1] == '/')) {
             while (s->at < s->end && *s->at != '\n') s->at++;
         } else if (s->end - s->at >= 2 && s->at[0] == '/' && s->at[1] == '*') {
             for (s->at += 2; s->at < s->end; s->at++) {

@@ -45,7 +45,7 @@ static bh_status check(const bh__device_instance *device, const char *name, bh_e
 }
 
 /* "GPU-" or "MIG-" and the number as nvidia-smi writes it. */
-static void fill_uuid(const bh__device_instance *device, bh_device_info *info) {
+static void fill_uuid(const bh__device_instance *device, bh__device_facts *info) {
     uint8_t uuid[16], whole[16];
     if (device->cu.device_uuid(uuid, device->ordinal) != BH__CU_OK) return;
     /* A part of a GPU (MIG) has a UUID of its own; an older function returns that of the whole GPU.
@@ -68,14 +68,14 @@ static uint32_t param_bytes(const bh__device_instance *device) {
     return large ? BH__MAX_PARAM_BYTES : BH__SMALL_PARAM_BYTES;
 }
 
-static void fill_multiprocessor(const bh__device_instance *device, bh_device_info *info) {
+static void fill_multiprocessor(const bh__device_instance *device, bh__device_facts *info) {
     info->registers_per_multiprocessor = limit(device, BH__CU_REGISTERS_PER_MULTIPROCESSOR);
     info->shared_per_multiprocessor = limit(device, BH__CU_SHARED_PER_MULTIPROCESSOR);
     info->max_threads_per_multiprocessor = limit(device, BH__CU_THREADS_PER_MULTIPROCESSOR);
     info->max_blocks_per_multiprocessor = limit(device, BH__CU_BLOCKS_PER_MULTIPROCESSOR);
 }
 
-static void fill_hardware(const bh__device_instance *device, bh_device_info *info) {
+static void fill_hardware(const bh__device_instance *device, bh__device_facts *info) {
     fill_uuid(device, info);
     if (device->cu.device_pci(info->pci, sizeof info->pci, device->ordinal) != BH__CU_OK)
         info->pci[0] = '\0';
@@ -97,9 +97,8 @@ static void fill_hardware(const bh__device_instance *device, bh_device_info *inf
 }
 
 bh_status bh__cuda_info_fill(bh__device_instance *device, bh_error *error) {
-    bh_device_info *info = &device->info;
+    bh__device_facts *info = &device->info;
     memset(info, 0, sizeof *info);
-    info->size = sizeof *info;
     snprintf(info->kind, sizeof info->kind, "cuda");
     if (device->cu.device_name(info->name, sizeof info->name, device->ordinal) != BH__CU_OK)
         snprintf(info->name, sizeof info->name, "NVIDIA device %d", device->ordinal);

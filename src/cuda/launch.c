@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Launches: plain, cooperative, in clusters, with attributes. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "cuda/state.h"
+#include "wire/texture.h"
 
 typedef unsigned long long ull;
 
@@ -88,8 +90,8 @@ static bh_status refuse_residency(const bh__device_instance *device, const bh__c
         device->info.multiprocessors);
 }
 
-const bh__cuda_kernel *bh__cuda_find_kernel(const bh__device_instance *device, const bh__work *work,
-                                            const bh__cuda_module **out_module, bh_error *error) {
+static const bh__cuda_kernel *kernel_of(const bh__device_instance *device, const bh__work *work,
+                                        const bh__cuda_module **out_module, bh_error *error) {
     const bh__launch_body *body = &work->u.launch;
     const bh__cuda_module *module = bh__cuda_find_module(device, body->module);
     *out_module = module;
@@ -99,22 +101,26 @@ const bh__cuda_kernel *bh__cuda_find_kernel(const bh__device_instance *device, c
                  work->lane, body->kernel, body->module);
         return NULL;
     }
-    const bh__cuda_kernel *kernel = &module->kernels[body->kernel];
-    if (body->param_bytes == kernel->param_bytes) return kernel;
+    return &module->kernels[body->kernel];
+}
+
+const bh__cuda_kernel *bh__cuda_find_kernel(const bh__device_instance *device, const bh__work *work,
+                                            const bh__cuda_module **out_module, bh_error *error) {
+    const bh__launch_body *body = &work->u.launch;
+    const bh__cuda_kernel *kernel = kernel_of(device, work, out_module, error);
+    if (!kernel || body->param_bytes == kernel->param_bytes) return kernel;
     bh__fail(error, BH_E_LAUNCH, "pass the arguments that the kernel declares",
              "kernel \"%.100s\" has %u bytes of parameters, given %u", kernel->name,
              kernel->param_bytes, body->param_bytes);
     return NULL;
 }
 
-bh_status bh__cuda_launch(bh__device_lane *lane, const bh__work *work, bh_error *error) {
+static bh_status launch_checked(bh__device_lane *lane, const bh__cuda_kernel *kernel,
+                                const bh__work *work, bh_error *error) {
     const bh__device_instance *device = lane->device;
     const bh__launch_body *body = &work->u.launch;
-    const bh__cuda_module *module;
-    const bh__cuda_kernel *kernel = bh__cuda_find_kernel(device, work, &module, error);
-    if (!kernel) return error->status;
     int result = launch(lane, kernel, work);
-    if (result == BH__CU_OK) return module->prints ? BH_E_BUSY : BH_OK;
+    if (result == BH__CU_OK) return BH_OK;
     if (result == BH__CU_COOPERATIVE_TOO_LARGE)
         return refuse_residency(device, kernel, body, result, error);
     return bh__cuda_fail(
@@ -126,4 +132,33 @@ bh_status bh__cuda_launch(bh__device_lane *lane, const bh__work *work, bh_error 
         kernel->name, (ull)work->sequence, work->lane, body->grid[0], body->grid[1], body->grid[2],
         body->block[0], body->block[1], body->block[2], body->cluster[0], body->cluster[1],
         body->cluster[2], body->shared_bytes);
+}
+
+/* The kernel gets a copy of its parameters, which has the handles. */
+static bh_status launch_textured(bh__device_lane *lane, const bh__cuda_kernel *kernel,
+                                 const bh__work *work, bh_error *error) {
+    bh__work plain = *work;
+    uint8_t *params = calloc(1, kernel->param_bytes + 1);
+    if (!params)
+        return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory in this machine",
+                        "no memory for %u bytes of parameters", kernel->param_bytes);
+    bh_status status = bh__cuda_textures_begin(lane, work, kernel, params, error);
+    plain.params = params;
+    plain.u.launch.param_bytes = kernel->param_bytes;
+    if (status == BH_OK) status = launch_checked(lane, kernel, &plain, error);
+    if (status == BH_OK) status = bh__cuda_textures_end(lane, work, kernel, error);
+    free(params);
+    return status;
+}
+
+bh_status bh__cuda_launch(bh__device_lane *lane, const bh__work *work, bh_error *error) {
+    const bh__cuda_module *module;
+    bool textured = work->u.launch.flags & BH__LAUNCH_OBJECTS;
+    const bh__cuda_kernel *kernel = textured
+                                        ? kernel_of(lane->device, work, &module, error)
+                                        : bh__cuda_find_kernel(lane->device, work, &module, error);
+    if (!kernel) return error->status;
+    bh_status status = textured ? launch_textured(lane, kernel, work, error)
+                                : launch_checked(lane, kernel, work, error);
+    return status == BH_OK && module->prints ? BH_E_BUSY : status;
 }

@@ -38,7 +38,7 @@ bh_status bh__cuda_modes_check(const bh__device_instance *device, bh_error *erro
 /* With MPS the server has the only context that counts, so exclusive-process lets its clients in:
  * what matters then is that they die together. */
 void bh__cuda_modes_fill(bh__device_instance *device) {
-    bh_device_info *info = &device->info;
+    bh__device_facts *info = &device->info;
     int mode = compute_mode(device);
     info->compute_mode = mode == BH__CU_MODE_EXCLUSIVE_PROCESS ? BH_COMPUTE_EXCLUSIVE
                          : mode == BH__CU_MODE_PROHIBITED      ? BH_COMPUTE_PROHIBITED

@@ -85,6 +85,7 @@ static bool describe(const bh__device_instance *device, const bh__sequence_image
     bh__work work = bh__sequence_work(image, step, &whole);
     memset(out, 0, sizeof *out);
     out->op = work.op;
+    if (work.op == BH__OP_SKIP) return true;
     if (work.op == BH__OP_LAUNCH) return describe_launch(device, &work, out, prints);
     if (work.op == BH__OP_FILL) return describe_fill(&work, out);
     return describe_copy(device, &work, out);
@@ -153,14 +154,17 @@ static int build(const bh__device_instance *device, bh__cuda_sequence *self,
         node what;
         fits = describe(device, image, i, &what, &self->prints);
         if (!fits) break;
-        result = add_step(device, self, image, i, &what, last);
-        last = &self->nodes[i];
+        if (what.op != BH__OP_SKIP) { /* it has no node */
+            result = add_step(device, self, image, i, &what, last);
+            last = &self->nodes[i];
+        }
         bool ends = (i + 1) % BH__STEP_GROUP == 0 || i + 1 == self->step_count;
         if (result != BH__CU_OK || !ends || self->write_count == 0) continue;
         bh__cuda_word_node word = word_node_of(device, self, number);
         result = bh__cuda_word_node_add(device, self->graph, last, &word, &self->writes[number]);
         last = &self->writes[number++];
     }
+    fits = fits && last; /* a graph has a node */
     if (fits && result == BH__CU_OK) result = cu->graph_instantiate(&self->exec, self->graph, 0);
     if (!fits || result != BH__CU_OK) destroy_graph(cu, self);
     return result;

@@ -41,8 +41,9 @@ typedef struct bh__cuda_host {
 /* Memory that the driver manages. */
 typedef struct bh__cuda_managed {
     uint32_t id;
-    bh__cu_address address;
-    uint64_t bytes;
+    bh__cu_address allocated; /* by the driver */
+    bh__cu_address address;   /* the first one from there on that has the alignment */
+    uint64_t bytes;           /* from `address` on */
 } bh__cuda_managed;
 
 /* Text that kernels print. The driver writes it to standard output, which is a memfd here. */
@@ -62,7 +63,7 @@ struct bh__device_instance {
     bh__cu_memory_kind memory_kind;
     uint64_t granularity;
     bh__cu_address area; /* the worker's area, as the device sees it */
-    bh_device_info info;
+    bh__device_facts info;
     int available; /* for bh__available_bytes */
     bh__cuda_print print;
     _Atomic bool may_print; /* a module whose kernels may print has been loaded */
@@ -89,6 +90,7 @@ struct bh__device_instance {
     bh__cuda_host *retired_hosts; /* to be unregistered; mapped until then */
     size_t retired_count, retired_host_count;
     struct bh__cuda_sequence *retired_sequences;
+    struct bh__cuda_image *_Atomic retired_images; /* lanes add to it */
     bh__cu_module word_module;
     bh__cu_function word_kernel; /* writes a word from within a graph; NULL: not supported */
     struct bh__device_lane *lanes[BH__MAX_LANES];
@@ -118,8 +120,13 @@ struct bh__device_lane {
     uint32_t index;
     bh__cu_stream stream;
     bh__cu_event events[BH__QUEUE_EVENTS]; /* made early: making one may wait for running kernels */
+    struct {
+        bh__cu_event begin, end;
+    } clocks[BH__QUEUE_CLOCKS]; /* with timing; made early too */
     bh__cuda_train single, train;
-    _Atomic uint64_t queued_done; /* the last `done` that is queued, or one of these: */
+    struct bh__cuda_image *images; /* the lane's thread's */
+    uint64_t textured;             /* launches with textures so far */
+    _Atomic uint64_t queued_done;  /* the last `done` that is queued, or one of these: */
 };
 #define BH__CUDA_NOT_BEGUN (UINT64_MAX - 1)
 #define BH__CUDA_QUEUING   UINT64_MAX
@@ -249,6 +256,21 @@ void bh__cuda_train_free(bh__device_lane *lane);
 /* Destroys the chains that ever used this module, which is about to be unloaded. Control thread;
  * the device is idle. */
 void bh__cuda_trains_drop_module(bh__device_instance *device, uint32_t module);
+
+/* ---- texture.c ---- */
+
+/* Makes the textures and surfaces of a launch, queues the copies of their images into arrays, and
+ * writes their handles to `params`: the kernel's parameters. A lane's thread, with `tables` held
+ * for reading, as is the next. */
+bh_status bh__cuda_textures_begin(bh__device_lane *lane, const bh__work *work,
+                                  const bh__cuda_kernel *kernel, uint8_t *params, bh_error *error);
+/* After the launch: queues the copies of what surfaces wrote. */
+bh_status bh__cuda_textures_end(bh__device_lane *lane, const bh__work *work,
+                                const bh__cuda_kernel *kernel, bh_error *error);
+/* The lane's thread has ended. */
+void bh__cuda_textures_retire(bh__device_lane *lane);
+/* Control thread; the device is idle, or closed. */
+void bh__cuda_textures_free(bh__device_instance *device);
 
 /* ---- word_node.c ---- */
 

@@ -57,9 +57,10 @@ int bh__cuda_word_node_add(const bh__device_instance *device, bh__cu_graph graph
                            const bh__cu_node *after, bh__cuda_word_node *node, bh__cu_node *out) {
     described what;
     describe(device, node, &what);
+    size_t count = after != NULL;
     if (by_kernel(device, node))
-        return device->cu.graph_add_kernel(out, graph, after, 1, &what.kernel);
-    return device->cu.graph_add_memory(out, graph, after, 1, &what.memory);
+        return device->cu.graph_add_kernel(out, graph, after, count, &what.kernel);
+    return device->cu.graph_add_memory(out, graph, after, count, &what.memory);
 }
 
 int bh__cuda_word_node_set(const bh__device_instance *device, bh__cu_graph_exec exec,

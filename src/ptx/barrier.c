@@ -34,9 +34,8 @@ static bool complete(bh__ptx_block *block, unsigned id) {
     if (barrier->arrived == 0 || barrier->arrived < expected) {
         return false;
     }
-    if (block->x.check != NULL && !bh__check_barrier(block, id)) {
-        block->diverged = true; /* no thread is released */
-        return false;
+    if (block->x.check != NULL) {
+        bh__check_barrier(block, id);
     }
     for (uint32_t n = 0; n < block->warp_count; n++) {
         bh__ptx_warp *w = &block->warps[n];

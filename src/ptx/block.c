@@ -117,6 +117,7 @@ static bool prepare_warp(bh__ptx_block *b, uint32_t index, const bh__ptx_functio
     w->index = index;
     w->live = threads >= LANES ? FULL_MASK : (1u << threads) - 1;
     w->at_barrier = w->at_sync = w->released = w->carry = 0;
+    w->at_cluster = w->cluster_arrived = w->cluster_pending = 0;
     w->favour = false;
     w->turn = 0;
     memset(w->last_turn, 0, sizeof w->last_turn);
@@ -164,7 +165,7 @@ bh_status bh__ptx_block_begin(bh__ptx_block *b, const bh__ptx_grid *grid, uint32
                           .shared_bytes = shared,
                           .dynamic_base = dynamic_base,
                           .reserved_base = reserved_base};
-    b->diverged = false;
+    bh__ptx_cluster_alone(b);
     for (unsigned n = 0; n < BARRIERS; n++) {
         b->barriers[n] = (bh__ptx_barrier){.all = true};
     }
@@ -179,18 +180,41 @@ bh_status bh__ptx_block_begin(bh__ptx_block *b, const bh__ptx_grid *grid, uint32
     return BH_OK;
 }
 
-/* No thread can run and not all have exited: the rest wait for threads that cannot arrive. */
-static bh__ptx_outcome deadlock(bh__ptx_block *b) {
+/* Threads that wait for the cluster may go on when another of its blocks has run. */
+static bool waits_for_cluster(const bh__ptx_block *b) {
+    uint32_t waiting = 0;
+    for (uint32_t n = 0; n < b->warp_count; n++) {
+        waiting |= b->warps[n].at_cluster;
+    }
+    return waiting != 0 && b->cluster->count > 1;
+}
+
+/* With checks, a fault is the last finding. */
+static bh__ptx_outcome faulted(bh__ptx_block *b) {
+    if (b->x.check != NULL) {
+        bh__check_found(&b->x, b->x.fault, 0);
+    }
+    return BH__PTX_FAULTED;
+}
+
+bh__ptx_outcome bh__ptx_block_deadlock(bh__ptx_block *b) {
     for (uint32_t n = 0; n < b->warp_count; n++) {
         bh__ptx_warp *w = &b->warps[n];
         if (w->live == 0) {
             continue;
         }
-        bool barrier = w->at_barrier != 0;
-        unsigned lane = (unsigned)__builtin_ctz(barrier ? w->at_barrier : w->live);
+        bool barrier = w->at_barrier != 0, cluster = !barrier && w->at_cluster != 0;
+        unsigned lane = (unsigned)__builtin_ctz(barrier   ? w->at_barrier
+                                                : cluster ? w->at_cluster
+                                                          : w->live);
         bh__ptx_bind(&b->x, w, w->base[lane]);
-        b->x.code = &b->x.module->code[w->pc[lane] - barrier];
-        if (barrier) {
+        b->x.code = &b->x.module->code[w->pc[lane] - (barrier || cluster)];
+        if (cluster) {
+            bh__ptx_fault_other(&b->x, BH__PTX_FAULT_BARRIER, lane,
+                                "barrier.cluster can never complete: %u of %u threads of the "
+                                "cluster have not arrived there and none of them can run",
+                                (unsigned)b->cluster->missing, (unsigned)b->cluster->live);
+        } else if (barrier) {
             const bh__ptx_barrier *bar = &b->barriers[w->barrier[lane]];
             bh__ptx_fault_other(&b->x, BH__PTX_FAULT_BARRIER, lane,
                                 "barrier %u can never complete: %u of %u threads wait there and "
@@ -205,33 +229,39 @@ static bh__ptx_outcome deadlock(bh__ptx_block *b) {
         }
         break;
     }
-    return BH__PTX_FAULTED;
+    return faulted(b);
 }
 
 bh__ptx_outcome bh__ptx_block_step(bh__ptx_block *b, uint64_t budget, bh__ptx_fault *fault) {
     const _Atomic(bool) *stop = b->x.grid->stop;
     uint32_t idle = 0;
+    bool ran = false;
     b->x.fault = fault;
     while (!b->done) {
-        if (stop != NULL && atomic_load_explicit(stop, memory_order_relaxed)) {
+        if ((stop != NULL && atomic_load_explicit(stop, memory_order_relaxed)) ||
+            (b->x.check != NULL && atomic_load_explicit(&b->x.check->over, memory_order_relaxed))) {
             return BH__PTX_STOPPED;
         }
         if (budget == 0) {
             return BH__PTX_YIELD;
         }
         bh__ptx_turn turn = bh__ptx_warp_run(&b->x, &b->warps[b->next_warp], &budget);
-        if (turn == TURN_FAULT || b->diverged) {
+        if (turn == TURN_FAULT) {
             b->done = true;
-            return BH__PTX_FAULTED;
+            return faulted(b);
         }
         if (b->live_threads == 0) {
             b->done = true;
             break;
         }
         idle = turn == TURN_RAN ? 0 : idle + 1;
+        ran |= turn == TURN_RAN;
+        if (idle > b->warp_count && waits_for_cluster(b)) {
+            return ran ? BH__PTX_YIELD : BH__PTX_BLOCKED;
+        }
         if (idle > b->warp_count) {
             b->done = true;
-            return deadlock(b);
+            return bh__ptx_block_deadlock(b);
         }
         b->next_warp = b->next_warp + 1 == b->warp_count ? 0 : b->next_warp + 1;
     }

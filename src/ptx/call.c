@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ptx/exec.h"
+#include "ptx/check.h"
 
 #define MAX_REGS_BYTES ((size_t)16 << 20) /* of one warp, all frames */
 #define MAX_DEPTH      2000
@@ -52,28 +52,65 @@ static uint8_t *local_at(const bh__ptx_exec *x, unsigned lane, uint32_t stack, u
     return x->warp->local + (size_t)lane * x->warp->local_stride + stack + offset;
 }
 
-uint64_t bh__ptx_call_argument(const bh__ptx_exec *x, const bh__ptx_slot *slot, unsigned lane) {
+/* Of a value of 16 bytes, `part` 1 is the upper half. A predicate is a bit in the word of its row. */
+static uint64_t get(const bh__ptx_exec *x, const bh__ptx_slot *slot, unsigned lane, unsigned part) {
     uint64_t v = 0;
     if (slot->row == NO_ROW) {
-        memcpy(&v, local_at(x, lane, x->stack, slot->offset), slot->bytes > 8 ? 8 : slot->bytes);
-    } else if (slot->bytes == 8) {
-        v = ((const bh__u64 *)bh__row(x, slot->row))[lane];
+        const uint8_t *at = local_at(x, lane, x->stack, slot->offset) + (size_t)8 * part;
+        memcpy(&v, at, slot->bytes > 8 ? 8 : slot->bytes);
+    } else if (slot->bytes == 0) {
+        v = *(const bh__u32 *)bh__row(x, slot->row) >> lane & 1;
+    } else if (slot->bytes >= 8) {
+        v = ((const bh__u64 *)bh__row(x, slot->row + (int32_t)part * HIGH_HALF))[lane];
     } else {
         v = ((const bh__u32 *)bh__row(x, slot->row))[lane];
     }
     return v;
 }
 
-void bh__ptx_call_result(const bh__ptx_exec *x, const bh__ptx_slot *slot, unsigned lane,
-                         uint64_t value) {
+static void put(const bh__ptx_exec *x, const bh__ptx_slot *slot, unsigned lane, unsigned part,
+                uint64_t value) {
     if (slot->row == NO_ROW) {
-        memcpy(local_at(x, lane, x->stack, slot->offset), &value,
-               slot->bytes > 8 ? 8 : slot->bytes);
-    } else if (slot->bytes == 8) {
-        ((bh__u64 *)bh__row(x, slot->row))[lane] = value;
+        uint8_t *at = local_at(x, lane, x->stack, slot->offset) + (size_t)8 * part;
+        memcpy(at, &value, slot->bytes > 8 ? 8 : slot->bytes);
+    } else if (slot->bytes == 0) {
+        bh__set_predicate(x, slot->row, (uint32_t)value << lane, 1u << lane);
+    } else if (slot->bytes >= 8) {
+        ((bh__u64 *)bh__row(x, slot->row + (int32_t)part * HIGH_HALF))[lane] = value;
     } else {
         ((bh__u32 *)bh__row(x, slot->row))[lane] = (uint32_t)value;
     }
+}
+
+uint64_t bh__ptx_call_argument(const bh__ptx_exec *x, const bh__ptx_slot *slot, unsigned lane) {
+    return get(x, slot, lane, 0);
+}
+
+void bh__ptx_call_result(const bh__ptx_exec *x, const bh__ptx_slot *slot, unsigned lane,
+                         uint64_t value) {
+    put(x, slot, lane, 0, value);
+}
+
+/* From a slot of one function to that of another; both have the same size. */
+static void copy_value(const bh__ptx_exec *from, const bh__ptx_slot *a, const bh__ptx_exec *to,
+                       const bh__ptx_slot *d, uint32_t mask) {
+    FOR_LANES_IN_ORDER(mask) {
+        if (a->row == NO_ROW && d->row == NO_ROW) {
+            memcpy(local_at(to, l, to->stack, d->offset), local_at(from, l, from->stack, a->offset),
+                   a->bytes);
+            continue;
+        }
+        put(to, d, l, 0, get(from, a, l, 0));
+        if (a->bytes == 16) {
+            put(to, d, l, 1, get(from, a, l, 1));
+        }
+    }
+}
+
+static bh__ptx_slot slot_of(const bh__ptx_function *f, const bh__ptx_var *formal) {
+    return (bh__ptx_slot){.row = formal->reg == NO_REG ? NO_ROW : (int32_t)f->regs[formal->reg].row,
+                          .offset = formal->offset,
+                          .bytes = (uint32_t)formal->size};
 }
 
 static bool signature_fits(const bh__ptx_call *call, const bh__ptx_function *f) {
@@ -81,7 +118,8 @@ static bool signature_fits(const bh__ptx_call *call, const bh__ptx_function *f) 
         return false;
     }
     for (uint32_t n = 0; n < f->param_count; n++) {
-        if (f->params[n]->size != call->args[n].bytes) {
+        if (f->params[n]->unsized != call->args[n].reference ||
+            (!f->params[n]->unsized && f->params[n]->size != call->args[n].bytes)) {
             return false;
         }
     }
@@ -120,26 +158,22 @@ static const bh__ptx_function *indirect_callee(bh__ptx_exec *x, const bh__ptx_co
     return f;
 }
 
-static void pass_arguments(bh__ptx_exec *x, const bh__ptx_call *call, const bh__ptx_function *f,
-                           uint32_t mask, uint8_t *frame, uint32_t stack) {
+static void pass_arguments(const bh__ptx_exec *x, const bh__ptx_call *call,
+                           const bh__ptx_function *f, uint32_t mask, uint8_t *frame,
+                           uint32_t stack) {
+    bh__ptx_exec callee = *x;
+    callee.bases[0] = frame;
+    callee.stack = stack;
     for (uint32_t n = 0; n < call->arg_count; n++) {
         const bh__ptx_slot *slot = &call->args[n];
-        const bh__ptx_var *formal = f->params[n];
+        bh__ptx_slot formal = slot_of(f, f->params[n]);
+        if (!slot->reference) {
+            copy_value(x, slot, &callee, &formal, mask);
+            continue;
+        }
+        formal.bytes = 8;
         FOR_LANES_IN_ORDER(mask) {
-            if (slot->row == NO_ROW && formal->reg == NO_REG) {
-                memcpy(local_at(x, l, stack, formal->offset),
-                       local_at(x, l, x->stack, slot->offset), slot->bytes);
-                continue;
-            }
-            uint64_t v = bh__ptx_call_argument(x, slot, l);
-            if (formal->reg == NO_REG) {
-                memcpy(local_at(x, l, stack, formal->offset), &v,
-                       slot->bytes > 8 ? 8 : slot->bytes);
-            } else if (slot->bytes == 8) {
-                ((bh__u64 *)(void *)(frame + f->regs[formal->reg].row))[l] = v;
-            } else {
-                ((bh__u32 *)(void *)(frame + f->regs[formal->reg].row))[l] = (uint32_t)v;
-            }
+            put(&callee, &formal, l, 0, (uint64_t)x->stack + slot->offset);
         }
     }
 }
@@ -177,6 +211,58 @@ static void leave_frame(bh__ptx_warp *w, uint32_t base, uint32_t mask) {
     }
 }
 
+static void copy_words(const uint8_t *from, uint8_t *to, uint32_t mask) {
+    const bh__u32 *a = (const bh__u32 *)(const void *)from;
+    bh__u32 *d = (bh__u32 *)(void *)to;
+    FOR_LANES(mask, d[l] = a[l];);
+}
+
+static void copy_wide(const uint8_t *from, uint8_t *to, uint32_t mask) {
+    const bh__u64 *a = (const bh__u64 *)(const void *)from;
+    bh__u64 *d = (bh__u64 *)(void *)to;
+    FOR_LANES(mask, d[l] = a[l];);
+}
+
+static void copy_registers(const bh__ptx_warp *w, uint32_t from, uint32_t to, uint32_t mask) {
+    const bh__ptx_function *f = frame_at(w, from)->function;
+    for (uint32_t n = 0; n < f->row_count; n++) {
+        uint32_t row = f->rows[n] & ~(uint32_t)ROW_KIND;
+        const uint8_t *a = w->regs + from + row;
+        uint8_t *d = w->regs + to + row;
+        if ((f->rows[n] & ROW_KIND) == ROW_WIDE) {
+            copy_wide(a, d, mask);
+        } else if ((f->rows[n] & ROW_KIND) == ROW_WORDS) {
+            copy_words(a, d, mask);
+        } else {
+            bh__u32 *bits = (bh__u32 *)(void *)d;
+            *bits = (*bits & ~mask) | (*(const bh__u32 *)(const void *)a & mask);
+        }
+    }
+}
+
+/* The columns that lanes do not use in each other's frames may hold their outer calls: so they meet
+ * in a frame that is nobody's. */
+uint32_t bh__ptx_call_gather(bh__ptx_warp *w, uint32_t mask) {
+    uint32_t own = w->base[__builtin_ctz(mask)];
+    uint32_t base = take_frame(w, frame_at(w, own)->size);
+    if (base == 0) {
+        return 0;
+    }
+    *frame_at(w, base) = *frame_at(w, own);
+    frame_at(w, base)->lanes = mask;
+    FOR_LANES_IN_ORDER(mask) {
+        copy_registers(w, w->base[l], base, 1u << l);
+    }
+    return base;
+}
+
+void bh__ptx_call_scatter(bh__ptx_warp *w, uint32_t base, uint32_t mask) {
+    FOR_LANES_IN_ORDER(mask) {
+        copy_registers(w, base, w->base[l], 1u << l);
+    }
+    leave_frame(w, base, mask);
+}
+
 void bh__ptx_call_abandon(bh__ptx_warp *w, uint32_t mask) {
     FOR_LANES_IN_ORDER(mask) {
         for (uint32_t base = w->base[l]; base != 0;) {
@@ -196,8 +282,8 @@ uint32_t bh__ptx_call_enter(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mas
     bh__ptx_warp *w = x->warp;
     unsigned first = (unsigned)__builtin_ctz(mask);
     uint32_t caller_base = w->base[first];
-    uint64_t stack = ((uint64_t)x->stack + x->frame_function->local_bytes + f->local_align - 1) &
-                     ~((uint64_t)f->local_align - 1);
+    uint64_t stack =
+        ((uint64_t)x->local_end + f->local_align - 1) & ~((uint64_t)f->local_align - 1);
     uint32_t base = 0;
     if (w->depth[first] < MAX_DEPTH && stack + f->local_bytes <= BH__PTX_MAX_LOCAL &&
         bh__ptx_local_room(w, (uint32_t)stack + f->local_bytes)) {
@@ -222,6 +308,9 @@ uint32_t bh__ptx_call_enter(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mas
                                                       .function = f,
                                                       .call = i};
     pass_arguments(x, call, f, mask, frame, (uint32_t)stack);
+    if (x->check != NULL) {
+        bh__check_frame(x, mask, (uint32_t)stack, f);
+    }
     FOR_LANES_IN_ORDER(mask) {
         w->base[l] = base;
         w->pc[l] = f->code;
@@ -240,19 +329,8 @@ void bh__ptx_call_leave(bh__ptx_exec *x, uint32_t mask) {
     bh__ptx_bind(&caller, w, frame->return_base);
     for (uint32_t n = 0; n < call->result_count; n++) {
         const bh__ptx_slot *slot = &call->results[n];
-        const bh__ptx_var *formal = f->results[n];
-        bh__ptx_slot from = {.row = NO_ROW, .offset = formal->offset, .bytes = slot->bytes};
-        if (formal->reg != NO_REG) {
-            from.row = (int32_t)f->regs[formal->reg].row;
-        }
-        FOR_LANES_IN_ORDER(mask) {
-            if (slot->row == NO_ROW && from.row == NO_ROW) {
-                memcpy(local_at(x, l, caller.stack, slot->offset),
-                       local_at(x, l, frame->stack, formal->offset), slot->bytes);
-            } else {
-                bh__ptx_call_result(&caller, slot, l, bh__ptx_call_argument(x, &from, l));
-            }
-        }
+        bh__ptx_slot formal = slot_of(f, f->results[n]);
+        copy_value(x, &formal, &caller, slot, mask);
     }
     FOR_LANES_IN_ORDER(mask) {
         w->pc[l] = frame->return_pc;
@@ -269,17 +347,21 @@ static bool lower_slot(bh__ptx_lowering *low, const bh__ptx_operand *o, const bh
     if (o->kind == OPERAND_ADDRESS && o->symbol->kind == SYMBOL_VAR) {
         const bh__ptx_var *var = o->symbol->var;
         bool entry = low->function->entry && var->formal;
-        ok = var->space == SPACE_PARAM && !entry && var->size == formal->size && o->imm == 0;
+        bool sized = formal->unsized ? !var->unsized : var->size == formal->size;
+        ok = var->space == SPACE_PARAM && !entry && sized && o->imm == 0;
         slot->offset = var->offset;
+        slot->reference = formal->unsized;
     } else if (o->kind == OPERAND_REG && !o->negated) {
         bh__ptx_type type = low->function->regs[o->reg].type;
-        ok = type != T_PRED && bh__ptx_bytes(type) == formal->size;
+        ok = (type == T_PRED) == (formal->type == T_PRED) && bh__ptx_bytes(type) == formal->size &&
+             !formal->unsized;
         slot->row = bh__ptx_row_in(low, o, type);
     } else if (o->kind == OPERAND_SINK && result) {
-        ok = formal->size <= 8;
-        slot->row = bh__ptx_row_out(low, o, formal->size == 8 ? T_B64 : T_B32);
+        ok = formal->size <= 8 || formal->type == T_B128;
+        slot->row = bh__ptx_row_out(low, o, formal->type);
     } else {
-        ok = !result && (o->kind == OPERAND_INT || o->kind == OPERAND_FLOAT) && formal->size <= 8;
+        ok = !result && (o->kind == OPERAND_INT || o->kind == OPERAND_FLOAT) && formal->size <= 8 &&
+             !formal->unsized && bh__ptx_bytes(formal->type) == formal->size;
         if (ok) {
             slot->row = bh__ptx_row_in(low, o, formal->type);
         }
@@ -292,23 +374,45 @@ static bool lower_slot(bh__ptx_lowering *low, const bh__ptx_operand *o, const bh
     return true;
 }
 
+/* The operands of a list, those of vectors one by one. */
+static uint32_t flatten(const bh__ptx_operand *list, bh__ptx_operand *out) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; list != NULL && i < list->count; i++) {
+        const bh__ptx_operand *o = &list->elements[i];
+        bool vector = o->kind == OPERAND_VECTOR;
+        for (uint32_t n = 0; n < (vector ? o->count : 1); n++, count++) {
+            if (out != NULL) {
+                out[count] = vector ? o->elements[n] : *o;
+            }
+        }
+    }
+    return count;
+}
+
 static bool lower_list(bh__ptx_lowering *low, const bh__ptx_operand *list, bh__ptx_var **formals,
                        uint32_t formal_count, bool results, bh__ptx_slot **out, uint32_t *count) {
-    uint32_t n = list == NULL ? 0 : list->count;
-    if (results ? n > formal_count : n != formal_count) {
+    uint32_t n = flatten(list, NULL);
+    /* What a parameter of unknown size is given may be left out. */
+    bool open = !results && formal_count > 0 && formals[formal_count - 1]->unsized;
+    if (results ? n > formal_count : n != formal_count && !(open && n + 1 == formal_count)) {
         return bh__ptx_lower_fail(low, BH_E_LOAD, "pass the parameters that the function declares",
                                   "%u %s given; the function declares %u", (unsigned)n,
                                   results ? "results" : "arguments", (unsigned)formal_count);
     }
-    *count = n;
-    *out = bh__arena_alloc(&low->module->arena, n, sizeof **out);
-    if (*out == NULL) {
+    *count = results ? n : formal_count;
+    *out = bh__arena_alloc(&low->module->arena, *count, sizeof **out);
+    bh__ptx_operand *all = bh__arena_alloc(&low->module->arena, n, sizeof *all);
+    if (*out == NULL || all == NULL) {
         return bh__ptx_lower_fail(low, BH_E_NO_HOST_MEMORY, "free memory", "no memory for a call");
     }
+    flatten(list, all);
     for (uint32_t i = 0; i < n; i++) {
-        if (!lower_slot(low, &list->elements[i], formals[i], results, &(*out)[i])) {
+        if (!lower_slot(low, &all[i], formals[i], results, &(*out)[i])) {
             return false;
         }
+    }
+    if (*count > n) {
+        (*out)[n] = (bh__ptx_slot){.row = NO_ROW, .reference = true};
     }
     return true;
 }
@@ -318,6 +422,20 @@ static bool bad_call(bh__ptx_lowering *low) {
                               "write call (results), function, (arguments) and a prototype where "
                               "the function is in a register",
                               "the call is malformed");
+}
+
+/* What an indirect call passes: a prototype, or that of the functions in a list or a table. */
+static const bh__ptx_function *shape_of(const bh__ptx_operand *o) {
+    if (o == NULL) {
+        return NULL;
+    }
+    if (o->kind == OPERAND_PROTOTYPE) {
+        return o->symbol->function;
+    }
+    bool table = o->kind == OPERAND_ADDRESS && o->symbol->kind == SYMBOL_VAR &&
+                 o->symbol->var->reloc_count > 0 &&
+                 o->symbol->var->relocs[0].symbol->kind == SYMBOL_FUNCTION;
+    return table ? o->symbol->var->relocs[0].symbol->function : NULL;
 }
 
 bool bh__ptx_lower_call(bh__ptx_lowering *low) {
@@ -331,7 +449,7 @@ bool bh__ptx_lower_call(bh__ptx_lowering *low) {
     if (o < end && o->kind == OPERAND_LIST) {
         args = o++;
     }
-    if (o < end && o->kind == OPERAND_PROTOTYPE) {
+    if (o < end) {
         prototype = o++;
     }
     if (target == NULL || o != end) {
@@ -349,10 +467,11 @@ bool bh__ptx_lower_call(bh__ptx_lowering *low) {
         if (shape->entry) {
             return bh__ptx_lower_fail(low, BH_E_LOAD, "call a .func", "a kernel cannot be called");
         }
-    } else if (target->kind == OPERAND_REG && prototype != NULL &&
-               prototype->symbol->kind == SYMBOL_PROTOTYPE &&
+        if (prototype != NULL) {
+            return bad_call(low);
+        }
+    } else if (target->kind == OPERAND_REG && (shape = shape_of(prototype)) != NULL &&
                bh__ptx_bytes(low->function->regs[target->reg].type) == 8) {
-        shape = prototype->symbol->function;
         code.a = bh__ptx_row_in(low, target, T_B64);
     } else {
         return bad_call(low);
@@ -365,13 +484,20 @@ bool bh__ptx_lower_call(bh__ptx_lowering *low) {
     }
     bool builtin = call->callee != NULL && !call->callee->defined;
     if (builtin) {
-        unsigned wanted = call->callee->builtin == BUILTIN_VPRINTF ? 2 : 5;
-        if (call->arg_count != wanted) {
+        static const struct {
+            unsigned args;
+            bh__ptx_handler *run;
+        } builtins[] = {[BUILTIN_VPRINTF] = {2, bh__ptx_run_vprintf},
+                        [BUILTIN_ASSERTFAIL] = {5, bh__ptx_run_assertfail},
+                        [BUILTIN_MALLOC] = {1, bh__ptx_run_malloc},
+                        [BUILTIN_FREE] = {1, bh__ptx_run_free}};
+        bh__ptx_builtin which = call->callee->builtin;
+        if (call->arg_count != builtins[which].args) {
             return bad_call(low);
         }
+        low->module->uses_heap |= which == BUILTIN_MALLOC || which == BUILTIN_FREE;
         code.kind = CODE_RUN;
-        code.run =
-            call->callee->builtin == BUILTIN_VPRINTF ? bh__ptx_run_vprintf : bh__ptx_run_assertfail;
+        code.run = builtins[which].run;
     }
     return bh__ptx_emit(low, &code, true);
 }

@@ -74,14 +74,33 @@ static bool lower_warp_sync(bh__ptx_lowering *low) {
     return bh__ptx_emit(low, &code, true);
 }
 
+/* barrier.cluster.arrive and .wait. imm: which; target: ACCESS_... */
+static bool lower_cluster_barrier(bh__ptx_lowering *low) {
+    const bh__ptx_insn *insn = low->insn;
+    bool arrive = HAS(insn, ARRIVE), wait = HAS(insn, WAIT);
+    bool order = arrive ? !HAS(insn, ACQUIRE) : !HAS(insn, RELEASE) && !HAS(insn, RELAXED);
+    if (arrive == wait || !order || insn->operand_count != 0 || insn->type_count != 0 ||
+        insn->op != OP_BARRIER) {
+        return bad(low);
+    }
+    bh__ptx_code code = {.kind = CODE_CLUSTER,
+                         .imm = arrive ? CLUSTER_ARRIVE : CLUSTER_WAIT,
+                         .flags = !HAS(insn, RELAXED)};
+    return bh__ptx_emit(low, &code, true);
+}
+
 /* bar.red: [d, ] a [, b] [, {!}c] with d and c. imm: the kind of barrier; target: the reduction. */
 static bool lower_barrier(bh__ptx_lowering *low) {
     const bh__ptx_insn *insn = low->insn;
     if (HAS(insn, WARP)) {
         return lower_warp_sync(low);
     }
+    if (HAS(insn, CLUSTER)) {
+        return lower_cluster_barrier(low);
+    }
     bool red = HAS(insn, RED), arrive = HAS(insn, ARRIVE);
-    if (!red && !arrive && !HAS(insn, SYNC)) {
+    bool ordered = HAS(insn, RELEASE) || HAS(insn, RELAXED) || HAS(insn, ACQUIRE);
+    if (ordered || (!red && !arrive && !HAS(insn, SYNC))) {
         return bad(low);
     }
     const bh__ptx_operand *o = insn->operands, *end = o + insn->operand_count;
@@ -144,6 +163,8 @@ bool bh__ptx_lower_control(bh__ptx_lowering *low) {
     case OP_BAR:
     case OP_BARRIER:
         return lower_barrier(low);
+    case OP_GRIDDEP: /* a grid begins when the one before it has ended, so there is no wait */
+        return HAS(insn, WAIT) || HAS(insn, LAUNCH_DEPENDENTS) || bad(low);
     case OP_RET:
         code.kind = low->function->entry ? CODE_EXIT : CODE_RET;
         break;

@@ -12,14 +12,17 @@ typedef struct plan {
     uint8_t from, to; /* types */
     uint8_t round;    /* bh__round */
     uint8_t integral; /* round to an integer in floating-point format */
+    uint8_t finite;   /* infinity becomes the largest number */
 } plan;
 
 static uint64_t pack_plan(plan p) {
-    return p.from | (uint64_t)p.to << 8 | (uint64_t)p.round << 16 | (uint64_t)p.integral << 24;
+    return p.from | (uint64_t)p.to << 8 | (uint64_t)p.round << 16 | (uint64_t)p.integral << 24 |
+           (uint64_t)p.finite << 32;
 }
 
 static plan unpack_plan(uint64_t v) {
-    return (plan){(uint8_t)v, (uint8_t)(v >> 8), (uint8_t)(v >> 16), (uint8_t)(v >> 24)};
+    return (plan){(uint8_t)v, (uint8_t)(v >> 8), (uint8_t)(v >> 16), (uint8_t)(v >> 24),
+                  (uint8_t)(v >> 32)};
 }
 
 static uint64_t load(const bh__ptx_exec *x, const bh__ptx_code *i, int32_t row, unsigned l) {
@@ -78,8 +81,14 @@ static double whole(double d, bh__round mode) {
     }
 }
 
+static unsigned bits_of(bh__ptx_type type) {
+    return type == T_U4 || type == T_S4   ? 4
+           : type == T_U2 || type == T_S2 ? 2
+                                          : 8 * bh__ptx_bytes(type);
+}
+
 static uint64_t saturate_integer(uint64_t v, bh__ptx_type from, bh__ptx_type to) {
-    unsigned bits = 8 * bh__ptx_bytes(to);
+    unsigned bits = bits_of(to);
     bool from_signed = bh__ptx_class(from) == 'S', negative = from_signed && (int64_t)v < 0;
     if (bh__ptx_class(to) == 'S') {
         int64_t max = (int64_t)(UINT64_MAX >> (65 - bits)), min = -max - 1;
@@ -154,6 +163,13 @@ static uint64_t narrow(double d, bh__ptx_type type, bh__round mode) {
     }
 }
 
+static uint64_t narrow_flushed(double d, bh__round mode) {
+    double scaled = d * (double)BH__FTZ_SCALE;
+    float r = bh__float_of_bits((uint32_t)narrow(d, T_F32, mode));
+    float wide = bh__float_of_bits((uint32_t)narrow(scaled, T_F32, mode));
+    return bh__bits_of_float(bh__flush_scaled(r, wide));
+}
+
 static bool is_nan(uint64_t bits, bh__ptx_type type) {
     return isnan(widen(bits, type));
 }
@@ -175,6 +191,12 @@ static uint64_t finish_float(uint64_t bits, bh__ptx_type type, unsigned flags) {
         bits = 0;
     }
     return bits;
+}
+
+/* .satfinite: f16 and bf16 */
+static uint64_t without_infinity(uint64_t bits, bh__ptx_type type, plan p) {
+    uint64_t infinity = type == T_F16 ? 0x7c00 : 0x7f80;
+    return p.finite && (bits & 0x7fff) == infinity ? bits - 1 : bits;
 }
 
 /* NaN keeps its sign and leading bits if the source is double or bf16; else it is canonical. */
@@ -203,7 +225,7 @@ HANDLER(float_to_float) {
     FOR_LANES_IN_ORDER(mask) {
         uint64_t v = load(x, i, i->a, l), bits;
         double d = widen(v, from);
-        if (i->flags & FLAG_FTZ && from == T_F32) {
+        if (i->flags & FLAG_FTZ && from == T_F32 && to != T_F16) {
             d = (double)bh__flush((float)d);
         }
         if (p.integral) {
@@ -211,11 +233,12 @@ HANDLER(float_to_float) {
         }
         if (d != d) {
             bits = convert_nan(v, from, to, i->flags);
-        } else if (i->flags & FLAG_FTZ && to == T_F32 && fabs(d) < 0x1p-126) {
-            bits = signbit(d) ? 0x80000000u : 0; /* too small before rounding */
+        } else if (i->flags & FLAG_FTZ && to == T_F32) {
+            bits = narrow_flushed(d, (bh__round)p.round);
         } else {
             bits = narrow(d, to, (bh__round)p.round);
         }
+        bits = without_infinity(bits, to, p);
         store(x, i, l, finish_float(bits, to, i->flags));
     }
     return true;
@@ -288,8 +311,10 @@ HANDLER(pair_of_halves) {
     plan p = unpack_plan(i->imm);
     bh__ptx_type to = p.to == T_F16X2 ? T_F16 : T_BF16;
     FOR_LANES_IN_ORDER(mask) {
-        uint64_t high = finish_float(narrow((double)pa[l], to, (bh__round)p.round), to, i->flags);
-        uint64_t low = finish_float(narrow((double)pb[l], to, (bh__round)p.round), to, i->flags);
+        uint64_t high = without_infinity(narrow((double)pa[l], to, (bh__round)p.round), to, p);
+        uint64_t low = without_infinity(narrow((double)pb[l], to, (bh__round)p.round), to, p);
+        high = finish_float(high, to, i->flags);
+        low = finish_float(low, to, i->flags);
         pd[l] = (uint32_t)(high << 16 | low);
     }
     return true;
@@ -303,6 +328,9 @@ HANDLER(to_tf32) {
     FOR_LANES_IN_ORDER(mask) {
         double d = (double)pa[l];
         uint32_t v = (uint32_t)bh__narrow_double(d, 10, 8, (bh__round)p.round) << 13;
+        if (p.finite && (v & 0x7fffffffu) == 0x7f800000u) {
+            v -= 0x2000;
+        }
         if (d != d) { /* rounding away from zero is an addition, which preserves NaN payloads */
             v = p.round == BH__ROUND_AWAY ? bh__bits_of_float(pa[l]) & ~0x1fffu : 0x7fffe000u;
         }
@@ -318,7 +346,7 @@ HANDLER(pack_integers) {
     bh__u32 *pd = bh__row(x, i->d);
     plan p = unpack_plan(i->imm);
     bh__ptx_type to = (bh__ptx_type)p.to;
-    unsigned bits = 8 * bh__ptx_bytes(to);
+    unsigned bits = bits_of(to);
     FOR_LANES_IN_ORDER(mask) {
         uint32_t keep = (uint32_t)(UINT64_MAX >> (64 - bits));
         uint32_t a = (uint32_t)saturate_integer((uint64_t)(int64_t)pa[l], T_S32, to) & keep;
@@ -335,9 +363,13 @@ static bool pick_special(const bh__ptx_insn *insn, bh__ptx_code *code) {
         code->run = pair_of_halves;
         return rounded;
     }
+    if (insn->op == OP_CVTF8 || insn->op == OP_CVTH8 || insn->op == OP_CVT8H) {
+        return bh__ptx_pick_fp8(insn, code);
+    }
     if (insn->op == OP_CVTTF) {
         code->run = to_tf32;
-        return rounded && !(HAS(insn, RNA) && HAS(insn, RELU));
+        return rounded && !(HAS(insn, RNA) && HAS(insn, RELU)) &&
+               !(HAS(insn, SATFINITE) && !HAS(insn, RNA));
     }
     bool narrow_parts = bh__ptx_bytes(insn->types[0]) == 1;
     code->run = pack_integers;
@@ -390,7 +422,7 @@ static bool rounding_fits(const bh__ptx_insn *insn, bh__ptx_type from, bh__ptx_t
         return !rounded;
     }
     if (from_bytes < to_bytes) {
-        return !rounded && !integral;
+        return (!rounded || from == T_BF16) && !integral;
     }
     return rounded && !integral;
 }
@@ -399,8 +431,8 @@ bool bh__ptx_pick_cvt(const bh__ptx_insn *insn, bh__ptx_code *code) {
     bh__ptx_type to = (bh__ptx_type)insn->types[0], from = (bh__ptx_type)insn->types[1];
     bool from_float = bh__ptx_class(from) == 'F', to_float = bh__ptx_class(to) == 'F';
     bool integral = HAS(insn, RNI) || HAS(insn, RZI) || HAS(insn, RMI) || HAS(insn, RPI);
-    code->imm = pack_plan(
-        (plan){(uint8_t)from, (uint8_t)to, (uint8_t)bh__round_of(insn), integral && to_float});
+    code->imm = pack_plan((plan){(uint8_t)from, (uint8_t)to, (uint8_t)bh__round_of(insn),
+                                 integral && to_float, HAS(insn, SATFINITE)});
     code->flags = (uint8_t)((HAS(insn, FTZ) ? FLAG_FTZ : 0) | (HAS(insn, SAT) ? FLAG_SAT : 0) |
                             (HAS(insn, RELU) ? FLAG_RELU : 0));
     if (insn->op != OP_CVT) {
@@ -408,7 +440,8 @@ bool bh__ptx_pick_cvt(const bh__ptx_insn *insn, bh__ptx_code *code) {
     }
     bool halves = to == T_F16 || to == T_BF16;
     if (!rounding_fits(insn, from, to) || (HAS(insn, FTZ) && from != T_F32 && to != T_F32) ||
-        (HAS(insn, RELU) && !(halves && from == T_F32))) {
+        ((HAS(insn, RELU) || HAS(insn, SATFINITE)) && !(halves && from == T_F32)) ||
+        (HAS(insn, SATFINITE) && !HAS(insn, RN) && !HAS(insn, RZ))) {
         return false;
     }
     code->run = from_float ? (to_float ? float_to_float : float_to_int)

@@ -9,9 +9,15 @@
  * Addresses. A generic address below 2^52 is an address of this process: global or constant memory.
  * Above that are windows, in a range that no machine maps, for shared, local and parameter memory
  * and for code. An address in one of these state spaces is the offset in its window.
+ *
+ * An address in shared memory has the block's rank in its cluster above the offset in that block's
+ * memory, so it means the same in all blocks of the cluster. .shared::cta addresses may do without
+ * the rank: they are always in the block's own memory.
  */
 #define BH__PTX_WINDOW_SHIFT 52
 #define BH__PTX_WINDOW(n)    ((uint64_t)(n) << BH__PTX_WINDOW_SHIFT)
+#define BH__PTX_RANK_SHIFT   24 /* a block has less shared memory than 2^24 bytes */
+#define BH__PTX_RANK_MASK    (((uint64_t)1 << BH__PTX_RANK_SHIFT) - 1)
 enum { WINDOW_GLOBAL, WINDOW_SHARED, WINDOW_LOCAL, WINDOW_PARAM, WINDOW_CODE };
 
 #define LANES        32
@@ -34,13 +40,15 @@ typedef enum bh__ptx_code_kind {
     CODE_RET,
     CODE_EXIT,
     CODE_BAR,
+    CODE_CLUSTER, /* barrier.cluster */
+    CODE_POLL,    /* run(); other warps go first if a lane's predicate in row `d` is false */
     CODE_SLEEP
 } bh__ptx_code_kind;
 
 /*
  * Rows are byte offsets: of a register's 32 lanes in the frame, or, with the sign bit set, of a
  * constant's 32 copies. Values up to 32 bits have rows of 128 bytes, 64-bit values rows of 256; a
- * predicate is one 32-bit word, a bit for each lane.
+ * predicate is one 32-bit word, a bit for each lane. 128-bit values have a row for each half.
  */
 struct bh__ptx_code {
     bh__ptx_handler *run;
@@ -54,7 +62,8 @@ struct bh__ptx_code {
 };
 
 #define NO_ROW    INT32_MAX
-#define CONST_ROW INT32_MIN /* the sign bit: the row is in module->constants */
+#define HIGH_HALF (8 * LANES) /* from the row of a 128-bit value to that of its upper half */
+#define CONST_ROW INT32_MIN   /* the sign bit: the row is in module->constants */
 
 enum { /* flags */
        FLAG_SIGNED = 1,
@@ -90,7 +99,11 @@ typedef struct bh__ptx_warp {
     uint32_t at_sync;  /* waiting for other lanes of the warp */
     uint32_t released; /* lanes of at_sync that may continue, once */
     uint32_t carry;    /* the condition code, a bit for each lane */
-    bool favour;       /* run the lanes that have waited longest next */
+    /* The barrier of the cluster. */
+    uint32_t at_cluster;      /* waiting there */
+    uint32_t cluster_arrived; /* arrived since it last completed */
+    uint32_t cluster_pending; /* arrived and not yet waited */
+    bool favour;              /* run the lanes that have waited longest next */
     uint64_t turn;
     uint64_t last_turn[LANES];
     uint32_t pc[LANES], base[LANES], depth[LANES], members[LANES];
@@ -105,6 +118,13 @@ typedef struct bh__ptx_barrier {
 
 #define BARRIERS 16
 
+struct bh__ptx_cluster {
+    bh__ptx_block *blocks[BH__PTX_MAX_CLUSTER]; /* Owned, except by a cluster inside of a block */
+    uint32_t count, capacity;
+    uint32_t live;    /* threads that have not exited */
+    uint32_t missing; /* of these, have not arrived at the cluster's barrier */
+};
+
 struct bh__ptx_exec {
     uint8_t *bases[2]; /* the frame; the constants, never written */
     bh__ptx_warp *warp;
@@ -112,9 +132,11 @@ struct bh__ptx_exec {
     const bh__ptx_module *module;
     const bh__ptx_grid *grid;
     uint8_t *shared;
+    uint32_t shared_base; /* where the window of this block's shared memory starts: its rank */
     uint32_t shared_bytes, dynamic_base, reserved_base;
     const bh__ptx_function *frame_function; /* that the lanes execute */
     uint32_t stack;                         /* where this frame's local memory starts */
+    uint32_t local_end;                     /* and ends, with what alloca has added */
     /* the range of the last access to global memory */
     uint64_t range_base, range_size;
     bool range_writable;
@@ -131,13 +153,15 @@ struct bh__ptx_block {
     uint32_t threads, live_threads;
     uint32_t next_warp;
     uint32_t id[3], dims[3];
+    bh__ptx_cluster *cluster; /* `alone`, or one of several blocks */
+    bh__ptx_cluster alone;
+    uint32_t rank; /* in the cluster */
     bh__ptx_barrier barriers[BARRIERS];
     uint8_t *shared;
     size_t shared_capacity;
     uint32_t *tid[3];
     size_t tid_capacity;
     bool done;
-    bool diverged;          /* a divergence was found; `fault` describes it */
     bh__check_block *check; /* created when first needed */
 };
 
@@ -218,7 +242,7 @@ typedef struct bh__ptx_lowering {
     uint32_t bucket_count, constant_count;
     size_t constant_capacity;
     uint32_t rows; /* end of the frame so far */
-    int32_t sinks[3];
+    int32_t sinks[4];
 } bh__ptx_lowering;
 
 bool bh__ptx_lower_fail(bh__ptx_lowering *low, bh_status status, const char *fix,
@@ -234,40 +258,73 @@ bool bh__ptx_row_wide(const bh__ptx_lowering *low, const bh__ptx_operand *o, bh_
 /* The units: each selects the handler of an instruction. False: the form is not supported. */
 bool bh__ptx_pick_int(const bh__ptx_insn *insn, bh__ptx_code *code);
 bool bh__ptx_pick_bits(const bh__ptx_insn *insn, bh__ptx_code *code);
+bool bh__ptx_pick_video(const bh__ptx_insn *insn, bh__ptx_code *code);
 bool bh__ptx_pick_float(const bh__ptx_insn *insn, bh__ptx_code *code);
 bool bh__ptx_pick_math(const bh__ptx_insn *insn, bh__ptx_code *code);
 bool bh__ptx_pick_half(const bh__ptx_insn *insn, bh__ptx_code *code);
 bool bh__ptx_pick_cmp(const bh__ptx_insn *insn, bh__ptx_code *code);
 bool bh__ptx_pick_cvt(const bh__ptx_insn *insn, bh__ptx_code *code);
+bool bh__ptx_pick_fp8(const bh__ptx_insn *insn, bh__ptx_code *code);
+/* exec_half.c: the smaller or the larger of two halves. */
+uint16_t bh__ptx_half_min(bool brain, uint16_t a, uint16_t b, bool max);
 bh__ptx_handler *bh__ptx_fast_cvt(const bh__ptx_insn *insn); /* or NULL */
 bool bh__ptx_pick_warp(const bh__ptx_insn *insn, bh__ptx_code *code);
 bool bh__ptx_lower_move(bh__ptx_lowering *low);
 bool bh__ptx_lower_memory(bh__ptx_lowering *low);
 bool bh__ptx_lower_atomic(bh__ptx_lowering *low);
 bool bh__ptx_lower_control(bh__ptx_lowering *low);
+bool bh__ptx_lower_stack(bh__ptx_lowering *low);
+bool bh__ptx_lower_hint(bh__ptx_lowering *low);
+bool bh__ptx_lower_multimem(bh__ptx_lowering *low);
+bool bh__ptx_lower_matrix(bh__ptx_lowering *low);
+bool bh__ptx_lower_mbarrier(bh__ptx_lowering *low);
+bool bh__ptx_lower_async(bh__ptx_lowering *low);
+bool bh__ptx_pick_cluster(const bh__ptx_insn *insn, bh__ptx_code *code);
+bool bh__ptx_lower_texture(bh__ptx_lowering *low);
 
-/* exec_move.c */
-bh__ptx_handler bh__ptx_run_sreg, bh__ptx_run_address, bh__ptx_run_not_pred;
+/* exec_special.c, exec_move.c */
+bh__ptx_handler bh__ptx_run_sreg, bh__ptx_run_sreg16, bh__ptx_run_address, bh__ptx_run_not_pred;
 
-/* exec_memory.c: checks the lanes' addresses and gives pointers. False: a fault was recorded. */
+/* The address of one lane: a register and an offset. */
+static inline uint64_t bh__ptx_address_at(const bh__ptx_exec *x, const bh__ptx_code *i, int32_t row,
+                                          uint64_t offset, unsigned l) {
+    if (i->flags & FLAG_ADDRESS32) {
+        return (uint32_t)(((const bh__u32 *)bh__row(x, row))[l] + (uint32_t)offset);
+    }
+    return ((const bh__u64 *)bh__row(x, row))[l] + offset;
+}
+
+/* address.c: checks the lanes' addresses and gives pointers. False: a fault was recorded. */
 bool bh__ptx_resolve(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask, bh__ptx_space space,
                      int32_t address_row, uint64_t offset, unsigned bytes, bool write,
                      uint8_t *out[LANES]);
+/* One lane; `bytes` is any number. The fault, if it is outside of its space, is recorded. */
+uint8_t *bh__ptx_resolve_lane(bh__ptx_exec *x, unsigned lane, bh__ptx_space space, uint64_t address,
+                              uint32_t bytes, uint32_t align, bool write);
 uint8_t *bh__ptx_at(bh__ptx_exec *x, unsigned lane, uint64_t address, uint64_t bytes, bool write,
                     uint64_t *left); /* generic; NULL: not mapped. *left: bytes to the end */
 const bh__ptx_range *bh__ptx_range_at(const bh__ptx_exec *x, uint64_t address); /* or NULL */
 /* Converts an address in `space` to a generic one. False: it is outside of that space. */
 bool bh__ptx_generic(const bh__ptx_exec *x, bh__ptx_space space, uint64_t address, uint64_t *out);
 const char *bh__ptx_space_name(bh__ptx_space space);
+
+/* exec_memory.c */
+typedef struct bh__ptx_lowered_address { /* the row of an address and the offset to add to it */
+    int32_t row;
+    bool is32;
+    uint64_t offset;
+} bh__ptx_lowered_address;
+bool bh__ptx_lower_place(bh__ptx_lowering *low, const bh__ptx_operand *o,
+                         bh__ptx_lowered_address *out);
 bool bh__ptx_lower_address(bh__ptx_lowering *low, const bh__ptx_operand *o, bh__ptx_code *code);
-bh__ptx_space bh__ptx_insn_space(const bh__ptx_insn *insn);
 uint32_t bh__ptx_access_flags(const bh__ptx_insn *insn); /* ACCESS_... of check.h */
 
 /* call.c */
 typedef struct bh__ptx_slot {
     int32_t row;     /* a register or constant, or NO_ROW */
     uint32_t offset; /* without a row: of a .param variable in the caller's frame */
-    uint32_t bytes;
+    uint32_t bytes;  /* 0: a predicate */
+    bool reference;  /* the address is passed: the parameter has no size */
 } bh__ptx_slot;
 
 typedef struct bh__ptx_call {
@@ -282,11 +339,19 @@ uint32_t bh__ptx_call_enter(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mas
 void bh__ptx_call_leave(bh__ptx_exec *x, uint32_t mask);
 void bh__ptx_call_abandon(bh__ptx_warp *warp,
                           uint32_t mask); /* lanes that exited inside functions */
+/* Copies the registers of lanes in different frames of one function into a frame of all of them.
+ * Returns 0 if there is no room. The register file may move. */
+uint32_t bh__ptx_call_gather(bh__ptx_warp *warp, uint32_t mask);
+/* Copies them back and frees that frame. */
+void bh__ptx_call_scatter(bh__ptx_warp *warp, uint32_t base, uint32_t mask);
 uint64_t bh__ptx_call_argument(const bh__ptx_exec *x, const bh__ptx_slot *slot, unsigned lane);
 void bh__ptx_call_result(const bh__ptx_exec *x, const bh__ptx_slot *slot, unsigned lane,
                          uint64_t value);
 bool bh__ptx_local_room(bh__ptx_warp *warp, uint32_t bytes);
 bool bh__ptx_regs_room(bh__ptx_warp *warp, size_t bytes);
+
+/* exec_stack.c: the end of what any lane has allocated in this frame, or `top`. */
+uint32_t bh__ptx_stack_top(const bh__ptx_warp *warp, uint32_t base, uint32_t top);
 
 /* barrier.c */
 enum { BAR_SYNC, BAR_ARRIVE, BAR_RED };
@@ -297,10 +362,38 @@ bh__ptx_bar_result bh__ptx_barrier_arrive(bh__ptx_exec *x, const bh__ptx_code *i
 uint32_t bh__ptx_barrier_same(const bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask);
 void bh__ptx_barrier_exit(bh__ptx_block *block); /* after threads have exited */
 
+/* block.c: no thread can run and not all have exited; they wait for what cannot happen. Records a
+ * fault that says for what. */
+bh__ptx_outcome bh__ptx_block_deadlock(bh__ptx_block *block);
+
+/* cluster.c: the barrier of a cluster */
+enum { CLUSTER_ARRIVE, CLUSTER_WAIT };
+bool bh__ptx_cluster_barrier(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask);
+void bh__ptx_cluster_exit(bh__ptx_exec *x, uint32_t lanes); /* lanes that exit */
+void bh__ptx_cluster_alone(bh__ptx_block *block);           /* a block without others */
+
+/* exec_mbarrier.c: what happens to an mbarrier object. False: a fault was recorded. */
+bool bh__mbarrier_arrive(bh__ptx_exec *x, unsigned lane, uint8_t *object, uint32_t count);
+bool bh__mbarrier_complete(bh__ptx_exec *x, unsigned lane, uint8_t *object, uint32_t bytes);
+bool bh__mbarrier_valid(bh__ptx_exec *x, unsigned lane, const uint8_t *object);
+/* An operand that is the address of one, in a space of shared memory. NULL: a fault. */
+uint8_t *bh__mbarrier_at(bh__ptx_exec *x, unsigned lane, bh__ptx_space space, uint64_t address);
+
+/* exec_atomic.c: atomic updates for other instructions. False: PTX has no such operation. */
+bool bh__ptx_pick_update(const bh__ptx_insn *insn, bh__ptx_code *code);
+uint64_t bh__ptx_update(const bh__ptx_code *i, uint8_t *p, uint64_t b, uint64_t c);
+
 /* warp.c */
 void bh__ptx_bind(bh__ptx_exec *x, bh__ptx_warp *warp, uint32_t base);
 typedef enum bh__ptx_turn { TURN_RAN, TURN_BLOCKED, TURN_FAULT } bh__ptx_turn;
 bh__ptx_turn bh__ptx_warp_run(bh__ptx_exec *x, bh__ptx_warp *warp, uint64_t *budget);
+
+/* heap.c. An address of 0: the heap is full; false: the address is of no block in use. */
+uint64_t bh__ptx_heap_take(bh__ptx_heap *heap, uint64_t bytes);
+bool bh__ptx_heap_give(bh__ptx_heap *heap, uint64_t address);
+const bh__ptx_range *bh__ptx_heap_range(const bh__ptx_heap *heap);
+bool bh__ptx_run_malloc(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask);
+bool bh__ptx_run_free(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask);
 
 /* print.c */
 bool bh__ptx_run_vprintf(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask);

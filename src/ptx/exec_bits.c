@@ -125,6 +125,9 @@ UNARY(bfinda_u64, bh__u32, bh__u64, uint64_t, shift_amount(find64(a), 63))
 UNARY(bfinda_s64, bh__u32, bh__u64, uint64_t, shift_amount(find64(a >> 63 ? ~a : a), 63))
 
 static uint32_t nth_set(uint32_t bits, uint32_t base, int32_t offset) {
+    if (offset == INT32_MIN) { /* outside of what PTX defines */
+        return 0;
+    }
     if (offset == 0) {
         return base < 32 && (bits >> base & 1) ? base : UINT32_MAX;
     }

@@ -288,9 +288,10 @@ bool bh__ptx_pick_cmp(const bh__ptx_insn *insn, bh__ptx_code *code) {
     }
     if (!to_predicate) {
         /* A comparison of two halves has two results, so the destination must have two halves. */
-        bool packed = insn->types[0] == T_F16X2 || insn->types[0] == T_BF16X2;
+        bh__ptx_type to = (bh__ptx_type)insn->types[0];
+        bool packed = to == T_F16X2 || to == T_BF16X2, word = to == T_U32 || to == T_S32;
         code->run = set;
-        return packed ? code->count >= HALF_F16X2 : code->count < HALF_F16X2;
+        return packed ? code->count >= HALF_F16X2 : code->count < HALF_F16X2 || word;
     }
     bool plain =
         !combined && !ftz && code->count == NO_HALF && insn->operands[0].kind != OPERAND_PAIR;

@@ -30,16 +30,19 @@
 #define CANON_FLUSH(v) bh__canonical(bh__flush(v))
 #define SAME(v)        (v)
 
-/* A result is flushed if it is subnormal before rounding, even if rounding makes it normal. */
+#define SCALE BH__FTZ_SCALE
+
+/* Operands that are too large to be scaled give no result that is flushed. */
 static inline float mul_flushed(float a, float b) {
-    double exact = (double)a * (double)b;
-    return fabs(exact) < 0x1p-126 ? bh__float_of_bits(bh__bits_of_float((float)exact) & 0x80000000u)
-                                  : (float)exact;
+    return bh__flush_scaled(a * b, a * SCALE * b);
 }
 
-static inline float fma_flushed(float a, float b, float c, float r) {
-    bool tiny = fabsf(r) == 0x1p-126f && fabs((double)a * (double)b + (double)c) < 0x1p-126;
-    return tiny ? bh__float_of_bits(bh__bits_of_float(r) & 0x80000000u) : r;
+static inline float div_flushed(float a, float b) {
+    return bh__flush_scaled(a / b, a * SCALE / b);
+}
+
+static inline float fma_flushed(float a, float b, float c) {
+    return bh__flush_scaled(__builtin_fmaf(a, b, c), __builtin_fmaf(a * SCALE, b, c * SCALE));
 }
 
 static inline double nan2(double a, double b, double r) {
@@ -57,21 +60,20 @@ FAST2(div_f32, float, bh__f32, SAME, CANON, a / b)
 FAST2(add_f32_ftz, float, bh__f32, FLUSH, CANON_FLUSH, a + b)
 FAST2(sub_f32_ftz, float, bh__f32, FLUSH, CANON_FLUSH, a - b)
 FAST2(mul_f32_ftz, float, bh__f32, FLUSH, CANON, mul_flushed(a, b))
-FAST2(div_f32_ftz, float, bh__f32, FLUSH, CANON_FLUSH, a / b)
+FAST2(div_f32_ftz, float, bh__f32, FLUSH, CANON, div_flushed(a, b))
 FAST2(add_f64, double, bh__f64, SAME, SAME, nan2(a, b, a + b))
 FAST2(sub_f64, double, bh__f64, SAME, SAME, nan2(a, b, a - b))
 FAST2(mul_f64, double, bh__f64, SAME, SAME, nan2(a, b, a *b))
 FAST2(div_f64, double, bh__f64, SAME, SAME, nan2(b, a, a / b))
 FAST3_AS(fma_f32, , float, bh__f32, SAME, CANON, fmaf(a, b, c))
-FAST3_AS(fma_f32_ftz, , float, bh__f32, FLUSH, CANON_FLUSH, fma_flushed(a, b, c, fmaf(a, b, c)))
+FAST3_AS(fma_f32_ftz, , float, bh__f32, FLUSH, CANON, fma_flushed(a, b, c))
 FAST3_AS(fma_f64, , double, bh__f64, SAME, SAME, nan3(a, b, c, fma(a, b, c)))
 
 /* For processors that may have fused multiply-add, if the build cannot assume it. */
 #if defined(__x86_64__) && !defined(__FMA__)
 #define WITH_FMA __attribute__((target("avx2,fma")))
 FAST3_AS(fma_f32_hw, WITH_FMA, float, bh__f32, SAME, CANON, __builtin_fmaf(a, b, c))
-FAST3_AS(fma_f32_ftz_hw, WITH_FMA, float, bh__f32, FLUSH, CANON_FLUSH,
-         fma_flushed(a, b, c, __builtin_fmaf(a, b, c)))
+FAST3_AS(fma_f32_ftz_hw, WITH_FMA, float, bh__f32, FLUSH, CANON, fma_flushed(a, b, c))
 FAST3_AS(fma_f64_hw, WITH_FMA, double, bh__f64, SAME, SAME, nan3(a, b, c, __builtin_fma(a, b, c)))
 
 static bool has_fma(void) {
@@ -94,10 +96,17 @@ static float finish(float a, float b, float c, float r, unsigned flags, unsigned
     return flags & FLAG_SAT ? bh__saturate(r) : r;
 }
 
-/* As above, for products: see fma_flushed. */
+/* As above, for results that are inexact where they are subnormal. */
 static float finish_product(float a, float b, float c, float r, unsigned flags, unsigned sources) {
     if (flags & FLAG_FTZ) {
-        r = fma_flushed(a, b, sources > 2 ? c : 0, r);
+        r = sources > 2 ? fma_flushed(a, b, c) : mul_flushed(a, b);
+    }
+    return finish(a, b, c, r, flags, sources);
+}
+
+static float finish_quotient(float a, float b, float c, float r, unsigned flags, unsigned sources) {
+    if (flags & FLAG_FTZ) {
+        r = sources > 1 ? div_flushed(a, b) : div_flushed(1.0f, a);
     }
     return finish(a, b, c, r, flags, sources);
 }
@@ -148,11 +157,23 @@ static double finish_quotient64(double a, double b, double c, double r, unsigned
 SLOW_PAIR(add, finish, 2, a + b, a + b)
 SLOW_PAIR(sub, finish, 2, a - b, a - b)
 SLOW_PAIR(mul, finish_product, 2, a *b, a *b)
-SLOW(div_f32_any, float, bh__f32, start, finish, 2, a / b)
+SLOW(div_f32_any, float, bh__f32, start, finish_quotient, 2, a / b)
 SLOW(div_f64_any, double, bh__f64, start64, finish_quotient64, 2, a / b)
 SLOW_PAIR(fma, finish_product, 3, fmaf(a, b, c), fma(a, b, c))
-SLOW_PAIR(rcp, finish, 1, 1.0f / a, 1.0 / a)
+SLOW_PAIR(rcp, finish_quotient, 1, 1.0f / a, 1.0 / a)
 SLOW_PAIR(sqrt, finish, 1, sqrtf(a), sqrt(a))
+
+/* a * (1 / b): the reciprocal of |b| above 2^126 is zero. */
+HANDLER(div_f32_approx) {
+    const bh__f32 *pa = bh__row(x, i->a), *pb = bh__row(x, i->b);
+    bh__f32 *pd = bh__row(x, i->d);
+    FOR_LANES_IN_ORDER(mask) {
+        float a = start(pa[l], i->flags), b = start(pb[l], i->flags);
+        float r = fabsf(b) > 0x1p126f && isfinite(b) ? a * copysignf(0, b) : a / b;
+        pd[l] = finish(a, b, b, r, i->flags, 2);
+    }
+    return true;
+}
 
 /* Takes the upper half of a double and returns the upper half of its reciprocal. */
 HANDLER(rcp_f64_approx) {
@@ -160,7 +181,7 @@ HANDLER(rcp_f64_approx) {
     bh__u64 *pd = bh__row(x, i->d);
     FOR_LANES_IN_ORDER(mask) {
         double a = bh__flush64(bh__double_of_bits(pa[l] >> 32 << 32));
-        pd[l] = bh__bits_of_double(bh__flush64(1.0 / a)) >> 32 << 32;
+        pd[l] = bh__upper_half(1.0 / a);
     }
     return true;
 }
@@ -214,6 +235,11 @@ bool bh__ptx_pick_float(const bh__ptx_insn *insn, bh__ptx_code *code) {
     bh__round mode = bh__round_of(insn);
     if (!single && insn->op == OP_RCP && approx && ftz) {
         code->run = rcp_f64_approx;
+        return true;
+    }
+    if (insn->op == OP_DIVF && single && HAS(insn, APPROX)) {
+        code->run = div_f32_approx;
+        code->flags = (uint8_t)(ftz ? FLAG_FTZ : 0);
         return true;
     }
     if (!single && (ftz || sat || approx)) {

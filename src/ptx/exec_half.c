@@ -65,6 +65,10 @@ static uint16_t minimum(const format *f, uint16_t a, uint16_t b, bool max) {
     return (p < q) == max ? b : a;
 }
 
+uint16_t bh__ptx_half_min(bool brain, uint16_t a, uint16_t b, bool max) {
+    return minimum(brain ? &bf16 : &f16, a, b, max);
+}
+
 /* imm of minimum and maximum: bit 0 .NaN, bit 1 .xorsign.abs */
 static uint16_t min_or_max(const format *f, uint16_t a, uint16_t b, bool max, uint64_t options) {
     if ((options & 1) && (is_nan(f, a) || is_nan(f, b))) {
@@ -144,6 +148,9 @@ HANDLER(half) {
 bool bh__ptx_pick_half(const bh__ptx_insn *insn, bh__ptx_code *code) {
     bool brain = insn->types[0] == T_BF16 || insn->types[0] == T_BF16X2;
     bool function = insn->op == OP_EX2H || insn->op == OP_TANHH;
+    if (insn->op == OP_EX2H && HAS(insn, FTZ) != brain) {
+        return false;
+    }
     if ((function && !HAS(insn, APPROX)) || HAS(insn, XORSIGN) != HAS(insn, ABS) ||
         (insn->op == OP_FMAH && !HAS(insn, RN)) || (HAS(insn, SAT) && HAS(insn, RELU)) ||
         (HAS(insn, RELU) && insn->op != OP_FMAH) ||

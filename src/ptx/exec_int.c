@@ -174,8 +174,8 @@ PACKED(max_s16x2_relu, int16_t, a > b ? (a < 0 ? 0 : a) : (b < 0 ? 0 : b))
 
 /*
  * Arithmetic with the condition code. Flags have other meanings here: FLAG_SAT is "carry in",
- * FLAG_FTZ "carry out", FLAG_INVERT "subtract", where the carry is a borrow. `imm` selects the part
- * of the product.
+ * FLAG_FTZ "carry out", FLAG_INVERT "subtract", which adds the complement and 1, so that a carry
+ * means that nothing was borrowed. `imm` selects the part of the product.
  */
 enum { CARRY_IN = FLAG_SAT, CARRY_OUT = FLAG_FTZ, SUBTRACT = FLAG_INVERT };
 enum { PRODUCT_NONE, PRODUCT_LO, PRODUCT_HI_U, PRODUCT_HI_S };
@@ -188,7 +188,7 @@ enum { PRODUCT_NONE, PRODUCT_LO, PRODUCT_HI_U, PRODUCT_HI_S };
         uint32_t out = 0;                                                                          \
         FOR_LANES_IN_ORDER(mask) {                                                                 \
             T a = pa[l], b = pb[l], r, s;                                                          \
-            T in = i->flags & CARRY_IN ? x->warp->carry >> l & 1 : 0;                              \
+            T in = i->flags & CARRY_IN ? x->warp->carry >> l & 1 : (i->flags & SUBTRACT) != 0;     \
             bool carry;                                                                            \
             switch (i->imm) {                                                                      \
             case PRODUCT_NONE:                                                                     \
@@ -203,14 +203,9 @@ enum { PRODUCT_NONE, PRODUCT_LO, PRODUCT_HI_U, PRODUCT_HI_S };
                 a = (T)HS((S)a, (S)b);                                                             \
                 break;                                                                             \
             }                                                                                      \
-            b = pc[l];                                                                             \
-            if (i->flags & SUBTRACT) {                                                             \
-                carry = __builtin_sub_overflow(a, b, &r);                                          \
-                carry |= __builtin_sub_overflow(r, in, &s);                                        \
-            } else {                                                                               \
-                carry = __builtin_add_overflow(a, b, &r);                                          \
-                carry |= __builtin_add_overflow(r, in, &s);                                        \
-            }                                                                                      \
+            b = i->flags & SUBTRACT ? ~pc[l] : pc[l];                                              \
+            carry = __builtin_add_overflow(a, b, &r);                                              \
+            carry |= __builtin_add_overflow(r, in, &s);                                            \
             pd[l] = s;                                                                             \
             out |= (uint32_t)carry << l;                                                           \
         }                                                                                          \

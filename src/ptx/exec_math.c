@@ -30,9 +30,13 @@ HANDLER(rsqrt_f64) {
     const bh__f64 *pa = bh__row(x, i->a);
     bh__f64 *pd = bh__row(x, i->d);
     FOR_LANES_IN_ORDER(mask) {
-        double a = i->flags & FLAG_FTZ ? bh__flush64(pa[l]) : pa[l];
-        double r = 1.0 / sqrt(a);
-        pd[l] = i->flags & FLAG_FTZ ? bh__flush64(r) : r;
+        if (i->flags & FLAG_FTZ) {
+            uint64_t upper = bh__bits_of_double(pa[l]) >> 32 << 32;
+            double a = bh__flush64(bh__double_of_bits(upper));
+            pd[l] = bh__double_of_bits(bh__upper_half(1.0 / sqrt(a)));
+        } else {
+            pd[l] = 1.0 / sqrt(pa[l]);
+        }
     }
     return true;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mov, of registers, vectors, addresses and special registers; cvta and isspacep. */
-#include <time.h>
-
+/* mov, of registers and vectors; cvta and isspacep. */
 #include "ptx/exec.h"
+
+enum { MAX_VECTOR = 8 };
 
 #define HANDLER(name) static bool name(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask)
 
@@ -27,6 +27,27 @@ HANDLER(move_pred) {
 
 bool bh__ptx_run_not_pred(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask) {
     bh__set_predicate(x, i->d, ~*(const bh__u32 *)bh__row(x, i->a), mask);
+    return true;
+}
+
+/* Several registers at once: all are read before any is written. `extra`: the rows of the
+ * destinations, then those of the sources. */
+HANDLER(move_vector) {
+    const int32_t *to = i->extra, *from = to + i->count;
+    uint64_t v[MAX_VECTOR];
+    FOR_LANES_IN_ORDER(mask) {
+        for (unsigned n = 0; n < i->count; n++) {
+            v[n] = i->bytes == 8 ? ((const bh__u64 *)bh__row(x, from[n]))[l]
+                                 : ((const bh__u32 *)bh__row(x, from[n]))[l];
+        }
+        for (unsigned n = 0; n < i->count; n++) {
+            if (i->bytes == 8) {
+                ((bh__u64 *)bh__row(x, to[n]))[l] = v[n];
+            } else {
+                ((bh__u32 *)bh__row(x, to[n]))[l] = (uint32_t)v[n];
+            }
+        }
+    }
     return true;
 }
 
@@ -63,143 +84,6 @@ HANDLER(unpack) {
     return true;
 }
 
-static uint64_t now(clockid_t clock) {
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return (uint64_t)t.tv_sec * UINT64_C(1000000000) + (uint64_t)t.tv_nsec;
-}
-
-static uint64_t lane_value(const bh__ptx_exec *x, unsigned sreg, unsigned l) {
-    switch (sreg) {
-    case SREG_LANEID:
-        return l;
-    case SREG_LANEMASK_EQ:
-        return 1u << l;
-    case SREG_LANEMASK_LE:
-        return UINT32_MAX >> (31 - l);
-    case SREG_LANEMASK_LT:
-        return (1u << l) - 1;
-    case SREG_LANEMASK_GE:
-        return UINT32_MAX << l;
-    case SREG_LANEMASK_GT:
-        return UINT32_MAX << l << 1;
-    default:
-        (void)x;
-        return 0;
-    }
-}
-
-/* Every block is a cluster. */
-static uint64_t uniform_value(const bh__ptx_exec *x, unsigned sreg, unsigned component) {
-    const bh__ptx_block *b = x->block;
-    const bh__ptx_grid *g = x->grid;
-    switch (sreg) {
-    case SREG_NTID:
-        return component < 3 ? g->block[component] : 0;
-    case SREG_CTAID:
-    case SREG_CLUSTERID:
-        return component < 3 ? b->id[component] : 0;
-    case SREG_NCTAID:
-    case SREG_NCLUSTERID:
-        return component < 3 ? g->grid[component] : 0;
-    case SREG_CLUSTER_NCTAID:
-        return component < 3;
-    case SREG_CLUSTER_NCTARANK:
-    case SREG_NSMID:
-        return 1;
-    case SREG_WARPID:
-        return x->warp->index;
-    case SREG_NWARPID:
-        return 32;
-    case SREG_GRIDID:
-        return g->grid_id;
-    case SREG_CLOCK:
-    case SREG_CLOCK64:
-        return now(CLOCK_MONOTONIC);
-    case SREG_CLOCK_HI:
-        return now(CLOCK_MONOTONIC) >> 32;
-    case SREG_GLOBALTIMER:
-    case SREG_GLOBALTIMER_LO:
-        return now(CLOCK_REALTIME);
-    case SREG_GLOBALTIMER_HI:
-        return now(CLOCK_REALTIME) >> 32;
-    case SREG_RESERVED_BEGIN:
-    case SREG_RESERVED_0:
-        return x->reserved_base;
-    case SREG_RESERVED_1:
-        return x->reserved_base + BH__PTX_RESERVED_SHARED / 2;
-    case SREG_RESERVED_END:
-        return x->reserved_base + BH__PTX_RESERVED_SHARED;
-    case SREG_RESERVED_CAP:
-        return BH__PTX_RESERVED_SHARED;
-    case SREG_DYNAMIC_SMEM_SIZE:
-        return g->dynamic_shared;
-    case SREG_TOTAL_SMEM_SIZE:
-    case SREG_AGGR_SMEM_SIZE:
-        return x->shared_bytes;
-    default:
-        return 0;
-    }
-}
-
-bool bh__ptx_run_sreg(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask) {
-    unsigned sreg = (unsigned)i->imm;
-    if (i->bytes == 0) {
-        bh__set_predicate(x, i->d, 0, mask); /* %is_explicit_cluster */
-        return true;
-    }
-    if (i->bytes == 8) {
-        bh__u64 *pd = bh__row(x, i->d);
-        uint64_t v = uniform_value(x, sreg, i->count);
-        FOR_LANES(mask, pd[l] = v;);
-        return true;
-    }
-    bh__u32 *pd = bh__row(x, i->d);
-    if (sreg == SREG_TID && i->count < 3) {
-        const uint32_t *tid = x->block->tid[i->count] + x->warp->index * LANES;
-        FOR_LANES(mask, pd[l] = tid[l];);
-    } else if (sreg == SREG_LANEID || (sreg >= SREG_LANEMASK_EQ && sreg <= SREG_LANEMASK_GT)) {
-        FOR_LANES_IN_ORDER(mask) {
-            pd[l] = (uint32_t)lane_value(x, sreg, l);
-        }
-    } else {
-        uint32_t v = (uint32_t)uniform_value(x, sreg, i->count);
-        FOR_LANES(mask, pd[l] = v;);
-    }
-    return true;
-}
-
-static uint64_t address_of(const bh__ptx_exec *x, const bh__ptx_symbol *symbol) {
-    if (symbol->kind == SYMBOL_FUNCTION) {
-        return BH__PTX_WINDOW(WINDOW_CODE) + (uint64_t)symbol->function->index * 16;
-    }
-    const bh__ptx_var *var = symbol->var;
-    switch (var->space) {
-    case SPACE_SHARED:
-        return var->is_extern ? x->dynamic_base : var->offset;
-    case SPACE_LOCAL:
-        return x->stack + (uint64_t)var->offset;
-    case SPACE_PARAM:
-        /* Parameters of a kernel have a window; those of functions are in local memory. */
-        return var->formal && x->frame_function->entry ? var->offset
-                                                       : x->stack + (uint64_t)var->offset;
-    default:
-        return (uint64_t)(uintptr_t)x->block->image->variables[var->index];
-    }
-}
-
-bool bh__ptx_run_address(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask) {
-    uint64_t v = address_of(x, i->extra) + i->imm;
-    if (i->bytes == 8) {
-        bh__u64 *pd = bh__row(x, i->d);
-        FOR_LANES(mask, pd[l] = v;);
-    } else {
-        bh__u32 *pd = bh__row(x, i->d);
-        FOR_LANES(mask, pd[l] = (uint32_t)v;);
-    }
-    return true;
-}
-
 /* imm is added: the start of a window, or its negative. */
 HANDLER(change_space) {
     const bh__u64 *pa = bh__row(x, i->a);
@@ -220,6 +104,12 @@ static bool in_constants(const bh__ptx_exec *x, uint64_t address) {
     return false;
 }
 
+/* Whether an address of shared memory is of one of these blocks of the cluster. */
+static bool in_blocks(uint64_t address, uint32_t first, uint32_t count) {
+    uint64_t rank = (address - BH__PTX_WINDOW(WINDOW_SHARED)) >> BH__PTX_RANK_SHIFT;
+    return rank - first < count;
+}
+
 HANDLER(is_space) {
     uint32_t bits = 0;
     FOR_LANES_IN_ORDER(mask) {
@@ -232,7 +122,10 @@ HANDLER(is_space) {
             yes = window == WINDOW_GLOBAL;
             break;
         case SPACE_SHARED:
-            yes = window == WINDOW_SHARED;
+            yes = window == WINDOW_SHARED && in_blocks(a, x->block->rank, 1);
+            break;
+        case SPACE_CLUSTER:
+            yes = window == WINDOW_SHARED && in_blocks(a, 0, x->block->cluster->count);
             break;
         case SPACE_LOCAL:
             yes = window == WINDOW_LOCAL;
@@ -327,7 +220,8 @@ static bool fits(const bh__ptx_lowering *low, const bh__ptx_operand *o, bh__ptx_
     case OPERAND_SREG: {
         bh__ptx_type have = bh__ptx_sreg_table[o->sreg].type;
         return !dest && (have == T_PRED) == (type == T_PRED) &&
-               (bh__ptx_bytes(have) == bytes || (o->sreg == SREG_GRIDID && bytes == 4));
+               (bh__ptx_bytes(have) == bytes || (o->sreg == SREG_GRIDID && bytes == 4) ||
+                (o->sreg <= SREG_NCTAID && bytes == 2));
     }
     case OPERAND_ADDRESS:
         if (dest || bh__ptx_class(type) == 'F' || type == T_PRED) {
@@ -351,7 +245,7 @@ static bool lower_one_move(bh__ptx_lowering *low, const bh__ptx_operand *d,
     bool direct = d->kind == OPERAND_REG;
     bh__ptx_code code = {.d = bh__ptx_row_out(low, d, type), .bytes = (uint8_t)bytes};
     if (direct && a->kind == OPERAND_SREG) {
-        code.run = bh__ptx_run_sreg;
+        code.run = bytes == 2 ? bh__ptx_run_sreg16 : bh__ptx_run_sreg;
         code.imm = a->sreg;
         code.count = a->component;
     } else if (direct && a->kind == OPERAND_ADDRESS) {
@@ -362,6 +256,92 @@ static bool lower_one_move(bh__ptx_lowering *low, const bh__ptx_operand *d,
         code.a = bh__ptx_row_in(low, a, type);
         code.run = bytes == 0 ? move_pred : bytes == 8 ? move_64 : move_32;
     }
+    return bh__ptx_emit(low, &code, true);
+}
+
+static bool lower_moves(bh__ptx_lowering *low, const bh__ptx_operand *d, const bh__ptx_operand *a,
+                        unsigned count) {
+    bh__ptx_type type = (bh__ptx_type)low->insn->types[0];
+    int32_t *rows = bh__arena_alloc(&low->module->arena, 2 * (size_t)count, sizeof *rows);
+    if (rows == NULL || type == T_PRED || type == T_B128) {
+        return bad_move(low);
+    }
+    for (unsigned n = 0; n < count; n++) {
+        if (!fits(low, &d[n], type, true) || !fits(low, &a[n], type, false)) {
+            return bad_move(low);
+        }
+        rows[n] = bh__ptx_row_out(low, &d[n], type);
+        rows[count + n] = bh__ptx_row_in(low, &a[n], type);
+    }
+    bh__ptx_code code = {.run = move_vector,
+                         .extra = rows,
+                         .count = (uint8_t)count,
+                         .bytes = (uint8_t)bh__ptx_bytes(type)};
+    return bh__ptx_emit(low, &code, true);
+}
+
+/* The rows of both halves of a 128-bit register, or of two registers in braces. */
+static bool halves_of(bh__ptx_lowering *low, const bh__ptx_operand *o, bool dest, int32_t rows[2]) {
+    if (o->kind == OPERAND_VECTOR && o->count == 2) {
+        for (unsigned n = 0; n < 2; n++) {
+            const bh__ptx_operand *e = &o->elements[n];
+            if (!fits(low, e, T_B64, dest)) {
+                return bad_move(low);
+            }
+            rows[n] = dest ? bh__ptx_row_out(low, e, T_B64) : bh__ptx_row_in(low, e, T_B64);
+        }
+        return true;
+    }
+    if (o->kind != OPERAND_REG || low->function->regs[o->reg].type != T_B128) {
+        return bad_move(low);
+    }
+    rows[0] = bh__ptx_row_out(low, o, T_B128);
+    rows[1] = rows[0] + HIGH_HALF;
+    return true;
+}
+
+/* Four 32-bit registers and a 128-bit one: a pair for each half. */
+static bool lower_quarters(bh__ptx_lowering *low, const bh__ptx_operand *list,
+                           const bh__ptx_operand *wide, bool packs) {
+    int32_t *rows = bh__arena_alloc(&low->module->arena, 4, sizeof *rows), halves[2];
+    if (rows == NULL || !halves_of(low, wide, packs, halves)) {
+        return bad_move(low);
+    }
+    for (unsigned n = 0; n < 4; n++) {
+        const bh__ptx_operand *e = &list->elements[n];
+        if (!fits(low, e, T_B32, !packs)) {
+            return bad_move(low);
+        }
+        rows[n] = packs ? bh__ptx_row_in(low, e, T_B32) : bh__ptx_row_out(low, e, T_B32);
+    }
+    for (unsigned n = 0; n < 2; n++) {
+        bh__ptx_code code = {.run = packs ? pack : unpack,
+                             .extra = rows + 2 * n,
+                             .count = 2,
+                             .bytes = 4,
+                             .a = halves[n],
+                             .d = halves[n],
+                             .flags = FLAG_WIDE_A | FLAG_WIDE_D};
+        if (!bh__ptx_emit(low, &code, true)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool lower_wide_move(bh__ptx_lowering *low, const bh__ptx_operand *d,
+                            const bh__ptx_operand *a) {
+    if (d->kind == OPERAND_VECTOR && d->count == 4) {
+        return lower_quarters(low, d, a, false);
+    }
+    if (a->kind == OPERAND_VECTOR && a->count == 4) {
+        return lower_quarters(low, a, d, true);
+    }
+    int32_t *rows = bh__arena_alloc(&low->module->arena, 4, sizeof *rows);
+    if (rows == NULL || !halves_of(low, d, true, rows) || !halves_of(low, a, false, rows + 2)) {
+        return bad_move(low);
+    }
+    bh__ptx_code code = {.run = move_vector, .extra = rows, .count = 2, .bytes = 8};
     return bh__ptx_emit(low, &code, true);
 }
 
@@ -378,12 +358,10 @@ static bool lower_mov(bh__ptx_lowering *low) {
             a->count != count) {
             return bad_move(low);
         }
-        for (unsigned n = 0; n < count; n++) {
-            if (!lower_one_move(low, &d->elements[n], &a->elements[n])) {
-                return false;
-            }
-        }
-        return true;
+        return lower_moves(low, d->elements, a->elements, count);
+    }
+    if (insn->types[0] == T_B128) {
+        return lower_wide_move(low, d, a);
     }
     if (d->kind == OPERAND_VECTOR || a->kind == OPERAND_VECTOR) {
         return lower_vector_move(low, d, a);
@@ -403,7 +381,8 @@ static bool lower_cvta(bh__ptx_lowering *low) {
     if (!fits(low, d, T_U64, true) || !fits(low, a, T_U64, false)) {
         return bad_move(low);
     }
-    uint64_t start = space == SPACE_SHARED  ? BH__PTX_WINDOW(WINDOW_SHARED)
+    bool shared = space == SPACE_SHARED || space == SPACE_CLUSTER;
+    uint64_t start = shared                 ? BH__PTX_WINDOW(WINDOW_SHARED)
                      : space == SPACE_LOCAL ? BH__PTX_WINDOW(WINDOW_LOCAL)
                      : space == SPACE_PARAM ? BH__PTX_WINDOW(WINDOW_PARAM)
                                             : 0;

@@ -66,6 +66,31 @@ static bool source_lane(unsigned l, uint32_t b, uint32_t c, uint64_t mode, unsig
     return ok;
 }
 
+static uint32_t named_members(const bh__ptx_exec *x, const bh__ptx_code *i, unsigned lane) {
+    return i->kind == CODE_SYNC ? ((const bh__u32 *)bh__row(x, i->e))[lane] : FULL_MASK;
+}
+
+/* Returns true if a shuffle up or down goes past the last lane of the member mask. Sums over parts
+ * of a warp do that and do not use the value. */
+static bool is_past_edge(uint32_t named, unsigned from, uint64_t mode) {
+    return named != 0 && ((mode == M_DOWN && from > 31 - (unsigned)__builtin_clz(named)) ||
+                          (mode == M_UP && from < (unsigned)__builtin_ctz(named)));
+}
+
+/* `from` does not take part. */
+static void check_source(bh__ptx_exec *x, const bh__ptx_code *i, unsigned lane, unsigned from) {
+    uint32_t named = named_members(x, i, lane);
+    if (is_past_edge(named, from, i->imm)) {
+        return;
+    }
+    const char *why = !(named >> from & 1)           ? "is not in the member mask"
+                      : !(x->warp->live >> from & 1) ? "has exited or does not exist"
+                                                     : "does not execute the shuffle";
+    bh__check_report(x, BH__PTX_FAULT_SHUFFLE, lane,
+                     "shuffle of lane %u from lane %u, which %s (member mask 0x%08x)", lane, from,
+                     why, (unsigned)named);
+}
+
 HANDLER(shfl) {
     const bh__u32 *pa = bh__row(x, i->a), *pb = bh__row(x, i->b), *pc = bh__row(x, i->c);
     bh__u32 *pd = bh__row(x, i->d);
@@ -77,6 +102,9 @@ HANDLER(shfl) {
         unsigned from;
         valid |= (uint32_t)source_lane(l, pb[l], pc[l], i->imm, &from) << l;
         /* Undefined in PTX if the source lane does not participate; here the value is kept. */
+        if (x->check != NULL && !(all >> from & 1)) {
+            check_source(x, i, l, from);
+        }
         pd[l] = all >> from & 1 ? copy[from] : copy[l];
     }
     if (i->d2 != NO_ROW) {

@@ -20,8 +20,9 @@ void bh__ptx_site_text(const bh__ptx_module *m, uint32_t code, unsigned longest,
     }
     bh__ptx_quote(m, site->text, site->text_length, quoted,
                   longest < sizeof quoted ? longest + 1 : sizeof quoted);
-    snprintf(out, size, "PTX line %u%s%s%s%s", (unsigned)site->line, source, quoted[0] ? ": `" : "",
-             quoted, quoted[0] ? "`" : "");
+    char place[BH__PTX_PLACE];
+    snprintf(out, size, "PTX %s%s%s%s%s", bh__ptx_place(m, site->line, place), source,
+             quoted[0] ? ": `" : "", quoted, quoted[0] ? "`" : "");
 }
 
 static void fill(bh__ptx_exec *x, bh__ptx_fault_kind kind, unsigned lane, const char *what) {
@@ -29,12 +30,14 @@ static void fill(bh__ptx_exec *x, bh__ptx_fault_kind kind, unsigned lane, const 
     const bh__ptx_module *m = x->module;
     uint32_t thread = x->warp->index * LANES + lane;
     f->kind = kind;
-    f->line = m->sites[x->code - m->code].line;
+    const char *file;
+    uint32_t file_length;
+    f->line = bh__ptx_shown_line(m, m->sites[x->code - m->code].line, &file, &file_length);
     for (int n = 0; n < 3; n++) {
         f->block[n] = x->block->id[n];
         f->thread[n] = x->block->tid[n][thread];
     }
-    char site[200];
+    char site[280];
     bh__ptx_site_text(m, (uint32_t)(x->code - m->code), 99, site, sizeof site);
     snprintf(f->text, sizeof f->text,
              "%s, in kernel %.60s, block (%u,%u,%u), thread (%u,%u,%u), %s", what,

@@ -19,6 +19,18 @@ static inline float bh__flush(float f) {
     return bh__float_of_bits(bh__flush_bits(bh__bits_of_float(f)));
 }
 
+/*
+ * An inexact result is flushed if it is subnormal once rounded to 24 digits, as if the exponent had
+ * no limit: rounding may still make it normal. `scaled` is the same operation with its operands
+ * multiplied, so that the result has the factor BH__FTZ_SCALE and all its digits.
+ */
+#define BH__FTZ_SCALE 0x1p64f
+static inline float bh__flush_scaled(float r, float scaled) {
+    float limit = 0x1p-126f * BH__FTZ_SCALE;
+    bool tiny = scaled > -limit && scaled < limit;
+    return tiny ? bh__float_of_bits(bh__bits_of_float(r) & 0x80000000u) : r;
+}
+
 static inline double bh__flush64(double d) {
     uint64_t bits = bh__bits_of_double(d);
     return (bits >> 52 & 0x7ff) == 0 ? bh__double_of_bits(bits >> 63 << 63) : d;
@@ -36,6 +48,11 @@ static inline uint64_t bh__quiet64(uint64_t bits) {
 static inline double bh__nan64(double a, double b, double c) {
     double from = b != b ? b : c != c ? c : a;
     return bh__double_of_bits(from != from ? bh__quiet64(bh__bits_of_double(from)) : NAN_F64);
+}
+
+/* The result of approximations that give the upper half of a double. */
+static inline uint64_t bh__upper_half(double d) {
+    return d != d ? UINT64_C(0x7fffffff) << 32 : bh__bits_of_double(bh__flush64(d)) >> 32 << 32;
 }
 
 static inline float bh__saturate(float f) {

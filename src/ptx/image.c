@@ -76,6 +76,10 @@ const bh__ptx_variable *bh__ptx_variable_at(const bh__ptx_module *module, uint32
     return index < module->global_count ? &module->variables[index] : NULL;
 }
 
+bool bh__ptx_uses_heap(const bh__ptx_module *module) {
+    return module->uses_heap;
+}
+
 static uint64_t address_of(const bh__ptx_image *image, const bh__ptx_symbol *symbol) {
     if (symbol->kind == SYMBOL_FUNCTION) {
         return BH__PTX_WINDOW(WINDOW_CODE) + (uint64_t)symbol->function->index * 16;

@@ -23,7 +23,9 @@ typedef enum bh__ptx_type {
 
 typedef enum bh__ptx_mod {
 #define X(id, name, group) M_##id,
-    BH__PTX_MODS(X)
+    BH__PTX_MODS(X) M_END,
+    M_BEFORE_MORE = 127,
+    BH__PTX_MORE_MODS(X)
 #undef X
         M_COUNT
 } bh__ptx_mod;
@@ -38,6 +40,7 @@ typedef enum bh__ptx_op {
 typedef enum bh__ptx_unit {
     UNIT_INT,
     UNIT_BITS,
+    UNIT_VIDEO,
     UNIT_FLOAT,
     UNIT_MATH,
     UNIT_HALF,
@@ -47,11 +50,20 @@ typedef enum bh__ptx_unit {
     UNIT_MEM,
     UNIT_ATOM,
     UNIT_WARP,
-    UNIT_CONTROL
+    UNIT_CONTROL,
+    UNIT_MATRIX,
+    UNIT_STACK,
+    UNIT_HINT,
+    UNIT_MULTIMEM,
+    UNIT_CLUSTER,
+    UNIT_MBARRIER,
+    UNIT_ASYNC,
+    UNIT_TEXTURE
 } bh__ptx_unit;
 
 __extension__ typedef unsigned __int128 bh__ptx_mods;
-_Static_assert(M_COUNT <= 128, "a set of modifiers is 128 bits");
+#define M_MORE 128 /* the first modifier of the second list */
+_Static_assert(M_END <= M_MORE && M_COUNT <= 2 * M_MORE, "a set of modifiers is 128 bits");
 _Static_assert(T_COUNT <= 64, "a set of types is 64 bits");
 
 typedef struct bh__ptx_type_info {
@@ -70,7 +82,8 @@ typedef struct bh__ptx_op_info {
 
 extern const bh__ptx_type_info bh__ptx_type_table[T_COUNT];
 extern const bh__ptx_op_info bh__ptx_op_table[OP_COUNT];
-extern const char *const bh__ptx_mod_names[M_COUNT];
+extern const bh__ptx_mods bh__ptx_op_more[OP_COUNT]; /* of the second list of modifiers */
+extern const char *const bh__ptx_mod_names[M_COUNT]; /* NULL between the two lists */
 
 typedef enum bh__ptx_sreg {
     SREG_TID,
@@ -110,6 +123,9 @@ typedef enum bh__ptx_sreg {
     SREG_RESERVED_0,
     SREG_RESERVED_1,
     SREG_ENVREG,
+    SREG_PM,   /* %pm0 to %pm7 */
+    SREG_PM64, /* %pm0_64 to %pm7_64 */
+    SREG_GRAPH_EXEC,
     SREG_COUNT
 } bh__ptx_sreg;
 
@@ -128,6 +144,7 @@ typedef enum bh__ptx_space {
     SPACE_SHARED,
     SPACE_LOCAL,
     SPACE_PARAM,
+    SPACE_CLUSTER, /* the shared memory of all blocks of a cluster */
     SPACE_REG
 } bh__ptx_space;
 
@@ -228,36 +245,54 @@ typedef struct bh__ptx_operand {
     bool has_reg; /* MEMORY: [reg+offset] */
     bool single;  /* FLOAT: written as 0f, exact single precision */
     uint8_t sreg, component;
-    uint32_t reg;           /* REG, MEMORY */
-    uint32_t count;         /* VECTOR, LIST, PAIR */
-    uint64_t imm;           /* INT, FLOAT; LABEL: instruction index; offset of ADDRESS and MEMORY */
+    uint32_t reg;   /* REG, MEMORY */
+    uint32_t count; /* VECTOR, LIST, PAIR; MEMORY: further parts; video instructions: SELECT_... */
+    uint64_t imm;   /* INT, FLOAT; LABEL: instruction index; offset of ADDRESS and MEMORY */
     bh__ptx_symbol *symbol; /* ADDRESS, MEMORY, TARGETS, PROTOTYPE */
     struct bh__ptx_operand *elements;
 } bh__ptx_operand;
+
+/* What follows a register in video instructions, .h10 or .b3: its digits, the last one first. */
+#define SELECT_DIGITS(count)   ((count) >> 16 & 15)
+#define SELECT_DIGIT(count, n) ((count) >> 4 * (n)&15)
+#define SELECT_HALVES          (1u << 20)
+#define SELECT_NEGATED         (1u << 21)
 
 #define NO_REG   UINT32_MAX
 #define NO_LABEL UINT64_MAX
 
 typedef struct bh__ptx_insn {
-    bh__ptx_mods mods;
+    bh__ptx_mods mods, more;
     uint16_t op;
-    uint8_t types[3];
+    uint8_t types[4];
     uint8_t type_count;
     uint8_t operand_count;
     bool guard_negated;
-    uint32_t guard; /* a predicate register or NO_REG */
+    uint16_t shape[3]; /* .m16n8k8: 16, 8, 8; zeros: not given */
+    char layout[2];    /* .row and .col of matrices, in order: 'r', 'c' or 0 */
+    uint32_t guard;    /* a predicate register or NO_REG */
     bh__ptx_operand *operands;
     uint32_t line;
     uint32_t text, text_length;  /* position in the source */
     uint32_t loc_file, loc_line; /* of the last .loc; 0: none */
 } bh__ptx_insn;
 
-typedef enum bh__ptx_builtin { BUILTIN_NONE, BUILTIN_VPRINTF, BUILTIN_ASSERTFAIL } bh__ptx_builtin;
+/* Functions that the device has. */
+typedef enum bh__ptx_builtin {
+    BUILTIN_NONE,
+    BUILTIN_VPRINTF,
+    BUILTIN_ASSERTFAIL,
+    BUILTIN_MALLOC,
+    BUILTIN_FREE
+} bh__ptx_builtin;
 
 typedef struct bh__ptx_call_edge {
     bh__ptx_function *callee;
     struct bh__ptx_call_edge *next;
 } bh__ptx_call_edge;
+
+/* What a row of a frame holds, in the low bits of its offset. */
+enum { ROW_PREDICATE = 0, ROW_WORDS = 1, ROW_WIDE = 2, ROW_KIND = 3 };
 
 struct bh__ptx_function {
     const char *name;
@@ -287,9 +322,16 @@ struct bh__ptx_function {
     uint32_t local_used;  /* of these, before rounding up */
     uint32_t local_align;
     uint32_t frame_bytes; /* frame: header and register rows */
-    uint32_t code;        /* index of its first decoded instruction */
+    uint32_t *rows;       /* all rows, for frames of divergent lanes: the offset + ROW_WORDS ... */
+    uint32_t row_count;
+    size_t row_capacity;
+    uint32_t stack_row; /* of its dynamic allocations (exec_stack.c); 0: it makes none */
+    uint32_t code;      /* index of its first decoded instruction */
     uint32_t max_threads;
     uint32_t required[3]; /* or zeros */
+    uint32_t cluster[3];  /* .reqnctapercluster, or zeros */
+    bool needs_cluster;   /* .explicitcluster */
+    uint32_t max_cluster; /* .maxclusterrank, or 0 */
     bh__ptx_kernel *kernel;
 };
 
@@ -308,6 +350,7 @@ struct bh__ptx_module {
     bh__ptx_function **kernel_functions;
     uint32_t kernel_count;
     uint32_t dynamic_align; /* of dynamic shared memory */
+    bool uses_heap;         /* calls malloc or free */
     bool uses_reserved;     /* uses the shared memory that a GPU reserves for the system */
     struct bh__ptx_code *code;
     struct bh__ptx_site *sites; /* the source position of each element of `code` */
@@ -318,12 +361,22 @@ struct bh__ptx_module {
     struct bh__ptx_file *files;
     uint32_t file_count;
     size_t file_capacity;
+    const char *name; /* of the text, for messages; NULL: it has none */
+    struct bh__ptx_mark *marks;
+    uint32_t mark_count;
+    size_t mark_capacity;
 };
 
 /* .file: a number and the last part of the path. */
 typedef struct bh__ptx_file {
     uint32_t number, start, length;
 } bh__ptx_file;
+
+/* A #line directive: from `line` of the text on, lines are those of another file, from `shown` on.
+ * A name of length 0: that of the mark before. */
+typedef struct bh__ptx_mark {
+    uint32_t line, shown, start, length;
+} bh__ptx_mark;
 
 /* The source position of a decoded instruction. */
 typedef struct bh__ptx_site {
@@ -339,7 +392,21 @@ static inline char bh__ptx_class(bh__ptx_type type) {
     return bh__ptx_type_table[type].class;
 }
 
-#define HAS(insn, id) (((insn)->mods >> M_##id & 1) != 0)
+/* Whether the instruction has modifier number `m`. */
+#define HAS_MOD(insn, m)                                                                           \
+    ((((m) < M_MORE ? (insn)->mods >> ((m)&127) : (insn)->more >> ((m)&127)) & 1) != 0)
+#define HAS(insn, id) HAS_MOD(insn, M_##id)
+
+/* The state space that the instruction names. */
+static inline bh__ptx_space bh__ptx_insn_space(const bh__ptx_insn *insn) {
+    return HAS(insn, GLOBAL)           ? SPACE_GLOBAL
+           : HAS(insn, SHARED)         ? SPACE_SHARED
+           : HAS(insn, LOCAL)          ? SPACE_LOCAL
+           : HAS(insn, PARAM)          ? SPACE_PARAM
+           : HAS(insn, CONST)          ? SPACE_CONST
+           : HAS(insn, SHARED_CLUSTER) ? SPACE_CLUSTER
+                                       : SPACE_GENERIC;
+}
 
 /*
  * Fills `error` with "line N: ..." and the quoted source text (from `text` on, `length` bytes;
@@ -352,6 +419,14 @@ bh_status bh__ptx_error_at(const bh__ptx_module *module, bh_error *error, bh_sta
 /* Copies source text as one printable line, truncated to fit. */
 void bh__ptx_quote(const bh__ptx_module *module, uint32_t text, uint32_t length, char *out,
                    size_t size);
+
+/* The line that messages name for a line of the text, and the file if one is known (not
+ * NUL-terminated), else NULL. */
+uint32_t bh__ptx_shown_line(const bh__ptx_module *module, uint32_t line, const char **file,
+                            uint32_t *file_length);
+/* "line 12", or "line 12 of a.ptx". Returns `out`. */
+#define BH__PTX_PLACE 120
+const char *bh__ptx_place(const bh__ptx_module *module, uint32_t line, char out[BH__PTX_PLACE]);
 
 /* The passes, in order. Each returns BH_OK or fills `error`. */
 bh_status bh__ptx_parse(bh__ptx_module *module, bh_error *error);

@@ -187,6 +187,11 @@ static void describe_kernel(bh__ptx_kernel *k, const bh__ptx_function *f, bh__pt
     k->param_bytes = f->param_bytes;
     k->max_threads = f->max_threads;
     memcpy(k->required, f->required, sizeof k->required);
+    memcpy(k->cluster, f->cluster, sizeof k->cluster);
+    k->max_cluster = f->max_cluster != 0 && f->max_cluster < BH__PTX_MAX_CLUSTER
+                         ? f->max_cluster
+                         : BH__PTX_MAX_CLUSTER;
+    k->needs_cluster = f->needs_cluster;
     for (uint32_t i = 0; i < f->param_count; i++) {
         const bh__ptx_var *var = f->params[i];
         params[i] = (bh__ptx_param){var->offset, (uint32_t)var->size, var->align, var->pointer,

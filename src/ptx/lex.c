@@ -20,6 +20,63 @@ static unsigned char at(const bh__ptx_parser *p, uint32_t offset) {
     return p->length - p->at > offset ? (unsigned char)p->text[p->at + offset] : 0;
 }
 
+/* Behind the blanks at `from`. */
+static uint32_t skip_blanks(const bh__ptx_parser *p, uint32_t from) {
+    while (from < p->length && (p->text[from] == ' ' || p->text[from] == '\t')) {
+        from++;
+    }
+    return from;
+}
+
+/* Whether only blanks are before the lexer on its line. */
+static bool starts_line(const bh__ptx_parser *p) {
+    uint32_t i = p->at;
+    while (i > 0 && (p->text[i - 1] == ' ' || p->text[i - 1] == '\t')) {
+        i--;
+    }
+    return i == 0 || p->text[i - 1] == '\n';
+}
+
+/* #line NUMBER "name" or # NUMBER "name", up to the end of the line; the name may be missing.
+ * Returns false if it is neither. */
+static bool line_directive(bh__ptx_parser *p) {
+    bh__ptx_module *m = p->module;
+    uint32_t i = skip_blanks(p, p->at + 1);
+    if (p->length - i > 4 && memcmp(p->text + i, "line", 4) == 0) {
+        i = skip_blanks(p, i + 4);
+    }
+    uint32_t digits = i, shown = 0;
+    for (; i < p->length && isdigit((unsigned char)p->text[i]) && shown < 100000000; i++) {
+        shown = shown * 10 + (uint32_t)(p->text[i] - '0');
+    }
+    if (i == digits || !starts_line(p)) {
+        return false;
+    }
+    i = skip_blanks(p, i);
+    uint32_t start = i + 1, length = 0;
+    if (i < p->length && p->text[i] == '"') {
+        for (i++; i < p->length && p->text[i] != '"' && p->text[i] != '\n'; i++) {
+            length++;
+        }
+    }
+    while (i < p->length && p->text[i] != '\n') {
+        i++;
+    }
+    if (length == 0 && m->mark_count > 0) { /* still the same file */
+        start = m->marks[m->mark_count - 1].start;
+        length = m->marks[m->mark_count - 1].length;
+    }
+    bh__ptx_mark *marks =
+        bh__arena_grow(&m->arena, m->marks, m->mark_count, &m->mark_capacity, sizeof *marks);
+    if (marks == NULL) {
+        return bh__ptx_no_memory(p);
+    }
+    m->marks = marks;
+    marks[m->mark_count++] = (bh__ptx_mark){p->line + 1, shown, start, length};
+    p->at = i;
+    return true;
+}
+
 static void skip_space(bh__ptx_parser *p) {
     while (p->at < p->length) {
         unsigned char c = (unsigned char)p->text[p->at];
@@ -39,7 +96,7 @@ static void skip_space(bh__ptx_parser *p) {
                 p->at++;
             }
             p->at = p->length - p->at < 2 ? p->length : p->at + 2;
-        } else {
+        } else if (c != '#' || !line_directive(p)) {
             break;
         }
     }
@@ -190,7 +247,7 @@ void bh__ptx_lex(bh__ptx_parser *p, bh__ptx_token *t) {
         p->at++;
         unsigned char d = at(p, 0);
         bool two = (strchr("<>&|", c) != NULL && d == c) || (strchr("<>=!", c) != NULL && d == '=');
-        if (two && c != '|') {
+        if (two) {
             t->punct = (uint16_t)(c << 8 | d);
             p->at++;
         }

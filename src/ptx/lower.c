@@ -128,8 +128,24 @@ int32_t bh__ptx_constant(bh__ptx_lowering *low, uint64_t value, unsigned bytes) 
     return (int32_t)row | CONST_ROW;
 }
 
+/* Kernels have one frame, so nobody asks for their rows. */
+static bool note_row(bh__ptx_lowering *low, uint32_t row, uint32_t kind) {
+    bh__ptx_function *f = low->function;
+    if (f->entry) {
+        return true;
+    }
+    uint32_t *rows =
+        bh__arena_grow(&low->module->arena, f->rows, f->row_count, &f->row_capacity, sizeof *rows);
+    if (rows == NULL) {
+        return no_memory(low);
+    }
+    f->rows = rows;
+    f->rows[f->row_count++] = row + kind;
+    return true;
+}
+
 int32_t bh__ptx_new_row(bh__ptx_lowering *low, unsigned bytes) {
-    uint32_t size = bytes == 0 ? 4 : bytes == 8 ? 8 * LANES : 4 * LANES;
+    uint32_t size = bytes == 0 ? 4 : bytes >= 8 ? bytes * LANES : 4 * LANES;
     if (bytes != 0) {
         low->rows = (low->rows + 63) & ~63u;
     }
@@ -138,9 +154,14 @@ int32_t bh__ptx_new_row(bh__ptx_lowering *low, unsigned bytes) {
                            "the function has more registers than the CPU device can hold");
         return 0;
     }
-    int32_t row = (int32_t)low->rows;
+    uint32_t row = low->rows;
     low->rows += size;
-    return row;
+    bool ok = note_row(low, row,
+                       bytes == 0  ? ROW_PREDICATE
+                       : bytes < 8 ? ROW_WORDS
+                                   : ROW_WIDE) &&
+              (bytes <= 8 || note_row(low, row + HIGH_HALF, ROW_WIDE));
+    return ok ? (int32_t)row : 0;
 }
 
 /* A register gets its row when an instruction first uses it. */
@@ -215,7 +236,7 @@ int32_t bh__ptx_row_out(bh__ptx_lowering *low, const bh__ptx_operand *o, bh__ptx
         return register_row(low, o->reg);
     }
     unsigned bytes = bh__ptx_bytes(type);
-    int32_t *sink = &low->sinks[bytes == 0 ? 0 : bytes == 8 ? 2 : 1];
+    int32_t *sink = &low->sinks[bytes == 0 ? 0 : bytes < 8 ? 1 : bytes / 8 + 1];
     if (*sink == 0) {
         *sink = bh__ptx_new_row(low, bytes);
     }
@@ -344,6 +365,9 @@ static bool lower_insn(bh__ptx_lowering *low) {
     case UNIT_BITS:
         found = bh__ptx_pick_bits(insn, &code);
         break;
+    case UNIT_VIDEO:
+        found = bh__ptx_pick_video(insn, &code);
+        break;
     case UNIT_FLOAT:
         found = bh__ptx_pick_float(insn, &code);
         break;
@@ -374,6 +398,23 @@ static bool lower_insn(bh__ptx_lowering *low) {
         return bh__ptx_lower_atomic(low);
     case UNIT_CONTROL:
         return bh__ptx_lower_control(low);
+    case UNIT_TEXTURE:
+        return bh__ptx_lower_texture(low);
+    case UNIT_CLUSTER:
+        found = bh__ptx_pick_cluster(insn, &code);
+        break;
+    case UNIT_MBARRIER:
+        return bh__ptx_lower_mbarrier(low);
+    case UNIT_ASYNC:
+        return bh__ptx_lower_async(low);
+    case UNIT_MATRIX:
+        return bh__ptx_lower_matrix(low);
+    case UNIT_STACK:
+        return bh__ptx_lower_stack(low);
+    case UNIT_HINT:
+        return bh__ptx_lower_hint(low);
+    case UNIT_MULTIMEM:
+        return bh__ptx_lower_multimem(low);
     }
     if (!found) {
         return bh__ptx_lower_fail(

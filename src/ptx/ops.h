@@ -23,15 +23,25 @@
     X(BF16, "bf16", 2, 'F')                                                                        \
     X(F16X2, "f16x2", 4, 'F')                                                                      \
     X(BF16X2, "bf16x2", 4, 'F')                                                                    \
+    X(E4M3X2, "e4m3x2", 2, 'F')                                                                    \
+    X(E5M2X2, "e5m2x2", 2, 'F')                                                                    \
     X(TF32, "tf32", 4, 'F')                                                                        \
     X(F32, "f32", 4, 'F')                                                                          \
     X(F64, "f64", 8, 'F')                                                                          \
     X(U16X2, "u16x2", 4, 'U')                                                                      \
-    X(S16X2, "s16x2", 4, 'S')
+    X(S16X2, "s16x2", 4, 'S')                                                                      \
+    X(U4, "u4", 1, 'U')                                                                            \
+    X(S4, "s4", 1, 'S')                                                                            \
+    X(U2, "u2", 1, 'U')                                                                            \
+    X(S2, "s2", 1, 'S')                                                                            \
+    X(E4M3, "e4m3", 1, 'F')                                                                        \
+    X(E5M2, "e5m2", 1, 'F')                                                                        \
+    X(B1, "b1", 1, 'B')
 
 /*
  * X(id, name, group): an instruction may have at most one modifier of a group, except group 0.
  * A modifier that is not in an operation's set below is an error; it is never ignored.
+ * Those that only a few operations have are in a second list, so that a set fits an integer.
  */
 #define BH__PTX_MODS(X)                                                                            \
     X(RN, "rn", 1)                                                                                 \
@@ -151,9 +161,81 @@
     X(PROXY, "proxy", 0)                                                                           \
     X(PACK, "pack", 0)                                                                             \
     X(ASYNC, "async", 0)                                                                           \
+    X(SHR7, "shr7", 17)                                                                            \
+    X(SHR15, "shr15", 17)                                                                          \
+    X(PO, "po", 0)
+
+#define BH__PTX_MORE_MODS(X)                                                                       \
     X(COMMIT_GROUP, "commit_group", 16)                                                            \
     X(WAIT_GROUP, "wait_group", 16)                                                                \
-    X(WAIT_ALL, "wait_all", 16)
+    X(WAIT_ALL, "wait_all", 16)                                                                    \
+    X(FRACTIONAL, "fractional", 20)                                                                \
+    X(RANGE, "range", 20)                                                                          \
+    X(CONVERT, "cvt", 20)                                                                          \
+    X(TENSORMAP, "tensormap", 0)                                                                   \
+    X(MASK, "mask", 0)                                                                             \
+    X(LD_REDUCE, "ld_reduce", 11)                                                                  \
+    X(MULTI_STORE, "st", 11)                                                                       \
+    X(ACC_F32, "acc::f32", 0)                                                                      \
+    X(SPARSE, "sp", 18)                                                                            \
+    X(ORDERED, "sp::ordered_metadata", 18)                                                         \
+    X(X1, "x1", 19)                                                                                \
+    X(X2, "x2", 19)                                                                                \
+    X(X4, "x4", 19)                                                                                \
+    X(TRANS, "trans", 0)                                                                           \
+    X(LOAD, "load", 16)                                                                            \
+    X(STORE, "store", 16)                                                                          \
+    X(MULTIPLY, "mma", 16)                                                                         \
+    X(MMA_ASYNC, "mma_async", 16)                                                                  \
+    X(FENCE, "fence", 16)                                                                          \
+    X(A, "a", 13)                                                                                  \
+    X(B, "b", 13)                                                                                  \
+    X(C, "c", 13)                                                                                  \
+    X(D, "d", 13)                                                                                  \
+    X(SHARED_CLUSTER, "shared::cluster", 4)                                                        \
+    X(WAIT, "wait", 11)                                                                            \
+    X(INIT, "init", 11)                                                                            \
+    X(INVAL, "inval", 11)                                                                          \
+    X(ARRIVE_DROP, "arrive_drop", 11)                                                              \
+    X(COMPLETE_TX, "complete_tx", 11)                                                              \
+    X(TEST_WAIT, "test_wait", 11)                                                                  \
+    X(TRY_WAIT, "try_wait", 11)                                                                    \
+    X(PENDING_COUNT, "pending_count", 11)                                                          \
+    X(EXPECT_TX, "expect_tx", 0)                                                                   \
+    X(NO_COMPLETE, "noComplete", 0)                                                                \
+    X(PARITY, "parity", 0)                                                                         \
+    X(MBARRIER, "mbarrier", 0)                                                                     \
+    X(NOINC, "noinc", 0)                                                                           \
+    X(BULK, "bulk", 0)                                                                             \
+    X(REDUCE, "reduce", 0)                                                                         \
+    X(PREFETCH, "prefetch", 0)                                                                     \
+    X(COMPLETE_BYTES, "mbarrier::complete_tx::bytes", 18)                                          \
+    X(BULK_GROUP, "bulk_group", 18)                                                                \
+    X(MULTICAST, "multicast::cluster", 0)                                                          \
+    X(READ, "read", 0)                                                                             \
+    X(LAUNCH_DEPENDENTS, "launch_dependents", 11)                                                  \
+    X(GEOM_1D, "1d", 21)                                                                           \
+    X(GEOM_2D, "2d", 21)                                                                           \
+    X(GEOM_3D, "3d", 21)                                                                           \
+    X(GEOM_A1D, "a1d", 21)                                                                         \
+    X(GEOM_A2D, "a2d", 21)                                                                         \
+    X(GEOM_CUBE, "cube", 21)                                                                       \
+    X(GEOM_ACUBE, "acube", 21)                                                                     \
+    X(BASE, "base", 22)                                                                            \
+    X(LEVEL, "level", 22)                                                                          \
+    X(GRAD, "grad", 22)                                                                            \
+    X(G, "g", 13)                                                                                  \
+    X(P, "p", 13)                                                                                  \
+    X(TRAP, "trap", 14)                                                                            \
+    X(ZERO, "zero", 14)                                                                            \
+    X(WIDTH, "width", 23)                                                                          \
+    X(HEIGHT, "height", 23)                                                                        \
+    X(DEPTH, "depth", 23)                                                                          \
+    X(CHANNEL_DATA_TYPE, "channel_data_type", 23)                                                  \
+    X(CHANNEL_ORDER, "channel_order", 23)                                                          \
+    X(NORMALIZED_COORDS, "normalized_coords", 23)                                                  \
+    X(ARRAY_SIZE, "array_size", 23)                                                                \
+    X(NUM_MIPMAP_LEVELS, "num_mipmap_levels", 23)
 
 /* Other spellings of modifiers above. X(name, id) */
 #define BH__PTX_MOD_ALIASES(X)                                                                     \
@@ -166,12 +248,17 @@
     X("L1::evict_last", HINT)                                                                      \
     X("L1::no_allocate", HINT)                                                                     \
     X("L2::evict_first", HINT)                                                                     \
+    X("L2::evict_unchanged", HINT)                                                                 \
     X("L2::evict_last", HINT)                                                                      \
     X("L2::64B", HINT)                                                                             \
     X("L2::128B", HINT)                                                                            \
     X("L2::256B", HINT)                                                                            \
     X("alias", PROXY)                                                                              \
-    X("mbarrier_init", PROXY)
+    X("mbarrier_init", PROXY)                                                                      \
+    X("tensormap::generic", PROXY)                                                                 \
+    X("async::generic", PROXY)                                                                     \
+    X("sync_restrict::shared::cta", PROXY)                                                         \
+    X("sync_restrict::shared::cluster", PROXY)
 
 /* Sets of modifiers, for the table below. */
 #define S_NONE   0
@@ -194,9 +281,17 @@
 #define S_ATOM                                                                                     \
     (M(GLOBAL) | M(SHARED) | M(RELAXED) | M(ACQUIRE) | M(RELEASE) | M(ACQ_REL) | S_SCOPE |         \
      M(NOFTZ) | M(HINT) | M(POLICY) | S_ATOMOP)
-#define S_HALF  (M(RN) | M(FTZ) | M(SAT) | M(RELU))
-#define S_PRMT  (M(F4E) | M(B4E) | M(RC8) | M(ECL) | M(ECR) | M(RC16))
-#define S_TESTP (M(FINITE) | M(INFINITE) | M(NUMBER) | M(NOTANUMBER) | M(NORMAL) | M(SUBNORMAL))
+#define S_MULTI                                                                                    \
+    (M(GLOBAL) | M(WEAK) | M(RELAXED) | S_SCOPE | S_VEC | S_BOOL | M(ADD) | M(MIN) | M(MAX))
+#define S_VIDEO    (M(SAT) | M(ADD) | M(MIN) | M(MAX))
+#define S_HALF     (M(RN) | M(FTZ) | M(SAT) | M(RELU))
+#define S_PRMT     (M(F4E) | M(B4E) | M(RC8) | M(ECL) | M(ECR) | M(RC16))
+#define S_BITMMA   (M(XOR) | M(AND) | M(POPC))
+#define S_TESTP    (M(FINITE) | M(INFINITE) | M(NUMBER) | M(NOTANUMBER) | M(NORMAL) | M(SUBNORMAL))
+#define S2_SURFACE (M2(GEOM_1D) | M2(GEOM_2D) | M2(GEOM_3D) | M2(GEOM_A1D) | M2(GEOM_A2D))
+#define S2_QUERY                                                                                   \
+    (M2(WIDTH) | M2(HEIGHT) | M2(DEPTH) | M2(CHANNEL_DATA_TYPE) | M2(CHANNEL_ORDER) |              \
+     M2(ARRAY_SIZE))
 
 /* Sets of types. */
 #define G_INT16  (T(U16) | T(S16))
@@ -209,7 +304,13 @@
 #define G_FLOAT  (T(F32) | T(F64))
 #define G_HALF   (T(F16) | T(BF16) | T(F16X2) | T(BF16X2))
 #define G_MEM                                                                                      \
-    (T(B8) | T(U8) | T(S8) | G_BITS | G_INT | T(F16) | T(BF16) | T(F16X2) | T(BF16X2) | G_FLOAT)
+    (T(B8) | T(U8) | T(S8) | G_BITS | T(B128) | G_INT | T(F16) | T(BF16) | T(F16X2) | T(BF16X2) |  \
+     G_FLOAT)
+#define G_REDUCE (T(B32) | T(B64) | G_INT32 | G_INT64)
+#define G_FP8    (T(E4M3X2) | T(E5M2X2))
+#define G_PACKS  (G_INT16 | T(U8) | T(S8) | T(U4) | T(S4) | T(U2) | T(S2))
+#define G_MULTI                                                                                    \
+    (T(B32) | T(B64) | G_INT32 | G_INT64 | G_FLOAT | T(F16) | T(BF16) | T(F16X2) | T(BF16X2))
 #define G_CVT (T(U8) | T(S8) | G_INT | T(F16) | T(BF16) | G_FLOAT)
 
 /*
@@ -222,7 +323,9 @@
  *   p  predicate                  P  predicate or p|q          r  as t, register may be wider
  *   R  as y, register may be wider                             v  as r, or a vector with .vN
  *   D  as t, may be d|p           E  as u, may be d|p          m  address in brackets
+ *   V  as t, or a vector with .vN
  *   a  32- or 64-bit integer      *  the unit checks the rest by itself
+ *   c  as t, with .cas only       k  cache policy, a 64-bit integer, with .L2::cache_hint only
  * A '?' after a letter: may be left out.
  */
 #define BH__PTX_OPS(X)                                                                             \
@@ -263,6 +366,29 @@
     X(SHF, "shf", "=t t t u", T(B32), 0, M(L) | M(R) | M(WRAP) | M(CLAMP), BITS)                   \
     X(LOP3, "lop3", "=D t t t i p?", T(B32), 0, M(AND) | M(OR), BITS)                              \
     X(PRMT, "prmt", "=t t t u", T(B32), 0, S_PRMT, BITS)                                           \
+    X(VADD, "vadd", "=u u u u?", G_INT32, G_INT32, S_VIDEO, VIDEO)                                 \
+    X(VSUB, "vsub", "=u u u u?", G_INT32, G_INT32, S_VIDEO, VIDEO)                                 \
+    X(VABSDIFF, "vabsdiff", "=u u u u?", G_INT32, G_INT32, S_VIDEO, VIDEO)                         \
+    X(VMIN, "vmin", "=u u u u?", G_INT32, G_INT32, S_VIDEO, VIDEO)                                 \
+    X(VMAX, "vmax", "=u u u u?", G_INT32, G_INT32, S_VIDEO, VIDEO)                                 \
+    X(VSHL, "vshl", "=u u u u?", G_INT32, G_INT32, S_VIDEO | M(CLAMP) | M(WRAP), VIDEO)            \
+    X(VSHR, "vshr", "=u u u u?", G_INT32, G_INT32, S_VIDEO | M(CLAMP) | M(WRAP), VIDEO)            \
+    X(VMAD, "vmad", "=u u u u?", G_INT32, G_INT32, M(SAT) | M(PO) | M(SHR7) | M(SHR15), VIDEO)     \
+    X(VSET, "vset", "=u u u u?", G_INT32, G_INT32, S_CMPI | M(ADD) | M(MIN) | M(MAX), VIDEO)       \
+    X(VADD2, "vadd2", "=u u u u?", G_INT32, G_INT32, M(SAT) | M(ADD), VIDEO)                       \
+    X(VSUB2, "vsub2", "=u u u u?", G_INT32, G_INT32, M(SAT) | M(ADD), VIDEO)                       \
+    X(VAVRG2, "vavrg2", "=u u u u?", G_INT32, G_INT32, M(SAT) | M(ADD), VIDEO)                     \
+    X(VABSDIFF2, "vabsdiff2", "=u u u u?", G_INT32, G_INT32, M(SAT) | M(ADD), VIDEO)               \
+    X(VMIN2, "vmin2", "=u u u u?", G_INT32, G_INT32, M(SAT) | M(ADD), VIDEO)                       \
+    X(VMAX2, "vmax2", "=u u u u?", G_INT32, G_INT32, M(SAT) | M(ADD), VIDEO)                       \
+    X(VSET2, "vset2", "=u u u u?", G_INT32, G_INT32, S_CMPI | M(ADD), VIDEO)                       \
+    X(VADD4, "vadd4", "=u u u u?", G_INT32, G_INT32, M(SAT) | M(ADD), VIDEO)                       \
+    X(VSUB4, "vsub4", "=u u u u?", G_INT32, G_INT32, M(SAT) | M(ADD), VIDEO)                       \
+    X(VAVRG4, "vavrg4", "=u u u u?", G_INT32, G_INT32, M(SAT) | M(ADD), VIDEO)                     \
+    X(VABSDIFF4, "vabsdiff4", "=u u u u?", G_INT32, G_INT32, M(SAT) | M(ADD), VIDEO)               \
+    X(VMIN4, "vmin4", "=u u u u?", G_INT32, G_INT32, M(SAT) | M(ADD), VIDEO)                       \
+    X(VMAX4, "vmax4", "=u u u u?", G_INT32, G_INT32, M(SAT) | M(ADD), VIDEO)                       \
+    X(VSET4, "vset4", "=u u u u?", G_INT32, G_INT32, S_CMPI | M(ADD), VIDEO)                       \
     X(ADDF, "add", "=t t t", G_FLOAT, 0, S_ROUND | M(FTZ) | M(SAT), FLOAT)                         \
     X(SUBF, "sub", "=t t t", G_FLOAT, 0, S_ROUND | M(FTZ) | M(SAT), FLOAT)                         \
     X(MULF, "mul", "=t t t", G_FLOAT, 0, S_ROUND | M(FTZ) | M(SAT), FLOAT)                         \
@@ -303,13 +429,18 @@
     X(SELP, "selp", "=t t t p",                                                                    \
       G_BITS | G_INT | G_FLOAT | T(F16) | T(BF16) | T(F16X2) | T(BF16X2), 0, S_NONE, CMP)          \
     X(SLCT, "slct", "=t t t y", G_BITS | G_INT | G_FLOAT, T(S32) | T(F32), M(FTZ), CMP)            \
-    X(CVT, "cvt", "=r R", G_CVT, G_CVT, S_ROUND | S_ROUNDI | M(FTZ) | M(SAT) | M(RELU), CVT)       \
-    X(CVT2, "cvt", "=t y y", T(F16X2) | T(BF16X2), T(F32), M(RN) | M(RZ) | M(RELU), CVT)           \
-    X(CVTTF, "cvt", "=u y", T(TF32), T(F32), M(RNA) | M(RN) | M(RZ) | M(RELU), CVT)                \
-    X(CVTPACK, "cvt", "=u y y u?", G_INT16 | T(U8) | T(S8), T(S32), M(PACK) | M(SAT), CVT)         \
+    X(CVT, "cvt", "=r R", G_CVT, G_CVT,                                                            \
+      S_ROUND | S_ROUNDI | M(FTZ) | M(SAT) | M(RELU) | M(SATFINITE), CVT)                          \
+    X(CVT2, "cvt", "=t y y", T(F16X2) | T(BF16X2), T(F32), M(RN) | M(RZ) | M(RELU) | M(SATFINITE), \
+      CVT)                                                                                         \
+    X(CVTF8, "cvt", "=t y y", G_FP8, T(F32), M(RN) | M(SATFINITE) | M(RELU), CVT)                  \
+    X(CVTH8, "cvt", "=t y", G_FP8, T(F16X2), M(RN) | M(SATFINITE) | M(RELU), CVT)                  \
+    X(CVT8H, "cvt", "=t y", T(F16X2), G_FP8, M(RN) | M(RELU), CVT)                                 \
+    X(CVTTF, "cvt", "=u y", T(TF32), T(F32), M(RNA) | M(RN) | M(RZ) | M(RELU) | M(SATFINITE), CVT) \
+    X(CVTPACK, "cvt", "=u y y u?", G_PACKS, T(S32), M(PACK) | M(SAT), CVT)                         \
     X(MOV, "mov", "*",                                                                             \
-      T(PRED) | G_BITS | G_INT | G_FLOAT | T(F16) | T(BF16) | T(F16X2) | T(BF16X2), 0, S_VEC,      \
-      MOVE)                                                                                        \
+      T(PRED) | G_BITS | T(B128) | G_INT | G_FLOAT | T(F16) | T(BF16) | T(F16X2) | T(BF16X2), 0,   \
+      S_VEC, MOVE)                                                                                 \
     X(CVTA, "cvta", "*", T(U32) | T(U64), 0, S_SPACE | M(TO), MOVE)                                \
     X(ISSPACEP, "isspacep", "=p a", 0, 0, S_SPACE, MOVE)                                           \
     X(LD, "ld", "=v m q?", G_MEM, 0, S_SPACE | S_VEC | S_SEM | M(ACQUIRE) | S_SCOPE | S_LDCACHE,   \
@@ -320,18 +451,39 @@
     X(PREFETCH, "prefetch", "m", 0, 0,                                                             \
       M(GLOBAL) | M(LOCAL) | M(CONST) | M(PARAM) | M(L1) | M(L2) | M(HINT), MEM)                   \
     X(PREFETCHU, "prefetchu", "m", 0, 0, M(L1), MEM)                                               \
-    X(CP, "cp", "*", 0, 0,                                                                         \
-      M(ASYNC) | M(CA) | M(CG) | M(SHARED) | M(GLOBAL) | M(HINT) | M(COMMIT_GROUP) |               \
-          M(WAIT_GROUP) | M(WAIT_ALL),                                                             \
-      MEM)                                                                                         \
-    X(ATOM, "atom", "=t m t t?",                                                                   \
-      G_BITS | G_INT32 | G_INT64 | G_FLOAT | T(F16) | T(BF16) | T(F16X2) | T(BF16X2), 0, S_ATOM,   \
-      ATOM)                                                                                        \
-    X(RED, "red", "m t",                                                                           \
+    X(CP, "cp", "*", 0, 0, M(ASYNC) | M(CA) | M(CG) | M(SHARED) | M(GLOBAL) | M(HINT) | M(POLICY), \
+      ASYNC)                                                                                       \
+    X(CPARRIVE, "cp", "*", T(B64), 0, M(ASYNC) | M(SHARED) | M(ARRIVE), ASYNC)                     \
+    X(CPBULK, "cp", "*", 0, 0, M(ASYNC) | M(SHARED) | M(GLOBAL) | M(L2) | M(HINT) | M(POLICY),     \
+      ASYNC)                                                                                       \
+    X(CPREDUCE, "cp", "*", G_REDUCE | T(F16) | T(BF16) | G_FLOAT, 0,                               \
+      M(ASYNC) | M(SHARED) | M(GLOBAL) | M(POLICY) | M(NOFTZ) | S_ATOMOP, ASYNC)                   \
+    X(STASYNC, "st", "*", G_REDUCE | G_FLOAT, 0, M(ASYNC) | M(WEAK) | S_VEC, ASYNC)                \
+    X(MBARRIER, "mbarrier", "*", T(B64), 0,                                                        \
+      M(SHARED) | M(ARRIVE) | M(RELAXED) | M(ACQUIRE) | M(RELEASE) | M(CTA) | M(CLUSTER),          \
+      MBARRIER)                                                                                    \
+    X(MAPA, "mapa", "=t t u", T(U32) | T(U64), 0, S_NONE, CLUSTER)                                 \
+    X(GETCTARANK, "getctarank", "=u t", T(U32) | T(U64), 0, S_NONE, CLUSTER)                       \
+    X(ATOM, "atom", "=V m V c k",                                                                  \
+      G_BITS | T(B128) | G_INT32 | G_INT64 | G_FLOAT | T(F16) | T(BF16) | T(F16X2) | T(BF16X2), 0, \
+      S_ATOM | S_VEC, ATOM)                                                                        \
+    X(RED, "red", "m V k",                                                                         \
       T(B32) | T(B64) | G_INT32 | G_INT64 | G_FLOAT | T(F16) | T(BF16) | T(F16X2) | T(BF16X2), 0,  \
-      S_ATOM, ATOM)                                                                                \
+      S_ATOM | S_VEC, ATOM)                                                                        \
+    X(REDASYNC, "red", "*", G_REDUCE, 0, M(ASYNC) | M(RELAXED) | M(CLUSTER) | S_ATOMOP, ASYNC)     \
+    X(TEX, "tex", "*", T(U32) | T(S32) | T(F32) | T(F16) | T(F16X2), T(S32) | T(F32),              \
+      M(V2) | M(V4), TEXTURE)                                                                      \
+    X(TLD4, "tld4", "*", T(U32) | T(S32) | T(F32), T(F32), M(V4) | M(R), TEXTURE)                  \
+    X(TXQ, "txq", "*", T(B32), 0, S_NONE, TEXTURE)                                                 \
+    X(SUQ, "suq", "*", T(B32), 0, S_NONE, TEXTURE)                                                 \
+    X(SULD, "suld", "*", T(B8) | G_BITS, 0,                                                        \
+      M(V2) | M(V4) | M(CA) | M(CG) | M(CS) | M(CV) | M(CLAMP), TEXTURE)                           \
+    X(SUST, "sust", "*", T(B8) | G_BITS, 0,                                                        \
+      M(V2) | M(V4) | M(WB) | M(CG) | M(CS) | M(WT) | M(CLAMP), TEXTURE)                           \
+    X(SURED, "sured", "*", G_INT32 | G_INT64 | T(B32) | T(B64), 0,                                 \
+      M(ADD) | M(MIN) | M(MAX) | M(AND) | M(OR) | M(CLAMP), TEXTURE)                               \
     X(MEMBAR, "membar", "", 0, 0, M(CTA) | M(GL) | M(SYS) | M(PROXY), MEM)                         \
-    X(FENCE, "fence", "", 0, 0,                                                                    \
+    X(FENCE, "fence", "*", 0, 0,                                                                   \
       M(SC) | M(ACQ_REL) | M(ACQUIRE) | M(RELEASE) | S_SCOPE | M(PROXY) | M(ASYNC) | M(GLOBAL) |   \
           M(SHARED),                                                                               \
       MEM)                                                                                         \
@@ -343,10 +495,20 @@
       WARP)                                                                                        \
     X(ELECT, "elect", "=E u", 0, 0, M(SYNC), WARP)                                                 \
     X(ACTIVEMASK, "activemask", "=t", T(B32), 0, S_NONE, WARP)                                     \
+    X(MMA, "mma", "*", 0, 0, M(SYNC) | M(ALIGNED) | S_ROUND | M(SATFINITE) | S_BITMMA, MATRIX)     \
+    X(WMMA, "wmma", "*", 0, 0,                                                                     \
+      M(SYNC) | M(ALIGNED) | S_ROUND | M(SATFINITE) | S_BITMMA | M(GLOBAL) | M(SHARED), MATRIX)    \
+    X(WGMMA, "wgmma", "*", 0, 0, M(SYNC) | M(ALIGNED) | M(SATFINITE) | S_BITMMA, MATRIX)           \
+    X(LDMATRIX, "ldmatrix", "*", 0, 0, M(SYNC) | M(ALIGNED) | M(SHARED), MATRIX)                   \
+    X(STMATRIX, "stmatrix", "*", 0, 0, M(SYNC) | M(ALIGNED) | M(SHARED), MATRIX)                   \
+    X(MOVMATRIX, "movmatrix", "*", 0, 0, M(SYNC) | M(ALIGNED), MATRIX)                             \
     X(BAR, "bar", "*", T(U32) | T(PRED), 0,                                                        \
       M(SYNC) | M(ARRIVE) | M(RED) | M(WARP) | M(CTA) | M(POPC) | M(AND) | M(OR), CONTROL)         \
     X(BARRIER, "barrier", "*", T(U32) | T(PRED), 0,                                                \
-      M(SYNC) | M(ARRIVE) | M(RED) | M(ALIGNED) | M(CTA) | M(POPC) | M(AND) | M(OR), CONTROL)      \
+      M(SYNC) | M(ARRIVE) | M(RED) | M(ALIGNED) | M(CTA) | M(POPC) | M(AND) | M(OR) | M(CLUSTER) | \
+          M(RELEASE) | M(RELAXED) | M(ACQUIRE),                                                    \
+      CONTROL)                                                                                     \
+    X(GRIDDEP, "griddepcontrol", "", 0, 0, S_NONE, CONTROL)                                        \
     X(BRA, "bra", "*", 0, 0, M(UNI), CONTROL)                                                      \
     X(BRX, "brx", "*", 0, 0, M(IDX) | M(UNI), CONTROL)                                             \
     X(CALL, "call", "*", 0, 0, M(UNI), CONTROL)                                                    \
@@ -354,62 +516,95 @@
     X(EXIT, "exit", "", 0, 0, S_NONE, CONTROL)                                                     \
     X(TRAP, "trap", "", 0, 0, S_NONE, CONTROL)                                                     \
     X(BRKPT, "brkpt", "", 0, 0, S_NONE, CONTROL)                                                   \
-    X(NANOSLEEP, "nanosleep", "t", T(U32), 0, S_NONE, CONTROL)
+    X(NANOSLEEP, "nanosleep", "t", T(U32), 0, S_NONE, CONTROL)                                     \
+    X(STACKSAVE, "stacksave", "=t", T(U32) | T(U64), 0, S_NONE, STACK)                             \
+    X(STACKRESTORE, "stackrestore", "t", T(U32) | T(U64), 0, S_NONE, STACK)                        \
+    X(ALLOCA, "alloca", "=t t i?", T(U32) | T(U64), 0, S_NONE, STACK)                              \
+    X(CREATEPOLICY, "createpolicy", "*", T(B64), 0, M(HINT) | M(GLOBAL) | M(L2), HINT)             \
+    X(APPLYPRIORITY, "applypriority", "m i", 0, 0, M(GLOBAL) | M(HINT), HINT)                      \
+    X(DISCARD, "discard", "m i", 0, 0, M(GLOBAL) | M(L2), HINT)                                    \
+    X(SETMAXNREG, "setmaxnreg", "i", T(U32), 0, M(INC) | M(DEC) | M(SYNC) | M(ALIGNED), HINT)      \
+    X(PMEVENT, "pmevent", "i", 0, 0, S_NONE, HINT)                                                 \
+    X(MULTILOAD, "multimem", "=V m", G_MULTI, 0, S_MULTI | M(ACQUIRE), MULTIMEM)                   \
+    X(MULTISTORE, "multimem", "m V", G_MULTI, 0, S_MULTI | M(RELEASE), MULTIMEM)                   \
+    X(MULTIRED, "multimem", "m V", G_MULTI, 0, S_MULTI | M(RED) | M(RELEASE), MULTIMEM)
+
+/* X(id, modifiers): what an operation may have of the second list of modifiers. */
+#define S_CPGROUP (M2(COMMIT_GROUP) | M2(WAIT_GROUP))
+#define BH__PTX_OPS_MORE(X)                                                                        \
+    X(PREFETCH, M2(TENSORMAP))                                                                     \
+    X(CREATEPOLICY, M2(FRACTIONAL) | M2(RANGE) | M2(CONVERT))                                      \
+    X(PMEVENT, M2(MASK))                                                                           \
+    X(MULTILOAD, M2(LD_REDUCE) | M2(ACC_F32))                                                      \
+    X(MULTISTORE, M2(MULTI_STORE))                                                                 \
+    X(MMA, M2(SPARSE) | M2(ORDERED))                                                               \
+    X(WMMA, M2(LOAD) | M2(STORE) | M2(MULTIPLY) | M2(A) | M2(B) | M2(C) | M2(D))                   \
+    X(WGMMA, M2(SPARSE) | M2(FENCE) | M2(COMMIT_GROUP) | M2(WAIT_GROUP) | M2(MMA_ASYNC))           \
+    X(LDMATRIX, M2(X1) | M2(X2) | M2(X4) | M2(TRANS))                                              \
+    X(STMATRIX, M2(X1) | M2(X2) | M2(X4) | M2(TRANS))                                              \
+    X(MOVMATRIX, M2(TRANS))                                                                        \
+    X(CP, S_CPGROUP | M2(WAIT_ALL))                                                                \
+    X(CPARRIVE, M2(MBARRIER) | M2(NOINC))                                                          \
+    X(CPBULK, S_CPGROUP | M2(BULK) | M2(SHARED_CLUSTER) | M2(COMPLETE_BYTES) | M2(BULK_GROUP) |    \
+                  M2(MULTICAST) | M2(READ) | M2(PREFETCH))                                         \
+    X(CPREDUCE, M2(REDUCE) | M2(BULK) | M2(SHARED_CLUSTER) | M2(COMPLETE_BYTES) | M2(BULK_GROUP))  \
+    X(STASYNC, M2(SHARED_CLUSTER) | M2(COMPLETE_BYTES))                                            \
+    X(REDASYNC, M2(SHARED_CLUSTER) | M2(COMPLETE_BYTES))                                           \
+    X(MBARRIER, M2(SHARED_CLUSTER) | M2(INIT) | M2(INVAL) | M2(ARRIVE_DROP) | M2(COMPLETE_TX) |    \
+                    M2(TEST_WAIT) | M2(TRY_WAIT) | M2(PENDING_COUNT) | M2(EXPECT_TX) |             \
+                    M2(NO_COMPLETE) | M2(PARITY))                                                  \
+    X(MAPA, M2(SHARED_CLUSTER))                                                                    \
+    X(GETCTARANK, M2(SHARED_CLUSTER))                                                              \
+    X(CVTA, M2(SHARED_CLUSTER))                                                                    \
+    X(ISSPACEP, M2(SHARED_CLUSTER))                                                                \
+    X(LD, M2(SHARED_CLUSTER))                                                                      \
+    X(ST, M2(SHARED_CLUSTER))                                                                      \
+    X(ATOM, M2(SHARED_CLUSTER))                                                                    \
+    X(RED, M2(SHARED_CLUSTER))                                                                     \
+    X(FENCE, M2(SHARED_CLUSTER))                                                                   \
+    X(BARRIER, M2(WAIT))                                                                           \
+    X(GRIDDEP, M2(LAUNCH_DEPENDENTS) | M2(WAIT))                                                   \
+    X(TEX, S2_SURFACE | M2(GEOM_CUBE) | M2(GEOM_ACUBE) | M2(BASE) | M2(LEVEL) | M2(GRAD))          \
+    X(TLD4, M2(GEOM_2D) | M2(GEOM_A2D) | M2(GEOM_CUBE) | M2(GEOM_ACUBE) | M2(G) | M2(B) | M2(A))   \
+    X(TXQ, S2_QUERY | M2(LEVEL) | M2(NORMALIZED_COORDS) | M2(NUM_MIPMAP_LEVELS))                   \
+    X(SUQ, S2_QUERY)                                                                               \
+    X(SULD, S2_SURFACE | M2(B) | M2(TRAP) | M2(ZERO))                                              \
+    X(SUST, S2_SURFACE | M2(B) | M2(P) | M2(TRAP) | M2(ZERO))                                      \
+    X(SURED, M2(GEOM_1D) | M2(GEOM_2D) | M2(GEOM_3D) | M2(B) | M2(P) | M2(TRAP) | M2(ZERO))
 
 /* X(mnemonic): PTX instructions that are not supported. Unknown names give another error. */
 #define BH__PTX_REFUSED(X)                                                                         \
-    X("tex")                                                                                       \
-    X("tld4")                                                                                      \
-    X("txq")                                                                                       \
-    X("suld")                                                                                      \
-    X("sust")                                                                                      \
-    X("sured")                                                                                     \
-    X("suq")                                                                                       \
     X("istypep")                                                                                   \
-    X("wmma")                                                                                      \
-    X("mma")                                                                                       \
-    X("wgmma")                                                                                     \
+    X("tensormap")
+
+/* X(word): what only GPUs after sm_90a have: instructions, types and modifiers. */
+#define BH__PTX_NEWER(X)                                                                           \
     X("tcgen05")                                                                                   \
-    X("ldmatrix")                                                                                  \
-    X("stmatrix")                                                                                  \
-    X("movmatrix")                                                                                 \
-    X("mbarrier")                                                                                  \
-    X("mapa")                                                                                      \
-    X("getctarank")                                                                                \
-    X("multimem")                                                                                  \
-    X("tensormap")                                                                                 \
-    X("createpolicy")                                                                              \
-    X("setmaxnreg")                                                                                \
-    X("griddepcontrol")                                                                            \
-    X("discard")                                                                                   \
-    X("applypriority")                                                                             \
-    X("pmevent")                                                                                   \
-    X("alloca")                                                                                    \
-    X("stacksave")                                                                                 \
-    X("stackrestore")                                                                              \
-    X("vadd")                                                                                      \
-    X("vsub")                                                                                      \
-    X("vabsdiff")                                                                                  \
-    X("vmin")                                                                                      \
-    X("vmax")                                                                                      \
-    X("vshl")                                                                                      \
-    X("vshr")                                                                                      \
-    X("vmad")                                                                                      \
-    X("vset")                                                                                      \
-    X("vadd2")                                                                                     \
-    X("vsub2")                                                                                     \
-    X("vavrg2")                                                                                    \
-    X("vabsdiff2")                                                                                 \
-    X("vmin2")                                                                                     \
-    X("vmax2")                                                                                     \
-    X("vset2")                                                                                     \
-    X("vadd4")                                                                                     \
-    X("vsub4")                                                                                     \
-    X("vavrg4")                                                                                    \
-    X("vabsdiff4")                                                                                 \
-    X("vmin4")                                                                                     \
-    X("vmax4")                                                                                     \
-    X("vset4")                                                                                     \
-    X("clusterlaunchcontrol")
+    X("clusterlaunchcontrol")                                                                      \
+    X("f32x2")                                                                                     \
+    X("e2m1x2")                                                                                    \
+    X("e2m1x4")                                                                                    \
+    X("e2m3x2")                                                                                    \
+    X("e2m3x4")                                                                                    \
+    X("e3m2x2")                                                                                    \
+    X("e3m2x4")                                                                                    \
+    X("e4m3x4")                                                                                    \
+    X("e5m2x4")                                                                                    \
+    X("ue8m0x2")                                                                                   \
+    X("ue4m3x2")                                                                                   \
+    X("e2m1")                                                                                      \
+    X("e2m3")                                                                                      \
+    X("e3m2")                                                                                      \
+    X("ue8m0")                                                                                     \
+    X("ue4m3")                                                                                     \
+    X("u8x4")                                                                                      \
+    X("s8x4")                                                                                      \
+    X("rs")                                                                                        \
+    X("b8x16")                                                                                     \
+    X("b6x16_p32")                                                                                 \
+    X("b4x16_p64")                                                                                 \
+    X("cta_group::1")                                                                              \
+    X("cta_group::2")                                                                              \
+    X("scale::n2::ue8m0")
 
 #endif

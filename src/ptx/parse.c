@@ -101,16 +101,28 @@ static bool dimensions3(bh__ptx_parser *p, uint32_t out[3]) {
     return true;
 }
 
-static bool cluster_directive(bh__ptx_parser *p) {
-    uint32_t size[3];
+static bool cluster_directive(bh__ptx_parser *p, uint32_t size[3]) {
     if (!dimensions3(p, size)) {
         return false;
     }
-    if (size[0] != 1 || size[1] != 1 || size[2] != 1) {
-        return bh__ptx_bad(p, BH_E_UNSUPPORTED, "use clusters of one block",
-                           "the CPU device does not support clusters of %u x %u x %u blocks",
-                           (unsigned)size[0], (unsigned)size[1], (unsigned)size[2]);
+    uint64_t blocks = (uint64_t)size[0] * size[1];
+    if (blocks > BH__PTX_MAX_CLUSTER || blocks * size[2] > BH__PTX_MAX_CLUSTER) {
+        return bh__ptx_bad(p, BH_E_LOAD, "use smaller clusters",
+                           "a cluster of %u x %u x %u blocks; at most %d blocks are possible",
+                           (unsigned)size[0], (unsigned)size[1], (unsigned)size[2],
+                           BH__PTX_MAX_CLUSTER);
     }
+    return true;
+}
+
+/* .abi_preserve N and .abi_preserve_control N: registers that calls keep. Here they keep all. */
+static bool abi_directive(bh__ptx_parser *p) {
+    if ((!bh__ptx_is_dot(p, "abi_preserve") && !bh__ptx_is_dot(p, "abi_preserve_control")) ||
+        bh__ptx_peek(p)->kind != TOKEN_INT) {
+        return false;
+    }
+    bh__ptx_next(p);
+    bh__ptx_next(p);
     return true;
 }
 
@@ -136,20 +148,29 @@ static bool performance_directives(bh__ptx_parser *p, bh__ptx_function *f) {
                 memcpy(f->required, n, sizeof n);
             }
         } else if (bh__ptx_accept_dot(p, "minnctapersm") || bh__ptx_accept_dot(p, "maxnctapersm") ||
-                   bh__ptx_accept_dot(p, "maxnreg") || bh__ptx_accept_dot(p, "maxclusterrank")) {
+                   bh__ptx_accept_dot(p, "maxnreg")) {
             if (!dimensions3(p, n)) {
                 return false;
             }
-        } else if (bh__ptx_accept_dot(p, "reqnctapercluster")) {
-            if (!cluster_directive(p)) {
+        } else if (bh__ptx_accept_dot(p, "maxclusterrank")) {
+            if (!dimensions3(p, n)) {
                 return false;
             }
+            f->max_cluster = n[0];
+        } else if (bh__ptx_accept_dot(p, "reqnctapercluster")) {
+            if (!cluster_directive(p, f->cluster)) {
+                return false;
+            }
+        } else if (bh__ptx_accept_dot(p, "explicitcluster")) {
+            f->needs_cluster = true;
         } else if (bh__ptx_is_dot(p, "pragma")) {
             if (!skip_strings(p, ".pragma")) {
                 return false;
             }
-        } else if (!bh__ptx_accept_dot(p, "noreturn") &&
-                   !bh__ptx_accept_dot(p, "explicitcluster")) {
+        } else if (bh__ptx_is_dot(p, "blocksareclusters")) {
+            return bh__ptx_bad(p, BH_E_UNSUPPORTED, "give the grid in blocks, without it",
+                               "the CPU device does not support .blocksareclusters");
+        } else if (!bh__ptx_accept_dot(p, "noreturn") && !abi_directive(p)) {
             break;
         }
     }
@@ -205,11 +226,13 @@ static bool parse_prototype(bh__ptx_parser *p, bh__ptx_symbol *symbol) {
     if (bh__ptx_is(p, '(') && !bh__ptx_formals(p, f, false)) {
         return false;
     }
-    bh__ptx_accept_dot(p, "noreturn");
+    while (bh__ptx_accept_dot(p, "noreturn") || abi_directive(p)) {
+    }
     return bh__ptx_expect(p, ';', "after a prototype");
 }
 
-static bool parse_callees(bh__ptx_parser *p) {
+/* .calltargets: functions of one kind; the first one says which. */
+static bool parse_callees(bh__ptx_parser *p, bh__ptx_symbol *symbol) {
     do {
         bh__ptx_next(p);
         bh__ptx_symbol *s = p->token.kind == TOKEN_WORD
@@ -218,6 +241,7 @@ static bool parse_callees(bh__ptx_parser *p) {
         if (s == NULL || s->kind != SYMBOL_FUNCTION) {
             return bh__ptx_bad(p, BH_E_LOAD, "list declared functions", "this is not a function");
         }
+        symbol->function = symbol->function == NULL ? s->function : symbol->function;
         bh__ptx_next(p);
     } while (bh__ptx_is(p, ','));
     return bh__ptx_expect(p, ';', "after the functions");
@@ -240,7 +264,7 @@ static bool parse_label(bh__ptx_parser *p) {
     }
     return kind == SYMBOL_TARGETS     ? parse_targets_list(p, symbol)
            : kind == SYMBOL_PROTOTYPE ? parse_prototype(p, symbol)
-                                      : parse_callees(p);
+                                      : parse_callees(p, symbol);
 }
 
 /* .file NUMBER "name"; its number and the last part of its name are kept for messages. */
@@ -346,6 +370,8 @@ static bool parse_body(bh__ptx_parser *p) {
 static bh__ptx_builtin builtin_of(const char *name) {
     return strcmp(name, "vprintf") == 0        ? BUILTIN_VPRINTF
            : strcmp(name, "__assertfail") == 0 ? BUILTIN_ASSERTFAIL
+           : strcmp(name, "malloc") == 0       ? BUILTIN_MALLOC
+           : strcmp(name, "free") == 0         ? BUILTIN_FREE
                                                : BUILTIN_NONE;
 }
 
@@ -355,10 +381,11 @@ static bool enter_function(bh__ptx_parser *p, bh__ptx_function *f, const bh__ptx
     bh__ptx_symbol *old = bh__ptx_find_global(p, p->text + name->start, name->length);
     if (old != NULL && old->kind == SYMBOL_FUNCTION) {
         bh__ptx_function *before = old->function;
+        char place[BH__PTX_PLACE];
+        bh__ptx_place(m, before->line, place);
         if (before->defined && f->defined) {
             return bh__ptx_bad(p, BH_E_LOAD, "rename one of the two",
-                               "function %s is defined twice, first on line %u", before->name,
-                               (unsigned)before->line);
+                               "function %s is defined twice, first on %s", before->name, place);
         }
         bool same = before->entry == f->entry && before->param_count == f->param_count &&
                     before->result_count == f->result_count;
@@ -367,8 +394,8 @@ static bool enter_function(bh__ptx_parser *p, bh__ptx_function *f, const bh__ptx
         }
         if (!same) {
             return bh__ptx_bad(p, BH_E_LOAD, "make both declarations the same",
-                               "function %s was declared with different parameters on line %u",
-                               before->name, (unsigned)before->line);
+                               "function %s was declared with different parameters on %s",
+                               before->name, place);
         }
         if (f->defined) { /* calls refer to this object */
             f->index = before->index;
@@ -411,6 +438,9 @@ static bool parse_function(bh__ptx_parser *p, bool entry, uint8_t is_extern) {
     p->function = f;
     p->local_top = 0;
     if (!bh__ptx_scope_open(p)) {
+        return false;
+    }
+    if (bh__ptx_accept_dot(p, "attribute") && !bh__ptx_attribute(p)) {
         return false;
     }
     if (!entry && bh__ptx_is(p, '(') && !bh__ptx_formals(p, f, true)) {

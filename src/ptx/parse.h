@@ -118,12 +118,15 @@ typedef struct bh__ptx_value {
 
 bool bh__ptx_expression(bh__ptx_parser *p, bh__ptx_value *out);
 bool bh__ptx_unary(bh__ptx_parser *p, unsigned depth, bh__ptx_value *out);
+/* As much of an expression as may follow a + or -. */
+bool bh__ptx_term(bh__ptx_parser *p, bh__ptx_value *out);
 bool bh__ptx_initialiser(bh__ptx_parser *p, bh__ptx_var *var);
 uint64_t bh__ptx_float_bits(const bh__ptx_value *value, bh__ptx_type type);
 
 /* parse_decl.c: variables, registers and formals. */
 bool bh__ptx_type_of(const bh__ptx_parser *p, bh__ptx_type *out); /* of the current .word */
 bool bh__ptx_declaration(bh__ptx_parser *p, uint8_t is_extern);
+bool bh__ptx_attribute(bh__ptx_parser *p); /* after .attribute */
 bool bh__ptx_formals(bh__ptx_parser *p, bh__ptx_function *function, bool results);
 
 /* parse_insn.c */

@@ -73,14 +73,22 @@ static bool pointer_specifier(bh__ptx_parser *p) {
     return !bh__ptx_accept_dot(p, "align") || parse_align(p, &align);
 }
 
-static bool parse_attribute(bh__ptx_parser *p) {
+/* .managed: all memory is. .unified(a, b): numbers that tell linkers of a variable's copies. */
+bool bh__ptx_attribute(bh__ptx_parser *p) {
     if (!bh__ptx_expect(p, '(', "after .attribute")) {
         return false;
     }
     while (!bh__ptx_is(p, ')')) {
-        if (!bh__ptx_accept_dot(p, "managed")) {
+        uint64_t first, second;
+        bool unified = bh__ptx_accept_dot(p, "unified");
+        if (unified && !(bh__ptx_expect(p, '(', "after .unified") && number(p, &first) &&
+                         bh__ptx_expect(p, ',', "between the numbers of .unified") &&
+                         number(p, &second) && bh__ptx_expect(p, ')', "after .unified"))) {
+            return false;
+        }
+        if (!unified && !bh__ptx_accept_dot(p, "managed")) {
             return bh__ptx_bad(p, BH_E_UNSUPPORTED, "remove the attribute",
-                               "the CPU device supports no attribute except .managed");
+                               "the CPU device supports the attributes .managed and .unified");
         }
         bh__ptx_accept(p, ',');
     }
@@ -108,7 +116,7 @@ static bool parse_specifiers(bh__ptx_parser *p, specifiers *s) {
                 return false;
             }
         } else if (bh__ptx_accept_dot(p, "attribute")) {
-            if (!parse_attribute(p)) {
+            if (!bh__ptx_attribute(p)) {
                 return false;
             }
         } else if (bh__ptx_is_dot(p, "v2") || bh__ptx_is_dot(p, "v4")) {
@@ -117,8 +125,12 @@ static bool parse_specifiers(bh__ptx_parser *p, specifiers *s) {
         } else if (s->type == T_NONE && bh__ptx_type_of(p, &s->type)) {
             bh__ptx_next(p);
         } else {
+            bool opaque = bh__ptx_is_dot(p, "texref") || bh__ptx_is_dot(p, "surfref") ||
+                          bh__ptx_is_dot(p, "samplerref");
             return bh__ptx_bad(
-                p, BH_E_UNSUPPORTED, "declare variables of plain integer, bit and float types",
+                p, BH_E_UNSUPPORTED,
+                opaque ? "pass a texture or surface object to the kernel as a parameter"
+                       : "declare variables of plain integer, bit and float types",
                 "the CPU device does not support %.*s variables",
                 p->token.length > 40 ? 40 : (int)p->token.length, p->text + p->token.start);
         }
@@ -127,11 +139,12 @@ static bool parse_specifiers(bh__ptx_parser *p, specifiers *s) {
         return bh__ptx_bad(p, BH_E_LOAD, "give a type such as .b32",
                            "a declaration without a type");
     }
-    if (s->type == T_B128) {
-        return bh__ptx_bad(p, BH_E_UNSUPPORTED, "use two .b64 or a .v4 .b32",
-                           "the CPU device does not support .b128");
+    if (s->type == T_B128 && s->vector > 1) {
+        return bh__ptx_bad(p, BH_E_LOAD, "use an array of .b128", "a vector of .b128");
     }
-    if ((s->type == T_PRED && (s->space != SPACE_REG || s->vector > 1)) || s->type == T_TF32) {
+    bool only_in_names =
+        s->type == T_TF32 || s->type == T_E4M3X2 || s->type == T_E5M2X2 || s->type >= T_U4;
+    if ((s->type == T_PRED && (s->space != SPACE_REG || s->vector > 1)) || only_in_names) {
         return bh__ptx_bad(p, BH_E_LOAD, "use another type", "a variable in memory cannot be .%s",
                            bh__ptx_type_table[s->type].name);
     }
@@ -165,7 +178,7 @@ static bool declare_register(bh__ptx_parser *p, const specifiers *s) {
     symbol->type = s->type;
     symbol->vector = s->vector;
     if (range) {
-        if (p->token.kind != TOKEN_INT || p->token.value > 1000000000 || s->vector != 1) {
+        if (p->token.kind != TOKEN_INT || p->token.value > 1000000000) {
             return bh__ptx_bad(p, BH_E_LOAD, "give a count such as %r<16>",
                                "this is not a register count");
         }
@@ -344,13 +357,88 @@ bool bh__ptx_declaration(bh__ptx_parser *p, uint8_t is_extern) {
     return bh__ptx_expect(p, ';', "after a declaration");
 }
 
+static bool place_parameter(bh__ptx_parser *p, bh__ptx_function *f, bh__ptx_var *var) {
+    uint64_t offset = ((uint64_t)f->param_bytes + var->align - 1) & ~((uint64_t)var->align - 1);
+    /* The limits of the driver, so that a module that loads here also loads there. */
+    bool old = p->version < 81 || (p->target && p->target < 70);
+    uint64_t limit = old ? BH__PTX_OLD_MAX_PARAMS : BH__PTX_MAX_PARAMS;
+    if (offset + var->size > limit) {
+        return bh__ptx_bad(
+            p, BH_E_LOAD,
+            old ? "pass a pointer to a struct instead, or compile to PTX 8.1 or later for "
+                  "sm_70 or later"
+                : "pass a pointer to a struct instead",
+            "the parameters of a kernel take at least %llu bytes; at most %llu are allowed",
+            (unsigned long long)(offset + var->size), (unsigned long long)limit);
+    }
+    var->offset = (uint32_t)offset;
+    f->param_bytes = (uint32_t)(offset + var->size);
+    return true;
+}
+
+static bool append_formal(bh__ptx_parser *p, bh__ptx_function *f, bool results, bh__ptx_var *var) {
+    bh__ptx_var ***list = results ? &f->results : &f->params;
+    uint32_t *count = results ? &f->result_count : &f->param_count;
+    size_t *capacity = results ? &f->result_capacity : &f->param_capacity;
+    bh__ptx_var **grown = bh__arena_grow(&p->module->arena, *list, *count, capacity, sizeof *grown);
+    if (grown == NULL) {
+        return bh__ptx_no_memory(p);
+    }
+    *list = grown;
+    grown[(*count)++] = var;
+    return true;
+}
+
+/* A vector of registers counts as so many parameters. */
+static bool add_registers(bh__ptx_parser *p, bh__ptx_function *f, bool results,
+                          const bh__ptx_var *vector, bh__ptx_symbol *symbol) {
+    for (unsigned n = 0; n < vector->vector; n++) {
+        bh__ptx_var *var = bh__arena_alloc(&p->module->arena, 1, sizeof *var);
+        if (var == NULL) {
+            return bh__ptx_no_memory(p);
+        }
+        *var = *vector;
+        var->vector = 1;
+        var->size = bh__ptx_bytes(var->type);
+        if (!f->prototype) {
+            var->reg = bh__ptx_new_reg(p, var->type);
+        }
+        if (symbol != NULL && n == 0) {
+            symbol->first = var->reg;
+        }
+        if ((!f->prototype && var->reg == NO_REG) || !append_formal(p, f, results, var)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Gives an unsized parameter its register: it holds the address of the argument. */
+static bool by_reference(bh__ptx_parser *p, const bh__ptx_function *f, bh__ptx_var *var) {
+    if (!var->unsized || f->prototype) {
+        return true;
+    }
+    var->reg = bh__ptx_new_reg(p, T_B64);
+    return var->reg != NO_REG;
+}
+
+static bool add_formal(bh__ptx_parser *p, bh__ptx_function *f, bool results, bh__ptx_var *var,
+                       bh__ptx_symbol *symbol) {
+    if (var->space == SPACE_REG) {
+        return add_registers(p, f, results, var, symbol);
+    }
+    bool frame = !f->entry && !f->prototype && !var->unsized;
+    return (!f->entry || place_parameter(p, f, var)) && (!frame || bh__ptx_place_local(p, var)) &&
+           by_reference(p, f, var) && append_formal(p, f, results, var);
+}
+
 static bool formal(bh__ptx_parser *p, bh__ptx_function *f, bool results) {
     specifiers s;
     bh__ptx_token name = {0};
     if (!parse_specifiers(p, &s)) {
         return false;
     }
-    if (s.space != SPACE_PARAM && (s.space != SPACE_REG || f->entry || s.vector > 1)) {
+    if (s.space != SPACE_PARAM && (s.space != SPACE_REG || f->entry)) {
         return bh__ptx_bad(p, BH_E_LOAD, "declare it .param",
                            "a formal parameter that is neither .param nor .reg");
     }
@@ -358,8 +446,10 @@ static bool formal(bh__ptx_parser *p, bh__ptx_function *f, bool results) {
     if (var == NULL || !expect_name(p, &name) || !dimensions(p, var)) {
         return false;
     }
-    if (var->unsized) {
-        return bh__ptx_bad(p, BH_E_LOAD, "pass a pointer instead", "a parameter of unknown size");
+    bool last = !f->entry && !results && s.space == SPACE_PARAM && bh__ptx_is(p, ')');
+    if (var->unsized && !last) {
+        return bh__ptx_bad(p, BH_E_LOAD, "pass a pointer, or make it the last of a function",
+                           "a parameter of unknown size");
     }
     if (var->size > BH__PTX_MAX_PARAMS) {
         return bh__ptx_bad(p, BH_E_LOAD, "pass a pointer instead",
@@ -376,45 +466,14 @@ static bool formal(bh__ptx_parser *p, bh__ptx_function *f, bool results) {
         }
         if (s.space == SPACE_REG) {
             symbol->type = s.type;
-            symbol->vector = 1;
-            symbol->count = 1;
-            symbol->first = var->reg = bh__ptx_new_reg(p, s.type);
-            if (var->reg == NO_REG) {
-                return false;
-            }
+            symbol->vector = s.vector;
+            symbol->count = s.vector;
         } else {
             symbol->var = var;
         }
+        return add_formal(p, f, results, var, symbol);
     }
-    if (f->entry) {
-        uint64_t offset = ((uint64_t)f->param_bytes + var->align - 1) & ~((uint64_t)var->align - 1);
-        /* The limits of the driver, so that a module that loads here also loads there. */
-        bool old = p->version < 81 || (p->target && p->target < 70);
-        uint64_t limit = old ? BH__PTX_OLD_MAX_PARAMS : BH__PTX_MAX_PARAMS;
-        if (offset + var->size > limit) {
-            return bh__ptx_bad(
-                p, BH_E_LOAD,
-                old ? "pass a pointer to a struct instead, or compile to PTX 8.1 or later for "
-                      "sm_70 or later"
-                    : "pass a pointer to a struct instead",
-                "the parameters of a kernel take at least %llu bytes; at most %llu are allowed",
-                (unsigned long long)(offset + var->size), (unsigned long long)limit);
-        }
-        var->offset = (uint32_t)offset;
-        f->param_bytes = (uint32_t)(offset + var->size);
-    } else if (!f->prototype && s.space == SPACE_PARAM && !bh__ptx_place_local(p, var)) {
-        return false;
-    }
-    bh__ptx_var ***list = results ? &f->results : &f->params;
-    uint32_t *count = results ? &f->result_count : &f->param_count;
-    size_t *capacity = results ? &f->result_capacity : &f->param_capacity;
-    bh__ptx_var **grown = bh__arena_grow(&p->module->arena, *list, *count, capacity, sizeof *grown);
-    if (grown == NULL) {
-        return bh__ptx_no_memory(p);
-    }
-    *list = grown;
-    grown[(*count)++] = var;
-    return true;
+    return add_formal(p, f, results, var, NULL);
 }
 
 bool bh__ptx_formals(bh__ptx_parser *p, bh__ptx_function *f, bool results) {

@@ -4,12 +4,18 @@
 
 #include "ptx/parse.h"
 
-#define MAX_OPERANDS 8
-#define MAX_ELEMENTS 64
+#define MAX_OPERANDS 12
+#define MAX_ELEMENTS 128
 
 static const char *const refused[] = {
 #define X(mnemonic) mnemonic,
     BH__PTX_REFUSED(X)
+#undef X
+};
+
+static const char *const newer[] = {
+#define X(word) word,
+    BH__PTX_NEWER(X)
 #undef X
 };
 
@@ -23,13 +29,14 @@ static const struct {
 };
 
 static const uint8_t mod_groups[M_COUNT] = {
-#define X(id, name, group) group,
-    BH__PTX_MODS(X)
+#define X(id, name, group) [M_##id] = group,
+    BH__PTX_MODS(X) BH__PTX_MORE_MODS(X)
 #undef X
 };
 
 static bool same(const char *text, uint32_t length, const char *word) {
-    return word[0] == text[0] && strlen(word) == length && memcmp(word, text, length) == 0;
+    return word != NULL && word[0] == text[0] && strlen(word) == length &&
+           memcmp(word, text, length) == 0;
 }
 
 static int mod_of(const char *text, uint32_t length) {
@@ -55,23 +62,68 @@ static int first_row(const char *text, uint32_t length) {
     return -1;
 }
 
+static bool is_newer(const char *text, uint32_t length) {
+    for (size_t i = 0; i < sizeof newer / sizeof *newer; i++) {
+        if (same(text, length, newer[i])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool refuse_newer(bh__ptx_parser *p, const char *dot, int length, const char *text) {
+    return bh__ptx_bad(p, BH_E_UNSUPPORTED, "compile for sm_90a or earlier",
+                       "the CPU device is an sm_90a: %s%.*s came with sm_100", dot, length, text);
+}
+
 static bool add_mod(bh__ptx_parser *p, bh__ptx_insn *insn, int mod) {
-    bh__ptx_mods bit = (bh__ptx_mods)1 << mod;
     bool repeat_ok = mod == M_HINT || mod == M_PROXY || mod == M_SHARED || mod == M_GLOBAL;
-    if ((insn->mods & bit) != 0 && !repeat_ok) {
+    if (HAS_MOD(insn, mod) && !repeat_ok) {
         return bh__ptx_bad(p, BH_E_LOAD, "remove one of the two", ".%s is given twice",
                            bh__ptx_mod_names[mod]);
     }
     for (int other = 0; mod_groups[mod] != 0 && other < M_COUNT; other++) {
-        bool copies = insn->op == OP_CP; /* names two spaces */
-        if (other != mod && mod_groups[other] == mod_groups[mod] &&
-            (insn->mods >> other & 1) != 0 && !copies) {
+        /* cp names two spaces, brx may have .idx.uni, mma.and.popc has two operations */
+        bool both = insn->op == OP_CP || insn->op == OP_BRX ||
+                    bh__ptx_op_table[insn->op].unit == UNIT_MATRIX;
+        if (other != mod && mod_groups[other] == mod_groups[mod] && HAS_MOD(insn, other) && !both) {
             return bh__ptx_bad(p, BH_E_LOAD, "keep one of the two",
                                ".%s and .%s exclude each other", bh__ptx_mod_names[other],
                                bh__ptx_mod_names[mod]);
         }
     }
-    insn->mods |= bit;
+    *(mod < M_MORE ? &insn->mods : &insn->more) |= (bh__ptx_mods)1 << (mod & 127);
+    return true;
+}
+
+/* .m16n8k8, .m8n8: up to three letters with numbers. */
+static bool shape(const char *text, uint32_t length, uint16_t out[3]) {
+    uint16_t found[3] = {0};
+    uint32_t at = 0;
+    for (int n = 0; n < 3 && at < length; n++) {
+        uint32_t digits = at + 1;
+        if (text[at] != "mnk"[n]) {
+            return false;
+        }
+        for (at++; at < length && at < digits + 4 && text[at] >= '0' && text[at] <= '9'; at++) {
+            found[n] = (uint16_t)(found[n] * 10 + (text[at] - '0'));
+        }
+        if (found[n] == 0) {
+            return false;
+        }
+    }
+    memcpy(out, found, sizeof found);
+    return at == length && found[1] != 0;
+}
+
+/* .row and .col of matrices: how often and in which order counts. */
+static bool layout(const char *text, uint32_t length, bh__ptx_insn *insn) {
+    bool row = same(text, length, "row"), free = insn->layout[1] == 0;
+    if ((!row && !same(text, length, "col")) || !free ||
+        bh__ptx_op_table[insn->op].unit != UNIT_MATRIX) {
+        return false;
+    }
+    insn->layout[insn->layout[0] != 0] = row ? 'r' : 'c';
     return true;
 }
 
@@ -81,12 +133,21 @@ static bool modifiers(bh__ptx_parser *p, bh__ptx_insn *insn) {
         const char *text = p->text + p->token.start + 1;
         uint32_t length = p->token.length - 1;
         if (bh__ptx_type_of(p, &type)) {
-            if (insn->type_count == 3) {
-                return bh__ptx_bad(p, BH_E_LOAD, "remove a type", "more than three types");
+            if (insn->type_count == sizeof insn->types) {
+                return bh__ptx_bad(p, BH_E_LOAD, "remove a type", "more than four types");
             }
             insn->types[insn->type_count++] = (uint8_t)type;
-        } else {
+        } else if (insn->shape[0] == 0 && shape(text, length, insn->shape)) {
+            /* only the unit of matrices has operations with a shape */
+            if (bh__ptx_op_table[insn->op].unit != UNIT_MATRIX) {
+                return bh__ptx_bad(p, BH_E_LOAD, "remove it", "%s has no shape",
+                                   bh__ptx_op_table[insn->op].mnemonic);
+            }
+        } else if (!layout(text, length, insn)) {
             int mod = mod_of(text, length);
+            if (mod < 0 && is_newer(text, length)) {
+                return refuse_newer(p, ".", (int)length, text);
+            }
             if (mod < 0) {
                 return bh__ptx_bad(
                     p, BH_E_UNSUPPORTED, "use an instruction without it, or run on a GPU",
@@ -103,7 +164,11 @@ static bool modifiers(bh__ptx_parser *p, bh__ptx_insn *insn) {
 
 static bool types_match(const bh__ptx_op_info *row, const bh__ptx_insn *insn) {
     unsigned needed = (row->type0 != 0) + (row->type1 != 0);
-    unsigned maximum = row - bh__ptx_op_table == OP_CVTPACK ? 3 : needed;
+    if (row->unit == UNIT_MATRIX) {
+        return true; /* the unit knows which types a shape has */
+    }
+    bool third = row - bh__ptx_op_table == OP_CVTPACK || row->unit == UNIT_VIDEO;
+    unsigned maximum = third ? 3 : needed;
     bool optional = row - bh__ptx_op_table == OP_BAR || row - bh__ptx_op_table == OP_BARRIER;
     if ((insn->type_count < needed && !optional) || insn->type_count > maximum) {
         return false;
@@ -121,7 +186,7 @@ static bool choose_row(bh__ptx_parser *p, bh__ptx_insn *insn) {
         if (strcmp(row->mnemonic, mnemonic) != 0 || !types_match(row, insn)) {
             continue;
         }
-        if ((insn->mods & ~row->mods) == 0) {
+        if ((insn->mods & ~row->mods) == 0 && (insn->more & ~bh__ptx_op_more[op]) == 0) {
             insn->op = (uint16_t)op;
             return true;
         }
@@ -132,9 +197,10 @@ static bool choose_row(bh__ptx_parser *p, bh__ptx_insn *insn) {
                            "use types that PTX defines for the instruction, or run on a GPU",
                            "the CPU device does not support %s with these types", mnemonic);
     }
-    bh__ptx_mods extra = insn->mods & ~bh__ptx_op_table[best].mods;
+    bh__ptx_insn extra = {.mods = insn->mods & ~bh__ptx_op_table[best].mods,
+                          .more = insn->more & ~bh__ptx_op_more[best]};
     for (int m = 0; m < M_COUNT; m++) {
-        if ((extra >> m & 1) != 0) {
+        if (HAS_MOD(&extra, m)) {
             return bh__ptx_bad(
                 p, BH_E_UNSUPPORTED, "use an instruction without it, or run on a GPU",
                 "the CPU device does not support %s with .%s", mnemonic, bh__ptx_mod_names[m]);
@@ -220,9 +286,27 @@ static bool register_operand(bh__ptx_parser *p, const bh__ptx_symbol *symbol,
     return out->elements != NULL;
 }
 
+/* %pm0 to %pm7, which count what a profiler asks for, and %pm0_64 to %pm7_64. */
+static bool counter(bh__ptx_parser *p, bh__ptx_operand *out) {
+    const char *text = p->text + p->token.start;
+    uint32_t length = p->token.length;
+    bool wide = length == 7 && memcmp(text + 4, "_64", 3) == 0;
+    if ((length != 4 && !wide) || memcmp(text, "%pm", 3) != 0 || text[3] < '0' || text[3] > '7') {
+        return false;
+    }
+    *out = (bh__ptx_operand){.kind = OPERAND_SREG,
+                             .sreg = wide ? SREG_PM64 : SREG_PM,
+                             .component = (uint8_t)(text[3] - '0')};
+    bh__ptx_next(p);
+    return true;
+}
+
 static bool special_register(bh__ptx_parser *p, bh__ptx_operand *out) {
     const char *text = p->text + p->token.start;
     uint32_t length = p->token.length;
+    if (counter(p, out)) {
+        return true;
+    }
     for (int i = 0; i < SREG_COUNT; i++) {
         const bh__ptx_sreg_info *info = &bh__ptx_sreg_table[i];
         size_t n = strlen(info->name);
@@ -261,7 +345,7 @@ static bool offset(bh__ptx_parser *p, uint64_t *out) {
         bool minus = bh__ptx_is(p, '-');
         bh__ptx_next(p);
         bh__ptx_value v;
-        if (!bh__ptx_unary(p, 0, &v)) {
+        if (!bh__ptx_term(p, &v)) {
             return false;
         }
         if (v.is_float) {
@@ -317,7 +401,11 @@ static bool name_operand(bh__ptx_parser *p, const bh__ptx_insn *insn, bh__ptx_op
     }
 }
 
-static bool memory_operand(bh__ptx_parser *p, const bh__ptx_insn *insn, bh__ptx_operand *out) {
+static bool operand_list(bh__ptx_parser *p, bh__ptx_insn *insn, unsigned depth, uint16_t close,
+                         bh__ptx_operand *out);
+
+static bool memory_operand(bh__ptx_parser *p, bh__ptx_insn *insn, unsigned depth,
+                           bh__ptx_operand *out) {
     bh__ptx_next(p);
     bh__ptx_operand base = {0};
     *out = (bh__ptx_operand){.kind = OPERAND_MEMORY, .reg = NO_REG};
@@ -345,9 +433,8 @@ static bool memory_operand(bh__ptx_parser *p, const bh__ptx_insn *insn, bh__ptx_
         }
         out->imm = v.bits;
     }
-    if (bh__ptx_is(p, ',')) {
-        return bh__ptx_bad(p, BH_E_UNSUPPORTED, "use plain addresses",
-                           "the CPU device does not support addresses with several parts");
+    if (bh__ptx_is(p, ',')) { /* a tensor's or texture's coordinates */
+        return operand_list(p, insn, depth, ']', out);
     }
     return bh__ptx_expect(p, ']', "after an address");
 }
@@ -376,14 +463,83 @@ static bool operand_list(bh__ptx_parser *p, bh__ptx_insn *insn, unsigned depth, 
     return out->elements != NULL && bh__ptx_expect(p, close, "after a list");
 }
 
+/* .b0 to .b3, .h0, .h1, and several digits in one, after a register. */
+static bool selector(bh__ptx_parser *p, uint32_t *out) {
+    const char *text = p->text + p->token.start + 1;
+    uint32_t digits = p->token.length - 2;
+    bool halves = text[0] == 'h';
+    if (p->token.length < 3 || digits > 4 || (!halves && text[0] != 'b')) {
+        return bh__ptx_bad(p, BH_E_LOAD, "select with .h1 or .b3 for example",
+                           "this does not select a part of a register");
+    }
+    *out = digits << 16 | (halves ? SELECT_HALVES : 0);
+    for (uint32_t n = 0; n < digits; n++) {
+        char c = text[digits - n];
+        if (c < '0' || c > '7') {
+            return bh__ptx_bad(p, BH_E_LOAD, "number halves from 0 to 3 and bytes from 0 to 7",
+                               "this does not select a part of a register");
+        }
+        *out |= (uint32_t)(c - '0') << 4 * n;
+    }
+    bh__ptx_next(p);
+    return true;
+}
+
+/* Of a video instruction: a register, part of one, the negative of one, or a constant. */
+static bool video_operand(bh__ptx_parser *p, bh__ptx_insn *insn, bh__ptx_operand *out) {
+    bool minus = bh__ptx_accept(p, '-');
+    bh__ptx_value v;
+    if (p->token.kind != TOKEN_WORD) {
+        if (!bh__ptx_expression(p, &v)) {
+            return false;
+        }
+        *out = (bh__ptx_operand){.kind = v.is_float ? OPERAND_FLOAT : OPERAND_INT,
+                                 .single = v.single,
+                                 .imm = minus ? 0 - v.bits : v.bits};
+        return true;
+    }
+    if (!name_operand(p, insn, out) || (p->token.kind == TOKEN_DOT && !selector(p, &out->count))) {
+        return false;
+    }
+    out->count |= minus ? SELECT_NEGATED : 0;
+    return out->kind == OPERAND_REG || bh__ptx_bad(p, BH_E_LOAD, "give a register or a constant",
+                                                   "an operand is of the wrong kind");
+}
+
+/* name[3]: an element of an array, or its address for mov. */
+static bool element(bh__ptx_parser *p, const bh__ptx_insn *insn, bh__ptx_operand *out) {
+    bh__ptx_value v;
+    bh__ptx_next(p);
+    if (!bh__ptx_expression(p, &v)) {
+        return false;
+    }
+    if (out->symbol->kind != SYMBOL_VAR || v.is_float) {
+        return bh__ptx_bad(p, BH_E_LOAD, "index an array with an integer",
+                           "this is not an element of an array");
+    }
+    const bh__ptx_var *var = out->symbol->var;
+    out->imm += v.bits * bh__ptx_bytes(var->type) * var->vector;
+    if (bh__ptx_op_table[insn->op].unit != UNIT_MOVE) {
+        out->kind = OPERAND_MEMORY;
+        out->reg = NO_REG;
+    }
+    return bh__ptx_expect(p, ']', "after an index");
+}
+
 static bool operand(bh__ptx_parser *p, bh__ptx_insn *insn, unsigned depth, bh__ptx_operand *out) {
     *out = (bh__ptx_operand){0};
+    if (bh__ptx_op_table[insn->op].unit == UNIT_VIDEO) {
+        return video_operand(p, insn, out);
+    }
     if (bh__ptx_is(p, '[')) {
-        return memory_operand(p, insn, out);
+        return memory_operand(p, insn, depth, out);
     }
     if (bh__ptx_is(p, '{')) {
         out->kind = OPERAND_VECTOR;
-        return operand_list(p, insn, depth, '}', out);
+        return operand_list(p, insn, depth, '}', out) &&
+               (!bh__ptx_is(p, '|') ||
+                bh__ptx_bad(p, BH_E_UNSUPPORTED, "use an image all of which is in memory",
+                            "the CPU device does not support images of which parts are missing"));
     }
     if (bh__ptx_is(p, '(') && insn->op == OP_CALL) {
         out->kind = OPERAND_LIST;
@@ -403,6 +559,9 @@ static bool operand(bh__ptx_parser *p, bh__ptx_insn *insn, unsigned depth, bh__p
         !same(p->text + p->token.start, p->token.length, "WARP_SZ")) {
         if (!name_operand(p, insn, out)) {
             return false;
+        }
+        if (out->kind == OPERAND_ADDRESS && bh__ptx_is(p, '[')) {
+            return element(p, insn, out);
         }
         if (bh__ptx_is(p, '|') && (out->kind == OPERAND_REG || out->kind == OPERAND_SINK)) {
             bh__ptx_operand pair[2] = {*out};
@@ -460,6 +619,9 @@ static bool mnemonic(bh__ptx_parser *p, bh__ptx_insn *insn) {
                                "write the kernel without it, or run it on a GPU",
                                "the CPU device does not support %s", refused[i]);
         }
+    }
+    if (op < 0 && is_newer(text, p->token.length)) {
+        return refuse_newer(p, "", length, text);
     }
     if (op < 0) {
         return bh__ptx_bad(p, BH_E_LOAD, "correct the name, or compile the source again",

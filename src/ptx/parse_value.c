@@ -124,28 +124,30 @@ static int binding(uint16_t op) {
     case '*':
     case '/':
     case '%':
-        return 9;
+        return 10;
     case '+':
     case '-':
-        return 8;
+        return 9;
     case '<' << 8 | '<':
     case '>' << 8 | '>':
-        return 7;
+        return 8;
     case '<':
     case '>':
     case '<' << 8 | '=':
     case '>' << 8 | '=':
-        return 6;
+        return 7;
     case '=' << 8 | '=':
     case '!' << 8 | '=':
-        return 5;
+        return 6;
     case '&':
-        return 4;
+        return 5;
     case '^':
-        return 3;
+        return 4;
     case '|':
-        return 2;
+        return 3;
     case '&' << 8 | '&':
+        return 2;
+    case '|' << 8 | '|':
         return 1;
     default:
         return -1;
@@ -237,11 +239,27 @@ static bool apply(bh__ptx_parser *p, uint16_t op, bh__ptx_value *a, const bh__pt
     case '|':
         r = x | y;
         break;
+    case '|' << 8 | '|':
+        r = x || y;
+        break;
     default:
         r = x && y;
         break;
     }
     *a = from_int(r, u);
+    return true;
+}
+
+/* condition ? a : b */
+static bool conditional(bh__ptx_parser *p, unsigned depth, bh__ptx_value *out) {
+    bh__ptx_value yes, no;
+    bool which = out->is_float ? as_double(out) != 0 : out->bits != 0;
+    bh__ptx_next(p);
+    if (!expression(p, depth + 1, 0, &yes) || !bh__ptx_expect(p, ':', "of a condition") ||
+        !expression(p, depth + 1, 0, &no)) {
+        return false;
+    }
+    *out = which ? yes : no;
     return true;
 }
 
@@ -261,11 +279,15 @@ static bool expression(bh__ptx_parser *p, unsigned depth, unsigned level, bh__pt
             return false;
         }
     }
-    return true;
+    return level > 0 || !bh__ptx_is(p, '?') || conditional(p, depth, out);
 }
 
 bool bh__ptx_expression(bh__ptx_parser *p, bh__ptx_value *out) {
     return expression(p, 0, 0, out);
+}
+
+bool bh__ptx_term(bh__ptx_parser *p, bh__ptx_value *out) {
+    return expression(p, 0, (unsigned)binding('+'), out);
 }
 
 static bool put_bytes(bh__ptx_parser *p, bh__ptx_var *var, uint64_t offset, uint64_t bits,
@@ -287,7 +309,7 @@ static bool put_bytes(bh__ptx_parser *p, bh__ptx_var *var, uint64_t offset, uint
         init[var->init_bytes++] = 0;
     }
     for (unsigned i = 0; i < bytes; i++) {
-        var->init[offset + i] = (uint8_t)(bits >> 8 * i);
+        var->init[offset + i] = (uint8_t)(i < 8 ? bits >> 8 * i : 0);
     }
     return true;
 }
@@ -324,7 +346,7 @@ static bool address_value(bh__ptx_parser *p, bh__ptx_var *var, uint64_t offset, 
         bool minus = bh__ptx_is(p, '-');
         bh__ptx_next(p);
         bh__ptx_value v;
-        if (!bh__ptx_unary(p, 0, &v)) {
+        if (!bh__ptx_term(p, &v)) {
             return false;
         }
         reloc.addend = (int64_t)(minus ? 0 - v.bits : v.bits);

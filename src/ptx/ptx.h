@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "error/error.h"
+#include "ptx/texture.h"
 
 /* A parsed and verified module. Immutable once loaded: any number of threads may use it. */
 typedef struct bh__ptx_module bh__ptx_module;
@@ -21,6 +22,8 @@ typedef struct bh__ptx_param {
     bool scalar;  /* of a floating-point type: known not to be a pointer */
 } bh__ptx_param;
 
+#define BH__PTX_MAX_CLUSTER 16 /* blocks */
+
 typedef struct bh__ptx_kernel {
     const char *name;
     const bh__ptx_param *params;
@@ -31,6 +34,9 @@ typedef struct bh__ptx_kernel {
     uint32_t registers;     /* 32-bit registers per thread, as declared */
     uint32_t max_threads;   /* per block: from .maxntid / .reqntid, else 1024 */
     uint32_t required[3];   /* .reqntid, or zeros */
+    uint32_t cluster[3];    /* blocks in a cluster: .reqnctapercluster, or zeros */
+    uint32_t max_cluster;   /* blocks in a cluster, at most: .maxclusterrank */
+    bool needs_cluster;     /* .explicitcluster: only launched with a cluster */
 } bh__ptx_kernel;
 
 typedef struct bh__ptx_variable {
@@ -88,12 +94,17 @@ typedef enum bh__ptx_fault_kind {
     BH__PTX_FAULT_BARRIER,  /* threads wait at barriers that can never complete */
     BH__PTX_FAULT_STACK,    /* call stack overflow */
     BH__PTX_FAULT_BAD_CALL, /* an indirect call to an address that is not a function */
+    BH__PTX_FAULT_HEAP,     /* free of what malloc did not return */
+    BH__PTX_FAULT_MBARRIER, /* an mbarrier that is not initialised, or a count beyond its limits */
+    BH__PTX_FAULT_COPY,     /* an asynchronous copy that PTX does not allow */
     /* Found by checks only: */
     BH__PTX_FAULT_BOUNDS, /* mapped, but in no buffer */
     BH__PTX_FAULT_FREED,
     BH__PTX_FAULT_UNINITIALISED,
     BH__PTX_FAULT_RACE,
-    BH__PTX_FAULT_DIVERGED /* lanes of a warp at different aligned barriers */
+    BH__PTX_FAULT_DIVERGED, /* lanes of a warp at different aligned barriers */
+    BH__PTX_FAULT_SHUFFLE,  /* a value from a lane that does not take part */
+    BH__PTX_FAULT_COPYING   /* a read of what an asynchronous copy may still write */
 } bh__ptx_fault_kind;
 
 typedef struct bh__ptx_fault {
@@ -111,16 +122,54 @@ typedef struct bh__ptx_fault {
 /* Receives the text of one kernel printf at a time. May be called from several threads at once. */
 typedef void bh__ptx_print(void *context, const char *text, size_t length);
 
-/*
- * The state of checks: see check.h. Used by one thread at a time, which runs all blocks of a
- * checked grid, and for one grid after the other.
- */
+/* One side of a finding: an instruction and the thread that executed it. */
+typedef struct bh__ptx_finding_place {
+    uint32_t code; /* identifies the instruction in its module */
+    uint32_t line; /* of the PTX source; 0: there is no such side */
+    uint32_t block[3], thread[3];
+    bool read, write;     /* both: an atomic operation */
+    char file[64];        /* of the source that the PTX was compiled from, or "" */
+    uint32_t source_line; /* in `file` */
+} bh__ptx_finding_place;
+
+/* What checks found: once for each kind and instruction, for races for each pair of them. */
+typedef struct bh__ptx_finding {
+    bh__ptx_fault fault;
+    bh__ptx_finding_place here, other; /* `other`: of a race, the access before */
+    uint64_t count;                    /* how many times it happened */
+} bh__ptx_finding;
+
+/* A grid is ended when so many were found, or when they happened so many times. */
+enum { BH__PTX_FINDINGS = 100, BH__PTX_OCCURRENCES = 1000000 };
+
+/* The state of checks: see check.h. Used for one grid after the other. */
 typedef struct bh__ptx_check bh__ptx_check;
 bh__ptx_check *bh__ptx_check_create(void); /* NULL: no memory */
 void bh__ptx_check_destroy(bh__ptx_check *check);
 void bh__ptx_check_begin(bh__ptx_check *check); /* a grid */
 /* Ends a grid. False: out of memory, so not all accesses were checked. */
 bool bh__ptx_check_end(bh__ptx_check *check);
+/* What was found in the last grid, in the order in which it was found. */
+const bh__ptx_finding *bh__ptx_check_findings(const bh__ptx_check *check, uint32_t *count);
+
+/*
+ * The memory that malloc in kernels takes. All grids of a device share it; any number of threads may
+ * use it. Blocks live until a kernel frees them or the heap is destroyed.
+ */
+#define BH__PTX_HEAP_BYTES ((uint64_t)8 << 20) /* as much as CUDA has by default */
+typedef struct bh__ptx_heap bh__ptx_heap;
+bh__ptx_heap *bh__ptx_heap_create(uint64_t bytes); /* less than 4 GiB. NULL: no memory */
+void bh__ptx_heap_destroy(bh__ptx_heap *heap);
+bool bh__ptx_uses_heap(const bh__ptx_module *module);
+
+/*
+ * What the driver gives a cooperative grid for its barrier. Code by NVIDIA's compilers, and the
+ * device headers, read its address from %envreg1 and %envreg2.
+ */
+typedef struct bh__ptx_workspace {
+    uint32_t size; /* of this struct */
+    uint32_t barrier;
+} bh__ptx_workspace;
 
 /* One launch. Filled in by the caller; shared by all blocks of the grid, and then read-only. */
 typedef struct bh__ptx_grid {
@@ -128,14 +177,18 @@ typedef struct bh__ptx_grid {
     const bh__ptx_kernel *kernel; /* of the image's module */
     uint32_t grid[3];
     uint32_t block[3];
+    uint32_t cluster[3]; /* blocks in a cluster; zeros: none. `grid` is a multiple of it */
     uint32_t dynamic_shared;
     const void *params; /* kernel->param_bytes bytes */
     const bh__ptx_memory *memory;
+    const bh__ptx_textures *textures; /* NULL: none */
+    bh__ptx_range workspace; /* a bh__ptx_workspace; size 0: the launch is not cooperative */
+    bh__ptx_heap *heap;      /* NULL: malloc returns NULL */
     uint64_t grid_id;
     bh__ptx_print *print;
     void *print_context;
     const _Atomic(bool) *stop; /* may be NULL; when set to true, running blocks return soon */
-    bh__ptx_check *check;      /* NULL: not checked; only then may blocks run on several threads */
+    bh__ptx_check *check;      /* NULL: not checked */
 } bh__ptx_grid;
 
 /* The state of one block: registers, shared and local memory. Used by one thread at a time. It can
@@ -145,6 +198,7 @@ typedef struct bh__ptx_block bh__ptx_block;
 typedef enum bh__ptx_outcome {
     BH__PTX_DONE,
     BH__PTX_YIELD,   /* the budget was used up: step again, after other blocks */
+    BH__PTX_BLOCKED, /* nothing could run until another block of the cluster does */
     BH__PTX_FAULTED, /* `fault` is filled in */
     BH__PTX_STOPPED
 } bh__ptx_outcome;
@@ -158,5 +212,22 @@ bh_status bh__ptx_block_begin(bh__ptx_block *block, const bh__ptx_grid *grid, ui
 
 /* Runs for about `budget` warp instructions. The size of steps does not change the result. */
 bh__ptx_outcome bh__ptx_block_step(bh__ptx_block *block, uint64_t budget, bh__ptx_fault *fault);
+
+/*
+ * A cluster: blocks that run at the same time and reach each other's shared memory. One thread runs
+ * all of them, in turn, so that nothing in a cluster needs a lock. Without clusters every block is
+ * a cluster of its own, so a launch is always a number of clusters.
+ */
+typedef struct bh__ptx_cluster bh__ptx_cluster;
+bh__ptx_cluster *bh__ptx_cluster_create(void); /* NULL: no memory */
+void bh__ptx_cluster_destroy(bh__ptx_cluster *cluster);
+uint32_t bh__ptx_cluster_size(const bh__ptx_grid *grid);  /* blocks in each */
+uint64_t bh__ptx_cluster_count(const bh__ptx_grid *grid); /* in the grid */
+/* Prepares `cluster` to run cluster number `index` of `grid`. Fails only if out of memory. */
+bh_status bh__ptx_cluster_begin(bh__ptx_cluster *cluster, const bh__ptx_grid *grid, uint64_t index,
+                                bh_error *error);
+/* As bh__ptx_block_step, for all of its blocks; never BH__PTX_BLOCKED. */
+bh__ptx_outcome bh__ptx_cluster_step(bh__ptx_cluster *cluster, uint64_t budget,
+                                     bh__ptx_fault *fault);
 
 #endif

@@ -89,9 +89,10 @@ bh__ptx_symbol *bh__ptx_declare(bh__ptx_parser *p, const char *name, uint32_t le
                                 bh__ptx_symbol_kind kind) {
     bh__ptx_symbol *old = find_exact(p, name, length);
     if (old != NULL && old->depth == p->depth) {
-        bh__ptx_bad(p, BH_E_LOAD, "rename one of the two",
-                    "%.*s is declared twice, first on line %u", length > 80 ? 80 : (int)length,
-                    name, (unsigned)old->line);
+        char place[BH__PTX_PLACE];
+        bh__ptx_bad(p, BH_E_LOAD, "rename one of the two", "%.*s is declared twice, first on %s",
+                    length > 80 ? 80 : (int)length, name,
+                    bh__ptx_place(p->module, old->line, place));
         return NULL;
     }
     bh__ptx_symbol *s = insert(p, name, length, kind, p->depth);
@@ -128,7 +129,9 @@ bh__ptx_symbol *bh__ptx_find(bh__ptx_parser *p, const char *name, uint32_t lengt
     if (found != NULL && found->kind == SYMBOL_REGS) {
         found = NULL;
     }
-    if (found != NULL && (found->depth == p->depth || p->inner_ranges == 0)) {
+    bool nearest = found != NULL && (p->inner_ranges == 0 ? found->depth > 0 || p->depth == 0
+                                                          : found->depth == p->depth);
+    if (nearest) {
         return found;
     }
     bh__ptx_symbol *range = find_in_range(p, name, length);
@@ -140,9 +143,12 @@ bh__ptx_symbol *bh__ptx_find(bh__ptx_parser *p, const char *name, uint32_t lengt
         return NULL;
     }
     s->type = range->type;
-    s->vector = 1;
+    s->vector = range->vector;
+    s->count = range->vector;
     s->first = bh__ptx_new_reg(p, range->type);
-    s->count = 1;
+    for (unsigned n = 1; n < s->vector && s->first != NO_REG; n++) {
+        s->first = bh__ptx_new_reg(p, range->type) == NO_REG ? NO_REG : s->first;
+    }
     return s->first == NO_REG ? NULL : s;
 }
 
@@ -260,9 +266,11 @@ bool bh__ptx_label_define(bh__ptx_parser *p, const bh__ptx_token *name) {
     uint32_t hash = bh__ptx_hash(text, name->length), scope = p->scope_ids[p->depth];
     bh__ptx_label *old = label_find(p, text, name->length, hash, scope);
     if (old != NULL) {
+        char place[BH__PTX_PLACE];
         return bh__ptx_bad(p, BH_E_LOAD, "rename one of the two",
-                           "label %.*s is defined twice, first on line %u",
-                           name->length > 80 ? 80 : (int)name->length, text, (unsigned)old->line);
+                           "label %.*s is defined twice, first on %s",
+                           name->length > 80 ? 80 : (int)name->length, text,
+                           bh__ptx_place(p->module, old->line, place));
     }
     bh__ptx_label *labels = bh__arena_grow(&p->module->arena, p->labels, p->label_count,
                                            &p->label_capacity, sizeof *labels);

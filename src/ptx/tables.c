@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "ptx/ir.h"
 
@@ -13,18 +14,25 @@ const bh__ptx_type_info bh__ptx_type_table[T_COUNT] = {[T_NONE] = {"", 0, 0},
 };
 
 const char *const bh__ptx_mod_names[M_COUNT] = {
-#define X(id, name, group) name,
-    BH__PTX_MODS(X)
+#define X(id, name, group) [M_##id] = name,
+    BH__PTX_MODS(X) BH__PTX_MORE_MODS(X)
 #undef X
 };
 
-#define T(id) (UINT64_C(1) << T_##id)
-#define M(id) ((bh__ptx_mods)1 << M_##id)
+#define T(id)  (UINT64_C(1) << T_##id)
+#define M(id)  ((bh__ptx_mods)1 << M_##id)
+#define M2(id) ((bh__ptx_mods)1 << (M_##id - M_MORE))
 
 const bh__ptx_op_info bh__ptx_op_table[OP_COUNT] = {
 #define X(id, mnemonic, operands, type0, type1, mods, unit)                                        \
     {mnemonic, operands, type0, type1, mods, UNIT_##unit},
     BH__PTX_OPS(X)
+#undef X
+};
+
+const bh__ptx_mods bh__ptx_op_more[OP_COUNT] = {
+#define X(id, mods) [OP_##id] = mods,
+    BH__PTX_OPS_MORE(X)
 #undef X
 };
 
@@ -66,6 +74,9 @@ const bh__ptx_sreg_info bh__ptx_sreg_table[SREG_COUNT] = {
     [SREG_RESERVED_0] = {"%reserved_smem_offset_0", T_U32, false},
     [SREG_RESERVED_1] = {"%reserved_smem_offset_1", T_U32, false},
     [SREG_ENVREG] = {"%envreg", T_U32, false},
+    [SREG_PM] = {"%pm", T_U32, false},
+    [SREG_PM64] = {"%pm", T_U64, false},
+    [SREG_GRAPH_EXEC] = {"%current_graph_exec", T_U64, false},
 };
 
 /* One line of printable text: white space becomes one space; truncated to `size`. */
@@ -102,10 +113,49 @@ bh_status bh__ptx_error_at(const bh__ptx_module *module, bh_error *error, bh_sta
     vsnprintf(what, sizeof what, format, list);
     va_end(list);
     quote(module, text, length, quoted, sizeof quoted);
+    char place[BH__PTX_PLACE];
+    bh__ptx_place(module, line, place);
     if (quoted[0] == 0) {
-        return bh__fail(error, status, fix, "line %u: %s", (unsigned)line, what);
+        return bh__fail(error, status, fix, "%s: %s", place, what);
     }
-    return bh__fail(error, status, fix, "line %u: %s: `%s`", (unsigned)line, what, quoted);
+    return bh__fail(error, status, fix, "%s: %s: `%s`", place, what, quoted);
+}
+
+uint32_t bh__ptx_shown_line(const bh__ptx_module *module, uint32_t line, const char **file,
+                            uint32_t *file_length) {
+    uint32_t low = 0, high = module->mark_count;
+    while (low < high) { /* the last mark that is not behind the line */
+        uint32_t middle = low + (high - low) / 2;
+        if (module->marks[middle].line <= line) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    *file = module->name;
+    *file_length = module->name != NULL ? (uint32_t)strlen(module->name) : 0;
+    if (low == 0) {
+        return line;
+    }
+    const bh__ptx_mark *mark = &module->marks[low - 1];
+    if (mark->length > 0) {
+        *file = module->text + mark->start;
+        *file_length = mark->length;
+    }
+    return mark->shown + (line - mark->line);
+}
+
+const char *bh__ptx_place(const bh__ptx_module *module, uint32_t line, char out[BH__PTX_PLACE]) {
+    const char *file;
+    uint32_t length, shown = bh__ptx_shown_line(module, line, &file, &length);
+    int n = snprintf(out, BH__PTX_PLACE, "line %u%s", (unsigned)shown, length > 0 ? " of " : "");
+    /* Of a long path the end says most. */
+    uint32_t skip = length > 80 ? length - 80 : 0;
+    for (uint32_t i = skip; i < length; i++) {
+        out[n++] = isprint((unsigned char)file[i]) ? file[i] : '?';
+    }
+    out[n] = 0;
+    return out;
 }
 
 void bh__ptx_quote(const bh__ptx_module *module, uint32_t text, uint32_t length, char *out,

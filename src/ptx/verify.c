@@ -48,7 +48,8 @@ static bh_status check_register(const verifier *v, unsigned position, uint32_t r
                       want_name);
     }
     unsigned have_bytes = bh__ptx_bytes(have), want_bytes = bh__ptx_bytes(type);
-    if (relaxed ? have_bytes < want_bytes : have_bytes != want_bytes) {
+    bool wider = relaxed && have != T_B128;
+    if (wider ? have_bytes < want_bytes : have_bytes != want_bytes) {
         return REFUSE(v, BH_E_LOAD, "use a register of the instruction's width",
                       "operand %u is a .%s register where .%s is needed", position, have_name,
                       want_name);
@@ -64,6 +65,10 @@ static bh_status check_register(const verifier *v, unsigned position, uint32_t r
 static bh_status check_source(const verifier *v, unsigned position, const bh__ptx_operand *o,
                               bh__ptx_type type, bool relaxed) {
     char class = bh__ptx_class(type);
+    if (type == T_B128 && o->kind != OPERAND_REG) {
+        return REFUSE(v, BH_E_LOAD, "move it to a register first",
+                      "operand %u is not a .b128 register", position);
+    }
     switch (o->kind) {
     case OPERAND_REG:
         if (o->negated && type != T_PRED) {
@@ -140,14 +145,14 @@ static unsigned vector_count(const bh__ptx_insn *insn) {
 }
 
 static bh_status check_vector(const verifier *v, unsigned position, const bh__ptx_operand *o,
-                              bh__ptx_type type, bool dest) {
+                              bh__ptx_type type, bool dest, bool relaxed) {
     unsigned count = vector_count(v->insn);
     if (count == 1 && o->kind == OPERAND_VECTOR && o->count == 1) {
         o = &o->elements[0];
     }
     if (count == 1) {
-        return dest ? check_dest(v, position, o, type, true)
-                    : check_source(v, position, o, type, true);
+        return dest ? check_dest(v, position, o, type, relaxed)
+                    : check_source(v, position, o, type, relaxed);
     }
     if (o->kind != OPERAND_VECTOR || o->count != count) {
         return REFUSE(v, BH_E_LOAD, "list as many registers in braces as the vector has",
@@ -159,8 +164,8 @@ static bh_status check_vector(const verifier *v, unsigned position, const bh__pt
     }
     for (unsigned i = 0; i < count; i++) {
         const bh__ptx_operand *e = &o->elements[i];
-        bh_status status = dest ? check_dest(v, position, e, type, true)
-                                : check_source(v, position, e, type, true);
+        bh_status status = dest ? check_dest(v, position, e, type, relaxed)
+                                : check_source(v, position, e, type, relaxed);
         if (status != BH_OK) {
             return status;
         }
@@ -168,26 +173,21 @@ static bh_status check_vector(const verifier *v, unsigned position, const bh__pt
     return BH_OK;
 }
 
-static bh__ptx_space space_of(const bh__ptx_insn *insn) {
-    return HAS(insn, GLOBAL)   ? SPACE_GLOBAL
-           : HAS(insn, SHARED) ? SPACE_SHARED
-           : HAS(insn, LOCAL)  ? SPACE_LOCAL
-           : HAS(insn, PARAM)  ? SPACE_PARAM
-           : HAS(insn, CONST)  ? SPACE_CONST
-                               : SPACE_GENERIC;
-}
-
 /* A name in brackets: its state space must be that of the instruction, and the access inside it. */
 static bh_status check_named_memory(const verifier *v, const bh__ptx_operand *o,
                                     bh__ptx_space space) {
     const bh__ptx_var *var = o->symbol->var;
     bool plain = var->space == SPACE_GLOBAL || var->space == SPACE_CONST;
-    if (var->space != space && !(space == SPACE_GENERIC && plain)) {
+    bool shared = var->space == SPACE_SHARED && space == SPACE_CLUSTER;
+    if (var->space != space && !shared && !(space == SPACE_GENERIC && plain)) {
         return REFUSE(v, BH_E_LOAD, "name the space that the variable is in",
                       "%s is not in the state space of the instruction", o->symbol->name);
     }
     if (space != SPACE_PARAM || v->insn->type_count == 0) {
         return BH_OK;
+    }
+    if (var->unsized) {
+        return BH_OK; /* checked when it is accessed: the argument has a size */
     }
     uint64_t bytes = (uint64_t)bh__ptx_bytes(v->insn->types[0]) * vector_count(v->insn);
     if (o->imm > var->size || bytes > var->size - o->imm) {
@@ -219,7 +219,7 @@ static bh_status check_memory(const verifier *v, unsigned position, const bh__pt
     bh__ptx_type type = v->function->regs[o->reg].type;
     unsigned bytes = bh__ptx_bytes(type);
     bool window = space == SPACE_SHARED || space == SPACE_LOCAL || space == SPACE_PARAM ||
-                  space == SPACE_CONST;
+                  space == SPACE_CONST || space == SPACE_CLUSTER;
     if (bh__ptx_class(type) == 'F' || !(bytes == 8 || (bytes == 4 && window))) {
         return REFUSE(v, BH_E_LOAD, "hold addresses in 64-bit integer registers",
                       "the address is in a .%s register", bh__ptx_type_table[type].name);
@@ -236,6 +236,7 @@ static bh_status check_operand(const verifier *v, unsigned position, char letter
     bool relaxed = false;
     switch (letter) {
     case 't':
+    case 'c':
         break;
     case 'y':
         type = t1;
@@ -247,6 +248,7 @@ static bh_status check_operand(const verifier *v, unsigned position, char letter
         type = T_B32;
         break;
     case 'q':
+    case 'k':
         type = T_B64;
         break;
     case 'p':
@@ -266,9 +268,11 @@ static bh_status check_operand(const verifier *v, unsigned position, char letter
     case 'E':
         return check_pair(v, position, o, T_B32);
     case 'v':
-        return check_vector(v, position, o, t0, dest);
+        return check_vector(v, position, o, t0, dest, true);
+    case 'V':
+        return check_vector(v, position, o, t0, dest, false);
     case 'm':
-        return check_memory(v, position, o, space_of(insn));
+        return check_memory(v, position, o, bh__ptx_insn_space(insn));
     case 'a':
         if (o->kind == OPERAND_REG) {
             type = v->function->regs[o->reg].type;
@@ -311,6 +315,9 @@ static bh_status check_insn(const verifier *v) {
             dest = true;
             continue;
         }
+        if ((*s == 'c' && !HAS(insn, CAS)) || (*s == 'k' && !HAS(insn, POLICY))) {
+            continue;
+        }
         bool optional = s[1] == '?';
         if (n == insn->operand_count) {
             if (optional) {
@@ -348,13 +355,11 @@ static bh_status check_function(const bh__ptx_module *module, const bh__ptx_func
 
 static bh_status check_missing(const bh__ptx_module *module, const bh__ptx_function *f,
                                bh_error *error) {
-    static const char *const heap[] = {"malloc", "free", "cudaMalloc", "cudaFree"};
-    for (size_t i = 0; i < sizeof heap / sizeof *heap; i++) {
-        if (strcmp(f->name, heap[i]) == 0) {
-            return bh__ptx_error_at(module, error, BH_E_UNSUPPORTED, f->line, 0, 0,
-                                    "pass a buffer for the kernel to work in",
-                                    "the CPU device has no kernel heap: %s", f->name);
-        }
+    if (strncmp(f->name, "cuda", 4) == 0) { /* cudaMalloc, cudaLaunchDeviceV2 and so on */
+        return bh__ptx_error_at(module, error, BH_E_UNSUPPORTED, f->line, 0, 0,
+                                "use malloc and free in place of cudaMalloc and cudaFree, and "
+                                "launch kernels from the host",
+                                "the CPU device has no CUDA runtime for kernels: %s", f->name);
     }
     return bh__ptx_error_at(module, error, BH_E_LOAD, f->line, 0, 0,
                             "compile the function into the same module, or link the modules first",

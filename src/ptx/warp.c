@@ -11,6 +11,10 @@ void bh__ptx_bind(bh__ptx_exec *x, bh__ptx_warp *w, uint32_t base) {
     x->bases[0] = w->regs + base;
     x->stack = frame->stack;
     x->frame_function = frame->function;
+    x->local_end = frame->stack + frame->function->local_bytes;
+    if (frame->function->stack_row != 0) {
+        x->local_end = bh__ptx_stack_top(w, base, x->local_end);
+    }
 }
 
 typedef struct group {
@@ -20,7 +24,7 @@ typedef struct group {
 } group;
 
 static uint32_t runnable(const bh__ptx_warp *w) {
-    return w->live & ~w->at_barrier & ~w->at_sync;
+    return w->live & ~w->at_barrier & ~w->at_sync & ~w->at_cluster;
 }
 
 static unsigned longest_waiting(const bh__ptx_warp *w, uint32_t lanes) {
@@ -73,16 +77,28 @@ static void set_pc(bh__ptx_warp *w, uint32_t lanes, uint32_t pc) {
     FOR_LANES(lanes, w->pc[l] = pc;);
 }
 
-/* Releases lanes that wait for their member mask once all members wait too or have exited. */
+/* The lanes of `lanes` that wait with this member mask. */
+static uint32_t waiting_with(const bh__ptx_warp *w, uint32_t lanes, uint32_t members) {
+    uint32_t found = 0;
+    FOR_LANES_IN_ORDER(lanes & w->at_sync) {
+        found |= (uint32_t)(w->members[l] == members) << l;
+    }
+    return found;
+}
+
+/* Releases lanes that wait for their member mask once all members wait with the same one, or have
+ * exited. */
 static void release_sync(bh__ptx_warp *w) {
-    uint32_t freed = 0;
-    FOR_LANES_IN_ORDER(w->at_sync) {
-        if ((w->members[l] & w->live & ~w->at_sync) == 0) {
-            freed |= 1u << l;
+    uint32_t rest = w->at_sync;
+    while (rest != 0) {
+        uint32_t members = w->members[__builtin_ctz(rest)];
+        uint32_t together = waiting_with(w, w->at_sync, members);
+        rest &= ~together;
+        if ((members & w->live & ~together) == 0) {
+            w->at_sync &= ~together;
+            w->released |= together;
         }
     }
-    w->at_sync &= ~freed;
-    w->released |= freed;
 }
 
 static void exit_lanes(bh__ptx_exec *x, uint32_t lanes) {
@@ -94,6 +110,7 @@ static void exit_lanes(bh__ptx_exec *x, uint32_t lanes) {
         release_sync(w);
     }
     bh__ptx_barrier_exit(x->block);
+    bh__ptx_cluster_exit(x, lanes);
 }
 
 /* Returns the lanes of `mask` whose member mask equals that of the first lane. */
@@ -167,6 +184,46 @@ static stop run_barrier(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32
     return bh__ptx_barrier_arrive(x, i, same) == BAR_FAULT ? STOP_FAULT : STOP_CHOOSE;
 }
 
+/*
+ * Lanes that called a function one after the other have a frame each, although they are at the
+ * same instruction and in each other's member mask.
+ */
+static uint32_t in_other_frames(const bh__ptx_warp *w, uint32_t pc, uint32_t lanes) {
+    unsigned first = (unsigned)__builtin_ctz(lanes);
+    uint32_t found = 0;
+    FOR_LANES_IN_ORDER(w->released & ~lanes) {
+        bool same = w->pc[l] == pc && w->members[l] == w->members[first];
+        found |= (uint32_t)(same && w->base[l] != w->base[first]) << l;
+    }
+    return found;
+}
+
+/* Runs an instruction for all its members, in one frame. */
+static bool run_members(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t pc, uint32_t lanes,
+                        bool waited) {
+    bh__ptx_warp *w = x->warp;
+    uint32_t others = waited ? in_other_frames(w, pc, lanes) : 0;
+    if (others == 0) {
+        return i->run(x, i, lanes);
+    }
+    unsigned first = (unsigned)__builtin_ctz(lanes);
+    uint32_t all = lanes | others, base = bh__ptx_call_gather(w, all);
+    if (base == 0) {
+        bh__ptx_bind(x, w, w->base[first]);
+        bh__ptx_fault_other(x, BH__PTX_FAULT_STACK, first,
+                            "call stack overflow: %u lanes are in different calls of %.60s",
+                            (unsigned)__builtin_popcount(all), x->frame_function->name);
+        return false;
+    }
+    bh__ptx_bind(x, w, base);
+    bool ran = i->run(x, i, all);
+    bh__ptx_call_scatter(w, base, all);
+    bh__ptx_bind(x, w, w->base[first]);
+    set_pc(w, others, pc + 1);
+    w->released &= ~others;
+    return ran;
+}
+
 static stop run_sync(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t mask) {
     bh__ptx_warp *w = x->warp;
     uint32_t rest = mask, stay = 0;
@@ -179,7 +236,7 @@ static stop run_sync(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t 
             stay |= part;
         } else {
             check_sync(x, i, part);
-            if (!i->run(x, i, part)) {
+            if (!run_members(x, i, g->pc, part, let_go != 0)) {
                 return STOP_FAULT;
             }
         }
@@ -190,6 +247,15 @@ static stop run_sync(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t 
         release_sync(w);
     }
     return STOP_CHOOSE;
+}
+
+/* A test that fails is most likely in a loop: let others make it true. */
+static stop run_poll(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t mask) {
+    if (!i->run(x, i, mask)) {
+        return STOP_FAULT;
+    }
+    set_pc(x->warp, g->mask, g->pc + 1);
+    return (*(const bh__u32 *)bh__row(x, i->d) & mask) == mask ? STOP_CHOOSE : STOP_SLEEP;
 }
 
 /* Instructions after which the group is formed again; `mask` is not empty. */
@@ -215,6 +281,11 @@ static stop run_control(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32
         return run_barrier(x, i, g, mask);
     case CODE_SYNC:
         return run_sync(x, i, g, mask);
+    case CODE_CLUSTER:
+        set_pc(x->warp, g->mask, g->pc + 1);
+        return bh__ptx_cluster_barrier(x, i, mask) ? STOP_CHOOSE : STOP_FAULT;
+    case CODE_POLL:
+        return run_poll(x, i, g, mask);
     default: /* CODE_SLEEP */
         set_pc(x->warp, g->mask, g->pc + 1);
         return STOP_SLEEP;
@@ -252,8 +323,10 @@ static stop run_group(bh__ptx_exec *x, group *g, uint64_t *left) {
             pc = i->target;
         } else if (i->kind == CODE_SYNC && active == x->warp->live && x->warp->released == 0 &&
                    same_members(x, i, active) == active) {
-            check_sync(x, i, active);
-            i->run(x, i, active); /* all members are in the group */
+            check_sync(x, i, active); /* all members are in the group */
+            if (!i->run(x, i, active)) {
+                return STOP_FAULT;
+            }
             pc++;
         } else {
             g->pc = pc;

@@ -104,6 +104,7 @@ static const member job_members[] = {
     {18, TYPE_TEXTS, offsetof(bh__compile_job, extra), 0, NULL},
     {20, TYPE_U32, offsetof(bh__compile_job, parent), 0, NULL},
     {19, TYPE_BLOBS, offsetof(bh__compile_job, inputs), 0, NULL},
+    {21, TYPE_TEXTS, offsetof(bh__compile_job, input_names), 0, NULL},
 };
 static const shape job_shape = {MEMBERS(job_members), sizeof(bh__compile_job)};
 
@@ -111,7 +112,9 @@ static const member answer_members[] = {
     {1, TYPE_ERROR, offsetof(bh__compile_answer, error), 0, NULL},
     {2, TYPE_TEXT, offsetof(bh__compile_answer, log), 0, NULL},
     {3, TYPE_TEXT, offsetof(bh__compile_answer, version), 0, NULL},
+    {9, TYPE_TEXT, offsetof(bh__compile_answer, arch), 0, NULL},
     {4, TYPE_BYTES, offsetof(bh__compile_answer, output), 0, NULL},
+    {8, TYPE_BYTES, offsetof(bh__compile_answer, ptx), 0, NULL},
     {5, TYPE_TEXTS, offsetof(bh__compile_answer, lowered), 0, NULL},
     {6, TYPE_LIST, offsetof(bh__compile_answer, reads), offsetof(bh__compile_answer, read_count),
      &read_shape},

@@ -57,6 +57,7 @@ typedef struct bh__compile_job {
     bh__texts expressions;   /* kernels whose lowered names are requested */
     bh__texts extra;         /* flags passed unchanged */
     bh__texts inputs;        /* LINK: images, in order */
+    bh__texts input_names;   /* LINK: of the images, for messages, in the same order; or none */
 } bh__compile_job;
 
 /* One compiler that a probe looked for. */
@@ -85,7 +86,9 @@ typedef struct bh__compile_answer {
     bh_error error;    /* status BH_OK, BH_E_COMPILE, BH_E_UNSUPPORTED, BH_E_INVALID ... */
     bh__bytes log;     /* everything that the compiler printed, warnings too */
     bh__bytes version; /* of the compiler that was used */
+    bh__bytes arch;    /* of the output, where the compiler decided it: "sm_90"; else empty */
     bh__bytes output;
+    bh__bytes ptx;     /* beside a cubin, if both are asked for */
     bh__texts lowered; /* one for each of the job's expressions */
     bh__compile_read *reads;
     size_t read_count;

@@ -13,6 +13,6 @@ void bh__front_layout(bh__front *front, uint32_t queue_length) {
     front->rings_offset = bh__rings_offset();
     front->front_bytes =
         front->rings_offset + page_up((uint64_t)BH__MAX_LANES * queue_length * BH__SLOT_BYTES);
-    front->area_bytes =
-        bh__area_head_bytes() + page_up((uint64_t)BH__MAX_LANES * queue_length * sizeof(bh__times));
+    front->area_bytes = bh__timed_offset(queue_length) +
+                        page_up((uint64_t)BH__MAX_LANES * BH__TIMED * sizeof(bh__timed));
 }

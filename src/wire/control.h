@@ -13,6 +13,7 @@
 
 #include "base/clock.h" /* BH__NEVER: a notify word that no thread waits on */
 #include "bulkhead.h"
+#include "wire/facts.h"
 
 enum {
     BH__MAX_LANES = 64,
@@ -21,6 +22,7 @@ enum {
     BH__MAX_PARAM_BYTES = 32764,  /* of one launch */
     BH__SMALL_PARAM_BYTES = 4096, /* most launches have fewer; the size of buffers kept ready */
     BH__REPORTS = BH__MAX_LANES,  /* a lane waits until its report is taken */
+    BH__TIMED = 1024,             /* timed requests of a lane that are remembered */
     BH__GROUPS = 32,              /* of one lane; more than can be in flight */
     BH__GROUP_LENGTH = 8          /* maximum requests in one */
 };
@@ -153,7 +155,8 @@ typedef struct bh__dependency {
 typedef struct bh__request {
     _Atomic uint16_t op; /* changed to BH__OP_SKIP by a cancel or a takeover */
     uint16_t slots;
-    uint32_t dependency_count;
+    uint16_t dependency_count;
+    uint16_t timed;        /* 1 + the index of its bh__timed; 0: none */
     uint64_t sequence;     /* position after the last slot */
     _Atomic uint64_t hold; /* the loss whose worker must be reaped before this may run; 0: none */
     uint64_t submitted;    /* ticks; 0: not timed */
@@ -226,6 +229,14 @@ typedef struct bh__times {
     _Atomic uint64_t sequence, taken, begun, done;
 } bh__times;
 
+/* The times of a request with BH_SUBMIT_TIMED, when it has completed. `sequence` is written last;
+ * the application only reads them. They follow the bh__times, BH__TIMED for each lane. */
+typedef struct bh__timed {
+    _Atomic uint64_t sequence;
+    _Atomic uint64_t taken, begun; /* ticks */
+    _Atomic uint64_t device_ns;
+} bh__timed;
+
 /* A worker's report on one request. */
 typedef struct bh__report {
     uint32_t lane;
@@ -257,7 +268,7 @@ typedef struct bh__area {
 /* One step of a sequence. A version of a sequence is an array of steps, followed by the parameters
  * of its launches. */
 typedef struct bh__sequence_step {
-    uint32_t op;     /* BH__OP_LAUNCH, WRITE, READ, COPY, FILL */
+    uint32_t op;     /* BH__OP_LAUNCH, WRITE, READ, COPY, FILL; SKIP: a transfer of no bytes */
     uint32_t params; /* of a launch: offset in the version, a multiple of 16 */
     union {
         bh__launch_body launch;
@@ -278,10 +289,11 @@ enum { BH__STEP_GROUP = 16 };
 /* What both sides must agree on: a number that is raised when the protocol changes, and the layout
  * of the structs. */
 #define BH__WIRE_VERSION                                                                           \
-    (8u << 24 |                                                                                    \
+    (9u << 24 |                                                                                    \
      (uint32_t)(sizeof(bh__front) * 31 + sizeof(bh__area) * 17 + sizeof(bh__lane_area) * 7 +       \
                 offsetof(bh__lane_area, done) * 5 + sizeof(bh__request) * 3 + BH__PAYLOAD_OFFSET + \
-                sizeof(bh_device_info) * 11))
+                sizeof(bh__device_facts) * 11 + sizeof(bh__times) +                                \
+                sizeof(bh__timed) * BH__TIMED))
 
 /* ---- addresses in the block ---- */
 
@@ -301,6 +313,17 @@ static inline bh__times *bh__area_times(bh__area *area, uint32_t queue_length, u
                                         uint64_t position) {
     bh__times *times = (bh__times *)(void *)((uint8_t *)area + bh__area_head_bytes());
     return &times[(uint64_t)lane * queue_length + (position & (queue_length - 1))];
+}
+
+static inline uint64_t bh__timed_offset(uint32_t queue_length) {
+    uint64_t times = (uint64_t)BH__MAX_LANES * queue_length * sizeof(bh__times);
+    return bh__area_head_bytes() + ((times + 65535) & ~65535ull);
+}
+
+static inline bh__timed *bh__area_timed(bh__area *area, uint32_t queue_length, uint32_t lane,
+                                        uint32_t index) {
+    uint8_t *all = (uint8_t *)area + bh__timed_offset(queue_length);
+    return &((bh__timed *)(void *)all)[(uint64_t)lane * BH__TIMED + index % BH__TIMED];
 }
 
 static inline bh__request *bh__ring_request(uint8_t *ring, uint32_t queue_length,

@@ -67,10 +67,13 @@ int bh__message_receive(int socket, bh__message *message) {
         got = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
     } while (got < 0 && errno == EINTR);
     if (got < 0) return errno == ECONNRESET ? -EPIPE : -errno;
-    if (got == 0) return -EPIPE;
 
     uint32_t data_bytes = message->data_bytes;
     collect_fds(&header, message);
+    if (got == 0) { /* the end, or an empty packet, which may carry descriptors */
+        bh__message_close_fds(message);
+        return -EPIPE;
+    }
     bool complete = (size_t)got >= HEAD_BYTES && data_bytes == (size_t)got - HEAD_BYTES &&
                     !(header.msg_flags & MSG_TRUNC);
     bool cut = header.msg_flags & MSG_CTRUNC;

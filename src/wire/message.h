@@ -42,8 +42,12 @@ enum {
     BH__MSG_FAULT,  /* the area's fault report is set */
     BH__MSG_REPORT, /* the area has new reports */
     BH__MSG_PRINT,  /* data: text printed by a kernel */
-    BH__MSG_NOTE    /* data: a line for the log; the worker is fine */
+    BH__MSG_NOTE,   /* data: a line for the log; the worker is fine */
+    BH__MSG_FINDING /* data: several bh_finding of the launch whose FAULT follows */
 };
+
+/* Of one launch. */
+enum { BH__MAX_FINDINGS = 128 };
 
 typedef struct bh__boot {
     uint64_t magic;
@@ -59,12 +63,12 @@ typedef struct bh__boot {
 /* How long a worker that runs under a profiler may take to exit. */
 enum { BH__FINISH_SECONDS = 5 };
 
-/* How a device differs from one whose memory, work and process are ordinary ones of the system. Each
- * trait gives a worker more freedom, so the application accepts only those that the kind of device
- * may have (client/process/kinds.h). A worker that has not stated any has none. */
+/* How a device differs from one whose memory, work and process are ordinary ones of the system.
+ * Each trait gives a worker more freedom, so the application accepts only those that the kind of
+ * device may have (client/process/kinds.h). A worker that has not stated any has none. */
 enum {
-    /* Chunks are descriptors of a driver. Otherwise they are memfds, and the application checks that
-     * they can be written and cannot shrink. */
+    /* Chunks are descriptors of a driver. Otherwise they are memfds, and the application checks
+     * that they can be written and cannot shrink. */
     BH__TRAIT_OPAQUE_MEMORY = 1,
     BH__TRAIT_ORDERS_WAIT = 2, /* orders may wait for running kernels to end */
     BH__TRAIT_ENDS_SLOWLY = 4, /* the process takes long to end, and reports its crashes itself */
@@ -78,13 +82,12 @@ typedef struct bh__ready {
     uint64_t chunk_granularity; /* chunks are multiples of this power of two: 64 KiB .. 64 MiB */
     uint32_t profiled;          /* 1: the worker runs under a profiler and should exit by itself */
     uint32_t traits;            /* BH__TRAIT_... */
-    bh_device_info info;
+    bh__device_facts info;
 } bh__ready;
 
 enum {
-    BH__CHUNK_DRIVER =
-        1, /* memory of the device's driver, at an address that it chooses: each worker
-                              has its own, which is lost when the worker ends */
+    BH__CHUNK_DRIVER = 1,  /* memory of the device's driver, at an address that it chooses: each
+                              worker  has its own, which is lost when the worker ends */
     BH__CHUNK_MEASURED = 2 /* with it: refused if there is not enough memory */
 };
 
@@ -92,7 +95,7 @@ typedef struct bh__chunk {
     uint32_t id;
     uint32_t flags; /* BH__CHUNK_... */
     uint64_t bytes;
-    uint64_t address;
+    uint64_t address; /* BH__CHUNK_DRIVER: what the address must be a multiple of, a power of two */
     uint64_t read_only_address;
 } bh__chunk;
 
@@ -104,7 +107,9 @@ typedef struct bh__host_region {
 
 typedef struct bh__advice_message {
     uint32_t chunk;
-    uint32_t advice; /* BH_ADVISE_... */
+    uint32_t advice;  /* BH_ADVISE_... */
+    uint32_t changed; /* the bits of it that this is about; the others stay as they are */
+    uint32_t reserved;
     uint64_t offset, bytes;
 } bh__advice_message;
 

@@ -121,7 +121,7 @@ static bh_status map_block(bh__worker_instance *worker, const bh__message *messa
     return BH_OK;
 }
 
-static bh_status start(bh__worker_instance *worker, bh_device_info *info, bh_error *error) {
+static bh_status start(bh__worker_instance *worker, bh__device_facts *info, bh_error *error) {
     bh__message *message = &worker->incoming;
     if (message->type != BH__MSG_BOOT)
         return bh__fail(error, BH_E_INTERNAL, "report this as a defect of libbulkhead",
@@ -154,7 +154,6 @@ static bh_status start(bh__worker_instance *worker, bh_device_info *info, bh_err
     worker->services.area = worker->area;
     worker->services.area_bytes = bh__area_head_bytes(); /* devices do not write times */
     memset(info, 0, sizeof *info);
-    info->size = sizeof *info;
     status = worker->ops->open(&worker->services, message->u.boot.device_index, info,
                                &worker->chunk_granularity, error, &worker->device);
     if (status != BH_OK || !worker->is_process) return status;

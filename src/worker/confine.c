@@ -83,7 +83,7 @@ void bh__confine_files(bh__confinement *self, const bh__boot *boot, const bh__de
 /* A tool needs calls beyond the list of allowed ones: the list of forbidden calls is used instead.
  */
 static bh__sandbox_profile choose(const bh__confinement *self, const bh__device_ops *ops,
-                                  const bh_device_info *info) {
+                                  const bh__device_facts *info) {
     bh__sandbox_profile profile = self->tool ? BH__SANDBOX_DRIVER : ops->profile;
     bool sockets = profile == BH__SANDBOX_DRIVER && info->mps; /* the way to the MPS server */
     return sockets ? BH__SANDBOX_DRIVER_SOCKETS : profile;
@@ -101,7 +101,7 @@ static void filter_calls(bh__confinement *self, bh__sandbox_profile profile, bh_
 }
 
 bh_status bh__confine_calls(bh__confinement *self, const bh__device_ops *ops, bh__area *area,
-                            bh_device_info *info, bh_error *error) {
+                            bh__device_facts *info, bh_error *error) {
     if (!ops->profile) return BH_OK;
     if (self->asked == BH_SANDBOX_OFF)
         note_lack(self, "it is turned off");

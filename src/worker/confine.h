@@ -12,7 +12,7 @@ typedef struct bh__confinement {
     const char
         *tool;     /* a tool in this process that needs calls which are not on the list, or NULL */
     bool profiled; /* the tool is a profiler, whose calls are not known */
-    char lack[sizeof((bh_device_info *)0)->sandbox_lack];
+    char lack[sizeof((bh__device_facts *)0)->sandbox_lack];
 } bh__confinement;
 
 /* Confines files and sets limits. Called before the first thread is started and the device is
@@ -22,6 +22,6 @@ void bh__confine_files(bh__confinement *self, const bh__boot *boot, const bh__de
 /* Confines system calls once the device is open, and writes to `info` what is in force. Fails only
  * if the sandbox is required and a part of it is missing. */
 bh_status bh__confine_calls(bh__confinement *self, const bh__device_ops *ops, bh__area *area,
-                            bh_device_info *info, bh_error *error);
+                            bh__device_facts *info, bh_error *error);
 
 #endif

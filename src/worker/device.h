@@ -67,6 +67,8 @@ typedef struct bh__work {
     const uint8_t *params;            /* LAUNCH: param_bytes of them, 16-byte aligned */
     uint64_t start;                   /* the position of its first slot */
     uint64_t submitted, taken, begun; /* ticks; for meter.c */
+    uint16_t timed;                   /* BH_SUBMIT_TIMED: as in the request; 0: no */
+    uint16_t clock; /* queued devices: 1 + the slot of the clock that measures it; 0: none */
 } bh__work;
 
 /* The steps of a sequence as they are to run: the worker's own copy, already validated. */
@@ -86,8 +88,9 @@ static inline const uint8_t *bh__sequence_params(const bh__sequence_image *image
 bh__work bh__sequence_work(const bh__sequence_image *image, uint32_t step, const bh__work *whole);
 
 enum {
-    BH__TRAIN = 32,       /* launches in a train; a multiple of BH__GROUP_LENGTH */
-    BH__QUEUE_EVENTS = 32 /* slots; at most half of them are recorded and not reached */
+    BH__TRAIN = 32,        /* launches in a train; a multiple of BH__GROUP_LENGTH */
+    BH__QUEUE_EVENTS = 32, /* slots; at most half of them are recorded and not reached */
+    BH__QUEUE_CLOCKS = 16  /* slots; requests that are measured at once */
 };
 
 /* ---- the files that a worker opens ---- */
@@ -137,7 +140,7 @@ typedef struct bh__device_ops {
 
     /* Opens device number `index` and describes it. Chunk sizes and addresses are multiples of
      * *out_granularity. */
-    bh_status (*open)(const bh__device_services *services, uint32_t index, bh_device_info *info,
+    bh_status (*open)(const bh__device_services *services, uint32_t index, bh__device_facts *info,
                       uint64_t *out_granularity, bh_error *error, bh__device_instance **out);
     /* Called when every lane is closed. Frees what is still mapped and loaded. */
     void (*close)(bh__device_instance *device);
@@ -153,7 +156,7 @@ typedef struct bh__device_ops {
                            bh_error *error);
     bh_status (*chunk_unmap)(bh__device_instance *device, uint32_t id, bh_error *error);
     /* Creates a BH__CHUNK_DRIVER chunk: memory that only this worker has, at an address of the
-     * device's choice. chunk_unmap frees it. */
+     * device's choice that is a multiple of chunk->address. chunk_unmap frees it. */
     bh_status (*driver_create)(bh__device_instance *device, const bh__chunk *chunk, bh_error *error,
                                uint64_t *out_address);
     /* Passes on advice about a range of such a chunk. */
@@ -203,6 +206,10 @@ typedef struct bh__device_ops {
     /* May be NULL. Called after execute returned BH_E_FAULT on this lane: which access was illegal.
      * *bytes is 0 if the device does not know. */
     void (*fault_place)(const bh__device_lane *lane, uint64_t *address, uint32_t *bytes);
+    /* May be NULL. Called at the same time: what checks found in the launch, from number `first`
+     * on. Returns how many there are in `out`. */
+    uint32_t (*findings)(const bh__device_lane *lane, uint32_t first, bh_finding *out,
+                         uint32_t capacity);
 
     /* ---- queued devices ---- */
 
@@ -244,6 +251,15 @@ typedef struct bh__device_ops {
     /* Sleeps until the event that was last recorded in this slot is reached, or the device has
      * failed. Called by a thread of its own (queued_waker.c). */
     void (*event_wait)(bh__device_lane *lane, uint32_t slot);
+
+    /* Clocks, which measure how long the device works on a request. All three NULL: not supported,
+     * and the time until the lane sees the completion counts. */
+
+    /* Queue the start and the end of clock number `slot`, before and behind the request. */
+    bh_status (*clock_begin)(bh__device_lane *lane, uint32_t slot, bh_error *error);
+    bh_status (*clock_end)(bh__device_lane *lane, uint32_t slot, bh_error *error);
+    /* The time between the two, once the request is complete. False: it is not known. */
+    bool (*clock_read)(bh__device_lane *lane, uint32_t slot, uint64_t *out_ns);
 
     /* Whole sequences as one operation. All three NULL: not supported; the steps are queued one by
      * one. */

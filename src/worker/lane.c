@@ -72,6 +72,8 @@ static bool copy_request(bh__worker_lane *lane, const bh__request *request, uint
     work->sequence = request->sequence;
     work->start = position;
     work->submitted = request->submitted;
+    work->timed = request->timed;
+    work->clock = 0;
     lane->hold = atomic_load_explicit(&request->hold, memory_order_acquire);
     lane->dependency_count = request->dependency_count;
     memcpy(&work->u, &request->u, sizeof work->u);
@@ -79,7 +81,7 @@ static bool copy_request(bh__worker_lane *lane, const bh__request *request, uint
     uint64_t params = work->op == BH__OP_LAUNCH ? work->u.launch.param_bytes : 0;
     uint64_t dependencies = (uint64_t)lane->dependency_count * sizeof(bh__dependency);
     bool fits = lane->dependency_count <= BH__MAX_DEPENDENCIES && params <= BH__MAX_PARAM_BYTES &&
-                dependencies + params <= room;
+                dependencies + params <= room && work->timed <= BH__TIMED;
     if (fits) {
         uint8_t *to =
             params <= BH__SMALL_PARAM_BYTES ? lane->params[work - lane->works] : lane->large_params;
@@ -97,7 +99,7 @@ static bool copy_request(bh__worker_lane *lane, const bh__request *request, uint
     }
     if (!fits)
         request_damaged(lane, position, "its payload is larger than its slots; parameter bytes",
-                        params);
+                        params); /* or its times have no place */
     else if (!known)
         request_damaged(lane, position, "there are no such steps of sequence", work->u.sequence.id);
     return fits && known;

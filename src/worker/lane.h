@@ -46,6 +46,8 @@ typedef struct bh__worker_queue {
     uint64_t queried_ns;  /* when the device was last queried */
     uint64_t pulses;      /* the last value queued for the area's `pulse` word */
     uint32_t group_count; /* groups written so far */
+    uint64_t clocks;      /* clocks started so far */
+    uint64_t clock_positions[BH__QUEUE_CLOCKS]; /* the requests that they measure, or measured */
     bh__kernel_times times;
     bh__waker waker;
 } bh__worker_queue;

@@ -96,6 +96,7 @@ static bh_status execute_sequence(bh__worker_lane *lane, bh_error *error) {
             atomic_store_explicit(&lane->area->step, bh__step_word(i, 1), memory_order_relaxed);
             lane->step_at = i + 1;
             bh__work work = bh__sequence_work(image, i, lane->work);
+            if (work.op == BH__OP_SKIP) continue;
             bool ranged = bh__range_begin_step(lane, i, &work);
             bh_status status = worker->ops->execute(lane->context, &work, error);
             bh__range_end(ranged);

@@ -40,7 +40,7 @@ static void update_done(bh__worker_lane *lane) {
     lane->known_done = done;
     lane->queue.active_ns = bh__now_ns();
     bh__kernel_times_done(&lane->queue.times, done, lane->queue.active_ns);
-    bh__meter_see(&lane->meter, done);
+    bh__meter_see(&lane->meter, done, lane->worker->ops->clock_read, lane->context);
     bh__worker_lane_notify(lane, done, &lane->woken_dispatch);
 }
 
@@ -245,6 +245,38 @@ static bh_status enqueue(bh__worker_lane *lane, const bh__work *work, bh_error *
     return lane->worker->ops->enqueue(lane->context, work, error);
 }
 
+/* Queues the start of a clock for a request with BH_SUBMIT_TIMED, once the request that it measured
+ * before is complete. */
+static bool clock_begin(bh__worker_lane *lane) {
+    const bh__device_ops *ops = lane->worker->ops;
+    bh__worker_queue *queue = &lane->queue;
+    bh__work *work = lane->work;
+    if (!work->timed || !ops->clock_begin || work->op == BH__OP_SKIP) return true;
+    uint32_t slot = (uint32_t)(queue->clocks % BH__QUEUE_CLOCKS);
+    if (!wait_for_device(lane, queue->clock_positions[slot])) return false;
+    bh_error error;
+    bh__queued_set_handing(lane, work);
+    bh_status status = ops->clock_begin(lane->context, slot, &error);
+    bh__queued_set_handing(lane, NULL);
+    if (status != BH_OK) return bh__queued_fault(lane, &error);
+    queue->clocks++;
+    queue->clock_positions[slot] = work->sequence;
+    work->clock = (uint16_t)(slot + 1);
+    return true;
+}
+
+/* The request itself is queued, with this status. */
+static bool clock_end(bh__worker_lane *lane, bh_status queued) {
+    bh__work *work = lane->work;
+    if (!work->clock) return true;
+    bh_error error;
+    bool whole = queued == BH_OK || queued == BH_E_BUSY;
+    if (whole && lane->worker->ops->clock_end(lane->context, work->clock - 1u, &error) != BH_OK)
+        return bh__queued_fault(lane, &error);
+    if (!whole) work->clock = 0;
+    return true;
+}
+
 /* Replays of sequences wait for the device between two calls and leave the word alone. */
 void bh__queued_set_handing(bh__worker_lane *lane, const bh__work *work) {
     uint64_t from = work && work->op != BH__OP_SEQUENCE ? work->start + 1 : 0;
@@ -255,16 +287,17 @@ bool bh__queued_send(bh__worker_lane *lane) {
     const bh__device_ops *ops = lane->worker->ops;
     const bh__work *work = lane->work;
     bh_error error;
-    if (!bh__waker_before_work(lane, work)) return false;
+    if (!bh__waker_before_work(lane, work) || !clock_begin(lane)) return false;
     bh__meter_begin(&lane->meter, lane->work, lane->hold || lane->dependency_count);
     bool ranged = bh__range_begin(lane, work, 1);
     bh__queued_set_handing(lane, work);
     bh_status status = bh__train_send_single(lane, &error);
     bool done_queued = status == BH_OK;
     if (status == BH_E_UNSUPPORTED) status = enqueue(lane, work, &error);
+    bool timed = status == BH_E_STOPPED || status == BH_E_FAULT || clock_end(lane, status);
     bh__range_end(ranged);
     bh__queued_set_handing(lane, NULL);
-    if (status == BH_E_STOPPED) return false;
+    if (status == BH_E_STOPPED || !timed) return false;
     if (status == BH_E_FAULT) return bh__queued_fault(lane, &error);
     if (status == BH_E_BUSY) {
         if (!bh__queued_flush_print(lane)) return false;

@@ -84,12 +84,34 @@ static void write_times(const bh__meter *meter, const bh__meter_flight *flight, 
     atomic_store_explicit(&times->done, done ? done : 1, memory_order_release);
 }
 
+/* For BH_SUBMIT_TIMED. The time that the device needed is subtracted from the end, so that the
+ * three times together are the time until then. */
+static void write_timed(const bh__meter *meter, const bh__meter_flight *flight, uint64_t ended,
+                        uint64_t device_ns) {
+    uint64_t scale = atomic_load_explicit(&meter->front->tick_scale, memory_order_relaxed);
+    uint64_t ran = bh__ticks_of(device_ns, scale), since = bh__ticks_between(flight->taken, ended);
+    bh__timed *timed =
+        bh__area_timed(meter->area, meter->front->queue_length, meter->lane, flight->timed - 1u);
+    atomic_store_explicit(&timed->taken, flight->taken, memory_order_relaxed);
+    atomic_store_explicit(&timed->begun, ran < since ? ended - ran : flight->taken,
+                          memory_order_relaxed);
+    atomic_store_explicit(&timed->device_ns, device_ns, memory_order_relaxed);
+    atomic_store_explicit(&timed->sequence, flight->sequence, memory_order_release);
+}
+
+static uint64_t ns_of(const bh__meter *meter, uint64_t ticks) {
+    return bh__ticks_ns(ticks,
+                        atomic_load_explicit(&meter->front->tick_scale, memory_order_relaxed));
+}
+
 static bh__meter_flight flight_of(const bh__work *work) {
     return (bh__meter_flight){.start = work->start,
                               .sequence = work->sequence,
                               .submitted = work->submitted,
                               .taken = work->taken,
                               .begun = work->begun,
+                              .timed = work->timed,
+                              .clock = work->clock,
                               .skipped = work->op == BH__OP_SKIP};
 }
 
@@ -97,6 +119,10 @@ void bh__meter_end(bh__meter *meter, const bh__work *work) {
     bh__meter_flight flight = flight_of(work);
     meter->ended = now(meter);
     write_times(meter, &flight, flight.begun, meter->ended);
+    if (flight.timed)
+        write_timed(meter, &flight, meter->ended,
+                    flight.skipped ? 0
+                                   : ns_of(meter, bh__ticks_between(flight.begun, meter->ended)));
 }
 
 void bh__meter_count(bh__meter *meter, const bh__work *work) {
@@ -110,7 +136,8 @@ void bh__meter_note(bh__meter *meter, const bh__work *work) {
     meter->flights[meter->next++ % BH__METER_FLIGHT] = flight_of(work);
 }
 
-void bh__meter_see(bh__meter *meter, uint64_t done) {
+void bh__meter_see(bh__meter *meter, uint64_t done, bh__clock_read_fn *read,
+                   bh__device_lane *device_lane) {
     uint64_t end = meter->first;
     while (end < meter->next && meter->flights[end % BH__METER_FLIGHT].sequence <= done) end++;
     if (end == meter->first) return;
@@ -121,7 +148,13 @@ void bh__meter_see(bh__meter *meter, uint64_t done) {
     uint64_t each = (seen - begun) / (end - meter->first);
     for (; meter->first < end; meter->first++, begun += each) {
         const bh__meter_flight *flight = &meter->flights[meter->first % BH__METER_FLIGHT];
-        write_times(meter, flight, begun, meter->first + 1 == end ? seen : begun + each);
+        uint64_t ended = meter->first + 1 == end ? seen : begun + each, ns = 0;
+        write_times(meter, flight, begun, ended);
+        if (flight->timed) {
+            if (!flight->skipped && !(flight->clock && read(device_lane, flight->clock - 1u, &ns)))
+                ns = ns_of(meter, each);
+            write_timed(meter, flight, ended, ns);
+        }
         if (!flight->skipped) count(meter, flight, begun, each);
     }
     meter->ended = seen;

@@ -10,6 +10,7 @@ enum { BH__METER_FLIGHT = 512 }; /* requests; more than can be queued at once */
 
 typedef struct bh__meter_flight {
     uint64_t start, sequence, submitted, taken, begun; /* ticks */
+    uint16_t timed, clock;                             /* see bh__work */
     bool skipped;
 } bh__meter_flight;
 
@@ -36,8 +37,11 @@ void bh__meter_train(bh__meter *meter, uint32_t launches);
 void bh__meter_end(bh__meter *meter, const bh__work *work);
 void bh__meter_count(bh__meter *meter, const bh__work *work);
 
-/* Queued lanes: `work` is queued; all up to `done` was seen to be complete. */
+/* Queued lanes: `work` is queued; all up to `done` was seen to be complete. `read`: see
+ * bh__device_ops.clock_read; may be NULL. */
+typedef bool bh__clock_read_fn(bh__device_lane *lane, uint32_t slot, uint64_t *out_ns);
 void bh__meter_note(bh__meter *meter, const bh__work *work);
-void bh__meter_see(bh__meter *meter, uint64_t done);
+void bh__meter_see(bh__meter *meter, uint64_t done, bh__clock_read_fn *read,
+                   bh__device_lane *device_lane);
 
 #endif

@@ -140,7 +140,7 @@ void bh__range_push(const bh__worker_lane *lane, const bh__work *works, uint32_t
 void bh__range_push_step(const bh__worker_lane *lane, uint32_t step, const bh__work *work) {
     char what[MAX_NAME + 1], text[TEXT_BYTES];
     describe(lane, work, what, sizeof what);
-    snprintf(text, sizeof text, "step %u of %u: %s", step + 1, lane->image.step_count, what);
+    snprintf(text, sizeof text, "step %u of %u: %s", step, lane->image.step_count, what);
     bh__nvtx_push(text);
 }
 

@@ -33,7 +33,8 @@ static bh_status queue_steps(bh__worker_lane *lane, bh_error *error) {
     for (uint32_t i = 0; i < image->step_count && status == BH_OK; i++) {
         bh__work work = bh__sequence_work(image, i, lane->work);
         bool ranged = bh__range_begin_step(lane, i, &work);
-        status = lane->worker->ops->enqueue(lane->context, &work, error);
+        if (work.op != BH__OP_SKIP)
+            status = lane->worker->ops->enqueue(lane->context, &work, error);
         bh__range_end(ranged);
         if (status == BH_E_BUSY) status = bh__queued_flush_print(lane) ? BH_OK : BH_E_STOPPED;
         if (status != BH_OK && status != BH_E_FAULT && status != BH_E_STOPPED)

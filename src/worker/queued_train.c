@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Launch trains: short launches that are in the ring together are queued as one operation. */
 #include "base/clock.h"
+#include "wire/texture.h"
 #include "worker/lane_queued.h"
 #include "worker/state.h"
 
@@ -16,7 +17,8 @@ enum {
 /* True for launches that a train can hold: no attributes, and small parameters, which a lane has
  * room for many of. */
 static bool is_plain(const bh__launch_body *body) {
-    const uint32_t attributes = BH_LAUNCH_COOPERATIVE | BH_LAUNCH_PRIORITY | BH_LAUNCH_PROGRAMMATIC;
+    const uint32_t attributes =
+        BH_LAUNCH_COOPERATIVE | BH_LAUNCH_PRIORITY | BH_LAUNCH_PROGRAMMATIC | BH__LAUNCH_OBJECTS;
     return !(body->flags & attributes) && body->param_bytes <= BH__SMALL_PARAM_BYTES &&
            !(body->cluster[0] | body->cluster[1] | body->cluster[2]) &&
            body->cluster_policy == BH_CLUSTER_DEFAULT;
@@ -34,6 +36,7 @@ static bool is_short(const bh__worker_lane *lane, const bh__launch_body *body) {
 static bool may_join(bh__worker_lane *lane) {
     const bh__worker_instance *worker = lane->worker;
     if (lane->work->op != BH__OP_LAUNCH || !may_share(&lane->work->u.launch)) return false;
+    if (lane->work->timed) return false; /* it is measured alone */
     if (lane->hold > atomic_load(&worker->front->reaped)) return false;
     for (uint32_t i = 0; i < lane->dependency_count; i++) {
         const bh__dependency *on = &lane->dependencies[i];
@@ -50,7 +53,7 @@ static bool others_follow(const bh__worker_lane *lane) {
     uint64_t position = lane->work->sequence;
     for (uint32_t i = 1; i < BH__TRAIN; i++) {
         const bh__request *request = bh__worker_lane_peek(lane, position);
-        if (!request || atomic_load(&request->op) != BH__OP_LAUNCH) return false;
+        if (!request || request->timed || atomic_load(&request->op) != BH__OP_LAUNCH) return false;
         bh__launch_body body = request->u.launch;
         if (!may_share(&body) || !is_short(lane, &body)) return false;
         position = request->sequence;
@@ -111,7 +114,7 @@ bh_status bh__train_send_single(bh__worker_lane *lane, bh_error *error) {
     const bh__work *work = lane->work;
     bool plain = work->op == BH__OP_LAUNCH && is_plain(&work->u.launch);
     bool idle = bh__queued_end(lane) == lane->known_done;
-    if (!ops->enqueue_train || !plain || !idle) return BH_E_UNSUPPORTED;
+    if (!ops->enqueue_train || !plain || !idle || work->timed) return BH_E_UNSUPPORTED;
     return ops->enqueue_train(lane->context, work, 1, error);
 }
 

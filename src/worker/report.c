@@ -114,6 +114,19 @@ bool bh__worker_lane_report(bh__worker_lane *lane, uint64_t sequence, const bh_e
     }
 }
 
+/* They must arrive before the fault, after which nothing more of this worker is read. */
+static void send_findings(bh__worker_lane *lane) {
+    enum { AT_ONCE = 8 };
+    bh_finding some[AT_ONCE];
+    uint32_t count, sent = 0;
+    do {
+        count = lane->worker->ops->findings(lane->context, sent, some, AT_ONCE);
+        if (count == 0 || sent + count > BH__MAX_FINDINGS) return;
+        sent += count;
+    } while (bh__worker_send_message(lane->worker, BH__MSG_FINDING, 0, NULL, 0, some,
+                                     count * sizeof *some, -1));
+}
+
 void bh__worker_lane_fault(bh__worker_lane *lane, uint64_t sequence, const bh_error *error) {
     bh__area *area = lane->worker->area;
     uint32_t none = BH__FAULT_NONE;
@@ -123,6 +136,7 @@ void bh__worker_lane_fault(bh__worker_lane *lane, uint64_t sequence, const bh_er
     fill_report(&area->fault, lane, sequence, error);
     if (lane->worker->ops->fault_place && sequence)
         lane->worker->ops->fault_place(lane->context, &area->fault.address, &area->fault.bytes);
+    if (lane->worker->ops->findings && sequence) send_findings(lane);
     atomic_store(&area->fault_state, BH__FAULT_SET);
     bh__worker_send_message(lane->worker, BH__MSG_FAULT, 0, NULL, 0, NULL, 0, -1);
 }

@@ -51,7 +51,7 @@ static bool is_valid(const bh__sequence_message *about, const uint8_t *copy) {
     for (uint32_t i = 0; i < about->step_count; i++) {
         uint32_t op = steps[i].op;
         if (op != BH__OP_LAUNCH) {
-            if (op < BH__OP_WRITE || op > BH__OP_FILL) return false;
+            if (op != BH__OP_SKIP && (op < BH__OP_WRITE || op > BH__OP_FILL)) return false;
         } else if (steps[i].params % 16 || steps[i].params < from ||
                    steps[i].u.launch.param_bytes > BH__MAX_PARAM_BYTES ||
                    !bh__range_fits(steps[i].params, steps[i].u.launch.param_bytes,
@@ -218,7 +218,7 @@ bh__work bh__sequence_work(const bh__sequence_image *image, uint32_t step, const
 
 void bh__worker_sequence_name_step(const bh__worker_lane *lane, uint32_t step, bh_error *error) {
     char message[sizeof error->message];
-    snprintf(message, sizeof message, "step %u of %u: %.450s", step + 1, lane->image.step_count,
-             error->message);
+    snprintf(message, sizeof message, "step %u of %u, from 0 on: %.440s", step,
+             lane->image.step_count, error->message);
     memcpy(error->message, message, sizeof message);
 }

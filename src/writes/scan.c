@@ -27,8 +27,8 @@ static void skip_blanks(lexer *l) {
     while (l->at < l->end) {
         if (is_blank(*l->at)) {
             l->at++;
-        } else if (l->end - l->at >= 2 && l->at[0] == '/' && l->at[1] == '/') {
-            bh__scan_skip_line(l);
+        } else if (*l->at == '#' || (l->end - l->at >= 2 && l->at[0] == '/' && l->at[1] == '/')) {
+            bh__scan_skip_line(l); /* a comment, or #line */
         } else if (l->end - l->at >= 2 && l->at[0] == '/' && l->at[1] == '*') {
             for (l->at += 2; l->end - l->at >= 2 && (l->at[0] != '*' || l->at[1] != '/');) l->at++;
             l->at = l->end - l->at >= 2 ? l->at + 2 : l->end;

@@ -3,10 +3,10 @@
  * Bad arguments for every function of the public headers, as generate.py finds them there: each
  * argument in turn is given each kind of bad value, then all of them at random.
  *
- * Calls are made in a child process. One that crashes or hangs there is printed as C, and another child
- * goes on behind it. With BULKHEAD_ARGUMENT_ROUNDS all single bad values are tried, and that many calls
- * with random ones for each function; without it some of both, evenly spread. BULKHEAD_TEST_SEED says
- * which random ones.
+ * Calls are made in a child process. One that crashes or hangs there is printed as C, and another
+ * child goes on behind it. With BULKHEAD_ARGUMENT_ROUNDS all single bad values are tried, and that
+ * many calls with random ones for each function; without it some of both, evenly spread.
+ * BULKHEAD_TEST_SEED says which random ones.
  */
 #include <dirent.h>
 #include <signal.h>
@@ -29,8 +29,8 @@ static progress *shared;
 
 /* ---- what a call must keep to ---- */
 
-/* These answer with what became of a ticket, for which there is no message of the call's own, or are
- * asked for just that. */
+/* These answer with what became of a ticket, for which there is no message of the call's own, or
+ * are asked for just that. */
 static bool tells_of_others(const function *what) {
     static const char *const names[] = {"bh_wait", "bh_wait_all", "bh_ticket_error",
                                         "bh_last_error", "bh_cuda_last_error"};
@@ -121,8 +121,8 @@ static void make_call(const function *what, const unsigned *variant) {
     if (uses_up(what)) begin_anew();
 }
 
-/* A scalar may be an address, and an input something that the kernel writes: such launches are taken, and
- * fault. */
+/* A scalar may be an address, and an input something that the kernel writes: such launches are
+ * taken, and fault. */
 static bool may_fault(const function *what) {
     static const char *const layouts[] = {"bh_args", "bh_arg", "bh_change", "bh_dispatch_options"};
     for (unsigned i = 0; i < what->count; i++) {
@@ -194,7 +194,6 @@ static void list_descriptors(unsigned before) {
 
 static void make_all(sequence *self) {
     world_open(); /* the library keeps a few things for good */
-    bh_managed_tracking();
     world_close();
     unsigned descriptors = open_descriptors();
     world_open();

@@ -12,21 +12,26 @@ import re
 import sys
 
 NUMBERS = {"uint8_t", "uint16_t", "uint32_t", "int32_t", "uint64_t", "int64_t", "size_t", "int",
-           "bh_type", "bh_status", "double", "bool"}
-WORDS = NUMBERS | {"void *", "const char *", "bh_dl_managed *", "bh_dl_versioned *"}
+           "bh_type", "bh_status", "double", "float", "bool"}
+WORDS = NUMBERS | {"void *", "const void *", "const char *", "bh_dl_managed *", "bh_dl_versioned *"}
 
 # Numbers that make a call succeed where zero does not: by parameter, or by function and parameter.
 GOOD = {"type": "BH_U32", "count": "4", "bytes": "4", "pattern_bytes": "4", "timeout_ns": "1000000",
         "max_level": "BH_LOG_ERROR", "where": "BH_TO_DEVICE", "advice": "BH_ADVISE_PREFER_DEVICE",
         "capacity": "4096", "ndim": "1", "failure_limit": "65536",
         "bh_managed_map.flags": "BH_MAP_READ", "bh_set_failure_limit.count": "65536",
+        "bh_binary_get_image.output": "BH_OUTPUT_PTX",
         "bh_module_load.bytes": "IMAGE_BYTES", "bh_submit_load.bytes": "IMAGE_BYTES",
         "bh_binary_from.count": "IMAGE_BYTES", "bh_preflight_line.bytes": "4096",
-        "bh_memory_trim.keep_bytes": "UINT64_MAX"}
+        "bh_memory_trim.keep_bytes": "UINT64_MAX",
+        "item_size": "sizeof(bh_dispatch_item)", "channels": "1",
+        "bh_texture_create_rows.width": "4", "bh_texture_create_rows.height": "1",
+        "bh_texture_create_rows.pitch": "32"}
 # A request is the beginning of a longer struct: this one.
 REQUEST = "bh_transfer"
-# Large values of these are legal and last: a deadline that passes, kernels that run for days.
-SMALL = {"entry_size", "repeat", "deadline_ns", "stuck_timeout_ns", "retries", "x", "y", "z"}
+# Large values of these are legal and last, a deadline that passes, kernels that run for days; or name
+# host memory that is not there.
+SMALL = {"pitch", "slice", "entry_size", "repeat", "deadline_ns", "stuck_timeout_ns", "retries", "x", "y", "z"}
 
 
 class Unknown(Exception):

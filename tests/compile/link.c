@@ -71,11 +71,11 @@ TEST_TIMEOUT(ptx_and_cubins_and_ltoir_link_together, 120) {
         REQUIRE_ANSWER(o, BH_OK);
         CHECK_MEM_EQ(o.answer.output.data, ELFMAG, SELFMAG);
     }
-    bh__bytes parts[2] = {a, a};
+    bh__bytes parts[2] = {a, compile(PART_B, BH_OUTPUT_LTOIR, 0)};
     bh__compile_job job = link_job(BH_OUTPUT_PTX, (bh__texts){parts, 2});
     outcome o = run_job(&job);
     REQUIRE_ANSWER(o, BH_E_UNSUPPORTED);
-    CHECK_STR_CONTAINS(o.answer.error.message, "input 0 is PTX");
+    CHECK_STR_CONTAINS(o.answer.error.message, "input 1 is LTO-IR");
 }
 
 TEST_TIMEOUT(clangs_ptx_links_too, 120) {
@@ -136,4 +136,75 @@ TEST_TIMEOUT(ltoir_that_cannot_be_read_is_told, 120) {
         CHECK(o.answer.error.fix[0] != 0);
         free(copy);
     }
+}
+
+/* ---- PTX to PTX, which needs nothing of NVIDIA's ---- */
+
+#define HEAD ".version 7.8\n.target sm_80\n.address_size 64\n"
+#define TEXT_A                                                                                     \
+    HEAD ".extern .global .align 4 .u32 shift;\n"                                                  \
+         ".visible .entry k(.param .u64 p) { .reg .b32 %r<4>; .reg .b64 %rd<4>;\n"                 \
+         "ld.param.u64 %rd1, [p]; mov.u32 %r3, %tid.x; mul.wide.u32 %rd2, %r3, 4;\n"               \
+         "add.s64 %rd1, %rd1, %rd2; ld.global.u32 %r1, [%rd1]; ld.global.u32 %r2, [shift];\n"      \
+         "add.u32 %r1, %r1, %r2; st.global.u32 [%rd1], %r1; ret; }\n"
+#define TEXT_B HEAD ".visible .global .align 4 .u32 shift = 100;\n"
+
+TEST_TIMEOUT(ptx_links_to_ptx_without_nvjitlink, 60) {
+    bh__compile_job job = link_job(BH_OUTPUT_PTX, LIST(text(TEXT_A), text(TEXT_B)));
+    outcome o = run_job(&job);
+    REQUIRE_ANSWER(o, BH_OK);
+    CHECK_STR_CONTAINS((const char *)o.answer.version.data, "bulkhead ");
+    CHECK_STR_EQ((const char *)o.answer.arch.data, "sm_80");
+    char *printed = run_ptx(&o.answer, "-b 2 -- inout:u32:1,2");
+    CHECK_STR_EQ(printed, "ARG0 u32[2] 101 102\n");
+    job.max_registers = 32;
+    o = run_job(&job);
+    REQUIRE_ANSWER(o, BH_OK);
+    CHECK_STR_CONTAINS((const char *)o.answer.output.data, ".maxnreg 32");
+    job.extra = LIST(text("-O1"));
+    o = run_job(&job);
+    REQUIRE_ANSWER(o, BH_E_INVALID);
+    CHECK_STR_CONTAINS(o.answer.error.message, "-O1");
+}
+
+TEST_TIMEOUT(problems_of_ptx_name_their_parts, 60) {
+    bh__compile_job job = link_job(BH_OUTPUT_PTX, LIST(text(TEXT_B), text(TEXT_B), text(TEXT_B)));
+    job.input_names = LIST(text("first.cu"), text(""), text("third.cu"));
+    outcome o = run_job(&job);
+    REQUIRE_ANSWER(o, BH_E_COMPILE);
+    CHECK_STR_CONTAINS(o.answer.error.message,
+                       "shift is defined twice: on line 4 of part 1, and before on line 4 of "
+                       "first.cu");
+    CHECK_STR_CONTAINS((const char *)o.answer.log.data, "line 4 of third.cu");
+    job = link_job(BH_OUTPUT_PTX, LIST(text(TEXT_A)));
+    o = run_job(&job);
+    REQUIRE_ANSWER(o, BH_E_COMPILE);
+    CHECK_STR_CONTAINS(o.answer.error.message, "variable shift is not defined");
+    CHECK_STR_CONTAINS(o.answer.error.message, "part 0");
+}
+
+static void link_sources(uint32_t compiler) {
+    need_compiler(compiler);
+    bh__bytes parts[2];
+    const char *sources[2] = {PART_A, PART_B};
+    for (int i = 0; i < 2; i++) {
+        bh__compile_job job = source_job(compiler, sources[i]);
+        job.flags = BH_COMPILE_RELOCATABLE | BH_COMPILE_LINE_INFO;
+        outcome o = run_job(&job);
+        REQUIRE_ANSWER(o, BH_OK);
+        parts[i] = o.answer.output;
+    }
+    bh__compile_job job = link_job(BH_OUTPUT_PTX, (bh__texts){parts, 2});
+    outcome o = run_job(&job);
+    REQUIRE_ANSWER(o, BH_OK);
+    char *printed = run_ptx(&o.answer, "-b 4 -- inout:f32:1,2,3,4");
+    CHECK_STR_EQ(printed, "ARG0 f32[4] 1.5 20.5 300.5 4000.5\n");
+}
+
+TEST_TIMEOUT(nvrtcs_ptx_links_to_ptx, 120) {
+    link_sources(BH_COMPILER_NVRTC);
+}
+
+TEST_TIMEOUT(clangs_ptx_links_to_ptx, 120) {
+    link_sources(BH_COMPILER_CLANG);
 }

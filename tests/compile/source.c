@@ -237,6 +237,37 @@ TEST_BOTH(everyday_headers_are_there) {
     CHECK_STR_EQ(run_ptx(&o.answer, "-- out:i64:1"), "ARG0 i64[1] 4294967296\n");
 }
 
+/* cuda.h declares functions of the host; the others are of the host altogether. */
+TEST_BOTH(headers_of_the_host_do_not_break_a_kernel) {
+    bh__compile_job job = source_job(compiler, "#include <cuda.h>\n#include <cuda_runtime.h>\n"
+                                               "#include <cstdio>\n#include <iostream>\n"
+                                               "#include <vector>\n#include <cmath>\n"
+                                               "#include <algorithm>\n#include <assert.h>\n"
+                                               "#include <stdlib.h>\n#include <sys/time.h>\n"
+                                               "extern \"C\" __global__ void k(int *p) {\n"
+                                               "    assert(p != nullptr);\n"
+                                               "    *p = std::max(3, 4); }\n");
+    outcome o = run_job(&job);
+    REQUIRE_ANSWER(o, BH_OK);
+    CHECK_STR_EQ(run_ptx(&o.answer, "-- out:i32:1"), "ARG0 i32[1] 4\n");
+}
+
+/* Only clang: NVRTC compiles no host code. */
+TEST_TIMEOUT(the_kernels_of_a_whole_program_compile, 60) {
+    need_compiler(BH_COMPILER_CLANG);
+    bh__compile_job job =
+        source_job(BH_COMPILER_CLANG, "#include <iostream>\n#include <vector>\n"
+                                      "extern \"C\" __global__ void k(int *p) { *p = 7; }\n"
+                                      "int main() {\n"
+                                      "    std::vector<int> v(1);\n    int *p;\n"
+                                      "    cudaMalloc(&p, 4);\n    k<<<1, 1>>>(p);\n"
+                                      "    cudaMemcpy(v.data(), p, 4, cudaMemcpyDeviceToHost);\n"
+                                      "    std::cout << v[0] << std::endl;\n}\n");
+    outcome o = run_job(&job);
+    REQUIRE_ANSWER(o, BH_OK);
+    CHECK_STR_EQ(run_ptx(&o.answer, "-- out:i32:1"), "ARG0 i32[1] 7\n");
+}
+
 TEST_BOTH(a_source_of_ten_megabytes_compiles) {
     size_t room = (size_t)11 << 20, used = 0;
     char *source = malloc(room);

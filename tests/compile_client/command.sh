@@ -96,6 +96,33 @@ for with in $compilers; do
     has out 'nope'
 done
 
+cat >main.cu <<'END'
+extern __device__ float weigh(float x, int i); // not the place where apply is
+static __device__ int hidden = 1;
+template <typename T> __global__ void apply(T *p) { p[threadIdx.x] = weigh(p[threadIdx.x], threadIdx.x) + hidden; }
+END
+cat >weigh.cu <<'END'
+// used by the kernel apply
+__constant__ float table[4] = {1, 10, 100, 1000};
+static __device__ int hidden = 2;
+__device__ float weigh(float x, int i) { return x * table[i & 3] + hidden; }
+END
+for compiler in $compilers; do
+    expect 0 "$bulkhead" run main.cu weigh.cu --compiler "$compiler" -d cpu -k 'apply<float>' -b 4 inout:f32:1,2,3,4
+    has out 'ARG0 f32[4] 4 23 303 4003'
+    expect 0 "$bulkhead" compile weigh.cu --compiler "$compiler" --relocatable -o weigh.ptx
+    expect 0 "$bulkhead" run main.cu weigh.ptx --compiler "$compiler" -d cpu -k 'apply<float>' -b 2 inout:f32:1,2
+    has out 'ARG0 f32[2] 4 23'
+    expect 0 "$bulkhead" link main.cu weigh.cu --compiler "$compiler" -o linked.ptx -v
+    has err 'by bulkhead'
+    expect 1 "$bulkhead" link weigh.ptx weigh.cu --compiler "$compiler"
+    has err '_Z5weighfi is defined twice'
+    has err 'of weigh.cu (PTX)'
+    has err 'of weigh.ptx'
+    expect 1 "$bulkhead" link weigh.cu wrong.cu --compiler "$compiler"
+    has err 'nope'
+done
+
 case " $compilers " in
 *" nvrtc "*)
     expect 0 "$bulkhead" compile scale.cu -I headers --cubin -o result.cubin --arch=sm_80

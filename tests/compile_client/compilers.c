@@ -173,6 +173,72 @@ TEST_TIMEOUT(every_output_can_be_had, 60) {
     CHECK_OK(bh_device_close(device));
 }
 
+/* What one binary holds, as text. */
+static const char *image_of(bh_binary binary, uint32_t output, uint64_t *count) {
+    const void *bytes = NULL;
+    REQUIRE_OK(bh_binary_get_image(binary, output, &bytes, count));
+    return bytes;
+}
+
+TEST_TIMEOUT(one_compile_gives_ptx_and_cubin, 60) {
+    need_compiler(BH_COMPILER_NVRTC);
+    bh_compile_options options = real_options(BH_COMPILER_NVRTC);
+    bh_device device = open_device();
+    options.output = BH_OUTPUT_PTX | BH_OUTPUT_CUBIN;
+    options.arch = is_cpu(device) ? "sm_90" : NULL;
+    options.max_registers = 40;
+    uint64_t ptx_count, cubin_count;
+    for (int round = 0; round < 2; round++) { /* the second time from memory */
+        uint64_t compiles = cache_info().compiles;
+        bh_binary both = compile_ok(scale, &options);
+        CHECK_EQ(cache_info().compiles, compiles + (round == 0));
+        CHECK_EQ(info_of(both).output, BH_OUTPUT_PTX | BH_OUTPUT_CUBIN);
+        const char *ptx = image_of(both, BH_OUTPUT_PTX, &ptx_count);
+        const char *cubin = image_of(both, BH_OUTPUT_CUBIN, &cubin_count);
+        CHECK_EQ(strlen(ptx), ptx_count);
+        CHECK(strstr(ptx, ".entry add") && strstr(ptx, ".maxnreg 40"));
+        CHECK_MEM_EQ(cubin, "\177ELF", 4);
+        CHECK(info_of(both).bytes == cubin && info_of(both).count == cubin_count);
+        const void *none = NULL;
+        uint64_t count = 7;
+        CHECK_REFUSED(bh_binary_get_image(both, BH_OUTPUT_LTOIR, &none, &count), BH_E_NOT_FOUND);
+        CHECK_REFUSED(bh_binary_get_image(both, options.output, &none, &count), BH_E_NOT_FOUND);
+        CHECK_REFUSED(bh_binary_get_image(both, 0, &none, &count), BH_E_NOT_FOUND);
+        CHECK(none == NULL && count == 7);
+        bh_module module;
+        REQUIRE_OK(bh_module_load_binary(device, both, &module)); /* whichever the device loads */
+        CHECK_OK(bh_kernel_get(module, "add", &(bh_kernel){0}));
+        CHECK_OK(bh_binary_release(both));
+    }
+    bh_module module;
+    REQUIRE_OK(bh_module_compile(device, scale, &options, &module));
+    CHECK_OK(bh_kernel_get(module, "add", &(bh_kernel){0}));
+    CHECK_OK(bh_device_close(device));
+}
+
+static void compile_virtual(uint32_t compiler) {
+    need_compiler(compiler);
+    bh_compile_options options = real_options(compiler);
+    options.arch = "compute_80";
+    bh_binary ptx = compile_ok(scale, &options);
+    CHECK_EQ(info_of(ptx).output, BH_OUTPUT_PTX);
+    CHECK_STR_EQ(info_of(ptx).arch, "sm_80");
+    bh_device device = open_device();
+    bh_module module;
+    REQUIRE_OK(bh_module_compile(device, scale, &options, &module));
+    REQUIRE_OK(bh_module_get_binary(module, &ptx));
+    CHECK_EQ(info_of(ptx).output, BH_OUTPUT_PTX);
+    CHECK_OK(bh_device_close(device));
+}
+
+TEST_TIMEOUT(nvrtc_compiles_for_a_virtual_architecture, 60) {
+    compile_virtual(BH_COMPILER_NVRTC);
+}
+
+TEST_TIMEOUT(clang_compiles_for_a_virtual_architecture, 60) {
+    compile_virtual(BH_COMPILER_CLANG);
+}
+
 TEST_TIMEOUT(two_files_are_linked_with_optimisation, 60) {
     need_compiler(BH_COMPILER_NVRTC);
     need_linker();

@@ -405,7 +405,7 @@ TEST(a_device_that_stops_answers_its_compiles) {
     wait_runs(1);
     for (unsigned i = 0; i < 2; i++) {
         wait_generation(device, i + 1);
-        REQUIRE(kill(status_of(device).worker_pid, SIGKILL) == 0);
+        REQUIRE(kill(health_of(device).worker_pid, SIGKILL) == 0);
     }
     CHECK_STATUS(bh_wait(ticket, LONG_NS), BH_E_STOPPED);
     CHECK_OK(bh_device_close(device));

@@ -56,7 +56,7 @@ static bh_module compile_here(bh_device device, const char *text) {
 }
 
 static void lose_by_fault(const rig *r) {
-    uint64_t generation = status_of(r->device).generation;
+    uint64_t generation = health_of(r->device).generation;
     CHECK_STATUS(run_now(rig_kernel(r, "trap_now"), BH_GRID(1, 1), BH_NO_ARGS), BH_E_FAULT);
     wait_generation(r->device, generation + 1);
 }

@@ -27,7 +27,8 @@ TEST(numbers_that_mean_nothing_are_refused) {
         {offsetof(bh_compile_options, flags), 1u << 7, "0x80", 4},
         {offsetof(bh_compile_options, flags), UINT32_MAX, "flags", 4},
         {offsetof(bh_compile_options, compiler), 3, "compiler", 4},
-        {offsetof(bh_compile_options, output), 4, "output", 4},
+        {offsetof(bh_compile_options, output), 5, "output", 4},
+        {offsetof(bh_compile_options, output), 6, "output", 4},
         {offsetof(bh_compile_options, standard), 11, "standard", 4},
         {offsetof(bh_compile_options, standard), 23, "standard", 4},
         {offsetof(bh_compile_options, max_registers), 15, "max_registers", 4},
@@ -44,8 +45,9 @@ TEST(numbers_that_mean_nothing_are_refused) {
 }
 
 TEST(architectures_that_are_none_are_refused) {
-    const char *const wrong[] = {"",       "sm_",   "sm_9",    "90",     "sm_90b", "compute_80",
-                                 "sm_900", "SM_80", "sm_90aa", "sm_-90", "sm_30"};
+    const char *const wrong[] = {"",         "sm_",       "sm_9",      "90",     "sm_90b",
+                                 "compute_", "compute_9", "compute80", "sm_900", "SM_80",
+                                 "sm_90aa",  "sm_-90",    "sm_30"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         bh_compile_options options = stand_in_options();
         options.arch = wrong[i];
@@ -129,6 +131,14 @@ TEST(options_that_contradict_each_other_are_refused) {
     options.output = BH_OUTPUT_CUBIN;
     options.compiler = BH_COMPILER_CLANG;
     check_option(&options, BH_E_UNSUPPORTED, "clang");
+    options.output |= BH_OUTPUT_PTX;
+    check_option(&options, BH_E_UNSUPPORTED, "clang");
+    options = stand_in_options();
+    options.arch = "compute_90";
+    options.output = BH_OUTPUT_CUBIN;
+    check_option(&options, BH_E_INVALID, "compute_90");
+    options.output |= BH_OUTPUT_PTX;
+    check_option(&options, BH_E_INVALID, "compute_90");
     bh_device device = open_device();
     bh_module module = {0};
     options = stand_in_options();
@@ -165,7 +175,11 @@ TEST(nothing_where_something_must_be) {
     CHECK_REFUSED(bh_link(&binary, SIZE_MAX, NULL, &none), BH_E_INVALID);
     CHECK_REFUSED(bh_link(&binary, 1, NULL, NULL), BH_E_INVALID);
     CHECK_REFUSED(bh_link(&forged, 1, NULL, &none), BH_E_INVALID);
-    CHECK_REFUSED(bh_link(&binary, 1, &options, &none), BH_E_UNSUPPORTED); /* no linker */
+    options.output = BH_OUTPUT_CUBIN;
+    CHECK_REFUSED(bh_link(&binary, 1, &options, &none), BH_E_UNSUPPORTED); /* no nvJitLink */
+    options.output = BH_OUTPUT_LTOIR;
+    CHECK_REFUSED(bh_link(&binary, 1, &options, &none), BH_E_INVALID);
+    options.output = BH_OUTPUT_AUTO;
     options.standard = 17;
     CHECK_REFUSED(bh_link(&binary, 1, &options, &none), BH_E_INVALID);
     CHECK_REFUSED(bh_binary_from(NULL, 1, &none), BH_E_INVALID);

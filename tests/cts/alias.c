@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two addresses of a buffer: inputs cannot be written, unless the launch says or needs otherwise. */
+/* The two addresses of a buffer: inputs cannot be written, unless the launch says or needs
+ * otherwise. */
 #include "../support/support.h"
 
 TEST(an_input_is_passed_by_its_read_only_address) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every call given NULL, absurd sizes and offsets, numbers that name nothing, structs of wrong size. */
+/* Every call given NULL, absurd sizes and offsets, numbers that name nothing, structs of wrong
+ * size. */
 #include "../support/buffers.h"
 #include "../support/support.h"
 
@@ -7,7 +8,7 @@ static const bh_lane own_lane = {0};
 
 static void finish(rig *r) {
     check_device_works(r);
-    CHECK_EQ(status_of(r->device).losses, 0);
+    CHECK_EQ(health_of(r->device).losses, 0);
     CHECK_OK(bh_device_close(r->device));
 }
 
@@ -17,7 +18,8 @@ TEST(devices_want_somewhere_to_put_what_they_tell) {
     bh_device_entry entry;
     CHECK_REFUSED(bh_device_open(&options, NULL), BH_E_INVALID);
     CHECK_REFUSED(bh_device_get_info(r.device, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_device_get_status(r.device, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_device_get_limits(r.device, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_device_get_health(r.device, NULL), BH_E_INVALID);
     CHECK_REFUSED(bh_device_list(&entry, sizeof entry, 1, NULL), BH_E_INVALID);
     size_t count = 0;
     CHECK_REFUSED(bh_device_list(NULL, sizeof entry, 1, &count), BH_E_INVALID);
@@ -188,13 +190,21 @@ TEST(absurd_amounts_of_memory_are_refused) {
     rig r = rig_open(0);
     bh_buffer x = {5};
     void *host = &r;
-    CHECK_REFUSED(bh_buffer_alloc(r.device, BH_U8, 0, NULL, &x), BH_E_INVALID);
-    CHECK_REFUSED_ANY(bh_buffer_alloc(r.device, BH_U8, UINT64_MAX, NULL, &x));
-    CHECK_REFUSED_ANY(bh_buffer_alloc(r.device, BH_U8, UINT64_MAX - 300, NULL, &x));
-    CHECK_REFUSED_ANY(bh_buffer_alloc(r.device, BH_F64, UINT64_MAX / 8 + 1, NULL, &x));
-    CHECK_REFUSED_ANY(bh_buffer_alloc(r.device, BH_F64, UINT64_MAX / 8, NULL, &x));
-    CHECK_REFUSED_ANY(bh_buffer_alloc(r.device, BH_U32, (UINT64_C(1) << 62) + 1, NULL, &x));
-    CHECK_REFUSED(bh_buffer_alloc(r.device, BH_U8, UINT64_C(1) << 50, NULL, &x), BH_E_NO_MEMORY);
+    static const struct {
+        bh_type type;
+        uint64_t count;
+    } much[] = {{BH_U8, UINT64_MAX},        {BH_U8, UINT64_MAX - 300},
+                {BH_F64, UINT64_MAX / 8},   {BH_F64, UINT64_MAX / 8 + 1},
+                {BH_U8, UINT64_C(1) << 50}, {BH_U32, (UINT64_C(1) << 62) + 1}};
+    static const uint32_t kinds[] = {0, BH_BUFFER_SHAREABLE, BH_BUFFER_MANAGED, BH_BUFFER_DRIVER};
+    for (size_t i = 0; i < sizeof much / sizeof *much * 4; i++) {
+        bh_buffer_options options = BH_INIT(options);
+        options.flags = kinds[i % 4];
+        bh_status status =
+            bh_buffer_alloc(r.device, much[i / 4].type, much[i / 4].count, &options, &x);
+        if (status == BH_E_UNSUPPORTED && i % 4) continue; /* not on this device */
+        CHECK_REFUSED(status, BH_E_NO_MEMORY);
+    }
     CHECK_EQ(x.id, 5);
     CHECK_REFUSED(bh_host_alloc(r.device, 0, &host), BH_E_INVALID);
     CHECK_REFUSED_ANY(bh_host_alloc(r.device, UINT64_MAX, &host));
@@ -228,20 +238,111 @@ TEST(structs_of_wrong_size_are_refused) {
         CHECK_REFUSED(bh_device_open(&options, &device), BH_E_INVALID);
         CHECK_REFUSED(bh_launch(kernel, BH_GRID(4, 4), BH_ARGS(BH_INOUT(x), 4u), &launch, NULL),
                       BH_E_INVALID);
-        if (sizes[i] == UINT32_MAX) /* a newer program's struct: what it has more is left alone */
-            continue;
+        if (sizes[i] == UINT32_MAX) continue;
         bh_device_info info = {.size = sizes[i]};
-        bh_device_status status = {.size = sizes[i]};
+        bh_device_limits limits = {.size = sizes[i]};
+        bh_health health = {.size = sizes[i]};
         bh_buffer_info buffer_info = {.size = sizes[i]};
         bh_kernel_info kernel_info = {.size = sizes[i]};
+        bh_ticket_info ticket_info = {.size = sizes[i]};
+        CHECK_REFUSED(bh_ticket_get_info((bh_ticket){0, 0}, &ticket_info), BH_E_INVALID);
         bh_param_info param = {.size = sizes[i]};
         CHECK_REFUSED(bh_device_get_info(r.device, &info), BH_E_INVALID);
-        CHECK_REFUSED(bh_device_get_status(r.device, &status), BH_E_INVALID);
+        CHECK_REFUSED(bh_device_get_limits(r.device, &limits), BH_E_INVALID);
+        CHECK_REFUSED(bh_device_get_health(r.device, &health), BH_E_INVALID);
         CHECK_REFUSED(bh_buffer_get_info(x, &buffer_info), BH_E_INVALID);
         CHECK_REFUSED(bh_kernel_get_info(kernel, &kernel_info), BH_E_INVALID);
         CHECK_REFUSED(bh_kernel_get_param(kernel, 0, &param), BH_E_INVALID);
     }
     CHECK(words_are(x, 4, 0));
+    finish(&r);
+}
+
+/* Structs of a program that was built with a newer header. */
+#define NEWER(type, name)                                                                          \
+    struct {                                                                                       \
+        type known;                                                                                \
+        uint8_t more[40];                                                                          \
+    } name = {.known = {.size = sizeof name}}
+
+static bool all_zero(const uint8_t *bytes, size_t count) {
+    while (count && !bytes[count - 1]) count--;
+    return count == 0;
+}
+
+static void ignore_event(void *context, const bh_event *event) {
+    (void)context;
+    (void)event;
+}
+
+TEST(options_that_only_a_newer_version_has_are_refused_unless_zero) {
+    rig r = rig_open(0);
+    bh_kernel kernel = rig_kernel(&r, "add_one");
+    bh_buffer x = words_filled(r.device, 4, 0), made;
+    bh_lane lane;
+    bh_sequence sequence;
+    bh_host_pool pool;
+    NEWER(bh_launch_options, launch);
+    NEWER(bh_submit_options, submit);
+    NEWER(bh_buffer_options, buffer);
+    NEWER(bh_lane_options, opened);
+    NEWER(bh_sequence_options, recorded);
+    NEWER(bh_host_pool_options, pooled);
+    struct {
+        bh_transfer known;
+        uint8_t more[40];
+    } fill = {.known = bh_transfer_fill(x, 0, 16, "", 1)};
+    fill.known.request.size = sizeof fill;
+    uint8_t *const more[] = {launch.more,   submit.more, buffer.more, opened.more,
+                             recorded.more, pooled.more, fill.more};
+    for (int set = 0; set < 2; set++) {
+        bh_status status = set ? BH_E_UNSUPPORTED : BH_OK;
+        for (size_t i = 0; set && i < sizeof more / sizeof *more; i++) more[i][39 - i] = 1;
+        CHECK_EQ(bh_launch(kernel, BH_GRID(4, 4), BH_ARGS(BH_INOUT(x), 4u), &launch.known, NULL),
+                 status);
+        CHECK_EQ(bh_buffer_alloc(r.device, BH_U32, 4, &buffer.known, &made), status);
+        CHECK_EQ(bh_lane_open(r.device, &opened.known, &lane), status);
+        CHECK_EQ(bh_sequence_begin(r.device, &recorded.known, &sequence), status);
+        CHECK_EQ(bh_host_pool_open(r.device, &pooled.known, &pool), status);
+        CHECK_EQ(bh_submit(&fill.known.request, NULL, NULL), status);
+        fill.more[33] = 0;
+        CHECK_EQ(bh_submit(&fill.known.request, &submit.known, NULL), status);
+    }
+    bh_error error;
+    CHECK_EQ(bh_last_error(&error), BH_E_UNSUPPORTED);
+    NEWER(bh_device_options, device);
+    NEWER(bh_watch_options, watched);
+    NEWER(bh_dispatch_options, dispatched);
+    NEWER(bh_compile_options, compiled);
+    device.more[0] = watched.more[0] = dispatched.more[0] = compiled.more[0] = 1;
+    bh_device second;
+    bh_watch watch;
+    bh_binary binary;
+    CHECK_REFUSED(bh_device_open(&device.known, &second), BH_E_UNSUPPORTED);
+    CHECK_REFUSED(bh_watch_open(r.device, &watched.known, ignore_event, NULL, &watch),
+                  BH_E_UNSUPPORTED);
+    CHECK_REFUSED(bh_dispatch(kernel, BH_GRID(4, 4), BH_NO_ARGS, &dispatched.known),
+                  BH_E_UNSUPPORTED);
+    CHECK_REFUSED(bh_compile("", &compiled.known, &binary), BH_E_UNSUPPORTED);
+    char expected[64];
+    snprintf(expected, sizeof expected, "byte %zu is set", sizeof(bh_submit_options) + 38);
+    CHECK(strstr(error.message, expected) != NULL);
+    finish(&r);
+}
+
+TEST(fields_that_only_a_newer_version_has_come_back_zero) {
+    rig r = rig_open(0);
+    bh_buffer x = words_filled(r.device, 4, 0);
+    NEWER(bh_health, health);
+    NEWER(bh_buffer_info, info);
+    memset(health.more, 0xff, sizeof health.more);
+    memset(info.more, 0xff, sizeof info.more);
+    CHECK_OK(bh_device_get_health(r.device, &health.known));
+    CHECK_OK(bh_buffer_get_info(x, &info.known));
+    CHECK_EQ(health.known.size, sizeof health);
+    CHECK_EQ(info.known.size, sizeof info);
+    CHECK(all_zero(health.more, sizeof health.more));
+    CHECK(all_zero(info.more, sizeof info.more));
     finish(&r);
 }
 
@@ -252,9 +353,14 @@ TEST(flags_that_are_none_are_refused) {
         bh_device device = {0};
         bh_device_options options = device_options(1u << bit);
         if (bit >= 5) CHECK_REFUSED(bh_device_open(&options, &device), BH_E_INVALID);
+        bh_lane_options lane_options = BH_INIT(lane_options);
+        bh_lane lane = {5};
+        lane_options.flags = 1u << bit;
+        if (bit >= 1) CHECK_REFUSED(bh_lane_open(r.device, &lane_options, &lane), BH_E_INVALID);
+        CHECK(bit == 0 || lane.id == 5);
         bh_launch_options launch = BH_INIT(launch);
         launch.flags = 1u << bit;
-        if ((bit >= 3 && bit < 8) || bit >= 12)
+        if ((bit >= 4 && bit < 8) || bit >= 12)
             CHECK_REFUSED(bh_launch(rig_kernel(&r, "add_one"), BH_GRID(4, 4),
                                     BH_ARGS(BH_INOUT(x), 4u), &launch, NULL),
                           BH_E_INVALID);

@@ -34,7 +34,8 @@ enum kind { DEVICE, LANE, MODULE, KERNEL, BUFFER, KINDS };
 #define B ((bh_buffer){id})
 
 static bh_device_info device_info = BH_INIT(device_info);
-static bh_device_status device_status = BH_INIT(device_status);
+static bh_device_limits device_limits = BH_INIT(device_limits);
+static bh_health device_health = BH_INIT(device_health);
 static bh_buffer_info buffer_info = BH_INIT(buffer_info);
 static bh_kernel_info kernel_info = BH_INIT(kernel_info);
 static bh_param_info param_info = BH_INIT(param_info);
@@ -66,7 +67,8 @@ static bh_status launch_also(uint64_t id) {
 
 CALL(device_close, bh_device_close(D))
 CALL(device_query, bh_device_get_info(D, &device_info))
-CALL(device_get_status, bh_device_get_status(D, &device_status))
+CALL(device_get_limits, bh_device_get_limits(D, &device_limits))
+CALL(device_get_health, bh_device_get_health(D, &device_health))
 CALL(device_sync, bh_device_sync(D, 0))
 CALL(device_wait_standby, bh_device_wait_standby(D, 0))
 CALL(device_eventfd, bh_device_eventfd(D, &out_fd))
@@ -136,7 +138,8 @@ static const struct probe {
     { kind, true, #name, call_##name }
     PROBE(DEVICE, device_close),
     PROBE(DEVICE, device_query),
-    PROBE(DEVICE, device_get_status),
+    PROBE(DEVICE, device_get_limits),
+    PROBE(DEVICE, device_get_health),
     PROBE(DEVICE, device_sync),
     PROBE(DEVICE, device_wait_standby),
     PROBE(DEVICE, device_eventfd),

@@ -21,12 +21,14 @@ typedef struct odd {
     bh_device device;
     bh_module module;
     bh_device_info info;
+    bh_device_limits limits;
 } odd;
 
 static odd odd_open(void) {
     odd o = {.device = open_device(), .info = BH_INIT(o.info)};
     o.module = load_module(o.device, ptx_odd);
     REQUIRE_OK(bh_device_get_info(o.device, &o.info));
+    o.limits = limits_of(o.device);
     return o;
 }
 
@@ -81,8 +83,8 @@ TEST(every_axis_has_its_limit) {
     bh_kernel kernel = get_kernel(o.module, "nothing");
     for (int axis = 0; axis < 3; axis++) {
         uint32_t dims[3] = {1, 1, 1};
-        if (o.info.max_grid[axis] < UINT32_MAX) {
-            dims[axis] = o.info.max_grid[axis] + 1;
+        if (o.limits.max_grid[axis] < UINT32_MAX) {
+            dims[axis] = o.limits.max_grid[axis] + 1;
             REFUSED(bh_launch(kernel, BH_SHAPE(dims[0], dims[1], dims[2], 1, 1, 1), BH_NO_ARGS,
                               NULL, NULL),
                     BH_E_LAUNCH, BH_REASON_GRID_AXIS);
@@ -91,17 +93,17 @@ TEST(every_axis_has_its_limit) {
                               NULL, NULL),
                     BH_E_LAUNCH, BH_REASON_GRID_AXIS);
         }
-        dims[axis] = o.info.max_block[axis] + 1;
+        dims[axis] = o.limits.max_block[axis] + 1;
         REFUSED(
             bh_launch(kernel, BH_SHAPE(1, 1, 1, dims[0], dims[1], dims[2]), BH_NO_ARGS, NULL, NULL),
             BH_E_LAUNCH, BH_REASON_BLOCK_AXIS);
         bh_preflight p = preflight(kernel, BH_SHAPE(1, 1, 1, dims[0], dims[1], dims[2]), NULL);
-        CHECK_EQ(p.requested, o.info.max_block[axis] + 1);
-        CHECK_EQ(p.limit, o.info.max_block[axis]);
-        dims[axis] = o.info.max_block[axis];
+        CHECK_EQ(p.requested, o.limits.max_block[axis] + 1);
+        CHECK_EQ(p.limit, o.limits.max_block[axis]);
+        dims[axis] = o.limits.max_block[axis];
         CHECK_OK(run_now(kernel, BH_SHAPE(1, 1, 1, dims[0], dims[1], dims[2]), BH_NO_ARGS));
     }
-    CHECK_OK(run_now(kernel, BH_SHAPE(1, o.info.max_grid[1], 1, 1, 1, 1), BH_NO_ARGS));
+    CHECK_OK(run_now(kernel, BH_SHAPE(1, o.limits.max_grid[1], 1, 1, 1, 1), BH_NO_ARGS));
     CHECK_OK(bh_device_close(o.device));
 }
 
@@ -158,16 +160,16 @@ TEST(static_and_dynamic_shared_memory_count_together) {
     bh_shape shape = BH_SHAPE(1, 1, 1, 1, 1, 1);
     bh_preflight p = preflight(kernel, shape, NULL);
     CHECK_EQ(p.static_shared, 1024);
-    CHECK_EQ(p.max_dynamic_shared, o.info.shared_per_block_max - 1024);
+    CHECK_EQ(p.max_dynamic_shared, o.limits.shared_per_block_max - 1024);
     /* Above what is there without opting in: that is done for the caller. */
-    CHECK_GT(p.max_dynamic_shared, o.info.shared_per_block);
+    CHECK_GT(p.max_dynamic_shared, o.limits.shared_per_block);
     shape.shared_bytes = p.max_dynamic_shared;
     CHECK_OK(run_now(kernel, shape, BH_NO_ARGS));
     shape.shared_bytes++;
     REFUSED(bh_launch(kernel, shape, BH_NO_ARGS, NULL, NULL), BH_E_LAUNCH, BH_REASON_SHARED_MEMORY);
     p = preflight(kernel, shape, NULL);
-    CHECK_EQ(p.requested, o.info.shared_per_block_max + 1);
-    CHECK_EQ(p.limit, o.info.shared_per_block_max);
+    CHECK_EQ(p.requested, o.limits.shared_per_block_max + 1);
+    CHECK_EQ(p.limit, o.limits.shared_per_block_max);
     shape.shared_bytes = UINT32_MAX;
     REFUSED(bh_launch(kernel, shape, BH_NO_ARGS, NULL, NULL), BH_E_LAUNCH, BH_REASON_SHARED_MEMORY);
     CHECK_OK(bh_device_close(o.device));
@@ -184,7 +186,7 @@ TEST(clusters_run_or_are_refused_clearly) {
     shape.cluster = (bh_dim){1, 1, 1};
     CHECK_OK(run_now(kernel, shape, BH_NO_ARGS));
     shape.cluster = (bh_dim){2, 2, 1};
-    if (!o.info.cluster_launch) {
+    if (!o.limits.cluster_launch) {
         REFUSED(bh_launch(kernel, shape, BH_NO_ARGS, NULL, NULL), BH_E_UNSUPPORTED,
                 BH_REASON_CLUSTER_UNSUPPORTED);
         CHECK_EQ(preflight(kernel, shape, NULL).max_cluster, 0);
@@ -212,8 +214,8 @@ TEST(attributes_are_taken_or_refused_clearly) {
     REFUSED(bh_launch(kernel, shape, BH_NO_ARGS, &options, NULL), BH_E_INVALID,
             BH_REASON_ATTRIBUTE);
     options.flags = BH_LAUNCH_PRIORITY;
-    options.priority = o.info.priority_highest;
-    if (o.info.priority_highest == o.info.priority_lowest) {
+    options.priority = o.limits.priority_highest;
+    if (o.limits.priority_highest == o.limits.priority_lowest) {
         REFUSED(bh_launch(kernel, shape, BH_NO_ARGS, &options, NULL), BH_E_UNSUPPORTED,
                 BH_REASON_ATTRIBUTE);
     } else {
@@ -228,7 +230,7 @@ TEST(attributes_are_taken_or_refused_clearly) {
             BH_REASON_ATTRIBUTE);
     for (uint32_t policy = BH_CLUSTER_SPREAD; policy <= BH_CLUSTER_BALANCE; policy++) {
         options.cluster_policy = policy;
-        if (o.info.cluster_launch)
+        if (o.limits.cluster_launch)
             CHECK_OK(run_with(kernel, shape, BH_NO_ARGS, &options));
         else
             REFUSED(bh_launch(kernel, shape, BH_NO_ARGS, &options, NULL), BH_E_UNSUPPORTED,
@@ -236,7 +238,7 @@ TEST(attributes_are_taken_or_refused_clearly) {
     }
     options = (bh_launch_options)BH_INIT(options);
     options.flags = BH_LAUNCH_PROGRAMMATIC;
-    if (o.info.cluster_launch) {
+    if (o.limits.cluster_launch) {
         for (int i = 0; i < 100; i++)
             CHECK_OK(bh_launch(kernel, shape, BH_NO_ARGS, &options, NULL));
         CHECK_OK(bh_device_sync(o.device, LONG_NS));
@@ -532,29 +534,30 @@ TEST(names_are_escaped) {
         CHECK(bh_reason_name(reason)[0] >= 'a');
 }
 
-/* What bh_device_info says a multiprocessor has is an upper bound of what preflight finds on one, and
- * small blocks reach it on the CPU device. */
+/* What bh_device_limits says a multiprocessor has is an upper bound of what preflight finds on one,
+ * and small blocks reach it on the CPU device. */
 TEST(preflight_stays_within_what_the_device_says_of_a_multiprocessor) {
     odd o = odd_open();
     const bh_device_info *info = &o.info;
+    const bh_device_limits *limits = &o.limits;
     static const char *const names[] = {"nothing", "holding", "bounded"};
     for (int k = 0; k < 3; k++) {
         for (uint32_t threads = 1; threads <= info->max_threads_per_block; threads *= 2) {
-            for (uint32_t shared = 0; shared <= info->shared_per_block_max; shared += 12288) {
+            for (uint32_t shared = 0; shared <= limits->shared_per_block_max; shared += 12288) {
                 bh_shape shape = {{1, 1, 1}, {threads, 1, 1}, {0, 0, 0}, shared};
                 bh_preflight p = preflight(get_kernel(o.module, names[k]), shape, NULL);
                 if (p.status != BH_OK) continue;
                 uint64_t blocks = p.blocks_per_multiprocessor;
-                CHECK(blocks <= info->max_blocks_per_multiprocessor);
-                CHECK(blocks * threads <= info->max_threads_per_multiprocessor);
-                CHECK(blocks * (p.static_shared + shared) <= info->shared_per_multiprocessor);
+                CHECK(blocks <= limits->max_blocks_per_multiprocessor);
+                CHECK(blocks * threads <= limits->max_threads_per_multiprocessor);
+                CHECK(blocks * (p.static_shared + shared) <= limits->shared_per_multiprocessor);
                 CHECK(p.resident_blocks <=
-                      (uint64_t)info->max_blocks_per_multiprocessor * info->multiprocessors);
+                      (uint64_t)limits->max_blocks_per_multiprocessor * info->multiprocessors);
             }
         }
     }
     bh_preflight small = preflight(get_kernel(o.module, "nothing"), BH_GRID(1, 32), NULL);
     if (is_cpu(o.device))
-        CHECK_EQ(small.blocks_per_multiprocessor, info->max_blocks_per_multiprocessor);
+        CHECK_EQ(small.blocks_per_multiprocessor, limits->max_blocks_per_multiprocessor);
     CHECK_OK(bh_device_close(o.device));
 }

@@ -71,7 +71,7 @@ TEST(buffers_of_many_sizes_are_aligned_and_apart) {
         CHECK_EQ(last, i + 1);
         CHECK_OK(bh_buffer_release(buffers[i]));
     }
-    CHECK_EQ(status_of(device).bytes_allocated, 0);
+    CHECK_EQ(memory_of(device).bytes_buffers, 0);
     CHECK_OK(bh_device_close(device));
 }
 
@@ -243,7 +243,7 @@ TEST(memory_stays_while_a_view_lives) {
     CHECK(words_count(view, 1000, 1009));
     CHECK_OK(bh_buffer_release(view));
     CHECK_REFUSED(bh_buffer_release(view), BH_E_INVALID);
-    CHECK_EQ(status_of(device).bytes_allocated, 0);
+    CHECK_EQ(memory_of(device).bytes_buffers, 0);
     CHECK_OK(bh_device_close(device));
 }
 
@@ -353,7 +353,7 @@ TEST(out_of_memory_leaves_everything_running) {
     CHECK(count >= 4 && count <= 16);
     bh_buffer more = {77};
     CHECK_REFUSED(bh_buffer_alloc(r.device, BH_U8, UINT64_C(1) << 30, NULL, &more), BH_E_NO_MEMORY);
-    CHECK_LE(status_of(r.device).bytes_reserved, 64u << 20);
+    CHECK_LE(memory_of(r.device).bytes_reserved, 64u << 20);
     CHECK(words_count(kept, 1000, 7));
     REQUIRE(count > 0);
     for (int i = 0; i < count; i++) CHECK_OK(bh_buffer_release(buffers[i]));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Modules that come and go: each is loaded, launched from and unloaded, and what every launch wrote is
- * what its own code computes, not that of a module before it. BULKHEAD_TEST_ROUNDS: so many of each. */
+/* Modules that come and go: each is loaded, launched from and unloaded, and what every launch wrote
+ * is what its own code computes, not that of a module before it. BULKHEAD_TEST_ROUNDS: so many of
+ * each. */
 #include "../support/support.h"
 
 enum {
@@ -22,8 +23,8 @@ static uint32_t compute(const code *c, uint32_t k, uint32_t value) {
     return value;
 }
 
-/* Kernels k0 ... of lengths and constants of their own: k(inout u32 p, u32 at, u32 value) has p[at + i]
- * = compute(value + i) in each thread i. */
+/* Kernels k0 ... of lengths and constants of their own: k(inout u32 p, u32 at, u32 value) has p[at
+ * + i] = compute(value + i) in each thread i. */
 static void make_code(code *c, rng *random, char *text) {
     size_t used =
         (size_t)snprintf(text, TEXT_BYTES, ".version 7.0\n.target sm_70\n.address_size 64\n");
@@ -103,7 +104,7 @@ TEST_TIMEOUT(modules_that_live_for_a_launch_or_two, 60) {
         REQUIRE_OK(bh_module_release(p->module));
     }
     free(p);
-    CHECK_EQ(status_of(device).losses, 0);
+    CHECK_EQ(health_of(device).losses, 0);
     CHECK_OK(bh_device_close(device));
 }
 
@@ -150,7 +151,7 @@ TEST_TIMEOUT(modules_that_live_for_a_backlog, 60) {
     churn(&r, stays, 3, rounds_of(60), true);
     free(stays);
     if (!is_cpu(r.device)) CHECK_GT(lanes_of(r.device).trains, 0);
-    CHECK_EQ(status_of(r.device).losses, 0);
+    CHECK_EQ(health_of(r.device).losses, 0);
     CHECK_OK(bh_device_close(r.device));
 }
 
@@ -161,8 +162,8 @@ typedef struct several {
 
 static void churn_thread(void *context, unsigned index) {
     several *s = context;
-    /* A GPU's driver waits for all kernels before it unloads a module, and other threads with it: none of
-     * them may wait for the program. */
+    /* A GPU's driver waits for all kernels before it unloads a module, and other threads with it:
+     * none of them may wait for the program. */
     churn(&s->r, &s->stays, 10 + index, rounds_of(60) / 4 + 1, is_cpu(s->r.device));
 }
 
@@ -172,7 +173,7 @@ TEST_TIMEOUT(modules_of_several_lanes_come_and_go_at_once, 60) {
     s->r = rig_open(0);
     passing_load(&s->stays, s->r.device, &random);
     run_threads(4, churn_thread, s);
-    CHECK_EQ(status_of(s->r.device).losses, 0);
+    CHECK_EQ(health_of(s->r.device).losses, 0);
     CHECK_OK(bh_device_close(s->r.device));
     free(s);
 }

@@ -256,8 +256,4 @@ TEST(wrong_arguments_are_refused) {
     CHECK_OK(bh_device_close(r.device));
     counters.size = sizeof counters;
     CHECK_REFUSED(bh_device_get_counters(r.device, &counters), BH_E_INVALID);
-    CHECK_EQ(bh_histogram_limit(0), 256);
-    CHECK_EQ(bh_histogram_limit(26), (uint64_t)256 << 26);
-    CHECK_EQ(bh_histogram_limit(27), UINT64_MAX);
-    CHECK_EQ(bh_histogram_limit(1000), UINT64_MAX);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many threads ask for memory at once: limits hold, nobody is refused what there is, nobody waits for what
- * he need not. */
+/* Many threads ask for memory at once: limits hold, nobody is refused what there is, nobody waits
+ * for what he need not. */
 #include "../support/support.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -37,7 +37,7 @@ static void check_limit(uint64_t limit, uint64_t bytes, int most_refused) {
         bh_memory_info info = BH_INIT(info);
         CHECK_OK(bh_memory_get_info(self.r.device, &info));
         CHECK(info.bytes_reserved <= limit);
-        CHECK(info.high_reserved <= limit);
+        CHECK(info.peak_reserved <= limit);
         CHECK_EQ(atomic_load(&self.refused), most_refused);
         CHECK_OK(bh_device_close(self.r.device));
         pthread_barrier_destroy(&self.start);

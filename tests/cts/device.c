@@ -10,10 +10,10 @@ TEST(opens_and_closes_many_times_without_a_trace) {
     unsigned before = open_descriptors();
     for (int i = 0; i < 10; i++) {
         device = open_device();
-        bh_device_status status = status_of(device);
+        bh_health health = health_of(device);
         CHECK_OK(bh_device_close(device));
-        CHECK(wait_process_gone(status.worker_pid, 5000));
-        if (status.standby_pid != 0) CHECK(wait_process_gone(status.standby_pid, 5000));
+        CHECK(wait_process_gone(health.worker_pid, 5000));
+        if (health.standby_pids[0] != 0) CHECK(wait_process_gone(health.standby_pids[0], 5000));
     }
     CHECK_EQ(open_descriptors(), before);
 }
@@ -21,9 +21,9 @@ TEST(opens_and_closes_many_times_without_a_trace) {
 TEST(closing_ends_a_standby_that_is_still_booting) {
     for (int i = 0; i < 5; i++) {
         bh_device device = open_device();
-        bh_device_status status = status_of(device);
+        bh_health health = health_of(device);
         CHECK_OK(bh_device_close(device));
-        if (status.standby_pid != 0) CHECK(wait_process_gone(status.standby_pid, 5000));
+        if (health.standby_pids[0] != 0) CHECK(wait_process_gone(health.standby_pids[0], 5000));
     }
 }
 
@@ -60,7 +60,7 @@ TEST(two_devices_do_not_meet) {
     CHECK_OK(run_now(rig_kernel(&b, "add_one"), BH_GRID(1000, 64), BH_ARGS(BH_INOUT(y), 1000u)));
     CHECK(words_count(x, 1000, 2));
     CHECK(words_count(y, 1000, 3));
-    CHECK_NE(status_of(a.device).worker_pid, status_of(b.device).worker_pid);
+    CHECK_NE(health_of(a.device).worker_pid, health_of(b.device).worker_pid);
     CHECK_OK(bh_device_close(a.device));
     CHECK_REFUSED(bh_buffer_release(x), BH_E_INVALID);
     CHECK(words_count(y, 1000, 3));
@@ -165,14 +165,16 @@ TEST(query_gives_limits_one_can_use) {
     CHECK_GE(info.multiprocessors, 1);
     CHECK_EQ(info.warp_size, 32);
     CHECK_GE(info.max_threads_per_block, 1024);
+    bh_device_limits limits = limits_of(device);
+    CHECK_EQ(limits.size, sizeof limits);
     for (int i = 0; i < 3; i++) {
-        CHECK_GE(info.max_block[i], 64);
-        CHECK_GE(info.max_grid[i], 65535);
+        CHECK_GE(limits.max_block[i], 64);
+        CHECK_GE(limits.max_grid[i], 65535);
     }
-    CHECK_GE(info.shared_per_block, 48 * 1024);
-    CHECK_GE(info.shared_per_block_max, info.shared_per_block);
-    CHECK_GE(info.max_lanes, 8);
-    CHECK_GE(info.max_param_bytes, 4096);
+    CHECK_GE(limits.shared_per_block, 48 * 1024);
+    CHECK_GE(limits.shared_per_block_max, limits.shared_per_block);
+    CHECK_GE(limits.max_lanes, 8);
+    CHECK_GE(limits.max_param_bytes, 4096);
     CHECK_OK(bh_device_close(device));
 }
 
@@ -180,28 +182,29 @@ TEST(query_tells_of_the_hardware) {
     bh_device device = open_device();
     bh_device_info info = BH_INIT(info);
     REQUIRE_OK(bh_device_get_info(device, &info));
-    CHECK_GE(info.max_threads_per_multiprocessor, info.max_threads_per_block);
-    CHECK_GE(info.max_blocks_per_multiprocessor, 1);
-    CHECK_GE(info.shared_per_multiprocessor, info.shared_per_block_max);
-    CHECK_GE(info.registers_per_multiprocessor, info.registers_per_block);
-    CHECK_LE(info.priority_lowest, 0);
-    CHECK_GE(info.priority_highest, 0);
-    CHECK_LE(info.compute_mode, BH_COMPUTE_EXCLUSIVE);
+    bh_device_limits limits = limits_of(device);
+    CHECK_GE(limits.max_threads_per_multiprocessor, info.max_threads_per_block);
+    CHECK_GE(limits.max_blocks_per_multiprocessor, 1);
+    CHECK_GE(limits.shared_per_multiprocessor, limits.shared_per_block_max);
+    CHECK_GE(limits.registers_per_multiprocessor, limits.registers_per_block);
+    CHECK_LE(limits.priority_lowest, 0);
+    CHECK_GE(limits.priority_highest, 0);
+    CHECK_LE(limits.compute_mode, BH_COMPUTE_EXCLUSIVE);
     if (strcmp(info.kind, "cuda") == 0) {
-        CHECK(strncmp(info.uuid, info.mig ? "MIG-" : "GPU-", 4) == 0);
+        CHECK(strncmp(info.uuid, limits.mig ? "MIG-" : "GPU-", 4) == 0);
         CHECK_EQ(strlen(info.uuid), 40);
         CHECK(strlen(info.pci) >= 12 && strchr(info.pci, ':') != NULL);
         CHECK_GE(info.driver_version, 12000);
-        CHECK_GT(info.clock_khz, 100000);
-        CHECK_GT(info.memory_bus_bits, 0);
-        CHECK_GT(info.l2_bytes, 0);
-        CHECK_GE(info.async_engines, 1);
-        CHECK_LT(info.priority_lowest, info.priority_highest);
+        CHECK_GT(limits.clock_khz, 100000);
+        CHECK_GT(limits.memory_bus_bits, 0);
+        CHECK_GT(limits.l2_bytes, 0);
+        CHECK_GE(limits.async_engines, 1);
+        CHECK_LT(limits.priority_lowest, limits.priority_highest);
     } else {
         CHECK_STR_EQ(info.uuid, "");
-        CHECK_EQ(info.priority_lowest, info.priority_highest);
+        CHECK_EQ(limits.priority_lowest, limits.priority_highest);
     }
-    CHECK_EQ(info.no_standby[0] != '\0', info.mps || info.compute_mode != BH_COMPUTE_DEFAULT);
+    CHECK_EQ(info.no_standby[0] != '\0', limits.mps || limits.compute_mode != BH_COMPUTE_DEFAULT);
     CHECK_OK(bh_device_close(device));
 }
 
@@ -213,46 +216,58 @@ TEST(query_fills_no_more_than_an_older_struct_has) {
     REQUIRE_OK(bh_device_get_info(device, &info));
     CHECK(info.kind[0] != 0x5a);
     CHECK_EQ(info.memory_total, UINT64_C(0x5a5a5a5a5a5a5a5a));
-    CHECK_EQ(info.max_param_bytes, 0x5a5a5a5a);
+    CHECK_EQ(info.driver_version, 0x5a5a5a5a);
+    bh_device_limits limits;
+    memset(&limits, 0x5a, sizeof limits);
+    limits.size = (uint32_t)offsetof(bh_device_limits, max_lanes);
+    REQUIRE_OK(bh_device_get_limits(device, &limits));
+    CHECK_GE(limits.max_grid[2], 65535);
+    CHECK_EQ(limits.max_lanes, 0x5a5a5a5a);
     CHECK_OK(bh_device_close(device));
 }
 
-TEST(status_tells_of_workers_lanes_and_memory) {
+TEST(health_tells_of_workers_and_lanes) {
     bh_device device = open_device();
-    bh_device_status status = status_of(device);
-    CHECK_EQ(status.state, BH_DEVICE_RUNNING);
-    CHECK_EQ(status.generation, 1);
-    CHECK_EQ(status.losses, 0);
-    CHECK(status.worker_pid > 0 && process_exists(status.worker_pid));
-    CHECK_NE(status.worker_pid, (int)getpid());
-    CHECK_EQ(status.buffers, 0);
-    CHECK_EQ(status.bytes_allocated, 0);
-    uint32_t lanes = status.lanes;
-
-    bh_lane lane = open_lane(device);
-    bh_buffer buffer = words_alloc(device, 1024);
-    status = status_of(device);
-    CHECK_EQ(status.lanes, lanes + 1);
-    CHECK_EQ(status.buffers, 1);
-    CHECK_EQ(status.bytes_allocated, 4096);
-    CHECK_GE(status.bytes_reserved, 4096);
-
+    bh_health health = health_of(device);
+    CHECK(is_running(device));
+    CHECK_EQ(health.generation, 1);
+    CHECK_EQ(health.losses, 0);
+    CHECK_EQ(health.losses_in_window, 0);
+    CHECK(health.worker_pid > 0 && process_exists(health.worker_pid));
+    CHECK_NE(health.worker_pid, (int)getpid());
+    CHECK_EQ(health.lanes, 1);
+    bh_lane lane = open_lane(device), other = open_lane(device);
+    CHECK_EQ(health_of(device).lanes, 3);
     CHECK_OK(bh_lane_release(lane));
+    CHECK_EQ(health_of(device).lanes, 2);
+    CHECK_REFUSED(bh_lane_release(lane), BH_E_INVALID);
+    CHECK_EQ(health_of(device).lanes, 2);
+    CHECK_OK(bh_lane_release(other));
+    CHECK_EQ(health_of(device).lanes, 1);
+    CHECK_OK(bh_device_close(device));
+}
+
+TEST(memory_tells_of_buffers) {
+    bh_device device = open_device();
+    CHECK_EQ(memory_of(device).buffers, 0);
+    CHECK_EQ(memory_of(device).bytes_buffers, 0);
+    bh_buffer buffer = words_alloc(device, 1024);
+    CHECK_EQ(memory_of(device).buffers, 1);
+    CHECK_EQ(memory_of(device).bytes_buffers, 4096);
+    CHECK_GE(memory_of(device).bytes_reserved, 4096);
     CHECK_OK(bh_buffer_release(buffer));
-    status = status_of(device);
-    CHECK_EQ(status.lanes, lanes);
-    CHECK_EQ(status.buffers, 0);
-    CHECK_EQ(status.bytes_allocated, 0);
+    CHECK_EQ(memory_of(device).buffers, 0);
+    CHECK_EQ(memory_of(device).bytes_buffers, 0);
     CHECK_OK(bh_device_close(device));
 }
 
 TEST(standby_comes_by_itself) {
     bh_device device = open_device();
     wait_standby(device);
-    bh_device_status status = status_of(device);
-    CHECK_EQ(status.standby_ready, 1);
-    CHECK(status.standby_pid > 0 && process_exists(status.standby_pid));
-    CHECK_NE(status.standby_pid, status.worker_pid);
+    bh_health health = health_of(device);
+    CHECK_EQ(health.standbys_ready, 1);
+    CHECK(health.standby_pids[0] > 0 && process_exists(health.standby_pids[0]));
+    CHECK_NE(health.standby_pids[0], health.worker_pid);
     CHECK_OK(bh_device_wait_standby(device, 0));
     CHECK_OK(bh_device_close(device));
 }
@@ -261,9 +276,9 @@ TEST(a_device_without_standby_says_so) {
     bh_device_options options = device_options(BH_DEVICE_NO_STANDBY);
     bh_device device = open_device_with(&options);
     CHECK_REFUSED(bh_device_wait_standby(device, LONG_NS), BH_E_UNSUPPORTED);
-    bh_device_status status = status_of(device);
-    CHECK_EQ(status.standby_pid, 0);
-    CHECK_EQ(status.standby_ready, 0);
+    bh_health health = health_of(device);
+    CHECK_EQ(health.standby_pids[0], 0);
+    CHECK_EQ(health.standbys_ready, 0);
     CHECK_OK(bh_device_close(device));
 }
 
@@ -309,7 +324,7 @@ TEST(close_cancels_what_does_not_finish_in_time) {
     gate g = gate_close(&r, lane, 0);
     bh_ticket behind =
         submit(rig_kernel(&r, "store_word"), BH_GRID(1, 1), BH_ARGS(BH_OUT(out), 1u), &there);
-    pid_t worker = status_of(r.device).worker_pid;
+    pid_t worker = health_of(r.device).worker_pid;
     uint64_t begun = now_ns();
     CHECK_OK(bh_device_close(r.device));
     CHECK_LT(now_ns() - begun, 5000 * MS * test_time_scale());

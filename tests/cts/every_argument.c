@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every call, with all arguments good but one: a handle that is zero, made up, closed or of another kind, a
- * pointer that is NULL. The call is refused with a reason, writes nothing through its other pointers, and
- * does no harm. */
+/* Every call, with all arguments good but one: a handle that is zero, made up, closed or of another
+ * kind, a pointer that is NULL. The call is refused with a reason, writes nothing through its other
+ * pointers, and does no harm. */
 #include "../support/buffers.h"
+#include "../support/managed.h"
 #include "../support/support.h"
 #include "../support/transfers.h"
 
@@ -28,7 +29,7 @@ static struct {
     bh_transfer rows;
     int fds[BH_SHARE_FDS];
     bh_share_token token;
-    bh_dispatch_arg dispatch[2];
+    bh_arg dispatch[2];
     bh_change change;
 } good;
 
@@ -70,7 +71,7 @@ static struct {
     bh_error error;
     bh_share_token token;
     bh_device_info device_info;
-    bh_device_status device_status;
+    bh_health device_health;
     bh_buffer_info buffer_info;
     bh_memory_info memory_info;
     bh_memory_entry entry;
@@ -79,6 +80,8 @@ static struct {
     bh_share_info share_info;
     bh_managed_info managed_info;
     bh_binary_info binary_info;
+    const void *image;
+    uint64_t image_bytes;
     bh_cache_info cache_info;
     bh_kernel_info kernel_info;
     bh_param_info param_info;
@@ -91,7 +94,7 @@ static void out_reset(void) {
     memset(&out, 0x5a, sizeof out);
 #define SIZED(field) out.field.size = sizeof out.field
     SIZED(device_info);
-    SIZED(device_status);
+    SIZED(device_health);
     SIZED(buffer_info);
     SIZED(memory_info);
     SIZED(pool_info);
@@ -135,7 +138,6 @@ static void *pointer(const void *sound) {
 }
 
 #define D       ((bh_device){handle(good.device.id, closed.device.id, false)})
-#define HERE    ((bh_device){handle(good.device.id, closed.device.id, true)})
 #define L       ((bh_lane){handle(good.lane.id, closed.lane.id, true)})
 #define LANE    ((bh_lane){handle(good.lane.id, closed.lane.id, false)})
 #define M       ((bh_module){handle(good.module.id, closed.module.id, false)})
@@ -195,7 +197,7 @@ static void told(void *context, const bh_event *event) {
     _(1, bh_device_close(D))                                                                       \
     _(2, bh_device_get_info(D, P(&out.device_info)))                                               \
     _(1, bh_device_list(NULL, 0, 0, P(&out.length)))                                               \
-    _(2, bh_device_get_status(D, P(&out.device_status)))                                           \
+    _(2, bh_device_get_health(D, P(&out.device_health)))                                           \
     _(1, bh_device_sync(D, LONG_NS))                                                               \
     _(1, bh_device_wait_standby(D, LONG_NS))                                                       \
     _(2, bh_device_eventfd(D, P(&out.fd)))                                                         \
@@ -253,9 +255,8 @@ static void told(void *context, const bh_event *event) {
     _(2, alloc_managed(D, BH_U32, 4, 0, P(&out.buffer), &out.pointer))                             \
     _(1, bh_managed_map(MANAGED, 0, 4, BH_MAP_READ, &out.pointer))                                 \
     _(1, bh_managed_unmap(P(good.managed_memory), 4))                                              \
-    _(3, bh_managed_prefetch(MANAGED, 0, 4, BH_TO_DEVICE, HERE, L, &out.ticket))                   \
-    _(2, bh_managed_advise(MANAGED, 0, 4, BH_ADVISE_PREFER_DEVICE, HERE))                          \
-    _(2, bh_managed_advice(MANAGED, 0, P(&out.count)))                                             \
+    _(2, prefetch_on(L, MANAGED, 0, 4, BH_TO_DEVICE, &out.ticket))                                 \
+    _(1, bh_managed_advise(MANAGED, 0, 4, BH_ADVISE_PREFER_DEVICE))                                \
     _(2, bh_managed_attach(MANAGED, BH_ATTACH_LANE, L))                                            \
     _(2, bh_managed_get_info(MANAGED, P(&out.managed_info)))                                       \
     _(3, bh_module_load(D, P(ptx_basic), strlen(ptx_basic), P(&out.module)))                       \
@@ -275,6 +276,7 @@ static void told(void *context, const bh_event *event) {
     _(3, bh_module_load_binary(D, X, P(&out.module)))                                              \
     _(2, bh_module_get_binary(M, P(&out.binary)))                                                  \
     _(2, bh_binary_get_info(X, P(&out.binary_info)))                                               \
+    _(3, bh_binary_get_image(X, BH_OUTPUT_PTX, P(&out.image), P(&out.image_bytes)))                \
     _(3, bh_binary_lowered(X, P("a<1>"), P(&out.text)))                                            \
     _(3, bh_kernel_get(M, P("bump"), P(&out.kernel)))                                              \
     _(3, bh_module_list_kernels(M, P(&out.kernel), 1, P(&out.length)))                             \
@@ -306,8 +308,8 @@ static void told(void *context, const bh_event *event) {
     _(1, bh_sequence_set(READY, 0, 0, bh_arg_value(&good.word, 4)))                                \
     _(1, bh_sequence_submit(READY, NULL, &out.ticket))                                             \
     _(1, bh_sequence_release(READY))                                                               \
-    _(2, bh_dispatch(K, SHAPE, P(good.dispatch), 2, NULL))                                         \
-    _(1, bh_dispatch_batch(P(out.bytes), 1, NULL))                                                 \
+    _(2, bh_dispatch(K, SHAPE, (bh_args){P(good.dispatch), 2}, NULL))                              \
+    _(1, bh_dispatch_batch(P(out.bytes), sizeof(bh_dispatch_item), 1, NULL))                       \
     _(1, bh_wait(T, LONG_NS))                                                                      \
     _(1, bh_wait_all(P(&good.ticket), 1, LONG_NS))                                                 \
     _(1, bh_wait(T, 0))                                                                            \
@@ -317,7 +319,7 @@ static void told(void *context, const bh_event *event) {
     _(1, bh_notify(T))                                                                             \
     _(3, bh_lane_get_counters(D, L, P(&out.lane_counts)))                                          \
     _(2, bh_device_get_counters(D, P(&out.counters)))                                              \
-    _(1, bh_prometheus(out.line, sizeof out.line, P(&out.length)))                                 \
+    _(1, bh_prometheus(NULL, 0, out.line, sizeof out.line, P(&out.length)))                        \
     _(2, bh_trace_start(D, P("/nowhere/trace")))                                                   \
     _(1, bh_trace_stop(D))
 
@@ -366,8 +368,8 @@ static void make_good(rig *r) {
     REQUIRE_OK(bh_prepare(good.kernel, SHAPE, args_with(good.buffer), NULL, &good.prepared));
     REQUIRE_OK(bh_submit_fill(good.lane, good.other, 0, 64, &(uint32_t){8}, 4, &good.ticket));
     static uint32_t words[4], count = 4;
-    good.dispatch[0] = (bh_dispatch_arg){BH_DISPATCH_INOUT, 0, sizeof words, words, words};
-    good.dispatch[1] = (bh_dispatch_arg){BH_DISPATCH_VALUE, 0, 4, &count, NULL};
+    good.dispatch[0] = BH_HOST_INOUT(words, sizeof words);
+    good.dispatch[1] = BH_VALUE(&count, 4);
     good.change = (bh_change){.index = 1, .arg = bh_arg_value(&count, 4)};
 }
 
@@ -395,7 +397,8 @@ static void make_closed(void) {
     REQUIRE_OK(bh_watch_release(closed.watch));
 }
 
-/* Where `out` differs from what it was, from 1 on. bh_ticket_error fills in its error in any case. */
+/* Where `out` differs from what it was, from 1 on. bh_ticket_error fills in its error in any
+ * case. */
 static size_t changed(void) {
     out.error = before.error;
     const uint8_t *now = (const uint8_t *)&out, *was = (const uint8_t *)&before;
@@ -433,7 +436,7 @@ TEST_TIMEOUT(one_bad_argument_is_refused_and_does_no_harm, 90) {
     CHECK_OK(bh_host_pool_give(good.pool, good.piece));
     CHECK_OK(bh_host_free(r.device, good.host));
     check_device_works(&r);
-    CHECK_EQ(status_of(r.device).losses, 0);
+    CHECK_EQ(health_of(r.device).losses, 0);
     CHECK_OK(bh_device_close(r.device));
     for (int i = 0; i < BH_SHARE_FDS; i++) close(good.fds[i]);
 }

@@ -150,7 +150,7 @@ static void run_history(uint64_t seed, uint32_t steps) {
         REQUIRE_OK(bh_buffer_release(w.slots[i].buffer));
         free(w.slots[i].model);
     }
-    CHECK_EQ(status_of(w.r.device).bytes_allocated, 0);
+    CHECK_EQ(memory_of(w.r.device).bytes_buffers, 0);
     CHECK_OK(bh_device_close(w.r.device));
 }
 

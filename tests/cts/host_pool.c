@@ -172,7 +172,7 @@ TEST(an_exhausted_pool_fails_or_waits) {
     CHECK(one.got == pieces[2]);
     CHECK_EQ(not_zero(one.got, 256 * KIB), 0);
     CHECK_EQ(info_of(pool).waits, 1);
-    CHECK_EQ(info_of(pool).high_taken, MIB);
+    CHECK_EQ(info_of(pool).peak_taken, MIB);
     /* Pieces of one size make way for another size once nobody uses them. */
     for (int i = 0; i < 4; i++) REQUIRE_OK(bh_host_pool_give(pool, pieces[i]));
     REQUIRE_OK(bh_host_pool_take(pool, MIB, 0, &more));

@@ -311,9 +311,7 @@ TEST(lanes_open_and_close_hundreds_of_times) {
 
 TEST(as_many_lanes_as_the_device_says_and_no_more) {
     rig r = rig_open(0);
-    bh_device_info info = BH_INIT(info);
-    REQUIRE_OK(bh_device_get_info(r.device, &info));
-    uint32_t free_lanes = info.max_lanes - status_of(r.device).lanes;
+    uint32_t free_lanes = limits_of(r.device).max_lanes - health_of(r.device).lanes;
     bh_lane lanes[256], extra = {0};
     if (free_lanes > 200) SKIP("%u lanes are too many to try", free_lanes);
     bh_buffer x = words_filled(r.device, 256, 0);
@@ -333,11 +331,10 @@ TEST(as_many_lanes_as_the_device_says_and_no_more) {
 
 TEST(lanes_of_every_priority_work) {
     rig r = rig_open(0);
-    bh_device_info info = BH_INIT(info);
-    REQUIRE_OK(bh_device_get_info(r.device, &info));
+    bh_device_limits limits = limits_of(r.device);
     bh_buffer x = words_filled(r.device, 64, 0);
     uint32_t count = 0;
-    for (int32_t p = info.priority_lowest - 1; p <= info.priority_highest + 1; p++, count++) {
+    for (int32_t p = limits.priority_lowest - 1; p <= limits.priority_highest + 1; p++, count++) {
         bh_lane_options options = BH_INIT(options);
         bh_lane lane;
         options.priority = p;

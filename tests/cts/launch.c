@@ -207,24 +207,25 @@ TEST(shapes_beyond_the_limits_are_refused) {
     bh_buffer out = words_filled(r.device, 12, 0);
     bh_kernel kernel = rig_kernel(&r, "geometry");
     REQUIRE_OK(bh_device_get_info(r.device, &info));
+    bh_device_limits limits = limits_of(r.device);
     bh_args args = BH_ARGS(BH_OUT(out));
     CHECK_REFUSED(bh_launch(kernel, BH_SHAPE(1, 1, 1, info.max_threads_per_block + 1, 1, 1), args,
                             NULL, NULL),
                   BH_E_LAUNCH);
     CHECK_REFUSED(bh_launch(kernel, BH_SHAPE(1, 1, 1, 32, 32, 2), args, NULL, NULL), BH_E_LAUNCH);
     CHECK_REFUSED(
-        bh_launch(kernel, BH_SHAPE(1, 1, 1, 1, 1, info.max_block[2] + 1), args, NULL, NULL),
+        bh_launch(kernel, BH_SHAPE(1, 1, 1, 1, 1, limits.max_block[2] + 1), args, NULL, NULL),
         BH_E_LAUNCH);
     CHECK_REFUSED(bh_launch(kernel, BH_SHAPE(1, 1, 1, UINT32_MAX, UINT32_MAX, 1), args, NULL, NULL),
                   BH_E_LAUNCH);
     CHECK_REFUSED(bh_launch(kernel, BH_SHAPE(1, 1, 1, 65536, 65536, 1), args, NULL, NULL),
                   BH_E_LAUNCH);
-    if (info.max_grid[1] != UINT32_MAX)
+    if (limits.max_grid[1] != UINT32_MAX)
         CHECK_REFUSED(
-            bh_launch(kernel, BH_SHAPE(1, info.max_grid[1] + 1, 1, 1, 1, 1), args, NULL, NULL),
+            bh_launch(kernel, BH_SHAPE(1, limits.max_grid[1] + 1, 1, 1, 1, 1), args, NULL, NULL),
             BH_E_LAUNCH);
     bh_shape shape = BH_SHAPE(1, 1, 1, 1, 1, 1);
-    shape.shared_bytes = info.shared_per_block_max + 1;
+    shape.shared_bytes = limits.shared_per_block_max + 1;
     CHECK_REFUSED(bh_launch(kernel, shape, args, NULL, NULL), BH_E_LAUNCH);
     shape.shared_bytes = UINT32_MAX;
     CHECK_REFUSED(bh_launch(kernel, shape, args, NULL, NULL), BH_E_LAUNCH);

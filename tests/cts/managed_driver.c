@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Managed buffers on the driver's own memory: launches, copies, views, prefetch, advice, and what
  * they refuse. */
+#include <signal.h>
+
 #include "../support/buffers.h"
 #include "../support/managed.h"
 #include "../support/transfers.h"
@@ -116,22 +118,22 @@ TEST(prefetches_go_both_ways_and_are_counted) {
     bh_lane lane = open_lane(r.device);
     bh_ticket ticket;
     write_up(m, WORDS, 0);
-    REQUIRE_OK(bh_managed_prefetch(m, 0, BYTES, BH_TO_DEVICE, r.device, lane, &ticket));
+    REQUIRE_OK(prefetch_on(lane, m, 0, BYTES, BH_TO_DEVICE, &ticket));
     REQUIRE_OK(bh_wait(ticket, LONG_NS));
     REQUIRE_OK(add_one(&r, m, WORDS));
-    REQUIRE_OK(bh_managed_prefetch(m, 0, BYTES, BH_TO_HOST, (bh_device){0}, lane, &ticket));
+    REQUIRE_OK(prefetch_on(lane, m, 0, BYTES, BH_TO_HOST, &ticket));
     REQUIRE_OK(bh_wait(ticket, LONG_NS));
     CHECK(words_count(m, WORDS, 1));
     REQUIRE_OK(bh_buffer_view(m, 0, 77, 1000, &view));
-    REQUIRE_OK(bh_managed_prefetch(view, 5, 7, BH_TO_DEVICE, r.device, (bh_lane){0}, NULL));
+    REQUIRE_OK(prefetch_on((bh_lane){0}, view, 5, 7, BH_TO_DEVICE, NULL));
     REQUIRE_OK(bh_device_sync(r.device, LONG_NS));
     /* In order with launches on other lanes, and over and over. */
     for (uint32_t i = 0; i < 50; i++) {
         bh_launch_options there = on_lane(lane, 0);
         bh_ticket added = submit(rig_kernel(&r, "add_one"), BH_GRID(WORDS, 128),
                                  BH_ARGS(BH_INOUT(m), (uint32_t)WORDS), &there);
-        REQUIRE_OK(bh_managed_prefetch(m, 0, BYTES, i % 2 ? BH_TO_DEVICE : BH_TO_HOST, r.device,
-                                       (bh_lane){0}, &ticket));
+        REQUIRE_OK(
+            prefetch_on((bh_lane){0}, m, 0, BYTES, i % 2 ? BH_TO_DEVICE : BH_TO_HOST, &ticket));
         if (i % 8 == 0) REQUIRE_OK(bh_wait(ticket, LONG_NS));
         if (i % 8 == 0) CHECK_OK(bh_wait(added, 0));
     }
@@ -139,42 +141,30 @@ TEST(prefetches_go_both_ways_and_are_counted) {
     bh_managed_info info = managed_info(m);
     CHECK_EQ(info.flags, BH_BUFFER_DRIVER);
     CHECK_EQ(info.prefetches, 53);
-    CHECK_EQ(info.bytes, BYTES);
-    CHECK(info.pointer == NULL);
     CHECK_EQ(info.bytes_to_device + info.bytes_to_host + info.moves_to_device + info.moves_to_host,
              0);
     CHECK_EQ(info.maps + info.lanes + info.tracking + info.attach, 0);
     CHECK_OK(bh_device_close(r.device));
 }
 
+/* What the worker is told: host/modes.c. */
 TEST(advice_of_all_kinds) {
     rig r = rig_open(0);
     bh_buffer m = managed_driven(r.device, WORDS), view;
-    static const struct {
-        uint32_t advise, bit, opposite;
-    } kinds[] = {
-        {BH_ADVISE_READ_MOSTLY, BH_ADVICE_READ_MOSTLY, BH_ADVISE_NOT_READ_MOSTLY},
-        {BH_ADVISE_PREFER_DEVICE, BH_ADVICE_PREFER_DEVICE, BH_ADVISE_PREFER_NONE},
-        {BH_ADVISE_PREFER_HOST, BH_ADVICE_PREFER_HOST, BH_ADVISE_PREFER_NONE},
-        {BH_ADVISE_ACCESSED_BY_DEVICE, BH_ADVICE_ACCESSED_BY_DEVICE,
-         BH_ADVISE_NOT_ACCESSED_BY_DEVICE},
-        {BH_ADVISE_ACCESSED_BY_HOST, BH_ADVICE_ACCESSED_BY_HOST, BH_ADVISE_NOT_ACCESSED_BY_HOST}};
+    static const uint32_t kinds[] = {BH_ADVISE_READ_MOSTLY,
+                                     BH_ADVISE_PREFER_DEVICE,
+                                     BH_ADVISE_PREFER_HOST,
+                                     BH_ADVISE_ACCESSED_BY_DEVICE,
+                                     BH_ADVISE_ACCESSED_BY_HOST,
+                                     BH_ADVISE_READ_MOSTLY | BH_ADVISE_PREFER_HOST |
+                                         BH_ADVISE_ACCESSED_BY_DEVICE};
     write_up(m, WORDS, 0);
     REQUIRE_OK(bh_buffer_view(m, 0, 65536, 65536, &view));
-    uint32_t bits;
-    for (uint32_t i = 0; i < 5; i++) {
-        REQUIRE_OK(bh_managed_advise(m, 0, BYTES, kinds[i].advise, r.device));
-        REQUIRE_OK(bh_managed_advice(m, BYTES - 1, &bits));
-        CHECK_EQ(bits, kinds[i].bit);
+    for (uint32_t i = 0; i < 6; i++) {
+        REQUIRE_OK(bh_managed_advise(m, 0, BYTES, kinds[i]));
         REQUIRE_OK(add_one(&r, m, WORDS));
-        REQUIRE_OK(bh_managed_advise(view, 0, 262144, kinds[i].opposite, (bh_device){0}));
-        REQUIRE_OK(bh_managed_advice(view, 0, &bits));
-        CHECK_EQ(bits, 0);
-        REQUIRE_OK(bh_managed_advice(m, 262143, &bits));
-        CHECK_EQ(bits, kinds[i].bit);
-        REQUIRE_OK(bh_managed_advise(m, 0, BYTES, kinds[i].opposite, r.device));
-        REQUIRE_OK(bh_managed_advice(m, 0, &bits));
-        CHECK_EQ(bits, 0);
+        REQUIRE_OK(bh_managed_advise(view, 0, 262144, 0));
+        if (i % 2) REQUIRE_OK(bh_managed_advise(m, 0, BYTES, 0));
         CHECK(words_count(m, WORDS, i + 1));
     }
     CHECK_OK(bh_device_close(r.device));
@@ -183,35 +173,31 @@ TEST(advice_of_all_kinds) {
 TEST(bad_input_is_refused) {
     rig r = rig_open(0);
     bh_device other = open_device();
+    bh_lane foreign = open_lane(other);
     bh_buffer m = managed_driven(r.device, 1000), gone = managed_driven(r.device, 10), out;
     REQUIRE_OK(bh_buffer_release(gone));
     bh_lane none = {0};
     uint32_t bits;
     for (int i = 0; i < 2; i++) {
         uint32_t where = i ? BH_TO_HOST : BH_TO_DEVICE;
-        CHECK_REFUSED(bh_managed_prefetch(m, 0, 4001, where, r.device, none, NULL), BH_E_INVALID);
-        CHECK_REFUSED(bh_managed_prefetch(m, 4000, 1, where, r.device, none, NULL), BH_E_INVALID);
-        CHECK_REFUSED(bh_managed_prefetch(m, 0, 0, where, r.device, none, NULL), BH_E_INVALID);
-        CHECK_REFUSED(bh_managed_prefetch(m, UINT64_MAX, 2, where, r.device, none, NULL),
-                      BH_E_INVALID);
-        CHECK_REFUSED(bh_managed_prefetch(m, 0, 4, where, other, none, NULL), BH_E_INVALID);
-        CHECK_REFUSED(bh_managed_prefetch(m, 0, 4, where, r.device, (bh_lane){77}, NULL),
-                      BH_E_INVALID);
-        CHECK_REFUSED(bh_managed_prefetch(gone, 0, 4, where, r.device, none, NULL), BH_E_INVALID);
+        CHECK_REFUSED(prefetch_on(none, m, 0, 4001, where, NULL), BH_E_INVALID);
+        CHECK_REFUSED(prefetch_on(none, m, 4000, 1, where, NULL), BH_E_INVALID);
+        CHECK_REFUSED(prefetch_on(none, m, 0, 0, where, NULL), BH_E_INVALID);
+        CHECK_REFUSED(prefetch_on(none, m, UINT64_MAX, 2, where, NULL), BH_E_INVALID);
+        CHECK_REFUSED(prefetch_on(foreign, m, 0, 4, where, NULL), BH_E_INVALID);
+        CHECK_REFUSED(prefetch_on((bh_lane){77}, m, 0, 4, where, NULL), BH_E_INVALID);
+        CHECK_REFUSED(prefetch_on(none, gone, 0, 4, where, NULL), BH_E_INVALID);
     }
-    CHECK_REFUSED(bh_managed_prefetch(m, 0, 4, 0, r.device, none, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_managed_prefetch(m, 0, 4, 3, r.device, none, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_managed_advise(m, 0, 4, 0, r.device), BH_E_INVALID);
-    CHECK_REFUSED(bh_managed_advise(m, 0, 4, 10, r.device), BH_E_INVALID);
-    CHECK_REFUSED(bh_managed_advise(m, 0, 4001, BH_ADVISE_READ_MOSTLY, r.device), BH_E_INVALID);
-    CHECK_REFUSED(bh_managed_advise(m, 0, 4, BH_ADVISE_READ_MOSTLY, other), BH_E_INVALID);
-    CHECK_REFUSED(bh_managed_advise(gone, 0, 4, BH_ADVISE_READ_MOSTLY, r.device), BH_E_INVALID);
-    CHECK_REFUSED(bh_managed_advice(m, 4000, &bits), BH_E_INVALID);
-    CHECK_REFUSED(bh_managed_advice(m, 0, NULL), BH_E_INVALID);
+    CHECK_REFUSED(prefetch_on(none, m, 0, 4, 0, NULL), BH_E_INVALID);
+    CHECK_REFUSED(prefetch_on(none, m, 0, 4, 3, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_managed_advise(m, 0, 4, 32), BH_E_INVALID);
+    CHECK_REFUSED(bh_managed_advise(m, 0, 4, BH_ADVISE_PREFER_DEVICE | BH_ADVISE_PREFER_HOST),
+                  BH_E_INVALID);
+    CHECK_REFUSED(bh_managed_advise(m, 0, 4001, BH_ADVISE_READ_MOSTLY), BH_E_INVALID);
+    CHECK_REFUSED(bh_managed_advise(gone, 0, 4, BH_ADVISE_READ_MOSTLY), BH_E_INVALID);
     CHECK_REFUSED(bh_managed_get_info(m, NULL), BH_E_INVALID);
     CHECK_REFUSED(bh_buffer_write(m, 1, &bits, 4000), BH_E_INVALID);
     const uint32_t driver = BH_BUFFER_DRIVER;
-    CHECK_REFUSED(alloc_flags(r.device, BH_U32, 0, driver, &out), BH_E_INVALID);
     CHECK_REFUSED(alloc_flags(r.device, BH_U32, 1, driver, NULL), BH_E_INVALID);
     CHECK_REFUSED(alloc_flags(r.device, (bh_type)999, 1, driver, &out), BH_E_INVALID);
     CHECK_REFUSED(alloc_flags(r.device, BH_U32, 1, driver | 8, &out), BH_E_INVALID);
@@ -265,6 +251,39 @@ TEST(what_is_not_there_says_so) {
     int fds[BH_SHARE_FDS];
     bh_share_token token;
     CHECK_REFUSED(bh_buffer_export(m, fds, &token), BH_E_UNSUPPORTED);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(addresses_are_aligned_as_asked_also_after_a_loss) {
+    rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
+    enum { COUNT = 9 };
+    bh_buffer buffers[COUNT];
+    bh_buffer_options options = BH_INIT(options);
+    options.flags = BH_BUFFER_DRIVER;
+    for (int i = 0; i < COUNT; i++) {
+        options.align = 256ull << i;
+        bh_status status = bh_buffer_alloc(r.device, BH_U8, 5000, &options, &buffers[i]);
+        if (status == BH_E_UNSUPPORTED) SKIP("%s", last().message);
+        REQUIRE_OK(status);
+    }
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < COUNT; i++) {
+            uint8_t byte = (uint8_t)(round * COUNT + i);
+            CHECK_EQ(address_of(buffers[i]) % (256ull << i), 0);
+            REQUIRE_OK(bh_buffer_fill(buffers[i], 0, 5000, &byte, 1));
+            REQUIRE_OK(bh_managed_advise(buffers[i], 4000, 1000, BH_ADVISE_READ_MOSTLY));
+        }
+        for (int i = 0; i < COUNT; i++) {
+            uint8_t back[2];
+            REQUIRE_OK(bh_buffer_read(buffers[i], 4998, back, 2));
+            CHECK_EQ(back[1], round * COUNT + i);
+        }
+        uint64_t losses = health_of(r.device).losses;
+        kill_worker(r.device, SIGKILL);
+        while (health_of(r.device).losses == losses) sleep_ms(1);
+        wait_standby(r.device);
+    }
+    for (int i = 0; i < COUNT; i++) CHECK_OK(bh_buffer_release(buffers[i]));
     CHECK_OK(bh_device_close(r.device));
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random histories of managed buffers: host writes, maps, launches, transfers, prefetches, advice, with
- * and without losses, against a model of every word. */
+/* Random histories of managed buffers: host writes, maps, launches, transfers, prefetches, advice,
+ * with and without losses, against a model of every word. */
 #include <signal.h>
 
 #include "../support/buffers.h"
+#include "../support/managed.h"
 #include "../support/support.h"
 
 enum { LANES = 3, BUFFERS = 4, WORDS = 5200, BATCH = 24, RECENT = 8 };
@@ -241,12 +242,13 @@ static void move_about(struct world *w, uint32_t buffer) {
     uint32_t count, from = pick_range(w, &count), lane = below(w, LANES);
     uint32_t where = below(w, 2) ? BH_TO_HOST : BH_TO_DEVICE;
     if (below(w, 3) == 0) {
-        REQUIRE_OK(bh_managed_advise(w->buffers[buffer], from * 4, count * 4,
-                                     1 + below(w, BH_ADVISE_NOT_ACCESSED_BY_HOST), w->r.device));
+        REQUIRE_OK(
+            bh_managed_advise(w->buffers[buffer], from * 4, count * 4,
+                              below(w, (BH_ADVISE_PREFER_DEVICE | BH_ADVISE_PREFER_HOST) + 1)));
         return;
     }
-    bh_status status = bh_managed_prefetch(w->buffers[buffer], from * 4, count * 4, where,
-                                           w->r.device, w->lanes[lane], NULL);
+    bh_status status =
+        prefetch_on(w->lanes[lane], w->buffers[buffer], from * 4, count * 4, where, NULL);
     if (status != BH_OK && w->lossy)
         CHECK_STATUS(status, BH_E_STALE);
     else
@@ -406,7 +408,7 @@ static void lossy_history(uint64_t seed, uint32_t flags, bool kills, bool breaks
         CHECK_GT(killer.kills, 0);
     }
     fprintf(stderr, "seed %llu: %u steps, %llu losses, %llu words compared\n",
-            (unsigned long long)seed, w->step, (unsigned long long)status_of(w->r.device).losses,
+            (unsigned long long)seed, w->step, (unsigned long long)health_of(w->r.device).losses,
             (unsigned long long)w->checked);
     CHECK_OK(bh_device_close(w->r.device));
     free(w);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transparent managed buffers: plain loads and stores between launches, with and without tracking. */
+/* Transparent managed buffers: plain loads and stores between launches, with and without
+ * tracking. */
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -44,8 +45,15 @@ static void loads_and_stores(uint32_t more) {
     CHECK_OK(bh_device_close(r.device));
 }
 
+static void need_tracking(void) {
+    bh_device device = open_device();
+    bh_device_limits limits = limits_of(device);
+    CHECK_OK(bh_device_close(device));
+    if (limits.no_tracking[0]) SKIP("%s", limits.no_tracking);
+}
+
 TEST(plain_loads_and_stores) {
-    if (bh_managed_tracking() != BH_OK) SKIP("the system does not tell which pages were written");
+    need_tracking();
     loads_and_stores(0);
 }
 
@@ -54,7 +62,7 @@ TEST(the_same_without_tracking) {
 }
 
 TEST(only_pages_that_were_written_move) {
-    if (bh_managed_tracking() != BH_OK) SKIP("the system does not tell which pages were written");
+    need_tracking();
     rig r = rig_open(0);
     made m = managed_made(r.device, WORDS, BH_BUFFER_TRANSPARENT);
     bh_managed_info info = managed_info(m.buffer);
@@ -271,7 +279,7 @@ TEST_TIMEOUT(sixteen_threads_each_with_a_buffer, 90) {
 
 /* A program that closes descriptors it does not own loses the tracking, not data. */
 TEST(a_closed_tracker_is_noticed) {
-    if (bh_managed_tracking() != BH_OK) SKIP("the system does not tell which pages were written");
+    need_tracking();
     rig r = rig_open(0);
     made m = managed_made(r.device, WORDS, BH_BUFFER_TRANSPARENT);
     REQUIRE_OK(bh_wait(add_one(&r, m.buffer, (bh_lane){0}), LONG_NS));

@@ -305,7 +305,7 @@ TEST(ptx_with_random_bytes_changed_never_harms_the_device) {
     rng random = rng_seeded(32);
     size_t length = strlen(ptx_globals);
     char *image = malloc(length);
-    pid_t worker = status_of(r.device).worker_pid;
+    pid_t worker = health_of(r.device).worker_pid;
     for (int round = 0; round < 150; round++) {
         bh_module module = {0};
         memcpy(image, ptx_globals, length);
@@ -318,7 +318,7 @@ TEST(ptx_with_random_bytes_changed_never_harms_the_device) {
             CHECK_REFUSED(status, status == BH_E_UNSUPPORTED ? BH_E_UNSUPPORTED : BH_E_LOAD);
     }
     free(image);
-    CHECK_EQ(status_of(r.device).worker_pid, worker);
+    CHECK_EQ(health_of(r.device).worker_pid, worker);
     check_device_works(&r);
     CHECK_OK(bh_device_close(r.device));
 }

@@ -106,9 +106,7 @@ enum { SIZES = sizeof sizes / sizeof *sizes };
 
 TEST(every_size_is_launched) {
     bh_device device = open_device();
-    bh_device_info info = BH_INIT(info);
-    REQUIRE_OK(bh_device_get_info(device, &info));
-    CHECK_EQ(info.max_param_bytes, MOST);
+    CHECK_EQ(limits_of(device).max_param_bytes, MOST);
     for (uint32_t i = 0; i < SIZES; i++) {
         speller s = speller_open(device, sizes[i]);
         for (uint32_t round = 0; round < 3; round++) spell_with(&s, sizes[i] + round, NULL);
@@ -195,7 +193,8 @@ TEST(large_ones_among_a_backlog_of_small_ones_keep_their_place) {
     CHECK_OK(bh_device_close(r.device));
 }
 
-/* A row of them that waits together: each has its own data, though a lane keeps that of one alone. */
+/* A row of them that waits together: each has its own data, though a lane keeps that of one
+ * alone. */
 TEST(a_backlog_of_large_ones_has_the_data_of_each) {
     enum { COUNT = 200, BYTES = 4200, LOOKED_AT = 8 }; /* short ones, as those of trains are */
     bh_device_options options = device_options(0);
@@ -222,7 +221,8 @@ TEST(a_backlog_of_large_ones_has_the_data_of_each) {
     CHECK_OK(bh_device_close(r.device));
 }
 
-/* What a lost worker had not begun, or may be done twice, goes to the next one with all its bytes. */
+/* What a lost worker had not begun, or may be done twice, goes to the next one with all its
+ * bytes. */
 TEST(they_go_on_after_a_loss) {
     enum { COUNT = 12 };
     bh_device_options options = device_options(0);
@@ -349,24 +349,23 @@ TEST(dispatches_carry_them) {
     bh_device device = open_device();
     speller s = speller_open(device, MOST), t = speller_open(device, 4100);
     bh_dispatch_item items[ITEMS];
-    bh_dispatch_arg args[ITEMS][2];
+    bh_arg args[ITEMS][2];
     uint8_t *in[ITEMS], *out[ITEMS];
     for (uint32_t i = 0; i < ITEMS; i++) {
         const speller *which = i % 2 ? &s : &t;
         in[i] = data_of(which->count, i);
         out[i] = calloc(which->count, 1);
-        args[i][0] = (bh_dispatch_arg)BH_HOST_OUT(out[i], which->count);
-        args[i][1] = (bh_dispatch_arg)BH_HOST_VALUE(in[i], which->count);
+        args[i][0] = BH_HOST_OUT(out[i], which->count);
+        args[i][1] = BH_VALUE(in[i], which->count);
         items[i] = (bh_dispatch_item){.size = sizeof items[i],
                                       .kernel = which->kernel,
                                       .shape = shape_of(which),
-                                      .args = args[i],
-                                      .arg_count = 2};
+                                      .args = {args[i], 2}};
     }
-    CHECK_OK(bh_dispatch(s.kernel, shape_of(&s), args[1], 2, NULL));
+    CHECK_OK(bh_dispatch(s.kernel, shape_of(&s), (bh_args){args[1], 2}, NULL));
     CHECK(bytes_have(out[1], s.count, 1));
     memset(out[1], 0, s.count);
-    CHECK_OK(bh_dispatch_batch(items, ITEMS, NULL));
+    CHECK_OK(bh_dispatch_batch(items, sizeof *items, ITEMS, NULL));
     for (uint32_t i = 0; i < ITEMS; i++) {
         CHECK_OK(items[i].status);
         CHECK(bytes_have(out[i], i % 2 ? s.count : t.count, i));

@@ -104,22 +104,22 @@ TEST(it_keeps_its_buffers) {
     bh_buffer x = words_filled(r.device, 1000, 1), out = words_filled(r.device, 1000, 0);
     bh_prepared p = prepare(rig_kernel(&r, "copy_words"), BH_GRID(1000, 64),
                             BH_ARGS(BH_IN(x), BH_OUT(out), 1000u), NULL);
-    uint64_t before = status_of(r.device).buffers;
+    uint64_t before = memory_of(r.device).buffers;
     CHECK_OK(bh_buffer_release(x));
-    CHECK_EQ(status_of(r.device).buffers, before);
+    CHECK_EQ(memory_of(r.device).buffers, before);
     bh_buffer others[8]; /* what would be put in its place */
     for (int i = 0; i < 8; i++) others[i] = words_filled(r.device, 1000, 50);
     CHECK_OK(run_prepared(p));
     CHECK(words_are(out, 1000, 1));
     CHECK_OK(bh_prepared_set(p, 0, BH_IN(others[3])));
-    CHECK_EQ(status_of(r.device).buffers, before + 7);
+    CHECK_EQ(memory_of(r.device).buffers, before + 7);
     CHECK_OK(run_prepared(p));
     CHECK(words_are(out, 1000, 50));
     CHECK_OK(bh_buffer_release(others[3]));
     CHECK_OK(bh_prepared_launch(p, NULL, 0, NULL));
     CHECK_OK(bh_prepared_release(p)); /* while it may be running */
     CHECK(words_are(out, 1000, 50));
-    CHECK_EQ(status_of(r.device).buffers, before + 6);
+    CHECK_EQ(memory_of(r.device).buffers, before + 6);
     CHECK_OK(bh_device_close(r.device));
 }
 

@@ -33,8 +33,8 @@ static void hear(void *context, const bh_event *event) {
     self->length += event->length;
 }
 
-/* How much has come so far. What the test read of it, it read before anything more comes: the way from
- * here to the next text leads through another process, where a sanitizer sees no order. */
+/* How much has come so far. What the test read of it, it read before anything more comes: the way
+ * from here to the next text leads through another process, where a sanitizer sees no order. */
 static size_t heard_so_far(listener *from) {
     size_t length = from->length;
     atomic_store(&from->open, true);
@@ -77,8 +77,8 @@ static uint64_t counted(bh_device device) {
     return counters_of(device).print_dropped;
 }
 
-/* A GPU's driver keeps 1 MiB of a launch's text and drops the rest without a word, and takes long to
- * write it out. */
+/* A GPU's driver keeps 1 MiB of a launch's text and drops the rest without a word, and takes long
+ * to write it out. */
 static bh_device open_limited(listener *to, uint64_t limit) {
     bh_device_options options = device_options(BH_DEVICE_NO_STANDBY);
     options.print_limit = limit;
@@ -96,8 +96,8 @@ static void print_lines(bh_device device, unsigned count) {
                      BH_ARGS((uint32_t)count)));
 }
 
-/* The supervisor reads what a finished kernel printed a little later. Once this much was dropped, no more
- * than `limit` bytes can reach the callback, whenever they come. */
+/* The supervisor reads what a finished kernel printed a little later. Once this much was dropped,
+ * no more than `limit` bytes can reach the callback, whenever they come. */
 static void wait_until_bounded(bh_device device, uint64_t printed, uint64_t limit) {
     while (counted(device) < printed - limit) sleep_ms(1);
 }

@@ -275,14 +275,18 @@ TEST(the_reader_refuses_what_scrapers_refuse) {
 
 /* ---- what the library writes ---- */
 
-static char *text_of_process(void) {
+static char *text_of(const bh_device *devices, size_t count) {
     size_t length = 0, got = 0;
-    REQUIRE_OK(bh_prometheus(NULL, 0, &length));
+    REQUIRE_OK(bh_prometheus(devices, count, NULL, 0, &length));
     char *text = malloc(length + 65536);
     REQUIRE(text != NULL);
-    REQUIRE_OK(bh_prometheus(text, length + 65536, &got));
+    REQUIRE_OK(bh_prometheus(devices, count, text, length + 65536, &got));
     REQUIRE_EQ(strlen(text), got);
     return text;
+}
+
+static char *text_of_process(void) {
+    return text_of(NULL, 0);
 }
 
 static void check_text(const char *text, void (*each)(const sample_line *)) {
@@ -345,6 +349,39 @@ TEST(one_page_has_all_devices_and_each_family_once) {
     CHECK_OK(bh_device_close(b.device));
 }
 
+TEST(a_page_of_some_devices_has_these_only) {
+    rig a = rig_open(BH_DEVICE_NO_STANDBY), b = rig_open(BH_DEVICE_NO_STANDBY),
+        c = rig_open(BH_DEVICE_NO_STANDBY);
+    launch(&a, open_lane(a.device), 7);
+    launch(&b, open_lane(b.device), 5);
+    launch(&c, open_lane(c.device), 3);
+    bh_device some[] = {c.device, a.device};
+    char *text = text_of(some, 2);
+    check_text(text, check_labels);
+    const char *launches = "bulkhead_lane_launches_total";
+    CHECK_EQ(times_in(text, "\nbulkhead_losses_total{"), 2);
+    CHECK_EQ(times_in(text, "\nbulkhead_compiles_total "), 1);
+    CHECK(value_of(text, launches, "compartment=\"0\",lane=\"1\"") == 7);
+    CHECK(value_of(text, launches, "compartment=\"1\"") == -1);
+    CHECK(value_of(text, launches, "compartment=\"2\",lane=\"1\"") == 3);
+    free(text);
+    text = text_of(some, 0); /* an empty array is of no device */
+    check_text(text, check_labels);
+    CHECK_EQ(times_in(text, "\nbulkhead_losses_total{"), 0);
+    CHECK_EQ(times_in(text, "\nbulkhead_compiles_total "), 1);
+    free(text);
+    CHECK_OK(bh_device_close(b.device));
+    size_t length = 77;
+    bh_device twice[] = {a.device, c.device, a.device}, closed[] = {a.device, b.device};
+    CHECK_REFUSED(bh_prometheus(twice, 3, NULL, 0, &length), BH_E_INVALID);
+    CHECK_REFUSED(bh_prometheus(closed, 2, NULL, 0, &length), BH_E_INVALID);
+    CHECK_REFUSED(bh_prometheus(NULL, 1, NULL, 0, &length), BH_E_INVALID);
+    CHECK_REFUSED(bh_prometheus(some, SIZE_MAX, NULL, 0, &length), BH_E_INVALID);
+    CHECK_EQ(length, 77);
+    CHECK_OK(bh_device_close(a.device));
+    CHECK_OK(bh_device_close(c.device));
+}
+
 TEST(without_a_device_there_is_the_process) {
     char *text = text_of_process();
     check_text(text, check_labels);
@@ -357,9 +394,9 @@ TEST(text_that_does_not_fit_is_not_written) {
     rig r = rig_open(BH_DEVICE_NO_STANDBY);
     char small[100] = "x";
     size_t length = 0;
-    CHECK_REFUSED(bh_prometheus(NULL, 10, &length), BH_E_INVALID);
-    CHECK_REFUSED(bh_prometheus(small, sizeof small, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_prometheus(small, sizeof small, &length), BH_E_INVALID);
+    CHECK_REFUSED(bh_prometheus(NULL, 0, NULL, 10, &length), BH_E_INVALID);
+    CHECK_REFUSED(bh_prometheus(NULL, 0, small, sizeof small, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_prometheus(NULL, 0, small, sizeof small, &length), BH_E_INVALID);
     CHECK_GT(length, sizeof small);
     CHECK_STR_EQ(small, "x");
     CHECK_OK(bh_device_close(r.device));

@@ -161,7 +161,7 @@ TEST(replays_count_their_steps) {
     CHECK_EQ(on_lane_counts.running.count, 2); /* one time each, for the whole */
     char text[65536];
     size_t length;
-    REQUIRE_OK(bh_prometheus(text, sizeof text, &length));
+    REQUIRE_OK(bh_prometheus(&r.device, 1, text, sizeof text, &length));
     CHECK_STR_CONTAINS(text, "bulkhead_replays_total{");
     CHECK_STR_CONTAINS(text, "bulkhead_replay_steps_total{");
     CHECK_STR_CONTAINS(text, "bulkhead_dispatches_total{");

@@ -198,7 +198,7 @@ TEST(rows_that_make_no_sense_are_refused) {
     CHECK_REFUSED(bh_submit(&rows.request, NULL, &t), BH_E_INVALID);
     rows = bh_transfer_fill(x, 0, 16, memory, 1);
     bh_submit_options options = BH_INIT(options);
-    options.flags = BH_SUBMIT_NO_BLOCK;
+    options.flags = BH_LAUNCH_COOPERATIVE;
     CHECK_REFUSED(bh_submit(&rows.request, &options, &t), BH_E_INVALID);
     options.flags = 0;
     options.deadline_ns = 1;
@@ -261,11 +261,14 @@ TEST(copies_between_devices) {
     check_bytes(y, b, LARGE, "the other device");
     REQUIRE_OK(bh_buffer_copy(z, 5, x, 3, LARGE - 9));
     check_bytes(z, b, LARGE, "the same device");
+    CHECK_EQ(counters_of(two).bytes_between, LARGE - 9); /* on the device that was written */
+    CHECK_EQ(counters_of(one).bytes_between, 0);
     REQUIRE_OK(bh_buffer_copy(y, 0, x, 0, 0));
     CHECK_REFUSED(bh_buffer_copy(y, 1, x, 0, LARGE), BH_E_INVALID);
     CHECK_REFUSED(bh_buffer_copy(y, 0, x, 1, LARGE), BH_E_INVALID);
     CHECK_REFUSED(bh_buffer_copy((bh_buffer){0}, 0, x, 0, 1), BH_E_INVALID);
     CHECK_REFUSED(bh_buffer_copy(x, 0, (bh_buffer){0}, 0, 1), BH_E_INVALID);
+    CHECK_EQ(counters_of(two).bytes_between, LARGE - 9);
     free(a);
     free(b);
     CHECK_OK(bh_device_close(one));

@@ -209,11 +209,11 @@ TEST(what_a_sequence_uses_stays_alive) {
     CHECK(words_count(q, N, 0));
     bh_buffer again = words_counting(r.device, N, 50);
     CHECK_OK(bh_sequence_bind(seq, p, again)); /* by the name it was recorded under */
-    uint64_t buffers = status_of(r.device).buffers;
+    uint64_t buffers = memory_of(r.device).buffers;
     CHECK_OK(bh_wait(replay(seq, own, 1), LONG_NS));
     CHECK(words_count(q, N, 50));
     CHECK_OK(bh_sequence_release(seq));
-    CHECK_EQ(status_of(r.device).buffers, buffers);
+    CHECK_EQ(memory_of(r.device).buffers, buffers);
     CHECK_OK(bh_device_close(r.device));
 }
 
@@ -326,6 +326,61 @@ TEST_TIMEOUT(threads_share_a_sequence, 60) {
     CHECK_OK(bh_device_close(s.r.device));
 }
 
+/* As with bh_submit, nothing is done. */
+TEST(transfers_of_no_bytes_are_steps) {
+    rig r = rig_open(0);
+    bh_kernel add = rig_kernel(&r, "add_one");
+    bh_buffer p = words_filled(r.device, N, 5), q = words_filled(r.device, N, 7),
+              other = words_filled(r.device, N, 9);
+    uint32_t word = 1, step = 77;
+    bh_sequence seq = begin(r.device, "gaps"), empty = begin(r.device, "empty");
+    REQUIRE_OK(record_copy(seq, p, 0, q, N * 4, 0, &step));
+    CHECK_EQ(step, 0);
+    REQUIRE_OK(record_fill(seq, p, 4, 0, &word, 4, &step));
+    REQUIRE_OK(record_write(seq, p, 0, NULL, 0, &step));
+    CHECK_EQ(step, 2);
+    REQUIRE_OK(bh_sequence_launch(seq, add, BH_GRID(N, 64), BH_ARGS(BH_INOUT(p), (uint32_t)N), NULL,
+                                  &step));
+    CHECK_EQ(step, 3);
+    bh_transfer rows = bh_transfer_read(p, 0, NULL, 0);
+    rows.height = 3;
+    rows.source_pitch = 16;
+    for (uint32_t i = 4; i < 40; i++) {
+        REQUIRE_OK(bh_sequence_add(seq, &rows.request, &step));
+        CHECK_EQ(step, i);
+    }
+    REQUIRE_OK(bh_sequence_finish(seq));
+    CHECK_OK(bh_wait(replay(seq, own, 3), LONG_NS));
+    CHECK(words_are(p, N, 8));
+    CHECK_OK(bh_sequence_bind(seq, q, other)); /* recorded, though nothing was copied */
+    CHECK_OK(bh_wait(replay(seq, own, 1), LONG_NS));
+    CHECK(words_are(p, N, 9));
+    CHECK(words_are(q, N, 7));
+    for (int i = 0; i < 20; i++) REQUIRE_OK(record_fill(empty, q, 0, 0, &word, 4, NULL));
+    REQUIRE_OK(bh_sequence_finish(empty));
+    CHECK_OK(bh_wait(replay(empty, own, 2), LONG_NS));
+    CHECK(words_are(q, N, 7));
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(names_have_up_to_63_bytes) {
+    bh_device device = open_device();
+    char name[65];
+    memset(name, 'n', 64);
+    name[64] = 0;
+    bh_sequence_options options = BH_INIT(options);
+    options.name = name;
+    bh_sequence seq;
+    CHECK_REFUSED(bh_sequence_begin(device, &options, &seq), BH_E_INVALID);
+    name[63] = 0;
+    REQUIRE_OK(bh_sequence_begin(device, &options, &seq));
+    CHECK_REFUSED(bh_sequence_finish(seq), BH_E_INVALID); /* no steps */
+    bh_error error;
+    bh_last_error(&error);
+    CHECK_STR_CONTAINS(error.message, name);
+    CHECK_OK(bh_device_close(device));
+}
+
 TEST(wrong_calls_are_refused) {
     rig r = rig_open(0);
     bh_device other = open_device();
@@ -380,7 +435,8 @@ TEST(wrong_calls_are_refused) {
     CHECK_REFUSED(record_copy(seq, p, 0, small, 0, 100, NULL), BH_E_INVALID);
     CHECK_REFUSED(record_copy(seq, small, UINT64_MAX, p, 0, 4, NULL), BH_E_INVALID);
     CHECK_REFUSED(record_copy(seq, p, 0, foreign, 0, 4, NULL), BH_E_INVALID);
-    CHECK_REFUSED(record_copy(seq, p, 0, small, 0, 0, NULL), BH_E_INVALID);
+    CHECK_REFUSED(record_copy(seq, p, 0, small, 33, 0, NULL), BH_E_INVALID);
+    CHECK_REFUSED(record_fill(seq, p, N * 4 + 1, 0, &word, 4, NULL), BH_E_INVALID);
     CHECK_REFUSED(record_fill(seq, p, 0, 4, NULL, 4, NULL), BH_E_INVALID);
     CHECK_REFUSED(record_fill(seq, p, 0, 6, &word, 4, NULL), BH_E_INVALID);
     CHECK_REFUSED(record_fill(seq, p, 0, 6, &word, 3, NULL), BH_E_INVALID);

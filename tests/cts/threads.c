@@ -72,8 +72,8 @@ static void churn_buffers(void *context, unsigned index) {
 TEST(threads_allocate_and_free_at_once) {
     struct crowd crowd = {.r = rig_open(0)};
     run_threads(THREADS, churn_buffers, &crowd);
-    CHECK_EQ(status_of(crowd.r.device).buffers, 0);
-    CHECK_EQ(status_of(crowd.r.device).bytes_allocated, 0);
+    CHECK_EQ(memory_of(crowd.r.device).buffers, 0);
+    CHECK_EQ(memory_of(crowd.r.device).bytes_buffers, 0);
     CHECK_OK(bh_device_close(crowd.r.device));
 }
 
@@ -138,7 +138,7 @@ TEST(threads_share_references_of_one_buffer) {
     run_threads(4, retain_and_release, &crowd);
     CHECK(words_count(crowd.shared, WORDS, 5));
     CHECK_OK(bh_buffer_release(crowd.shared));
-    CHECK_EQ(status_of(crowd.r.device).buffers, 0);
+    CHECK_EQ(memory_of(crowd.r.device).buffers, 0);
     CHECK_OK(bh_device_close(crowd.r.device));
 }
 

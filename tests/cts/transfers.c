@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes, reads, copies and fills as work on a lane, and host memory the device reaches directly. */
+/* Writes, reads, copies and fills as work on a lane, and host memory the device reaches
+ * directly. */
 #include "../support/support.h"
 
 static void *host_alloc(bh_device device, uint64_t bytes) {

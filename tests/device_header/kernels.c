@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "support/clang.h"
 #include "support/support.h"
@@ -18,8 +19,10 @@ static bh_module compile_and_load(bh_device device, const char *name, const char
 static void run_checks(bh_device device, bh_module module, const char *name) {
     bh_buffer failed = words_filled(device, WORDS, 0);
     uint32_t lines[WORDS];
-    CHECK_OK(
-        run_now(get_kernel(module, name), BH_SHAPE(2, 1, 1, 64, 1, 1), BH_ARGS(BH_INOUT(failed))));
+    bh_launch_options options = BH_INIT(options);
+    options.flags = strcmp(name, "grid") == 0 ? BH_LAUNCH_COOPERATIVE : 0;
+    CHECK_OK(run_with(get_kernel(module, name), BH_SHAPE(2, 1, 1, 64, 1, 1),
+                      BH_ARGS(BH_INOUT(failed)), &options));
     REQUIRE_OK(bh_buffer_read(failed, 0, lines, sizeof lines));
     for (uint32_t i = 0; i < lines[0] && i < WORDS - 2; i++) {
         FAIL("%s: the check on line %u does not hold", name, lines[1 + i]);
@@ -30,18 +33,27 @@ static void run_checks(bh_device device, bh_module module, const char *name) {
 static const char *const language[] = {"builtins",   "bits",      "conversions", "rounding",
                                        "block_sync", "warps",     "atomics",     "memory",
                                        "clocks",     "math_names"};
-static const char *const library[] = {"halves", "bfloats", "groups", "standard"};
+static const char *const library[] = {"halves", "bfloats", "groups", "grid", "standard"};
+
+static const char *const groups[] = {"tiles", "partitions", "copies"};
+
+static const char *const random_kernels[] = {"random_words", "random_numbers"};
+
+static void run_file(bh_device device, const char *file, const char *flags,
+                     const char *const *kernels, size_t count) {
+    bh_module module = compile_and_load(device, file, flags);
+    for (size_t i = 0; i < count; i++) {
+        run_checks(device, module, kernels[i]);
+    }
+}
+#define RUN_FILE(device, file, flags, list)                                                        \
+    run_file(device, file, flags, list, sizeof list / sizeof *list)
 
 static void run_all(const char *flags) {
     bh_device device = open_device();
-    bh_module module = compile_and_load(device, "language", flags);
-    for (size_t i = 0; i < sizeof language / sizeof *language; i++) {
-        run_checks(device, module, language[i]);
-    }
-    module = compile_and_load(device, "library", flags);
-    for (size_t i = 0; i < sizeof library / sizeof *library; i++) {
-        run_checks(device, module, library[i]);
-    }
+    RUN_FILE(device, "language", flags, language);
+    RUN_FILE(device, "library", flags, library);
+    RUN_FILE(device, "groups", flags, groups);
     CHECK_OK(bh_device_close(device));
 }
 
@@ -65,6 +77,28 @@ TEST_TIMEOUT(kernels_check_out_without_optimisation_and_with_debug_information, 
     run_all("-std=c++17 --cuda-gpu-arch=sm_80 -O0 -g");
 }
 
+TEST_TIMEOUT(random_numbers_have_the_known_sequences, 60) {
+    bh_device device = open_device();
+    RUN_FILE(device, "random", "-std=c++14 --cuda-gpu-arch=sm_80", random_kernels);
+    CHECK_OK(bh_device_close(device));
+}
+
+/* The host's C++ library is needed for the rest of it. */
+TEST_TIMEOUT(kernels_of_a_whole_program_check_out, 60) {
+    static const char *const standards[] = {"14", "17", "20"};
+    bh_device device = open_device();
+    for (size_t i = 0; i < sizeof standards / sizeof *standards; i++) {
+        char flags[256];
+        snprintf(flags, sizeof flags,
+                 "-std=c++%s --cuda-gpu-arch=sm_80 -D__BULKHEAD_HOSTED__=1 "
+                 "-Xclang -fcuda-allow-variadic-functions -Wno-unused-value",
+                 standards[i]);
+        bh_module module = compile_and_load(device, "program", flags);
+        run_checks(device, module, "program");
+    }
+    CHECK_OK(bh_device_close(device));
+}
+
 TEST_TIMEOUT(headers_compile_for_every_architecture_clang_knows, 120) {
     static const char *const archs[] = {"sm_75", "sm_80",  "sm_86",  "sm_87", "sm_89",
                                         "sm_90", "sm_90a", "sm_100", "sm_120"};
@@ -80,25 +114,51 @@ TEST_TIMEOUT(headers_compile_for_every_architecture_clang_knows, 120) {
     CHECK_GE(known, 5);
 }
 
-TEST_TIMEOUT(every_header_compiles_by_itself, 120) {
-    char folder[4096], flags[512];
-    test_path(folder, sizeof folder, "%s/src/compile/device", test_source_dir());
+/* Not for themselves: a part of two others, and what needs the host's library. */
+static bool is_part(const char *name) {
+    return strcmp(name, "bulkhead_half_common.h") == 0 || strcmp(name, "bulkhead_hosted.h") == 0;
+}
+
+static bool is_folder(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+static void check_header(const char *name) {
+    char flags[1024];
+    snprintf(flags, sizeof flags,
+             "-std=c++17 --cuda-gpu-arch=sm_80 -fsyntax-only -nostdlibinc -include %s", name);
+    clang_must_compile_with(NULL, flags, false);
+}
+
+/* Counts them; `below` is "" or the name of a folder and a slash. */
+static unsigned check_each_header(const char *of, const char *below) {
+    char folder[4096], path[4096], name[512];
+    unsigned count = 0;
+    test_path(folder, sizeof folder, "%s/src/compile/%s/%s", test_source_dir(), of, below);
     DIR *directory = opendir(folder);
     REQUIRE(directory != NULL);
-    unsigned count = 0;
     for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
-        /* bulkhead_half_common.h is a part of two others */
-        if (entry->d_name[0] == '.' || strcmp(entry->d_name, "bulkhead_half_common.h") == 0) {
+        if (entry->d_name[0] == '.' || is_part(entry->d_name)) {
             continue;
         }
-        snprintf(flags, sizeof flags,
-                 "-std=c++14 --cuda-gpu-arch=sm_80 -fsyntax-only -nostdlibinc -include %s",
-                 entry->d_name);
-        clang_must_compile_with(NULL, flags, false);
-        count++;
+        snprintf(name, sizeof name, "%s%s", below, entry->d_name);
+        test_path(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (is_folder(path)) {
+            strncat(name, "/", sizeof name - strlen(name) - 1);
+            count += check_each_header(of, name);
+        } else {
+            check_header(name);
+            count++;
+        }
     }
     closedir(directory);
-    CHECK_GT(count, 50);
+    return count;
+}
+
+TEST_TIMEOUT(every_header_compiles_by_itself, 120) {
+    CHECK_GT(check_each_header("device", ""), 44);
+    CHECK_GT(check_each_header("standard", ""), 25);
 }
 
 static char printed[256];
@@ -149,17 +209,14 @@ TEST(what_is_not_there_is_refused_by_name) {
     REQUIRE(clang_compile("refused", "-std=c++17 --cuda-gpu-arch=sm_80") != NULL);
 }
 
-/* A GPU has a heap for kernels. */
-TEST(a_device_without_a_heap_refuses_new) {
-    const char *path = clang_must_compile("refused", "-std=c++17 --cuda-gpu-arch=sm_80 -DHEAP");
+TEST(kernels_make_and_delete_objects) {
+    const char *path = clang_must_compile("heap", "-std=c++17 --cuda-gpu-arch=sm_80");
     bh_device device = open_device();
     bh_module module;
-    bh_status status = bh_module_load_file(device, path, &module);
-    CHECK_STATUS(status, is_cpu(device) ? BH_E_UNSUPPORTED : BH_OK);
-    if (is_cpu(device)) {
-        bh_error why;
-        bh_last_error(&why);
-        CHECK_STR_CONTAINS(why.message, "no kernel heap");
-    }
+    bh_buffer counts = words_filled(device, 64, 0);
+    REQUIRE_OK(bh_module_load_file(device, path, &module));
+    CHECK_OK(run_now(get_kernel(module, "chain"), BH_SHAPE(1, 1, 1, 64, 1, 1),
+                     BH_ARGS(BH_INOUT(counts))));
+    CHECK(words_count(counts, 64, 3));
     CHECK_OK(bh_device_close(device));
 }

@@ -112,6 +112,20 @@ KERNEL(groups) {
     }
 }
 
+/* Launched cooperatively. The last word counts the blocks that have come to each round. */
+KERNEL(grid) {
+    cg::grid_group grid = cg::this_grid();
+    volatile int *come = failed + 31;
+    EXPECT(grid.is_valid() && grid.num_blocks() == 2 && grid.block_rank() == blockIdx.x);
+    EXPECT(grid.size() == 128 && grid.thread_rank() == blockIdx.x * 64 + threadIdx.x);
+    for (int round = 1; round <= 20; round++) {
+        if (threadIdx.x == 0) atomicAdd((int *)come, 1);
+        grid.sync();
+        EXPECT(*come == 2 * round);
+        cg::sync(grid);
+    }
+}
+
 struct base {
     int x;
 };

@@ -289,8 +289,8 @@ TEST_TIMEOUT(hard_arguments_are_accurate, 120) {
     "-D__BULKHEAD_FAST_MATH__ -fgpu-flush-denormals-to-zero -mllvm -nvptx-prec-divf32=1 "          \
     "-mllvm -nvptx-prec-sqrtf32=0"
 
-/* The approximate instructions are good for four digits at least; sines near zero are so in absolute terms
- * (2^-20.5 is what the instruction set promises). */
+/* The approximate instructions are good for four digits at least; sines near zero are so in
+ * absolute terms (2^-20.5 is what the instruction set promises). */
 #define SINE_ERROR 0x1p-20
 
 TEST_TIMEOUT(float_functions_are_near_with_fast_math, 120) {

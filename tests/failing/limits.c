@@ -112,7 +112,7 @@ TEST(a_limit_on_file_size_refuses_memory_and_costs_no_worker) {
     r = rig_open(0);
     check_names(bh_buffer_alloc(r.device, BH_U8, 200 * MIB, NULL, &buffer), "ulimit -f");
     check_device_works(&r);
-    CHECK_EQ(status_of(r.device).losses, 0);
+    CHECK_EQ(health_of(r.device).losses, 0);
     CHECK_OK(bh_device_close(r.device));
     limit_set(RLIMIT_FSIZE, before);
 }
@@ -174,7 +174,7 @@ TEST(few_descriptors_keep_a_device_that_is_open) {
     limit_set(RLIMIT_NOFILE, before);
     check_device_works(&r);
     CHECK_OK(bh_host_alloc(r.device, MIB, &memory));
-    CHECK_EQ(status_of(r.device).losses, 0);
+    CHECK_EQ(health_of(r.device).losses, 0);
     CHECK_OK(bh_device_close(r.device));
 }
 

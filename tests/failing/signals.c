@@ -133,8 +133,8 @@ TEST(losing_workers_raises_no_sigpipe) {
     bh_device_options options = device_options(BH_DEVICE_NO_RESTART_LIMIT);
     rig r = rig_open_with(&options);
     for (int i = 0; i < 12; i++) {
-        bh_device_status status = status_of(r.device);
-        if (status.worker_pid > 0) kill(status.worker_pid, SIGKILL);
+        bh_health health = health_of(r.device);
+        if (health.worker_pid > 0) kill(health.worker_pid, SIGKILL);
         bh_buffer buffer;
         void *memory;
         if (bh_buffer_alloc(r.device, BH_U8, 5 << 20, NULL, &buffer) == BH_OK)

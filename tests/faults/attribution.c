@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is blamed: one busy lane and four, kernels that fault and workers that die for other reasons. */
+/* Who is blamed: one busy lane and four, kernels that fault and workers that die for other
+ * reasons. */
 #include <signal.h>
 
 #include "../support/support.h"
@@ -80,8 +81,8 @@ TEST(a_worker_killed_by_a_fault_signal_with_four_busy_lanes_names_all_candidates
     CHECK_OK(bh_device_close(r.device));
 }
 
-/* A real fault on one of four busy lanes. A device that knows the culprit says so; one that does not names
- * every candidate. */
+/* A real fault on one of four busy lanes. A device that knows the culprit says so; one that does
+ * not names every candidate. */
 static void check_one_of_four(uint32_t flags) {
     rig r = rig_open(0);
     bh_buffer intact = words_counting(r.device, 5000, 7), flag = flag_alloc(r.device);
@@ -201,8 +202,8 @@ TEST(an_idle_worker_that_dies_hurts_nothing) {
     CHECK_OK(bh_device_close(r.device));
 }
 
-/* The kernel watches the first word of a write that is far from done when it appears: a transfer cannot
- * make a kernel fault, so it is neither blamed nor harmed. */
+/* The kernel watches the first word of a write that is far from done when it appears: a transfer
+ * cannot make a kernel fault, so it is neither blamed nor harmed. */
 TEST(a_write_in_flight_is_not_blamed_for_a_kernels_fault) {
     enum { WORDS = 16 << 20 };
     rig r = rig_open(0);

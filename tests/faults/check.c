@@ -119,7 +119,7 @@ TEST(released_memory_is_reused_in_the_end) {
         REQUIRE_OK(bh_buffer_alloc(r.device, BH_U8, 1 << 20, NULL, &p));
         REQUIRE_OK(bh_buffer_release(p));
     }
-    CHECK_LT(status_of(r.device).bytes_reserved, UINT64_C(300) << 20);
+    CHECK_LT(memory_of(r.device).bytes_reserved, UINT64_C(300) << 20);
     CHECK_OK(bh_device_close(r.device));
 }
 
@@ -140,10 +140,10 @@ TEST(a_full_device_gives_released_memory_out_again) {
 TEST(reads_of_what_was_never_written) {
     rig r = open_checked(0);
     bh_kernel add = rig_kernel(&r, "add_one"), copy = rig_kernel(&r, "copy_words");
-    bh_buffer p = words_alloc(r.device, 64), q = words_alloc(r.device, 64);
-    check_found(add, BH_GRID(64, 64), BH_ARGS(BH_INOUT(p), 64u), "CHECK_UNINITIALISED",
+    bh_buffer o = words_alloc(r.device, 64), p = words_alloc(r.device, 64),
+              q = words_alloc(r.device, 64);
+    check_found(add, BH_GRID(64, 64), BH_ARGS(BH_INOUT(o), 64u), "CHECK_UNINITIALISED",
                 "at byte 0 of argument 0, a buffer of u32[64]");
-    REQUIRE_OK(bh_buffer_accept(p));
 
     uint32_t words[32] = {0};
     REQUIRE_OK(bh_buffer_write(p, 0, words, sizeof words));
@@ -240,6 +240,68 @@ TEST(lanes_are_checked_beside_each_other) {
     for (int round = 0; round < 10; round++) expected = churn_word(expected, 7);
     CHECK_OK(bh_wait_all(last, 3, LONG_NS));
     for (int i = 0; i < 3; i++) CHECK(words_are(p[i], 4096, expected));
+    CHECK_OK(bh_device_close(r.device));
+}
+
+/* wrong(u64 p): reads past the end of ten words, then every thread stores in the first. */
+static const char ptx_wrong[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+                                ".visible .entry wrong(.param .u64 p) {\n"
+                                "    .reg .b64 %a;\n"
+                                "    .reg .b32 %t;\n"
+                                "    ld.param.u64 %a, [p];\n"
+                                "    ld.global.u32 %t, [%a+40];\n"
+                                "    mov.u32 %t, %tid.x;\n"
+                                "    .loc 1 7 3\n"
+                                "    st.global.u32 [%a], %t;\n"
+                                "    ret;\n"
+                                "}\n"
+                                ".file 1 \"wrong.cu\"\n";
+
+TEST(all_findings_can_be_listed) {
+    rig r = open_checked(0);
+    bh_kernel wrong = get_kernel(load_module(r.device, ptx_wrong), "wrong");
+    bh_buffer p = words_filled(r.device, 10, 1);
+    bh_finding found[3];
+    size_t count = 9;
+    CHECK_REFUSED(bh_device_list_findings(r.device, 0, NULL, 0, 0, &count), BH_E_NOT_FOUND);
+    check_found(wrong, BH_GRID(32, 32), BH_ARGS(BH_INOUT(p)), "CHECK_OUT_OF_BOUNDS",
+                "finding 1 of 2: read of 4 bytes");
+    memset(found, 0, sizeof found);
+    REQUIRE_OK(bh_device_list_findings(r.device, 0, found, sizeof *found, 3, &count));
+    REQUIRE_EQ(count, 2);
+    CHECK_STR_EQ(found[0].kind, "CHECK_OUT_OF_BOUNDS");
+    CHECK_STR_EQ(found[0].kernel, "wrong");
+    CHECK_STR_CONTAINS(found[0].message, "0 bytes past the end of argument 0, a buffer of u32[10]");
+    CHECK_EQ(found[0].here.line, 8);
+    CHECK_EQ(found[0].here.access, BH_ACCESS_IN);
+    CHECK_EQ(found[0].count, 32);
+    CHECK_EQ(found[0].other.line, 0);
+    CHECK_STR_EQ(found[1].kind, "CHECK_RACE");
+    CHECK_STR_CONTAINS(found[1].message, "at byte 0 of argument 0");
+    CHECK_STR_EQ(found[1].here.file, "wrong.cu");
+    CHECK_EQ(found[1].here.source_line, 7);
+    CHECK_EQ(found[1].other.line, 11);
+    CHECK_EQ(found[1].other.access, BH_ACCESS_OUT);
+    CHECK_EQ(found[1].count, 31);
+    CHECK(found[1].fix[0] != '\0');
+    char text[8192];
+    size_t length;
+    REQUIRE_OK(bh_device_get_report(r.device, 0, text, sizeof text, &length));
+    CHECK_STR_CONTAINS(text, "found by checks: 2");
+    CHECK_REFUSED(bh_device_list_findings(r.device, 77, NULL, 0, 0, &count), BH_E_NOT_FOUND);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+/* Long enough for helpers to join. */
+TEST(a_long_launch_is_checked_on_several_threads) {
+    rig r = open_checked(0);
+    enum { COUNT = 1 << 20 };
+    bh_buffer p = words_filled(r.device, COUNT, 1);
+    CHECK_OK(run_now(rig_kernel(&r, "churn"), BH_GRID(COUNT, 128),
+                     BH_ARGS(BH_INOUT(p), 7u, (uint32_t)COUNT)));
+    CHECK(words_are(p, COUNT, churn_word(1, 7)));
+    check_found(get_kernel(load_module(r.device, ptx_small), "both"), BH_GRID(COUNT, 128),
+                BH_ARGS(BH_OUT(p)), "CHECK_RACE", "on PTX line 15");
     CHECK_OK(bh_device_close(r.device));
 }
 

@@ -13,8 +13,8 @@ static void close_soon(bh_device device) {
     CHECK_LT(now_ns() - began, 5000 * MS * test_time_scale());
 }
 
-/* A module that was given up while one of its kernels was running, and can go now: the next load sends
- * it away first. */
+/* A module that was given up while one of its kernels was running, and can go now: the next load
+ * sends it away first. */
 static void leave_module_behind(const rig *r) {
     bh_lane lane = open_lane(r->device);
     rig second = {r->device, load_module(r->device, ptx_basic)};
@@ -53,12 +53,12 @@ static void *call_late(void *argument) {
     return NULL;
 }
 
-/* The worker is stopped, so that the call is held up before the close begins and comes back after the
- * close has let go of it: nothing may be queued then. */
+/* The worker is stopped, so that the call is held up before the close begins and comes back after
+ * the close has let go of it: nothing may be queued then. */
 static void close_under(bool compiles) {
     for (int i = 0; i < ROUNDS; i++) {
         late_call call = {.r = open_with_module_behind(), .compiles = compiles};
-        REQUIRE_EQ(kill(status_of(call.r.device).worker_pid, SIGSTOP), 0);
+        REQUIRE_EQ(kill(health_of(call.r.device).worker_pid, SIGSTOP), 0);
         pthread_t thread;
         REQUIRE_EQ(pthread_create(&thread, NULL, call_late, &call), 0);
         while (!atomic_load(&call.begun)) sleep_ms(1);

@@ -64,7 +64,7 @@ TEST_TIMEOUT(totals_go_on_through_kills, 60) {
                 both now = read_both(r.device);
                 check_no_less(&last, &now);
                 last = now;
-                REQUIRE(kill(status_of(r.device).worker_pid, SIGKILL) == 0);
+                REQUIRE(kill(health_of(r.device).worker_pid, SIGKILL) == 0);
             }
         }
         for (int i = 0; i < 2 * EACH; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Eight threads ask for memory of every kind and give it back while workers are lost, standbys are behind,
- * and the device is closed at any moment. Calls answer with what may be; what is written is read; nothing
- * is left over. */
+/* Eight threads ask for memory of every kind and give it back while workers are lost, standbys are
+ * behind, and the device is closed at any moment. Calls answer with what may be; what is written is
+ * read; nothing is left over. */
 #include <signal.h>
 
 #include "../support/buffers.h"
@@ -227,8 +227,8 @@ static void *run_crowd(void *context) {
 
 /* Standbys fall behind now and then. */
 static void disturb(crowd *all, rng *random) {
-    bh_device_status now = status_of(all->r.device);
-    pid_t standby = now.standby_pid;
+    bh_health now = health_of(all->r.device);
+    pid_t standby = now.standby_pids[0];
     if (standby > 0 && rng_below(random, 2)) {
         kill(standby, SIGSTOP);
         sleep_ms(rng_below(random, 20));
@@ -264,7 +264,7 @@ static void crowd_run(uint32_t flags, uint64_t seed) {
     CHECK_OK(bh_memory_set_limit(all.r.device, NULL, 0));
     CHECK_OK(bh_memory_get_info(all.r.device, &info));
     printf("%llu calls, %llu losses\n", (unsigned long long)atomic_load(&all.calls),
-           (unsigned long long)status_of(all.r.device).losses);
+           (unsigned long long)health_of(all.r.device).losses);
     CHECK_EQ(info.bytes_buffers, 0);
     CHECK_OK(bh_device_close(all.r.device));
 }
@@ -286,7 +286,7 @@ TEST_TIMEOUT(memory_of_all_kinds_while_the_device_is_closed, 90) {
         pthread_t thread;
         REQUIRE(pthread_create(&thread, NULL, run_crowd, &all) == 0);
         sleep_ms(20 + round * 7);
-        if (round % 2) kill(status_of(all.r.device).worker_pid, SIGKILL);
+        if (round % 2) kill(health_of(all.r.device).worker_pid, SIGKILL);
         CHECK_OK(bh_device_close(all.r.device));
         atomic_store(&all.stop, 1);
         pthread_join(thread, NULL);

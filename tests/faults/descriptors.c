@@ -23,8 +23,8 @@ static void *alloc_larger(void *context) {
 TEST(a_standby_that_is_behind_is_told_of_chunks_that_are_gone) {
     rig r = rig_open(0);
     wait_standby(r.device);
-    bh_device_status before = status_of(r.device);
-    kill(before.standby_pid, SIGSTOP);
+    bh_health before = health_of(r.device);
+    kill(before.standby_pids[0], SIGSTOP);
     bh_buffer buffers[BUFFERS];
     for (int i = 0; i < BUFFERS; i++) buffers[i] = words_alloc(r.device, LARGE_WORDS);
     for (int i = 0; i < BUFFERS; i++) CHECK_OK(bh_buffer_release(buffers[i]));
@@ -35,33 +35,33 @@ TEST(a_standby_that_is_behind_is_told_of_chunks_that_are_gone) {
     /* If the numbers are free, other files get them. */
     int numbers[NUMBERS];
     for (int i = 0; i < NUMBERS; i++) numbers[i] = memfd_create("another", MFD_CLOEXEC);
-    kill(before.standby_pid, SIGCONT);
+    kill(before.standby_pids[0], SIGCONT);
     sleep_ms(200);
-    CHECK_EQ(status_of(r.device).standby_pid, before.standby_pid);
+    CHECK_EQ(health_of(r.device).standby_pids[0], before.standby_pids[0]);
     kill(before.worker_pid, SIGCONT);
     pthread_join(thread, NULL);
     for (int i = 0; i < NUMBERS; i++) close(numbers[i]);
     wait_standby(r.device);
-    CHECK_EQ(status_of(r.device).standby_pid, before.standby_pid);
+    CHECK_EQ(health_of(r.device).standby_pids[0], before.standby_pids[0]);
 
     bh_buffer kept = words_counting(r.device, LARGE_WORDS, 7);
     kill_worker(r.device, SIGKILL);
-    CHECK_EQ(status_of(r.device).worker_pid, before.standby_pid);
+    CHECK_EQ(health_of(r.device).worker_pid, before.standby_pids[0]);
     CHECK(words_count(kept, LARGE_WORDS, 7));
     check_device_works(&r);
     CHECK_OK(bh_device_close(r.device));
 }
 
-/* The same with everything that has a descriptor: nothing of it may cost the standby its life, and no
- * descriptor may be left over. */
+/* The same with everything that has a descriptor: nothing of it may cost the standby its life, and
+ * no descriptor may be left over. */
 TEST(a_standby_that_is_behind_is_told_of_all_that_is_gone) {
     rig r = rig_open(0);
     wait_standby(r.device);
     check_device_works(&r);
     unsigned open_before = 0;
     for (int round = 0; round < 3; round++) {
-        bh_device_status before = status_of(r.device);
-        kill(before.standby_pid, SIGSTOP);
+        bh_health before = health_of(r.device);
+        kill(before.standby_pids[0], SIGSTOP);
         for (int i = 0; i < 8; i++) {
             void *memory;
             bh_buffer shared;
@@ -77,9 +77,9 @@ TEST(a_standby_that_is_behind_is_told_of_all_that_is_gone) {
             CHECK_OK(bh_buffer_release(shared));
             CHECK_OK(bh_host_free(r.device, memory));
         }
-        kill(before.standby_pid, SIGCONT);
+        kill(before.standby_pids[0], SIGCONT);
         wait_standby(r.device);
-        CHECK_EQ(status_of(r.device).standby_pid, before.standby_pid);
+        CHECK_EQ(health_of(r.device).standby_pids[0], before.standby_pids[0]);
         if (round == 0) open_before = open_descriptors();
         if (round == 2) CHECK_EQ(open_descriptors(), open_before);
     }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Suspect buffers: what they answer, what clears them, and how doubt spreads through queued work. */
+/* Suspect buffers: what they answer, what clears them, and how doubt spreads through queued
+ * work. */
 #include <signal.h>
 
 #include "../support/support.h"
@@ -224,8 +225,8 @@ static bool gone(bh_status status) {
     return status == BH_E_STALE || status == BH_E_LOST;
 }
 
-/* Work queued behind the faulting kernel on its own lane. It may or may not have been begun, so what reads
- * doubtful data is stale or lost; what does not, and may be repeated, runs. */
+/* Work queued behind the faulting kernel on its own lane. It may or may not have been begun, so
+ * what reads doubtful data is stale or lost; what does not, and may be repeated, runs. */
 TEST(doubt_spreads_through_a_lane) {
     rig r = rig_open(0);
     bh_lane lane = open_lane(r.device);
@@ -409,8 +410,8 @@ TEST(taking_back_work_on_good_data_raises_no_doubt) {
     CHECK_OK(bh_device_close(r.device));
 }
 
-/* Work in flight is run again although work behind it writes other bytes of the memory that it reads: of a buffer, and
- * of host memory that uploads and downloads share. */
+/* Work in flight is run again although work behind it writes other bytes of the memory that it
+ * reads: of a buffer, and of host memory that uploads and downloads share. */
 TEST(work_is_repeated_unless_its_own_input_may_be_gone) {
     rig r = rig_open(0);
     bh_lane lanes[5];
@@ -454,7 +455,8 @@ TEST(work_is_repeated_unless_its_own_input_may_be_gone) {
     CHECK_OK(bh_device_close(r.device));
 }
 
-/* The zeros of a new buffer have no ticket: if the worker refuses them, whoever reads the buffer learns of it. */
+/* The zeros of a new buffer have no ticket: if the worker refuses them, whoever reads the buffer
+ * learns of it. */
 TEST(zeros_that_the_worker_refuses) {
     setenv("BULKHEAD_TEST_REFUSE", "4", 1);
     rig r = rig_open(0);

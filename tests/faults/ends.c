@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers that are asked for while a device is closed or stops: the worker goes on for a moment after
- * the application has judged what is done, and what it says then does not count. */
+/* Answers that are asked for while a device is closed or stops: the worker goes on for a moment
+ * after the application has judged what is done, and what it says then does not count. */
 #include <signal.h>
 
 #include "../support/support.h"

@@ -5,12 +5,6 @@
 
 #include "../support/support.h"
 
-static bh_health health_of(bh_device device) {
-    bh_health health = BH_INIT(health);
-    REQUIRE_OK(bh_device_get_health(device, &health));
-    return health;
-}
-
 static void wait_health(bh_device device, uint32_t state) {
     uint64_t limit = now_ns() + LONG_NS;
     while (health_of(device).state != state) {
@@ -33,7 +27,7 @@ TEST(a_device_with_its_standbys_is_well) {
     CHECK_EQ(health.losses, 0);
     CHECK_EQ(health.standbys, 3);
     CHECK_EQ(health.standbys_ready, 3);
-    CHECK_EQ(health.worker_pid, status_of(r.device).worker_pid);
+    CHECK_EQ(health.worker_pid, health_of(r.device).worker_pid);
     CHECK_STR_EQ(health.reason, "");
     for (int i = 0; i < 3; i++) {
         CHECK(process_exists(health.standby_pids[i]));
@@ -113,13 +107,90 @@ TEST(a_stopped_device_says_why) {
     options.restart_limit = 1;
     rig r = rig_open_with(&options);
     kill_worker(r.device, SIGKILL);
-    REQUIRE(kill(status_of(r.device).worker_pid, SIGKILL) == 0);
+    REQUIRE(kill(health_of(r.device).worker_pid, SIGKILL) == 0);
     wait_health(r.device, BH_HEALTH_STOPPED);
     bh_health health = health_of(r.device);
     CHECK_STR_CONTAINS(health.reason, "losses");
     CHECK_EQ(health.worker_pid, 0);
     CHECK_EQ(health.losses, 2);
     CHECK_REFUSED(bh_device_wait_standby(r.device, 0), BH_E_STOPPED);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+/* The window is so long that nothing grows back during the test. */
+TEST(losses_count_against_the_limit_until_time_forgives_them) {
+    bh_device_options options = device_options(0);
+    options.restart_limit = 4;
+    options.restart_window_ns = UINT64_C(4000000000000);
+    rig r = rig_open_with(&options);
+    CHECK_EQ(health_of(r.device).restart_limit, 4);
+    CHECK_EQ(health_of(r.device).losses_in_window, 0);
+    for (uint32_t i = 1; i <= 3; i++) {
+        bh_ticket bad = submit(rig_kernel(&r, "trap_now"), BH_GRID(1, 1), BH_NO_ARGS, NULL);
+        CHECK_STATUS(bh_wait(bad, LONG_NS), BH_E_FAULT);
+        CHECK_EQ(health_of(r.device).losses_in_window, i); /* known when the ticket is */
+        CHECK_EQ(health_of(r.device).losses, i);
+        wait_worker(r.device);
+    }
+    CHECK_OK(bh_device_close(r.device));
+    options.restart_window_ns = 400 * MS;
+    r = rig_open_with(&options);
+    kill_worker(r.device, SIGKILL);
+    uint64_t limit = now_ns() + LONG_NS;
+    while (health_of(r.device).losses_in_window > 0 && now_ns() < limit) sleep_ms(5);
+    CHECK_EQ(health_of(r.device).losses_in_window, 0);
+    CHECK_EQ(health_of(r.device).losses, 1);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(a_device_without_a_restart_limit_says_so) {
+    rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
+    CHECK_EQ(health_of(r.device).restart_limit, UINT32_MAX);
+    kill_worker(r.device, SIGKILL);
+    CHECK_EQ(health_of(r.device).losses_in_window, 0);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+/* A thread that has the verdict of a ticket sees the device as that verdict left it. */
+TEST(whoever_hears_that_the_device_stopped_sees_it_stopped) {
+    /* A worker of a GPU takes seconds to start if many start at once. */
+    int rounds = strncmp(test_device(), "cuda", 4) == 0 ? 2 : 20;
+    for (int i = 0; i < rounds; i++) {
+        bh_device_options options = device_options(BH_DEVICE_NO_STANDBY);
+        options.restart_limit = 1;
+        rig r = rig_open_with(&options);
+        kill_worker(r.device, SIGKILL);
+        gate g = gate_close(&r, open_lane(r.device), BH_SUBMIT_IDEMPOTENT);
+        REQUIRE(kill(health_of(r.device).worker_pid, SIGKILL) == 0);
+        bh_status status;
+        while ((status = bh_wait(g.ticket, 0)) == BH_E_BUSY) {
+        }
+        bh_health health = health_of(r.device);
+        CHECK_STATUS(status, BH_E_STOPPED);
+        CHECK_EQ(health.state, BH_HEALTH_STOPPED);
+        CHECK(health.reason[0] != '\0');
+        CHECK_OK(bh_device_close(r.device));
+    }
+}
+
+TEST(the_oldest_running_work_is_told) {
+    rig r = rig_open(0);
+    CHECK_EQ(health_of(r.device).oldest_running_ns, 0);
+    uint64_t begun = now_ns();
+    gate g = gate_close(&r, open_lane(r.device), 0);
+    sleep_ms(100);
+    gate second = gate_close(&r, open_lane(r.device), 0);
+    uint64_t limit = now_ns() + LONG_NS;
+    while (health_of(r.device).oldest_running_ns < 120 * MS && now_ns() < limit) sleep_ms(1);
+    uint64_t running = health_of(r.device).oldest_running_ns;
+    CHECK_GE(running, 120 * MS);
+    CHECK_LE(running, now_ns() - begun);
+    gate_open(&g);
+    gate_open(&second);
+    CHECK_OK(bh_wait(g.ticket, LONG_NS));
+    CHECK_OK(bh_wait(second.ticket, LONG_NS));
+    while (health_of(r.device).oldest_running_ns != 0 && now_ns() < limit) sleep_ms(1);
+    CHECK_EQ(health_of(r.device).oldest_running_ns, 0);
     CHECK_OK(bh_device_close(r.device));
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random work on several lanes while workers die at random moments, checked against a model of what is
- * known: work that says it is done read nothing in doubt and its result is exact; a buffer is
+/* Random work on several lanes while workers die at random moments, checked against a model of what
+ * is known: work that says it is done read nothing in doubt and its result is exact; a buffer is
  * suspect just when something that wrote it did not end well and nothing overwrote it since. */
 #include <signal.h>
 
@@ -178,7 +178,7 @@ static void run_history(uint64_t seed, uint32_t flags, bool kills, bool breaks, 
     CHECK(words_count(w.untouched, 5000, 123));
     check_device_works(&w.r);
     fprintf(stderr, "%u steps, %llu losses\n", w.step,
-            (unsigned long long)status_of(w.r.device).losses);
+            (unsigned long long)health_of(w.r.device).losses);
     CHECK_OK(bh_device_close(w.r.device));
 }
 

@@ -115,17 +115,21 @@ static void write_at_once(void *context, unsigned index) {
     for (int i = 0; i < 3; i++) (void)bh_buffer_write(buffer, 0, words, sizeof words);
 }
 
-/* The worker has no addresses left for them: every call comes back, and once there are some, they work. */
+/* The worker has no addresses left for them: every call comes back, and once there are some, they
+ * work. */
 TEST(writes_come_back_where_the_worker_cannot_map_what_they_go_through) {
+#if defined(__SANITIZE_ADDRESS__)
+    SKIP("AddressSanitizer in the worker ends it when it finds no addresses itself");
+#endif
     rig r = rig_open(BH_DEVICE_NO_STANDBY);
     words_alloc(r.device, 16); /* the chunk that later ones are cut from */
-    pid_t worker = status_of(r.device).worker_pid;
+    pid_t worker = health_of(r.device).worker_pid;
     struct rlimit all, none = {1 << 20, RLIM_INFINITY};
     if (prlimit(worker, RLIMIT_AS, NULL, &all) != 0) SKIP("the worker's limits cannot be set");
     none.rlim_max = all.rlim_max;
     REQUIRE(prlimit(worker, RLIMIT_AS, &none, NULL) == 0);
     run_threads(8, write_at_once, &r);
     (void)prlimit(worker, RLIMIT_AS, &all, NULL);
-    if (status_of(r.device).losses == 0) check_device_works(&r);
+    if (health_of(r.device).losses == 0) check_device_works(&r);
     CHECK_OK(bh_device_close(r.device));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A log function that makes calls. Messages of a loss come from the thread that sees to the device's
- * workers: what waits for that thread is refused there, and the device goes on. */
+/* A log function that makes calls. Messages of a loss come from the thread that sees to the
+ * device's workers: what waits for that thread is refused there, and the device goes on. */
 #include <signal.h>
 
 #include "../support/support.h"
@@ -15,8 +15,8 @@ static void make_calls(void *context, int32_t level, const char *text) {
     (void)text;
     if (!atomic_load(&calling)) return;
     atomic_fetch_add(&messages, 1);
-    bh_device_status status = BH_INIT(status);
-    CHECK_OK(bh_device_get_status(device, &status));
+    bh_health health = BH_INIT(health);
+    CHECK_OK(bh_device_get_health(device, &health));
     bh_lane lane;
     bh_status answer = bh_lane_open(device, NULL, &lane);
     if (answer == BH_OK)
@@ -81,8 +81,8 @@ TEST(the_log_tells_of_devices_workers_and_orders) {
     REQUIRE_OK(bh_log_set(collect, NULL, BH_LOG_DEBUG));
     rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
     wait_standby(r.device);
-    bh_device_status before = status_of(r.device);
-    int worker = (int)before.worker_pid, standby = (int)before.standby_pid;
+    bh_health before = health_of(r.device);
+    int worker = (int)before.worker_pid, standby = (int)before.standby_pids[0];
     kill_worker(r.device, SIGKILL);
     check_device_works(&r);
     CHECK_OK(bh_device_close(r.device));

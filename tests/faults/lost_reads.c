@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A read that is lost with its worker: the program is not told before the worker is gone for good, since
- * until then its memory may be written. */
+/* A read that is lost with its worker: the program is not told before the worker is gone for good,
+ * since until then its memory may be written. */
 #include <signal.h>
 
 #include "../support/undead.h"
@@ -22,8 +22,8 @@ static void let_fault(bh_buffer flag) {
     CHECK_OK(bh_submit_write((bh_lane){0}, flag, 0, &raised, sizeof raised, NULL));
 }
 
-/* A kernel that faults, and a read of what it was writing, which its worker had begun on: one verdict each.
- * The worker is dead and not gone. */
+/* A kernel that faults, and a read of what it was writing, which its worker had begun on: one
+ * verdict each. The worker is dead and not gone. */
 static void lose_read(scene *s, uint32_t restart_limit) {
     bh_device_options options = device_options(0);
     options.restart_limit = restart_limit;
@@ -90,7 +90,7 @@ TEST(a_lost_read_is_told_when_its_worker_is_gone_after_a_stop_too) {
     _Atomic(int) told = 0;
     lose_read(&s, 1);
     CHECK_OK(bh_on_done(s.read, note_done, &told));
-    while (status_of(s.r.device).state != BH_DEVICE_STOPPED) sleep_ms(1);
+    while (health_of(s.r.device).state != BH_HEALTH_STOPPED) sleep_ms(1);
     check_untold(&s, &told);
     undead_let_go(s.held);
     check_told(&s, &told);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A worker gone mad: what it writes to the shared control block is nonsense. The application does not crash, its
- * calls come back, and the device can be closed. */
+/* A worker gone mad: what it writes to the shared control block is nonsense. The application does
+ * not crash, its calls come back, and the device can be closed. */
 #include <signal.h>
 
 #include "../support/control.h"
@@ -20,8 +20,8 @@ static uint64_t nonsense(rng *random) {
     }
 }
 
-/* It stands for a worker, which maps this memory itself: that the application places new memory here
- * meanwhile is no race. */
+/* It stands for a worker, which maps this memory itself: that the application places new memory
+ * here meanwhile is no race. */
 __attribute__((no_sanitize_thread)) static void scribble(bh__front *front, rng *random) {
     bh__area *area = area_at(front, rng_below(random, BH__AREAS));
     bh__lane_area *lane = &area->lane[rng_below(random, 4)];
@@ -88,10 +88,10 @@ static void run_mad(uint64_t seed, bool kills) {
     while (now_ns() < end) {
         for (uint32_t i = 0, n = 1 + rng_below(&random, 4); i < n; i++) scribble(front, &random);
         use_device(&r, lane, x);
-        bh_device_status status = status_of(r.device);
-        if (status.state == BH_DEVICE_STOPPED) break;
-        if (kills && rng_below(&random, 10) == 0 && status.worker_pid > 0)
-            kill(status.worker_pid, SIGKILL);
+        bh_health health = health_of(r.device);
+        if (health.state == BH_HEALTH_STOPPED) break;
+        if (kills && rng_below(&random, 10) == 0 && health.worker_pid > 0)
+            kill(health.worker_pid, SIGKILL);
     }
     uint64_t begun = now_ns();
     CHECK_OK(bh_device_close(r.device));
@@ -230,7 +230,7 @@ TEST(a_request_is_not_begun_again_for_a_claim_that_goes_back) {
     bh__lane_area *lane = &area_at(control_block(), 0)->lane[1];
     /* Again and again: a lane that looks for more would take the request once more. */
     for (uint64_t limit = now_ns() + LONG_NS / 2;
-         status_of(r.device).generation < 2 && now_ns() < limit;)
+         health_of(r.device).generation < 2 && now_ns() < limit;)
         atomic_store(&lane->claim, 0);
     wait_generation(r.device, 2);
     CHECK_STATUS(bh_wait(g.ticket, LONG_NS), BH_E_LOST);
@@ -257,7 +257,7 @@ TEST(a_lost_worker_that_thaws_itself_is_not_believed) {
     rig r = rig_open_with(&options);
     gate g = gate_close(&r, open_lane(r.device), 0);
     ticket = g.ticket;
-    REQUIRE(kill(status_of(r.device).worker_pid, SIGKILL) == 0);
+    REQUIRE(kill(health_of(r.device).worker_pid, SIGKILL) == 0);
     bh_status status = BH_E_BUSY;
     for (uint64_t limit = now_ns() + LONG_NS; status == BH_E_BUSY && now_ns() < limit;)
         status = bh_wait(ticket, 0);

@@ -63,8 +63,7 @@ TEST(what_is_suspect_is_stale_until_accepted_or_discarded) {
     CHECK_REFUSED(bh_managed_map(m.buffer, 0, 4, BH_MAP_WRITE, NULL), BH_E_STALE);
     /* A page is moved whole: one in doubt cannot be discarded in part, if the rest is needed. */
     CHECK_REFUSED(bh_managed_map(m.buffer, 4, 4, BH_MAP_WRITE | BH_MAP_DISCARD, NULL), BH_E_STALE);
-    CHECK_REFUSED(bh_managed_prefetch(m.buffer, 0, BYTES, BH_TO_HOST, r.device, (bh_lane){0}, NULL),
-                  BH_E_STALE);
+    CHECK_REFUSED(prefetch_on((bh_lane){0}, m.buffer, 0, BYTES, BH_TO_HOST, NULL), BH_E_STALE);
     CHECK_EQ(managed_info(m.buffer).maps, 0);
     /* The rest of the buffer is as good as ever. */
     REQUIRE_OK(bh_managed_map(m.buffer, 8192, BYTES - 8192, BH_MAP_READ, NULL));
@@ -111,10 +110,9 @@ TEST_TIMEOUT(a_loss_on_the_way_to_the_device_loses_nothing, 60) {
     for (uint32_t round = 0; round < 8; round++) {
         write_up(m, MANY, round);
         bh_ticket ticket;
-        REQUIRE_OK(bh_managed_prefetch(m.buffer, 0, (uint64_t)MANY * 4, BH_TO_DEVICE, r.device,
-                                       lane, &ticket));
-        for (uint32_t i = rng_below(&random, 20000); i > 0; i--) (void)status_of(r.device);
-        kill(status_of(r.device).worker_pid, SIGKILL);
+        REQUIRE_OK(prefetch_on(lane, m.buffer, 0, (uint64_t)MANY * 4, BH_TO_DEVICE, &ticket));
+        for (uint32_t i = rng_below(&random, 20000); i > 0; i--) (void)health_of(r.device);
+        kill(health_of(r.device).worker_pid, SIGKILL);
         CHECK_OK(bh_wait(ticket, LONG_NS));
         CHECK(!is_suspect(m.buffer));
         CHECK(counts_up(m.words, MANY, round));
@@ -137,10 +135,9 @@ TEST_TIMEOUT(a_loss_on_the_way_home_loses_nothing, 60) {
         REQUIRE_OK(run_now(rig_kernel(&r, "iota"), BH_GRID(MANY, 256),
                            BH_ARGS(BH_OUT(m.buffer), round, (uint32_t)MANY)));
         bh_ticket ticket;
-        REQUIRE_OK(bh_managed_prefetch(m.buffer, 0, (uint64_t)MANY * 4, BH_TO_HOST, r.device, lane,
-                                       &ticket));
-        for (uint32_t i = rng_below(&random, 20000); i > 0; i--) (void)status_of(r.device);
-        kill(status_of(r.device).worker_pid, SIGKILL);
+        REQUIRE_OK(prefetch_on(lane, m.buffer, 0, (uint64_t)MANY * 4, BH_TO_HOST, &ticket));
+        for (uint32_t i = rng_below(&random, 20000); i > 0; i--) (void)health_of(r.device);
+        kill(health_of(r.device).worker_pid, SIGKILL);
         map(m.buffer, (uint64_t)MANY * 4, BH_MAP_READ);
         CHECK(counts_up(m.words, MANY, round));
         REQUIRE_OK(bh_managed_unmap(m.words, (uint64_t)MANY * 4));
@@ -159,10 +156,10 @@ TEST(the_newest_host_copy_outlives_the_device) {
     write_up(n, WORDS, 4);
     REQUIRE_OK(add_one(&r, n.buffer, WORDS));
     kill_worker(r.device, SIGKILL);
-    kill(status_of(r.device).worker_pid, SIGKILL);
+    kill(health_of(r.device).worker_pid, SIGKILL);
     uint64_t limit = now_ns() + LONG_NS;
-    while (status_of(r.device).state != BH_DEVICE_STOPPED && now_ns() < limit) sleep_ms(1);
-    REQUIRE_EQ(status_of(r.device).state, BH_DEVICE_STOPPED);
+    while (health_of(r.device).state != BH_HEALTH_STOPPED && now_ns() < limit) sleep_ms(1);
+    REQUIRE_EQ(health_of(r.device).state, BH_HEALTH_STOPPED);
     CHECK_REFUSED(add_one(&r, m.buffer, WORDS), BH_E_STOPPED);
     map(m.buffer, BYTES, BH_MAP_READ);
     CHECK(counts_up(m.words, WORDS, 3));
@@ -192,7 +189,7 @@ TEST(transparent_buffers_in_doubt) {
     /* Or it is written again: then the rest of its page is as before the launch. */
     CHECK_STATUS(break_it(&r, view), BH_E_FAULT);
     for (uint32_t i = 0; i < 64; i++) m.words[i] = i + 1;
-    if (bh_managed_tracking() == BH_OK) {
+    if (!limits_of(r.device).no_tracking[0]) {
         REQUIRE_OK(add_one(&r, m.buffer, WORDS));
         CHECK(counts_up(m.words, WORDS, 2));
     }
@@ -210,7 +207,7 @@ TEST(a_query_waits_for_the_way_home_through_a_loss) {
         bool killed = false;
         while ((status = bh_wait(ticket, 0)) == BH_E_BUSY && now_ns() < limit) {
             if (killed || managed_info(m.buffer).device_newest) continue; /* on its way now */
-            kill(status_of(r.device).worker_pid, SIGKILL);
+            kill(health_of(r.device).worker_pid, SIGKILL);
             killed = true;
         }
         CHECK_OK(status);
@@ -253,10 +250,10 @@ TEST(results_that_a_stop_keeps_from_the_host_are_not_ok) {
     bh_ticket early = iota(&r, m.buffer, 8, lane), late = iota(&r, m.buffer, 9, lane);
     let_finish(r.device);
     kill_worker(r.device, SIGKILL);
-    kill(status_of(r.device).worker_pid, SIGKILL);
+    kill(health_of(r.device).worker_pid, SIGKILL);
     uint64_t limit = now_ns() + LONG_NS;
-    while (status_of(r.device).state != BH_DEVICE_STOPPED && now_ns() < limit) sleep_ms(1);
-    REQUIRE_EQ(status_of(r.device).state, BH_DEVICE_STOPPED);
+    while (health_of(r.device).state != BH_HEALTH_STOPPED && now_ns() < limit) sleep_ms(1);
+    REQUIRE_EQ(health_of(r.device).state, BH_HEALTH_STOPPED);
     _Atomic bh_status called = BH_E_BUSY;
     REQUIRE_OK(bh_on_done(late, note_status, &called));
     for (int again = 0; again < 2; again++) {
@@ -344,8 +341,8 @@ static void *kill_while_some_are_left(void *context) {
         int done = atomic_load(&c->done);
         if (done - seen < THREADS / 2) continue;
         seen = done;
-        bh_device_status status = status_of(c->r.device);
-        if (status.worker_pid > 0) kill(status.worker_pid, SIGKILL);
+        bh_health health = health_of(c->r.device);
+        if (health.worker_pid > 0) kill(health.worker_pid, SIGKILL);
     }
     return NULL;
 }
@@ -364,8 +361,8 @@ TEST_TIMEOUT(sixteen_threads_while_workers_are_killed, 90) {
     CHECK_OK(bh_device_close(c.r.device));
 }
 
-/* Each request may be refused, moves of pages among them. What is answered BH_OK has seen what the program wrote, and
- * the program's own copy stays as it is. */
+/* Each request may be refused, moves of pages among them. What is answered BH_OK has seen what the
+ * program wrote, and the program's own copy stays as it is. */
 TEST(moves_that_the_worker_refuses_lose_nothing) {
     setenv("BULKHEAD_TEST_REFUSE", "4", 1);
     rig r = rig_open(0);

@@ -28,10 +28,10 @@ static void check_usable(const rig *r, bh_buffer buffer) {
     fill(buffer, 40);
     CHECK(!is_suspect(buffer));
     REQUIRE_OK(add_one(r, buffer));
-    REQUIRE_OK(bh_managed_prefetch(buffer, 0, BYTES, BH_TO_HOST, r->device, (bh_lane){0}, NULL));
+    REQUIRE_OK(prefetch_on((bh_lane){0}, buffer, 0, BYTES, BH_TO_HOST, NULL));
     REQUIRE_OK(bh_buffer_copy(out, 0, buffer, 0, BYTES));
     CHECK(words_are(out, WORDS, 41));
-    REQUIRE_OK(bh_managed_prefetch(buffer, 0, BYTES, BH_TO_DEVICE, r->device, (bh_lane){0}, NULL));
+    REQUIRE_OK(prefetch_on((bh_lane){0}, buffer, 0, BYTES, BH_TO_DEVICE, NULL));
     REQUIRE_OK(add_one(r, buffer));
     CHECK(words_are(buffer, WORDS, 42));
     REQUIRE_OK(bh_buffer_release(out));
@@ -54,8 +54,7 @@ static void lose_contents(uint32_t flags) {
         CHECK_REFUSED(bh_buffer_read(m, 0, &word, 4), BH_E_STALE);
         CHECK_STR_CONTAINS(last().message, "driver");
         CHECK_REFUSED(add_one(&r, m), BH_E_STALE);
-        CHECK_REFUSED(bh_managed_prefetch(m, 0, 4, BH_TO_HOST, r.device, (bh_lane){0}, NULL),
-                      BH_E_STALE);
+        CHECK_REFUSED(prefetch_on((bh_lane){0}, m, 0, 4, BH_TO_HOST, NULL), BH_E_STALE);
         REQUIRE_OK(bh_buffer_write(m, 8, &(uint32_t){77}, 4));
         CHECK_EQ(word_read(m, 2), 77);
         CHECK_REFUSED(bh_buffer_read(m, 0, &word, 4), BH_E_STALE);
@@ -91,7 +90,8 @@ TEST(accepted_contents_are_whatever_is_there) {
     CHECK_OK(bh_device_close(r.device));
 }
 
-/* A fault in a launch that does not use it loses it all the same, and everything queued that does. */
+/* A fault in a launch that does not use it loses it all the same, and everything queued that
+ * does. */
 TEST_TIMEOUT(queued_work_that_uses_it_is_stale, 60) {
     rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
     bh_lane lane = open_lane(r.device);
@@ -112,7 +112,7 @@ TEST_TIMEOUT(queued_work_that_uses_it_is_stale, 60) {
     overwrites =
         submit(copies, BH_GRID(WORDS, 128), BH_ARGS(BH_IN(b), BH_OUT(m), (uint32_t)WORDS), &there);
     REQUIRE_OK(bh_submit_fill(lane, n, 0, BYTES, &(uint32_t){9}, 4, &whole));
-    REQUIRE_OK(bh_managed_prefetch(n, 0, BYTES, BH_TO_DEVICE, r.device, lane, &prefetch));
+    REQUIRE_OK(prefetch_on(lane, n, 0, BYTES, BH_TO_DEVICE, &prefetch));
     dependent = submit(adds, BH_GRID(WORDS, 128), BH_ARGS(BH_INOUT(a), (uint32_t)WORDS), &there);
     other = submit(adds, BH_GRID(WORDS, 128), BH_ARGS(BH_INOUT(b), (uint32_t)WORDS), &there);
     flag_raise(flag);
@@ -166,19 +166,15 @@ TEST(idempotent_work_on_it_is_not_sent_again) {
     CHECK_OK(bh_device_close(r.device));
 }
 
-TEST(advice_holds_for_the_next_worker) {
+TEST(advice_and_losses) {
     rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
     bh_buffer m = managed_driven(r.device, WORDS);
-    uint32_t bits;
-    REQUIRE_OK(bh_managed_advise(m, 0, BYTES / 2, BH_ADVISE_PREFER_HOST, r.device));
-    REQUIRE_OK(bh_managed_advise(m, 0, BYTES, BH_ADVISE_READ_MOSTLY, r.device));
+    REQUIRE_OK(bh_managed_advise(m, 0, BYTES / 2, BH_ADVISE_PREFER_HOST | BH_ADVISE_READ_MOSTLY));
     for (int i = 0; i < 2; i++) {
         wait_standby(r.device);
         kill_worker(r.device, SIGKILL);
-        REQUIRE_OK(bh_managed_advice(m, 0, &bits));
-        CHECK_EQ(bits, BH_ADVICE_PREFER_HOST | BH_ADVICE_READ_MOSTLY);
-        REQUIRE_OK(bh_managed_advise(m, 0, BYTES, BH_ADVISE_ACCESSED_BY_DEVICE, r.device));
-        REQUIRE_OK(bh_managed_advise(m, 0, BYTES, BH_ADVISE_NOT_ACCESSED_BY_DEVICE, r.device));
+        REQUIRE_OK(bh_managed_advise(m, 0, BYTES, BH_ADVISE_ACCESSED_BY_DEVICE));
+        REQUIRE_OK(bh_managed_advise(m, 0, BYTES, 0));
         check_usable(&r, m);
     }
     CHECK_OK(bh_device_close(r.device));

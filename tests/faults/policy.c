@@ -8,7 +8,7 @@
 
 static void wait_stopped(bh_device device) {
     uint64_t limit = now_ns() + LONG_NS;
-    while (status_of(device).state != BH_DEVICE_STOPPED) {
+    while (health_of(device).state != BH_HEALTH_STOPPED) {
         REQUIRE(now_ns() < limit);
         sleep_ms(1);
     }
@@ -36,7 +36,7 @@ TEST(a_device_stops_after_too_many_losses) {
     gate g = gate_close(&r, lane, 0);
     bh_launch_options there = on_lane(lane, 0);
     bh_ticket queued = submit(add_one, BH_GRID(100, 64), BH_ARGS(BH_INOUT(x), 100u), &there);
-    pid_t worker = status_of(r.device).worker_pid;
+    pid_t worker = health_of(r.device).worker_pid;
     REQUIRE(kill(worker, SIGKILL) == 0);
     wait_stopped(r.device);
 
@@ -44,7 +44,7 @@ TEST(a_device_stops_after_too_many_losses) {
     CHECK(status == BH_E_LOST || status == BH_E_STOPPED);
     status = bh_wait(queued, LONG_NS);
     CHECK(status == BH_E_LOST || status == BH_E_STOPPED);
-    bh_device_status now = status_of(r.device);
+    bh_health now = health_of(r.device);
     CHECK(now.reason[0] != '\0');
     CHECK_EQ(now.losses, 3);
     REQUIRE(loss_log_wait(&log, 3));
@@ -72,7 +72,7 @@ TEST(a_device_stops_after_too_many_losses) {
     CHECK_OK(bh_buffer_release(x));
     CHECK_OK(bh_device_close(r.device));
     CHECK(wait_process_gone(worker, 5000));
-    if (now.standby_pid > 0) CHECK(wait_process_gone(now.standby_pid, 5000));
+    if (now.standby_pids[0] > 0) CHECK(wait_process_gone(now.standby_pids[0], 5000));
 }
 
 TEST(waiters_of_a_device_that_stops_are_woken) {
@@ -89,7 +89,7 @@ TEST(waiters_of_a_device_that_stops_are_woken) {
             submit(rig_kernel(&r, "store_word"), BH_GRID(1, 1), BH_ARGS(BH_OUT(x), 1u), &there);
     kill_worker(r.device, SIGKILL);
     CHECK_STATUS(bh_wait(queued[49], 0), BH_E_BUSY);
-    REQUIRE(kill(status_of(r.device).worker_pid, SIGKILL) == 0);
+    REQUIRE(kill(health_of(r.device).worker_pid, SIGKILL) == 0);
     bh_status status = bh_wait(queued[49], LONG_NS);
     CHECK(status == BH_E_STOPPED || status == BH_E_LOST);
     for (int i = 0; i < 50; i++) CHECK_NE(bh_wait(queued[i], LONG_NS), BH_OK);
@@ -111,14 +111,14 @@ TEST(losses_outside_the_window_do_not_count) {
         sleep_ms(300);
     }
     check_device_works(&r);
-    CHECK_EQ(status_of(r.device).losses, 4);
+    CHECK_EQ(health_of(r.device).losses, 4);
     CHECK_OK(bh_device_close(r.device));
 }
 
 /* ---- the defaults ---- */
 
-/* Thousands of requests, each twentieth of which is bad: whatever the others lose by it is done again,
- * and all of them succeed. */
+/* Thousands of requests, each twentieth of which is bad: whatever the others lose by it is done
+ * again, and all of them succeed. */
 TEST_TIMEOUT(bad_requests_do_not_turn_away_good_ones, 240) {
     enum { REQUESTS = 2000, BAD_EVERY = 20 };
     bh_device_options options = device_options(0);
@@ -138,8 +138,8 @@ TEST_TIMEOUT(bad_requests_do_not_turn_away_good_ones, 240) {
     bool quarantined;
     faults_of(poke, &quarantined);
     CHECK(!quarantined);
-    CHECK_EQ(status_of(r.device).losses, REQUESTS / BAD_EVERY);
-    CHECK_NE(status_of(r.device).state, BH_DEVICE_STOPPED);
+    CHECK_EQ(health_of(r.device).losses, REQUESTS / BAD_EVERY);
+    CHECK_NE(health_of(r.device).state, BH_HEALTH_STOPPED);
     check_device_works(&r);
     CHECK_OK(bh_device_close(r.device));
 }
@@ -178,7 +178,7 @@ TEST_TIMEOUT(a_backlog_of_launches_does_not_put_off_the_quarantine, 120) {
         faults_of(trap, &quarantined);
     }
     CHECK(quarantined);
-    CHECK_LE(status_of(r.device).losses, 16);
+    CHECK_LE(health_of(r.device).losses, 16);
     check_device_works(&r);
     CHECK_OK(bh_device_close(r.device));
 }
@@ -189,10 +189,10 @@ TEST_TIMEOUT(losses_with_nothing_done_in_between_stop_the_device, 120) {
     for (int i = 0; i < 19; i++) kill_worker(r.device, SIGKILL);
     check_device_works(&r); /* and starts the count again */
     for (int i = 0; i < 19; i++) kill_worker(r.device, SIGKILL);
-    CHECK_EQ(status_of(r.device).state, BH_DEVICE_RUNNING);
-    REQUIRE(kill(status_of(r.device).worker_pid, SIGKILL) == 0);
+    CHECK(is_running(r.device));
+    REQUIRE(kill(health_of(r.device).worker_pid, SIGKILL) == 0);
     wait_stopped(r.device);
-    CHECK_STR_CONTAINS(status_of(r.device).reason, "20 losses in a row");
+    CHECK_STR_CONTAINS(health_of(r.device).reason, "20 losses in a row");
     CHECK_OK(bh_device_close(r.device));
 }
 
@@ -206,7 +206,7 @@ TEST(a_restart_budget_grows_back_evenly) {
     sleep_ms(1100); /* room for one */
     kill_worker(r.device, SIGKILL);
     check_device_works(&r);
-    REQUIRE(kill(status_of(r.device).worker_pid, SIGKILL) == 0);
+    REQUIRE(kill(health_of(r.device).worker_pid, SIGKILL) == 0);
     wait_stopped(r.device);
     CHECK_OK(bh_device_close(r.device));
 }
@@ -215,8 +215,8 @@ TEST(the_limit_can_be_lifted) {
     rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
     for (int i = 0; i < 10; i++) kill_worker(r.device, SIGKILL);
     check_device_works(&r);
-    CHECK_EQ(status_of(r.device).losses, 10);
-    CHECK_EQ(status_of(r.device).generation, 11);
+    CHECK_EQ(health_of(r.device).losses, 10);
+    CHECK_EQ(health_of(r.device).generation, 11);
     CHECK_OK(bh_device_close(r.device));
 }
 
@@ -231,10 +231,10 @@ TEST(a_kernel_that_faults_again_and_again_is_quarantined) {
         CHECK_EQ(faults_of(trap, &quarantined), i);
         CHECK_EQ(quarantined, i == 3);
     }
-    uint64_t losses = status_of(r.device).losses;
+    uint64_t losses = health_of(r.device).losses;
     for (int i = 0; i < 5; i++)
         CHECK_STATUS(run_now(trap, BH_GRID(1, 1), BH_NO_ARGS), BH_E_QUARANTINED);
-    CHECK_EQ(status_of(r.device).losses, losses);
+    CHECK_EQ(health_of(r.device).losses, losses);
     check_device_works(&r);
     CHECK_STATUS(run_now(rig_kernel(&r, "poke"), BH_GRID(1, 1), BH_ARGS(NOWHERE, 1u)), BH_E_FAULT);
 
@@ -289,7 +289,7 @@ TEST(launches_queued_before_the_quarantine_do_not_eat_workers) {
         CHECK(status == BH_E_FAULT || status == BH_E_QUARANTINED || status == BH_E_LOST);
     }
     CHECK_LE(faults, 2);
-    CHECK_LE(status_of(r.device).losses, 2);
+    CHECK_LE(health_of(r.device).losses, 2);
     bh_status status = bh_wait(last, 0);
     CHECK(status == BH_OK || status == BH_E_LOST);
     if (!has_queues(r.device)) CHECK_OK(status);
@@ -320,7 +320,7 @@ TEST(a_loss_that_stops_the_device_is_not_from_a_standby) {
     wait_standby(r.device);
     kill_worker(r.device, SIGKILL);
     wait_standby(r.device);
-    REQUIRE(kill(status_of(r.device).worker_pid, SIGKILL) == 0);
+    REQUIRE(kill(health_of(r.device).worker_pid, SIGKILL) == 0);
     wait_stopped(r.device);
     REQUIRE(loss_log_wait(&log, 2));
     CHECK_EQ(log.losses[0].from_standby, 1);
@@ -336,16 +336,16 @@ TEST(a_standby_that_dies_at_its_promotion_did_not_take_over) {
     loss_log log;
     loss_log_start(r.device, &log);
     wait_standby(r.device);
-    bh_device_status before = status_of(r.device);
-    REQUIRE(kill(before.standby_pid, SIGSTOP) == 0);
+    bh_health before = health_of(r.device);
+    REQUIRE(kill(before.standby_pids[0], SIGSTOP) == 0);
     void *memory[8]; /* of which it is to be told first */
     for (int i = 0; i < 8; i++) CHECK_OK(bh_host_alloc(r.device, 4096, &memory[i]));
     REQUIRE(kill(before.worker_pid, SIGKILL) == 0);
     sleep_ms(50);
-    REQUIRE(kill(before.standby_pid, SIGKILL) == 0);
+    REQUIRE(kill(before.standby_pids[0], SIGKILL) == 0);
     REQUIRE(loss_log_wait(&log, 1));
     CHECK_EQ(log.losses[0].from_standby, 0);
-    CHECK(status_of(r.device).worker_pid != before.standby_pid);
+    CHECK(health_of(r.device).worker_pid != before.standby_pids[0]);
     check_device_works(&r);
     CHECK_OK(bh_device_close(r.device));
 }
@@ -375,13 +375,13 @@ static void decide(void *context, const bh_loss *loss, bh_verdict *verdict) {
     if (self->pause_ms) sleep_ms(self->pause_ms);
     if (self->calls_back) {
         uint32_t word;
-        bh_device_status status = BH_INIT(status);
+        bh_memory_info memory = BH_INIT(memory);
         self->back[0] = bh_buffer_read(self->buffer, 0, &word, sizeof word);
         self->back[1] = bh_launch(self->kernel, BH_GRID(1, 1), BH_NO_ARGS, NULL, NULL);
         self->back[2] = bh_wait(self->ticket, UINT64_MAX);
         self->back[3] = bh_device_close(self->r.device);
         self->back[4] = bh_device_sync(self->r.device, UINT64_MAX);
-        self->back[5] = bh_device_get_status(self->r.device, &status);
+        self->back[5] = bh_memory_get_info(self->r.device, &memory);
     }
     if (self->go_on < 2) verdict->go_on = self->go_on;
     if (self->quarantine < 2) verdict->quarantine = self->quarantine;
@@ -416,7 +416,7 @@ TEST(a_policy_hears_what_the_limits_would_decide) {
     CHECK_EQ(self.said_quarantine, 1);
     CHECK_STATUS(run_now(self.kernel, BH_GRID(1, 1), BH_NO_ARGS), BH_E_QUARANTINED);
     wait_worker(self.r.device);
-    REQUIRE(kill(status_of(self.r.device).worker_pid, SIGKILL) == 0);
+    REQUIRE(kill(health_of(self.r.device).worker_pid, SIGKILL) == 0);
     wait_stopped(self.r.device);
     CHECK_EQ(self.last.kind, BH_LOSS_LOST);
     CHECK_EQ(self.said_go_on, 0);
@@ -457,9 +457,9 @@ TEST(a_policy_can_stop_the_device_and_quarantine_at_once) {
     CHECK_EQ(self.calls, 1);
     self.go_on = 0;
     wait_worker(self.r.device);
-    REQUIRE(kill(status_of(self.r.device).worker_pid, SIGKILL) == 0);
+    REQUIRE(kill(health_of(self.r.device).worker_pid, SIGKILL) == 0);
     wait_stopped(self.r.device);
-    CHECK_STR_CONTAINS(status_of(self.r.device).reason, "policy");
+    CHECK_STR_CONTAINS(health_of(self.r.device).reason, "policy");
     CHECK_REFUSED(bh_buffer_write(self.buffer, 0, &g.value, 4), BH_E_STOPPED);
     CHECK_OK(bh_device_close(self.r.device));
 }
@@ -477,7 +477,8 @@ TEST(a_policy_that_calls_the_device_is_refused) {
     CHECK_OK(bh_device_close(self.r.device));
 }
 
-/* Longer than a worker may be stuck. Work that is submitted meanwhile is done by the next worker. */
+/* Longer than a worker may be stuck. Work that is submitted meanwhile is done by the next
+ * worker. */
 TEST(a_slow_policy_costs_no_worker) {
     bh_device_options options = device_options(0);
     options.stuck_timeout_ns = 300 * MS;
@@ -498,7 +499,7 @@ TEST(a_slow_policy_costs_no_worker) {
     CHECK_STATUS(bh_wait(bad, LONG_NS), BH_E_FAULT);
     CHECK_OK(bh_wait(good, LONG_NS));
     CHECK_EQ(word_read(self.buffer, 0), 8);
-    CHECK_EQ(status_of(self.r.device).losses, 1);
+    CHECK_EQ(health_of(self.r.device).losses, 1);
     CHECK_OK(bh_device_close(self.r.device));
 }
 
@@ -522,7 +523,7 @@ TEST(causes_are_told_apart) {
     CHECK_EQ(self.last.kind, silent ? BH_LOSS_STUCK : BH_LOSS_DEADLINE);
     wait_standby(self.r.device);
     wait_worker(self.r.device);
-    REQUIRE(kill(status_of(self.r.device).worker_pid, SIGSTOP) == 0);
+    REQUIRE(kill(health_of(self.r.device).worker_pid, SIGSTOP) == 0);
     check_device_works(&self.r);
     CHECK_EQ(self.last.kind, BH_LOSS_STUCK);
     CHECK_EQ(self.calls, 4);
@@ -562,10 +563,10 @@ TEST(workers_that_never_start_stop_the_device) {
     bh_device_options options = breakable(folder, sizeof folder);
     rig r = rig_open_with(&options);
     place_worker(folder, "/bin/false");
-    REQUIRE(kill(status_of(r.device).worker_pid, SIGKILL) == 0);
+    REQUIRE(kill(health_of(r.device).worker_pid, SIGKILL) == 0);
     wait_stopped(r.device);
-    CHECK(status_of(r.device).reason[0] != '\0');
-    CHECK_EQ(status_of(r.device).losses, 1);
+    CHECK(health_of(r.device).reason[0] != '\0');
+    CHECK_EQ(health_of(r.device).losses, 1);
     CHECK_OK(bh_device_close(r.device));
 }
 
@@ -576,9 +577,9 @@ TEST(a_policy_can_wait_for_an_installation_to_be_mended) {
     decider_open(&self, &options);
     self.go_on = 1;
     place_worker(folder, "/bin/false");
-    REQUIRE(kill(status_of(self.r.device).worker_pid, SIGKILL) == 0);
+    REQUIRE(kill(health_of(self.r.device).worker_pid, SIGKILL) == 0);
     sleep_ms(500);
-    CHECK_NE(status_of(self.r.device).state, BH_DEVICE_STOPPED);
+    CHECK_NE(health_of(self.r.device).state, BH_HEALTH_STOPPED);
     place_real(folder);
     wait_generation(self.r.device, 2);
     check_device_works(&self.r);
@@ -628,7 +629,7 @@ TEST_TIMEOUT(intact_buffers_of_a_stopped_device_can_be_read, 60) {
                   BH_E_STOPPED);
     CHECK_OK(bh_buffer_accept(spoilt));
     CHECK_OK(bh_buffer_read(spoilt, 0, &word, 4));
-    CHECK_EQ(status_of(r.device).state, BH_DEVICE_STOPPED);
+    CHECK_EQ(health_of(r.device).state, BH_HEALTH_STOPPED);
     CHECK_OK(bh_device_close(r.device));
     CHECK_REFUSED(bh_buffer_read(small, 0, &word, 4), BH_E_INVALID);
 }
@@ -649,7 +650,7 @@ TEST(many_threads_read_from_a_stopped_device) {
     bh_buffer x = words_counting(r.device, 8, 5);
     unsigned descriptors = 0;
     kill_worker(r.device, SIGKILL);
-    REQUIRE(kill(status_of(r.device).worker_pid, SIGKILL) == 0);
+    REQUIRE(kill(health_of(r.device).worker_pid, SIGKILL) == 0);
     wait_stopped(r.device);
     read_words(&x, 0);
     descriptors = open_descriptors();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random programs of every kind of work, while workers are killed and stopped, kernels fault and overrun
- * deadlines, and the program cancels, accepts, releases and closes at random; checked byte by byte against a model
- * that carries the work out in the order it was submitted. What is done read nothing in doubt and left exact bytes;
- * what did not end well leaves just its targets in doubt; what was cancelled or refused leaves no trace. */
+/* Random programs of every kind of work, while workers are killed and stopped, kernels fault and
+ * overrun deadlines, and the program cancels, accepts, releases and closes at random; checked byte
+ * by byte against a model that carries the work out in the order it was submitted. What is done
+ * read nothing in doubt and left exact bytes; what did not end well leaves just its targets in
+ * doubt; what was cancelled or refused leaves no trace. */
 #include "promises/promises.h"
 #include "../support/transfers.h"
 
@@ -219,15 +220,15 @@ static void *strike_now_and_then(void *context) {
         /* Workers that start slowly must get something done in between. */
         uint32_t pause = test_time_scale() > 1 ? 500 : 0;
         sleep_ms(pause + rng_below(&random, self->period));
-        bh_device_status status = status_of(self->device);
-        if (status.worker_pid <= 0) continue;
+        bh_health health = health_of(self->device);
+        if (health.worker_pid <= 0) continue;
         uint32_t way = rng_below(&random, 8);
         if (way > 1) {
-            kill(status.worker_pid, SIGKILL);
+            kill(health.worker_pid, SIGKILL);
         } else {
-            kill(status.worker_pid, SIGSTOP);
+            kill(health.worker_pid, SIGSTOP);
             sleep_ms(rng_below(&random, 20));
-            kill(status.worker_pid, way ? SIGCONT : SIGKILL);
+            kill(health.worker_pid, way ? SIGCONT : SIGKILL);
         }
         self->strikes++;
     }
@@ -305,7 +306,7 @@ enum { KILLS = 1, BREAKS = 2, CANCELS = 4, CHANGES = 8 };
 
 static void world_close(world *w) {
     fprintf(stderr, "%u steps, %llu losses;", w->step,
-            (unsigned long long)status_of(w->r.device).losses);
+            (unsigned long long)health_of(w->r.device).losses);
     for (uint32_t i = 0; i <= BH_E_INTERNAL; i++)
         if (w->tally[i])
             fprintf(stderr, " %s %llu", bh_status_name((bh_status)i),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launches that are refused, after losses too: preflight and the launch itself give one answer, and the
- * line says what was launched. */
+/* Launches that are refused, after losses too: preflight and the launch itself give one answer, and
+ * the line says what was launched. */
 #include <signal.h>
 
 #include "../support/managed.h"
@@ -14,7 +14,7 @@ typedef struct subject {
 
 typedef struct scene {
     rig r;
-    bh_device_info info;
+    bh_device_limits limits;
     bh_lane open, closed;
     bh_buffer out;
     subject subjects[KERNELS];
@@ -25,8 +25,7 @@ static void scene_open(scene *s) {
     bh_device_options options = device_options(BH_DEVICE_NO_RESTART_LIMIT);
     options.quarantine_after = 1;
     s->r = rig_open_with(&options);
-    s->info = (bh_device_info)BH_INIT(s->info);
-    CHECK_OK(bh_device_get_info(s->r.device, &s->info));
+    s->limits = limits_of(s->r.device);
     s->out = words_filled(s->r.device, 64, 0);
     bh_module globals = load_module(s->r.device, ptx_globals);
     bh_kernel poke = rig_kernel(&s->r, "poke"), bump = get_kernel(globals, "bump");
@@ -66,14 +65,14 @@ static bh_dim some_dim(rng *random, const uint32_t limits[3]) {
                     some_extent(random, limits[2])};
 }
 
-static bh_shape some_shape(rng *random, const bh_device_info *info) {
+static bh_shape some_shape(rng *random, const bh_device_limits *limits) {
     static const uint32_t ones[3] = {1, 1, 1};
     bh_shape shape = {{1, 1, 1}, {1, 1, 1}, {0, 0, 0}, 0};
-    if (rng_below(random, 3) == 0) shape.grid = some_dim(random, info->max_grid);
-    if (rng_below(random, 3) == 0) shape.block = some_dim(random, info->max_block);
-    if (rng_below(random, 6) == 0) shape.block = (bh_dim){info->max_block[0], 2, 1};
+    if (rng_below(random, 3) == 0) shape.grid = some_dim(random, limits->max_grid);
+    if (rng_below(random, 3) == 0) shape.block = some_dim(random, limits->max_block);
+    if (rng_below(random, 6) == 0) shape.block = (bh_dim){limits->max_block[0], 2, 1};
     if (rng_below(random, 6) == 0) shape.cluster = some_dim(random, ones);
-    if (rng_below(random, 6) == 0) shape.shared_bytes = info->shared_per_block_max + 1;
+    if (rng_below(random, 6) == 0) shape.shared_bytes = limits->shared_per_block_max + 1;
     return shape;
 }
 
@@ -134,7 +133,7 @@ TEST_TIMEOUT(preflight_and_launch_give_one_answer, 120) {
         bool good = rng_below(&random, 2);
         /* It would fault if it ran. */
         if (which == &s.subjects[1]) good = false;
-        bh_shape shape = some_shape(&random, &s.info);
+        bh_shape shape = some_shape(&random, &s.limits);
         bh_launch_options options = some_options(&random, &s);
         compare(which, shape, &options, good, counts);
     }

@@ -54,7 +54,7 @@ TEST(a_fault_is_reported_with_all_that_is_known) {
 
 TEST(a_killed_worker_is_reported_without_blame) {
     rig r = rig_open(0);
-    pid_t worker = status_of(r.device).worker_pid;
+    pid_t worker = health_of(r.device).worker_pid;
     kill_worker(r.device, SIGKILL);
     const char *report = report_of(r.device, 0);
     char process[64];
@@ -71,8 +71,8 @@ TEST(a_stop_is_reported) {
     options.restart_limit = 1;
     rig r = rig_open_with(&options);
     kill_worker(r.device, SIGKILL);
-    REQUIRE(kill(status_of(r.device).worker_pid, SIGKILL) == 0);
-    while (status_of(r.device).state != BH_DEVICE_STOPPED) sleep_ms(1);
+    REQUIRE(kill(health_of(r.device).worker_pid, SIGKILL) == 0);
+    while (health_of(r.device).state != BH_HEALTH_STOPPED) sleep_ms(1);
     CHECK_OK(bh_device_sync(r.device, LONG_NS));
     uint64_t limit = now_ns() + LONG_NS;
     while (!strstr(report_of(r.device, 2), "the device stopped") && now_ns() < limit) sleep_ms(1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Threads make calls of every sort, workers are stopped and killed, and the device is closed in the
- * middle of it. Every ticket has one answer for ever, every callback runs once, nothing hangs, and what
- * belonged to a closed device is refused also when the next one is open in its place.
+ * middle of it. Every ticket has one answer for ever, every callback runs once, nothing hangs, and
+ * what belonged to a closed device is refused also when the next one is open in its place.
  * BULKHEAD_TEST_ROUNDS: so many devices. */
 #include <signal.h>
 
@@ -203,11 +203,11 @@ static void *make_calls(void *argument) {
 static void *harm(void *argument) {
     crowd *all = argument;
     rng random = {all->device.id};
-    bh_device_status status = BH_INIT(status);
+    bh_health health = BH_INIT(health);
     while (!atomic_load(&all->closed)) {
         sleep_ms(rng_below(&random, 12));
-        if (bh_device_get_status(all->device, &status) != BH_OK) continue;
-        pid_t pid = rng_below(&random, 2) ? status.worker_pid : status.standby_pid;
+        if (bh_device_get_health(all->device, &health) != BH_OK) continue;
+        pid_t pid = rng_below(&random, 2) ? health.worker_pid : health.standby_pids[0];
         if (pid <= 0) continue;
         uint32_t what = rng_below(&random, 8);
         (void)kill(pid, what == 0 ? SIGKILL : what < 3 ? SIGSTOP : SIGCONT);
@@ -284,7 +284,8 @@ TEST_TIMEOUT(calls_of_every_sort_while_the_device_is_closed, 60) {
         CHECK_LT(now_ns() - began, 10000 * MS * test_time_scale());
         atomic_store(&all->closed, true);
         pthread_join(harmer, NULL);
-        /* Those of the device before go on with what is no longer theirs while this one was open. */
+        /* Those of the device before go on with what is no longer theirs while this one was
+         * open. */
         if (before) crowd_end(before);
         before = all;
     }

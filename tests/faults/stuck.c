@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workers that are alive and do nothing: stopped by a signal, stuck in a driver, taking no requests.
- * Each is lost after stuck_timeout_ns, whatever it was to do, and the device goes on. */
+/* Workers that are alive and do nothing: stopped by a signal, stuck in a driver, taking no
+ * requests. Each is lost after stuck_timeout_ns, whatever it was to do, and the device goes on. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -37,7 +37,7 @@ static void stop_process(int32_t pid) {
 }
 
 static void stop_worker(const rig *r) {
-    stop_process(status_of(r->device).worker_pid);
+    stop_process(health_of(r->device).worker_pid);
 }
 
 static bh_status add_one(const rig *r, bh_buffer x, uint64_t deadline_ns, bh_ticket *out) {
@@ -86,7 +86,7 @@ TEST(a_busy_worker_that_is_stopped) {
     bh_lane lane = open_lane(r.device);
     gate g = gate_close(&r, lane, 0);
     sleep_ms(100); /* it is pinged meanwhile */
-    bh_device_status before = status_of(r.device);
+    bh_health before = health_of(r.device);
     stop_process(before.worker_pid);
     uint64_t begun = now_ns();
     CHECK_STATUS(bh_wait(g.ticket, LONG_NS), BH_E_LOST);
@@ -144,8 +144,8 @@ TEST(a_deadline_passes_on_a_worker_that_is_stopped) {
     CHECK_OK(bh_device_close(r.device));
 }
 
-/* Where no worker is left, one is started cold: on a GPU that takes as long as its driver does, more so
- * beside other tests. */
+/* Where no worker is left, one is started cold: on a GPU that takes as long as its driver does,
+ * more so beside other tests. */
 static uint64_t cold_ns(const rig *r) {
     bh_device_info info = {.size = sizeof info};
     REQUIRE_OK(bh_device_get_info(r->device, &info));
@@ -155,10 +155,10 @@ static uint64_t cold_ns(const rig *r) {
 TEST(a_stopped_standby_that_takes_over) {
     rig r = open_impatient(0);
     bh_buffer x = words_filled(r.device, 64, 1);
-    bh_device_status status = status_of(r.device);
+    bh_health health = health_of(r.device);
     bh_ticket ticket;
-    stop_process(status.standby_pid);
-    REQUIRE(kill(status.worker_pid, SIGKILL) == 0);
+    stop_process(health.standby_pids[0]);
+    REQUIRE(kill(health.worker_pid, SIGKILL) == 0);
     uint64_t begun = now_ns();
     CHECK_OK(add_one(&r, x, 0, &ticket));
     CHECK_LT(now_ns() - begun, STUCK_NS + SLACK_NS + cold_ns(&r));
@@ -173,10 +173,10 @@ TEST(worker_and_standby_both_stopped) {
         bh_lane lane = open_lane(r.device);
         wait_standby(r.device);
         if (busy) (void)gate_close(&r, lane, 0);
-        bh_device_status status = status_of(r.device);
+        bh_health health = health_of(r.device);
         bh_ticket ticket;
-        stop_process(status.standby_pid);
-        stop_process(status.worker_pid);
+        stop_process(health.standby_pids[0]);
+        stop_process(health.worker_pid);
         uint64_t begun = now_ns();
         CHECK_OK(add_one(&r, x, 0, &ticket));
         CHECK_LT(now_ns() - begun, STUCK_NS + SLACK_NS + cold_ns(&r));
@@ -188,18 +188,20 @@ TEST(a_stopped_standby_is_replaced_while_the_device_is_busy) {
     rig r = open_impatient(0);
     gate g = gate_close(&r, open_lane(r.device), 0);
     wait_standby(r.device);
-    int32_t stopped = status_of(r.device).standby_pid;
+    int32_t stopped = health_of(r.device).standby_pids[0];
     stop_process(stopped);
     uint64_t limit = now_ns() + 4 * STUCK_NS + SLACK_NS + cold_ns(&r);
     for (;;) {
-        bh_device_status status = status_of(r.device);
-        if (status.standby_pid > 0 && status.standby_pid != stopped && status.standby_ready) break;
+        bh_health health = health_of(r.device);
+        if (health.standby_pids[0] > 0 && health.standby_pids[0] != stopped &&
+            health.standbys_ready)
+            break;
         REQUIRE(now_ns() < limit);
         sleep_ms(5);
     }
     gate_open(&g);
     CHECK_OK(bh_wait(g.ticket, LONG_NS));
-    CHECK_EQ(status_of(r.device).generation, 1);
+    CHECK_EQ(health_of(r.device).generation, 1);
     CHECK_OK(bh_device_close(r.device));
 }
 
@@ -236,7 +238,7 @@ static void check_call(stalled_call *call, bool busy) {
     uint64_t begun = now_ns();
     CHECK_OK(call(&r));
     CHECK_LT(now_ns() - begun, STUCK_NS + SLACK_NS);
-    CHECK_EQ(status_of(r.device).generation, 2);
+    CHECK_EQ(health_of(r.device).generation, 2);
     check_device_works(&r);
     CHECK_OK(bh_device_close(r.device));
 }
@@ -360,7 +362,7 @@ TEST(kernels_may_run_longer) {
     gate_open(&g);
     CHECK_OK(bh_wait(g.ticket, LONG_NS));
     CHECK_OK(bh_wait(behind, LONG_NS));
-    CHECK_EQ(status_of(r.device).generation, 1);
+    CHECK_EQ(health_of(r.device).generation, 1);
     CHECK_OK(bh_device_close(r.device));
 }
 
@@ -378,10 +380,10 @@ TEST(the_application_may_be_stopped) {
         REQUIRE(system(command) == 0);
         while (now_ns() - begun < 3 * STUCK_NS) CHECK_OK(add_one(&r, x, 10000 * MS, &ticket));
     }
-    CHECK_EQ(status_of(r.device).generation, 1);
+    CHECK_EQ(health_of(r.device).generation, 1);
     gate_open(&g);
     CHECK_OK(bh_wait(g.ticket, LONG_NS));
-    CHECK_EQ(status_of(r.device).generation, 1);
+    CHECK_EQ(health_of(r.device).generation, 1);
     CHECK_OK(bh_device_close(r.device));
 }
 
@@ -390,13 +392,13 @@ TEST(without_a_time_out_nothing_is_stuck) {
     options.stuck_timeout_ns = UINT64_MAX;
     rig r = rig_open_with(&options);
     bh_buffer x = words_filled(r.device, 64, 1);
-    int32_t pid = status_of(r.device).worker_pid;
+    int32_t pid = health_of(r.device).worker_pid;
     stop_process(pid);
     bh_ticket ticket =
         submit(rig_kernel(&r, "add_one"), BH_GRID(64, 64), BH_ARGS(BH_INOUT(x), 64u), NULL);
     CHECK_STATUS(bh_wait(ticket, 1000 * MS), BH_E_TIMEOUT);
     REQUIRE(kill(pid, SIGCONT) == 0);
     CHECK_OK(bh_wait(ticket, LONG_NS));
-    CHECK_EQ(status_of(r.device).generation, 1);
+    CHECK_EQ(health_of(r.device).generation, 1);
     CHECK_OK(bh_device_close(r.device));
 }

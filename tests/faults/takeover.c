@@ -45,7 +45,7 @@ TEST(queued_work_runs_on_the_next_worker_in_order) {
     } else {
         CHECK(is_suspect(x));
     }
-    CHECK_EQ(status_of(r.device).generation, 2);
+    CHECK_EQ(health_of(r.device).generation, 2);
     CHECK_OK(bh_device_close(r.device));
 }
 
@@ -54,7 +54,7 @@ TEST(work_submitted_after_a_loss_and_before_anyone_asks_runs) {
     bh_buffer x = words_filled(r.device, N, 0);
     bh_launch_options again = BH_INIT(again);
     again.flags = BH_SUBMIT_IDEMPOTENT;
-    REQUIRE(kill(status_of(r.device).worker_pid, SIGKILL) == 0);
+    REQUIRE(kill(health_of(r.device).worker_pid, SIGKILL) == 0);
     bh_ticket t =
         submit(rig_kernel(&r, "iota"), BH_GRID(N, 64), BH_ARGS(BH_OUT(x), 4u, (uint32_t)N), &again);
     CHECK_OK(bh_wait(t, LONG_NS));
@@ -195,7 +195,7 @@ TEST(a_device_without_standby_starts_a_worker_cold) {
     CHECK_EQ(log.losses[0].stopped, 0);
     kill_worker(r.device, SIGKILL);
     check_device_works(&r);
-    CHECK_EQ(status_of(r.device).standby_pid, 0);
+    CHECK_EQ(health_of(r.device).standby_pids[0], 0);
     CHECK_OK(bh_device_close(r.device));
 }
 
@@ -205,17 +205,18 @@ TEST(a_standby_that_dies_is_replaced_quietly) {
     loss_log_start(r.device, &log);
     for (int i = 0; i < 2; i++) {
         wait_standby(r.device);
-        bh_device_status before = status_of(r.device);
-        REQUIRE(kill(before.standby_pid, SIGKILL) == 0);
-        REQUIRE(wait_process_gone(before.standby_pid, 5000));
+        bh_health before = health_of(r.device);
+        REQUIRE(kill(before.standby_pids[0], SIGKILL) == 0);
+        REQUIRE(wait_process_gone(before.standby_pids[0], 5000));
         uint64_t limit = now_ns() + LONG_NS;
-        bh_device_status now = status_of(r.device);
-        while ((!now.standby_ready || now.standby_pid == before.standby_pid) && now_ns() < limit) {
+        bh_health now = health_of(r.device);
+        while ((!now.standbys_ready || now.standby_pids[0] == before.standby_pids[0]) &&
+               now_ns() < limit) {
             sleep_ms(2);
-            now = status_of(r.device);
+            now = health_of(r.device);
         }
-        CHECK_EQ(now.standby_ready, 1);
-        CHECK_NE(now.standby_pid, before.standby_pid);
+        CHECK_EQ(now.standbys_ready, 1);
+        CHECK_NE(now.standby_pids[0], before.standby_pids[0]);
         CHECK_EQ(now.worker_pid, before.worker_pid);
         CHECK_EQ(now.generation, 1);
         CHECK_EQ(now.losses, 0);
@@ -230,8 +231,8 @@ TEST(worker_and_standby_lost_together) {
     bh_buffer x = words_counting(r.device, 5000, 8);
     gate g = gate_close(&r, open_lane(r.device), BH_SUBMIT_IDEMPOTENT);
     wait_standby(r.device);
-    bh_device_status before = status_of(r.device);
-    REQUIRE(kill(before.standby_pid, SIGKILL) == 0);
+    bh_health before = health_of(r.device);
+    REQUIRE(kill(before.standby_pids[0], SIGKILL) == 0);
     REQUIRE(kill(before.worker_pid, SIGKILL) == 0);
     wait_generation(r.device, 2);
     CHECK(words_count(x, 5000, 8));
@@ -246,8 +247,8 @@ TEST(losses_faster_than_standbys_can_start) {
     rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
     bh_buffer x = words_counting(r.device, 5000, 8);
     for (int i = 0; i < 6; i++) {
-        bh_device_status status = status_of(r.device);
-        if (status.worker_pid > 0) kill(status.worker_pid, SIGKILL);
+        bh_health health = health_of(r.device);
+        if (health.worker_pid > 0) kill(health.worker_pid, SIGKILL);
         bh_status outcome = run_now(rig_kernel(&r, "trap_now"), BH_GRID(1, 1), BH_NO_ARGS);
         CHECK(outcome == BH_E_FAULT || outcome == BH_E_LOST);
         CHECK_OK(bh_kernel_pardon(rig_kernel(&r, "trap_now")));
@@ -266,21 +267,21 @@ TEST(losses_leave_no_process_and_no_descriptor_behind) {
     check_device_works(&r);
     unsigned before = open_descriptors();
     for (int i = 0; i < 10; i++) {
-        bh_device_status status = status_of(r.device);
-        pids[i * 2] = status.worker_pid;
-        pids[i * 2 + 1] = status.standby_pid;
+        bh_health health = health_of(r.device);
+        pids[i * 2] = health.worker_pid;
+        pids[i * 2 + 1] = health.standby_pids[0];
         kill_worker(r.device, SIGKILL);
         wait_standby(r.device);
         check_device_works(&r);
     }
-    bh_device_status now = status_of(r.device);
+    bh_health now = health_of(r.device);
     for (int i = 0; i < 20; i++)
-        if (pids[i] != now.worker_pid && pids[i] != now.standby_pid)
+        if (pids[i] != now.worker_pid && pids[i] != now.standby_pids[0])
             CHECK(wait_process_gone(pids[i], 5000));
     CHECK_LE(open_descriptors(), before);
     CHECK_OK(bh_device_close(r.device));
     CHECK(wait_process_gone(now.worker_pid, 5000));
-    CHECK(wait_process_gone(now.standby_pid, 5000));
+    CHECK(wait_process_gone(now.standby_pids[0], 5000));
 }
 
 TEST(memory_allocated_through_losses_is_given_back) {
@@ -295,10 +296,10 @@ TEST(memory_allocated_through_losses_is_given_back) {
         CHECK_STATUS(bh_wait(t, LONG_NS), BH_E_FAULT);
         CHECK_OK(bh_kernel_pardon(rig_kernel(&r, "write_then_poke")));
         wait_standby(r.device);
-        if (i == 2) reserved = status_of(r.device).bytes_reserved;
+        if (i == 2) reserved = memory_of(r.device).bytes_reserved;
     }
-    CHECK_EQ(status_of(r.device).bytes_allocated, 0);
-    CHECK_LE(status_of(r.device).bytes_reserved, reserved * 2);
+    CHECK_EQ(memory_of(r.device).bytes_buffers, 0);
+    CHECK_LE(memory_of(r.device).bytes_reserved, reserved * 2);
     CHECK_OK(bh_device_close(r.device));
 }
 
@@ -306,7 +307,7 @@ TEST(one_devices_loss_is_no_concern_of_another) {
     rig a = rig_open(0), b = rig_open(0);
     gate g = gate_close(&b, open_lane(b.device), 0);
     CHECK_STATUS(run_now(rig_kernel(&a, "trap_now"), BH_GRID(1, 1), BH_NO_ARGS), BH_E_FAULT);
-    CHECK_EQ(status_of(b.device).generation, 1);
+    CHECK_EQ(health_of(b.device).generation, 1);
     gate_open(&g);
     CHECK_OK(bh_wait(g.ticket, LONG_NS));
     check_device_works(&a);
@@ -319,9 +320,9 @@ static rig rig_open_standbys(uint32_t count) {
     bh_device_options options = device_options(BH_DEVICE_NO_RESTART_LIMIT);
     options.standbys = count;
     rig r = rig_open_with(&options);
-    bh_device_status status = status_of(r.device);
+    bh_health health = health_of(r.device);
     if (bh_device_wait_standby(r.device, LONG_NS) == BH_E_UNSUPPORTED)
-        SKIP("no standby can be kept here: %s", status.reason);
+        SKIP("no standby can be kept here: %s", health.reason);
     return r;
 }
 
@@ -347,7 +348,7 @@ TEST(several_standbys_take_over_one_after_the_other) {
     }
     CHECK(words_are(x, N, 1 + STANDBYS));
     wait_standby(r.device);
-    CHECK_EQ(status_of(r.device).standby_ready, 1);
+    CHECK_EQ(health_of(r.device).standbys_ready, STANDBYS);
     check_device_works(&r);
     CHECK_OK(bh_device_close(r.device));
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Traces: what was submitted is in the file, in order, with what became of it; whatever is lost meanwhile. */
+/* Traces: what was submitted is in the file, in order, with what became of it; whatever is lost
+ * meanwhile. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,8 +143,8 @@ TEST_TIMEOUT(replays_and_dispatches_are_there, 60) {
     REQUIRE_OK(bh_sequence_submit(seq, &options, &ticket));
     REQUIRE_OK(bh_wait(ticket, LONG_NS));
     uint32_t words[64] = {0}, n = 64; /* as much as a place in a pack */
-    bh_dispatch_arg args[] = {BH_HOST_INOUT(words, sizeof words), BH_HOST_VALUE(&n, 4)};
-    REQUIRE_OK(bh_dispatch(rig_kernel(&r, "add_one"), BH_GRID(64, 64), args, 2, NULL));
+    REQUIRE_OK(bh_dispatch(rig_kernel(&r, "add_one"), BH_GRID(64, 64),
+                           BH_ARGS(BH_HOST_INOUT(words, sizeof words), n), NULL));
     CHECK_OK(bh_sequence_release(seq)); /* its name outlives it */
     REQUIRE_OK(bh_trace_stop(r.device));
     const listing *all = read_trace(path, "");

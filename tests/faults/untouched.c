@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A call that fails has not written the ticket it was given storage for, whatever it fails of, also where it
- * is several requests and some of them were taken. */
+/* A call that fails has not written the ticket it was given storage for, whatever it fails of, also
+ * where it is several requests and some of them were taken. */
 #include <signal.h>
 
 #include "../support/managed.h"
@@ -96,8 +96,7 @@ static bh_status make_call(scene *s, int which, bh_ticket *out) {
     case 12:
         return s->sequence.id ? bh_sequence_submit(s->sequence, &replay, out) : BH_OK;
     default:
-        return bh_managed_prefetch(s->from, s->offset, s->bytes, BH_TO_DEVICE, s->r.device, s->lane,
-                                   out);
+        return prefetch_on(s->lane, s->from, s->offset, s->bytes, BH_TO_DEVICE, out);
     }
 }
 
@@ -200,7 +199,7 @@ TEST(a_managed_buffer_that_is_mapped) {
 
 static void wait_stopped(bh_device device) {
     uint64_t limit = now_ns() + LONG_NS;
-    while (status_of(device).state != BH_DEVICE_STOPPED) {
+    while (health_of(device).state != BH_HEALTH_STOPPED) {
         REQUIRE(now_ns() < limit);
         sleep_ms(1);
     }
@@ -213,7 +212,7 @@ TEST(a_device_that_has_stopped) {
     scene_open(&s, &options);
     scene_keep(&s);
     kill_worker(s.r.device, SIGKILL);
-    kill(status_of(s.r.device).worker_pid, SIGKILL);
+    kill(health_of(s.r.device).worker_pid, SIGKILL);
     wait_stopped(s.r.device);
     CHECK_FAILED(call_all(&s, "stopped"), ALL);
     CHECK_OK(bh_device_close(s.r.device));
@@ -256,7 +255,7 @@ TEST(several_requests_that_a_stop_divides) {
         pthread_t thread;
         REQUIRE(pthread_create(&thread, NULL, submit_large, &self) == 0);
         sleep_ms(5 + (unsigned)round);
-        kill(status_of(self.s.r.device).worker_pid, SIGKILL);
+        kill(health_of(self.s.r.device).worker_pid, SIGKILL);
         wait_stopped(self.s.r.device);
         sleep_ms(2);
         atomic_store(&self.ended, 1);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Modules' own variables while workers die at random, against a model: one that no kernel writes always has what the
- * program has set; one that kernels write has that, or its module is stale and starts anew from what was set. Writes of
- * many sizes, most of them more than one piece of staging: each is all there or not at all. */
+/* Modules' own variables while workers die at random, against a model: one that no kernel writes
+ * always has what the program has set; one that kernels write has that, or its module is stale and
+ * starts anew from what was set. Writes of many sizes, most of them more than one piece of staging:
+ * each is all there or not at all. */
 #include <signal.h>
 
 #include "../support/support.h"
@@ -174,7 +175,7 @@ static void run(uint64_t seed, uint32_t flags, bool kills, unsigned ms) {
         pthread_join(thread, NULL);
     }
     fprintf(stderr, "%u rounds, %llu losses, launches: %u done, %u lost, %u stale\n", rounds,
-            (unsigned long long)status_of(r.device).losses, answers[BH_OK], answers[BH_E_LOST],
+            (unsigned long long)health_of(r.device).losses, answers[BH_OK], answers[BH_E_LOST],
             answers[BH_E_STALE]);
     check_device_works(&r);
     CHECK_OK(bh_device_close(r.device));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Module variables through a loss: what was written from outside is restored, the rest is said to be gone. */
+/* Module variables through a loss: what was written from outside is restored, the rest is said to
+ * be gone. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,8 +152,8 @@ TEST(a_module_loaded_and_never_run_has_nothing_to_lose) {
     CHECK_OK(bh_device_close(r.device));
 }
 
-/* As headers bring them along: one that nothing names, one that kernels read, one whose address goes
- * to a function that reads. */
+/* As headers bring them along: one that nothing names, one that kernels read, one whose address
+ * goes to a function that reads. */
 static const char read_only[] =
     ".version 7.0\n.target sm_80\n.address_size 64\n"
     ".global .align 1 .b8 _ZN4cuda3std3__48in_placeE[1];\n"
@@ -363,7 +364,7 @@ TEST(a_write_that_waits_is_not_seen_by_what_is_before_it) {
         bh_launch_options again = BH_INIT(bh_launch_options);
         again.flags = BH_SUBMIT_IDEMPOTENT;
         bh_ticket before = submit(copy_slot, BH_GRID(1, 1), BH_ARGS(BH_OUT(out), 3u), &again);
-        bh_device_status now = status_of(r.device);
+        bh_health now = health_of(r.device);
         if (value % 2) kill(now.worker_pid, SIGKILL);
         CHECK_OK(bh_module_global_write(module, "slots", 12, &value, 4));
         CHECK_OK(bh_wait(before, LONG_NS));

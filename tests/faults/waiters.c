@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Losses while threads wait, submit, read and write: everyone is woken, calls that wait go through. */
+/* Losses while threads wait, submit, read and write: everyone is woken, calls that wait go
+ * through. */
 #include <poll.h>
 #include <signal.h>
 
@@ -49,7 +50,7 @@ TEST(sleeping_waiters_are_woken_by_a_loss) {
     for (int i = 0; i < 4; i++)
         while (atomic_load(&waiters[i].begun) == 0) sleep_ms(1);
     sleep_ms(20); /* well asleep */
-    REQUIRE(kill(status_of(r.device).worker_pid, SIGKILL) == 0);
+    REQUIRE(kill(health_of(r.device).worker_pid, SIGKILL) == 0);
     for (int i = 0; i < 4; i++) {
         pthread_join(threads[i], NULL);
         CHECK_EQ(waiters[i].status, expected[i]);
@@ -140,8 +141,8 @@ struct churner {
     _Atomic(int) done;
 };
 
-/* Reads and writes buffers of its own. Nothing else touches them, so they are never in doubt for long: a call
- * that waits goes through or says that its own transfer was lost. */
+/* Reads and writes buffers of its own. Nothing else touches them, so they are never in doubt for
+ * long: a call that waits goes through or says that its own transfer was lost. */
 static void move_data(void *context, unsigned index) {
     struct churner *c = context;
     enum { N = 3000 };
@@ -259,12 +260,12 @@ TEST(a_device_can_be_closed_right_after_a_loss) {
     for (int i = 0; i < 4; i++) {
         rig r = rig_open(0);
         gate g = gate_close(&r, open_lane(r.device), i % 2 ? BH_SUBMIT_IDEMPOTENT : 0);
-        bh_device_status status = status_of(r.device);
+        bh_health health = health_of(r.device);
         gate_open(&g);
-        REQUIRE(kill(status.worker_pid, SIGKILL) == 0);
+        REQUIRE(kill(health.worker_pid, SIGKILL) == 0);
         CHECK_OK(bh_device_close(r.device));
         CHECK_NE(bh_wait(g.ticket, 0), BH_E_BUSY);
-        CHECK(wait_process_gone(status.worker_pid, 5000));
-        if (status.standby_pid > 0) CHECK(wait_process_gone(status.standby_pid, 5000));
+        CHECK(wait_process_gone(health.worker_pid, 5000));
+        if (health.standby_pids[0] > 0) CHECK(wait_process_gone(health.standby_pids[0], 5000));
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Watches: each is told what happens after it is opened, once and in order. Once released, it is not
- * running and never runs again. */
+/* Watches: each is told what happens after it is opened, once and in order. Once released, it is
+ * not running and never runs again. */
 #include <signal.h>
 
 #include "../support/support.h"
@@ -257,7 +257,7 @@ TEST(health_tells_that_a_standby_is_gone) {
     wait_standby(r.device);
     listener health = {0};
     open_watch(r.device, BH_EVENT_HEALTH, &health);
-    REQUIRE(kill(status_of(r.device).standby_pid, SIGKILL) == 0);
+    REQUIRE(kill(health_of(r.device).standby_pids[0], SIGKILL) == 0);
     wait_for(&health.state_count, 2);
     CHECK_EQ(health.states[0], BH_HEALTH_DEGRADED);
     CHECK_EQ(health.states[1], BH_HEALTH_OK);
@@ -293,7 +293,7 @@ TEST(health_tells_that_a_device_stops) {
     wait_for(&health.state_count, 2);
     CHECK_EQ(health.states[0], BH_HEALTH_REPLACING);
     CHECK_EQ(health.states[1], BH_HEALTH_OK); /* no standby was wanted */
-    REQUIRE(kill(status_of(r.device).worker_pid, SIGKILL) == 0);
+    REQUIRE(kill(health_of(r.device).worker_pid, SIGKILL) == 0);
     wait_for(&health.state_count, 4);
     CHECK_EQ(health.states[2], BH_HEALTH_REPLACING);
     CHECK_EQ(health.states[3], BH_HEALTH_STOPPED);

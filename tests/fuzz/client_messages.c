@@ -81,7 +81,6 @@ static void answer_boot(mad_worker *self) {
                          .version = BH__WIRE_VERSION,
                          .pid = FIRST_PID,
                          .chunk_granularity = GRANULE};
-    ready->info.size = sizeof ready->info;
     ready->info.memory_total = 1 << 30;
     ready->info.warp_size = 32;
     ready->info.max_threads_per_block = 1024;

@@ -25,7 +25,7 @@ static bh__texts take_texts(fuzz_input *in, bh__arena *arena, uint8_t count) {
 static void make_flags(const bh__compile_job *job, bh__arena *arena) {
     bh__words nvrtc = {.arena = arena}, clang = {.arena = arena}, link = {.arena = arena};
     bh__options_nvrtc(job, &nvrtc);
-    bh__options_clang(job, &clang);
+    bh__options_clang(job, job->flags & 2, &clang);
     bh__options_link(job, job->flags & 1, &link);
     bh__words_end(&clang);
     for (size_t i = 0; i < clang.count; i++) FUZZ_CHECK(strlen(clang.list[i]) < SIZE_MAX);

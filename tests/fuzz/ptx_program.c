@@ -33,7 +33,7 @@ static const char head[] =
     ".reg .b32 %a; ld.param.b32 %a, [given]; add.u32 %a, %a, %a; st.param.b32 [back], %a; ret; }\n"
     ".entry k(.param .u64 p, .param .u64 o, .param .u64 c) {\n"
     ".shared .align 16 .b8 s[64]; .local .align 16 .b8 l[64];\n"
-    ".reg .pred %p<4>; .reg .b16 %h<4>; .reg .b32 %r<4>; .reg .b64 %q<4>;\n";
+    ".reg .pred %p<4>; .reg .b16 %h<4>; .reg .b32 %r<4>; .reg .b64 %q<4>; .reg .b128 %w<4>;\n";
 /* Addresses that are good for something, and values that differ between threads. */
 static const char start[] =
     "ld.param.u64 %q0, [p]; ld.param.u64 %q1, [c]; mov.u32 %r0, %tid.x; mov.u32 %r1, -7;\n"
@@ -42,8 +42,8 @@ static const char start[] =
 static const char end[] = "st.global.b32 [%q2], %r2;\nret;\n}\n";
 
 static const uint8_t mod_groups[M_COUNT] = {
-#define X(id, name, group) group,
-    BH__PTX_MODS(X)
+#define X(id, name, group) [M_##id] = group,
+    BH__PTX_MODS(X) BH__PTX_MORE_MODS(X)
 #undef X
 };
 
@@ -59,10 +59,10 @@ static unsigned pick_type(fuzz_input *in, uint64_t set) {
     return set ? pick(in, set, T_COUNT) : T_NONE;
 }
 
-/* Without all modifiers of its group, if it has one. */
-static bh__ptx_mods without(bh__ptx_mods set, unsigned mod) {
-    for (unsigned i = 0; i < M_COUNT; i++)
-        if (i == mod || (mod_groups[i] && mod_groups[i] == mod_groups[mod]))
+/* Without all modifiers of its group, if it has one. `first`: the number of the set's lowest. */
+static bh__ptx_mods without(bh__ptx_mods set, unsigned first, unsigned mod) {
+    for (unsigned i = 0; i < M_MORE && first + i < M_COUNT; i++)
+        if (first + i == mod || (mod_groups[first + i] && mod_groups[first + i] == mod_groups[mod]))
             set &= ~((bh__ptx_mods)1 << i);
     return set;
 }
@@ -82,7 +82,7 @@ static void add_register(fuzz_input *in, text *to, unsigned type, unsigned scale
     if (type == T_PRED)
         add(to, "%%p%u", number);
     else
-        add(to, "%%%c%u", bytes > 4 ? 'q' : bytes > 2 ? 'r' : 'h', number);
+        add(to, "%%%c%u", bytes > 8 ? 'w' : bytes > 4 ? 'q' : bytes > 2 ? 'r' : 'h', number);
 }
 
 static void add_constant(fuzz_input *in, text *to, unsigned type) {
@@ -100,6 +100,16 @@ static void add_value(fuzz_input *in, text *to, unsigned type, bool target) {
         add_constant(in, to, type);
     else
         add_register(in, to, type, 1);
+}
+
+/* Of a video instruction: a register, perhaps a part of it. */
+static void add_part(fuzz_input *in, text *to) {
+    static const char *const parts[] = {"",     ".b0",  ".b3",  ".h0",    ".h1",    "",
+                                        ".h10", ".h32", ".h01", ".b3210", ".b7654", ".b20"};
+    uint8_t choice = fuzz_byte(in);
+    if (choice / 12 % 8 == 0) add(to, "-");
+    add_register(in, to, T_B32, 1);
+    add(to, "%s", parts[choice % 12]);
 }
 
 static void add_vector(fuzz_input *in, text *to, const shape *s) {
@@ -134,7 +144,10 @@ static void add_operand(fuzz_input *in, text *to, const shape *s, char letter, b
         add_register(in, to, s->type0, has(s, M_WIDE) ? 2 : 1);
         break;
     case 'u':
-        add_value(in, to, T_B32, target);
+        if (s->op->unit == UNIT_VIDEO)
+            add_part(in, to);
+        else
+            add_value(in, to, T_B32, target);
         break;
     case 'q':
         add_value(in, to, T_B64, target);
@@ -149,6 +162,7 @@ static void add_operand(fuzz_input *in, text *to, const shape *s, char letter, b
         add(to, "%s%%p%u", !target && fuzz_byte(in) % 4 == 0 ? "!" : "", fuzz_byte(in) % 4);
         break;
     case 'v':
+    case 'V':
         add_vector(in, to, s);
         break;
     case 'm':
@@ -186,7 +200,8 @@ static void add_special(fuzz_input *in, text *to, const shape *s) {
         add_value(in, to, s->type0, false);
     } else if (s->op == &bh__ptx_op_table[OP_MOV]) {
         bool join = fuzz_byte(in) % 2;
-        const char *halves = bh__ptx_type_table[s->type0].bytes == 8 ? "{%r1, %r2}" : "{%h1, %h2}";
+        unsigned bytes = bh__ptx_type_table[s->type0].bytes;
+        const char *halves = bytes == 16 ? "{%q2, %q3}" : bytes == 8 ? "{%r1, %r2}" : "{%h1, %h2}";
         if (!join) add(to, "%s, ", halves);
         add_register(in, to, s->type0, 1);
         if (join) add(to, ", %s", halves);
@@ -218,17 +233,20 @@ static void add_instruction(fuzz_input *in, text *to) {
     uint8_t guard = fuzz_byte(in);
     if (guard % 4 == 0) add(to, "@%s%%p%u ", guard & 4 ? "!" : "", guard / 8 % 4);
     add(to, "%s", s.op->mnemonic);
-    bh__ptx_mods left = s.op->mods;
-    for (unsigned count = guard / 32 % 5; count && left; count--) {
-        unsigned mod = pick(in, left, M_COUNT);
-        left = without(left, mod);
-        s.mods |= (bh__ptx_mods)1 << mod;
+    bh__ptx_mods left[2] = {s.op->mods, bh__ptx_op_more[s.op - bh__ptx_op_table]};
+    for (unsigned count = guard / 32 % 5; count && (left[0] || left[1]); count--) {
+        bool more = !left[0] || (left[1] && fuzz_byte(in) % 2);
+        unsigned mod = pick(in, left[more], M_MORE) + (more ? M_MORE : 0);
+        left[0] = without(left[0], 0, mod);
+        left[1] = without(left[1], M_MORE, mod);
+        if (!more) s.mods |= (bh__ptx_mods)1 << mod;
         add(to, ".%s", bh__ptx_mod_names[mod]);
     }
     s.type0 = pick_type(in, s.op->type0);
     s.type1 = pick_type(in, s.op->type1);
     if (s.type0 != T_NONE) add(to, ".%s", bh__ptx_type_table[s.type0].name);
     if (s.type1 != T_NONE) add(to, ".%s", bh__ptx_type_table[s.type1].name);
+    if (s.op->unit == UNIT_VIDEO && guard & 2) add(to, guard & 1 ? ".s32" : ".u32");
     add_operands(in, to, &s);
     add(to, ";\n");
 }

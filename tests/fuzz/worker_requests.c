@@ -37,7 +37,7 @@ typedef struct world { /* made once, with checks and without */
 static void make_world(world *w, bool check) {
     static uint8_t host[2][HOST];
     const bh__device_ops *ops = &bh__cpu_device;
-    bh_device_info info = {.size = sizeof info};
+    bh__device_facts info = {0};
     bh_error error;
     uint64_t granularity, shift = check ? 16 * CHUNK : 0;
     int fd;

@@ -58,7 +58,8 @@ void process_prepare_child(void) {
 
 static void set_sanitizer_options(const char *variable, const char *directory) {
     const char *given = getenv(variable);
-    /* Reports go to files, so that those of worker processes are seen as well. Workers end without joining their threads. */
+    /* Reports go to files, so that those of worker processes are seen as well. Workers end without
+     * joining their threads. */
     char *value = format_text(
         "allocator_may_return_null=1:die_after_fork=0:print_stacktrace=1:report_thread_leaks=0:"
         "print_suppressions=0:exitcode=66:%s%slog_path=%s/san",

@@ -130,8 +130,8 @@ static unsigned long area_of(pid_t pid) {
 TEST(each_worker_has_an_area_of_its_own) {
     rig r = rig_open(0);
     wait_standby(r.device);
-    bh_device_status status = status_of(r.device);
-    CHECK_NE(area_of(status.worker_pid), area_of(status.standby_pid));
+    bh_health health = health_of(r.device);
+    CHECK_NE(area_of(health.worker_pid), area_of(health.standby_pids[0]));
     /* Whoever has the descriptor can write: the workers alone have it. */
     CHECK_EQ(descriptor_of("memfd:bulkhead-area"), -1);
     CHECK_OK(bh_device_close(r.device));
@@ -144,11 +144,11 @@ TEST(no_worker_gets_an_area_that_another_had) {
     unsigned long seen[LOSSES];
     for (unsigned i = 0; i < LOSSES; i++) {
         wait_standby(r.device);
-        bh_device_status status = status_of(r.device);
-        seen[i] = area_of(status.worker_pid);
+        bh_health health = health_of(r.device);
+        seen[i] = area_of(health.worker_pid);
         for (unsigned k = 0; k < i; k++) CHECK_NE(seen[i], seen[k]);
         kill_worker(r.device, SIGKILL);
-        wait_generation(r.device, status.generation + 1);
+        wait_generation(r.device, health.generation + 1);
     }
     check_device_works(&r);
     CHECK_OK(bh_device_close(r.device));

@@ -2,7 +2,8 @@
 /* Host programs that end in every way there is: no worker and no memory stays behind. */
 #include "host.h"
 
-/* Everything a device can have going on: work in flight and queued, buffers, host memory, callbacks. */
+/* Everything a device can have going on: work in flight and queued, buffers, host memory,
+ * callbacks. */
 static rig make_busy(int pipe) {
     rig r = rig_open(0);
     void *memory = NULL;

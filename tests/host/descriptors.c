@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hosts that close descriptors they do not own, or have none left. No crash, no hang, no worker left. */
+/* Hosts that close descriptors they do not own, or have none left. No crash, no hang, no worker
+ * left. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -22,7 +23,7 @@ static void call_everything(const rig *r) {
     bh_module module = {0};
     bh_kernel kernel = {0};
     bh_ticket ticket;
-    bh_device_status status = BH_INIT(status);
+    bh_health health = BH_INIT(health);
     void *memory = NULL;
     uint32_t word = 0;
     int fd = -1;
@@ -38,7 +39,7 @@ static void call_everything(const rig *r) {
     bh_host_alloc(r->device, 4096, &memory);
     bh_module_load(r->device, ptx_factor, strlen(ptx_factor), &module);
     bh_device_eventfd(r->device, &fd);
-    bh_device_get_status(r->device, &status);
+    bh_device_get_health(r->device, &health);
     bh_device_wait_standby(r->device, 100 * MS);
     bh_device_sync(r->device, 1000 * MS);
 }
@@ -77,8 +78,8 @@ TEST(workers_inherit_nothing) {
     rig r = rig_open(0);
     wait_standby(r.device);
     CHECK(has_descriptor(getpid(), what));
-    CHECK(!has_descriptor(status_of(r.device).worker_pid, what));
-    CHECK(!has_descriptor(status_of(r.device).standby_pid, what));
+    CHECK(!has_descriptor(health_of(r.device).worker_pid, what));
+    CHECK(!has_descriptor(health_of(r.device).standby_pids[0], what));
     CHECK_OK(bh_device_close(r.device));
     close(low);
 }
@@ -251,9 +252,9 @@ static int run_out_while_open(int pipe) {
     while (open("/dev/null", O_RDONLY | O_CLOEXEC) >= 0) few.rlim_cur = 0;
     call_everything(&r);
     for (int i = 0; i < 3; i++) {
-        bh_device_status status = BH_INIT(status);
-        if (bh_device_get_status(r.device, &status) == BH_OK && status.worker_pid > 0)
-            kill(status.worker_pid, SIGKILL);
+        bh_health health = BH_INIT(health);
+        if (bh_device_get_health(r.device, &health) == BH_OK && health.worker_pid > 0)
+            kill(health.worker_pid, SIGKILL);
         sleep_ms(100);
     }
     uint32_t words[1000];

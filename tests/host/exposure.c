@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What other processes and other users could get hold of: descriptors that programs inherit, shared memory that
- * is not sealed, files that the library leaves. */
+/* What other processes and other users could get hold of: descriptors that programs inherit, shared
+ * memory that is not sealed, files that the library leaves. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <spawn.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hosts that fork and hosts that reap: the child is refused politely, the parent notices nothing. */
+/* Hosts that fork and hosts that reap: the child is refused politely, the parent notices
+ * nothing. */
 #include "../support/transfers.h"
 #include "host.h"
 
@@ -25,7 +26,6 @@ static int wrong_answers(const rig *r, bh_lane lane, bh_kernel kernel, bh_buffer
     bh_module module;
     void *memory;
     bh_error error;
-    bh_device_status status = BH_INIT(status);
     bh_device_options options = device_options(0);
 #define STOPPED(call)                                                                              \
     do {                                                                                           \
@@ -70,7 +70,10 @@ static int wrong_answers(const rig *r, bh_lane lane, bh_kernel kernel, bh_buffer
     STOPPED(bh_watch_release(watch));
     bh_health health = BH_INIT(health);
     STOPPED(bh_device_get_health(r->device, &health));
+    bh_device_limits limits = BH_INIT(limits);
+    STOPPED(bh_device_get_limits(r->device, &limits));
     STOPPED(bh_device_list_losses(r->device, NULL, 0, 0, &length));
+    STOPPED(bh_device_list_findings(r->device, 0, NULL, 0, 0, &length));
     STOPPED(bh_device_get_report(r->device, 0, NULL, 0, &length));
     STOPPED(bh_memory_trim(r->device, 0, NULL));
     STOPPED(write_rows(x, &rows, &rows));
@@ -80,7 +83,6 @@ static int wrong_answers(const rig *r, bh_lane lane, bh_kernel kernel, bh_buffer
     STOPPED(bh_buffer_copy(x, 0, x, 8, 8));
     STOPPED(bh_host_pool_open(r->device, NULL, &pool));
     STOPPED(bh_device_sync(r->device, BH_FOREVER));
-    STOPPED(bh_device_get_status(r->device, &status));
     STOPPED(bh_device_wait_standby(r->device, BH_FOREVER));
     STOPPED(bh_device_close(r->device));
     STOPPED(bh_device_open(&options, &other));
@@ -110,7 +112,7 @@ TEST(every_call_in_a_forked_child_is_refused) {
     CHECK_OK(bh_wait(g.ticket, LONG_NS));
     CHECK(words_count(x, 100, 1));
     check_device_works(&r);
-    CHECK_EQ(status_of(r.device).generation, 1);
+    CHECK_EQ(health_of(r.device).generation, 1);
     CHECK_OK(bh_device_close(r.device));
 }
 
@@ -132,21 +134,21 @@ TEST(children_that_exit_do_not_disturb_their_parent) {
     }
     CHECK(words_count(x, 100, 1));
     check_device_works(&r);
-    CHECK_EQ(status_of(r.device).losses, 0);
+    CHECK_EQ(health_of(r.device).losses, 0);
     CHECK_OK(bh_device_close(r.device));
 }
 
 TEST(a_parent_can_close_while_a_child_lives) {
     rig r = rig_open(0);
     wait_standby(r.device);
-    bh_device_status status = status_of(r.device);
+    bh_health health = health_of(r.device);
     pid_t pid = fork();
     if (pid == 0) {
         for (;;) pause();
     }
     CHECK_OK(bh_device_close(r.device));
-    CHECK(wait_process_gone(status.worker_pid, 5000));
-    CHECK(wait_process_gone(status.standby_pid, 5000));
+    CHECK(wait_process_gone(health.worker_pid, 5000));
+    CHECK(wait_process_gone(health.standby_pids[0], 5000));
     kill(pid, SIGKILL);
     CHECK_EQ(child_result(pid), 128 + SIGKILL);
 }
@@ -223,9 +225,9 @@ static void check_losses_work(void) {
         check_device_works(&r);
     }
     CHECK(words_count(x, 1000, 1));
-    bh_device_status status = status_of(r.device);
+    bh_health health = health_of(r.device);
     CHECK_OK(bh_device_close(r.device));
-    CHECK(wait_process_gone(status.worker_pid, 5000));
+    CHECK(wait_process_gone(health.worker_pid, 5000));
 }
 
 TEST(a_host_that_ignores_its_children) {

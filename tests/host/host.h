@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host programs as child processes: each runs a function with a device of its own and reports its workers. */
+/* Host programs as child processes: each runs a function with a device of its own and reports its
+ * workers. */
 #ifndef TESTS_HOST_HOST_H
 #define TESTS_HOST_HOST_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The binary interface: sizes and offsets of every public struct, numbers of every constant. A change here
- * breaks programs that are already built. */
+/* The binary interface: sizes and offsets of every public struct, numbers of every constant. A
+ * change here breaks programs that are already built. */
 #include "../support/support.h"
 
 struct layout {
@@ -63,68 +63,81 @@ static const struct layout layouts[] = {
     FIELD(bh_device_options, sandbox, 120, 4),
     FIELD(bh_device_options, reserved, 124, 4),
     FIELD(bh_device_options, print_limit, 128, 8),
-    SIZE(bh_device_info, 1088),
+    SIZE(bh_device_info, 976),
     FIELD(bh_device_info, size, 0, 4),
     FIELD(bh_device_info, cooperative, 4, 4),
     FIELD(bh_device_info, kind, 8, 16),
     FIELD(bh_device_info, name, 24, 128),
     FIELD(bh_device_info, driver, 152, 64),
     FIELD(bh_device_info, arch, 216, 16),
-    FIELD(bh_device_info, memory_total, 232, 8),
-    FIELD(bh_device_info, memory_free, 240, 8),
-    FIELD(bh_device_info, multiprocessors, 248, 4),
-    FIELD(bh_device_info, warp_size, 252, 4),
-    FIELD(bh_device_info, max_threads_per_block, 256, 4),
-    FIELD(bh_device_info, max_block, 260, 12),
-    FIELD(bh_device_info, max_grid, 272, 12),
-    FIELD(bh_device_info, shared_per_block, 284, 4),
-    FIELD(bh_device_info, shared_per_block_max, 288, 4),
-    FIELD(bh_device_info, registers_per_block, 292, 4),
-    FIELD(bh_device_info, max_lanes, 296, 4),
-    FIELD(bh_device_info, max_param_bytes, 300, 4),
-    FIELD(bh_device_info, uuid, 304, 48),
-    FIELD(bh_device_info, pci, 352, 24),
-    FIELD(bh_device_info, no_standby, 376, 192),
-    FIELD(bh_device_info, ecc, 568, 4),
-    FIELD(bh_device_info, compute_mode, 572, 4),
-    FIELD(bh_device_info, mig, 576, 4),
-    FIELD(bh_device_info, mps, 580, 4),
-    FIELD(bh_device_info, clock_khz, 584, 4),
-    FIELD(bh_device_info, memory_clock_khz, 588, 4),
-    FIELD(bh_device_info, memory_bus_bits, 592, 4),
-    FIELD(bh_device_info, l2_bytes, 596, 4),
-    FIELD(bh_device_info, registers_per_multiprocessor, 600, 4),
-    FIELD(bh_device_info, shared_per_multiprocessor, 604, 4),
-    FIELD(bh_device_info, max_threads_per_multiprocessor, 608, 4),
-    FIELD(bh_device_info, max_blocks_per_multiprocessor, 612, 4),
-    FIELD(bh_device_info, async_engines, 616, 4),
-    FIELD(bh_device_info, concurrent_kernels, 620, 4),
-    FIELD(bh_device_info, cluster_launch, 624, 4),
-    FIELD(bh_device_info, priority_lowest, 628, 4),
-    FIELD(bh_device_info, priority_highest, 632, 4),
-    FIELD(bh_device_info, driver_version, 636, 4),
-    FIELD(bh_device_info, sandbox, 640, 4),
-    FIELD(bh_device_info, sandbox_lack, 644, 188),
-    FIELD(bh_device_info, passed_over, 832, 256),
-    SIZE(bh_device_entry, 2152),
+    FIELD(bh_device_info, uuid, 232, 48),
+    FIELD(bh_device_info, pci, 280, 24),
+    FIELD(bh_device_info, memory_total, 304, 8),
+    FIELD(bh_device_info, memory_free, 312, 8),
+    FIELD(bh_device_info, multiprocessors, 320, 4),
+    FIELD(bh_device_info, warp_size, 324, 4),
+    FIELD(bh_device_info, max_threads_per_block, 328, 4),
+    FIELD(bh_device_info, driver_version, 332, 4),
+    FIELD(bh_device_info, no_standby, 336, 192),
+    FIELD(bh_device_info, sandbox, 528, 4),
+    FIELD(bh_device_info, sandbox_lack, 532, 188),
+    FIELD(bh_device_info, passed_over, 720, 256),
+    SIZE(bh_device_limits, 312),
+    FIELD(bh_device_limits, size, 0, 4),
+    FIELD(bh_device_limits, max_block, 4, 12),
+    FIELD(bh_device_limits, max_grid, 16, 12),
+    FIELD(bh_device_limits, max_lanes, 28, 4),
+    FIELD(bh_device_limits, max_param_bytes, 32, 4),
+    FIELD(bh_device_limits, shared_per_block, 36, 4),
+    FIELD(bh_device_limits, shared_per_block_max, 40, 4),
+    FIELD(bh_device_limits, shared_per_multiprocessor, 44, 4),
+    FIELD(bh_device_limits, registers_per_block, 48, 4),
+    FIELD(bh_device_limits, registers_per_multiprocessor, 52, 4),
+    FIELD(bh_device_limits, max_threads_per_multiprocessor, 56, 4),
+    FIELD(bh_device_limits, max_blocks_per_multiprocessor, 60, 4),
+    FIELD(bh_device_limits, clock_khz, 64, 4),
+    FIELD(bh_device_limits, memory_clock_khz, 68, 4),
+    FIELD(bh_device_limits, memory_bus_bits, 72, 4),
+    FIELD(bh_device_limits, l2_bytes, 76, 4),
+    FIELD(bh_device_limits, async_engines, 80, 4),
+    FIELD(bh_device_limits, concurrent_kernels, 84, 4),
+    FIELD(bh_device_limits, cluster_launch, 88, 4),
+    FIELD(bh_device_limits, ecc, 92, 4),
+    FIELD(bh_device_limits, compute_mode, 96, 4),
+    FIELD(bh_device_limits, mig, 100, 4),
+    FIELD(bh_device_limits, mps, 104, 4),
+    FIELD(bh_device_limits, priority_lowest, 108, 4),
+    FIELD(bh_device_limits, priority_highest, 112, 4),
+    FIELD(bh_device_limits, reserved, 116, 4),
+    FIELD(bh_device_limits, no_tracking, 120, 192),
+    SIZE(bh_device_entry, 2352),
     FIELD(bh_device_entry, size, 0, 4),
     FIELD(bh_device_entry, status, 4, 4),
     FIELD(bh_device_entry, device, 8, 32),
     FIELD(bh_device_entry, error, 40, 1024),
-    FIELD(bh_device_entry, info, 1064, 1088),
-    SIZE(bh_device_status, 320),
-    FIELD(bh_device_status, size, 0, 4),
-    FIELD(bh_device_status, state, 4, 4),
-    FIELD(bh_device_status, generation, 8, 8),
-    FIELD(bh_device_status, losses, 16, 8),
-    FIELD(bh_device_status, worker_pid, 24, 4),
-    FIELD(bh_device_status, standby_pid, 28, 4),
-    FIELD(bh_device_status, standby_ready, 32, 4),
-    FIELD(bh_device_status, lanes, 36, 4),
-    FIELD(bh_device_status, buffers, 40, 8),
-    FIELD(bh_device_status, bytes_allocated, 48, 8),
-    FIELD(bh_device_status, bytes_reserved, 56, 8),
-    FIELD(bh_device_status, reason, 64, 256),
+    FIELD(bh_device_entry, info, 1064, 976),
+    FIELD(bh_device_entry, limits, 2040, 312),
+    SIZE(bh_finding_place, 104),
+    FIELD(bh_finding_place, line, 0, 4),
+    FIELD(bh_finding_place, source_line, 4, 4),
+    FIELD(bh_finding_place, access, 8, 4),
+    FIELD(bh_finding_place, block, 12, 12),
+    FIELD(bh_finding_place, thread, 24, 12),
+    FIELD(bh_finding_place, reserved, 36, 4),
+    FIELD(bh_finding_place, file, 40, 64),
+    SIZE(bh_finding, 1200),
+    FIELD(bh_finding, size, 0, 4),
+    FIELD(bh_finding, bytes, 4, 4),
+    FIELD(bh_finding, address, 8, 8),
+    FIELD(bh_finding, global, 16, 4),
+    FIELD(bh_finding, reserved, 20, 4),
+    FIELD(bh_finding, count, 24, 8),
+    FIELD(bh_finding, kind, 32, 64),
+    FIELD(bh_finding, here, 96, 104),
+    FIELD(bh_finding, other, 200, 104),
+    FIELD(bh_finding, kernel, 304, 128),
+    FIELD(bh_finding, message, 432, 512),
+    FIELD(bh_finding, fix, 944, 256),
     SIZE(bh_loss, 720),
     FIELD(bh_loss, size, 0, 4),
     FIELD(bh_loss, cause, 4, 4),
@@ -144,26 +157,40 @@ static const struct layout layouts[] = {
     FIELD(bh_loss, reserved, 700, 4),
     FIELD(bh_loss, number, 704, 8),
     FIELD(bh_loss, time_ns, 712, 8),
-    SIZE(bh_health, 312),
+    SIZE(bh_health, 328),
     FIELD(bh_health, size, 0, 4),
     FIELD(bh_health, state, 4, 4),
     FIELD(bh_health, generation, 8, 8),
     FIELD(bh_health, losses, 16, 8),
-    FIELD(bh_health, standbys_ready, 24, 4),
-    FIELD(bh_health, standbys, 28, 4),
-    FIELD(bh_health, worker_pid, 32, 4),
-    FIELD(bh_health, standby_pids, 36, 16),
-    FIELD(bh_health, reserved, 52, 4),
-    FIELD(bh_health, reason, 56, 256),
+    FIELD(bh_health, losses_in_window, 24, 4),
+    FIELD(bh_health, restart_limit, 28, 4),
+    FIELD(bh_health, standbys_ready, 32, 4),
+    FIELD(bh_health, standbys, 36, 4),
+    FIELD(bh_health, worker_pid, 40, 4),
+    FIELD(bh_health, standby_pids, 44, 16),
+    FIELD(bh_health, lanes, 60, 4),
+    FIELD(bh_health, oldest_running_ns, 64, 8),
+    FIELD(bh_health, reason, 72, 256),
+    SIZE(bh_ticket_info, 48),
+    FIELD(bh_ticket_info, size, 0, 4),
+    FIELD(bh_ticket_info, status, 4, 4),
+    FIELD(bh_ticket_info, generation, 8, 8),
+    FIELD(bh_ticket_info, timed, 16, 4),
+    FIELD(bh_ticket_info, lane_index, 20, 4),
+    FIELD(bh_ticket_info, queued_ns, 24, 8),
+    FIELD(bh_ticket_info, waiting_ns, 32, 8),
+    FIELD(bh_ticket_info, device_ns, 40, 8),
     SIZE(bh_verdict, 16),
     FIELD(bh_verdict, size, 0, 4),
     FIELD(bh_verdict, go_on, 4, 4),
     FIELD(bh_verdict, quarantine, 8, 4),
     FIELD(bh_verdict, reserved, 12, 4),
-    SIZE(bh_lane_options, 8),
+    SIZE(bh_lane_options, 16),
     FIELD(bh_lane_options, size, 0, 4),
-    FIELD(bh_lane_options, priority, 4, 4),
-    SIZE(bh_buffer_info, 80),
+    FIELD(bh_lane_options, flags, 4, 4),
+    FIELD(bh_lane_options, priority, 8, 4),
+    FIELD(bh_lane_options, reserved, 12, 4),
+    SIZE(bh_buffer_info, 104),
     FIELD(bh_buffer_info, size, 0, 4),
     FIELD(bh_buffer_info, type, 4, 4),
     FIELD(bh_buffer_info, count, 8, 8),
@@ -176,6 +203,8 @@ static const struct layout layouts[] = {
     FIELD(bh_buffer_info, suspect_offset, 56, 8),
     FIELD(bh_buffer_info, suspect_bytes, 64, 8),
     FIELD(bh_buffer_info, pointer, 72, 8),
+    FIELD(bh_buffer_info, last_write, 80, 16),
+    FIELD(bh_buffer_info, last_writer, 96, 8),
     SIZE(bh_kernel_info, 304),
     FIELD(bh_kernel_info, size, 0, 4),
     FIELD(bh_kernel_info, param_count, 4, 4),
@@ -376,30 +405,31 @@ static const struct layout layouts[] = {
     FIELD(bh_lane_counters, queued, 136, 240),
     FIELD(bh_lane_counters, waiting, 376, 240),
     FIELD(bh_lane_counters, running, 616, 240),
-    SIZE(bh_device_counters, 416),
+    SIZE(bh_device_counters, 424),
     FIELD(bh_device_counters, lanes, 4, 4),
     FIELD(bh_device_counters, allocations, 8, 8),
     FIELD(bh_device_counters, pool_hits, 16, 8),
     FIELD(bh_device_counters, chunks_made, 24, 8),
     FIELD(bh_device_counters, chunks_trimmed, 32, 8),
-    FIELD(bh_device_counters, losses, 40, 8),
-    FIELD(bh_device_counters, faults, 48, 8),
-    FIELD(bh_device_counters, deadlines, 56, 8),
-    FIELD(bh_device_counters, restarts, 64, 8),
-    FIELD(bh_device_counters, standby_takeovers, 72, 8),
-    FIELD(bh_device_counters, standby_starts, 80, 8),
-    FIELD(bh_device_counters, takeover, 88, 240),
-    FIELD(bh_device_counters, requests_resent, 328, 8),
-    FIELD(bh_device_counters, quarantines, 336, 8),
-    FIELD(bh_device_counters, stale_refusals, 344, 8),
-    FIELD(bh_device_counters, module_loads, 352, 8),
-    FIELD(bh_device_counters, module_load_failures, 360, 8),
-    FIELD(bh_device_counters, trace_records, 368, 8),
-    FIELD(bh_device_counters, trace_dropped, 376, 8),
-    FIELD(bh_device_counters, replays, 384, 8),
-    FIELD(bh_device_counters, replay_steps, 392, 8),
-    FIELD(bh_device_counters, dispatches, 400, 8),
-    FIELD(bh_device_counters, print_dropped, 408, 8),
+    FIELD(bh_device_counters, bytes_between, 40, 8),
+    FIELD(bh_device_counters, losses, 48, 8),
+    FIELD(bh_device_counters, faults, 56, 8),
+    FIELD(bh_device_counters, deadlines, 64, 8),
+    FIELD(bh_device_counters, restarts, 72, 8),
+    FIELD(bh_device_counters, standby_takeovers, 80, 8),
+    FIELD(bh_device_counters, standby_starts, 88, 8),
+    FIELD(bh_device_counters, takeover, 96, 240),
+    FIELD(bh_device_counters, requests_resent, 336, 8),
+    FIELD(bh_device_counters, quarantines, 344, 8),
+    FIELD(bh_device_counters, stale_refusals, 352, 8),
+    FIELD(bh_device_counters, module_loads, 360, 8),
+    FIELD(bh_device_counters, module_load_failures, 368, 8),
+    FIELD(bh_device_counters, trace_records, 376, 8),
+    FIELD(bh_device_counters, trace_dropped, 384, 8),
+    FIELD(bh_device_counters, replays, 392, 8),
+    FIELD(bh_device_counters, replay_steps, 400, 8),
+    FIELD(bh_device_counters, dispatches, 408, 8),
+    FIELD(bh_device_counters, print_dropped, 416, 8),
     SIZE(bh_share_token, 144),
     FIELD(bh_share_token, size, 0, 4),
     FIELD(bh_share_token, version, 4, 4),
@@ -436,12 +466,6 @@ static const struct layout layouts[] = {
     FIELD(bh_submit_options, reserved, 28, 4),
     FIELD(bh_submit_options, after, 32, 8),
     FIELD(bh_submit_options, after_count, 40, 8),
-    SIZE(bh_dispatch_arg, 32),
-    FIELD(bh_dispatch_arg, kind, 0, 4),
-    FIELD(bh_dispatch_arg, reserved, 4, 4),
-    FIELD(bh_dispatch_arg, bytes, 8, 8),
-    FIELD(bh_dispatch_arg, input, 16, 8),
-    FIELD(bh_dispatch_arg, output, 24, 8),
     SIZE(bh_dispatch_options, 24),
     FIELD(bh_dispatch_options, size, 0, 4),
     FIELD(bh_dispatch_options, flags, 4, 4),
@@ -455,8 +479,7 @@ static const struct layout layouts[] = {
     FIELD(bh_dispatch_item, shape, 16, 40),
     FIELD(bh_dispatch_item, attempts, 56, 4),
     FIELD(bh_dispatch_item, reserved, 60, 4),
-    FIELD(bh_dispatch_item, args, 64, 8),
-    FIELD(bh_dispatch_item, arg_count, 72, 8),
+    FIELD(bh_dispatch_item, args, 64, 16),
     FIELD(bh_dispatch_item, error, 80, 8),
     SIZE(bh_buffer_options, 24),
     FIELD(bh_buffer_options, size, 0, 4),
@@ -475,8 +498,8 @@ static const struct layout layouts[] = {
     FIELD(bh_memory_info, largest_free, 56, 8),
     FIELD(bh_memory_info, bytes_unused, 64, 8),
     FIELD(bh_memory_info, limit, 72, 8),
-    FIELD(bh_memory_info, high_buffers, 80, 8),
-    FIELD(bh_memory_info, high_reserved, 88, 8),
+    FIELD(bh_memory_info, peak_buffers, 80, 8),
+    FIELD(bh_memory_info, peak_reserved, 88, 8),
     FIELD(bh_memory_info, allocations, 96, 8),
     FIELD(bh_memory_info, refusals, 104, 8),
     FIELD(bh_memory_info, trims, 112, 8),
@@ -503,7 +526,7 @@ static const struct layout layouts[] = {
     FIELD(bh_memory_tag, reserved, 4, 4),
     FIELD(bh_memory_tag, bytes, 8, 8),
     FIELD(bh_memory_tag, buffers, 16, 8),
-    FIELD(bh_memory_tag, high, 24, 8),
+    FIELD(bh_memory_tag, peak, 24, 8),
     FIELD(bh_memory_tag, limit, 32, 8),
     FIELD(bh_memory_tag, allocations, 40, 8),
     FIELD(bh_memory_tag, tag, 48, 96),
@@ -548,32 +571,30 @@ static const struct layout layouts[] = {
     FIELD(bh_host_pool_info, bytes_taken, 16, 8),
     FIELD(bh_host_pool_info, bytes_cooling, 24, 8),
     FIELD(bh_host_pool_info, max_bytes, 32, 8),
-    FIELD(bh_host_pool_info, high_taken, 40, 8),
+    FIELD(bh_host_pool_info, peak_taken, 40, 8),
     FIELD(bh_host_pool_info, pieces_taken, 48, 8),
     FIELD(bh_host_pool_info, takes, 56, 8),
     FIELD(bh_host_pool_info, waits, 64, 8),
     FIELD(bh_host_pool_info, refusals, 72, 8),
     FIELD(bh_host_pool_info, bytes_cleared, 80, 8),
 
-    SIZE(bh_managed_info, 120),
+    SIZE(bh_managed_info, 104),
     FIELD(bh_managed_info, size, 0, 4),
     FIELD(bh_managed_info, flags, 4, 4),
-    FIELD(bh_managed_info, pointer, 8, 8),
-    FIELD(bh_managed_info, bytes, 16, 8),
-    FIELD(bh_managed_info, page_bytes, 24, 8),
-    FIELD(bh_managed_info, tracking, 32, 4),
-    FIELD(bh_managed_info, attach, 36, 4),
-    FIELD(bh_managed_info, lane, 40, 8),
-    FIELD(bh_managed_info, host_newest, 48, 8),
-    FIELD(bh_managed_info, device_newest, 56, 8),
-    FIELD(bh_managed_info, on_both, 64, 8),
-    FIELD(bh_managed_info, maps, 72, 4),
-    FIELD(bh_managed_info, lanes, 76, 4),
-    FIELD(bh_managed_info, bytes_to_device, 80, 8),
-    FIELD(bh_managed_info, bytes_to_host, 88, 8),
-    FIELD(bh_managed_info, moves_to_device, 96, 8),
-    FIELD(bh_managed_info, moves_to_host, 104, 8),
-    FIELD(bh_managed_info, prefetches, 112, 8),
+    FIELD(bh_managed_info, page_bytes, 8, 8),
+    FIELD(bh_managed_info, tracking, 16, 4),
+    FIELD(bh_managed_info, attach, 20, 4),
+    FIELD(bh_managed_info, lane, 24, 8),
+    FIELD(bh_managed_info, host_newest, 32, 8),
+    FIELD(bh_managed_info, device_newest, 40, 8),
+    FIELD(bh_managed_info, on_both, 48, 8),
+    FIELD(bh_managed_info, maps, 56, 4),
+    FIELD(bh_managed_info, lanes, 60, 4),
+    FIELD(bh_managed_info, bytes_to_device, 64, 8),
+    FIELD(bh_managed_info, bytes_to_host, 72, 8),
+    FIELD(bh_managed_info, moves_to_device, 80, 8),
+    FIELD(bh_managed_info, moves_to_host, 88, 8),
+    FIELD(bh_managed_info, prefetches, 96, 8),
 };
 
 TEST(structs_have_the_layout_programs_were_built_with) {
@@ -595,9 +616,6 @@ TEST(constants_have_the_numbers_programs_were_built_with) {
     CHECK_EQ(BH_COMPUTE_DEFAULT, 0);
     CHECK_EQ(BH_COMPUTE_EXCLUSIVE, 1);
     CHECK_EQ(BH_COMPUTE_PROHIBITED, 2);
-    CHECK_EQ(BH_DEVICE_RUNNING, 1);
-    CHECK_EQ(BH_DEVICE_REPLACING, 2);
-    CHECK_EQ(BH_DEVICE_STOPPED, 3);
     CHECK_EQ(BH_ACCESS_IN, 1);
     CHECK_EQ(BH_ACCESS_OUT, 2);
     CHECK_EQ(BH_ACCESS_INOUT, 3);
@@ -606,6 +624,8 @@ TEST(constants_have_the_numbers_programs_were_built_with) {
     CHECK_EQ(BH_ARG_BUFFER, 3);
     CHECK_EQ(BH_SUBMIT_IDEMPOTENT, 1);
     CHECK_EQ(BH_SUBMIT_NO_BLOCK, 2);
+    CHECK_EQ(BH_SUBMIT_TIMED, 8);
+    CHECK_EQ(BH_LANE_NO_BLOCK, 1);
     CHECK_EQ(BH_SUBMIT_WAIT, 4);
     CHECK_EQ(BH_LAUNCH_COOPERATIVE, 1 << 8);
     CHECK_EQ(BH_LAUNCH_WRITABLE_INPUTS, 1 << 9);
@@ -615,7 +635,7 @@ TEST(constants_have_the_numbers_programs_were_built_with) {
     CHECK_EQ(BH_OUTPUT_AUTO, 0);
     CHECK_EQ(BH_OUTPUT_PTX, 1);
     CHECK_EQ(BH_OUTPUT_CUBIN, 2);
-    CHECK_EQ(BH_OUTPUT_LTOIR, 3);
+    CHECK_EQ(BH_OUTPUT_LTOIR, 4);
     CHECK_EQ(BH_COMPILE_FAST_MATH, 1);
     CHECK_EQ(BH_COMPILE_FLUSH_DENORMALS, 2);
     CHECK_EQ(BH_COMPILE_LINE_INFO, 4);
@@ -630,6 +650,7 @@ TEST(constants_have_the_numbers_programs_were_built_with) {
     CHECK_EQ(BH_LAUNCH_PRIORITY, 1 << 10);
     CHECK_EQ(BH_LAUNCH_PROGRAMMATIC, 1 << 11);
     CHECK_EQ(BH_ARG_BUFFER_AT_LEAST, 4);
+    CHECK_EQ(BH_ARG_HOST, 5);
     CHECK_EQ(BH_CLUSTER_BALANCE, 2);
     CHECK_EQ(BH_REASON_RESIDENCY, 13);
     CHECK_EQ(BH_REASON_OTHER, 24);
@@ -639,10 +660,6 @@ TEST(constants_have_the_numbers_programs_were_built_with) {
     CHECK_EQ(BH_DEVICE_CHECK, 4);
     CHECK_EQ(BH_DEVICE_GUARD, 8);
     CHECK_EQ(BH_SHARE_FDS, 2);
-    CHECK_EQ(BH_DISPATCH_VALUE, 1);
-    CHECK_EQ(BH_DISPATCH_IN, 2);
-    CHECK_EQ(BH_DISPATCH_OUT, 3);
-    CHECK_EQ(BH_DISPATCH_INOUT, 4);
     CHECK_EQ(BH_TAG_BYTES, 96);
     CHECK_EQ(BH_PATTERN_MOST, 65536);
     CHECK_EQ(BH_BUFFER_ZERO, 1);
@@ -666,8 +683,11 @@ TEST(constants_have_the_numbers_programs_were_built_with) {
     CHECK_EQ(BH_ATTACH_LANE, 2);
     CHECK_EQ(BH_MAP_NO_WAIT, 8);
     CHECK_EQ(BH_TO_HOST, 2);
-    CHECK_EQ(BH_ADVISE_NOT_ACCESSED_BY_HOST, 9);
-    CHECK_EQ(BH_ADVICE_ACCESSED_BY_HOST, 16);
+    CHECK_EQ(BH_ADVISE_PREFER_DEVICE, 1);
+    CHECK_EQ(BH_ADVISE_PREFER_HOST, 2);
+    CHECK_EQ(BH_ADVISE_READ_MOSTLY, 4);
+    CHECK_EQ(BH_ADVISE_ACCESSED_BY_DEVICE, 8);
+    CHECK_EQ(BH_ADVISE_ACCESSED_BY_HOST, 16);
     CHECK_EQ(BH_TRACKING_ALL_WRITTEN, 2);
     CHECK_EQ(sizeof(bh_status), 4);
     CHECK_EQ(sizeof(bh_type), 4);

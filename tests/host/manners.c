@@ -78,7 +78,7 @@ TEST(interrupting_the_terminal_does_not_reach_the_workers) {
     sleep_ms(50);
     check_device_works(&r);
     wait_standby(r.device);
-    CHECK_EQ(status_of(r.device).losses, 0);
+    CHECK_EQ(health_of(r.device).losses, 0);
     CHECK_OK(bh_device_close(r.device));
 }
 
@@ -157,10 +157,10 @@ TEST(the_library_cannot_be_unloaded_under_its_threads) {
     if (library == NULL) FAIL("dlopen: %s", dlerror());
     REQUIRE(library != NULL);
     bh_status (*open_device_there)(const bh_device_options *, bh_device *);
-    bh_status (*get_status_there)(bh_device, bh_device_status *);
+    bh_status (*get_health_there)(bh_device, bh_health *);
     *(void **)&open_device_there = dlsym(library, "bh_device_open");
-    *(void **)&get_status_there = dlsym(library, "bh_device_get_status");
-    REQUIRE(open_device_there != NULL && get_status_there != NULL);
+    *(void **)&get_health_there = dlsym(library, "bh_device_get_health");
+    REQUIRE(open_device_there != NULL && get_health_there != NULL);
     REQUIRE(open_device_there != bh_device_open);
     char folder[600];
     bh_device_options options = device_options(0);
@@ -169,15 +169,15 @@ TEST(the_library_cannot_be_unloaded_under_its_threads) {
     REQUIRE_OK(open_device_there(&options, &device));
     CHECK_EQ(dlclose(library), 0);
     sleep_ms(50); /* its threads go on */
-    bh_device_status status = BH_INIT(status);
-    CHECK_OK(get_status_there(device, &status));
-    REQUIRE(status.worker_pid > 0);
-    REQUIRE(kill(status.worker_pid, SIGKILL) == 0);
+    bh_health health = BH_INIT(health);
+    CHECK_OK(get_health_there(device, &health));
+    REQUIRE(health.worker_pid > 0);
+    REQUIRE(kill(health.worker_pid, SIGKILL) == 0);
     uint64_t limit = now_ns() + LONG_NS;
     while (now_ns() < limit &&
-           (get_status_there(device, &status) != BH_OK || status.generation < 2))
+           (get_health_there(device, &health) != BH_OK || health.generation < 2))
         sleep_ms(1);
-    CHECK_GE(status.generation, 2);
+    CHECK_GE(health.generation, 2);
 }
 
 /* Hundredths of a second a process has used. */
@@ -197,8 +197,8 @@ TEST(an_idle_device_uses_no_time) {
     rig r = lived_in();
     wait_standby(r.device);
     sleep_ms(200);
-    bh_device_status status = status_of(r.device);
-    pid_t pids[3] = {getpid(), status.worker_pid, status.standby_pid};
+    bh_health health = health_of(r.device);
+    pid_t pids[3] = {getpid(), health.worker_pid, health.standby_pids[0]};
     unsigned long before[3];
     for (int i = 0; i < 3; i++) before[i] = ticks_of(pids[i]);
     sleep_ms(1000);
@@ -206,12 +206,12 @@ TEST(an_idle_device_uses_no_time) {
     CHECK_OK(bh_device_close(r.device));
 }
 
-/* Its own table of descriptors, with one end of a pipe in it, tells of the worker's death before the
- * worker's memory is given back. */
+/* Its own table of descriptors, with one end of a pipe in it, tells of the worker's death before
+ * the worker's memory is given back. */
 TEST(a_worker_has_a_thread_that_tells_of_its_death_early) {
     rig r = rig_open(0);
     char path[128];
-    int pid = status_of(r.device).worker_pid, canaries = 0;
+    int pid = health_of(r.device).worker_pid, canaries = 0;
     snprintf(path, sizeof path, "/proc/%d/task", pid);
     DIR *tasks = opendir(path);
     REQUIRE(tasks != NULL);

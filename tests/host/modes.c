@@ -44,11 +44,11 @@ static void check_degraded(bh_device device, const char *why) {
     CHECK_LT(now_ns() - begun, 5000 * MS * test_time_scale());
     bh_last_error(&error);
     CHECK_STR_CONTAINS(error.message, why);
-    bh_device_status status = status_of(device);
-    CHECK_EQ(status.state, BH_DEVICE_RUNNING);
-    CHECK_EQ(status.standby_ready, 0);
-    CHECK_EQ(status.standby_pid, 0);
-    CHECK_STR_CONTAINS(status.reason, why);
+    bh_health health = health_of(device);
+    CHECK(is_running(device));
+    CHECK_EQ(health.standbys_ready, 0);
+    CHECK_EQ(health.standby_pids[0], 0);
+    CHECK_STR_CONTAINS(health.reason, why);
 }
 
 TEST(where_a_standby_makes_no_sense_none_is_tried) {
@@ -99,7 +99,7 @@ TEST(a_successor_that_is_refused_is_tried_again) {
     pthread_join(thread, NULL);
     CHECK(words_count(intact, 1000, 5));
     check_device_works(&r);
-    CHECK_EQ(status_of(r.device).generation, 2);
+    CHECK_EQ(health_of(r.device).generation, 2);
     CHECK_GE(refusals(), 1);
     CHECK_LE(refusals(), 4); /* with pauses between */
     CHECK_OK(bh_device_close(r.device));
@@ -108,7 +108,7 @@ TEST(a_successor_that_is_refused_is_tried_again) {
 TEST(a_device_opened_without_a_standby_is_not_called_degraded) {
     rig r = odd_open("alone", true, BH_DEVICE_NO_STANDBY);
     CHECK_REFUSED(bh_device_wait_standby(r.device, LONG_NS), BH_E_UNSUPPORTED);
-    CHECK_STR_EQ(status_of(r.device).reason, "");
+    CHECK_STR_EQ(health_of(r.device).reason, "");
     kill_worker(r.device, SIGKILL);
     check_device_works(&r);
     CHECK_EQ(refusals(), 0);
@@ -122,9 +122,9 @@ TEST(without_room_for_a_second_worker_the_standby_is_given_up) {
     check_device_works(&r);
     kill_worker(r.device, SIGKILL); /* its successor is not refused: it comes later */
     check_device_works(&r);
-    bh_device_status status = status_of(r.device);
-    CHECK_EQ(status.generation, 2);
-    CHECK_EQ(status.losses, 1);
+    bh_health health = health_of(r.device);
+    CHECK_EQ(health.generation, 2);
+    CHECK_EQ(health.losses, 1);
     CHECK_EQ(refusals(), 1);
     check_degraded(r.device, "room for one");
     CHECK_OK(bh_device_close(r.device));
@@ -136,7 +136,7 @@ TEST(damaged_memory_stops_the_device_for_good) {
     bh_buffer x = words_filled(r.device, 64, 1);
     loss_log_start(r.device, &log);
     wait_standby(r.device);
-    bh_device_status before = status_of(r.device);
+    bh_health before = health_of(r.device);
     bh_ticket fault = submit(rig_kernel(&r, "trap_now"), BH_GRID(1, 1), BH_NO_ARGS, NULL);
     bh_error error;
     CHECK_STATUS(bh_wait(fault, LONG_NS), BH_E_FAULT);
@@ -148,8 +148,8 @@ TEST(damaged_memory_stops_the_device_for_good) {
     CHECK_EQ(log.losses[0].stopped, 1);
     CHECK_EQ(log.losses[0].cause, BH_E_FAULT);
 
-    bh_device_status after = status_of(r.device);
-    CHECK_EQ(after.state, BH_DEVICE_STOPPED);
+    bh_health after = health_of(r.device);
+    CHECK_EQ(after.state, BH_HEALTH_STOPPED);
     CHECK_EQ(after.losses, 1);
     CHECK_EQ(after.generation, before.generation);
     CHECK_EQ(after.worker_pid, 0);
@@ -160,7 +160,7 @@ TEST(damaged_memory_stops_the_device_for_good) {
     CHECK_STR_EQ(error.fix, "replace the memory");
     CHECK_EQ(error.device_code, 214);
     CHECK(wait_process_gone(before.worker_pid, 5000));
-    CHECK(wait_process_gone(before.standby_pid, 5000));
+    CHECK(wait_process_gone(before.standby_pids[0], 5000));
     CHECK_OK(bh_device_close(r.device));
 }
 
@@ -212,19 +212,69 @@ static unsigned count_text(const char *text) {
     return count;
 }
 
-/* Waits until it was heard so often; a standby is told of new lanes a moment after they are open. */
+/* Waits until it was heard so often; a standby is told of new lanes a moment after they are
+ * open. */
 static void check_heard(const char *text, unsigned count) {
     uint64_t limit = now_ns() + 5000 * MS * test_time_scale();
     while (count_text(text) < count && now_ns() < limit) sleep_ms(1);
     CHECK_EQ(count_text(text), count);
 }
 
-TEST(lanes_are_made_with_their_priority_by_every_worker) {
-    rig r = odd_open("priority", false, 0);
+/* The fields of bh_device_limits from max_block on are numbered in the order that the struct
+ * has. */
+TEST(a_program_gets_the_numbers_that_the_worker_reports) {
+    rig r = odd_open("numbers", false, BH_DEVICE_NO_STANDBY);
+    bh_device_limits limits = limits_of(r.device);
+    uint32_t fields[26];
+    CHECK_EQ(offsetof(bh_device_limits, priority_lowest),
+             offsetof(bh_device_limits, max_block) + sizeof fields);
+    memcpy(fields, (const char *)&limits + offsetof(bh_device_limits, max_block), sizeof fields);
+    for (uint32_t i = 0; i < 26; i++) CHECK_EQ(fields[i], 1001 + i);
+    CHECK_EQ(limits.priority_lowest, -7);
+    CHECK_EQ(limits.priority_highest, 8);
     bh_device_info info = BH_INIT(info);
     CHECK_OK(bh_device_get_info(r.device, &info));
-    CHECK_EQ(info.priority_lowest, -1);
-    CHECK_EQ(info.priority_highest, 3);
+    CHECK_EQ(info.multiprocessors, 1101);
+    CHECK_EQ(info.driver_version, 1102);
+    CHECK_STR_EQ(info.uuid, "the uuid");
+    CHECK_STR_EQ(info.pci, "the bus");
+    CHECK_STR_EQ(info.kind, "cpu");
+    CHECK_OK(bh_device_close(r.device));
+}
+
+/* "advice A of C": the worker sets the bits C as in A. */
+TEST(workers_are_told_what_advice_changes) {
+    rig r = odd_open("advice", false, 0);
+    wait_standby(r.device);
+    watch_for(r.device, BH_EVENT_PRINT, hear, NULL);
+    bh_buffer_options options = BH_INIT(options);
+    options.flags = BH_BUFFER_DRIVER;
+    bh_buffer x, view;
+    REQUIRE_OK(bh_buffer_alloc(r.device, BH_U8, 8192, &options, &x));
+    REQUIRE_OK(bh_buffer_view(x, 0, 4096, 4096, &view));
+    REQUIRE_OK(bh_managed_advise(x, 0, 8192, 0)); /* nothing to take back: nobody is told */
+    REQUIRE_OK(bh_managed_advise(x, 0, 8192, BH_ADVISE_READ_MOSTLY | BH_ADVISE_PREFER_DEVICE));
+    REQUIRE_OK(bh_managed_advise(view, 100, 50, BH_ADVISE_PREFER_HOST));
+    REQUIRE_OK(bh_managed_advise(view, 0, 4096, BH_ADVISE_ACCESSED_BY_HOST));
+    REQUIRE_OK(bh_managed_advise(view, 0, 4096, 0));
+    /* Both workers. */
+    check_heard("advice 0x5 of 0x5 for 8192 bytes at 0\n", 2);
+    check_heard("advice 0x2 of 0x7 for 50 bytes at 4196\n", 2);
+    check_heard("advice 0x10 of 0x17 for 4096 bytes at 4096\n", 2);
+    check_heard("advice 0x0 of 0x10 for 4096 bytes at 4096\n", 2);
+    check_heard("advice 0x", 8);
+    /* One started from nothing is told what holds. */
+    kill_worker(r.device, SIGKILL);
+    check_heard("advice 0x1 of 0x1 for 4096 bytes at 0\n", 1);
+    check_heard("advice 0x4 of 0x4 for 4096 bytes at 0\n", 1);
+    check_heard("advice 0x", 10);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(lanes_are_made_with_their_priority_by_every_worker) {
+    rig r = odd_open("priority", false, 0);
+    CHECK_EQ(limits_of(r.device).priority_lowest, -1);
+    CHECK_EQ(limits_of(r.device).priority_highest, 3);
     wait_standby(r.device);
     watch_for(r.device, BH_EVENT_PRINT, hear, NULL);
     open_lane(r.device);

@@ -35,7 +35,7 @@ TEST(workers_are_lost_and_replaced) {
     if (is_cpu(r.device)) CHECK(strstr(log.losses[1].message, "signal 9"));
     CHECK(words_are(x, N, 7));
     check_device_works(&r);
-    pid_t last = status_of(r.device).worker_pid;
+    pid_t last = health_of(r.device).worker_pid;
     CHECK_OK(bh_device_close(r.device));
     CHECK(!process_exists(last));
 }

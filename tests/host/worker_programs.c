@@ -258,12 +258,12 @@ TEST(without_a_program_a_lost_worker_stops_the_device) {
     bh_buffer x = words_filled(r.device, 10, 0);
     place_path(path, sizeof path, folder);
     REQUIRE(unlink(path) == 0);
-    REQUIRE(kill(status_of(r.device).worker_pid, SIGKILL) == 0);
+    REQUIRE(kill(health_of(r.device).worker_pid, SIGKILL) == 0);
     uint64_t limit = now_ns() + 20000 * MS;
-    while (status_of(r.device).state != BH_DEVICE_STOPPED && now_ns() < limit) sleep_ms(2);
-    bh_device_status status = status_of(r.device);
-    CHECK_EQ(status.state, BH_DEVICE_STOPPED);
-    CHECK(status.reason[0] != '\0');
+    while (health_of(r.device).state != BH_HEALTH_STOPPED && now_ns() < limit) sleep_ms(2);
+    bh_health health = health_of(r.device);
+    CHECK_EQ(health.state, BH_HEALTH_STOPPED);
+    CHECK(health.reason[0] != '\0');
     uint32_t word;
     CHECK_REFUSED(bh_buffer_read(x, 0, &word, 4), BH_E_STOPPED);
     CHECK_OK(bh_device_close(r.device));
@@ -283,10 +283,10 @@ TEST(without_a_program_for_the_standby_the_device_runs_and_says_so) {
     kill_worker(r.device, SIGKILL); /* the standby takes over, and no other can be started */
     check_device_works(&r);
     CHECK_REFUSED(bh_device_wait_standby(r.device, 500 * MS), BH_E_TIMEOUT);
-    bh_device_status status = status_of(r.device);
-    CHECK_EQ(status.state, BH_DEVICE_RUNNING);
-    CHECK_EQ(status.standby_ready, 0);
-    CHECK(status.reason[0] != '\0');
+    bh_health health = health_of(r.device);
+    CHECK(is_running(r.device));
+    CHECK_EQ(health.standbys_ready, 0);
+    CHECK(health.reason[0] != '\0');
     check_device_works(&r);
     CHECK_OK(bh_device_close(r.device));
     CHECK(wait_no_children());

@@ -81,7 +81,7 @@ TEST(a_worker_that_refuses_to_start_while_it_works_is_lost) {
     if (status == BH_E_INTERNAL) return; /* on a busy machine it speaks before the device is open */
     REQUIRE_OK(status);
     wait_generation(device, 2);
-    CHECK_GE(status_of(device).losses, 1);
+    CHECK_GE(health_of(device).losses, 1);
     check_serves(device);
     CHECK_OK(bh_device_close(device));
 }
@@ -104,7 +104,7 @@ TEST(waits_time_out_though_the_worker_wakes_them_without_end) {
 TEST(waits_end_though_the_worker_wakes_nobody) {
     bh_device device = open_surrounded("wakes_nobody", 1);
     for (int i = 0; i < 20; i++) check_serves(device);
-    CHECK_EQ(status_of(device).generation, 1);
+    CHECK_EQ(health_of(device).generation, 1);
     CHECK_OK(bh_device_close(device));
 }
 
@@ -149,7 +149,7 @@ TEST(callbacks_run_though_the_bell_never_stops) {
 /* It never takes an order off its socket, and answers all of them. */
 TEST(a_worker_that_answers_what_it_does_not_take_stops_nobody) {
     bh_device device = open_surrounded("answers_unheard", 1);
-    for (int i = 0; i < 400 && status_of(device).generation == 1; i++) {
+    for (int i = 0; i < 400 && health_of(device).generation == 1; i++) {
         void *memory;
         if (bh_host_alloc(device, 4096, &memory) == BH_OK) CHECK_OK(bh_host_free(device, memory));
     }
@@ -181,8 +181,8 @@ TEST(a_module_is_not_described_by_more_than_it_can_hold) {
 /* Waits until the hostile worker has had time for its work, and ends it. */
 static void let_it_rage(bh_device device) {
     sleep_ms(300);
-    int pid = status_of(device).worker_pid;
-    if (status_of(device).generation == 1 && pid > 0) kill(pid, SIGKILL);
+    int pid = health_of(device).worker_pid;
+    if (health_of(device).generation == 1 && pid > 0) kill(pid, SIGKILL);
     wait_generation(device, 2);
 }
 
@@ -221,14 +221,14 @@ static void check_memory_is_good(const char *hostility) {
     bh_buffer x;
     if (bh_buffer_alloc(device, BH_U32, 1000, NULL, &x) != BH_OK) x.id = 0;
     sleep_ms(20);
-    int pid = status_of(device).worker_pid;
-    if (status_of(device).generation == 1 && pid > 0) kill(pid, SIGKILL);
+    int pid = health_of(device).worker_pid;
+    if (health_of(device).generation == 1 && pid > 0) kill(pid, SIGKILL);
     wait_generation(device, 2);
     check_serves(device);
     if (x.id) CHECK_OK(bh_buffer_accept(x));
     if (x.id) word_write(x, 999, 7);
     if (x.id) CHECK_EQ(word_read(x, 999), 7);
-    CHECK_LE(status_of(device).losses, 3);
+    CHECK_LE(health_of(device).losses, 3);
     CHECK_OK(bh_device_close(device));
 }
 
@@ -315,8 +315,8 @@ TEST(memory_measured_by_a_lost_worker_serves_the_next) {
     CHECK_OK(bh_device_close(device));
 }
 
-/* Sound in itself, and not what the image says: the worker lies about most modules so. Whoever loads
- * them next notices, before it runs anything with arguments that were placed by it. */
+/* Sound in itself, and not what the image says: the worker lies about most modules so. Whoever
+ * loads them next notices, before it runs anything with arguments that were placed by it. */
 TEST(a_module_that_a_worker_lied_about_is_not_used_by_the_next_one) {
     enum { MODULES = 16 };
     bh_device device = open_surrounded("blob_swapped", 1);

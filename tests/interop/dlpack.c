@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libbulkhead-cuda: buffers as DLPack tensors and back, mappings, and what is refused. On the CPU
- * device tensors are in host memory; on a GPU what is written through one place is read at the other. */
+ * device tensors are in host memory; on a GPU what is written through one place is read at the
+ * other. */
 #include "../support/buffers.h"
 #include "../support/support.h"
 #include "bulkhead_cuda.h"

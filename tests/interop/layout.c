@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The binary interface of libbulkhead-cuda: DLPack's layouts are everybody's, the mapping is ours. */
+/* The binary interface of libbulkhead-cuda: DLPack's layouts are everybody's, the mapping is
+ * ours. */
 #include "../harness/test.h"
 #include "bulkhead_cuda.h"
 

@@ -160,7 +160,7 @@ static const record *profile_each(const char *offered) {
     bh_ticket tickets[6];
     submit_each(&r, lane, tickets);
     const record *got = wait_balanced();
-    check_each(got, status_of(r.device).worker_pid, "bulkhead lane 1", tickets);
+    check_each(got, health_of(r.device).worker_pid, "bulkhead lane 1", tickets);
     CHECK_OK(bh_device_close(r.device));
     return got;
 }
@@ -196,13 +196,13 @@ TEST(a_sequence_is_one_range_with_its_steps_inside_where_they_are_sent_one_by_on
     CHECK_EQ(word_read(q, N - 1), 4);
 
     const record *got = wait_balanced();
-    int tid = thread_named(got, status_of(r.device).worker_pid, "bulkhead lane 0");
+    int tid = thread_named(got, health_of(r.device).worker_pid, "bulkhead lane 0");
     bool by_steps = is_cpu(r.device);
     int from = expect(got, 0, tid, 0, "blur: 2 steps", once);
     for (int i = 0; by_steps && i < 4; i++) {
         if (i == 1) from = expect(got, from, tid, 0, "blur: 2 steps x 3", thrice);
-        from = find_range(got, from, tid, "step 1 of 2: add_one", 1) + 1;
-        from = find_range(got, from, tid, "step 2 of 2: copy 4096 B", 1) + 1;
+        from = find_range(got, from, tid, "step 0 of 2: add_one", 1) + 1;
+        from = find_range(got, from, tid, "step 1 of 2: copy 4096 B", 1) + 1;
     }
     if (!by_steps) expect(got, from, tid, 0, "blur: 2 steps x 3", thrice);
     CHECK_EQ(count_lines(got, "push step"), by_steps ? 8 : 0);
@@ -272,7 +272,7 @@ static uint64_t run_backlog(void) {
     gate_open(&g);
     CHECK_OK(bh_wait(tickets[BACKLOG - 1], LONG_NS));
     const record *got = wait_balanced();
-    int tid = thread_named(got, status_of(r.device).worker_pid, "bulkhead lane 1");
+    int tid = thread_named(got, health_of(r.device).worker_pid, "bulkhead lane 1");
     uint64_t in_trains = check_backlog(got, tid, tickets);
     CHECK_EQ(count_train_launches(r.device, lane, in_trains), in_trains);
     CHECK_OK(bh_device_close(r.device));
@@ -293,7 +293,7 @@ TEST(profilers_see_the_end_of_their_workers) {
     rig r = rig_open(0);
     check_device_works(&r);
     wait_standby(r.device);
-    int pids[] = {status_of(r.device).worker_pid, status_of(r.device).standby_pid};
+    int pids[] = {health_of(r.device).worker_pid, health_of(r.device).standby_pids[0]};
     const record *got = wait_balanced();
     CHECK_EQ(count_lines(got, "end"), 0);
     CHECK_OK(bh_device_close(r.device));
@@ -309,7 +309,7 @@ TEST(profilers_see_the_end_of_their_workers) {
 static void open_and_die(int pipe_end) {
     rig r = rig_open(BH_DEVICE_NO_STANDBY);
     check_device_works(&r);
-    int pid = status_of(r.device).worker_pid;
+    int pid = health_of(r.device).worker_pid;
     _exit(write(pipe_end, &pid, sizeof pid) == sizeof pid ? 0 : 1);
 }
 
@@ -327,7 +327,7 @@ TEST(a_profiler_that_hangs_in_the_end_holds_up_nobody_for_long) {
 
     rig r = rig_open(BH_DEVICE_NO_STANDBY);
     uint64_t begun = now_ns();
-    worker = status_of(r.device).worker_pid;
+    worker = health_of(r.device).worker_pid;
     CHECK_OK(bh_device_close(r.device));
     CHECK_LT(now_ns() - begun, patience * MS);
     CHECK(!process_exists(worker));
@@ -343,7 +343,7 @@ TEST(the_next_worker_is_profiled_too) {
     kill_worker(r.device, SIGKILL);
     bh_ticket tickets[6];
     submit_each(&r, lane, tickets);
-    int pid = status_of(r.device).worker_pid;
+    int pid = health_of(r.device).worker_pid;
     uint64_t limit = now_ns() + 5000 * MS * test_time_scale();
     const record *got = read_record();
     while (now_ns() < limit) { /* the lost worker may have left ranges open: look at this one's */
@@ -433,7 +433,7 @@ TEST(a_library_that_is_no_profiler_is_noted_and_changes_nothing) {
 static bool worker_has_mapped(bh_device device, const char *name) {
     char path[64];
     FILE *maps = fopen(
-        test_path(path, sizeof path, "/proc/%d/maps", (int)status_of(device).worker_pid), "r");
+        test_path(path, sizeof path, "/proc/%d/maps", (int)health_of(device).worker_pid), "r");
     REQUIRE(maps != NULL);
     char text[1024];
     bool found = false;

@@ -166,10 +166,10 @@ TEST_TIMEOUT(kernels_that_fault_under_load, 90) {
 static void kill_one(fixture *shared, int index) {
     struct timespec pause = {.tv_nsec = 1000000 * (1 + index % 7)};
     nanosleep(&pause, NULL);
-    bh_device_status status = BH_INIT(status);
-    bh_device_get_status(shared->device, &status);
-    if (index % 5 == 4) kill_worker_thread(status.standby_pid);
-    kill_worker_thread(status.worker_pid);
+    bh_health health = BH_INIT(health);
+    bh_device_get_health(shared->device, &health);
+    if (index % 5 == 4) kill_worker_thread(health.standby_pids[0]);
+    kill_worker_thread(health.worker_pid);
 }
 
 TEST_TIMEOUT(workers_killed_under_load, 90) {
@@ -188,8 +188,8 @@ TEST_TIMEOUT(sync_transfers_survive_kills, 60) {
     for (int round = 0; round < 6; round++) {
         for (uint32_t i = 0; i < WORDS; i++) from[i] = i * 2654435761u + (uint32_t)round;
         bh_status status = bh_buffer_write(buffer, 0, from, WORDS * sizeof *from);
-        bh_device_status state = BH_INIT(state);
-        bh_device_get_status(shared.device, &state);
+        bh_health state = BH_INIT(state);
+        bh_device_get_health(shared.device, &state);
         kill_worker_thread(state.worker_pid);
         CHECK_EQ(status, BH_OK);
         CHECK_EQ(bh_buffer_read(buffer, 0, to, WORDS * sizeof *to), BH_OK);

@@ -58,6 +58,16 @@ TEST(carries_travel) {
     CHECK_EQ(EVAL64("mad.lo.cc.u64 %rd0, %rd1, %rd2, %rd3; madc.hi.u64 %rd0, %rd1, %rd2, 0;",
                     UINT64_MAX, UINT64_MAX, UINT64_MAX),
              UINT64_MAX - 1 + 1);
+    /* One flag for sums and differences: after a difference, 1 means that nothing was borrowed. */
+    CHECK_EQ(EVAL32("sub.cc.u32 %r0, %r1, %r2; addc.u32 %r0, %r3, 0;", 0, 1, 5), 5);
+    CHECK_EQ(EVAL32("sub.cc.u32 %r0, %r1, %r2; addc.u32 %r0, %r3, 0;", 1, 1, 5), 6);
+    CHECK_EQ(EVAL32("add.cc.u32 %r0, %r1, %r2; subc.u32 %r0, %r3, 0;", UINT32_MAX, 1, 5), 5);
+    CHECK_EQ(EVAL32("add.cc.u32 %r0, %r1, %r2; subc.u32 %r0, %r3, 0;", 1, 1, 5), 4);
+    CHECK_EQ(EVAL64("sub.cc.u64 %rd0, %rd1, %rd2; madc.lo.u64 %rd0, %rd3, 2, 0;", 0, 0, 5), 11);
+    CHECK_EQ(EVAL64("mad.lo.cc.u64 %rd0, %rd1, 1, %rd2; subc.cc.u64 %rd0, %rd3, 5;\n"
+                    "addc.u64 %rd0, %rd0, 0;",
+                    UINT64_MAX, 1, 5),
+             1);
 }
 
 TEST(shifts_clamp) {
@@ -95,6 +105,15 @@ TEST(floats_round_in_every_mode) {
              0x28800000u);
     CHECK_EQ(EVAL64("rcp.rp.f64 %rd0, %rd1;", UINT64_C(0x4008000000000000), 0, 0),
              UINT64_C(0x3fd5555555555556));
+}
+
+TEST(approximate_quotients_have_no_large_divisors) {
+    const char *divide = "div.approx.f32 %r0, %r1, %r2;";
+    CHECK_EQ(EVAL32(divide, ONE, 0x7e800000, 0), 0x00800000); /* 2^126 */
+    CHECK_EQ(EVAL32(divide, ONE, 0x7e800001, 0), 0);
+    CHECK_EQ(EVAL32(divide, 0xff7fffffu, 0x7f7fffff, 0), 0x80000000u);
+    CHECK_EQ(EVAL32(divide, INF32, 0x7f000000, 0), NAN32);
+    CHECK_EQ(EVAL32("div.full.f32 %r0, %r1, %r2;", 0x7f000000, 0x7f000000, 0), ONE);
 }
 
 TEST(nan_zero_and_subnormals) {
@@ -154,8 +173,78 @@ TEST(conversions_clamp_and_round) {
     CHECK_EQ(EVAL32("cvt.pack.sat.u16.s32 %r0, %r1, %r2;", 70000, UINT32_MAX, 0), 0xffff0000u);
 }
 
+TEST(vectors_move_all_at_once) {
+    CHECK_EQ(EVAL32("mov.v2.b32 {%r1, %r2}, {%r2, %r1}; shl.b32 %r1, %r1, 4;\n"
+                    "or.b32 %r0, %r1, %r2;",
+                    1, 2, 0),
+             0x21);
+    CHECK_EQ(EVAL64("mov.v2.u64 {%rd1, %rd2}, {%rd2, %rd1}; sub.u64 %rd0, %rd1, %rd2;", 1, 9, 0),
+             8);
+    CHECK_EQ(EVAL16("mov.v4.u16 {%h1, %h2, %h3, %h4}, {%h2, %h3, 7, %h1};\n"
+                    "mov.v4.b16 {%h0, _, _, %h5}, {%h4, %h1, %h2, %h3};"
+                    "mad.lo.u16 %h0, %h0, 10, %h2; mad.lo.u16 %h0, %h0, 10, %h5;",
+                    1, 2, 3),
+             137);
+}
+
 TEST(vectors_pack_and_unpack) {
     CHECK_EQ(EVAL64("mov.b64 %rd0, {%r1, %r2};", 1, 2, 0), UINT64_C(0x200000001));
     CHECK_EQ(EVAL32("mov.b64 {_, %r0}, %rd1;", UINT64_C(0x500000006), 0, 0), 5);
     CHECK_EQ(EVAL32("mov.b32 %r0, {%h1, %h2};", 0x1111, 0x2222, 0), 0x22221111u);
+}
+
+TEST(floats_of_eight_bits_round_and_saturate) {
+    const char *e4m3 = "cvt.rn.satfinite.e4m3x2.f32 %h0, %r1, %r2;";
+    CHECK_EQ(EVAL16(e4m3, ONE, 0x43e00000, 0), 0x387e);        /* 1 and 448, the largest */
+    CHECK_EQ(EVAL16(e4m3, 0xc47a0000u, INF32, 0), 0xfe7e);     /* -1000, infinity */
+    CHECK_EQ(EVAL16(e4m3, 0x3b000000, 0x3a800000, 0), 0x0100); /* 2^-9, 2^-10 */
+    CHECK_EQ(EVAL16(e4m3, 0x3b400000, NAN32, 0), 0x027f);      /* 1.5 * 2^-9 to even */
+    CHECK_EQ(EVAL16("cvt.rn.satfinite.relu.e5m2x2.f32 %h0, %r1, %r2;", 0x477fe000, 0xbf800000u, 0),
+             0x7b00); /* 65504, -1 */
+    CHECK_EQ(EVAL16("cvt.rn.satfinite.e5m2x2.f16x2 %h0, %r1;", 0x3c00fc00, 0, 0), 0x3cfb);
+    CHECK_EQ(EVAL32("cvt.rn.f16x2.e4m3x2 %r0, %h1;", 0x38fe, 0, 0), 0x3c00df00u);
+    CHECK_EQ(EVAL32("cvt.rn.f16x2.e4m3x2 %r0, %h1;", 0x0181, 0, 0), 0x18009800u);
+    CHECK_EQ(EVAL32("cvt.rn.relu.f16x2.e5m2x2 %r0, %h1;", 0x7cbc, 0, 0), 0x7c000000u);
+}
+
+TEST(video_instructions_take_parts) {
+    CHECK_EQ(EVAL32("vadd.s32.s32.u32 %r0, %r1.b3, %r2.h0;", 0xff000000u, 0x0001ffff, 0), 0xfffe);
+    CHECK_EQ(EVAL32("vsub.u32.u32.u32.sat %r0, %r1, %r2;", 1, 2, 0), 0);
+    CHECK_EQ(
+        EVAL32("vabsdiff.s32.s32.s32.sat %r0.b1, %r1.b0, %r2.b0, %r3;", 0x80, 0x7f, 0x12345678),
+        0x12347f78u);
+    CHECK_EQ(EVAL32("vmin.s32.s32.s32.add %r0, %r1.h1, %r2, %r3;", 0x80000000u, 5, 1), 0xffff8001u);
+    CHECK_EQ(EVAL32("vshl.u32.u32.u32.clamp %r0, %r1, %r2;", 1, 32, 0), 0);
+    CHECK_EQ(EVAL32("vshr.s32.s32.u32.wrap %r0, %r1, %r2;", 0x80000000u, 33, 0), 0xc0000000u);
+    CHECK_EQ(EVAL32("vmad.s32.s32.s32.sat.shr7 %r0, %r1.h0, %r2.h0, %r3;", 0xffff, 3, 128), 0);
+    CHECK_EQ(EVAL32("vmad.s32.s32.s32 %r0, -%r1.b0, %r2, %r3;", 7, 3, 30), 9);
+    CHECK_EQ(EVAL32("vset.s32.u32.lt.add %r0, %r1, %r2, %r3;", UINT32_MAX, 0, 41), 42);
+}
+
+TEST(video_instructions_that_gpus_get_wrong_are_refused) {
+    static const char *const refused[] = {
+        "vadd.u32.u32.u32.sat %r1, %r2, %r3;", "vshl.u32.u32.u32.sat.clamp %r1, %r2, %r3;",
+        "vsub.u32.u32.u32.sat %r1.b0, %r2, %r3, %r4;", "vmad.u32.u32.u32.shr7 %r1, %r2, %r3, %r4;",
+        "vsub.u32.u32.u32.min %r1, %r2, %r3, %r4;"};
+    for (size_t n = 0; n < sizeof refused / sizeof *refused; n++) {
+        char text[256];
+        bh_error error;
+        snprintf(text, sizeof text, PTX_HEAD ".entry k() { .reg .b32 %%r<5>; %s }", refused[n]);
+        CHECK_EQ(load_error(text, strlen(text), &error), BH_E_UNSUPPORTED);
+    }
+}
+
+TEST(video_instructions_of_several_lanes) {
+    CHECK_EQ(EVAL32("vadd2.u32.u32.u32.sat %r0, %r1, %r2, %r3;", 0xffff0001u, 0x00010001, 0),
+             0xffff0002u);
+    CHECK_EQ(
+        EVAL32("vsub4.s32.s32.s32 %r0.b20, %r1, %r2, %r3;", 0x01020304, 0x04030201, 0x55667788),
+        0x55ff7703u);
+    CHECK_EQ(EVAL32("vavrg4.u32.u32.u32 %r0, %r1, %r2.b7654, %r3;", 0xff000103, 0x00000200, 0),
+             0x80000202u);
+    CHECK_EQ(EVAL32("vabsdiff4.u32.u32.u32.add %r0, %r1, %r2, %r3;", 0x01020304, 0x04030201, 100),
+             108);
+    CHECK_EQ(EVAL32("vmax2.s32.s32.s32 %r0, %r1.h32, %r2.h01, %r3;", 0x00070003, 0x0005ffff, 0),
+             0x00050007u);
+    CHECK_EQ(EVAL32("vset4.u32.u32.ge %r0, %r1, %r2, %r3;", 0x01020304, 0x04030201, 0), 0x101);
 }

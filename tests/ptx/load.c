@@ -128,9 +128,7 @@ TEST(operands_are_checked) {
 }
 
 TEST(what_is_not_executed_is_refused) {
-    expect(PTX_KERNEL("tex.1d.v4.f32.s32 {%f1,%f2,%f3,%f4}, [%out, {%r1}];"), BH_E_UNSUPPORTED,
-           "line 10:", "tex");
-    expect(PTX_KERNEL("mbarrier.inval.b64 [%out];"), BH_E_UNSUPPORTED, "line 10:", "mbarrier");
+    expect(PTX_KERNEL("istypep.texref %p1, %out;"), BH_E_UNSUPPORTED, "line 10:", "istypep");
     expect(PTX_KERNEL("add.frobnicated.s32 %r1, %r2, %r3;"), BH_E_UNSUPPORTED,
            "line 10:", ".frobnicated");
     expect(PTX_KERNEL("add.ftz.s32 %r1, %r2, %r3;"), BH_E_UNSUPPORTED, "line 10:", ".ftz");
@@ -140,9 +138,9 @@ TEST(what_is_not_executed_is_refused) {
     expect(PTX_KERNEL("atom.global.min.f32 %f1, [%out], %f2;"), BH_E_UNSUPPORTED,
            "line 10:", "atom");
     expect(PTX_KERNEL("add.rn.rz.f32 %f1, %f2, %f3;"), BH_E_LOAD, "line 10:", "exclude");
-    expect(PTX_HEAD ".extern .func (.param .b64 r) malloc(.param .b64 n);\n"
-                    ".entry k() { .param .b64 a; .param .b64 b; call (a), malloc, (b); }",
-           BH_E_UNSUPPORTED, "line 4:", "heap");
+    expect(PTX_HEAD ".extern .func (.param .b32 r) cudaMalloc(.param .b64 p, .param .b64 n);\n"
+                    ".entry k() { .param .b64 a; .param .b32 b; call (b), cudaMalloc, (a, a); }",
+           BH_E_UNSUPPORTED, "line 4:", "no CUDA runtime for kernels: cudaMalloc");
     expect(PTX_HEAD ".address_size 32\n", BH_E_UNSUPPORTED, "line 4:", "address size");
 }
 

@@ -6,4 +6,4 @@ set -eu
 build=${BULKHEAD_BUILD_DIR:?}
 [ -x "$build/tests/bulkhead-simulator" ] || { echo "skip: the simulator is not part of this build"; exit 77; }
 command -v python3 >/dev/null || { echo "skip: there is no python3"; exit 77; }
-exec python3 "$(dirname "$0")/tools/mutants.py" "$build" --short --seconds 30
+exec python3 "$(dirname "$0")/tools/mutants.py" "$build" --short --seconds 90

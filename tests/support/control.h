@@ -6,8 +6,8 @@
 #include "support.h"
 #include "wire/control.h"
 
-/* This process's own mapping of the control block. What is written to a worker's area here looks the
- * same as if the worker had written it. */
+/* This process's own mapping of the control block. What is written to a worker's area here looks
+ * the same as if the worker had written it. */
 bh__front *control_block(void);
 bh__area *area_at(bh__front *front, uint32_t index);
 

@@ -496,3 +496,61 @@ char *ptx_block_param(unsigned bytes) {
     fclose(file);
     return text;
 }
+
+/* ---- textures and surfaces ---- */
+
+#define FETCH(name, work)                                                                          \
+    ".visible .entry " name "(.param .u64 t, .param .u64 .ptr .global .align 16 a,\n"              \
+    "    .param .u64 .ptr .global .align 16 b, .param .u32 n)\n"                                   \
+    "{\n"                                                                                          \
+    "    .reg .pred %p;\n"                                                                         \
+    "    .reg .b32 %i, %n, %x, %y, %z, %w, %p0, %p1, %p2, %p3;\n"                                  \
+    "    .reg .f32 %fx, %fy, %fz, %fw;\n"                                                          \
+    "    .reg .b64 %t, %a, %b, %o;\n"                                                              \
+    "    mov.u32 %i, %ctaid.x; mov.u32 %x, %ntid.x; mov.u32 %y, %tid.x;\n"                         \
+    "    mad.lo.u32 %i, %i, %x, %y;\n"                                                             \
+    "    ld.param.u32 %n, [n]; setp.ge.u32 %p, %i, %n; @%p ret;\n"                                 \
+    "    ld.param.u64 %t, [t]; ld.param.u64 %a, [a]; ld.param.u64 %b, [b];\n"                      \
+    "    mul.wide.u32 %o, %i, 16; add.u64 %a, %a, %o; add.u64 %b, %b, %o;\n"                       \
+    "    ld.global.v4.b32 {%x, %y, %z, %w}, [%a];\n"                                               \
+    "    mov.b32 %fx, %x; mov.b32 %fy, %y; mov.b32 %fz, %z; mov.b32 %fw, %w;\n"                    \
+    "    " work "\n"                                                                               \
+    "    st.global.v4.b32 [%b], {%p0, %p1, %p2, %p3};\n"                                           \
+    "    ret;\n"                                                                                   \
+    "}\n"
+#define GOT "{%p0, %p1, %p2, %p3}, "
+
+#define SURFACE(name, more, work)                                                                  \
+    ".visible .entry " name "(.param .u64 s, .param .u32 w, .param .u32 add" more ")\n"            \
+    "{\n"                                                                                          \
+    "    .reg .pred %p;\n"                                                                         \
+    "    .reg .b32 %x, %y, %w, %add, %v;\n"                                                        \
+    "    .reg .b64 %s, %a;\n"                                                                      \
+    "    mov.u32 %x, %tid.x; mov.u32 %y, %ctaid.x;\n"                                              \
+    "    ld.param.u32 %w, [w]; setp.ge.u32 %p, %x, %w; @%p ret;\n"                                 \
+    "    ld.param.u64 %s, [s]; ld.param.u32 %add, [add];\n"                                        \
+    "    shl.b32 %x, %x, 2;\n"                                                                     \
+    "    suld.b.2d.b32.trap {%v}, [%s, {%x, %y}];\n"                                               \
+    "    add.u32 %v, %v, %add;\n"                                                                  \
+    "    sust.b.2d.b32.trap [%s, {%x, %y}], {%v};\n"                                               \
+    "    " work "\n"                                                                               \
+    "    ret;\n"                                                                                   \
+    "}\n"
+
+const char ptx_textures[] = ".version 7.0\n.target sm_70\n.address_size 64\n" FETCH(
+    "fetch_1d", "tex.1d.v4.f32.f32 " GOT "[%t, {%fx}];") FETCH("fetch_2d", "tex.2d.v4.f32.f32 " GOT
+                                                                           "[%t, {%fx, %fy}];")
+    FETCH("fetch_3d", "tex.3d.v4.f32.f32 " GOT "[%t, {%fx, %fy, %fz, %fz}];")
+        FETCH("fetch_a1d", "tex.a1d.v4.f32.f32 " GOT "[%t, {%w, %fx}];")
+            FETCH("fetch_a2d", "tex.a2d.v4.f32.f32 " GOT "[%t, {%w, %fx, %fy, %fy}];")
+                FETCH("fetch_cube", "tex.cube.v4.f32.f32 " GOT "[%t, {%fx, %fy, %fz, %fz}];")
+                    FETCH("fetch_level", "tex.level.2d.v4.f32.f32 " GOT "[%t, {%fx, %fy}], %fz;")
+                        FETCH("fetch_texel", "tex.1d.v4.u32.s32 " GOT "[%t, {%x}];")
+                            FETCH("gather_2d", "tld4.r.2d.v4.f32.f32 " GOT "[%t, {%fx, %fy}];")
+                                FETCH("size_2d",
+                                      "txq.width.b32 %p0, [%t]; txq.height.b32 %p1, [%t]; "
+                                      "mov.u32 %p2, 0; mov.u32 %p3, 0;")
+                                    SURFACE("surface_add", "", "")
+                                        SURFACE("surface_add_poke", ", .param .u64 address",
+                                                "ld.param.u64 %a, [address]; "
+                                                "st.u32 [%a], %v;");

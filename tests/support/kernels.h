@@ -57,6 +57,18 @@ extern const char ptx_printf[];
 /* must_be(u32 value, u32 expected) asserts that they are equal. */
 extern const char ptx_assert[];
 
+/*
+ * Textures and surfaces. a: n float4 of coordinates, b: n float4 of results.
+ *   fetch_1d / fetch_2d / fetch_3d / fetch_cube(texture t, in a, out b, u32 n)   x, y, z of a
+ *   fetch_a1d / fetch_a2d                                                        w: the layer, a u32
+ *   fetch_level                                                                  2-D; z: the level
+ *   fetch_texel                                                                  1-D; x: an integer
+ *   gather_2d, size_2d
+ *   surface_add(surface s, u32 w, u32 add)       adds to each u32: a block for each row, w threads
+ *   surface_add_poke(surface s, u32 w, u32 add, u64 address)   the same, then poke
+ */
+extern const char ptx_textures[];
+
 /* What the kernels above compute, for comparison. */
 static inline uint32_t mix_word(uint32_t a, uint32_t b, uint32_t k) {
     return (a * 1664525u + b) ^ k;

@@ -30,6 +30,13 @@ bh_managed_info managed_info(bh_buffer buffer) {
     return info;
 }
 
+bh_status prefetch_on(bh_lane lane, bh_buffer buffer, uint64_t offset, uint64_t bytes,
+                      uint32_t where, bh_ticket *out) {
+    bh_submit_options options = BH_INIT(options);
+    options.lane = lane;
+    return bh_managed_prefetch(buffer, offset, bytes, where, &options, out);
+}
+
 bool counts_up(const uint32_t *words, uint64_t count, uint32_t first) {
     for (uint64_t i = 0; i < count; i++) {
         if (words[i] == first + (uint32_t)i) continue;

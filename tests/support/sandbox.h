@@ -5,8 +5,8 @@
 
 #include <stddef.h>
 
-/* From now on this process, and what it starts, does not have these system calls (ENOSYS). Where that
- * cannot be brought about the test is skipped. */
+/* From now on this process, and what it starts, does not have these system calls (ENOSYS). Where
+ * that cannot be brought about the test is skipped. */
 void forbid_calls(const long *numbers, size_t count);
 
 /* The same for pidfds, as in sandboxes that do not know them. */

@@ -210,17 +210,36 @@ void gate_open(const gate *g) {
     flag_raise(g->flag);
 }
 
-bh_device_status status_of(bh_device device) {
-    bh_device_status status = BH_INIT(status);
-    REQUIRE_OK(bh_device_get_status(device, &status));
-    return status;
+bh_health health_of(bh_device device) {
+    bh_health health = BH_INIT(health);
+    REQUIRE_OK(bh_device_get_health(device, &health));
+    return health;
+}
+
+bh_device_limits limits_of(bh_device device) {
+    bh_device_limits limits = BH_INIT(limits);
+    REQUIRE_OK(bh_device_get_limits(device, &limits));
+    return limits;
+}
+
+bool is_running(bh_device device) {
+    uint32_t state = health_of(device).state;
+    return state == BH_HEALTH_OK || state == BH_HEALTH_DEGRADED;
+}
+
+bh_memory_info memory_of(bh_device device) {
+    bh_memory_info info = BH_INIT(info);
+    REQUIRE_OK(bh_memory_get_info(device, &info));
+    CHECK_EQ(info.bytes_free, info.bytes_reserved - info.bytes_used);
+    CHECK_LE(info.largest_free, info.bytes_free);
+    CHECK_LE(info.bytes_buffers, info.peak_buffers);
+    CHECK_LE(info.bytes_reserved, info.peak_reserved);
+    return info;
 }
 
 void wait_generation(bh_device device, uint64_t generation) {
     uint64_t limit = now_ns() + LONG_NS;
-    for (;;) {
-        bh_device_status status = status_of(device);
-        if (status.generation >= generation && status.state == BH_DEVICE_RUNNING) return;
+    while (health_of(device).generation < generation || !is_running(device)) {
         REQUIRE(now_ns() < limit);
         sleep_ms(1);
     }
@@ -283,7 +302,7 @@ int crash_signal(void) {
 
 void wait_worker(bh_device device) {
     uint64_t limit = now_ns() + LONG_NS;
-    while (status_of(device).state != BH_DEVICE_RUNNING) {
+    while (!is_running(device)) {
         REQUIRE(now_ns() < limit);
         sleep_ms(1);
     }
@@ -291,10 +310,10 @@ void wait_worker(bh_device device) {
 
 void kill_worker(bh_device device, int signal) {
     wait_worker(device);
-    bh_device_status status = status_of(device);
-    REQUIRE(status.worker_pid > 0);
-    REQUIRE(kill(status.worker_pid, signal) == 0);
-    wait_generation(device, status.generation + 1);
+    bh_health health = health_of(device);
+    REQUIRE(health.worker_pid > 0);
+    REQUIRE(kill(health.worker_pid, signal) == 0);
+    wait_generation(device, health.generation + 1);
 }
 
 #define RNG_STEP UINT64_C(0x9e3779b97f4a7c15)
@@ -414,8 +433,8 @@ void *kill_now_and_then(void *killer) {
     rng random = {self->seed};
     while (!atomic_load(&self->stop)) {
         sleep_ms(rng_below(&random, 25));
-        bh_device_status status = status_of(self->device);
-        if (status.worker_pid > 0 && kill(status.worker_pid, SIGKILL) == 0) self->kills++;
+        bh_health health = health_of(self->device);
+        if (health.worker_pid > 0 && kill(health.worker_pid, SIGKILL) == 0) self->kills++;
     }
     return NULL;
 }

@@ -86,8 +86,12 @@ void flag_raise(bh_buffer flag);
 bh_buffer flag_alloc(bh_device device);
 void gate_open(const gate *g);
 
-/* The worker's state. */
-bh_device_status status_of(bh_device device);
+bh_health health_of(bh_device device);
+bh_device_limits limits_of(bh_device device);
+/* Has a worker that takes work, with or without a standby. */
+bool is_running(bh_device device);
+/* With its figures compared with each other. */
+bh_memory_info memory_of(bh_device device);
 /* Waits until the device runs with this generation or a later one. */
 void wait_generation(bh_device device, uint64_t generation);
 void wait_standby(bh_device device);
@@ -110,7 +114,8 @@ bh_watch watch_for(bh_device device, uint32_t kinds, bh_event_fn *told, void *co
 void loss_log_start(bh_device device, loss_log *log);
 bool loss_log_wait(loss_log *log, int count);
 
-/* A signal that a crashing program dies of. Sanitizers report the usual ones, so they get another. */
+/* A signal that a crashing program dies of. Sanitizers report the usual ones, so they get
+ * another. */
 int crash_signal(void);
 
 /* Kills the worker and waits for the device to go on with the next one. */

@@ -21,7 +21,7 @@ static pid_t some_thread(pid_t process) {
 }
 
 pid_t undead_hold(bh_device device) {
-    pid_t thread = some_thread(status_of(device).worker_pid);
+    pid_t thread = some_thread(health_of(device).worker_pid);
     if (thread == 0) SKIP("the worker has one thread");
     if (ptrace(PTRACE_SEIZE, thread, NULL, NULL) != 0)
         SKIP("threads of a worker cannot be traced here: %s", strerror(errno));

@@ -114,6 +114,27 @@ TEST(two_keys_that_hash_alike_are_told_apart) {
     bh__product_release(product);
 }
 
+TEST(ptx_beside_a_cubin_is_kept_too) {
+    char folder[600];
+    test_path(folder, sizeof folder, "%s/kernels", test_tmp_dir());
+    bh__product *product = make_product("both");
+    product->output = BH_OUTPUT_PTX | BH_OUTPUT_CUBIN;
+    product->ptx = (const uint8_t *)".version 8.0";
+    product->ptx_count = 12;
+    bh__disk_put(folder, 1 << 20, product);
+    bh__product *same = bh__disk_get(folder, product->hash, "both", 4);
+    REQUIRE(same != NULL);
+    CHECK_EQ(same->output, product->output);
+    CHECK_MEM_EQ(same->bytes, "result", 6);
+    CHECK_EQ(same->ptx_count, 12u);
+    CHECK_STR_EQ((const char *)same->ptx, ".version 8.0");
+    bh__product_release(same);
+    product->ptx_count = 0; /* says that it holds PTX, and holds none */
+    bh__disk_put(folder, 1 << 20, product);
+    CHECK(bh__disk_get(folder, product->hash, "both", 4) == NULL);
+    bh__product_release(product);
+}
+
 /* A header that has the hash of the one that was read, and is another. */
 TEST(two_headers_that_hash_alike_are_told_apart) {
     char path[600];
@@ -175,7 +196,8 @@ TEST(files_that_appear_where_they_were_missing_are_seen) {
     bh__arena_free(&arena);
 }
 
-/* Entries whose checksums are right and whose lengths are not: made by somebody, not by accident. */
+/* Entries whose checksums are right and whose lengths are not: made by somebody, not by
+ * accident. */
 TEST(a_forged_entry_with_good_checksums_is_refused) {
     bh__product *product = make_product("key");
     bh__read read = {.path = "/a/path", .bytes = 1};

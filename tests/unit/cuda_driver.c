@@ -126,34 +126,34 @@ static int attribute(int *out, int which, int device) {
     return 0;
 }
 
-static bh_device_info info_with(int compute_mode, int with_mps) {
+static bh__device_facts info_with(int compute_mode, int with_mps) {
     bh__device_instance *device = calloc(1, sizeof *device);
     REQUIRE(device != NULL);
     device->cu.device_attribute = attribute;
     mode = compute_mode;
     mps = with_mps;
     bh__cuda_modes_fill(device);
-    bh_device_info info = device->info;
+    bh__device_facts info = device->info;
     free(device);
     return info;
 }
 
 TEST(a_gpu_that_anybody_may_use_has_a_standby) {
-    bh_device_info info = info_with(0, 0);
+    bh__device_facts info = info_with(0, 0);
     CHECK_EQ(info.compute_mode, BH_COMPUTE_DEFAULT);
     CHECK_EQ(info.mps, 0);
     CHECK_STR_EQ(info.no_standby, "");
 }
 
 TEST(a_gpu_for_one_process_has_none) {
-    bh_device_info info = info_with(3, 0);
+    bh__device_facts info = info_with(3, 0);
     CHECK_EQ(info.compute_mode, BH_COMPUTE_EXCLUSIVE);
     CHECK_STR_CONTAINS(info.no_standby, "Exclusive_Process");
 }
 
 TEST(under_mps_there_is_none_whatever_the_mode) {
     for (int m = 0; m <= 3; m += 3) {
-        bh_device_info info = info_with(m, 1);
+        bh__device_facts info = info_with(m, 1);
         CHECK_EQ(info.mps, 1);
         CHECK_STR_CONTAINS(info.no_standby, "MPS");
         CHECK_STR_CONTAINS(info.no_standby, "a fault in one of them ends all of them");
@@ -185,4 +185,131 @@ TEST(a_prohibited_gpu_is_refused) {
     mode = 3;
     CHECK_EQ(bh__cuda_modes_check(device, &error), BH_OK);
     free(device);
+}
+
+/* ---- advice about the driver's managed memory ---- */
+
+enum { THIS_DEVICE = 3, SECOND_CALL_FAILS = 1 };
+
+static char advised[200]; /* "what/where " for each call */
+static int advise_fails_at;
+
+static int take_advice(bh__cu_address address, size_t bytes, int advice, int device) {
+    CHECK_EQ(address, 0x7000 + 64);
+    CHECK_EQ(bytes, 128);
+    size_t used = strlen(advised);
+    snprintf(advised + used, sizeof advised - used, "%d/%s ", advice,
+             device == BH__CU_THE_HOST ? "host"
+             : device == THIS_DEVICE   ? "device"
+                                       : "?");
+    return advise_fails_at-- == 0 ? 801 : BH__CU_OK;
+}
+
+static bh_status advise_driver(uint32_t advice, uint32_t changed, bh_error *error) {
+    bh__device_instance *device = calloc(1, sizeof *device);
+    bh__cuda_managed memory = {.id = 9, .address = 0x7000, .bytes = 4096};
+    REQUIRE(device != NULL);
+    device->cu.managed_advise = take_advice;
+    device->cu.error_name = error_name;
+    device->cu.error_string = error_string;
+    device->ordinal = THIS_DEVICE;
+    device->managed = &memory;
+    device->managed_count = 1;
+    advised[0] = '\0';
+    bh__advice_message what = {
+        .chunk = 9, .advice = advice, .changed = changed, .offset = 64, .bytes = 128};
+    bh_status status = bh__cuda_managed_advise(device, &what, error);
+    free(device);
+    return status;
+}
+
+/* Of the driver's numbers an odd one sets, and the next takes back. */
+TEST(advice_becomes_one_call_for_each_kind_that_changes) {
+    const uint32_t device = BH_ADVISE_PREFER_DEVICE, host = BH_ADVISE_PREFER_HOST,
+                   mostly = BH_ADVISE_READ_MOSTLY, by_device = BH_ADVISE_ACCESSED_BY_DEVICE,
+                   by_host = BH_ADVISE_ACCESSED_BY_HOST;
+    const struct {
+        uint32_t advice, changed;
+        const char *calls;
+    } cases[] = {{device, device, "3/device "},
+                 {host, host, "3/host "},
+                 {host, device | host, "3/host "}, /* the last one counts */
+                 {0, device, "4/device "},
+                 {mostly, mostly, "1/device "},
+                 {0, mostly, "2/device "},
+                 {by_device, by_device, "5/device "},
+                 {0, by_device, "6/device "},
+                 {by_host, by_host, "5/host "},
+                 {0, by_host, "6/host "},
+                 {mostly | by_host, mostly | by_host | by_device, "1/device 6/device 5/host "},
+                 {mostly, 0, ""}};
+    advise_fails_at = -1;
+    bh_error error;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        CHECK_EQ(advise_driver(cases[i].advice, cases[i].changed, &error), BH_OK);
+        CHECK_STR_EQ(advised, cases[i].calls);
+    }
+}
+
+TEST(advice_that_the_driver_refuses_is_not_supported) {
+    bh_error error;
+    advise_fails_at = SECOND_CALL_FAILS;
+    CHECK_EQ(advise_driver(BH_ADVISE_PREFER_HOST | BH_ADVISE_READ_MOSTLY,
+                           BH_ADVISE_PREFER_HOST | BH_ADVISE_READ_MOSTLY, &error),
+             BH_E_UNSUPPORTED);
+    CHECK_STR_EQ(advised, "3/host 1/device ");
+    CHECK_STR_CONTAINS(error.message, "advice 0x4 about 128 bytes");
+}
+
+/* ---- where that memory lies ---- */
+
+static const bh__cu_address driver_address = 0x10300; /* a multiple of 256 */
+static size_t allocated_bytes;
+static bh__cu_address freed;
+
+static int has_all(int *out, int attribute, int device) {
+    (void)attribute, (void)device;
+    *out = 1;
+    return BH__CU_OK;
+}
+
+static int managed_alloc(bh__cu_address *out, size_t bytes, unsigned flags) {
+    (void)flags;
+    *out = driver_address;
+    allocated_bytes = bytes;
+    return BH__CU_OK;
+}
+
+static int managed_free(bh__cu_address address) {
+    freed = address;
+    return BH__CU_OK;
+}
+
+static int managed_prefetch(bh__cu_address address, size_t bytes, int device,
+                            bh__cu_stream stream) {
+    (void)address, (void)bytes, (void)device, (void)stream;
+    return BH__CU_OK;
+}
+
+TEST(managed_memory_has_the_alignment_that_is_asked_for) {
+    for (uint64_t align = 1; align <= 65536; align *= 2) {
+        bh__device_instance *device = calloc(1, sizeof *device);
+        REQUIRE(device != NULL);
+        device->cu = (bh__driver){.device_attribute = has_all,
+                                  .managed_alloc = managed_alloc,
+                                  .managed_free = managed_free,
+                                  .managed_prefetch = managed_prefetch,
+                                  .managed_advise = take_advice};
+        bh__chunk chunk = {.id = 4, .flags = BH__CHUNK_DRIVER, .bytes = 4096, .address = align};
+        uint64_t address = 0;
+        bh_error error;
+        CHECK_EQ(bh__cuda_managed_create(device, &chunk, &error, &address), BH_OK);
+        CHECK_EQ(address % align, 0);
+        CHECK(address >= driver_address);
+        CHECK(address + 4096 <= driver_address + allocated_bytes);
+        freed = 0;
+        bh__cuda_managed_free_all(device);
+        CHECK_EQ(freed, driver_address);
+        free(device);
+    }
 }

@@ -167,7 +167,8 @@ static int graph_exec_destroy(bh__cu_graph_exec which) {
     return BH__CU_OK;
 }
 
-static int graph_set_kernel(bh__cu_graph_exec which, bh__cu_node node, const bh__cu_kernel_node *what) {
+static int graph_set_kernel(bh__cu_graph_exec which, bh__cu_node node,
+                            const bh__cu_kernel_node *what) {
     (void)node;
     chain *it = (chain *)(void *)which;
     if (names_unloaded(it)) atomic_fetch_add(&cuda.broken_sets, 1);
@@ -175,7 +176,8 @@ static int graph_set_kernel(bh__cu_graph_exec which, bh__cu_node node, const bh_
     return BH__CU_OK;
 }
 
-static int graph_set_memory(bh__cu_graph_exec which, bh__cu_node node, const bh__cu_memory_node *what) {
+static int graph_set_memory(bh__cu_graph_exec which, bh__cu_node node,
+                            const bh__cu_memory_node *what) {
     (void)node;
     chain *it = (chain *)(void *)which;
     it->word = (_Atomic uint64_t *)(uintptr_t)what->operations[0].address;
@@ -412,7 +414,8 @@ TEST(a_chain_in_flight_is_not_taken_apart) {
     bench_close(&b);
 }
 
-/* A sequence's graph and its module, both given up while the device is at work: the graph goes first. */
+/* A sequence's graph and its module, both given up while the device is at work: the graph goes
+ * first. */
 TEST(a_sequence_goes_before_its_module) {
     bench b;
     bench_open(&b);

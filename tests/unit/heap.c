@@ -166,7 +166,8 @@ TEST(a_chunk_of_one_request_serves_those_that_waste_little_of_it) {
     bh__heap_destroy(&heap);
 }
 
-/* A program that frees a large buffer and asks for the next makes the heap look at no other block. */
+/* A program that frees a large buffer and asks for the next makes the heap look at no other
+ * block. */
 TEST(a_large_request_leaves_what_was_freed_where_it_waits) {
     bh__heap heap;
     bh__heap_init(&heap);

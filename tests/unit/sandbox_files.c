@@ -62,7 +62,8 @@ static int confine(void) {
     return bh__sandbox_files(paths, sizeof paths / sizeof *paths);
 }
 
-/* Runs `body` in a child that is confined; the exit status is the number of the check that failed. */
+/* Runs `body` in a child that is confined; the exit status is the number of the check that
+ * failed. */
 static void run_confined(int (*body)(void)) {
     fflush(stdout);
     pid_t child = fork();

@@ -115,8 +115,8 @@ TEST(refuses_launches_that_cannot_be) {
     bad[5].cluster[0] = 2;
     bad[6].module = 9;
     bad[7].kernel = 1000;
-    bh_status expected[8] = {BH_E_LAUNCH, BH_E_LAUNCH,      BH_E_LAUNCH,   BH_E_LAUNCH,
-                             BH_E_LAUNCH, BH_E_UNSUPPORTED, BH_E_INTERNAL, BH_E_INTERNAL};
+    bh_status expected[8] = {BH_E_LAUNCH, BH_E_LAUNCH, BH_E_LAUNCH,   BH_E_LAUNCH,
+                             BH_E_LAUNCH, BH_E_LAUNCH, BH_E_INTERNAL, BH_E_INTERNAL};
     for (int i = 0; i < 8; i++) {
         uint64_t last = driver_launch_with(d, 0, &bad[i], params, NULL);
         REQUIRE(driver_wait(d, 0, last, 5000));

@@ -321,7 +321,8 @@ TEST(tells_those_who_wait) {
     uint64_t times;
     CHECK_EQ(read(d->dispatch_fd, &times, sizeof times), (ssize_t)sizeof times);
     CHECK_EQ(times, 1);
-    /* The post still stands: a sleeper that has not gone yet is woken again, the dispatcher is not. */
+    /* The post still stands: a sleeper that has not gone yet is woken again, the dispatcher is
+     * not. */
     REQUIRE(driver_wait(d, 0, last, 5000));
     uint32_t after = atomic_load(&area->wake);
     REQUIRE(driver_wait(d, 0, fill_word(d, 0, 0, 1, NULL), 5000));

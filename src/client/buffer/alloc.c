@@ -50,7 +50,7 @@ static bh_status check_flags(uint32_t flags) {
 
 static bh_status take_options(const bh_buffer_options *given, bh_buffer_options *out) {
     *out = (bh_buffer_options)BH_INIT(*out);
-    if (bh__options_take(given, out, "bh_buffer_options") != BH_OK) return BH_E_INVALID;
+    if (bh__options_take(given, out, "bh_buffer_options") != BH_OK) return bh__last()->status;
     if (check_flags(out->flags) != BH_OK) return bh__last()->status;
     if (out->align && (!bh__is_power_of_two(out->align) || out->align > MAX_ALIGN))
         return bh__refuse(BH_E_INVALID, "align to a power of two of at most 65536",
@@ -119,6 +119,8 @@ bh_status bh_buffer_alloc(bh_device handle, bh_type type, uint64_t count,
         bh__managed_check(options.flags, what.bytes) != BH_OK)
         return bh__last()->status;
     what.tag = options.tag;
+    /* The mirror of a managed buffer without elements has a page all the same. */
+    if (what.bytes == 0 && options.flags & (BH_BUFFER_MANAGED | BH_BUFFER_DRIVER)) what.bytes = 1;
     what.create = create_for(options.flags);
     bh_buffer made;
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
@@ -126,7 +128,7 @@ bh_status bh_buffer_alloc(bh_device handle, bh_type type, uint64_t count,
     bool allocated = bh__allocate(device, &what, &made);
     bh__device_unlock(device);
     if (!allocated) return bh__last()->status;
-    if (options.flags & BH_BUFFER_ZERO && fill_zeros(made, what.bytes) != BH_OK)
+    if (options.flags & BH_BUFFER_ZERO && count && fill_zeros(made, what.bytes) != BH_OK)
         return bh__last()->status;
     *out = made;
     return BH_OK;

@@ -51,7 +51,8 @@ bh_status bh_buffer_release(bh_buffer handle) {
     return BH_OK;
 }
 
-/* Where a view of `count` elements of `element` bytes begins in the buffer, and how many they are. */
+/* Where a view of `count` elements of `element` bytes begins in the buffer, and how many they
+ * are. */
 static bh_status view_range(const bh__buffer *buffer, bh_type type, uint64_t first, uint64_t *count,
                             uint64_t *out_offset) {
     typedef unsigned long long ull;
@@ -63,9 +64,9 @@ static bh_status view_range(const bh__buffer *buffer, bh_type type, uint64_t fir
         return bh__refuse(BH_E_INVALID, "view a whole number of the new elements",
                           "%llu bytes are no whole number of elements of %llu bytes (%s)",
                           (ull)buffer->bytes, (ull)element, bh_type_name(type));
-    if (*count == BH_WHOLE && first < there) *count = there - first;
-    if (*count == 0 || !bh__range_fits(first, *count, there))
-        return bh__refuse(BH_E_INVALID, "view at least one element, within the buffer",
+    if (*count == BH_WHOLE && first <= there) *count = there - first;
+    if (!bh__range_fits(first, *count, there))
+        return bh__refuse(BH_E_INVALID, "stay within the buffer",
                           "%llu elements from element %llu on, of a buffer of %llu (%s)",
                           (ull)*count, (ull)first, (ull)there, bh_type_name(type));
     *out_offset = buffer->offset + first * element;
@@ -112,6 +113,10 @@ bh_status bh_buffer_get_info(bh_buffer handle, bh_buffer_info *out) {
                            .is_view = buffer->is_view};
     uint8_t *mirror = bh__managed_pointer(memory);
     if (mirror) info.pointer = mirror + buffer->offset;
+    if (memory->use_count && memory->last_write.lane) {
+        info.last_write = memory->last_write;
+        info.last_writer.id = memory->last_writer;
+    }
     uint64_t from = UINT64_MAX, to = 0;
     if (memory->doubt_whole) {
         from = buffer->offset;

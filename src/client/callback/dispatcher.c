@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The dispatcher: one thread per device that runs the program's callbacks, with no lock held: those of
- * watchers (events.c), of tickets (queue/ticket_callbacks.c) and of memory pressure
+/* The dispatcher: one thread per device that runs the program's callbacks, with no lock held: those
+ * of watchers (events.c), of tickets (queue/ticket_callbacks.c) and of memory pressure
  * (memory/pressure.c). */
 #include <errno.h>
 #include <poll.h>
@@ -101,7 +101,10 @@ static void *dispatcher_main(void *argument) {
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     pthread_cleanup_push(on_cancel, NULL);
     for (bool stop = false; !stop;) {
-        if (bh__events_run(device) | bh__hooks.dispatch(device, &pending)) continue;
+        /* Both in each round, so that neither keeps the other waiting. */
+        bool told = bh__events_run(device);
+        bool dispatched = bh__hooks.dispatch(device, &pending);
+        if (told || dispatched) continue;
         pthread_mutex_lock(&device->dispatch_lock);
         bool empty = !device->callback.events && !device->callback.callbacks &&
                      !device->callback.printed.missing &&

@@ -134,7 +134,7 @@ bh_status bh_watch_open(bh_device handle, const bh_watch_options *options, bh_ev
     if (!told) return bh__refuse(BH_E_INVALID, "pass a function", "told is NULL");
     if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the watch", "out is NULL");
     bh_watch_options taken = {.size = sizeof taken};
-    if (bh__options_take(options, &taken, "bh_watch_options") != BH_OK) return BH_E_INVALID;
+    if (bh__options_take(options, &taken, "bh_watch_options") != BH_OK) return bh__last()->status;
     if (check_options(&taken) != BH_OK) return BH_E_INVALID;
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
     if (!device) return bh__last()->status;

@@ -103,6 +103,37 @@ bh_status bh_binary_get_info(bh_binary handle, bh_binary_info *out) {
     return BH_OK;
 }
 
+/* The bytes of one output; *out_count 0: it does not hold that. */
+static const uint8_t *image_of(const bh__product *product, uint32_t output, uint64_t *out_count) {
+    bool beside = product->ptx && output == BH_OUTPUT_PTX;
+    bool holds = (product->output & output) && (output & (output - 1)) == 0;
+    *out_count = !holds ? 0 : beside ? product->ptx_count : product->count;
+    return beside ? product->ptx : product->bytes;
+}
+
+bh_status bh_binary_get_image(bh_binary handle, uint32_t output, const void **bytes,
+                              uint64_t *count) {
+    if (!bytes || !count)
+        return bh__refuse(BH_E_INVALID, "pass storage for the bytes and their count",
+                          "bytes is %p, count is %p", (void *)bytes, (void *)count);
+    if (bh__refuse_forked()) return BH_E_STOPPED;
+    bh__product *product = bh__binary_product(handle, "binary", NULL);
+    if (!product) return bh__last()->status;
+    uint64_t found;
+    const uint8_t *image = image_of(product, output, &found);
+    bh_status status = BH_OK;
+    if (found) {
+        *bytes = image;
+        *count = found;
+    } else {
+        status = bh__refuse(BH_E_NOT_FOUND, "ask for it in bh_compile_options.output",
+                            "the binary holds outputs 0x%x (BH_OUTPUT_...), not 0x%x",
+                            product->output, output);
+    }
+    bh__product_release(product); /* the handle still holds it */
+    return status;
+}
+
 bh_status bh_binary_lowered(bh_binary handle, const char *expression, const char **out) {
     if (!expression || !out)
         return bh__refuse(BH_E_INVALID, "pass an expression and storage for its name",

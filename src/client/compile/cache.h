@@ -9,7 +9,17 @@
 #include <sys/stat.h>
 
 #include "client/compile/pack.h"
+#include "client/compile/request.h"
 #include "client/module/product.h"
+
+/* ---- what a compile asks (cache.c) ---- */
+
+/* Returns the product in memory, retained, if its inputs have not changed; else NULL. With
+ * bh__compile_lock held, which is released while files are checked. */
+bh__product *bh__cache_look_in_memory(const bh__compile_request *request);
+/* Returns the product on disk, or NULL, and counts it. Without the lock. */
+bh__product *bh__cache_look_on_disk(const bh__compile_request *request);
+void bh__cache_keep_on_disk(const bh__compile_request *request, bh__product *product);
 
 /* ---- memory (cache_memory.c). All calls with bh__compile_lock held. ---- */
 
@@ -99,7 +109,7 @@ void bh__cache_counts_add(const char *dir);
 void bh__cache_counts_get(const bh__folder *folder, uint64_t *out_hits, uint64_t *out_misses);
 void bh__cache_counts_clear(const bh__folder *folder);
 
-/* ---- the last write (cache.c) ---- */
+/* ---- the last write (cache_calls.c) ---- */
 
 /* Why the last product could not be written to disk; "": it was written. */
 void bh__cache_problem_set(const char *why);

@@ -12,8 +12,8 @@
 #include "client/module/module.h"
 #include "client/module/product.h"
 
-enum { PART_KEY, PART_ABOUT, PART_READS, PART_NAMES, PART_LOG, PART_OUTPUT, PARTS };
-enum { VERSION = 1, MAX_READS = 1 << 20, MAX_NAMES = 1 << 20 };
+enum { PART_KEY, PART_ABOUT, PART_READS, PART_NAMES, PART_LOG, PART_OUTPUT, PART_PTX, PARTS };
+enum { VERSION = 2, MAX_READS = 1 << 20, MAX_NAMES = 1 << 20 };
 
 #define MAGIC 0x3154524548434142u
 
@@ -95,6 +95,8 @@ bool bh__entry_pack(const bh__product *product, bh__pack *out) {
     end_part(out, &from, &h.parts[PART_LOG]);
     bh__pack_raw(out, product->bytes, product->count);
     end_part(out, &from, &h.parts[PART_OUTPUT]);
+    bh__pack_raw(out, product->ptx, product->ptx_count);
+    end_part(out, &from, &h.parts[PART_PTX]);
     if (out->failed) return false;
     h.bytes = out->count;
     bh__checksum(&h, offsetof(head, hash), h.hash);
@@ -118,7 +120,10 @@ static bool unpack_about(bh__unpack in, bh__product *product) {
     product->arch = bh__unpack_text(&in, arena);
     product->compiler = bh__unpack_text(&in, arena);
     product->why = bh__unpack_text(&in, arena);
-    return bh__unpack_ended(&in) && product->output != BH_OUTPUT_AUTO;
+    bool both = product->output == (BH_OUTPUT_PTX | BH_OUTPUT_CUBIN);
+    return bh__unpack_ended(&in) && product->output != BH_OUTPUT_AUTO &&
+           (both || (product->output & (product->output - 1)) == 0) &&
+           (product->ptx_count > 0) == both;
 }
 
 static bool unpack_read(bh__unpack *in, bh__arena *arena, size_t folders, bh__read *out) {
@@ -177,7 +182,10 @@ static bool unpack_all(const bh__unpack parts[PARTS], bh__product *product) {
     product->log = (const char *)copy(&product->arena, parts[PART_LOG]);
     product->bytes = copy(&product->arena, parts[PART_OUTPUT]);
     product->count = parts[PART_OUTPUT].left;
+    product->ptx_count = parts[PART_PTX].left;
+    if (product->ptx_count) product->ptx = copy(&product->arena, parts[PART_PTX]);
     return product->key && product->log && product->bytes && product->count > 0 &&
+           (product->ptx || !product->ptx_count) &&
            !memchr(parts[PART_LOG].data, 0, parts[PART_LOG].left) &&
            unpack_about(parts[PART_ABOUT], product) && unpack_reads(parts[PART_READS], product) &&
            unpack_names(parts[PART_NAMES], product);

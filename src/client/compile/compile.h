@@ -12,7 +12,7 @@
  * number of compiles cancelled. Called without any lock held. */
 unsigned bh__compiles_cancel(bh__device *device, uint64_t sequence, const bh_error *why);
 
-/* Counters of this process (cache.c). */
+/* Counters of this process (cache_calls.c). */
 typedef struct bh__cache_counts {
     _Atomic uint64_t memory_hits, disk_hits, misses, joined, dropped, evicted, compiles;
 } bh__cache_counts;

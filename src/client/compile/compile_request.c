@@ -19,7 +19,7 @@
 #define MAX_SOURCE ((size_t)256 << 20)
 #define MIN_MEMORY ((uint64_t)64 << 20)
 
-enum { MAX_LISTED = 65536, MAX_TEXT = 65536, KEY_VERSION = 1 };
+enum { MAX_LISTED = 65536, MAX_TEXT = 65536, KEY_VERSION = 3 };
 
 #define ALL_FLAGS                                                                                  \
     (uint32_t)(BH_COMPILE_FAST_MATH | BH_COMPILE_FLUSH_DENORMALS | BH_COMPILE_LINE_INFO |          \
@@ -52,12 +52,24 @@ static bh_status take_options(const bh_compile_options *given, bh_compile_option
     return bh__options_take(given, out, "bh_compile_options");
 }
 
-/* sm_80, sm_90a, sm_100f. */
+#define VIRTUAL "compute_" /* compute_90: PTX for sm_90 */
+
+static bool is_virtual(const char *arch) {
+    return arch && strncmp(arch, VIRTUAL, sizeof VIRTUAL - 1) == 0;
+}
+
+/* What follows "sm_" or "compute_". */
+static const char *version_of(const char *arch) {
+    return arch + (is_virtual(arch) ? sizeof VIRTUAL - 1 : 3);
+}
+
+/* sm_80, sm_90a, sm_100f, compute_90. */
 static bool is_arch(const char *text) {
-    if (strncmp(text, "sm_", 3) != 0) return false;
-    size_t digits = strspn(text + 3, "0123456789");
-    const char *rest = text + 3 + digits;
-    int number = digits >= 2 && digits <= 3 ? atoi(text + 3) : 0;
+    if (strncmp(text, "sm_", 3) != 0 && !is_virtual(text)) return false;
+    const char *version = version_of(text);
+    size_t digits = strspn(version, "0123456789");
+    const char *rest = version + digits;
+    int number = digits >= 2 && digits <= 3 ? atoi(version) : 0;
     return number >= 50 && number < 200 &&
            (*rest == 0 || ((*rest == 'a' || *rest == 'f') && rest[1] == 0));
 }
@@ -75,9 +87,9 @@ static bh_status check_numbers(const bh_compile_options *o) {
         return refuse_number("compiler", o->compiler,
                              "use BH_COMPILER_AUTO, BH_COMPILER_NVRTC or BH_COMPILER_CLANG");
     if (o->output > BH_OUTPUT_LTOIR)
-        return refuse_number(
-            "output", o->output,
-            "use BH_OUTPUT_AUTO, BH_OUTPUT_PTX, BH_OUTPUT_CUBIN or BH_OUTPUT_LTOIR");
+        return refuse_number("output", o->output,
+                             "use BH_OUTPUT_AUTO, BH_OUTPUT_PTX, BH_OUTPUT_CUBIN, both of these "
+                             "together, or BH_OUTPUT_LTOIR");
     if (o->standard && o->standard != 14 && o->standard != 17 && o->standard != 20)
         return refuse_number("standard", o->standard, "use 14, 17 or 20, or 0 for 17");
     if (o->max_registers && (o->max_registers < 16 || o->max_registers > 255))
@@ -89,8 +101,12 @@ static bh_status check_numbers(const bh_compile_options *o) {
         return refuse_number("timeout_ns", o->timeout_ns,
                              "allow at least a millisecond (1000000), or 0 for 60 s");
     if (o->arch && !is_arch(o->arch))
-        return bh__refuse(BH_E_INVALID, "write it like sm_80, sm_90a or sm_120",
+        return bh__refuse(BH_E_INVALID, "write it like sm_80, sm_90a, sm_120 or compute_90",
                           "bh_compile_options.arch is \"%.60s\"", o->arch);
+    if (is_virtual(o->arch) && o->output > BH_OUTPUT_PTX)
+        return bh__refuse(BH_E_INVALID, "use BH_OUTPUT_PTX, or an architecture like sm_90",
+                          "bh_compile_options.arch is \"%.60s\", which gives PTX, and output is %u",
+                          o->arch, o->output);
     if (o->output == BH_OUTPUT_LTOIR && (o->flags & BH_COMPILE_DEBUG))
         return bh__refuse(BH_E_INVALID, "use only one of them",
                           "BH_COMPILE_DEBUG and BH_OUTPUT_LTOIR cannot be combined");
@@ -273,7 +289,7 @@ static bh_status take_headers(bh__compile_request *request, const bh_header *hea
 
 static void take_common(bh__compile_request *request, const bh_compile_options *o) {
     bh__compile_job *job = &request->job;
-    job->output = o->output;
+    job->output = is_virtual(o->arch) ? BH_OUTPUT_PTX : o->output;
     job->flags = o->flags & ~(uint32_t)BH_COMPILE_NO_CACHE;
     job->standard = o->standard ? o->standard : 17;
     job->max_registers = o->max_registers;
@@ -313,7 +329,7 @@ static bh_status fill_compile(bh__compile_request *request, const char *source,
                           "bh_compile_options.output is BH_OUTPUT_CUBIN, and the %s device "
                           "runs PTX only",
                           target->info.kind);
-    snprintf(request->arch, sizeof request->arch, "%s", choose_arch(o, target));
+    snprintf(request->arch, sizeof request->arch, "sm_%s", version_of(choose_arch(o, target)));
     job->arch = bytes_of(request->arch);
     job->name = bytes_of(o->name ? o->name : "source.cu");
     status = take_list(request, "defines", o->defines, o->define_count, &job->defines);
@@ -357,10 +373,43 @@ static bh_status check_link_options(const bh_compile_options *o) {
         return bh__refuse(BH_E_INVALID, "pass it to bh_compile instead",
                           "bh_compile_options.%s does not apply to a link", field);
     if (o->output == BH_OUTPUT_LTOIR)
-        return bh__refuse(
-            BH_E_INVALID, "use BH_OUTPUT_CUBIN, or BH_OUTPUT_PTX if the parts are LTO-IR",
-            "bh_compile_options.output is BH_OUTPUT_LTOIR, which a link cannot produce");
+        return bh__refuse(BH_E_INVALID, "use BH_OUTPUT_PTX, BH_OUTPUT_CUBIN or both",
+                          "bh_compile_options.output is BH_OUTPUT_LTOIR, which a link cannot "
+                          "produce");
     return check_numbers(o);
+}
+
+/* PTX can be linked to PTX if every part holds PTX. */
+static bh_status choose_images(bh__compile_request *request, bh__product *const *parts,
+                               size_t count) {
+    const bh__compile_job *job = &request->job;
+    size_t i = 0;
+    while (i < count && (parts[i]->output & BH_OUTPUT_PTX)) i++;
+    request->links_ptx = i == count && job->output != BH_OUTPUT_CUBIN;
+    if (i == count || job->output != (BH_OUTPUT_PTX | BH_OUTPUT_CUBIN)) return BH_OK;
+    return bh__refuse(BH_E_INVALID, "ask for one of them, or compile all parts to PTX",
+                      "bh_compile_options.output is BH_OUTPUT_PTX | BH_OUTPUT_CUBIN, which needs "
+                      "parts that hold PTX, and part %zu holds outputs 0x%x (BH_OUTPUT_...)",
+                      i, parts[i]->output);
+}
+
+/* The image of a part for the link, and its name for messages. Lines of PTX are not lines of the
+ * source: the name says so. */
+static bool take_part(bh__compile_request *request, const bh__product *part, size_t index) {
+    static const char behind[] = " (PTX)";
+    bh__compile_job *job = &request->job;
+    bool beside = request->links_ptx && part->ptx;
+    size_t length = part->name ? strlen(part->name) : 0;
+    char *name = bh__arena_alloc(&request->arena, length + sizeof behind, 1);
+    if (!name) return false;
+    if (length) {
+        memcpy(name, part->name, length);
+        memcpy(name + length, behind, sizeof behind);
+    }
+    job->inputs.list[index] =
+        beside ? (bh__bytes){part->ptx, part->ptx_count} : (bh__bytes){part->bytes, part->count};
+    job->input_names.list[index] = bytes_of(name);
+    return true;
 }
 
 static bh_status fill_link(bh__compile_request *request, bh__product *const *parts, size_t count,
@@ -371,24 +420,29 @@ static bh_status fill_link(bh__compile_request *request, bh__product *const *par
     if (status != BH_OK) return status;
     take_common(request, o);
     job->op = BH__COMPILE_LINK;
-    if (job->output == BH_OUTPUT_AUTO) job->output = BH_OUTPUT_CUBIN;
+    status = choose_images(request, parts, count);
+    if (status != BH_OK) return status;
+    if (job->output == BH_OUTPUT_AUTO)
+        job->output = request->links_ptx ? BH_OUTPUT_PTX : BH_OUTPUT_CUBIN;
     const char *arch = o->arch ? o->arch : parts[0]->arch;
-    snprintf(request->arch, sizeof request->arch, "%s", *arch ? arch : "sm_80");
+    snprintf(request->arch, sizeof request->arch, "sm_%s", *arch ? version_of(arch) : "80");
     job->arch = bytes_of(request->arch);
     job->name = bytes_of(o->name ? o->name : "linked");
     job->inputs.list = bh__arena_alloc(&request->arena, count, sizeof *job->inputs.list);
+    job->input_names.list = bh__arena_alloc(&request->arena, count, sizeof *job->inputs.list);
     size_t names = 0;
     for (size_t i = 0; i < count; i++) names += parts[i]->names.count;
-    if (!job->inputs.list || !bh__names_reserve(&request->names, names)) return refuse_memory();
+    if (!job->inputs.list || !job->input_names.list || !bh__names_reserve(&request->names, names))
+        return refuse_memory();
     for (size_t i = 0; i < count; i++) {
-        job->inputs.list[i] = (bh__bytes){parts[i]->bytes, parts[i]->count};
+        if (!take_part(request, parts[i], i)) return refuse_memory();
         for (size_t n = 0; n < parts[i]->names.count; n++) {
             const bh__name *name = &parts[i]->names.list[n];
             if (!bh__names_add(&request->names, name->expression, name->lowered))
                 return refuse_memory();
         }
     }
-    job->inputs.count = count;
+    job->inputs.count = job->input_names.count = count;
     status = take_list(request, "extra", o->extra, o->extra_count, &job->extra);
     return status == BH_OK ? check_extra(&job->extra) : status;
 }
@@ -439,7 +493,7 @@ bool bh__request_own(bh__compile_request *request) {
            own_texts(arena, &job->defines) && own_texts(arena, &job->include_paths) &&
            own_texts(arena, &job->header_names) && own_texts(arena, &job->header_bodies) &&
            own_texts(arena, &job->expressions) && own_texts(arena, &job->extra) &&
-           own_texts(arena, &job->inputs);
+           own_texts(arena, &job->inputs) && own_texts(arena, &job->input_names);
 }
 
 /* ---- the compiler ---- */
@@ -456,13 +510,24 @@ static const char *why_not(const bh__probe_entry *entry) {
     return entry && *entry->why ? entry->why : "bulkhead-compiler did not look for it";
 }
 
-static bh_status choose_linker(const bh__probe *probe, const bh__probe_entry **out,
-                               bh_error *error) {
-    *out = bh__probe_find(probe, BH__COMPILER_NVJITLINK);
+#define TEXT(x)   #x
+#define NUMBER(x) TEXT(x)
+#define VERSION   NUMBER(BH_VERSION_MAJOR) "." NUMBER(BH_VERSION_MINOR) "." NUMBER(BH_VERSION_PATCH)
+
+/* bulkhead-compiler links PTX to PTX itself; all else needs nvJitLink. */
+static bh_status choose_linker(const bh__compile_request *request, const bh__probe *probe,
+                               const bh__probe_entry **out, bh_error *error) {
+    static const bh__probe_entry own = {
+        .usable = true, .path = "", .version = "bulkhead " VERSION, .why = ""};
+    const bh__probe_entry *nvjitlink = bh__probe_find(probe, BH__COMPILER_NVJITLINK);
+    bool itself = request->links_ptx && request->job.output == BH_OUTPUT_PTX;
+    *out = itself ? &own : nvjitlink;
     if (is_usable(*out)) return BH_OK;
     return bh__fail(error, BH_E_UNSUPPORTED,
-                    "install nvJitLink: it comes with the CUDA toolkit 12 and later",
-                    "linking is not supported here: nvJitLink: %.300s", why_not(*out));
+                    "install nvJitLink: it comes with the CUDA toolkit 12 and later; or link parts "
+                    "that are all PTX to BH_OUTPUT_PTX",
+                    "linking to a cubin is not supported here: nvJitLink: %.300s",
+                    why_not(nvjitlink));
 }
 
 static bh_status choose(bh__compile_request *request, const bh__probe *probe,
@@ -470,7 +535,7 @@ static bh_status choose(bh__compile_request *request, const bh__probe *probe,
     bh__compile_job *job = &request->job;
     const bh__probe_entry *nvrtc = bh__probe_find(probe, BH_COMPILER_NVRTC);
     const bh__probe_entry *clang = bh__probe_find(probe, BH_COMPILER_CLANG);
-    bool binary = job->output == BH_OUTPUT_CUBIN || job->output == BH_OUTPUT_LTOIR;
+    bool binary = job->output & (BH_OUTPUT_CUBIN | BH_OUTPUT_LTOIR);
     if (request->wanted == BH_COMPILER_NVRTC || (request->wanted == BH_COMPILER_AUTO && binary)) {
         if (!is_usable(nvrtc))
             return bh__fail(
@@ -488,7 +553,7 @@ static bh_status choose(bh__compile_request *request, const bh__probe *probe,
             return bh__fail(
                 error, BH_E_UNSUPPORTED, "use BH_OUTPUT_PTX or BH_COMPILER_NVRTC",
                 "bh_compile_options.compiler is clang, which produces PTX only, and output is %s",
-                job->output == BH_OUTPUT_CUBIN ? "cubin" : "LTO-IR");
+                job->output & BH_OUTPUT_CUBIN ? "cubin" : "LTO-IR");
         if (!is_usable(clang))
             return bh__fail(error, BH_E_UNSUPPORTED, install,
                             "bh_compile_options.compiler is clang, which cannot be used: %.300s",
@@ -535,6 +600,7 @@ static void make_key(bh__compile_request *request, const bh__probe *probe,
     bh__pack_texts(key, &job->expressions);
     bh__pack_texts(key, &job->extra);
     bh__pack_texts(key, &job->inputs);
+    bh__pack_texts(key, &job->input_names);
     if (!key->failed) bh__checksum(key->data, key->count, request->hash);
 }
 
@@ -547,7 +613,7 @@ bh_status bh__request_resolve(bh__compile_request *request, bh_error *error) {
     if (!probe) return error->status;
     request->probe = probe;
     const bh__probe_entry *with = NULL;
-    bh_status status = links ? choose_linker(probe, &with, error)
+    bh_status status = links ? choose_linker(request, probe, &with, error)
                              : choose(request, probe, &with, request->why, error);
     if (status != BH_OK) return status;
     job->compiler = links ? 0 : with->compiler;

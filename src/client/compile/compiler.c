@@ -128,7 +128,8 @@ static bh_status refuse_end(bh_error *error, const bh__process_end *end, const c
 static bool answer_fits(const bh__compile_job *job, const bh__compile_answer *answer) {
     if (answer->error.status != BH_OK) return answer->error.message[0] != 0;
     if (job->op == BH__COMPILE_PROBE) return true;
-    return answer->output.count > 0 &&
+    bool both = job->output == (BH_OUTPUT_PTX | BH_OUTPUT_CUBIN);
+    return answer->output.count > 0 && (answer->ptx.count > 0) == both &&
            (job->op != BH__COMPILE_SOURCE || answer->lowered.count == job->expressions.count);
 }
 

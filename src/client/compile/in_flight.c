@@ -22,9 +22,6 @@
 #include "client/module/module.h"
 #include "client/module/product.h"
 
-/* A product that is used from memory marks its file as used this often. */
-#define TOUCH_AGAIN_NS (300 * BH__NS_PER_S)
-
 typedef struct compile compile;
 
 /* A thread, or a module whose ticket is open, that waits for a compile. */
@@ -165,18 +162,23 @@ static bh__product *make_product(const bh__compile_request *request,
     product->count = answer->output.count;
     product->bytes = (const uint8_t *)bh__arena_copy(arena, (const char *)answer->output.data,
                                                      answer->output.count);
+    product->ptx_count = answer->ptx.count;
+    if (product->ptx_count)
+        product->ptx = (const uint8_t *)bh__arena_copy(arena, (const char *)answer->ptx.data,
+                                                       answer->ptx.count);
     product->log = bh__arena_copy(arena, log ? log : "", log ? strlen(log) : 0);
     product->name = bh__arena_copy(arena, (const char *)job->name.data, job->name.count);
-    product->arch = bh__arena_copy(arena, (const char *)job->arch.data, job->arch.count);
+    const bh__bytes *arch = answer->arch.count ? &answer->arch : &job->arch;
+    product->arch = bh__arena_copy(arena, (const char *)arch->data, arch->count);
     product->compiler = bh__arena_copy(arena, request->compiler, strlen(request->compiler));
     product->why = bh__arena_copy(arena, request->why, strlen(request->why));
     product->key =
         (const uint8_t *)bh__arena_copy(arena, (const char *)request->key.data, request->key.count);
     product->key_bytes = request->key.count;
     memcpy(product->hash, request->hash, sizeof product->hash);
-    if (product->bytes && product->log && product->name && product->arch && product->compiler &&
-        product->why && product->key && take_reads(product, answer) &&
-        take_names(product, request, answer))
+    if (product->bytes && (product->ptx || !product->ptx_count) && product->log && product->name &&
+        product->arch && product->compiler && product->why && product->key &&
+        take_reads(product, answer) && take_names(product, request, answer))
         return product;
     bh__product_release(product);
     return NULL;
@@ -303,12 +305,7 @@ static void run_compile(compile *self, bh__outcome *out) {
     bool keep = false;
     bh__fork_count(1);
     *out = (bh__outcome){.cache = request->cached ? BH_CACHE_MISS : BH_CACHE_OFF};
-    if (request->cached) {
-        out->product =
-            bh__disk_get(request->cache_dir, request->hash, request->key.data, request->key.count);
-        atomic_fetch_add(out->product ? &bh__cache_counted.disk_hits : &bh__cache_counted.misses,
-                         1);
-    }
+    if (request->cached) out->product = bh__cache_look_on_disk(request);
     bool from_disk = out->product != NULL;
     if (from_disk) {
         out->cache = BH_CACHE_DISK;
@@ -317,10 +314,7 @@ static void run_compile(compile *self, bh__outcome *out) {
         run_compiler(self, out, &keep);
     }
     keep = keep && request->cached && out->product;
-    if (keep) {
-        atomic_store(&out->product->touched_ns, bh__now_ns());
-        bh__disk_put(request->cache_dir, request->cache_limit, out->product);
-    }
+    if (keep) bh__cache_keep_on_disk(request, out->product);
     if (request->cached) bh__cache_counts_add(request->cache_dir);
     pthread_mutex_lock(&lock);
     if (keep || from_disk) bh__memory_cache_put(out->product);
@@ -355,26 +349,6 @@ static compile *find_in_flight(const bh__compile_request *request) {
     return NULL;
 }
 
-/* Returns a product in memory whose inputs have not changed, or NULL. Called with the lock held;
- * releases it while files are checked. */
-static bh__product *look_in_memory(const bh__compile_request *request) {
-    bh__product *product =
-        bh__memory_cache_get(request->hash, request->key.data, request->key.count);
-    if (!product) return NULL;
-    pthread_mutex_unlock(&lock);
-    bh__freshness freshness = bh__reads_check(&product->reads, false);
-    uint64_t now = bh__now_ns(), touched = atomic_load(&product->touched_ns);
-    if (freshness != BH__STALE && now - touched > TOUCH_AGAIN_NS &&
-        atomic_compare_exchange_strong(&product->touched_ns, &touched, now))
-        bh__disk_touch(request->cache_dir, product);
-    pthread_mutex_lock(&lock);
-    /* A product with renewed identities is read from disk next time, which stores them. */
-    if (freshness != BH__FRESH) bh__memory_cache_drop(product);
-    if (freshness != BH__STALE) return product;
-    bh__product_release(product);
-    return NULL;
-}
-
 typedef enum start_result { MEMORY_HIT, JOINED, COMPILE, CANCELLED } start_result;
 
 static void join(waiter *who, compile *to) {
@@ -402,7 +376,8 @@ static start_result start_or_join(compile *self, waiter *const *who, bh__outcome
             bh__memory_cache_get(request->hash, request->key.data, request->key.count);
         if (!before) break;
         bh__product_release(before);
-        *out = (bh__outcome){.product = look_in_memory(request), .cache = BH_CACHE_MEMORY};
+        *out =
+            (bh__outcome){.product = bh__cache_look_in_memory(request), .cache = BH_CACHE_MEMORY};
         if (!*who) return CANCELLED;
         if (out->product) return MEMORY_HIT;
     }

@@ -13,6 +13,7 @@ typedef struct bh__compile_request {
     bh__arena arena;
     bh__compile_job job;
     uint32_t wanted; /* BH_COMPILER_AUTO ... */
+    bool links_ptx;  /* a link of parts that are all PTX, to PTX or to PTX and a cubin */
     bool for_cubin;  /* the result is for a device that loads cubins */
     const char *compiler_dir;
     const char *cache_dir; /* NULL: the default */
@@ -31,7 +32,7 @@ typedef struct bh__compile_request {
 
 /* What a compile must know of the device that its result is for. */
 typedef struct bh__compile_target {
-    bh_device_info info;
+    bh__device_facts info;
     uint32_t traits; /* BH__TRAIT_... */
 } bh__compile_target;
 

@@ -29,6 +29,7 @@
 #include "client/queue/state.h"
 #include "client/sequence/state.h"
 #include "client/supervisor/state.h"
+#include "client/texture/state.h"
 #include "client/transfer/state.h"
 
 /* The life cycle of a device. Written with its lock held. Only an OPEN device accepts work.
@@ -43,9 +44,17 @@ typedef enum bh__life {
     BH__LIFE_CLOSING
 } bh__life;
 
+/* What the workers of an open device do. STOPPED is final. */
+typedef enum bh__device_state {
+    BH__DEVICE_RUNNING = 1,
+    BH__DEVICE_REPLACING = 2, /* the active worker was lost, or is the first and starts */
+    BH__DEVICE_STOPPED = 3
+} bh__device_state;
+
 /* The tables behind handles. */
 typedef struct bh__handles {
-    bh__table buffers, modules, kernels, lanes, prepared, sequences, pools, watches;
+    bh__table buffers, modules, kernels, lanes, prepared, sequences, pools, watches, images,
+        textures, surfaces;
 } bh__handles;
 
 struct bh__device {
@@ -66,11 +75,11 @@ struct bh__device {
     /* All fields from here on are zeroed on each open. The most used ones come first. */
     bh__queue_room queue;
     bh__jobs_room jobs;
-    _Atomic uint32_t state; /* BH_DEVICE_RUNNING ... Written with the lock held. */
+    _Atomic uint32_t state; /* bh__device_state. Written with the lock held. */
     bh__managed_room managed;
     bh__observe_room observe;
     bh_device_options options;
-    bh_device_info info;
+    bh__device_facts info;
     uint32_t traits;             /* BH__TRAIT_..., of the active worker */
     bh_device_counters counters; /* counters that are not kept per lane */
 
@@ -78,6 +87,7 @@ struct bh__device {
     bh__transfer_room transfer;
     bh__module_room module;
     bh__launch_room launch;
+    bh__texture_room texture;
     bh__sequence_room sequence;
     bh__callback_room callback;
     bh__supervisor_room supervisor;
@@ -85,7 +95,7 @@ struct bh__device {
 
     char kind[16];
     uint32_t device_index;
-    char passed_over[256]; /* bh_device_info.passed_over */
+    char passed_over[256]; /* bh__device_facts.passed_over */
     uint64_t generation, losses;
     bh_error stop_reason;
     bh_device reader; /* Owned. Serves reads after this device has stopped. Zero: none. */

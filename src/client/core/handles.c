@@ -55,6 +55,12 @@ static bh__table *table_of(bh__device *device, uint32_t kind) {
         return &device->handles.pools;
     case BH__KIND_WATCH:
         return &device->handles.watches;
+    case BH__KIND_IMAGE:
+        return &device->handles.images;
+    case BH__KIND_TEXTURE:
+        return &device->handles.textures;
+    case BH__KIND_SURFACE:
+        return &device->handles.surfaces;
     default:
         return NULL;
     }
@@ -63,7 +69,8 @@ static bh__table *table_of(bh__device *device, uint32_t kind) {
 static const char *kind_name(uint32_t kind) {
     static const char *const names[] = {"no handle",  "a device", "a lane",   "a module",
                                         "a kernel",   "a buffer", "a binary", "a prepared launch",
-                                        "a sequence", "a pool",   "a watch"};
+                                        "a sequence", "a pool",   "a watch",  "an image",
+                                        "a texture",  "a surface"};
     return kind < sizeof names / sizeof *names ? names[kind] : "no handle of this library";
 }
 

@@ -17,7 +17,10 @@ enum {
     BH__KIND_PREPARED,
     BH__KIND_SEQUENCE,
     BH__KIND_POOL,
-    BH__KIND_WATCH
+    BH__KIND_WATCH,
+    BH__KIND_IMAGE,
+    BH__KIND_TEXTURE,
+    BH__KIND_SURFACE
 };
 
 /* Locks and returns the device that a handle of this kind belongs to. On failure sets the thread's
@@ -49,7 +52,7 @@ bh_status bh__refuse_in_policy(void);
  * thread's error to the reason why it does not. */
 static inline bool bh__takes_work(const bh__device *device) {
     return atomic_load_explicit(&device->life, memory_order_relaxed) == BH__LIFE_OPEN &&
-           atomic_load_explicit(&device->state, memory_order_relaxed) != BH_DEVICE_STOPPED;
+           atomic_load_explicit(&device->state, memory_order_relaxed) != BH__DEVICE_STOPPED;
 }
 bh_status bh__refuse_work(bh__device *device);
 static inline bool bh__is_closing(const bh__device *device) {

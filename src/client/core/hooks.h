@@ -18,6 +18,11 @@ typedef struct bh__hook_table {
      * be moved first. */
     bh_status (*submit)(bh__device *device, const bh__submission *submission, bool *out_retry,
                         bh_ticket *out);
+    /* bh__submit_room on such devices. */
+    bh_status (*room)(bh__device *device, const bh__submission *all, uint32_t count);
+    /* A transfer in several requests is about to begin, and this is what they use together. Refuses
+     * it if a map of a managed buffer is in its way. */
+    bh_status (*check_maps)(const bh__use *use);
     /* A request is written and about to be published. Called for sequences, and for everything
      * while a trace is recorded. */
     void (*submitted)(bh__device *device, const bh__submission *submission, uint64_t start,

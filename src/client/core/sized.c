@@ -19,10 +19,29 @@ static BH__COLD bh_status refuse_size(const char *name, uint32_t size) {
                       "%s.size is %u; it must be %d to %d", name, size, MIN_BYTES, MAX_BYTES);
 }
 
+/* A newer program has set something that this version cannot do: ignoring it would be silent. */
+static BH__COLD bh_status check_tail(const uint8_t *given, uint32_t size, uint32_t own,
+                                     const char *name) {
+    uint32_t at = own;
+    while (at < size && !given[at]) at++;
+    if (at == size) return BH_OK;
+    return bh__refuse(BH_E_UNSUPPORTED,
+                      "initialise the struct with BH_INIT, and leave fields zero that only a newer "
+                      "version of the library has",
+                      "%s.size is %u and byte %u is set; this version knows the first %u bytes",
+                      name, size, at, own);
+}
+
+bh_status bh__options_check(const void *given, uint32_t own, const char *name) {
+    uint32_t size = size_of(given);
+    if (size < MIN_BYTES || size > MAX_BYTES) return refuse_size(name, size);
+    return size > own ? check_tail(given, size, own, name) : BH_OK;
+}
+
 bh_status bh__options_take(const void *given, void *out, const char *name) {
     if (!given) return BH_OK;
     uint32_t size = size_of(given), own = size_of(out);
-    if (size < MIN_BYTES || size > MAX_BYTES) return refuse_size(name, size);
+    if (bh__options_check(given, own, name) != BH_OK) return bh__last()->status;
     memcpy(out, given, size < own ? size : own);
     memcpy(out, &own, sizeof own);
     return BH_OK;
@@ -37,7 +56,9 @@ bh_status bh__sized_check(const void *out, const char *name) {
 
 void bh__sized_give(void *out, const void *from, size_t bytes) {
     uint32_t size = size_of(out);
-    memcpy(out, from, size < bytes ? size : bytes);
+    size_t part = size < bytes ? size : bytes;
+    memcpy(out, from, part);
+    memset((uint8_t *)out + part, 0, size - part);
     memcpy(out, &size, sizeof size);
 }
 

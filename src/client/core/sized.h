@@ -9,11 +9,14 @@
 /* Copies *given over the defaults in *out. `given` may be NULL. out->size must be set and is kept.
  * `name` is for messages, for example "bh_lane_options". Sets the thread's error on failure. */
 bh_status bh__options_take(const void *given, void *out, const char *name);
+/* The checks alone, for a struct that has `own` bytes in this version: its size, and that bytes
+ * beyond `own` are zero (BH_E_UNSUPPORTED). */
+bh_status bh__options_check(const void *given, uint32_t own, const char *name);
 
 /* Checks the size of an output struct. Sets the thread's error on failure. */
 bh_status bh__sized_check(const void *out, const char *name);
-/* Copies *from, a struct of the library's version, to the program's *out, as far as it fits.
- * out->size is kept. */
+/* Copies *from, a struct of the library's version, to the program's *out: as far as it fits, and
+ * zeros behind it. out->size is kept. */
 void bh__sized_give(void *out, const void *from, size_t bytes);
 
 /* ---- lists: arrays of such structs, whose size the program passes ---- */

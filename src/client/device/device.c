@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices: opening, querying, closing. */
+/* Devices: opening, closing, waiting for standbys. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -30,6 +30,7 @@
 #include "client/sequence/sequence.h"
 #include "client/supervisor/report.h"
 #include "client/supervisor/supervisor.h"
+#include "client/texture/texture.h"
 #include "client/transfer/transfer.h"
 #include "wire/share.h"
 
@@ -64,7 +65,7 @@ static bh_status take_sandbox(uint32_t *choice) {
 static bh_status take_options(const bh_device_options *given, bh_device_options *out,
                               bh_device_options *asked) {
     *out = (bh_device_options)BH_INIT(*out);
-    if (bh__options_take(given, out, "bh_device_options") != BH_OK) return BH_E_INVALID;
+    if (bh__options_take(given, out, "bh_device_options") != BH_OK) return bh__last()->status;
     *asked = *out;
     if (out->flags & ~(uint32_t)(BH_DEVICE_NO_STANDBY | BH_DEVICE_NO_RESTART_LIMIT |
                                  BH_DEVICE_CHECK | BH_DEVICE_GUARD | BH_DEVICE_CORE_DUMPS)) {
@@ -171,7 +172,7 @@ static bh_status make_control_block(bh__device *device) {
     atomic_store(&device->queue.area, bh__worker_area(device, &device->supervisor.workers[0]));
     device->queue.frozen = true;
     atomic_store(&device->queue.halted, true);
-    atomic_store(&device->state, BH_DEVICE_REPLACING);
+    atomic_store(&device->state, BH__DEVICE_REPLACING);
     return BH_OK;
 }
 
@@ -203,6 +204,7 @@ static bh_status make_lanes(bh__device *device) {
     first->ring = bh__lane_ring(device->queue.front, device->queue.length, 0);
     first->exists = true;
     device->queue.lane_limit = 1;
+    atomic_store(&device->queue.open_lanes, 1);
     return BH_OK;
 }
 
@@ -254,6 +256,7 @@ static bh_status assemble(bh__device *device) {
 
 static void free_objects(bh__device *device) {
     bh__prepared_free_all(device);
+    bh__textures_free(device);
     uint32_t cursor = 0;
     for (bh__buffer *buffer; (buffer = bh__table_next(&device->handles.buffers, &cursor));) {
         bh__handle_remove(device, buffer->id);
@@ -296,6 +299,7 @@ static void free_objects(bh__device *device) {
         if (lane->history) bh__history_close(lane->history);
         lane->history = NULL;
         free(lane->shadow);
+        free(lane->timed);
         lane->shadow = NULL;
     }
 }
@@ -365,7 +369,7 @@ static void device_end(bh__device *device) {
 static void log_opened(bh__device *device) {
     if (!bh__log_wants(BH_LOG_INFO)) return;
     bh__lock_take(&device->lock);
-    bh_device_info info = device->info;
+    bh__device_facts info = device->info;
     bh__lock_give(&device->lock);
     bh__log_info("device %s:%u opened in compartment %u: %s, driver %s, worker %d, standbys %u",
                  device->kind, device->device_index, device->slot, info.name, info.driver,
@@ -391,8 +395,8 @@ static bh_status open_one(const bh_device_options *options, const bh_device_opti
     device->options.device = device->options.worker_dir = NULL;
     device->supervisor.policy.default_limit = asked->restart_limit == 0;
     device->supervisor.policy.quarantine_by_rate = asked->quarantine_after == 0;
-    device->supervisor.policy.budget_ns = options->restart_window_ns;
-    device->supervisor.policy.budget_at = bh__now_ns();
+    device->supervisor.policy.budget =
+        (bh__restart_budget){options->restart_window_ns, bh__now_ns()};
     memcpy(device->kind, kind, sizeof kind);
     memcpy(device->supervisor.worker_path, path, sizeof path);
     device->device_index = index;
@@ -414,7 +418,8 @@ static bh_status open_one(const bh_device_options *options, const bh_device_opti
     return bh__refuse_with(&why);
 }
 
-/* Opens the first device of a list, "cuda,cpu", that can be used. A name that is not one ends it. */
+/* Opens the first device of a list, "cuda,cpu", that can be used. A name that is not one ends
+ * it. */
 static bh_status open_first(const bh_device_options *options, const bh_device_options *asked,
                             bh_device *out) {
     char passed_over[256] = "";
@@ -533,41 +538,6 @@ bh_status bh_device_close(bh_device handle) {
     return BH_OK;
 }
 
-bh_status bh_device_get_info(bh_device handle, bh_device_info *out) {
-    if (bh__sized_check(out, "bh_device_info") != BH_OK) return BH_E_INVALID;
-    bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
-    if (!device) return bh__last()->status;
-    bh_device_info info = device->info;
-    memcpy(info.passed_over, device->passed_over, sizeof info.passed_over);
-    bh__device_unlock(device);
-    bh__sized_give(out, &info, sizeof info);
-    return BH_OK;
-}
-
-bh_status bh_device_get_status(bh_device handle, bh_device_status *out) {
-    if (bh__sized_check(out, "bh_device_status") != BH_OK) return BH_E_INVALID;
-    bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
-    if (!device) return bh__last()->status;
-    bh_device_status status = {.size = out->size,
-                               .state = atomic_load(&device->state),
-                               .generation = device->generation,
-                               .losses = device->losses,
-                               .worker_pid = atomic_load(&device->supervisor.worker_pid),
-                               .standby_pid = atomic_load(&device->supervisor.standby_pid),
-                               .standby_ready = device->supervisor.standbys_ready > 0,
-                               .buffers = device->memory.buffer_count,
-                               .bytes_allocated = device->memory.bytes_allocated,
-                               .bytes_reserved = bh__held_bytes(device)};
-    for (uint32_t i = 0; i < device->queue.lane_limit; i++)
-        status.lanes += device->lanes[i].state == BH__LANE_OPEN;
-    const char *reason = status.state == BH_DEVICE_STOPPED ? device->stop_reason.message
-                                                           : device->supervisor.degraded;
-    snprintf(status.reason, sizeof status.reason, "%.*s", (int)sizeof status.reason - 1, reason);
-    bh__device_unlock(device);
-    bh__sized_give(out, &status, sizeof status);
-    return BH_OK;
-}
-
 bh_status bh_device_wait_standby(bh_device handle, uint64_t timeout_ns) {
     uint64_t deadline = bh__deadline_after(timeout_ns);
     for (;;) {
@@ -576,7 +546,7 @@ bh_status bh_device_wait_standby(bh_device handle, uint64_t timeout_ns) {
         uint32_t seen = atomic_load(&device->supervisor.standby_word);
         bool no_standby = device->options.flags & BH_DEVICE_NO_STANDBY;
         bool ready = !no_standby && device->supervisor.standbys_ready == device->options.standbys &&
-                     device->state == BH_DEVICE_RUNNING;
+                     device->state == BH__DEVICE_RUNNING;
         bool given_up =
             !no_standby && !ready && (device->supervisor.alone || device->supervisor.crowded);
         char why[sizeof device->supervisor.degraded];
@@ -593,61 +563,8 @@ bh_status bh_device_wait_standby(bh_device handle, uint64_t timeout_ns) {
         }
         if (given_up) return bh__refuse(BH_E_UNSUPPORTED, BH__WITHOUT_STANDBY, "%s", why);
         if (!in_time) {
-            return bh__refuse(BH_E_TIMEOUT, "wait longer; bh_device_get_status reports the reason",
+            return bh__refuse(BH_E_TIMEOUT, "wait longer; bh_device_get_health reports the reason",
                               "no standby was ready after %llu ns", (unsigned long long)timeout_ns);
         }
     }
-}
-
-/* ---- listing ---- */
-
-static void try_open(const char *name, bh_device_entry *out) {
-    memset(out, 0, sizeof *out);
-    snprintf(out->device, sizeof out->device, "%s", name);
-    bh_device_options options = BH_INIT(options);
-    options.device = name;
-    options.flags = BH_DEVICE_NO_STANDBY;
-    bh_device device;
-    out->status = bh_device_open(&options, &device);
-    if (out->status != BH_OK) {
-        bh_last_error(&out->error);
-        return;
-    }
-    out->info.size = sizeof out->info;
-    bh_device_get_info(device, &out->info);
-    bh_device_close(device);
-}
-
-/* The devices of one kind, appended to a list that has `count` entries. Returns how many it has
- * then. */
-static size_t list_kind(const bh__device_kind *kind, bh_device_entry *entries, size_t entry_size,
-                        size_t capacity, size_t count) {
-    for (uint32_t index = 0; index < (kind->numbered ? 64 : 1); index++) {
-        /* An entry that is not stored is counted. Whether a device is the last of its kind is known
-         * only by opening the next. */
-        if (!kind->numbered && count >= capacity) return count + 1;
-        bh_device_entry entry;
-        char name[32];
-        bh__device_name_write(kind->name, index, name, sizeof name);
-        try_open(name, &entry);
-        /* The first one is listed even if it is missing, with the reason. The list ends at the next
-         * one that is missing. */
-        if (index > 0 && entry.status != BH_OK) break;
-        if (count < capacity) bh__list_put(entries, entry_size, count, &entry, sizeof entry);
-        count++;
-        if (entry.status != BH_OK) break;
-    }
-    return count;
-}
-
-bh_status bh_device_list(bh_device_entry *entries, size_t entry_size, size_t capacity,
-                         size_t *count) {
-    if (bh__list_check(entries, entry_size, capacity, count, "bh_device_entry") != BH_OK)
-        return BH_E_INVALID;
-    if (bh__refuse_forked()) return BH_E_STOPPED;
-    size_t found = 0;
-    for (size_t i = 0; i < BH__DEVICE_KINDS; i++)
-        found = list_kind(&bh__device_kinds[i], entries, entry_size, capacity, found);
-    *count = found;
-    return BH_OK;
 }

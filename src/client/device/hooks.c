@@ -34,10 +34,13 @@ static void freed(bh__device *device, bh__memory *memory) {
 }
 
 static bool dispatch(bh__device *device, bh__callback **pending) {
-    return bh__pressure_run(device) | bh__callbacks_run(device, pending);
+    bool told = bh__pressure_run(device);
+    return bh__callbacks_run(device, pending) || told;
 }
 
 const bh__hook_table bh__hooks = {.submit = bh__managed_submit,
+                                  .room = bh__managed_check_room,
+                                  .check_maps = bh__managed_check_maps,
                                   .submitted = submitted,
                                   .failed = bh__trace_verdict,
                                   .sequence_failed = bh__sequence_dropped,

@@ -121,7 +121,7 @@ bh_status bh__read_stopped(bh_buffer handle, uint64_t offset, void *target, uint
     if (!device) return bh__refuse_with(&why);
     bh__buffer *buffer = bh__handle_get(device, handle.id, BH__KIND_BUFFER, "buffer");
     bool readable = buffer && !bh__is_closing(device) && !device->supervisor.broken &&
-                    !device->is_reader && atomic_load(&device->state) == BH_DEVICE_STOPPED &&
+                    !device->is_reader && atomic_load(&device->state) == BH__DEVICE_STOPPED &&
                     !buffer->memory->managed && !bh__driver_managed_of(buffer->memory);
     place where = {0};
     bh_status status = BH_OK;

@@ -185,12 +185,22 @@ static BH__COLD bh_status refuse_value(bh__launch *self, const bh__blob_param *p
         return REFUSE(self, BH_REASON_ARGUMENT_KIND, 0, 0, BH_E_INVALID,
                       "pass the address of the value", "kernel %s: argument %u (BH_VALUE) is NULL",
                       name, index);
+    case BH_ARG_HOST:
+        return REFUSE(self, BH_REASON_ARGUMENT_KIND, arg->kind, BH_ARG_BUFFER_AT_LEAST,
+                      BH_E_INVALID, "use bh_dispatch, or pass a buffer with BH_IN and its like",
+                      "kernel %s: argument %u is an array of the program (BH_HOST_...), which only "
+                      "bh_dispatch takes",
+                      name, index);
     default:
         return REFUSE(self, BH_REASON_ARGUMENT_KIND, arg->kind, BH_ARG_BUFFER_AT_LEAST,
                       BH_E_INVALID,
-                      "use BH_ARG_VALUE, BH_ARG_DATA, BH_ARG_BUFFER or BH_ARG_BUFFER_AT_LEAST",
+                      "use BH_ARG_VALUE, BH_ARG_DATA, BH_ARG_BUFFER or another of BH_ARG_...",
                       "kernel %s: the kind of argument %u is %u", name, index, arg->kind);
     }
+}
+
+static inline bool is_object(const bh_arg *arg) {
+    return arg->kind == BH_ARG_TEXTURE || arg->kind == BH_ARG_SURFACE;
 }
 
 static inline bh_status take_value(bh__launch *self, const bh__blob_param *param, const bh_arg *arg,
@@ -199,7 +209,7 @@ static inline bh_status take_value(bh__launch *self, const bh__blob_param *param
         return take_bytes(self, param, arg->u.value, arg->size, params);
     if (arg->kind == BH_ARG_DATA && arg->u.data)
         return take_bytes(self, param, arg->u.data, arg->size, params);
-    return refuse_value(self, param, arg);
+    return is_object(arg) ? bh__object_take(self, param, arg) : refuse_value(self, param, arg);
 }
 
 /* ---- large parameters ---- */
@@ -219,8 +229,7 @@ BH__COLD bh_status bh__params_check(bh__launch *self) {
                   self->kernel->name, bytes, length, limit);
 }
 
-BH__COLD bh_status bh__params_reserve(bh__launch *self) {
-    uint32_t bytes = self->kernel->shape.param_bytes;
+BH__COLD bh_status bh__params_reserve(bh__launch *self, uint32_t bytes) {
     uint8_t *room = malloc(bytes);
     if (room) {
         self->params = room;
@@ -241,6 +250,12 @@ bh_status bh__argument_take(bh__launch *self, uint32_t index, const bh_arg *arg,
                             bh__use *use, bool *out_is_buffer) {
     const bh__blob_param *param = &self->kernel->params[index];
     *out_is_buffer = is_buffer(arg);
+    bool kept = self->body.flags & BH__LAUNCH_OBJECTS && bh__objects_have(self, param, params);
+    if (is_object(arg) || kept)
+        return REFUSE(self, BH_REASON_ARGUMENT_KIND, arg->kind, BH_ARG_BUFFER_AT_LEAST,
+                      BH_E_UNSUPPORTED, "prepare or record another launch, or use bh_launch",
+                      "kernel %s: argument %u is a texture or surface, which cannot be changed",
+                      self->kernel->name, index);
     return *out_is_buffer ? take_buffer(self, param, arg, use)
                           : take_value(self, param, arg, params);
 }
@@ -339,5 +354,5 @@ bh_status bh__arguments_take(bh__launch *self, bh_args args) {
     place(kernel, self->uses, self->use_count, self->options->flags & BH_LAUNCH_WRITABLE_INPUTS,
           self->params);
     self->body.param_bytes = kernel->shape.param_bytes;
-    return BH_OK;
+    return __builtin_expect(self->objects != NULL, 0) ? bh__objects_place(self) : BH_OK;
 }

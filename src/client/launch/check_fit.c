@@ -56,6 +56,6 @@ bh_status bh__fit_ask(bh__device *device, bh__kernel *kernel, const bh__fit_ques
     if (status != BH_OK) return status;
     remember(kernel, question, &job.fit);
     if (out) *out = job.fit;
-    if (device->state == BH_DEVICE_STOPPED) return bh__refuse_with(&device->stop_reason);
+    if (device->state == BH__DEVICE_STOPPED) return bh__refuse_with(&device->stop_reason);
     return BH_OK;
 }

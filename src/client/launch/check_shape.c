@@ -93,7 +93,7 @@ static bool within(const uint32_t dims[3], const uint32_t limits[3]) {
 
 static BH__COLD bh_status refuse_threads(bh__launch *self, uint64_t threads, uint32_t limit) {
     const uint32_t *block = self->body.block;
-    const bh_device_info *info = &self->device->info;
+    const bh__device_facts *info = &self->device->info;
     const bh__kernel *kernel = self->kernel;
     bool own = limit < info->max_threads_per_block;
     return REFUSE(
@@ -189,7 +189,7 @@ static BH__COLD bh_status refuse_attribute(bh__launch *self, const char *what, i
 
 static bh_status check_attributes(bh__launch *self) {
     const bh_launch_options *options = self->options;
-    const bh_device_info *info = &self->device->info;
+    const bh__device_facts *info = &self->device->info;
     if (options->flags & BH_LAUNCH_PRIORITY) {
         int32_t lowest = info->priority_lowest, highest = info->priority_highest;
         if (lowest == highest)
@@ -198,7 +198,7 @@ static bh_status check_attributes(bh__launch *self) {
         if (options->priority < lowest || options->priority > highest)
             return REFUSE(self, BH_REASON_ATTRIBUTE, (uint64_t)(int64_t)options->priority,
                           (uint64_t)(int64_t)highest, BH_E_INVALID,
-                          "use priority_lowest to priority_highest of bh_device_info",
+                          "use priority_lowest to priority_highest of bh_device_limits",
                           "kernel %s: the priority is %d; this device supports %d to %d",
                           self->kernel->name, (int)options->priority, (int)lowest, (int)highest);
         self->body.priority = options->priority;
@@ -280,7 +280,7 @@ static __attribute__((noinline)) bh_status check_attributes_and_fit(bh__launch *
 }
 
 bh_status bh__shape_check(bh__launch *self, const bh_shape *shape) {
-    const bh_device_info *info = &self->device->info;
+    const bh__device_facts *info = &self->device->info;
     const bh__blob_kernel *kernel = &self->kernel->shape;
     const bh_launch_options *options = self->options;
     bh__launch_body *body = &self->body;

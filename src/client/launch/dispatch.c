@@ -60,8 +60,8 @@ static bh_dispatch_item *item_at(const batch *self, size_t index) {
     return (bh_dispatch_item *)(void *)(self->items + index * self->stride);
 }
 
-static bool is_array(const bh_dispatch_arg *arg) {
-    return arg->kind != BH_DISPATCH_VALUE;
+static bool is_array(const bh_arg *arg) {
+    return arg->kind == BH_ARG_HOST;
 }
 
 /* ---- the results of items ---- */
@@ -103,45 +103,35 @@ static void set_result(batch *self, size_t index, bh_status status, const bh_err
 
 /* ---- checking ---- */
 
-static bh_status check_arg(size_t item, size_t index, const bh_dispatch_arg *arg) {
-    static const char *const kind_names[] = {[BH_DISPATCH_VALUE] = "BH_DISPATCH_VALUE",
-                                             [BH_DISPATCH_IN] = "BH_DISPATCH_IN",
-                                             [BH_DISPATCH_OUT] = "BH_DISPATCH_OUT",
-                                             [BH_DISPATCH_INOUT] = "BH_DISPATCH_INOUT"};
-    bool in = arg->kind == BH_DISPATCH_VALUE || arg->kind == BH_DISPATCH_IN ||
-              arg->kind == BH_DISPATCH_INOUT;
-    bool out = arg->kind == BH_DISPATCH_OUT || arg->kind == BH_DISPATCH_INOUT;
-    if (!in && !out) {
-        return bh__refuse(
-            BH_E_INVALID,
-            "use BH_DISPATCH_VALUE, BH_DISPATCH_IN, BH_DISPATCH_OUT or BH_DISPATCH_INOUT",
-            "item %zu: the kind of argument %zu is %u", item, index, arg->kind);
-    }
-    if (arg->bytes == 0 || arg->bytes > INT64_MAX / MAX_ARGS || (in && !arg->input) ||
-        (out && !arg->output)) {
-        return bh__refuse(BH_E_INVALID, "pass the address and size of the array or value",
-                          "item %zu: argument %zu (%s) has %llu bytes, input %p, output %p", item,
-                          index, kind_names[arg->kind], (unsigned long long)arg->bytes, arg->input,
-                          arg->output);
-    }
-    if (arg->kind == BH_DISPATCH_VALUE && arg->bytes > BH__MAX_PARAM_BYTES) {
-        return bh__refuse(
-            BH_E_LAUNCH, "pass it as an array",
-            "item %zu: argument %zu (BH_DISPATCH_VALUE) has %llu bytes; the maximum is %d", item,
-            index, (unsigned long long)arg->bytes, BH__MAX_PARAM_BYTES);
-    }
+/* The launch checks the others. */
+static bh_status check_array(size_t item, size_t index, const bh_arg *arg) {
+    static const char *const names[] = {[BH_ACCESS_IN] = "BH_HOST_IN",
+                                        [BH_ACCESS_OUT] = "BH_HOST_OUT",
+                                        [BH_ACCESS_INOUT] = "BH_HOST_INOUT"};
+    if (arg->size < BH_ACCESS_IN || arg->size > BH_ACCESS_INOUT)
+        return bh__refuse(BH_E_INVALID, "use BH_HOST_IN, BH_HOST_OUT or BH_HOST_INOUT",
+                          "item %zu: the access of argument %zu (BH_ARG_HOST) is %u", item, index,
+                          arg->size);
+    if (arg->u.host.bytes == 0) return BH_OK; /* an array without elements */
+    if (!arg->u.host.data || arg->u.host.bytes > INT64_MAX / MAX_ARGS)
+        return bh__refuse(BH_E_INVALID, "pass the address and size of the array",
+                          "item %zu: argument %zu (%s) has %llu bytes at %p", item, index,
+                          names[arg->size], (unsigned long long)arg->u.host.bytes,
+                          arg->u.host.data);
     return BH_OK;
 }
 
 static bh_status check_item(const batch *self, size_t index) {
     const bh_dispatch_item *item = item_at(self, index);
-    if (item->arg_count > MAX_ARGS || (item->arg_count && !item->args)) {
+    const bh_args *args = &item->args;
+    if (args->count > MAX_ARGS || (args->count && !args->list)) {
         return bh__refuse(BH_E_INVALID, "pass at most 1024 arguments",
-                          "item %zu: arg_count is %zu, args is %p", index, item->arg_count,
-                          (const void *)item->args);
+                          "item %zu: args.count is %zu, args.list is %p", index, args->count,
+                          (const void *)args->list);
     }
-    for (size_t i = 0; i < item->arg_count; i++) {
-        if (check_arg(index, i, &item->args[i]) != BH_OK) return bh__last()->status;
+    for (size_t i = 0; i < args->count; i++) {
+        if (is_array(&args->list[i]) && check_array(index, i, &args->list[i]) != BH_OK)
+            return BH_E_INVALID;
     }
     return BH_OK;
 }
@@ -150,9 +140,9 @@ static bh_status check_item(const batch *self, size_t index) {
 static uint64_t item_bytes(const bh_dispatch_item *item, size_t *out_arrays) {
     uint64_t bytes = 0;
     *out_arrays = 0;
-    for (size_t i = 0; i < item->arg_count; i++) {
-        if (!is_array(&item->args[i])) continue;
-        bytes += (item->args[i].bytes + ALIGNMENT - 1) & ~(uint64_t)(ALIGNMENT - 1);
+    for (size_t i = 0; i < item->args.count; i++) {
+        if (!is_array(&item->args.list[i])) continue;
+        bytes += (item->args.list[i].u.host.bytes + ALIGNMENT - 1) & ~(uint64_t)(ALIGNMENT - 1);
         ++*out_arrays;
     }
     return bytes;
@@ -162,19 +152,19 @@ static uint64_t item_bytes(const bh_dispatch_item *item, size_t *out_arrays) {
 
 /* Inputs, in-outs, outputs, in this order: one range is uploaded, one is downloaded. */
 static void lay_out(const batch *self, pack *out) {
-    static const uint32_t order[] = {BH_DISPATCH_IN, BH_DISPATCH_INOUT, BH_DISPATCH_OUT};
+    static const uint32_t order[] = {BH_ACCESS_IN, BH_ACCESS_INOUT, BH_ACCESS_OUT};
     uint64_t at = 0;
     for (int phase = 0; phase < 3; phase++) {
         size_t array = 0;
         if (phase == 1) out->read_from = at;
         for (size_t i = 0; i < out->count; i++) {
             const bh_dispatch_item *item = item_at(self, out->first + i);
-            for (size_t k = 0; k < item->arg_count; k++) {
-                const bh_dispatch_arg *arg = &item->args[k];
+            for (size_t k = 0; k < item->args.count; k++) {
+                const bh_arg *arg = &item->args.list[k];
                 if (!is_array(arg)) continue;
-                if (arg->kind == order[phase]) {
+                if (arg->size == order[phase]) {
                     out->offset[array] = at;
-                    at += (arg->bytes + ALIGNMENT - 1) & ~(uint64_t)(ALIGNMENT - 1);
+                    at += (arg->u.host.bytes + ALIGNMENT - 1) & ~(uint64_t)(ALIGNMENT - 1);
                 }
                 array++;
             }
@@ -209,7 +199,7 @@ static bh_status gather(const batch *self, size_t first, size_t end, pack *out) 
 }
 
 /* Called for each array of an item until it returns an error. */
-typedef bh_status visit_fn(const batch *self, pack *p, const bh_dispatch_arg *arg, uint64_t offset);
+typedef bh_status visit_fn(const batch *self, pack *p, const bh_arg *arg, uint64_t offset);
 
 static bh_status each_array(const batch *self, pack *p, size_t index, visit_fn *visit) {
     size_t array = 0, unused;
@@ -219,8 +209,9 @@ static bh_status each_array(const batch *self, pack *p, size_t index, visit_fn *
         array += unused;
     }
     const bh_dispatch_item *item = item_at(self, p->first + index);
-    for (size_t k = 0; k < item->arg_count && status == BH_OK; k++) {
-        if (is_array(&item->args[k])) status = visit(self, p, &item->args[k], p->offset[array++]);
+    for (size_t k = 0; k < item->args.count && status == BH_OK; k++) {
+        if (is_array(&item->args.list[k]))
+            status = visit(self, p, &item->args.list[k], p->offset[array++]);
     }
     return status;
 }
@@ -273,40 +264,35 @@ static void area_give(const batch *self, pack *p, bool failed) {
 
 /* ---- transfers and launches ---- */
 
-static bh_status copy_in(const batch *self, pack *p, const bh_dispatch_arg *arg, uint64_t offset) {
+static bh_status copy_in(const batch *self, pack *p, const bh_arg *arg, uint64_t offset) {
     (void)self;
-    if (arg->kind != BH_DISPATCH_OUT) memcpy(p->host + offset, arg->input, arg->bytes);
+    if ((arg->size & BH_ACCESS_IN) && arg->u.host.bytes)
+        memcpy(p->host + offset, arg->u.host.data, arg->u.host.bytes);
     return BH_OK;
 }
 
-static bh_status upload(const batch *self, pack *p, const bh_dispatch_arg *arg, uint64_t offset) {
+static bh_status upload(const batch *self, pack *p, const bh_arg *arg, uint64_t offset) {
     (void)self;
-    if (arg->kind == BH_DISPATCH_OUT) return BH_OK;
-    return bh_submit_write(p->lane, p->buffer, offset, arg->input, arg->bytes, NULL);
+    if (!(arg->size & BH_ACCESS_IN) || !arg->u.host.bytes) return BH_OK;
+    return bh_submit_write(p->lane, p->buffer, offset, arg->u.host.data, arg->u.host.bytes, NULL);
 }
 
-static bh_status copy_out(const batch *self, pack *p, const bh_dispatch_arg *arg, uint64_t offset) {
+static bh_status copy_out(const batch *self, pack *p, const bh_arg *arg, uint64_t offset) {
     (void)self;
-    if (arg->kind != BH_DISPATCH_IN) memcpy(arg->output, p->host + offset, arg->bytes);
+    if ((arg->size & BH_ACCESS_OUT) && arg->u.host.bytes)
+        memcpy(arg->u.host.data, p->host + offset, arg->u.host.bytes);
     return BH_OK;
 }
 
-static bh_status download(const batch *self, pack *p, const bh_dispatch_arg *arg, uint64_t offset) {
+static bh_status download(const batch *self, pack *p, const bh_arg *arg, uint64_t offset) {
     (void)self;
-    if (arg->kind == BH_DISPATCH_IN) return BH_OK;
-    return bh_buffer_read(p->buffer, offset, arg->output, arg->bytes);
-}
-
-static bh_arg to_arg(const bh_dispatch_arg *from, bh_buffer view) {
-    if (!is_array(from)) return bh_arg_data(from->input, (size_t)from->bytes);
-    return bh_arg_buffer(view, from->kind == BH_DISPATCH_IN    ? BH_ACCESS_IN
-                               : from->kind == BH_DISPATCH_OUT ? BH_ACCESS_OUT
-                                                               : BH_ACCESS_INOUT);
+    if (!(arg->size & BH_ACCESS_OUT) || !arg->u.host.bytes) return BH_OK;
+    return bh_buffer_read(p->buffer, offset, arg->u.host.data, arg->u.host.bytes);
 }
 
 static bh_status launch(const batch *self, pack *p, size_t index, size_t *array) {
     bh_dispatch_item *item = item_at(self, p->first + index);
-    size_t count = item->arg_count, made = 0;
+    size_t count = item->args.count, made = 0;
     bh_arg *args = malloc((count + 1) * sizeof *args);
     bh_buffer *views = malloc((count + 1) * sizeof *views);
     bh_status status = BH_OK;
@@ -314,13 +300,12 @@ static bh_status launch(const batch *self, pack *p, size_t index, size_t *array)
         status = bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
                             "no host memory for %zu arguments", count);
     for (size_t k = 0; k < count && status == BH_OK; k++) {
-        bh_buffer view = {0};
-        if (is_array(&item->args[k])) {
-            status =
-                bh_buffer_view(p->buffer, 0, p->offset[*array + made], item->args[k].bytes, &view);
-            if (status == BH_OK) views[made++] = view;
-        }
-        if (status == BH_OK) args[k] = to_arg(&item->args[k], view);
+        const bh_arg *given = &item->args.list[k];
+        args[k] = *given;
+        if (!is_array(given)) continue;
+        status = bh_buffer_view(p->buffer, 0, p->offset[*array + made], given->u.host.bytes,
+                                &views[made]);
+        if (status == BH_OK) args[k] = bh_arg_buffer(views[made++], given->size);
     }
     bh_launch_options options = BH_INIT(options);
     options.flags = self->options.flags;
@@ -522,7 +507,7 @@ static void run(batch *self) {
 
 static bh_status check_options(const bh_dispatch_options *given, bh_dispatch_options *out) {
     *out = (bh_dispatch_options)BH_INIT(*out);
-    if (bh__options_take(given, out, "bh_dispatch_options") != BH_OK) return BH_E_INVALID;
+    if (bh__options_take(given, out, "bh_dispatch_options") != BH_OK) return bh__last()->status;
     if (out->flags & ~(uint32_t)BH_SUBMIT_IDEMPOTENT) {
         return bh__refuse(BH_E_INVALID, "use BH_SUBMIT_IDEMPOTENT only",
                           "bh_dispatch_options.flags has unknown flags 0x%x",
@@ -550,21 +535,19 @@ static bh__device *enter_device(batch *self) {
     return NULL;
 }
 
-bh_status bh_dispatch_batch(bh_dispatch_item *items, size_t count,
+bh_status bh_dispatch_batch(bh_dispatch_item *items, size_t item_size, size_t count,
                             const bh_dispatch_options *given) {
-    batch self = {.items = (uint8_t *)items, .count = count};
-    if (check_options(given, &self.options) != BH_OK) return BH_E_INVALID;
+    batch self = {.items = (uint8_t *)items, .count = count, .stride = item_size};
+    if (check_options(given, &self.options) != BH_OK) return bh__last()->status;
     if (count == 0) return BH_OK;
-    if (!items || items->size < sizeof *items || items->size > 4096 || items->size % 8) {
-        return bh__refuse(BH_E_INVALID, "initialise each item with BH_INIT",
-                          "items is %p; items[0].size is %u", (void *)items,
-                          items ? items->size : 0);
-    }
-    if (count > PTRDIFF_MAX / items->size) /* most likely a negative count */
+    if (!items || item_size < sizeof *items || item_size > 4096 || item_size % 8)
+        return bh__refuse(BH_E_INVALID, "pass the items and sizeof(bh_dispatch_item)",
+                          "items is %p, item_size is %zu; an item has %zu bytes", (void *)items,
+                          item_size, sizeof *items);
+    if (count > PTRDIFF_MAX / item_size) /* most likely a negative count */
         return bh__refuse(BH_E_INVALID, "pass the number of items in the array",
-                          "count is %zu, more than an array of items of %u bytes can have", count,
-                          items->size);
-    self.stride = items->size;
+                          "count is %zu, more than an array of items of %zu bytes can have", count,
+                          item_size);
     for (size_t i = 0; i < count; i++) {
         item_at(&self, i)->status = BH_OK;
         item_at(&self, i)->attempts = 0;
@@ -580,12 +563,11 @@ bh_status bh_dispatch_batch(bh_dispatch_item *items, size_t count,
     return self.first_status == BH_OK ? BH_OK : bh__refuse_with(&self.first_error);
 }
 
-bh_status bh_dispatch(bh_kernel kernel, bh_shape shape, const bh_dispatch_arg *args,
-                      size_t arg_count, const bh_dispatch_options *options) {
+bh_status bh_dispatch(bh_kernel kernel, bh_shape shape, bh_args args,
+                      const bh_dispatch_options *options) {
     bh_dispatch_item item = BH_INIT(item);
     item.kernel = kernel;
     item.shape = shape;
     item.args = args;
-    item.arg_count = arg_count;
-    return bh_dispatch_batch(&item, 1, options);
+    return bh_dispatch_batch(&item, sizeof item, 1, options);
 }

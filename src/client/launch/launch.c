@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "client/core/handles.h"
+#include "client/core/sized.h"
+#include "client/launch/check.h"
 #include "client/launch/launch.h"
 #include "client/queue/queue.h"
 
@@ -14,10 +16,8 @@ bh_status bh__launch_options_take(const bh_launch_options *given, bh_launch_opti
                                   const bh_launch_options **out) {
     *out = &defaults;
     if (!given) return BH_OK;
-    if (given->size < 2 * sizeof(uint32_t) || given->size > 4096) {
-        return bh__refuse(BH_E_INVALID, "initialise the struct with BH_INIT",
-                          "bh_launch_options.size is %u", given->size);
-    }
+    if (bh__options_check(given, sizeof *storage, "bh_launch_options") != BH_OK)
+        return bh__last()->status;
     *out = given;
     if (given->size < sizeof *storage) { /* the program was built with an older header */
         memset(storage, 0, sizeof *storage);
@@ -25,8 +25,8 @@ bh_status bh__launch_options_take(const bh_launch_options *given, bh_launch_opti
         *out = storage;
     }
     const uint32_t known = BH_SUBMIT_IDEMPOTENT | BH_SUBMIT_NO_BLOCK | BH_SUBMIT_WAIT |
-                           BH_LAUNCH_WRITABLE_INPUTS | BH_LAUNCH_COOPERATIVE | BH_LAUNCH_PRIORITY |
-                           BH_LAUNCH_PROGRAMMATIC;
+                           BH_SUBMIT_TIMED | BH_LAUNCH_WRITABLE_INPUTS | BH_LAUNCH_COOPERATIVE |
+                           BH_LAUNCH_PRIORITY | BH_LAUNCH_PROGRAMMATIC;
     if (given->flags & ~known) {
         return bh__refuse(BH_E_INVALID, "use only flags from bulkhead.h",
                           "bh_launch_options.flags has unknown flags 0x%x", given->flags & ~known);
@@ -53,6 +53,7 @@ pack(bh__launch *self, bh_kernel handle, const bh_shape *shape, bh_args args, bh
         BH_LAUNCH_COOPERATIVE | BH_LAUNCH_PRIORITY | BH_LAUNCH_PROGRAMMATIC;
     self->use_count = 0;
     self->uses = self->inline_uses;
+    self->objects = NULL;
     self->params = self->inline_params;
     bh_status status = bh__launch_check(self, handle, shape);
     if (status != BH_OK) return status;
@@ -62,14 +63,15 @@ pack(bh__launch *self, bh_kernel handle, const bh_shape *shape, bh_args args, bh
     }
     if (__builtin_expect(self->kernel->shape.param_bytes > BH__SMALL_PARAM_BYTES, 0)) {
         if (out_lane) status = bh__params_check(self);
-        if (status == BH_OK) status = bh__params_reserve(self);
+        if (status == BH_OK) status = bh__params_reserve(self, self->kernel->shape.param_bytes);
         if (status != BH_OK) return status;
     }
     status = bh__arguments_take(self, args);
     self->body.module = self->kernel->module->number;
     self->body.kernel = self->kernel->index;
-    self->body.flags =
-        (self->options->flags & worker_flags) | (self->options->deadline_ns ? BH__LAUNCH_ALONE : 0);
+    self->body.flags = (self->options->flags & worker_flags) |
+                       (self->options->deadline_ns ? BH__LAUNCH_ALONE : 0) |
+                       (self->objects ? BH__LAUNCH_OBJECTS : 0);
     return status;
 }
 
@@ -100,6 +102,22 @@ static inline bh_status submit(bh__launch *self, bh__lane *lane, bool *retry, bh
     return status;
 }
 
+/* Asks the worker how many blocks can be resident. It answers soon, but a call that must not wait
+ * does not ask. */
+static BH__COLD bh_status ask_fit(bh__launch *self) {
+    const bh__lane *lane = bh__lane_get(self->device, self->options->lane);
+    if (!lane) return bh__last()->status;
+    if (lane->no_block || self->options->flags & BH_SUBMIT_NO_BLOCK) {
+        self->busy = BH_REASON_OTHER;
+        return bh__refuse(
+            BH_E_BUSY, "call bh_launch_preflight with this shape first: it asks the device once",
+            "how many blocks of %u x %u x %u threads of kernel %s can be resident is not known yet",
+            self->body.block[0], self->body.block[1], self->body.block[2], self->kernel->name);
+    }
+    bh__fit_question question = bh__launch_question(self);
+    return bh__fit_ask(self->device, self->kernel, &question, NULL);
+}
+
 static inline bh_status launch(bh_kernel kernel, const bh_shape *shape, bh_args args,
                                const bh_launch_options *given, bh_ticket *out) {
     bh_launch_options storage;
@@ -120,8 +138,7 @@ static inline bh_status launch(bh_kernel kernel, const bh_shape *shape, bh_args 
         bh__lane *lane;
         status = pack(&self, kernel, shape, args, &lane);
         if (__builtin_expect(self.asks, 0)) {
-            bh__fit_question question = bh__launch_question(&self);
-            status = bh__fit_ask(self.device, self.kernel, &question, NULL);
+            status = ask_fit(&self);
             retry = status == BH_OK;
             self.kernel = NULL;
         } else if (status == BH_OK) {

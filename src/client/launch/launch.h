@@ -27,6 +27,8 @@ typedef struct bh__launch {
     uint32_t busy;   /* the cause of BH_E_BUSY, BH_REASON_...; BH_REASON_NONE: the queue is full */
     bh__use *uses;   /* inline_uses, or owned */
     uint8_t *params; /* inline_params, or owned: the program's threads may have small stacks */
+    struct bh__object_list *objects; /* Owned. Its textures and surfaces; NULL: none. Set by
+                                        bh__launch_pack. */
     bh__use inline_uses[BH__INLINE_USES];
     uint8_t inline_params[BH__SMALL_PARAM_BYTES] __attribute__((aligned(16)));
 } bh__launch;
@@ -60,6 +62,7 @@ bh_status bh__launch_pack(bh__launch *self, bh_kernel handle, const bh_shape *sh
 static inline void bh__launch_free(bh__launch *self) {
     if (self->uses != self->inline_uses) free(self->uses);
     if (self->params != self->inline_params) free(self->params);
+    free(self->objects);
 }
 /* Fills in the submission of a launch, except `copy`. It points into *self. */
 static inline void bh__launch_submission(const bh__launch *self, bh__lane *lane,
@@ -71,6 +74,8 @@ static inline void bh__launch_submission(const bh__launch *self, bh__lane *lane,
     out->idempotent = (options->flags & BH_SUBMIT_IDEMPOTENT) != 0;
     out->needed = false;
     out->no_block = (options->flags & BH_SUBMIT_NO_BLOCK) != 0;
+    out->waits = false;
+    out->timed = (options->flags & BH_SUBMIT_TIMED) != 0;
     out->deadline_ns =
         options->deadline_ns ? options->deadline_ns : self->device->options.deadline_ns;
     out->kernel = self->kernel;
@@ -84,25 +89,8 @@ static inline void bh__launch_submission(const bh__launch *self, bh__lane *lane,
     out->sequence = NULL;
     out->after = NULL;
     out->call = NULL;
+    out->leased = false;
     out->busy = NULL;
-}
-/* The first checks, in this order, for launches, preflight and steps: the kernel's handle, the
- * shape, whether the kernel may run. */
-static inline bh_status bh__launch_check(bh__launch *self, bh_kernel handle,
-                                         const bh_shape *shape) {
-    self->reason = self->busy = BH_REASON_NONE;
-    self->asks = self->shaped = false;
-    self->kernel =
-        bh__handle_find(self->device, &self->device->handles.kernels, handle.id, BH__KIND_KERNEL);
-    if (!self->kernel) {
-        (void)bh__handle_get(self->device, handle.id, BH__KIND_KERNEL,
-                             "kernel"); /* sets the error */
-        return bh__last()->status;
-    }
-    bh_status status = bh__shape_check(self, shape);
-    if (status == BH_OK && (self->kernel->quarantined | self->kernel->module->stale))
-        status = bh__kernel_check(self);
-    return status;
 }
 /* The question for bh__fit_ask if self->asks is set. */
 bh__fit_question bh__launch_question(const bh__launch *self);
@@ -133,7 +121,7 @@ bh_status bh__fit_ask(bh__device *device, bh__kernel *kernel, const bh__fit_ques
  * BH__SMALL_PARAM_BYTES, and not for steps of sequences. */
 bh_status bh__params_check(bh__launch *self);
 /* Allocates self->params for more than BH__SMALL_PARAM_BYTES. bh__launch_free frees it. */
-bh_status bh__params_reserve(bh__launch *self);
+bh_status bh__params_reserve(bh__launch *self, uint32_t bytes);
 
 /* Checks one argument. A value is written to the parameter block. A buffer is written to *use and
  * sets *is_buffer; bh__arguments_place writes its address. */
@@ -146,6 +134,15 @@ bh_status bh__arguments_take(bh__launch *self, bh_args args);
  * bytes. */
 void bh__arguments_place(const bh__kernel *kernel, const bh__use *uses, uint32_t use_count,
                          bool writable_inputs, uint8_t *params);
+
+/* ---- objects.c: textures and surfaces ---- */
+
+/* Takes an argument that is one. Its parameter is written by the worker. */
+bh_status bh__object_take(bh__launch *self, const bh__blob_param *param, const bh_arg *arg);
+/* Adds what was taken to the uses, and behind the parameters. All arguments have been taken. */
+bh_status bh__objects_place(bh__launch *self);
+/* True if this parameter of a packed launch is a texture or surface. */
+bool bh__objects_have(const bh__launch *self, const bh__blob_param *param, const uint8_t *params);
 
 /* ---- prepared.c ---- */
 

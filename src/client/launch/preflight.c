@@ -8,6 +8,7 @@
 
 #include "client/core/handles.h"
 #include "client/core/sized.h"
+#include "client/launch/check.h"
 #include "client/launch/launch.h"
 #include "client/queue/queue.h"
 
@@ -158,7 +159,7 @@ bh_status bh_preflight_line(const bh_preflight *given, char *out, size_t bytes) 
                           "no launch of this thread was refused yet");
     if (!given) return write_line(&last_refused, out, bytes);
     bh_preflight all = BH_INIT(all);
-    if (bh__options_take(given, &all, "bh_preflight") != BH_OK) return BH_E_INVALID;
+    if (bh__options_take(given, &all, "bh_preflight") != BH_OK) return bh__last()->status;
     record it = {.status = all.status,
                  .reason = all.reason,
                  .requested = all.requested,
@@ -182,7 +183,8 @@ static uint32_t minimum(uint64_t a, uint64_t b) {
 }
 
 /* The largest block within `given` that has at most `threads` threads. */
-static bh_dim shrink_block(const bh_device_info *info, const uint32_t given[3], uint32_t threads) {
+static bh_dim shrink_block(const bh__device_facts *info, const uint32_t given[3],
+                           uint32_t threads) {
     bh_dim block = {minimum(given[0], info->max_block[0]), minimum(given[1], info->max_block[1]),
                     minimum(given[2], info->max_block[2])};
     if (!block.x || !block.y || !block.z || !threads) return (bh_dim){0, 0, 0};
@@ -200,7 +202,7 @@ static uint32_t shrink_axis(uint32_t given, uint32_t cluster, uint64_t resident,
     return (uint32_t)(length / cluster * cluster);
 }
 
-static bh_dim shrink_grid(const bh_device_info *info, const uint32_t given[3],
+static bh_dim shrink_grid(const bh__device_facts *info, const uint32_t given[3],
                           const uint32_t cluster[3], uint64_t resident) {
     uint32_t unit[3], dims[3];
     for (int i = 0; i < 3; i++) {
@@ -218,7 +220,7 @@ static bh_dim shrink_grid(const bh_device_info *info, const uint32_t given[3],
 }
 
 static void describe(const bh__launch *self, const record *refused, bh_preflight *out) {
-    const bh_device_info *info = &self->device->info;
+    const bh__device_facts *info = &self->device->info;
     const bh__launch_body *body = &self->body;
     const bh__blob_kernel *kernel = &self->kernel->shape;
     out->cooperative = self->options->flags & BH_LAUNCH_COOPERATIVE ? 1 : 0;

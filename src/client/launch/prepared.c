@@ -152,6 +152,7 @@ static void begin_check(bh__launch *out, bh__device *device, const bh__prepared 
     out->reason = BH_REASON_NONE;
     out->busy = self->busy;
     out->shaped = true;
+    out->objects = NULL;
 }
 
 static bool has_kernel(const bh__device *device, const bh__prepared *self) {
@@ -218,7 +219,7 @@ static bh_status change(bh__device *device, bh__prepared *self, const bh_change 
                           "no host memory to change a prepared launch of kernel %s", self->name);
     check.uses = larger ? larger : check.inline_uses;
     check.params = check.inline_params;
-    status = bytes > sizeof check.inline_params ? bh__params_reserve(&check) : BH_OK;
+    status = bytes > sizeof check.inline_params ? bh__params_reserve(&check, bytes) : BH_OK;
     if (status != BH_OK) {
         bh__launch_free(&check);
         return status;

@@ -45,7 +45,7 @@ static bh_status check_device(const bh__device *device) {
                       "%s does not support driver-managed memory", mode);
 }
 
-static bh__memory *make_records(bh__device *device, uint64_t chunk_bytes) {
+static bh__memory *make_records(bh__device *device, uint64_t chunk_bytes, uint64_t align) {
     bh__memory *memory = bh__memory_new(device);
     bh__dedicated *dedicated = memory ? calloc(1, sizeof *dedicated) : NULL;
     if (!dedicated) {
@@ -61,9 +61,11 @@ static bh__memory *make_records(bh__device *device, uint64_t chunk_bytes) {
         return NULL;
     }
     dedicated->driver_managed->memory = memory;
+    dedicated->driver_managed->align = align;
     dedicated->chunk = (bh__chunk){.id = device->memory.next_chunk_id++,
                                    .flags = BH__CHUNK_DRIVER | BH__CHUNK_MEASURED,
-                                   .bytes = chunk_bytes};
+                                   .bytes = chunk_bytes,
+                                   .address = align};
     memory->block = &dedicated->block;
     dedicated->block =
         (bh__block){.bytes = chunk_bytes, .chunk = dedicated->chunk.id, .used = true};
@@ -75,12 +77,14 @@ static void move_to(bh__memory *memory, uint64_t address) {
     memory->dedicated->block.address = memory->dedicated->chunk.address = address;
 }
 
-bh_status bh__driver_managed_create(bh__device *device, uint64_t bytes, bh__memory **out) {
+bh_status bh__driver_managed_create(bh__device *device, uint64_t bytes, uint64_t align,
+                                    bh__memory **out) {
     uint64_t whole;
+    if (align < BH__HEAP_ALIGN) align = BH__HEAP_ALIGN;
     if (check_device(device) != BH_OK) return bh__last()->status;
     if (!bh__align_up_u64(bytes, device->memory.chunk_granularity, &whole))
         return bh__refuse(BH_E_NO_MEMORY, "ask for less", "%llu bytes requested", (ull)bytes);
-    bh__memory *memory = make_records(device, whole);
+    bh__memory *memory = make_records(device, whole, align);
     if (!memory) return refuse_records();
     memory->bytes = bytes;
     bh__job job = {
@@ -104,10 +108,12 @@ static bh__driver_managed *find(const bh__device *device, uint32_t chunk) {
     return self;
 }
 
-/* Checks an address from a worker: not zero, no overflow, outside of the addresses of chunks. */
-static bool is_valid_address(const bh__device *device, uint64_t address, uint64_t bytes) {
+/* Checks an address from a worker: not zero, aligned, no overflow, outside of the addresses of
+ * chunks. */
+static bool is_valid_address(const bh__device *device, uint64_t address, uint64_t bytes,
+                             uint64_t align) {
     uint64_t end, limit = device->memory.addresses.limit;
-    if (address == 0 || !bh__add_u64(address, bytes, &end)) return false;
+    if (address == 0 || address % align || !bh__add_u64(address, bytes, &end)) return false;
     return !(address < device->memory.addresses.base + limit &&
              device->memory.addresses.base < end) &&
            !(address < device->memory.addresses.read_only_base + limit &&
@@ -119,7 +125,7 @@ bool bh__driver_managed_made(bh__device *device, const bh__order *order, uint32_
     uint64_t address;
     if (answer->data_bytes != sizeof address) return false;
     memcpy(&address, answer->data, sizeof address);
-    if (!is_valid_address(device, address, order->chunk.bytes)) return false;
+    if (!is_valid_address(device, address, order->chunk.bytes, order->chunk.address)) return false;
     bh__driver_managed *self =
         order->job ? order->job->driver_managed : find(device, order->chunk.id);
     if (!self) return true; /* freed meanwhile; the order to unmap it follows */
@@ -153,21 +159,20 @@ bool bh__driver_managed_has(const bh__device *device, uint64_t address) {
 
 void bh__driver_managed_brief(bh__device *device, bh__worker *worker,
                               void (*tell)(bh__worker *worker, const bh__order *what)) {
-    static const uint32_t advice[BH__ADVICES] = {
-        [BH__ADVICE_READ_MOSTLY] = BH_ADVISE_READ_MOSTLY,
-        [BH__ADVICE_PREFER_DEVICE] = BH_ADVISE_PREFER_DEVICE,
-        [BH__ADVICE_PREFER_HOST] = BH_ADVISE_PREFER_HOST,
-        [BH__ADVICE_BY_DEVICE] = BH_ADVISE_ACCESSED_BY_DEVICE,
-        [BH__ADVICE_BY_HOST] = BH_ADVISE_ACCESSED_BY_HOST};
     for (const bh__driver_managed *self = device->managed.driver_managed; self; self = self->next) {
         bh__order create = {
             .type = BH__MSG_CHUNK_CREATE, .chunk = self->memory->dedicated->chunk, .fd = -1};
         create.chunk.flags = BH__CHUNK_DRIVER;
+        create.chunk.address = self->align;
         tell(worker, &create);
         for (uint32_t i = 0; i < BH__ADVICES; i++) {
             for (uint32_t k = 0; k < self->advice[i].count; k++) {
                 bh__span span = self->advice[i].list[k];
-                bh__advice_message what = {create.chunk.id, advice[i], span.offset, span.bytes};
+                bh__advice_message what = {.chunk = create.chunk.id,
+                                           .advice = 1u << i,
+                                           .changed = 1u << i,
+                                           .offset = span.offset,
+                                           .bytes = span.bytes};
                 tell(worker, &(bh__order){.type = BH__MSG_ADVISE, .advice = what, .fd = -1});
             }
         }
@@ -198,8 +203,9 @@ bh_status bh__driver_managed_settle(bh__device *device, const bh__submission *su
     }
     if (!needs_address) return BH_OK;
     if (!bh__takes_work(device)) return bh__refuse_work(device);
-    if (submission->no_block && submission->busy) *submission->busy = BH_REASON_OTHER;
-    if (submission->no_block)
+    bool no_block = bh__no_block(submission);
+    if (no_block && submission->busy) *submission->busy = BH_REASON_OTHER;
+    if (no_block)
         return bh__refuse(
             BH_E_BUSY, "submit it again once the device runs",
             "the worker was lost, and the address of driver-managed memory in the next "
@@ -212,11 +218,11 @@ bh_status bh__driver_managed_settle(bh__device *device, const bh__submission *su
 /* ---- prefetch, advice, query ---- */
 
 bh_status bh__driver_managed_prefetch(bh__device *device, bh_buffer handle, uint64_t offset,
-                                      uint64_t bytes, uint32_t where, bh_lane lane_handle,
-                                      bh_ticket *out) {
+                                      uint64_t bytes, uint32_t where,
+                                      const bh_submit_options *options, bh_ticket *out) {
     for (;;) {
         bh__buffer *buffer = bh__managed_get(device, handle, "prefetch", offset, bytes);
-        bh__lane *lane = buffer ? bh__lane_get(device, lane_handle) : NULL;
+        bh__lane *lane = buffer ? bh__lane_get(device, options->lane) : NULL;
         if (!lane) return bh__last()->status;
         bh__use use = {.memory = buffer->memory,
                        .offset = buffer->offset + offset,
@@ -225,6 +231,7 @@ bh_status bh__driver_managed_prefetch(bh__device *device, bh_buffer handle, uint
         bh__submission submission = {.lane = lane,
                                      .op = BH__OP_PREFETCH,
                                      .idempotent = true,
+                                     .no_block = options->flags & BH_SUBMIT_NO_BLOCK,
                                      .uses = &use,
                                      .use_count = 1,
                                      .copy = {.target = buffer->memory->address + use.offset,
@@ -241,14 +248,30 @@ bh_status bh__driver_managed_prefetch(bh__device *device, bh_buffer handle, uint
 
 bool bh__driver_managed_advised(bh__device *device, const bh__advice_message *what) {
     bh__driver_managed *self = find(device, what->chunk);
-    return !self || bh__advice_note(self->advice, what->advice, what->offset, what->bytes);
+    return !self ||
+           bh__advice_note(self->advice, what->advice, what->changed, what->offset, what->bytes);
 }
 
 bh_status bh__driver_managed_advise(bh__device *device, const bh__buffer *buffer, uint64_t offset,
                                     uint64_t bytes, uint32_t advice) {
-    if (device->state == BH_DEVICE_STOPPED) return bh__refuse_with(&device->stop_reason);
+    if (device->state == BH__DEVICE_STOPPED) return bh__refuse_with(&device->stop_reason);
+    const uint32_t both = BH_ADVISE_PREFER_DEVICE | BH_ADVISE_PREFER_HOST;
+    if ((advice & both) == both)
+        return bh__refuse(BH_E_INVALID, "choose one of the two",
+                          "advice is 0x%x: driver-managed memory cannot prefer device and host",
+                          advice);
     bh__memory *memory = buffer->memory;
-    bh__advice_message what = {memory->dedicated->chunk.id, advice, buffer->offset + offset, bytes};
+    uint64_t first = buffer->offset + offset;
+    uint32_t changed = advice;
+    for (uint32_t bit = 1; bit < BH__ADVICE_BITS; bit <<= 1)
+        if (bh__advice_has(bh__driver_managed_of(memory)->advice, bit, first, bytes))
+            changed |= bit;
+    if (!changed) return BH_OK;
+    bh__advice_message what = {.chunk = memory->dedicated->chunk.id,
+                               .advice = advice,
+                               .changed = changed,
+                               .offset = first,
+                               .bytes = bytes};
     bh__job job = {.kind = BH__JOB_ORDER,
                    .order = {.type = BH__MSG_ADVISE, .advice = what, .fd = -1}};
     memory->references++; /* the lock is released meanwhile */
@@ -261,7 +284,6 @@ bh_status bh__driver_managed_advise(bh__device *device, const bh__buffer *buffer
 
 void bh__driver_managed_query(const bh__buffer *buffer, bh_managed_info *info) {
     *info = (bh_managed_info){.flags = BH_BUFFER_DRIVER,
-                              .bytes = buffer->memory->bytes,
                               .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
                               .prefetches = bh__driver_managed_of(buffer->memory)->prefetches};
 }

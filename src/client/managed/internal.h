@@ -35,14 +35,8 @@ typedef struct bh__mirror {
     int tracker;          /* Owned: the userfaultfd; -1: none */
 } bh__mirror;
 
-enum {
-    BH__ADVICE_READ_MOSTLY,
-    BH__ADVICE_PREFER_DEVICE,
-    BH__ADVICE_PREFER_HOST,
-    BH__ADVICE_BY_DEVICE,
-    BH__ADVICE_BY_HOST,
-    BH__ADVICES
-};
+/* Kinds of advice: advice[i] of a buffer has the ranges for which BH_ADVISE_... bit i is set. */
+enum { BH__ADVICES = 5, BH__ADVICE_BITS = (1 << BH__ADVICES) - 1 };
 
 typedef struct bh__spans {
     bh__span *list; /* Owned. */
@@ -80,16 +74,19 @@ struct bh__driver_managed {
     uint64_t addresses[BH__AREAS];       /* in the worker with this area */
     bh__spans advice[BH__ADVICES];
     uint64_t prefetches;
+    uint64_t align; /* of each address */
     bool listed;
 };
 
 /* ---- driver_managed.c: the public calls for driver-managed buffers ---- */
 
-bh_status bh__driver_managed_create(bh__device *device, uint64_t bytes, bh__memory **out);
+bh_status bh__driver_managed_create(bh__device *device, uint64_t bytes, uint64_t align,
+                                    bh__memory **out);
 /* The error of calls that need a mirror: there is none. */
 bh_status bh__driver_managed_refuse_host(const bh__memory *memory, const char *what);
 bh_status bh__driver_managed_prefetch(bh__device *device, bh_buffer handle, uint64_t offset,
-                                      uint64_t bytes, uint32_t where, bh_lane lane, bh_ticket *out);
+                                      uint64_t bytes, uint32_t where,
+                                      const bh_submit_options *options, bh_ticket *out);
 bh_status bh__driver_managed_advise(bh__device *device, const bh__buffer *buffer, uint64_t offset,
                                     uint64_t bytes, uint32_t advice);
 void bh__driver_managed_query(const bh__buffer *buffer, bh_managed_info *info);
@@ -109,10 +106,12 @@ static inline bool bh__pages_has(const bh__pages *pages, uint64_t page) {
 
 /* ---- managed.c ---- */
 
-/* Records advice for a range. False: no host memory. */
-bool bh__advice_note(bh__spans *advice, uint32_t which, uint64_t offset, uint64_t bytes);
-/* The advice for one byte, as BH_ADVICE_... bits. */
-uint32_t bh__advice_at(const bh__spans *advice, uint64_t offset);
+/* Records advice for a range: the kinds in `changed` become as `bits` says. False: no host
+ * memory. */
+bool bh__advice_note(bh__spans *advice, uint32_t bits, uint32_t changed, uint64_t offset,
+                     uint64_t bytes);
+/* Returns true if any byte of the range has this advice, one bit. */
+bool bh__advice_has(const bh__spans *advice, uint32_t bit, uint64_t offset, uint64_t bytes);
 
 /* The first page of a range of bytes, and the end of its last page. */
 static inline uint64_t bh__page_from(const bh__managed *self, uint64_t offset) {
@@ -129,8 +128,11 @@ bh__buffer *bh__managed_lock(bh_buffer handle, const char *what, uint64_t offset
 /* The same with the device locked already. */
 bh__buffer *bh__managed_get(bh__device *device, bh_buffer handle, const char *what, uint64_t offset,
                             uint64_t bytes);
-/* Refuses a device that is neither zero nor `owner`. */
-bh_status bh__managed_check_device(const bh__device *owner, bh_device device, const char *what);
+/* The same, once no transfer in several requests uses these bytes (in whole pages): a map or an
+ * attachment between its requests would refuse the rest of them. The lock may be released
+ * meanwhile. `wait` false: BH_E_BUSY instead. */
+bh__buffer *bh__managed_unleased(bh__device *device, bh_buffer handle, const char *what,
+                                 uint64_t offset, uint64_t bytes, uint32_t access, bool wait);
 /* Chooses a lane for a move of these bytes. On it the move waits for no unrelated work and delays
  * none. `upload`: the move writes the device's copy. */
 bh__lane *bh__managed_lane(bh__device *device, const bh__managed *self, uint64_t offset,
@@ -164,9 +166,6 @@ bh_status bh__managed_upload(bh__device *device, bh__managed *self, bh__lane *la
                              uint64_t to, bool no_block, bool *out_retry);
 bh_status bh__managed_download(bh__device *device, bh__managed *self, bh__lane *lane, uint64_t from,
                                uint64_t to, bool no_block, bool *out_retry);
-/* Returns true if any byte of [from, to) has one of the two kinds of advice. */
-bool bh__managed_advised(const bh__managed *self, uint32_t advice, uint32_t other, uint64_t from,
-                         uint64_t to);
 /* No write-back of these pages is in flight any more. */
 void bh__managed_written_back(bh__managed *self, uint64_t from, uint64_t to);
 /* Finds a move in flight that writes these bytes of the mirror or, with `reads`, reads them. False:

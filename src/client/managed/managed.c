@@ -82,7 +82,7 @@ bh_status bh__managed_check(uint32_t flags, uint64_t bytes) {
         return bh__refuse(BH_E_INVALID, "add BH_BUFFER_MANAGED, or leave it out",
                           "BH_BUFFER_TRANSPARENT is set without BH_BUFFER_MANAGED");
     if (flags & BH_BUFFER_MANAGED && bytes > (uint64_t)INT64_MAX / 2)
-        return bh__refuse(BH_E_INVALID, "allocate at most 2^62 bytes", "%llu bytes requested",
+        return bh__refuse(BH_E_NO_MEMORY, "allocate at most 2^62 bytes", "%llu bytes requested",
                           (ull)bytes);
     return BH_OK;
 }
@@ -279,8 +279,9 @@ bh_status bh__managed_create(bh__device *device, uint64_t bytes, const bh_buffer
         BH_E_UNSUPPORTED, "use a build with worker processes",
         "managed buffers: the worker is a thread of this process and uses the address");
 #else
-    return options->flags & BH_BUFFER_DRIVER ? bh__driver_managed_create(device, bytes, out)
-                                             : create_mirrored(device, bytes, options, out);
+    return options->flags & BH_BUFFER_DRIVER
+               ? bh__driver_managed_create(device, bytes, options->align, out)
+               : create_mirrored(device, bytes, options, out);
 #endif
 }
 
@@ -326,22 +327,32 @@ void bh__managed_delete_all(bh__device *device) {
 
 /* ---- lookup ---- */
 
+static bh__buffer *find(bh__device *device, bh_buffer handle, const char *what) {
+    bh__buffer *buffer = bh__handle_get(device, handle.id, BH__KIND_BUFFER, "buffer");
+    if (!buffer || buffer->memory->managed || bh__driver_managed_of(buffer->memory)) return buffer;
+    bh__refuse(BH_E_INVALID, "allocate it with BH_BUFFER_MANAGED",
+               "%s: the buffer at 0x%llx is not managed", what,
+               (ull)(buffer->memory->address + buffer->offset));
+    return NULL;
+}
+
 bh__buffer *bh__managed_get(bh__device *device, bh_buffer handle, const char *what, uint64_t offset,
                             uint64_t bytes) {
-    bh__buffer *buffer = bh__handle_get(device, handle.id, BH__KIND_BUFFER, "buffer");
-    if (!buffer) return NULL;
-    if (!buffer->memory->managed && !bh__driver_managed_of(buffer->memory)) {
-        bh__refuse(BH_E_INVALID, "allocate it with BH_BUFFER_MANAGED",
-                   "%s: the buffer at 0x%llx is not managed", what,
-                   (ull)(buffer->memory->address + buffer->offset));
-    } else if (bytes == 0 || !bh__range_fits(offset, bytes, buffer->bytes)) {
-        bh__refuse(BH_E_INVALID, "name at least one byte, all of them within the buffer",
-                   "%s: %llu bytes at offset %llu are empty or outside the buffer of %llu bytes",
-                   what, (ull)bytes, (ull)offset, (ull)buffer->bytes);
-    } else {
-        return buffer;
-    }
+    bh__buffer *buffer = find(device, handle, what);
+    if (!buffer || (bytes && bh__range_fits(offset, bytes, buffer->bytes))) return buffer;
+    bh__refuse(BH_E_INVALID, "name at least one byte, all of them within the buffer",
+               "%s: %llu bytes at offset %llu are empty or outside the buffer of %llu bytes", what,
+               (ull)bytes, (ull)offset, (ull)buffer->bytes);
     return NULL;
+}
+
+/* Locks the device of a managed buffer, which may be empty, and finds it. */
+static bh__buffer *lock_whole(bh_buffer handle, const char *what, bh__device **out) {
+    bh__device *device = bh__device_lock(handle.id, BH__KIND_BUFFER, "buffer", false);
+    bh__buffer *buffer = device ? find(device, handle, what) : NULL;
+    if (device && !buffer) bh__device_unlock(device);
+    *out = device;
+    return buffer;
 }
 
 bh__buffer *bh__managed_lock(bh_buffer handle, const char *what, uint64_t offset, uint64_t bytes,
@@ -353,12 +364,26 @@ bh__buffer *bh__managed_lock(bh_buffer handle, const char *what, uint64_t offset
     return buffer;
 }
 
-bh_status bh__managed_check_device(const bh__device *owner, bh_device device, const char *what) {
-    uint64_t own = atomic_load(&owner->id);
-    if (device.id == 0 || device.id == own) return BH_OK;
-    return bh__refuse(BH_E_INVALID, "pass the device that the buffer was allocated on, or zero",
-                      "%s: the buffer belongs to device 0x%llx (%s %u), device 0x%llx was given",
-                      what, (ull)own, owner->kind, owner->device_index, (ull)device.id);
+bh__buffer *bh__managed_unleased(bh__device *device, bh_buffer handle, const char *what,
+                                 uint64_t offset, uint64_t bytes, uint32_t access, bool wait) {
+    for (;;) {
+        bh__buffer *buffer = bh__managed_get(device, handle, what, offset, bytes);
+        if (!buffer) return NULL;
+        const bh__managed *self = buffer->memory->managed;
+        uint64_t at = buffer->offset + offset, end = at + bytes;
+        if (self) {
+            at = bh__page_from(self, at) * self->page_bytes;
+            end = bh__page_to(self, end) * self->page_bytes;
+        }
+        if (!bh__lease_covers(device, buffer->memory, at, end - at, access)) return buffer;
+        if (!wait) {
+            bh__refuse(BH_E_BUSY, "try again, or let the call wait",
+                       "%s: a transfer of bytes %llu to %llu or of some of them is being submitted",
+                       what, (ull)at, (ull)end);
+            return NULL;
+        }
+        bh__leases_wait(device);
+    }
 }
 
 static bool overlaps(uint64_t from, uint64_t to, uint64_t offset, uint64_t bytes) {
@@ -399,8 +424,15 @@ bh_status bh_managed_attach(bh_buffer handle, uint32_t attach, bh_lane lane) {
         return bh__refuse(BH_E_INVALID, "use BH_ATTACH_GLOBAL, BH_ATTACH_HOST or BH_ATTACH_LANE",
                           "attach is %u", attach);
     bh__device *device;
-    bh__buffer *buffer = bh__managed_lock(handle, "attach", 0, 1, &device);
+    bh__buffer *buffer = lock_whole(handle, "attach", &device);
     if (!buffer) return bh__last()->status;
+    if (buffer->bytes)
+        buffer =
+            bh__managed_unleased(device, handle, "attach", 0, buffer->bytes, BH_ACCESS_OUT, true);
+    if (!buffer) {
+        bh__device_unlock(device);
+        return bh__last()->status;
+    }
     bh_status status = bh__driver_managed_of(buffer->memory)
                            ? (attach == BH_ATTACH_GLOBAL
                                   ? BH_OK
@@ -410,60 +442,54 @@ bh_status bh_managed_attach(bh_buffer handle, uint32_t attach, bh_lane lane) {
     return status;
 }
 
-static bool advise(bh__spans *spans, bool on, uint64_t offset, uint64_t bytes) {
-    return on ? bh__spans_add(&spans->list, &spans->count, &spans->capacity, offset, bytes)
-              : bh__spans_remove(&spans->list, &spans->count, &spans->capacity, offset, bytes);
-}
-
-bool bh__advice_note(bh__spans *advice, uint32_t which, uint64_t offset, uint64_t bytes) {
-    if (which >= BH_ADVISE_PREFER_DEVICE && which <= BH_ADVISE_PREFER_NONE)
-        return advise(&advice[BH__ADVICE_PREFER_DEVICE], which == BH_ADVISE_PREFER_DEVICE, offset,
-                      bytes) &&
-               advise(&advice[BH__ADVICE_PREFER_HOST], which == BH_ADVISE_PREFER_HOST, offset,
-                      bytes);
-    uint32_t index = which <= BH_ADVISE_NOT_READ_MOSTLY          ? BH__ADVICE_READ_MOSTLY
-                     : which <= BH_ADVISE_NOT_ACCESSED_BY_DEVICE ? BH__ADVICE_BY_DEVICE
-                                                                 : BH__ADVICE_BY_HOST;
-    bool on = which == BH_ADVISE_READ_MOSTLY || which == BH_ADVISE_ACCESSED_BY_DEVICE ||
-              which == BH_ADVISE_ACCESSED_BY_HOST;
-    return advise(&advice[index], on, offset, bytes);
-}
-
-uint32_t bh__advice_at(const bh__spans *advice, uint64_t offset) {
-    uint32_t bits = 0;
+bool bh__advice_note(bh__spans *advice, uint32_t bits, uint32_t changed, uint64_t offset,
+                     uint64_t bytes) {
     for (uint32_t i = 0; i < BH__ADVICES; i++) {
-        if (bh__spans_overlap(advice[i].list, advice[i].count, offset, 1)) bits |= 1u << i;
+        bh__spans *of = &advice[i];
+        if (!(changed >> i & 1)) continue;
+        bool noted = bits >> i & 1
+                         ? bh__spans_add(&of->list, &of->count, &of->capacity, offset, bytes)
+                         : bh__spans_remove(&of->list, &of->count, &of->capacity, offset, bytes);
+        if (!noted) return false;
     }
-    return bits;
+    return true;
 }
 
-bh_status bh_managed_advise(bh_buffer handle, uint64_t offset, uint64_t bytes, uint32_t advice,
-                            bh_device given) {
-    if (advice < BH_ADVISE_READ_MOSTLY || advice > BH_ADVISE_NOT_ACCESSED_BY_HOST)
-        return bh__refuse(BH_E_INVALID, "use advice from bulkhead.h", "advice is %u", advice);
+bool bh__advice_has(const bh__spans *advice, uint32_t bit, uint64_t offset, uint64_t bytes) {
+    const bh__spans *of = &advice[__builtin_ctz(bit)];
+    return bh__spans_overlap(of->list, of->count, offset, bytes);
+}
+
+static bh_status advise_mirror(bh__managed *self, uint64_t offset, uint64_t bytes,
+                               uint32_t advice) {
+    uint32_t idle = advice & ~(uint32_t)(BH_ADVISE_PREFER_DEVICE | BH_ADVISE_PREFER_HOST);
+    if (!idle)
+        return bh__advice_note(self->advice, advice, BH__ADVICE_BITS, offset, bytes)
+                   ? BH_OK
+                   : refuse_records();
+    return bh__refuse(
+        BH_E_UNSUPPORTED,
+        "use BH_ADVISE_PREFER_DEVICE or BH_ADVISE_PREFER_HOST; the others are for "
+        "BH_BUFFER_DRIVER",
+        "advice is 0x%x; 0x%x of it have no effect on a buffer that the library moves", advice,
+        idle);
+}
+
+bh_status bh_managed_advise(bh_buffer handle, uint64_t offset, uint64_t bytes, uint32_t advice) {
+    if (advice & ~(uint32_t)BH__ADVICE_BITS)
+        return bh__refuse(BH_E_INVALID,
+                          "combine BH_ADVISE_... bits of bulkhead/managed.h, or pass 0",
+                          "advice is 0x%x; 0x%x of it are not known", advice,
+                          advice & ~(uint32_t)BH__ADVICE_BITS);
     bh__device *device;
     bh__buffer *buffer = bh__managed_lock(handle, "advise", offset, bytes, &device);
     if (!buffer) return bh__last()->status;
-    bh_status status = bh__managed_check_device(device, given, "advise");
-    if (status == BH_OK && bh__driver_managed_of(buffer->memory))
-        status = bh__driver_managed_advise(device, buffer, offset, bytes, advice);
-    else if (status == BH_OK && !bh__advice_note(buffer->memory->managed->advice, advice,
-                                                 buffer->offset + offset, bytes))
-        status = refuse_records();
+    bh_status status =
+        bh__driver_managed_of(buffer->memory)
+            ? bh__driver_managed_advise(device, buffer, offset, bytes, advice)
+            : advise_mirror(buffer->memory->managed, buffer->offset + offset, bytes, advice);
     bh__device_unlock(device);
     return status;
-}
-
-bh_status bh_managed_advice(bh_buffer handle, uint64_t offset, uint32_t *out) {
-    if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the bits", "out is NULL");
-    bh__device *device;
-    bh__buffer *buffer = bh__managed_lock(handle, "advice", offset, 1, &device);
-    if (!buffer) return bh__last()->status;
-    const bh__driver_managed *driver_managed = bh__driver_managed_of(buffer->memory);
-    *out = bh__advice_at(driver_managed ? driver_managed->advice : buffer->memory->managed->advice,
-                         buffer->offset + offset);
-    bh__device_unlock(device);
-    return BH_OK;
 }
 
 /* The bytes of the pages in the set. The buffer may end within its last page. */
@@ -477,15 +503,13 @@ static void describe(bh__device *device, const bh__buffer *buffer, bh_managed_in
     const bh__managed *self = buffer->memory->managed;
     *out = self->tally;
     out->flags = self->flags;
-    out->pointer = self->mirror->pointer + buffer->offset;
-    out->bytes = self->memory->bytes;
     out->page_bytes = self->page_bytes;
     out->tracking = self->tracking;
     out->attach = self->attach;
     out->lane = self->lane;
     out->host_newest = bytes_of(self, &self->host_newest);
     out->device_newest = bytes_of(self, &self->device_newest);
-    out->on_both = out->bytes - out->host_newest - out->device_newest;
+    out->on_both = self->memory->bytes - out->host_newest - out->device_newest;
     for (const bh__map *map = self->mirror->maps; map; map = map->next) out->maps++;
     for (uint32_t i = 0; i < self->host->use_count; i++) {
         const bh__lane_use *use = &self->host->uses[i];
@@ -498,7 +522,7 @@ static void describe(bh__device *device, const bh__buffer *buffer, bh_managed_in
 bh_status bh_managed_get_info(bh_buffer handle, bh_managed_info *out) {
     if (bh__sized_check(out, "bh_managed_info") != BH_OK) return BH_E_INVALID;
     bh__device *device;
-    bh__buffer *buffer = bh__managed_lock(handle, "query", 0, 1, &device);
+    bh__buffer *buffer = lock_whole(handle, "query", &device);
     if (!buffer) return bh__last()->status;
     bh_managed_info info;
     if (bh__driver_managed_of(buffer->memory))

@@ -24,9 +24,13 @@ void *bh__managed_pointer(const bh__memory *memory);
 
 /* ---- managed.c, move.c ---- */
 
+/* See bh__hook_table.check_maps. */
+bh_status bh__managed_check_maps(const bh__use *use);
 /* bh__submit for devices with managed buffers: uploads the pages that the request needs first. */
 bh_status bh__managed_submit(bh__device *device, const bh__submission *submission, bool *out_retry,
                              bh_ticket *out);
+/* bh__submit_room for them. */
+bh_status bh__managed_check_room(bh__device *device, const bh__submission *all, uint32_t count);
 
 /* Frees what this room keeps for a managed buffer whose memory is being freed; for all of them. */
 void bh__managed_delete(bh__device *device, bh__managed *self);
@@ -56,6 +60,11 @@ void bh__managed_accepted(bh__device *device, bh__managed *self);
 void bh__managed_forget(bh__device *device, bh__managed *self);
 /* The highest end of the managed buffers of this process that end above `address`. 0: none does. */
 uint64_t bh__managed_above(uint64_t address);
+
+/* ---- track.c ---- */
+
+/* Writes why the system does not report which pages were written. "": it does. */
+void bh__track_probe(char *why, size_t size);
 
 /* ---- driver_managed.c: driver-managed buffers (BH_BUFFER_DRIVER), with the lock held ---- */
 

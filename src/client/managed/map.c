@@ -145,7 +145,7 @@ static bool in_use(bh__device *device, const bh__memory *memory, const extent *e
 static bh_status prepare_range(bh__device *device, bh__managed *self, const extent *e,
                                uint32_t flags, bh__spans *kept, bool *out_again) {
     bool no_wait = flags & BH_MAP_NO_WAIT, retry = false;
-    bool stopped = device->state == BH_DEVICE_STOPPED;
+    bool stopped = device->state == BH__DEVICE_STOPPED;
     *out_again = false;
     bh_status status = check_doubt(device, self, e, flags, kept);
     if (status != BH_OK) return status;
@@ -224,6 +224,13 @@ bh_status bh_managed_map(bh_buffer handle, uint64_t offset, uint64_t bytes, uint
         bh__device_unlock(device);
         return bh__last()->status;
     }
+    buffer = bh__managed_unleased(device, handle, "map", offset, bytes,
+                                  flags & BH_MAP_WRITE ? BH_ACCESS_OUT : BH_ACCESS_IN,
+                                  !(flags & BH_MAP_NO_WAIT));
+    if (!buffer) {
+        bh__device_unlock(device);
+        return bh__last()->status;
+    }
     bh__managed *self = buffer->memory->managed;
     uint64_t at = buffer->offset + offset;
     bh__map *map = NULL;
@@ -279,21 +286,17 @@ static bh_status refuse_map(const void *pointer, uint64_t bytes) {
  * queue is full, the next launch uploads them. */
 static void upload_advised(bh__device *device, bh__managed *self, const bh__map *map) {
     if (!(map->flags & BH_MAP_WRITE) || !bh__takes_work(device) || self->memory->references == 1 ||
-        !bh__managed_advised(self, BH__ADVICE_PREFER_DEVICE, BH__ADVICE_BY_DEVICE, map->offset,
-                             map->offset + map->bytes))
+        !bh__advice_has(self->advice, BH_ADVISE_PREFER_DEVICE, map->offset, map->bytes))
         return;
     bh_error before = *bh__last();
     uint64_t to = bh__page_to(self, map->offset + map->bytes);
     bh__lane *lane = bh__managed_lane(device, self, map->offset, map->bytes, true);
     for (uint64_t page = bh__page_from(self, map->offset); page < to; page++) {
-        uint64_t first = page * self->page_bytes;
         bool retry;
         uint64_t end = page;
-        while (end < to && bh__managed_advised(self, BH__ADVICE_PREFER_DEVICE, BH__ADVICE_BY_DEVICE,
-                                               first, first + self->page_bytes)) {
+        while (end < to && bh__advice_has(self->advice, BH_ADVISE_PREFER_DEVICE,
+                                          end * self->page_bytes, self->page_bytes))
             end++;
-            first += self->page_bytes;
-        }
         if (end > page && bh__managed_upload(device, self, lane, page, end, true, &retry) != BH_OK)
             break;
         page = end;
@@ -353,51 +356,74 @@ static bh_status check_unmapped(const bh__managed *self, const extent *e) {
     return BH_OK;
 }
 
+/* The moves and the request behind them are submitted without waiting, or not at all. */
+static bh_status check_room(bh__device *device, const bh__pages *pages, const extent *e,
+                            const bh__submission *behind) {
+    uint32_t moves = 0;
+    uint64_t begin, end;
+    for (uint64_t from = e->from; bh__pages_next(pages, from, e->to, &begin, &end); from = end)
+        moves++;
+    return bh__submit_room_plain(device, behind, 1, moves);
+}
+
 static bh_status prefetch(bh__device *device, bh__managed *self, const extent *e, uint32_t where,
-                          bh__lane *lane, bool *out_retry, bh_ticket *out) {
+                          bh__lane *lane, bool no_block, bool *out_retry, bh_ticket *out) {
+    /* The ticket belongs to a separate request behind the moves: cancelling it cancels no move. */
+    bh__submission behind = {
+        .lane = lane, .op = BH__OP_SKIP, .idempotent = true, .no_block = no_block};
+    bool up = where == BH_TO_DEVICE;
     bh_status status = check_unmapped(self, e);
     if (status != BH_OK) return status;
-    if (where == BH_TO_DEVICE) {
-        bh__managed_collect(device, self, e->from, e->to);
-        status = bh__managed_upload(device, self, lane, e->from, e->to, false, out_retry);
-    } else {
-        status = bh__managed_download(device, self, lane, e->from, e->to, false, out_retry);
-    }
+    if (up) bh__managed_collect(device, self, e->from, e->to);
+    if (no_block)
+        status = check_room(device, up ? &self->host_newest : &self->device_newest, e, &behind);
+    if (status != BH_OK) return status;
+    status = (up ? bh__managed_upload : bh__managed_download)(device, self, lane, e->from, e->to,
+                                                              no_block, out_retry);
     if (status != BH_OK || *out_retry) return status;
-    /* The ticket belongs to a separate request behind the moves: cancelling it cancels no move. */
-    bh__submission behind = {.lane = lane, .op = BH__OP_SKIP, .idempotent = true};
     return bh__submit_plain(device, &behind, out_retry, out);
 }
 
+/* Called with the lock held, which is released at times: finds the buffer again each time. */
+static bh_status prefetch_mirror(bh__device *device, bh_buffer handle, uint64_t offset,
+                                 uint64_t bytes, uint32_t where, const bh_submit_options *options,
+                                 bh_ticket *out) {
+    bool no_block = options->flags & BH_SUBMIT_NO_BLOCK, retry;
+    bh_status status;
+    do {
+        retry = false;
+        bh__buffer *buffer = bh__managed_get(device, handle, "prefetch", offset, bytes);
+        bh__lane *lane = buffer ? bh__lane_get(device, options->lane) : NULL;
+        if (!lane) return bh__last()->status;
+        bh__managed *self = buffer->memory->managed;
+        extent e = extent_of(self, buffer->offset + offset, bytes, 0);
+        status = prefetch(device, self, &e, where, lane, no_block || lane->no_block, &retry, out);
+        if (status == BH_OK && !retry) self->tally.prefetches++;
+    } while (status == BH_OK && retry);
+    return status;
+}
+
 bh_status bh_managed_prefetch(bh_buffer handle, uint64_t offset, uint64_t bytes, uint32_t where,
-                              bh_device given, bh_lane lane_handle, bh_ticket *out) {
+                              const bh_submit_options *given, bh_ticket *out) {
+    const uint32_t known = BH_SUBMIT_IDEMPOTENT | BH_SUBMIT_NO_BLOCK | BH_SUBMIT_WAIT;
+    bh_submit_options options;
+    if (bh__submit_options_take(given, known, &options) != BH_OK ||
+        bh__submit_options_once(&options, "a prefetch") != BH_OK)
+        return bh__last()->status;
     if (where != BH_TO_DEVICE && where != BH_TO_HOST)
         return bh__refuse(BH_E_INVALID, "use BH_TO_DEVICE or BH_TO_HOST", "where is %u", where);
     bh__device *device;
     bh__buffer *buffer = bh__managed_lock(handle, "prefetch", offset, bytes, &device);
     if (!buffer) return bh__last()->status;
-    bh_status status = bh__managed_check_device(device, given, "prefetch");
-    if (status == BH_OK && device->state == BH_DEVICE_STOPPED)
-        status = bh__refuse_with(&device->stop_reason);
-    bool retry = true;
-    if (status == BH_OK && bh__driver_managed_of(buffer->memory)) {
-        status =
-            bh__driver_managed_prefetch(device, handle, offset, bytes, where, lane_handle, out);
-        retry = false;
-    }
-    while (status == BH_OK && retry) {
-        retry = false;
-        buffer = bh__managed_get(device, handle, "prefetch", offset, bytes);
-        bh__lane *lane = buffer ? bh__lane_get(device, lane_handle) : NULL;
-        if (!lane) {
-            status = bh__last()->status;
-            break;
-        }
-        bh__managed *self = buffer->memory->managed;
-        extent e = extent_of(self, buffer->offset + offset, bytes, 0);
-        status = prefetch(device, self, &e, where, lane, &retry, out);
-        if (status == BH_OK && !retry) self->tally.prefetches++;
-    }
+    bool by_driver = bh__driver_managed_of(buffer->memory) != NULL;
+    bh_ticket ticket;
+    bh_status status = BH_OK;
+    if (device->state == BH__DEVICE_STOPPED) status = bh__refuse_with(&device->stop_reason);
+    if (status == BH_OK && options.after_count) status = bh__barrier_submit(device, &options);
+    if (status == BH_OK)
+        status = (by_driver ? bh__driver_managed_prefetch : prefetch_mirror)(
+            device, handle, offset, bytes, where, &options, &ticket);
     bh__device_unlock(device);
-    return status;
+    if (status == BH_OK && out) *out = ticket;
+    return status == BH_OK && options.flags & BH_SUBMIT_WAIT ? bh_wait(ticket, BH_FOREVER) : status;
 }

@@ -41,6 +41,7 @@ static bh_status move(bh__device *device, bh__managed *self, bh__lane *lane, boo
                                  .op = to_host ? BH__OP_READ : BH__OP_WRITE,
                                  .idempotent = true,
                                  .no_block = no_block,
+                                 .waits = !no_block, /* a call that waits, on any lane */
                                  .uses = uses,
                                  .use_count = 2,
                                  .copy = {.target = to_host ? offset : address,
@@ -212,25 +213,22 @@ static bh_status check_maps(const bh__managed *self, const bh__use *use) {
     return BH_OK;
 }
 
-bool bh__managed_advised(const bh__managed *self, uint32_t advice, uint32_t other, uint64_t from,
-                         uint64_t to) {
-    const bh__spans *one = &self->advice[advice], *two = &self->advice[other];
-    return bh__spans_overlap(one->list, one->count, from, to - from) ||
-           bh__spans_overlap(two->list, two->count, from, to - from);
+bh_status bh__managed_check_maps(const bh__use *use) {
+    return use->memory->managed ? check_maps(use->memory->managed, use) : BH_OK;
 }
 
 /* Submits the write-back of a launch's outputs right behind it, where advice says that the host
  * uses them next. If the queue is full, they are written back later. */
 static void write_back_advised(bh__device *device, bh__managed *self, bh__lane *lane, uint64_t from,
                                uint64_t to) {
-    if (!self->advice[BH__ADVICE_PREFER_HOST].count && !self->advice[BH__ADVICE_BY_HOST].count)
+    if (!bh__advice_has(self->advice, BH_ADVISE_PREFER_HOST, from * self->page_bytes,
+                        (to - from) * self->page_bytes))
         return;
     bh_error before = *bh__last();
     for (uint64_t page = from; page < to; page++) {
         uint64_t end = page;
-        while (end < to &&
-               bh__managed_advised(self, BH__ADVICE_PREFER_HOST, BH__ADVICE_BY_HOST,
-                                   end * self->page_bytes, (end + 1) * self->page_bytes))
+        while (end < to && bh__advice_has(self->advice, BH_ADVISE_PREFER_HOST,
+                                          end * self->page_bytes, self->page_bytes))
             end++;
         bool retry;
         if (end > page &&
@@ -256,7 +254,7 @@ static void note_outputs(bh__device *device, const bh__submission *submission, u
     for (uint32_t i = 0; i < submission->use_count; i++) {
         const bh__use *use = &submission->uses[i];
         bh__managed *self = use->memory->managed;
-        if (!self || !(use->access & BH_ACCESS_OUT)) continue;
+        if (!self || !(use->access & BH_ACCESS_OUT) || use->bytes == 0) continue;
         uint64_t from = bh__page_from(self, use->offset);
         uint64_t to = bh__page_to(self, use->offset + use->bytes);
         bh__pages_remove(&self->host_newest, from, to);
@@ -267,45 +265,79 @@ static void note_outputs(bh__device *device, const bh__submission *submission, u
     }
     for (uint32_t i = 0; i < submission->use_count; i++) {
         const bh__use *use = &submission->uses[i];
-        if (!use->memory->managed || !(use->access & BH_ACCESS_OUT)) continue;
+        if (!use->memory->managed || !(use->access & BH_ACCESS_OUT) || use->bytes == 0) continue;
         write_back_advised(device, use->memory->managed, submission->lane,
                            bh__page_from(use->memory->managed, use->offset),
                            bh__page_to(use->memory->managed, use->offset + use->bytes));
     }
 }
 
-bh_status bh__managed_submit(bh__device *device, const bh__submission *submission, bool *out_retry,
-                             bh_ticket *out) {
-    *out_retry = false;
+/* Checks that the request may use its buffers now. *out_any: it uses managed ones. */
+static bh_status check_use(bh__device *device, const bh__submission *submission, bool *out_any,
+                           bool *out_retry) {
+    *out_any = *out_retry = false;
     if (device->managed.addresses_unknown) {
         bh_status status = bh__driver_managed_settle(device, submission, out_retry);
         if (status != BH_OK || *out_retry) return status;
     }
-    bool any = false;
     for (uint32_t i = 0; i < submission->use_count; i++) {
         const bh__use *use = &submission->uses[i];
         const bh__managed *self = use->memory->managed;
-        if (!self) continue;
-        any = true;
+        if (!self || use->bytes == 0) continue;
+        *out_any = true;
         bh_status status = check_attached(self, submission);
         if (status == BH_OK) status = check_maps(self, use);
         if (status != BH_OK && submission->busy) *submission->busy = BH_REASON_BUFFER_BUSY;
         if (status != BH_OK) return status;
     }
-    if (!any) return bh__submit_plain(device, submission, out_retry, out);
+    return BH_OK;
+}
+
+/* Finds the pages that must move to the device before the request, and returns in how many
+ * moves. */
+static uint32_t collect_moves(bh__device *device, const bh__submission *submission) {
+    uint32_t moves = 0;
     for (uint32_t i = 0; i < submission->use_count; i++) {
         const bh__use *use = &submission->uses[i];
         bh__managed *self = use->memory->managed;
         if (!self || use->bytes == 0) continue;
-        uint64_t from = bh__page_from(self, use->offset);
+        uint64_t from = bh__page_from(self, use->offset), begin, end;
         uint64_t to = bh__page_to(self, use->offset + use->bytes);
         bh__managed_collect(device, self, from, to);
-        bh_status status = bh__managed_upload(device, self, submission->lane, from, to,
-                                              submission->no_block, out_retry);
-        if (status != BH_OK || *out_retry) return status;
+        for (; bh__pages_next(&self->host_newest, from, to, &begin, &end); from = end) moves++;
     }
+    return moves;
+}
+
+/* Several requests: a range of pages that one would move is moved in as many parts. */
+bh_status bh__managed_check_room(bh__device *device, const bh__submission *all, uint32_t count) {
+    bool any, retry;
+    bh_status status = check_use(device, all, &any, &retry);
+    if (status != BH_OK) return status;
+    uint32_t moves = any ? collect_moves(device, all) : 0;
+    return bh__submit_room_plain(device, all, count, moves ? moves + count - 1 : 0);
+}
+
+bh_status bh__managed_submit(bh__device *device, const bh__submission *submission, bool *out_retry,
+                             bh_ticket *out) {
+    bool any, no_block = bh__no_block(submission);
+    bh_status status = check_use(device, submission, &any, out_retry);
+    if (status != BH_OK || *out_retry) return status;
+    if (!any) return bh__submit_plain(device, submission, out_retry, out);
+    uint32_t moves = collect_moves(device, submission);
+    if (moves && no_block) status = bh__submit_room_plain(device, submission, 1, moves);
+    for (uint32_t i = 0; moves && status == BH_OK && i < submission->use_count; i++) {
+        const bh__use *use = &submission->uses[i];
+        bh__managed *self = use->memory->managed;
+        if (!self || use->bytes == 0) continue;
+        status =
+            bh__managed_upload(device, self, submission->lane, bh__page_from(self, use->offset),
+                               bh__page_to(self, use->offset + use->bytes), no_block, out_retry);
+        if (*out_retry) return status;
+    }
+    if (status != BH_OK) return status;
     bh_ticket ticket = {0, 0};
-    bh_status status = bh__submit_plain(device, submission, out_retry, &ticket);
+    status = bh__submit_plain(device, submission, out_retry, &ticket);
     if (status != BH_OK || *out_retry) return status;
     note_outputs(device, submission, ticket.sequence);
     if (out) *out = ticket;

@@ -5,16 +5,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/errno_text.h"
 #include "base/file_signal.h"
-#include "client/core/error.h"
 #include "client/core/fork.h"
 #include "client/managed/internal.h"
+#include "client/managed/managed.h"
 
 /* From linux/userfaultfd.h and linux/fs.h of 6.7: the installed headers may be older. */
 enum {
@@ -40,14 +42,11 @@ struct scan {
 
 #define SCAN _IOWR('f', 16, struct scan)
 
-static bh_status refuse(const char *what, int number) {
-    char text[128];
-    return bh__refuse(
-        BH_E_UNSUPPORTED,
-        "run on Linux 6.7 or later with userfaultfd and /proc; until then all pages of "
-        "a transparent buffer count as written at each launch",
-        "%s: %s", what, bh__errno_text(number, text, sizeof text));
-}
+/* Why the system does not track writes: what was missing, and errno. */
+typedef struct lack {
+    const char *what;
+    int number;
+} lack;
 
 /* One descriptor for the process, opened on first use and never closed. */
 static int pagemap(void) {
@@ -78,12 +77,12 @@ static int scan(const uint8_t *from, const uint8_t *to, struct region *regions, 
     return found;
 }
 
-/* Returns a userfaultfd that tracks writes to these whole pages, all of them clean. -1: the
- * thread's error is set. */
-static int track(uint8_t *memory, uint64_t bytes) {
+/* Returns a userfaultfd that tracks writes to these whole pages, all of them clean. -1: *out says
+ * why not. */
+static int track(uint8_t *memory, uint64_t bytes, lack *out) {
     int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | USER_MODE_ONLY);
     if (fd < 0) {
-        refuse("userfaultfd is not available", errno);
+        *out = (lack){"userfaultfd is not available", errno};
         return -1;
     }
     struct uffdio_api api = {.api = UFFD_API, .features = WANTED_FEATURES};
@@ -102,14 +101,14 @@ static int track(uint8_t *memory, uint64_t bytes) {
     else if (scan(memory, memory + bytes, &one, 1, &end) < 0)
         failed = "PAGEMAP_SCAN is not available";
     if (!failed) return fd;
-    int number = errno;
+    *out = (lack){failed, errno};
     close(fd);
-    refuse(failed, number);
     return -1;
 }
 
 bool bh__track_begin(bh__mirror *mirror) {
-    mirror->tracker = bh__fd_keep(track(mirror->pointer, mirror->bytes));
+    lack why;
+    mirror->tracker = bh__fd_keep(track(mirror->pointer, mirror->bytes, &why));
     return mirror->tracker >= 0;
 }
 
@@ -130,18 +129,22 @@ bool bh__track_collect(bh__mirror *mirror, uint64_t from, uint64_t to,
     return true;
 }
 
-bh_status bh_managed_tracking(void) {
-    if (bh__refuse_forked()) return BH_E_STOPPED;
+void bh__track_probe(char *why, size_t size) {
     uint64_t bytes = (uint64_t)sysconf(_SC_PAGESIZE);
-    int file = memfd_create("bulkhead-probe", MFD_CLOEXEC);
+    int file = memfd_create("bulkhead-probe", MFD_CLOEXEC), fd = -1;
     void *memory = MAP_FAILED;
     if (file >= 0 && bh__file_grow(file, bytes) == 0)
         memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    int number = errno;
+    lack found = {"cannot allocate shared memory to test with", errno};
     if (file >= 0) close(file);
-    if (memory == MAP_FAILED) return refuse("cannot allocate shared memory to test with", number);
-    int fd = track(memory, bytes);
-    munmap(memory, bytes);
-    if (fd >= 0) close(fd);
-    return fd >= 0 ? BH_OK : BH_E_UNSUPPORTED;
+    if (memory != MAP_FAILED) {
+        fd = track(memory, bytes, &found);
+        munmap(memory, bytes);
+    }
+    *why = 0;
+    char text[128];
+    if (fd >= 0)
+        close(fd);
+    else
+        snprintf(why, size, "%s: %s", found.what, bh__errno_text(found.number, text, sizeof text));
 }

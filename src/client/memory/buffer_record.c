@@ -33,7 +33,6 @@ bh_status bh__buffer_bytes(bh_type type, uint64_t count, uint64_t *out) {
         return bh__refuse(BH_E_INVALID, "use one of BH_I8 ... BH_F64",
                           "type is %u, which is not an element type", (unsigned)type);
     }
-    if (count == 0) return bh__refuse(BH_E_INVALID, "ask for at least one element", "count is 0");
     if (!bh__mul_u64(count, element, out)) {
         return bh__refuse(BH_E_NO_MEMORY, "allocate fewer elements",
                           "%llu elements of %llu bytes are more than 2^64 bytes",

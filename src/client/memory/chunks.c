@@ -16,8 +16,8 @@ typedef unsigned long long ull;
 enum { SPARE_32NDS = 5 };
 
 void bh__held_note(bh__device *device) {
-    if (bh__held_bytes(device) > device->memory.high_reserved)
-        device->memory.high_reserved = bh__held_bytes(device);
+    if (bh__held_bytes(device) > device->memory.peak_reserved)
+        device->memory.peak_reserved = bh__held_bytes(device);
 }
 
 /* ---- giving back ---- */

@@ -147,6 +147,7 @@ bh_status bh__dedicated_create(bh__device *device, uint64_t bytes, uint64_t alig
     if (!bh__align_up_u64(bytes, align, &padded) || !bh__add_u64(padded, lead, &whole) ||
         !bh__align_up_u64(whole, device->memory.chunk_granularity, &whole))
         return refuse_limit(device, bytes);
+    if (whole == 0) whole = device->memory.chunk_granularity; /* a buffer without elements */
     if (device->memory.leaving) bh__memory_sweep(device);
     bh__dedicated_settle(device);
     bh__memory *memory;

@@ -148,9 +148,9 @@ static bh_status check_shape(const bh_share_token *token) {
     if (!terminated(token->kind, sizeof token->kind) ||
         !terminated(token->uuid, sizeof token->uuid))
         return refuse_token("device kind or uuid is not terminated; its size", token->size);
-    if (!token->count || !bh__mul_u64(token->count, element, &bytes) ||
-        token->offset < BH__DEDICATED_LEAD || token->offset % element ||
-        !bh__range_fits(token->offset, bytes, token->chunk_bytes) || token->chunk_bytes > INT64_MAX)
+    if (!bh__mul_u64(token->count, element, &bytes) || token->offset < BH__DEDICATED_LEAD ||
+        token->offset % element || !bh__range_fits(token->offset, bytes, token->chunk_bytes) ||
+        token->chunk_bytes > INT64_MAX)
         return refuse_token("range does not fit the memory; its count", token->count);
     return BH_OK;
 }

@@ -28,16 +28,17 @@ bh__block *bh__block_alloc(bh__device *device, uint64_t bytes, uint64_t align);
 
 /* ---- chunks.c ---- */
 
-/* Has the worker create a chunk, for many buffers or (`whole`) for one at a time. The lock is released
- * meanwhile. */
+/* Has the worker create a chunk, for many buffers or (`whole`) for one at a time. The lock is
+ * released meanwhile. */
 bh_status bh__chunk_make(bh__device *device, uint64_t size, bool whole);
 /* Gives one unused chunk back to the device, one of at least `bytes` if there is one. Returns its
  * size; 0: there is no unused chunk. The lock is released meanwhile, unless `later` leaves the
  * unmapping to the supervisor. */
 uint64_t bh__chunks_trim(bh__device *device, uint64_t bytes, bool later);
-/* Gives back unused chunks before one of `size` is made for `bytes`, as long as too much is unused. */
+/* Gives back unused chunks before one of `size` is made for `bytes`, as long as too much is
+ * unused. */
 void bh__chunks_trim_spare(bh__device *device, uint64_t size, uint64_t bytes);
-/* Updates the high-water mark of bh__held_bytes. */
+/* Updates the peak of bh__held_bytes. */
 void bh__held_note(bh__device *device);
 
 /* ---- addresses.c ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Placing a buffer: finds a block in the chunks there are, or makes room for one: another chunk, of what
- * size, and what is given back before the allocation fails. */
+/* Placing a buffer: finds a block in the chunks there are, or makes room for one: another chunk, of
+ * what size, and what is given back before the allocation fails. */
 #include "base/checked.h"
 #include "client/core/handles.h"
 #include "client/memory/memory.h"
@@ -83,7 +83,7 @@ static bh_status grow(bh__device *device, uint64_t bytes) {
         }
         bh_status status = bh__chunk_make(device, size, makes_whole(device, bytes));
         if (status == BH_OK && trimmed) bh__pressure_note(device, BH_PRESSURE_TRIMMED, bytes);
-        if (status != BH_E_NO_MEMORY || device->state == BH_DEVICE_STOPPED) return status;
+        if (status != BH_E_NO_MEMORY || device->state == BH__DEVICE_STOPPED) return status;
         uint64_t given_back = bh__chunks_trim(device, size, false);
         trimmed += given_back;
         if (given_back || (!least && chunk_size_for(device, bytes, true) < size)) {
@@ -118,7 +118,7 @@ bh__block *bh__block_alloc(bh__device *device, uint64_t asked, uint64_t align) {
         if (out_of_host)
             bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
                        "no host memory for a block's record");
-        if (device->state == BH_DEVICE_STOPPED) {
+        if (device->state == BH__DEVICE_STOPPED) {
             bh__refuse_with(&device->stop_reason);
             return NULL;
         }

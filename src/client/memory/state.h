@@ -38,7 +38,7 @@ typedef struct bh__lane_use {
 struct bh__tag {
     bh__tag *next;
     uint64_t hash;
-    uint64_t bytes, buffers, high, limit, allocations;
+    uint64_t bytes, buffers, peak, limit, allocations;
     uint64_t references; /* number of memory records with this tag, released or not */
     char name[BH_TAG_BYTES];
 };
@@ -71,19 +71,22 @@ struct bh__memory {
     uint64_t address;
     uint64_t read_only_address;
     uint32_t use_capacity, doubt_count;
-    /* Not 0: all bytes are in doubt, because there was no host memory for the exact set. Only a later
-     * stamp than this one clears it. */
+    /* Not 0: all bytes are in doubt, because there was no host memory for the exact set. Only a
+     * later stamp than this one clears it. */
     uint64_t doubt_whole;
     const void *call_site; /* the caller that allocated it */
     void *host;            /* host regions: the address in the application */
     uint64_t host_from;    /* parts of a host region: their offset in it */
     bh__managed *managed;  /* Owned. Managed buffers; they have a dedicated chunk. */
     /* Fields from here on are not zeroed: doubt_loss and listed never match an old number, and
-     * use_count says how many uses are valid. */
+     * use_count says how many uses are valid, and whether last_write is. */
     bh__memory *next;     /* in the list of leaving memory, or of retired memory */
     uint64_t doubt_stamp; /* during a judgement: the most recent request in flight that writes it */
     uint64_t doubt_loss;  /* the judgement that doubt_stamp belongs to */
     uint64_t listed;      /* number of the last listing that contains it */
+    /* The last request that writes it, and the handle of its lane. Valid if use_count is not 0. */
+    bh_ticket last_write;
+    uint64_t last_writer;
     bh__lane_use use_inline[2];
 };
 _Static_assert(offsetof(bh__memory, first) == 64 && offsetof(bh__memory, address) == 128 &&
@@ -141,7 +144,7 @@ typedef struct bh__retired {
 
 /* The device's memory state. The fields that allocations and releases write come first. */
 typedef struct bh__memory_room {
-    uint64_t buffer_count, bytes_allocated, high_allocated;
+    uint64_t buffer_count, bytes_allocated, peak_allocated;
     bh__pressures pressure;
     bh__memory *leaving; /* released, but still used by work */
     bh__records memory_records, buffer_records;
@@ -159,7 +162,7 @@ typedef struct bh__memory_room {
     uint64_t module_bytes;    /* in variables of modules, counted once for all workers */
     bh__job *unmap_jobs;      /* guard mode: chunks to unmap before the public call returns */
 
-    uint64_t high_reserved, refusals, bytes_trimmed;
+    uint64_t peak_reserved, refusals, bytes_trimmed;
     bh__managed_totals managed;
     bh__tag *tags[BH__TAG_BUCKETS];
     uint32_t tag_count;

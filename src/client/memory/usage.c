@@ -131,9 +131,9 @@ void bh__usage_add(bh__device *device, bh__memory *memory) {
     device->counters.allocations++;
     if (memory->dedicated) count_managed(device, memory, 1);
     memory->tag->allocations++;
-    if (memory->tag->bytes > memory->tag->high) memory->tag->high = memory->tag->bytes;
-    if (device->memory.bytes_allocated > device->memory.high_allocated)
-        device->memory.high_allocated = device->memory.bytes_allocated;
+    if (memory->tag->bytes > memory->tag->peak) memory->tag->peak = memory->tag->bytes;
+    if (device->memory.bytes_allocated > device->memory.peak_allocated)
+        device->memory.peak_allocated = device->memory.bytes_allocated;
     if (device->memory.bytes_allocated >= device->memory.pressure.high) bh__pressure_cross(device);
 }
 
@@ -157,7 +157,7 @@ static void tag_describe(const bh__tag *tag, bh_memory_tag *out) {
     *out = (bh_memory_tag){.size = sizeof *out,
                            .bytes = tag->bytes,
                            .buffers = tag->buffers,
-                           .high = tag->high,
+                           .peak = tag->peak,
                            .limit = tag->limit,
                            .allocations = tag->allocations};
     memcpy(out->tag, tag->name, sizeof out->tag);
@@ -303,8 +303,8 @@ bh_status bh_memory_get_info(bh_device handle, bh_memory_info *out) {
                            .largest_free = bh__heap_largest_free(heap),
                            .bytes_unused = heap->unused,
                            .limit = device->options.memory_limit,
-                           .high_buffers = device->memory.high_allocated,
-                           .high_reserved = device->memory.high_reserved,
+                           .peak_buffers = device->memory.peak_allocated,
+                           .peak_reserved = device->memory.peak_reserved,
                            .allocations = device->counters.allocations,
                            .refusals = device->memory.refusals,
                            .trims = device->counters.chunks_trimmed,
@@ -326,11 +326,11 @@ bh_status bh_memory_get_info(bh_device handle, bh_memory_info *out) {
 bh_status bh_memory_reset_peak(bh_device handle) {
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
     if (!device) return bh__last()->status;
-    device->memory.high_allocated = device->memory.bytes_allocated;
-    device->memory.high_reserved = bh__held_bytes(device);
-    device->memory.untagged.high = device->memory.untagged.bytes;
+    device->memory.peak_allocated = device->memory.bytes_allocated;
+    device->memory.peak_reserved = bh__held_bytes(device);
+    device->memory.untagged.peak = device->memory.untagged.bytes;
     for (uint32_t i = 0; i < BH__TAG_BUCKETS; i++) {
-        for (bh__tag *tag = device->memory.tags[i]; tag; tag = tag->next) tag->high = tag->bytes;
+        for (bh__tag *tag = device->memory.tags[i]; tag; tag = tag->next) tag->peak = tag->bytes;
     }
     bh__device_unlock(device);
     return BH_OK;

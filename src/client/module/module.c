@@ -250,6 +250,11 @@ static void load_finished(bh__device *device, bh__job *job) {
 
 bool bh__module_send(bh__device *device, bh__module *module, const void *image, size_t bytes,
                      bh_error *error) {
+    const bh__product *product = module->product;
+    if (product && product->ptx && !(device->traits & BH__TRAIT_LOADS_CUBIN)) {
+        image = product->ptx;
+        bytes = product->ptx_count;
+    }
     bh__job *job = calloc(1, sizeof *job);
     if (!job) {
         bh__fail(error, BH_E_NO_HOST_MEMORY, "free host memory",

@@ -13,7 +13,8 @@
 /* Creates a module without an image. It has a handle and a pending ticket. NULL: the thread's error
  * is set. With the lock held; may release it. */
 bh__module *bh__module_announce(bh__device *device);
-/* With the lock held: copies the image and orders the load. False: not done, *error is set. */
+/* With the lock held: copies the image, or the PTX beside it if the device loads no cubins, and
+ * orders the load. False: not done, *error is set. */
 bool bh__module_send(bh__device *device, bh__module *module, const void *image, size_t bytes,
                      bh_error *error);
 /* Resolves the module's ticket, once. An error drops the module. Without the lock. */

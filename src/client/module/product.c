@@ -25,5 +25,6 @@ void bh__product_release(bh__product *product) {
 }
 
 uint64_t bh__product_bytes(const bh__product *product) {
-    return product->count + product->key_bytes + product->reads.count * sizeof(bh__read) + 4096;
+    return product->count + product->ptx_count + product->key_bytes +
+           product->reads.count * sizeof(bh__read) + 4096;
 }

@@ -43,9 +43,11 @@ typedef struct bh__reads {
 struct bh__product {
     _Atomic uint32_t references;
     bh__arena arena;
-    uint32_t output; /* BH_OUTPUT_PTX ... */
-    const uint8_t *bytes;
+    uint32_t output;      /* BH_OUTPUT_PTX ...: what it holds */
+    const uint8_t *bytes; /* the cubin if it holds PTX too */
     uint64_t count;
+    const uint8_t *ptx; /* beside a cubin; else NULL */
+    uint64_t ptx_count;
     const char *log;
     const char *name; /* of the source */
     const char *arch;

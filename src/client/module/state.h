@@ -59,11 +59,11 @@ struct bh__module {
     uint64_t variable_bytes; /* in all of them */
     uint64_t charged;        /* of the device's module_bytes */
     bool loaded;
-    bool launched;                /* a kernel of it may have run on the active worker */
-    bool stale;                   /* the values of its variables were lost with a worker */
-    bool disputed;                /* two workers described it differently: it is not used any more */
-    bool unloaded;                /* the handle is closed; freed when `last` has completed */
-    uint32_t pins;                /* calls and sequences that use it */
+    bool launched; /* a kernel of it may have run on the active worker */
+    bool stale;    /* the values of its variables were lost with a worker */
+    bool disputed; /* two workers described it differently: it is not used any more */
+    bool unloaded; /* the handle is closed; freed when `last` has completed */
+    uint32_t pins; /* calls and sequences that use it */
     uint64_t last[BH__MAX_LANES]; /* by lane: position of the last request that uses it */
     uint64_t ticket;              /* of its compile or load, on the load lane */
     bh__module *next_pending;     /* in the lane's list of modules with pending tickets */

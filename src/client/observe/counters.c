@@ -6,10 +6,6 @@
 #include "client/core/sized.h"
 #include "client/queue/queue.h"
 
-uint64_t bh_histogram_limit(uint32_t bucket) {
-    return bucket < BH_HISTOGRAM_BUCKETS - 1 ? (uint64_t)256 << bucket : UINT64_MAX;
-}
-
 static uint64_t larger(uint64_t a, uint64_t b) {
     return a > b ? a : b;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The counters of all open devices in the Prometheus text format: each metric family once, with the
+/* The counters of devices in the Prometheus text format: each metric family once, with the
  * samples of every device. */
 #include <stdarg.h>
 #include <stdio.h>
@@ -23,7 +23,7 @@ typedef struct metric {
 /* The counters of one device. */
 typedef struct snapshot {
     char labels[64];
-    bh_device_info info;
+    bh__device_facts info;
     uint64_t running, buffers, bytes_allocated, bytes_reserved;
     bh__managed_totals managed;
     bh_device_counters all;
@@ -87,6 +87,8 @@ static const metric of_devices[] = {
     DEVICE("chunks_made_total", COUNTER, chunks_made,
            "Chunks of memory allocated from the device."),
     DEVICE("chunks_trimmed_total", COUNTER, chunks_trimmed, "Chunks returned to the device."),
+    DEVICE("between_bytes_total", COUNTER, bytes_between,
+           "Bytes copied to the device from other devices."),
     DEVICE("losses_total", COUNTER, losses, "Workers lost."),
     DEVICE("faults_total", COUNTER, faults, "Workers lost to a fault."),
     DEVICE("deadlines_total", COUNTER, deadlines, "Workers lost to a deadline."),
@@ -169,7 +171,7 @@ static void put_histogram(text *to, const char *name, const char *labels, const 
         below += of->buckets[i];
         put(to, "%s_bucket{%s,le=\"", name, labels);
         if (i + 1 < BH_HISTOGRAM_BUCKETS)
-            put_seconds(to, bh_histogram_limit(i));
+            put_seconds(to, UINT64_C(256) << i);
         else
             put(to, "+Inf");
         put(to, "\"} %llu\n", (unsigned long long)below);
@@ -200,13 +202,14 @@ typedef struct snapshots {
     snapshot *devices; /* Owned. */
 } snapshots;
 
-static bool take_device(uint64_t handle, snapshot *out) {
+/* `named`: the program passed its handle. Otherwise readers of stopped devices are left out. */
+static bool take_device(uint64_t handle, bool named, snapshot *out) {
     bh__device *device = bh__device_lock(handle, BH__KIND_DEVICE, "device", false);
-    if (!device) return false; /* closed meanwhile */
+    if (!device) return false;
     snprintf(out->labels, sizeof out->labels, "device=\"%.15s:%u\",compartment=\"%u\"",
              device->kind, device->device_index, device->slot);
     out->info = device->info;
-    out->running = device->state == BH_DEVICE_RUNNING;
+    out->running = device->state == BH__DEVICE_RUNNING;
     out->buffers = device->memory.buffer_count;
     out->bytes_allocated = device->memory.bytes_allocated;
     out->bytes_reserved = bh__held_bytes(device);
@@ -216,22 +219,44 @@ static bool take_device(uint64_t handle, snapshot *out) {
     out->lanes = device->queue.lane_limit;
     for (uint32_t i = 0; i < out->lanes; i++)
         bh__counts_lane(device, &device->lanes[i], &out->lane[i]);
-    bool wanted = !device->is_reader;
+    bool wanted = named || !device->is_reader;
     bh__device_unlock(device);
     return wanted;
 }
 
-static bool take_snapshots(snapshots *out) {
-    uint64_t handles[BH__MAX_DEVICES];
-    uint32_t open = bh__devices_open(handles);
-    *out = (snapshots){.devices = calloc(open + 1, sizeof *out->devices)};
-    if (!out->devices) return false;
+/* Those that are closed meanwhile are left out. */
+static void take_open(const uint64_t *handles, uint32_t open, snapshots *out) {
     bh_error before = *bh__last();
     for (uint32_t i = 0; i < open; i++)
-        out->count += take_device(handles[i], &out->devices[out->count]);
+        out->count += take_device(handles[i], false, &out->devices[out->count]);
     *bh__last() = before;
+}
+
+static bh_status take_given(const bh_device *given, uint32_t count, snapshots *out) {
+    for (uint32_t i = 0; i < count; i++) {
+        for (uint32_t k = 0; k < i; k++) {
+            /* Two samples with the same labels would make the page invalid. */
+            if (given[k].id == given[i].id)
+                return bh__refuse(BH_E_INVALID, "pass each device once",
+                                  "devices[%u] and devices[%u] are the same", k, i);
+        }
+        if (!take_device(given[i].id, true, &out->devices[out->count])) return bh__last()->status;
+        out->count++;
+    }
+    return BH_OK;
+}
+
+static bh_status take_snapshots(const bh_device *given, size_t count, snapshots *out) {
+    uint64_t handles[BH__MAX_DEVICES];
+    uint32_t wanted = given ? (uint32_t)count : bh__devices_open(handles);
+    *out = (snapshots){.devices = calloc(wanted + 1, sizeof *out->devices)};
+    if (!out->devices)
+        return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
+                          "no host memory for a copy of the counters of %u devices", wanted);
     bh__cache_counts_fill(&out->process);
-    return true;
+    if (given) return take_given(given, wanted, out);
+    take_open(handles, wanted, out);
+    return BH_OK;
 }
 
 static void put_build(text *to) {
@@ -296,16 +321,27 @@ static bh_status put_text(const snapshots *all, char *out, size_t capacity, size
     return BH_OK;
 }
 
-bh_status bh_prometheus(char *out, size_t capacity, size_t *length) {
+static bh_status check_devices(const bh_device *devices, size_t count) {
+    if (!devices && count)
+        return bh__refuse(BH_E_INVALID, "pass the devices, or NULL and 0 for all",
+                          "devices is NULL and count is %zu", count);
+    if (count > BH__MAX_DEVICES)
+        return bh__refuse(BH_E_INVALID, "pass each device once",
+                          "count is %zu; a process can have %d devices open", count,
+                          BH__MAX_DEVICES);
+    return BH_OK;
+}
+
+bh_status bh_prometheus(const bh_device *devices, size_t count, char *out, size_t capacity,
+                        size_t *length) {
     if (!length || (!out && capacity))
         return bh__refuse(BH_E_INVALID, "pass storage for the text and its length",
                           "text or length is NULL");
+    if (check_devices(devices, count) != BH_OK) return BH_E_INVALID;
     if (bh__refuse_forked()) return BH_E_STOPPED;
     snapshots all;
-    if (!take_snapshots(&all))
-        return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
-                          "no host memory for a copy of the counters");
-    bh_status status = put_text(&all, out, capacity, length);
+    bh_status status = take_snapshots(devices, count, &all);
+    if (status == BH_OK) status = put_text(&all, out, capacity, length);
     free(all.devices);
     return status;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The set of bytes in doubt: what the program sees as suspect bytes. Each doubt has the stamp of the
- * request that raised it. It is cleared only by a completed request that was submitted later and
- * overwrites the bytes. */
+/* The set of bytes in doubt: what the program sees as suspect bytes. Each doubt has the stamp of
+ * the request that raised it. It is cleared only by a completed request that was submitted later
+ * and overwrites the bytes. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,6 +100,7 @@ bool bh__doubt_clear(bh__device *device, bh__memory *memory, uint64_t offset, ui
                      uint64_t before) {
     uint64_t end = offset + bytes;
     bool any = bh__doubt_any(memory);
+    if (bytes == 0) return true;
     if (offset == 0 && bytes == memory->bytes && memory->doubt_whole < before)
         memory->doubt_whole = 0;
     if (!reserve_splits(memory, offset, end, before)) return false;
@@ -175,6 +176,7 @@ static uint64_t overwritten_to(bh__device *device, const bh__memory *memory, uin
 
 bool bh__doubt_reads(bh__device *device, const bh__memory *memory, uint64_t offset, uint64_t bytes,
                      uint64_t stamp) {
+    if (bytes == 0) return false;
     if (memory->doubt_whole) return true;
     for (uint32_t i = 0; i < memory->doubt_count; i++) {
         const bh__doubt *doubt = &memory->doubt[i];

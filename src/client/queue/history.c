@@ -338,7 +338,7 @@ static void compose(bh_status status, const char *kernel, uint64_t loss, bh_erro
                  "%s was cancelled", subject);
         break;
     default:
-        bh__fail(out, status, "see bh_device_get_status for the state of the device",
+        bh__fail(out, status, "see bh_device_get_health for the state of the device",
                  "%s was not run: %s", subject, bh_status_name(status));
     }
 }

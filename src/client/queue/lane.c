@@ -21,8 +21,8 @@ static bool lane_idle(bh__device *device, bh__lane *lane) {
     return bh__lane_done(device, lane) == atomic_load(&lane->tail);
 }
 
-/* Frees a closed lane whose work is done and whose results are written back, so that it can be opened again. From now on its tickets
- * are answered from the history. */
+/* Frees a closed lane whose work is done and whose results are written back, so that it can be
+ * opened again. From now on its tickets are answered from the history. */
 static void lane_free_if_done(bh__device *device, bh__lane *lane) {
     if (lane->state != BH__LANE_CLOSED || !lane_idle(device, lane) || lane->to_write_back) return;
     atomic_store(&lane->id, 0);
@@ -84,13 +84,14 @@ static bh_status refuse_full(const bh__device *device, int32_t priority) {
                       BH__MAX_LANES, (int)priority, closed);
 }
 
-static int32_t clamp_priority(const bh_device_info *info, int32_t priority) {
+static int32_t clamp_priority(const bh__device_facts *info, int32_t priority) {
     if (priority < info->priority_lowest) return info->priority_lowest;
     return priority > info->priority_highest ? info->priority_highest : priority;
 }
 
 /* Opens a FREE lane. On failure it stays FREE. */
-static bh_status lane_open_free(bh__device *device, bh__lane *lane, int32_t priority) {
+static bh_status lane_open_free(bh__device *device, bh__lane *lane, int32_t priority,
+                                uint32_t flags) {
     lane->state = BH__LANE_OPENING;
     uint64_t id = bh__lane_id_new(device->slot, lane->index);
     lane->history = bh__history_open(id, device->options.queue_length);
@@ -106,8 +107,10 @@ static bh_status lane_open_free(bh__device *device, bh__lane *lane, int32_t prio
     if (status == BH_OK) status = bh__handle_add(device, BH__KIND_LANE, lane, &lane->handle);
     if (status == BH_OK) {
         bh__counts_lane_opened(device, lane);
+        lane->no_block = flags & BH_LANE_NO_BLOCK;
         atomic_store(&lane->id, id);
         lane->state = BH__LANE_OPEN;
+        atomic_fetch_add(&device->queue.open_lanes, 1);
         return BH_OK;
     }
     if (lane->history) bh__history_close(lane->history);
@@ -123,7 +126,11 @@ static bh_status lane_open_free(bh__device *device, bh__lane *lane, int32_t prio
 bh_status bh_lane_open(bh_device handle, const bh_lane_options *given, bh_lane *out) {
     if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the lane", "out is NULL");
     bh_lane_options options = BH_INIT(options);
-    if (bh__options_take(given, &options, "bh_lane_options") != BH_OK) return BH_E_INVALID;
+    if (bh__options_take(given, &options, "bh_lane_options") != BH_OK) return bh__last()->status;
+    if (options.flags & ~(uint32_t)BH_LANE_NO_BLOCK)
+        return bh__refuse(BH_E_INVALID, "use only flags from bulkhead.h",
+                          "bh_lane_options.flags has unknown flags 0x%x",
+                          options.flags & ~(uint32_t)BH_LANE_NO_BLOCK);
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
     if (!device) return bh__last()->status;
     int32_t priority = clamp_priority(&device->info, options.priority);
@@ -131,7 +138,7 @@ bh_status bh_lane_open(bh_device handle, const bh_lane_options *given, bh_lane *
     while (!lane && lane_wait_closed(device, priority)) lane = lane_find_free(device, priority);
     bh_status status = BH_OK;
     if (lane)
-        status = lane_open_free(device, lane, priority);
+        status = lane_open_free(device, lane, priority, options.flags);
     else if (bh__takes_work(device))
         status = refuse_full(device, priority);
     else
@@ -150,6 +157,7 @@ bh_status bh_lane_release(bh_lane handle) {
         bh__handle_remove(device, handle.id);
         lane->handle = 0;
         lane->state = BH__LANE_CLOSED;
+        atomic_fetch_sub(&device->queue.open_lanes, 1);
     }
     bh__device_unlock(device);
     return status;
@@ -217,9 +225,10 @@ bh_status bh_device_sync(bh_device handle, uint64_t timeout_ns) {
     if (!device) return bh__last()->status;
     bh__device_step_out(device);
     /* Workers send the output of kernels to the supervisor before they complete the tickets. */
-    bool in_time = losses_reported(device, deadline) &&
-                   (!bh__is_wanted(device, BH_EVENT_PRINT) || bh__workers_flush(device, deadline)) &&
-                   bh__dispatcher_drain(device, deadline);
+    bool in_time =
+        losses_reported(device, deadline) &&
+        (!bh__is_wanted(device, BH_EVENT_PRINT) || bh__workers_flush(device, deadline)) &&
+        bh__dispatcher_drain(device, deadline);
     bh__ticket_leave(device);
     return in_time ? BH_OK : refuse_timeout("device", timeout_ns);
 }

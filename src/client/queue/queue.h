@@ -22,8 +22,8 @@ bool bh__history_reserve(bh__history *history, size_t room);
 void bh__history_close(bh__history *history);
 /* Records a verdict. Returns false if the ticket has one already: a verdict never changes. */
 bool bh__history_fail(bh__history *history, const bh__failure *failure);
-/* The device has stopped. Tickets of this range that have no verdict completed, but their results in
- * transparent buffers did not reach the host: their verdict is BH_E_STOPPED. */
+/* The device has stopped. Tickets of this range that have no verdict completed, but their results
+ * in transparent buffers did not reach the host: their verdict is BH_E_STOPPED. */
 void bh__history_strand(bh__history *history, uint64_t from, uint64_t to);
 /* Returns the status of a failed ticket, or BH_OK if it has not failed. */
 bh_status bh__history_status(bh_ticket ticket);
@@ -35,6 +35,12 @@ bh_status bh__history_describe(bh_ticket ticket, bh_error *out);
 /* Checks the options and copies them to *out. `known`: the flags that the call has. */
 bh_status bh__submit_options_take(const bh_submit_options *given, uint32_t known,
                                   bh_submit_options *out);
+/* Refuses deadline_ns and repeat, which only sequences have. `what` is the work, with its
+ * article. */
+bh_status bh__submit_options_once(const bh_submit_options *options, const char *what);
+/* Submits a request that does nothing to options->lane: it waits for the tickets of
+ * options->after. Called with the lock held. */
+bh_status bh__barrier_submit(bh__device *device, const bh_submit_options *options);
 /* Fills in positions[BH__MAX_LANES] for bh__submission.after from tickets of this device. Called
  * with the lock held. */
 bh_status bh__after_take(bh__device *device, const bh_ticket *tickets, size_t count,
@@ -87,11 +93,34 @@ void bh__reports_collect(bh__device *device);
 /* Returns true if a ticket of the load lane is pending. Called with the lock held. */
 bool bh__load_pending(const bh__lane *lane, uint64_t sequence);
 
+/* ---- timed.c: times of single requests, BH_SUBMIT_TIMED. Called with the lock held. ---- */
+
+/* Reserves memory for the times of a lane. Returns false if there is no host memory. */
+bool bh__timed_reserve(bh__lane *lane);
+/* Records that the request at `start`, whose record is being written, is timed. Returns the value
+ * of bh__request.timed. */
+uint16_t bh__timed_note(bh__lane *lane, const bh__shadow *shadow, uint64_t submitted);
+/* The worker is lost and its lanes are frozen: the times that it wrote are saved. */
+void bh__timed_frozen(bh__device *device);
+
 /* ---- ticket_callbacks.c ---- */
 
 /* Runs the callbacks of tickets that are done or have failed. `*pending` holds the others. Returns
  * true if there may be more. Dispatcher only. */
 bool bh__callbacks_run(bh__device *device, bh__callback **pending);
+
+/* ---- leases.c: with the lock held ---- */
+
+/* Takes a lease. Returns false if a lease of another transfer is in the way. */
+bool bh__lease_begin(bh__device *device, const bh__memory *memory, uint64_t offset, uint64_t bytes,
+                     uint32_t access, bh__lease *out);
+void bh__lease_end(bh__device *device, bh__lease *lease);
+/* Returns true if such a use must wait for a lease. */
+bool bh__lease_covers(const bh__device *device, const bh__memory *memory, uint64_t offset,
+                      uint64_t bytes, uint32_t access);
+/* Waits until a lease has ended. The lock is released meanwhile, so the caller must look up handles
+ * again. */
+void bh__leases_wait(bh__device *device);
 
 /* ---- worker_words.c: validates what workers write ---- */
 
@@ -112,11 +141,37 @@ void bh__error_of_worker(bh_error *error);
  * submitted, and the caller must look up its handles again. */
 bh_status bh__submit_plain(bh__device *device, const bh__submission *submission, bool *out_retry,
                            bh_ticket *out);
+/* Returns true if the request uses bytes of a lease of another transfer. Then *out_retry tells that
+ * the lock was released until one ended, or *out_status is BH_E_BUSY. */
+bool bh__leases_block(bh__device *device, const bh__submission *submission, bh_status *out_status,
+                      bool *out_retry);
 static inline bh_status bh__submit(bh__device *device, const bh__submission *submission,
                                    bool *out_retry, bh_ticket *out) {
+    bh_status status;
+    if (__builtin_expect(device->queue.leases != NULL, 0) &&
+        bh__leases_block(device, submission, &status, out_retry))
+        return status;
     if (__builtin_expect(device->managed.list != NULL || device->managed.addresses_unknown, 0))
         return bh__hooks.submit(device, submission, out_retry, out);
     return bh__submit_plain(device, submission, out_retry, out);
+}
+/* Checks that `count` requests like this one can be submitted now, without waiting and without
+ * releasing the lock in between. `uses` are those of all of them together. BH_E_BUSY: not now, and
+ * BH_E_UNSUPPORTED: never. */
+bh_status bh__submit_room_plain(bh__device *device, const bh__submission *all, uint32_t count,
+                                uint32_t moves);
+static inline bh_status bh__submit_room(bh__device *device, const bh__submission *all,
+                                        uint32_t count) {
+    bh_status status;
+    bool retry;
+    if (device->queue.leases && bh__leases_block(device, all, &status, &retry)) return status;
+    if (device->managed.list || device->managed.addresses_unknown)
+        return bh__hooks.room(device, all, count);
+    return bh__submit_room_plain(device, all, count, 0);
+}
+/* Returns true if a submission must not wait. */
+static inline bool bh__no_block(const bh__submission *submission) {
+    return submission->no_block || (submission->lane->no_block && !submission->waits);
 }
 /* Returns the lane of a handle; 0 is the device's default lane. NULL with the thread's error. */
 bh__lane *bh__lane_get(bh__device *device, bh_lane lane);

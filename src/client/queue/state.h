@@ -91,6 +91,7 @@ struct bh__lane {
     bh__history *history; /* Borrowed. The failures of `id`. */
     uint32_t index;
     bool exists;               /* the workers have created it */
+    bool no_block;             /* BH_LANE_NO_BLOCK */
     bool no_room_for_verdicts; /* no host memory for the verdicts of more requests */
     int32_t priority;          /* the priority it was created with in the workers */
     _Atomic uint64_t tail;     /* Written with the lock held, read without. */
@@ -128,6 +129,7 @@ struct bh__lane {
     bh__lane_tally tally;
     _Atomic uint64_t host_waits;  /* see bh_lane_counters. Written and read without the lock. */
     struct bh__lane_trace *trace; /* Owned. NULL: not traced. */
+    struct bh__lane_timed *timed; /* Owned. NULL: no request was timed. timed.c */
 };
 
 /* The input of bh__submit. */
@@ -135,8 +137,10 @@ struct bh__submission {
     bh__lane *lane;
     uint16_t op;
     bool idempotent;
-    bool needed; /* see bh__shadow */
-    bool no_block;
+    bool needed;   /* see bh__shadow */
+    bool no_block; /* BH_E_BUSY instead of waiting for room */
+    bool waits;    /* for room, also on a lane with BH_LANE_NO_BLOCK */
+    bool timed;    /* BH_SUBMIT_TIMED */
     uint64_t deadline_ns;
     bh__kernel *kernel;
     bh__module *module;
@@ -152,6 +156,7 @@ struct bh__submission {
     uint32_t *busy; /* launches: set to the BH_REASON_... of BH_E_BUSY unless the ring is full */
     bh__copy_body copy; /* all other ops */
     bh__call *call;     /* the call that this is a piece of; NULL: none */
+    bool leased;        /* a piece of a transfer that has a lease */
 };
 
 /* A call that consists of several requests of one lane, while it submits them. It is on the stack
@@ -167,23 +172,35 @@ struct bh__call {
     bh_error error;
 };
 
+/* Bytes that a transfer in several requests has to itself while it submits them. It is on the stack
+ * of the calling thread. leases.c */
+struct bh__lease {
+    bh__lease *next;          /* in device->queue.leases */
+    const bh__memory *memory; /* Retained by the transfer. */
+    uint64_t offset, bytes;
+    uint32_t access; /* BH_ACCESS_IN or BH_ACCESS_OUT */
+};
+
 /* The device's queue state. The most used fields come first. */
 typedef struct bh__queue_room {
     bool frozen;         /* `area` is ignored; the lanes' `floor` says what is done */
     _Atomic bool halted; /* the same for threads without the lock; set a moment earlier */
     bool ticks_usable;
-    uint32_t lane_limit;      /* lanes with an index below this have been used */
-    uint32_t warp_mask;       /* threads in a warp minus one */
-    uint32_t doubted;         /* number of memory records with bytes in doubt */
-    uint32_t length;          /* slots of a lane */
-    bh__front *front;         /* written, never read: the lanes keep the same values */
-    _Atomic(bh__area *) area; /* of the active worker. Read without the lock. */
+    uint32_t lane_limit;         /* lanes with an index below this have been used */
+    _Atomic uint32_t open_lanes; /* Written with the lock held, read without. */
+    uint32_t warp_mask;          /* threads in a warp minus one */
+    uint32_t doubted;            /* number of memory records with bytes in doubt */
+    uint32_t length;             /* slots of a lane */
+    bh__front *front;            /* written, never read: the lanes keep the same values */
+    _Atomic(bh__area *) area;    /* of the active worker. Read without the lock. */
     /* Incremented when lanes freeze and when `area` changes. Read without the lock. */
     _Atomic uint64_t epoch;
     _Atomic uint64_t reaped; /* lost workers 1 .. reaped have ended. Read without the lock. */
 
-    uint64_t stamp;                /* of the most recent request, over all lanes */
-    bh__call *calls;               /* calls that have submitted some of their pieces */
+    uint64_t stamp;  /* of the most recent request, over all lanes */
+    bh__call *calls; /* calls that have submitted some of their pieces */
+    bh__lease *leases;
+    _Atomic uint32_t leases_ended; /* Incremented with each. Read without the lock. */
     struct bh__deferred *deferred; /* Owned. Verdicts recorded once a lost worker has ended. */
     uint64_t dropped;              /* number of requests that did not complete */
     uint32_t reports_taken;        /* of the active worker */

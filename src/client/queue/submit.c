@@ -16,7 +16,8 @@
 #include "client/queue/uses.h"
 
 enum {
-    TIMED_EVERY = 16 /* slots */
+    FETCH_DISTANCE = 2, /* slots */
+    TIMED_EVERY = 16    /* slots */
 };
 
 typedef struct plan {
@@ -101,10 +102,11 @@ static void count(bh__device *device, const bh__submission *submission) {
 }
 
 /* Reading the clock costs more than all other counting. Only requests at a multiple of TIMED_EVERY
- * are timed; with a trace every request is. */
-static uint64_t submit_ticks(const bh__device *device, uint64_t start) {
-    return start % TIMED_EVERY == 0 || device->observe.trace ? bh__ticks(device->queue.ticks_usable)
-                                                             : 0;
+ * are timed; with a trace every request is, and those that ask for it. */
+static uint64_t submit_ticks(const bh__device *device, const bh__submission *submission,
+                             uint64_t start) {
+    bool timed = start % TIMED_EVERY == 0 || device->observe.trace || submission->timed;
+    return timed ? bh__ticks(device->queue.ticks_usable) : 0;
 }
 
 /* Called only where `done` was read anyway. */
@@ -121,9 +123,10 @@ static void write_request(bh__device *device, const bh__submission *submission, 
     bh__request *request = bh__ring_request(lane->ring, length, start);
     atomic_store_explicit(&request->op, submission->op, memory_order_relaxed);
     request->slots = (uint16_t)planned->slots;
-    request->dependency_count = planned->dependency_count;
+    request->dependency_count = (uint16_t)planned->dependency_count;
+    request->timed = 0;
     request->sequence = start + planned->slots;
-    request->submitted = submit_ticks(device, start);
+    request->submitted = submit_ticks(device, submission, start);
     atomic_store_explicit(&request->hold, planned->hold, memory_order_relaxed);
     if (submission->op == BH__OP_LAUNCH) {
         request->u.launch = *submission->launch;
@@ -160,6 +163,8 @@ static void write_request(bh__device *device, const bh__submission *submission, 
     shadow->resolved = 0;
     shadow->call = 0;
     if (submission->call) bh__call_piece(device, submission->call, lane, start, shadow);
+    if (__builtin_expect(submission->timed, 0))
+        request->timed = bh__timed_note(lane, shadow, request->submitted);
     if (submission->op == BH__OP_LAUNCH) {
         memcpy(shadow->grid, submission->launch->grid, sizeof shadow->grid);
         memcpy(shadow->block, submission->launch->block, sizeof shadow->block);
@@ -176,7 +181,7 @@ static void note_uses(const bh__submission *submission, uint64_t sequence) {
             use.offset = submission->call->offset;
             use.bytes = submission->call->bytes;
         }
-        bh__memory_note_use(&use, lane->index, sequence, lane->retired);
+        bh__memory_note_use(&use, lane, sequence);
     }
     if (submission->module) submission->module->last[lane->index] = sequence;
 }
@@ -192,6 +197,60 @@ static void publish_tail(bh__device *device, bh__lane *lane, uint64_t tail) {
     }
 }
 
+/* The worker has read the next slots one round of the ring ago. They are fetched for writing before
+ * they are needed: from another processor's cache, or from memory, that takes longer than one
+ * launch. bench-boundary shows it (bare_slot). */
+BH__FETCHER fetch_ahead(bh__lane *lane, uint32_t length, uint64_t end) {
+    uint64_t position = end + FETCH_DISTANCE;
+    const char *next = (const char *)bh__ring_request(lane->ring, length, position);
+    const char *shadow = (const char *)&lane->shadow[position & (length - 1)];
+    for (int line = 0; line < 2; line++) __builtin_prefetch(next + line * BH__CACHE_LINE, 1);
+    for (int line = 0; line < 3; line++) __builtin_prefetch(shadow + line * BH__CACHE_LINE, 1);
+}
+
+/* The slots that a request with these dependencies takes. */
+static uint32_t slots_of(const bh__submission *submission, uint32_t dependency_count) {
+    uint32_t slots =
+        bh__slots_for(dependency_count * sizeof(bh__dependency) + submission->param_bytes);
+    uint32_t use_slots = (submission->use_count + BH__USES_PER_SLOT - 1) / BH__USES_PER_SLOT;
+    return slots > use_slots ? slots : use_slots;
+}
+
+static BH__COLD bh_status refuse_full(const bh__device *device, const bh__lane *lane,
+                                      uint64_t needed) {
+    return bh__refuse(BH_E_BUSY,
+                      "wait for earlier work, or open the device with a larger queue_length",
+                      "the queue of lane %u is full: %llu of %u slots are in use, %llu are needed",
+                      lane->index, (unsigned long long)(atomic_load(&lane->tail) - lane->retired),
+                      device->queue.length, (unsigned long long)needed);
+}
+
+/* The page moves before a request (`moves`) depend on what the request depends on and on earlier
+ * moves: on other lanes at most. */
+bh_status bh__submit_room_plain(bh__device *device, const bh__submission *all, uint32_t count,
+                                uint32_t moves) {
+    if (!bh__takes_work(device)) return bh__refuse_work(device);
+    bh__lane *lane = all->lane;
+    plan planned = {.dependency_count = 0};
+    bh_status status = plan_order(device, all, &planned);
+    if (status != BH_OK) return status;
+    uint32_t others = moves ? device->queue.lane_limit : planned.dependency_count;
+    uint64_t needed = (uint64_t)count * slots_of(all, others) +
+                      moves * (uint64_t)bh__slots_for(others * sizeof(bh__dependency));
+    uint64_t used = atomic_load(&lane->tail) - bh__lane_done(device, lane);
+    /* A single request may have more moves than the queue takes. They stay if it is busy then, and
+     * the next attempt has fewer. */
+    bool in_parts = moves && count == 1;
+    if (needed <= device->queue.length - used || (in_parts && used == 0)) return BH_OK;
+    if (needed <= device->queue.length || in_parts) return refuse_full(device, lane, needed);
+    return bh__refuse(
+        BH_E_UNSUPPORTED,
+        "open the device with a larger queue_length, use memory from bh_host_alloc, or "
+        "let the call wait",
+        "the call needs %llu slots of a queue of %u and must not wait", (unsigned long long)needed,
+        device->queue.length);
+}
+
 bh_status bh__submit_plain(bh__device *device, const bh__submission *submission, bool *out_retry,
                            bh_ticket *out) {
     *out_retry = false;
@@ -203,6 +262,9 @@ bh_status bh__submit_plain(bh__device *device, const bh__submission *submission,
     if (__builtin_expect(lane->no_room_for_verdicts, 0) && !bh__lane_reserve_verdicts(device, lane))
         return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
                           "no host memory for the verdicts of more requests");
+    if (__builtin_expect(submission->timed, 0) && !bh__timed_reserve(lane))
+        return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory, or leave BH_SUBMIT_TIMED out",
+                          "no host memory for the times of %d requests", BH__TIMED);
     uint32_t length = device->queue.length;
     plan planned;
     planned.dependency_count = 0;
@@ -211,10 +273,7 @@ bh_status bh__submit_plain(bh__device *device, const bh__submission *submission,
     if (status == BH_OK) status = plan_order(device, submission, &planned);
     if (status != BH_OK) return status;
 
-    planned.slots =
-        bh__slots_for(planned.dependency_count * sizeof(bh__dependency) + submission->param_bytes);
-    uint32_t use_slots = (submission->use_count + BH__USES_PER_SLOT - 1) / BH__USES_PER_SLOT;
-    if (use_slots > planned.slots) planned.slots = use_slots;
+    planned.slots = slots_of(submission, planned.dependency_count);
     if (planned.slots > length / 2) {
         return bh__refuse(
             BH_E_LAUNCH, "open the device with a larger queue_length, or pass fewer buffers",
@@ -230,11 +289,7 @@ bh_status bh__submit_plain(bh__device *device, const bh__submission *submission,
         if (end - lane->retired <= length) count_depth(lane, end);
     }
     if (end - lane->retired > length) {
-        if (submission->no_block) {
-            return bh__refuse(
-                BH_E_BUSY, "wait for earlier work, or open the device with a larger queue_length",
-                "the lane's queue of %u slots is full", length);
-        }
+        if (bh__no_block(submission)) return refuse_full(device, lane, planned.slots);
         *out_retry = true;
         return wait_for_room(device, lane, end - length);
     }
@@ -246,6 +301,7 @@ bh_status bh__submit_plain(bh__device *device, const bh__submission *submission,
         bh__hooks.submitted(device, submission, start, end);
     atomic_store_explicit(&lane->tail, end, memory_order_release);
     publish_tail(device, lane, end);
+    fetch_ahead(lane, length, end);
     bh__watch_begin(device);
     if (submission->deadline_ns) bh__watch_deadline(device, submission->deadline_ns);
     if (out) *out = (bh_ticket){atomic_load_explicit(&lane->id, memory_order_relaxed), end};

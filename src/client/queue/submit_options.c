@@ -9,7 +9,7 @@
 bh_status bh__submit_options_take(const bh_submit_options *given, uint32_t known,
                                   bh_submit_options *out) {
     *out = (bh_submit_options)BH_INIT(*out);
-    if (bh__options_take(given, out, "bh_submit_options") != BH_OK) return BH_E_INVALID;
+    if (bh__options_take(given, out, "bh_submit_options") != BH_OK) return bh__last()->status;
     if (out->flags & ~known)
         return bh__refuse(BH_E_INVALID, "use only the flags that the call's description names",
                           "bh_submit_options.flags is 0x%x; 0x%x of it are not for this call",
@@ -50,4 +50,26 @@ bh_status bh__after_take(bh__device *device, const bh_ticket *tickets, size_t co
         if (ticket.sequence > positions[index]) positions[index] = ticket.sequence;
     }
     return BH_OK;
+}
+
+bh_status bh__submit_options_once(const bh_submit_options *options, const char *what) {
+    if (!options->deadline_ns && options->repeat <= 1) return BH_OK;
+    return bh__refuse(BH_E_UNSUPPORTED, "leave these at 0: they are for sequences",
+                      "%s with deadline_ns %llu and repeat %u", what,
+                      (unsigned long long)options->deadline_ns, options->repeat);
+}
+
+bh_status bh__barrier_submit(bh__device *device, const bh_submit_options *options) {
+    uint64_t after[BH__MAX_LANES];
+    bh_status status = bh__after_take(device, options->after, options->after_count, after);
+    bool retry = status == BH_OK;
+    while (retry && status == BH_OK) {
+        bh__submission barrier = {.lane = bh__lane_get(device, options->lane),
+                                  .op = BH__OP_SKIP,
+                                  .idempotent = true,
+                                  .no_block = options->flags & BH_SUBMIT_NO_BLOCK,
+                                  .after = after};
+        status = barrier.lane ? bh__submit(device, &barrier, &retry, NULL) : bh__last()->status;
+    }
+    return status;
 }

@@ -60,7 +60,7 @@ static bh_status ask_locked(bh__device *device, bh__lane *lane, bh_ticket ticket
     bh_status status = ticket.lane ? bh__history_status(ticket) : BH_OK;
     if (status == BH_OK && bh__lane_done(device, lane) < ticket.sequence &&
         bh__answered_position(atomic_load(&lane->answered)) < ticket.sequence)
-        status = atomic_load(&device->state) == BH_DEVICE_STOPPED &&
+        status = atomic_load(&device->state) == BH__DEVICE_STOPPED &&
                          !bh__deferred_pending(device, lane, ticket)
                      ? BH_E_STOPPED
                      : BH_E_BUSY;
@@ -120,7 +120,7 @@ bh_status bh__lane_ask(bh__device *device, bh__lane *lane, bh_ticket ticket) {
             halted = atomic_load(&device->queue.halted);
         }
         uint64_t last_failed = atomic_load(&lane->last_failed);
-        bool stopped = atomic_load(&device->state) == BH_DEVICE_STOPPED;
+        bool stopped = atomic_load(&device->state) == BH__DEVICE_STOPPED;
         if (atomic_load(&device->queue.epoch) != epoch) continue;
         bool failed = ticket.lane && sequence <= last_failed;
         bh_status verdict = failed ? bh__history_status(ticket) : BH_OK;

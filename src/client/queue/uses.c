@@ -100,6 +100,7 @@ static __attribute__((noinline)) bool add_use(bh__memory *memory, uint32_t lane)
         memory->uses = uses;
         memory->use_capacity = capacity;
     }
+    if (memory->use_count == 0) memory->last_write = (bh_ticket){0, 0};
     memory->uses[memory->use_count++] = (bh__lane_use){.lane = lane};
     return true;
 }
@@ -108,10 +109,13 @@ bool bh__memory_reserve_use(bh__memory *memory, uint32_t lane) {
     return find_use(memory, lane) || add_use(memory, lane);
 }
 
-/* Extends the range of a use that may be in flight; replaces it if that use is done. */
+/* Extends the range of a use that may be in flight; replaces it if that use is done. A use of no
+ * bytes only keeps the memory. */
 static void widen(uint64_t *position, uint64_t *from, uint64_t *to, uint64_t retired,
                   const bh__use *use, uint64_t now) {
-    if (*position <= retired) {
+    if (__builtin_expect(use->bytes == 0, 0)) {
+        if (*position <= retired) *from = *to = 0;
+    } else if (*position <= retired) {
         *from = use->offset;
         *to = use->offset + use->bytes;
     } else {
@@ -121,18 +125,24 @@ static void widen(uint64_t *position, uint64_t *from, uint64_t *to, uint64_t ret
     *position = now;
 }
 
-void bh__memory_note_use(const bh__use *use, uint32_t lane, uint64_t position, uint64_t retired) {
-    bh__lane_use *noted = find_use(use->memory, lane);
+void bh__memory_note_use(const bh__use *use, const bh__lane *lane, uint64_t position) {
+    bh__memory *memory = use->memory;
+    bh__lane_use *noted = find_use(memory, lane->index);
+    uint64_t retired = lane->retired;
     if (use->access & BH_ACCESS_IN) {
         widen(&noted->read_position, &noted->read_from, &noted->read_to, retired, use, position);
     }
     if (use->access & BH_ACCESS_OUT) {
         widen(&noted->write_position, &noted->write_from, &noted->write_to, retired, use, position);
+        if (use->bytes == 0) return;
+        memory->last_write =
+            (bh_ticket){atomic_load_explicit(&lane->id, memory_order_relaxed), position};
+        memory->last_writer = lane->handle;
     }
 }
 
 static bool overlaps(const bh__use *use, uint64_t from, uint64_t to) {
-    return use->offset < to && from < use->offset + use->bytes;
+    return use->bytes && use->offset < to && from < use->offset + use->bytes;
 }
 
 bool bh__memory_order(bh__device *device, const bh__use *use, uint32_t lane, uint64_t *wait_for) {

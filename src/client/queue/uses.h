@@ -8,8 +8,8 @@
 
 /* Reserves the record of uses by this lane. Returns false if there is no host memory. */
 bool bh__memory_reserve_use(bh__memory *memory, uint32_t lane);
-/* Records a use. `retired`: the position up to which the lane is known to be done. */
-void bh__memory_note_use(const bh__use *use, uint32_t lane, uint64_t position, uint64_t retired);
+/* Records a use by the request that ends at this position of the lane. */
+void bh__memory_note_use(const bh__use *use, const bh__lane *lane, uint64_t position);
 /* Raises wait_for[lane] to the positions that a use must wait for. Returns true if any was
  * raised. */
 bool bh__memory_order(bh__device *device, const bh__use *use, uint32_t lane, uint64_t *wait_for);

@@ -121,7 +121,8 @@ static bh_status step_end(bh__sequence *self, bh_status status, uint32_t *out_st
 }
 
 static bh_status check_options(const bh__sequence *self, const bh_launch_options *options) {
-    const uint32_t known = BH_SUBMIT_IDEMPOTENT | BH_SUBMIT_NO_BLOCK | BH_SUBMIT_WAIT;
+    const uint32_t known =
+        BH_SUBMIT_IDEMPOTENT | BH_SUBMIT_NO_BLOCK | BH_SUBMIT_WAIT | BH_SUBMIT_TIMED;
     uint32_t others = options->flags & known;
     if (!others && !options->lane.id && !options->deadline_ns && !options->after_count)
         return BH_OK;
@@ -200,6 +201,11 @@ bh_status bh_sequence_launch(bh_sequence handle, bh_kernel kernel, bh_shape shap
             if (again) self = bh__sequence_get(packed.device, handle, BH__SEQUENCE_RECORDING);
             if (!self) status = bh__last()->status;
         } else {
+            if (status == BH_OK && packed.objects)
+                status = bh__refuse(BH_E_UNSUPPORTED, "use bh_launch, or bh_prepare",
+                                    "kernel %s: a step of a sequence cannot have textures or "
+                                    "surfaces",
+                                    packed.kernel->name);
             if (status == BH_OK) status = keep_launch(self, &packed, args);
             status = step_end(self, status, out_step);
         }
@@ -212,11 +218,20 @@ bh_status bh_sequence_launch(bh_sequence handle, bh_kernel kernel, bh_shape shap
 
 static bh_status check_range(const char *what, uint64_t offset, uint64_t bytes,
                              const bh__buffer *buffer) {
-    if (bytes && bh__range_fits(offset, bytes, buffer->bytes)) return BH_OK;
-    return bh__refuse(BH_E_INVALID, "stay within the buffer, and move at least one byte",
-                      "%s: %llu bytes at offset %llu are empty or outside the buffer of %llu bytes",
-                      what, (unsigned long long)bytes, (unsigned long long)offset,
+    if (bh__range_fits(offset, bytes, buffer->bytes)) return BH_OK;
+    return bh__refuse(BH_E_INVALID, "stay within the buffer",
+                      "%s: %llu bytes at offset %llu do not fit a buffer of %llu bytes", what,
+                      (unsigned long long)bytes, (unsigned long long)offset,
                       (unsigned long long)buffer->bytes);
+}
+
+/* A transfer of no bytes: a step that does nothing, with buffers that can be bound. */
+static bh_status add_nothing(bh__sequence *self, const bh__buffer *one, const bh__buffer *other) {
+    if (binding_for(self, one->id, one->memory, one->offset, one->bytes) == UINT32_MAX ||
+        (other &&
+         binding_for(self, other->id, other->memory, other->offset, other->bytes) == UINT32_MAX))
+        return bh__last()->status;
+    return step_begin(self, BH__OP_SKIP);
 }
 
 static bh_status add_copy(bh__device *device, bh__sequence *self, const bh_transfer *what) {
@@ -224,9 +239,10 @@ static bh_status add_copy(bh__device *device, bh__sequence *self, const bh_trans
     bh__buffer *from =
         to ? bh__handle_get(device, what->source.id, BH__KIND_BUFFER, "source") : NULL;
     if (!from || check_range("copy to", what->target_offset, what->width, to) != BH_OK ||
-        check_range("copy from", what->source_offset, what->width, from) != BH_OK ||
-        step_begin(self, BH__OP_COPY) != BH_OK)
+        check_range("copy from", what->source_offset, what->width, from) != BH_OK)
         return bh__last()->status;
+    if (what->width == 0) return add_nothing(self, to, from);
+    if (step_begin(self, BH__OP_COPY) != BH_OK) return bh__last()->status;
     self->records[self->step_count].u.copy.bytes = what->width;
     if (!add_buffer(self, from, what->source_offset, what->width, BH_ACCESS_IN, 0) ||
         !add_buffer(self, to, what->target_offset, what->width, BH_ACCESS_OUT, 0))
@@ -243,9 +259,10 @@ static bh_status add_fill(bh__device *device, bh__sequence *self, const bh_trans
                           "fill: %llu bytes, pattern of %u bytes at %p",
                           (unsigned long long)what->width, bytes, what->from);
     bh__buffer *to = bh__handle_get(device, what->target.id, BH__KIND_BUFFER, "buffer");
-    if (!to || check_range("fill", what->target_offset, what->width, to) != BH_OK ||
-        step_begin(self, BH__OP_FILL) != BH_OK)
+    if (!to || check_range("fill", what->target_offset, what->width, to) != BH_OK)
         return bh__last()->status;
+    if (what->width == 0) return add_nothing(self, to, NULL);
+    if (step_begin(self, BH__OP_FILL) != BH_OK) return bh__last()->status;
     bh__copy_body *body = &self->records[self->step_count].u.copy;
     body->bytes = what->width;
     body->pattern_bytes = bytes;
@@ -265,6 +282,8 @@ static bh_status add_move(bh__device *device, bh__sequence *self, const bh_trans
         bh__handle_get(device, (write ? what->target : what->source).id, BH__KIND_BUFFER, "buffer");
     if (!buffer || check_range(write ? "write" : "read", offset, bytes, buffer) != BH_OK)
         return bh__last()->status;
+    if (bytes == 0) return add_nothing(self, buffer, NULL);
+    if (bh__host_check(device, pointer, bytes) != BH_OK) return bh__last()->status;
     uint64_t host_offset = 0;
     bh__memory *host = bh__host_find(device, pointer, bytes, &host_offset);
     if (!host)
@@ -287,6 +306,7 @@ static bh_status take_range(const bh_request *request, bh_transfer *out) {
     if (bh__transfer_take(request, out) != BH_OK) return bh__last()->status;
     uint64_t height = out->height ? out->height : 1, bytes;
     bool fills = out->direction == BH_TRANSFER_FILL;
+    if (out->width == 0) height = 1;
     bool tight = (!out->target_pitch || out->target_pitch == out->width) &&
                  (fills || !out->source_pitch || out->source_pitch == out->width);
     if (height > 1 && (!tight || (fills && out->pattern_bytes > 1)))

@@ -66,8 +66,8 @@ static bh_status check_kernels(bh__device *device, const bh__sequence *self) {
 
 static bh_status replay(bh__device *device, bh__sequence *self, const bh_submit_options *options,
                         bool *retry, bh_ticket *out) {
-    bool no_block = options->flags & BH_SUBMIT_NO_BLOCK;
     bh__lane *lane = bh__lane_get(device, options->lane);
+    bool no_block = options->flags & BH_SUBMIT_NO_BLOCK || (lane && lane->no_block);
     bh_status status = lane ? check_kernels(device, self) : bh__last()->status;
     if (status == BH_OK) status = publish(device, self, no_block, retry);
     if (status != BH_OK || *retry) return status;
@@ -85,6 +85,7 @@ static bh_status replay(bh__device *device, bh__sequence *self, const bh_submit_
                                  .op = BH__OP_SEQUENCE,
                                  .idempotent = (options->flags & BH_SUBMIT_IDEMPOTENT) != 0,
                                  .no_block = no_block,
+                                 .timed = (options->flags & BH_SUBMIT_TIMED) != 0,
                                  .deadline_ns = options->deadline_ns ? options->deadline_ns
                                                                      : device->options.deadline_ns,
                                  .uses = self->uses,
@@ -99,8 +100,9 @@ static bh_status replay(bh__device *device, bh__sequence *self, const bh_submit_
 
 bh_status bh_sequence_submit(bh_sequence handle, const bh_submit_options *given, bh_ticket *out) {
     bh_submit_options options;
-    const uint32_t known = BH_SUBMIT_IDEMPOTENT | BH_SUBMIT_NO_BLOCK | BH_SUBMIT_WAIT;
-    if (bh__submit_options_take(given, known, &options) != BH_OK) return BH_E_INVALID;
+    const uint32_t known =
+        BH_SUBMIT_IDEMPOTENT | BH_SUBMIT_NO_BLOCK | BH_SUBMIT_WAIT | BH_SUBMIT_TIMED;
+    if (bh__submit_options_take(given, known, &options) != BH_OK) return bh__last()->status;
     bh_ticket ticket;
     bh__device *device;
     bh__sequence *self = bh__sequence_lock(handle, BH__SEQUENCE_READY, &device);
@@ -146,7 +148,8 @@ static const char *step_name(const bh__sequence *self, uint32_t index) {
     static const char *const names[] = {[BH__OP_WRITE] = "a write",
                                         [BH__OP_READ] = "a read",
                                         [BH__OP_COPY] = "a copy",
-                                        [BH__OP_FILL] = "a fill"};
+                                        [BH__OP_FILL] = "a fill",
+                                        [BH__OP_SKIP] = "nothing"};
     const bh__kernel *kernel = self->steps[index].kernel;
     return kernel ? kernel->name : names[self->records[index].op];
 }
@@ -158,7 +161,8 @@ static bool is_named_before(const bh__sequence *self, uint32_t first, uint32_t s
     return false;
 }
 
-/* Each name once, with its steps: "saxpy 9-11, 13; a copy 12". */
+/* Each name once, with its steps, from 0 on: "saxpy 9-11, 13; a copy 12". `first` and `last` count
+ * from 1. */
 static void name_steps(const bh__sequence *self, uint32_t first, uint32_t last, char *out,
                        size_t size) {
     size_t used = 0, names = 0;
@@ -174,7 +178,7 @@ static void name_steps(const bh__sequence *self, uint32_t first, uint32_t last, 
             uint32_t end = at;
             while (end < last && strcmp(step_name(self, end), name) == 0) end++;
             used += (size_t)snprintf(out + used, size - used, end > at ? "%s%u-%u" : "%s%u",
-                                     at > i ? ", " : " ", at, end);
+                                     at > i ? ", " : " ", at - 1, end - 1);
             at = end;
         }
     }
@@ -184,18 +188,19 @@ void bh__sequence_describe(const bh__sequence *self, uint32_t first, uint32_t la
                            size_t size) {
     const bh__launch_body *body = &self->records[first - 1].u.launch;
     if (first == last && !self->steps[first - 1].kernel) {
-        snprintf(out, size, ", step %u of %u (%s)", first, self->step_count,
+        snprintf(out, size, ", step %u of %u, from 0 on (%s)", first - 1, self->step_count,
                  step_name(self, first - 1));
     } else if (first == last) {
-        snprintf(out, size,
-                 ", step %u of %u (kernel \"%.60s\", grid %u x %u x %u, block %u x %u x %u)", first,
-                 self->step_count, step_name(self, first - 1), body->grid[0], body->grid[1],
-                 body->grid[2], body->block[0], body->block[1], body->block[2]);
+        snprintf(
+            out, size,
+            ", step %u of %u, from 0 on (kernel \"%.60s\", grid %u x %u x %u, block %u x %u x %u)",
+            first - 1, self->step_count, step_name(self, first - 1), body->grid[0], body->grid[1],
+            body->grid[2], body->block[0], body->block[1], body->block[2]);
     } else {
         char names[256];
         name_steps(self, first, last, names, sizeof names);
-        snprintf(out, size, ", one of steps %u to %u of %u (%s)", first, last, self->step_count,
-                 names);
+        snprintf(out, size, ", one of steps %u to %u of %u, from 0 on (%s)", first - 1, last - 1,
+                 self->step_count, names);
     }
 }
 

@@ -117,21 +117,30 @@ void bh__sequences_free(bh__device *device) {
     }
 }
 
+/* For messages, from the worker too, which has as much room. */
+static bh_status check_name(const char *name) {
+    enum { MAX_NAME = sizeof((bh__sequence *)0)->name - 1 };
+    if (!name || strnlen(name, MAX_NAME + 1) <= MAX_NAME) return BH_OK;
+    return bh__refuse(BH_E_INVALID, "use a shorter name",
+                      "bh_sequence_options.name, \"%.20s...\", has more than %d bytes", name,
+                      MAX_NAME);
+}
+
 static bh_status check_sequence_options(const bh_sequence_options *given,
                                         bh_sequence_options *out) {
     *out = (bh_sequence_options)BH_INIT(*out);
-    if (bh__options_take(given, out, "bh_sequence_options") != BH_OK) return BH_E_INVALID;
+    if (bh__options_take(given, out, "bh_sequence_options") != BH_OK) return bh__last()->status;
     if (out->flags) {
         return bh__refuse(BH_E_INVALID, "set flags to 0", "bh_sequence_options.flags is 0x%x",
                           out->flags);
     }
-    return BH_OK;
+    return check_name(out->name);
 }
 
 bh_status bh_sequence_begin(bh_device handle, const bh_sequence_options *given, bh_sequence *out) {
     bh_sequence_options options;
     if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the sequence", "out is NULL");
-    if (check_sequence_options(given, &options) != BH_OK) return BH_E_INVALID;
+    if (check_sequence_options(given, &options) != BH_OK) return bh__last()->status;
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
     if (!device) return bh__last()->status;
     sweep(device);
@@ -198,6 +207,8 @@ void bh__sequence_resolve(bh__sequence *self, uint32_t index) {
     bh__sequence_step *record = (bh__sequence_step *)(void *)self->image + index;
     bh__copy_body *copy = &record->u.copy;
     switch (record->op) {
+    case BH__OP_SKIP:
+        break;
     case BH__OP_LAUNCH:
         for (uint32_t i = 0; i < step->use_count; i++) {
             self->scratch[i] = bh__sequence_use(self, &uses[i]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Activating a worker, a standby or one started cold: from here on the library uses its control words.
- * If it replaces a lost worker, watchers are told of the loss. supervisor.c chooses it (promote). */
+/* Activating a worker, a standby or one started cold: from here on the library uses its control
+ * words. If it replaces a lost worker, watchers are told of the loss. supervisor.c chooses it
+ * (promote). */
 #include "base/checked.h"
 #include "base/futex.h"
 #include "base/log.h"
@@ -43,7 +44,7 @@ static void count_takeover(bh__device *device) {
 /* The device's properties are those that the active worker reports, not those of a standby or of a
  * lost worker. Called with the lock held. */
 static void take_info(bh__device *device, const bh__worker *worker) {
-    const bh_device_info *info = &worker->info;
+    const bh__device_facts *info = &worker->info;
     device->info = *info;
     device->traits = worker->traits;
     device->memory.chunk_granularity = worker->chunk_granularity;
@@ -67,20 +68,21 @@ void bh__worker_activate(bh__device *device, bh__worker *worker) {
         lane->claimed = lane->floor;
     }
     bh__driver_managed_arrive(device, worker->area);
+    take_info(device, worker);
+    /* Before the state: a thread that sees the device running also sees the worker's pid. */
+    atomic_store(&device->supervisor.worker_pid, worker->process.program.pid);
+    atomic_store(&device->state, BH__DEVICE_RUNNING);
+    device->generation++;
+    count_takeover(device);
+    worker->state = BH__WORKER_ACTIVE;
+    /* Before the area: a thread that sees a result of this worker also sees its generation. */
+    bh__health_note(device);
     device->queue.reports_taken = 0;
     atomic_store(&device->queue.area, area);
     atomic_store(&device->queue.halted, false);
     atomic_store(&device->queue.distrusted, false); /* that was its predecessor */
     atomic_fetch_add(&device->queue.epoch, 1);
     device->queue.frozen = false;
-    take_info(device, worker);
-    /* Before the state: a thread that sees the device running also sees the worker's pid. */
-    atomic_store(&device->supervisor.worker_pid, worker->process.program.pid);
-    atomic_store(&device->state, BH_DEVICE_RUNNING);
-    device->generation++;
-    count_takeover(device);
-    worker->state = BH__WORKER_ACTIVE;
-    bh__health_note(device);
     bh__lock_give(&device->lock);
     device->supervisor.boot_failures = 0;
     bh__area_wake(before, device->queue.lane_limit);

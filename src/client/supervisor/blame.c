@@ -173,10 +173,10 @@ static size_t name_candidates(const bh__judgement *self, bh__lane *lane, char *l
     return used;
 }
 
-/* Describes a bad address by the buffers that the blamed request was given. */
-static void describe_access(bh__judgement *self, bh__lane *lane, uint64_t sequence) {
+/* Describes a bad address by the buffers that a request was given. */
+static void describe_access(const bh__judgement *self, bh__lane *lane, uint64_t sequence,
+                            uint64_t address, uint32_t bytes, bh_error *error) {
     bh__device *device = self->device;
-    const bh__cause *cause = self->cause;
     enum { MAX_USES = 64 };
     bh__use uses[MAX_USES];
     uint32_t count = 0;
@@ -188,10 +188,18 @@ static void describe_access(bh__judgement *self, bh__lane *lane, uint64_t sequen
             uses[count] = *bh__use_at(device, lane, shadow, count);
         break;
     }
-    if (cause->bytes)
-        bh__check_describe(device, uses, count, cause->address, cause->bytes, &self->blame);
+    if (bytes)
+        bh__check_describe(device, uses, count, address, bytes, error);
     else
-        bh__guard_describe(device, uses, count, &self->blame);
+        bh__guard_describe(device, uses, count, error);
+}
+
+void bh__blame_describe(const bh__judgement *self, uint64_t address, uint32_t bytes,
+                        bh_error *error) {
+    const bh__cause *cause = self->cause;
+    if (cause->sequence && bytes)
+        describe_access(self, &self->device->lanes[cause->lane], cause->sequence, address, bytes,
+                        error);
 }
 
 /* Joins the texts and cuts the end. The head always fits. */
@@ -233,8 +241,7 @@ static void write_blame(bh__judgement *self) {
     self->certain = self->candidates <= 1;
     if (cause->sequence && cause->status != BH_E_LOST) name_sequence(self);
     bool names = bh__checked(self->device) || bh__guarded(self->device);
-    if (cause->sequence && cause->bytes && names)
-        describe_access(self, &self->device->lanes[cause->lane], cause->sequence);
+    if (names) bh__blame_describe(self, cause->address, cause->bytes, &self->blame);
     if (cause->sequence || self->candidates == 0) return;
     char list[320] = "", only[HEAD_BYTES] = "";
     size_t used = 0;
@@ -256,7 +263,8 @@ static void write_blame(bh__judgement *self) {
     else
         join(self->blame.message, only, ": ", reported);
     if (self->candidates == 1 && blamed_lane && bh__guarded(self->device) && cause->illegal)
-        describe_access(self, blamed_lane, self->blamed[blamed_lane->index]);
+        describe_access(self, blamed_lane, self->blamed[blamed_lane->index], cause->address,
+                        cause->bytes, &self->blame);
 }
 
 bool bh__is_to_blame(const bh__judgement *self, bh__lane *lane, const bh__shadow *shadow) {

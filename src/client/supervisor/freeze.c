@@ -74,6 +74,7 @@ void bh__lanes_freeze(bh__device *device, uint64_t taken[BH__MAX_LANES]) {
     }
     device->queue.frozen = true;
     bh__trace_frozen(device, taken);
+    bh__timed_frozen(device);
 }
 
 void bh__device_freeze(bh__device *device) {

@@ -9,8 +9,8 @@
 #include "client/core/sized.h"
 #include "client/supervisor/internal.h"
 
-/* A standby that executes an order, such as a module load, still counts: it takes over soon, without
- * a cold start. Otherwise every load would change the state. */
+/* A standby that executes an order, such as a module load, still counts: it takes over soon,
+ * without a cold start. Otherwise every load would change the state. */
 static uint32_t usable_standbys(const bh__device *device) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < BH__AREAS; i++) {
@@ -22,9 +22,9 @@ static uint32_t usable_standbys(const bh__device *device) {
 
 static uint32_t state_of(const bh__device *device) {
     switch (atomic_load(&device->state)) {
-    case BH_DEVICE_STOPPED:
+    case BH__DEVICE_STOPPED:
         return BH_HEALTH_STOPPED;
-    case BH_DEVICE_REPLACING:
+    case BH__DEVICE_REPLACING:
         return BH_HEALTH_REPLACING;
     default:
         return usable_standbys(device) < device->options.standbys ? BH_HEALTH_DEGRADED
@@ -71,20 +71,61 @@ static void tell_watchers(bh__device *device, const bh_health *now) {
     if (bh__dispatch_health(device, now)) device->supervisor.health_told = now->state;
 }
 
-void bh__health_note(bh__device *device) {
+static bh_health read_health(bh__device *device, uint32_t state) {
+    bool limited = !(device->options.flags & BH_DEVICE_NO_RESTART_LIMIT);
     bh_health now = {.size = sizeof now,
-                     .state = state_of(device),
+                     .state = state,
                      .generation = device->generation,
                      .losses = device->losses,
+                     .restart_limit = limited ? device->options.restart_limit : UINT32_MAX,
                      .standbys_ready = device->supervisor.standbys_ready,
                      .standbys = device->options.standbys,
                      .worker_pid = atomic_load(&device->supervisor.worker_pid)};
-    fill_reason(device, &now);
     list_standbys(device, &now);
+    return now;
+}
+
+static void publish(bh__device *device, const bh_health *now) {
+    bh__notes *notes = &device->supervisor.notes;
+    bool replaced = now->generation != notes->health.generation || !now->worker_pid;
     pthread_mutex_lock(&device->notes_lock);
-    device->supervisor.notes.health = now;
+    notes->health = *now;
+    notes->budget = device->supervisor.policy.budget;
+    if (replaced) notes->running_since = 0;
     pthread_mutex_unlock(&device->notes_lock);
+}
+
+void bh__health_note(bh__device *device) {
+    bh_health now = read_health(device, state_of(device));
+    fill_reason(device, &now);
+    publish(device, &now);
     tell_watchers(device, &now);
+}
+
+void bh__health_note_stop(bh__device *device, const bh_error *reason) {
+    bh_health now = read_health(device, BH_HEALTH_STOPPED);
+    now.standbys_ready = 0;
+    snprintf(now.reason, sizeof now.reason, "%.*s", (int)sizeof now.reason - 1, reason->message);
+    publish(device, &now);
+}
+
+void bh__health_note_running(bh__device *device, uint64_t since) {
+    pthread_mutex_lock(&device->notes_lock);
+    device->supervisor.notes.running_since = since;
+    pthread_mutex_unlock(&device->notes_lock);
+}
+
+/* What changes without a note. */
+static void bring_up_to_date(bh__device *device, const bh__restart_budget *budget,
+                             uint64_t running_since, bh_health *out) {
+    uint64_t now = bh__now_ns();
+    out->lanes = atomic_load(&device->queue.open_lanes);
+    out->losses_in_window = bh__restarts_spent(&device->options, budget);
+    if (running_since && now > running_since) out->oldest_running_ns = now - running_since;
+    if (bh__is_closing(device)) {
+        out->state = BH_HEALTH_CLOSING;
+        snprintf(out->reason, sizeof out->reason, "the device is being closed");
+    }
 }
 
 bh_status bh_device_get_health(bh_device handle, bh_health *out) {
@@ -93,11 +134,10 @@ bh_status bh_device_get_health(bh_device handle, bh_health *out) {
     if (!device) return bh__last()->status;
     pthread_mutex_lock(&device->notes_lock);
     bh_health health = device->supervisor.notes.health;
+    bh__restart_budget budget = device->supervisor.notes.budget;
+    uint64_t running_since = device->supervisor.notes.running_since;
     pthread_mutex_unlock(&device->notes_lock);
-    if (bh__is_closing(device)) {
-        health.state = BH_HEALTH_CLOSING;
-        snprintf(health.reason, sizeof health.reason, "the device is being closed");
-    }
+    bring_up_to_date(device, &budget, running_since, &health);
     bh__ticket_leave(device);
     bh__sized_give(out, &health, sizeof health);
     return BH_OK;

@@ -49,6 +49,14 @@ static inline bh__area *bh__worker_area(bh__device *device, const bh__worker *wo
 
 /* Updates what bh_device_get_health returns. Called after each change. */
 void bh__health_note(bh__device *device);
+/* The same before the device stops, so that a thread that sees the verdict of a ticket also sees
+ * the device stopped. Watchers are told by the next bh__health_note. */
+void bh__health_note_stop(bh__device *device, const bh_error *reason);
+/* When the oldest request that runs was first seen; 0: none runs. */
+void bh__health_note_running(bh__device *device, uint64_t since);
+
+/* Losses that count against restart_limit at this moment: policy.c. */
+uint32_t bh__restarts_spent(const bh_device_options *options, const bh__restart_budget *budget);
 
 /* Returns true for a standby, whether it is booting, catching up on orders, or ready. */
 static inline bool bh__is_standby(const bh__device *device, const bh__worker *worker) {
@@ -98,8 +106,8 @@ const char *bh__order_name(uint32_t type);
 
 /* ---- dispute.c ---- */
 
-/* Another worker has loaded a module and describes it. If it describes it differently, the module is
- * not used any more. False: the description cannot be read. */
+/* Another worker has loaded a module and describes it. If it describes it differently, the module
+ * is not used any more. False: the description cannot be read. */
 bool bh__description_check(bh__device *device, uint32_t number, int blob_fd);
 
 /* ---- cause.c: why a worker is lost ---- */

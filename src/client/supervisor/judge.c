@@ -247,7 +247,7 @@ void bh__loss_begin(bh__device *device, const bh__cause *cause, bh_loss *summary
         snprintf(summary->kernel, sizeof summary->kernel, "%s", self->culprit->name);
         bh__requests_walk(device, count_launches, self);
     }
-    atomic_store(&device->state, BH_DEVICE_REPLACING);
+    atomic_store(&device->state, BH__DEVICE_REPLACING);
 }
 
 void bh__loss_judge(bh__judgement *self, bool quarantine) {
@@ -291,6 +291,6 @@ void bh__device_stop(bh__device *device, const bh_error *reason, bh_status verdi
     bh__requests_walk(device, stop_one, &self);
     bh__managed_judge(device);
     if (verdict_status == BH_E_STOPPED) bh__managed_strand(device);
-    atomic_store(&device->state, BH_DEVICE_STOPPED);
+    atomic_store(&device->state, BH__DEVICE_STOPPED);
     atomic_fetch_add(&device->queue.epoch, 1);
 }

@@ -63,6 +63,11 @@ bool bh__is_to_blame(const bh__judgement *self, bh__lane *lane, const bh__shadow
 void bh__describe_blamed(const bh__judgement *self, uint32_t lane, const bh__shadow *shadow,
                          char *out, size_t size);
 
+/* Adds to the message which buffer an address is in or near, by the buffers that the request of a
+ * known cause was given. */
+void bh__blame_describe(const bh__judgement *self, uint64_t address, uint32_t bytes,
+                        bh_error *error);
+
 /* ---- policy.c ---- */
 
 /* Decides what follows from a loss. Releases the lock while the program's policy callback runs.

@@ -440,8 +440,8 @@ static bool may_fail(uint32_t type) {
 }
 
 /* Memory that is not opaque is a file that successors of this worker map too. If the file were
- * smaller than requested, or could shrink, accessing it would kill them. With checks the application
- * maps a part of it, so there it must be such a file whatever the worker states. */
+ * smaller than requested, or could shrink, accessing it would kill them. With checks the
+ * application maps a part of it, so there it must be such a file whatever the worker states. */
 static bool is_valid_chunk(const bh__device *device, const bh__worker *worker,
                            const bh__chunk *chunk, int fd) {
     if ((worker->traits & BH__TRAIT_OPAQUE_MEMORY) && !bh__checked(device)) return true;

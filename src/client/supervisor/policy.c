@@ -17,18 +17,30 @@ enum {
 
 /* The budget is in ns: each loss costs restart_window_ns / restart_limit, and it refills with
  * time. */
+static uint64_t cost_of_loss(const bh_device_options *options) {
+    uint64_t cost = options->restart_window_ns / options->restart_limit;
+    return cost ? cost : 1;
+}
+
+static uint64_t budget_now(const bh_device_options *options, const bh__restart_budget *budget,
+                           uint64_t now) {
+    uint64_t grown = now - budget->at, room = options->restart_window_ns - budget->ns;
+    return grown < room ? budget->ns + grown : options->restart_window_ns;
+}
+
 static bool spend_restart(bh__device *device) {
-    uint64_t window = device->options.restart_window_ns, now = bh__now_ns();
-    uint64_t cost = window / device->options.restart_limit;
-    if (cost == 0) cost = 1;
-    uint64_t grown = now - device->supervisor.policy.budget_at,
-             room = window - device->supervisor.policy.budget_ns;
-    device->supervisor.policy.budget_ns =
-        grown < room ? device->supervisor.policy.budget_ns + grown : window;
-    device->supervisor.policy.budget_at = now;
-    if (device->supervisor.policy.budget_ns < cost) return false;
-    device->supervisor.policy.budget_ns -= cost;
+    bh__restart_budget *budget = &device->supervisor.policy.budget;
+    uint64_t cost = cost_of_loss(&device->options), now = bh__now_ns();
+    *budget = (bh__restart_budget){budget_now(&device->options, budget, now), now};
+    if (budget->ns < cost) return false;
+    budget->ns -= cost;
     return true;
+}
+
+uint32_t bh__restarts_spent(const bh_device_options *options, const bh__restart_budget *budget) {
+    uint64_t spent = options->restart_window_ns - budget_now(options, budget, bh__now_ns());
+    uint64_t cost = cost_of_loss(options);
+    return (uint32_t)(spent / cost + (spent % cost != 0));
 }
 
 /* Requests that completed since the device was opened. */

@@ -53,10 +53,18 @@ struct bh__loss_report {
     uint64_t address;
     uint32_t access_bytes;
     uint32_t lane_count, request_count, request_total, suspect_count;
+    uint32_t finding_count;
+    bh_finding *findings; /* Owned */
     lane_note lanes[BH__MAX_LANES];
     request_note requests[REQUESTS];
     memory_note suspects[SUSPECTS];
 };
+
+static void free_report(bh__loss_report *report) {
+    if (!report) return;
+    free(report->findings);
+    free(report);
+}
 
 /* ---- recording, with the device locked ---- */
 
@@ -117,7 +125,10 @@ bh__loss_report *bh__loss_report_begin(const bh__judgement *self) {
     bh__device *device = self->device;
     /* No work runs meanwhile, so time matters: notes are cleared when used, since most are not. */
     bh__loss_report *report = malloc(sizeof *report);
-    if (!report) return NULL;
+    if (!report) {
+        bh__findings_drop(device); /* they are not of the next loss */
+        return NULL;
+    }
     memset(report, 0, offsetof(bh__loss_report, lanes));
     clock_gettime(CLOCK_REALTIME, &report->time);
     memcpy(report->device_name, device->info.name, sizeof report->device_name);
@@ -133,6 +144,7 @@ bh__loss_report *bh__loss_report_begin(const bh__judgement *self) {
             (lane_note){i, atomic_load(&lane->tail), self->taken[i], lane->floor};
     }
     bh__requests_walk(device, note_request, &(noting){self, report});
+    report->finding_count = bh__findings_give(self, &report->findings);
     return report;
 }
 
@@ -162,14 +174,15 @@ void bh__loss_report_judged(const bh__judgement *self, bh__loss_report *report) 
                     *old = *place;
     *place = report;
     pthread_mutex_unlock(&device->notes_lock);
-    free(old);
+    free_report(old);
 }
 
 void bh__loss_reports_free(bh__device *device) {
     for (uint32_t i = 0; i < BH__REPORTS_KEPT; i++) {
-        free(device->supervisor.notes.reports[i]);
+        free_report(device->supervisor.notes.reports[i]);
         device->supervisor.notes.reports[i] = NULL;
     }
+    bh__findings_drop(device);
     free(device->supervisor.notes.report_dir);
     device->supervisor.notes.report_dir = NULL;
 }
@@ -257,6 +270,15 @@ static void put_head(FILE *out, const bh__loss_report *report) {
                 loss->certain ? "certain" : "one of several");
 }
 
+static void put_findings(FILE *out, const bh__loss_report *report) {
+    if (report->finding_count) fprintf(out, "found by checks: %u\n", report->finding_count);
+    for (uint32_t i = 0; i < report->finding_count; i++) {
+        const bh_finding *finding = &report->findings[i];
+        fprintf(out, "  %s, %llu time%s: %s\n", finding->kind, (unsigned long long)finding->count,
+                finding->count == 1 ? "" : "s", finding->message);
+    }
+}
+
 static void put_outcome(FILE *out, const bh_loss *loss) {
     fprintf(out,
             "work: %u failed, %u lost, %u stale, %u sent again\n"
@@ -277,6 +299,7 @@ static void put_end(FILE *out, const bh_loss *loss) {
 
 static void put_report(FILE *out, const bh__loss_report *report) {
     put_head(out, report);
+    put_findings(out, report);
     fprintf(out, "to blame: %s\n", report->request_total ? "" : "no request");
     for (uint32_t i = 0; i < report->request_count; i++) put_request(out, &report->requests[i]);
     if (report->request_count < report->request_total)
@@ -397,22 +420,46 @@ void bh__loss_report_finish(bh__device *device) {
 
 /* ---- the public calls ---- */
 
-/* Returns a copy, because the report of the most recent loss may still change, or NULL if there is
- * no such report or host memory is exhausted. */
-static bh__loss_report *copy_report(bh__device *device, uint64_t loss, bool *out_found) {
-    bh__loss_report *copy = malloc(sizeof *copy), *found = NULL;
-    pthread_mutex_lock(&device->notes_lock);
+/* Called with notes_lock held. `loss` 0: the latest. */
+static const bh__loss_report *find_report(const bh__device *device, uint64_t loss) {
+    const bh__loss_report *found = NULL;
     for (uint32_t i = 0; i < BH__REPORTS_KEPT; i++) {
-        bh__loss_report *report = device->supervisor.notes.reports[i];
+        const bh__loss_report *report = device->supervisor.notes.reports[i];
         if (!report || (loss && report->loss.number != loss)) continue;
         if (!found || report->loss.number > found->loss.number) found = report;
     }
+    return found;
+}
+
+static bool copy_findings(const bh__loss_report *report, bh_finding **out) {
+    *out = report->finding_count ? malloc(report->finding_count * sizeof **out) : NULL;
+    if (*out) memcpy(*out, report->findings, report->finding_count * sizeof **out);
+    return *out || !report->finding_count;
+}
+
+/* Returns a copy, because the report of the most recent loss may still change, or NULL if there is
+ * no such report or host memory is exhausted. */
+static bh__loss_report *copy_report(bh__device *device, uint64_t loss, bool *out_found) {
+    bh__loss_report *copy = malloc(sizeof *copy);
+    bool whole = false;
+    pthread_mutex_lock(&device->notes_lock);
+    const bh__loss_report *found = find_report(device, loss);
     *out_found = found != NULL;
-    if (found && copy) memcpy(copy, found, sizeof *copy);
+    if (found && copy) {
+        memcpy(copy, found, sizeof *copy);
+        whole = copy_findings(found, &copy->findings);
+    }
     pthread_mutex_unlock(&device->notes_lock);
-    if (found) return copy;
+    if (whole) return copy;
     free(copy);
     return NULL;
+}
+
+static bh_status refuse_loss(uint64_t loss) {
+    return bh__refuse(BH_E_NOT_FOUND,
+                      "pass the number of a loss that was reported to a watcher, or 0",
+                      "there is no report of loss %llu; only the last %d are kept",
+                      (unsigned long long)loss, BH__REPORTS_KEPT);
 }
 
 bh_status bh_device_get_report(bh_device handle, uint64_t loss, char *text, size_t capacity,
@@ -425,14 +472,10 @@ bh_status bh_device_get_report(bh_device handle, uint64_t loss, char *text, size
     bool found;
     bh__loss_report *report = copy_report(device, loss, &found);
     bh__ticket_leave(device);
-    if (!found)
-        return bh__refuse(BH_E_NOT_FOUND,
-                          "pass the number of a loss that was reported to a watcher, or 0",
-                          "there is no report of loss %llu; only the last %d are kept",
-                          (unsigned long long)loss, BH__REPORTS_KEPT);
+    if (!found) return refuse_loss(loss);
     size_t made = 0;
     char *whole = report ? make_text(report, &made) : NULL;
-    free(report);
+    free_report(report);
     if (!whole)
         return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
                           "no host memory for the report of loss %llu", (unsigned long long)loss);
@@ -471,5 +514,28 @@ bh_status bh_device_list_losses(bh_device handle, bh_loss *entries, size_t entry
     size_t found = copy_losses(device, losses);
     bh__ticket_leave(device);
     bh__list_give(entries, entry_size, capacity, count, losses, sizeof *losses, found);
+    return BH_OK;
+}
+
+bh_status bh_device_list_findings(bh_device handle, uint64_t loss, bh_finding *entries,
+                                  size_t entry_size, size_t capacity, size_t *count) {
+    if (bh__list_check(entries, entry_size, capacity, count, "bh_finding") != BH_OK)
+        return BH_E_INVALID;
+    bh__device *device = bh__device_enter(handle.id);
+    if (!device) return bh__last()->status;
+    bh_finding *findings = NULL;
+    pthread_mutex_lock(&device->notes_lock);
+    const bh__loss_report *report = find_report(device, loss);
+    size_t total = report ? report->finding_count : 0;
+    bool copied = report && copy_findings(report, &findings);
+    pthread_mutex_unlock(&device->notes_lock);
+    bh__ticket_leave(device);
+    if (!report) return refuse_loss(loss);
+    if (!copied)
+        return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
+                          "no host memory for the %zu findings of loss %llu", total,
+                          (unsigned long long)loss);
+    bh__list_give(entries, entry_size, capacity, count, findings, sizeof *findings, total);
+    free(findings);
     return BH_OK;
 }

@@ -39,8 +39,8 @@ struct bh__worker {
     uint64_t order_since; /* when the watchdog began to time the first of `sent` */
     uint64_t pinged_at;   /* when the last ping was sent */
     uint32_t pings;
-    bh_device_info info; /* of its device, as the worker reports it */
-    uint32_t traits;     /* BH__TRAIT_...; none before READY */
+    bh__device_facts info; /* of its device, as the worker reports it */
+    uint32_t traits;       /* BH__TRAIT_...; none before READY */
     uint64_t chunk_granularity;
     bool silent;            /* the last ping is not answered yet */
     uint64_t loss;          /* DYING: number of the loss, 0: it was a standby */
@@ -65,17 +65,24 @@ typedef struct bh__watch {
 /* Appends an order to a worker's queue. */
 typedef void bh__tell_fn(bh__worker *worker, const bh__order *what);
 
+/* What is left of the time that losses may cost, and when that was computed: policy.c. */
+typedef struct bh__restart_budget {
+    uint64_t ns, at;
+} bh__restart_budget;
+
 /* State of the limits on losses: policy.c. */
 typedef struct bh__policy_state {
     bool default_limit, quarantine_by_rate; /* the program did not set these limits */
     uint32_t futile;                        /* losses in a row without a completed request */
     uint64_t completed;                     /* requests, at the most recent loss */
-    uint64_t budget_ns, budget_at;          /* the restart budget, and when it was computed */
+    bh__restart_budget budget;
 } bh__policy_state;
 
 /* Health and reports, under notes_lock: health.c, report.c. */
 typedef struct bh__notes {
     bh_health health;
+    bh__restart_budget budget; /* of which losses_in_window is computed */
+    uint64_t running_since;    /* the oldest request that runs; 0: none does */
     struct bh__loss_report *reports[BH__REPORTS_KEPT]; /* Owned. By number. */
     char *report_dir; /* Owned. NULL: no files. Not under notes_lock. */
 } bh__notes;
@@ -103,12 +110,14 @@ typedef struct bh__supervisor_room {
     _Atomic bool loss_pending;
     bh_loss loss;
     bh__message *incoming, *outgoing;
-    _Atomic int32_t worker_pid, standby_pid; /* 0: none */
-    _Atomic uint32_t opened;                 /* futex: 0 booting, 1 running, 2 failed */
+    _Atomic int32_t worker_pid; /* 0: none */
+    _Atomic uint32_t opened;    /* futex: 0 booting, 1 running, 2 failed */
     bh_error open_error;
     /* Futex: incremented when the readiness of a standby or the device's state changes. */
     _Atomic uint32_t standby_word;
     bh__notes notes;
+    bh_finding *findings; /* Owned. What the active worker found in the launch that it ends. */
+    uint32_t finding_count;
     uint32_t health_told; /* the last BH_HEALTH_... that watchers were told of, if there were any */
 } bh__supervisor_room;
 

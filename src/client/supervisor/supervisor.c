@@ -88,7 +88,10 @@ static void end_work(bh__device *device, const bh_error *reason, bh_status verdi
     bury_all(device);
     if (running || verdict == BH_E_CANCELLED) reap_all(device, patience);
     bh__lock_take(&device->lock);
-    if (device->state != BH_DEVICE_STOPPED) bh__device_stop(device, reason, verdict);
+    if (device->state != BH__DEVICE_STOPPED) {
+        bh__health_note_stop(device, reason);
+        bh__device_stop(device, reason, verdict);
+    }
     device->supervisor.standbys_ready = 0;
     bh__health_note(device);
     bh__lock_give(&device->lock);
@@ -97,7 +100,7 @@ static void end_work(bh__device *device, const bh_error *reason, bh_status verdi
 }
 
 static void stop(bh__device *device, const bh_error *reason) {
-    if (device->state == BH_DEVICE_STOPPED) return;
+    if (device->state == BH__DEVICE_STOPPED) return;
     bool opening = atomic_load(&device->supervisor.opened) == 0;
     bh__log_error("%s", reason->message);
     end_work(device, reason, BH_E_STOPPED, 2 * BH__NS_PER_S);
@@ -164,7 +167,7 @@ static bh__worker *best_standby(bh__device *device) {
     return best;
 }
 
-/* Publishes how many standbys are ready, and the pid of the best one. */
+/* Publishes how many standbys are ready. */
 static void count_standbys(bh__device *device) {
     uint32_t ready = 0;
     for (uint32_t i = 0; i < BH__AREAS; i++) {
@@ -174,7 +177,6 @@ static void count_standbys(bh__device *device) {
         worker->caught_up |= can_take_over;
     }
     const bh__worker *first = best_standby(device);
-    atomic_store(&device->supervisor.standby_pid, first ? first->process.program.pid : 0);
     if (ready == device->supervisor.standbys_ready) {
         bh__health_note(device);
         return;
@@ -240,6 +242,7 @@ static void lose_active(bh__device *device, const bh__cause *cause) {
     bh__health_note(device);
     bh__loss_report *report = bh__loss_report_begin(&judgement);
     bh__policy_decide(&judgement, &verdict, &reason);
+    bh__health_note(device); /* with what the loss cost, before any request gets its verdict */
     bh__loss_judge(&judgement, verdict.quarantine);
     bh__loss_report_judged(&judgement, report);
     device->supervisor.broken = cause->broken && !verdict.go_on;
@@ -354,12 +357,11 @@ static bool check_ready(const bh__device *device, const bh__ready *ready, bh_err
 
 /* Texts are terminated. The kind is the one whose program was started. */
 static void take_ready(const bh__device *device, const bh__ready *ready, bh__worker *worker) {
-    bh_device_info *info = &worker->info;
+    bh__device_facts *info = &worker->info;
     *info = ready->info;
     worker->chunk_granularity = ready->chunk_granularity;
     worker->traits = ready->traits;
     worker->profiled = ready->profiled;
-    info->size = sizeof *info;
     memcpy(info->kind, device->kind, sizeof info->kind);
     info->name[sizeof info->name - 1] = 0;
     info->driver[sizeof info->driver - 1] = info->arch[sizeof info->arch - 1] = 0;
@@ -379,7 +381,7 @@ static bool worker_ready(bh__device *device, bh__worker *worker, bh__message *me
         return false;
     }
     take_ready(device, &message->u.ready, worker);
-    const bh_device_info *info = &worker->info;
+    const bh__device_facts *info = &worker->info;
     bh__lock_take(&device->lock);
     device->supervisor.alone = info->no_standby[0] != 0;
     bh__lock_give(&device->lock);
@@ -442,6 +444,9 @@ static bool handle_message(bh__device *device, bh__worker *worker) {
     case BH__MSG_PRINT:
         bh__dispatch_text(device, message->data, message->data_bytes);
         return true;
+    case BH__MSG_FINDING:
+        if (worker->state == BH__WORKER_ACTIVE && bh__findings_take(device, message)) return true;
+        break;
     case BH__MSG_NOTE:
         bh__log_warning("worker %d: %.*s", (int)worker->process.program.pid,
                         (int)message->data_bytes, (const char *)message->data);
@@ -558,7 +563,7 @@ static void take_jobs(bh__device *device, bh__job **out_close) {
         bh__job *next = job->next;
         if (job->kind == BH__JOB_CLOSE) {
             *out_close = job;
-        } else if (device->state == BH_DEVICE_STOPPED) {
+        } else if (device->state == BH__DEVICE_STOPPED) {
             job->error = device->stop_reason;
             bh__job_finish(device, job);
         } else {
@@ -593,13 +598,13 @@ static bool wants_standby(const bh__device *device) {
     for (uint32_t i = 0; i < BH__AREAS; i++)
         count += bh__is_standby(device, &device->supervisor.workers[i]);
     return count < device->options.standbys && !device->supervisor.alone &&
-           device->state == BH_DEVICE_RUNNING;
+           device->state == BH__DEVICE_RUNNING;
 }
 
 /* Starts workers as needed, and counts the ready standbys. Lowers *next to the time of the next
  * attempt. */
 static void keep_workers(bh__device *device, uint64_t now, uint64_t *next) {
-    if (device->state == BH_DEVICE_STOPPED) return;
+    if (device->state == BH__DEVICE_STOPPED) return;
     if (!device->supervisor.active) start_cold(device);
     if (!device->supervisor.active && device->supervisor.retry_cold_at > now &&
         device->supervisor.retry_cold_at < *next)

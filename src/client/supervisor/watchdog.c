@@ -365,6 +365,18 @@ static void wake_overdue(bh__device *device) {
     if (callbacks) bh__dispatcher_poke(device);
 }
 
+/* The watch clock stands still at times; what is published is on the system's. */
+static void note_oldest(bh__device *device, const head *heads, uint32_t count) {
+    const bh__watch *watch = &device->supervisor.watch;
+    uint64_t oldest = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!heads[i].runs || !heads[i].taken) continue;
+        uint64_t since = watch->last - (watch->clock - heads[i].lane->taken_since);
+        if (!oldest || since < oldest) oldest = since;
+    }
+    bh__health_note_running(device, oldest);
+}
+
 /* Called with the lock held. */
 static bool check_lanes(bh__device *device, summary *all, uint64_t *step, bh__cause *out) {
     head heads[BH__MAX_LANES];
@@ -378,6 +390,7 @@ static bool check_lanes(bh__device *device, summary *all, uint64_t *step, bh__ca
         all->kernels += kernel_runs(self);
         if (!bh__add_u64(all->bytes, transfer_bytes(self), &all->bytes)) all->bytes = BH__NEVER;
     }
+    note_oldest(device, heads, count);
     for (uint32_t i = 0; i < count; i++) {
         if (check_deadline(device, &heads[i], step, out) ||
             check_progress(device, &heads[i], all, step, out))
@@ -408,7 +421,7 @@ static void stop_when_idle(bh__device *device, const summary *all) {
 }
 
 static bool watch_lanes(bh__device *device, summary *all, uint64_t *step, bh__cause *out) {
-    if (!atomic_load(&device->jobs.wants_tick) || device->state != BH_DEVICE_RUNNING) return false;
+    if (!atomic_load(&device->jobs.wants_tick) || device->state != BH__DEVICE_RUNNING) return false;
     for (const bh__order *order = device->supervisor.active->sent; order; order = order->next)
         all->slow |= bh__order_is_slow(order);
     bh__lock_take(&device->lock);
@@ -424,7 +437,7 @@ static bool watch_lanes(bh__device *device, summary *all, uint64_t *step, bh__ca
 
 bh__worker *bh__watch_look(bh__device *device, uint64_t now, uint64_t *next, bh__cause *out) {
     bh__watch *watch = &device->supervisor.watch;
-    if (device->state == BH_DEVICE_STOPPED ||
+    if (device->state == BH__DEVICE_STOPPED ||
         (!atomic_load(&device->jobs.wants_tick) && !has_orders(device))) {
         watch->last = 0;
         return NULL;

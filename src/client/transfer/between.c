@@ -10,6 +10,13 @@ typedef unsigned long long ull;
 
 enum { BOUNCE_BYTES = 8 << 20 };
 
+/* The thread has entered the device. */
+static void count_between(bh__device *device, uint64_t bytes) {
+    bh__device_step_in(device);
+    device->counters.bytes_between += bytes;
+    bh__device_step_out(device);
+}
+
 /* Copies through host memory. */
 static bh_status copy_through_host(bh_buffer target, uint64_t target_offset, bh_buffer source,
                                    uint64_t source_offset, uint64_t bytes) {
@@ -27,11 +34,12 @@ static bh_status copy_through_host(bh_buffer target, uint64_t target_offset, bh_
         status = bh_buffer_read(source, source_offset + done, bounce, part);
         /* This returns once `bounce` is copied: the write overlaps the read of the next part. */
         if (status == BH_OK)
-            status = bh__write_pieces((bh_lane){0}, target, target_offset + done, bounce, part,
-                                      &call, &last);
+            status = bh__write_pieces(&(bh__route){.lane = {0}}, target, target_offset + done,
+                                      bounce, part, &call, &last);
         done += part;
     }
     free(bounce);
+    if (status == BH_OK) count_between(call.device, bytes);
     if (begun) status = bh__call_finish(&call, status);
     return status == BH_OK && last.lane ? bh_wait(last, BH_FOREVER) : status;
 }

@@ -44,7 +44,7 @@ typedef struct bh__host_pool_slab {
 typedef struct pool {
     uint64_t id;
     uint64_t max_bytes, max_piece;
-    uint64_t reserved, bytes_taken, high_taken;
+    uint64_t reserved, bytes_taken, peak_taken;
     uint64_t pieces_taken, takes, waits, refusals, cleared;
     uint32_t waiting, entered; /* threads that sleep; threads in a call that may release the lock */
     bool growing;              /* a thread is creating a slab */
@@ -294,7 +294,8 @@ bh_status bh_host_pool_open(bh_device handle, const bh_host_pool_options *given,
                             bh_host_pool *out) {
     if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the pool", "out is NULL");
     bh_host_pool_options options = BH_INIT(options);
-    if (bh__options_take(given, &options, "bh_host_pool_options") != BH_OK) return BH_E_INVALID;
+    if (bh__options_take(given, &options, "bh_host_pool_options") != BH_OK)
+        return bh__last()->status;
     if (!options.max_bytes) options.max_bytes = (uint64_t)DEFAULT_MIB << 20;
     if (!options.max_piece) options.max_piece = options.max_bytes / 4;
     if (options.max_bytes < MIN_PIECE || options.max_bytes > (uint64_t)INT64_MAX / 4)
@@ -339,7 +340,7 @@ static void hand_out(pool *self, piece *found, slab *from) {
     self->takes++;
     self->pieces_taken++;
     self->bytes_taken += from->piece_bytes;
-    if (self->bytes_taken > self->high_taken) self->high_taken = self->bytes_taken;
+    if (self->bytes_taken > self->peak_taken) self->peak_taken = self->bytes_taken;
     if (found->dirty) self->cleared += from->piece_bytes;
 }
 
@@ -430,7 +431,7 @@ bh_status bh_host_pool_get_info(bh_host_pool handle, bh_host_pool_info *out) {
                               .bytes_reserved = self->reserved,
                               .bytes_taken = self->bytes_taken,
                               .max_bytes = self->max_bytes,
-                              .high_taken = self->high_taken,
+                              .peak_taken = self->peak_taken,
                               .pieces_taken = self->pieces_taken,
                               .takes = self->takes,
                               .waits = self->waits,

@@ -24,7 +24,7 @@ typedef struct plan {
 static bh_status side_check(const char *what, uint64_t width, uint64_t height, uint64_t offset,
                             uint64_t pitch, side *out) {
     out->offset = offset;
-    out->pitch = pitch ? pitch : width;
+    out->pitch = pitch && height > 1 ? pitch : width;
     out->extent = 0;
     if (width == 0) return BH_OK;
     uint64_t end;
@@ -115,13 +115,13 @@ static bool resolve(bh__device *device, const char *what, const place *where, co
 }
 
 /* Called and returns with the lock held. */
-static bh_status submit(bh__device *device, bh_lane lane_handle, const request *wanted,
+static bh_status submit(bh__device *device, const bh__route *route, const request *wanted,
                         bh_ticket *out) {
     const plan *rows = &wanted->rows;
     for (;;) {
         bh__use uses[2];
         uint64_t target, source;
-        bh__lane *lane = bh__lane_get(device, lane_handle);
+        bh__lane *lane = bh__lane_get(device, route->lane);
         if (!lane ||
             !resolve(device, "target", &wanted->target, rows, &rows->target, BH_ACCESS_OUT,
                      &uses[0], &target) ||
@@ -139,6 +139,11 @@ static bh_status submit(bh__device *device, bh_lane lane_handle, const request *
         bh__submission submission = {.lane = lane,
                                      .op = wanted->op,
                                      .idempotent = true,
+                                     .no_block = route->no_block,
+                                     .waits = route->waits,
+                                     .timed = route->timed,
+                                     .leased = route->stage != NULL,
+                                     .after = route->after,
                                      .uses = staged_target ? &uses[1] : uses,
                                      .use_count = staged_target || staged_source ? 1 : 2,
                                      .call = wanted->call,
@@ -151,6 +156,8 @@ static bh_status submit(bh__device *device, bh_lane lane_handle, const request *
                                               .pitch = {rows->target.pitch, rows->source.pitch}}};
         bool retry;
         bh_status status = bh__submit(device, &submission, &retry, out);
+        if (status == BH_OK && !retry)
+            bh__stage_submitted(route->stage, rows->width * rows->height);
         if (!retry || status != BH_OK) return status;
     }
 }
@@ -167,17 +174,17 @@ static bh__device *begin(bh_buffer handle, const char *what, const side *range) 
 
 /* ---- between buffers ---- */
 
-bh_status bh__rows_copy(bh_lane lane, const bh_transfer *given, bh_ticket *out) {
+bh_status bh__rows_copy(const bh__route *route, const bh_transfer *given, bh_ticket *out) {
     request wanted = {.op = BH__OP_COPY_ROWS,
                       .target = {.buffer = given->target},
                       .source = {.buffer = given->source}};
     plan *rows = &wanted.rows;
     if (plan_rows(given, true, rows) != BH_OK ||
-        bh__check_lane_device(lane, given->target) != BH_OK)
+        bh__check_lane_device(route->lane, given->target) != BH_OK)
         return bh__last()->status;
     bh__device *device = begin(given->target, "target", &rows->target);
     if (!device) return bh__last()->status;
-    bh_status status = submit(device, lane, &wanted, out);
+    bh_status status = submit(device, route, &wanted, out);
     bh__device_unlock(device);
     return status;
 }
@@ -185,7 +192,7 @@ bh_status bh__rows_copy(bh_lane lane, const bh_transfer *given, bh_ticket *out) 
 /* ---- between plain memory and buffers: as many rows at once as fit a staging slot ---- */
 
 typedef struct staged {
-    bh_lane lane;
+    const bh__route *route;
     bh_buffer buffer;
     const plan *rows;
     side in_buffer, in_memory;
@@ -194,26 +201,33 @@ typedef struct staged {
     bh__call *call; /* of a write of several pieces; else NULL */
 } staged;
 
+/* What goes through one staging slot: whole rows, or a part of one that is larger than a slot. */
+typedef struct part {
+    uint64_t first, count; /* rows */
+    uint64_t column, width;
+} part;
+
 /* Copies rows between plain memory and a staging slot, where they lie without gaps. */
-static void pack(const staged *self, uint8_t *slot, uint64_t first, uint64_t count) {
-    uint8_t *memory = self->memory + self->in_memory.offset + first * self->in_memory.pitch;
-    uint64_t width = self->rows->width;
-    for (uint64_t row = 0; row < count; row++) {
+static void pack(const staged *self, uint8_t *slot, const part *rows) {
+    uint64_t pitch = self->in_memory.pitch, width = rows->width;
+    uint8_t *memory = self->memory + self->in_memory.offset + rows->first * pitch + rows->column;
+    for (uint64_t row = 0; row < rows->count; row++) {
         if (self->write)
-            memcpy(slot + row * width, memory + row * self->in_memory.pitch, width);
+            memcpy(slot + row * width, memory + row * pitch, width);
         else
-            memcpy(memory + row * self->in_memory.pitch, slot + row * width, width);
+            memcpy(memory + row * pitch, slot + row * width, width);
     }
 }
 
-static bh_status submit_slot(bh__device *device, const staged *self, uint32_t slot, uint64_t first,
-                             uint64_t count, bh_ticket *out) {
-    uint64_t width = self->rows->width;
+static bh_status submit_slot(bh__device *device, const staged *self, uint32_t slot,
+                             const part *rows, bh_ticket *out) {
+    uint64_t width = rows->width, count = rows->count;
     place host = {.host = device->transfer.staging,
                   .host_offset = (uint64_t)slot * BH__STAGING_BYTES};
     place buffer = {.buffer = self->buffer};
     side tight = {.pitch = width, .extent = count * width};
-    side range = {.offset = self->in_buffer.offset + first * self->in_buffer.pitch,
+    side range = {.offset =
+                      self->in_buffer.offset + rows->first * self->in_buffer.pitch + rows->column,
                   .pitch = self->in_buffer.pitch,
                   .extent = (count - 1) * self->in_buffer.pitch + width};
     request wanted = {.op = self->write ? BH__OP_WRITE_ROWS : BH__OP_READ_ROWS,
@@ -224,25 +238,14 @@ static bh_status submit_slot(bh__device *device, const staged *self, uint32_t sl
                                .target = self->write ? range : tight,
                                .source = self->write ? tight : range},
                       .call = self->call};
-    return submit(device, self->lane, &wanted, out);
+    return submit(device, self->route, &wanted, out);
 }
 
-/* Releases the lock while it copies. */
-static void pack_unlocked(bh__device *device, const staged *self, uint32_t slot, uint64_t first,
-                          uint64_t count) {
-    bh__device_step_out(device);
-    pack(self, bh__staging_memory(device, slot), first, count);
-    bh__device_step_in(device);
-}
-
-static bh_status write_part(bh__device *device, const staged *self, uint64_t first, uint64_t count,
+/* Submits the write of a slot that is filled, and returns the slot. */
+static bh_status write_slot(bh__device *device, const staged *self, uint32_t slot, const part *rows,
                             bh_ticket *out) {
-    uint32_t slot;
-    bh_status status = bh__staging_take(device, true, &slot);
-    if (status != BH_OK) return status;
-    pack_unlocked(device, self, slot, first, count);
     bh_ticket ticket = {0, 0};
-    status = submit_slot(device, self, slot, first, count, &ticket);
+    bh_status status = submit_slot(device, self, slot, rows, &ticket);
     bool sent = status == BH_OK;
     bh__staging_put(device, slot, sent ? (uint32_t)(ticket.lane >> 16) & 0xff : 0,
                     sent ? ticket.sequence : 0, false);
@@ -250,19 +253,30 @@ static bh_status write_part(bh__device *device, const staged *self, uint64_t fir
     return status;
 }
 
-static bh_status read_part(bh__device *device, const staged *self, uint64_t first, uint64_t count) {
+static bh_status write_part(bh__device *device, const staged *self, const part *rows,
+                            bh_ticket *out) {
+    uint32_t slot;
+    bh_status status = bh__staging_take(device, true, &slot);
+    if (status != BH_OK) return status;
+    bh__device_step_out(device);
+    pack(self, bh__staging_memory(device, slot), rows);
+    bh__device_step_in(device);
+    return write_slot(device, self, slot, rows, out);
+}
+
+static bh_status read_part(bh__device *device, const staged *self, const part *rows) {
     uint32_t slot;
     bh_status status = bh__staging_take(device, true, &slot);
     if (status != BH_OK) return status;
     bh_ticket ticket;
-    status = submit_slot(device, self, slot, first, count, &ticket);
+    status = submit_slot(device, self, slot, rows, &ticket);
     if (status != BH_OK) {
         bh__staging_put(device, slot, 0, 0, false);
         return status;
     }
     bh__device_step_out(device);
     status = bh_wait(ticket, BH_FOREVER);
-    if (status == BH_OK) pack(self, bh__staging_memory(device, slot), first, count);
+    if (status == BH_OK) pack(self, bh__staging_memory(device, slot), rows);
     bh__device_step_in(device);
     bh__staging_put(device, slot, 0, 0, status != BH_OK);
     return status;
@@ -272,9 +286,10 @@ static bh_status read_part(bh__device *device, const staged *self, uint64_t firs
 static bh_status move_row(const staged *self, uint64_t row, bh_ticket *out) {
     uint64_t offset = self->in_buffer.offset + row * self->in_buffer.pitch;
     uint8_t *memory = self->memory + self->in_memory.offset + row * self->in_memory.pitch;
-    return self->write ? bh__write_pieces(self->lane, self->buffer, offset, memory,
+    return self->write ? bh__write_pieces(self->route, self->buffer, offset, memory,
                                           self->rows->width, self->call, out)
-                       : bh_buffer_read(self->buffer, offset, memory, self->rows->width);
+                       : bh__transfer_read_now(self->route, self->buffer, offset, memory,
+                                               self->rows->width, out);
 }
 
 static bh_status move_pieces(const staged *self, bh_ticket *out) {
@@ -287,48 +302,146 @@ static bh_status move_pieces(const staged *self, bh_ticket *out) {
     if (!device) return bh__last()->status;
     for (uint64_t row = 0; row < height && status == BH_OK; row += at_once) {
         uint64_t count = height - row < at_once ? height - row : at_once;
-        status = self->write ? write_part(device, self, row, count, out)
-                             : read_part(device, self, row, count);
+        part rows = {.first = row, .count = count, .width = self->rows->width};
+        status =
+            self->write ? write_part(device, self, &rows, out) : read_part(device, self, &rows);
     }
     bh__device_unlock(device);
     return status;
 }
 
 /* A write of several pieces is one call: it fails if one piece fails. */
-static bh_status write_staged(staged *self, bh_ticket *out) {
+static bh_status write_pieces(staged *self, bh_ticket *out) {
+    if (self->rows->height * self->rows->width <= BH__STAGING_BYTES) return move_pieces(self, out);
+    bh__call call;
+    if (bh__call_begin(self->buffer, self->in_buffer.offset, self->in_buffer.extent, &call) !=
+        BH_OK)
+        return bh__last()->status;
+    self->call = &call;
+    bh_status status = move_pieces(self, out);
+    return bh__call_finish(&call, status);
+}
+
+static bh_status move_staged(staged *self, bh_ticket *out) {
     bh_ticket last = {0, 0};
-    bh_status status;
-    if (self->rows->height * self->rows->width <= BH__STAGING_BYTES) {
-        status = move_pieces(self, &last);
-    } else {
-        bh__call call;
-        if (bh__call_begin(self->buffer, self->in_buffer.offset, self->in_buffer.extent, &call) !=
-            BH_OK)
-            return bh__last()->status;
-        self->call = &call;
-        status = move_pieces(self, &last);
-        status = bh__call_finish(&call, status);
-    }
+    bh__stage stage;
+    bh_status status = bh__stage_begin(
+        self->route, self->buffer, self->in_buffer.offset, self->in_buffer.extent,
+        self->rows->width * self->rows->height, self->write ? BH_ACCESS_OUT : BH_ACCESS_IN, &stage);
+    if (status != BH_OK) return status;
+    self->route = &stage.route;
+    status = self->write ? write_pieces(self, &last) : move_pieces(self, &last);
+    bh__stage_end(&stage);
     if (status == BH_OK && out) *out = last;
     return status;
 }
 
-/* Moves the rows in one request if workers can access the memory. *out_direct: whether they can. */
-static bh_status move_direct(const staged *self, bool *out_direct, bh_ticket *out) {
-    *out_direct = false;
+/* ---- writes that must not wait: all parts are submitted, or none ---- */
+
+/* Cuts the rows into parts, one for each slot, at most `most`. Returns how many there are in
+ * all. */
+static uint64_t cut(const plan *rows, part *out, uint64_t most) {
+    uint64_t width = rows->width, at_once = BH__STAGING_BYTES / width, count = 0;
+    uint64_t columns = at_once ? 1 : (width + BH__STAGING_BYTES - 1) / BH__STAGING_BYTES;
+    if (at_once == 0) at_once = 1;
+    for (uint64_t row = 0; row < rows->height && count <= most; row += at_once) {
+        for (uint64_t i = 0; i < columns; i++, count++) {
+            uint64_t column = i * BH__STAGING_BYTES, rest = width - column;
+            if (count >= most) continue;
+            out[count] =
+                (part){.first = row,
+                       .count = rows->height - row < at_once ? rows->height - row : at_once,
+                       .column = column,
+                       .width = columns > 1 && rest > BH__STAGING_BYTES ? BH__STAGING_BYTES : rest};
+        }
+    }
+    return count;
+}
+
+static bh_status refuse_too_large(const staged *self) {
+    return bh__refuse(
+        BH_E_UNSUPPORTED,
+        "write from memory of bh_host_alloc, write less at once, or let the call wait",
+        "%llu rows of %llu bytes of plain memory do not fit the %d staging slots of %d "
+        "bytes, and the call must not wait for them",
+        (ull)self->rows->height, (ull)self->rows->width, BH__STAGING_SLOTS, BH__STAGING_BYTES);
+}
+
+/* Checks that all parts can be submitted now. */
+static bh_status check_room(bh__device *device, const staged *self, uint32_t count) {
+    bh__buffer *buffer = bh__handle_get(device, self->buffer.id, BH__KIND_BUFFER, "target");
+    bh__lane *lane = buffer ? bh__lane_get(device, self->route->lane) : NULL;
+    if (!lane || check_inside("target", &self->in_buffer, buffer) != BH_OK)
+        return bh__last()->status;
+    bh__use use = {.memory = buffer->memory,
+                   .offset = buffer->offset + self->in_buffer.offset,
+                   .bytes = self->in_buffer.extent,
+                   .access = BH_ACCESS_OUT};
+    bh__submission all = {
+        .lane = lane, .no_block = true, .after = self->route->after, .uses = &use, .use_count = 1};
+    return bh__submit_room(device, &all, count);
+}
+
+static bh_status write_at_once_locked(bh__device *device, const staged *self, const part *parts,
+                                      uint32_t count, bh_ticket *out) {
+    uint32_t slots[BH__STAGING_SLOTS], next = 0;
+    bh_status status = check_room(device, self, count); /* before the data is copied */
+    if (status == BH_OK) status = bh__staging_take_all(device, count, slots);
+    if (status != BH_OK) return status;
+    bh__device_step_out(device);
+    for (uint32_t i = 0; i < count; i++)
+        pack(self, bh__staging_memory(device, slots[i]), &parts[i]);
+    bh__device_step_in(device);
+    status = check_room(device, self, count);
+    for (; next < count && status == BH_OK; next++)
+        status = write_slot(device, self, slots[next], &parts[next], out);
+    for (; next < count; next++) bh__staging_put(device, slots[next], 0, 0, false);
+    return status;
+}
+
+static bh_status write_at_once(staged *self, bh_ticket *out) {
+    part parts[BH__STAGING_SLOTS];
+    uint64_t count = cut(self->rows, parts, BH__STAGING_SLOTS);
+    if (count > BH__STAGING_SLOTS) return refuse_too_large(self);
+    bh__call call;
+    if (count > 1) {
+        if (bh__call_begin(self->buffer, self->in_buffer.offset, self->in_buffer.extent, &call) !=
+            BH_OK)
+            return bh__last()->status;
+        self->call = &call;
+    }
+    bh_ticket last = {0, 0};
+    bh__device *device = begin(self->buffer, "target", &self->in_buffer);
+    bh_status status = device ? BH_OK : bh__last()->status;
+    if (device) {
+        status = write_at_once_locked(device, self, parts, (uint32_t)count, &last);
+        bh__device_unlock(device);
+    }
+    if (count > 1) status = bh__call_finish(&call, status);
+    if (status == BH_OK && out) *out = last;
+    return status;
+}
+
+/* Moves the rows in one request if workers can access the memory. *out_direct: whether they can.
+ * *out_at_once: whether the call must not wait. */
+static bh_status move_direct(const staged *self, bool *out_direct, bool *out_at_once,
+                             bh_ticket *out) {
+    *out_direct = *out_at_once = false;
     bh__device *device = begin(self->buffer, self->write ? "target" : "source", &self->in_buffer);
     if (!device) return bh__last()->status;
+    const uint8_t *first = self->memory + self->in_memory.offset;
+    bh_status status = bh__host_check(device, first, self->in_memory.extent);
+    *out_at_once = bh__must_not_wait(device, self->route);
     place host = {0}, buffer = {.buffer = self->buffer};
-    host.host = bh__host_find(device, self->memory + self->in_memory.offset, self->in_memory.extent,
-                              &host.host_offset);
-    bh_status status = BH_OK;
+    if (status == BH_OK)
+        host.host = bh__host_find(device, first, self->in_memory.extent, &host.host_offset);
     if (host.host) {
         *out_direct = true;
         request wanted = {.op = self->write ? BH__OP_WRITE_ROWS : BH__OP_READ_ROWS,
                           .target = self->write ? buffer : host,
                           .source = self->write ? host : buffer,
                           .rows = *self->rows};
-        status = submit(device, self->lane, &wanted, out);
+        status = submit(device, self->route, &wanted, out);
     }
     bh__device_unlock(device);
     return status;
@@ -341,48 +454,81 @@ static bh_status check_memory(const void *memory, const plan *rows) {
                       (ull)rows->width);
 }
 
-bh_status bh__rows_write(bh_lane lane, const bh_transfer *given, bh_ticket *out) {
+bh_status bh__rows_write(const bh__route *route, const bh_transfer *given, bh_ticket *out) {
     plan rows;
     if (plan_rows(given, true, &rows) != BH_OK || check_memory(given->from, &rows) != BH_OK ||
-        bh__check_lane_device(lane, given->target) != BH_OK)
+        bh__check_lane_device(route->lane, given->target) != BH_OK)
         return bh__last()->status;
     union {
         const void *source;
         uint8_t *bytes;
     } memory = {given->from}; /* a write only reads it */
-    staged self = {.lane = lane,
+    staged self = {.route = route,
                    .buffer = given->target,
                    .rows = &rows,
                    .in_buffer = rows.target,
                    .in_memory = rows.source,
                    .memory = memory.bytes,
                    .write = true};
-    bool direct;
-    bh_status status = move_direct(&self, &direct, out);
-    return status != BH_OK || direct ? status : write_staged(&self, out);
+    bool direct, at_once;
+    bh_status status = move_direct(&self, &direct, &at_once, out);
+    if (status != BH_OK || direct) return status;
+    return at_once ? write_at_once(&self, out) : move_staged(&self, out);
 }
 
-bh_status bh__rows_read(bh_lane lane, const bh_transfer *given, bool wait, bh_ticket *out) {
+bh_status bh__rows_read(const bh__route *route, const bh_transfer *given, bool wait,
+                        bh_ticket *out) {
     plan rows;
     if (plan_rows(given, true, &rows) != BH_OK || check_memory(given->to, &rows) != BH_OK ||
-        bh__check_lane_device(lane, given->source) != BH_OK)
+        bh__check_lane_device(route->lane, given->source) != BH_OK)
         return bh__last()->status;
-    staged self = {.lane = lane,
+    staged self = {.route = route,
                    .buffer = given->source,
                    .rows = &rows,
                    .in_buffer = rows.source,
                    .in_memory = rows.target,
                    .memory = given->to};
-    bool direct;
-    bh_status status = move_direct(&self, &direct, out);
+    bool direct, at_once;
+    bh_status status = move_direct(&self, &direct, &at_once, out);
     if (status != BH_OK || direct) return status;
-    return wait ? move_pieces(&self, NULL) : bh__refuse_plain_target(given->to);
+    if (!wait) return bh__refuse_plain_target(given->to);
+    if (route->no_block) return bh__refuse_waiting_read(given->to, rows.width * rows.height);
+    bh__route waiting = *route;
+    waiting.waits = true;
+    waiting.timed = false; /* there is no ticket for all pieces */
+    self.route = &waiting;
+    return move_staged(&self, NULL);
 }
 
 /* ---- patterns ---- */
 
-bh_status bh__submit_pattern(bh_lane lane, bh_buffer buffer, uint64_t offset, uint64_t pitch,
-                             uint64_t width, uint64_t height, const void *pattern,
+/* Submits a fill whose pattern goes through a staging slot. */
+static bh_status fill_rows(const bh__route *route, request *wanted, const void *pattern,
+                           bool at_once, bh_ticket *out) {
+    plan *rows = &wanted->rows;
+    uint32_t slot;
+    bh__device *device = begin(wanted->target.buffer, "target", &rows->target);
+    if (!device) return bh__last()->status;
+    bh_status status =
+        at_once ? bh__staging_take_all(device, 1, &slot) : bh__staging_take(device, true, &slot);
+    if (status == BH_OK) {
+        memcpy(bh__staging_memory(device, slot), pattern, wanted->pattern_bytes);
+        rows->source = (side){.pitch = wanted->pattern_bytes, .extent = wanted->pattern_bytes};
+        wanted->source = (place){.host = device->transfer.staging,
+                                 .host_offset = (uint64_t)slot * BH__STAGING_BYTES};
+        bh_ticket ticket = {0, 0};
+        status = submit(device, route, wanted, &ticket);
+        bool sent = status == BH_OK;
+        bh__staging_put(device, slot, sent ? (uint32_t)(ticket.lane >> 16) & 0xff : 0,
+                        sent ? ticket.sequence : 0, false);
+        if (sent && out) *out = ticket;
+    }
+    bh__device_unlock(device);
+    return status;
+}
+
+bh_status bh__submit_pattern(const bh__route *route, bh_buffer buffer, uint64_t offset,
+                             uint64_t pitch, uint64_t width, uint64_t height, const void *pattern,
                              uint32_t pattern_bytes, bh_ticket *out) {
     request wanted = {.op = BH__OP_FILL_ROWS,
                       .target = {.buffer = buffer},
@@ -393,33 +539,28 @@ bh_status bh__submit_pattern(bh_lane lane, bh_buffer buffer, uint64_t offset, ui
         return bh__last()->status;
     bh__device *device = begin(buffer, "target", &rows->target);
     if (!device) return bh__last()->status;
-    uint32_t slot;
-    bh_status status = bh__staging_take(device, true, &slot);
-    if (status == BH_OK) {
-        memcpy(bh__staging_memory(device, slot), pattern, pattern_bytes);
-        rows->source = (side){.pitch = pattern_bytes, .extent = pattern_bytes};
-        wanted.source = (place){.host = device->transfer.staging,
-                                .host_offset = (uint64_t)slot * BH__STAGING_BYTES};
-        bh_ticket ticket = {0, 0};
-        status = submit(device, lane, &wanted, &ticket);
-        bool sent = status == BH_OK;
-        bh__staging_put(device, slot, sent ? (uint32_t)(ticket.lane >> 16) & 0xff : 0,
-                        sent ? ticket.sequence : 0, false);
-        if (sent && out) *out = ticket;
-    }
+    bool at_once = bh__must_not_wait(device, route);
     bh__device_unlock(device);
+    bh__stage stage;
+    if (!at_once) {
+        bh_status status = bh__stage_begin(route, buffer, rows->target.offset, rows->target.extent,
+                                           width * height, BH_ACCESS_OUT, &stage);
+        if (status != BH_OK) return status;
+    }
+    bh_status status = fill_rows(at_once ? route : &stage.route, &wanted, pattern, at_once, out);
+    if (!at_once) bh__stage_end(&stage);
     return status;
 }
 
-bh_status bh__rows_fill(bh_lane lane, const bh_transfer *given, bh_ticket *out) {
+bh_status bh__rows_fill(const bh__route *route, const bh_transfer *given, bh_ticket *out) {
     plan rows;
     if (plan_rows(given, false, &rows) != BH_OK ||
         bh__check_pattern(given->from, given->pattern_bytes) != BH_OK ||
-        bh__check_lane_device(lane, given->target) != BH_OK)
+        bh__check_lane_device(route->lane, given->target) != BH_OK)
         return bh__last()->status;
     if (is_tight(&rows, &rows.target) && given->pattern_bytes == 1)
-        return bh_submit_fill(lane, given->target, rows.target.offset, rows.target.extent,
-                              given->from, 1, out);
-    return bh__submit_pattern(lane, given->target, rows.target.offset, rows.target.pitch,
+        return bh__transfer_fill(route, given->target, rows.target.offset, rows.target.extent,
+                                 given->from, 1, out);
+    return bh__submit_pattern(route, given->target, rows.target.offset, rows.target.pitch,
                               rows.width, rows.height, given->from, given->pattern_bytes, out);
 }

@@ -26,7 +26,8 @@ static bool hosts_reserve(bh__device *device) {
     return true;
 }
 
-bh_status bh__host_region_create(bh__device *device, uint64_t asked, bh__memory **out) {
+/* Creates the memory of a region and fills in the job that has workers map it. */
+static bh_status region_begin(bh__device *device, uint64_t asked, bh__job *job) {
     char text[128];
     uint64_t bytes = (asked + 4095) & ~4095ull;
     bh__memory *memory = bh__memory_new(device);
@@ -46,18 +47,29 @@ bh_status bh__host_region_create(bh__device *device, uint64_t asked, bh__memory 
     memory->bytes = asked;
     memory->host_id = device->transfer.next_host_id++;
     bh__host_region region = {.id = memory->host_id, .bytes = bytes};
-    bh__job job = {.kind = BH__JOB_ORDER,
-                   .order = {.type = BH__MSG_HOST_MAP, .host = region, .fd = fd},
-                   .host = memory};
-    bh_status status = bh__order_run(device, &job);
-    if (status != BH_OK) {
-        bh__share_unmap(mapped, bytes);
-        bh__fd_close(fd);
-        bh__memory_delete(device, memory);
-        return status;
-    }
-    *out = memory;
+    *job = (bh__job){.kind = BH__JOB_ORDER,
+                     .order = {.type = BH__MSG_HOST_MAP, .host = region, .fd = fd},
+                     .host = memory};
     return BH_OK;
+}
+
+/* The job has failed: no worker has the region. */
+static void region_undo(bh__device *device, const bh__job *job) {
+    bh__share_unmap(job->host->host, job->order.host.bytes);
+    bh__fd_close(job->order.fd);
+    bh__memory_delete(device, job->host);
+}
+
+bh_status bh__host_region_create(bh__device *device, uint64_t asked, bh__memory **out) {
+    bh__job job;
+    bh_status status = region_begin(device, asked, &job);
+    if (status != BH_OK) return status;
+    status = bh__order_run(device, &job);
+    if (status != BH_OK)
+        region_undo(device, &job);
+    else
+        *out = job.host;
+    return status;
 }
 
 bool bh__host_note(bh__device *device, const bh__host_region *region, int fd, bh__memory *memory) {
@@ -140,13 +152,17 @@ bh_status bh_host_free(bh_device handle, void *pointer) {
     return BH_OK;
 }
 
+/* Returns true if the program has pointers into the region. */
+static bool is_handed_out(const bh__device *device, const bh__host_entry *entry) {
+    return entry->memory != device->transfer.staging && !entry->memory->mirror && !entry->leaving;
+}
+
 bh__memory *bh__host_find(bh__device *device, const void *pointer, uint64_t bytes,
                           uint64_t *out_offset) {
     for (uint32_t i = 0; i < device->transfer.host_count; i++) {
         bh__memory *memory = device->transfer.hosts[i].memory;
         uintptr_t base = (uintptr_t)memory->host, at = (uintptr_t)pointer;
-        if (memory == device->transfer.staging || memory->mirror ||
-            device->transfer.hosts[i].leaving || at < base ||
+        if (!is_handed_out(device, &device->transfer.hosts[i]) || at < base ||
             !bh__range_fits(at - base, bytes, memory->bytes))
             continue;
         if (device->transfer.hosts[i].slab)
@@ -155,6 +171,38 @@ bh__memory *bh__host_find(bh__device *device, const void *pointer, uint64_t byte
         return memory;
     }
     return NULL;
+}
+
+static BH__COLD bh_status refuse_partial(const void *pointer, uint64_t bytes,
+                                         const bh__host_entry *entry) {
+    const bh__memory *memory = entry->memory;
+    if (entry->slab)
+        return bh__refuse(BH_E_INVALID, "stay within one piece, and use it before it is given back",
+                          "%llu bytes at %p are not in one taken piece of a pool, which has "
+                          "%llu bytes at %p",
+                          (unsigned long long)bytes, pointer, (unsigned long long)memory->bytes,
+                          memory->host);
+    return bh__refuse(BH_E_INVALID, "stay within the memory",
+                      "%llu bytes at %p are only partly in memory of bh_host_alloc, which has %llu "
+                      "bytes at %p",
+                      (unsigned long long)bytes, pointer, (unsigned long long)memory->bytes,
+                      memory->host);
+}
+
+bh_status bh__host_check(bh__device *device, const void *pointer, uint64_t bytes) {
+    uint64_t first = (uintptr_t)pointer, end, unused;
+    if (bytes == 0) return BH_OK;
+    if (!bh__add_u64(first, bytes, &end))
+        return bh__refuse(BH_E_INVALID, "pass the memory's address and size",
+                          "%llu bytes at %p end beyond 2^64", (unsigned long long)bytes, pointer);
+    for (uint32_t i = 0; i < device->transfer.host_count; i++) {
+        const bh__host_entry *entry = &device->transfer.hosts[i];
+        uint64_t base = (uintptr_t)entry->memory->host, past = base + entry->memory->bytes;
+        if (end <= base || past <= first || !is_handed_out(device, entry)) continue;
+        if (!bh__host_find(device, pointer, bytes, &unused))
+            return refuse_partial(pointer, bytes, entry);
+    }
+    return BH_OK;
 }
 
 /* ---- staging slots ---- */
@@ -197,6 +245,62 @@ static bh_status make_slots(bh__device *device) {
     device->transfer.staging_pending = false;
     if (status == BH_OK) device->transfer.staging = memory;
     return status;
+}
+
+static void slots_made(bh__device *device, bh__job *job) {
+    bh__lock_take(&device->lock);
+    device->transfer.staging_pending = false;
+    if (job->error.status == BH_OK)
+        device->transfer.staging = job->host;
+    else
+        region_undo(device, job);
+    bh__lock_give(&device->lock);
+}
+
+/* Has the slots made, without waiting for them. The lock is released meanwhile. */
+static bh_status start_slots(bh__device *device) {
+    if (device->transfer.staging || device->transfer.staging_pending) return BH_OK;
+    bh__job *job = malloc(sizeof *job);
+    if (!job)
+        return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
+                          "no host memory for the job that makes staging memory");
+    bh_status status = region_begin(device, (uint64_t)BH__STAGING_SLOTS * BH__STAGING_BYTES, job);
+    if (status != BH_OK) {
+        free(job);
+        return status;
+    }
+    job->self_owned = true;
+    job->finished = slots_made;
+    device->transfer.staging_pending = true;
+    bh__device_step_out(device);
+    bh__job_post(device, job);
+    bh__device_step_in(device);
+    return BH_OK;
+}
+
+bh_status bh__staging_take_all(bh__device *device, uint32_t count, uint32_t *out_slots) {
+    bh_status status = start_slots(device);
+    if (status != BH_OK) return status;
+    if (!bh__takes_work(device)) return bh__refuse_work(device);
+    uint32_t found = 0;
+    for (uint32_t i = 0; device->transfer.staging && i < BH__STAGING_SLOTS; i++) {
+        if (!slot_free(device, &device->transfer.staging_slots[i])) continue;
+        if (found < count) out_slots[found] = i;
+        found++;
+    }
+    if (!device->transfer.staging)
+        return bh__refuse(BH_E_BUSY,
+                          "submit it again in a moment, or use memory from bh_host_alloc",
+                          "the %d staging slots of %d bytes that plain memory goes through are "
+                          "being made",
+                          BH__STAGING_SLOTS, BH__STAGING_BYTES);
+    if (found < count)
+        return bh__refuse(BH_E_BUSY, "wait for earlier work, or use memory from bh_host_alloc",
+                          "%u of the %d staging slots of %d bytes are free, %u are needed", found,
+                          BH__STAGING_SLOTS, BH__STAGING_BYTES, count);
+    for (uint32_t i = 0; i < count; i++)
+        device->transfer.staging_slots[out_slots[i]] = (bh__staging_slot){.taken = true};
+    return BH_OK;
 }
 
 bh_status bh__staging_take(bh__device *device, bool wait, uint32_t *out_slot) {

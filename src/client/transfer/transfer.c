@@ -30,13 +30,13 @@ bh_status bh__check_lane_device(bh_lane lane, bh_buffer buffer) {
 }
 
 /* Submits one copy between a buffer and host memory. Called and returns with the lock held. */
-static bh_status submit_host_move(bh__device *device, bh_lane lane_handle, uint16_t op,
+static bh_status submit_host_move(bh__device *device, const bh__route *route, uint16_t op,
                                   bh_buffer handle, uint64_t offset, bh__memory *host,
                                   uint64_t host_offset, uint64_t bytes, bh__call *call,
                                   bh_ticket *out) {
     for (;;) {
         bh__buffer *buffer = bh__handle_get(device, handle.id, BH__KIND_BUFFER, "buffer");
-        bh__lane *lane = buffer ? bh__lane_get(device, lane_handle) : NULL;
+        bh__lane *lane = buffer ? bh__lane_get(device, route->lane) : NULL;
         if (!lane) return bh__last()->status;
         bool write = op == BH__OP_WRITE;
         uint64_t address = buffer->memory->address + buffer->offset + offset;
@@ -52,6 +52,11 @@ static bh_status submit_host_move(bh__device *device, bh_lane lane_handle, uint1
             .lane = lane,
             .op = op,
             .idempotent = true,
+            .no_block = route->no_block,
+            .waits = route->waits,
+            .timed = route->timed,
+            .leased = route->stage != NULL,
+            .after = route->after,
             .uses = uses,
             /* Two requests never share a staging slot, so it needs no ordering. */
             .use_count = host == device->transfer.staging ? 1 : 2,
@@ -62,6 +67,7 @@ static bh_status submit_host_move(bh__device *device, bh_lane lane_handle, uint1
                      .host = host->host_id}};
         bool retry;
         bh_status status = bh__submit(device, &submission, &retry, out);
+        if (status == BH_OK && !retry) bh__stage_submitted(route->stage, bytes);
         if (!retry || status != BH_OK) return status;
     }
 }
@@ -82,23 +88,78 @@ static bh__device *begin(bh_buffer handle, const char *what, uint64_t offset, co
     return NULL;
 }
 
+/* The same for a pointer to the program's memory. */
+static bh__device *begin_host(bh_buffer handle, const char *what, uint64_t offset,
+                              const void *pointer, uint64_t bytes) {
+    bh__device *device = begin(handle, what, offset, pointer, bytes);
+    if (!device || bh__host_check(device, pointer, bytes) == BH_OK) return device;
+    bh__device_unlock(device);
+    return NULL;
+}
+
 /* For transfers of 0 bytes: submits a request that does nothing, for its ticket. */
-static bh_status submit_nothing(bh__device *device, bh_lane lane_handle, bh_ticket *out) {
-    bh__lane *lane = bh__lane_get(device, lane_handle);
-    if (!lane) return bh__last()->status;
-    bool retry;
-    do {
-        bh__submission submission = {.lane = lane, .op = BH__OP_SKIP, .idempotent = true};
+static bh_status submit_nothing(bh__device *device, const bh__route *route, bh_ticket *out) {
+    for (;;) {
+        bh__lane *lane = bh__lane_get(device, route->lane);
+        if (!lane) return bh__last()->status;
+        bh__submission submission = {.lane = lane,
+                                     .op = BH__OP_SKIP,
+                                     .idempotent = true,
+                                     .no_block = route->no_block,
+                                     .waits = route->waits,
+                                     .timed = route->timed,
+                                     .after = route->after};
+        bool retry;
         bh_status status = bh__submit(device, &submission, &retry, out);
-        if (status != BH_OK) return status;
-        lane = bh__lane_get(device, lane_handle);
-    } while (retry && lane);
-    return lane ? BH_OK : bh__last()->status;
+        if (!retry || status != BH_OK) return status;
+    }
+}
+
+bh_status bh__stage_begin(const bh__route *route, bh_buffer handle, uint64_t offset, uint64_t bytes,
+                          uint64_t moved, uint32_t access, bh__stage *out) {
+    bh__device *device = begin(handle, "transfer", offset, out, bytes);
+    if (!device) return bh__last()->status;
+    for (;;) {
+        const bh__buffer *buffer = bh__handle_get(device, handle.id, BH__KIND_BUFFER, "buffer");
+        if (!buffer) break;
+        bh__use use = {.memory = buffer->memory,
+                       .offset = buffer->offset + offset,
+                       .bytes = bytes,
+                       .access = access};
+        if (bh__hooks.check_maps(&use) != BH_OK) break;
+        if (bh__lease_begin(device, use.memory, use.offset, bytes, access, &out->lease)) {
+            out->device = device;
+            out->memory = use.memory;
+            out->memory->references++;
+            out->left = moved;
+            out->route = *route;
+            out->route.stage = out;
+            bh__device_step_out(device);
+            return BH_OK;
+        }
+        bh__leases_wait(device);
+    }
+    bh__device_unlock(device);
+    return bh__last()->status;
+}
+
+void bh__stage_submitted(bh__stage *self, uint64_t bytes) {
+    if (!self) return;
+    self->left -= bytes;
+    if (self->left == 0) bh__lease_end(self->device, &self->lease);
+}
+
+void bh__stage_end(bh__stage *self) {
+    bh__device *device = self->device;
+    bh__device_step_in(device);
+    if (self->left) bh__lease_end(device, &self->lease);
+    bh__memory_release(device, self->memory);
+    bh__device_unlock(device);
 }
 
 /* A copy between plain memory and a buffer, through the staging slots. */
 typedef struct staged {
-    bh_lane lane;
+    const bh__route *route;
     bh_buffer buffer;
     uint64_t offset;
     bh__call *call; /* of a write of several pieces; else NULL */
@@ -126,7 +187,7 @@ static bh_status write_part(void *context, uint64_t from, uint64_t bytes, bh_tic
         memcpy(bh__staging_memory(device, slot), source, piece);
         bh__device_step_in(device);
         bh_ticket ticket = {0, 0};
-        status = submit_host_move(device, whole->lane, BH__OP_WRITE, buffer, offset,
+        status = submit_host_move(device, whole->route, BH__OP_WRITE, buffer, offset,
                                   device->transfer.staging, (uint64_t)slot * BH__STAGING_BYTES,
                                   piece, whole->call, &ticket);
         uint32_t index = (uint32_t)(ticket.lane >> 16) & 0xff;
@@ -141,9 +202,9 @@ static bh_status write_part(void *context, uint64_t from, uint64_t bytes, bh_tic
     return status;
 }
 
-bh_status bh__write_pieces(bh_lane lane, bh_buffer buffer, uint64_t offset, const void *source,
-                           uint64_t bytes, bh__call *call, bh_ticket *out) {
-    staged whole = {lane, buffer, offset, call, {.source = source}};
+bh_status bh__write_pieces(const bh__route *route, bh_buffer buffer, uint64_t offset,
+                           const void *source, uint64_t bytes, bh__call *call, bh_ticket *out) {
+    staged whole = {route, buffer, offset, call, {.source = source}};
     return bh__parallel_run(bytes, write_part, &whole, out);
 }
 
@@ -172,31 +233,57 @@ bh_status bh__call_finish(bh__call *self, bh_status status) {
     return status == BH_OK ? BH_OK : bh__refuse_with(&why);
 }
 
-bh_status bh_submit_write(bh_lane lane, bh_buffer buffer, uint64_t offset, const void *source,
-                          uint64_t bytes, bh_ticket *out) {
-    if (bh__check_lane_device(lane, buffer) != BH_OK) return bh__last()->status;
-    bh__device *device = begin(buffer, "write", offset, source, bytes);
+bool bh__must_not_wait(bh__device *device, const bh__route *route) {
+    const bh__lane *lane = bh__lane_get(device, route->lane);
+    return route->no_block || (lane && lane->no_block && !route->waits);
+}
+
+/* Without waiting, as rows of which there is one. */
+static bh_status write_at_once(const bh__route *route, bh_buffer buffer, uint64_t offset,
+                               const void *source, uint64_t bytes, bh_ticket *out) {
+    bh_transfer whole = bh_transfer_write(buffer, offset, source, bytes);
+    return bh__rows_write(route, &whole, out);
+}
+
+static bh_status write_staged(const bh__route *route, bh_buffer buffer, uint64_t offset,
+                              const void *source, uint64_t bytes, bh_ticket *out) {
+    if (bytes <= BH__STAGING_BYTES)
+        return bh__write_pieces(route, buffer, offset, source, bytes, NULL, out);
+    bh__call call;
+    if (bh__call_begin(buffer, offset, bytes, &call) != BH_OK) return bh__last()->status;
+    bh_status status = bh__write_pieces(route, buffer, offset, source, bytes, &call, out);
+    return bh__call_finish(&call, status);
+}
+
+bh_status bh__transfer_write(const bh__route *route, bh_buffer buffer, uint64_t offset,
+                             const void *source, uint64_t bytes, bh_ticket *out) {
+    if (bh__check_lane_device(route->lane, buffer) != BH_OK) return bh__last()->status;
+    bh__device *device = begin_host(buffer, "write", offset, source, bytes);
     if (!device) return bh__last()->status;
     uint64_t host_offset;
     bh__memory *host = bytes ? bh__host_find(device, source, bytes, &host_offset) : NULL;
+    bool at_once = bh__must_not_wait(device, route);
     bh_status status = BH_OK;
-    if (bytes == 0) status = submit_nothing(device, lane, out);
+    if (bytes == 0) status = submit_nothing(device, route, out);
     if (host)
-        status = submit_host_move(device, lane, BH__OP_WRITE, buffer, offset, host, host_offset,
+        status = submit_host_move(device, route, BH__OP_WRITE, buffer, offset, host, host_offset,
                                   bytes, NULL, out);
     bh__device_unlock(device);
     if (bytes == 0 || host) return status;
+    if (at_once) return write_at_once(route, buffer, offset, source, bytes, out);
     bh_ticket last = {0, 0};
-    if (bytes <= BH__STAGING_BYTES) {
-        status = bh__write_pieces(lane, buffer, offset, source, bytes, NULL, &last);
-    } else {
-        bh__call call;
-        if (bh__call_begin(buffer, offset, bytes, &call) != BH_OK) return bh__last()->status;
-        status = bh__write_pieces(lane, buffer, offset, source, bytes, &call, &last);
-        status = bh__call_finish(&call, status);
-    }
+    bh__stage stage;
+    status = bh__stage_begin(route, buffer, offset, bytes, bytes, BH_ACCESS_OUT, &stage);
+    if (status != BH_OK) return status;
+    status = write_staged(&stage.route, buffer, offset, source, bytes, &last);
+    bh__stage_end(&stage);
     if (status == BH_OK && out) *out = last;
     return status;
+}
+
+bh_status bh_submit_write(bh_lane lane, bh_buffer buffer, uint64_t offset, const void *source,
+                          uint64_t bytes, bh_ticket *out) {
+    return bh__transfer_write(&(bh__route){.lane = lane}, buffer, offset, source, bytes, out);
 }
 
 bh_status bh__refuse_plain_target(const void *target) {
@@ -206,24 +293,36 @@ bh_status bh__refuse_plain_target(const void *target) {
                       "the target %p is not host memory of this device", target);
 }
 
-bh_status bh_submit_read(bh_lane lane, bh_buffer buffer, uint64_t offset, void *target,
-                         uint64_t bytes, bh_ticket *out) {
-    if (bh__check_lane_device(lane, buffer) != BH_OK) return bh__last()->status;
-    bh__device *device = begin(buffer, "read", offset, target, bytes);
+bh_status bh__refuse_waiting_read(const void *target, uint64_t bytes) {
+    return bh__refuse(BH_E_UNSUPPORTED,
+                      "read into memory from bh_host_alloc, or leave BH_SUBMIT_NO_BLOCK out",
+                      "a read of %llu bytes into plain memory at %p waits for its pieces",
+                      (unsigned long long)bytes, target);
+}
+
+bh_status bh__transfer_read(const bh__route *route, bh_buffer buffer, uint64_t offset, void *target,
+                            uint64_t bytes, bh_ticket *out) {
+    if (bh__check_lane_device(route->lane, buffer) != BH_OK) return bh__last()->status;
+    bh__device *device = begin_host(buffer, "read", offset, target, bytes);
     if (!device) return bh__last()->status;
     uint64_t host_offset;
     bh__memory *host = bytes ? bh__host_find(device, target, bytes, &host_offset) : NULL;
     bh_status status;
     if (bytes == 0) {
-        status = submit_nothing(device, lane, out);
+        status = submit_nothing(device, route, out);
     } else if (host) {
-        status = submit_host_move(device, lane, BH__OP_READ, buffer, offset, host, host_offset,
+        status = submit_host_move(device, route, BH__OP_READ, buffer, offset, host, host_offset,
                                   bytes, NULL, out);
     } else {
         status = bh__refuse_plain_target(target);
     }
     bh__device_unlock(device);
     return status;
+}
+
+bh_status bh_submit_read(bh_lane lane, bh_buffer buffer, uint64_t offset, void *target,
+                         uint64_t bytes, bh_ticket *out) {
+    return bh__transfer_read(&(bh__route){.lane = lane}, buffer, offset, target, bytes, out);
 }
 
 bh_status bh_buffer_write(bh_buffer buffer, uint64_t offset, const void *source, uint64_t bytes) {
@@ -290,7 +389,7 @@ static bh_status read_part(void *context, uint64_t from, uint64_t bytes, bh_tick
         part->large = bytes >= large_read;
         part->bytes = bytes - started < BH__STAGING_BYTES ? bytes - started : BH__STAGING_BYTES;
         status = submit_host_move(
-            device, (bh_lane){0}, BH__OP_READ, buffer, offset + started, device->transfer.staging,
+            device, whole->route, BH__OP_READ, buffer, offset + started, device->transfer.staging,
             (uint64_t)part->slot * BH__STAGING_BYTES, part->bytes, NULL, &part->ticket);
         if (status == BH_OK) {
             count++;
@@ -305,32 +404,53 @@ static bh_status read_part(void *context, uint64_t from, uint64_t bytes, bh_tick
     return status == BH_OK ? BH_OK : bh__refuse_with(&failed);
 }
 
-static bh_status read_running(bh_buffer buffer, uint64_t offset, void *target, uint64_t bytes) {
-    bh__device *device = begin(buffer, "read", offset, target, bytes);
+static bh_status read_running(const bh__route *route, bh_buffer buffer, uint64_t offset,
+                              void *target, uint64_t bytes, bh_ticket *out) {
+    if (bh__check_lane_device(route->lane, buffer) != BH_OK) return bh__last()->status;
+    bh__device *device = begin_host(buffer, "read", offset, target, bytes);
     if (!device) return bh__last()->status;
     uint64_t host_offset;
     bool direct = bytes && bh__host_find(device, target, bytes, &host_offset);
     bh__device_unlock(device);
     if (bytes == 0) return BH_OK;
-    bh_ticket ticket;
     if (direct) {
-        bh_status status = bh_submit_read((bh_lane){0}, buffer, offset, target, bytes, &ticket);
-        return status == BH_OK ? bh_wait(ticket, BH_FOREVER) : status;
+        bh_status status = bh__transfer_read(route, buffer, offset, target, bytes, out);
+        return status == BH_OK ? bh_wait(*out, BH_FOREVER) : status;
     }
-    staged whole = {{0}, buffer, offset, NULL, {.target = target}};
-    return bh__parallel_run(bytes, read_part, &whole, NULL);
+    if (route->no_block) return bh__refuse_waiting_read(target, bytes);
+    bh__route waiting = *route;
+    waiting.waits = true;
+    waiting.timed = false; /* there is no ticket for all pieces */
+    bh__stage stage;
+    if (!route->stage) {
+        if (bh__stage_begin(&waiting, buffer, offset, bytes, bytes, BH_ACCESS_IN, &stage) != BH_OK)
+            return bh__last()->status;
+        waiting.stage = &stage;
+    }
+    staged whole = {&waiting, buffer, offset, NULL, {.target = target}};
+    bh_status status = bh__parallel_run(bytes, read_part, &whole, NULL);
+    if (!route->stage) bh__stage_end(&stage);
+    return status;
+}
+
+bh_status bh__transfer_read_now(const bh__route *route, bh_buffer buffer, uint64_t offset,
+                                void *target, uint64_t bytes, bh_ticket *out) {
+    *out = (bh_ticket){0, 0};
+    bh_status status = read_running(route, buffer, offset, target, bytes, out);
+    return status == BH_E_STOPPED ? bh__hooks.read_stopped(buffer, offset, target, bytes) : status;
 }
 
 bh_status bh_buffer_read(bh_buffer buffer, uint64_t offset, void *target, uint64_t bytes) {
-    bh_status status = read_running(buffer, offset, target, bytes);
-    return status == BH_E_STOPPED ? bh__hooks.read_stopped(buffer, offset, target, bytes) : status;
+    bh_ticket ticket;
+    return bh__transfer_read_now(&(bh__route){.lane = {0}}, buffer, offset, target, bytes, &ticket);
 }
 
 /* ---- within the device ---- */
 
-bh_status bh_submit_copy(bh_lane lane_handle, bh_buffer target, uint64_t target_offset,
-                         bh_buffer source, uint64_t source_offset, uint64_t bytes, bh_ticket *out) {
-    if (bh__check_lane_device(lane_handle, target) != BH_OK) return bh__last()->status;
+bh_status bh__transfer_copy(const bh__route *route, bh_buffer target, uint64_t target_offset,
+                            bh_buffer source, uint64_t source_offset, uint64_t bytes,
+                            bh_ticket *out) {
+    if (bh__check_lane_device(route->lane, target) != BH_OK) return bh__last()->status;
     bh__device *device = begin(target, "copy to", target_offset, &target, bytes);
     if (!device) return bh__last()->status;
     bh_status status = BH_OK;
@@ -338,7 +458,7 @@ bh_status bh_submit_copy(bh_lane lane_handle, bh_buffer target, uint64_t target_
     while (retry && status == BH_OK) {
         bh__buffer *to = bh__handle_get(device, target.id, BH__KIND_BUFFER, "target");
         bh__buffer *from = to ? bh__handle_get(device, source.id, BH__KIND_BUFFER, "source") : NULL;
-        bh__lane *lane = from ? bh__lane_get(device, lane_handle) : NULL;
+        bh__lane *lane = from ? bh__lane_get(device, route->lane) : NULL;
         if (!lane || check_range("copy from", source_offset, bytes, from) != BH_OK) {
             status = bh__last()->status;
             break;
@@ -354,6 +474,9 @@ bh_status bh_submit_copy(bh_lane lane_handle, bh_buffer target, uint64_t target_
         bh__submission submission = {.lane = lane,
                                      .op = bytes ? BH__OP_COPY : BH__OP_SKIP,
                                      .idempotent = true,
+                                     .no_block = route->no_block,
+                                     .timed = route->timed,
+                                     .after = route->after,
                                      .uses = uses,
                                      .use_count = bytes ? 2 : 0,
                                      .copy = {.target = to->memory->address + uses[1].offset,
@@ -363,6 +486,12 @@ bh_status bh_submit_copy(bh_lane lane_handle, bh_buffer target, uint64_t target_
     }
     bh__device_unlock(device);
     return status;
+}
+
+bh_status bh_submit_copy(bh_lane lane, bh_buffer target, uint64_t target_offset, bh_buffer source,
+                         uint64_t source_offset, uint64_t bytes, bh_ticket *out) {
+    return bh__transfer_copy(&(bh__route){.lane = lane}, target, target_offset, source,
+                             source_offset, bytes, out);
 }
 
 static bool same_device(bh_buffer one, bh_buffer other) {
@@ -395,23 +524,23 @@ static bh_status check_pattern(const void *pattern, uint32_t pattern_bytes, uint
                       (unsigned long long)bytes, pattern_bytes);
 }
 
-static bh_status submit_fill(bh_lane lane_handle, bh_buffer handle, uint64_t offset, uint64_t bytes,
-                             const void *pattern, uint32_t pattern_bytes, bool needed,
-                             bh_ticket *out) {
+static bh_status submit_fill(const bh__route *route, bh_buffer handle, uint64_t offset,
+                             uint64_t bytes, const void *pattern, uint32_t pattern_bytes,
+                             bool needed, bh_ticket *out) {
     if (check_pattern(pattern, pattern_bytes, bytes) != BH_OK ||
-        bh__check_lane_device(lane_handle, handle) != BH_OK) {
+        bh__check_lane_device(route->lane, handle) != BH_OK) {
         return bh__last()->status;
     }
     if (bytes && (pattern_bytes > 16 || (pattern_bytes & (pattern_bytes - 1))))
-        return bh__submit_pattern(lane_handle, handle, offset, bytes, bytes, 1, pattern,
-                                  pattern_bytes, out);
+        return bh__submit_pattern(route, handle, offset, bytes, bytes, 1, pattern, pattern_bytes,
+                                  out);
     bh__device *device = begin(handle, "fill", offset, pattern, bytes);
     if (!device) return bh__last()->status;
     bh_status status = BH_OK;
     bool retry = true;
     while (retry && status == BH_OK) {
         bh__buffer *buffer = bh__handle_get(device, handle.id, BH__KIND_BUFFER, "buffer");
-        bh__lane *lane = buffer ? bh__lane_get(device, lane_handle) : NULL;
+        bh__lane *lane = buffer ? bh__lane_get(device, route->lane) : NULL;
         if (!lane) {
             status = bh__last()->status;
             break;
@@ -423,6 +552,9 @@ static bh_status submit_fill(bh_lane lane_handle, bh_buffer handle, uint64_t off
         bh__submission submission = {.lane = lane,
                                      .op = bytes ? BH__OP_FILL : BH__OP_SKIP,
                                      .idempotent = true,
+                                     .no_block = route->no_block,
+                                     .timed = route->timed,
+                                     .after = route->after,
                                      .needed = needed,
                                      .uses = &use,
                                      .use_count = bytes ? 1 : 0,
@@ -436,13 +568,20 @@ static bh_status submit_fill(bh_lane lane_handle, bh_buffer handle, uint64_t off
     return status;
 }
 
+bh_status bh__transfer_fill(const bh__route *route, bh_buffer buffer, uint64_t offset,
+                            uint64_t bytes, const void *pattern, uint32_t pattern_bytes,
+                            bh_ticket *out) {
+    return submit_fill(route, buffer, offset, bytes, pattern, pattern_bytes, false, out);
+}
+
 bh_status bh_submit_fill(bh_lane lane, bh_buffer buffer, uint64_t offset, uint64_t bytes,
                          const void *pattern, uint32_t pattern_bytes, bh_ticket *out) {
-    return submit_fill(lane, buffer, offset, bytes, pattern, pattern_bytes, false, out);
+    return bh__transfer_fill(&(bh__route){.lane = lane}, buffer, offset, bytes, pattern,
+                             pattern_bytes, out);
 }
 
 bh_status bh__submit_zeros(bh_buffer buffer, uint64_t bytes) {
-    return submit_fill((bh_lane){0}, buffer, 0, bytes, "", 1, true, NULL);
+    return submit_fill(&(bh__route){.lane = {0}}, buffer, 0, bytes, "", 1, true, NULL);
 }
 
 bh_status bh_buffer_fill(bh_buffer buffer, uint64_t offset, uint64_t bytes, const void *pattern,

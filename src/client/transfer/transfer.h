@@ -8,7 +8,33 @@
 
 #include "client/core/device.h"
 
+/* Where a transfer goes, and how. */
+typedef struct bh__route {
+    bh_lane lane;
+    bool no_block;           /* BH_SUBMIT_NO_BLOCK */
+    bool waits;              /* for room, also on a lane with BH_LANE_NO_BLOCK */
+    bool timed;              /* BH_SUBMIT_TIMED */
+    struct bh__stage *stage; /* of a transfer through staging slots; else NULL */
+    const uint64_t *after;   /* see bh__submission; NULL: none */
+} bh__route;
+
 /* ---- transfer.c ---- */
+
+/* bh_submit_write and its like. */
+bh_status bh__transfer_write(const bh__route *route, bh_buffer buffer, uint64_t offset,
+                             const void *source, uint64_t bytes, bh_ticket *out);
+bh_status bh__transfer_read(const bh__route *route, bh_buffer buffer, uint64_t offset, void *target,
+                            uint64_t bytes, bh_ticket *out);
+bh_status bh__transfer_copy(const bh__route *route, bh_buffer target, uint64_t target_offset,
+                            bh_buffer source, uint64_t source_offset, uint64_t bytes,
+                            bh_ticket *out);
+bh_status bh__transfer_fill(const bh__route *route, bh_buffer buffer, uint64_t offset,
+                            uint64_t bytes, const void *pattern, uint32_t pattern_bytes,
+                            bh_ticket *out);
+/* Reads into any memory and returns when the data is in place. *out: the ticket, if it was one
+ * request, else zero. */
+bh_status bh__transfer_read_now(const bh__route *route, bh_buffer buffer, uint64_t offset,
+                                void *target, uint64_t bytes, bh_ticket *out);
 
 /* Fills a new buffer with zeros, on the device's own lane. On failure its bytes are in doubt. */
 bh_status bh__submit_zeros(bh_buffer buffer, uint64_t bytes);
@@ -17,13 +43,38 @@ bh_status bh__submit_zeros(bh_buffer buffer, uint64_t bytes);
 bh_status bh__check_pattern(const void *pattern, uint32_t pattern_bytes);
 /* The error of a read without waiting into memory that workers cannot access. */
 bh_status bh__refuse_plain_target(const void *target);
+/* The error of a read into such memory that must not wait. */
+bh_status bh__refuse_waiting_read(const void *target, uint64_t bytes);
 /* Refuses a lane of another device than the buffer's. */
 bh_status bh__check_lane_device(bh_lane lane, bh_buffer buffer);
+/* Returns true if a submission must not wait. Called with the lock held. */
+bool bh__must_not_wait(bh__device *device, const bh__route *route);
 /* Submits a fill of rows of any pitch with a pattern of any length. The pattern goes through a
  * staging slot. */
-bh_status bh__submit_pattern(bh_lane lane, bh_buffer buffer, uint64_t offset, uint64_t pitch,
-                             uint64_t width, uint64_t height, const void *pattern,
+bh_status bh__submit_pattern(const bh__route *route, bh_buffer buffer, uint64_t offset,
+                             uint64_t pitch, uint64_t width, uint64_t height, const void *pattern,
                              uint32_t pattern_bytes, bh_ticket *out);
+
+/*
+ * A transfer through staging slots may be several requests, and other work on its bytes must not
+ * come between them. From bh__stage_begin until all of its bytes are submitted it has a lease
+ * (queue/leases.c). Even one request needs it: a thread that has taken a slot must not wait for a
+ * lease. Until bh__stage_end the device cannot be freed. Without the lock, but for
+ * bh__stage_submitted.
+ */
+typedef struct bh__stage {
+    bh__device *device;
+    bh__memory *memory; /* Retained. */
+    bh__lease lease;
+    uint64_t left;   /* bytes to be submitted; 0: the lease has ended. With the lock held. */
+    bh__route route; /* the one given, with this stage */
+} bh__stage;
+/* `moved`: the bytes of all requests together, without the gaps between rows. */
+bh_status bh__stage_begin(const bh__route *route, bh_buffer buffer, uint64_t offset, uint64_t bytes,
+                          uint64_t moved, uint32_t access, bh__stage *out);
+/* A request of the transfer is submitted. NULL: it is not staged. */
+void bh__stage_submitted(bh__stage *self, uint64_t bytes);
+void bh__stage_end(bh__stage *self);
 
 /*
  * A write of several pieces counts as one call: it fails if one piece fails. bh__call_begin names
@@ -32,8 +83,8 @@ bh_status bh__submit_pattern(bh_lane lane, bh_buffer buffer, uint64_t offset, ui
  * be freed.
  */
 bh_status bh__call_begin(bh_buffer buffer, uint64_t offset, uint64_t bytes, bh__call *out);
-bh_status bh__write_pieces(bh_lane lane, bh_buffer buffer, uint64_t offset, const void *source,
-                           uint64_t bytes, bh__call *call, bh_ticket *out);
+bh_status bh__write_pieces(const bh__route *route, bh_buffer buffer, uint64_t offset,
+                           const void *source, uint64_t bytes, bh__call *call, bh_ticket *out);
 bh_status bh__call_finish(bh__call *self, bh_status status);
 
 /* ---- request.c ---- */
@@ -43,12 +94,13 @@ bh_status bh__transfer_take(const bh_request *given, bh_transfer *out);
 
 /* ---- rows.c: transfers of several rows ---- */
 
-bh_status bh__rows_write(bh_lane lane, const bh_transfer *given, bh_ticket *out);
+bh_status bh__rows_write(const bh__route *route, const bh_transfer *given, bh_ticket *out);
 /* `wait`: the target may be plain memory. Then the data is in place on return, and *out is not
  * written. */
-bh_status bh__rows_read(bh_lane lane, const bh_transfer *given, bool wait, bh_ticket *out);
-bh_status bh__rows_copy(bh_lane lane, const bh_transfer *given, bh_ticket *out);
-bh_status bh__rows_fill(bh_lane lane, const bh_transfer *given, bh_ticket *out);
+bh_status bh__rows_read(const bh__route *route, const bh_transfer *given, bool wait,
+                        bh_ticket *out);
+bh_status bh__rows_copy(const bh__route *route, const bh_transfer *given, bh_ticket *out);
+bh_status bh__rows_fill(const bh__route *route, const bh_transfer *given, bh_ticket *out);
 
 /* ---- between.c ---- */
 
@@ -61,6 +113,9 @@ bh_status bh__copy_between(bh_buffer target, uint64_t target_offset, bh_buffer s
 /* Takes a free staging slot. `wait`: waits for one, with the lock released. A thread that holds a
  * slot must not wait for another: it passes false and gets BH_E_BUSY, without setting an error. */
 bh_status bh__staging_take(bh__device *device, bool wait, uint32_t *out_slot);
+/* Takes `count` free slots, or none: BH_E_BUSY. Never waits. If there are no slots yet, it has them
+ * made. */
+bh_status bh__staging_take_all(bh__device *device, uint32_t count, uint32_t *out_slots);
 /* Returns a slot. It is free once `lane` has passed `sequence` (0: now). `failed`: a lost worker
  * may still access it, so it is free only after that worker is reaped. */
 void bh__staging_put(bh__device *device, uint32_t slot, uint32_t lane, uint64_t sequence,
@@ -82,6 +137,9 @@ bool bh__host_note(bh__device *device, const bh__host_region *region, int fd, bh
  * none does. */
 bh__memory *bh__host_find(bh__device *device, const void *pointer, uint64_t bytes,
                           uint64_t *out_offset);
+/* Refuses a range that is partly in a region: the program has passed a wrong size or pointer. Plain
+ * memory is accepted, since its bounds are not known. */
+bh_status bh__host_check(bh__device *device, const void *pointer, uint64_t bytes);
 
 /* ---- host_pool.c, with the lock held ---- */
 

@@ -18,6 +18,17 @@
 #define __CUDACC__ 1
 #endif
 
+/* The version of CUDA whose language and API these headers follow. */
+#define CUDA_VERSION           12040
+#define CUDART_VERSION         CUDA_VERSION
+#define __CUDACC_VER_MAJOR__   12
+#define __CUDACC_VER_MINOR__   4
+#define __CUDACC_VER_BUILD__   0
+#define __CUDA_API_VERSION     CUDA_VERSION
+#define __CUDART_API_VERSION   CUDA_VERSION
+#define __CUDA_API_VER_MAJOR__ __CUDACC_VER_MAJOR__
+#define __CUDA_API_VER_MINOR__ __CUDACC_VER_MINOR__
+
 #include "bulkhead_atomics.h"
 #include "bulkhead_bits.h"
 #include "bulkhead_builtins.h"
@@ -31,5 +42,10 @@
 #include "bulkhead_types.h"
 #include "bulkhead_vectors.h"
 #include "bulkhead_warp.h"
+
+/* With the host's C++ library: a whole program, whose host part is checked too. */
+#ifdef __BULKHEAD_HOSTED__
+#include "bulkhead_hosted.h"
+#endif
 
 #endif

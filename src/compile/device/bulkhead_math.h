@@ -289,28 +289,28 @@ __BH_DEVICE float abs(float x) {
 __BH_DEVICE double abs(double x) {
     return __builtin_fabs(x);
 }
-__BH_DEVICE float min(float x, float y) {
+__BH_BOTH float min(float x, float y) {
     return __builtin_fminf(x, y);
 }
-__BH_DEVICE float max(float x, float y) {
+__BH_BOTH float max(float x, float y) {
     return __builtin_fmaxf(x, y);
 }
-__BH_DEVICE double min(double x, double y) {
+__BH_BOTH double min(double x, double y) {
     return __builtin_fmin(x, y);
 }
-__BH_DEVICE double max(double x, double y) {
+__BH_BOTH double max(double x, double y) {
     return __builtin_fmax(x, y);
 }
-__BH_DEVICE double min(float x, double y) {
+__BH_BOTH double min(float x, double y) {
     return __builtin_fmin((double)x, y);
 }
-__BH_DEVICE double max(float x, double y) {
+__BH_BOTH double max(float x, double y) {
     return __builtin_fmax((double)x, y);
 }
-__BH_DEVICE double min(double x, float y) {
+__BH_BOTH double min(double x, float y) {
     return __builtin_fmin(x, (double)y);
 }
-__BH_DEVICE double max(double x, float y) {
+__BH_BOTH double max(double x, float y) {
     return __builtin_fmax(x, (double)y);
 }
 

@@ -12,12 +12,18 @@ extern "C" __device__ __attribute__((noreturn)) void __assertfail(const char *co
                                                                   const char *file, unsigned line,
                                                                   const char *function,
                                                                   size_t char_size);
+/* For assertions of the host part. */
+__host__ __attribute__((noreturn)) void __assertfail(const char *condition, const char *file,
+                                                     unsigned line, const char *function,
+                                                     size_t char_size);
 
-/* The kernel heap. A device without one does not load the module; its error names the function. */
+/* The kernel heap. */
 extern "C" __device__ void *malloc(size_t bytes);
 extern "C" __device__ void free(void *memory);
 
-/* Inline, so that a module contains only the functions that it uses. */
+/* Inline, so that a module contains only the functions that it uses. With the host's library,
+ * clang's wrapper of <new> has them. */
+#ifndef __BULKHEAD_HOSTED__
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Winline-new-delete"
 inline __device__ void *operator new(size_t bytes) {
@@ -39,6 +45,7 @@ inline __device__ void operator delete[](void *memory, size_t) noexcept {
     free(memory);
 }
 #pragma clang diagnostic pop
+#endif
 
 __BH_DEVICE void __trap() {
     asm volatile("trap;");
@@ -49,6 +56,14 @@ __BH_DEVICE void __brkpt() {
 __BH_DEVICE __attribute__((noreturn)) void abort() {
     asm volatile("trap;");
     __builtin_unreachable();
+}
+
+/* What tables of virtual functions hold for pure ones. */
+extern "C" inline __device__ void __cxa_pure_virtual() {
+    __trap();
+}
+extern "C" inline __device__ void __cxa_deleted_virtual() {
+    __trap();
 }
 
 __BH_DEVICE long clock() {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Empty: bulkhead_cuda.h already has what device code needs of this header. */
+/* What device code needs is in bulkhead_cuda.h; this adds the runtime API for the host part. */
 #ifndef BULKHEAD_COMPAT_CUDA_RUNTIME_H
 #define BULKHEAD_COMPAT_CUDA_RUNTIME_H
 
-#include "bulkhead_cuda.h"
+#include "cuda_runtime_api.h"
 
 #endif

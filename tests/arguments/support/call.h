@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of the public functions as data: generate.py writes the tables, fill.c makes arguments, good
- * and bad ones, world.c has the objects that good arguments name. */
+/* Calls of the public functions as data: generate.py writes the tables, fill.c makes arguments,
+ * good and bad ones, world.c has the objects that good arguments name. */
 #ifndef TESTS_ARGUMENTS_CALL_H
 #define TESTS_ARGUMENTS_CALL_H
 

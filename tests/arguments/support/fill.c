@@ -310,8 +310,8 @@ static void put_out_struct(maker *m, const layout *of, unsigned variant, void *a
 
 /* ---- any of them ---- */
 
-/* Pointers that are not aligned are the program's mistake. On x86 they do no harm, which is checked;
- * a sanitizer would report them. */
+/* Pointers that are not aligned are the program's mistake. On x86 they do no harm, which is
+ * checked; a sanitizer would report them. */
 static bool takes_unaligned(void) {
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(BULKHEAD_SANITIZED)
     return true;

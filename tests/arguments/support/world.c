@@ -19,6 +19,9 @@ typedef struct objects {
     bh_sequence sequence;
     bh_binary binary;
     bh_watch watch;
+    bh_image image;
+    bh_texture texture;
+    bh_surface surface;
 } objects;
 
 static objects good, closed, foreign;
@@ -28,7 +31,8 @@ static void *host, *piece, *managed_memory;
 static int fds[BH_SHARE_FDS];
 static bh_share_token token;
 static bh_ticket ticket;
-static bh_device_status at_first;
+static uint32_t lanes_at_first;
+static uint64_t buffers_at_first;
 
 /* A module: text, and spaces up to its end. */
 static const char *image(void) {
@@ -65,6 +69,15 @@ static void told(void *context, const bh_event *event) {
     (void)context, (void)event;
 }
 
+static bh_image_shape small_image(void) {
+    bh_image_shape shape = BH_INIT(shape);
+    shape.type = BH_U32;
+    shape.channels = 1;
+    shape.width = shape.height = 8;
+    shape.flags = BH_IMAGE_SURFACE;
+    return shape;
+}
+
 static void make(objects *out, bh_device device) {
     out->device = device;
     out->lane = open_lane(device);
@@ -79,10 +92,17 @@ static void make(objects *out, bh_device device) {
     REQUIRE_OK(bh_host_pool_open(device, NULL, &out->pool));
     REQUIRE_OK(bh_binary_from(image(), IMAGE_BYTES, &out->binary));
     out->watch = watch_for(device, 0, told, NULL);
+    bh_image_shape shape = small_image();
+    REQUIRE_OK(bh_image_alloc(device, &shape, &out->image));
+    REQUIRE_OK(bh_texture_create(out->image, NULL, &out->texture));
+    REQUIRE_OK(bh_surface_create(out->image, 0, &out->surface));
 }
 
 static void make_closed(void) {
     make(&closed, good.device);
+    REQUIRE_OK(bh_surface_release(closed.surface));
+    REQUIRE_OK(bh_texture_release(closed.texture));
+    REQUIRE_OK(bh_image_release(closed.image));
     REQUIRE_OK(bh_watch_release(closed.watch));
     REQUIRE_OK(bh_binary_release(closed.binary));
     REQUIRE_OK(bh_host_pool_release(closed.pool));
@@ -112,7 +132,9 @@ void world_open(void) {
     REQUIRE_OK(bh_host_pool_take(good.pool, 64, 0, &piece));
     REQUIRE_OK(bh_submit_fill(good.lane, good.buffer, 0, 64, &(uint32_t){7}, 4, &ticket));
     REQUIRE_OK(bh_wait(ticket, LONG_NS));
-    at_first = status_of(good.device);
+    lanes_at_first = health_of(good.device).lanes;
+    buffers_at_first = memory_of(good.device).buffers;
+    (void)limits_of(good.device); /* opens what the library keeps for good */
 }
 
 void world_close(void) {
@@ -133,6 +155,9 @@ bool world_release(const char *type, const void *made) {
     if (strcmp(type, "bh_host_pool") == 0) return bh_host_pool_release((bh_host_pool){id}) == BH_OK;
     if (strcmp(type, "bh_sequence") == 0) return bh_sequence_release((bh_sequence){id}) == BH_OK;
     if (strcmp(type, "bh_watch") == 0) return bh_watch_release((bh_watch){id}) == BH_OK;
+    if (strcmp(type, "bh_image") == 0) return bh_image_release((bh_image){id}) == BH_OK;
+    if (strcmp(type, "bh_texture") == 0) return bh_texture_release((bh_texture){id}) == BH_OK;
+    if (strcmp(type, "bh_surface") == 0) return bh_surface_release((bh_surface){id}) == BH_OK;
     if (strcmp(type, "bh_binary") == 0) return bh_binary_release((bh_binary){id}) == BH_OK;
     /* One that is being loaded may fail, and its handle is gone. A kernel goes with its module. */
     if (strcmp(type, "bh_module") == 0) (void)bh_module_release((bh_module){id});
@@ -150,7 +175,9 @@ uint64_t world_handle(const char *type, life which) {
                {"bh_module", from->module.id},  {"bh_kernel", from->kernel.id},
                {"bh_buffer", from->buffer.id},  {"bh_prepared", from->prepared.id},
                {"bh_host_pool", from->pool.id}, {"bh_sequence", from->sequence.id},
-               {"bh_binary", from->binary.id},  {"bh_watch", from->watch.id}};
+               {"bh_binary", from->binary.id},  {"bh_watch", from->watch.id},
+               {"bh_image", from->image.id},    {"bh_texture", from->texture.id},
+               {"bh_surface", from->surface.id}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (strcmp(all[i].type, type) == 0) return all[i].id;
     FAIL("tests/arguments/support/world.c has no %s", type);
@@ -164,16 +191,17 @@ static void set(void *out, const void *from, size_t bytes) {
 void world_struct(const char *type, void *out) {
     static uint32_t words[1 << 16],
         count = 4; /* longer than any length that the library believes */
-    static bh_dispatch_arg args[2];
-    args[0] = (bh_dispatch_arg){BH_DISPATCH_INOUT, 0, 16, words, words};
-    args[1] = (bh_dispatch_arg){BH_DISPATCH_VALUE, 0, 4, &count, NULL};
+    static bh_arg args[2];
+    args[0] = BH_HOST_INOUT(words, 16);
+    args[1] = BH_VALUE(&count, 4);
     bh_args two = two_arguments();
     if (strcmp(type, "bh_args") == 0) set(out, &two, sizeof two);
     if (strcmp(type, "bh_arg") == 0) set(out, two.list, 2 * sizeof *two.list);
+    bh_image_shape image_shape = small_image();
+    if (strcmp(type, "bh_image_shape") == 0) set(out, &image_shape, sizeof image_shape);
     if (strcmp(type, "bh_shape") == 0) set(out, &one_block, sizeof one_block);
     if (strcmp(type, "bh_ticket") == 0) set(out, &ticket, sizeof ticket);
     if (strcmp(type, "bh_share_token") == 0) set(out, &token, sizeof token);
-    if (strcmp(type, "bh_dispatch_arg") == 0) set(out, args, sizeof args);
     if (strcmp(type, "bh_binary") == 0) set(out, &good.binary, sizeof good.binary);
     if (strcmp(type, "bh_device_entry") == 0) memset(out, 0, sizeof(bh_device_entry));
     if (strcmp(type, "bh_use") == 0)
@@ -189,8 +217,7 @@ void world_struct(const char *type, void *out) {
         bh_dispatch_item item = BH_INIT(item);
         item.kernel = good.kernel;
         item.shape = one_block;
-        item.args = args;
-        item.arg_count = 2;
+        item.args = (bh_args){args, 2};
         set(out, &item, sizeof item);
     }
     if (strcmp(type, "bh_dl_managed") == 0) memset(out, 0, sizeof(bh_dl_managed));
@@ -223,10 +250,12 @@ const char *world_text(const char *called, const char *parameter) {
 /* ---- is it as it was? ---- */
 
 bool world_sound(bool may_lose, char *why, size_t size) {
-    bh_device_status now = BH_INIT(now);
+    bh_health now = BH_INIT(now);
+    bh_memory_info memory = BH_INIT(memory);
     bh_buffer x;
     uint32_t words[4] = {0};
-    bh_status status = bh_device_get_status(good.device, &now);
+    bh_status status = bh_device_get_health(good.device, &now);
+    if (status == BH_OK) status = bh_memory_get_info(good.device, &memory);
     if (status == BH_OK) status = bh_buffer_alloc(good.device, BH_U32, 4, NULL, &x);
     if (status == BH_OK) {
         status = run_now(get_kernel(basic, "iota"), BH_GRID(4, 4), BH_ARGS(BH_OUT(x), 5u, 4u));
@@ -237,7 +266,8 @@ bool world_sound(bool may_lose, char *why, size_t size) {
              "status %d, word %u, %llu losses, %u lanes and %llu buffers where there were %u and "
              "%llu",
              status, words[3], (unsigned long long)now.losses, now.lanes,
-             (unsigned long long)now.buffers, at_first.lanes, (unsigned long long)at_first.buffers);
+             (unsigned long long)memory.buffers, lanes_at_first,
+             (unsigned long long)buffers_at_first);
     return status == BH_OK && words[3] == 8 && (may_lose || now.losses == 0) &&
-           now.lanes == at_first.lanes && now.buffers == at_first.buffers;
+           now.lanes == lanes_at_first && memory.buffers == buffers_at_first;
 }

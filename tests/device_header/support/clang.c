@@ -46,6 +46,11 @@ const char *clang_find(void) {
     SKIP("no clang 16 or later in PATH. Fix: sudo apt-get install clang-19");
 }
 
+/* The standard headers: this project's, or the host's. */
+static const char *library_folder(const char *flags) {
+    return strstr(flags, "-D__BULKHEAD_HOSTED__") ? "hosted" : "standard";
+}
+
 static bool compile(const char *source, const char *flags, bool umbrella) {
     char command[16384];
     static int count;
@@ -53,10 +58,10 @@ static bool compile(const char *source, const char *flags, bool umbrella) {
     test_path(said_path, sizeof said_path, "%s/%d.said", test_tmp_dir(), count);
     snprintf(command, sizeof command,
              "%s -x cuda --cuda-device-only -nocudainc -nocudalib --cuda-path=/nonexistent -O3 -S "
-             "%s -I '%s/src/compile/device' -Wall -Wextra -o '%s' %s '%s' "
-             "> '%s' 2>&1",
+             "%s -I '%s/src/compile/device' -I '%s/src/compile/%s' -Wall -Wextra -o '%s' %s "
+             "'%s' > '%s' 2>&1",
              clang_find(), umbrella ? "-include bulkhead_cuda.h" : "", test_source_dir(),
-             output_path, flags, source, said_path);
+             test_source_dir(), library_folder(flags), output_path, flags, source, said_path);
     int status = system(command);
     free(said);
     said = test_read_file(said_path, NULL);

@@ -42,14 +42,14 @@ static void act(world *w, const scenario *s) {
 
 /* The device works, or says that it is stopped and why. While it starts a worker it is neither. */
 static bool is_stopped(world *w) {
-    bh_device_status status = BH_INIT(status);
+    bh_health health = BH_INIT(health);
     for (int i = 0; i < 3000; i++) {
-        if (!w->open || !TRY(w, bh_device_get_status(w->device, &status))) return true;
-        if (status.state != BH_DEVICE_REPLACING) break;
+        if (!w->open || !TRY(w, bh_device_get_health(w->device, &health))) return true;
+        if (health.state != BH_HEALTH_REPLACING) break;
         nanosleep(&(struct timespec){.tv_nsec = 5 * MS}, NULL);
     }
-    if (status.state == BH_DEVICE_STOPPED) HOLDS(w, status.reason[0]);
-    return status.state == BH_DEVICE_STOPPED;
+    if (health.state == BH_HEALTH_STOPPED) HOLDS(w, health.reason[0]);
+    return health.state == BH_HEALTH_STOPPED;
 }
 
 static void act_failing(world *w, const plan *p, failing_page *page) {

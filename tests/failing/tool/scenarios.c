@@ -89,10 +89,9 @@ static void act_prepared(world *w, bh_kernel kernel, bh_buffer buffer) {
 }
 
 static void act_dispatch(world *w, bh_kernel kernel) {
-    uint32_t out[64] = {0}, base = 5, count = 64;
-    bh_dispatch_arg args[] = {BH_HOST_OUT(out, sizeof out), BH_HOST_VALUE(&base, sizeof base),
-                              BH_HOST_VALUE(&count, sizeof count)};
-    if (TRY(w, bh_dispatch(kernel, BH_GRID(64, 32), args, 3, NULL))) HOLDS(w, out[63] == 68);
+    uint32_t out[64] = {0};
+    bh_args args = BH_ARGS(BH_HOST_OUT(out, sizeof out), 5u, 64u);
+    if (TRY(w, bh_dispatch(kernel, BH_GRID(64, 32), args, NULL))) HOLDS(w, out[63] == 68);
 }
 
 static void act_launch(world *w) {
@@ -167,12 +166,12 @@ static void act_host(world *w, bh_buffer a) {
 
 /* Nothing is left of memory that could not be made whole. */
 static void check_trimmed(world *w) {
-    bh_device_status status = BH_INIT(status);
+    bh_health health = BH_INIT(health);
     uint64_t freed;
     if (!TRY(w, bh_memory_trim(w->device, 0, &freed)) || !w->clean) return;
-    if (!TRY(w, bh_device_get_status(w->device, &status))) return;
+    if (!TRY(w, bh_device_get_health(w->device, &health))) return;
     HOLDS(w, chunks_held() == 0);
-    HOLDS(w, chunks_mapped(status.worker_pid) == 0);
+    HOLDS(w, chunks_mapped(health.worker_pid) == 0);
 }
 
 static void act_copies(world *w) {
@@ -314,7 +313,7 @@ static void act_figures(world *w) {
     bh_device_counters counters = BH_INIT(counters);
     size_t length;
     TRY(w, bh_device_get_counters(w->device, &counters));
-    if (TRY(w, bh_prometheus(text, sizeof text, &length)))
+    if (TRY(w, bh_prometheus(NULL, 0, text, sizeof text, &length)))
         HOLDS(w, length > 1000 && strlen(text) == length);
     bh_memory_info memory = BH_INIT(memory);
     TRY(w, bh_memory_get_info(w->device, &memory));

@@ -208,7 +208,8 @@ static bool uses_managed(const op *o) {
     return false;
 }
 
-/* Transfers, and launches that were said to be; managed buffers move in pages, which count whole. */
+/* Transfers, and launches that were said to be; managed buffers move in pages, which count
+ * whole. */
 static bool may_repeat(const op *o) {
     if (uses_managed(o)) return false;
     switch (o->kind) {
@@ -287,7 +288,8 @@ void apply_to_model(world *w, op *o) {
     case BH_E_DEADLINE:
         break;
     case BH_E_LAUNCH:
-        /* A call of several pieces may have had some of them done; a lost worker may have begun it. */
+        /* A call of several pieces may have had some of them done; a lost worker may have begun
+         * it. */
         if (o->kind == SEQUENCE && o->has_ticket) break;
         for (uint32_t i = 0; i < o->write_count; i++) {
             const use *u = &o->writes[i];

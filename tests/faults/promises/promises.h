@@ -133,7 +133,8 @@ bool has_any(const use *u, uint8_t state);
 void repeat_pattern(uint8_t *to, uint64_t bytes, uint32_t step, uint32_t length);
 /* The worker refuses one request or other: see tests/queued/. */
 bool refusing(void);
-/* What the operation, whose status is known, leaves: values, doubt, or nothing that can be known. */
+/* What the operation, whose status is known, leaves: values, doubt, or nothing that can be
+ * known. */
 void apply_to_model(world *w, op *o);
 /* Prints all operations of the batch that touch what this one touches. */
 void explain(const world *w, const op *about);

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # fuzz.sh BUILD SECONDS [NAME...]: runs each fuzz target, or those whose name contains one of these, for
-# so long. New inputs go to BUILD/corpus/NAME, those that fail to BUILD/crashes. Exits 1 if some failed.
+# so long; for 0 seconds it tries the inputs that are there and no others. New inputs go to
+# BUILD/corpus/NAME, those that fail to BUILD/crashes. What failed is printed last; then it exits with 1.
 set -u
 build=$1 seconds=$2
 shift 2
@@ -28,14 +29,16 @@ wanted() {
 # starts from the tests' PTX and knows its words.
 run_libfuzzer() {
     seeds='' dictionary=''
-    case $1 in ptx_execute | ptx_check | writes | cuda_image) seeds=$source/../ptx dictionary=$source/ptx.dict ;; esac
-    "$build/tests/fuzz-$1" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -malloc_limit_mb=0 \
+    case $1 in ptx_execute | ptx_check | ptx_link | writes | cuda_image) seeds=$source/../ptx dictionary=$source/ptx.dict ;; esac
+    limit=-max_total_time=$seconds
+    [ "$seconds" -gt 0 ] || limit=-runs=0
+    "$build/tests/fuzz-$1" "$limit" -timeout=20 -rss_limit_mb=4096 -malloc_limit_mb=0 \
         -max_len=16384 -print_final_stats=1 -artifact_prefix="$build/crashes/$1-" ${dictionary:+-dict="$dictionary"} \
         "$build/corpus/$1" "$source/corpus/$1" ${seeds:+"$seeds"} 2>&1
 }
 
 run_engine() {
-    "$build/tests/fuzz-$1" --mutate "$seconds" --seed "${SEED:-$(date +%s)}" --crashes "$build/crashes" \
+    "$build/tests/fuzz-$1" --mutate "$seconds" --seed "$(date +%s)" --crashes "$build/crashes" \
         --found "$build/corpus/$1" "$build/corpus/$1" 2>&1
 }
 
@@ -52,10 +55,19 @@ for file in "$source"/*.c; do
     if grep -q '^fuzz.sh: failed' "$log"; then
         cp "$log" "$build/crashes/$name.log"
         failed="$failed $name"
-        echo "$name failed: see $build/crashes/$name.log. To repeat one:"
-        for input in "$build/crashes/$name-"*; do
-            echo "    ASAN_OPTIONS=allocator_may_return_null=1 $build/tests/fuzz-$name $input"
-        done
     fi
 done
-[ -z "$failed" ] || { echo "failed:$failed"; exit 1; }
+[ -n "$failed" ] || exit 0
+
+for name in $failed; do
+    echo "== $name failed. The end of $build/crashes/$name.log:"
+    grep -v -E '^#[0-9]|NEW_FUNC|^0x' "$build/crashes/$name.log" | cut -c 1-200 | tail -n 40
+    for input in "$build/crashes/$name-"*; do
+        [ -f "$input" ] || continue
+        echo "To repeat it: ASAN_OPTIONS=allocator_may_return_null=1 $build/tests/fuzz-$name $input"
+        echo "The input, in base64:"
+        base64 -w 200 "$input" | head -n 20
+    done
+done
+echo "failed:$failed"
+exit 1

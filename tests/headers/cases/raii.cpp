@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <thread>
 #include <type_traits>
 #if __cplusplus >= 202002L
 #include <span>
@@ -40,6 +41,9 @@ template <typename Owner, typename Handle> constexpr bool converts_as_a_variable
 static_assert(converts_as_a_variable<bh::device, bh_device>());
 static_assert(converts_as_a_variable<bh::lane, bh_lane>());
 static_assert(converts_as_a_variable<bh::buffer, bh_buffer>());
+static_assert(converts_as_a_variable<bh::image, bh_image>());
+static_assert(converts_as_a_variable<bh::texture, bh_texture>());
+static_assert(converts_as_a_variable<bh::surface, bh_surface>());
 static_assert(converts_as_a_variable<bh::kernel_module, bh_module>());
 static_assert(converts_as_a_variable<bh::sequence, bh_sequence>());
 static_assert(converts_as_a_variable<bh::binary, bh_binary>());
@@ -50,6 +54,40 @@ static_assert(bh::type_of<uint8_t>() == BH_U8 && bh::type_of<long long>() == BH_
 static const char *const crash = ".version 7.0\n.target sm_70\n.address_size 64\n"
                                  ".visible .entry crash() { trap; }\n"
                                  ".visible .entry spin() { again: bra again; }\n";
+
+/* Texel (x, y) of the surface = that of the texture, plus 1. */
+static const char *const texels = R"(.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry next(.param .u64 from, .param .u64 to)
+{
+    .reg .b64 %from, %to;
+    .reg .b32 %x, %y, %at, %v<4>;
+    ld.param.u64 %from, [from];
+    ld.param.u64 %to, [to];
+    mov.u32 %x, %tid.x;
+    mov.u32 %y, %ctaid.x;
+    tex.2d.v4.s32.s32 {%v0, %v1, %v2, %v3}, [%from, {%x, %y}];
+    add.s32 %v0, %v0, 1;
+    shl.b32 %at, %x, 2;
+    sust.b.2d.b32.trap [%to, {%at, %y}], {%v0};
+    ret;
+}
+.visible .entry first(.param .u64 from, .param .u64 out)
+{
+    .reg .b64 %from, %out;
+    .reg .b32 %x, %y, %v<4>;
+    ld.param.u64 %from, [from];
+    ld.param.u64 %out, [out];
+    mov.u32 %x, %tid.x;
+    mov.u32 %y, %ctaid.x;
+    tex.1d.v4.s32.s32 {%v0, %v1, %v2, %v3}, [%from, {%x}];
+    mul.wide.u32 %from, %x, 4;
+    add.u64 %out, %out, %from;
+    st.global.u32 [%out], %v0;
+    ret;
+}
+)";
 
 static uint64_t buffers(const bh::device &gpu) {
     bh_memory_info info = BH_INIT(info);
@@ -109,6 +147,91 @@ static void ownership(const bh::device &gpu) {
         c = gpu.alloc<int>(30);
     }
     EXPECT(buffers(gpu) == before);
+}
+
+static bh_image_shape small_shape(uint32_t levels) {
+    bh_image_shape shape = BH_INIT(shape);
+    shape.type = BH_I32;
+    shape.channels = 1;
+    shape.width = 4;
+    shape.height = 3;
+    shape.levels = levels;
+    shape.flags = BH_IMAGE_SURFACE;
+    return shape;
+}
+
+static void images(const bh::device &gpu) {
+    uint64_t before = buffers(gpu);
+    {
+        bh::image image = gpu.alloc_image(small_shape(2));
+        EXPECT(image.info().width == 4 && image.info().height == 3 && image.info().type == BH_I32);
+        EXPECT(image.level(1).width == 2 && image.level(1).height == 1);
+        std::vector<int32_t> all(12), got(12);
+        for (size_t i = 0; i < all.size(); i++) all[i] = static_cast<int32_t>(i);
+        image.write(all);
+        image.read(got);
+        EXPECT(got == all);
+        bh_image_box box = BH_INIT(box);
+        box.x = 2;
+        box.y = 1;
+        box.width = 1;
+        int32_t column[2];
+        image.read(column, box);
+        EXPECT(column[0] == 6 && column[1] == 10);
+        image.write(std::array<int32_t, 2>{-1, -2}, box);
+        image.read(got);
+        EXPECT(got[6] == -1 && got[10] == -2 && got[7] == 7);
+        box = BH_INIT(box);
+        box.level = 1;
+        image.write(std::array<int32_t, 2>{20, 21}, box);
+        image.read(column, box);
+        EXPECT(column[0] == 20 && column[1] == 21);
+
+        EXPECT(thrown([&] { image.write(std::vector<int32_t>(11)); }) == BH_E_INVALID);
+        EXPECT(thrown([&] { image.read(std::vector<int32_t>(13)); }) == BH_E_INVALID);
+        EXPECT(thrown([&] { image.read(column); }) == BH_E_INVALID);
+        box.x = 9;
+        EXPECT(thrown([&] { image.read(column, box); }) == BH_E_INVALID);
+        EXPECT(thrown([&] { (void)image.level(2); }) == BH_E_INVALID);
+        EXPECT(thrown([&] { (void)gpu.alloc_image({}); }) == BH_E_INVALID);
+        EXPECT(thrown([&] { (void)bh::surface(image, 2); }) == BH_E_INVALID);
+        bh_sampling wrong = BH_INIT(wrong);
+        wrong.flags = BH_SAMPLE_LINEAR; /* of integers */
+        EXPECT(thrown([&] { (void)bh::texture(image, &wrong); }) == BH_E_INVALID);
+        bh::image other = std::move(image);
+        EXPECT(!image && other && buffers(gpu) == before + 1);
+    }
+    EXPECT(buffers(gpu) == before);
+}
+
+static void textures(const bh::device &gpu) {
+    bh::kernel_module mod = gpu.load(texels);
+    bh::kernel next = mod.kernel("next"), first = mod.kernel("first");
+    bh::image from = gpu.alloc_image(small_shape(1)), to = gpu.alloc_image(small_shape(1));
+    std::vector<int32_t> all(12, 41), got(12);
+    from.write(all);
+    bh::texture read(from), moved = std::move(read);
+    bh::surface write(to), other;
+    EXPECT(!read && moved && write && !other);
+    next(BH_SHAPE(3, 1, 1, 4, 1, 1), bh::in(moved), bh::inout(write)).wait();
+    to.read(got);
+    EXPECT(got == std::vector<int32_t>(12, 42));
+
+    bh_buffer_options aligned = BH_INIT(aligned);
+    aligned.align = 512;
+    bh::buffer words = gpu.alloc<int32_t>(32, &aligned), out = gpu.alloc<int32_t>(4);
+    words.fill(7);
+    words.write(std::array<int32_t, 2>{3, 4});
+    bh::texture line = bh::texture::linear(words, BH_I32, 1);
+    first(BH_GRID(4, 4), bh::in(line), bh::out(out)).wait();
+    EXPECT(out.read<int32_t>() == (std::vector<int32_t>{3, 4, 7, 7}));
+    bh::texture rows = bh::texture::rows(words, BH_I32, 1, 4, 3, 32);
+    next(BH_SHAPE(3, 1, 1, 4, 1, 1), bh::in(rows), bh::inout(write)).wait();
+    to.read(got);
+    EXPECT(got == (std::vector<int32_t>{4, 5, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8}));
+    EXPECT(thrown([&] { (void)bh::texture::rows(words, BH_I32, 1, 4, 3, 33); }) == BH_E_INVALID);
+    line.close();
+    EXPECT(!line && thrown([&] { line.close(); }) == BH_E_INVALID);
 }
 
 static void errors(const bh::device &gpu, bh::kernel saxpy) {
@@ -195,6 +318,48 @@ static void watches(const bh::device &gpu) {
            BH_E_INVALID);
 }
 
+/* A callback must not close its device: the owner keeps the handle, whatever is tried. */
+static void refusals(const char *name) {
+    bh::device gpu(name), other(name);
+    struct {
+        bh::device *gpu, *other;
+        bh_device before;
+        std::atomic<int> done;
+    } in = {&gpu, &other, gpu, {0}};
+    bh::kernel_module mod = gpu.load(crash);
+    bh::ticket ticket = mod.kernel("crash")(BH_GRID(1, 1));
+    bh::check(bh_on_done(
+        ticket,
+        [](void *context, bh_ticket, bh_status) {
+            auto *to = static_cast<decltype(in) *>(context);
+            bh::device &owner = *to->gpu;
+            EXPECT(thrown([&] { owner.close(); }) == BH_E_INVALID);
+            EXPECT(owner && bh_device(owner).id == to->before.id);
+            EXPECT(!owner.reset() && bh_device(owner).id == to->before.id);
+            uint64_t second = bh_device(*to->other).id;
+            owner = std::move(*to->other); /* they change places */
+            EXPECT(bh_device(owner).id == second && bh_device(*to->other).id == to->before.id);
+            *to->other = std::move(owner);
+            EXPECT(bh_device(owner).id == to->before.id && bh_device(*to->other).id == second);
+            to->done = 1;
+        },
+        &in));
+    EXPECT(thrown([&] { ticket.wait(); }) == BH_E_FAULT);
+    while (!in.done) std::this_thread::yield();
+    EXPECT(bh_device(gpu).id == in.before.id);
+    gpu.sync(); /* it still works */
+    gpu.close();
+    EXPECT(!gpu && thrown([&] { gpu.close(); }) == BH_E_INVALID);
+    bh::buffer late = other.alloc<char>(7);
+    EXPECT(thrown([&] { (void)late.read<int>(); }) == BH_E_INVALID);
+    EXPECT(late.read<char>().size() == 7);
+    other.close();
+    bh::device third(name);
+    late = third.alloc<char>(5); /* what went with its device is not kept */
+    EXPECT(late.count() == 5);
+    EXPECT(thrown([&] { third.close(), late.close(); }) == BH_E_INVALID && !late);
+}
+
 int main(int, char **argv) try {
     bh::buffer survivor;
     {
@@ -204,9 +369,12 @@ int main(int, char **argv) try {
         bh::kernel saxpy = mod.kernel("saxpy");
         launches(gpu, saxpy);
         ownership(gpu);
+        images(gpu);
+        textures(gpu);
         sequences(gpu, saxpy);
         binaries(gpu);
         errors(gpu, saxpy);
+        refusals(argv[1]);
         watches(gpu);
         survivor = gpu.alloc<float>(1);
         gpu.sync();

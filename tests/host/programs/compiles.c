@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compiles a kernel with clang and says what came of it, where that is kept, and whether the system
  * takes this program for one whose environment is not to be trusted. With "for-good" it first
- * becomes its owner, so that the system no longer knows that of what it starts; with "unconfined" it
- * asks for that; any other argument is the folder of bulkhead-compiler. */
+ * becomes its owner, so that the system no longer knows that of what it starts; with "unconfined"
+ * it asks for that; any other argument is the folder of bulkhead-compiler. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -27,8 +27,8 @@ int main(int argc, char **argv) {
     bh_cache_get_info(NULL, &cache);
     printf("%s %s %s; cache: %s %s\n", getauxval(AT_SECURE) ? "secure" : "plain",
            bh_status_name(status), error.message, cache.dir, cache.why);
-    /* At once: a sanitizer would look for leaks by tracing this process, which a privileged one does
-     * not allow. */
+    /* At once: a sanitizer would look for leaks by tracing this process, which a privileged one
+     * does not allow. */
     fflush(stdout);
     _exit(status != BH_OK);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Stands in for a worker program and misbehaves, as BULKHEAD_TEST_IMPOSTOR says. With
- * BULKHEAD_TEST_IMPOSTORS only as many do as there are files impostor-0, impostor-1 and so on in the
- * folder named there, each of which is used up; later ones become the program `real` in it. */
+ * BULKHEAD_TEST_IMPOSTORS only as many do as there are files impostor-0, impostor-1 and so on in
+ * the folder named there, each of which is used up; later ones become the program `real` in it. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>

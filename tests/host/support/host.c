@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Host programs as child processes: each runs a function with a device of its own and reports its workers. */
+/* Host programs as child processes: each runs a function with a device of its own and reports its
+ * workers. */
 #include "../host.h"
 
 #include <dirent.h>
@@ -37,9 +38,9 @@ static bool note_memory(void *context, const struct stat *info) {
 void host_tell(int pipe, bh_device device) {
     host_report report;
     memset(&report, 0, sizeof report);
-    bh_device_status status = status_of(device);
-    report.worker = status.worker_pid;
-    report.standby = status.standby_pid;
+    bh_health health = health_of(device);
+    report.worker = health.worker_pid;
+    report.standby = health.standby_pids[0];
     each_memory("self", note_memory, &report);
     REQUIRE(write(pipe, &report, sizeof report) == sizeof report);
 }

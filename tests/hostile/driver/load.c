@@ -159,9 +159,9 @@ static void managed(work *w) {
         IN_THE_END(bh_managed_unmap(memory, BYTES));
     }
     bh_ticket ticket;
-    keep(w,
-         IN_THE_END(
-             bh_managed_prefetch(buffer, 0, BYTES, BH_TO_DEVICE, (bh_device){0}, w->lane, &ticket)),
+    bh_submit_options there = BH_INIT(there);
+    there.lane = w->lane;
+    keep(w, IN_THE_END(bh_managed_prefetch(buffer, 0, BYTES, BH_TO_DEVICE, &there, &ticket)),
          ticket);
     if (IN_THE_END(bh_managed_map(buffer, 0, BYTES, BH_MAP_READ, &memory)) == BH_OK)
         IN_THE_END(bh_managed_unmap(memory, BYTES));
@@ -227,6 +227,7 @@ static void launch(work *w) {
     if (!kernel(w, "churn", &churn)) return;
     options.lane = w->lane;
     options.flags = below(w, 2) ? BH_SUBMIT_NO_BLOCK : BH_SUBMIT_IDEMPOTENT;
+    if (below(w, 2)) options.flags |= BH_SUBMIT_TIMED;
     for (uint32_t i = 0, n = 1 + below(w, 12); i < n; i++) {
         bh_status status = IN_THE_END(bh_launch(
             churn, BH_GRID(64, 64), BH_ARGS(BH_INOUT(some_buffer(w)), 1u, 64u), &options, &ticket));
@@ -296,11 +297,8 @@ static void dispatch(work *w) {
     bh_kernel churn;
     uint32_t k = 3, n = 64;
     if (!kernel(w, "churn", &churn)) return;
-    bh_dispatch_arg args[] = {
-        {.kind = BH_DISPATCH_INOUT, .bytes = 256, .input = w->plain, .output = w->plain},
-        {.kind = BH_DISPATCH_VALUE, .bytes = 4, .input = &k},
-        {.kind = BH_DISPATCH_VALUE, .bytes = 4, .input = &n}};
-    IN_THE_END(bh_dispatch(churn, BH_GRID(64, 64), args, 3, NULL));
+    IN_THE_END(
+        bh_dispatch(churn, BH_GRID(64, 64), BH_ARGS(BH_HOST_INOUT(w->plain, 256), k, n), NULL));
 }
 
 /* ---- tickets and lanes ---- */
@@ -315,6 +313,14 @@ static void ask(work *w) {
     memset(&error, 'e', sizeof error);
     book_note(ticket, AT_ONCE(bh_ticket_error(ticket, &error)));
     check_error(&error);
+    bh_ticket_info info = BH_INIT(info);
+    if (AT_ONCE(bh_ticket_get_info(ticket, &info)) != BH_OK) return;
+    book_note(ticket, info.status);
+    uint64_t most = 600 * DRIVER_S; /* longer than a run */
+    if (info.timed > 1 || info.queued_ns > most || info.waiting_ns > most || info.device_ns > most)
+        problem("impossible times of a ticket: timed %u, %llu, %llu, %llu ns", info.timed,
+                (unsigned long long)info.queued_ns, (unsigned long long)info.waiting_ns,
+                (unsigned long long)info.device_ns);
 }
 
 static void ask_all(work *w) {
@@ -345,12 +351,10 @@ static void synchronise(work *w) {
 static void look(work *w) {
     bh_device device = w->stage->device;
     bh_health health = BH_INIT(health);
-    bh_device_status status = BH_INIT(status);
     bh_device_counters counters = BH_INIT(counters);
     bh_lane_counters lane = BH_INIT(lane);
     bh_device_info info = BH_INIT(info);
     AT_ONCE(bh_device_get_health(device, &health));
-    AT_ONCE(bh_device_get_status(device, &status));
     AT_ONCE(bh_device_get_counters(device, &counters));
     AT_ONCE(bh_lane_get_counters(device, w->lane, &lane));
     if (AT_ONCE(bh_device_get_info(device, &info)) != BH_OK) return;

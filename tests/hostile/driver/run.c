@@ -37,6 +37,16 @@ static unsigned count_descriptors(void) {
     return count;
 }
 
+/* Says which descriptors are open, for a report. */
+static void list_descriptors(void) {
+    for (int fd = 0; fd < MOST_DESCRIPTORS; fd++) {
+        char path[32], what[200];
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        ssize_t length = readlink(path, what, sizeof what - 1);
+        if (length > 0) fprintf(stderr, "descriptor %d: %.*s\n", fd, (int)length, what);
+    }
+}
+
 static unsigned long peak_rss_mib(void) {
     char line[200];
     unsigned long kib = 0;
@@ -223,8 +233,10 @@ static void check_end(run *self, unsigned descriptors) {
         problem("%llu callbacks were registered, %llu ran", (unsigned long long)wanted,
                 (unsigned long long)ran);
     canary_check(self);
-    if (count_descriptors() > descriptors)
+    if (count_descriptors() > descriptors) {
+        list_descriptors();
         problem("%u descriptors before, %u after", descriptors, count_descriptors());
+    }
     if (peak_rss_mib() > MOST_RSS_MIB)
         problem("up to %lu MiB of memory were used, %d are allowed", peak_rss_mib(), MOST_RSS_MIB);
     int status;

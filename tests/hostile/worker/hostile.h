@@ -25,7 +25,7 @@ typedef struct hostility {
     /* In place of serving. What returns from it exits. */
     void (*boot)(void);
     /* What the worker says its device is. */
-    void (*describe)(bh_device_info *info, uint64_t *granularity);
+    void (*describe)(bh__device_facts *info, uint64_t *granularity);
     /* In place of sending a message. Returns as bh__message_send. */
     int (*send)(const bh__message *message, const int *fds, uint32_t fd_count);
     /* In place of receiving one. What returns from it hears that the application is gone. */

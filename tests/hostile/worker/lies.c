@@ -10,51 +10,51 @@
 
 /* ---- the device ---- */
 
-static void info_of_nothing(bh_device_info *info, uint64_t *granularity) {
+static void info_of_nothing(bh__device_facts *info, uint64_t *granularity) {
     (void)granularity;
     memset(info, 0, sizeof *info);
 }
 
-static void info_of_everything(bh_device_info *info, uint64_t *granularity) {
+static void info_of_everything(bh__device_facts *info, uint64_t *granularity) {
     (void)granularity;
     memset(info, 0xff, sizeof *info); /* no text ends */
     info->no_standby[0] = 0;
 }
 
-static void info_by_chance(bh_device_info *info, uint64_t *granularity) {
+static void info_by_chance(bh__device_facts *info, uint64_t *granularity) {
     uint32_t *words = (uint32_t *)(void *)info;
     (void)granularity;
     for (uint32_t i = 0, n = 1 + below(20); i < n; i++)
         words[below(sizeof *info / sizeof *words)] = (uint32_t)odd_number();
 }
 
-static void info_without_standby(bh_device_info *info, uint64_t *granularity) {
+static void info_without_standby(bh__device_facts *info, uint64_t *granularity) {
     (void)granularity;
     memset(info->no_standby, 'n', sizeof info->no_standby);
 }
 
-static void odd_granularity(bh_device_info *info, uint64_t *granularity) {
+static void odd_granularity(bh__device_facts *info, uint64_t *granularity) {
     (void)info;
     *granularity = odd_number();
 }
 
-static void huge_granularity(bh_device_info *info, uint64_t *granularity) {
+static void huge_granularity(bh__device_facts *info, uint64_t *granularity) {
     (void)info;
     *granularity = UINT64_C(1) << (16 + below(48));
 }
 
-static void small_granularity(bh_device_info *info, uint64_t *granularity) {
+static void small_granularity(bh__device_facts *info, uint64_t *granularity) {
     (void)info;
     *granularity = 4096;
 }
 
-static void large_granularity(bh_device_info *info, uint64_t *granularity) {
+static void large_granularity(bh__device_facts *info, uint64_t *granularity) {
     (void)info;
     *granularity = 64 << 20;
 }
 
 /* A trait relaxes a check. Plain memory and plain processes have none. */
-static void other_traits(bh_device_info *info, uint64_t *granularity) {
+static void other_traits(bh__device_facts *info, uint64_t *granularity) {
     (void)info;
     (void)granularity;
     hostile.ops->traits = 1u << below(one_in(2) ? 4 : 32);
@@ -96,7 +96,8 @@ static void blob_kernels(uint8_t *blob, uint64_t bytes) {
     words[below(sizeof *kernels / 4)] = (uint32_t)odd_number();
 }
 
-/* Sound in itself: the first two parameters of each kernel, where they are of one size, change places. */
+/* Sound in itself: the first two parameters of each kernel, where they are of one size, change
+ * places. */
 static void blob_swapped(uint8_t *blob, uint64_t bytes) {
     const bh__module_blob *head = (const bh__module_blob *)(void *)blob;
     const bh__blob_kernel *kernels = (bh__blob_kernel *)(void *)(blob + head->kernels_offset);

@@ -61,7 +61,7 @@ int __wrap_bh__futex_wake(_Atomic(uint32_t) *word, int count, bh__futex_scope sc
 /* ---- the device ---- */
 
 static bh_status open_device(const bh__device_services *services, uint32_t index,
-                             bh_device_info *info, uint64_t *out_granularity, bh_error *error,
+                             bh__device_facts *info, uint64_t *out_granularity, bh_error *error,
                              bh__device_instance **out) {
     hostile.services = services;
     bh_status status = bh__cpu_device.open(services, index, info, out_granularity, error, out);

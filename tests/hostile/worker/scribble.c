@@ -145,6 +145,19 @@ static void times(void) {
     for (uint32_t i = 0; i < 50; i++) atomic_store(&words[below(4 * 64)], odd_number());
 }
 
+/* Times of timed requests. The sequence numbers stay as they are mostly, so that the rest is
+ * read. */
+static void timed(void) {
+    enum { QUEUE_LENGTH = 64 }; /* of the devices that the driver opens */
+    for (uint32_t i = 0; i < 500; i++) {
+        bh__timed *one = bh__area_timed(area(), QUEUE_LENGTH, below(5), below(64));
+        if (one_in(8)) spoil(&one->sequence);
+        spoil(&one->taken);
+        spoil(&one->begun);
+        spoil(&one->device_ns);
+    }
+}
+
 static void area_words(void) {
     _Atomic uint64_t *words = (_Atomic uint64_t *)(void *)area();
     for (uint32_t i = 0, n = 1 + below(200); i < n; i++)
@@ -250,6 +263,7 @@ const hostility scribbles[] = {
     {.name = "reports", .strike = reports},
     {.name = "counts", .strike = counts},
     {.name = "times", .strike = times},
+    {.name = "timed", .strike = timed},
     {.name = "area_words", .strike = area_words},
     {.name = "area_pages", .strike = area_pages},
     {.name = "area_whole", .strike = area_whole},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Workers as threads of this process, in place of src/client/process/worker_process.c: a race detector then sees
- * both sides of the protocol. A "process" here ends when all its threads have; a kill makes them
- * stop wherever they next look. */
+/* Workers as threads of this process, in place of src/client/process/worker_process.c: a race
+ * detector then sees both sides of the protocol. A "process" here ends when all its threads have; a
+ * kill makes them stop wherever they next look. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -42,11 +42,17 @@ void kernel_close(kernel *k) {
 }
 
 bh__ptx_outcome kernel_run(kernel *k) {
-    bh__ptx_outcome outcome;
-    REQUIRE_EQ(bh__ptx_block_begin(k->block, &k->grid, 0, 0, 0, &k->error), BH_OK);
-    do {
-        outcome = bh__ptx_block_step(k->block, 100000, &k->fault);
-    } while (outcome == BH__PTX_YIELD);
+    bh__ptx_outcome outcome = BH__PTX_DONE;
+    bh__ptx_cluster *cluster = bh__ptx_cluster_create();
+    REQUIRE(cluster != NULL);
+    uint64_t count = bh__ptx_cluster_count(&k->grid);
+    for (uint64_t i = 0; i < count && outcome == BH__PTX_DONE; i++) {
+        REQUIRE_EQ(bh__ptx_cluster_begin(cluster, &k->grid, i, &k->error), BH_OK);
+        do {
+            outcome = bh__ptx_cluster_step(cluster, 100000, &k->fault);
+        } while (outcome == BH__PTX_YIELD);
+    }
+    bh__ptx_cluster_destroy(cluster);
     return outcome;
 }
 

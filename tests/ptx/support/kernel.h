@@ -35,7 +35,7 @@ typedef struct kernel {
 bh_status kernel_open(kernel *k, const char *text, uint32_t threads, void *out, size_t bytes);
 void kernel_close(kernel *k);
 
-/* Runs the block to its end. */
+/* Runs all clusters of the grid to their end, or to the first fault. */
 bh__ptx_outcome kernel_run(kernel *k);
 
 /* All of the above: the outcome, with k->fault filled in, or a failed check if it does not load. */

@@ -15,7 +15,14 @@
 
 enum { LOOKS = 200, NAP_NS = 20000 };
 
-typedef enum item_kind { ITEM_WORK, ITEM_DONE, ITEM_WORD, ITEM_WAIT, ITEM_EVENT } item_kind;
+typedef enum item_kind {
+    ITEM_WORK,
+    ITEM_DONE,
+    ITEM_WORD,
+    ITEM_WAIT,
+    ITEM_EVENT,
+    ITEM_CLOCK
+} item_kind;
 
 typedef struct item {
     struct item *next;
@@ -34,7 +41,8 @@ typedef struct queue {
     pthread_cond_t changed;
     item *first, **last;
     bool busy, closing;
-    _Atomic uint32_t events[BH__QUEUE_EVENTS]; /* 1: not reached */
+    _Atomic uint32_t events[BH__QUEUE_EVENTS];     /* 1: not reached */
+    _Atomic uint64_t clocks[2 * BH__QUEUE_CLOCKS]; /* when they began, and ended */
 } queue;
 
 /* One for each process: a worker has one device. */
@@ -78,9 +86,9 @@ static void follow_word(uint32_t other, uint64_t position) {
     }
 }
 
-/* A driver that never comes back, for tests: from a call that is given a fill with a certain byte, or
- * from the transfer itself. BULKHEAD_TEST_STUCK says which, as long as the file that it names after a
- * colon exists. */
+/* A driver that never comes back, for tests: from a call that is given a fill with a certain byte,
+ * or from the transfer itself. BULKHEAD_TEST_STUCK says which, as long as the file that it names
+ * after a colon exists. */
 static void get_stuck(const char *where, const bh__work *work) {
     const char *wish = getenv("BULKHEAD_TEST_STUCK");
     size_t length = strlen(where);
@@ -112,6 +120,9 @@ static void run_item(queue *self, const item *it) {
         break;
     case ITEM_EVENT:
         atomic_store(&self->events[it->other], 0);
+        break;
+    case ITEM_CLOCK:
+        atomic_store(&self->clocks[it->other], bh__now_ns());
     }
 }
 
@@ -165,7 +176,7 @@ static void drain(queue *self) {
 /* ---- the interface ---- */
 
 static bh_status open_device(const bh__device_services *services, uint32_t index,
-                             bh_device_info *info, uint64_t *out_granularity, bh_error *error,
+                             bh__device_facts *info, uint64_t *out_granularity, bh_error *error,
                              bh__device_instance **out) {
     state.services = services;
     bh_status status = bh__cpu_device.open(services, index, info, out_granularity, error, out);
@@ -206,7 +217,8 @@ static bh_status begin(bh__device_lane *lane, uint64_t position, bh_error *error
     return BH_OK;
 }
 
-/* BULKHEAD_TEST_REFUSE=20: one in 20 requests, more or less, is refused, as a driver does that has no memory left. */
+/* BULKHEAD_TEST_REFUSE=20: one in 20 requests, more or less, is refused, as a driver does that has
+ * no memory left. */
 static bool is_refused(void) {
     static _Atomic uint64_t count;
     const char *wish = getenv("BULKHEAD_TEST_REFUSE");
@@ -280,6 +292,20 @@ static void event_wait(bh__device_lane *lane, uint32_t slot) {
     pthread_mutex_unlock(&self->lock);
 }
 
+static bh_status clock_begin(bh__device_lane *lane, uint32_t slot, bh_error *error) {
+    return put(queue_of(lane), ITEM_CLOCK, NULL, 0, 2 * slot, error);
+}
+
+static bh_status clock_end(bh__device_lane *lane, uint32_t slot, bh_error *error) {
+    return put(queue_of(lane), ITEM_CLOCK, NULL, 0, 2 * slot + 1, error);
+}
+
+static bool clock_read(bh__device_lane *lane, uint32_t slot, uint64_t *out_ns) {
+    queue *self = queue_of(lane);
+    *out_ns = atomic_load(&self->clocks[2 * slot + 1]) - atomic_load(&self->clocks[2 * slot]);
+    return true;
+}
+
 static bh_status print_flush(bh__device_lane *lane, bh_error *error) {
     drain(queue_of(lane));
     return atomic_load(&state.dead) ? tell_death(error) : BH_OK;
@@ -300,6 +326,9 @@ int main(int argc, char **argv) {
     ops.query = query;
     ops.enqueue_event = enqueue_event;
     ops.event_wait = event_wait;
+    ops.clock_begin = clock_begin;
+    ops.clock_end = clock_end;
+    ops.clock_read = clock_read;
     ops.print_flush = print_flush;
     ops.fault_place = NULL; /* whoever asks has a lane of this device, not of the CPU's */
     if (getenv("BULKHEAD_TEST_STUCK")) ops.profile = 0; /* it looks at a file */

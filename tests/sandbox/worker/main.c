@@ -221,7 +221,7 @@ static int try_at(enum where where, enum attempt attempt) {
 /* ---- the device ---- */
 
 static bh_status open_device(const bh__device_services *services, uint32_t index,
-                             bh_device_info *info, uint64_t *out_granularity, bh_error *error,
+                             bh__device_facts *info, uint64_t *out_granularity, bh_error *error,
                              bh__device_instance **out) {
     pthread_t thread;
     opened_before = try_open();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Fibers: a stack each, and a copy of the program's thread-local variables, swapped at each switch. */
+/* Fibers: a stack each, and a copy of the program's thread-local variables, swapped at each
+ * switch. */
 #include <errno.h>
 #include <link.h>
 #include <stdio.h>
@@ -11,7 +12,9 @@
 #include "heap.h"
 #include "sim.h"
 
-#define STACKS ((char *)0x530000000000) /* the same in every run: addresses may decide something */
+#define STACKS                                                                                     \
+    ((char *)0x530000000000) /* the same in every run: addresses may decide something  
+                                         * \ */
 enum { STACK_BYTES = SIM_STACK_BYTES, FRAMES = 16 };
 
 fiber *sim_fibers[MOST_FIBERS];

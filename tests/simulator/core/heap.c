@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The heap of simulated processes. Nothing is used twice, so that a use after free is always seen; a
- * byte for each 16 says whose it is. Blocks lie between heads, which belong to nobody.
+ * The heap of simulated processes. Nothing is used twice, so that a use after free is always seen;
+ * a byte for each 16 says whose it is. Blocks lie between heads, which belong to nobody.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -19,7 +19,8 @@ void sim_os_free(void *block);
 char *sim_os_strdup(const char *text);
 char *sim_os_strndup(const char *text, size_t most);
 
-/* Bytes of the application that nothing points to, in how many blocks, and where one was allocated. */
+/* Bytes of the application that nothing points to, in how many blocks, and where one was
+ * allocated. */
 size_t sim_heap_leaked(const void **out_where, size_t *out_count);
 void sim_fiber_tls(const fiber *self, void (*each)(const void *from, const void *to));
 

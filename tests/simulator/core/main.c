@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The simulator's command line. A scenario prepares its world once; each seed is then one run of the
- * rest in a child of fork(), which is a snapshot of that world.
+ * The simulator's command line. A scenario prepares its world once; each seed is then one run of
+ * the rest in a child of fork(), which is a snapshot of that world.
  */
 #include <malloc.h>
 #include <signal.h>

@@ -108,7 +108,8 @@ static bool cut(char *at, size_t bytes) {
     for (unsigned i = mapping_count; i-- > 0;) {
         mapping self = mappings[i];
         char *end = self.at + self.bytes;
-        if (!self.live || self.process != sim_current->process || end <= at || self.at >= at + bytes)
+        if (!self.live || self.process != sim_current->process || end <= at ||
+            self.at >= at + bytes)
             continue;
         forget(&mappings[i]);
         if (self.at < at) note(self.at, (size_t)(at - self.at), self.write);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What must hold where bytes are written, whatever calls return: nobody works on bytes that another
- * one still works on, and a worker that has a successor writes nothing that the successor has touched.
+ * one still works on, and a worker that has a successor writes nothing that the successor has
+ * touched.
  */
 #include <stdlib.h>
 #include <string.h>

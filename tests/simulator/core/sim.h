@@ -38,8 +38,8 @@ typedef struct fiber fiber;
 struct fiber {
     int id, process;
     bool dead, blocked, woken, timed_out, stopped;
-    bool
-        hardware; /* a device at work for a process: it ends after the threads, and cannot be stopped */
+    bool hardware; /* a device at work for a process: it ends after the threads, and cannot be
+                      stopped */
     wait_kind kind;
     const void *key;        /* what it waits on */
     uint64_t deadline;      /* of the wait */

@@ -18,9 +18,8 @@ static void load(void) {
 
 static void dispatch(void) {
     uint32_t out[WORDS] = {0}, words = WORDS, value = 7;
-    bh_dispatch_arg args[] = {BH_HOST_OUT(out, sizeof out), BH_HOST_VALUE(&words, sizeof words),
-                              BH_HOST_VALUE(&value, sizeof value)};
-    bh_status status = bh_dispatch(kernels[FAKE_STORE], BH_GRID(1, 1), args, 3, NULL);
+    bh_args args = BH_ARGS(BH_HOST_OUT(out, sizeof out), words, value);
+    bh_status status = bh_dispatch(kernels[FAKE_STORE], BH_GRID(1, 1), args, NULL);
     expect(status, "bh_dispatch");
     for (int i = 0; status == BH_OK && i < WORDS; i++)
         if (out[i] != value) BUG("bh_dispatch is BH_OK and word %d is %u", i, out[i]);

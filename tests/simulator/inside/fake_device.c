@@ -21,9 +21,8 @@ static bh_status no_memory(bh_error *error) {
 
 /* ---- the device ---- */
 
-static void fill_info(bh_device_info *info) {
+static void fill_info(bh__device_facts *info) {
     memset(info, 0, sizeof *info);
-    info->size = sizeof *info;
     snprintf(info->kind, sizeof info->kind, "%s", sim_device.queues ? "cuda" : "cpu");
     snprintf(info->name, sizeof info->name, "fake");
     snprintf(info->driver, sizeof info->driver, "fake");
@@ -47,7 +46,7 @@ static void fill_info(bh_device_info *info) {
 }
 
 static bh_status open_device(const bh__device_services *services, uint32_t index,
-                             bh_device_info *info, uint64_t *out_granularity, bh_error *error,
+                             bh__device_facts *info, uint64_t *out_granularity, bh_error *error,
                              bh__device_instance **out) {
     (void)index;
     bh__device_instance *device = calloc(1, sizeof *device);

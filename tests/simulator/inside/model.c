@@ -125,8 +125,8 @@ static void apply(model *self, const model_op *op, bh_status status) {
         return;
     case BH_E_LAUNCH: {
         /* A lost worker may have begun it, before its successor refused it. */
-        bh_device_status state = BH_INIT(state);
-        if (bh_device_get_status(self->device, &state) != BH_OK || state.losses) unsure(self, op);
+        bh_health state = BH_INIT(state);
+        if (bh_device_get_health(self->device, &state) != BH_OK || state.losses) unsure(self, op);
         return;
     }
     case BH_E_STALE:

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a program may expect of its buffers, in terms of the public API alone. Operations on a buffer
- * take effect in the order in which one thread submitted them; each writes all of its target, and its
- * ticket's verdict says what came of it:
+ * What a program may expect of its buffers, in terms of the public API alone. Operations on a
+ * buffer take effect in the order in which one thread submitted them; each writes all of its
+ * target, and its ticket's verdict says what came of it:
  *
  *   BH_OK                       it was done: the target has the new value and no doubt is left
  *   BH_E_CANCELLED, BH_E_LAUNCH it never began: the target is as it was, doubt included
@@ -50,10 +50,12 @@ typedef struct model {
     bool short_of_memory;
 } model;
 
-/* A new operation, or NULL where there is no room: settle first. It counts once its ticket is set. */
+/* A new operation, or NULL where there is no room: settle first. It counts once its ticket is
+ * set. */
 model_op *model_op_new(model *self);
 void model_op_drop(model *self);
-/* The latest one was refused: if it was to overwrite anything, nothing is known of that from here on. */
+/* The latest one was refused: if it was to overwrite anything, nothing is known of that from here
+ * on. */
 void model_op_refused(model *self, model_op *op);
 /* Waits for every pending operation, applies them in order, compares. */
 void model_settle(model *self);

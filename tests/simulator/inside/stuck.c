@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scenarios with workers that are stuck and not dead. Whatever is called, something must happen within
- * the stuck time-out and a little more. */
+/* Scenarios with workers that are stuck and not dead. Whatever is called, something must happen
+ * within the stuck time-out and a little more. */
 #include "scenarios.h"
 #include "world.h"
 

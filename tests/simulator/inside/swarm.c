@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random programs over the public API, checked against the model. Each of several threads has buffers,
- * lanes and modules of its own; the device, its workers and what befalls them they share. */
+/* Random programs over the public API, checked against the model. Each of several threads has
+ * buffers, lanes and modules of its own; the device, its workers and what befalls them they
+ * share. */
 #include "swarm.h"
 
 #include <stdlib.h>
@@ -31,6 +32,17 @@ static uint32_t next_value(program *self) {
     return self->value += 16;
 }
 
+/* Asks about a ticket, which may complete, fail or get its times meanwhile. */
+static void check_info(bh_ticket ticket) {
+    bh_ticket_info info = BH_INIT(info);
+    bh_status status = bh_ticket_get_info(ticket, &info);
+    if (status != BH_OK) BUG("bh_ticket_get_info: %s", bh_status_name(status));
+    if (info.timed && info.status != BH_OK)
+        BUG("a ticket with %s has times", bh_status_name(info.status));
+    if (!info.timed && (info.queued_ns | info.waiting_ns | info.device_ns))
+        BUG("a ticket without times has some");
+}
+
 /* What comes of a call that submits: its operation counts, or it never was. */
 static void submitted(program *self, model_op *op, bh_status status, const char *call) {
     model *it = &self->model;
@@ -39,6 +51,7 @@ static void submitted(program *self, model_op *op, bh_status status, const char 
     if (model_allows(it, status, call)) {
         ticket_watch(op->ticket);
         if (sim_chance(3)) callback_register(op->ticket);
+        if (sim_chance(6)) check_info(op->ticket);
         if (!sim_without("cancel") && sim_chance(6)) {
             bh_status cancel = bh_cancel(op->ticket);
             op->cancelled = cancel == BH_OK;
@@ -82,6 +95,7 @@ static void launch(program *self, int kernel, uint64_t deadline) {
     options.deadline_ns = deadline;
     if (sim_chance(3) && !op->adds) options.flags |= BH_SUBMIT_IDEMPOTENT;
     if (sim_chance(8)) options.flags |= BH_SUBMIT_NO_BLOCK;
+    if (sim_chance(4)) options.flags |= BH_SUBMIT_TIMED;
     bh_arg target = op->adds ? BH_INOUT(buffer->handle) : BH_OUT(buffer->handle);
     submitted(self, op,
               bh_launch(self->kernels[kernel], BH_GRID(1, 1),
@@ -203,7 +217,9 @@ static void step_lane(program *self) {
             self->lanes[i].id = 0;
     } else {
         bh_lane lane;
-        if (model_allows(&self->model, bh_lane_open(self->model.device, NULL, &lane),
+        bh_lane_options options = BH_INIT(options);
+        options.flags = sim_chance(3) ? BH_LANE_NO_BLOCK : 0;
+        if (model_allows(&self->model, bh_lane_open(self->model.device, &options, &lane),
                          "bh_lane_open"))
             self->lanes[i] = lane;
     }
@@ -317,21 +333,20 @@ static void step_variable(program *self) {
 static void step_dispatch(program *self) {
     if (sim_without("dispatch")) return;
     uint32_t out[WORDS] = {0}, words = WORDS, value = next_value(self);
-    bh_dispatch_arg args[] = {BH_HOST_OUT(out, sizeof out), BH_HOST_VALUE(&words, sizeof words),
-                              BH_HOST_VALUE(&value, sizeof value)};
-    bh_status status = bh_dispatch(self->kernels[FAKE_STORE], BH_GRID(1, 1), args, 3, NULL);
+    bh_args args = BH_ARGS(BH_HOST_OUT(out, sizeof out), words, value);
+    bh_status status = bh_dispatch(self->kernels[FAKE_STORE], BH_GRID(1, 1), args, NULL);
     if (!model_allows(&self->model, status, "bh_dispatch")) return;
     for (int i = 0; i < WORDS; i++)
         if (out[i] != value) BUG("bh_dispatch has %u in word %d and not %u", out[i], i, value);
 }
 
 static void step_look(program *self) {
-    bh_device_status status = BH_INIT(status);
+    bh_health health = BH_INIT(health);
     bh_device_info info = BH_INIT(info);
     bh_memory_info memory = BH_INIT(memory);
     bh_device_counters counters = BH_INIT(counters);
     bh_device it = self->model.device;
-    (void)model_allows(&self->model, bh_device_get_status(it, &status), "bh_device_get_status");
+    (void)model_allows(&self->model, bh_device_get_health(it, &health), "bh_device_get_health");
     (void)model_allows(&self->model, bh_device_get_info(it, &info), "bh_device_get_info");
     (void)model_allows(&self->model, bh_memory_get_info(it, &memory), "bh_memory_get_info");
     (void)model_allows(&self->model, bh_device_get_counters(it, &counters),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of src/client/process/worker_process.c: a worker is a group of fibers that run the worker's own main. */
+/* In place of src/client/process/worker_process.c: a worker is a group of fibers that run the
+ * worker's own main. */
 #include <signal.h>
 #include <string.h>
 

@@ -49,12 +49,12 @@ void world_wait_standby(void) {
 }
 
 int world_worker(void) {
-    bh_device_status status = BH_INIT(status);
-    return bh_device_get_status(device, &status) == BH_OK ? status.worker_pid : 0;
+    bh_health health = BH_INIT(health);
+    return bh_device_get_health(device, &health) == BH_OK ? health.worker_pid : 0;
 }
 int world_standby(void) {
-    bh_device_status status = BH_INIT(status);
-    return bh_device_get_status(device, &status) == BH_OK ? status.standby_pid : 0;
+    bh_health health = BH_INIT(health);
+    return bh_device_get_health(device, &health) == BH_OK ? health.standby_pids[0] : 0;
 }
 
 bh_buffer world_buffer(uint32_t words, uint32_t value) {
@@ -77,10 +77,10 @@ bh_status world_launch(int kernel, bh_lane lane, bh_buffer target, uint32_t valu
 }
 
 void world_was_smooth(uint64_t start) {
-    bh_device_status status = BH_INIT(status);
-    OK(bh_device_get_status(device, &status));
-    if (status.losses)
-        BUG("%llu workers were lost where nothing goes wrong", (unsigned long long)status.losses);
+    bh_health health = BH_INIT(health);
+    OK(bh_device_get_health(device, &health));
+    if (health.losses)
+        BUG("%llu workers were lost where nothing goes wrong", (unsigned long long)health.losses);
     if (sim_now() - start > 2 * S)
         BUG("it took %.1f s where nothing goes wrong", (double)(sim_now() - start) / 1e9);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What scenarios have in common: a device with the fake kernels, threads, tickets that are watched. */
+/* What scenarios have in common: a device with the fake kernels, threads, tickets that are
+ * watched. */
 #ifndef WORLD_H
 #define WORLD_H
 
@@ -26,8 +27,8 @@ extern bh_kernel kernels[FAKE_KERNELS];
 void world_ok(bh_status status, const char *call, int line);
 #define BUG(...) sim_fail(SIM_BUG, __VA_ARGS__)
 
-/* Opens the device with no restart limit, no quarantine and short queues, on top of what is set, and
- * loads the module. */
+/* Opens the device with no restart limit, no quarantine and short queues, on top of what is set,
+ * and loads the module. */
 void world_open(uint32_t flags);
 void world_open_with(bh_device_options options);
 bh_device_options world_options(uint32_t flags);

@@ -7,6 +7,8 @@
  *   crowded   there is room for one worker; a second one is refused for lack of memory
  *   broken    its faults are those of damaged memory
  *   words     it writes two lines to standard error before it reports a fault
+ *   advice    it says which advice it is given
+ *   numbers   each of its limits is another number
  *   priority  lanes have priorities from -1 to 3, and each says as what it was opened
  *
  * BULKHEAD_TEST_LOCK names a file that a worker holds while it lives. One that finds it held, or a
@@ -48,8 +50,45 @@ static bh_status take_device(bh_error *error) {
                     "the device has room for one");
 }
 
+/* A number of its own for each fact that bh_device_limits has. */
+static void number_facts(bh__device_facts *info) {
+    uint32_t *const fields[] = {&info->max_block[0],
+                                &info->max_block[1],
+                                &info->max_block[2],
+                                &info->max_grid[0],
+                                &info->max_grid[1],
+                                &info->max_grid[2],
+                                &info->max_lanes,
+                                &info->max_param_bytes,
+                                &info->shared_per_block,
+                                &info->shared_per_block_max,
+                                &info->shared_per_multiprocessor,
+                                &info->registers_per_block,
+                                &info->registers_per_multiprocessor,
+                                &info->max_threads_per_multiprocessor,
+                                &info->max_blocks_per_multiprocessor,
+                                &info->clock_khz,
+                                &info->memory_clock_khz,
+                                &info->memory_bus_bits,
+                                &info->l2_bytes,
+                                &info->async_engines,
+                                &info->concurrent_kernels,
+                                &info->cluster_launch,
+                                &info->ecc,
+                                &info->compute_mode,
+                                &info->mig,
+                                &info->mps};
+    for (uint32_t i = 0; i < sizeof fields / sizeof *fields; i++) *fields[i] = 1001 + i;
+    info->priority_lowest = -7;
+    info->priority_highest = 8;
+    info->multiprocessors = 1101;
+    info->driver_version = 1102;
+    snprintf(info->uuid, sizeof info->uuid, "the uuid");
+    snprintf(info->pci, sizeof info->pci, "the bus");
+}
+
 static bh_status open_device(const bh__device_services *services, uint32_t index,
-                             bh_device_info *info, uint64_t *out_granularity, bh_error *error,
+                             bh__device_facts *info, uint64_t *out_granularity, bh_error *error,
                              bh__device_instance **out) {
     services_given = services;
     bh_status status = take_device(error);
@@ -58,6 +97,7 @@ static bh_status open_device(const bh__device_services *services, uint32_t index
     if (status != BH_OK) return status;
     if (is("alone"))
         snprintf(info->no_standby, sizeof info->no_standby, "the device serves one at a time");
+    if (is("numbers")) number_facts(info);
     if (is("priority")) {
         info->priority_lowest = -1;
         info->priority_highest = 3;
@@ -72,6 +112,16 @@ static bh_status open_lane(bh__device_instance *device, const bh__lane_message *
         snprintf(text, sizeof text, "lane %u priority %d\n", which->index, (int)which->priority);
     if (is("priority")) services_given->print(services_given->context, text, (size_t)length);
     return bh__cpu_device.lane_open(device, which, error, out);
+}
+
+static bh_status advise(bh__device_instance *device, const bh__advice_message *what,
+                        bh_error *error) {
+    char text[96];
+    int length =
+        snprintf(text, sizeof text, "advice 0x%x of 0x%x for %llu bytes at %llu\n", what->advice,
+                 what->changed, (unsigned long long)what->bytes, (unsigned long long)what->offset);
+    if (is("advice")) services_given->print(services_given->context, text, (size_t)length);
+    return bh__cpu_device.driver_advise(device, what, error);
 }
 
 static bh_status execute(bh__device_lane *lane, const bh__work *work, bh_error *error) {
@@ -92,6 +142,7 @@ int main(int argc, char **argv) {
     ops.open = open_device;
     ops.lane_open = open_lane;
     ops.execute = execute;
+    ops.driver_advise = advise;
     ops.files = NULL; /* the lock is a file */
     bh__worker_main(argc, argv, &ops);
 }

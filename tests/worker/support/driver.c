@@ -365,7 +365,8 @@ uint64_t driver_submit(driver *d, uint32_t lane, uint16_t op, const void *body, 
     bh__request *request = bh__ring_request(ring, length, tail);
     atomic_store_explicit(&request->op, op, memory_order_relaxed);
     request->slots = (uint16_t)slots;
-    request->dependency_count = parts->dependency_count;
+    request->dependency_count = (uint16_t)parts->dependency_count;
+    request->timed = 0;
     request->sequence = tail + slots;
     atomic_store_explicit(&request->hold, parts->hold, memory_order_relaxed);
     memcpy(&request->u, body, body_bytes);

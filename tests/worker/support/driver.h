@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Drives one worker without libbulkhead: plays the supervisor and the application's end of the rings. */
+/* Drives one worker without libbulkhead: plays the supervisor and the application's end of the
+ * rings. */
 #ifndef TESTS_WORKER_DRIVER_H
 #define TESTS_WORKER_DRIVER_H
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The C++ math header: the functions in std. */
-#ifndef BULKHEAD_CMATH
-#define BULKHEAD_CMATH
+/* The math functions in std. */
+#ifndef BULKHEAD_STD_MATH_H
+#define BULKHEAD_STD_MATH_H
 
-#include "math.h"
+/* Only a system header's functions may hide those of the host's library. */
+#pragma clang system_header
+
+#include "bulkhead_math.h"
 
 namespace std {
 using ::abs;
@@ -123,9 +126,6 @@ using ::tgamma;
 using ::tgammaf;
 using ::trunc;
 using ::truncf;
-template <class T> __BH_DEVICE T lerp(T a, T b, T t) {
-    return fma(t, b, fma(-t, a, a));
-}
 } // namespace std
 
 #endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the checks of a worker found: taken from its messages, kept with the report of the loss. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/memory/memory.h"
+#include "client/supervisor/report.h"
+
+/* A worker may send anything. */
+static void clean_place(bh_finding_place *place) {
+    place->file[sizeof place->file - 1] = '\0';
+    place->access &= BH_ACCESS_IN | BH_ACCESS_OUT;
+    place->reserved = 0;
+}
+
+static void clean(bh_finding *finding) {
+    finding->size = sizeof *finding;
+    finding->kind[sizeof finding->kind - 1] = '\0';
+    finding->kernel[sizeof finding->kernel - 1] = '\0';
+    finding->message[sizeof finding->message - 1] = '\0';
+    finding->fix[sizeof finding->fix - 1] = '\0';
+    finding->global = finding->global != 0;
+    finding->reserved = 0;
+    clean_place(&finding->here);
+    clean_place(&finding->other);
+}
+
+bool bh__findings_take(bh__device *device, const bh__message *message) {
+    uint32_t count = message->data_bytes / (uint32_t)sizeof(bh_finding);
+    uint32_t before = device->supervisor.finding_count;
+    if (!bh__checked(device) || count * sizeof(bh_finding) != message->data_bytes ||
+        count > BH__MAX_FINDINGS - before)
+        return false;
+    bh_finding *all = realloc(device->supervisor.findings,
+                              BH__MAX_FINDINGS * sizeof *device->supervisor.findings);
+    if (!all) return true; /* the loss is reported without them */
+    memcpy(&all[before], message->data, message->data_bytes);
+    for (uint32_t i = before; i < before + count; i++) clean(&all[i]);
+    device->supervisor.findings = all;
+    device->supervisor.finding_count = before + count;
+    return true;
+}
+
+/* "...; that is at byte 8 of argument 1, a buffer of f32[100]" */
+static void describe(const bh__judgement *self, bh_finding *finding) {
+    bh_error error = {0};
+    if (!finding->global) return;
+    snprintf(error.message, sizeof error.message, "%s", finding->message);
+    bh__blame_describe(self, finding->address, finding->bytes, &error);
+    memcpy(finding->message, error.message, sizeof finding->message);
+}
+
+uint32_t bh__findings_give(const bh__judgement *self, bh_finding **out) {
+    bh__supervisor_room *room = &self->device->supervisor;
+    uint32_t count = room->finding_count;
+    *out = room->findings;
+    room->findings = NULL;
+    room->finding_count = 0;
+    for (uint32_t i = 0; i < count; i++) describe(self, &(*out)[i]);
+    return count;
+}
+
+void bh__findings_drop(bh__device *device) {
+    free(device->supervisor.findings);
+    device->supervisor.findings = NULL;
+    device->supervisor.finding_count = 0;
+}

@@ -36,7 +36,7 @@ bool model_allows(const model *self, bh_status status, const char *call) {
     case BH_E_FAULT: /* of a call that waits for its work, and is one of several candidates */
         return false;
     case BH_E_STOPPED:
-        if (self->short_of_memory) return false; /* no worker could be started */
+        if (self->short_of_memory || self->gives_up) return false; /* no worker is started */
         /* fall through */
     case BH_E_INVALID:
     case BH_E_CANCELLED:
@@ -94,11 +94,9 @@ static void was_done(model *self, const model_op *op) {
     } else if (source) {
         take(target, source);
     } else {
-        *target = (model_buffer){.handle = target->handle,
-                                 .words = target->words,
-                                 .gone = target->gone,
-                                 .known = true,
-                                 .value = op->value};
+        target->suspect = target->unsure = false;
+        target->known = true;
+        target->value = op->value;
     }
     if (op->second != NO_BUFFER) take(buffer_of(self, op->second), target);
 }
@@ -140,7 +138,7 @@ static void apply(model *self, const model_op *op, bh_status status) {
         break;
     case BH_E_STOPPED:
         unsure(self, op);
-        if (self->closing || self->short_of_memory) return;
+        if (self->closing || self->short_of_memory || self->gives_up) return;
         /* fall through */
     default: {
         bh_error error;
@@ -155,6 +153,15 @@ static void apply(model *self, const model_op *op, bh_status status) {
 
 /* ---- comparing ---- */
 
+/* Doubtful pages are not copied to the program's memory, and a close takes it away. */
+static void check_host(const model *self, const model_buffer *buffer) {
+    bool look = buffer->transparent && buffer->known && !buffer->suspect && !buffer->unsure;
+    for (uint32_t i = 0; look && !self->closing && i < buffer->words; i++)
+        if (buffer->host[i] != buffer->value)
+            BUG("the program sees %u in word %u of transparent buffer %d and not %u",
+                buffer->host[i], i, (int)(buffer - self->buffers), buffer->value);
+}
+
 static void check_buffer(model *self, model_buffer *buffer) {
     static const char *const words[] = {"intact", "suspect"};
     bh_buffer_info info = BH_INIT(info);
@@ -163,7 +170,7 @@ static void check_buffer(model *self, model_buffer *buffer) {
     if (info.suspect != buffer->suspect)
         BUG("buffer %d is %s and must be %s", (int)(buffer - self->buffers),
             words[info.suspect != 0], words[buffer->suspect]);
-    uint32_t got[1024];
+    uint32_t got[MODEL_WORDS];
     status = bh_buffer_read(buffer->handle, 0, got, (uint64_t)buffer->words * 4);
     if (!model_allows(self, status, "bh_buffer_read")) {
         if (status == BH_E_STALE && !buffer->suspect) BUG("a read of an intact buffer is stale");
@@ -195,6 +202,9 @@ void model_settle(model *self) {
     for (int i = 0; i < MODEL_BUFFERS; i++) {
         model_buffer *buffer = &self->buffers[i];
         if (buffer->gone) memset(buffer, 0, sizeof *buffer);
-        if (buffer->handle.id) check_buffer(self, buffer);
+        if (!buffer->handle.id) continue;
+        check_host(self, buffer);
+        check_buffer(self, buffer);
+        check_host(self, buffer);
     }
 }

@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "../../support/buffers.h"
 #include "../../support/transfers.h"
 #include "world.h"
 
@@ -75,10 +76,62 @@ static void step_alloc(program *self) {
     }
     static const uint32_t sizes[] = {WORDS, 64, 700};
     uint32_t words = sizes[sim_pick(sim_without("large") ? 2 : 3)];
-    bh_buffer handle;
-    bh_status status = bh_buffer_alloc(self->model.device, BH_U32, words, NULL, &handle);
+    bool managed = !sim_without("managed") && sim_chance(3);
+    bool transparent = managed && !sim_without("transparent") && sim_chance(2);
+    uint32_t flags = transparent ? BH_BUFFER_TRANSPARENT | BH_BUFFER_UNTRACKED : 0;
+    bh_buffer handle = {0};
+    void *host = NULL;
+    bh_status status = managed
+                           ? alloc_managed(self->model.device, BH_U32, words, flags, &handle, &host)
+                           : bh_buffer_alloc(self->model.device, BH_U32, words, NULL, &handle);
     if (model_allows(&self->model, status, "bh_buffer_alloc"))
-        *buffer = (model_buffer){.handle = handle, .words = words};
+        *buffer = (model_buffer){
+            .handle = handle, .words = words, .host = host, .transparent = transparent};
+}
+
+/* Maps a managed buffer, in order with what is submitted: to write all of it, or to read it. */
+static void step_map(program *self) {
+    int index = any_buffer();
+    model_buffer *buffer = &self->model.buffers[index];
+    if (!has(self, index) || !buffer->host || buffer->transparent) return;
+    model_op *op = model_op_new(&self->model);
+    if (!op) return;
+    bool writes = sim_chance(2);
+    uint32_t flags = writes ? BH_MAP_WRITE | BH_MAP_DISCARD : BH_MAP_READ;
+    bh_status status = bh_managed_map(buffer->handle, 0, bytes_of(self, index), flags, NULL);
+    sim_note("bh_managed_map of buffer %d to %s: %s", index, writes ? "write" : "read",
+             bh_status_name(status));
+    if (!model_allows(&self->model, status, "bh_managed_map")) {
+        model_op_drop(&self->model); /* nothing was written */
+        return;
+    }
+    op->is_over = true;
+    op->status = BH_OK;
+    if (writes) {
+        op->target = index;
+        op->value = next_value(self);
+        for (uint32_t i = 0; i < buffer->words; i++) buffer->host[i] = op->value;
+    } else {
+        op->source = index;
+        op->reads_host = true;
+        memcpy(op->mapped, buffer->host, bytes_of(self, index));
+        op->memory = op->mapped;
+    }
+    status = bh_managed_unmap(buffer->host, bytes_of(self, index));
+    if (!model_allows(&self->model, status, "bh_managed_unmap")) model_op_refused(&self->model, op);
+}
+
+static void step_prefetch(program *self) {
+    int index = any_buffer();
+    model_buffer *buffer = &self->model.buffers[index];
+    if (!has(self, index) || !buffer->host) return;
+    bh_submit_options options = BH_INIT(options);
+    options.lane = any_lane(self);
+    (void)model_allows(&self->model,
+                       bh_managed_prefetch(buffer->handle, 0, bytes_of(self, index),
+                                           sim_chance(2) ? BH_TO_DEVICE : BH_TO_HOST, &options,
+                                           NULL),
+                       "bh_managed_prefetch");
 }
 
 static void launch(program *self, int kernel, uint64_t deadline) {
@@ -158,7 +211,7 @@ static void step_write(program *self) {
     int index = any_buffer();
     model_op *op = has(self, index) ? model_op_new(&self->model) : NULL;
     if (!op) return;
-    uint32_t words[1024];
+    uint32_t words[MODEL_WORDS];
     op->target = index;
     op->value = next_value(self);
     for (uint32_t i = 0; i < self->model.buffers[index].words; i++) words[i] = op->value;
@@ -369,6 +422,19 @@ static void accept_some(program *self) {
     }
 }
 
+/* Between launches the program stores to transparent buffers as it likes. */
+static void store_some(program *self) {
+    for (int i = 0; i < MODEL_BUFFERS; i++) {
+        model_buffer *buffer = &self->model.buffers[i];
+        if (!has(self, i) || !buffer->transparent || buffer->suspect || buffer->unsure ||
+            !sim_chance(3))
+            continue;
+        buffer->known = true;
+        buffer->value = next_value(self);
+        for (uint32_t k = 0; k < buffer->words; k++) buffer->host[k] = buffer->value;
+    }
+}
+
 /* ---- programs ---- */
 
 typedef void step(program *self);
@@ -376,7 +442,7 @@ static step *const steps[] = {
     step_alloc,  step_alloc,    step_launch,   step_launch, step_launch,   step_fault,
     step_copy,   step_copy,     step_fill,     step_write,  step_write,    step_read,
     step_host,   step_lane,     step_lane,     step_sync,   step_sequence, step_prepared,
-    step_module, step_variable, step_dispatch, step_look,
+    step_module, step_variable, step_dispatch, step_look,   step_map,      step_prefetch,
 };
 
 bool program_begin(program *self) {
@@ -406,6 +472,7 @@ static void settle(program *self) {
     memset(self->host_used, 0, sizeof self->host_used);
     if (self->model.closing) return;
     accept_some(self);
+    store_some(self);
 }
 
 void *program_run(void *argument) {

@@ -182,7 +182,15 @@ static void check_buffer(model *self, model_buffer *buffer) {
             BUG("word %u of a buffer is %u and must be %u", i, got[i], buffer->value);
 }
 
+/* Before anything else is waited for: what an operation comes after has ended when it has. */
+static void check_after(const model_op *op) {
+    if (!op->after.sequence || op->is_over || op->refused) return;
+    if (bh_wait(op->ticket, longest_wait) == BH_OK && bh_wait(op->after, 0) == BH_E_BUSY)
+        BUG("a launch is done before the work that it comes after");
+}
+
 void model_settle(model *self) {
+    for (int i = self->op_count - 1; i >= 0; i--) check_after(&self->ops[i]);
     for (int i = 0; i < self->op_count; i++) {
         model_op *op = &self->ops[i];
         bh_status status = op->status;

@@ -41,6 +41,7 @@ typedef struct model_op {
     const uint32_t *memory;
     uint32_t mapped[MODEL_WORDS]; /* what a map to read showed */
     bh_ticket ticket;
+    bh_ticket after;  /* of another lane's work that must have ended first; zero: none */
     bh_status status; /* of those that are over when the call returns */
     bool is_over;
     bool cancelled; /* bh_cancel returned BH_OK */

@@ -134,6 +134,17 @@ static void step_prefetch(program *self) {
                        "bh_managed_prefetch");
 }
 
+/* The ticket of pending work to come after, of any lane; zero: none. While the results of a
+ * transparent buffer are being written back, a ticket is not done although its work is. */
+static bh_ticket any_pending(program *self) {
+    const model *it = &self->model;
+    const model_op *op = it->op_count > 1 ? &it->ops[sim_pick((unsigned)it->op_count - 1)] : NULL;
+    if (!op || op->is_over || sim_without("after")) return (bh_ticket){0};
+    bool transparent = (op->target != NO_BUFFER && it->buffers[op->target].transparent) ||
+                       (op->second != NO_BUFFER && it->buffers[op->second].transparent);
+    return transparent ? (bh_ticket){0} : op->ticket;
+}
+
 static void launch(program *self, int kernel, uint64_t deadline) {
     int index = any_buffer();
     model_op *op = has(self, index) ? model_op_new(&self->model) : NULL;
@@ -149,6 +160,9 @@ static void launch(program *self, int kernel, uint64_t deadline) {
     if (sim_chance(3) && !op->adds) options.flags |= BH_SUBMIT_IDEMPOTENT;
     if (sim_chance(8)) options.flags |= BH_SUBMIT_NO_BLOCK;
     if (sim_chance(4)) options.flags |= BH_SUBMIT_TIMED;
+    if (sim_chance(3)) op->after = any_pending(self);
+    options.after = &op->after;
+    options.after_count = op->after.sequence ? 1 : 0;
     bh_arg target = op->adds ? BH_INOUT(buffer->handle) : BH_OUT(buffer->handle);
     submitted(self, op,
               bh_launch(self->kernels[kernel], BH_GRID(1, 1),

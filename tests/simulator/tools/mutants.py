@@ -60,6 +60,15 @@ MUTANTS = [
     ('doubt-of-earlier-readers', 'client/queue/doubt.c', 'if (doubt->stamp >= stamp) continue;', '', 'swarm_queued', False),
     ('lost-read-told-at-once', 'client/queue/resolve.c', 'use->memory->host && !use->memory->mirror) return true;',
      'use->memory->host && !use->memory->mirror) return false;', 'read_lost', False),
+    ('after-ignored', 'client/queue/submit_options.c',
+     'if (ticket.sequence > positions[index]) positions[index] = ticket.sequence;', '', 'swarm', False),
+    ('stores-lost-after-a-cancel', 'client/managed/move.c',
+     'if (self->to_write_back_count) return;\n', 'return;\n', 'swarm', True),
+    ('told-before-the-write-back', 'client/managed/move.c',
+     'if (write_back(device, self, &via, &position) == BH_OK) continue;',
+     '(void)write_back(device, self, &via, &position); continue;', 'swarm', False),
+    ('not-stranded', 'client/managed/move.c', 'if (from <= to) bh__lane_strand(lane, from, to);', '',
+     'swarm_gives_up', False),
     ('descriptor-left', 'client/supervisor/workers.c', 'bh__fd_close(worker->canary_fd);', '', 'steady', True),
 ]
 

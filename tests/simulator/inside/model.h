@@ -18,7 +18,16 @@
 #include <bulkhead.h>
 #include <stdbool.h>
 
+enum { LOWER = 1, UPPER = 2, WHOLE = LOWER | UPPER };
 enum { MODEL_BUFFERS = 4, MODEL_OPS = 48, MODEL_WORDS = 1024, NO_BUFFER = -1 };
+
+/* Operations write or read all of a buffer, or one half of it through a view. */
+typedef struct model_half {
+    bool suspect;
+    bool known;  /* all words are `value` */
+    bool unsure; /* a call failed that may have begun something: nothing is expected of it */
+    uint32_t value;
+} model_half;
 
 typedef struct model_buffer {
     bh_buffer handle; /* zero: none */
@@ -26,17 +35,15 @@ typedef struct model_buffer {
     uint32_t *host;   /* a managed buffer's copy in the program's memory, else NULL */
     bool transparent; /* the program uses `host` without maps */
     bool gone;        /* released, while operations on it are pending */
-    bool suspect;
-    bool known;  /* all words are `value` */
-    bool unsure; /* a call failed that may have begun something: nothing is expected of it */
-    uint32_t value;
+    model_half half[2];
 } model_buffer;
 
 typedef struct model_op {
     int target, source,
-        second;      /* buffers; second: a sequence's other target, copied from the first */
-    bool adds;       /* to what is there, which it reads */
-    bool reads_host; /* a read into host memory: `memory` gets what the source has */
+        second;        /* buffers; second: a sequence's other target, copied from the first */
+    unsigned to, from; /* LOWER ... of the target and of the source; of the second: all */
+    bool adds;         /* to what is there, which it reads */
+    bool reads_host;   /* a read into host memory: `memory` gets what the source has */
     uint32_t value;
     const uint32_t *memory;
     uint32_t mapped[MODEL_WORDS]; /* what a map to read showed */

@@ -29,6 +29,39 @@ static uint64_t bytes_of(program *self, int index) {
     return (uint64_t)self->model.buffers[index].words * 4;
 }
 
+/* All of a buffer or a half of it, as operations use it. The handle of a view is released by
+ * place_end, right after it was used. */
+typedef struct place {
+    bh_buffer handle;
+    unsigned halves;
+    uint32_t words;
+    uint64_t offset, bytes; /* in the buffer */
+} place;
+
+static place place_make(program *self, int index, unsigned halves) {
+    const model_buffer *buffer = &self->model.buffers[index];
+    uint32_t half = buffer->words / 2;
+    place made = {.handle = buffer->handle, .halves = WHOLE, .words = buffer->words};
+    bh_buffer view;
+    if (halves != WHOLE &&
+        model_allows(&self->model,
+                     bh_buffer_view(buffer->handle, 0, halves == UPPER ? half : 0, half, &view),
+                     "bh_buffer_view")) {
+        made = (place){view, halves, half, halves == UPPER ? half * 4ull : 0, 0};
+    }
+    made.bytes = made.words * 4ull;
+    return made;
+}
+
+static void place_end(program *self, const place *it) {
+    if (it->halves != WHOLE)
+        (void)model_allows(&self->model, bh_buffer_release(it->handle), "bh_buffer_release");
+}
+
+static unsigned any_halves(void) {
+    return sim_without("views") || sim_chance(2) ? WHOLE : sim_chance(2) ? LOWER : UPPER;
+}
+
 static uint32_t next_value(program *self) {
     return self->value += 16;
 }
@@ -149,8 +182,9 @@ static void launch(program *self, int kernel, uint64_t deadline) {
     int index = any_buffer();
     model_op *op = has(self, index) ? model_op_new(&self->model) : NULL;
     if (!op) return;
-    model_buffer *buffer = &self->model.buffers[index];
+    place to = place_make(self, index, any_halves());
     op->target = index;
+    op->to = op->from = to.halves;
     op->value = next_value(self);
     op->adds = kernel == FAKE_ADD;
     if (op->adds) op->source = index;
@@ -163,11 +197,11 @@ static void launch(program *self, int kernel, uint64_t deadline) {
     if (sim_chance(3)) op->after = any_pending(self);
     options.after = &op->after;
     options.after_count = op->after.sequence ? 1 : 0;
-    bh_arg target = op->adds ? BH_INOUT(buffer->handle) : BH_OUT(buffer->handle);
-    submitted(self, op,
-              bh_launch(self->kernels[kernel], BH_GRID(1, 1),
-                        BH_ARGS(target, buffer->words, op->value), &options, &op->ticket),
-              "bh_launch");
+    bh_arg target = op->adds ? BH_INOUT(to.handle) : BH_OUT(to.handle);
+    bh_status status = bh_launch(self->kernels[kernel], BH_GRID(1, 1),
+                                 BH_ARGS(target, to.words, op->value), &options, &op->ticket);
+    place_end(self, &to);
+    submitted(self, op, status, "bh_launch");
 }
 
 static void step_launch(program *self) {
@@ -182,24 +216,39 @@ static void step_fault(program *self) {
     launch(self, kernel, kernel == FAKE_ENDLESS ? 3 * MS : 0);
 }
 
+/* Also from one half of a buffer to the other. */
 static void step_copy(program *self) {
     int target = any_buffer(), source = any_buffer();
-    if (target == source || !has(self, target) || !has(self, source) ||
-        bytes_of(self, target) != bytes_of(self, source))
+    unsigned to_halves = any_halves(), from_halves = any_halves();
+    bool halves = to_halves != WHOLE;
+    if (!has(self, target) || !has(self, source) ||
+        bytes_of(self, target) != bytes_of(self, source) || halves != (from_halves != WHOLE) ||
+        (target == source && (!halves || to_halves == from_halves)))
         return;
     model_op *op = model_op_new(&self->model);
     if (!op) return;
+    place to = place_make(self, target, to_halves), from = place_make(self, source, from_halves);
+    if (to.bytes != from.bytes || (target == source && to.offset == from.offset)) {
+        place_end(self, &to); /* one of the views was refused */
+        place_end(self, &from);
+        model_op_drop(&self->model);
+        return;
+    }
     op->target = target;
     op->source = source;
-    bh_buffer to = self->model.buffers[target].handle, from = self->model.buffers[source].handle;
+    op->to = to.halves;
+    op->from = from.halves;
     bh_launch_options options = BH_INIT(options);
     options.lane = any_lane(self);
     bh_status status =
         sim_chance(2)
-            ? bh_submit_copy(options.lane, to, 0, from, 0, bytes_of(self, target), &op->ticket)
+            ? bh_submit_copy(options.lane, self->model.buffers[target].handle, to.offset,
+                             self->model.buffers[source].handle, from.offset, to.bytes, &op->ticket)
             : bh_launch(self->kernels[FAKE_COPY], BH_GRID(1, 1),
-                        BH_ARGS(BH_IN(from), BH_OUT(to), self->model.buffers[target].words),
-                        &options, &op->ticket);
+                        BH_ARGS(BH_IN(from.handle), BH_OUT(to.handle), to.words), &options,
+                        &op->ticket);
+    place_end(self, &to);
+    place_end(self, &from);
     submitted(self, op, status, "a copy");
 }
 
@@ -230,16 +279,18 @@ static void step_write(program *self) {
     op->value = next_value(self);
     for (uint32_t i = 0; i < self->model.buffers[index].words; i++) words[i] = op->value;
     bh_buffer handle = self->model.buffers[index].handle;
+    op->to = any_halves();
+    uint64_t bytes = bytes_of(self, index) / (op->to == WHOLE ? 1 : 2);
+    uint64_t offset = op->to == UPPER ? bytes : 0;
     if (sim_chance(3)) {
         op->is_over = true;
-        op->status = bh_buffer_write(handle, 0, words, bytes_of(self, index));
+        op->status = bh_buffer_write(handle, offset, words, bytes);
         if (model_allows(&self->model, op->status, "bh_buffer_write")) return;
         if (op->status == BH_E_FAULT || op->status == BH_E_LOST) return; /* counts in its turn */
         model_op_refused(&self->model, op); /* it says nothing of how far it came */
         return;
     }
-    submitted(self, op,
-              bh_submit_write(any_lane(self), handle, 0, words, bytes_of(self, index), &op->ticket),
+    submitted(self, op, bh_submit_write(any_lane(self), handle, offset, words, bytes, &op->ticket),
               "bh_submit_write");
 }
 
@@ -251,12 +302,14 @@ static void step_read(program *self) {
         model_op *op = model_op_new(&self->model);
         if (!op) return;
         op->source = index;
+        op->from = any_halves();
         op->reads_host = true;
         op->memory = self->hosts[i];
         self->host_used[i] = true;
+        uint64_t bytes = bytes_of(self, index) / (op->from == WHOLE ? 1 : 2);
         submitted(self, op,
-                  bh_submit_read(any_lane(self), self->model.buffers[index].handle, 0,
-                                 self->hosts[i], bytes_of(self, index), &op->ticket),
+                  bh_submit_read(any_lane(self), self->model.buffers[index].handle,
+                                 op->from == UPPER ? bytes : 0, self->hosts[i], bytes, &op->ticket),
                   "bh_submit_read");
         return;
     }
@@ -431,8 +484,10 @@ static void accept_some(program *self) {
         if (!buffer->handle.id || buffer->gone || !sim_chance(3)) continue;
         if (!model_allows(&self->model, bh_buffer_accept(buffer->handle), "bh_buffer_accept"))
             continue;
-        if (buffer->suspect) buffer->known = false;
-        buffer->suspect = false;
+        for (int k = 0; k < 2; k++) {
+            if (buffer->half[k].suspect) buffer->half[k].known = false;
+            buffer->half[k].suspect = false;
+        }
     }
 }
 
@@ -440,12 +495,12 @@ static void accept_some(program *self) {
 static void store_some(program *self) {
     for (int i = 0; i < MODEL_BUFFERS; i++) {
         model_buffer *buffer = &self->model.buffers[i];
-        if (!has(self, i) || !buffer->transparent || buffer->suspect || buffer->unsure ||
-            !sim_chance(3))
+        model_half *half = buffer->half;
+        if (!has(self, i) || !buffer->transparent || half[0].suspect || half[1].suspect ||
+            half[0].unsure || half[1].unsure || !sim_chance(3))
             continue;
-        buffer->known = true;
-        buffer->value = next_value(self);
-        for (uint32_t k = 0; k < buffer->words; k++) buffer->host[k] = buffer->value;
+        half[0] = half[1] = (model_half){.known = true, .value = next_value(self)};
+        for (uint32_t k = 0; k < buffer->words; k++) buffer->host[k] = half[0].value;
     }
 }
 

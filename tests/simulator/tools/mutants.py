@@ -57,6 +57,8 @@ MUTANTS = [
      'for (uint32_t i = 0; i < shadow->use_count; i++)', 'cancel_doubt', True),
     ('no-doubt', 'client/queue/resolve.c', 'if (use->access & BH_ACCESS_OUT)\n            bh__doubt_add',
      'if (0)\n            bh__doubt_add', 'swarm_kills', True),
+    ('doubt-too-wide', 'client/queue/resolve.c', 'bh__doubt_add(device, use->memory, use->offset, use->bytes, shadow->stamp);',
+     'bh__doubt_add(device, use->memory, 0, use->memory->bytes, shadow->stamp);', 'swarm_kills', False),
     ('doubt-of-earlier-readers', 'client/queue/doubt.c', 'if (doubt->stamp >= stamp) continue;', '', 'swarm_queued', False),
     ('lost-read-told-at-once', 'client/queue/resolve.c', 'use->memory->host && !use->memory->mirror) return true;',
      'use->memory->host && !use->memory->mirror) return false;', 'read_lost', False),

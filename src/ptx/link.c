@@ -509,6 +509,17 @@ static void finish(bh__linker *l, bh__ptx_linked *out) {
         bh__arena_free(&l->parts[i].module.arena);
 }
 
+static void answer_names(bh__linker *l, const bh__ptx_text *texts) {
+    for (size_t i = 0; i < l->count; i++) {
+        for (size_t n = 0; n < texts[i].name_count; n++) {
+            bh__ptx_name *asked = &texts[i].names[n];
+            const bh__link_name *name =
+                bh__link_find(l, &l->parts[i], asked->name, (uint32_t)strlen(asked->name), false);
+            asked->result = name != NULL && name->new_name != NULL ? name->new_name : asked->name;
+        }
+    }
+}
+
 bh_status bh__ptx_link(bh__arena *arena, const bh__ptx_text *texts, size_t count, bh_error *error,
                        bh__ptx_linked *out) {
     bh__linker l = {.arena = arena, .error = error, .count = count};
@@ -523,6 +534,7 @@ bh_status bh__ptx_link(bh__arena *arena, const bh__ptx_text *texts, size_t count
     finish(&l, out);
     if (l.status != BH_OK) return l.status;
     if (l.problems > 0) return BH_E_COMPILE;
+    answer_names(&l, texts);
     out->text = l.text;
     out->length = l.length;
     return BH_OK;

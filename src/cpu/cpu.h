@@ -117,6 +117,7 @@ typedef struct bh__cpu_job {
     _Atomic bool failed;   /* the thread that sets it first says why: */
     bool faulted;          /* true: `fault`; false: `error` */
     bh__ptx_fault fault;
+    char *state; /* Owned, or NULL: of the thread that faulted */
     uint32_t findings; /* with checks: how many, of which `fault` is the first */
     bh_error error;
 
@@ -164,6 +165,7 @@ bh_status bh__cpu_launch(bh__device_lane *lane, const bh__work *work, bh_error *
 enum { BH__CPU_ILLEGAL_ADDRESS = 700 };
 /* The illegal access of the launch that faulted; *bytes 0: not known. */
 void bh__cpu_fault_place(const bh__device_lane *lane, uint64_t *address, uint32_t *bytes);
+const char *bh__cpu_fault_state(const bh__device_lane *lane);
 
 /* ---- texture.c ---- */
 

@@ -77,6 +77,7 @@ static void close_lane(bh__device_lane *lane) {
     if (lane->cluster) bh__ptx_cluster_destroy(lane->cluster);
     bh__ptx_check_destroy(lane->check);
     pthread_mutex_destroy(&lane->job.print_lock);
+    free(lane->job.state);
     free(lane);
 }
 
@@ -111,4 +112,5 @@ const bh__device_ops bh__cpu_device = {
     .execute = execute,
     .fault_place = bh__cpu_fault_place,
     .findings = bh__cpu_findings,
+    .fault_state = bh__cpu_fault_state,
 };

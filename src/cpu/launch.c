@@ -24,10 +24,17 @@ static bool is_first_failure(bh__cpu_job *job) {
     return !atomic_exchange(&job->failed, true);
 }
 
-static void job_fault(bh__cpu_job *job, const bh__ptx_fault *fault) {
+static void set_state(bh__cpu_job *job, char *state) {
+    free(job->state);
+    job->state = state;
+}
+
+static void job_fault(bh__cpu_job *job, const bh__ptx_cluster *cluster,
+                      const bh__ptx_fault *fault) {
     if (is_first_failure(job)) {
         job->faulted = true;
         job->fault = *fault;
+        set_state(job, bh__ptx_cluster_state(cluster, fault));
     }
     atomic_store(&job->stop, true);
 }
@@ -96,7 +103,7 @@ static bool step_cluster(bh__cpu_job *job, bh__ptx_cluster *cluster, uint64_t bu
     bh__ptx_fault fault;
     bh__ptx_outcome outcome = bh__ptx_cluster_step(cluster, budget, &fault);
     *out_done = outcome == BH__PTX_DONE;
-    if (outcome == BH__PTX_FAULTED) job_fault(job, &fault);
+    if (outcome == BH__PTX_FAULTED) job_fault(job, cluster, &fault);
     if (outcome == BH__PTX_DONE) return true;
     return outcome == BH__PTX_YIELD && !is_over(job);
 }
@@ -408,6 +415,10 @@ void bh__cpu_fault_place(const bh__device_lane *lane, uint64_t *address, uint32_
     *bytes = known ? fault->size : 0;
 }
 
+const char *bh__cpu_fault_state(const bh__device_lane *lane) {
+    return lane->job.faulted ? lane->job.state : NULL;
+}
+
 static bh_status find_kernel(const bh__cpu_view *view, const bh__work *work, bh__cpu_job *job,
                              bh_error *error) {
     const bh__launch_body *body = &work->u.launch;
@@ -459,6 +470,7 @@ static bh_status prepare(bh__device_lane *lane, const bh__work *work, bh_error *
     job->cooperative = body->flags & BH_LAUNCH_COOPERATIVE && job->total > 1;
     set_workspace(job, body->flags & BH_LAUNCH_COOPERATIVE);
     job->faulted = false;
+    set_state(job, NULL);
     job->findings = 0;
     atomic_store_explicit(&job->next, 0, memory_order_relaxed);
     atomic_store_explicit(&job->stop, false, memory_order_relaxed);
@@ -488,6 +500,7 @@ static void use_findings(bh__device_lane *lane) {
     atomic_store(&job->failed, true);
     job->faulted = true;
     job->fault = findings[0].fault;
+    set_state(job, bh__ptx_check_take_state(lane->check));
 }
 
 static bh_status launch_checked(bh__device_lane *lane, const bh__work *work, bh_error *error) {

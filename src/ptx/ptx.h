@@ -151,6 +151,9 @@ void bh__ptx_check_begin(bh__ptx_check *check); /* a grid */
 bool bh__ptx_check_end(bh__ptx_check *check);
 /* What was found in the last grid, in the order in which it was found. */
 const bh__ptx_finding *bh__ptx_check_findings(const bh__ptx_check *check, uint32_t *count);
+/* The state of the thread of the first finding when it happened, as bh__ptx_cluster_state. The
+ * caller frees it. NULL: none, or it was taken before. */
+char *bh__ptx_check_take_state(bh__ptx_check *check);
 
 /*
  * The memory that malloc in kernels takes. All grids of a device share it; any number of threads may
@@ -229,5 +232,9 @@ bh_status bh__ptx_cluster_begin(bh__ptx_cluster *cluster, const bh__ptx_grid *gr
 /* As bh__ptx_block_step, for all of its blocks; never BH__PTX_BLOCKED. */
 bh__ptx_outcome bh__ptx_cluster_step(bh__ptx_cluster *cluster, uint64_t budget,
                                      bh__ptx_fault *fault);
+
+/* The state of the thread that faulted in the last step, as text for people: where it is, who called
+ * whom, what its registers hold. The caller frees it. NULL: no memory. */
+char *bh__ptx_cluster_state(const bh__ptx_cluster *cluster, const bh__ptx_fault *fault);
 
 #endif

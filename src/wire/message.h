@@ -43,7 +43,8 @@ enum {
     BH__MSG_REPORT, /* the area has new reports */
     BH__MSG_PRINT,  /* data: text printed by a kernel */
     BH__MSG_NOTE,   /* data: a line for the log; the worker is fine */
-    BH__MSG_FINDING /* data: several bh_finding of the launch whose FAULT follows */
+    BH__MSG_FINDING, /* data: several bh_finding of the launch whose FAULT follows */
+    BH__MSG_STATE    /* data: text, the state of the thread whose FAULT follows */
 };
 
 /* Of one launch. */

@@ -211,6 +211,10 @@ typedef struct bh__device_ops {
     uint32_t (*findings)(const bh__device_lane *lane, uint32_t first, bh_finding *out,
                          uint32_t capacity);
 
+    /* May be NULL. Called at the same time: the state of the thread that faulted, as text for
+     * people. NULL: not known. */
+    const char *(*fault_state)(const bh__device_lane *lane);
+
     /* ---- queued devices ---- */
 
     /*

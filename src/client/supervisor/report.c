@@ -55,6 +55,7 @@ struct bh__loss_report {
     uint32_t lane_count, request_count, request_total, suspect_count;
     uint32_t finding_count;
     bh_finding *findings; /* Owned */
+    char *state;          /* Owned, or NULL: of the thread that faulted */
     lane_note lanes[BH__MAX_LANES];
     request_note requests[REQUESTS];
     memory_note suspects[SUSPECTS];
@@ -63,6 +64,7 @@ struct bh__loss_report {
 static void free_report(bh__loss_report *report) {
     if (!report) return;
     free(report->findings);
+    free(report->state);
     free(report);
 }
 
@@ -145,6 +147,7 @@ bh__loss_report *bh__loss_report_begin(const bh__judgement *self) {
     }
     bh__requests_walk(device, note_request, &(noting){self, report});
     report->finding_count = bh__findings_give(self, &report->findings);
+    report->state = bh__fault_state_give(device);
     return report;
 }
 
@@ -279,6 +282,16 @@ static void put_findings(FILE *out, const bh__loss_report *report) {
     }
 }
 
+static void put_state(FILE *out, const bh__loss_report *report) {
+    if (!report->state) return;
+    fprintf(out, "state of the thread:\n");
+    for (const char *line = report->state; *line;) {
+        int length = (int)strcspn(line, "\n");
+        fprintf(out, "  %.*s\n", length, line);
+        line += length + (line[length] == '\n');
+    }
+}
+
 static void put_outcome(FILE *out, const bh_loss *loss) {
     fprintf(out,
             "work: %u failed, %u lost, %u stale, %u sent again\n"
@@ -300,6 +313,7 @@ static void put_end(FILE *out, const bh_loss *loss) {
 static void put_report(FILE *out, const bh__loss_report *report) {
     put_head(out, report);
     put_findings(out, report);
+    put_state(out, report);
     fprintf(out, "to blame: %s\n", report->request_total ? "" : "no request");
     for (uint32_t i = 0; i < report->request_count; i++) put_request(out, &report->requests[i]);
     if (report->request_count < report->request_total)
@@ -431,6 +445,11 @@ static const bh__loss_report *find_report(const bh__device *device, uint64_t los
     return found;
 }
 
+static bool copy_state(const bh__loss_report *report, char **out) {
+    *out = report->state ? strdup(report->state) : NULL;
+    return *out || !report->state;
+}
+
 static bool copy_findings(const bh__loss_report *report, bh_finding **out) {
     *out = report->finding_count ? malloc(report->finding_count * sizeof **out) : NULL;
     if (*out) memcpy(*out, report->findings, report->finding_count * sizeof **out);
@@ -447,11 +466,16 @@ static bh__loss_report *copy_report(bh__device *device, uint64_t loss, bool *out
     *out_found = found != NULL;
     if (found && copy) {
         memcpy(copy, found, sizeof *copy);
-        whole = copy_findings(found, &copy->findings);
+        copy->state = NULL;
+        whole = copy_findings(found, &copy->findings) && copy_state(found, &copy->state);
     }
     pthread_mutex_unlock(&device->notes_lock);
     if (whole) return copy;
-    free(copy);
+    if (found && copy) {
+        free_report(copy);
+    } else {
+        free(copy);
+    }
     return NULL;
 }
 

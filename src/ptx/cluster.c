@@ -96,7 +96,8 @@ bh__ptx_outcome bh__ptx_cluster_step(bh__ptx_cluster *c, uint64_t budget, bh__pt
             continue;
         }
         bh__ptx_outcome outcome = bh__ptx_block_step(c->blocks[n], slice, fault);
-        if (outcome == BH__PTX_FAULTED || outcome == BH__PTX_STOPPED) {
+        if (outcome == BH__PTX_FAULTED || outcome == BH__PTX_STOPPED ||
+            outcome == BH__PTX_AT_LINE) {
             return outcome;
         }
         running += outcome != BH__PTX_DONE;

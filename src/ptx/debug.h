@@ -56,4 +56,22 @@ void bh__ptx_state_put(bh__ptx_text *text, const bh__ptx_exec *x, const bh__ptx_
 /* The same of the thread of a fault, as a text that the caller frees. NULL: no memory. */
 char *bh__ptx_state_of_fault(const bh__ptx_exec *x, const bh__ptx_fault *fault);
 
+/* ---- trace.c: threads that are followed step by step ---- */
+
+/* One element of the code, executed by the lanes of a warp that are followed. */
+typedef struct bh__ptx_trace_step {
+    uint32_t code, lanes, base;
+    uint32_t skipped; /* lanes whose guard is false */
+    const bh__ptx_function *function;
+    const bh__ptx_insn *insn; /* NULL: the return at the end of the function */
+} bh__ptx_trace_step;
+
+/* Whether a block is followed. `tracing` may be NULL. */
+bool bh__ptx_tracing_of(const bh__ptx_tracing *tracing, const uint32_t block[3]);
+/* The lanes of a warp that are followed. */
+uint32_t bh__ptx_trace_lanes(const bh__ptx_exec *x, const bh__ptx_warp *w);
+/* Called before and after a step; the warp's `pc` is up to date. False: stop here. */
+bool bh__ptx_trace_before(bh__ptx_exec *x, uint32_t code, uint32_t lanes, bh__ptx_trace_step *step);
+void bh__ptx_trace_after(bh__ptx_exec *x, const bh__ptx_trace_step *step, bool faulted);
+
 #endif

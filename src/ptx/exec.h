@@ -143,6 +143,7 @@ struct bh__ptx_exec {
     bh__ptx_fault *fault;
     const bh__ptx_code *code; /* the instruction being executed */
     bh__ptx_check *check;     /* NULL: not checked */
+    bh__ptx_tracing *tracing; /* NULL: the block is not followed */
 };
 
 struct bh__ptx_block {
@@ -385,7 +386,7 @@ uint64_t bh__ptx_update(const bh__ptx_code *i, uint8_t *p, uint64_t b, uint64_t 
 
 /* warp.c */
 void bh__ptx_bind(bh__ptx_exec *x, bh__ptx_warp *warp, uint32_t base);
-typedef enum bh__ptx_turn { TURN_RAN, TURN_BLOCKED, TURN_FAULT } bh__ptx_turn;
+typedef enum bh__ptx_turn { TURN_RAN, TURN_BLOCKED, TURN_FAULT, TURN_STOP } bh__ptx_turn;
 bh__ptx_turn bh__ptx_warp_run(bh__ptx_exec *x, bh__ptx_warp *warp, uint64_t *budget);
 
 /* heap.c. An address of 0: the heap is full; false: the address is of no block in use. */

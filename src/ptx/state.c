@@ -89,7 +89,8 @@ static void put_frame(bh__ptx_text *text, const bh__ptx_exec *x, const bh__ptx_w
     uint8_t *types = bh__ptx_registers_types(in->function);
     if (marks != NULL && types != NULL) {
         listing l = {text, w, in, lane, marks, types};
-        put_registers(&l, REGISTER_WRITTEN | REGISTER_WANTED, "registers that are read here or later");
+        put_registers(&l, REGISTER_WRITTEN | REGISTER_WANTED,
+                      "registers that are read here or later");
         if (innermost) {
             put_registers(&l, REGISTER_WRITTEN, "registers that are not read any more");
         }
@@ -134,7 +135,8 @@ char *bh__ptx_state_of_fault(const bh__ptx_exec *x, const bh__ptx_fault *fault) 
     bh__ptx_state_put(&text, x, w, thread % LANES, (uint32_t)(x->code - x->module->code));
     if (text.cut) { /* there is always room for this much more */
         static const char end[] = "... cut\n";
-        size_t from = text.length < STATE_BYTES - sizeof end ? text.length : STATE_BYTES - sizeof end;
+        size_t from =
+            text.length < STATE_BYTES - sizeof end ? text.length : STATE_BYTES - sizeof end;
         memcpy(text.at + from, end, sizeof end);
     }
     return text.at;

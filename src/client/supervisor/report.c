@@ -486,6 +486,20 @@ static bh_status refuse_loss(uint64_t loss) {
                       (unsigned long long)loss, BH__REPORTS_KEPT);
 }
 
+/* Copies a text to the program and frees it. */
+static bh_status give_text(char *whole, size_t made, char *text, size_t capacity, size_t *length) {
+    *length = made;
+    bh_status status = BH_OK;
+    if (capacity && made >= capacity)
+        status =
+            bh__refuse(BH_E_INVALID, "query the length with capacity 0 first, and allow some more",
+                       "the text has %zu bytes plus a NUL, capacity is %zu", made, capacity);
+    else if (capacity)
+        memcpy(text, whole, made + 1);
+    free(whole);
+    return status;
+}
+
 bh_status bh_device_get_report(bh_device handle, uint64_t loss, char *text, size_t capacity,
                                size_t *length) {
     if (!length || (!text && capacity))
@@ -503,16 +517,26 @@ bh_status bh_device_get_report(bh_device handle, uint64_t loss, char *text, size
     if (!whole)
         return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
                           "no host memory for the report of loss %llu", (unsigned long long)loss);
-    *length = made;
-    bh_status status = BH_OK;
-    if (capacity && made >= capacity)
-        status =
-            bh__refuse(BH_E_INVALID, "query the length with capacity 0 first, and allow some more",
-                       "the report has %zu bytes plus a NUL, capacity is %zu", made, capacity);
-    else if (capacity)
-        memcpy(text, whole, made + 1);
-    free(whole);
-    return status;
+    return give_text(whole, made, text, capacity, length);
+}
+
+bh_status bh_device_get_fault_state(bh_device handle, uint64_t loss, char *text, size_t capacity,
+                                    size_t *length) {
+    if (!length || (!text && capacity))
+        return bh__refuse(BH_E_INVALID, "pass storage for the text and its length",
+                          "text or length is NULL");
+    bh__device *device = bh__device_enter(handle.id);
+    if (!device) return bh__last()->status;
+    pthread_mutex_lock(&device->notes_lock);
+    const bh__loss_report *report = find_report(device, loss);
+    char *state = report ? strdup(report->state ? report->state : "") : NULL;
+    pthread_mutex_unlock(&device->notes_lock);
+    bh__ticket_leave(device);
+    if (!report) return refuse_loss(loss);
+    if (!state)
+        return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
+                          "no host memory for the state at loss %llu", (unsigned long long)loss);
+    return give_text(state, strlen(state), text, capacity, length);
 }
 
 /* Copies the losses whose reports are kept, newest first. Returns their number. */

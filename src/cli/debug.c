@@ -24,6 +24,12 @@ void bh__debug_get_state(bh__run *run) {
     }
 }
 
+void bh__debug_note(const bh__run *run) {
+    if (run->options->debug.stop != NULL)
+        fprintf(stderr, "note: no thread that was followed came to line %.100s\n",
+                run->options->debug.stop);
+}
+
 void bh__debug_print_state(const bh__run *run) {
     if (run->state != NULL) fprintf(stderr, "State of the thread:\n%s", run->state);
 }

@@ -414,6 +414,7 @@ static int run_with(bh__run *run, bh_arg *list) {
         bh__json_end(&json);
     } else if (run->error.status == BH_OK) {
         report_times(run);
+        bh__debug_note(run);
     }
     if (stopped) {
         fflush(stdout);

@@ -62,6 +62,8 @@ typedef struct bh__run {
 bh_status bh__debug_begin(bh__run *run);
 /* Called before the device is closed. */
 void bh__debug_get_state(bh__run *run);
+/* Says that the line to stop at was not reached. */
+void bh__debug_note(const bh__run *run);
 /* On standard error. */
 void bh__debug_print_state(const bh__run *run);
 

@@ -408,7 +408,7 @@ bool bh__ptx_fault_access(bh__ptx_exec *x, bh__ptx_fault_kind kind, unsigned lan
                           unsigned bytes, bool write, const char *space);
 bool bh__ptx_fault_other(bh__ptx_exec *x, bh__ptx_fault_kind kind, unsigned lane,
                          const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* "PTX line 12 (kernel.cu:7): `st.global.f32 ...`" */
+/* "PTX line 12 (kernel.cu:7): `st.global.f32 ...`"; `quoted` 0: without the instruction */
 void bh__ptx_site_text(const bh__ptx_module *module, uint32_t code, unsigned quoted, char *out,
                        size_t size);
 

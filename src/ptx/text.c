@@ -51,7 +51,7 @@ static void add_bits(bh__ptx_text *text, uint64_t bits, unsigned bytes) {
                                   : (int8_t)(uint8_t)bits;
     if (bytes < 8 || (number > INT32_MIN && number < INT32_MAX)) {
         bh__ptx_text_add(text, "%lld ", (long long)number);
-        bh__ptx_text_add(text, "(0x%0*llx)", (int)bytes * 2, (ull)bits);
+        bh__ptx_text_add(text, "(0x%llx)", (ull)bits);
     } else {
         bh__ptx_text_add(text, "0x%llx", (ull)bits);
     }
@@ -88,8 +88,8 @@ void bh__ptx_text_value(bh__ptx_text *text, bh__ptx_type type, uint64_t low, uin
         break;
     default:
         if (bh__ptx_class(type) == 'U') {
-            bh__ptx_text_add(text, "%llu", (ull)bits);
-            break;
+            bh__ptx_text_add(text, "%llu (0x%llx)", (ull)bits, (ull)bits);
+            return;
         }
         add_bits(text, bits, bytes);
         return;

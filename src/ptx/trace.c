@@ -139,9 +139,12 @@ static bh_status mark_line(bh__ptx_debug *d, const bh__ptx_function *kernel, con
     char fix[120];
     if (before == 0 && after == 0) {
         snprintf(fix, sizeof fix, "name a file as .file does in the PTX, without folders");
+    } else if (before == 0 || after == 0) {
+        snprintf(fix, sizeof fix, "the nearest line with instructions is %u",
+                 (unsigned)(before != 0 ? before : after));
     } else {
         snprintf(fix, sizeof fix, "the nearest lines with instructions are %u and %u",
-                 (unsigned)(before != 0 ? before : after), (unsigned)(after != 0 ? after : before));
+                 (unsigned)before, (unsigned)after);
     }
     return refuse(error, option, p->text, fix, "there is no instruction on this line");
 }
@@ -205,7 +208,7 @@ static void suggest(const bh__ptx_debug *d, const bh__ptx_function *kernel, uint
 /* REG@LINE */
 static bh_status add_point(bh__ptx_debug *d, const bh__ptx_function *kernel, const char *text,
                            char **names, bh_error *error) {
-    static const char option[] = "print";
+    static const char option[] = "bh_debug_options.prints";
     const char *at = strrchr(text, '@');
     if (at == NULL || at == text) {
         return refuse(error, option, text, "write REGISTER@LINE, for example %r7@31",
@@ -269,11 +272,12 @@ static bh_status fill(bh__ptx_debug *d, const bh__ptx_kernel *kernel,
     for (uint32_t n = 0; n < wish->print_count && status == BH_OK; n++) {
         status = add_point(d, f, wish->prints[n], &names, error);
     }
+    static const char option[] = "bh_debug_options.stop";
     place p;
     if (status == BH_OK && wish->stop != NULL) {
-        status = read_place(wish->stop, "stop", error, &p);
+        status = read_place(wish->stop, option, error, &p);
         if (status == BH_OK) {
-            status = mark_line(d, f, &p, "stop", STOP_BIT, NULL, NULL, error);
+            status = mark_line(d, f, &p, option, STOP_BIT, NULL, NULL, error);
         }
     }
     return status;
@@ -538,16 +542,44 @@ bool bh__ptx_trace_before(bh__ptx_exec *x, uint32_t code, uint32_t lanes,
     return true;
 }
 
-/* A lane has passed a line when its next instruction is of another one, or the same comes again. */
-static void print_points(bh__ptx_exec *x, const bh__ptx_trace_step *step, unsigned lane) {
+/* A lane has passed a line when its next instruction is of another one, or when a branch takes it
+ * back. A call is passed when the function returns. Returns the bits of what is to be printed, and
+ * makes *step that of the call. */
+static uint64_t passed(const bh__ptx_exec *x, unsigned lane, bh__ptx_trace_step *step) {
+    const uint64_t *at = x->tracing->debug->at;
+    const bh__ptx_warp *w = x->warp;
+    uint32_t next = w->pc[lane];
+    switch (x->module->code[step->code].kind) {
+    case CODE_CALL:
+        if (w->base[lane] != step->base) {
+            return 0;
+        }
+        break;
+    case CODE_RET:
+        if (w->base[lane] != step->base) {
+            step->code = next - 1;
+            step->base = w->base[lane];
+            step->function =
+                ((const bh__ptx_frame *)(const void *)(w->regs + step->base))->function;
+        }
+        break;
+    case CODE_BRA:
+        if (next <= step->code) {
+            return at[step->code];
+        }
+        break;
+    default:
+        break;
+    }
+    bool ended = !(w->live >> lane & 1);
+    return at[step->code] & (ended ? UINT64_MAX : ~at[next]);
+}
+
+static void print_points(bh__ptx_exec *x, const bh__ptx_trace_step *done, unsigned lane) {
     const bh__ptx_debug *d = x->tracing->debug;
     const bh__ptx_warp *w = x->warp;
-    uint64_t bits = d->at[step->code] & ~STOP_BIT;
-    if (w->live >> lane & 1) {
-        uint32_t next = w->pc[lane];
-        bool again = next <= step->code && x->module->code[step->code].kind == CODE_BRA;
-        bits &= again ? UINT64_MAX : ~d->at[next];
-    }
+    bh__ptx_trace_step where = *done, *step = &where;
+    uint64_t bits = passed(x, lane, step) & ~STOP_BIT;
     for (; bits != 0; bits &= bits - 1) {
         const point *p = &d->points[__builtin_ctzll(bits)];
         uint32_t reg = p->in[step->function->index].reg;

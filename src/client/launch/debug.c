@@ -13,8 +13,8 @@ enum { DEFAULT_LIMIT = 1024 * 1024, TEXT_BYTES = 1000 };
 
 static bh_status refuse_threads(const char *text) {
     return bh__refuse(BH_E_INVALID, "write numbers and ranges such as 0,5,8..16",
-                      "threads is \"%.100s\", not a list of numbers from 0 to %d", text,
-                      BH__DEBUG_THREADS - 1);
+                      "bh_debug_options.threads is \"%.100s\", not a list of numbers from 0 to %d",
+                      text, BH__DEBUG_THREADS - 1);
 }
 
 /* Reads a number of up to six digits. */

@@ -150,6 +150,7 @@ struct bh__ptx_exec {
     bh__ptx_fault *fault;
     const bh__ptx_code *code; /* the instruction being executed */
     bh__ptx_check *check;     /* NULL: not checked */
+    bh__ptx_tracing *tracing; /* NULL: the block is not followed */
 };
 
 struct bh__ptx_block {
@@ -410,7 +411,7 @@ uint64_t bh__ptx_update(const bh__ptx_code *i, uint8_t *p, uint64_t b, uint64_t 
 
 /* warp.c */
 void bh__ptx_bind(bh__ptx_exec *x, bh__ptx_warp *warp, uint32_t base);
-typedef enum bh__ptx_turn { TURN_RAN, TURN_BLOCKED, TURN_FAULT } bh__ptx_turn;
+typedef enum bh__ptx_turn { TURN_RAN, TURN_BLOCKED, TURN_FAULT, TURN_STOP } bh__ptx_turn;
 bh__ptx_turn bh__ptx_warp_run(bh__ptx_exec *x, bh__ptx_warp *warp, uint64_t *budget);
 
 /* heap.c. An address of 0: the heap is full; false: the address is of no block in use. */
@@ -432,7 +433,7 @@ bool bh__ptx_fault_access(bh__ptx_exec *x, bh__ptx_fault_kind kind, unsigned lan
                           unsigned bytes, bool write, const char *space);
 bool bh__ptx_fault_other(bh__ptx_exec *x, bh__ptx_fault_kind kind, unsigned lane,
                          const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* "PTX line 12 (kernel.cu:7): `st.global.f32 ...`" */
+/* "PTX line 12 (kernel.cu:7): `st.global.f32 ...`"; `quoted` 0: without the instruction */
 void bh__ptx_site_text(const bh__ptx_module *module, uint32_t code, unsigned quoted, char *out,
                        size_t size);
 

@@ -53,6 +53,7 @@ typedef struct bh__ptx_parser {
     uint32_t bucket_count, symbol_count;
     bh__ptx_symbol *scopes[BH__PTX_MAX_DEPTH + 2];
     uint32_t scope_ids[BH__PTX_MAX_DEPTH + 2];
+    uint32_t scope_from[BH__PTX_MAX_DEPTH + 2]; /* where it begins in the text */
     uint32_t depth;
     uint32_t inner_ranges; /* live name<count> declarations inside nested scopes */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scheduling of one warp: which lanes run together, and the loop that executes them. */
 #include "ptx/check.h"
+#include "ptx/debug.h"
 
 #define SLICE        2048 /* instructions before the next warp runs */
 #define FAVOUR_SLICE 256  /* for lanes that waited while other lanes of the warp ran */
@@ -88,7 +89,7 @@ static bool exit_lanes(bh__ptx_exec *x, uint32_t lanes) {
 }
 
 /* Why a group stopped running. */
-typedef enum stop { STOP_CHOOSE, STOP_SLICE, STOP_SLEEP, STOP_FAULT } stop;
+typedef enum stop { STOP_CHOOSE, STOP_SLICE, STOP_SLEEP, STOP_FAULT, STOP_DEBUG } stop;
 
 static stop run_branch(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t mask) {
     const bh__ptx_targets *list = i->extra;
@@ -216,6 +217,32 @@ static stop run_group(bh__ptx_exec *x, group *g, uint64_t *left) {
     return STOP_SLICE;
 }
 
+/* As run_group, for a warp with lanes that are followed: one instruction at a time. */
+static stop run_steps(bh__ptx_exec *x, group *g, uint64_t *left) {
+    bh__ptx_warp *w = x->warp;
+    uint32_t lanes = bh__ptx_trace_lanes(x, w) & g->mask;
+    if (lanes == 0) {
+        return run_group(x, g, left);
+    }
+    stop why = STOP_SLICE;
+    while (*left > 0 && why == STOP_SLICE) {
+        set_pc(w, g->mask, g->pc);
+        if (g->pc >= g->limit) {
+            return STOP_CHOOSE;
+        }
+        bh__ptx_trace_step step;
+        if (!bh__ptx_trace_before(x, g->pc, lanes, &step)) {
+            return STOP_DEBUG;
+        }
+        uint64_t one = 1;
+        why = run_group(x, g, &one);
+        --*left;
+        bh__ptx_trace_after(x, &step, why == STOP_FAULT);
+        g->pc = w->pc[__builtin_ctz(g->mask)];
+    }
+    return why;
+}
+
 bh__ptx_turn bh__ptx_warp_run(bh__ptx_exec *x, bh__ptx_warp *w, uint64_t *budget) {
     bool favour = w->favour;
     uint64_t slice = favour ? FAVOUR_SLICE : SLICE;
@@ -232,9 +259,9 @@ bh__ptx_turn bh__ptx_warp_run(bh__ptx_exec *x, bh__ptx_warp *w, uint64_t *budget
         bh__ptx_bind(x, w, g.base);
         ran = true;
         split = !g.alone;
-        stop why = run_group(x, &g, &left);
-        if (why == STOP_FAULT) {
-            return TURN_FAULT;
+        stop why = x->tracing == NULL ? run_group(x, &g, &left) : run_steps(x, &g, &left);
+        if (why >= STOP_FAULT) {
+            return why == STOP_FAULT ? TURN_FAULT : TURN_STOP;
         }
         if (why == STOP_SLEEP) {
             left = 0;

@@ -15,7 +15,7 @@ static size_t split(const uint8_t *data, size_t size, bh__ptx_text *texts) {
     while (count < MAX_TEXTS) {
         const char *zero = at < end ? memchr(at, 0, (size_t)(end - at)) : NULL;
         const char *stop = zero && count + 1 < MAX_TEXTS ? zero : end;
-        texts[count++] = (bh__ptx_text){"text", at, (size_t)(stop - at)};
+        texts[count++] = (bh__ptx_text){.name = "text", .text = at, .length = (size_t)(stop - at)};
         if (stop == end) break;
         at = stop + 1;
     }

@@ -273,7 +273,8 @@ enum {
     BH_ARG_BUFFER_AT_LEAST = 4, /* u.at_least; `size` is the access */
     BH_ARG_HOST = 5,            /* u.host, for bh_dispatch only; `size` is the access */
     BH_ARG_TEXTURE = 6,         /* u.object, the id of a bh_texture; texture.h */
-    BH_ARG_SURFACE = 7          /* u.object, the id of a bh_surface */
+    BH_ARG_SURFACE = 7,         /* u.object, the id of a bh_surface */
+    BH_ARG_TENSOR_MAP = 8       /* u.object, the id of a bh_tensor_map; `size` is the access */
 };
 
 /* One argument. C and C++ make it with the macros of args.h; bindings fill it in. */

@@ -151,6 +151,10 @@ void bh__ptx_state_put(bh__ptx_text *text, const bh__ptx_variables *variables,
     }
 }
 
+char *bh__ptx_block_state(const bh__ptx_block *b, const bh__ptx_fault *fault) {
+    return bh__ptx_state_of_fault(&b->x, fault);
+}
+
 char *bh__ptx_state_of_fault(const bh__ptx_exec *x, const bh__ptx_fault *fault) {
     const bh__ptx_block *b = x->block;
     const uint32_t *at = fault->thread;

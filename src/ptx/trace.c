@@ -25,7 +25,7 @@ struct bh__ptx_debug {
     const bh__ptx_module *module;
     uint32_t block[3];
     uint32_t threads[BH__PTX_DEBUG_WARPS];
-    bool trace;
+    bool trace, stops;
     uint64_t limit;
     uint64_t *at; /* for each element of module->code: bits of points, and STOP_BIT */
     point points[BH__PTX_DEBUG_POINTS];
@@ -306,6 +306,7 @@ bh_status bh__ptx_debug_create(const bh__ptx_module *module, const bh__ptx_kerne
     }
     d->module = module;
     d->trace = wish->trace;
+    d->stops = wish->stop != NULL;
     d->limit = wish->limit;
     memcpy(d->block, wish->block, sizeof d->block);
     memcpy(d->threads, wish->threads, sizeof d->threads);
@@ -375,7 +376,9 @@ bool bh__ptx_tracing_of(const bh__ptx_tracing *t, const uint32_t block[3]) {
 }
 
 uint32_t bh__ptx_trace_lanes(const bh__ptx_exec *x, const bh__ptx_warp *w) {
-    return x->tracing != NULL ? x->tracing->debug->threads[w->index] : 0;
+    const bh__ptx_tracing *t = x->tracing;
+    bool over = t == NULL || (t->cut && !t->debug->stops); /* nothing more will be shown */
+    return over ? 0 : t->debug->threads[w->index];
 }
 
 /* Text beyond the limit is left out, and the last line says so. */

@@ -199,12 +199,29 @@ static bh_status link_without_nvjitlink(bh__compile *c) {
     return status == BH_OK ? bh__compile_link_ptx(c, &c->answer->output) : status;
 }
 
+/* Unless the linker finds others, kernels have the names in the output that they have in the
+ * inputs. */
+static bh_status take_names(bh__compile *c) {
+    bh__texts names = c->job->expressions;
+    if (names.count != c->job->expression_inputs.count)
+        return bh__fail(&c->answer->error, BH_E_INVALID,
+                        "install the library and its programs from one version",
+                        "there are %zu names, and inputs for %zu of them", names.count,
+                        c->job->expression_inputs.count);
+    bh__bytes *copy = bh__arena_alloc(c->arena, names.count + 1, sizeof *copy);
+    if (copy == NULL) return bh__compile_no_memory(c);
+    for (size_t i = 0; i < names.count; i++) copy[i] = names.list[i];
+    c->answer->lowered = (bh__texts){copy, names.count};
+    return BH_OK;
+}
+
 bh_status bh__compile_link(bh__compile *c) {
     bh_error *error = &c->answer->error;
     bh__link_kind *kinds = bh__arena_alloc(c->arena, c->job->inputs.count + 1, sizeof *kinds);
     contents found = {.text = true};
     if (kinds == NULL) return bh__compile_no_memory(c);
     bh_status status = check_inputs(c, kinds, &found);
+    if (status == BH_OK) status = take_names(c);
     if (status != BH_OK) return status;
     if (found.text && c->job->output == BH_OUTPUT_PTX) return link_without_nvjitlink(c);
 

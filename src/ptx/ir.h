@@ -219,7 +219,11 @@ struct bh__ptx_symbol {
 
 typedef struct bh__ptx_reg {
     bh__ptx_type type;
-    uint32_t row; /* byte offset in the frame */
+    uint32_t row; /* byte offset in the frame; 0: no instruction uses it */
+    /* For debugging: its name, NULL if it has none, and the part of the text that knows it. */
+    const char *name;
+    uint32_t from, to;
+    uint8_t part, parts; /* of a vector: which component, and how many there are */
 } bh__ptx_reg;
 
 typedef enum bh__ptx_operand_kind {
@@ -382,6 +386,7 @@ typedef struct bh__ptx_mark {
 typedef struct bh__ptx_site {
     uint32_t line, text, text_length;
     uint32_t loc_file, loc_line;
+    uint32_t insn; /* in the function's `insns`; their number: the return that follows the last */
 } bh__ptx_site;
 
 static inline unsigned bh__ptx_bytes(bh__ptx_type type) {

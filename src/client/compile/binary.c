@@ -141,9 +141,11 @@ bh_status bh_binary_lowered(bh_binary handle, const char *expression, const char
     if (bh__refuse_forked()) return BH_E_STOPPED;
     bh__product *product = bh__binary_product(handle, "binary", NULL);
     if (!product) return bh__last()->status;
-    const bh__name *name = bh__names_find(&product->names, expression);
+    const bh__name *other, *name = bh__names_find(&product->names, expression, &other);
     bh_status status = BH_OK;
-    if (name) {
+    if (other) {
+        status = bh__names_refuse_two(expression, name->lowered, other->lowered);
+    } else if (name) {
         *out = name->lowered;
     } else {
         status = bh__refuse(BH_E_NOT_FOUND, "name it in bh_compile_options.expressions",

@@ -25,7 +25,7 @@ typedef struct bh__compile_request {
     const char *compiler; /* name and version */
     char why[192];        /* why this compiler was chosen */
     char arch[16];
-    bh__names names; /* links: the names of all parts */
+    bh__texts expressions; /* links: the name expressions of all parts */
     bh__pack key;
     uint64_t hash[2]; /* of the key */
 } bh__compile_request;

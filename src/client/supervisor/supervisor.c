@@ -447,6 +447,10 @@ static bool handle_message(bh__device *device, bh__worker *worker) {
     case BH__MSG_FINDING:
         if (worker->state == BH__WORKER_ACTIVE && bh__findings_take(device, message)) return true;
         break;
+    case BH__MSG_STATE:
+        if (worker->state == BH__WORKER_ACTIVE && bh__fault_state_take(device, message))
+            return true;
+        break;
     case BH__MSG_NOTE:
         bh__log_warning("worker %d: %.*s", (int)worker->process.program.pid,
                         (int)message->data_bytes, (const char *)message->data);

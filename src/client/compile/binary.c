@@ -10,7 +10,6 @@
 #include "client/module/module.h"
 #include "client/module/product.h"
 
-#include <ctype.h>
 #include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -188,7 +187,8 @@ static void read_arch(const uint8_t *bytes, size_t count, char out[16]) {
         size_t left = at ? count - (size_t)((const uint8_t *)at - bytes) : 0, length = 0;
         size_t skip = sizeof word - 1;
         while (skip < left && (at[skip] == ' ' || at[skip] == '\t')) skip++;
-        while (skip < left && length < 15 && (isalnum((unsigned char)at[skip]) || at[skip] == '_'))
+        static const char letters[] = "_0123456789abcdefghijklmnopqrstuvwxyz";
+        while (skip < left && length < 15 && memchr(letters, at[skip], sizeof letters - 1))
             out[length++] = at[skip++];
         out[length] = 0;
     }

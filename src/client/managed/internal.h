@@ -62,10 +62,10 @@ struct bh__managed {
      * failed, and whose results are not written back. 0: none. */
     uint64_t to_write_back[BH__MAX_LANES];
     uint64_t first_to_write_back[BH__MAX_LANES]; /* of the first such request */
-    /* The program knows of a result that is not written back, because another request was to write
-     * the buffer: the write-back was left to that one. */
-    bool owed;
-    uint32_t to_write_back_count; /* lanes with such requests, plus 1 if `owed` */
+    /* The program knows of results that are not written back, because other requests were to write
+     * the buffer: the write-back was left to those. Their lanes, one bit each. */
+    uint64_t owed;
+    uint32_t to_write_back_count; /* lanes with such requests, plus 1 if any are owed */
     bh__job *unmap_job;           /* Owned until posted: makes workers unmap the mirror */
     bh_managed_info tally;        /* only its counters are used */
 };

@@ -265,15 +265,15 @@ static void forget_lane(bh__device *device, bh__managed *self, uint32_t lane) {
     uncount_write_back(device, self);
 }
 
-static void set_owed(bh__device *device, bh__managed *self, bool owed) {
-    if (owed && !self->owed) count_write_back(device, self);
-    if (!owed && self->owed) uncount_write_back(device, self);
-    self->owed = owed;
+static void set_owed(bh__device *device, bh__managed *self, uint64_t lanes) {
+    if (lanes && !self->owed) count_write_back(device, self);
+    if (!lanes && self->owed) uncount_write_back(device, self);
+    self->owed = lanes;
 }
 
 void bh__managed_forget(bh__device *device, bh__managed *self) {
     for (uint32_t i = 0; i < BH__MAX_LANES; i++) forget_lane(device, self, i);
-    set_owed(device, self, false);
+    set_owed(device, self, 0);
 }
 
 static void note_outputs(bh__device *device, const bh__submission *submission, uint64_t position) {
@@ -474,12 +474,16 @@ void bh__managed_judge(bh__device *device) {
 
 /* ---- write-back of transparent buffers ---- */
 
-/* Returns true if a request in flight writes the buffer. */
-static bool written_in_flight(bh__device *device, const bh__managed *self) {
+_Static_assert(BH__MAX_LANES <= 64, "a bit for each lane");
+
+/* The lanes with requests in flight that write the buffer. */
+static uint64_t lanes_writing(bh__device *device, const bh__managed *self) {
+    uint64_t lanes = 0;
     for (uint32_t i = 0; i < device->queue.lane_limit; i++) {
-        if (self->to_write_back[i] > bh__lane_done(device, &device->lanes[i])) return true;
+        if (self->to_write_back[i] > bh__lane_done(device, &device->lanes[i]))
+            lanes |= UINT64_C(1) << i;
     }
-    return false;
+    return lanes;
 }
 
 /* Submits the write-back if needed. BH_OK: it is complete. BH_E_BUSY: it is not yet. */
@@ -521,10 +525,11 @@ static bh_status write_back_locked(bh__device *device, bh__lane *lane, uint64_t 
         bh__lane *via;
         uint64_t position, written = self->to_write_back[lane->index];
         bool due = written && written <= sequence;
-        if (!due && !self->owed) continue;
-        if (written_in_flight(device, self)) {
-            /* The program may not read it yet. The end of that request writes it back. */
-            if (due) set_owed(device, self, true);
+        if (!due && !(self->owed >> lane->index & 1)) continue;
+        uint64_t writing = lanes_writing(device, self);
+        if (writing) {
+            /* The program may not read it yet. The end of those requests writes it back. */
+            set_owed(device, self, self->owed | writing);
             if (due) forget_lane(device, self, lane->index);
             continue;
         }

@@ -16,6 +16,7 @@
 #define MODEL_H
 
 #include <bulkhead.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 enum { LOWER = 1, UPPER = 2, WHOLE = LOWER | UPPER };
@@ -64,6 +65,10 @@ typedef struct model {
     bool short_of_memory;
     bool gives_up; /* the device may stop at any time */
 } model;
+
+/* Transparent buffers were allocated in this run. While their results are written back, tickets of
+ * the same lane are not done although their work is. */
+extern _Atomic bool model_writes_back;
 
 /* A new operation, or NULL where there is no room: settle first. It counts once its ticket is
  * set. */

@@ -112,6 +112,7 @@ static void step_alloc(program *self) {
     bool managed = !sim_without("managed") && sim_chance(3);
     bool transparent = managed && !sim_without("transparent") && sim_chance(2);
     uint32_t flags = transparent ? BH_BUFFER_TRANSPARENT | BH_BUFFER_UNTRACKED : 0;
+    if (transparent) atomic_store(&model_writes_back, true);
     bh_buffer handle = {0};
     void *host = NULL;
     bh_status status = managed
@@ -167,15 +168,11 @@ static void step_prefetch(program *self) {
                        "bh_managed_prefetch");
 }
 
-/* The ticket of pending work to come after, of any lane; zero: none. While the results of a
- * transparent buffer are being written back, a ticket is not done although its work is. */
+/* The ticket of pending work to come after, of any lane; zero: none. */
 static bh_ticket any_pending(program *self) {
     const model *it = &self->model;
     const model_op *op = it->op_count > 1 ? &it->ops[sim_pick((unsigned)it->op_count - 1)] : NULL;
-    if (!op || op->is_over || sim_without("after")) return (bh_ticket){0};
-    bool transparent = (op->target != NO_BUFFER && it->buffers[op->target].transparent) ||
-                       (op->second != NO_BUFFER && it->buffers[op->second].transparent);
-    return transparent ? (bh_ticket){0} : op->ticket;
+    return !op || op->is_over || sim_without("after") ? (bh_ticket){0} : op->ticket;
 }
 
 static void launch(program *self, int kernel, uint64_t deadline) {

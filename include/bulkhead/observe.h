@@ -157,7 +157,7 @@ BH_API bh_status bh_device_list_losses(bh_device device, bh_loss *entries, size_
  *
  * It runs on a thread of the library with no lock held, and no work is done meanwhile: return soon.
  * Calls to the same device that take a handle or wait are refused with BH_E_INVALID, except
- * bh_device_get_health, bh_device_get_report and bh_device_list_losses.
+ * bh_device_get_health, bh_device_get_report, bh_device_list_losses and bh_device_list_findings.
  */
 typedef struct bh_verdict {
     uint32_t size;

@@ -569,8 +569,8 @@ static void place_real(const char *folder) {
 
 static bh_device_options breakable(char *folder, size_t size) {
     if (strcmp(test_device(), "cpu") != 0) SKIP("the worker program is replaced by name");
-    test_path(folder, size, "%s/workers", test_tmp_dir());
-    REQUIRE(mkdir(folder, 0700) == 0);
+    test_path(folder, size, "%s/workers-XXXXXX", test_tmp_dir());
+    REQUIRE(mkdtemp(folder) != NULL);
     place_real(folder);
     bh_device_options options = device_options(BH_DEVICE_NO_STANDBY);
     options.worker_dir = folder;

@@ -411,6 +411,18 @@ static bool take_part(bh__compile_request *request, const bh__product *part, siz
     return true;
 }
 
+/* PTX runs on newer architectures, but not on older ones, and linking does not change that. */
+static bh_status check_targets(const char *arch, bh__product *const *parts, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (!*parts[i]->arch || atoi(version_of(parts[i]->arch)) <= atoi(version_of(arch)))
+            continue;
+        return bh__refuse(BH_E_INVALID, "compile all parts for that architecture, or name none",
+                          "bh_compile_options.arch is \"%.20s\", and part %zu is PTX for %s", arch,
+                          i, parts[i]->arch);
+    }
+    return BH_OK;
+}
+
 /* The name expressions of all parts, with what each is called in its part. */
 static bool take_expressions(bh__compile_request *request, bh__product *const *parts,
                              size_t count) {
@@ -449,6 +461,10 @@ static bh_status fill_link(bh__compile_request *request, bh__product *const *par
     if (status != BH_OK) return status;
     if (job->output == BH_OUTPUT_AUTO)
         job->output = request->links_ptx ? BH_OUTPUT_PTX : BH_OUTPUT_CUBIN;
+    if (o->arch && request->links_ptx) {
+        status = check_targets(o->arch, parts, count);
+        if (status != BH_OK) return status;
+    }
     const char *arch = o->arch ? o->arch : parts[0]->arch;
     snprintf(request->arch, sizeof request->arch, "sm_%s", *arch ? version_of(arch) : "80");
     job->arch = bytes_of(request->arch);

@@ -22,8 +22,9 @@ static bh_tensor_shape matrix(void) {
     return shape;
 }
 
-static stage stage_open(void) {
-    stage s = {.device = open_device()};
+static stage stage_open_with(uint32_t flags) {
+    bh_device_options options = device_options(flags);
+    stage s = {.device = open_device_with(&options)};
     uint32_t words[WORDS];
     for (uint32_t i = 0; i < WORDS; i++) words[i] = i;
     bh_status status = bh_module_load(s.device, ptx_tensors, strlen(ptx_tensors), &s.module);
@@ -35,6 +36,10 @@ static stage stage_open(void) {
     REQUIRE_OK(bh_buffer_alloc(s.device, BH_U32, WORDS, NULL, &s.buffer));
     REQUIRE_OK(bh_buffer_write(s.buffer, 0, words, sizeof words));
     return s;
+}
+
+static stage stage_open(void) {
+    return stage_open_with(0);
 }
 
 static bh_tensor_map map_over(bh_buffer buffer) {
@@ -153,6 +158,55 @@ TEST(a_prepared_launch_keeps_its_map) {
         REQUIRE_OK(bh_wait(ticket, LONG_NS));
     }
     check_words(s.buffer, 6);
+    CHECK_OK(bh_device_close(s.device));
+}
+
+/* ---- checks ---- */
+
+TEST(checks_find_nothing_in_correct_kernels) {
+    if (strcmp(test_device(), "cpu") != 0) SKIP("only the CPU device checks");
+    stage s = stage_open_with(BH_DEVICE_CHECK);
+    bh_tensor_map map = map_over(s.buffer);
+    bh_buffer out;
+    REQUIRE_OK(bh_buffer_alloc(s.device, BH_U32, TILES_X * TILES_Y * TILE, NULL, &out));
+    REQUIRE_OK(
+        run_now(get_kernel(s.module, "tile_add"), grid(), BH_ARGS(BH_TENSOR_INOUT(map), 1000u)));
+    REQUIRE_OK(run_now(get_kernel(s.module, "tile_read"), grid(),
+                       BH_ARGS(BH_TENSOR_IN(map), BH_OUT(out))));
+    check_words(s.buffer, 1000);
+    CHECK_OK(bh_device_close(s.device));
+}
+
+/* Blocks store to the same box. */
+TEST(checks_find_a_race_between_boxes) {
+    if (strcmp(test_device(), "cpu") != 0) SKIP("only the CPU device checks");
+    stage s = stage_open_with(BH_DEVICE_CHECK);
+    bh_tensor_shape shape = matrix();
+    bh_tensor_map map;
+    bh_error why;
+    shape.strides[0] = 0; /* all rows are one */
+    REQUIRE_OK(bh_tensor_map_create(s.buffer, &shape, &map));
+    bh_ticket ticket = submit(get_kernel(s.module, "tile_add"), BH_SHAPE(1, 2, 1, TILE, 1, 1),
+                              BH_ARGS(BH_TENSOR_INOUT(map), 1u), NULL);
+    CHECK_STATUS(bh_wait(ticket, LONG_NS), BH_E_FAULT);
+    CHECK_STATUS(bh_ticket_error(ticket, &why), BH_E_FAULT);
+    CHECK_STR_CONTAINS(why.message, "race");
+    CHECK_OK(bh_device_close(s.device));
+}
+
+/* Memory that nobody wrote, read through a map. */
+TEST(checks_find_reads_of_unwritten_memory) {
+    if (strcmp(test_device(), "cpu") != 0) SKIP("only the CPU device checks");
+    stage s = stage_open_with(BH_DEVICE_CHECK);
+    bh_buffer fresh, out;
+    bh_error why;
+    REQUIRE_OK(bh_buffer_alloc(s.device, BH_U32, WORDS, NULL, &fresh));
+    REQUIRE_OK(bh_buffer_alloc(s.device, BH_U32, TILES_X * TILES_Y * TILE, NULL, &out));
+    bh_ticket ticket = submit(get_kernel(s.module, "tile_read"), grid(),
+                              BH_ARGS(BH_TENSOR_IN(map_over(fresh)), BH_OUT(out)), NULL);
+    CHECK_STATUS(bh_wait(ticket, LONG_NS), BH_E_FAULT);
+    CHECK_STATUS(bh_ticket_error(ticket, &why), BH_E_FAULT);
+    CHECK_STR_CONTAINS(why.message, "written");
     CHECK_OK(bh_device_close(s.device));
 }
 

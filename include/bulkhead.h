@@ -77,6 +77,7 @@
 #include "bulkhead/managed.h"    /* one address in the program and on the device */
 #include "bulkhead/share.h"      /* the same memory in several devices or processes */
 #include "bulkhead/dispatch.h"   /* a kernel on arrays of the host, in one call; experimental */
+#include "bulkhead/debug.h"      /* threads followed step by step, on the CPU device; experimental */
 /* clang-format on */
 
 #endif

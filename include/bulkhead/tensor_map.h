@@ -98,8 +98,8 @@ BH_API bh_status bh_tensor_map_release(bh_tensor_map map);
 #define BH_TENSOR_OUT(map)   bh_arg_tensor_map(map, BH_ACCESS_OUT)
 #define BH_TENSOR_INOUT(map) bh_arg_tensor_map(map, BH_ACCESS_INOUT)
 
-static inline bh_arg bh_arg_tensor_map(bh_tensor_map map, uint32_t access) {
-    return bh_arg_words(BH_ARG_TENSOR_MAP, access, map.id, 0);
+static inline bh_arg bh_arg_tensor_map(bh_tensor_map map, uint16_t access) {
+    return bh_arg_words(BH_ARG_TENSOR_MAP, access, 0, map.id, 0);
 }
 
 #ifdef __cplusplus

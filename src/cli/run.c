@@ -89,8 +89,9 @@ static bh_status load(bh__run *run, const bh__bytes *image, bh_module *module) {
     options.print_limit = UINT64_C(64) << 20; /* for a slow terminal or pager */
     if (run->options->check) {
         options.flags |= BH_DEVICE_CHECK;
-        if (options.device == NULL) options.device = "cpu";
     }
+    if ((run->options->check || run->options->follow) && options.device == NULL)
+        options.device = "cpu";
     if (bh_device_open(&options, &run->device) != BH_OK) return bh__report_library(&run->error);
     if (run->options->trace && bh_trace_start(run->device, run->options->trace) != BH_OK)
         return bh__report_library(&run->error);
@@ -367,6 +368,7 @@ static bh_status execute(bh__run *run, bh_arg *list) {
     free(image.data);
     if (status == BH_OK) status = find_kernel(run, module);
     if (status == BH_OK) status = prepare(run, list);
+    if (status == BH_OK) status = bh__debug_begin(run);
     if (status == BH_OK) status = watch_printed(run);
     if (status == BH_OK) {
         status = launch(run, (bh_args){list, run->options->arg_count});
@@ -394,6 +396,8 @@ static int run_with(bh__run *run, bh_arg *list) {
     bh_status status = execute(run, list);
     bh__json json;
     if (status != BH_OK) bh__findings_get(run);
+    if (status != BH_OK) bh__debug_get_state(run);
+    bool stopped = options->debug.stop != NULL && status == BH_E_CANCELLED;
     if (options->json && !options->sarif) {
         bh__json_begin(&json, stdout);
         bh__json_open(&json, '{');
@@ -411,11 +415,19 @@ static int run_with(bh__run *run, bh_arg *list) {
         bh__json_end(&json);
     } else if (run->error.status == BH_OK) {
         report_times(run);
+        bh__debug_note(run);
     }
-    if (run->error.status != BH_OK) bh__report_print(&run->error);
+    if (stopped) {
+        fflush(stdout);
+        fprintf(stderr, "%s\n", run->error.message);
+    } else if (run->error.status != BH_OK) {
+        bh__report_print(&run->error);
+    }
     bh__findings_print(run);
+    bh__debug_print_state(run);
     free(run->findings);
-    return bh__report_exit(run->error.status);
+    free(run->state);
+    return stopped ? BH__EXIT_DONE : bh__report_exit(run->error.status);
 }
 
 static int run_options(bh__run_options *options) {

@@ -142,6 +142,7 @@ bh_status bh__cpu_module_unload(bh__device_instance *device, uint32_t id, bh_err
     *module = device->modules[device->module_count - 1];
     device->module_count--;
     (void)bh__cpu_view_renew(device, NULL);
+    bh__cpu_debug_forget(device, id);
     module_free(&gone);
     return BH_OK;
 }
@@ -165,7 +166,10 @@ bh_status bh__cpu_global_set(bh__device_instance *device, const bh__module_messa
 }
 
 void bh__cpu_unload_all(bh__device_instance *device) {
-    for (size_t i = 0; i < device->module_count; i++) module_free(&device->modules[i]);
+    for (size_t i = 0; i < device->module_count; i++) {
+        bh__cpu_debug_forget(device, device->modules[i].id);
+        module_free(&device->modules[i]);
+    }
     free(device->modules);
     device->modules = NULL;
     device->module_count = 0;

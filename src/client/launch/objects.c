@@ -62,7 +62,7 @@ static bh_status refuse_access(bh__launch *self, const bh__blob_param *param, ui
 
 bh_status bh__object_take(bh__launch *self, const bh__blob_param *param, const bh_arg *arg) {
     const struct sort *sort = &sorts[arg->kind - BH_ARG_TEXTURE];
-    uint32_t access = sort->access ? sort->access : arg->size;
+    uint32_t access = sort->access ? sort->access : arg->access;
     if (check_parameter(self, param, sort) != BH_OK) return bh__last()->status;
     if (access - BH_ACCESS_IN > BH_ACCESS_INOUT - BH_ACCESS_IN)
         return refuse_access(self, param, access);

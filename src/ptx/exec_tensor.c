@@ -11,7 +11,7 @@
 #include "ptx/tensor_map.h"
 
 #define HANDLER(name)       static bool name(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask)
-#define FAULT(x, lane, ...) bh__ptx_fault_other(x, BH__PTX_FAULT_COPY, lane, __VA_ARGS__)
+#define FAULT(x, lane, ...) bh__ptx_fault_other(x, BH__PTX_FAULT_TENSOR, lane, __VA_ARGS__)
 
 enum { BOX_ALIGN = 128, MAP_ALIGN = 64 };
 
@@ -95,11 +95,16 @@ static bool move_shared(bh__ptx_exec *x, unsigned l, bh__ptx_space space, const 
     return true;
 }
 
-static bool check_box(bh__ptx_exec *x, unsigned l, uint64_t address) {
+/* Also keeps a walk short: a map may describe a box of 2^43 bytes. */
+static bool check_box(bh__ptx_exec *x, unsigned l, uint64_t address, const bh__tensor_walk *w) {
+    uint64_t bytes = (uint64_t)w->rows * w->row_bytes;
+    if (bytes > x->shared_bytes) {
+        return FAULT(x, l, "a box of %llu bytes, and the block has %u bytes of shared memory",
+                     (unsigned long long)bytes, (unsigned)x->shared_bytes);
+    }
     return address % BOX_ALIGN == 0 ||
            FAULT(x, l,
-                 "the box of a tensor is at shared address 0x%llx, which is not a multiple "
-                 "of %d",
+                 "the box of a tensor is at shared address 0x%llx, which is not a multiple of %d",
                  (unsigned long long)address, BOX_ALIGN);
 }
 
@@ -183,7 +188,7 @@ static void publish(bh__ptx_exec *x, unsigned l) {
 
 static bool load_one(bh__ptx_exec *x, unsigned l, const tensor_copy *c, const bh__tensor_walk *w,
                      uint64_t to, uint64_t barrier) {
-    if (!check_box(x, l, to) || !load_box(x, l, c, *w, to)) {
+    if (!check_box(x, l, to, w) || !load_box(x, l, c, *w, to)) {
         return false;
     }
     publish(x, l);
@@ -219,7 +224,7 @@ static bool store(bh__ptx_exec *x, unsigned l, const tensor_copy *c, const bh__t
         return FAULT(x, l, "elements of this type (%u) cannot be reduced in this way",
                      w->tensor->type);
     }
-    if (!check_box(x, l, from) || !store_box(x, l, c, *w, from)) {
+    if (!check_box(x, l, from, w) || !store_box(x, l, c, *w, from)) {
         return false;
     }
     publish(x, l);

@@ -7,7 +7,7 @@
 #include "ptx/tensor_map.h"
 
 #define HANDLER(name)       static bool name(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask)
-#define FAULT(x, lane, ...) bh__ptx_fault_other(x, BH__PTX_FAULT_COPY, lane, __VA_ARGS__)
+#define FAULT(x, lane, ...) bh__ptx_fault_other(x, BH__PTX_FAULT_TENSOR, lane, __VA_ARGS__)
 
 enum { MAP_ALIGN = 64 };
 

@@ -97,6 +97,7 @@ typedef enum bh__ptx_fault_kind {
     BH__PTX_FAULT_HEAP,     /* free of what malloc did not return */
     BH__PTX_FAULT_MBARRIER, /* an mbarrier that is not initialised, or a count beyond its limits */
     BH__PTX_FAULT_COPY,     /* an asynchronous copy that PTX does not allow */
+    BH__PTX_FAULT_TENSOR,   /* a tensor map that is none, or a copy that does not fit it */
     /* Found by checks only: */
     BH__PTX_FAULT_BOUNDS, /* mapped, but in no buffer */
     BH__PTX_FAULT_FREED,

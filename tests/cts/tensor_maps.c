@@ -22,8 +22,9 @@ static bh_tensor_shape matrix(void) {
     return shape;
 }
 
-static stage stage_open(void) {
-    stage s = {.device = open_device()};
+static stage stage_open_with(uint32_t flags) {
+    bh_device_options options = device_options(flags);
+    stage s = {.device = open_device_with(&options)};
     uint32_t words[WORDS];
     for (uint32_t i = 0; i < WORDS; i++) words[i] = i;
     bh_status status = bh_module_load(s.device, ptx_tensors, strlen(ptx_tensors), &s.module);
@@ -35,6 +36,10 @@ static stage stage_open(void) {
     REQUIRE_OK(bh_buffer_alloc(s.device, BH_U32, WORDS, NULL, &s.buffer));
     REQUIRE_OK(bh_buffer_write(s.buffer, 0, words, sizeof words));
     return s;
+}
+
+static stage stage_open(void) {
+    return stage_open_with(0);
 }
 
 static bh_tensor_map map_over(bh_buffer buffer) {
@@ -153,6 +158,209 @@ TEST(a_prepared_launch_keeps_its_map) {
         REQUIRE_OK(bh_wait(ticket, LONG_NS));
     }
     check_words(s.buffer, 6);
+    CHECK_OK(bh_device_close(s.device));
+}
+
+/* ---- what shared memory gets ---- */
+
+enum { DUMP = 4096 };
+
+static void dump(stage *s, bh_tensor_map map, uint32_t bytes, int32_t x, int32_t y, uint8_t *got) {
+    bh_buffer out;
+    REQUIRE_OK(bh_buffer_alloc(s->device, BH_U8, DUMP, NULL, &out));
+    REQUIRE_OK(run_now(get_kernel(s->module, "tensor_dump"), BH_GRID(64, 64),
+                       BH_ARGS(BH_TENSOR_IN(map), BH_OUT(out), bytes, x, y)));
+    REQUIRE_OK(bh_buffer_read(out, 0, got, DUMP));
+    CHECK_OK(bh_buffer_release(out));
+}
+
+static void check_bytes(const uint8_t *got, const uint8_t *wanted, const char *what) {
+    for (uint32_t i = 0; i < DUMP; i++) {
+        if (got[i] == wanted[i]) continue;
+        FAIL("%s: byte %u is %#x, must be %#x", what, i, got[i], wanted[i]);
+        return;
+    }
+}
+
+/* Rows of 16 to 128 bytes with each swizzle: 16 bytes are moved together, by bits of the address. */
+TEST(rows_shorter_than_the_swizzle) {
+    stage s = stage_open();
+    for (uint32_t swizzle = 0; swizzle < 4; swizzle++) {
+        for (uint32_t columns = 4; columns <= (swizzle ? 4u << swizzle : 32); columns *= 2) {
+            bh_tensor_shape shape = matrix();
+            bh_tensor_map map;
+            uint8_t got[DUMP], wanted[DUMP];
+            uint32_t mask = (1u << swizzle) - 1;
+            char what[64];
+            shape.box[0] = columns;
+            shape.box[1] = 9;
+            shape.swizzle = swizzle;
+            REQUIRE_OK(bh_tensor_map_create(s.buffer, &shape, &map));
+            dump(&s, map, columns * 9 * 4, 0, 0, got);
+            memset(wanted, 0xee, sizeof wanted);
+            for (uint32_t i = 0; i < columns * 9; i++) {
+                uint32_t word = i / columns * COLUMNS + i % columns;
+                uint32_t at = i * 4 ^ ((i * 4 >> 7 & mask) << 4);
+                memcpy(wanted + at, &word, 4);
+            }
+            snprintf(what, sizeof what, "swizzle %u, rows of %u bytes", swizzle, columns * 4);
+            check_bytes(got, wanted, what);
+            CHECK_OK(bh_tensor_map_release(map));
+        }
+    }
+    CHECK_OK(bh_device_close(s.device));
+}
+
+TEST(what_is_outside_reads_as_zero_or_nan) {
+    static const struct {
+        bh_type type;
+        uint32_t flags, bytes;
+        uint64_t wanted;
+    } cases[] = {{BH_F16, 0, 2, 0},
+                 {BH_F16, BH_TENSOR_NAN_FILL, 2, 0x7fff},
+                 {BH_BF16, BH_TENSOR_NAN_FILL, 2, 0x7fff},
+                 {BH_F32, BH_TENSOR_NAN_FILL, 4, 0x7fffffff},
+                 {BH_F64, BH_TENSOR_NAN_FILL, 8, 0x7fffffffffffffff}};
+    stage s = stage_open();
+    for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
+        bh_tensor_shape shape = matrix();
+        bh_tensor_map map;
+        uint8_t got[DUMP], wanted[DUMP];
+        shape.type = cases[n].type;
+        shape.flags = cases[n].flags;
+        shape.dimensions[0] = 4;
+        shape.box[0] = 16;
+        shape.box[1] = 1;
+        REQUIRE_OK(bh_tensor_map_create(s.buffer, &shape, &map));
+        dump(&s, map, 16 * cases[n].bytes, 4, 0, got); /* all of it is outside */
+        memset(wanted, 0xee, sizeof wanted);
+        for (uint32_t i = 0; i < 16; i++)
+            memcpy(wanted + i * cases[n].bytes, &cases[n].wanted, cases[n].bytes);
+        check_bytes(got, wanted, bh_type_name(cases[n].type));
+        CHECK_OK(bh_tensor_map_release(map));
+    }
+    CHECK_OK(bh_device_close(s.device));
+}
+
+/* Loads of such types round to 10 bits of fraction, ties to even, and flush subnormal numbers. */
+TEST(types_that_change_numbers) {
+    static const uint32_t given[4] = {0x3f801000, 0x3f803000, 0x3f801001, 0x80000123};
+    static const struct {
+        uint32_t flags, wanted[4];
+    } cases[] = {
+        {0, {0x3f801000, 0x3f803000, 0x3f801001, 0x80000123}},
+        {BH_TENSOR_FTZ, {0x3f801000, 0x3f803000, 0x3f801001, 0x80000000}},
+        {BH_TENSOR_TF32, {0x3f800000, 0x3f804000, 0x3f802000, 0x80000000}},
+        {BH_TENSOR_TF32 | BH_TENSOR_FTZ, {0x3f800000, 0x3f804000, 0x3f802000, 0x80000000}}};
+    stage s = stage_open();
+    REQUIRE_OK(bh_buffer_write(s.buffer, 0, given, sizeof given));
+    for (size_t n = 0; n < sizeof cases / sizeof *cases; n++) {
+        bh_tensor_shape shape = matrix();
+        bh_tensor_map map;
+        uint8_t got[DUMP];
+        uint32_t words[4];
+        shape.type = BH_F32;
+        shape.flags = cases[n].flags;
+        shape.box[0] = 4;
+        shape.box[1] = 1;
+        REQUIRE_OK(bh_tensor_map_create(s.buffer, &shape, &map));
+        dump(&s, map, 16, 0, 0, got);
+        memcpy(words, got, sizeof words);
+        for (int i = 0; i < 4; i++)
+            if (words[i] != cases[n].wanted[i])
+                FAIL("flags %u: %#x gives %#x, must be %#x", cases[n].flags, given[i], words[i],
+                     cases[n].wanted[i]);
+        CHECK_OK(bh_tensor_map_release(map));
+    }
+    CHECK_OK(bh_device_close(s.device));
+}
+
+/* Two images of 5 x 6 pixels with 4 channels, a filter of 3 x 3 with padding of 1. */
+TEST(pixels_of_a_filter) {
+    enum { WIDTH = 5, HEIGHT = 6, PIXELS = 40 };
+    stage s = stage_open();
+    bh_tensor_shape shape = BH_INIT(shape);
+    bh_tensor_map map;
+    bh_buffer out;
+    uint8_t got[DUMP], wanted[DUMP];
+    shape.type = BH_U32;
+    shape.rank = 4;
+    shape.flags = BH_TENSOR_IM2COL;
+    shape.dimensions[0] = shape.channels = 4;
+    shape.dimensions[1] = WIDTH;
+    shape.dimensions[2] = HEIGHT;
+    shape.dimensions[3] = 2;
+    shape.strides[0] = 16;
+    shape.strides[1] = 16 * WIDTH;
+    shape.strides[2] = 16 * WIDTH * HEIGHT;
+    shape.pixels = PIXELS;
+    for (int i = 0; i < 2; i++) shape.lower[i] = shape.upper[i] = -1;
+    REQUIRE_OK(bh_tensor_map_create(s.buffer, &shape, &map));
+    REQUIRE_OK(bh_buffer_alloc(s.device, BH_U8, DUMP, NULL, &out));
+    REQUIRE_OK(run_now(get_kernel(s.module, "tensor_dump_pixels"), BH_GRID(64, 64),
+                       BH_ARGS(BH_TENSOR_IN(map), BH_OUT(out), (uint32_t)PIXELS * 16, (int32_t)2,
+                               (int32_t)-1, (uint16_t)2, (uint16_t)1)));
+    REQUIRE_OK(bh_buffer_read(out, 0, got, DUMP));
+    memset(wanted, 0xee, sizeof wanted);
+    for (int i = 0; i < PIXELS; i++) { /* corners from (2, -1) on, in images of 5 x 6 of them */
+        int corner = 3 + i, n = corner / (WIDTH * HEIGHT), place = corner % (WIDTH * HEIGHT);
+        int x = place % WIDTH - 1 + 2, y = place / WIDTH - 1 + 1;
+        bool inside = x < WIDTH && y < HEIGHT && y >= 0 && x >= 0;
+        for (uint32_t c = 0; c < 4; c++) {
+            uint32_t word = inside ? (uint32_t)((n * HEIGHT + y) * WIDTH + x) * 4 + c : 0;
+            memcpy(wanted + i * 16 + c * 4, &word, 4);
+        }
+    }
+    check_bytes(got, wanted, "pixels");
+    CHECK_OK(bh_device_close(s.device));
+}
+
+/* ---- checks ---- */
+
+TEST(checks_find_nothing_in_correct_kernels) {
+    if (strcmp(test_device(), "cpu") != 0) SKIP("only the CPU device checks");
+    stage s = stage_open_with(BH_DEVICE_CHECK);
+    bh_tensor_map map = map_over(s.buffer);
+    bh_buffer out;
+    REQUIRE_OK(bh_buffer_alloc(s.device, BH_U32, TILES_X * TILES_Y * TILE, NULL, &out));
+    REQUIRE_OK(
+        run_now(get_kernel(s.module, "tile_add"), grid(), BH_ARGS(BH_TENSOR_INOUT(map), 1000u)));
+    REQUIRE_OK(run_now(get_kernel(s.module, "tile_read"), grid(),
+                       BH_ARGS(BH_TENSOR_IN(map), BH_OUT(out))));
+    check_words(s.buffer, 1000);
+    CHECK_OK(bh_device_close(s.device));
+}
+
+/* Blocks store to the same box. */
+TEST(checks_find_a_race_between_boxes) {
+    if (strcmp(test_device(), "cpu") != 0) SKIP("only the CPU device checks");
+    stage s = stage_open_with(BH_DEVICE_CHECK);
+    bh_tensor_shape shape = matrix();
+    bh_tensor_map map;
+    bh_error why;
+    shape.strides[0] = 0; /* all rows are one */
+    REQUIRE_OK(bh_tensor_map_create(s.buffer, &shape, &map));
+    bh_ticket ticket = submit(get_kernel(s.module, "tile_add"), BH_SHAPE(1, 2, 1, TILE, 1, 1),
+                              BH_ARGS(BH_TENSOR_INOUT(map), 1u), NULL);
+    CHECK_STATUS(bh_wait(ticket, LONG_NS), BH_E_FAULT);
+    CHECK_STATUS(bh_ticket_error(ticket, &why), BH_E_FAULT);
+    CHECK_STR_CONTAINS(why.message, "race");
+    CHECK_OK(bh_device_close(s.device));
+}
+
+/* Memory that nobody wrote, read through a map. */
+TEST(checks_find_reads_of_unwritten_memory) {
+    if (strcmp(test_device(), "cpu") != 0) SKIP("only the CPU device checks");
+    stage s = stage_open_with(BH_DEVICE_CHECK);
+    bh_buffer fresh, out;
+    bh_error why;
+    REQUIRE_OK(bh_buffer_alloc(s.device, BH_U32, WORDS, NULL, &fresh));
+    REQUIRE_OK(bh_buffer_alloc(s.device, BH_U32, TILES_X * TILES_Y * TILE, NULL, &out));
+    bh_ticket ticket = submit(get_kernel(s.module, "tile_read"), grid(),
+                              BH_ARGS(BH_TENSOR_IN(map_over(fresh)), BH_OUT(out)), NULL);
+    CHECK_STATUS(bh_wait(ticket, LONG_NS), BH_E_FAULT);
+    CHECK_STATUS(bh_ticket_error(ticket, &why), BH_E_FAULT);
+    CHECK_STR_CONTAINS(why.message, "written");
     CHECK_OK(bh_device_close(s.device));
 }
 

@@ -109,6 +109,34 @@ static void print_result(const run *r, const result *got, const way *w) {
     printf(" %016llx # %s\n", (unsigned long long)got->hash, w->name);
 }
 
+static bh_tensor_map map_over(bh_buffer buffer, uint32_t n) {
+    bh_tensor_shape shape = BH_INIT(shape);
+    bh_tensor_map map;
+    shape.type = BH_U32;
+    shape.rank = 2;
+    shape.dimensions[0] = 64;
+    shape.dimensions[1] = n / 64;
+    shape.strides[0] = 256;
+    shape.box[0] = 32;
+    shape.box[1] = 8;
+    shape.swizzle = BH_SWIZZLE_128;
+    REQUIRE_OK(bh_tensor_map_create(buffer, &shape, &map));
+    return map;
+}
+
+static bh_status launch(bh_kernel kernel, const run *r, bh_buffer in, bh_buffer out) {
+    bh_launch_options options = BH_INIT(options);
+    options.flags = r->cooperative ? BH_LAUNCH_COOPERATIVE : 0;
+    if (!r->maps)
+        return run_with(kernel, r->shape, BH_ARGS(BH_IN(in), BH_INOUT(out), r->n), &options);
+    bh_tensor_map from = map_over(in, r->n), to = map_over(out, r->n);
+    bh_status status = run_with(kernel, r->shape,
+                                BH_ARGS(BH_TENSOR_IN(from), BH_TENSOR_INOUT(to), r->n), &options);
+    CHECK_OK(bh_tensor_map_release(from));
+    CHECK_OK(bh_tensor_map_release(to));
+    return status;
+}
+
 static void run_kernel(bh_device device, bh_module module, const run *r, const char *answers,
                        const way *w) {
     uint32_t *words = calloc(2 * (size_t)r->n, sizeof *words);
@@ -116,11 +144,7 @@ static void run_kernel(bh_device device, bh_module module, const run *r, const c
     for (uint32_t i = 0; i < r->n; i++) words[i] = input_word(i);
     bh_buffer in = words_alloc(device, r->n), out = words_filled(device, r->n, 0);
     REQUIRE_OK(bh_buffer_write(in, 0, words, r->n * sizeof *words));
-    bh_launch_options options = BH_INIT(options);
-    options.flags = r->cooperative ? BH_LAUNCH_COOPERATIVE : 0;
-    bh_kernel kernel = get_kernel(module, r->name);
-    bh_status status =
-        run_with(kernel, r->shape, BH_ARGS(BH_IN(in), BH_INOUT(out), r->n), &options);
+    bh_status status = launch(get_kernel(module, r->name), r, in, out);
     if (status != BH_OK) {
         FAIL("%s by %s does not run: %s", r->name, w->name, bh_last_message());
     } else {

@@ -45,6 +45,7 @@ static const char *const kinds[] = {
     [BH__PTX_FAULT_HEAP] = "HEAP",
     [BH__PTX_FAULT_MBARRIER] = "MBARRIER",
     [BH__PTX_FAULT_COPY] = "COPY",
+    [BH__PTX_FAULT_TENSOR] = "TENSOR",
     [BH__PTX_FAULT_BOUNDS] = "BOUNDS",
     [BH__PTX_FAULT_FREED] = "FREED",
     [BH__PTX_FAULT_UNINITIALISED] = "UNINITIALISED",

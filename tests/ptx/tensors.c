@@ -488,6 +488,20 @@ TEST(maps_are_checked_when_they_are_used) {
     faults_with(&t, true, "cannot be reduced");
 }
 
+TEST(a_box_fits_shared_memory) {
+    bh__tensor t = simple();
+    bh__ptx_fault fault;
+    t.rank = 5;
+    for (int d = 0; d < 5; d++) t.dims[d] = t.box[d] = 256, t.steps[d] = 1;
+    bh__tensor_map_write(&t, m.map);
+    CHECK_EQ(run_load(5, false, &fault), BH__PTX_FAULTED);
+    CHECK(strstr(fault.text, "bytes of shared memory") != NULL);
+    CHECK_EQ(run_store(5, false, "", &fault), BH__PTX_FAULTED);
+    t = simple();
+    t.box[0] = t.box[1] = 128; /* 64 KiB */
+    faults_with(&t, false, "a box of 65536 bytes");
+}
+
 TEST(memory_outside_of_buffers_is_not_reached) {
     bh__tensor t = simple();
     t.address += (uint64_t)1 << 32;

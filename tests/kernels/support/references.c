@@ -219,6 +219,17 @@ REFERENCE(cluster_sum) {
     EACH(k, 8) out[k] += k % 4;
 }
 
+REFERENCE(tensor_mirror) {
+    for (uint32_t i = 0; i < n; i++) out[n - 1 - i] = in[i] + n;
+}
+
+REFERENCE(tensor_sum) {
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t row = n / 64 - 7 + i / 64 % 8;
+        if (row < n / 64) out[row * 64 + i % 64] += in[i];
+    }
+}
+
 REFERENCE(cluster_histogram) {
     EACH(i, n) out[in[i] & 127]++;
 }
@@ -336,6 +347,8 @@ static const struct {
     ROW(flags_chain),
     ROW(cluster_sum),
     ROW(cluster_histogram),
+    ROW(tensor_mirror),
+    ROW(tensor_sum),
     ROW(bulk_copy),
     ROW(two_stages),
     ROW(block_copies),

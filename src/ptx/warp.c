@@ -260,7 +260,8 @@ static stop run_poll(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t 
 }
 
 /* Instructions after which the group is formed again; `mask` is not empty. */
-static stop run_control(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t mask) {
+__attribute__((always_inline)) static inline stop
+run_control(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t mask) {
     switch (i->kind) {
     case CODE_BRA:
         set_pc(x->warp, mask, i->target);

@@ -163,7 +163,9 @@ typedef struct bh_verdict {
     uint32_t size;
     uint32_t go_on;      /* 1: another worker continues; 0: the device stops */
     uint32_t quarantine; /* 1: the kernel that loss->kernel names, if any, is quarantined */
-    uint32_t reserved;
+    uint32_t resend;     /* 1: launches and sequences in flight that are idempotent are sent again,
+                            where that is safe; 0: they get BH_E_LOST. Transfers are always sent
+                            again */
 } bh_verdict;
 
 /* ---- watchers: one form for everything that is told more than once ---- */

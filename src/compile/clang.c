@@ -62,9 +62,9 @@ static bool build_overlay(const bh__compile *c, bh__text *overlay) {
     bh__text_add(overlay,
                  "{\"type\":\"directory\",\"name\":\"" BH__VIRTUAL_MEMORY "\",\"contents\":[");
     for (size_t i = 0; i < job->header_names.count; i++) {
-        if (!add_file(overlay, i == 0, bh__chars(job->header_names.list[i]),
-                      job->header_bodies.list[i]))
-            return false;
+        bh__bytes body = bh__accept_alignas(c->arena, job->header_bodies.list[i]);
+        if (body.data == NULL && job->header_bodies.list[i].count) return false;
+        if (!add_file(overlay, i == 0, bh__chars(job->header_names.list[i]), body)) return false;
     }
     bh__text_add(overlay, "]}]}\n");
     return !overlay->failed;

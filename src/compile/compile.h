@@ -25,7 +25,11 @@ bh_status bh__compile_probe(bh__compile *c);
 bh_status bh__compile_nvrtc(bh__compile *c);
 bh_status bh__compile_clang(bh__compile *c);
 bh_status bh__compile_link(bh__compile *c);
-/* Links the inputs, which are all PTX, to one PTX text, without nvJitLink. (link_ptx.c) */
+/* Refuses what nvJitLink made if a name means two kernels in it. (link_kernels.c) */
+bh_status bh__compile_check_kernels(bh__compile *c);
+/* What messages call an input of a link; NULL: no memory. (link_ptx.c) */
+const char *bh__compile_input_name(bh__compile *c, size_t index);
+/* Links the inputs, which are all PTX, to one PTX text, without nvJitLink. */
 bh_status bh__compile_link_ptx(bh__compile *c, bh__bytes *out);
 
 /* The error for lack of memory in this program. */
@@ -129,6 +133,9 @@ extern const size_t bh__embedded_count;
 #define BH__VIRTUAL_HOSTED   BH__VIRTUAL_ROOT "/hosted"
 #define BH__VIRTUAL_RTC      BH__VIRTUAL_ROOT "/rtc"
 #define BH__VIRTUAL_MEMORY   BH__VIRTUAL_ROOT "/memory"
+
+/* The text with every alignas where clang takes it; data NULL: no memory. (shared_alignas.c) */
+bh__bytes bh__accept_alignas(bh__arena *arena, bh__bytes source);
 
 /* ---- name expressions with clang (name_expressions.c) ---- */
 

@@ -25,7 +25,9 @@ bh__bytes bh__names_source(bh__compile *c) {
     bh__text_add(&text, "#line 1 \"");
     append_quoted(&text, bh__chars(job->name));
     bh__text_add(&text, "\"\n");
-    bh__text_append(&text, bh__chars(job->source), job->source.count);
+    bh__bytes source = bh__accept_alignas(c->arena, job->source);
+    if (source.data == NULL && job->source.count) return source;
+    bh__text_append(&text, bh__chars(source), source.count);
     for (size_t i = 0; i < job->expressions.count; i++) {
         const char *expression = bh__chars(job->expressions.list[i]);
         bh__text_add(&text, "\n#line 1 \"name expression ");

@@ -117,7 +117,7 @@ static bool prepare_warp(bh__ptx_block *b, uint32_t index, const bh__ptx_functio
     uint32_t threads = b->threads - index * LANES;
     w->index = index;
     w->live = threads >= LANES ? FULL_MASK : (1u << threads) - 1;
-    w->at_barrier = w->at_sync = w->released = w->carry = 0;
+    w->at_barrier = w->at_sync = w->carry = 0;
     w->at_cluster = w->cluster_arrived = w->cluster_pending = 0;
     w->favour = false;
     w->turn = 0;

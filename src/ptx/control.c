@@ -69,7 +69,8 @@ static bool lower_warp_sync(bh__ptx_lowering *low) {
     if (insn->operand_count != 1 || !HAS(insn, SYNC) || !is_word(low, &insn->operands[0])) {
         return bad(low);
     }
-    bh__ptx_code code = {.kind = CODE_SYNC, .run = run_nothing};
+    bh__ptx_code code = {.kind = CODE_SYNC, .run = run_nothing, .count = EXCHANGE_ROWS};
+    code.a = code.b = code.c = code.d = code.d2 = NO_ROW;
     code.e = bh__ptx_row_in(low, &insn->operands[0], T_B32);
     return bh__ptx_emit(low, &code, true);
 }

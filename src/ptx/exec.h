@@ -57,9 +57,10 @@ struct bh__ptx_code {
     int32_t d, d2, a, b, c, e;
     int32_t guard; /* row of a predicate, or NO_ROW */
     uint32_t guard_flip;
-    uint32_t target; /* index in module->code */
-    uint8_t kind, bytes, count, flags;
+    uint32_t target;                   /* index in module->code */
+    uint8_t kind, bytes, count, flags; /* count of CODE_SYNC: EXCHANGE_... */
 };
+_Static_assert(sizeof(bh__ptx_code) == 64, "instructions are found by a shift");
 
 #define NO_ROW    INT32_MAX
 #define HIGH_HALF (8 * LANES) /* from the row of a 128-bit value to that of its upper half */
@@ -74,6 +75,13 @@ enum { /* flags */
        FLAG_FTZ = 32,
        FLAG_SAT = 64,
        FLAG_RELU = 128
+};
+
+enum { /* An operation of CODE_SYNC has sources a, b, c and results d, d2. Without this, lanes can
+          only execute it together if all of them are at the same instruction. */
+       EXCHANGE_ROWS = 1,
+       EXCHANGE_PREDICATE = 2,   /* a is a predicate */
+       EXCHANGE_TO_PREDICATE = 4 /* d is a predicate; d2 always is */
 };
 
 typedef struct bh__ptx_frame { /* the header of a frame in a warp's register file */
@@ -96,9 +104,8 @@ typedef struct bh__ptx_warp {
     uint32_t free_frame; /* first free frame, or 0 */
     uint32_t live;       /* lanes that have not exited */
     uint32_t at_barrier;
-    uint32_t at_sync;  /* waiting for other lanes of the warp */
-    uint32_t released; /* lanes of at_sync that may continue, once */
-    uint32_t carry;    /* the condition code, a bit for each lane */
+    uint32_t at_sync; /* waiting for other lanes of the warp, at their pc, with their `members` */
+    uint32_t carry;   /* the condition code, a bit for each lane */
     /* The barrier of the cluster. */
     uint32_t at_cluster;      /* waiting there */
     uint32_t cluster_arrived; /* arrived since it last completed */
@@ -219,6 +226,20 @@ static inline void bh__set_predicate(const bh__ptx_exec *x, int32_t row, uint32_
                                      uint32_t mask) {
     bh__u32 *p = bh__row(x, row);
     *p = (*p & ~mask) | (bits & mask);
+}
+
+/* Returns the lanes of `mask` whose member mask equals that of the first lane. */
+static inline uint32_t bh__ptx_same_members(const bh__ptx_exec *x, const bh__ptx_code *i,
+                                            uint32_t mask) {
+    if (i->e < 0) {
+        return mask; /* a constant */
+    }
+    const bh__u32 *members = bh__row(x, i->e);
+    uint32_t wanted = members[__builtin_ctz(mask)], same = 0;
+    FOR_LANES_IN_ORDER(mask) {
+        same |= (uint32_t)(members[l] == wanted) << l;
+    }
+    return same;
 }
 
 /* Orders all memory accesses. ThreadSanitizer does not support fences, so it gets an atomic. */
@@ -362,6 +383,10 @@ bh__ptx_bar_result bh__ptx_barrier_arrive(bh__ptx_exec *x, const bh__ptx_code *i
 /* Returns the lanes of `mask` that name the same barrier as the first lane. */
 uint32_t bh__ptx_barrier_same(const bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask);
 void bh__ptx_barrier_exit(bh__ptx_block *block); /* after threads have exited */
+
+/* sync.c. Lanes reach an instruction of CODE_SYNC at `pc`; it sets their pc. False: a fault. */
+bool bh__ptx_sync_run(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask, uint32_t pc);
+bool bh__ptx_sync_exit(bh__ptx_exec *x); /* after lanes of x->warp have exited */
 
 /* block.c: no thread can run and not all have exited; they wait for what cannot happen. Records a
  * fault that says for what. */

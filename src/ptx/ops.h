@@ -235,7 +235,26 @@
     X(CHANNEL_ORDER, "channel_order", 23)                                                          \
     X(NORMALIZED_COORDS, "normalized_coords", 23)                                                  \
     X(ARRAY_SIZE, "array_size", 23)                                                                \
-    X(NUM_MIPMAP_LEVELS, "num_mipmap_levels", 23)
+    X(NUM_MIPMAP_LEVELS, "num_mipmap_levels", 23)                                                  \
+    X(GEOM_4D, "4d", 21)                                                                           \
+    X(GEOM_5D, "5d", 21)                                                                           \
+    X(TENSOR, "tensor", 0)                                                                         \
+    X(TILE, "tile", 24)                                                                            \
+    X(IM2COL, "im2col", 24)                                                                        \
+    X(IM2COL_NO_OFFS, "im2col_no_offs", 24)                                                        \
+    X(REPLACE, "replace", 16)                                                                      \
+    X(CP_FENCEPROXY, "cp_fenceproxy", 16)                                                          \
+    X(B1024, "b1024", 0)                                                                           \
+    X(GLOBAL_ADDRESS, "global_address", 25)                                                        \
+    X(RANK, "rank", 25)                                                                            \
+    X(BOX_DIM, "box_dim", 25)                                                                      \
+    X(GLOBAL_DIM, "global_dim", 25)                                                                \
+    X(GLOBAL_STRIDE, "global_stride", 25)                                                          \
+    X(ELEMENT_STRIDE, "element_stride", 25)                                                        \
+    X(ELEMTYPE, "elemtype", 25)                                                                    \
+    X(INTERLEAVE_LAYOUT, "interleave_layout", 25)                                                  \
+    X(SWIZZLE_MODE, "swizzle_mode", 25)                                                            \
+    X(FILL_MODE, "fill_mode", 25)
 
 /* Other spellings of modifiers above. X(name, id) */
 #define BH__PTX_MOD_ALIASES(X)                                                                     \
@@ -292,6 +311,13 @@
 #define S2_QUERY                                                                                   \
     (M2(WIDTH) | M2(HEIGHT) | M2(DEPTH) | M2(CHANNEL_DATA_TYPE) | M2(CHANNEL_ORDER) |              \
      M2(ARRAY_SIZE))
+
+#define S2_TENSOR                                                                                  \
+    (M2(TENSOR) | M2(GEOM_1D) | M2(GEOM_2D) | M2(GEOM_3D) | M2(GEOM_4D) | M2(GEOM_5D) | M2(TILE) | \
+     M2(IM2COL) | M2(IM2COL_NO_OFFS))
+#define S2_FIELD                                                                                   \
+    (M2(GLOBAL_ADDRESS) | M2(RANK) | M2(BOX_DIM) | M2(GLOBAL_DIM) | M2(GLOBAL_STRIDE) |            \
+     M2(ELEMENT_STRIDE) | M2(ELEMTYPE) | M2(INTERLEAVE_LAYOUT) | M2(SWIZZLE_MODE) | M2(FILL_MODE))
 
 /* Sets of types. */
 #define G_INT16  (T(U16) | T(S16))
@@ -458,6 +484,11 @@
       ASYNC)                                                                                       \
     X(CPREDUCE, "cp", "*", G_REDUCE | T(F16) | T(BF16) | G_FLOAT, 0,                               \
       M(ASYNC) | M(SHARED) | M(GLOBAL) | M(POLICY) | M(NOFTZ) | S_ATOMOP, ASYNC)                   \
+    X(CPTENSOR, "cp", "*", 0, 0,                                                                   \
+      M(ASYNC) | M(SHARED) | M(GLOBAL) | M(L2) | M(HINT) | M(POLICY) | S_ATOMOP, ASYNC)            \
+    X(TENSORMAP, "tensormap", "*", T(B32) | T(B64), 0, M(GLOBAL) | M(SHARED), ASYNC)               \
+    X(TENSORCOPY, "tensormap", "*", 0, 0,                                                          \
+      M(GLOBAL) | M(SHARED) | M(PROXY) | M(RELEASE) | S_SCOPE | M(SYNC) | M(ALIGNED), ASYNC)       \
     X(STASYNC, "st", "*", G_REDUCE | G_FLOAT, 0, M(ASYNC) | M(WEAK) | S_VEC, ASYNC)                \
     X(MBARRIER, "mbarrier", "*", T(B64), 0,                                                        \
       M(SHARED) | M(ARRIVE) | M(RELAXED) | M(ACQUIRE) | M(RELEASE) | M(CTA) | M(CLUSTER),          \
@@ -548,6 +579,10 @@
     X(CPBULK, S_CPGROUP | M2(BULK) | M2(SHARED_CLUSTER) | M2(COMPLETE_BYTES) | M2(BULK_GROUP) |    \
                   M2(MULTICAST) | M2(READ) | M2(PREFETCH))                                         \
     X(CPREDUCE, M2(REDUCE) | M2(BULK) | M2(SHARED_CLUSTER) | M2(COMPLETE_BYTES) | M2(BULK_GROUP))  \
+    X(CPTENSOR, S2_TENSOR | M2(BULK) | M2(SHARED_CLUSTER) | M2(COMPLETE_BYTES) | M2(BULK_GROUP) |  \
+                    M2(MULTICAST) | M2(PREFETCH) | M2(REDUCE))                                     \
+    X(TENSORMAP, M2(REPLACE) | M2(TILE) | M2(B1024) | S2_FIELD)                                    \
+    X(TENSORCOPY, M2(CP_FENCEPROXY))                                                               \
     X(STASYNC, M2(SHARED_CLUSTER) | M2(COMPLETE_BYTES))                                            \
     X(REDASYNC, M2(SHARED_CLUSTER) | M2(COMPLETE_BYTES))                                           \
     X(MBARRIER, M2(SHARED_CLUSTER) | M2(INIT) | M2(INVAL) | M2(ARRIVE_DROP) | M2(COMPLETE_TX) |    \
@@ -573,9 +608,7 @@
     X(SURED, M2(GEOM_1D) | M2(GEOM_2D) | M2(GEOM_3D) | M2(B) | M2(P) | M2(TRAP) | M2(ZERO))
 
 /* X(mnemonic): PTX instructions that are not supported. Unknown names give another error. */
-#define BH__PTX_REFUSED(X)                                                                         \
-    X("istypep")                                                                                   \
-    X("tensormap")
+#define BH__PTX_REFUSED(X) X("istypep")
 
 /* X(word): what only GPUs after sm_90a have: instructions, types and modifiers. */
 #define BH__PTX_NEWER(X)                                                                           \
@@ -603,6 +636,11 @@
     X("b8x16")                                                                                     \
     X("b6x16_p32")                                                                                 \
     X("b4x16_p64")                                                                                 \
+    X("tile::gather4")                                                                             \
+    X("tile::scatter4")                                                                            \
+    X("im2col::w")                                                                                 \
+    X("im2col::w::128")                                                                            \
+    X("swizzle_atomicity")                                                                         \
     X("cta_group::1")                                                                              \
     X("cta_group::2")                                                                              \
     X("scale::n2::ue8m0")

@@ -302,25 +302,21 @@ static bool note_file(bh__ptx_parser *p, uint32_t number, const bh__ptx_token *n
     return true;
 }
 
-/* .loc and .file, which give source positions. Other directives for debuggers are skipped. */
 static bool source_line(bh__ptx_parser *p) {
-    bool file = bh__ptx_is_dot(p, "file"), ok = true;
-    uint32_t line = p->token.line;
-    bh__ptx_next(p);
-    if (p->token.kind == TOKEN_INT && p->token.line == line) {
-        uint32_t number = (uint32_t)p->token.value;
-        bh__ptx_next(p);
-        if (file && p->token.kind == TOKEN_STRING && p->token.line == line) {
-            ok = note_file(p, number, &p->token);
-        } else if (!file && p->token.kind == TOKEN_INT && p->token.line == line) {
-            p->loc_file = number;
-            p->loc_line = (uint32_t)p->token.value;
+    if (bh__ptx_is_dot(p, "loc")) {
+        bh__ptx_loc loc;
+        bh__ptx_loc_take(p, &loc);
+        if (loc.whole) {
+            p->loc_file = loc.file;
+            p->loc_line = loc.line;
         }
+        return true;
     }
-    if (p->token.line == line) {
-        bh__ptx_skip_line(p);
-    }
-    return ok;
+    uint32_t number, end, line = p->token.line;
+    bh__ptx_token name;
+    if (bh__ptx_file_take(p, &number, &name, &end)) return note_file(p, number, &name);
+    if (p->token.line == line) bh__ptx_skip_line(p);
+    return true;
 }
 
 static bool statement(bh__ptx_parser *p) {

@@ -83,8 +83,8 @@ static bool add_mod(bh__ptx_parser *p, bh__ptx_insn *insn, int mod) {
                            bh__ptx_mod_names[mod]);
     }
     for (int other = 0; mod_groups[mod] != 0 && other < M_COUNT; other++) {
-        /* cp names two spaces, brx may have .idx.uni, mma.and.popc has two operations */
-        bool both = insn->op == OP_CP || insn->op == OP_BRX ||
+        /* cp and tensormap name two spaces, brx may have .idx.uni, mma.and.popc two operations */
+        bool both = insn->op == OP_CP || insn->op == OP_TENSORMAP || insn->op == OP_BRX ||
                     bh__ptx_op_table[insn->op].unit == UNIT_MATRIX;
         if (other != mod && mod_groups[other] == mod_groups[mod] && HAS_MOD(insn, other) && !both) {
             return bh__ptx_bad(p, BH_E_LOAD, "keep one of the two",

@@ -78,79 +78,14 @@ static void set_pc(bh__ptx_warp *w, uint32_t lanes, uint32_t pc) {
     FOR_LANES(lanes, w->pc[l] = pc;);
 }
 
-/* The lanes of `lanes` that wait with this member mask. */
-static uint32_t waiting_with(const bh__ptx_warp *w, uint32_t lanes, uint32_t members) {
-    uint32_t found = 0;
-    FOR_LANES_IN_ORDER(lanes & w->at_sync) {
-        found |= (uint32_t)(w->members[l] == members) << l;
-    }
-    return found;
-}
-
-/* Releases lanes that wait for their member mask once all members wait with the same one, or have
- * exited. */
-static void release_sync(bh__ptx_warp *w) {
-    uint32_t rest = w->at_sync;
-    while (rest != 0) {
-        uint32_t members = w->members[__builtin_ctz(rest)];
-        uint32_t together = waiting_with(w, w->at_sync, members);
-        rest &= ~together;
-        if ((members & w->live & ~together) == 0) {
-            w->at_sync &= ~together;
-            w->released |= together;
-        }
-    }
-}
-
-static void exit_lanes(bh__ptx_exec *x, uint32_t lanes) {
+static bool exit_lanes(bh__ptx_exec *x, uint32_t lanes) {
     bh__ptx_warp *w = x->warp;
     bh__ptx_call_abandon(w, lanes);
     w->live &= ~lanes;
     x->block->live_threads -= (uint32_t)__builtin_popcount(lanes);
-    if (w->at_sync != 0) {
-        release_sync(w);
-    }
     bh__ptx_barrier_exit(x->block);
     bh__ptx_cluster_exit(x, lanes);
-}
-
-/* Returns the lanes of `mask` whose member mask equals that of the first lane. */
-static uint32_t same_members(const bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask) {
-    if (i->e < 0) {
-        return mask; /* a constant */
-    }
-    const bh__u32 *members = bh__row(x, i->e);
-    uint32_t wanted = members[__builtin_ctz(mask)], same = 0;
-    FOR_LANES_IN_ORDER(mask) {
-        same |= (uint32_t)(members[l] == wanted) << l;
-    }
-    return same;
-}
-
-/* Returns true if lanes with one member mask can run an instruction that needs all members. */
-static bool may_pass(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask) {
-    bh__ptx_warp *w = x->warp;
-    if ((w->released & mask) == mask) {
-        w->released &= ~mask;
-        return true;
-    }
-    const bh__u32 *members = bh__row(x, i->e);
-    if ((members[__builtin_ctz(mask)] & w->live & ~mask) == 0) {
-        return true;
-    }
-    FOR_LANES_IN_ORDER(mask) {
-        w->members[l] = members[l];
-    }
-    w->at_sync |= mask;
-    return false;
-}
-
-/* The lanes in the member mask of `lanes`, which is the same for all of them, have converged. */
-static void check_sync(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t lanes) {
-    if (x->check != NULL) {
-        const bh__u32 *members = bh__row(x, i->e);
-        bh__check_warp_sync(x, x->warp, members[__builtin_ctz(lanes)] | lanes);
-    }
+    return bh__ptx_sync_exit(x);
 }
 
 /* Why a group stopped running. */
@@ -185,69 +120,9 @@ static stop run_barrier(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32
     return bh__ptx_barrier_arrive(x, i, same) == BAR_FAULT ? STOP_FAULT : STOP_CHOOSE;
 }
 
-/*
- * Lanes that called a function one after the other have a frame each, although they are at the
- * same instruction and in each other's member mask.
- */
-static uint32_t in_other_frames(const bh__ptx_warp *w, uint32_t pc, uint32_t lanes) {
-    unsigned first = (unsigned)__builtin_ctz(lanes);
-    uint32_t found = 0;
-    FOR_LANES_IN_ORDER(w->released & ~lanes) {
-        bool same = w->pc[l] == pc && w->members[l] == w->members[first];
-        found |= (uint32_t)(same && w->base[l] != w->base[first]) << l;
-    }
-    return found;
-}
-
-/* Runs an instruction for all its members, in one frame. */
-static bool run_members(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t pc, uint32_t lanes,
-                        bool waited) {
-    bh__ptx_warp *w = x->warp;
-    uint32_t others = waited ? in_other_frames(w, pc, lanes) : 0;
-    if (others == 0) {
-        return i->run(x, i, lanes);
-    }
-    unsigned first = (unsigned)__builtin_ctz(lanes);
-    uint32_t all = lanes | others, base = bh__ptx_call_gather(w, all);
-    if (base == 0) {
-        bh__ptx_bind(x, w, w->base[first]);
-        bh__ptx_fault_other(x, BH__PTX_FAULT_STACK, first,
-                            "call stack overflow: %u lanes are in different calls of %.60s",
-                            (unsigned)__builtin_popcount(all), x->frame_function->name);
-        return false;
-    }
-    bh__ptx_bind(x, w, base);
-    bool ran = i->run(x, i, all);
-    bh__ptx_call_scatter(w, base, all);
-    bh__ptx_bind(x, w, w->base[first]);
-    set_pc(w, others, pc + 1);
-    w->released &= ~others;
-    return ran;
-}
-
 static stop run_sync(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t mask) {
-    bh__ptx_warp *w = x->warp;
-    uint32_t rest = mask, stay = 0;
-    while (rest != 0) {
-        /* Lanes that were released earlier do not wait for lanes that arrived later. */
-        uint32_t let_go = rest & w->released;
-        uint32_t part = same_members(x, i, let_go != 0 ? let_go : rest);
-        rest &= ~part;
-        if (!may_pass(x, i, part)) {
-            stay |= part;
-        } else {
-            check_sync(x, i, part);
-            if (!run_members(x, i, g->pc, part, let_go != 0)) {
-                return STOP_FAULT;
-            }
-        }
-    }
-    set_pc(w, g->mask & ~stay, g->pc + 1);
-    set_pc(w, stay, g->pc);
-    if (stay != 0) {
-        release_sync(w);
-    }
-    return STOP_CHOOSE;
+    set_pc(x->warp, g->mask & ~mask, g->pc + 1);
+    return bh__ptx_sync_run(x, i, mask, g->pc) ? STOP_CHOOSE : STOP_FAULT;
 }
 
 /* A test that fails is most likely in a loop: let others make it true. */
@@ -277,8 +152,7 @@ run_control(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t mask) {
         return STOP_CHOOSE;
     case CODE_EXIT:
         set_pc(x->warp, g->mask & ~mask, g->pc + 1);
-        exit_lanes(x, mask);
-        return STOP_CHOOSE;
+        return exit_lanes(x, mask) ? STOP_CHOOSE : STOP_FAULT;
     case CODE_BAR:
         return run_barrier(x, i, g, mask);
     case CODE_SYNC:
@@ -325,9 +199,12 @@ __attribute__((always_inline)) static inline stop run_group(bh__ptx_exec *x, gro
             pc++;
         } else if (i->kind == CODE_BRA && active == mask) {
             pc = i->target;
-        } else if (i->kind == CODE_SYNC && active == x->warp->live && x->warp->released == 0 &&
-                   same_members(x, i, active) == active) {
-            check_sync(x, i, active); /* all members are in the group */
+        } else if (i->kind == CODE_SYNC && active == x->warp->live &&
+                   bh__ptx_same_members(x, i, active) == active) {
+            if (x->check != NULL) { /* all members are in the group */
+                const bh__u32 *members = bh__row(x, i->e);
+                bh__check_warp_sync(x, x->warp, members[__builtin_ctz(active)] | active);
+            }
             if (!i->run(x, i, active)) {
                 return STOP_FAULT;
             }

@@ -43,6 +43,33 @@ TEST_BOTH(a_kernel_compiles_and_runs) {
     CHECK_STR_EQ(printed, "ARG0 f32[4] 2.5 5 7.5 10\n");
 }
 
+/* clang itself takes alignas only before the rest of a declaration. */
+TEST_BOTH(alignas_is_accepted_after_keywords_of_memory) {
+    bh__compile_job job = source_job(
+        compiler,
+        "#include \"wide.h\"\n"
+        "struct alignas(32) wide { int x[8]; };\n"
+        "__device__ const char quoted[] = \"__shared__ alignas(1) '\"; // '__shared__ alignas\n"
+        "__constant__ alignas(wide) unsigned char table[32] = {1'0};\n"
+        "extern \"C\" __global__ void aligned(unsigned *out) {\n"
+        "    __shared__ /* most */ alignas(128) float tile[4][8];\n"
+        "    extern __shared__ __align__(16) char rest[];\n"
+        "    tile[0][0] = quoted[0], rest[0] = quoted[11];\n"
+        "    unsigned raw = sizeof R\"a(__device__ alignas)\" __shared__ alignas)a\";\n"
+        "    out[0] = (unsigned)(size_t)tile % 128, out[1] = (unsigned)(size_t)table % 32;\n"
+        "    out[2] = (unsigned)alignof(wide) + table[0], out[3] = raw + (unsigned)sizeof quoted;\n"
+        "    out[4] = from_header();\n"
+        "}\n");
+    job.header_names = LIST(text("wide.h"));
+    job.header_bodies = LIST(text("__device__ inline unsigned from_header() {\n"
+                                  "    __shared__ alignas(64) int one;\n"
+                                  "    return (unsigned)(size_t)&one % 64;\n"
+                                  "}\n"));
+    outcome o = run_job(&job);
+    REQUIRE_ANSWER(o, BH_OK);
+    CHECK_STR_EQ(run_ptx(&o.answer, "-b 1 --shared 16 -- out:u32:5"), "ARG0 u32[5] 0 0 42 64 0\n");
+}
+
 /* A job that names no path gets the compiler that a probe would find. */
 TEST_BOTH(a_job_without_a_path_finds_the_compiler) {
     bh__compile_job job = source_job(compiler, scale_source);

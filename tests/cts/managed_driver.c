@@ -231,7 +231,7 @@ TEST(what_is_not_there_says_so) {
     CHECK_STR_CONTAINS(last().fix, "bh_launch");
     REQUIRE_OK(
         bh_prepare(kernel, BH_GRID(1000, 128), BH_ARGS(BH_INOUT(plain), 1000u), NULL, &prepared));
-    CHECK_REFUSED(bh_prepared_set(prepared, 0, BH_INOUT(m)), BH_E_UNSUPPORTED);
+    CHECK_REFUSED(launch_changed(prepared, 0, BH_INOUT(m)), BH_E_UNSUPPORTED);
     REQUIRE_OK(bh_prepared_launch(prepared, NULL, 0, NULL));
     bh_sequence sequence;
     REQUIRE_OK(bh_sequence_begin(r.device, NULL, &sequence));

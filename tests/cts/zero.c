@@ -243,7 +243,7 @@ TEST(an_empty_buffer_can_be_shared) {
     bh_share_token token;
     REQUIRE_OK(alloc_shareable(one, BH_F32, 0, &x));
     REQUIRE_OK(bh_buffer_export(x, fds, &token));
-    REQUIRE_OK(bh_buffer_import(two, fds, &token, 0, &y));
+    REQUIRE_OK(bh_buffer_import(two, fds, &token, NULL, &y));
     CHECK_EQ(info_of(y).bytes, 0);
     CHECK_EQ(info_of(y).type, BH_F32);
     CHECK_OK(bh_buffer_copy(y, 0, x, 0, 0));

@@ -358,9 +358,9 @@ typedef struct decider {
     bh_kernel kernel;
     bh_ticket ticket;
     int calls;
-    uint32_t go_on, quarantine; /* what to say; 2: what the limits say */
+    uint32_t go_on, quarantine, resend; /* what to say; 2: what the limits say */
     bh_loss last;
-    uint32_t said_go_on, said_quarantine;
+    uint32_t said_go_on, said_quarantine, said_resend;
     unsigned pause_ms;
     bool calls_back;
     bh_status back[6];
@@ -372,6 +372,7 @@ static void decide(void *context, const bh_loss *loss, bh_verdict *verdict) {
     self->last = *loss;
     self->said_go_on = verdict->go_on;
     self->said_quarantine = verdict->quarantine;
+    self->said_resend = verdict->resend;
     if (self->pause_ms) sleep_ms(self->pause_ms);
     if (self->calls_back) {
         uint32_t word;
@@ -385,13 +386,14 @@ static void decide(void *context, const bh_loss *loss, bh_verdict *verdict) {
     }
     if (self->go_on < 2) verdict->go_on = self->go_on;
     if (self->quarantine < 2) verdict->quarantine = self->quarantine;
+    if (self->resend < 2) verdict->resend = self->resend;
 }
 
 static void decider_open(decider *self, const bh_device_options *given) {
     bh_device_options options = *given;
     options.policy = decide;
     options.policy_context = self;
-    self->go_on = self->quarantine = 2;
+    self->go_on = self->quarantine = self->resend = 2;
     self->r = rig_open_with(&options);
     self->kernel = rig_kernel(&self->r, "trap_now");
     self->buffer = words_filled(self->r.device, 1, 7);
@@ -461,6 +463,23 @@ TEST(a_policy_can_stop_the_device_and_quarantine_at_once) {
     wait_stopped(self.r.device);
     CHECK_STR_CONTAINS(health_of(self.r.device).reason, "policy");
     CHECK_REFUSED(bh_buffer_write(self.buffer, 0, &g.value, 4), BH_E_STOPPED);
+    CHECK_OK(bh_device_close(self.r.device));
+}
+
+TEST(a_policy_decides_whether_idempotent_work_is_sent_again) {
+    bh_device_options options = device_options(BH_DEVICE_NO_RESTART_LIMIT);
+    decider self = {0};
+    decider_open(&self, &options);
+    for (uint32_t resend = 0; resend < 2; resend++) {
+        wait_worker(self.r.device);
+        self.resend = resend;
+        gate g = gate_close(&self.r, open_lane(self.r.device), BH_SUBMIT_IDEMPOTENT);
+        REQUIRE(kill(health_of(self.r.device).worker_pid, SIGKILL) == 0);
+        if (resend) gate_open(&g);
+        CHECK_STATUS(bh_wait(g.ticket, LONG_NS), resend ? BH_OK : BH_E_LOST);
+        CHECK_EQ(self.said_resend, 1);
+    }
+    CHECK_EQ(word_read(self.buffer, 0), 7);
     CHECK_OK(bh_device_close(self.r.device));
 }
 

@@ -98,24 +98,27 @@ static void cut(char *line) {
 
 static void compare(const subject *which, bh_shape shape, const bh_launch_options *options,
                     bool good, int counts[2]) {
-    bh_preflight said = BH_INIT(said);
+    bh_preflight said = BH_INIT(said), in_full = BH_INIT(in_full);
+    const bh_args *args = good ? &which->good : &which->bad;
     char before[BH_LINE_BYTES], after[BH_LINE_BYTES];
-    REQUIRE_OK(bh_launch_preflight(which->kernel, shape, options, &said));
-    REQUIRE_OK(bh_preflight_line(&said, before, sizeof before));
+    REQUIRE_OK(bh_launch_preflight(which->kernel, shape, NULL, options, &said));
+    REQUIRE_OK(bh_launch_preflight(which->kernel, shape, args, options, &in_full));
+    REQUIRE_OK(bh_preflight_line(&in_full, before, sizeof before));
     bh_ticket ticket;
-    bh_status status =
-        bh_launch(which->kernel, shape, good ? which->good : which->bad, options, &ticket);
-    counts[said.status != BH_OK]++;
-    if (said.status == BH_OK) {
-        CHECK_STATUS(status, good ? BH_OK : BH_E_LAUNCH);
-        if (status == BH_OK) CHECK_OK(bh_wait(ticket, LONG_NS));
+    bh_status status = bh_launch(which->kernel, shape, *args, options, &ticket);
+    counts[said.error.status != BH_OK]++;
+    if (said.error.status == BH_OK) CHECK_STATUS(status, good ? BH_OK : BH_E_LAUNCH);
+    if (said.error.status != BH_OK) CHECK_STR_EQ(in_full.error.message, said.error.message);
+    REQUIRE(status == in_full.error.status);
+    if (status == BH_OK) {
+        CHECK_OK(bh_wait(ticket, LONG_NS));
         return;
     }
     bh_error error;
     bh_last_error(&error);
-    REQUIRE(status == said.status);
-    CHECK_STR_EQ(error.message, said.message);
-    CHECK_STR_EQ(error.fix, said.fix);
+    CHECK_EQ(error.reason, in_full.error.reason);
+    CHECK_STR_EQ(error.message, in_full.error.message);
+    CHECK_STR_EQ(error.fix, in_full.error.fix);
     CHECK_OK(bh_preflight_line(NULL, after, sizeof after));
     cut(before);
     cut(after);

@@ -226,7 +226,7 @@ static bh_status call_host_alloc(const rig *r) {
 }
 static bh_status call_preflight(const rig *r) {
     bh_preflight report = BH_INIT(report);
-    return bh_launch_preflight(rig_kernel(r, "churn"), BH_GRID(96, 96), NULL, &report);
+    return bh_launch_preflight(rig_kernel(r, "churn"), BH_GRID(96, 96), NULL, NULL, &report);
 }
 
 static void check_call(stalled_call *call, bool busy) {

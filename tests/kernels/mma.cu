@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// FILE nvrtc
 // Products on tensor cores: by wmma fragments and by mma and ldmatrix directly. Small whole
 // numbers, so that every order of the sums gives the same.
 #include <cuda_fp16.h>

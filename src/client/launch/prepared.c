@@ -244,16 +244,6 @@ static bh_status change(bh__device *device, bh__prepared *self, const bh_change 
     return status;
 }
 
-bh_status bh_prepared_set(bh_prepared handle, uint32_t index, bh_arg arg) {
-    bh__device *device = bh__device_lock(handle.id, BH__KIND_PREPARED, "prepared", true);
-    if (!device) return bh__last()->status;
-    bh__prepared *self = bh__handle_get(device, handle.id, BH__KIND_PREPARED, "prepared");
-    bh_change one = {.index = index, .arg = arg};
-    bh_status status = self ? change(device, self, &one, 1) : bh__last()->status;
-    bh__device_unlock(device);
-    return status;
-}
-
 /* ---- launching ---- */
 
 /* Refuses the launch for the state of its kernel, or for its lane, which was closed. */
@@ -293,8 +283,8 @@ static inline bh_status submit(bh__device *device, bh__prepared *self, bool *ret
     return status;
 }
 
-static inline bh_status launch(bh_prepared handle, const bh_change *changes, size_t count,
-                               bh_ticket *out) {
+bh_status bh_prepared_launch(bh_prepared handle, const bh_change *changes, size_t count,
+                             bh_ticket *out) {
     if (count && !changes)
         return bh__refuse(BH_E_INVALID, "pass the changes", "changes is NULL, count is %zu", count);
     bh__device *device = bh__device_lock(handle.id, BH__KIND_PREPARED, "prepared", true);
@@ -316,9 +306,4 @@ static inline bh_status launch(bh_prepared handle, const bh_change *changes, siz
     } while (retry && status == BH_OK);
     bh__device_unlock(device);
     return status;
-}
-
-bh_status bh_prepared_launch(bh_prepared handle, const bh_change *changes, size_t count,
-                             bh_ticket *out) {
-    return launch(handle, changes, count, out);
 }

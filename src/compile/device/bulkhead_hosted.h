@@ -20,6 +20,7 @@
 
 /* Other headers are for both sides as far as they are constexpr. */
 #pragma clang force_cuda_host_device begin
+#include <tuple>
 #include <type_traits>
 #if __has_include(<bits/move.h>)
 #include <bits/move.h> /* swap */

@@ -279,6 +279,20 @@ REFERENCE(leap_frog) {
     EACH(i, n) out[i] = i ? out[i - 1] * 1664525u + 1013904223u : in[0];
 }
 
+REFERENCE(mandelbrot) {
+    EACH(i, n) {
+        double cx = ((double)(i % 64) - 48) / 32, cy = ((double)(i / 64) - 32) / 32;
+        double x = cx, y = cy, kept;
+        while (out[i] < 4 && x * x + y * y < 4) {
+            kept = x;
+            x = x * x - y * y + cx;
+            y = 2 * kept * y + cy;
+            out[i]++;
+        }
+    }
+    (void)in;
+}
+
 #define ROW(name)                                                                                  \
     { #name, name }
 static const struct {
@@ -331,6 +345,7 @@ static const struct {
     ROW(recursion_queens),
     ROW(bit_packing),
     ROW(parse_numbers),
+    ROW(mandelbrot),
     ROW(leap_frog),
     {"transpose_plain", transpose},
     {"transpose_tiled", transpose},

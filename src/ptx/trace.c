@@ -98,10 +98,10 @@ static void code_of(const bh__ptx_module *m, uint32_t function, const bh__ptx_fu
     }
     *first = f->code;
     *end = m->code_count;
-    for (uint32_t n = 0; n < m->function_count; n++) {
-        const bh__ptx_function *other = m->functions[n];
-        if (other->defined && other->code > f->code && other->code < *end) {
-            *end = other->code;
+    for (uint32_t n = function + 1; n < m->function_count; n++) {
+        if (m->functions[n]->defined) { /* their code lies in the same order */
+            *end = m->functions[n]->code;
+            break;
         }
     }
     --*end; /* the return that no line has */

@@ -135,7 +135,8 @@ static stop run_poll(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t 
 }
 
 /* Instructions after which the group is formed again; `mask` is not empty. */
-static stop run_control(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t mask) {
+__attribute__((always_inline)) static inline stop
+run_control(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t mask) {
     switch (i->kind) {
     case CODE_BRA:
         set_pc(x->warp, mask, i->target);
@@ -167,8 +168,10 @@ static stop run_control(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32
     }
 }
 
-/* Runs the group until it diverges or blocks, or until `left` instructions were executed. */
-static stop run_group(bh__ptx_exec *x, group *g, uint64_t *left) {
+/* Runs the group until it diverges or blocks, or until `left` instructions were executed. Inline, so
+ * that warps that are not followed do not pay for those that are. */
+__attribute__((always_inline)) static inline stop run_group(bh__ptx_exec *x, group *g,
+                                                            uint64_t *left) {
     const bh__ptx_code *code = x->module->code;
     uint32_t pc = g->pc, mask = g->mask;
     uint64_t n = *left;
@@ -217,12 +220,16 @@ static stop run_group(bh__ptx_exec *x, group *g, uint64_t *left) {
     return STOP_SLICE;
 }
 
-/* As run_group, for a warp with lanes that are followed: one instruction at a time. */
-static stop run_steps(bh__ptx_exec *x, group *g, uint64_t *left) {
+static stop run_apart(bh__ptx_exec *x, group *g, uint64_t *left) {
+    return run_group(x, g, left);
+}
+
+/* As run_group, in a block that is followed: lanes that are take one instruction at a time. */
+__attribute__((noinline)) static stop run_steps(bh__ptx_exec *x, group *g, uint64_t *left) {
     bh__ptx_warp *w = x->warp;
     uint32_t lanes = bh__ptx_trace_lanes(x, w) & g->mask;
     if (lanes == 0) {
-        return run_group(x, g, left);
+        return run_apart(x, g, left);
     }
     stop why = STOP_SLICE;
     while (*left > 0 && why == STOP_SLICE) {
@@ -235,7 +242,7 @@ static stop run_steps(bh__ptx_exec *x, group *g, uint64_t *left) {
             return STOP_DEBUG;
         }
         uint64_t one = 1;
-        why = run_group(x, g, &one);
+        why = run_apart(x, g, &one);
         --*left;
         bh__ptx_trace_after(x, &step, why == STOP_FAULT);
         g->pc = w->pc[__builtin_ctz(g->mask)];

@@ -219,7 +219,15 @@ TEST(what_is_not_there_is_refused) {
     debug.stop = NULL;
     debug.flags = 8;
     CHECK_STATUS(bh_kernel_debug(self.count, &debug), BH_E_INVALID);
-    debug.flags = 0;
+    scene_close(&self);
+    CHECK_EQ(self.length, 0);
+}
+
+TEST(a_launch_without_the_threads_or_the_block_is_refused) {
+    static scene self;
+    scene_open(&self, 0);
+    if (has_queues(self.device)) SKIP("a failure in a queue has another meaning");
+    bh_debug_options debug = BH_INIT(debug);
     debug.threads = "64";
     CHECK_OK(bh_kernel_debug(self.count, &debug));
     CHECK_STATUS(launch(&self, 1), BH_E_LAUNCH);
@@ -228,6 +236,7 @@ TEST(what_is_not_there_is_refused) {
     CHECK_OK(bh_kernel_debug(self.count, &debug));
     CHECK_STATUS(launch(&self, 1), BH_E_LAUNCH);
     CHECK(words_are(self.sums, BLOCKS, 7));
+    CHECK_EQ(health_of(self.device).losses, 0);
     scene_close(&self);
     CHECK_EQ(self.length, 0);
 }

@@ -20,10 +20,24 @@ __BH_DEVICE float __bh_to_bfloat16_widen(unsigned short value) {
     return __bh_float_of((unsigned)value << 16);
 }
 
+/* The bits alone. */
+struct __nv_bfloat16_raw {
+    unsigned short x;
+};
+struct __attribute__((aligned(4))) __nv_bfloat162_raw {
+    unsigned short x, y;
+};
+
 struct __nv_bfloat16 {
     unsigned short bits;
 
     __nv_bfloat16() = default;
+    __device__ __attribute__((always_inline)) __nv_bfloat16(const __nv_bfloat16_raw &raw)
+        : bits(raw.x) {
+    }
+    __device__ __attribute__((always_inline)) operator __nv_bfloat16_raw() const {
+        return __nv_bfloat16_raw{bits};
+    }
     __device__ __attribute__((always_inline)) __nv_bfloat16(float value)
         : bits(__bh_to_bfloat16_rn(value)) {
     }
@@ -58,6 +72,12 @@ struct __attribute__((aligned(4))) __nv_bfloat162 {
     __nv_bfloat16 x, y;
 
     __nv_bfloat162() = default;
+    __device__ __attribute__((always_inline)) __nv_bfloat162(const __nv_bfloat162_raw &raw)
+        : x(__nv_bfloat16_raw{raw.x}), y(__nv_bfloat16_raw{raw.y}) {
+    }
+    __device__ __attribute__((always_inline)) operator __nv_bfloat162_raw() const {
+        return __nv_bfloat162_raw{x.bits, y.bits};
+    }
     __device__ __attribute__((always_inline)) __nv_bfloat162(__nv_bfloat16 a, __nv_bfloat16 b)
         : x(a), y(b) {
     }

@@ -23,10 +23,23 @@ __BH_DEVICE float __bh_to_half_widen(unsigned short value) {
     return result;
 }
 
+/* The bits alone. */
+struct __half_raw {
+    unsigned short x;
+};
+struct __attribute__((aligned(4))) __half2_raw {
+    unsigned short x, y;
+};
+
 struct __half {
     unsigned short bits;
 
     __half() = default;
+    __device__ __attribute__((always_inline)) __half(const __half_raw &raw) : bits(raw.x) {
+    }
+    __device__ __attribute__((always_inline)) operator __half_raw() const {
+        return __half_raw{bits};
+    }
     __device__ __attribute__((always_inline)) __half(float value) : bits(__bh_to_half_rn(value)) {
     }
     /* through float, rounded to odd, so that the result is rounded once */
@@ -60,6 +73,12 @@ struct __attribute__((aligned(4))) __half2 {
     __half x, y;
 
     __half2() = default;
+    __device__ __attribute__((always_inline)) __half2(const __half2_raw &raw)
+        : x(__half_raw{raw.x}), y(__half_raw{raw.y}) {
+    }
+    __device__ __attribute__((always_inline)) operator __half2_raw() const {
+        return __half2_raw{x.bits, y.bits};
+    }
     __device__ __attribute__((always_inline)) __half2(__half a, __half b) : x(a), y(b) {
     }
 };

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// FILE nvrtc
 // Bytes and half words side by side in a word.
 
 // RUN simd_bytes n=1024 grid=4 block=256 exact

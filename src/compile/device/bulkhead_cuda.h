@@ -29,6 +29,14 @@
 #define __CUDA_API_VER_MAJOR__ __CUDACC_VER_MAJOR__
 #define __CUDA_API_VER_MINOR__ __CUDACC_VER_MINOR__
 
+/* CUB, Thrust and libcu++ by their own headers: there are no numbers of 4 and 6 bits here, and an
+ * older CUB has calls of templates that are warnings to NVIDIA's compilers. */
+#define CCCL_DISABLE_NVFP4_SUPPORT 1
+#define CCCL_DISABLE_NVFP6_SUPPORT 1
+#if __has_warning("-Wmissing-template-arg-list-after-template-kw")
+#pragma clang diagnostic warning "-Wmissing-template-arg-list-after-template-kw"
+#endif
+
 #include "bulkhead_atomics.h"
 #include "bulkhead_bits.h"
 #include "bulkhead_builtins.h"
@@ -38,6 +46,7 @@
 #include "bulkhead_qualifiers.h"
 #include "bulkhead_rounding.h"
 #include "bulkhead_runtime.h"
+#include "bulkhead_simd.h"
 #include "bulkhead_sync.h"
 #include "bulkhead_types.h"
 #include "bulkhead_vectors.h"

@@ -41,10 +41,10 @@ __BH_H_COMPARE(ge, >=)
 
 #define __BH_H_BINARY(name, operation, raw, raw2)                                                  \
     __BH_DEVICE __BH_H __h##name(__BH_H a, __BH_H b) {                                             \
-        return __BH_H::from_bits(raw(a.bits, b.bits));                                             \
+        return __BH_H::from_bits(raw(a.__x, b.__x));                                             \
     }                                                                                              \
     __BH_DEVICE __BH_H __h##name##_rn(__BH_H a, __BH_H b) {                                        \
-        return __BH_H::from_bits(raw(a.bits, b.bits));                                             \
+        return __BH_H::from_bits(raw(a.__x, b.__x));                                             \
     }                                                                                              \
     __BH_DEVICE __BH_H2 __h##name##2(__BH_H2 a, __BH_H2 b) {                                       \
         return __bh_bits<__BH_H2>(raw2(__bh_bits<unsigned>(a), __bh_bits<unsigned>(b)));           \
@@ -86,17 +86,17 @@ __BH_DEVICE __BH_H &operator/=(__BH_H &a, __BH_H b) {
     return a = __hdiv(a, b);
 }
 __BH_DEVICE __BH_H __hfma(__BH_H a, __BH_H b, __BH_H c) {
-    return __BH_H::from_bits(__BH_H_RAW(fma)(a.bits, b.bits, c.bits));
+    return __BH_H::from_bits(__BH_H_RAW(fma)(a.__x, b.__x, c.__x));
 }
 __BH_DEVICE __BH_H2 __hfma2(__BH_H2 a, __BH_H2 b, __BH_H2 c) {
     return __bh_bits<__BH_H2>(
         __BH_H_RAW(fma2)(__bh_bits<unsigned>(a), __bh_bits<unsigned>(b), __bh_bits<unsigned>(c)));
 }
 __BH_DEVICE __BH_H __hneg(__BH_H a) {
-    return __BH_H::from_bits((unsigned short)(a.bits ^ 0x8000u));
+    return __BH_H::from_bits((unsigned short)(a.__x ^ 0x8000u));
 }
 __BH_DEVICE __BH_H __habs(__BH_H a) {
-    return __BH_H::from_bits((unsigned short)(a.bits & 0x7fffu));
+    return __BH_H::from_bits((unsigned short)(a.__x & 0x7fffu));
 }
 __BH_DEVICE __BH_H2 __hneg2(__BH_H2 a) {
     return __BH_H2(__hneg(a.x), __hneg(a.y));
@@ -190,7 +190,7 @@ __BH_H_MATH(rint, rintf)
 
 #define __BH_H_SHUFFLE(name, lane_type)                                                            \
     __BH_DEVICE __BH_H name(unsigned mask, __BH_H value, lane_type lane, int width = 32) {         \
-        return __BH_H::from_bits((unsigned short)name(mask, (unsigned)value.bits, lane, width));   \
+        return __BH_H::from_bits((unsigned short)name(mask, (unsigned)value.__x, lane, width));   \
     }                                                                                              \
     __BH_DEVICE __BH_H2 name(unsigned mask, __BH_H2 value, lane_type lane, int width = 32) {       \
         return __bh_bits<__BH_H2>(name(mask, __bh_bits<unsigned>(value), lane, width));            \
@@ -231,10 +231,10 @@ __BH_H_INTEGER(ru)
 __BH_H_INTEGER(rd)
 #undef __BH_H_INTEGER
 __BH_DEVICE unsigned short __BH_H_NAME(_as_ushort)(__BH_H a) {
-    return a.bits;
+    return a.__x;
 }
 __BH_DEVICE short __BH_H_NAME(_as_short)(__BH_H a) {
-    return (short)a.bits;
+    return (short)a.__x;
 }
 
 /* Conversions, packing and unpacking. */
@@ -333,7 +333,7 @@ __BH_DEVICE __BH_H atomicAdd(__BH_H *at, __BH_H value) {
     unsigned short result;
     asm volatile("atom.add.noftz." __BH_H_PTX " %0, [%1], %2;"
                  : "=h"(result)
-                 : "l"(at), "h"(value.bits)
+                 : "l"(at), "h"(value.__x)
                  : "memory");
     return __BH_H::from_bits(result);
 }

@@ -20,44 +20,64 @@ __BH_DEVICE float __bh_to_bfloat16_widen(unsigned short value) {
     return __bh_float_of((unsigned)value << 16);
 }
 
+/* The bits alone. */
+struct __nv_bfloat16_raw {
+    unsigned short x;
+};
+struct __attribute__((aligned(4))) __nv_bfloat162_raw {
+    unsigned short x, y;
+};
+
 struct __nv_bfloat16 {
-    unsigned short bits;
+    unsigned short __x;
 
     __nv_bfloat16() = default;
+    __device__ __attribute__((always_inline)) __nv_bfloat16(const __nv_bfloat16_raw &raw)
+        : __x(raw.x) {
+    }
+    __device__ __attribute__((always_inline)) operator __nv_bfloat16_raw() const {
+        return __nv_bfloat16_raw{__x};
+    }
     __device__ __attribute__((always_inline)) __nv_bfloat16(float value)
-        : bits(__bh_to_bfloat16_rn(value)) {
+        : __x(__bh_to_bfloat16_rn(value)) {
     }
     /* through float, rounded to odd, so that the result is rounded once */
     __device__ __attribute__((always_inline)) __nv_bfloat16(double value)
-        : bits(__bh_to_bfloat16_rn(__bh_odd_float(value))) {
+        : __x(__bh_to_bfloat16_rn(__bh_odd_float(value))) {
     }
     template <class T, class = __bh_if_integer<T>>
     __device__ __attribute__((always_inline)) __nv_bfloat16(T value)
-        : bits(__bh_to_bfloat16_rn(__bh_odd_float((double)value))) {
+        : __x(__bh_to_bfloat16_rn(__bh_odd_float((double)value))) {
     }
     static __device__ __attribute__((always_inline)) __nv_bfloat16 from_bits(unsigned short value) {
         __nv_bfloat16 result;
-        result.bits = value;
+        result.__x = value;
         return result;
     }
     __device__ __attribute__((always_inline)) operator float() const {
-        return __bh_to_bfloat16_widen(bits);
+        return __bh_to_bfloat16_widen(__x);
     }
     __device__ __attribute__((always_inline)) explicit operator double() const {
-        return (double)__bh_to_bfloat16_widen(bits);
+        return (double)__bh_to_bfloat16_widen(__x);
     }
     __device__ __attribute__((always_inline)) explicit operator bool() const {
-        return (bits & 0x7fffu) != 0;
+        return (__x & 0x7fffu) != 0;
     }
     template <class T, class = __bh_if_integer<T>>
     __device__ __attribute__((always_inline)) explicit operator T() const {
-        return (T)__bh_to_bfloat16_widen(bits);
+        return (T)__bh_to_bfloat16_widen(__x);
     }
 };
 struct __attribute__((aligned(4))) __nv_bfloat162 {
     __nv_bfloat16 x, y;
 
     __nv_bfloat162() = default;
+    __device__ __attribute__((always_inline)) __nv_bfloat162(const __nv_bfloat162_raw &raw)
+        : x(__nv_bfloat16_raw{raw.x}), y(__nv_bfloat16_raw{raw.y}) {
+    }
+    __device__ __attribute__((always_inline)) operator __nv_bfloat162_raw() const {
+        return __nv_bfloat162_raw{x.__x, y.__x};
+    }
     __device__ __attribute__((always_inline)) __nv_bfloat162(__nv_bfloat16 a, __nv_bfloat16 b)
         : x(a), y(b) {
     }

@@ -23,43 +23,62 @@ __BH_DEVICE float __bh_to_half_widen(unsigned short value) {
     return result;
 }
 
+/* The bits alone. */
+struct __half_raw {
+    unsigned short x;
+};
+struct __attribute__((aligned(4))) __half2_raw {
+    unsigned short x, y;
+};
+
 struct __half {
-    unsigned short bits;
+    unsigned short __x;
 
     __half() = default;
-    __device__ __attribute__((always_inline)) __half(float value) : bits(__bh_to_half_rn(value)) {
+    __device__ __attribute__((always_inline)) __half(const __half_raw &raw) : __x(raw.x) {
+    }
+    __device__ __attribute__((always_inline)) operator __half_raw() const {
+        return __half_raw{__x};
+    }
+    __device__ __attribute__((always_inline)) __half(float value) : __x(__bh_to_half_rn(value)) {
     }
     /* through float, rounded to odd, so that the result is rounded once */
     __device__ __attribute__((always_inline)) __half(double value)
-        : bits(__bh_to_half_rn(__bh_odd_float(value))) {
+        : __x(__bh_to_half_rn(__bh_odd_float(value))) {
     }
     template <class T, class = __bh_if_integer<T>>
     __device__ __attribute__((always_inline)) __half(T value)
-        : bits(__bh_to_half_rn(__bh_odd_float((double)value))) {
+        : __x(__bh_to_half_rn(__bh_odd_float((double)value))) {
     }
     static __device__ __attribute__((always_inline)) __half from_bits(unsigned short value) {
         __half result;
-        result.bits = value;
+        result.__x = value;
         return result;
     }
     __device__ __attribute__((always_inline)) operator float() const {
-        return __bh_to_half_widen(bits);
+        return __bh_to_half_widen(__x);
     }
     __device__ __attribute__((always_inline)) explicit operator double() const {
-        return (double)__bh_to_half_widen(bits);
+        return (double)__bh_to_half_widen(__x);
     }
     __device__ __attribute__((always_inline)) explicit operator bool() const {
-        return (bits & 0x7fffu) != 0;
+        return (__x & 0x7fffu) != 0;
     }
     template <class T, class = __bh_if_integer<T>>
     __device__ __attribute__((always_inline)) explicit operator T() const {
-        return (T)__bh_to_half_widen(bits);
+        return (T)__bh_to_half_widen(__x);
     }
 };
 struct __attribute__((aligned(4))) __half2 {
     __half x, y;
 
     __half2() = default;
+    __device__ __attribute__((always_inline)) __half2(const __half2_raw &raw)
+        : x(__half_raw{raw.x}), y(__half_raw{raw.y}) {
+    }
+    __device__ __attribute__((always_inline)) operator __half2_raw() const {
+        return __half2_raw{x.__x, y.__x};
+    }
     __device__ __attribute__((always_inline)) __half2(__half a, __half b) : x(a), y(b) {
     }
 };
@@ -111,11 +130,11 @@ __BH_DEVICE unsigned __bh_half_fma2(unsigned a, unsigned b, unsigned c) {
 #undef __BH_H_ATOMIC
 
 __BH_DEVICE __half __bh_half_step(__half a, bool up) {
-    if ((a.bits & 0x7fffu) == 0) {
+    if ((a.__x & 0x7fffu) == 0) {
         return __half::from_bits(up ? 0x0001u : 0x8001u);
     }
-    bool away = ((a.bits & 0x8000u) == 0) == up;
-    return __half::from_bits((unsigned short)(away ? a.bits + 1u : a.bits - 1u));
+    bool away = ((a.__x & 0x8000u) == 0) == up;
+    return __half::from_bits((unsigned short)(away ? a.__x + 1u : a.__x - 1u));
 }
 __BH_DEVICE __half __float2half_ru(float a) {
     __half r(a);

@@ -64,19 +64,20 @@
 
 /* In the order to read them in. */
 /* clang-format off */
-#include "bulkhead/core.h"     /* errors, devices, kernels, buffers, launches, tickets, lanes */
-#include "bulkhead/args.h"     /* BH_GRID, BH_ARGS, BH_IN: shapes and arguments in C and C++ */
-#include "bulkhead/kernel.h"   /* kernels and module variables in detail; checking launches */
-#include "bulkhead/memory.h"   /* what is allocated, limits, pools of host memory */
-#include "bulkhead/request.h"  /* work described by a struct: transfers, rows */
-#include "bulkhead/texture.h"  /* images, textures, surfaces */
-#include "bulkhead/compile.h"  /* CUDA C++ at run time, binaries, the cache */
-#include "bulkhead/sequence.h" /* prepared launches, recorded work */
-#include "bulkhead/observe.h"  /* devices, losses, policy, watchers, reports, counters, traces */
-#include "bulkhead/managed.h"  /* one address in the program and on the device */
-#include "bulkhead/share.h"    /* the same memory in several devices or processes */
-#include "bulkhead/dispatch.h" /* a kernel on arrays of the host, in one call; experimental */
-#include "bulkhead/debug.h"    /* threads followed step by step, on the CPU device; experimental */
+#include "bulkhead/core.h"       /* errors, devices, kernels, buffers, launches, tickets, lanes */
+#include "bulkhead/args.h"       /* BH_GRID, BH_ARGS, BH_IN: shapes and arguments in C and C++ */
+#include "bulkhead/kernel.h"     /* kernels and module variables in detail; checking launches */
+#include "bulkhead/memory.h"     /* what is allocated, limits, pools of host memory */
+#include "bulkhead/request.h"    /* work described by a struct: transfers, rows */
+#include "bulkhead/texture.h"    /* images, textures, surfaces */
+#include "bulkhead/tensor_map.h" /* boxes of tensors for kernels of sm_90; experimental */
+#include "bulkhead/compile.h"    /* CUDA C++ at run time, binaries, the cache */
+#include "bulkhead/sequence.h"   /* prepared launches, recorded work */
+#include "bulkhead/observe.h"    /* devices, losses, policy, watchers, reports, counters, traces */
+#include "bulkhead/managed.h"    /* one address in the program and on the device */
+#include "bulkhead/share.h"      /* the same memory in several devices or processes */
+#include "bulkhead/dispatch.h"   /* a kernel on arrays of the host, in one call; experimental */
+#include "bulkhead/debug.h"      /* threads followed step by step, on the CPU device; experimental */
 /* clang-format on */
 
 #endif

@@ -268,18 +268,19 @@ typedef struct bh_shape {
 enum { BH_ACCESS_IN = 1, BH_ACCESS_OUT = 2, BH_ACCESS_INOUT = 3 };
 
 enum {
-    BH_ARG_VALUE = 1,   /* the first `size` bytes of u.value */
-    BH_ARG_DATA = 2,    /* `size` bytes at u.data, read before the call returns */
-    BH_ARG_BUFFER = 3,  /* u.buffer, with `access` */
-    BH_ARG_HOST = 4,    /* u.host, with `access`; for bh_dispatch only */
-    BH_ARG_TEXTURE = 5, /* u.object, the id of a bh_texture; texture.h */
-    BH_ARG_SURFACE = 6  /* u.object, the id of a bh_surface */
+    BH_ARG_VALUE = 1,     /* the first `size` bytes of u.value */
+    BH_ARG_DATA = 2,      /* `size` bytes at u.data, read before the call returns */
+    BH_ARG_BUFFER = 3,    /* u.buffer, with `access` */
+    BH_ARG_HOST = 4,      /* u.host, with `access`; for bh_dispatch only */
+    BH_ARG_TEXTURE = 5,   /* u.object, the id of a bh_texture; texture.h */
+    BH_ARG_SURFACE = 6,   /* u.object, the id of a bh_surface */
+    BH_ARG_TENSOR_MAP = 7 /* u.object, the id of a bh_tensor_map, with `access`; tensor_map.h */
 };
 
 /* One argument. C and C++ make it with the macros of args.h; bindings fill it in. */
 typedef struct bh_arg {
     uint16_t kind;   /* BH_ARG_... */
-    uint16_t access; /* BUFFER, HOST: BH_ACCESS_... */
+    uint16_t access; /* BUFFER, HOST, TENSOR_MAP: BH_ACCESS_... */
     uint32_t size;   /* VALUE, DATA: bytes */
     union {
         uint8_t value[16];

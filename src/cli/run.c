@@ -89,8 +89,9 @@ static bh_status load(bh__run *run, const bh__bytes *image, bh_module *module) {
     options.print_limit = UINT64_C(64) << 20; /* for a slow terminal or pager */
     if (run->options->check) {
         options.flags |= BH_DEVICE_CHECK;
-        if (options.device == NULL) options.device = "cpu";
     }
+    if ((run->options->check || run->options->follow) && options.device == NULL)
+        options.device = "cpu";
     if (bh_device_open(&options, &run->device) != BH_OK) return bh__report_library(&run->error);
     if (run->options->trace && bh_trace_start(run->device, run->options->trace) != BH_OK)
         return bh__report_library(&run->error);

@@ -26,10 +26,10 @@ bool bh__arch_read(const char *text, bh__arch *out) {
 }
 
 unsigned bh__options_ptx_version(bh__arch arch) {
-    /* The oldest version that knows the architecture; for architectures up to sm_90 the version
-     * that all drivers of 12.0 and later load. */
+    /* The oldest version that knows the architecture and what is new in it; for architectures up to
+     * sm_90 one that all drivers of 12.0 and later load. */
     if (arch.suffix == 'f') return 88;
-    if (arch.number <= 90) return arch.suffix == 'a' ? 80 : 78;
+    if (arch.number <= 90) return arch.number == 90 ? 80 : 78;
     if (arch.number <= 101) return 86;
     if (arch.number == 120) return 87;
     return 88;

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "ptx/check.h"
-#include "ptx/debug.h"
 
 enum { LEAST_SLICE = 1000 }; /* warp instructions of one block before the next one runs */
 
@@ -114,7 +113,7 @@ bh__ptx_outcome bh__ptx_cluster_step(bh__ptx_cluster *c, uint64_t budget, bh__pt
 char *bh__ptx_cluster_state(const bh__ptx_cluster *c, const bh__ptx_fault *fault) {
     for (uint32_t n = 0; n < c->count; n++) {
         if (memcmp(c->blocks[n]->id, fault->block, sizeof fault->block) == 0) {
-            return bh__ptx_state_of_fault(&c->blocks[n]->x, fault);
+            return bh__ptx_block_state(c->blocks[n], fault);
         }
     }
     return NULL;

@@ -47,12 +47,66 @@ void bh__ptx_register_name(bh__ptx_text *text, const bh__ptx_reg *reg);
 uint64_t bh__ptx_register_value(const bh__ptx_warp *w, uint32_t base, const bh__ptx_reg *reg,
                                 unsigned lane, unsigned half);
 
+/* ---- section.c: the bytes of debug sections ---- */
+
+/* A name in place of a number: of a label, of a variable, of a section. */
+typedef struct bh__ptx_reference {
+    uint32_t at;           /* in the bytes */
+    uint32_t name, length; /* in the text */
+} bh__ptx_reference;
+
+typedef struct bh__ptx_section_bytes {
+    uint8_t *at;
+    uint32_t count;
+    bh__ptx_reference *references; /* in order; their bytes hold what is added to them */
+    uint32_t reference_count;
+} bh__ptx_section_bytes;
+
+/* Reads the section of this name; empty if there is none or it cannot be read. */
+void bh__ptx_section_read(const bh__ptx_module *m, const char *name, bh__ptx_section_bytes *out);
+void bh__ptx_section_free(bh__ptx_section_bytes *section);
+const bh__ptx_reference *bh__ptx_section_reference(const bh__ptx_section_bytes *section,
+                                                   uint32_t at); /* or NULL */
+
+/* ---- dwarf.c: variables of the source, from the debug sections ---- */
+
+typedef struct bh__ptx_source_variable {
+    const char *name;               /* Borrowed from the sections */
+    uint32_t from, to;              /* in the text: where it is known */
+    char reg[12];                   /* the register that holds it; "": it is in memory: */
+    uint32_t symbol, symbol_length; /* in the text: the name of a PTX variable */
+    uint32_t offset;                /* in that variable */
+    uint32_t bytes;                 /* of its type */
+    bh__ptx_type type;              /* T_NONE: of no simple type */
+} bh__ptx_source_variable;
+
+typedef struct bh__ptx_variables {
+    bh__ptx_section_bytes info, abbrev, str;
+    bh__ptx_source_variable *list;
+    uint32_t count;
+    size_t capacity;
+} bh__ptx_variables;
+
+/* Reads what the text has; nothing if it was compiled without debug information. */
+void bh__ptx_variables_read(const bh__ptx_module *m, bh__ptx_variables *out);
+void bh__ptx_variables_free(bh__ptx_variables *variables);
+
+/* ---- variables.c ---- */
+
+/* The variable that a name means at a place in the text: of the innermost scope. NULL: none. */
+const bh__ptx_source_variable *bh__ptx_variables_find(const bh__ptx_variables *variables,
+                                                      const char *name, uint32_t place);
+/* Adds its value in a frame of a thread; false: it is not known, and nothing was added. */
+bool bh__ptx_variable_value(bh__ptx_text *text, const bh__ptx_source_variable *variable,
+                            const bh__ptx_exec *x, const bh__ptx_warp *w, uint32_t base,
+                            unsigned lane);
+
 /* ---- state.c ---- */
 
 /* Where a thread is, which functions called which, and what its registers hold. `code`: the
  * instruction that it executes, or will execute next. */
-void bh__ptx_state_put(bh__ptx_text *text, const bh__ptx_exec *x, const bh__ptx_warp *w,
-                       unsigned lane, uint32_t code);
+void bh__ptx_state_put(bh__ptx_text *text, const bh__ptx_variables *variables,
+                       const bh__ptx_exec *x, const bh__ptx_warp *w, unsigned lane, uint32_t code);
 /* The same of the thread of a fault, as a text that the caller frees. NULL: no memory. */
 char *bh__ptx_state_of_fault(const bh__ptx_exec *x, const bh__ptx_fault *fault);
 

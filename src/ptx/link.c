@@ -131,20 +131,22 @@ static void add(sentence *to, const char *format, ...) {
     to->length += n < 0 ? 0 : (size_t)n < room ? (size_t)n : room;
 }
 
-static void add_sizes(sentence *to, const bh__link_decl *decl, uint32_t first, uint32_t count,
-                      const char *what) {
+static void add_formals(sentence *to, const bh__link_decl *decl, uint32_t first, uint32_t count,
+                        const char *what, bool aligns) {
     add(to, " with %u %s%s", (unsigned)count, what, count == 1 ? "" : "s");
-    for (uint32_t i = 0; i < count && i < 4; i++)
-        add(to, "%s%llu%s", i == 0 ? " (" : ", ", (unsigned long long)decl->sizes[first + i],
-            i + 1 == count ? " bytes)"
-            : i == 3       ? ", ... bytes)"
-                           : "");
+    for (uint32_t i = 0; i < count && i < 4; i++) {
+        const bh__link_formal *formal = &decl->formals[first + i];
+        add(to, "%s%llu", i == 0 ? " (" : ", ",
+            aligns ? (unsigned long long)formal->align : (unsigned long long)formal->size);
+    }
+    if (count > 0) add(to, "%s bytes%s)", count > 4 ? ", ..." : "", aligns ? " aligned" : "");
 }
 
-/* Writes what a declaration says, for a message: "a variable in .global of 4 bytes". */
-static void describe(const bh__link_decl *decl, sentence *out) {
+/* Writes what a declaration says, for a message: "a variable in .global of 4 bytes". If all sizes
+ * agree, it is the alignments of parameters that do not. */
+static void describe(const bh__link_decl *decl, bool aligns, sentence *out) {
     *out = (sentence){0};
-    add(out, "a %s", sort_text(decl));
+    add(out, "a %s%s", decl->managed ? "managed " : "", sort_text(decl));
     if (decl->sort == LINK_VARIABLE) {
         int length = decl->space_length < 40 ? (int)decl->space_length : 40;
         add(out, " in %.*s", length, decl->part->module.text + decl->space);
@@ -152,8 +154,8 @@ static void describe(const bh__link_decl *decl, sentence *out) {
             add(out, " of %llu bytes", (unsigned long long)decl->size);
         return;
     }
-    if (decl->result_count > 0) add_sizes(out, decl, 0, decl->result_count, "result");
-    add_sizes(out, decl, decl->result_count, decl->param_count, "parameter");
+    if (decl->result_count > 0) add_formals(out, decl, 0, decl->result_count, "result", aligns);
+    add_formals(out, decl, decl->result_count, decl->param_count, "parameter", aligns);
 }
 
 static bool sizes_agree(const bh__link_decl *a, const bh__link_decl *b) {
@@ -162,17 +164,25 @@ static bool sizes_agree(const bh__link_decl *a, const bh__link_decl *b) {
     return a->size == b->size;
 }
 
+/* `aligns`: the alignments, otherwise the sizes. */
+static bool formals_agree(const bh__link_decl *a, const bh__link_decl *b, bool aligns) {
+    if (a->result_count != b->result_count || a->param_count != b->param_count) return false;
+    for (uint32_t i = 0; i < a->result_count + a->param_count; i++) {
+        const bh__link_formal *x = &a->formals[i], *y = &b->formals[i];
+        if (x->size == 0 || y->size == 0) continue;
+        if (aligns ? x->align != y->align : x->size != y->size) return false;
+    }
+    return true;
+}
+
 static bool agree(const bh__link_decl *a, const bh__link_decl *b) {
     if (a->sort != b->sort) return false;
     if (a->sort == LINK_VARIABLE)
         return a->space_length == b->space_length &&
                memcmp(a->part->module.text + a->space, b->part->module.text + b->space,
                       a->space_length) == 0 &&
-               sizes_agree(a, b);
-    if (a->result_count != b->result_count || a->param_count != b->param_count) return false;
-    for (uint32_t i = 0; i < a->result_count + a->param_count; i++)
-        if (a->sizes[i] != b->sizes[i] && a->sizes[i] != 0 && b->sizes[i] != 0) return false;
-    return true;
+               a->managed == b->managed && sizes_agree(a, b);
+    return formals_agree(a, b, false) && formals_agree(a, b, true);
 }
 
 /* All declarations must agree with the definition, or, of what the device has, with the first. */
@@ -184,8 +194,10 @@ static void check_agreement(bh__linker *l, const bh__link_name *shared) {
             if (decl == with || agree(with, decl)) continue;
             char here[BH__PTX_PLACE], there[BH__PTX_PLACE];
             sentence this, that;
-            describe(decl, &this);
-            describe(with, &that);
+            bool aligns = decl->sort != LINK_VARIABLE && with->sort != LINK_VARIABLE &&
+                          formals_agree(with, decl, false);
+            describe(decl, aligns, &this);
+            describe(with, aligns, &that);
             bh__link_problem(l, "make both declarations the same",
                              "declarations of %.80s do not agree: %s on %s, %s on %s", shared->text,
                              this.text, place(decl, here), that.text, place(with, there));

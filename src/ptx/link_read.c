@@ -225,21 +225,26 @@ static bool enter(bh__linker *l, bh__link_decl *decl, const bh__ptx_token *word)
 
 /* ---- functions ---- */
 
-/* Sizes of parameters, .param .align 8 .b8 x[16]. */
-static bool read_formal(bh__linker *l, bh__link_part *part, uint64_t *out) {
+/* A parameter, .param .align 8 .b8 x[16] */
+static bool read_formal(bh__linker *l, bh__link_part *part, bh__link_formal *out) {
     bh__ptx_parser *p = &part->parser;
     bh__ptx_type type;
-    *out = 1;
-    bool typed = false;
+    *out = (bh__link_formal){.size = 1};
+    bool typed = false, pointer = false;
     while (p->token.kind == TOKEN_DOT || p->token.kind == TOKEN_INT) {
+        bool aligns = bh__ptx_is_dot(p, "align") && !pointer;
+        pointer |= bh__ptx_is_dot(p, "ptr"); /* what follows is about what it points to */
         if (bh__ptx_type_of(p, &type)) {
             typed = true;
-            *out *= bh__ptx_bytes(type);
+            out->size *= bh__ptx_bytes(type);
         } else if (bh__ptx_is_dot(p, "v2") || bh__ptx_is_dot(p, "v4")) {
-            *out *= (uint64_t)(p->text[p->token.start + 2] - '0');
+            out->size *= (uint64_t)(p->text[p->token.start + 2] - '0');
         }
         bh__ptx_next(p);
+        if (aligns && p->token.kind == TOKEN_INT && p->token.value <= 4096)
+            out->align = (uint32_t)p->token.value;
     }
+    if (out->align < out->size && out->size <= 4096) out->align = (uint32_t)out->size;
     if (p->token.kind != TOKEN_WORD) return bad(p, "a parameter has no name");
     bh__link_name *hidden = declared_word(l, part);
     if (hidden != NULL && !add_name(l, &l->formals, &l->formal_count, &l->formal_capacity, hidden))
@@ -248,21 +253,21 @@ static bool read_formal(bh__linker *l, bh__link_part *part, uint64_t *out) {
     while (bh__ptx_accept(p, '[')) {
         bh__ptx_value count = {0};
         if (!bh__ptx_is(p, ']') && !bh__ptx_expression(p, &count)) return false;
-        if (count.is_float || !bh__mul_u64(*out, count.bits, out)) *out = 0;
+        if (count.is_float || !bh__mul_u64(out->size, count.bits, &out->size)) out->size = 0;
         if (!bh__ptx_expect(p, ']', "after the size")) return false;
     }
-    if (!typed) *out = 0;
+    if (!typed) out->size = 0;
     return true;
 }
 
-static bool read_formals(bh__linker *l, bh__link_part *part, uint64_t **sizes, size_t *capacity,
-                         size_t *total, uint32_t *count) {
+static bool read_formals(bh__linker *l, bh__link_part *part, bh__link_formal **formals,
+                         size_t *capacity, size_t *total, uint32_t *count) {
     bh__ptx_parser *p = &part->parser;
     bh__ptx_next(p);
     while (!bh__ptx_is(p, ')')) {
-        uint64_t *list = bh__arena_grow(l->arena, *sizes, *total, capacity, sizeof *list);
+        bh__link_formal *list = bh__arena_grow(l->arena, *formals, *total, capacity, sizeof *list);
         if (list == NULL) return bh__link_no_memory(l);
-        *sizes = list;
+        *formals = list;
         if (!read_formal(l, part, &list[*total])) return false;
         ++*total;
         ++*count;
@@ -327,12 +332,13 @@ static void skip_directives(bh__ptx_parser *p, bool *noreturn) {
     }
 }
 
-static bool skip_attribute(bh__ptx_parser *p) {
+static bool skip_attribute(bh__ptx_parser *p, bool *out_managed) {
     unsigned depth = 0;
     bh__ptx_next(p);
     do {
         depth += bh__ptx_is(p, '(');
         depth -= depth > 0 && bh__ptx_is(p, ')');
+        *out_managed |= bh__ptx_is_dot(p, "managed");
         bh__ptx_next(p);
     } while (depth > 0 && p->token.kind != TOKEN_END);
     return true;
@@ -341,7 +347,7 @@ static bool skip_attribute(bh__ptx_parser *p) {
 static bool read_function(bh__linker *l, bh__link_part *part, bh__linkage linkage) {
     bh__ptx_parser *p = &part->parser;
     bh__link_decl *decl = bh__arena_alloc(l->arena, 1, sizeof *decl);
-    uint64_t *sizes = NULL;
+    bh__link_formal *formals = NULL;
     size_t capacity = 0, total = 0;
     if (decl == NULL) return bh__link_no_memory(l);
     *decl = (bh__link_decl){.part = part,
@@ -352,16 +358,17 @@ static bool read_function(bh__linker *l, bh__link_part *part, bh__linkage linkag
                             .head_line = p->token.line};
     l->formal_count = 0;
     bh__ptx_next(p);
-    if (bh__ptx_is_dot(p, "attribute") && !skip_attribute(p)) return false;
+    if (bh__ptx_is_dot(p, "attribute") && !skip_attribute(p, &decl->managed)) return false;
     if (bh__ptx_is(p, '(') &&
-        !read_formals(l, part, &sizes, &capacity, &total, &decl->result_count))
+        !read_formals(l, part, &formals, &capacity, &total, &decl->result_count))
         return false;
     bh__ptx_token name = p->token;
     if (name.kind != TOKEN_WORD) return bad(p, "the function has no name");
     bh__ptx_next(p);
-    if (bh__ptx_is(p, '(') && !read_formals(l, part, &sizes, &capacity, &total, &decl->param_count))
+    if (bh__ptx_is(p, '(') &&
+        !read_formals(l, part, &formals, &capacity, &total, &decl->param_count))
         return false;
-    decl->sizes = sizes;
+    decl->formals = formals;
     decl->head_end = decl->start = p->token.start;
     skip_directives(p, &decl->noreturn);
     decl->defined = bh__ptx_is(p, '{');
@@ -389,7 +396,7 @@ static bool read_specifiers(bh__link_part *part, bh__link_decl *shape) {
                 shape->align = (uint32_t)p->token.value;
             shape->align_end = p->token.start + p->token.length;
         } else if (bh__ptx_is_dot(p, "attribute")) {
-            skip_attribute(p);
+            skip_attribute(p, &shape->managed);
             continue;
         } else if (bh__ptx_is_dot(p, "v2") || bh__ptx_is_dot(p, "v4")) {
             shape->size *= (uint64_t)(p->text[p->token.start + 2] - '0');
@@ -461,6 +468,8 @@ static bool read_variables(bh__linker *l, bh__link_part *part, bh__linkage linka
         if (!read_dimensions(p, decl)) return false;
         decl->name_end = p->token.start;
         if (!enter(l, decl, &name)) return false;
+        if (bh__ptx_is(p, '=') && linkage == LINKAGE_EXTERN)
+            return bad(p, "an .extern has no initial value");
         if (bh__ptx_accept(p, '=') && !read_initialiser(l, part, decl)) return false;
         decl->end = p->token.start;
     } while (bh__ptx_accept(p, ','));

@@ -22,6 +22,12 @@ typedef enum bh__linkage {
 
 typedef enum bh__link_sort { LINK_VARIABLE, LINK_FUNCTION, LINK_KERNEL } bh__link_sort;
 
+/* A result or parameter of a function. */
+typedef struct bh__link_formal {
+    uint64_t size; /* 0: not known */
+    uint32_t align;
+} bh__link_formal;
+
 /* One declaration or definition at module scope. Positions are offsets in the part's text. */
 typedef struct bh__link_decl {
     struct bh__link_decl *next; /* the next one of the same name in the same part */
@@ -33,6 +39,7 @@ typedef struct bh__link_decl {
     bool alias;    /* defined by an .alias */
     bool unsized;  /* x[] without initial values */
     bool noreturn; /* function */
+    bool managed;  /* variable */
     uint32_t line;
     /* Function: from .func to behind the parameters. Variable: from the space to the name. */
     uint32_t head, head_end, head_line;
@@ -45,8 +52,8 @@ typedef struct bh__link_decl {
     uint32_t align;
     uint64_t size;     /* 0: not known */
     uint32_t position; /* in the order of the result */
-    /* Function: the sizes of results, then of parameters. */
-    const uint64_t *sizes;
+    /* Function: the results, then the parameters. */
+    const bh__link_formal *formals;
     uint32_t result_count, param_count;
 } bh__link_decl;
 

@@ -64,13 +64,26 @@ static bool parse_address_size(bh__ptx_parser *p) {
     return true;
 }
 
-static bool skip_section(bh__ptx_parser *p) {
+/* Nothing in it is needed to run the module. What shows variables to people reads it (dwarf.c). */
+static bool note_section(bh__ptx_parser *p) {
+    bh__ptx_module *m = p->module;
+    bh__ptx_section *sections = bh__arena_grow(&m->arena, m->sections, m->section_count,
+                                               &m->section_capacity, sizeof *sections);
+    if (sections == NULL) {
+        return bh__ptx_no_memory(p);
+    }
+    m->sections = sections;
+    bh__ptx_next(p);
+    bh__ptx_section s = {.name = p->token.start, .name_length = p->token.length};
     while (p->token.kind != TOKEN_END && !bh__ptx_is(p, '{')) {
         bh__ptx_next(p);
     }
+    s.from = p->token.start + 1;
     while (p->token.kind != TOKEN_END && !bh__ptx_is(p, '}')) {
         bh__ptx_next(p);
     }
+    s.to = p->token.start;
+    sections[m->section_count++] = s;
     return bh__ptx_expect(p, '}', "of a debug section");
 }
 
@@ -517,7 +530,7 @@ static bool module_statement(bh__ptx_parser *p) {
         return source_line(p);
     }
     if (bh__ptx_is_dot(p, "section")) {
-        return skip_section(p);
+        return note_section(p);
     }
     if (bh__ptx_is_dot(p, "version")) {
         return parse_version(p);

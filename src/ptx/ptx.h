@@ -274,5 +274,6 @@ bh__ptx_outcome bh__ptx_cluster_step(bh__ptx_cluster *cluster, uint64_t budget,
 /* The state of the thread that faulted in the last step, as text for people: where it is, who called
  * whom, what its registers hold. The caller frees it. NULL: no memory. */
 char *bh__ptx_cluster_state(const bh__ptx_cluster *cluster, const bh__ptx_fault *fault);
+char *bh__ptx_block_state(const bh__ptx_block *block, const bh__ptx_fault *fault);
 
 #endif

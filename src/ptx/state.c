@@ -77,10 +77,39 @@ static void put_registers(const listing *l, uint8_t marks, const char *title) {
     }
 }
 
+/* ---- variables ---- */
+
+/* Of a register that nothing has written yet, the value means nothing. */
+static bool is_set(const listing *l, const bh__ptx_source_variable *v) {
+    const bh__ptx_function *f = l->in->function;
+    uint32_t reg = bh__ptx_register_find(f, v->reg, strlen(v->reg), v->from);
+    return reg == NO_REG || l->marks[reg] & REGISTER_WRITTEN;
+}
+
+static void put_variables(const listing *l, const bh__ptx_variables *variables,
+                          const bh__ptx_exec *x) {
+    bh__ptx_text *text = l->text;
+    const frame *in = l->in;
+    uint32_t place = x->module->sites[in->code].text, shown = 0;
+    for (uint32_t n = 0; n < variables->count && shown < SHOWN_REGISTERS; n++) {
+        const bh__ptx_source_variable *v = &variables->list[n];
+        char value[200];
+        bh__ptx_text one = {.at = value, .capacity = sizeof value};
+        if (place < v->from || place >= v->to ||
+            bh__ptx_variables_find(variables, v->name, place) != v ||
+            !bh__ptx_variable_value(&one, v, x, l->w, in->base, l->lane)) {
+            continue;
+        }
+        bh__ptx_text_add(text, "%s    %.100s = %s", shown++ == 0 ? "  variables:\n" : "", v->name,
+                         is_set(l, v) ? value : "not set yet");
+        bh__ptx_text_add(text, v->reg[0] != '\0' ? ", in %s\n" : "%s\n", v->reg);
+    }
+}
+
 /* ---- frames ---- */
 
-static void put_frame(bh__ptx_text *text, const bh__ptx_exec *x, const bh__ptx_warp *w,
-                      unsigned lane, const frame *in, bool innermost) {
+static void put_frame(bh__ptx_text *text, const bh__ptx_variables *variables, const bh__ptx_exec *x,
+                      const bh__ptx_warp *w, unsigned lane, const frame *in, bool innermost) {
     char site[280];
     bh__ptx_site_text(x->module, in->code, QUOTED, site, sizeof site);
     bh__ptx_text_add(text, "%s %.100s, %s\n", innermost ? "in" : "called from", in->function->name,
@@ -89,6 +118,7 @@ static void put_frame(bh__ptx_text *text, const bh__ptx_exec *x, const bh__ptx_w
     uint8_t *types = bh__ptx_registers_types(in->function);
     if (marks != NULL && types != NULL) {
         listing l = {text, w, in, lane, marks, types};
+        put_variables(&l, variables, x);
         put_registers(&l, REGISTER_WRITTEN | REGISTER_WANTED,
                       "registers that are read here or later");
         if (innermost) {
@@ -101,8 +131,8 @@ static void put_frame(bh__ptx_text *text, const bh__ptx_exec *x, const bh__ptx_w
     free(types);
 }
 
-void bh__ptx_state_put(bh__ptx_text *text, const bh__ptx_exec *x, const bh__ptx_warp *w,
-                       unsigned lane, uint32_t code) {
+void bh__ptx_state_put(bh__ptx_text *text, const bh__ptx_variables *variables,
+                       const bh__ptx_exec *x, const bh__ptx_warp *w, unsigned lane, uint32_t code) {
     uint32_t thread = w->index * LANES + lane, depth = w->depth[lane];
     const bh__ptx_block *b = x->block;
     bh__ptx_text_add(text, "block (%u,%u,%u), thread (%u,%u,%u)\n", (unsigned)b->id[0],
@@ -111,7 +141,7 @@ void bh__ptx_state_put(bh__ptx_text *text, const bh__ptx_exec *x, const bh__ptx_
     frame in = {header(w, w->base[lane])->function, w->base[lane], code};
     for (uint32_t n = 0; n <= depth; n++) {
         if (n < SHOWN_FRAMES || n == depth) {
-            put_frame(text, x, w, lane, &in, n == 0);
+            put_frame(text, variables, x, w, lane, &in, n == 0);
         } else if (n == SHOWN_FRAMES) {
             bh__ptx_text_add(text, "... %u calls\n", (unsigned)(depth - n));
         }
@@ -119,6 +149,10 @@ void bh__ptx_state_put(bh__ptx_text *text, const bh__ptx_exec *x, const bh__ptx_
             break;
         }
     }
+}
+
+char *bh__ptx_block_state(const bh__ptx_block *b, const bh__ptx_fault *fault) {
+    return bh__ptx_state_of_fault(&b->x, fault);
 }
 
 char *bh__ptx_state_of_fault(const bh__ptx_exec *x, const bh__ptx_fault *fault) {
@@ -132,7 +166,11 @@ char *bh__ptx_state_of_fault(const bh__ptx_exec *x, const bh__ptx_fault *fault) 
     }
     text.at[0] = '\0';
     const bh__ptx_warp *w = &b->warps[thread / LANES];
-    bh__ptx_state_put(&text, x, w, thread % LANES, (uint32_t)(x->code - x->module->code));
+    bh__ptx_variables variables;
+    bh__ptx_variables_read(x->module, &variables);
+    bh__ptx_state_put(&text, &variables, x, w, thread % LANES,
+                      (uint32_t)(x->code - x->module->code));
+    bh__ptx_variables_free(&variables);
     if (text.cut) { /* there is always room for this much more */
         static const char end[] = "... cut\n";
         size_t from =

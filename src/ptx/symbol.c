@@ -215,9 +215,25 @@ static void name_registers(const bh__ptx_parser *p, const bh__ptx_symbol *s) {
     }
 }
 
+/* The same for parameters and local variables. Without memory for it, there is just no name. */
+static void name_variable(const bh__ptx_parser *p, const bh__ptx_symbol *s) {
+    bh__ptx_function *f = p->function;
+    if (f == NULL || s->kind != SYMBOL_VAR || s->var == NULL ||
+        (s->var->space != SPACE_LOCAL && s->var->space != SPACE_PARAM)) {
+        return;
+    }
+    bh__ptx_named *named = bh__arena_grow(&p->module->arena, f->named, f->named_count,
+                                          &f->named_capacity, sizeof *named);
+    if (named != NULL) {
+        f->named = named;
+        named[f->named_count++] = (bh__ptx_named){s->name, s->var};
+    }
+}
+
 void bh__ptx_scope_close(bh__ptx_parser *p) {
     for (bh__ptx_symbol *s = p->scopes[p->depth]; s != NULL; s = s->in_scope) {
         name_registers(p, s);
+        name_variable(p, s);
         bh__ptx_symbol **link = &p->buckets[s->hash & (p->bucket_count - 1)];
         while (*link != s) {
             link = &(*link)->next;

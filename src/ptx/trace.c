@@ -10,9 +10,10 @@ enum { LINE_BYTES = 2048, QUOTED = 99, THREADS = LANES * BH__PTX_DEBUG_WARPS };
 
 #define STOP_BIT (UINT64_C(1) << 63)
 
-/* What to print in one function: a register. */
+/* What to print in one function: a register, or a variable of the source, or nothing. */
 typedef struct target {
-    uint32_t reg; /* NO_REG: the function has no such line */
+    uint32_t reg;                            /* or NO_REG */
+    const bh__ptx_source_variable *variable; /* or NULL */
 } target;
 
 typedef struct point { /* of --print */
@@ -24,13 +25,14 @@ struct bh__ptx_debug {
     const bh__ptx_module *module;
     uint32_t block[3];
     uint32_t threads[BH__PTX_DEBUG_WARPS];
-    bool trace;
+    bool trace, stops;
     uint64_t limit;
     uint64_t *at; /* for each element of module->code: bits of points, and STOP_BIT */
     point points[BH__PTX_DEBUG_POINTS];
     uint32_t point_count;
     uint8_t **types; /* by index of the function */
     char *names;     /* of the points, one after the other */
+    bh__ptx_variables variables;
 };
 
 /* ---- lines ---- */
@@ -164,10 +166,14 @@ static bh_status find_target(void *context, uint32_t function, uint32_t code) {
     const bh__ptx_function *f = m->functions[function];
     uint32_t reg =
         bh__ptx_register_find(f, self->point->name, strlen(self->point->name), m->sites[code].text);
+    target *in = &self->point->in[function];
     if (reg != NO_REG && f->regs[reg].row != 0) {
-        self->point->in[function].reg = reg;
-        self->found++;
+        in->reg = reg;
+    } else {
+        in->variable =
+            bh__ptx_variables_find(&self->d->variables, self->point->name, m->sites[code].text);
     }
+    self->found += in->reg != NO_REG || in->variable != NULL;
     return BH_OK;
 }
 
@@ -230,7 +236,7 @@ static bh_status add_point(bh__ptx_debug *d, const bh__ptx_function *kernel, con
         return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory", "no memory to debug a kernel");
     }
     for (uint32_t n = 0; n < d->module->function_count; n++) {
-        new->in[n].reg = NO_REG;
+        new->in[n] = (target){.reg = NO_REG};
     }
     uint64_t bit = UINT64_C(1) << d->point_count++;
     finding_point finding = {d, new, 0, error};
@@ -238,7 +244,8 @@ static bh_status add_point(bh__ptx_debug *d, const bh__ptx_function *kernel, con
     if (status == BH_OK && finding.found == 0) {
         char fix[200];
         suggest(d, kernel, bit, fix, sizeof fix);
-        return refuse(error, option, text, fix, "there is no such register on this line");
+        return refuse(error, option, text, fix,
+                      "there is no such register or variable on this line");
     }
     return status;
 }
@@ -265,6 +272,7 @@ static bh_status fill(bh__ptx_debug *d, const bh__ptx_kernel *kernel,
     }
     d->at = calloc((size_t)m->code_count + 1, sizeof *d->at);
     char *names = d->names = malloc(bytes);
+    bh__ptx_variables_read(m, &d->variables);
     if (d->at == NULL || names == NULL || !make_types(d)) {
         return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory", "no memory to debug a kernel");
     }
@@ -298,6 +306,7 @@ bh_status bh__ptx_debug_create(const bh__ptx_module *module, const bh__ptx_kerne
     }
     d->module = module;
     d->trace = wish->trace;
+    d->stops = wish->stop != NULL;
     d->limit = wish->limit;
     memcpy(d->block, wish->block, sizeof d->block);
     memcpy(d->threads, wish->threads, sizeof d->threads);
@@ -320,6 +329,7 @@ void bh__ptx_debug_destroy(bh__ptx_debug *d) {
     for (uint32_t n = 0; n < d->point_count; n++) {
         free(d->points[n].in);
     }
+    bh__ptx_variables_free(&d->variables);
     free(d->types);
     free(d->names);
     free(d->at);
@@ -366,7 +376,9 @@ bool bh__ptx_tracing_of(const bh__ptx_tracing *t, const uint32_t block[3]) {
 }
 
 uint32_t bh__ptx_trace_lanes(const bh__ptx_exec *x, const bh__ptx_warp *w) {
-    return x->tracing != NULL ? x->tracing->debug->threads[w->index] : 0;
+    const bh__ptx_tracing *t = x->tracing;
+    bool over = t == NULL || (t->cut && !t->debug->stops); /* nothing more will be shown */
+    return over ? 0 : t->debug->threads[w->index];
 }
 
 /* Text beyond the limit is left out, and the last line says so. */
@@ -492,7 +504,7 @@ static void stop_here(bh__ptx_exec *x, const bh__ptx_trace_step *step, unsigned 
         text.cut = false;
         room[0] = '\0';
         if (w->live >> n % LANES & 1) {
-            bh__ptx_state_put(&text, x, w, n % LANES, w->pc[n % LANES]);
+            bh__ptx_state_put(&text, &t->debug->variables, x, w, n % LANES, w->pc[n % LANES]);
         } else {
             bh__ptx_text_add(&text, "block (%u,%u,%u), thread (%u,%u,%u): has ended\n",
                              (unsigned)b->id[0], (unsigned)b->id[1], (unsigned)b->id[2],
@@ -582,16 +594,22 @@ static void print_points(bh__ptx_exec *x, const bh__ptx_trace_step *done, unsign
     uint64_t bits = passed(x, lane, step) & ~STOP_BIT;
     for (; bits != 0; bits &= bits - 1) {
         const point *p = &d->points[__builtin_ctzll(bits)];
-        uint32_t reg = p->in[step->function->index].reg;
-        if (reg == NO_REG) {
-            continue;
-        }
+        const target *in = &p->in[step->function->index];
         char line[LINE_BYTES], site[280];
         bh__ptx_text text = {.at = line, .capacity = sizeof line};
         bh__ptx_site_text(x->module, step->code, 0, site, sizeof site);
         bh__ptx_text_add(&text, "thread %u, %s: ", (unsigned)(w->index * LANES + lane), site);
-        values v = {&text, step, x, lane, false, "", NO_REG};
-        put_register(&v, reg);
+        if (in->reg != NO_REG) {
+            values v = {&text, step, x, lane, false, "", NO_REG};
+            put_register(&v, in->reg);
+        } else if (in->variable != NULL) {
+            bh__ptx_text_add(&text, "%.100s = ", p->name);
+            if (!bh__ptx_variable_value(&text, in->variable, x, w, step->base, lane)) {
+                bh__ptx_text_add(&text, "not known");
+            }
+        } else {
+            continue;
+        }
         bh__ptx_text_add(&text, "\n");
         emit(x, &text, false);
     }

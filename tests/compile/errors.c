@@ -62,7 +62,7 @@ TEST_BOTH(architectures_with_a_suffix_compile) {
 TEST_TIMEOUT(clang_asks_for_ptx_that_drivers_load, 60) {
     need_compiler(BH_COMPILER_CLANG);
     static const char *const wanted[][2] = {
-        {"sm_80", ".version 7.8"}, {"sm_89", ".version 7.8"}, {"sm_90", ".version 7.8"}};
+        {"sm_80", ".version 7.8"}, {"sm_89", ".version 7.8"}, {"sm_90", ".version 8.0"}};
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
         bh__compile_job job = source_job(BH_COMPILER_CLANG, good);
         job.arch = text(wanted[i][0]);

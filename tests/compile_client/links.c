@@ -248,3 +248,23 @@ TEST_TIMEOUT(the_cache_of_links_knows_name_expressions, 120) {
         }
     }
 }
+
+/* What a binary from bytes is for is the default of a link. */
+TEST_TIMEOUT(binaries_from_bytes_know_their_architecture, 60) {
+    static const char text[] = "// .target sm\n.version 8.0\n.target\t sm_90a, debug\n";
+    static const char none[] = ".version 8.0\n.target nothing\n";
+    bh_binary binary = {0};
+    REQUIRE_OK(bh_binary_from(text, sizeof text - 1, &binary));
+    CHECK_STR_EQ(info_of(binary).arch, "");
+    REQUIRE_OK(bh_binary_from(text + 14, sizeof text - 15, &binary));
+    CHECK_STR_EQ(info_of(binary).arch, "sm_90a");
+    REQUIRE_OK(bh_binary_from(none, sizeof none - 1, &binary));
+    CHECK_STR_EQ(info_of(binary).arch, "");
+    need_compiler(BH_COMPILER_NVRTC);
+    bh_compile_options options = real_options(BH_COMPILER_NVRTC);
+    options.output = BH_OUTPUT_CUBIN;
+    options.arch = "sm_90";
+    bh_binary cubin = compile_ok("extern \"C\" __global__ void k() {}\n", &options);
+    REQUIRE_OK(bh_binary_from(info_of(cubin).bytes, info_of(cubin).count, &binary));
+    CHECK_STR_EQ(info_of(binary).arch, "sm_90");
+}

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// FILE nvrtc
 // Copies that run beside the work: cp.async by the pipeline functions, barriers with phases.
 #include <cooperative_groups.h>
 #include <cooperative_groups/memcpy_async.h>

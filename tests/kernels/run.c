@@ -176,13 +176,17 @@ static unsigned run_file(bh_device device, const kernel_file *file, const way *w
     return ran;
 }
 
+static char *read_answers(void) {
+    char path[1024];
+    return test_read_file(
+        test_path(path, sizeof path, "%s/tests/kernels/answers.txt", test_source_dir()), NULL);
+}
+
 static unsigned run_all(const way *w) {
     static kernel_file files[FILES_MOST];
-    char path[1024];
     need_compiler(w->compiler);
     unsigned count = kernel_files(files), ran = 0;
-    char *answers = test_read_file(
-        test_path(path, sizeof path, "%s/tests/kernels/answers.txt", test_source_dir()), NULL);
+    char *answers = read_answers();
     bh_device device = open_device();
     for (unsigned i = 0; i < count; i++) {
         ran += run_file(device, &files[i], w, answers);
@@ -191,6 +195,22 @@ static unsigned run_all(const way *w) {
     CHECK_OK(bh_device_close(device));
     free(answers);
     return ran;
+}
+
+/* Answers and references are found by the kernel's name. */
+TEST(every_name_is_there_once) {
+    char *answers = read_answers(), *rest = answers;
+    char *names[1024];
+    unsigned count = 0;
+    for (char *line = strtok_r(rest, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        line[strcspn(line, " ")] = '\0';
+        for (unsigned i = 0; i < count && line[0] != '#'; i++)
+            if (strcmp(names[i], line) == 0) FAIL("two kernels are called %s", line);
+        REQUIRE(count < sizeof names / sizeof *names);
+        names[count++] = line;
+    }
+    CHECK_GT(count, 100);
+    free(answers);
 }
 
 TEST_TIMEOUT(nvrtc_for_sm_80, 120) {

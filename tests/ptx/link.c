@@ -297,7 +297,7 @@ TEST_TIMEOUT(many_files_link, 60) {
         if (i + 1 < FILES) at = append(at, ".extern .global .u32 v%u;\n", i + 1, 0);
         at = append(at, ".visible .global .u32 v%u = %u;\n", i, i);
         if (i + 1 < FILES) append(at, ".visible .global .u64 p%u = v%u;\n", i, i + 1);
-        texts[i] = (bh__ptx_text){"part", text, strlen(text)};
+        texts[i] = (bh__ptx_text){.name = "part", .text = text, .length = strlen(text)};
     }
     linked l = {0};
     CHECK_EQ(bh__ptx_link(&l.arena, texts, FILES, &l.error, &l.out), BH_OK);

@@ -146,6 +146,21 @@ TEST(declarations_of_what_the_device_has_must_agree) {
                    "variable s is not defined", "b.ptx");
 }
 
+TEST(declarations_agree_in_what_their_users_rely_on) {
+    EXPECT_PROBLEM(LINK(PTX_HEAD ".extern .func f (.param .align 16 .b8 x[16]);\n",
+                        PTX_HEAD ".visible .func f (.param .align 4 .b8 x[16]) { ret; }\n"),
+                   "f do not agree", "1 parameter (16 bytes aligned)", "(4 bytes aligned)");
+    linked l = LINK(PTX_HEAD ".extern .func f (.param .align 4 .b32 x);\n",
+                    PTX_HEAD ".visible .func f (.param .b32 x) { ret; }\n");
+    CHECK_EQ(l.status, BH_OK);
+    bh__arena_free(&l.arena);
+    EXPECT_PROBLEM(LINK(PTX_HEAD ".extern .global .align 4 .u32 m;\n",
+                        PTX_HEAD ".visible .global .attribute(.managed) .align 4 .u32 m;\n"),
+                   "m do not agree", "a managed variable in .global");
+    EXPECT_PROBLEM(LINK(PTX_HEAD ".extern .global .u32 m = 5;\n"), "line 4 of a.ptx",
+                   "an .extern has no initial value");
+}
+
 TEST(heads_must_agree) {
 #define HEADED(option) ".version 8.0\n.target sm_90" option "\n.address_size 64\n"
     EXPECT_PROBLEM(LINK(HEADED(""), HEADED(", texmode_unified"), HEADED(", texmode_independent")),

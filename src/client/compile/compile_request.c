@@ -63,8 +63,7 @@ static const char *version_of(const char *arch) {
     return arch + (is_virtual(arch) ? sizeof VIRTUAL - 1 : 3);
 }
 
-/* sm_80, sm_90a, sm_100f, compute_90. */
-static bool is_arch(const char *text) {
+bool bh__is_arch(const char *text) {
     if (strncmp(text, "sm_", 3) != 0 && !is_virtual(text)) return false;
     const char *version = version_of(text);
     size_t digits = strspn(version, "0123456789");
@@ -100,7 +99,7 @@ static bh_status check_numbers(const bh_compile_options *o) {
     if (o->timeout_ns && o->timeout_ns < BH__NS_PER_MS)
         return refuse_number("timeout_ns", o->timeout_ns,
                              "allow at least a millisecond (1000000), or 0 for 60 s");
-    if (o->arch && !is_arch(o->arch))
+    if (o->arch && !bh__is_arch(o->arch))
         return bh__refuse(BH_E_INVALID, "write it like sm_80, sm_90a, sm_120 or compute_90",
                           "bh_compile_options.arch is \"%.60s\"", o->arch);
     if (is_virtual(o->arch) && o->output > BH_OUTPUT_PTX)
@@ -305,7 +304,7 @@ static void take_common(bh__compile_request *request, const bh_compile_options *
 /* The device's architecture if it has one. The CPU device runs PTX of any architecture. */
 static const char *choose_arch(const bh_compile_options *o, const bh__compile_target *target) {
     if (o->arch) return o->arch;
-    return target && is_arch(target->info.arch) ? target->info.arch : "sm_80";
+    return target && bh__is_arch(target->info.arch) ? target->info.arch : "sm_80";
 }
 
 static bh_status fill_compile(bh__compile_request *request, const char *source,

@@ -61,16 +61,18 @@ static bh__table *table_of(bh__device *device, uint32_t kind) {
         return &device->handles.textures;
     case BH__KIND_SURFACE:
         return &device->handles.surfaces;
+    case BH__KIND_TENSOR_MAP:
+        return &device->handles.tensor_maps;
     default:
         return NULL;
     }
 }
 
 static const char *kind_name(uint32_t kind) {
-    static const char *const names[] = {"no handle",  "a device", "a lane",   "a module",
-                                        "a kernel",   "a buffer", "a binary", "a prepared launch",
-                                        "a sequence", "a pool",   "a watch",  "an image",
-                                        "a texture",  "a surface"};
+    static const char *const names[] = {
+        "no handle", "a device",          "a lane",      "a module", "a kernel", "a buffer",
+        "a binary",  "a prepared launch", "a sequence",  "a pool",   "a watch",  "an image",
+        "a texture", "a surface",         "a tensor map"};
     return kind < sizeof names / sizeof *names ? names[kind] : "no handle of this library";
 }
 

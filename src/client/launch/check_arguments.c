@@ -198,7 +198,7 @@ static BH__COLD bh_status refuse_value(bh__launch *self, const bh__blob_param *p
 }
 
 static inline bool is_object(const bh_arg *arg) {
-    return arg->kind == BH_ARG_TEXTURE || arg->kind == BH_ARG_SURFACE;
+    return arg->kind >= BH_ARG_TEXTURE && arg->kind <= BH_ARG_TENSOR_MAP;
 }
 
 static inline bh_status take_value(bh__launch *self, const bh__blob_param *param, const bh_arg *arg,
@@ -250,9 +250,10 @@ bh_status bh__argument_take(bh__launch *self, uint32_t index, const bh_arg *arg,
     *out_is_buffer = is_buffer(arg);
     bool kept = self->body.flags & BH__LAUNCH_OBJECTS && bh__objects_have(self, param, params);
     if (is_object(arg) || kept)
-        return REFUSE(self, BH_REASON_ARGUMENT_KIND, arg->kind, BH_ARG_SURFACE, BH_E_UNSUPPORTED,
+        return REFUSE(self, BH_REASON_ARGUMENT_KIND, arg->kind, BH_ARG_TENSOR_MAP, BH_E_UNSUPPORTED,
                       "prepare or record another launch, or use bh_launch",
-                      "kernel %s: argument %u is a texture or surface, which cannot be changed",
+                      "kernel %s: argument %u is a texture, surface or tensor map, which cannot be "
+                      "changed",
                       self->kernel->name, index);
     return *out_is_buffer ? take_buffer(self, param, arg, use)
                           : take_value(self, param, arg, params);
@@ -297,8 +298,7 @@ static bh_status take_also(bh__launch *self) {
     return BH_OK;
 }
 
-/* Returns true if the launch also writes bytes of this input. */
-static bool is_written(const bh__use *uses, uint32_t count, const bh__use *input) {
+bool bh__use_is_written(const bh__use *uses, uint32_t count, const bh__use *input) {
     for (uint32_t i = 0; i < count; i++) {
         const bh__use *use = &uses[i];
         if ((use->access & BH_ACCESS_OUT) && use->memory == input->memory &&
@@ -314,8 +314,8 @@ static inline void place(const bh__kernel *kernel, const bh__use *uses, uint32_t
                          bool writable_inputs, uint8_t *params) {
     for (uint32_t i = 0; i < use_count && uses[i].argument; i++) {
         const bh__use *use = &uses[i];
-        bool read_only =
-            use->access == BH_ACCESS_IN && !writable_inputs && !is_written(uses, use_count, use);
+        bool read_only = use->access == BH_ACCESS_IN && !writable_inputs &&
+                         !bh__use_is_written(uses, use_count, use);
         uint64_t address =
             (read_only ? use->memory->read_only_address : use->memory->address) + use->offset;
         memcpy(params + kernel->params[use->argument - 1].offset, &address, sizeof address);

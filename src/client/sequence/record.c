@@ -203,8 +203,8 @@ bh_status bh_sequence_launch(bh_sequence handle, bh_kernel kernel, bh_shape shap
         } else {
             if (status == BH_OK && packed.objects)
                 status = bh__refuse(BH_E_UNSUPPORTED, "use bh_launch, or bh_prepare",
-                                    "kernel %s: a step of a sequence cannot have textures or "
-                                    "surfaces",
+                                    "kernel %s: a step of a sequence cannot have textures, "
+                                    "surfaces or tensor maps",
                                     packed.kernel->name);
             if (status == BH_OK) status = keep_launch(self, &packed, args);
             status = step_end(self, status, out_step);

@@ -45,6 +45,17 @@ inline __device__ void operator delete[](void *memory, size_t) noexcept {
     free(memory);
 }
 #pragma clang diagnostic pop
+/* NVIDIA's compilers have these without a header. */
+inline __device__ void *operator new(size_t, void *at) noexcept {
+    return at;
+}
+inline __device__ void *operator new[](size_t, void *at) noexcept {
+    return at;
+}
+inline __device__ void operator delete(void *, void *) noexcept {
+}
+inline __device__ void operator delete[](void *, void *) noexcept {
+}
 #endif
 
 __BH_DEVICE void __trap() {

@@ -22,7 +22,7 @@ static inline linked link_named(const char *const *names, const char *const *tex
     linked l = {0};
     bh__ptx_text list[MAX_TEXTS];
     for (size_t i = 0; i < count; i++)
-        list[i] = (bh__ptx_text){names[i], texts[i], strlen(texts[i])};
+        list[i] = (bh__ptx_text){.name = names[i], .text = texts[i], .length = strlen(texts[i])};
     l.status = bh__ptx_link(&l.arena, list, count, &l.error, &l.out);
     return l;
 }

@@ -50,7 +50,7 @@
  * - After a loss, a buffer that work in flight could write is suspect: reading it gives BH_E_STALE
  *   until it is overwritten or bh_buffer_accept accepts it. All other buffers are intact.
  * - After a fork while a device is open, every call in the child returns BH_E_STOPPED, except
- *   bh_log_set and bh_set_failure_limit, which concern no device. Memory of bh_host_alloc and of
+ *   bh_log_set and bh_failure_set_limit, which concern no device. Memory of bh_host_alloc and of
  *   managed buffers is not mapped in the child: an access is a SIGSEGV.
  * - When a device has stopped, calls that submit work or allocate return BH_E_STOPPED. Properties,
  *   lists, tickets, reports, releasing and closing work as before, and so does bh_buffer_read, as

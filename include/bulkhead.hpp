@@ -269,6 +269,17 @@ class kernel {
     ticket launch(const bh_launch_options &options, bh_shape shape, const T &...values) const {
         return start(&options, shape, values...);
     }
+    bh_kernel_info info() const {
+        bh_kernel_info found = BH_INIT(found);
+        check(bh_kernel_get_info(handle_, &found));
+        return found;
+    }
+    /* Of blocks like the shape's; its grid is ignored. */
+    bh_occupancy occupancy(bh_shape shape) const {
+        bh_occupancy found = BH_INIT(found);
+        check(bh_kernel_get_occupancy(handle_, shape, &found));
+        return found;
+    }
 
   private:
     template <typename... T>

@@ -570,6 +570,9 @@ typedef struct bh_buffer_info {
      * its result; zero: none. The library's own transfers for managed buffers count. */
     bh_ticket last_write;
     bh_lane last_writer; /* its lane, also if that is released; zero: the device's own */
+    uint32_t flags;      /* the kind of memory: BH_BUFFER_MANAGED and its like, BH_BUFFER_SHAREABLE
+                            (imported ones too); 0: plain */
+    uint32_t reserved;
 } bh_buffer_info;
 
 BH_API bh_status bh_buffer_get_info(bh_buffer buffer, bh_buffer_info *out);

@@ -265,7 +265,7 @@ BH_API bh_status bh_device_get_report(bh_device device, uint64_t loss, char *tex
 
 /* Sets for how many failed tickets of this process the details are kept (message, kernel, fix): the
  * most recent 65,536 unless set. Older tickets still return their status. */
-BH_API bh_status bh_set_failure_limit(uint64_t count);
+BH_API bh_status bh_failure_set_limit(uint64_t count);
 
 /* ---- the times of one piece of work ---- */
 

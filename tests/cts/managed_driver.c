@@ -139,7 +139,6 @@ TEST(prefetches_go_both_ways_and_are_counted) {
     }
     CHECK(words_count(m, WORDS, 51));
     bh_managed_info info = managed_info(m);
-    CHECK_EQ(info.flags, BH_BUFFER_DRIVER);
     CHECK_EQ(info.prefetches, 53);
     CHECK_EQ(info.bytes_to_device + info.bytes_to_host + info.moves_to_device + info.moves_to_host,
              0);

@@ -157,7 +157,7 @@ TEST(a_module_unloaded_is_a_clear_error) {
     CHECK_REFUSED(bh_prepared_launch(p, NULL, 0, NULL), BH_E_INVALID);
     bh_last_error(&error);
     CHECK_STR_CONTAINS(error.message, "add_one");
-    CHECK_STR_CONTAINS(error.message, "unloaded");
+    CHECK_STR_CONTAINS(error.message, "its module was released");
     CHECK_REFUSED(launch_changed(p, 1, bh_arg_value(&n, 4)), BH_E_INVALID);
     r.module = load_module(r.device, ptx_basic);
     CHECK_REFUSED(bh_prepared_launch(p, NULL, 0, NULL),

@@ -288,6 +288,9 @@ TEST(an_imported_buffer_has_a_tag) {
         CHECK_EQ(tags[i].bytes, WORDS * sizeof(uint32_t));
     }
     CHECK_EQ(found, 1);
+    bh_buffer_info info = BH_INIT(info);
+    CHECK_OK(bh_buffer_get_info(there, &info));
+    CHECK_EQ(info.flags, BH_BUFFER_SHAREABLE);
     share_close(&s);
     CHECK_OK(bh_device_close(a.device));
     CHECK_OK(bh_device_close(b.device));

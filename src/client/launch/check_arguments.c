@@ -185,13 +185,13 @@ static BH__COLD bh_status refuse_value(bh__launch *self, const bh__blob_param *p
                       "pass the address of the value", "kernel %s: argument %u (BH_VALUE) is NULL",
                       name, index);
     case BH_ARG_HOST:
-        return REFUSE(self, BH_REASON_ARGUMENT_KIND, arg->kind, BH_ARG_SURFACE, BH_E_INVALID,
+        return REFUSE(self, BH_REASON_ARGUMENT_KIND, 0, 0, BH_E_INVALID,
                       "use bh_dispatch, or pass a buffer with BH_IN and its like",
                       "kernel %s: argument %u is an array of the program (BH_HOST_...), which only "
                       "bh_dispatch takes",
                       name, index);
     default:
-        return REFUSE(self, BH_REASON_ARGUMENT_KIND, arg->kind, BH_ARG_SURFACE, BH_E_INVALID,
+        return REFUSE(self, BH_REASON_ARGUMENT_KIND, arg->kind, BH_ARG_TENSOR_MAP, BH_E_INVALID,
                       "use BH_ARG_VALUE, BH_ARG_DATA, BH_ARG_BUFFER or another of BH_ARG_...",
                       "kernel %s: the kind of argument %u is %u", name, index, arg->kind);
     }
@@ -250,7 +250,7 @@ bh_status bh__argument_take(bh__launch *self, uint32_t index, const bh_arg *arg,
     *out_is_buffer = is_buffer(arg);
     bool kept = self->body.flags & BH__LAUNCH_OBJECTS && bh__objects_have(self, param, params);
     if (is_object(arg) || kept)
-        return REFUSE(self, BH_REASON_ARGUMENT_KIND, arg->kind, BH_ARG_TENSOR_MAP, BH_E_UNSUPPORTED,
+        return REFUSE(self, BH_REASON_ARGUMENT_KIND, 0, 0, BH_E_UNSUPPORTED,
                       "prepare or record another launch, or use bh_launch",
                       "kernel %s: argument %u is a texture, surface or tensor map, which cannot be "
                       "changed",

@@ -162,7 +162,7 @@ static bool has_kernel(const bh__device *device, const bh__prepared *self) {
 static bh_status refuse_kernel(const bh__prepared *self) {
     return bh__refuse(BH_E_INVALID,
                       "release the prepared launch, load the module and prepare it again",
-                      "prepared launch of kernel %s: its module was unloaded", self->name);
+                      "prepared launch of kernel %s: its module was released", self->name);
 }
 
 /* Sets the use of one argument; uses stay sorted by argument. `use` NULL: removes it. Returns the
@@ -246,7 +246,7 @@ static bh_status change(bh__device *device, bh__prepared *self, const bh_change 
 
 /* ---- launching ---- */
 
-/* Refuses the launch for the state of its kernel, or for its lane, which was closed. */
+/* Refuses the launch for the state of its kernel, or for its lane, which was released. */
 static __attribute__((noinline)) bh_status refuse(bh__device *device, const bh__prepared *self) {
     bh__launch check;
     bh_launch_options options;
@@ -254,7 +254,7 @@ static __attribute__((noinline)) bh_status refuse(bh__device *device, const bh__
     bh_status status = bh__kernel_check(&check);
     if (status != BH_OK) return status;
     status = bh__refuse(BH_E_INVALID, "prepare the launch for a lane that is open",
-                        "prepared launch of kernel %s: its lane was closed", self->name);
+                        "prepared launch of kernel %s: its lane was released", self->name);
     bh__launch_record_status(&check, status);
     return status;
 }

@@ -172,7 +172,7 @@ bool bh__module_charge(bh__device *device, bh__module *module, bh_error *error) 
     if (bytes && (held > limit || bytes > limit - held)) {
         bh__usage_refused(device, bytes);
         bh__fail(error, BH_E_NO_MEMORY,
-                 "free buffers, unload modules, or raise memory_limit if the device has more",
+                 "release buffers or modules, or raise memory_limit if the device has more",
                  "the module's variables take %llu bytes; the device holds %llu of at most %llu, "
                  "%llu of them in modules' variables, %llu in buffers",
                  (ull)bytes, (ull)held, (ull)limit, (ull)device->memory.module_bytes,

@@ -276,7 +276,7 @@ bh_status bh__submit_plain(bh__device *device, const bh__submission *submission,
     bh__lane *lane = submission->lane;
     if (__builtin_expect(lane->no_room_for_verdicts, 0) && !bh__lane_reserve_verdicts(device, lane))
         return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
-                          "no host memory for the verdicts of more requests");
+                          "no host memory for the results of more requests");
     if (__builtin_expect(submission->timed, 0) && !bh__timed_reserve(lane))
         return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory, or leave BH_SUBMIT_TIMED out",
                           "no host memory for the times of %d requests", BH__TIMED);

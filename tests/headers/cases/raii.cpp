@@ -113,6 +113,8 @@ static uint64_t buffers(const bh::device &gpu) {
 }
 
 static void launches(const bh::device &gpu, bh::kernel saxpy) {
+    EXPECT(saxpy.info().param_count == 4);
+    EXPECT(saxpy.occupancy(BH_GRID(1, 64)).blocks_per_multiprocessor > 0);
     uint32_t n = 1000;
     std::vector<float> hx(n, 2.0f), hy(n, 1.0f);
     bh::buffer x = gpu.alloc<float>(n), y = gpu.alloc(BH_F32, n);

@@ -90,6 +90,20 @@ static bool lower_cluster_barrier(bh__ptx_lowering *low) {
     return bh__ptx_emit(low, &code, true);
 }
 
+/* Numbers that are constants: of the barrier, and of the threads, which are whole warps. */
+static bool barrier_numbers(bh__ptx_lowering *low, const bh__ptx_operand *o, long count) {
+    if (o[0].kind == OPERAND_INT && o[0].imm >= BARRIERS) {
+        return bh__ptx_lower_fail(low, BH_E_LOAD, "use a barrier from 0 to 15",
+                                  "barrier %llu does not exist", (unsigned long long)o[0].imm);
+    }
+    if (count == 2 && o[1].kind == OPERAND_INT && o[1].imm % LANES != 0) {
+        return bh__ptx_lower_fail(low, BH_E_LOAD, "give a multiple of 32",
+                                  "a barrier for %llu threads, which are not whole warps",
+                                  (unsigned long long)o[1].imm);
+    }
+    return true;
+}
+
 /* bar.red: [d, ] a [, b] [, {!}c] with d and c. imm: the kind of barrier; target: the reduction. */
 static bool lower_barrier(bh__ptx_lowering *low) {
     const bh__ptx_insn *insn = low->insn;
@@ -127,6 +141,9 @@ static bool lower_barrier(bh__ptx_lowering *low) {
     if (count < 1 || count > 2 || (arrive && count != 2) || !is_word(low, &o[0]) ||
         (count == 2 && !is_word(low, &o[1]))) {
         return bad(low);
+    }
+    if (!barrier_numbers(low, o, count)) {
+        return false;
     }
     bh__ptx_code code = {.kind = CODE_BAR,
                          .count = insn->op == OP_BAR ||

@@ -329,9 +329,7 @@
 #define G_PACKED (T(U16X2) | T(S16X2))
 #define G_FLOAT  (T(F32) | T(F64))
 #define G_HALF   (T(F16) | T(BF16) | T(F16X2) | T(BF16X2))
-#define G_MEM                                                                                      \
-    (T(B8) | T(U8) | T(S8) | G_BITS | T(B128) | G_INT | T(F16) | T(BF16) | T(F16X2) | T(BF16X2) |  \
-     G_FLOAT)
+#define G_MEM    (T(B8) | T(U8) | T(S8) | G_BITS | T(B128) | G_INT | G_FLOAT)
 #define G_REDUCE (T(B32) | T(B64) | G_INT32 | G_INT64)
 #define G_FP8    (T(E4M3X2) | T(E5M2X2))
 #define G_PACKS  (G_INT16 | T(U8) | T(S8) | T(U4) | T(S4) | T(U2) | T(S2))
@@ -375,10 +373,10 @@
     X(CLZ, "clz", "=u t", T(B32) | T(B64), 0, S_NONE, BITS)                                        \
     X(BREV, "brev", "=t t", T(B32) | T(B64), 0, S_NONE, BITS)                                      \
     X(BFIND, "bfind", "=u t", G_INT32 | G_INT64, 0, M(SHIFTAMT), BITS)                             \
-    X(FNS, "fns", "=u u u u", T(B32), 0, S_NONE, BITS)                                             \
+    X(FNS, "fns", "=t t t t", T(B32), 0, S_NONE, BITS)                                             \
     X(BFE, "bfe", "=t t u u", G_INT32 | G_INT64, 0, S_NONE, BITS)                                  \
     X(BFI, "bfi", "=t t t u u", T(B32) | T(B64), 0, S_NONE, BITS)                                  \
-    X(BMSK, "bmsk", "=t u u", T(B32), 0, M(CLAMP) | M(WRAP), BITS)                                 \
+    X(BMSK, "bmsk", "=u u u", T(B32), 0, M(CLAMP) | M(WRAP), BITS)                                 \
     X(SZEXT, "szext", "=t t u", G_INT32, 0, M(CLAMP) | M(WRAP), BITS)                              \
     X(DP4A, "dp4a", "=u u u u", G_INT32, G_INT32, S_NONE, BITS)                                    \
     X(DP2A, "dp2a", "=u u u u", G_INT32, G_INT32, S_LOHI, BITS)                                    \
@@ -391,7 +389,7 @@
     X(SHR, "shr", "=t t u", G_BITS | G_INT, 0, S_NONE, BITS)                                       \
     X(SHF, "shf", "=t t t u", T(B32), 0, M(L) | M(R) | M(WRAP) | M(CLAMP), BITS)                   \
     X(LOP3, "lop3", "=D t t t i p?", T(B32), 0, M(AND) | M(OR), BITS)                              \
-    X(PRMT, "prmt", "=t t t u", T(B32), 0, S_PRMT, BITS)                                           \
+    X(PRMT, "prmt", "=t t t t", T(B32), 0, S_PRMT, BITS)                                           \
     X(VADD, "vadd", "=u u u u?", G_INT32, G_INT32, S_VIDEO, VIDEO)                                 \
     X(VSUB, "vsub", "=u u u u?", G_INT32, G_INT32, S_VIDEO, VIDEO)                                 \
     X(VABSDIFF, "vabsdiff", "=u u u u?", G_INT32, G_INT32, S_VIDEO, VIDEO)                         \
@@ -452,8 +450,7 @@
     X(SETH, "set", "=t y y p?",                                                                    \
       T(U16) | T(S16) | G_INT32 | T(F16) | T(BF16) | T(F16X2) | T(BF16X2), G_HALF,                 \
       S_CMPF | S_BOOL | M(FTZ), CMP)                                                               \
-    X(SELP, "selp", "=t t t p",                                                                    \
-      G_BITS | G_INT | G_FLOAT | T(F16) | T(BF16) | T(F16X2) | T(BF16X2), 0, S_NONE, CMP)          \
+    X(SELP, "selp", "=t t t p", G_BITS | G_INT | G_FLOAT, 0, S_NONE, CMP)                          \
     X(SLCT, "slct", "=t t t y", G_BITS | G_INT | G_FLOAT, T(S32) | T(F32), M(FTZ), CMP)            \
     X(CVT, "cvt", "=r R", G_CVT, G_CVT,                                                            \
       S_ROUND | S_ROUNDI | M(FTZ) | M(SAT) | M(RELU) | M(SATFINITE), CVT)                          \
@@ -464,9 +461,7 @@
     X(CVT8H, "cvt", "=t y", T(F16X2), G_FP8, M(RN) | M(RELU), CVT)                                 \
     X(CVTTF, "cvt", "=u y", T(TF32), T(F32), M(RNA) | M(RN) | M(RZ) | M(RELU) | M(SATFINITE), CVT) \
     X(CVTPACK, "cvt", "=u y y u?", G_PACKS, T(S32), M(PACK) | M(SAT), CVT)                         \
-    X(MOV, "mov", "*",                                                                             \
-      T(PRED) | G_BITS | T(B128) | G_INT | G_FLOAT | T(F16) | T(BF16) | T(F16X2) | T(BF16X2), 0,   \
-      S_VEC, MOVE)                                                                                 \
+    X(MOV, "mov", "*", T(PRED) | G_BITS | T(B128) | G_INT | G_FLOAT, 0, S_VEC, MOVE)               \
     X(CVTA, "cvta", "*", T(U32) | T(U64), 0, S_SPACE | M(TO), MOVE)                                \
     X(ISSPACEP, "isspacep", "=p a", 0, 0, S_SPACE, MOVE)                                           \
     X(LD, "ld", "=v m q?", G_MEM, 0, S_SPACE | S_VEC | S_SEM | M(ACQUIRE) | S_SCOPE | S_LDCACHE,   \
@@ -520,9 +515,9 @@
       MEM)                                                                                         \
     X(VOTE, "vote", "=t p u?", T(PRED) | T(B32), 0,                                                \
       M(ALL) | M(ANY) | M(UNI) | M(BALLOT) | M(SYNC), WARP)                                        \
-    X(SHFL, "shfl", "=D t u u u?", T(B32), 0, M(UP) | M(DOWN) | M(BFLY) | M(IDX) | M(SYNC), WARP)  \
+    X(SHFL, "shfl", "=D t t t u?", T(B32), 0, M(UP) | M(DOWN) | M(BFLY) | M(IDX) | M(SYNC), WARP)  \
     X(MATCH, "match", "=E t u", T(B32) | T(B64), 0, M(ANY) | M(ALL) | M(SYNC), WARP)               \
-    X(REDUX, "redux", "=t t u", G_INT32 | T(B32), 0, M(SYNC) | M(ADD) | M(MIN) | M(MAX) | S_BOOL,  \
+    X(REDUX, "redux", "=u u u", G_INT32 | T(B32), 0, M(SYNC) | M(ADD) | M(MIN) | M(MAX) | S_BOOL,  \
       WARP)                                                                                        \
     X(ELECT, "elect", "=E u", 0, 0, M(SYNC), WARP)                                                 \
     X(ACTIVEMASK, "activemask", "=t", T(B32), 0, S_NONE, WARP)                                     \

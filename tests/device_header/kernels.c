@@ -187,11 +187,11 @@ static void list_headers(const char *of, const char *below, headers *out) {
     closedir(directory);
 }
 
-static bool is_refused(const char *name) {
+static bool is_refused(const char *of, const char *name) {
     char path[4096];
     char *text = test_read_file(
-        test_path(path, sizeof path, "%s/src/compile/device/%s", test_source_dir(), name), NULL);
-    bool refused = strstr(text, "#error") && strstr(text, "is not supported");
+        test_path(path, sizeof path, "%s/src/compile/%s/%s", test_source_dir(), of, name), NULL);
+    bool refused = strstr(text, "#error") && strstr(text, "is not supported by");
     free(text);
     return refused;
 }
@@ -203,20 +203,21 @@ static unsigned check_each_header(const char *of) {
     char together[HEADERS_MOST * 64] =
         "-std=c++17 --cuda-gpu-arch=sm_80 -fsyntax-only -nostdlibinc";
     size_t length = strlen(together);
-    bool refused = false;
+    bool std_refused = false;
     found.count = 0;
     list_headers(of, "", &found);
     for (unsigned i = 0; i < found.count; i++) {
         const char *name = found.names[i];
-        if (strncmp(name, "cuda/std/", 9) != 0) {
-            check_header(name);
-        } else if (!is_refused(name)) {
+        bool is_std = strncmp(name, "cuda/std/", 9) == 0;
+        if (is_refused(of, name)) {
+            if (!is_std || !std_refused) check_refusal(name); /* those have all the same form */
+            std_refused = std_refused || is_std;
+        } else if (is_std) {
             length +=
                 (size_t)snprintf(together + length, sizeof together - length, " -include %s", name);
             REQUIRE(length < sizeof together);
-        } else if (!refused) { /* they all have the same form */
-            check_refusal(name);
-            refused = true;
+        } else {
+            check_header(name);
         }
     }
     clang_must_compile_with(NULL, together, false);

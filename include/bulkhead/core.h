@@ -515,8 +515,8 @@ BH_API bh_status bh_device_eventfd(bh_device device, int *out_fd);
 enum {
     /* Submissions never wait. BH_E_BUSY: the queue is full, or so is the memory that plain data is
      * copied to first; nothing was submitted. BH_E_UNSUPPORTED: it could never be submitted without
-     * waiting, for example more than 8 MiB of plain memory. Calls that return when data is in place,
-     * such as reads into plain memory, wait for room too. */
+     * waiting, for example more than 8 MiB of plain memory. Calls that return when data is in
+     * place, such as reads into plain memory, wait for room too. */
     BH_LANE_NO_BLOCK = 1u << 0
 };
 
@@ -595,9 +595,9 @@ BH_API bh_status bh_submit_copy(bh_lane lane, bh_buffer target, uint64_t target_
 BH_API bh_status bh_submit_fill(bh_lane lane, bh_buffer buffer, uint64_t offset, uint64_t bytes,
                                 const void *pattern, uint32_t pattern_bytes, bh_ticket *out);
 
-/* Host memory, at least 1 byte, that the device reads and writes directly. Transfers that are only partly in it are
- * refused. The system reserves it and provides it page by page when it is first written, so that
- * BH_OK does not say that the machine has as much. */
+/* Host memory, at least 1 byte, that the device reads and writes directly. Transfers that are only
+ * partly in it are refused. The system reserves it and provides it page by page when it is first
+ * written, so that BH_OK does not say that the machine has as much. */
 BH_API bh_status bh_host_alloc(bh_device device, uint64_t bytes, void **out);
 /* Waits for submitted work that uses the memory. BH_E_BUSY: a sequence uses it. */
 BH_API bh_status bh_host_free(bh_device device, void *memory);

@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "cpu/cpu.h"
+#include "cpu/executor.h"
 #include "worker/module_blob.h"
 #include "writes/writes.h"
 
@@ -60,6 +61,7 @@ static bh_status describe(const bh__ptx_module *code, const bh__writes *writes, 
 static void module_free(bh__cpu_module *module) {
     bh__ptx_image_destroy(module->image);
     bh__ptx_free(module->code);
+    free(module->native);
 }
 
 static bh_status make_heap(bh__device_instance *device, const bh__ptx_module *code,
@@ -84,7 +86,10 @@ static bh_status module_create(bh__device_instance *device, bh__cpu_module *modu
         status = describe(module->code, writes, error, out_blob);
         bh__writes_free(writes);
     }
-    if (status == BH_OK) return BH_OK;
+    if (status == BH_OK) {
+        module->native = bh__cpu_native_create(module->code);
+        return BH_OK;
+    }
     if (module->image) bh__ptx_image_destroy(module->image);
     bh__ptx_free(module->code);
     return status;

@@ -382,7 +382,9 @@ typedef struct bh__ptx_mark {
 typedef struct bh__ptx_site {
     uint32_t line, text, text_length;
     uint32_t loc_file, loc_line;
+    uint32_t insn; /* index in the function's instructions, or BH__PTX_NO_INSN */
 } bh__ptx_site;
+#define BH__PTX_NO_INSN UINT32_MAX /* the end of a function */
 
 static inline unsigned bh__ptx_bytes(bh__ptx_type type) {
     return bh__ptx_type_table[type].bytes;

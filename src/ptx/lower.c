@@ -12,8 +12,8 @@
 #define MAX_FRAME ((uint32_t)32 << 20)
 
 static bh__ptx_site site_of(const bh__ptx_insn *insn) {
-    return (bh__ptx_site){insn->line, insn->text, insn->text_length, insn->loc_file,
-                          insn->loc_line};
+    return (bh__ptx_site){insn->line,     insn->text,     insn->text_length,
+                          insn->loc_file, insn->loc_line, BH__PTX_NO_INSN};
 }
 
 bool bh__ptx_lower_fail(bh__ptx_lowering *low, bh_status status, const char *fix,
@@ -267,8 +267,9 @@ bool bh__ptx_emit(bh__ptx_lowering *low, const bh__ptx_code *code, bool guarded)
     }
     if (low->insn != NULL) {
         sites[m->code_count] = site_of(low->insn);
+        sites[m->code_count].insn = (uint32_t)(low->insn - low->function->insns);
     } else {
-        sites[m->code_count] = (bh__ptx_site){.line = low->function->line};
+        sites[m->code_count] = (bh__ptx_site){.line = low->function->line, .insn = BH__PTX_NO_INSN};
     }
     m->code_count++;
     return low->status == BH_OK;

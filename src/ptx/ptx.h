@@ -171,6 +171,11 @@ typedef struct bh__ptx_workspace {
     uint32_t barrier;
 } bh__ptx_workspace;
 
+/* Native code of a kernel: see exec.h. */
+typedef struct bh__ptx_exec bh__ptx_exec;
+typedef struct bh__ptx_group_state bh__ptx_group_state;
+typedef uint32_t bh__ptx_compiled(bh__ptx_exec *x, bh__ptx_group_state *state);
+
 /* One launch. Filled in by the caller; shared by all blocks of the grid, and then read-only. */
 typedef struct bh__ptx_grid {
     const bh__ptx_image *image;
@@ -187,8 +192,9 @@ typedef struct bh__ptx_grid {
     uint64_t grid_id;
     bh__ptx_print *print;
     void *print_context;
-    const _Atomic(bool) *stop; /* may be NULL; when set to true, running blocks return soon */
-    bh__ptx_check *check;      /* NULL: not checked */
+    const _Atomic(bool) *stop;  /* may be NULL; when set to true, running blocks return soon */
+    bh__ptx_check *check;       /* NULL: not checked */
+    bh__ptx_compiled *compiled; /* the kernel's native code; NULL: it is interpreted */
 } bh__ptx_grid;
 
 /* The state of one block: registers, shared and local memory. Used by one thread at a time. It can

@@ -4,6 +4,7 @@
 
 #define SLICE        2048 /* instructions before the next warp runs */
 #define FAVOUR_SLICE 256  /* for lanes that waited while other lanes of the warp ran */
+#define NATIVE_TIMES 8    /* as many of native code, which is faster */
 
 void bh__ptx_bind(bh__ptx_exec *x, bh__ptx_warp *w, uint32_t base) {
     const bh__ptx_frame *frame = (const bh__ptx_frame *)(const void *)(w->regs + base);
@@ -339,9 +340,38 @@ static stop run_group(bh__ptx_exec *x, group *g, uint64_t *left) {
     return STOP_SLICE;
 }
 
+/* As run_group, with the kernel's native code where it has some for these lanes. */
+static stop run_compiled(bh__ptx_exec *x, group *g, uint64_t *left) {
+    bh__ptx_group_state state = {
+        .mask = g->mask, .pc = g->pc, .limit = g->limit, .left = (int64_t)*left};
+    uint32_t end = x->grid->compiled(x, &state);
+    if (end == COMPILED_NOT) {
+        return run_group(x, g, left);
+    }
+    *left = state.left > 0 ? (uint64_t)state.left : 0;
+    g->pc = state.pc;
+    switch (end) {
+    case COMPILED_FAULT:
+        return STOP_FAULT;
+    case COMPILED_LIMIT:
+        set_pc(x->warp, g->mask, g->pc);
+        return STOP_CHOOSE;
+    case COMPILED_SLICE:
+        set_pc(x->warp, g->mask, g->pc);
+        *left = 0;
+        return STOP_SLICE;
+    default: {
+        uint64_t one = 1;
+        stop why = run_group(x, g, &one);
+        return why == STOP_SLICE ? STOP_CHOOSE : why;
+    }
+    }
+}
+
 bh__ptx_turn bh__ptx_warp_run(bh__ptx_exec *x, bh__ptx_warp *w, uint64_t *budget) {
     bool favour = w->favour;
-    uint64_t slice = favour ? FAVOUR_SLICE : SLICE;
+    bool native = x->grid->compiled != NULL && x->check == NULL;
+    uint64_t slice = (favour ? FAVOUR_SLICE : SLICE) * (native ? NATIVE_TIMES : 1);
     slice = slice < *budget ? slice : *budget;
     uint64_t left = slice;
     bool ran = false, split = false;
@@ -355,7 +385,7 @@ bh__ptx_turn bh__ptx_warp_run(bh__ptx_exec *x, bh__ptx_warp *w, uint64_t *budget
         bh__ptx_bind(x, w, g.base);
         ran = true;
         split = !g.alone;
-        stop why = run_group(x, &g, &left);
+        stop why = native && g.base == 0 ? run_compiled(x, &g, &left) : run_group(x, &g, &left);
         if (why == STOP_FAULT) {
             return TURN_FAULT;
         }

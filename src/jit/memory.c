@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Loads and stores of one value. The bounds are the interpreter's: for global memory the range of
- * the last access, for shared memory the block's. What is outside of them, or not aligned, goes to
+ * the same instruction's last access, for shared memory the block's. What is outside of them, or not aligned, goes to
  * the interpreter's handler, which finds another range or reports the fault.
  */
 #include <stddef.h>
@@ -11,6 +11,7 @@
 typedef struct access {
     const bh__ptx_code *code;
     bool load, shared, affine;
+    uint32_t site; /* global memory: which of the block's site_ranges */
     int64_t stride;
     LLVMValueRef base;   /* affine: lane 0's address, i64; else addresses, <32 x i64> */
     LLVMValueRef start;  /* i64: where the range starts, as an address of the kernel */
@@ -49,12 +50,15 @@ static void find_range(bh__jit_unit *u, access *a) {
         a->usable = bh__jit_int(u, u->i1, 1);
         return;
     }
-    a->start = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, range_base), u->i64);
-    a->size = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, range_size), u->i64);
+    LLVMValueRef block = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, block), u->ptr);
+    size_t site = offsetof(bh__ptx_block, site_ranges) + a->site * sizeof(bh__ptx_site_range);
+    a->start = bh__jit_field(u, block, site + offsetof(bh__ptx_site_range, base), u->i64);
+    a->size = bh__jit_field(u, block, site + offsetof(bh__ptx_site_range, size), u->i64);
     a->to = LLVMBuildIntToPtr(u->b, a->start, u->ptr, "");
     a->usable = bh__jit_int(u, u->i1, 1);
     if (!a->load) {
-        LLVMValueRef w = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, range_writable), u->i8);
+        LLVMValueRef w = 
+            bh__jit_field(u, block, site + offsetof(bh__ptx_site_range, writable), u->i8);
         a->usable = LLVMBuildICmp(u->b, LLVMIntNE, w, bh__jit_int(u, u->i8, 0), "");
     }
 }
@@ -195,8 +199,28 @@ static void make_store(bh__jit_unit *u, const access *a) {
     bh__jit_intrinsic(u, "llvm.masked.scatter", types, 2, args, 4);
 }
 
+static void copy_field(bh__jit_unit *u, LLVMValueRef to, size_t to_offset, size_t from_offset,
+                       LLVMTypeRef type) {
+    LLVMValueRef v = bh__jit_field(u, u->x, from_offset, type);
+    LLVMValueRef at = bh__jit_int(u, u->i64, to_offset);
+    LLVMBuildStore(u->b, v, LLVMBuildInBoundsGEP2(u->b, u->i8, to, &at, 1, ""));
+}
+
+/* The handler has left the range that it found. */
+static void keep_range(bh__jit_unit *u, const access *a) {
+    LLVMValueRef block = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, block), u->ptr);
+    size_t site = offsetof(bh__ptx_block, site_ranges) + a->site * sizeof(bh__ptx_site_range);
+    copy_field(u, block, site + offsetof(bh__ptx_site_range, base),
+               offsetof(bh__ptx_exec, range_base), u->i64);
+    copy_field(u, block, site + offsetof(bh__ptx_site_range, size),
+               offsetof(bh__ptx_exec, range_size), u->i64);
+    copy_field(u, block, site + offsetof(bh__ptx_site_range, writable),
+               offsetof(bh__ptx_exec, range_writable), u->i8);
+}
+
 void bh__jit_access(bh__jit_unit *u, const bh__jit_step *s) {
     access a = {.code = s->code, .load = s->op == JIT_LOAD};
+    a.site = u->at % SITE_RANGES;
     a.shared = bh__ptx_insn_space(s->insn) == SPACE_SHARED;
     a.type = memory_type(u, s->code->bytes);
     find_addresses(u, &a);
@@ -208,6 +232,9 @@ void bh__jit_access(bh__jit_unit *u, const bh__jit_step *s) {
     LLVMBuildCondBr(u->b, fine, fast, slow);
     LLVMPositionBuilderAtEnd(u->b, slow);
     bh__jit_call_handler(u, s);
+    if (!a.shared) {
+        keep_range(u, &a);
+    }
     LLVMBuildBr(u->b, after);
     LLVMPositionBuilderAtEnd(u->b, fast);
     if (a.load) {

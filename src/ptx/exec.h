@@ -144,6 +144,13 @@ struct bh__ptx_exec {
     bh__ptx_check *check;     /* NULL: not checked */
 };
 
+/* Native code: the range of the last access of each load and store. Two may share one. */
+#define SITE_RANGES 32
+typedef struct bh__ptx_site_range {
+    uint64_t base, size;
+    bool writable;
+} bh__ptx_site_range;
+
 struct bh__ptx_block {
     bh__ptx_exec x;
     const bh__ptx_image *image;
@@ -162,6 +169,9 @@ struct bh__ptx_block {
     size_t tid_capacity;
     bool done;
     bh__check_block *check; /* created when first needed */
+    bh__ptx_site_range site_ranges[SITE_RANGES];
+    const bh__ptx_grid *ranges_of; /* the grid that they are of, and its number */
+    uint64_t ranges_of_id;
 };
 
 struct bh__ptx_image {

@@ -3,35 +3,24 @@
 #include <dlfcn.h>
 #include <libgen.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/environment.h"
 #include "cpu/executor.h"
 #include "jit/jit.h"
 
 enum { CODE_BYTES = 64 * 1024 * 1024 }; /* address space; memory is used as code is made */
 
-static const bh__jit_interface *jit; /* NULL: kernels are interpreted */
-static pthread_mutex_t compiling = PTHREAD_MUTEX_INITIALIZER;
-static bool reports;
+enum { EAGER_NS = 2000000000 }; /* kernels are compiled for so long when they are loaded */
 
-/* In one call, so that lines of several threads do not mix. */
-__attribute__((format(printf, 1, 2))) static void say(const char *format, ...) {
-    char line[400] = "bulkhead-worker-cpu: ";
-    size_t length = strlen(line);
-    va_list list;
-    va_start(list, format);
-    vsnprintf(line + length, sizeof line - length - 1, format, list);
-    va_end(list);
-    strcat(line, "\n");
-    ssize_t written = write(STDERR_FILENO, line, strlen(line));
-    (void)written;
-}
+static const bh__jit_interface *jit;    /* NULL: kernels are interpreted */
+static char why_not[BH__EXECUTOR_NOTE]; /* although the JIT was asked for */
+static pthread_mutex_t compiling = PTHREAD_MUTEX_INITIALIZER;
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 static const bh__jit_interface *load(char *why, size_t size) {
@@ -51,17 +40,17 @@ static const bh__jit_interface *find(char *why, size_t size) {
     size_t end = strlen(folder);
     snprintf(path + end, sizeof path - end, "/%s", BH__JIT_LIBRARY);
     if (access(path, R_OK) != 0) {
-        snprintf(why, size, "there is no %.200s: it was built without LLVM", path);
+        snprintf(why, size, "it was built without LLVM: there is no %.60s", BH__JIT_LIBRARY);
         return NULL;
     }
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     const bh__jit_interface *found = library ? dlsym(library, BH__JIT_SYMBOL) : NULL;
     if (!found) {
-        snprintf(why, size, "%.250s", dlerror());
+        snprintf(why, size, "%.110s", dlerror());
         return NULL;
     }
     if (found->version != BH__JIT_VERSION) {
-        snprintf(why, size, "%.200s is of another build", path);
+        snprintf(why, size, "%s is of another build", BH__JIT_LIBRARY);
         return NULL;
     }
     return found;
@@ -84,39 +73,15 @@ static const bh__jit_interface *load(char *why, size_t size) {
 
 void bh__cpu_executor_load(void) {
     const char *asked = bh__environment("BULKHEAD_EXECUTOR");
-    reports = bh__environment("BULKHEAD_EXECUTOR_REPORT") != NULL;
-    if (!asked || strcmp(asked, "jit") != 0) return;
-    char why[300] = "";
-    jit = load(why, sizeof why);
-    if (!jit) say("kernels are interpreted: %s", why);
+    if (asked && strcmp(asked, "jit") == 0) jit = load(why_not, sizeof why_not);
 }
 
 /* ---- the code of kernels ---- */
 
 struct bh__cpu_native {
     _Atomic(bool) known;
-    bh__ptx_compiled *code;
+    bh__jit_result result;
 };
-
-/* Two for each kernel: for blocks whose warps are rows of threads, and for others. */
-bh__cpu_native *bh__cpu_native_create(const bh__ptx_module *module) {
-    if (!jit) return NULL;
-    return calloc(2 * (size_t)bh__ptx_kernel_count(module) + 1, sizeof(bh__cpu_native));
-}
-
-static void report(const char *name, bool flat, const bh__jit_result *r) {
-    const char *shape = flat ? "" : ", for blocks that are not whole rows of 32 threads";
-    double ms = (double)r->nanoseconds / 1e6;
-    if (!r->code)
-        say("kernel \"%.100s\" is interpreted: %s", name, r->note);
-    else if (r->handled)
-        say("kernel \"%.100s\" is native code%s: made in %.1f ms; %u instructions, and %u by the "
-            "interpreter's functions (%s most)",
-            name, shape, ms, r->native, r->handled, r->note);
-    else
-        say("kernel \"%.100s\" is native code%s: made in %.1f ms; %u instructions", name, shape, ms,
-            r->native);
-}
 
 static void compile(bh__cpu_native *slot, const bh__ptx_module *module, uint32_t kernel,
                     bool flat) {
@@ -126,24 +91,60 @@ static void compile(bh__cpu_native *slot, const bh__ptx_module *module, uint32_t
                                .run_sreg = bh__ptx_run_sreg,
                                .run_address = bh__ptx_run_address,
                                .run_not = bh__ptx_run_not_pred};
-    bh__jit_result result;
-    jit->compile(&request, &result);
-    slot->code = result.code;
-    if (reports) report(bh__ptx_kernel_at(module, kernel)->name, flat, &result);
+    pthread_mutex_lock(&compiling);
+    if (!atomic_load_explicit(&slot->known, memory_order_relaxed)) {
+        jit->compile(&request, &slot->result);
+        atomic_store_explicit(&slot->known, true, memory_order_release);
+    }
+    pthread_mutex_unlock(&compiling);
+}
+
+/* Warps are rows of threads: lanes differ in %tid.x alone. */
+static bool is_flat(const uint32_t block[3]) {
+    return block[0] % LANES == 0 || (block[1] == 1 && block[2] == 1);
+}
+
+/* Two for each kernel: for blocks that are flat, the second, and for others. */
+static bh__cpu_native *slot_of(bh__cpu_native *native, uint32_t kernel, bool flat) {
+    return &native[2 * (size_t)kernel + flat];
+}
+
+bh__cpu_native *bh__cpu_native_create(const bh__ptx_module *module) {
+    uint32_t count = bh__ptx_kernel_count(module);
+    bh__cpu_native *native = jit ? calloc(2 * (size_t)count + 1, sizeof *native) : NULL;
+    uint64_t began = bh__now_ns();
+    for (uint32_t i = 0; native && i < count && bh__now_ns() - began < EAGER_NS; i++) {
+        const uint32_t *block = bh__ptx_kernel_at(module, i)->required;
+        bool flat = block[0] == 0 || is_flat(block);
+        compile(slot_of(native, i, flat), module, i, flat);
+    }
+    return native;
+}
+
+void bh__cpu_native_describe(bh__cpu_native *native, uint32_t kernel, bh__blob_kernel *out) {
+    out->executor = BH_EXECUTOR_INTERPRETER;
+    if (!native) {
+        memcpy(out->executor_note, why_not, sizeof why_not);
+        return;
+    }
+    const bh__cpu_native *slot = slot_of(native, kernel, true);
+    if (!atomic_load(&slot->known)) slot = slot_of(native, kernel, false);
+    bool known = atomic_load(&slot->known);
+    const bh__jit_result *result = &slot->result;
+    out->executor = !known || result->code ? BH_EXECUTOR_JIT : BH_EXECUTOR_INTERPRETER;
+    out->native = result->native;
+    out->handled = result->handled;
+    out->compile_us = (uint32_t)(result->nanoseconds / 1000);
+    snprintf(out->executor_note, sizeof out->executor_note, "%s",
+             known ? result->note : "to be compiled at its first launch");
 }
 
 bh__ptx_compiled *bh__cpu_native_code(bh__cpu_native *native, const bh__ptx_module *module,
                                       uint32_t kernel, const uint32_t block[3]) {
     if (!native) return NULL;
-    bool flat = block[0] % LANES == 0 || (block[1] == 1 && block[2] == 1);
-    bh__cpu_native *slot = &native[2 * kernel + flat];
-    if (!atomic_load_explicit(&slot->known, memory_order_acquire)) {
-        pthread_mutex_lock(&compiling);
-        if (!atomic_load_explicit(&slot->known, memory_order_relaxed)) {
-            compile(slot, module, kernel, flat);
-            atomic_store_explicit(&slot->known, true, memory_order_release);
-        }
-        pthread_mutex_unlock(&compiling);
-    }
-    return slot->code;
+    bool flat = is_flat(block);
+    bh__cpu_native *slot = slot_of(native, kernel, flat);
+    if (!atomic_load_explicit(&slot->known, memory_order_acquire))
+        compile(slot, module, kernel, flat);
+    return slot->result.code;
 }

@@ -9,8 +9,11 @@
  * made executable. */
 void bh__cpu_executor_load(void);
 
-/* For the kernels of a module; free() it. NULL: they are interpreted. */
+/* For the kernels of a module, compiled as far as time allows; free() it. NULL: they are
+ * interpreted. */
 bh__cpu_native *bh__cpu_native_create(const bh__ptx_module *module);
+/* Fills in who runs a kernel, and why. `native` may be NULL. */
+void bh__cpu_native_describe(bh__cpu_native *native, uint32_t kernel, bh__blob_kernel *out);
 /* The code of a kernel for blocks of this shape, made at the first call. NULL: interpret it. Any
  * thread. */
 bh__ptx_compiled *bh__cpu_native_code(bh__cpu_native *native, const bh__ptx_module *module,

@@ -11,7 +11,7 @@
 
 enum {
     BH__JIT_VERSION = 1, /* of this interface; worker and library are built together */
-    BH__JIT_NOTE = 96    /* bytes of a text */
+    BH__JIT_NOTE = 128   /* bytes of a text */
 };
 
 /* Limits, so that no kernel keeps the compiler busy for long: what is larger is not taken. */

@@ -113,6 +113,7 @@ typedef struct bh__ptx_barrier {
     uint32_t arrived, expected; /* expected 0: all threads that have not exited */
     uint32_t count;             /* bar.red: threads with a true predicate */
     bool all, any;
+    bool reduces; /* threads wait for the result of a bar.red */
 } bh__ptx_barrier;
 
 #define BARRIERS 16

@@ -36,12 +36,24 @@ static unsigned longest_waiting(const bh__ptx_warp *w, uint32_t lanes) {
     return best;
 }
 
+/* All lanes are at one instruction, in one frame. */
+static bool are_together(const bh__ptx_warp *w) {
+    uint32_t differs = 0;
+    for (unsigned l = 0; l < LANES; l++) {
+        differs |= (w->pc[l] ^ w->pc[0]) | (w->base[l] ^ w->base[0]);
+    }
+    return differs == 0;
+}
+
 /*
  * Innermost call first, then lowest program counter: this makes divergent lanes reconverge. On its
  * own it could livelock, because lanes may spin on a value that a waiting lane must write. So the
  * lanes that have waited longest are run first from time to time.
  */
 static group choose(bh__ptx_warp *w, uint32_t lanes, bool favour) {
+    if (lanes == FULL_MASK && are_together(w)) {
+        return (group){lanes, w->pc[0], w->base[0], UINT32_MAX, true};
+    }
     unsigned lead = (unsigned)__builtin_ctz(lanes);
     if (favour) {
         lead = longest_waiting(w, lanes);

@@ -116,6 +116,22 @@ static bool optimise(bh__jit_unit *u) {
     return false;
 }
 
+/* The time that LLVM takes grows faster than the function does. */
+static bool is_small(bh__jit_unit *u) {
+    uint32_t count = 0, blocks = 0;
+    LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(u->function);
+    for (; b != NULL; b = LLVMGetNextBasicBlock(b)) {
+        blocks++;
+        for (LLVMValueRef v = LLVMGetFirstInstruction(b); v != NULL;
+             v = LLVMGetNextInstruction(v)) {
+            count++;
+        }
+    }
+    return count <= BH__JIT_MAX_SIZE ||
+           bh__jit_refuse(u, "it takes %u LLVM instructions in %u blocks; %u is the limit",
+                          (unsigned)count, (unsigned)blocks, (unsigned)BH__JIT_MAX_SIZE);
+}
+
 bool bh__jit_finish(bh__jit_unit *u) {
     char *error = NULL;
     set_attributes(u);
@@ -125,7 +141,7 @@ bool bh__jit_finish(bh__jit_unit *u) {
         return false;
     }
     LLVMDisposeMessage(error);
-    if (!optimise(u)) {
+    if (!is_small(u) || !optimise(u)) {
         return false;
     }
     struct LLVMMCJITCompilerOptions options;

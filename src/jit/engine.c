@@ -7,7 +7,6 @@
 #include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -17,8 +16,8 @@ enum { ROOM = 4 * 1024 * 1024 }; /* no kernel within the limits has more code */
 
 /* A fixed list: the passes that pay for themselves, and none that may take very long. */
 static const char *const passes =
-    "function(sroa,early-cse<memssa>,simplifycfg,instcombine,loop-mssa(loop-rotate,licm),gvn,"
-    "instcombine,simplifycfg,adce)";
+    "function(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,"
+    "loop-mssa(loop-rotate,licm),gvn,instcombine<no-verify-fixpoint>,simplifycfg,adce)";
 
 static struct {
     uint8_t *memory;
@@ -201,9 +200,6 @@ static bool make(bh__jit_unit *u) {
     u->b = LLVMCreateBuilderInContext(u->context);
     bool ok = bh__jit_build(u);
     LLVMDisposeBuilder(u->b);
-    if (ok && getenv("BULKHEAD_JIT_DUMP") != NULL) {
-        LLVMDumpModule(u->module);
-    }
     ok = ok && bh__jit_finish(u);
     if (u->module != NULL) {
         LLVMDisposeModule(u->module);

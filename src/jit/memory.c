@@ -57,7 +57,7 @@ static void find_range(bh__jit_unit *u, access *a) {
     a->to = LLVMBuildIntToPtr(u->b, a->start, u->ptr, "");
     a->usable = bh__jit_int(u, u->i1, 1);
     if (!a->load) {
-        LLVMValueRef w = 
+        LLVMValueRef w =
             bh__jit_field(u, block, site + offsetof(bh__ptx_site_range, writable), u->i8);
         a->usable = LLVMBuildICmp(u->b, LLVMIntNE, w, bh__jit_int(u, u->i8, 0), "");
     }

@@ -29,6 +29,13 @@ extern "C" {
 BH_API bh_status bh_module_list_kernels(bh_module module, bh_kernel *kernels, size_t capacity,
                                         size_t *count);
 
+/* Who runs a kernel on the CPU device: docs/architecture/jit.md. */
+enum {
+    BH_EXECUTOR_DEVICE = 0, /* a GPU */
+    BH_EXECUTOR_INTERPRETER = 1,
+    BH_EXECUTOR_JIT = 2 /* native code */
+};
+
 typedef struct bh_kernel_info {
     uint32_t size;
     uint32_t param_count;
@@ -41,6 +48,12 @@ typedef struct bh_kernel_info {
     uint32_t required_block[3]; /* zeros: any. A launch with one thread gets this block */
     uint32_t faults;            /* certain ones so far */
     char name[256];
+    uint32_t executor;             /* BH_EXECUTOR_... */
+    uint32_t native_instructions;  /* JIT: that are native code */
+    uint32_t handled_instructions; /* JIT: that native code calls the interpreter for */
+    uint32_t compile_us;           /* JIT: how long making the code took, in microseconds */
+    char executor_note[128]; /* JIT: which of the handled there are most of. INTERPRETER: why, if
+                                the JIT was asked for. Else "" */
 } bh_kernel_info;
 
 typedef struct bh_param_info {

@@ -82,6 +82,8 @@ static bh_status load_parts(bh__run *run, bh_module *module) {
 }
 
 static bh_status load(bh__run *run, const bh__bytes *image, bh_module *module) {
+    /* For the worker, which has it from here. */
+    if (run->options->executor != NULL) setenv("BULKHEAD_EXECUTOR", run->options->executor, 1);
     bh_device_options options = BH_INIT(options);
     /* The command ends after one kernel: a standby would never be used. */
     options.flags = BH_DEVICE_NO_STANDBY;
@@ -123,6 +125,23 @@ static void list_names(const bh_kernel *kernels, size_t count, char *out, size_t
     }
 }
 
+static void say_executor(const bh_kernel_info *k) {
+    if (k->executor == BH_EXECUTOR_DEVICE) {
+        fprintf(stderr, "kernel %s: runs on the GPU\n", k->name);
+    } else if (k->executor == BH_EXECUTOR_INTERPRETER) {
+        bool why = k->executor_note[0] != '\0';
+        fprintf(stderr, "kernel %s: interpreted%s%s\n", k->name, why ? ": " : "", k->executor_note);
+    } else if (k->native_instructions + k->handled_instructions == 0) {
+        fprintf(stderr, "kernel %s: native code, %s\n", k->name, k->executor_note);
+    } else {
+        fprintf(stderr,
+                "kernel %s: native code, made in %.1f ms: %u instructions, and %u by the "
+                "interpreter%s%s\n",
+                k->name, k->compile_us / 1e3, k->native_instructions, k->handled_instructions,
+                k->executor_note[0] != '\0' ? ", mostly " : "", k->executor_note);
+    }
+}
+
 static bh_status find_kernel(bh__run *run, bh_module module) {
     const char *wanted = run->options->kernel, *file = run->options->file_text;
     enum { NAMED = 64 }; /* in messages: more than fit into one */
@@ -150,6 +169,7 @@ static bh_status find_kernel(bh__run *run, bh_module module) {
     }
     run->kernel_info = (bh_kernel_info)BH_INIT(run->kernel_info);
     if (status == BH_OK) status = bh_kernel_get_info(run->kernel, &run->kernel_info);
+    if (status == BH_OK && run->options->verbose) say_executor(&run->kernel_info);
     return status == BH_OK ? BH_OK : bh__report_library(&run->error);
 }
 

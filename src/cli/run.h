@@ -15,6 +15,8 @@ typedef struct bh__run_options {
     bh_shape shape;
     bool cooperative;
     bool check;
+    bool verbose;
+    const char *executor; /* NULL: not given */
     bool counters;
     const char *trace; /* the trace file; NULL: none */
     bool follow;       /* one of the options for debugging was given */

@@ -15,6 +15,8 @@ enum {
     OPT_COOPERATIVE,
     OPT_DEVICE,
     OPT_CHECK,
+    OPT_EXECUTOR,
+    OPT_VERBOSE,
     OPT_REPEAT,
     OPT_TIMEOUT,
     OPT_JSON,
@@ -40,6 +42,8 @@ static const bh__option table[] = {
     {0, "cooperative", NULL, OPT_COOPERATIVE},
     {'d', "device", "auto|cpu|cuda[:N]", OPT_DEVICE},
     {0, "check", NULL, OPT_CHECK},
+    {0, "executor", "interp|jit|auto", OPT_EXECUTOR},
+    {'v', "verbose", NULL, OPT_VERBOSE},
     {0, "repeat", "N", OPT_REPEAT},
     {0, "timeout", "SECONDS", OPT_TIMEOUT},
     {0, "json", NULL, OPT_JSON},
@@ -135,6 +139,18 @@ static bh_status take_debug_option(bh__run_options *out, int id, const char *val
     }
 }
 
+static bh_status parse_executor(const char *text, const char **out, bh_error *error) {
+    static const char *const names[] = {"interp", "jit", "auto"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            *out = names[i];
+            return BH_OK;
+        }
+    }
+    bh__report_set(error, BH_E_INVALID, "--executor is \"%.100s\", not interp, jit or auto", text);
+    return bh__report_fix(error, "write --executor=jit for native code on the CPU device");
+}
+
 static void take_source_option(bh__run_options *out, const char *name) {
     if (out->source_option == NULL) out->source_option = name;
 }
@@ -164,6 +180,11 @@ static bh_status take_option(bh__run_options *out, int id, const char *value, bh
         break;
     case OPT_CHECK:
         out->check = true;
+        break;
+    case OPT_EXECUTOR:
+        return parse_executor(value, &out->executor, error);
+    case OPT_VERBOSE:
+        out->verbose = true;
         break;
     case OPT_REPEAT:
         return parse_count("--repeat", value, 1, UINT32_MAX, &out->repeat, error);

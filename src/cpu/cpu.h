@@ -23,10 +23,13 @@ enum {
 
 /* ---- view.c: what lanes see of memory and modules ---- */
 
+typedef struct bh__cpu_native bh__cpu_native; /* executor.c */
+
 typedef struct bh__cpu_module {
     uint32_t id;
     bh__ptx_module *code;
     bh__ptx_image *image;
+    bh__cpu_native *native; /* NULL: its kernels are interpreted */
 } bh__cpu_module;
 
 typedef struct bh__cpu_chunk {
@@ -108,6 +111,7 @@ void bh__cpu_unload_all(bh__device_instance *device);
 typedef struct bh__cpu_job {
     bh__device_instance *device;
     bh__ptx_grid grid;
+    const bh__cpu_module *module;
     uint64_t total; /* clusters; without clusters every block is one */
     bh__ptx_workspace workspace;
     bh__ptx_tracing tracing; /* used if grid.tracing says so */

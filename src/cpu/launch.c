@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "cpu/cpu.h"
+#include "cpu/executor.h"
 
 typedef unsigned long long ull;
 
@@ -444,6 +445,7 @@ static bh_status find_kernel(const bh__cpu_view *view, const bh__work *work, bh_
                         kernel->param_bytes, body->param_bytes);
     job->grid.image = module->image;
     job->grid.kernel = kernel;
+    job->module = module;
     return BH_OK;
 }
 
@@ -471,6 +473,10 @@ static bh_status prepare(bh__device_lane *lane, const bh__work *work, bh_error *
     job->grid.textures = NULL;
     if (body->flags & BH__LAUNCH_OBJECTS) status = bh__cpu_textures_make(lane, work, error);
     if (status != BH_OK) return status;
+    job->grid.compiled = lane->device->services->check
+                             ? NULL /* only the interpreter checks */
+                             : bh__cpu_native_code(job->module->native, job->module->code,
+                                                   body->kernel, body->block);
     job->grid.grid_id = atomic_fetch_add_explicit(&lane->device->launches, 1, memory_order_relaxed);
     job->grid.heap = lane->view->heap;
     job->grid.print = print;

@@ -168,6 +168,11 @@ bh_status bh__ptx_block_begin(bh__ptx_block *b, const bh__ptx_grid *grid, uint32
                        .shared_bytes = shared,
                        .dynamic_base = dynamic_base,
                        .reserved_base = reserved_base};
+    if (grid->compiled != NULL && (b->ranges_of != grid || b->ranges_of_id != grid->grid_id)) {
+        memset(b->site_ranges, 0, sizeof b->site_ranges);
+        b->ranges_of = grid;
+        b->ranges_of_id = grid->grid_id;
+    }
     bh__ptx_cluster_alone(b);
     for (unsigned n = 0; n < BARRIERS; n++) {
         b->barriers[n] = (bh__ptx_barrier){.all = true};

@@ -24,7 +24,6 @@ enum { WINDOW_GLOBAL, WINDOW_SHARED, WINDOW_LOCAL, WINDOW_PARAM, WINDOW_CODE };
 #define FULL_MASK    UINT32_MAX
 #define HEADER_BYTES 64 /* of a frame header, before the rows */
 
-typedef struct bh__ptx_exec bh__ptx_exec;
 typedef struct bh__check_block bh__check_block;
 typedef struct bh__ptx_code bh__ptx_code;
 
@@ -121,6 +120,7 @@ typedef struct bh__ptx_barrier {
     uint32_t arrived, expected; /* expected 0: all threads that have not exited */
     uint32_t count;             /* bar.red: threads with a true predicate */
     bool all, any;
+    bool reduces; /* threads wait for the result of a bar.red */
 } bh__ptx_barrier;
 
 #define BARRIERS 16
@@ -153,6 +153,13 @@ struct bh__ptx_exec {
     bh__ptx_tracing *tracing; /* NULL: the block is not followed */
 };
 
+/* Native code: the range of the last access of each load and store. Two may share one. */
+#define SITE_RANGES 32
+typedef struct bh__ptx_site_range {
+    uint64_t base, size;
+    bool writable;
+} bh__ptx_site_range;
+
 struct bh__ptx_block {
     bh__ptx_exec x;
     const bh__ptx_image *image;
@@ -171,6 +178,9 @@ struct bh__ptx_block {
     size_t tid_capacity;
     bool done;
     bh__check_block *check; /* created when first needed */
+    bh__ptx_site_range site_ranges[SITE_RANGES];
+    const bh__ptx_grid *ranges_of; /* the grid that they are of, and its number */
+    uint64_t ranges_of_id;
 };
 
 struct bh__ptx_image {
@@ -251,6 +261,24 @@ static inline void bh__fence(void) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 #endif
 }
+
+/*
+ * Native code of a kernel runs lanes that are at the same instruction, as the interpreter does,
+ * until something has to be decided. The registers are in the frame before and after it.
+ */
+struct bh__ptx_group_state {
+    uint32_t mask, pc;
+    uint32_t limit; /* other lanes wait at this pc */
+    int64_t left;   /* instructions until others run; may become negative */
+};
+
+typedef enum bh__ptx_compiled_end {
+    COMPILED_NOT,   /* nothing was executed: these lanes are to be interpreted from here */
+    COMPILED_STEP,  /* the instruction at `pc` is to be interpreted next */
+    COMPILED_LIMIT, /* other lanes wait at `pc` or before it */
+    COMPILED_SLICE, /* `left` is used up */
+    COMPILED_FAULT
+} bh__ptx_compiled_end;
 
 /* lower.c: state and helpers for the lowering of instructions to code. */
 typedef struct bh__ptx_lowering {

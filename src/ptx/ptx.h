@@ -208,6 +208,11 @@ bool bh__ptx_tracing_begin(bh__ptx_tracing *tracing,
                            const bh__ptx_debug *debug); /* false: no memory */
 void bh__ptx_tracing_end(bh__ptx_tracing *tracing);
 
+/* Native code of a kernel: see exec.h. */
+typedef struct bh__ptx_exec bh__ptx_exec;
+typedef struct bh__ptx_group_state bh__ptx_group_state;
+typedef uint32_t bh__ptx_compiled(bh__ptx_exec *x, bh__ptx_group_state *state);
+
 /* One launch. Filled in by the caller; shared by all blocks of the grid, and then read-only. */
 typedef struct bh__ptx_grid {
     const bh__ptx_image *image;
@@ -224,9 +229,10 @@ typedef struct bh__ptx_grid {
     uint64_t grid_id;
     bh__ptx_print *print;
     void *print_context;
-    const _Atomic(bool) *stop; /* may be NULL; when set to true, running blocks return soon */
-    bh__ptx_check *check;      /* NULL: not checked */
-    bh__ptx_tracing *tracing;  /* NULL: no threads are followed */
+    const _Atomic(bool) *stop;  /* may be NULL; when set to true, running blocks return soon */
+    bh__ptx_check *check;       /* NULL: not checked */
+    bh__ptx_tracing *tracing;   /* NULL: no threads are followed */
+    bh__ptx_compiled *compiled; /* the kernel's native code; NULL: it is interpreted */
 } bh__ptx_grid;
 
 /* Whether the launch has the block and the threads that are to be followed. */

@@ -5,6 +5,7 @@
 
 #define SLICE        2048 /* instructions before the next warp runs */
 #define FAVOUR_SLICE 256  /* for lanes that waited while other lanes of the warp ran */
+#define NATIVE_TIMES 8    /* as many of native code, which is faster */
 
 void bh__ptx_bind(bh__ptx_exec *x, bh__ptx_warp *w, uint32_t base) {
     const bh__ptx_frame *frame = (const bh__ptx_frame *)(const void *)(w->regs + base);
@@ -36,12 +37,24 @@ static unsigned longest_waiting(const bh__ptx_warp *w, uint32_t lanes) {
     return best;
 }
 
+/* All lanes are at one instruction, in one frame. */
+static bool are_together(const bh__ptx_warp *w) {
+    uint32_t differs = 0;
+    for (unsigned l = 0; l < LANES; l++) {
+        differs |= (w->pc[l] ^ w->pc[0]) | (w->base[l] ^ w->base[0]);
+    }
+    return differs == 0;
+}
+
 /*
  * Innermost call first, then lowest program counter: this makes divergent lanes reconverge. On its
  * own it could livelock, because lanes may spin on a value that a waiting lane must write. So the
  * lanes that have waited longest are run first from time to time.
  */
 static group choose(bh__ptx_warp *w, uint32_t lanes, bool favour) {
+    if (lanes == FULL_MASK && are_together(w)) {
+        return (group){lanes, w->pc[0], w->base[0], UINT32_MAX, true};
+    }
     unsigned lead = (unsigned)__builtin_ctz(lanes);
     if (favour) {
         lead = longest_waiting(w, lanes);
@@ -250,9 +263,38 @@ __attribute__((noinline)) static stop run_steps(bh__ptx_exec *x, group *g, uint6
     return why;
 }
 
+/* As run_group, with the kernel's native code where it has some for these lanes. */
+static stop run_compiled(bh__ptx_exec *x, group *g, uint64_t *left) {
+    bh__ptx_group_state state = {
+        .mask = g->mask, .pc = g->pc, .limit = g->limit, .left = (int64_t)*left};
+    uint32_t end = x->grid->compiled(x, &state);
+    if (end == COMPILED_NOT) {
+        return run_group(x, g, left);
+    }
+    *left = state.left > 0 ? (uint64_t)state.left : 0;
+    g->pc = state.pc;
+    switch (end) {
+    case COMPILED_FAULT:
+        return STOP_FAULT;
+    case COMPILED_LIMIT:
+        set_pc(x->warp, g->mask, g->pc);
+        return STOP_CHOOSE;
+    case COMPILED_SLICE:
+        set_pc(x->warp, g->mask, g->pc);
+        *left = 0;
+        return STOP_SLICE;
+    default: {
+        uint64_t one = 1;
+        stop why = run_group(x, g, &one);
+        return why == STOP_SLICE ? STOP_CHOOSE : why;
+    }
+    }
+}
+
 bh__ptx_turn bh__ptx_warp_run(bh__ptx_exec *x, bh__ptx_warp *w, uint64_t *budget) {
     bool favour = w->favour;
-    uint64_t slice = favour ? FAVOUR_SLICE : SLICE;
+    bool native = x->grid->compiled != NULL && x->check == NULL;
+    uint64_t slice = (favour ? FAVOUR_SLICE : SLICE) * (native ? NATIVE_TIMES : 1);
     slice = slice < *budget ? slice : *budget;
     uint64_t left = slice;
     bool ran = false, split = false;
@@ -266,7 +308,9 @@ bh__ptx_turn bh__ptx_warp_run(bh__ptx_exec *x, bh__ptx_warp *w, uint64_t *budget
         bh__ptx_bind(x, w, g.base);
         ran = true;
         split = !g.alone;
-        stop why = x->tracing == NULL ? run_group(x, &g, &left) : run_steps(x, &g, &left);
+        stop why = x->tracing != NULL      ? run_steps(x, &g, &left)
+                   : native && g.base == 0 ? run_compiled(x, &g, &left)
+                                           : run_group(x, &g, &left);
         if (why >= STOP_FAULT) {
             return why == STOP_FAULT ? TURN_FAULT : TURN_STOP;
         }

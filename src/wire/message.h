@@ -202,6 +202,8 @@ typedef struct bh__module_blob {
     uint64_t total_bytes;
 } bh__module_blob;
 
+enum { BH__EXECUTOR_NOTE = 128 };
+
 typedef struct bh__blob_kernel {
     uint64_t name_offset;   /* NUL-terminated within the blob */
     uint64_t params_offset; /* bh__blob_param[] */
@@ -214,6 +216,10 @@ typedef struct bh__blob_kernel {
     uint32_t required_block[3];
     uint32_t needs_cluster; /* 1: must be launched with a cluster, of any size */
     uint32_t required_cluster[3];
+    uint32_t executor;        /* BH_EXECUTOR_... */
+    uint32_t native, handled; /* instructions, as in bh_kernel_info */
+    uint32_t compile_us;
+    char executor_note[BH__EXECUTOR_NOTE]; /* need not be terminated */
     uint32_t reserved;
 } bh__blob_kernel;
 

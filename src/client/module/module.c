@@ -564,7 +564,13 @@ bh_status bh_kernel_get_info(bh_kernel handle, bh_kernel_info *out) {
                            .registers = kernel->shape.registers,
                            .max_threads = kernel->shape.max_threads,
                            .quarantined = kernel->quarantined,
-                           .faults = kernel->faults};
+                           .faults = kernel->faults,
+                           .executor = kernel->shape.executor,
+                           .native_instructions = kernel->shape.native,
+                           .handled_instructions = kernel->shape.handled,
+                           .compile_us = kernel->shape.compile_us};
+    snprintf(info.executor_note, sizeof info.executor_note, "%.*s", BH__EXECUTOR_NOTE - 1,
+             kernel->shape.executor_note);
     memcpy(info.required_block, kernel->shape.required_block, sizeof info.required_block);
     snprintf(info.name, sizeof info.name, "%s", kernel->name);
     bh__device_unlock(device);

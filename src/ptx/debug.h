@@ -127,5 +127,8 @@ uint32_t bh__ptx_trace_lanes(const bh__ptx_exec *x, const bh__ptx_warp *w);
 /* Called before and after a step; the warp's `pc` is up to date. False: stop here. */
 bool bh__ptx_trace_before(bh__ptx_exec *x, uint32_t code, uint32_t lanes, bh__ptx_trace_step *step);
 void bh__ptx_trace_after(bh__ptx_exec *x, const bh__ptx_trace_step *step, bool faulted);
+/* Shows what lanes of the warp have executed that waited for others: the last of these executes it
+ * for all. Called before any of them goes on. */
+void bh__ptx_trace_settle(bh__ptx_exec *x);
 
 #endif

@@ -203,6 +203,9 @@ typedef struct bh__ptx_tracing {
     bool cut;           /* there was more */
     char where[280];    /* it was stopped */
     char (*reads)[512]; /* by thread: what the instruction that it executes has read */
+    /* Lanes of each warp that wait for others, and where. */
+    uint32_t waiting[BH__PTX_DEBUG_WARPS];
+    uint32_t waits_at[BH__PTX_DEBUG_WARPS * 32];
 } bh__ptx_tracing;
 bool bh__ptx_tracing_begin(bh__ptx_tracing *tracing,
                            const bh__ptx_debug *debug); /* false: no memory */

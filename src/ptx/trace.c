@@ -640,6 +640,30 @@ void bh__ptx_trace_after(bh__ptx_exec *x, const bh__ptx_trace_step *step, bool f
         }
         if (!waits) {
             print_points(x, step, l);
+        } else {
+            x->tracing->waiting[w->index] |= bit;
+            x->tracing->waits_at[w->index * LANES + l] = step->code;
         }
+    }
+}
+
+void bh__ptx_trace_settle(bh__ptx_exec *x) {
+    bh__ptx_tracing *t = x->tracing;
+    const bh__ptx_warp *w = x->warp;
+    uint32_t passed_by = t->waiting[w->index] & ~w->at_sync;
+    t->waiting[w->index] &= ~passed_by;
+    FOR_LANES_IN_ORDER(t->cut ? 0 : passed_by) {
+        uint32_t code = t->waits_at[w->index * LANES + l], base = w->base[l];
+        const bh__ptx_function *f =
+            ((const bh__ptx_frame *)(const void *)(w->regs + base))->function;
+        bh__ptx_trace_step step = {.code = code,
+                                   .lanes = 1u << l,
+                                   .base = base,
+                                   .function = f,
+                                   .insn = &f->insns[x->module->sites[code].insn]};
+        if (t->debug->trace) {
+            trace_line(x, &step, l, "", true);
+        }
+        print_points(x, &step, l);
     }
 }

@@ -241,6 +241,7 @@ static stop run_apart(bh__ptx_exec *x, group *g, uint64_t *left) {
 __attribute__((noinline)) static stop run_steps(bh__ptx_exec *x, group *g, uint64_t *left) {
     bh__ptx_warp *w = x->warp;
     uint32_t lanes = bh__ptx_trace_lanes(x, w) & g->mask;
+    bh__ptx_trace_settle(x);
     if (lanes == 0) {
         return run_apart(x, g, left);
     }
@@ -258,6 +259,9 @@ __attribute__((noinline)) static stop run_steps(bh__ptx_exec *x, group *g, uint6
         why = run_apart(x, g, &one);
         --*left;
         bh__ptx_trace_after(x, &step, why == STOP_FAULT);
+        if (why != STOP_FAULT) {
+            bh__ptx_trace_settle(x);
+        }
         g->pc = w->pc[__builtin_ctz(g->mask)];
     }
     return why;

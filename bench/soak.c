@@ -341,7 +341,7 @@ static void open_era(soak *self, bool limited) {
     if (soak_chance(&self->random, 8)) options.flags |= BH_DEVICE_NO_STANDBY;
     if (soak_chance(&self->random, 6)) options.flags |= BH_DEVICE_GUARD;
     if (soak_chance(&self->random, 2)) options.queue_length = 64; /* full now and then */
-    BENCH_NEED(bh_set_failure_limit(soak_below(&self->random, FAILURES_KEPT + 1)));
+    BENCH_NEED(bh_failure_set_limit(soak_below(&self->random, FAILURES_KEPT + 1)));
     soak_era era = {.number = ++self->eras};
     bench_need(SOAK_CALL(me, bh_device_open(&options, &era.device)), "bh_device_open");
     bh_module module;

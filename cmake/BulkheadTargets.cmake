@@ -4,6 +4,8 @@
 # Every .c file in a component's directory, or one below, belongs to it. A file named main.c is the
 # entry of a program and stays out of the component, so that tests can link the rest.
 
+include(BulkheadSymbols)
+
 # The object files of the components named, as one list in `out`.
 function(bulkhead_objects out)
     set(objects "")
@@ -43,6 +45,12 @@ function(bulkhead_library)
         VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} EXPORT_NAME bulkhead)
     set_target_properties(bulkhead_static PROPERTIES EXPORT_NAME static)
     target_link_libraries(bulkhead_shared PRIVATE $<BUILD_INTERFACE:bulkhead_flags>)
+    file(GLOB headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/bulkhead/*.h")
+    list(FILTER headers EXCLUDE REGEX "/cuda\\.h$") # of the library below
+    set(script "${CMAKE_BINARY_DIR}/bulkhead.map")
+    bulkhead_version_script("${script}" ${headers})
+    set_target_properties(bulkhead_shared PROPERTIES LINK_DEPENDS "${script}")
+    target_link_options(bulkhead_shared PRIVATE "-Wl,--version-script=${script}")
     # The library's threads may outlive a dlclose: it stays loaded.
     target_link_options(bulkhead_shared PRIVATE -Wl,-z,nodelete)
     if(NOT BULKHEAD_SANITIZE)

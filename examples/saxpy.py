@@ -71,12 +71,16 @@ class Shape(c.Structure):
     _fields_ = [("grid", Dim), ("block", Dim), ("cluster", Dim), ("shared_bytes", c.c_uint32)]
 
 
+class ArgBuffer(c.Structure):
+    _fields_ = [("handle", Handle), ("at_least", c.c_uint64)]
+
+
 class ArgUnion(c.Union):
-    _fields_ = [("value", c.c_uint8 * 16), ("data", c.c_void_p), ("buffer", Handle)]
+    _fields_ = [("value", c.c_uint8 * 16), ("data", c.c_void_p), ("buffer", ArgBuffer)]
 
 
 class Arg(c.Structure):
-    _fields_ = [("kind", c.c_uint32), ("size", c.c_uint32), ("u", ArgUnion)]
+    _fields_ = [("kind", c.c_uint16), ("access", c.c_uint16), ("size", c.c_uint32), ("u", ArgUnion)]
 
 
 class Args(c.Structure):
@@ -118,14 +122,14 @@ def make(function, *arguments):
 def value(form, number):
     """A scalar argument: its bytes, as the kernel's parameter has them."""
     data = struct.pack(form, number)
-    arg = Arg(BH_ARG_VALUE, len(data))
+    arg = Arg(kind=BH_ARG_VALUE, size=len(data))
     c.memmove(arg.u.value, data, len(data))
     return arg
 
 
 def buffer(handle, access):
-    arg = Arg(BH_ARG_BUFFER, access)
-    arg.u.buffer = handle
+    arg = Arg(kind=BH_ARG_BUFFER, access=access)
+    arg.u.buffer.handle = handle
     return arg
 
 

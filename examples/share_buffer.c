@@ -84,7 +84,7 @@ static void work(int socket, const char *name) {
     uint32_t words[N];
     receive_share(socket, fds, &token);
     bh_device device = open_device(name);
-    must(bh_buffer_import(device, fds, &token, 0, &buffer), "import");
+    must(bh_buffer_import(device, fds, &token, NULL, &buffer), "import");
     must(bh_buffer_read(buffer, 0, words, sizeof words), "read");
     for (int i = 0; i < N; i++) words[i] *= 2;
     must(bh_buffer_write(buffer, 0, words, sizeof words), "write");

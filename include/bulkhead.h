@@ -50,7 +50,7 @@
  * - After a loss, a buffer that work in flight could write is suspect: reading it gives BH_E_STALE
  *   until it is overwritten or bh_buffer_accept accepts it. All other buffers are intact.
  * - After a fork while a device is open, every call in the child returns BH_E_STOPPED, except
- *   bh_log_set and bh_set_failure_limit, which concern no device. Memory of bh_host_alloc and of
+ *   bh_log_set and bh_failure_set_limit, which concern no device. Memory of bh_host_alloc and of
  *   managed buffers is not mapped in the child: an access is a SIGSEGV.
  * - When a device has stopped, calls that submit work or allocate return BH_E_STOPPED. Properties,
  *   lists, tickets, reports, releasing and closing work as before, and so does bh_buffer_read, as
@@ -64,18 +64,20 @@
 
 /* In the order to read them in. */
 /* clang-format off */
-#include "bulkhead/core.h"     /* errors, devices, kernels, buffers, launches, tickets, lanes */
-#include "bulkhead/args.h"     /* BH_GRID, BH_ARGS, BH_IN: shapes and arguments in C and C++ */
-#include "bulkhead/kernel.h"   /* kernels and module variables in detail; checking launches */
-#include "bulkhead/memory.h"   /* what is allocated, limits, pools of host memory */
-#include "bulkhead/request.h"  /* work described by a struct: transfers, rows */
-#include "bulkhead/texture.h"  /* images, textures, surfaces */
-#include "bulkhead/compile.h"  /* CUDA C++ at run time, binaries, the cache */
-#include "bulkhead/sequence.h" /* prepared launches, recorded work */
-#include "bulkhead/observe.h"  /* devices, losses, policy, watchers, reports, counters, traces */
-#include "bulkhead/managed.h"  /* one address in the program and on the device */
-#include "bulkhead/share.h"    /* the same memory in several devices or processes */
-#include "bulkhead/dispatch.h" /* a kernel on arrays of the host, in one call; experimental */
+#include "bulkhead/core.h"       /* errors, devices, kernels, buffers, launches, tickets, lanes */
+#include "bulkhead/args.h"       /* BH_GRID, BH_ARGS, BH_IN: shapes and arguments in C and C++ */
+#include "bulkhead/kernel.h"     /* kernels and module variables in detail; checking launches */
+#include "bulkhead/memory.h"     /* what is allocated, limits, pools of host memory */
+#include "bulkhead/request.h"    /* work described by a struct: transfers, rows */
+#include "bulkhead/texture.h"    /* images, textures, surfaces */
+#include "bulkhead/tensor_map.h" /* boxes of tensors for kernels of sm_90; experimental */
+#include "bulkhead/compile.h"    /* CUDA C++ at run time, binaries, the cache */
+#include "bulkhead/sequence.h"   /* prepared launches, recorded work */
+#include "bulkhead/observe.h"    /* devices, losses, policy, watchers, reports, counters, traces */
+#include "bulkhead/managed.h"    /* one address in the program and on the device */
+#include "bulkhead/share.h"      /* the same memory in several devices or processes */
+#include "bulkhead/dispatch.h"   /* a kernel on arrays of the host, in one call; experimental */
+#include "bulkhead/debug.h"      /* threads followed step by step, on the CPU device; experimental */
 /* clang-format on */
 
 #endif

@@ -21,9 +21,9 @@
  *
  * - A call that fails throws bulkhead::error. So does ticket::wait if the work failed; the device
  *   can be used afterwards.
- * - device, lane, buffer, image, texture, surface, kernel_module, sequence, binary and watch own a
- *   handle. They can be moved, not copied, and release it once. Closing a device closes everything
- *   that belongs to it: owners that live longer then release nothing.
+ * - device, lane, buffer, image, texture, surface, tensor_map, kernel_module, sequence, binary and
+ *   watch own a handle. They can be moved, not copied, and release it once. Closing a device closes
+ *   everything that belongs to it: owners that live longer then release nothing.
  * - A release can be refused: bh_device_close in a callback, bh_module_release while its load runs.
  *   Then the owner keeps its handle, and close() throws. Only a destructor has to give it up.
  * - An owner that is a variable converts to the C handle, so that every call of bulkhead.h can be
@@ -240,6 +240,15 @@ inline bh_arg in(bh_texture texture) noexcept {
 inline bh_arg inout(bh_surface surface) noexcept {
     return BH_SURFACE(surface);
 }
+inline bh_arg in(bh_tensor_map map) noexcept {
+    return BH_TENSOR_IN(map);
+}
+inline bh_arg out(bh_tensor_map map) noexcept {
+    return BH_TENSOR_OUT(map);
+}
+inline bh_arg inout(bh_tensor_map map) noexcept {
+    return BH_TENSOR_INOUT(map);
+}
 
 /* ---- kernels and modules ---- */
 
@@ -259,6 +268,17 @@ class kernel {
     template <typename... T>
     ticket launch(const bh_launch_options &options, bh_shape shape, const T &...values) const {
         return start(&options, shape, values...);
+    }
+    bh_kernel_info info() const {
+        bh_kernel_info found = BH_INIT(found);
+        check(bh_kernel_get_info(handle_, &found));
+        return found;
+    }
+    /* Of blocks like the shape's; its grid is ignored. */
+    bh_occupancy occupancy(bh_shape shape) const {
+        bh_occupancy found = BH_INIT(found);
+        check(bh_kernel_get_occupancy(handle_, shape, &found));
+        return found;
     }
 
   private:
@@ -481,6 +501,18 @@ class surface : public detail::owned<bh_surface, bh_surface_release> {
     explicit surface(const image &over, uint32_t level = 0) {
         bh_surface made;
         check(bh_surface_create(over, level, &made));
+        reset(made);
+    }
+};
+
+/* A kernel gets it with in(map), out(map) or inout(map). */
+class tensor_map : public detail::owned<bh_tensor_map, bh_tensor_map_release> {
+  public:
+    using owned::owned;
+    tensor_map() noexcept = default;
+    tensor_map(bh_buffer over, const bh_tensor_shape &shape) {
+        bh_tensor_map made;
+        check(bh_tensor_map_create(over, &shape, &made));
         reset(made);
     }
 };

@@ -6,7 +6,7 @@
  * BH_SHAPE(gx,gy,gz, bx,by,bz)   any grid and block
  * BH_ARGS(a, b, ...)             1 to 24 arguments (in C++ any number), each one of those below
  * BH_NO_ARGS                     for a kernel without parameters
- * BH_ARG(a)                      one argument, for bh_prepared_set and bh_sequence_set
+ * BH_ARG(a)                      one argument, for bh_change and bh_sequence_set
  *
  * x                              a number, bool or enum, passed with the size of its C type
  * BH_IN(b)                       a buffer that the kernel reads
@@ -70,39 +70,41 @@ static inline bh_shape bh_shape_3d(uint32_t gx, uint32_t gy, uint32_t gz, uint32
 #define BH_NULL                          bh_arg_null()
 
 /* Field by field, in words: compilers then store an argument in its place without a copy. */
-static inline bh_arg bh_arg_words(uint32_t kind, uint32_t size, uint64_t first, uint64_t second) {
+static inline bh_arg bh_arg_words(uint16_t kind, uint16_t access, uint32_t size, uint64_t first,
+                                  uint64_t second) {
     bh_arg arg;
     arg.kind = kind;
+    arg.access = access;
     arg.size = size;
-    arg.u.at_least.buffer.id = first;
-    arg.u.at_least.bytes = second;
+    arg.u.buffer.handle.id = first;
+    arg.u.buffer.at_least = second;
     return arg;
 }
 
-static inline bh_arg bh_arg_buffer(bh_buffer buffer, uint32_t access) {
-    return bh_arg_words(BH_ARG_BUFFER, access, buffer.id, 0);
+static inline bh_arg bh_arg_buffer(bh_buffer buffer, uint16_t access) {
+    return bh_arg_words(BH_ARG_BUFFER, access, 0, buffer.id, 0);
 }
 
-static inline bh_arg bh_arg_buffer_at_least(bh_buffer buffer, uint32_t access, uint64_t bytes) {
-    return bh_arg_words(BH_ARG_BUFFER_AT_LEAST, access, buffer.id, bytes);
+static inline bh_arg bh_arg_buffer_at_least(bh_buffer buffer, uint16_t access, uint64_t bytes) {
+    return bh_arg_words(BH_ARG_BUFFER, access, 0, buffer.id, bytes);
 }
 
 static inline bh_arg bh_arg_data(const void *data, size_t size) {
-    bh_arg arg = {BH_ARG_DATA, size > UINT32_MAX ? UINT32_MAX : (uint32_t)size, {{0}}};
+    bh_arg arg = {BH_ARG_DATA, 0, size > UINT32_MAX ? UINT32_MAX : (uint32_t)size, {{0}}};
     arg.u.data = data;
     return arg;
 }
 
 /* The bytes of a value of at most 16 bytes, copied. */
 static inline bh_arg bh_arg_value(const void *value, size_t size) {
-    bh_arg arg = {BH_ARG_VALUE, (uint32_t)size, {{0}}};
+    bh_arg arg = {BH_ARG_VALUE, 0, (uint32_t)size, {{0}}};
     const uint8_t *bytes = (const uint8_t *)value;
     for (size_t i = 0; i < size && i < sizeof arg.u.value; i++) arg.u.value[i] = bytes[i];
     return arg;
 }
 
 static inline bh_arg bh_arg_null(void) {
-    return bh_arg_words(BH_ARG_VALUE, (uint32_t)sizeof(uint64_t), 0, 0);
+    return bh_arg_words(BH_ARG_VALUE, 0, (uint32_t)sizeof(uint64_t), 0, 0);
 }
 
 /* ---- lists of arguments in C++ ---- */
@@ -281,7 +283,7 @@ static inline bh_arg bh_arg_self(bh_arg arg) {
             type value;                                                                            \
         } bits = {0};                                                                              \
         bits.value = value;                                                                        \
-        return bh_arg_words(BH_ARG_VALUE, (uint32_t)sizeof value, bits.word, 0);                   \
+        return bh_arg_words(BH_ARG_VALUE, 0, (uint32_t)sizeof value, bits.word, 0);                \
     }
 BH_DEFINE_ARG_(bool, bool)
 BH_DEFINE_ARG_(char, char)

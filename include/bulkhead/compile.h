@@ -125,13 +125,19 @@ typedef struct bh_binary {
 BH_API bh_status bh_compile(const char *source, const bh_compile_options *options, bh_binary *out);
 /* Links binaries: PTX of BH_COMPILE_RELOCATABLE, or of `nvcc -dc`, to PTX, on every machine and for
  * every device; else cubins, LTO-IR and PTX to a cubin, and LTO-IR to PTX, with nvJitLink. A name
- * that is missing or defined twice gives BH_E_COMPILE; the message has the name, both parts and the
- * lines, the log has all such names.
+ * that is missing or defined twice gives BH_E_COMPILE; the message has the name and the parts, and
+ * with PTX the lines; the log has all such names.
+ *
+ * The name expressions of all parts work with the result, and mean the kernels of their parts. One
+ * that means several kernels, of several parts, gives BH_E_INVALID when it is asked for. Static
+ * kernels of the same name in several parts are kept apart in PTX that is linked to PTX; with
+ * nvJitLink they are BH_E_COMPILE where the result does not tell them apart.
  *
  * Of the options it uses arch (default: that of the first part; PTX linked to PTX is for the
- * highest among the parts), output (default PTX if every part holds PTX, else cubin), name, flags,
- * max_registers, extra, the limits and the cache. Messages call a part by the name that it was
- * compiled with, "part 2" if it has none, or as a line #line 1 "name" in the PTX says. */
+ * highest among the parts, and arch must not be lower), output (default PTX if every part holds
+ * PTX, else cubin), name, flags, max_registers, extra, the limits and the cache. Messages call a
+ * part by the name that it was compiled with, "part 2" if it has none, or as a line
+ * #line 1 "name" in the PTX says. */
 BH_API bh_status bh_link(const bh_binary *parts, size_t count, const bh_compile_options *options,
                          bh_binary *out);
 /* A binary from bytes of another origin. They are copied. */

@@ -116,7 +116,8 @@ BH_API const char *bh_version(void);
 
 enum { BH_LOG_ERROR = 1, BH_LOG_WARNING = 2, BH_LOG_INFO = 3, BH_LOG_DEBUG = 4 };
 
-/* The library never prints. It passes messages up to `max_level` to `log`; NULL turns them off.
+/* The library never prints. It passes messages up to `max_level` to `log`; NULL turns them off. On
+ * return the function set before does not run any more, unless it is the caller.
  * `log` may run on any thread, never with a lock held. It must not wait for work. Calls that need
  * the thread it runs on can be refused there: allocating memory, opening lanes and loading modules
  * with BH_E_BUSY, bh_device_close with BH_E_INVALID. */
@@ -267,27 +268,27 @@ typedef struct bh_shape {
 enum { BH_ACCESS_IN = 1, BH_ACCESS_OUT = 2, BH_ACCESS_INOUT = 3 };
 
 enum {
-    BH_ARG_VALUE = 1,           /* the first `size` bytes of u.value */
-    BH_ARG_DATA = 2,            /* `size` bytes at u.data, read before the call returns */
-    BH_ARG_BUFFER = 3,          /* u.buffer; `size` is the access, BH_ACCESS_IN ... */
-    BH_ARG_BUFFER_AT_LEAST = 4, /* u.at_least; `size` is the access */
-    BH_ARG_HOST = 5,            /* u.host, for bh_dispatch only; `size` is the access */
-    BH_ARG_TEXTURE = 6,         /* u.object, the id of a bh_texture; texture.h */
-    BH_ARG_SURFACE = 7          /* u.object, the id of a bh_surface */
+    BH_ARG_VALUE = 1,     /* the first `size` bytes of u.value */
+    BH_ARG_DATA = 2,      /* `size` bytes at u.data, read before the call returns */
+    BH_ARG_BUFFER = 3,    /* u.buffer, with `access` */
+    BH_ARG_HOST = 4,      /* u.host, with `access`; for bh_dispatch only */
+    BH_ARG_TEXTURE = 5,   /* u.object, the id of a bh_texture; texture.h */
+    BH_ARG_SURFACE = 6,   /* u.object, the id of a bh_surface */
+    BH_ARG_TENSOR_MAP = 7 /* u.object, the id of a bh_tensor_map, with `access`; tensor_map.h */
 };
 
 /* One argument. C and C++ make it with the macros of args.h; bindings fill it in. */
 typedef struct bh_arg {
-    uint32_t kind; /* BH_ARG_VALUE ... */
-    uint32_t size;
+    uint16_t kind;   /* BH_ARG_... */
+    uint16_t access; /* BUFFER, HOST, TENSOR_MAP: BH_ACCESS_... */
+    uint32_t size;   /* VALUE, DATA: bytes */
     union {
         uint8_t value[16];
         const void *data;
-        bh_buffer buffer;
         struct {
-            bh_buffer buffer;
-            uint64_t bytes; /* the launch is refused if the buffer has fewer */
-        } at_least;
+            bh_buffer handle;
+            uint64_t at_least; /* the launch is refused if the buffer has fewer bytes; 0: any */
+        } buffer;
         struct {
             void *data; /* an array of the program */
             uint64_t bytes;
@@ -514,8 +515,8 @@ BH_API bh_status bh_device_eventfd(bh_device device, int *out_fd);
 enum {
     /* Submissions never wait. BH_E_BUSY: the queue is full, or so is the memory that plain data is
      * copied to first; nothing was submitted. BH_E_UNSUPPORTED: it could never be submitted without
-     * waiting, for example more than 8 MiB of plain memory. Calls that return when data is in place,
-     * such as reads into plain memory, wait for room too. */
+     * waiting, for example more than 8 MiB of plain memory. Calls that return when data is in
+     * place, such as reads into plain memory, wait for room too. */
     BH_LANE_NO_BLOCK = 1u << 0
 };
 
@@ -569,6 +570,9 @@ typedef struct bh_buffer_info {
      * its result; zero: none. The library's own transfers for managed buffers count. */
     bh_ticket last_write;
     bh_lane last_writer; /* its lane, also if that is released; zero: the device's own */
+    uint32_t flags;      /* the kind of memory: BH_BUFFER_MANAGED and its like, BH_BUFFER_SHAREABLE
+                            (imported ones too); 0: plain */
+    uint32_t reserved;
 } bh_buffer_info;
 
 BH_API bh_status bh_buffer_get_info(bh_buffer buffer, bh_buffer_info *out);
@@ -591,9 +595,9 @@ BH_API bh_status bh_submit_copy(bh_lane lane, bh_buffer target, uint64_t target_
 BH_API bh_status bh_submit_fill(bh_lane lane, bh_buffer buffer, uint64_t offset, uint64_t bytes,
                                 const void *pattern, uint32_t pattern_bytes, bh_ticket *out);
 
-/* Host memory that the device reads and writes directly. Transfers that are only partly in it are
- * refused. The system reserves it and provides it page by page when it is first written, so that
- * BH_OK does not say that the machine has as much. */
+/* Host memory, at least 1 byte, that the device reads and writes directly. Transfers that are only
+ * partly in it are refused. The system reserves it and provides it page by page when it is first
+ * written, so that BH_OK does not say that the machine has as much. */
 BH_API bh_status bh_host_alloc(bh_device device, uint64_t bytes, void **out);
 /* Waits for submitted work that uses the memory. BH_E_BUSY: a sequence uses it. */
 BH_API bh_status bh_host_free(bh_device device, void *memory);

@@ -28,8 +28,8 @@ extern "C" {
 #define BH_HOST_OUT(data, bytes)   bh_arg_host((data), (bytes), BH_ACCESS_OUT)
 #define BH_HOST_INOUT(data, bytes) bh_arg_host((data), (bytes), BH_ACCESS_INOUT)
 
-static inline bh_arg bh_arg_host(const void *data, uint64_t bytes, uint32_t access) {
-    return bh_arg_words(BH_ARG_HOST, access, (uint64_t)(uintptr_t)data, bytes);
+static inline bh_arg bh_arg_host(const void *data, uint64_t bytes, uint16_t access) {
+    return bh_arg_words(BH_ARG_HOST, access, 0, (uint64_t)(uintptr_t)data, bytes);
 }
 
 typedef struct bh_dispatch_options {

@@ -8,8 +8,8 @@
  *     bh_status largest_block(bh_kernel kernel, uint32_t wanted, uint32_t *threads) {
  *         bh_preflight answer = BH_INIT(answer);
  *         bh_status status =
- *             bh_launch_preflight(kernel, BH_SHAPE(1, 1, 1, wanted, 1, 1), NULL, &answer);
- *         if (status == BH_OK) *threads = answer.status == BH_OK ? wanted : answer.fits_block.x;
+ *             bh_launch_preflight(kernel, BH_SHAPE(1, 1, 1, wanted, 1, 1), NULL, NULL, &answer);
+ *         if (status == BH_OK) *threads = answer.error.status ? answer.fits_block.x : wanted;
  *         return status;
  *     }
  */
@@ -29,6 +29,13 @@ extern "C" {
 BH_API bh_status bh_module_list_kernels(bh_module module, bh_kernel *kernels, size_t capacity,
                                         size_t *count);
 
+/* Who runs a kernel on the CPU device: docs/architecture/jit.md. */
+enum {
+    BH_EXECUTOR_DEVICE = 0, /* a GPU */
+    BH_EXECUTOR_INTERPRETER = 1,
+    BH_EXECUTOR_JIT = 2 /* native code */
+};
+
 typedef struct bh_kernel_info {
     uint32_t size;
     uint32_t param_count;
@@ -41,6 +48,12 @@ typedef struct bh_kernel_info {
     uint32_t required_block[3]; /* zeros: any. A launch with one thread gets this block */
     uint32_t faults;            /* certain ones so far */
     char name[256];
+    uint32_t executor;             /* BH_EXECUTOR_... */
+    uint32_t native_instructions;  /* JIT: that are native code */
+    uint32_t handled_instructions; /* JIT: that native code calls the interpreter for */
+    uint32_t compile_us;           /* JIT: how long making the code took, in microseconds */
+    char executor_note[128]; /* JIT: which of the handled there are most of. INTERPRETER: why, if
+                                the JIT was asked for. Else "" */
 } bh_kernel_info;
 
 typedef struct bh_param_info {
@@ -54,6 +67,26 @@ BH_API bh_status bh_kernel_get_info(bh_kernel kernel, bh_kernel_info *out);
 BH_API bh_status bh_kernel_get_param(bh_kernel kernel, uint32_t index, bh_param_info *out);
 /* Lets a quarantined kernel run again. */
 BH_API bh_status bh_kernel_pardon(bh_kernel kernel);
+
+typedef struct bh_occupancy {
+    uint32_t size;
+    uint32_t blocks_per_multiprocessor; /* that can be resident at once */
+    uint64_t resident_blocks;           /* the same on the whole device */
+    /* Theoretical, 0 to 1: resident warps divided by those there is room for. On the CPU device:
+     * the part of its warps' lanes that a block fills. */
+    double occupancy;
+    uint32_t recommended_block;  /* threads that the device recommends for this kernel */
+    uint32_t recommended_grid;   /* the fewest blocks of that size that fill the device */
+    uint32_t max_threads;        /* in a block of this kernel */
+    uint32_t max_dynamic_shared; /* bytes, beside its static shared memory */
+    uint32_t max_cluster;        /* blocks in the largest cluster; 0: no clusters */
+    uint32_t reserved;
+} bh_occupancy;
+
+/* How many blocks of this size, shared memory and cluster the device runs at once, and which block
+ * it recommends. The grid of the shape is ignored. For a block that cannot be launched the first
+ * three numbers are zero; bh_launch_preflight says why. BH_E_LAUNCH: a dimension is zero. */
+BH_API bh_status bh_kernel_get_occupancy(bh_kernel kernel, bh_shape shape, bh_occupancy *out);
 
 /* ---- variables of a module ----
  *
@@ -121,40 +154,29 @@ BH_API const char *bh_reason_name(uint32_t reason);
 
 typedef struct bh_preflight {
     uint32_t size;
-    bh_status status; /* BH_OK: it would be accepted; otherwise what bh_launch would return */
-    uint32_t reason;  /* BH_REASON_... */
     uint32_t cooperative;
-    uint64_t requested, limit;   /* the two numbers that conflict; 0: none */
     bh_dim grid, block, cluster; /* as they count: without zeros, except for no cluster */
-    uint32_t threads;            /* in a block */
-    uint64_t blocks;             /* in the grid */
-    uint32_t max_threads;        /* in a block of this kernel */
-    uint32_t static_shared, dynamic_shared, max_dynamic_shared;
-    uint32_t multiprocessors;
-    uint32_t blocks_per_multiprocessor; /* that can be resident at once */
-    uint64_t resident_blocks;           /* the same on the whole device */
-    uint32_t max_cluster;               /* blocks in the largest cluster; 0: no clusters */
-    uint32_t recommended_block;         /* threads that the device recommends for this kernel */
-    /* Theoretical, 0 to 1: resident warps divided by those there is room for. On the CPU device:
-     * the part of its warps' lanes that a block fills. */
-    double occupancy;
-    uint32_t recommended_grid; /* the fewest blocks of that size that fill the device */
-    bh_dim fits_grid;          /* the largest grid up to the one given that fits with this block */
+    uint32_t static_shared, dynamic_shared;
+    uint32_t reserved;
+    uint64_t resident_blocks; /* that can run at once on the whole device */
+    bh_dim fits_grid;         /* the largest grid up to the one given that fits with this block */
     bh_dim fits_block; /* the largest block up to the one given that fits with this grid; zeros:
                           none does */
     char kernel[256];
-    char message[512]; /* as in bh_last_error; "" if the status is BH_OK */
-    char fix[256];
+    bh_error error; /* status BH_OK: it would be accepted. Otherwise what bh_launch would report,
+                       with reason, requested and limit */
 } bh_preflight;
 
 /* Would this launch be accepted? The code that checks launches answers, and the device where only
- * the device knows; nothing is launched, and arguments are not looked at. BH_OK: answered, see
- * out->status. The thread's last error is not changed.
+ * the device knows; nothing is launched. BH_OK: answered, see out->error. The thread's last error
+ * is not changed.
  *
- * A launch is refused for the same reason: the shape, the kernel and the lane are checked before
- * any argument. If the block or its shared memory is impossible, resident_blocks and occupancy are
- * zero, and fits_grid is for fits_block. `options` may be NULL. */
-BH_API bh_status bh_launch_preflight(bh_kernel kernel, bh_shape shape,
+ * A launch is refused for the same reason: the shape, the kernel and the lane are checked first,
+ * then the arguments. args NULL: they are not looked at. Not known before a launch: whether the
+ * queue has room, and whether a managed buffer is mapped or attached elsewhere by then. If the
+ * block or its shared memory is impossible, resident_blocks is zero, and fits_grid is for
+ * fits_block. `options` may be NULL. */
+BH_API bh_status bh_launch_preflight(bh_kernel kernel, bh_shape shape, const bh_args *args,
                                      const bh_launch_options *options, bh_preflight *out);
 
 /* One line for logs and tools, always with these fields in this order; later versions may add

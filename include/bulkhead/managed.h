@@ -131,10 +131,10 @@ enum {
 
 typedef struct bh_managed_info {
     uint32_t size;
-    uint32_t flags; /* BH_BUFFER_MANAGED ... */
-    uint64_t page_bytes;
     uint32_t tracking; /* BH_TRACKING_... */
-    uint32_t attach;   /* BH_ATTACH_... */
+    uint64_t page_bytes;
+    uint32_t attach; /* BH_ATTACH_... */
+    uint32_t reserved;
     bh_lane lane;
     /* Now, of the whole allocation: */
     uint64_t host_newest;   /* bytes whose copy on the device is old */
@@ -150,7 +150,7 @@ typedef struct bh_managed_info {
     uint64_t prefetches;
 } bh_managed_info;
 
-/* Address and size: bh_buffer_get_info. */
+/* Address, size and kind: bh_buffer_get_info. */
 BH_API bh_status bh_managed_get_info(bh_buffer buffer, bh_managed_info *out);
 
 #ifdef __cplusplus

@@ -47,11 +47,7 @@ typedef struct bh_memory_info {
     uint64_t limit;          /* maximum of bytes_reserved */
     uint64_t peak_buffers;   /* of bytes_buffers since open, or since bh_memory_reset_peak */
     uint64_t peak_reserved;  /* of bytes_reserved, likewise */
-    uint64_t allocations;    /* so far */
     uint64_t refusals;       /* allocations that failed because memory ran out */
-    uint64_t trims;          /* chunks given back */
-    uint64_t bytes_trimmed;  /* in them */
-    double fragmentation;    /* 1 - largest_free / bytes_free; 0 if nothing is free */
     uint64_t bytes_modules;  /* in the variables of modules, counted once: each worker has them */
     uint64_t
         managed_buffers;    /* managed buffers, of the kinds that the library or the driver moves */
@@ -60,6 +56,7 @@ typedef struct bh_memory_info {
     uint64_t managed_to_host;
 } bh_memory_info;
 
+/* How often memory was allocated and given back: bh_device_counters (observe.h). */
 BH_API bh_status bh_memory_get_info(bh_device device, bh_memory_info *out);
 /* Sets the peaks, those of tags too, to what is allocated now. */
 BH_API bh_status bh_memory_reset_peak(bh_device device);

@@ -157,13 +157,15 @@ BH_API bh_status bh_device_list_losses(bh_device device, bh_loss *entries, size_
  *
  * It runs on a thread of the library with no lock held, and no work is done meanwhile: return soon.
  * Calls to the same device that take a handle or wait are refused with BH_E_INVALID, except
- * bh_device_get_health, bh_device_get_report and bh_device_list_losses.
+ * bh_device_get_health, bh_device_get_report, bh_device_list_losses and bh_device_list_findings.
  */
 typedef struct bh_verdict {
     uint32_t size;
     uint32_t go_on;      /* 1: another worker continues; 0: the device stops */
     uint32_t quarantine; /* 1: the kernel that loss->kernel names, if any, is quarantined */
-    uint32_t reserved;
+    uint32_t resend;     /* 1: launches and sequences in flight that are idempotent are sent again,
+                            where that is safe; 0: they get BH_E_LOST. Transfers are always sent
+                            again */
 } bh_verdict;
 
 /* ---- watchers: one form for everything that is told more than once ---- */
@@ -263,7 +265,7 @@ BH_API bh_status bh_device_get_report(bh_device device, uint64_t loss, char *tex
 
 /* Sets for how many failed tickets of this process the details are kept (message, kernel, fix): the
  * most recent 65,536 unless set. Older tickets still return their status. */
-BH_API bh_status bh_set_failure_limit(uint64_t count);
+BH_API bh_status bh_failure_set_limit(uint64_t count);
 
 /* ---- the times of one piece of work ---- */
 

@@ -60,10 +60,9 @@ typedef struct bh_change {
 
 BH_API bh_status bh_prepare(bh_kernel kernel, bh_shape shape, bh_args args,
                             const bh_launch_options *options, bh_prepared *out);
-/* Changes an argument for all launches from now on. */
-BH_API bh_status bh_prepared_set(bh_prepared prepared, uint32_t index, bh_arg arg);
-/* Makes the changes, which stay, and launches, as one step. If a change is refused, none is made.
- * changes NULL, count 0: as it is. */
+/* Makes the changes and launches, as one step. They stay for later launches, also if this one is
+ * refused after them (BH_E_BUSY for example). If a change is refused, none is made and nothing is
+ * launched. changes NULL, count 0: as it is. */
 BH_API bh_status bh_prepared_launch(bh_prepared prepared, const bh_change *changes, size_t count,
                                     bh_ticket *out);
 /* Queued launches are not affected. */

@@ -14,7 +14,7 @@
  *         options.flags = BH_BUFFER_SHAREABLE;
  *         bh_status status = bh_buffer_alloc(first, BH_F32, 1000, &options, here);
  *         if (status == BH_OK) status = bh_buffer_export(*here, fds, &token);
- *         if (status == BH_OK) status = bh_buffer_import(second, fds, &token, 0, there);
+ *         if (status == BH_OK) status = bh_buffer_import(second, fds, &token, NULL, there);
  *         return status; // the caller closes fds; the buffers do not need them any more
  *     }
  *
@@ -73,9 +73,11 @@ BH_API bh_status bh_buffer_revoke(bh_buffer buffer);
 
 /* Opens a shared buffer on a device of the same kind, for a GPU on the same GPU, at an address of
  * its own. The descriptors stay the caller's and may be closed. BH_E_STALE: the token was revoked.
- * BH_E_INVALID: it is not a token, was changed, or belongs to other descriptors. `flags` is 0. */
+ * BH_E_INVALID: it is not a token, was changed, or belongs to other descriptors. Of the options
+ * only the tag is used; NULL: none. */
 BH_API bh_status bh_buffer_import(bh_device device, const int fds[BH_SHARE_FDS],
-                                  const bh_share_token *token, uint32_t flags, bh_buffer *out);
+                                  const bh_share_token *token, const bh_buffer_options *options,
+                                  bh_buffer *out);
 
 /* Maps a buffer of the CPU device into the memory of this process. No device needs to be open. */
 BH_API bh_status bh_share_map(const int fds[BH_SHARE_FDS], const bh_share_token *token, void **out);

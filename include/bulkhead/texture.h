@@ -182,10 +182,10 @@ BH_API bh_status bh_surface_release(bh_surface surface);
 enum { BH_OBJECTS_MOST = 16 };
 
 static inline bh_arg bh_arg_texture(bh_texture texture) {
-    return bh_arg_words(BH_ARG_TEXTURE, 0, texture.id, 0);
+    return bh_arg_words(BH_ARG_TEXTURE, 0, 0, texture.id, 0);
 }
 static inline bh_arg bh_arg_surface(bh_surface surface) {
-    return bh_arg_words(BH_ARG_SURFACE, 0, surface.id, 0);
+    return bh_arg_words(BH_ARG_SURFACE, 0, 0, surface.id, 0);
 }
 
 #ifdef __cplusplus

@@ -85,7 +85,7 @@ static bh_status set_timeout(compile *c, const char *text) {
 static bh_status take(compile *c, int id, const char *value) {
     switch (id) {
     case OPT_OUT:
-        c->out = value;
+        c->out = strcmp(value, "-") == 0 ? NULL : value;
         return BH_OK;
     case OPT_PTX:
         return set_output(c, BH_OUTPUT_PTX);

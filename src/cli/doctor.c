@@ -2,6 +2,7 @@
 /* `bulkhead doctor`: checks what is installed and what is missing, and prints fixes. */
 #include "cli.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/seccomp.h>
@@ -316,6 +317,24 @@ static void check_confinement(doctor *d, const char *name, bh_device device) {
                                                : "no programs, no sockets, no other process");
 }
 
+/* The worker loads it from its own folder, and only if it is asked to. */
+static void check_jit(doctor *d, const char *worker) {
+    char path[600];
+    const char *slash = strrchr(worker, '/');
+    snprintf(path, sizeof path, "%.*slibbulkhead-jit.so", slash ? (int)(slash + 1 - worker) : 0,
+             worker);
+    if (access(path, R_OK) != 0) {
+        report(d, INFO, NULL, "device cpu: kernels are interpreted: built without LLVM 19");
+        return;
+    }
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL)
+        report(d, INFO, NULL, "device cpu: kernels are interpreted, its JIT does not load: %.200s",
+               dlerror());
+    else
+        report(d, OK, NULL, "device cpu: native code for kernels (--executor=jit) is available");
+}
+
 static void try_device(doctor *d, const char *name) {
     bh_device_options options = BH_INIT(options);
     options.device = name;
@@ -334,6 +353,7 @@ static void try_device(doctor *d, const char *name) {
     find_worker_path(device, path, sizeof path);
     report(d, OK, NULL, "device %s: opened in %s, worker %s", name, time, path);
     check_confinement(d, name, device);
+    if (strcmp(name, "cpu") == 0) check_jit(d, path);
     bh_status status = try_kernel(device);
     if (status == BH_OK) {
         report(d, OK, NULL, "device %s: a kernel ran and its result was right", name);

@@ -167,6 +167,10 @@ void bh__result_json_rest(bh__run *run, bh__json *json) {
     }
     bh__json_key(json, "printed");
     bh__json_text_n(json, run->printed_text, run->printed_size);
+    if (run->state != NULL) {
+        bh__json_key(json, "state");
+        bh__json_text(json, run->state);
+    }
     bh__json_key(json, "status");
     bh__json_text(json, bh_status_name(run->error.status));
     if (run->error.status != BH_OK) {

@@ -82,6 +82,8 @@ static bh_status load_parts(bh__run *run, bh_module *module) {
 }
 
 static bh_status load(bh__run *run, const bh__bytes *image, bh_module *module) {
+    /* For the worker, which has it from here. */
+    if (run->options->executor != NULL) setenv("BULKHEAD_EXECUTOR", run->options->executor, 1);
     bh_device_options options = BH_INIT(options);
     /* The command ends after one kernel: a standby would never be used. */
     options.flags = BH_DEVICE_NO_STANDBY;
@@ -89,8 +91,9 @@ static bh_status load(bh__run *run, const bh__bytes *image, bh_module *module) {
     options.print_limit = UINT64_C(64) << 20; /* for a slow terminal or pager */
     if (run->options->check) {
         options.flags |= BH_DEVICE_CHECK;
-        if (options.device == NULL) options.device = "cpu";
     }
+    if ((run->options->check || run->options->follow) && options.device == NULL)
+        options.device = "cpu";
     if (bh_device_open(&options, &run->device) != BH_OK) return bh__report_library(&run->error);
     if (run->options->trace && bh_trace_start(run->device, run->options->trace) != BH_OK)
         return bh__report_library(&run->error);
@@ -122,6 +125,23 @@ static void list_names(const bh_kernel *kernels, size_t count, char *out, size_t
     }
 }
 
+static void say_executor(const bh_kernel_info *k) {
+    if (k->executor == BH_EXECUTOR_DEVICE) {
+        fprintf(stderr, "kernel %s: runs on the GPU\n", k->name);
+    } else if (k->executor == BH_EXECUTOR_INTERPRETER) {
+        bool why = k->executor_note[0] != '\0';
+        fprintf(stderr, "kernel %s: interpreted%s%s\n", k->name, why ? ": " : "", k->executor_note);
+    } else if (k->native_instructions + k->handled_instructions == 0) {
+        fprintf(stderr, "kernel %s: native code, %s\n", k->name, k->executor_note);
+    } else {
+        fprintf(stderr,
+                "kernel %s: native code, made in %.1f ms: %u instructions, and %u by the "
+                "interpreter%s%s\n",
+                k->name, k->compile_us / 1e3, k->native_instructions, k->handled_instructions,
+                k->executor_note[0] != '\0' ? ", mostly " : "", k->executor_note);
+    }
+}
+
 static bh_status find_kernel(bh__run *run, bh_module module) {
     const char *wanted = run->options->kernel, *file = run->options->file_text;
     enum { NAMED = 64 }; /* in messages: more than fit into one */
@@ -149,6 +169,7 @@ static bh_status find_kernel(bh__run *run, bh_module module) {
     }
     run->kernel_info = (bh_kernel_info)BH_INIT(run->kernel_info);
     if (status == BH_OK) status = bh_kernel_get_info(run->kernel, &run->kernel_info);
+    if (status == BH_OK && run->options->verbose) say_executor(&run->kernel_info);
     return status == BH_OK ? BH_OK : bh__report_library(&run->error);
 }
 
@@ -367,6 +388,7 @@ static bh_status execute(bh__run *run, bh_arg *list) {
     free(image.data);
     if (status == BH_OK) status = find_kernel(run, module);
     if (status == BH_OK) status = prepare(run, list);
+    if (status == BH_OK) status = bh__debug_begin(run);
     if (status == BH_OK) status = watch_printed(run);
     if (status == BH_OK) {
         status = launch(run, (bh_args){list, run->options->arg_count});
@@ -394,6 +416,8 @@ static int run_with(bh__run *run, bh_arg *list) {
     bh_status status = execute(run, list);
     bh__json json;
     if (status != BH_OK) bh__findings_get(run);
+    if (status != BH_OK) bh__debug_get_state(run);
+    bool stopped = options->debug.stop != NULL && status == BH_E_CANCELLED;
     if (options->json && !options->sarif) {
         bh__json_begin(&json, stdout);
         bh__json_open(&json, '{');
@@ -411,11 +435,19 @@ static int run_with(bh__run *run, bh_arg *list) {
         bh__json_end(&json);
     } else if (run->error.status == BH_OK) {
         report_times(run);
+        bh__debug_note(run);
     }
-    if (run->error.status != BH_OK) bh__report_print(&run->error);
+    if (stopped) {
+        fflush(stdout);
+        fprintf(stderr, "%s\n", run->error.message);
+    } else if (run->error.status != BH_OK) {
+        bh__report_print(&run->error);
+    }
     bh__findings_print(run);
+    bh__debug_print_state(run);
     free(run->findings);
-    return bh__report_exit(run->error.status);
+    free(run->state);
+    return stopped ? BH__EXIT_DONE : bh__report_exit(run->error.status);
 }
 
 static int run_options(bh__run_options *options) {

@@ -15,8 +15,13 @@ typedef struct bh__run_options {
     bh_shape shape;
     bool cooperative;
     bool check;
+    bool verbose;
+    const char *executor; /* NULL: not given */
     bool counters;
     const char *trace; /* the trace file; NULL: none */
+    bool follow;       /* one of the options for debugging was given */
+    bh_debug_options debug;
+    const char **prints; /* owned array: of `debug` */
     bool json;
     bool sarif; /* print findings, not results */
     bool help;
@@ -47,10 +52,22 @@ typedef struct bh__run {
     FILE *printed; /* collects what the kernel prints, for JSON; NULL: standard output */
     char *printed_text;
     size_t printed_size;
+    char *state;          /* Owned, or NULL: of the thread that faulted */
     bh_finding *findings; /* Owned. With --check */
     size_t finding_count;
     bh_error error; /* status BH_OK: none */
 } bh__run;
+
+/* ---- debug.c: threads that are followed, and the state at a fault ---- */
+
+/* Asks the device to follow threads, if the options say so. */
+bh_status bh__debug_begin(bh__run *run);
+/* Called before the device is closed. */
+void bh__debug_get_state(bh__run *run);
+/* Says that the line to stop at was not reached. */
+void bh__debug_note(const bh__run *run);
+/* On standard error. */
+void bh__debug_print_state(const bh__run *run);
 
 /* ---- findings.c ---- */
 

@@ -15,6 +15,8 @@ enum {
     OPT_COOPERATIVE,
     OPT_DEVICE,
     OPT_CHECK,
+    OPT_EXECUTOR,
+    OPT_VERBOSE,
     OPT_REPEAT,
     OPT_TIMEOUT,
     OPT_JSON,
@@ -23,6 +25,11 @@ enum {
     OPT_ALL,
     OPT_COUNTERS,
     OPT_TRACE,
+    OPT_TRACE_THREADS,
+    OPT_TRACE_BLOCK,
+    OPT_THREADS,
+    OPT_PRINT,
+    OPT_STOP,
     OPT_HELP
 };
 
@@ -35,6 +42,8 @@ static const bh__option table[] = {
     {0, "cooperative", NULL, OPT_COOPERATIVE},
     {'d', "device", "auto|cpu|cuda[:N]", OPT_DEVICE},
     {0, "check", NULL, OPT_CHECK},
+    {0, "executor", "interp|jit|auto", OPT_EXECUTOR},
+    {'v', "verbose", NULL, OPT_VERBOSE},
     {0, "repeat", "N", OPT_REPEAT},
     {0, "timeout", "SECONDS", OPT_TIMEOUT},
     {0, "json", NULL, OPT_JSON},
@@ -43,6 +52,11 @@ static const bh__option table[] = {
     {0, "all", NULL, OPT_ALL},
     {0, "counters", NULL, OPT_COUNTERS},
     {0, "trace", "FILE", OPT_TRACE},
+    {0, "trace-threads", "LIST", OPT_TRACE_THREADS},
+    {0, "trace-block", "X[,Y[,Z]]", OPT_TRACE_BLOCK},
+    {0, "threads", "LIST", OPT_THREADS},
+    {0, "print", "REG@LINE", OPT_PRINT},
+    {0, "stop", "LINE", OPT_STOP},
     BH__SOURCE_OPTIONS,
     {'h', "help", NULL, OPT_HELP},
 };
@@ -50,24 +64,33 @@ static const bh__option table[] = {
 #define DEFAULT_TIMEOUT_NS UINT64_C(60000000000)
 #define MAX_TIMEOUT_S      1e9
 
-static bh_status parse_dim(const char *option, const char *text, bh_dim *out, bh_error *error) {
-    uint32_t parts[3] = {1, 1, 1};
+/* One to three numbers. Those that are left out are `least`. */
+static bh_status parse_numbers(const char *option, const char *text, uint32_t least,
+                               uint32_t parts[3], bh_error *error) {
     const char *at = text;
+    for (size_t i = 0; i < 3; i++) parts[i] = least;
     for (size_t i = 0;; i++) {
         size_t length = strcspn(at, ",");
         uint64_t number = 0;
-        if (i == 3 || !bh__count_parse(at, length, &number) || number == 0 || number > UINT32_MAX) {
+        if (i == 3 || !bh__count_parse(at, length, &number) || number < least ||
+            number > UINT32_MAX) {
             bh__report_set(error, BH_E_INVALID,
-                           "%s is \"%.100s\", not one to three sizes from 1 to %u", option, text,
-                           UINT32_MAX);
+                           "%s is \"%.100s\", not one to three %s from %u to %u", option, text,
+                           least ? "sizes" : "numbers", least, UINT32_MAX);
             return bh__report_fix(error, "write X, X,Y or X,Y,Z, for example %s 4,2", option);
         }
         parts[i] = (uint32_t)number;
         if (at[length] == '\0') break;
         at += length + 1;
     }
-    *out = (bh_dim){parts[0], parts[1], parts[2]};
     return BH_OK;
+}
+
+static bh_status parse_dim(const char *option, const char *text, bh_dim *out, bh_error *error) {
+    uint32_t parts[3];
+    bh_status status = parse_numbers(option, text, 1, parts, error);
+    if (status == BH_OK) *out = (bh_dim){parts[0], parts[1], parts[2]};
+    return status;
 }
 
 static bh_status parse_count(const char *option, const char *text, uint64_t min, uint64_t max,
@@ -89,6 +112,43 @@ static bh_status parse_timeout(const char *text, uint64_t *out, bh_error *error)
     }
     bh__report_set(error, BH_E_INVALID, "--timeout is \"%.100s\", not a number of seconds", text);
     return bh__report_fix(error, "write a number above 0, for example --timeout 0.5");
+}
+
+static bh_status take_debug_option(bh__run_options *out, int id, const char *value,
+                                   bh_error *error) {
+    bh_debug_options *debug = &out->debug;
+    out->follow = true;
+    switch (id) {
+    case OPT_TRACE_BLOCK:
+        return parse_numbers("--trace-block", value, 0, debug->block, error);
+    case OPT_PRINT:
+        out->prints[debug->print_count++] = value;
+        return BH_OK;
+    case OPT_STOP:
+        debug->stop = value;
+        return BH_OK;
+    default: /* OPT_THREADS, OPT_TRACE_THREADS */
+        if (debug->threads != NULL) {
+            bh__report_set(error, BH_E_INVALID, "threads are listed twice, \"%.60s\" and \"%.60s\"",
+                           debug->threads, value);
+            return bh__report_fix(error, "give one list, with --trace-threads or --threads");
+        }
+        if (id == OPT_TRACE_THREADS) debug->flags |= BH_DEBUG_TRACE;
+        debug->threads = value;
+        return BH_OK;
+    }
+}
+
+static bh_status parse_executor(const char *text, const char **out, bh_error *error) {
+    static const char *const names[] = {"interp", "jit", "auto"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            *out = names[i];
+            return BH_OK;
+        }
+    }
+    bh__report_set(error, BH_E_INVALID, "--executor is \"%.100s\", not interp, jit or auto", text);
+    return bh__report_fix(error, "write --executor=jit for native code on the CPU device");
 }
 
 static void take_source_option(bh__run_options *out, const char *name) {
@@ -121,6 +181,11 @@ static bh_status take_option(bh__run_options *out, int id, const char *value, bh
     case OPT_CHECK:
         out->check = true;
         break;
+    case OPT_EXECUTOR:
+        return parse_executor(value, &out->executor, error);
+    case OPT_VERBOSE:
+        out->verbose = true;
+        break;
     case OPT_REPEAT:
         return parse_count("--repeat", value, 1, UINT32_MAX, &out->repeat, error);
     case OPT_TIMEOUT:
@@ -143,6 +208,12 @@ static bh_status take_option(bh__run_options *out, int id, const char *value, bh
     case OPT_TRACE:
         out->trace = value;
         break;
+    case OPT_TRACE_THREADS:
+    case OPT_TRACE_BLOCK:
+    case OPT_THREADS:
+    case OPT_PRINT:
+    case OPT_STOP:
+        return take_debug_option(out, id, value, error);
     case OPT_HELP:
         out->help = true;
         break;
@@ -242,7 +313,11 @@ int bh__run_options_parse(int count, char **list, bh__run_options *out) {
                          .count = count};
     const char **operands = calloc((size_t)count + 1, sizeof *operands);
     out->files = calloc((size_t)count + 1, sizeof *out->files);
-    if (!bh__source_init(&out->source, count) || operands == NULL || out->files == NULL) {
+    out->prints = calloc((size_t)count + 1, sizeof *out->prints);
+    out->debug = (bh_debug_options)BH_INIT(out->debug);
+    out->debug.prints = out->prints;
+    if (!bh__source_init(&out->source, count) || operands == NULL || out->files == NULL ||
+        out->prints == NULL) {
         free(operands);
         return BH__EXIT_REFUSED;
     }
@@ -260,5 +335,6 @@ void bh__run_options_free(bh__run_options *options) {
     for (size_t i = 0; i < options->arg_count; i++) bh__arg_free(&options->args[i]);
     free(options->args);
     free(options->files);
+    free(options->prints);
     bh__source_free(&options->source);
 }

@@ -25,7 +25,11 @@ bh_status bh__compile_probe(bh__compile *c);
 bh_status bh__compile_nvrtc(bh__compile *c);
 bh_status bh__compile_clang(bh__compile *c);
 bh_status bh__compile_link(bh__compile *c);
-/* Links the inputs, which are all PTX, to one PTX text, without nvJitLink. (link_ptx.c) */
+/* Refuses what nvJitLink made if a name means two kernels in it. (link_kernels.c) */
+bh_status bh__compile_check_kernels(bh__compile *c);
+/* What messages call an input of a link; NULL: no memory. (link_ptx.c) */
+const char *bh__compile_input_name(bh__compile *c, size_t index);
+/* Links the inputs, which are all PTX, to one PTX text, without nvJitLink. */
 bh_status bh__compile_link_ptx(bh__compile *c, bh__bytes *out);
 
 /* The error for lack of memory in this program. */

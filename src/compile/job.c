@@ -174,7 +174,9 @@ static int answer_for(const bh__compile_job *job, bh__arena *arena, int answer_f
         bh__compile_over_limit(&c, name);
     else if (WIFSIGNALED(status))
         bh__fail(error, BH_E_COMPILE,
-                 "make the source smaller until it compiles, or use another compiler",
+                 job->op == BH__COMPILE_LINK
+                     ? "see the log; declare each name in the same way in all parts"
+                     : "make the source smaller until it compiles, or use another compiler",
                  "%s crashed: %s", name, strsignal(WTERMSIG(status)));
     else
         bh__fail(error, BH_E_COMPILE, "see the log, or use another compiler",

@@ -3,9 +3,12 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "compile/compile.h"
 #include "compile/link_image.h"
+#include "ptx/link.h"
 
 enum {
     RESULT_OK = 0,
@@ -64,7 +67,7 @@ static void take_log(bh__compile *c, const jitlink *link, void *linker) {
 
 /* The line of the log that says most, shortened to fit the message. */
 static const char *main_line(const char *log, size_t *out_length) {
-    static const char *const marks[] = {"fatal ", "error ", "Undefined", "ERROR"};
+    static const char *const marks[] = {"link error: ", "fatal ", "error ", "Undefined", "ERROR"};
     const char *line = NULL;
     for (size_t i = 0; i < sizeof marks / sizeof *marks && line == NULL; i++)
         line = strstr(log, marks[i]);
@@ -75,11 +78,76 @@ static const char *main_line(const char *log, size_t *out_length) {
     return line;
 }
 
+/* ---- errors that are only printed ----
+ *
+ * nvJitLink finds names that are defined twice, and declarations that do not agree, prints that to
+ * standard error, and succeeds. Standard error is a memory file. */
+
+static uint64_t printed_bytes(void) {
+    struct stat info;
+    bool file = fstat(STDERR_FILENO, &info) == 0 && S_ISREG(info.st_mode);
+    return file ? (uint64_t)info.st_size : 0;
+}
+
+/* Whether the line is "error   : ..." or "fatal   : ...", perhaps behind "@E@". Returns what
+ * follows. */
+static const char *error_text(const char *line) {
+    static const char *const kinds[] = {"error", "fatal"};
+    if (line[0] == '@' && line[1] != 0 && line[2] == '@') line += 3;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        size_t length = strlen(kinds[i]);
+        if (strncmp(line, kinds[i], length) != 0) continue;
+        length += strspn(line + length, " ");
+        if (line[length] == ':') return line + length + 1 + strspn(line + length + 1, " ");
+    }
+    return NULL;
+}
+
+/* The first error that was printed since; NULL: none. */
+static const char *printed_error(bh__compile *c, uint64_t since) {
+    if (printed_bytes() <= since) return NULL;
+    bh__bytes all = bh__read_file(c->arena, STDERR_FILENO);
+    if (all.data == NULL || all.count <= since) return NULL;
+    const char *line = bh__chars(all) + since, *error = NULL;
+    while (error == NULL && *line != 0) {
+        error = error_text(line);
+        line += strcspn(line, "\n");
+        line += *line == '\n';
+    }
+    return error;
+}
+
+static bh_status explain_printed(bh__compile *c, const char *text) {
+    const char *fix = strstr(text, "ultiple definition")
+                          ? "rename one of the two, make it static, or leave out one part"
+                      : strstr(text, "match") ? "make both declarations the same"
+                                              : "see the log";
+    return bh__fail(&c->answer->error, BH_E_COMPILE, fix, "%s: %.*s", bh__chars(c->answer->version),
+                    (int)strcspn(text, "\n"), text);
+}
+
+/* If the inputs are all PTX, this program's own linker may say more: with lines. */
+static bh_status explain_better(bh__compile *c, bool all_ptx, bh_status status) {
+    if (!all_ptx) return status;
+    bh_error before = c->answer->error;
+    bh__bytes log = c->answer->log, unused;
+    if (bh__compile_link_ptx(c, &unused) != BH_E_COMPILE) c->answer->error = before;
+    bh__text both = {.arena = c->arena};
+    bh__text_append(&both, bh__chars(c->answer->log), c->answer->log.count);
+    bh__text_append(&both, bh__chars(log), log.count);
+    c->answer->log = both.failed ? log : bh__text_bytes(&both);
+    return status;
+}
+
 static bh_status explain(bh__compile *c, int result, bh__link_kind kind, size_t index) {
     bh_error *error = &c->answer->error;
     const char *log = bh__chars(c->answer->log), *version = bh__chars(c->answer->version);
     size_t length;
     const char *text = main_line(log, &length);
+    if (strstr(log, "link error: ") != NULL) /* of LTO-IR */
+        return bh__fail(error, BH_E_COMPILE,
+                        "rename one of the two, make it static, or leave out one part", "%s: %.*s",
+                        version, (int)length, text);
     if (result == RESULT_BAD_OPTION || result == RESULT_MISSING_ARCH)
         return bh__fail(error, BH_E_INVALID, "use an architecture and flags that nvJitLink has",
                         "%s refuses the flags for %s: %.*s", version, bh__chars(c->job->arch),
@@ -167,17 +235,22 @@ static bh_status run(bh__compile *c, const jitlink *link, const bh__link_kind *k
                      const bh__words *options) {
     void *linker = NULL;
     bh__texts inputs = c->job->inputs;
+    uint64_t printed = printed_bytes();
     int result = link->create(&linker, (uint32_t)options->count, options->list);
     if (result != RESULT_OK) {
         if (linker != NULL) take_log(c, link, linker);
         return explain(c, result, BH__LINK_UNKNOWN, SIZE_MAX);
     }
     for (size_t i = 0; i < inputs.count; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "input %zu", i);
-        /* nvJitLink counts the NUL of PTX, which exists. */
-        size_t bytes = inputs.list[i].count + (kinds[i] == BH__LINK_PTX);
-        result = link->add(linker, (int)kinds[i], inputs.list[i].data, bytes, name);
+        /* nvJitLink does not copy the name. */
+        const char *name = bh__compile_input_name(c, i);
+        bh__bytes image = inputs.list[i];
+        if (name == NULL) return bh__compile_no_memory(c);
+        if (kinds[i] == BH__LINK_PTX) { /* it knows no #line before .version, and counts the NUL */
+            size_t head = bh__link_ptx_head(image);
+            image = (bh__bytes){image.data + head, image.count - head + 1};
+        }
+        result = link->add(linker, (int)kinds[i], image.data, image.count, name);
         if (result != RESULT_OK) {
             take_log(c, link, linker);
             return explain(c, result, kinds[i], i);
@@ -188,6 +261,8 @@ static bh_status run(bh__compile *c, const jitlink *link, const bh__link_kind *k
     if (result != RESULT_OK)
         return explain(c, result, kinds[0],
                        kinds[0] == BH__LINK_LTOIR && result == RESULT_NVVM ? 0 : SIZE_MAX);
+    const char *error = printed_error(c, printed);
+    if (error != NULL) return explain_printed(c, error);
     return take_output(c, link, linker);
 }
 
@@ -199,12 +274,45 @@ static bh_status link_without_nvjitlink(bh__compile *c) {
     return status == BH_OK ? bh__compile_link_ptx(c, &c->answer->output) : status;
 }
 
+/* Unless the linker finds others, kernels have the names in the output that they have in the
+ * inputs. */
+static bh_status take_names(bh__compile *c) {
+    bh__texts names = c->job->expressions;
+    if (names.count != c->job->expression_inputs.count)
+        return bh__fail(&c->answer->error, BH_E_INVALID,
+                        "install the library and its programs from one version",
+                        "there are %zu names, and inputs for %zu of them", names.count,
+                        c->job->expression_inputs.count);
+    bh__bytes *copy = bh__arena_alloc(c->arena, names.count + 1, sizeof *copy);
+    if (copy == NULL) return bh__compile_no_memory(c);
+    for (size_t i = 0; i < names.count; i++) copy[i] = names.list[i];
+    c->answer->lowered = (bh__texts){copy, names.count};
+    return BH_OK;
+}
+
+/* nvJitLink makes PTX of LTO-IR although names are missing. */
+static bh_status check_whole(bh__compile *c) {
+    bh__ptx_text text = {.name = "what nvJitLink made",
+                         .text = bh__chars(c->answer->output),
+                         .length = c->answer->output.count};
+    bh__ptx_linked linked;
+    bh_error error = {0};
+    if (bh__ptx_link(c->arena, &text, 1, &error, &linked) != BH_E_COMPILE) return BH_OK;
+    bh__text log = {.arena = c->arena};
+    bh__text_append(&log, linked.log, strlen(linked.log));
+    bh__text_append(&log, bh__chars(c->answer->log), c->answer->log.count);
+    if (!log.failed) c->answer->log = bh__text_bytes(&log);
+    c->answer->error = error;
+    return error.status;
+}
+
 bh_status bh__compile_link(bh__compile *c) {
     bh_error *error = &c->answer->error;
     bh__link_kind *kinds = bh__arena_alloc(c->arena, c->job->inputs.count + 1, sizeof *kinds);
     contents found = {.text = true};
     if (kinds == NULL) return bh__compile_no_memory(c);
     bh_status status = check_inputs(c, kinds, &found);
+    if (status == BH_OK) status = take_names(c);
     if (status != BH_OK) return status;
     if (found.text && c->job->output == BH_OUTPUT_PTX) return link_without_nvjitlink(c);
 
@@ -232,5 +340,9 @@ bh_status bh__compile_link(bh__compile *c) {
         status = bh__compile_link_ptx(c, &c->answer->ptx);
     if (status != BH_OK) return status;
     bh__options_link(c->job, found.lto, &options);
-    return options.failed ? bh__compile_no_memory(c) : run(c, &link, kinds, &options);
+    if (options.failed) return bh__compile_no_memory(c);
+    status = run(c, &link, kinds, &options);
+    if (status == BH_E_COMPILE) return explain_better(c, found.text, status);
+    if (status == BH_OK) status = bh__compile_check_kernels(c);
+    return status == BH_OK && c->job->output == BH_OUTPUT_PTX ? check_whole(c) : status;
 }

@@ -16,6 +16,8 @@ typedef enum bh__link_kind {
     BH__LINK_LIBRARY = 6
 } bh__link_kind;
 
+/* How many bytes of blanks, comments and #line come before the PTX. */
+size_t bh__link_ptx_head(bh__bytes image);
 bh__link_kind bh__link_kind_of(bh__bytes image);
 const char *bh__link_kind_name(bh__link_kind kind);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/siphash.h"
 #include "compile/compile.h"
 
 enum { MIN_REGISTERS = 16, MAX_REGISTERS = 255 };
@@ -166,6 +167,28 @@ static void add_library(bool hosted, bh__words *out) {
     for (size_t i = 0; i < count; i++) bh__words_add(out, hosted ? of_host[i] : own[i]);
 }
 
+static void add_sum(uint64_t sum[2], bh__bytes bytes) {
+    uint64_t both[4] = {sum[0], sum[1], 0, 0};
+    bh__checksum(bytes.data, bytes.count, both + 2);
+    bh__checksum(both, sizeof both, sum);
+}
+
+/* clang makes static kernels and variables weak or visible, with names that are to be those of one
+ * file. It sees all sources as standard input, so it must be told which are the same. */
+static void add_unit(const bh__compile_job *job, bh__words *out) {
+    const bh__texts *lists[] = {&job->defines, &job->include_paths, &job->header_names,
+                                &job->header_bodies, &job->extra};
+    uint64_t sum[2] = {0, 0};
+    add_sum(sum, job->name);
+    add_sum(sum, job->source);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        add_sum(sum, (bh__bytes){(const uint8_t *)&lists[i]->count, sizeof lists[i]->count});
+        for (size_t n = 0; n < lists[i]->count; n++) add_sum(sum, lists[i]->list[n]);
+    }
+    bh__words_format(out, "-cuid=%016llx%016llx", (unsigned long long)sum[0],
+                     (unsigned long long)sum[1]);
+}
+
 void bh__options_clang(const bh__compile_job *job, bool hosted, bh__words *out) {
     static const char *const always[] = {
         "--no-default-config", "-x", "cuda", "--cuda-device-only", "-nocudainc", "-nocudalib",
@@ -181,7 +204,10 @@ void bh__options_clang(const bh__compile_job *job, bool hosted, bh__words *out) 
     bh__words_format(out, "--cuda-gpu-arch=%s", bh__chars(job->arch));
     bh__words_format(out, "--cuda-feature=+ptx%u", bh__options_ptx_version(arch));
     bh__words_format(out, "-std=c++%u", job->standard);
-    if (job->flags & BH_COMPILE_RELOCATABLE) bh__words_add(out, "-fgpu-rdc");
+    if (job->flags & BH_COMPILE_RELOCATABLE) {
+        bh__words_add(out, "-fgpu-rdc");
+        add_unit(job, out);
+    }
     if (job->flags & (BH_COMPILE_FAST_MATH | BH_COMPILE_FLUSH_DENORMALS))
         bh__words_add(out, "-fcuda-flush-denormals-to-zero");
     if (job->flags & BH_COMPILE_FAST_MATH) {

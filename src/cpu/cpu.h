@@ -23,10 +23,13 @@ enum {
 
 /* ---- view.c: what lanes see of memory and modules ---- */
 
+typedef struct bh__cpu_native bh__cpu_native; /* executor.c */
+
 typedef struct bh__cpu_module {
     uint32_t id;
     bh__ptx_module *code;
     bh__ptx_image *image;
+    bh__cpu_native *native; /* NULL: its kernels are interpreted */
 } bh__cpu_module;
 
 typedef struct bh__cpu_chunk {
@@ -108,8 +111,10 @@ void bh__cpu_unload_all(bh__device_instance *device);
 typedef struct bh__cpu_job {
     bh__device_instance *device;
     bh__ptx_grid grid;
+    const bh__cpu_module *module;
     uint64_t total; /* clusters; without clusters every block is one */
     bh__ptx_workspace workspace;
+    bh__ptx_tracing tracing; /* used if grid.tracing says so */
     bool cooperative;
     uint32_t share;        /* cooperative: clusters a thread takes at once */
     _Atomic uint64_t next; /* the first cluster that is not taken */
@@ -117,6 +122,7 @@ typedef struct bh__cpu_job {
     _Atomic bool failed;   /* the thread that sets it first says why: */
     bool faulted;          /* true: `fault`; false: `error` */
     bh__ptx_fault fault;
+    char *state;       /* Owned, or NULL: of the thread that faulted */
     uint32_t findings; /* with checks: how many, of which `fault` is the first */
     bh_error error;
 
@@ -164,6 +170,7 @@ bh_status bh__cpu_launch(bh__device_lane *lane, const bh__work *work, bh_error *
 enum { BH__CPU_ILLEGAL_ADDRESS = 700 };
 /* The illegal access of the launch that faulted; *bytes 0: not known. */
 void bh__cpu_fault_place(const bh__device_lane *lane, uint64_t *address, uint32_t *bytes);
+const char *bh__cpu_fault_state(const bh__device_lane *lane);
 
 /* ---- texture.c ---- */
 
@@ -187,6 +194,19 @@ typedef struct bh__cpu_fault_kind {
 const bh__cpu_fault_kind *bh__cpu_fault_kind_of(bh__ptx_fault_kind kind, bool checked);
 uint32_t bh__cpu_findings(const bh__device_lane *lane, uint32_t first, bh_finding *out,
                           uint32_t capacity);
+
+/* ---- debug.c: kernels whose threads are followed ---- */
+
+typedef struct bh__cpu_debug bh__cpu_debug;
+
+/* Control thread. Replaces what is followed of a kernel; no bytes: nothing. */
+bh_status bh__cpu_debug_set(bh__device_instance *device, const bh__module_message *which,
+                            const void *data, size_t bytes, bh_error *error);
+void bh__cpu_debug_forget(bh__device_instance *device, uint32_t module);
+/* What is followed in a launch that begins; NULL: nothing. Left when it ends. */
+bh__cpu_debug *bh__cpu_debug_enter(bh__device_instance *device, uint32_t module, uint32_t kernel);
+void bh__cpu_debug_leave(bh__device_instance *device, bh__cpu_debug *debug);
+const bh__ptx_debug *bh__cpu_debug_made(const bh__cpu_debug *debug);
 
 /* ---- copy.c ---- */
 
@@ -215,6 +235,10 @@ struct bh__device_instance {
     _Atomic(bh__cpu_view *) view; /* the current one; holds one use of it */
     _Atomic uint64_t launches;    /* to number grids */
     bh__cpu_pool pool;
+
+    pthread_mutex_t debug_lock;
+    bh__cpu_debug *debugs;
+    _Atomic uint32_t debug_count; /* 0: launches need not look */
 };
 
 struct bh__device_lane {

@@ -26,6 +26,7 @@ static bh_status open_device(const bh__device_services *services, uint32_t index
                         "no memory for the CPU device");
     device->services = services;
     pthread_mutex_init(&device->view_lock, NULL);
+    pthread_mutex_init(&device->debug_lock, NULL);
     device->available = bh__available_open();
     bh__cpu_info_fill(&device->info);
     bh_status status = bh__cpu_view_renew(device, error);
@@ -35,6 +36,7 @@ static bh_status open_device(const bh__device_services *services, uint32_t index
         bh__cpu_view *view = atomic_load(&device->view);
         bh__cpu_view_drop(device, &view);
         pthread_mutex_destroy(&device->view_lock);
+        pthread_mutex_destroy(&device->debug_lock);
         if (device->available >= 0) close(device->available);
         free(device);
         return status;
@@ -53,6 +55,7 @@ static void close_device(bh__device_instance *device) {
     bh__cpu_view *view = atomic_load(&device->view);
     bh__cpu_view_drop(device, &view);
     pthread_mutex_destroy(&device->view_lock);
+    pthread_mutex_destroy(&device->debug_lock);
     if (device->available >= 0) close(device->available);
     free(device);
 }
@@ -77,6 +80,7 @@ static void close_lane(bh__device_lane *lane) {
     if (lane->cluster) bh__ptx_cluster_destroy(lane->cluster);
     bh__ptx_check_destroy(lane->check);
     pthread_mutex_destroy(&lane->job.print_lock);
+    free(lane->job.state);
     free(lane);
 }
 
@@ -111,4 +115,6 @@ const bh__device_ops bh__cpu_device = {
     .execute = execute,
     .fault_place = bh__cpu_fault_place,
     .findings = bh__cpu_findings,
+    .fault_state = bh__cpu_fault_state,
+    .debug_set = bh__cpu_debug_set,
 };

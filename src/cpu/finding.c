@@ -29,6 +29,9 @@ static const bh__cpu_fault_kind kinds[] = {
     [BH__PTX_FAULT_COPY] = {719, "LAUNCH_FAILED",
                             "keep sizes and addresses of bulk copies multiples of 16 bytes, in the "
                             "memory that the instruction names"},
+    [BH__PTX_FAULT_TENSOR] = {719, "LAUNCH_FAILED",
+                              "make tensor maps with bh_tensor_map_create, pass them with "
+                              "BH_TENSOR_IN and its like, and copy as the map describes"},
     [BH__PTX_FAULT_BOUNDS] = {BH__CPU_ILLEGAL_ADDRESS, "CHECK_OUT_OF_BOUNDS",
                               "check the kernel's indices against the sizes of what it accesses"},
     [BH__PTX_FAULT_FREED] = {BH__CPU_ILLEGAL_ADDRESS, "CHECK_USE_AFTER_FREE",

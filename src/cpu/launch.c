@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "cpu/cpu.h"
+#include "cpu/executor.h"
 
 typedef unsigned long long ull;
 
@@ -24,10 +25,17 @@ static bool is_first_failure(bh__cpu_job *job) {
     return !atomic_exchange(&job->failed, true);
 }
 
-static void job_fault(bh__cpu_job *job, const bh__ptx_fault *fault) {
+static void set_state(bh__cpu_job *job, char *state) {
+    free(job->state);
+    job->state = state;
+}
+
+static void job_fault(bh__cpu_job *job, const bh__ptx_cluster *cluster,
+                      const bh__ptx_fault *fault) {
     if (is_first_failure(job)) {
         job->faulted = true;
         job->fault = *fault;
+        set_state(job, bh__ptx_cluster_state(cluster, fault));
     }
     atomic_store(&job->stop, true);
 }
@@ -35,6 +43,15 @@ static void job_fault(bh__cpu_job *job, const bh__ptx_fault *fault) {
 static void job_fail(bh__cpu_job *job, const bh_error *error) {
     if (is_first_failure(job)) job->error = *error;
     atomic_store(&job->stop, true);
+}
+
+/* The debugger's stop. What the launch has written by then stays, so this is not without harm: the
+ * application knows by the status. */
+static void job_stop_at_line(bh__cpu_job *job) {
+    bh_error error;
+    bh__fail(&error, BH_E_CANCELLED, "launch it again without a line to stop at",
+             "kernel \"%.100s\" was stopped at %.280s", job->grid.kernel->name, job->tracing.where);
+    job_fail(job, &error);
 }
 
 static bool is_over(const bh__cpu_job *job) {
@@ -96,7 +113,8 @@ static bool step_cluster(bh__cpu_job *job, bh__ptx_cluster *cluster, uint64_t bu
     bh__ptx_fault fault;
     bh__ptx_outcome outcome = bh__ptx_cluster_step(cluster, budget, &fault);
     *out_done = outcome == BH__PTX_DONE;
-    if (outcome == BH__PTX_FAULTED) job_fault(job, &fault);
+    if (outcome == BH__PTX_FAULTED) job_fault(job, cluster, &fault);
+    if (outcome == BH__PTX_AT_LINE) job_stop_at_line(job);
     if (outcome == BH__PTX_DONE) return true;
     return outcome == BH__PTX_YIELD && !is_over(job);
 }
@@ -408,6 +426,10 @@ void bh__cpu_fault_place(const bh__device_lane *lane, uint64_t *address, uint32_
     *bytes = known ? fault->size : 0;
 }
 
+const char *bh__cpu_fault_state(const bh__device_lane *lane) {
+    return lane->job.faulted ? lane->job.state : NULL;
+}
+
 static bh_status find_kernel(const bh__cpu_view *view, const bh__work *work, bh__cpu_job *job,
                              bh_error *error) {
     const bh__launch_body *body = &work->u.launch;
@@ -423,6 +445,7 @@ static bh_status find_kernel(const bh__cpu_view *view, const bh__work *work, bh_
                         kernel->param_bytes, body->param_bytes);
     job->grid.image = module->image;
     job->grid.kernel = kernel;
+    job->module = module;
     return BH_OK;
 }
 
@@ -450,6 +473,10 @@ static bh_status prepare(bh__device_lane *lane, const bh__work *work, bh_error *
     job->grid.textures = NULL;
     if (body->flags & BH__LAUNCH_OBJECTS) status = bh__cpu_textures_make(lane, work, error);
     if (status != BH_OK) return status;
+    job->grid.compiled = lane->device->services->check
+                             ? NULL /* only the interpreter checks */
+                             : bh__cpu_native_code(job->module->native, job->module->code,
+                                                   body->kernel, body->block);
     job->grid.grid_id = atomic_fetch_add_explicit(&lane->device->launches, 1, memory_order_relaxed);
     job->grid.heap = lane->view->heap;
     job->grid.print = print;
@@ -459,6 +486,7 @@ static bh_status prepare(bh__device_lane *lane, const bh__work *work, bh_error *
     job->cooperative = body->flags & BH_LAUNCH_COOPERATIVE && job->total > 1;
     set_workspace(job, body->flags & BH_LAUNCH_COOPERATIVE);
     job->faulted = false;
+    set_state(job, NULL);
     job->findings = 0;
     atomic_store_explicit(&job->next, 0, memory_order_relaxed);
     atomic_store_explicit(&job->stop, false, memory_order_relaxed);
@@ -484,10 +512,12 @@ static void use_findings(bh__device_lane *lane) {
     uint32_t count;
     const bh__ptx_finding *findings = bh__ptx_check_findings(lane->check, &count);
     job->findings = count;
-    if (count == 0 || (atomic_load(&job->failed) && !job->faulted)) return;
+    bool failed = atomic_load(&job->failed) && !job->faulted;
+    if (count == 0 || (failed && job->error.status != BH_E_CANCELLED)) return;
     atomic_store(&job->failed, true);
     job->faulted = true;
     job->fault = findings[0].fault;
+    set_state(job, bh__ptx_check_take_state(lane->check));
 }
 
 static bh_status launch_checked(bh__device_lane *lane, const bh__work *work, bh_error *error) {
@@ -514,10 +544,8 @@ static bh_status launch_checked(bh__device_lane *lane, const bh__work *work, bh_
                     "kernel \"%.100s\" ran, but there was no memory to check all of it", name);
 }
 
-bh_status bh__cpu_launch(bh__device_lane *lane, const bh__work *work, bh_error *error) {
+static bh_status run(bh__device_lane *lane, const bh__work *work, bh_error *error) {
     bh__cpu_job *job = &lane->job;
-    bh_status status = prepare(lane, work, error);
-    if (status != BH_OK) return status;
     if (lane->device->services->check) return launch_checked(lane, work, error);
     bh__cpu_pool *pool = &lane->device->pool;
     if (job->cooperative) {
@@ -533,4 +561,32 @@ bh_status bh__cpu_launch(bh__device_lane *lane, const bh__work *work, bh_error *
     }
     bh__cpu_pool_dismiss(pool, job);
     return finish(lane, work, error);
+}
+
+/* A launch of which some threads are followed. */
+static bh_status run_followed(bh__device_lane *lane, const bh__work *work,
+                              const bh__ptx_debug *debug, bh_error *error) {
+    bh__cpu_job *job = &lane->job;
+    bh_status status = bh__ptx_debug_fits(debug, &job->grid, error);
+    if (status != BH_OK) return status;
+    if (!bh__ptx_tracing_begin(&job->tracing, debug))
+        return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory in this machine",
+                        "kernel \"%.100s\": no memory to follow its threads",
+                        job->grid.kernel->name);
+    job->grid.tracing = &job->tracing;
+    status = run(lane, work, error);
+    job->grid.tracing = NULL;
+    bh__ptx_tracing_end(&job->tracing);
+    return status;
+}
+
+bh_status bh__cpu_launch(bh__device_lane *lane, const bh__work *work, bh_error *error) {
+    const bh__launch_body *body = &work->u.launch;
+    bh_status status = prepare(lane, work, error);
+    if (status != BH_OK) return status;
+    bh__cpu_debug *debug = bh__cpu_debug_enter(lane->device, body->module, body->kernel);
+    if (!debug) return run(lane, work, error);
+    status = run_followed(lane, work, bh__cpu_debug_made(debug), error);
+    bh__cpu_debug_leave(lane->device, debug);
+    return status;
 }

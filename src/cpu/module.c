@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "cpu/cpu.h"
+#include "cpu/executor.h"
 #include "worker/module_blob.h"
 #include "writes/writes.h"
 
@@ -19,8 +20,9 @@ static const char *binary_kind(const uint8_t *image, size_t bytes) {
     return NULL;
 }
 
-static bh_status describe(const bh__ptx_module *code, const bh__writes *writes, bh_error *error,
+static bh_status describe(const bh__cpu_module *module, const bh__writes *writes, bh_error *error,
                           int *out_blob) {
+    const bh__ptx_module *code = module->code;
     bh__blob blob = {0};
     for (uint32_t i = 0; i < bh__ptx_kernel_count(code); i++) {
         const bh__ptx_kernel *kernel = bh__ptx_kernel_at(code, i);
@@ -44,6 +46,7 @@ static bh_status describe(const bh__ptx_module *code, const bh__writes *writes, 
         memcpy(entry.required_block, kernel->required, sizeof entry.required_block);
         memcpy(entry.required_cluster, kernel->cluster, sizeof entry.required_cluster);
         entry.needs_cluster = kernel->needs_cluster;
+        bh__cpu_native_describe(module->native, i, &entry);
         bh__blob_add_kernel(&blob, kernel->name, entry, params);
         free(params);
     }
@@ -60,6 +63,7 @@ static bh_status describe(const bh__ptx_module *code, const bh__writes *writes, 
 static void module_free(bh__cpu_module *module) {
     bh__ptx_image_destroy(module->image);
     bh__ptx_free(module->code);
+    free(module->native);
 }
 
 static bh_status make_heap(bh__device_instance *device, const bh__ptx_module *code,
@@ -81,10 +85,12 @@ static bh_status module_create(bh__device_instance *device, bh__cpu_module *modu
     if (status == BH_OK) {
         bool any = bh__ptx_variable_count(module->code) > 0;
         bh__writes *writes = any ? bh__writes_of_ptx(image, bytes) : NULL;
-        status = describe(module->code, writes, error, out_blob);
+        module->native = bh__cpu_native_create(module->code);
+        status = describe(module, writes, error, out_blob);
         bh__writes_free(writes);
     }
     if (status == BH_OK) return BH_OK;
+    free(module->native);
     if (module->image) bh__ptx_image_destroy(module->image);
     bh__ptx_free(module->code);
     return status;
@@ -142,6 +148,7 @@ bh_status bh__cpu_module_unload(bh__device_instance *device, uint32_t id, bh_err
     *module = device->modules[device->module_count - 1];
     device->module_count--;
     (void)bh__cpu_view_renew(device, NULL);
+    bh__cpu_debug_forget(device, id);
     module_free(&gone);
     return BH_OK;
 }
@@ -165,7 +172,10 @@ bh_status bh__cpu_global_set(bh__device_instance *device, const bh__module_messa
 }
 
 void bh__cpu_unload_all(bh__device_instance *device) {
-    for (size_t i = 0; i < device->module_count; i++) module_free(&device->modules[i]);
+    for (size_t i = 0; i < device->module_count; i++) {
+        bh__cpu_debug_forget(device, device->modules[i].id);
+        module_free(&device->modules[i]);
+    }
     free(device->modules);
     device->modules = NULL;
     device->module_count = 0;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The textures and surfaces of a launch: a descriptor for each, whose address the kernel gets. */
+/* The textures and surfaces of a launch: a descriptor for each, whose address the kernel gets. Its
+ * tensor maps: the kernel gets the descriptor itself. */
 #include <string.h>
 
 #include "cpu/cpu.h"
+#include "ptx/tensor_map.h"
 #include "wire/texture.h"
 
 typedef unsigned long long ull;
@@ -68,7 +70,7 @@ bh_status bh__cpu_textures_make(bh__device_lane *lane, const bh__work *work, bh_
     bh__cpu_textures *made = &lane->textures;
     const bh__ptx_kernel *kernel = lane->job.grid.kernel;
     const bh__launch_object *objects;
-    uint32_t count;
+    uint32_t count, textures = 0;
     if (!bh__launch_objects(work->params, body->param_bytes, kernel->param_bytes, &objects, &count))
         return bh__fail(error, BH_E_INTERNAL, BH__CPU_DEFECT,
                         "launch %llu of lane %u: %u bytes of parameters and textures are damaged",
@@ -78,18 +80,23 @@ bh_status bh__cpu_textures_make(bh__device_lane *lane, const bh__work *work, bh_
     for (uint32_t i = 0; i < count; i++) {
         const bh__launch_object *o = &objects[i];
         const char *wrong = bh__launch_object_wrong(o);
-        if (!wrong && (uint64_t)o->offset + sizeof(uint64_t) > kernel->param_bytes)
+        if (!wrong && (uint64_t)o->offset + bh__launch_object_bytes(o) > kernel->param_bytes)
             wrong = "no such parameter";
         if (wrong)
             return bh__fail(error, BH_E_INTERNAL, BH__CPU_DEFECT,
                             "launch %llu of lane %u: texture %u has %s", (ull)work->sequence,
                             work->lane, i, wrong);
-        describe(o, &made->texture[i]);
-        made->list[i] = &made->texture[i];
-        uint64_t handle = (uint64_t)(uintptr_t)&made->texture[i];
+        if (o->kind == BH__OBJECT_TENSOR) {
+            bh__tensor_map_write(&o->tensor, params + o->offset);
+            continue;
+        }
+        bh__ptx_texture *texture = &made->texture[textures];
+        describe(o, texture);
+        made->list[textures++] = texture;
+        uint64_t handle = (uint64_t)(uintptr_t)texture;
         memcpy(params + o->offset, &handle, sizeof handle);
     }
-    made->all = (bh__ptx_textures){made->list, count};
+    made->all = (bh__ptx_textures){made->list, textures};
     lane->job.grid.textures = &made->all;
     return BH_OK;
 }

@@ -92,6 +92,15 @@ BH__NEEDED(texture_create, "cuTexObjectCreate",
 BH__NEEDED(texture_destroy, "cuTexObjectDestroy", (bh__cu_object texture))
 BH__NEEDED(surface_create, "cuSurfObjectCreate", (bh__cu_object * out, const bh__cu_resource *over))
 BH__NEEDED(surface_destroy, "cuSurfObjectDestroy", (bh__cu_object surface))
+BH__OPTIONAL(tensor_tiled, "cuTensorMapEncodeTiled",
+             (void *out, int type, uint32_t rank, void *address, const uint64_t *dims,
+              const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave,
+              int swizzle, int promotion, int fill))
+BH__OPTIONAL(tensor_im2col, "cuTensorMapEncodeIm2col",
+             (void *out, int type, uint32_t rank, void *address, const uint64_t *dims,
+              const uint64_t *strides, const int *lower, const int *upper, uint32_t channels,
+              uint32_t pixels, const uint32_t *steps, int interleave, int swizzle, int promotion,
+              int fill))
 
 BH__NEEDED(module_load, "cuModuleLoadDataEx",
            (bh__cu_module * out, const void *image, unsigned count, int *options, void **values))

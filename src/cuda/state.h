@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
+#include "base/tensor.h"
 #include "cuda/driver.h"
 #include "worker/device.h"
 
@@ -256,6 +257,12 @@ void bh__cuda_train_free(bh__device_lane *lane);
 /* Destroys the chains that ever used this module, which is about to be unloaded. Control thread;
  * the device is idle. */
 void bh__cuda_trains_drop_module(bh__device_instance *device, uint32_t module);
+
+/* ---- tensor_map.c ---- */
+
+/* Has the driver make the 128 bytes of a tensor map, which has been checked. */
+bh_status bh__cuda_tensor_map(const bh__device_instance *device, const bh__tensor *tensor,
+                              uint8_t *out, bh_error *error);
 
 /* ---- texture.c ---- */
 

@@ -297,7 +297,7 @@ static bh_status objects_of(const bh__work *work, const bh__cuda_kernel *kernel,
         const char *wrong = bh__launch_object_wrong(o);
         bool array = o->kind == BH__OBJECT_TEXTURE || o->kind == BH__OBJECT_SURFACE;
         if (!wrong && array != (o->image != 0)) wrong = "no image, or one over a buffer";
-        if (!wrong && (uint64_t)o->offset + sizeof(uint64_t) > kernel->param_bytes)
+        if (!wrong && (uint64_t)o->offset + bh__launch_object_bytes(o) > kernel->param_bytes)
             wrong = "no such parameter";
         if (wrong)
             return bh__fail(error, BH_E_INTERNAL, BH__CUDA_DEFECT,
@@ -334,6 +334,11 @@ bh_status bh__cuda_textures_begin(bh__device_lane *lane, const bh__work *work,
     lane->textured++;
     for (uint32_t i = 0; status == BH_OK && i < count; i++) {
         bh__cu_object handle = 0;
+        if (objects[i].kind == BH__OBJECT_TENSOR) {
+            status = bh__cuda_tensor_map(lane->device, &objects[i].tensor,
+                                         params + objects[i].offset, error);
+            continue;
+        }
         status = take(lane, work, &objects[i], error, &handle);
         memcpy(params + objects[i].offset, &handle, sizeof handle);
     }

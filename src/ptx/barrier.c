@@ -3,6 +3,9 @@
 #include "ptx/check.h"
 
 uint32_t bh__ptx_barrier_same(const bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask) {
+    if (i->a < 0) {
+        return mask; /* a constant */
+    }
     const bh__u32 *row = bh__row(x, i->a);
     uint32_t id = row[__builtin_ctz(mask)], same = 0;
     FOR_LANES_IN_ORDER(mask) {
@@ -40,10 +43,13 @@ static bool complete(bh__ptx_block *block, unsigned id) {
     for (uint32_t n = 0; n < block->warp_count; n++) {
         bh__ptx_warp *w = &block->warps[n];
         uint32_t released = 0;
-        FOR_LANES_IN_ORDER(w->at_barrier) {
-            if (w->barrier[l] == id) {
+        for (unsigned l = 0; w->at_barrier != 0 && l < LANES; l++) {
+            released |= (uint32_t)(w->barrier[l] == id) << l;
+        }
+        released &= w->at_barrier;
+        if (barrier->reduces) {
+            FOR_LANES_IN_ORDER(released) {
                 give_result(block, w, l, barrier);
-                released |= 1u << l;
             }
         }
         w->at_barrier &= ~released;
@@ -77,12 +83,11 @@ bh__ptx_bar_result bh__ptx_barrier_arrive(bh__ptx_exec *x, const bh__ptx_code *i
         barrier->count += (uint32_t)__builtin_popcount(p);
         barrier->all &= p == mask;
         barrier->any |= p != 0;
+        barrier->reduces = true;
     }
     if (i->imm != BAR_ARRIVE) {
         w->at_barrier |= mask;
-        FOR_LANES_IN_ORDER(mask) {
-            w->barrier[l] = (uint8_t)id;
-        }
+        FOR_LANES(mask, w->barrier[l] = (uint8_t)id;);
     } else if (x->check != NULL) {
         bh__check_arrived(x, id);
     }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ptx/check.h"
+#include "ptx/debug.h"
 
 bh__ptx_block *bh__ptx_block_create(void) {
     return calloc(1, sizeof(bh__ptx_block));
@@ -116,7 +117,7 @@ static bool prepare_warp(bh__ptx_block *b, uint32_t index, const bh__ptx_functio
     uint32_t threads = b->threads - index * LANES;
     w->index = index;
     w->live = threads >= LANES ? FULL_MASK : (1u << threads) - 1;
-    w->at_barrier = w->at_sync = w->released = w->carry = 0;
+    w->at_barrier = w->at_sync = w->carry = 0;
     w->at_cluster = w->cluster_arrived = w->cluster_pending = 0;
     w->favour = false;
     w->turn = 0;
@@ -156,15 +157,22 @@ bh_status bh__ptx_block_begin(bh__ptx_block *b, const bh__ptx_grid *grid, uint32
     b->id[2] = z;
     bool ok = room_for_warps(b, b->warp_count) && room_for_shared(b, shared) &&
               set_thread_indices(b, grid->block);
-    b->x = (bh__ptx_exec){.bases = {NULL, m->constants},
-                          .block = b,
-                          .module = m,
-                          .grid = grid,
-                          .check = grid->check,
-                          .shared = b->shared,
-                          .shared_bytes = shared,
-                          .dynamic_base = dynamic_base,
-                          .reserved_base = reserved_base};
+    b->x =
+        (bh__ptx_exec){.bases = {NULL, m->constants},
+                       .block = b,
+                       .module = m,
+                       .grid = grid,
+                       .check = grid->check,
+                       .tracing = bh__ptx_tracing_of(grid->tracing, b->id) ? grid->tracing : NULL,
+                       .shared = b->shared,
+                       .shared_bytes = shared,
+                       .dynamic_base = dynamic_base,
+                       .reserved_base = reserved_base};
+    if (grid->compiled != NULL && (b->ranges_of != grid || b->ranges_of_id != grid->grid_id)) {
+        memset(b->site_ranges, 0, sizeof b->site_ranges);
+        b->ranges_of = grid;
+        b->ranges_of_id = grid->grid_id;
+    }
     bh__ptx_cluster_alone(b);
     for (unsigned n = 0; n < BARRIERS; n++) {
         b->barriers[n] = (bh__ptx_barrier){.all = true};
@@ -249,6 +257,9 @@ bh__ptx_outcome bh__ptx_block_step(bh__ptx_block *b, uint64_t budget, bh__ptx_fa
         if (turn == TURN_FAULT) {
             b->done = true;
             return faulted(b);
+        }
+        if (turn == TURN_STOP) {
+            return BH__PTX_AT_LINE;
         }
         if (b->live_threads == 0) {
             b->done = true;

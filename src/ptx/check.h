@@ -160,6 +160,7 @@ struct bh__ptx_check {
     pthread_mutex_t lock;
     bh__check_fenced *fenced[CHECK_BUCKETS];
     bh__ptx_finding *findings;
+    char *state; /* Owned, or NULL: of the thread of the first finding */
     _Atomic uint32_t finding_count;
     uint64_t occurrences;
 };

@@ -38,6 +38,7 @@ static bool reserve(bh__ptx_check *check, bh__check_block *c) {
     return true;
 }
 
+/* The numbers of an earlier grid mean nothing: this one gives them to other instructions. */
 static bool room_for_numbers(bh__ptx_exec *x) {
     bh__check_block *c = x->block->check;
     size_t stride = (size_t)x->module->code_count * 2, needed = stride * x->block->warp_count;
@@ -45,6 +46,8 @@ static bool room_for_numbers(bh__ptx_exec *x) {
         free(c->site_of);
         c->site_of = calloc(needed, sizeof *c->site_of);
         c->site_capacity = c->site_of == NULL ? 0 : needed;
+    } else {
+        memset(c->site_of, 0, needed * sizeof *c->site_of);
     }
     c->site_stride = stride;
     return needed <= c->site_capacity;
@@ -60,7 +63,7 @@ uint32_t bh__check_own_site(bh__ptx_exec *x, uint8_t flags) {
     uint32_t *number =
         &c->site_of[warp * c->site_stride + code * 2 + (flags & ACCESS_WRITE ? 1 : 0)];
     /* Numbers are not cleared for a new block: a number that is not of this one shows it. */
-    if (*number != 0 && *number < atomic_load_explicit(&check->site_count, memory_order_relaxed)) {
+    if (*number != 0) {
         const bh__check_site *s =
             bh__check_site_of(check, (bh__check_record)*number << RECORD_SITE_SHIFT);
         if (s->block == c->index && s->code == code && s->warp == warp && s->flags == flags) {

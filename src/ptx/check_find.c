@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ptx/check.h"
+#include "ptx/debug.h"
 
 /* Called with the lock held. */
 static bh__ptx_finding *find(bh__ptx_check *check, bh__ptx_fault_kind kind, uint32_t code,
@@ -90,6 +91,7 @@ void bh__check_found(bh__ptx_exec *x, const bh__ptx_fault *fault, bh__check_reco
     /* Another thread may have found the same meanwhile. */
     bh__ptx_finding *f = find(check, fault->kind, new.here.code, new.other.code);
     uint32_t count = atomic_load_explicit(&check->finding_count, memory_order_relaxed);
+    bool first = f == NULL && count == 0;
     if (f == NULL && count < BH__PTX_FINDINGS) {
         f = &check->findings[count];
         *f = new;
@@ -102,6 +104,9 @@ void bh__check_found(bh__ptx_exec *x, const bh__ptx_fault *fault, bh__check_reco
         atomic_store(&check->over, true);
     }
     pthread_mutex_unlock(&check->lock);
+    if (first) { /* so that no other thread does it */
+        check->state = bh__ptx_state_of_fault(x, fault);
+    }
 }
 
 void bh__check_report(bh__ptx_exec *x, bh__ptx_fault_kind kind, unsigned lane, const char *format,
@@ -150,4 +155,10 @@ void bh__check_report_access(bh__ptx_exec *x, bh__ptx_fault_kind kind, unsigned 
 const bh__ptx_finding *bh__ptx_check_findings(const bh__ptx_check *check, uint32_t *count) {
     *count = atomic_load(&check->finding_count);
     return check->findings;
+}
+
+char *bh__ptx_check_take_state(bh__ptx_check *check) {
+    char *state = check->state;
+    check->state = NULL;
+    return state;
 }

@@ -35,7 +35,8 @@ typedef struct comparison {
 
 /* ---- conflicts ---- */
 
-/* Returns true if both accesses are strong, so that they do not race. */
+/* Returns true if both accesses are strong, so that they do not race. Two volatile accesses of one
+ * warp to shared memory are taken for a forgotten __syncwarp, unless one is atomic. */
 static bool both_strong(const comparison *k, const bh__check_site *s) {
     uint8_t flags = k->access->flags, both = s->flags & flags, any = s->flags | flags;
     bool one_block = s->block == k->c->index;
@@ -47,7 +48,8 @@ static bool both_strong(const comparison *k, const bh__check_site *s) {
     }
     bool strong =
         s->flags & (ACCESS_STRONG | ACCESS_VOLATILE) && flags & (ACCESS_STRONG | ACCESS_VOLATILE);
-    return strong && !(k->shared && one_block && s->warp == k->x->warp->index);
+    bool one_warp = k->shared && one_block && s->warp == k->x->warp->index;
+    return strong && (any & ACCESS_STRONG || !one_warp);
 }
 
 static relation relate(const comparison *k, bh__check_record record) {

@@ -57,6 +57,7 @@ void bh__ptx_check_destroy(bh__ptx_check *check) {
     }
     pthread_mutex_destroy(&check->lock);
     free(check->findings);
+    free(check->state);
     free(check);
 }
 
@@ -72,6 +73,7 @@ void bh__ptx_check_begin(bh__ptx_check *check) {
     atomic_store(&check->over, false);
     atomic_store(&check->finding_count, 0);
     check->occurrences = 0;
+    free(bh__ptx_check_take_state(check));
 }
 
 bool bh__ptx_check_end(bh__ptx_check *check) {

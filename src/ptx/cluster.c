@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Clusters: blocks that run in turn on one thread, and the barrier that all their threads share. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "ptx/check.h"
 
@@ -94,7 +95,8 @@ bh__ptx_outcome bh__ptx_cluster_step(bh__ptx_cluster *c, uint64_t budget, bh__pt
             continue;
         }
         bh__ptx_outcome outcome = bh__ptx_block_step(c->blocks[n], slice, fault);
-        if (outcome == BH__PTX_FAULTED || outcome == BH__PTX_STOPPED) {
+        if (outcome == BH__PTX_FAULTED || outcome == BH__PTX_STOPPED ||
+            outcome == BH__PTX_AT_LINE) {
             return outcome;
         }
         running += outcome != BH__PTX_DONE;
@@ -106,6 +108,15 @@ bh__ptx_outcome bh__ptx_cluster_step(bh__ptx_cluster *c, uint64_t budget, bh__pt
         return bh__ptx_block_deadlock(stuck);
     }
     return running == 0 ? BH__PTX_DONE : BH__PTX_YIELD;
+}
+
+char *bh__ptx_cluster_state(const bh__ptx_cluster *c, const bh__ptx_fault *fault) {
+    for (uint32_t n = 0; n < c->count; n++) {
+        if (memcmp(c->blocks[n]->id, fault->block, sizeof fault->block) == 0) {
+            return bh__ptx_block_state(c->blocks[n], fault);
+        }
+    }
+    return NULL;
 }
 
 /* ---- the barrier ---- */

@@ -69,7 +69,8 @@ static bool lower_warp_sync(bh__ptx_lowering *low) {
     if (insn->operand_count != 1 || !HAS(insn, SYNC) || !is_word(low, &insn->operands[0])) {
         return bad(low);
     }
-    bh__ptx_code code = {.kind = CODE_SYNC, .run = run_nothing};
+    bh__ptx_code code = {.kind = CODE_SYNC, .run = run_nothing, .count = EXCHANGE_ROWS};
+    code.a = code.b = code.c = code.d = code.d2 = NO_ROW;
     code.e = bh__ptx_row_in(low, &insn->operands[0], T_B32);
     return bh__ptx_emit(low, &code, true);
 }
@@ -87,6 +88,20 @@ static bool lower_cluster_barrier(bh__ptx_lowering *low) {
                          .imm = arrive ? CLUSTER_ARRIVE : CLUSTER_WAIT,
                          .flags = !HAS(insn, RELAXED)};
     return bh__ptx_emit(low, &code, true);
+}
+
+/* Numbers that are constants: of the barrier, and of the threads, which are whole warps. */
+static bool barrier_numbers(bh__ptx_lowering *low, const bh__ptx_operand *o, long count) {
+    if (o[0].kind == OPERAND_INT && o[0].imm >= BARRIERS) {
+        return bh__ptx_lower_fail(low, BH_E_LOAD, "use a barrier from 0 to 15",
+                                  "barrier %llu does not exist", (unsigned long long)o[0].imm);
+    }
+    if (count == 2 && o[1].kind == OPERAND_INT && o[1].imm % LANES != 0) {
+        return bh__ptx_lower_fail(low, BH_E_LOAD, "give a multiple of 32",
+                                  "a barrier for %llu threads, which are not whole warps",
+                                  (unsigned long long)o[1].imm);
+    }
+    return true;
 }
 
 /* bar.red: [d, ] a [, b] [, {!}c] with d and c. imm: the kind of barrier; target: the reduction. */
@@ -126,6 +141,9 @@ static bool lower_barrier(bh__ptx_lowering *low) {
     if (count < 1 || count > 2 || (arrive && count != 2) || !is_word(low, &o[0]) ||
         (count == 2 && !is_word(low, &o[1]))) {
         return bad(low);
+    }
+    if (!barrier_numbers(low, o, count)) {
+        return false;
     }
     bh__ptx_code code = {.kind = CODE_BAR,
                          .count = insn->op == OP_BAR ||

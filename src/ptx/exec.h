@@ -24,7 +24,6 @@ enum { WINDOW_GLOBAL, WINDOW_SHARED, WINDOW_LOCAL, WINDOW_PARAM, WINDOW_CODE };
 #define FULL_MASK    UINT32_MAX
 #define HEADER_BYTES 64 /* of a frame header, before the rows */
 
-typedef struct bh__ptx_exec bh__ptx_exec;
 typedef struct bh__check_block bh__check_block;
 typedef struct bh__ptx_code bh__ptx_code;
 
@@ -57,9 +56,10 @@ struct bh__ptx_code {
     int32_t d, d2, a, b, c, e;
     int32_t guard; /* row of a predicate, or NO_ROW */
     uint32_t guard_flip;
-    uint32_t target; /* index in module->code */
-    uint8_t kind, bytes, count, flags;
+    uint32_t target;                   /* index in module->code */
+    uint8_t kind, bytes, count, flags; /* count of CODE_SYNC: EXCHANGE_... */
 };
+_Static_assert(sizeof(bh__ptx_code) == 64, "instructions are found by a shift");
 
 #define NO_ROW    INT32_MAX
 #define HIGH_HALF (8 * LANES) /* from the row of a 128-bit value to that of its upper half */
@@ -74,6 +74,13 @@ enum { /* flags */
        FLAG_FTZ = 32,
        FLAG_SAT = 64,
        FLAG_RELU = 128
+};
+
+enum { /* An operation of CODE_SYNC has sources a, b, c and results d, d2. Without this, lanes can
+          only execute it together if all of them are at the same instruction. */
+       EXCHANGE_ROWS = 1,
+       EXCHANGE_PREDICATE = 2,   /* a is a predicate */
+       EXCHANGE_TO_PREDICATE = 4 /* d is a predicate; d2 always is */
 };
 
 typedef struct bh__ptx_frame { /* the header of a frame in a warp's register file */
@@ -96,9 +103,8 @@ typedef struct bh__ptx_warp {
     uint32_t free_frame; /* first free frame, or 0 */
     uint32_t live;       /* lanes that have not exited */
     uint32_t at_barrier;
-    uint32_t at_sync;  /* waiting for other lanes of the warp */
-    uint32_t released; /* lanes of at_sync that may continue, once */
-    uint32_t carry;    /* the condition code, a bit for each lane */
+    uint32_t at_sync; /* waiting for other lanes of the warp, at their pc, with their `members` */
+    uint32_t carry;   /* the condition code, a bit for each lane */
     /* The barrier of the cluster. */
     uint32_t at_cluster;      /* waiting there */
     uint32_t cluster_arrived; /* arrived since it last completed */
@@ -114,6 +120,7 @@ typedef struct bh__ptx_barrier {
     uint32_t arrived, expected; /* expected 0: all threads that have not exited */
     uint32_t count;             /* bar.red: threads with a true predicate */
     bool all, any;
+    bool reduces; /* threads wait for the result of a bar.red */
 } bh__ptx_barrier;
 
 #define BARRIERS 16
@@ -143,7 +150,15 @@ struct bh__ptx_exec {
     bh__ptx_fault *fault;
     const bh__ptx_code *code; /* the instruction being executed */
     bh__ptx_check *check;     /* NULL: not checked */
+    bh__ptx_tracing *tracing; /* NULL: the block is not followed */
 };
+
+/* Native code: the range of the last access of each load and store. Two may share one. */
+#define SITE_RANGES 32
+typedef struct bh__ptx_site_range {
+    uint64_t base, size;
+    bool writable;
+} bh__ptx_site_range;
 
 struct bh__ptx_block {
     bh__ptx_exec x;
@@ -163,6 +178,9 @@ struct bh__ptx_block {
     size_t tid_capacity;
     bool done;
     bh__check_block *check; /* created when first needed */
+    bh__ptx_site_range site_ranges[SITE_RANGES];
+    const bh__ptx_grid *ranges_of; /* the grid that they are of, and its number */
+    uint64_t ranges_of_id;
 };
 
 struct bh__ptx_image {
@@ -220,6 +238,20 @@ static inline void bh__set_predicate(const bh__ptx_exec *x, int32_t row, uint32_
     *p = (*p & ~mask) | (bits & mask);
 }
 
+/* Returns the lanes of `mask` whose member mask equals that of the first lane. */
+static inline uint32_t bh__ptx_same_members(const bh__ptx_exec *x, const bh__ptx_code *i,
+                                            uint32_t mask) {
+    if (i->e < 0) {
+        return mask; /* a constant */
+    }
+    const bh__u32 *members = bh__row(x, i->e);
+    uint32_t wanted = members[__builtin_ctz(mask)], same = 0;
+    FOR_LANES_IN_ORDER(mask) {
+        same |= (uint32_t)(members[l] == wanted) << l;
+    }
+    return same;
+}
+
 /* Orders all memory accesses. ThreadSanitizer does not support fences, so it gets an atomic. */
 static inline void bh__fence(void) {
 #if defined(__SANITIZE_THREAD__)
@@ -229,6 +261,24 @@ static inline void bh__fence(void) {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 #endif
 }
+
+/*
+ * Native code of a kernel runs lanes that are at the same instruction, as the interpreter does,
+ * until something has to be decided. The registers are in the frame before and after it.
+ */
+struct bh__ptx_group_state {
+    uint32_t mask, pc;
+    uint32_t limit; /* other lanes wait at this pc */
+    int64_t left;   /* instructions until others run; may become negative */
+};
+
+typedef enum bh__ptx_compiled_end {
+    COMPILED_NOT,   /* nothing was executed: these lanes are to be interpreted from here */
+    COMPILED_STEP,  /* the instruction at `pc` is to be interpreted next */
+    COMPILED_LIMIT, /* other lanes wait at `pc` or before it */
+    COMPILED_SLICE, /* `left` is used up */
+    COMPILED_FAULT
+} bh__ptx_compiled_end;
 
 /* lower.c: state and helpers for the lowering of instructions to code. */
 typedef struct bh__ptx_lowering {
@@ -362,6 +412,10 @@ bh__ptx_bar_result bh__ptx_barrier_arrive(bh__ptx_exec *x, const bh__ptx_code *i
 uint32_t bh__ptx_barrier_same(const bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask);
 void bh__ptx_barrier_exit(bh__ptx_block *block); /* after threads have exited */
 
+/* sync.c. Lanes reach an instruction of CODE_SYNC at `pc`; it sets their pc. False: a fault. */
+bool bh__ptx_sync_run(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask, uint32_t pc);
+bool bh__ptx_sync_exit(bh__ptx_exec *x); /* after lanes of x->warp have exited */
+
 /* block.c: no thread can run and not all have exited; they wait for what cannot happen. Records a
  * fault that says for what. */
 bh__ptx_outcome bh__ptx_block_deadlock(bh__ptx_block *block);
@@ -385,7 +439,7 @@ uint64_t bh__ptx_update(const bh__ptx_code *i, uint8_t *p, uint64_t b, uint64_t 
 
 /* warp.c */
 void bh__ptx_bind(bh__ptx_exec *x, bh__ptx_warp *warp, uint32_t base);
-typedef enum bh__ptx_turn { TURN_RAN, TURN_BLOCKED, TURN_FAULT } bh__ptx_turn;
+typedef enum bh__ptx_turn { TURN_RAN, TURN_BLOCKED, TURN_FAULT, TURN_STOP } bh__ptx_turn;
 bh__ptx_turn bh__ptx_warp_run(bh__ptx_exec *x, bh__ptx_warp *warp, uint64_t *budget);
 
 /* heap.c. An address of 0: the heap is full; false: the address is of no block in use. */
@@ -407,7 +461,7 @@ bool bh__ptx_fault_access(bh__ptx_exec *x, bh__ptx_fault_kind kind, unsigned lan
                           unsigned bytes, bool write, const char *space);
 bool bh__ptx_fault_other(bh__ptx_exec *x, bh__ptx_fault_kind kind, unsigned lane,
                          const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* "PTX line 12 (kernel.cu:7): `st.global.f32 ...`" */
+/* "PTX line 12 (kernel.cu:7): `st.global.f32 ...`"; `quoted` 0: without the instruction */
 void bh__ptx_site_text(const bh__ptx_module *module, uint32_t code, unsigned quoted, char *out,
                        size_t size);
 

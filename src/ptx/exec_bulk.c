@@ -41,11 +41,13 @@ static bool check_aligned(bh__ptx_exec *x, unsigned l, bh__ptx_space space, uint
                  BULK_ALIGN);
 }
 
-/* With checks, in pieces that they understand. False: the copy is to be left out. */
-static bool check_access(bh__ptx_exec *x, unsigned l, bh__ptx_space space, uint64_t address,
-                         uint32_t bytes, unsigned flags) {
-    for (uint32_t at = 0; x->check != NULL && at < bytes; at += BULK_ALIGN) {
-        unsigned part = bytes - at < BULK_ALIGN ? bytes - at : BULK_ALIGN;
+bool bh__async_check(bh__ptx_exec *x, unsigned l, bh__ptx_space space, uint64_t address,
+                     uint32_t bytes, unsigned flags) {
+    for (uint32_t at = 0, part; x->check != NULL && at < bytes; at += part) {
+        part = BULK_ALIGN;
+        while ((address + at) % part != 0 || part > bytes - at) {
+            part /= 2;
+        }
         if (bh__check_access_lane(x, l, space, address + at, part, flags) == NULL) {
             return false;
         }
@@ -68,7 +70,7 @@ static void move(const bh__ptx_code *i, const bulk *b, uint8_t *to, const uint8_
     }
 }
 
-static bool same_block(bh__ptx_exec *x, unsigned l, uint64_t to, uint64_t barrier) {
+bool bh__async_same_block(bh__ptx_exec *x, unsigned l, uint64_t to, uint64_t barrier) {
     uint64_t a = to >> BH__PTX_RANK_SHIFT, b = barrier >> BH__PTX_RANK_SHIFT;
     return a == b || FAULT(x, l,
                            "the destination is in the shared memory of the cluster's block %u, and "
@@ -83,8 +85,8 @@ static bool transfer_bytes(bh__ptx_exec *x, const bh__ptx_code *i, unsigned l, c
         !check_aligned(x, l, b->to_space, t->to, true)) {
         return false;
     }
-    if (!check_access(x, l, b->from_space, t->from, t->bytes, 0) ||
-        !check_access(x, l, b->to_space, t->to, t->bytes, flags)) {
+    if (!bh__async_check(x, l, b->from_space, t->from, t->bytes, 0) ||
+        !bh__async_check(x, l, b->to_space, t->to, t->bytes, flags)) {
         return true;
     }
     const uint8_t *from = bh__ptx_resolve_lane(x, l, b->from_space, t->from, t->bytes, 1, false);
@@ -107,20 +109,25 @@ static bool transfer_one(bh__ptx_exec *x, const bh__ptx_code *i, unsigned l, con
     if (!b->has_barrier) {
         return true;
     }
-    if (b->to_space == SPACE_CLUSTER && !same_block(x, l, t->to, t->barrier)) {
+    if (b->to_space == SPACE_CLUSTER && !bh__async_same_block(x, l, t->to, t->barrier)) {
         return false;
     }
     uint8_t *p = bh__mbarrier_at(x, l, b->to_space, t->barrier);
     return p != NULL && bh__mbarrier_complete(x, l, p, t->bytes);
 }
 
+bool bh__async_blocks_exist(bh__ptx_exec *x, unsigned l, uint32_t blocks) {
+    uint32_t count = x->block->cluster->count;
+    return (blocks != 0 && blocks >> count == 0) ||
+           FAULT(x, l, "a copy to the blocks of mask 0x%x, in a cluster of %u", (unsigned)blocks,
+                 (unsigned)count);
+}
+
 /* To the same offset in each block of the mask. */
 static bool transfer_all(bh__ptx_exec *x, const bh__ptx_code *i, unsigned l, transfer t,
                          uint32_t blocks) {
-    uint32_t count = x->block->cluster->count;
-    if (blocks == 0 || blocks >> count != 0) {
-        return FAULT(x, l, "a copy to the blocks of mask 0x%x, in a cluster of %u",
-                     (unsigned)blocks, (unsigned)count);
+    if (!bh__async_blocks_exist(x, l, blocks)) {
+        return false;
     }
     for (uint32_t m = blocks; m != 0; m &= m - 1) {
         uint64_t base = (uint64_t)__builtin_ctz(m) << BH__PTX_RANK_SHIFT;
@@ -184,9 +191,9 @@ static bool put(bh__ptx_exec *x, const bh__ptx_code *i, unsigned l) {
     uint32_t bytes = i->bytes * v->count;
     uint64_t to = bh__ptx_place_at(x, &v->to, l), barrier = bh__ptx_place_at(x, &v->barrier, l);
     unsigned flags = ACCESS_WRITE | (v->reduces ? ACCESS_ATOMIC | ACCESS_STRONG : 0);
-    if (check_access(x, l, v->space, to, bytes, flags)) {
+    if (bh__async_check(x, l, v->space, to, bytes, flags)) {
         uint8_t *p = bh__ptx_resolve_lane(x, l, v->space, to, bytes, bytes, true);
-        if (p == NULL || !same_block(x, l, to, barrier)) {
+        if (p == NULL || !bh__async_same_block(x, l, to, barrier)) {
             return false;
         }
         write_value(x, i, l, p);
@@ -340,6 +347,12 @@ bool bh__ptx_lower_async(bh__ptx_lowering *low) {
     }
     if (insn->op == OP_STASYNC || insn->op == OP_REDASYNC) {
         return lower_value(low);
+    }
+    if (insn->op == OP_CPTENSOR) {
+        return bh__ptx_lower_tensor(low);
+    }
+    if (insn->op == OP_TENSORMAP || insn->op == OP_TENSORCOPY) {
+        return bh__ptx_lower_tensor_map(low);
     }
     if (!HAS(insn, ASYNC) || !HAS(insn, BULK)) {
         return bad(low);

@@ -78,8 +78,12 @@ static bool is_past_edge(uint32_t named, unsigned from, uint64_t mode) {
 }
 
 /* `from` does not take part. */
-static void check_source(bh__ptx_exec *x, const bh__ptx_code *i, unsigned lane, unsigned from) {
+static __attribute__((noinline)) void check_source(bh__ptx_exec *x, const bh__ptx_code *i,
+                                                   unsigned lane, unsigned from) {
     uint32_t named = named_members(x, i, lane);
+    if (i->extra != NULL) { /* lanes at different instructions: see sync.c */
+        x->code = ((const bh__ptx_code *const *)i->extra)[lane];
+    }
     if (is_past_edge(named, from, i->imm)) {
         return;
     }
@@ -228,12 +232,14 @@ bool bh__ptx_pick_warp(const bh__ptx_insn *insn, bh__ptx_code *code) {
     bool sync = HAS(insn, SYNC);
     int mode;
     code->kind = sync ? CODE_SYNC : CODE_RUN;
+    code->count = EXCHANGE_ROWS;
     code->bytes = (uint8_t)bh__ptx_bytes(insn->types[0]);
     switch (insn->op) {
     case OP_VOTE:
         mode = FIND(insn, M_ALL, M_ANY, M_UNI, M_BALLOT);
         code->run = vote;
         code->imm = (uint64_t)mode;
+        code->count |= EXCHANGE_PREDICATE | (mode != M_BALLOT ? EXCHANGE_TO_PREDICATE : 0);
         return mode >= 0 && (mode == M_BALLOT) == (insn->types[0] == T_B32) &&
                insn->operand_count == (sync ? 3 : 2);
     case OP_SHFL:

@@ -18,7 +18,7 @@ void bh__ptx_site_text(const bh__ptx_module *m, uint32_t code, unsigned longest,
             break;
         }
     }
-    bh__ptx_quote(m, site->text, site->text_length, quoted,
+    bh__ptx_quote(m, site->text, longest > 0 ? site->text_length : 0, quoted,
                   longest < sizeof quoted ? longest + 1 : sizeof quoted);
     char place[BH__PTX_PLACE];
     snprintf(out, size, "PTX %s%s%s%s%s", bh__ptx_place(m, site->line, place), source,

@@ -219,7 +219,11 @@ struct bh__ptx_symbol {
 
 typedef struct bh__ptx_reg {
     bh__ptx_type type;
-    uint32_t row; /* byte offset in the frame */
+    uint32_t row; /* byte offset in the frame; 0: no instruction uses it */
+    /* For debugging: its name, NULL if it has none, and the part of the text that knows it. */
+    const char *name;
+    uint32_t from, to;
+    uint8_t part, parts; /* of a vector: which component, and how many there are */
 } bh__ptx_reg;
 
 typedef enum bh__ptx_operand_kind {
@@ -311,6 +315,10 @@ struct bh__ptx_function {
     uint32_t insn_count;
     size_t insn_capacity;
 
+    struct bh__ptx_named *named; /* its parameters and local variables, for debugging */
+    uint32_t named_count;
+    size_t named_capacity;
+
     bh__ptx_var **shared; /* the shared variables that it names */
     uint32_t shared_count;
     size_t shared_capacity;
@@ -361,11 +369,25 @@ struct bh__ptx_module {
     struct bh__ptx_file *files;
     uint32_t file_count;
     size_t file_capacity;
+    struct bh__ptx_section *sections;
+    uint32_t section_count;
+    size_t section_capacity;
     const char *name; /* of the text, for messages; NULL: it has none */
     struct bh__ptx_mark *marks;
     uint32_t mark_count;
     size_t mark_capacity;
 };
+
+/* A variable in memory and what it is called. */
+typedef struct bh__ptx_named {
+    const char *name;
+    const bh__ptx_var *var;
+} bh__ptx_named;
+
+/* A debug section: its name, and what is between its braces. */
+typedef struct bh__ptx_section {
+    uint32_t name, name_length, from, to;
+} bh__ptx_section;
 
 /* .file: a number and the last part of the path. */
 typedef struct bh__ptx_file {
@@ -382,6 +404,7 @@ typedef struct bh__ptx_mark {
 typedef struct bh__ptx_site {
     uint32_t line, text, text_length;
     uint32_t loc_file, loc_line;
+    uint32_t insn; /* in the function's `insns`; their number: the return that follows the last */
 } bh__ptx_site;
 
 static inline unsigned bh__ptx_bytes(bh__ptx_type type) {

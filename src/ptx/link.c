@@ -99,6 +99,11 @@ bh__link_name *bh__link_find_file(bh__linker *l, bh__link_part *part, uint32_t n
     return bh__link_find(l, part, text, (uint32_t)length, make);
 }
 
+void bh__link_note_use(bh__link_name *name, uint32_t line) {
+    if (!name->used) name->use_line = line;
+    name->used = true;
+}
+
 static const char *sort_text(const bh__link_decl *decl) {
     return decl->sort == LINK_VARIABLE ? "variable"
            : decl->sort == LINK_KERNEL ? "kernel"
@@ -126,20 +131,22 @@ static void add(sentence *to, const char *format, ...) {
     to->length += n < 0 ? 0 : (size_t)n < room ? (size_t)n : room;
 }
 
-static void add_sizes(sentence *to, const bh__link_decl *decl, uint32_t first, uint32_t count,
-                      const char *what) {
+static void add_formals(sentence *to, const bh__link_decl *decl, uint32_t first, uint32_t count,
+                        const char *what, bool aligns) {
     add(to, " with %u %s%s", (unsigned)count, what, count == 1 ? "" : "s");
-    for (uint32_t i = 0; i < count && i < 4; i++)
-        add(to, "%s%llu%s", i == 0 ? " (" : ", ", (unsigned long long)decl->sizes[first + i],
-            i + 1 == count ? " bytes)"
-            : i == 3       ? ", ... bytes)"
-                           : "");
+    for (uint32_t i = 0; i < count && i < 4; i++) {
+        const bh__link_formal *formal = &decl->formals[first + i];
+        add(to, "%s%llu", i == 0 ? " (" : ", ",
+            aligns ? (unsigned long long)formal->align : (unsigned long long)formal->size);
+    }
+    if (count > 0) add(to, "%s bytes%s)", count > 4 ? ", ..." : "", aligns ? " aligned" : "");
 }
 
-/* Writes what a declaration says, for a message: "a variable in .global of 4 bytes". */
-static void describe(const bh__link_decl *decl, sentence *out) {
+/* Writes what a declaration says, for a message: "a variable in .global of 4 bytes". If all sizes
+ * agree, it is the alignments of parameters that do not. */
+static void describe(const bh__link_decl *decl, bool aligns, sentence *out) {
     *out = (sentence){0};
-    add(out, "a %s", sort_text(decl));
+    add(out, "a %s%s", decl->managed ? "managed " : "", sort_text(decl));
     if (decl->sort == LINK_VARIABLE) {
         int length = decl->space_length < 40 ? (int)decl->space_length : 40;
         add(out, " in %.*s", length, decl->part->module.text + decl->space);
@@ -147,8 +154,8 @@ static void describe(const bh__link_decl *decl, sentence *out) {
             add(out, " of %llu bytes", (unsigned long long)decl->size);
         return;
     }
-    if (decl->result_count > 0) add_sizes(out, decl, 0, decl->result_count, "result");
-    add_sizes(out, decl, decl->result_count, decl->param_count, "parameter");
+    if (decl->result_count > 0) add_formals(out, decl, 0, decl->result_count, "result", aligns);
+    add_formals(out, decl, decl->result_count, decl->param_count, "parameter", aligns);
 }
 
 static bool sizes_agree(const bh__link_decl *a, const bh__link_decl *b) {
@@ -157,28 +164,40 @@ static bool sizes_agree(const bh__link_decl *a, const bh__link_decl *b) {
     return a->size == b->size;
 }
 
+/* `aligns`: the alignments, otherwise the sizes. */
+static bool formals_agree(const bh__link_decl *a, const bh__link_decl *b, bool aligns) {
+    if (a->result_count != b->result_count || a->param_count != b->param_count) return false;
+    for (uint32_t i = 0; i < a->result_count + a->param_count; i++) {
+        const bh__link_formal *x = &a->formals[i], *y = &b->formals[i];
+        if (x->size == 0 || y->size == 0) continue;
+        if (aligns ? x->align != y->align : x->size != y->size) return false;
+    }
+    return true;
+}
+
 static bool agree(const bh__link_decl *a, const bh__link_decl *b) {
     if (a->sort != b->sort) return false;
     if (a->sort == LINK_VARIABLE)
         return a->space_length == b->space_length &&
                memcmp(a->part->module.text + a->space, b->part->module.text + b->space,
                       a->space_length) == 0 &&
-               sizes_agree(a, b);
-    if (a->result_count != b->result_count || a->param_count != b->param_count) return false;
-    for (uint32_t i = 0; i < a->result_count + a->param_count; i++)
-        if (a->sizes[i] != b->sizes[i] && a->sizes[i] != 0 && b->sizes[i] != 0) return false;
-    return true;
+               a->managed == b->managed && sizes_agree(a, b);
+    return formals_agree(a, b, false) && formals_agree(a, b, true);
 }
 
+/* All declarations must agree with the definition, or, of what the device has, with the first. */
 static void check_agreement(bh__linker *l, const bh__link_name *shared) {
-    const bh__link_decl *with = shared->definition;
+    const bh__link_decl *with =
+        shared->definition != NULL ? shared->definition : shared->uses->first;
     for (const bh__link_name *use = shared->uses; use != NULL; use = use->next_use) {
         for (const bh__link_decl *decl = use->first; decl != NULL; decl = decl->next) {
             if (decl == with || agree(with, decl)) continue;
             char here[BH__PTX_PLACE], there[BH__PTX_PLACE];
             sentence this, that;
-            describe(decl, &this);
-            describe(with, &that);
+            bool aligns = decl->sort != LINK_VARIABLE && with->sort != LINK_VARIABLE &&
+                          formals_agree(with, decl, false);
+            describe(decl, aligns, &this);
+            describe(with, aligns, &that);
             bh__link_problem(l, "make both declarations the same",
                              "declarations of %.80s do not agree: %s on %s, %s on %s", shared->text,
                              this.text, place(decl, here), that.text, place(with, there));
@@ -251,8 +270,16 @@ static void report_missing(bh__linker *l, const bh__link_name *shared) {
                      place(first->first, declared));
 }
 
+/* A shared name that is used and not defined may be one of the device's own. */
+static bool may_be_undefined(const bh__link_name *shared) {
+    bool dynamic = true;
+    for (const bh__link_name *use = shared->uses; use != NULL; use = use->next_use)
+        for (const bh__link_decl *decl = use->first; decl != NULL; decl = decl->next)
+            dynamic &= is_dynamic_shared(decl);
+    return dynamic || is_system(shared);
+}
+
 static void resolve(bh__linker *l, bh__link_name *shared) {
-    choose(l, shared);
     for (const bh__link_name *use = shared->uses; use != NULL; use = use->next_use) {
         shared->used |= use->used;
         for (const bh__link_decl *decl = use->first; decl != NULL; decl = decl->next) {
@@ -260,10 +287,18 @@ static void resolve(bh__linker *l, bh__link_name *shared) {
             if (decl->align > shared->align) shared->align = decl->align;
         }
     }
-    if (shared->definition != NULL)
+    if (shared->definition != NULL || may_be_undefined(shared))
         check_agreement(l, shared);
-    else if (!is_system(shared) && !is_dynamic_shared(shared->uses->first))
+    else
         report_missing(l, shared);
+}
+
+/* What weak definitions name counts if they are chosen. */
+static void count_weak_uses(bh__linker *l) {
+    for (size_t i = 0; i < l->weak_use_count; i++) {
+        const bh__link_reference *use = &l->weak_uses[i];
+        if (use->from->name->shared->definition == use->from) bh__link_note_use(use->to, use->line);
+    }
 }
 
 /* ---- names of one file ---- */
@@ -320,6 +355,34 @@ static bool settle_names(bh__linker *l) {
     return true;
 }
 
+/* NVIDIA's assembler takes a branch to a label behind it for a use of the module's name, if that
+ * has one like it. So labels that are like names of other texts get new ones. */
+static bool settle_labels(bh__linker *l) {
+    for (size_t i = 0; i < l->count; i++) {
+        bh__link_part *part = &l->parts[i];
+        for (size_t n = 0; n < part->label_count; n++) {
+            const char *text = part->module.text + part->labels[n].start;
+            uint32_t length = part->labels[n].length;
+            if (bh__link_find(l, NULL, text, length, false) == NULL) continue;
+            bh__link_name *name = bh__link_find(l, part, text, length, true);
+            if (name == NULL) return false;
+            if (name->first != NULL || name->new_name != NULL) continue;
+            part->percent |= *text == '%';
+            if (!rename_local(l, name)) return false;
+        }
+    }
+    return true;
+}
+
+static void each_shared(bh__linker *l, void each(bh__linker *l, bh__link_name *shared)) {
+    for (size_t i = 0; i < l->count; i++) {
+        for (size_t n = 0; n < l->parts[i].name_count; n++) {
+            bh__link_name *name = l->parts[i].names[n];
+            if (name->shared != NULL && name->shared->uses == name) each(l, name->shared);
+        }
+    }
+}
+
 static bool share_names(bh__linker *l) {
     for (size_t i = 0; i < l->count; i++) {
         for (size_t n = 0; n < l->parts[i].name_count; n++) {
@@ -336,13 +399,10 @@ static bool share_names(bh__linker *l) {
             shared->last_use = name;
         }
     }
-    for (size_t i = 0; i < l->count; i++) {
-        for (size_t n = 0; n < l->parts[i].name_count; n++) {
-            bh__link_name *name = l->parts[i].names[n];
-            if (name->shared != NULL && name->shared->uses == name) resolve(l, name->shared);
-        }
-    }
-    return settle_names(l);
+    each_shared(l, choose);
+    count_weak_uses(l);
+    each_shared(l, resolve);
+    return settle_names(l) && settle_labels(l);
 }
 
 /* ---- the files as a whole ---- */
@@ -368,6 +428,10 @@ static void order_variables(bh__linker *l) {
     }
 }
 
+static const char *option_of(const bh__link_part *part) {
+    return part->options != NULL ? part->options : "texmode_unified";
+}
+
 static void check_heads(bh__linker *l) {
     const bh__link_part *first = &l->parts[0], *specific = NULL, *highest = first;
     for (size_t i = 0; i < l->count; i++) {
@@ -377,10 +441,10 @@ static void check_heads(bh__linker *l) {
                              "%.100s has addresses of %u bits, and %.100s has %u", part->name,
                              (unsigned)part->address_size, first->name,
                              (unsigned)first->address_size);
-        if (part->options && first->options && strcmp(part->options, first->options) != 0)
+        if (strcmp(option_of(part), option_of(first)) != 0)
             bh__link_problem(l, "compile all files in the same way",
                              "%.100s has the target option %.40s, and %.100s has %.40s", part->name,
-                             part->options, first->name, first->options);
+                             option_of(part), first->name, option_of(first));
         if (part->target > highest->target) highest = part;
         if (part->suffix != 0 && (specific == NULL || part->target < specific->target))
             specific = part;
@@ -457,6 +521,17 @@ static void finish(bh__linker *l, bh__ptx_linked *out) {
         bh__arena_free(&l->parts[i].module.arena);
 }
 
+static void answer_names(bh__linker *l, const bh__ptx_text *texts) {
+    for (size_t i = 0; i < l->count; i++) {
+        for (size_t n = 0; n < texts[i].name_count; n++) {
+            bh__ptx_name *asked = &texts[i].names[n];
+            const bh__link_name *name =
+                bh__link_find(l, &l->parts[i], asked->name, (uint32_t)strlen(asked->name), false);
+            asked->result = name != NULL && name->new_name != NULL ? name->new_name : asked->name;
+        }
+    }
+}
+
 bh_status bh__ptx_link(bh__arena *arena, const bh__ptx_text *texts, size_t count, bh_error *error,
                        bh__ptx_linked *out) {
     bh__linker l = {.arena = arena, .error = error, .count = count};
@@ -471,6 +546,7 @@ bh_status bh__ptx_link(bh__arena *arena, const bh__ptx_text *texts, size_t count
     finish(&l, out);
     if (l.status != BH_OK) return l.status;
     if (l.problems > 0) return BH_E_COMPILE;
+    answer_names(&l, texts);
     out->text = l.text;
     out->length = l.length;
     return BH_OK;

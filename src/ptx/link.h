@@ -6,10 +6,18 @@
 #include "base/arena.h"
 #include "error/error.h"
 
+/* A name at module scope of a text, and what the result calls it. */
+typedef struct bh__ptx_name {
+    const char *name;
+    const char *result;
+} bh__ptx_name;
+
 typedef struct bh__ptx_text {
     const char *name; /* for messages, and for #line in the result */
     const char *text; /* need not end in NUL */
     size_t length;
+    bh__ptx_name *names; /* their results are filled in */
+    size_t name_count;
 } bh__ptx_text;
 
 typedef struct bh__ptx_linked {

@@ -19,6 +19,7 @@ static bool word_is(const bh__ptx_parser *p, const char *word) {
 /* The lexer reads 8.10 as a number, which is that of 8.1. */
 static bool read_version(bh__link_part *part) {
     bh__ptx_parser *p = &part->parser;
+    if (part->version != 0) return bad(p, "there are several files in this text");
     bh__ptx_next(p);
     uint32_t numbers[2] = {0, 0}, which = 0;
     for (uint32_t i = 0; i < p->token.length && which < 2; i++) {
@@ -54,6 +55,7 @@ static bool read_architecture(bh__link_part *part) {
 /* Of the options, `debug` goes with the debug sections. */
 static bool read_target(bh__linker *l, bh__link_part *part) {
     bh__ptx_parser *p = &part->parser;
+    if (part->target != 0) return bad(p, "the file has .target twice");
     do {
         bh__ptx_next(p);
         if (p->token.kind != TOKEN_WORD) return bad(p, "a target is missing");
@@ -78,26 +80,16 @@ static bool read_address_size(bh__link_part *part) {
     return true;
 }
 
-/* .file NUMBER "name"[, time, size] */
 static bool read_file(bh__linker *l, bh__link_part *part) {
     bh__ptx_parser *p = &part->parser;
-    uint32_t line = p->token.line;
+    bh__ptx_token name;
     bh__link_file *file = bh__arena_alloc(l->arena, 1, sizeof *file);
     if (file == NULL) return bh__link_no_memory(l);
-    bh__ptx_next(p);
-    if (p->token.kind != TOKEN_INT) return bad(p, ".file needs a number and a name");
-    file->number = (uint32_t)p->token.value;
-    bh__ptx_next(p);
-    if (p->token.kind != TOKEN_STRING) return bad(p, ".file needs a number and a name");
-    file->start = p->token.start;
-    while (p->token.kind != TOKEN_END && p->token.line == line) {
-        bool name = p->token.start == file->start;
-        bool number = p->token.kind == TOKEN_INT || bh__ptx_is(p, ',');
-        if (!(name || number) || memchr(p->text + p->token.start, '\n', p->token.length) != NULL)
-            return bad(p, ".file needs a name on one line, and may have a time and a size");
-        file->end = p->token.start + p->token.length;
-        bh__ptx_next(p);
-    }
+    if (!bh__ptx_file_take(p, &file->number, &name, &file->end) ||
+        memchr(p->text + name.start, '\n', name.length) != NULL)
+        return bad(p, ".file needs a number and a name on one line, and may have a time and a "
+                      "size");
+    file->start = name.start;
     bh__link_name *numbered = bh__link_find_file(l, part, file->number, true);
     if (numbered == NULL) return false;
     numbered->file = file;
@@ -136,7 +128,7 @@ static bh__link_name *declared_word(bh__linker *l, bh__link_part *part) {
     return bh__link_find(l, part, p->text + p->token.start, p->token.length, false);
 }
 
-/* .alias NAME, FUNCTION; */
+/* .alias NAME, FUNCTION; The function may be defined behind it. */
 static bool read_alias(bh__linker *l, bh__link_part *part) {
     bh__ptx_parser *p = &part->parser;
     bh__link_range range = {.start = p->token.start, .line = p->token.line};
@@ -145,33 +137,55 @@ static bool read_alias(bh__linker *l, bh__link_part *part) {
     bh__ptx_next(p);
     if (!bh__ptx_expect(p, ',', "between the two names")) return false;
     range.target = declared_word(l, part);
-    if (range.name == NULL || range.target == NULL || range.name->definition != NULL ||
-        range.target->definition == NULL)
-        return bad(p, "an alias needs a declared name and a defined function");
     bh__ptx_next(p);
     range.end = p->token.start + p->token.length;
-    bh__link_decl *decl = range.name->first;
-    decl->defined = decl->alias = true;
-    range.name->definition = decl;
-    range.target->used = true;
     return bh__ptx_expect(p, ';', "after an alias") &&
            add_range(l, &part->aliases, &part->alias_count, &part->alias_capacity, range);
 }
 
-/* ---- names ---- */
-
-static bool add_reference(bh__linker *l, bh__link_decl *from, bh__link_name *to) {
-    bh__link_reference *list = bh__arena_grow(l->arena, l->references, l->reference_count,
-                                              &l->reference_capacity, sizeof *list);
-    if (list == NULL) return bh__link_no_memory(l);
-    l->references = list;
-    list[l->reference_count++] = (bh__link_reference){from, to};
+static bool settle_aliases(bh__link_part *part) {
+    for (size_t i = 0; i < part->alias_count; i++) {
+        const bh__link_range *alias = &part->aliases[i];
+        bh__link_name *name = alias->name, *target = alias->target;
+        part->parser.statement = alias->start;
+        part->parser.statement_line = alias->line;
+        if (name == NULL || target == NULL || name->definition != NULL ||
+            name->first->sort == LINK_VARIABLE || target->definition == NULL ||
+            target->definition->alias || target->first->sort == LINK_VARIABLE)
+            return bad(&part->parser, "an alias needs a declared name and a defined function");
+        name->definition = name->first;
+        name->first->defined = name->first->alias = true;
+        target->used = true;
+    }
     return true;
 }
 
-static void note_use(bh__link_name *name, uint32_t line) {
-    if (!name->used) name->use_line = line;
-    name->used = true;
+/* ---- names ---- */
+
+static bool add_reference(bh__linker *l, bh__link_reference **list, size_t *count, size_t *capacity,
+                          bh__link_reference reference) {
+    bh__link_reference *grown = bh__arena_grow(l->arena, *list, *count, capacity, sizeof *grown);
+    if (grown == NULL) return bh__link_no_memory(l);
+    *list = grown;
+    grown[(*count)++] = reference;
+    return true;
+}
+
+/* What a weak definition uses is needed only if it is the one that is chosen. */
+static bool add_use(bh__linker *l, bh__link_reference use) {
+    if (use.from->linkage == LINKAGE_WEAK)
+        return add_reference(l, &l->weak_uses, &l->weak_use_count, &l->weak_use_capacity, use);
+    bh__link_note_use(use.to, use.line);
+    return true;
+}
+
+static bool add_name(bh__linker *l, bh__link_name ***list, size_t *count, size_t *capacity,
+                     bh__link_name *name) {
+    bh__link_name **grown = bh__arena_grow(l->arena, *list, *count, capacity, sizeof *grown);
+    if (grown == NULL) return bh__link_no_memory(l);
+    *list = grown;
+    grown[(*count)++] = name;
+    return true;
 }
 
 static bool defined_twice(bh__linker *l, const bh__link_decl *decl) {
@@ -197,11 +211,7 @@ static bool enter(bh__linker *l, bh__link_decl *decl, const bh__ptx_token *word)
     decl->name = name;
     part->percent |= text[0] == '%';
     if (name->first == NULL) {
-        bh__link_name **names = bh__arena_grow(l->arena, part->names, part->name_count,
-                                               &part->name_capacity, sizeof *names);
-        if (names == NULL) return bh__link_no_memory(l);
-        part->names = names;
-        names[part->name_count++] = name;
+        if (!add_name(l, &part->names, &part->name_count, &part->name_capacity, name)) return false;
         name->first = decl;
     } else {
         name->last->next = decl;
@@ -215,43 +225,49 @@ static bool enter(bh__linker *l, bh__link_decl *decl, const bh__ptx_token *word)
 
 /* ---- functions ---- */
 
-/* Sizes of parameters, .param .align 8 .b8 x[16]. */
-static bool read_formal(bh__linker *l, bh__link_part *part, uint64_t *out) {
+/* A parameter, .param .align 8 .b8 x[16] */
+static bool read_formal(bh__linker *l, bh__link_part *part, bh__link_formal *out) {
     bh__ptx_parser *p = &part->parser;
     bh__ptx_type type;
-    *out = 1;
-    bool typed = false;
+    *out = (bh__link_formal){.size = 1};
+    bool typed = false, pointer = false;
     while (p->token.kind == TOKEN_DOT || p->token.kind == TOKEN_INT) {
+        bool aligns = bh__ptx_is_dot(p, "align") && !pointer;
+        pointer |= bh__ptx_is_dot(p, "ptr"); /* what follows is about what it points to */
         if (bh__ptx_type_of(p, &type)) {
             typed = true;
-            *out *= bh__ptx_bytes(type);
+            out->size *= bh__ptx_bytes(type);
         } else if (bh__ptx_is_dot(p, "v2") || bh__ptx_is_dot(p, "v4")) {
-            *out *= (uint64_t)(p->text[p->token.start + 2] - '0');
+            out->size *= (uint64_t)(p->text[p->token.start + 2] - '0');
         }
         bh__ptx_next(p);
+        if (aligns && p->token.kind == TOKEN_INT && p->token.value <= 4096)
+            out->align = (uint32_t)p->token.value;
     }
+    if (out->align < out->size && out->size <= 4096) out->align = (uint32_t)out->size;
     if (p->token.kind != TOKEN_WORD) return bad(p, "a parameter has no name");
     bh__link_name *hidden = declared_word(l, part);
-    if (hidden != NULL) hidden->hidden_in = l->function + 1; /* in the body that may follow */
+    if (hidden != NULL && !add_name(l, &l->formals, &l->formal_count, &l->formal_capacity, hidden))
+        return false;
     bh__ptx_next(p);
     while (bh__ptx_accept(p, '[')) {
         bh__ptx_value count = {0};
         if (!bh__ptx_is(p, ']') && !bh__ptx_expression(p, &count)) return false;
-        if (count.is_float || !bh__mul_u64(*out, count.bits, out)) *out = 0;
+        if (count.is_float || !bh__mul_u64(out->size, count.bits, &out->size)) out->size = 0;
         if (!bh__ptx_expect(p, ']', "after the size")) return false;
     }
-    if (!typed) *out = 0;
+    if (!typed) out->size = 0;
     return true;
 }
 
-static bool read_formals(bh__linker *l, bh__link_part *part, uint64_t **sizes, size_t *capacity,
-                         size_t *total, uint32_t *count) {
+static bool read_formals(bh__linker *l, bh__link_part *part, bh__link_formal **formals,
+                         size_t *capacity, size_t *total, uint32_t *count) {
     bh__ptx_parser *p = &part->parser;
     bh__ptx_next(p);
     while (!bh__ptx_is(p, ')')) {
-        uint64_t *list = bh__arena_grow(l->arena, *sizes, *total, capacity, sizeof *list);
+        bh__link_formal *list = bh__arena_grow(l->arena, *formals, *total, capacity, sizeof *list);
         if (list == NULL) return bh__link_no_memory(l);
-        *sizes = list;
+        *formals = list;
         if (!read_formal(l, part, &list[*total])) return false;
         ++*total;
         ++*count;
@@ -260,32 +276,48 @@ static bool read_formals(bh__linker *l, bh__link_part *part, uint64_t **sizes, s
     return bh__ptx_expect(p, ')', "after parameters");
 }
 
+static bool note_label(bh__linker *l, bh__link_part *part, const bh__link_walker *w) {
+    bh__link_word *labels = bh__arena_grow(l->arena, part->labels, part->label_count,
+                                           &part->label_capacity, sizeof *labels);
+    if (labels == NULL) return bh__link_no_memory(l);
+    part->labels = labels;
+    labels[part->label_count++] = (bh__link_word){w->token.start, w->token.length};
+    /* A branch to it may come before: what looked like a use of the module's name was none. */
+    if (w->name != NULL && w->name->touched_in == l->function &&
+        w->name->touched_at > bh__link_walk_scope(w))
+        w->name->touched_in = 0;
+    return true;
+}
+
+static bool touch(bh__linker *l, const bh__link_walker *w) {
+    bh__link_name *name = w->name;
+    if (name->used || name->touched_in == l->function) return true;
+    name->touched_in = l->function;
+    name->touched_at = w->token.start;
+    name->touched_line = w->token.line;
+    return add_name(l, &l->touched, &l->touched_count, &l->touched_capacity, name);
+}
+
 /* What the function names, apart from names of its own. */
 static bool read_body(bh__linker *l, bh__link_part *part, bh__link_decl *decl) {
     bh__link_walker w;
-    bh__link_name *touched[64];
-    size_t count = 0;
-    uint32_t function = ++l->function;
-    bh__link_walk_begin(&w, &part->parser);
+    l->function++;
+    l->touched_count = 0;
+    if (!bh__link_walk_begin(&w, l, part, &part->parser)) return false;
+    for (size_t i = 0; i < l->formal_count; i++)
+        if (!bh__link_walk_hide(&w, l->formals[i])) return false;
     for (bh__link_event event; (event = bh__link_walk(&w)) != LINK_END;) {
-        const char *text = part->parser.text + w.token.start;
-        if (event == LINK_LOC || event == LINK_RANGE || (*text == '%' && !part->percent)) continue;
-        bh__link_name *name = bh__link_find(l, part, text, w.token.length, false);
-        if (name == NULL) continue;
-        if (event == LINK_OWN) {
-            name->hidden_in = function;
-        } else if (!name->used && name->touched_in != function) {
-            name->touched_in = function;
-            name->touched_line = w.token.line;
-            if (count == 64) /* more than can be pending: rather used than missed */
-                note_use(name, w.token.line);
-            else
-                touched[count++] = name;
-        }
+        part->has_loc |= event == LINK_LOC;
+        if (event == LINK_LABEL && !note_label(l, part, &w)) return false;
+        if (event == LINK_USE && !touch(l, &w)) return false;
     }
-    for (size_t i = 0; i < count; i++)
-        if (touched[i]->hidden_in != function) note_use(touched[i], touched[i]->touched_line);
-    if (part->parser.status != BH_OK) return false;
+    for (size_t i = 0; i < l->touched_count; i++) {
+        bh__link_name *name = l->touched[i];
+        if (name->touched_in == l->function &&
+            !add_use(l, (bh__link_reference){decl, name, name->touched_line}))
+            return false;
+    }
+    if (part->parser.status != BH_OK || l->status != BH_OK) return false;
     decl->end = part->parser.token.start + 1;
     bh__ptx_next(&part->parser);
     return true;
@@ -300,12 +332,13 @@ static void skip_directives(bh__ptx_parser *p, bool *noreturn) {
     }
 }
 
-static bool skip_attribute(bh__ptx_parser *p) {
+static bool skip_attribute(bh__ptx_parser *p, bool *out_managed) {
     unsigned depth = 0;
     bh__ptx_next(p);
     do {
         depth += bh__ptx_is(p, '(');
         depth -= depth > 0 && bh__ptx_is(p, ')');
+        *out_managed |= bh__ptx_is_dot(p, "managed");
         bh__ptx_next(p);
     } while (depth > 0 && p->token.kind != TOKEN_END);
     return true;
@@ -314,7 +347,7 @@ static bool skip_attribute(bh__ptx_parser *p) {
 static bool read_function(bh__linker *l, bh__link_part *part, bh__linkage linkage) {
     bh__ptx_parser *p = &part->parser;
     bh__link_decl *decl = bh__arena_alloc(l->arena, 1, sizeof *decl);
-    uint64_t *sizes = NULL;
+    bh__link_formal *formals = NULL;
     size_t capacity = 0, total = 0;
     if (decl == NULL) return bh__link_no_memory(l);
     *decl = (bh__link_decl){.part = part,
@@ -323,17 +356,19 @@ static bool read_function(bh__linker *l, bh__link_part *part, bh__linkage linkag
                             .line = p->token.line,
                             .head = p->token.start,
                             .head_line = p->token.line};
+    l->formal_count = 0;
     bh__ptx_next(p);
-    if (bh__ptx_is_dot(p, "attribute") && !skip_attribute(p)) return false;
+    if (bh__ptx_is_dot(p, "attribute") && !skip_attribute(p, &decl->managed)) return false;
     if (bh__ptx_is(p, '(') &&
-        !read_formals(l, part, &sizes, &capacity, &total, &decl->result_count))
+        !read_formals(l, part, &formals, &capacity, &total, &decl->result_count))
         return false;
     bh__ptx_token name = p->token;
     if (name.kind != TOKEN_WORD) return bad(p, "the function has no name");
     bh__ptx_next(p);
-    if (bh__ptx_is(p, '(') && !read_formals(l, part, &sizes, &capacity, &total, &decl->param_count))
+    if (bh__ptx_is(p, '(') &&
+        !read_formals(l, part, &formals, &capacity, &total, &decl->param_count))
         return false;
-    decl->sizes = sizes;
+    decl->formals = formals;
     decl->head_end = decl->start = p->token.start;
     skip_directives(p, &decl->noreturn);
     decl->defined = bh__ptx_is(p, '{');
@@ -361,7 +396,7 @@ static bool read_specifiers(bh__link_part *part, bh__link_decl *shape) {
                 shape->align = (uint32_t)p->token.value;
             shape->align_end = p->token.start + p->token.length;
         } else if (bh__ptx_is_dot(p, "attribute")) {
-            skip_attribute(p);
+            skip_attribute(p, &shape->managed);
             continue;
         } else if (bh__ptx_is_dot(p, "v2") || bh__ptx_is_dot(p, "v4")) {
             shape->size *= (uint64_t)(p->text[p->token.start + 2] - '0');
@@ -403,8 +438,10 @@ static bool read_initialiser(bh__linker *l, bh__link_part *part, bh__link_decl *
         depth -= depth > 0 && (bh__ptx_is(p, '}') || bh__ptx_is(p, ')'));
         bh__link_name *to = declared_word(l, part);
         if (to != NULL) {
-            note_use(to, p->token.line);
-            if (!add_reference(l, decl, to)) return false;
+            bh__link_reference reference = {decl, to, p->token.line};
+            if (!add_use(l, reference) || !add_reference(l, &l->references, &l->reference_count,
+                                                         &l->reference_capacity, reference))
+                return false;
         }
         bh__ptx_next(p);
     }
@@ -431,6 +468,8 @@ static bool read_variables(bh__linker *l, bh__link_part *part, bh__linkage linka
         if (!read_dimensions(p, decl)) return false;
         decl->name_end = p->token.start;
         if (!enter(l, decl, &name)) return false;
+        if (bh__ptx_is(p, '=') && linkage == LINKAGE_EXTERN)
+            return bad(p, "an .extern has no initial value");
         if (bh__ptx_accept(p, '=') && !read_initialiser(l, part, decl)) return false;
         decl->end = p->token.start;
     } while (bh__ptx_accept(p, ','));
@@ -473,7 +512,8 @@ static bool read_statement(bh__linker *l, bh__link_part *part) {
     if (bh__ptx_is_dot(p, "pragma")) return read_pragma(l, part);
     if (bh__ptx_is_dot(p, "alias")) return read_alias(l, part);
     if (bh__ptx_is_dot(p, "loc")) {
-        bh__ptx_skip_line(p);
+        bh__ptx_loc loc;
+        bh__ptx_loc_take(p, &loc);
         return true;
     }
     return read_declaration(l, part);
@@ -495,5 +535,5 @@ bool bh__link_read(bh__linker *l, bh__link_part *part) {
         if (!read_statement(l, part)) return false;
     }
     if (part->target == 0) return bad(p, "the file has no .target");
-    return p->status == BH_OK;
+    return p->status == BH_OK && settle_aliases(part);
 }

@@ -3,6 +3,8 @@
 #ifndef BH_PTX_LINK_STATE_H
 #define BH_PTX_LINK_STATE_H
 
+#include <string.h>
+
 #include "ptx/link.h"
 #include "ptx/parse.h"
 
@@ -20,6 +22,12 @@ typedef enum bh__linkage {
 
 typedef enum bh__link_sort { LINK_VARIABLE, LINK_FUNCTION, LINK_KERNEL } bh__link_sort;
 
+/* A result or parameter of a function. */
+typedef struct bh__link_formal {
+    uint64_t size; /* 0: not known */
+    uint32_t align;
+} bh__link_formal;
+
 /* One declaration or definition at module scope. Positions are offsets in the part's text. */
 typedef struct bh__link_decl {
     struct bh__link_decl *next; /* the next one of the same name in the same part */
@@ -31,6 +39,7 @@ typedef struct bh__link_decl {
     bool alias;    /* defined by an .alias */
     bool unsized;  /* x[] without initial values */
     bool noreturn; /* function */
+    bool managed;  /* variable */
     uint32_t line;
     /* Function: from .func to behind the parameters. Variable: from the space to the name. */
     uint32_t head, head_end, head_line;
@@ -43,19 +52,20 @@ typedef struct bh__link_decl {
     uint32_t align;
     uint64_t size;     /* 0: not known */
     uint32_t position; /* in the order of the result */
-    /* Function: the sizes of results, then of parameters. */
-    const uint64_t *sizes;
+    /* Function: the results, then the parameters. */
+    const bh__link_formal *formals;
     uint32_t result_count, param_count;
 } bh__link_decl;
 
 typedef struct bh__link_file {
     uint32_t number;            /* in the part */
-    uint32_t start, end;        /* from the name's quote to the end of the line */
+    uint32_t start, end;        /* from the quote of its name to the end of its numbers */
     uint32_t result_number;     /* in the result */
     struct bh__link_file *next; /* in the part */
 } bh__link_file;
 
-/* A name at module scope of one part, or, with part NULL, one that all parts share. */
+/* A name at module scope of one part, or, with part NULL, one that all parts share. A label that
+ * gets a new name has one too, without declarations. */
 struct bh__link_name {
     bh__link_name *next_in_bucket;
     const char *text;
@@ -66,8 +76,11 @@ struct bh__link_name {
     bool local;
     bool used;
     uint32_t use_line;
-    uint32_t touched_in, touched_line; /* the last function that names it */
-    uint32_t hidden_in;                /* the last function that has a name of its own like it */
+    /* The first use in the last function that names it: */
+    uint32_t touched_in, touched_at, touched_line;
+    /* While a function is read: the depth of the nearest scope that has a name of its own like it;
+     * 0: none. */
+    uint32_t hidden_depth;
     bh__link_name *shared;
     bh__link_file *file;  /* of a number of a file */
     const char *new_name; /* NULL: it keeps its own */
@@ -80,11 +93,16 @@ struct bh__link_name {
     bool prototype; /* it is declared apart from its definition */
 };
 
-/* The address of `to` is in the initial value of `from`. */
+/* `from` names `to`: in its initial value, or in its body. */
 typedef struct bh__link_reference {
     bh__link_decl *from;
     bh__link_name *to;
+    uint32_t line;
 } bh__link_reference;
+
+typedef struct bh__link_word {
+    uint32_t start, length;
+} bh__link_word;
 
 typedef struct bh__link_range {
     uint32_t start, end, line;
@@ -108,10 +126,22 @@ struct bh__link_part {
     size_t name_count, name_capacity;
     bh__link_range *pragmas, *aliases;
     size_t pragma_count, pragma_capacity, alias_count, alias_capacity;
+    bh__link_word *labels; /* of all functions */
+    size_t label_count, label_capacity;
     bh__link_file *files;
+    bool has_loc;
     bool renames; /* a name of it has a new one */
     bool percent; /* a name at module scope begins with %, as registers do */
 };
+
+/* What a scope of a function declares, in order, and where scopes begin. */
+typedef struct bh__link_scoped {
+    bool opens;          /* a scope, with this brace */
+    bh__ptx_token token; /* of the brace, or of a range's name */
+    uint64_t count;      /* of the registers of a range; 0: it is none */
+    bh__link_name *name; /* a name of the module that is hidden */
+    uint32_t before;     /* its hidden_depth outside */
+} bh__link_scoped;
 
 typedef struct bh__linker {
     bh__arena *arena;
@@ -121,10 +151,18 @@ typedef struct bh__linker {
     size_t count;
     bh__link_name **buckets; /* of all parts */
     uint32_t bucket_count, name_count;
-    bh__link_reference *references;
+    bh__link_reference *references; /* of initial values */
     size_t reference_count, reference_capacity;
+    bh__link_reference *weak_uses; /* they count if the definition is chosen */
+    size_t weak_use_count, weak_use_capacity;
     uint32_t function; /* the number of the function that is being read */
-    uint32_t marker;   /* the highest number in a name that an earlier link made */
+    bh__link_scoped *scoped;
+    size_t scoped_count, scoped_capacity;
+    bh__link_name **formals; /* what its parameters hide */
+    size_t formal_count, formal_capacity;
+    bh__link_name **touched; /* what it may use */
+    size_t touched_count, touched_capacity;
+    uint32_t marker; /* the highest number in a name that an earlier link made */
     uint64_t problems;
     /* A text that grows: the log, then the result. */
     char *log;
@@ -148,6 +186,7 @@ bh__link_name *bh__link_find(bh__linker *l, bh__link_part *part, const char *tex
                              bool make);
 /* The same for the number of a .file: its name is none that PTX can have. */
 bh__link_name *bh__link_find_file(bh__linker *l, bh__link_part *part, uint32_t number, bool make);
+void bh__link_note_use(bh__link_name *name, uint32_t line);
 
 /* ---- link_read.c ---- */
 
@@ -157,25 +196,34 @@ bool bh__link_read(bh__linker *l, bh__link_part *part);
 /* ---- link_walk.c: the names in the body of a function ---- */
 
 typedef enum bh__link_event {
-    LINK_END,   /* of the body: the parser is at the brace; or it has failed */
-    LINK_USE,   /* a name as an operand */
-    LINK_OWN,   /* a label or a variable of the function */
-    LINK_RANGE, /* registers: name<count> */
+    LINK_END,     /* of the body: the parser is at the brace; or it has failed */
+    LINK_NOTHING, /* not returned */
+    LINK_USE,     /* a name of the module as an operand */
+    LINK_OWN,     /* a name of the function that the module has too, declared or used */
+    LINK_LABEL,   /* the declaration of a label; `name` is NULL if the module has none like it */
     LINK_LOC
 } bh__link_event;
 
 typedef struct bh__link_walker {
+    bh__linker *l;
+    bh__link_part *part;
     bh__ptx_parser *p;
     uint32_t depth;
-    bool starts;   /* a statement */
-    bool declares; /* the names of this statement are declared by it */
+    bool starts;    /* a statement */
+    bool declares;  /* the names of this statement are declared by it */
+    bool prototype; /* the names of this statement mean nothing */
     bh__ptx_token token;
-    uint32_t loc_file, loc_end, line_end; /* LOC: its file, behind its numbers, behind the rest */
+    bh__link_name *name; /* at module scope, whether this word means it or not */
+    bh__ptx_loc loc;
 } bh__link_walker;
 
 /* The parser must be at the brace that opens the body. */
-void bh__link_walk_begin(bh__link_walker *w, bh__ptx_parser *p);
+bool bh__link_walk_begin(bh__link_walker *w, bh__linker *l, bh__link_part *part, bh__ptx_parser *p);
 bh__link_event bh__link_walk(bh__link_walker *w);
+/* In the current scope the function has a name of its own. `name` may be NULL. */
+bool bh__link_walk_hide(bh__link_walker *w, bh__link_name *name);
+/* Where the current scope begins. */
+uint32_t bh__link_walk_scope(const bh__link_walker *w);
 
 /* ---- link_write.c ---- */
 

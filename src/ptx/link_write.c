@@ -14,9 +14,6 @@ typedef struct writer {
     bool known;
     const char *file;
     uint32_t file_length, line;
-    /* Registers of the current function: their names without the number. */
-    bh__ptx_token *ranges;
-    size_t range_count, range_capacity;
 } writer;
 
 static void put(writer *w, const char *bytes, size_t count) {
@@ -63,28 +60,11 @@ static const char *linkage_text(bh__linkage linkage) {
 
 /* ---- texts with other names ---- */
 
-static bool is_register(const writer *w, const bh__link_part *part, const bh__ptx_token *word) {
-    const char *text = part->module.text;
-    for (size_t i = 0; i < w->range_count; i++) {
-        const bh__ptx_token *range = &w->ranges[i];
-        if (word->length <= range->length ||
-            memcmp(text + word->start, text + range->start, range->length) != 0)
-            continue;
-        uint32_t digits = range->length;
-        while (digits < word->length && text[word->start + digits] >= '0' &&
-               text[word->start + digits] <= '9')
-            digits++;
-        if (digits == word->length) return true;
-    }
-    return false;
-}
-
 static const char *new_name(const writer *w, bh__link_part *part, const bh__ptx_token *word) {
     const char *text = part->module.text + word->start;
     if (!part->renames || (*text == '%' && !part->percent)) return NULL;
     const bh__link_name *name = bh__link_find(w->l, part, text, word->length, false);
-    return name != NULL && name->new_name != NULL && !is_register(w, part, word) ? name->new_name
-                                                                                 : NULL;
+    return name != NULL ? name->new_name : NULL;
 }
 
 /* Copies up to the token and writes `instead` for it. */
@@ -124,55 +104,36 @@ static void copy(writer *w, bh__link_part *part, uint32_t from, uint32_t to) {
 
 /* .loc with the number of the file in the result. Where it is inlined is left out: that refers to
  * debug sections. */
-static void copy_loc(writer *w, bh__link_part *part, const bh__link_walker *walk, uint32_t *from) {
-    const bh__link_name *numbered = bh__link_find_file(w->l, part, walk->loc_file, false);
+static void copy_loc(writer *w, bh__link_part *part, const bh__ptx_loc *loc, uint32_t *from) {
+    const bh__link_name *numbered = bh__link_find_file(w->l, part, loc->file, false);
     const bh__link_file *file = numbered != NULL ? numbered->file : NULL;
-    uint32_t number = walk->token.start + 4;
-    const char *text = part->module.text;
-    if (file == NULL) {
-        replace(w, part, from, walk->token.start, walk->line_end, "");
+    if (file == NULL || !loc->whole) {
+        replace(w, part, from, loc->start, loc->end, "");
         return;
     }
-    while (number < walk->loc_end && (text[number] < '0' || text[number] > '9')) number++;
-    uint32_t behind = number;
-    while (behind < walk->loc_end && text[behind] >= '0' && text[behind] <= '9') behind++;
     char instead[16];
     snprintf(instead, sizeof instead, "%u", (unsigned)file->result_number);
-    replace(w, part, from, number, behind, instead);
-    replace(w, part, from, walk->loc_end, walk->line_end, "");
-}
-
-static void note_range(writer *w, const bh__ptx_token *word) {
-    bh__ptx_token *ranges =
-        bh__arena_grow(w->l->arena, w->ranges, w->range_count, &w->range_capacity, sizeof *ranges);
-    if (ranges == NULL) {
-        bh__link_no_memory(w->l);
-        return;
-    }
-    w->ranges = ranges;
-    ranges[w->range_count++] = *word;
+    replace(w, part, from, loc->number.start, loc->number.start + loc->number.length, instead);
+    replace(w, part, from, loc->numbers_end, loc->end, "");
 }
 
 /* From behind the head of a function to the end of its body. */
 static void copy_body(writer *w, bh__link_part *part, uint32_t from, uint32_t to) {
-    if (part->renames || part->files != NULL) {
+    if (part->renames || part->has_loc) {
         bh__ptx_parser p;
         bh__link_walker walk;
-        w->range_count = 0;
         begin_lexing(w, part, from, &p);
         while (p.token.kind != TOKEN_END && !bh__ptx_is(&p, '{')) bh__ptx_next(&p);
-        bh__link_walk_begin(&walk, &p);
+        if (!bh__link_walk_begin(&walk, w->l, part, &p)) return;
         for (bh__link_event event; (event = bh__link_walk(&walk)) != LINK_END;) {
             if (event == LINK_LOC) {
-                copy_loc(w, part, &walk, &from);
+                copy_loc(w, part, &walk.loc, &from);
                 continue;
             }
-            if (event == LINK_RANGE && part->renames) note_range(w, &walk.token);
-            const char *name = new_name(w, part, &walk.token);
+            const char *name = walk.name != NULL ? walk.name->new_name : NULL;
             if (name == NULL) continue;
             replace(w, part, &from, walk.token.start, walk.token.start + walk.token.length, name);
         }
-        w->range_count = 0;
     }
     put(w, part->module.text + from, to - from);
     if (part->module.mark_count > 0) w->known = false;

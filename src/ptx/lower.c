@@ -11,9 +11,14 @@
 
 #define MAX_FRAME ((uint32_t)32 << 20)
 
-static bh__ptx_site site_of(const bh__ptx_insn *insn) {
-    return (bh__ptx_site){insn->line, insn->text, insn->text_length, insn->loc_file,
-                          insn->loc_line};
+static bh__ptx_site site_of(const bh__ptx_lowering *low) {
+    const bh__ptx_insn *insn = low->insn;
+    return (bh__ptx_site){.line = insn->line,
+                          .text = insn->text,
+                          .text_length = insn->text_length,
+                          .loc_file = insn->loc_file,
+                          .loc_line = insn->loc_line,
+                          .insn = (uint32_t)(insn - low->function->insns)};
 }
 
 bool bh__ptx_lower_fail(bh__ptx_lowering *low, bh_status status, const char *fix,
@@ -28,7 +33,7 @@ bool bh__ptx_lower_fail(bh__ptx_lowering *low, bh_status status, const char *fix
     va_end(list);
     bh__ptx_site site = {.line = low->function->line};
     if (low->insn != NULL) {
-        site = site_of(low->insn);
+        site = site_of(low);
     }
     low->status = bh__ptx_error_at(low->module, low->error, status, site.line, site.text,
                                    site.text_length, fix, "%s", what);
@@ -266,9 +271,10 @@ bool bh__ptx_emit(bh__ptx_lowering *low, const bh__ptx_code *code, bool guarded)
         c->guard_flip = low->insn->guard_negated ? UINT32_MAX : 0;
     }
     if (low->insn != NULL) {
-        sites[m->code_count] = site_of(low->insn);
+        sites[m->code_count] = site_of(low);
     } else {
-        sites[m->code_count] = (bh__ptx_site){.line = low->function->line};
+        sites[m->code_count] =
+            (bh__ptx_site){.line = low->function->line, .insn = low->function->insn_count};
     }
     m->code_count++;
     return low->status == BH_OK;

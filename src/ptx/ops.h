@@ -235,7 +235,26 @@
     X(CHANNEL_ORDER, "channel_order", 23)                                                          \
     X(NORMALIZED_COORDS, "normalized_coords", 23)                                                  \
     X(ARRAY_SIZE, "array_size", 23)                                                                \
-    X(NUM_MIPMAP_LEVELS, "num_mipmap_levels", 23)
+    X(NUM_MIPMAP_LEVELS, "num_mipmap_levels", 23)                                                  \
+    X(GEOM_4D, "4d", 21)                                                                           \
+    X(GEOM_5D, "5d", 21)                                                                           \
+    X(TENSOR, "tensor", 0)                                                                         \
+    X(TILE, "tile", 24)                                                                            \
+    X(IM2COL, "im2col", 24)                                                                        \
+    X(IM2COL_NO_OFFS, "im2col_no_offs", 24)                                                        \
+    X(REPLACE, "replace", 16)                                                                      \
+    X(CP_FENCEPROXY, "cp_fenceproxy", 16)                                                          \
+    X(B1024, "b1024", 0)                                                                           \
+    X(GLOBAL_ADDRESS, "global_address", 25)                                                        \
+    X(RANK, "rank", 25)                                                                            \
+    X(BOX_DIM, "box_dim", 25)                                                                      \
+    X(GLOBAL_DIM, "global_dim", 25)                                                                \
+    X(GLOBAL_STRIDE, "global_stride", 25)                                                          \
+    X(ELEMENT_STRIDE, "element_stride", 25)                                                        \
+    X(ELEMTYPE, "elemtype", 25)                                                                    \
+    X(INTERLEAVE_LAYOUT, "interleave_layout", 25)                                                  \
+    X(SWIZZLE_MODE, "swizzle_mode", 25)                                                            \
+    X(FILL_MODE, "fill_mode", 25)
 
 /* Other spellings of modifiers above. X(name, id) */
 #define BH__PTX_MOD_ALIASES(X)                                                                     \
@@ -293,6 +312,13 @@
     (M2(WIDTH) | M2(HEIGHT) | M2(DEPTH) | M2(CHANNEL_DATA_TYPE) | M2(CHANNEL_ORDER) |              \
      M2(ARRAY_SIZE))
 
+#define S2_TENSOR                                                                                  \
+    (M2(TENSOR) | M2(GEOM_1D) | M2(GEOM_2D) | M2(GEOM_3D) | M2(GEOM_4D) | M2(GEOM_5D) | M2(TILE) | \
+     M2(IM2COL) | M2(IM2COL_NO_OFFS))
+#define S2_FIELD                                                                                   \
+    (M2(GLOBAL_ADDRESS) | M2(RANK) | M2(BOX_DIM) | M2(GLOBAL_DIM) | M2(GLOBAL_STRIDE) |            \
+     M2(ELEMENT_STRIDE) | M2(ELEMTYPE) | M2(INTERLEAVE_LAYOUT) | M2(SWIZZLE_MODE) | M2(FILL_MODE))
+
 /* Sets of types. */
 #define G_INT16  (T(U16) | T(S16))
 #define G_INT32  (T(U32) | T(S32))
@@ -303,9 +329,7 @@
 #define G_PACKED (T(U16X2) | T(S16X2))
 #define G_FLOAT  (T(F32) | T(F64))
 #define G_HALF   (T(F16) | T(BF16) | T(F16X2) | T(BF16X2))
-#define G_MEM                                                                                      \
-    (T(B8) | T(U8) | T(S8) | G_BITS | T(B128) | G_INT | T(F16) | T(BF16) | T(F16X2) | T(BF16X2) |  \
-     G_FLOAT)
+#define G_MEM    (T(B8) | T(U8) | T(S8) | G_BITS | T(B128) | G_INT | G_FLOAT)
 #define G_REDUCE (T(B32) | T(B64) | G_INT32 | G_INT64)
 #define G_FP8    (T(E4M3X2) | T(E5M2X2))
 #define G_PACKS  (G_INT16 | T(U8) | T(S8) | T(U4) | T(S4) | T(U2) | T(S2))
@@ -349,10 +373,10 @@
     X(CLZ, "clz", "=u t", T(B32) | T(B64), 0, S_NONE, BITS)                                        \
     X(BREV, "brev", "=t t", T(B32) | T(B64), 0, S_NONE, BITS)                                      \
     X(BFIND, "bfind", "=u t", G_INT32 | G_INT64, 0, M(SHIFTAMT), BITS)                             \
-    X(FNS, "fns", "=u u u u", T(B32), 0, S_NONE, BITS)                                             \
+    X(FNS, "fns", "=t t t t", T(B32), 0, S_NONE, BITS)                                             \
     X(BFE, "bfe", "=t t u u", G_INT32 | G_INT64, 0, S_NONE, BITS)                                  \
     X(BFI, "bfi", "=t t t u u", T(B32) | T(B64), 0, S_NONE, BITS)                                  \
-    X(BMSK, "bmsk", "=t u u", T(B32), 0, M(CLAMP) | M(WRAP), BITS)                                 \
+    X(BMSK, "bmsk", "=u u u", T(B32), 0, M(CLAMP) | M(WRAP), BITS)                                 \
     X(SZEXT, "szext", "=t t u", G_INT32, 0, M(CLAMP) | M(WRAP), BITS)                              \
     X(DP4A, "dp4a", "=u u u u", G_INT32, G_INT32, S_NONE, BITS)                                    \
     X(DP2A, "dp2a", "=u u u u", G_INT32, G_INT32, S_LOHI, BITS)                                    \
@@ -365,7 +389,7 @@
     X(SHR, "shr", "=t t u", G_BITS | G_INT, 0, S_NONE, BITS)                                       \
     X(SHF, "shf", "=t t t u", T(B32), 0, M(L) | M(R) | M(WRAP) | M(CLAMP), BITS)                   \
     X(LOP3, "lop3", "=D t t t i p?", T(B32), 0, M(AND) | M(OR), BITS)                              \
-    X(PRMT, "prmt", "=t t t u", T(B32), 0, S_PRMT, BITS)                                           \
+    X(PRMT, "prmt", "=t t t t", T(B32), 0, S_PRMT, BITS)                                           \
     X(VADD, "vadd", "=u u u u?", G_INT32, G_INT32, S_VIDEO, VIDEO)                                 \
     X(VSUB, "vsub", "=u u u u?", G_INT32, G_INT32, S_VIDEO, VIDEO)                                 \
     X(VABSDIFF, "vabsdiff", "=u u u u?", G_INT32, G_INT32, S_VIDEO, VIDEO)                         \
@@ -426,8 +450,7 @@
     X(SETH, "set", "=t y y p?",                                                                    \
       T(U16) | T(S16) | G_INT32 | T(F16) | T(BF16) | T(F16X2) | T(BF16X2), G_HALF,                 \
       S_CMPF | S_BOOL | M(FTZ), CMP)                                                               \
-    X(SELP, "selp", "=t t t p",                                                                    \
-      G_BITS | G_INT | G_FLOAT | T(F16) | T(BF16) | T(F16X2) | T(BF16X2), 0, S_NONE, CMP)          \
+    X(SELP, "selp", "=t t t p", G_BITS | G_INT | G_FLOAT, 0, S_NONE, CMP)                          \
     X(SLCT, "slct", "=t t t y", G_BITS | G_INT | G_FLOAT, T(S32) | T(F32), M(FTZ), CMP)            \
     X(CVT, "cvt", "=r R", G_CVT, G_CVT,                                                            \
       S_ROUND | S_ROUNDI | M(FTZ) | M(SAT) | M(RELU) | M(SATFINITE), CVT)                          \
@@ -438,9 +461,7 @@
     X(CVT8H, "cvt", "=t y", T(F16X2), G_FP8, M(RN) | M(RELU), CVT)                                 \
     X(CVTTF, "cvt", "=u y", T(TF32), T(F32), M(RNA) | M(RN) | M(RZ) | M(RELU) | M(SATFINITE), CVT) \
     X(CVTPACK, "cvt", "=u y y u?", G_PACKS, T(S32), M(PACK) | M(SAT), CVT)                         \
-    X(MOV, "mov", "*",                                                                             \
-      T(PRED) | G_BITS | T(B128) | G_INT | G_FLOAT | T(F16) | T(BF16) | T(F16X2) | T(BF16X2), 0,   \
-      S_VEC, MOVE)                                                                                 \
+    X(MOV, "mov", "*", T(PRED) | G_BITS | T(B128) | G_INT | G_FLOAT, 0, S_VEC, MOVE)               \
     X(CVTA, "cvta", "*", T(U32) | T(U64), 0, S_SPACE | M(TO), MOVE)                                \
     X(ISSPACEP, "isspacep", "=p a", 0, 0, S_SPACE, MOVE)                                           \
     X(LD, "ld", "=v m q?", G_MEM, 0, S_SPACE | S_VEC | S_SEM | M(ACQUIRE) | S_SCOPE | S_LDCACHE,   \
@@ -458,6 +479,11 @@
       ASYNC)                                                                                       \
     X(CPREDUCE, "cp", "*", G_REDUCE | T(F16) | T(BF16) | G_FLOAT, 0,                               \
       M(ASYNC) | M(SHARED) | M(GLOBAL) | M(POLICY) | M(NOFTZ) | S_ATOMOP, ASYNC)                   \
+    X(CPTENSOR, "cp", "*", 0, 0,                                                                   \
+      M(ASYNC) | M(SHARED) | M(GLOBAL) | M(L2) | M(HINT) | M(POLICY) | S_ATOMOP, ASYNC)            \
+    X(TENSORMAP, "tensormap", "*", T(B32) | T(B64), 0, M(GLOBAL) | M(SHARED), ASYNC)               \
+    X(TENSORCOPY, "tensormap", "*", 0, 0,                                                          \
+      M(GLOBAL) | M(SHARED) | M(PROXY) | M(RELEASE) | S_SCOPE | M(SYNC) | M(ALIGNED), ASYNC)       \
     X(STASYNC, "st", "*", G_REDUCE | G_FLOAT, 0, M(ASYNC) | M(WEAK) | S_VEC, ASYNC)                \
     X(MBARRIER, "mbarrier", "*", T(B64), 0,                                                        \
       M(SHARED) | M(ARRIVE) | M(RELAXED) | M(ACQUIRE) | M(RELEASE) | M(CTA) | M(CLUSTER),          \
@@ -489,9 +515,9 @@
       MEM)                                                                                         \
     X(VOTE, "vote", "=t p u?", T(PRED) | T(B32), 0,                                                \
       M(ALL) | M(ANY) | M(UNI) | M(BALLOT) | M(SYNC), WARP)                                        \
-    X(SHFL, "shfl", "=D t u u u?", T(B32), 0, M(UP) | M(DOWN) | M(BFLY) | M(IDX) | M(SYNC), WARP)  \
+    X(SHFL, "shfl", "=D t t t u?", T(B32), 0, M(UP) | M(DOWN) | M(BFLY) | M(IDX) | M(SYNC), WARP)  \
     X(MATCH, "match", "=E t u", T(B32) | T(B64), 0, M(ANY) | M(ALL) | M(SYNC), WARP)               \
-    X(REDUX, "redux", "=t t u", G_INT32 | T(B32), 0, M(SYNC) | M(ADD) | M(MIN) | M(MAX) | S_BOOL,  \
+    X(REDUX, "redux", "=u u u", G_INT32 | T(B32), 0, M(SYNC) | M(ADD) | M(MIN) | M(MAX) | S_BOOL,  \
       WARP)                                                                                        \
     X(ELECT, "elect", "=E u", 0, 0, M(SYNC), WARP)                                                 \
     X(ACTIVEMASK, "activemask", "=t", T(B32), 0, S_NONE, WARP)                                     \
@@ -548,6 +574,10 @@
     X(CPBULK, S_CPGROUP | M2(BULK) | M2(SHARED_CLUSTER) | M2(COMPLETE_BYTES) | M2(BULK_GROUP) |    \
                   M2(MULTICAST) | M2(READ) | M2(PREFETCH))                                         \
     X(CPREDUCE, M2(REDUCE) | M2(BULK) | M2(SHARED_CLUSTER) | M2(COMPLETE_BYTES) | M2(BULK_GROUP))  \
+    X(CPTENSOR, S2_TENSOR | M2(BULK) | M2(SHARED_CLUSTER) | M2(COMPLETE_BYTES) | M2(BULK_GROUP) |  \
+                    M2(MULTICAST) | M2(PREFETCH) | M2(REDUCE))                                     \
+    X(TENSORMAP, M2(REPLACE) | M2(TILE) | M2(B1024) | S2_FIELD)                                    \
+    X(TENSORCOPY, M2(CP_FENCEPROXY))                                                               \
     X(STASYNC, M2(SHARED_CLUSTER) | M2(COMPLETE_BYTES))                                            \
     X(REDASYNC, M2(SHARED_CLUSTER) | M2(COMPLETE_BYTES))                                           \
     X(MBARRIER, M2(SHARED_CLUSTER) | M2(INIT) | M2(INVAL) | M2(ARRIVE_DROP) | M2(COMPLETE_TX) |    \
@@ -573,9 +603,7 @@
     X(SURED, M2(GEOM_1D) | M2(GEOM_2D) | M2(GEOM_3D) | M2(B) | M2(P) | M2(TRAP) | M2(ZERO))
 
 /* X(mnemonic): PTX instructions that are not supported. Unknown names give another error. */
-#define BH__PTX_REFUSED(X)                                                                         \
-    X("istypep")                                                                                   \
-    X("tensormap")
+#define BH__PTX_REFUSED(X) X("istypep")
 
 /* X(word): what only GPUs after sm_90a have: instructions, types and modifiers. */
 #define BH__PTX_NEWER(X)                                                                           \
@@ -603,6 +631,11 @@
     X("b8x16")                                                                                     \
     X("b6x16_p32")                                                                                 \
     X("b4x16_p64")                                                                                 \
+    X("tile::gather4")                                                                             \
+    X("tile::scatter4")                                                                            \
+    X("im2col::w")                                                                                 \
+    X("im2col::w::128")                                                                            \
+    X("swizzle_atomicity")                                                                         \
     X("cta_group::1")                                                                              \
     X("cta_group::2")                                                                              \
     X("scale::n2::ue8m0")

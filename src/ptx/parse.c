@@ -64,13 +64,26 @@ static bool parse_address_size(bh__ptx_parser *p) {
     return true;
 }
 
-static bool skip_section(bh__ptx_parser *p) {
+/* Nothing in it is needed to run the module. What shows variables to people reads it (dwarf.c). */
+static bool note_section(bh__ptx_parser *p) {
+    bh__ptx_module *m = p->module;
+    bh__ptx_section *sections = bh__arena_grow(&m->arena, m->sections, m->section_count,
+                                               &m->section_capacity, sizeof *sections);
+    if (sections == NULL) {
+        return bh__ptx_no_memory(p);
+    }
+    m->sections = sections;
+    bh__ptx_next(p);
+    bh__ptx_section s = {.name = p->token.start, .name_length = p->token.length};
     while (p->token.kind != TOKEN_END && !bh__ptx_is(p, '{')) {
         bh__ptx_next(p);
     }
+    s.from = p->token.start + 1;
     while (p->token.kind != TOKEN_END && !bh__ptx_is(p, '}')) {
         bh__ptx_next(p);
     }
+    s.to = p->token.start;
+    sections[m->section_count++] = s;
     return bh__ptx_expect(p, '}', "of a debug section");
 }
 
@@ -289,25 +302,21 @@ static bool note_file(bh__ptx_parser *p, uint32_t number, const bh__ptx_token *n
     return true;
 }
 
-/* .loc and .file, which give source positions. Other directives for debuggers are skipped. */
 static bool source_line(bh__ptx_parser *p) {
-    bool file = bh__ptx_is_dot(p, "file"), ok = true;
-    uint32_t line = p->token.line;
-    bh__ptx_next(p);
-    if (p->token.kind == TOKEN_INT && p->token.line == line) {
-        uint32_t number = (uint32_t)p->token.value;
-        bh__ptx_next(p);
-        if (file && p->token.kind == TOKEN_STRING && p->token.line == line) {
-            ok = note_file(p, number, &p->token);
-        } else if (!file && p->token.kind == TOKEN_INT && p->token.line == line) {
-            p->loc_file = number;
-            p->loc_line = (uint32_t)p->token.value;
+    if (bh__ptx_is_dot(p, "loc")) {
+        bh__ptx_loc loc;
+        bh__ptx_loc_take(p, &loc);
+        if (loc.whole) {
+            p->loc_file = loc.file;
+            p->loc_line = loc.line;
         }
+        return true;
     }
-    if (p->token.line == line) {
-        bh__ptx_skip_line(p);
-    }
-    return ok;
+    uint32_t number, end, line = p->token.line;
+    bh__ptx_token name;
+    if (bh__ptx_file_take(p, &number, &name, &end)) return note_file(p, number, &name);
+    if (p->token.line == line) bh__ptx_skip_line(p);
+    return true;
 }
 
 static bool statement(bh__ptx_parser *p) {
@@ -521,7 +530,7 @@ static bool module_statement(bh__ptx_parser *p) {
         return source_line(p);
     }
     if (bh__ptx_is_dot(p, "section")) {
-        return skip_section(p);
+        return note_section(p);
     }
     if (bh__ptx_is_dot(p, "version")) {
         return parse_version(p);

@@ -53,6 +53,7 @@ typedef struct bh__ptx_parser {
     uint32_t bucket_count, symbol_count;
     bh__ptx_symbol *scopes[BH__PTX_MAX_DEPTH + 2];
     uint32_t scope_ids[BH__PTX_MAX_DEPTH + 2];
+    uint32_t scope_from[BH__PTX_MAX_DEPTH + 2]; /* where it begins in the text */
     uint32_t depth;
     uint32_t inner_ranges; /* live name<count> declarations inside nested scopes */
 
@@ -94,6 +95,20 @@ void bh__ptx_skip_line(bh__ptx_parser *p);
 bool bh__ptx_bad(bh__ptx_parser *p, bh_status status, const char *fix, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 bool bh__ptx_no_memory(bh__ptx_parser *p);
+
+/* loc.c */
+typedef struct bh__ptx_loc {
+    bool whole; /* it has a file and a line */
+    uint32_t file, line;
+    bh__ptx_token number;             /* the token of the file */
+    uint32_t start, numbers_end, end; /* in the text; behind the numbers is where it is inlined */
+} bh__ptx_loc;
+
+/* .loc FILE LINE COLUMN[, function_name NAME[+N], inlined_at FILE LINE COLUMN] */
+void bh__ptx_loc_take(bh__ptx_parser *p, bh__ptx_loc *out);
+/* .file NUMBER "name"[, time, size]. Returns false if it is not that. */
+bool bh__ptx_file_take(bh__ptx_parser *p, uint32_t *out_number, bh__ptx_token *out_name,
+                       uint32_t *out_end);
 
 /* symbol.c */
 uint32_t bh__ptx_hash(const char *name, uint32_t length);

@@ -76,15 +76,62 @@ static bool refuse_newer(bh__ptx_parser *p, const char *dot, int length, const c
                        "the CPU device is an sm_90a: %s%.*s came with sm_100", dot, length, text);
 }
 
+/* Modifiers that are a part of the name: mul.hi, bar.sync. Nothing may come before them. */
+static bool is_part_of_name(int op, int mod) {
+    switch (op) {
+    case OP_MUL:
+    case OP_MAD:
+    case OP_MADC:
+    case OP_MUL24:
+    case OP_MAD24:
+    case OP_DP2A:
+        return mod == M_LO || mod == M_HI || mod == M_WIDE;
+    case OP_SHF:
+        return mod == M_L || mod == M_R;
+    case OP_CVTA:
+        return mod == M_TO;
+    case OP_SETMAXNREG:
+        return mod == M_INC || mod == M_DEC;
+    case OP_CREATEPOLICY:
+        return mod == M_FRACTIONAL || mod == M_RANGE || mod == M_CONVERT;
+    case OP_MULTILOAD: /* the first row of multimem */
+        return mod == M_LD_REDUCE || mod == M_MULTI_STORE || mod == M_RED;
+    case OP_MBARRIER:
+        return mod == M_INIT || mod == M_INVAL || mod == M_ARRIVE || mod == M_ARRIVE_DROP ||
+               mod == M_COMPLETE_TX || mod == M_TEST_WAIT || mod == M_TRY_WAIT ||
+               mod == M_PENDING_COUNT;
+    case OP_BAR:
+    case OP_BARRIER:
+        return mod == M_SYNC || mod == M_ARRIVE || mod == M_RED || mod == M_WAIT || mod == M_CTA;
+    default:
+        return false;
+    }
+}
+
+/* Returns true if something other than these modifiers was given. bar.cta.sync, bar.warp.sync. */
+static bool has_others(const bh__ptx_insn *insn) {
+    bh__ptx_mods first = 0;
+    if (insn->op == OP_BAR || insn->op == OP_BARRIER) {
+        first = (bh__ptx_mods)1 << M_CTA | (bh__ptx_mods)1 << M_CLUSTER | (bh__ptx_mods)1 << M_WARP;
+    }
+    return (insn->mods & ~first) != 0 || insn->more != 0 || insn->type_count != 0;
+}
+
 static bool add_mod(bh__ptx_parser *p, bh__ptx_insn *insn, int mod) {
-    bool repeat_ok = mod == M_HINT || mod == M_PROXY || mod == M_SHARED || mod == M_GLOBAL;
+    bool two_spaces = insn->op == OP_CP && (mod == M_SHARED || mod == M_GLOBAL);
+    bool repeat_ok = mod == M_HINT || mod == M_PROXY || two_spaces;
+    if (is_part_of_name(insn->op, mod) && has_others(insn)) {
+        return bh__ptx_bad(p, BH_E_LOAD, "write it before all others",
+                           ".%s is a part of the name of %s and comes first",
+                           bh__ptx_mod_names[mod], bh__ptx_op_table[insn->op].mnemonic);
+    }
     if (HAS_MOD(insn, mod) && !repeat_ok) {
         return bh__ptx_bad(p, BH_E_LOAD, "remove one of the two", ".%s is given twice",
                            bh__ptx_mod_names[mod]);
     }
     for (int other = 0; mod_groups[mod] != 0 && other < M_COUNT; other++) {
-        /* cp names two spaces, brx may have .idx.uni, mma.and.popc has two operations */
-        bool both = insn->op == OP_CP || insn->op == OP_BRX ||
+        /* cp and tensormap name two spaces, brx may have .idx.uni, mma.and.popc two operations */
+        bool both = insn->op == OP_CP || insn->op == OP_TENSORMAP || insn->op == OP_BRX ||
                     bh__ptx_op_table[insn->op].unit == UNIT_MATRIX;
         if (other != mod && mod_groups[other] == mod_groups[mod] && HAS_MOD(insn, other) && !both) {
             return bh__ptx_bad(p, BH_E_LOAD, "keep one of the two",

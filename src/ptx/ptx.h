@@ -97,6 +97,7 @@ typedef enum bh__ptx_fault_kind {
     BH__PTX_FAULT_HEAP,     /* free of what malloc did not return */
     BH__PTX_FAULT_MBARRIER, /* an mbarrier that is not initialised, or a count beyond its limits */
     BH__PTX_FAULT_COPY,     /* an asynchronous copy that PTX does not allow */
+    BH__PTX_FAULT_TENSOR,   /* a tensor map that is none, or a copy that does not fit it */
     /* Found by checks only: */
     BH__PTX_FAULT_BOUNDS, /* mapped, but in no buffer */
     BH__PTX_FAULT_FREED,
@@ -151,6 +152,9 @@ void bh__ptx_check_begin(bh__ptx_check *check); /* a grid */
 bool bh__ptx_check_end(bh__ptx_check *check);
 /* What was found in the last grid, in the order in which it was found. */
 const bh__ptx_finding *bh__ptx_check_findings(const bh__ptx_check *check, uint32_t *count);
+/* The state of the thread of the first finding when it happened, as bh__ptx_cluster_state. The
+ * caller frees it. NULL: none, or it was taken before. */
+char *bh__ptx_check_take_state(bh__ptx_check *check);
 
 /*
  * The memory that malloc in kernels takes. All grids of a device share it; any number of threads may
@@ -171,6 +175,47 @@ typedef struct bh__ptx_workspace {
     uint32_t barrier;
 } bh__ptx_workspace;
 
+/*
+ * Threads of one block that are followed step by step. The text goes where kernels print.
+ */
+enum { BH__PTX_DEBUG_WARPS = 32, BH__PTX_DEBUG_POINTS = 63 };
+typedef struct bh__ptx_debug_wish {
+    uint32_t block[3];
+    uint32_t threads[BH__PTX_DEBUG_WARPS]; /* a bit for each */
+    bool trace;                            /* show every instruction */
+    uint64_t limit;                        /* bytes of text in one launch */
+    const char *stop;                      /* a line, or NULL */
+    const char *const *prints;             /* REGISTER@LINE */
+    uint32_t print_count;
+} bh__ptx_debug_wish;
+
+typedef struct bh__ptx_debug bh__ptx_debug;
+/* Finds what the wish names in the module. BH_E_INVALID: a line or a register that is not there. */
+bh_status bh__ptx_debug_create(const bh__ptx_module *module, const bh__ptx_kernel *kernel,
+                               const bh__ptx_debug_wish *wish, bh_error *error,
+                               bh__ptx_debug **out);
+void bh__ptx_debug_destroy(bh__ptx_debug *debug);
+
+/* What happens to it in one launch: used by the thread that runs the block. */
+typedef struct bh__ptx_tracing {
+    const bh__ptx_debug *debug;
+    uint64_t bytes;     /* of text so far */
+    bool cut;           /* there was more */
+    char where[280];    /* it was stopped */
+    char (*reads)[512]; /* by thread: what the instruction that it executes has read */
+    /* Lanes of each warp that wait for others, and where. */
+    uint32_t waiting[BH__PTX_DEBUG_WARPS];
+    uint32_t waits_at[BH__PTX_DEBUG_WARPS * 32];
+} bh__ptx_tracing;
+bool bh__ptx_tracing_begin(bh__ptx_tracing *tracing,
+                           const bh__ptx_debug *debug); /* false: no memory */
+void bh__ptx_tracing_end(bh__ptx_tracing *tracing);
+
+/* Native code of a kernel: see exec.h. */
+typedef struct bh__ptx_exec bh__ptx_exec;
+typedef struct bh__ptx_group_state bh__ptx_group_state;
+typedef uint32_t bh__ptx_compiled(bh__ptx_exec *x, bh__ptx_group_state *state);
+
 /* One launch. Filled in by the caller; shared by all blocks of the grid, and then read-only. */
 typedef struct bh__ptx_grid {
     const bh__ptx_image *image;
@@ -187,9 +232,14 @@ typedef struct bh__ptx_grid {
     uint64_t grid_id;
     bh__ptx_print *print;
     void *print_context;
-    const _Atomic(bool) *stop; /* may be NULL; when set to true, running blocks return soon */
-    bh__ptx_check *check;      /* NULL: not checked */
+    const _Atomic(bool) *stop;  /* may be NULL; when set to true, running blocks return soon */
+    bh__ptx_check *check;       /* NULL: not checked */
+    bh__ptx_tracing *tracing;   /* NULL: no threads are followed */
+    bh__ptx_compiled *compiled; /* the kernel's native code; NULL: it is interpreted */
 } bh__ptx_grid;
+
+/* Whether the launch has the block and the threads that are to be followed. */
+bh_status bh__ptx_debug_fits(const bh__ptx_debug *debug, const bh__ptx_grid *grid, bh_error *error);
 
 /* The state of one block: registers, shared and local memory. Used by one thread at a time. It can
  * be reused for many blocks and launches, and allocates only when it must grow. */
@@ -200,7 +250,8 @@ typedef enum bh__ptx_outcome {
     BH__PTX_YIELD,   /* the budget was used up: step again, after other blocks */
     BH__PTX_BLOCKED, /* nothing could run until another block of the cluster does */
     BH__PTX_FAULTED, /* `fault` is filled in */
-    BH__PTX_STOPPED
+    BH__PTX_STOPPED,
+    BH__PTX_AT_LINE /* a thread that is followed has reached the line to stop at */
 } bh__ptx_outcome;
 
 bh__ptx_block *bh__ptx_block_create(void); /* NULL: no memory */
@@ -229,5 +280,10 @@ bh_status bh__ptx_cluster_begin(bh__ptx_cluster *cluster, const bh__ptx_grid *gr
 /* As bh__ptx_block_step, for all of its blocks; never BH__PTX_BLOCKED. */
 bh__ptx_outcome bh__ptx_cluster_step(bh__ptx_cluster *cluster, uint64_t budget,
                                      bh__ptx_fault *fault);
+
+/* The state of the thread that faulted in the last step, as text for people: where it is, who called
+ * whom, what its registers hold. The caller frees it. NULL: no memory. */
+char *bh__ptx_cluster_state(const bh__ptx_cluster *cluster, const bh__ptx_fault *fault);
+char *bh__ptx_block_state(const bh__ptx_block *block, const bh__ptx_fault *fault);
 
 #endif

@@ -167,6 +167,7 @@ bool bh__ptx_scope_open(bh__ptx_parser *p) {
     p->depth++;
     p->scope_ids[p->depth] = p->scope_count++;
     p->scopes[p->depth] = NULL;
+    p->scope_from[p->depth] = p->token.start;
     p->local_saved[p->depth] = p->local_top;
     return true;
 }
@@ -198,8 +199,41 @@ bool bh__ptx_place_local(bh__ptx_parser *p, bh__ptx_var *var) {
     return true;
 }
 
+/* Notes what the registers of a scope that ends are called, for debugging. */
+static void name_registers(const bh__ptx_parser *p, const bh__ptx_symbol *s) {
+    bh__ptx_function *f = p->function;
+    uint8_t parts = s->vector > 1 ? s->vector : 1;
+    for (uint8_t n = 0; f != NULL && s->kind == SYMBOL_REG && n < parts; n++) {
+        if (s->first < f->reg_count && n < f->reg_count - s->first) {
+            bh__ptx_reg *r = &f->regs[s->first + n];
+            r->name = s->name;
+            r->from = p->scope_from[p->depth];
+            r->to = p->token.start;
+            r->part = n;
+            r->parts = parts;
+        }
+    }
+}
+
+/* The same for parameters and local variables. Without memory for it, there is just no name. */
+static void name_variable(const bh__ptx_parser *p, const bh__ptx_symbol *s) {
+    bh__ptx_function *f = p->function;
+    if (f == NULL || s->kind != SYMBOL_VAR || s->var == NULL ||
+        (s->var->space != SPACE_LOCAL && s->var->space != SPACE_PARAM)) {
+        return;
+    }
+    bh__ptx_named *named = bh__arena_grow(&p->module->arena, f->named, f->named_count,
+                                          &f->named_capacity, sizeof *named);
+    if (named != NULL) {
+        f->named = named;
+        named[f->named_count++] = (bh__ptx_named){s->name, s->var};
+    }
+}
+
 void bh__ptx_scope_close(bh__ptx_parser *p) {
     for (bh__ptx_symbol *s = p->scopes[p->depth]; s != NULL; s = s->in_scope) {
+        name_registers(p, s);
+        name_variable(p, s);
         bh__ptx_symbol **link = &p->buckets[s->hash & (p->bucket_count - 1)];
         while (*link != s) {
             link = &(*link)->next;

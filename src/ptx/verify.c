@@ -30,11 +30,20 @@ static bh__ptx_type widened(bh__ptx_type type) {
     }
 }
 
-static bool classes_agree(char a, char b) {
+static bool is_pair(bh__ptx_type type) {
+    return type == T_F16X2 || type == T_BF16X2;
+}
+
+/* Registers of bits hold anything; those of two halves are bits to all but floats. */
+static bool types_agree(bh__ptx_type have, bh__ptx_type want) {
+    char a = bh__ptx_class(have), b = bh__ptx_class(want);
+    if (want == T_U16X2 || want == T_S16X2) {
+        return a == 'B' || is_pair(have);
+    }
     if (a == 'B' || b == 'B') {
         return true;
     }
-    return (a == 'F') == (b == 'F');
+    return b == 'F' ? have == want : a != 'F' || is_pair(have);
 }
 
 static bh_status check_register(const verifier *v, unsigned position, uint32_t reg,
@@ -54,7 +63,7 @@ static bh_status check_register(const verifier *v, unsigned position, uint32_t r
                       "operand %u is a .%s register where .%s is needed", position, have_name,
                       want_name);
     }
-    if (!classes_agree(bh__ptx_class(have), bh__ptx_class(type))) {
+    if (!types_agree(have, type)) {
         return REFUSE(v, BH_E_LOAD, "use a register of the instruction's type",
                       "operand %u is a .%s register where .%s is needed", position, have_name,
                       want_name);
@@ -81,37 +90,34 @@ static bh_status check_source(const verifier *v, unsigned position, const bh__pt
                           "operand %u is an integer where .%s is needed", position,
                           bh__ptx_type_table[type].name);
         }
+        if (class == 'F' || type == T_U16X2 || type == T_S16X2) {
+            return REFUSE(v, BH_E_LOAD, "move its bits to a register first",
+                          "operand %u is a constant; there are none of type .%s", position,
+                          bh__ptx_type_table[type].name);
+        }
         return BH_OK;
     case OPERAND_FLOAT:
-        if (class == 'F' || (class == 'B' && bh__ptx_bytes(type) >= 4)) {
+        if (type == T_F32 || type == T_F64 || (type == T_B32 && o->single) ||
+            (type == T_B64 && !o->single)) {
             return BH_OK;
         }
-        return REFUSE(v, BH_E_LOAD, "write it as an integer",
-                      "operand %u is a float where .%s is needed", position,
-                      bh__ptx_type_table[type].name);
-    case OPERAND_SREG: {
-        bh__ptx_type have = bh__ptx_sreg_table[o->sreg].type;
-        if (bh__ptx_bytes(have) == bh__ptx_bytes(type) && (have == T_PRED) == (type == T_PRED)) {
+        return REFUSE(v, BH_E_LOAD,
+                      class == 'F' ? "move its bits to a register first" : "write it as an integer",
+                      "operand %u is a float of %u bits where .%s is needed", position,
+                      o->single ? 32 : 64, bh__ptx_type_table[type].name);
+    case OPERAND_SREG:
+        return REFUSE(v, BH_E_LOAD, "move it to a register first",
+                      "only mov can read a special register, %s here",
+                      bh__ptx_sreg_table[o->sreg].name);
+    case OPERAND_ADDRESS:
+        /* A variable in shared memory, for its address in another block. */
+        if ((v->insn->op == OP_MAPA || v->insn->op == OP_GETCTARANK) &&
+            HAS(v->insn, SHARED_CLUSTER) && o->symbol->kind == SYMBOL_VAR &&
+            o->symbol->var->space == SPACE_SHARED) {
             return BH_OK;
         }
-        if (o->sreg == SREG_GRIDID && bh__ptx_bytes(type) == 4) {
-            return BH_OK;
-        }
-        return REFUSE(v, BH_E_LOAD, "read it with an instruction of its width",
-                      "%s is .%s and .%s is needed", bh__ptx_sreg_table[o->sreg].name,
-                      bh__ptx_type_table[have].name, bh__ptx_type_table[type].name);
-    }
-    case OPERAND_ADDRESS: {
-        bool window = o->symbol->kind == SYMBOL_VAR && (o->symbol->var->space == SPACE_SHARED ||
-                                                        o->symbol->var->space == SPACE_LOCAL ||
-                                                        o->symbol->var->space == SPACE_PARAM);
-        if (class != 'F' && type != T_PRED &&
-            (bh__ptx_bytes(type) == 8 || (window && bh__ptx_bytes(type) == 4))) {
-            return BH_OK;
-        }
-        return REFUSE(v, BH_E_LOAD, "take addresses with mov.u64", "the address of %s is not a .%s",
-                      o->symbol->name, bh__ptx_type_table[type].name);
-    }
+        return REFUSE(v, BH_E_LOAD, "take the address with mov first",
+                      "operand %u is the address of %s", position, o->symbol->name);
     default:
         break;
     }
@@ -121,8 +127,12 @@ static bh_status check_source(const verifier *v, unsigned position, const bh__pt
 
 static bh_status check_dest(const verifier *v, unsigned position, const bh__ptx_operand *o,
                             bh__ptx_type type, bool relaxed) {
-    if (o->kind == OPERAND_SINK) {
+    if (o->kind == OPERAND_SINK && (v->insn->op == OP_ATOM || v->insn->op == OP_LOP3)) {
         return BH_OK;
+    }
+    if (o->kind == OPERAND_SINK) {
+        return REFUSE(v, BH_E_LOAD, "write to a register", "the result of %s cannot be discarded",
+                      bh__ptx_op_table[v->insn->op].mnemonic);
     }
     if (o->kind != OPERAND_REG || o->negated) {
         return REFUSE(v, BH_E_LOAD, "write to a register", "operand %u is not a register",
@@ -131,13 +141,19 @@ static bh_status check_dest(const verifier *v, unsigned position, const bh__ptx_
     return check_register(v, position, o->reg, type, relaxed);
 }
 
+/* One of several results. */
+static bh_status check_part(const verifier *v, unsigned position, const bh__ptx_operand *o,
+                            bh__ptx_type type, bool relaxed) {
+    return o->kind == OPERAND_SINK ? BH_OK : check_dest(v, position, o, type, relaxed);
+}
+
 static bh_status check_pair(const verifier *v, unsigned position, const bh__ptx_operand *o,
                             bh__ptx_type type) {
     if (o->kind != OPERAND_PAIR) {
         return check_dest(v, position, o, type, false);
     }
-    bh_status status = check_dest(v, position, &o->elements[0], type, false);
-    return status != BH_OK ? status : check_dest(v, position, &o->elements[1], T_PRED, false);
+    bh_status status = check_part(v, position, &o->elements[0], type, false);
+    return status != BH_OK ? status : check_part(v, position, &o->elements[1], T_PRED, false);
 }
 
 static unsigned vector_count(const bh__ptx_insn *insn) {
@@ -164,7 +180,7 @@ static bh_status check_vector(const verifier *v, unsigned position, const bh__pt
     }
     for (unsigned i = 0; i < count; i++) {
         const bh__ptx_operand *e = &o->elements[i];
-        bh_status status = dest ? check_dest(v, position, e, type, relaxed)
+        bh_status status = dest ? check_part(v, position, e, type, relaxed)
                                 : check_source(v, position, e, type, relaxed);
         if (status != BH_OK) {
             return status;
@@ -177,7 +193,7 @@ static bh_status check_vector(const verifier *v, unsigned position, const bh__pt
 static bh_status check_named_memory(const verifier *v, const bh__ptx_operand *o,
                                     bh__ptx_space space) {
     const bh__ptx_var *var = o->symbol->var;
-    bool plain = var->space == SPACE_GLOBAL || var->space == SPACE_CONST;
+    bool plain = var->space == SPACE_GLOBAL;
     bool shared = var->space == SPACE_SHARED && space == SPACE_CLUSTER;
     if (var->space != space && !shared && !(space == SPACE_GENERIC && plain)) {
         return REFUSE(v, BH_E_LOAD, "name the space that the variable is in",
@@ -245,11 +261,11 @@ static bh_status check_operand(const verifier *v, unsigned position, char letter
         type = HAS(insn, WIDE) ? widened(t0) : t0;
         break;
     case 'u':
-        type = T_B32;
+        type = T_U32;
         break;
     case 'q':
     case 'k':
-        type = T_B64;
+        type = T_U64;
         break;
     case 'p':
         type = T_PRED;
@@ -266,7 +282,7 @@ static bh_status check_operand(const verifier *v, unsigned position, char letter
     case 'D':
         return check_pair(v, position, o, t0);
     case 'E':
-        return check_pair(v, position, o, T_B32);
+        return check_pair(v, position, o, T_U32);
     case 'v':
         return check_vector(v, position, o, t0, dest, true);
     case 'V':
@@ -277,10 +293,10 @@ static bh_status check_operand(const verifier *v, unsigned position, char letter
         if (o->kind == OPERAND_REG) {
             type = v->function->regs[o->reg].type;
             if (bh__ptx_bytes(type) < 4 || bh__ptx_class(type) == 'F') {
-                type = T_B64;
+                type = T_U64;
             }
         } else {
-            type = T_B64;
+            type = T_U64;
         }
         break;
     case 'i':
@@ -341,11 +357,86 @@ static bh_status check_insn(const verifier *v) {
     return BH_OK;
 }
 
+/* Loads and stores: an order needs a scope, a scope an order, and both a space that is shared. */
+static bh_status check_order(const verifier *v) {
+    const bh__ptx_insn *insn = v->insn;
+    bh__ptx_space space = bh__ptx_insn_space(insn);
+    bool scope = HAS(insn, CTA) || HAS(insn, CLUSTER) || HAS(insn, GPU) || HAS(insn, SYS);
+    bool order = HAS(insn, RELAXED) || HAS(insn, ACQUIRE) || HAS(insn, RELEASE);
+    if (scope != order) {
+        return REFUSE(v, BH_E_LOAD, "write both, .relaxed.gpu for example, or neither",
+                      scope ? "a scope without .relaxed, .acquire or .release"
+                            : "an order without .cta, .cluster, .gpu or .sys");
+    }
+    if (order && (space == SPACE_LOCAL || space == SPACE_PARAM || space == SPACE_CONST)) {
+        return REFUSE(v, BH_E_LOAD, "remove the order",
+                      "accesses to this state space have no order: no other thread writes there");
+    }
+    if (HAS(insn, MMIO) && !(HAS(insn, RELAXED) && HAS(insn, SYS))) {
+        return REFUSE(v, BH_E_LOAD, "write .mmio.relaxed.sys", ".mmio needs .relaxed.sys");
+    }
+    return BH_OK;
+}
+
+static bh_status check_noftz(const verifier *v) {
+    const bh__ptx_insn *insn = v->insn;
+    bh__ptx_type type = (bh__ptx_type)insn->types[0];
+    bool half = type == T_F16 || type == T_BF16 || is_pair(type);
+    if (half != HAS(insn, NOFTZ)) {
+        return REFUSE(v, BH_E_LOAD, half ? "write .noftz" : "remove it",
+                      half ? ".%s needs .noftz" : ".noftz is not for .%s",
+                      bh__ptx_type_table[type].name);
+    }
+    return BH_OK;
+}
+
+static bh_status require(const verifier *v, bool found, const char *what) {
+    return found ? BH_OK
+                 : REFUSE(v, BH_E_LOAD, "add it", "%s needs %s",
+                          bh__ptx_op_table[v->insn->op].mnemonic, what);
+}
+
+/* Modifiers that need each other, or that cannot be left out. */
+static bh_status check_modifiers(const verifier *v) {
+    const bh__ptx_insn *insn = v->insn;
+    switch (insn->op) {
+    case OP_LD:
+    case OP_ST:
+        return check_order(v);
+    case OP_ATOM:
+    case OP_RED:
+        return check_noftz(v);
+    case OP_FENCE:
+        return require(v,
+                       HAS(insn, CTA) || HAS(insn, CLUSTER) || HAS(insn, GPU) || HAS(insn, SYS) ||
+                           HAS(insn, PROXY),
+                       "a scope: .cta, .cluster, .gpu or .sys");
+    case OP_MEMBAR:
+        return require(v, HAS(insn, CTA) || HAS(insn, GL) || HAS(insn, SYS) || HAS(insn, PROXY),
+                       "a level: .cta, .gl or .sys");
+    case OP_PREFETCH:
+        return require(v, HAS(insn, L1) || HAS(insn, L2) || HAS(insn, HINT) || HAS(insn, TENSORMAP),
+                       "a cache level: .L1 or .L2");
+    case OP_PREFETCHU:
+        return require(v, HAS(insn, L1), ".L1");
+    case OP_DISCARD:
+        return require(v, HAS(insn, L2), ".L2");
+    case OP_APPLYPRIORITY:
+        return require(v, HAS(insn, HINT), ".L2::evict_normal");
+    case OP_MADF:
+        return require(v, HAS(insn, RN) || HAS(insn, RZ) || HAS(insn, RM) || HAS(insn, RP),
+                       "a rounding mode: .rn, .rz, .rm or .rp");
+    default:
+        return BH_OK;
+    }
+}
+
 static bh_status check_function(const bh__ptx_module *module, const bh__ptx_function *f,
                                 bh_error *error) {
     for (uint32_t i = 0; i < f->insn_count; i++) {
         verifier v = {module, f, &f->insns[i], error};
-        bh_status status = check_insn(&v);
+        bh_status status = check_modifiers(&v);
+        status = status == BH_OK ? check_insn(&v) : status;
         if (status != BH_OK) {
             return status;
         }

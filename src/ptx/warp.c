@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Scheduling of one warp: which lanes run together, and the loop that executes them. */
 #include "ptx/check.h"
+#include "ptx/debug.h"
 
 #define SLICE        2048 /* instructions before the next warp runs */
 #define FAVOUR_SLICE 256  /* for lanes that waited while other lanes of the warp ran */
+#define NATIVE_TIMES 8    /* as many of native code, which is faster */
 
 void bh__ptx_bind(bh__ptx_exec *x, bh__ptx_warp *w, uint32_t base) {
     const bh__ptx_frame *frame = (const bh__ptx_frame *)(const void *)(w->regs + base);
@@ -35,12 +37,24 @@ static unsigned longest_waiting(const bh__ptx_warp *w, uint32_t lanes) {
     return best;
 }
 
+/* All lanes are at one instruction, in one frame. */
+static bool are_together(const bh__ptx_warp *w) {
+    uint32_t differs = 0;
+    for (unsigned l = 0; l < LANES; l++) {
+        differs |= (w->pc[l] ^ w->pc[0]) | (w->base[l] ^ w->base[0]);
+    }
+    return differs == 0;
+}
+
 /*
  * Innermost call first, then lowest program counter: this makes divergent lanes reconverge. On its
  * own it could livelock, because lanes may spin on a value that a waiting lane must write. So the
  * lanes that have waited longest are run first from time to time.
  */
 static group choose(bh__ptx_warp *w, uint32_t lanes, bool favour) {
+    if (lanes == FULL_MASK && are_together(w)) {
+        return (group){lanes, w->pc[0], w->base[0], UINT32_MAX, true};
+    }
     unsigned lead = (unsigned)__builtin_ctz(lanes);
     if (favour) {
         lead = longest_waiting(w, lanes);
@@ -77,83 +91,18 @@ static void set_pc(bh__ptx_warp *w, uint32_t lanes, uint32_t pc) {
     FOR_LANES(lanes, w->pc[l] = pc;);
 }
 
-/* The lanes of `lanes` that wait with this member mask. */
-static uint32_t waiting_with(const bh__ptx_warp *w, uint32_t lanes, uint32_t members) {
-    uint32_t found = 0;
-    FOR_LANES_IN_ORDER(lanes & w->at_sync) {
-        found |= (uint32_t)(w->members[l] == members) << l;
-    }
-    return found;
-}
-
-/* Releases lanes that wait for their member mask once all members wait with the same one, or have
- * exited. */
-static void release_sync(bh__ptx_warp *w) {
-    uint32_t rest = w->at_sync;
-    while (rest != 0) {
-        uint32_t members = w->members[__builtin_ctz(rest)];
-        uint32_t together = waiting_with(w, w->at_sync, members);
-        rest &= ~together;
-        if ((members & w->live & ~together) == 0) {
-            w->at_sync &= ~together;
-            w->released |= together;
-        }
-    }
-}
-
-static void exit_lanes(bh__ptx_exec *x, uint32_t lanes) {
+static bool exit_lanes(bh__ptx_exec *x, uint32_t lanes) {
     bh__ptx_warp *w = x->warp;
     bh__ptx_call_abandon(w, lanes);
     w->live &= ~lanes;
     x->block->live_threads -= (uint32_t)__builtin_popcount(lanes);
-    if (w->at_sync != 0) {
-        release_sync(w);
-    }
     bh__ptx_barrier_exit(x->block);
     bh__ptx_cluster_exit(x, lanes);
-}
-
-/* Returns the lanes of `mask` whose member mask equals that of the first lane. */
-static uint32_t same_members(const bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask) {
-    if (i->e < 0) {
-        return mask; /* a constant */
-    }
-    const bh__u32 *members = bh__row(x, i->e);
-    uint32_t wanted = members[__builtin_ctz(mask)], same = 0;
-    FOR_LANES_IN_ORDER(mask) {
-        same |= (uint32_t)(members[l] == wanted) << l;
-    }
-    return same;
-}
-
-/* Returns true if lanes with one member mask can run an instruction that needs all members. */
-static bool may_pass(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask) {
-    bh__ptx_warp *w = x->warp;
-    if ((w->released & mask) == mask) {
-        w->released &= ~mask;
-        return true;
-    }
-    const bh__u32 *members = bh__row(x, i->e);
-    if ((members[__builtin_ctz(mask)] & w->live & ~mask) == 0) {
-        return true;
-    }
-    FOR_LANES_IN_ORDER(mask) {
-        w->members[l] = members[l];
-    }
-    w->at_sync |= mask;
-    return false;
-}
-
-/* The lanes in the member mask of `lanes`, which is the same for all of them, have converged. */
-static void check_sync(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t lanes) {
-    if (x->check != NULL) {
-        const bh__u32 *members = bh__row(x, i->e);
-        bh__check_warp_sync(x, x->warp, members[__builtin_ctz(lanes)] | lanes);
-    }
+    return bh__ptx_sync_exit(x);
 }
 
 /* Why a group stopped running. */
-typedef enum stop { STOP_CHOOSE, STOP_SLICE, STOP_SLEEP, STOP_FAULT } stop;
+typedef enum stop { STOP_CHOOSE, STOP_SLICE, STOP_SLEEP, STOP_FAULT, STOP_DEBUG } stop;
 
 static stop run_branch(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t mask) {
     const bh__ptx_targets *list = i->extra;
@@ -184,69 +133,9 @@ static stop run_barrier(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32
     return bh__ptx_barrier_arrive(x, i, same) == BAR_FAULT ? STOP_FAULT : STOP_CHOOSE;
 }
 
-/*
- * Lanes that called a function one after the other have a frame each, although they are at the
- * same instruction and in each other's member mask.
- */
-static uint32_t in_other_frames(const bh__ptx_warp *w, uint32_t pc, uint32_t lanes) {
-    unsigned first = (unsigned)__builtin_ctz(lanes);
-    uint32_t found = 0;
-    FOR_LANES_IN_ORDER(w->released & ~lanes) {
-        bool same = w->pc[l] == pc && w->members[l] == w->members[first];
-        found |= (uint32_t)(same && w->base[l] != w->base[first]) << l;
-    }
-    return found;
-}
-
-/* Runs an instruction for all its members, in one frame. */
-static bool run_members(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t pc, uint32_t lanes,
-                        bool waited) {
-    bh__ptx_warp *w = x->warp;
-    uint32_t others = waited ? in_other_frames(w, pc, lanes) : 0;
-    if (others == 0) {
-        return i->run(x, i, lanes);
-    }
-    unsigned first = (unsigned)__builtin_ctz(lanes);
-    uint32_t all = lanes | others, base = bh__ptx_call_gather(w, all);
-    if (base == 0) {
-        bh__ptx_bind(x, w, w->base[first]);
-        bh__ptx_fault_other(x, BH__PTX_FAULT_STACK, first,
-                            "call stack overflow: %u lanes are in different calls of %.60s",
-                            (unsigned)__builtin_popcount(all), x->frame_function->name);
-        return false;
-    }
-    bh__ptx_bind(x, w, base);
-    bool ran = i->run(x, i, all);
-    bh__ptx_call_scatter(w, base, all);
-    bh__ptx_bind(x, w, w->base[first]);
-    set_pc(w, others, pc + 1);
-    w->released &= ~others;
-    return ran;
-}
-
 static stop run_sync(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t mask) {
-    bh__ptx_warp *w = x->warp;
-    uint32_t rest = mask, stay = 0;
-    while (rest != 0) {
-        /* Lanes that were released earlier do not wait for lanes that arrived later. */
-        uint32_t let_go = rest & w->released;
-        uint32_t part = same_members(x, i, let_go != 0 ? let_go : rest);
-        rest &= ~part;
-        if (!may_pass(x, i, part)) {
-            stay |= part;
-        } else {
-            check_sync(x, i, part);
-            if (!run_members(x, i, g->pc, part, let_go != 0)) {
-                return STOP_FAULT;
-            }
-        }
-    }
-    set_pc(w, g->mask & ~stay, g->pc + 1);
-    set_pc(w, stay, g->pc);
-    if (stay != 0) {
-        release_sync(w);
-    }
-    return STOP_CHOOSE;
+    set_pc(x->warp, g->mask & ~mask, g->pc + 1);
+    return bh__ptx_sync_run(x, i, mask, g->pc) ? STOP_CHOOSE : STOP_FAULT;
 }
 
 /* A test that fails is most likely in a loop: let others make it true. */
@@ -259,7 +148,8 @@ static stop run_poll(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t 
 }
 
 /* Instructions after which the group is formed again; `mask` is not empty. */
-static stop run_control(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t mask) {
+__attribute__((always_inline)) static inline stop
+run_control(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t mask) {
     switch (i->kind) {
     case CODE_BRA:
         set_pc(x->warp, mask, i->target);
@@ -275,8 +165,7 @@ static stop run_control(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32
         return STOP_CHOOSE;
     case CODE_EXIT:
         set_pc(x->warp, g->mask & ~mask, g->pc + 1);
-        exit_lanes(x, mask);
-        return STOP_CHOOSE;
+        return exit_lanes(x, mask) ? STOP_CHOOSE : STOP_FAULT;
     case CODE_BAR:
         return run_barrier(x, i, g, mask);
     case CODE_SYNC:
@@ -292,8 +181,10 @@ static stop run_control(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32
     }
 }
 
-/* Runs the group until it diverges or blocks, or until `left` instructions were executed. */
-static stop run_group(bh__ptx_exec *x, group *g, uint64_t *left) {
+/* Runs the group until it diverges or blocks, or until `left` instructions were executed. Inline, so
+ * that warps that are not followed do not pay for those that are. */
+__attribute__((always_inline)) static inline stop run_group(bh__ptx_exec *x, group *g,
+                                                            uint64_t *left) {
     const bh__ptx_code *code = x->module->code;
     uint32_t pc = g->pc, mask = g->mask;
     uint64_t n = *left;
@@ -321,9 +212,12 @@ static stop run_group(bh__ptx_exec *x, group *g, uint64_t *left) {
             pc++;
         } else if (i->kind == CODE_BRA && active == mask) {
             pc = i->target;
-        } else if (i->kind == CODE_SYNC && active == x->warp->live && x->warp->released == 0 &&
-                   same_members(x, i, active) == active) {
-            check_sync(x, i, active); /* all members are in the group */
+        } else if (i->kind == CODE_SYNC && active == x->warp->live &&
+                   bh__ptx_same_members(x, i, active) == active) {
+            if (x->check != NULL) { /* all members are in the group */
+                const bh__u32 *members = bh__row(x, i->e);
+                bh__check_warp_sync(x, x->warp, members[__builtin_ctz(active)] | active);
+            }
             if (!i->run(x, i, active)) {
                 return STOP_FAULT;
             }
@@ -339,9 +233,72 @@ static stop run_group(bh__ptx_exec *x, group *g, uint64_t *left) {
     return STOP_SLICE;
 }
 
+static stop run_apart(bh__ptx_exec *x, group *g, uint64_t *left) {
+    return run_group(x, g, left);
+}
+
+/* As run_group, in a block that is followed: lanes that are take one instruction at a time. */
+__attribute__((noinline)) static stop run_steps(bh__ptx_exec *x, group *g, uint64_t *left) {
+    bh__ptx_warp *w = x->warp;
+    uint32_t lanes = bh__ptx_trace_lanes(x, w) & g->mask;
+    bh__ptx_trace_settle(x);
+    if (lanes == 0) {
+        return run_apart(x, g, left);
+    }
+    stop why = STOP_SLICE;
+    while (*left > 0 && why == STOP_SLICE) {
+        set_pc(w, g->mask, g->pc);
+        if (g->pc >= g->limit) {
+            return STOP_CHOOSE;
+        }
+        bh__ptx_trace_step step;
+        if (!bh__ptx_trace_before(x, g->pc, lanes, &step)) {
+            return STOP_DEBUG;
+        }
+        uint64_t one = 1;
+        why = run_apart(x, g, &one);
+        --*left;
+        bh__ptx_trace_after(x, &step, why == STOP_FAULT);
+        if (why != STOP_FAULT) {
+            bh__ptx_trace_settle(x);
+        }
+        g->pc = w->pc[__builtin_ctz(g->mask)];
+    }
+    return why;
+}
+
+/* As run_group, with the kernel's native code where it has some for these lanes. */
+static stop run_compiled(bh__ptx_exec *x, group *g, uint64_t *left) {
+    bh__ptx_group_state state = {
+        .mask = g->mask, .pc = g->pc, .limit = g->limit, .left = (int64_t)*left};
+    uint32_t end = x->grid->compiled(x, &state);
+    if (end == COMPILED_NOT) {
+        return run_group(x, g, left);
+    }
+    *left = state.left > 0 ? (uint64_t)state.left : 0;
+    g->pc = state.pc;
+    switch (end) {
+    case COMPILED_FAULT:
+        return STOP_FAULT;
+    case COMPILED_LIMIT:
+        set_pc(x->warp, g->mask, g->pc);
+        return STOP_CHOOSE;
+    case COMPILED_SLICE:
+        set_pc(x->warp, g->mask, g->pc);
+        *left = 0;
+        return STOP_SLICE;
+    default: {
+        uint64_t one = 1;
+        stop why = run_group(x, g, &one);
+        return why == STOP_SLICE ? STOP_CHOOSE : why;
+    }
+    }
+}
+
 bh__ptx_turn bh__ptx_warp_run(bh__ptx_exec *x, bh__ptx_warp *w, uint64_t *budget) {
     bool favour = w->favour;
-    uint64_t slice = favour ? FAVOUR_SLICE : SLICE;
+    bool native = x->grid->compiled != NULL && x->check == NULL;
+    uint64_t slice = (favour ? FAVOUR_SLICE : SLICE) * (native ? NATIVE_TIMES : 1);
     slice = slice < *budget ? slice : *budget;
     uint64_t left = slice;
     bool ran = false, split = false;
@@ -355,9 +312,11 @@ bh__ptx_turn bh__ptx_warp_run(bh__ptx_exec *x, bh__ptx_warp *w, uint64_t *budget
         bh__ptx_bind(x, w, g.base);
         ran = true;
         split = !g.alone;
-        stop why = run_group(x, &g, &left);
-        if (why == STOP_FAULT) {
-            return TURN_FAULT;
+        stop why = x->tracing != NULL      ? run_steps(x, &g, &left)
+                   : native && g.base == 0 ? run_compiled(x, &g, &left)
+                                           : run_group(x, &g, &left);
+        if (why >= STOP_FAULT) {
+            return why == STOP_FAULT ? TURN_FAULT : TURN_STOP;
         }
         if (why == STOP_SLEEP) {
             left = 0;

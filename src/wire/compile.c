@@ -105,6 +105,7 @@ static const member job_members[] = {
     {20, TYPE_U32, offsetof(bh__compile_job, parent), 0, NULL},
     {19, TYPE_BLOBS, offsetof(bh__compile_job, inputs), 0, NULL},
     {21, TYPE_TEXTS, offsetof(bh__compile_job, input_names), 0, NULL},
+    {22, TYPE_TEXTS, offsetof(bh__compile_job, expression_inputs), 0, NULL},
 };
 static const shape job_shape = {MEMBERS(job_members), sizeof(bh__compile_job)};
 

@@ -50,14 +50,16 @@ typedef struct bh__compile_job {
     bh__bytes arch;          /* "sm_90", "sm_90a" */
     bh__bytes name;          /* of the source, for messages */
     bh__bytes source;
-    bh__texts defines;       /* "NAME" or "NAME=VALUE" */
-    bh__texts include_paths; /* absolute */
-    bh__texts header_names;  /* headers in memory: the names for #include ... */
-    bh__texts header_bodies; /* ... and their text, in the same order */
-    bh__texts expressions;   /* kernels whose lowered names are requested */
-    bh__texts extra;         /* flags passed unchanged */
-    bh__texts inputs;        /* LINK: images, in order */
-    bh__texts input_names;   /* LINK: of the images, for messages, in the same order; or none */
+    bh__texts defines;           /* "NAME" or "NAME=VALUE" */
+    bh__texts include_paths;     /* absolute */
+    bh__texts header_names;      /* headers in memory: the names for #include ... */
+    bh__texts header_bodies;     /* ... and their text, in the same order */
+    bh__texts expressions;       /* kernels whose lowered names are requested; LINK: their lowered
+                              * names in the inputs */
+    bh__texts expression_inputs; /* LINK: the number of the input of each, as text */
+    bh__texts extra;             /* flags passed unchanged */
+    bh__texts inputs;            /* LINK: images, in order */
+    bh__texts input_names;       /* LINK: of the images, for messages, in the same order; or none */
 } bh__compile_job;
 
 /* One compiler that a probe looked for. */
@@ -89,7 +91,7 @@ typedef struct bh__compile_answer {
     bh__bytes arch;    /* of the output, where the compiler decided it: "sm_90"; else empty */
     bh__bytes output;
     bh__bytes ptx;     /* beside a cubin, if both are asked for */
-    bh__texts lowered; /* one for each of the job's expressions */
+    bh__texts lowered; /* one for each of the job's expressions; LINK: their names in the output */
     bh__compile_read *reads;
     size_t read_count;
     bh__compiler_found *found; /* PROBE */

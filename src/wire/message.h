@@ -34,16 +34,18 @@ enum {
     BH__MSG_SEQUENCE_DEFINE, /* fd: its versions; the first is filled in */
     BH__MSG_SEQUENCE_DROP,
     BH__MSG_ADVISE, /* a range of a BH__CHUNK_DRIVER chunk */
+    BH__MSG_DEBUG,  /* module, and the kernel as `variable`; data: a bh__debug_message, or none */
 
     /* worker to supervisor */
     BH__MSG_READY = 100, /* fd, optional: its other end closes when the worker dies */
     BH__MSG_REFUSED,     /* could not boot; has the error */
     BH__MSG_ACK,
-    BH__MSG_FAULT,  /* the area's fault report is set */
-    BH__MSG_REPORT, /* the area has new reports */
-    BH__MSG_PRINT,  /* data: text printed by a kernel */
-    BH__MSG_NOTE,   /* data: a line for the log; the worker is fine */
-    BH__MSG_FINDING /* data: several bh_finding of the launch whose FAULT follows */
+    BH__MSG_FAULT,   /* the area's fault report is set */
+    BH__MSG_REPORT,  /* the area has new reports */
+    BH__MSG_PRINT,   /* data: text printed by a kernel */
+    BH__MSG_NOTE,    /* data: a line for the log; the worker is fine */
+    BH__MSG_FINDING, /* data: several bh_finding of the launch whose FAULT follows */
+    BH__MSG_STATE    /* data: text, the state of the thread whose FAULT follows */
 };
 
 /* Of one launch. */
@@ -134,6 +136,18 @@ typedef struct bh__sequence_message {
     char name[64]; /* DEFINE: for messages */
 } bh__sequence_message;
 
+/* Which threads of a kernel are followed. The line to stop at and what to print follow, each as a
+ * text that ends in NUL; no line is "". */
+enum { BH__DEBUG_PRINTS = 63, BH__DEBUG_THREADS = 1024 };
+typedef struct bh__debug_message {
+    uint32_t block[3];
+    uint32_t print_count;
+    uint32_t threads[BH__DEBUG_THREADS / 32]; /* a bit for each */
+    uint32_t trace;                           /* 1: every instruction */
+    uint32_t reserved;
+    uint64_t limit; /* bytes of text in one launch */
+} bh__debug_message;
+
 /* A query: how many blocks of a kernel can be resident at once. */
 typedef struct bh__fit_question {
     uint32_t module, kernel;
@@ -188,6 +202,8 @@ typedef struct bh__module_blob {
     uint64_t total_bytes;
 } bh__module_blob;
 
+enum { BH__EXECUTOR_NOTE = 128 };
+
 typedef struct bh__blob_kernel {
     uint64_t name_offset;   /* NUL-terminated within the blob */
     uint64_t params_offset; /* bh__blob_param[] */
@@ -200,6 +216,10 @@ typedef struct bh__blob_kernel {
     uint32_t required_block[3];
     uint32_t needs_cluster; /* 1: must be launched with a cluster, of any size */
     uint32_t required_cluster[3];
+    uint32_t executor;        /* BH_EXECUTOR_... */
+    uint32_t native, handled; /* instructions, as in bh_kernel_info */
+    uint32_t compile_us;
+    char executor_note[BH__EXECUTOR_NOTE]; /* need not be terminated */
     uint32_t reserved;
 } bh__blob_kernel;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What images and samplings are possible: checked by the library, and again by workers. */
+/* What images, samplings and tensor maps are possible: checked by the library, and again by
+ * workers. */
 #include "wire/texture.h"
 
 #include "base/checked.h"
@@ -134,8 +135,18 @@ static const char *buffer_wrong(const bh__launch_object *o) {
     return channels_wrong(s);
 }
 
+static const char *tensor_wrong(const bh__launch_object *o) {
+    uint64_t bytes;
+    const char *wrong = bh__tensor_wrong(&o->tensor);
+    if (wrong) return wrong;
+    if (o->tensor.address != o->address) return "another address than its memory";
+    return !bh__tensor_bytes(&o->tensor, &bytes) || bytes > o->bytes ? "elements behind its memory"
+                                                                     : NULL;
+}
+
 const char *bh__launch_object_wrong(const bh__launch_object *o) {
     const char *wrong = NULL;
+    if (o->kind == BH__OBJECT_TENSOR) return tensor_wrong(o);
     if (o->kind == BH__OBJECT_TEXTURE || o->kind == BH__OBJECT_SURFACE) {
         wrong = bh__image_shape_wrong(&o->shape);
         if (!wrong && o->level >= o->shape.levels) wrong = "no such level";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Images, textures and surfaces as requests describe them: docs/textures.md. */
+/* Images, textures, surfaces and tensor maps as requests describe them: docs/textures.md. */
 #ifndef BH_WIRE_TEXTURE_H
 #define BH_WIRE_TEXTURE_H
 
@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/tensor.h"
 #include "bulkhead.h"
 
 /* An internal launch flag: behind the kernel's parameters, at the next multiple of 8, are
@@ -20,7 +21,8 @@ enum { /* what an object is */
        BH__OBJECT_TEXTURE = 1,
        BH__OBJECT_SURFACE = 2,
        BH__OBJECT_LINEAR = 3, /* a texture over a buffer */
-       BH__OBJECT_ROWS = 4    /* a texture over rows in a buffer */
+       BH__OBJECT_ROWS = 4,   /* a texture over rows in a buffer */
+       BH__OBJECT_TENSOR = 5
 };
 
 enum { BH__CHANNEL_UNSIGNED, BH__CHANNEL_SIGNED, BH__CHANNEL_FLOAT };
@@ -43,15 +45,25 @@ typedef struct bh__launch_object {
     uint64_t number;         /* equal numbers are equal objects */
     uint64_t image;          /* the same for its image; 0: it is over a buffer */
     uint64_t address, bytes; /* of the memory */
-    uint64_t pitch;          /* BH__OBJECT_ROWS */
-    bh__image_shape shape;
-    uint32_t level;    /* BH__OBJECT_SURFACE */
-    uint32_t flags;    /* BH_SAMPLE_... */
-    uint32_t modes[3]; /* BH_ADDRESS_... */
-    uint32_t anisotropy;
-    float border[4], level_bias, level_min, level_max;
-    uint32_t reserved;
+    union {
+        struct {
+            uint64_t pitch; /* BH__OBJECT_ROWS */
+            bh__image_shape shape;
+            uint32_t level;    /* BH__OBJECT_SURFACE */
+            uint32_t flags;    /* BH_SAMPLE_... */
+            uint32_t modes[3]; /* BH_ADDRESS_... */
+            uint32_t anisotropy;
+            float border[4], level_bias, level_min, level_max;
+            uint32_t reserved;
+        };
+        bh__tensor tensor; /* BH__OBJECT_TENSOR; its address is `address` */
+    };
 } bh__launch_object;
+
+/* Of its parameter. */
+static inline uint32_t bh__launch_object_bytes(const bh__launch_object *o) {
+    return o->kind == BH__OBJECT_TENSOR ? BH__TENSOR_MAP_BYTES : (uint32_t)sizeof(uint64_t);
+}
 
 static inline uint32_t bh__texel_bytes(const bh__image_shape *shape) {
     return shape->channels * shape->bits / 8u;

@@ -141,6 +141,17 @@ static bh_status answer_fit(bh__worker_instance *worker, const bh__fit_question 
     return status;
 }
 
+static bh_status set_debug(const bh__worker_instance *worker, const bh__message *message,
+                           bh_error *error) {
+    if (!worker->ops->debug_set)
+        return bh__fail(error, BH_E_UNSUPPORTED,
+                        "open the device \"cpu\", or use a debugger for GPUs such as cuda-gdb",
+                        "following threads of a kernel is not supported by %s",
+                        worker->ops->program);
+    return worker->ops->debug_set(worker->device, &message->u.module, message->data,
+                                  message->data_bytes, error);
+}
+
 static bh_status carry_out(bh__worker_instance *worker, const bh__message *message, bh_error *error,
                            answer *out) {
     const bh__device_ops *ops = worker->ops;
@@ -171,6 +182,8 @@ static bh_status carry_out(bh__worker_instance *worker, const bh__message *messa
     case BH__MSG_SEQUENCE_DROP:
         bh__worker_sequence_drop(worker, message->u.sequence.id);
         return BH_OK;
+    case BH__MSG_DEBUG:
+        return set_debug(worker, message, error);
     case BH__MSG_FIT:
         return answer_fit(worker, &message->u.fit, error, out);
     case BH__MSG_ADVISE:

@@ -179,6 +179,10 @@ typedef struct bh__device_ops {
     /* Sets part of a module's variable before kernels that use it run. */
     bh_status (*global_set)(bh__device_instance *device, const bh__module_message *where,
                             const void *bytes, size_t count, bh_error *error);
+    /* Follows threads of a kernel, as a bh__debug_message says; no bytes: no more. which->variable is
+     * the kernel. NULL: not supported. */
+    bh_status (*debug_set)(bh__device_instance *device, const bh__module_message *which,
+                           const void *data, size_t bytes, bh_error *error);
     /* Computes how many blocks of a kernel can be resident. The kernel can be launched with the
      * block and the shared memory of the question. */
     bh_status (*fit)(bh__device_instance *device, const bh__fit_question *question, bh_error *error,
@@ -210,6 +214,10 @@ typedef struct bh__device_ops {
      * on. Returns how many there are in `out`. */
     uint32_t (*findings)(const bh__device_lane *lane, uint32_t first, bh_finding *out,
                          uint32_t capacity);
+
+    /* May be NULL. Called at the same time: the state of the thread that faulted, as text for
+     * people. NULL: not known. */
+    const char *(*fault_state)(const bh__device_lane *lane);
 
     /* ---- queued devices ---- */
 

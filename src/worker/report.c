@@ -127,6 +127,13 @@ static void send_findings(bh__worker_lane *lane) {
                                      count * sizeof *some, -1));
 }
 
+static void send_state(bh__worker_lane *lane) {
+    const char *text = lane->worker->ops->fault_state(lane->context);
+    if (text && text[0])
+        bh__worker_send_message(lane->worker, BH__MSG_STATE, 0, NULL, 0, text,
+                                strnlen(text, BH__MESSAGE_BYTES), -1);
+}
+
 void bh__worker_lane_fault(bh__worker_lane *lane, uint64_t sequence, const bh_error *error) {
     bh__area *area = lane->worker->area;
     uint32_t none = BH__FAULT_NONE;
@@ -137,6 +144,7 @@ void bh__worker_lane_fault(bh__worker_lane *lane, uint64_t sequence, const bh_er
     if (lane->worker->ops->fault_place && sequence)
         lane->worker->ops->fault_place(lane->context, &area->fault.address, &area->fault.bytes);
     if (lane->worker->ops->findings && sequence) send_findings(lane);
+    if (lane->worker->ops->fault_state && sequence) send_state(lane);
     atomic_store(&area->fault_state, BH__FAULT_SET);
     bh__worker_send_message(lane->worker, BH__MSG_FAULT, 0, NULL, 0, NULL, 0, -1);
 }

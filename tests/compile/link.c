@@ -103,6 +103,117 @@ TEST_TIMEOUT(what_is_missing_is_named, 60) {
     CHECK_STR_CONTAINS(o.answer.error.message, "weigh");
 }
 
+static const char *log_of(const outcome *o) {
+    return o->answer.log.data != NULL ? (const char *)o->answer.log.data : "";
+}
+
+/* nvJitLink prints these to standard error, and succeeds. */
+TEST_TIMEOUT(what_is_defined_twice_is_an_error_with_nvjitlink, 120) {
+    need_linker();
+    static const uint32_t outputs[] = {BH_OUTPUT_CUBIN, BH_OUTPUT_PTX, BH_OUTPUT_LTOIR};
+    for (size_t i = 0; i < 3; i++) {
+        bh__bytes part = compile("__device__ float table[4] = {1, 10, 100, 1000};\n", outputs[i],
+                                 BH_COMPILE_RELOCATABLE);
+        bh__bytes parts[2] = {part, part};
+        bh__compile_job job = link_job(BH_OUTPUT_CUBIN, (bh__texts){parts, 2});
+        job.input_names = LIST(text("first.cu"), text(""));
+        outcome o = run_job(&job);
+        REQUIRE_ANSWER(o, BH_E_COMPILE);
+        CHECK_STR_CONTAINS(o.answer.error.message, "table");
+        CHECK_STR_CONTAINS(o.answer.error.message, "part 1");
+        if (outputs[i] != BH_OUTPUT_LTOIR) CHECK_STR_CONTAINS(o.answer.error.message, "first.cu");
+        if (outputs[i] == BH_OUTPUT_PTX) CHECK_STR_CONTAINS(o.answer.error.message, " of first.cu");
+        CHECK_STR_CONTAINS(o.answer.error.fix, "rename");
+    }
+}
+
+TEST_TIMEOUT(declarations_that_do_not_agree_are_an_error_with_nvjitlink, 120) {
+    need_linker();
+    bh__bytes parts[2] = {
+        compile("extern __device__ int x;\n"
+                "extern \"C\" __global__ void k(int *p) { *p = x; }\n",
+                BH_OUTPUT_CUBIN, BH_COMPILE_RELOCATABLE),
+        compile("__device__ double x = 3;\n", BH_OUTPUT_CUBIN, BH_COMPILE_RELOCATABLE)};
+    bh__compile_job job = link_job(BH_OUTPUT_CUBIN, (bh__texts){parts, 2});
+    outcome o = run_job(&job);
+    REQUIRE_ANSWER(o, BH_E_COMPILE);
+    CHECK_STR_CONTAINS(o.answer.error.message, "doesn't match for 'x'");
+    CHECK_STR_CONTAINS(o.answer.error.fix, "the same");
+}
+
+TEST_TIMEOUT(what_is_missing_in_ltoir_is_named_with_ptx_too, 120) {
+    need_linker();
+    bh__bytes parts[1] = {compile(PART_A, BH_OUTPUT_LTOIR, 0)};
+    bh__compile_job job = link_job(BH_OUTPUT_PTX, (bh__texts){parts, 1});
+    outcome o = run_job(&job);
+    REQUIRE_ANSWER(o, BH_E_COMPILE);
+    CHECK_STR_CONTAINS(o.answer.error.message, "weigh");
+    CHECK_STR_CONTAINS(o.answer.error.message, "is not defined");
+    CHECK_STR_CONTAINS(log_of(&o), "weigh");
+}
+
+/* It does not take PTX that begins with #line, as the command passes it. */
+TEST_TIMEOUT(ptx_that_says_its_name_links_to_a_cubin, 60) {
+    need_linker();
+    bh__compile_job job = link_job(
+        BH_OUTPUT_CUBIN,
+        LIST(text("\n// text\n#line 1 \"a.ptx\"\n.version 7.8\n.target sm_80\n.address_size 64\n"
+                  ".visible .entry k() { ret; }\n")));
+    outcome o = run_job(&job);
+    REQUIRE_ANSWER(o, BH_OK);
+    CHECK_MEM_EQ(o.answer.output.data, ELFMAG, SELFMAG);
+}
+
+#define STATIC_KERNEL(value, other)                                                                \
+    "static __global__ void k(int *p) { *p = " value "; }\n"                                       \
+    "extern \"C\" __global__ void " other "(int *p) { *p = 3; }\n"
+
+static bh__bytes compile_static(const char *source, uint32_t output) {
+    bh__compile_job job = source_job(BH_COMPILER_NVRTC, source);
+    job.output = output;
+    job.flags = BH_COMPILE_RELOCATABLE;
+    job.expressions = LIST(text("k"));
+    outcome o = run_job(&job);
+    REQUIRE_ANSWER(o, BH_OK);
+    return o.answer.output;
+}
+
+/* A name must not mean another file's kernel. */
+TEST_TIMEOUT(static_kernels_of_one_name_are_told_apart_or_refused, 120) {
+    need_linker();
+    static const struct {
+        uint32_t from, to;
+    } cases[] = {{BH_OUTPUT_PTX, BH_OUTPUT_CUBIN},
+                 {BH_OUTPUT_CUBIN, BH_OUTPUT_CUBIN},
+                 {BH_OUTPUT_LTOIR, BH_OUTPUT_CUBIN},
+                 {BH_OUTPUT_LTOIR, BH_OUTPUT_PTX},
+                 {BH_OUTPUT_PTX, BH_OUTPUT_PTX}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bh__bytes parts[2] = {compile_static(STATIC_KERNEL("1", "one"), cases[i].from),
+                              compile_static(STATIC_KERNEL("2", "two"), cases[i].from)};
+        bh__compile_job job = link_job(cases[i].to, (bh__texts){parts, 2});
+        job.expressions = LIST(text("_Z1kPi"), text("_Z1kPi"));
+        job.expression_inputs = LIST(text("0"), text("1"));
+        outcome o = run_job(&job);
+        if (cases[i].from == BH_OUTPUT_PTX && cases[i].to == BH_OUTPUT_PTX) {
+            REQUIRE_ANSWER(o, BH_OK);
+            REQUIRE_EQ(o.answer.lowered.count, 2);
+            CHECK_STR_EQ((const char *)o.answer.lowered.list[0].data, "_Z1kPi");
+            CHECK_STR_EQ((const char *)o.answer.lowered.list[1].data, "_Z1kPi$link1_1");
+        } else {
+            REQUIRE_ANSWER(o, BH_E_COMPILE);
+            CHECK_STR_CONTAINS(o.answer.error.message, "several parts have a static kernel _Z1kPi");
+        }
+        job.expressions = LIST(text("_Z1kPi"));
+        job.expression_inputs = LIST(text("2"));
+        o = run_job(&job);
+        CHECK(o.answer.error.status != BH_OK);
+        job.expression_inputs = (bh__texts){NULL, 0};
+        o = run_job(&job);
+        CHECK_EQ(o.answer.error.status, BH_E_INVALID);
+    }
+}
+
 TEST_TIMEOUT(inputs_that_are_none_are_refused, 60) {
     bh__compile_job job = link_job(BH_OUTPUT_CUBIN, LIST(text("what is this?")));
     outcome o = run_job(&job);

@@ -408,18 +408,17 @@ TEST(arguments_that_are_none_are_refused) {
     bh_buffer x = words_filled(r.device, 4, 0);
     uint32_t n = 4;
     bh_arg list[2] = {BH_INOUT(x), bh_arg_value(&n, sizeof n)};
-    static const uint32_t wrong[] = {0, 4, 5, 99, 1u << 31, UINT32_MAX};
+    static const uint16_t wrong[] = {0, 4, 5, 99, 1u << 15, UINT16_MAX};
     CHECK_REFUSED_ANY(launch_args(&r, NULL, 2));
     CHECK_REFUSED_ANY(launch_args(&r, list, 0));
     CHECK_REFUSED_ANY(launch_args(&r, list, SIZE_MAX));
     CHECK_REFUSED_ANY(launch_args(&r, NULL, SIZE_MAX));
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         list[0] = BH_INOUT(x);
-        list[0].size = wrong[i]; /* the access */
+        list[0].access = wrong[i];
         CHECK_REFUSED_ANY(launch_args(&r, list, 2));
         list[0] = BH_INOUT(x);
         list[0].kind = wrong[i];
-        if (wrong[i] == BH_ARG_BUFFER_AT_LEAST) list[0].u.at_least.bytes = UINT64_MAX;
         CHECK_REFUSED_ANY(launch_args(&r, list, 2));
     }
     list[0] = BH_INOUT(x);
@@ -443,7 +442,7 @@ TEST(a_value_wider_than_its_storage_is_refused) {
     char *ptx = ptx_block_param(24);
     bh_kernel kernel = get_kernel(load_module(device, ptx), "block");
     bh_buffer out = words_filled(device, 1, 0);
-    bh_arg list[2] = {{BH_ARG_VALUE, 24, {{0}}}, BH_OUT(out)};
+    bh_arg list[2] = {{BH_ARG_VALUE, 0, 24, {{0}}}, BH_OUT(out)};
     CHECK_REFUSED_ANY(bh_launch(kernel, BH_GRID(1, 1), (bh_args){list, 2}, NULL, NULL));
     free(ptx);
     CHECK_OK(bh_device_close(device));

@@ -113,14 +113,18 @@ TEST(arguments_take_the_bytes_of_their_c_type) {
     bh_args args = BH_ARGS((uint8_t)0x12, (int16_t)-2, 7u, UINT64_C(0x123456789), 1.5f, 2.5,
                            BH_IN(buffer), BH_OUT(buffer), BH_INOUT(buffer), BH_VALUE(&s, sizeof s),
                            BH_NULL, (bool)true, (char)'c', -1LL);
-    static const uint32_t sizes[] = {1, 2, 4, 8, 4, 8, 1, 2, 3, sizeof s, 8, 1, 1, 8};
+    static const uint32_t sizes[] = {1, 2, 4, 8, 4, 8, 0, 0, 0, sizeof s, 8, 1, 1, 8};
+    static const uint16_t accesses[] = {0, 0, 0, 0, 0, 0, 1, 2, 3, 0, 0, 0, 0, 0};
     int16_t minus_two = -2;
     REQUIRE_EQ(args.count, 14);
-    for (size_t i = 0; i < args.count; i++) CHECK_EQ(args.list[i].size, sizes[i]);
+    for (size_t i = 0; i < args.count; i++) {
+        CHECK_EQ(args.list[i].size, sizes[i]);
+        CHECK_EQ(args.list[i].access, accesses[i]);
+    }
     CHECK_EQ(args.list[0].u.value[0], 0x12);
     CHECK_MEM_EQ(args.list[1].u.value, &minus_two, 2);
     CHECK_EQ(args.list[6].kind, BH_ARG_BUFFER);
-    CHECK_EQ(args.list[6].u.buffer.id, 42);
+    CHECK_EQ(args.list[6].u.buffer.handle.id, 42);
     CHECK_EQ(args.list[9].kind, BH_ARG_DATA);
     CHECK(args.list[9].u.data == &s);
     CHECK_EQ(args.list[10].kind, BH_ARG_VALUE);

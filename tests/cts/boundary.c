@@ -49,8 +49,14 @@ static void check_reason(uint32_t reason, const char *file, int line) {
 
 static bh_preflight preflight(bh_kernel kernel, bh_shape shape, const bh_launch_options *options) {
     bh_preflight p = BH_INIT(p);
-    REQUIRE_OK(bh_launch_preflight(kernel, shape, options, &p));
+    REQUIRE_OK(bh_launch_preflight(kernel, shape, NULL, options, &p));
     return p;
+}
+
+static bh_occupancy occupancy(bh_kernel kernel, bh_shape shape) {
+    bh_occupancy o = BH_INIT(o);
+    REQUIRE_OK(bh_kernel_get_occupancy(kernel, shape, &o));
+    return o;
 }
 
 /* ---- geometry ---- */
@@ -66,7 +72,7 @@ TEST(zero_dimensions_are_refused) {
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         REFUSED(bh_launch(kernel, wrong[i], BH_NO_ARGS, NULL, NULL), BH_E_LAUNCH,
                 BH_REASON_ZERO_DIMENSION);
-        CHECK_EQ(preflight(kernel, wrong[i], NULL).reason, BH_REASON_ZERO_DIMENSION);
+        CHECK_EQ(preflight(kernel, wrong[i], NULL).error.reason, BH_REASON_ZERO_DIMENSION);
     }
     /* A grid computed from a zero block is zero, too: the message names the block. */
     bh_shape both = {.grid = {0, 1, 1}, .block = {0, 1, 1}};
@@ -98,8 +104,8 @@ TEST(every_axis_has_its_limit) {
             bh_launch(kernel, BH_SHAPE(1, 1, 1, dims[0], dims[1], dims[2]), BH_NO_ARGS, NULL, NULL),
             BH_E_LAUNCH, BH_REASON_BLOCK_AXIS);
         bh_preflight p = preflight(kernel, BH_SHAPE(1, 1, 1, dims[0], dims[1], dims[2]), NULL);
-        CHECK_EQ(p.requested, o.limits.max_block[axis] + 1);
-        CHECK_EQ(p.limit, o.limits.max_block[axis]);
+        CHECK_EQ(p.error.requested, o.limits.max_block[axis] + 1);
+        CHECK_EQ(p.error.limit, o.limits.max_block[axis]);
         dims[axis] = o.limits.max_block[axis];
         CHECK_OK(run_now(kernel, BH_SHAPE(1, 1, 1, dims[0], dims[1], dims[2]), BH_NO_ARGS));
     }
@@ -113,9 +119,9 @@ TEST(threads_are_limited_in_all) {
     REFUSED(bh_launch(kernel, BH_SHAPE(1, 1, 1, 32, 32, 2), BH_NO_ARGS, NULL, NULL), BH_E_LAUNCH,
             BH_REASON_BLOCK_THREADS);
     bh_preflight p = preflight(kernel, BH_SHAPE(1, 1, 1, 32, 32, 2), NULL);
-    CHECK_EQ(p.status, BH_E_LAUNCH);
-    CHECK_EQ(p.requested, 2048);
-    CHECK_EQ(p.limit, o.info.max_threads_per_block);
+    CHECK_EQ(p.error.status, BH_E_LAUNCH);
+    CHECK_EQ(p.error.requested, 2048);
+    CHECK_EQ(p.error.limit, o.info.max_threads_per_block);
     CHECK_EQ(p.resident_blocks, 0);
     CHECK_OK(run_now(
         kernel, (bh_shape){.grid = {1}, .block = {p.fits_block.x, p.fits_block.y, p.fits_block.z}},
@@ -134,10 +140,13 @@ TEST(a_kernel_has_limits_of_its_own) {
             BH_REASON_KERNEL_THREADS);
     CHECK_OK(run_now(bounded, BH_SHAPE(1, 1, 1, 96, 1, 1), args));
     bh_preflight p = preflight(bounded, BH_SHAPE(1, 1, 1, 500, 1, 1), NULL);
-    CHECK_EQ(p.max_threads, 96);
     CHECK_EQ(p.fits_block.x, 96);
-    CHECK_LE(p.recommended_block, 96);
-    CHECK_GT(p.recommended_block, 0);
+    bh_occupancy large = occupancy(bounded, BH_SHAPE(1, 1, 1, 500, 1, 1));
+    CHECK_EQ(large.max_threads, 96);
+    CHECK_LE(large.recommended_block, 96);
+    CHECK_GT(large.recommended_block, 0);
+    CHECK_EQ(large.blocks_per_multiprocessor, 0); /* such a block cannot be launched */
+    CHECK_EQ(large.resident_blocks, 0);
     REFUSED(bh_launch(required, BH_SHAPE(1, 1, 1, 64, 1, 1), args, NULL, NULL), BH_E_LAUNCH,
             BH_REASON_REQUIRED_BLOCK);
     REFUSED(bh_launch(required, BH_SHAPE(1, 1, 1, 8, 4, 1), args, NULL, NULL), BH_E_LAUNCH,
@@ -150,7 +159,7 @@ TEST(a_kernel_has_limits_of_its_own) {
     CHECK_EQ(p.fits_block.x, 8);
     CHECK_EQ(p.fits_block.y, 4);
     CHECK_EQ(p.fits_block.z, 2);
-    CHECK_EQ(p.recommended_block, 64);
+    CHECK_EQ(occupancy(required, BH_SHAPE(1, 1, 1, 64, 1, 1)).recommended_block, 64);
     CHECK_OK(bh_device_close(o.device));
 }
 
@@ -160,16 +169,17 @@ TEST(static_and_dynamic_shared_memory_count_together) {
     bh_shape shape = BH_SHAPE(1, 1, 1, 1, 1, 1);
     bh_preflight p = preflight(kernel, shape, NULL);
     CHECK_EQ(p.static_shared, 1024);
-    CHECK_EQ(p.max_dynamic_shared, o.limits.shared_per_block_max - 1024);
+    uint32_t most = occupancy(kernel, shape).max_dynamic_shared;
+    CHECK_EQ(most, o.limits.shared_per_block_max - 1024);
     /* Above what is there without opting in: that is done for the caller. */
-    CHECK_GT(p.max_dynamic_shared, o.limits.shared_per_block);
-    shape.shared_bytes = p.max_dynamic_shared;
+    CHECK_GT(most, o.limits.shared_per_block);
+    shape.shared_bytes = most;
     CHECK_OK(run_now(kernel, shape, BH_NO_ARGS));
     shape.shared_bytes++;
     REFUSED(bh_launch(kernel, shape, BH_NO_ARGS, NULL, NULL), BH_E_LAUNCH, BH_REASON_SHARED_MEMORY);
     p = preflight(kernel, shape, NULL);
-    CHECK_EQ(p.requested, o.limits.shared_per_block_max + 1);
-    CHECK_EQ(p.limit, o.limits.shared_per_block_max);
+    CHECK_EQ(p.error.requested, o.limits.shared_per_block_max + 1);
+    CHECK_EQ(p.error.limit, o.limits.shared_per_block_max);
     shape.shared_bytes = UINT32_MAX;
     REFUSED(bh_launch(kernel, shape, BH_NO_ARGS, NULL, NULL), BH_E_LAUNCH, BH_REASON_SHARED_MEMORY);
     CHECK_OK(bh_device_close(o.device));
@@ -189,13 +199,14 @@ TEST(clusters_run_or_are_refused_clearly) {
     if (!o.limits.cluster_launch) {
         REFUSED(bh_launch(kernel, shape, BH_NO_ARGS, NULL, NULL), BH_E_UNSUPPORTED,
                 BH_REASON_CLUSTER_UNSUPPORTED);
-        CHECK_EQ(preflight(kernel, shape, NULL).max_cluster, 0);
+        CHECK_EQ(occupancy(kernel, shape).max_cluster, 0);
     } else {
         CHECK_OK(run_now(kernel, shape, BH_NO_ARGS));
         bh_preflight p = preflight(kernel, shape, NULL);
-        CHECK_GE(p.max_cluster, 8);
         CHECK_EQ(p.resident_blocks % 4, 0);
-        shape.grid.x = shape.cluster.x = p.max_cluster * 2;
+        uint32_t most = occupancy(kernel, shape).max_cluster;
+        CHECK_GE(most, 8);
+        shape.grid.x = shape.cluster.x = most * 2;
         REFUSED(bh_launch(kernel, shape, BH_NO_ARGS, NULL, NULL), BH_E_LAUNCH,
                 BH_REASON_CLUSTER_SIZE);
         shape.grid = shape.cluster = (bh_dim){65536, 65535, 65535};
@@ -380,7 +391,7 @@ TEST(cooperative_launches_fit_up_to_the_limit) {
         bh_shape shape = BH_SHAPE(1, 1, 1, big ? 1024 : 64, 1, 1);
         if (big) shape.shared_bytes = 30000;
         bh_preflight p = preflight(kernel, shape, &options);
-        CHECK_OK(p.status);
+        CHECK_OK(p.error.status);
         CHECK_EQ(p.cooperative, 1);
         REQUIRE(p.resident_blocks >= o.info.multiprocessors);
         shape.grid.x = (uint32_t)p.resident_blocks;
@@ -389,9 +400,9 @@ TEST(cooperative_launches_fit_up_to_the_limit) {
         REFUSED(bh_launch(kernel, shape, BH_NO_ARGS, &options, NULL), BH_E_RESIDENCY,
                 BH_REASON_RESIDENCY);
         bh_preflight no = preflight(kernel, shape, &options);
-        CHECK_EQ(no.status, BH_E_RESIDENCY);
-        CHECK_EQ(no.requested, p.resident_blocks + 1);
-        CHECK_EQ(no.limit, p.resident_blocks);
+        CHECK_EQ(no.error.status, BH_E_RESIDENCY);
+        CHECK_EQ(no.error.requested, p.resident_blocks + 1);
+        CHECK_EQ(no.error.limit, p.resident_blocks);
         CHECK_EQ(no.fits_grid.x, p.resident_blocks);
         char line[BH_LINE_BYTES], wanted[64];
         CHECK_OK(bh_preflight_line(&no, line, sizeof line));
@@ -416,15 +427,17 @@ TEST(what_preflight_suggests_fits) {
         shape.shared_bytes = rng_below(&random, 2) ? rng_below(&random, 60000) : 0;
         bh_preflight p = preflight(kernel, shape, &options);
         bh_status status = run_with(kernel, shape, BH_NO_ARGS, &options);
-        CHECK_EQ(status, p.status);
-        if (p.status == BH_OK) {
-            CHECK_EQ(p.reason, BH_REASON_NONE);
-            CHECK(p.occupancy > 0 && p.occupancy <= 1);
+        CHECK_EQ(status, p.error.status);
+        if (p.error.status == BH_OK) {
+            CHECK_EQ(p.error.reason, BH_REASON_NONE);
+            bh_occupancy found = occupancy(kernel, shape);
+            CHECK(found.occupancy > 0 && found.occupancy <= 1);
+            CHECK_EQ(found.resident_blocks, p.resident_blocks);
             CHECK_EQ(p.fits_block.x, p.block.x);
-            CHECK_EQ(p.fits_grid.x * p.fits_grid.y * p.fits_grid.z, p.blocks);
+            CHECK_EQ(p.fits_grid.x * p.fits_grid.y * p.fits_grid.z, p.grid.x * p.grid.y * p.grid.z);
             continue;
         }
-        bool block_is_wrong = p.reason != BH_REASON_RESIDENCY;
+        bool block_is_wrong = p.error.reason != BH_REASON_RESIDENCY;
         bh_shape grid = shape, block = shape;
         grid.grid = p.fits_grid;
         if (block_is_wrong) grid.block = p.fits_block;
@@ -433,6 +446,51 @@ TEST(what_preflight_suggests_fits) {
         block.block = p.fits_block;
         CHECK_OK(run_with(kernel, block, BH_NO_ARGS, &options));
     }
+    CHECK_OK(bh_device_close(o.device));
+}
+
+TEST(preflight_looks_at_arguments_if_they_are_given) {
+    rig r = rig_open(0);
+    bh_kernel kernel = rig_kernel(&r, "copy_words");
+    bh_buffer a = words_filled(r.device, 8, 3), b = words_filled(r.device, 8, 0);
+    uint32_t n = 8;
+    bh_arg list[3] = {BH_IN(a), BH_OUT(b), BH_ARG(n)};
+    bh_args args = {list, 3};
+    bh_preflight p = BH_INIT(p);
+    CHECK_OK(bh_launch_preflight(kernel, BH_GRID(8, 8), &args, NULL, &p));
+    CHECK_OK(p.error.status);
+    list[1] = BH_OUT_AT_LEAST(b, 33);
+    CHECK_OK(bh_launch_preflight(kernel, BH_GRID(8, 8), NULL, NULL, &p));
+    CHECK_OK(p.error.status);
+    CHECK_OK(bh_launch_preflight(kernel, BH_GRID(8, 8), &args, NULL, &p));
+    CHECK_EQ(p.error.status, BH_E_LAUNCH);
+    CHECK_EQ(p.error.reason, BH_REASON_BUFFER_SMALL);
+    CHECK_EQ(p.error.requested, 33);
+    CHECK_EQ(p.error.limit, 32);
+    CHECK_STR_CONTAINS(p.error.message, "argument 1 (BH_OUT_AT_LEAST)");
+    CHECK_GT(p.resident_blocks, 0); /* the shape is good */
+    args.count = 2;
+    CHECK_OK(bh_launch_preflight(kernel, BH_GRID(8, 8), &args, NULL, &p));
+    CHECK_EQ(p.error.reason, BH_REASON_ARGUMENT_COUNT);
+    CHECK(words_are(b, 8, 0)); /* nothing was launched */
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(occupancy_ignores_the_grid) {
+    odd o = odd_open();
+    bh_kernel kernel = get_kernel(o.module, "nothing");
+    bh_occupancy one = occupancy(kernel, BH_SHAPE(1, 1, 1, 64, 1, 1));
+    bh_occupancy none = occupancy(kernel, BH_SHAPE(0, 0, 0, 64, 1, 1));
+    bh_occupancy huge = occupancy(kernel, BH_SHAPE(UINT32_MAX, UINT32_MAX, 9, 64, 1, 1));
+    CHECK_GT(one.blocks_per_multiprocessor, 0);
+    CHECK_EQ(one.resident_blocks, (uint64_t)one.blocks_per_multiprocessor * o.info.multiprocessors);
+    CHECK_EQ(memcmp(&one, &none, sizeof one), 0);
+    CHECK_EQ(memcmp(&one, &huge, sizeof one), 0);
+    bh_occupancy p = BH_INIT(p), unsized = {0};
+    CHECK_REFUSED(bh_kernel_get_occupancy(kernel, BH_SHAPE(1, 1, 1, 0, 1, 1), &p), BH_E_LAUNCH);
+    CHECK_REFUSED(bh_kernel_get_occupancy(kernel, BH_GRID(1, 1), &unsized), BH_E_INVALID);
+    CHECK_REFUSED(bh_kernel_get_occupancy(kernel, BH_GRID(1, 1), NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_kernel_get_occupancy((bh_kernel){7}, BH_GRID(1, 1), &p), BH_E_INVALID);
     CHECK_OK(bh_device_close(o.device));
 }
 
@@ -445,17 +503,17 @@ TEST(preflight_leaves_no_error_behind) {
     CHECK_STATUS(bh_launch(kernel, BH_SHAPE(1, 1, 1, 1, 1, 65), BH_NO_ARGS, NULL, NULL),
                  BH_E_LAUNCH);
     bh_last_error(&before);
-    CHECK_NE(preflight(kernel, BH_SHAPE(0, 0, 0, 1, 1, 1), NULL).status, BH_OK);
+    CHECK_NE(preflight(kernel, BH_SHAPE(0, 0, 0, 1, 1, 1), NULL).error.status, BH_OK);
     bh_last_error(&after);
     CHECK_STR_EQ(after.message, before.message);
     CHECK_OK(bh_preflight_line(NULL, line, sizeof line));
     CHECK_STR_CONTAINS(line, "|reason=block_axis|");
     bh_preflight unsized = {0}, p = BH_INIT(p);
-    CHECK_REFUSED(bh_launch_preflight(kernel, BH_GRID(1, 1), NULL, &unsized), BH_E_INVALID);
-    CHECK_REFUSED(bh_launch_preflight(kernel, BH_GRID(1, 1), NULL, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_launch_preflight((bh_kernel){7}, BH_GRID(1, 1), NULL, &p), BH_E_INVALID);
+    CHECK_REFUSED(bh_launch_preflight(kernel, BH_GRID(1, 1), NULL, NULL, &unsized), BH_E_INVALID);
+    CHECK_REFUSED(bh_launch_preflight(kernel, BH_GRID(1, 1), NULL, NULL, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_launch_preflight((bh_kernel){7}, BH_GRID(1, 1), NULL, NULL, &p), BH_E_INVALID);
     CHECK_OK(bh_module_release(o.module));
-    CHECK_REFUSED(bh_launch_preflight(kernel, BH_GRID(1, 1), NULL, &p), BH_E_INVALID);
+    CHECK_REFUSED(bh_launch_preflight(kernel, BH_GRID(1, 1), NULL, NULL, &p), BH_E_INVALID);
     CHECK_OK(bh_device_close(o.device));
 }
 
@@ -467,7 +525,7 @@ static void ask_many(void *context, unsigned index) {
     for (uint32_t i = 0; i < 50; i++) { /* more shapes than are remembered */
         bh_shape shape = BH_SHAPE(1, 1, 1, 1 + (i * 7 + index * 131) % 1000, 1, 1);
         CHECK_OK(run_with(kernel, shape, BH_NO_ARGS, &options));
-        CHECK_OK(preflight(kernel, shape, &options).status);
+        CHECK_OK(preflight(kernel, shape, &options).error.status);
     }
 }
 
@@ -522,12 +580,12 @@ TEST(names_are_escaped) {
     CHECK_OK(bh_preflight_line(&p, line, sizeof line));
     CHECK_STR_CONTAINS(line, "|kernel=a%7Cb%0Ac%25d%20e|status=ok|");
     memset(p.kernel, '|', sizeof p.kernel); /* not even a NUL */
-    p.requested = p.limit = p.resident_blocks = UINT64_MAX;
+    p.error.requested = p.error.limit = p.resident_blocks = UINT64_MAX;
     p.grid = p.block = p.cluster = (bh_dim){UINT32_MAX, UINT32_MAX, UINT32_MAX};
     p.static_shared = p.dynamic_shared = UINT32_MAX;
-    p.reason = BH_REASON_COOPERATIVE_UNSUPPORTED;
+    p.error.reason = BH_REASON_COOPERATIVE_UNSUPPORTED;
     CHECK_OK(bh_preflight_line(&p, line, sizeof line));
-    p.reason = 1000;
+    p.error.reason = 1000;
     CHECK_OK(bh_preflight_line(&p, line, sizeof line));
     CHECK_STR_CONTAINS(line, "|reason=?|");
     for (uint32_t reason = 0; reason <= BH_REASON_BUFFER_BUSY; reason++)
@@ -546,8 +604,9 @@ TEST(preflight_stays_within_what_the_device_says_of_a_multiprocessor) {
             for (uint32_t shared = 0; shared <= limits->shared_per_block_max; shared += 12288) {
                 bh_shape shape = {{1, 1, 1}, {threads, 1, 1}, {0, 0, 0}, shared};
                 bh_preflight p = preflight(get_kernel(o.module, names[k]), shape, NULL);
-                if (p.status != BH_OK) continue;
-                uint64_t blocks = p.blocks_per_multiprocessor;
+                if (p.error.status != BH_OK) continue;
+                uint64_t blocks =
+                    occupancy(get_kernel(o.module, names[k]), shape).blocks_per_multiprocessor;
                 CHECK(blocks <= limits->max_blocks_per_multiprocessor);
                 CHECK(blocks * threads <= limits->max_threads_per_multiprocessor);
                 CHECK(blocks * (p.static_shared + shared) <= limits->shared_per_multiprocessor);
@@ -556,7 +615,7 @@ TEST(preflight_stays_within_what_the_device_says_of_a_multiprocessor) {
             }
         }
     }
-    bh_preflight small = preflight(get_kernel(o.module, "nothing"), BH_GRID(1, 32), NULL);
+    bh_occupancy small = occupancy(get_kernel(o.module, "nothing"), BH_GRID(1, 32));
     if (is_cpu(o.device))
         CHECK_EQ(small.blocks_per_multiprocessor, limits->max_blocks_per_multiprocessor);
     CHECK_OK(bh_device_close(o.device));

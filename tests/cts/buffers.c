@@ -41,6 +41,32 @@ TEST(buffers_of_every_type_know_themselves) {
     CHECK_OK(bh_device_close(device));
 }
 
+TEST(a_buffer_knows_its_kind) {
+    static const uint32_t kinds[] = {0,
+                                     BH_BUFFER_SHAREABLE,
+                                     BH_BUFFER_MANAGED,
+                                     BH_BUFFER_MANAGED | BH_BUFFER_TRANSPARENT,
+                                     BH_BUFFER_MANAGED | BH_BUFFER_TRANSPARENT |
+                                         BH_BUFFER_UNTRACKED,
+                                     BH_BUFFER_DRIVER};
+    bh_device device = open_device();
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        bh_buffer_options options = BH_INIT(options);
+        options.flags = kinds[i] | (i % 2 ? BH_BUFFER_ZERO : 0); /* which is nothing lasting */
+        bh_buffer buffer, view;
+        bh_status status = bh_buffer_alloc(device, BH_U32, 100, &options, &buffer);
+        if (kinds[i] == BH_BUFFER_DRIVER && status == BH_E_UNSUPPORTED) continue;
+        REQUIRE_OK(status);
+        REQUIRE_OK(bh_buffer_view(buffer, 0, 10, 20, &view));
+        bh_buffer_info info = BH_INIT(info);
+        CHECK_OK(bh_buffer_get_info(buffer, &info));
+        CHECK_EQ(info.flags, kinds[i]);
+        CHECK_OK(bh_buffer_get_info(view, &info));
+        CHECK_EQ(info.flags, kinds[i]);
+    }
+    CHECK_OK(bh_device_close(device));
+}
+
 TEST(buffers_of_many_sizes_are_aligned_and_apart) {
     static const uint64_t sizes[] = {1,     2,     3,      4,      7,       8,       15,     255,
                                      256,   257,   511,    513,    4095,    4096,    4097,   65535,

@@ -313,11 +313,14 @@ TEST(clusters_that_cannot_run_are_refused) {
     bh_kernel kernel = get_kernel(module, "rounds");
     bh_args args = BH_ARGS(BH_NULL, BH_NULL, 0u);
     bh_preflight p = BH_INIT(p);
-    REQUIRE_OK(bh_launch_preflight(kernel, clusters_of(16, 8, 64), NULL, &p));
-    CHECK_EQ(p.status, BH_OK);
-    CHECK_GE(p.max_cluster, 8);
+    REQUIRE_OK(bh_launch_preflight(kernel, clusters_of(16, 8, 64), NULL, NULL, &p));
+    CHECK_EQ(p.error.status, BH_OK);
     CHECK_EQ(p.resident_blocks % 8, 0);
-    uint32_t beyond = p.max_cluster + 1;
+    bh_occupancy o = BH_INIT(o);
+    REQUIRE_OK(bh_kernel_get_occupancy(kernel, clusters_of(16, 8, 64), &o));
+    CHECK_GE(o.max_cluster, 8);
+    CHECK_EQ(o.resident_blocks, p.resident_blocks);
+    uint32_t beyond = o.max_cluster + 1;
     REFUSED(bh_launch(kernel, clusters_of(beyond, beyond, 64), args, NULL, NULL), BH_E_LAUNCH,
             BH_REASON_CLUSTER_SIZE);
     REFUSED(bh_launch(kernel, clusters_of(9, 2, 64), args, NULL, NULL), BH_E_LAUNCH,

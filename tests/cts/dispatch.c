@@ -261,7 +261,7 @@ TEST(wrong_dispatches_are_refused) {
     CHECK_REFUSED(bh_dispatch(add, BH_GRID(0, 4), (bh_args){good, 2}, NULL), BH_E_LAUNCH);
     CHECK_REFUSED(bh_dispatch(add, BH_GRID(4, 4), (bh_args){good, 1}, NULL), BH_E_LAUNCH);
     CHECK_REFUSED(bh_dispatch(add, BH_GRID(4, 4), (bh_args){NULL, 2}, NULL), BH_E_INVALID);
-    bad[0].size = 4;
+    bad[0].access = 4;
     CHECK_REFUSED(bh_dispatch(add, BH_GRID(4, 4), (bh_args){bad, 2}, NULL), BH_E_INVALID);
     bad[0].kind = 9;
     CHECK_REFUSED(bh_dispatch(add, BH_GRID(4, 4), (bh_args){bad, 2}, NULL), BH_E_INVALID);

@@ -86,6 +86,7 @@ static struct {
     bh_kernel_info kernel_info;
     bh_param_info param_info;
     bh_preflight preflight;
+    bh_occupancy occupancy;
     bh_lane_counters lane_counts;
     bh_device_counters counters;
 } out, before;
@@ -105,6 +106,7 @@ static void out_reset(void) {
     SIZED(kernel_info);
     SIZED(param_info);
     SIZED(preflight);
+    SIZED(occupancy);
     SIZED(lane_counts);
     SIZED(counters);
 #undef SIZED
@@ -248,7 +250,7 @@ static void told(void *context, const bh_event *event) {
     _(2, alloc_shareable(D, BH_U32, 4, P(&out.buffer)))                                            \
     _(3, bh_buffer_export(SHARED, P(out.fds), P(&out.token)))                                      \
     _(1, bh_buffer_revoke(SHARED))                                                                 \
-    _(4, bh_buffer_import(D, P(good.fds), P(&good.token), 0, P(&out.buffer)))                      \
+    _(4, bh_buffer_import(D, P(good.fds), P(&good.token), NULL, P(&out.buffer)))                   \
     _(3, bh_share_map(P(good.fds), P(&good.token), P(&out.pointer)))                               \
     _(1, bh_share_unmap(P(good.host)))                                                             \
     _(3, bh_share_get_info(P(good.fds), P(&good.token), P(&out.share_info)))                       \
@@ -288,11 +290,12 @@ static void told(void *context, const bh_event *event) {
                    &out.ticket))                                                                   \
     _(3, bh_launch(K, SHAPE, args_with(B), options_on(L), &out.ticket))                            \
     _(3, bh_launch(K, SHAPE, args_with(B), options_also(OTHER), &out.ticket))                      \
-    _(2, bh_launch_preflight(K, SHAPE, NULL, P(&out.preflight)))                                   \
+    _(2, bh_launch_preflight(K, SHAPE, NULL, NULL, P(&out.preflight)))                             \
+    _(2, bh_kernel_get_occupancy(K, SHAPE, P(&out.occupancy)))                                     \
     _(1, bh_preflight_line(NULL, P(out.line), sizeof out.line))                                    \
     _(3, bh_prepare(K, SHAPE, args_with(B), NULL, P(&out.prepared)))                               \
     _(1, bh_prepare(good.kernel, SHAPE, args_with(good.buffer), options_on(L), &out.prepared))     \
-    _(2, bh_prepared_set(Q, 0, BH_INOUT(B)))                                                       \
+    _(2, launch_changed(Q, 0, BH_INOUT(B)))                                                        \
     _(1, bh_prepared_launch(Q, NULL, 0, &out.ticket))                                              \
     _(2, bh_prepared_launch(Q, P(&good.change), 1, &out.ticket))                                   \
     _(1, bh_prepared_release(Q))                                                                   \

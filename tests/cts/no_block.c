@@ -334,7 +334,7 @@ TEST(a_launch_that_must_ask_the_device_first_is_busy_until_it_was_asked) {
                   BH_E_BUSY);
     CHECK(says("can be resident"));
     bh_preflight preflight = BH_INIT(preflight);
-    REQUIRE_OK(bh_launch_preflight(add, BH_GRID(N, 64), &there, &preflight));
+    REQUIRE_OK(bh_launch_preflight(add, BH_GRID(N, 64), NULL, &there, &preflight));
     REQUIRE_OK(bh_launch(add, BH_GRID(N, 64), BH_ARGS(BH_INOUT(x), (uint32_t)N), &there, &t));
     CHECK_OK(bh_wait(t, LONG_NS));
     CHECK_OK(bh_device_close(r.device));

@@ -275,8 +275,8 @@ TEST(prepared_launches_carry_them) {
         bh_change change = {.index = 1, .arg = bh_arg_data(second, s.count)};
         CHECK_OK(bh_prepared_launch(p, &change, 1, NULL));
         CHECK(spelled(s.out, s.count, 2));
-        CHECK_OK(bh_prepared_set(p, 1, bh_arg_data(first, s.count)));
-        CHECK_REFUSED(bh_prepared_set(p, 1, bh_arg_data(first, s.count - 1)), BH_E_LAUNCH);
+        CHECK_OK(launch_changed(p, 1, bh_arg_data(first, s.count)));
+        CHECK_REFUSED(launch_changed(p, 1, bh_arg_data(second, s.count - 1)), BH_E_LAUNCH);
         CHECK_OK(bh_prepared_launch(p, NULL, 0, NULL));
         CHECK(spelled(s.out, s.count, 1));
         CHECK_OK(bh_prepared_release(p));
@@ -408,13 +408,13 @@ TEST(a_short_queue_says_how_long_it_would_have_to_be) {
     bh_prepared prepared;
     CHECK_REFUSED(bh_prepare(large.kernel, shape_of(&large), args, NULL, &prepared), BH_E_LAUNCH);
     bh_preflight preflight = BH_INIT(preflight);
-    CHECK_OK(bh_launch_preflight(large.kernel, shape_of(&large), NULL, &preflight));
-    CHECK_EQ(preflight.status, BH_E_LAUNCH);
-    CHECK_EQ(preflight.reason, BH_REASON_PARAMETER_BYTES);
-    CHECK_EQ(preflight.requested, QUEUE_OF_64 + 1);
-    CHECK_EQ(preflight.limit, QUEUE_OF_64);
-    CHECK_OK(bh_launch_preflight(fits.kernel, shape_of(&fits), NULL, &preflight));
-    CHECK_EQ(preflight.status, BH_OK);
+    CHECK_OK(bh_launch_preflight(large.kernel, shape_of(&large), NULL, NULL, &preflight));
+    CHECK_EQ(preflight.error.status, BH_E_LAUNCH);
+    CHECK_EQ(preflight.error.reason, BH_REASON_PARAMETER_BYTES);
+    CHECK_EQ(preflight.error.requested, QUEUE_OF_64 + 1);
+    CHECK_EQ(preflight.error.limit, QUEUE_OF_64);
+    CHECK_OK(bh_launch_preflight(fits.kernel, shape_of(&fits), NULL, NULL, &preflight));
+    CHECK_EQ(preflight.error.status, BH_OK);
     /* Steps of sequences do not go through the queue. */
     check_sequence(device, MOST);
     free(data);

@@ -35,10 +35,10 @@ TEST(arguments_are_changed) {
     CHECK_OK(run_prepared(p));
     CHECK(words_count(x, 10, 5));
     uint32_t base = 100;
-    CHECK_OK(bh_prepared_set(p, 1, bh_arg_value(&base, sizeof base)));
-    CHECK_OK(bh_prepared_set(p, 0, BH_OUT(y)));
-    CHECK_OK(run_prepared(p));
-    CHECK(words_count(x, 10, 5));
+    CHECK_OK(launch_changed(p, 1, bh_arg_value(&base, sizeof base)));
+    CHECK(words_count(x, 10, 100));
+    CHECK_OK(launch_changed(p, 0, BH_OUT(y))); /* the number stays changed */
+    CHECK(words_count(x, 10, 100));
     CHECK(words_count(y, 10, 100));
     base = 200;
     bh_change changes[2] = {{.index = 0, .arg = BH_OUT(x)},
@@ -63,13 +63,13 @@ TEST(a_wrong_change_changes_nothing) {
         prepare(rig_kernel(&r, "iota"), BH_GRID(10, 32), BH_ARGS(BH_OUT(x), 5u, 10u), NULL);
     uint64_t wide = 9;
     uint32_t narrow = 9;
-    CHECK_REFUSED(bh_prepared_set(p, 1, bh_arg_value(&wide, 8)), BH_E_LAUNCH);
-    CHECK_REFUSED(bh_prepared_set(p, 1, BH_IN(y)), BH_E_LAUNCH);
-    CHECK_REFUSED(bh_prepared_set(p, 3, bh_arg_value(&narrow, 4)), BH_E_INVALID);
-    CHECK_REFUSED(bh_prepared_set(p, UINT32_MAX, bh_arg_value(&narrow, 4)), BH_E_INVALID);
-    CHECK_REFUSED(bh_prepared_set(p, 0, BH_OUT(gone)), BH_E_INVALID);
-    CHECK_REFUSED(bh_prepared_set(p, 0, BH_OUT(foreign)), BH_E_INVALID);
-    CHECK_REFUSED(bh_prepared_set(p, 0, BH_OUT_AT_LEAST(y, 41)), BH_E_LAUNCH);
+    CHECK_REFUSED(launch_changed(p, 1, bh_arg_value(&wide, 8)), BH_E_LAUNCH);
+    CHECK_REFUSED(launch_changed(p, 1, BH_IN(y)), BH_E_LAUNCH);
+    CHECK_REFUSED(launch_changed(p, 3, bh_arg_value(&narrow, 4)), BH_E_INVALID);
+    CHECK_REFUSED(launch_changed(p, UINT32_MAX, bh_arg_value(&narrow, 4)), BH_E_INVALID);
+    CHECK_REFUSED(launch_changed(p, 0, BH_OUT(gone)), BH_E_INVALID);
+    CHECK_REFUSED(launch_changed(p, 0, BH_OUT(foreign)), BH_E_INVALID);
+    CHECK_REFUSED(launch_changed(p, 0, BH_OUT_AT_LEAST(y, 41)), BH_E_LAUNCH);
     bh_change changes[3] = {{.index = 0, .arg = BH_OUT(y)},
                             {.index = 1, .arg = bh_arg_value(&narrow, 4)},
                             {.index = 2, .arg = bh_arg_value(&wide, 8)}};
@@ -111,10 +111,9 @@ TEST(it_keeps_its_buffers) {
     for (int i = 0; i < 8; i++) others[i] = words_filled(r.device, 1000, 50);
     CHECK_OK(run_prepared(p));
     CHECK(words_are(out, 1000, 1));
-    CHECK_OK(bh_prepared_set(p, 0, BH_IN(others[3])));
-    CHECK_EQ(memory_of(r.device).buffers, before + 7);
-    CHECK_OK(run_prepared(p));
+    CHECK_OK(launch_changed(p, 0, BH_IN(others[3])));
     CHECK(words_are(out, 1000, 50));
+    CHECK_EQ(memory_of(r.device).buffers, before + 7);
     CHECK_OK(bh_buffer_release(others[3]));
     CHECK_OK(bh_prepared_launch(p, NULL, 0, NULL));
     CHECK_OK(bh_prepared_release(p)); /* while it may be running */
@@ -132,7 +131,7 @@ TEST(handles_that_are_none_are_recognised) {
     uint32_t n = 10;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         CHECK_REFUSED(bh_prepared_launch(wrong[i], NULL, 0, NULL), BH_E_INVALID);
-        CHECK_REFUSED(bh_prepared_set(wrong[i], 1, bh_arg_value(&n, 4)), BH_E_INVALID);
+        CHECK_REFUSED(launch_changed(wrong[i], 1, bh_arg_value(&n, 4)), BH_E_INVALID);
         CHECK_REFUSED(bh_prepared_release(wrong[i]), BH_E_INVALID);
     }
     CHECK_REFUSED(bh_launch((bh_kernel){p.id}, BH_GRID(1, 1), BH_NO_ARGS, NULL, NULL),
@@ -158,8 +157,8 @@ TEST(a_module_unloaded_is_a_clear_error) {
     CHECK_REFUSED(bh_prepared_launch(p, NULL, 0, NULL), BH_E_INVALID);
     bh_last_error(&error);
     CHECK_STR_CONTAINS(error.message, "add_one");
-    CHECK_STR_CONTAINS(error.message, "unloaded");
-    CHECK_REFUSED(bh_prepared_set(p, 1, bh_arg_value(&n, 4)), BH_E_INVALID);
+    CHECK_STR_CONTAINS(error.message, "its module was released");
+    CHECK_REFUSED(launch_changed(p, 1, bh_arg_value(&n, 4)), BH_E_INVALID);
     r.module = load_module(r.device, ptx_basic);
     CHECK_REFUSED(bh_prepared_launch(p, NULL, 0, NULL),
                   BH_E_INVALID); /* another one of that name */
@@ -202,10 +201,9 @@ TEST(buffers_and_null_pointers_change_places) {
     for (int i = 0; i < 3; i++) {
         CHECK_OK(run_prepared(p));
         CHECK_EQ(word_read(out, 0), 1);
-        CHECK_OK(bh_prepared_set(p, 0, BH_IN(in)));
-        CHECK_OK(run_prepared(p));
+        CHECK_OK(launch_changed(p, 0, BH_IN(in)));
         CHECK_EQ(word_read(out, 0), 0);
-        CHECK_OK(bh_prepared_set(p, 0, BH_NULL));
+        CHECK_OK(launch_changed(p, 0, BH_NULL));
     }
     CHECK_OK(bh_device_close(r.device));
 }
@@ -217,11 +215,10 @@ TEST(inputs_that_become_outputs_too_are_writable) {
                             BH_ARGS(BH_IN(x), BH_OUT(y), 10u), NULL);
     CHECK_OK(run_prepared(p));
     CHECK(words_count(y, 10, 3));
-    CHECK_OK(bh_prepared_set(p, 1, BH_INOUT(x)));
-    CHECK_OK(run_prepared(p));
+    CHECK_OK(launch_changed(p, 1, BH_INOUT(x)));
     CHECK(words_count(x, 10, 3));
-    CHECK_OK(bh_prepared_set(p, 1, BH_OUT(y)));
-    CHECK_OK(run_prepared(p));
+    CHECK_OK(launch_changed(p, 1, BH_OUT(y)));
+    CHECK(words_count(y, 10, 3));
     CHECK_OK(bh_device_close(r.device));
 }
 

@@ -304,6 +304,37 @@ TEST(single_ranges_are_transfers_too) {
     CHECK_OK(bh_device_close(device));
 }
 
+/* Reads a tile, a range and nothing, with BH_SUBMIT_WAIT: each ticket has its result at once. */
+static void check_waited(bh_buffer buffer, bh_lane lane, uint64_t width, uint64_t height) {
+    static uint8_t plain[2 * SIZE];
+    bh_transfer read = bh_transfer_read(buffer, 0, plain, width);
+    bh_submit_options options = BH_INIT(options);
+    bh_ticket ticket = {0, 0};
+    read.height = height;
+    read.source_pitch = width + 5;
+    options.lane = lane;
+    options.flags = BH_SUBMIT_WAIT;
+    REQUIRE_OK(bh_submit(&read.request, &options, &ticket));
+    CHECK_OK(bh_wait(ticket, 0));
+    CHECK_STATUS(bh_cancel(ticket), BH_E_INVALID);
+    CHECK_OK(bh_wait(ticket, 0));
+}
+
+TEST(a_read_that_was_waited_for_has_a_ticket_that_is_done) {
+    bh_device device = open_device();
+    bh_lane lane = open_lane(device);
+    bh_buffer buffer;
+    REQUIRE_OK(bh_buffer_alloc(device, BH_U8, 2 * SIZE, NULL, &buffer));
+    for (int i = 0; i < 300; i++) {
+        check_waited(buffer, lane, 100, 16);
+        check_waited(buffer, lane, 100, 1);
+        check_waited(buffer, lane, 0, 1);
+    }
+    check_waited(buffer, lane, SIZE, 1);     /* in several pieces */
+    check_waited(buffer, lane, SIZE - 5, 2); /* rows that are larger than a piece */
+    CHECK_OK(bh_device_close(device));
+}
+
 TEST(transfers_come_after_tickets_of_other_lanes) {
     rig r = rig_open(0);
     bh_lane other = open_lane(r.device), lane = open_lane(r.device);

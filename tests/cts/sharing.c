@@ -40,7 +40,7 @@ static bh_buffer shareable(bh_device device, uint64_t count, uint32_t first) {
 
 static bh_buffer import(bh_device device, const share *s) {
     bh_buffer buffer;
-    REQUIRE_OK(bh_buffer_import(device, s->fds, &s->token, 0, &buffer));
+    REQUIRE_OK(bh_buffer_import(device, s->fds, &s->token, NULL, &buffer));
     return buffer;
 }
 
@@ -180,16 +180,16 @@ TEST(tokens_go_stale) {
     share first = share_of(here);
     bh_buffer there = import(b.device, &first);
     CHECK_OK(bh_buffer_revoke(here));
-    CHECK_REFUSED(bh_buffer_import(b.device, first.fds, &first.token, 0, &none), BH_E_STALE);
+    CHECK_REFUSED(bh_buffer_import(b.device, first.fds, &first.token, NULL, &none), BH_E_STALE);
     share second = share_of(here);
     CHECK_EQ(second.token.generation, 2);
     /* The descriptors are the same: only the token tells. */
-    CHECK_REFUSED(bh_buffer_import(b.device, second.fds, &first.token, 0, &none), BH_E_STALE);
+    CHECK_REFUSED(bh_buffer_import(b.device, second.fds, &first.token, NULL, &none), BH_E_STALE);
     bh_buffer again = import(b.device, &second);
     CHECK(words_count(again, WORDS, 1));
     CHECK(words_count(there, WORDS, 1));
     REQUIRE_OK(bh_buffer_release(here));
-    CHECK_REFUSED(bh_buffer_import(b.device, second.fds, &second.token, 0, &none), BH_E_STALE);
+    CHECK_REFUSED(bh_buffer_import(b.device, second.fds, &second.token, NULL, &none), BH_E_STALE);
     bh_share_info info = BH_INIT(info);
     CHECK_OK(bh_share_get_info(second.fds, &second.token, &info));
     CHECK_EQ(info.stale, 1);
@@ -210,7 +210,7 @@ TEST(closing_the_device_makes_tokens_stale) {
     share s = share_of(shareable(a.device, WORDS, 1));
     bh_buffer none;
     CHECK_OK(bh_device_close(a.device));
-    CHECK_REFUSED(bh_buffer_import(b.device, s.fds, &s.token, 0, &none), BH_E_STALE);
+    CHECK_REFUSED(bh_buffer_import(b.device, s.fds, &s.token, NULL, &none), BH_E_STALE);
     share_close(&s);
     CHECK_OK(bh_device_close(b.device));
 }
@@ -229,7 +229,8 @@ TEST(no_changed_byte_of_a_token_is_accepted) {
             if (status != BH_E_INVALID) FAIL("byte %zu, bit %d: %d", i, bit, status);
             bh_buffer none;
             if (bit == 0)
-                CHECK_REFUSED(bh_buffer_import(a.device, s.fds, &forged, 0, &none), BH_E_INVALID);
+                CHECK_REFUSED(bh_buffer_import(a.device, s.fds, &forged, NULL, &none),
+                              BH_E_INVALID);
         }
     }
     share_close(&s);
@@ -254,7 +255,7 @@ TEST(other_descriptors_are_refused) {
         {file, s.fds[1]},     {small, s.fds[1]},    {s.fds[0], small},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        bh_status status = bh_buffer_import(b.device, wrong[i], &s.token, 0, &none);
+        bh_status status = bh_buffer_import(b.device, wrong[i], &s.token, NULL, &none);
         /* A GPU's driver has words of its own for what is none of its memory. */
         bool refused = is_cpu(b.device) ? status == BH_E_INVALID : status != BH_OK;
         if (!refused) FAIL("pair %zu: %d", i, status);
@@ -263,9 +264,34 @@ TEST(other_descriptors_are_refused) {
     }
     int closed[][2] = {{-1, s.fds[1]}, {s.fds[0], -1}, {999999, s.fds[1]}, {s.fds[0], 999999}};
     for (size_t i = 0; i < sizeof closed / sizeof closed[0]; i++)
-        CHECK_REFUSED(bh_buffer_import(b.device, closed[i], &s.token, 0, &none), BH_E_INVALID);
+        CHECK_REFUSED(bh_buffer_import(b.device, closed[i], &s.token, NULL, &none), BH_E_INVALID);
     CHECK(words_count(import(b.device, &s), WORDS, 0));
     check_device_works(&b);
+    CHECK_OK(bh_device_close(a.device));
+    CHECK_OK(bh_device_close(b.device));
+}
+
+TEST(an_imported_buffer_has_a_tag) {
+    rig a = rig_open(0), b = rig_open(0);
+    bh_buffer here = shareable(a.device, WORDS, 1), there;
+    share s = share_of(here);
+    bh_buffer_options options = BH_INIT(options);
+    options.tag = "frames";
+    REQUIRE_OK(bh_buffer_import(b.device, s.fds, &s.token, &options, &there));
+    CHECK(words_count(there, WORDS, 1));
+    bh_memory_tag tags[4];
+    size_t count = 0, found = 0;
+    CHECK_OK(bh_memory_list_tags(b.device, tags, sizeof *tags, 4, &count));
+    for (size_t i = 0; i < count && i < 4; i++) {
+        if (strcmp(tags[i].tag, "frames") != 0) continue;
+        found++;
+        CHECK_EQ(tags[i].bytes, WORDS * sizeof(uint32_t));
+    }
+    CHECK_EQ(found, 1);
+    bh_buffer_info info = BH_INIT(info);
+    CHECK_OK(bh_buffer_get_info(there, &info));
+    CHECK_EQ(info.flags, BH_BUFFER_SHAREABLE);
+    share_close(&s);
     CHECK_OK(bh_device_close(a.device));
     CHECK_OK(bh_device_close(b.device));
 }
@@ -287,11 +313,15 @@ TEST(bad_arguments_are_refused) {
     CHECK_REFUSED(bh_buffer_export(here, NULL, &t.token), BH_E_INVALID);
     CHECK_REFUSED(bh_buffer_export(here, t.fds, NULL), BH_E_INVALID);
     CHECK_REFUSED(bh_buffer_export((bh_buffer){0}, t.fds, &t.token), BH_E_INVALID);
-    CHECK_REFUSED(bh_buffer_import(a.device, NULL, &s.token, 0, &none), BH_E_INVALID);
-    CHECK_REFUSED(bh_buffer_import(a.device, s.fds, NULL, 0, &none), BH_E_INVALID);
-    CHECK_REFUSED(bh_buffer_import(a.device, s.fds, &s.token, 1, &none), BH_E_INVALID);
-    CHECK_REFUSED(bh_buffer_import(a.device, s.fds, &s.token, 0, NULL), BH_E_INVALID);
-    CHECK_REFUSED(bh_buffer_import((bh_device){0}, s.fds, &s.token, 0, &none), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_import(a.device, NULL, &s.token, NULL, &none), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_import(a.device, s.fds, NULL, NULL, &none), BH_E_INVALID);
+    bh_buffer_options zeros = BH_INIT(zeros), aligned = BH_INIT(aligned);
+    zeros.flags = BH_BUFFER_ZERO;
+    CHECK_REFUSED(bh_buffer_import(a.device, s.fds, &s.token, &zeros, &none), BH_E_INVALID);
+    aligned.align = 512;
+    CHECK_REFUSED(bh_buffer_import(a.device, s.fds, &s.token, &aligned, &none), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_import(a.device, s.fds, &s.token, NULL, NULL), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_import((bh_device){0}, s.fds, &s.token, NULL, &none), BH_E_INVALID);
     CHECK_REFUSED(bh_share_get_info(s.fds, &s.token, NULL), BH_E_INVALID);
     CHECK_REFUSED(bh_share_get_info(NULL, &s.token, &info), BH_E_INVALID);
     CHECK_REFUSED(bh_share_get_info(s.fds, NULL, &info), BH_E_INVALID);
@@ -343,7 +373,7 @@ TEST(no_descriptor_is_left) {
         bh_buffer there = import(b.device, &s);
         share forged = s;
         forged.token.check ^= 1;
-        CHECK_REFUSED(bh_buffer_import(b.device, forged.fds, &forged.token, 0, &none),
+        CHECK_REFUSED(bh_buffer_import(b.device, forged.fds, &forged.token, NULL, &none),
                       BH_E_INVALID);
         CHECK(words_count(there, WORDS, 0));
         REQUIRE_OK(bh_buffer_release(there));
@@ -397,7 +427,7 @@ TEST(a_device_with_checks_exports_and_does_not_import) {
     CHECK(words_count(there, 10, 2));
     CHECK_OK(run_now(iota, BH_GRID(10, 32), BH_ARGS(BH_OUT(here), 5u, 10u)));
     CHECK(words_count(there, 10, 5));
-    CHECK_REFUSED(bh_buffer_import(checked.device, s.fds, &s.token, 0, &none), BH_E_UNSUPPORTED);
+    CHECK_REFUSED(bh_buffer_import(checked.device, s.fds, &s.token, NULL, &none), BH_E_UNSUPPORTED);
     /* It is checked as others are. */
     bh_ticket ticket = submit(iota, BH_GRID(11, 32), BH_ARGS(BH_OUT(here), 5u, 11u), NULL);
     bh_error error;
@@ -413,7 +443,7 @@ TEST(a_device_with_checks_exports_and_does_not_import) {
     CHECK_STATUS(bh_wait(ticket, LONG_NS), BH_E_FAULT);
     CHECK_STATUS(bh_ticket_error(ticket, &error), BH_E_FAULT);
     CHECK_STR_CONTAINS(error.message, "at byte 0 of a released buffer of u32[10]");
-    CHECK_REFUSED(bh_buffer_import(plain.device, s.fds, &s.token, 0, &none), BH_E_STALE);
+    CHECK_REFUSED(bh_buffer_import(plain.device, s.fds, &s.token, NULL, &none), BH_E_STALE);
     for (int i = 0; i < 400; i++) /* what is kept from reuse goes in the end */
         REQUIRE_OK(bh_buffer_release(shareable(checked.device, 10, 0)));
     CHECK(words_count(there, 10, 5));
@@ -501,7 +531,7 @@ static void check_and_count(int socket) {
     bh_buffer none;
     if (!words_count(there, WORDS, 41)) _exit(3);
     s = share_receive(socket);
-    if (bh_buffer_import(r.device, s.fds, &s.token, 0, &none) != BH_E_STALE) _exit(4);
+    if (bh_buffer_import(r.device, s.fds, &s.token, NULL, &none) != BH_E_STALE) _exit(4);
     if (bh_device_close(r.device) != BH_OK) _exit(5);
 }
 

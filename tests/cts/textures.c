@@ -385,9 +385,9 @@ TEST(prepared_launches_keep_their_textures) {
     REQUIRE_OK(bh_prepare(get_kernel(s.module, "fetch_1d"), BH_GRID(1, 1),
                           BH_ARGS(BH_TEXTURE(texture), BH_IN(s.in), BH_OUT(s.out), 1u), NULL,
                           &prepared));
-    CHECK_REFUSED(bh_prepared_set(prepared, 0, BH_TEXTURE(texture)), BH_E_UNSUPPORTED);
-    CHECK_REFUSED(bh_prepared_set(prepared, 0, BH_ARG(UINT64_C(5))), BH_E_UNSUPPORTED);
-    CHECK_OK(bh_prepared_set(prepared, 3, BH_ARG(1u)));
+    CHECK_REFUSED(launch_changed(prepared, 0, BH_TEXTURE(texture)), BH_E_UNSUPPORTED);
+    CHECK_REFUSED(launch_changed(prepared, 0, BH_ARG(UINT64_C(5))), BH_E_UNSUPPORTED);
+    CHECK_OK(launch_changed(prepared, 3, BH_ARG(1u)));
     CHECK_OK(bh_texture_release(texture));
     for (int i = 0; i < 3; i++) {
         float texels[8] = {0, 0, 0, (float)i + 1};

@@ -192,7 +192,7 @@ static uint32_t random_shared(rng *r, const bh_device_limits *limits) {
 static uint32_t limit_of(bh_kernel kernel, bh_shape shape, const bh_launch_options *options) {
     bh_preflight p = BH_INIT(p);
     shape.grid = shape.cluster.x ? shape.cluster : (bh_dim){1, 1, 1};
-    if (bh_launch_preflight(kernel, shape, options, &p) != BH_OK) return 0;
+    if (bh_launch_preflight(kernel, shape, NULL, options, &p) != BH_OK) return 0;
     return p.resident_blocks < 100000 ? (uint32_t)p.resident_blocks : 0;
 }
 

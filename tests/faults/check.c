@@ -205,6 +205,38 @@ TEST(launches_do_not_race_with_each_other) {
     CHECK_OK(bh_device_close(r.device));
 }
 
+/* What is known of an instruction in one launch is not taken for what it did in the next, where
+ * instructions come in another order. */
+TEST(a_launch_that_takes_another_way_than_the_last_one) {
+    static const char ptx[] = ".version 7.0\n.target sm_70\n.address_size 64\n"
+                              ".visible .entry ways(.param .u64 p, .param .u32 way) {\n"
+                              "    .reg .b64 %a;\n"
+                              "    .reg .b32 %r, %w;\n"
+                              "    .reg .pred %p;\n"
+                              "    ld.param.u64 %a, [p];\n"
+                              "    ld.param.u32 %w, [way];\n"
+                              "    setp.ne.u32 %p, %w, 0;\n"
+                              "    @%p bra ATOMIC;\n"
+                              "    ld.global.u32 %r, [%a+4];\n"
+                              "ATOMIC:\n"
+                              "    ld.global.u32 %r, [%a+8];\n"
+                              "    red.global.add.u32 [%a], 1;\n"
+                              "    @!%p bra END;\n"
+                              "    ld.global.u32 %r, [%a+12];\n"
+                              "    ld.global.u32 %r, [%a+16];\n"
+                              "    red.global.add.u32 [%a], 1;\n"
+                              "END:\n"
+                              "    ret;\n"
+                              "}\n";
+    rig r = open_checked(0);
+    bh_kernel ways = get_kernel(load_module(r.device, ptx), "ways");
+    bh_buffer p = words_filled(r.device, 5, 0);
+    for (uint32_t i = 0; i < 4; i++)
+        CHECK_OK(run_now(ways, BH_GRID(64, 64), BH_ARGS(BH_INOUT(p), i % 2)));
+    CHECK_EQ(word_read(p, 0), 6 * 64);
+    CHECK_OK(bh_device_close(r.device));
+}
+
 TEST(the_standby_checks_too_and_knows_what_was_written) {
     rig r = open_checked(0);
     bh_kernel iota = rig_kernel(&r, "iota"), add = rig_kernel(&r, "add_one");

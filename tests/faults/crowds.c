@@ -107,7 +107,7 @@ static void share(own *self, unsigned slot) {
     if (!self->buffers[slot].id || bh_buffer_export(self->buffers[slot], fds, &token) != BH_OK)
         return;
     if (rng_below(&self->random, 4) == 0) TRY(bh_buffer_revoke(self->buffers[slot]));
-    if (TRY(bh_buffer_import(self->all->r.device, fds, &token, 0, &other)) == BH_OK) {
+    if (TRY(bh_buffer_import(self->all->r.device, fds, &token, NULL, &other)) == BH_OK) {
         uint32_t word = 0;
         if (TRY(bh_buffer_read(other, 0, &word, 4)) == BH_OK) CHECK_EQ(word, self->values[slot]);
         TRY(bh_buffer_release(other));

@@ -193,7 +193,7 @@ TEST(a_shared_buffer_is_guarded_too) {
     bh_share_token token;
     REQUIRE_OK(alloc_shareable(r.device, BH_U32, 12, &p));
     REQUIRE_OK(bh_buffer_export(p, fds, &token));
-    REQUIRE_OK(bh_buffer_import(other.device, fds, &token, 0, &there));
+    REQUIRE_OK(bh_buffer_import(other.device, fds, &token, NULL, &there));
     CHECK_OK(run_now(rig_kernel(&other, "iota"), BH_GRID(12, 32), BH_ARGS(BH_OUT(there), 5u, 12u)));
     CHECK(words_count(p, 12, 5));
     check_fault(

@@ -71,7 +71,7 @@ TEST(a_quarantined_kernel_is_found_too) {
                   BH_E_QUARANTINED);
     CHECK_OK(bh_kernel_pardon(kernel));
     uint64_t good = address_of(words_filled(r.device, 1, 0));
-    CHECK_OK(bh_prepared_set(p, 0, bh_arg_value(&good, 8)));
+    CHECK_OK(launch_changed(p, 0, bh_arg_value(&good, 8)));
     CHECK_OK(run_prepared(p));
     CHECK_OK(bh_device_close(r.device));
 }
@@ -111,7 +111,7 @@ static void ask_or_kill(void *context, unsigned index) {
     options.flags = BH_LAUNCH_COOPERATIVE;
     for (uint32_t i = 0; !atomic_load(&a->stop); i++) {
         bh_preflight p = BH_INIT(p);
-        CHECK_OK(bh_launch_preflight(kernel, BH_GRID(64, 1 + i % 100), &options, &p));
+        CHECK_OK(bh_launch_preflight(kernel, BH_GRID(64, 1 + i % 100), NULL, &options, &p));
         CHECK_GT(p.resident_blocks, 0);
     }
 }

@@ -98,24 +98,27 @@ static void cut(char *line) {
 
 static void compare(const subject *which, bh_shape shape, const bh_launch_options *options,
                     bool good, int counts[2]) {
-    bh_preflight said = BH_INIT(said);
+    bh_preflight said = BH_INIT(said), in_full = BH_INIT(in_full);
+    const bh_args *args = good ? &which->good : &which->bad;
     char before[BH_LINE_BYTES], after[BH_LINE_BYTES];
-    REQUIRE_OK(bh_launch_preflight(which->kernel, shape, options, &said));
-    REQUIRE_OK(bh_preflight_line(&said, before, sizeof before));
+    REQUIRE_OK(bh_launch_preflight(which->kernel, shape, NULL, options, &said));
+    REQUIRE_OK(bh_launch_preflight(which->kernel, shape, args, options, &in_full));
+    REQUIRE_OK(bh_preflight_line(&in_full, before, sizeof before));
     bh_ticket ticket;
-    bh_status status =
-        bh_launch(which->kernel, shape, good ? which->good : which->bad, options, &ticket);
-    counts[said.status != BH_OK]++;
-    if (said.status == BH_OK) {
-        CHECK_STATUS(status, good ? BH_OK : BH_E_LAUNCH);
-        if (status == BH_OK) CHECK_OK(bh_wait(ticket, LONG_NS));
+    bh_status status = bh_launch(which->kernel, shape, *args, options, &ticket);
+    counts[said.error.status != BH_OK]++;
+    if (said.error.status == BH_OK) CHECK_STATUS(status, good ? BH_OK : BH_E_LAUNCH);
+    if (said.error.status != BH_OK) CHECK_STR_EQ(in_full.error.message, said.error.message);
+    REQUIRE(status == in_full.error.status);
+    if (status == BH_OK) {
+        CHECK_OK(bh_wait(ticket, LONG_NS));
         return;
     }
     bh_error error;
     bh_last_error(&error);
-    REQUIRE(status == said.status);
-    CHECK_STR_EQ(error.message, said.message);
-    CHECK_STR_EQ(error.fix, said.fix);
+    CHECK_EQ(error.reason, in_full.error.reason);
+    CHECK_STR_EQ(error.message, in_full.error.message);
+    CHECK_STR_EQ(error.fix, in_full.error.fix);
     CHECK_OK(bh_preflight_line(NULL, after, sizeof after));
     cut(before);
     cut(after);
@@ -179,5 +182,36 @@ TEST(a_mapped_buffer_is_no_full_queue) {
     CHECK_OK(bh_managed_unmap(words, 4096));
     CHECK_OK(bh_prepared_launch(prepared, NULL, 0, NULL));
     CHECK_OK(bh_device_sync(r.device, LONG_NS));
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(preflight_sees_a_suspect_buffer_among_the_arguments) {
+    rig r = rig_open(0);
+    bh_buffer x = words_filled(r.device, 8, 1), y = words_filled(r.device, 8, 2);
+    bh_use use = {.buffer = x, .access = BH_ACCESS_INOUT};
+    bh_launch_options options = BH_INIT(options);
+    options.also = &use;
+    options.also_count = 1;
+    CHECK_STATUS(run_with(rig_kernel(&r, "trap_now"), BH_GRID(1, 1), BH_NO_ARGS, &options),
+                 BH_E_FAULT);
+    wait_generation(r.device, 2);
+    REQUIRE(is_suspect(x));
+    bh_kernel copy = rig_kernel(&r, "copy_words");
+    bh_args args = BH_ARGS(BH_IN(x), BH_OUT(y), 8u), back = BH_ARGS(BH_IN(y), BH_OUT(x), 8u);
+    bh_preflight p = BH_INIT(p);
+    uint64_t before = counters_of(r.device).stale_refusals;
+    CHECK_OK(bh_launch_preflight(copy, BH_GRID(8, 8), &args, NULL, &p));
+    CHECK_EQ(p.error.status, BH_E_STALE);
+    CHECK_EQ(p.error.reason, BH_REASON_SUSPECT);
+    CHECK_EQ(counters_of(r.device).stale_refusals, before); /* nothing was refused */
+    CHECK_REFUSED(bh_launch(copy, BH_GRID(8, 8), args, NULL, NULL), BH_E_STALE);
+    bh_error error;
+    bh_last_error(&error);
+    CHECK_STR_EQ(error.message, p.error.message);
+    CHECK_OK(bh_launch_preflight(copy, BH_GRID(8, 8), &back, NULL, &p)); /* which overwrites it */
+    CHECK_OK(p.error.status);
+    CHECK_OK(run_now(copy, BH_GRID(8, 8), back));
+    CHECK_OK(bh_launch_preflight(copy, BH_GRID(8, 8), &args, NULL, &p));
+    CHECK_OK(p.error.status);
     CHECK_OK(bh_device_close(r.device));
 }

@@ -15,7 +15,7 @@ static size_t split(const uint8_t *data, size_t size, bh__ptx_text *texts) {
     while (count < MAX_TEXTS) {
         const char *zero = at < end ? memchr(at, 0, (size_t)(end - at)) : NULL;
         const char *stop = zero && count + 1 < MAX_TEXTS ? zero : end;
-        texts[count++] = (bh__ptx_text){"text", at, (size_t)(stop - at)};
+        texts[count++] = (bh__ptx_text){.name = "text", .text = at, .length = (size_t)(stop - at)};
         if (stop == end) break;
         at = stop + 1;
     }
@@ -33,7 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     FUZZ_CHECK(status == BH_OK || (error.message[0] && error.fix[0]));
     if (status == BH_OK) {
         FUZZ_CHECK(out.length > 0 && out.text[out.length] == 0);
-        bh__ptx_text whole = {"whole", out.text, out.length};
+        bh__ptx_text whole = {.name = "whole", .text = out.text, .length = out.length};
         FUZZ_CHECK(bh__ptx_link(&arena, &whole, 1, &error, &again) == BH_OK);
         bh__ptx_module *module = NULL;
         if (bh__ptx_load(out.text, out.length, &error, &module) == BH_OK) bh__ptx_free(module);

@@ -27,6 +27,7 @@ typedef struct ptx_run {
     bh__ptx_image *image;
     bh__ptx_block *block;
     bh__ptx_check *check; /* NULL: not checked */
+    bool follow;          /* threads are traced: that must not change what they do */
     bh__ptx_memory memory;
     bh__ptx_range ranges[2];
 } ptx_run;
@@ -88,6 +89,7 @@ static bh__ptx_outcome ptx_run_block(ptx_run *r, const bh__ptx_grid *grid, uint3
     bh__ptx_outcome outcome = BH__PTX_YIELD;
     for (uint64_t left = PTX_INSTRUCTIONS; left && outcome == BH__PTX_YIELD; left -= step)
         outcome = bh__ptx_block_step(r->block, step, fault);
+    if (outcome == BH__PTX_FAULTED) free(bh__ptx_block_state(r->block, fault));
     return outcome;
 }
 
@@ -106,12 +108,22 @@ static void ptx_run_kernel(ptx_run *r, const bh__ptx_kernel *kernel, uint32_t th
                          .memory = &r->memory,
                          .print = ptx_print,
                          .check = r->check};
+    bh__ptx_debug_wish wish = {.threads = {1, 3}, .trace = true, .limit = 20000};
+    bh__ptx_debug *debug = NULL;
+    bh__ptx_tracing tracing;
+    bh_error error;
+    if (r->follow && bh__ptx_debug_create(r->module, kernel, &wish, &error, &debug) == BH_OK) {
+        FUZZ_CHECK(bh__ptx_tracing_begin(&tracing, debug));
+        grid.tracing = &tracing;
+    }
     if (r->check) bh__ptx_check_begin(r->check);
     for (uint32_t x = 0; x < PTX_BLOCKS; x++) {
         out->outcomes[x] = ptx_run_block(r, &grid, x, step, &out->fault);
         if (out->outcomes[x] != BH__PTX_DONE) break; /* the other blocks are not begun */
     }
     if (r->check) bh__ptx_check_end(r->check);
+    if (debug) bh__ptx_tracing_end(&tracing);
+    bh__ptx_debug_destroy(debug);
     memcpy(out->bytes, ptx_buffer, sizeof out->bytes);
 }
 
@@ -140,10 +152,16 @@ static void ptx_run_module(ptx_run *r, bool twice) {
     for (uint32_t i = 0; i < bh__ptx_kernel_count(r->module) && i < 4; i++) {
         const bh__ptx_kernel *kernel = bh__ptx_kernel_at(r->module, i);
         if (!ptx_launchable(kernel)) continue;
+        r->follow = true;
         ptx_run_kernel(r, kernel, PTX_THREADS, PTX_INSTRUCTIONS, &whole);
+        r->follow = false;
         if (!twice) continue;
         ptx_run_kernel(r, kernel, 1, PTX_INSTRUCTIONS, &whole);
         ptx_run_kernel(r, kernel, 1, PTX_STEP, &pieces);
+        ptx_compare(&whole, &pieces);
+        r->follow = true;
+        ptx_run_kernel(r, kernel, 1, PTX_INSTRUCTIONS, &pieces);
+        r->follow = false;
         ptx_compare(&whole, &pieces);
     }
     bh__ptx_block_destroy(r->block);

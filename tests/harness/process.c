@@ -199,7 +199,7 @@ _Noreturn static void conclude(const struct job *job, int result, const char *wh
 _Noreturn static void judge(const struct job *job, int status) {
     if (WIFSIGNALED(status)) {
         int number = WTERMSIG(status);
-        conclude(job, TEST_FAILED,
+        conclude(job, TEST_BROKEN,
                  format_text("killed by signal %d (%s)", number, strsignal(number)));
     }
     int code = WEXITSTATUS(status);
@@ -223,11 +223,11 @@ _Noreturn static void watch_test(const struct job *job) {
     for (reap(&watch); !watch.ended; reap(&watch)) {
         if (!sleep_until(until)) {
             kill_everything(&watch);
-            conclude(job, TEST_FAILED, "interrupted");
+            conclude(job, TEST_BROKEN, "interrupted");
         }
         if (now_ns() >= until) {
             kill_everything(&watch);
-            conclude(job, TEST_FAILED, format_text("ran longer than %u s", job->seconds));
+            conclude(job, TEST_BROKEN, format_text("ran longer than %u s", job->seconds));
         }
     }
     until = now_ns() + grace_ns * test_scale();
@@ -240,7 +240,7 @@ _Noreturn static void watch_test(const struct job *job) {
         char names[256] = "";
         each_child(name_child, names);
         kill_everything(&watch);
-        conclude(job, TEST_FAILED, format_text("left processes behind: %s", names));
+        conclude(job, TEST_BROKEN, format_text("left processes behind: %s", names));
     }
     judge(job, watch.status);
 }
@@ -317,7 +317,7 @@ void process_finish(struct job *job, int status) {
     char *why = read_file(path);
     snprintf(job->why, sizeof job->why, "%s", why ? why : "its watcher died");
     if (has_sanitizer_report(job)) {
-        job->result = TEST_FAILED;
+        job->result = TEST_BROKEN;
         snprintf(job->why, sizeof job->why, "sanitizer report");
     } else if (job->result == TEST_SKIPPED) {
         find_skip_reason(job);

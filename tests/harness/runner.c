@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { DEFAULT_SECONDS = 30, SHOWN_BYTES = 32768, MAX_FILTERS = 16 };
+enum { DEFAULT_SECONDS = 30, SHOWN_BYTES = 32768, MAX_FILTERS = 16, LONGEST_AGAIN_S = 60 };
 
 static struct {
     const char *filters[MAX_FILTERS];
@@ -24,6 +24,7 @@ static struct {
     size_t file_count;
     unsigned jobs;
     unsigned timeout;
+    unsigned again; /* times that a failed test must pass when it is run again */
     bool list;
     bool keep;
     char scratch[4096]; /* where the tests' directories are */
@@ -307,6 +308,47 @@ static void run_jobs(bool serial) {
     }
 }
 
+/* Runs a failed test again, with no other beside it. It must pass each time. */
+static void run_again(struct job *job) {
+    char first[sizeof job->why];
+    memcpy(first, job->why, sizeof first);
+    for (unsigned i = 0; i < options.again; i++) {
+        free(job->directory);
+        job->directory = format_text("%s/%zu-again-%u", options.scratch, (size_t)(job - jobs), i);
+        process_start(job);
+        wait_for_one();
+        if (job->result != TEST_PASSED) {
+            return;
+        }
+    }
+    job->unreliable = true;
+    memcpy(job->why, first, sizeof first);
+}
+
+/* A busy machine can make a check fail that depends on time, and must not decide whether a change is
+ * good. It cannot cause a crash or a sanitizer's report: what is broken stays failed. So does what
+ * takes long, to save time. */
+static void run_failed_again(void) {
+    for (size_t i = 0; i < job_count && options.again > 0; i++) {
+        uint64_t seconds = (jobs[i].ended - jobs[i].started) / 1000000000;
+        if (jobs[i].result == TEST_FAILED && seconds <= LONGEST_AGAIN_S) {
+            run_again(&jobs[i]);
+        }
+    }
+}
+
+static void list_unreliable(void) {
+    unsigned count = 0;
+    for (size_t i = 0; i < job_count; i++) {
+        if (jobs[i].unreliable && count++ == 0) {
+            printf("\nunreliable (failed, then passed %u times when run again):\n", options.again);
+        }
+        if (jobs[i].unreliable) {
+            printf("  %s: %s\n", jobs[i].name, jobs[i].why);
+        }
+    }
+}
+
 static unsigned list_results(const char *title, int result) {
     unsigned count = 0;
     for (size_t i = 0; i < job_count; i++) {
@@ -363,6 +405,8 @@ static void usage(FILE *stream) {
         "  --timeout S     for tests that name no limit of their own (default %d)\n"
         "  --list          print the names and run nothing\n"
         "  --keep          leave the tests' directories in place\n"
+        "BULKHEAD_TEST_AGAIN=N runs tests that failed again, alone, unless they crashed: one that\n"
+        "then passes N times is listed as unreliable and counts as passed.\n"
         "BULKHEAD_WORKER_DIR names a folder with other workers than those of the build.\n",
         DEFAULT_SECONDS);
 }
@@ -379,6 +423,8 @@ static unsigned parse_number(const char *option, const char *text) {
 static void parse_options(int argc, char **argv) {
     options.jobs = processors();
     options.timeout = DEFAULT_SECONDS;
+    const char *again = getenv("BULKHEAD_TEST_AGAIN");
+    options.again = again && *again ? parse_number("BULKHEAD_TEST_AGAIN", again) : 0;
     options.files = calloc((size_t)argc, sizeof *options.files);
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : NULL;
@@ -433,6 +479,7 @@ int main(int argc, char **argv) {
     uint64_t started = now_ns();
     run_jobs(false);
     run_jobs(true);
+    run_failed_again();
     if (!options.keep) {
         remove_tree(options.scratch);
     }
@@ -444,6 +491,7 @@ int main(int argc, char **argv) {
             jobs[i].result = TEST_FAILED;
         }
     }
+    list_unreliable();
     unsigned failed = list_results("failed", TEST_FAILED);
     printf("\n%.1f s%s\n", (double)(now_ns() - started) / 1e9,
            BULKHEAD_SANITIZE[0] ? ", with the " BULKHEAD_SANITIZE " sanitizer" : "");

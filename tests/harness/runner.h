@@ -8,8 +8,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Exit statuses of a test, and of the process that watches over it. */
-enum { TEST_PASSED = 0, TEST_FAILED = 1, TEST_SKIPPED = 77 };
+/* Exit statuses of a test, and of the process that watches over it. Broken: it did not come to an end
+ * by itself, left processes behind, or a sanitizer reported something. */
+enum { TEST_PASSED = 0, TEST_FAILED = 1, TEST_BROKEN = 2, TEST_SKIPPED = 77 };
 
 struct job {
     char *name;       /* "unit-checked/adds_numbers" */
@@ -21,6 +22,7 @@ struct job {
     uint64_t started; /* ns */
     uint64_t ended;   /* ns */
     int result;       /* TEST_PASSED ... */
+    bool unreliable;  /* it failed, and then passed every time it was run again */
     char why[512];    /* it failed or was skipped */
 };
 
@@ -28,7 +30,7 @@ struct job {
 
 uint64_t now_ns(void);
 
-/* Starts `job` under a watcher process, which ends with TEST_PASSED, TEST_FAILED or TEST_SKIPPED
+/* Starts `job` under a watcher process, which ends with one of the statuses above
  * when the test and every process that came from it are gone. */
 void process_start(struct job *job);
 

@@ -183,6 +183,39 @@ TEST(fork_before_the_first_use_is_a_fresh_start) {
     CHECK_EQ(child_result(pid), 0);
 }
 
+/* Plain stores to a transparent buffer arrive at kernels, and what kernels write comes back. */
+static void check_transparent(void) {
+    enum { WORDS = 5000 };
+    rig r = rig_open(0);
+    bh_buffer_options options = BH_INIT(options);
+    bh_buffer_info info = BH_INIT(info);
+    bh_buffer x;
+    options.flags = BH_BUFFER_MANAGED | BH_BUFFER_TRANSPARENT;
+    REQUIRE_OK(bh_buffer_alloc(r.device, BH_U32, WORDS, &options, &x));
+    REQUIRE_OK(bh_buffer_get_info(x, &info));
+    uint32_t *words = info.pointer;
+    for (uint32_t round = 0; round < 3; round++) {
+        for (uint32_t i = 0; i < WORDS; i++) words[i] = i + round * 1000;
+        CHECK_OK(run_now(rig_kernel(&r, "add_one"), BH_GRID(WORDS, 64),
+                         BH_ARGS(BH_INOUT(x), (uint32_t)WORDS)));
+        uint32_t wrong = 0;
+        for (uint32_t i = 0; i < WORDS; i++) wrong += words[i] != i + round * 1000 + 1;
+        CHECK_EQ(wrong, 0);
+    }
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(fork_after_the_last_close_is_a_fresh_start_too) {
+    check_transparent();
+    pid_t pid = fork();
+    if (pid == 0) {
+        check_transparent();
+        _exit(test_failures() != 0);
+    }
+    CHECK_EQ(child_result(pid), 0);
+    check_transparent();
+}
+
 static _Atomic(int) stop_reaping, reaped;
 
 static void *reap_everything(void *unused) {

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The shared library shows the functions of the public headers and nothing else, and needs libc alone.
+# The shared library shows the functions of the public headers and nothing else, with symbol versions that
+# tell stable from experimental ones, and needs libc alone.
 # libbulkhead-cuda shows those of bulkhead/cuda.h and needs libbulkhead and libc alone.
 set -u
 source=${BULKHEAD_SOURCE_DIR:?}
@@ -23,7 +24,8 @@ failed=0
 compare() {
     file=$1 fewest=$2
     shift 2
-    shown=$(nm -D --defined-only "$file" | awk '{print $3}' | sed 's/@.*//' | sort -u)
+    # A: the names of symbol versions.
+    shown=$(nm -D --defined-only "$file" | awk '$2 != "A" {print $3}' | sed 's/@.*//' | sort -u)
     # Every BH_API declaration: the name before the first parenthesis.
     declared=$(sed -n 's/^BH_API .*[ *]\(bh_[a-z0-9_]*\)(.*/\1/p' "$@" | sort -u)
 
@@ -48,6 +50,18 @@ headers=$source/include/bulkhead
 # shellcheck disable=SC2046
 compare "$library" 50 $(find "$headers" -name '*.h' ! -name cuda.h)
 compare "$interop" 8 "$headers/cuda.h"
+
+# Functions of experimental headers have a symbol version of their own.
+for header in $(find "$headers" -name '*.h' ! -name cuda.h); do
+    version=BULKHEAD_0
+    head -5 "$header" | grep -q Experimental && version=BULKHEAD_EXPERIMENTAL
+    for name in $(sed -n 's/^BH_API .*[ *]\(bh_[a-z0-9_]*\)(.*/\1/p' "$header"); do
+        nm -D --defined-only "$library" | grep -q " $name@@$version\$" || {
+            echo "$name of $header does not have the version $version"
+            failed=1
+        }
+    done
+done
 
 for needed in $(readelf -d "$interop" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'); do
     case "$needed" in

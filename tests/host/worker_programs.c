@@ -2,7 +2,9 @@
 /* Worker programs that are missing, broken, of another version, or that vanish while in use. */
 #include <dirent.h>
 #include <signal.h>
+#include <sys/ptrace.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include "../support/support.h"
 
@@ -63,6 +65,17 @@ static bool wait_no_children(void) {
     return true;
 }
 
+/* A child that ends while a tracer holds it (a leak checker is one) is reaped when that lets go, and
+ * its descriptor is closed a moment later. */
+static bool wait_descriptors(unsigned count) {
+    uint64_t limit = now_ns() + 5000 * MS * test_time_scale();
+    while (open_descriptors() != count) {
+        if (now_ns() > limit) return false;
+        sleep_ms(2);
+    }
+    return true;
+}
+
 /* Opening a device with this folder fails clearly and soon, and leaves nothing behind. */
 static void check_refused_within(const char *folder, uint64_t ms, bh_error *out_error) {
     bh_device_options options = device_options(0);
@@ -78,7 +91,7 @@ static void check_refused_within(const char *folder, uint64_t ms, bh_error *out_
         CHECK_EQ(device.id, 42);
         CHECK(wait_no_children());
     }
-    CHECK_EQ(open_descriptors(), before);
+    CHECK(wait_descriptors(before));
     options.worker_dir = NULL; /* the real one still works */
     REQUIRE_OK(bh_device_open(&options, &device));
     CHECK_OK(bh_device_close(device));
@@ -290,6 +303,45 @@ TEST(without_a_program_for_the_standby_the_device_runs_and_says_so) {
     check_device_works(&r);
     CHECK_OK(bh_device_close(r.device));
     CHECK(wait_no_children());
+}
+
+/* Holds a process as a debugger does, until the other end of the pipe is closed. */
+static pid_t trace_process(int32_t traced, int pipe_end[2]) {
+    char begun = 0;
+    int answer[2];
+    REQUIRE(pipe(pipe_end) == 0 && pipe(answer) == 0);
+    pid_t tracer = fork();
+    REQUIRE(tracer >= 0);
+    if (tracer == 0) {
+        close(pipe_end[1]);
+        begun = ptrace(PTRACE_SEIZE, traced, NULL, NULL) == 0;
+        if (write(answer[1], &begun, 1) == 1 && read(pipe_end[0], &begun, 1) != 0) _exit(1);
+        _exit(0); /* which lets go of the process */
+    }
+    close(pipe_end[0]);
+    REQUIRE(read(answer[0], &begun, 1) == 1);
+    close(answer[0]);
+    close(answer[1]);
+    if (begun) return tracer;
+    close(pipe_end[1]);
+    waitpid(tracer, NULL, 0);
+    return 0;
+}
+
+TEST(a_worker_that_a_debugger_holds_when_it_ends_is_reaped_later) {
+    unsigned before = open_descriptors();
+    rig r = rig_open(BH_DEVICE_NO_STANDBY);
+    int pipe_end[2];
+    pid_t tracer = trace_process(health_of(r.device).worker_pid, pipe_end);
+    if (tracer == 0) SKIP("this user may not trace processes");
+    kill_worker(r.device, SIGKILL);
+    check_device_works(&r); /* the next worker does not wait for the debugger */
+    CHECK_OK(bh_device_close(r.device));
+    CHECK_EQ(children(), 2); /* the debugger, and what it holds */
+    close(pipe_end[1]);
+    REQUIRE(waitpid(tracer, NULL, 0) == tracer);
+    CHECK(wait_no_children());
+    CHECK(wait_descriptors(before));
 }
 
 /* ---- workers that fail once they are in use ---- */

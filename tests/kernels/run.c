@@ -109,6 +109,34 @@ static void print_result(const run *r, const result *got, const way *w) {
     printf(" %016llx # %s\n", (unsigned long long)got->hash, w->name);
 }
 
+static bh_tensor_map map_over(bh_buffer buffer, uint32_t n) {
+    bh_tensor_shape shape = BH_INIT(shape);
+    bh_tensor_map map;
+    shape.type = BH_U32;
+    shape.rank = 2;
+    shape.dimensions[0] = 64;
+    shape.dimensions[1] = n / 64;
+    shape.strides[0] = 256;
+    shape.box[0] = 32;
+    shape.box[1] = 8;
+    shape.swizzle = BH_SWIZZLE_128;
+    REQUIRE_OK(bh_tensor_map_create(buffer, &shape, &map));
+    return map;
+}
+
+static bh_status launch(bh_kernel kernel, const run *r, bh_buffer in, bh_buffer out) {
+    bh_launch_options options = BH_INIT(options);
+    options.flags = r->cooperative ? BH_LAUNCH_COOPERATIVE : 0;
+    if (!r->maps)
+        return run_with(kernel, r->shape, BH_ARGS(BH_IN(in), BH_INOUT(out), r->n), &options);
+    bh_tensor_map from = map_over(in, r->n), to = map_over(out, r->n);
+    bh_status status = run_with(kernel, r->shape,
+                                BH_ARGS(BH_TENSOR_IN(from), BH_TENSOR_INOUT(to), r->n), &options);
+    CHECK_OK(bh_tensor_map_release(from));
+    CHECK_OK(bh_tensor_map_release(to));
+    return status;
+}
+
 static void run_kernel(bh_device device, bh_module module, const run *r, const char *answers,
                        const way *w) {
     uint32_t *words = calloc(2 * (size_t)r->n, sizeof *words);
@@ -116,11 +144,7 @@ static void run_kernel(bh_device device, bh_module module, const run *r, const c
     for (uint32_t i = 0; i < r->n; i++) words[i] = input_word(i);
     bh_buffer in = words_alloc(device, r->n), out = words_filled(device, r->n, 0);
     REQUIRE_OK(bh_buffer_write(in, 0, words, r->n * sizeof *words));
-    bh_launch_options options = BH_INIT(options);
-    options.flags = r->cooperative ? BH_LAUNCH_COOPERATIVE : 0;
-    bh_kernel kernel = get_kernel(module, r->name);
-    bh_status status =
-        run_with(kernel, r->shape, BH_ARGS(BH_IN(in), BH_INOUT(out), r->n), &options);
+    bh_status status = launch(get_kernel(module, r->name), r, in, out);
     if (status != BH_OK) {
         FAIL("%s by %s does not run: %s", r->name, w->name, bh_last_message());
     } else {
@@ -176,13 +200,17 @@ static unsigned run_file(bh_device device, const kernel_file *file, const way *w
     return ran;
 }
 
+static char *read_answers(void) {
+    char path[1024];
+    return test_read_file(
+        test_path(path, sizeof path, "%s/tests/kernels/answers.txt", test_source_dir()), NULL);
+}
+
 static unsigned run_all(const way *w) {
     static kernel_file files[FILES_MOST];
-    char path[1024];
     need_compiler(w->compiler);
     unsigned count = kernel_files(files), ran = 0;
-    char *answers = test_read_file(
-        test_path(path, sizeof path, "%s/tests/kernels/answers.txt", test_source_dir()), NULL);
+    char *answers = read_answers();
     bh_device device = open_device();
     for (unsigned i = 0; i < count; i++) {
         ran += run_file(device, &files[i], w, answers);
@@ -191,6 +219,22 @@ static unsigned run_all(const way *w) {
     CHECK_OK(bh_device_close(device));
     free(answers);
     return ran;
+}
+
+/* Answers and references are found by the kernel's name. */
+TEST(every_name_is_there_once) {
+    char *answers = read_answers(), *rest = answers;
+    char *names[1024];
+    unsigned count = 0;
+    for (char *line = strtok_r(rest, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        line[strcspn(line, " ")] = '\0';
+        for (unsigned i = 0; i < count && line[0] != '#'; i++)
+            if (strcmp(names[i], line) == 0) FAIL("two kernels are called %s", line);
+        REQUIRE(count < sizeof names / sizeof *names);
+        names[count++] = line;
+    }
+    CHECK_GT(count, 100);
+    free(answers);
 }
 
 TEST_TIMEOUT(nvrtc_for_sm_80, 120) {

@@ -117,7 +117,7 @@ TEST(forms_that_ptx_does_not_have_are_refused) {
         "st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%s], !%r1, [%bar];",
         "st.async.mbarrier::complete_tx::bytes.b32 [s], %r1, [bar];",
         "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%s], "
-        "[%out, {%r1}], [%bar];",
+        "[%out, {%r1}];",
         "barrier.cluster.sync;",
         "barrier.cluster.wait.release;",
         "barrier.cluster.arrive.acquire;",

@@ -45,6 +45,7 @@ static const char *const kinds[] = {
     [BH__PTX_FAULT_HEAP] = "HEAP",
     [BH__PTX_FAULT_MBARRIER] = "MBARRIER",
     [BH__PTX_FAULT_COPY] = "COPY",
+    [BH__PTX_FAULT_TENSOR] = "TENSOR",
     [BH__PTX_FAULT_BOUNDS] = "BOUNDS",
     [BH__PTX_FAULT_FREED] = "FREED",
     [BH__PTX_FAULT_UNINITIALISED] = "UNINITIALISED",
@@ -382,6 +383,10 @@ static const trial right[] = {
     {"a counter in shared memory", "", 2, 64, 0,
      K(FIRST_LANE "@!%p7 st.shared.u32 [s], 0;\nbar.sync 0;\nred.shared.add.u32 [s], 1;\n"
                   "bar.sync 0;\nld.shared.u32 %r3, [s];")},
+    {"a volatile read of what other lanes change with atomics", "", 1, 64, 0,
+     K(FIRST_LANE "@!%p7 st.shared.u32 [s], 9;\nbar.sync 0;\nld.volatile.shared.u32 %r3, [s];\n"
+                  "setp.lt.u32 %p1, %t, %r3;\n@%p1 red.shared.min.u32 [s], %t;\n"
+                  "ld.volatile.shared.u32 %r3, [s];")},
     {"everyone reads one word", "", 4, 64, 0, K("ld.global.u32 %r3, [%out];")},
     {"bytes of one word, each its own", "", 1, 64, 0,
      K("cvt.u64.u32 %rd2, %t; add.u64 %rd2, %out, %rd2;\nst.global.u8 [%rd2], %t;\n"

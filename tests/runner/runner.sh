@@ -4,6 +4,7 @@
 # TIMEOUT: 60
 set -u
 
+unset BULKHEAD_TEST_AGAIN
 runner=$BULKHEAD_BUILD_DIR/bin/bulkhead-test-runner
 cd "$BULKHEAD_TEST_TMP" || exit 1
 failures=0
@@ -87,6 +88,26 @@ expect 0 '1 passed, 0 failed' -- workers.sh
 BULKHEAD_WORKER_DIR=missing
 expect 1 'error: BULKHEAD_WORKER_DIR: missing: No such file' -- workers.sh
 unset BULKHEAD_WORKER_DIR
+
+# What failed is run again if asked for: it must pass every time, and what is broken stays so.
+script once <<END
+test -e '$PWD/once' || { touch '$PWD/once'; echo "the first time"; exit 1; }
+END
+script twice <<END
+echo x >>'$PWD/twice'; test "\$(wc -l <'$PWD/twice')" = 2
+END
+script dies-once <<END
+test -e '$PWD/dies' || { touch '$PWD/dies'; kill -SEGV \$\$; }
+END
+export BULKHEAD_TEST_AGAIN=2
+expect 0 'the first time' 'unreliable (failed, then passed 2 times when run again):' \
+    'once.sh: exit status 1' '2 passed, 0 failed' -- once.sh pass.sh
+expect 1 '0 passed, 1 failed' -- twice.sh
+expect 1 'killed by signal 11' '0 passed, 1 failed' -- dies-once.sh
+expect 1 '0 passed, 1 failed' -- fail.sh
+BULKHEAD_TEST_AGAIN=many
+expect 1 'error: BULKHEAD_TEST_AGAIN needs a number' -- pass.sh
+unset BULKHEAD_TEST_AGAIN
 
 # Time limits, and processes left behind.
 expect 1 'ran longer than' '0 passed, 1 failed' -- hang.sh

@@ -554,3 +554,66 @@ const char ptx_textures[] = ".version 7.0\n.target sm_70\n.address_size 64\n" FE
                                         SURFACE("surface_add_poke", ", .param .u64 address",
                                                 "ld.param.u64 %a, [address]; "
                                                 "st.u32 [%a], %v;");
+
+/* Loads the block's box to `s`, with the thread's element in %v at address %mine. */
+#define TILE(name, params, body)                                                                   \
+    ".visible .entry " name "(.param .align 64 .b8 m[128]" params ")\n{\n"                         \
+    ".reg .pred %p, %done; .reg .b32 %r<4>, %x, %y, %t, %s, %bar, %v, %mine;\n"                    \
+    ".reg .b64 %map, %a, %b; .shared .align 128 .b8 s[256]; .shared .align 8 .b64 bar;\n"          \
+    "mov.b64 %map, m; cvta.param.u64 %map, %map; mov.u32 %t, %tid.x;\n"                            \
+    "mov.u32 %s, s; mov.u32 %bar, bar; mov.u32 %x, %ctaid.x; shl.b32 %x, %x, 4;\n"                 \
+    "mov.u32 %y, %ctaid.y; shl.b32 %y, %y, 2; setp.ne.u32 %p, %t, 0; @%p bra LOADED;\n"            \
+    "mbarrier.init.shared.b64 [%bar], 1; fence.mbarrier_init.release.cluster;\n"                   \
+    "mbarrier.arrive.expect_tx.shared.b64 _, [%bar], 256;\n"                                       \
+    "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes\n"           \
+    " [%s], [%map, {%x, %y}], [%bar];\n"                                                           \
+    "LOADED: bar.sync 0;\n"                                                                        \
+    "WAIT: mbarrier.try_wait.parity.shared.b64 %done, [%bar], 0; @!%done bra WAIT;\n"              \
+    "shl.b32 %mine, %t, 2; add.u32 %mine, %mine, %s; ld.shared.u32 %v, [%mine];\n" body            \
+    "ret;\n}\n"
+
+/* Adds to it, and stores the box. */
+#define TILE_STORE                                                                                 \
+    "ld.param.u32 %r1, [add]; add.u32 %v, %v, %r1; st.shared.u32 [%mine], %v;\n"                   \
+    "fence.proxy.async.shared::cta; bar.sync 0; @%p bra STORED;\n"                                 \
+    "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%map, {%x, %y}], [%s];\n"         \
+    "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;\nSTORED:\n"
+
+/* Fills `s`, loads a box to it with `load`, and copies it to b. */
+#define DUMP(name, params, load)                                                                   \
+    ".visible .entry " name "(.param .align 64 .b8 m[128], .param .u64 b, .param .u32 bytes, "     \
+    ".param .s32 x, .param .s32 y" params ")\n{\n"                                                 \
+    ".reg .pred %p, %done; .reg .b32 %r<4>, %x, %y, %t, %s, %bar, %i; .reg .b16 %h<3>;\n"          \
+    ".reg .b64 %map, %a, %b; .shared .align 1024 .b8 s[4096]; .shared .align 8 .b64 bar;\n"        \
+    "mov.b64 %map, m; cvta.param.u64 %map, %map; mov.u32 %t, %tid.x; ld.param.u64 %b, [b];\n"      \
+    "mov.u32 %s, s; mov.u32 %bar, bar; ld.param.b32 %x, [x]; ld.param.b32 %y, [y];\n"              \
+    "mov.u32 %r1, 0xeeeeeeee; shl.b32 %i, %t, 2;\n"                                                \
+    "FILL: add.u32 %r2, %s, %i; st.shared.u32 [%r2], %r1; add.u32 %i, %i, 256;\n"                  \
+    "setp.lt.u32 %p, %i, 4096; @%p bra FILL;\n"                                                    \
+    "fence.proxy.async.shared::cta; bar.sync 0; setp.ne.u32 %p, %t, 0; @%p bra LOADED;\n"          \
+    "mbarrier.init.shared.b64 [%bar], 1; fence.mbarrier_init.release.cluster;\n"                   \
+    "ld.param.u32 %r3, [bytes]; mbarrier.arrive.expect_tx.shared.b64 _, [%bar], %r3;\n" load       \
+    "LOADED: bar.sync 0;\n"                                                                        \
+    "WAIT: mbarrier.try_wait.parity.shared.b64 %done, [%bar], 0; @!%done bra WAIT;\n"              \
+    "shl.b32 %i, %t, 2;\n"                                                                         \
+    "BACK: add.u32 %r2, %s, %i; ld.shared.u32 %r1, [%r2]; cvt.u64.u32 %a, %i;\n"                   \
+    "add.u64 %a, %a, %b; st.global.u32 [%a], %r1; add.u32 %i, %i, 256;\n"                          \
+    "setp.lt.u32 %p, %i, 4096; @%p bra BACK;\nret;\n}\n"
+
+const char ptx_tensors[] = ".version 8.0\n.target sm_90\n.address_size 64\n" TILE(
+    "tile_add", ", .param .u32 add",
+    TILE_STORE) TILE("tile_add_poke", ", .param .u32 add, .param .u64 address",
+                     TILE_STORE "ld.param.u64 %a, [address]; st.u32 [%a], %v;\n")
+    TILE("tile_read", ", .param .u64 b",
+         "mov.u32 %r1, %nctaid.x; mov.u32 %r2, %ctaid.y; mov.u32 %r3, %ctaid.x;\n"
+         "mad.lo.u32 %r1, %r1, %r2, %r3; shl.b32 %r1, %r1, 6; add.u32 %r1, %r1, %t;\n"
+         "ld.param.u64 %b, [b]; mul.wide.u32 %a, %r1, 4; add.u64 %b, %b, %a;\n"
+         "st.global.u32 [%b], %v;\n")
+        DUMP("tensor_dump", "",
+             "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes\n"
+             " [%s], [%map, {%x, %y}], [%bar];\n")
+            DUMP(
+                "tensor_dump_pixels", ", .param .u16 w_offset, .param .u16 h_offset",
+                "ld.param.b16 %h1, [w_offset]; ld.param.b16 %h2, [h_offset];\n"
+                "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes\n"
+                " [%s], [%map, {0, %x, %y, 0}], [%bar], {%h1, %h2};\n");

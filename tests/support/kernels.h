@@ -69,6 +69,17 @@ extern const char ptx_assert[];
  */
 extern const char ptx_textures[];
 
+/*
+ * Tensor maps over u32 of two dimensions, with a box of 16 x 4: a block of 64 threads for each box.
+ *   tile_add(map m, u32 add)                    adds to each element
+ *   tile_add_poke(map m, u32 add, u64 address)  the same, then poke
+ *   tile_read(map m, out b)                     b: the boxes, one after the other
+ * Of any type; b: 4 KiB of shared memory, 0xee before the box is loaded; one block of 64 threads.
+ *   tensor_dump(map m, out b, u32 bytes, s32 x, s32 y)   two dimensions; bytes: of the box
+ *   tensor_dump_pixels(map m, out b, u32 bytes, s32 w, s32 h, u16 w_offset, u16 h_offset)
+ */
+extern const char ptx_tensors[];
+
 /* What the kernels above compute, for comparison. */
 static inline uint32_t mix_word(uint32_t a, uint32_t b, uint32_t k) {
     return (a * 1664525u + b) ^ k;

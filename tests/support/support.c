@@ -141,6 +141,11 @@ uint64_t address_of(bh_buffer buffer) {
     return address;
 }
 
+bh_status launch_changed(bh_prepared prepared, uint32_t index, bh_arg arg) {
+    bh_change change = {.index = index, .arg = arg};
+    return bh_prepared_launch(prepared, &change, 1, NULL);
+}
+
 bh_status run_with(bh_kernel kernel, bh_shape shape, bh_args args,
                    const bh_launch_options *options) {
     bh_ticket ticket = {0, 0};

@@ -60,6 +60,8 @@ bool words_count(bh_buffer buffer, uint64_t count, uint32_t first);
 uint64_t address_of(bh_buffer buffer);
 
 /* Submits and waits: the status of the call, or what became of the work. */
+/* Launches once more, with another argument from now on. */
+bh_status launch_changed(bh_prepared prepared, uint32_t index, bh_arg arg);
 bh_status run_with(bh_kernel kernel, bh_shape shape, bh_args args,
                    const bh_launch_options *options);
 bh_status run_now(bh_kernel kernel, bh_shape shape, bh_args args);

@@ -110,7 +110,9 @@ bh_status bh_buffer_get_info(bh_buffer handle, bh_buffer_info *out) {
                            .address = memory->address + buffer->offset,
                            .read_only_address = memory->read_only_address + buffer->offset,
                            .device = {atomic_load(&device->id)},
-                           .is_view = buffer->is_view};
+                           .is_view = buffer->is_view,
+                           .flags = bh__managed_flags(memory)};
+    if (memory->dedicated && memory->dedicated->grant) info.flags |= BH_BUFFER_SHAREABLE;
     uint8_t *mirror = bh__managed_pointer(memory);
     if (mirror) info.pointer = mirror + buffer->offset;
     if (memory->use_count && memory->last_write.lane) {
@@ -150,5 +152,5 @@ bh_status bh_buffer_accept(bh_buffer handle) {
     return accepted
                ? BH_OK
                : bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory, or accept the whole buffer",
-                            "no host memory to record which bytes of the buffer are in doubt");
+                            "no host memory to record which bytes of the buffer are suspect");
 }

@@ -215,16 +215,16 @@ static bh_status check_device(const bh__device *device, const bh_share_token *to
 }
 
 /* The parts of an imported buffer. */
-typedef struct import {
+typedef struct parts {
     const int *fds;
     const bh_share_token *token;
     bh__grant *grant;
     bool adopted; /* the memory owns descriptors and grant now */
-} import;
+} parts;
 
 static bh_status create_imported(bh__device *device, uint64_t bytes, void *context,
                                  bh__memory **out) {
-    import *self = context;
+    parts *self = context;
     const bh_share_token *token = self->token;
     bh_status status =
         bh__dedicated_adopt(device, token->chunk_bytes, token->offset, bytes, self->fds[0], out);
@@ -241,10 +241,26 @@ static bh_status create_imported(bh__device *device, uint64_t bytes, void *conte
     return status == BH_OK ? BH_OK : give_back(device, *out);
 }
 
+/* The memory exists already, with its contents and address: only the tag can be chosen. */
+static bh_status take_import_options(const bh_buffer_options *given, bh_buffer_options *out) {
+    *out = (bh_buffer_options)BH_INIT(*out);
+    if (bh__options_take(given, out, "bh_buffer_options") != BH_OK) return bh__last()->status;
+    if (out->flags)
+        return bh__refuse(BH_E_INVALID, "set none: the buffer was allocated by its owner",
+                          "bh_buffer_options.flags is 0x%x; an import takes no flags", out->flags);
+    if (out->align)
+        return bh__refuse(BH_E_INVALID, "align the buffer where it is allocated",
+                          "bh_buffer_options.align is %llu; an import cannot align memory",
+                          (ull)out->align);
+    return BH_OK;
+}
+
 bh_status bh_buffer_import(bh_device handle, const int fds[BH_SHARE_FDS],
-                           const bh_share_token *token, uint32_t flags, bh_buffer *out) {
+                           const bh_share_token *token, const bh_buffer_options *given,
+                           bh_buffer *out) {
     if (!out) return refuse_null("out");
-    if (flags) return bh__refuse(BH_E_INVALID, "pass 0", "flags is 0x%x", flags);
+    bh_buffer_options options;
+    if (take_import_options(given, &options) != BH_OK) return bh__last()->status;
     bh_share_token own; /* a copy: the caller's may change after the checks */
     if (token) own = *token;
     bh__grant *grant;
@@ -260,11 +276,12 @@ bh_status bh_buffer_import(bh_device handle, const int fds[BH_SHARE_FDS],
         device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
         status = device ? check_device(device, &own) : bh__last()->status;
     }
-import from = {.fds = mine, .token = & own, .grant = grant };
+    parts from = {.fds = mine, .token = &own, .grant = grant};
     if (status == BH_OK) {
         bh__allocation what = {.type = own.type,
                                .count = own.count,
                                .bytes = own.count * bh_type_size(own.type),
+                               .tag = options.tag,
                                .call_site = __builtin_return_address(0),
                                .create = create_imported,
                                .context = &from};

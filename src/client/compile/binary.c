@@ -3,12 +3,14 @@
  * devices. */
 #include "client/compile/binary.h"
 #include "client/compile/in_flight.h"
+#include "client/compile/request.h"
 #include "client/core/fork.h"
 #include "client/core/handles.h"
 #include "client/core/sized.h"
 #include "client/module/module.h"
 #include "client/module/product.h"
 
+#include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,9 +143,11 @@ bh_status bh_binary_lowered(bh_binary handle, const char *expression, const char
     if (bh__refuse_forked()) return BH_E_STOPPED;
     bh__product *product = bh__binary_product(handle, "binary", NULL);
     if (!product) return bh__last()->status;
-    const bh__name *name = bh__names_find(&product->names, expression);
+    const bh__name *other, *name = bh__names_find(&product->names, expression, &other);
     bh_status status = BH_OK;
-    if (name) {
+    if (other) {
+        status = bh__names_refuse_two(expression, name->lowered, other->lowered);
+    } else if (name) {
         *out = name->lowered;
     } else {
         status = bh__refuse(BH_E_NOT_FOUND, "name it in bh_compile_options.expressions",
@@ -168,6 +172,29 @@ static uint32_t output_of(const uint8_t *bytes, size_t count) {
     return memmem(bytes, count, ".version", 8) ? BH_OUTPUT_PTX : 0;
 }
 
+/* The architecture that a cubin or PTX is for; "" if it does not say. */
+static void read_arch(const uint8_t *bytes, size_t count, char out[16]) {
+    static const char word[] = ".target";
+    Elf64_Ehdr head;
+    *out = 0;
+    if (count >= sizeof head && begins(bytes, count, ELFMAG, SELFMAG)) {
+        memcpy(&head, bytes, sizeof head);
+        /* From version 8 of its layout it is in the second byte. */
+        bool second = head.e_ident[EI_ABIVERSION] >= 8;
+        snprintf(out, 16, "sm_%u", (unsigned)(second ? head.e_flags >> 8 : head.e_flags) & 0xff);
+    } else {
+        const char *at = memmem(bytes, count, word, sizeof word - 1);
+        size_t left = at ? count - (size_t)((const uint8_t *)at - bytes) : 0, length = 0;
+        size_t skip = sizeof word - 1;
+        while (skip < left && (at[skip] == ' ' || at[skip] == '\t')) skip++;
+        static const char letters[] = "_0123456789abcdefghijklmnopqrstuvwxyz";
+        while (skip < left && length < 15 && memchr(letters, at[skip], sizeof letters - 1))
+            out[length++] = at[skip++];
+        out[length] = 0;
+    }
+    if (!bh__is_arch(out)) *out = 0;
+}
+
 bh_status bh_binary_from(const void *bytes, size_t count, bh_binary *out) {
     if (!bytes || !count || !out)
         return bh__refuse(BH_E_INVALID, "pass bytes and storage for the binary",
@@ -180,8 +207,10 @@ bh_status bh_binary_from(const void *bytes, size_t count, bh_binary *out) {
         return bh__refuse(BH_E_LOAD, "pass PTX, a cubin, a fatbin or LTO-IR",
                           "the format of these %zu bytes is not known", count);
     bh__product *product = bh__product_new();
-    char *copy = product ? bh__arena_copy(&product->arena, bytes, count) : NULL;
-    if (!copy) {
+    char *copy = product ? bh__arena_copy(&product->arena, bytes, count) : NULL, arch[16] = "";
+    if (output != BH_OUTPUT_LTOIR) read_arch(bytes, count, arch);
+    if (copy) product->arch = bh__arena_copy(&product->arena, arch, strlen(arch));
+    if (!copy || !product->arch) {
         bh__product_release(product);
         return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "no host memory for %zu bytes",
                           count);

@@ -19,7 +19,7 @@
 #define MAX_SOURCE ((size_t)256 << 20)
 #define MIN_MEMORY ((uint64_t)64 << 20)
 
-enum { MAX_LISTED = 65536, MAX_TEXT = 65536, KEY_VERSION = 3 };
+enum { MAX_LISTED = 65536, MAX_TEXT = 65536, KEY_VERSION = 4 };
 
 #define ALL_FLAGS                                                                                  \
     (uint32_t)(BH_COMPILE_FAST_MATH | BH_COMPILE_FLUSH_DENORMALS | BH_COMPILE_LINE_INFO |          \
@@ -63,8 +63,7 @@ static const char *version_of(const char *arch) {
     return arch + (is_virtual(arch) ? sizeof VIRTUAL - 1 : 3);
 }
 
-/* sm_80, sm_90a, sm_100f, compute_90. */
-static bool is_arch(const char *text) {
+bool bh__is_arch(const char *text) {
     if (strncmp(text, "sm_", 3) != 0 && !is_virtual(text)) return false;
     const char *version = version_of(text);
     size_t digits = strspn(version, "0123456789");
@@ -100,7 +99,7 @@ static bh_status check_numbers(const bh_compile_options *o) {
     if (o->timeout_ns && o->timeout_ns < BH__NS_PER_MS)
         return refuse_number("timeout_ns", o->timeout_ns,
                              "allow at least a millisecond (1000000), or 0 for 60 s");
-    if (o->arch && !is_arch(o->arch))
+    if (o->arch && !bh__is_arch(o->arch))
         return bh__refuse(BH_E_INVALID, "write it like sm_80, sm_90a, sm_120 or compute_90",
                           "bh_compile_options.arch is \"%.60s\"", o->arch);
     if (is_virtual(o->arch) && o->output > BH_OUTPUT_PTX)
@@ -305,7 +304,7 @@ static void take_common(bh__compile_request *request, const bh_compile_options *
 /* The device's architecture if it has one. The CPU device runs PTX of any architecture. */
 static const char *choose_arch(const bh_compile_options *o, const bh__compile_target *target) {
     if (o->arch) return o->arch;
-    return target && is_arch(target->info.arch) ? target->info.arch : "sm_80";
+    return target && bh__is_arch(target->info.arch) ? target->info.arch : "sm_80";
 }
 
 static bh_status fill_compile(bh__compile_request *request, const char *source,
@@ -412,6 +411,44 @@ static bool take_part(bh__compile_request *request, const bh__product *part, siz
     return true;
 }
 
+/* PTX runs on newer architectures, but not on older ones, and linking does not change that. */
+static bh_status check_targets(const char *arch, bh__product *const *parts, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        if (!*parts[i]->arch || atoi(version_of(parts[i]->arch)) <= atoi(version_of(arch)))
+            continue;
+        return bh__refuse(BH_E_INVALID, "compile all parts for that architecture, or name none",
+                          "bh_compile_options.arch is \"%.20s\", and part %zu is PTX for %s", arch,
+                          i, parts[i]->arch);
+    }
+    return BH_OK;
+}
+
+/* The name expressions of all parts, with what each is called in its part. */
+static bool take_expressions(bh__compile_request *request, bh__product *const *parts,
+                             size_t count) {
+    bh__compile_job *job = &request->job;
+    bh__texts *lists[] = {&request->expressions, &job->expressions, &job->expression_inputs};
+    size_t names = 0;
+    for (size_t i = 0; i < count; i++) names += parts[i]->names.count;
+    for (size_t i = 0; i < 3; i++) {
+        lists[i]->list = bh__arena_alloc(&request->arena, names + 1, sizeof *lists[i]->list);
+        if (!lists[i]->list) return false;
+    }
+    for (size_t i = 0; i < count; i++) {
+        char number[24];
+        int length = snprintf(number, sizeof number, "%zu", i);
+        char *input = bh__arena_copy(&request->arena, number, (size_t)length);
+        if (!input) return false;
+        for (size_t n = 0; n < parts[i]->names.count; n++) {
+            const bh__name *name = &parts[i]->names.list[n];
+            request->expressions.list[request->expressions.count++] = bytes_of(name->expression);
+            job->expressions.list[job->expressions.count++] = bytes_of(name->lowered);
+            job->expression_inputs.list[job->expression_inputs.count++] = bytes_of(input);
+        }
+    }
+    return true;
+}
+
 static bh_status fill_link(bh__compile_request *request, bh__product *const *parts, size_t count,
                            const bh_compile_options *o) {
     bh__compile_job *job = &request->job;
@@ -424,24 +461,20 @@ static bh_status fill_link(bh__compile_request *request, bh__product *const *par
     if (status != BH_OK) return status;
     if (job->output == BH_OUTPUT_AUTO)
         job->output = request->links_ptx ? BH_OUTPUT_PTX : BH_OUTPUT_CUBIN;
+    if (o->arch && request->links_ptx) {
+        status = check_targets(o->arch, parts, count);
+        if (status != BH_OK) return status;
+    }
     const char *arch = o->arch ? o->arch : parts[0]->arch;
     snprintf(request->arch, sizeof request->arch, "sm_%s", *arch ? version_of(arch) : "80");
     job->arch = bytes_of(request->arch);
     job->name = bytes_of(o->name ? o->name : "linked");
     job->inputs.list = bh__arena_alloc(&request->arena, count, sizeof *job->inputs.list);
     job->input_names.list = bh__arena_alloc(&request->arena, count, sizeof *job->inputs.list);
-    size_t names = 0;
-    for (size_t i = 0; i < count; i++) names += parts[i]->names.count;
-    if (!job->inputs.list || !job->input_names.list || !bh__names_reserve(&request->names, names))
+    if (!job->inputs.list || !job->input_names.list || !take_expressions(request, parts, count))
         return refuse_memory();
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         if (!take_part(request, parts[i], i)) return refuse_memory();
-        for (size_t n = 0; n < parts[i]->names.count; n++) {
-            const bh__name *name = &parts[i]->names.list[n];
-            if (!bh__names_add(&request->names, name->expression, name->lowered))
-                return refuse_memory();
-        }
-    }
     job->inputs.count = job->input_names.count = count;
     status = take_list(request, "extra", o->extra, o->extra_count, &job->extra);
     return status == BH_OK ? check_extra(&job->extra) : status;
@@ -458,7 +491,6 @@ bh_status bh__request_link(bh__compile_request *request, bh__product *const *par
 }
 
 void bh__request_free(bh__compile_request *request) {
-    bh__names_free(&request->names);
     bh__pack_free(&request->key);
     bh__arena_free(&request->arena);
     bh__probe_release(request->probe);
@@ -493,7 +525,8 @@ bool bh__request_own(bh__compile_request *request) {
            own_texts(arena, &job->defines) && own_texts(arena, &job->include_paths) &&
            own_texts(arena, &job->header_names) && own_texts(arena, &job->header_bodies) &&
            own_texts(arena, &job->expressions) && own_texts(arena, &job->extra) &&
-           own_texts(arena, &job->inputs) && own_texts(arena, &job->input_names);
+           own_texts(arena, &job->inputs) && own_texts(arena, &job->input_names) &&
+           own_texts(arena, &job->expression_inputs) && own_texts(arena, &request->expressions);
 }
 
 /* ---- the compiler ---- */
@@ -601,6 +634,8 @@ static void make_key(bh__compile_request *request, const bh__probe *probe,
     bh__pack_texts(key, &job->extra);
     bh__pack_texts(key, &job->inputs);
     bh__pack_texts(key, &job->input_names);
+    bh__pack_texts(key, &job->expression_inputs);
+    bh__pack_texts(key, &request->expressions);
     if (!key->failed) bh__checksum(key->data, key->count, request->hash);
 }
 

@@ -130,7 +130,7 @@ static bool answer_fits(const bh__compile_job *job, const bh__compile_answer *an
     if (job->op == BH__COMPILE_PROBE) return true;
     bool both = job->output == (BH_OUTPUT_PTX | BH_OUTPUT_CUBIN);
     return answer->output.count > 0 && (answer->ptx.count > 0) == both &&
-           (job->op != BH__COMPILE_SOURCE || answer->lowered.count == job->expressions.count);
+           answer->lowered.count == job->expressions.count;
 }
 
 typedef struct run {

@@ -140,9 +140,9 @@ static bool take_reads(bh__product *product, const bh__compile_answer *answer) {
 
 static bool take_names(bh__product *product, const bh__compile_request *request,
                        const bh__compile_answer *answer) {
-    const bh__texts *expressions = &request->job.expressions;
-    if (request->job.op == BH__COMPILE_LINK)
-        return bh__names_copy(&request->names, &product->names);
+    /* A link knows them by their lowered names, and may give them others. */
+    bool links = request->job.op == BH__COMPILE_LINK;
+    const bh__texts *expressions = links ? &request->expressions : &request->job.expressions;
     if (!bh__names_reserve(&product->names, expressions->count)) return false;
     for (size_t i = 0; i < expressions->count; i++) {
         if (!bh__names_add(&product->names, (const char *)expressions->list[i].data,

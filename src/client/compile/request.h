@@ -25,7 +25,7 @@ typedef struct bh__compile_request {
     const char *compiler; /* name and version */
     char why[192];        /* why this compiler was chosen */
     char arch[16];
-    bh__names names; /* links: the names of all parts */
+    bh__texts expressions; /* links: the name expressions of all parts */
     bh__pack key;
     uint64_t hash[2]; /* of the key */
 } bh__compile_request;
@@ -36,6 +36,8 @@ typedef struct bh__compile_target {
     uint32_t traits; /* BH__TRAIT_... */
 } bh__compile_target;
 
+/* sm_80, sm_90a, sm_100f, compute_90. */
+bool bh__is_arch(const char *text);
 /* Checks the source and the options. `target` is the device that the result is for, or NULL. Sets
  * the thread's error on failure. */
 bh_status bh__request_compile(bh__compile_request *request, const char *source,

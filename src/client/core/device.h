@@ -54,7 +54,7 @@ typedef enum bh__device_state {
 /* The tables behind handles. */
 typedef struct bh__handles {
     bh__table buffers, modules, kernels, lanes, prepared, sequences, pools, watches, images,
-        textures, surfaces;
+        textures, surfaces, tensor_maps;
 } bh__handles;
 
 struct bh__device {

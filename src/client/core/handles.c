@@ -61,16 +61,18 @@ static bh__table *table_of(bh__device *device, uint32_t kind) {
         return &device->handles.textures;
     case BH__KIND_SURFACE:
         return &device->handles.surfaces;
+    case BH__KIND_TENSOR_MAP:
+        return &device->handles.tensor_maps;
     default:
         return NULL;
     }
 }
 
 static const char *kind_name(uint32_t kind) {
-    static const char *const names[] = {"no handle",  "a device", "a lane",   "a module",
-                                        "a kernel",   "a buffer", "a binary", "a prepared launch",
-                                        "a sequence", "a pool",   "a watch",  "an image",
-                                        "a texture",  "a surface"};
+    static const char *const names[] = {
+        "no handle", "a device",          "a lane",      "a module", "a kernel", "a buffer",
+        "a binary",  "a prepared launch", "a sequence",  "a pool",   "a watch",  "an image",
+        "a texture", "a surface",         "a tensor map"};
     return kind < sizeof names / sizeof *names ? names[kind] : "no handle of this library";
 }
 
@@ -83,9 +85,8 @@ bh_status bh__refuse_handle(uint64_t handle, uint32_t kind, const char *what) {
         bh__refuse(BH_E_INVALID, "pass the right kind of handle", "%s (0x%llx) is %s, not %s", what,
                    (unsigned long long)handle, kind_name(handle_kind(handle)), kind_name(kind));
     } else {
-        bh__refuse(BH_E_INVALID,
-                   "use handles only until they, or the device they belong to, are closed",
-                   "%s (0x%llx) is not an open handle of %s: it was closed or never issued", what,
+        bh__refuse(BH_E_INVALID, "use a handle only until it is released or its device is closed",
+                   "%s (0x%llx) is not a handle of %s: it was released, closed or never issued", what,
                    (unsigned long long)handle, kind_name(kind));
     }
     return BH_E_INVALID;
@@ -173,7 +174,7 @@ void *bh__handle_get(bh__device *device, uint64_t handle, uint32_t kind, const c
 bh_status bh__handle_add(bh__device *device, uint32_t kind, void *object, uint64_t *out) {
     uint32_t index, generation;
     if (!bh__table_add(table_of(device, kind), object, &index, &generation)) {
-        return bh__refuse(BH_E_NO_HOST_MEMORY, "close handles that are no longer needed",
+        return bh__refuse(BH_E_NO_HOST_MEMORY, "release handles that are no longer needed",
                           "no room for another handle of %s: %u are open", kind_name(kind),
                           table_of(device, kind)->live);
     }

@@ -20,7 +20,8 @@ enum {
     BH__KIND_WATCH,
     BH__KIND_IMAGE,
     BH__KIND_TEXTURE,
-    BH__KIND_SURFACE
+    BH__KIND_SURFACE,
+    BH__KIND_TENSOR_MAP
 };
 
 /* Locks and returns the device that a handle of this kind belongs to. On failure sets the thread's

@@ -103,13 +103,12 @@ static BH__COLD bh_status refuse_small(bh__launch *self, source from, uint32_t a
 
 static inline bh_status take_buffer(bh__launch *self, const bh__blob_param *param,
                                     const bh_arg *arg, bh__use *out) {
-    source from = {.argument = index_of(self, param) + 1,
-                   .at_least = arg->kind == BH_ARG_BUFFER_AT_LEAST};
+    source from = {.argument = index_of(self, param) + 1, .at_least = arg->u.buffer.at_least != 0};
     if (param->bytes != sizeof(uint64_t) || param->scalar)
-        return refuse_buffer(self, param, from, arg->size);
-    bh_status status = take_use(self, arg->u.buffer, arg->size, from, out);
-    if (status == BH_OK && from.at_least && out->bytes < arg->u.at_least.bytes)
-        return refuse_small(self, from, arg->size, out->bytes, arg->u.at_least.bytes);
+        return refuse_buffer(self, param, from, arg->access);
+    bh_status status = take_use(self, arg->u.buffer.handle, arg->access, from, out);
+    if (status == BH_OK && out->bytes < arg->u.buffer.at_least)
+        return refuse_small(self, from, arg->access, out->bytes, arg->u.buffer.at_least);
     return status;
 }
 
@@ -186,21 +185,20 @@ static BH__COLD bh_status refuse_value(bh__launch *self, const bh__blob_param *p
                       "pass the address of the value", "kernel %s: argument %u (BH_VALUE) is NULL",
                       name, index);
     case BH_ARG_HOST:
-        return REFUSE(self, BH_REASON_ARGUMENT_KIND, arg->kind, BH_ARG_BUFFER_AT_LEAST,
-                      BH_E_INVALID, "use bh_dispatch, or pass a buffer with BH_IN and its like",
+        return REFUSE(self, BH_REASON_ARGUMENT_KIND, 0, 0, BH_E_INVALID,
+                      "use bh_dispatch, or pass a buffer with BH_IN and its like",
                       "kernel %s: argument %u is an array of the program (BH_HOST_...), which only "
                       "bh_dispatch takes",
                       name, index);
     default:
-        return REFUSE(self, BH_REASON_ARGUMENT_KIND, arg->kind, BH_ARG_BUFFER_AT_LEAST,
-                      BH_E_INVALID,
+        return REFUSE(self, BH_REASON_ARGUMENT_KIND, arg->kind, BH_ARG_TENSOR_MAP, BH_E_INVALID,
                       "use BH_ARG_VALUE, BH_ARG_DATA, BH_ARG_BUFFER or another of BH_ARG_...",
                       "kernel %s: the kind of argument %u is %u", name, index, arg->kind);
     }
 }
 
 static inline bool is_object(const bh_arg *arg) {
-    return arg->kind == BH_ARG_TEXTURE || arg->kind == BH_ARG_SURFACE;
+    return arg->kind >= BH_ARG_TEXTURE && arg->kind <= BH_ARG_TENSOR_MAP;
 }
 
 static inline bh_status take_value(bh__launch *self, const bh__blob_param *param, const bh_arg *arg,
@@ -243,7 +241,7 @@ BH__COLD bh_status bh__params_reserve(bh__launch *self, uint32_t bytes) {
 /* ---- one argument, and all ---- */
 
 static inline bool is_buffer(const bh_arg *arg) {
-    return arg->kind == BH_ARG_BUFFER || arg->kind == BH_ARG_BUFFER_AT_LEAST;
+    return arg->kind == BH_ARG_BUFFER;
 }
 
 bh_status bh__argument_take(bh__launch *self, uint32_t index, const bh_arg *arg, uint8_t *params,
@@ -252,9 +250,10 @@ bh_status bh__argument_take(bh__launch *self, uint32_t index, const bh_arg *arg,
     *out_is_buffer = is_buffer(arg);
     bool kept = self->body.flags & BH__LAUNCH_OBJECTS && bh__objects_have(self, param, params);
     if (is_object(arg) || kept)
-        return REFUSE(self, BH_REASON_ARGUMENT_KIND, arg->kind, BH_ARG_BUFFER_AT_LEAST,
-                      BH_E_UNSUPPORTED, "prepare or record another launch, or use bh_launch",
-                      "kernel %s: argument %u is a texture or surface, which cannot be changed",
+        return REFUSE(self, BH_REASON_ARGUMENT_KIND, 0, 0, BH_E_UNSUPPORTED,
+                      "prepare or record another launch, or use bh_launch",
+                      "kernel %s: argument %u is a texture, surface or tensor map, which cannot be "
+                      "changed",
                       self->kernel->name, index);
     return *out_is_buffer ? take_buffer(self, param, arg, use)
                           : take_value(self, param, arg, params);
@@ -299,8 +298,7 @@ static bh_status take_also(bh__launch *self) {
     return BH_OK;
 }
 
-/* Returns true if the launch also writes bytes of this input. */
-static bool is_written(const bh__use *uses, uint32_t count, const bh__use *input) {
+bool bh__use_is_written(const bh__use *uses, uint32_t count, const bh__use *input) {
     for (uint32_t i = 0; i < count; i++) {
         const bh__use *use = &uses[i];
         if ((use->access & BH_ACCESS_OUT) && use->memory == input->memory &&
@@ -316,8 +314,8 @@ static inline void place(const bh__kernel *kernel, const bh__use *uses, uint32_t
                          bool writable_inputs, uint8_t *params) {
     for (uint32_t i = 0; i < use_count && uses[i].argument; i++) {
         const bh__use *use = &uses[i];
-        bool read_only =
-            use->access == BH_ACCESS_IN && !writable_inputs && !is_written(uses, use_count, use);
+        bool read_only = use->access == BH_ACCESS_IN && !writable_inputs &&
+                         !bh__use_is_written(uses, use_count, use);
         uint64_t address =
             (read_only ? use->memory->read_only_address : use->memory->address) + use->offset;
         memcpy(params + kernel->params[use->argument - 1].offset, &address, sizeof address);

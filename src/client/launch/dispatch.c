@@ -108,15 +108,15 @@ static bh_status check_array(size_t item, size_t index, const bh_arg *arg) {
     static const char *const names[] = {[BH_ACCESS_IN] = "BH_HOST_IN",
                                         [BH_ACCESS_OUT] = "BH_HOST_OUT",
                                         [BH_ACCESS_INOUT] = "BH_HOST_INOUT"};
-    if (arg->size < BH_ACCESS_IN || arg->size > BH_ACCESS_INOUT)
+    if (arg->access < BH_ACCESS_IN || arg->access > BH_ACCESS_INOUT)
         return bh__refuse(BH_E_INVALID, "use BH_HOST_IN, BH_HOST_OUT or BH_HOST_INOUT",
                           "item %zu: the access of argument %zu (BH_ARG_HOST) is %u", item, index,
-                          arg->size);
+                          arg->access);
     if (arg->u.host.bytes == 0) return BH_OK; /* an array without elements */
     if (!arg->u.host.data || arg->u.host.bytes > INT64_MAX / MAX_ARGS)
         return bh__refuse(BH_E_INVALID, "pass the address and size of the array",
                           "item %zu: argument %zu (%s) has %llu bytes at %p", item, index,
-                          names[arg->size], (unsigned long long)arg->u.host.bytes,
+                          names[arg->access], (unsigned long long)arg->u.host.bytes,
                           arg->u.host.data);
     return BH_OK;
 }
@@ -162,7 +162,7 @@ static void lay_out(const batch *self, pack *out) {
             for (size_t k = 0; k < item->args.count; k++) {
                 const bh_arg *arg = &item->args.list[k];
                 if (!is_array(arg)) continue;
-                if (arg->size == order[phase]) {
+                if (arg->access == order[phase]) {
                     out->offset[array] = at;
                     at += (arg->u.host.bytes + ALIGNMENT - 1) & ~(uint64_t)(ALIGNMENT - 1);
                 }
@@ -266,27 +266,27 @@ static void area_give(const batch *self, pack *p, bool failed) {
 
 static bh_status copy_in(const batch *self, pack *p, const bh_arg *arg, uint64_t offset) {
     (void)self;
-    if ((arg->size & BH_ACCESS_IN) && arg->u.host.bytes)
+    if ((arg->access & BH_ACCESS_IN) && arg->u.host.bytes)
         memcpy(p->host + offset, arg->u.host.data, arg->u.host.bytes);
     return BH_OK;
 }
 
 static bh_status upload(const batch *self, pack *p, const bh_arg *arg, uint64_t offset) {
     (void)self;
-    if (!(arg->size & BH_ACCESS_IN) || !arg->u.host.bytes) return BH_OK;
+    if (!(arg->access & BH_ACCESS_IN) || !arg->u.host.bytes) return BH_OK;
     return bh_submit_write(p->lane, p->buffer, offset, arg->u.host.data, arg->u.host.bytes, NULL);
 }
 
 static bh_status copy_out(const batch *self, pack *p, const bh_arg *arg, uint64_t offset) {
     (void)self;
-    if ((arg->size & BH_ACCESS_OUT) && arg->u.host.bytes)
+    if ((arg->access & BH_ACCESS_OUT) && arg->u.host.bytes)
         memcpy(arg->u.host.data, p->host + offset, arg->u.host.bytes);
     return BH_OK;
 }
 
 static bh_status download(const batch *self, pack *p, const bh_arg *arg, uint64_t offset) {
     (void)self;
-    if (!(arg->size & BH_ACCESS_OUT) || !arg->u.host.bytes) return BH_OK;
+    if (!(arg->access & BH_ACCESS_OUT) || !arg->u.host.bytes) return BH_OK;
     return bh_buffer_read(p->buffer, offset, arg->u.host.data, arg->u.host.bytes);
 }
 
@@ -305,7 +305,7 @@ static bh_status launch(const batch *self, pack *p, size_t index, size_t *array)
         if (!is_array(given)) continue;
         status = bh_buffer_view(p->buffer, 0, p->offset[*array + made], given->u.host.bytes,
                                 &views[made]);
-        if (status == BH_OK) args[k] = bh_arg_buffer(views[made++], given->size);
+        if (status == BH_OK) args[k] = bh_arg_buffer(views[made++], given->access);
     }
     bh_launch_options options = BH_INIT(options);
     options.flags = self->options.flags;

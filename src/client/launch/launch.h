@@ -27,8 +27,8 @@ typedef struct bh__launch {
     uint32_t busy;   /* the cause of BH_E_BUSY, BH_REASON_...; BH_REASON_NONE: the queue is full */
     bh__use *uses;   /* inline_uses, or owned */
     uint8_t *params; /* inline_params, or owned: the program's threads may have small stacks */
-    struct bh__object_list *objects; /* Owned. Its textures and surfaces; NULL: none. Set by
-                                        bh__launch_pack. */
+    struct bh__object_list *objects; /* Owned. Its textures, surfaces and tensor maps; NULL: none.
+                                        Set by bh__launch_pack. */
     bh__use inline_uses[BH__INLINE_USES];
     uint8_t inline_params[BH__SMALL_PARAM_BYTES] __attribute__((aligned(16)));
 } bh__launch;
@@ -135,13 +135,16 @@ bh_status bh__arguments_take(bh__launch *self, bh_args args);
 void bh__arguments_place(const bh__kernel *kernel, const bh__use *uses, uint32_t use_count,
                          bool writable_inputs, uint8_t *params);
 
-/* ---- objects.c: textures and surfaces ---- */
+/* Returns true if the launch also writes bytes of this input. */
+bool bh__use_is_written(const bh__use *uses, uint32_t count, const bh__use *input);
+
+/* ---- objects.c: textures, surfaces and tensor maps ---- */
 
 /* Takes an argument that is one. Its parameter is written by the worker. */
 bh_status bh__object_take(bh__launch *self, const bh__blob_param *param, const bh_arg *arg);
 /* Adds what was taken to the uses, and behind the parameters. All arguments have been taken. */
 bh_status bh__objects_place(bh__launch *self);
-/* True if this parameter of a packed launch is a texture or surface. */
+/* True if this parameter of a packed launch is one. */
 bool bh__objects_have(const bh__launch *self, const bh__blob_param *param, const uint8_t *params);
 
 /* ---- prepared.c ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Textures and surfaces of a launch: their memory is used like that of buffers, and what they are
- * goes to the worker behind the parameters. */
+/* Textures, surfaces and tensor maps of a launch: their memory is used like that of buffers, and what
+ * they are goes to the worker behind the parameters. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,13 +20,31 @@ static uint32_t index_of(const bh__launch *self, const bh__blob_param *param) {
     return (uint32_t)(param - self->kernel->params);
 }
 
-static bh_status check_parameter(bh__launch *self, const bh__blob_param *param, const char *what) {
-    if (param->bytes == sizeof(uint64_t) && !param->scalar && !param->pointer) return BH_OK;
-    return REFUSE(self, BH_REASON_ARGUMENT_KIND, sizeof(uint64_t), param->bytes, BH_E_LAUNCH,
-                  "declare the parameter as cudaTextureObject_t or cudaSurfaceObject_t",
-                  "kernel %s: argument %u is a %s, its parameter is %s of %u bytes",
-                  self->kernel->name, index_of(self, param), what,
-                  param->pointer ? "a pointer" : "a value", param->bytes);
+/* What an argument can be, by kind from BH_ARG_TEXTURE on. */
+static const struct sort {
+    const char *name;
+    const char *declared; /* its parameter in a kernel */
+    uint32_t handle;      /* BH__KIND_... */
+    uint32_t bytes;       /* of the parameter */
+    uint32_t access;      /* 0: the argument says */
+} sorts[] = {
+    {"texture", "declare the parameter as cudaTextureObject_t", BH__KIND_TEXTURE, 8, BH_ACCESS_IN},
+    {"surface", "declare the parameter as cudaSurfaceObject_t", BH__KIND_SURFACE, 8,
+     BH_ACCESS_INOUT},
+    {"tensor map", "declare the parameter as const __grid_constant__ CUtensorMap",
+     BH__KIND_TENSOR_MAP, BH__TENSOR_MAP_BYTES, 0}};
+
+static bh_status check_parameter(bh__launch *self, const bh__blob_param *param,
+                                 const struct sort *sort) {
+    bool map = sort->bytes == BH__TENSOR_MAP_BYTES;
+    if (param->bytes == sort->bytes && !param->pointer &&
+        (map ? param->offset % 64 == 0 : !param->scalar))
+        return BH_OK;
+    return REFUSE(self, BH_REASON_ARGUMENT_KIND, sort->bytes, param->bytes, BH_E_LAUNCH,
+                  sort->declared,
+                  "kernel %s: argument %u is a %s, its parameter is %s of %u bytes at offset %u",
+                  self->kernel->name, index_of(self, param), sort->name,
+                  param->pointer ? "a pointer" : "a value", param->bytes, param->offset);
 }
 
 static bh_status refuse_handle(bh__launch *self) {
@@ -35,12 +53,21 @@ static bh_status refuse_handle(bh__launch *self) {
     return bh__last()->status;
 }
 
+static bh_status refuse_access(bh__launch *self, const bh__blob_param *param, uint32_t access) {
+    return REFUSE(self, BH_REASON_ARGUMENT_KIND, access, BH_ACCESS_INOUT, BH_E_INVALID,
+                  "use BH_TENSOR_IN, BH_TENSOR_OUT or BH_TENSOR_INOUT",
+                  "kernel %s: the access of argument %u (a tensor map) is %u", self->kernel->name,
+                  index_of(self, param), access);
+}
+
 bh_status bh__object_take(bh__launch *self, const bh__blob_param *param, const bh_arg *arg) {
-    bool surface = arg->kind == BH_ARG_SURFACE;
-    const char *what = surface ? "surface" : "texture";
-    if (check_parameter(self, param, what) != BH_OK) return bh__last()->status;
-    const bh__object *object = bh__handle_get(self->device, arg->u.object,
-                                              surface ? BH__KIND_SURFACE : BH__KIND_TEXTURE, what);
+    const struct sort *sort = &sorts[arg->kind - BH_ARG_TEXTURE];
+    uint32_t access = sort->access ? sort->access : arg->access;
+    if (check_parameter(self, param, sort) != BH_OK) return bh__last()->status;
+    if (access - BH_ACCESS_IN > BH_ACCESS_INOUT - BH_ACCESS_IN)
+        return refuse_access(self, param, access);
+    const bh__object *object =
+        bh__handle_get(self->device, arg->u.object, sort->handle, sort->name);
     if (!object) return refuse_handle(self);
     if (!self->objects) self->objects = calloc(1, sizeof *self->objects);
     bh__object_list *list = self->objects;
@@ -51,15 +78,15 @@ bh_status bh__object_take(bh__launch *self, const bh__blob_param *param, const b
     if (list->count == BH_OBJECTS_MOST)
         return REFUSE(self, BH_REASON_ARGUMENT_COUNT, list->count + 1, BH_OBJECTS_MOST, BH_E_LAUNCH,
                       "use fewer, or layers of one image",
-                      "kernel %s: more than %d textures and surfaces", self->kernel->name,
-                      BH_OBJECTS_MOST);
+                      "kernel %s: more than %d textures, surfaces and tensor maps",
+                      self->kernel->name, BH_OBJECTS_MOST);
     bh__launch_object *record = &list->records[list->count];
     *record = object->record;
     record->offset = param->offset;
     list->uses[list->count++] = (bh__use){.memory = object->memory,
                                           .offset = object->offset,
                                           .bytes = record->bytes,
-                                          .access = surface ? BH_ACCESS_INOUT : BH_ACCESS_IN};
+                                          .access = access};
     return BH_OK;
 }
 
@@ -73,10 +100,11 @@ static bh_status make_room(bh__launch *self, uint32_t bytes) {
     uint32_t fits = bh__params_that_fit(self->device->queue.length);
     uint32_t limit = fits < BH__MAX_PARAM_BYTES ? fits : BH__MAX_PARAM_BYTES;
     if (bytes > limit)
-        return REFUSE(self, BH_REASON_PARAMETER_BYTES, bytes, limit, BH_E_LAUNCH,
-                      "pass the data in a buffer, or open the device with a longer queue",
-                      "kernel %s has %u bytes of parameters and textures; a request takes %u",
-                      self->kernel->name, bytes, limit);
+        return REFUSE(
+            self, BH_REASON_PARAMETER_BYTES, bytes, limit, BH_E_LAUNCH,
+            "pass the data in a buffer, or open the device with a longer queue",
+            "kernel %s has %u bytes of parameters, textures and tensor maps; a request takes %u",
+            self->kernel->name, bytes, limit);
     if (!owned && bytes <= sizeof self->inline_params) return BH_OK;
     uint8_t *room = malloc(bytes);
     if (!room)
@@ -89,8 +117,25 @@ static bh_status make_room(bh__launch *self, uint32_t bytes) {
     return BH_OK;
 }
 
+/* As bh__arguments_place passes buffers. */
+static void pass_inputs_read_only(bh__launch *self) {
+    bh__object_list *list = self->objects;
+    for (uint32_t i = 0; i < list->count; i++) {
+        const bh__use *use = &list->uses[i];
+        bh__launch_object *record = &list->records[i];
+        if (record->kind != BH__OBJECT_TENSOR || use->access != BH_ACCESS_IN ||
+            bh__use_is_written(self->uses, self->use_count, use))
+            continue;
+        record->address = record->tensor.address = use->memory->read_only_address + use->offset;
+    }
+}
+
 bh_status bh__objects_place(bh__launch *self) {
     const bh__object_list *list = self->objects;
+    bool writable = self->options->flags & BH_LAUNCH_WRITABLE_INPUTS;
+    for (uint32_t i = 0; i < list->count; i++) self->uses[self->use_count++] = list->uses[i];
+    bh__arguments_place(self->kernel, self->uses, self->use_count, writable, self->params);
+    if (!writable) pass_inputs_read_only(self);
     uint32_t at = objects_at(self->kernel), bytes = list->count * (uint32_t)sizeof *list->records;
     uint32_t end = at + bytes + (uint32_t)sizeof(uint64_t);
     uint64_t count = list->count;
@@ -99,10 +144,9 @@ bh_status bh__objects_place(bh__launch *self) {
     memset(self->params + self->kernel->shape.param_bytes, 0, at - self->kernel->shape.param_bytes);
     memcpy(self->params + at, list->records, bytes);
     memcpy(self->params + at + bytes, &count, sizeof count);
-    for (uint32_t i = 0; i < list->count; i++) {
-        memset(self->params + list->records[i].offset, 0, sizeof(uint64_t));
-        self->uses[self->use_count++] = list->uses[i];
-    }
+    for (uint32_t i = 0; i < list->count; i++)
+        memset(self->params + list->records[i].offset, 0,
+               bh__launch_object_bytes(&list->records[i]));
     self->body.param_bytes = end;
     return BH_OK;
 }

@@ -160,10 +160,10 @@ bh_status bh_preflight_line(const bh_preflight *given, char *out, size_t bytes) 
     if (!given) return write_line(&last_refused, out, bytes);
     bh_preflight all = BH_INIT(all);
     if (bh__options_take(given, &all, "bh_preflight") != BH_OK) return bh__last()->status;
-    record it = {.status = all.status,
-                 .reason = all.reason,
-                 .requested = all.requested,
-                 .limit = all.limit,
+    record it = {.status = all.error.status,
+                 .reason = all.error.reason,
+                 .requested = all.error.requested,
+                 .limit = all.error.limit,
                  .resident = all.resident_blocks,
                  .static_shared = all.static_shared,
                  .dynamic_shared = all.dynamic_shared,
@@ -172,7 +172,7 @@ bh_status bh_preflight_line(const bh_preflight *given, char *out, size_t bytes) 
     dims_in(it.block, all.block);
     dims_in(it.cluster, all.cluster);
     memcpy(it.kernel, all.kernel, sizeof it.kernel);
-    memcpy(it.fix, all.fix, sizeof it.fix);
+    memcpy(it.fix, all.error.fix, sizeof it.fix);
     return write_line(&it, out, bytes);
 }
 
@@ -219,54 +219,58 @@ static bh_dim shrink_grid(const bh__device_facts *info, const uint32_t given[3],
     return (bh_dim){dims[0], dims[1], dims[2]};
 }
 
-static void describe(const bh__launch *self, const record *refused, bh_preflight *out) {
-    const bh__device_facts *info = &self->device->info;
-    const bh__launch_body *body = &self->body;
-    const bh__blob_kernel *kernel = &self->kernel->shape;
-    out->cooperative = self->options->flags & BH_LAUNCH_COOPERATIVE ? 1 : 0;
+/* ---- the questions ---- */
+
+/* What is asked about, and all that is known of it. */
+typedef struct question {
+    bh__launch launch;
+    bh_kernel handle;
+    bh_shape shape;
+    const bh_args *args; /* NULL: they are not looked at */
+    bh_preflight out;
+    bh_occupancy occupancy;
+} question;
+
+static void describe(question *self) {
+    const bh__launch *launch = &self->launch;
+    const bh__device *device = launch->device;
+    const bh__launch_body *body = &launch->body;
+    const bh__blob_kernel *kernel = &launch->kernel->shape;
+    bh_preflight *out = &self->out;
+    out->cooperative = launch->options->flags & BH_LAUNCH_COOPERATIVE ? 1 : 0;
     out->grid = (bh_dim){body->grid[0], body->grid[1], body->grid[2]};
     out->block = (bh_dim){body->block[0], body->block[1], body->block[2]};
     out->cluster = (bh_dim){body->cluster[0], body->cluster[1], body->cluster[2]};
-    uint64_t threads = (uint64_t)body->block[0] * body->block[1];
-    threads = threads > UINT32_MAX ? threads : threads * body->block[2];
-    out->threads = minimum(threads, UINT32_MAX);
-    uint64_t plane = (uint64_t)body->grid[0] * body->grid[1];
-    if (__builtin_mul_overflow(plane, (uint64_t)body->grid[2], &out->blocks))
-        out->blocks = UINT64_MAX;
-    out->max_threads = bh__kernel_max_threads(self->device, self->kernel);
     out->static_shared = kernel->static_shared;
     out->dynamic_shared = body->shared_bytes;
-    out->max_dynamic_shared = bh__kernel_max_shared(self->device, self->kernel);
-    out->multiprocessors = info->multiprocessors;
-    snprintf(out->kernel, sizeof out->kernel, "%s", self->kernel->name);
+    snprintf(out->kernel, sizeof out->kernel, "%s", launch->kernel->name);
+    self->occupancy.max_threads = bh__kernel_max_threads(device, launch->kernel);
+    self->occupancy.max_dynamic_shared = bh__kernel_max_shared(device, launch->kernel);
     const uint32_t *required = kernel->required_block;
-    out->fits_block = required[0] ? (bh_dim){required[0], required[1], required[2]}
-                                  : shrink_block(info, body->block, out->max_threads);
-    if (!refused->set) return;
-    out->reason = refused->reason;
-    out->requested = refused->requested;
-    out->limit = refused->limit;
-    snprintf(out->message, sizeof out->message, "%s", bh__last()->message);
-    snprintf(out->fix, sizeof out->fix, "%s", bh__last()->fix);
+    out->fits_block = required[0]
+                          ? (bh_dim){required[0], required[1], required[2]}
+                          : shrink_block(&device->info, body->block, self->occupancy.max_threads);
 }
 
 /* Adds the worker's answer. The question may have had a smaller block and less shared memory than
  * the launch: then the numbers for residency are left out. */
-static void add_fit(const bh__device *device, const bh__launch_body *body, const uint32_t *required,
-                    const bh__fit *fit, bh_preflight *out) {
+static void add_fit(question *self, const bh__device *device, const bh__launch_body *body,
+                    const uint32_t *required, const bh__fit *fit) {
+    bh_preflight *out = &self->out;
+    bh_occupancy *occupancy = &self->occupancy;
     bool same_block = out->fits_block.x == out->block.x && out->fits_block.y == out->block.y &&
                       out->fits_block.z == out->block.z;
-    bool same_question = same_block && out->reason != BH_REASON_SHARED_MEMORY;
-    out->recommended_block =
+    bool same_question = same_block && out->error.reason != BH_REASON_SHARED_MEMORY;
+    occupancy->recommended_block =
         required[0] ? required[0] * required[1] * required[2] : fit->recommended_block;
-    out->recommended_grid = fit->recommended_grid;
-    out->max_cluster = fit->largest_cluster;
+    occupancy->recommended_grid = fit->recommended_grid;
+    occupancy->max_cluster = fit->largest_cluster;
     if (same_question) {
-        out->blocks_per_multiprocessor = fit->blocks_per_multiprocessor;
-        out->resident_blocks = fit->resident;
-        out->occupancy = fit->occupancy;
+        occupancy->blocks_per_multiprocessor = fit->blocks_per_multiprocessor;
+        occupancy->resident_blocks = out->resident_blocks = fit->resident;
+        occupancy->occupancy = fit->occupancy;
     }
-    if (out->reason == BH_REASON_RESIDENCY) {
+    if (out->error.reason == BH_REASON_RESIDENCY) {
         out->fits_block = (bh_dim){0, 0, 0};
         if (fit->fitting_threads && !required[0])
             out->fits_block = shrink_block(&device->info, body->block, fit->fitting_threads);
@@ -275,70 +279,131 @@ static void add_fit(const bh__device *device, const bh__launch_body *body, const
                                  out->cooperative ? fit->resident : UINT64_MAX);
 }
 
-static bh_status ask_all(bh__launch *self, bh_kernel handle, bh_preflight *out) {
-    bh__launch_body body = self->body;
-    bh__kernel *kernel = self->kernel;
-    bh__fit_question question = bh__launch_question(self);
+/* Refused for what the worker would be asked about. Residency is what it answers. */
+static bool is_of_shape(uint32_t reason) {
+    return reason != BH_REASON_NONE && reason <= BH_REASON_ATTRIBUTE &&
+           reason != BH_REASON_RESIDENCY;
+}
+
+static uint64_t blocks_of(const bh__launch_body *body) {
+    uint64_t plane = (uint64_t)body->grid[0] * body->grid[1], blocks;
+    return __builtin_mul_overflow(plane, (uint64_t)body->grid[2], &blocks) ? UINT64_MAX : blocks;
+}
+
+static bh_status ask_all(question *self) {
+    bh__device *device = self->launch.device;
+    bh__launch_body body = self->launch.body;
+    bh__fit_question asked = bh__launch_question(&self->launch);
     /* The shape may have more errors than the one it was refused for, so the worker is asked about
      * a shape that is valid. */
-    question.block[0] = out->fits_block.x;
-    question.block[1] = out->fits_block.y;
-    question.block[2] = out->fits_block.z;
-    bool shape_refused = out->reason != BH_REASON_NONE && out->reason != BH_REASON_RESIDENCY;
-    question.shared_bytes = minimum(body.shared_bytes, out->max_dynamic_shared);
-    question.blocks = out->blocks;
-    question.advice = 1;
-    if (!self->device->info.cluster_launch || shape_refused)
-        memset(question.cluster, 0, sizeof question.cluster);
+    asked.block[0] = self->out.fits_block.x;
+    asked.block[1] = self->out.fits_block.y;
+    asked.block[2] = self->out.fits_block.z;
+    asked.shared_bytes = minimum(body.shared_bytes, self->occupancy.max_dynamic_shared);
+    asked.blocks = blocks_of(&body);
+    asked.advice = 1;
+    if (!device->info.cluster_launch || is_of_shape(self->out.error.reason))
+        memset(asked.cluster, 0, sizeof asked.cluster);
     bh__fit fit;
-    bh_status status = bh__fit_ask(self->device, kernel, &question, &fit);
+    bh_status status = bh__fit_ask(device, self->launch.kernel, &asked, &fit);
     if (status != BH_OK) return status;
-    kernel = bh__handle_get(self->device, handle.id, BH__KIND_KERNEL, "kernel");
+    const bh__kernel *kernel = bh__handle_get(device, self->handle.id, BH__KIND_KERNEL, "kernel");
     if (!kernel) return bh__last()->status;
-    add_fit(self->device, &body, kernel->shape.required_block, &fit, out);
+    add_fit(self, device, &body, kernel->shape.required_block, &fit);
     return BH_OK;
 }
 
-static bh_status answer(bh__launch *self, bh_kernel handle, const bh_shape *shape,
-                        bh_preflight *out) {
+/* The checks of a launch, without arguments or with them. */
+static bh_status check(question *self) {
+    bh__launch *launch = &self->launch;
+    bh__lane *lane;
+    bh_status status;
+    if (self->args) {
+        status = bh__launch_pack(launch, self->handle, &self->shape, *self->args, &lane);
+        if (status == BH_OK)
+            status = bh__uses_readable(launch->device, launch->uses, launch->use_count);
+        bh__launch_free(launch);
+        return status;
+    }
+    status = bh__launch_check(launch, self->handle, &self->shape);
+    if (status == BH_OK && !bh__lane_get(launch->device, launch->options->lane))
+        status = bh__last()->status;
+    return status == BH_OK ? bh__params_check(launch) : status;
+}
+
+static bh_status answer(question *self) {
+    bh__launch *launch = &self->launch;
     bh_status status;
     for (;;) {
         last_refused.set = false;
-        status = bh__launch_check(self, handle, shape);
-        if (!self->kernel) return status;
-        if (status == BH_OK && !bh__lane_get(self->device, self->options->lane)) {
-            status = bh__last()->status;
-            bh__launch_record_status(self, status);
-        }
-        if (status == BH_OK) status = bh__params_check(self);
-        if (!self->asks) break;
-        bh__fit_question question = bh__launch_question(self);
-        status = bh__fit_ask(self->device, self->kernel, &question, NULL);
+        status = check(self);
+        if (!launch->kernel) return status;
+        if (!launch->asks) break;
+        bh__fit_question asked = bh__launch_question(launch);
+        status = bh__fit_ask(launch->device, launch->kernel, &asked, NULL);
         if (status != BH_OK) return status;
     }
-    out->status = status;
-    describe(self, &last_refused, out);
-    return out->reason == BH_REASON_ZERO_DIMENSION ? BH_OK : ask_all(self, handle, out);
+    if (status != BH_OK) {
+        bh__launch_record_status(launch, status);
+        self->out.error = *bh__last();
+    }
+    describe(self);
+    return self->out.error.reason == BH_REASON_ZERO_DIMENSION ? BH_OK : ask_all(self);
 }
 
-bh_status bh_launch_preflight(bh_kernel handle, bh_shape shape, const bh_launch_options *given,
-                              bh_preflight *out) {
-    if (bh__sized_check(out, "bh_preflight") != BH_OK) return BH_E_INVALID;
-    bh_launch_options storage;
-    bh__launch self;
-    bh_status status = bh__launch_options_take(given, &storage, &self.options);
-    if (status != BH_OK) return status;
-    self.device = bh__device_lock(handle.id, BH__KIND_KERNEL, "kernel", true);
-    if (!self.device) return bh__last()->status;
-    /* A refusal in here is the answer, not an error of this thread. */
+/* Answers with the device locked, and unlocks it. A refusal in there is the answer, not an error of
+ * this thread. */
+static bh_status answer_locked(question *self) {
     bh_error error = *bh__last();
     record refused = last_refused;
-    bh_preflight result = {.size = out->size};
-    status = answer(&self, handle, &shape, &result);
-    bh__device_unlock(self.device);
+    bh_status status = answer(self);
+    bh__device_unlock(self->launch.device);
     last_refused = refused;
+    if (status == BH_OK) *bh__last() = error;
+    return status;
+}
+
+bh_status bh_launch_preflight(bh_kernel handle, bh_shape shape, const bh_args *args,
+                              const bh_launch_options *given, bh_preflight *out) {
+    if (bh__sized_check(out, "bh_preflight") != BH_OK) return BH_E_INVALID;
+    bh_launch_options storage;
+    question self = {.handle = handle, .shape = shape, .args = args};
+    bh_status status = bh__launch_options_take(given, &storage, &self.launch.options);
     if (status != BH_OK) return status;
-    *bh__last() = error;
-    bh__sized_give(out, &result, sizeof result);
-    return BH_OK;
+    self.launch.device = bh__device_lock(handle.id, BH__KIND_KERNEL, "kernel", true);
+    if (!self.launch.device) return bh__last()->status;
+    status = answer_locked(&self);
+    if (status == BH_OK) bh__sized_give(out, &self.out, sizeof self.out);
+    return status;
+}
+
+/* ---- occupancy ---- */
+
+/* One cluster, so that no grid is refused. */
+static bh_dim smallest_grid(const bh__kernel *kernel, bh_dim cluster) {
+    const uint32_t *required = kernel->shape.required_cluster;
+    if (required[0]) return (bh_dim){required[0], required[1], required[2]};
+    return (bh_dim){cluster.x ? cluster.x : 1, cluster.y ? cluster.y : 1,
+                    cluster.z ? cluster.z : 1};
+}
+
+bh_status bh_kernel_get_occupancy(bh_kernel handle, bh_shape shape, bh_occupancy *out) {
+    if (bh__sized_check(out, "bh_occupancy") != BH_OK) return BH_E_INVALID;
+    bh_launch_options storage;
+    question self = {.handle = handle, .shape = shape};
+    (void)bh__launch_options_take(NULL, &storage, &self.launch.options);
+    bh__device *device = bh__device_lock(handle.id, BH__KIND_KERNEL, "kernel", true);
+    if (!device) return bh__last()->status;
+    self.launch.device = device;
+    const bh__kernel *kernel = bh__handle_get(device, handle.id, BH__KIND_KERNEL, "kernel");
+    if (!kernel) {
+        bh__device_unlock(device);
+        return bh__last()->status;
+    }
+    self.shape.grid = smallest_grid(kernel, shape.cluster);
+    bh_status status = answer_locked(&self);
+    if (status == BH_OK && self.out.error.reason == BH_REASON_ZERO_DIMENSION)
+        return bh__refuse_with(&self.out.error);
+    if (status == BH_OK) bh__sized_give(out, &self.occupancy, sizeof self.occupancy);
+    return status;
 }

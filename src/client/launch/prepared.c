@@ -162,7 +162,7 @@ static bool has_kernel(const bh__device *device, const bh__prepared *self) {
 static bh_status refuse_kernel(const bh__prepared *self) {
     return bh__refuse(BH_E_INVALID,
                       "release the prepared launch, load the module and prepare it again",
-                      "prepared launch of kernel %s: its module was unloaded", self->name);
+                      "prepared launch of kernel %s: its module was released", self->name);
 }
 
 /* Sets the use of one argument; uses stay sorted by argument. `use` NULL: removes it. Returns the
@@ -244,19 +244,9 @@ static bh_status change(bh__device *device, bh__prepared *self, const bh_change 
     return status;
 }
 
-bh_status bh_prepared_set(bh_prepared handle, uint32_t index, bh_arg arg) {
-    bh__device *device = bh__device_lock(handle.id, BH__KIND_PREPARED, "prepared", true);
-    if (!device) return bh__last()->status;
-    bh__prepared *self = bh__handle_get(device, handle.id, BH__KIND_PREPARED, "prepared");
-    bh_change one = {.index = index, .arg = arg};
-    bh_status status = self ? change(device, self, &one, 1) : bh__last()->status;
-    bh__device_unlock(device);
-    return status;
-}
-
 /* ---- launching ---- */
 
-/* Refuses the launch for the state of its kernel, or for its lane, which was closed. */
+/* Refuses the launch for the state of its kernel, or for its lane, which was released. */
 static __attribute__((noinline)) bh_status refuse(bh__device *device, const bh__prepared *self) {
     bh__launch check;
     bh_launch_options options;
@@ -264,7 +254,7 @@ static __attribute__((noinline)) bh_status refuse(bh__device *device, const bh__
     bh_status status = bh__kernel_check(&check);
     if (status != BH_OK) return status;
     status = bh__refuse(BH_E_INVALID, "prepare the launch for a lane that is open",
-                        "prepared launch of kernel %s: its lane was closed", self->name);
+                        "prepared launch of kernel %s: its lane was released", self->name);
     bh__launch_record_status(&check, status);
     return status;
 }
@@ -293,8 +283,8 @@ static inline bh_status submit(bh__device *device, bh__prepared *self, bool *ret
     return status;
 }
 
-static inline bh_status launch(bh_prepared handle, const bh_change *changes, size_t count,
-                               bh_ticket *out) {
+bh_status bh_prepared_launch(bh_prepared handle, const bh_change *changes, size_t count,
+                             bh_ticket *out) {
     if (count && !changes)
         return bh__refuse(BH_E_INVALID, "pass the changes", "changes is NULL, count is %zu", count);
     bh__device *device = bh__device_lock(handle.id, BH__KIND_PREPARED, "prepared", true);
@@ -316,9 +306,4 @@ static inline bh_status launch(bh_prepared handle, const bh_change *changes, siz
     } while (retry && status == BH_OK);
     bh__device_unlock(device);
     return status;
-}
-
-bh_status bh_prepared_launch(bh_prepared handle, const bh_change *changes, size_t count,
-                             bh_ticket *out) {
-    return launch(handle, changes, count, out);
 }

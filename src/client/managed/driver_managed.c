@@ -283,7 +283,6 @@ bh_status bh__driver_managed_advise(bh__device *device, const bh__buffer *buffer
 }
 
 void bh__driver_managed_query(const bh__buffer *buffer, bh_managed_info *info) {
-    *info = (bh_managed_info){.flags = BH_BUFFER_DRIVER,
-                              .page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
+    *info = (bh_managed_info){.page_bytes = (uint64_t)sysconf(_SC_PAGESIZE),
                               .prefetches = bh__driver_managed_of(buffer->memory)->prefetches};
 }

@@ -58,13 +58,16 @@ struct bh__managed {
     bh_lane lane;     /* BH_ATTACH_LANE */
     uint64_t lane_id; /* of that lane, as in tickets */
     bh__spans advice[BH__ADVICES];
-    /* Transparent: for each lane, the position of the last request that wrote the buffer and whose
-     * results are not written back. 0: none. */
+    /* Transparent: for each lane, the position of the last request that writes the buffer, has not
+     * failed, and whose results are not written back. 0: none. */
     uint64_t to_write_back[BH__MAX_LANES];
-    uint64_t first_to_write_back[BH__MAX_LANES]; /* of the first such request since */
-    uint32_t to_write_back_count;
-    bh__job *unmap_job;    /* Owned until posted: makes workers unmap the mirror */
-    bh_managed_info tally; /* only its counters are used */
+    uint64_t first_to_write_back[BH__MAX_LANES]; /* of the first such request */
+    /* The program knows of results that are not written back, because other requests were to write
+     * the buffer: the write-back was left to those. Their lanes, one bit each. */
+    uint64_t owed;
+    uint32_t to_write_back_count; /* lanes with such requests, plus 1 if any are owed */
+    bh__job *unmap_job;           /* Owned until posted: makes workers unmap the mirror */
+    bh_managed_info tally;        /* only its counters are used */
 };
 
 /* A buffer in memory that the driver manages. Each worker allocates its own. */

@@ -289,6 +289,11 @@ void *bh__managed_pointer(const bh__memory *memory) {
     return memory->managed ? memory->managed->mirror->pointer : NULL;
 }
 
+uint32_t bh__managed_flags(const bh__memory *memory) {
+    if (memory->managed) return memory->managed->flags;
+    return bh__driver_managed_of(memory) ? BH_BUFFER_DRIVER : 0;
+}
+
 /* ---- freeing ---- */
 
 /* Workers unmap the mirror; the program keeps it while it holds maps. */
@@ -502,7 +507,6 @@ static uint64_t bytes_of(const bh__managed *self, const bh__pages *pages) {
 static void describe(bh__device *device, const bh__buffer *buffer, bh_managed_info *out) {
     const bh__managed *self = buffer->memory->managed;
     *out = self->tally;
-    out->flags = self->flags;
     out->page_bytes = self->page_bytes;
     out->tracking = self->tracking;
     out->attach = self->attach;

@@ -21,6 +21,8 @@ bh_status bh__managed_create(bh__device *device, uint64_t bytes, const bh_buffer
                              bh__memory **out);
 /* The address of the mirror. NULL: driver-managed memory has none. */
 void *bh__managed_pointer(const bh__memory *memory);
+/* BH_BUFFER_MANAGED and the flags that go with it, or BH_BUFFER_DRIVER; 0: it is not managed. */
+uint32_t bh__managed_flags(const bh__memory *memory);
 
 /* ---- managed.c, move.c ---- */
 

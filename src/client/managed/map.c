@@ -50,7 +50,7 @@ static bh_status refuse_stale(const bh__managed *self, uint64_t offset, uint64_t
     return bh__refuse(BH_E_STALE,
                       "overwrite the whole range with BH_MAP_WRITE | BH_MAP_DISCARD, or accept the "
                       "buffer as it is with bh_buffer_accept",
-                      "bytes %llu to %llu at 0x%llx are in doubt: a lost worker may have left them "
+                      "bytes %llu to %llu at 0x%llx are suspect: a lost worker may have left them "
                       "half written",
                       (ull)offset, (ull)end, (ull)self->memory->address);
 }

@@ -239,15 +239,41 @@ static void write_back_advised(bh__device *device, bh__managed *self, bh__lane *
     *bh__last() = before;
 }
 
+static void count_write_back(bh__device *device, bh__managed *self) {
+    if (self->to_write_back_count++ == 0) atomic_fetch_add(&device->managed.to_write_back, 1);
+}
+
+static void uncount_write_back(bh__device *device, bh__managed *self) {
+    if (--self->to_write_back_count == 0) atomic_fetch_sub(&device->managed.to_write_back, 1);
+}
+
 static void expect_write_back(bh__device *device, bh__managed *self, bh__lane *lane,
                               uint64_t position) {
     uint32_t i = lane->index;
     if (self->to_write_back[i] == 0) {
         self->first_to_write_back[i] = position;
         lane->to_write_back++;
-        if (self->to_write_back_count++ == 0) atomic_fetch_add(&device->managed.to_write_back, 1);
+        count_write_back(device, self);
     }
     self->to_write_back[i] = position;
+}
+
+static void forget_lane(bh__device *device, bh__managed *self, uint32_t lane) {
+    if (self->to_write_back[lane] == 0) return;
+    self->to_write_back[lane] = 0;
+    device->lanes[lane].to_write_back--;
+    uncount_write_back(device, self);
+}
+
+static void set_owed(bh__device *device, bh__managed *self, uint64_t lanes) {
+    if (lanes && !self->owed) count_write_back(device, self);
+    if (!lanes && self->owed) uncount_write_back(device, self);
+    self->owed = lanes;
+}
+
+void bh__managed_forget(bh__device *device, bh__managed *self) {
+    for (uint32_t i = 0; i < BH__MAX_LANES; i++) forget_lane(device, self, i);
+    set_owed(device, self, 0);
 }
 
 static void note_outputs(bh__device *device, const bh__submission *submission, uint64_t position) {
@@ -377,17 +403,50 @@ static void undo_move(bh__device *device, bh__lane *lane, bh__shadow *shadow) {
     if (to_host) bh__pages_remove(&self->writing_back, from, to);
 }
 
-/* A request that was to write a transparent buffer failed: the results before it are the newest
- * again, and are to be written back. */
-static void undo_write(bh__device *device, bh__lane *lane, const bh__shadow *shadow) {
+static bool writes(bh__device *device, bh__lane *lane, const bh__shadow *shadow,
+                   const bh__managed *self) {
     for (uint32_t i = 0; i < shadow->use_count; i++) {
         const bh__use *use = bh__use_at(device, lane, shadow, i);
-        bh__managed *self = use->memory->managed;
-        if (!self || !(use->access & BH_ACCESS_OUT)) continue;
-        uint64_t *to_write_back = &self->to_write_back[lane->index];
-        if (*to_write_back == shadow->start + shadow->slots && shadow->start)
-            *to_write_back = shadow->start;
+        if (use->memory == self->memory && (use->access & BH_ACCESS_OUT))
+            return !bh__managed_moves(device, lane, shadow);
     }
+    return false;
+}
+
+/* Requests failed: of the lane's requests with results to write back, only those count that did
+ * not. What was retired did not fail since. */
+static void count_writers(bh__device *device, bh__managed *self, bh__lane *lane) {
+    uint64_t *first = &self->first_to_write_back[lane->index];
+    uint64_t *last = &self->to_write_back[lane->index];
+    bool retired = *first <= lane->retired;
+    uint64_t from = retired ? *first : 0, to = retired ? lane->retired : 0;
+    if (*last <= to) return;
+    for (uint64_t at = lane->retired, tail = atomic_load(&lane->tail); at < tail && at < *last;) {
+        const bh__shadow *shadow = bh__shadow_at(device, lane, at);
+        at += shadow->slots;
+        if (at < *first || shadow->resolved || !writes(device, lane, shadow, self)) continue;
+        if (from == 0) from = at;
+        to = at;
+    }
+    if (from == 0) {
+        forget_lane(device, self, lane->index);
+    } else {
+        *first = from;
+        *last = to;
+    }
+}
+
+/* If all requests failed that were to write a transparent buffer since it was written back, the
+ * program's copy is as new as the device's, and what the program stores from now on counts. Pages
+ * in doubt stay as they are. */
+static void forget_failed_writers(bh__device *device, bh__managed *self) {
+    if (self->to_write_back_count == 0) return;
+    for (uint32_t i = 0; i < device->queue.lane_limit; i++)
+        if (self->to_write_back[i]) count_writers(device, self, &device->lanes[i]);
+    if (self->to_write_back_count) return;
+    for (uint64_t page = 0; page < self->pages && self->device_newest.set; page++)
+        if (bh__pages_has(&self->device_newest, page) && !page_suspect(device, self, page))
+            bh__pages_remove(&self->device_newest, page, page + 1);
 }
 
 /* Failed downloads come first: if a launch wrote a page after its upload, the device's copy is the
@@ -401,7 +460,6 @@ void bh__managed_judge(bh__device *device) {
             for (uint64_t at = lane->retired, tail = atomic_load(&lane->tail); at < tail;) {
                 bh__shadow *shadow = bh__shadow_at(device, lane, at);
                 at += shadow->slots;
-                if (to_host && shadow->resolved && shadow->undo) undo_write(device, lane, shadow);
                 if (!shadow->resolved || !shadow->undo || shadow->use_count != 2) continue;
                 if ((bh__use_at(device, lane, shadow, 0)->access == BH_ACCESS_IN) != (to_host == 1))
                     continue;
@@ -410,27 +468,22 @@ void bh__managed_judge(bh__device *device) {
             }
         }
     }
+    for (bh__managed *self = device->managed.list; self; self = self->next)
+        forget_failed_writers(device, self);
 }
 
 /* ---- write-back of transparent buffers ---- */
 
-static void forget_lane(bh__device *device, bh__managed *self, uint32_t lane) {
-    if (self->to_write_back[lane] == 0) return;
-    self->to_write_back[lane] = 0;
-    device->lanes[lane].to_write_back--;
-    if (--self->to_write_back_count == 0) atomic_fetch_sub(&device->managed.to_write_back, 1);
-}
+_Static_assert(BH__MAX_LANES <= 64, "a bit for each lane");
 
-void bh__managed_forget(bh__device *device, bh__managed *self) {
-    for (uint32_t i = 0; i < BH__MAX_LANES; i++) forget_lane(device, self, i);
-}
-
-/* Returns true if a request in flight writes the buffer. */
-static bool written_in_flight(bh__device *device, const bh__managed *self) {
+/* The lanes with requests in flight that write the buffer. */
+static uint64_t lanes_writing(bh__device *device, const bh__managed *self) {
+    uint64_t lanes = 0;
     for (uint32_t i = 0; i < device->queue.lane_limit; i++) {
-        if (self->to_write_back[i] > bh__lane_done(device, &device->lanes[i])) return true;
+        if (self->to_write_back[i] > bh__lane_done(device, &device->lanes[i]))
+            lanes |= UINT64_C(1) << i;
     }
-    return false;
+    return lanes;
 }
 
 /* Submits the write-back if needed. BH_OK: it is complete. BH_E_BUSY: it is not yet. */
@@ -471,10 +524,13 @@ static bh_status write_back_locked(bh__device *device, bh__lane *lane, uint64_t 
     for (bh__managed *self = device->managed.list; self; self = self->next) {
         bh__lane *via;
         uint64_t position, written = self->to_write_back[lane->index];
-        if (written == 0 || written > sequence) continue;
-        if (written_in_flight(device, self)) {
-            /* The program may not read it yet. The completion of that request writes it back. */
-            forget_lane(device, self, lane->index);
+        bool due = written && written <= sequence;
+        if (!due && !(self->owed >> lane->index & 1)) continue;
+        uint64_t writing = lanes_writing(device, self);
+        if (writing) {
+            /* The program may not read it yet. The end of those requests writes it back. */
+            set_owed(device, self, self->owed | writing);
+            if (due) forget_lane(device, self, lane->index);
             continue;
         }
         if (write_back(device, self, &via, &position) == BH_OK) continue;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -49,16 +50,25 @@ typedef struct lack {
 } lack;
 
 /* One descriptor for the process, opened on first use and never closed. */
+static _Atomic int pagemap_fd = -1;
+
 static int pagemap(void) {
-    static _Atomic int kept = -1;
-    int fd = atomic_load(&kept);
+    int fd = atomic_load(&pagemap_fd);
     if (fd >= 0 && bh__fd_is_ours(fd)) return fd;
-    int fresh = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    int fresh = bh__fd_keep(open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC));
     if (fresh < 0) return -1;
-    bh__fd_keep(fresh);
-    if (atomic_compare_exchange_strong(&kept, &fd, fresh)) return fresh;
+    if (atomic_compare_exchange_strong(&pagemap_fd, &fd, fresh)) return fresh;
     bh__fd_close(fresh);
     return fd;
+}
+
+/* To a forked child it shows the parent's pages. Such a child may open devices of its own. */
+static void forget_pagemap(void) {
+    bh__fd_close(atomic_exchange(&pagemap_fd, -1));
+}
+
+__attribute__((constructor)) static void watch_forks(void) {
+    pthread_atfork(NULL, NULL, forget_pagemap);
 }
 
 static int scan(const uint8_t *from, const uint8_t *to, struct region *regions, uint64_t count,

@@ -47,7 +47,6 @@ static uint64_t chunk_give_back(bh__device *device, uint32_t id, bool later) {
     device->memory.chunks[at] = device->memory.chunks[--device->memory.chunk_count];
     device->counters.chunks_trimmed++;
     bh__note(device, "memory trimmed", "reserved", bh__held_bytes(device));
-    device->memory.bytes_trimmed += chunk.bytes;
     bool unmapped = later && unmap_later(device, &chunk);
     if (!unmapped) {
         bh_error before = *bh__last();
@@ -128,7 +127,7 @@ bh_status bh_memory_set_limit(bh_device handle, const char *tag, uint64_t bytes)
 bh_status bh__chunk_make(bh__device *device, uint64_t size, bool whole) {
     uint64_t offset;
     if (!bh__addresses_take(device, size, &offset))
-        return bh__refuse(BH_E_NO_MEMORY, "free buffers earlier, or close and reopen the device",
+        return bh__refuse(BH_E_NO_MEMORY, "release buffers earlier, or close and reopen the device",
                           "the device's address range of %llu bytes is used up",
                           (ull)device->memory.addresses.limit);
     bh__chunk chunk = {.id = device->memory.next_chunk_id++,

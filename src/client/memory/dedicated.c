@@ -48,7 +48,7 @@ static bh_status refuse_record(void) {
 static bh_status refuse_limit(bh__device *device, uint64_t bytes) {
     bh__usage_refused(device, bytes);
     return bh__refuse(
-        BH_E_NO_MEMORY, "free buffers, or raise memory_limit if the device has more",
+        BH_E_NO_MEMORY, "release buffers, or raise memory_limit if the device has more",
         "%llu bytes asked for, in a dedicated chunk; the device holds %llu of at most "
         "%llu",
         (ull)bytes, (ull)bh__held_bytes(device), (ull)device->options.memory_limit);
@@ -92,11 +92,11 @@ static bh_status prepare(bh__device *device, uint64_t chunk_bytes, uint32_t how,
         bh__memory_delete(device, memory);
         if (mirrored)
             return bh__refuse(
-                BH_E_NO_MEMORY, "free managed buffers, or allocate smaller ones",
+                BH_E_NO_MEMORY, "release managed buffers, or allocate smaller ones",
                 "no %llu bytes of addresses from 0x%llx on are free both on the device "
                 "and in this process",
                 (ull)chunk_bytes, (ull)device->memory.addresses.base);
-        return bh__refuse(BH_E_NO_MEMORY, "free buffers earlier, or close and reopen the device",
+        return bh__refuse(BH_E_NO_MEMORY, "release buffers earlier, or close and reopen the device",
                           "the device's address range of %llu bytes is used up",
                           (ull)device->memory.addresses.limit);
     }

@@ -25,8 +25,8 @@ static bh_status refuse_memory(bh__device *device, uint64_t bytes) {
     return bh__refuse(
         BH_E_NO_MEMORY,
         leaving
-            ? "wait for queued work that still uses freed buffers, free more, or raise memory_limit"
-            : "free buffers, or raise memory_limit if the device has more",
+            ? "wait for queued work that still uses released buffers, release more, or raise memory_limit"
+            : "release buffers, or raise memory_limit if the device has more",
         "%llu bytes asked for; the device holds %llu of at most %llu, %llu of them in modules' "
         "variables, %llu in buffers; %llu are free, the largest free piece is %llu%s",
         (ull)bytes, (ull)bh__held_bytes(device), (ull)device->options.memory_limit,

@@ -162,7 +162,7 @@ typedef struct bh__memory_room {
     uint64_t module_bytes;    /* in variables of modules, counted once for all workers */
     bh__job *unmap_jobs;      /* guard mode: chunks to unmap before the public call returns */
 
-    uint64_t peak_reserved, refusals, bytes_trimmed;
+    uint64_t peak_reserved, refusals;
     bh__managed_totals managed;
     bh__tag *tags[BH__TAG_BUCKETS];
     uint32_t tag_count;

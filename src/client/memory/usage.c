@@ -78,7 +78,7 @@ bh_status bh__tag_charge(bh__device *device, bh__tag *tag, uint64_t bytes) {
         bh__usage_refused(device, bytes);
         return bh__refuse(
             BH_E_NO_MEMORY,
-            "free buffers with this tag, or raise its limit with bh_memory_set_limit",
+            "release buffers with this tag, or raise its limit with bh_memory_set_limit",
             "%llu bytes asked for with the tag \"%s\", which has %llu of at most %llu",
             (unsigned long long)bytes, tag->name, (unsigned long long)tag->bytes,
             (unsigned long long)limit);
@@ -305,10 +305,7 @@ bh_status bh_memory_get_info(bh_device handle, bh_memory_info *out) {
                            .limit = device->options.memory_limit,
                            .peak_buffers = device->memory.peak_allocated,
                            .peak_reserved = device->memory.peak_reserved,
-                           .allocations = device->counters.allocations,
                            .refusals = device->memory.refusals,
-                           .trims = device->counters.chunks_trimmed,
-                           .bytes_trimmed = device->memory.bytes_trimmed,
                            .bytes_modules = device->memory.module_bytes,
                            .managed_buffers = device->memory.managed.buffers,
                            .managed_bytes = device->memory.managed.bytes,
@@ -317,8 +314,6 @@ bh_status bh_memory_get_info(bh_device handle, bh_memory_info *out) {
     for (const bh__memory *memory = device->memory.leaving; memory; memory = memory->next)
         info.bytes_leaving += memory->block ? memory->block->bytes : 0;
     bh__device_unlock(device);
-    if (info.bytes_free)
-        info.fragmentation = 1 - (double)info.largest_free / (double)info.bytes_free;
     bh__sized_give(out, &info, sizeof info);
     return BH_OK;
 }

@@ -172,7 +172,7 @@ bool bh__module_charge(bh__device *device, bh__module *module, bh_error *error) 
     if (bytes && (held > limit || bytes > limit - held)) {
         bh__usage_refused(device, bytes);
         bh__fail(error, BH_E_NO_MEMORY,
-                 "free buffers, unload modules, or raise memory_limit if the device has more",
+                 "release buffers or modules, or raise memory_limit if the device has more",
                  "the module's variables take %llu bytes; the device holds %llu of at most %llu, "
                  "%llu of them in modules' variables, %llu in buffers",
                  (ull)bytes, (ull)held, (ull)limit, (ull)device->memory.module_bytes,
@@ -472,7 +472,9 @@ static size_t add_to_list(char *list, size_t size, size_t used, const char *name
 static bh_status refuse_kernel(const bh__module *module, const char *name) {
     char list[320] = "";
     size_t used = 0;
-    const bh__name *known = module->product ? bh__names_find(&module->product->names, name) : NULL;
+    const bh__name *other;
+    const bh__name *known =
+        module->product ? bh__names_find(&module->product->names, name, &other) : NULL;
     if (known)
         return bh__refuse(BH_E_NOT_FOUND, "register an expression that names a __global__ function",
                           "name expression \"%.100s\" (lowered name \"%.200s\") is not a kernel",
@@ -504,11 +506,21 @@ bh_status bh_kernel_get(bh_module handle, const char *name, bh_kernel *out) {
     bh__module *module = bh__module_lock(handle, false, &device);
     if (!module) return bh__last()->status;
     bh__kernel *kernel = find_kernel(module, name);
-    if (!kernel && module->product) {
-        const bh__name *known = bh__names_find(&module->product->names, name);
-        if (known) kernel = find_kernel(module, known->lowered);
+    const char *one = kernel ? kernel->name : NULL, *two = NULL;
+    if (module->product) {
+        const bh__name *other, *known = bh__names_find(&module->product->names, name, &other);
+        if (known && other) {
+            one = known->lowered;
+            two = other->lowered;
+        } else if (known && !kernel) {
+            kernel = find_kernel(module, known->lowered);
+        } else if (known && strcmp(known->lowered, one) != 0) {
+            two = known->lowered; /* and this is the name itself of another file's kernel */
+        }
     }
-    bh_status status = kernel ? kernel_handle(device, kernel, out) : refuse_kernel(module, name);
+    bh_status status = two      ? bh__names_refuse_two(name, one, two)
+                       : kernel ? kernel_handle(device, kernel, out)
+                                : refuse_kernel(module, name);
     bh__device_unlock(device);
     return status;
 }
@@ -552,7 +564,13 @@ bh_status bh_kernel_get_info(bh_kernel handle, bh_kernel_info *out) {
                            .registers = kernel->shape.registers,
                            .max_threads = kernel->shape.max_threads,
                            .quarantined = kernel->quarantined,
-                           .faults = kernel->faults};
+                           .faults = kernel->faults,
+                           .executor = kernel->shape.executor,
+                           .native_instructions = kernel->shape.native,
+                           .handled_instructions = kernel->shape.handled,
+                           .compile_us = kernel->shape.compile_us};
+    snprintf(info.executor_note, sizeof info.executor_note, "%.*s", BH__EXECUTOR_NOTE - 1,
+             kernel->shape.executor_note);
     memcpy(info.required_block, kernel->shape.required_block, sizeof info.required_block);
     snprintf(info.name, sizeof info.name, "%s", kernel->name);
     bh__device_unlock(device);

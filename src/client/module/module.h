@@ -57,10 +57,12 @@ bh__description bh__module_compare(const bh__module *module, int blob_fd);
 /* Allocates room for `count` pairs. Must come first. False: no host memory. */
 bool bh__names_reserve(bh__names *names, size_t count);
 bool bh__names_add(bh__names *names, const char *expression, const char *lowered);
-bool bh__names_copy(const bh__names *from, bh__names *out);
 void bh__names_free(bh__names *names);
-/* White space counts only where it separates two words. NULL: not found. */
-const bh__name *bh__names_find(const bh__names *names, const char *expression);
+/* White space counts only where it separates two words. NULL: not found. *out_other is another
+ * thing that it means in another part of a link, or NULL. */
+const bh__name *bh__names_find(const bh__names *names, const char *expression,
+                               const bh__name **out_other);
+bh_status bh__names_refuse_two(const char *expression, const char *one, const char *other);
 bool bh__expressions_equal(const char *a, const char *b);
 /* Returns true if the name is not a plain name. A plain name has only letters, digits, _ and $. */
 bool bh__name_is_expression(const char *name);

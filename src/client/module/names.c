@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/core/error.h"
 #include "client/module/module.h"
 
 static bool is_space(char c) {
@@ -54,14 +55,6 @@ bool bh__names_add(bh__names *names, const char *expression, const char *lowered
     return name->expression && name->lowered;
 }
 
-bool bh__names_copy(const bh__names *from, bh__names *out) {
-    bool copied = bh__names_reserve(out, from->count);
-    for (size_t i = 0; i < from->count && copied; i++)
-        copied = bh__names_add(out, from->list[i].expression, from->list[i].lowered);
-    if (!copied) bh__names_free(out);
-    return copied;
-}
-
 void bh__names_free(bh__names *names) {
     for (size_t i = 0; i < names->count; i++) {
         free(names->list[i].expression);
@@ -71,9 +64,24 @@ void bh__names_free(bh__names *names) {
     *names = (bh__names){0};
 }
 
-const bh__name *bh__names_find(const bh__names *names, const char *expression) {
-    for (size_t i = 0; i < names->count; i++) {
-        if (bh__expressions_equal(names->list[i].expression, expression)) return &names->list[i];
+const bh__name *bh__names_find(const bh__names *names, const char *expression,
+                               const bh__name **out_other) {
+    const bh__name *found = NULL;
+    *out_other = NULL;
+    for (size_t i = 0; i < names->count && !*out_other; i++) {
+        const bh__name *name = &names->list[i];
+        if (!bh__expressions_equal(name->expression, expression)) continue;
+        if (!found)
+            found = name;
+        else if (strcmp(found->lowered, name->lowered) != 0)
+            *out_other = name;
     }
-    return NULL;
+    return found;
+}
+
+bh_status bh__names_refuse_two(const char *expression, const char *one, const char *other) {
+    return bh__refuse(BH_E_INVALID, "ask for one of these names, or give the kernels other names",
+                      "name expression \"%.100s\" means two things in what was linked: \"%.150s\" "
+                      "and \"%.150s\"",
+                      expression, one, other);
 }

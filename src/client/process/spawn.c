@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "client/core/fork.h"
 #include "client/process/environment.h"
 #include "client/process/spawn.h"
@@ -180,9 +181,30 @@ bool bh__spawned_gone(const bh__spawned *process, bh__process_end *out_end) {
     return true;
 }
 
+/* Returns true if the process is not reaped and cannot be at the moment. It has not ended although
+ * it was killed; or it has, and a tracer (a debugger, a leak checker) has not let go of it: then its
+ * pidfd is readable, and only the tracer can wait for it. */
+static bool is_left(const bh__spawned *process) {
+    siginfo_t info;
+    return bh__fd_is_ours(process->end_fd) && wait_nonblocking(process, &info, WEXITED) == 0 &&
+           info.si_pid == 0;
+}
+
+static void *reap_later(void *argument) {
+    int fd = (int)(intptr_t)argument;
+    siginfo_t info;
+    while (waitid((idtype_t)P_PIDFD, (id_t)fd, &info, WEXITED) < 0 && errno == EINTR) continue;
+    bh__fd_close(fd);
+    return NULL;
+}
+
 void bh__spawned_close(bh__spawned *process) {
+    pthread_t thread;
     if (process->child_watch)
         bh__child_watch_end(process->child_watch);
+    else if (is_left(process) &&
+             bh__thread_start(&thread, NULL, reap_later, (void *)(intptr_t)process->end_fd) == 0)
+        pthread_detach(thread);
     else if (process->end_fd >= 0)
         bh__fd_close(process->end_fd);
     process->end_fd = -1;

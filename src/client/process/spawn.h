@@ -14,7 +14,7 @@ typedef struct bh__spawned {
 } bh__spawned;
 
 typedef struct bh__process_end {
-    bool known;    /* false: another part of the program reaped it */
+    bool known;    /* false: another part of the program reaped it, or a tracer holds it */
     int exit_code; /* -1: ended by a signal */
     int signal;
 } bh__process_end;
@@ -35,8 +35,9 @@ bh__spawn_step bh__spawn(const char *path, const bh__given_fd *given, size_t cou
 void bh__spawned_kill(const bh__spawned *process);
 /* Kills its process group. Only valid before the process is reaped. */
 void bh__spawned_kill_group(const bh__spawned *process);
-/* Returns true once the process has ended. Reaps it. */
+/* Returns true once the process has ended. Reaps it, unless a tracer still holds it. */
 bool bh__spawned_gone(const bh__spawned *process, bh__process_end *out_end);
+/* A process that is not reaped yet is reaped by a thread of its own as soon as that is possible. */
 void bh__spawned_close(bh__spawned *process);
 
 /* Returns a descriptor that becomes readable when this process ends; -1: not supported here. */

@@ -233,7 +233,7 @@ static void note_detail(uint64_t lane_id, const bh__failure *failure) {
     newest = self;
 }
 
-bh_status bh_set_failure_limit(uint64_t count) {
+bh_status bh_failure_set_limit(uint64_t count) {
     if (count > UINT32_MAX)
         return bh__refuse(BH_E_INVALID, "keep the details of at most 4294967295 failures",
                           "count is %llu failures", (unsigned long long)count);
@@ -314,7 +314,7 @@ static void compose(bh_status status, const char *kernel, uint64_t loss, bh_erro
     switch (status) {
     case BH_E_LOST:
         bh__fail(out, BH_E_LOST,
-                 "submit it again; launches and replays marked idempotent are retried "
+                 "submit it again; launches and sequences marked idempotent are retried "
                  "automatically, unless their inputs may be lost",
                  "%s was in flight when worker %llu was lost; it may have run in part", subject,
                  (unsigned long long)loss);
@@ -344,7 +344,7 @@ static void compose(bh_status status, const char *kernel, uint64_t loss, bh_erro
 }
 
 static void describe_without_details(bh_status status, bh_error *out) {
-    bh__fail(out, status, "call earlier, or keep more details with bh_set_failure_limit",
+    bh__fail(out, status, "call earlier, or keep more details with bh_failure_set_limit",
              "the request failed with %s; details are kept only for the last %zu failures",
              bh_status_name(status), detail_limit);
 }

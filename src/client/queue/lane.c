@@ -76,7 +76,7 @@ static bh_status refuse_full(const bh__device *device, int32_t priority) {
     for (uint32_t i = 1; i < BH__MAX_LANES; i++)
         closed += device->lanes[i].exists && device->lanes[i].state != BH__LANE_OPEN;
     if (closed == 0)
-        return bh__refuse(BH_E_BUSY, "close lanes that are not needed, or put more work on each",
+        return bh__refuse(BH_E_BUSY, "release lanes that are not needed, or put more work on each",
                           "all %d lanes of the device are in use", BH__MAX_LANES);
     return bh__refuse(BH_E_BUSY, "open lanes with fewer different priorities",
                       "none of the device's %d lanes can have priority %d: %u are free, but were "

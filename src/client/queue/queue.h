@@ -141,6 +141,8 @@ void bh__error_of_worker(bh_error *error);
  * submitted, and the caller must look up its handles again. */
 bh_status bh__submit_plain(bh__device *device, const bh__submission *submission, bool *out_retry,
                            bh_ticket *out);
+/* Refuses uses that read bytes in doubt, as bh__submit does. Counts nothing. */
+bh_status bh__uses_readable(bh__device *device, const bh__use *uses, uint32_t count);
 /* Returns true if the request uses bytes of a lease of another transfer. Then *out_retry tells that
  * the lock was released until one ended, or *out_status is BH_E_BUSY. */
 bool bh__leases_block(bh__device *device, const bh__submission *submission, bh_status *out_status,

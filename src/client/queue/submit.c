@@ -40,18 +40,33 @@ static BH__COLD bh_status refuse_doubt(const bh__use *use) {
         (unsigned long long)use->memory->address);
 }
 
+static bool reads_doubt(bh__device *device, const bh__use *use) {
+    return use->access & BH_ACCESS_IN && bh__doubt_any(use->memory) &&
+           bh__doubt_reads(device, use->memory, use->offset, use->bytes, UINT64_MAX);
+}
+
+static BH__COLD bh_status refuse_reading(const bh__use *use) {
+    return bh__driver_managed_of(use->memory)
+               ? bh__driver_managed_refuse_lost(use->memory, bh__last())
+               : refuse_doubt(use);
+}
+
+bh_status bh__uses_readable(bh__device *device, const bh__use *uses, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++) {
+        if (reads_doubt(device, &uses[i])) return refuse_reading(&uses[i]);
+    }
+    return BH_OK;
+}
+
 static bh_status check_doubt(bh__device *device, const bh__submission *submission, plan *out) {
     uint64_t reaped = atomic_load(&device->queue.reaped);
     for (uint32_t i = 0; i < submission->use_count; i++) {
         const bh__use *use = &submission->uses[i];
         bh__memory *memory = use->memory;
         if (memory->held_by > reaped && memory->held_by > out->hold) out->hold = memory->held_by;
-        if (!(use->access & BH_ACCESS_IN) || !bh__doubt_any(memory)) continue;
-        if (bh__doubt_reads(device, memory, use->offset, use->bytes, UINT64_MAX)) {
+        if (reads_doubt(device, use)) {
             device->counters.stale_refusals++;
-            if (bh__driver_managed_of(memory))
-                return bh__driver_managed_refuse_lost(memory, bh__last());
-            return refuse_doubt(use);
+            return refuse_reading(use);
         }
     }
     return BH_OK;
@@ -261,7 +276,7 @@ bh_status bh__submit_plain(bh__device *device, const bh__submission *submission,
     bh__lane *lane = submission->lane;
     if (__builtin_expect(lane->no_room_for_verdicts, 0) && !bh__lane_reserve_verdicts(device, lane))
         return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
-                          "no host memory for the verdicts of more requests");
+                          "no host memory for the results of more requests");
     if (__builtin_expect(submission->timed, 0) && !bh__timed_reserve(lane))
         return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory, or leave BH_SUBMIT_TIMED out",
                           "no host memory for the times of %d requests", BH__TIMED);

@@ -249,10 +249,10 @@ static bool collect_one(bh__device *device, const bh__report *shared) {
     bh_error error;
     bh__fail(&error, bh__status_of_worker(report.status), report.fix, "%s", report.message);
     bh__fail_device_code(&error, report.device_code, report.device_name);
-    /* The earlier steps of a sequence have run. If a page move of a managed buffer or the zeroing
+    /* A launch that was stopped has written a part. The earlier steps of a sequence have run. If a page move of a managed buffer or the zeroing
      * of a new buffer fails, later requests would read old bytes. */
-    bool damaged =
-        shadow->sequence || shadow->needed || bh__hooks.moves_pages(device, lane, shadow);
+    bool damaged = error.status == BH_E_CANCELLED || shadow->sequence || shadow->needed ||
+                   bh__hooks.moves_pages(device, lane, shadow);
     bh__request_fail(device, lane, shadow,
                      &(bh__failure){.status = error.status, .certain = 1, .detail = &error},
                      damaged);

@@ -131,9 +131,10 @@ static bh_status register_callback(bh_ticket ticket, bh_done_fn *done, void *con
                           (unsigned long long)ticket.sequence);
     }
     if (!lane) {
-        return bh__refuse(BH_E_STOPPED,
-                          "register callbacks before closing the lane or device; use bh_wait now",
-                          "the ticket's lane or device is closed");
+        return bh__refuse(
+            BH_E_STOPPED,
+            "register callbacks before the lane is released and the device closed; use bh_wait now",
+            "the ticket's lane was released, or its device closed");
     }
     bh_status status = bh__dispatcher_start(device);
     bh__callback *callback = status == BH_OK ? malloc(sizeof *callback) : NULL;

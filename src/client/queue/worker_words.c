@@ -13,7 +13,7 @@ void bh__report_copy(const bh__report *shared, bh__report *out) {
 
 bh_status bh__status_of_worker(bh_status said) {
     bool refusal = said > BH_OK && said <= BH_E_FAULT;
-    return refusal || said == BH_E_IO ? said : BH_E_INTERNAL;
+    return refusal || said == BH_E_IO || said == BH_E_CANCELLED ? said : BH_E_INTERNAL;
 }
 
 void bh__error_of_worker(bh_error *error) {

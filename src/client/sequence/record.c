@@ -137,7 +137,7 @@ static bh_status check_options(const bh__sequence *self, const bh_launch_options
 /* The handle of the buffer that use `index` came from: an argument, or one of `also`. */
 static uint64_t handle_of(const bh__launch *packed, uint32_t index, bh_args args) {
     const bh__use *use = &packed->uses[index];
-    if (use->argument) return args.list[use->argument - 1].u.buffer.id;
+    if (use->argument) return args.list[use->argument - 1].u.buffer.handle.id;
     uint32_t first = packed->use_count - (uint32_t)packed->options->also_count;
     return packed->options->also[index - first].buffer.id;
 }
@@ -203,8 +203,8 @@ bh_status bh_sequence_launch(bh_sequence handle, bh_kernel kernel, bh_shape shap
         } else {
             if (status == BH_OK && packed.objects)
                 status = bh__refuse(BH_E_UNSUPPORTED, "use bh_launch, or bh_prepare",
-                                    "kernel %s: a step of a sequence cannot have textures or "
-                                    "surfaces",
+                                    "kernel %s: a step of a sequence cannot have textures, "
+                                    "surfaces or tensor maps",
                                     packed.kernel->name);
             if (status == BH_OK) status = keep_launch(self, &packed, args);
             status = step_end(self, status, out_step);

@@ -42,7 +42,7 @@ static bh_status publish(bh__device *device, bh__sequence *self, bool no_block, 
         version = version % (BH__VERSIONS - 1) + 1;
     } while (version != oldest);
     if (no_block) {
-        return bh__refuse(BH_E_BUSY, "wait for earlier replays",
+        return bh__refuse(BH_E_BUSY, "wait for earlier submissions of it",
                           "sequence \"%s\": the maximum of %d changed versions is in flight",
                           self->name, BH__VERSIONS - 1);
     }

@@ -470,7 +470,7 @@ static bh_status set_value(bh__device *device, bh__sequence *self, uint32_t inde
         return bh__refuse(BH_E_INVALID, "use bh_sequence_bind for buffers",
                           "kernel %s: argument %u of the step is a buffer", kernel->name, argument);
     }
-    if (value->kind == BH_ARG_BUFFER || value->kind == BH_ARG_BUFFER_AT_LEAST) {
+    if (value->kind == BH_ARG_BUFFER) {
         return bh__refuse(BH_E_INVALID, "record the launch with a buffer there, then bind another",
                           "kernel %s: argument %u of the step is a value, and a buffer was given",
                           kernel->name, argument);

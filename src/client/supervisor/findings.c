@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the checks of a worker found: taken from its messages, kept with the report of the loss. */
+/* What the checks of a worker found, and the state of the thread that faulted: taken from its
+ * messages, kept with the report of the loss. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,7 +62,28 @@ uint32_t bh__findings_give(const bh__judgement *self, bh_finding **out) {
     return count;
 }
 
+/* A worker may send anything: what is not printable becomes '?'. */
+bool bh__fault_state_take(bh__device *device, const bh__message *message) {
+    if (device->supervisor.fault_state) return false; /* once for each fault */
+    char *text = malloc((size_t)message->data_bytes + 1);
+    if (!text) return true; /* the loss is reported without it */
+    for (uint32_t i = 0; i < message->data_bytes; i++) {
+        char c = (char)message->data[i];
+        text[i] = (char)(c == '\n' || (c >= ' ' && c <= '~') ? c : '?');
+    }
+    text[message->data_bytes] = '\0';
+    device->supervisor.fault_state = text;
+    return true;
+}
+
+char *bh__fault_state_give(bh__device *device) {
+    char *text = device->supervisor.fault_state;
+    device->supervisor.fault_state = NULL;
+    return text;
+}
+
 void bh__findings_drop(bh__device *device) {
+    free(bh__fault_state_give(device));
     free(device->supervisor.findings);
     device->supervisor.findings = NULL;
     device->supervisor.finding_count = 0;

@@ -85,6 +85,7 @@ static bool is_overwritten(const bh__judgement *self, const bh__use *in, uint64_
  * even if this one has not completed. */
 static bool can_be_resent(const bh__judgement *self, bh__lane *lane, const bh__shadow *shadow) {
     if (!shadow->idempotent || bh__request_reads_doubt(self->device, lane, shadow)) return false;
+    if (!self->resend && (shadow->kernel || shadow->sequence)) return false;
     if (needs_stale_module(shadow) || driver_managed_use(self, lane, shadow)) return false;
     for (uint32_t i = 0; i < shadow->use_count; i++) {
         const bh__use *in = bh__use_at(self->device, lane, shadow, i);
@@ -250,10 +251,11 @@ void bh__loss_begin(bh__device *device, const bh__cause *cause, bh_loss *summary
     atomic_store(&device->state, BH__DEVICE_REPLACING);
 }
 
-void bh__loss_judge(bh__judgement *self, bool quarantine) {
+void bh__loss_judge(bh__judgement *self, const bh_verdict *verdict) {
     bh__device *device = self->device;
     bh_loss *summary = self->summary;
-    if (quarantine && self->culprit && !self->culprit->quarantined) {
+    self->resend = verdict->resend;
+    if (verdict->quarantine && self->culprit && !self->culprit->quarantined) {
         self->culprit->quarantined = true;
         device->counters.quarantines++;
     }

@@ -21,6 +21,7 @@ typedef struct bh__judgement {
     uint64_t blamed[BH__MAX_LANES];
     uint32_t candidates;
     bool certain;
+    bool resend;                  /* idempotent launches and sequences may be sent again */
     bool one_kernel;              /* all candidates ran the same kernel */
     bh__kernel *culprit;          /* Borrowed. The blamed kernel; NULL: not known, or none */
     uint64_t unfinished;          /* requests without a verdict */
@@ -38,9 +39,9 @@ typedef struct bh__judgement {
 void bh__loss_begin(bh__device *device, const bh__cause *cause, bh_loss *summary,
                     bh__judgement *out);
 /* Gives requests in flight their verdicts, fails queued requests that cannot run any more, and
- * holds requests that must wait. With `quarantine`, launches of the culprit are refused from now
- * on. */
-void bh__loss_judge(bh__judgement *self, bool quarantine);
+ * holds requests that must wait. With verdict->quarantine, launches of the culprit are refused from
+ * now on. */
+void bh__loss_judge(bh__judgement *self, const bh_verdict *verdict);
 
 /* ---- freeze.c ---- */
 

@@ -64,6 +64,7 @@ const char *bh__order_name(uint32_t type) {
         [BH__MSG_SEQUENCE_DEFINE] = "SEQUENCE_DEFINE",
         [BH__MSG_SEQUENCE_DROP] = "SEQUENCE_DROP",
         [BH__MSG_ADVISE] = "ADVISE",
+        [BH__MSG_DEBUG] = "DEBUG",
     };
     bool known = type < sizeof names / sizeof *names && names[type];
     return known ? names[type] : "unknown";
@@ -427,7 +428,8 @@ static void commit(bh__device *device, bh__worker *worker, bh__order *order, bh_
                  bh__order_name(order->type));
         return;
     }
-    for (uint32_t i = 0; order->type != BH__MSG_FIT && i < BH__AREAS; i++) {
+    bool only_this_worker = order->type == BH__MSG_FIT || order->type == BH__MSG_DEBUG;
+    for (uint32_t i = 0; !only_this_worker && i < BH__AREAS; i++) {
         bh__worker *other = &device->supervisor.workers[i];
         if (bh__is_standby(device, other) && other->state == BH__WORKER_STANDBY)
             queue_order(other, &next);

@@ -120,6 +120,7 @@ static void call_policy(bh__device *device, const bh_loss *loss, bh_verdict *ver
     device->options.policy(device->options.policy_context, loss, verdict);
     verdict->go_on = verdict->go_on != 0;
     verdict->quarantine = verdict->quarantine != 0;
+    verdict->resend = verdict->resend != 0;
 }
 
 static void stop_by_policy(const bh_loss *loss, bh_error *why) {
@@ -132,7 +133,8 @@ static void stop_by_policy(const bh_loss *loss, bh_error *why) {
 void bh__policy_decide(bh__judgement *self, bh_verdict *out, bh_error *why) {
     bh__device *device = self->device;
     bool allowed = limits_allow(self, why);
-    *out = (bh_verdict){.size = sizeof *out, .go_on = allowed, .quarantine = count_fault(self)};
+    *out = (bh_verdict){
+        .size = sizeof *out, .go_on = allowed, .quarantine = count_fault(self), .resend = 1};
     if (out->quarantine) device->supervisor.policy.futile = 0; /* the cause cannot recur */
     if (!device->options.policy) return;
     self->summary->stopped = !allowed;

@@ -55,6 +55,7 @@ struct bh__loss_report {
     uint32_t lane_count, request_count, request_total, suspect_count;
     uint32_t finding_count;
     bh_finding *findings; /* Owned */
+    char *state;          /* Owned, or NULL: of the thread that faulted */
     lane_note lanes[BH__MAX_LANES];
     request_note requests[REQUESTS];
     memory_note suspects[SUSPECTS];
@@ -63,6 +64,7 @@ struct bh__loss_report {
 static void free_report(bh__loss_report *report) {
     if (!report) return;
     free(report->findings);
+    free(report->state);
     free(report);
 }
 
@@ -145,6 +147,7 @@ bh__loss_report *bh__loss_report_begin(const bh__judgement *self) {
     }
     bh__requests_walk(device, note_request, &(noting){self, report});
     report->finding_count = bh__findings_give(self, &report->findings);
+    report->state = bh__fault_state_give(device);
     return report;
 }
 
@@ -279,6 +282,16 @@ static void put_findings(FILE *out, const bh__loss_report *report) {
     }
 }
 
+static void put_state(FILE *out, const bh__loss_report *report) {
+    if (!report->state) return;
+    fprintf(out, "state of the thread:\n");
+    for (const char *line = report->state; *line;) {
+        int length = (int)strcspn(line, "\n");
+        fprintf(out, "  %.*s\n", length, line);
+        line += length + (line[length] == '\n');
+    }
+}
+
 static void put_outcome(FILE *out, const bh_loss *loss) {
     fprintf(out,
             "work: %u failed, %u lost, %u stale, %u sent again\n"
@@ -300,6 +313,7 @@ static void put_end(FILE *out, const bh_loss *loss) {
 static void put_report(FILE *out, const bh__loss_report *report) {
     put_head(out, report);
     put_findings(out, report);
+    put_state(out, report);
     fprintf(out, "to blame: %s\n", report->request_total ? "" : "no request");
     for (uint32_t i = 0; i < report->request_count; i++) put_request(out, &report->requests[i]);
     if (report->request_count < report->request_total)
@@ -431,6 +445,11 @@ static const bh__loss_report *find_report(const bh__device *device, uint64_t los
     return found;
 }
 
+static bool copy_state(const bh__loss_report *report, char **out) {
+    *out = report->state ? strdup(report->state) : NULL;
+    return *out || !report->state;
+}
+
 static bool copy_findings(const bh__loss_report *report, bh_finding **out) {
     *out = report->finding_count ? malloc(report->finding_count * sizeof **out) : NULL;
     if (*out) memcpy(*out, report->findings, report->finding_count * sizeof **out);
@@ -447,11 +466,16 @@ static bh__loss_report *copy_report(bh__device *device, uint64_t loss, bool *out
     *out_found = found != NULL;
     if (found && copy) {
         memcpy(copy, found, sizeof *copy);
-        whole = copy_findings(found, &copy->findings);
+        copy->state = NULL;
+        whole = copy_findings(found, &copy->findings) && copy_state(found, &copy->state);
     }
     pthread_mutex_unlock(&device->notes_lock);
     if (whole) return copy;
-    free(copy);
+    if (found && copy) {
+        free_report(copy);
+    } else {
+        free(copy);
+    }
     return NULL;
 }
 
@@ -460,6 +484,20 @@ static bh_status refuse_loss(uint64_t loss) {
                       "pass the number of a loss that was reported to a watcher, or 0",
                       "there is no report of loss %llu; only the last %d are kept",
                       (unsigned long long)loss, BH__REPORTS_KEPT);
+}
+
+/* Copies a text to the program and frees it. */
+static bh_status give_text(char *whole, size_t made, char *text, size_t capacity, size_t *length) {
+    *length = made;
+    bh_status status = BH_OK;
+    if (capacity && made >= capacity)
+        status =
+            bh__refuse(BH_E_INVALID, "query the length with capacity 0 first, and allow some more",
+                       "the text has %zu bytes plus a NUL, capacity is %zu", made, capacity);
+    else if (capacity)
+        memcpy(text, whole, made + 1);
+    free(whole);
+    return status;
 }
 
 bh_status bh_device_get_report(bh_device handle, uint64_t loss, char *text, size_t capacity,
@@ -479,16 +517,26 @@ bh_status bh_device_get_report(bh_device handle, uint64_t loss, char *text, size
     if (!whole)
         return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
                           "no host memory for the report of loss %llu", (unsigned long long)loss);
-    *length = made;
-    bh_status status = BH_OK;
-    if (capacity && made >= capacity)
-        status =
-            bh__refuse(BH_E_INVALID, "query the length with capacity 0 first, and allow some more",
-                       "the report has %zu bytes plus a NUL, capacity is %zu", made, capacity);
-    else if (capacity)
-        memcpy(text, whole, made + 1);
-    free(whole);
-    return status;
+    return give_text(whole, made, text, capacity, length);
+}
+
+bh_status bh_device_get_fault_state(bh_device handle, uint64_t loss, char *text, size_t capacity,
+                                    size_t *length) {
+    if (!length || (!text && capacity))
+        return bh__refuse(BH_E_INVALID, "pass storage for the text and its length",
+                          "text or length is NULL");
+    bh__device *device = bh__device_enter(handle.id);
+    if (!device) return bh__last()->status;
+    pthread_mutex_lock(&device->notes_lock);
+    const bh__loss_report *report = find_report(device, loss);
+    char *state = report ? strdup(report->state ? report->state : "") : NULL;
+    pthread_mutex_unlock(&device->notes_lock);
+    bh__ticket_leave(device);
+    if (!report) return refuse_loss(loss);
+    if (!state)
+        return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
+                          "no host memory for the state at loss %llu", (unsigned long long)loss);
+    return give_text(state, strlen(state), text, capacity, length);
 }
 
 /* Copies the losses whose reports are kept, newest first. Returns their number. */

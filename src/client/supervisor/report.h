@@ -19,13 +19,17 @@ void bh__loss_report_judged(const bh__judgement *self, bh__loss_report *report);
 void bh__loss_report_finish(bh__device *device);
 void bh__loss_reports_free(bh__device *device);
 
-/* ---- findings.c: what checks found, on the way from the worker to the report ---- */
+/* ---- findings.c: what a worker says of a launch before it reports its fault: what checks found, and
+ * the state of the thread; on the way to the report ---- */
 
 /* Keeps findings until the loss that follows them. False: the message is not valid. */
 bool bh__findings_take(bh__device *device, const bh__message *message);
 /* Moves what was kept to the caller, with the buffers described. Called with the lock held. */
 uint32_t bh__findings_give(const bh__judgement *self, bh_finding **out);
-/* Forgets what was kept. */
+/* The same for the state of the thread, a text. NULL: there is none. */
+bool bh__fault_state_take(bh__device *device, const bh__message *message);
+char *bh__fault_state_give(bh__device *device);
+/* Forgets what was kept of both. */
 void bh__findings_drop(bh__device *device);
 
 #endif

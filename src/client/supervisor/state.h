@@ -117,6 +117,7 @@ typedef struct bh__supervisor_room {
     _Atomic uint32_t standby_word;
     bh__notes notes;
     bh_finding *findings; /* Owned. What the active worker found in the launch that it ends. */
+    char *fault_state;    /* Owned, or NULL. The state of the thread that ended it. */
     uint32_t finding_count;
     uint32_t health_told; /* the last BH_HEALTH_... that watchers were told of, if there were any */
 } bh__supervisor_room;

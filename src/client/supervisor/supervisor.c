@@ -243,7 +243,7 @@ static void lose_active(bh__device *device, const bh__cause *cause) {
     bh__loss_report *report = bh__loss_report_begin(&judgement);
     bh__policy_decide(&judgement, &verdict, &reason);
     bh__health_note(device); /* with what the loss cost, before any request gets its verdict */
-    bh__loss_judge(&judgement, verdict.quarantine);
+    bh__loss_judge(&judgement, &verdict);
     bh__loss_report_judged(&judgement, report);
     device->supervisor.broken = cause->broken && !verdict.go_on;
     atomic_store(&device->supervisor.loss_pending, true);
@@ -446,6 +446,10 @@ static bool handle_message(bh__device *device, bh__worker *worker) {
         return true;
     case BH__MSG_FINDING:
         if (worker->state == BH__WORKER_ACTIVE && bh__findings_take(device, message)) return true;
+        break;
+    case BH__MSG_STATE:
+        if (worker->state == BH__WORKER_ACTIVE && bh__fault_state_take(device, message))
+            return true;
         break;
     case BH__MSG_NOTE:
         bh__log_warning("worker %d: %.*s", (int)worker->process.program.pid,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The data of images, textures and surfaces. */
+/* The data of images, textures, surfaces and tensor maps. */
 #ifndef BH_CLIENT_TEXTURE_STATE_H
 #define BH_CLIENT_TEXTURE_STATE_H
 
@@ -17,7 +17,7 @@ struct bh__image {
     uint32_t height, depth;
 };
 
-/* A texture or surface. */
+/* A texture, surface or tensor map. */
 struct bh__object {
     uint64_t id;
     bh__memory *memory;       /* Retained. */

@@ -36,18 +36,11 @@ static bh_status refuse_object(const bh__launch_object *o, const char *wrong) {
                       (ull)o->address);
 }
 
-/* Checks the object and gives it a handle. The record has all but its number. */
-static bh_status add(bh__device *device, uint32_t kind, const bh__object *from, uint64_t *out) {
-    const char *wrong = bh__launch_object_wrong(&from->record);
-    if (wrong) return refuse_object(&from->record, wrong);
-    if (bh__driver_managed_of(from->memory))
-        return bh__refuse(BH_E_UNSUPPORTED, "use a buffer that the driver does not manage",
-                          "a texture over a buffer of %llu bytes that the driver manages",
-                          (ull)from->memory->bytes);
+bh_status bh__object_add(bh__device *device, uint32_t kind, const bh__object *from, uint64_t *out) {
     bh__object *object = malloc(sizeof *object);
     if (!object)
         return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
-                          "no host memory for a texture's record");
+                          "no host memory for the record of a texture or tensor map");
     *object = *from;
     object->record.number = ++device->texture.last_number;
     bh_status status = bh__handle_add(device, kind, object, &object->id);
@@ -58,6 +51,17 @@ static bh_status add(bh__device *device, uint32_t kind, const bh__object *from, 
     object->memory->references++;
     *out = object->id;
     return BH_OK;
+}
+
+/* Checks the object, too. */
+static bh_status add(bh__device *device, uint32_t kind, const bh__object *from, uint64_t *out) {
+    const char *wrong = bh__launch_object_wrong(&from->record);
+    if (wrong) return refuse_object(&from->record, wrong);
+    if (bh__driver_managed_of(from->memory))
+        return bh__refuse(BH_E_UNSUPPORTED, "use a buffer that the driver does not manage",
+                          "a texture over a buffer of %llu bytes that the driver manages",
+                          (ull)from->memory->bytes);
+    return bh__object_add(device, kind, from, out);
 }
 
 /* ---- over images ---- */
@@ -150,7 +154,7 @@ bh_status bh_texture_create_rows(bh_buffer buffer, bh_type type, uint32_t channe
 
 /* ---- releasing ---- */
 
-static bh_status release(uint64_t handle, uint32_t kind, const char *what) {
+bh_status bh__object_release(uint64_t handle, uint32_t kind, const char *what) {
     bh__device *device = bh__device_lock(handle, kind, what, false);
     if (!device) return bh__last()->status;
     bh__object *object = bh__handle_get(device, handle, kind, what);
@@ -165,11 +169,11 @@ static bh_status release(uint64_t handle, uint32_t kind, const char *what) {
 }
 
 bh_status bh_texture_release(bh_texture texture) {
-    return release(texture.id, BH__KIND_TEXTURE, "texture");
+    return bh__object_release(texture.id, BH__KIND_TEXTURE, "texture");
 }
 
 bh_status bh_surface_release(bh_surface surface) {
-    return release(surface.id, BH__KIND_SURFACE, "surface");
+    return bh__object_release(surface.id, BH__KIND_SURFACE, "surface");
 }
 
 static void drop_memory(bh__device *device, bh__memory *memory) {
@@ -177,8 +181,9 @@ static void drop_memory(bh__device *device, bh__memory *memory) {
 }
 
 void bh__textures_free(bh__device *device) {
-    bh__table *tables[] = {&device->handles.textures, &device->handles.surfaces};
-    for (int i = 0; i < 2; i++) {
+    bh__table *tables[] = {&device->handles.textures, &device->handles.surfaces,
+                           &device->handles.tensor_maps};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         uint32_t cursor = 0;
         for (bh__object *object; (object = bh__table_next(tables[i], &cursor));) {
             bh__handle_remove(device, object->id);

@@ -59,10 +59,10 @@ static bh_status submit_range(const bh__route *route, const bh_transfer *self, b
                                   from ? from + self->source_offset : NULL, self->width, out);
     case BH_TRANSFER_READ:
         if (to) to += self->target_offset;
-        return wait ? bh__transfer_read_now(route, self->source, self->source_offset, to,
-                                            self->width, out)
-                    : bh__transfer_read(route, self->source, self->source_offset, to, self->width,
-                                        out);
+        return wait && self->width ? bh__transfer_read_now(route, self->source, self->source_offset,
+                                                           to, self->width, out)
+                                   : bh__transfer_read(route, self->source, self->source_offset, to,
+                                                       self->width, out);
     case BH_TRANSFER_COPY:
         return bh__transfer_copy(route, self->target, self->target_offset, self->source,
                                  self->source_offset, self->width, out);
@@ -119,8 +119,7 @@ bh_status bh_submit(const bh_request *request, const bh_submit_options *given, b
     if (status == BH_OK && route.after) status = take_after(buffer, &options, after);
     if (status == BH_OK) status = submit_transfer(&route, &transfer, wait, &ticket);
     if (status == BH_OK && wait && ticket.lane) status = bh_wait(ticket, BH_FOREVER);
-    /* What was read into plain memory is there already. The ticket is that of an empty read. */
-    route = (bh__route){.lane = options.lane, .waits = true};
+    /* A read on a stopped device has no ticket. */
     if (status == BH_OK && out && !ticket.lane)
         status = bh__transfer_read(&route, buffer, 0, NULL, 0, &ticket);
     if (status == BH_OK && out) *out = ticket;

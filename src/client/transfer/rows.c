@@ -264,7 +264,8 @@ static bh_status write_part(bh__device *device, const staged *self, const part *
     return write_slot(device, self, slot, rows, out);
 }
 
-static bh_status read_part(bh__device *device, const staged *self, const part *rows) {
+static bh_status read_part(bh__device *device, const staged *self, const part *rows,
+                           bh_ticket *out) {
     uint32_t slot;
     bh_status status = bh__staging_take(device, true, &slot);
     if (status != BH_OK) return status;
@@ -279,6 +280,7 @@ static bh_status read_part(bh__device *device, const staged *self, const part *r
     if (status == BH_OK) pack(self, bh__staging_memory(device, slot), rows);
     bh__device_step_in(device);
     bh__staging_put(device, slot, 0, 0, status != BH_OK);
+    *out = ticket;
     return status;
 }
 
@@ -303,8 +305,8 @@ static bh_status move_pieces(const staged *self, bh_ticket *out) {
     for (uint64_t row = 0; row < height && status == BH_OK; row += at_once) {
         uint64_t count = height - row < at_once ? height - row : at_once;
         part rows = {.first = row, .count = count, .width = self->rows->width};
-        status =
-            self->write ? write_part(device, self, &rows, out) : read_part(device, self, &rows);
+        status = self->write ? write_part(device, self, &rows, out)
+                             : read_part(device, self, &rows, out);
     }
     bh__device_unlock(device);
     return status;
@@ -497,7 +499,7 @@ bh_status bh__rows_read(const bh__route *route, const bh_transfer *given, bool w
     waiting.waits = true;
     waiting.timed = false; /* there is no ticket for all pieces */
     self.route = &waiting;
-    return move_staged(&self, NULL);
+    return move_staged(&self, out);
 }
 
 /* ---- patterns ---- */

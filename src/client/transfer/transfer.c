@@ -366,7 +366,6 @@ static bh_status read_part(void *context, uint64_t from, uint64_t bytes, bh_tick
     bh_buffer buffer = whole->buffer;
     uint64_t offset = whole->offset + from;
     uint8_t *target = whole->memory.target + from;
-    (void)out;
     bh__device *device = begin(buffer, "read", offset, target, bytes);
     if (!device) return bh__last()->status;
     piece parts[PIECES];
@@ -379,6 +378,7 @@ static bh_status read_part(void *context, uint64_t from, uint64_t bytes, bh_tick
         if (started < bytes && count < PIECES)
             taken = bh__staging_take(device, count == 0, &part->slot);
         if (taken == BH_E_BUSY && count > 0) {
+            *out = parts[first % PIECES].ticket;
             status = piece_finish(device, &parts[first++ % PIECES], target);
             count--;
             continue;
@@ -428,7 +428,7 @@ static bh_status read_running(const bh__route *route, bh_buffer buffer, uint64_t
         waiting.stage = &stage;
     }
     staged whole = {&waiting, buffer, offset, NULL, {.target = target}};
-    bh_status status = bh__parallel_run(bytes, read_part, &whole, NULL);
+    bh_status status = bh__parallel_run(bytes, read_part, &whole, out);
     if (!route->stage) bh__stage_end(&stage);
     return status;
 }

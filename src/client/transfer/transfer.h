@@ -31,8 +31,8 @@ bh_status bh__transfer_copy(const bh__route *route, bh_buffer target, uint64_t t
 bh_status bh__transfer_fill(const bh__route *route, bh_buffer buffer, uint64_t offset,
                             uint64_t bytes, const void *pattern, uint32_t pattern_bytes,
                             bh_ticket *out);
-/* Reads into any memory and returns when the data is in place. *out: the ticket, if it was one
- * request, else zero. */
+/* Reads into any memory and returns when the data is in place. *out: the ticket of its last
+ * request, which is done; zero if no worker's lane has read it: 0 bytes, or a stopped device. */
 bh_status bh__transfer_read_now(const bh__route *route, bh_buffer buffer, uint64_t offset,
                                 void *target, uint64_t bytes, bh_ticket *out);
 
@@ -95,8 +95,8 @@ bh_status bh__transfer_take(const bh_request *given, bh_transfer *out);
 /* ---- rows.c: transfers of several rows ---- */
 
 bh_status bh__rows_write(const bh__route *route, const bh_transfer *given, bh_ticket *out);
-/* `wait`: the target may be plain memory. Then the data is in place on return, and *out is not
- * written. */
+/* `wait`: the target may be plain memory. Then the data is in place on return, and *out is the
+ * ticket of its last request. */
 bh_status bh__rows_read(const bh__route *route, const bh_transfer *given, bool wait,
                         bh_ticket *out);
 bh_status bh__rows_copy(const bh__route *route, const bh_transfer *given, bh_ticket *out);

@@ -22,6 +22,7 @@ typedef struct objects {
     bh_image image;
     bh_texture texture;
     bh_surface surface;
+    bh_tensor_map map;
 } objects;
 
 static objects good, closed, foreign;
@@ -78,6 +79,16 @@ static bh_image_shape small_image(void) {
     return shape;
 }
 
+static bh_tensor_shape small_tensor(void) {
+    bh_tensor_shape shape = BH_INIT(shape);
+    shape.type = BH_U32;
+    shape.rank = 2;
+    shape.dimensions[0] = shape.dimensions[1] = 4;
+    shape.strides[0] = 16;
+    shape.box[0] = shape.box[1] = 4;
+    return shape;
+}
+
 static void make(objects *out, bh_device device) {
     out->device = device;
     out->lane = open_lane(device);
@@ -96,10 +107,13 @@ static void make(objects *out, bh_device device) {
     REQUIRE_OK(bh_image_alloc(device, &shape, &out->image));
     REQUIRE_OK(bh_texture_create(out->image, NULL, &out->texture));
     REQUIRE_OK(bh_surface_create(out->image, 0, &out->surface));
+    bh_tensor_shape tensor = small_tensor();
+    REQUIRE_OK(bh_tensor_map_create(out->buffer, &tensor, &out->map));
 }
 
 static void make_closed(void) {
     make(&closed, good.device);
+    REQUIRE_OK(bh_tensor_map_release(closed.map));
     REQUIRE_OK(bh_surface_release(closed.surface));
     REQUIRE_OK(bh_texture_release(closed.texture));
     REQUIRE_OK(bh_image_release(closed.image));
@@ -158,6 +172,8 @@ bool world_release(const char *type, const void *made) {
     if (strcmp(type, "bh_image") == 0) return bh_image_release((bh_image){id}) == BH_OK;
     if (strcmp(type, "bh_texture") == 0) return bh_texture_release((bh_texture){id}) == BH_OK;
     if (strcmp(type, "bh_surface") == 0) return bh_surface_release((bh_surface){id}) == BH_OK;
+    if (strcmp(type, "bh_tensor_map") == 0)
+        return bh_tensor_map_release((bh_tensor_map){id}) == BH_OK;
     if (strcmp(type, "bh_binary") == 0) return bh_binary_release((bh_binary){id}) == BH_OK;
     /* One that is being loaded may fail, and its handle is gone. A kernel goes with its module. */
     if (strcmp(type, "bh_module") == 0) (void)bh_module_release((bh_module){id});
@@ -171,13 +187,13 @@ uint64_t world_handle(const char *type, life which) {
     const struct {
         const char *type;
         uint64_t id;
-    } all[] = {{"bh_device", from->device.id},  {"bh_lane", from->lane.id},
-               {"bh_module", from->module.id},  {"bh_kernel", from->kernel.id},
-               {"bh_buffer", from->buffer.id},  {"bh_prepared", from->prepared.id},
-               {"bh_host_pool", from->pool.id}, {"bh_sequence", from->sequence.id},
-               {"bh_binary", from->binary.id},  {"bh_watch", from->watch.id},
-               {"bh_image", from->image.id},    {"bh_texture", from->texture.id},
-               {"bh_surface", from->surface.id}};
+    } all[] = {{"bh_device", from->device.id},   {"bh_lane", from->lane.id},
+               {"bh_module", from->module.id},   {"bh_kernel", from->kernel.id},
+               {"bh_buffer", from->buffer.id},   {"bh_prepared", from->prepared.id},
+               {"bh_host_pool", from->pool.id},  {"bh_sequence", from->sequence.id},
+               {"bh_binary", from->binary.id},   {"bh_watch", from->watch.id},
+               {"bh_image", from->image.id},     {"bh_texture", from->texture.id},
+               {"bh_surface", from->surface.id}, {"bh_tensor_map", from->map.id}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (strcmp(all[i].type, type) == 0) return all[i].id;
     FAIL("tests/arguments/support/world.c has no %s", type);
@@ -199,6 +215,8 @@ void world_struct(const char *type, void *out) {
     if (strcmp(type, "bh_arg") == 0) set(out, two.list, 2 * sizeof *two.list);
     bh_image_shape image_shape = small_image();
     if (strcmp(type, "bh_image_shape") == 0) set(out, &image_shape, sizeof image_shape);
+    bh_tensor_shape tensor = small_tensor();
+    if (strcmp(type, "bh_tensor_shape") == 0) set(out, &tensor, sizeof tensor);
     if (strcmp(type, "bh_shape") == 0) set(out, &one_block, sizeof one_block);
     if (strcmp(type, "bh_ticket") == 0) set(out, &ticket, sizeof ticket);
     if (strcmp(type, "bh_share_token") == 0) set(out, &token, sizeof token);

@@ -228,7 +228,7 @@ static void act_pool(world *w) {
 static void act_import(world *w, const int fds[BH_SHARE_FDS], const bh_share_token *token) {
     bh_buffer other;
     void *memory;
-    if (TRY(w, bh_buffer_import(w->device, fds, token, 0, &other))) let_go(w, other);
+    if (TRY(w, bh_buffer_import(w->device, fds, token, NULL, &other))) let_go(w, other);
     if (TRY(w, bh_share_map(fds, token, &memory))) TRY(w, bh_share_unmap(memory));
 }
 

@@ -35,12 +35,12 @@ static void buffers_and_structs(void) {
         int z[20];
     } pair = {1, 2, {3}};
     bh_arg in = BH_ARG(BH_IN(b)), out = BH_OUT(b), inout = BH_INOUT(b);
-    expect("BH_IN", in.kind == BH_ARG_BUFFER && in.size == BH_ACCESS_IN && in.u.buffer.id == 77);
-    expect("BH_OUT", out.kind == BH_ARG_BUFFER && out.size == BH_ACCESS_OUT);
-    expect("BH_INOUT", inout.kind == BH_ARG_BUFFER && inout.size == BH_ACCESS_INOUT);
+    expect("BH_IN", in.kind == BH_ARG_BUFFER && in.access == BH_ACCESS_IN && in.u.buffer.handle.id == 77);
+    expect("BH_OUT", out.kind == BH_ARG_BUFFER && out.access == BH_ACCESS_OUT);
+    expect("BH_INOUT", inout.kind == BH_ARG_BUFFER && inout.access == BH_ACCESS_INOUT);
     bh_arg least = BH_ARG(BH_IN_AT_LEAST(b, 100));
-    expect("BH_IN_AT_LEAST", least.kind == BH_ARG_BUFFER_AT_LEAST && least.size == BH_ACCESS_IN &&
-                                 least.u.at_least.buffer.id == 77 && least.u.at_least.bytes == 100);
+    expect("BH_IN_AT_LEAST", least.kind == BH_ARG_BUFFER && least.access == BH_ACCESS_IN &&
+                                 least.u.buffer.handle.id == 77 && least.u.buffer.at_least == 100);
     bh_arg value = BH_ARG(BH_VALUE(&pair, sizeof pair));
     expect("BH_VALUE",
            value.kind == BH_ARG_DATA && value.size == sizeof pair && value.u.data == &pair);
@@ -100,7 +100,7 @@ static void kept_lists() {
     float4 four = {1, 2, 3, 4};
     expect_value("a struct that is_argument names", BH_ARG(four), &four, sizeof four);
     owner mine = {{5}};
-    expect("BH_IN of an owner", BH_ARG(BH_IN(mine)).u.buffer.id == 5);
+    expect("BH_IN of an owner", BH_ARG(BH_IN(mine)).u.buffer.handle.id == 5);
     std::vector<bool> bits(1, true);
     bool yes = bits[0];
     expect_value("bool", BH_ARG(yes), &yes, 1);

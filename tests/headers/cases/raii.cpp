@@ -43,6 +43,7 @@ static_assert(converts_as_a_variable<bh::lane, bh_lane>());
 static_assert(converts_as_a_variable<bh::buffer, bh_buffer>());
 static_assert(converts_as_a_variable<bh::image, bh_image>());
 static_assert(converts_as_a_variable<bh::texture, bh_texture>());
+static_assert(converts_as_a_variable<bh::tensor_map, bh_tensor_map>());
 static_assert(converts_as_a_variable<bh::surface, bh_surface>());
 static_assert(converts_as_a_variable<bh::kernel_module, bh_module>());
 static_assert(converts_as_a_variable<bh::sequence, bh_sequence>());
@@ -54,6 +55,22 @@ static_assert(bh::type_of<uint8_t>() == BH_U8 && bh::type_of<long long>() == BH_
 static const char *const crash = ".version 7.0\n.target sm_70\n.address_size 64\n"
                                  ".visible .entry crash() { trap; }\n"
                                  ".visible .entry spin() { again: bra again; }\n";
+
+/* Copies 32 words from one tensor to another, with one thread. */
+static const char tile[] =
+    ".version 8.0\n.target sm_90\n.address_size 64\n"
+    ".visible .entry copy(.param .align 64 .b8 from[128], .param .align 64 .b8 to[128])\n{\n"
+    ".reg .pred %done; .reg .b32 %s, %bar; .reg .b64 %from, %to;\n"
+    ".shared .align 128 .b8 s[128]; .shared .align 8 .b64 bar;\n"
+    "mov.b64 %from, from; cvta.param.u64 %from, %from; mov.b64 %to, to;\n"
+    "cvta.param.u64 %to, %to; mov.u32 %s, s; mov.u32 %bar, bar;\n"
+    "mbarrier.init.shared.b64 [%bar], 1; fence.mbarrier_init.release.cluster;\n"
+    "mbarrier.arrive.expect_tx.shared.b64 _, [%bar], 128;\n"
+    "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes\n"
+    " [%s], [%from, {0}], [%bar];\n"
+    "WAIT: mbarrier.try_wait.parity.shared.b64 %done, [%bar], 0; @!%done bra WAIT;\n"
+    "cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [%to, {0}], [%s];\n"
+    "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0; ret;\n}\n";
 
 /* Texel (x, y) of the surface = that of the texture, plus 1. */
 static const char *const texels = R"(.version 7.0
@@ -96,6 +113,8 @@ static uint64_t buffers(const bh::device &gpu) {
 }
 
 static void launches(const bh::device &gpu, bh::kernel saxpy) {
+    EXPECT(saxpy.info().param_count == 4);
+    EXPECT(saxpy.occupancy(BH_GRID(1, 64)).blocks_per_multiprocessor > 0);
     uint32_t n = 1000;
     std::vector<float> hx(n, 2.0f), hy(n, 1.0f);
     bh::buffer x = gpu.alloc<float>(n), y = gpu.alloc(BH_F32, n);
@@ -232,6 +251,25 @@ static void textures(const bh::device &gpu) {
     EXPECT(thrown([&] { (void)bh::texture::rows(words, BH_I32, 1, 4, 3, 33); }) == BH_E_INVALID);
     line.close();
     EXPECT(!line && thrown([&] { line.close(); }) == BH_E_INVALID);
+}
+
+static void tensor_maps(const bh::device &gpu) {
+    bh::kernel_module mod = gpu.load(tile);
+    bh::kernel copy = mod.kernel("copy");
+    bh::buffer from = gpu.alloc<int32_t>(32), to = gpu.alloc<int32_t>(32);
+    bh_tensor_shape shape = BH_INIT(shape);
+    shape.type = BH_I32;
+    shape.rank = 1;
+    shape.dimensions[0] = shape.box[0] = 32;
+    from.fill(7);
+    bh::tensor_map read(from, shape), write(to, shape), moved = std::move(read);
+    EXPECT(!read && moved);
+    copy(BH_GRID(1, 1), bh::in(moved), bh::out(write)).wait();
+    EXPECT(to.read<int32_t>() == std::vector<int32_t>(32, 7));
+    shape.box[0] = 3;
+    EXPECT(thrown([&] { (void)bh::tensor_map(from, shape); }) == BH_E_INVALID);
+    moved.close();
+    EXPECT(!moved);
 }
 
 static void errors(const bh::device &gpu, bh::kernel saxpy) {
@@ -371,6 +409,7 @@ int main(int, char **argv) try {
         ownership(gpu);
         images(gpu);
         textures(gpu);
+        tensor_maps(gpu);
         sequences(gpu, saxpy);
         binaries(gpu);
         errors(gpu, saxpy);

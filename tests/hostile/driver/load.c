@@ -210,7 +210,7 @@ static void questions(work *w) {
     char line[BH_LINE_BYTES];
     if (!kernel(w, "sum_shared", &found)) return;
     AT_ONCE(bh_kernel_get_info(found, &info));
-    IN_THE_END(bh_launch_preflight(found, BH_GRID(256, 64), NULL, &flight));
+    IN_THE_END(bh_launch_preflight(found, BH_GRID(256, 64), NULL, NULL, &flight));
     AT_ONCE(bh_preflight_line(&flight, line, sizeof line));
 }
 

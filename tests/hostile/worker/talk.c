@@ -221,6 +221,9 @@ static void flood(uint32_t type, uint32_t count, uint32_t bytes) {
 static void flood_text(void) {
     flood(BH__MSG_PRINT, 200, BH__MESSAGE_BYTES);
 }
+static void flood_states(void) {
+    flood(BH__MSG_STATE, 1 + below(3), below(BH__MESSAGE_BYTES));
+}
 static void flood_notes(void) {
     flood(BH__MSG_NOTE, 200, 1 + below(BH__MESSAGE_BYTES));
 }
@@ -287,6 +290,7 @@ const hostility talks[] = {
     {.name = "refused_late", .strike = refused_late},
     {.name = "faults_without_report", .strike = faults_without_report},
     {.name = "flood_text", .strike = flood_text},
+    {.name = "flood_states", .strike = flood_states},
     {.name = "flood_notes", .strike = flood_notes},
     {.name = "flood_reports", .strike = flood_reports},
     {.name = "flood_answers", .strike = flood_answers},

@@ -34,6 +34,8 @@ static void parse_word(run *r, const char *word, const char *file) {
         r->loose = strtod(word + 6, NULL);
     } else if (strcmp(word, "cooperative") == 0) {
         r->cooperative = true;
+    } else if (strcmp(word, "maps") == 0) {
+        r->maps = true;
     } else if (strcmp(word, "nofast") == 0) {
         r->fast = false;
     } else if (strcmp(word, "exact") != 0) {

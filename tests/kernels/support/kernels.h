@@ -9,6 +9,8 @@
  *
  *     // RUN name n=4096 grid=16 block=256 exact
  *
+ * With the word `maps` the first two parameters are tensor maps of `in` and `out` as matrices of 64
+ * columns, with a box of 32 x 8 and a swizzle of 128 bytes.
  * grid and block may be 4x4; further words are shared=BYTES (dynamic), cooperative, cluster=N,
  * loose=EPS instead of exact (float results, whose sums are compared with a relative EPS),
  * nofast (not with fast math). A line "// FILE nvrtc arch=90a" at the top of a file is for all of
@@ -23,7 +25,7 @@ typedef struct run {
     char name[64];
     uint32_t n;
     bh_shape shape;
-    bool cooperative, fast;
+    bool cooperative, fast, maps;
     double loose; /* 0: exact */
 } run;
 

@@ -219,6 +219,17 @@ REFERENCE(cluster_sum) {
     EACH(k, 8) out[k] += k % 4;
 }
 
+REFERENCE(tensor_mirror) {
+    for (uint32_t i = 0; i < n; i++) out[n - 1 - i] = in[i] + n;
+}
+
+REFERENCE(tensor_sum) {
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t row = n / 64 - 7 + i / 64 % 8;
+        if (row < n / 64) out[row * 64 + i % 64] += in[i];
+    }
+}
+
 REFERENCE(cluster_histogram) {
     EACH(i, n) out[in[i] & 127]++;
 }
@@ -279,7 +290,7 @@ REFERENCE(leap_frog) {
     EACH(i, n) out[i] = i ? out[i - 1] * 1664525u + 1013904223u : in[0];
 }
 
-REFERENCE(complex_mandelbrot) {
+REFERENCE(mandelbrot_complex) {
     EACH(i, n) {
         double cx = ((double)(i % 64) - 48) / 32, cy = ((double)(i / 64) - 32) / 32;
         double x = cx, y = cy, kept;
@@ -336,6 +347,8 @@ static const struct {
     ROW(flags_chain),
     ROW(cluster_sum),
     ROW(cluster_histogram),
+    ROW(tensor_mirror),
+    ROW(tensor_sum),
     ROW(bulk_copy),
     ROW(two_stages),
     ROW(block_copies),
@@ -345,7 +358,7 @@ static const struct {
     ROW(recursion_queens),
     ROW(bit_packing),
     ROW(parse_numbers),
-    ROW(complex_mandelbrot),
+    ROW(mandelbrot_complex),
     ROW(leap_frog),
     {"transpose_plain", transpose},
     {"transpose_tiled", transpose},

@@ -331,6 +331,7 @@ int main(int argc, char **argv) {
     ops.clock_read = clock_read;
     ops.print_flush = print_flush;
     ops.fault_place = NULL; /* whoever asks has a lane of this device, not of the CPU's */
+    ops.fault_state = NULL;
     if (getenv("BULKHEAD_TEST_STUCK")) ops.profile = 0; /* it looks at a file */
     bh__worker_main(argc, argv, &ops);
 }

@@ -88,7 +88,7 @@ static void transfer(void) {
 static void look(void) {
     bh_preflight answer = BH_INIT(answer);
     uint64_t freed;
-    expect(bh_launch_preflight(kernels[FAKE_STORE], BH_GRID(1, 1), NULL, &answer),
+    expect(bh_launch_preflight(kernels[FAKE_STORE], BH_GRID(1, 1), NULL, NULL, &answer),
            "bh_launch_preflight");
     expect(bh_memory_trim(device, 0, &freed), "bh_memory_trim");
 }

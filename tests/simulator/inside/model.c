@@ -6,11 +6,14 @@
 
 static const uint64_t longest_wait = 60 * S;
 
+_Atomic bool model_writes_back;
+
 model_op *model_op_new(model *self) {
     if (self->op_count == MODEL_OPS) return NULL;
     model_op *op = &self->ops[self->op_count++];
     memset(op, 0, sizeof *op);
     op->target = op->source = op->second = NO_BUFFER;
+    op->to = op->from = WHOLE;
     return op;
 }
 
@@ -36,7 +39,7 @@ bool model_allows(const model *self, bh_status status, const char *call) {
     case BH_E_FAULT: /* of a call that waits for its work, and is one of several candidates */
         return false;
     case BH_E_STOPPED:
-        if (self->short_of_memory) return false; /* no worker could be started */
+        if (self->short_of_memory || self->gives_up) return false; /* no worker is started */
         /* fall through */
     case BH_E_INVALID:
     case BH_E_CANCELLED:
@@ -63,55 +66,100 @@ static model_buffer *buffer_of(model *self, int index) {
     return index == NO_BUFFER ? NULL : &self->buffers[index];
 }
 
-static void doubt(model_buffer *buffer) {
-    if (!buffer) return;
-    buffer->suspect = true;
-    buffer->known = false;
+/* Calls `what` for each half of `to`, with the half of `from` that belongs to it, if any. */
+static void each_half(model_buffer *to, unsigned to_halves, const model_buffer *from,
+                      unsigned from_halves, uint32_t value,
+                      void (*what)(model_half *to, const model_half *from, uint32_t value)) {
+    for (unsigned i = 0; i < 2; i++) {
+        if (!(to_halves >> i & 1)) continue;
+        unsigned k = from_halves == WHOLE ? i : from_halves == UPPER;
+        what(&to->half[i], from ? &from->half[k] : NULL, value);
+    }
 }
 
-static void take(model_buffer *to, const model_buffer *from) {
-    to->suspect = false;
-    to->unsure = from->unsure;
-    to->known = from->known;
-    to->value = from->value;
+static void doubt(model_half *it, const model_half *from, uint32_t value) {
+    (void)from;
+    (void)value;
+    it->suspect = true;
+    it->known = false;
+}
+
+static void lose_track(model_half *it, const model_half *from, uint32_t value) {
+    (void)from;
+    (void)value;
+    it->unsure = true;
+}
+
+static void store(model_half *it, const model_half *from, uint32_t value) {
+    (void)from;
+    *it = (model_half){.known = true, .value = value};
+}
+
+static void add(model_half *it, const model_half *from, uint32_t value) {
+    (void)from;
+    it->value += value;
+}
+
+static void take(model_half *it, const model_half *from, uint32_t value) {
+    (void)value;
+    *it = (model_half){.unsure = from->unsure, .known = from->known, .value = from->value};
+}
+
+static bool any_half(const model_buffer *buffer, unsigned halves, bool suspect, bool uncertain) {
+    for (unsigned i = 0; i < 2; i++) {
+        const model_half *half = &buffer->half[i];
+        if ((halves >> i & 1) && ((suspect && half->suspect) || (uncertain && half->unsure)))
+            return true;
+    }
+    return false;
+}
+
+/* The words of one half. */
+static void check_words(const model_half *half, const uint32_t *got, uint32_t words,
+                        const char *what) {
+    for (uint32_t i = 0; half->known && !half->unsure && i < words; i++)
+        if (got[i] != half->value)
+            BUG("%s has %u in word %u and not %u", what, got[i], i, half->value);
+}
+
+static void check_read(const model_op *op, const model_buffer *source) {
+    const uint32_t *got = op->memory;
+    for (unsigned i = 0; i < 2; i++) {
+        if (!(op->from >> i & 1)) continue;
+        check_words(&source->half[i], got, source->words / 2, "a read that is BH_OK");
+        got += source->words / 2;
+    }
 }
 
 static void was_done(model *self, const model_op *op) {
     model_buffer *target = buffer_of(self, op->target), *source = buffer_of(self, op->source);
-    if (source && source->suspect && !source->unsure)
-        BUG("an operation that reads a suspect buffer is BH_OK");
+    for (unsigned i = 0; source && i < 2; i++)
+        if ((op->from >> i & 1) && source->half[i].suspect && !source->half[i].unsure)
+            BUG("an operation that reads suspect bytes is BH_OK");
     if (op->reads_host) {
-        /* A close frees the memory. */
-        bool look = source->known && !source->unsure && !self->closing;
-        for (uint32_t i = 0; look && i < source->words; i++)
-            if (op->memory[i] != source->value)
-                BUG("a read that is BH_OK has %u in word %u and not %u", op->memory[i], i,
-                    source->value);
+        if (!self->closing) check_read(op, source); /* a close frees the memory */
         return;
     }
-    if (op->adds) {
-        target->value += op->value;
-    } else if (source) {
-        take(target, source);
-    } else {
-        *target = (model_buffer){.handle = target->handle,
-                                 .words = target->words,
-                                 .gone = target->gone,
-                                 .known = true,
-                                 .value = op->value};
-    }
-    if (op->second != NO_BUFFER) take(buffer_of(self, op->second), target);
+    each_half(target, op->to, source, op->from, op->value, op->adds ? add : source ? take : store);
+    if (op->second != NO_BUFFER)
+        each_half(buffer_of(self, op->second), WHOLE, target, WHOLE, 0, take);
+}
+
+static void on_targets(model *self, const model_op *op,
+                       void (*what)(model_half *to, const model_half *from, uint32_t value)) {
+    if (op->target != NO_BUFFER)
+        each_half(&self->buffers[op->target], op->to, NULL, WHOLE, 0, what);
+    if (op->second != NO_BUFFER) each_half(&self->buffers[op->second], WHOLE, NULL, WHOLE, 0, what);
 }
 
 static void unsure(model *self, const model_op *op) {
-    if (op->target != NO_BUFFER) self->buffers[op->target].unsure = true;
-    if (op->second != NO_BUFFER) self->buffers[op->second].unsure = true;
+    on_targets(self, op, lose_track);
 }
 
 static void apply(model *self, const model_op *op, bh_status status) {
-    model_buffer *source = buffer_of(self, op->source), *target = buffer_of(self, op->target);
+    const model_buffer *source = buffer_of(self, op->source);
     sim_note("operation %d on buffer %d: %s", (int)(op - self->ops),
-             target ? op->target : op->source, bh_status_name(status));
+             op->target != NO_BUFFER ? op->target : op->source, bh_status_name(status));
     if (op->cancelled && status != BH_E_CANCELLED)
         BUG("bh_cancel returned BH_OK and the ticket is %s", bh_status_name(status));
     switch (status) {
@@ -130,7 +178,7 @@ static void apply(model *self, const model_op *op, bh_status status) {
         return;
     }
     case BH_E_STALE:
-        if (!source || (!source->suspect && !source->unsure))
+        if (!source || !any_half(source, op->from, true, true))
             BUG("a ticket is BH_E_STALE and nothing that it reads is suspect");
         break;
     case BH_E_LOST:
@@ -140,7 +188,7 @@ static void apply(model *self, const model_op *op, bh_status status) {
         break;
     case BH_E_STOPPED:
         unsure(self, op);
-        if (self->closing || self->short_of_memory) return;
+        if (self->closing || self->short_of_memory || self->gives_up) return;
         /* fall through */
     default: {
         bh_error error;
@@ -149,33 +197,66 @@ static void apply(model *self, const model_op *op, bh_status status) {
     }
     }
     if (op->reads_host) return;
-    doubt(target);
-    doubt(buffer_of(self, op->second));
+    on_targets(self, op, doubt);
 }
 
 /* ---- comparing ---- */
 
-static void check_buffer(model *self, model_buffer *buffer) {
-    static const char *const words[] = {"intact", "suspect"};
-    bh_buffer_info info = BH_INIT(info);
-    bh_status status = bh_buffer_get_info(buffer->handle, &info);
-    if (!model_allows(self, status, "bh_buffer_get_info") || buffer->unsure) return;
-    if (info.suspect != buffer->suspect)
-        BUG("buffer %d is %s and must be %s", (int)(buffer - self->buffers),
-            words[info.suspect != 0], words[buffer->suspect]);
-    uint32_t got[1024];
-    status = bh_buffer_read(buffer->handle, 0, got, (uint64_t)buffer->words * 4);
+/* Pages with suspect bytes are not copied to the program's memory, and a close takes it away. */
+static void check_host(const model *self, const model_buffer *buffer) {
+    if (!buffer->transparent || self->closing || any_half(buffer, WHOLE, true, true)) return;
+    for (unsigned i = 0; i < 2; i++)
+        check_words(&buffer->half[i], buffer->host + i * buffer->words / 2, buffer->words / 2,
+                    "the program's copy of a transparent buffer");
+}
+
+/* The range that must be suspect: no byte more. */
+static void check_suspect(const model_buffer *buffer, const bh_buffer_info *info, int index) {
+    uint64_t half = (uint64_t)buffer->words * 2;
+    uint64_t from = buffer->half[0].suspect ? 0 : half,
+             to = buffer->half[1].suspect ? 2 * half : half;
+    bool suspect = from < to;
+    if (info->suspect != suspect)
+        BUG("buffer %d is %s and must not be", index, suspect ? "intact" : "suspect");
+    if (suspect && (info->suspect_offset != from || info->suspect_bytes != to - from))
+        BUG("buffer %d: %llu suspect bytes from %llu on, and not %llu from %llu on", index,
+            (unsigned long long)info->suspect_bytes, (unsigned long long)info->suspect_offset,
+            (unsigned long long)(to - from), (unsigned long long)from);
+}
+
+static void check_half(model *self, const model_buffer *buffer, unsigned i) {
+    const model_half *half = &buffer->half[i];
+    uint64_t bytes = (uint64_t)buffer->words * 2;
+    uint32_t got[MODEL_WORDS];
+    bh_status status = bh_buffer_read(buffer->handle, i * bytes, got, bytes);
     if (!model_allows(self, status, "bh_buffer_read")) {
-        if (status == BH_E_STALE && !buffer->suspect) BUG("a read of an intact buffer is stale");
+        if (status == BH_E_STALE && !half->suspect && !half->unsure)
+            BUG("a read of intact bytes is stale");
         return;
     }
-    if (buffer->suspect) BUG("a suspect buffer can be read");
-    for (uint32_t i = 0; buffer->known && i < buffer->words; i++)
-        if (got[i] != buffer->value)
-            BUG("word %u of a buffer is %u and must be %u", i, got[i], buffer->value);
+    if (half->suspect && !half->unsure) BUG("suspect bytes can be read");
+    check_words(half, got, buffer->words / 2, "a buffer");
+}
+
+static void check_buffer(model *self, model_buffer *buffer) {
+    bh_buffer_info info = BH_INIT(info);
+    bh_status status = bh_buffer_get_info(buffer->handle, &info);
+    if (!model_allows(self, status, "bh_buffer_get_info")) return;
+    if (!any_half(buffer, WHOLE, false, true))
+        check_suspect(buffer, &info, (int)(buffer - self->buffers));
+    for (unsigned i = 0; i < 2; i++) check_half(self, buffer, i);
+}
+
+/* Before anything else is waited for: what an operation comes after has ended when it has. */
+static void check_after(const model_op *op) {
+    if (!op->after.sequence || op->is_over || op->refused) return;
+    if (bh_wait(op->ticket, longest_wait) == BH_OK && bh_wait(op->after, 0) == BH_E_BUSY &&
+        !atomic_load(&model_writes_back))
+        BUG("a launch is done before the work that it comes after");
 }
 
 void model_settle(model *self) {
+    for (int i = self->op_count - 1; i >= 0; i--) check_after(&self->ops[i]);
     for (int i = 0; i < self->op_count; i++) {
         model_op *op = &self->ops[i];
         bh_status status = op->status;
@@ -195,6 +276,9 @@ void model_settle(model *self) {
     for (int i = 0; i < MODEL_BUFFERS; i++) {
         model_buffer *buffer = &self->buffers[i];
         if (buffer->gone) memset(buffer, 0, sizeof *buffer);
-        if (buffer->handle.id) check_buffer(self, buffer);
+        if (!buffer->handle.id) continue;
+        check_host(self, buffer);
+        check_buffer(self, buffer);
+        check_host(self, buffer);
     }
 }

@@ -102,7 +102,7 @@ static bh_status call_host(void) {
 }
 static bh_status call_preflight(void) {
     bh_preflight answer = BH_INIT(answer);
-    return bh_launch_preflight(kernels[FAKE_STORE], BH_GRID(1, 1), NULL, &answer);
+    return bh_launch_preflight(kernels[FAKE_STORE], BH_GRID(1, 1), NULL, NULL, &answer);
 }
 
 static call *called;

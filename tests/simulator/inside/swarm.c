@@ -6,6 +6,7 @@
 
 #include <stdlib.h>
 
+#include "../../support/buffers.h"
 #include "../../support/transfers.h"
 #include "world.h"
 
@@ -26,6 +27,39 @@ static bool has(program *self, int index) {
 
 static uint64_t bytes_of(program *self, int index) {
     return (uint64_t)self->model.buffers[index].words * 4;
+}
+
+/* All of a buffer or a half of it, as operations use it. The handle of a view is released by
+ * place_end, right after it was used. */
+typedef struct place {
+    bh_buffer handle;
+    unsigned halves;
+    uint32_t words;
+    uint64_t offset, bytes; /* in the buffer */
+} place;
+
+static place place_make(program *self, int index, unsigned halves) {
+    const model_buffer *buffer = &self->model.buffers[index];
+    uint32_t half = buffer->words / 2;
+    place made = {.handle = buffer->handle, .halves = WHOLE, .words = buffer->words};
+    bh_buffer view;
+    if (halves != WHOLE &&
+        model_allows(&self->model,
+                     bh_buffer_view(buffer->handle, 0, halves == UPPER ? half : 0, half, &view),
+                     "bh_buffer_view")) {
+        made = (place){view, halves, half, halves == UPPER ? half * 4ull : 0, 0};
+    }
+    made.bytes = made.words * 4ull;
+    return made;
+}
+
+static void place_end(program *self, const place *it) {
+    if (it->halves != WHOLE)
+        (void)model_allows(&self->model, bh_buffer_release(it->handle), "bh_buffer_release");
+}
+
+static unsigned any_halves(void) {
+    return sim_without("views") || sim_chance(2) ? WHOLE : sim_chance(2) ? LOWER : UPPER;
 }
 
 static uint32_t next_value(program *self) {
@@ -75,18 +109,79 @@ static void step_alloc(program *self) {
     }
     static const uint32_t sizes[] = {WORDS, 64, 700};
     uint32_t words = sizes[sim_pick(sim_without("large") ? 2 : 3)];
-    bh_buffer handle;
-    bh_status status = bh_buffer_alloc(self->model.device, BH_U32, words, NULL, &handle);
+    bool managed = !sim_without("managed") && sim_chance(3);
+    bool transparent = managed && !sim_without("transparent") && sim_chance(2);
+    uint32_t flags = transparent ? BH_BUFFER_TRANSPARENT | BH_BUFFER_UNTRACKED : 0;
+    if (transparent) atomic_store(&model_writes_back, true);
+    bh_buffer handle = {0};
+    void *host = NULL;
+    bh_status status = managed
+                           ? alloc_managed(self->model.device, BH_U32, words, flags, &handle, &host)
+                           : bh_buffer_alloc(self->model.device, BH_U32, words, NULL, &handle);
     if (model_allows(&self->model, status, "bh_buffer_alloc"))
-        *buffer = (model_buffer){.handle = handle, .words = words};
+        *buffer = (model_buffer){
+            .handle = handle, .words = words, .host = host, .transparent = transparent};
+}
+
+/* Maps a managed buffer, in order with what is submitted: to write all of it, or to read it. */
+static void step_map(program *self) {
+    int index = any_buffer();
+    model_buffer *buffer = &self->model.buffers[index];
+    if (!has(self, index) || !buffer->host || buffer->transparent) return;
+    model_op *op = model_op_new(&self->model);
+    if (!op) return;
+    bool writes = sim_chance(2);
+    uint32_t flags = writes ? BH_MAP_WRITE | BH_MAP_DISCARD : BH_MAP_READ;
+    bh_status status = bh_managed_map(buffer->handle, 0, bytes_of(self, index), flags, NULL);
+    sim_note("bh_managed_map of buffer %d to %s: %s", index, writes ? "write" : "read",
+             bh_status_name(status));
+    if (!model_allows(&self->model, status, "bh_managed_map")) {
+        model_op_drop(&self->model); /* nothing was written */
+        return;
+    }
+    op->is_over = true;
+    op->status = BH_OK;
+    if (writes) {
+        op->target = index;
+        op->value = next_value(self);
+        for (uint32_t i = 0; i < buffer->words; i++) buffer->host[i] = op->value;
+    } else {
+        op->source = index;
+        op->reads_host = true;
+        memcpy(op->mapped, buffer->host, bytes_of(self, index));
+        op->memory = op->mapped;
+    }
+    status = bh_managed_unmap(buffer->host, bytes_of(self, index));
+    if (!model_allows(&self->model, status, "bh_managed_unmap")) model_op_refused(&self->model, op);
+}
+
+static void step_prefetch(program *self) {
+    int index = any_buffer();
+    model_buffer *buffer = &self->model.buffers[index];
+    if (!has(self, index) || !buffer->host) return;
+    bh_submit_options options = BH_INIT(options);
+    options.lane = any_lane(self);
+    (void)model_allows(&self->model,
+                       bh_managed_prefetch(buffer->handle, 0, bytes_of(self, index),
+                                           sim_chance(2) ? BH_TO_DEVICE : BH_TO_HOST, &options,
+                                           NULL),
+                       "bh_managed_prefetch");
+}
+
+/* The ticket of pending work to come after, of any lane; zero: none. */
+static bh_ticket any_pending(program *self) {
+    const model *it = &self->model;
+    const model_op *op = it->op_count > 1 ? &it->ops[sim_pick((unsigned)it->op_count - 1)] : NULL;
+    return !op || op->is_over || sim_without("after") ? (bh_ticket){0} : op->ticket;
 }
 
 static void launch(program *self, int kernel, uint64_t deadline) {
     int index = any_buffer();
     model_op *op = has(self, index) ? model_op_new(&self->model) : NULL;
     if (!op) return;
-    model_buffer *buffer = &self->model.buffers[index];
+    place to = place_make(self, index, any_halves());
     op->target = index;
+    op->to = op->from = to.halves;
     op->value = next_value(self);
     op->adds = kernel == FAKE_ADD;
     if (op->adds) op->source = index;
@@ -96,11 +191,14 @@ static void launch(program *self, int kernel, uint64_t deadline) {
     if (sim_chance(3) && !op->adds) options.flags |= BH_SUBMIT_IDEMPOTENT;
     if (sim_chance(8)) options.flags |= BH_SUBMIT_NO_BLOCK;
     if (sim_chance(4)) options.flags |= BH_SUBMIT_TIMED;
-    bh_arg target = op->adds ? BH_INOUT(buffer->handle) : BH_OUT(buffer->handle);
-    submitted(self, op,
-              bh_launch(self->kernels[kernel], BH_GRID(1, 1),
-                        BH_ARGS(target, buffer->words, op->value), &options, &op->ticket),
-              "bh_launch");
+    if (sim_chance(3)) op->after = any_pending(self);
+    options.after = &op->after;
+    options.after_count = op->after.sequence ? 1 : 0;
+    bh_arg target = op->adds ? BH_INOUT(to.handle) : BH_OUT(to.handle);
+    bh_status status = bh_launch(self->kernels[kernel], BH_GRID(1, 1),
+                                 BH_ARGS(target, to.words, op->value), &options, &op->ticket);
+    place_end(self, &to);
+    submitted(self, op, status, "bh_launch");
 }
 
 static void step_launch(program *self) {
@@ -115,24 +213,39 @@ static void step_fault(program *self) {
     launch(self, kernel, kernel == FAKE_ENDLESS ? 3 * MS : 0);
 }
 
+/* Also from one half of a buffer to the other. */
 static void step_copy(program *self) {
     int target = any_buffer(), source = any_buffer();
-    if (target == source || !has(self, target) || !has(self, source) ||
-        bytes_of(self, target) != bytes_of(self, source))
+    unsigned to_halves = any_halves(), from_halves = any_halves();
+    bool halves = to_halves != WHOLE;
+    if (!has(self, target) || !has(self, source) ||
+        bytes_of(self, target) != bytes_of(self, source) || halves != (from_halves != WHOLE) ||
+        (target == source && (!halves || to_halves == from_halves)))
         return;
     model_op *op = model_op_new(&self->model);
     if (!op) return;
+    place to = place_make(self, target, to_halves), from = place_make(self, source, from_halves);
+    if (to.bytes != from.bytes || (target == source && to.offset == from.offset)) {
+        place_end(self, &to); /* one of the views was refused */
+        place_end(self, &from);
+        model_op_drop(&self->model);
+        return;
+    }
     op->target = target;
     op->source = source;
-    bh_buffer to = self->model.buffers[target].handle, from = self->model.buffers[source].handle;
+    op->to = to.halves;
+    op->from = from.halves;
     bh_launch_options options = BH_INIT(options);
     options.lane = any_lane(self);
     bh_status status =
         sim_chance(2)
-            ? bh_submit_copy(options.lane, to, 0, from, 0, bytes_of(self, target), &op->ticket)
+            ? bh_submit_copy(options.lane, self->model.buffers[target].handle, to.offset,
+                             self->model.buffers[source].handle, from.offset, to.bytes, &op->ticket)
             : bh_launch(self->kernels[FAKE_COPY], BH_GRID(1, 1),
-                        BH_ARGS(BH_IN(from), BH_OUT(to), self->model.buffers[target].words),
-                        &options, &op->ticket);
+                        BH_ARGS(BH_IN(from.handle), BH_OUT(to.handle), to.words), &options,
+                        &op->ticket);
+    place_end(self, &to);
+    place_end(self, &from);
     submitted(self, op, status, "a copy");
 }
 
@@ -158,21 +271,23 @@ static void step_write(program *self) {
     int index = any_buffer();
     model_op *op = has(self, index) ? model_op_new(&self->model) : NULL;
     if (!op) return;
-    uint32_t words[1024];
+    uint32_t words[MODEL_WORDS];
     op->target = index;
     op->value = next_value(self);
     for (uint32_t i = 0; i < self->model.buffers[index].words; i++) words[i] = op->value;
     bh_buffer handle = self->model.buffers[index].handle;
+    op->to = any_halves();
+    uint64_t bytes = bytes_of(self, index) / (op->to == WHOLE ? 1 : 2);
+    uint64_t offset = op->to == UPPER ? bytes : 0;
     if (sim_chance(3)) {
         op->is_over = true;
-        op->status = bh_buffer_write(handle, 0, words, bytes_of(self, index));
+        op->status = bh_buffer_write(handle, offset, words, bytes);
         if (model_allows(&self->model, op->status, "bh_buffer_write")) return;
         if (op->status == BH_E_FAULT || op->status == BH_E_LOST) return; /* counts in its turn */
         model_op_refused(&self->model, op); /* it says nothing of how far it came */
         return;
     }
-    submitted(self, op,
-              bh_submit_write(any_lane(self), handle, 0, words, bytes_of(self, index), &op->ticket),
+    submitted(self, op, bh_submit_write(any_lane(self), handle, offset, words, bytes, &op->ticket),
               "bh_submit_write");
 }
 
@@ -184,12 +299,14 @@ static void step_read(program *self) {
         model_op *op = model_op_new(&self->model);
         if (!op) return;
         op->source = index;
+        op->from = any_halves();
         op->reads_host = true;
         op->memory = self->hosts[i];
         self->host_used[i] = true;
+        uint64_t bytes = bytes_of(self, index) / (op->from == WHOLE ? 1 : 2);
         submitted(self, op,
-                  bh_submit_read(any_lane(self), self->model.buffers[index].handle, 0,
-                                 self->hosts[i], bytes_of(self, index), &op->ticket),
+                  bh_submit_read(any_lane(self), self->model.buffers[index].handle,
+                                 op->from == UPPER ? bytes : 0, self->hosts[i], bytes, &op->ticket),
                   "bh_submit_read");
         return;
     }
@@ -364,8 +481,23 @@ static void accept_some(program *self) {
         if (!buffer->handle.id || buffer->gone || !sim_chance(3)) continue;
         if (!model_allows(&self->model, bh_buffer_accept(buffer->handle), "bh_buffer_accept"))
             continue;
-        if (buffer->suspect) buffer->known = false;
-        buffer->suspect = false;
+        for (int k = 0; k < 2; k++) {
+            if (buffer->half[k].suspect) buffer->half[k].known = false;
+            buffer->half[k].suspect = false;
+        }
+    }
+}
+
+/* Between launches the program stores to transparent buffers as it likes. */
+static void store_some(program *self) {
+    for (int i = 0; i < MODEL_BUFFERS; i++) {
+        model_buffer *buffer = &self->model.buffers[i];
+        model_half *half = buffer->half;
+        if (!has(self, i) || !buffer->transparent || half[0].suspect || half[1].suspect ||
+            half[0].unsure || half[1].unsure || !sim_chance(3))
+            continue;
+        half[0] = half[1] = (model_half){.known = true, .value = next_value(self)};
+        for (uint32_t k = 0; k < buffer->words; k++) buffer->host[k] = half[0].value;
     }
 }
 
@@ -376,7 +508,7 @@ static step *const steps[] = {
     step_alloc,  step_alloc,    step_launch,   step_launch, step_launch,   step_fault,
     step_copy,   step_copy,     step_fill,     step_write,  step_write,    step_read,
     step_host,   step_lane,     step_lane,     step_sync,   step_sequence, step_prepared,
-    step_module, step_variable, step_dispatch, step_look,
+    step_module, step_variable, step_dispatch, step_look,   step_map,      step_prefetch,
 };
 
 bool program_begin(program *self) {
@@ -406,6 +538,7 @@ static void settle(program *self) {
     memset(self->host_used, 0, sizeof self->host_used);
     if (self->model.closing) return;
     accept_some(self);
+    store_some(self);
 }
 
 void *program_run(void *argument) {

@@ -14,6 +14,7 @@ typedef struct weather {
     bool closes;    /* in the middle */
     bool stops;     /* processes are stopped for a while */
     bool memory;    /* is refused */
+    bool gives_up;  /* the device stops after a loss or two */
 } weather;
 
 static void befall(const weather *it) {
@@ -43,6 +44,10 @@ static void befall(const weather *it) {
 static void open_for(const weather *it) {
     sim_device.queues = it->queues;
     bh_device_options options = world_options(it->standby ? 0 : BH_DEVICE_NO_STANDBY);
+    if (it->gives_up) {
+        options.flags &= ~(uint32_t)BH_DEVICE_NO_RESTART_LIMIT;
+        options.restart_limit = 1;
+    }
     options.close_timeout_ns = it->closes ? 100000 : 10 * S;
     options.wait_spin_ns = options.worker_spin_ns = 1000;
     OK(bh_device_open(&options, &device));
@@ -54,6 +59,7 @@ static void open_for(const weather *it) {
         programs[i].faults = it->faults;
         programs[i].model.closing = it->closes;
         programs[i].model.short_of_memory = it->memory;
+        programs[i].model.gives_up = it->gives_up;
     }
 }
 
@@ -99,6 +105,9 @@ void scenario_swarm_close(void) {
 }
 void scenario_swarm_stops(void) {
     run((weather){.standby = true, .kills = 3, .faults = true, .stops = true});
+}
+void scenario_swarm_gives_up(void) {
+    run((weather){.standby = true, .kills = 3, .faults = true, .gives_up = true});
 }
 void scenario_swarm_memory(void) {
     run((weather){.standby = true, .kills = 1, .memory = true});

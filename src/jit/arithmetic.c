@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Integers, bits, predicates, moves, special registers, parameters. */
+#include <stddef.h>
+
+#include "jit/unit.h"
+
+/* Operands as scalars where the result is one, else as vectors. */
+static LLVMValueRef operand(bh__jit_unit *u, const bh__jit_step *s, int32_t row, bool wide) {
+    return bh__jit_is_affine(u, s->code->d) ? bh__jit_scalar(u, row, wide)
+                                            : bh__jit_vector(u, row, wide);
+}
+
+static bool type_is_signed(const bh__jit_step *s, unsigned n) {
+    return bh__ptx_class((bh__ptx_type)s->insn->types[n]) == 'S';
+}
+
+static bool type_is_wide(const bh__jit_step *s) {
+    return bh__ptx_bytes((bh__ptx_type)s->insn->types[0]) == 8;
+}
+
+/*
+ * Widens an operand of 32 bits. One with a stride stays even only if no lane wraps around; if one
+ * might, the interpreter runs the instruction.
+ */
+static LLVMValueRef widen(bh__jit_unit *u, const bh__jit_step *s, int32_t row, bool is_signed) {
+    LLVMValueRef v = operand(u, s, row, false);
+    LLVMTypeRef type = bh__jit_shaped(v, u->i64);
+    LLVMValueRef wide =
+        is_signed ? LLVMBuildSExt(u->b, v, type, "") : LLVMBuildZExt(u->b, v, type, "");
+    int64_t stride;
+    bh__jit_class_of(u, row, &stride);
+    if (bh__jit_is_vector(v) || stride == 0) {
+        return wide;
+    }
+    LLVMValueRef end =
+        LLVMBuildAdd(u->b, wide, bh__jit_int(u, u->i64, (uint64_t)(31 * stride)), "");
+    LLVMValueRef low = LLVMBuildTrunc(u->b, end, u->i32, "");
+    LLVMValueRef back =
+        is_signed ? LLVMBuildSExt(u->b, low, u->i64, "") : LLVMBuildZExt(u->b, low, u->i64, "");
+    bh__jit_step_if(u, LLVMBuildICmp(u->b, LLVMIntNE, back, end, ""));
+    return wide;
+}
+
+static LLVMValueRef choose(bh__jit_unit *u, LLVMIntPredicate how, LLVMValueRef a, LLVMValueRef b) {
+    return LLVMBuildSelect(u->b, LLVMBuildICmp(u->b, how, a, b, ""), a, b, "");
+}
+
+/* Amounts beyond the width give zero, or the sign. */
+static LLVMValueRef shift(bh__jit_unit *u, const bh__jit_step *s) {
+    bool wide = type_is_wide(s);
+    uint64_t bits = wide ? 64 : 32;
+    LLVMValueRef a = operand(u, s, s->code->a, wide), n = operand(u, s, s->code->b, false);
+    LLVMValueRef most = bh__jit_const_like(u, n, bits - 1);
+    LLVMValueRef beyond = LLVMBuildICmp(u->b, LLVMIntUGT, n, most, "");
+    LLVMValueRef amount = LLVMBuildSelect(u->b, beyond, most, n, "");
+    amount = wide ? LLVMBuildZExt(u->b, amount, LLVMTypeOf(a), "") : amount;
+    if (s->op == JIT_SHR && type_is_signed(s, 0)) {
+        return LLVMBuildAShr(u->b, a, amount, "");
+    }
+    LLVMValueRef r =
+        s->op == JIT_SHL ? LLVMBuildShl(u->b, a, amount, "") : LLVMBuildLShr(u->b, a, amount, "");
+    return LLVMBuildSelect(u->b, beyond, bh__jit_const_like(u, r, 0), r, "");
+}
+
+static LLVMValueRef multiply_high(bh__jit_unit *u, const bh__jit_step *s) {
+    LLVMValueRef a = operand(u, s, s->code->a, false), b = operand(u, s, s->code->b, false);
+    LLVMTypeRef type = bh__jit_shaped(a, u->i64), narrow = LLVMTypeOf(a);
+    bool is_signed = type_is_signed(s, 0);
+    a = is_signed ? LLVMBuildSExt(u->b, a, type, "") : LLVMBuildZExt(u->b, a, type, "");
+    b = is_signed ? LLVMBuildSExt(u->b, b, type, "") : LLVMBuildZExt(u->b, b, type, "");
+    LLVMValueRef r = LLVMBuildMul(u->b, a, b, "");
+    r = LLVMBuildLShr(u->b, r, bh__jit_const_like(u, r, 32), "");
+    return LLVMBuildTrunc(u->b, r, narrow, "");
+}
+
+static LLVMValueRef absolute(bh__jit_unit *u, LLVMValueRef a) {
+    LLVMValueRef zero = bh__jit_const_like(u, a, 0);
+    LLVMValueRef negative = LLVMBuildICmp(u->b, LLVMIntSLT, a, zero, "");
+    return LLVMBuildSelect(u->b, negative, LLVMBuildSub(u->b, zero, a, ""), a, "");
+}
+
+static LLVMValueRef two(bh__jit_unit *u, const bh__jit_step *s, bool wide) {
+    LLVMValueRef a = operand(u, s, s->code->a, wide), b = operand(u, s, s->code->b, wide);
+    bool is_signed = type_is_signed(s, 0);
+    switch (s->op) {
+    case JIT_ADD:
+        return LLVMBuildAdd(u->b, a, b, "");
+    case JIT_SUB:
+        return LLVMBuildSub(u->b, a, b, "");
+    case JIT_MUL:
+        return LLVMBuildMul(u->b, a, b, "");
+    case JIT_MAD:
+        return LLVMBuildAdd(u->b, LLVMBuildMul(u->b, a, b, ""), operand(u, s, s->code->c, wide),
+                            "");
+    case JIT_MIN:
+        return choose(u, is_signed ? LLVMIntSLT : LLVMIntULT, a, b);
+    case JIT_MAX:
+        return choose(u, is_signed ? LLVMIntSGT : LLVMIntUGT, a, b);
+    case JIT_AND:
+        return LLVMBuildAnd(u->b, a, b, "");
+    case JIT_OR:
+        return LLVMBuildOr(u->b, a, b, "");
+    default:
+        return LLVMBuildXor(u->b, a, b, "");
+    }
+}
+
+/* ---- predicates ---- */
+
+static LLVMValueRef predicate(bh__jit_unit *u, const bh__jit_step *s, int32_t row) {
+    return bh__jit_is_uniform(u, s->code->d) ? bh__jit_bit_of(u, row) : bh__jit_lanes_of(u, row);
+}
+
+static void predicates(bh__jit_unit *u, const bh__jit_step *s) {
+    const bh__ptx_code *c = s->code;
+    LLVMValueRef a = predicate(u, s, c->a), r;
+    switch (s->op) {
+    case JIT_AND:
+        r = LLVMBuildAnd(u->b, a, predicate(u, s, c->b), "");
+        break;
+    case JIT_OR:
+        r = LLVMBuildOr(u->b, a, predicate(u, s, c->b), "");
+        break;
+    case JIT_XOR:
+        r = LLVMBuildXor(u->b, a, predicate(u, s, c->b), "");
+        break;
+    case JIT_MOVE:
+        r = a;
+        break;
+    default:
+        r = LLVMBuildNot(u->b, a, "");
+        break;
+    }
+    bh__jit_set_predicate(u, c->d, r);
+}
+
+typedef struct comparison {
+    bh__ptx_mod mod;
+    LLVMIntPredicate with_sign, without;
+    LLVMRealPredicate real;
+} comparison;
+
+static const comparison comparisons[] = {
+    {M_EQ, LLVMIntEQ, LLVMIntEQ, LLVMRealOEQ},   {M_NE, LLVMIntNE, LLVMIntNE, LLVMRealONE},
+    {M_LT, LLVMIntSLT, LLVMIntULT, LLVMRealOLT}, {M_LE, LLVMIntSLE, LLVMIntULE, LLVMRealOLE},
+    {M_GT, LLVMIntSGT, LLVMIntUGT, LLVMRealOGT}, {M_GE, LLVMIntSGE, LLVMIntUGE, LLVMRealOGE},
+    {M_LO, LLVMIntULT, LLVMIntULT, LLVMRealOLT}, {M_LS, LLVMIntULE, LLVMIntULE, LLVMRealOLE},
+    {M_HI, LLVMIntUGT, LLVMIntUGT, LLVMRealOGT}, {M_HS, LLVMIntUGE, LLVMIntUGE, LLVMRealOGE},
+    {M_EQU, LLVMIntEQ, LLVMIntEQ, LLVMRealUEQ},  {M_NEU, LLVMIntNE, LLVMIntNE, LLVMRealUNE},
+    {M_LTU, LLVMIntEQ, LLVMIntEQ, LLVMRealULT},  {M_LEU, LLVMIntEQ, LLVMIntEQ, LLVMRealULE},
+    {M_GTU, LLVMIntEQ, LLVMIntEQ, LLVMRealUGT},  {M_GEU, LLVMIntEQ, LLVMIntEQ, LLVMRealUGE},
+    {M_NUM, LLVMIntEQ, LLVMIntEQ, LLVMRealORD},  {M_ISNAN, LLVMIntEQ, LLVMIntEQ, LLVMRealUNO},
+};
+
+static LLVMValueRef compare(bh__jit_unit *u, const bh__jit_step *s, bool scalar) {
+    const bh__ptx_code *c = s->code;
+    bool wide = type_is_wide(s), real = s->insn->op == OP_SETPF;
+    LLVMValueRef a = scalar ? bh__jit_scalar(u, c->a, wide) : bh__jit_vector(u, c->a, wide);
+    LLVMValueRef b = scalar ? bh__jit_scalar(u, c->b, wide) : bh__jit_vector(u, c->b, wide);
+    const comparison *how = comparisons;
+    while (!HAS_MOD(s->insn, how->mod)) {
+        how++;
+    }
+    if (!real) {
+        return LLVMBuildICmp(u->b, type_is_signed(s, 0) ? how->with_sign : how->without, a, b, "");
+    }
+    LLVMTypeRef type = bh__jit_shaped(a, wide ? u->f64 : u->f32);
+    a = LLVMBuildBitCast(u->b, a, type, "");
+    b = LLVMBuildBitCast(u->b, b, type, "");
+    return LLVMBuildFCmp(u->b, how->real, a, b, "");
+}
+
+static LLVMValueRef combine(bh__jit_unit *u, const bh__jit_step *s, LLVMValueRef r) {
+    const bh__ptx_insn *insn = s->insn;
+    if (!HAS(insn, AND) && !HAS(insn, OR) && !HAS(insn, XOR)) {
+        return r;
+    }
+    LLVMValueRef c =
+        bh__jit_is_vector(r) ? bh__jit_lanes_of(u, s->code->c) : bh__jit_bit_of(u, s->code->c);
+    return HAS(insn, AND)  ? LLVMBuildAnd(u->b, r, c, "")
+           : HAS(insn, OR) ? LLVMBuildOr(u->b, r, c, "")
+                           : LLVMBuildXor(u->b, r, c, "");
+}
+
+static void set_predicates(bh__jit_unit *u, const bh__jit_step *s) {
+    const bh__ptx_code *c = s->code;
+    bool third = HAS(s->insn, AND) || HAS(s->insn, OR) || HAS(s->insn, XOR);
+    bool scalar = bh__jit_is_uniform(u, c->a) && bh__jit_is_uniform(u, c->b) &&
+                  (!third || bh__jit_is_uniform(u, c->c));
+    LLVMValueRef r = compare(u, s, scalar), first = combine(u, s, r);
+    LLVMValueRef second = NULL;
+    if (c->d2 != NO_ROW) {
+        second = combine(u, s, LLVMBuildNot(u->b, r, ""));
+    }
+    bh__jit_set_predicate(u, c->d, first);
+    if (second != NULL) {
+        bh__jit_set_predicate(u, c->d2, second);
+    }
+}
+
+static LLVMValueRef select_value(bh__jit_unit *u, const bh__jit_step *s) {
+    const bh__ptx_code *c = s->code;
+    bool wide = type_is_wide(s);
+    LLVMValueRef a = operand(u, s, c->a, wide), b = operand(u, s, c->b, wide);
+    LLVMValueRef p =
+        bh__jit_is_uniform(u, c->c) ? bh__jit_bit_of(u, c->c) : bh__jit_lanes_of(u, c->c);
+    return LLVMBuildSelect(u->b, p, a, b, "");
+}
+
+/* ---- what a launch gives ---- */
+
+static LLVMValueRef special(bh__jit_unit *u, const bh__jit_step *s) {
+    const bh__ptx_code *c = s->code;
+    LLVMValueRef block = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, block), u->ptr);
+    LLVMValueRef grid = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, grid), u->ptr);
+    size_t n = c->count * sizeof(uint32_t);
+    switch (c->imm) {
+    case SREG_CTAID:
+        return bh__jit_field(u, block, offsetof(bh__ptx_block, id) + n, u->i32);
+    case SREG_NTID:
+        return bh__jit_field(u, grid, offsetof(bh__ptx_grid, block) + n, u->i32);
+    default:
+        return bh__jit_field(u, grid, offsetof(bh__ptx_grid, grid) + n, u->i32);
+    }
+}
+
+static LLVMValueRef thread_index(bh__jit_unit *u, const bh__jit_step *s) {
+    const bh__ptx_code *c = s->code;
+    LLVMValueRef block = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, block), u->ptr);
+    LLVMValueRef warp = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, warp), u->ptr);
+    LLVMValueRef index = bh__jit_field(u, warp, offsetof(bh__ptx_warp, index), u->i32);
+    LLVMValueRef list = bh__jit_field(
+        u, block, offsetof(bh__ptx_block, tid) + c->count * sizeof(uint32_t *), u->ptr);
+    LLVMValueRef at = LLVMBuildZExt(u->b, index, u->i64, "");
+    at = LLVMBuildMul(u->b, at, bh__jit_int(u, u->i64, LANES), "");
+    LLVMValueRef p = LLVMBuildInBoundsGEP2(u->b, u->i32, list, &at, 1, "");
+    LLVMTypeRef type = bh__jit_is_affine(u, c->d) ? u->i32 : LLVMVectorType(u->i32, LANES);
+    LLVMValueRef v = LLVMBuildLoad2(u->b, type, p, "");
+    LLVMSetAlignment(v, 4);
+    return v;
+}
+
+static LLVMValueRef parameter(bh__jit_unit *u, const bh__jit_step *s) {
+    const bh__ptx_code *c = s->code;
+    LLVMValueRef grid = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, grid), u->ptr);
+    LLVMValueRef params = bh__jit_field(u, grid, offsetof(bh__ptx_grid, params), u->ptr);
+    LLVMTypeRef type = c->bytes == 1   ? u->i8
+                       : c->bytes == 2 ? u->i16
+                       : c->bytes == 4 ? u->i32
+                                       : u->i64;
+    LLVMValueRef v = bh__jit_field(u, params, c->imm, type);
+    LLVMSetAlignment(v, 1);
+    LLVMTypeRef to = c->flags & FLAG_WIDE_D ? u->i64 : u->i32;
+    return LLVMTypeOf(v) == to ? v
+                               : LLVMBuildIntCast2(u->b, v, to, (c->flags & FLAG_SIGNED) != 0, "");
+}
+
+/* ---- */
+
+static LLVMValueRef value_of(bh__jit_unit *u, const bh__jit_step *s) {
+    const bh__ptx_code *c = s->code;
+    bool wide = type_is_wide(s);
+    LLVMValueRef a;
+    switch (s->op) {
+    case JIT_TID:
+        return thread_index(u, s);
+    case JIT_BLOCK:
+        return special(u, s);
+    case JIT_LANE:
+        return bh__jit_is_affine(u, c->d) ? bh__jit_int(u, u->i32, 0) : bh__jit_iota(u, false, 1);
+    case JIT_PARAM:
+        return parameter(u, s);
+    case JIT_MOVE:
+        a = operand(u, s, c->a, wide);
+        return s->insn->op == OP_CVTA && c->imm != 0
+                   ? LLVMBuildAdd(u->b, a, bh__jit_const_like(u, a, c->imm), "")
+                   : a;
+    case JIT_MUL_WIDE:
+    case JIT_MAD_WIDE: {
+        bool is_signed = type_is_signed(s, 0);
+        LLVMValueRef r =
+            LLVMBuildMul(u->b, widen(u, s, c->a, is_signed), widen(u, s, c->b, is_signed), "");
+        return s->op == JIT_MUL_WIDE ? r : LLVMBuildAdd(u->b, r, operand(u, s, c->c, true), "");
+    }
+    case JIT_MUL_HI:
+        return multiply_high(u, s);
+    case JIT_NEG:
+        return LLVMBuildNeg(u->b, operand(u, s, c->a, wide), "");
+    case JIT_ABS:
+        return absolute(u, operand(u, s, c->a, wide));
+    case JIT_NOT:
+        return LLVMBuildNot(u->b, operand(u, s, c->a, wide), "");
+    case JIT_SHL:
+    case JIT_SHR:
+        return shift(u, s);
+    case JIT_WIDEN:
+        return widen(u, s, c->a, type_is_signed(s, 1));
+    case JIT_NARROW:
+        a = operand(u, s, c->a, bh__ptx_bytes((bh__ptx_type)s->insn->types[1]) == 8);
+        return LLVMBuildTrunc(u->b, a, bh__jit_shaped(a, u->i32), "");
+    case JIT_SELP:
+        return select_value(u, s);
+    default:
+        return two(u, s, wide);
+    }
+}
+
+void bh__jit_integer(bh__jit_unit *u, const bh__jit_step *s) {
+    bool on_predicates = s->insn->type_count > 0 && s->insn->types[0] == T_PRED;
+    if (s->op == JIT_SETP) {
+        set_predicates(u, s);
+    } else if (s->op == JIT_NOT_PRED || (on_predicates && s->op != JIT_SELP)) {
+        predicates(u, s);
+    } else {
+        int32_t row = s->op == JIT_PARAM ? *(const int32_t *)s->code->extra : s->code->d;
+        bh__jit_set(u, row, value_of(u, s));
+    }
+}

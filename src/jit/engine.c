@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* LLVM as this library uses it: from a request to code in memory that was mapped beforehand. */
+#include <llvm-c/Analysis.h>
+#include <llvm-c/Error.h>
+#include <llvm-c/ExecutionEngine.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
+#include <llvm-c/Transforms/PassBuilder.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "jit/unit.h"
+
+enum { ROOM = 4 * 1024 * 1024 }; /* no kernel within the limits has more code */
+
+/* A fixed list: the passes that pay for themselves, and none that may take very long. */
+static const char *const passes =
+    "function(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,"
+    "loop-mssa(loop-rotate,licm),gvn,instcombine<no-verify-fixpoint>,simplifycfg,adce)";
+
+static struct {
+    uint8_t *memory;
+    size_t bytes, used;
+    char *triple, *cpu, *features;
+    LLVMTargetRef target;
+    LLVMTargetMachineRef machine;
+} engine;
+
+static bool open_engine(void *memory, size_t bytes, char *why, size_t size) {
+    char *error = NULL;
+    if (LLVMInitializeNativeTarget() || LLVMInitializeNativeAsmPrinter()) {
+        snprintf(why, size, "LLVM has no code generator for this processor");
+        return false;
+    }
+    LLVMLinkInMCJIT();
+    engine.memory = memory;
+    engine.bytes = bytes;
+    engine.triple = LLVMGetDefaultTargetTriple();
+    engine.cpu = LLVMGetHostCPUName();
+    engine.features = LLVMGetHostCPUFeatures();
+    if (LLVMGetTargetFromTriple(engine.triple, &engine.target, &error)) {
+        snprintf(why, size, "LLVM: %.100s", error);
+        LLVMDisposeMessage(error);
+        return false;
+    }
+    engine.machine =
+        LLVMCreateTargetMachine(engine.target, engine.triple, engine.cpu, engine.features,
+                                LLVMCodeGenLevelLess, LLVMRelocDefault, LLVMCodeModelDefault);
+    if (engine.machine == NULL) {
+        snprintf(why, size, "LLVM makes no code for %.60s", engine.cpu);
+        return false;
+    }
+    return true;
+}
+
+/* ---- memory for code: never freed, because other threads may be running it ---- */
+
+static uint8_t *take(void *context, uintptr_t bytes, unsigned align, unsigned id,
+                     const char *name) {
+    (void)context, (void)id, (void)name;
+    size_t at = (engine.used + align - 1) / align * align;
+    if (at > engine.bytes || engine.bytes - at < bytes) {
+        return NULL;
+    }
+    engine.used = at + bytes;
+    return engine.memory + at;
+}
+
+static uint8_t *take_data(void *context, uintptr_t bytes, unsigned align, unsigned id,
+                          const char *name, LLVMBool read_only) {
+    (void)read_only;
+    return take(context, bytes, align, id, name);
+}
+
+static LLVMBool finalize(void *context, char **error) {
+    (void)context, (void)error;
+    return false;
+}
+
+static void forget(void *context) {
+    (void)context;
+}
+
+/* ---- code ---- */
+
+static void add_attribute(bh__jit_unit *u, const char *name, const char *value) {
+    LLVMAttributeRef a = LLVMCreateStringAttribute(u->context, name, (unsigned)strlen(name), value,
+                                                   (unsigned)strlen(value));
+    LLVMAddAttributeAtIndex(u->function, LLVMAttributeFunctionIndex, a);
+}
+
+/* Vectors as wide as the processor has them. */
+static void set_attributes(bh__jit_unit *u) {
+    bool wide = strstr(engine.features, "+avx512vl") != NULL;
+    unsigned id = LLVMGetEnumAttributeKindForName("nounwind", 8);
+    LLVMAddAttributeAtIndex(u->function, LLVMAttributeFunctionIndex,
+                            LLVMCreateEnumAttribute(u->context, id, 0));
+    add_attribute(u, "target-cpu", engine.cpu);
+    add_attribute(u, "target-features", engine.features);
+    add_attribute(u, "prefer-vector-width", wide ? "512" : "256");
+    add_attribute(u, "min-legal-vector-width", wide ? "512" : "256");
+}
+
+static bool optimise(bh__jit_unit *u) {
+    LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();
+    LLVMErrorRef failed = LLVMRunPasses(u->module, passes, engine.machine, options);
+    LLVMDisposePassBuilderOptions(options);
+    if (failed == NULL) {
+        return true;
+    }
+    char *text = LLVMGetErrorMessage(failed);
+    bh__jit_refuse(u, "LLVM: %.80s", text);
+    LLVMDisposeErrorMessage(text);
+    return false;
+}
+
+/* The time that LLVM takes grows faster than the function does. */
+static bool is_small(bh__jit_unit *u) {
+    uint32_t count = 0, blocks = 0;
+    LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(u->function);
+    for (; b != NULL; b = LLVMGetNextBasicBlock(b)) {
+        blocks++;
+        for (LLVMValueRef v = LLVMGetFirstInstruction(b); v != NULL;
+             v = LLVMGetNextInstruction(v)) {
+            count++;
+        }
+    }
+    return count <= BH__JIT_MAX_SIZE ||
+           bh__jit_refuse(u, "it takes %u LLVM instructions in %u blocks; %u is the limit",
+                          (unsigned)count, (unsigned)blocks, (unsigned)BH__JIT_MAX_SIZE);
+}
+
+bool bh__jit_finish(bh__jit_unit *u) {
+    char *error = NULL;
+    set_attributes(u);
+    if (LLVMVerifyModule(u->module, LLVMReturnStatusAction, &error)) {
+        bh__jit_refuse(u, "LLVM: %.80s", error);
+        LLVMDisposeMessage(error);
+        return false;
+    }
+    LLVMDisposeMessage(error);
+    if (!is_small(u) || !optimise(u)) {
+        return false;
+    }
+    struct LLVMMCJITCompilerOptions options;
+    LLVMInitializeMCJITCompilerOptions(&options, sizeof options);
+    options.OptLevel = 1;
+    options.MCJMM = LLVMCreateSimpleMCJITMemoryManager(NULL, take, take_data, finalize, forget);
+    LLVMExecutionEngineRef made;
+    error = NULL;
+    if (LLVMCreateMCJITCompilerForModule(&made, u->module, &options, sizeof options, &error)) {
+        bh__jit_refuse(u, "LLVM: %.80s", error);
+        LLVMDisposeMessage(error);
+        u->module = NULL;
+        return false;
+    }
+    uint64_t address = LLVMGetFunctionAddress(made, "kernel");
+    LLVMDisposeExecutionEngine(made); /* with the module; the code stays */
+    u->module = NULL;
+    u->result->code = (bh__ptx_compiled *)(uintptr_t)address;
+    return address != 0 || bh__jit_refuse(u, "LLVM made no code");
+}
+
+/* ---- one kernel ---- */
+
+static void count_steps(bh__jit_unit *u) {
+    uint32_t most[OP_COUNT] = {0}, top = 0;
+    for (uint32_t n = 0; n < u->step_count; n++) {
+        const bh__jit_step *s = &u->steps[n];
+        if (s->op != JIT_HANDLED) {
+            u->result->native++;
+            continue;
+        }
+        u->result->handled++;
+        if (++most[s->insn->op] > most[top]) {
+            top = s->insn->op;
+        }
+    }
+    u->result->note[0] = 0;
+    if (u->result->handled > 0) {
+        snprintf(u->result->note, sizeof u->result->note, "%s", bh__ptx_op_table[top].mnemonic);
+    }
+}
+
+static bool make(bh__jit_unit *u) {
+    if (engine.bytes - engine.used < ROOM) {
+        return bh__jit_refuse(u, "the memory for code is full");
+    }
+    if (!bh__jit_plan(u)) {
+        return false;
+    }
+    bh__jit_classify(u);
+    u->context = LLVMContextCreate();
+    u->module = LLVMModuleCreateWithNameInContext("kernel", u->context);
+    LLVMSetTarget(u->module, engine.triple);
+    LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(engine.machine);
+    LLVMSetModuleDataLayout(u->module, layout);
+    LLVMDisposeTargetData(layout);
+    u->b = LLVMCreateBuilderInContext(u->context);
+    bool ok = bh__jit_build(u);
+    LLVMDisposeBuilder(u->b);
+    ok = ok && bh__jit_finish(u);
+    if (u->module != NULL) {
+        LLVMDisposeModule(u->module);
+    }
+    LLVMContextDispose(u->context);
+    if (ok) {
+        count_steps(u);
+    }
+    return ok;
+}
+
+static void compile(const bh__jit_request *request, bh__jit_result *out) {
+    uint64_t began = bh__now_ns();
+    bh__jit_unit u = {.request = request, .result = out};
+    memset(out, 0, sizeof *out);
+    if (!make(&u)) {
+        out->code = NULL;
+    }
+    bh__arena_free(&u.arena);
+    out->nanoseconds = bh__now_ns() - began;
+}
+
+__attribute__((visibility("default"))) const bh__jit_interface bh__jit_library = {
+    .version = BH__JIT_VERSION, .open = open_engine, .compile = compile};

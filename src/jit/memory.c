@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Loads and stores of one value. The bounds are the interpreter's: for global memory the range of
+ * the same instruction's last access, for shared memory the block's. What is outside of them, or not aligned, goes to
+ * the interpreter's handler, which finds another range or reports the fault.
+ */
+#include <stddef.h>
+
+#include "jit/unit.h"
+
+typedef struct access {
+    const bh__ptx_code *code;
+    bool load, shared, affine;
+    uint32_t site; /* global memory: which of the block's site_ranges */
+    int64_t stride;
+    LLVMValueRef base;   /* affine: lane 0's address, i64; else addresses, <32 x i64> */
+    LLVMValueRef start;  /* i64: where the range starts, as an address of the kernel */
+    LLVMValueRef size;   /* i64 */
+    LLVMValueRef to;     /* ptr: where it starts in this process */
+    LLVMValueRef usable; /* i1: may be accessed this way at all */
+    LLVMTypeRef type;    /* of the value in memory */
+} access;
+
+static LLVMTypeRef memory_type(const bh__jit_unit *u, unsigned bytes) {
+    return bytes == 1 ? u->i8 : bytes == 2 ? u->i16 : bytes == 4 ? u->i32 : u->i64;
+}
+
+static LLVMValueRef number(bh__jit_unit *u, uint64_t v) {
+    return bh__jit_int(u, u->i64, v);
+}
+
+/* Addresses of 32 bits wrap around before they are widened. */
+static void find_addresses(bh__jit_unit *u, access *a) {
+    const bh__ptx_code *c = a->code;
+    bool narrow = (c->flags & FLAG_ADDRESS32) != 0;
+    a->affine = bh__jit_class_of(u, c->a, &a->stride) == CLASS_AFFINE;
+    LLVMValueRef v =
+        a->affine ? bh__jit_scalar(u, c->a, !narrow) : bh__jit_vector(u, c->a, !narrow);
+    v = LLVMBuildAdd(u->b, v, bh__jit_const_like(u, v, narrow ? (uint32_t)c->imm : c->imm), "");
+    a->base = narrow ? LLVMBuildZExt(u->b, v, bh__jit_shaped(v, u->i64), "") : v;
+}
+
+static void find_range(bh__jit_unit *u, access *a) {
+    if (a->shared) {
+        LLVMValueRef window = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, shared_base), u->i32);
+        LLVMValueRef bytes = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, shared_bytes), u->i32);
+        a->start = a->code->a < 0 ? number(u, 0) : LLVMBuildZExt(u->b, window, u->i64, "");
+        a->size = LLVMBuildZExt(u->b, bytes, u->i64, "");
+        a->to = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, shared), u->ptr);
+        a->usable = bh__jit_int(u, u->i1, 1);
+        return;
+    }
+    LLVMValueRef block = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, block), u->ptr);
+    size_t site = offsetof(bh__ptx_block, site_ranges) + a->site * sizeof(bh__ptx_site_range);
+    a->start = bh__jit_field(u, block, site + offsetof(bh__ptx_site_range, base), u->i64);
+    a->size = bh__jit_field(u, block, site + offsetof(bh__ptx_site_range, size), u->i64);
+    a->to = LLVMBuildIntToPtr(u->b, a->start, u->ptr, "");
+    a->usable = bh__jit_int(u, u->i1, 1);
+    if (!a->load) {
+        LLVMValueRef w =
+            bh__jit_field(u, block, site + offsetof(bh__ptx_site_range, writable), u->i8);
+        a->usable = LLVMBuildICmp(u->b, LLVMIntNE, w, bh__jit_int(u, u->i8, 0), "");
+    }
+}
+
+static LLVMValueRef edge_lane(bh__jit_unit *u, bool last) {
+    LLVMTypeRef types[] = {u->i32};
+    LLVMValueRef args[] = {u->active, bh__jit_int(u, u->i1, 1)};
+    LLVMValueRef n = bh__jit_intrinsic(u, last ? "llvm.ctlz" : "llvm.cttz", types, 1, args, 2);
+    if (last) {
+        n = LLVMBuildSub(u->b, bh__jit_int(u, u->i32, 31), n, "");
+    }
+    return LLVMBuildZExt(u->b, n, u->i64, "");
+}
+
+static LLVMValueRef address_of_lane(bh__jit_unit *u, const access *a, LLVMValueRef lane) {
+    LLVMValueRef step = LLVMBuildMul(u->b, lane, number(u, (uint64_t)a->stride), "");
+    return LLVMBuildAdd(u->b, a->base, step, "");
+}
+
+/* Whether an offset, or one of a vector, is in the range and aligned. */
+static LLVMValueRef fits(bh__jit_unit *u, const access *a, LLVMValueRef address) {
+    uint64_t bytes = a->code->bytes;
+    bool vector = bh__jit_is_vector(address);
+    LLVMValueRef start = vector ? bh__jit_splat(u, a->start) : a->start;
+    LLVMValueRef last = LLVMBuildSub(u->b, a->size, number(u, bytes), "");
+    last = vector ? bh__jit_splat(u, last) : last;
+    LLVMValueRef at = LLVMBuildSub(u->b, address, start, "");
+    LLVMValueRef inside = LLVMBuildICmp(u->b, LLVMIntULE, at, last, "");
+    LLVMValueRef low = LLVMBuildAnd(u->b, address, bh__jit_const_like(u, address, bytes - 1), "");
+    LLVMValueRef even = LLVMBuildICmp(u->b, LLVMIntEQ, low, bh__jit_const_like(u, address, 0), "");
+    return LLVMBuildAnd(u->b, inside, even, "");
+}
+
+static LLVMValueRef is_fine(bh__jit_unit *u, const access *a) {
+    LLVMValueRef room = LLVMBuildICmp(u->b, LLVMIntUGE, a->size, number(u, a->code->bytes), "");
+    LLVMValueRef ok = LLVMBuildAnd(u->b, a->usable, room, "");
+    if (!a->affine) {
+        LLVMValueRef bad = LLVMBuildNot(u->b, fits(u, a, a->base), "");
+        bad = LLVMBuildAnd(u->b, bad, u->active_lanes, "");
+        bad = LLVMBuildBitCast(u->b, bad, u->i32, "");
+        LLVMValueRef none = LLVMBuildICmp(u->b, LLVMIntEQ, bad, bh__jit_int(u, u->i32, 0), "");
+        return LLVMBuildAnd(u->b, ok, none, "");
+    }
+    if (a->stride == 0) {
+        return LLVMBuildAnd(u->b, ok, fits(u, a, a->base), "");
+    }
+    LLVMValueRef first = fits(u, a, address_of_lane(u, a, edge_lane(u, false)));
+    LLVMValueRef last = fits(u, a, address_of_lane(u, a, edge_lane(u, true)));
+    ok = LLVMBuildAnd(u->b, ok, LLVMBuildAnd(u->b, first, last, ""), "");
+    if (a->stride % a->code->bytes != 0) { /* the lanes between may not be aligned */
+        ok = bh__jit_int(u, u->i1, 0);
+    }
+    return ok;
+}
+
+/* ---- the access itself ---- */
+
+static LLVMValueRef pointer(bh__jit_unit *u, const access *a) {
+    LLVMValueRef at = LLVMBuildSub(u->b, a->base, a->start, "");
+    return LLVMBuildGEP2(u->b, u->i8, a->to, &at, 1, "");
+}
+
+static LLVMValueRef pointers(bh__jit_unit *u, const access *a) {
+    LLVMValueRef addresses = a->base;
+    if (a->affine) {
+        addresses =
+            LLVMBuildAdd(u->b, bh__jit_splat(u, a->base), bh__jit_iota(u, true, a->stride), "");
+    }
+    LLVMValueRef at = LLVMBuildSub(u->b, addresses, bh__jit_splat(u, a->start), "");
+    return LLVMBuildGEP2(u->b, u->i8, a->to, &at, 1, "");
+}
+
+static bool is_contiguous(const access *a) {
+    return a->affine && a->stride == a->code->bytes;
+}
+
+static bool is_single(const access *a) {
+    return a->affine && a->stride == 0;
+}
+
+static LLVMValueRef load_vector(bh__jit_unit *u, const access *a) {
+    LLVMTypeRef type = LLVMVectorType(a->type, LANES);
+    LLVMValueRef align = bh__jit_int(u, u->i32, a->code->bytes), none = LLVMGetUndef(type);
+    if (is_contiguous(a)) {
+        LLVMTypeRef types[] = {type, u->ptr};
+        LLVMValueRef args[] = {pointer(u, a), align, u->active_lanes, none};
+        return bh__jit_intrinsic(u, "llvm.masked.load", types, 2, args, 4);
+    }
+    LLVMTypeRef types[] = {type, LLVMVectorType(u->ptr, LANES)};
+    LLVMValueRef args[] = {pointers(u, a), align, u->active_lanes, none};
+    return bh__jit_intrinsic(u, "llvm.masked.gather", types, 2, args, 4);
+}
+
+static void make_load(bh__jit_unit *u, const access *a) {
+    const bh__ptx_code *c = a->code;
+    LLVMValueRef v;
+    if (is_single(a)) {
+        v = LLVMBuildLoad2(u->b, a->type, pointer(u, a), "");
+        LLVMSetAlignment(v, c->bytes);
+    } else {
+        v = load_vector(u, a);
+    }
+    LLVMTypeRef to = bh__jit_shaped(v, c->flags & FLAG_WIDE_D ? u->i64 : u->i32);
+    if (LLVMTypeOf(v) != to) {
+        v = LLVMBuildIntCast2(u->b, v, to, (c->flags & FLAG_SIGNED) != 0, "");
+    }
+    bh__jit_set(u, ((const int32_t *)c->extra)[0], v);
+}
+
+/* Lanes store in order: of several to one place, the last one stays. */
+static void make_store(bh__jit_unit *u, const access *a) {
+    const bh__ptx_code *c = a->code;
+    int32_t row = ((const int32_t *)c->extra)[0];
+    bool wide = (c->flags & FLAG_WIDE_A) != 0;
+    if (is_single(a)) {
+        LLVMValueRef v;
+        if (bh__jit_is_uniform(u, row)) {
+            v = bh__jit_scalar(u, row, wide);
+        } else {
+            LLVMValueRef all = bh__jit_vector(u, row, wide);
+            v = LLVMBuildExtractElement(u->b, all, edge_lane(u, true), "");
+        }
+        v = LLVMTypeOf(v) == a->type ? v : LLVMBuildTrunc(u->b, v, a->type, "");
+        LLVMSetAlignment(LLVMBuildStore(u->b, v, pointer(u, a)), c->bytes);
+        return;
+    }
+    LLVMValueRef v = bh__jit_vector(u, row, wide), align = bh__jit_int(u, u->i32, c->bytes);
+    LLVMTypeRef type = LLVMVectorType(a->type, LANES);
+    v = LLVMTypeOf(v) == type ? v : LLVMBuildTrunc(u->b, v, type, "");
+    if (is_contiguous(a)) {
+        LLVMTypeRef types[] = {type, u->ptr};
+        LLVMValueRef args[] = {v, pointer(u, a), align, u->active_lanes};
+        bh__jit_intrinsic(u, "llvm.masked.store", types, 2, args, 4);
+        return;
+    }
+    LLVMTypeRef types[] = {type, LLVMVectorType(u->ptr, LANES)};
+    LLVMValueRef args[] = {v, pointers(u, a), align, u->active_lanes};
+    bh__jit_intrinsic(u, "llvm.masked.scatter", types, 2, args, 4);
+}
+
+static void copy_field(bh__jit_unit *u, LLVMValueRef to, size_t to_offset, size_t from_offset,
+                       LLVMTypeRef type) {
+    LLVMValueRef v = bh__jit_field(u, u->x, from_offset, type);
+    LLVMValueRef at = bh__jit_int(u, u->i64, to_offset);
+    LLVMBuildStore(u->b, v, LLVMBuildInBoundsGEP2(u->b, u->i8, to, &at, 1, ""));
+}
+
+/* The handler has left the range that it found. */
+static void keep_range(bh__jit_unit *u, const access *a) {
+    LLVMValueRef block = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, block), u->ptr);
+    size_t site = offsetof(bh__ptx_block, site_ranges) + a->site * sizeof(bh__ptx_site_range);
+    copy_field(u, block, site + offsetof(bh__ptx_site_range, base),
+               offsetof(bh__ptx_exec, range_base), u->i64);
+    copy_field(u, block, site + offsetof(bh__ptx_site_range, size),
+               offsetof(bh__ptx_exec, range_size), u->i64);
+    copy_field(u, block, site + offsetof(bh__ptx_site_range, writable),
+               offsetof(bh__ptx_exec, range_writable), u->i8);
+}
+
+void bh__jit_access(bh__jit_unit *u, const bh__jit_step *s) {
+    access a = {.code = s->code, .load = s->op == JIT_LOAD};
+    a.site = u->at % SITE_RANGES;
+    a.shared = bh__ptx_insn_space(s->insn) == SPACE_SHARED;
+    a.type = memory_type(u, s->code->bytes);
+    find_addresses(u, &a);
+    find_range(u, &a);
+    LLVMValueRef fine = is_fine(u, &a);
+    LLVMBasicBlockRef fast = LLVMAppendBasicBlockInContext(u->context, u->function, "");
+    LLVMBasicBlockRef slow = LLVMAppendBasicBlockInContext(u->context, u->function, "");
+    LLVMBasicBlockRef after = LLVMAppendBasicBlockInContext(u->context, u->function, "");
+    LLVMBuildCondBr(u->b, fine, fast, slow);
+    LLVMPositionBuilderAtEnd(u->b, slow);
+    bh__jit_call_handler(u, s);
+    if (!a.shared) {
+        keep_range(u, &a);
+    }
+    LLVMBuildBr(u->b, after);
+    LLVMPositionBuilderAtEnd(u->b, fast);
+    if (a.load) {
+        make_load(u, &a);
+    } else {
+        make_store(u, &a);
+    }
+    LLVMBuildBr(u->b, after);
+    LLVMPositionBuilderAtEnd(u->b, after);
+}

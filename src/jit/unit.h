@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The state of one compilation, shared by the files of src/jit/. */
+#ifndef BH_JIT_UNIT_H
+#define BH_JIT_UNIT_H
+
+#include <llvm-c/Core.h>
+#include <stdint.h>
+
+#include "jit/jit.h"
+
+/*
+ * Values. A row of the frame is a register's 32 lanes. In the code it is either
+ *   affine:  one scalar, lane 0's value; lane l has that plus l times a constant stride, modulo the
+ *            row's width. Stride 0: all lanes have the same value.
+ *   varying: a vector of 32.
+ * A predicate is affine with stride 0 (an i1), or varying (an i32, a bit for each lane).
+ */
+typedef enum bh__jit_class { CLASS_NONE, CLASS_AFFINE, CLASS_VARYING } bh__jit_class;
+enum { KIND_PREDICATE, KIND_WORD, KIND_WIDE };
+
+typedef struct bh__jit_row {
+    int32_t row; /* byte offset in the frame */
+    uint8_t kind;
+    uint8_t class;
+    int64_t stride;
+    LLVMValueRef slot; /* an alloca; becomes registers of the processor */
+} bh__jit_row;
+
+/* How an instruction is made. Everything that is not listed is JIT_HANDLED. */
+typedef enum bh__jit_op {
+    JIT_HANDLED, /* a call of the interpreter's handler */
+    JIT_MOVE,
+    JIT_TID,   /* %tid, imm: 0 to 2 */
+    JIT_BLOCK, /* %ctaid, %ntid, %nctaid */
+    JIT_LANE,  /* %laneid */
+    JIT_PARAM,
+    JIT_NOT_PRED,
+    JIT_ADD,
+    JIT_SUB,
+    JIT_MUL,
+    JIT_MAD,
+    JIT_MUL_WIDE,
+    JIT_MAD_WIDE,
+    JIT_MUL_HI,
+    JIT_MIN,
+    JIT_MAX,
+    JIT_NEG,
+    JIT_ABS,
+    JIT_AND,
+    JIT_OR,
+    JIT_XOR,
+    JIT_NOT,
+    JIT_SHL,
+    JIT_SHR,
+    JIT_WIDEN,
+    JIT_NARROW,
+    JIT_SETP,
+    JIT_SELP,
+    JIT_FADD,
+    JIT_FSUB,
+    JIT_FMUL,
+    JIT_FDIV,
+    JIT_FMA,
+    JIT_RCP,
+    JIT_SQRT,
+    JIT_FNEG,
+    JIT_FABS,
+    JIT_FMIN,
+    JIT_FMAX,
+    JIT_INT_TO_F32,
+    JIT_LOAD,
+    JIT_STORE,
+    JIT_SHFL,
+    JIT_BRANCH,
+    JIT_STOP /* the interpreter runs it, and decides what runs next */
+} bh__jit_op;
+
+enum { MAX_REFS = 48 };
+
+/* An instruction, and the rows it reads and writes (indices in `rows`). */
+typedef struct bh__jit_step {
+    const bh__ptx_code *code;
+    const bh__ptx_insn *insn; /* NULL: the end of the kernel */
+    bh__jit_op op;
+    bool sync;    /* CODE_SYNC: native only if all lanes of the warp are there */
+    bool uniform; /* JIT_HANDLED: the result is the same in all lanes */
+    uint32_t *uses, *defs;
+    uint32_t use_count, def_count;
+    int32_t guard; /* index of the row of the guard, or -1 */
+} bh__jit_step;
+
+typedef struct bh__jit_block {
+    uint32_t first, end; /* steps */
+    int32_t next[2];     /* blocks that may follow, or -1 */
+    bool loops;          /* a branch backwards leads here */
+    uint64_t *live;      /* rows that are read before they are written, from here on */
+    LLVMBasicBlockRef body;
+} bh__jit_block;
+
+typedef struct bh__jit_unit {
+    const bh__jit_request *request;
+    bh__jit_result *result;
+    bh__arena arena;
+    uint32_t first; /* code index of step 0 */
+    bh__jit_step *steps;
+    uint32_t step_count;
+    bh__jit_row *rows;
+    uint32_t row_count, row_capacity;
+    int32_t *row_at; /* by offset / 4: index in rows, or -1 */
+    uint32_t frame_words;
+    bh__jit_block *blocks;
+    uint32_t block_count;
+    int32_t *block_at; /* by step: the block that begins there, or -1 */
+    uint32_t words;    /* of a set of rows */
+
+    /* build.c */
+    LLVMContextRef context;
+    LLVMModuleRef module;
+    LLVMBuilderRef b;
+    LLVMValueRef function;
+    LLVMValueRef x, state, frame; /* pointers */
+    LLVMValueRef mask;            /* i32: the lanes that run */
+    LLVMValueRef lanes;           /* the same as <32 x i1> */
+    LLVMValueRef limit;
+    LLVMValueRef left; /* alloca of i64 */
+    LLVMTypeRef i1, i8, i16, i32, i64, f32, f64, ptr;
+    LLVMTypeRef handler_type;
+    uint32_t at; /* the step being made */
+    /* Of the step being made: */
+    LLVMValueRef active;       /* i32 */
+    LLVMValueRef active_lanes; /* <32 x i1> */
+    bool guarded;
+    LLVMValueRef guard_bit; /* i1 where the guard is the same in all lanes, else NULL */
+    bool failed;            /* out of memory */
+} bh__jit_unit;
+
+#define ROW_IN(set, n)  ((set)[(n) / 64] >> ((n) % 64) & 1)
+#define ROW_PUT(set, n) ((set)[(n) / 64] |= UINT64_C(1) << ((n) % 64))
+
+/* Fills in `note`. Returns false. */
+bool bh__jit_refuse(bh__jit_unit *u, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* select.c */
+bh__jit_op bh__jit_select(const bh__jit_request *request, const bh__ptx_code *code,
+                          const bh__ptx_insn *insn, bool *uniform);
+/* plan.c: steps, rows, blocks, what is alive where. False: not taken. */
+bool bh__jit_plan(bh__jit_unit *u);
+/* Rows that are alive before a step; `out` has u->words words. */
+void bh__jit_live_before(const bh__jit_unit *u, uint32_t step, uint64_t *out);
+int32_t bh__jit_row_index(const bh__jit_unit *u, int32_t row);
+/* classify.c */
+void bh__jit_classify(bh__jit_unit *u);
+/* The class and stride of an operand; a constant is affine with stride 0. */
+bh__jit_class bh__jit_class_of(const bh__jit_unit *u, int32_t row, int64_t *stride);
+/* The value of a row of constants. False: it is a register. */
+bool bh__jit_constant(const bh__jit_unit *u, int32_t row, bool wide, uint64_t *out);
+
+/* build.c: the function, its entries and exits. */
+bool bh__jit_build(bh__jit_unit *u);
+/* Leaves the function: what is alive goes to the frame. Ends the current LLVM block. */
+void bh__jit_leave(bh__jit_unit *u, uint32_t step, LLVMValueRef code);
+/* Leaves if `condition`, so that the interpreter runs the step that is being made. */
+void bh__jit_step_if(bh__jit_unit *u, LLVMValueRef condition);
+/* Calls the handler of a step and returns to its caller if it faults. */
+void bh__jit_call_handler(bh__jit_unit *u, const bh__jit_step *s);
+
+/* value.c: reading and writing rows. `wide`: 64 bits. Values are integers. */
+bool bh__jit_is_uniform(const bh__jit_unit *u, int32_t row); /* stride 0 */
+bool bh__jit_is_affine(const bh__jit_unit *u, int32_t row);
+LLVMValueRef bh__jit_scalar(bh__jit_unit *u, int32_t row, bool wide); /* lane 0's */
+LLVMValueRef bh__jit_vector(bh__jit_unit *u, int32_t row, bool wide);
+LLVMValueRef bh__jit_lanes_of(bh__jit_unit *u, int32_t row);    /* a predicate: <32 x i1> */
+LLVMValueRef bh__jit_bit_of(bh__jit_unit *u, int32_t row);      /* a uniform predicate: i1 */
+void bh__jit_set(bh__jit_unit *u, int32_t row, LLVMValueRef v); /* scalar or vector */
+void bh__jit_set_predicate(bh__jit_unit *u, int32_t row, LLVMValueRef v); /* i1 or <32 x i1> */
+/* Between the frame and a row's slot. `lanes`: which are stored; NULL: all. */
+void bh__jit_spill(bh__jit_unit *u, const bh__jit_row *r);
+void bh__jit_reload(bh__jit_unit *u, const bh__jit_row *r);
+/* As above, and whether the lanes that run have a value of the row's class (i1). */
+LLVMValueRef bh__jit_enter_row(bh__jit_unit *u, const bh__jit_row *r);
+LLVMValueRef bh__jit_splat(bh__jit_unit *u, LLVMValueRef scalar);
+LLVMValueRef bh__jit_iota(bh__jit_unit *u, bool wide, int64_t stride);
+LLVMValueRef bh__jit_int(bh__jit_unit *u, LLVMTypeRef type, uint64_t v);
+bool bh__jit_is_vector(LLVMValueRef v);
+LLVMTypeRef bh__jit_shaped(LLVMValueRef like, LLVMTypeRef element); /* of the same shape */
+LLVMValueRef bh__jit_const_like(bh__jit_unit *u, LLVMValueRef like, uint64_t v);
+LLVMValueRef bh__jit_field(bh__jit_unit *u, LLVMValueRef base, size_t offset, LLVMTypeRef type);
+LLVMValueRef bh__jit_intrinsic(bh__jit_unit *u, const char *name, LLVMTypeRef *types, unsigned n,
+                               LLVMValueRef *args, unsigned count);
+
+/* arithmetic.c, floating.c, memory.c, warp_ops.c. The step's op is one of theirs. */
+void bh__jit_integer(bh__jit_unit *u, const bh__jit_step *s);
+void bh__jit_floating(bh__jit_unit *u, const bh__jit_step *s);
+void bh__jit_access(bh__jit_unit *u, const bh__jit_step *s);
+void bh__jit_shuffle(bh__jit_unit *u, const bh__jit_step *s);
+
+/* engine.c: from the LLVM module to code. */
+bool bh__jit_finish(bh__jit_unit *u);
+
+#endif

@@ -1,0 +1,67 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The interpreter and the JIT give the same bits and the same faults: every kernel of tests/ptx, and
+# kernels/ here, which have odd values, divergent loops and addresses near the ends of their ranges.
+# TIMEOUT: 150
+set -u
+command="$BULKHEAD_BUILD_DIR/bin/bulkhead"
+here=$(cd "$(dirname "$0")" && pwd)
+tmp=$BULKHEAD_TEST_TMP
+failed=0 native=0 runs=0
+
+if [ ! -e "$BULKHEAD_BUILD_DIR/bin/libbulkhead-jit.so" ]; then
+    echo "skip: built without the JIT: no llvm-19-dev, or a build with sanitizers"
+    exit 77
+fi
+
+# run EXECUTOR ARGUMENTS: output, errors and exit status; addresses differ from process to process.
+run() {
+    executor=$1
+    shift
+    "$command" run -v "--executor=$executor" "$@" >"$tmp/out" 2>"$tmp/err"
+    echo "status $?" >>"$tmp/out"
+    grep -q '^kernel .*: native code' "$tmp/err" && native=$((native + 1))
+    grep -v '^kernel ' "$tmp/err" | sed 's/0x[0-9a-f]\{9,\}/ADDRESS/g' >>"$tmp/out"
+    mv "$tmp/out" "$tmp/$executor"
+}
+
+compare() {
+    run interp "$@"
+    run jit "$@"
+    runs=$((runs + 1))
+    cmp -s "$tmp/interp" "$tmp/jit" && return
+    failed=1
+    echo "FAILED: bulkhead run $*"
+    diff "$tmp/interp" "$tmp/jit" | cut -c 1-300 | head -n 8
+}
+
+values=in:u32:0,0x80000000,1,0x80000001,0x007fffff,0x807fffff,0x00800000,0x7f7fffff
+values=$values,0xff7fffff,0x7f800000,0xff800000,0x7fc00000,0x7f800001,0xffc12345,0x3f800000,0xbf7fffff
+compare --all --hex "$here/kernels/floats.ptx" -g 4 -b 64 -- "$values" out:u32:22528
+if [ "$native" = 0 ]; then
+    "$command" run -v --executor=jit "$here/kernels/floats.ptx" -- "$values" out:u32:88 2>&1 |
+        sed -n 's/^kernel .*: interpreted: /skip: /p'
+    exit 77
+fi
+for block in 64 8,8 50 5,7; do
+    for near in 0x7ffffff0 0xffffffe8 100; do
+        compare --all --hex "$here/kernels/integers.ptx" -g 2 -b "$block" -- "$values" out:u32:9856 \
+            "u32:$near"
+    done
+done
+
+cd "$here/../ptx" || exit 1
+for file in *.ptx; do
+    # A file may have no such line; checked launches are always interpreted.
+    sed -n 's|^// RUN: *||p' "$file" | grep -v -- --check >"$tmp/lines"
+    while read -r arguments; do
+        eval "compare \"$file\" $arguments" </dev/null
+    done <"$tmp/lines"
+done
+
+# All of these must be native code: a kernel that is not taken would compare equal too.
+if [ "$native" -lt $((runs - 8)) ]; then
+    echo "FAILED: $native of $runs kernels were native code"
+    failed=1
+fi
+[ "$failed" = 0 ] || exit 1

@@ -90,8 +90,8 @@ TEST_TIMEOUT(libcudacxx_checks_out, 60) {
     static const char *const flags[] = {
         "-std=c++14 --cuda-gpu-arch=sm_80 -nostdlibinc",
         "-std=c++20 --cuda-gpu-arch=sm_90 -nostdlibinc -O0",
-        "-std=c++17 --cuda-gpu-arch=sm_80 -D__BULKHEAD_HOSTED__=1 "
-        "-Xclang -fcuda-allow-variadic-functions",
+        ("-std=c++17 --cuda-gpu-arch=sm_80 -D__BULKHEAD_HOSTED__=1 "
+         "-Xclang -fcuda-allow-variadic-functions"),
     };
     bh_device device = open_device();
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {

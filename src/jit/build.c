@@ -157,10 +157,7 @@ static void make_sync(bh__jit_unit *u, const bh__jit_step *s) {
     }
     LLVMValueRef warp = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, warp), u->ptr);
     LLVMValueRef live = bh__jit_field(u, warp, offsetof(bh__ptx_warp, live), u->i32);
-    LLVMValueRef released = bh__jit_field(u, warp, offsetof(bh__ptx_warp, released), u->i32);
-    LLVMValueRef whole = is_equal(u, u->active, live);
-    whole = LLVMBuildAnd(u->b, whole, is_equal(u, released, bh__jit_int(u, u->i32, 0)), "");
-    LLVMValueRef stop = LLVMBuildNot(u->b, whole, "");
+    LLVMValueRef stop = LLVMBuildNot(u->b, is_equal(u, u->active, live), "");
     if (u->guarded) {
         stop = LLVMBuildAnd(u->b, stop, LLVMBuildNot(u->b, none_active(u), ""), "");
     }

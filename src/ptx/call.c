@@ -394,7 +394,7 @@ static bool lower_list(bh__ptx_lowering *low, const bh__ptx_operand *list, bh__p
     uint32_t n = flatten(list, NULL);
     /* What a parameter of unknown size is given may be left out. */
     bool open = !results && formal_count > 0 && formals[formal_count - 1]->unsized;
-    if (results ? n > formal_count : n != formal_count && !(open && n + 1 == formal_count)) {
+    if (n != formal_count && !(open && n + 1 == formal_count)) {
         return bh__ptx_lower_fail(low, BH_E_LOAD, "pass the parameters that the function declares",
                                   "%u %s given; the function declares %u", (unsigned)n,
                                   results ? "results" : "arguments", (unsigned)formal_count);

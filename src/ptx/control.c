@@ -131,7 +131,7 @@ static bool lower_barrier(bh__ptx_lowering *low) {
         c = --end;
         bool d_ok = popc ? d->kind == OPERAND_SINK || (d->kind == OPERAND_REG && is_word(low, d))
                          : d->kind == OPERAND_SINK || (is_predicate(low, d) && !d->negated);
-        if (!d_ok || !is_predicate(low, c)) {
+        if (!d_ok || !(is_predicate(low, c) || c->kind == OPERAND_INT)) {
             return bad(low);
         }
     } else if (insn->type_count != 0 || HAS(insn, POPC) || HAS(insn, AND) || HAS(insn, OR)) {

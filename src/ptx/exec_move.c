@@ -144,8 +144,8 @@ HANDLER(is_space) {
 }
 
 static bool bad_move(bh__ptx_lowering *low) {
-    return bh__ptx_lower_fail(low, BH_E_LOAD, "make both sides the same width",
-                              "the two operands of mov have different widths");
+    return bh__ptx_lower_fail(low, BH_E_LOAD, "give both sides the width and the kind of its type",
+                              "the operands of mov have different widths, or not its type");
 }
 
 static bool check_part(bh__ptx_lowering *low, const bh__ptx_operand *o, unsigned bytes) {
@@ -201,7 +201,7 @@ static bool lower_vector_move(bh__ptx_lowering *low, const bh__ptx_operand *d,
     return bh__ptx_emit(low, &code, true);
 }
 
-/* Operands of moves: any register of the right width, whatever its kind. */
+/* Operands of moves. */
 static bool fits(const bh__ptx_lowering *low, const bh__ptx_operand *o, bh__ptx_type type,
                  bool dest) {
     unsigned bytes = bh__ptx_bytes(type);
@@ -211,15 +211,15 @@ static bool fits(const bh__ptx_lowering *low, const bh__ptx_operand *o, bh__ptx_
     case OPERAND_REG: {
         bh__ptx_type have = low->function->regs[o->reg].type;
         return (have == T_PRED) == (type == T_PRED) && bh__ptx_bytes(have) == bytes &&
-               (!o->negated || (!dest && type == T_PRED));
+               bh__ptx_types_agree(have, type) && (!o->negated || (!dest && type == T_PRED));
     }
     case OPERAND_INT:
         return !dest && type != T_F32 && type != T_F64;
     case OPERAND_FLOAT:
-        return !dest && type != T_PRED && bh__ptx_class(type) != 'U' && bh__ptx_class(type) != 'S';
+        return !dest && (type == T_F32 || type == T_F64 || type == (o->single ? T_B32 : T_B64));
     case OPERAND_SREG: {
         bh__ptx_type have = bh__ptx_sreg_table[o->sreg].type;
-        return !dest && (have == T_PRED) == (type == T_PRED) &&
+        return !dest && (have == T_PRED) == (type == T_PRED) && bh__ptx_class(type) != 'F' &&
                (bh__ptx_bytes(have) == bytes || (o->sreg == SREG_GRIDID && bytes == 4) ||
                 (o->sreg <= SREG_NCTAID && bytes == 2));
     }
@@ -238,17 +238,16 @@ static bool fits(const bh__ptx_lowering *low, const bh__ptx_operand *o, bh__ptx_
 static bool lower_one_move(bh__ptx_lowering *low, const bh__ptx_operand *d,
                            const bh__ptx_operand *a) {
     bh__ptx_type type = (bh__ptx_type)low->insn->types[0];
-    if (!fits(low, d, type, true) || !fits(low, a, type, false)) {
+    if (d->kind != OPERAND_REG || !fits(low, d, type, true) || !fits(low, a, type, false)) {
         return bad_move(low);
     }
     unsigned bytes = bh__ptx_bytes(type);
-    bool direct = d->kind == OPERAND_REG;
     bh__ptx_code code = {.d = bh__ptx_row_out(low, d, type), .bytes = (uint8_t)bytes};
-    if (direct && a->kind == OPERAND_SREG) {
+    if (a->kind == OPERAND_SREG) {
         code.run = bytes == 2 ? bh__ptx_run_sreg16 : bh__ptx_run_sreg;
         code.imm = a->sreg;
         code.count = a->component;
-    } else if (direct && a->kind == OPERAND_ADDRESS) {
+    } else if (a->kind == OPERAND_ADDRESS) {
         code.run = bh__ptx_run_address;
         code.imm = a->imm;
         code.extra = a->symbol;

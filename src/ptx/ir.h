@@ -451,6 +451,9 @@ uint32_t bh__ptx_shown_line(const bh__ptx_module *module, uint32_t line, const c
 #define BH__PTX_PLACE 120
 const char *bh__ptx_place(const bh__ptx_module *module, uint32_t line, char out[BH__PTX_PLACE]);
 
+/* Whether a register of type `have` can hold an operand of type `want` of the same width. */
+bool bh__ptx_types_agree(bh__ptx_type have, bh__ptx_type want);
+
 /* The passes, in order. Each returns BH_OK or fills `error`. */
 bh_status bh__ptx_parse(bh__ptx_module *module, bh_error *error);
 bh_status bh__ptx_verify(bh__ptx_module *module, bh_error *error);

@@ -299,7 +299,7 @@
     (M(AND) | M(OR) | M(XOR) | M(ADD) | M(INC) | M(DEC) | M(MIN) | M(MAX) | M(CAS) | M(EXCH))
 #define S_ATOM                                                                                     \
     (M(GLOBAL) | M(SHARED) | M(RELAXED) | M(ACQUIRE) | M(RELEASE) | M(ACQ_REL) | S_SCOPE |         \
-     M(NOFTZ) | M(HINT) | M(POLICY) | S_ATOMOP)
+     M(NOFTZ) | M(POLICY) | S_ATOMOP)
 #define S_MULTI                                                                                    \
     (M(GLOBAL) | M(WEAK) | M(RELAXED) | S_SCOPE | S_VEC | S_BOOL | M(ADD) | M(MIN) | M(MAX))
 #define S_VIDEO    (M(SAT) | M(ADD) | M(MIN) | M(MAX))

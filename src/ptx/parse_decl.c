@@ -285,6 +285,10 @@ static bool check_variable(bh__ptx_parser *p, const bh__ptx_var *var) {
     if (var->unsized && !(var->is_extern || var->init_bytes > 0)) {
         return bh__ptx_bad(p, BH_E_LOAD, "give its size", "a variable without a size");
     }
+    if (bh__ptx_bytes(var->type) * var->vector > 16) {
+        return bh__ptx_bad(p, BH_E_LOAD, "use an array", "a vector of %u bytes; at most 16 exist",
+                           bh__ptx_bytes(var->type) * var->vector);
+    }
     if (var->space == SPACE_GLOBAL) {
         return check_total(p, var, &p->global_bytes, BH__PTX_MAX_GLOBAL, "global");
     }

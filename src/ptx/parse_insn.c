@@ -701,6 +701,12 @@ static bool add_insn(bh__ptx_parser *p, bh__ptx_insn *insn, const bh__ptx_operan
     return true;
 }
 
+/* Votes and shuffles of the lanes that happen to run together. */
+static bool is_lockstep(const bh__ptx_parser *p, const bh__ptx_insn *insn) {
+    return (insn->op == OP_SHFL || insn->op == OP_VOTE) && !HAS(insn, SYNC) && p->version >= 64 &&
+           p->target >= 70;
+}
+
 bool bh__ptx_instruction(bh__ptx_parser *p) {
     bh__ptx_insn insn = {.line = p->token.line,
                          .text = p->token.start,
@@ -709,6 +715,11 @@ bool bh__ptx_instruction(bh__ptx_parser *p) {
     bh__ptx_operand operands[MAX_OPERANDS];
     if (!guard(p, &insn) || !mnemonic(p, &insn) || !modifiers(p, &insn) || !choose_row(p, &insn)) {
         return false;
+    }
+    if (is_lockstep(p, &insn)) {
+        return bh__ptx_bad(p, BH_E_LOAD, "write .sync, and a member mask at the end",
+                           "%s without .sync ended with sm_70 and PTX 6.4",
+                           bh__ptx_op_table[insn.op].mnemonic);
     }
     while (!bh__ptx_is(p, ';')) {
         if (insn.operand_count == MAX_OPERANDS) {

@@ -407,9 +407,13 @@ static bool values(bh__ptx_parser *p, bh__ptx_var *var, unsigned depth, uint64_t
     } else {
         bh__ptx_value v;
         ok = bh__ptx_expression(p, &v);
-        if (ok && bh__ptx_class(var->type) == 'F' && !v.is_float && var->type != T_F16 &&
-            var->type != T_BF16) {
-            v = from_double(as_double(&v));
+        char class = bh__ptx_class(var->type);
+        bool whole = var->type == T_F16 || var->type == T_BF16 || class != 'F';
+        if (ok && (v.is_float ? class == 'U' || class == 'S' : !whole)) {
+            return bh__ptx_bad(
+                p, BH_E_LOAD, whole ? "write an integer" : "write a float, as in 1.0",
+                "%s as an initial value of type .%s", v.is_float ? "a float" : "an integer",
+                bh__ptx_type_table[var->type].name);
         }
         uint64_t bits = ok && v.is_float ? bh__ptx_float_bits(&v, var->type) : ok ? v.bits : 0;
         ok = ok && put_bytes(p, var, *offset, bits, bytes);

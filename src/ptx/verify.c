@@ -35,7 +35,7 @@ static bool is_pair(bh__ptx_type type) {
 }
 
 /* Registers of bits hold anything; those of two halves are bits to all but floats. */
-static bool types_agree(bh__ptx_type have, bh__ptx_type want) {
+bool bh__ptx_types_agree(bh__ptx_type have, bh__ptx_type want) {
     char a = bh__ptx_class(have), b = bh__ptx_class(want);
     if (want == T_U16X2 || want == T_S16X2) {
         return a == 'B' || is_pair(have);
@@ -63,7 +63,7 @@ static bh_status check_register(const verifier *v, unsigned position, uint32_t r
                       "operand %u is a .%s register where .%s is needed", position, have_name,
                       want_name);
     }
-    if (!types_agree(have, type)) {
+    if (!bh__ptx_types_agree(have, type)) {
         return REFUSE(v, BH_E_LOAD, "use a register of the instruction's type",
                       "operand %u is a .%s register where .%s is needed", position, have_name,
                       want_name);
@@ -230,7 +230,11 @@ static bh_status check_memory(const verifier *v, unsigned position, const bh__pt
         return check_named_memory(v, o, space);
     }
     if (!o->has_reg) {
-        return BH_OK;
+        return space == SPACE_LOCAL
+                   ? BH_OK
+                   : REFUSE(v, BH_E_LOAD, "put the address in a register",
+                            "operand %u is a number as an address, which only .local has",
+                            position);
     }
     bh__ptx_type type = v->function->regs[o->reg].type;
     unsigned bytes = bh__ptx_bytes(type);
@@ -368,7 +372,8 @@ static bh_status check_order(const verifier *v) {
                       scope ? "a scope without .relaxed, .acquire or .release"
                             : "an order without .cta, .cluster, .gpu or .sys");
     }
-    if (order && (space == SPACE_LOCAL || space == SPACE_PARAM || space == SPACE_CONST)) {
+    bool private = space == SPACE_LOCAL || space == SPACE_PARAM || space == SPACE_CONST;
+    if ((order && private) || (HAS(insn, VOLATILE) && space == SPACE_CONST)) {
         return REFUSE(v, BH_E_LOAD, "remove the order",
                       "accesses to this state space have no order: no other thread writes there");
     }
@@ -396,16 +401,35 @@ static bh_status require(const verifier *v, bool found, const char *what) {
                           bh__ptx_op_table[v->insn->op].mnemonic, what);
 }
 
-/* Modifiers that need each other, or that cannot be left out. */
+/* Positions and lengths of bit fields. */
+static bh_status check_field(const verifier *v) {
+    for (unsigned n = 2; n < v->insn->operand_count; n++) {
+        const bh__ptx_operand *o = &v->insn->operands[n];
+        bool number = n >= (v->insn->op == OP_BFE ? 2 : 3) && o->kind == OPERAND_INT;
+        if (number && o->imm > UINT8_MAX) {
+            return REFUSE(v, BH_E_LOAD, "give a number from 0 to 255",
+                          "operand %u is %lld, which is out of range", n + 1, (long long)o->imm);
+        }
+    }
+    return BH_OK;
+}
+
+/* Modifiers that need each other, or that cannot be left out; numbers that are out of range. */
 static bh_status check_modifiers(const verifier *v) {
     const bh__ptx_insn *insn = v->insn;
     switch (insn->op) {
     case OP_LD:
     case OP_ST:
+    case OP_MULTILOAD:
+    case OP_MULTISTORE:
+    case OP_MULTIRED:
         return check_order(v);
     case OP_ATOM:
     case OP_RED:
         return check_noftz(v);
+    case OP_BFE:
+    case OP_BFI:
+        return check_field(v);
     case OP_FENCE:
         return require(v,
                        HAS(insn, CTA) || HAS(insn, CLUSTER) || HAS(insn, GPU) || HAS(insn, SYS) ||

@@ -21,8 +21,8 @@ extern "C" __global__ void complex_product(const unsigned *in, unsigned *out, un
     }
 }
 
-// RUN mandelbrot_complex n=4096 grid=4x4 block=16x16 exact
-extern "C" __global__ void mandelbrot_complex(const unsigned *in, unsigned *out, unsigned n) {
+// RUN complex_mandelbrot n=4096 grid=4x4 block=16x16 exact
+extern "C" __global__ void complex_mandelbrot(const unsigned *in, unsigned *out, unsigned n) {
     // A coordinate is a multiple of 1/32, and few steps are made, so that doubles are exact.
     unsigned x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
     cuDoubleComplex c = make_cuDoubleComplex(((int)x - 48) / 32.0, ((int)y - 32) / 32.0), z = c;

@@ -89,6 +89,9 @@ TEST(registers_have_the_type_of_the_instruction) {
         {"cvt.rpi.u32.f32 %r1, %d1;", "operand 2 is a .f64", "cvt.rpi.u32.f32 %r1, %f1;"},
         {"match.any.sync.b32 %f1, %r1, -1;", "operand 1 is a .f32",
          "match.any.sync.b32 %r1, %f1, -1;"},
+        {"mov.u32 %f1, %r1;", "not its type", "mov.b32 %f1, %r1;"},
+        {"mov.f32 %u1, %f1;", "not its type", "mov.b32 %u1, %f1;"},
+        {"mov.b32 _, %r1;", "mov", NULL},
         {"ld.global.L2::cache_hint.u32 %r1, [%a1], %d1;", "operand 3 is a .f64",
          "ld.global.L2::cache_hint.u32 %r1, [%a1], %a2;"},
     };
@@ -155,6 +158,11 @@ TEST(orders_and_scopes_need_each_other) {
         {"fence.acq_rel;", "fence needs a scope", "fence.acq_rel.gpu;"},
         {"membar;", "membar needs a level", "membar.gl;"},
         {"ld.u32 %r1, [c];", "not in the state space", "ld.const.u32 %r1, [c];"},
+        {"ld.global.u32 %r1, [4096];", "a number as an address", "ld.local.u32 %r1, [0];"},
+        {"ld.volatile.const.u32 %r1, [c];", "have no order", "ld.const.u32 %r1, [c];"},
+        {"multimem.red.release.global.add.u32 [%a1], %r1;", "an order without",
+         "multimem.red.release.gpu.global.add.u32 [%a1], %r1;"},
+        {"red.L2::evict_first.global.add.u32 [%a1], %r1;", "red", "red.global.add.u32 [%a1], %r1;"},
     };
     CHECK_RULES(rules);
 }
@@ -174,6 +182,33 @@ TEST(modifiers_that_cannot_be_left_out) {
          "mad.rn.f32 %f1, %f2, %f3, %f1;"},
         {"bar.sync 16;", "barrier 16 does not exist", "bar.sync 15;"},
         {"bar.sync 0, 33;", "for 33 threads", "bar.sync 0, 64;"},
+        {"bfe.u32 %r1, %r2, 300, 5;", "operand 3 is 300", "bfe.u32 %r1, %r2, 255, 5;"},
+        {"bfi.b32 %r1, %r2, %r3, 0, -1;", "operand 5 is -1", "bfi.b32 %r1, 300, %r3, 0, 1;"},
+        {"shfl.idx.b32 %r1, %r2, 0, 31;", "shfl without .sync",
+         "shfl.sync.idx.b32 %r1, %r2, 0, 31, -1;"},
+        {"vote.any.pred %p1, %p2;", "vote without .sync", "vote.sync.any.pred %p1, %p2, -1;"},
+        {"bar.red.or.pred %p1, 0, %r1;", "malformed", "bar.red.or.pred %p1, 0, 1;"},
     };
     CHECK_RULES(rules);
+}
+
+TEST(declarations_and_calls) {
+    static const struct {
+        const char *before, *body, *message;
+    } wrong[] = {
+        {".global .f32 x = 1;", "", "an integer as an initial value of type .f32"},
+        {".global .u32 x = 1.5;", "", "a float as an initial value of type .u32"},
+        {".global .v4 .f64 x;", "", "a vector of 32 bytes"},
+        {".func (.reg .b32 r) f(.reg .b32 a) { ret; }", "call f, (5);", "0 results given"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char text[512];
+        bh_error error;
+        int length = snprintf(text, sizeof text, PTX_HEAD "%s\n.entry k() { %s ret; }\n",
+                              wrong[i].before, wrong[i].body);
+        memset(&error, 0, sizeof error);
+        CHECK_EQ(load_error(text, (size_t)length, &error), BH_E_LOAD);
+        CHECK_STR_CONTAINS(error.message, wrong[i].message);
+        CHECK(error.fix[0] != 0);
+    }
 }

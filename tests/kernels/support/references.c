@@ -290,7 +290,7 @@ REFERENCE(leap_frog) {
     EACH(i, n) out[i] = i ? out[i - 1] * 1664525u + 1013904223u : in[0];
 }
 
-REFERENCE(mandelbrot_complex) {
+REFERENCE(complex_mandelbrot) {
     EACH(i, n) {
         double cx = ((double)(i % 64) - 48) / 32, cy = ((double)(i / 64) - 32) / 32;
         double x = cx, y = cy, kept;
@@ -358,7 +358,7 @@ static const struct {
     ROW(recursion_queens),
     ROW(bit_packing),
     ROW(parse_numbers),
-    ROW(mandelbrot_complex),
+    ROW(complex_mandelbrot),
     ROW(leap_frog),
     {"transpose_plain", transpose},
     {"transpose_tiled", transpose},

@@ -5,19 +5,19 @@
 
 #include "ptx/exec.h"
 
-/* ---- text.c: text of limited length; what does not fit is left out ---- */
+/* ---- string.c: text of limited length; what does not fit is left out ---- */
 
-typedef struct bh__ptx_text {
+typedef struct bh__ptx_string {
     char *at; /* ends in NUL */
     size_t length, capacity;
     bool cut;
-} bh__ptx_text;
+} bh__ptx_string;
 
-void bh__ptx_text_add(bh__ptx_text *text, const char *format, ...)
+void bh__ptx_string_add(bh__ptx_string *text, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* A value of a type: "3.5 (0x40600000)", "-1 (0xffffffff)", "true". The upper half is of .b128. */
-void bh__ptx_text_value(bh__ptx_text *text, bh__ptx_type type, uint64_t low, uint64_t high);
+void bh__ptx_string_value(bh__ptx_string *text, bh__ptx_type type, uint64_t low, uint64_t high);
 
 /* ---- registers.c ---- */
 
@@ -41,7 +41,7 @@ uint8_t *bh__ptx_registers_types(const bh__ptx_function *f);
 uint32_t bh__ptx_register_find(const bh__ptx_function *f, const char *name, size_t length,
                                uint32_t place);
 /* "%r7", or "%v2.x" */
-void bh__ptx_register_name(bh__ptx_text *text, const bh__ptx_reg *reg);
+void bh__ptx_register_name(bh__ptx_string *text, const bh__ptx_reg *reg);
 
 /* The value of a register, or of one half of a .b128, in a frame of a warp. */
 uint64_t bh__ptx_register_value(const bh__ptx_warp *w, uint32_t base, const bh__ptx_reg *reg,
@@ -97,7 +97,7 @@ void bh__ptx_variables_free(bh__ptx_variables *variables);
 const bh__ptx_source_variable *bh__ptx_variables_find(const bh__ptx_variables *variables,
                                                       const char *name, uint32_t place);
 /* Adds its value in a frame of a thread; false: it is not known, and nothing was added. */
-bool bh__ptx_variable_value(bh__ptx_text *text, const bh__ptx_source_variable *variable,
+bool bh__ptx_variable_value(bh__ptx_string *text, const bh__ptx_source_variable *variable,
                             const bh__ptx_exec *x, const bh__ptx_warp *w, uint32_t base,
                             unsigned lane);
 
@@ -105,7 +105,7 @@ bool bh__ptx_variable_value(bh__ptx_text *text, const bh__ptx_source_variable *v
 
 /* Where a thread is, which functions called which, and what its registers hold. `code`: the
  * instruction that it executes, or will execute next. */
-void bh__ptx_state_put(bh__ptx_text *text, const bh__ptx_variables *variables,
+void bh__ptx_state_put(bh__ptx_string *text, const bh__ptx_variables *variables,
                        const bh__ptx_exec *x, const bh__ptx_warp *w, unsigned lane, uint32_t code);
 /* The same of the thread of a fault, as a text that the caller frees. NULL: no memory. */
 char *bh__ptx_state_of_fault(const bh__ptx_exec *x, const bh__ptx_fault *fault);

@@ -287,9 +287,9 @@ uint32_t bh__ptx_register_find(const bh__ptx_function *f, const char *name, size
     return best;
 }
 
-void bh__ptx_register_name(bh__ptx_text *text, const bh__ptx_reg *reg) {
-    bh__ptx_text_add(text, "%.100s%s", reg->name != NULL ? reg->name : "?",
-                     reg->parts > 1 && reg->part < 4 ? components[reg->part] : "");
+void bh__ptx_register_name(bh__ptx_string *text, const bh__ptx_reg *reg) {
+    bh__ptx_string_add(text, "%.100s%s", reg->name != NULL ? reg->name : "?",
+                       reg->parts > 1 && reg->part < 4 ? components[reg->part] : "");
 }
 
 uint64_t bh__ptx_register_value(const bh__ptx_warp *w, uint32_t base, const bh__ptx_reg *reg,

@@ -36,7 +36,7 @@ static bool caller(const bh__ptx_warp *w, frame *in) {
 /* ---- registers ---- */
 
 typedef struct listing {
-    bh__ptx_text *text;
+    bh__ptx_string *text;
     const bh__ptx_warp *w;
     const frame *in;
     unsigned lane;
@@ -45,15 +45,15 @@ typedef struct listing {
 
 static void put_register(const listing *l, uint32_t n) {
     const bh__ptx_reg *r = &l->in->function->regs[n];
-    bh__ptx_text_add(l->text, "    ");
+    bh__ptx_string_add(l->text, "    ");
     bh__ptx_register_name(l->text, r);
-    bh__ptx_text_add(l->text, " = ");
-    bh__ptx_text_value(l->text, (bh__ptx_type)l->types[n],
-                       bh__ptx_register_value(l->w, l->in->base, r, l->lane, 0),
-                       bh__ptx_bytes(r->type) == 16
-                           ? bh__ptx_register_value(l->w, l->in->base, r, l->lane, 1)
-                           : 0);
-    bh__ptx_text_add(l->text, "\n");
+    bh__ptx_string_add(l->text, " = ");
+    bh__ptx_string_value(l->text, (bh__ptx_type)l->types[n],
+                         bh__ptx_register_value(l->w, l->in->base, r, l->lane, 0),
+                         bh__ptx_bytes(r->type) == 16
+                             ? bh__ptx_register_value(l->w, l->in->base, r, l->lane, 1)
+                             : 0);
+    bh__ptx_string_add(l->text, "\n");
 }
 
 static void put_registers(const listing *l, uint8_t marks, const char *title) {
@@ -68,12 +68,12 @@ static void put_registers(const listing *l, uint8_t marks, const char *title) {
             continue;
         }
         if (shown++ == 0) {
-            bh__ptx_text_add(l->text, "  %s:\n", title);
+            bh__ptx_string_add(l->text, "  %s:\n", title);
         }
         put_register(l, n);
     }
     if (more > 0) {
-        bh__ptx_text_add(l->text, "    and %u more\n", (unsigned)more);
+        bh__ptx_string_add(l->text, "    and %u more\n", (unsigned)more);
     }
 }
 
@@ -88,32 +88,33 @@ static bool is_set(const listing *l, const bh__ptx_source_variable *v) {
 
 static void put_variables(const listing *l, const bh__ptx_variables *variables,
                           const bh__ptx_exec *x) {
-    bh__ptx_text *text = l->text;
+    bh__ptx_string *text = l->text;
     const frame *in = l->in;
     uint32_t place = x->module->sites[in->code].text, shown = 0;
     for (uint32_t n = 0; n < variables->count && shown < SHOWN_REGISTERS; n++) {
         const bh__ptx_source_variable *v = &variables->list[n];
         char value[200];
-        bh__ptx_text one = {.at = value, .capacity = sizeof value};
+        bh__ptx_string one = {.at = value, .capacity = sizeof value};
         if (place < v->from || place >= v->to ||
             bh__ptx_variables_find(variables, v->name, place) != v ||
             !bh__ptx_variable_value(&one, v, x, l->w, in->base, l->lane)) {
             continue;
         }
-        bh__ptx_text_add(text, "%s    %.100s = %s", shown++ == 0 ? "  variables:\n" : "", v->name,
-                         is_set(l, v) ? value : "not set yet");
-        bh__ptx_text_add(text, v->reg[0] != '\0' ? ", in %s\n" : "%s\n", v->reg);
+        bh__ptx_string_add(text, "%s    %.100s = %s", shown++ == 0 ? "  variables:\n" : "", v->name,
+                           is_set(l, v) ? value : "not set yet");
+        bh__ptx_string_add(text, v->reg[0] != '\0' ? ", in %s\n" : "%s\n", v->reg);
     }
 }
 
 /* ---- frames ---- */
 
-static void put_frame(bh__ptx_text *text, const bh__ptx_variables *variables, const bh__ptx_exec *x,
-                      const bh__ptx_warp *w, unsigned lane, const frame *in, bool innermost) {
+static void put_frame(bh__ptx_string *text, const bh__ptx_variables *variables,
+                      const bh__ptx_exec *x, const bh__ptx_warp *w, unsigned lane, const frame *in,
+                      bool innermost) {
     char site[280];
     bh__ptx_site_text(x->module, in->code, QUOTED, site, sizeof site);
-    bh__ptx_text_add(text, "%s %.100s, %s\n", innermost ? "in" : "called from", in->function->name,
-                     site);
+    bh__ptx_string_add(text, "%s %.100s, %s\n", innermost ? "in" : "called from",
+                       in->function->name, site);
     uint8_t *marks = bh__ptx_registers_at(in->function, x->module->sites[in->code].insn);
     uint8_t *types = bh__ptx_registers_types(in->function);
     if (marks != NULL && types != NULL) {
@@ -125,25 +126,25 @@ static void put_frame(bh__ptx_text *text, const bh__ptx_variables *variables, co
             put_registers(&l, REGISTER_WRITTEN, "registers that are not read any more");
         }
     } else {
-        bh__ptx_text_add(text, "  no memory to list its registers\n");
+        bh__ptx_string_add(text, "  no memory to list its registers\n");
     }
     free(marks);
     free(types);
 }
 
-void bh__ptx_state_put(bh__ptx_text *text, const bh__ptx_variables *variables,
+void bh__ptx_state_put(bh__ptx_string *text, const bh__ptx_variables *variables,
                        const bh__ptx_exec *x, const bh__ptx_warp *w, unsigned lane, uint32_t code) {
     uint32_t thread = w->index * LANES + lane, depth = w->depth[lane];
     const bh__ptx_block *b = x->block;
-    bh__ptx_text_add(text, "block (%u,%u,%u), thread (%u,%u,%u)\n", (unsigned)b->id[0],
-                     (unsigned)b->id[1], (unsigned)b->id[2], (unsigned)b->tid[0][thread],
-                     (unsigned)b->tid[1][thread], (unsigned)b->tid[2][thread]);
+    bh__ptx_string_add(text, "block (%u,%u,%u), thread (%u,%u,%u)\n", (unsigned)b->id[0],
+                       (unsigned)b->id[1], (unsigned)b->id[2], (unsigned)b->tid[0][thread],
+                       (unsigned)b->tid[1][thread], (unsigned)b->tid[2][thread]);
     frame in = {header(w, w->base[lane])->function, w->base[lane], code};
     for (uint32_t n = 0; n <= depth; n++) {
         if (n < SHOWN_FRAMES || n == depth) {
             put_frame(text, variables, x, w, lane, &in, n == 0);
         } else if (n == SHOWN_FRAMES) {
-            bh__ptx_text_add(text, "... %u calls\n", (unsigned)(depth - n));
+            bh__ptx_string_add(text, "... %u calls\n", (unsigned)(depth - n));
         }
         if (!caller(w, &in)) {
             break;
@@ -159,7 +160,7 @@ char *bh__ptx_state_of_fault(const bh__ptx_exec *x, const bh__ptx_fault *fault) 
     const bh__ptx_block *b = x->block;
     const uint32_t *at = fault->thread;
     uint32_t thread = at[0] + b->dims[0] * (at[1] + b->dims[1] * at[2]);
-    bh__ptx_text text = {.at = malloc(STATE_BYTES), .capacity = STATE_BYTES};
+    bh__ptx_string text = {.at = malloc(STATE_BYTES), .capacity = STATE_BYTES};
     if (text.at == NULL || thread >= b->threads || x->code == NULL) {
         free(text.at);
         return NULL;

@@ -179,14 +179,14 @@ static bh_status find_target(void *context, uint32_t function, uint32_t code) {
 
 typedef struct naming {
     const bh__ptx_function *f;
-    bh__ptx_text *text;
+    bh__ptx_string *text;
 } naming;
 
 static void name_register(void *context, uint32_t reg, bool written) {
     const naming *self = context;
     (void)written;
     if (self->f->regs[reg].name != NULL) {
-        bh__ptx_text_add(self->text, "%s", self->text->length > 0 ? ", " : "");
+        bh__ptx_string_add(self->text, "%s", self->text->length > 0 ? ", " : "");
         bh__ptx_register_name(self->text, &self->f->regs[reg]);
     }
 }
@@ -196,7 +196,7 @@ static void suggest(const bh__ptx_debug *d, const bh__ptx_function *kernel, uint
                     size_t size) {
     const bh__ptx_module *m = d->module;
     char names[120] = "";
-    bh__ptx_text text = {.at = names, .capacity = sizeof names};
+    bh__ptx_string text = {.at = names, .capacity = sizeof names};
     for (uint32_t n = 0; n < m->function_count && text.length == 0; n++) {
         naming self = {m->functions[n], &text};
         uint32_t c, end;
@@ -382,7 +382,7 @@ uint32_t bh__ptx_trace_lanes(const bh__ptx_exec *x, const bh__ptx_warp *w) {
 }
 
 /* Text beyond the limit is left out, and the last line says so. */
-static void emit(bh__ptx_exec *x, const bh__ptx_text *text, bool always) {
+static void emit(bh__ptx_exec *x, const bh__ptx_string *text, bool always) {
     bh__ptx_tracing *t = x->tracing;
     if (!always && t->cut) {
         return;
@@ -403,7 +403,7 @@ static void emit(bh__ptx_exec *x, const bh__ptx_text *text, bool always) {
 /* ---- tracing: what is read before, and what is written by an instruction ---- */
 
 typedef struct values {
-    bh__ptx_text *text;
+    bh__ptx_string *text;
     const bh__ptx_trace_step *step;
     const bh__ptx_exec *x;
     unsigned lane;
@@ -418,10 +418,11 @@ static void put_register(const values *v, uint32_t reg) {
     const uint8_t *types = v->x->tracing->debug->types[f->index];
     bool wide = bh__ptx_bytes(r->type) == 16;
     bh__ptx_register_name(v->text, r);
-    bh__ptx_text_add(v->text, " = ");
-    bh__ptx_text_value(v->text, (bh__ptx_type)types[reg],
-                       bh__ptx_register_value(v->x->warp, v->step->base, r, v->lane, 0),
-                       wide ? bh__ptx_register_value(v->x->warp, v->step->base, r, v->lane, 1) : 0);
+    bh__ptx_string_add(v->text, " = ");
+    bh__ptx_string_value(v->text, (bh__ptx_type)types[reg],
+                         bh__ptx_register_value(v->x->warp, v->step->base, r, v->lane, 0),
+                         wide ? bh__ptx_register_value(v->x->warp, v->step->base, r, v->lane, 1)
+                              : 0);
 }
 
 static void put_value(void *context, uint32_t reg, bool written) {
@@ -429,13 +430,13 @@ static void put_value(void *context, uint32_t reg, bool written) {
     if (written != v->written || reg == v->last || v->step->function->regs[reg].row == 0) {
         return;
     }
-    bh__ptx_text_add(v->text, "%s", v->last == NO_REG ? v->lead : ", ");
+    bh__ptx_string_add(v->text, "%s", v->last == NO_REG ? v->lead : ", ");
     v->last = reg;
     put_register(v, reg);
 }
 
 static void put_values(bh__ptx_exec *x, const bh__ptx_trace_step *step, unsigned lane, bool written,
-                       bh__ptx_text *text) {
+                       bh__ptx_string *text) {
     values v = {text, step, x, lane, written, written ? " gives " : " with ", NO_REG};
     if (step->insn != NULL) {
         bh__ptx_registers_visit(step->insn, put_value, &v);
@@ -467,13 +468,13 @@ static void trace_line(bh__ptx_exec *x, const bh__ptx_trace_step *step, unsigned
                        const char *end, bool results) {
     uint32_t thread = x->warp->index * LANES + lane;
     char line[LINE_BYTES], site[280];
-    bh__ptx_text text = {.at = line, .capacity = sizeof line};
+    bh__ptx_string text = {.at = line, .capacity = sizeof line};
     bh__ptx_site_text(x->module, step->code, QUOTED, site, sizeof site);
-    bh__ptx_text_add(&text, "thread %u, %s%s", (unsigned)thread, site, x->tracing->reads[thread]);
+    bh__ptx_string_add(&text, "thread %u, %s%s", (unsigned)thread, site, x->tracing->reads[thread]);
     if (results) {
         put_values(x, step, lane, true, &text);
     }
-    bh__ptx_text_add(&text, "%s\n", end);
+    bh__ptx_string_add(&text, "%s\n", end);
     emit(x, &text, false);
 }
 
@@ -486,14 +487,14 @@ static void stop_here(bh__ptx_exec *x, const bh__ptx_trace_step *step, unsigned 
     uint32_t thread = x->warp->index * LANES + first;
     bh__ptx_site_text(x->module, step->code, QUOTED, t->where, sizeof t->where);
     char *room = malloc(STATE);
-    bh__ptx_text text = {.at = room, .capacity = STATE};
+    bh__ptx_string text = {.at = room, .capacity = STATE};
     if (room == NULL) {
         return;
     }
-    bh__ptx_text_add(&text, "stopped: block (%u,%u,%u), thread (%u,%u,%u) is at %s\n",
-                     (unsigned)b->id[0], (unsigned)b->id[1], (unsigned)b->id[2],
-                     (unsigned)b->tid[0][thread], (unsigned)b->tid[1][thread],
-                     (unsigned)b->tid[2][thread], t->where);
+    bh__ptx_string_add(&text, "stopped: block (%u,%u,%u), thread (%u,%u,%u) is at %s\n",
+                       (unsigned)b->id[0], (unsigned)b->id[1], (unsigned)b->id[2],
+                       (unsigned)b->tid[0][thread], (unsigned)b->tid[1][thread],
+                       (unsigned)b->tid[2][thread], t->where);
     emit(x, &text, true);
     for (uint32_t n = 0; n < b->threads; n++) {
         const bh__ptx_warp *w = &b->warps[n / LANES];
@@ -506,15 +507,15 @@ static void stop_here(bh__ptx_exec *x, const bh__ptx_trace_step *step, unsigned 
         if (w->live >> n % LANES & 1) {
             bh__ptx_state_put(&text, &t->debug->variables, x, w, n % LANES, w->pc[n % LANES]);
         } else {
-            bh__ptx_text_add(&text, "block (%u,%u,%u), thread (%u,%u,%u): has ended\n",
-                             (unsigned)b->id[0], (unsigned)b->id[1], (unsigned)b->id[2],
-                             (unsigned)b->tid[0][n], (unsigned)b->tid[1][n],
-                             (unsigned)b->tid[2][n]);
+            bh__ptx_string_add(&text, "block (%u,%u,%u), thread (%u,%u,%u): has ended\n",
+                               (unsigned)b->id[0], (unsigned)b->id[1], (unsigned)b->id[2],
+                               (unsigned)b->tid[0][n], (unsigned)b->tid[1][n],
+                               (unsigned)b->tid[2][n]);
         }
         emit(x, &text, true);
         if (text.cut) {
             static const char more[] = "... cut\n";
-            emit(x, &(bh__ptx_text){.at = (char *)(uintptr_t)more, .length = sizeof more - 1},
+            emit(x, &(bh__ptx_string){.at = (char *)(uintptr_t)more, .length = sizeof more - 1},
                  true);
         }
     }
@@ -541,10 +542,10 @@ bool bh__ptx_trace_before(bh__ptx_exec *x, uint32_t code, uint32_t lanes,
     }
     FOR_LANES_IN_ORDER(d->trace && begins ? lanes : 0) {
         char *reads = x->tracing->reads[x->warp->index * LANES + l];
-        bh__ptx_text text = {.at = reads, .capacity = sizeof *x->tracing->reads};
+        bh__ptx_string text = {.at = reads, .capacity = sizeof *x->tracing->reads};
         reads[0] = '\0';
         if (step->skipped >> l & 1) {
-            bh__ptx_text_add(&text, " is skipped: ");
+            bh__ptx_string_add(&text, " is skipped: ");
             values v = {&text, step, x, l, false, "", NO_REG};
             put_register(&v, step->insn->guard);
         } else {
@@ -596,21 +597,21 @@ static void print_points(bh__ptx_exec *x, const bh__ptx_trace_step *done, unsign
         const point *p = &d->points[__builtin_ctzll(bits)];
         const target *in = &p->in[step->function->index];
         char line[LINE_BYTES], site[280];
-        bh__ptx_text text = {.at = line, .capacity = sizeof line};
+        bh__ptx_string text = {.at = line, .capacity = sizeof line};
         bh__ptx_site_text(x->module, step->code, 0, site, sizeof site);
-        bh__ptx_text_add(&text, "thread %u, %s: ", (unsigned)(w->index * LANES + lane), site);
+        bh__ptx_string_add(&text, "thread %u, %s: ", (unsigned)(w->index * LANES + lane), site);
         if (in->reg != NO_REG) {
             values v = {&text, step, x, lane, false, "", NO_REG};
             put_register(&v, in->reg);
         } else if (in->variable != NULL) {
-            bh__ptx_text_add(&text, "%.100s = ", p->name);
+            bh__ptx_string_add(&text, "%.100s = ", p->name);
             if (!bh__ptx_variable_value(&text, in->variable, x, w, step->base, lane)) {
-                bh__ptx_text_add(&text, "not known");
+                bh__ptx_string_add(&text, "not known");
             }
         } else {
             continue;
         }
-        bh__ptx_text_add(&text, "\n");
+        bh__ptx_string_add(&text, "\n");
         emit(x, &text, false);
     }
 }

@@ -28,22 +28,22 @@ static const bh__ptx_var *find_memory(const bh__ptx_exec *x, const bh__ptx_funct
     return NULL;
 }
 
-static void put_bytes(bh__ptx_text *text, const bh__ptx_source_variable *v, const uint8_t *at) {
+static void put_bytes(bh__ptx_string *text, const bh__ptx_source_variable *v, const uint8_t *at) {
     enum { SHOWN = 32 };
     uint64_t value[2] = {0, 0};
     if (v->type != T_NONE && v->bytes <= 8) {
         memcpy(value, at, v->bytes);
-        bh__ptx_text_value(text, v->type, value[0], 0);
+        bh__ptx_string_value(text, v->type, value[0], 0);
         return;
     }
-    bh__ptx_text_add(text, "%u bytes", (unsigned)v->bytes);
+    bh__ptx_string_add(text, "%u bytes", (unsigned)v->bytes);
     for (uint32_t n = 0; n < v->bytes && n < SHOWN; n++) {
-        bh__ptx_text_add(text, " %02x", (unsigned)at[n]);
+        bh__ptx_string_add(text, " %02x", (unsigned)at[n]);
     }
-    bh__ptx_text_add(text, "%s", v->bytes > SHOWN ? " ..." : "");
+    bh__ptx_string_add(text, "%s", v->bytes > SHOWN ? " ..." : "");
 }
 
-static bool memory_value(bh__ptx_text *text, const bh__ptx_source_variable *v,
+static bool memory_value(bh__ptx_string *text, const bh__ptx_source_variable *v,
                          const bh__ptx_exec *x, const bh__ptx_warp *w, const bh__ptx_frame *frame,
                          unsigned lane) {
     const bh__ptx_var *var = find_memory(x, frame->function, v);
@@ -63,7 +63,7 @@ static bool memory_value(bh__ptx_text *text, const bh__ptx_source_variable *v,
     return true;
 }
 
-bool bh__ptx_variable_value(bh__ptx_text *text, const bh__ptx_source_variable *v,
+bool bh__ptx_variable_value(bh__ptx_string *text, const bh__ptx_source_variable *v,
                             const bh__ptx_exec *x, const bh__ptx_warp *w, uint32_t base,
                             unsigned lane) {
     const bh__ptx_frame *frame = (const bh__ptx_frame *)(const void *)(w->regs + base);
@@ -77,8 +77,8 @@ bool bh__ptx_variable_value(bh__ptx_text *text, const bh__ptx_source_variable *v
     }
     const bh__ptx_reg *r = &f->regs[reg];
     bh__ptx_type type = v->type != T_NONE && v->type != T_PRED ? v->type : r->type;
-    bh__ptx_text_value(text, type, bh__ptx_register_value(w, base, r, lane, 0),
-                       bh__ptx_bytes(r->type) == 16 ? bh__ptx_register_value(w, base, r, lane, 1)
-                                                    : 0);
+    bh__ptx_string_value(text, type, bh__ptx_register_value(w, base, r, lane, 0),
+                         bh__ptx_bytes(r->type) == 16 ? bh__ptx_register_value(w, base, r, lane, 1)
+                                                      : 0);
     return true;
 }

@@ -9,7 +9,7 @@
 #include "ptx/debug.h"
 #include "ptx/half.h"
 
-void bh__ptx_text_add(bh__ptx_text *text, const char *format, ...) {
+void bh__ptx_string_add(bh__ptx_string *text, const char *format, ...) {
     size_t room = text->capacity - text->length;
     va_list list;
     va_start(list, format);
@@ -26,7 +26,7 @@ void bh__ptx_text_add(bh__ptx_text *text, const char *format, ...) {
 typedef unsigned long long ull;
 
 /* The fewest digits that read back to the same value. */
-static void add_float(bh__ptx_text *text, double value, bool single) {
+static void add_float(bh__ptx_string *text, double value, bool single) {
     char digits[40];
     for (int precision = single ? 6 : 15; precision <= (single ? 9 : 17); precision++) {
         snprintf(digits, sizeof digits, "%.*g", precision, value);
@@ -35,37 +35,37 @@ static void add_float(bh__ptx_text *text, double value, bool single) {
             break;
         }
     }
-    bh__ptx_text_add(text, "%s", digits);
+    bh__ptx_string_add(text, "%s", digits);
 }
 
-static void add_half(bh__ptx_text *text, uint16_t bits, bool brain) {
+static void add_half(bh__ptx_string *text, uint16_t bits, bool brain) {
     add_float(text, (double)(brain ? bh__bf16_to_float(bits) : bh__f16_to_float(bits)), true);
 }
 
 /* Bits: as a number if it is likely to be one, because addresses and masks are better read in
  * hexadecimal only. */
-static void add_bits(bh__ptx_text *text, uint64_t bits, unsigned bytes) {
+static void add_bits(bh__ptx_string *text, uint64_t bits, unsigned bytes) {
     int64_t number = bytes == 8   ? (int64_t)bits
                      : bytes == 4 ? (int32_t)(uint32_t)bits
                      : bytes == 2 ? (int16_t)(uint16_t)bits
                                   : (int8_t)(uint8_t)bits;
     if (bytes < 8 || (number > INT32_MIN && number < INT32_MAX)) {
-        bh__ptx_text_add(text, "%lld ", (long long)number);
-        bh__ptx_text_add(text, "(0x%llx)", (ull)bits);
+        bh__ptx_string_add(text, "%lld ", (long long)number);
+        bh__ptx_string_add(text, "(0x%llx)", (ull)bits);
     } else {
-        bh__ptx_text_add(text, "0x%llx", (ull)bits);
+        bh__ptx_string_add(text, "0x%llx", (ull)bits);
     }
 }
 
-void bh__ptx_text_value(bh__ptx_text *text, bh__ptx_type type, uint64_t low, uint64_t high) {
+void bh__ptx_string_value(bh__ptx_string *text, bh__ptx_type type, uint64_t low, uint64_t high) {
     unsigned bytes = bh__ptx_bytes(type);
     uint64_t bits = bytes >= 8 ? low : low & ((UINT64_C(1) << 8 * bytes) - 1);
     switch (type) {
     case T_PRED:
-        bh__ptx_text_add(text, "%s", low & 1 ? "true" : "false");
+        bh__ptx_string_add(text, "%s", low & 1 ? "true" : "false");
         return;
     case T_B128:
-        bh__ptx_text_add(text, "0x%016llx%016llx", (ull)high, (ull)low);
+        bh__ptx_string_add(text, "0x%016llx%016llx", (ull)high, (ull)low);
         return;
     case T_F32:
     case T_TF32:
@@ -80,19 +80,19 @@ void bh__ptx_text_value(bh__ptx_text *text, bh__ptx_type type, uint64_t low, uin
         break;
     case T_F16X2:
     case T_BF16X2:
-        bh__ptx_text_add(text, "{");
+        bh__ptx_string_add(text, "{");
         add_half(text, (uint16_t)bits, type == T_BF16X2);
-        bh__ptx_text_add(text, ", ");
+        bh__ptx_string_add(text, ", ");
         add_half(text, (uint16_t)(bits >> 16), type == T_BF16X2);
-        bh__ptx_text_add(text, "}");
+        bh__ptx_string_add(text, "}");
         break;
     default:
         if (bh__ptx_class(type) == 'U') {
-            bh__ptx_text_add(text, "%llu (0x%llx)", (ull)bits, (ull)bits);
+            bh__ptx_string_add(text, "%llu (0x%llx)", (ull)bits, (ull)bits);
             return;
         }
         add_bits(text, bits, bytes);
         return;
     }
-    bh__ptx_text_add(text, " (0x%0*llx)", (int)bytes * 2, (ull)bits);
+    bh__ptx_string_add(text, " (0x%0*llx)", (int)bytes * 2, (ull)bits);
 }

@@ -10,6 +10,7 @@ typedef struct way {
     unsigned arch;
     uint32_t flags;
     const char *extra;
+    uint32_t device_flags;
 } way;
 
 /* What is compared: all bits, and two sums of the words taken as floats. */
@@ -211,7 +212,8 @@ static unsigned run_all(const way *w) {
     need_compiler(w->compiler);
     unsigned count = kernel_files(files), ran = 0;
     char *answers = read_answers();
-    bh_device device = open_device();
+    bh_device_options options = device_options(w->device_flags);
+    bh_device device = open_device_with(&options);
     for (unsigned i = 0; i < count; i++) {
         ran += run_file(device, &files[i], w, answers);
         free(files[i].source);
@@ -238,25 +240,31 @@ TEST(every_name_is_there_once) {
 }
 
 TEST_TIMEOUT(nvrtc_for_sm_80, 120) {
-    run_all(&(way){"nvrtc-sm_80", BH_COMPILER_NVRTC, 80, 0, NULL});
+    run_all(&(way){"nvrtc-sm_80", BH_COMPILER_NVRTC, 80, 0, NULL, 0});
 }
 
 TEST_TIMEOUT(nvrtc_for_sm_90, 120) {
-    run_all(&(way){"nvrtc-sm_90", BH_COMPILER_NVRTC, 90, 0, NULL});
+    run_all(&(way){"nvrtc-sm_90", BH_COMPILER_NVRTC, 90, 0, NULL, 0});
 }
 
 TEST_TIMEOUT(nvrtc_without_optimisation, 120) {
-    run_all(&(way){"nvrtc-debug", BH_COMPILER_NVRTC, 90, BH_COMPILE_DEBUG, NULL});
+    run_all(&(way){"nvrtc-debug", BH_COMPILER_NVRTC, 90, BH_COMPILE_DEBUG, NULL, 0});
 }
 
 TEST_TIMEOUT(nvrtc_with_fast_math, 120) {
-    run_all(&(way){"nvrtc-fast", BH_COMPILER_NVRTC, 80, BH_COMPILE_FAST_MATH, NULL});
+    run_all(&(way){"nvrtc-fast", BH_COMPILER_NVRTC, 80, BH_COMPILE_FAST_MATH, NULL, 0});
 }
 
 TEST_TIMEOUT(clang_for_sm_80, 120) {
-    run_all(&(way){"clang-sm_80", BH_COMPILER_CLANG, 80, 0, NULL});
+    run_all(&(way){"clang-sm_80", BH_COMPILER_CLANG, 80, 0, NULL, 0});
 }
 
 TEST_TIMEOUT(clang_without_optimisation, 120) {
-    run_all(&(way){"clang-O0", BH_COMPILER_CLANG, 80, 0, "-O0"});
+    run_all(&(way){"clang-O0", BH_COMPILER_CLANG, 80, 0, "-O0", 0});
+}
+
+/* These kernels are correct: the checker finds nothing. */
+TEST_TIMEOUT(nvrtc_with_checks, 120) {
+    if (strcmp(test_device(), "cpu") != 0) SKIP("only the CPU device checks");
+    run_all(&(way){"nvrtc-checked", BH_COMPILER_NVRTC, 80, 0, NULL, BH_DEVICE_CHECK});
 }

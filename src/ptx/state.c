@@ -108,6 +108,11 @@ static void put_variables(const listing *l, const bh__ptx_variables *variables,
 
 /* ---- frames ---- */
 
+/* Native code keeps registers elsewhere. It runs kernels, not the functions that they call. */
+static bool is_native(const bh__ptx_exec *x, const frame *in) {
+    return x->grid->compiled != NULL && x->check == NULL && x->tracing == NULL && in->base == 0;
+}
+
 static void put_frame(bh__ptx_string *text, const bh__ptx_variables *variables,
                       const bh__ptx_exec *x, const bh__ptx_warp *w, unsigned lane, const frame *in,
                       bool innermost) {
@@ -115,6 +120,11 @@ static void put_frame(bh__ptx_string *text, const bh__ptx_variables *variables,
     bh__ptx_site_text(x->module, in->code, QUOTED, site, sizeof site);
     bh__ptx_string_add(text, "%s %.100s, %s\n", innermost ? "in" : "called from",
                        in->function->name, site);
+    if (innermost && is_native(x, in)) {
+        bh__ptx_string_add(text, "  registers are not known: native code ran; the interpreter "
+                                 "knows them (BULKHEAD_EXECUTOR=interp)\n");
+        return;
+    }
     uint8_t *marks = bh__ptx_registers_at(in->function, x->module->sites[in->code].insn);
     uint8_t *types = bh__ptx_registers_types(in->function);
     if (marks != NULL && types != NULL) {

@@ -14,14 +14,15 @@ if [ ! -e "$BULKHEAD_BUILD_DIR/bin/libbulkhead-jit.so" ]; then
     exit 77
 fi
 
-# run EXECUTOR ARGUMENTS: output, errors and exit status; addresses differ from process to process.
+# run EXECUTOR ARGUMENTS: output, errors and exit status; addresses differ from process to process, and only
+# the interpreter knows the registers at a fault.
 run() {
     executor=$1
     shift
     "$command" run -v "--executor=$executor" "$@" >"$tmp/out" 2>"$tmp/err"
     echo "status $?" >>"$tmp/out"
     grep -q '^kernel .*: native code' "$tmp/err" && native=$((native + 1))
-    grep -v '^kernel ' "$tmp/err" | sed 's/0x[0-9a-f]\{9,\}/ADDRESS/g' >>"$tmp/out"
+    grep -Ev '^(kernel |  registers |    %)' "$tmp/err" | sed 's/0x[0-9a-f]\{9,\}/ADDRESS/g' >>"$tmp/out"
     mv "$tmp/out" "$tmp/$executor"
 }
 

@@ -325,6 +325,7 @@ TEST(cancelling_and_asking_agree) {
  * stored then is not taken for old, although requests before the launch are still in the queue. */
 static void store_after_cancel(uint32_t more) {
     rig r = rig_open(0);
+    if (has_queues(r.device)) SKIP("a device with queues may have taken the launches already");
     bh_lane lane = open_lane(r.device);
     made m = managed_made(r.device, WORDS, BH_BUFFER_TRANSPARENT | more);
     set_all(m.words, WORDS, 0);

@@ -524,7 +524,9 @@ static bh_status write_back_locked(bh__device *device, bh__lane *lane, uint64_t 
     for (bh__managed *self = device->managed.list; self; self = self->next) {
         bh__lane *via;
         uint64_t position, written = self->to_write_back[lane->index];
-        bool due = written && written <= sequence;
+        /* Up to `sequence`, or all are complete: then it is in order to write back more. */
+        bool due = written && self->first_to_write_back[lane->index] <= sequence &&
+                   (written <= sequence || written <= bh__lane_done(device, lane));
         if (!due && !(self->owed >> lane->index & 1)) continue;
         uint64_t writing = lanes_writing(device, self);
         if (writing) {

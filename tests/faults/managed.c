@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include "../support/managed.h"
+#include "../support/worker_program.h"
 
 enum { WORDS = 6000, BYTES = WORDS * 4, MANY = 4 << 20 };
 
@@ -164,8 +165,17 @@ TEST(the_newest_host_copy_outlives_the_device) {
     map(m.buffer, BYTES, BH_MAP_READ);
     CHECK(counts_up(m.words, WORDS, 3));
     REQUIRE_OK(bh_managed_unmap(m.words, BYTES));
-    /* What a kernel wrote and nobody fetched went with it. */
-    CHECK_REFUSED(bh_managed_map(n.buffer, 0, 4, BH_MAP_READ, NULL), BH_E_STOPPED);
+    /* What a kernel wrote and nobody fetched is still there, read or mapped. */
+    uint32_t part[2];
+    REQUIRE_OK(bh_buffer_read(n.buffer, BYTES - 8, part, sizeof part));
+    CHECK(counts_up(part, 2, 5 + WORDS - 2));
+    REQUIRE_OK(bh_buffer_read(m.buffer, 4, part, sizeof part));
+    CHECK(counts_up(part, 2, 4));
+    map(n.buffer, BYTES, BH_MAP_READ);
+    CHECK(counts_up(n.words, WORDS, 5));
+    REQUIRE_OK(bh_managed_unmap(n.words, BYTES));
+    REQUIRE_OK(bh_buffer_read(n.buffer, 0, part, sizeof part));
+    CHECK(counts_up(part, 2, 5));
     CHECK_OK(bh_device_close(r.device));
 }
 
@@ -236,24 +246,88 @@ static void note_status(void *context, bh_ticket ticket, bh_status status) {
     atomic_store((_Atomic bh_status *)context, status);
 }
 
-/* What a ticket says and what the host has go together: BH_OK with old bytes would be a wrong
- * answer. */
-TEST(results_that_a_stop_keeps_from_the_host_are_not_ok) {
+static void await_stop(bh_device device) {
+    uint64_t limit = now_ns() + LONG_NS;
+    while (health_of(device).state != BH_HEALTH_STOPPED && now_ns() < limit) sleep_ms(1);
+    REQUIRE_EQ(health_of(device).state, BH_HEALTH_STOPPED);
+}
+
+/* The second loss is one too many. */
+static rig open_to_stop(void) {
     bh_device_options options = device_options(BH_DEVICE_NO_STANDBY);
     options.restart_limit = 1;
+    return rig_open_with(&options);
+}
+
+static void stop_by_losses(bh_device device) {
+    kill_worker(device, SIGKILL);
+    kill(health_of(device).worker_pid, SIGKILL);
+    await_stop(device);
+}
+
+/* What a ticket says and what the host has go together: BH_OK with old bytes would be a wrong
+ * answer. */
+TEST(results_that_nobody_asked_about_outlive_a_stop) {
+    rig r = open_to_stop();
+    made m = managed_made(r.device, WORDS, BH_BUFFER_TRANSPARENT);
+    bh_lane lane = open_lane(r.device);
+    REQUIRE_OK(bh_wait(iota(&r, m.buffer, 7, lane), LONG_NS));
+    CHECK(counts_up(m.words, WORDS, 7));
+    bh_ticket early = iota(&r, m.buffer, 8, lane), late = iota(&r, m.buffer, 9, lane);
+    let_finish(r.device);
+    stop_by_losses(r.device);
+    _Atomic bh_status called = BH_E_BUSY;
+    REQUIRE_OK(bh_on_done(late, note_status, &called));
+    CHECK_OK(bh_wait(early, 0));
+    CHECK_OK(bh_wait(late, LONG_NS));
+    CHECK(counts_up(m.words, WORDS, 9));
+    uint64_t limit = now_ns() + LONG_NS;
+    while (atomic_load(&called) == BH_E_BUSY && now_ns() < limit) sleep_ms(1);
+    CHECK_OK(atomic_load(&called));
+    CHECK_OK(bh_device_close(r.device));
+    CHECK_OK(bh_wait(late, LONG_NS));
+}
+
+/* A launch is known to be complete while a later one on half of the buffer is queued: its results
+ * are left to that one, which never runs. */
+TEST(results_that_were_left_to_a_later_launch_outlive_a_stop) {
+    rig r = open_to_stop();
+    made m = managed_made(r.device, WORDS, BH_BUFFER_TRANSPARENT);
+    bh_buffer half, flag = flag_alloc(r.device), other = words_filled(r.device, 1, 0);
+    REQUIRE_OK(bh_buffer_view(m.buffer, 0, 0, WORDS / 2, &half));
+    bh_lane lane = open_lane(r.device);
+    bh_launch_options there = on_lane(lane, 0);
+    bh_ticket known = iota(&r, m.buffer, 8, lane);
+    bh_ticket busy = submit(rig_kernel(&r, "endless"), BH_GRID(1, 1),
+                            BH_ARGS(address_of(flag), BH_INOUT(other)), &there);
+    bh_ticket later = submit(rig_kernel(&r, "iota"), BH_GRID(WORDS / 2, 256),
+                             BH_ARGS(BH_OUT(half), 100u, (uint32_t)WORDS / 2), &there);
+    REQUIRE_OK(bh_wait(known, LONG_NS));
+    CHECK_STATUS(bh_wait(later, 0), BH_E_BUSY);
+    stop_by_losses(r.device);
+    CHECK_STATUS(bh_wait(busy, LONG_NS), BH_E_LOST);
+    bh_status status = bh_wait(later, LONG_NS); /* it may have run between the two losses */
+    if (status != BH_OK) CHECK_STATUS(status, BH_E_STOPPED);
+    CHECK(counts_up(m.words, WORDS / 2, status == BH_OK ? 100 : 8));
+    CHECK(counts_up(m.words + WORDS / 2, WORDS / 2, 8 + WORDS / 2));
+    CHECK_OK(bh_wait(known, 0));
+    CHECK_OK(bh_device_close(r.device));
+}
+
+/* The worker's program is gone when the device stops: nothing can read the device's memory. */
+TEST(results_that_a_stop_keeps_from_the_host_are_not_ok) {
+    char folder[700];
+    bh_device_options options = replaceable_worker(folder, sizeof folder);
     rig r = rig_open_with(&options);
     made m = managed_made(r.device, WORDS, BH_BUFFER_TRANSPARENT);
     bh_lane lane = open_lane(r.device);
     bh_ticket told = iota(&r, m.buffer, 7, lane);
     REQUIRE_OK(bh_wait(told, LONG_NS));
-    CHECK(counts_up(m.words, WORDS, 7));
     bh_ticket early = iota(&r, m.buffer, 8, lane), late = iota(&r, m.buffer, 9, lane);
     let_finish(r.device);
-    kill_worker(r.device, SIGKILL);
+    place_worker(folder, "/bin/false");
     kill(health_of(r.device).worker_pid, SIGKILL);
-    uint64_t limit = now_ns() + LONG_NS;
-    while (health_of(r.device).state != BH_HEALTH_STOPPED && now_ns() < limit) sleep_ms(1);
-    REQUIRE_EQ(health_of(r.device).state, BH_HEALTH_STOPPED);
+    await_stop(r.device);
     _Atomic bh_status called = BH_E_BUSY;
     REQUIRE_OK(bh_on_done(late, note_status, &called));
     for (int again = 0; again < 2; again++) {
@@ -265,6 +339,8 @@ TEST(results_that_a_stop_keeps_from_the_host_are_not_ok) {
     CHECK_STATUS(bh_ticket_error(late, &error), BH_E_STOPPED);
     CHECK_STR_CONTAINS(error.message, "transparent");
     CHECK(counts_up(m.words, WORDS, 7)); /* the last results that the program was told of */
+    CHECK(is_suspect(m.buffer));
+    uint64_t limit = now_ns() + LONG_NS;
     while (atomic_load(&called) == BH_E_BUSY && now_ns() < limit) sleep_ms(1);
     CHECK_STATUS(atomic_load(&called), BH_E_STOPPED);
     CHECK_OK(bh_device_close(r.device));

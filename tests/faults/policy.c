@@ -5,6 +5,7 @@
 
 #include "../support/buffers.h"
 #include "../support/support.h"
+#include "../support/worker_program.h"
 
 static void wait_stopped(bh_device device) {
     uint64_t limit = now_ns() + LONG_NS;
@@ -569,35 +570,9 @@ TEST(causes_are_told_apart) {
 
 /* ---- installations that break ---- */
 
-/* The worker program in `folder` is this one from now on. */
-static void place_worker(const char *folder, const char *program) {
-    char path[800], draft[810];
-    test_path(path, sizeof path, "%s/bulkhead-worker-%s", folder, test_device());
-    test_path(draft, sizeof draft, "%s.new", path);
-    REQUIRE(symlink(program, draft) == 0 && rename(draft, path) == 0);
-}
-
-static void place_real(const char *folder) {
-    char real[800], built[700];
-    const char *given = getenv("BULKHEAD_WORKER_DIR");
-    if (!given) given = test_path(built, sizeof built, "%s/bin", test_build_dir());
-    place_worker(folder,
-                 test_path(real, sizeof real, "%s/bulkhead-worker-%s", given, test_device()));
-}
-
-static bh_device_options breakable(char *folder, size_t size) {
-    if (strcmp(test_device(), "cpu") != 0) SKIP("the worker program is replaced by name");
-    test_path(folder, size, "%s/workers-XXXXXX", test_tmp_dir());
-    REQUIRE(mkdtemp(folder) != NULL);
-    place_real(folder);
-    bh_device_options options = device_options(BH_DEVICE_NO_STANDBY);
-    options.worker_dir = folder;
-    return options;
-}
-
 TEST(workers_that_never_start_stop_the_device) {
     char folder[700];
-    bh_device_options options = breakable(folder, sizeof folder);
+    bh_device_options options = replaceable_worker(folder, sizeof folder);
     rig r = rig_open_with(&options);
     place_worker(folder, "/bin/false");
     REQUIRE(kill(health_of(r.device).worker_pid, SIGKILL) == 0);
@@ -609,7 +584,7 @@ TEST(workers_that_never_start_stop_the_device) {
 
 TEST(a_policy_can_wait_for_an_installation_to_be_mended) {
     char folder[700];
-    bh_device_options options = breakable(folder, sizeof folder);
+    bh_device_options options = replaceable_worker(folder, sizeof folder);
     decider self = {0};
     decider_open(&self, &options);
     self.go_on = 1;
@@ -617,7 +592,7 @@ TEST(a_policy_can_wait_for_an_installation_to_be_mended) {
     REQUIRE(kill(health_of(self.r.device).worker_pid, SIGKILL) == 0);
     sleep_ms(500);
     CHECK_NE(health_of(self.r.device).state, BH_HEALTH_STOPPED);
-    place_real(folder);
+    place_real_worker(folder);
     wait_generation(self.r.device, 2);
     check_device_works(&self.r);
     CHECK_EQ(self.last.kind, BH_LOSS_BROKEN);

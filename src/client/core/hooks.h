@@ -63,6 +63,11 @@ typedef struct bh__hook_table {
     /* A read failed with BH_E_STOPPED. Retries it where the bytes are intact. Without the lock. */
     bh_status (*read_stopped)(bh_buffer buffer, uint64_t offset, void *target, uint64_t bytes);
 
+    /* Reads intact bytes of memory of a device whose workers have ended. Releases the lock meanwhile;
+     * the caller has retained the memory. */
+    bh_status (*read_memory)(bh__device *device, const bh__memory *memory, uint64_t offset,
+                             uint64_t bytes, void *target);
+
     /* ---- threads and traces ---- */
 
     /* The program has opened or released a watch. */

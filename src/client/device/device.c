@@ -485,6 +485,7 @@ static void end_compiles(bh__device *device) {
     bh__fail(&cancelled, BH_E_CANCELLED, "wait for work before closing the device",
              "the device was closed before this was done");
     bh__lock_take(&device->lock);
+    if (bh__finishes_work(device)) bh__managed_strand(device);
     atomic_store(&device->life, BH__LIFE_CLOSING);
     bh__lock_give(&device->lock);
     (void)bh__compiles_cancel(device, 0, &cancelled);

@@ -54,6 +54,7 @@ const bh__hook_table bh__hooks = {.submit = bh__managed_submit,
                                   .freed = freed,
                                   .addresses_above = bh__managed_above,
                                   .read_stopped = bh__read_stopped,
+                                  .read_memory = bh__read_memory,
                                   .watched = bh__pressure_cross,
                                   .dispatch = dispatch,
                                   .noted = bh__trace_instant};

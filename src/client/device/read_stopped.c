@@ -8,6 +8,7 @@
 #include "client/core/fork.h"
 #include "client/core/handles.h"
 #include "client/device/device.h"
+#include "client/managed/managed.h"
 #include "client/memory/memory.h"
 #include "client/process/kinds.h"
 #include "client/queue/doubt.h"
@@ -115,6 +116,39 @@ static bool find_place(bh__device *device, const bh__memory *memory, uint64_t of
     return false;
 }
 
+bh_status bh__read_memory(bh__device *device, const bh__memory *memory, uint64_t offset,
+                          uint64_t bytes, void *target) {
+    place where;
+    if (device->supervisor.broken || device->is_reader ||
+        !find_place(device, memory, offset, bytes, &where))
+        return bh__refuse(BH_E_STOPPED, "open the device again and repeat the work",
+                          "the memory of a device that has stopped cannot be reached");
+    bh__device_step_out(device);
+    bh_status status = read_through_reader(device, &where, target);
+    bh__device_step_in(device);
+    return status;
+}
+
+/* Reads bytes of a buffer: those of a managed buffer from where they are newest. Called with the
+ * memory retained; releases the lock meanwhile. */
+static bh_status read_newest(bh__device *device, const bh__memory *memory, uint64_t offset,
+                             uint8_t *target, uint64_t bytes) {
+    while (bytes) {
+        uint64_t run = bytes;
+        const uint8_t *host = bh__managed_host_run(memory, offset, &run);
+        bh_status status = BH_OK;
+        if (host)
+            memcpy(target, host, run);
+        else
+            status = bh__read_memory(device, memory, offset, run, target);
+        if (status != BH_OK) return status;
+        offset += run;
+        target += run;
+        bytes -= run;
+    }
+    return BH_OK;
+}
+
 bh_status bh__read_stopped(bh_buffer handle, uint64_t offset, void *target, uint64_t bytes) {
     bh_error why = *bh__last();
     bh__device *device = bh__device_lock(handle.id, BH__KIND_BUFFER, "buffer", false);
@@ -122,8 +156,7 @@ bh_status bh__read_stopped(bh_buffer handle, uint64_t offset, void *target, uint
     bh__buffer *buffer = bh__handle_get(device, handle.id, BH__KIND_BUFFER, "buffer");
     bool readable = buffer && !bh__is_closing(device) && !device->supervisor.broken &&
                     !device->is_reader && atomic_load(&device->state) == BH__DEVICE_STOPPED &&
-                    !buffer->memory->managed && !bh__driver_managed_of(buffer->memory);
-    place where = {0};
+                    !bh__driver_managed_of(buffer->memory);
     bh_status status = BH_OK;
     if (!readable) {
         status = buffer ? bh__refuse_with(&why) : bh__last()->status;
@@ -139,19 +172,18 @@ bh_status bh__read_stopped(bh_buffer handle, uint64_t offset, void *target, uint
                        "bytes %llu to %llu may have been left half written by a lost worker, and "
                        "the device has stopped",
                        (unsigned long long)offset, (unsigned long long)(offset + bytes));
-    } else if (bytes &&
-               !find_place(device, buffer->memory, buffer->offset + offset, bytes, &where)) {
-        status = bh__refuse_with(&why);
     }
     if (status != BH_OK || bytes == 0) {
         bh__device_unlock(device);
         return status;
     }
-    bh__device_step_out(device);
-    status = read_through_reader(device, &where, target);
-    bh__ticket_leave(device);
-    if (status == BH_OK) return BH_OK;
+    bh__memory *memory = buffer->memory;
+    memory->references++;
+    status = read_newest(device, memory, buffer->offset + offset, target, bytes);
     bh_error because = *bh__last();
+    bh__memory_release(device, memory);
+    bh__device_unlock(device);
+    if (status == BH_OK) return BH_OK;
     return bh__refuse(BH_E_STOPPED, why.fix, "%.250s; the buffer cannot be read either: %.200s",
                       why.message, because.message);
 }

@@ -169,6 +169,12 @@ bh_status bh__managed_upload(bh__device *device, bh__managed *self, bh__lane *la
                              uint64_t to, bool no_block, bool *out_retry);
 bh_status bh__managed_download(bh__device *device, bh__managed *self, bh__lane *lane, uint64_t from,
                                uint64_t to, bool no_block, bool *out_retry);
+/* ---- stopped.c: devices whose workers have ended ---- */
+
+/* Copies the pages of [from, to) that are device newest and intact to the host. Releases the lock
+ * meanwhile; the caller has retained the memory. */
+bh_status bh__managed_fetch(bh__device *device, bh__managed *self, uint64_t from, uint64_t to);
+
 /* No write-back of these pages is in flight any more. */
 void bh__managed_written_back(bh__managed *self, uint64_t from, uint64_t to);
 /* Finds a move in flight that writes these bytes of the mirror or, with `reads`, reads them. False:

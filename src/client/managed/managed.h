@@ -52,9 +52,15 @@ bh_status bh__managed_write_back(bh__device *device, bh__lane *lane, uint64_t se
 /* The same, and waits until all are written back. BH_E_TIMEOUT: they are not yet. */
 bh_status bh__managed_write_back_wait(bh__device *device, bh__lane *lane, uint64_t sequence,
                                       uint64_t deadline);
-/* The device stops. Tickets whose results in transparent buffers are not written back fail, if the
- * program was not told that they are done. */
+/* The device stops or closes. Tickets whose results in transparent buffers are not written back fail,
+ * if the program was not told that they are done. */
 void bh__managed_strand(bh__device *device);
+/* The device is about to stop and its workers have ended: copies results in transparent buffers to
+ * the host. Without the lock. */
+void bh__managed_fetch_results(bh__device *device);
+/* For reads of a stopped device. Returns where the newest copy of the byte at `offset` is on the
+ * host, NULL: it is on the device; cuts *bytes to what lies on the same side. */
+const uint8_t *bh__managed_host_run(const bh__memory *memory, uint64_t offset, uint64_t *bytes);
 /* The program has accepted bytes in doubt: writes a transparent buffer back. Releases the lock
  * meanwhile. */
 void bh__managed_accepted(bh__device *device, bh__managed *self);

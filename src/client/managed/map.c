@@ -152,6 +152,14 @@ static bh_status prepare_range(bh__device *device, bh__managed *self, const exte
     uint64_t a, b;
     bool needed = bh__pages_next(&self->device_newest, e->from, e->whole_from, &a, &b) ||
                   bh__pages_next(&self->device_newest, e->whole_to, e->to, &a, &b);
+    if (needed && stopped && !bh__is_closing(device)) {
+        status = bh__managed_fetch(device, self, e->from, e->to);
+        if (status != BH_OK) return bh__refuse_work(device);
+        if (bh__pages_next(&self->device_newest, e->from, e->to, &a, &b))
+            return refuse_stale(self, a * self->page_bytes, b * self->page_bytes);
+        *out_again = true;
+        return BH_OK;
+    }
     if (needed && !bh__takes_work(device)) return bh__refuse_work(device);
     uint64_t first = e->from * self->page_bytes, bytes = e->to * self->page_bytes - first;
     bh__lane *lane = needed ? bh__managed_lane(device, self, first, bytes, false) : NULL;

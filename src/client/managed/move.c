@@ -36,10 +36,18 @@ static bh_status move(bh__device *device, bh__managed *self, bh__lane *lane, boo
     bh__use uses[2] = {{.memory = memory, .offset = offset, .bytes = bytes, .access = there},
                        {.memory = self->host, .offset = offset, .bytes = bytes, .access = here}};
     uint64_t address = memory->address + offset;
+    if (to_host && device->managed.fetching) {
+        if (no_block)
+            return bh__refuse(BH_E_BUSY, "try again", "the device stops and its results are read");
+        bh__device_pause(device, BH__NS_PER_MS / 5);
+        *out_retry = true;
+        return BH_OK;
+    }
     if (to_host) update_writing_back(device, self);
     bh__submission submission = {.lane = lane,
                                  .op = to_host ? BH__OP_READ : BH__OP_WRITE,
                                  .idempotent = true,
+                                 .finishes = to_host,
                                  .no_block = no_block,
                                  .waits = !no_block, /* a call that waits, on any lane */
                                  .uses = uses,
@@ -396,9 +404,11 @@ static void undo_move(bh__device *device, bh__lane *lane, bh__shadow *shadow) {
         bh__pages *others = to_host ? &self->host_newest : &self->device_newest;
         if (bh__pages_has(others, page)) continue;
         bh__pages_add(these, page, page + 1);
-        /* No doubt is needed: the next upload overwrites the device's copy. */
+        /* The host's copy was newer than what was in doubt then, and the next upload overwrites the
+         * device's. */
         if (!to_host)
-            (void)bh__doubt_accept(device, self->memory, page * self->page_bytes, self->page_bytes);
+            (void)bh__doubt_clear(device, self->memory, page * self->page_bytes, self->page_bytes,
+                                  shadow->stamp + 1);
     }
     if (to_host) bh__pages_remove(&self->writing_back, from, to);
 }
@@ -513,7 +523,7 @@ static bh_status write_back(bh__device *device, bh__managed *self, bh__lane **ou
 
 static bh_status write_back_locked(bh__device *device, bh__lane *lane, uint64_t sequence,
                                    bh__lane **out_lane, uint64_t *out_position) {
-    if (!bh__takes_work(device))
+    if (!bh__finishes_work(device))
         return bh__history_status((bh_ticket){atomic_load(&lane->id), sequence});
     if (bh__lane_done(device, lane) < sequence) {
         *out_lane = lane;
@@ -606,5 +616,7 @@ void bh__managed_accepted(bh__device *device, bh__managed *self) {
         status = wait_for_write_back(device, via, position, BH__NEVER);
         bh__device_step_in(device);
     }
+    if (atomic_load(&device->state) == BH__DEVICE_STOPPED && !bh__is_closing(device))
+        (void)bh__managed_fetch(device, self, 0, self->pages);
     bh__memory_release(device, memory);
 }

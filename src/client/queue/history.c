@@ -351,8 +351,8 @@ static void describe_without_details(bh_status status, bh_error *out) {
 
 static void describe_stranded(bh_error *out) {
     bh__fail(out, BH_E_STOPPED, "open the device again and repeat the work",
-             "the request completed, but the device stopped before its results in a transparent "
-             "buffer were copied to host memory");
+             "the request completed, but the device stopped or was closed before its results in a "
+             "transparent buffer were copied to host memory");
 }
 
 static void describe(const detail *self, bh_status status, bh_error *out) {

@@ -141,6 +141,7 @@ struct bh__submission {
     bool no_block; /* BH_E_BUSY instead of waiting for room */
     bool waits;    /* for room, also on a lane with BH_LANE_NO_BLOCK */
     bool timed;    /* BH_SUBMIT_TIMED */
+    bool finishes; /* it belongs to submitted work: accepted while the device drains */
     uint64_t deadline_ns;
     bh__kernel *kernel;
     bh__module *module;

@@ -270,7 +270,9 @@ bh_status bh__submit_plain(bh__device *device, const bh__submission *submission,
                            bh_ticket *out) {
     *out_retry = false;
     /* Checked on every attempt: the lock may have been released since the call began. */
-    if (__builtin_expect(!bh__takes_work(device), 0)) return bh__refuse_work(device);
+    if (__builtin_expect(!bh__takes_work(device), 0) &&
+        !(submission->finishes && bh__finishes_work(device)))
+        return bh__refuse_work(device);
     if (submission->call && submission->call->status != BH_OK)
         return bh__refuse_with(&submission->call->error);
     bh__lane *lane = submission->lane;

@@ -293,14 +293,16 @@ void bh__lane_note_written_back(bh__device *device, bh__lane *lane, uint64_t seq
 
 /* Completes the write-back of transparent buffers before the program is told that a ticket is done.
  * If a later writer is cancelled, earlier results may need a write-back again. The next query does
- * that; a ticket that was reported as done stays done. */
+ * that; a ticket that was reported as done stays done. What was reported is read before: once the
+ * device has stopped, later tickets of the lane may be reported as done, and say nothing of this. */
 static bh_status write_back_first(bh__device *device, bh__lane *lane, uint64_t sequence, bool wait,
                                   uint64_t deadline) {
     bh__lane *via;
     uint64_t position;
+    bool reported = sequence <= atomic_load(&lane->written_back);
     bh_status status = wait ? bh__hooks.completing_wait(device, lane, sequence, deadline)
                             : bh__hooks.completing(device, lane, sequence, &via, &position);
-    return sequence <= atomic_load(&lane->written_back) ? BH_OK : status;
+    return reported && (status == BH_E_BUSY || status == BH_E_TIMEOUT) ? BH_OK : status;
 }
 
 /* For a failed ticket. Its status does not change, but the write-back of earlier results may have
@@ -331,9 +333,12 @@ static bh_status ticket_answer(bh_ticket ticket, bool wait, uint64_t deadline, b
     }
     status =
         wait ? bh__lane_wait(device, lane, ticket, deadline) : bh__lane_ask(device, lane, ticket);
-    if (status == BH_OK && __builtin_expect(atomic_load(&device->managed.to_write_back), 0))
-        status = write_back_first(device, lane, ticket.sequence, wait, deadline);
-    if (status == BH_OK) bh__lane_note_written_back(device, lane, ticket.sequence);
+    if (status == BH_OK) {
+        if (__builtin_expect(atomic_load(&device->managed.to_write_back), 0))
+            status = write_back_first(device, lane, ticket.sequence, wait, deadline);
+        else
+            bh__lane_note_written_back(device, lane, ticket.sequence);
+    }
     bool failed = status != BH_OK && status != BH_E_BUSY && status != BH_E_TIMEOUT;
     if (failed && wait && lane->index != BH__LOAD_LANE &&
         atomic_load(&device->managed.to_write_back))

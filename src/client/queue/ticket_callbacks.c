@@ -75,16 +75,18 @@ static bool run_due(bh__device *device, bh__callback **list, uint64_t *writing_b
             any = true;
             continue;
         }
-        if (status == BH_OK && open && atomic_load(&device->managed.to_write_back))
-            status = write_back(device, lane, callback->ticket.sequence, writing_back);
+        if (status == BH_OK && open) {
+            if (atomic_load(&device->managed.to_write_back))
+                status = write_back(device, lane, callback->ticket.sequence, writing_back);
+            else
+                bh__lane_note_written_back(device, lane, callback->ticket.sequence);
+        }
         if (status == BH_E_BUSY) {
             callback->writing_back = true;
             link = &callback->next;
             continue;
         }
         *link = callback->next;
-        if (status == BH_OK && open)
-            bh__lane_note_written_back(device, lane, callback->ticket.sequence);
         run_callback(device, callback, status);
         free(callback);
         any = true;

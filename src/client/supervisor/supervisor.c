@@ -16,6 +16,7 @@
 #include "client/compile/compile.h"
 #include "client/core/fork.h"
 #include "client/jobs/jobs.h"
+#include "client/managed/managed.h"
 #include "client/process/kinds.h"
 #include "client/process/worker_process.h"
 #include "client/queue/queue.h"
@@ -87,6 +88,7 @@ static void end_work(bh__device *device, const bh_error *reason, bh_status verdi
     bh__lock_give(&device->lock);
     bury_all(device);
     if (running || verdict == BH_E_CANCELLED) reap_all(device, patience);
+    if (verdict == BH_E_STOPPED) bh__managed_fetch_results(device);
     bh__lock_take(&device->lock);
     if (device->state != BH__DEVICE_STOPPED) {
         bh__health_note_stop(device, reason);

@@ -52,7 +52,16 @@ template <class H, class H2> __device__ void sixteen_bits(int *failed, H2 *at) {
     x += b;
     x *= b;
     ++x;
-    EXPECT((float)x == 8.0f);
+    EXPECT((float)x == 8.0f && (float)x++ == 8.0f && (float)x == 9.0f && (float)x-- == 9.0f);
+    EXPECT((unsigned char)c == 0 && (unsigned char)H(hide(300.0f)) == 255 && (unsigned)c == 0);
+    EXPECT((signed char)H(hide(-300.0f)) == -128 && (short)H(hide(3.75f)) == 3);
+    EXPECT((unsigned short)nan == 0 && (long long)nan == -0x7fffffffffffffffll - 1);
+    H2 n(nan, a);
+    EXPECT(__hlt2_mask(n, q) == 0 && __hltu2_mask(n, q) == 0xffffu && __hle2_mask(p, p) == ~0u);
+    EXPECT(__hbneu2(n, q) && !__hbeq2(n, n) && (float)__hequ2(n, n).x == 1.0f);
+    EXPECT((float)__hcmadd(p, q, p).x == 10.5f && (float)__hcmadd(p, q, p).y == 1.5f);
+    EXPECT((float)__hfma2_relu(p, q, p).y == 0.0f && (float)__hadd2_sat(p, p).x == 1.0f);
+    EXPECT(__hisnan(__hmax2_nan(n, p).x) && (float)(++p).x == 2.5f && (float)(--p).y == 2.0f);
     if (threadIdx.x == 0) at[0] = H2(H(0.0f), H(0.0f));
     __syncthreads();
     EXPECT((float)__ldcg(&at[0]).x == 0.0f);
@@ -71,6 +80,12 @@ KERNEL(halves) {
     EXPECT(__half_as_ushort(__float2half_rd(hide(-1.00001f))) == 0xbc01u);
     EXPECT(__half2int_rn(__half(2.5f)) == 2 && __half2int_ru(__half(2.25f)) == 3);
     EXPECT(__half2float(__int2half_rn(hide(-7))) == -7.0f);
+    EXPECT((float)__int2half_ru(hide(2049)) == 2050.0f && (float)__ll2half_rz(2051ll) == 2050.0f);
+    EXPECT(__half2short_ru(__half(hide(2.25f))) == 3 && __half2ushort_rd(__half(hide(-2.25f))) == 0);
+    EXPECT(__half2ull_rn(__half(hide(3.5f))) == 4 && __half2char_rz(__half(hide(200.0f))) == 127);
+    volatile __half kept;
+    ((volatile unsigned short *)&kept)[0] = 0x3e00u;
+    EXPECT((float)__half(__half_raw(kept)) == 1.5f);
     float2 f = __half22float2(__floats2half2_rn(hide(1.0f), 2.0f));
     EXPECT(f.x == 1 && f.y == 2);
     __syncthreads();
@@ -88,6 +103,9 @@ KERNEL(bfloats) {
     float2 f = __bfloat1622float2(__floats2bfloat162_rn(hide(1.0f), 2.0f));
     EXPECT(f.x == 1 && f.y == 2);
     EXPECT(__bfloat162int_rz(__nv_bfloat16(2.5f)) == 2);
+    EXPECT(__bfloat16_as_ushort(__nv_bfloat16(hide(0x4040000000000001ll))) == 0x5e81u);
+    EXPECT(__bfloat16_as_ushort(__float2bfloat16_ru(hide(1.0001f))) == 0x3f81u);
+    EXPECT(__bfloat16_as_ushort(__float2bfloat16_rd(hide(-1.0001f))) == 0xbf81u);
 }
 
 KERNEL(groups) {

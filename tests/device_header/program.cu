@@ -5,6 +5,8 @@
 #include <cmath>
 #include <complex>
 #include <cstdio>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
 #include <cuda_runtime.h>
 #include <fstream>
 #include <functional>
@@ -76,6 +78,9 @@ int main(int argc, char **argv) {
     check(cudaMemcpy(device, host.data(), bytes, cudaMemcpyHostToDevice));
     check(cudaMemcpyToSymbol(factors, host.data(), sizeof factors));
     check(cudaFuncSetAttribute(scale<float>, cudaFuncAttributeMaxDynamicSharedMemorySize, 1024));
+    enum { SHARED_BYTES = 4096 };
+    check(cudaFuncSetAttribute(scale<float>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               SHARED_BYTES));
     scale<<<4, 256>>>(device, 1000);
     scale<float><<<dim3(4, 1), dim3(256), 0, 0>>>(device, 1000);
     check(cudaGetLastError());
@@ -86,6 +91,12 @@ int main(int argc, char **argv) {
     printf("%s %f %d\n", properties.name, sin(host[0]) + pow(2, 3) + sqrt(2), min(3, (int)names["a"]));
     assert(host[0] >= -1);
     std::sort(host.begin(), host.end());
+    std::vector<half> halves(4, (half)3);
+    halves[0] = __float2half(host[0]);
+    halves[1] = (half)(rand() % 3) + halves[0];
+    half2 pair = __floats2half2_rn(1.0f, __half2float(halves[1]));
+    __nv_bfloat16 sixteen = (__nv_bfloat16)(float)(rand() % 3);
+    printf("%f %f %d\n", (float)pair.y, __bfloat162float(sixteen), (int)(halves[0] < halves[1]));
     free(malloc(4));
     return std::isnan(host[0]) ? 1 : (int)cudaFree(device);
 }

@@ -4,6 +4,10 @@
 
 #include "checks.h"
 
+/* Programs allocate states by the sizes of NVIDIA's header. */
+static_assert(sizeof(curandState) == 48 && sizeof(curandStateMRG32k3a) == 48, "sizes of states");
+static_assert(sizeof(curandStatePhilox4_32_10_t) == 64, "the size of a state");
+
 /* Draws from 8 places of 8 sequences, with jumps between, folded into one word. */
 template <class State> __device__ unsigned fold() {
     unsigned sum = 2166136261u;

@@ -33,5 +33,6 @@
 #define __BH_FUNCTION static __inline__ __device__ __attribute__((unused))
 #define __BH_SLOW     static __device__ __attribute__((noinline, unused))
 #define __BH_BOTH     static __inline__ __host__ __device__ __attribute__((always_inline, unused))
+#define __BH_METHOD   __host__ __device__ __attribute__((always_inline))
 
 #endif

@@ -73,11 +73,17 @@ __BH_FUNCTION void __bh_random_seed(unsigned long long seed, curandStateXORWOW *
 
 /* ---- Philox4_32_10 ---- */
 
-struct curandStatePhilox4_32_10 : __bh_random_kept {
+/* As large as NVIDIA's, since programs allocate states by that size: not behind __bh_random_kept,
+ * where the alignment of uint4 would cost 16 bytes. */
+struct curandStatePhilox4_32_10 {
     uint4 ctr, output;
     uint2 key;
     unsigned STATE;
+    int has_float, has_double;
+    float kept_float;
+    double kept_double;
 };
+static_assert(sizeof(curandStatePhilox4_32_10) == 64, "the size of NVIDIA's");
 
 __BH_FUNCTION uint4 __bh_philox(uint4 c, uint2 k) {
     for (int round = 0; round < 10; round++) {

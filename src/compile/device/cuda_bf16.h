@@ -7,16 +7,16 @@
 
 #include "bulkhead_half_round.h"
 
-__BH_DEVICE unsigned short __bh_to_bfloat16_rn(float value) {
+__BH_BOTH unsigned short __bh_to_bfloat16_rn(float value) {
     unsigned short result;
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result) : "f"(value));
     return result;
 }
-__BH_DEVICE unsigned short __bh_to_bfloat16_rz(float value) {
+__BH_BOTH unsigned short __bh_to_bfloat16_rz(float value) {
     return __bh_is_nan(value) ? (unsigned short)0x7fffu
                               : (unsigned short)(__bh_bits_of(value) >> 16);
 }
-__BH_DEVICE float __bh_to_bfloat16_widen(unsigned short value) {
+__BH_BOTH float __bh_to_bfloat16_widen(unsigned short value) {
     return __bh_float_of((unsigned)value << 16);
 }
 
@@ -32,84 +32,81 @@ struct __nv_bfloat16 {
     unsigned short __x;
 
     __nv_bfloat16() = default;
-    __device__ __attribute__((always_inline)) __nv_bfloat16(const __nv_bfloat16_raw &raw)
-        : __x(raw.x) {
+    __BH_METHOD __nv_bfloat16(const __nv_bfloat16_raw &raw) : __x(raw.x) {
     }
-    __device__ __attribute__((always_inline)) operator __nv_bfloat16_raw() const {
+    __BH_METHOD operator __nv_bfloat16_raw() const {
         return __nv_bfloat16_raw{__x};
     }
-    __device__ __attribute__((always_inline)) __nv_bfloat16(float value)
-        : __x(__bh_to_bfloat16_rn(value)) {
+    __BH_METHOD operator __nv_bfloat16_raw() const volatile {
+        return __nv_bfloat16_raw{__x};
+    }
+    __BH_METHOD __nv_bfloat16(float value) : __x(__bh_to_bfloat16_rn(value)) {
     }
     /* through float, rounded to odd, so that the result is rounded once */
-    __device__ __attribute__((always_inline)) __nv_bfloat16(double value)
-        : __x(__bh_to_bfloat16_rn(__bh_odd_float(value))) {
+    __BH_METHOD __nv_bfloat16(double value) : __x(__bh_to_bfloat16_rn(__bh_odd_float(value))) {
     }
     template <class T, class = __bh_if_integer<T>>
-    __device__ __attribute__((always_inline)) __nv_bfloat16(T value)
-        : __x(__bh_to_bfloat16_rn(__bh_odd_float((double)value))) {
+    __BH_METHOD __nv_bfloat16(T value) : __x(__bh_to_bfloat16_rn(__bh_odd_float(value))) {
     }
-    static __device__ __attribute__((always_inline)) __nv_bfloat16 from_bits(unsigned short value) {
+    static __BH_METHOD __nv_bfloat16 from_bits(unsigned short value) {
         __nv_bfloat16 result;
         result.__x = value;
         return result;
     }
-    __device__ __attribute__((always_inline)) operator float() const {
+    __BH_METHOD operator float() const {
         return __bh_to_bfloat16_widen(__x);
     }
-    __device__ __attribute__((always_inline)) explicit operator double() const {
+    __BH_METHOD explicit operator double() const {
         return (double)__bh_to_bfloat16_widen(__x);
     }
-    __device__ __attribute__((always_inline)) explicit operator bool() const {
+    __BH_METHOD explicit operator bool() const {
         return (__x & 0x7fffu) != 0;
     }
-    template <class T, class = __bh_if_integer<T>>
-    __device__ __attribute__((always_inline)) explicit operator T() const {
-        return (T)__bh_to_bfloat16_widen(__x);
+    template <class T, class = __bh_if_integer<T>> __BH_METHOD explicit operator T() const {
+        return __bh_half_to_integer<T>(__bh_to_bfloat16_widen(__x));
     }
 };
 struct __attribute__((aligned(4))) __nv_bfloat162 {
     __nv_bfloat16 x, y;
 
     __nv_bfloat162() = default;
-    __device__ __attribute__((always_inline)) __nv_bfloat162(const __nv_bfloat162_raw &raw)
+    __BH_METHOD __nv_bfloat162(const __nv_bfloat162_raw &raw)
         : x(__nv_bfloat16_raw{raw.x}), y(__nv_bfloat16_raw{raw.y}) {
     }
-    __device__ __attribute__((always_inline)) operator __nv_bfloat162_raw() const {
+    __BH_METHOD operator __nv_bfloat162_raw() const {
         return __nv_bfloat162_raw{x.__x, y.__x};
     }
-    __device__ __attribute__((always_inline)) __nv_bfloat162(__nv_bfloat16 a, __nv_bfloat16 b)
-        : x(a), y(b) {
+    __BH_METHOD __nv_bfloat162(__nv_bfloat16 a, __nv_bfloat16 b) : x(a), y(b) {
     }
 };
 
 /* Before sm_90 there is only fma: a b = fma(a, b, -0), a + b = fma(a, 1, b). */
-__BH_DEVICE unsigned short __bh_bfloat16_fma(unsigned short a, unsigned short b, unsigned short c) {
+__BH_BOTH unsigned short __bh_bfloat16_fma(unsigned short a, unsigned short b, unsigned short c) {
     unsigned short result;
     asm("fma.rn.bf16 %0, %1, %2, %3;" : "=h"(result) : "h"(a), "h"(b), "h"(c));
     return result;
 }
-__BH_DEVICE unsigned __bh_bfloat16_fma2(unsigned a, unsigned b, unsigned c) {
+__BH_BOTH unsigned __bh_bfloat16_fma2(unsigned a, unsigned b, unsigned c) {
     unsigned result;
     asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(c));
     return result;
 }
-__BH_DEVICE unsigned short __bh_bfloat16_add(unsigned short a, unsigned short b) {
+__BH_BOTH unsigned short __bh_bfloat16_add(unsigned short a, unsigned short b) {
     return __bh_bfloat16_fma(a, 0x3f80u, b);
 }
-__BH_DEVICE unsigned __bh_bfloat16_add2(unsigned a, unsigned b) {
+__BH_BOTH unsigned __bh_bfloat16_add2(unsigned a, unsigned b) {
     return __bh_bfloat16_fma2(a, 0x3f803f80u, b);
 }
-__BH_DEVICE unsigned short __bh_bfloat16_sub(unsigned short a, unsigned short b) {
+__BH_BOTH unsigned short __bh_bfloat16_sub(unsigned short a, unsigned short b) {
     return __bh_bfloat16_fma(b, 0xbf80u, a);
 }
-__BH_DEVICE unsigned __bh_bfloat16_sub2(unsigned a, unsigned b) {
+__BH_BOTH unsigned __bh_bfloat16_sub2(unsigned a, unsigned b) {
     return __bh_bfloat16_fma2(b, 0xbf80bf80u, a);
 }
-__BH_DEVICE unsigned short __bh_bfloat16_mul(unsigned short a, unsigned short b) {
+__BH_BOTH unsigned short __bh_bfloat16_mul(unsigned short a, unsigned short b) {
     return __bh_bfloat16_fma(a, b, 0x8000u);
 }
-__BH_DEVICE unsigned __bh_bfloat16_mul2(unsigned a, unsigned b) {
+__BH_BOTH unsigned __bh_bfloat16_mul2(unsigned a, unsigned b) {
     return __bh_bfloat16_fma2(a, b, 0x80008000u);
 }
 

@@ -7,17 +7,17 @@
 
 #include "bulkhead_half_round.h"
 
-__BH_DEVICE unsigned short __bh_to_half_rn(float value) {
+__BH_BOTH unsigned short __bh_to_half_rn(float value) {
     unsigned short result;
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result) : "f"(value));
     return result;
 }
-__BH_DEVICE unsigned short __bh_to_half_rz(float value) {
+__BH_BOTH unsigned short __bh_to_half_rz(float value) {
     unsigned short result;
     asm("cvt.rz.f16.f32 %0, %1;" : "=h"(result) : "f"(value));
     return result;
 }
-__BH_DEVICE float __bh_to_half_widen(unsigned short value) {
+__BH_BOTH float __bh_to_half_widen(unsigned short value) {
     float result;
     asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(value));
     return result;
@@ -35,61 +35,60 @@ struct __half {
     unsigned short __x;
 
     __half() = default;
-    __device__ __attribute__((always_inline)) __half(const __half_raw &raw) : __x(raw.x) {
+    __BH_METHOD __half(const __half_raw &raw) : __x(raw.x) {
     }
-    __device__ __attribute__((always_inline)) operator __half_raw() const {
+    __BH_METHOD operator __half_raw() const {
         return __half_raw{__x};
     }
-    __device__ __attribute__((always_inline)) __half(float value) : __x(__bh_to_half_rn(value)) {
+    __BH_METHOD operator __half_raw() const volatile {
+        return __half_raw{__x};
+    }
+    __BH_METHOD __half(float value) : __x(__bh_to_half_rn(value)) {
     }
     /* through float, rounded to odd, so that the result is rounded once */
-    __device__ __attribute__((always_inline)) __half(double value)
-        : __x(__bh_to_half_rn(__bh_odd_float(value))) {
+    __BH_METHOD __half(double value) : __x(__bh_to_half_rn(__bh_odd_float(value))) {
     }
     template <class T, class = __bh_if_integer<T>>
-    __device__ __attribute__((always_inline)) __half(T value)
-        : __x(__bh_to_half_rn(__bh_odd_float((double)value))) {
+    __BH_METHOD __half(T value) : __x(__bh_to_half_rn(__bh_odd_float(value))) {
     }
-    static __device__ __attribute__((always_inline)) __half from_bits(unsigned short value) {
+    static __BH_METHOD __half from_bits(unsigned short value) {
         __half result;
         result.__x = value;
         return result;
     }
-    __device__ __attribute__((always_inline)) operator float() const {
+    __BH_METHOD operator float() const {
         return __bh_to_half_widen(__x);
     }
-    __device__ __attribute__((always_inline)) explicit operator double() const {
+    __BH_METHOD explicit operator double() const {
         return (double)__bh_to_half_widen(__x);
     }
-    __device__ __attribute__((always_inline)) explicit operator bool() const {
+    __BH_METHOD explicit operator bool() const {
         return (__x & 0x7fffu) != 0;
     }
-    template <class T, class = __bh_if_integer<T>>
-    __device__ __attribute__((always_inline)) explicit operator T() const {
-        return (T)__bh_to_half_widen(__x);
+    template <class T, class = __bh_if_integer<T>> __BH_METHOD explicit operator T() const {
+        return __bh_half_to_integer<T>(__bh_to_half_widen(__x));
     }
 };
 struct __attribute__((aligned(4))) __half2 {
     __half x, y;
 
     __half2() = default;
-    __device__ __attribute__((always_inline)) __half2(const __half2_raw &raw)
-        : x(__half_raw{raw.x}), y(__half_raw{raw.y}) {
+    __BH_METHOD __half2(const __half2_raw &raw) : x(__half_raw{raw.x}), y(__half_raw{raw.y}) {
     }
-    __device__ __attribute__((always_inline)) operator __half2_raw() const {
+    __BH_METHOD operator __half2_raw() const {
         return __half2_raw{x.__x, y.__x};
     }
-    __device__ __attribute__((always_inline)) __half2(__half a, __half b) : x(a), y(b) {
+    __BH_METHOD __half2(__half a, __half b) : x(a), y(b) {
     }
 };
 
 #define __BH_HALF_RAW(name, instruction)                                                           \
-    __BH_DEVICE unsigned short __bh_half_##name(unsigned short a, unsigned short b) {              \
+    __BH_BOTH unsigned short __bh_half_##name(unsigned short a, unsigned short b) {                \
         unsigned short result;                                                                     \
         asm(instruction ".rn.f16 %0, %1, %2;" : "=h"(result) : "h"(a), "h"(b));                    \
         return result;                                                                             \
     }                                                                                              \
-    __BH_DEVICE unsigned __bh_half_##name##2(unsigned a, unsigned b) {                             \
+    __BH_BOTH unsigned __bh_half_##name##2(unsigned a, unsigned b) {                               \
         unsigned result;                                                                           \
         asm(instruction ".rn.f16x2 %0, %1, %2;" : "=r"(result) : "r"(a), "r"(b));                  \
         return result;                                                                             \
@@ -98,12 +97,12 @@ __BH_HALF_RAW(add, "add")
 __BH_HALF_RAW(sub, "sub")
 __BH_HALF_RAW(mul, "mul")
 #undef __BH_HALF_RAW
-__BH_DEVICE unsigned short __bh_half_fma(unsigned short a, unsigned short b, unsigned short c) {
+__BH_BOTH unsigned short __bh_half_fma(unsigned short a, unsigned short b, unsigned short c) {
     unsigned short result;
     asm("fma.rn.f16 %0, %1, %2, %3;" : "=h"(result) : "h"(a), "h"(b), "h"(c));
     return result;
 }
-__BH_DEVICE unsigned __bh_half_fma2(unsigned a, unsigned b, unsigned c) {
+__BH_BOTH unsigned __bh_half_fma2(unsigned a, unsigned b, unsigned c) {
     unsigned result;
     asm("fma.rn.f16x2 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(c));
     return result;
@@ -128,22 +127,6 @@ __BH_DEVICE unsigned __bh_half_fma2(unsigned a, unsigned b, unsigned c) {
 #undef __BH_H_MAKE
 #undef __BH_H_SPREAD
 #undef __BH_H_ATOMIC
-
-__BH_DEVICE __half __bh_half_step(__half a, bool up) {
-    if ((a.__x & 0x7fffu) == 0) {
-        return __half::from_bits(up ? 0x0001u : 0x8001u);
-    }
-    bool away = ((a.__x & 0x8000u) == 0) == up;
-    return __half::from_bits((unsigned short)(away ? a.__x + 1u : a.__x - 1u));
-}
-__BH_DEVICE __half __float2half_ru(float a) {
-    __half r(a);
-    return (float)r >= a || __hisnan(r) ? r : __bh_half_step(r, true);
-}
-__BH_DEVICE __half __float2half_rd(float a) {
-    __half r(a);
-    return (float)r <= a || __hisnan(r) ? r : __bh_half_step(r, false);
-}
 
 typedef __half half;
 typedef __half2 half2;

@@ -189,7 +189,7 @@ __BH_DEVICE float __bh_fp8_to_float(__nv_fp8_storage_t value, __nv_fp8_interpret
             return (__x & 0x7fu) != 0;                                                             \
         }                                                                                          \
         template <class T, class = __bh_if_integer<T>> __device__ explicit operator T() const {    \
-            return __bh_fp8_to_integer<T>(__bh_fp8_to_float(__x, kind));                           \
+            return __bh_to_integer<T>(__bh_fp8_to_float(__x, kind));                           \
         }                                                                                          \
     };                                                                                             \
     struct __attribute__((aligned(2))) __nv_fp8x2_##name {                                         \
@@ -240,18 +240,6 @@ __BH_DEVICE float __bh_fp8_to_float(__nv_fp8_storage_t value, __nv_fp8_interpret
                           __bh_fp8_to_float((__nv_fp8_storage_t)(__x >> 24), kind)};               \
         }                                                                                          \
     };
-
-/* Cut, and no further than the type goes; not a number becomes zero. */
-template <class T> __BH_DEVICE T __bh_fp8_to_integer(float value) {
-    constexpr bool negative = (T)-1 < (T)0;
-    constexpr T high =
-        negative ? (T)(((T)1 << (sizeof(T) * 8 - 2)) - 1 + ((T)1 << (sizeof(T) * 8 - 2))) : (T)-1;
-    constexpr T low = negative ? (T)(-high - 1) : (T)0;
-    if (__bh_is_nan(value)) return (T)0;
-    if (value >= (float)high) return high;
-    if (value <= (float)low) return low;
-    return (T)value;
-}
 
 __BH_FP8(e4m3, __NV_E4M3)
 __BH_FP8(e5m2, __NV_E5M2)

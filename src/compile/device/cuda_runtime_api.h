@@ -18,9 +18,14 @@
 #define CUDART_CB
 #define CUDARTAPI_CDECL
 
+/* With a body, because the type of an argument may be one without linkage: an enum without name. */
 #define __BH_API_1(name)                                                                           \
-    template <class... A> __host__ cudaError_t name(A &&...);                                      \
-    template <class T, class... A> __host__ cudaError_t name(A &&...);
+    template <class... A> __host__ cudaError_t name(A &&...) {                                     \
+        return cudaError_t();                                                                      \
+    }                                                                                              \
+    template <class T, class... A> __host__ cudaError_t name(A &&...) {                            \
+        return cudaError_t();                                                                      \
+    }
 #define __BH_API_2(a, b)  __BH_API_1(a) __BH_API_1(b)
 #define __BH_API(a, b, c) __BH_API_2(a, b) __BH_API_1(c)
 

@@ -161,13 +161,12 @@ void bh__check_loaded(bh__ptx_exec *x, const bh__ptx_code *i, const bh__check_ac
             continue;
         }
         bool whole = get_marks(marks, undefined[l], access->bytes);
+        bool padding = looks_like_padding(marks, access->address[l], access->bytes, whole, global);
         if (is_used(x)) {
-            bool padding =
-                looks_like_padding(marks, access->address[l], access->bytes, whole, global);
             origins[l] = bh__check_origin_new(x, access, l, whole, global, padding);
             continue;
         }
-        if (whole || global) {
+        if (global || (whole && access->bytes >= 4)) {
             bh__check_report_access(x, BH__PTX_FAULT_UNINITIALISED, l, access,
                                     unused_text(access, global));
         }

@@ -94,8 +94,7 @@ static void mark_written(bh__ptx_exec *x, const bh__ptx_slot *slot, unsigned lan
     }
 }
 
-void bh__ptx_call_result(bh__ptx_exec *x, const bh__ptx_slot *slot, unsigned lane,
-                         uint64_t value) {
+void bh__ptx_call_result(bh__ptx_exec *x, const bh__ptx_slot *slot, unsigned lane, uint64_t value) {
     put(x, slot, lane, 0, value);
     mark_written(x, slot, lane);
 }
@@ -170,9 +169,8 @@ static const bh__ptx_function *indirect_callee(bh__ptx_exec *x, const bh__ptx_co
     return f;
 }
 
-static void pass_arguments(bh__ptx_exec *x, const bh__ptx_call *call,
-                           const bh__ptx_function *f, uint32_t mask, uint8_t *frame,
-                           uint32_t stack) {
+static void pass_arguments(bh__ptx_exec *x, const bh__ptx_call *call, const bh__ptx_function *f,
+                           uint32_t mask, uint8_t *frame, uint32_t stack) {
     bh__ptx_exec callee = *x;
     callee.bases[0] = frame;
     callee.stack = stack;

@@ -110,10 +110,10 @@ enum { MARK_NONE, MARK_WRITTEN, MARK_COPYING = 0xaa };
  * because 1 means all; MARK_COPYING, four bits in turn, counts as all. */
 static inline uint8_t bh__check_mark_of(uint8_t undefined) {
     uint8_t defined = (uint8_t)~undefined;
-    return undefined == 0xff                             ? MARK_NONE
+    return undefined == 0xff                           ? MARK_NONE
            : undefined == 0 || defined == MARK_COPYING ? MARK_WRITTEN
-           : defined == 1                                ? 0xff
-                                                         : defined;
+           : defined == 1                              ? 0xff
+                                                       : defined;
 }
 static inline uint8_t bh__check_undefined_of(uint8_t mark) {
     return mark == MARK_NONE                              ? 0xff
@@ -150,7 +150,7 @@ struct bh__check_block {
     bh__check_local locals[LANES];
     bh__check_copy *copies;
     size_t copy_count, copy_capacity;
-    uint32_t groups[LANES * LANES]; /* cp.async groups that each thread committed */
+    uint32_t groups[LANES * LANES];   /* cp.async groups that each thread committed */
     struct bh__check_origin *origins; /* ORIGINS of them, or NULL: see check_values.h */
     uint32_t origin_count;
     uint8_t *used; /* by code: of a load, whether anything reads its result; see check_values.c */
@@ -249,7 +249,7 @@ typedef struct bh__check_access {
     uint8_t *at[LANES];        /* filled in: the memory accessed */
     uint64_t canonical[LANES]; /* filled in: the address that identifies the memory */
     uint32_t global, shared;   /* filled in: lanes that access such memory */
-    uint32_t undefined; /* filled in if `loads`: lanes that read bytes with undefined bits */
+    uint32_t undefined;        /* filled in if `loads`: lanes that read bytes with undefined bits */
 } bh__check_access;
 
 /* Runs all checks. Returns the lanes whose access is to be made; others are out of bounds. */

@@ -305,8 +305,8 @@ static void flow_vector(flow *k) {
             for (unsigned p = 0; p < parts; p++) {
                 source s = read_source(k, element(from, p, &parts), l);
                 unsigned size = k->bits / (parts > 1 ? parts : 1);
-                uint64_t bits = packs && parts > 1 ? (s.undefined & low(size)) << p * size
-                                                   : s.undefined;
+                uint64_t bits =
+                    packs && parts > 1 ? (s.undefined & low(size)) << p * size : s.undefined;
                 bool mine = packs || p == n;
                 v.bits |= mine ? bits : 0;
                 v.origin = mine && bits != 0 ? s.origin : v.origin;
@@ -387,9 +387,9 @@ static bool has_effect(const bh__ptx_insn *insn) {
 static void flow_result(flow *k) {
     static const bh__check_undefined none[LANES];
     const bh__ptx_insn *insn = k->insn;
-    bool vector = insn->op == OP_MOV && insn->operand_count == 2 &&
-                  (insn->operands[0].kind == OPERAND_VECTOR ||
-                   insn->operands[1].kind == OPERAND_VECTOR);
+    bool vector =
+        insn->op == OP_MOV && insn->operand_count == 2 &&
+        (insn->operands[0].kind == OPERAND_VECTOR || insn->operands[1].kind == OPERAND_VECTOR);
     if (insn->op == OP_ST || insn->op == OP_SHFL) {
         return; /* done when it is executed */
     }

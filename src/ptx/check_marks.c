@@ -138,7 +138,8 @@ void bh__check_local_marks(bh__ptx_exec *x, bh__check_access *access, unsigned l
     if (marks == NULL) {
         return;
     }
-    if (reads(access) && access->space != SPACE_PARAM && !all_written(marks + offset, access->bytes)) {
+    if (reads(access) && access->space != SPACE_PARAM &&
+        !all_written(marks + offset, access->bytes)) {
         if (access->loads) {
             access->undefined |= 1u << lane;
         } else if (nothing_written(marks + offset, access->bytes)) {

@@ -144,10 +144,10 @@ static void set_rows(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t lanes,
 }
 
 static const char *unused_text(const bh__check_access *access, bool global) {
-    return global                                ? ", where nothing was ever written"
-           : access->space == SPACE_LOCAL        ? ", where the thread never wrote"
-           : access->space == SPACE_GENERIC      ? ", where nothing was written"
-                                                 : ", where no thread of the block wrote";
+    return global                           ? ", where nothing was ever written"
+           : access->space == SPACE_LOCAL   ? ", where the thread never wrote"
+           : access->space == SPACE_GENERIC ? ", where nothing was written"
+                                            : ", where no thread of the block wrote";
 }
 
 void bh__check_loaded(bh__ptx_exec *x, const bh__ptx_code *i, const bh__check_access *access,

@@ -29,8 +29,8 @@ typedef struct bh__check_origin {
     uint64_t address;
     uint16_t bytes;
     uint8_t space;
-    bool whole;  /* no byte was written */
-    bool global; /* memory */
+    bool whole;   /* no byte was written */
+    bool global;  /* memory */
     bool padding; /* it may be a compiler's copy of bytes that have no meaning */
 } bh__check_origin;
 

@@ -345,11 +345,11 @@ bh__ptx_turn bh__ptx_warp_run(bh__ptx_exec *x, bh__ptx_warp *w, uint64_t *budget
         bh__ptx_bind(x, w, g.base);
         ran = true;
         split = !g.alone;
-        stop why = x->tracing != NULL                        ? run_steps(x, &g, &left)
-                   : native && g.base == 0                   ? run_compiled(x, &g, &left)
-                   : x->check == NULL                        ? run_group(x, &g, &left, false)
-                   : w->undefined == 0                       ? run_checked(x, &g, &left)
-                                                             : run_undefined(x, &g, &left);
+        stop why = x->tracing != NULL      ? run_steps(x, &g, &left)
+                   : native && g.base == 0 ? run_compiled(x, &g, &left)
+                   : x->check == NULL      ? run_group(x, &g, &left, false)
+                   : w->undefined == 0     ? run_checked(x, &g, &left)
+                                           : run_undefined(x, &g, &left);
         if (why >= STOP_FAULT) {
             return why == STOP_FAULT ? TURN_FAULT : TURN_STOP;
         }

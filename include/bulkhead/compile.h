@@ -46,7 +46,7 @@ enum {
     BH_COMPILE_FAST_MATH = 1u << 0,
     BH_COMPILE_FLUSH_DENORMALS = 1u << 1,
     BH_COMPILE_LINE_INFO = 1u << 2,
-    BH_COMPILE_DEBUG = 1u << 3,
+    BH_COMPILE_DEBUG = 1u << 3, /* with the variables of the source; not optimised */
     BH_COMPILE_RELOCATABLE = 1u << 4, /* for bh_link */
     BH_COMPILE_NO_CACHE = 1u << 5,    /* neither look in the cache nor keep the result */
     BH_COMPILE_UNCONFINED = 1u << 6   /* the compiler reads any file and accepts any extra flag */

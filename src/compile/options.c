@@ -192,7 +192,7 @@ static void add_unit(const bh__compile_job *job, bh__words *out) {
 void bh__options_clang(const bh__compile_job *job, bool hosted, bh__words *out) {
     static const char *const always[] = {
         "--no-default-config", "-x", "cuda", "--cuda-device-only", "-nocudainc", "-nocudalib",
-        NO_TOOLKIT, "-S", "-O3", "-fno-color-diagnostics", "-fno-crash-diagnostics",
+        NO_TOOLKIT, "-S", "-fno-color-diagnostics", "-fno-crash-diagnostics",
         /* warnings to NVIDIA's compilers too */
         "-Wno-error=register", "-Wno-error=c++11-narrowing", "-Werror=unused-command-line-argument",
         "-Wno-unused-command-line-argument"};
@@ -201,6 +201,8 @@ void bh__options_clang(const bh__compile_job *job, bool hosted, bh__words *out) 
     size_t count = sizeof always / sizeof *always;
     /* An extra flag without effect is an error, but some of our own have none in some versions. */
     for (size_t i = 0; i < count - (job->extra.count ? 1 : 0); i++) bh__words_add(out, always[i]);
+    /* Of optimised code LLVM writes into PTX which line it is of, but not where variables are. */
+    bh__words_add(out, job->flags & BH_COMPILE_DEBUG ? "-O0" : "-O3");
     bh__words_format(out, "--cuda-gpu-arch=%s", bh__chars(job->arch));
     bh__words_format(out, "--cuda-feature=+ptx%u", bh__options_ptx_version(arch));
     bh__words_format(out, "-std=c++%u", job->standard);

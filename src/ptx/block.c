@@ -17,6 +17,7 @@ void bh__ptx_block_destroy(bh__ptx_block *block) {
     for (uint32_t n = 0; n < block->warp_capacity; n++) {
         free(block->warps[n].regs);
         free(block->warps[n].local);
+        bh__check_shadow_free(block->warps[n].shadow);
     }
     bh__check_block_free(block->check);
     free(block->warps);

@@ -86,14 +86,25 @@ uint64_t bh__ptx_call_argument(const bh__ptx_exec *x, const bh__ptx_slot *slot, 
     return get(x, slot, lane, 0);
 }
 
-void bh__ptx_call_result(const bh__ptx_exec *x, const bh__ptx_slot *slot, unsigned lane,
-                         uint64_t value) {
+/* With checks: a value that no instruction stored. */
+static void mark_written(bh__ptx_exec *x, const bh__ptx_slot *slot, unsigned lane) {
+    if (x->check != NULL && slot->row == NO_ROW) {
+        bh__check_written(x, lane, BH__PTX_WINDOW(WINDOW_LOCAL) + x->stack + slot->offset,
+                          slot->bytes);
+    }
+}
+
+void bh__ptx_call_result(bh__ptx_exec *x, const bh__ptx_slot *slot, unsigned lane, uint64_t value) {
     put(x, slot, lane, 0, value);
+    mark_written(x, slot, lane);
 }
 
 /* From a slot of one function to that of another; both have the same size. */
-static void copy_value(const bh__ptx_exec *from, const bh__ptx_slot *a, const bh__ptx_exec *to,
+static void copy_value(bh__ptx_exec *from, const bh__ptx_slot *a, bh__ptx_exec *to,
                        const bh__ptx_slot *d, uint32_t mask) {
+    if (from->check != NULL) {
+        bh__check_passed(from, a, to, d, mask);
+    }
     FOR_LANES_IN_ORDER(mask) {
         if (a->row == NO_ROW && d->row == NO_ROW) {
             memcpy(local_at(to, l, to->stack, d->offset), local_at(from, l, from->stack, a->offset),
@@ -158,9 +169,8 @@ static const bh__ptx_function *indirect_callee(bh__ptx_exec *x, const bh__ptx_co
     return f;
 }
 
-static void pass_arguments(const bh__ptx_exec *x, const bh__ptx_call *call,
-                           const bh__ptx_function *f, uint32_t mask, uint8_t *frame,
-                           uint32_t stack) {
+static void pass_arguments(bh__ptx_exec *x, const bh__ptx_call *call, const bh__ptx_function *f,
+                           uint32_t mask, uint8_t *frame, uint32_t stack) {
     bh__ptx_exec callee = *x;
     callee.bases[0] = frame;
     callee.stack = stack;
@@ -174,6 +184,7 @@ static void pass_arguments(const bh__ptx_exec *x, const bh__ptx_call *call,
         formal.bytes = 8;
         FOR_LANES_IN_ORDER(mask) {
             put(&callee, &formal, l, 0, (uint64_t)x->stack + slot->offset);
+            mark_written(&callee, &formal, l);
         }
     }
 }
@@ -206,6 +217,7 @@ static void leave_frame(bh__ptx_warp *w, uint32_t base, uint32_t mask) {
     bh__ptx_frame *frame = frame_at(w, base);
     frame->lanes &= ~mask;
     if (frame->lanes == 0 && base != 0) {
+        bh__check_forget_registers(w, base, frame->size);
         frame->next = w->free_frame;
         w->free_frame = base;
     }
@@ -307,10 +319,10 @@ uint32_t bh__ptx_call_enter(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mas
                                                       .lanes = mask,
                                                       .function = f,
                                                       .call = i};
-    pass_arguments(x, call, f, mask, frame, (uint32_t)stack);
     if (x->check != NULL) {
         bh__check_frame(x, mask, (uint32_t)stack, f);
     }
+    pass_arguments(x, call, f, mask, frame, (uint32_t)stack);
     FOR_LANES_IN_ORDER(mask) {
         w->base[l] = base;
         w->pc[l] = f->code;

@@ -103,8 +103,24 @@ typedef struct bh__check_local {
     uint32_t stride, used;
 } bh__check_local;
 
-/* Values of marks. */
-enum { MARK_NONE, MARK_WRITTEN, MARK_COPYING };
+/* Values of marks. Others: bits of the byte that are defined, of which not all are. */
+enum { MARK_NONE, MARK_WRITTEN, MARK_COPYING = 0xaa };
+
+/* The undefined bits of a byte as a mark, and back. That bit 0 alone is defined is written as 255,
+ * because 1 means all; MARK_COPYING, four bits in turn, counts as all. */
+static inline uint8_t bh__check_mark_of(uint8_t undefined) {
+    uint8_t defined = (uint8_t)~undefined;
+    return undefined == 0xff                           ? MARK_NONE
+           : undefined == 0 || defined == MARK_COPYING ? MARK_WRITTEN
+           : defined == 1                              ? 0xff
+                                                       : defined;
+}
+static inline uint8_t bh__check_undefined_of(uint8_t mark) {
+    return mark == MARK_NONE                              ? 0xff
+           : mark == MARK_WRITTEN || mark == MARK_COPYING ? 0
+           : mark == 0xff                                 ? 0xfe
+                                                          : (uint8_t)~mark;
+}
 
 /* The state of one block. */
 struct bh__check_block {
@@ -134,7 +150,12 @@ struct bh__check_block {
     bh__check_local locals[LANES];
     bh__check_copy *copies;
     size_t copy_count, copy_capacity;
-    uint32_t groups[LANES * LANES]; /* cp.async groups that each thread committed */
+    uint32_t groups[LANES * LANES];   /* cp.async groups that each thread committed */
+    struct bh__check_origin *origins; /* ORIGINS of them, or NULL: see check_values.h */
+    uint32_t origin_count;
+    uint8_t *used; /* by code: of a load, whether anything reads its result; see check_values.c */
+    size_t used_capacity;
+    const bh__ptx_module *used_of;
 
     /* Caches. */
     const bh__ptx_range *range; /* of the last access to global memory */
@@ -223,10 +244,12 @@ typedef struct bh__check_access {
     unsigned bytes; /* of each lane */
     uint8_t flags;
     const bh__ptx_code *store; /* an instruction that stores registers, or NULL */
+    bool loads; /* registers: what of them is undefined is found when they are used */
     uint64_t address[LANES];
     uint8_t *at[LANES];        /* filled in: the memory accessed */
     uint64_t canonical[LANES]; /* filled in: the address that identifies the memory */
     uint32_t global, shared;   /* filled in: lanes that access such memory */
+    uint32_t undefined;        /* filled in if `loads`: lanes that read bytes with undefined bits */
 } bh__check_access;
 
 /* Runs all checks. Returns the lanes whose access is to be made; others are out of bounds. */
@@ -243,14 +266,39 @@ void bh__check_addresses(const bh__ptx_exec *x, const bh__ptx_code *i, uint32_t 
 /* Compares the access of the lanes with the records of earlier ones, and records it. */
 void bh__check_races(bh__ptx_exec *x, const bh__check_access *access, uint32_t mask, bool shared);
 
+/* ---- check_values.c: values that were read from memory which nobody wrote ---- */
+
+/* After a load of registers: notes which of their bits are undefined. */
+void bh__check_loaded(bh__ptx_exec *x, const bh__ptx_code *i, const bh__check_access *access,
+                      uint32_t lanes);
+/* Before a store of registers, which has set the marks: takes back those of undefined bits. */
+void bh__check_stored(bh__ptx_exec *x, const bh__ptx_code *i, const bh__check_access *access,
+                      uint32_t lanes);
+/* The same for parameters of functions by name, `offset` bytes from the start of the frame. */
+void bh__check_loaded_param(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask);
+void bh__check_stored_param(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask);
+/* An argument or result was copied. */
+void bh__check_passed(bh__ptx_exec *from, const bh__ptx_slot *a, bh__ptx_exec *to,
+                      const bh__ptx_slot *d, uint32_t mask);
+/* A shuffle gave the lanes of `mask` what `from` has in row a. */
+void bh__check_shuffled(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask,
+                        const uint8_t from[LANES]);
+
+/* ---- check_flow.c ---- */
+
+/* Called before each instruction while the warp has undefined bits in registers. */
+void bh__check_flow(bh__ptx_exec *x, uint32_t pc, uint32_t mask);
+
 /* ---- check_marks.c: reads of shared and local memory that nobody wrote; cp.async ---- */
 
 bool bh__check_marks_begin(bh__ptx_block *block);
 /* Reads must be of memory that was written; writes mark it. `offset`: of shared or local memory. */
-void bh__check_shared_marks(bh__ptx_exec *x, const bh__check_access *access, uint32_t mask);
-void bh__check_local_marks(bh__ptx_exec *x, const bh__check_access *access, unsigned lane,
+void bh__check_shared_marks(bh__ptx_exec *x, bh__check_access *access, uint32_t mask);
+void bh__check_local_marks(bh__ptx_exec *x, bh__check_access *access, unsigned lane,
                            uint64_t offset);
-/* A function was entered: its frame has never been written, except for its parameters. */
+/* The marks of a lane's local memory, of at least `bytes` bytes, or NULL. */
+uint8_t *bh__check_local_at(bh__ptx_exec *x, unsigned lane, uint64_t bytes);
+/* A function is entered: its frame has never been written. */
 void bh__check_frame(bh__ptx_exec *x, uint32_t mask, uint32_t stack,
                      const bh__ptx_function *function);
 /* Memory was written in a way that is not checked itself. `address` is generic. */
@@ -268,6 +316,9 @@ void bh__check_copy_wait(bh__ptx_exec *x, uint32_t mask, uint32_t left, bool unc
  * the next. `other`: the other instruction of a race, or NO_CODE. */
 bool bh__check_seen(bh__ptx_exec *x, bh__ptx_fault_kind kind, uint32_t other);
 void bh__check_found(bh__ptx_exec *x, const bh__ptx_fault *fault, bh__check_record other);
+/* Both, for what another instruction than the current one has done. */
+bool bh__check_seen_at(bh__ptx_exec *x, bh__ptx_fault_kind kind, uint32_t code);
+void bh__check_found_at(bh__ptx_exec *x, const bh__ptx_fault *fault, uint32_t code);
 /* Both of the above for what is neither an access nor a race. */
 void bh__check_report(bh__ptx_exec *x, bh__ptx_fault_kind kind, unsigned lane, const char *format,
                       ...) __attribute__((format(printf, 4, 5)));

@@ -34,14 +34,22 @@ static uint32_t code_of(const bh__ptx_exec *x) {
     return (uint32_t)(x->code - x->module->code);
 }
 
-bool bh__check_seen(bh__ptx_exec *x, bh__ptx_fault_kind kind, uint32_t other) {
+static bool seen(bh__ptx_exec *x, bh__ptx_fault_kind kind, uint32_t code, uint32_t other) {
     pthread_mutex_lock(&x->check->lock);
-    bh__ptx_finding *f = find(x->check, kind, code_of(x), other);
+    bh__ptx_finding *f = find(x->check, kind, code, other);
     if (f != NULL) {
         count_occurrence(x->check, f);
     }
     pthread_mutex_unlock(&x->check->lock);
     return f != NULL;
+}
+
+bool bh__check_seen(bh__ptx_exec *x, bh__ptx_fault_kind kind, uint32_t other) {
+    return seen(x, kind, code_of(x), other);
+}
+
+bool bh__check_seen_at(bh__ptx_exec *x, bh__ptx_fault_kind kind, uint32_t code) {
+    return seen(x, kind, code, NO_CODE);
 }
 
 static void set_source(const bh__ptx_module *m, bh__ptx_finding_place *place) {
@@ -76,8 +84,9 @@ static void set_other(const bh__ptx_exec *x, bh__check_record record,
     set_source(x->module, place);
 }
 
-void bh__check_found(bh__ptx_exec *x, const bh__ptx_fault *fault, bh__check_record other) {
-    bh__ptx_finding new = {.fault = *fault, .here.code = code_of(x), .other.code = NO_CODE};
+static void found(bh__ptx_exec *x, const bh__ptx_fault *fault, uint32_t code,
+                  bh__check_record other) {
+    bh__ptx_finding new = {.fault = *fault, .here.code = code, .other.code = NO_CODE};
     memcpy(new.here.block, fault->block, sizeof new.here.block);
     memcpy(new.here.thread, fault->thread, sizeof new.here.thread);
     new.here.write = fault->write;
@@ -107,6 +116,14 @@ void bh__check_found(bh__ptx_exec *x, const bh__ptx_fault *fault, bh__check_reco
     if (first) { /* so that no other thread does it */
         check->state = bh__ptx_state_of_fault(x, fault);
     }
+}
+
+void bh__check_found(bh__ptx_exec *x, const bh__ptx_fault *fault, bh__check_record other) {
+    found(x, fault, code_of(x), other);
+}
+
+void bh__check_found_at(bh__ptx_exec *x, const bh__ptx_fault *fault, uint32_t code) {
+    found(x, fault, code, 0);
 }
 
 void bh__check_report(bh__ptx_exec *x, bh__ptx_fault_kind kind, unsigned lane, const char *format,

@@ -6,9 +6,30 @@
 
 #include "ptx/check.h"
 
+/* Accesses are aligned to their size, of 1, 2, 4, 8, ... bytes. */
+static inline bool all_written(const uint8_t *marks, unsigned bytes) {
+    uint32_t word = 0;
+    uint64_t wide = UINT64_C(0x0101010101010101);
+    switch (bytes) {
+    case 1:
+        return *marks == MARK_WRITTEN;
+    case 2:
+        memcpy(&word, marks, 2);
+        return word == 0x0101;
+    case 4:
+        memcpy(&word, marks, 4);
+        return word == UINT32_C(0x01010101);
+    default:
+        for (unsigned n = 0; n < bytes && wide == UINT64_C(0x0101010101010101); n += 8) {
+            memcpy(&wide, marks + n, 8);
+        }
+        return wide == UINT64_C(0x0101010101010101);
+    }
+}
+
 /*
- * An access is found only if nothing of what it reads was written: compilers copy structures with
- * the padding between their members.
+ * An access that does not load registers is found only if nothing of what it reads was written:
+ * compilers copy structures with the padding between their members.
  */
 static bool nothing_written(const uint8_t *marks, unsigned bytes) {
     for (unsigned n = 0; n < bytes; n++) {
@@ -59,7 +80,7 @@ bool bh__check_marks_begin(bh__ptx_block *b) {
 
 /* ---- shared memory ---- */
 
-void bh__check_shared_marks(bh__ptx_exec *x, const bh__check_access *access, uint32_t mask) {
+void bh__check_shared_marks(bh__ptx_exec *x, bh__check_access *access, uint32_t mask) {
     uint8_t *marks = x->block->check->shared_marks;
     unsigned bytes = access->bytes;
     if (!reads(access)) {
@@ -70,14 +91,14 @@ void bh__check_shared_marks(bh__ptx_exec *x, const bh__check_access *access, uin
     }
     FOR_LANES_IN_ORDER(mask) {
         uint8_t *its = marks + access->canonical[l];
-        uint32_t word;
-        memcpy(&word, its, bytes < 4 ? 1 : 4);
-        if (bytes == 4 && word == UINT32_C(0x01010101)) {
+        if (all_written(its, bytes)) {
             continue;
         }
         if (memchr(its, MARK_COPYING, bytes) != NULL) {
             bh__check_report_access(x, BH__PTX_FAULT_COPYING, l, access,
                                     ", which a cp.async that was not waited for may still write");
+        } else if (access->loads) {
+            access->undefined |= 1u << l;
         } else if (nothing_written(its, bytes)) {
             bh__check_report_access(x, BH__PTX_FAULT_UNINITIALISED, l, access,
                                     ", where no thread of the block wrote");
@@ -90,8 +111,7 @@ void bh__check_shared_marks(bh__ptx_exec *x, const bh__check_access *access, uin
 
 /* ---- local memory ---- */
 
-/* Returns the marks of a lane, of at least `bytes` bytes, or NULL. */
-static uint8_t *local_marks(bh__ptx_exec *x, unsigned lane, uint64_t bytes) {
+uint8_t *bh__check_local_at(bh__ptx_exec *x, unsigned lane, uint64_t bytes) {
     bh__check_local *local = &x->block->check->locals[x->warp->index];
     if (bytes > local->stride) {
         uint32_t stride = x->warp->local_stride;
@@ -112,16 +132,20 @@ static uint8_t *local_marks(bh__ptx_exec *x, unsigned lane, uint64_t bytes) {
     return local->marks + (size_t)lane * local->stride;
 }
 
-void bh__check_local_marks(bh__ptx_exec *x, const bh__check_access *access, unsigned lane,
+void bh__check_local_marks(bh__ptx_exec *x, bh__check_access *access, unsigned lane,
                            uint64_t offset) {
-    uint8_t *marks = local_marks(x, lane, offset + access->bytes);
+    uint8_t *marks = bh__check_local_at(x, lane, offset + access->bytes);
     if (marks == NULL) {
         return;
     }
     if (reads(access) && access->space != SPACE_PARAM &&
-        nothing_written(marks + offset, access->bytes)) {
-        bh__check_report_access(x, BH__PTX_FAULT_UNINITIALISED, lane, access,
-                                ", where the thread never wrote");
+        !all_written(marks + offset, access->bytes)) {
+        if (access->loads) {
+            access->undefined |= 1u << lane;
+        } else if (nothing_written(marks + offset, access->bytes)) {
+            bh__check_report_access(x, BH__PTX_FAULT_UNINITIALISED, lane, access,
+                                    ", where the thread never wrote");
+        }
     }
     if (access->flags & ACCESS_WRITE) {
         memset(marks + offset, MARK_WRITTEN, access->bytes);
@@ -133,17 +157,11 @@ void bh__check_frame(bh__ptx_exec *x, uint32_t mask, uint32_t stack, const bh__p
         return;
     }
     FOR_LANES_IN_ORDER(mask) {
-        uint8_t *marks = local_marks(x, l, (uint64_t)stack + f->local_bytes);
+        uint8_t *marks = bh__check_local_at(x, l, (uint64_t)stack + f->local_bytes);
         if (marks == NULL) {
             return;
         }
         memset(marks + stack, MARK_NONE, f->local_bytes);
-        for (uint32_t n = 0; n < f->param_count; n++) {
-            const bh__ptx_var *formal = f->params[n];
-            if (formal->reg == NO_REG) {
-                memset(marks + stack + formal->offset, MARK_WRITTEN, formal->size);
-            }
-        }
     }
 }
 
@@ -155,7 +173,7 @@ void bh__check_written(bh__ptx_exec *x, unsigned lane, uint64_t address, uint64_
         marks = x->block->cluster->blocks[offset >> BH__PTX_RANK_SHIFT]->check->shared_marks;
         offset &= BH__PTX_RANK_MASK;
     } else if (address >> BH__PTX_WINDOW_SHIFT == WINDOW_LOCAL) {
-        marks = local_marks(x, lane, offset + bytes);
+        marks = bh__check_local_at(x, lane, offset + bytes);
     }
     if (marks != NULL) {
         memset(marks + offset, MARK_WRITTEN, bytes);

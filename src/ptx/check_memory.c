@@ -152,7 +152,10 @@ static bool check_buffer(bh__ptx_exec *x, const bh__ptx_range *range, bh__check_
                                       : ", outside of every buffer");
         return false;
     }
-    if (reads(access) && !all_marked(range->marks + offset, access->bytes)) {
+    bool unwritten = reads(access) && !all_marked(range->marks + offset, access->bytes);
+    if (unwritten && access->loads) {
+        access->undefined |= 1u << lane;
+    } else if (unwritten) {
         bh__check_report_access(x, BH__PTX_FAULT_UNINITIALISED, lane, access,
                                 ", where nothing was ever written");
     }
@@ -340,6 +343,7 @@ uint8_t *bh__check_access_lane(bh__ptx_exec *x, unsigned lane, bh__ptx_space spa
     access.bytes = bytes;
     access.flags = (uint8_t)flags;
     access.store = NULL;
+    access.loads = false;
     access.address[lane] = address;
     return bh__check_access_lanes(x, &access, 1u << lane) != 0 ? access.at[lane] : NULL;
 }
@@ -348,7 +352,7 @@ uint32_t bh__check_access_lanes(bh__ptx_exec *x, bh__check_access *access, uint3
     uint32_t fine = mask;
     bool narrow = !bh__check_wide(x, access->flags);
     access->flags = (uint8_t)((access->flags & ~ACCESS_CLUSTER) | (narrow ? ACCESS_CTA : 0));
-    access->global = access->shared = 0;
+    access->global = access->shared = access->undefined = 0;
     if (!check_at_once(x, access, mask)) {
         FOR_LANES_IN_ORDER(mask) {
             fine &= ~((uint32_t)!check_lane(x, access, l) << l);

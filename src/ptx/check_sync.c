@@ -145,6 +145,7 @@ static void forget_caches(bh__check_block *c, const bh__ptx_check *check) {
     c->grid = check->began;
     c->base = check->base;
     c->site_stride = c->site_next = c->site_end = 0;
+    c->used_of = NULL;
 }
 
 bool bh__check_block_begin(bh__ptx_block *b) {
@@ -159,6 +160,9 @@ bool bh__check_block_begin(bh__ptx_block *b) {
     }
     if (c->owner != check->id || c->grid != check->began) {
         forget_caches(c, check);
+    }
+    for (uint32_t n = 0; n < b->warp_count; n++) {
+        bh__check_forget_registers(&b->warps[n], 0, UINT32_MAX);
     }
     c->range = NULL;
     c->index = index_in_grid(b);
@@ -185,6 +189,8 @@ void bh__check_block_free(bh__check_block *c) {
     free(c->shared_marks);
     free(c->copies);
     free(c->site_of);
+    free(c->origins);
+    free(c->used);
     free(c);
 }
 

@@ -25,6 +25,7 @@ enum { WINDOW_GLOBAL, WINDOW_SHARED, WINDOW_LOCAL, WINDOW_PARAM, WINDOW_CODE };
 #define HEADER_BYTES 64 /* of a frame header, before the rows */
 
 typedef struct bh__check_block bh__check_block;
+typedef struct bh__check_shadow bh__check_shadow;
 typedef struct bh__ptx_code bh__ptx_code;
 
 /* Executes one instruction for the lanes in `mask`, which is never empty. False: a fault. */
@@ -114,6 +115,8 @@ typedef struct bh__ptx_warp {
     uint64_t last_turn[LANES];
     uint32_t pc[LANES], base[LANES], depth[LANES], members[LANES];
     uint8_t barrier[LANES];
+    uint32_t undefined;       /* with checks: rows of registers with undefined bits */
+    bh__check_shadow *shadow; /* which ones; NULL: there were none yet */
 } bh__ptx_warp;
 
 typedef struct bh__ptx_barrier {
@@ -395,8 +398,7 @@ uint32_t bh__ptx_call_gather(bh__ptx_warp *warp, uint32_t mask);
 /* Copies them back and frees that frame. */
 void bh__ptx_call_scatter(bh__ptx_warp *warp, uint32_t base, uint32_t mask);
 uint64_t bh__ptx_call_argument(const bh__ptx_exec *x, const bh__ptx_slot *slot, unsigned lane);
-void bh__ptx_call_result(const bh__ptx_exec *x, const bh__ptx_slot *slot, unsigned lane,
-                         uint64_t value);
+void bh__ptx_call_result(bh__ptx_exec *x, const bh__ptx_slot *slot, unsigned lane, uint64_t value);
 bool bh__ptx_local_room(bh__ptx_warp *warp, uint32_t bytes);
 bool bh__ptx_regs_room(bh__ptx_warp *warp, size_t bytes);
 
@@ -453,8 +455,11 @@ bool bh__ptx_run_free(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask);
 bool bh__ptx_run_vprintf(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask);
 bool bh__ptx_run_assertfail(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask);
 
-/* check_sync.c */
+/* check_sync.c, check_shadow.c */
 void bh__check_block_free(bh__check_block *check);
+void bh__check_shadow_free(bh__check_shadow *shadow);
+/* A frame is not used any more. */
+void bh__check_forget_registers(bh__ptx_warp *warp, uint32_t base, uint32_t size);
 
 /* fault.c. All return false, so that a handler can return the result. */
 bool bh__ptx_fault_access(bh__ptx_exec *x, bh__ptx_fault_kind kind, unsigned lane, uint64_t address,

@@ -164,6 +164,7 @@ static uint32_t check_lanes(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mas
     access.bytes = access_bytes(i);
     access.flags = (uint8_t)i->d2 | ACCESS_WRITE | ACCESS_ATOMIC | ACCESS_STRONG;
     access.store = NULL;
+    access.loads = false;
     if (i->d2 & ACCESS_RELEASE) {
         bh__check_fence(x, mask, bh__check_wide(x, (uint32_t)i->d2));
     }

@@ -191,6 +191,7 @@ static bool load_checked(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask,
     access.bytes = (unsigned)i->bytes * i->count;
     access.flags = (uint8_t)i->target;
     access.store = NULL;
+    access.loads = true;
     bh__check_addresses(x, i, mask, &access);
     uint32_t fine = bh__check_access_lanes(x, &access, mask);
     if (fine != mask) {
@@ -198,6 +199,9 @@ static bool load_checked(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask,
     }
     if (fine != 0) {
         load_whole(x, i, fine, access.at);
+    }
+    if (access.undefined != 0) {
+        bh__check_loaded(x, i, &access, fine);
     }
     bh__check_acquire(x, fine, access.flags);
     return true;
@@ -210,11 +214,15 @@ static bool store_checked(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask,
     access.bytes = (unsigned)i->bytes * i->count;
     access.flags = (uint8_t)i->target | ACCESS_WRITE;
     access.store = i;
+    access.loads = false;
     if (i->target & ACCESS_RELEASE) {
         bh__check_fence(x, mask, bh__check_wide(x, i->target));
     }
     bh__check_addresses(x, i, mask, &access);
     uint32_t fine = bh__check_access_lanes(x, &access, mask);
+    if (x->warp->undefined != 0) {
+        bh__check_stored(x, i, &access, fine);
+    }
     if (fine != 0) {
         store_whole(x, i, fine, access.at);
     }
@@ -329,6 +337,9 @@ HANDLER(load_frame) {
     uint8_t *p[LANES];
     frame_pointers(x, i, p);
     load_elements(x, i, mask, p);
+    if (x->check != NULL) {
+        bh__check_loaded_param(x, i, mask);
+    }
     return true;
 }
 
@@ -336,6 +347,9 @@ HANDLER(store_frame) {
     uint8_t *p[LANES];
     frame_pointers(x, i, p);
     store_elements(x, i, mask, p);
+    if (x->check != NULL) {
+        bh__check_stored_param(x, i, mask);
+    }
     return true;
 }
 

@@ -300,6 +300,10 @@ static bool lower_tensor(bh__ptx_lowering *low, const bh__ptx_operand *o, tensor
     if (o->kind != OPERAND_MEMORY || o->count != 1) {
         return false;
     }
+    if (!o->has_reg && o->symbol == NULL) {
+        return bh__ptx_lower_fail(low, BH_E_LOAD, "give a register or a variable with the address",
+                                  "the address of a tensor map is a number");
+    }
     map.count = 0;
     return bh__ptx_lower_async_place(low, &map, SPACE_GLOBAL, &c->map) &&
            lower_list(low, &o->elements[0], c->rank, T_B32, c->coordinates);

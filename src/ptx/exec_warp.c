@@ -99,6 +99,7 @@ HANDLER(shfl) {
     const bh__u32 *pa = bh__row(x, i->a), *pb = bh__row(x, i->b), *pc = bh__row(x, i->c);
     bh__u32 *pd = bh__row(x, i->d);
     uint32_t copy[LANES], valid = 0, all = members(x, i, mask);
+    uint8_t sources[LANES];
     for (unsigned l = 0; l < LANES; l++) {
         copy[l] = pa[l];
     }
@@ -109,7 +110,11 @@ HANDLER(shfl) {
         if (x->check != NULL && !(all >> from & 1)) {
             check_source(x, i, l, from);
         }
-        pd[l] = all >> from & 1 ? copy[from] : copy[l];
+        sources[l] = (uint8_t)(all >> from & 1 ? from : l);
+        pd[l] = copy[sources[l]];
+    }
+    if (x->check != NULL && x->warp->undefined != 0) {
+        bh__check_shuffled(x, i, mask, sources);
     }
     if (i->d2 != NO_ROW) {
         bh__set_predicate(x, i->d2, valid, mask);

@@ -7,7 +7,8 @@
 
 bool bh__matrix_collective(bh__ptx_lowering *low) {
     bool sync = HAS(low->insn, SYNC);
-    if (sync && HAS(low->insn, ALIGNED)) {
+    /* NVIDIA's assembler does without .aligned for wgmma alone. */
+    if (sync && (HAS(low->insn, ALIGNED) || low->insn->op == OP_WGMMA)) {
         return true;
     }
     return bh__ptx_lower_fail(low, BH_E_LOAD, "write .sync.aligned", "%s without .%s",

@@ -56,6 +56,7 @@ typedef struct bh__ptx_parser {
     uint32_t scope_from[BH__PTX_MAX_DEPTH + 2]; /* where it begins in the text */
     uint32_t depth;
     uint32_t inner_ranges; /* live name<count> declarations inside nested scopes */
+    bool numbered_singles; /* a single register has a name that ends in a digit */
 
     bh__ptx_function *function;
     uint32_t *scope_parents;
@@ -115,6 +116,8 @@ uint32_t bh__ptx_hash(const char *name, uint32_t length);
 bh__ptx_symbol *bh__ptx_find(bh__ptx_parser *p, const char *name, uint32_t length);
 bh__ptx_symbol *bh__ptx_find_global(const bh__ptx_parser *p, const char *name, uint32_t length);
 bool bh__ptx_place_local(bh__ptx_parser *p, bh__ptx_var *var);
+/* False, with an error: a single register is also one of a range of the same scope. */
+bool bh__ptx_check_range(bh__ptx_parser *p, const bh__ptx_symbol *symbol);
 bh__ptx_symbol *bh__ptx_declare(bh__ptx_parser *p, const char *name, uint32_t length,
                                 bh__ptx_symbol_kind kind);
 bool bh__ptx_scope_open(bh__ptx_parser *p);

@@ -184,7 +184,10 @@ static bool declare_register(bh__ptx_parser *p, const specifiers *s) {
         }
         symbol->count = (uint32_t)p->token.value;
         bh__ptx_next(p);
-        return bh__ptx_expect(p, '>', "after the count");
+        return bh__ptx_expect(p, '>', "after the count") && bh__ptx_check_range(p, symbol);
+    }
+    if (!bh__ptx_check_range(p, symbol)) {
+        return false;
     }
     symbol->count = s->vector;
     for (unsigned i = 0; i < s->vector; i++) {

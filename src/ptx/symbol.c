@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names: scopes, declarations, registers created on first use, and forward references to labels. */
+#include <stdio.h>
 #include <string.h>
 
 #include "ptx/parse.h"
@@ -122,6 +123,40 @@ static bh__ptx_symbol *find_in_range(const bh__ptx_parser *p, const char *name, 
         }
     }
     return best;
+}
+
+enum { COMPARED = 1024 }; /* registers of a range, so that a long list costs no more */
+
+/* A single register of the current scope that a range of `count` registers has too, or NULL. */
+static bh__ptx_symbol *single_in(const bh__ptx_parser *p, const bh__ptx_symbol *range) {
+    char name[80];
+    for (uint32_t n = 0; range->length < 60 && n < range->count && n < COMPARED; n++) {
+        int length = snprintf(name, sizeof name, "%s%u", range->name, (unsigned)n);
+        bh__ptx_symbol *s = find_exact(p, name, (uint32_t)length);
+        if (s != NULL && s->kind == SYMBOL_REG && s->depth == range->depth) {
+            return s;
+        }
+    }
+    return NULL;
+}
+
+bool bh__ptx_check_range(bh__ptx_parser *p, const bh__ptx_symbol *symbol) {
+    bool single = symbol->kind == SYMBOL_REG;
+    char last = symbol->name[symbol->length - 1], place[BH__PTX_PLACE];
+    bool numbered = single && last >= '0' && last <= '9';
+    p->numbered_singles |= numbered;
+    const bh__ptx_symbol *other = NULL, *range = symbol;
+    if (numbered) {
+        range = find_in_range(p, symbol->name, symbol->length);
+        other = range != NULL && range->depth == symbol->depth ? symbol : NULL;
+    } else if (!single && p->numbered_singles) {
+        other = single_in(p, symbol);
+    }
+    return other == NULL ||
+           bh__ptx_bad(p, BH_E_LOAD, "rename one of the two",
+                       "%.60s is declared twice: alone, and as one of %.60s<%u> on %s", other->name,
+                       range->name, (unsigned)range->count,
+                       bh__ptx_place(p->module, range->line, place));
 }
 
 bh__ptx_symbol *bh__ptx_find(bh__ptx_parser *p, const char *name, uint32_t length) {

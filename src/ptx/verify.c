@@ -373,7 +373,7 @@ static bh_status check_order(const verifier *v) {
                             : "an order without .cta, .cluster, .gpu or .sys");
     }
     bool private = space == SPACE_LOCAL || space == SPACE_PARAM || space == SPACE_CONST;
-    if ((order && private) || (HAS(insn, VOLATILE) && space == SPACE_CONST)) {
+    if ((order || HAS(insn, VOLATILE)) && private) {
         return REFUSE(v, BH_E_LOAD, "remove the order",
                       "accesses to this state space have no order: no other thread writes there");
     }

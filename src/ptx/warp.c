@@ -182,9 +182,10 @@ run_control(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t mask) {
 }
 
 /* Runs the group until it diverges or blocks, or until `left` instructions were executed. Inline, so
- * that warps that are not followed do not pay for those that are. */
+ * that warps that are not followed do not pay for those that are. `checked`: ends when a register
+ * gets undefined bits. */
 __attribute__((always_inline)) static inline stop run_group(bh__ptx_exec *x, group *g,
-                                                            uint64_t *left) {
+                                                            uint64_t *left, bool checked) {
     const bh__ptx_code *code = x->module->code;
     uint32_t pc = g->pc, mask = g->mask;
     uint64_t n = *left;
@@ -210,6 +211,11 @@ __attribute__((always_inline)) static inline stop run_group(bh__ptx_exec *x, gro
                 return STOP_FAULT;
             }
             pc++;
+            if (checked && x->warp->undefined != 0) {
+                set_pc(x->warp, mask, pc);
+                *left = n;
+                return STOP_CHOOSE;
+            }
         } else if (i->kind == CODE_BRA && active == mask) {
             pc = i->target;
         } else if (i->kind == CODE_SYNC && active == x->warp->live &&
@@ -234,7 +240,31 @@ __attribute__((always_inline)) static inline stop run_group(bh__ptx_exec *x, gro
 }
 
 static stop run_apart(bh__ptx_exec *x, group *g, uint64_t *left) {
-    return run_group(x, g, left);
+    return run_group(x, g, left, false);
+}
+
+static stop run_checked(bh__ptx_exec *x, group *g, uint64_t *left) {
+    return run_group(x, g, left, true);
+}
+
+/* As run_group, while registers have undefined bits: one instruction at a time. */
+__attribute__((noinline)) static stop run_undefined(bh__ptx_exec *x, group *g, uint64_t *left) {
+    bh__ptx_warp *w = x->warp;
+    while (*left > 0 && w->undefined != 0) {
+        set_pc(w, g->mask, g->pc);
+        if (g->pc >= g->limit) {
+            return STOP_CHOOSE;
+        }
+        bh__check_flow(x, g->pc, g->mask);
+        uint64_t one = 1;
+        stop why = run_apart(x, g, &one);
+        --*left;
+        if (why != STOP_SLICE) {
+            return why;
+        }
+        g->pc = w->pc[__builtin_ctz(g->mask)];
+    }
+    return *left > 0 ? STOP_CHOOSE : STOP_SLICE;
 }
 
 /* As run_group, in a block that is followed: lanes that are take one instruction at a time. */
@@ -255,6 +285,9 @@ __attribute__((noinline)) static stop run_steps(bh__ptx_exec *x, group *g, uint6
         if (!bh__ptx_trace_before(x, g->pc, lanes, &step)) {
             return STOP_DEBUG;
         }
+        if (x->check != NULL && w->undefined != 0) {
+            bh__check_flow(x, g->pc, g->mask);
+        }
         uint64_t one = 1;
         why = run_apart(x, g, &one);
         --*left;
@@ -273,7 +306,7 @@ static stop run_compiled(bh__ptx_exec *x, group *g, uint64_t *left) {
         .mask = g->mask, .pc = g->pc, .limit = g->limit, .left = (int64_t)*left};
     uint32_t end = x->grid->compiled(x, &state);
     if (end == COMPILED_NOT) {
-        return run_group(x, g, left);
+        return run_apart(x, g, left);
     }
     *left = state.left > 0 ? (uint64_t)state.left : 0;
     g->pc = state.pc;
@@ -289,7 +322,7 @@ static stop run_compiled(bh__ptx_exec *x, group *g, uint64_t *left) {
         return STOP_SLICE;
     default: {
         uint64_t one = 1;
-        stop why = run_group(x, g, &one);
+        stop why = run_apart(x, g, &one);
         return why == STOP_SLICE ? STOP_CHOOSE : why;
     }
     }
@@ -314,7 +347,9 @@ bh__ptx_turn bh__ptx_warp_run(bh__ptx_exec *x, bh__ptx_warp *w, uint64_t *budget
         split = !g.alone;
         stop why = x->tracing != NULL      ? run_steps(x, &g, &left)
                    : native && g.base == 0 ? run_compiled(x, &g, &left)
-                                           : run_group(x, &g, &left);
+                   : x->check == NULL      ? run_group(x, &g, &left, false)
+                   : w->undefined == 0     ? run_checked(x, &g, &left)
+                                           : run_undefined(x, &g, &left);
         if (why >= STOP_FAULT) {
             return why == STOP_FAULT ? TURN_FAULT : TURN_STOP;
         }

@@ -237,6 +237,18 @@ TEST_BOTH(flags_show_in_the_ptx) {
     CHECK_STR_EQ(run_ptx(&o.answer, "-- inout:f32:0,6,2"), "ARG0 f32[3] 3 6 2\n");
 }
 
+TEST_BOTH(variables_have_names_with_debug_information) {
+    bh__compile_job job = source_job(compiler, "extern \"C\" __global__ void k(int *p) {\n"
+                                               "    int total = p[0] + 4;\n"
+                                               "    p[0] = total;\n"
+                                               "}\n");
+    job.flags = BH_COMPILE_DEBUG;
+    outcome o = run_job(&job);
+    REQUIRE_ANSWER(o, BH_OK);
+    CHECK_STR_CONTAINS(run_ptx(&o.answer, "--print total@source.cu:3 -- inout:i32:5"),
+                       "total = 9 (0x9)");
+}
+
 TEST_TIMEOUT(nvrtc_gives_cubins_and_ltoir, 60) {
     need_compiler(BH_COMPILER_NVRTC);
     bh__compile_job job = source_job(BH_COMPILER_NVRTC, scale_source);

@@ -268,3 +268,19 @@ TEST_TIMEOUT(nvrtc_with_checks, 120) {
     if (strcmp(test_device(), "cpu") != 0) SKIP("only the CPU device checks");
     run_all(&(way){"nvrtc-checked", BH_COMPILER_NVRTC, 80, 0, NULL, BH_DEVICE_CHECK});
 }
+
+TEST_TIMEOUT(nvrtc_without_optimisation_with_checks, 120) {
+    if (strcmp(test_device(), "cpu") != 0) SKIP("only the CPU device checks");
+    run_all(&(way){"nvrtc-debug-checked", BH_COMPILER_NVRTC, 90, BH_COMPILE_DEBUG, NULL,
+                   BH_DEVICE_CHECK});
+}
+
+TEST_TIMEOUT(clang_with_checks, 120) {
+    if (strcmp(test_device(), "cpu") != 0) SKIP("only the CPU device checks");
+    run_all(&(way){"clang-checked", BH_COMPILER_CLANG, 80, 0, NULL, BH_DEVICE_CHECK});
+}
+
+TEST_TIMEOUT(clang_without_optimisation_with_checks, 120) {
+    if (strcmp(test_device(), "cpu") != 0) SKIP("only the CPU device checks");
+    run_all(&(way){"clang-O0-checked", BH_COMPILER_CLANG, 80, 0, "-O0", BH_DEVICE_CHECK});
+}

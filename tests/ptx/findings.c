@@ -446,6 +446,96 @@ TEST(what_is_nearly_wrong_is_not_found) {
     try_all(right, sizeof right / sizeof *right, 0);
 }
 
+#define LOCAL ".local .align 16 .b8 l[64];\nmov.u64 %rd2, l;\n"
+/* Undefined bits that decide something. In each the load that is marked read them. */
+static const trial decided[] = {
+    {"a branch on a field that nobody set", "UNINITIALISED 1", 1, 32, 0,
+     K(LOCAL "ld.local.u32 %r3, [%rd2]; and.b32 %r3, %r3, -8; or.b32 %r3, %r3, 5;\n"
+             "st.local.u32 [%rd2], %r3;\nld.local.u32 %r4, [%rd2]; /*1*/\n"
+             "bfe.u32 %r4, %r4, 2, 4; setp.gt.u32 %p1, %r4, 3;\n@%p1 st.global.u32 [%rd1], %t;")},
+    {"an address", "UNINITIALISED 1", 1, 1, 0,
+     K(LOCAL "ld.local.u8 %r3, [%rd2]; /*1*/\nand.b32 %r3, %r3, 4; cvt.u64.u32 %rd3, %r3;\n"
+             "add.u64 %rd3, %rd3, %out; st.global.u32 [%rd3], 1;")},
+    {"a sum that is stored", "UNINITIALISED 1", 1, 32, 0,
+     K("ld.global.u32 %r3, [%rd1+4096]; /*1*/\nadd.u32 %r3, %r3, 1; st.global.u32 [%rd1], %r3;")},
+    {"a copy from buffer to buffer", "UNINITIALISED 1", 1, 32, 0,
+     K("ld.global.u32 %r3, [%rd1+4096]; /*1*/\nst.global.u32 [%rd1], %r3;")},
+    {"a byte of a buffer that is copied", "UNINITIALISED 1", 1, 1, 0,
+     K("ld.global.u8 %r3, [%out+4097]; /*1*/\nst.global.u8 [%out], %r3;")},
+    {"a member behind its padding", "UNINITIALISED 2", 1, 32, 0,
+     K(LOCAL "st.local.u8 [%rd2], %t; ld.local.u64 %rd3, [%rd2]; /*1*/\n"
+             "st.local.u64 [%rd2+8], %rd3;\nld.local.u32 %r3, [%rd2+12]; /*2*/\n"
+             "add.u32 %r3, %r3, %t; st.global.u32 [%rd1], %r3;")},
+    {"a vote", "UNINITIALISED 1", 1, 32, 0,
+     K(LOCAL "ld.local.u32 %r3, [%rd2]; /*1*/\nsetp.eq.u32 %p1, %r3, 7;\n"
+             "vote.sync.any.pred %p2, %p1, -1;\n@%p2 st.global.u32 [%rd1], 1;")},
+    {"the value of another lane", "UNINITIALISED 1", 1, 32, 0,
+     K(LOCAL "setp.ne.u32 %p1, %t, 3;\n@%p1 st.local.u32 [%rd2], %t;\n"
+             "ld.local.u32 %r3, [%rd2]; /*1*/\nshfl.sync.idx.b32 %r4, %r3, 3, 31, -1;\n"
+             "mul.lo.u32 %r4, %r4, 3; st.global.u32 [%rd1], %r4;")},
+    {"what an atomic adds", "UNINITIALISED 1", 1, 32, 0,
+     K(LOCAL "ld.local.u32 %r3, [%rd2]; /*1*/\nred.global.add.u32 [%out], %r3;")},
+    {"what a function is given", "UNINITIALISED 1", 1, 1, 0,
+     PTX_HEAD ".func (.param .b32 o) f(.param .b32 i) { .reg .b32 %r; .reg .pred %p;\n"
+              "ld.param.b32 %r, [i]; /*1*/\nsetp.eq.u32 %p, %r, 0;\n@%p add.u32 %r, %r, 1;\n"
+              "st.param.b32 [o], %r; ret; }\n"
+              ".visible .entry k(.param .u64 p) { .reg .b32 %r; .reg .b64 %a;\n"
+              ".local .align 16 .b8 l[16]; .param .b32 v; .param .b32 w;\n"
+              "mov.u64 %a, l; ld.local.u32 %r, [%a]; st.param.b32 [v], %r;\n"
+              "call (w), f, (v); ld.param.b32 %r, [w]; ret; }\n"},
+};
+
+TEST(what_undefined_bits_decide_is_found) {
+    try_all(decided, sizeof decided / sizeof *decided, 0);
+}
+
+/* The same bits, and they decide nothing. */
+static const trial copied[] = {
+    {"a branch on a field that was set", "", 1, 32, 0,
+     K(LOCAL "ld.local.u32 %r3, [%rd2]; and.b32 %r3, %r3, -8; or.b32 %r3, %r3, 5;\n"
+             "st.local.u32 [%rd2], %r3;\nld.local.u32 %r4, [%rd2];\n"
+             "bfe.u32 %r4, %r4, 0, 3; setp.gt.u32 %p1, %r4, 3;\n@%p1 st.global.u32 [%rd1], %t;")},
+    {"fields that are inserted", "", 1, 32, 0,
+     K(LOCAL "ld.local.u32 %r3, [%rd2]; bfi.b32 %r3, %t, %r3, 8, 8; st.local.u32 [%rd2], %r3;\n"
+             "ld.local.u8 %r4, [%rd2+1]; add.u32 %r4, %r4, 1; st.global.u32 [%rd1], %r4;")},
+    {"fields by shifts", "", 1, 32, 0,
+     K(LOCAL "ld.local.u32 %r3, [%rd2]; and.b32 %r3, %r3, 0xffff0000; or.b32 %r3, %r3, %t;\n"
+             "shl.b32 %r3, %r3, 16; shr.s32 %r3, %r3, 16; st.global.u32 [%rd1], %r3;")},
+    {"words that differ in what is known", "", 1, 32, 0,
+     K(LOCAL "st.local.u8 [%rd2], 1; ld.local.u32 %r3, [%rd2]; setp.eq.u32 %p1, %r3, 2;\n"
+             "@%p1 st.global.u32 [%rd1], 1;")},
+    {"padding that is copied to a buffer", "", 1, 16, 0,
+     K(LOCAL "st.local.u8 [%rd2], %t; st.local.u32 [%rd2+4], %t;\n"
+             "ld.local.u64 %rd3, [%rd2]; mad.wide.u32 %rd4, %t, 8, %out;\n"
+             "st.global.u64 [%rd4+4096], %rd3;\nld.global.u64 %rd5, [%rd4+4096];\n"
+             "shr.u64 %rd5, %rd5, 32; cvt.u32.u64 %r3, %rd5; add.u32 %r3, %r3, 1;\n"
+             "st.global.u32 [%rd1], %r3;")},
+    {"an object without members", "", 1, 1, 0,
+     PTX_HEAD ".func f(.param .b8 i) { .reg .b16 %r; .reg .b64 %a; .local .b8 l[1];\n"
+              "mov.u64 %a, l; ld.param.b8 %r, [i]; st.local.b8 [%a], %r; ret; }\n"
+              ".visible .entry k(.param .u64 p) { .reg .b16 %r; .reg .b64 %a;\n"
+              ".local .b8 l[1]; .param .b8 v;\n"
+              "mov.u64 %a, l; ld.local.b8 %r, [%a]; st.param.b8 [v], %r; call f, (v); ret; }\n"},
+    {"a choice of the other value", "", 1, 32, 0,
+     K(LOCAL "ld.local.u32 %r3, [%rd2]; setp.lt.u32 %p1, %t, 32; selp.u32 %r4, %t, %r3, %p1;\n"
+             "st.global.u32 [%rd1], %r4;")},
+    {"a register that is set again", "", 1, 32, 0,
+     K(LOCAL "ld.local.u32 %r3, [%rd2]; mov.u32 %r3, %t; setp.eq.u32 %p1, %r3, 1;\n"
+             "@%p1 st.global.u32 [%rd1], %r3;")},
+    {"halves of a word", "", 1, 32, 0,
+     K(LOCAL "st.local.u16 [%rd2+2], 9; ld.local.u32 %r3, [%rd2]; mov.b64 %rd3, {%r3, %t};\n"
+             "mov.b64 {%r4, %r5}, %rd3; shr.u32 %r4, %r4, 16; add.u32 %r4, %r4, %r5;\n"
+             "st.global.u32 [%rd1], %r4;")},
+    {"a shuffle of lanes that have a value", "", 1, 32, 0,
+     K(LOCAL "setp.ne.u32 %p1, %t, 3;\n@%p1 st.local.u32 [%rd2], %t;\n"
+             "ld.local.u32 %r3, [%rd2]; shfl.sync.idx.b32 %r4, %r3, 4, 31, -1;\n"
+             "mul.lo.u32 %r4, %r4, 3; st.global.u32 [%rd1], %r4;")},
+};
+
+TEST(undefined_bits_that_decide_nothing_are_not_found) {
+    try_all(copied, sizeof copied / sizeof *copied, 0);
+}
+
 /* ---- clusters, asynchronous copies, matrices ---- */
 
 #define CLUSTER_SYNC "barrier.cluster.arrive.aligned;\nbarrier.cluster.wait.aligned;\n"

@@ -45,6 +45,45 @@ static void check_rules(const rule *rules, size_t count) {
 
 #define CHECK_RULES(rules) check_rules(rules, sizeof rules / sizeof *rules)
 
+TEST(a_register_is_declared_once) {
+    static const rule rules[] = {
+        {".reg .b32 %r3;", "%r3 is declared twice: alone, and as one of %r<4>", ".reg .b32 %r4;"},
+        {".reg .b64 %r0, %x;", "%r0 is declared twice", "{ .reg .b64 %r0; }"},
+        {".reg .b32 %q7; .reg .f32 %q<8>;", "%q7 is declared twice",
+         ".reg .b32 %q8; .reg .f32 %q<8>;"},
+        {"{ .reg .b32 %q<2>; .reg .b32 %q1; }", "%q1 is declared twice", NULL},
+    };
+    CHECK_RULES(rules);
+}
+
+TEST(memory_of_one_thread_is_not_volatile) {
+    static const rule rules[] = {
+        {"ld.volatile.local.u32 %r1, [%r2];", "have no order",
+         "ld.volatile.shared.u32 %r1, [%r2];"},
+        {"st.volatile.local.u32 [%r2], %r1;", "have no order", "st.volatile.u32 [%a1], %r1;"},
+        {"ld.volatile.param.u32 %r1, [p];", "have no order", "ld.weak.param.u32 %r1, [p];"},
+    };
+    CHECK_RULES(rules);
+}
+
+TEST(the_address_of_a_tensor_map_is_no_number) {
+    static const rule rules[] = {
+        {"cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [7, {0}], [s];", "is a number",
+         "cp.async.bulk.tensor.1d.global.shared::cta.tile.bulk_group [%a1, {0}], [s];"},
+    };
+    CHECK_RULES(rules);
+}
+
+/* NVIDIA's assembler wants .aligned of all matrix instructions but these. */
+TEST(wgmma_without_aligned) {
+    static const rule rules[] = {
+        {"wgmma.fence.aligned;", "wgmma without .sync", "wgmma.fence.sync;"},
+        {"ldmatrix.sync.m8n8.x1.shared.b16 {%r1}, [%r2];", "ldmatrix without .aligned",
+         "wgmma.wait_group.sync 0;"},
+    };
+    CHECK_RULES(rules);
+}
+
 TEST(only_mov_reads_special_registers_and_takes_addresses) {
     static const rule rules[] = {
         {"add.u32 %r1, %r2, %tid.x;", "only mov can read a special register",

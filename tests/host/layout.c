@@ -410,7 +410,7 @@ static const struct layout layouts[] = {
     FIELD(bh_lane_counters, queued, 136, 240),
     FIELD(bh_lane_counters, waiting, 376, 240),
     FIELD(bh_lane_counters, running, 616, 240),
-    SIZE(bh_device_counters, 424),
+    SIZE(bh_device_counters, 440),
     FIELD(bh_device_counters, lanes, 4, 4),
     FIELD(bh_device_counters, allocations, 8, 8),
     FIELD(bh_device_counters, pool_hits, 16, 8),

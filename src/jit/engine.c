@@ -133,8 +133,8 @@ static bool emit(bh__jit_unit *u) {
         LLVMDisposeMessage(error);
         return false;
     }
-    const char *why = bh__jit_image(LLVMGetBufferStart(object), LLVMGetBufferSize(object), "kernel",
-                                    u->result);
+    const char *why =
+        bh__jit_image(LLVMGetBufferStart(object), LLVMGetBufferSize(object), "kernel", u->result);
     LLVMDisposeMemoryBuffer(object);
     return why == NULL || bh__jit_refuse(u, "its code cannot be placed: %s", why);
 }

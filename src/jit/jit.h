@@ -35,8 +35,8 @@ typedef struct bh__jit_request {
 /* Code without addresses: it runs wherever it is put, whole, at a multiple of 64. It finds handlers
  * and instructions through the module that runs, which must be made of the same PTX. */
 typedef struct bh__jit_result {
-    uint8_t *image;           /* Owned by the caller: free(). NULL: not taken, and `note` says why */
-    size_t bytes, entry;      /* of the image; where the function (bh__ptx_compiled) begins in it */
+    uint8_t *image;      /* Owned by the caller: free(). NULL: not taken, and `note` says why */
+    size_t bytes, entry; /* of the image; where the function (bh__ptx_compiled) begins in it */
     uint32_t native, handled; /* instructions: as native code; by the interpreter's handlers */
     uint64_t nanoseconds;     /* that making it took */
     char note[BH__JIT_NOTE];  /* the instruction that is handled most often, or why not taken */

@@ -11,24 +11,15 @@ static uint64_t mix(uint64_t hash, uint64_t value) {
 
 static uint64_t layout(void) {
     static const size_t numbers[] = {
-        sizeof(bh__ptx_exec),
-        sizeof(bh__ptx_warp),
-        sizeof(bh__ptx_block),
-        sizeof(bh__ptx_group_state),
-        sizeof(bh__ptx_site_range),
-        sizeof(bh__ptx_grid),
-        offsetof(bh__ptx_exec, warp),
-        offsetof(bh__ptx_exec, block),
-        offsetof(bh__ptx_exec, module),
-        offsetof(bh__ptx_exec, grid),
-        offsetof(bh__ptx_exec, shared),
-        offsetof(bh__ptx_exec, shared_base),
-        offsetof(bh__ptx_exec, code),
-        offsetof(bh__ptx_warp, live),
-        offsetof(bh__ptx_warp, index),
-        offsetof(bh__ptx_block, site_ranges),
-        offsetof(bh__ptx_block, tid),
-        offsetof(bh__ptx_grid, params),
+        sizeof(bh__ptx_exec),           sizeof(bh__ptx_warp),
+        sizeof(bh__ptx_block),          sizeof(bh__ptx_group_state),
+        sizeof(bh__ptx_site_range),     sizeof(bh__ptx_grid),
+        offsetof(bh__ptx_exec, warp),   offsetof(bh__ptx_exec, block),
+        offsetof(bh__ptx_exec, module), offsetof(bh__ptx_exec, grid),
+        offsetof(bh__ptx_exec, shared), offsetof(bh__ptx_exec, shared_base),
+        offsetof(bh__ptx_exec, code),   offsetof(bh__ptx_warp, live),
+        offsetof(bh__ptx_warp, index),  offsetof(bh__ptx_block, site_ranges),
+        offsetof(bh__ptx_block, tid),   offsetof(bh__ptx_grid, params),
         offsetof(bh__ptx_module, code),
     };
     uint64_t hash = 1;

@@ -33,9 +33,9 @@ enum {
     BH__MSG_FIT,             /* ACK's data: a bh__fit */
     BH__MSG_SEQUENCE_DEFINE, /* fd: its versions; the first is filled in */
     BH__MSG_SEQUENCE_DROP,
-    BH__MSG_ADVISE, /* a range of a BH__CHUNK_DRIVER chunk */
+    BH__MSG_ADVISE,        /* a range of a BH__CHUNK_DRIVER chunk */
     BH__MSG_MODULE_NATIVE, /* fd: native code of a module's kernels (wire/native.h) */
-    BH__MSG_DEBUG,  /* module, and the kernel as `variable`; data: a bh__debug_message, or none */
+    BH__MSG_DEBUG, /* module, and the kernel as `variable`; data: a bh__debug_message, or none */
 
     /* worker to supervisor */
     BH__MSG_READY = 100, /* fd, optional: its other end closes when the worker dies */

@@ -27,8 +27,8 @@ enum { BH__NATIVE_OTHER = 1, BH__NATIVE_FLAT = 2, BH__NATIVE_SHAPES = 3 };
 typedef struct bh__native_head {
     uint64_t magic;
     uint32_t version;
-    uint32_t count; /* entries, which follow */
-    uint64_t bytes; /* of the block */
+    uint32_t count;       /* entries, which follow */
+    uint64_t bytes;       /* of the block */
     uint64_t fingerprint; /* of the program it was made of: bh__ptx_fingerprint */
 } bh__native_head;
 

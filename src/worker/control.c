@@ -131,8 +131,7 @@ static bh_status take_native(bh__worker_instance *worker, const bh__message *mes
                         "native code of %zu bytes cannot be mapped in the worker: %s", bytes,
                         bh__errno_text(errno, reason, sizeof reason));
     }
-    status =
-        worker->ops->module_native(worker->device, message->u.module.id, code, bytes, error);
+    status = worker->ops->module_native(worker->device, message->u.module.id, code, bytes, error);
     munmap(code, bytes);
     return status;
 }

@@ -32,7 +32,7 @@ static bh_kernel_info settled(bh_kernel kernel) {
 static void need_native(bh_kernel kernel) {
     bh_kernel_info info = settled(kernel);
     if (info.executor != BH_EXECUTOR_JIT && strstr(info.executor_note, "no native code"))
-        SKIP(info.executor_note);
+        SKIP("%s", info.executor_note);
     CHECK_EQ(info.executor, BH_EXECUTOR_JIT);
 }
 

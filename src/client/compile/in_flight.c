@@ -175,10 +175,9 @@ static bh__product *make_product(const bh__compile_request *request,
     const bh__bytes *arch = answer->arch.count ? &answer->arch : &job->arch;
     product->arch = bh__arena_copy(arena, (const char *)arch->data, arch->count);
     const bh__bytes *said = &answer->version; /* which LLVM it was is known only now */
-    product->compiler =
-        job->op == BH__COMPILE_NATIVE && said->count
-            ? bh__arena_copy(arena, (const char *)said->data, said->count)
-            : bh__arena_copy(arena, request->compiler, strlen(request->compiler));
+    product->compiler = job->op == BH__COMPILE_NATIVE && said->count
+                            ? bh__arena_copy(arena, (const char *)said->data, said->count)
+                            : bh__arena_copy(arena, request->compiler, strlen(request->compiler));
     product->why = bh__arena_copy(arena, request->why, strlen(request->why));
     product->key =
         (const uint8_t *)bh__arena_copy(arena, (const char *)request->key.data, request->key.count);

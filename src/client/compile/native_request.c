@@ -24,9 +24,9 @@
 enum { KEY_VERSION = 1 };
 /* A kernel within the limits of the JIT takes a fraction of a second; all of a module stop after
  * four seconds. */
-#define TIME_LIMIT_NS   (10 * BH__NS_PER_S)
-#define MEMORY_LIMIT    ((uint64_t)4 << 30)
-#define LIBRARY         "libbulkhead-jit.so"
+#define TIME_LIMIT_NS (10 * BH__NS_PER_S)
+#define MEMORY_LIMIT  ((uint64_t)4 << 30)
+#define LIBRARY       "libbulkhead-jit.so"
 
 bool bh__request_native(bh__compile_request *request, int image_fd, uint64_t image_bytes,
                         const char *worker_path, uint32_t kernel, uint32_t shapes) {
@@ -54,10 +54,9 @@ static void add_processor(bh__pack *key) {
     bh__pack_u64(key, getauxval(AT_HWCAP));
     bh__pack_u64(key, getauxval(AT_HWCAP2));
 #if defined(__x86_64__)
-    static const unsigned leaves[][2] = {{0, 0},          {1, 0},          {7, 0},
-                                         {7, 1},          {0xd, 0},        {0xd, 1},
-                                         {0x14, 0},       {0x19, 0},       {0x80000001u, 0},
-                                         {0x80000008u, 0}};
+    static const unsigned leaves[][2] = {{0, 0},           {1, 0},          {7, 0},    {7, 1},
+                                         {0xd, 0},         {0xd, 1},        {0x14, 0}, {0x19, 0},
+                                         {0x80000001u, 0}, {0x80000008u, 0}};
     for (size_t i = 0; i < sizeof leaves / sizeof *leaves; i++) {
         unsigned a = 0, b = 0, c = 0, d = 0;
         if (!__get_cpuid_count(leaves[i][0], leaves[i][1], &a, &b, &c, &d)) a = b = c = d = 0;
@@ -103,8 +102,8 @@ static void make_key(bh__compile_request *request) {
 static bh_status find_compiler(bh__compile_request *request, bh_error *error) {
     char path[4096];
     size_t folder = (size_t)(strrchr(request->worker_path, '/') - request->worker_path);
-    int length = snprintf(path, sizeof path, "%.*s/bulkhead-compiler", (int)folder,
-                          request->worker_path);
+    int length =
+        snprintf(path, sizeof path, "%.*s/bulkhead-compiler", (int)folder, request->worker_path);
     if (length >= (int)sizeof path || access(path, X_OK) != 0) {
         bh_status status = bh__compiler_find(NULL, path, sizeof path, error);
         if (status != BH_OK) return status;
@@ -121,9 +120,8 @@ bh_status bh__native_resolve(bh__compile_request *request, bh_error *error) {
     if (status != BH_OK) return status;
     void *image = mmap(NULL, request->image_bytes, PROT_READ, MAP_PRIVATE, request->image_fd, 0);
     job->inputs.list = bh__arena_alloc(&request->arena, 1, sizeof *job->inputs.list);
-    char *copy = image != MAP_FAILED
-                     ? bh__arena_copy(&request->arena, image, request->image_bytes)
-                     : NULL;
+    char *copy =
+        image != MAP_FAILED ? bh__arena_copy(&request->arena, image, request->image_bytes) : NULL;
     if (image != MAP_FAILED) munmap(image, request->image_bytes);
     if (job->inputs.list && copy) {
         job->inputs.list[0] = (bh__bytes){(const uint8_t *)copy, request->image_bytes};

@@ -22,8 +22,7 @@ static inline void bh__native_want(bh__device *device, bh__kernel *kernel,
                                    const uint32_t block[3]) {
     if (__builtin_expect(device->executor == BH_EXECUTE_INTERPRETER, 1)) return;
     uint32_t shape = bh__native_shape(block);
-    if (__builtin_expect(!(kernel->native_asked & shape), 0))
-        bh__native_ask(device, kernel, shape);
+    if (__builtin_expect(!(kernel->native_asked & shape), 0)) bh__native_ask(device, kernel, shape);
 }
 
 /* It was submitted. */

@@ -136,10 +136,9 @@ void bh__orders_brief(bh__device *device, bh__worker *worker) {
                                  .module = {.id = module->number, .bytes = module->image_bytes},
                                  .fd = module->image_fd});
         for (const bh__native_part *part = module->natives; part; part = part->next)
-            queue_order(worker,
-                        &(bh__order){.type = BH__MSG_MODULE_NATIVE,
-                                     .module = {.id = module->number, .bytes = part->bytes},
-                                     .fd = part->fd});
+            queue_order(worker, &(bh__order){.type = BH__MSG_MODULE_NATIVE,
+                                             .module = {.id = module->number, .bytes = part->bytes},
+                                             .fd = part->fd});
     }
     bh__sequences_brief(device, worker, queue_order);
     for (uint32_t i = 0; i < device->queue.lane_limit; i++) {

@@ -107,7 +107,8 @@ TEST(a_successor_has_the_code_without_compiling) {
 static const char *folder_with(const char *script) {
     static char folder[4200];
     char path[4400], real[4400];
-    snprintf(folder, sizeof folder, "%s/programs", getenv("BULKHEAD_CACHE_DIR"));
+    static int made;
+    snprintf(folder, sizeof folder, "%s/programs-%d", getenv("BULKHEAD_CACHE_DIR"), made++);
     (void)mkdir(getenv("BULKHEAD_CACHE_DIR"), 0700);
     REQUIRE(mkdir(folder, 0700) == 0);
     snprintf(real, sizeof real, "%s/bin/bulkhead-worker-cpu", getenv("BULKHEAD_BUILD_DIR"));

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# libbulkhead-jit.so, which the CPU worker loads from its own folder. Built where LLVM 19 can be compiled
+# libbulkhead-jit.so, which bulkhead-compiler loads from its own folder. Built where LLVM 19 can be compiled
 # against; everything else neither sees LLVM nor links it.
 option(BULKHEAD_JIT "Build libbulkhead-jit.so where LLVM is found" ON)
 
@@ -20,7 +20,7 @@ function(bulkhead_jit_library)
     target_include_directories(bulkhead_jit SYSTEM PRIVATE "${BULKHEAD_LLVM_INCLUDE}")
     target_link_libraries(bulkhead_jit PRIVATE bulkhead_flags "${BULKHEAD_LLVM_LIBRARY}")
     target_link_options(bulkhead_jit PRIVATE -Wl,-z,defs)
-    # Beside the worker, where it looks. The system finds LLVM: no path to it is kept.
+    # Beside bulkhead-compiler, where it looks. The system finds LLVM: no path to it is kept.
     set_target_properties(bulkhead_jit PROPERTIES OUTPUT_NAME bulkhead-jit
         LIBRARY_OUTPUT_DIRECTORY "${CMAKE_RUNTIME_OUTPUT_DIRECTORY}" SKIP_BUILD_RPATH ON)
     install(TARGETS bulkhead_jit LIBRARY DESTINATION "${CMAKE_INSTALL_LIBEXECDIR}/bulkhead")

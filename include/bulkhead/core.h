@@ -441,8 +441,8 @@ typedef struct bh_device_options {
     const char *report_dir; /* an existing folder that gets a file for each loss; NULL: none. See
                                bh_device_get_report */
     uint32_t sandbox;       /* BH_SANDBOX_... (observe.h) */
-    uint32_t reserved;
-    uint64_t print_limit; /* maximum bytes of kernel output that wait for watchers (observe.h);
+    uint32_t executor;      /* BH_EXECUTE_... (kernel.h): who runs kernels on the CPU device */
+    uint64_t print_limit;   /* maximum bytes of kernel output that wait for watchers (observe.h);
                              default 1 MiB */
 } bh_device_options;
 

@@ -36,6 +36,14 @@ enum {
     BH_EXECUTOR_JIT = 2 /* native code */
 };
 
+/* bh_device_options.executor: who is to run kernels. Devices that are not "cpu" ignore it. */
+enum {
+    BH_EXECUTE_DEFAULT = 0, /* what BULKHEAD_EXECUTOR says (interp, jit, auto); else interp */
+    BH_EXECUTE_INTERPRETER = 1,
+    BH_EXECUTE_JIT = 2, /* native code, made when a module is loaded: loads wait for it */
+    BH_EXECUTE_AUTO = 3 /* the interpreter at first, native code as soon as it is there */
+};
+
 typedef struct bh_kernel_info {
     uint32_t size;
     uint32_t param_count;
@@ -48,7 +56,7 @@ typedef struct bh_kernel_info {
     uint32_t required_block[3]; /* zeros: any. A launch with one thread gets this block */
     uint32_t faults;            /* certain ones so far */
     char name[256];
-    uint32_t executor;             /* BH_EXECUTOR_... */
+    uint32_t executor;             /* BH_EXECUTOR_..., of launches that begin now */
     uint32_t native_instructions;  /* JIT: that are native code */
     uint32_t handled_instructions; /* JIT: that native code calls the interpreter for */
     uint32_t compile_us;           /* JIT: how long making the code took, in microseconds */

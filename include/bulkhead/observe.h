@@ -366,6 +366,8 @@ typedef struct bh_device_counters {
     uint64_t replay_steps;  /* steps in them, as often as they run */
     uint64_t dispatches;    /* items of bh_dispatch and bh_dispatch_batch started, with retries */
     uint64_t print_dropped; /* bytes printed by kernels that exceeded print_limit */
+    uint64_t launches_interpreted; /* submitted before native code was there, though wanted */
+    uint64_t kernels_compiled;     /* native code that workers got: one for each kernel and shape */
 } bh_device_counters;
 
 BH_API bh_status bh_device_get_counters(bh_device device, bh_device_counters *out);

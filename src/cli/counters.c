@@ -62,6 +62,8 @@ void bh__counters_print(FILE *to, bh_device device) {
     print_count(to, "from memory held", all.pool_hits);
     print_count(to, "chunks made", all.chunks_made);
     print_count(to, "module loads", all.module_loads);
+    print_count(to, "kernels made native", all.kernels_compiled);
+    print_count(to, "launches interpreted", all.launches_interpreted);
     print_count(to, "workers lost", all.losses);
     print_count(to, "by faults", all.faults);
     print_count(to, "by deadlines", all.deadlines);

@@ -317,7 +317,20 @@ static void check_confinement(doctor *d, const char *name, bh_device device) {
                                                : "no programs, no sockets, no other process");
 }
 
-/* The worker loads it from its own folder, and only if it is asked to. */
+/* LLVM of another major version has another name: the library finds the one it was built with. */
+static const char *other_llvm(void) {
+    static const char *const names[] = {"libLLVM.so.20.1", "libLLVM-20.so.1", "libLLVM.so.18.1",
+                                        "libLLVM-18.so.1", "libLLVM-17.so.1"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        void *library = dlopen(names[i], RTLD_LAZY | RTLD_LOCAL);
+        if (library == NULL) continue;
+        dlclose(library);
+        return names[i];
+    }
+    return NULL;
+}
+
+/* bulkhead-compiler loads it from its own folder, which is the worker's. */
 static void check_jit(doctor *d, const char *worker) {
     char path[600];
     const char *slash = strrchr(worker, '/');
@@ -328,11 +341,22 @@ static void check_jit(doctor *d, const char *worker) {
         return;
     }
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (library == NULL)
-        report(d, INFO, NULL, "device cpu: kernels are interpreted, its JIT does not load: %.200s",
-               dlerror());
-    else
-        report(d, OK, NULL, "device cpu: native code for kernels (--executor=jit) is available");
+    if (library == NULL) {
+        char why[220];
+        snprintf(why, sizeof why, "%s", dlerror());
+        const char *other = other_llvm();
+        report(d, WARN, "install LLVM 19 (apt install libllvm19), or rebuild Bulkhead with it",
+               "device cpu: kernels are interpreted, its JIT does not load: %s%s%s", why,
+               other ? "; found instead: " : "", other ? other : "");
+        return;
+    }
+    void (*version)(unsigned *, unsigned *, unsigned *);
+    unsigned major = 0, minor = 0, patch = 0;
+    *(void **)&version = dlsym(library, "LLVMGetVersion");
+    if (version) version(&major, &minor, &patch);
+    report(d, OK, NULL,
+           "device cpu: native code for kernels (--executor=auto, jit) with LLVM %u.%u.%u", major,
+           minor, patch);
 }
 
 static void try_device(doctor *d, const char *name) {

@@ -125,6 +125,7 @@ static void list_names(const bh_kernel *kernels, size_t count, char *out, size_t
     }
 }
 
+/* Who runs launches that begin now. */
 static void say_executor(const bh_kernel_info *k) {
     if (k->executor == BH_EXECUTOR_DEVICE) {
         fprintf(stderr, "kernel %s: runs on the GPU\n", k->name);
@@ -140,6 +141,21 @@ static void say_executor(const bh_kernel_info *k) {
                 k->name, k->compile_us / 1e3, k->native_instructions, k->handled_instructions,
                 k->executor_note[0] != '\0' ? ", mostly " : "", k->executor_note);
     }
+}
+
+/* Native code may have come meanwhile. */
+static void say_switch(const bh__run *run) {
+    bh_kernel_info now = BH_INIT(now);
+    bh_device_counters counters = BH_INIT(counters);
+    if (run->kernel.id == 0 || bh_kernel_get_info(run->kernel, &now) != BH_OK ||
+        bh_device_get_counters(run->device, &counters) != BH_OK)
+        return;
+    if (now.executor != run->kernel_info.executor ||
+        strcmp(now.executor_note, run->kernel_info.executor_note) != 0)
+        say_executor(&now);
+    if (counters.launches_interpreted > 0)
+        fprintf(stderr, "kernel %s: %llu launches were interpreted, before there was native code\n",
+                now.name, (unsigned long long)counters.launches_interpreted);
 }
 
 static bh_status find_kernel(bh__run *run, bh_module module) {
@@ -406,6 +422,7 @@ static void close_all(bh__run *run, bool done) {
     }
     if (run->device.id != 0 && run->options->trace && bh_trace_stop(run->device) != BH_OK && done)
         bh__report_library(&run->error);
+    if (run->device.id != 0 && run->options->verbose) say_switch(run);
     if (run->device.id != 0 && run->options->counters) bh__counters_print(stderr, run->device);
     if (run->device.id != 0) bh_device_close(run->device);
     run->device.id = 0;

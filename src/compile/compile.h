@@ -25,6 +25,7 @@ bh_status bh__compile_probe(bh__compile *c);
 bh_status bh__compile_nvrtc(bh__compile *c);
 bh_status bh__compile_clang(bh__compile *c);
 bh_status bh__compile_link(bh__compile *c);
+bh_status bh__compile_native(bh__compile *c);
 /* Refuses what nvJitLink made if a name means two kernels in it. (link_kernels.c) */
 bh_status bh__compile_check_kernels(bh__compile *c);
 /* What messages call an input of a link; NULL: no memory. (link_ptx.c) */

@@ -79,6 +79,7 @@ static bh_status work(bh__compile *c) {
     const bh__compile_job *job = c->job;
     bool path_known = job->compiler_path.count > 0;
     if (job->op == BH__COMPILE_PROBE) return bh__compile_probe(c);
+    if (job->op == BH__COMPILE_NATIVE) return bh__compile_native(c);
     bh_status status = bh__options_check(job, &c->answer->error);
     if (status != BH_OK) return status;
     clear_environment(!path_known);
@@ -156,6 +157,7 @@ static bool ran_out_of_memory(const bh__compile_job *job, bh__bytes said) {
 static const char *compiler_name(const bh__compile_job *job) {
     if (job->op == BH__COMPILE_LINK) return job->compiler_path.count ? "nvJitLink" : "the linker";
     if (job->op == BH__COMPILE_PROBE) return "the search for compilers";
+    if (job->op == BH__COMPILE_NATIVE) return "LLVM";
     return job->compiler == BH_COMPILER_CLANG ? "clang" : "NVRTC";
 }
 

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 
+#include "cpu/code_memory.h"
 #include "ptx/ptx.h"
 #include "wire/texture.h"
 #include "worker/device.h"
@@ -23,13 +24,13 @@ enum {
 
 /* ---- view.c: what lanes see of memory and modules ---- */
 
-typedef struct bh__cpu_native bh__cpu_native; /* executor.c */
+typedef struct bh__cpu_native bh__cpu_native; /* native.h */
 
 typedef struct bh__cpu_module {
     uint32_t id;
     bh__ptx_module *code;
     bh__ptx_image *image;
-    bh__cpu_native *native; /* NULL: its kernels are interpreted */
+    bh__cpu_native *native; /* Owned. NULL: its kernels are interpreted */
 } bh__cpu_module;
 
 typedef struct bh__cpu_chunk {
@@ -235,6 +236,7 @@ struct bh__device_instance {
     _Atomic(bh__cpu_view *) view; /* the current one; holds one use of it */
     _Atomic uint64_t launches;    /* to number grids */
     bh__cpu_pool pool;
+    bh__cpu_code_memory code; /* control thread */
 
     pthread_mutex_t debug_lock;
     bh__cpu_debug *debugs;

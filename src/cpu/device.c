@@ -5,6 +5,7 @@
 
 #include "base/available.h"
 #include "cpu/cpu.h"
+#include "cpu/native.h"
 
 /* Files that describe the machine. They are read once; nothing is opened later. */
 static const char *list_files(bh__file_list *out) {
@@ -29,6 +30,8 @@ static bh_status open_device(const bh__device_services *services, uint32_t index
     pthread_mutex_init(&device->debug_lock, NULL);
     device->available = bh__available_open();
     bh__cpu_info_fill(&device->info);
+    /* Where it is not to be had, orders with native code fail, and say so. */
+    if (services->native) (void)bh__cpu_code_open(&device->code);
     bh_status status = bh__cpu_view_renew(device, error);
     if (status == BH_OK)
         status = bh__cpu_pool_open(&device->pool, device, device->info.multiprocessors - 1, error);
@@ -38,6 +41,7 @@ static bh_status open_device(const bh__device_services *services, uint32_t index
         pthread_mutex_destroy(&device->view_lock);
         pthread_mutex_destroy(&device->debug_lock);
         if (device->available >= 0) close(device->available);
+        bh__cpu_code_close(&device->code);
         free(device);
         return status;
     }
@@ -50,6 +54,7 @@ static bh_status open_device(const bh__device_services *services, uint32_t index
 static void close_device(bh__device_instance *device) {
     bh__cpu_pool_close(&device->pool);
     bh__cpu_unload_all(device);
+    bh__cpu_code_close(&device->code);
     bh__cpu_unmap_all(device);
     bh__ptx_heap_destroy(device->heap);
     bh__cpu_view *view = atomic_load(&device->view);
@@ -108,6 +113,7 @@ const bh__device_ops bh__cpu_device = {
     .host_unmap = bh__cpu_host_unmap,
     .module_load = bh__cpu_module_load,
     .module_unload = bh__cpu_module_unload,
+    .module_native = bh__cpu_module_native,
     .global_set = bh__cpu_global_set,
     .fit = bh__cpu_fit,
     .lane_open = open_lane,

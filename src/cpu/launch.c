@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "cpu/cpu.h"
-#include "cpu/executor.h"
+#include "cpu/native.h"
 
 typedef unsigned long long ull;
 
@@ -475,8 +475,7 @@ static bh_status prepare(bh__device_lane *lane, const bh__work *work, bh_error *
     if (status != BH_OK) return status;
     job->grid.compiled = lane->device->services->check
                              ? NULL /* only the interpreter checks */
-                             : bh__cpu_native_code(job->module->native, job->module->code,
-                                                   body->kernel, body->block);
+                             : bh__cpu_native_code(job->module->native, body->kernel, body->block);
     job->grid.grid_id = atomic_fetch_add_explicit(&lane->device->launches, 1, memory_order_relaxed);
     job->grid.heap = lane->view->heap;
     job->grid.print = print;

@@ -6,7 +6,7 @@
 
 #include "base/checked.h"
 #include "cpu/cpu.h"
-#include "cpu/executor.h"
+#include "cpu/native.h"
 #include "worker/module_blob.h"
 #include "writes/writes.h"
 
@@ -46,7 +46,7 @@ static bh_status describe(const bh__cpu_module *module, const bh__writes *writes
         memcpy(entry.required_block, kernel->required, sizeof entry.required_block);
         memcpy(entry.required_cluster, kernel->cluster, sizeof entry.required_cluster);
         entry.needs_cluster = kernel->needs_cluster;
-        bh__cpu_native_describe(module->native, i, &entry);
+        entry.executor = BH_EXECUTOR_INTERPRETER;
         bh__blob_add_kernel(&blob, kernel->name, entry, params);
         free(params);
     }
@@ -60,10 +60,10 @@ static bh_status describe(const bh__cpu_module *module, const bh__writes *writes
     return bh__blob_finish(&blob, error, out_blob);
 }
 
-static void module_free(bh__cpu_module *module) {
-    bh__ptx_image_destroy(module->image);
+static void module_free(bh__device_instance *device, bh__cpu_module *module) {
+    if (module->image) bh__ptx_image_destroy(module->image);
     bh__ptx_free(module->code);
-    free(module->native);
+    bh__cpu_native_destroy(module->native, &device->code);
 }
 
 static bh_status make_heap(bh__device_instance *device, const bh__ptx_module *code,
@@ -85,14 +85,12 @@ static bh_status module_create(bh__device_instance *device, bh__cpu_module *modu
     if (status == BH_OK) {
         bool any = bh__ptx_variable_count(module->code) > 0;
         bh__writes *writes = any ? bh__writes_of_ptx(image, bytes) : NULL;
-        module->native = bh__cpu_native_create(module->code);
+        if (device->code.base)
+            module->native = bh__cpu_native_create(bh__ptx_kernel_count(module->code));
         status = describe(module, writes, error, out_blob);
         bh__writes_free(writes);
     }
-    if (status == BH_OK) return BH_OK;
-    free(module->native);
-    if (module->image) bh__ptx_image_destroy(module->image);
-    bh__ptx_free(module->code);
+    if (status != BH_OK) module_free(device, module);
     return status;
 }
 
@@ -131,7 +129,7 @@ bh_status bh__cpu_module_load(bh__device_instance *device, uint32_t id, const vo
     if (status != BH_OK) return status;
     status = module_add(device, &module, error);
     if (status != BH_OK) {
-        module_free(&module);
+        module_free(device, &module);
         close(blob);
         return status;
     }
@@ -149,7 +147,7 @@ bh_status bh__cpu_module_unload(bh__device_instance *device, uint32_t id, bh_err
     device->module_count--;
     (void)bh__cpu_view_renew(device, NULL);
     bh__cpu_debug_forget(device, id);
-    module_free(&gone);
+    module_free(device, &gone);
     return BH_OK;
 }
 
@@ -174,7 +172,7 @@ bh_status bh__cpu_global_set(bh__device_instance *device, const bh__module_messa
 void bh__cpu_unload_all(bh__device_instance *device) {
     for (size_t i = 0; i < device->module_count; i++) {
         bh__cpu_debug_forget(device, device->modules[i].id);
-        module_free(&device->modules[i]);
+        module_free(device, &device->modules[i]);
     }
     free(device->modules);
     device->modules = NULL;

@@ -73,9 +73,13 @@ void bh__jit_call_handler(bh__jit_unit *u, const bh__jit_step *s) {
     for (uint32_t n = 0; n < s->use_count; n++) {
         bh__jit_spill(u, &u->rows[s->uses[n]]);
     }
-    LLVMValueRef code = LLVMConstIntToPtr(bh__jit_int(u, u->i64, (uintptr_t)s->code), u->ptr);
-    LLVMValueRef run =
-        LLVMConstIntToPtr(bh__jit_int(u, u->i64, (uint64_t)(uintptr_t)s->code->run), u->ptr);
+    /* Found through the module: the code holds no addresses, so that any process can use it. */
+    LLVMValueRef module = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, module), u->ptr);
+    LLVMValueRef all = bh__jit_field(u, module, offsetof(bh__ptx_module, code), u->ptr);
+    LLVMValueRef offset = bh__jit_int(
+        u, u->i64, (uint64_t)(s->code - u->request->module->code) * sizeof(bh__ptx_code));
+    LLVMValueRef code = LLVMBuildInBoundsGEP2(u->b, u->i8, all, &offset, 1, "");
+    LLVMValueRef run = bh__jit_field(u, code, offsetof(bh__ptx_code, run), u->ptr);
     set_field(u, u->x, offsetof(bh__ptx_exec, code), code);
     LLVMValueRef args[] = {u->x, code, u->active};
     LLVMValueRef ok = LLVMBuildCall2(u->b, u->handler_type, run, args, 3, "");

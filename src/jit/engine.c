@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* LLVM as this library uses it: from a request to code in memory that was mapped beforehand. */
+/* LLVM as this library uses it: from a request to code that any process can use. */
 #include <llvm-c/Analysis.h>
 #include <llvm-c/Error.h>
-#include <llvm-c/ExecutionEngine.h>
 #include <llvm-c/Target.h>
 #include <llvm-c/TargetMachine.h>
 #include <llvm-c/Transforms/PassBuilder.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "jit/image.h"
 #include "jit/unit.h"
-
-enum { ROOM = 4 * 1024 * 1024 }; /* no kernel within the limits has more code */
 
 /* A fixed list: the passes that pay for themselves, and none that may take very long. */
 static const char *const passes =
@@ -20,22 +19,20 @@ static const char *const passes =
     "loop-mssa(loop-rotate,licm),gvn,instcombine<no-verify-fixpoint>,simplifycfg,adce)";
 
 static struct {
-    uint8_t *memory;
-    size_t bytes, used;
     char *triple, *cpu, *features;
     LLVMTargetRef target;
     LLVMTargetMachineRef machine;
 } engine;
 
-static bool open_engine(void *memory, size_t bytes, char *why, size_t size) {
+static bool open_engine(char *name, size_t name_size, char *why, size_t size) {
     char *error = NULL;
+    unsigned major, minor, patch;
+    LLVMGetVersion(&major, &minor, &patch);
+    snprintf(name, name_size, "LLVM %u.%u.%u", major, minor, patch);
     if (LLVMInitializeNativeTarget() || LLVMInitializeNativeAsmPrinter()) {
         snprintf(why, size, "LLVM has no code generator for this processor");
         return false;
     }
-    LLVMLinkInMCJIT();
-    engine.memory = memory;
-    engine.bytes = bytes;
     engine.triple = LLVMGetDefaultTargetTriple();
     engine.cpu = LLVMGetHostCPUName();
     engine.features = LLVMGetHostCPUFeatures();
@@ -46,40 +43,12 @@ static bool open_engine(void *memory, size_t bytes, char *why, size_t size) {
     }
     engine.machine =
         LLVMCreateTargetMachine(engine.target, engine.triple, engine.cpu, engine.features,
-                                LLVMCodeGenLevelLess, LLVMRelocDefault, LLVMCodeModelDefault);
+                                LLVMCodeGenLevelLess, LLVMRelocPIC, LLVMCodeModelSmall);
     if (engine.machine == NULL) {
         snprintf(why, size, "LLVM makes no code for %.60s", engine.cpu);
         return false;
     }
     return true;
-}
-
-/* ---- memory for code: never freed, because other threads may be running it ---- */
-
-static uint8_t *take(void *context, uintptr_t bytes, unsigned align, unsigned id,
-                     const char *name) {
-    (void)context, (void)id, (void)name;
-    size_t at = (engine.used + align - 1) / align * align;
-    if (at > engine.bytes || engine.bytes - at < bytes) {
-        return NULL;
-    }
-    engine.used = at + bytes;
-    return engine.memory + at;
-}
-
-static uint8_t *take_data(void *context, uintptr_t bytes, unsigned align, unsigned id,
-                          const char *name, LLVMBool read_only) {
-    (void)read_only;
-    return take(context, bytes, align, id, name);
-}
-
-static LLVMBool finalize(void *context, char **error) {
-    (void)context, (void)error;
-    return false;
-}
-
-static void forget(void *context) {
-    (void)context;
 }
 
 /* ---- code ---- */
@@ -131,6 +100,45 @@ static bool is_small(bh__jit_unit *u) {
                           (unsigned)count, (unsigned)blocks, (unsigned)BH__JIT_MAX_SIZE);
 }
 
+/* An address of this process would be wrong in the one that runs the code. */
+static bool has_addresses(LLVMValueRef v) {
+    for (int n = 0; n < LLVMGetNumOperands(v); n++) {
+        LLVMValueRef operand = LLVMGetOperand(v, (unsigned)n);
+        if (LLVMIsAConstantExpr(operand) && LLVMGetConstOpcode(operand) == LLVMIntToPtr) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_portable(bh__jit_unit *u) {
+    LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(u->function);
+    for (; b != NULL; b = LLVMGetNextBasicBlock(b)) {
+        for (LLVMValueRef v = LLVMGetFirstInstruction(b); v != NULL;
+             v = LLVMGetNextInstruction(v)) {
+            if (has_addresses(v)) {
+                return bh__jit_refuse(u, "its code has an address of the compiler's process");
+            }
+        }
+    }
+    return true;
+}
+
+static bool emit(bh__jit_unit *u) {
+    char *error = NULL;
+    LLVMMemoryBufferRef object;
+    if (LLVMTargetMachineEmitToMemoryBuffer(engine.machine, u->module, LLVMObjectFile, &error,
+                                            &object)) {
+        bh__jit_refuse(u, "LLVM: %.80s", error);
+        LLVMDisposeMessage(error);
+        return false;
+    }
+    const char *why =
+        bh__jit_image(LLVMGetBufferStart(object), LLVMGetBufferSize(object), "kernel", u->result);
+    LLVMDisposeMemoryBuffer(object);
+    return why == NULL || bh__jit_refuse(u, "its code cannot be placed: %s", why);
+}
+
 bool bh__jit_finish(bh__jit_unit *u) {
     char *error = NULL;
     set_attributes(u);
@@ -140,26 +148,7 @@ bool bh__jit_finish(bh__jit_unit *u) {
         return false;
     }
     LLVMDisposeMessage(error);
-    if (!is_small(u) || !optimise(u)) {
-        return false;
-    }
-    struct LLVMMCJITCompilerOptions options;
-    LLVMInitializeMCJITCompilerOptions(&options, sizeof options);
-    options.OptLevel = 1;
-    options.MCJMM = LLVMCreateSimpleMCJITMemoryManager(NULL, take, take_data, finalize, forget);
-    LLVMExecutionEngineRef made;
-    error = NULL;
-    if (LLVMCreateMCJITCompilerForModule(&made, u->module, &options, sizeof options, &error)) {
-        bh__jit_refuse(u, "LLVM: %.80s", error);
-        LLVMDisposeMessage(error);
-        u->module = NULL;
-        return false;
-    }
-    uint64_t address = LLVMGetFunctionAddress(made, "kernel");
-    LLVMDisposeExecutionEngine(made); /* with the module; the code stays */
-    u->module = NULL;
-    u->result->code = (bh__ptx_compiled *)(uintptr_t)address;
-    return address != 0 || bh__jit_refuse(u, "LLVM made no code");
+    return is_small(u) && is_portable(u) && optimise(u) && emit(u);
 }
 
 /* ---- one kernel ---- */
@@ -184,9 +173,6 @@ static void count_steps(bh__jit_unit *u) {
 }
 
 static bool make(bh__jit_unit *u) {
-    if (engine.bytes - engine.used < ROOM) {
-        return bh__jit_refuse(u, "the memory for code is full");
-    }
     if (!bh__jit_plan(u)) {
         return false;
     }
@@ -216,7 +202,9 @@ static void compile(const bh__jit_request *request, bh__jit_result *out) {
     bh__jit_unit u = {.request = request, .result = out};
     memset(out, 0, sizeof *out);
     if (!make(&u)) {
-        out->code = NULL;
+        free(out->image);
+        out->image = NULL;
+        out->bytes = 0;
     }
     bh__arena_free(&u.arena);
     out->nanoseconds = bh__now_ns() - began;

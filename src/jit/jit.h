@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Native code for kernels, made with LLVM: what libbulkhead-jit.so gives to the CPU worker. The
- * worker loads it with dlopen, so that nothing else needs LLVM. */
+/* Native code for kernels, made with LLVM: what libbulkhead-jit.so gives to bulkhead-compiler, which
+ * loads it with dlopen, so that nothing else needs LLVM. */
 #ifndef BH_JIT_JIT_H
 #define BH_JIT_JIT_H
 
@@ -10,7 +10,7 @@
 #define BH__JIT_SYMBOL  "bh__jit_library"
 
 enum {
-    BH__JIT_VERSION = 1, /* of this interface; worker and library are built together */
+    BH__JIT_VERSION = 2, /* of this interface; compiler and library are built together */
     BH__JIT_NOTE = 128   /* bytes of a text */
 };
 
@@ -32,8 +32,11 @@ typedef struct bh__jit_request {
     bh__ptx_handler *run_sreg, *run_address, *run_not;
 } bh__jit_request;
 
+/* Code without addresses: it runs wherever it is put, whole, at a multiple of 64. It finds handlers
+ * and instructions through the module that runs, which must be made of the same PTX. */
 typedef struct bh__jit_result {
-    bh__ptx_compiled *code;   /* NULL: not taken, and `note` says why */
+    uint8_t *image;      /* Owned by the caller: free(). NULL: not taken, and `note` says why */
+    size_t bytes, entry; /* of the image; where the function (bh__ptx_compiled) begins in it */
     uint32_t native, handled; /* instructions: as native code; by the interpreter's handlers */
     uint64_t nanoseconds;     /* that making it took */
     char note[BH__JIT_NOTE];  /* the instruction that is handled most often, or why not taken */
@@ -41,13 +44,9 @@ typedef struct bh__jit_result {
 
 typedef struct bh__jit_interface {
     uint32_t version;
-    /*
-     * Prepares the library: must be called before the worker gives up its rights. `memory` is
-     * readable, writable and executable; code is put there and stays until the process ends.
-     * False: `why` says what is missing.
-     */
-    bool (*open)(void *memory, size_t bytes, char *why, size_t size);
-    /* One call at a time. */
+    /* Prepares the library. False: `why` says what is missing. `name`: "LLVM 19.1.7". */
+    bool (*open)(char *name, size_t name_size, char *why, size_t size);
+    /* One call at a time. LLVM may end the process instead of returning. */
     void (*compile)(const bh__jit_request *request, bh__jit_result *out);
 } bh__jit_interface;
 

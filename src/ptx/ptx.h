@@ -52,6 +52,8 @@ typedef struct bh__ptx_variable {
  * that the CPU device does not support. `text` need not end in NUL and is not kept.
  */
 bh_status bh__ptx_load(const char *text, size_t length, bh_error *error, bh__ptx_module **out);
+/* Equal for what two processes made of one text if native code of one can run in the other. */
+uint64_t bh__ptx_fingerprint(const bh__ptx_module *module);
 void bh__ptx_free(bh__ptx_module *module);
 
 uint32_t bh__ptx_kernel_count(const bh__ptx_module *module);

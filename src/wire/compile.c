@@ -34,7 +34,7 @@ typedef struct field_head {
 #define MAGIC     0x454c49504d4f4342u /* "BCOMPILE" */
 #define MAX_BLOCK ((uint64_t)4 << 30)
 
-enum { VERSION = 1, KIND_JOB = 1, KIND_ANSWER = 2 };
+enum { VERSION = 2, KIND_JOB = 1, KIND_ANSWER = 2 };
 
 typedef enum member_type {
     TYPE_U32,
@@ -106,6 +106,8 @@ static const member job_members[] = {
     {19, TYPE_BLOBS, offsetof(bh__compile_job, inputs), 0, NULL},
     {21, TYPE_TEXTS, offsetof(bh__compile_job, input_names), 0, NULL},
     {22, TYPE_TEXTS, offsetof(bh__compile_job, expression_inputs), 0, NULL},
+    {23, TYPE_U32, offsetof(bh__compile_job, kernel), 0, NULL},
+    {24, TYPE_U32, offsetof(bh__compile_job, shapes), 0, NULL},
 };
 static const shape job_shape = {MEMBERS(job_members), sizeof(bh__compile_job)};
 
@@ -438,7 +440,7 @@ static bool read_block(int fd, bh__arena *arena, uint32_t kind, const shape *of,
 
 bool bh__compile_job_read(int fd, bh__arena *arena, bh__compile_job *out) {
     return read_block(fd, arena, KIND_JOB, &job_shape, out) && out->op >= BH__COMPILE_PROBE &&
-           out->op <= BH__COMPILE_LINK && out->header_names.count == out->header_bodies.count;
+           out->op <= BH__COMPILE_NATIVE && out->header_names.count == out->header_bodies.count;
 }
 
 bool bh__compile_answer_read(int fd, bh__arena *arena, bh__compile_answer *out) {

@@ -33,7 +33,8 @@ typedef struct bh__texts {
 enum {
     BH__COMPILE_PROBE = 1, /* which compilers are installed */
     BH__COMPILE_SOURCE = 2,
-    BH__COMPILE_LINK = 3
+    BH__COMPILE_LINK = 3,
+    BH__COMPILE_NATIVE = 4 /* PTX to native code for the CPU device: wire/native.h */
 };
 
 typedef struct bh__compile_job {
@@ -43,6 +44,7 @@ typedef struct bh__compile_job {
     uint32_t standard; /* 14, 17, 20 */
     uint32_t flags;    /* BH_COMPILE_FAST_MATH ... */
     uint32_t max_registers;
+    uint32_t kernel, shapes; /* NATIVE: BH__NATIVE_... */
     uint32_t parent;         /* the process that waits for the answer; 0: not set */
     uint64_t memory_limit;   /* bytes of address space */
     uint64_t time_limit_ns;  /* the program exits by then, as a fallback */

@@ -33,8 +33,9 @@ enum {
     BH__MSG_FIT,             /* ACK's data: a bh__fit */
     BH__MSG_SEQUENCE_DEFINE, /* fd: its versions; the first is filled in */
     BH__MSG_SEQUENCE_DROP,
-    BH__MSG_ADVISE, /* a range of a BH__CHUNK_DRIVER chunk */
-    BH__MSG_DEBUG,  /* module, and the kernel as `variable`; data: a bh__debug_message, or none */
+    BH__MSG_ADVISE,        /* a range of a BH__CHUNK_DRIVER chunk */
+    BH__MSG_MODULE_NATIVE, /* fd: native code of a module's kernels (wire/native.h) */
+    BH__MSG_DEBUG, /* module, and the kernel as `variable`; data: a bh__debug_message, or none */
 
     /* worker to supervisor */
     BH__MSG_READY = 100, /* fd, optional: its other end closes when the worker dies */
@@ -59,7 +60,7 @@ typedef struct bh__boot {
     uint32_t device_index;
     uint32_t flags;   /* BH_DEVICE_CHECK, BH_DEVICE_CORE_DUMPS */
     uint32_t sandbox; /* BH_SANDBOX_DEFAULT ... */
-    uint32_t reserved;
+    uint32_t native;  /* 1: MODULE_NATIVE may come */
 } bh__boot;
 
 /* How long a worker that runs under a profiler may take to exit. */
@@ -124,7 +125,7 @@ typedef struct bh__module_message {
     uint32_t id;
     uint32_t variable; /* GLOBAL_SET */
     uint64_t offset;   /* GLOBAL_SET */
-    uint64_t bytes;    /* MODULE_LOAD: of the image */
+    uint64_t bytes;    /* MODULE_LOAD: of the image; MODULE_NATIVE: of the code */
 } bh__module_message;
 
 typedef struct bh__sequence_message {

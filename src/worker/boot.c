@@ -140,6 +140,7 @@ static bh_status start(bh__worker_instance *worker, bh__device_facts *info, bh_e
         message->fds[3] = -1;
     }
     worker->services.check = message->u.boot.flags & BH_DEVICE_CHECK;
+    worker->services.native = message->u.boot.native != 0;
     if (worker->services.check && !worker->ops->checks)
         return bh__fail(error, BH_E_UNSUPPORTED,
                         "open the device \"cpu\", or run the program under compute-sanitizer",

@@ -115,6 +115,27 @@ static bh_status load_module(bh__worker_instance *worker, const bh__message *mes
     return status;
 }
 
+static bh_status take_native(bh__worker_instance *worker, const bh__message *message,
+                             bh_error *error) {
+    int fd;
+    if (!worker->ops->module_native)
+        return bh__fail(error, BH_E_INTERNAL, "report this as a defect of libbulkhead",
+                        "native code came for %s, which has no use for it", worker->ops->program);
+    bh_status status = check_fd(message, "native code", message->u.module.bytes, error, &fd);
+    if (status != BH_OK) return status;
+    size_t bytes = message->u.module.bytes;
+    void *code = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (code == MAP_FAILED) {
+        char reason[128];
+        return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory in this machine",
+                        "native code of %zu bytes cannot be mapped in the worker: %s", bytes,
+                        bh__errno_text(errno, reason, sizeof reason));
+    }
+    status = worker->ops->module_native(worker->device, message->u.module.id, code, bytes, error);
+    munmap(code, bytes);
+    return status;
+}
+
 /* What an answer can carry besides the error. */
 typedef struct answer {
     int fd;
@@ -174,6 +195,8 @@ static bh_status carry_out(bh__worker_instance *worker, const bh__message *messa
     case BH__MSG_MODULE_UNLOAD:
         bh__range_forget(worker, message->u.module.id);
         return ops->module_unload(device, message->u.module.id, error);
+    case BH__MSG_MODULE_NATIVE:
+        return take_native(worker, message, error);
     case BH__MSG_GLOBAL_SET:
         return ops->global_set(device, &message->u.module, message->data, message->data_bytes,
                                error);

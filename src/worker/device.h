@@ -49,6 +49,8 @@ typedef struct bh__device_services {
     /* BH_DEVICE_CHECK: each chunk has a shadow behind it (base/shadow.h) and kernels are checked.
      */
     bool check;
+    /* Native code for modules may come (module_native). */
+    bool native;
 } bh__device_services;
 
 /* ---- work ---- */
@@ -176,6 +178,10 @@ typedef struct bh__device_ops {
     bh_status (*module_load)(bh__device_instance *device, uint32_t id, const void *image,
                              size_t bytes, bh_error *error, int *out_blob);
     bh_status (*module_unload)(bh__device_instance *device, uint32_t id, bh_error *error);
+    /* Native code of a module's kernels came: wire/native.h. `data` is not kept. NULL: not
+     * supported. */
+    bh_status (*module_native)(bh__device_instance *device, uint32_t id, const void *data,
+                               size_t bytes, bh_error *error);
     /* Sets part of a module's variable before kernels that use it run. */
     bh_status (*global_set)(bh__device_instance *device, const bh__module_message *where,
                             const void *bytes, size_t count, bh_error *error);

@@ -11,6 +11,7 @@
 #include "client/compile/cache.h"
 #include "client/module/module.h"
 #include "client/module/product.h"
+#include "wire/native.h"
 
 enum { PART_KEY, PART_ABOUT, PART_READS, PART_NAMES, PART_LOG, PART_OUTPUT, PART_PTX, PARTS };
 enum { VERSION = 2, MAX_READS = 1 << 20, MAX_NAMES = 1 << 20 };
@@ -114,7 +115,7 @@ static bool hash_is(const void *data, size_t bytes, const uint64_t expected[2]) 
 
 static bool unpack_about(bh__unpack in, bh__product *product) {
     bh__arena *arena = &product->arena;
-    product->output = (uint32_t)bh__unpack_count(&in, BH_OUTPUT_LTOIR);
+    product->output = (uint32_t)bh__unpack_count(&in, BH__OUTPUT_NATIVE);
     product->compile_ns = bh__unpack_u64(&in);
     product->name = bh__unpack_text(&in, arena);
     product->arch = bh__unpack_text(&in, arena);

@@ -12,6 +12,10 @@
  * number of compiles cancelled. Called without any lock held. */
 unsigned bh__compiles_cancel(bh__device *device, uint64_t sequence, const bh_error *why);
 
+/* The hook compile_native. */
+bool bh__compile_start_native(bh__device *device, bh__module *module, uint32_t kernel,
+                              uint32_t shapes);
+
 /* Counters of this process (cache_calls.c). */
 typedef struct bh__cache_counts {
     _Atomic uint64_t memory_hits, disk_hits, misses, joined, dropped, evicted, compiles;

@@ -12,6 +12,7 @@
 #include "client/compile/cache.h"
 #include "client/compile/request.h"
 #include "client/core/error.h"
+#include "client/core/fork.h"
 #include "client/core/sized.h"
 #include "client/module/module.h"
 #include "wire/message.h"
@@ -494,6 +495,7 @@ void bh__request_free(bh__compile_request *request) {
     bh__pack_free(&request->key);
     bh__arena_free(&request->arena);
     bh__probe_release(request->probe);
+    if (request->holds_image) bh__fd_close(request->image_fd);
     memset(request, 0, sizeof *request);
 }
 
@@ -641,6 +643,7 @@ static void make_key(bh__compile_request *request, const bh__probe *probe,
 
 bh_status bh__request_resolve(bh__compile_request *request, bh_error *error) {
     bh__compile_job *job = &request->job;
+    if (job->op == BH__COMPILE_NATIVE) return bh__native_resolve(request, error);
     bool links = job->op == BH__COMPILE_LINK;
     bh__probe *probe = bh__probe_get(request->compiler_dir, request->cache_dir,
                                      request->cached ? BH__PROBE_KNOWN : BH__PROBE_MEMORY,

@@ -20,6 +20,7 @@
 #include "client/core/fork.h"
 #include "client/core/handles.h"
 #include "client/module/module.h"
+#include "client/module/native.h"
 #include "client/module/product.h"
 
 typedef struct compile compile;
@@ -36,6 +37,9 @@ typedef struct waiter {
     bh__device *device;
     bh__module *module;
     bh_ticket ticket;
+    /* Native code for the module: */
+    bool native;
+    uint32_t kernel, shapes;
 } waiter;
 
 struct compile {
@@ -170,7 +174,10 @@ static bh__product *make_product(const bh__compile_request *request,
     product->name = bh__arena_copy(arena, (const char *)job->name.data, job->name.count);
     const bh__bytes *arch = answer->arch.count ? &answer->arch : &job->arch;
     product->arch = bh__arena_copy(arena, (const char *)arch->data, arch->count);
-    product->compiler = bh__arena_copy(arena, request->compiler, strlen(request->compiler));
+    const bh__bytes *said = &answer->version; /* which LLVM it was is known only now */
+    product->compiler = job->op == BH__COMPILE_NATIVE && said->count
+                            ? bh__arena_copy(arena, (const char *)said->data, said->count)
+                            : bh__arena_copy(arena, request->compiler, strlen(request->compiler));
     product->why = bh__arena_copy(arena, request->why, strlen(request->why));
     product->key =
         (const uint8_t *)bh__arena_copy(arena, (const char *)request->key.data, request->key.count);
@@ -250,9 +257,14 @@ static bool load_product(const waiter *self, bh_error *error) {
 static void complete_module(waiter *self) {
     bh_error error = self->outcome.error;
     const char *log = self->outcome.product ? self->outcome.product->log : self->outcome.log;
-    if (log && *log) bh__compile_log_keep_ticket(self->ticket, log);
-    if (!self->outcome.product || !load_product(self, &error))
-        bh__module_resolve(self->device, self->module, &error);
+    if (self->native) {
+        bh__native_arrived(self->device, self->module, self->kernel, self->shapes,
+                           self->outcome.product, self->outcome.cache, &error);
+    } else {
+        if (log && *log) bh__compile_log_keep_ticket(self->ticket, log);
+        if (!self->outcome.product || !load_product(self, &error))
+            bh__module_resolve(self->device, self->module, &error);
+    }
     atomic_fetch_sub(&self->device->landing, 1);
     bh__ticket_leave(self->device);
     bh__outcome_free(&self->outcome);
@@ -504,9 +516,9 @@ static void unqueue(task *self) {
     }
 }
 
-bh_status bh__compile_start(bh__compile_request *request, bh__device *device, bh__module *module) {
+/* Queues a task. Takes ownership of both, also on failure. */
+static bh_status start_task(bh__compile_request *request, waiter *who) {
     task *own = calloc(1, sizeof *own);
-    waiter *who = calloc(1, sizeof *who);
     if (!own || !who) {
         free(own);
         free(who);
@@ -517,9 +529,6 @@ bh_status bh__compile_start(bh__compile_request *request, bh__device *device, bh
     }
     *own = (task){.request = request, .waiter = who, .queued = true};
     who->task = own;
-    who->device = device;
-    who->module = module;
-    who->ticket = (bh_ticket){atomic_load(&device->lanes[BH__LOAD_LANE].id), module->ticket};
     pthread_mutex_lock(&lock);
     *(tasks_last ? &tasks_last->next : &tasks) = own;
     tasks_last = own;
@@ -541,6 +550,32 @@ bh_status bh__compile_start(bh__compile_request *request, bh__device *device, bh
     task_free(own);
     return bh__refuse(BH_E_NO_HOST_MEMORY, "raise the limit on threads",
                       "cannot start a thread for a background compile: error %d", failed);
+}
+
+bh_status bh__compile_start(bh__compile_request *request, bh__device *device, bh__module *module) {
+    waiter *who = calloc(1, sizeof *who);
+    if (who) {
+        who->device = device;
+        who->module = module;
+        who->ticket = (bh_ticket){atomic_load(&device->lanes[BH__LOAD_LANE].id), module->ticket};
+    }
+    return start_task(request, who);
+}
+
+bool bh__compile_start_native(bh__device *device, bh__module *module, uint32_t kernel,
+                              uint32_t shapes) {
+    bh__compile_request *request = malloc(sizeof *request);
+    waiter *who = request ? calloc(1, sizeof *who) : NULL;
+    if (!who || !bh__request_native(request, module->image_fd, module->image_bytes,
+                                    device->supervisor.worker_path, kernel, shapes)) {
+        if (who) bh__request_free(request);
+        free(request);
+        free(who);
+        return false;
+    }
+    *who = (waiter){
+        .device = device, .module = module, .native = true, .kernel = kernel, .shapes = shapes};
+    return start_task(request, who) == BH_OK;
 }
 
 /* Removes the module from its task or compile. Adds a task that was not started to *out, and

@@ -19,6 +19,11 @@ typedef struct bh__compile_request {
     const char *cache_dir; /* NULL: the default */
     uint64_t cache_limit;
     bool cached;
+    /* Native code (native_request.c): */
+    const char *worker_path; /* of the worker that will run it */
+    int image_fd;            /* Owned if holds_image: the PTX */
+    bool holds_image;
+    uint64_t image_bytes;
     /* Set by bh__request_resolve. */
     bh__probe *probe;     /* Retained. Owns `program` and `compiler`. */
     const char *program;  /* path of bulkhead-compiler */
@@ -44,6 +49,11 @@ bh_status bh__request_compile(bh__compile_request *request, const char *source,
                               const bh_compile_options *options, const bh__compile_target *target);
 bh_status bh__request_link(bh__compile_request *request, bh__product *const *parts, size_t count,
                            const bh_compile_options *options);
+/* Native code of kernels of a module on the CPU device. False: no host memory; free the request. */
+bool bh__request_native(bh__compile_request *request, int image_fd, uint64_t image_bytes,
+                        const char *worker_path, uint32_t kernel, uint32_t shapes);
+/* bh__request_resolve for such a request. */
+bh_status bh__native_resolve(bh__compile_request *request, bh_error *error);
 /* Chooses the compiler and makes the key. */
 bh_status bh__request_resolve(bh__compile_request *request, bh_error *error);
 /* Copies everything that the request borrows. Returns false if host memory is exhausted. */

@@ -94,6 +94,7 @@ struct bh__device {
     pthread_mutex_t notes_lock; /* protects supervisor.notes */
 
     char kind[16];
+    uint32_t executor; /* BH_EXECUTE_...; never BH_EXECUTE_DEFAULT */
     uint32_t device_index;
     char passed_over[256]; /* bh__device_facts.passed_over */
     uint64_t generation, losses;

@@ -49,6 +49,11 @@ typedef struct bh__hook_table {
      * Returns the number of compiles cancelled. Without any lock. */
     unsigned (*cancel_compile)(bh__device *device, uint64_t sequence, const bh_error *why);
 
+    /* Starts a compile of native code for a kernel of a module, or all (wire/native.h). The module is
+     * pinned; bh__native_arrived is called once, and ends that. False: it could not be started. */
+    bool (*compile_native)(bh__device *device, bh__module *module, uint32_t kernel,
+                           uint32_t shapes);
+
     /* ---- memory ---- */
 
     /* Bytes of memory with a dedicated chunk were put in doubt. */

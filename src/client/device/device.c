@@ -61,6 +61,32 @@ static bh_status take_sandbox(uint32_t *choice) {
     return BH_OK;
 }
 
+/* The same for BULKHEAD_EXECUTOR. */
+static bh_status take_executor(uint32_t *choice) {
+    if (*choice > BH_EXECUTE_AUTO)
+        return refuse_option("executor", *choice,
+                             "use one of BH_EXECUTE_DEFAULT, _INTERPRETER, _JIT and _AUTO");
+    const char *text = bh__environment("BULKHEAD_EXECUTOR");
+    if (*choice != BH_EXECUTE_DEFAULT) return BH_OK;
+    if (!text || strcmp(text, "interp") == 0)
+        *choice = BH_EXECUTE_INTERPRETER;
+    else if (strcmp(text, "jit") == 0)
+        *choice = BH_EXECUTE_JIT;
+    else if (strcmp(text, "auto") == 0)
+        *choice = BH_EXECUTE_AUTO;
+    else
+        return bh__refuse(BH_E_INVALID, "set BULKHEAD_EXECUTOR to interp, jit or auto, or unset it",
+                          "BULKHEAD_EXECUTOR is \"%.40s\"", text);
+    return BH_OK;
+}
+
+/* Checked kernels are interpreted: only the interpreter checks. */
+static uint32_t executor_of(const bh_device_options *options, const char *kind) {
+    const bh__device_kind *known = bh__device_kind_find(kind);
+    bool native = known && known->native && !(options->flags & BH_DEVICE_CHECK);
+    return native ? options->executor : BH_EXECUTE_INTERPRETER;
+}
+
 /* *asked receives what the program has set, before defaults are filled in. */
 static bh_status take_options(const bh_device_options *given, bh_device_options *out,
                               bh_device_options *asked) {
@@ -97,6 +123,7 @@ static bh_status take_options(const bh_device_options *given, bh_device_options 
         return refuse_option("queue_length", out->queue_length,
                              "use a power of two from 64 to 65536");
     }
+    if (take_executor(&out->executor) != BH_OK) return bh__last()->status;
     return take_sandbox(&out->sandbox);
 }
 
@@ -400,6 +427,7 @@ static bh_status open_one(const bh_device_options *options, const bh_device_opti
     memcpy(device->kind, kind, sizeof kind);
     memcpy(device->supervisor.worker_path, path, sizeof path);
     device->device_index = index;
+    device->executor = executor_of(options, kind);
     snprintf(device->passed_over, sizeof device->passed_over, "%s", passed_over);
     bh__lock_give(&device->lock);
     bh_status status = device_start(device);

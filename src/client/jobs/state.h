@@ -42,6 +42,7 @@ struct bh__job {
     bh__sequence *sequence;             /* BH__MSG_SEQUENCE_DEFINE */
     bh__driver_managed *driver_managed; /* BH__MSG_CHUNK_CREATE with BH__CHUNK_DRIVER */
     uint32_t attempts;                  /* number of workers lost while they executed it */
+    void *context;                      /* of `finished` */
     bh__fit fit;                        /* BH__MSG_FIT: the answer */
     bh_error error;
     _Atomic uint32_t done; /* futex */

@@ -8,6 +8,7 @@
 #include "client/core/sized.h"
 #include "client/launch/check.h"
 #include "client/launch/launch.h"
+#include "client/module/native.h"
 #include "client/queue/queue.h"
 
 static const bh_launch_options defaults = {.size = sizeof defaults};
@@ -72,6 +73,7 @@ pack(bh__launch *self, bh_kernel handle, const bh_shape *shape, bh_args args, bh
     self->body.flags = (self->options->flags & worker_flags) |
                        (self->options->deadline_ns ? BH__LAUNCH_ALONE : 0) |
                        (self->objects ? BH__LAUNCH_OBJECTS : 0);
+    if (status == BH_OK) bh__native_want(self->device, self->kernel, self->body.block);
     return status;
 }
 
@@ -98,7 +100,10 @@ static inline bh_status submit(bh__launch *self, bh__lane *lane, bool *retry, bh
     bh_status status = __builtin_expect(self->options->after_count != 0, 0)
                            ? submit_after(self, &submission, retry, out)
                            : bh__submit(self->device, &submission, retry, out);
-    if (status == BH_OK && !*retry) self->kernel->module->launched = true;
+    if (status == BH_OK && !*retry) {
+        self->kernel->module->launched = true;
+        bh__native_count(self->device, self->kernel, self->body.block);
+    }
     return status;
 }
 

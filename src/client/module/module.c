@@ -18,6 +18,7 @@
 #include "client/jobs/jobs.h"
 #include "client/memory/memory.h"
 #include "client/module/module.h"
+#include "client/module/native.h"
 #include "client/module/product.h"
 #include "client/queue/queue.h"
 #include "wire/share.h"
@@ -34,6 +35,7 @@ void bh__module_delete(bh__module *module) {
     free(module->kernels);
     free(module->blob);
     bh__product_release(module->product);
+    bh__native_free(module);
     bh__fd_close(module->image_fd);
     free(module);
 }
@@ -245,6 +247,7 @@ bh__module *bh__module_announce(bh__device *device) {
 }
 
 static void load_finished(bh__device *device, bh__job *job) {
+    if (job->error.status == BH_OK && bh__native_load(device, job->module)) return;
     bh__module_resolve(device, job->module, &job->error);
 }
 

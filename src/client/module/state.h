@@ -25,6 +25,7 @@ struct bh__kernel {
     /* Requests that launch it: `dropped` were submitted and did not complete; `completed` had
      * completed at its most recent fault. */
     uint64_t dropped, completed;
+    uint8_t native_asked, native_ready; /* shapes of blocks: BH__NATIVE_... */
 };
 
 typedef struct bh__variable {
@@ -45,6 +46,13 @@ typedef struct bh__names {
     bh__name *list; /* Owned. */
     size_t count;
 } bh__names;
+
+/* Native code that workers get after the image. */
+typedef struct bh__native_part {
+    struct bh__native_part *next;
+    int fd; /* Owned. */
+    uint64_t bytes;
+} bh__native_part;
 
 struct bh__module {
     uint64_t id;
@@ -69,6 +77,8 @@ struct bh__module {
     bh__module *next_pending;     /* in the lane's list of modules with pending tickets */
     bh__product *product;         /* Retained: the compile it came from. NULL: none. */
     uint32_t cache;               /* where the product was found, BH_CACHE_MISS ... */
+    bh__native_part *natives;     /* Owned. */
+    bool waits_for_native;        /* the load is resolved when the code is there */
     bh__module *next;
 };
 

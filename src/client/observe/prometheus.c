@@ -111,6 +111,10 @@ static const metric of_devices[] = {
     DEVICE("dispatches_total", COUNTER, dispatches, "Items of one-call dispatches begun."),
     DEVICE("print_dropped_bytes_total", COUNTER, print_dropped,
            "Bytes of text printed by kernels that were dropped."),
+    DEVICE("launches_interpreted_total", COUNTER, launches_interpreted,
+           "Launches submitted before native code was there, though it was wanted."),
+    DEVICE("kernels_compiled_total", COUNTER, kernels_compiled,
+           "Kernels that workers got native code for."),
 };
 
 /* Counters of the process. They have no device labels. */

@@ -52,7 +52,7 @@ const bh__device_kind bh__device_kinds[BH__DEVICE_KINDS] = {
                BH__TRAIT_LOADS_CUBIN,
      .needs = "NVIDIA device",
      .found = has_nvidia},
-    {.name = "cpu", .boot_s = 10},
+    {.name = "cpu", .boot_s = 10, .native = true},
 };
 
 const bh__device_kind *bh__device_kind_find(const char *name) {

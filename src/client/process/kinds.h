@@ -15,6 +15,7 @@ typedef struct bh__device_kind {
     const char *name;    /* its worker program is bulkhead-worker-NAME */
     bool numbered;       /* a machine may have several: "cuda:1" */
     uint32_t boot_s;     /* maximum time from the start of a worker to its READY */
+    bool native;         /* its workers take native code for kernels: wire/native.h */
     uint32_t traits;     /* BH__TRAIT_...: those that its workers may state */
     const char *needs;   /* hardware, for messages; NULL: none */
     bool (*found)(void); /* returns true if the machine has that; NULL: always */

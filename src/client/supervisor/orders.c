@@ -65,6 +65,7 @@ const char *bh__order_name(uint32_t type) {
         [BH__MSG_SEQUENCE_DROP] = "SEQUENCE_DROP",
         [BH__MSG_ADVISE] = "ADVISE",
         [BH__MSG_DEBUG] = "DEBUG",
+        [BH__MSG_MODULE_NATIVE] = "MODULE_NATIVE",
     };
     bool known = type < sizeof names / sizeof *names && names[type];
     return known ? names[type] : "unknown";
@@ -134,6 +135,10 @@ void bh__orders_brief(bh__device *device, bh__worker *worker) {
                     &(bh__order){.type = BH__MSG_MODULE_LOAD,
                                  .module = {.id = module->number, .bytes = module->image_bytes},
                                  .fd = module->image_fd});
+        for (const bh__native_part *part = module->natives; part; part = part->next)
+            queue_order(worker, &(bh__order){.type = BH__MSG_MODULE_NATIVE,
+                                             .module = {.id = module->number, .bytes = part->bytes},
+                                             .fd = part->fd});
     }
     bh__sequences_brief(device, worker, queue_order);
     for (uint32_t i = 0; i < device->queue.lane_limit; i++) {
@@ -376,6 +381,7 @@ static void commit(bh__device *device, bh__worker *worker, bh__order *order, bh_
             break;
         case BH__MSG_MODULE_UNLOAD:
             cancel_queued(device, BH__MSG_MODULE_LOAD, order->module.id);
+            cancel_queued(device, BH__MSG_MODULE_NATIVE, order->module.id);
             break;
         case BH__MSG_HOST_MAP:
             committed = bh__host_note(device, &order->host, order->fd, job->host);
@@ -438,7 +444,8 @@ static void commit(bh__device *device, bh__worker *worker, bh__order *order, bh_
 
 static bool may_fail(uint32_t type) {
     return type == BH__MSG_CHUNK_UNMAP || type == BH__MSG_HOST_UNMAP ||
-           type == BH__MSG_MODULE_UNLOAD || type == BH__MSG_SEQUENCE_DROP;
+           type == BH__MSG_MODULE_UNLOAD || type == BH__MSG_SEQUENCE_DROP ||
+           type == BH__MSG_MODULE_NATIVE; /* the kernel is interpreted */
 }
 
 /* Memory that is not opaque is a file that successors of this worker map too. If the file were
@@ -560,7 +567,8 @@ bool bh__orders_acknowledge(bh__device *device, bh__worker *worker, bh__message 
 /* A module may itself kill the workers that load it, and the caller should not wait for many stuck
  * workers in a row. Other orders are unlikely to be the cause, so they are retried more often. */
 static uint32_t max_attempts(uint32_t type, bh__order_blame blame) {
-    bool suspicious = type == BH__MSG_MODULE_LOAD || type == BH__MSG_SEQUENCE_DEFINE;
+    bool suspicious = type == BH__MSG_MODULE_LOAD || type == BH__MSG_MODULE_NATIVE ||
+                      type == BH__MSG_SEQUENCE_DEFINE;
     return suspicious || blame == BH__BLAME_OVERDUE ? 3 : 16;
 }
 

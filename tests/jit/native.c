@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Native code beside the interpreter: when it comes, where it is kept, what happens if LLVM fails. */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include "../support/support.h"
+
+static bh_device_options options_for(uint32_t executor) {
+    bh_device_options options = device_options(0);
+    options.device = "cpu";
+    options.executor = executor;
+    return options;
+}
+
+static bh_kernel_info info_of(bh_kernel kernel) {
+    bh_kernel_info info = BH_INIT(info);
+    REQUIRE_OK(bh_kernel_get_info(kernel, &info));
+    return info;
+}
+
+/* Waits until native code is there, or it is known that there will be none. */
+static bh_kernel_info settled(bh_kernel kernel) {
+    for (uint64_t until = now_ns() + LONG_NS; now_ns() < until; sleep_ms(1)) {
+        bh_kernel_info info = info_of(kernel);
+        if (info.executor == BH_EXECUTOR_JIT || info.executor_note[0]) return info;
+    }
+    return info_of(kernel);
+}
+
+/* Skips where there is no LLVM, and says so. */
+static void need_native(bh_kernel kernel) {
+    bh_kernel_info info = settled(kernel);
+    if (info.executor != BH_EXECUTOR_JIT && strstr(info.executor_note, "no native code"))
+        SKIP("%s", info.executor_note);
+    CHECK_EQ(info.executor, BH_EXECUTOR_JIT);
+}
+
+static void check_iota(const rig *r, uint32_t first) {
+    bh_buffer x = words_alloc(r->device, 256);
+    REQUIRE_OK(run_now(rig_kernel(r, "iota"), BH_GRID(256, 64), BH_ARGS(BH_OUT(x), first, 256u)));
+    CHECK(words_count(x, 256, first));
+}
+
+TEST(the_interpreter_runs_until_native_code_is_there) {
+    bh_device_options options = options_for(BH_EXECUTE_AUTO);
+    rig r = rig_open_with(&options);
+    bh_kernel iota = rig_kernel(&r, "iota");
+    CHECK_EQ(info_of(iota).executor, BH_EXECUTOR_INTERPRETER);
+    check_iota(&r, 3);
+    CHECK_EQ(counters_of(r.device).launches_interpreted, 1);
+    need_native(iota);
+    check_iota(&r, 5);
+    bh_device_counters counters = counters_of(r.device);
+    CHECK_EQ(counters.launches_interpreted, 1);
+    CHECK_EQ(counters.kernels_compiled, 1);
+    CHECK(info_of(iota).native_instructions > 0);
+    CHECK_EQ(info_of(rig_kernel(&r, "mix")).executor, BH_EXECUTOR_INTERPRETER);
+}
+
+TEST(a_load_waits_for_native_code_if_the_jit_is_asked_for) {
+    bh_device_options options = options_for(BH_EXECUTE_JIT);
+    rig r = rig_open_with(&options);
+    need_native(rig_kernel(&r, "iota"));
+    check_iota(&r, 7);
+    CHECK_EQ(counters_of(r.device).launches_interpreted, 0);
+}
+
+TEST(the_interpreter_alone_compiles_nothing) {
+    bh_device_options options = options_for(BH_EXECUTE_INTERPRETER);
+    rig r = rig_open_with(&options);
+    check_iota(&r, 1);
+    sleep_ms(50);
+    CHECK_EQ(info_of(rig_kernel(&r, "iota")).executor, BH_EXECUTOR_INTERPRETER);
+    CHECK_EQ(counters_of(r.device).kernels_compiled, 0);
+    CHECK_EQ(counters_of(r.device).launches_interpreted, 0);
+}
+
+TEST(code_comes_from_the_cache_the_second_time) {
+    bh_cache_info cache = BH_INIT(cache);
+    for (int round = 0; round < 2; round++) {
+        bh_device_options options = options_for(BH_EXECUTE_AUTO);
+        rig r = rig_open_with(&options);
+        check_iota(&r, 9);
+        need_native(rig_kernel(&r, "iota"));
+        check_iota(&r, 11);
+        REQUIRE_OK(bh_device_close(r.device));
+    }
+    REQUIRE_OK(bh_cache_get_info(NULL, &cache));
+    CHECK_EQ(cache.compiles, 1);
+    CHECK_EQ(cache.memory_hits, 1);
+    CHECK_EQ(cache.entries, 1);
+}
+
+TEST(a_successor_has_the_code_without_compiling) {
+    bh_device_options options = options_for(BH_EXECUTE_AUTO);
+    rig r = rig_open_with(&options);
+    check_iota(&r, 1);
+    need_native(rig_kernel(&r, "iota"));
+    bh_ticket ticket = submit(rig_kernel(&r, "poke"), BH_GRID(1, 1), BH_ARGS(NOWHERE, 1u), NULL);
+    CHECK_EQ(bh_wait(ticket, LONG_NS), BH_E_FAULT);
+    check_iota(&r, 13);
+    CHECK_EQ(info_of(rig_kernel(&r, "iota")).executor, BH_EXECUTOR_JIT);
+}
+
+/* A folder with the real worker and a compiler of the test's. */
+static const char *folder_with(const char *script) {
+    static char folder[4200];
+    char path[4400], real[4400];
+    static int made;
+    snprintf(folder, sizeof folder, "%s/programs-%d", getenv("BULKHEAD_CACHE_DIR"), made++);
+    (void)mkdir(getenv("BULKHEAD_CACHE_DIR"), 0700);
+    REQUIRE(mkdir(folder, 0700) == 0);
+    snprintf(real, sizeof real, "%s/bin/bulkhead-worker-cpu", getenv("BULKHEAD_BUILD_DIR"));
+    snprintf(path, sizeof path, "%s/bulkhead-worker-cpu", folder);
+    REQUIRE(symlink(real, path) == 0);
+    snprintf(path, sizeof path, "%s/bulkhead-compiler", folder);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0700);
+    REQUIRE(fd >= 0 && write(fd, script, strlen(script)) == (ssize_t)strlen(script));
+    close(fd);
+    return folder;
+}
+
+static rig open_with_compiler(const char *script, uint32_t executor) {
+    if (!getenv("BULKHEAD_BUILD_DIR")) SKIP("BULKHEAD_BUILD_DIR is not set");
+    bh_device_options options = options_for(executor);
+    options.worker_dir = folder_with(script);
+    return rig_open_with(&options);
+}
+
+TEST(a_compiler_that_crashes_leaves_kernels_to_the_interpreter) {
+    rig r = open_with_compiler("#!/bin/sh\nkill -SEGV $$\n", BH_EXECUTE_AUTO);
+    check_iota(&r, 17);
+    bh_kernel_info info = settled(rig_kernel(&r, "iota"));
+    CHECK_EQ(info.executor, BH_EXECUTOR_INTERPRETER);
+    CHECK(strstr(info.executor_note, "killed by signal 11"));
+    check_iota(&r, 19);
+    CHECK_EQ(counters_of(r.device).losses, 0);
+    CHECK_EQ(counters_of(r.device).launches_interpreted, 2);
+}
+
+TEST(a_compiler_that_answers_nonsense_is_not_believed) {
+    rig r = open_with_compiler("#!/bin/sh\necho nonsense >&4\n", BH_EXECUTE_JIT);
+    bh_kernel_info info = settled(rig_kernel(&r, "iota"));
+    CHECK_EQ(info.executor, BH_EXECUTOR_INTERPRETER);
+    CHECK(strstr(info.executor_note, "invalid answer"));
+    check_iota(&r, 21);
+}
+
+TEST(a_compiler_that_hangs_delays_neither_launches_nor_the_end) {
+    rig r = open_with_compiler("#!/bin/sh\nexec sleep 100\n", BH_EXECUTE_AUTO);
+    uint64_t began = now_ns();
+    check_iota(&r, 23);
+    check_iota(&r, 25);
+    REQUIRE_OK(bh_device_close(r.device));
+    CHECK(now_ns() - began < 5000 * MS);
+}
+
+TEST(code_is_freed_with_its_module) {
+    bh_device_options options = options_for(BH_EXECUTE_JIT);
+    rig r = rig_open_with(&options);
+    need_native(rig_kernel(&r, "iota"));
+    /* Far more than the 64 MiB of a worker if it stayed. */
+    for (int i = 0; i < 200; i++) {
+        bh_module module = load_module(r.device, ptx_basic);
+        CHECK_EQ(info_of(get_kernel(module, "iota")).executor, BH_EXECUTOR_JIT);
+        REQUIRE_OK(bh_module_release(module));
+    }
+    check_iota(&r, 27);
+}
+
+TEST(an_executor_that_does_not_exist_is_refused) {
+    bh_device device;
+    bh_device_options options = options_for(4);
+    CHECK_EQ(bh_device_open(&options, &device), BH_E_INVALID);
+    options.executor = BH_EXECUTE_DEFAULT;
+    setenv("BULKHEAD_EXECUTOR", "fast", 1);
+    CHECK_EQ(bh_device_open(&options, &device), BH_E_INVALID);
+}

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The function that runs a group of lanes: its entries, its blocks, its exits.
+ * The function that runs the lanes of a warp: its entries, its blocks, its exits.
  *
- * It has the interpreter's contract: the lanes in state->mask are all at state->pc, and it runs them
+ * The lanes in state->mask are all at state->pc, and no other lane of the warp can run. It runs them
  * until something has to be decided. Its registers are the frame's rows while it is not running, so
- * interpreter and code can take turns at every label. Each entry checks that the rows which the code
- * holds as one scalar are what the code takes them for; if not, the interpreter runs these lanes.
+ * interpreter and code can take turns. Each entry checks that the rows which the code holds as one
+ * scalar are what the code takes them for; if not, the interpreter runs these lanes.
  */
 #include <stddef.h>
 #include <stdlib.h>
 
 #include "jit/unit.h"
 
-static LLVMBasicBlockRef new_block(bh__jit_unit *u) {
+LLVMBasicBlockRef bh__jit_new_block(bh__jit_unit *u) {
     return LLVMAppendBasicBlockInContext(u->context, u->function, "");
 }
 
@@ -24,16 +24,33 @@ static void start_at(bh__jit_unit *u, LLVMBasicBlockRef block) {
     LLVMPositionBuilderAtEnd(u->b, block);
 }
 
-static void set_field(bh__jit_unit *u, LLVMValueRef base, size_t offset, LLVMValueRef v) {
+void bh__jit_set_field(bh__jit_unit *u, LLVMValueRef base, size_t offset, LLVMValueRef v) {
     LLVMValueRef index = bh__jit_int(u, u->i64, offset);
     LLVMBuildStore(u->b, v, LLVMBuildInBoundsGEP2(u->b, u->i8, base, &index, 1, ""));
 }
 
-static LLVMValueRef outcome(bh__jit_unit *u, bh__ptx_compiled_end end) {
+LLVMValueRef bh__jit_outcome(bh__jit_unit *u, bh__ptx_compiled_end end) {
     return bh__jit_int(u, u->i32, end);
 }
 
 /* ---- exits ---- */
+
+/* The lanes that wait at other blocks have their pc in the warp. */
+static void place_waiting(bh__jit_unit *u) {
+    LLVMTypeRef types[] = {LLVMVectorType(u->i32, LANES), u->ptr};
+    LLVMValueRef at = bh__jit_int(u, u->i64, offsetof(bh__ptx_warp, pc));
+    at = LLVMBuildInBoundsGEP2(u->b, u->i8, u->warp, &at, 1, "");
+    for (uint32_t n = 0; n < u->block_count; n++) {
+        if (ROW_IN(u->block->pending, n)) {
+            const bh__jit_block *b = &u->blocks[n];
+            LLVMValueRef lanes = LLVMBuildLoad2(u->b, u->i32, b->waiting, "");
+            lanes = LLVMBuildBitCast(u->b, lanes, LLVMVectorType(u->i1, LANES), "");
+            LLVMValueRef pc = bh__jit_splat(u, bh__jit_int(u, u->i32, u->first + b->first));
+            LLVMValueRef args[] = {pc, at, bh__jit_int(u, u->i32, 4), lanes};
+            bh__jit_intrinsic(u, "llvm.masked.store", types, 2, args, 4);
+        }
+    }
+}
 
 void bh__jit_leave(bh__jit_unit *u, uint32_t step, LLVMValueRef code) {
     uint64_t *live = calloc(u->words + 1, sizeof *live);
@@ -44,21 +61,28 @@ void bh__jit_leave(bh__jit_unit *u, uint32_t step, LLVMValueRef code) {
     }
     bh__jit_live_before(u, step, live);
     for (uint32_t n = 0; n < u->row_count; n++) {
-        if (ROW_IN(live, n)) {
-            bh__jit_spill(u, &u->rows[n]);
+        if (ROW_IN(live, n) || (!u->full && ROW_IN(u->block->keep, n))) {
+            bh__jit_spill(u, &u->rows[n], true);
         }
     }
     free(live);
-    set_field(u, u->state, offsetof(bh__ptx_group_state, pc),
-              bh__jit_int(u, u->i32, u->first + step));
-    set_field(u, u->state, offsetof(bh__ptx_group_state, left),
-              LLVMBuildLoad2(u->b, u->i64, u->left, ""));
+    LLVMValueRef warp_live = bh__jit_field(u, u->warp, offsetof(bh__ptx_warp, live), u->i32);
+    LLVMValueRef exited = LLVMBuildAnd(u->b, u->all, LLVMBuildNot(u->b, warp_live, ""), "");
+    if (!u->full) {
+        place_waiting(u);
+        bh__jit_set_field(u, u->state, offsetof(bh__ptx_group_state, exited), exited);
+        bh__jit_set_field(u, u->state, offsetof(bh__ptx_group_state, mask), u->mask);
+    }
+    bh__jit_set_field(u, u->state, offsetof(bh__ptx_group_state, pc),
+                      bh__jit_int(u, u->i32, u->first + step));
+    bh__jit_set_field(u, u->state, offsetof(bh__ptx_group_state, left),
+                      LLVMBuildLoad2(u->b, u->i64, u->left, ""));
     LLVMBuildRet(u->b, code);
 }
 
 /* Leaves if `condition`, else goes on in a new LLVM block. */
 static void leave_if(bh__jit_unit *u, LLVMValueRef condition, uint32_t step, LLVMValueRef code) {
-    LLVMBasicBlockRef out = new_block(u), on = new_block(u);
+    LLVMBasicBlockRef out = bh__jit_new_block(u), on = bh__jit_new_block(u);
     LLVMBuildCondBr(u->b, condition, out, on);
     start_at(u, out);
     bh__jit_leave(u, step, code);
@@ -66,12 +90,12 @@ static void leave_if(bh__jit_unit *u, LLVMValueRef condition, uint32_t step, LLV
 }
 
 void bh__jit_step_if(bh__jit_unit *u, LLVMValueRef condition) {
-    leave_if(u, condition, u->at, outcome(u, COMPILED_STEP));
+    leave_if(u, condition, u->at, bh__jit_outcome(u, COMPILED_STEP));
 }
 
 void bh__jit_call_handler(bh__jit_unit *u, const bh__jit_step *s) {
     for (uint32_t n = 0; n < s->use_count; n++) {
-        bh__jit_spill(u, &u->rows[s->uses[n]]);
+        bh__jit_spill(u, &u->rows[s->uses[n]], false);
     }
     /* Found through the module: the code holds no addresses, so that any process can use it. */
     LLVMValueRef module = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, module), u->ptr);
@@ -80,14 +104,14 @@ void bh__jit_call_handler(bh__jit_unit *u, const bh__jit_step *s) {
         u, u->i64, (uint64_t)(s->code - u->request->module->code) * sizeof(bh__ptx_code));
     LLVMValueRef code = LLVMBuildInBoundsGEP2(u->b, u->i8, all, &offset, 1, "");
     LLVMValueRef run = bh__jit_field(u, code, offsetof(bh__ptx_code, run), u->ptr);
-    set_field(u, u->x, offsetof(bh__ptx_exec, code), code);
+    bh__jit_set_field(u, u->x, offsetof(bh__ptx_exec, code), code);
     LLVMValueRef args[] = {u->x, code, u->active};
     LLVMValueRef ok = LLVMBuildCall2(u->b, u->handler_type, run, args, 3, "");
-    LLVMBasicBlockRef fault = new_block(u), on = new_block(u);
+    LLVMBasicBlockRef fault = bh__jit_new_block(u), on = bh__jit_new_block(u);
     LLVMValueRef failed = LLVMBuildICmp(u->b, LLVMIntEQ, ok, bh__jit_int(u, u->i8, 0), "");
     LLVMBuildCondBr(u->b, failed, fault, on);
     start_at(u, fault);
-    LLVMBuildRet(u->b, outcome(u, COMPILED_FAULT));
+    LLVMBuildRet(u->b, bh__jit_outcome(u, COMPILED_FAULT));
     start_at(u, on);
     for (uint32_t n = 0; n < s->def_count; n++) {
         bh__jit_reload(u, &u->rows[s->defs[n]]);
@@ -96,7 +120,7 @@ void bh__jit_call_handler(bh__jit_unit *u, const bh__jit_step *s) {
 
 /* ---- steps ---- */
 
-static void begin_step(bh__jit_unit *u, const bh__jit_step *s) {
+void bh__jit_begin_step(bh__jit_unit *u, const bh__jit_step *s) {
     const bh__ptx_code *c = s->code;
     u->guarded = c->guard != NO_ROW;
     u->guard_bit = NULL;
@@ -134,8 +158,8 @@ static bool has_constant_lanes(const bh__jit_step *s) {
 static void make_effect(bh__jit_unit *u, const bh__jit_step *s) {
     LLVMBasicBlockRef after = NULL;
     if (u->guarded) {
-        LLVMBasicBlockRef body = new_block(u);
-        after = new_block(u);
+        LLVMBasicBlockRef body = bh__jit_new_block(u);
+        after = bh__jit_new_block(u);
         LLVMBuildCondBr(u->b, none_active(u), after, body);
         start_at(u, body);
     }
@@ -152,25 +176,29 @@ static void make_effect(bh__jit_unit *u, const bh__jit_step *s) {
     }
 }
 
-/* All lanes of the warp are here, with one member mask; else the interpreter makes them wait. */
+/* All lanes of the member mask are here; else the interpreter makes them wait. */
 static void make_sync(bh__jit_unit *u, const bh__jit_step *s) {
     if (!bh__jit_is_uniform(u, s->code->e)) {
-        bh__jit_leave(u, u->at, outcome(u, COMPILED_STEP));
-        start_at(u, new_block(u));
+        bh__jit_leave(u, u->at, bh__jit_outcome(u, COMPILED_STEP));
+        start_at(u, bh__jit_new_block(u));
         return;
     }
-    LLVMValueRef warp = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, warp), u->ptr);
-    LLVMValueRef live = bh__jit_field(u, warp, offsetof(bh__ptx_warp, live), u->i32);
-    LLVMValueRef stop = LLVMBuildNot(u->b, is_equal(u, u->active, live), "");
-    if (u->guarded) {
-        stop = LLVMBuildAnd(u->b, stop, LLVMBuildNot(u->b, none_active(u), ""), "");
+    if (!u->full || u->guarded) {
+        LLVMValueRef live = bh__jit_field(u, u->warp, offsetof(bh__ptx_warp, live), u->i32);
+        LLVMValueRef absent = LLVMBuildAnd(u->b, live, bh__jit_scalar(u, s->code->e, false), "");
+        absent = LLVMBuildAnd(u->b, absent, LLVMBuildNot(u->b, u->active, ""), "");
+        LLVMValueRef none = is_equal(u, absent, bh__jit_int(u, u->i32, 0));
+        LLVMValueRef stop = LLVMBuildNot(u->b, none, "");
+        if (u->guarded) {
+            stop = LLVMBuildAnd(u->b, stop, LLVMBuildNot(u->b, none_active(u), ""), "");
+        }
+        leave_if(u, stop, u->at, bh__jit_outcome(u, COMPILED_STEP));
     }
-    leave_if(u, stop, u->at, outcome(u, COMPILED_STEP));
     make_effect(u, s);
 }
 
 static void make_step(bh__jit_unit *u, const bh__jit_step *s) {
-    begin_step(u, s);
+    bh__jit_begin_step(u, s);
     if (s->sync) {
         make_sync(u, s);
     } else if (s->op == JIT_HANDLED || s->op == JIT_LOAD || s->op == JIT_STORE) {
@@ -182,76 +210,98 @@ static void make_step(bh__jit_unit *u, const bh__jit_step *s) {
     }
 }
 
-/* ---- the ends of blocks ---- */
+/* ---- blocks ---- */
 
-static LLVMBasicBlockRef block_of(const bh__jit_unit *u, int32_t block) {
-    return u->blocks[block].body;
-}
-
-static void make_branch(bh__jit_unit *u, const bh__jit_block *b) {
-    const bh__jit_step *s = &u->steps[b->end - 1];
-    if (s->code->guard == NO_ROW) {
-        go(u, block_of(u, b->next[0]));
-        return;
-    }
-    begin_step(u, s);
-    LLVMBasicBlockRef taken = block_of(u, b->next[0]), on = block_of(u, b->next[1]);
-    if (u->guard_bit != NULL) {
-        LLVMBuildCondBr(u->b, u->guard_bit, taken, on);
-        return;
-    }
-    LLVMBasicBlockRef some = new_block(u), split = new_block(u);
-    LLVMBuildCondBr(u->b, is_equal(u, u->active, u->mask), taken, some);
-    start_at(u, some);
-    LLVMBuildCondBr(u->b, none_active(u), on, split);
-    start_at(u, split);
-    bh__jit_leave(u, b->end - 1, outcome(u, COMPILED_STEP));
-}
-
-static void make_stop(bh__jit_unit *u, const bh__jit_block *b) {
-    const bh__jit_step *s = &u->steps[b->end - 1];
-    if (s->code->guard != NO_ROW && b->next[0] >= 0) {
-        begin_step(u, s);
-        LLVMBasicBlockRef stop = new_block(u);
-        LLVMBuildCondBr(u->b, none_active(u), block_of(u, b->next[0]), stop);
+static void make_stop(bh__jit_unit *u, const bh__jit_step *s) {
+    if (s->code->guard != NO_ROW && u->block->next[0] >= 0) {
+        bh__jit_begin_step(u, s);
+        LLVMBasicBlockRef stop = bh__jit_new_block(u), on = bh__jit_new_block(u);
+        LLVMBuildCondBr(u->b, none_active(u), on, stop);
+        start_at(u, on);
+        bh__jit_go_on(u, (uint32_t)u->block->next[0]);
         start_at(u, stop);
     }
-    bh__jit_leave(u, b->end - 1, outcome(u, COMPILED_STEP));
+    bh__jit_leave(u, u->block->end - 1, bh__jit_outcome(u, COMPILED_STEP));
 }
 
-/* Other lanes wait further on: stop where they are. Loops stop when their time is up. */
+/* From the version for 32 lanes to the other one. */
+static void go_masked(bh__jit_unit *u, LLVMBasicBlockRef to) {
+    LLVMBuildStore(u->b, bh__jit_int(u, u->i32, FULL_MASK), u->running);
+    go(u, to);
+}
+
+static void use_mask(bh__jit_unit *u) {
+    u->mask = u->full ? bh__jit_int(u, u->i32, FULL_MASK)
+                      : LLVMBuildLoad2(u->b, u->i32, u->running, "");
+    u->lanes = LLVMBuildBitCast(u->b, u->mask, LLVMVectorType(u->i1, LANES), "");
+    u->active = u->mask;
+    u->active_lanes = u->lanes;
+    u->guarded = false;
+}
+
+/* Loops stop when their time is up. Lanes that have all converged run without masks. */
 static void make_checks(bh__jit_unit *u, const bh__jit_block *b) {
-    LLVMValueRef pc = bh__jit_int(u, u->i32, u->first + b->first);
-    LLVMValueRef stop = LLVMBuildICmp(u->b, LLVMIntUGE, pc, u->limit, "");
-    LLVMValueRef code = outcome(u, COMPILED_LIMIT);
     LLVMValueRef left = LLVMBuildLoad2(u->b, u->i64, u->left, "");
     if (b->loops) {
         LLVMValueRef over = LLVMBuildICmp(u->b, LLVMIntSLE, left, bh__jit_int(u, u->i64, 0), "");
-        code = LLVMBuildSelect(u->b, stop, code, outcome(u, COMPILED_SLICE), "");
-        stop = LLVMBuildOr(u->b, stop, over, "");
+        LLVMBasicBlockRef stop = bh__jit_new_block(u), on = bh__jit_new_block(u);
+        LLVMBuildCondBr(u->b, over, stop, on);
+        start_at(u, stop);
+        if (u->full) {
+            go_masked(u, b->masked);
+        } else {
+            bh__jit_leave(u, b->first, bh__jit_outcome(u, COMPILED_SLICE));
+        }
+        start_at(u, on);
     }
-    leave_if(u, stop, b->first, code);
+    if (!u->full && (b->loops || b->awaited)) {
+        LLVMBasicBlockRef on = bh__jit_new_block(u);
+        LLVMValueRef every = is_equal(u, u->mask, bh__jit_int(u, u->i32, FULL_MASK));
+        LLVMBuildCondBr(u->b, every, b->full, on);
+        start_at(u, on);
+    }
     LLVMValueRef count = bh__jit_int(u, u->i64, b->end - b->first);
     LLVMBuildStore(u->b, LLVMBuildSub(u->b, left, count, ""), u->left);
 }
 
-static void make_block(bh__jit_unit *u, bh__jit_block *b) {
-    start_at(u, b->body);
+static void make_end(bh__jit_unit *u, const bh__jit_step *last) {
+    switch (last->op) {
+    case JIT_BRANCH:
+        bh__jit_branch(u, last);
+        return;
+    case JIT_EXIT:
+        bh__jit_exit(u, last);
+        return;
+    case JIT_STOP:
+        if (u->full) {
+            go_masked(u, u->block->masked_end);
+            return;
+        }
+        go(u, u->block->masked_end);
+        start_at(u, u->block->masked_end);
+        use_mask(u);
+        make_stop(u, last);
+        return;
+    default:
+        bh__jit_go_on(u, (uint32_t)u->block->next[0]);
+        return;
+    }
+}
+
+static void make_block(bh__jit_unit *u, const bh__jit_block *b, bool full) {
+    u->block = b;
+    u->full = full;
+    start_at(u, full ? b->full : b->masked);
+    use_mask(u);
     make_checks(u, b);
     const bh__jit_step *last = &u->steps[b->end - 1];
-    bool ends = last->op == JIT_BRANCH || last->op == JIT_STOP;
+    bool ends = last->op == JIT_BRANCH || last->op == JIT_EXIT || last->op == JIT_STOP;
     for (uint32_t n = b->first; n < b->end - (ends ? 1 : 0); n++) {
         u->at = n;
         make_step(u, &u->steps[n]);
     }
     u->at = b->end - 1;
-    if (last->op == JIT_BRANCH) {
-        make_branch(u, b);
-    } else if (ends) {
-        make_stop(u, b);
-    } else {
-        go(u, block_of(u, b->next[0]));
-    }
+    make_end(u, last);
 }
 
 /* ---- entries ---- */
@@ -264,7 +314,11 @@ static void make_entry(bh__jit_unit *u, const bh__jit_block *b, LLVMBasicBlockRe
             fine = ok == NULL ? fine : LLVMBuildAnd(u->b, fine, ok, "");
         }
     }
-    LLVMBuildCondBr(u->b, fine, b->body, refuse);
+    LLVMBasicBlockRef start = bh__jit_new_block(u);
+    LLVMBuildCondBr(u->b, fine, start, refuse);
+    start_at(u, start);
+    LLVMValueRef every = is_equal(u, u->all, bh__jit_int(u, u->i32, FULL_MASK));
+    LLVMBuildCondBr(u->b, every, b->full, b->masked);
 }
 
 static LLVMTypeRef type_of_slot(const bh__jit_unit *u, const bh__jit_row *r) {
@@ -276,7 +330,7 @@ static LLVMTypeRef type_of_slot(const bh__jit_unit *u, const bh__jit_row *r) {
 }
 
 static LLVMValueRef make_prologue(bh__jit_unit *u, LLVMBasicBlockRef refuse) {
-    start_at(u, new_block(u));
+    start_at(u, bh__jit_new_block(u));
     for (uint32_t n = 0; n < u->row_count; n++) {
         LLVMTypeRef type = type_of_slot(u, &u->rows[n]);
         u->rows[n].slot = LLVMBuildAlloca(u->b, type, "");
@@ -286,9 +340,19 @@ static LLVMValueRef make_prologue(bh__jit_unit *u, LLVMBasicBlockRef refuse) {
     u->x = LLVMGetParam(u->function, 0);
     u->state = LLVMGetParam(u->function, 1);
     u->frame = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, bases), u->ptr);
-    u->mask = bh__jit_field(u, u->state, offsetof(bh__ptx_group_state, mask), u->i32);
-    u->limit = bh__jit_field(u, u->state, offsetof(bh__ptx_group_state, limit), u->i32);
-    u->lanes = LLVMBuildBitCast(u->b, u->mask, LLVMVectorType(u->i1, LANES), "");
+    u->warp = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, warp), u->ptr);
+    u->all = bh__jit_field(u, u->state, offsetof(bh__ptx_group_state, mask), u->i32);
+    u->all_lanes = LLVMBuildBitCast(u->b, u->all, LLVMVectorType(u->i1, LANES), "");
+    u->mask = u->all;
+    u->lanes = u->all_lanes;
+    u->running = LLVMBuildAlloca(u->b, u->i32, "");
+    LLVMBuildStore(u->b, u->all, u->running);
+    for (uint32_t n = 0; n < u->block_count; n++) {
+        if (u->blocks[n].awaited) {
+            u->blocks[n].waiting = LLVMBuildAlloca(u->b, u->i32, "");
+            LLVMBuildStore(u->b, bh__jit_int(u, u->i32, 0), u->blocks[n].waiting);
+        }
+    }
     LLVMBuildStore(u->b, bh__jit_field(u, u->state, offsetof(bh__ptx_group_state, left), u->i64),
                    u->left);
     LLVMValueRef pc = bh__jit_field(u, u->state, offsetof(bh__ptx_group_state, pc), u->i32);
@@ -312,22 +376,29 @@ bool bh__jit_build(bh__jit_unit *u) {
     make_types(u);
     LLVMTypeRef params[] = {u->ptr, u->ptr};
     u->function = LLVMAddFunction(u->module, "kernel", LLVMFunctionType(u->i32, params, 2, false));
-    LLVMBasicBlockRef first = new_block(u), refuse = new_block(u);
+    LLVMBasicBlockRef first = bh__jit_new_block(u), refuse = bh__jit_new_block(u);
     LLVMValueRef choice = make_prologue(u, refuse);
     LLVMBasicBlockRef prologue = LLVMGetInstructionParent(choice);
     LLVMMoveBasicBlockBefore(prologue, first);
     LLVMDeleteBasicBlock(first);
     start_at(u, refuse);
-    LLVMBuildRet(u->b, outcome(u, COMPILED_NOT));
+    LLVMBuildRet(u->b, bh__jit_outcome(u, COMPILED_NOT));
     for (uint32_t n = 0; n < u->block_count; n++) {
-        u->blocks[n].body = new_block(u);
+        u->blocks[n].full = bh__jit_new_block(u);
+        u->blocks[n].masked = bh__jit_new_block(u);
+        u->blocks[n].masked_end = u->steps[u->blocks[n].end - 1].op == JIT_STOP
+                                      ? bh__jit_new_block(u)
+                                      : NULL;
+        if (u->blocks[n].entered) {
+            LLVMBasicBlockRef entry = bh__jit_new_block(u);
+            LLVMAddCase(choice, bh__jit_int(u, u->i32, u->first + u->blocks[n].first), entry);
+            start_at(u, entry);
+            make_entry(u, &u->blocks[n], refuse);
+        }
     }
     for (uint32_t n = 0; n < u->block_count; n++) {
-        LLVMBasicBlockRef entry = new_block(u);
-        LLVMAddCase(choice, bh__jit_int(u, u->i32, u->first + u->blocks[n].first), entry);
-        start_at(u, entry);
-        make_entry(u, &u->blocks[n], refuse);
-        make_block(u, &u->blocks[n]);
+        make_block(u, &u->blocks[n], true);
+        make_block(u, &u->blocks[n], false);
     }
     return !u->failed || bh__jit_refuse(u, "there is no memory to compile it");
 }

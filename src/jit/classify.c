@@ -156,6 +156,7 @@ static shape result_of(const bh__jit_unit *u, const bh__jit_step *s) {
         return varying;
     case JIT_HANDLED:
         return s->uniform ? uniform : varying;
+    case JIT_EXIT:
     case JIT_STOP:
         return varying;
     default:
@@ -178,7 +179,7 @@ static bool classify_step(bh__jit_unit *u, const bh__jit_step *s) {
     for (uint32_t k = 0; k < s->def_count; k++) {
         bh__jit_row *row = &u->rows[s->defs[k]];
         shape old = {(bh__jit_class)row->class, row->stride}, now = join(old, r);
-        if (row->kind == KIND_PREDICATE && now.stride != 0) {
+        if (row->differs || (row->kind == KIND_PREDICATE && now.stride != 0)) {
             now = varying;
         }
         changed |= now.class != old.class || now.stride != old.stride;
@@ -201,15 +202,18 @@ static void settle(bh__jit_unit *u) {
 }
 
 /*
- * Starts with nothing known and only ever moves towards `varying`. Divergent control flow can still
- * make an affine row vary: the entries of the code check for that each time (build.c).
+ * Starts with nothing known and only ever moves towards `varying`. Which branches are divergent, and
+ * so which rows vary for that reason, depends on the classes: both are repeated until nothing
+ * changes.
  */
 void bh__jit_classify(bh__jit_unit *u) {
-    settle(u);
-    for (uint32_t n = 0; n < u->row_count; n++) { /* never written: zero in all lanes */
-        if (u->rows[n].class == CLASS_NONE) {
-            u->rows[n].class = CLASS_AFFINE;
+    do {
+        settle(u);
+        for (uint32_t n = 0; n < u->row_count; n++) { /* never written: zero in all lanes */
+            if (u->rows[n].class == CLASS_NONE) {
+                u->rows[n].class = CLASS_AFFINE;
+            }
         }
-    }
-    settle(u);
+        settle(u);
+    } while (bh__jit_find_pending(u));
 }

@@ -18,7 +18,7 @@ enum {
 enum {
     BH__JIT_MAX_CODE = 3000,  /* instructions of a kernel */
     BH__JIT_MAX_ROWS = 1500,  /* registers */
-    BH__JIT_MAX_SIZE = 12000, /* LLVM instructions made of it */
+    BH__JIT_MAX_SIZE = 30000, /* LLVM instructions made of it */
     BH__JIT_MAX_MOVES = 20000 /* registers that are alive where blocks begin, added up */
 };
 

@@ -219,8 +219,9 @@ static bool list_steps(bh__jit_unit *u) {
         memset(s, 0, sizeof *s);
         s->code = &m->code[f->code + n];
         s->insn = insn < f->insn_count ? &f->insns[insn] : NULL;
-        s->op =
-            s->insn == NULL ? JIT_STOP : bh__jit_select(u->request, s->code, s->insn, &s->uniform);
+        s->op = s->insn == NULL
+                    ? JIT_EXIT
+                    : bh__jit_select(u->request, s->code, s->insn, &s->uniform);
         s->sync = s->code->kind == CODE_SYNC;
         s->guard = -1;
     }
@@ -230,7 +231,7 @@ static bool list_steps(bh__jit_unit *u) {
 /* ---- blocks ---- */
 
 static bool ends_block(const bh__jit_step *s) {
-    return s->op == JIT_BRANCH || s->op == JIT_STOP || s->sync;
+    return s->op == JIT_BRANCH || s->op == JIT_EXIT || s->op == JIT_STOP || s->sync;
 }
 
 static bool mark_leaders(bh__jit_unit *u) {
@@ -270,6 +271,44 @@ static void link_block(bh__jit_unit *u, bh__jit_block *b) {
     }
 }
 
+static uint64_t *new_set(bh__jit_unit *u, uint32_t words) {
+    uint64_t *set = bh__arena_alloc(&u->arena, words + 1, sizeof *set);
+    if (set != NULL) {
+        memset(set, 0, (words + 1) * sizeof *set);
+    }
+    return set;
+}
+
+static bool make_sets(bh__jit_unit *u) {
+    u->block_words = (u->block_count + 63) / 64;
+    for (uint32_t n = 0; n < u->block_count; n++) {
+        bh__jit_block *b = &u->blocks[n];
+        b->live = new_set(u, u->words);
+        b->keep = new_set(u, u->words);
+        b->pending = new_set(u, u->block_words);
+        if (b->live == NULL || b->keep == NULL || b->pending == NULL) {
+            return no_memory(u);
+        }
+    }
+    return true;
+}
+
+/* The interpreter hands lanes over where loops begin and after what it runs itself. */
+static void mark_entries(bh__jit_unit *u) {
+    for (uint32_t n = 0; n < u->block_count; n++) {
+        const bh__jit_step *before = n == 0 ? NULL : &u->steps[u->blocks[n].first - 1];
+        u->blocks[n].entered =
+            before == NULL || u->blocks[n].loops || before->op == JIT_STOP || before->sync;
+    }
+    for (uint32_t n = 0; n < u->step_count; n++) {
+        const bh__ptx_code *c = u->steps[n].code;
+        const bh__ptx_targets *t = c->kind == CODE_BRX ? c->extra : NULL;
+        for (uint32_t k = 0; t != NULL && k < t->count; k++) {
+            u->blocks[u->block_at[t->at[k] - u->first]].entered = true;
+        }
+    }
+}
+
 static bool list_blocks(bh__jit_unit *u) {
     if (!mark_leaders(u)) {
         return false;
@@ -283,11 +322,6 @@ static bool list_blocks(bh__jit_unit *u) {
             bh__jit_block *b = &u->blocks[u->block_count];
             memset(b, 0, sizeof *b);
             b->first = n;
-            b->live = bh__arena_alloc(&u->arena, u->words + 1, sizeof *b->live);
-            if (b->live == NULL) {
-                return no_memory(u);
-            }
-            memset(b->live, 0, (u->words + 1) * sizeof *b->live);
             u->block_at[n] = (int32_t)u->block_count++;
         }
         u->blocks[u->block_count - 1].end = n + 1;
@@ -302,7 +336,8 @@ static bool list_blocks(bh__jit_unit *u) {
             u->blocks[to].loops = true;
         }
     }
-    return true;
+    mark_entries(u);
+    return make_sets(u);
 }
 
 /* ---- what is alive ---- */
@@ -366,7 +401,7 @@ static bool find_live(bh__jit_unit *u) {
     }
     uint32_t moves = 0;
     for (uint32_t n = 0; n < u->block_count; n++) {
-        for (uint32_t w = 0; w < u->words; w++) {
+        for (uint32_t w = 0; u->blocks[n].entered && w < u->words; w++) {
             moves += (uint32_t)__builtin_popcountll(u->blocks[n].live[w]);
         }
     }

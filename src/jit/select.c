@@ -227,6 +227,8 @@ bh__jit_op bh__jit_select(const bh__jit_request *request, const bh__ptx_code *co
         return insn->op == OP_SHFL ? JIT_SHFL : JIT_HANDLED;
     case CODE_BRA:
         return JIT_BRANCH;
+    case CODE_EXIT:
+        return JIT_EXIT;
     default:
         return JIT_STOP;
     }

@@ -22,6 +22,7 @@ typedef struct bh__jit_row {
     int32_t row; /* byte offset in the frame */
     uint8_t kind;
     uint8_t class;
+    bool differs; /* divergent control flow makes it vary */
     int64_t stride;
     LLVMValueRef slot; /* an alloca; becomes registers of the processor */
 } bh__jit_row;
@@ -72,6 +73,7 @@ typedef enum bh__jit_op {
     JIT_STORE,
     JIT_SHFL,
     JIT_BRANCH,
+    JIT_EXIT,
     JIT_STOP /* the interpreter runs it, and decides what runs next */
 } bh__jit_op;
 
@@ -94,7 +96,13 @@ typedef struct bh__jit_block {
     int32_t next[2];     /* blocks that may follow, or -1 */
     bool loops;          /* a branch backwards leads here */
     uint64_t *live;      /* rows that are read before they are written, from here on */
-    LLVMBasicBlockRef body;
+    uint64_t *pending;   /* blocks at which other lanes may wait while this one runs */
+    uint64_t *keep;      /* rows that are alive there */
+    bool awaited;        /* in `pending` of a block */
+    bool entered;        /* the interpreter may hand lanes over here */
+    LLVMBasicBlockRef full, masked; /* for all 32 lanes, and for some of them */
+    LLVMBasicBlockRef masked_end;   /* where the last step of `masked` starts */
+    LLVMValueRef waiting;           /* alloca of i32: the lanes that wait here */
 } bh__jit_block;
 
 typedef struct bh__jit_unit {
@@ -112,6 +120,7 @@ typedef struct bh__jit_unit {
     uint32_t block_count;
     int32_t *block_at; /* by step: the block that begins there, or -1 */
     uint32_t words;    /* of a set of rows */
+    uint32_t block_words; /* of a set of blocks */
 
     /* build.c */
     LLVMContextRef context;
@@ -119,10 +128,14 @@ typedef struct bh__jit_unit {
     LLVMBuilderRef b;
     LLVMValueRef function;
     LLVMValueRef x, state, frame; /* pointers */
+    LLVMValueRef all, all_lanes;  /* the lanes that have entered: i32, <32 x i1> */
     LLVMValueRef mask;            /* i32: the lanes that run */
     LLVMValueRef lanes;           /* the same as <32 x i1> */
-    LLVMValueRef limit;
-    LLVMValueRef left; /* alloca of i64 */
+    LLVMValueRef running;         /* alloca of i32: the lanes that run */
+    LLVMValueRef warp;            /* ptr */
+    LLVMValueRef left;            /* alloca of i64 */
+    const bh__jit_block *block;   /* that is being made */
+    bool full;                    /* its version for 32 lanes */
     LLVMTypeRef i1, i8, i16, i32, i64, f32, f64, ptr;
     LLVMTypeRef handler_type;
     uint32_t at; /* the step being made */
@@ -148,6 +161,9 @@ bool bh__jit_plan(bh__jit_unit *u);
 /* Rows that are alive before a step; `out` has u->words words. */
 void bh__jit_live_before(const bh__jit_unit *u, uint32_t step, uint64_t *out);
 int32_t bh__jit_row_index(const bh__jit_unit *u, int32_t row);
+/* pending.c: at which blocks lanes may wait, as the rows are classified now. Rows that this makes
+ * vary are marked; false if there are no more of them, or no memory. */
+bool bh__jit_find_pending(bh__jit_unit *u);
 /* classify.c */
 void bh__jit_classify(bh__jit_unit *u);
 /* The class and stride of an operand; a constant is affine with stride 0. */
@@ -155,7 +171,16 @@ bh__jit_class bh__jit_class_of(const bh__jit_unit *u, int32_t row, int64_t *stri
 /* The value of a row of constants. False: it is a register. */
 bool bh__jit_constant(const bh__jit_unit *u, int32_t row, bool wide, uint64_t *out);
 
+/* flow.c: between blocks. Each ends the current LLVM block. */
+void bh__jit_go_on(bh__jit_unit *u, uint32_t next);
+void bh__jit_branch(bh__jit_unit *u, const bh__jit_step *s);
+void bh__jit_exit(bh__jit_unit *u, const bh__jit_step *s);
+
 /* build.c: the function, its entries and exits. */
+void bh__jit_begin_step(bh__jit_unit *u, const bh__jit_step *s); /* its guard */
+LLVMBasicBlockRef bh__jit_new_block(bh__jit_unit *u);
+LLVMValueRef bh__jit_outcome(bh__jit_unit *u, bh__ptx_compiled_end end);
+void bh__jit_set_field(bh__jit_unit *u, LLVMValueRef base, size_t offset, LLVMValueRef v);
 bool bh__jit_build(bh__jit_unit *u);
 /* Leaves the function: what is alive goes to the frame. Ends the current LLVM block. */
 void bh__jit_leave(bh__jit_unit *u, uint32_t step, LLVMValueRef code);
@@ -173,8 +198,8 @@ LLVMValueRef bh__jit_lanes_of(bh__jit_unit *u, int32_t row);    /* a predicate: 
 LLVMValueRef bh__jit_bit_of(bh__jit_unit *u, int32_t row);      /* a uniform predicate: i1 */
 void bh__jit_set(bh__jit_unit *u, int32_t row, LLVMValueRef v); /* scalar or vector */
 void bh__jit_set_predicate(bh__jit_unit *u, int32_t row, LLVMValueRef v); /* i1 or <32 x i1> */
-/* Between the frame and a row's slot. `lanes`: which are stored; NULL: all. */
-void bh__jit_spill(bh__jit_unit *u, const bh__jit_row *r);
+/* Between the frame and a row's slot: of the lanes that run, or of all that have entered. */
+void bh__jit_spill(bh__jit_unit *u, const bh__jit_row *r, bool all);
 void bh__jit_reload(bh__jit_unit *u, const bh__jit_row *r);
 /* As above, and whether the lanes that run have a value of the row's class (i1). */
 LLVMValueRef bh__jit_enter_row(bh__jit_unit *u, const bh__jit_row *r);

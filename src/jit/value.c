@@ -162,11 +162,13 @@ LLVMValueRef bh__jit_lanes_of(bh__jit_unit *u, int32_t row) {
     return lanes_of_bits(u, read_slot(u, r));
 }
 
-/* What the guard leaves out keeps its value. */
+/* Whether lanes that do not run need the row's old value: the guard leaves them out, or they wait
+ * where it is alive. */
+static bool must_keep(const bh__jit_unit *u, const bh__jit_row *r) {
+    return u->guarded || (!u->full && ROW_IN(u->block->keep, (size_t)(r - u->rows)));
+}
+
 static LLVMValueRef blend(bh__jit_unit *u, LLVMValueRef v, LLVMValueRef old) {
-    if (!u->guarded) {
-        return v;
-    }
     if (u->guard_bit != NULL) {
         return LLVMBuildSelect(u->b, u->guard_bit, v, old, "");
     }
@@ -197,7 +199,7 @@ void bh__jit_set(bh__jit_unit *u, int32_t row, LLVMValueRef v) {
         v = bh__jit_splat(u, v);
     }
     v = fit(u, v, r->kind == KIND_WIDE);
-    LLVMBuildStore(u->b, u->guarded ? blend(u, v, read_slot(u, r)) : v, r->slot);
+    LLVMBuildStore(u->b, must_keep(u, r) ? blend(u, v, read_slot(u, r)) : v, r->slot);
 }
 
 void bh__jit_set_predicate(bh__jit_unit *u, int32_t row, LLVMValueRef v) {
@@ -212,7 +214,7 @@ void bh__jit_set_predicate(bh__jit_unit *u, int32_t row, LLVMValueRef v) {
         store_bits(u, row, bits, u->active);
         return;
     }
-    if (u->guarded) {
+    if (must_keep(u, r)) {
         LLVMValueRef old = read_slot(u, r), keep = LLVMBuildNot(u->b, u->active, "");
         bits = LLVMBuildOr(u->b, LLVMBuildAnd(u->b, bits, u->active, ""),
                            LLVMBuildAnd(u->b, old, keep, ""), "");
@@ -220,14 +222,15 @@ void bh__jit_set_predicate(bh__jit_unit *u, int32_t row, LLVMValueRef v) {
     LLVMBuildStore(u->b, bits, r->slot);
 }
 
-void bh__jit_spill(bh__jit_unit *u, const bh__jit_row *r) {
+void bh__jit_spill(bh__jit_unit *u, const bh__jit_row *r, bool all) {
     LLVMValueRef v = read_slot(u, r);
+    LLVMValueRef mask = all ? u->all : u->mask, lanes = all ? u->all_lanes : u->lanes;
     if (r->kind == KIND_PREDICATE) {
         bool varying = r->class == CLASS_VARYING;
-        store_bits(u, r->row, varying ? v : LLVMBuildSExt(u->b, v, u->i32, ""), u->mask);
+        store_bits(u, r->row, varying ? v : LLVMBuildSExt(u->b, v, u->i32, ""), mask);
         return;
     }
-    masked_store(u, r->class == CLASS_VARYING ? v : spread(u, v, r), place(u, r->row), u->lanes);
+    masked_store(u, r->class == CLASS_VARYING ? v : spread(u, v, r), place(u, r->row), lanes);
 }
 
 static LLVMTypeRef frame_type(bh__jit_unit *u, const bh__jit_row *r) {
@@ -258,6 +261,13 @@ void bh__jit_reload(bh__jit_unit *u, const bh__jit_row *r) {
     LLVMValueRef v;
     if (r->class == CLASS_VARYING) {
         v = from_frame(u, r->row, frame_type(u, r));
+        if (u->block != NULL && must_keep(u, r)) { /* after a handler, which has set some lanes */
+            LLVMValueRef lanes = r->kind == KIND_PREDICATE ? lanes_of_bits(u, v) : v;
+            LLVMValueRef old = read_slot(u, r);
+            old = r->kind == KIND_PREDICATE ? lanes_of_bits(u, old) : old;
+            v = LLVMBuildSelect(u->b, u->active_lanes, lanes, old, "");
+            v = r->kind == KIND_PREDICATE ? bits_of_lanes(u, v) : v;
+        }
     } else if (r->kind == KIND_PREDICATE) {
         LLVMValueRef bits = LLVMBuildAnd(u->b, from_frame(u, r->row, u->i32), u->mask, "");
         v = LLVMBuildICmp(u->b, LLVMIntNE, bits, bh__jit_int(u, u->i32, 0), "");

@@ -266,19 +266,21 @@ static inline void bh__fence(void) {
 }
 
 /*
- * Native code of a kernel runs lanes that are at the same instruction, as the interpreter does,
- * until something has to be decided. The registers are in the frame before and after it.
+ * Native code of a kernel runs all lanes of a warp that can run, which are at the same instruction,
+ * until something has to be decided. The registers are in the frame before and after it. It lets
+ * lanes diverge and converge by itself, in the interpreter's order. When it returns, `mask` are the
+ * lanes at `pc`; other lanes have their pc in the warp, or have exited.
  */
 struct bh__ptx_group_state {
     uint32_t mask, pc;
-    uint32_t limit; /* other lanes wait at this pc */
-    int64_t left;   /* instructions until others run; may become negative */
+    uint32_t exited;
+    int64_t left; /* instructions until others run; may become negative */
 };
 
 typedef enum bh__ptx_compiled_end {
     COMPILED_NOT,   /* nothing was executed: these lanes are to be interpreted from here */
     COMPILED_STEP,  /* the instruction at `pc` is to be interpreted next */
-    COMPILED_LIMIT, /* other lanes wait at `pc` or before it */
+    COMPILED_EXIT,  /* all lanes have exited */
     COMPILED_SLICE, /* `left` is used up */
     COMPILED_FAULT
 } bh__ptx_compiled_end;

@@ -9,6 +9,9 @@ static uint64_t mix(uint64_t hash, uint64_t value) {
     return hash ^ hash >> 29;
 }
 
+/* Raised when the contract of native code (bh__ptx_group_state, bh__ptx_compiled_end) changes. */
+enum { CONTRACT = 2 };
+
 static uint64_t layout(void) {
     static const size_t numbers[] = {
         sizeof(bh__ptx_exec),           sizeof(bh__ptx_warp),
@@ -22,7 +25,7 @@ static uint64_t layout(void) {
         offsetof(bh__ptx_block, tid),   offsetof(bh__ptx_grid, params),
         offsetof(bh__ptx_module, code),
     };
-    uint64_t hash = 1;
+    uint64_t hash = CONTRACT;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) hash = mix(hash, numbers[i]);
     return hash;
 }

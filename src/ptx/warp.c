@@ -302,30 +302,34 @@ __attribute__((noinline)) static stop run_steps(bh__ptx_exec *x, group *g, uint6
 
 /* As run_group, with the kernel's native code where it has some for these lanes. */
 static stop run_compiled(bh__ptx_exec *x, group *g, uint64_t *left) {
-    bh__ptx_group_state state = {
-        .mask = g->mask, .pc = g->pc, .limit = g->limit, .left = (int64_t)*left};
+    bh__ptx_group_state state = {.mask = g->mask, .pc = g->pc, .left = (int64_t)*left};
     uint32_t end = x->grid->compiled(x, &state);
     if (end == COMPILED_NOT) {
         return run_apart(x, g, left);
     }
+    if (end == COMPILED_FAULT) {
+        return STOP_FAULT;
+    }
     *left = state.left > 0 ? (uint64_t)state.left : 0;
     g->pc = state.pc;
-    switch (end) {
-    case COMPILED_FAULT:
-        return STOP_FAULT;
-    case COMPILED_LIMIT:
-        set_pc(x->warp, g->mask, g->pc);
-        return STOP_CHOOSE;
-    case COMPILED_SLICE:
-        set_pc(x->warp, g->mask, g->pc);
+    g->mask = state.mask;
+    set_pc(x->warp, g->mask, g->pc);
+    if (state.exited != 0) {
+        if (!exit_lanes(x, state.exited)) {
+            return STOP_FAULT;
+        }
+        bh__ptx_bind(x, x->warp, g->base);
+    }
+    if (end == COMPILED_SLICE) {
         *left = 0;
         return STOP_SLICE;
-    default: {
-        uint64_t one = 1;
-        stop why = run_apart(x, g, &one);
-        return why == STOP_SLICE ? STOP_CHOOSE : why;
     }
+    if (end == COMPILED_EXIT) {
+        return STOP_CHOOSE;
     }
+    uint64_t one = 1;
+    stop why = run_apart(x, g, &one);
+    return why == STOP_SLICE ? STOP_CHOOSE : why;
 }
 
 bh__ptx_turn bh__ptx_warp_run(bh__ptx_exec *x, bh__ptx_warp *w, uint64_t *budget) {
@@ -345,11 +349,11 @@ bh__ptx_turn bh__ptx_warp_run(bh__ptx_exec *x, bh__ptx_warp *w, uint64_t *budget
         bh__ptx_bind(x, w, g.base);
         ran = true;
         split = !g.alone;
-        stop why = x->tracing != NULL      ? run_steps(x, &g, &left)
-                   : native && g.base == 0 ? run_compiled(x, &g, &left)
-                   : x->check == NULL      ? run_group(x, &g, &left, false)
-                   : w->undefined == 0     ? run_checked(x, &g, &left)
-                                           : run_undefined(x, &g, &left);
+        stop why = x->tracing != NULL                 ? run_steps(x, &g, &left)
+                   : native && g.base == 0 && g.alone ? run_compiled(x, &g, &left)
+                   : x->check == NULL                 ? run_group(x, &g, &left, false)
+                   : w->undefined == 0                ? run_checked(x, &g, &left)
+                                                      : run_undefined(x, &g, &left);
         if (why >= STOP_FAULT) {
             return why == STOP_FAULT ? TURN_FAULT : TURN_STOP;
         }

@@ -348,6 +348,11 @@ static inline uint64_t bh__ptx_address_at(const bh__ptx_exec *x, const bh__ptx_c
 bool bh__ptx_resolve(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask, bh__ptx_space space,
                      int32_t address_row, uint64_t offset, unsigned bytes, bool write,
                      uint8_t *out[LANES]);
+/* The access of a whole warp in global, constant, generic or shared space at i->a and i->imm, as one:
+ * the lanes' values follow each other, or, in a load, all lanes have one address (*same). NULL: it
+ * is not like that, or may not be made; no fault is recorded. */
+uint8_t *bh__ptx_resolve_warp(bh__ptx_exec *x, const bh__ptx_code *i, bh__ptx_space space,
+                              unsigned bytes, bool write, bool *same);
 /* One lane; `bytes` is any number. The fault, if it is outside of its space, is recorded. */
 uint8_t *bh__ptx_resolve_lane(bh__ptx_exec *x, unsigned lane, bh__ptx_space space, uint64_t address,
                               uint32_t bytes, uint32_t align, bool write);

@@ -216,7 +216,7 @@ static bool resolve_all(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask, b
 }
 
 /* Whether the addresses of all lanes are `first` and grow by `step` from lane to lane. */
-static bool have_step(const bh__ptx_exec *x, const bh__ptx_code *i, int32_t row, uint64_t first,
+WIDE_VECTORS static bool have_step(const bh__ptx_exec *x, const bh__ptx_code *i, int32_t row, uint64_t first,
                       uint64_t step) {
     uint64_t differs = 0;
     if (i->flags & FLAG_ADDRESS32) {

@@ -210,6 +210,15 @@ static inline void *bh__row(const bh__ptx_exec *x, int32_t row) {
 #define ITERATIONS_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
+/* Before a function with loops over lanes: one version of it for vectors of 32 bytes too, chosen
+ * when the program starts. No result depends on it. */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__OPTIMIZE__) && !defined(__clang__) &&   \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define WIDE_VECTORS __attribute__((target_clones("default", "avx2")))
+#else
+#define WIDE_VECTORS
+#endif
+
 /* Runs `body` for every lane of `mask`, with the lane's number in `l`. */
 #define FOR_LANES(mask, ...)                                                                       \
     do {                                                                                           \

@@ -216,8 +216,8 @@ static bool resolve_all(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask, b
 }
 
 /* Whether the addresses of all lanes are `first` and grow by `step` from lane to lane. */
-WIDE_VECTORS static bool have_step(const bh__ptx_exec *x, const bh__ptx_code *i, int32_t row, uint64_t first,
-                      uint64_t step) {
+WIDE_VECTORS static bool have_step(const bh__ptx_exec *x, const bh__ptx_code *i, int32_t row,
+                                   uint64_t first, uint64_t step) {
     uint64_t differs = 0;
     if (i->flags & FLAG_ADDRESS32) {
         const bh__u32 *a = bh__row(x, row);

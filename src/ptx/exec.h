@@ -56,13 +56,10 @@ struct bh__ptx_code {
     int32_t d, d2, a, b, c, e;
     int32_t guard; /* row of a predicate, or NO_ROW */
     uint32_t guard_flip;
-    uint32_t target; /* index in module->code; of CODE_RUN: RUN_ANY_LANE, ACCESS_... of check.h */
+    uint32_t target;                   /* index in module->code */
     uint8_t kind, bytes, count, flags; /* count of CODE_SYNC: EXCHANGE_... */
 };
 _Static_assert(sizeof(bh__ptx_code) == 64, "instructions are found by a shift");
-
-/* CODE_RUN: changes nothing but its result, so it may also run for lanes that have exited. */
-#define RUN_ANY_LANE (1u << 31)
 
 #define NO_ROW    INT32_MAX
 #define HIGH_HALF (8 * LANES) /* from the row of a 128-bit value to that of its upper half */

@@ -360,13 +360,6 @@ static bool natural_widths(const bh__ptx_lowering *low) {
     return true;
 }
 
-/* Quick for all lanes at once. */
-static bool is_quick(const bh__ptx_insn *insn) {
-    unsigned unit = bh__ptx_op_table[insn->op].unit;
-    return (unit == UNIT_INT || unit == UNIT_FLOAT || unit == UNIT_CMP) && insn->op != OP_DIV &&
-           insn->op != OP_REM;
-}
-
 static bool lower_insn(bh__ptx_lowering *low) {
     const bh__ptx_insn *insn = low->insn;
     bh__ptx_code code = {0};
@@ -434,7 +427,6 @@ static bool lower_insn(bh__ptx_lowering *low) {
             low, BH_E_UNSUPPORTED, "use a form that PTX defines for this type, or run it on a GPU",
             "the CPU device does not support this form of %s", bh__ptx_op_table[insn->op].mnemonic);
     }
-    code.target = is_quick(insn) ? RUN_ANY_LANE : 0;
     return bh__ptx_lower_plain(low, &code);
 }
 

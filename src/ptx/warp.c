@@ -6,7 +6,6 @@
 #define SLICE        2048 /* instructions before the next warp runs */
 #define FAVOUR_SLICE 256  /* for lanes that waited while other lanes of the warp ran */
 #define NATIVE_TIMES 8    /* as many of native code, which is faster */
-#define MANY_LANES   16   /* for which running all 32 takes no longer */
 
 void bh__ptx_bind(bh__ptx_exec *x, bh__ptx_warp *w, uint32_t base) {
     const bh__ptx_frame *frame = (const bh__ptx_frame *)(const void *)(w->regs + base);
@@ -148,24 +147,14 @@ static stop run_poll(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t 
     return (*(const bh__u32 *)bh__row(x, i->d) & mask) == mask ? STOP_CHOOSE : STOP_SLEEP;
 }
 
-/* Lanes that jump to the end of the kernel exit at once: the others are all lanes then. Where somebody
- * looks on, each instruction is executed in its order. */
-static stop run_jump(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t mask) {
-    const bh__ptx_code *to = &x->module->code[i->target];
-    set_pc(x->warp, mask, i->target);
-    set_pc(x->warp, g->mask & ~mask, g->pc + 1);
-    if (to->kind == CODE_EXIT && to->guard == NO_ROW && x->check == NULL && x->tracing == NULL) {
-        return exit_lanes(x, mask) ? STOP_CHOOSE : STOP_FAULT;
-    }
-    return STOP_CHOOSE;
-}
-
 /* Instructions after which the group is formed again; `mask` is not empty. */
 __attribute__((always_inline)) static inline stop
 run_control(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t mask) {
     switch (i->kind) {
     case CODE_BRA:
-        return run_jump(x, i, g, mask);
+        set_pc(x->warp, mask, i->target);
+        set_pc(x->warp, g->mask & ~mask, g->pc + 1);
+        return STOP_CHOOSE;
     case CODE_BRX:
         return run_branch(x, i, g, mask);
     case CODE_CALL:
@@ -192,19 +181,12 @@ run_control(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t mask) {
     }
 }
 
-/* The lanes of the warp that have exited, if the group is all others and they are many: to compute
- * for all 32 is quicker than for some. */
-static inline uint32_t exited_lanes(const bh__ptx_exec *x, uint32_t mask) {
-    bool all = mask == x->warp->live && x->tracing == NULL;
-    return all && __builtin_popcount(mask) >= MANY_LANES ? ~mask : 0;
-}
-
 /* Runs the group until it diverges or blocks, or until `left` instructions were executed. Inline, so
  * that warps that are not followed do not pay for those that are. */
 __attribute__((always_inline)) static inline stop run_group(bh__ptx_exec *x, group *g,
                                                             uint64_t *left) {
     const bh__ptx_code *code = x->module->code;
-    uint32_t pc = g->pc, mask = g->mask, exited = exited_lanes(x, mask);
+    uint32_t pc = g->pc, mask = g->mask;
     uint64_t n = *left;
     while (n > 0) {
         if (pc >= g->limit) {
@@ -224,8 +206,7 @@ __attribute__((always_inline)) static inline stop run_group(bh__ptx_exec *x, gro
         }
         x->code = i;
         if (i->kind == CODE_RUN) {
-            bool any = (i->target & RUN_ANY_LANE) != 0 && (active | exited) == FULL_MASK;
-            if (!i->run(x, i, any ? FULL_MASK : active)) {
+            if (!i->run(x, i, active)) {
                 return STOP_FAULT;
             }
             pc++;

@@ -149,6 +149,26 @@ function(bulkhead_baseline name directory)
     target_link_libraries(${name} PRIVATE bulkhead_flags m ${CMAKE_DL_LIBS})
 endfunction()
 
+# A benchmark beside loops in plain C: all of `directory`, compiled as a user would compile those loops
+# for this machine, with OpenMP where the compiler has it. Its kernels travel in the program.
+function(bulkhead_cpu_peers name directory)
+    set(root "${PROJECT_SOURCE_DIR}/${directory}")
+    file(GLOB sources CONFIGURE_DEPENDS "${root}/*.c")
+    file(GLOB kernels CONFIGURE_DEPENDS "${root}/kernels/*")
+    add_executable(${name} EXCLUDE_FROM_ALL ${sources} $<TARGET_OBJECTS:bulkhead_bench_support>)
+    add_dependencies(bench ${name})
+    set_source_files_properties("${root}/texts.c" PROPERTIES OBJECT_DEPENDS "${kernels}")
+    target_compile_definitions(${name} PRIVATE PEERS_KERNELS="${root}/kernels")
+    target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/bench")
+    # -ffp-contract=fast is gcc's default unless strict C is asked for, as this project does.
+    target_compile_options(${name} PRIVATE -O3 -march=native -ffp-contract=fast -Wno-unknown-pragmas)
+    target_link_libraries(${name} PRIVATE bulkhead_flags Bulkhead::bulkhead m ${CMAKE_DL_LIBS})
+    find_package(OpenMP QUIET COMPONENTS C)
+    if(OpenMP_C_FOUND AND NOT BULKHEAD_SANITIZE)
+        target_link_libraries(${name} PRIVATE OpenMP::OpenMP_C)
+    endif()
+endfunction()
+
 # A target that builds every library and program of `directory` and of the directories below it.
 function(bulkhead_target_for_all name directory)
     set(found "")

@@ -185,6 +185,18 @@ static inline bool resolve_fast(const bh__ptx_exec *x, const bh__ptx_code *i, ui
     return bad == 0;
 }
 
+/* In the range of the last access, else in that of the first lane's address. */
+static bool resolve_global(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask, int32_t row,
+                           uint64_t offset, unsigned bytes, bool write, uint8_t *out[LANES]) {
+    uint64_t first = bh__ptx_address_at(x, i, row, offset, (unsigned)__builtin_ctz(mask));
+    if (!inside(first - x->range_base, bytes, x->range_size) && find_global(x, first) == NULL) {
+        return false;
+    }
+    return (x->range_writable || !write) &&
+           resolve_fast(x, i, mask, row, offset, bytes, x->range_base, x->range_size,
+                        (uint8_t *)(uintptr_t)x->range_base, 0, out);
+}
+
 static bool resolve_all(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask, bh__ptx_space space,
                         int32_t row, uint64_t offset, unsigned bytes, bool write,
                         uint8_t *out[LANES]) {
@@ -199,10 +211,49 @@ static bool resolve_all(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask, b
     case SPACE_CLUSTER:
         return false;
     default:
-        return (x->range_writable || !write) &&
-               resolve_fast(x, i, mask, row, offset, bytes, x->range_base, x->range_size,
-                            (uint8_t *)(uintptr_t)x->range_base, 0, out);
+        return resolve_global(x, i, mask, row, offset, bytes, write, out);
     }
+}
+
+/* Whether the addresses of all lanes are `first` and grow by `step` from lane to lane. */
+WIDE_VECTORS static bool have_step(const bh__ptx_exec *x, const bh__ptx_code *i, int32_t row,
+                                   uint64_t first, uint64_t step) {
+    uint64_t differs = 0;
+    if (i->flags & FLAG_ADDRESS32) {
+        const bh__u32 *a = bh__row(x, row);
+        uint32_t from = a[0], by = (uint32_t)step, narrow = 0;
+        for (unsigned l = 0; l < LANES; l++) {
+            narrow |= a[l] ^ (from + l * by);
+        }
+        return narrow == 0 && first + (LANES - 1) * step <= UINT32_MAX;
+    }
+    const bh__u64 *a = bh__row(x, row);
+    uint64_t from = a[0];
+    for (unsigned l = 0; l < LANES; l++) {
+        differs |= a[l] ^ (from + l * step);
+    }
+    return differs == 0;
+}
+
+uint8_t *bh__ptx_resolve_warp(bh__ptx_exec *x, const bh__ptx_code *i, bh__ptx_space space,
+                              unsigned bytes, bool write, bool *same) {
+    uint64_t first = bh__ptx_address_at(x, i, i->a, i->imm, 0);
+    uint64_t step = bh__ptx_address_at(x, i, i->a, i->imm, 1) - first;
+    uint64_t total = step == 0 ? bytes : (uint64_t)LANES * bytes;
+    if ((step != bytes && (step != 0 || write)) || (first & (bytes - 1)) != 0 ||
+        !have_step(x, i, i->a, first, step)) {
+        return NULL;
+    }
+    *same = step == 0;
+    if (space == SPACE_SHARED) {
+        uint64_t at = first - (i->a < 0 ? 0 : x->shared_base);
+        return inside(at, total, x->shared_bytes) ? x->shared + at : NULL;
+    }
+    if (!inside(first - x->range_base, total, x->range_size) && find_global(x, first) == NULL) {
+        return NULL;
+    }
+    bool fits = inside(first - x->range_base, total, x->range_size);
+    return fits && (x->range_writable || !write) ? (uint8_t *)(uintptr_t)first : NULL;
 }
 
 bool bh__ptx_resolve(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask, bh__ptx_space space,

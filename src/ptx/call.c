@@ -276,6 +276,13 @@ void bh__ptx_call_scatter(bh__ptx_warp *w, uint32_t base, uint32_t mask) {
 }
 
 void bh__ptx_call_abandon(bh__ptx_warp *w, uint32_t mask) {
+    uint32_t inside = 0;
+    for (unsigned l = 0; l < LANES; l++) {
+        inside |= w->base[l];
+    }
+    if (inside == 0) {
+        return;
+    }
     FOR_LANES_IN_ORDER(mask) {
         for (uint32_t base = w->base[l]; base != 0;) {
             uint32_t outer = frame_at(w, base)->return_base;

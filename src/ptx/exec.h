@@ -213,6 +213,15 @@ static inline void *bh__row(const bh__ptx_exec *x, int32_t row) {
 #define ITERATIONS_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
+/* Before a function with loops over lanes: one version of it for vectors of 32 bytes too, chosen
+ * when the program starts. No result depends on it. */
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__OPTIMIZE__) && !defined(__clang__) &&   \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define WIDE_VECTORS __attribute__((target_clones("default", "avx2")))
+#else
+#define WIDE_VECTORS
+#endif
+
 /* Runs `body` for every lane of `mask`, with the lane's number in `l`. */
 #define FOR_LANES(mask, ...)                                                                       \
     do {                                                                                           \
@@ -353,6 +362,11 @@ static inline uint64_t bh__ptx_address_at(const bh__ptx_exec *x, const bh__ptx_c
 bool bh__ptx_resolve(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask, bh__ptx_space space,
                      int32_t address_row, uint64_t offset, unsigned bytes, bool write,
                      uint8_t *out[LANES]);
+/* The access of a whole warp in global, constant, generic or shared space at i->a and i->imm, as one:
+ * the lanes' values follow each other, or, in a load, all lanes have one address (*same). NULL: it
+ * is not like that, or may not be made; no fault is recorded. */
+uint8_t *bh__ptx_resolve_warp(bh__ptx_exec *x, const bh__ptx_code *i, bh__ptx_space space,
+                              unsigned bytes, bool write, bool *same);
 /* One lane; `bytes` is any number. The fault, if it is outside of its space, is recorded. */
 uint8_t *bh__ptx_resolve_lane(bh__ptx_exec *x, unsigned lane, bh__ptx_space space, uint64_t address,
                               uint32_t bytes, uint32_t align, bool write);

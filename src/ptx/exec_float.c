@@ -9,7 +9,7 @@
 
 /* Round to nearest, with and without flushed subnormals: common, so each has its own loop. */
 #define FAST2(name, T, R, pre, post, expr)                                                         \
-    HANDLER(name) {                                                                                \
+    WIDE_VECTORS HANDLER(name) {                                                                   \
         const R *pa = bh__row(x, i->a), *pb = bh__row(x, i->b);                                    \
         R *pd = bh__row(x, i->d);                                                                  \
         FOR_LANES(mask, T a = pre(pa[l]); T b = pre(pb[l]); pd[l] = post(expr););                  \

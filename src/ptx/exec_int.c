@@ -33,7 +33,8 @@ static int type_index(bh__ptx_type type) {
     }
 }
 
-#define HANDLER(name) static bool name(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask)
+#define HANDLER(name)                                                                              \
+    WIDE_VECTORS static bool name(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask)
 
 #define UNARY(name, R, T, U, expr)                                                                 \
     HANDLER(name) {                                                                                \

@@ -229,12 +229,72 @@ static bool store_checked(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask,
     return true;
 }
 
+/* ---- a warp in one access ---- */
+
+/* Vectors of 16 bytes at any multiple of 4: an element that is aligned is not split by them. */
+typedef uint32_t __attribute__((vector_size(16), aligned(4), may_alias)) quad;
+
+static inline void copy_quads(void *to, const void *from, unsigned bytes) {
+    quad *t = to;
+    const quad *f = from;
+    for (unsigned n = 0; n < bytes / sizeof *t; n++) {
+        t[n] = f[n];
+    }
+}
+
+/* Values of 4 or 8 bytes whose rows have the same width, weak, of all lanes. ThreadSanitizer is to
+ * see the lanes' accesses one by one. */
+static inline bool is_of_warp(const bh__ptx_code *i, uint32_t mask, bh__ptx_space space,
+                              unsigned wide) {
+#if defined(__SANITIZE_THREAD__)
+    return (void)i, (void)mask, (void)space, (void)wide, false;
+#else
+    return mask == FULL_MASK && i->count == 1 && i->target == 0 && space <= SPACE_SHARED &&
+           i->bytes == (i->flags & wide ? 8 : 4);
+#endif
+}
+
+static bool load_warp(bh__ptx_exec *x, const bh__ptx_code *i, bh__ptx_space space) {
+    bool same;
+    const uint8_t *p = bh__ptx_resolve_warp(x, i, space, i->bytes, false, &same);
+    if (p == NULL) {
+        return false;
+    }
+    void *row = bh__row(x, *(const int32_t *)i->extra);
+    if (!same) {
+        copy_quads(row, p, LANES * 4);
+        if (i->bytes == 8) copy_quads((uint8_t *)row + LANES * 4, p + LANES * 4, LANES * 4);
+    } else if (i->bytes == 8) {
+        uint64_t v = LOAD(a64, p);
+        FOR_LANES(FULL_MASK, ((bh__u64 *)row)[l] = v;);
+    } else {
+        uint32_t v = LOAD(a32, p);
+        FOR_LANES(FULL_MASK, ((bh__u32 *)row)[l] = v;);
+    }
+    return true;
+}
+
+static bool store_warp(bh__ptx_exec *x, const bh__ptx_code *i, bh__ptx_space space) {
+    bool same;
+    uint8_t *p = bh__ptx_resolve_warp(x, i, space, i->bytes, true, &same);
+    if (p == NULL) {
+        return false;
+    }
+    const uint8_t *row = bh__row(x, *(const int32_t *)i->extra);
+    copy_quads(p, row, LANES * 4);
+    if (i->bytes == 8) copy_quads(p + LANES * 4, row + LANES * 4, LANES * 4);
+    return true;
+}
+
 /* `target`: ACCESS_... */
 static inline bool load_from(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask,
                              bh__ptx_space space) {
     uint8_t *p[LANES];
     if (x->check != NULL) {
         return load_checked(x, i, mask, space);
+    }
+    if (is_of_warp(i, mask, space, FLAG_WIDE_D) && load_warp(x, i, space)) {
+        return true;
     }
     if (!bh__ptx_resolve(x, i, mask, space, i->a, i->imm, (unsigned)i->bytes * i->count, false,
                          p)) {
@@ -252,6 +312,9 @@ static inline bool store_to(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mas
     uint8_t *p[LANES];
     if (x->check != NULL) {
         return store_checked(x, i, mask, space);
+    }
+    if (is_of_warp(i, mask, space, FLAG_WIDE_A) && store_warp(x, i, space)) {
+        return true;
     }
     if (!bh__ptx_resolve(x, i, mask, space, i->a, i->imm, (unsigned)i->bytes * i->count, true, p)) {
         return false;

@@ -4,7 +4,8 @@
 
 enum { MAX_VECTOR = 8 };
 
-#define HANDLER(name) static bool name(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask)
+#define HANDLER(name)                                                                              \
+    WIDE_VECTORS static bool name(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask)
 
 HANDLER(move_32) {
     const bh__u32 *pa = bh__row(x, i->a);

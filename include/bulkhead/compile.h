@@ -143,7 +143,8 @@ BH_API bh_status bh_link(const bh_binary *parts, size_t count, const bh_compile_
 /* A binary from bytes of another origin. They are copied. */
 BH_API bh_status bh_binary_from(const void *bytes, size_t count, bh_binary *out);
 BH_API bh_status bh_binary_release(bh_binary binary);
-/* Loads a binary as a module; its name expressions work in bh_kernel_get. */
+/* Loads a binary as a module; its name expressions work in bh_kernel_get. Of a binary with PTX and a
+ * cubin the device gets the cubin if it can run it, else the PTX. */
 BH_API bh_status bh_module_load_binary(bh_device device, bh_binary binary, bh_module *out);
 /* The binary that a module was compiled to or made from, to be released. BH_E_NOT_FOUND: the module
  * was loaded from an image. */

@@ -7,8 +7,9 @@
 #include <stdint.h>
 
 enum {
-    BH__TENSOR_RANK = 5,       /* the most dimensions */
-    BH__TENSOR_MAP_BYTES = 128 /* of the object that a kernel gets */
+    BH__TENSOR_RANK = 5,        /* the most dimensions */
+    BH__TENSOR_MAP_BYTES = 128, /* of the object that a kernel gets */
+    BH__TENSOR_MAP_ALIGN = 64
 };
 
 /* The numbers are those of the CUDA driver, as are all below. */

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/tensor.h"
 #include "cpu/cpu.h"
 #include "cpu/native.h"
 #include "worker/module_blob.h"
@@ -36,6 +37,8 @@ static bh_status describe(const bh__cpu_module *module, const bh__writes *writes
             params[j].bytes = kernel->params[j].size;
             params[j].pointer = kernel->params[j].pointer;
             params[j].scalar = kernel->params[j].scalar;
+            params[j].tensor_map = kernel->params[j].size == BH__TENSOR_MAP_BYTES &&
+                                   kernel->params[j].offset % BH__TENSOR_MAP_ALIGN == 0;
         }
         bh__blob_kernel entry = {.param_count = kernel->param_count,
                                  .param_bytes = kernel->param_bytes,

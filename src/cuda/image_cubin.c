@@ -65,7 +65,7 @@ static void read_info(reader *r, const Elf64_Shdr *section, bh__image_kernel *ke
             memcpy(&offset, at + 6, sizeof offset);
             memcpy(&shape, at + 8, sizeof shape);
             uint32_t bytes = attribute == INFO_PARAM ? shape >> 18 : shape;
-            bh__image_add_param(r->image, kernel, (bh__blob_param){offset, bytes, 0, 0});
+            bh__image_add_param(r->image, kernel, (bh__blob_param){.offset = offset, .bytes = bytes});
         } else if (attribute == INFO_REQUIRED_BLOCK && length >= 12) {
             memcpy(kernel->required, at, sizeof kernel->required);
         }

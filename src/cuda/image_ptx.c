@@ -148,9 +148,11 @@ static void read_params(scanner *s, bh__image_kernel *kernel) {
         uint64_t align = d.align ? d.align : d.width, bytes = d.width * d.count;
         if (align == 0 || align > 1 << 16 || bytes > 1 << 20) continue;
         offset = (offset + align - 1) / align * align;
-        bh__image_add_param(
-            s->image, kernel,
-            (bh__blob_param){(uint32_t)offset, (uint32_t)bytes, d.pointer, d.real && bytes == 8});
+        bh__image_add_param(s->image, kernel,
+                            (bh__blob_param){.offset = (uint32_t)offset,
+                                             .bytes = (uint32_t)bytes,
+                                             .pointer = d.pointer,
+                                             .scalar = d.real && bytes == 8});
         offset += bytes;
     } while (s->length == 1 && *s->token == ',');
 }

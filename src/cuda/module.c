@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/tensor.h"
 #include "cuda/image.h"
 #include "cuda/state.h"
 #include "worker/module_blob.h"
@@ -102,8 +103,9 @@ static void query_params(const bh__device_instance *device, bh__cu_function func
          device->cu.function_param(function, i, &offset, &bytes) == BH__CU_OK && i < 4096; i++) {
         if (i == 0) kernel->param_bytes = 0;
         if (i >= kernel->param_count) {
-            bh__image_add_param(image, kernel,
-                                (bh__blob_param){(uint32_t)offset, (uint32_t)bytes, 0, 0});
+            bh__image_add_param(
+                image, kernel,
+                (bh__blob_param){.offset = (uint32_t)offset, .bytes = (uint32_t)bytes});
             if (image->failed) return;
         }
         kernel->params[i].offset = (uint32_t)offset;
@@ -111,6 +113,13 @@ static void query_params(const bh__device_instance *device, bh__cu_function func
         if (offset + bytes > kernel->param_bytes) kernel->param_bytes = (uint32_t)(offset + bytes);
     }
     bh__driver_log_skip(&device->cu); /* the last query is for one that does not exist */
+}
+
+/* The driver aligns parameters itself. Its offsets count from an address that is no multiple of a
+ * tensor map's alignment, so they do not show it. */
+static void find_tensor_maps(bh__image_kernel *kernel) {
+    for (uint32_t i = 0; i < kernel->param_count; i++)
+        kernel->params[i].tensor_map = kernel->params[i].bytes == BH__TENSOR_MAP_BYTES;
 }
 
 static bh_status check_params(const bh__device_instance *device, const bh__image_kernel *kernel,
@@ -145,6 +154,7 @@ static bh_status add_kernel(bh__device_instance *device, bh__cuda_module *module
                              "load a module all of whose kernels this driver can run",
                              "the driver does not find kernel \"%.200s\"", kernel->name);
     query_params(device, function, image, kernel);
+    find_tensor_maps(kernel);
     bh__blob_kernel entry = {
         .param_count = kernel->param_count,
         .param_bytes = kernel->param_bytes,

@@ -13,7 +13,7 @@
 #define HANDLER(name)       static bool name(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask)
 #define FAULT(x, lane, ...) bh__ptx_fault_other(x, BH__PTX_FAULT_TENSOR, lane, __VA_ARGS__)
 
-enum { BOX_ALIGN = 128, MAP_ALIGN = 64 };
+enum { BOX_ALIGN = 128 };
 
 typedef struct tensor_copy {
     bh__ptx_lowered_address map, shared, barrier;
@@ -52,9 +52,9 @@ static bool check_map(bh__ptx_exec *x, unsigned l, const tensor_copy *c, uint64_
 
 static bool find_map(bh__ptx_exec *x, unsigned l, const tensor_copy *c, bh__tensor *out) {
     uint64_t address = bh__ptx_place_at(x, &c->map, l), window = address >> BH__PTX_WINDOW_SHIFT;
-    if (address % MAP_ALIGN != 0) {
+    if (address % BH__TENSOR_MAP_ALIGN != 0) {
         return FAULT(x, l, "the tensor map is at 0x%llx, which is not a multiple of %d",
-                     (unsigned long long)address, MAP_ALIGN);
+                     (unsigned long long)address, BH__TENSOR_MAP_ALIGN);
     }
     if (window != WINDOW_GLOBAL && window != WINDOW_PARAM) {
         return FAULT(x, l,

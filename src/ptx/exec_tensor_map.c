@@ -9,8 +9,6 @@
 #define HANDLER(name)       static bool name(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask)
 #define FAULT(x, lane, ...) bh__ptx_fault_other(x, BH__PTX_FAULT_TENSOR, lane, __VA_ARGS__)
 
-enum { MAP_ALIGN = 64 };
-
 /* ---- tensormap.replace ---- */
 
 typedef struct replacement {
@@ -64,9 +62,9 @@ static void set(const replacement *r, bh__tensor *t, uint64_t value) {
 static bool replace_one(bh__ptx_exec *x, unsigned l, const replacement *r) {
     uint64_t address = bh__ptx_place_at(x, &r->map, l);
     bh__tensor t;
-    if (address % MAP_ALIGN != 0) {
+    if (address % BH__TENSOR_MAP_ALIGN != 0) {
         return FAULT(x, l, "the tensor map is at 0x%llx, which is not a multiple of %d",
-                     (unsigned long long)address, MAP_ALIGN);
+                     (unsigned long long)address, BH__TENSOR_MAP_ALIGN);
     }
     if (!bh__async_check(x, l, r->space, address, BH__TENSOR_MAP_BYTES, 0) ||
         !bh__async_check(x, l, r->space, address, BH__TENSOR_MAP_BYTES, ACCESS_WRITE)) {
@@ -107,9 +105,9 @@ typedef struct map_copy {
 } map_copy;
 
 static bool copy_one(bh__ptx_exec *x, unsigned l, uint64_t to, uint64_t from) {
-    if (to % MAP_ALIGN != 0 || from % MAP_ALIGN != 0) {
+    if (to % BH__TENSOR_MAP_ALIGN != 0 || from % BH__TENSOR_MAP_ALIGN != 0) {
         return FAULT(x, l, "a tensor map is copied from 0x%llx to 0x%llx, not multiples of %d",
-                     (unsigned long long)from, (unsigned long long)to, MAP_ALIGN);
+                     (unsigned long long)from, (unsigned long long)to, BH__TENSOR_MAP_ALIGN);
     }
     if (!bh__async_check(x, l, SPACE_SHARED, from, BH__TENSOR_MAP_BYTES, 0) ||
         !bh__async_check(x, l, SPACE_GLOBAL, to, BH__TENSOR_MAP_BYTES, ACCESS_WRITE)) {

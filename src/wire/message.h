@@ -229,6 +229,9 @@ typedef struct bh__blob_param {
     uint32_t bytes;
     uint32_t pointer; /* 1: known to be a pointer */
     uint32_t scalar;  /* 1: known not to be a pointer */
+    uint32_t
+        tensor_map; /* 1: can hold a tensor map: of its size, and aligned as the device needs */
+    uint32_t reserved;
 } bh__blob_param;
 
 typedef struct bh__blob_variable {

@@ -162,6 +162,7 @@ TEST(a_launch_is_stopped_at_a_line) {
 
 TEST(a_block_of_a_cluster_is_followed) {
     static scene self;
+    if (strcmp(test_device(), "cpu") != 0) SKIP("only the CPU device checks");
     scene_open(&self, BH_DEVICE_CHECK);
     static const char *const prints[] = {"%r4@19"};
     bh_debug_options debug = BH_INIT(debug);

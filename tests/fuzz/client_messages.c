@@ -93,7 +93,8 @@ static int make_blob(void) {
     bh_error error;
     int fd = -1;
     uint8_t more = choose_byte();
-    bh__blob_param params[2] = {{0, 8, 1, 0}, {8, 4 + (more & 1), 0, 1}};
+    bh__blob_param params[2] = {{.bytes = 8, .pointer = 1},
+                                {.offset = 8, .bytes = 4 + (more & 1), .scalar = 1}};
     bh__blob_kernel kernel = {.param_count = 2, .param_bytes = 12, .max_threads = 1024};
     bh__blob_add_kernel(&blob, "k", kernel, params);
     bh__blob_add_variable(&blob, "v", (bh__blob_variable){.bytes = 16, .writable = 1});

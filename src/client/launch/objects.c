@@ -38,7 +38,7 @@ static bh_status check_parameter(bh__launch *self, const bh__blob_param *param,
                                  const struct sort *sort) {
     bool map = sort->bytes == BH__TENSOR_MAP_BYTES;
     if (param->bytes == sort->bytes && !param->pointer &&
-        (map ? param->offset % 64 == 0 : !param->scalar))
+        (map ? param->tensor_map : !param->scalar))
         return BH_OK;
     return REFUSE(self, BH_REASON_ARGUMENT_KIND, sort->bytes, param->bytes, BH_E_LAUNCH,
                   sort->declared,

@@ -251,10 +251,19 @@ static void load_finished(bh__device *device, bh__job *job) {
     bh__module_resolve(device, job->module, &job->error);
 }
 
+/* Machine code runs on its own architecture and on later ones of the same generation. */
+static bool runs_code_for(const bh__device *device, const char *arch) {
+    unsigned code, own;
+    if (!(device->traits & BH__TRAIT_LOADS_CUBIN)) return false;
+    if (sscanf(arch, "sm_%u", &code) != 1 || sscanf(device->info.arch, "sm_%u", &own) != 1)
+        return true;
+    return code / 10 == own / 10 && code <= own;
+}
+
 bool bh__module_send(bh__device *device, bh__module *module, const void *image, size_t bytes,
                      bh_error *error) {
     const bh__product *product = module->product;
-    if (product && product->ptx && !(device->traits & BH__TRAIT_LOADS_CUBIN)) {
+    if (product && product->ptx && !runs_code_for(device, product->arch)) {
         image = product->ptx;
         bytes = product->ptx_count;
     }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Describes the CPU device. */
 #include <ctype.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/processors.h"
 #include "cpu/cpu.h"
 
 static void fill_name(char *name, size_t size) {
@@ -45,18 +45,6 @@ static void fill_memory(bh__device_facts *info) {
     }
 }
 
-/* The processors this process may use, which may be fewer than the machine has. */
-static uint32_t count_processors(void) {
-    enum { MAX_PROCESSORS = 8192 };
-    cpu_set_t *set = CPU_ALLOC(MAX_PROCESSORS);
-    size_t size = CPU_ALLOC_SIZE(MAX_PROCESSORS);
-    int count = 0;
-    if (set && sched_getaffinity(0, size, set) == 0) count = CPU_COUNT_S(size, set);
-    if (set) CPU_FREE(set);
-    if (count < 1) count = (int)sysconf(_SC_NPROCESSORS_ONLN);
-    return count < 1 ? 1 : (uint32_t)count;
-}
-
 /* The processor's highest frequency, if the system reports it. */
 static uint32_t read_clock_khz(void) {
     FILE *file = fopen("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", "re");
@@ -90,7 +78,7 @@ void bh__cpu_info_fill(bh__device_facts *info) {
              BH_VERSION_MAJOR, BH_VERSION_MINOR, BH_VERSION_PATCH);
     snprintf(info->arch, sizeof info->arch, "ptx");
     fill_memory(info);
-    info->multiprocessors = count_processors();
+    info->multiprocessors = bh__processors();
     info->warp_size = 32;
     info->max_threads_per_block = BH__CPU_MAX_THREADS;
     info->max_block[0] = info->max_block[1] = 1024;

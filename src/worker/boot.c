@@ -8,6 +8,7 @@
 
 #include "base/cache_line.h"
 #include "base/checked.h"
+#include "base/processors.h"
 #include "wire/share.h"
 #include "worker/canary.h"
 #include "worker/state.h"
@@ -110,6 +111,7 @@ static bh_status map_block(bh__worker_instance *worker, const bh__message *messa
     if (status == BH_OK) status = map_area(worker, boot->area, message->fds[1], error);
     if (status != BH_OK) return status;
     worker->queue_length = worker->front->queue_length;
+    worker->processors = bh__processors();
     worker->gives_back = bh__cache_line_gives_back();
     for (uint32_t i = 0; i < BH__MAX_LANES; i++) {
         bh__worker_lane *lane = &worker->lanes[i];

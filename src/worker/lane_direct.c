@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lanes of devices that run requests on the lane's own thread (bh__device_ops.execute): take a
  * request, wait for what it depends on, execute it, store `done`. */
+#include <sched.h>
+
 #include "base/clock.h"
 #include "base/futex.h"
 #include "base/relax.h"
@@ -19,15 +21,20 @@ static bool spin_while(bh__worker_instance *worker, _Atomic uint64_t *word, uint
             if (atomic_load_explicit(word, memory_order_acquire) != value) return true;
             bh__cpu_relax();
         }
+        if (atomic_load_explicit(&worker->idle_lanes, memory_order_relaxed) > worker->processors)
+            sched_yield();
     } while (!bh__worker_is_killed(worker) && bh__now_ns() < end);
     return false;
 }
 
-/* Waits for a request at `position`: spins for a while, then sleeps. */
+/* Waits for a request at `position`: spins for a while, then sleeps. Lanes that spin give way to
+ * those that have work if more of them are idle than there are processors. */
 static void wait_for_request(bh__worker_lane *lane, uint64_t position) {
     bh__worker_instance *worker = lane->worker;
-    if (spin_while(worker, &lane->front->tail, position, worker->front->worker_spin_ns)) return;
-    bh__worker_lane_sleep(lane, position, BH__NEVER);
+    atomic_fetch_add_explicit(&worker->idle_lanes, 1, memory_order_relaxed);
+    bool came = spin_while(worker, &lane->front->tail, position, worker->front->worker_spin_ns);
+    atomic_fetch_sub_explicit(&worker->idle_lanes, 1, memory_order_relaxed);
+    if (!came) bh__worker_lane_sleep(lane, position, BH__NEVER);
 }
 
 /* Takes the next request, waiting for it. False: the lane is over. */

@@ -29,6 +29,8 @@ struct bh__worker_instance {
     bh__area *area;   /* this worker's own */
     uint32_t area_index;
     uint32_t queue_length;
+    uint32_t processors;
+    _Atomic uint32_t idle_lanes; /* that spin until there is a request */
     bool gives_back; /* cache lines of requests that were read: see base/cache_line.h */
     uint64_t front_bytes, area_bytes;
 

@@ -6,10 +6,10 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/futex.h"
 #include "base/log.h"
+#include "base/processors.h"
 #include "base/thread.h"
 #include "client/compile/cache.h"
 #include "client/compile/compile.h"
@@ -95,8 +95,7 @@ static unsigned max_at_once(void) {
     static _Atomic unsigned known;
     unsigned max = atomic_load(&known);
     if (max) return max;
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    max = cores > 1 ? (unsigned)cores : 1;
+    max = bh__processors();
     atomic_store(&known, max);
     return max;
 }

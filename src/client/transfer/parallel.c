@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Splits one large copy over a few threads. */
 #include <pthread.h>
-#include <unistd.h>
 
+#include "base/processors.h"
 #include "base/thread.h"
 #include "client/core/error.h"
 #include "client/transfer/parallel.h"
@@ -31,8 +31,7 @@ static void *part_main(void *argument) {
 
 /* At most half the processors: the program needs the others. */
 static uint64_t thread_count(uint64_t bytes) {
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    uint64_t count = bytes / part_bytes, limit = (uint64_t)(processors + 2) / 2;
+    uint64_t count = bytes / part_bytes, limit = ((uint64_t)bh__processors() + 2) / 2;
     if (limit > MAX_THREADS) limit = MAX_THREADS;
     if (count > limit) count = limit;
     return count ? count : 1;

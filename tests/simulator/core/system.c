@@ -2,6 +2,7 @@
 /* The rest of what the sources ask of the system. There are no files here but the programs that the
  * library looks for. */
 #include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -71,6 +72,12 @@ int sim_os_prctl(int option, ...);
 int sim_os_prctl(int option, ...) {
     (void)option;
     return 0;
+}
+int sim_os_sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *set);
+int sim_os_sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *set) {
+    (void)pid, (void)bytes, (void)set;
+    errno = ENOSYS; /* sysconf knows */
+    return -1;
 }
 long sim_os_sysconf(int name);
 long sim_os_sysconf(int name) {

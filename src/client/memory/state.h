@@ -83,7 +83,9 @@ struct bh__memory {
     bh__memory *next;     /* in the list of leaving memory, or of retired memory */
     uint64_t doubt_stamp; /* during a judgement: the most recent request in flight that writes it */
     uint64_t doubt_loss;  /* the judgement that doubt_stamp belongs to */
-    uint64_t listed;      /* number of the last listing that contains it */
+    /* While bytes are in doubt: the list of such records, and what points to this one. */
+    bh__memory *next_doubted, **doubt_link;
+    uint64_t listed; /* number of the last listing that contains it */
     /* The last request that writes it, and the handle of its lane. Valid if use_count is not 0. */
     bh_ticket last_write;
     uint64_t last_writer;

@@ -36,12 +36,28 @@ static void builder_add(builder *self, uint64_t from, uint64_t to, uint64_t stam
     self->list[self->count++] = (bh__doubt){from, to - from, stamp};
 }
 
+/* Puts a record into the device's list, or takes it out, if bytes of it are in doubt now and were
+ * not `before`, or the other way round. */
+static void update_list(bh__device *device, bh__memory *memory, bool before) {
+    bool now = bh__doubt_any(memory);
+    if (now == before) return;
+    if (now) {
+        memory->doubt_link = &device->queue.doubted;
+        memory->next_doubted = device->queue.doubted;
+        device->queue.doubted = memory;
+    } else {
+        *memory->doubt_link = memory->next_doubted;
+    }
+    if (memory->next_doubted)
+        memory->next_doubted->doubt_link = now ? &memory->next_doubted : memory->doubt_link;
+}
+
 static void replace(bh__device *device, bh__memory *memory, const builder *made) {
     bool before = bh__doubt_any(memory);
     free(memory->doubt);
     memory->doubt = made->list;
     memory->doubt_count = made->count;
-    device->queue.doubted += !before;
+    update_list(device, memory, before);
 }
 
 /* Returns the stamp of the oldest request in flight. Doubts with lower stamps are equivalent for
@@ -64,9 +80,10 @@ void bh__doubt_add(bh__device *device, bh__memory *memory, uint64_t offset, uint
     if (memory->dedicated) bh__hooks.doubted(memory);
     builder made = {malloc(((size_t)memory->doubt_count + 1) * sizeof *made.list), 0};
     if (!made.list) { /* a doubt must not get lost: all bytes are in doubt */
-        device->queue.doubted += !bh__doubt_any(memory);
+        bool before = bh__doubt_any(memory);
         if (stamp == 0) stamp = 1; /* 0: none */
         if (memory->doubt_whole < stamp) memory->doubt_whole = stamp;
+        update_list(device, memory, before);
         return;
     }
     uint64_t oldest = oldest_unfinished(device);
@@ -120,7 +137,7 @@ bool bh__doubt_clear(bh__device *device, bh__memory *memory, uint64_t offset, ui
         }
     }
     memory->doubt_count = count;
-    device->queue.doubted -= any && !bh__doubt_any(memory);
+    update_list(device, memory, any);
     return true;
 }
 
@@ -129,10 +146,11 @@ bool bh__doubt_accept(bh__device *device, bh__memory *memory, uint64_t offset, u
 }
 
 void bh__doubt_free(bh__device *device, bh__memory *memory) {
-    device->queue.doubted -= bh__doubt_any(memory);
+    bool before = bh__doubt_any(memory);
     free(memory->doubt);
     memory->doubt = NULL;
     memory->doubt_count = memory->doubt_whole = 0;
+    update_list(device, memory, before);
 }
 
 /* ---- completed requests ---- */

@@ -190,7 +190,7 @@ typedef struct bh__queue_room {
     uint32_t lane_limit;         /* lanes with an index below this have been used */
     _Atomic uint32_t open_lanes; /* Written with the lock held, read without. */
     uint32_t warp_mask;          /* threads in a warp minus one */
-    uint32_t doubted;            /* number of memory records with bytes in doubt */
+    bh__memory *doubted;         /* the memory records with bytes in doubt: next_doubted */
     uint32_t length;             /* slots of a lane */
     bh__front *front;            /* written, never read: the lanes keep the same values */
     _Atomic(bh__area *) area;    /* of the active worker. Read without the lock. */

@@ -193,11 +193,10 @@ static void judge_modules(bh__judgement *self) {
     }
 }
 
-static uint32_t count_suspect(bh__device *device) {
-    uint32_t cursor = 0, count = 0;
-    for (bh__buffer *buffer; (buffer = bh__table_next(&device->handles.buffers, &cursor));) {
-        if (!buffer->is_view && bh__doubt_any(buffer->memory)) count++;
-    }
+static uint32_t count_suspect(const bh__device *device) {
+    uint32_t count = 0;
+    for (const bh__memory *memory = device->queue.doubted; memory; memory = memory->next_doubted)
+        count += memory->references > 0;
     return count;
 }
 

@@ -154,11 +154,9 @@ bh__loss_report *bh__loss_report_begin(const bh__judgement *self) {
 void bh__loss_report_judged(const bh__judgement *self, bh__loss_report *report) {
     bh__device *device = self->device;
     if (!report) return;
-    uint32_t cursor = 0;
-    for (bh__buffer *buffer; (buffer = bh__table_next(&device->handles.buffers, &cursor));) {
-        if (buffer->is_view || !bh__doubt_any(buffer->memory)) continue;
+    for (const bh__memory *memory = device->queue.doubted; memory; memory = memory->next_doubted) {
+        if (memory->references == 0) continue;
         if (report->suspect_count == SUSPECTS) break;
-        const bh__memory *memory = buffer->memory;
         uint64_t from = UINT64_MAX, to = 0;
         for (uint32_t i = 0; i < memory->doubt_count; i++) {
             const bh__doubt *doubt = &memory->doubt[i];

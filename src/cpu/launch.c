@@ -13,6 +13,8 @@ typedef unsigned long long ull;
 enum {
     STEP_BUDGET = 20000,         /* warp instructions between two polls for an end */
     COOPERATIVE_BUDGET = 1000,   /* fewer: a block that waits for others should not wait long */
+    SHARES = 16,                 /* of the clusters that are left, for each thread */
+    MAX_SHARE = 32,              /* clusters */
     CHECKED_BUDGET = 200000,     /* before other blocks are begun beside a checked one */
     HELP_WORTH_NS = 20000,       /* waking helpers pays off when this much work is left */
     CHECKED_ALONE_NS = 50000000, /* a checked launch has no helpers for so long */
@@ -87,11 +89,34 @@ static void print(void *context, const char *text, size_t length) {
 
 /* ---- running clusters: without clusters every block is one ---- */
 
-static bool take_cluster(bh__cpu_job *job, uint64_t *out_index) {
+typedef struct range {
+    uint64_t next, end;
+} range;
+
+/* Takes the next clusters, as many as `count`. */
+static bool take_clusters(bh__cpu_job *job, uint64_t count, range *out) {
     /* Read first, so that the counter stays near the total. */
     if (atomic_load_explicit(&job->next, memory_order_relaxed) >= job->total) return false;
-    *out_index = atomic_fetch_add_explicit(&job->next, 1, memory_order_relaxed);
-    return *out_index < job->total;
+    out->next = atomic_fetch_add_explicit(&job->next, count, memory_order_relaxed);
+    out->end = out->next + count < job->total ? out->next + count : job->total;
+    return out->next < out->end;
+}
+
+static bool take_cluster(bh__cpu_job *job, uint64_t *out_index) {
+    range one;
+    bool took = take_clusters(job, 1, &one);
+    *out_index = one.next;
+    return took;
+}
+
+/* Of many clusters several go at a time, because the threads share the counter. Towards the end, and
+ * of few clusters, it is one, so that no thread has much more to do than the others. A thread runs
+ * the clusters that it took in order: one that waits for an earlier one finds it running or done. */
+static bool take_share(bh__cpu_job *job, range *out) {
+    uint64_t taken = atomic_load_explicit(&job->next, memory_order_relaxed);
+    uint64_t left = taken < job->total ? job->total - taken : 0;
+    uint64_t share = left / SHARES / (job->device->pool.size + 1);
+    return take_clusters(job, share < 1 ? 1 : share > MAX_SHARE ? MAX_SHARE : share, out);
 }
 
 static bool begin_cluster(bh__cpu_job *job, bh__ptx_cluster **cluster, uint64_t index) {
@@ -129,8 +154,9 @@ struct progress {
 
 static void consider_help(struct progress *progress, bool stuck) {
     bh__cpu_job *job = progress->job;
+    if (progress->called) return;
     uint64_t taken = atomic_load_explicit(&job->next, memory_order_relaxed);
-    if (progress->called || taken >= job->total) return;
+    if (taken >= job->total) return;
     uint64_t left = job->total - taken;
     uint64_t spent = bh__now_ns() - progress->began;
     if (stuck || spent / (progress->done ? progress->done : 1) >= HELP_WORTH_NS / left) {
@@ -141,9 +167,9 @@ static void consider_help(struct progress *progress, bool stuck) {
 
 /* `progress` is NULL for helpers, and for a launch of a single cluster. */
 static void run_clusters(bh__cpu_job *job, bh__ptx_cluster **cluster, struct progress *progress) {
-    uint64_t index;
-    while (!is_over(job) && take_cluster(job, &index)) {
-        if (!begin_cluster(job, cluster, index)) return;
+    range share = {0};
+    while (!is_over(job) && (share.next < share.end || take_share(job, &share))) {
+        if (!begin_cluster(job, cluster, share.next++)) return;
         bool done;
         while (step_cluster(job, *cluster, STEP_BUDGET, &done) && !done) {
             flush_print(job);

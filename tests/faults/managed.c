@@ -426,10 +426,15 @@ TEST(a_lane_that_is_closed_and_opened_again_brings_its_results_home) {
 
 enum { THREADS = 16, ROUNDS = 80 };
 
+/* Where a worker takes seconds to start, work may be lost again and again as long as workers are
+ * killed. */
+#define KILLED_FOR_NS UINT64_C(20000000000)
+
 struct crowd {
     rig r;
     made own[THREADS];
     bh_lane lanes[3];
+    uint64_t limit_ns;       /* of one wait */
     _Atomic(int) left, done; /* threads; rounds of all */
 };
 
@@ -450,7 +455,7 @@ static void own_buffer(void *context, unsigned index) {
         bh_ticket ticket;
         bh_status status = bh_launch(rig_kernel(&c->r, "add_one"), BH_GRID(WORDS, 128),
                                      BH_ARGS(BH_INOUT(m.buffer), (uint32_t)WORDS), &there, &ticket);
-        if (status == BH_OK) status = bh_wait(ticket, LONG_NS);
+        if (status == BH_OK) status = bh_wait(ticket, c->limit_ns);
         if (status == BH_OK && !plain)
             status = bh_managed_map(m.buffer, 0, BYTES, BH_MAP_READ, NULL);
         if (status == BH_OK) {
@@ -470,7 +475,8 @@ static void own_buffer(void *context, unsigned index) {
 static void *kill_while_some_are_left(void *context) {
     struct crowd *c = context;
     rng random = rng_seeded(5);
-    for (int seen = 0; atomic_load(&c->left) > 0;) {
+    uint64_t end = now_ns() + KILLED_FOR_NS;
+    for (int seen = 0; atomic_load(&c->left) > 0 && now_ns() < end;) {
         sleep_ms(5 + rng_below(&random, 40));
         int done = atomic_load(&c->done);
         if (done - seen < THREADS / 2) continue;
@@ -482,7 +488,10 @@ static void *kill_while_some_are_left(void *context) {
 }
 
 TEST_TIMEOUT(sixteen_threads_while_workers_are_killed, 90) {
+    uint64_t begun = now_ns();
     struct crowd c = {.r = rig_open(BH_DEVICE_NO_RESTART_LIMIT), .left = THREADS};
+    wait_standby(c.r.device);
+    c.limit_ns = KILLED_FOR_NS + LONG_NS + (now_ns() - begun);
     for (int i = 0; i < 3; i++) c.lanes[i] = open_lane(c.r.device);
     for (int i = 0; i < THREADS; i++)
         c.own[i] = managed_made(

@@ -91,34 +91,33 @@ static bool submit_sequence(program *self, bh_sequence sequence, model_op *op) {
     return status == BH_OK;
 }
 
-/* Stores to one buffer; then, with another value, to another one. The first submission may still be
- * queued when the sequence changes. */
+/* Stores to one buffer, then with another value to another one, and so on. Earlier submissions may
+ * still be queued when the sequence changes. */
 void step_changed_sequence(program *self) {
     if (sim_without("sequence")) return;
-    int first = any_buffer(), second = any_buffer();
-    model_buffer *buffers = self->model.buffers;
-    if (first == second || !has(self, first) || !has(self, second) ||
-        bytes_of(self, first) != bytes_of(self, second))
+    int targets[2] = {any_buffer(), any_buffer()};
+    model_buffer *buffers = self->model.buffers, *first = &buffers[targets[0]];
+    if (targets[0] == targets[1] || !has(self, targets[0]) || !has(self, targets[1]) ||
+        bytes_of(self, targets[0]) != bytes_of(self, targets[1]))
         return;
     bh_sequence sequence;
     model *allowed = &self->model;
     bh_status status = bh_sequence_begin(allowed->device, NULL, &sequence);
     if (!model_allows(allowed, status, "bh_sequence_begin")) return;
-    uint32_t value = next_value(self);
     status = bh_sequence_launch(sequence, self->kernels[FAKE_STORE], BH_GRID(1, 1),
-                                BH_ARGS(BH_OUT(buffers[first].handle), buffers[first].words, value),
-                                NULL, NULL);
+                                BH_ARGS(BH_OUT(first->handle), first->words, 0u), NULL, NULL);
     if (status == BH_OK) status = bh_sequence_finish(sequence);
-    for (int i = 0; i < 2 && model_allows(allowed, status, "a changed sequence"); i++) {
+    int count = 2 + (int)sim_pick(6);
+    for (int i = 0; i < count && model_allows(allowed, status, "a changed sequence"); i++) {
         model_op *op = model_op_new(allowed);
         if (!op) break;
-        op->target = i ? second : first;
-        op->value = value;
-        if (!submit_sequence(self, sequence, op) || i) break;
-        value = next_value(self);
-        status = bh_sequence_set(sequence, 0, 2, BH_ARG(value));
+        op->target = targets[i % 2];
+        op->value = next_value(self);
+        status = bh_sequence_set(sequence, 0, 2, BH_ARG(op->value));
         if (status == BH_OK)
-            status = bh_sequence_bind(sequence, buffers[first].handle, buffers[second].handle);
+            status = bh_sequence_bind(sequence, first->handle, buffers[op->target].handle);
+        if (status != BH_OK) model_op_drop(allowed);
+        if (status == BH_OK && !submit_sequence(self, sequence, op)) break;
     }
     (void)model_allows(allowed, bh_sequence_release(sequence), "bh_sequence_release");
 }
@@ -316,10 +315,11 @@ void step_notify(program *self) {
     if (self->number != 1 || self->model.op_count == 0 || self->model.closing) return;
     const model_op *op = &self->model.ops[sim_pick((unsigned)self->model.op_count)];
     if (op->is_over || op->refused) return;
-    if (!model_allows(&self->model, bh_device_eventfd(self->model.device, &fd),
-                      "bh_device_eventfd") ||
-        !model_allows(&self->model, bh_notify(op->ticket), "bh_notify"))
-        return;
+    bh_status status = bh_device_eventfd(self->model.device, &fd);
+    if (!model_allows(&self->model, status, "bh_device_eventfd")) return;
+    status = bh_notify(op->ticket);
+    if (status == BH_E_STOPPED) return; /* its lane was released and serves others */
+    if (!model_allows(&self->model, status, "bh_notify")) return;
     struct pollfd one = {.fd = fd, .events = POLLIN};
     if (poll(&one, 1, 60000) != 1) sim_fail(SIM_HANG, "the eventfd is silent for 60 s");
     if (bh_wait(op->ticket, 0) == BH_E_BUSY) BUG("the eventfd tells of work that is not done");

@@ -234,8 +234,8 @@ BH_API bh_status bh_buffer_release(bh_buffer buffer);
  * device's own lane, after the work that is queued there, and return when the data is in place. If
  * a worker is lost meanwhile, they continue on its replacement. On a stopped device bh_buffer_read
  * still reads intact bytes (suspect bytes: BH_E_STALE), through a worker that runs no kernels,
- * unless no worker can be started any more or the buffer is managed. No other transfer does: a copy
- * to another device is refused too (BH_E_STOPPED). */
+ * unless no worker can be started any more or the driver manages the buffer (BH_BUFFER_DRIVER). No
+ * other transfer does: a copy to another device is refused too (BH_E_STOPPED). */
 BH_API bh_status bh_buffer_write(bh_buffer buffer, uint64_t offset, const void *source,
                                  uint64_t bytes);
 BH_API bh_status bh_buffer_read(bh_buffer buffer, uint64_t offset, void *target, uint64_t bytes);

@@ -66,6 +66,7 @@ static const char run[] =
     "      --all                print long buffers completely\n"
     "      --counters           print counters on standard error\n"
     "      --trace FILE         a trace for Perfetto (ui.perfetto.dev)\n"
+    "      --report FOLDER      if a worker is lost, all that is known of it, as a file there\n"
     "For debugging, on the CPU device (then the default):\n"
     "      --trace-threads LIST print every instruction of these threads, 0,5 or 0..4\n"
     "      --threads LIST       the threads of --print and --stop, default 0\n"

@@ -88,6 +88,7 @@ static bh_status load(bh__run *run, const bh__bytes *image, bh_module *module) {
     /* The command ends after one kernel: a standby would never be used. */
     options.flags = BH_DEVICE_NO_STANDBY;
     options.device = run->options->device;
+    options.report_dir = run->options->report;
     options.print_limit = UINT64_C(64) << 20; /* for a slow terminal or pager */
     if (run->options->check) {
         options.flags |= BH_DEVICE_CHECK;

@@ -18,8 +18,9 @@ typedef struct bh__run_options {
     bool verbose;
     const char *executor; /* NULL: not given */
     bool counters;
-    const char *trace; /* the trace file; NULL: none */
-    bool follow;       /* one of the options for debugging was given */
+    const char *trace;  /* the trace file; NULL: none */
+    const char *report; /* a folder for reports of losses; NULL: none */
+    bool follow;        /* one of the options for debugging was given */
     bh_debug_options debug;
     const char **prints; /* owned array: of `debug` */
     bool json;

@@ -25,6 +25,7 @@ enum {
     OPT_ALL,
     OPT_COUNTERS,
     OPT_TRACE,
+    OPT_REPORT,
     OPT_TRACE_THREADS,
     OPT_TRACE_BLOCK,
     OPT_THREADS,
@@ -52,6 +53,7 @@ static const bh__option table[] = {
     {0, "all", NULL, OPT_ALL},
     {0, "counters", NULL, OPT_COUNTERS},
     {0, "trace", "FILE", OPT_TRACE},
+    {0, "report", "FOLDER", OPT_REPORT},
     {0, "trace-threads", "LIST", OPT_TRACE_THREADS},
     {0, "trace-block", "X[,Y[,Z]]", OPT_TRACE_BLOCK},
     {0, "threads", "LIST", OPT_THREADS},
@@ -207,6 +209,9 @@ static bh_status take_option(bh__run_options *out, int id, const char *value, bh
         break;
     case OPT_TRACE:
         out->trace = value;
+        break;
+    case OPT_REPORT:
+        out->report = value;
         break;
     case OPT_TRACE_THREADS:
     case OPT_TRACE_BLOCK:

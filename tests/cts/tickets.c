@@ -256,7 +256,10 @@ TEST(what_was_taken_back_can_be_cancelled_only_once) {
     for (int i = 0; i < 200; i++)
         last = submit(rig_kernel(&r, "add_one"), BH_GRID(1, 1), BH_ARGS(BH_INOUT(x), 1u), &there);
     bh_status status = bh_cancel(last);
-    if (status == BH_E_BUSY) SKIP("this device begins work far ahead");
+    if (status == BH_E_BUSY) {
+        gate_open(&g);
+        SKIP("this device begins work far ahead");
+    }
     CHECK_OK(status);
     CHECK_REFUSED(bh_cancel(last), BH_E_INVALID);
     CHECK_STATUS(bh_wait(last, LONG_NS), BH_E_CANCELLED);
@@ -291,7 +294,10 @@ TEST(a_waiter_is_woken_when_its_work_is_cancelled) {
     while (atomic_load(&shared.waiting) == 0) sleep_ms(1);
     sleep_ms(10);
     bh_status status = bh_cancel(last);
-    if (status == BH_E_BUSY) SKIP("this device begins work far ahead");
+    if (status == BH_E_BUSY) {
+        gate_open(&g);
+        SKIP("this device begins work far ahead");
+    }
     CHECK_OK(status);
     pthread_join(thread, NULL); /* while the gate is still closed */
     CHECK_STATUS(bh_wait(g.ticket, 0), BH_E_BUSY);

@@ -360,7 +360,10 @@ TEST(cancelling_what_would_have_overwritten_leaves_doubt) {
     REQUIRE_OK(bh_submit_fill(lane, x, 0, N * 4, &value, 4, &fill));
     CHECK(is_suspect(x)); /* until it is overwritten */
     bh_status status = bh_cancel(fill);
-    if (status == BH_E_BUSY) SKIP("this device begins work far ahead");
+    if (status == BH_E_BUSY) {
+        gate_open(&g);
+        SKIP("this device begins work far ahead");
+    }
     CHECK_OK(status);
     CHECK(is_suspect(x));
     gate_open(&g);
@@ -385,7 +388,10 @@ TEST(cancelling_what_would_have_overwritten_after_a_takeover_leaves_doubt) {
     wait_generation(r.device, 2);
     CHECK(is_suspect(x)); /* until it is overwritten, once the gate opens */
     bh_status status = bh_cancel(over);
-    if (status == BH_E_BUSY) SKIP("this device begins work far ahead");
+    if (status == BH_E_BUSY) {
+        gate_open(&g);
+        SKIP("this device begins work far ahead");
+    }
     CHECK_OK(status);
     CHECK(is_suspect(x));
     gate_open(&g);
@@ -403,7 +409,10 @@ TEST(taking_back_work_on_good_data_raises_no_doubt) {
     bh_ticket fill;
     REQUIRE_OK(bh_submit_fill(lane, x, 0, N * 4, &value, 4, &fill));
     bh_status status = bh_cancel(fill);
-    if (status == BH_E_BUSY) SKIP("this device begins work far ahead");
+    if (status == BH_E_BUSY) {
+        gate_open(&g);
+        SKIP("this device begins work far ahead");
+    }
     CHECK_OK(status);
     gate_open(&g);
     CHECK(words_are(x, N, 1));

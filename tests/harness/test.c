@@ -18,6 +18,7 @@ static struct test_case *tests;
 static _Atomic(int) failures;
 
 void (*test_explain)(long status, char *text, size_t size);
+void (*test_before_skip)(void);
 
 void test_register(struct test_case *test) {
     struct test_case **place = &tests;
@@ -161,6 +162,9 @@ void test_skip(const char *format, ...) {
     vprintf(format, list);
     printf("\n");
     va_end(list);
+    if (test_before_skip != NULL) {
+        test_before_skip();
+    }
     leave(atomic_load(&failures) ? 1 : EXIT_SKIPPED);
 }
 

@@ -83,6 +83,10 @@ char *test_read_file(const char *path, size_t *out_size);
  * link libbulkhead. */
 extern void (*test_explain)(long status, char *text, size_t size);
 
+/* Called by SKIP before the process ends. support/support.c sets it to close open devices: workers
+ * of a process that just ends live on for a moment, and count as left behind. */
+extern void (*test_before_skip)(void);
+
 #define TEST_HERE_ __FILE__, __LINE__
 
 #define TEST_DEFINE_(name, seconds, serial)                                                        \

@@ -174,6 +174,30 @@ static int inherited(void) {
     return count;
 }
 
+static void say_status(void *context, bh_ticket ticket, bh_status status) {
+    (void)ticket;
+    (void)!write(*(int *)context, &status, sizeof status);
+}
+
+static int skip(int pipe) {
+    bh_device_options options = device_options(0);
+    options.close_timeout_ns = MS;
+    rig r = rig_open_with(&options);
+    gate g = gate_close(&r, open_lane(r.device), 0);
+    REQUIRE_OK(bh_on_done(g.ticket, say_status, &pipe));
+    SKIP("with a device that is open");
+}
+
+/* Workers of a process that just ends live on for a moment, on a GPU for long: a runner would find
+ * them. */
+TEST(a_skipped_test_closes_its_device) {
+    host h = host_start(skip, false);
+    bh_status status = BH_OK;
+    CHECK_EQ(host_end(&h), 77);
+    CHECK_EQ(read(h.pipe, &status, sizeof status), sizeof status);
+    CHECK_STATUS(status, BH_E_CANCELLED);
+}
+
 static int start_a_program(int pipe) {
     int before = inherited();
     rig r = make_busy(pipe);

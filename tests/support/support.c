@@ -15,9 +15,20 @@ bh_device_options device_options(uint32_t flags) {
     return options;
 }
 
+static bh_device opened[64];
+static _Atomic(unsigned) opened_count;
+
+static void close_all(void) {
+    for (unsigned i = 0; i < atomic_load(&opened_count) && i < 64; i++)
+        (void)bh_device_close(opened[i]);
+}
+
 bh_device open_device_with(const bh_device_options *options) {
     bh_device device = {0};
     REQUIRE_OK(bh_device_open(options, &device));
+    unsigned place = atomic_fetch_add(&opened_count, 1);
+    if (place < 64) opened[place] = device;
+    test_before_skip = close_all;
     REQUIRE(device.id != 0);
     if (getenv("BULKHEAD_TEST_QUEUES")) REQUIRE(has_queues(device));
     return device;

@@ -146,8 +146,10 @@ bh_status bh_buffer_accept(bh_buffer handle) {
     bh__device *device;
     bh__buffer *buffer = buffer_lock(handle, false, &device);
     if (!buffer) return bh__last()->status;
+    bh__managed *managed = buffer->memory->managed;
+    if (managed) bh__managed_accepting(device, managed, buffer->offset, buffer->bytes);
     bool accepted = bh__doubt_accept(device, buffer->memory, buffer->offset, buffer->bytes);
-    if (buffer->memory->managed) bh__managed_accepted(device, buffer->memory->managed);
+    if (managed) bh__managed_accepted(device, managed);
     bh__device_unlock(device);
     return accepted
                ? BH_OK

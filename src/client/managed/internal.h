@@ -53,6 +53,8 @@ struct bh__managed {
     uint64_t pages, page_bytes;
     bh__pages host_newest, device_newest;
     bh__pages writing_back; /* write-back was submitted and is not known to be complete */
+    bh__pages in_part;      /* of those that are device newest: with suspect bytes, and the host has
+                               the others, or will have them when the moves in flight complete */
     uint32_t flags, tracking;
     uint32_t attach;
     bh_lane lane;     /* BH_ATTACH_LANE */
@@ -123,6 +125,11 @@ static inline uint64_t bh__page_from(const bh__managed *self, uint64_t offset) {
 static inline uint64_t bh__page_to(const bh__managed *self, uint64_t end) {
     return (end + self->page_bytes - 1) / self->page_bytes;
 }
+/* Where the bytes of pages up to `page` end. */
+static inline uint64_t bh__page_end(const bh__managed *self, uint64_t page) {
+    uint64_t end = page * self->page_bytes;
+    return end < self->memory->bytes ? end : self->memory->bytes;
+}
 
 /* Locks the device of a managed buffer, finds it and checks that the range lies in it. NULL:
  * nothing is locked and the thread's error is set. */
@@ -148,6 +155,13 @@ void bh__mirror_unlock(void);
 bh__mirror *bh__mirror_find(const void *pointer);
 /* Drops one reference. Without the registry's lock. */
 void bh__mirror_release(bh__mirror *mirror);
+
+/* ---- parts.c ---- */
+
+/* The first run of bytes of [from, to) that are intact: not in doubt, and no request in flight on a
+ * lost worker may have written them. False: there is none. */
+bool bh__managed_intact(bh__device *device, const bh__managed *self, uint64_t from, uint64_t to,
+                        uint64_t *out_from, uint64_t *out_to);
 
 /* ---- track.c: which pages the program wrote ---- */
 

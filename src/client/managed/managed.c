@@ -140,6 +140,7 @@ static void free_records(bh__device *device, bh__managed *self) {
     bh__pages_free(&self->host_newest);
     bh__pages_free(&self->device_newest);
     bh__pages_free(&self->writing_back);
+    bh__pages_free(&self->in_part);
     for (uint32_t i = 0; i < BH__ADVICES; i++) free(self->advice[i].list);
     if (self->host) bh__memory_delete(device, self->host);
     free(self->unmap_job);
@@ -157,7 +158,8 @@ static bh__managed *make_records(bh__device *device, uint64_t bytes, uint64_t pa
     if (self->mirror && self->host && self->unmap_job &&
         bh__pages_make(&self->host_newest, self->pages) &&
         bh__pages_make(&self->device_newest, self->pages) &&
-        bh__pages_make(&self->writing_back, self->pages)) {
+        bh__pages_make(&self->writing_back, self->pages) &&
+        bh__pages_make(&self->in_part, self->pages)) {
         self->mirror->bytes = self->pages * page;
         self->mirror->tracker = -1;
         return self;

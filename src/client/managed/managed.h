@@ -61,6 +61,8 @@ void bh__managed_fetch_results(bh__device *device);
 /* For reads of a stopped device. Returns where the newest copy of the byte at `offset` is on the
  * host, NULL: it is on the device; cuts *bytes to what lies on the same side. */
 const uint8_t *bh__managed_host_run(const bh__memory *memory, uint64_t offset, uint64_t *bytes);
+/* The program is about to accept bytes in doubt: what it stored beside them counts. */
+void bh__managed_accepting(bh__device *device, bh__managed *self, uint64_t offset, uint64_t bytes);
 /* The program has accepted bytes in doubt: writes a transparent buffer back. Releases the lock
  * meanwhile. */
 void bh__managed_accepted(bh__device *device, bh__managed *self);

@@ -26,12 +26,10 @@ static void update_writing_back(bh__device *device, bh__managed *self) {
         bh__managed_written_back(self, 0, self->pages);
 }
 
-/* Submits one copy of pages [from, to), to the host or to the device. */
-static bh_status move(bh__device *device, bh__managed *self, bh__lane *lane, bool to_host,
-                      uint64_t from, uint64_t to, bool no_block, bool *out_retry) {
+/* Submits one copy of bytes, to the host or to the device. */
+static bh_status copy(bh__device *device, bh__managed *self, bh__lane *lane, bool to_host,
+                      uint64_t offset, uint64_t bytes, bool no_block, bool *out_retry) {
     bh__memory *memory = self->memory;
-    uint64_t offset = from * self->page_bytes, end = to * self->page_bytes;
-    uint64_t bytes = (end < memory->bytes ? end : memory->bytes) - offset;
     uint32_t here = to_host ? BH_ACCESS_OUT : BH_ACCESS_IN, there = BH_ACCESS_INOUT ^ here;
     bh__use uses[2] = {{.memory = memory, .offset = offset, .bytes = bytes, .access = there},
                        {.memory = self->host, .offset = offset, .bytes = bytes, .access = here}};
@@ -58,13 +56,24 @@ static bh_status move(bh__device *device, bh__managed *self, bh__lane *lane, boo
                                           .host = self->host->host_id}};
     bh_status status = bh__submit_plain(device, &submission, out_retry, NULL);
     if (status != BH_OK || *out_retry) return status;
-    bh__pages_remove(to_host ? &self->device_newest : &self->host_newest, from, to);
-    if (to_host) bh__pages_add(&self->writing_back, from, to);
+    if (to_host)
+        bh__pages_add(&self->writing_back, bh__page_from(self, offset),
+                      bh__page_to(self, offset + bytes));
     bh__managed_totals *totals = &device->memory.managed;
     *(to_host ? &self->tally.bytes_to_host : &self->tally.bytes_to_device) += bytes;
     *(to_host ? &totals->to_host : &totals->to_device) += bytes;
     *(to_host ? &self->tally.moves_to_host : &self->tally.moves_to_device) += 1;
     return BH_OK;
+}
+
+/* Moves pages [from, to). */
+static bh_status move(bh__device *device, bh__managed *self, bh__lane *lane, bool to_host,
+                      uint64_t from, uint64_t to, bool no_block, bool *out_retry) {
+    uint64_t offset = from * self->page_bytes, bytes = bh__page_end(self, to) - offset;
+    bh_status status = copy(device, self, lane, to_host, offset, bytes, no_block, out_retry);
+    if (status == BH_OK && !*out_retry)
+        bh__pages_remove(to_host ? &self->device_newest : &self->host_newest, from, to);
+    return status;
 }
 
 bh_status bh__managed_upload(bh__device *device, bh__managed *self, bh__lane *lane, uint64_t from,
@@ -96,7 +105,21 @@ static bool page_suspect(bh__device *device, const bh__managed *self, uint64_t p
                            UINT64_MAX);
 }
 
-/* Downloads all pages of `device_newest` that are not in doubt. */
+/* Downloads the intact bytes of a page with suspect ones. No request that writes the buffer is in
+ * flight. */
+static bh_status download_part(bh__device *device, bh__managed *self, bh__lane *lane, uint64_t page,
+                               bool *out_retry) {
+    uint64_t from, to, end = bh__page_end(self, page + 1);
+    for (uint64_t at = page * self->page_bytes;
+         bh__managed_intact(device, self, at, end, &from, &to); at = to) {
+        bh_status status = copy(device, self, lane, true, from, to - from, true, out_retry);
+        if (status != BH_OK || *out_retry) return status;
+    }
+    bh__pages_add(&self->in_part, page, page + 1);
+    return BH_OK;
+}
+
+/* Downloads what is not in doubt of all pages of `device_newest`. */
 static bh_status download_good(bh__device *device, bh__managed *self, bh__lane *lane,
                                bool *out_retry) {
     *out_retry = false;
@@ -112,7 +135,11 @@ static bh_status download_good(bh__device *device, bh__managed *self, bh__lane *
                 bh_status status = move(device, self, lane, true, begin, good, true, out_retry);
                 if (status != BH_OK || *out_retry) return status;
             }
-            for (begin = good; begin < end && page_suspect(device, self, begin);) begin++;
+            for (begin = good; begin < end && page_suspect(device, self, begin); begin++) {
+                if (bh__pages_has(&self->in_part, begin)) continue;
+                bh_status status = download_part(device, self, lane, begin, out_retry);
+                if (status != BH_OK || *out_retry) return status;
+            }
         }
     }
     return BH_OK;
@@ -293,6 +320,7 @@ static void note_outputs(bh__device *device, const bh__submission *submission, u
         uint64_t to = bh__page_to(self, use->offset + use->bytes);
         bh__pages_remove(&self->host_newest, from, to);
         bh__pages_add(&self->device_newest, from, to);
+        bh__pages_remove(&self->in_part, from, to);
         if (self->flags & BH_BUFFER_TRANSPARENT) {
             expect_write_back(device, self, submission->lane, position);
         }
@@ -410,7 +438,10 @@ static void undo_move(bh__device *device, bh__lane *lane, bh__shadow *shadow) {
             (void)bh__doubt_clear(device, self->memory, page * self->page_bytes, self->page_bytes,
                                   shadow->stamp + 1);
     }
-    if (to_host) bh__pages_remove(&self->writing_back, from, to);
+    if (to_host) {
+        bh__pages_remove(&self->writing_back, from, to);
+        bh__pages_remove(&self->in_part, from, to);
+    }
 }
 
 static bool writes(bh__device *device, bh__lane *lane, const bh__shadow *shadow,
@@ -447,16 +478,20 @@ static void count_writers(bh__device *device, bh__managed *self, bh__lane *lane)
 }
 
 /* If all requests failed that were to write a transparent buffer since it was written back, the
- * program's copy is as new as the device's, and what the program stores from now on counts. Pages
- * in doubt stay as they are. */
+ * program's copy is as new as the device's, and what the program stores from now on counts. Suspect
+ * bytes stay as they are. */
 static void forget_failed_writers(bh__device *device, bh__managed *self) {
     if (self->to_write_back_count == 0) return;
     for (uint32_t i = 0; i < device->queue.lane_limit; i++)
         if (self->to_write_back[i]) count_writers(device, self, &device->lanes[i]);
     if (self->to_write_back_count) return;
-    for (uint64_t page = 0; page < self->pages && self->device_newest.set; page++)
-        if (bh__pages_has(&self->device_newest, page) && !page_suspect(device, self, page))
+    for (uint64_t page = 0; page < self->pages && self->device_newest.set; page++) {
+        if (!bh__pages_has(&self->device_newest, page)) continue;
+        if (page_suspect(device, self, page))
+            bh__pages_add(&self->in_part, page, page + 1);
+        else
             bh__pages_remove(&self->device_newest, page, page + 1);
+    }
 }
 
 /* Failed downloads come first: if a launch wrote a page after its upload, the device's copy is the
@@ -494,6 +529,14 @@ static uint64_t lanes_writing(bh__device *device, const bh__managed *self) {
             lanes |= UINT64_C(1) << i;
     }
     return lanes;
+}
+
+/* While requests in flight write the buffer, the program may not read it. The end of those requests
+ * writes it back. */
+static bool leave_to_writers(bh__device *device, bh__managed *self) {
+    uint64_t writing = lanes_writing(device, self);
+    if (writing) set_owed(device, self, self->owed | writing);
+    return writing;
 }
 
 /* Submits the write-back if needed. BH_OK: it is complete. BH_E_BUSY: it is not yet. */
@@ -538,10 +581,7 @@ static bh_status write_back_locked(bh__device *device, bh__lane *lane, uint64_t 
         bool due = written && self->first_to_write_back[lane->index] <= sequence &&
                    (written <= sequence || written <= bh__lane_done(device, lane));
         if (!due && !(self->owed >> lane->index & 1)) continue;
-        uint64_t writing = lanes_writing(device, self);
-        if (writing) {
-            /* The program may not read it yet. The end of those requests writes it back. */
-            set_owed(device, self, self->owed | writing);
+        if (leave_to_writers(device, self)) {
             if (due) forget_lane(device, self, lane->index);
             continue;
         }
@@ -603,12 +643,19 @@ bh_status bh__managed_write_back_wait(bh__device *device, bh__lane *lane, uint64
     }
 }
 
+void bh__managed_accepting(bh__device *device, bh__managed *self, uint64_t offset, uint64_t bytes) {
+    if (!(self->flags & BH_BUFFER_TRANSPARENT)) return;
+    uint64_t from = bh__page_from(self, offset), to = bh__page_to(self, offset + bytes);
+    bh__managed_collect(device, self, from, to);
+    bh__pages_remove(&self->in_part, from, to);
+}
+
 void bh__managed_accepted(bh__device *device, bh__managed *self) {
     if (!(self->flags & BH_BUFFER_TRANSPARENT)) return;
     bh__memory *memory = self->memory;
     memory->references++;
     bh_status status = BH_OK;
-    while (status == BH_OK && bh__takes_work(device)) {
+    while (status == BH_OK && bh__takes_work(device) && !leave_to_writers(device, self)) {
         bh__lane *via = NULL;
         uint64_t position = 0;
         if (write_back(device, self, &via, &position) == BH_OK) break;

@@ -17,59 +17,55 @@
 #include "client/queue/doubt.h"
 #include "client/queue/walk.h"
 
-/* Copies pages [from, to), all of them device newest and intact, to the host. Releases the lock
- * meanwhile. */
-static bh_status fetch_run(bh__device *device, bh__managed *self, uint64_t from, uint64_t to) {
-    bh__memory *memory = self->memory;
-    uint64_t offset = from * self->page_bytes, end = to * self->page_bytes;
-    uint64_t bytes = (end < memory->bytes ? end : memory->bytes) - offset;
+/* Copies bytes to the host. Releases the lock meanwhile. */
+static bh_status fetch_bytes(bh__device *device, bh__managed *self, uint64_t from, uint64_t to) {
     bh_status status =
-        bh__hooks.read_memory(device, memory, offset, bytes, self->mirror->pointer + offset);
+        bh__hooks.read_memory(device, self->memory, from, to - from, self->mirror->pointer + from);
     if (status != BH_OK) return status;
-    bh__pages_remove(&self->device_newest, from, to);
-    bh__pages_add(&self->host_newest, from, to);
-    self->tally.bytes_to_host += bytes;
+    self->tally.bytes_to_host += to - from;
     self->tally.moves_to_host++;
-    device->memory.managed.to_host += bytes;
+    device->memory.managed.to_host += to - from;
     return BH_OK;
 }
 
-/* Pages of a buffer that a request in flight may have written a part of. */
-typedef struct lost_pages {
-    bh__device *device;
-    const bh__managed *self;
-    uint64_t page;
-    bool found;
-} lost_pages;
-
-static void look_for_page(void *context, bh__lane *lane, bh__shadow *shadow) {
-    lost_pages *look = context;
-    if (look->found || shadow->resolved || shadow->start >= lane->begun) return;
-    for (uint32_t i = 0; i < shadow->use_count && !look->found; i++) {
-        const bh__use *use = bh__use_at(look->device, lane, shadow, i);
-        look->found = use->memory == look->self->memory && (use->access & BH_ACCESS_OUT) &&
-                      use->bytes && bh__page_from(look->self, use->offset) <= look->page &&
-                      look->page < bh__page_to(look->self, use->offset + use->bytes);
-    }
+/* Copies pages [from, to), all of them device newest and intact, to the host. */
+static bh_status fetch_run(bh__device *device, bh__managed *self, uint64_t from, uint64_t to) {
+    bh_status status = fetch_bytes(device, self, from * self->page_bytes, bh__page_end(self, to));
+    if (status != BH_OK) return status;
+    bh__pages_remove(&self->device_newest, from, to);
+    bh__pages_add(&self->host_newest, from, to);
+    return BH_OK;
 }
 
-/* Returns true if bytes of the page are suspect, or will be once the requests in flight have their
- * verdicts. */
-static bool page_suspect(bh__device *device, const bh__managed *self, uint64_t page) {
-    lost_pages look = {device, self, page, false};
-    bh__requests_walk(device, look_for_page, &look);
-    return look.found || bh__doubt_reads(device, self->memory, page * self->page_bytes,
-                                         self->page_bytes, UINT64_MAX);
+/* Copies the intact bytes of a page to the host, once. The page stays where it is. */
+static bh_status fetch_part(bh__device *device, bh__managed *self, uint64_t page) {
+    if (bh__pages_has(&self->in_part, page)) return BH_OK;
+    uint64_t from, to, end = bh__page_end(self, page + 1);
+    bh__pages_add(&self->in_part, page, page + 1);
+    for (uint64_t at = page * self->page_bytes;
+         bh__managed_intact(device, self, at, end, &from, &to); at = to) {
+        bh_status status = fetch_bytes(device, self, from, to);
+        if (status == BH_OK) continue;
+        bh__pages_remove(&self->in_part, page, page + 1);
+        return status;
+    }
+    return BH_OK;
+}
+
+static bool page_intact(bh__device *device, const bh__managed *self, uint64_t page) {
+    uint64_t from, to, begin = page * self->page_bytes, end = bh__page_end(self, page + 1);
+    return bh__managed_intact(device, self, begin, end, &from, &to) && from == begin && to == end;
 }
 
 bh_status bh__managed_fetch(bh__device *device, bh__managed *self, uint64_t from, uint64_t to) {
     uint64_t begin, end;
     for (; bh__pages_next(&self->device_newest, from, to, &begin, &end); from = end) {
         uint64_t good = begin;
-        while (good < end && !page_suspect(device, self, good)) good++;
-        bh_status status = good > begin ? fetch_run(device, self, begin, good) : BH_OK;
+        while (good < end && page_intact(device, self, good)) good++;
+        bh_status status =
+            good > begin ? fetch_run(device, self, begin, good) : fetch_part(device, self, begin);
         if (status != BH_OK) return status;
-        if (good < end) end = good + 1; /* a suspect page stays where it is */
+        end = good > begin ? good : begin + 1;
     }
     return BH_OK;
 }
@@ -77,7 +73,8 @@ bh_status bh__managed_fetch(bh__device *device, bh__managed *self, uint64_t from
 const uint8_t *bh__managed_host_run(const bh__memory *memory, uint64_t offset, uint64_t *bytes) {
     const bh__managed *self = memory->managed;
     if (!self) return NULL;
-    uint64_t begin, end, from = bh__page_from(self, offset), to = bh__page_to(self, offset + *bytes);
+    uint64_t begin, end, from = bh__page_from(self, offset),
+                         to = bh__page_to(self, offset + *bytes);
     if (!bh__pages_next(&self->device_newest, from, to, &begin, &end))
         return self->mirror->pointer + offset;
     bool on_device = begin == from;
@@ -105,13 +102,15 @@ static void undo_upload(void *context, bh__lane *lane, bh__shadow *shadow) {
 static void take_back_moves(bh__managed *self) {
     uint64_t begin, end;
     for (uint64_t from = 0; bh__pages_next(&self->writing_back, from, self->pages, &begin, &end);
-         from = end)
+         from = end) {
         bh__pages_add(&self->device_newest, begin, end);
+        bh__pages_remove(&self->in_part, begin, end);
+    }
     bh__managed_written_back(self, 0, self->pages);
 }
 
 /* If the pages cannot be read, the program may know of results that it will never see: they are
- * suspect. */
+ * suspect. Of pages in part the host has what is intact. */
 static void fetch_results(bh__device *device, bh__managed *self) {
     if (bh__managed_fetch(device, self, 0, self->pages) == BH_OK) {
         bh__managed_forget(device, self);
@@ -119,9 +118,14 @@ static void fetch_results(bh__device *device, bh__managed *self) {
     }
     uint64_t begin, end;
     for (uint64_t from = 0; bh__pages_next(&self->device_newest, from, self->pages, &begin, &end);
-         from = end)
-        bh__doubt_add(device, self->memory, begin * self->page_bytes,
-                      (end - begin) * self->page_bytes, device->queue.stamp);
+         from = end) {
+        bool in_part = bh__pages_has(&self->in_part, begin);
+        for (uint64_t page = begin + 1; page < end; page++)
+            if (bh__pages_has(&self->in_part, page) != in_part) end = page;
+        if (!in_part)
+            bh__doubt_add(device, self->memory, begin * self->page_bytes,
+                          (end - begin) * self->page_bytes, device->queue.stamp);
+    }
 }
 
 void bh__managed_fetch_results(bh__device *device) {

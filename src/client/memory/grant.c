@@ -65,6 +65,10 @@ bh_status bh__grant_create(bh__device *device, bh__dedicated *dedicated) {
 bh__grant *bh__grant_open(int fd) {
     bool good = bh__share_is_published(fd, BH__GRANT_BYTES);
     bh__grant *grant = good ? bh__share_map(fd, 0, BH__GRANT_BYTES, false) : NULL;
+    if (good && !grant) {
+        refuse_system("map a shared page", errno);
+        return NULL;
+    }
     if (grant && grant->magic == BH__GRANT_MAGIC && grant->version == BH__TOKEN_VERSION)
         return grant;
     bh__grant_unmap(grant);

@@ -6,11 +6,13 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "heap.h"
 #include "objects.h"
 #include "process.h"
 
@@ -148,16 +150,54 @@ int sim_os_ioctl(int fd, unsigned long request, ...) {
     return refuse(ENOTTY);
 }
 
-/* What a worker says on standard error, for whoever reads its pipe. */
+/* Text that grows. The C library allocates it; when it is closed it becomes a block of the simulated
+ * heap. */
+static struct growing {
+    FILE *file;
+    char **out;
+    size_t *out_length;
+} growing[16];
+
+static struct growing *growing_of(const FILE *file) {
+    for (size_t i = 0; i < sizeof growing / sizeof *growing; i++)
+        if (growing[i].file == file) return &growing[i];
+    return NULL;
+}
+
+FILE *sim_os_open_memstream(char **out, size_t *out_length);
+FILE *sim_os_open_memstream(char **out, size_t *out_length) {
+    struct growing *self = growing_of(NULL);
+    if (!self) sim_fail(SIM_UNSUPPORTED, "too many growing texts");
+    if (sim_refuses()) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    *self = (struct growing){open_memstream(out, out_length), out, out_length};
+    return self->file;
+}
+int sim_os_fclose(FILE *file);
+int sim_os_fclose(FILE *file) {
+    struct growing *self = growing_of(file);
+    if (!self) sim_fail(SIM_UNSUPPORTED, "there are no files to close");
+    int failed = fclose(file);
+    char *text = *self->out, *copy = sim_os_malloc(*self->out_length + 1);
+    if (copy) memcpy(copy, text, *self->out_length + 1);
+    free(text);
+    *self->out = copy;
+    self->file = NULL;
+    return copy ? failed : EOF;
+}
+
+/* On standard error, what a worker says to whoever reads its pipe. */
 int sim_os_fprintf(FILE *to, const char *format, ...);
 int sim_os_fprintf(FILE *to, const char *format, ...) {
     char text[512];
     va_list list;
-    (void)to;
     va_start(list, format);
-    int length = vsnprintf(text, sizeof text, format, list);
+    int length =
+        to == stderr ? vsnprintf(text, sizeof text, format, list) : vfprintf(to, format, list);
     va_end(list);
-    if (sim_object_of(sim_current->process, 2))
+    if (to == stderr && sim_object_of(sim_current->process, 2))
         sim_os_write(2, text, (size_t)length < sizeof text ? (size_t)length : sizeof text);
     return length;
 }
@@ -174,7 +214,6 @@ REFUSED(dlopen)
 REFUSED(dlclose)
 REFUSED(faccessat)
 REFUSED(fchmod)
-REFUSED(fclose)
 REFUSED(fdopendir)
 REFUSED(fgets)
 REFUSED(flock)

@@ -12,20 +12,20 @@
 
 enum { LONGEST_PROGRAM = 14 };
 
-static bh_lane any_lane(program *self) {
+bh_lane any_lane(program *self) {
     return sim_chance(3) ? (bh_lane){0} : self->lanes[sim_pick(PROGRAM_LANES)];
 }
 
-static int any_buffer(void) {
+int any_buffer(void) {
     return (int)sim_pick(MODEL_BUFFERS);
 }
 
-static bool has(program *self, int index) {
+bool has(program *self, int index) {
     model_buffer *buffer = &self->model.buffers[index];
     return buffer->handle.id && !buffer->gone;
 }
 
-static uint64_t bytes_of(program *self, int index) {
+uint64_t bytes_of(program *self, int index) {
     return (uint64_t)self->model.buffers[index].words * 4;
 }
 
@@ -62,7 +62,7 @@ static unsigned any_halves(void) {
     return sim_without("views") || sim_chance(2) ? WHOLE : sim_chance(2) ? LOWER : UPPER;
 }
 
-static uint32_t next_value(program *self) {
+uint32_t next_value(program *self) {
     return self->value += 16;
 }
 
@@ -77,8 +77,7 @@ static void check_info(bh_ticket ticket) {
         BUG("a ticket without times has some");
 }
 
-/* What comes of a call that submits: its operation counts, or it never was. */
-static void submitted(program *self, model_op *op, bh_status status, const char *call) {
+void submitted(program *self, model_op *op, bh_status status, const char *call) {
     model *it = &self->model;
     sim_note("%s on buffer %d: %s", call, op->target == NO_BUFFER ? op->source : op->target,
              bh_status_name(status));
@@ -505,10 +504,42 @@ static void store_some(program *self) {
 
 typedef void step(program *self);
 static step *const steps[] = {
-    step_alloc,  step_alloc,    step_launch,   step_launch, step_launch,   step_fault,
-    step_copy,   step_copy,     step_fill,     step_write,  step_write,    step_read,
-    step_host,   step_lane,     step_lane,     step_sync,   step_sequence, step_prepared,
-    step_module, step_variable, step_dispatch, step_look,   step_map,      step_prefetch,
+    step_alloc,
+    step_alloc,
+    step_launch,
+    step_launch,
+    step_launch,
+    step_fault,
+    step_copy,
+    step_copy,
+    step_fill,
+    step_write,
+    step_write,
+    step_read,
+    step_host,
+    step_lane,
+    step_lane,
+    step_sync,
+    step_sequence,
+    step_prepared,
+    step_module,
+    step_variable,
+    step_dispatch,
+    step_look,
+    step_map,
+    step_prefetch,
+    /* swarm_calls.c */
+    step_share,
+    step_changed_sequence,
+    step_batch,
+    step_background_load,
+    step_variable_kernel,
+    step_advise,
+    step_attach,
+    step_watch,
+    step_notify,
+    step_wait_all,
+    step_ask,
 };
 
 bool program_begin(program *self) {

@@ -71,6 +71,14 @@ MUTANTS = [
      '(void)write_back(device, self, &via, &position); continue;', 'swarm', False),
     ('not-stranded', 'client/managed/move.c', 'if (from <= to) bh__lane_strand(lane, from, to);', '',
      'swarm_gives_up', False),
+    ('intact-bytes-left', 'client/managed/move.c', 'status = download_part(device, self, lane, begin, out_retry);',
+     'status = BH_OK;', 'swarm_queued', False),
+    ('intact-bytes-left-by-a-stop', 'client/managed/stopped.c', ': fetch_part(device, self, begin);', ': BH_OK;',
+     'swarm_gives_up', False),
+    ('version-in-use', 'client/sequence/replay.c', re.compile(r'if \(last > [^;]*\) return lane;'), '', 'swarm', False),
+    ('watch-freed-while-told', 'client/callback/watchers.c',
+     'run_wait(device, watcher->id);\n    pthread_mutex_unlock(&device->dispatch_lock);\n    bh__ticket_leave(device);',
+     'pthread_mutex_unlock(&device->dispatch_lock);\n    bh__ticket_leave(device);', 'swarm_kills', False),
     ('descriptor-left', 'client/supervisor/workers.c', 'bh__fd_close(worker->canary_fd);', '', 'steady', True),
 ]
 

@@ -202,7 +202,7 @@ static uint64_t without_infinity(uint64_t bits, bh__ptx_type type, plan p) {
 /* NaN keeps its sign and leading bits if the source is double or bf16; else it is canonical. */
 static uint64_t convert_nan(uint64_t v, bh__ptx_type from, bh__ptx_type to, unsigned flags) {
     if (from == T_BF16 && to == T_F32) {
-        return v << 16;
+        return flags & FLAG_FTZ ? NAN_F32 : v << 16;
     }
     if (from == T_F32 && to == T_F64) {
         uint32_t bits = flags & FLAG_FTZ ? NAN_F32 : (uint32_t)v;
@@ -320,6 +320,8 @@ HANDLER(pair_of_halves) {
     return true;
 }
 
+#define TF32_ULP 0x2000u
+
 /* tf32: a float with 10 bits of mantissa, kept in 32 bits. */
 HANDLER(to_tf32) {
     const bh__f32 *pa = bh__row(x, i->a);
@@ -328,11 +330,11 @@ HANDLER(to_tf32) {
     FOR_LANES_IN_ORDER(mask) {
         double d = (double)pa[l];
         uint32_t v = (uint32_t)bh__narrow_double(d, 10, 8, (bh__round)p.round) << 13;
-        if (p.finite && (v & 0x7fffffffu) == 0x7f800000u) {
-            v -= 0x2000;
-        }
         if (d != d) { /* rounding away from zero is an addition, which preserves NaN payloads */
-            v = p.round == BH__ROUND_AWAY ? bh__bits_of_float(pa[l]) & ~0x1fffu : 0x7fffe000u;
+            v = p.round == BH__ROUND_AWAY ? bh__bits_of_float(pa[l]) & -TF32_ULP : 0x7fffe000u;
+        }
+        if (p.finite && (v & 0x7fffffffu) >= 0x7f800000u) { /* an H200 does this to NaN, too */
+            v -= TF32_ULP;
         }
         pd[l] = i->flags & FLAG_RELU && d == d && v >> 31 ? 0 : v;
     }

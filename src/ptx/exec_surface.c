@@ -83,7 +83,7 @@ static bool locate(bh__ptx_exec *x, const surface_op *op, unsigned l, place *out
         at[n] = ((const bh__s32 *)bh__row(x, op->at[first + n]))[l];
     }
     if (first) {
-        at[2] = ((const bh__s32 *)bh__row(x, op->at[0]))[l];
+        at[2] = ((const bh__u32 *)bh__row(x, op->at[0]))[l];
     }
     at[0] *= op->formatted ? (int64_t)texel_bytes(t) : 1;
     memcpy(asked, at, sizeof asked);
@@ -293,8 +293,7 @@ static bool right_form(const bh__ptx_insn *insn, const surface_op *op) {
     if (sured) {
         return !op->geometry->layered && op->reduce != M_END && reduces(insn, op->reduce, p);
     }
-    return p ? insn->types[0] == T_B32 && !op->geometry->layered
-             : bh__ptx_class((bh__ptx_type)insn->types[0]) == 'B';
+    return p ? insn->types[0] == T_B32 : bh__ptx_class((bh__ptx_type)insn->types[0]) == 'B';
 }
 
 bool bh__ptx_lower_surface(bh__ptx_lowering *low) {

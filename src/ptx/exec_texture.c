@@ -374,15 +374,25 @@ static const bh__ptx_mod queries[] = {M_WIDTH,
                                       M_NORMALIZED_COORDS,
                                       M_NUM_MIPMAP_LEVELS};
 
+/* The number of layers comes after the sizes. A line has height 1 for tex and 0 for surfaces. */
+static uint32_t size_of(const bh__ptx_texture *t, const uint32_t size[3], unsigned dimension) {
+    if (dimension < t->dimensions) {
+        return size[dimension];
+    }
+    return dimension > t->dimensions ? 0 : t->layered ? t->layers : dimension == 1 && !t->surface;
+}
+
 static uint32_t answer(const bh__ptx_texture *t, uint32_t query, uint32_t level) {
-    const bh__ptx_texture_level *l = &t->level[level < t->levels ? level : t->levels - 1];
+    static const bh__ptx_texture_level none;
+    const bh__ptx_texture_level *l = level < t->levels ? &t->level[level] : &none;
+    const uint32_t size[3] = {l->width, l->height, l->depth};
     switch (query) {
     case M_WIDTH:
         return l->width;
     case M_HEIGHT:
-        return t->dimensions > 1 ? l->height : 0;
+        return size_of(t, size, 1);
     case M_DEPTH:
-        return t->dimensions > 2 ? l->depth : 0;
+        return size_of(t, size, 2);
     case M_CHANNEL_DATA_TYPE:
         return channel_type(t);
     case M_CHANNEL_ORDER:

@@ -19,7 +19,9 @@ typedef struct bh__ptx_matrix {
     uint16_t m, n, k;
     uint16_t stored;    /* columns of A that are stored: k, or k/2 if it is sparse */
     uint8_t a, b, c, d; /* types */
-    uint8_t group;      /* products that are summed at once */
+    uint8_t group;      /* products that are summed at once; one: by fused multiply-adds */
+    bool pairs;         /* of every four products the first two are in the first group */
+    bool apart;         /* C is added to the sum of all products, rounded to nearest */
     uint8_t fraction;   /* bits that the terms of a sum keep */
     uint8_t kept;       /* bits that a result in f32 keeps */
     uint8_t selector;   /* sparse: which lanes hold the metadata */

@@ -8,12 +8,19 @@
 #define COLUMNS  for (unsigned j = 0; j < MATRIX_COLUMNS; j++)
 #define SMALLEST 0x1p-126 /* no sum is aligned to less */
 
-typedef struct terms { /* the products of one group, of one row of A */
+#define MATRIX_GROUPS 32 /* elements of a row that are summed in groups */
+
+typedef struct terms { /* the products of one row of A, or of a group of them */
     const double *v, *scale;
     const uint8_t *from;
     unsigned count;
     const bh__matrix_right *b;
 } terms;
+
+typedef struct row { /* the elements of a row of A in another order */
+    double v[MATRIX_GROUPS], scale[MATRIX_GROUPS];
+    uint8_t from[MATRIX_GROUPS];
+} row;
 
 /* The power of two of a float's exponent, infinity if it is not finite. */
 static double power_of(double v, bool half) {
@@ -100,27 +107,70 @@ static double round_sum(const bh__ptx_matrix *f, double v) {
     return (double)round_single(v, f->kept);
 }
 
+/* One product after the other, each sum rounded to nearest. */
+static void sum_chain(const terms *t, double sum[MATRIX_COLUMNS]) {
+    for (unsigned n = 0; n < t->count; n++) {
+        const double *b = t->b->v[t->from[n]];
+        COLUMNS {
+            sum[j] = (double)fmaf((float)t->v[n], (float)b[j], (float)sum[j]);
+        }
+    }
+}
+
+static void sum_groups(const bh__ptx_matrix *f, terms t, double sum[MATRIX_COLUMNS]) {
+    bool half = f->d == T_F16 && f->c == T_F16;
+    for (unsigned rest = t.count; rest > 0; rest -= t.count) {
+        t.count = rest < f->group ? rest : f->group;
+        sum_group(&t, f->fraction, half, sum);
+        COLUMNS {
+            sum[j] = round_sum(f, sum[j]);
+        }
+        t.v += t.count;
+        t.scale += t.count;
+        t.from += t.count;
+    }
+}
+
+static terms terms_of(const bh__ptx_matrix *f, const bh__matrix_left *a, unsigned i,
+                      const bh__matrix_right *b, row *other) {
+    unsigned first = i * f->stored;
+    if (!f->pairs) {
+        return (terms){a->v + first, a->scale + first, a->from + first, f->stored, b};
+    }
+    for (unsigned n = 0; n < f->stored; n++) {
+        unsigned at = first + n % f->group / 2 * 4 + n / f->group * 2 + n % 2;
+        other->v[n] = a->v[at];
+        other->scale[n] = a->scale[at];
+        other->from[n] = a->from[at];
+    }
+    return (terms){other->v, other->scale, other->from, f->stored, b};
+}
+
+/*
+ * Products of 8-bit floats by mma.sync are two of f16, and mma.m8n8k4 is a chain of fused
+ * multiply-adds. Both leave the accumulator to an addition at the end.
+ */
 static void multiply_floats(const bh__ptx_matrix *f, const bh__matrix_left *a,
                             const bh__matrix_right *b, const bh__matrix_tile *c,
                             bh__matrix_tile *d) {
+    row other;
     for (unsigned i = 0; i < f->m; i++) {
-        double sum[MATRIX_COLUMNS];
+        double sum[MATRIX_COLUMNS], before[MATRIX_COLUMNS];
+        terms t = terms_of(f, a, i, b, &other);
         COLUMNS {
-            sum[j] = (double)(f->c == T_F16 ? bh__f16_to_float((uint16_t)c->bits[i][j])
-                                            : bh__float_of_bits((uint32_t)c->bits[i][j]));
+            before[j] = (double)(f->c == T_F16 ? bh__f16_to_float((uint16_t)c->bits[i][j])
+                                               : bh__float_of_bits((uint32_t)c->bits[i][j]));
+            sum[j] = f->apart ? 0 : before[j];
         }
-        for (unsigned at = 0; at < f->stored; at += f->group) {
-            unsigned first = i * f->stored + at;
-            terms t = {a->v + first, a->scale + first, a->from + first,
-                       f->stored - at < f->group ? f->stored - at : f->group, b};
-            sum_group(&t, f->fraction, f->d == T_F16 && f->c == T_F16, sum);
-            COLUMNS {
-                sum[j] = round_sum(f, sum[j]);
-            }
+        if (f->group == 1) {
+            sum_chain(&t, sum);
+        } else {
+            sum_groups(f, t, sum);
         }
         COLUMNS {
-            d->bits[i][j] = f->d == T_F16 ? bh__f16_from_double(sum[j], BH__ROUND_NEAREST)
-                                          : bh__bits_of_float(bh__canonical((float)sum[j]));
+            float v = f->apart ? (float)sum[j] + (float)before[j] : (float)sum[j];
+            d->bits[i][j] = f->d == T_F16 ? bh__f16_from_double((double)v, BH__ROUND_NEAREST)
+                                          : bh__bits_of_float(bh__canonical(v));
         }
     }
 }

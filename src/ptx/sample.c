@@ -1,85 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sampling: addresses, filters, levels. The formulas are those of "Texture Fetching" in NVIDIA's
- * CUDA programming guide. Weights have 8 bits of fraction, as there; a coordinate is rounded to the
- * nearest of these steps.
+ * Sampling: addresses, levels. The formulas are those of "Texture Fetching" in NVIDIA's CUDA programming
+ * guide; how coordinates are rounded was found out on an H200. sample_texel.c has the formats,
+ * sample_filter.c the sums.
  */
 #include "ptx/sample.h"
 
 #include <math.h>
-#include <string.h>
 
-#include "ptx/check.h"
-#include "ptx/half.h"
-
-enum { FRACTION_BITS = 8, ONE = 1 << FRACTION_BITS };
-
-bool bh__texture_is_float(const bh__ptx_texture *t) {
-    return t->kind == BH__TEXEL_FLOAT || t->as_float;
-}
-
-static uint32_t bits_of(const bh__ptx_texture *t, double value) {
-    if (bh__texture_is_float(t)) {
-        return bh__bits_of_float((float)value);
-    }
-    double low = t->kind == BH__TEXEL_SIGNED ? INT32_MIN : 0;
-    double high = t->kind == BH__TEXEL_SIGNED ? INT32_MAX : UINT32_MAX;
-    value = value >= low ? value : low;
-    value = value <= high ? value : high;
-    return t->kind == BH__TEXEL_SIGNED ? (uint32_t)(int32_t)value : (uint32_t)value;
-}
-
-static void set_value(const bh__ptx_texture *t, bh__texel *out, unsigned n, double value) {
-    out->value[n] = value;
-    out->bits[n] = bits_of(t, value);
-}
-
-/* ---- texels ---- */
-
-static double linear_of_srgb(double c) {
-    return c <= 0.04045 ? c / 12.92 : pow((c + 0.055) / 1.055, 2.4);
-}
-
-static double fraction_of(const bh__ptx_texture *t, unsigned channel, double value) {
-    double largest = (double)((UINT64_C(1) << (t->bits - (t->kind == BH__TEXEL_SIGNED))) - 1);
-    double f = value / largest;
-    if (f < -1) {
-        return -1; /* the lowest integer has no counterpart */
-    }
-    return t->srgb && channel < 3 ? linear_of_srgb(f) : f;
-}
-
-static void convert(const bh__ptx_texture *t, unsigned n, const uint8_t *p, bh__texel *out) {
-    uint32_t raw = 0;
-    memcpy(&raw, p, t->bits / 8); /* little-endian, as all that the interpreter runs on */
-    if (t->kind == BH__TEXEL_FLOAT) {
-        float f = t->bits == 16 ? bh__f16_to_float((uint16_t)raw) : bh__float_of_bits(raw);
-        out->value[n] = (double)f;
-        out->bits[n] = bh__bits_of_float(f); /* a NaN keeps its bits */
-        if (t->bits == 32) {
-            out->bits[n] = raw;
-        }
-        return;
-    }
-    unsigned unused = 32 - t->bits;
-    double value =
-        t->kind == BH__TEXEL_SIGNED ? (double)((int32_t)(raw << unused) >> unused) : (double)raw;
-    set_value(t, out, n, t->as_float ? fraction_of(t, n, value) : value);
-}
-
-/* Channels that the image does not have are 0, alpha is 1. */
-static void fill(const bh__ptx_texture *t, bh__texel *out) {
-    for (unsigned n = 0; n < 4; n++) {
-        set_value(t, out, n, n == 3 ? 1 : 0);
-    }
-}
-
-static void border(const bh__ptx_texture *t, bh__texel *out) {
-    fill(t, out);
-    for (unsigned n = 0; n < t->channels; n++) {
-        set_value(t, out, n, (double)t->border[n]);
-    }
-}
+enum { COORDINATE_BITS = 20 /* that count behind the point of a normalised coordinate */ };
 
 /* Moves an index into the image. False: it is outside, and the border's colour counts. */
 static bool address(int64_t *at, uint32_t size, unsigned mode) {
@@ -100,7 +29,7 @@ static bool address(int64_t *at, uint32_t size, unsigned mode) {
     }
 }
 
-/* Only normalised coordinates can repeat. */
+/* Only normalised coordinates can repeat. Outside of an image, whole ones read zero. */
 static unsigned mode_of(const bh__sample *s, unsigned dimension) {
     unsigned mode = s->texture->address[dimension];
     bool repeats = mode == BH__ADDRESS_WRAP || mode == BH__ADDRESS_MIRROR;
@@ -110,43 +39,45 @@ static unsigned mode_of(const bh__sample *s, unsigned dimension) {
     return repeats && (s->whole || !s->texture->normalized) ? BH__ADDRESS_CLAMP : mode;
 }
 
-static bool fetch(const bh__sample *s, const bh__ptx_texture_level *level, uint64_t slice,
-                  const int64_t index[3], bh__texel *out) {
+static bool fetch(const bh__sample *s, const bh__ptx_texture_level *level, const int64_t index[3],
+                  unsigned dimensions, bh__texel *out) {
     const bh__ptx_texture *t = s->texture;
+    bool outside = s->whole && t->layered && s->layer >= t->layers;
     const uint32_t size[3] = {level->width, level->height, level->depth};
     int64_t at[3] = {0};
-    for (unsigned d = 0; d < t->dimensions; d++) {
+    for (unsigned d = 0; d < dimensions; d++) {
         at[d] = index[d];
-        if (!address(&at[d], size[d], mode_of(s, d))) {
-            border(t, out);
-            return true;
-        }
+        outside |= !address(&at[d], size[d], mode_of(s, d)) || (s->whole && at[d] != index[d]);
+    }
+    if (outside) {
+        bh__texel_border(t, s->whole, out);
+        return true;
     }
     unsigned bytes = t->channels * t->bits / 8u;
-    uint64_t where = level->address + (slice + (uint64_t)at[2]) * level->slice +
+    uint64_t where = level->address + (s->slice + (uint64_t)at[2]) * level->slice +
                      (uint64_t)at[1] * level->pitch + (uint64_t)at[0] * bytes;
     const uint8_t *p = bh__texel_at(s->x, s->lane, where, bytes, 0);
     if (p == NULL) {
         return false;
     }
-    fill(t, out);
-    for (unsigned n = 0; n < t->channels; n++) {
-        convert(t, n, p + n * t->bits / 8, out);
-    }
+    bh__texel_read(t, p, out);
     return true;
 }
 
 /* ---- one level ---- */
 
-/* In steps of 1 / ONE, from half a texel on; far outside it makes no difference where. */
-static int64_t fixed_of(double texels) {
-    const double far = 1 << 30;
-    if (!(texels > -far)) { /* also what is not a number */
-        texels = -far;
-    } else if (texels > far) {
-        texels = far;
+/* The coordinate in texels. A normalised one is cut off first; what is not a number counts as 0. */
+static double in_texels(const bh__sample *s, unsigned d, uint32_t size) {
+    const double far = 1 << 30; /* outside of every image */
+    double x = d < s->texture->dimensions ? (double)s->at[d] : 0;
+    if (s->texture->normalized) {
+        const double one = 1 << COORDINATE_BITS;
+        unsigned mode = mode_of(s, d);
+        bool repeats = mode == BH__ADDRESS_WRAP || mode == BH__ADDRESS_MIRROR;
+        x = floor(x * one);
+        x = (repeats ? fmod(x, 2 * one) : x) / one * size;
     }
-    return (int64_t)floor(texels * ONE + 0.5);
+    return x != x ? 0 : x < -far ? -far : x > far ? far : x;
 }
 
 typedef struct footprint {
@@ -154,59 +85,65 @@ typedef struct footprint {
     uint32_t fraction[3];
 } footprint;
 
+static int64_t limited(int64_t value, int64_t last) {
+    return value < 0 ? 0 : value > last ? last : value;
+}
+
+/* Linear: in steps of 1 / FILTER_ONE from half a texel on. Where edges repeat, coordinates end there. */
 static footprint footprint_of(const bh__sample *s, const bh__ptx_texture_level *level,
-                              bool linear) {
-    const bh__ptx_texture *t = s->texture;
+                              unsigned dimensions, bool linear, bool at_edge) {
     const uint32_t size[3] = {level->width, level->height, level->depth};
     footprint f = {{0}, {0}};
-    for (unsigned d = 0; d < t->dimensions; d++) {
+    for (unsigned d = 0; d < dimensions; d++) {
         if (s->whole) {
-            f.first[d] = s->texel[d];
-        } else {
-            double u = (double)s->at[d] * (t->normalized ? (double)size[d] : 1);
-            if (linear) {
-                int64_t fixed = fixed_of(u - 0.5);
-                f.first[d] = fixed >> FRACTION_BITS;
-                f.fraction[d] = (uint32_t)fixed & (ONE - 1);
-            } else {
-                f.first[d] = fixed_of(floor(u)) >> FRACTION_BITS;
-            }
+            f.first[d] = (int64_t)s->texel[d] + s->offset[d];
+            continue;
         }
-        f.first[d] += s->offset[d];
+        double u = in_texels(s, d, size[d]);
+        if (!linear) {
+            f.first[d] = (int64_t)floor(u) + s->offset[d];
+            continue;
+        }
+        int64_t fixed = (int64_t)floor((u - 0.5) * FILTER_ONE + 0.5) + s->offset[d] * FILTER_ONE;
+        if (at_edge && mode_of(s, d) == BH__ADDRESS_CLAMP) {
+            fixed = limited(fixed, ((int64_t)size[d] - 1) * FILTER_ONE);
+        }
+        f.first[d] = fixed >> FILTER_BITS;
+        f.fraction[d] = (uint32_t)fixed & (FILTER_ONE - 1);
     }
     return f;
 }
 
-static bool sample_level(const bh__sample *s, uint32_t number, uint64_t slice, bh__texel *out) {
+static bool is_linear(const bh__sample *s) {
+    return s->texture->linear && !s->whole && bh__texture_is_float(s->texture);
+}
+
+/* Adds what a level gives, with a weight, to the texels that are mixed. */
+static bool add_level(const bh__sample *s, uint32_t number, unsigned whole, bh__filter *out) {
     const bh__ptx_texture *t = s->texture;
     const bh__ptx_texture_level *level = &t->level[number];
-    bool linear = t->linear && !s->whole && bh__texture_is_float(t);
-    footprint f = footprint_of(s, level, linear);
-    if (!linear) {
-        return fetch(s, level, slice, f.first, out);
+    bool linear = is_linear(s);
+    unsigned dimensions = t->dimensions;
+    if (linear && dimensions == 1 && !t->layered && mode_of(s, 1) == BH__ADDRESS_BORDER) {
+        dimensions = 2; /* a line is a plane of one row, read at its upper edge */
     }
-    double sum[4] = {0};
-    for (unsigned corner = 0; corner < 1u << t->dimensions; corner++) {
+    footprint f = footprint_of(s, level, dimensions, linear, true);
+    uint16_t weight[8] = {(uint16_t)whole};
+    if (linear) {
+        bh__filter_weigh(weight, whole, dimensions, f.fraction);
+    }
+    for (unsigned corner = 0; corner < (linear ? 1u << dimensions : 1); corner++) {
         int64_t index[3] = {0};
-        uint32_t weight = 1;
-        bh__texel texel;
-        for (unsigned d = 0; d < t->dimensions; d++) {
-            bool upper = (corner >> d & 1) != 0;
-            index[d] = f.first[d] + upper;
-            weight *= upper ? f.fraction[d] : ONE - f.fraction[d];
-        }
-        if (weight == 0) {
+        if (weight[corner] == 0) {
             continue;
         }
-        if (!fetch(s, level, slice, index, &texel)) {
+        for (unsigned d = 0; d < dimensions; d++) {
+            index[d] = f.first[d] + (corner >> d & 1);
+        }
+        out->weight[out->count] = weight[corner];
+        if (!fetch(s, level, index, dimensions, &out->texel[out->count++])) {
             return false;
         }
-        for (unsigned n = 0; n < 4; n++) {
-            sum[n] += weight * texel.value[n];
-        }
-    }
-    for (unsigned n = 0; n < 4; n++) {
-        set_value(t, out, n, ldexp(sum[n], -(int)(FRACTION_BITS * t->dimensions)));
     }
     return true;
 }
@@ -259,52 +196,54 @@ static double gradient_length(const bh__sample *s, const float g[3]) {
     return sqrt(sum);
 }
 
-/* In steps of 1 / ONE, inside of the levels that exist. */
-static uint32_t level_of(const bh__sample *s) {
-    const bh__ptx_texture *t = s->texture;
-    double level = 0;
-    if (s->select == SAMPLE_LEVEL) {
-        level = (double)s->level + (double)t->level_bias;
-    } else if (s->select == SAMPLE_GRADIENT) {
-        double x = gradient_length(s, s->dx), y = gradient_length(s, s->dy);
-        level = log2(x > y ? x : y) + (double)t->level_bias;
-    }
-    double low = (double)t->level_min, high = (double)t->level_max, last = t->levels - 1;
-    level = level >= low ? level : low;
-    level = level <= high ? level : high;
-    level = level >= 0 ? level : 0;
-    level = level <= last ? level : last;
-    return (uint32_t)floor(level * ONE + 0.5);
+/* In steps of 1 / FILTER_ONE, toward zero. */
+static int64_t steps_of(double level) {
+    const double far = 1 << 20;
+    return level != level ? 0
+                          : (int64_t)((level < -far  ? -far
+                                       : level > far ? far
+                                                     : level) *
+                                      FILTER_ONE);
 }
 
-static uint64_t slice_of(bh__sample *s) {
+/* Inside of the levels that exist. */
+static uint32_t level_of(const bh__sample *s) {
+    const bh__ptx_texture *t = s->texture;
+    int64_t level = 0, low = steps_of((double)t->level_min), high = steps_of((double)t->level_max);
+    if (s->select == SAMPLE_LEVEL) {
+        level = steps_of((double)s->level) + steps_of((double)t->level_bias);
+    } else if (s->select == SAMPLE_GRADIENT) {
+        double x = gradient_length(s, s->dx), y = gradient_length(s, s->dy);
+        double steps = floor(log2(x > y ? x : y) * FILTER_ONE + 0.5); /* rounded, unlike a level */
+        level = steps_of(steps / FILTER_ONE) + steps_of((double)t->level_bias);
+    }
+    level = level < low ? low : level > high ? high : level;
+    return (uint32_t)limited(level, ((int64_t)t->levels - 1) * FILTER_ONE);
+}
+
+static void enter_slice(bh__sample *s) {
     const bh__ptx_texture *t = s->texture;
     uint64_t layer = !t->layered ? 0 : s->layer < t->layers ? s->layer : t->layers - 1;
-    return t->cube ? layer * 6 + enter_face(s) : layer;
+    s->slice = t->cube ? layer * 6 + enter_face(s) : layer;
 }
 
 bool bh__sample_get(bh__sample *s, bh__texel *out) {
     const bh__ptx_texture *t = s->texture;
-    uint64_t slice = slice_of(s);
-    uint32_t level = level_of(s), last = t->levels - 1;
+    bh__filter filter = {.count = 0};
+    enter_slice(s);
+    uint32_t level = level_of(s), fine = level >> FILTER_BITS, part = level & (FILTER_ONE - 1);
     if (!t->mip_linear || s->whole || !bh__texture_is_float(t)) {
-        level = (level + ONE / 2) >> FRACTION_BITS;
-        return sample_level(s, level <= last ? level : last, slice, out);
+        fine = (level + FILTER_ONE / 2) >> FILTER_BITS;
+        part = 0;
     }
-    uint32_t fine = level >> FRACTION_BITS, weight = level & (ONE - 1);
-    bh__texel coarse;
-    if (!sample_level(s, fine, slice, out)) {
+    if (!add_level(s, fine, FILTER_ONE - part, &filter) ||
+        (part != 0 && !add_level(s, fine + 1, part, &filter))) {
         return false;
     }
-    if (weight == 0) {
-        return true;
-    }
-    if (!sample_level(s, fine + 1, slice, &coarse)) {
-        return false;
-    }
-    for (unsigned n = 0; n < 4; n++) {
-        double sum = (ONE - weight) * out->value[n] + weight * coarse.value[n];
-        set_value(t, out, n, sum / ONE);
+    if (filter.count == 1 && !is_linear(s)) {
+        *out = filter.texel[0];
+    } else {
+        bh__filter_sum(t, &filter, out);
     }
     return true;
 }
@@ -312,13 +251,13 @@ bool bh__sample_get(bh__sample *s, bh__texel *out) {
 /* Counter-clockwise from the lower left, where y points down. */
 bool bh__sample_gather(bh__sample *s, unsigned channel, bh__texel *out) {
     static const uint8_t order[4][2] = {{0, 1}, {1, 1}, {1, 0}, {0, 0}};
-    uint64_t slice = slice_of(s);
     const bh__ptx_texture_level *level = &s->texture->level[0];
-    footprint f = footprint_of(s, level, true);
+    enter_slice(s);
+    footprint f = footprint_of(s, level, 2, true, false);
     for (unsigned n = 0; n < 4; n++) {
         bh__texel texel;
         int64_t index[3] = {f.first[0] + order[n][0], f.first[1] + order[n][1], 0};
-        if (!fetch(s, level, slice, index, &texel)) {
+        if (!fetch(s, level, index, 2, &texel)) {
             return false;
         }
         out->value[n] = texel.value[channel];

@@ -24,6 +24,7 @@ typedef struct bh__sample {
     int32_t texel[3];
     int32_t offset[3];
     uint32_t layer;
+    uint64_t slice; /* set while sampling: of the layer and face */
     bh__sample_level select;
     float level;
     float dx[3], dy[3];
@@ -34,8 +35,32 @@ bool bh__sample_get(bh__sample *sample, bh__texel *out);
 /* The four texels that a linear filter would mix: component `channel` of each. */
 bool bh__sample_gather(bh__sample *sample, unsigned channel, bh__texel *out);
 
-/* True where the texture returns floating-point numbers. */
+/* sample_texel.c. True where the texture returns floating-point numbers. */
 bool bh__texture_is_float(const bh__ptx_texture *texture);
+void bh__texel_read(const bh__ptx_texture *texture, const uint8_t *bytes, bh__texel *out);
+/* What is read outside of the image: the border's colour, or zero. */
+void bh__texel_border(const bh__ptx_texture *texture, bool zero, bh__texel *out);
+void bh__texel_set(bh__texel *texel, unsigned channel, float value);
+/* The largest integer of the format, which is 1 as a fraction. */
+static inline double bh__texel_largest(const bh__ptx_texture *t) {
+    return (double)((UINT64_C(1) << (t->bits - (t->kind == BH__TEXEL_SIGNED))) - 1);
+}
+
+/* sample_filter.c. Weights have 8 bits of fraction. */
+enum { FILTER_BITS = 8, FILTER_ONE = 1 << FILTER_BITS };
+
+/* The texels that are mixed. */
+typedef struct bh__filter {
+    unsigned count;
+    uint16_t weight[16]; /* FILTER_ONE in sum */
+    bh__texel texel[16];
+} bh__filter;
+
+/* Splits `whole` among the corners of a footprint: bit d of the number of a corner is 1 for the second in
+ * dimension d. */
+void bh__filter_weigh(uint16_t weight[8], unsigned whole, unsigned dimensions,
+                      const uint32_t fraction[3]);
+void bh__filter_sum(const bh__ptx_texture *texture, const bh__filter *filter, bh__texel *out);
 
 /* exec_texture.c: the descriptor that a handle names. NULL: a fault was recorded. */
 const bh__ptx_texture *bh__texture_find(bh__ptx_exec *x, unsigned lane, uint64_t handle,

@@ -205,7 +205,6 @@ TEST(other_forms_are_refused) {
         WORK("suld.p.2d.b32.trap %r11, [%s, {%x, %y}];"),
         WORK("suld.b.2d.v4.b64.trap {%rd1, %rd2, %rd3, %rd4}, [%s, {%x, %y}];"),
         WORK("suld.b.cube.b32.trap %r11, [%s, {%x, %y, %y, %y}];"),
-        WORK("sust.p.a2d.b32.trap [%s, {%y, %x, %y, %y}], %x;"),
         WORK("sust.p.2d.b64.trap [%s, {%x, %y}], %rd1;"),
         WORK("sured.b.and.2d.u32.trap [%s, {%x, %y}], %x;"),
         WORK("sured.b.add.2d.b32.trap [%s, {%x, %y}], %x;"),

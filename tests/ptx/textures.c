@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tex, tld4 and txq, compared with a plain reference of the formulas in NVIDIA's guide. */
+/*
+ * tex, tld4 and txq, compared with a plain reference of the formulas in NVIDIA's guide. Products of
+ * weights are rounded, see sample_filter.c: texture_answers.c compares every bit.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -164,10 +167,17 @@ static void sweep(const shape *s, uint32_t seed) {
         m.in[l][3] = l % 4; /* the last one is past the layers */
     }
     REQUIRE_EQ(run_on(s->text, NULL), BH__PTX_DONE);
+    bool line_with_border = s->dimensions == 1 && !s->layered && texture.linear &&
+                            texture.address[1] == BH__ADDRESS_BORDER;
     for (unsigned l = 0; l < LANES; l++) {
         unsigned slice = s->layered ? (l % 4 < 3 ? l % 4 : 2) : 0;
         float want = reference(0, slice, at[l]);
-        if (got(l, 0) != want || got(l, 1) != 0 || got(l, 2) != 0 || got(l, 3) != 1)
+        if (line_with_border)
+            want = (want + texture.border[0]) / 2; /* at the edge of its one row */
+        float most = !texture.linear || (s->dimensions == 1 && !line_with_border) ? 0
+                     : s->dimensions == 3                                         ? 4
+                                                                                  : 1;
+        if (fabsf(got(l, 0) - want) > most || got(l, 1) != 0 || got(l, 2) != 0 || got(l, 3) != 0)
             FAIL("%u dimensions, mode %u, linear %d, normalised %d, (%g, %g, %g): %g, expected %g",
                  s->dimensions, texture.address[0], texture.linear, texture.normalized,
                  (double)at[l][0], (double)at[l][1], (double)at[l][2], (double)got(l, 0),
@@ -282,7 +292,7 @@ TEST(levels_are_selected_and_mixed) {
             float want = mixed ? (float)((1 - a) * (double)reference(fine, 0, at) +
                                          a * (double)reference(fine + 1, 0, at))
                                : reference(near, 0, at);
-            CHECK(fabsf(got(l, 0) - want) <= 1e-4f);
+            CHECK(fabsf(got(l, 0) - want) <= 4); /* of 255 */
         }
     }
 }
@@ -324,7 +334,8 @@ TEST(integer_coordinates) {
     REQUIRE_EQ(run_on(WORK("tex.2d.v4.f32.s32 " RESULT "[%tex, {%r1, %r2}];"), NULL), BH__PTX_DONE);
     for (unsigned l = 0; l < LANES; l++) {
         const long i[3] = {(long)(l % 12) - 2, l / 8, 0};
-        CHECK_FLOAT(got(l, 0), (float)texel(0, 0, i));
+        bool outside = i[0] < 0 || i[0] > 7;
+        CHECK_FLOAT(got(l, 0), outside ? 0 : (float)texel(0, 0, i));
     }
 }
 
@@ -391,7 +402,7 @@ TEST(formats) {
     fetch_format("f32", 2, 16, BH__TEXEL_UNSIGNED, true, shorts);
     CHECK_FLOAT(got(0, 0), 1.0f);
     CHECK_FLOAT(got(0, 1), (float)(32768 / 65535.0));
-    CHECK_FLOAT(got(0, 3), 1.0f);
+    CHECK_FLOAT(got(0, 3), 0.0f); /* alpha that is not there */
     static const uint16_t halves[8] = {0x3c00, 0xc000};
     fetch_format("f32", 2, 16, BH__TEXEL_FLOAT, false, halves);
     CHECK_FLOAT(got(0, 0), 1.0f);
@@ -399,7 +410,7 @@ TEST(formats) {
     static const uint32_t words[4] = {0xdeadbeef, 0x7f800001}; /* the second: a signalling NaN */
     fetch_format("u32", 1, 32, BH__TEXEL_UNSIGNED, false, words);
     CHECK_EQ(m.out[0][0], 0xdeadbeef);
-    CHECK_EQ(m.out[0][3], 1);
+    CHECK_EQ(m.out[0][3], 0);
     fetch_format("f32", 2, 32, BH__TEXEL_FLOAT, false, words);
     CHECK_EQ(m.out[0][1], 0x7f800001);
 }
@@ -413,8 +424,8 @@ TEST(srgb_is_made_linear) {
     texture.as_float = texture.srgb = true;
     memcpy(m.image, bytes, 16);
     REQUIRE_EQ(run_on(WORK("tex.1d.v4.f32.s32 " RESULT "[%tex, {%r1}];"), NULL), BH__PTX_DONE);
-    CHECK(fabsf(got(0, 0) - 0.5029f) < 1e-4f);
-    CHECK(fabsf(got(0, 1) - 10 / 255.0f / 12.92f) < 1e-6f);
+    CHECK(fabsf(got(0, 0) - 0.5029f) < 0x1p-9f); /* eight digits */
+    CHECK(fabsf(got(0, 1) - 10 / 255.0f / 12.92f) < 0x1p-16f);
     CHECK_FLOAT(got(0, 2), 1.0f);
     CHECK_FLOAT(got(0, 3), 188 / 255.0f);
 }

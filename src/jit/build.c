@@ -24,6 +24,10 @@ static void start_at(bh__jit_unit *u, LLVMBasicBlockRef block) {
     LLVMPositionBuilderAtEnd(u->b, block);
 }
 
+static LLVMValueRef is_equal(bh__jit_unit *u, LLVMValueRef a, LLVMValueRef b) {
+    return LLVMBuildICmp(u->b, LLVMIntEQ, a, b, "");
+}
+
 void bh__jit_set_field(bh__jit_unit *u, LLVMValueRef base, size_t offset, LLVMValueRef v) {
     LLVMValueRef index = bh__jit_int(u, u->i64, offset);
     LLVMBuildStore(u->b, v, LLVMBuildInBoundsGEP2(u->b, u->i8, base, &index, 1, ""));
@@ -78,6 +82,40 @@ void bh__jit_leave(bh__jit_unit *u, uint32_t step, LLVMValueRef code) {
     bh__jit_set_field(u, u->state, offsetof(bh__ptx_group_state, left),
                       LLVMBuildLoad2(u->b, u->i64, u->left, ""));
     LLVMBuildRet(u->b, code);
+}
+
+/* How the registers are in the frame when the function is called: ROWS_... */
+static LLVMValueRef rows_are(bh__jit_unit *u, LLVMIntPredicate how, uint32_t what) {
+    LLVMValueRef rows = bh__jit_field(u, u->state, offsetof(bh__ptx_group_state, rows), u->i32);
+    return LLVMBuildICmp(u->b, how, rows, bh__jit_int(u, u->i32, what), "");
+}
+
+/* At a barrier: leaves with compact rows if that is the caller's way and all lanes are here. */
+static void wait_if_alone(bh__jit_unit *u) {
+    LLVMBasicBlockRef wait = bh__jit_new_block(u), on = bh__jit_new_block(u);
+    LLVMValueRef live = bh__jit_field(u, u->warp, offsetof(bh__ptx_warp, live), u->i32);
+    LLVMValueRef alone = rows_are(u, LLVMIntNE, ROWS_WHOLE);
+    if (!u->full) {
+        alone = LLVMBuildAnd(u->b, alone, is_equal(u, live, u->mask), "");
+    }
+    LLVMBuildCondBr(u->b, alone, wait, on);
+    start_at(u, wait);
+    const bh__jit_block *next = &u->blocks[u->block->next[0]];
+    for (uint32_t n = 0; n < u->row_count; n++) {
+        if (ROW_IN(next->live, n)) {
+            bh__jit_pack(u, &u->rows[n]);
+        }
+    }
+    if (!u->full) {
+        LLVMValueRef exited = LLVMBuildAnd(u->b, u->all, LLVMBuildNot(u->b, live, ""), "");
+        bh__jit_set_field(u, u->state, offsetof(bh__ptx_group_state, exited), exited);
+    }
+    bh__jit_set_field(u, u->state, offsetof(bh__ptx_group_state, pc),
+                      bh__jit_int(u, u->i32, u->first + next->first));
+    bh__jit_set_field(u, u->state, offsetof(bh__ptx_group_state, left),
+                      LLVMBuildLoad2(u->b, u->i64, u->left, ""));
+    LLVMBuildRet(u->b, bh__jit_outcome(u, COMPILED_BARRIER));
+    start_at(u, on);
 }
 
 /* Leaves if `condition`, else goes on in a new LLVM block. */
@@ -140,10 +178,6 @@ void bh__jit_begin_step(bh__jit_unit *u, const bh__jit_step *s) {
     lanes = c->guard_flip ? LLVMBuildNot(u->b, lanes, "") : lanes;
     u->active_lanes = LLVMBuildAnd(u->b, lanes, u->lanes, "");
     u->active = LLVMBuildBitCast(u->b, u->active_lanes, u->i32, "");
-}
-
-static LLVMValueRef is_equal(bh__jit_unit *u, LLVMValueRef a, LLVMValueRef b) {
-    return LLVMBuildICmp(u->b, LLVMIntEQ, a, b, "");
 }
 
 static LLVMValueRef none_active(bh__jit_unit *u) {
@@ -231,8 +265,8 @@ static void go_masked(bh__jit_unit *u, LLVMBasicBlockRef to) {
 }
 
 static void use_mask(bh__jit_unit *u) {
-    u->mask = u->full ? bh__jit_int(u, u->i32, FULL_MASK)
-                      : LLVMBuildLoad2(u->b, u->i32, u->running, "");
+    u->mask =
+        u->full ? bh__jit_int(u, u->i32, FULL_MASK) : LLVMBuildLoad2(u->b, u->i32, u->running, "");
     u->lanes = LLVMBuildBitCast(u->b, u->mask, LLVMVectorType(u->i1, LANES), "");
     u->active = u->mask;
     u->active_lanes = u->lanes;
@@ -273,6 +307,9 @@ static void make_end(bh__jit_unit *u, const bh__jit_step *last) {
         bh__jit_exit(u, last);
         return;
     case JIT_STOP:
+        if (u->full && bh__jit_is_barrier(u, last)) {
+            wait_if_alone(u);
+        }
         if (u->full) {
             go_masked(u, u->block->masked_end);
             return;
@@ -280,6 +317,9 @@ static void make_end(bh__jit_unit *u, const bh__jit_step *last) {
         go(u, u->block->masked_end);
         start_at(u, u->block->masked_end);
         use_mask(u);
+        if (bh__jit_is_barrier(u, last)) {
+            wait_if_alone(u);
+        }
         make_stop(u, last);
         return;
     default:
@@ -306,7 +346,57 @@ static void make_block(bh__jit_unit *u, const bh__jit_block *b, bool full) {
 
 /* ---- entries ---- */
 
+/* A row that is read before it is written is zero in all lanes; 128-bit values are only in the
+ * frame. */
+static bool may_begin_compact(const bh__jit_unit *u) {
+    for (uint32_t n = 0; n < u->row_count; n++) {
+        if (ROW_IN(u->blocks[0].live, n) && u->rows[n].stride != 0) {
+            return false;
+        }
+    }
+    const bh__ptx_function *f = u->request->function;
+    for (uint32_t n = 0; n < f->reg_count; n++) {
+        if (f->regs[n].row != 0 && bh__ptx_bytes(f->regs[n].type) > 8) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The rows of a warp whose block runs in native code alone. Goes to `start`. */
+static void enter_compact(bh__jit_unit *u, const bh__jit_block *b, LLVMBasicBlockRef start,
+                          LLVMBasicBlockRef refuse) {
+    if (b->first == 0) {
+        go(u, may_begin_compact(u) ? start : refuse);
+        return;
+    }
+    for (uint32_t n = 0; n < u->row_count; n++) {
+        if (ROW_IN(b->live, n)) {
+            bh__jit_unpack(u, &u->rows[n]);
+        }
+    }
+    LLVMBasicBlockRef expand = bh__jit_new_block(u);
+    LLVMBuildCondBr(u->b, rows_are(u, LLVMIntEQ, ROWS_EXPAND), expand, start);
+    start_at(u, expand);
+    u->block = b;
+    u->full = true;
+    bh__jit_leave(u, b->first, bh__jit_outcome(u, COMPILED_SLICE));
+    u->block = NULL;
+}
+
+static bool is_entered_compact(const bh__jit_unit *u, const bh__jit_block *b) {
+    return b->first == 0 || bh__jit_is_barrier(u, &u->steps[b->first - 1]);
+}
+
 static void make_entry(bh__jit_unit *u, const bh__jit_block *b, LLVMBasicBlockRef refuse) {
+    LLVMBasicBlockRef start = bh__jit_new_block(u);
+    if (is_entered_compact(u, b)) {
+        LLVMBasicBlockRef compact = bh__jit_new_block(u), whole = bh__jit_new_block(u);
+        LLVMBuildCondBr(u->b, rows_are(u, LLVMIntNE, ROWS_WHOLE), compact, whole);
+        start_at(u, compact);
+        enter_compact(u, b, start, refuse);
+        start_at(u, whole);
+    }
     LLVMValueRef fine = bh__jit_int(u, u->i1, 1);
     for (uint32_t n = 0; n < u->row_count; n++) {
         if (ROW_IN(b->live, n)) {
@@ -314,7 +404,6 @@ static void make_entry(bh__jit_unit *u, const bh__jit_block *b, LLVMBasicBlockRe
             fine = ok == NULL ? fine : LLVMBuildAnd(u->b, fine, ok, "");
         }
     }
-    LLVMBasicBlockRef start = bh__jit_new_block(u);
     LLVMBuildCondBr(u->b, fine, start, refuse);
     start_at(u, start);
     LLVMValueRef every = is_equal(u, u->all, bh__jit_int(u, u->i32, FULL_MASK));
@@ -386,9 +475,8 @@ bool bh__jit_build(bh__jit_unit *u) {
     for (uint32_t n = 0; n < u->block_count; n++) {
         u->blocks[n].full = bh__jit_new_block(u);
         u->blocks[n].masked = bh__jit_new_block(u);
-        u->blocks[n].masked_end = u->steps[u->blocks[n].end - 1].op == JIT_STOP
-                                      ? bh__jit_new_block(u)
-                                      : NULL;
+        u->blocks[n].masked_end =
+            u->steps[u->blocks[n].end - 1].op == JIT_STOP ? bh__jit_new_block(u) : NULL;
         if (u->blocks[n].entered) {
             LLVMBasicBlockRef entry = bh__jit_new_block(u);
             LLVMAddCase(choice, bh__jit_int(u, u->i32, u->first + u->blocks[n].first), entry);

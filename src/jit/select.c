@@ -217,6 +217,13 @@ static bh__jit_op select_memory(const bh__ptx_code *code, const bh__ptx_insn *in
     }
 }
 
+bool bh__jit_is_barrier(const bh__jit_unit *u, const bh__jit_step *s) {
+    const bh__ptx_code *c = s->code;
+    uint64_t number;
+    return c->kind == CODE_BAR && c->imm == BAR_SYNC && c->b == NO_ROW && c->guard == NO_ROW &&
+           bh__jit_constant(u, c->a, false, &number) && number == 0;
+}
+
 bh__jit_op bh__jit_select(const bh__jit_request *request, const bh__ptx_code *code,
                           const bh__ptx_insn *insn, bool *uniform) {
     *uniform = false;

@@ -92,14 +92,14 @@ typedef struct bh__jit_step {
 } bh__jit_step;
 
 typedef struct bh__jit_block {
-    uint32_t first, end; /* steps */
-    int32_t next[2];     /* blocks that may follow, or -1 */
-    bool loops;          /* a branch backwards leads here */
-    uint64_t *live;      /* rows that are read before they are written, from here on */
-    uint64_t *pending;   /* blocks at which other lanes may wait while this one runs */
-    uint64_t *keep;      /* rows that are alive there */
-    bool awaited;        /* in `pending` of a block */
-    bool entered;        /* the interpreter may hand lanes over here */
+    uint32_t first, end;            /* steps */
+    int32_t next[2];                /* blocks that may follow, or -1 */
+    bool loops;                     /* a branch backwards leads here */
+    uint64_t *live;                 /* rows that are read before they are written, from here on */
+    uint64_t *pending;              /* blocks at which other lanes may wait while this one runs */
+    uint64_t *keep;                 /* rows that are alive there */
+    bool awaited;                   /* in `pending` of a block */
+    bool entered;                   /* the interpreter may hand lanes over here */
     LLVMBasicBlockRef full, masked; /* for all 32 lanes, and for some of them */
     LLVMBasicBlockRef masked_end;   /* where the last step of `masked` starts */
     LLVMValueRef waiting;           /* alloca of i32: the lanes that wait here */
@@ -118,8 +118,8 @@ typedef struct bh__jit_unit {
     uint32_t frame_words;
     bh__jit_block *blocks;
     uint32_t block_count;
-    int32_t *block_at; /* by step: the block that begins there, or -1 */
-    uint32_t words;    /* of a set of rows */
+    int32_t *block_at;    /* by step: the block that begins there, or -1 */
+    uint32_t words;       /* of a set of rows */
     uint32_t block_words; /* of a set of blocks */
 
     /* build.c */
@@ -154,6 +154,7 @@ typedef struct bh__jit_unit {
 bool bh__jit_refuse(bh__jit_unit *u, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* select.c */
+bool bh__jit_is_barrier(const bh__jit_unit *u, const bh__jit_step *s); /* of all threads: 0 */
 bh__jit_op bh__jit_select(const bh__jit_request *request, const bh__ptx_code *code,
                           const bh__ptx_insn *insn, bool *uniform);
 /* plan.c: steps, rows, blocks, what is alive where. False: not taken. */
@@ -201,7 +202,10 @@ void bh__jit_set_predicate(bh__jit_unit *u, int32_t row, LLVMValueRef v); /* i1 
 /* Between the frame and a row's slot: of the lanes that run, or of all that have entered. */
 void bh__jit_spill(bh__jit_unit *u, const bh__jit_row *r, bool all);
 void bh__jit_reload(bh__jit_unit *u, const bh__jit_row *r);
-/* As above, and whether the lanes that run have a value of the row's class (i1). */
+/* The same in the compact form: see ROWS_COMPACT. */
+void bh__jit_pack(bh__jit_unit *u, const bh__jit_row *r);
+void bh__jit_unpack(bh__jit_unit *u, const bh__jit_row *r);
+/* As bh__jit_reload, and whether the lanes that run have a value of the row's class (i1). */
 LLVMValueRef bh__jit_enter_row(bh__jit_unit *u, const bh__jit_row *r);
 LLVMValueRef bh__jit_splat(bh__jit_unit *u, LLVMValueRef scalar);
 LLVMValueRef bh__jit_iota(bh__jit_unit *u, bool wide, int64_t stride);

@@ -233,6 +233,26 @@ void bh__jit_spill(bh__jit_unit *u, const bh__jit_row *r, bool all) {
     masked_store(u, r->class == CLASS_VARYING ? v : spread(u, v, r), place(u, r->row), lanes);
 }
 
+void bh__jit_pack(bh__jit_unit *u, const bh__jit_row *r) {
+    LLVMValueRef v = read_slot(u, r);
+    if (r->kind == KIND_PREDICATE && r->class == CLASS_AFFINE) {
+        v = LLVMBuildSExt(u->b, v, u->i32, "");
+    }
+    LLVMValueRef store = LLVMBuildStore(u->b, v, place(u, r->row));
+    if (bh__jit_is_vector(v)) {
+        LLVMSetAlignment(store, 64);
+    }
+}
+
+void bh__jit_unpack(bh__jit_unit *u, const bh__jit_row *r) {
+    bool bit = r->kind == KIND_PREDICATE && r->class == CLASS_AFFINE;
+    LLVMValueRef v = from_frame(u, r->row, bit ? u->i32 : slot_type(u, r));
+    if (bit) {
+        v = LLVMBuildICmp(u->b, LLVMIntNE, v, bh__jit_int(u, u->i32, 0), "");
+    }
+    LLVMBuildStore(u->b, v, r->slot);
+}
+
 static LLVMTypeRef frame_type(bh__jit_unit *u, const bh__jit_row *r) {
     return r->kind == KIND_PREDICATE
                ? u->i32

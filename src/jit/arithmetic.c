@@ -18,27 +18,35 @@ static bool type_is_wide(const bh__jit_step *s) {
     return bh__ptx_bytes((bh__ptx_type)s->insn->types[0]) == 8;
 }
 
+static LLVMValueRef extend(bh__jit_unit *u, LLVMValueRef v, bool is_signed) {
+    LLVMTypeRef type = bh__jit_shaped(v, u->i64);
+    return is_signed ? LLVMBuildSExt(u->b, v, type, "") : LLVMBuildZExt(u->b, v, type, "");
+}
+
 /*
- * Widens an operand of 32 bits. One with a stride stays even only if no lane wraps around; if one
- * might, the interpreter runs the instruction.
+ * Widens an operand of 32 bits. One with a stride stays even only if no lane that runs wraps around;
+ * if one does, the interpreter runs the instruction.
  */
 static LLVMValueRef widen(bh__jit_unit *u, const bh__jit_step *s, int32_t row, bool is_signed) {
     LLVMValueRef v = operand(u, s, row, false);
-    LLVMTypeRef type = bh__jit_shaped(v, u->i64);
-    LLVMValueRef wide =
-        is_signed ? LLVMBuildSExt(u->b, v, type, "") : LLVMBuildZExt(u->b, v, type, "");
     int64_t stride;
     bh__jit_class_of(u, row, &stride);
     if (bh__jit_is_vector(v) || stride == 0) {
-        return wide;
+        return extend(u, v, is_signed);
     }
-    LLVMValueRef end =
-        LLVMBuildAdd(u->b, wide, bh__jit_int(u, u->i64, (uint64_t)(31 * stride)), "");
-    LLVMValueRef low = LLVMBuildTrunc(u->b, end, u->i32, "");
-    LLVMValueRef back =
-        is_signed ? LLVMBuildSExt(u->b, low, u->i64, "") : LLVMBuildZExt(u->b, low, u->i64, "");
-    bh__jit_step_if(u, LLVMBuildICmp(u->b, LLVMIntNE, back, end, ""));
-    return wide;
+    LLVMValueRef step = bh__jit_int(u, u->i32, (uint64_t)stride), lanes[2], wide[2];
+    for (int n = 0; n < 2; n++) {
+        lanes[n] = bh__jit_edge_lane(u, u->mask, n == 1);
+        LLVMValueRef at = LLVMBuildAdd(u->b, v, LLVMBuildMul(u->b, lanes[n], step, ""), "");
+        wide[n] = extend(u, at, is_signed);
+    }
+    step = bh__jit_int(u, u->i64, (uint64_t)stride);
+    LLVMValueRef before = LLVMBuildMul(u->b, extend(u, lanes[0], false), step, "");
+    LLVMValueRef behind = LLVMBuildMul(u->b, extend(u, lanes[1], false), step, "");
+    LLVMValueRef base = LLVMBuildSub(u->b, wide[0], before, "");
+    LLVMValueRef end = LLVMBuildAdd(u->b, base, behind, "");
+    bh__jit_step_if(u, LLVMBuildICmp(u->b, LLVMIntNE, end, wide[1], ""));
+    return base;
 }
 
 static LLVMValueRef choose(bh__jit_unit *u, LLVMIntPredicate how, LLVMValueRef a, LLVMValueRef b) {

@@ -16,6 +16,19 @@ LLVMBasicBlockRef bh__jit_new_block(bh__jit_unit *u) {
     return LLVMAppendBasicBlockInContext(u->context, u->function, "");
 }
 
+void bh__jit_rarely(bh__jit_unit *u, LLVMValueRef condition, LLVMBasicBlockRef rare,
+                    LLVMBasicBlockRef usual) {
+    LLVMMetadataRef parts[] = {
+        LLVMMDStringInContext2(u->context, "branch_weights", 14),
+        LLVMValueAsMetadata(bh__jit_int(u, u->i32, 1)),
+        LLVMValueAsMetadata(bh__jit_int(u, u->i32, 4000)),
+    };
+    LLVMMetadataRef weights = LLVMMDNodeInContext2(u->context, parts, 3);
+    LLVMValueRef branch = LLVMBuildCondBr(u->b, condition, rare, usual);
+    LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(u->context, "prof", 4),
+                    LLVMMetadataAsValue(u->context, weights));
+}
+
 static void go(bh__jit_unit *u, LLVMBasicBlockRef to) {
     LLVMBuildBr(u->b, to);
 }
@@ -121,7 +134,7 @@ static void wait_if_alone(bh__jit_unit *u) {
 /* Leaves if `condition`, else goes on in a new LLVM block. */
 static void leave_if(bh__jit_unit *u, LLVMValueRef condition, uint32_t step, LLVMValueRef code) {
     LLVMBasicBlockRef out = bh__jit_new_block(u), on = bh__jit_new_block(u);
-    LLVMBuildCondBr(u->b, condition, out, on);
+    bh__jit_rarely(u, condition, out, on);
     start_at(u, out);
     bh__jit_leave(u, step, code);
     start_at(u, on);
@@ -147,7 +160,7 @@ void bh__jit_call_handler(bh__jit_unit *u, const bh__jit_step *s) {
     LLVMValueRef ok = LLVMBuildCall2(u->b, u->handler_type, run, args, 3, "");
     LLVMBasicBlockRef fault = bh__jit_new_block(u), on = bh__jit_new_block(u);
     LLVMValueRef failed = LLVMBuildICmp(u->b, LLVMIntEQ, ok, bh__jit_int(u, u->i8, 0), "");
-    LLVMBuildCondBr(u->b, failed, fault, on);
+    bh__jit_rarely(u, failed, fault, on);
     start_at(u, fault);
     LLVMBuildRet(u->b, bh__jit_outcome(u, COMPILED_FAULT));
     start_at(u, on);
@@ -279,7 +292,7 @@ static void make_checks(bh__jit_unit *u, const bh__jit_block *b) {
     if (b->loops) {
         LLVMValueRef over = LLVMBuildICmp(u->b, LLVMIntSLE, left, bh__jit_int(u, u->i64, 0), "");
         LLVMBasicBlockRef stop = bh__jit_new_block(u), on = bh__jit_new_block(u);
-        LLVMBuildCondBr(u->b, over, stop, on);
+        bh__jit_rarely(u, over, stop, on);
         start_at(u, stop);
         if (u->full) {
             go_masked(u, b->masked);

@@ -64,13 +64,7 @@ static void find_range(bh__jit_unit *u, access *a) {
 }
 
 static LLVMValueRef edge_lane(bh__jit_unit *u, bool last) {
-    LLVMTypeRef types[] = {u->i32};
-    LLVMValueRef args[] = {u->active, bh__jit_int(u, u->i1, 1)};
-    LLVMValueRef n = bh__jit_intrinsic(u, last ? "llvm.ctlz" : "llvm.cttz", types, 1, args, 2);
-    if (last) {
-        n = LLVMBuildSub(u->b, bh__jit_int(u, u->i32, 31), n, "");
-    }
-    return LLVMBuildZExt(u->b, n, u->i64, "");
+    return LLVMBuildZExt(u->b, bh__jit_edge_lane(u, u->active, last), u->i64, "");
 }
 
 static LLVMValueRef address_of_lane(bh__jit_unit *u, const access *a, LLVMValueRef lane) {
@@ -78,40 +72,50 @@ static LLVMValueRef address_of_lane(bh__jit_unit *u, const access *a, LLVMValueR
     return LLVMBuildAdd(u->b, a->base, step, "");
 }
 
-/* Whether an offset, or one of a vector, is in the range and aligned. */
-static LLVMValueRef fits(bh__jit_unit *u, const access *a, LLVMValueRef address) {
-    uint64_t bytes = a->code->bytes;
-    bool vector = bh__jit_is_vector(address);
-    LLVMValueRef start = vector ? bh__jit_splat(u, a->start) : a->start;
-    LLVMValueRef last = LLVMBuildSub(u->b, a->size, number(u, bytes), "");
-    last = vector ? bh__jit_splat(u, last) : last;
-    LLVMValueRef at = LLVMBuildSub(u->b, address, start, "");
-    LLVMValueRef inside = LLVMBuildICmp(u->b, LLVMIntULE, at, last, "");
-    LLVMValueRef low = LLVMBuildAnd(u->b, address, bh__jit_const_like(u, address, bytes - 1), "");
-    LLVMValueRef even = LLVMBuildICmp(u->b, LLVMIntEQ, low, bh__jit_const_like(u, address, 0), "");
-    return LLVMBuildAnd(u->b, inside, even, "");
+/* How many bytes from the range's start an access of `bytes` may begin: less than this. */
+static LLVMValueRef limit_of(bh__jit_unit *u, const access *a, LLVMValueRef bytes) {
+    LLVMTypeRef types[] = {u->i64};
+    LLVMValueRef args[] = {a->size, LLVMBuildSub(u->b, bytes, number(u, 1), "")};
+    return bh__jit_intrinsic(u, "llvm.usub.sat", types, 1, args, 2);
+}
+
+static LLVMValueRef is_aligned(bh__jit_unit *u, const access *a, LLVMValueRef address) {
+    LLVMValueRef rest =
+        LLVMBuildAnd(u->b, address, bh__jit_const_like(u, address, a->code->bytes - 1u), "");
+    return LLVMBuildICmp(u->b, LLVMIntEQ, rest, bh__jit_const_like(u, address, 0), "");
+}
+
+static LLVMValueRef all_fit(bh__jit_unit *u, const access *a) {
+    LLVMValueRef limit = limit_of(u, a, number(u, a->code->bytes));
+    LLVMValueRef at = LLVMBuildSub(u->b, a->base, bh__jit_splat(u, a->start), "");
+    LLVMValueRef outside = LLVMBuildICmp(u->b, LLVMIntUGE, at, bh__jit_splat(u, limit), "");
+    LLVMValueRef bad = LLVMBuildOr(
+        u->b, outside, LLVMBuildNot(u->b, is_aligned(u, a, a->base), ""), "");
+    bad = LLVMBuildBitCast(u->b, LLVMBuildAnd(u->b, bad, u->active_lanes, ""), u->i32, "");
+    return LLVMBuildICmp(u->b, LLVMIntEQ, bad, bh__jit_int(u, u->i32, 0), "");
+}
+
+/* From the lowest address of the lanes that run to the end of the highest one: one comparison. */
+static LLVMValueRef span_fits(bh__jit_unit *u, const access *a) {
+    LLVMValueRef lowest = a->base, bytes = number(u, a->code->bytes);
+    if (a->stride % a->code->bytes != 0) {
+        return bh__jit_int(u, u->i1, 0); /* the lanes between may not be aligned */
+    }
+    if (a->stride != 0) {
+        LLVMValueRef first = edge_lane(u, false), last = edge_lane(u, true);
+        LLVMValueRef lanes = LLVMBuildSub(u->b, last, first, "");
+        uint64_t step = (uint64_t)(a->stride < 0 ? -a->stride : a->stride);
+        lowest = address_of_lane(u, a, a->stride < 0 ? last : first);
+        bytes = LLVMBuildAdd(u->b, LLVMBuildMul(u->b, lanes, number(u, step), ""), bytes, "");
+    }
+    LLVMValueRef at = LLVMBuildSub(u->b, lowest, a->start, "");
+    LLVMValueRef inside = LLVMBuildICmp(u->b, LLVMIntULT, at, limit_of(u, a, bytes), "");
+    return LLVMBuildAnd(u->b, inside, is_aligned(u, a, a->base), "");
 }
 
 static LLVMValueRef is_fine(bh__jit_unit *u, const access *a) {
-    LLVMValueRef room = LLVMBuildICmp(u->b, LLVMIntUGE, a->size, number(u, a->code->bytes), "");
-    LLVMValueRef ok = LLVMBuildAnd(u->b, a->usable, room, "");
-    if (!a->affine) {
-        LLVMValueRef bad = LLVMBuildNot(u->b, fits(u, a, a->base), "");
-        bad = LLVMBuildAnd(u->b, bad, u->active_lanes, "");
-        bad = LLVMBuildBitCast(u->b, bad, u->i32, "");
-        LLVMValueRef none = LLVMBuildICmp(u->b, LLVMIntEQ, bad, bh__jit_int(u, u->i32, 0), "");
-        return LLVMBuildAnd(u->b, ok, none, "");
-    }
-    if (a->stride == 0) {
-        return LLVMBuildAnd(u->b, ok, fits(u, a, a->base), "");
-    }
-    LLVMValueRef first = fits(u, a, address_of_lane(u, a, edge_lane(u, false)));
-    LLVMValueRef last = fits(u, a, address_of_lane(u, a, edge_lane(u, true)));
-    ok = LLVMBuildAnd(u->b, ok, LLVMBuildAnd(u->b, first, last, ""), "");
-    if (a->stride % a->code->bytes != 0) { /* the lanes between may not be aligned */
-        ok = bh__jit_int(u, u->i1, 0);
-    }
-    return ok;
+    LLVMValueRef fits = a->affine ? span_fits(u, a) : all_fit(u, a);
+    return LLVMBuildAnd(u->b, a->usable, fits, "");
 }
 
 /* ---- the access itself ---- */
@@ -229,7 +233,7 @@ void bh__jit_access(bh__jit_unit *u, const bh__jit_step *s) {
     LLVMBasicBlockRef fast = LLVMAppendBasicBlockInContext(u->context, u->function, "");
     LLVMBasicBlockRef slow = LLVMAppendBasicBlockInContext(u->context, u->function, "");
     LLVMBasicBlockRef after = LLVMAppendBasicBlockInContext(u->context, u->function, "");
-    LLVMBuildCondBr(u->b, fine, fast, slow);
+    bh__jit_rarely(u, LLVMBuildNot(u->b, fine, ""), slow, fast);
     LLVMPositionBuilderAtEnd(u->b, slow);
     bh__jit_call_handler(u, s);
     if (!a.shared) {

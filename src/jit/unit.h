@@ -180,6 +180,9 @@ void bh__jit_exit(bh__jit_unit *u, const bh__jit_step *s);
 /* build.c: the function, its entries and exits. */
 void bh__jit_begin_step(bh__jit_unit *u, const bh__jit_step *s); /* its guard */
 LLVMBasicBlockRef bh__jit_new_block(bh__jit_unit *u);
+/* To `rare` if `condition`, else to `usual`: rare blocks are out of the way, and pay for registers. */
+void bh__jit_rarely(bh__jit_unit *u, LLVMValueRef condition, LLVMBasicBlockRef rare,
+                    LLVMBasicBlockRef usual);
 LLVMValueRef bh__jit_outcome(bh__jit_unit *u, bh__ptx_compiled_end end);
 void bh__jit_set_field(bh__jit_unit *u, LLVMValueRef base, size_t offset, LLVMValueRef v);
 bool bh__jit_build(bh__jit_unit *u);
@@ -207,6 +210,7 @@ void bh__jit_pack(bh__jit_unit *u, const bh__jit_row *r);
 void bh__jit_unpack(bh__jit_unit *u, const bh__jit_row *r);
 /* As bh__jit_reload, and whether the lanes that run have a value of the row's class (i1). */
 LLVMValueRef bh__jit_enter_row(bh__jit_unit *u, const bh__jit_row *r);
+LLVMValueRef bh__jit_edge_lane(bh__jit_unit *u, LLVMValueRef mask, bool last); /* i32 */
 LLVMValueRef bh__jit_splat(bh__jit_unit *u, LLVMValueRef scalar);
 LLVMValueRef bh__jit_iota(bh__jit_unit *u, bool wide, int64_t stride);
 LLVMValueRef bh__jit_int(bh__jit_unit *u, LLVMTypeRef type, uint64_t v);

@@ -25,6 +25,14 @@ LLVMValueRef bh__jit_intrinsic(bh__jit_unit *u, const char *name, LLVMTypeRef *t
     return LLVMBuildCall2(u->b, type, f, args, count, "");
 }
 
+/* The first or the last lane of a mask that is not empty. */
+LLVMValueRef bh__jit_edge_lane(bh__jit_unit *u, LLVMValueRef mask, bool last) {
+    LLVMTypeRef types[] = {u->i32};
+    LLVMValueRef args[] = {mask, bh__jit_int(u, u->i1, 1)};
+    LLVMValueRef n = bh__jit_intrinsic(u, last ? "llvm.ctlz" : "llvm.cttz", types, 1, args, 2);
+    return last ? LLVMBuildSub(u->b, bh__jit_int(u, u->i32, 31), n, "") : n;
+}
+
 LLVMValueRef bh__jit_splat(bh__jit_unit *u, LLVMValueRef scalar) {
     LLVMTypeRef type = LLVMVectorType(LLVMTypeOf(scalar), LANES);
     LLVMTypeRef mask = LLVMVectorType(u->i32, LANES);

@@ -105,6 +105,12 @@ static void trim_memory(bh__ptx_warp *w, size_t regs, uint32_t local) {
     }
 }
 
+void bh__ptx_warp_zero_local(bh__ptx_warp *w, uint32_t bytes) {
+    for (unsigned l = 0; l < LANES; l++) {
+        memset(w->local + (size_t)l * w->local_stride, 0, bytes);
+    }
+}
+
 bool bh__ptx_warp_room(bh__ptx_block *b, uint32_t index, const bh__ptx_function *f) {
     bh__ptx_warp *w = &b->warps[index];
     uint32_t local = b->x.grid->kernel->local_bytes;
@@ -112,8 +118,8 @@ bool bh__ptx_warp_room(bh__ptx_block *b, uint32_t index, const bh__ptx_function 
     if (!bh__ptx_regs_room(w, f->frame_bytes) || !bh__ptx_local_room(w, local)) {
         return false;
     }
-    for (unsigned l = 0; local > 0 && l < LANES; l++) {
-        memset(w->local + (size_t)l * w->local_stride, 0, local);
+    if (local > 0) {
+        bh__ptx_warp_zero_local(w, local);
     }
     uint32_t threads = b->threads - index * LANES;
     w->index = index;
@@ -156,6 +162,12 @@ static bool prepare_warps(bh__ptx_block *b, const bh__ptx_function *f) {
 
 bh_status bh__ptx_block_begin(bh__ptx_block *b, const bh__ptx_grid *grid, uint32_t x, uint32_t y,
                               uint32_t z, bh_error *error) {
+    b->id[0] = x;
+    b->id[1] = y;
+    b->id[2] = z;
+    if (bh__ptx_block_native_again(b, grid)) {
+        return BH_OK;
+    }
     const bh__ptx_module *m = grid->image->module;
     const bh__ptx_kernel *k = grid->kernel;
     const bh__ptx_function *f = m->kernel_functions[k - m->kernels];
@@ -172,9 +184,6 @@ bh_status bh__ptx_block_begin(bh__ptx_block *b, const bh__ptx_grid *grid, uint32
     b->next_warp = 0;
     b->done = b->threads == 0;
     b->image = grid->image;
-    b->id[0] = x;
-    b->id[1] = y;
-    b->id[2] = z;
     bool ok = room_for_warps(b, b->warp_count) && room_for_shared(b, shared) &&
               set_thread_indices(b, grid->block);
     b->x =

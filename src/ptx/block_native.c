@@ -19,14 +19,48 @@ bool bh__ptx_block_takes_native(const bh__ptx_block *b, const bh__ptx_function *
            bh__ptx_cluster_size(x->grid) == 1 && f->stack_row == 0;
 }
 
+static const bh__ptx_function *function_of(const bh__ptx_block *b) {
+    return ((const bh__ptx_frame *)(const void *)b->warps[0].regs)->function;
+}
+
+static void begin_warps(bh__ptx_block *b, const bh__ptx_function *f) {
+    uint32_t pc = f->code;
+    for (uint32_t n = 0; n < b->warp_count; n++) {
+        bh__ptx_warp *w = &b->warps[n];
+        w->live = FULL_MASK;
+        w->carry = 0;
+        w->pc[0] = pc;
+    }
+    if (b->threads % LANES != 0) {
+        b->warps[b->warp_count - 1].live = (1u << b->threads % LANES) - 1;
+    }
+    b->started = false;
+}
+
 bool bh__ptx_block_native_begin(bh__ptx_block *b, const bh__ptx_function *f) {
     for (uint32_t n = 0; n < b->warp_count; n++) {
         if (!bh__ptx_warp_room(b, n, f)) {
             return false;
         }
-        b->warps[n].pc[0] = f->code;
     }
-    b->started = false;
+    begin_warps(b, f);
+    return true;
+}
+
+bool bh__ptx_block_native_again(bh__ptx_block *b, const bh__ptx_grid *grid) {
+    if (!b->native || b->ranges_of != grid || b->ranges_of_id != grid->grid_id) {
+        return false;
+    }
+    b->live_threads = b->threads;
+    b->next_warp = 0;
+    b->done = false;
+    if (b->x.shared_bytes > 0) {
+        memset(b->shared, 0, b->x.shared_bytes);
+    }
+    for (uint32_t n = 0; grid->kernel->local_bytes > 0 && n < b->warp_count; n++) {
+        bh__ptx_warp_zero_local(&b->warps[n], grid->kernel->local_bytes);
+    }
+    begin_warps(b, function_of(b));
     return true;
 }
 
@@ -86,8 +120,10 @@ static bh__ptx_outcome hand_over(bh__ptx_block *b, const bh__ptx_function *f, ui
 }
 
 bh__ptx_outcome bh__ptx_block_native_step(bh__ptx_block *b, uint64_t *budget) {
-    const bh__ptx_function *f = ((const bh__ptx_frame *)(const void *)b->warps[0].regs)->function;
+    const bh__ptx_function *f = function_of(b);
     bh__ptx_exec *x = &b->x;
+    bh__ptx_compiled *code = x->grid->compiled;
+    bh__ptx_bind(x, &b->warps[0], 0); /* the frames of all warps are alike */
     for (; b->next_warp < b->warp_count; b->next_warp++) {
         bh__ptx_warp *w = &b->warps[b->next_warp];
         if (w->live == 0) {
@@ -98,12 +134,14 @@ bh__ptx_outcome bh__ptx_block_native_step(bh__ptx_block *b, uint64_t *budget) {
         }
         bh__ptx_group_state state = {
             .mask = w->live, .pc = w->pc[0], .rows = ROWS_COMPACT, .left = SLICE};
-        bh__ptx_bind(x, w, 0);
-        uint32_t end = x->grid->compiled(x, &state);
+        x->warp = w;
+        x->bases[0] = w->regs;
+        uint32_t end = code(x, &state);
         uint64_t used = state.left < SLICE ? (uint64_t)(SLICE - state.left) : 1;
         *budget -= used < *budget ? used : *budget;
         w->live &= ~state.exited;
-        b->live_threads -= (uint32_t)__builtin_popcount(state.exited);
+        b->live_threads -=
+            state.exited == FULL_MASK ? LANES : (uint32_t)__builtin_popcount(state.exited);
         if (end == COMPILED_BARRIER) {
             w->pc[0] = state.pc;
         } else if (end != COMPILED_EXIT) {

@@ -473,12 +473,15 @@ uint64_t bh__ptx_update(const bh__ptx_code *i, uint8_t *p, uint64_t b, uint64_t 
 /* block_native.c: blocks that run in native code until something needs the scheduler. */
 bool bh__ptx_block_takes_native(const bh__ptx_block *block, const bh__ptx_function *function);
 bool bh__ptx_block_native_begin(bh__ptx_block *block, const bh__ptx_function *function);
+/* The next block of the same launch, if the last one needed no scheduler. */
+bool bh__ptx_block_native_again(bh__ptx_block *block, const bh__ptx_grid *grid);
 /* Returns with block->native false if the scheduler is to go on. */
 bh__ptx_outcome bh__ptx_block_native_step(bh__ptx_block *block, uint64_t *budget);
 /* block.c: memory for a warp that begins; what the scheduler knows of it. */
 bool bh__ptx_warp_room(bh__ptx_block *block, uint32_t index, const bh__ptx_function *function);
 void bh__ptx_warp_begin(bh__ptx_block *block, uint32_t index, const bh__ptx_function *function);
 void bh__ptx_warp_zero(bh__ptx_warp *warp, const bh__ptx_function *function); /* its registers */
+void bh__ptx_warp_zero_local(bh__ptx_warp *warp, uint32_t bytes);
 
 /* warp.c */
 void bh__ptx_bind(bh__ptx_exec *x, bh__ptx_warp *warp, uint32_t base);

@@ -169,6 +169,10 @@ static LLVMValueRef compare(bh__jit_unit *u, const bh__jit_step *s, bool scalar)
     while (!HAS_MOD(s->insn, how->mod)) {
         how++;
     }
+    if (bh__ptx_bytes((bh__ptx_type)s->insn->types[0]) == 2) {
+        a = LLVMBuildTrunc(u->b, a, bh__jit_shaped(a, u->i16), "");
+        b = LLVMBuildTrunc(u->b, b, bh__jit_shaped(b, u->i16), "");
+    }
     if (!real) {
         return LLVMBuildICmp(u->b, type_is_signed(s, 0) ? how->with_sign : how->without, a, b, "");
     }
@@ -263,6 +267,42 @@ static LLVMValueRef parameter(bh__jit_unit *u, const bh__jit_step *s) {
                                : LLVMBuildIntCast2(u->b, v, to, (c->flags & FLAG_SIGNED) != 0, "");
 }
 
+static LLVMValueRef address_of(bh__jit_unit *u, const bh__jit_step *s) {
+    const bh__ptx_code *c = s->code;
+    const bh__ptx_var *var = ((const bh__ptx_symbol *)c->extra)->var;
+    LLVMValueRef v;
+    if (var->space == SPACE_SHARED) {
+        v = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, shared_base), u->i32);
+        LLVMValueRef from =
+            var->is_extern ? bh__jit_field(u, u->x, offsetof(bh__ptx_exec, dynamic_base), u->i32)
+                           : bh__jit_int(u, u->i32, var->offset);
+        v = LLVMBuildAdd(u->b, LLVMBuildZExt(u->b, v, u->i64, ""),
+                         LLVMBuildZExt(u->b, from, u->i64, ""), "");
+    } else {
+        LLVMValueRef block = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, block), u->ptr);
+        LLVMValueRef image = bh__jit_field(u, block, offsetof(bh__ptx_block, image), u->ptr);
+        LLVMValueRef list = bh__jit_field(u, image, offsetof(bh__ptx_image, variables), u->ptr);
+        v = bh__jit_field(u, list, var->index * sizeof(uint8_t *), u->i64);
+    }
+    v = LLVMBuildAdd(u->b, v, bh__jit_int(u, u->i64, c->imm), "");
+    return c->bytes == 8 ? v : LLVMBuildTrunc(u->b, v, u->i32, "");
+}
+
+/* A narrow integer in a register, as wide as the register of the result. */
+static LLVMValueRef recode(bh__jit_unit *u, const bh__jit_step *s) {
+    const bh__ptx_code *c = s->code;
+    bh__ptx_type to = (bh__ptx_type)s->insn->types[0], from = (bh__ptx_type)s->insn->types[1];
+    LLVMValueRef v = operand(u, s, c->a, (c->flags & FLAG_WIDE_A) != 0);
+    LLVMTypeRef steps[] = {LLVMIntTypeInContext(u->context, 8 * bh__ptx_bytes(from)), u->i64,
+                           LLVMIntTypeInContext(u->context, 8 * bh__ptx_bytes(to)),
+                           c->flags & FLAG_WIDE_D ? u->i64 : u->i32};
+    for (int n = 0; n < 4; n++) {
+        bool is_signed = bh__ptx_class(n < 2 ? from : to) == 'S';
+        v = LLVMBuildIntCast2(u->b, v, bh__jit_shaped(v, steps[n]), is_signed, "");
+    }
+    return v;
+}
+
 /* ---- */
 
 static LLVMValueRef value_of(bh__jit_unit *u, const bh__jit_step *s) {
@@ -278,6 +318,10 @@ static LLVMValueRef value_of(bh__jit_unit *u, const bh__jit_step *s) {
         return bh__jit_is_affine(u, c->d) ? bh__jit_int(u, u->i32, 0) : bh__jit_iota(u, false, 1);
     case JIT_PARAM:
         return parameter(u, s);
+    case JIT_ADDRESS:
+        return address_of(u, s);
+    case JIT_RECODE:
+        return recode(u, s);
     case JIT_MOVE:
         a = operand(u, s, c->a, wide);
         return s->insn->op == OP_CVTA && c->imm != 0
@@ -314,7 +358,8 @@ static LLVMValueRef value_of(bh__jit_unit *u, const bh__jit_step *s) {
 }
 
 void bh__jit_integer(bh__jit_unit *u, const bh__jit_step *s) {
-    bool on_predicates = s->insn->type_count > 0 && s->insn->types[0] == T_PRED;
+    bool on_predicates =
+        s->insn->type_count > 0 && s->insn->types[0] == T_PRED && s->op != JIT_ADDRESS;
     if (s->op == JIT_SETP) {
         set_predicates(u, s);
     } else if (s->op == JIT_NOT_PRED || (on_predicates && s->op != JIT_SELP)) {

@@ -210,7 +210,9 @@ static void make_effect(bh__jit_unit *u, const bh__jit_step *s) {
         LLVMBuildCondBr(u->b, none_active(u), after, body);
         start_at(u, body);
     }
-    if (s->op == JIT_LOAD || s->op == JIT_STORE) {
+    if (s->op == JIT_ATOMIC) {
+        bh__jit_atomic(u, s);
+    } else if (s->op == JIT_LOAD || s->op == JIT_STORE) {
         bh__jit_access(u, s);
     } else if (s->op == JIT_SHFL && has_constant_lanes(s)) {
         bh__jit_shuffle(u, s);
@@ -248,9 +250,11 @@ static void make_step(bh__jit_unit *u, const bh__jit_step *s) {
     bh__jit_begin_step(u, s);
     if (s->sync) {
         make_sync(u, s);
-    } else if (s->op == JIT_HANDLED || s->op == JIT_LOAD || s->op == JIT_STORE) {
+    } else if (s->op == JIT_HANDLED || (s->op >= JIT_LOAD && s->op <= JIT_ATOMIC)) {
         make_effect(u, s);
-    } else if (s->op >= JIT_FADD && s->op <= JIT_INT_TO_F32) {
+    } else if (s->op >= JIT_INT_TO_FLOAT && s->op <= JIT_CLAMP) {
+        bh__jit_convert(u, s);
+    } else if (s->op >= JIT_FADD && s->op <= JIT_QUOTIENT) {
         bh__jit_floating(u, s);
     } else {
         bh__jit_integer(u, s);
@@ -439,6 +443,7 @@ static LLVMValueRef make_prologue(bh__jit_unit *u, LLVMBasicBlockRef refuse) {
         LLVMBuildStore(u->b, LLVMConstNull(type), u->rows[n].slot);
     }
     u->left = LLVMBuildAlloca(u->b, u->i64, "");
+    u->scratch = LLVMBuildAlloca(u->b, LLVMArrayType2(LLVMVectorType(u->i64, LANES), 4), "");
     u->x = LLVMGetParam(u->function, 0);
     u->state = LLVMGetParam(u->function, 1);
     u->frame = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, bases), u->ptr);
@@ -457,6 +462,7 @@ static LLVMValueRef make_prologue(bh__jit_unit *u, LLVMBasicBlockRef refuse) {
     }
     LLVMBuildStore(u->b, bh__jit_field(u, u->state, offsetof(bh__ptx_group_state, left), u->i64),
                    u->left);
+    bh__jit_load_ranges(u);
     LLVMValueRef pc = bh__jit_field(u, u->state, offsetof(bh__ptx_group_state, pc), u->i32);
     return LLVMBuildSwitch(u->b, pc, refuse, u->block_count);
 }

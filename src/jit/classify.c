@@ -124,6 +124,7 @@ static shape result_of(const bh__jit_unit *u, const bh__jit_step *s) {
         return even(1);
     case JIT_BLOCK:
     case JIT_PARAM:
+    case JIT_ADDRESS:
         return uniform;
     case JIT_ADD:
         return sum(shape_of(u, c->a), shape_of(u, c->b), 1);
@@ -153,6 +154,7 @@ static shape result_of(const bh__jit_unit *u, const bh__jit_step *s) {
         return a.class == CLASS_AFFINE && a.stride != 0 ? varying : a;
     }
     case JIT_SHFL:
+    case JIT_ATOMIC:
         return varying;
     case JIT_HANDLED:
         return s->uniform ? uniform : varying;

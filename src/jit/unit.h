@@ -23,6 +23,7 @@ typedef struct bh__jit_row {
     uint8_t kind;
     uint8_t class;
     bool differs; /* divergent control flow makes it vary */
+    bool any_nan; /* no reader tells one NaN from another */
     int64_t stride;
     LLVMValueRef slot; /* an alloca; becomes registers of the processor */
 } bh__jit_row;
@@ -35,6 +36,7 @@ typedef enum bh__jit_op {
     JIT_BLOCK, /* %ctaid, %ntid, %nctaid */
     JIT_LANE,  /* %laneid */
     JIT_PARAM,
+    JIT_ADDRESS, /* of a variable */
     JIT_NOT_PRED,
     JIT_ADD,
     JIT_SUB,
@@ -55,6 +57,7 @@ typedef enum bh__jit_op {
     JIT_SHR,
     JIT_WIDEN,
     JIT_NARROW,
+    JIT_RECODE, /* cvt of integers of any width */
     JIT_SETP,
     JIT_SELP,
     JIT_FADD,
@@ -68,9 +71,16 @@ typedef enum bh__jit_op {
     JIT_FABS,
     JIT_FMIN,
     JIT_FMAX,
-    JIT_INT_TO_F32,
+    JIT_RSQRT,
+    JIT_QUOTIENT, /* div.approx */
+    JIT_INT_TO_FLOAT,
+    JIT_FLOAT_TO_INT,
+    JIT_RESIZE,   /* between single and double precision */
+    JIT_TO_WHOLE, /* single precision, to an integer in its own format */
+    JIT_CLAMP,    /* single precision, to 0 to 1 */
     JIT_LOAD,
     JIT_STORE,
+    JIT_ATOMIC,
     JIT_SHFL,
     JIT_BRANCH,
     JIT_EXIT,
@@ -88,8 +98,14 @@ typedef struct bh__jit_step {
     bool uniform; /* JIT_HANDLED: the result is the same in all lanes */
     uint32_t *uses, *defs;
     uint32_t use_count, def_count;
-    int32_t guard; /* index of the row of the guard, or -1 */
+    int32_t guard;  /* index of the row of the guard, or -1 */
+    uint32_t range; /* of an access to global memory: which of the block's site_ranges */
 } bh__jit_step;
+
+/* A range of global memory as the code has it: allocas. */
+typedef struct bh__jit_range {
+    LLVMValueRef base, size, writable; /* i64, i64, i8 */
+} bh__jit_range;
 
 typedef struct bh__jit_block {
     uint32_t first, end;            /* steps */
@@ -133,9 +149,12 @@ typedef struct bh__jit_unit {
     LLVMValueRef lanes;           /* the same as <32 x i1> */
     LLVMValueRef running;         /* alloca of i32: the lanes that run */
     LLVMValueRef warp;            /* ptr */
+    LLVMValueRef scratch;         /* alloca: four rows */
     LLVMValueRef left;            /* alloca of i64 */
-    const bh__jit_block *block;   /* that is being made */
-    bool full;                    /* its version for 32 lanes */
+    bh__jit_range ranges[SITE_RANGES];
+    uint32_t range_count;
+    const bh__jit_block *block; /* that is being made */
+    bool full;                  /* its version for 32 lanes */
     LLVMTypeRef i1, i8, i16, i32, i64, f32, f64, ptr;
     LLVMTypeRef handler_type;
     uint32_t at; /* the step being made */
@@ -171,6 +190,14 @@ void bh__jit_classify(bh__jit_unit *u);
 bh__jit_class bh__jit_class_of(const bh__jit_unit *u, int32_t row, int64_t *stride);
 /* The value of a row of constants. False: it is a register. */
 bool bh__jit_constant(const bh__jit_unit *u, int32_t row, bool wide, uint64_t *out);
+
+/* nans.c: sets any_nan of the rows. */
+void bh__jit_find_nans(bh__jit_unit *u);
+/* ranges.c */
+bool bh__jit_find_ranges(bh__jit_unit *u); /* sets `range` of the steps; false: no memory */
+void bh__jit_load_ranges(bh__jit_unit *u); /* where the function begins */
+void bh__jit_keep_range(bh__jit_unit *u, uint32_t range); /* the handler has found another one */
+bool bh__jit_has_range(const bh__jit_step *s);            /* memory.c */
 
 /* flow.c: between blocks. Each ends the current LLVM block. */
 void bh__jit_go_on(bh__jit_unit *u, uint32_t next);
@@ -221,10 +248,12 @@ LLVMValueRef bh__jit_field(bh__jit_unit *u, LLVMValueRef base, size_t offset, LL
 LLVMValueRef bh__jit_intrinsic(bh__jit_unit *u, const char *name, LLVMTypeRef *types, unsigned n,
                                LLVMValueRef *args, unsigned count);
 
-/* arithmetic.c, floating.c, memory.c, warp_ops.c. The step's op is one of theirs. */
+/* arithmetic.c, floating.c, convert.c, memory.c, atomic.c, warp_ops.c. The step's op is one of theirs. */
 void bh__jit_integer(bh__jit_unit *u, const bh__jit_step *s);
 void bh__jit_floating(bh__jit_unit *u, const bh__jit_step *s);
+void bh__jit_convert(bh__jit_unit *u, const bh__jit_step *s); /* of which one side is a float */
 void bh__jit_access(bh__jit_unit *u, const bh__jit_step *s);
+void bh__jit_atomic(bh__jit_unit *u, const bh__jit_step *s);
 void bh__jit_shuffle(bh__jit_unit *u, const bh__jit_step *s);
 
 /* engine.c: from the LLVM module to code. */

@@ -48,7 +48,8 @@ bool bh__ptx_block_native_begin(bh__ptx_block *b, const bh__ptx_function *f) {
 }
 
 bool bh__ptx_block_native_again(bh__ptx_block *b, const bh__ptx_grid *grid) {
-    if (!b->native || b->ranges_of != grid || b->ranges_of_id != grid->grid_id) {
+    if (!b->native || grid->tracing != NULL || b->ranges_of != grid ||
+        b->ranges_of_id != grid->grid_id) {
         return false;
     }
     b->live_threads = b->threads;

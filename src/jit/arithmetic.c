@@ -6,8 +6,7 @@
 
 /* Operands as scalars where the result is one, else as vectors. */
 static LLVMValueRef operand(bh__jit_unit *u, const bh__jit_step *s, int32_t row, bool wide) {
-    return bh__jit_is_affine(u, s->code->d) ? bh__jit_scalar(u, row, wide)
-                                            : bh__jit_vector(u, row, wide);
+    return bh__jit_operand(u, s->code->d, row, wide);
 }
 
 static bool type_is_signed(const bh__jit_step *s, unsigned n) {
@@ -31,21 +30,23 @@ static LLVMValueRef widen(bh__jit_unit *u, const bh__jit_step *s, int32_t row, b
     LLVMValueRef v = operand(u, s, row, false);
     int64_t stride;
     bh__jit_class_of(u, row, &stride);
-    if (bh__jit_is_vector(v) || stride == 0) {
+    if (bh__jit_width(v) == LANES || stride == 0) {
         return extend(u, v, is_signed);
     }
-    LLVMValueRef step = bh__jit_int(u, u->i32, (uint64_t)stride), lanes[2], wide[2];
+    bool parted = bh__jit_is_vector(v);
+    LLVMValueRef step = bh__jit_const_like(u, v, (uint64_t)stride), lanes[2], wide[2];
     for (int n = 0; n < 2; n++) {
-        lanes[n] = bh__jit_edge_lane(u, u->mask, n == 1);
+        lanes[n] = bh__jit_edge_lane(u, u->mask, parted, n == 1);
         LLVMValueRef at = LLVMBuildAdd(u->b, v, LLVMBuildMul(u->b, lanes[n], step, ""), "");
         wide[n] = extend(u, at, is_signed);
     }
-    step = bh__jit_int(u, u->i64, (uint64_t)stride);
+    step = bh__jit_const_like(u, wide[0], (uint64_t)stride);
     LLVMValueRef before = LLVMBuildMul(u->b, extend(u, lanes[0], false), step, "");
     LLVMValueRef behind = LLVMBuildMul(u->b, extend(u, lanes[1], false), step, "");
     LLVMValueRef base = LLVMBuildSub(u->b, wide[0], before, "");
     LLVMValueRef end = LLVMBuildAdd(u->b, base, behind, "");
-    bh__jit_step_if(u, LLVMBuildICmp(u->b, LLVMIntNE, end, wide[1], ""));
+    LLVMValueRef same = LLVMBuildICmp(u->b, LLVMIntEQ, end, wide[1], "");
+    bh__jit_step_if(u, LLVMBuildNot(u->b, bh__jit_in_parts(u, same, u->mask), ""));
     return base;
 }
 
@@ -246,10 +247,29 @@ static LLVMValueRef thread_index(bh__jit_unit *u, const bh__jit_step *s) {
     LLVMValueRef at = LLVMBuildZExt(u->b, index, u->i64, "");
     at = LLVMBuildMul(u->b, at, bh__jit_int(u, u->i64, LANES), "");
     LLVMValueRef p = LLVMBuildInBoundsGEP2(u->b, u->i32, list, &at, 1, "");
-    LLVMTypeRef type = bh__jit_is_affine(u, c->d) ? u->i32 : LLVMVectorType(u->i32, LANES);
-    LLVMValueRef v = LLVMBuildLoad2(u->b, type, p, "");
+    bool parted = bh__jit_is_parted(u, c->d);
+    LLVMTypeRef type =
+        bh__jit_is_affine(u, c->d) && !parted ? u->i32 : LLVMVectorType(u->i32, LANES);
+    LLVMValueRef v = LLVMBuildLoad2(u->b, type, p, ""), order[LANES];
     LLVMSetAlignment(v, 4);
-    return v;
+    for (unsigned n = 0; n < u->parts; n++) {
+        order[n] = bh__jit_int(u, u->i32, n * u->part_lanes);
+    }
+    return parted ? LLVMBuildShuffleVector(u->b, v, LLVMGetUndef(type),
+                                           LLVMConstVector(order, u->parts), "")
+                  : v;
+}
+
+/* Of each part, the first lane's number. */
+static LLVMValueRef lane_number(bh__jit_unit *u, const bh__jit_step *s) {
+    LLVMValueRef list[LANES];
+    if (!bh__jit_is_affine(u, s->code->d)) {
+        return bh__jit_lane_numbers(u);
+    }
+    for (unsigned n = 0; n < u->parts; n++) {
+        list[n] = bh__jit_int(u, u->i32, n * u->part_lanes);
+    }
+    return u->parts == 1 ? list[0] : LLVMConstVector(list, u->parts);
 }
 
 static LLVMValueRef parameter(bh__jit_unit *u, const bh__jit_step *s) {
@@ -315,7 +335,7 @@ static LLVMValueRef value_of(bh__jit_unit *u, const bh__jit_step *s) {
     case JIT_BLOCK:
         return special(u, s);
     case JIT_LANE:
-        return bh__jit_is_affine(u, c->d) ? bh__jit_int(u, u->i32, 0) : bh__jit_iota(u, false, 1);
+        return lane_number(u, s);
     case JIT_PARAM:
         return parameter(u, s);
     case JIT_ADDRESS:

@@ -116,7 +116,10 @@ static void each_lane(bh__jit_unit *u, const bh__jit_step *s, const bh__jit_plac
     LLVMBuildBr(u->b, loop);
     LLVMPositionBuilderAtEnd(u->b, loop);
     LLVMValueRef left = LLVMBuildPhi(u->b, u->i32, "");
-    LLVMValueRef lane = LLVMBuildZExt(u->b, bh__jit_edge_lane(u, left, false), u->i64, "");
+    LLVMTypeRef types[] = {u->i32};
+    LLVMValueRef args[] = {left, bh__jit_int(u, u->i1, 1)};
+    LLVMValueRef lane = bh__jit_intrinsic(u, "llvm.cttz", types, 1, args, 2);
+    lane = LLVMBuildZExt(u->b, lane, u->i64, "");
     LLVMValueRef b = take(u, &first, a->type, lane);
     LLVMValueRef v = cas ? take(u, &second, a->type, lane) : NULL;
     LLVMValueRef old = operate(u, s, a, take(u, &pointers, u->ptr, lane), b, v);

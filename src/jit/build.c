@@ -427,18 +427,10 @@ static void make_entry(bh__jit_unit *u, const bh__jit_block *b, LLVMBasicBlockRe
     LLVMBuildCondBr(u->b, every, b->full, b->masked);
 }
 
-static LLVMTypeRef type_of_slot(const bh__jit_unit *u, const bh__jit_row *r) {
-    LLVMTypeRef word = r->kind == KIND_WIDE ? u->i64 : u->i32;
-    if (r->class == CLASS_VARYING) {
-        return r->kind == KIND_PREDICATE ? u->i32 : LLVMVectorType(word, LANES);
-    }
-    return r->kind == KIND_PREDICATE ? u->i1 : word;
-}
-
 static LLVMValueRef make_prologue(bh__jit_unit *u, LLVMBasicBlockRef refuse) {
     start_at(u, bh__jit_new_block(u));
     for (uint32_t n = 0; n < u->row_count; n++) {
-        LLVMTypeRef type = type_of_slot(u, &u->rows[n]);
+        LLVMTypeRef type = bh__jit_slot_type(u, &u->rows[n]);
         u->rows[n].slot = LLVMBuildAlloca(u->b, type, "");
         LLVMBuildStore(u->b, LLVMConstNull(type), u->rows[n].slot);
     }

@@ -12,9 +12,7 @@ static bool is_signed(const bh__jit_step *s, unsigned n) {
 
 static LLVMValueRef source(bh__jit_unit *u, const bh__jit_step *s) {
     const bh__ptx_code *c = s->code;
-    bool wide = (c->flags & FLAG_WIDE_A) != 0;
-    return bh__jit_is_affine(u, c->d) ? bh__jit_scalar(u, c->a, wide)
-                                      : bh__jit_vector(u, c->a, wide);
+    return bh__jit_operand(u, c->d, c->a, (c->flags & FLAG_WIDE_A) != 0);
 }
 
 /* A float, flushed if the instruction says so. */

@@ -208,6 +208,8 @@ static bool make(bh__jit_unit *u) {
 static void compile(const bh__jit_request *request, bh__jit_result *out) {
     uint64_t began = bh__now_ns();
     bh__jit_unit u = {.request = request, .result = out};
+    u.part_lanes = request->row == 0 ? LANES : request->row;
+    u.parts = LANES / u.part_lanes;
     memset(out, 0, sizeof *out);
     if (!make(&u)) {
         free(out->image);

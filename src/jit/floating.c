@@ -13,9 +13,7 @@ LLVMValueRef bh__jit_real_of(bh__jit_unit *u, LLVMValueRef v, bool wide) {
 }
 
 static LLVMValueRef operand(bh__jit_unit *u, const bh__jit_step *s, int32_t row, bool wide) {
-    LLVMValueRef v = bh__jit_is_affine(u, s->code->d) ? bh__jit_scalar(u, row, wide)
-                                                      : bh__jit_vector(u, row, wide);
-    return bh__jit_real_of(u, v, wide);
+    return bh__jit_real_of(u, bh__jit_operand(u, s->code->d, row, wide), wide);
 }
 
 static LLVMValueRef real_const(bh__jit_unit *u, LLVMValueRef like, float f) {

@@ -48,19 +48,11 @@ static void find_range(bh__jit_unit *u, bh__jit_place *a) {
     }
 }
 
-static LLVMValueRef edge_lane(bh__jit_unit *u, bool last) {
-    return LLVMBuildZExt(u->b, bh__jit_edge_lane(u, u->active, last), u->i64, "");
-}
-
-static LLVMValueRef address_of_lane(bh__jit_unit *u, const bh__jit_place *a, LLVMValueRef lane) {
-    LLVMValueRef step = LLVMBuildMul(u->b, lane, number(u, (uint64_t)a->stride), "");
-    return LLVMBuildAdd(u->b, a->base, step, "");
-}
-
 /* How many bytes from the range's start an access of `bytes` may begin: less than this. */
 static LLVMValueRef limit_of(bh__jit_unit *u, const bh__jit_place *a, LLVMValueRef bytes) {
-    LLVMTypeRef types[] = {u->i64};
-    LLVMValueRef args[] = {a->size, LLVMBuildSub(u->b, bytes, number(u, 1), "")};
+    LLVMValueRef size = bh__jit_is_vector(bytes) ? bh__jit_splat_to(u, a->size, u->parts) : a->size;
+    LLVMTypeRef types[] = {LLVMTypeOf(size)};
+    LLVMValueRef args[] = {size, LLVMBuildSub(u->b, bytes, bh__jit_const_like(u, bytes, 1), "")};
     return bh__jit_intrinsic(u, "llvm.usub.sat", types, 1, args, 2);
 }
 
@@ -80,22 +72,34 @@ static LLVMValueRef all_fit(bh__jit_unit *u, const bh__jit_place *a) {
     return LLVMBuildICmp(u->b, LLVMIntEQ, bad, bh__jit_int(u, u->i32, 0), "");
 }
 
-/* From the lowest address of the lanes that run to the end of the highest one: one comparison. */
+static LLVMValueRef edge_of(bh__jit_unit *u, const bh__jit_place *a, bool last) {
+    LLVMValueRef lane = bh__jit_edge_lane(u, u->active, bh__jit_is_vector(a->base), last);
+    return LLVMBuildZExt(u->b, lane, LLVMTypeOf(a->base), "");
+}
+
+/* From the lowest address of the lanes that run to the end of the highest one: one comparison, or
+ * one for each part. */
 static LLVMValueRef span_fits(bh__jit_unit *u, const bh__jit_place *a) {
-    LLVMValueRef lowest = a->base, bytes = number(u, a->code->bytes);
+    LLVMValueRef lowest = a->base, bytes = bh__jit_const_like(u, a->base, a->code->bytes);
     if (a->stride % a->code->bytes != 0) {
         return bh__jit_int(u, u->i1, 0); /* the lanes between may not be aligned */
     }
     if (a->stride != 0) {
-        LLVMValueRef first = edge_lane(u, false), last = edge_lane(u, true);
+        LLVMValueRef first = edge_of(u, a, false), last = edge_of(u, a, true);
         LLVMValueRef lanes = LLVMBuildSub(u->b, last, first, "");
         uint64_t step = (uint64_t)(a->stride < 0 ? -a->stride : a->stride);
-        lowest = address_of_lane(u, a, a->stride < 0 ? last : first);
-        bytes = LLVMBuildAdd(u->b, LLVMBuildMul(u->b, lanes, number(u, step), ""), bytes, "");
+        LLVMValueRef stride = bh__jit_const_like(u, a->base, (uint64_t)a->stride);
+        LLVMValueRef to_lowest = LLVMBuildMul(u->b, a->stride < 0 ? last : first, stride, "");
+        lowest = LLVMBuildAdd(u->b, a->base, to_lowest, "");
+        lanes = LLVMBuildMul(u->b, lanes, bh__jit_const_like(u, lanes, step), "");
+        bytes = LLVMBuildAdd(u->b, lanes, bytes, "");
     }
-    LLVMValueRef at = LLVMBuildSub(u->b, lowest, a->start, "");
+    LLVMValueRef start =
+        bh__jit_is_vector(lowest) ? bh__jit_splat_to(u, a->start, u->parts) : a->start;
+    LLVMValueRef at = LLVMBuildSub(u->b, lowest, start, "");
     LLVMValueRef inside = LLVMBuildICmp(u->b, LLVMIntULT, at, limit_of(u, a, bytes), "");
-    return LLVMBuildAnd(u->b, inside, is_aligned(u, a, a->base), "");
+    inside = LLVMBuildAnd(u->b, inside, is_aligned(u, a, a->base), "");
+    return bh__jit_in_parts(u, inside, u->active);
 }
 
 static LLVMValueRef is_fine(bh__jit_unit *u, const bh__jit_place *a) {
@@ -105,40 +109,85 @@ static LLVMValueRef is_fine(bh__jit_unit *u, const bh__jit_place *a) {
 
 /* ---- the access itself ---- */
 
-LLVMValueRef bh__jit_pointer(bh__jit_unit *u, const bh__jit_place *a) {
-    LLVMValueRef at = LLVMBuildSub(u->b, a->base, a->start, "");
+static LLVMValueRef pointer_to(bh__jit_unit *u, const bh__jit_place *a, LLVMValueRef address) {
+    unsigned width = bh__jit_width(address);
+    LLVMValueRef start = width > 1 ? bh__jit_splat_to(u, a->start, width) : a->start;
+    LLVMValueRef at = LLVMBuildSub(u->b, address, start, "");
     return LLVMBuildGEP2(u->b, u->i8, a->to, &at, 1, "");
 }
 
+LLVMValueRef bh__jit_pointer(bh__jit_unit *u, const bh__jit_place *a) {
+    return pointer_to(u, a, a->base);
+}
+
 LLVMValueRef bh__jit_pointers(bh__jit_unit *u, const bh__jit_place *a) {
-    LLVMValueRef addresses = a->base;
-    if (a->affine) {
-        addresses =
-            LLVMBuildAdd(u->b, bh__jit_splat(u, a->base), bh__jit_iota(u, true, a->stride), "");
-    }
-    LLVMValueRef at = LLVMBuildSub(u->b, addresses, bh__jit_splat(u, a->start), "");
-    return LLVMBuildGEP2(u->b, u->i8, a->to, &at, 1, "");
+    return pointer_to(u, a, a->affine ? bh__jit_expand(u, a->base, a->stride) : a->base);
 }
 
 static bool is_contiguous(const bh__jit_place *a) {
     return a->affine && a->stride == a->code->bytes;
 }
 
+static bool is_parted(const bh__jit_place *a) {
+    return a->affine && bh__jit_is_vector(a->base);
+}
+
 bool bh__jit_is_single(const bh__jit_place *a) {
-    return a->affine && a->stride == 0;
+    return a->affine && a->stride == 0 && !is_parted(a);
+}
+
+static LLVMValueRef gather(bh__jit_unit *u, const bh__jit_place *a, LLVMValueRef from,
+                           LLVMValueRef lanes) {
+    LLVMTypeRef type = LLVMVectorType(a->type, bh__jit_width(from));
+    LLVMTypeRef types[] = {type, LLVMTypeOf(from)};
+    LLVMValueRef align = bh__jit_int(u, u->i32, a->code->bytes);
+    LLVMValueRef args[] = {from, align, lanes, LLVMGetUndef(type)};
+    return bh__jit_intrinsic(u, "llvm.masked.gather", types, 2, args, 4);
+}
+
+static LLVMValueRef load_lanes(bh__jit_unit *u, const bh__jit_place *a, LLVMValueRef from,
+                               LLVMValueRef lanes) {
+    LLVMTypeRef type = LLVMVectorType(a->type, bh__jit_width(lanes)), types[] = {type, u->ptr};
+    LLVMValueRef align = bh__jit_int(u, u->i32, a->code->bytes);
+    LLVMValueRef args[] = {from, align, lanes, LLVMGetUndef(type)};
+    return bh__jit_intrinsic(u, "llvm.masked.load", types, 2, args, 4);
+}
+
+/* Lanes whose values follow each other in their part. */
+static LLVMValueRef load_rows(bh__jit_unit *u, const bh__jit_place *a) {
+    LLVMValueRef from = bh__jit_pointer(u, a), parts[LANES];
+    if (u->parts == 1) {
+        return load_lanes(u, a, from, u->active_lanes);
+    }
+    LLVMValueRef all =
+        is_parted(a) ? NULL : load_lanes(u, a, from, bh__jit_any_part(u, u->active_lanes));
+    for (unsigned n = 0; n < u->parts; n++) {
+        parts[n] = all != NULL ? all
+                               : load_lanes(u, a, bh__jit_of_part(u, from, n),
+                                            bh__jit_part(u, u->active_lanes, n));
+    }
+    return bh__jit_join_parts(u, parts);
+}
+
+/* One value for each part. */
+static LLVMValueRef load_parts(bh__jit_unit *u, const bh__jit_place *a) {
+    LLVMValueRef from = bh__jit_pointer(u, a);
+    LLVMValueRef v = LLVMGetUndef(LLVMVectorType(a->type, u->parts));
+    if (!u->full || u->guarded) {
+        return gather(u, a, from, bh__jit_parts_with(u, u->active));
+    }
+    for (unsigned n = 0; n < u->parts; n++) {
+        LLVMValueRef one = LLVMBuildLoad2(u->b, a->type, bh__jit_of_part(u, from, n), "");
+        LLVMSetAlignment(one, a->code->bytes);
+        v = LLVMBuildInsertElement(u->b, v, one, bh__jit_int(u, u->i32, n), "");
+    }
+    return v;
 }
 
 static LLVMValueRef load_vector(bh__jit_unit *u, const bh__jit_place *a) {
-    LLVMTypeRef type = LLVMVectorType(a->type, LANES);
-    LLVMValueRef align = bh__jit_int(u, u->i32, a->code->bytes), none = LLVMGetUndef(type);
-    if (is_contiguous(a)) {
-        LLVMTypeRef types[] = {type, u->ptr};
-        LLVMValueRef args[] = {bh__jit_pointer(u, a), align, u->active_lanes, none};
-        return bh__jit_intrinsic(u, "llvm.masked.load", types, 2, args, 4);
-    }
-    LLVMTypeRef types[] = {type, LLVMVectorType(u->ptr, LANES)};
-    LLVMValueRef args[] = {bh__jit_pointers(u, a), align, u->active_lanes, none};
-    return bh__jit_intrinsic(u, "llvm.masked.gather", types, 2, args, 4);
+    return is_contiguous(a)                 ? load_rows(u, a)
+           : is_parted(a) && a->stride == 0 ? load_parts(u, a)
+                                            : gather(u, a, bh__jit_pointers(u, a), u->active_lanes);
 }
 
 static void make_load(bh__jit_unit *u, const bh__jit_place *a) {
@@ -157,6 +206,25 @@ static void make_load(bh__jit_unit *u, const bh__jit_place *a) {
     bh__jit_set(u, ((const int32_t *)c->extra)[0], v);
 }
 
+static LLVMValueRef last_lane(bh__jit_unit *u) {
+    LLVMTypeRef types[] = {u->i32};
+    LLVMValueRef args[] = {u->active, bh__jit_int(u, u->i1, 1)};
+    LLVMValueRef above = bh__jit_intrinsic(u, "llvm.ctlz", types, 1, args, 2);
+    return LLVMBuildSub(u->b, bh__jit_int(u, u->i32, 31), above, "");
+}
+
+/* Part after part: those behind may be where others were. */
+static void store_rows(bh__jit_unit *u, const bh__jit_place *a, LLVMValueRef v) {
+    LLVMValueRef to = bh__jit_pointer(u, a), align = bh__jit_int(u, u->i32, a->code->bytes);
+    for (unsigned n = 0; n < u->parts; n++) {
+        LLVMValueRef part = u->parts == 1 ? v : bh__jit_part(u, v, n);
+        LLVMValueRef lanes = u->parts == 1 ? u->active_lanes : bh__jit_part(u, u->active_lanes, n);
+        LLVMTypeRef types[] = {LLVMTypeOf(part), u->ptr};
+        LLVMValueRef args[] = {part, bh__jit_of_part(u, to, n), align, lanes};
+        bh__jit_intrinsic(u, "llvm.masked.store", types, 2, args, 4);
+    }
+}
+
 /* Lanes store in order: of several to one place, the last one stays. */
 static void make_store(bh__jit_unit *u, const bh__jit_place *a) {
     const bh__ptx_code *c = a->code;
@@ -168,7 +236,7 @@ static void make_store(bh__jit_unit *u, const bh__jit_place *a) {
             v = bh__jit_scalar(u, row, wide);
         } else {
             LLVMValueRef all = bh__jit_vector(u, row, wide);
-            v = LLVMBuildExtractElement(u->b, all, edge_lane(u, true), "");
+            v = LLVMBuildExtractElement(u->b, all, last_lane(u), "");
         }
         v = LLVMTypeOf(v) == a->type ? v : LLVMBuildTrunc(u->b, v, a->type, "");
         LLVMSetAlignment(LLVMBuildStore(u->b, v, bh__jit_pointer(u, a)), c->bytes);
@@ -178,9 +246,7 @@ static void make_store(bh__jit_unit *u, const bh__jit_place *a) {
     LLVMTypeRef type = LLVMVectorType(a->type, LANES);
     v = LLVMTypeOf(v) == type ? v : LLVMBuildTrunc(u->b, v, type, "");
     if (is_contiguous(a)) {
-        LLVMTypeRef types[] = {type, u->ptr};
-        LLVMValueRef args[] = {v, bh__jit_pointer(u, a), align, u->active_lanes};
-        bh__jit_intrinsic(u, "llvm.masked.store", types, 2, args, 4);
+        store_rows(u, a, v);
         return;
     }
     LLVMTypeRef types[] = {type, LLVMVectorType(u->ptr, LANES)};

@@ -6,20 +6,21 @@
 enum { WIDTH = 16 };
 enum { TO_NEGATIVE = 9, TO_POSITIVE = 10, TO_ZERO = 11 }; /* of the instructions, without faults */
 
+/* `count` lanes of one vector, or of two, from `first` on; lanes beyond them are undefined. */
+static LLVMValueRef take(bh__jit_unit *u, LLVMValueRef a, LLVMValueRef b, unsigned first,
+                         unsigned count) {
+    LLVMValueRef order[LANES];
+    for (unsigned n = 0; n < count; n++) {
+        bool there = b != NULL || first + n < bh__jit_width(a);
+        order[n] = there ? bh__jit_int(u, u->i32, first + n) : LLVMGetUndef(u->i32);
+    }
+    b = b == NULL ? LLVMGetUndef(LLVMTypeOf(a)) : b;
+    return LLVMBuildShuffleVector(u->b, a, b, LLVMConstVector(order, count), "");
+}
+
 static LLVMValueRef half_of(bh__jit_unit *u, LLVMValueRef v, unsigned half) {
-    LLVMValueRef order[WIDTH];
-    if (!bh__jit_is_vector(v)) {
-        LLVMValueRef zero = bh__jit_int(u, u->i32, 0), undef;
-        undef = LLVMGetUndef(LLVMVectorType(LLVMTypeOf(v), WIDTH));
-        v = LLVMBuildInsertElement(u->b, undef, v, zero, "");
-        LLVMValueRef all = LLVMConstNull(LLVMVectorType(u->i32, WIDTH));
-        return LLVMBuildShuffleVector(u->b, v, undef, all, "");
-    }
-    for (unsigned n = 0; n < WIDTH; n++) {
-        order[n] = bh__jit_int(u, u->i32, half * WIDTH + n);
-    }
-    return LLVMBuildShuffleVector(u->b, v, LLVMGetUndef(LLVMTypeOf(v)),
-                                  LLVMConstVector(order, WIDTH), "");
+    return bh__jit_is_vector(v) ? take(u, v, NULL, half * WIDTH, WIDTH)
+                                : bh__jit_splat_to(u, v, WIDTH);
 }
 
 static const char *name_of(bh__jit_op op) {
@@ -46,9 +47,8 @@ LLVMValueRef bh__jit_rounded(bh__jit_unit *u, bh__jit_op op, const bh__ptx_insn 
     if (!bh__jit_is_vector(args[0])) {
         return LLVMBuildExtractElement(u->b, low, bh__jit_int(u, u->i32, 0), "");
     }
-    LLVMValueRef high = operate(u, op, mode, args, count, 1), order[LANES];
-    for (unsigned l = 0; l < LANES; l++) {
-        order[l] = bh__jit_int(u, u->i32, l);
+    if (bh__jit_width(args[0]) <= WIDTH) {
+        return take(u, low, NULL, 0, bh__jit_width(args[0]));
     }
-    return LLVMBuildShuffleVector(u->b, low, high, LLVMConstVector(order, LANES), "");
+    return take(u, low, operate(u, op, mode, args, count, 1), 0, LANES);
 }

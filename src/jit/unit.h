@@ -13,6 +13,8 @@
  *   affine:  one scalar, lane 0's value; lane l has that plus l times a constant stride, modulo the
  *            row's width. Stride 0: all lanes have the same value.
  *   varying: a vector of 32.
+ * Where rows of threads are shorter than a warp, it has `parts`, one for each of them, and an affine
+ * value is either the same in all parts, or `parted`: a vector of the values of each part's first lane.
  * A predicate is affine with stride 0 (an i1), or varying (an i32, a bit for each lane).
  */
 typedef enum bh__jit_class { CLASS_NONE, CLASS_AFFINE, CLASS_VARYING } bh__jit_class;
@@ -22,6 +24,7 @@ typedef struct bh__jit_row {
     int32_t row; /* byte offset in the frame */
     uint8_t kind;
     uint8_t class;
+    bool parted;
     bool differs; /* divergent control flow makes it vary */
     bool any_nan; /* no reader tells one NaN from another */
     int64_t stride;
@@ -126,6 +129,7 @@ typedef struct bh__jit_unit {
     bh__jit_result *result;
     bh__arena arena;
     uint32_t first; /* code index of step 0 */
+    unsigned parts, part_lanes;
     bh__jit_step *steps;
     uint32_t step_count;
     bh__jit_row *rows;
@@ -188,6 +192,7 @@ bool bh__jit_find_pending(bh__jit_unit *u);
 void bh__jit_classify(bh__jit_unit *u);
 /* The class and stride of an operand; a constant is affine with stride 0. */
 bh__jit_class bh__jit_class_of(const bh__jit_unit *u, int32_t row, int64_t *stride);
+bool bh__jit_is_parted(const bh__jit_unit *u, int32_t row);
 /* The value of a row of constants. False: it is a register. */
 bool bh__jit_constant(const bh__jit_unit *u, int32_t row, bool wide, uint64_t *out);
 
@@ -221,9 +226,11 @@ void bh__jit_step_if(bh__jit_unit *u, LLVMValueRef condition);
 void bh__jit_call_handler(bh__jit_unit *u, const bh__jit_step *s);
 
 /* value.c: reading and writing rows. `wide`: 64 bits. Values are integers. */
-bool bh__jit_is_uniform(const bh__jit_unit *u, int32_t row); /* stride 0 */
+bool bh__jit_is_uniform(const bh__jit_unit *u, int32_t row); /* stride 0, not parted */
 bool bh__jit_is_affine(const bh__jit_unit *u, int32_t row);
-LLVMValueRef bh__jit_scalar(bh__jit_unit *u, int32_t row, bool wide); /* lane 0's */
+LLVMValueRef bh__jit_scalar(bh__jit_unit *u, int32_t row, bool wide); /* lane 0's, or each part's */
+/* An operand in the shape that the result in row `like` has. */
+LLVMValueRef bh__jit_operand(bh__jit_unit *u, int32_t like, int32_t row, bool wide);
 LLVMValueRef bh__jit_vector(bh__jit_unit *u, int32_t row, bool wide);
 LLVMValueRef bh__jit_lanes_of(bh__jit_unit *u, int32_t row);    /* a predicate: <32 x i1> */
 LLVMValueRef bh__jit_bit_of(bh__jit_unit *u, int32_t row);      /* a uniform predicate: i1 */
@@ -237,16 +244,34 @@ void bh__jit_pack(bh__jit_unit *u, const bh__jit_row *r);
 void bh__jit_unpack(bh__jit_unit *u, const bh__jit_row *r);
 /* As bh__jit_reload, and whether the lanes that run have a value of the row's class (i1). */
 LLVMValueRef bh__jit_enter_row(bh__jit_unit *u, const bh__jit_row *r);
-LLVMValueRef bh__jit_edge_lane(bh__jit_unit *u, LLVMValueRef mask, bool last); /* i32 */
 LLVMValueRef bh__jit_splat(bh__jit_unit *u, LLVMValueRef scalar);
-LLVMValueRef bh__jit_iota(bh__jit_unit *u, bool wide, int64_t stride);
+LLVMValueRef bh__jit_splat_to(bh__jit_unit *u, LLVMValueRef scalar, unsigned count);
+/* All lanes of an affine value of 64 or 32 bits. */
+LLVMValueRef bh__jit_expand(bh__jit_unit *u, LLVMValueRef base, int64_t stride);
+LLVMValueRef bh__jit_lane_numbers(bh__jit_unit *u);
 LLVMValueRef bh__jit_int(bh__jit_unit *u, LLVMTypeRef type, uint64_t v);
 bool bh__jit_is_vector(LLVMValueRef v);
+unsigned bh__jit_width(LLVMValueRef v); /* of a vector; 1: a scalar */
+LLVMTypeRef bh__jit_slot_type(const bh__jit_unit *u, const bh__jit_row *r);
 LLVMTypeRef bh__jit_shaped(LLVMValueRef like, LLVMTypeRef element); /* of the same shape */
 LLVMValueRef bh__jit_const_like(bh__jit_unit *u, LLVMValueRef like, uint64_t v);
 LLVMValueRef bh__jit_field(bh__jit_unit *u, LLVMValueRef base, size_t offset, LLVMTypeRef type);
 LLVMValueRef bh__jit_intrinsic(bh__jit_unit *u, const char *name, LLVMTypeRef *types, unsigned n,
                                LLVMValueRef *args, unsigned count);
+
+/*
+ * parts.c: the first or the last lane of a mask, counted from the beginning of its part: i32, in all
+ * parts together, or `parted`, <parts x i32>, 0 for a part that has none.
+ */
+LLVMValueRef bh__jit_edge_lane(bh__jit_unit *u, LLVMValueRef mask, bool parted, bool last);
+/* i1: whether a <parts x i1> is true in all parts that have lanes of the mask; a scalar: it itself. */
+LLVMValueRef bh__jit_in_parts(bh__jit_unit *u, LLVMValueRef v, LLVMValueRef mask);
+LLVMValueRef bh__jit_parts_with(bh__jit_unit *u, LLVMValueRef mask); /* <parts x i1> */
+/* Lanes of one part of a vector of 32; the same lanes of all parts: any of them. */
+LLVMValueRef bh__jit_part(bh__jit_unit *u, LLVMValueRef v, unsigned part);
+LLVMValueRef bh__jit_any_part(bh__jit_unit *u, LLVMValueRef lanes);
+LLVMValueRef bh__jit_join_parts(bh__jit_unit *u, LLVMValueRef *parts); /* of part_lanes each */
+LLVMValueRef bh__jit_of_part(bh__jit_unit *u, LLVMValueRef v, unsigned part); /* scalar */
 
 /* arithmetic.c, floating.c, convert.c, memory.c, atomic.c, warp_ops.c. The step's op is one of theirs. */
 void bh__jit_integer(bh__jit_unit *u, const bh__jit_step *s);

@@ -58,7 +58,7 @@ for near in 0 32 2 100000000 18446744073709551360; do
             out:u32:8064 "u64:$near"
     done
 done
-for block in 64 8,8 50 5,7; do
+for block in 64 16,4 16,3 8,8 8,5 50 5,7; do
     for near in 0x7ffffff0 0xffffffe8 100; do
         compare --all --hex "$here/kernels/integers.ptx" -g 2 -b "$block" -- "$values" out:u32:9856 \
             "u32:$near"

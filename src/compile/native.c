@@ -88,7 +88,10 @@ static bh_status load(native *n) {
 static void compile_one(native *n, uint32_t kernel, uint32_t shape) {
     bh__jit_request request = {.module = n->module,
                                .function = n->module->kernel_functions[kernel],
-                               .flat = shape == BH__NATIVE_FLAT,
+                               .row = shape == BH__NATIVE_FLAT         ? 32
+                                      : shape == BH__NATIVE_ROWS_OF_16 ? 16
+                                      : shape == BH__NATIVE_ROWS_OF_8  ? 8
+                                                                       : 0,
                                .run_sreg = bh__ptx_run_sreg,
                                .run_address = bh__ptx_run_address,
                                .run_not = bh__ptx_run_not_pred};
@@ -114,15 +117,15 @@ static bh_status compile_kernels(native *n) {
                         "report this as a defect of libbulkhead",
                         "there is no kernel %u: the module has %u", job->kernel, total);
     uint32_t first = all ? 0 : job->kernel, end = all ? total : first + 1;
-    size_t room = 2 * ((size_t)end - first) + 1;
+    size_t room = BH__NATIVE_SHAPES * ((size_t)end - first) + 1;
     n->entries = bh__arena_alloc(n->c->arena, room, sizeof *n->entries);
     n->results = bh__arena_alloc(n->c->arena, room, sizeof *n->results);
     if (!n->entries || !n->results) return bh__compile_no_memory(n->c);
     uint64_t began = bh__now_ns();
-    for (uint32_t shape = BH__NATIVE_FLAT; shape >= BH__NATIVE_OTHER; shape--) {
-        for (uint32_t i = first; i < end && (job->shapes & shape); i++) {
+    for (uint32_t k = 0; k < BH__NATIVE_SHAPES; k++) {
+        for (uint32_t i = first; i < end && (job->shapes & 1u << k); i++) {
             if (bh__now_ns() - began > ENOUGH_NS) return BH_OK;
-            compile_one(n, i, shape);
+            compile_one(n, i, 1u << k);
         }
     }
     return BH_OK;

@@ -17,11 +17,11 @@ typedef struct piece { /* of code memory */
 struct bh__cpu_native {
     piece *pieces;
     uint32_t kernels;
-    _Atomic(bh__ptx_compiled *) code[]; /* two of each kernel: flat blocks first */
+    _Atomic(bh__ptx_compiled *) code[]; /* of each kernel, one for each shape of blocks */
 };
 
 bh__cpu_native *bh__cpu_native_create(uint32_t kernels) {
-    size_t codes = 2 * (size_t)kernels;
+    size_t codes = BH__NATIVE_SHAPES * (size_t)kernels;
     bh__cpu_native *native = calloc(1, sizeof *native + codes * sizeof native->code[0]);
     if (native) native->kernels = kernels;
     return native;
@@ -37,16 +37,14 @@ void bh__cpu_native_destroy(bh__cpu_native *native, bh__cpu_code_memory *memory)
     free(native);
 }
 
-/* Warps are rows of threads: lanes differ in %tid.x alone. The application asks the same question
- * (client/module/native.c). */
-static bool is_flat(const uint32_t block[3]) {
-    return block[0] % 32 == 0 || (block[1] == 1 && block[2] == 1);
+static size_t slot_of(uint32_t kernel, uint32_t shape) {
+    return BH__NATIVE_SHAPES * (size_t)kernel + (size_t)__builtin_ctz(shape);
 }
 
 bh__ptx_compiled *bh__cpu_native_code(const bh__cpu_native *native, uint32_t kernel,
                                       const uint32_t block[3]) {
     if (!native) return NULL;
-    return atomic_load_explicit(&native->code[2 * (size_t)kernel + !is_flat(block)],
+    return atomic_load_explicit(&native->code[slot_of(kernel, bh__native_shape(block))],
                                 memory_order_acquire);
 }
 
@@ -79,7 +77,7 @@ static bh_status take_piece(bh__device_instance *device, bh__cpu_native *native,
 }
 
 static void install(bh__cpu_native *native, const bh__native_entry *entry, uint8_t *code) {
-    size_t slot = 2 * (size_t)entry->kernel + (entry->shape != BH__NATIVE_FLAT);
+    size_t slot = slot_of(entry->kernel, entry->shape);
     bh__ptx_compiled *function = (bh__ptx_compiled *)(uintptr_t)(code + entry->start);
     atomic_store_explicit(&native->code[slot], function, memory_order_release);
 }

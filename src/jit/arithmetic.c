@@ -6,8 +6,7 @@
 
 /* Operands as scalars where the result is one, else as vectors. */
 static LLVMValueRef operand(bh__jit_unit *u, const bh__jit_step *s, int32_t row, bool wide) {
-    return bh__jit_is_affine(u, s->code->d) ? bh__jit_scalar(u, row, wide)
-                                            : bh__jit_vector(u, row, wide);
+    return bh__jit_operand(u, s->code->d, row, wide);
 }
 
 static bool type_is_signed(const bh__jit_step *s, unsigned n) {
@@ -18,27 +17,37 @@ static bool type_is_wide(const bh__jit_step *s) {
     return bh__ptx_bytes((bh__ptx_type)s->insn->types[0]) == 8;
 }
 
+static LLVMValueRef extend(bh__jit_unit *u, LLVMValueRef v, bool is_signed) {
+    LLVMTypeRef type = bh__jit_shaped(v, u->i64);
+    return is_signed ? LLVMBuildSExt(u->b, v, type, "") : LLVMBuildZExt(u->b, v, type, "");
+}
+
 /*
- * Widens an operand of 32 bits. One with a stride stays even only if no lane wraps around; if one
- * might, the interpreter runs the instruction.
+ * Widens an operand of 32 bits. One with a stride stays even only if no lane that runs wraps around;
+ * if one does, the interpreter runs the instruction.
  */
 static LLVMValueRef widen(bh__jit_unit *u, const bh__jit_step *s, int32_t row, bool is_signed) {
     LLVMValueRef v = operand(u, s, row, false);
-    LLVMTypeRef type = bh__jit_shaped(v, u->i64);
-    LLVMValueRef wide =
-        is_signed ? LLVMBuildSExt(u->b, v, type, "") : LLVMBuildZExt(u->b, v, type, "");
     int64_t stride;
     bh__jit_class_of(u, row, &stride);
-    if (bh__jit_is_vector(v) || stride == 0) {
-        return wide;
+    if (bh__jit_width(v) == LANES || stride == 0) {
+        return extend(u, v, is_signed);
     }
-    LLVMValueRef end =
-        LLVMBuildAdd(u->b, wide, bh__jit_int(u, u->i64, (uint64_t)(31 * stride)), "");
-    LLVMValueRef low = LLVMBuildTrunc(u->b, end, u->i32, "");
-    LLVMValueRef back =
-        is_signed ? LLVMBuildSExt(u->b, low, u->i64, "") : LLVMBuildZExt(u->b, low, u->i64, "");
-    bh__jit_step_if(u, LLVMBuildICmp(u->b, LLVMIntNE, back, end, ""));
-    return wide;
+    bool parted = bh__jit_is_vector(v);
+    LLVMValueRef step = bh__jit_const_like(u, v, (uint64_t)stride), lanes[2], wide[2];
+    for (int n = 0; n < 2; n++) {
+        lanes[n] = bh__jit_edge_lane(u, u->mask, parted, n == 1);
+        LLVMValueRef at = LLVMBuildAdd(u->b, v, LLVMBuildMul(u->b, lanes[n], step, ""), "");
+        wide[n] = extend(u, at, is_signed);
+    }
+    step = bh__jit_const_like(u, wide[0], (uint64_t)stride);
+    LLVMValueRef before = LLVMBuildMul(u->b, extend(u, lanes[0], false), step, "");
+    LLVMValueRef behind = LLVMBuildMul(u->b, extend(u, lanes[1], false), step, "");
+    LLVMValueRef base = LLVMBuildSub(u->b, wide[0], before, "");
+    LLVMValueRef end = LLVMBuildAdd(u->b, base, behind, "");
+    LLVMValueRef same = LLVMBuildICmp(u->b, LLVMIntEQ, end, wide[1], "");
+    bh__jit_step_if(u, LLVMBuildNot(u->b, bh__jit_in_parts(u, same, u->mask), ""));
+    return base;
 }
 
 static LLVMValueRef choose(bh__jit_unit *u, LLVMIntPredicate how, LLVMValueRef a, LLVMValueRef b) {
@@ -161,6 +170,10 @@ static LLVMValueRef compare(bh__jit_unit *u, const bh__jit_step *s, bool scalar)
     while (!HAS_MOD(s->insn, how->mod)) {
         how++;
     }
+    if (bh__ptx_bytes((bh__ptx_type)s->insn->types[0]) == 2) {
+        a = LLVMBuildTrunc(u->b, a, bh__jit_shaped(a, u->i16), "");
+        b = LLVMBuildTrunc(u->b, b, bh__jit_shaped(b, u->i16), "");
+    }
     if (!real) {
         return LLVMBuildICmp(u->b, type_is_signed(s, 0) ? how->with_sign : how->without, a, b, "");
     }
@@ -234,10 +247,29 @@ static LLVMValueRef thread_index(bh__jit_unit *u, const bh__jit_step *s) {
     LLVMValueRef at = LLVMBuildZExt(u->b, index, u->i64, "");
     at = LLVMBuildMul(u->b, at, bh__jit_int(u, u->i64, LANES), "");
     LLVMValueRef p = LLVMBuildInBoundsGEP2(u->b, u->i32, list, &at, 1, "");
-    LLVMTypeRef type = bh__jit_is_affine(u, c->d) ? u->i32 : LLVMVectorType(u->i32, LANES);
-    LLVMValueRef v = LLVMBuildLoad2(u->b, type, p, "");
+    bool parted = bh__jit_is_parted(u, c->d);
+    LLVMTypeRef type =
+        bh__jit_is_affine(u, c->d) && !parted ? u->i32 : LLVMVectorType(u->i32, LANES);
+    LLVMValueRef v = LLVMBuildLoad2(u->b, type, p, ""), order[LANES];
     LLVMSetAlignment(v, 4);
-    return v;
+    for (unsigned n = 0; n < u->parts; n++) {
+        order[n] = bh__jit_int(u, u->i32, n * u->part_lanes);
+    }
+    return parted ? LLVMBuildShuffleVector(u->b, v, LLVMGetUndef(type),
+                                           LLVMConstVector(order, u->parts), "")
+                  : v;
+}
+
+/* Of each part, the first lane's number. */
+static LLVMValueRef lane_number(bh__jit_unit *u, const bh__jit_step *s) {
+    LLVMValueRef list[LANES];
+    if (!bh__jit_is_affine(u, s->code->d)) {
+        return bh__jit_lane_numbers(u);
+    }
+    for (unsigned n = 0; n < u->parts; n++) {
+        list[n] = bh__jit_int(u, u->i32, n * u->part_lanes);
+    }
+    return u->parts == 1 ? list[0] : LLVMConstVector(list, u->parts);
 }
 
 static LLVMValueRef parameter(bh__jit_unit *u, const bh__jit_step *s) {
@@ -255,6 +287,42 @@ static LLVMValueRef parameter(bh__jit_unit *u, const bh__jit_step *s) {
                                : LLVMBuildIntCast2(u->b, v, to, (c->flags & FLAG_SIGNED) != 0, "");
 }
 
+static LLVMValueRef address_of(bh__jit_unit *u, const bh__jit_step *s) {
+    const bh__ptx_code *c = s->code;
+    const bh__ptx_var *var = ((const bh__ptx_symbol *)c->extra)->var;
+    LLVMValueRef v;
+    if (var->space == SPACE_SHARED) {
+        v = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, shared_base), u->i32);
+        LLVMValueRef from =
+            var->is_extern ? bh__jit_field(u, u->x, offsetof(bh__ptx_exec, dynamic_base), u->i32)
+                           : bh__jit_int(u, u->i32, var->offset);
+        v = LLVMBuildAdd(u->b, LLVMBuildZExt(u->b, v, u->i64, ""),
+                         LLVMBuildZExt(u->b, from, u->i64, ""), "");
+    } else {
+        LLVMValueRef block = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, block), u->ptr);
+        LLVMValueRef image = bh__jit_field(u, block, offsetof(bh__ptx_block, image), u->ptr);
+        LLVMValueRef list = bh__jit_field(u, image, offsetof(bh__ptx_image, variables), u->ptr);
+        v = bh__jit_field(u, list, var->index * sizeof(uint8_t *), u->i64);
+    }
+    v = LLVMBuildAdd(u->b, v, bh__jit_int(u, u->i64, c->imm), "");
+    return c->bytes == 8 ? v : LLVMBuildTrunc(u->b, v, u->i32, "");
+}
+
+/* A narrow integer in a register, as wide as the register of the result. */
+static LLVMValueRef recode(bh__jit_unit *u, const bh__jit_step *s) {
+    const bh__ptx_code *c = s->code;
+    bh__ptx_type to = (bh__ptx_type)s->insn->types[0], from = (bh__ptx_type)s->insn->types[1];
+    LLVMValueRef v = operand(u, s, c->a, (c->flags & FLAG_WIDE_A) != 0);
+    LLVMTypeRef steps[] = {LLVMIntTypeInContext(u->context, 8 * bh__ptx_bytes(from)), u->i64,
+                           LLVMIntTypeInContext(u->context, 8 * bh__ptx_bytes(to)),
+                           c->flags & FLAG_WIDE_D ? u->i64 : u->i32};
+    for (int n = 0; n < 4; n++) {
+        bool is_signed = bh__ptx_class(n < 2 ? from : to) == 'S';
+        v = LLVMBuildIntCast2(u->b, v, bh__jit_shaped(v, steps[n]), is_signed, "");
+    }
+    return v;
+}
+
 /* ---- */
 
 static LLVMValueRef value_of(bh__jit_unit *u, const bh__jit_step *s) {
@@ -267,9 +335,13 @@ static LLVMValueRef value_of(bh__jit_unit *u, const bh__jit_step *s) {
     case JIT_BLOCK:
         return special(u, s);
     case JIT_LANE:
-        return bh__jit_is_affine(u, c->d) ? bh__jit_int(u, u->i32, 0) : bh__jit_iota(u, false, 1);
+        return lane_number(u, s);
     case JIT_PARAM:
         return parameter(u, s);
+    case JIT_ADDRESS:
+        return address_of(u, s);
+    case JIT_RECODE:
+        return recode(u, s);
     case JIT_MOVE:
         a = operand(u, s, c->a, wide);
         return s->insn->op == OP_CVTA && c->imm != 0
@@ -306,7 +378,8 @@ static LLVMValueRef value_of(bh__jit_unit *u, const bh__jit_step *s) {
 }
 
 void bh__jit_integer(bh__jit_unit *u, const bh__jit_step *s) {
-    bool on_predicates = s->insn->type_count > 0 && s->insn->types[0] == T_PRED;
+    bool on_predicates =
+        s->insn->type_count > 0 && s->insn->types[0] == T_PRED && s->op != JIT_ADDRESS;
     if (s->op == JIT_SETP) {
         set_predicates(u, s);
     } else if (s->op == JIT_NOT_PRED || (on_predicates && s->op != JIT_SELP)) {

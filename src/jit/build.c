@@ -16,12 +16,29 @@ LLVMBasicBlockRef bh__jit_new_block(bh__jit_unit *u) {
     return LLVMAppendBasicBlockInContext(u->context, u->function, "");
 }
 
+void bh__jit_rarely(bh__jit_unit *u, LLVMValueRef condition, LLVMBasicBlockRef rare,
+                    LLVMBasicBlockRef usual) {
+    LLVMMetadataRef parts[] = {
+        LLVMMDStringInContext2(u->context, "branch_weights", 14),
+        LLVMValueAsMetadata(bh__jit_int(u, u->i32, 1)),
+        LLVMValueAsMetadata(bh__jit_int(u, u->i32, 4000)),
+    };
+    LLVMMetadataRef weights = LLVMMDNodeInContext2(u->context, parts, 3);
+    LLVMValueRef branch = LLVMBuildCondBr(u->b, condition, rare, usual);
+    LLVMSetMetadata(branch, LLVMGetMDKindIDInContext(u->context, "prof", 4),
+                    LLVMMetadataAsValue(u->context, weights));
+}
+
 static void go(bh__jit_unit *u, LLVMBasicBlockRef to) {
     LLVMBuildBr(u->b, to);
 }
 
 static void start_at(bh__jit_unit *u, LLVMBasicBlockRef block) {
     LLVMPositionBuilderAtEnd(u->b, block);
+}
+
+static LLVMValueRef is_equal(bh__jit_unit *u, LLVMValueRef a, LLVMValueRef b) {
+    return LLVMBuildICmp(u->b, LLVMIntEQ, a, b, "");
 }
 
 void bh__jit_set_field(bh__jit_unit *u, LLVMValueRef base, size_t offset, LLVMValueRef v) {
@@ -80,10 +97,44 @@ void bh__jit_leave(bh__jit_unit *u, uint32_t step, LLVMValueRef code) {
     LLVMBuildRet(u->b, code);
 }
 
+/* How the registers are in the frame when the function is called: ROWS_... */
+static LLVMValueRef rows_are(bh__jit_unit *u, LLVMIntPredicate how, uint32_t what) {
+    LLVMValueRef rows = bh__jit_field(u, u->state, offsetof(bh__ptx_group_state, rows), u->i32);
+    return LLVMBuildICmp(u->b, how, rows, bh__jit_int(u, u->i32, what), "");
+}
+
+/* At a barrier: leaves with compact rows if that is the caller's way and all lanes are here. */
+static void wait_if_alone(bh__jit_unit *u) {
+    LLVMBasicBlockRef wait = bh__jit_new_block(u), on = bh__jit_new_block(u);
+    LLVMValueRef live = bh__jit_field(u, u->warp, offsetof(bh__ptx_warp, live), u->i32);
+    LLVMValueRef alone = rows_are(u, LLVMIntNE, ROWS_WHOLE);
+    if (!u->full) {
+        alone = LLVMBuildAnd(u->b, alone, is_equal(u, live, u->mask), "");
+    }
+    LLVMBuildCondBr(u->b, alone, wait, on);
+    start_at(u, wait);
+    const bh__jit_block *next = &u->blocks[u->block->next[0]];
+    for (uint32_t n = 0; n < u->row_count; n++) {
+        if (ROW_IN(next->live, n)) {
+            bh__jit_pack(u, &u->rows[n]);
+        }
+    }
+    if (!u->full) {
+        LLVMValueRef exited = LLVMBuildAnd(u->b, u->all, LLVMBuildNot(u->b, live, ""), "");
+        bh__jit_set_field(u, u->state, offsetof(bh__ptx_group_state, exited), exited);
+    }
+    bh__jit_set_field(u, u->state, offsetof(bh__ptx_group_state, pc),
+                      bh__jit_int(u, u->i32, u->first + next->first));
+    bh__jit_set_field(u, u->state, offsetof(bh__ptx_group_state, left),
+                      LLVMBuildLoad2(u->b, u->i64, u->left, ""));
+    LLVMBuildRet(u->b, bh__jit_outcome(u, COMPILED_BARRIER));
+    start_at(u, on);
+}
+
 /* Leaves if `condition`, else goes on in a new LLVM block. */
 static void leave_if(bh__jit_unit *u, LLVMValueRef condition, uint32_t step, LLVMValueRef code) {
     LLVMBasicBlockRef out = bh__jit_new_block(u), on = bh__jit_new_block(u);
-    LLVMBuildCondBr(u->b, condition, out, on);
+    bh__jit_rarely(u, condition, out, on);
     start_at(u, out);
     bh__jit_leave(u, step, code);
     start_at(u, on);
@@ -109,7 +160,7 @@ void bh__jit_call_handler(bh__jit_unit *u, const bh__jit_step *s) {
     LLVMValueRef ok = LLVMBuildCall2(u->b, u->handler_type, run, args, 3, "");
     LLVMBasicBlockRef fault = bh__jit_new_block(u), on = bh__jit_new_block(u);
     LLVMValueRef failed = LLVMBuildICmp(u->b, LLVMIntEQ, ok, bh__jit_int(u, u->i8, 0), "");
-    LLVMBuildCondBr(u->b, failed, fault, on);
+    bh__jit_rarely(u, failed, fault, on);
     start_at(u, fault);
     LLVMBuildRet(u->b, bh__jit_outcome(u, COMPILED_FAULT));
     start_at(u, on);
@@ -142,10 +193,6 @@ void bh__jit_begin_step(bh__jit_unit *u, const bh__jit_step *s) {
     u->active = LLVMBuildBitCast(u->b, u->active_lanes, u->i32, "");
 }
 
-static LLVMValueRef is_equal(bh__jit_unit *u, LLVMValueRef a, LLVMValueRef b) {
-    return LLVMBuildICmp(u->b, LLVMIntEQ, a, b, "");
-}
-
 static LLVMValueRef none_active(bh__jit_unit *u) {
     return is_equal(u, u->active, bh__jit_int(u, u->i32, 0));
 }
@@ -163,7 +210,9 @@ static void make_effect(bh__jit_unit *u, const bh__jit_step *s) {
         LLVMBuildCondBr(u->b, none_active(u), after, body);
         start_at(u, body);
     }
-    if (s->op == JIT_LOAD || s->op == JIT_STORE) {
+    if (s->op == JIT_ATOMIC) {
+        bh__jit_atomic(u, s);
+    } else if (s->op == JIT_LOAD || s->op == JIT_STORE) {
         bh__jit_access(u, s);
     } else if (s->op == JIT_SHFL && has_constant_lanes(s)) {
         bh__jit_shuffle(u, s);
@@ -201,9 +250,11 @@ static void make_step(bh__jit_unit *u, const bh__jit_step *s) {
     bh__jit_begin_step(u, s);
     if (s->sync) {
         make_sync(u, s);
-    } else if (s->op == JIT_HANDLED || s->op == JIT_LOAD || s->op == JIT_STORE) {
+    } else if (s->op == JIT_HANDLED || (s->op >= JIT_LOAD && s->op <= JIT_ATOMIC)) {
         make_effect(u, s);
-    } else if (s->op >= JIT_FADD && s->op <= JIT_INT_TO_F32) {
+    } else if (s->op >= JIT_INT_TO_FLOAT && s->op <= JIT_CLAMP) {
+        bh__jit_convert(u, s);
+    } else if (s->op >= JIT_FADD && s->op <= JIT_QUOTIENT) {
         bh__jit_floating(u, s);
     } else {
         bh__jit_integer(u, s);
@@ -231,8 +282,8 @@ static void go_masked(bh__jit_unit *u, LLVMBasicBlockRef to) {
 }
 
 static void use_mask(bh__jit_unit *u) {
-    u->mask = u->full ? bh__jit_int(u, u->i32, FULL_MASK)
-                      : LLVMBuildLoad2(u->b, u->i32, u->running, "");
+    u->mask =
+        u->full ? bh__jit_int(u, u->i32, FULL_MASK) : LLVMBuildLoad2(u->b, u->i32, u->running, "");
     u->lanes = LLVMBuildBitCast(u->b, u->mask, LLVMVectorType(u->i1, LANES), "");
     u->active = u->mask;
     u->active_lanes = u->lanes;
@@ -245,7 +296,7 @@ static void make_checks(bh__jit_unit *u, const bh__jit_block *b) {
     if (b->loops) {
         LLVMValueRef over = LLVMBuildICmp(u->b, LLVMIntSLE, left, bh__jit_int(u, u->i64, 0), "");
         LLVMBasicBlockRef stop = bh__jit_new_block(u), on = bh__jit_new_block(u);
-        LLVMBuildCondBr(u->b, over, stop, on);
+        bh__jit_rarely(u, over, stop, on);
         start_at(u, stop);
         if (u->full) {
             go_masked(u, b->masked);
@@ -273,6 +324,9 @@ static void make_end(bh__jit_unit *u, const bh__jit_step *last) {
         bh__jit_exit(u, last);
         return;
     case JIT_STOP:
+        if (u->full && bh__jit_is_barrier(u, last)) {
+            wait_if_alone(u);
+        }
         if (u->full) {
             go_masked(u, u->block->masked_end);
             return;
@@ -280,6 +334,9 @@ static void make_end(bh__jit_unit *u, const bh__jit_step *last) {
         go(u, u->block->masked_end);
         start_at(u, u->block->masked_end);
         use_mask(u);
+        if (bh__jit_is_barrier(u, last)) {
+            wait_if_alone(u);
+        }
         make_stop(u, last);
         return;
     default:
@@ -306,7 +363,57 @@ static void make_block(bh__jit_unit *u, const bh__jit_block *b, bool full) {
 
 /* ---- entries ---- */
 
+/* A row that is read before it is written is zero in all lanes; 128-bit values are only in the
+ * frame. */
+static bool may_begin_compact(const bh__jit_unit *u) {
+    for (uint32_t n = 0; n < u->row_count; n++) {
+        if (ROW_IN(u->blocks[0].live, n) && u->rows[n].stride != 0) {
+            return false;
+        }
+    }
+    const bh__ptx_function *f = u->request->function;
+    for (uint32_t n = 0; n < f->reg_count; n++) {
+        if (f->regs[n].row != 0 && bh__ptx_bytes(f->regs[n].type) > 8) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The rows of a warp whose block runs in native code alone. Goes to `start`. */
+static void enter_compact(bh__jit_unit *u, const bh__jit_block *b, LLVMBasicBlockRef start,
+                          LLVMBasicBlockRef refuse) {
+    if (b->first == 0) {
+        go(u, may_begin_compact(u) ? start : refuse);
+        return;
+    }
+    for (uint32_t n = 0; n < u->row_count; n++) {
+        if (ROW_IN(b->live, n)) {
+            bh__jit_unpack(u, &u->rows[n]);
+        }
+    }
+    LLVMBasicBlockRef expand = bh__jit_new_block(u);
+    LLVMBuildCondBr(u->b, rows_are(u, LLVMIntEQ, ROWS_EXPAND), expand, start);
+    start_at(u, expand);
+    u->block = b;
+    u->full = true;
+    bh__jit_leave(u, b->first, bh__jit_outcome(u, COMPILED_SLICE));
+    u->block = NULL;
+}
+
+static bool is_entered_compact(const bh__jit_unit *u, const bh__jit_block *b) {
+    return b->first == 0 || bh__jit_is_barrier(u, &u->steps[b->first - 1]);
+}
+
 static void make_entry(bh__jit_unit *u, const bh__jit_block *b, LLVMBasicBlockRef refuse) {
+    LLVMBasicBlockRef start = bh__jit_new_block(u);
+    if (is_entered_compact(u, b)) {
+        LLVMBasicBlockRef compact = bh__jit_new_block(u), whole = bh__jit_new_block(u);
+        LLVMBuildCondBr(u->b, rows_are(u, LLVMIntNE, ROWS_WHOLE), compact, whole);
+        start_at(u, compact);
+        enter_compact(u, b, start, refuse);
+        start_at(u, whole);
+    }
     LLVMValueRef fine = bh__jit_int(u, u->i1, 1);
     for (uint32_t n = 0; n < u->row_count; n++) {
         if (ROW_IN(b->live, n)) {
@@ -314,29 +421,21 @@ static void make_entry(bh__jit_unit *u, const bh__jit_block *b, LLVMBasicBlockRe
             fine = ok == NULL ? fine : LLVMBuildAnd(u->b, fine, ok, "");
         }
     }
-    LLVMBasicBlockRef start = bh__jit_new_block(u);
     LLVMBuildCondBr(u->b, fine, start, refuse);
     start_at(u, start);
     LLVMValueRef every = is_equal(u, u->all, bh__jit_int(u, u->i32, FULL_MASK));
     LLVMBuildCondBr(u->b, every, b->full, b->masked);
 }
 
-static LLVMTypeRef type_of_slot(const bh__jit_unit *u, const bh__jit_row *r) {
-    LLVMTypeRef word = r->kind == KIND_WIDE ? u->i64 : u->i32;
-    if (r->class == CLASS_VARYING) {
-        return r->kind == KIND_PREDICATE ? u->i32 : LLVMVectorType(word, LANES);
-    }
-    return r->kind == KIND_PREDICATE ? u->i1 : word;
-}
-
 static LLVMValueRef make_prologue(bh__jit_unit *u, LLVMBasicBlockRef refuse) {
     start_at(u, bh__jit_new_block(u));
     for (uint32_t n = 0; n < u->row_count; n++) {
-        LLVMTypeRef type = type_of_slot(u, &u->rows[n]);
+        LLVMTypeRef type = bh__jit_slot_type(u, &u->rows[n]);
         u->rows[n].slot = LLVMBuildAlloca(u->b, type, "");
         LLVMBuildStore(u->b, LLVMConstNull(type), u->rows[n].slot);
     }
     u->left = LLVMBuildAlloca(u->b, u->i64, "");
+    u->scratch = LLVMBuildAlloca(u->b, LLVMArrayType2(LLVMVectorType(u->i64, LANES), 4), "");
     u->x = LLVMGetParam(u->function, 0);
     u->state = LLVMGetParam(u->function, 1);
     u->frame = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, bases), u->ptr);
@@ -355,6 +454,7 @@ static LLVMValueRef make_prologue(bh__jit_unit *u, LLVMBasicBlockRef refuse) {
     }
     LLVMBuildStore(u->b, bh__jit_field(u, u->state, offsetof(bh__ptx_group_state, left), u->i64),
                    u->left);
+    bh__jit_load_ranges(u);
     LLVMValueRef pc = bh__jit_field(u, u->state, offsetof(bh__ptx_group_state, pc), u->i32);
     return LLVMBuildSwitch(u->b, pc, refuse, u->block_count);
 }
@@ -386,9 +486,8 @@ bool bh__jit_build(bh__jit_unit *u) {
     for (uint32_t n = 0; n < u->block_count; n++) {
         u->blocks[n].full = bh__jit_new_block(u);
         u->blocks[n].masked = bh__jit_new_block(u);
-        u->blocks[n].masked_end = u->steps[u->blocks[n].end - 1].op == JIT_STOP
-                                      ? bh__jit_new_block(u)
-                                      : NULL;
+        u->blocks[n].masked_end =
+            u->steps[u->blocks[n].end - 1].op == JIT_STOP ? bh__jit_new_block(u) : NULL;
         if (u->blocks[n].entered) {
             LLVMBasicBlockRef entry = bh__jit_new_block(u);
             LLVMAddCase(choice, bh__jit_int(u, u->i32, u->first + u->blocks[n].first), entry);

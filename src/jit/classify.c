@@ -26,16 +26,24 @@ bh__jit_class bh__jit_class_of(const bh__jit_unit *u, int32_t row, int64_t *stri
     return (bh__jit_class)u->rows[index].class;
 }
 
+bool bh__jit_is_parted(const bh__jit_unit *u, int32_t row) {
+    int32_t index = row < 0 ? -1 : bh__jit_row_index(u, row);
+    return index >= 0 && u->rows[index].class == CLASS_AFFINE && u->rows[index].parted;
+}
+
 typedef struct shape {
     bh__jit_class class;
     int64_t stride;
+    bool parted;
 } shape;
 
-static const shape varying = {CLASS_VARYING, 0}, uniform = {CLASS_AFFINE, 0};
+static const shape varying = {CLASS_VARYING, 0, false}, uniform = {CLASS_AFFINE, 0, false};
+static const shape unknown = {CLASS_NONE, 0, false};
 
 static shape shape_of(const bh__jit_unit *u, int32_t row) {
     shape s;
     s.class = bh__jit_class_of(u, row, &s.stride);
+    s.parted = bh__jit_is_parted(u, row);
     return s;
 }
 
@@ -46,13 +54,14 @@ static shape join(shape a, shape b) {
     if (b.class == CLASS_NONE) {
         return a;
     }
+    a.parted |= b.parted;
     return a.class == CLASS_AFFINE && b.class == CLASS_AFFINE && a.stride == b.stride ? a : varying;
 }
 
 /* Strides stay small, so that 31 times one fits any width. */
-static shape even(int64_t stride) {
+static shape even(int64_t stride, bool parted) {
     bool small = stride > -(INT64_C(1) << 20) && stride < INT64_C(1) << 20;
-    return small ? (shape){CLASS_AFFINE, stride} : varying;
+    return small ? (shape){CLASS_AFFINE, stride, parted} : varying;
 }
 
 static shape sum(shape a, shape b, int sign) {
@@ -60,9 +69,9 @@ static shape sum(shape a, shape b, int sign) {
         return varying;
     }
     if (a.class == CLASS_NONE || b.class == CLASS_NONE) {
-        return (shape){CLASS_NONE, 0};
+        return unknown;
     }
-    return even(a.stride + sign * b.stride);
+    return even(a.stride + sign * b.stride, a.parted || b.parted);
 }
 
 /* A product with a stride needs a factor that is known now. */
@@ -73,10 +82,10 @@ static shape product(const bh__jit_unit *u, int32_t row_a, int32_t row_b, bool i
         return varying;
     }
     if (a.class == CLASS_NONE || b.class == CLASS_NONE) {
-        return (shape){CLASS_NONE, 0};
+        return unknown;
     }
     if (a.stride == 0 && b.stride == 0) {
-        return uniform;
+        return even(0, a.parted || b.parted);
     }
     uint64_t factor;
     shape other = a;
@@ -92,19 +101,20 @@ static shape product(const bh__jit_unit *u, int32_t row_a, int32_t row_b, bool i
     if (f > INT64_C(1) << 20 || f < -(INT64_C(1) << 20)) {
         return varying;
     }
-    return even(other.stride * f);
+    return even(other.stride * f, other.parted);
 }
 
 static shape all_uniform(const bh__jit_unit *u, const bh__jit_step *s) {
-    bool unknown = false;
+    bool open = false, parted = false;
     for (uint32_t n = 0; n < s->use_count; n++) {
         const bh__jit_row *row = &u->rows[s->uses[n]];
         if (row->class == CLASS_VARYING || row->stride != 0) {
             return varying;
         }
-        unknown |= row->class == CLASS_NONE;
+        open |= row->class == CLASS_NONE;
+        parted |= row->class == CLASS_AFFINE && row->parted;
     }
-    return unknown ? (shape){CLASS_NONE, 0} : uniform;
+    return open ? unknown : even(0, parted);
 }
 
 static shape result_of(const bh__jit_unit *u, const bh__jit_step *s) {
@@ -116,14 +126,15 @@ static shape result_of(const bh__jit_unit *u, const bh__jit_step *s) {
     case JIT_MOVE:
         return shape_of(u, c->a);
     case JIT_TID:
-        if (!u->request->flat) {
+        if (u->request->row == 0) {
             return varying;
         }
-        return even(c->count == 0);
+        return even(c->count == 0, c->count != 0 && u->parts > 1);
     case JIT_LANE:
-        return even(1);
+        return even(1, u->parts > 1);
     case JIT_BLOCK:
     case JIT_PARAM:
+    case JIT_ADDRESS:
         return uniform;
     case JIT_ADD:
         return sum(shape_of(u, c->a), shape_of(u, c->b), 1);
@@ -138,7 +149,7 @@ static shape result_of(const bh__jit_unit *u, const bh__jit_step *s) {
     case JIT_SHL:
         if (bh__jit_constant(u, c->b, false, &amount) && amount < 16) {
             shape a = shape_of(u, c->a);
-            return a.class == CLASS_AFFINE ? even(a.stride * (INT64_C(1) << amount)) : a;
+            return a.class == CLASS_AFFINE ? even(a.stride * (INT64_C(1) << amount), a.parted) : a;
         }
         return all_uniform(u, s);
     case JIT_WIDEN:
@@ -153,6 +164,7 @@ static shape result_of(const bh__jit_unit *u, const bh__jit_step *s) {
         return a.class == CLASS_AFFINE && a.stride != 0 ? varying : a;
     }
     case JIT_SHFL:
+    case JIT_ATOMIC:
         return varying;
     case JIT_HANDLED:
         return s->uniform ? uniform : varying;
@@ -178,11 +190,12 @@ static bool classify_step(bh__jit_unit *u, const bh__jit_step *s) {
     shape r = guarded(u, s, result_of(u, s));
     for (uint32_t k = 0; k < s->def_count; k++) {
         bh__jit_row *row = &u->rows[s->defs[k]];
-        shape old = {(bh__jit_class)row->class, row->stride}, now = join(old, r);
-        if (row->differs || (row->kind == KIND_PREDICATE && now.stride != 0)) {
+        shape old = {(bh__jit_class)row->class, row->stride, row->parted}, now = join(old, r);
+        if (row->differs || (row->kind == KIND_PREDICATE && (now.stride != 0 || now.parted))) {
             now = varying;
         }
-        changed |= now.class != old.class || now.stride != old.stride;
+        changed |= now.class != old.class || now.stride != old.stride || now.parted != old.parted;
+        row->parted = now.parted;
         row->class = (uint8_t)now.class;
         row->stride = now.stride;
     }

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "jit/floats.h"
 #include "jit/image.h"
-#include "jit/unit.h"
 
 /* A fixed list: the passes that pay for themselves, and none that may take very long. */
 static const char *const passes =
@@ -49,6 +49,10 @@ static bool open_engine(char *name, size_t name_size, char *why, size_t size) {
         return false;
     }
     return true;
+}
+
+bool bh__jit_has_roundings(void) {
+    return strstr(engine.features, "+avx512f") != NULL;
 }
 
 /* ---- code ---- */
@@ -177,6 +181,10 @@ static bool make(bh__jit_unit *u) {
         return false;
     }
     bh__jit_classify(u);
+    bh__jit_find_nans(u);
+    if (!bh__jit_find_ranges(u)) {
+        return false;
+    }
     u->context = LLVMContextCreate();
     u->module = LLVMModuleCreateWithNameInContext("kernel", u->context);
     LLVMSetTarget(u->module, engine.triple);
@@ -200,6 +208,8 @@ static bool make(bh__jit_unit *u) {
 static void compile(const bh__jit_request *request, bh__jit_result *out) {
     uint64_t began = bh__now_ns();
     bh__jit_unit u = {.request = request, .result = out};
+    u.part_lanes = request->row == 0 ? LANES : request->row;
+    u.parts = LANES / u.part_lanes;
     memset(out, 0, sizeof *out);
     if (!make(&u)) {
         free(out->image);

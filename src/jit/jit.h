@@ -10,7 +10,7 @@
 #define BH__JIT_SYMBOL  "bh__jit_library"
 
 enum {
-    BH__JIT_VERSION = 2, /* of this interface; compiler and library are built together */
+    BH__JIT_VERSION = 3, /* of this interface; compiler and library are built together */
     BH__JIT_NOTE = 128   /* bytes of a text */
 };
 
@@ -26,8 +26,9 @@ enum {
 typedef struct bh__jit_request {
     const bh__ptx_module *module;
     const bh__ptx_function *function;
-    /* The threads of every warp differ in %tid.x alone, by one from lane to lane. */
-    bool flat;
+    /* Lanes that follow each other have %tid.x that do, in groups of so many: 32, or all of a row of
+     * 16 or of 8 threads. 0: no such groups. */
+    uint32_t row;
     /* Handlers of instructions that are not written by the program: operands of others. */
     bh__ptx_handler *run_sreg, *run_address, *run_not;
 } bh__jit_request;

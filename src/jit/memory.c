@@ -6,20 +6,7 @@
  */
 #include <stddef.h>
 
-#include "jit/unit.h"
-
-typedef struct access {
-    const bh__ptx_code *code;
-    bool load, shared, affine;
-    uint32_t site; /* global memory: which of the block's site_ranges */
-    int64_t stride;
-    LLVMValueRef base;   /* affine: lane 0's address, i64; else addresses, <32 x i64> */
-    LLVMValueRef start;  /* i64: where the range starts, as an address of the kernel */
-    LLVMValueRef size;   /* i64 */
-    LLVMValueRef to;     /* ptr: where it starts in this process */
-    LLVMValueRef usable; /* i1: may be accessed this way at all */
-    LLVMTypeRef type;    /* of the value in memory */
-} access;
+#include "jit/access.h"
 
 static LLVMTypeRef memory_type(const bh__jit_unit *u, unsigned bytes) {
     return bytes == 1 ? u->i8 : bytes == 2 ? u->i16 : bytes == 4 ? u->i32 : u->i64;
@@ -30,7 +17,7 @@ static LLVMValueRef number(bh__jit_unit *u, uint64_t v) {
 }
 
 /* Addresses of 32 bits wrap around before they are widened. */
-static void find_addresses(bh__jit_unit *u, access *a) {
+static void find_addresses(bh__jit_unit *u, bh__jit_place *a) {
     const bh__ptx_code *c = a->code;
     bool narrow = (c->flags & FLAG_ADDRESS32) != 0;
     a->affine = bh__jit_class_of(u, c->a, &a->stride) == CLASS_AFFINE;
@@ -40,7 +27,7 @@ static void find_addresses(bh__jit_unit *u, access *a) {
     a->base = narrow ? LLVMBuildZExt(u->b, v, bh__jit_shaped(v, u->i64), "") : v;
 }
 
-static void find_range(bh__jit_unit *u, access *a) {
+static void find_range(bh__jit_unit *u, bh__jit_place *a) {
     if (a->shared) {
         LLVMValueRef window = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, shared_base), u->i32);
         LLVMValueRef bytes = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, shared_bytes), u->i32);
@@ -50,113 +37,164 @@ static void find_range(bh__jit_unit *u, access *a) {
         a->usable = bh__jit_int(u, u->i1, 1);
         return;
     }
-    LLVMValueRef block = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, block), u->ptr);
-    size_t site = offsetof(bh__ptx_block, site_ranges) + a->site * sizeof(bh__ptx_site_range);
-    a->start = bh__jit_field(u, block, site + offsetof(bh__ptx_site_range, base), u->i64);
-    a->size = bh__jit_field(u, block, site + offsetof(bh__ptx_site_range, size), u->i64);
+    const bh__jit_range *r = &u->ranges[a->range];
+    a->start = LLVMBuildLoad2(u->b, u->i64, r->base, "");
+    a->size = LLVMBuildLoad2(u->b, u->i64, r->size, "");
     a->to = LLVMBuildIntToPtr(u->b, a->start, u->ptr, "");
     a->usable = bh__jit_int(u, u->i1, 1);
-    if (!a->load) {
-        LLVMValueRef w =
-            bh__jit_field(u, block, site + offsetof(bh__ptx_site_range, writable), u->i8);
+    if (a->writes) {
+        LLVMValueRef w = LLVMBuildLoad2(u->b, u->i8, r->writable, "");
         a->usable = LLVMBuildICmp(u->b, LLVMIntNE, w, bh__jit_int(u, u->i8, 0), "");
     }
 }
 
-static LLVMValueRef edge_lane(bh__jit_unit *u, bool last) {
-    LLVMTypeRef types[] = {u->i32};
-    LLVMValueRef args[] = {u->active, bh__jit_int(u, u->i1, 1)};
-    LLVMValueRef n = bh__jit_intrinsic(u, last ? "llvm.ctlz" : "llvm.cttz", types, 1, args, 2);
-    if (last) {
-        n = LLVMBuildSub(u->b, bh__jit_int(u, u->i32, 31), n, "");
-    }
-    return LLVMBuildZExt(u->b, n, u->i64, "");
+/* How many bytes from the range's start an access of `bytes` may begin: less than this. */
+static LLVMValueRef limit_of(bh__jit_unit *u, const bh__jit_place *a, LLVMValueRef bytes) {
+    LLVMValueRef size = bh__jit_is_vector(bytes) ? bh__jit_splat_to(u, a->size, u->parts) : a->size;
+    LLVMTypeRef types[] = {LLVMTypeOf(size)};
+    LLVMValueRef args[] = {size, LLVMBuildSub(u->b, bytes, bh__jit_const_like(u, bytes, 1), "")};
+    return bh__jit_intrinsic(u, "llvm.usub.sat", types, 1, args, 2);
 }
 
-static LLVMValueRef address_of_lane(bh__jit_unit *u, const access *a, LLVMValueRef lane) {
-    LLVMValueRef step = LLVMBuildMul(u->b, lane, number(u, (uint64_t)a->stride), "");
-    return LLVMBuildAdd(u->b, a->base, step, "");
+static LLVMValueRef is_aligned(bh__jit_unit *u, const bh__jit_place *a, LLVMValueRef address) {
+    LLVMValueRef rest =
+        LLVMBuildAnd(u->b, address, bh__jit_const_like(u, address, a->code->bytes - 1u), "");
+    return LLVMBuildICmp(u->b, LLVMIntEQ, rest, bh__jit_const_like(u, address, 0), "");
 }
 
-/* Whether an offset, or one of a vector, is in the range and aligned. */
-static LLVMValueRef fits(bh__jit_unit *u, const access *a, LLVMValueRef address) {
-    uint64_t bytes = a->code->bytes;
-    bool vector = bh__jit_is_vector(address);
-    LLVMValueRef start = vector ? bh__jit_splat(u, a->start) : a->start;
-    LLVMValueRef last = LLVMBuildSub(u->b, a->size, number(u, bytes), "");
-    last = vector ? bh__jit_splat(u, last) : last;
-    LLVMValueRef at = LLVMBuildSub(u->b, address, start, "");
-    LLVMValueRef inside = LLVMBuildICmp(u->b, LLVMIntULE, at, last, "");
-    LLVMValueRef low = LLVMBuildAnd(u->b, address, bh__jit_const_like(u, address, bytes - 1), "");
-    LLVMValueRef even = LLVMBuildICmp(u->b, LLVMIntEQ, low, bh__jit_const_like(u, address, 0), "");
-    return LLVMBuildAnd(u->b, inside, even, "");
+static LLVMValueRef all_fit(bh__jit_unit *u, const bh__jit_place *a) {
+    LLVMValueRef limit = limit_of(u, a, number(u, a->code->bytes));
+    LLVMValueRef at = LLVMBuildSub(u->b, a->base, bh__jit_splat(u, a->start), "");
+    LLVMValueRef outside = LLVMBuildICmp(u->b, LLVMIntUGE, at, bh__jit_splat(u, limit), "");
+    LLVMValueRef bad =
+        LLVMBuildOr(u->b, outside, LLVMBuildNot(u->b, is_aligned(u, a, a->base), ""), "");
+    bad = LLVMBuildBitCast(u->b, LLVMBuildAnd(u->b, bad, u->active_lanes, ""), u->i32, "");
+    return LLVMBuildICmp(u->b, LLVMIntEQ, bad, bh__jit_int(u, u->i32, 0), "");
 }
 
-static LLVMValueRef is_fine(bh__jit_unit *u, const access *a) {
-    LLVMValueRef room = LLVMBuildICmp(u->b, LLVMIntUGE, a->size, number(u, a->code->bytes), "");
-    LLVMValueRef ok = LLVMBuildAnd(u->b, a->usable, room, "");
-    if (!a->affine) {
-        LLVMValueRef bad = LLVMBuildNot(u->b, fits(u, a, a->base), "");
-        bad = LLVMBuildAnd(u->b, bad, u->active_lanes, "");
-        bad = LLVMBuildBitCast(u->b, bad, u->i32, "");
-        LLVMValueRef none = LLVMBuildICmp(u->b, LLVMIntEQ, bad, bh__jit_int(u, u->i32, 0), "");
-        return LLVMBuildAnd(u->b, ok, none, "");
+static LLVMValueRef edge_of(bh__jit_unit *u, const bh__jit_place *a, bool last) {
+    LLVMValueRef lane = bh__jit_edge_lane(u, u->active, bh__jit_is_vector(a->base), last);
+    return LLVMBuildZExt(u->b, lane, LLVMTypeOf(a->base), "");
+}
+
+/* From the lowest address of the lanes that run to the end of the highest one: one comparison, or
+ * one for each part. */
+static LLVMValueRef span_fits(bh__jit_unit *u, const bh__jit_place *a) {
+    LLVMValueRef lowest = a->base, bytes = bh__jit_const_like(u, a->base, a->code->bytes);
+    if (a->stride % a->code->bytes != 0) {
+        return bh__jit_int(u, u->i1, 0); /* the lanes between may not be aligned */
     }
-    if (a->stride == 0) {
-        return LLVMBuildAnd(u->b, ok, fits(u, a, a->base), "");
+    if (a->stride != 0) {
+        LLVMValueRef first = edge_of(u, a, false), last = edge_of(u, a, true);
+        LLVMValueRef lanes = LLVMBuildSub(u->b, last, first, "");
+        uint64_t step = (uint64_t)(a->stride < 0 ? -a->stride : a->stride);
+        LLVMValueRef stride = bh__jit_const_like(u, a->base, (uint64_t)a->stride);
+        LLVMValueRef to_lowest = LLVMBuildMul(u->b, a->stride < 0 ? last : first, stride, "");
+        lowest = LLVMBuildAdd(u->b, a->base, to_lowest, "");
+        lanes = LLVMBuildMul(u->b, lanes, bh__jit_const_like(u, lanes, step), "");
+        bytes = LLVMBuildAdd(u->b, lanes, bytes, "");
     }
-    LLVMValueRef first = fits(u, a, address_of_lane(u, a, edge_lane(u, false)));
-    LLVMValueRef last = fits(u, a, address_of_lane(u, a, edge_lane(u, true)));
-    ok = LLVMBuildAnd(u->b, ok, LLVMBuildAnd(u->b, first, last, ""), "");
-    if (a->stride % a->code->bytes != 0) { /* the lanes between may not be aligned */
-        ok = bh__jit_int(u, u->i1, 0);
-    }
-    return ok;
+    LLVMValueRef start =
+        bh__jit_is_vector(lowest) ? bh__jit_splat_to(u, a->start, u->parts) : a->start;
+    LLVMValueRef at = LLVMBuildSub(u->b, lowest, start, "");
+    LLVMValueRef inside = LLVMBuildICmp(u->b, LLVMIntULT, at, limit_of(u, a, bytes), "");
+    inside = LLVMBuildAnd(u->b, inside, is_aligned(u, a, a->base), "");
+    return bh__jit_in_parts(u, inside, u->active);
+}
+
+static LLVMValueRef is_fine(bh__jit_unit *u, const bh__jit_place *a) {
+    LLVMValueRef fits = a->affine ? span_fits(u, a) : all_fit(u, a);
+    return LLVMBuildAnd(u->b, a->usable, fits, "");
 }
 
 /* ---- the access itself ---- */
 
-static LLVMValueRef pointer(bh__jit_unit *u, const access *a) {
-    LLVMValueRef at = LLVMBuildSub(u->b, a->base, a->start, "");
+static LLVMValueRef pointer_to(bh__jit_unit *u, const bh__jit_place *a, LLVMValueRef address) {
+    unsigned width = bh__jit_width(address);
+    LLVMValueRef start = width > 1 ? bh__jit_splat_to(u, a->start, width) : a->start;
+    LLVMValueRef at = LLVMBuildSub(u->b, address, start, "");
     return LLVMBuildGEP2(u->b, u->i8, a->to, &at, 1, "");
 }
 
-static LLVMValueRef pointers(bh__jit_unit *u, const access *a) {
-    LLVMValueRef addresses = a->base;
-    if (a->affine) {
-        addresses =
-            LLVMBuildAdd(u->b, bh__jit_splat(u, a->base), bh__jit_iota(u, true, a->stride), "");
-    }
-    LLVMValueRef at = LLVMBuildSub(u->b, addresses, bh__jit_splat(u, a->start), "");
-    return LLVMBuildGEP2(u->b, u->i8, a->to, &at, 1, "");
+LLVMValueRef bh__jit_pointer(bh__jit_unit *u, const bh__jit_place *a) {
+    return pointer_to(u, a, a->base);
 }
 
-static bool is_contiguous(const access *a) {
+LLVMValueRef bh__jit_pointers(bh__jit_unit *u, const bh__jit_place *a) {
+    return pointer_to(u, a, a->affine ? bh__jit_expand(u, a->base, a->stride) : a->base);
+}
+
+static bool is_contiguous(const bh__jit_place *a) {
     return a->affine && a->stride == a->code->bytes;
 }
 
-static bool is_single(const access *a) {
-    return a->affine && a->stride == 0;
+static bool is_parted(const bh__jit_place *a) {
+    return a->affine && bh__jit_is_vector(a->base);
 }
 
-static LLVMValueRef load_vector(bh__jit_unit *u, const access *a) {
-    LLVMTypeRef type = LLVMVectorType(a->type, LANES);
-    LLVMValueRef align = bh__jit_int(u, u->i32, a->code->bytes), none = LLVMGetUndef(type);
-    if (is_contiguous(a)) {
-        LLVMTypeRef types[] = {type, u->ptr};
-        LLVMValueRef args[] = {pointer(u, a), align, u->active_lanes, none};
-        return bh__jit_intrinsic(u, "llvm.masked.load", types, 2, args, 4);
-    }
-    LLVMTypeRef types[] = {type, LLVMVectorType(u->ptr, LANES)};
-    LLVMValueRef args[] = {pointers(u, a), align, u->active_lanes, none};
+bool bh__jit_is_single(const bh__jit_place *a) {
+    return a->affine && a->stride == 0 && !is_parted(a);
+}
+
+static LLVMValueRef gather(bh__jit_unit *u, const bh__jit_place *a, LLVMValueRef from,
+                           LLVMValueRef lanes) {
+    LLVMTypeRef type = LLVMVectorType(a->type, bh__jit_width(from));
+    LLVMTypeRef types[] = {type, LLVMTypeOf(from)};
+    LLVMValueRef align = bh__jit_int(u, u->i32, a->code->bytes);
+    LLVMValueRef args[] = {from, align, lanes, LLVMGetUndef(type)};
     return bh__jit_intrinsic(u, "llvm.masked.gather", types, 2, args, 4);
 }
 
-static void make_load(bh__jit_unit *u, const access *a) {
+static LLVMValueRef load_lanes(bh__jit_unit *u, const bh__jit_place *a, LLVMValueRef from,
+                               LLVMValueRef lanes) {
+    LLVMTypeRef type = LLVMVectorType(a->type, bh__jit_width(lanes)), types[] = {type, u->ptr};
+    LLVMValueRef align = bh__jit_int(u, u->i32, a->code->bytes);
+    LLVMValueRef args[] = {from, align, lanes, LLVMGetUndef(type)};
+    return bh__jit_intrinsic(u, "llvm.masked.load", types, 2, args, 4);
+}
+
+/* Lanes whose values follow each other in their part. */
+static LLVMValueRef load_rows(bh__jit_unit *u, const bh__jit_place *a) {
+    LLVMValueRef from = bh__jit_pointer(u, a), parts[LANES];
+    if (u->parts == 1) {
+        return load_lanes(u, a, from, u->active_lanes);
+    }
+    LLVMValueRef all =
+        is_parted(a) ? NULL : load_lanes(u, a, from, bh__jit_any_part(u, u->active_lanes));
+    for (unsigned n = 0; n < u->parts; n++) {
+        parts[n] = all != NULL ? all
+                               : load_lanes(u, a, bh__jit_of_part(u, from, n),
+                                            bh__jit_part(u, u->active_lanes, n));
+    }
+    return bh__jit_join_parts(u, parts);
+}
+
+/* One value for each part. */
+static LLVMValueRef load_parts(bh__jit_unit *u, const bh__jit_place *a) {
+    LLVMValueRef from = bh__jit_pointer(u, a);
+    LLVMValueRef v = LLVMGetUndef(LLVMVectorType(a->type, u->parts));
+    if (!u->full || u->guarded) {
+        return gather(u, a, from, bh__jit_parts_with(u, u->active));
+    }
+    for (unsigned n = 0; n < u->parts; n++) {
+        LLVMValueRef one = LLVMBuildLoad2(u->b, a->type, bh__jit_of_part(u, from, n), "");
+        LLVMSetAlignment(one, a->code->bytes);
+        v = LLVMBuildInsertElement(u->b, v, one, bh__jit_int(u, u->i32, n), "");
+    }
+    return v;
+}
+
+static LLVMValueRef load_vector(bh__jit_unit *u, const bh__jit_place *a) {
+    return is_contiguous(a)                 ? load_rows(u, a)
+           : is_parted(a) && a->stride == 0 ? load_parts(u, a)
+                                            : gather(u, a, bh__jit_pointers(u, a), u->active_lanes);
+}
+
+static void make_load(bh__jit_unit *u, const bh__jit_place *a) {
     const bh__ptx_code *c = a->code;
     LLVMValueRef v;
-    if (is_single(a)) {
-        v = LLVMBuildLoad2(u->b, a->type, pointer(u, a), "");
+    if (bh__jit_is_single(a)) {
+        v = LLVMBuildLoad2(u->b, a->type, bh__jit_pointer(u, a), "");
         LLVMSetAlignment(v, c->bytes);
     } else {
         v = load_vector(u, a);
@@ -168,76 +206,88 @@ static void make_load(bh__jit_unit *u, const access *a) {
     bh__jit_set(u, ((const int32_t *)c->extra)[0], v);
 }
 
+static LLVMValueRef last_lane(bh__jit_unit *u) {
+    LLVMTypeRef types[] = {u->i32};
+    LLVMValueRef args[] = {u->active, bh__jit_int(u, u->i1, 1)};
+    LLVMValueRef above = bh__jit_intrinsic(u, "llvm.ctlz", types, 1, args, 2);
+    return LLVMBuildSub(u->b, bh__jit_int(u, u->i32, 31), above, "");
+}
+
+/* Part after part: those behind may be where others were. */
+static void store_rows(bh__jit_unit *u, const bh__jit_place *a, LLVMValueRef v) {
+    LLVMValueRef to = bh__jit_pointer(u, a), align = bh__jit_int(u, u->i32, a->code->bytes);
+    for (unsigned n = 0; n < u->parts; n++) {
+        LLVMValueRef part = u->parts == 1 ? v : bh__jit_part(u, v, n);
+        LLVMValueRef lanes = u->parts == 1 ? u->active_lanes : bh__jit_part(u, u->active_lanes, n);
+        LLVMTypeRef types[] = {LLVMTypeOf(part), u->ptr};
+        LLVMValueRef args[] = {part, bh__jit_of_part(u, to, n), align, lanes};
+        bh__jit_intrinsic(u, "llvm.masked.store", types, 2, args, 4);
+    }
+}
+
 /* Lanes store in order: of several to one place, the last one stays. */
-static void make_store(bh__jit_unit *u, const access *a) {
+static void make_store(bh__jit_unit *u, const bh__jit_place *a) {
     const bh__ptx_code *c = a->code;
     int32_t row = ((const int32_t *)c->extra)[0];
     bool wide = (c->flags & FLAG_WIDE_A) != 0;
-    if (is_single(a)) {
+    if (bh__jit_is_single(a)) {
         LLVMValueRef v;
         if (bh__jit_is_uniform(u, row)) {
             v = bh__jit_scalar(u, row, wide);
         } else {
             LLVMValueRef all = bh__jit_vector(u, row, wide);
-            v = LLVMBuildExtractElement(u->b, all, edge_lane(u, true), "");
+            v = LLVMBuildExtractElement(u->b, all, last_lane(u), "");
         }
         v = LLVMTypeOf(v) == a->type ? v : LLVMBuildTrunc(u->b, v, a->type, "");
-        LLVMSetAlignment(LLVMBuildStore(u->b, v, pointer(u, a)), c->bytes);
+        LLVMSetAlignment(LLVMBuildStore(u->b, v, bh__jit_pointer(u, a)), c->bytes);
         return;
     }
     LLVMValueRef v = bh__jit_vector(u, row, wide), align = bh__jit_int(u, u->i32, c->bytes);
     LLVMTypeRef type = LLVMVectorType(a->type, LANES);
     v = LLVMTypeOf(v) == type ? v : LLVMBuildTrunc(u->b, v, type, "");
     if (is_contiguous(a)) {
-        LLVMTypeRef types[] = {type, u->ptr};
-        LLVMValueRef args[] = {v, pointer(u, a), align, u->active_lanes};
-        bh__jit_intrinsic(u, "llvm.masked.store", types, 2, args, 4);
+        store_rows(u, a, v);
         return;
     }
     LLVMTypeRef types[] = {type, LLVMVectorType(u->ptr, LANES)};
-    LLVMValueRef args[] = {v, pointers(u, a), align, u->active_lanes};
+    LLVMValueRef args[] = {v, bh__jit_pointers(u, a), align, u->active_lanes};
     bh__jit_intrinsic(u, "llvm.masked.scatter", types, 2, args, 4);
 }
 
-static void copy_field(bh__jit_unit *u, LLVMValueRef to, size_t to_offset, size_t from_offset,
-                       LLVMTypeRef type) {
-    LLVMValueRef v = bh__jit_field(u, u->x, from_offset, type);
-    LLVMValueRef at = bh__jit_int(u, u->i64, to_offset);
-    LLVMBuildStore(u->b, v, LLVMBuildInBoundsGEP2(u->b, u->i8, to, &at, 1, ""));
+static bool is_shared(const bh__jit_step *s) {
+    return bh__ptx_insn_space(s->insn) == SPACE_SHARED;
 }
 
-/* The handler has left the range that it found. */
-static void keep_range(bh__jit_unit *u, const access *a) {
-    LLVMValueRef block = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, block), u->ptr);
-    size_t site = offsetof(bh__ptx_block, site_ranges) + a->site * sizeof(bh__ptx_site_range);
-    copy_field(u, block, site + offsetof(bh__ptx_site_range, base),
-               offsetof(bh__ptx_exec, range_base), u->i64);
-    copy_field(u, block, site + offsetof(bh__ptx_site_range, size),
-               offsetof(bh__ptx_exec, range_size), u->i64);
-    copy_field(u, block, site + offsetof(bh__ptx_site_range, writable),
-               offsetof(bh__ptx_exec, range_writable), u->i8);
+bool bh__jit_has_range(const bh__jit_step *s) {
+    return (s->op == JIT_LOAD || s->op == JIT_STORE || s->op == JIT_ATOMIC) && !is_shared(s);
 }
 
-void bh__jit_access(bh__jit_unit *u, const bh__jit_step *s) {
-    access a = {.code = s->code, .load = s->op == JIT_LOAD};
-    a.site = u->at % SITE_RANGES;
-    a.shared = bh__ptx_insn_space(s->insn) == SPACE_SHARED;
-    a.type = memory_type(u, s->code->bytes);
-    find_addresses(u, &a);
-    find_range(u, &a);
-    LLVMValueRef fine = is_fine(u, &a);
-    LLVMBasicBlockRef fast = LLVMAppendBasicBlockInContext(u->context, u->function, "");
-    LLVMBasicBlockRef slow = LLVMAppendBasicBlockInContext(u->context, u->function, "");
-    LLVMBasicBlockRef after = LLVMAppendBasicBlockInContext(u->context, u->function, "");
-    LLVMBuildCondBr(u->b, fine, fast, slow);
+LLVMBasicBlockRef bh__jit_begin_access(bh__jit_unit *u, const bh__jit_step *s, bh__jit_place *a) {
+    *a = (bh__jit_place){.code = s->code,
+                         .writes = s->op != JIT_LOAD,
+                         .range = s->range,
+                         .shared = is_shared(s),
+                         .type = memory_type(u, s->code->bytes)};
+    find_addresses(u, a);
+    find_range(u, a);
+    LLVMValueRef fine = is_fine(u, a);
+    LLVMBasicBlockRef fast = bh__jit_new_block(u), slow = bh__jit_new_block(u);
+    LLVMBasicBlockRef after = bh__jit_new_block(u);
+    bh__jit_rarely(u, LLVMBuildNot(u->b, fine, ""), slow, fast);
     LLVMPositionBuilderAtEnd(u->b, slow);
     bh__jit_call_handler(u, s);
-    if (!a.shared) {
-        keep_range(u, &a);
+    if (!a->shared) {
+        bh__jit_keep_range(u, a->range);
     }
     LLVMBuildBr(u->b, after);
     LLVMPositionBuilderAtEnd(u->b, fast);
-    if (a.load) {
+    return after;
+}
+
+void bh__jit_access(bh__jit_unit *u, const bh__jit_step *s) {
+    bh__jit_place a;
+    LLVMBasicBlockRef after = bh__jit_begin_access(u, s, &a);
+    if (s->op == JIT_LOAD) {
         make_load(u, &a);
     } else {
         make_store(u, &a);

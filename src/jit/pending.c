@@ -79,6 +79,7 @@ static bool mark_rows(bh__jit_unit *u, const bh__jit_block *b) {
                 changed |= row->class != CLASS_VARYING;
                 row->class = CLASS_VARYING;
                 row->stride = 0;
+                row->parted = false;
             }
         }
     }

@@ -219,9 +219,8 @@ static bool list_steps(bh__jit_unit *u) {
         memset(s, 0, sizeof *s);
         s->code = &m->code[f->code + n];
         s->insn = insn < f->insn_count ? &f->insns[insn] : NULL;
-        s->op = s->insn == NULL
-                    ? JIT_EXIT
-                    : bh__jit_select(u->request, s->code, s->insn, &s->uniform);
+        s->op =
+            s->insn == NULL ? JIT_EXIT : bh__jit_select(u->request, s->code, s->insn, &s->uniform);
         s->sync = s->code->kind == CODE_SYNC;
         s->guard = -1;
     }

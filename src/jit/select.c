@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which instructions become native code. What is not certain to give the interpreter's bits stays
  * with the interpreter's handler. */
-#include "jit/unit.h"
+#include "jit/floats.h"
+#include "ptx/check.h"
 
 static bool is_word(bh__ptx_type t) {
     return t == T_B32 || t == T_U32 || t == T_S32;
@@ -64,11 +65,21 @@ static bh__jit_op select_bits(const bh__ptx_insn *insn) {
     }
 }
 
-/* Every rounding but to nearest is left to the handlers, and double precision that saturates. */
+static bool is_nearest(const bh__ptx_insn *insn) {
+    return !HAS(insn, RZ) && !HAS(insn, RM) && !HAS(insn, RP);
+}
+
+/* Other roundings than to nearest: where the processor has them in its instructions. */
+static bool can_round(const bh__ptx_insn *insn) {
+    bool known = insn->op == OP_ADDF || insn->op == OP_SUBF || insn->op == OP_MULF ||
+                 insn->op == OP_FMAF || insn->op == OP_MADF;
+    return known && insn->types[0] == T_F32 && !HAS(insn, FTZ) && bh__jit_has_roundings();
+}
+
 static bh__jit_op select_float(const bh__ptx_insn *insn) {
     bool single = insn->types[0] == T_F32;
-    bool nearest = !HAS(insn, RZ) && !HAS(insn, RM) && !HAS(insn, RP);
-    if (!nearest || (!single && (HAS(insn, FTZ) || HAS(insn, SAT) || HAS(insn, APPROX)))) {
+    if ((!is_nearest(insn) && !can_round(insn)) ||
+        (!single && (HAS(insn, FTZ) || HAS(insn, SAT) || HAS(insn, APPROX)))) {
         return JIT_HANDLED;
     }
     switch (insn->op) {
@@ -82,7 +93,7 @@ static bh__jit_op select_float(const bh__ptx_insn *insn) {
     case OP_MADF:
         return JIT_FMA;
     case OP_DIVF:
-        return HAS(insn, APPROX) ? JIT_HANDLED : JIT_FDIV;
+        return HAS(insn, APPROX) ? JIT_QUOTIENT : JIT_FDIV;
     case OP_RCP:
         return single ? JIT_RCP : JIT_HANDLED;
     case OP_SQRT:
@@ -104,6 +115,8 @@ static bh__jit_op select_math(const bh__ptx_insn *insn) {
         return plain && single ? JIT_FMIN : JIT_HANDLED;
     case OP_MAXF:
         return plain && single ? JIT_FMAX : JIT_HANDLED;
+    case OP_RSQRT:
+        return single ? JIT_RSQRT : JIT_HANDLED;
     default:
         return JIT_HANDLED;
     }
@@ -111,9 +124,10 @@ static bh__jit_op select_math(const bh__ptx_insn *insn) {
 
 static bh__jit_op select_compare(const bh__ptx_insn *insn) {
     bh__ptx_type t = (bh__ptx_type)insn->types[0];
-    bool ok = is_int(t) || t == T_F32 || t == T_F64;
+    bool half = t == T_B16 || t == T_U16 || t == T_S16;
+    bool ok = is_int(t) || half || t == T_F32 || t == T_F64;
     if (insn->op == OP_SELP) {
-        return bh__ptx_bytes(t) >= 4 ? JIT_SELP : JIT_HANDLED;
+        return bh__ptx_bytes(t) >= 2 && t != T_B128 ? JIT_SELP : JIT_HANDLED;
     }
     if (insn->op != OP_SETP && insn->op != OP_SETPF) {
         return JIT_HANDLED;
@@ -126,23 +140,55 @@ static bool has_own_width(const bh__ptx_code *code, const bh__ptx_insn *insn) {
            ((code->flags & FLAG_WIDE_A) != 0) == (bh__ptx_bytes(insn->types[1]) == 8);
 }
 
-static bh__jit_op select_convert(const bh__ptx_code *code, const bh__ptx_insn *insn) {
+static bool is_whole_number(bh__ptx_type t) { /* of 8 bits or more */
+    char class = bh__ptx_class(t);
+    return bh__ptx_bytes(t) <= 8 && (class == 'U' || class == 'S') && t != T_U4 && t != T_S4 &&
+           t != T_U2 && t != T_S2;
+}
+
+static bh__jit_op select_int_convert(const bh__ptx_code *code, const bh__ptx_insn *insn) {
     bh__ptx_type to = (bh__ptx_type)insn->types[0], from = (bh__ptx_type)insn->types[1];
-    if (insn->op != OP_CVT || HAS(insn, SAT) || HAS(insn, FTZ) || HAS(insn, RELU) ||
-        HAS(insn, SATFINITE) || !has_own_width(code, insn)) {
-        return JIT_HANDLED;
-    }
-    bool nearest = !HAS(insn, RZ) && !HAS(insn, RM) && !HAS(insn, RP);
-    if (is_word(from) && is_int(to)) {
+    if (has_own_width(code, insn) && is_word(from) && is_int(to)) {
         return is_word(to) ? JIT_MOVE : JIT_WIDEN;
     }
-    if (is_int(from) && is_word(to)) {
+    if (has_own_width(code, insn) && is_int(from) && is_word(to)) {
         return JIT_NARROW;
     }
-    if (is_word(from) && to == T_F32 && nearest) {
-        return JIT_INT_TO_F32;
+    return is_whole_number(from) && is_whole_number(to) ? JIT_RECODE : JIT_HANDLED;
+}
+
+static bh__jit_op select_float_convert(const bh__ptx_insn *insn, bool integral) {
+    bh__ptx_type to = (bh__ptx_type)insn->types[0], from = (bh__ptx_type)insn->types[1];
+    if (to == T_F32 && from == T_F32) {
+        bool sat = HAS(insn, SAT);
+        return sat && !integral ? JIT_CLAMP : integral && !sat ? JIT_TO_WHOLE : JIT_HANDLED;
     }
-    return JIT_HANDLED;
+    bool plain = !integral && is_nearest(insn) && !HAS(insn, SAT) && !HAS(insn, FTZ);
+    return plain && from != to ? JIT_RESIZE : JIT_HANDLED;
+}
+
+static bh__jit_op select_convert(const bh__ptx_code *code, const bh__ptx_insn *insn) {
+    bh__ptx_type to = (bh__ptx_type)insn->types[0], from = (bh__ptx_type)insn->types[1];
+    bool integral = HAS(insn, RNI) || HAS(insn, RZI) || HAS(insn, RMI) || HAS(insn, RPI);
+    bool from_float = from == T_F32 || from == T_F64, to_float = to == T_F32 || to == T_F64;
+    if (insn->op != OP_CVT || HAS(insn, RELU) || HAS(insn, SATFINITE)) {
+        return JIT_HANDLED;
+    }
+    if (from_float && to_float) {
+        return has_own_width(code, insn) ? select_float_convert(insn, integral) : JIT_HANDLED;
+    }
+    if (HAS(insn, SAT)) {
+        return JIT_HANDLED;
+    }
+    if (to_float) {
+        return is_whole_number(from) && is_nearest(insn) && !HAS(insn, FTZ) ? JIT_INT_TO_FLOAT
+                                                                            : JIT_HANDLED;
+    }
+    if (from_float) {
+        bool fits = is_int(to) && has_own_width(code, insn);
+        return fits && (from == T_F32 || !HAS(insn, FTZ)) ? JIT_FLOAT_TO_INT : JIT_HANDLED;
+    }
+    return HAS(insn, FTZ) ? JIT_HANDLED : select_int_convert(code, insn);
 }
 
 static bool is_plain_register(const bh__ptx_operand *o) {
@@ -175,14 +221,24 @@ static bh__jit_op select_special(const bh__ptx_code *code, bool *uniform) {
     }
 }
 
+static bh__jit_op select_address(const bh__ptx_code *code, bool *uniform) {
+    const bh__ptx_symbol *symbol = code->extra;
+    *uniform = true;
+    if (symbol->kind != SYMBOL_VAR || symbol->var->formal) {
+        return JIT_HANDLED;
+    }
+    bh__ptx_space space = symbol->var->space;
+    return space == SPACE_SHARED || space == SPACE_GLOBAL || space == SPACE_CONST ? JIT_ADDRESS
+                                                                                  : JIT_HANDLED;
+}
+
 static bh__jit_op select_move(const bh__jit_request *request, const bh__ptx_code *code,
                               const bh__ptx_insn *insn, bool *uniform) {
     if (code->run == request->run_sreg) {
         return select_special(code, uniform);
     }
     if (code->run == request->run_address) {
-        *uniform = true;
-        return JIT_HANDLED;
+        return select_address(code, uniform);
     }
     if (insn->op == OP_CVTA) {
         /* Other windows start elsewhere: a sum with `imm`. */
@@ -215,6 +271,26 @@ static bh__jit_op select_memory(const bh__ptx_code *code, const bh__ptx_insn *in
     default:
         return JIT_HANDLED;
     }
+}
+
+/* Numbers of 32 and 64 bits, without an order that the processor's does not imply. */
+static bh__jit_op select_atomic(const bh__ptx_code *code, const bh__ptx_insn *insn) {
+    bh__ptx_space space = bh__ptx_insn_space(insn);
+    bool known = HAS(insn, ADD) || HAS(insn, AND) || HAS(insn, OR) || HAS(insn, XOR) ||
+                 HAS(insn, MIN) || HAS(insn, MAX) || HAS(insn, CAS) || HAS(insn, EXCH);
+    if (!known || !is_int((bh__ptx_type)insn->types[0]) || code->extra != NULL ||
+        ((uint32_t)code->d2 & (ACCESS_ACQUIRE | ACCESS_RELEASE)) != 0) {
+        return JIT_HANDLED;
+    }
+    return space == SPACE_SHARED || space == SPACE_GLOBAL || space == SPACE_GENERIC ? JIT_ATOMIC
+                                                                                    : JIT_HANDLED;
+}
+
+bool bh__jit_is_barrier(const bh__jit_unit *u, const bh__jit_step *s) {
+    const bh__ptx_code *c = s->code;
+    uint64_t number;
+    return c->kind == CODE_BAR && c->imm == BAR_SYNC && c->b == NO_ROW && c->guard == NO_ROW &&
+           bh__jit_constant(u, c->a, false, &number) && number == 0;
 }
 
 bh__jit_op bh__jit_select(const bh__jit_request *request, const bh__ptx_code *code,
@@ -255,6 +331,8 @@ bh__jit_op bh__jit_select(const bh__jit_request *request, const bh__ptx_code *co
         return select_move(request, code, insn, uniform);
     case UNIT_MEM:
         return select_memory(code, insn, uniform);
+    case UNIT_ATOM:
+        return select_atomic(code, insn);
     default:
         return JIT_HANDLED;
     }

@@ -13,6 +13,8 @@
  *   affine:  one scalar, lane 0's value; lane l has that plus l times a constant stride, modulo the
  *            row's width. Stride 0: all lanes have the same value.
  *   varying: a vector of 32.
+ * Where rows of threads are shorter than a warp, it has `parts`, one for each of them, and an affine
+ * value is either the same in all parts, or `parted`: a vector of the values of each part's first lane.
  * A predicate is affine with stride 0 (an i1), or varying (an i32, a bit for each lane).
  */
 typedef enum bh__jit_class { CLASS_NONE, CLASS_AFFINE, CLASS_VARYING } bh__jit_class;
@@ -22,7 +24,9 @@ typedef struct bh__jit_row {
     int32_t row; /* byte offset in the frame */
     uint8_t kind;
     uint8_t class;
+    bool parted;
     bool differs; /* divergent control flow makes it vary */
+    bool any_nan; /* no reader tells one NaN from another */
     int64_t stride;
     LLVMValueRef slot; /* an alloca; becomes registers of the processor */
 } bh__jit_row;
@@ -35,6 +39,7 @@ typedef enum bh__jit_op {
     JIT_BLOCK, /* %ctaid, %ntid, %nctaid */
     JIT_LANE,  /* %laneid */
     JIT_PARAM,
+    JIT_ADDRESS, /* of a variable */
     JIT_NOT_PRED,
     JIT_ADD,
     JIT_SUB,
@@ -55,6 +60,7 @@ typedef enum bh__jit_op {
     JIT_SHR,
     JIT_WIDEN,
     JIT_NARROW,
+    JIT_RECODE, /* cvt of integers of any width */
     JIT_SETP,
     JIT_SELP,
     JIT_FADD,
@@ -68,9 +74,16 @@ typedef enum bh__jit_op {
     JIT_FABS,
     JIT_FMIN,
     JIT_FMAX,
-    JIT_INT_TO_F32,
+    JIT_RSQRT,
+    JIT_QUOTIENT, /* div.approx */
+    JIT_INT_TO_FLOAT,
+    JIT_FLOAT_TO_INT,
+    JIT_RESIZE,   /* between single and double precision */
+    JIT_TO_WHOLE, /* single precision, to an integer in its own format */
+    JIT_CLAMP,    /* single precision, to 0 to 1 */
     JIT_LOAD,
     JIT_STORE,
+    JIT_ATOMIC,
     JIT_SHFL,
     JIT_BRANCH,
     JIT_EXIT,
@@ -88,18 +101,24 @@ typedef struct bh__jit_step {
     bool uniform; /* JIT_HANDLED: the result is the same in all lanes */
     uint32_t *uses, *defs;
     uint32_t use_count, def_count;
-    int32_t guard; /* index of the row of the guard, or -1 */
+    int32_t guard;  /* index of the row of the guard, or -1 */
+    uint32_t range; /* of an access to global memory: which of the block's site_ranges */
 } bh__jit_step;
 
+/* A range of global memory as the code has it: allocas. */
+typedef struct bh__jit_range {
+    LLVMValueRef base, size, writable; /* i64, i64, i8 */
+} bh__jit_range;
+
 typedef struct bh__jit_block {
-    uint32_t first, end; /* steps */
-    int32_t next[2];     /* blocks that may follow, or -1 */
-    bool loops;          /* a branch backwards leads here */
-    uint64_t *live;      /* rows that are read before they are written, from here on */
-    uint64_t *pending;   /* blocks at which other lanes may wait while this one runs */
-    uint64_t *keep;      /* rows that are alive there */
-    bool awaited;        /* in `pending` of a block */
-    bool entered;        /* the interpreter may hand lanes over here */
+    uint32_t first, end;            /* steps */
+    int32_t next[2];                /* blocks that may follow, or -1 */
+    bool loops;                     /* a branch backwards leads here */
+    uint64_t *live;                 /* rows that are read before they are written, from here on */
+    uint64_t *pending;              /* blocks at which other lanes may wait while this one runs */
+    uint64_t *keep;                 /* rows that are alive there */
+    bool awaited;                   /* in `pending` of a block */
+    bool entered;                   /* the interpreter may hand lanes over here */
     LLVMBasicBlockRef full, masked; /* for all 32 lanes, and for some of them */
     LLVMBasicBlockRef masked_end;   /* where the last step of `masked` starts */
     LLVMValueRef waiting;           /* alloca of i32: the lanes that wait here */
@@ -110,6 +129,7 @@ typedef struct bh__jit_unit {
     bh__jit_result *result;
     bh__arena arena;
     uint32_t first; /* code index of step 0 */
+    unsigned parts, part_lanes;
     bh__jit_step *steps;
     uint32_t step_count;
     bh__jit_row *rows;
@@ -118,8 +138,8 @@ typedef struct bh__jit_unit {
     uint32_t frame_words;
     bh__jit_block *blocks;
     uint32_t block_count;
-    int32_t *block_at; /* by step: the block that begins there, or -1 */
-    uint32_t words;    /* of a set of rows */
+    int32_t *block_at;    /* by step: the block that begins there, or -1 */
+    uint32_t words;       /* of a set of rows */
     uint32_t block_words; /* of a set of blocks */
 
     /* build.c */
@@ -133,9 +153,12 @@ typedef struct bh__jit_unit {
     LLVMValueRef lanes;           /* the same as <32 x i1> */
     LLVMValueRef running;         /* alloca of i32: the lanes that run */
     LLVMValueRef warp;            /* ptr */
+    LLVMValueRef scratch;         /* alloca: four rows */
     LLVMValueRef left;            /* alloca of i64 */
-    const bh__jit_block *block;   /* that is being made */
-    bool full;                    /* its version for 32 lanes */
+    bh__jit_range ranges[SITE_RANGES];
+    uint32_t range_count;
+    const bh__jit_block *block; /* that is being made */
+    bool full;                  /* its version for 32 lanes */
     LLVMTypeRef i1, i8, i16, i32, i64, f32, f64, ptr;
     LLVMTypeRef handler_type;
     uint32_t at; /* the step being made */
@@ -154,6 +177,7 @@ typedef struct bh__jit_unit {
 bool bh__jit_refuse(bh__jit_unit *u, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* select.c */
+bool bh__jit_is_barrier(const bh__jit_unit *u, const bh__jit_step *s); /* of all threads: 0 */
 bh__jit_op bh__jit_select(const bh__jit_request *request, const bh__ptx_code *code,
                           const bh__ptx_insn *insn, bool *uniform);
 /* plan.c: steps, rows, blocks, what is alive where. False: not taken. */
@@ -168,8 +192,17 @@ bool bh__jit_find_pending(bh__jit_unit *u);
 void bh__jit_classify(bh__jit_unit *u);
 /* The class and stride of an operand; a constant is affine with stride 0. */
 bh__jit_class bh__jit_class_of(const bh__jit_unit *u, int32_t row, int64_t *stride);
+bool bh__jit_is_parted(const bh__jit_unit *u, int32_t row);
 /* The value of a row of constants. False: it is a register. */
 bool bh__jit_constant(const bh__jit_unit *u, int32_t row, bool wide, uint64_t *out);
+
+/* nans.c: sets any_nan of the rows. */
+void bh__jit_find_nans(bh__jit_unit *u);
+/* ranges.c */
+bool bh__jit_find_ranges(bh__jit_unit *u); /* sets `range` of the steps; false: no memory */
+void bh__jit_load_ranges(bh__jit_unit *u); /* where the function begins */
+void bh__jit_keep_range(bh__jit_unit *u, uint32_t range); /* the handler has found another one */
+bool bh__jit_has_range(const bh__jit_step *s);            /* memory.c */
 
 /* flow.c: between blocks. Each ends the current LLVM block. */
 void bh__jit_go_on(bh__jit_unit *u, uint32_t next);
@@ -179,6 +212,9 @@ void bh__jit_exit(bh__jit_unit *u, const bh__jit_step *s);
 /* build.c: the function, its entries and exits. */
 void bh__jit_begin_step(bh__jit_unit *u, const bh__jit_step *s); /* its guard */
 LLVMBasicBlockRef bh__jit_new_block(bh__jit_unit *u);
+/* To `rare` if `condition`, else to `usual`: rare blocks are out of the way, and pay for registers. */
+void bh__jit_rarely(bh__jit_unit *u, LLVMValueRef condition, LLVMBasicBlockRef rare,
+                    LLVMBasicBlockRef usual);
 LLVMValueRef bh__jit_outcome(bh__jit_unit *u, bh__ptx_compiled_end end);
 void bh__jit_set_field(bh__jit_unit *u, LLVMValueRef base, size_t offset, LLVMValueRef v);
 bool bh__jit_build(bh__jit_unit *u);
@@ -190,9 +226,11 @@ void bh__jit_step_if(bh__jit_unit *u, LLVMValueRef condition);
 void bh__jit_call_handler(bh__jit_unit *u, const bh__jit_step *s);
 
 /* value.c: reading and writing rows. `wide`: 64 bits. Values are integers. */
-bool bh__jit_is_uniform(const bh__jit_unit *u, int32_t row); /* stride 0 */
+bool bh__jit_is_uniform(const bh__jit_unit *u, int32_t row); /* stride 0, not parted */
 bool bh__jit_is_affine(const bh__jit_unit *u, int32_t row);
-LLVMValueRef bh__jit_scalar(bh__jit_unit *u, int32_t row, bool wide); /* lane 0's */
+LLVMValueRef bh__jit_scalar(bh__jit_unit *u, int32_t row, bool wide); /* lane 0's, or each part's */
+/* An operand in the shape that the result in row `like` has. */
+LLVMValueRef bh__jit_operand(bh__jit_unit *u, int32_t like, int32_t row, bool wide);
 LLVMValueRef bh__jit_vector(bh__jit_unit *u, int32_t row, bool wide);
 LLVMValueRef bh__jit_lanes_of(bh__jit_unit *u, int32_t row);    /* a predicate: <32 x i1> */
 LLVMValueRef bh__jit_bit_of(bh__jit_unit *u, int32_t row);      /* a uniform predicate: i1 */
@@ -201,22 +239,46 @@ void bh__jit_set_predicate(bh__jit_unit *u, int32_t row, LLVMValueRef v); /* i1 
 /* Between the frame and a row's slot: of the lanes that run, or of all that have entered. */
 void bh__jit_spill(bh__jit_unit *u, const bh__jit_row *r, bool all);
 void bh__jit_reload(bh__jit_unit *u, const bh__jit_row *r);
-/* As above, and whether the lanes that run have a value of the row's class (i1). */
+/* The same in the compact form: see ROWS_COMPACT. */
+void bh__jit_pack(bh__jit_unit *u, const bh__jit_row *r);
+void bh__jit_unpack(bh__jit_unit *u, const bh__jit_row *r);
+/* As bh__jit_reload, and whether the lanes that run have a value of the row's class (i1). */
 LLVMValueRef bh__jit_enter_row(bh__jit_unit *u, const bh__jit_row *r);
 LLVMValueRef bh__jit_splat(bh__jit_unit *u, LLVMValueRef scalar);
-LLVMValueRef bh__jit_iota(bh__jit_unit *u, bool wide, int64_t stride);
+LLVMValueRef bh__jit_splat_to(bh__jit_unit *u, LLVMValueRef scalar, unsigned count);
+/* All lanes of an affine value of 64 or 32 bits. */
+LLVMValueRef bh__jit_expand(bh__jit_unit *u, LLVMValueRef base, int64_t stride);
+LLVMValueRef bh__jit_lane_numbers(bh__jit_unit *u);
 LLVMValueRef bh__jit_int(bh__jit_unit *u, LLVMTypeRef type, uint64_t v);
 bool bh__jit_is_vector(LLVMValueRef v);
+unsigned bh__jit_width(LLVMValueRef v); /* of a vector; 1: a scalar */
+LLVMTypeRef bh__jit_slot_type(const bh__jit_unit *u, const bh__jit_row *r);
 LLVMTypeRef bh__jit_shaped(LLVMValueRef like, LLVMTypeRef element); /* of the same shape */
 LLVMValueRef bh__jit_const_like(bh__jit_unit *u, LLVMValueRef like, uint64_t v);
 LLVMValueRef bh__jit_field(bh__jit_unit *u, LLVMValueRef base, size_t offset, LLVMTypeRef type);
 LLVMValueRef bh__jit_intrinsic(bh__jit_unit *u, const char *name, LLVMTypeRef *types, unsigned n,
                                LLVMValueRef *args, unsigned count);
 
-/* arithmetic.c, floating.c, memory.c, warp_ops.c. The step's op is one of theirs. */
+/*
+ * parts.c: the first or the last lane of a mask, counted from the beginning of its part: i32, in all
+ * parts together, or `parted`, <parts x i32>, 0 for a part that has none.
+ */
+LLVMValueRef bh__jit_edge_lane(bh__jit_unit *u, LLVMValueRef mask, bool parted, bool last);
+/* i1: whether a <parts x i1> is true in all parts that have lanes of the mask; a scalar: it itself. */
+LLVMValueRef bh__jit_in_parts(bh__jit_unit *u, LLVMValueRef v, LLVMValueRef mask);
+LLVMValueRef bh__jit_parts_with(bh__jit_unit *u, LLVMValueRef mask); /* <parts x i1> */
+/* Lanes of one part of a vector of 32; the same lanes of all parts: any of them. */
+LLVMValueRef bh__jit_part(bh__jit_unit *u, LLVMValueRef v, unsigned part);
+LLVMValueRef bh__jit_any_part(bh__jit_unit *u, LLVMValueRef lanes);
+LLVMValueRef bh__jit_join_parts(bh__jit_unit *u, LLVMValueRef *parts); /* of part_lanes each */
+LLVMValueRef bh__jit_of_part(bh__jit_unit *u, LLVMValueRef v, unsigned part); /* scalar */
+
+/* arithmetic.c, floating.c, convert.c, memory.c, atomic.c, warp_ops.c. The step's op is one of theirs. */
 void bh__jit_integer(bh__jit_unit *u, const bh__jit_step *s);
 void bh__jit_floating(bh__jit_unit *u, const bh__jit_step *s);
+void bh__jit_convert(bh__jit_unit *u, const bh__jit_step *s); /* of which one side is a float */
 void bh__jit_access(bh__jit_unit *u, const bh__jit_step *s);
+void bh__jit_atomic(bh__jit_unit *u, const bh__jit_step *s);
 void bh__jit_shuffle(bh__jit_unit *u, const bh__jit_step *s);
 
 /* engine.c: from the LLVM module to code. */

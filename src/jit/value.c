@@ -13,8 +13,12 @@ bool bh__jit_is_vector(LLVMValueRef v) {
     return LLVMGetTypeKind(LLVMTypeOf(v)) == LLVMVectorTypeKind;
 }
 
+unsigned bh__jit_width(LLVMValueRef v) {
+    return bh__jit_is_vector(v) ? LLVMGetVectorSize(LLVMTypeOf(v)) : 1;
+}
+
 LLVMTypeRef bh__jit_shaped(LLVMValueRef like, LLVMTypeRef element) {
-    return bh__jit_is_vector(like) ? LLVMVectorType(element, LANES) : element;
+    return bh__jit_is_vector(like) ? LLVMVectorType(element, bh__jit_width(like)) : element;
 }
 
 LLVMValueRef bh__jit_intrinsic(bh__jit_unit *u, const char *name, LLVMTypeRef *types, unsigned n,
@@ -25,20 +29,48 @@ LLVMValueRef bh__jit_intrinsic(bh__jit_unit *u, const char *name, LLVMTypeRef *t
     return LLVMBuildCall2(u->b, type, f, args, count, "");
 }
 
-LLVMValueRef bh__jit_splat(bh__jit_unit *u, LLVMValueRef scalar) {
-    LLVMTypeRef type = LLVMVectorType(LLVMTypeOf(scalar), LANES);
-    LLVMTypeRef mask = LLVMVectorType(u->i32, LANES);
+LLVMValueRef bh__jit_splat_to(bh__jit_unit *u, LLVMValueRef scalar, unsigned count) {
+    LLVMTypeRef type = LLVMVectorType(LLVMTypeOf(scalar), count);
+    LLVMTypeRef mask = LLVMVectorType(u->i32, count);
     LLVMValueRef one =
         LLVMBuildInsertElement(u->b, LLVMGetUndef(type), scalar, bh__jit_int(u, u->i32, 0), "");
     return LLVMBuildShuffleVector(u->b, one, LLVMGetUndef(type), LLVMConstNull(mask), "");
 }
 
-LLVMValueRef bh__jit_iota(bh__jit_unit *u, bool wide, int64_t stride) {
+LLVMValueRef bh__jit_splat(bh__jit_unit *u, LLVMValueRef scalar) {
+    return bh__jit_splat_to(u, scalar, LANES);
+}
+
+/* What the lanes have more than the first one of their part. */
+static LLVMValueRef steps_of(bh__jit_unit *u, LLVMTypeRef type, int64_t stride) {
     LLVMValueRef list[LANES];
     for (unsigned l = 0; l < LANES; l++) {
-        list[l] = LLVMConstInt(wide ? u->i64 : u->i32, (uint64_t)(stride * l), true);
+        list[l] = LLVMConstInt(type, (uint64_t)(stride * (l % u->part_lanes)), true);
     }
     return LLVMConstVector(list, LANES);
+}
+
+LLVMValueRef bh__jit_lane_numbers(bh__jit_unit *u) {
+    LLVMValueRef list[LANES];
+    for (unsigned l = 0; l < LANES; l++) {
+        list[l] = bh__jit_int(u, u->i32, l);
+    }
+    return LLVMConstVector(list, LANES);
+}
+
+LLVMValueRef bh__jit_expand(bh__jit_unit *u, LLVMValueRef base, int64_t stride) {
+    LLVMValueRef v, order[LANES];
+    if (bh__jit_is_vector(base)) {
+        for (unsigned l = 0; l < LANES; l++) {
+            order[l] = bh__jit_int(u, u->i32, l / u->part_lanes);
+        }
+        v = LLVMBuildShuffleVector(u->b, base, LLVMGetUndef(LLVMTypeOf(base)),
+                                   LLVMConstVector(order, LANES), "");
+    } else {
+        v = bh__jit_splat(u, base);
+    }
+    LLVMTypeRef element = LLVMGetElementType(LLVMTypeOf(v));
+    return stride == 0 ? v : LLVMBuildAdd(u->b, v, steps_of(u, element, stride), "");
 }
 
 LLVMValueRef bh__jit_const_like(bh__jit_unit *u, LLVMValueRef like, uint64_t v) {
@@ -48,10 +80,10 @@ LLVMValueRef bh__jit_const_like(bh__jit_unit *u, LLVMValueRef like, uint64_t v) 
     }
     LLVMValueRef list[LANES], one = LLVMConstInt(LLVMGetElementType(type), v, false);
     (void)u;
-    for (unsigned l = 0; l < LANES; l++) {
+    for (unsigned l = 0; l < bh__jit_width(like); l++) {
         list[l] = one;
     }
-    return LLVMConstVector(list, LANES);
+    return LLVMConstVector(list, bh__jit_width(like));
 }
 
 LLVMValueRef bh__jit_field(bh__jit_unit *u, LLVMValueRef base, size_t offset, LLVMTypeRef type) {
@@ -72,20 +104,23 @@ bool bh__jit_is_affine(const bh__jit_unit *u, int32_t row) {
 
 bool bh__jit_is_uniform(const bh__jit_unit *u, int32_t row) {
     int64_t stride;
-    return bh__jit_class_of(u, row, &stride) == CLASS_AFFINE && stride == 0;
+    return bh__jit_class_of(u, row, &stride) == CLASS_AFFINE && stride == 0 &&
+           !bh__jit_is_parted(u, row);
 }
 
-static LLVMTypeRef slot_type(const bh__jit_unit *u, const bh__jit_row *r) {
+LLVMTypeRef bh__jit_slot_type(const bh__jit_unit *u, const bh__jit_row *r) {
     bool varying = r->class == CLASS_VARYING;
     if (r->kind == KIND_PREDICATE) {
         return varying ? u->i32 : u->i1;
     }
     LLVMTypeRef element = r->kind == KIND_WIDE ? u->i64 : u->i32;
-    return varying ? LLVMVectorType(element, LANES) : element;
+    return varying     ? LLVMVectorType(element, LANES)
+           : r->parted ? LLVMVectorType(element, u->parts)
+                       : element;
 }
 
 static LLVMValueRef read_slot(bh__jit_unit *u, const bh__jit_row *r) {
-    return LLVMBuildLoad2(u->b, slot_type(u, r), r->slot, "");
+    return LLVMBuildLoad2(u->b, bh__jit_slot_type(u, r), r->slot, "");
 }
 
 static LLVMValueRef place(bh__jit_unit *u, int32_t row) {
@@ -115,12 +150,17 @@ LLVMValueRef bh__jit_scalar(bh__jit_unit *u, int32_t row, bool wide) {
     return fit(u, read_slot(u, find(u, row)), wide);
 }
 
-static LLVMValueRef spread(bh__jit_unit *u, LLVMValueRef base, const bh__jit_row *r) {
-    LLVMValueRef v = bh__jit_splat(u, base);
-    if (r->stride == 0) {
-        return v;
+LLVMValueRef bh__jit_operand(bh__jit_unit *u, int32_t like, int32_t row, bool wide) {
+    if (!bh__jit_is_affine(u, like)) {
+        return bh__jit_vector(u, row, wide);
     }
-    return LLVMBuildAdd(u->b, v, bh__jit_iota(u, r->kind == KIND_WIDE, r->stride), "");
+    LLVMValueRef v = bh__jit_scalar(u, row, wide);
+    return bh__jit_is_parted(u, like) && !bh__jit_is_vector(v) ? bh__jit_splat_to(u, v, u->parts)
+                                                               : v;
+}
+
+static LLVMValueRef spread(bh__jit_unit *u, LLVMValueRef base, const bh__jit_row *r) {
+    return bh__jit_expand(u, base, r->stride);
 }
 
 LLVMValueRef bh__jit_vector(bh__jit_unit *u, int32_t row, bool wide) {
@@ -190,13 +230,16 @@ static void store_bits(bh__jit_unit *u, int32_t row, LLVMValueRef bits, LLVMValu
 
 void bh__jit_set(bh__jit_unit *u, int32_t row, LLVMValueRef v) {
     const bh__jit_row *r = find(u, row);
+    bool varying = r == NULL || r->class == CLASS_VARYING;
+    if (varying && bh__jit_width(v) != LANES) {
+        v = bh__jit_expand(u, v, 0);
+    }
     if (r == NULL) { /* a sink, or 128 bits: only in the frame */
-        v = bh__jit_is_vector(v) ? v : bh__jit_splat(u, v);
         masked_store(u, v, place(u, row), u->active_lanes);
         return;
     }
-    if (r->class == CLASS_VARYING && !bh__jit_is_vector(v)) {
-        v = bh__jit_splat(u, v);
+    if (!varying && r->parted && !bh__jit_is_vector(v)) {
+        v = bh__jit_splat_to(u, v, u->parts);
     }
     v = fit(u, v, r->kind == KIND_WIDE);
     LLVMBuildStore(u->b, must_keep(u, r) ? blend(u, v, read_slot(u, r)) : v, r->slot);
@@ -233,26 +276,63 @@ void bh__jit_spill(bh__jit_unit *u, const bh__jit_row *r, bool all) {
     masked_store(u, r->class == CLASS_VARYING ? v : spread(u, v, r), place(u, r->row), lanes);
 }
 
+void bh__jit_pack(bh__jit_unit *u, const bh__jit_row *r) {
+    LLVMValueRef v = read_slot(u, r);
+    if (r->kind == KIND_PREDICATE && r->class == CLASS_AFFINE) {
+        v = LLVMBuildSExt(u->b, v, u->i32, "");
+    }
+    LLVMValueRef store = LLVMBuildStore(u->b, v, place(u, r->row));
+    if (bh__jit_is_vector(v)) {
+        LLVMSetAlignment(store, 64);
+    }
+}
+
+void bh__jit_unpack(bh__jit_unit *u, const bh__jit_row *r) {
+    bool bit = r->kind == KIND_PREDICATE && r->class == CLASS_AFFINE;
+    LLVMValueRef v = from_frame(u, r->row, bit ? u->i32 : bh__jit_slot_type(u, r));
+    if (bit) {
+        v = LLVMBuildICmp(u->b, LLVMIntNE, v, bh__jit_int(u, u->i32, 0), "");
+    }
+    LLVMBuildStore(u->b, v, r->slot);
+}
+
 static LLVMTypeRef frame_type(bh__jit_unit *u, const bh__jit_row *r) {
     return r->kind == KIND_PREDICATE
                ? u->i32
                : LLVMVectorType(r->kind == KIND_WIDE ? u->i64 : u->i32, LANES);
 }
 
-/* Lane 0's value, from the first lane that runs. */
-static LLVMValueRef base_of(bh__jit_unit *u, const bh__jit_row *r) {
-    bool wide = r->kind == KIND_WIDE;
-    LLVMTypeRef type = wide ? u->i64 : u->i32;
-    LLVMValueRef args[] = {u->mask, bh__jit_int(u, u->i1, 1)};
-    LLVMTypeRef overload[] = {u->i32};
-    LLVMValueRef first = bh__jit_intrinsic(u, "llvm.cttz", overload, 1, args, 2);
-    LLVMValueRef index = LLVMBuildZExt(u->b, first, u->i64, "");
+/* The value of a part's first lane, from `lane` of all lanes and of the part. */
+static LLVMValueRef base_from(bh__jit_unit *u, const bh__jit_row *r, LLVMValueRef lane,
+                              LLVMValueRef in_part) {
+    LLVMTypeRef type = r->kind == KIND_WIDE ? u->i64 : u->i32;
+    LLVMValueRef index = LLVMBuildZExt(u->b, lane, u->i64, "");
     LLVMValueRef at = LLVMBuildInBoundsGEP2(u->b, type, place(u, r->row), &index, 1, "");
     LLVMValueRef v = LLVMBuildLoad2(u->b, type, at, "");
     if (r->stride != 0) {
-        LLVMValueRef lane = wide ? index : first;
         LLVMValueRef step = LLVMConstInt(type, (uint64_t)r->stride, true);
-        v = LLVMBuildSub(u->b, v, LLVMBuildMul(u->b, lane, step, ""), "");
+        in_part = LLVMBuildIntCast2(u->b, in_part, type, false, "");
+        v = LLVMBuildSub(u->b, v, LLVMBuildMul(u->b, in_part, step, ""), "");
+    }
+    return v;
+}
+
+/* Lane 0's value, or each part's, from the first lane that runs. */
+static LLVMValueRef base_of(bh__jit_unit *u, const bh__jit_row *r) {
+    if (!r->parted) {
+        LLVMTypeRef overload[] = {u->i32};
+        LLVMValueRef args[] = {u->mask, bh__jit_int(u, u->i1, 1)};
+        LLVMValueRef first = bh__jit_intrinsic(u, "llvm.cttz", overload, 1, args, 2);
+        LLVMValueRef low = bh__jit_int(u, u->i32, u->part_lanes - 1);
+        return base_from(u, r, first, LLVMBuildAnd(u->b, first, low, ""));
+    }
+    LLVMValueRef firsts = bh__jit_edge_lane(u, u->mask, true, false);
+    LLVMValueRef v = LLVMGetUndef(bh__jit_slot_type(u, r));
+    for (unsigned n = 0; n < u->parts; n++) {
+        LLVMValueRef first = bh__jit_of_part(u, firsts, n);
+        LLVMValueRef before = bh__jit_int(u, u->i32, n * u->part_lanes);
+        LLVMValueRef one = base_from(u, r, LLVMBuildAdd(u->b, first, before, ""), first);
+        v = LLVMBuildInsertElement(u->b, v, one, bh__jit_int(u, u->i32, n), "");
     }
     return v;
 }

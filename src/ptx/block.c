@@ -105,38 +105,69 @@ static void trim_memory(bh__ptx_warp *w, size_t regs, uint32_t local) {
     }
 }
 
-static bool prepare_warp(bh__ptx_block *b, uint32_t index, const bh__ptx_function *f) {
+void bh__ptx_warp_zero_local(bh__ptx_warp *w, uint32_t bytes) {
+    for (unsigned l = 0; l < LANES; l++) {
+        memset(w->local + (size_t)l * w->local_stride, 0, bytes);
+    }
+}
+
+bool bh__ptx_warp_room(bh__ptx_block *b, uint32_t index, const bh__ptx_function *f) {
     bh__ptx_warp *w = &b->warps[index];
     uint32_t local = b->x.grid->kernel->local_bytes;
     trim_memory(w, f->frame_bytes, local);
     if (!bh__ptx_regs_room(w, f->frame_bytes) || !bh__ptx_local_room(w, local)) {
         return false;
     }
-    for (unsigned l = 0; local > 0 && l < LANES; l++) {
-        memset(w->local + (size_t)l * w->local_stride, 0, local);
+    if (local > 0) {
+        bh__ptx_warp_zero_local(w, local);
     }
     uint32_t threads = b->threads - index * LANES;
     w->index = index;
     w->live = threads >= LANES ? FULL_MASK : (1u << threads) - 1;
-    w->at_barrier = w->at_sync = w->carry = 0;
+    w->carry = 0;
+    *(bh__ptx_frame *)(void *)w->regs = (bh__ptx_frame){.size = f->frame_bytes, .function = f};
+    return true;
+}
+
+void bh__ptx_warp_begin(bh__ptx_block *b, uint32_t index, const bh__ptx_function *f) {
+    bh__ptx_warp *w = &b->warps[index];
+    w->at_barrier = w->at_sync = 0;
     w->at_cluster = w->cluster_arrived = w->cluster_pending = 0;
     w->favour = false;
     w->turn = 0;
     memset(w->last_turn, 0, sizeof w->last_turn);
-    for (unsigned l = 0; l < LANES; l++) {
-        w->pc[l] = f->code;
-        w->base[l] = 0;
-        w->depth[l] = 0;
-    }
+    memset(w->base, 0, sizeof w->base);
+    memset(w->depth, 0, sizeof w->depth);
     w->top = f->frame_bytes;
     w->free_frame = 0;
-    memset(w->regs, 0, f->frame_bytes);
-    *(bh__ptx_frame *)(void *)w->regs = (bh__ptx_frame){.size = f->frame_bytes, .function = f};
+}
+
+void bh__ptx_warp_zero(bh__ptx_warp *w, const bh__ptx_function *f) {
+    memset(w->regs + HEADER_BYTES, 0, f->frame_bytes - HEADER_BYTES);
+    for (unsigned l = 0; l < LANES; l++) {
+        w->pc[l] = f->code;
+    }
+}
+
+static bool prepare_warps(bh__ptx_block *b, const bh__ptx_function *f) {
+    for (uint32_t n = 0; n < b->warp_count; n++) {
+        if (!bh__ptx_warp_room(b, n, f)) {
+            return false;
+        }
+        bh__ptx_warp_begin(b, n, f);
+        bh__ptx_warp_zero(&b->warps[n], f);
+    }
     return true;
 }
 
 bh_status bh__ptx_block_begin(bh__ptx_block *b, const bh__ptx_grid *grid, uint32_t x, uint32_t y,
                               uint32_t z, bh_error *error) {
+    b->id[0] = x;
+    b->id[1] = y;
+    b->id[2] = z;
+    if (bh__ptx_block_native_again(b, grid)) {
+        return BH_OK;
+    }
     const bh__ptx_module *m = grid->image->module;
     const bh__ptx_kernel *k = grid->kernel;
     const bh__ptx_function *f = m->kernel_functions[k - m->kernels];
@@ -153,9 +184,6 @@ bh_status bh__ptx_block_begin(bh__ptx_block *b, const bh__ptx_grid *grid, uint32
     b->next_warp = 0;
     b->done = b->threads == 0;
     b->image = grid->image;
-    b->id[0] = x;
-    b->id[1] = y;
-    b->id[2] = z;
     bool ok = room_for_warps(b, b->warp_count) && room_for_shared(b, shared) &&
               set_thread_indices(b, grid->block);
     b->x =
@@ -178,9 +206,8 @@ bh_status bh__ptx_block_begin(bh__ptx_block *b, const bh__ptx_grid *grid, uint32
     for (unsigned n = 0; n < BARRIERS; n++) {
         b->barriers[n] = (bh__ptx_barrier){.all = true};
     }
-    for (uint32_t n = 0; ok && n < b->warp_count; n++) {
-        ok = prepare_warp(b, n, f);
-    }
+    b->native = ok && bh__ptx_block_takes_native(b, f);
+    ok = ok && (b->native ? bh__ptx_block_native_begin(b, f) : prepare_warps(b, f));
     ok = ok && (grid->check == NULL || bh__check_block_begin(b));
     if (!ok) {
         return bh__fail(error, BH_E_NO_HOST_MEMORY, "use smaller blocks, or free memory",
@@ -253,6 +280,15 @@ bh__ptx_outcome bh__ptx_block_step(bh__ptx_block *b, uint64_t budget, bh__ptx_fa
         }
         if (budget == 0) {
             return BH__PTX_YIELD;
+        }
+        if (b->native) {
+            bh__ptx_outcome outcome = bh__ptx_block_native_step(b, &budget);
+            if (outcome == BH__PTX_FAULTED) {
+                b->done = true;
+                return outcome;
+            }
+            ran = true;
+            continue;
         }
         bh__ptx_turn turn = bh__ptx_warp_run(&b->x, &b->warps[b->next_warp], &budget);
         if (turn == TURN_FAULT) {

@@ -35,9 +35,10 @@ void bh__ptx_cluster_alone(bh__ptx_block *b) {
 
 /* The index in each axis of item number `n` of `dims` items, x running fastest. */
 static void split(uint64_t n, const uint32_t dims[3], uint32_t out[3]) {
-    out[0] = (uint32_t)(n % dims[0]);
-    out[1] = (uint32_t)(n / dims[0] % dims[1]);
-    out[2] = (uint32_t)(n / dims[0] / dims[1]);
+    uint64_t rows = n / dims[0];
+    out[0] = (uint32_t)(n - rows * dims[0]);
+    out[1] = (uint32_t)(rows % dims[1]);
+    out[2] = (uint32_t)(rows / dims[1]);
 }
 
 static bh_status begin_block(bh__ptx_cluster *c, const bh__ptx_grid *grid, uint32_t rank,
@@ -63,8 +64,13 @@ static bh_status begin_block(bh__ptx_cluster *c, const bh__ptx_grid *grid, uint3
 
 bh_status bh__ptx_cluster_begin(bh__ptx_cluster *c, const bh__ptx_grid *grid, uint64_t index,
                                 bh_error *error) {
-    static const uint32_t one[3] = {1, 1, 1};
-    const uint32_t *size = grid->cluster[0] != 0 ? grid->cluster : one;
+    if (grid->cluster[0] == 0) {
+        uint32_t at[3];
+        split(index, grid->grid, at);
+        c->count = 1;
+        return begin_block(c, grid, 0, at, error);
+    }
+    const uint32_t *size = grid->cluster;
     const uint32_t clusters[3] = {grid->grid[0] / size[0], grid->grid[1] / size[1],
                                   grid->grid[2] / size[2]};
     uint32_t first[3], in[3];

@@ -170,6 +170,8 @@ struct bh__ptx_block {
     uint32_t warp_count, warp_capacity;
     uint32_t threads, live_threads;
     uint32_t next_warp;
+    bool native;  /* runs in native code alone: block_native.c */
+    bool started; /* of such a block: its warps have left the kernel's first instruction */
     uint32_t id[3], dims[3];
     bh__ptx_cluster *cluster; /* `alone`, or one of several blocks */
     bh__ptx_cluster alone;
@@ -283,14 +285,27 @@ static inline void bh__fence(void) {
 struct bh__ptx_group_state {
     uint32_t mask, pc;
     uint32_t exited;
-    int64_t left; /* instructions until others run; may become negative */
+    uint32_t rows; /* how the registers are in the frame: ROWS_... */
+    int64_t left;  /* instructions until others run; may become negative */
+};
+
+/*
+ * While a block runs in native code alone (block_native.c), the frame has only what is alive, and of
+ * a register which the code knows to grow evenly from lane to lane only the first lane's value.
+ */
+enum {
+    ROWS_WHOLE,   /* all lanes' values, which the code checks */
+    ROWS_COMPACT, /* at the kernel's first instruction: none; all are zero */
+    ROWS_EXPAND   /* compact, and to be made whole: nothing is executed */
 };
 
 typedef enum bh__ptx_compiled_end {
-    COMPILED_NOT,   /* nothing was executed: these lanes are to be interpreted from here */
-    COMPILED_STEP,  /* the instruction at `pc` is to be interpreted next */
-    COMPILED_EXIT,  /* all lanes have exited */
-    COMPILED_SLICE, /* `left` is used up */
+    COMPILED_NOT,     /* nothing was executed: these lanes are to be interpreted from here */
+    COMPILED_STEP,    /* the instruction at `pc` is to be interpreted next */
+    COMPILED_EXIT,    /* all lanes have exited */
+    COMPILED_SLICE,   /* `left` is used up */
+    COMPILED_BARRIER, /* all lanes that have not exited wait at barrier 0; `pc` is behind it and the
+                         rows are compact. Only if they were when it was called */
     COMPILED_FAULT
 } bh__ptx_compiled_end;
 
@@ -454,6 +469,19 @@ uint8_t *bh__mbarrier_at(bh__ptx_exec *x, unsigned lane, bh__ptx_space space, ui
 /* exec_atomic.c: atomic updates for other instructions. False: PTX has no such operation. */
 bool bh__ptx_pick_update(const bh__ptx_insn *insn, bh__ptx_code *code);
 uint64_t bh__ptx_update(const bh__ptx_code *i, uint8_t *p, uint64_t b, uint64_t c);
+
+/* block_native.c: blocks that run in native code until something needs the scheduler. */
+bool bh__ptx_block_takes_native(const bh__ptx_block *block, const bh__ptx_function *function);
+bool bh__ptx_block_native_begin(bh__ptx_block *block, const bh__ptx_function *function);
+/* The next block of the same launch, if the last one needed no scheduler. */
+bool bh__ptx_block_native_again(bh__ptx_block *block, const bh__ptx_grid *grid);
+/* Returns with block->native false if the scheduler is to go on. */
+bh__ptx_outcome bh__ptx_block_native_step(bh__ptx_block *block, uint64_t *budget);
+/* block.c: memory for a warp that begins; what the scheduler knows of it. */
+bool bh__ptx_warp_room(bh__ptx_block *block, uint32_t index, const bh__ptx_function *function);
+void bh__ptx_warp_begin(bh__ptx_block *block, uint32_t index, const bh__ptx_function *function);
+void bh__ptx_warp_zero(bh__ptx_warp *warp, const bh__ptx_function *function); /* its registers */
+void bh__ptx_warp_zero_local(bh__ptx_warp *warp, uint32_t bytes);
 
 /* warp.c */
 void bh__ptx_bind(bh__ptx_exec *x, bh__ptx_warp *warp, uint32_t base);

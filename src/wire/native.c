@@ -8,7 +8,8 @@
 #include "base/checked.h"
 
 static bool is_valid(const bh__native_entry *entry, size_t first, size_t bytes) {
-    if (entry->shape != BH__NATIVE_OTHER && entry->shape != BH__NATIVE_FLAT) return false;
+    if (entry->shape == 0 || entry->shape >= 1u << BH__NATIVE_SHAPES) return false;
+    if ((entry->shape & (entry->shape - 1)) != 0) return false;
     if (!memchr(entry->note, 0, sizeof entry->note)) return false;
     if (entry->bytes == 0) return true;
     return entry->offset >= first && entry->offset % BH__NATIVE_ALIGN == 0 &&

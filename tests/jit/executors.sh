@@ -44,7 +44,21 @@ if [ "$native" = 0 ]; then
         sed -n 's/^kernel .*: interpreted: /skip: /p'
     exit 77
 fi
-for block in 64 8,8 50 5,7; do
+floats=in:u32:0x3f000000,0x4effffff,0x4f000000,0x4f800000,0xcf000000,0xcf000001,0x5f000000,0xdf000000
+floats=$floats,0x41200001,0x3fc00000,0xbfc00000,0x40490fdb,0xc2fc0000,0x42fe0000,0xc3150000,0x7e800001
+for given in "$values" "$floats"; do
+    compare --all --hex "$here/kernels/conversions.ptx" -g 4 -b 64 -- "$given" out:u32:28672
+    compare --all --hex "$here/kernels/widths.ptx" -g 4 -b 64 -- "$given" out:u32:25088
+    compare --all --hex "$here/kernels/roundings.ptx" -g 4 -b 64 -- "$given" out:u32:22528
+done
+# The last three fault: not aligned, outside, and outside in one lane alone.
+for near in 0 32 2 100000000 18446744073709551360; do
+    for block in 32 50; do
+        compare --all --hex "$here/kernels/atomics.ptx" -g 1 -b "$block" -- "$values" inout:u32:7*160 \
+            out:u32:8064 "u64:$near"
+    done
+done
+for block in 64 16,4 16,3 8,8 8,5 50 5,7; do
     for near in 0x7ffffff0 0xffffffe8 100; do
         compare --all --hex "$here/kernels/integers.ptx" -g 2 -b "$block" -- "$values" out:u32:9856 \
             "u32:$near"

@@ -49,7 +49,8 @@ TEST(what_is_damaged_is_refused) {
     REFUSED(head.count = 1000);
     REFUSED(head.count = UINT32_MAX);
     REFUSED(head.bytes--);
-    REFUSED(entry[0].shape = BH__NATIVE_SHAPES);
+    REFUSED(entry[0].shape = BH__NATIVE_ANY);
+    REFUSED(entry[0].shape = BH__NATIVE_ANY + 1);
     REFUSED(entry[1].shape = 0);
     REFUSED(entry[0].offset = 0);
     REFUSED(entry[0].offset++);

@@ -44,10 +44,10 @@ bool bh__native_load(bh__device *device, bh__module *module) {
     bh__lock_take(&device->lock);
     bool started = module->kernel_count > 0;
     for (uint32_t i = 0; started && i < module->kernel_count; i++)
-        module->kernels[i].native_asked = BH__NATIVE_SHAPES;
+        module->kernels[i].native_asked = BH__NATIVE_ANY;
     /* Set first: the code may arrive as soon as it is asked for. */
     module->waits_for_native = started;
-    started = started && start(device, module, BH__NATIVE_ALL, BH__NATIVE_SHAPES);
+    started = started && start(device, module, BH__NATIVE_ALL, BH__NATIVE_ANY);
     module->waits_for_native = started;
     bh__lock_give(&device->lock);
     return started;

@@ -9,12 +9,6 @@
 #include "client/module/product.h"
 #include "wire/native.h"
 
-/* Warps are rows of threads, or not: workers ask the same question (cpu/native.c). */
-static inline uint32_t bh__native_shape(const uint32_t block[3]) {
-    bool flat = block[0] % 32 == 0 || (block[1] == 1 && block[2] == 1);
-    return flat ? BH__NATIVE_FLAT : BH__NATIVE_OTHER;
-}
-
 void bh__native_ask(bh__device *device, bh__kernel *kernel, uint32_t shape);
 
 /* A launch with such blocks is checked and about to be submitted, now or often. */

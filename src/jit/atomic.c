@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * atom and red on one value. Lanes go in order, one after another. A block's shared memory belongs
+ * to the thread that runs it; in global memory each is an atomic operation of the processor.
+ */
+#include "jit/access.h"
+
+/* Rows of u->scratch: what lanes have as vectors, for a loop that goes from lane to lane. */
+enum { AT_POINTER, AT_VALUE, AT_SECOND, AT_OLD };
+
+static LLVMValueRef scratch_row(bh__jit_unit *u, unsigned row) {
+    LLVMValueRef index = bh__jit_int(u, u->i64, row * 8u * LANES);
+    return LLVMBuildInBoundsGEP2(u->b, u->i8, u->scratch, &index, 1, "");
+}
+
+static LLVMValueRef of_lane(bh__jit_unit *u, unsigned row, LLVMTypeRef type, LLVMValueRef lane) {
+    return LLVMBuildInBoundsGEP2(u->b, type, scratch_row(u, row), &lane, 1, "");
+}
+
+/* An operand that each lane has its own of. */
+typedef struct source {
+    LLVMValueRef same; /* all lanes' value, or NULL */
+    unsigned row;
+} source;
+
+static source source_of(bh__jit_unit *u, int32_t row, bool wide, unsigned to) {
+    source s = {NULL, to};
+    if (bh__jit_is_uniform(u, row)) {
+        s.same = bh__jit_scalar(u, row, wide);
+    } else {
+        LLVMBuildStore(u->b, bh__jit_vector(u, row, wide), scratch_row(u, to));
+    }
+    return s;
+}
+
+static LLVMValueRef take(bh__jit_unit *u, const source *s, LLVMTypeRef type, LLVMValueRef lane) {
+    return s->same != NULL ? s->same
+                           : LLVMBuildLoad2(u->b, type, of_lane(u, s->row, type, lane), "");
+}
+
+static LLVMValueRef choose(bh__jit_unit *u, LLVMIntPredicate how, LLVMValueRef a, LLVMValueRef b) {
+    return LLVMBuildSelect(u->b, LLVMBuildICmp(u->b, how, a, b, ""), a, b, "");
+}
+
+/* What replaces `old`. */
+static LLVMValueRef update(bh__jit_unit *u, const bh__ptx_insn *insn, LLVMValueRef old,
+                           LLVMValueRef b, LLVMValueRef c) {
+    bool is_signed = bh__ptx_class((bh__ptx_type)insn->types[0]) == 'S';
+    if (HAS(insn, ADD)) {
+        return LLVMBuildAdd(u->b, old, b, "");
+    }
+    if (HAS(insn, AND)) {
+        return LLVMBuildAnd(u->b, old, b, "");
+    }
+    if (HAS(insn, OR)) {
+        return LLVMBuildOr(u->b, old, b, "");
+    }
+    if (HAS(insn, XOR)) {
+        return LLVMBuildXor(u->b, old, b, "");
+    }
+    if (HAS(insn, MIN)) {
+        return choose(u, is_signed ? LLVMIntSLT : LLVMIntULT, old, b);
+    }
+    if (HAS(insn, MAX)) {
+        return choose(u, is_signed ? LLVMIntSGT : LLVMIntUGT, old, b);
+    }
+    if (HAS(insn, CAS)) {
+        return LLVMBuildSelect(u->b, LLVMBuildICmp(u->b, LLVMIntEQ, old, b, ""), c, old, "");
+    }
+    return b;
+}
+
+static LLVMAtomicRMWBinOp operation_of(const bh__ptx_insn *insn) {
+    bool is_signed = bh__ptx_class((bh__ptx_type)insn->types[0]) == 'S';
+    return HAS(insn, ADD)   ? LLVMAtomicRMWBinOpAdd
+           : HAS(insn, AND) ? LLVMAtomicRMWBinOpAnd
+           : HAS(insn, OR)  ? LLVMAtomicRMWBinOpOr
+           : HAS(insn, XOR) ? LLVMAtomicRMWBinOpXor
+           : HAS(insn, MIN) ? (is_signed ? LLVMAtomicRMWBinOpMin : LLVMAtomicRMWBinOpUMin)
+           : HAS(insn, MAX) ? (is_signed ? LLVMAtomicRMWBinOpMax : LLVMAtomicRMWBinOpUMax)
+                            : LLVMAtomicRMWBinOpXchg;
+}
+
+/* One lane's operation. Returns what was there. */
+static LLVMValueRef operate(bh__jit_unit *u, const bh__jit_step *s, const bh__jit_place *a,
+                            LLVMValueRef at, LLVMValueRef b, LLVMValueRef c) {
+    if (a->shared) {
+        LLVMValueRef old = LLVMBuildLoad2(u->b, a->type, at, "");
+        LLVMBuildStore(u->b, update(u, s->insn, old, b, c), at);
+        return old;
+    }
+    const LLVMAtomicOrdering order = LLVMAtomicOrderingSequentiallyConsistent;
+    if (HAS(s->insn, CAS)) {
+        LLVMValueRef both = LLVMBuildAtomicCmpXchg(u->b, at, b, c, order, order, false);
+        return LLVMBuildExtractValue(u->b, both, 0, "");
+    }
+    return LLVMBuildAtomicRMW(u->b, operation_of(s->insn), at, b, order, false);
+}
+
+/* From the first lane that runs to the last. */
+static void each_lane(bh__jit_unit *u, const bh__jit_step *s, const bh__jit_place *a) {
+    const bh__ptx_code *c = s->code;
+    bool wide = c->bytes == 8, cas = HAS(s->insn, CAS), keeps = c->d != NO_ROW;
+    source pointers = {NULL, AT_POINTER};
+    if (bh__jit_is_single(a)) {
+        pointers.same = bh__jit_pointer(u, a);
+    } else {
+        LLVMBuildStore(u->b, bh__jit_pointers(u, a), scratch_row(u, AT_POINTER));
+    }
+    source first = source_of(u, c->b, wide, AT_VALUE), second = {NULL, 0};
+    if (cas) {
+        second = source_of(u, c->c, wide, AT_SECOND);
+    }
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(u->b), loop = bh__jit_new_block(u);
+    LLVMBasicBlockRef after = bh__jit_new_block(u);
+    LLVMBuildBr(u->b, loop);
+    LLVMPositionBuilderAtEnd(u->b, loop);
+    LLVMValueRef left = LLVMBuildPhi(u->b, u->i32, "");
+    LLVMTypeRef types[] = {u->i32};
+    LLVMValueRef args[] = {left, bh__jit_int(u, u->i1, 1)};
+    LLVMValueRef lane = bh__jit_intrinsic(u, "llvm.cttz", types, 1, args, 2);
+    lane = LLVMBuildZExt(u->b, lane, u->i64, "");
+    LLVMValueRef b = take(u, &first, a->type, lane);
+    LLVMValueRef v = cas ? take(u, &second, a->type, lane) : NULL;
+    LLVMValueRef old = operate(u, s, a, take(u, &pointers, u->ptr, lane), b, v);
+    if (keeps) {
+        LLVMBuildStore(u->b, old, of_lane(u, AT_OLD, a->type, lane));
+    }
+    LLVMValueRef less = LLVMBuildSub(u->b, left, bh__jit_int(u, u->i32, 1), "");
+    LLVMValueRef rest = LLVMBuildAnd(u->b, left, less, "");
+    LLVMValueRef none = LLVMBuildICmp(u->b, LLVMIntEQ, rest, bh__jit_int(u, u->i32, 0), "");
+    LLVMBuildCondBr(u->b, none, after, loop);
+    LLVMValueRef from[] = {u->active, rest};
+    LLVMBasicBlockRef blocks[] = {before, loop};
+    LLVMAddIncoming(left, from, blocks, 2);
+    LLVMPositionBuilderAtEnd(u->b, after);
+    if (keeps) {
+        LLVMTypeRef all = LLVMVectorType(a->type, LANES);
+        bh__jit_set(u, c->d, LLVMBuildLoad2(u->b, all, scratch_row(u, AT_OLD), ""));
+    }
+}
+
+/* All lanes add to one number and none asks what it was: they add their sum. */
+static bool adds_to_one(bh__jit_unit *u, const bh__jit_step *s, const bh__jit_place *a) {
+    return bh__jit_is_single(a) && HAS(s->insn, ADD) && s->code->d == NO_ROW && a->type == u->i32;
+}
+
+static void add_sum(bh__jit_unit *u, const bh__jit_step *s, const bh__jit_place *a) {
+    LLVMValueRef v = bh__jit_vector(u, s->code->b, false);
+    v = LLVMBuildSelect(u->b, u->active_lanes, v, LLVMConstNull(LLVMTypeOf(v)), "");
+    LLVMTypeRef types[] = {LLVMTypeOf(v)};
+    LLVMValueRef sum = bh__jit_intrinsic(u, "llvm.vector.reduce.add", types, 1, &v, 1);
+    operate(u, s, a, bh__jit_pointer(u, a), sum, NULL);
+}
+
+void bh__jit_atomic(bh__jit_unit *u, const bh__jit_step *s) {
+    bh__jit_place a;
+    LLVMBasicBlockRef after = bh__jit_begin_access(u, s, &a);
+    if (adds_to_one(u, s, &a)) {
+        add_sum(u, s, &a);
+    } else {
+        each_lane(u, s, &a);
+    }
+    LLVMBuildBr(u->b, after);
+    LLVMPositionBuilderAtEnd(u->b, after);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Floats in IR, scalars and vectors, as src/ptx/fp.h has them. */
+#ifndef BH_JIT_FLOATS_H
+#define BH_JIT_FLOATS_H
+
+#include "jit/unit.h"
+
+LLVMValueRef bh__jit_bits_of(bh__jit_unit *u, LLVMValueRef v, bool wide); /* as an integer */
+LLVMValueRef bh__jit_real_of(bh__jit_unit *u, LLVMValueRef v, bool wide); /* as a float */
+LLVMValueRef bh__jit_is_nan(bh__jit_unit *u, LLVMValueRef v);
+/* Single precision: */
+LLVMValueRef bh__jit_canonical(bh__jit_unit *u, LLVMValueRef v);
+LLVMValueRef bh__jit_flush(bh__jit_unit *u, LLVMValueRef v);
+LLVMValueRef bh__jit_saturate(bh__jit_unit *u, LLVMValueRef v);
+
+/* rounding.c: an operation of the processor in another rounding mode than its own. */
+bool bh__jit_has_roundings(void); /* engine.c */
+LLVMValueRef bh__jit_rounded(bh__jit_unit *u, bh__jit_op op, const bh__ptx_insn *insn,
+                             LLVMValueRef *args, unsigned count);
+
+#endif

@@ -170,7 +170,7 @@ BH_API const char *bh_type_name(bh_type type); /* "f32"; "?" for an unknown type
 #endif
 
 #define BH_FOREVER UINT64_MAX /* a timeout that never expires */
-#define BH_WHOLE   UINT64_MAX /* a count of elements: to the end of the buffer */
+#define BH_WHOLE   UINT64_MAX /* a count of a view, the bytes of a fill: to the end of the buffer */
 
 /* ---- opening and closing a device ---- */
 
@@ -242,10 +242,11 @@ BH_API bh_status bh_buffer_read(bh_buffer buffer, uint64_t offset, void *target,
 /* The buffers may be of two devices: then the copy goes through host memory. */
 BH_API bh_status bh_buffer_copy(bh_buffer target, uint64_t target_offset, bh_buffer source,
                                 uint64_t source_offset, uint64_t bytes);
-/* Repeats a pattern of 1 to BH_PATTERN_MOST bytes. `bytes` is a multiple of its length. */
+/* Repeats a pattern of 1 to BH_PATTERN_MAX bytes. `bytes` is a multiple of its length, BH_WHOLE: to
+ * the end of the buffer. */
 BH_API bh_status bh_buffer_fill(bh_buffer buffer, uint64_t offset, uint64_t bytes,
                                 const void *pattern, uint32_t pattern_bytes);
-enum { BH_PATTERN_MOST = 65536 };
+enum { BH_PATTERN_MAX = 65536 };
 
 /* ---- launching (BH_GRID, BH_ARGS, BH_IN and so on: args.h) ---- */
 

@@ -419,4 +419,6 @@ TEST(a_list_without_a_usable_device_says_why_of_each) {
     CHECK_REFUSED(open_named(",cpu", &device), BH_E_INVALID);
     CHECK_REFUSED(open_named("cuda:63,", &device), BH_E_INVALID);
     CHECK_REFUSED(open_named("gpu,cpu", &device), BH_E_INVALID);
+    CHECK_REFUSED(open_named("cpu,", &device), BH_E_INVALID); /* all names, before any is opened */
+    CHECK_REFUSED(open_named("cpu,toaster", &device), BH_E_INVALID);
 }

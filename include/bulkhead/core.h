@@ -386,7 +386,7 @@ BH_API bh_status bh_notify(bh_ticket ticket);
 
 enum {
     BH_DEVICE_NO_STANDBY = 1u << 0,       /* a lost worker is replaced by one started cold */
-    BH_DEVICE_NO_RESTART_LIMIT = 1u << 1, /* any number of workers may be lost: observe.h */
+    BH_DEVICE_NO_RESTART_LIMIT = 1u << 1, /* as a restart_limit of UINT32_MAX */
     BH_DEVICE_CHECK = 1u << 2,            /* check every memory access, CPU device: observe.h */
     BH_DEVICE_GUARD = 1u << 3,            /* unmapped memory behind each buffer: observe.h */
     /* A crashed worker may leave a core dump, if the system's settings ask for one. By default it
@@ -409,7 +409,8 @@ typedef struct bh_device_options {
     const char *device;
     const char *worker_dir;     /* the folder of the worker programs; default: found */
     uint64_t restart_window_ns; /* default 60 s */
-    uint32_t restart_limit;     /* losses allowed in that window, default 1000: observe.h */
+    uint32_t restart_limit;     /* losses allowed in that window, default 1000; UINT32_MAX: any
+                                   number. See observe.h */
     uint32_t quarantine_after;  /* certain faults of a kernel, default 16: observe.h */
     uint64_t deadline_ns;       /* of launches that set none; default none */
     uint64_t wait_spin_ns;      /* how long a waiter spins before it sleeps; default 20 us */

@@ -141,7 +141,7 @@ BH_API bh_status bh_device_list_losses(bh_device device, bh_loss *entries, size_
  * - Restarts have a budget of restart_limit losses. It is full at first and refills evenly over
  *   restart_window_ns. A loss that exceeds it stops the device. With restart_limit 0, the default,
  *   1000 losses in 60 s are allowed, but not 20 in a row without a completed request between them.
- *   BH_DEVICE_NO_RESTART_LIMIT: there is no budget.
+ *   UINT32_MAX, or BH_DEVICE_NO_RESTART_LIMIT: there is no budget.
  * - Workers that fail to start three times in a row, and a device that reports that it is broken,
  *   stop the device whatever the budget.
  * - A kernel is quarantined (BH_E_QUARANTINED until bh_kernel_pardon) after quarantine_after

@@ -144,7 +144,12 @@ TEST(losses_count_against_the_limit_until_time_forgives_them) {
 }
 
 TEST(a_device_without_a_restart_limit_says_so) {
-    rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
+    bh_device_options options = device_options(0);
+    options.restart_limit = UINT32_MAX; /* the same as the flag */
+    rig r = rig_open_with(&options);
+    CHECK_EQ(health_of(r.device).restart_limit, UINT32_MAX);
+    CHECK_OK(bh_device_close(r.device));
+    r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
     CHECK_EQ(health_of(r.device).restart_limit, UINT32_MAX);
     kill_worker(r.device, SIGKILL);
     CHECK_EQ(health_of(r.device).losses_in_window, 0);

@@ -103,10 +103,14 @@ static bh_status take_options(const bh_device_options *given, bh_device_options 
             "remove BH_DEVICE_GUARD: BH_DEVICE_CHECK finds everything that it finds");
     }
     if (!out->restart_window_ns) out->restart_window_ns = 60 * BH__NS_PER_S;
+    if (out->restart_limit == UINT32_MAX) {
+        out->flags |= BH_DEVICE_NO_RESTART_LIMIT;
+        out->restart_limit = 0;
+    }
     if (!out->restart_limit) out->restart_limit = 1000;
     if (out->restart_limit > 65536)
         return refuse_option("restart_limit", out->restart_limit,
-                             "use at most 65536, or set BH_DEVICE_NO_RESTART_LIMIT");
+                             "use at most 65536, or UINT32_MAX for no limit");
     if (!out->quarantine_after) out->quarantine_after = 16;
     if (!out->wait_spin_ns) out->wait_spin_ns = 20 * BH__NS_PER_US;
     if (!out->worker_spin_ns) out->worker_spin_ns = 50 * BH__NS_PER_US;

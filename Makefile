@@ -16,7 +16,7 @@ export BULKHEAD_TEST_DEVICE := $(or $(DEVICE),$(BULKHEAD_TEST_DEVICE))
 RUNNER_FLAGS = $(foreach text,$(FILTER),--filter '$(text)') $(TEST_FLAGS)
 
 # build FOLDER,TARGETS,OPTIONS: configures if that was never done, and builds. CMake notices by itself when
-# to configure again. The target `all` is what is installed, `tests` is everything.
+# to configure again. The target `all` is what is installed, `demo` what the demo runs, `tests` is everything.
 define build
 	@test -f $(1)/CMakeCache.txt || $(CMAKE) -S . -B $(1) $(3) $(CMAKE_FLAGS)
 	@$(CMAKE) --build $(1) --parallel $(JOBS) --target $(2)
@@ -33,7 +33,8 @@ setup:
 setup-test:
 	@sh scripts/setup.sh test
 
-demo: all
+demo: setup
+	$(call build,$(BUILD),demo)
 	@$(BUILD)/bin/bulkhead demo $(if $(DEVICE),-d $(DEVICE))
 
 test: setup-test
@@ -85,7 +86,7 @@ clean:
 
 help:
 	@echo 'make             build what gets installed into $(BUILD)/; programs land in $(BUILD)/bin/'
-	@echo 'make demo        build, then show a kernel that crashes and a program that goes on'
+	@echo 'make demo        build what it needs, then show a kernel that crashes and a program that goes on'
 	@echo 'make test        build everything, then run every test'
 	@echo '                 DEVICE=cuda tests that device, FILTER="text ..." only tests so named'
 	@echo 'make simulate    schedules of the simulator: SEEDS=10000 for each scenario, from FIRST=1 on,'

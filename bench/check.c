@@ -4,7 +4,7 @@
 
 #include "support/trials.h"
 
-enum { MOST = 20 };
+enum { MAX = 20 };
 
 int main(int argc, char **argv) {
     bench_begin(argc, argv, "what checking every access of a kernel costs");
@@ -22,7 +22,7 @@ int main(int argc, char **argv) {
         snprintf(name, sizeof name, "check.%s.checked", bench_trials[i].name);
         bench_figure(name, with, "ms");
         snprintf(name, sizeof name, "check.%s.ratio", bench_trials[i].name);
-        bench_cpu_target(name, with / without, "ratio", MOST);
+        bench_cpu_target(name, with / without, "ratio", MAX);
     }
     BENCH_NEED(bh_device_close(checked.device));
     BENCH_NEED(bh_device_close(plain.device));

@@ -62,7 +62,7 @@ static void little_written(bh_device device, const bench_kernels *kernels, uint6
     }
     bh_managed_info after = info_of(buffer);
     bench_note("tracking is %s; %llu MiB, 1 %% of it written before each launch",
-               after.tracking == BH_TRACKING_PAGES ? "by pages" : "not to be had",
+               after.tracking == BH_TRACKING_PAGES ? "by pages" : "not available",
                (unsigned long long)(bytes >> 20));
     bench_target("managed.moved",
                  100.0 * (double)(after.bytes_to_device - before.bytes_to_device) / ROUNDS /

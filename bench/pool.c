@@ -7,7 +7,7 @@
 
 #include "support/bench.h"
 
-enum { LEAST_BYTES = 256, OCTAVES = 18, SMALL_OCTAVES = 14, MOST_LIVE = 1 << 20, PAUSE_EVERY = 10 };
+enum { MIN_BYTES = 256, OCTAVES = 18, SMALL_OCTAVES = 14, MAX_LIVE = 1 << 20, PAUSE_EVERY = 10 };
 #define BUDGET_BYTES       ((uint64_t)4 << 30)
 #define SMALL_BUDGET_BYTES ((uint64_t)256 << 20)
 
@@ -39,9 +39,9 @@ static trace trace_new(bh_device device, uint32_t octaves, uint64_t budget, size
                   .state = 88172645463325252u,
                   .octaves = octaves,
                   .budget = budget,
-                  .list = calloc(MOST_LIVE, sizeof(live)),
+                  .list = calloc(MAX_LIVE, sizeof(live)),
                   .allocs = bench_samples_new(steps),
-                  .frees = bench_samples_new(steps + MOST_LIVE)};
+                  .frees = bench_samples_new(steps + MAX_LIVE)};
     if (!self.list) bench_wrong("no memory");
     return self;
 }
@@ -55,7 +55,7 @@ static uint64_t next(trace *self) {
 
 /* As many between each two powers of two. */
 static uint64_t any_size(trace *self) {
-    uint64_t from = (uint64_t)LEAST_BYTES << next(self) % self->octaves;
+    uint64_t from = (uint64_t)MIN_BYTES << next(self) % self->octaves;
     double fraction = (double)(next(self) >> 11) * 0x1p-53;
     return from + (uint64_t)(fraction * (double)from);
 }
@@ -136,7 +136,7 @@ int main(int argc, char **argv) {
     uint64_t budget = info.limit / 4 < BUDGET_BYTES ? info.limit / 4 : BUDGET_BYTES;
 
     trace self = trace_new(device, OCTAVES, budget, steps);
-    for (size_t i = 0; i < steps && self.count < MOST_LIVE; i++) {
+    for (size_t i = 0; i < steps && self.count < MAX_LIVE; i++) {
         step(&self);
         if (self.bytes < budget - budget / 32 || i % 64) continue;
         double lost = lost_now(&self);

@@ -335,9 +335,9 @@ class binary : public detail::owned<bh_binary, bh_binary_release> {
     /* One output of a binary that holds several (BH_OUTPUT_...). Valid as long. */
     std::string_view image(uint32_t output) const & {
         const void *from;
-        uint64_t count;
+        size_t count;
         check(bh_binary_get_image(get(), output, &from, &count));
-        return {static_cast<const char *>(from), static_cast<size_t>(count)};
+        return {static_cast<const char *>(from), count};
     }
     std::string_view image(uint32_t output) const && = delete;
 };
@@ -381,7 +381,7 @@ class buffer : public detail::owned<bh_buffer, bh_buffer_release> {
     /* Sets all of the buffer to one value. */
     template <typename T> void fill(const T &value) const & {
         static_assert(std::is_trivially_copyable<T>::value, "the value is copied byte by byte");
-        check(bh_buffer_fill(get(), 0, info().bytes, &value, sizeof value));
+        check(bh_buffer_fill(get(), 0, BH_WHOLE, &value, sizeof value));
     }
     /* `count` elements from element `first` on; shares the memory and keeps it alive. */
     buffer view(uint64_t first, uint64_t count) const & {
@@ -538,8 +538,8 @@ class watch : public detail::owned<bh_watch, bh_watch_release> {
     watch() noexcept = default;
     watch(bh_device device, const bh_watch_options *options, function told)
         : told_(std::make_unique<shared>(std::make_shared<function>(std::move(told)))) {
-        bh_watch made;
-        check(bh_watch_open(device, options, call, told_.get(), &made));
+        bh_watch made; /* an empty function is refused as NULL is */
+        check(bh_watch_open(device, options, **told_ ? call : nullptr, told_.get(), &made));
         owned::reset(made);
     }
     watch(watch &&) noexcept = default;

@@ -11,7 +11,7 @@
 #include "support/bench.h"
 
 /* A slow side stops before all rounds are done. */
-enum { SIDES = 8, ROUNDS = 7, LEAST_ROUNDS = 2, SIDE_MS = 300 };
+enum { SIDES = 8, ROUNDS = 7, MIN_ROUNDS = 2, SIDE_MS = 300 };
 
 static const peers_cases *const groups[] = {&peers_memory,   &peers_sums,    &peers_dense,
                                             &peers_grids,    &peers_numeric, &peers_rows,
@@ -122,7 +122,7 @@ static void run_case(const peers_case *c, peers_text text, size_t n, peers_side 
     for (unsigned round = 0; round < rounds; round++)
         for (size_t i = 0; i < count; i++) {
             entry *e = &entries[i];
-            if (!e->good || (e->rounds >= LEAST_ROUNDS && e->spent > SIDE_MS)) continue;
+            if (!e->good || (e->rounds >= MIN_ROUNDS && e->spent > SIDE_MS)) continue;
             if (!measure_once(e)) give_up(e, c);
         }
     for (size_t i = 0; i < count; i++)

@@ -4,7 +4,7 @@
 
 #include "peers.h"
 
-enum { MOST = 256, CENTRES = 16, AXES = 4 };
+enum { MAX = 256, CENTRES = 16, AXES = 4 };
 
 static void prepare_nbody(peers_data *d) {
     for (int i = 0; i < 4; i++) peers_add_floats(d, PEERS_IN, d->n, i < 3 ? -1 : 0, 1);
@@ -76,7 +76,7 @@ static void prepare_fractal(peers_data *d) {
 }
 static inline uint32_t escape(float x, float y, float cx, float cy) {
     uint32_t count = 0;
-    while (count < MOST && fmaf(x, x, y * y) <= 4.0f) {
+    while (count < MAX && fmaf(x, x, y * y) <= 4.0f) {
         float next = fmaf(x, x, fmaf(-y, y, cx));
         y = fmaf(x + x, y, cy);
         x = next;
@@ -105,7 +105,7 @@ static void plain_julia(void *const *b, const peers_data *d) {
 }
 static void launch_fractal(peers_side *s, const peers_data *d, const char *kernel) {
     uint32_t n = (uint32_t)d->n;
-    peers_launch(s, kernel, PEERS_PLANE(n / 32, n / 8, 32, 8), B(0), U(n), U(MOST));
+    peers_launch(s, kernel, PEERS_PLANE(n / 32, n / 8, 32, 8), B(0), U(n), U(MAX));
 }
 static void launch_mandelbrot(peers_side *s, const peers_data *d) {
     launch_fractal(s, d, "mandelbrot");

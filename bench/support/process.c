@@ -98,8 +98,8 @@ size_t process_descriptors(void) {
 }
 
 uint64_t process_shared_bytes(void) {
-    enum { MOST = 4096 };
-    static ino_t seen[MOST];
+    enum { MAX = 4096 };
+    static ino_t seen[MAX];
     size_t seen_count = 0;
     uint64_t bytes = 0;
     DIR *directory = opendir("/proc/self/fd");
@@ -116,7 +116,7 @@ uint64_t process_shared_bytes(void) {
         size_t at = 0;
         while (at < seen_count && seen[at] != status.st_ino) at++;
         if (at < seen_count) continue;
-        if (seen_count < MOST) seen[seen_count++] = status.st_ino;
+        if (seen_count < MAX) seen[seen_count++] = status.st_ino;
         bytes += (uint64_t)status.st_blocks * 512;
     }
     closedir(directory);

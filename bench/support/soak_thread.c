@@ -91,7 +91,7 @@ static void on_done(void *context, bh_ticket ticket, bh_status status) {
     atomic_fetch_add(&op->calls, 1);
 }
 
-/* After a ticket was given out: may be asked, watched, or taken back at once. */
+/* After a ticket was given out: it may be queried, watched or cancelled at once. */
 static void pester(soak_thread *self, soak_op *op) {
     soak_random *random = &self->random;
     op->shown = soak_chance(random, 4);

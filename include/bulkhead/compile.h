@@ -46,7 +46,7 @@ enum {
     BH_COMPILE_FAST_MATH = 1u << 0,
     BH_COMPILE_FLUSH_DENORMALS = 1u << 1,
     BH_COMPILE_LINE_INFO = 1u << 2,
-    BH_COMPILE_DEBUG = 1u << 3, /* with the variables of the source; not optimised */
+    BH_COMPILE_DEBUG = 1u << 3,       /* with the variables of the source; not optimised */
     BH_COMPILE_RELOCATABLE = 1u << 4, /* for bh_link */
     BH_COMPILE_NO_CACHE = 1u << 5,    /* neither look in the cache nor keep the result */
     BH_COMPILE_UNCONFINED = 1u << 6   /* the compiler reads any file and accepts any extra flag */
@@ -171,7 +171,7 @@ BH_API bh_status bh_binary_get_info(bh_binary binary, bh_binary_info *out);
 /* The bytes of one output that the binary holds, valid as long as the binary; PTX has a NUL behind
  * its end. BH_E_NOT_FOUND: it does not hold that. */
 BH_API bh_status bh_binary_get_image(bh_binary binary, uint32_t output, const void **bytes,
-                                     uint64_t *count);
+                                     size_t *count);
 /* The mangled name that the compiler gave a name expression, valid as long as the binary. White
  * space is ignored. */
 BH_API bh_status bh_binary_lowered(bh_binary binary, const char *expression, const char **out);

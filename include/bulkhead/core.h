@@ -170,7 +170,7 @@ BH_API const char *bh_type_name(bh_type type); /* "f32"; "?" for an unknown type
 #endif
 
 #define BH_FOREVER UINT64_MAX /* a timeout that never expires */
-#define BH_WHOLE   UINT64_MAX /* a count of elements: to the end of the buffer */
+#define BH_WHOLE   UINT64_MAX /* a count of a view, the bytes of a fill: to the end of the buffer */
 
 /* ---- opening and closing a device ---- */
 
@@ -242,10 +242,11 @@ BH_API bh_status bh_buffer_read(bh_buffer buffer, uint64_t offset, void *target,
 /* The buffers may be of two devices: then the copy goes through host memory. */
 BH_API bh_status bh_buffer_copy(bh_buffer target, uint64_t target_offset, bh_buffer source,
                                 uint64_t source_offset, uint64_t bytes);
-/* Repeats a pattern of 1 to BH_PATTERN_MOST bytes. `bytes` is a multiple of its length. */
+/* Repeats a pattern of 1 to BH_PATTERN_MAX bytes. `bytes` is a multiple of its length, BH_WHOLE: to
+ * the end of the buffer. */
 BH_API bh_status bh_buffer_fill(bh_buffer buffer, uint64_t offset, uint64_t bytes,
                                 const void *pattern, uint32_t pattern_bytes);
-enum { BH_PATTERN_MOST = 65536 };
+enum { BH_PATTERN_MAX = 65536 };
 
 /* ---- launching (BH_GRID, BH_ARGS, BH_IN and so on: args.h) ---- */
 
@@ -385,7 +386,7 @@ BH_API bh_status bh_notify(bh_ticket ticket);
 
 enum {
     BH_DEVICE_NO_STANDBY = 1u << 0,       /* a lost worker is replaced by one started cold */
-    BH_DEVICE_NO_RESTART_LIMIT = 1u << 1, /* any number of workers may be lost: observe.h */
+    BH_DEVICE_NO_RESTART_LIMIT = 1u << 1, /* as a restart_limit of UINT32_MAX */
     BH_DEVICE_CHECK = 1u << 2,            /* check every memory access, CPU device: observe.h */
     BH_DEVICE_GUARD = 1u << 3,            /* unmapped memory behind each buffer: observe.h */
     /* A crashed worker may leave a core dump, if the system's settings ask for one. By default it
@@ -408,7 +409,8 @@ typedef struct bh_device_options {
     const char *device;
     const char *worker_dir;     /* the folder of the worker programs; default: found */
     uint64_t restart_window_ns; /* default 60 s */
-    uint32_t restart_limit;     /* losses allowed in that window, default 1000: observe.h */
+    uint32_t restart_limit;     /* losses allowed in that window, default 1000; UINT32_MAX: any
+                                   number. See observe.h */
     uint32_t quarantine_after;  /* certain faults of a kernel, default 16: observe.h */
     uint64_t deadline_ns;       /* of launches that set none; default none */
     uint64_t wait_spin_ns;      /* how long a waiter spins before it sleeps; default 20 us */

@@ -128,6 +128,7 @@ BH_API bh_status bh_module_accept(bh_module module);
 /* ---- checking a launch ---- */
 
 /* Why a launch is refused. */
+typedef uint32_t bh_reason;
 enum {
     BH_REASON_NONE = 0,
     BH_REASON_ZERO_DIMENSION = 1,
@@ -158,7 +159,7 @@ enum {
     BH_REASON_BUFFER_BUSY = 26      /* a managed buffer is mapped, or attached elsewhere */
 };
 /* "residency" and so on, as in the one-line form below; "?" for an unknown number. */
-BH_API const char *bh_reason_name(uint32_t reason);
+BH_API const char *bh_reason_name(bh_reason reason);
 
 typedef struct bh_preflight {
     uint32_t size;
@@ -197,10 +198,10 @@ BH_API bh_status bh_launch_preflight(bh_kernel kernel, bh_shape shape, const bh_
  * (in one line). status is ok or blocked. reason is none or a bh_reason_name. shared is static +
  * dynamic bytes. resident is the number of blocks that can run at once (0: not determined). In the
  * name and in fix '|', '%', spaces and control characters are written as %7C and so on.
- * BH_E_INVALID: `bytes` is too small; BH_LINE_BYTES is always enough. preflight NULL: this thread's
+ * BH_E_INVALID: `capacity` is too small; BH_LINE_BYTES is always enough. preflight NULL: this thread's
  * last refused launch; BH_E_NOT_FOUND: there is none. */
 enum { BH_LINE_BYTES = 2560 };
-BH_API bh_status bh_preflight_line(const bh_preflight *preflight, char *out, size_t bytes);
+BH_API bh_status bh_preflight_line(const bh_preflight *preflight, char *text, size_t capacity);
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -141,7 +141,7 @@ BH_API bh_status bh_device_list_losses(bh_device device, bh_loss *entries, size_
  * - Restarts have a budget of restart_limit losses. It is full at first and refills evenly over
  *   restart_window_ns. A loss that exceeds it stops the device. With restart_limit 0, the default,
  *   1000 losses in 60 s are allowed, but not 20 in a row without a completed request between them.
- *   BH_DEVICE_NO_RESTART_LIMIT: there is no budget.
+ *   UINT32_MAX, or BH_DEVICE_NO_RESTART_LIMIT: there is no budget.
  * - Workers that fail to start three times in a row, and a device that reports that it is broken,
  *   stop the device whatever the budget.
  * - A kernel is quarantined (BH_E_QUARANTINED until bh_kernel_pardon) after quarantine_after
@@ -168,7 +168,7 @@ typedef struct bh_verdict {
                             again */
 } bh_verdict;
 
-/* ---- watchers: one form for everything that is told more than once ---- */
+/* ---- watchers: the events of a device ---- */
 
 typedef struct bh_watch {
     uint64_t id;
@@ -199,7 +199,7 @@ typedef struct bh_pressure {
     uint64_t times; /* how often this happened since the watcher was last told of it */
 } bh_pressure;
 
-/* What is told. It and all that it points to is valid during the call. */
+/* An event. It and all that it points to is valid during the call. */
 typedef struct bh_event {
     uint32_t size;
     uint32_t kind; /* one BH_EVENT_...; the fields of other kinds are NULL */
@@ -225,10 +225,10 @@ typedef struct bh_watch_options {
  * other.
  *
  * HEALTH: each change between BH_HEALTH_OK, DEGRADED, REPLACING and STOPPED, once. Closing is not
- * told. The state at first is what bh_device_get_health returns.
+ * reported. The state at first is what bh_device_get_health returns.
  *
- * PRESSURE: what happens again before `told` could be called gives one call. A watch that is opened
- * above its threshold is told at once.
+ * PRESSURE: if the same happens again before `told` was called, there is one call for both. A watch
+ * that is opened above its threshold is called at once.
  *
  * PRINT: in pieces of any length, with the text of failed assertions (4 KiB of it). Text that
  * nobody watches is dropped. No kernel waits for a watcher. While print_limit bytes

@@ -61,7 +61,7 @@ enum {
     BH_TRANSFER_WRITE = 1, /* from host memory to a buffer */
     BH_TRANSFER_READ = 2,  /* from a buffer to host memory */
     BH_TRANSFER_COPY = 3,  /* from a buffer to a buffer of the same device */
-    BH_TRANSFER_FILL = 4   /* a pattern, again and again, to a buffer */
+    BH_TRANSFER_FILL = 4   /* repeats a pattern in a buffer */
 };
 
 /*
@@ -87,14 +87,14 @@ enum {
 typedef struct bh_transfer {
     bh_request request;
     uint32_t direction;     /* BH_TRANSFER_... */
-    uint32_t pattern_bytes; /* FILL: of the pattern at `from`, 1 to BH_PATTERN_MOST. It starts again
+    uint32_t pattern_bytes; /* FILL: of the pattern at `from`, 1 to BH_PATTERN_MAX. It starts again
                                with each row, and its last repetition in a row may be cut short */
     bh_buffer target;       /* WRITE, COPY, FILL */
     bh_buffer source;       /* READ, COPY */
     const void *from;       /* WRITE, FILL */
     void *to;               /* READ */
     uint64_t target_offset, source_offset;
-    uint64_t width;
+    uint64_t width;                      /* FILL of a single row: BH_WHOLE, to the buffer's end */
     uint64_t height;                     /* 0 counts as 1 */
     uint64_t target_pitch, source_pitch; /* 0: the width */
 } bh_transfer;

@@ -53,11 +53,13 @@ typedef struct bh_prepared {
 } bh_prepared;
 
 typedef struct bh_change {
-    uint32_t index; /* of the argument, from 0 on */
+    uint32_t index; /* of the argument, counted from 0 */
     uint32_t reserved;
     bh_arg arg;
 } bh_change;
 
+/* The options are those of bh_launch without `after` and BH_SUBMIT_WAIT, which belong to one launch
+ * (BH_E_INVALID). */
 BH_API bh_status bh_prepare(bh_kernel kernel, bh_shape shape, bh_args args,
                             const bh_launch_options *options, bh_prepared *out);
 /* Makes the changes and launches, as one step. They stay for later launches, also if this one is
@@ -92,7 +94,7 @@ BH_API bh_status bh_sequence_begin(bh_device device, const bh_sequence_options *
                                    bh_sequence *out);
 
 /* Checked like bh_launch, with the same options, except that lane, deadline and BH_SUBMIT_... flags
- * belong to the submission. *out_step gets the number of the step, from 0 on; here and below
+ * belong to the submission. *out_step gets the number of the step, counted from 0; here and below
  * out_step may be NULL. */
 BH_API bh_status bh_sequence_launch(bh_sequence sequence, bh_kernel kernel, bh_shape shape,
                                     bh_args args, const bh_launch_options *options,
@@ -115,7 +117,7 @@ BH_API bh_status bh_sequence_bind(bh_sequence sequence, bh_buffer recorded, bh_b
 BH_API bh_status bh_sequence_set(bh_sequence sequence, uint32_t step, uint32_t argument,
                                  bh_arg value);
 
-/* If a step faults, the ticket's error names the sequence and the step, from 0 on; on a GPU it
+/* If a step faults, the ticket's error names the sequence and the step, counted from 0; on a GPU it
  * names the steps that are possible causes, at most sixteen. A step that is refused ends the
  * submission; the steps before it have run. */
 BH_API bh_status bh_sequence_submit(bh_sequence sequence, const bh_submit_options *options,

@@ -92,7 +92,7 @@ BH_API bh_status bh_tensor_map_create(bh_buffer buffer, const bh_tensor_shape *s
 BH_API bh_status bh_tensor_map_release(bh_tensor_map map);
 
 /* For BH_ARGS: what the kernel does with the buffer through the map. They count among the
- * BH_OBJECTS_MOST of a launch. Sequences do not take them; a prepared launch keeps those that it was
+ * BH_OBJECTS_MAX of a launch. Sequences do not take them; a prepared launch keeps those that it was
  * prepared with. */
 #define BH_TENSOR_IN(map)    bh_arg_tensor_map(map, BH_ACCESS_IN)
 #define BH_TENSOR_OUT(map)   bh_arg_tensor_map(map, BH_ACCESS_OUT)

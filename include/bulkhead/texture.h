@@ -90,7 +90,7 @@ typedef struct bh_image_info {
     uint64_t bytes;
     bh_device device;
     /* Its memory, for transfers as work on a lane, kernels that treat it as an array,
-     * bh_buffer_accept. It belongs to the image: do not release it. */
+     * bh_buffer_accept. It belongs to the image: bh_buffer_release refuses it. */
     bh_buffer buffer;
 } bh_image_info;
 
@@ -175,11 +175,11 @@ BH_API bh_status bh_surface_release(bh_surface surface);
 
 /* ---- arguments ---- */
 
-/* For BH_ARGS. A launch takes up to BH_OBJECTS_MOST of them. Sequences do not take them; a prepared
+/* For BH_ARGS. A launch takes up to BH_OBJECTS_MAX of them. Sequences do not take them; a prepared
  * launch keeps those that it was prepared with. */
 #define BH_TEXTURE(texture) bh_arg_texture(texture)
 #define BH_SURFACE(surface) bh_arg_surface(surface)
-enum { BH_OBJECTS_MOST = 16 };
+enum { BH_OBJECTS_MAX = 16 };
 
 static inline bh_arg bh_arg_texture(bh_texture texture) {
     return bh_arg_words(BH_ARG_TEXTURE, 0, 0, texture.id, 0);

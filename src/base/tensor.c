@@ -4,8 +4,8 @@
 
 #include "base/checked.h"
 
-enum { MOST_BOX = 256, MOST_STEP = 8, MOST_CHANNELS = 256, MOST_PIXELS = 1024, CHUNK = 16 };
-#define MOST_ELEMENTS (UINT64_C(1) << 32) /* of one dimension */
+enum { MAX_BOX = 256, MAX_STEP = 8, MAX_CHANNELS = 256, MAX_PIXELS = 1024, CHUNK = 16 };
+#define MAX_ELEMENTS  (UINT64_C(1) << 32) /* of one dimension */
 #define STRIDES_BELOW (UINT64_C(1) << 40)
 
 uint32_t bh__tensor_element_bytes(const bh__tensor *t) {
@@ -35,7 +35,7 @@ static const char *tensor_wrong(const bh__tensor *t) {
     if (t->rank < 3 && t->interleave) return "a rank below 3 with an interleave";
     if (t->type >= BH__TENSOR_TYPES) return "a type that elements of tensors cannot have";
     for (uint32_t i = 0; i < t->rank; i++) {
-        if (t->dims[i] == 0 || t->dims[i] > MOST_ELEMENTS)
+        if (t->dims[i] == 0 || t->dims[i] > MAX_ELEMENTS)
             return "a dimension that is not 1 to 2^32";
     }
     for (uint32_t i = 0; i + 1 < t->rank; i++) {
@@ -52,8 +52,8 @@ static const char *tensor_wrong(const bh__tensor *t) {
 
 static const char *pixels_wrong(const bh__tensor *t) {
     int32_t limit = t->rank == 3 ? 1 << 15 : t->rank == 4 ? 1 << 7 : 1 << 4;
-    if (t->channels == 0 || t->channels > MOST_CHANNELS) return "channels that are not 1 to 256";
-    if (t->pixels == 0 || t->pixels > MOST_PIXELS) return "pixels that are not 1 to 1024";
+    if (t->channels == 0 || t->channels > MAX_CHANNELS) return "channels that are not 1 to 256";
+    if (t->pixels == 0 || t->pixels > MAX_PIXELS) return "pixels that are not 1 to 1024";
     for (uint32_t i = 0; i + 2 < t->rank; i++) {
         if (t->lower[i] < -limit || t->lower[i] >= limit || t->upper[i] < -limit ||
             t->upper[i] >= limit)
@@ -67,9 +67,9 @@ static const char *pixels_wrong(const bh__tensor *t) {
 
 static const char *box_wrong(const bh__tensor *t) {
     for (uint32_t i = 0; i < t->rank; i++) {
-        if (!t->im2col && (t->box[i] == 0 || t->box[i] > MOST_BOX))
+        if (!t->im2col && (t->box[i] == 0 || t->box[i] > MAX_BOX))
             return "a box that is not 1 to 256 in each dimension";
-        if (t->steps[i] == 0 || t->steps[i] > MOST_STEP)
+        if (t->steps[i] == 0 || t->steps[i] > MAX_STEP)
             return "a step that is not 1 to 8 in each dimension";
     }
     return NULL;

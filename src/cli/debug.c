@@ -26,7 +26,7 @@ void bh__debug_get_state(bh__run *run) {
 
 void bh__debug_note(const bh__run *run) {
     if (run->options->debug.stop != NULL)
-        fprintf(stderr, "note: no thread that was followed came to line %.100s\n",
+        fprintf(stderr, "note: none of the followed threads reached line %.100s\n",
                 run->options->debug.stop);
 }
 

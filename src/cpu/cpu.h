@@ -178,8 +178,8 @@ const char *bh__cpu_fault_state(const bh__device_lane *lane);
 /* The textures and surfaces of the launch that runs on a lane. */
 typedef struct bh__cpu_textures {
     bh__ptx_textures all;
-    const bh__ptx_texture *list[BH_OBJECTS_MOST]; /* in order of their addresses */
-    bh__ptx_texture texture[BH_OBJECTS_MOST];
+    const bh__ptx_texture *list[BH_OBJECTS_MAX]; /* in order of their addresses */
+    bh__ptx_texture texture[BH_OBJECTS_MAX];
 } bh__cpu_textures;
 
 /* Makes those of a launch with BH__LAUNCH_OBJECTS, and writes their handles to its parameters. */

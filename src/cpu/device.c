@@ -30,7 +30,7 @@ static bh_status open_device(const bh__device_services *services, uint32_t index
     pthread_mutex_init(&device->debug_lock, NULL);
     device->available = bh__available_open();
     bh__cpu_info_fill(&device->info);
-    /* Where it is not to be had, orders with native code fail, and say so. */
+    /* Where there is none, orders with native code fail and say so. */
     if (services->native) (void)bh__cpu_code_open(&device->code);
     bh_status status = bh__cpu_view_renew(device, error);
     if (status == BH_OK)

@@ -382,7 +382,7 @@ const bh__device_ops bh__cuda_device = {
     .program = "bulkhead-worker-cuda",
     .about = "runs Bulkhead's kernels on an NVIDIA GPU",
     .traits = BH__TRAIT_OPAQUE_MEMORY | BH__TRAIT_ORDERS_WAIT | BH__TRAIT_ENDS_SLOWLY |
-              BH__TRAIT_LOADS_CUBIN,
+              BH__TRAIT_LOADS_CUBIN | BH__TRAIT_INTERLEAVES,
     .illegal_address = BH__CU_ILLEGAL_ADDRESS,
     .profile = BH__SANDBOX_DRIVER,
     .files = bh__cuda_files,

@@ -18,10 +18,10 @@
 typedef unsigned long long ull;
 
 enum {
-    MOST_IMAGES = 2 * BH_OBJECTS_MOST,  /* that a lane keeps */
-    MOST_OBJECTS = 2 * BH_OBJECTS_MOST, /* that it keeps over one of them */
-    KEPT_LAUNCHES = 256,                /* what so many textured launches did not use is retired */
-    MOST_GATHERED = 32768               /* the sides of an image that tld4 can read */
+    MAX_IMAGES = 2 * BH_OBJECTS_MAX,  /* that a lane keeps */
+    MAX_OBJECTS = 2 * BH_OBJECTS_MAX, /* that it keeps over one of them */
+    KEPT_LAUNCHES = 256,              /* what so many textured launches did not use is retired */
+    MAX_GATHERED = 32768              /* the sides of an image that tld4 can read */
 };
 
 typedef struct bh__cuda_object {
@@ -38,7 +38,7 @@ typedef struct bh__cuda_image {
     uint64_t last;      /* the textured launch that used it last */
     bh__cu_array array; /* Owned */
     uint32_t object_count;
-    bh__cuda_object objects[MOST_OBJECTS];
+    bh__cuda_object objects[MAX_OBJECTS];
 } bh__cuda_image;
 
 /* ---- what the driver calls things ---- */
@@ -73,7 +73,7 @@ static bh__cu_sampling sampling_of(const bh__launch_object *o) {
 static bh__cu_array_shape array_shape_of(const bh__image_shape *shape) {
     bool planes = shape->layered || shape->cube;
     bool gathered = shape->dimensions == 2 && !planes && shape->levels == 1 &&
-                    shape->width <= MOST_GATHERED && shape->height <= MOST_GATHERED;
+                    shape->width <= MAX_GATHERED && shape->height <= MAX_GATHERED;
     return (bh__cu_array_shape){.width = shape->width,
                                 .height = shape->dimensions > 1 ? shape->height : 0,
                                 .depth = shape->dimensions > 2 ? shape->depth
@@ -127,7 +127,7 @@ static void trim(bh__device_lane *lane) {
     for (bh__cuda_image **at = &lane->images; *at;) {
         bh__cuda_image *image = *at;
         bool old = image->last + KEPT_LAUNCHES < lane->textured;
-        if (image->last == lane->textured || (!old && kept < MOST_IMAGES)) {
+        if (image->last == lane->textured || (!old && kept < MAX_IMAGES)) {
             kept++;
             at = &image->next;
         } else {
@@ -313,7 +313,7 @@ static bh_status take(bh__device_lane *lane, const bh__work *work, const bh__lau
     bh_status status = BH_OK;
     /* There is room for all objects of a launch. */
     if (image && image->last != lane->textured &&
-        image->object_count > MOST_OBJECTS - BH_OBJECTS_MOST) {
+        image->object_count > MAX_OBJECTS - BH_OBJECTS_MAX) {
         lane->images = image->next; /* it is at the front */
         retire(lane->device, image);
         image = NULL;

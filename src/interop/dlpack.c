@@ -13,7 +13,7 @@ _Static_assert(sizeof(bh_dl_tensor) == 48 && sizeof(bh_dl_managed) == 64 &&
                    sizeof(bh_dl_versioned) == 80,
                "laid out as DLPack's");
 
-enum { MOST_DIMENSIONS = 64, PIECE = 16 << 20 };
+enum { MAX_DIMENSIONS = 64, PIECE = 16 << 20 };
 
 /* ---- element types ---- */
 
@@ -54,7 +54,7 @@ typedef struct bundle {
     } head;
     bh_cuda_mapping mapping; /* id 0: none */
     void *memory;            /* of the CPU device */
-    int64_t shape[MOST_DIMENSIONS], strides[MOST_DIMENSIONS];
+    int64_t shape[MAX_DIMENSIONS], strides[MAX_DIMENSIONS];
 } bundle;
 
 /* Whoever calls a deleter is told nothing, nor is the error that the thread last saw lost. */
@@ -80,7 +80,7 @@ static bh_status set_shape(bundle *self, const int64_t *shape, int32_t ndim, uin
         shape = whole;
         ndim = 1;
     }
-    if (ndim < 0 || ndim > MOST_DIMENSIONS)
+    if (ndim < 0 || ndim > MAX_DIMENSIONS)
         return bh__interop_refuse(BH_E_INVALID, "use at most 64 dimensions", "ndim is %d", ndim);
     uint64_t product = 1;
     for (int32_t i = ndim - 1; i >= 0; i--) {

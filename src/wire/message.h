@@ -75,7 +75,8 @@ enum {
     BH__TRAIT_OPAQUE_MEMORY = 1,
     BH__TRAIT_ORDERS_WAIT = 2, /* orders may wait for running kernels to end */
     BH__TRAIT_ENDS_SLOWLY = 4, /* the process takes long to end, and reports its crashes itself */
-    BH__TRAIT_LOADS_CUBIN = 8  /* modules may be cubins */
+    BH__TRAIT_LOADS_CUBIN = 8, /* modules may be cubins */
+    BH__TRAIT_INTERLEAVES = 16 /* tensor maps may have an interleave */
 };
 
 typedef struct bh__ready {

@@ -21,7 +21,7 @@ const bh__native_entry *bh__native_check(const void *data, size_t bytes, uint32_
     if (bytes < sizeof head) return NULL;
     memcpy(&head, data, sizeof head);
     if (head.magic != BH__NATIVE_MAGIC || head.version != BH__NATIVE_VERSION ||
-        head.bytes != bytes || head.count > BH__NATIVE_MOST)
+        head.bytes != bytes || head.count > BH__NATIVE_MAX)
         return NULL;
     size_t first = sizeof head + (size_t)head.count * sizeof(bh__native_entry);
     if (first > bytes) return NULL;

@@ -16,7 +16,7 @@ enum {
     BH__NATIVE_VERSION = 2,
     BH__NATIVE_ALIGN = 64, /* of the code of each entry */
     BH__NATIVE_NOTE = 128,
-    BH__NATIVE_MOST = 1 << 20 /* entries */
+    BH__NATIVE_MAX = 1 << 20 /* entries */
 };
 
 enum { BH__OUTPUT_NATIVE = 8 }; /* beside BH_OUTPUT_...: what a product holds */

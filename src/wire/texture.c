@@ -12,8 +12,8 @@ enum {
     TALLEST = 65536,
     WIDEST_PARTS = 32768,
     DEEPEST = 16384,
-    MOST_LAYERS = 2048,
-    MOST_CUBES = 341,
+    MAX_LAYERS = 2048,
+    MAX_CUBES = 341,
     LARGEST_ROWS = 131072,
     TALLEST_ROWS = 65000,
     LARGEST_LINEAR = 1 << 28
@@ -48,11 +48,11 @@ static const char *planes_wrong(const bh__image_shape *s) {
     if (s->cube && (s->dimensions != 2 || s->width != s->height))
         return "faces of a cube that are not squares";
     if (s->cube)
-        return s->planes == 0 || s->planes % 6 != 0 || s->planes / 6 > MOST_CUBES ||
+        return s->planes == 0 || s->planes % 6 != 0 || s->planes / 6 > MAX_CUBES ||
                        (!s->layered && s->planes != 6)
                    ? "too many layers of cubes"
                    : NULL;
-    if (s->layered) return s->planes == 0 || s->planes > MOST_LAYERS ? "too many layers" : NULL;
+    if (s->layered) return s->planes == 0 || s->planes > MAX_LAYERS ? "too many layers" : NULL;
     return s->planes != 1 ? "planes without layers" : NULL;
 }
 
@@ -81,8 +81,9 @@ static const char *memory_wrong(const bh__launch_object *o) {
     if (o->kind == BH__OBJECT_LINEAR) {
         if (s->width > LARGEST_LINEAR) return "more than 2^28 texels in a buffer";
         if (o->address % 512) return "an address that is not a multiple of 512";
-        return (uint64_t)s->width * bh__texel_bytes(s) > o->bytes ? "texels behind its memory"
-                                                                  : NULL;
+        return (uint64_t)s->width * bh__texel_bytes(s) > o->bytes
+                   ? "texels beyond the end of its memory"
+                   : NULL;
     }
     if (o->kind == BH__OBJECT_ROWS) {
         uint64_t row = (uint64_t)s->width * bh__texel_bytes(s);
@@ -93,10 +94,12 @@ static const char *memory_wrong(const bh__launch_object *o) {
                    "a multiple of 512";
         return !bh__mul_u64(o->pitch, s->height - 1, &end) || !bh__add_u64(end, row, &end) ||
                        end > o->bytes
-                   ? "rows behind its memory"
+                   ? "rows beyond the end of its memory"
                    : NULL;
     }
-    return bh__level_place_of(s, s->levels - 1).end > o->bytes ? "texels behind its memory" : NULL;
+    return bh__level_place_of(s, s->levels - 1).end > o->bytes
+               ? "texels beyond the end of its memory"
+               : NULL;
 }
 
 static const char *sampling_wrong(const bh__launch_object *o) {
@@ -140,8 +143,9 @@ static const char *tensor_wrong(const bh__launch_object *o) {
     const char *wrong = bh__tensor_wrong(&o->tensor);
     if (wrong) return wrong;
     if (o->tensor.address != o->address) return "another address than its memory";
-    return !bh__tensor_bytes(&o->tensor, &bytes) || bytes > o->bytes ? "elements behind its memory"
-                                                                     : NULL;
+    return !bh__tensor_bytes(&o->tensor, &bytes) || bytes > o->bytes
+               ? "elements beyond the end of its memory"
+               : NULL;
 }
 
 const char *bh__launch_object_wrong(const bh__launch_object *o) {

@@ -103,7 +103,7 @@ static inline bool bh__launch_objects(const uint8_t *params, uint32_t given, uin
     memcpy(&count, params + given - sizeof count, sizeof count);
     *out = (const bh__launch_object *)(const void *)(params + start);
     *out_count = (uint32_t)count;
-    return count <= BH_OBJECTS_MOST && start + count * sizeof **out + sizeof count == given;
+    return count <= BH_OBJECTS_MAX && start + count * sizeof **out + sizeof count == given;
 }
 
 /* Returns NULL if an image can have this shape; otherwise what is wrong, "a depth and layers". */

@@ -218,7 +218,7 @@ bh__work bh__sequence_work(const bh__sequence_image *image, uint32_t step, const
 
 void bh__worker_sequence_name_step(const bh__worker_lane *lane, uint32_t step, bh_error *error) {
     char message[sizeof error->message];
-    snprintf(message, sizeof message, "step %u of %u, from 0 on: %.440s", step,
+    snprintf(message, sizeof message, "step %u of %u, counted from 0: %.440s", step,
              lane->image.step_count, error->message);
     memcpy(error->message, message, sizeof message);
 }

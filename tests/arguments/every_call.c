@@ -16,7 +16,7 @@
 #include "../support/support.h"
 #include "support/call.h"
 
-enum { HANG_S = 20, MOST_CRASHES = 20, SHORT_EACH = 14, SHORT_ROUNDS = 10 };
+enum { HANG_S = 20, MAX_CRASHES = 20, SHORT_EACH = 14, SHORT_ROUNDS = 10 };
 
 /* Shared with the child. */
 typedef struct progress {
@@ -162,7 +162,7 @@ static unsigned stride_of(const sequence *self, unsigned all) {
 }
 
 static void make_each(sequence *self, const function *what) {
-    unsigned variant[MOST_ARGUMENTS] = {0};
+    unsigned variant[MAX_ARGUMENTS] = {0};
     make_next(self, what, variant);
     for (unsigned i = 0; i < what->count; i++) {
         unsigned all = variants(&what->slots[i]);
@@ -176,7 +176,7 @@ static void make_each(sequence *self, const function *what) {
 static void make_random(sequence *self, const function *what) {
     for (unsigned round = 0; round < self->rounds; round++) {
         rng random = {self->seed + self->number * UINT64_C(0x9e3779b97f4a7c15)};
-        unsigned variant[MOST_ARGUMENTS] = {0};
+        unsigned variant[MAX_ARGUMENTS] = {0};
         for (unsigned i = 0; i < what->count; i++)
             if (rng_below(&random, 2)) variant[i] = rng_below(&random, variants(&what->slots[i]));
         make_next(self, what, variant);
@@ -293,7 +293,7 @@ TEST_TIMEOUT(no_argument_does_harm, 120) {
     uint64_t seed = rng_seeded(1).state;
     int crashes = 0;
     for (uint64_t next = 1; (next = run_some(next, seed)) != 0;)
-        if (++crashes == MOST_CRASHES) {
+        if (++crashes == MAX_CRASHES) {
             FAIL("%d crashes: no more are looked for", crashes);
             break;
         }

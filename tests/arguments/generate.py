@@ -12,7 +12,7 @@ import re
 import sys
 
 NUMBERS = {"uint8_t", "uint16_t", "uint32_t", "int32_t", "uint64_t", "int64_t", "size_t", "int",
-           "bh_type", "bh_status", "double", "float", "bool"}
+           "bh_type", "bh_reason", "bh_status", "double", "float", "bool"}
 WORDS = NUMBERS | {"void *", "const void *", "const char *", "bh_dl_managed *", "bh_dl_versioned *"}
 
 # Numbers that make a call succeed where zero does not: by parameter, or by function and parameter.

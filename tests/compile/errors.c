@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a compiler refuses, what is refused before it, and how that is told. */
+/* Errors of a compiler, errors found before it runs, and their messages. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -45,7 +45,7 @@ case $library in
     ;;
 esac
 if ! unshare -rm true 2>/dev/null; then
-    echo "skip: no mount namespace to be had"
+    echo "skip: no mount namespace is available"
     exit 77
 fi
 exec unshare -rm sh "$0" inside "$(dirname "$library")" "$root"

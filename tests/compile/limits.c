@@ -77,7 +77,7 @@ TEST_BOTH(a_source_without_end_is_ended_by_the_time_limit) {
     CHECK_LE(o.took_ns, 10 * BH__NS_PER_S);
 }
 
-TEST_BOTH(the_memory_limit_is_told_apart_from_a_crash) {
+TEST_BOTH(the_memory_limit_is_distinguished_from_a_crash) {
     if (test_time_scale() > 1) SKIP("sanitizers reserve more memory than any limit");
     bh__compile_job job = source_job(compiler, endless);
     job.memory_limit = (uint64_t)450 << 20;
@@ -89,7 +89,7 @@ TEST_BOTH(the_memory_limit_is_told_apart_from_a_crash) {
 }
 
 /* Too little for the compiler itself. */
-TEST_BOTH(a_limit_that_no_compiler_fits_in_is_told) {
+TEST_BOTH(a_limit_too_small_for_any_compiler_is_reported) {
     if (test_time_scale() > 1) SKIP("sanitizers reserve more memory than any limit");
     bh__compile_job job = source_job(compiler, "__global__ void k() {}\n");
     job.memory_limit = (uint64_t)60 << 20;
@@ -240,7 +240,7 @@ TEST_TIMEOUT(nothing_is_left_on_disk, 60) {
     CHECK_EQ(count_files("."), here);
 }
 
-TEST(a_job_that_is_none_is_refused) {
+TEST(an_invalid_job_is_refused) {
     char program[4096];
     test_path(program, sizeof program, "%s/bin/bulkhead-compiler", test_build_dir());
     for (int kind = 0; kind < 3; kind++) {

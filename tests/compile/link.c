@@ -214,7 +214,7 @@ TEST_TIMEOUT(static_kernels_of_one_name_are_told_apart_or_refused, 120) {
     }
 }
 
-TEST_TIMEOUT(inputs_that_are_none_are_refused, 60) {
+TEST_TIMEOUT(invalid_inputs_are_refused, 60) {
     bh__compile_job job = link_job(BH_OUTPUT_CUBIN, LIST(text("what is this?")));
     outcome o = run_job(&job);
     REQUIRE_ANSWER(o, BH_E_INVALID);
@@ -228,7 +228,7 @@ TEST_TIMEOUT(inputs_that_are_none_are_refused, 60) {
 }
 
 /* LTO-IR of a version that nvJitLink does not know, and a damaged one: an answer, not a crash. */
-TEST_TIMEOUT(ltoir_that_cannot_be_read_is_told, 120) {
+TEST_TIMEOUT(unreadable_ltoir_is_reported, 120) {
     need_linker();
     bh__bytes good = compile(PART_B, BH_OUTPUT_LTOIR, 0);
     for (int kind = 0; kind < 3; kind++) {

@@ -200,7 +200,7 @@ TEST_TIMEOUT(one_compile_gives_ptx_and_cubin, 60) {
         CHECK_MEM_EQ(cubin, "\177ELF", 4);
         CHECK(info_of(both).bytes == cubin && info_of(both).count == cubin_count);
         const void *none = NULL;
-        uint64_t count = 7;
+        size_t count = 7;
         CHECK_REFUSED(bh_binary_get_image(both, BH_OUTPUT_LTOIR, &none, &count), BH_E_NOT_FOUND);
         CHECK_REFUSED(bh_binary_get_image(both, options.output, &none, &count), BH_E_NOT_FOUND);
         CHECK_REFUSED(bh_binary_get_image(both, 0, &none, &count), BH_E_NOT_FOUND);

@@ -60,7 +60,7 @@ static void ask_and_fail(void *context, unsigned index) {
     CHECK_STR_CONTAINS(log, "line two of the log");
 }
 
-TEST(all_who_wait_for_a_compile_that_fails_are_told) {
+TEST(all_waiters_of_a_failed_compile_get_its_error) {
     crowd c = {.source = "SLOW=150 FAIL", .options = stand_in_options()};
     pthread_barrier_init(&c.start, NULL, 16);
     run_threads(16, ask_and_fail, &c);
@@ -322,7 +322,7 @@ TEST(callbacks_of_compiles_run_as_they_end) {
     CHECK_OK(bh_device_close(device));
 }
 
-TEST(a_compile_can_be_taken_back) {
+TEST(a_compile_can_be_cancelled) {
     bh_device device = open_ready();
     bh_module module = {0};
     bh_ticket ticket = send_compile(device, "HANG", &module);

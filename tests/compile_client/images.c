@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Machine code: cubins and fatbins are told by their contents, read, loaded where the device can
- * run them, and refused clearly elsewhere. */
+/* Machine code: cubins and fatbins are recognised by their contents, read, loaded where the device
+ * can run them, and refused clearly elsewhere. */
 #include <signal.h>
 
 #include "cuda/image.h"

@@ -44,7 +44,7 @@ TEST(numbers_that_mean_nothing_are_refused) {
     CHECK_EQ(stand_in_runs(), 0);
 }
 
-TEST(architectures_that_are_none_are_refused) {
+TEST(unknown_architectures_are_refused) {
     const char *const wrong[] = {"",         "sm_",       "sm_9",      "90",     "sm_90b",
                                  "compute_", "compute_9", "compute80", "sm_900", "SM_80",
                                  "sm_90aa",  "sm_-90",    "sm_30"};
@@ -224,7 +224,7 @@ TEST(nothing_where_something_must_be) {
     CHECK_OK(bh_device_close(device));
 }
 
-TEST(without_a_compiler_the_reasons_are_told) {
+TEST(without_a_compiler_the_reasons_are_reported) {
     setenv("BULKHEAD_TEST_NO_COMPILER", "1", 1);
     bh_compile_options options = stand_in_options();
     bh_error error;

@@ -272,7 +272,7 @@ TEST(options_of_an_older_program_are_taken) {
 
 /* ---- arguments ---- */
 
-TEST(scalars_and_pointers_are_told_apart) {
+TEST(scalars_and_pointers_are_distinguished) {
     odd o = odd_open();
     bh_kernel pointed = get_kernel(o.module, "pointed"), real = get_kernel(o.module, "real");
     bh_buffer x = words_filled(o.device, 4, 0);

@@ -9,16 +9,6 @@ static bh_buffer alloc(bh_device device, bh_type type, uint64_t count) {
     return buffer;
 }
 
-static uint8_t *host_bytes(size_t size, uint32_t seed) {
-    uint8_t *bytes = malloc(size);
-    REQUIRE(bytes != NULL);
-    for (size_t i = 0; i < size; i++) {
-        seed = seed * 1664525u + 1013904223u;
-        bytes[i] = (uint8_t)(seed >> 24);
-    }
-    return bytes;
-}
-
 TEST(buffers_of_every_type_know_themselves) {
     bh_device device = open_device();
     for (bh_type type = BH_I8; type <= BH_F64; type++) {
@@ -105,7 +95,7 @@ TEST(ranges_are_written_and_read_as_asked) {
     enum { SIZE = 40000 };
     bh_device device = open_device();
     bh_buffer buffer = alloc(device, BH_U8, SIZE);
-    uint8_t *model = host_bytes(SIZE, 1), *source = host_bytes(SIZE, 2), *target = malloc(SIZE);
+    uint8_t *model = noise_bytes(SIZE, 1), *source = noise_bytes(SIZE, 2), *target = malloc(SIZE);
     rng random = rng_seeded(11);
     REQUIRE_OK(bh_buffer_write(buffer, 0, model, SIZE));
     for (int i = 0; i < 300; i++) {
@@ -133,7 +123,7 @@ TEST(fills_repeat_patterns_of_every_size_from_any_offset) {
     static const uint32_t pattern_sizes[] = {1, 2, 4, 8, 16};
     bh_device device = open_device();
     bh_buffer buffer = alloc(device, BH_U8, SIZE);
-    uint8_t *model = host_bytes(SIZE, 3), *target = malloc(SIZE);
+    uint8_t *model = noise_bytes(SIZE, 3), *target = malloc(SIZE);
     uint8_t pattern[16];
     rng random = rng_seeded(12);
     REQUIRE_OK(bh_buffer_write(buffer, 0, model, SIZE));
@@ -160,7 +150,7 @@ TEST(copies_move_ranges_between_and_within_buffers) {
     rng random = rng_seeded(13);
     for (uint32_t i = 0; i < 2; i++) {
         buffers[i] = alloc(device, BH_U8, SIZE);
-        models[i] = host_bytes(SIZE, 4 + i);
+        models[i] = noise_bytes(SIZE, 4 + i);
         REQUIRE_OK(bh_buffer_write(buffers[i], 0, models[i], SIZE));
     }
     for (int i = 0; i < 200; i++) {
@@ -198,7 +188,7 @@ TEST(sixty_four_mebibytes_survive_the_trip) {
     enum { SIZE = 64 << 20 };
     bh_device device = open_device();
     bh_buffer a = alloc(device, BH_U8, SIZE), b = alloc(device, BH_U8, SIZE);
-    uint8_t *source = host_bytes(SIZE, 6), *target = malloc(SIZE);
+    uint8_t *source = noise_bytes(SIZE, 6), *target = malloc(SIZE);
     uint64_t pattern = UINT64_C(0x1122334455667788);
     REQUIRE(target != NULL);
     REQUIRE_OK(bh_buffer_write(a, 0, source, SIZE));

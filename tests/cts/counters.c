@@ -160,7 +160,7 @@ TEST(failed_tickets_and_refused_modules_are_counted) {
     gate g = gate_close(&r, lane, 0);
     bh_launch_options there = on_lane(lane, 0);
     bh_buffer x = words_alloc(r.device, 1);
-    /* Behind more than can be queued ahead, so that it can be taken back. */
+    /* Behind more than can be queued ahead, so that it can be cancelled. */
     bh_ticket last = {0, 0};
     for (int i = 0; i < 300; i++)
         last = submit(rig_kernel(&r, "store_word"), BH_GRID(1, 1), BH_ARGS(BH_OUT(x), 1u), &there);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many threads ask for memory at once: limits hold, nobody is refused what there is, nobody waits
- * for what he need not. */
+/* Many threads ask for memory at once: limits hold, no request is refused while there is memory, no
+ * thread waits without need. */
 #include "../support/support.h"
 
 #define MIB (UINT64_C(1) << 20)

@@ -124,13 +124,13 @@ TEST(the_list_writes_no_more_than_it_may) {
 
 /* A program built with an older or newer header: its entries are shorter or longer. */
 static void check_entries_of(size_t entry_size) {
-    enum { MOST = 65 };
-    uint8_t *entries = malloc((MOST + 1) * entry_size);
+    enum { MAX = 65 };
+    uint8_t *entries = malloc((MAX + 1) * entry_size);
     size_t count = 0;
     REQUIRE(entries != NULL);
-    memset(entries, 0x5a, (MOST + 1) * entry_size);
-    REQUIRE_OK(bh_device_list((bh_device_entry *)(void *)entries, entry_size, MOST, &count));
-    REQUIRE(count >= 1 && count <= MOST);
+    memset(entries, 0x5a, (MAX + 1) * entry_size);
+    REQUIRE_OK(bh_device_list((bh_device_entry *)(void *)entries, entry_size, MAX, &count));
+    REQUIRE(count >= 1 && count <= MAX);
     bh_device_entry last = {0};
     const uint8_t *from = entries + (count - 1) * entry_size;
     size_t part = entry_size < sizeof last ? entry_size : sizeof last;
@@ -226,7 +226,7 @@ TEST(query_fills_no_more_than_an_older_struct_has) {
     CHECK_OK(bh_device_close(device));
 }
 
-TEST(health_tells_of_workers_and_lanes) {
+TEST(health_reports_workers_and_lanes) {
     bh_device device = open_device();
     bh_health health = health_of(device);
     CHECK(is_running(device));
@@ -419,4 +419,6 @@ TEST(a_list_without_a_usable_device_says_why_of_each) {
     CHECK_REFUSED(open_named(",cpu", &device), BH_E_INVALID);
     CHECK_REFUSED(open_named("cuda:63,", &device), BH_E_INVALID);
     CHECK_REFUSED(open_named("gpu,cpu", &device), BH_E_INVALID);
+    CHECK_REFUSED(open_named("cpu,", &device), BH_E_INVALID); /* all names, before any is opened */
+    CHECK_REFUSED(open_named("cpu,toaster", &device), BH_E_INVALID);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Being told: callbacks, the eventfd in poll and epoll, text printed by kernels. */
+/* Callbacks, the eventfd in poll and epoll, text printed by kernels. */
 #include <poll.h>
 #include <sys/epoll.h>
 

@@ -81,7 +81,7 @@ static struct {
     bh_managed_info managed_info;
     bh_binary_info binary_info;
     const void *image;
-    uint64_t image_bytes;
+    size_t image_bytes;
     bh_cache_info cache_info;
     bh_kernel_info kernel_info;
     bh_param_info param_info;

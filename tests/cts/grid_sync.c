@@ -33,14 +33,14 @@ static const char text[] =
     "NEXT: setp.lt.u32 %p7, %r29, %r30; @%p7 bra ROUND;\n"
     "ret; }\n";
 
-enum { ROUNDS = 25, MOST = 512 };
+enum { ROUNDS = 25, MAX = 512 };
 
 static bh_status run_rounds(bh_device device, uint32_t blocks, uint64_t flags, uint32_t *wrong) {
     bh_module module;
     bh_launch_options options = BH_INIT(options);
     options.flags = flags;
     REQUIRE_OK(bh_module_load(device, text, sizeof text - 1, &module));
-    bh_buffer words = words_filled(device, 64 + 2 * MOST, 0);
+    bh_buffer words = words_filled(device, 64 + 2 * MAX, 0);
     bh_status status = run_with(get_kernel(module, "rounds"), BH_SHAPE(blocks, 1, 1, 96, 1, 1),
                                 BH_ARGS(BH_INOUT(words), (uint32_t)ROUNDS), &options);
     if (status == BH_OK) {
@@ -55,7 +55,7 @@ static bh_status run_rounds(bh_device device, uint32_t blocks, uint64_t flags, u
 static uint32_t many(bh_device device) {
     bh_device_info info = BH_INIT(info);
     REQUIRE_OK(bh_device_get_info(device, &info));
-    return info.multiprocessors * 32 < MOST ? info.multiprocessors * 32 : MOST;
+    return info.multiprocessors * 32 < MAX ? info.multiprocessors * 32 : MAX;
 }
 
 TEST_TIMEOUT(every_block_waits_for_the_grid, 60) {

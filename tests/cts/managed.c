@@ -388,7 +388,7 @@ TEST(neighbours_on_one_page) {
     CHECK_OK(bh_device_close(r.device));
 }
 
-TEST(whoever_goes_first_the_map_stays) {
+TEST(a_map_outlives_its_buffer_and_its_device) {
     rig r = rig_open(0);
     made m = managed_made(r.device, WORDS, 0), n = managed_made(r.device, 10, 0);
     bh_buffer view;

@@ -406,18 +406,18 @@ TEST(trimming_gives_back_what_holds_no_buffer) {
 /* Large buffers that come and go in ever other sizes: what the device holds stays near what it
  * needs, and what it has is used again. */
 TEST(what_is_held_stays_near_what_is_live) {
-    enum { MOST = 128, STEPS = 600 };
+    enum { MAX = 128, STEPS = 600 };
     const uint64_t budget = 400 * MIB;
     bh_device device = open_device();
     bh_memory_info info = memory_of(device);
     if (info.limit < 2 * budget) SKIP("the device has %llu bytes", (unsigned long long)info.limit);
-    bh_buffer live[MOST];
-    uint64_t sizes[MOST], bytes = 0, state = 88172645463325252u;
+    bh_buffer live[MAX];
+    uint64_t sizes[MAX], bytes = 0, state = 88172645463325252u;
     uint32_t count = 0;
     for (int step = 0; step < STEPS; step++) {
         state = state * 6364136223846793005u + 1442695040888963407u;
         uint64_t size = (4 * MIB << (state >> 33) % 3) + (state >> 36) % (4 * MIB);
-        while (count == MOST || bytes + size > budget) {
+        while (count == MAX || bytes + size > budget) {
             uint32_t at = (uint32_t)(state >> 40) % count;
             REQUIRE_OK(bh_buffer_release(live[at]));
             bytes -= sizes[at];

@@ -7,7 +7,7 @@
 
 enum {
     HEAD = 8, /* the buffer that a kernel writes its other parameter to */
-    MOST = 32764,
+    MAX = 32764,
     QUEUE_OF_64 = 64 / 2 * 256 - 96 - 64 * 16 /* what always fits half of it */
 };
 
@@ -101,12 +101,12 @@ static void speller_close(const speller *s) {
 }
 
 static const uint32_t sizes[] = {4095,  4096,  4097,  4098,  4099,  4100,  4352,  4353, 8000,
-                                 16383, 16384, 20001, 32760, 32761, 32762, 32763, MOST};
+                                 16383, 16384, 20001, 32760, 32761, 32762, 32763, MAX};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
 TEST(every_size_is_launched) {
     bh_device device = open_device();
-    CHECK_EQ(limits_of(device).max_param_bytes, MOST);
+    CHECK_EQ(limits_of(device).max_param_bytes, MAX);
     for (uint32_t i = 0; i < SIZES; i++) {
         speller s = speller_open(device, sizes[i]);
         for (uint32_t round = 0; round < 3; round++) spell_with(&s, sizes[i] + round, NULL);
@@ -121,7 +121,7 @@ TEST(more_than_there_may_be_is_refused_at_load) {
     static const struct {
         uint32_t bytes;
         const char *version;
-    } bad[] = {{MOST + 1, "8.1"}, {MOST + 8, "8.1"}, {65536, "8.1"}, {1 << 20, "8.1"}};
+    } bad[] = {{MAX + 1, "8.1"}, {MAX + 8, "8.1"}, {65536, "8.1"}, {1 << 20, "8.1"}};
     for (uint32_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char *ptx = spell_ptx(bad[i].bytes, bad[i].version), most[16];
         bh_module module;
@@ -129,7 +129,7 @@ TEST(more_than_there_may_be_is_refused_at_load) {
         CHECK_REFUSED_ANY(bh_module_load(device, ptx, strlen(ptx), &module));
         bh_last_error(&error);
         CHECK(error.status == BH_E_LOAD || error.status == BH_E_UNSUPPORTED);
-        snprintf(most, sizeof most, "%d", MOST);
+        snprintf(most, sizeof most, "%d", MAX);
         CHECK_STR_CONTAINS(error.message, most);
         free(ptx);
     }
@@ -147,7 +147,7 @@ TEST(more_than_there_may_be_is_refused_at_load) {
 /* The queue goes round: the largest takes an eighth of one of the usual length. */
 TEST(many_in_a_row_go_through_the_queue) {
     rig r = rig_open(0);
-    speller s = speller_open(r.device, MOST), t = speller_open(r.device, 4097);
+    speller s = speller_open(r.device, MAX), t = speller_open(r.device, 4097);
     bh_buffer x = words_filled(r.device, 1, 0);
     bh_kernel add = rig_kernel(&r, "add_one");
     for (uint32_t i = 0; i < 60; i++) {
@@ -230,7 +230,7 @@ TEST(they_go_on_after_a_loss) {
     rig r = rig_open_with(&options);
     bh_lane lane = open_lane(r.device);
     bh_launch_options there = on_lane(lane, BH_SUBMIT_IDEMPOTENT);
-    speller s = speller_open(r.device, MOST);
+    speller s = speller_open(r.device, MAX);
     bh_buffer outs[COUNT];
     bh_ticket last;
     gate g = gate_close(&r, lane, 0);
@@ -251,7 +251,7 @@ TEST(they_go_on_after_a_loss) {
 TEST(lanes_wait_for_each_other_with_them) {
     enum { LANES = 6 };
     bh_device device = open_device();
-    speller s = speller_open(device, MOST);
+    speller s = speller_open(device, MAX);
     bh_lane lanes[LANES];
     for (uint32_t i = 0; i < LANES; i++) lanes[i] = open_lane(device);
     for (uint32_t i = 0; i < 48; i++) {
@@ -328,7 +328,7 @@ TEST(sequences_carry_them) {
 
 TEST(a_sequence_of_too_many_of_them_is_refused_while_it_is_recorded) {
     bh_device device = open_device();
-    speller s = speller_open(device, MOST);
+    speller s = speller_open(device, MAX);
     bh_sequence sequence;
     REQUIRE_OK(bh_sequence_begin(device, NULL, &sequence));
     uint8_t *data = data_of(s.count, 1);
@@ -347,7 +347,7 @@ TEST(a_sequence_of_too_many_of_them_is_refused_while_it_is_recorded) {
 TEST(dispatches_carry_them) {
     enum { ITEMS = 40 };
     bh_device device = open_device();
-    speller s = speller_open(device, MOST), t = speller_open(device, 4100);
+    speller s = speller_open(device, MAX), t = speller_open(device, 4100);
     bh_dispatch_item items[ITEMS];
     bh_arg args[ITEMS][2];
     uint8_t *in[ITEMS], *out[ITEMS];
@@ -382,13 +382,13 @@ TEST(a_short_queue_says_how_long_it_would_have_to_be) {
     options.queue_length = 64;
     bh_device device = open_device_with(&options);
     speller fits = speller_open(device, QUEUE_OF_64), large = speller_open(device, QUEUE_OF_64 + 1);
-    speller largest = speller_open(device, MOST);
+    speller largest = speller_open(device, MAX);
     bh_lane lane = open_lane(device);
     bh_launch_options there = on_lane(lane, 0);
     for (uint32_t i = 0; i < 20; i++) spell_with(&fits, i, i % 2 ? &there : NULL);
     CHECK(spelled(fits.out, fits.count, 19));
 
-    uint8_t *data = data_of(MOST, 1);
+    uint8_t *data = data_of(MAX, 1);
     bh_error error;
     bh_args args = BH_ARGS(BH_OUT(large.out), BH_VALUE(data, large.count));
     CHECK_REFUSED(bh_launch(large.kernel, shape_of(&large), args, NULL, NULL), BH_E_LAUNCH);
@@ -416,7 +416,7 @@ TEST(a_short_queue_says_how_long_it_would_have_to_be) {
     CHECK_OK(bh_launch_preflight(fits.kernel, shape_of(&fits), NULL, NULL, &preflight));
     CHECK_EQ(preflight.error.status, BH_OK);
     /* Steps of sequences do not go through the queue. */
-    check_sequence(device, MOST);
+    check_sequence(device, MAX);
     free(data);
     CHECK_OK(bh_device_close(device));
 }
@@ -428,7 +428,7 @@ TEST(queues_of_every_length_take_as_much_as_they_say) {
         options.queue_length = length;
         bh_device device = open_device_with(&options);
         uint32_t most = length / 2 * 256 - 96 - 64 * 16;
-        speller s = speller_open(device, most < MOST ? most : MOST);
+        speller s = speller_open(device, most < MAX ? most : MAX);
         for (uint32_t i = 0; i < 5; i++) spell_with(&s, i, NULL);
         CHECK(spelled(s.out, s.count, 4));
         CHECK_OK(bh_device_close(device));

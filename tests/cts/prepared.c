@@ -122,7 +122,7 @@ TEST(it_keeps_its_buffers) {
     CHECK_OK(bh_device_close(r.device));
 }
 
-TEST(handles_that_are_none_are_recognised) {
+TEST(invalid_handles_are_recognised) {
     rig r = rig_open(0);
     bh_buffer x = words_filled(r.device, 10, 0);
     bh_kernel kernel = rig_kernel(&r, "add_one");

@@ -130,7 +130,7 @@ TEST_TIMEOUT(what_waits_for_a_slow_callback_is_bounded, 60) {
     CHECK_OK(bh_device_close(device));
 }
 
-TEST_TIMEOUT(each_gap_is_told_where_it_is_and_lines_stay_whole, 60) {
+TEST_TIMEOUT(each_gap_is_reported_in_its_place_and_lines_stay_whole, 60) {
     static listener slow = {.open = true, .pause_ms = 5};
     bh_device device = open_limited(&slow, 20000);
     print_lines(device, LINES);

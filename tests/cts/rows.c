@@ -5,16 +5,6 @@
 
 enum { SIZE = 900000 };
 
-static uint8_t *noise(size_t size, uint32_t seed) {
-    uint8_t *bytes = malloc(size);
-    REQUIRE(bytes != NULL);
-    for (size_t i = 0; i < size; i++) {
-        seed = seed * 1664525u + 1013904223u;
-        bytes[i] = (uint8_t)(seed >> 24);
-    }
-    return bytes;
-}
-
 static bh_buffer bytes_buffer(bh_device device, const uint8_t *bytes, size_t size) {
     bh_buffer buffer;
     REQUIRE_OK(bh_buffer_alloc(device, BH_U8, size, NULL, &buffer));
@@ -61,7 +51,7 @@ static bh_transfer any_rows(rng *r) {
 TEST_TIMEOUT(rows_go_where_a_model_puts_them, 60) {
     bh_device device = open_device();
     bh_lane lane = open_lane(device);
-    uint8_t *a = noise(SIZE, 1), *b = noise(SIZE, 2), *plain = noise(SIZE, 3);
+    uint8_t *a = noise_bytes(SIZE, 1), *b = noise_bytes(SIZE, 2), *plain = noise_bytes(SIZE, 3);
     bh_buffer to = bytes_buffer(device, a, SIZE), from = bytes_buffer(device, b, SIZE);
     void *direct;
     REQUIRE_OK(bh_host_alloc(device, SIZE, &direct));
@@ -85,7 +75,7 @@ TEST_TIMEOUT(rows_go_where_a_model_puts_them, 60) {
             model_rows(a, plain, &rows);
             break;
         case 3: {
-            uint8_t *got = noise(SIZE, 9), *expected = noise(SIZE, 9);
+            uint8_t *got = noise_bytes(SIZE, 9), *expected = noise_bytes(SIZE, 9);
             REQUIRE_OK(read_rows(got, from, &rows));
             model_rows(expected, b, &rows);
             CHECK(memcmp(got, expected, SIZE) == 0);
@@ -94,7 +84,7 @@ TEST_TIMEOUT(rows_go_where_a_model_puts_them, 60) {
             break;
         }
         default: {
-            uint8_t *expected = noise(SIZE, 9);
+            uint8_t *expected = noise_bytes(SIZE, 9);
             memcpy(direct, expected, SIZE);
             REQUIRE_OK(submit_read_rows(lane, direct, from, &rows, &ticket));
             REQUIRE_OK(bh_wait(ticket, LONG_NS));
@@ -114,7 +104,7 @@ TEST_TIMEOUT(rows_go_where_a_model_puts_them, 60) {
 
 TEST_TIMEOUT(patterns_of_any_length_fill_any_rows, 60) {
     bh_device device = open_device();
-    uint8_t *a = noise(SIZE, 4), *pattern = noise(BH_PATTERN_MOST, 5);
+    uint8_t *a = noise_bytes(SIZE, 4), *pattern = noise_bytes(BH_PATTERN_MAX, 5);
     bh_buffer to = bytes_buffer(device, a, SIZE);
     static const uint32_t lengths[] = {1, 2, 3, 5, 7, 8, 12, 16, 17, 24, 100, 4095, 65535, 65536};
     rng r = rng_seeded(7);
@@ -219,7 +209,7 @@ TEST(rows_that_make_no_sense_are_refused) {
 TEST(rows_of_one_buffer_may_interleave_and_not_overlap) {
     bh_device device = open_device();
     enum { PITCH = 64, ROWS = 8, ALL = PITCH * ROWS };
-    uint8_t *a = noise(ALL, 8);
+    uint8_t *a = noise_bytes(ALL, 8);
     bh_buffer x = bytes_buffer(device, a, ALL), view;
     /* The left half of each row to its right half. */
     bh_transfer rows = {.request = {sizeof(bh_transfer), BH_REQUEST_TRANSFER},
@@ -253,7 +243,7 @@ TEST(rows_of_one_buffer_may_interleave_and_not_overlap) {
 TEST(copies_between_devices) {
     enum { LARGE = (20 << 20) + 77 };
     bh_device one = open_device(), two = open_device();
-    uint8_t *a = noise(LARGE, 11), *b = noise(LARGE, 12);
+    uint8_t *a = noise_bytes(LARGE, 11), *b = noise_bytes(LARGE, 12);
     bh_buffer x = bytes_buffer(one, a, LARGE), y = bytes_buffer(two, b, LARGE),
               z = bytes_buffer(one, b, LARGE);
     REQUIRE_OK(bh_buffer_copy(y, 5, x, 3, LARGE - 9));

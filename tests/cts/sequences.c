@@ -6,14 +6,6 @@
 
 enum { N = 256, STEPS = 40 };
 
-static bh_sequence begin(bh_device device, const char *name) {
-    bh_sequence_options options = BH_INIT(options);
-    options.name = name;
-    bh_sequence sequence;
-    REQUIRE_OK(bh_sequence_begin(device, &options, &sequence));
-    return sequence;
-}
-
 static bh_ticket replay(bh_sequence sequence, bh_lane lane, uint32_t repeat) {
     bh_submit_options options = BH_INIT(options);
     options.lane = lane;
@@ -32,7 +24,7 @@ TEST(a_replay_does_what_its_launches_would) {
               s = words_filled(r.device, N, 0);
     bh_buffer half;
     REQUIRE_OK(bh_buffer_view(s, 0, 0, N / 2, &half));
-    bh_sequence seq = begin(r.device, "mixed");
+    bh_sequence seq = sequence_open(r.device, "mixed");
     uint32_t step = 99, pattern = 0x01020304;
     for (uint32_t i = 0; i < STEPS; i++) {
         REQUIRE_OK(bh_sequence_launch(seq, churn, BH_GRID(N, 64),
@@ -68,7 +60,7 @@ TEST(steps_run_as_often_as_asked) {
     bh_buffer p = words_counting(r.device, N, 0);
     bh_kernel add = rig_kernel(&r, "add_one");
     bh_lane lane = open_lane(r.device);
-    bh_sequence seq = begin(r.device, NULL);
+    bh_sequence seq = sequence_open(r.device, NULL);
     for (int i = 0; i < 3; i++)
         REQUIRE_OK(bh_sequence_launch(seq, add, BH_GRID(N, 64), BH_ARGS(BH_INOUT(p), (uint32_t)N),
                                       NULL, NULL));
@@ -90,7 +82,7 @@ TEST_TIMEOUT(replays_in_the_queue_keep_their_bindings, 60) {
     bh_kernel mix = rig_kernel(&r, "mix");
     bh_buffer a = words_counting(r.device, N, 0), b = words_counting(r.device, N, 1000);
     bh_buffer first = words_filled(r.device, N, 0), out[REPLAYS];
-    bh_sequence seq = begin(r.device, "bound");
+    bh_sequence seq = sequence_open(r.device, "bound");
     uint32_t step;
     REQUIRE_OK(bh_sequence_launch(seq, mix, BH_GRID(N, 64),
                                   BH_ARGS(BH_OUT(first), BH_IN(a), BH_IN(b), 0u, (uint32_t)N), NULL,
@@ -129,7 +121,7 @@ TEST_TIMEOUT(changes_wait_for_room_that_comes_at_any_moment, 60) {
     enum { CHANGES = 5000 };
     rig r = rig_open(0);
     bh_buffer p = words_filled(r.device, 1, 0);
-    bh_sequence seq = begin(r.device, NULL);
+    bh_sequence seq = sequence_open(r.device, NULL);
     REQUIRE_OK(bh_sequence_launch(seq, rig_kernel(&r, "store_word"), BH_GRID(1, 1),
                                   BH_ARGS(BH_OUT(p), 0u), NULL, NULL));
     REQUIRE_OK(bh_sequence_finish(seq));
@@ -146,7 +138,7 @@ TEST(changes_beyond_the_room_for_them_wait_or_say_busy) {
     rig r = rig_open(0);
     bh_lane lane = open_lane(r.device);
     bh_buffer p = words_filled(r.device, 1, 0);
-    bh_sequence seq = begin(r.device, NULL);
+    bh_sequence seq = sequence_open(r.device, NULL);
     REQUIRE_OK(bh_sequence_launch(seq, rig_kernel(&r, "store_word"), BH_GRID(1, 1),
                                   BH_ARGS(BH_OUT(p), 0u), NULL, NULL));
     REQUIRE_OK(bh_sequence_finish(seq));
@@ -176,7 +168,7 @@ TEST(transfers_are_steps_too) {
     REQUIRE_OK(bh_host_alloc(r.device, 2 * N * 4, &memory));
     uint32_t *in = memory, *out = in + N;
     bh_buffer p = words_filled(r.device, N, 0);
-    bh_sequence seq = begin(r.device, "round trip");
+    bh_sequence seq = sequence_open(r.device, "round trip");
     REQUIRE_OK(record_write(seq, p, 0, in, N * 4, NULL));
     REQUIRE_OK(bh_sequence_launch(seq, rig_kernel(&r, "churn"), BH_GRID(N, 64),
                                   BH_ARGS(BH_INOUT(p), 3u, (uint32_t)N), NULL, NULL));
@@ -197,7 +189,7 @@ TEST(what_a_sequence_uses_stays_alive) {
     rig r = rig_open(0);
     bh_module module = load_module(r.device, ptx_basic);
     bh_buffer p = words_counting(r.device, N, 0), q = words_filled(r.device, N, 0);
-    bh_sequence seq = begin(r.device, NULL);
+    bh_sequence seq = sequence_open(r.device, NULL);
     REQUIRE_OK(bh_sequence_launch(seq, get_kernel(module, "copy_words"), BH_GRID(N, 64),
                                   BH_ARGS(BH_IN(p), BH_OUT(q), (uint32_t)N), NULL, NULL));
     REQUIRE_OK(bh_sequence_finish(seq));
@@ -222,7 +214,7 @@ TEST(a_sequence_released_while_it_is_queued_still_runs) {
     bh_lane lane = open_lane(r.device);
     bh_buffer p = words_filled(r.device, N, 5), keep = words_filled(r.device, N, 0);
     bh_kernel add = rig_kernel(&r, "add_one");
-    bh_sequence seq = begin(r.device, NULL);
+    bh_sequence seq = sequence_open(r.device, NULL);
     REQUIRE_OK(bh_sequence_launch(seq, add, BH_GRID(N, 64), BH_ARGS(BH_INOUT(p), (uint32_t)N), NULL,
                                   NULL));
     REQUIRE_OK(record_copy(seq, keep, 0, p, 0, N * 4, NULL));
@@ -236,7 +228,7 @@ TEST(a_sequence_released_while_it_is_queued_still_runs) {
     gate_open(&g);
     CHECK_OK(bh_wait(ticket, LONG_NS));
     CHECK(words_are(keep, N, 8));
-    bh_sequence next = begin(r.device, NULL); /* sweeps the first one */
+    bh_sequence next = sequence_open(r.device, NULL); /* sweeps the first one */
     CHECK_OK(bh_sequence_release(next));
     check_device_works(&r);
     CHECK_OK(bh_device_close(r.device));
@@ -246,7 +238,7 @@ TEST(replays_come_after_tickets_of_other_lanes) {
     rig r = rig_open(0);
     bh_lane other = open_lane(r.device), lane = open_lane(r.device);
     bh_buffer p = words_filled(r.device, 1, 0);
-    bh_sequence seq = begin(r.device, NULL);
+    bh_sequence seq = sequence_open(r.device, NULL);
     REQUIRE_OK(bh_sequence_launch(seq, rig_kernel(&r, "store_word"), BH_GRID(1, 1),
                                   BH_ARGS(BH_OUT(p), 9u), NULL, NULL));
     REQUIRE_OK(bh_sequence_finish(seq));
@@ -273,7 +265,7 @@ TEST(replays_come_after_tickets_of_other_lanes) {
 TEST(inputs_bound_onto_outputs_work) {
     rig r = rig_open(0);
     bh_buffer a = words_counting(r.device, N, 0), b = words_filled(r.device, N, 0);
-    bh_sequence seq = begin(r.device, NULL);
+    bh_sequence seq = sequence_open(r.device, NULL);
     REQUIRE_OK(bh_sequence_launch(seq, rig_kernel(&r, "mix"), BH_GRID(N, 64),
                                   BH_ARGS(BH_OUT(b), BH_IN(a), BH_IN(a), 1u, (uint32_t)N), NULL,
                                   NULL));
@@ -301,7 +293,7 @@ static void use_at_once(void *context, unsigned index) {
         CHECK_OK(bh_sequence_set(s->seq, s->step, 1, BH_ARG(index * 100 + i)));
         CHECK_OK(bh_wait(replay(s->seq, lane, 1), LONG_NS));
         if (i % 5) continue;
-        bh_sequence mine = begin(s->r.device, "mine");
+        bh_sequence mine = sequence_open(s->r.device, "mine");
         REQUIRE_OK(bh_sequence_launch(mine, add, BH_GRID(N, 64), BH_ARGS(BH_INOUT(p), (uint32_t)N),
                                       NULL, NULL));
         REQUIRE_OK(bh_sequence_finish(mine));
@@ -316,7 +308,7 @@ static void use_at_once(void *context, unsigned index) {
 TEST_TIMEOUT(threads_share_a_sequence, 60) {
     shared s = {.r = rig_open(0)};
     bh_buffer p = words_filled(s.r.device, 1, 0);
-    s.seq = begin(s.r.device, "shared");
+    s.seq = sequence_open(s.r.device, "shared");
     REQUIRE_OK(bh_sequence_launch(s.seq, rig_kernel(&s.r, "store_word"), BH_GRID(1, 1),
                                   BH_ARGS(BH_OUT(p), 0u), NULL, &s.step));
     REQUIRE_OK(bh_sequence_finish(s.seq));
@@ -333,7 +325,7 @@ TEST(transfers_of_no_bytes_are_steps) {
     bh_buffer p = words_filled(r.device, N, 5), q = words_filled(r.device, N, 7),
               other = words_filled(r.device, N, 9);
     uint32_t word = 1, step = 77;
-    bh_sequence seq = begin(r.device, "gaps"), empty = begin(r.device, "empty");
+    bh_sequence seq = sequence_open(r.device, "gaps"), empty = sequence_open(r.device, "empty");
     REQUIRE_OK(record_copy(seq, p, 0, q, N * 4, 0, &step));
     CHECK_EQ(step, 0);
     REQUIRE_OK(record_fill(seq, p, 4, 0, &word, 4, &step));
@@ -414,7 +406,7 @@ TEST(wrong_calls_are_refused) {
         CHECK_REFUSED(bh_sequence_submit(bads[i], NULL, NULL), BH_E_INVALID);
         CHECK_REFUSED(bh_sequence_release(bads[i]), BH_E_INVALID);
     }
-    seq = begin(r.device, "wrong");
+    seq = sequence_open(r.device, "wrong");
     CHECK_REFUSED(bh_sequence_finish(seq), BH_E_INVALID); /* no steps */
     CHECK_REFUSED(bh_sequence_submit(seq, NULL, NULL), BH_E_INVALID);
     CHECK_REFUSED(bh_sequence_bind(seq, p, p), BH_E_INVALID);

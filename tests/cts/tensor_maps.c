@@ -395,7 +395,7 @@ CHANGE(nan_of_integers, s->flags = BH_TENSOR_NAN_FILL)
 CHANGE(behind, s->dimensions[1] = ROWS + 1)
 CHANGE(far_behind, s->dimensions[1] = UINT64_C(1) << 32; s->strides[0] = (UINT64_C(1) << 40) - 16)
 
-TEST(maps_that_cannot_be) {
+TEST(invalid_maps_are_refused) {
     static const struct {
         change *change;
         const char *says;
@@ -419,8 +419,8 @@ TEST(maps_that_cannot_be) {
                  {low_interleave, "a rank below 3 with an interleave"},
                  {low_im2col, "a rank below 3 with im2col"},
                  {nan_of_integers, "a fill of NaN with integers"},
-                 {behind, "elements behind its memory"},
-                 {far_behind, "elements behind its memory"}};
+                 {behind, "elements beyond the end of its memory"},
+                 {far_behind, "elements beyond the end of its memory"}};
     bh_device device = open_device();
     bh_buffer buffer;
     REQUIRE_OK(bh_buffer_alloc(device, BH_U32, WORDS, NULL, &buffer));

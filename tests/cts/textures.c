@@ -4,21 +4,21 @@
 
 #include "../support/support.h"
 
-enum { MOST = 64 };
+enum { MAX = 64 };
 
 typedef struct stage {
     bh_device device;
     bh_module module;
     bh_buffer in, out;
-    float at[MOST][4], got[MOST][4];
+    float at[MAX][4], got[MAX][4];
 } stage;
 
 static void stage_open(stage *s) {
     memset(s, 0, sizeof *s);
     s->device = open_device();
     s->module = load_module(s->device, ptx_textures);
-    REQUIRE_OK(bh_buffer_alloc(s->device, BH_F32, MOST * 4, NULL, &s->in));
-    REQUIRE_OK(bh_buffer_alloc(s->device, BH_F32, MOST * 4, NULL, &s->out));
+    REQUIRE_OK(bh_buffer_alloc(s->device, BH_F32, MAX * 4, NULL, &s->in));
+    REQUIRE_OK(bh_buffer_alloc(s->device, BH_F32, MAX * 4, NULL, &s->out));
 }
 
 static void stage_close(stage *s) {
@@ -28,8 +28,8 @@ static void stage_close(stage *s) {
 /* Runs a kernel on the coordinates in s->at; the results are in s->got. */
 static void fetch(stage *s, const char *kernel, bh_texture texture) {
     REQUIRE_OK(bh_buffer_write(s->in, 0, s->at, sizeof s->at));
-    REQUIRE_OK(run_now(get_kernel(s->module, kernel), BH_GRID(MOST, 32),
-                       BH_ARGS(BH_TEXTURE(texture), BH_IN(s->in), BH_OUT(s->out), (uint32_t)MOST)));
+    REQUIRE_OK(run_now(get_kernel(s->module, kernel), BH_GRID(MAX, 32),
+                       BH_ARGS(BH_TEXTURE(texture), BH_IN(s->in), BH_OUT(s->out), (uint32_t)MAX)));
     REQUIRE_OK(bh_buffer_read(s->out, 0, s->got, sizeof s->got));
 }
 
@@ -99,7 +99,7 @@ TEST(texels_of_every_shape) {
         bh_image image = counted_image(&s, cases[n].shape, cases[n].planes);
         bh_texture texture = texture_over(image, 0, BH_ADDRESS_CLAMP);
         bool tall = cases[n].shape->height != 0;
-        for (uint32_t i = 0; i < MOST; i++) {
+        for (uint32_t i = 0; i < MAX; i++) {
             uint32_t z = i % cases[n].planes;
             s.at[i][0] = (float)(i % 8) + 0.5f;
             s.at[i][1] = (float)(i / 8 % 4) + 0.25f;
@@ -107,7 +107,7 @@ TEST(texels_of_every_shape) {
             s.at[i][3] = of_bits(z);
         }
         fetch(&s, cases[n].kernel, texture);
-        for (uint32_t i = 0; i < MOST; i++) {
+        for (uint32_t i = 0; i < MAX; i++) {
             uint32_t want = i % 8 + (tall ? i / 8 % 4 * 100 : 0) + i % cases[n].planes * 10000;
             if (s.got[i][0] != (float)want)
                 FAIL("%s, %u: %g, expected %u", cases[n].kernel, i, (double)s.got[i][0], want);
@@ -146,12 +146,12 @@ TEST(linear_filter) {
     bh_image_shape shape = shape_of(8, 4, 0);
     bh_image image = counted_image(&s, &shape, 1);
     bh_texture texture = texture_over(image, BH_SAMPLE_LINEAR, BH_ADDRESS_CLAMP);
-    for (int i = 0; i < MOST; i++) {
+    for (int i = 0; i < MAX; i++) {
         s.at[i][0] = 1.5f + (float)i / 16; /* weights are multiples of 1/16: exact */
         s.at[i][1] = 1.75f;
     }
     fetch(&s, "fetch_2d", texture);
-    for (int i = 0; i < MOST; i++) CHECK_NEAR(s.got[i][0], 1 + i / 16.0 + 125, 1e-3);
+    for (int i = 0; i < MAX; i++) CHECK_NEAR(s.got[i][0], 1 + i / 16.0 + 125, 1e-3);
     stage_close(&s);
 }
 
@@ -199,12 +199,12 @@ TEST(levels) {
     for (uint32_t mixed = 0; mixed < 2; mixed++) {
         bh_texture texture = texture_over(
             image, BH_SAMPLE_NORMALIZED | (mixed ? BH_SAMPLE_LINEAR_LEVELS : 0), BH_ADDRESS_CLAMP);
-        for (int i = 0; i < MOST; i++) {
+        for (int i = 0; i < MAX; i++) {
             s.at[i][0] = s.at[i][1] = 0.4f;
             s.at[i][2] = (float)i / 16 + 1 / 32.0f;
         }
         fetch(&s, "fetch_level", texture);
-        for (int i = 0; i < MOST; i++) {
+        for (int i = 0; i < MAX; i++) {
             double level = i / 16.0 + 1 / 32.0;
             CHECK_NEAR(s.got[i][0], mixed ? level * 10 : floor(level + 0.5) * 10, 1e-3);
         }
@@ -265,9 +265,9 @@ TEST(a_buffer_as_a_line) {
     REQUIRE_OK(bh_buffer_write(buffer, 0, words, sizeof words));
     bh_texture texture;
     REQUIRE_OK(bh_texture_create_linear(buffer, BH_U32, 1, NULL, &texture));
-    for (uint32_t i = 0; i < MOST; i++) s.at[i][0] = of_bits(i * 2);
+    for (uint32_t i = 0; i < MAX; i++) s.at[i][0] = of_bits(i * 2);
     fetch(&s, "fetch_texel", texture);
-    for (uint32_t i = 0; i < MOST; i++) CHECK_EQ(bits(s.got[i][0]), i * 2 < 100 ? i * 6 : 0);
+    for (uint32_t i = 0; i < MAX; i++) CHECK_EQ(bits(s.got[i][0]), i * 2 < 100 ? i * 6 : 0);
     stage_close(&s);
 }
 
@@ -281,12 +281,12 @@ TEST(a_buffer_as_rows) {
     REQUIRE_OK(bh_buffer_write(buffer, 0, texels, sizeof texels));
     bh_texture texture;
     REQUIRE_OK(bh_texture_create_rows(buffer, BH_F32, 1, 10, 4, 128, NULL, &texture));
-    for (int i = 0; i < MOST; i++) {
+    for (int i = 0; i < MAX; i++) {
         s.at[i][0] = (float)(i % 16) + 0.5f;
         s.at[i][1] = (float)(i / 16) + 0.5f;
     }
     fetch(&s, "fetch_2d", texture);
-    for (int i = 0; i < MOST; i++)
+    for (int i = 0; i < MAX; i++)
         CHECK_EQ((int)s.got[i][0], (i % 16 < 10 ? i % 16 : 9) + i / 16 * 100);
     stage_close(&s);
 }
@@ -370,6 +370,27 @@ TEST(the_memory_of_an_image_is_a_buffer) {
         REQUIRE_OK(bh_buffer_read(out, 0, &got, 4));
         CHECK_EQ(got, base + 2 * 8 + 3);
     }
+    CHECK_OK(bh_device_close(r.device));
+}
+
+TEST(the_buffer_of_an_image_is_released_with_it) {
+    rig r = rig_open(0);
+    bh_image image = word_image(r.device, 8, 8, 0);
+    bh_image_info info = BH_INIT(info);
+    REQUIRE_OK(bh_image_get_info(image, &info));
+    CHECK_REFUSED(bh_buffer_release(info.buffer), BH_E_INVALID);
+    CHECK_STR_CONTAINS(bh_last_message(), "belongs to an image");
+    CHECK_OK(bh_buffer_retain(info.buffer)); /* a reference of the program's own */
+    CHECK_OK(bh_buffer_release(info.buffer));
+    CHECK_REFUSED(bh_buffer_release(info.buffer), BH_E_INVALID);
+    CHECK_OK(bh_image_get_info(image, &info));
+    CHECK_OK(bh_buffer_retain(info.buffer));
+    CHECK_OK(bh_image_release(image));
+    word_write(info.buffer, 63, 5); /* lives on by that reference */
+    CHECK_EQ(word_read(info.buffer, 63), 5);
+    CHECK_OK(bh_buffer_release(info.buffer));
+    CHECK_REFUSED(bh_buffer_release(info.buffer), BH_E_INVALID);
+    CHECK_EQ(memory_of(r.device).buffers, 0);
     CHECK_OK(bh_device_close(r.device));
 }
 

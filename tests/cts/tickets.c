@@ -200,7 +200,7 @@ TEST(tickets_made_up_are_recognised) {
     CHECK_OK(bh_device_close(r.device));
 }
 
-TEST(work_not_begun_can_be_taken_back) {
+TEST(work_not_begun_can_be_cancelled) {
     enum { COUNT = 200 };
     rig r = rig_open(0);
     bh_lane lane = open_lane(r.device);
@@ -234,7 +234,7 @@ TEST(work_not_begun_can_be_taken_back) {
     CHECK_OK(bh_device_close(r.device));
 }
 
-TEST(work_begun_or_done_cannot_be_taken_back) {
+TEST(work_begun_or_done_cannot_be_cancelled) {
     rig r = rig_open(0);
     gate g = gate_close(&r, open_lane(r.device), 0);
     CHECK_REFUSED(bh_cancel(g.ticket), BH_E_BUSY);
@@ -246,7 +246,7 @@ TEST(work_begun_or_done_cannot_be_taken_back) {
     CHECK_OK(bh_device_close(r.device));
 }
 
-TEST(what_was_taken_back_can_be_cancelled_only_once) {
+TEST(work_is_cancelled_only_once) {
     rig r = rig_open(0);
     bh_lane lane = open_lane(r.device);
     bh_launch_options there = on_lane(lane, 0);

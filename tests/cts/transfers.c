@@ -186,6 +186,34 @@ TEST(synchronous_calls_see_what_was_submitted_before_them) {
     CHECK_OK(bh_device_close(r.device));
 }
 
+TEST(fills_reach_the_end_of_the_buffer) {
+    rig r = rig_open(0);
+    bh_buffer x = words_filled(r.device, 8, 1);
+    static const uint32_t two = 2, three = 3;
+    REQUIRE_OK(bh_buffer_fill(x, 16, BH_WHOLE, &two, sizeof two));
+    CHECK_EQ(word_read(x, 3), 1);
+    CHECK_EQ(word_read(x, 4), 2);
+    CHECK_EQ(word_read(x, 7), 2);
+    bh_transfer fill = bh_transfer_fill(x, 28, BH_WHOLE, &three, sizeof three);
+    bh_submit_options options = BH_INIT(options);
+    options.flags = BH_SUBMIT_WAIT;
+    REQUIRE_OK(bh_submit(&fill.request, &options, NULL));
+    CHECK_EQ(word_read(x, 6), 2);
+    CHECK_EQ(word_read(x, 7), 3);
+    bh_sequence sequence;
+    fill.target_offset = 24;
+    REQUIRE_OK(bh_sequence_begin(r.device, NULL, &sequence));
+    REQUIRE_OK(bh_sequence_add(sequence, &fill.request, NULL));
+    REQUIRE_OK(bh_sequence_finish(sequence));
+    REQUIRE_OK(bh_sequence_submit(sequence, NULL, NULL));
+    CHECK_EQ(word_read(x, 6), 3);
+    CHECK_OK(bh_buffer_fill(x, 32, BH_WHOLE, &two, sizeof two)); /* nothing is left there */
+    CHECK_REFUSED(bh_buffer_fill(x, 33, BH_WHOLE, &two, 1), BH_E_INVALID);
+    CHECK_REFUSED(bh_buffer_fill(x, 1, BH_WHOLE, &two, sizeof two), BH_E_INVALID);
+    CHECK_EQ(word_read(x, 0), 1);
+    CHECK_OK(bh_device_close(r.device));
+}
+
 TEST(submitted_transfers_check_their_ranges) {
     bh_device device = open_device();
     bh_buffer a = words_counting(device, 10, 0), b = words_counting(device, 10, 0);

@@ -8,7 +8,7 @@
 
 #include "../support/support.h"
 
-enum { LAUNCHES = 6000, LIVE = 180, MOST_TOLD = 20 };
+enum { LAUNCHES = 6000, LIVE = 180, MAX_TOLD = 20 };
 
 /* ---- kernels: few and many registers, bounds, shared memory, clusters ---- */
 
@@ -219,7 +219,7 @@ TEST_TIMEOUT(our_verdict_is_the_drivers, 300) {
     other_side side = side_start(path);
     rng r = rng_seeded(2026);
     int taken = 0, refused = 0, wrong = 0;
-    for (int i = 0; i < LAUNCHES && wrong < MOST_TOLD; i++) {
+    for (int i = 0; i < LAUNCHES && wrong < MAX_TOLD; i++) {
         const char *name = names[rng_below(&r, limits.cluster_launch ? ALL_NAMES : PLAIN_NAMES)];
         bh_kernel kernel = get_kernel(module, name);
         bh_launch_options options = BH_INIT(options);

@@ -156,7 +156,7 @@ TEST(work_that_must_not_wait_is_refused_while_a_read_is_under_way) {
     CHECK_OK(bh_device_close(r.device));
 }
 
-TEST(a_read_that_is_submitted_keeps_nobody_waiting) {
+TEST(a_submitted_read_does_not_wait) {
     rig r = rig_open(0);
     bh_lane behind = lane_open(r.device), free_lane = lane_open(r.device);
     reader other = {

@@ -138,7 +138,7 @@ TEST(the_modes_for_debugging_take_empty_buffers) {
     }
 }
 
-TEST(an_empty_view_in_the_middle_orders_and_spoils_nothing) {
+TEST(an_empty_view_in_the_middle_has_no_effect) {
     rig r = rig_open(0);
     bh_lane a = open_lane(r.device), b = open_lane(r.device);
     bh_launch_options on_a = on_lane(a, 0), on_b = on_lane(b, 0);

@@ -159,9 +159,9 @@ static void check_refusal(const char *name) {
 }
 
 /* The headers of a folder; the names are those that #include has. */
-enum { HEADERS_MOST = 128 };
+enum { HEADERS_MAX = 128 };
 typedef struct headers {
-    char names[HEADERS_MOST][96];
+    char names[HEADERS_MAX][96];
     unsigned count;
 } headers;
 
@@ -180,7 +180,7 @@ static void list_headers(const char *of, const char *below, headers *out) {
             memcpy(name + length, "/", 2);
             list_headers(of, name, out);
         } else {
-            REQUIRE(out->count < HEADERS_MOST);
+            REQUIRE(out->count < HEADERS_MAX);
             memcpy(out->names[out->count++], name, sizeof name);
         }
     }
@@ -200,8 +200,7 @@ static bool is_refused(const char *of, const char *name) {
  * there are. */
 static unsigned check_each_header(const char *of) {
     static headers found;
-    char together[HEADERS_MOST * 64] =
-        "-std=c++17 --cuda-gpu-arch=sm_80 -fsyntax-only -nostdlibinc";
+    char together[HEADERS_MAX * 64] = "-std=c++17 --cuda-gpu-arch=sm_80 -fsyntax-only -nostdlibinc";
     size_t length = strlen(together);
     bool std_refused = false;
     found.count = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signals that meet the library at work: one of the program's that interrupts system calls again
- * and again, and one that nobody may raise. */
+/* Signals while the library works: one of the program's that interrupts system calls again and
+ * again, and one that must never be raised. */
 #include <errno.h>
 #include <signal.h>
 #include <sys/stat.h>

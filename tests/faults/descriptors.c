@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a worker is yet to be told of may be given up meanwhile: its descriptor stays good until the
- * worker has heard of it. */
+/* What a worker has not received yet may be released meanwhile: its descriptor stays valid until it
+ * was sent. */
 #include <signal.h>
 #include <sys/mman.h>
 

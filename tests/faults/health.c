@@ -144,7 +144,12 @@ TEST(losses_count_against_the_limit_until_time_forgives_them) {
 }
 
 TEST(a_device_without_a_restart_limit_says_so) {
-    rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
+    bh_device_options options = device_options(0);
+    options.restart_limit = UINT32_MAX; /* the same as the flag */
+    rig r = rig_open_with(&options);
+    CHECK_EQ(health_of(r.device).restart_limit, UINT32_MAX);
+    CHECK_OK(bh_device_close(r.device));
+    r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
     CHECK_EQ(health_of(r.device).restart_limit, UINT32_MAX);
     kill_worker(r.device, SIGKILL);
     CHECK_EQ(health_of(r.device).losses_in_window, 0);
@@ -152,7 +157,7 @@ TEST(a_device_without_a_restart_limit_says_so) {
 }
 
 /* A thread that has the verdict of a ticket sees the device as that verdict left it. */
-TEST(whoever_hears_that_the_device_stopped_sees_it_stopped) {
+TEST(a_device_that_reports_its_stop_has_stopped) {
     /* A worker of a GPU takes seconds to start if many start at once. */
     int rounds = strncmp(test_device(), "cuda", 4) == 0 ? 2 : 20;
     for (int i = 0; i < rounds; i++) {
@@ -173,7 +178,7 @@ TEST(whoever_hears_that_the_device_stopped_sees_it_stopped) {
     }
 }
 
-TEST(the_oldest_running_work_is_told) {
+TEST(the_oldest_running_work_is_reported) {
     rig r = rig_open(0);
     CHECK_EQ(health_of(r.device).oldest_running_ns, 0);
     uint64_t begun = now_ns();

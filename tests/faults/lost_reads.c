@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A read that is lost with its worker: the program is not told before the worker is gone for good,
+/* A read that is lost with its worker: the program does not learn of it before the worker has ended,
  * since until then its memory may be written. */
 #include <signal.h>
 
@@ -68,7 +68,7 @@ static void check_told(const scene *s, _Atomic(int) *told) {
     CHECK_EQ(atomic_load(told), 1);
 }
 
-TEST(a_lost_read_is_told_when_its_worker_is_gone) {
+TEST(a_lost_read_is_reported_when_its_worker_has_ended) {
     scene s;
     _Atomic(int) told = 0;
     lose_read(&s, 0);
@@ -85,7 +85,7 @@ TEST(a_lost_read_is_told_when_its_worker_is_gone) {
     CHECK_OK(bh_device_close(s.r.device));
 }
 
-TEST(a_lost_read_is_told_when_its_worker_is_gone_after_a_stop_too) {
+TEST(a_lost_read_is_reported_when_its_worker_has_ended_after_a_stop_too) {
     scene s;
     _Atomic(int) told = 0;
     lose_read(&s, 1);
@@ -104,7 +104,7 @@ static void *wait_read(void *context) {
     return NULL;
 }
 
-TEST(who_waits_for_a_lost_read_is_woken_when_its_worker_goes) {
+TEST(a_waiter_for_a_lost_read_is_woken_when_its_worker_ends) {
     scene s;
     lose_read(&s, 0);
     pthread_t thread;

@@ -541,7 +541,7 @@ TEST(a_slow_policy_costs_no_worker) {
     CHECK_OK(bh_device_close(self.r.device));
 }
 
-TEST(causes_are_told_apart) {
+TEST(causes_are_distinguished) {
     bh_device_options options = device_options(0);
     options.stuck_timeout_ns = 400 * MS;
     decider self = {0};

@@ -240,7 +240,7 @@ static void world_open(world *w, rig r, uint64_t seed) {
         4 * KIB, 4 * KIB + 4, 8 * KIB, 5000, 64 * KIB + 8, MIB + 12, 6000, 3 * MIB + 500, 20 * KIB};
     w->r = r;
     w->random.state = seed;
-    w->lane_count = 1 + below(w, LANES_MOST);
+    w->lane_count = 1 + below(w, LANES_MAX);
     for (uint32_t i = 0; i < w->lane_count; i++) w->lanes[i] = open_lane(w->r.device);
     w->arena_bytes = 48 * MIB;
     w->arena = malloc(w->arena_bytes);
@@ -315,10 +315,10 @@ static void world_close(world *w) {
 }
 
 /* Several threads, each with a world of its own on one device. */
-enum { WORLDS_MOST = 3 };
+enum { WORLDS_MAX = 3 };
 
 typedef struct worlds {
-    world *of[WORLDS_MOST];
+    world *of[WORLDS_MAX];
     uint32_t what;
     uint64_t end;
 } worlds;

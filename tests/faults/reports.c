@@ -84,6 +84,7 @@ TEST(the_last_sixteen_are_kept) {
     rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
     size_t length;
     CHECK_REFUSED(bh_device_get_report(r.device, 0, NULL, 0, &length), BH_E_NOT_FOUND);
+    CHECK_STR_CONTAINS(bh_last_message(), "has lost no worker");
     for (int i = 0; i < 18; i++) kill_worker(r.device, SIGKILL);
     CHECK_REFUSED(bh_device_get_report(r.device, 2, NULL, 0, &length), BH_E_NOT_FOUND);
     CHECK_STR_CONTAINS(report_of(r.device, 3), "loss 3:");

@@ -10,14 +10,6 @@ enum { N = 64, STEPS = 30, BAD = 19 };
 
 static const bh_lane own = {0};
 
-static bh_sequence begin(bh_device device, const char *name) {
-    bh_sequence_options options = BH_INIT(options);
-    options.name = name;
-    bh_sequence sequence;
-    REQUIRE_OK(bh_sequence_begin(device, &options, &sequence));
-    return sequence;
-}
-
 static bh_ticket replay(bh_sequence sequence, bh_lane lane, uint32_t repeat, uint32_t flags) {
     bh_submit_options options = BH_INIT(options);
     options.lane = lane;
@@ -28,7 +20,7 @@ static bh_ticket replay(bh_sequence sequence, bh_lane lane, uint32_t repeat, uin
     return ticket;
 }
 
-/* The steps a message names, from 0 on as in the API: "step 19 of 30", "one of steps 16 to 23 of
+/* The steps a message names, counted from 0 as in the API: "step 19 of 30", "one of steps 16 to 23 of
  * 30". */
 static void named_steps(const char *message, unsigned *first, unsigned *last) {
     const char *one = strstr(message, "step "), *some = strstr(message, "steps ");
@@ -44,7 +36,7 @@ TEST_TIMEOUT(a_fault_in_a_sequence_names_its_step, 60) {
     bh_buffer p = words_filled(r.device, N, 0), sink = words_filled(r.device, 1, 0),
               intact = words_counting(r.device, N, 3);
     bh_kernel add = rig_kernel(&r, "add_one"), poke = rig_kernel(&r, "poke");
-    bh_sequence seq = begin(r.device, "pokes");
+    bh_sequence seq = sequence_open(r.device, "pokes");
     for (uint32_t i = 0; i < STEPS; i++) {
         if (i == BAD)
             REQUIRE_OK(bh_sequence_launch(seq, poke, BH_GRID(1, 1), BH_ARGS(address_of(sink), 5u),
@@ -92,7 +84,7 @@ TEST_TIMEOUT(a_fault_in_a_long_sequence_is_put_down_to_few_steps, 90) {
               churn = rig_kernel(&r, "churn");
     bh_buffer p = words_filled(r.device, N, 0), sink = words_filled(r.device, 1, 0);
     for (int k = 0; k < 6; k++) {
-        bh_sequence seq = begin(r.device, "long");
+        bh_sequence seq = sequence_open(r.device, "long");
         for (uint32_t i = 0; i < lengths[k]; i++) {
             bh_args adds = BH_ARGS(BH_INOUT(p), (uint32_t)N),
                     churns = BH_ARGS(BH_INOUT(p), 1u, (uint32_t)N),
@@ -150,7 +142,7 @@ TEST(a_kernel_that_faults_in_sequences_is_quarantined) {
     bh_device_options options = device_options(BH_DEVICE_NO_RESTART_LIMIT);
     options.quarantine_after = 1;
     rig r = rig_open_with(&options);
-    bh_sequence seq = begin(r.device, "bad");
+    bh_sequence seq = sequence_open(r.device, "bad");
     REQUIRE_OK(
         bh_sequence_launch(seq, rig_kernel(&r, "trap_now"), BH_GRID(1, 1), BH_NO_ARGS, NULL, NULL));
     REQUIRE_OK(bh_sequence_finish(seq));
@@ -163,7 +155,7 @@ TEST(a_kernel_that_faults_in_sequences_is_quarantined) {
 TEST(the_standby_has_sequences_ready) {
     rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
     bh_buffer p = words_filled(r.device, N, 0), q = words_filled(r.device, N, 100);
-    bh_sequence seq = begin(r.device, "survivor");
+    bh_sequence seq = sequence_open(r.device, "survivor");
     for (int i = 0; i < STEPS; i++)
         REQUIRE_OK(bh_sequence_launch(seq, rig_kernel(&r, "add_one"), BH_GRID(N, 64),
                                       BH_ARGS(BH_INOUT(p), (uint32_t)N), NULL, NULL));
@@ -189,7 +181,7 @@ TEST_TIMEOUT(a_worker_killed_in_a_replay_takes_only_that_one, 60) {
     bh_buffer flag = flag_alloc(r.device), mark = words_filled(r.device, 1, 0);
     bh_buffer a = words_counting(r.device, N, 0), out[REPLAYS],
               first = words_filled(r.device, N, 0);
-    bh_sequence seq = begin(r.device, "copies"), stuck = begin(r.device, "stuck");
+    bh_sequence seq = sequence_open(r.device, "copies"), stuck = sequence_open(r.device, "stuck");
     REQUIRE_OK(bh_sequence_launch(seq, rig_kernel(&r, "copy_words"), BH_GRID(N, 64),
                                   BH_ARGS(BH_IN(a), BH_OUT(first), (uint32_t)N), NULL, NULL));
     REQUIRE_OK(bh_sequence_finish(seq));
@@ -227,7 +219,7 @@ TEST_TIMEOUT(a_deadline_is_for_the_whole_replay, 60) {
     bh_lane lane = open_lane(r.device);
     bh_buffer flag = flag_alloc(r.device), p = words_filled(r.device, 1, 0),
               q = words_filled(r.device, N, 0);
-    bh_sequence seq = begin(r.device, "late");
+    bh_sequence seq = sequence_open(r.device, "late");
     REQUIRE_OK(bh_sequence_launch(seq, rig_kernel(&r, "add_one"), BH_GRID(N, 64),
                                   BH_ARGS(BH_INOUT(q), (uint32_t)N), NULL, NULL));
     REQUIRE_OK(bh_sequence_launch(seq, rig_kernel(&r, "endless"), BH_GRID(1, 1),
@@ -255,7 +247,7 @@ TEST(a_sequence_that_overwrites_what_is_in_doubt_runs) {
     rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
     bh_buffer p = words_filled(r.device, N, 1), q = words_filled(r.device, N, 2);
     uint32_t zero = 0;
-    bh_sequence seq = begin(r.device, NULL);
+    bh_sequence seq = sequence_open(r.device, NULL);
     REQUIRE_OK(record_fill(seq, p, 0, N * 2, &zero, 4, NULL));
     REQUIRE_OK(record_fill(seq, p, N * 2, N * 2, &zero, 4, NULL));
     REQUIRE_OK(bh_sequence_launch(seq, rig_kernel(&r, "add_one"), BH_GRID(N, 64),
@@ -287,7 +279,7 @@ static void lose_workers(void *context, unsigned index) {
     bh_lane lane = open_lane(r->device);
     bh_kernel mix = rig_kernel(r, "mix");
     bh_buffer a = words_counting(r->device, N, index), out = words_filled(r->device, N, 0);
-    bh_sequence seq = begin(r->device, "storm");
+    bh_sequence seq = sequence_open(r->device, "storm");
     uint32_t step;
     REQUIRE_OK(bh_sequence_launch(seq, mix, BH_GRID(N, 64),
                                   BH_ARGS(BH_OUT(out), BH_IN(a), BH_IN(a), 0u, (uint32_t)N), NULL,

@@ -8,7 +8,7 @@
 #include "../support/buffers.h"
 #include "../support/support.h"
 
-enum { THREADS = 4, SLOTS = 4, MOST = 2000, CALLS = 17 };
+enum { THREADS = 4, SLOTS = 4, MAX = 2000, CALLS = 17 };
 
 typedef struct told {
     bh_ticket ticket;
@@ -28,8 +28,8 @@ typedef struct caller {
     crowd *all;
     rng random;
     bool late; /* this call began after the device was closed */
-    asked tickets[MOST];
-    told callbacks[MOST];
+    asked tickets[MAX];
+    told callbacks[MAX];
     int ticket_count, callback_count;
 } caller;
 
@@ -45,7 +45,7 @@ struct crowd {
 
 static void keep(caller *self, bh_ticket ticket) {
     if (self->late) FAIL("a device that is closed has taken work");
-    if (self->ticket_count < MOST) self->tickets[self->ticket_count++] = (asked){ticket, BH_E_BUSY};
+    if (self->ticket_count < MAX) self->tickets[self->ticket_count++] = (asked){ticket, BH_E_BUSY};
 }
 
 static void note(void *context, bh_ticket ticket, bh_status status) {
@@ -66,7 +66,7 @@ static void ask_one(caller *self) {
 }
 
 static void call_back(caller *self) {
-    if (!self->ticket_count || self->callback_count == MOST) return;
+    if (!self->ticket_count || self->callback_count == MAX) return;
     told *it = &self->callbacks[self->callback_count++];
     it->ticket = self->tickets[rng_below(&self->random, (uint32_t)self->ticket_count)].ticket;
     it->registered = bh_on_done(it->ticket, note, it) == BH_OK;

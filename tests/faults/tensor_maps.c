@@ -79,7 +79,7 @@ TEST(what_a_lost_kernel_could_write_is_suspect) {
     CHECK_OK(bh_device_close(s.device));
 }
 
-TEST(what_it_could_only_read_is_not) {
+TEST(what_a_lost_kernel_could_only_read_is_intact) {
     scene s = scene_open();
     bh_buffer_info info = BH_INIT(info);
     poke(&s, BH_TENSOR_IN(s.map));

@@ -11,12 +11,12 @@
 
 #include "../support/support.h"
 
-enum { MOST = 4000 };
+enum { MAX = 4000 };
 
 typedef struct listing {
-    char lines[MOST][160];
+    char lines[MAX][160];
     int count;
-    char device[MOST][160];
+    char device[MAX][160];
     int device_count;
 } listing;
 
@@ -33,7 +33,7 @@ static listing *read_trace(const char *path, const char *flag) {
     while (fgets(line, sizeof line, from)) {
         line[strcspn(line, "\n")] = 0;
         bool device = strncmp(line, "device ", 7) == 0;
-        REQUIRE(all.count < MOST && all.device_count < MOST);
+        REQUIRE(all.count < MAX && all.device_count < MAX);
         strcpy(device ? all.device[all.device_count++] : all.lines[all.count++], line);
     }
     int status = pclose(from);

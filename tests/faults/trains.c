@@ -7,7 +7,7 @@ enum {
     AHEAD = 128, /* what a lane queues one by one behind a long kernel, at most */
     BACKLOG = AHEAD + 128,
     BAD = AHEAD + 84,
-    MOST_BLAMED = 8,
+    MAX_BLAMED = 8,
     ATTEMPTS = 5
 };
 
@@ -81,7 +81,7 @@ static int fault_in_backlog(const rig *r, bool mixed) {
         }
     }
     REQUIRE(first >= 0);
-    CHECK_LE(blamed, MOST_BLAMED);
+    CHECK_LE(blamed, MAX_BLAMED);
     CHECK(first <= BAD && BAD < first + blamed);
     for (int i = first; i < first + blamed; i++) {
         bh_error error;
@@ -159,7 +159,7 @@ TEST_TIMEOUT(an_endless_launch_in_a_backlog_meets_the_devices_deadline, 120) {
             CHECK_EQ(word_read(p, (uint64_t)i), spin_word((uint32_t)i, 1));
         if (i == BAD) CHECK_STATUS(status, BH_E_DEADLINE);
     }
-    CHECK(blamed >= 1 && blamed <= MOST_BLAMED);
+    CHECK(blamed >= 1 && blamed <= MAX_BLAMED);
     check_device_works(&r);
     CHECK_OK(bh_device_close(r.device));
 }

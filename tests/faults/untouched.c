@@ -123,7 +123,7 @@ enum {
 };
 #define CHECK_FAILED(bits, wanted) CHECK_EQ((bits) & (wanted), (unsigned)(wanted))
 
-TEST(a_range_that_is_none) {
+TEST(an_invalid_range_is_refused) {
     scene s;
     bh_device_options options = device_options(0);
     scene_open(&s, &options);

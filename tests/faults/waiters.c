@@ -141,6 +141,23 @@ struct churner {
     _Atomic(int) done;
 };
 
+/* Kills eight workers while a thread runs `run` with a churner. */
+static void lose_workers_beside(void *(*run)(void *)) {
+    struct churner c = {.r = rig_open(BH_DEVICE_NO_RESTART_LIMIT)};
+    pthread_t thread;
+    REQUIRE(pthread_create(&thread, NULL, run, &c) == 0);
+    for (int i = 0; i < 8; i++) {
+        int before = atomic_load(&c.done);
+        uint64_t limit = now_ns() + LONG_NS;
+        while (atomic_load(&c.done) < before + 5 && now_ns() < limit) sleep_ms(1);
+        kill_worker(c.r.device, SIGKILL);
+    }
+    atomic_store(&c.stop, 1);
+    pthread_join(thread, NULL);
+    check_device_works(&c.r);
+    CHECK_OK(bh_device_close(c.r.device));
+}
+
 /* Reads and writes buffers of its own. Nothing else touches them, so they are never in doubt for
  * long: a call that waits goes through or says that its own transfer was lost. */
 static void move_data(void *context, unsigned index) {
@@ -166,19 +183,7 @@ static void *run_movers(void *context) {
 }
 
 TEST(calls_that_wait_go_through_losses) {
-    struct churner c = {.r = rig_open(BH_DEVICE_NO_RESTART_LIMIT)};
-    pthread_t thread;
-    REQUIRE(pthread_create(&thread, NULL, run_movers, &c) == 0);
-    for (int i = 0; i < 8; i++) {
-        int before = atomic_load(&c.done);
-        uint64_t limit = now_ns() + LONG_NS;
-        while (atomic_load(&c.done) < before + 5 && now_ns() < limit) sleep_ms(1);
-        kill_worker(c.r.device, SIGKILL);
-    }
-    atomic_store(&c.stop, 1);
-    pthread_join(thread, NULL);
-    check_device_works(&c.r);
-    CHECK_OK(bh_device_close(c.r.device));
+    lose_workers_beside(run_movers);
 }
 
 static void allocate_and_load(void *context, unsigned index) {
@@ -210,19 +215,7 @@ static void *run_loaders(void *context) {
 }
 
 TEST(loads_lanes_and_allocations_go_through_losses) {
-    struct churner c = {.r = rig_open(BH_DEVICE_NO_RESTART_LIMIT)};
-    pthread_t thread;
-    REQUIRE(pthread_create(&thread, NULL, run_loaders, &c) == 0);
-    for (int i = 0; i < 8; i++) {
-        int before = atomic_load(&c.done);
-        uint64_t limit = now_ns() + LONG_NS;
-        while (atomic_load(&c.done) < before + 5 && now_ns() < limit) sleep_ms(1);
-        kill_worker(c.r.device, SIGKILL);
-    }
-    atomic_store(&c.stop, 1);
-    pthread_join(thread, NULL);
-    check_device_works(&c.r);
-    CHECK_OK(bh_device_close(c.r.device));
+    lose_workers_beside(run_loaders);
 }
 
 static void *fill_queue(void *context) {

@@ -56,7 +56,7 @@ static void wait_for(_Atomic(int) *counter, int count) {
     }
 }
 
-TEST(a_released_watch_is_told_no_more) {
+TEST(a_released_watch_is_not_called_again) {
     rig r = rig_open(0);
     listener first = {0}, second = {0}, third = {0};
     open_watch(r.device, BH_EVENT_LOSS, &first);
@@ -81,7 +81,7 @@ static void log_slowly(void *context, int32_t level, const char *text) {
     if (level == BH_LOG_WARNING) sleep_ms(200);
 }
 
-TEST(sync_waits_until_a_loss_is_told) {
+TEST(sync_waits_until_a_loss_is_reported) {
     listener watcher = {0};
     rig r = rig_open(0);
     open_watch(r.device, BH_EVENT_LOSS, &watcher);
@@ -182,7 +182,7 @@ TEST(no_text_comes_after_its_watch_is_released) {
 
 /* ---- kinds ---- */
 
-TEST(a_watch_of_all_kinds_is_told_of_each) {
+TEST(a_watch_of_all_kinds_gets_each) {
     bh_device_options options = device_options(0);
     options.memory_limit = 64u << 20;
     rig r = rig_open_with(&options);
@@ -235,7 +235,7 @@ static void wait_state(const listener *from, uint32_t state) {
     }
 }
 
-TEST(health_is_told_through_a_takeover) {
+TEST(health_is_reported_through_a_takeover) {
     rig r = rig_open(0);
     wait_standby(r.device);
     listener health = {0};
@@ -252,7 +252,7 @@ TEST(health_is_told_through_a_takeover) {
     CHECK_EQ(atomic_load(&health.state_count), before); /* closing is not told */
 }
 
-TEST(health_tells_that_a_standby_is_gone) {
+TEST(health_reports_that_a_standby_has_ended) {
     rig r = rig_open(0);
     wait_standby(r.device);
     listener health = {0};
@@ -333,7 +333,7 @@ static void come_and_go(void *context, unsigned index) {
     }
 }
 
-TEST_TIMEOUT(watches_come_and_go_while_losses_are_told, 60) {
+TEST_TIMEOUT(watches_open_and_close_while_losses_are_reported, 60) {
     rig r = rig_open(BH_DEVICE_NO_RESTART_LIMIT);
     churn self = {.device = r.device};
     run_threads(4, come_and_go, &self);

@@ -5,7 +5,7 @@
 #include "bulkhead_cuda.h"
 #include "fuzz.h"
 
-enum { DIMENSIONS = 6, MOST_BYTES = 4096 };
+enum { DIMENSIONS = 6, MAX_BYTES = 4096 };
 
 static uint64_t allocated, written;
 
@@ -14,7 +14,7 @@ bh_status bh_buffer_alloc(bh_device device, bh_type type, uint64_t count,
     (void)options;
     (void)device;
     uint64_t bytes;
-    if (__builtin_mul_overflow(count, (uint64_t)bh_type_size(type), &bytes) || bytes > MOST_BYTES)
+    if (__builtin_mul_overflow(count, (uint64_t)bh_type_size(type), &bytes) || bytes > MAX_BYTES)
         return BH_E_NO_MEMORY;
     allocated = bytes;
     out->id = 1;
@@ -22,7 +22,7 @@ bh_status bh_buffer_alloc(bh_device device, bh_type type, uint64_t count,
 }
 
 bh_status bh_buffer_write(bh_buffer buffer, uint64_t offset, const void *source, uint64_t bytes) {
-    static uint8_t memory[MOST_BYTES];
+    static uint8_t memory[MAX_BYTES];
     (void)buffer;
     FUZZ_CHECK(offset <= allocated && bytes <= allocated - offset);
     memcpy(memory + offset, source, bytes);
@@ -76,7 +76,7 @@ static uint8_t *make_data(const bh_dl_tensor *tensor) {
     uint64_t bytes = (tensor->type_bits + 7u) / 8u;
     for (int32_t i = 0; i < tensor->ndim; i++) {
         uint64_t length = tensor->shape[i] > 0 ? (uint64_t)tensor->shape[i] : 1;
-        if (__builtin_mul_overflow(bytes, length, &bytes) || bytes > MOST_BYTES) bytes = MOST_BYTES;
+        if (__builtin_mul_overflow(bytes, length, &bytes) || bytes > MAX_BYTES) bytes = MAX_BYTES;
     }
     uint8_t *data = calloc(1, bytes + 1);
     FUZZ_CHECK(data != NULL);
@@ -118,7 +118,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_take(&in, strides, sizeof strides);
     tensor.shape = how & 2 ? shape : NULL;
     tensor.strides = how & 4 ? strides : NULL;
-    uint8_t *memory = tensor.shape ? make_data(&tensor) : calloc(1, MOST_BYTES);
+    uint8_t *memory = tensor.shape ? make_data(&tensor) : calloc(1, MAX_BYTES);
     tensor.data = how & 8 ? memory : NULL;
     import(&tensor, how, version);
     free(memory);

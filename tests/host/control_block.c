@@ -8,7 +8,7 @@
 #include "../support/sandbox.h"
 #include "host.h"
 
-enum { PAGE = 4096, MOST_AREAS = 8 };
+enum { PAGE = 4096, MAX_AREAS = 8 };
 
 /* This process's descriptor of a memory file, which is what workers are sent. -1: there is none. */
 static int descriptor_of(const char *name) {
@@ -94,7 +94,7 @@ TEST(nobody_else_can_write_the_steps_of_a_sequence) {
 
 typedef struct mapped {
     unsigned count;
-    unsigned long inodes[MOST_AREAS];
+    unsigned long inodes[MAX_AREAS];
     bool writable;
 } mapped;
 
@@ -112,7 +112,7 @@ static mapped mapped_by(pid_t pid, const char *name) {
         all.writable |= access[1] == 'w';
         bool known = false;
         for (unsigned i = 0; i < all.count; i++) known |= all.inodes[i] == inode;
-        if (!known && all.count < MOST_AREAS) all.inodes[all.count++] = inode;
+        if (!known && all.count < MAX_AREAS) all.inodes[all.count++] = inode;
     }
     fclose(maps);
     return all;

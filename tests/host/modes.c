@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Devices that are shared, damaged or talkative: no standby is kept and why is told, a damaged one
- * stops, what a worker says last is heard, lanes get their priorities. */
+/* Devices that are shared, damaged or verbose: no standby is kept and the reason is reported, a
+ * damaged one stops, a worker's last message is received, lanes get their priorities. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -63,7 +63,7 @@ TEST(where_a_standby_makes_no_sense_none_is_tried) {
     CHECK_OK(bh_device_close(r.device));
 }
 
-TEST(where_one_worker_is_all_the_next_waits_until_the_last_is_gone) {
+TEST(with_room_for_one_worker_the_next_waits_for_the_last_to_end) {
     rig r = odd_open("alone", true, BH_DEVICE_NO_RESTART_LIMIT);
     bh_buffer intact = words_counting(r.device, 1000, 5);
     for (uint64_t i = 0; i < 3; i++) {

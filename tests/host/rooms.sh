@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The includes of src/client against src/client/rooms.txt: which room uses which, and no cycles. And
-# those of src/base: none but its own and the system's.
+# those of src/base: none but its own and the system's. And who may name kinds of devices.
 set -eu
 source=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$source/src"
@@ -82,6 +82,10 @@ for component in base error wire sandbox writes worker ptx cpu cuda compile; do
     found=$(grep -rl '#include "client/' "$component" 2>/dev/null || true)
     [ -z "$found" ] || fail "src/$component includes headers of src/client: $found"
 done
+
+# What depends on the kind of a device is a trait: only the table of kinds names one.
+found=$(grep -rn '"cpu"\|"cuda"' client --include='*.c' | grep -v '^client/process/kinds.c:' || true)
+[ -z "$found" ] || fail "src/client names a kind of device outside of process/kinds.c: $found"
 
 # src/base depends on nothing, the public header included.
 found=$(grep -n '^#include "' base/*.[ch] | grep -v '"base/' || true)

@@ -240,7 +240,7 @@ TEST(memory_that_cannot_be_written_is_not_handed_on) {
     check_memory_is_good("chunk_sealed");
 }
 
-TEST(memory_that_is_none_is_not_handed_on) {
+TEST(invalid_memory_is_not_passed_on) {
     check_memory_is_good("chunk_odd");
 }
 

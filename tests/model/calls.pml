@@ -541,7 +541,7 @@ proctype Checker() {
         :: verdict[3] != NONE && (started[0] || started[3]) ->
             assert(doubt[X1] != 0);
             assert(doubt[X0] != 0 || verdict[5] == NONE);
-            /* All of it was taken back, or none. */
+            /* All of it was cancelled, or none. */
             assert(verdict[3] != CANCELLED)
         :: else
         fi;

@@ -7,7 +7,7 @@
 #include "../support/support.h"
 #include "../support/transfers.h"
 
-enum { N = 1024, MOST_LINES = 4096, BACKLOG = 256, ATTEMPTS = 20 };
+enum { N = 1024, MAX_LINES = 4096, BACKLOG = 256, ATTEMPTS = 20 };
 
 typedef struct line {
     int pid, tid;
@@ -15,7 +15,7 @@ typedef struct line {
 } line;
 
 typedef struct record {
-    line lines[MOST_LINES];
+    line lines[MAX_LINES];
     int count;
 } record;
 
@@ -49,7 +49,7 @@ static const record *read_record(void) {
     if (!file_exists(told)) return &seen;
     text = test_read_file(told, NULL);
     char *at = text;
-    for (char *end; (end = strchr(at, '\n')) != NULL && seen.count < MOST_LINES; at = end + 1) {
+    for (char *end; (end = strchr(at, '\n')) != NULL && seen.count < MAX_LINES; at = end + 1) {
         *end = 0;
         line *next = &seen.lines[seen.count++];
         int length = 0;

@@ -13,7 +13,7 @@
 
 #include "test.h"
 
-enum { MOST_CALLS = 8 };
+enum { MAX_CALLS = 8 };
 
 static void apply(struct sock_filter *rules, unsigned short count) {
     struct sock_fprog program = {count, rules};
@@ -23,10 +23,10 @@ static void apply(struct sock_filter *rules, unsigned short count) {
 }
 
 void forbid_calls(const long *numbers, size_t count) {
-    struct sock_filter rules[2 * MOST_CALLS + 2] = {
+    struct sock_filter rules[2 * MAX_CALLS + 2] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
     unsigned short length = 1;
-    REQUIRE(count <= MOST_CALLS);
+    REQUIRE(count <= MAX_CALLS);
     for (size_t i = 0; i < count; i++) {
         rules[length++] =
             (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)numbers[i], 0, 1);

@@ -63,6 +63,14 @@ bh_kernel get_kernel(bh_module module, const char *name) {
     return kernel;
 }
 
+bh_sequence sequence_open(bh_device device, const char *name) {
+    bh_sequence_options options = BH_INIT(options);
+    options.name = name;
+    bh_sequence sequence;
+    REQUIRE_OK(bh_sequence_begin(device, &options, &sequence));
+    return sequence;
+}
+
 bh_lane open_lane(bh_device device) {
     bh_lane lane = {0};
     REQUIRE_OK(bh_lane_open(device, NULL, &lane));
@@ -356,6 +364,16 @@ uint32_t rng_next(rng *r) {
 
 uint32_t rng_below(rng *r, uint32_t limit) {
     return (uint32_t)(((uint64_t)rng_next(r) * limit) >> 32);
+}
+
+uint8_t *noise_bytes(size_t size, uint32_t seed) {
+    uint8_t *bytes = malloc(size);
+    REQUIRE(bytes != NULL);
+    for (size_t i = 0; i < size; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        bytes[i] = (uint8_t)(seed >> 24);
+    }
+    return bytes;
 }
 
 uint64_t now_ns(void) {

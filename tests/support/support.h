@@ -37,6 +37,7 @@ enum { BEYOND_QUEUES = 160 };
 bh_module load_module(bh_device device, const char *ptx);
 bh_kernel get_kernel(bh_module module, const char *name);
 bh_lane open_lane(bh_device device);
+bh_sequence sequence_open(bh_device device, const char *name); /* to be recorded */
 
 /* A device with ptx_basic loaded. */
 typedef struct rig {
@@ -130,6 +131,9 @@ typedef struct rng {
 rng rng_seeded(uint64_t seed);
 uint32_t rng_next(rng *r);
 uint32_t rng_below(rng *r, uint32_t limit);
+
+/* Such bytes, for free(). */
+uint8_t *noise_bytes(size_t size, uint32_t seed);
 
 uint64_t now_ns(void);
 void sleep_ms(unsigned ms);

@@ -92,7 +92,7 @@ static bh__product *make_product(const char *key) {
 }
 
 /* The folder is asked by the hash alone: what it holds decides. */
-TEST(two_keys_that_hash_alike_are_told_apart) {
+TEST(two_keys_with_one_hash_are_distinguished) {
     char folder[600];
     test_path(folder, sizeof folder, "%s/kernels", test_tmp_dir());
     bh__product *product = make_product("the key");
@@ -136,7 +136,7 @@ TEST(ptx_beside_a_cubin_is_kept_too) {
 }
 
 /* A header that has the hash of the one that was read, and is another. */
-TEST(two_headers_that_hash_alike_are_told_apart) {
+TEST(two_headers_with_one_hash_are_distinguished) {
     char path[600];
     test_path(path, sizeof path, "%s/header.h", test_tmp_dir());
     FILE *file = fopen(path, "w");

@@ -75,7 +75,7 @@ static int error_string(int result, const char **out) {
     return 0;
 }
 
-TEST(damaged_memory_is_told_from_a_fault_of_a_kernel) {
+TEST(damaged_memory_is_distinguished_from_a_fault_of_a_kernel) {
     bh__device_instance *device = calloc(1, sizeof *device);
     bh_error error;
     REQUIRE(device != NULL);

@@ -8,7 +8,7 @@
 #include "test.h"
 #include "wire/texture.h"
 
-enum { MOST_BYTES = 4096, SIZE = 8, LEVELS = 4 };
+enum { MAX_BYTES = 4096, SIZE = 8, LEVELS = 4 };
 
 /* ---- the driver ---- */
 
@@ -34,7 +34,7 @@ static array *make(const bh__cu_array_shape *shape, uint32_t levels) {
     REQUIRE(made != NULL);
     made->shape = *shape;
     made->levels = levels;
-    for (uint32_t i = 0; i < (levels ? levels : 1); i++) made->data[i] = calloc(1, MOST_BYTES);
+    for (uint32_t i = 0; i < (levels ? levels : 1); i++) made->data[i] = calloc(1, MAX_BYTES);
     cuda.arrays++;
     cuda.made_arrays++;
     return made;
@@ -81,7 +81,7 @@ static int copy_blocks(const bh__cu_copy_node *copy, bh__cu_stream stream) {
     CHECK_EQ(memory->type, BH__CU_PLACE_DEVICE);
     CHECK_EQ(memory->pitch, copy->width);
     CHECK_EQ(memory->height, copy->height);
-    REQUIRE(count <= MOST_BYTES);
+    REQUIRE(count <= MAX_BYTES);
     memcpy(in ? it->data[0] : bytes, in ? bytes : it->data[0], count);
     *(in ? &cuda.copies_in : &cuda.copies_out) += 1;
     return BH__CU_OK;
@@ -135,7 +135,7 @@ static bh__device_instance device;
 static bh__device_lane lane;
 static bh__cuda_kernel kernels[1];
 static bh__cuda_module modules[1];
-static _Alignas(512) uint8_t memory[8][MOST_BYTES];
+static _Alignas(512) uint8_t memory[8][MAX_BYTES];
 
 static void begin(void) {
     memset(&cuda, 0, sizeof cuda);
@@ -157,7 +157,7 @@ static void begin(void) {
     device.module_count = 1;
     lane.device = &device;
     for (unsigned i = 0; i < sizeof memory; i++)
-        memory[i / MOST_BYTES][i % MOST_BYTES] = (uint8_t)(i * 7 + i / 251);
+        memory[i / MAX_BYTES][i % MAX_BYTES] = (uint8_t)(i * 7 + i / 251);
 }
 
 static void end(void) {
@@ -173,7 +173,7 @@ static bh__launch_object object(uint32_t kind, uint64_t number, uint64_t image, 
                            .number = number,
                            .image = image,
                            .address = (uint64_t)(uintptr_t)memory[(image ? image : number) % 8],
-                           .bytes = MOST_BYTES,
+                           .bytes = MAX_BYTES,
                            .pitch = 32,
                            .flags = levels > 1 ? BH_SAMPLE_NORMALIZED : 0,
                            .level_max = 18};
@@ -190,7 +190,7 @@ static bh__launch_object object(uint32_t kind, uint64_t number, uint64_t image, 
 }
 
 static bh_status run(const bh__launch_object *list, uint32_t count, bh_error *error) {
-    static _Alignas(16) uint8_t params[sizeof(bh__launch_object) * BH_OBJECTS_MOST + 64];
+    static _Alignas(16) uint8_t params[sizeof(bh__launch_object) * BH_OBJECTS_MAX + 64];
     uint32_t at = 16;
     uint64_t number = count;
     memset(params, 0, 16);
@@ -238,7 +238,7 @@ TEST(what_a_surface_wrote_is_copied_back) {
     begin();
     both[1].level = 1;
     uint64_t offset = bh__level_place_of(&both[1].shape, 1).offset;
-    uint8_t before[MOST_BYTES];
+    uint8_t before[MAX_BYTES];
     memory[3][offset] = 1;
     memcpy(before, memory[3], sizeof before);
     REQUIRE_OK(run(both, 2, &error));
@@ -295,16 +295,16 @@ TEST(what_is_no_longer_used_is_freed) {
 
 TEST(a_launch_may_have_many_textures_over_one_image) {
     bh_error error = {0};
-    bh__launch_object list[BH_OBJECTS_MOST];
+    bh__launch_object list[BH_OBJECTS_MAX];
     begin();
     for (uint64_t round = 0; round < 5; round++) {
-        for (uint64_t i = 0; i < BH_OBJECTS_MOST; i++)
+        for (uint64_t i = 0; i < BH_OBJECTS_MAX; i++)
             list[i] = object(BH__OBJECT_TEXTURE, 100 * round + i + 1, 2, 1);
         cuda.copies_in = 0;
-        REQUIRE_OK(run(list, BH_OBJECTS_MOST, &error));
+        REQUIRE_OK(run(list, BH_OBJECTS_MAX, &error));
         CHECK_EQ(cuda.copies_in, 1);
     }
-    CHECK_EQ(cuda.made_objects, 5 * BH_OBJECTS_MOST);
+    CHECK_EQ(cuda.made_objects, 5 * BH_OBJECTS_MAX);
     end();
 }
 

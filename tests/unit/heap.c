@@ -8,7 +8,7 @@
 #include "base/cache_line.h"
 #include "test.h"
 
-enum { STEPS = 20000, MOST = 512, CHUNKS = 64 };
+enum { STEPS = 20000, MAX = 512, CHUNKS = 64 };
 #define UNIT ((uint64_t)64 << 10)
 
 typedef struct piece {
@@ -18,7 +18,7 @@ typedef struct piece {
 
 typedef struct model {
     bh__heap heap;
-    piece pieces[MOST];
+    piece pieces[MAX];
     size_t count;
     uint64_t asked, next_address;
     uint64_t chunk_from[CHUNKS], chunk_bytes[CHUNKS]; /* by id; no bytes: gone */
@@ -97,7 +97,7 @@ TEST_TIMEOUT(blocks_never_overlap_and_all_comes_back, 60) {
     self->next_address = (uint64_t)1 << 40;
     uint64_t state = 88172645463325252u;
     for (int step = 0; step < STEPS; step++) {
-        bool full = self->count == MOST || self->asked > (uint64_t)256 << 20;
+        bool full = self->count == MAX || self->asked > (uint64_t)256 << 20;
         if (full || (self->count && random_bits(&state) % 9 < 4)) {
             give(self, random_bits(&state) % self->count);
         } else {

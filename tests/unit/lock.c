@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/base/lock: held by one at a time, and nobody sleeps on when it is free. */
+/* src/base/lock: one thread at a time holds it, and no thread sleeps on when it is free. */
 #include <pthread.h>
 #include <time.h>
 

@@ -51,7 +51,7 @@ TEST(long_messages_are_cut) {
     CHECK_LT(strlen(record.text), sizeof text - 1);
 }
 
-TEST(a_level_that_is_none_is_refused) {
+TEST(an_unknown_level_is_refused) {
     bh_error error;
     struct record record = {0};
     CHECK_EQ(bh_log_set(keep, &record, 0), BH_E_INVALID);

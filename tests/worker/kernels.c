@@ -101,7 +101,7 @@ TEST(parameters_wrap_round_the_ring) {
     driver_close(d);
 }
 
-TEST(refuses_launches_that_cannot_be) {
+TEST(refuses_impossible_launches) {
     driver *d = driver_ready(64);
     driver_module(d, BASIC, ptx_basic);
     uint64_t params[4] = {DRIVER_BASE};

@@ -434,7 +434,7 @@ static void give_up_on(uint32_t said, uint32_t there) {
     driver_close(d);
 }
 
-TEST(gives_up_on_parameters_that_cannot_be) {
+TEST(gives_up_on_impossible_parameters) {
     give_up_on(BH__MAX_PARAM_BYTES + 1, BH__MAX_PARAM_BYTES + 1);
     give_up_on(UINT32_MAX, BH__MAX_PARAM_BYTES);
     give_up_on(BH__MAX_PARAM_BYTES, BH__SMALL_PARAM_BYTES);

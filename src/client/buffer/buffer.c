@@ -40,15 +40,12 @@ bh_status bh_buffer_release(bh_buffer handle) {
     bh__device *device;
     bh__buffer *buffer = buffer_lock(handle, false, &device);
     if (!buffer) return bh__last()->status;
-    if (--buffer->references == 0) {
-        bh__memory *memory = buffer->memory;
-        bh__handle_remove(device, buffer->id);
-        if (buffer != &memory->first) bh__records_give(&device->memory.buffer_records, buffer);
-        bh__memory_release(device, memory);
-        if (bh__guarded(device)) bh__dedicated_settle(device);
-    }
+    bool owned = buffer->of_image && buffer->references == 1;
+    if (!owned) bh__buffer_drop(device, buffer);
     bh__device_unlock(device);
-    return BH_OK;
+    if (!owned) return BH_OK;
+    return bh__refuse(BH_E_INVALID, "release the image: bh_image_release",
+                      "buffer (0x%llx) belongs to an image", (unsigned long long)handle.id);
 }
 
 /* Where a view of `count` elements of `element` bytes begins in the buffer, and how many they

@@ -114,7 +114,7 @@ static const uint8_t *image_of(const bh__product *product, uint32_t output, uint
 }
 
 bh_status bh_binary_get_image(bh_binary handle, uint32_t output, const void **bytes,
-                              uint64_t *count) {
+                              size_t *count) {
     if (!bytes || !count)
         return bh__refuse(BH_E_INVALID, "pass storage for the bytes and their count",
                           "bytes is %p, count is %p", (void *)bytes, (void *)count);

@@ -94,9 +94,15 @@ static bh_status refuse_folder(const bh__folder *folder) {
                       folder->why);
 }
 
-static bh_status refuse_scan(const bh__folder *folder) {
-    return bh__refuse(BH_E_IO, "check the folder's permissions",
-                      "the cache folder \"%.300s\" cannot be read", folder->path);
+/* Opens a cache folder and lists its files. On failure nothing is open. */
+static bh_status scan(const char *dir, bh__folder *folder, bh__cache_files *out) {
+    bh__folder_open(dir, true, folder);
+    if (folder->fd < 0) return refuse_folder(folder);
+    if (bh__cache_scan(folder, out)) return BH_OK;
+    bh_status status = bh__refuse(BH_E_IO, "check the folder's permissions",
+                                  "the cache folder \"%.300s\" cannot be read", folder->path);
+    bh__folder_close(folder);
+    return status;
 }
 
 bh_status bh_cache_clear(const char *dir) {
@@ -105,26 +111,21 @@ bh_status bh_cache_clear(const char *dir) {
     bh__memory_cache_clear();
     bh__compile_unlock();
     bh__folder folder;
-    char text[128];
-    bh__folder_open(dir, true, &folder);
-    if (folder.fd < 0) return refuse_folder(&folder);
     bh__cache_files files;
-    bh_status status = BH_OK;
-    if (!bh__cache_scan(&folder, &files)) {
-        status = refuse_scan(&folder);
-    } else {
-        for (size_t i = 0; i < files.count && status == BH_OK; i++) {
-            int failed = unlinkat(folder.fd, files.list[i].name, 0) < 0 ? errno : 0;
-            if (failed == EISDIR) failed = unlinkat(folder.fd, files.list[i].name, AT_REMOVEDIR);
-            if (failed && failed != ENOENT) {
-                status = bh__refuse(BH_E_IO, "check the folder's permissions",
-                                    "the cache entry %.200s/%s cannot be removed: %s", folder.path,
-                                    files.list[i].name, bh__errno_text(failed, text, sizeof text));
-            }
+    char text[128];
+    bh_status status = scan(dir, &folder, &files);
+    if (status != BH_OK) return status;
+    for (size_t i = 0; i < files.count && status == BH_OK; i++) {
+        int failed = unlinkat(folder.fd, files.list[i].name, 0) < 0 ? errno : 0;
+        if (failed == EISDIR) failed = unlinkat(folder.fd, files.list[i].name, AT_REMOVEDIR);
+        if (failed && failed != ENOENT) {
+            status = bh__refuse(BH_E_IO, "check the folder's permissions",
+                                "the cache entry %.200s/%s cannot be removed: %s", folder.path,
+                                files.list[i].name, bh__errno_text(failed, text, sizeof text));
         }
-        bh__cache_files_free(&files);
-        bh__cache_counts_clear(&folder);
     }
+    bh__cache_files_free(&files);
+    bh__cache_counts_clear(&folder);
     bh__folder_close(&folder);
     return status;
 }
@@ -168,18 +169,12 @@ bh_status bh_cache_list(const char *dir, bh_cache_entry *entries, size_t entry_s
         return BH_E_INVALID;
     if (bh__refuse_forked()) return BH_E_STOPPED;
     bh__folder folder;
-    bh__folder_open(dir, true, &folder);
-    if (folder.fd < 0) return refuse_folder(&folder);
     bh__cache_files files;
-    bh_status status = BH_OK;
-    if (!bh__cache_scan(&folder, &files)) {
-        status = refuse_scan(&folder);
-    } else {
-        bh__cache_sort(&files);
-        list_files(&folder, &files, entries, entry_size, capacity);
-        *count = files.count;
-        bh__cache_files_free(&files);
-    }
+    if (scan(dir, &folder, &files) != BH_OK) return bh__last()->status;
+    bh__cache_sort(&files);
+    list_files(&folder, &files, entries, entry_size, capacity);
+    *count = files.count;
+    bh__cache_files_free(&files);
     bh__folder_close(&folder);
-    return status;
+    return BH_OK;
 }

@@ -101,7 +101,8 @@ static bh_status check_numbers(const bh_compile_options *o) {
         return refuse_number("timeout_ns", o->timeout_ns,
                              "allow at least a millisecond (1000000), or 0 for 60 s");
     if (o->arch && !bh__is_arch(o->arch))
-        return bh__refuse(BH_E_INVALID, "write it like sm_80, sm_90a, sm_120 or compute_90",
+        return bh__refuse(BH_E_INVALID,
+                          "write it like sm_80, sm_90a, sm_120 or compute_90; the oldest is sm_50",
                           "bh_compile_options.arch is \"%.60s\"", o->arch);
     if (is_virtual(o->arch) && o->output > BH_OUTPUT_PTX)
         return bh__refuse(BH_E_INVALID, "use BH_OUTPUT_PTX, or an architecture like sm_90",

@@ -7,6 +7,7 @@
 #include "client/compile/logs.h"
 #include "client/core/error.h"
 #include "client/core/fork.h"
+#include "client/core/sized.h"
 
 enum { TICKETS = 64 };
 
@@ -52,12 +53,6 @@ static void copy_out(const char *from, char *text, size_t capacity, size_t *leng
     text[part] = 0;
 }
 
-static bh_status check(const char *text, size_t capacity) {
-    if (text || !capacity) return BH_OK;
-    return bh__refuse(BH_E_INVALID, "pass storage for the text, or a capacity of 0",
-                      "text is NULL and capacity is %zu", capacity);
-}
-
 /* Copies the log of a ticket. Returns false if there is none. */
 static bool copy_kept(bh_ticket ticket, char *text, size_t capacity, size_t *length) {
     pthread_mutex_lock(&lock);
@@ -73,8 +68,9 @@ static bool copy_kept(bh_ticket ticket, char *text, size_t capacity, size_t *len
 }
 
 bh_status bh_compile_log(const bh_ticket *ticket, char *text, size_t capacity, size_t *length) {
-    bh_status status = check(text, capacity);
-    if (status != BH_OK) return status;
+    size_t ignored;
+    if (!length) length = &ignored;
+    if (bh__text_check(text, capacity, length) != BH_OK) return BH_E_INVALID;
     if (!ticket) {
         const char *last = have_key ? pthread_getspecific(last_key) : NULL;
         copy_out(last ? last : "", text, capacity, length);

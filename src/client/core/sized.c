@@ -38,6 +38,12 @@ bh_status bh__options_check(const void *given, uint32_t own, const char *name) {
     return size > own ? check_tail(given, size, own, name) : BH_OK;
 }
 
+bh_status bh__reserved_check(uint32_t reserved, const char *name) {
+    if (!reserved) return BH_OK;
+    return bh__refuse(BH_E_UNSUPPORTED, "leave reserved fields 0", "%s.reserved is %u", name,
+                      reserved);
+}
+
 bh_status bh__options_take(const void *given, void *out, const char *name) {
     if (!given) return BH_OK;
     uint32_t size = size_of(given), own = size_of(out);
@@ -94,4 +100,20 @@ void bh__list_give(void *entries, size_t entry_size, size_t capacity, size_t *co
     for (size_t i = 0; i < found && i < capacity; i++)
         bh__list_put(entries, entry_size, i, (const uint8_t *)from + i * bytes, bytes);
     *count = found;
+}
+
+/* ---- texts ---- */
+
+bh_status bh__text_check(const char *text, size_t capacity, const size_t *length) {
+    if (!length) return bh__refuse(BH_E_INVALID, "pass a pointer to a size_t", "length is NULL");
+    if (text || !capacity) return BH_OK;
+    return bh__refuse(BH_E_INVALID, "pass storage for the text, or a capacity of 0",
+                      "text is NULL and capacity is %zu", capacity);
+}
+
+bh_status bh__text_fits(size_t bytes, size_t capacity, size_t *length) {
+    *length = bytes;
+    if (!capacity || bytes < capacity) return BH_OK;
+    return bh__refuse(BH_E_INVALID, "ask for the length with capacity 0 first, and allow some more",
+                      "the text has %zu bytes plus a NUL, capacity is %zu", bytes, capacity);
 }

@@ -12,6 +12,8 @@ bh_status bh__options_take(const void *given, void *out, const char *name);
 /* The checks alone, for a struct that has `own` bytes in this version: its size, and that bytes
  * beyond `own` are zero (BH_E_UNSUPPORTED). */
 bh_status bh__options_check(const void *given, uint32_t own, const char *name);
+/* Refuses a reserved field that is set: a newer program means something by it. */
+bh_status bh__reserved_check(uint32_t reserved, const char *name);
 
 /* Checks the size of an output struct. Sets the thread's error on failure. */
 bh_status bh__sized_check(const void *out, const char *name);
@@ -30,5 +32,12 @@ void bh__list_put(void *entries, size_t entry_size, size_t index, const void *fr
 /* Writes up to `capacity` of `found` structs, and their number to *count. */
 void bh__list_give(void *entries, size_t entry_size, size_t capacity, size_t *count,
                    const void *from, size_t bytes, size_t found);
+
+/* ---- texts that the program gives the memory for ---- */
+
+/* Checks the arguments of a call that gives a text. Sets the thread's error on failure. */
+bh_status bh__text_check(const char *text, size_t capacity, const size_t *length);
+/* *length gets `bytes`. Refuses a text of that length, without its NUL, that does not fit. */
+bh_status bh__text_fits(size_t bytes, size_t capacity, size_t *length);
 
 #endif

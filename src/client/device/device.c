@@ -103,10 +103,14 @@ static bh_status take_options(const bh_device_options *given, bh_device_options 
             "remove BH_DEVICE_GUARD: BH_DEVICE_CHECK finds everything that it finds");
     }
     if (!out->restart_window_ns) out->restart_window_ns = 60 * BH__NS_PER_S;
+    if (out->restart_limit == UINT32_MAX) {
+        out->flags |= BH_DEVICE_NO_RESTART_LIMIT;
+        out->restart_limit = 0;
+    }
     if (!out->restart_limit) out->restart_limit = 1000;
     if (out->restart_limit > 65536)
         return refuse_option("restart_limit", out->restart_limit,
-                             "use at most 65536, or set BH_DEVICE_NO_RESTART_LIMIT");
+                             "use at most 65536, or UINT32_MAX for no limit");
     if (!out->quarantine_after) out->quarantine_after = 16;
     if (!out->wait_spin_ns) out->wait_spin_ns = 20 * BH__NS_PER_US;
     if (!out->worker_spin_ns) out->worker_spin_ns = 50 * BH__NS_PER_US;
@@ -446,19 +450,36 @@ static bh_status open_one(const bh_device_options *options, const bh_device_opti
     return bh__refuse_with(&why);
 }
 
-/* Opens the first device of a list, "cuda,cpu", that can be used. A name that is not one ends
- * it. */
-static bh_status open_first(const bh_device_options *options, const bh_device_options *asked,
-                            bh_device *out) {
-    char passed_over[256] = "";
-    size_t used = 0;
-    for (const char *at = options->device, *end; at; at = *end ? end + 1 : NULL) {
-        end = at + strcspn(at, ",");
-        char name[64];
-        snprintf(name, sizeof name, "%.*s", (int)(end - at < 63 ? end - at : 63), at);
+/* Copies the next name of a list of devices, "cuda,cpu". Returns where the rest of the list begins;
+ * NULL: that was the last one. */
+static const char *next_name(const char *list, char name[64]) {
+    size_t length = strcspn(list, ",");
+    snprintf(name, 64, "%.*s", (int)(length < 63 ? length : 63), list);
+    return list[length] ? list + length + 1 : NULL;
+}
+
+/* Checks the names of a list before any of the devices is opened. */
+static bh_status check_list(const char *list) {
+    char name[64], kind[16];
+    uint32_t index;
+    for (const char *at = list; at;) {
+        at = next_name(at, name);
         if (!*name)
             return bh__refuse(BH_E_INVALID, "separate names with one comma: cuda,cpu",
-                              "the list of devices \"%.60s\" has an empty name", options->device);
+                              "the list of devices \"%.60s\" has an empty name", list);
+        if (bh__device_name_parse(name, kind, &index) == BH_E_INVALID) return BH_E_INVALID;
+    }
+    return BH_OK;
+}
+
+/* Opens the first device of a list that can be used. */
+static bh_status open_first(const bh_device_options *options, const bh_device_options *asked,
+                            bh_device *out) {
+    char passed_over[256] = "", name[64];
+    size_t used = 0;
+    if (check_list(options->device) != BH_OK) return BH_E_INVALID;
+    for (const char *at = options->device; at;) {
+        at = next_name(at, name);
         bh_device_options one = *options;
         one.device = name;
         bh_status status = open_one(&one, asked, passed_over, out);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "client/core/handles.h"
+#include "client/core/sized.h"
 #include "client/launch/launch.h"
 #include "client/managed/managed.h"
 
@@ -290,8 +291,10 @@ static BH__COLD bh_status make_room(bh__launch *self, size_t uses) {
 static bh_status take_also(bh__launch *self) {
     for (size_t i = 0; i < self->options->also_count; i++) {
         const bh_use *also = &self->options->also[i];
-        bh_status status = take_use(self, also->buffer, also->access,
-                                    (source){.index = (uint32_t)i}, &self->uses[self->use_count]);
+        bh_status status = bh__reserved_check(also->reserved, "bh_use");
+        if (status == BH_OK)
+            status = take_use(self, also->buffer, also->access, (source){.index = (uint32_t)i},
+                              &self->uses[self->use_count]);
         if (status != BH_OK) return status;
         self->use_count++;
     }

@@ -124,6 +124,7 @@ static bh_status check_array(size_t item, size_t index, const bh_arg *arg) {
 static bh_status check_item(const batch *self, size_t index) {
     const bh_dispatch_item *item = item_at(self, index);
     const bh_args *args = &item->args;
+    if (bh__reserved_check(item->reserved, "bh_dispatch_item") != BH_OK) return BH_E_UNSUPPORTED;
     if (args->count > MAX_ARGS || (args->count && !args->list)) {
         return bh__refuse(BH_E_INVALID, "pass at most 1024 arguments",
                           "item %zu: args.count is %zu, args.list is %p", index, args->count,

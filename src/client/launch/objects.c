@@ -12,8 +12,8 @@
 
 typedef struct bh__object_list {
     uint32_t count;
-    bh__use uses[BH_OBJECTS_MOST];
-    bh__launch_object records[BH_OBJECTS_MOST];
+    bh__use uses[BH_OBJECTS_MAX];
+    bh__launch_object records[BH_OBJECTS_MAX];
 } bh__object_list;
 
 static uint32_t index_of(const bh__launch *self, const bh__blob_param *param) {
@@ -75,11 +75,11 @@ bh_status bh__object_take(bh__launch *self, const bh__blob_param *param, const b
         return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
                           "no host memory for a launch of kernel %s with textures",
                           self->kernel->name);
-    if (list->count == BH_OBJECTS_MOST)
-        return REFUSE(self, BH_REASON_ARGUMENT_COUNT, list->count + 1, BH_OBJECTS_MOST, BH_E_LAUNCH,
+    if (list->count == BH_OBJECTS_MAX)
+        return REFUSE(self, BH_REASON_ARGUMENT_COUNT, list->count + 1, BH_OBJECTS_MAX, BH_E_LAUNCH,
                       "use fewer, or layers of one image",
                       "kernel %s: more than %d textures, surfaces and tensor maps",
-                      self->kernel->name, BH_OBJECTS_MOST);
+                      self->kernel->name, BH_OBJECTS_MAX);
     bh__launch_object *record = &list->records[list->count];
     *record = object->record;
     record->offset = param->offset;

@@ -42,7 +42,7 @@ static const char *const reason_names[] = {
     [BH_REASON_BUFFER_BUSY] = "buffer_busy",
 };
 
-const char *bh_reason_name(uint32_t reason) {
+const char *bh_reason_name(bh_reason reason) {
     return reason < sizeof reason_names / sizeof *reason_names ? reason_names[reason] : "?";
 }
 
@@ -123,8 +123,8 @@ static void add_escaped(line *to, const char *name, size_t limit) {
 
 static bh_status write_line(const record *it, char *out, size_t bytes) {
     if (!out || !bytes)
-        return bh__refuse(BH_E_INVALID, "pass BH_LINE_BYTES bytes for the line",
-                          "out is %p, bytes is %zu", (void *)out, bytes);
+        return bh__refuse(BH_E_INVALID, "pass BH_LINE_BYTES bytes for the line", "%s",
+                          out ? "capacity is 0" : "text is NULL");
     line to = {out, bytes, 0};
     bool ok = it->status == BH_OK;
     add(&to, "bulkhead-launch-v1|kernel=");
@@ -153,11 +153,11 @@ static void dims_in(uint32_t out[3], bh_dim dim) {
     out[2] = dim.z;
 }
 
-bh_status bh_preflight_line(const bh_preflight *given, char *out, size_t bytes) {
+bh_status bh_preflight_line(const bh_preflight *given, char *text, size_t capacity) {
     if (!given && !last_refused.set)
         return bh__refuse(BH_E_NOT_FOUND, "ask after a launch was refused",
                           "no launch of this thread was refused yet");
-    if (!given) return write_line(&last_refused, out, bytes);
+    if (!given) return write_line(&last_refused, text, capacity);
     bh_preflight all = BH_INIT(all);
     if (bh__options_take(given, &all, "bh_preflight") != BH_OK) return bh__last()->status;
     record it = {.status = all.error.status,
@@ -173,7 +173,7 @@ bh_status bh_preflight_line(const bh_preflight *given, char *out, size_t bytes) 
     dims_in(it.cluster, all.cluster);
     memcpy(it.kernel, all.kernel, sizeof it.kernel);
     memcpy(it.fix, all.error.fix, sizeof it.fix);
-    return write_line(&it, out, bytes);
+    return write_line(&it, text, capacity);
 }
 
 /* ---- what would fit ---- */

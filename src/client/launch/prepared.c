@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "client/core/handles.h"
+#include "client/core/sized.h"
 #include "client/launch/launch.h"
 #include "client/memory/memory.h"
 #include "client/queue/queue.h"
@@ -195,8 +196,10 @@ static bh_status change_all(bh__launch *check, const bh__prepared *self, const b
                 self->name, index, self->arg_count);
         bh__use use;
         bool is_buffer;
-        bh_status status =
-            bh__argument_take(check, index, &changes[i].arg, check->params, &use, &is_buffer);
+        bh_status status = bh__reserved_check(changes[i].reserved, "bh_change");
+        if (status == BH_OK)
+            status =
+                bh__argument_take(check, index, &changes[i].arg, check->params, &use, &is_buffer);
         if (status != BH_OK) return status;
         uint32_t before = check->use_count;
         check->use_count = place_use(uses, before, index, is_buffer ? &use : NULL);

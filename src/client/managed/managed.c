@@ -528,7 +528,7 @@ static void describe(bh__device *device, const bh__buffer *buffer, bh_managed_in
 bh_status bh_managed_get_info(bh_buffer handle, bh_managed_info *out) {
     if (bh__sized_check(out, "bh_managed_info") != BH_OK) return BH_E_INVALID;
     bh__device *device;
-    bh__buffer *buffer = lock_whole(handle, "query", &device);
+    bh__buffer *buffer = lock_whole(handle, "properties", &device);
     if (!buffer) return bh__last()->status;
     bh_managed_info info;
     if (bh__driver_managed_of(buffer->memory))

@@ -27,6 +27,15 @@ bh_status bh__buffer_add(bh__device *device, bh__memory *memory, bh_type type, u
     return BH_OK;
 }
 
+void bh__buffer_drop(bh__device *device, bh__buffer *buffer) {
+    if (--buffer->references != 0) return;
+    bh__memory *memory = buffer->memory;
+    bh__handle_remove(device, buffer->id);
+    if (buffer != &memory->first) bh__records_give(&device->memory.buffer_records, buffer);
+    bh__memory_release(device, memory);
+    if (bh__guarded(device)) bh__dedicated_settle(device);
+}
+
 bh_status bh__buffer_bytes(bh_type type, uint64_t count, uint64_t *out) {
     uint64_t element = bh_type_size(type);
     if (element == 0) {
@@ -39,4 +48,13 @@ bh_status bh__buffer_bytes(bh_type type, uint64_t count, uint64_t *out) {
                           (unsigned long long)count, (unsigned long long)element);
     }
     return BH_OK;
+}
+
+bh_status bh__buffer_range(const char *what, uint64_t offset, uint64_t bytes,
+                           const bh__buffer *buffer) {
+    if (bh__range_fits(offset, bytes, buffer->bytes)) return BH_OK;
+    return bh__refuse(BH_E_INVALID, "stay within the buffer",
+                      "%s: %llu bytes at offset %llu do not fit a buffer of %llu bytes", what,
+                      (unsigned long long)bytes, (unsigned long long)offset,
+                      (unsigned long long)buffer->bytes);
 }

@@ -154,12 +154,16 @@ void bh__guard_describe(bh__device *device, const bh__use *uses, uint32_t use_co
 
 /* ---- buffer_record.c ---- */
 
-/* Computes the size of `count` elements. Fails for an unknown type, for 0 elements and on
- * overflow. */
+/* Computes the size of `count` elements. Fails for an unknown type and on overflow. */
 bh_status bh__buffer_bytes(bh_type type, uint64_t count, uint64_t *out);
 /* Adds a handle for memory or a part of it. `view`: the memory has a handle already. */
 bh_status bh__buffer_add(bh__device *device, bh__memory *memory, bh_type type, uint64_t offset,
                          uint64_t count, bool view, bh_buffer *out);
+/* Refuses bytes that are not all in the buffer. `what` is for the message: "copy to". */
+bh_status bh__buffer_range(const char *what, uint64_t offset, uint64_t bytes,
+                           const bh__buffer *buffer);
+/* Gives up one reference to a buffer, and its memory with the last one. */
+void bh__buffer_drop(bh__device *device, bh__buffer *buffer);
 
 /* ---- grant.c ---- */
 

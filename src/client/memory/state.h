@@ -49,6 +49,7 @@ struct bh__buffer {
     uint64_t offset, bytes, count;
     bh_type type;
     bool is_view;
+    bool of_image; /* the last reference is an image's: the program cannot release it */
     uint32_t references;
 };
 

@@ -539,10 +539,8 @@ bh_status bh_kernel_get(bh_module handle, const char *name, bh_kernel *out) {
 
 bh_status bh_module_list_kernels(bh_module handle, bh_kernel *kernels, size_t capacity,
                                  size_t *count) {
-    if (!count || (!kernels && capacity))
-        return bh__refuse(BH_E_INVALID, "pass storage for the count, and for `capacity` kernels",
-                          "kernels is %p, capacity is %zu, count is %p", (void *)kernels, capacity,
-                          (void *)count);
+    if (bh__list_check(kernels, sizeof *kernels, capacity, count, "bh_kernel") != BH_OK)
+        return BH_E_INVALID;
     bh__device *device;
     bh__module *module = bh__module_lock(handle, false, &device);
     if (!module) return bh__last()->status;

@@ -81,7 +81,7 @@ const bh__name *bh__names_find(const bh__names *names, const char *expression,
 
 bh_status bh__names_refuse_two(const char *expression, const char *one, const char *other) {
     return bh__refuse(BH_E_INVALID, "ask for one of these names, or give the kernels other names",
-                      "name expression \"%.100s\" means two things in what was linked: \"%.150s\" "
+                      "name expression \"%.100s\" is ambiguous in the linked code: \"%.150s\" "
                       "and \"%.150s\"",
                       expression, one, other);
 }

@@ -9,6 +9,7 @@
 #include "client/compile/compile.h"
 #include "client/core/fork.h"
 #include "client/core/handles.h"
+#include "client/core/sized.h"
 #include "client/memory/memory.h"
 
 typedef enum form { COUNTER, GAUGE, HISTOGRAM } form;
@@ -316,13 +317,9 @@ static void put_all(text *to, const snapshots *all) {
 static bh_status put_text(const snapshots *all, char *out, size_t capacity, size_t *length) {
     text measured = {0};
     put_all(&measured, all);
-    *length = measured.length;
-    if (capacity && measured.length >= capacity)
-        return bh__refuse(
-            BH_E_INVALID, "query the length with capacity 0 first, and allow some more",
-            "the text has %zu bytes plus a NUL, capacity is %zu", measured.length, capacity);
-    if (capacity) put_all(&(text){.out = out, .room = capacity}, all);
-    return BH_OK;
+    bh_status status = bh__text_fits(measured.length, capacity, length);
+    if (status == BH_OK && capacity) put_all(&(text){.out = out, .room = capacity}, all);
+    return status;
 }
 
 static bh_status check_devices(const bh_device *devices, size_t count) {
@@ -338,9 +335,7 @@ static bh_status check_devices(const bh_device *devices, size_t count) {
 
 bh_status bh_prometheus(const bh_device *devices, size_t count, char *out, size_t capacity,
                         size_t *length) {
-    if (!length || (!out && capacity))
-        return bh__refuse(BH_E_INVALID, "pass storage for the text and its length",
-                          "text or length is NULL");
+    if (bh__text_check(out, capacity, length) != BH_OK) return BH_E_INVALID;
     if (check_devices(devices, count) != BH_OK) return BH_E_INVALID;
     if (bh__refuse_forked()) return BH_E_STOPPED;
     snapshots all;

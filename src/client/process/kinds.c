@@ -49,7 +49,7 @@ const bh__device_kind bh__device_kinds[BH__DEVICE_KINDS] = {
      .numbered = true,
      .boot_s = 30,
      .traits = BH__TRAIT_OPAQUE_MEMORY | BH__TRAIT_ORDERS_WAIT | BH__TRAIT_ENDS_SLOWLY |
-               BH__TRAIT_LOADS_CUBIN,
+               BH__TRAIT_LOADS_CUBIN | BH__TRAIT_INTERLEAVES,
      .needs = "NVIDIA device",
      .found = has_nvidia},
     {.name = "cpu", .boot_s = 10, .native = true},

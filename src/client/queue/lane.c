@@ -126,7 +126,9 @@ static bh_status lane_open_free(bh__device *device, bh__lane *lane, int32_t prio
 bh_status bh_lane_open(bh_device handle, const bh_lane_options *given, bh_lane *out) {
     if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the lane", "out is NULL");
     bh_lane_options options = BH_INIT(options);
-    if (bh__options_take(given, &options, "bh_lane_options") != BH_OK) return bh__last()->status;
+    if (bh__options_take(given, &options, "bh_lane_options") != BH_OK ||
+        bh__reserved_check(options.reserved, "bh_lane_options") != BH_OK)
+        return bh__last()->status;
     if (options.flags & ~(uint32_t)BH_LANE_NO_BLOCK)
         return bh__refuse(BH_E_INVALID, "use only flags from bulkhead.h",
                           "bh_lane_options.flags has unknown flags 0x%x",

@@ -14,15 +14,20 @@
  */
 void bh__request_fail(bh__device *device, bh__lane *lane, bh__shadow *shadow,
                       const bh__failure *verdict, bool damaged);
-/* Fails each queued request that would read bytes in doubt, with BH_E_STALE. */
-void bh__dependents_resolve(bh__device *device);
 /* Lost workers up to number `reaped` have ended: records the verdicts that were deferred until
  * then. Returns false if there were none. */
 bool bh__deferred_tell(bh__device *device, uint64_t reaped);
 /* Returns true if the ticket has a deferred verdict. With ticket.lane 0: if any ticket of the lane
  * up to ticket.sequence has one. */
 bool bh__deferred_pending(const bh__device *device, const bh__lane *lane, bh_ticket ticket);
+
+/* ---- doubt_spread.c ---- */
+
+/* Fails each queued request that would read bytes in doubt, with BH_E_STALE. */
+void bh__dependents_resolve(bh__device *device);
 bool bh__request_reads_doubt(bh__device *device, bh__lane *lane, const bh__shadow *shadow);
+
+/* ---- calls of several requests ---- */
 
 /* A piece of the call is submitted. */
 void bh__call_piece(bh__device *device, bh__call *self, bh__lane *lane, uint64_t start,

@@ -9,7 +9,9 @@
 bh_status bh__submit_options_take(const bh_submit_options *given, uint32_t known,
                                   bh_submit_options *out) {
     *out = (bh_submit_options)BH_INIT(*out);
-    if (bh__options_take(given, out, "bh_submit_options") != BH_OK) return bh__last()->status;
+    if (bh__options_take(given, out, "bh_submit_options") != BH_OK ||
+        bh__reserved_check(out->reserved, "bh_submit_options") != BH_OK)
+        return bh__last()->status;
     if (out->flags & ~known)
         return bh__refuse(BH_E_INVALID, "use only the flags that the call's description names",
                           "bh_submit_options.flags is 0x%x; 0x%x of it are not for this call",

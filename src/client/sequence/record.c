@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "client/core/handles.h"
 #include "client/launch/launch.h"
+#include "client/memory/memory.h"
 #include "client/queue/queue.h"
 #include "client/queue/uses.h"
 #include "client/sequence/steps.h"
@@ -216,15 +217,6 @@ bh_status bh_sequence_launch(bh_sequence handle, bh_kernel kernel, bh_shape shap
     return status;
 }
 
-static bh_status check_range(const char *what, uint64_t offset, uint64_t bytes,
-                             const bh__buffer *buffer) {
-    if (bh__range_fits(offset, bytes, buffer->bytes)) return BH_OK;
-    return bh__refuse(BH_E_INVALID, "stay within the buffer",
-                      "%s: %llu bytes at offset %llu do not fit a buffer of %llu bytes", what,
-                      (unsigned long long)bytes, (unsigned long long)offset,
-                      (unsigned long long)buffer->bytes);
-}
-
 /* A transfer of no bytes: a step that does nothing, with buffers that can be bound. */
 static bh_status add_nothing(bh__sequence *self, const bh__buffer *one, const bh__buffer *other) {
     if (binding_for(self, one->id, one->memory, one->offset, one->bytes) == UINT32_MAX ||
@@ -238,8 +230,8 @@ static bh_status add_copy(bh__device *device, bh__sequence *self, const bh_trans
     bh__buffer *to = bh__handle_get(device, what->target.id, BH__KIND_BUFFER, "target");
     bh__buffer *from =
         to ? bh__handle_get(device, what->source.id, BH__KIND_BUFFER, "source") : NULL;
-    if (!from || check_range("copy to", what->target_offset, what->width, to) != BH_OK ||
-        check_range("copy from", what->source_offset, what->width, from) != BH_OK)
+    if (!from || bh__buffer_range("copy to", what->target_offset, what->width, to) != BH_OK ||
+        bh__buffer_range("copy from", what->source_offset, what->width, from) != BH_OK)
         return bh__last()->status;
     if (what->width == 0) return add_nothing(self, to, from);
     if (step_begin(self, BH__OP_COPY) != BH_OK) return bh__last()->status;
@@ -259,7 +251,7 @@ static bh_status add_fill(bh__device *device, bh__sequence *self, const bh_trans
                           "fill: %llu bytes, pattern of %u bytes at %p",
                           (unsigned long long)what->width, bytes, what->from);
     bh__buffer *to = bh__handle_get(device, what->target.id, BH__KIND_BUFFER, "buffer");
-    if (!to || check_range("fill", what->target_offset, what->width, to) != BH_OK)
+    if (!to || bh__buffer_range("fill", what->target_offset, what->width, to) != BH_OK)
         return bh__last()->status;
     if (what->width == 0) return add_nothing(self, to, NULL);
     if (step_begin(self, BH__OP_FILL) != BH_OK) return bh__last()->status;
@@ -280,7 +272,7 @@ static bh_status add_move(bh__device *device, bh__sequence *self, const bh_trans
     if (pointer) pointer += write ? what->source_offset : what->target_offset;
     bh__buffer *buffer =
         bh__handle_get(device, (write ? what->target : what->source).id, BH__KIND_BUFFER, "buffer");
-    if (!buffer || check_range(write ? "write" : "read", offset, bytes, buffer) != BH_OK)
+    if (!buffer || bh__buffer_range(write ? "write" : "read", offset, bytes, buffer) != BH_OK)
         return bh__last()->status;
     if (bytes == 0) return add_nothing(self, buffer, NULL);
     if (bh__host_check(device, pointer, bytes) != BH_OK) return bh__last()->status;

@@ -161,7 +161,7 @@ static bool is_named_before(const bh__sequence *self, uint32_t first, uint32_t s
     return false;
 }
 
-/* Each name once, with its steps, from 0 on: "saxpy 9-11, 13; a copy 12". `first` and `last` count
+/* Each name once, with its steps, counted from 0: "saxpy 9-11, 13; a copy 12". `first` and `last` count
  * from 1. */
 static void name_steps(const bh__sequence *self, uint32_t first, uint32_t last, char *out,
                        size_t size) {
@@ -188,19 +188,19 @@ void bh__sequence_describe(const bh__sequence *self, uint32_t first, uint32_t la
                            size_t size) {
     const bh__launch_body *body = &self->records[first - 1].u.launch;
     if (first == last && !self->steps[first - 1].kernel) {
-        snprintf(out, size, ", step %u of %u, from 0 on (%s)", first - 1, self->step_count,
+        snprintf(out, size, ", step %u of %u, counted from 0 (%s)", first - 1, self->step_count,
                  step_name(self, first - 1));
     } else if (first == last) {
         snprintf(
             out, size,
-            ", step %u of %u, from 0 on (kernel \"%.60s\", grid %u x %u x %u, block %u x %u x %u)",
+            ", step %u of %u, counted from 0 (kernel \"%.60s\", grid %u x %u x %u, block %u x %u x %u)",
             first - 1, self->step_count, step_name(self, first - 1), body->grid[0], body->grid[1],
             body->grid[2], body->block[0], body->block[1], body->block[2]);
     } else {
         char names[256];
         name_steps(self, first, last, names, sizeof names);
-        snprintf(out, size, ", one of steps %u to %u of %u, from 0 on (%s)", first - 1, last - 1,
-                 self->step_count, names);
+        snprintf(out, size, ", one of steps %u to %u of %u, counted from 0 (%s)", first - 1,
+                 last - 1, self->step_count, names);
     }
 }
 

@@ -26,7 +26,7 @@ uint32_t *bh__sequence_trace_name(bh__sequence *sequence);
 uint32_t bh__sequence_step_count(const bh__sequence *sequence);
 /* The only kernel that steps `first` to `last`, counted from 1, launch. NULL: none, or several. */
 bh__kernel *bh__sequence_kernel(const bh__sequence *sequence, uint32_t first, uint32_t last);
-/* For messages, which count from 0 on as the API does: ", step 2 of 9, from 0 on (kernel "saxpy",
+/* For messages, which count from 0 as the API does: ", step 2 of 9, counted from 0 (kernel "saxpy",
  * grid 4 x 1 x 1, block 256 x 1 x 1)". */
 void bh__sequence_describe(const bh__sequence *sequence, uint32_t first, uint32_t last, char *out,
                            size_t size);

@@ -65,7 +65,7 @@ static void list_standbys(bh__device *device, bh_health *out) {
     }
 }
 
-/* Closing is not told: the program does it itself. */
+/* Closing is not reported: the program does it itself. */
 static void tell_watchers(bh__device *device, const bh_health *now) {
     if (now->state == device->supervisor.health_told || bh__is_closing(device)) return;
     if (bh__dispatch_health(device, now)) device->supervisor.health_told = now->state;
@@ -115,7 +115,7 @@ void bh__health_note_running(bh__device *device, uint64_t since) {
     pthread_mutex_unlock(&device->notes_lock);
 }
 
-/* What changes without a note. */
+/* Fields that change without an update of the health. */
 static void bring_up_to_date(bh__device *device, const bh__restart_budget *budget,
                              uint64_t running_since, bh_health *out) {
     uint64_t now = bh__now_ns();

@@ -478,6 +478,10 @@ static bh__loss_report *copy_report(bh__device *device, uint64_t loss, bool *out
 }
 
 static bh_status refuse_loss(uint64_t loss) {
+    if (!loss)
+        return bh__refuse(BH_E_NOT_FOUND,
+                          "call it after a loss; bh_device_list_losses has the losses",
+                          "the device has lost no worker");
     return bh__refuse(BH_E_NOT_FOUND,
                       "pass the number of a loss that was reported to a watcher, or 0",
                       "there is no report of loss %llu; only the last %d are kept",
@@ -486,23 +490,15 @@ static bh_status refuse_loss(uint64_t loss) {
 
 /* Copies a text to the program and frees it. */
 static bh_status give_text(char *whole, size_t made, char *text, size_t capacity, size_t *length) {
-    *length = made;
-    bh_status status = BH_OK;
-    if (capacity && made >= capacity)
-        status =
-            bh__refuse(BH_E_INVALID, "query the length with capacity 0 first, and allow some more",
-                       "the text has %zu bytes plus a NUL, capacity is %zu", made, capacity);
-    else if (capacity)
-        memcpy(text, whole, made + 1);
+    bh_status status = bh__text_fits(made, capacity, length);
+    if (status == BH_OK && capacity) memcpy(text, whole, made + 1);
     free(whole);
     return status;
 }
 
 bh_status bh_device_get_report(bh_device handle, uint64_t loss, char *text, size_t capacity,
                                size_t *length) {
-    if (!length || (!text && capacity))
-        return bh__refuse(BH_E_INVALID, "pass storage for the text and its length",
-                          "text or length is NULL");
+    if (bh__text_check(text, capacity, length) != BH_OK) return BH_E_INVALID;
     bh__device *device = bh__device_enter(handle.id);
     if (!device) return bh__last()->status;
     bool found;
@@ -520,9 +516,7 @@ bh_status bh_device_get_report(bh_device handle, uint64_t loss, char *text, size
 
 bh_status bh_device_get_fault_state(bh_device handle, uint64_t loss, char *text, size_t capacity,
                                     size_t *length) {
-    if (!length || (!text && capacity))
-        return bh__refuse(BH_E_INVALID, "pass storage for the text and its length",
-                          "text or length is NULL");
+    if (bh__text_check(text, capacity, length) != BH_OK) return BH_E_INVALID;
     bh__device *device = bh__device_enter(handle.id);
     if (!device) return bh__last()->status;
     pthread_mutex_lock(&device->notes_lock);

@@ -24,8 +24,8 @@ bool bh__channel_of(bh_type type, bh__image_shape *out) {
 /* ---- allocating ---- */
 
 static bh_status refuse_shape(const bh_image_shape *s, const char *what) {
-    return bh__refuse(BH_E_INVALID, "see bh_image_shape in bulkhead/texture.h for what can be",
-                      "an image cannot have %s: %u x %u x %u texels, %u layers, %u levels, %u "
+    return bh__refuse(BH_E_INVALID, "bh_image_shape in bulkhead/texture.h has the limits",
+                      "invalid image, %s: %u x %u x %u texels, %u layers, %u levels, %u "
                       "channels of %s, flags 0x%x",
                       what, s->width, s->height, s->depth, s->layers, s->levels, s->channels,
                       bh_type_name(s->type), s->flags);
@@ -34,13 +34,15 @@ static bh_status refuse_shape(const bh_image_shape *s, const char *what) {
 static bh_status take_shape(const bh_image_shape *given, bh_image_shape *s, bh__image *out) {
     *s = (bh_image_shape){.size = sizeof *s};
     if (!given) return bh__refuse(BH_E_INVALID, "pass the shape of the image", "shape is NULL");
-    if (bh__options_take(given, s, "bh_image_shape") != BH_OK) return bh__last()->status;
+    if (bh__options_take(given, s, "bh_image_shape") != BH_OK ||
+        bh__reserved_check(s->reserved, "bh_image_shape") != BH_OK)
+        return bh__last()->status;
     bool cube = s->flags & BH_IMAGE_CUBE;
     bh__image_shape *shape = &out->shape;
     if (s->flags & ~(uint32_t)(BH_IMAGE_CUBE | BH_IMAGE_SURFACE))
         return refuse_shape(s, "unknown flags");
     if (s->layers > 65536 || s->channels > 4 || !bh__channel_of(s->type, shape))
-        return refuse_shape(s, "such layers, channels or type");
+        return refuse_shape(s, "layers, channels or a type that do not exist");
     if (s->depth && !s->height) return refuse_shape(s, "a depth without a height");
     shape->width = s->width;
     shape->height = s->height ? s->height : 1;
@@ -72,6 +74,7 @@ static bh_status keep(bh_device handle, bh__image *image, bh_image *out) {
         status = bh__handle_add(device, BH__KIND_IMAGE, image, &image->id);
     }
     if (status == BH_OK) {
+        buffer->of_image = true;
         image->memory->references++;
         out->id = image->id;
     }
@@ -119,12 +122,14 @@ bh_status bh_image_release(bh_image handle) {
     bh__device *device;
     bh__image *image = image_lock(handle, &device);
     if (!image) return bh__last()->status;
-    bh_buffer buffer = image->buffer;
+    bh__buffer *buffer = bh__handle_get(device, image->buffer.id, BH__KIND_BUFFER, "buffer");
     bh__handle_remove(device, handle.id);
     bh__memory_release(device, image->memory);
+    buffer->of_image = false; /* a reference that the program has taken stays */
+    bh__buffer_drop(device, buffer);
     free(image);
     bh__device_unlock(device);
-    return bh_buffer_release(buffer);
+    return BH_OK;
 }
 
 /* ---- properties ---- */

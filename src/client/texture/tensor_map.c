@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tensor maps: descriptions of buffers that launches carry to workers. */
 #include <stdio.h>
-#include <string.h>
 
 #include "client/core/handles.h"
 #include "client/core/sized.h"
@@ -75,7 +74,7 @@ static bh_status refuse(bh_status status, const char *fix, const bh_tensor_shape
     list(strides, sizeof strides, s->strides, rank ? rank - 1 : 0);
     list(box, sizeof box, wide, rank);
     return bh__refuse(status, fix,
-                      "a tensor map cannot have %s: rank %u, %s elements of %s, strides %s, box "
+                      "invalid tensor map, %s: rank %u, %s elements of %s, strides %s, box "
                       "%s, interleave %u, swizzle %u, flags 0x%x, over %llu bytes at 0x%llx",
                       wrong, s->rank, dims, bh_type_name(s->type), strides, box, s->interleave,
                       s->swizzle, s->flags, (ull)o->bytes, (ull)o->address);
@@ -83,14 +82,14 @@ static bh_status refuse(bh_status status, const char *fix, const bh_tensor_shape
 
 static bh_status check(const bh__device *device, const bh_tensor_shape *s,
                        const bh__object *object) {
-    static const char fix[] = "see bh_tensor_shape in bulkhead/tensor_map.h for what can be";
+    static const char fix[] = "bh_tensor_shape in bulkhead/tensor_map.h has the limits";
     const uint32_t known = BH_TENSOR_NAN_FILL | BH_TENSOR_FTZ | BH_TENSOR_TF32 | BH_TENSOR_IM2COL;
     const bh__launch_object *o = &object->record;
     const char *wrong = s->flags & ~known ? "unknown flags" : bh__launch_object_wrong(o);
     if (wrong) return refuse(BH_E_INVALID, fix, s, o, wrong);
-    if (o->tensor.interleave && strcmp(device->info.kind, "cpu") == 0)
+    if (o->tensor.interleave && !(device->traits & BH__TRAIT_INTERLEAVES))
         return refuse(BH_E_UNSUPPORTED, "use BH_INTERLEAVE_NONE, or a GPU", s, o,
-                      "an interleave on the CPU device");
+                      "an interleave, which this device does not have");
     if (bh__driver_managed_of(object->memory))
         return bh__refuse(BH_E_UNSUPPORTED, "use a buffer that the driver does not manage",
                           "a tensor map over a buffer of %llu bytes that the driver manages",
@@ -103,7 +102,9 @@ bh_status bh_tensor_map_create(bh_buffer handle, const bh_tensor_shape *given, b
     bh__object object = {.record.kind = BH__OBJECT_TENSOR};
     if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the map", "out is NULL");
     if (!given) return bh__refuse(BH_E_INVALID, "pass the shape of the tensor", "shape is NULL");
-    if (bh__options_take(given, &shape, "bh_tensor_shape") != BH_OK) return bh__last()->status;
+    if (bh__options_take(given, &shape, "bh_tensor_shape") != BH_OK ||
+        bh__reserved_check(shape.reserved, "bh_tensor_shape") != BH_OK)
+        return bh__last()->status;
     bh__device *device = bh__device_lock(handle.id, BH__KIND_BUFFER, "buffer", false);
     if (!device) return bh__last()->status;
     const bh__buffer *buffer = bh__handle_get(device, handle.id, BH__KIND_BUFFER, "buffer");

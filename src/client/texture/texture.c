@@ -28,7 +28,7 @@ static bh_status take_sampling(const bh_sampling *given, bh__launch_object *out)
 
 static bh_status refuse_object(const bh__launch_object *o, const char *wrong) {
     return bh__refuse(BH_E_INVALID, "see bh_sampling and its like in bulkhead/texture.h",
-                      "a %s cannot have %s: %u x %u x %u texels, %u planes, %u levels, sampling "
+                      "invalid %s, %s: %u x %u x %u texels, %u planes, %u levels, sampling "
                       "flags 0x%x, address modes %u %u %u, pitch %llu, %llu bytes at 0x%llx",
                       o->kind == BH__OBJECT_SURFACE ? "surface" : "texture", wrong, o->shape.width,
                       o->shape.height, o->shape.depth, o->shape.planes, o->shape.levels, o->flags,
@@ -127,7 +127,7 @@ static bh_status take_channels(bh_type type, uint32_t channels, bh__image_shape 
         return BH_OK;
     return bh__refuse(BH_E_INVALID,
                       "use 1, 2 or 4 channels of 8, 16 or 32-bit integers, BH_F16 or BH_F32",
-                      "a texture cannot have %u channels of %s", channels, bh_type_name(type));
+                      "invalid texture: %u channels of %s", channels, bh_type_name(type));
 }
 
 bh_status bh_texture_create_linear(bh_buffer buffer, bh_type type, uint32_t channels,

@@ -294,7 +294,8 @@ bh_status bh_host_pool_open(bh_device handle, const bh_host_pool_options *given,
                             bh_host_pool *out) {
     if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the pool", "out is NULL");
     bh_host_pool_options options = BH_INIT(options);
-    if (bh__options_take(given, &options, "bh_host_pool_options") != BH_OK)
+    if (bh__options_take(given, &options, "bh_host_pool_options") != BH_OK ||
+        bh__reserved_check(options.reserved, "bh_host_pool_options") != BH_OK)
         return bh__last()->status;
     if (!options.max_bytes) options.max_bytes = (uint64_t)DEFAULT_MIB << 20;
     if (!options.max_piece) options.max_piece = options.max_bytes / 4;

@@ -41,6 +41,8 @@ bh_status bh__transfer_take(const bh_request *given, bh_transfer *out) {
     if (out->direction < BH_TRANSFER_WRITE || out->direction > BH_TRANSFER_FILL)
         return bh__refuse(BH_E_INVALID, "use BH_TRANSFER_WRITE, _READ, _COPY or _FILL",
                           "bh_transfer.direction is %u", out->direction);
+    if (out->direction == BH_TRANSFER_FILL && out->height <= 1)
+        return bh__fill_whole(out->target, out->target_offset, &out->width);
     return check_host_end(out);
 }
 

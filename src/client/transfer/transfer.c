@@ -13,15 +13,6 @@
 #include "client/transfer/parallel.h"
 #include "client/transfer/transfer.h"
 
-static bh_status check_range(const char *what, uint64_t offset, uint64_t bytes,
-                             const bh__buffer *buffer) {
-    if (bh__range_fits(offset, bytes, buffer->bytes)) return BH_OK;
-    return bh__refuse(BH_E_INVALID, "stay within the buffer",
-                      "%s: %llu bytes at offset %llu do not fit a buffer of %llu bytes", what,
-                      (unsigned long long)bytes, (unsigned long long)offset,
-                      (unsigned long long)buffer->bytes);
-}
-
 bh_status bh__check_lane_device(bh_lane lane, bh_buffer buffer) {
     if (lane.id == 0 || (lane.id >> 52 & 0xff) == (buffer.id >> 52 & 0xff)) return BH_OK;
     return bh__refuse(BH_E_INVALID, "use a lane of the buffer's device",
@@ -79,7 +70,7 @@ static bh__device *begin(bh_buffer handle, const char *what, uint64_t offset, co
     bh__device *device = bh__device_lock(handle.id, BH__KIND_BUFFER, "buffer", true);
     if (!device) return NULL;
     bh__buffer *buffer = bh__handle_get(device, handle.id, BH__KIND_BUFFER, "buffer");
-    if (buffer && check_range(what, offset, bytes, buffer) == BH_OK) {
+    if (buffer && bh__buffer_range(what, offset, bytes, buffer) == BH_OK) {
         if (pointer || bytes == 0) return device;
         bh__refuse(BH_E_INVALID, "pass memory of that size",
                    "%s: the pointer to %llu bytes is NULL", what, (unsigned long long)bytes);
@@ -459,7 +450,7 @@ bh_status bh__transfer_copy(const bh__route *route, bh_buffer target, uint64_t t
         bh__buffer *to = bh__handle_get(device, target.id, BH__KIND_BUFFER, "target");
         bh__buffer *from = to ? bh__handle_get(device, source.id, BH__KIND_BUFFER, "source") : NULL;
         bh__lane *lane = from ? bh__lane_get(device, route->lane) : NULL;
-        if (!lane || check_range("copy from", source_offset, bytes, from) != BH_OK) {
+        if (!lane || bh__buffer_range("copy from", source_offset, bytes, from) != BH_OK) {
             status = bh__last()->status;
             break;
         }
@@ -510,7 +501,7 @@ bh_status bh_buffer_copy(bh_buffer target, uint64_t target_offset, bh_buffer sou
 
 bh_status bh__check_pattern(const void *pattern, uint32_t pattern_bytes) {
     if (!pattern) return bh__refuse(BH_E_INVALID, "pass the pattern's bytes", "pattern is NULL");
-    if (pattern_bytes == 0 || pattern_bytes > BH_PATTERN_MOST)
+    if (pattern_bytes == 0 || pattern_bytes > BH_PATTERN_MAX)
         return bh__refuse(BH_E_INVALID, "use a pattern of 1 to 65536 bytes",
                           "the pattern has %u bytes", pattern_bytes);
     return BH_OK;
@@ -574,8 +565,21 @@ bh_status bh__transfer_fill(const bh__route *route, bh_buffer buffer, uint64_t o
     return submit_fill(route, buffer, offset, bytes, pattern, pattern_bytes, false, out);
 }
 
+bh_status bh__fill_whole(bh_buffer handle, uint64_t offset, uint64_t *bytes) {
+    if (*bytes != BH_WHOLE) return BH_OK;
+    bh__device *device = bh__device_lock(handle.id, BH__KIND_BUFFER, "buffer", true);
+    if (!device) return bh__last()->status;
+    const bh__buffer *buffer = bh__handle_get(device, handle.id, BH__KIND_BUFFER, "buffer");
+    bh_status status = buffer ? BH_OK : bh__last()->status;
+    if (buffer && offset <= buffer->bytes) *bytes = buffer->bytes - offset;
+    bh__device_unlock(device);
+    return status;
+}
+
 bh_status bh_submit_fill(bh_lane lane, bh_buffer buffer, uint64_t offset, uint64_t bytes,
                          const void *pattern, uint32_t pattern_bytes, bh_ticket *out) {
+    bh_status status = bh__fill_whole(buffer, offset, &bytes);
+    if (status != BH_OK) return status;
     return bh__transfer_fill(&(bh__route){.lane = lane}, buffer, offset, bytes, pattern,
                              pattern_bytes, out);
 }

@@ -31,6 +31,9 @@ bh_status bh__transfer_copy(const bh__route *route, bh_buffer target, uint64_t t
 bh_status bh__transfer_fill(const bh__route *route, bh_buffer buffer, uint64_t offset,
                             uint64_t bytes, const void *pattern, uint32_t pattern_bytes,
                             bh_ticket *out);
+/* BH_WHOLE in *bytes of a fill becomes what there is from `offset` to the end of the buffer. An
+ * offset beyond it is left to the fill's own check. */
+bh_status bh__fill_whole(bh_buffer buffer, uint64_t offset, uint64_t *bytes);
 /* Reads into any memory and returns when the data is in place. *out: the ticket of its last
  * request, which is done; zero if no worker's lane has read it: 0 bytes, or a stopped device. */
 bh_status bh__transfer_read_now(const bh__route *route, bh_buffer buffer, uint64_t offset,

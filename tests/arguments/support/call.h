@@ -87,14 +87,14 @@ bool world_sound(bool may_lose, char *why, size_t size);
 
 /* ---- fill.c ---- */
 
-enum { MOST_ARGUMENTS = 12, VALUE_BYTES = 64, TEXT_BYTES = 4000, OUT_BYTES = 1 << 17 };
+enum { MAX_ARGUMENTS = 12, VALUE_BYTES = 64, TEXT_BYTES = 4000, OUT_BYTES = 1 << 17 };
 
 /* The arguments of one call: their values, and the call as C. */
 typedef struct call {
     const function *function;
-    unsigned char values[MOST_ARGUMENTS][VALUE_BYTES] __attribute__((aligned(16)));
-    void *pointers[MOST_ARGUMENTS];
-    unsigned char *written[MOST_ARGUMENTS]; /* memory for output; NULL: none */
+    unsigned char values[MAX_ARGUMENTS][VALUE_BYTES] __attribute__((aligned(16)));
+    void *pointers[MAX_ARGUMENTS];
+    unsigned char *written[MAX_ARGUMENTS]; /* memory for output; NULL: none */
     char text[TEXT_BYTES];
 } call;
 

@@ -17,7 +17,7 @@ static _Alignas(64) unsigned char scratch[SCRATCH];
 static size_t scratch_used;
 /* Longer than any number below 2^31 in the lists. Zeros, a NUL behind each string. */
 static _Alignas(64) unsigned char data[DATA];
-static _Alignas(64) unsigned char outputs[MOST_ARGUMENTS][OUT_BYTES];
+static _Alignas(64) unsigned char outputs[MAX_ARGUMENTS][OUT_BYTES];
 enum { UNTOUCHED = 0x5a };
 
 static void *scratch_take(size_t bytes) {

@@ -32,7 +32,7 @@ mp.prec = 160
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__)))))
 DIGITS = {"float": 24, "double": 53}
-LEAST = {"float": -149, "double": -1074}  # exponent of the least subnormal number
+MIN = {"float": -149, "double": -1074}  # exponent of the least subnormal number
 LARGEST = {"float": mpf(2) ** 128 - mpf(2) ** 104, "double": mpf(2) ** 1024 - mpf(2) ** 971}
 FORMAT = {"float": "f", "double": "d"}
 
@@ -140,8 +140,8 @@ def ulp_error(got, want, kind):
         return 0.0 if math.isinf(got) or abs(got) > LARGEST[kind] * (1 - 1e-6) else 1e9
     if not math.isfinite(got):
         return 1.0 if math.isinf(got) and abs(want) > LARGEST[kind] * (1 - mpf(2) ** -20) else 1e9
-    exponent = mpmath.frexp(want)[1] - DIGITS[kind] if want != 0 else LEAST[kind]
-    return float(abs(mpf(got) - want) / mpf(2) ** max(exponent, LEAST[kind]))
+    exponent = mpmath.frexp(want)[1] - DIGITS[kind] if want != 0 else MIN[kind]
+    return float(abs(mpf(got) - want) / mpf(2) ** max(exponent, MIN[kind]))
 
 
 def source_text(source, name, kind):

@@ -14,9 +14,9 @@ static const char usage[] =
     "failing-calls count                               how many calls each scenario makes\n"
     "JOBS=N runs so many at a time.\n";
 
-enum { MOST_SLOTS = 32 };
+enum { MAX_SLOTS = 32 };
 
-static slot slots[MOST_SLOTS];
+static slot slots[MAX_SLOTS];
 static unsigned slot_count, next_slot;
 static unsigned long runs, defects;
 
@@ -158,9 +158,7 @@ static void run_one(char **arguments) {
 static void make_slots(void) {
     const char *jobs = getenv("JOBS");
     long wanted_jobs = jobs ? strtol(jobs, NULL, 10) : sysconf(_SC_NPROCESSORS_ONLN);
-    slot_count = wanted_jobs < 1            ? 1
-                 : wanted_jobs > MOST_SLOTS ? MOST_SLOTS
-                                            : (unsigned)wanted_jobs;
+    slot_count = wanted_jobs < 1 ? 1 : wanted_jobs > MAX_SLOTS ? MAX_SLOTS : (unsigned)wanted_jobs;
     for (unsigned i = 0; i < slot_count; i++) slot_make(&slots[i], i);
 }
 

@@ -22,7 +22,7 @@ const char *const process_names[PROCESS_KINDS] = {"application", "worker", "comp
 const char *const class_names[CALLS_CLASSES] = {"allocate", "map",  "descriptor", "thread", "spawn",
                                                 "socket",   "read", "write",      "file"};
 
-enum { MOST_SECONDS = 90 };
+enum { MAX_SECONDS = 90 };
 
 void plan_print(const plan *p) {
     printf("failing-calls run %s %s %s %llu %s\n", p->scenario->name, process_names[p->process],
@@ -160,7 +160,7 @@ static bool wait_for_end(const slot *s, int *status) {
     for (;;) {
         pid_t ended = waitpid(s->pid, status, WNOHANG);
         if (ended == s->pid) return true;
-        if ((uint64_t)time(NULL) > s->begun + MOST_SECONDS * TIME_SCALE) return false;
+        if ((uint64_t)time(NULL) > s->begun + MAX_SECONDS * TIME_SCALE) return false;
         nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
     }
 }

@@ -10,7 +10,7 @@
 #define MIB (KIB * KIB)
 
 enum {
-    LANES_MOST = 8,
+    LANES_MAX = 8,
     SLOTS = 9,
     SCATTERED = 64,
     SEQUENCES = 3,
@@ -96,7 +96,7 @@ typedef struct world {
     rig r;
     rng random;
     area *slots[SLOTS];
-    bh_lane lanes[LANES_MOST];
+    bh_lane lanes[LANES_MAX];
     uint32_t lane_count, step, count;
     op batch[BATCH];
     uint8_t *arena, *host;

@@ -9,7 +9,7 @@
 
 #include "fuzz.h"
 
-enum { INPUT_MOST = 1 << 16 }; /* bytes of an input that was mutated */
+enum { INPUT_MAX = 1 << 16 }; /* bytes of an input that was mutated */
 
 typedef struct input {
     uint8_t *bytes; /* Owned */

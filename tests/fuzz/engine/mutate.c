@@ -11,13 +11,13 @@
 
 #include "engine.h"
 
-enum { HANG_SECONDS = 20, FAILURES_MOST = 20 };
+enum { HANG_SECONDS = 20, FAILURES_MAX = 20 };
 
 typedef struct shared {
     _Atomic(uint64_t) executions;
     _Atomic(uint64_t) kept;
     size_t size;
-    uint8_t bytes[INPUT_MOST];
+    uint8_t bytes[INPUT_MAX];
 } shared;
 
 /* splitmix64: small, and the same everywhere. */
@@ -38,7 +38,7 @@ static void overwrite(shared *s, size_t at, const void *bytes, size_t count) {
 }
 
 static void insert(shared *s, size_t at, const uint8_t *bytes, size_t count) {
-    if (count > INPUT_MOST - s->size) count = INPUT_MOST - s->size;
+    if (count > INPUT_MAX - s->size) count = INPUT_MAX - s->size;
     memmove(s->bytes + at + count, s->bytes + at, s->size - at);
     memcpy(s->bytes + at, bytes, count);
     s->size += count;
@@ -91,7 +91,7 @@ static void change(shared *s, const corpus *all, uint64_t *random) {
 
 static void make(shared *s, const corpus *all, uint64_t *random) {
     const input *from = &all->list[below(random, all->count)];
-    s->size = from->size < INPUT_MOST ? from->size : INPUT_MOST;
+    s->size = from->size < INPUT_MAX ? from->size : INPUT_MAX;
     memcpy(s->bytes, from->bytes, s->size);
     for (size_t rounds = 1 + below(random, 6); rounds; rounds--) change(s, all, random);
 }
@@ -117,7 +117,7 @@ static void save(const char *folder, const char *name, uint64_t number, const sh
 
 static _Noreturn void run_child(const mutation *how, corpus *all, shared *s, uint64_t random) {
     for (size_t i = 0, count = all->count; i < count; i++) {
-        s->size = all->list[i].size < INPUT_MOST ? all->list[i].size : INPUT_MOST;
+        s->size = all->list[i].size < INPUT_MAX ? all->list[i].size : INPUT_MAX;
         memcpy(s->bytes, all->list[i].bytes, s->size);
         run_input(s->bytes, s->size);
         s->executions++;
@@ -161,7 +161,7 @@ int mutate(const mutation *how, corpus *all) {
     shared *s = mmap(NULL, sizeof *s, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     FUZZ_CHECK(s != MAP_FAILED);
     if (all->count == 0) corpus_add(all, (const uint8_t *)"", 0);
-    while (time(NULL) < end && failures < FAILURES_MOST) {
+    while (time(NULL) < end && failures < FAILURES_MAX) {
         uint64_t seed = draw(&random);
         fflush(stdout);
         pid_t child = fork();

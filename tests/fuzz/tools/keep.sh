@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # keep.sh BUILD [NAME...]: takes over into tests/fuzz/corpus what libFuzzer found and adds coverage to what
-# is there; of these at most MOST, of all sizes, and no more than LIMIT bytes for each target. Inputs that a
+# is there; of these at most MAX, of all sizes, and no more than LIMIT bytes for each target. Inputs that a
 # person named stay as they are; the others, named by their hash, are chosen anew.
 set -eu
 build=$1
 shift
-limit=${LIMIT:-45000} most=${MOST:-150}
+limit=${LIMIT:-45000} most=${MAX:-150}
 source=$(cd "$(dirname "$0")/.." && pwd)
 export ASAN_OPTIONS=allocator_may_return_null=1
 work=$(mktemp -d)

@@ -352,6 +352,7 @@ static void watches(const bh::device &gpu) {
     EXPECT(first == 1 && second == 1 && once == 2);
     b.reset();
     EXPECT(!b);
+    EXPECT(thrown([&] { (void)gpu.open_watch(BH_EVENT_LOSS, nullptr); }) == BH_E_INVALID);
     EXPECT(thrown([&] { (void)gpu.open_watch(1u << 31, [](const bh_event &) {}); }) ==
            BH_E_INVALID);
 }

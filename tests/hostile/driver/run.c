@@ -14,7 +14,7 @@
 
 #include "driver.h"
 
-enum { LOADERS = 3, MOST_RSS_MIB = 256 * DRIVER_SCALE, MOST_DESCRIPTORS = 400 };
+enum { LOADERS = 3, MAX_RSS_MIB = 256 * DRIVER_SCALE, MAX_DESCRIPTORS = 400 };
 enum { CANARY_BYTES = 1 << 20 };
 #define STUCK_NS (60 * DRIVER_MS * DRIVER_SCALE)
 
@@ -39,7 +39,7 @@ static unsigned count_descriptors(void) {
 
 /* Says which descriptors are open, for a report. */
 static void list_descriptors(void) {
-    for (int fd = 0; fd < MOST_DESCRIPTORS; fd++) {
+    for (int fd = 0; fd < MAX_DESCRIPTORS; fd++) {
         char path[32], what[200];
         snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
         ssize_t length = readlink(path, what, sizeof what - 1);
@@ -213,7 +213,7 @@ static void use_device(run *self) {
     }
     struct timespec time = {.tv_nsec = (long)(60 + chance_below(&self->chance, 90)) * 1000000};
     nanosleep(&time, NULL);
-    if (count_descriptors() > MOST_DESCRIPTORS)
+    if (count_descriptors() > MAX_DESCRIPTORS)
         problem("%u descriptors are open", count_descriptors());
     if (abrupt) IN_THE_END(bh_device_close(where->device));
     atomic_store(&where->over, true);
@@ -237,8 +237,8 @@ static void check_end(run *self, unsigned descriptors) {
         list_descriptors();
         problem("%u descriptors before, %u after", descriptors, count_descriptors());
     }
-    if (peak_rss_mib() > MOST_RSS_MIB)
-        problem("up to %lu MiB of memory were used, %d are allowed", peak_rss_mib(), MOST_RSS_MIB);
+    if (peak_rss_mib() > MAX_RSS_MIB)
+        problem("up to %lu MiB of memory were used, %d are allowed", peak_rss_mib(), MAX_RSS_MIB);
     int status;
     if (waitpid(-1, &status, WNOHANG) >= 0 || errno != ECHILD) problem("a worker is left over");
 }

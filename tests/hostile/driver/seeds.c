@@ -15,7 +15,7 @@
 
 #include "driver.h"
 
-enum { MOST_JOBS = 64 };
+enum { MAX_JOBS = 64 };
 #define LIMIT_NS (70 * DRIVER_S * DRIVER_SCALE)
 
 typedef struct seed_run {
@@ -139,10 +139,10 @@ static void start_some(seed_run *runs, const seeds_options *options, uint64_t *n
 }
 
 unsigned run_seeds(const seeds_options *options) {
-    static seed_run runs[MOST_JOBS];
+    static seed_run runs[MAX_JOBS];
     totals sum = {0};
     seeds_options own = *options;
-    if (own.jobs > MOST_JOBS) own.jobs = MOST_JOBS;
+    if (own.jobs > MAX_JOBS) own.jobs = MAX_JOBS;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     uint64_t next = own.first, end = driver_now() + own.seconds * DRIVER_S;
     bool more = true;

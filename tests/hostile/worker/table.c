@@ -5,9 +5,9 @@
 
 #include "hostile.h"
 
-enum { MOST_CHOSEN = 4, SLOW_ONE_IN = 64 };
+enum { MAX_CHOSEN = 4, SLOW_ONE_IN = 64 };
 
-static const hostility *chosen[MOST_CHOSEN];
+static const hostility *chosen[MAX_CHOSEN];
 static size_t chosen_count;
 
 static size_t table_size(void) {
@@ -29,7 +29,7 @@ static const hostility *named(const char *name) {
 }
 
 static void choose_some(void) {
-    size_t wanted = 1 + below(MOST_CHOSEN);
+    size_t wanted = 1 + below(MAX_CHOSEN);
     while (chosen_count < wanted) {
         const hostility *one = table_at(below((uint32_t)table_size()));
         if (one->slow && !one_in(SLOW_ONE_IN)) continue;

@@ -10,7 +10,7 @@
 
 #define HEAD_BYTES offsetof(bh__message, fds)
 
-enum { MOST_ODD_FDS = 253 }; /* what the kernel takes with one message */
+enum { MAX_ODD_FDS = 253 }; /* what the kernel takes with one message */
 
 static int send_real(const bh__message *message, const int *fds, uint32_t fd_count) {
     return __real_bh__message_send(BH__WORKER_SOCKET, message, fds, fd_count);
@@ -20,7 +20,7 @@ static int send_real(const bh__message *message, const int *fds, uint32_t fd_cou
 static void send_raw(const void *packet, size_t bytes, const int *fds, uint32_t fd_count) {
     static _Thread_local union {
         struct cmsghdr head;
-        char space[CMSG_SPACE(MOST_ODD_FDS * sizeof(int))];
+        char space[CMSG_SPACE(MAX_ODD_FDS * sizeof(int))];
     } control;
     struct iovec part = {(void *)(uintptr_t)packet, bytes};
     struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
@@ -134,8 +134,8 @@ static int other_fds(const bh__message *message, const int *fds, uint32_t fd_cou
 }
 
 static int too_many_fds(const bh__message *message, const int *fds, uint32_t fd_count) {
-    int odd[MOST_ODD_FDS];
-    uint32_t count = BH__MESSAGE_FDS + 1 + below(MOST_ODD_FDS - BH__MESSAGE_FDS - 1);
+    int odd[MAX_ODD_FDS];
+    uint32_t count = BH__MESSAGE_FDS + 1 + below(MAX_ODD_FDS - BH__MESSAGE_FDS - 1);
     (void)fds;
     (void)fd_count;
     int one = odd_descriptor();

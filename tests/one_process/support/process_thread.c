@@ -18,7 +18,7 @@
 #include "process_thread.h"
 #include "worker/worker.h"
 
-enum { MOST = 4096, FIRST_PID = 0x40000000 }; /* larger than any real process's */
+enum { MAX = 4096, FIRST_PID = 0x40000000 }; /* larger than any real process's */
 
 typedef struct worker_thread {
     pthread_t thread;
@@ -29,7 +29,7 @@ typedef struct worker_thread {
 } worker_thread;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static worker_thread *threads[MOST];
+static worker_thread *threads[MAX];
 static int thread_count;
 
 static void *thread_main(void *argument) {
@@ -50,7 +50,7 @@ bh_status bh__process_start(const char *path, int socket, int errors, bh__proces
     self->worker = bh__worker_create(own, &bh__cpu_device);
     self->ended = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     pthread_mutex_lock(&lock);
-    int index = thread_count < MOST ? thread_count++ : -1;
+    int index = thread_count < MAX ? thread_count++ : -1;
     if (index >= 0) threads[index] = self;
     pthread_mutex_unlock(&lock);
     if (index < 0 || pthread_create(&self->thread, NULL, thread_main, self)) {

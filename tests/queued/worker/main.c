@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A worker for tests: the CPU device behind queues of its own, as a GPU has them. Work is queued
- * ahead, completion words are written behind it, and a fault is told only to whoever asks. */
+ * ahead, completion words are written behind it, and a fault is reported only when it is asked
+ * for. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -21,7 +21,7 @@ enum { BUFFER = 8 };
 static struct {
     store stores[BUFFER];
     int count;
-} buffers[MOST_FIBERS];
+} buffers[MAX_FIBERS];
 static int pending; /* stores in all buffers */
 
 static void commit_oldest(int id) {
@@ -192,9 +192,11 @@ static void plain(const void *at, size_t bytes, bool write, const void *where) {
     PLAIN(__tsan_unaligned_write##bytes, bytes, true)
 PLAINS(1)
 PLAINS(2)
-PLAINS(4) PLAINS(8) PLAINS(16)
+PLAINS(4)
+PLAINS(8)
+PLAINS(16)
 
-    static void range(const void *at, size_t bytes, bool write, const void *where) {
+static void range(const void *at, size_t bytes, bool write, const void *where) {
     if (!bytes) return;
     plain(at, 1, write, where);
     plain((const char *)at + bytes - 1, 1, write, where);

@@ -17,7 +17,7 @@
                                          * \ */
 enum { STACK_BYTES = SIM_STACK_BYTES, FRAMES = 16 };
 
-fiber *sim_fibers[MOST_FIBERS];
+fiber *sim_fibers[MAX_FIBERS];
 int sim_fiber_count;
 fiber *sim_current;
 
@@ -47,7 +47,7 @@ void sim_fiber_end(fiber *self) {
     self->dead = true;
     if (self->kept) sim_object_release(self->kept);
     self->kept = NULL;
-    sim_wake(WAIT_JOIN, self, MOST_FIBERS);
+    sim_wake(WAIT_JOIN, self, MAX_FIBERS);
     sim_changed = true;
 }
 
@@ -63,8 +63,8 @@ static void *first_frame(char *top) {
 }
 
 fiber *sim_spawn(int process, void *(*body)(void *), void *argument) {
-    if (sim_fiber_count == MOST_FIBERS)
-        sim_fail(SIM_UNSUPPORTED, "more than %d threads in one run", MOST_FIBERS);
+    if (sim_fiber_count == MAX_FIBERS)
+        sim_fail(SIM_UNSUPPORTED, "more than %d threads in one run", MAX_FIBERS);
     fiber *self = calloc(1, sizeof *self);
     self->id = sim_fiber_count;
     self->process = process;

@@ -25,7 +25,7 @@ _Static_assert(sizeof(head) % GRAIN == 0, "blocks are aligned to 16");
 
 static char *top = HEAP_BASE;
 static uint8_t *owner; /* of each 16 bytes: process + 1 */
-static head *blocks[MOST_PROCESSES];
+static head *blocks[MAX_PROCESSES];
 
 void sim_heap_begin(void) {
     int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
@@ -160,7 +160,7 @@ size_t sim_heap_leaked(const void **out_where, size_t *out_count) {
         const char *stack = self == sim_current ? __builtin_frame_address(0) : self->stack_pointer;
         reach(stack, (const char *)self->stack + SIM_STACK_BYTES);
         sim_fiber_tls(self, reach);
-        reach(self->specific, self->specific + MOST_KEYS);
+        reach(self->specific, self->specific + MAX_KEYS);
     }
     while (pending_count) {
         head *self = pending_scan[--pending_count];

@@ -159,10 +159,10 @@ typedef struct kind {
     char words[160], text[320];
 } kind;
 
-enum { MOST_KINDS = 32 };
+enum { MAX_KINDS = 32 };
 typedef struct tally {
     uint64_t runs, failed;
-    kind kinds[MOST_KINDS];
+    kind kinds[MAX_KINDS];
     unsigned kind_count;
 } tally;
 
@@ -184,7 +184,7 @@ static void add_up(tally *all, uint64_t seed, const outcome *one) {
         all->kinds[i].count++;
         return;
     }
-    if (all->kind_count == MOST_KINDS) return;
+    if (all->kind_count == MAX_KINDS) return;
     kind *it = &all->kinds[all->kind_count++];
     it->code = one->code;
     it->count = 1;

@@ -17,7 +17,7 @@ enum { PAGE = 4096, WRITER = 16 };
 
 static char *top = MAPS_BASE;
 static uint8_t *counts; /* process by process: readers and 16 times writers of each page */
-static unsigned mapped[MOST_PROCESSES];
+static unsigned mapped[MAX_PROCESSES];
 
 static uint8_t *counts_of(int process, const void *at) {
     return &counts[(size_t)process * (MAPS_BYTES / PAGE) +
@@ -31,7 +31,7 @@ static bool is_ours(const void *at) {
 void *sim_memory_new(size_t bytes, void *wanted) {
     size_t whole = (bytes + PAGE - 1) / PAGE * PAGE;
     if (!counts) {
-        counts = mmap(NULL, MAPS_BYTES / PAGE * MOST_PROCESSES, PROT_READ | PROT_WRITE,
+        counts = mmap(NULL, MAPS_BYTES / PAGE * MAX_PROCESSES, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (counts == MAP_FAILED) sim_fail(SIM_UNSUPPORTED, "no address space for mappings");
     }
@@ -80,12 +80,12 @@ typedef struct mapping {
     int process;
     bool write, live;
 } mapping;
-enum { MOST_MAPPINGS = 8192 };
-static mapping mappings[MOST_MAPPINGS];
+enum { MAX_MAPPINGS = 8192 };
+static mapping mappings[MAX_MAPPINGS];
 static unsigned mapping_count;
 
 static void note(char *at, size_t bytes, bool write) {
-    if (mapping_count == MOST_MAPPINGS) sim_fail(SIM_UNSUPPORTED, "too many mappings");
+    if (mapping_count == MAX_MAPPINGS) sim_fail(SIM_UNSUPPORTED, "too many mappings");
     int process = sim_current->process;
     mappings[mapping_count++] = (mapping){at, bytes, process, write, true};
     mapped[process]++;

@@ -10,9 +10,9 @@
 
 #include "objects.h"
 
-enum { FIRST_FD = 3, MOST_QUEUED = 64 };
+enum { FIRST_FD = 3, MAX_QUEUED = 64 };
 
-static object *tables[MOST_PROCESSES][MOST_FDS];
+static object *tables[MAX_PROCESSES][MAX_FDS];
 static int object_count;
 uint64_t sim_fd_epoch = 1;
 
@@ -36,11 +36,11 @@ object *sim_pidfd_new(int process) {
 }
 
 object *sim_object_of(int process, int fd) {
-    return fd >= 0 && fd < MOST_FDS ? tables[process][fd] : NULL;
+    return fd >= 0 && fd < MAX_FDS ? tables[process][fd] : NULL;
 }
 
 int sim_fd_give(object *self, int process, int from) {
-    for (int fd = from < FIRST_FD ? FIRST_FD : from; fd < MOST_FDS; fd++) {
+    for (int fd = from < FIRST_FD ? FIRST_FD : from; fd < MAX_FDS; fd++) {
         if (tables[process][fd]) continue;
         sim_fd_install(self, process, fd);
         return fd;
@@ -76,7 +76,7 @@ static void close_fd(int process, int fd) {
 }
 
 bool sim_fds_close_one(int process) {
-    for (int fd = 0; fd < MOST_FDS; fd++) {
+    for (int fd = 0; fd < MAX_FDS; fd++) {
         if (!tables[process][fd]) continue;
         close_fd(process, fd);
         return true;
@@ -91,7 +91,7 @@ void sim_fds_close(int process) {
 
 unsigned sim_fds_left(int process) {
     unsigned left = 0;
-    for (int fd = 0; fd < MOST_FDS; fd++) left += tables[process][fd] != NULL;
+    for (int fd = 0; fd < MAX_FDS; fd++) left += tables[process][fd] != NULL;
     return left;
 }
 unsigned sim_fds_open(void) {
@@ -113,7 +113,7 @@ uint64_t sim_object_bytes(const object *self) {
 }
 
 bool sim_object_room(const object *self) {
-    return self->queued < MOST_QUEUED;
+    return self->queued < MAX_QUEUED;
 }
 
 /* ---- made and closed ---- */

@@ -9,15 +9,15 @@
 
 #include "sim.h"
 
-enum { MOST_ACTIVE = 512, GRANULE = 64, BUCKETS = 1 << 14 };
+enum { MAX_ACTIVE = 512, GRANULE = 64, BUCKETS = 1 << 14 };
 
 static struct {
     sim_access what;
     const fiber *by; /* NULL: over */
-} active[MOST_ACTIVE];
+} active[MAX_ACTIVE];
 
 /* The order in which workers first executed anything: a successor is later. */
-static unsigned rank[MOST_PROCESSES], ranks;
+static unsigned rank[MAX_PROCESSES], ranks;
 
 static unsigned rank_of(int worker) {
     if (!rank[worker]) rank[worker] = ++ranks;
@@ -74,7 +74,7 @@ static void touch(const sim_access *what, uint64_t address, uint64_t bytes, bool
 int sim_access_begin(const sim_access *what) {
     int number = -1;
     rank_of(what->worker);
-    for (int i = 0; i < MOST_ACTIVE; i++) {
+    for (int i = 0; i < MAX_ACTIVE; i++) {
         if (active[i].by && active[i].by->dead) active[i].by = NULL;
         if (!active[i].by) {
             if (number < 0) number = i;

@@ -13,7 +13,7 @@
 static struct {
     bool dying, dead;
     int signal, exit_code;
-} processes[MOST_PROCESSES];
+} processes[MAX_PROCESSES];
 static int process_count = 1;
 
 int sim_process_new(void) {

@@ -8,7 +8,7 @@ enum {
     STEP_NS = 20,
     LONGEST_BURST = 4000,
     STAY_BEFORE_SNAPSHOT = 200,
-    MOST_DEPTH = 8,
+    MAX_DEPTH = 8,
     LONGEST_JUMP_NS = 20000000
 };
 
@@ -22,7 +22,7 @@ static uint64_t hash = 1469598103934665603ull;
 static uint64_t now = 1000000000ull, next_deadline = NEVER;
 static uint64_t first_step, first_ns;
 static strategy in_use;
-static uint64_t change_at[MOST_DEPTH], lowest = (uint64_t)1 << 30;
+static uint64_t change_at[MAX_DEPTH], lowest = (uint64_t)1 << 30;
 static uint64_t burst;
 
 uint64_t sim_random(void) {
@@ -83,7 +83,7 @@ void sim_schedule_begin(uint64_t seed) {
     for (int i = 0; i < sim_fiber_count; i++)
         sim_fibers[i]->priority = ((uint64_t)1 << 38) + sim_random() % ((uint64_t)1 << 40);
     /* How long a run will be is not known: changes may come early or late. */
-    for (unsigned i = 0; i + 1 < in_use.depth && i < MOST_DEPTH; i++)
+    for (unsigned i = 0; i + 1 < in_use.depth && i < MAX_DEPTH; i++)
         change_at[i] = sim_random() % ((uint64_t)1 << (6 + sim_random() % 11));
     sim_store_weight = in_use.store_buffer;
     sim_exploring = sim_changed = true;
@@ -115,7 +115,7 @@ static bool can_run(fiber *self) {
 }
 
 /* Everybody who can run; lets time pass where nobody can. */
-static int gather(fiber *able[MOST_FIBERS]) {
+static int gather(fiber *able[MAX_FIBERS]) {
     for (;;) {
         int count = 0;
         next_deadline = NEVER;
@@ -138,7 +138,7 @@ static int gather(fiber *able[MOST_FIBERS]) {
 /* Before the snapshot: stay while possible, then in turn. */
 static fiber *next_in_turn(void) {
     static int turn;
-    fiber *able[MOST_FIBERS];
+    fiber *able[MAX_FIBERS];
     if (can_run(sim_current) && burst++ < STAY_BEFORE_SNAPSHOT) return sim_current;
     burst = 0;
     int count = gather(able);
@@ -156,7 +156,7 @@ static fiber *next_by_priority(void) {
     } else if (!sim_changed && now < next_deadline && can_run(sim_current)) {
         return sim_current; /* still the first, as nobody else came */
     }
-    fiber *able[MOST_FIBERS], *best;
+    fiber *able[MAX_FIBERS], *best;
     int count = gather(able);
     best = able[0];
     for (int i = 1; i < count; i++)
@@ -173,7 +173,7 @@ static fiber *choose(void) {
     if (in_use.kind == STRATEGY_PCT) return next_by_priority();
     if (in_use.kind == STRATEGY_STICKY && sim_random() % in_use.sticky && can_run(sim_current))
         return sim_current;
-    fiber *able[MOST_FIBERS];
+    fiber *able[MAX_FIBERS];
     int count = gather(able);
     return count == 1 ? able[0] : able[sim_random() % (unsigned)count];
 }

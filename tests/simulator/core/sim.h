@@ -14,12 +14,12 @@
 #include "simulator.h"
 
 enum {
-    MOST_FIBERS = 1024,
-    MOST_PROCESSES = 96,
-    MOST_FDS = 512,
-    THE_KERNEL = MOST_PROCESSES - 1, /* the process of fibers that model the machine */
+    MAX_FIBERS = 1024,
+    MAX_PROCESSES = 96,
+    MAX_FDS = 512,
+    THE_KERNEL = MAX_PROCESSES - 1, /* the process of fibers that model the machine */
     NAME_BYTES = 24,
-    MOST_KEYS = 8
+    MAX_KEYS = 8
 };
 #define NEVER UINT64_MAX
 
@@ -50,14 +50,14 @@ struct fiber {
     uint64_t priority, steps;
     void *(*body)(void *);
     void *argument, *result;
-    void *specific[MOST_KEYS];
+    void *specific[MAX_KEYS];
     struct object *kept; /* a descriptor of its own: unshare(CLONE_FILES) */
     char name[NAME_BYTES];
 };
 
 /* ---- fibers and time: fiber.c, schedule.c ---- */
 
-extern fiber *sim_fibers[MOST_FIBERS];
+extern fiber *sim_fibers[MAX_FIBERS];
 extern int sim_fiber_count;
 extern fiber *sim_current; /* NULL until the first one runs */
 extern uint64_t sim_steps;

@@ -99,7 +99,7 @@ static void unlock(pthread_mutex_t *mutex, const void *where) {
         sim_fail(SIM_BUG, "a thread unlocks a mutex that it does not hold, at %p", where);
     sim_stores_flush();
     *holder_of(mutex) = 0;
-    sim_wake(WAIT_MUTEX, mutex, MOST_FIBERS);
+    sim_wake(WAIT_MUTEX, mutex, MAX_FIBERS);
 }
 
 int sim_os_pthread_mutex_init(pthread_mutex_t *mutex, const void *attributes);
@@ -176,7 +176,7 @@ int sim_os_pthread_cond_signal(pthread_cond_t *cond) {
 }
 int sim_os_pthread_cond_broadcast(pthread_cond_t *cond);
 int sim_os_pthread_cond_broadcast(pthread_cond_t *cond) {
-    sim_wake(WAIT_CONDITION, cond, MOST_FIBERS);
+    sim_wake(WAIT_CONDITION, cond, MAX_FIBERS);
     sim_point(HERE);
     return 0;
 }
@@ -194,7 +194,7 @@ int sim_os_pthread_once(pthread_once_t *once, void (*run)(void)) {
 
 /* ---- threads ---- */
 
-static void (*key_ends[MOST_KEYS])(void *);
+static void (*key_ends[MAX_KEYS])(void *);
 static unsigned key_count;
 
 typedef struct start {
@@ -274,7 +274,7 @@ int sim_os_pthread_atfork(void (*before)(void), void (*parent)(void), void (*chi
 }
 int sim_os_pthread_key_create(pthread_key_t *out, void (*end)(void *));
 int sim_os_pthread_key_create(pthread_key_t *out, void (*end)(void *)) {
-    if (key_count == MOST_KEYS) return EAGAIN;
+    if (key_count == MAX_KEYS) return EAGAIN;
     key_ends[key_count] = end;
     *out = key_count++;
     return 0;

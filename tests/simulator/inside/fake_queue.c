@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fake device behind queues of its own, as a GPU has them: work is queued ahead, completion
- * words are written behind it, and a fault is told only to whoever asks. */
+ * words are written behind it, and a fault is reported only when it is asked for. */
 #include <stdlib.h>
 #include <string.h>
 

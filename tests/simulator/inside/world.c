@@ -112,12 +112,12 @@ void world_join(pthread_t thread) {
 
 /* ---- tickets ---- */
 
-enum { MOST_TICKETS = 256 };
+enum { MAX_TICKETS = 256 };
 static struct {
     bh_ticket ticket;
     _Atomic bh_status status; /* the first that was final */
     _Atomic bool whole;
-} watched[MOST_TICKETS];
+} watched[MAX_TICKETS];
 static _Atomic unsigned watched_count;
 static _Atomic bool asking;
 static pthread_t asker;
@@ -128,7 +128,7 @@ bool is_final(bh_status status) {
 
 void ticket_watch(bh_ticket ticket) {
     unsigned index = atomic_fetch_add(&watched_count, 1);
-    if (index >= MOST_TICKETS) sim_fail(SIM_UNSUPPORTED, "too many tickets are watched");
+    if (index >= MAX_TICKETS) sim_fail(SIM_UNSUPPORTED, "too many tickets are watched");
     watched[index].ticket = ticket;
     atomic_store(&watched[index].status, BH_E_BUSY);
     atomic_store(&watched[index].whole, true);
@@ -149,7 +149,7 @@ static void check(unsigned index, bh_status before, bh_status said) {
 
 void ticket_said(bh_ticket ticket, bh_status status) {
     unsigned count = atomic_load(&watched_count);
-    for (unsigned i = 0; i < count && i < MOST_TICKETS; i++) {
+    for (unsigned i = 0; i < count && i < MAX_TICKETS; i++) {
         if (!atomic_load(&watched[i].whole) || watched[i].ticket.lane != ticket.lane ||
             watched[i].ticket.sequence != ticket.sequence)
             continue;
@@ -160,7 +160,7 @@ void ticket_said(bh_ticket ticket, bh_status status) {
 
 void tickets_ask(void) {
     unsigned count = atomic_load(&watched_count);
-    for (unsigned i = 0; i < count && i < MOST_TICKETS; i++) {
+    for (unsigned i = 0; i < count && i < MAX_TICKETS; i++) {
         if (!atomic_load(&watched[i].whole)) continue;
         bh_status before = atomic_load(&watched[i].status);
         check(i, before, bh_wait(watched[i].ticket, 0));
@@ -189,13 +189,13 @@ void tickets_stop(void) {
 
 /* ---- callbacks ---- */
 
-enum { MOST_CALLBACKS = 128 };
+enum { MAX_CALLBACKS = 128 };
 static struct {
     bh_ticket ticket;
     _Atomic bool taken;
     _Atomic int runs;
     _Atomic bh_status told;
-} callbacks[MOST_CALLBACKS];
+} callbacks[MAX_CALLBACKS];
 static _Atomic unsigned callback_count;
 
 static void on_done(void *context, bh_ticket ticket, bh_status status) {
@@ -209,7 +209,7 @@ static void on_done(void *context, bh_ticket ticket, bh_status status) {
 
 void callback_register(bh_ticket ticket) {
     unsigned index = atomic_fetch_add(&callback_count, 1);
-    if (index >= MOST_CALLBACKS) return;
+    if (index >= MAX_CALLBACKS) return;
     callbacks[index].ticket = ticket;
     bh_status status = bh_on_done(ticket, on_done, (void *)(uintptr_t)index);
     atomic_store(&callbacks[index].taken, status == BH_OK);
@@ -217,7 +217,7 @@ void callback_register(bh_ticket ticket) {
 
 void callbacks_check(void) {
     unsigned count = atomic_load(&callback_count);
-    for (unsigned i = 0; i < count && i < MOST_CALLBACKS; i++) {
+    for (unsigned i = 0; i < count && i < MAX_CALLBACKS; i++) {
         int runs = atomic_load(&callbacks[i].runs), taken = atomic_load(&callbacks[i].taken);
         if (runs != taken)
             BUG("a callback that was %s ran %d times", taken ? "taken" : "refused", runs);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sampling: addresses, levels. The formulas are those of "Texture Fetching" in NVIDIA's CUDA programming
- * guide; how coordinates are rounded was found out on an H200. sample_texel.c has the formats,
- * sample_filter.c the sums.
+ * Sampling: addresses, levels. The formulas are those of "Texture Fetching" in NVIDIA's CUDA
+ * programming guide; how coordinates are rounded was found out on an H200. sample_texel.c has the
+ * formats, sample_filter.c the sums.
  */
 #include "ptx/sample.h"
 
 #include <math.h>
 
-enum { COORDINATE_BITS = 20 /* that count behind the point of a normalised coordinate */ };
+enum { COORDINATE_BITS = 22 /* that count behind the point of a normalised coordinate */ };
 
 /* Moves an index into the image. False: it is outside, and the border's colour counts. */
 static bool address(int64_t *at, uint32_t size, unsigned mode) {
@@ -89,7 +89,8 @@ static int64_t limited(int64_t value, int64_t last) {
     return value < 0 ? 0 : value > last ? last : value;
 }
 
-/* Linear: in steps of 1 / FILTER_ONE from half a texel on. Where edges repeat, coordinates end there. */
+/* Linear: in steps of 1 / FILTER_ONE from half a texel on. Clamped coordinates may end `at_edge`: at
+ * the middle of the last texel. */
 static footprint footprint_of(const bh__sample *s, const bh__ptx_texture_level *level,
                               unsigned dimensions, bool linear, bool at_edge) {
     const uint32_t size[3] = {level->width, level->height, level->depth};

@@ -50,7 +50,7 @@ static unsigned digits(unsigned n) {
     return n == 0 ? 0 : 32 - (unsigned)__builtin_clz(n);
 }
 
-/* Styles: small whole numbers, near one, any finite, any bits, near the smallest, large and small. */
+/* Small whole numbers, near one, any finite, any bits, near the smallest, large and small. */
 enum { SMALL_WHOLE, NEAR_ONE, ANY_FINITE, ANY_BITS, TINY, MIXED, STYLES };
 
 static uint64_t element(const format *f, unsigned style, uint64_t bits) {

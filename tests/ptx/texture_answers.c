@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an H200 answered to texture and surface instructions, recorded by tools/ask_textures.py. All must
- * be equal bit for bit, but for what has a bound: see bound_of().
+ * What an H200 answered to texture and surface instructions, recorded by tools/ask_textures.py. All
+ * must be equal bit for bit, but for what has a bound: see bound_of().
  */
 #include <math.h>
 #include <stdio.h>

@@ -13,7 +13,7 @@
 #include "support/kernel.h"
 #include "test.h"
 
-enum { ROWS = 512, IMAGES = 40, IMAGE_BYTES = 4096, LINE = 16384, SHOWN = 4 };
+enum { ROWS = 512, IMAGES = 40, IMAGE_BYTES = 32768, LINE = 65536, SHOWN = 4 };
 enum { LEVELS_LESS = 20, LEVELS_MORE = 128 }; /* see bound_of() */
 
 typedef struct image {

@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-enum { COORDINATE_BITS = 22 /* that count behind the point of a normalised coordinate */ };
+enum { COORDINATE_BITS = 20 /* that count behind the point of a normalised coordinate */ };
 
 /* Moves an index into the image. False: it is outside, and the border's colour counts. */
 static bool address(int64_t *at, uint32_t size, unsigned mode) {

@@ -105,7 +105,8 @@ static footprint footprint_of(const bh__sample *s, const bh__ptx_texture_level *
             f.first[d] = (int64_t)floor(u) + s->offset[d];
             continue;
         }
-        int64_t fixed = (int64_t)floor((u - 0.5) * FILTER_ONE + 0.5) + s->offset[d] * FILTER_ONE;
+        int64_t fixed =
+            (int64_t)floor((u - 0.5) * FILTER_ONE + 0.5) + (int64_t)s->offset[d] * FILTER_ONE;
         if (at_edge && mode_of(s, d) == BH__ADDRESS_CLAMP) {
             fixed = limited(fixed, ((int64_t)size[d] - 1) * FILTER_ONE);
         }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sampling: addresses, levels. The formulas are those of "Texture Fetching" in NVIDIA's CUDA programming
- * guide; how coordinates are rounded was found out on an H200. sample_texel.c has the formats,
- * sample_filter.c the sums.
+ * Sampling: addresses, levels. The formulas are those of "Texture Fetching" in NVIDIA's CUDA
+ * programming guide; how coordinates are rounded was found out on an H200. sample_texel.c has the
+ * formats, sample_filter.c the sums.
  */
 #include "ptx/sample.h"
 
@@ -89,7 +89,8 @@ static int64_t limited(int64_t value, int64_t last) {
     return value < 0 ? 0 : value > last ? last : value;
 }
 
-/* Linear: in steps of 1 / FILTER_ONE from half a texel on. Where edges repeat, coordinates end there. */
+/* Linear: in steps of 1 / FILTER_ONE from half a texel on. Clamped coordinates may end `at_edge`: at
+ * the middle of the last texel. */
 static footprint footprint_of(const bh__sample *s, const bh__ptx_texture_level *level,
                               unsigned dimensions, bool linear, bool at_edge) {
     const uint32_t size[3] = {level->width, level->height, level->depth};
@@ -104,7 +105,8 @@ static footprint footprint_of(const bh__sample *s, const bh__ptx_texture_level *
             f.first[d] = (int64_t)floor(u) + s->offset[d];
             continue;
         }
-        int64_t fixed = (int64_t)floor((u - 0.5) * FILTER_ONE + 0.5) + s->offset[d] * FILTER_ONE;
+        int64_t fixed =
+            (int64_t)floor((u - 0.5) * FILTER_ONE + 0.5) + (int64_t)s->offset[d] * FILTER_ONE;
         if (at_edge && mode_of(s, d) == BH__ADDRESS_CLAMP) {
             fixed = limited(fixed, ((int64_t)size[d] - 1) * FILTER_ONE);
         }

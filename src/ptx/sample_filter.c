@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sampling: the weighted sum of a linear filter, in the arithmetic of an H200. NVIDIA's guide says only
- * that weights have 8 bits of fraction. Products of weights are rounded to these bits, too.
+ * Sampling: the weighted sum of a linear filter, in the arithmetic of an H200. NVIDIA's guide says
+ * only that weights have 8 bits of fraction. Products of weights are rounded to these bits, too.
  */
 #include <math.h>
 
@@ -41,7 +41,7 @@ void bh__filter_weigh(uint16_t weight[8], unsigned whole, unsigned dimensions,
     }
 }
 
-/* Rounds to `digits`, half away from zero, not below the unit of the smallest number of the format. */
+/* Rounds to `digits`, half away from zero, not below the smallest number of the format. */
 static float rounded(double value, int digits, int smallest) {
     int exponent;
     if (value == 0 || !isfinite(value)) {

@@ -92,7 +92,7 @@ void bh__texel_border(const bh__ptx_texture *t, bool zero, bh__texel *out) {
                                         : bh__f16_to_float(bh__f16_from_double((double)colour,
                                                                                BH__ROUND_NEAREST)));
         } else if (t->as_float) {
-            set_integer(t, out, n, (uint32_t)(int32_t)nearest_integer(t, n, (double)colour));
+            set_integer(t, out, n, (uint32_t)(int64_t)nearest_integer(t, n, (double)colour));
         } else {
             set_integer(t, out, n, bh__bits_of_float(colour) & UINT32_MAX >> (32 - t->bits));
         }

@@ -50,8 +50,8 @@ static unsigned digits(unsigned n) {
     return n == 0 ? 0 : 32 - (unsigned)__builtin_clz(n);
 }
 
-/* Styles: small whole numbers, near one, any finite, any bits, near the smallest, large and small. */
-enum { SMALL_WHOLE, NEAR_ONE, ANY_FINITE, ANY_BITS, TINY, MIXED, STYLES };
+/* Small whole numbers, near one, any finite, any bits, near the smallest, large and small. */
+enum { SMALL_WHOLE, NEAR_ONE, ANY_FINITE, ANY_BITS, TINY, MIXED, STYLES, ZERO = STYLES };
 
 static uint64_t element(const format *f, unsigned style, uint64_t bits) {
     if (f->exponent == 0 || style == ANY_BITS) {
@@ -75,6 +75,10 @@ static uint64_t element(const format *f, unsigned style, uint64_t bits) {
     case TINY:
         field %= 2;
         break;
+    case ZERO:
+        field = 0;
+        fraction = 0;
+        break;
     default:
         field = bias + (field % 4 == 0 ? large : -(field % 6));
     }
@@ -96,6 +100,12 @@ static uint32_t metadata(const question *q, uint64_t bits) {
     return value;
 }
 
+/* In the last cases a sum has only the accumulator. */
+static unsigned style_of(unsigned number, unsigned part) {
+    static const uint8_t alone[3] = {ZERO, NEAR_ONE, TINY};
+    return number < 16 ? number % STYLES : alone[part];
+}
+
 static void make_operands(const question *q, unsigned number) {
     uint64_t state = (uint64_t)q->number << 32 | number;
     for (unsigned l = 0; l < LANES; l++) {
@@ -106,7 +116,7 @@ static void make_operands(const question *q, unsigned number) {
             for (unsigned n = 0; n < q->parts[p].count; n++, at++) {
                 *at = 0;
                 for (unsigned bit = 0; bit < width; bit += f->bits) {
-                    *at |= element(f, number % STYLES, splitmix(&state)) << bit;
+                    *at |= element(f, style_of(number, p), splitmix(&state)) << bit;
                 }
             }
         }

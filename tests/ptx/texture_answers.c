@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an H200 answered to texture and surface instructions, recorded by tools/ask_textures.py. All must
- * be equal bit for bit, but for what has a bound: see bound_of().
+ * What an H200 answered to texture and surface instructions, recorded by tools/ask_textures.py. All
+ * must be equal bit for bit, but for what has a bound: see bound_of().
  */
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "support/kernel.h"
 #include "test.h"
 
-enum { ROWS = 512, IMAGES = 40, IMAGE_BYTES = 4096, LINE = 16384, SHOWN = 4 };
+enum { ROWS = 512, IMAGES = 40, IMAGE_BYTES = 32768, LINE = 65536, SHOWN = 4 };
 enum { LEVELS_LESS = 20, LEVELS_MORE = 128 }; /* see bound_of() */
 
 typedef struct image {

@@ -15,11 +15,11 @@ static uint64_t hash(uint64_t h, const uint32_t *words, size_t count) { /* FNV-1
 static bh_status run_program(bh_device device, uint64_t seed, uint32_t out[WORDS + RANDOM_CELLS]) {
     static char text[RANDOM_TEXT];
     bh_module module;
-    size_t length = random_program(seed, text);
+    size_t length = random_programs(seed, 1, text, sizeof text);
     bh_status status = bh_module_load(device, text, length, &module);
     if (status != BH_OK) return status;
     bh_buffer words = words_filled(device, WORDS, 0), cells = words_filled(device, RANDOM_CELLS, 0);
-    REQUIRE_OK(run_now(get_kernel(module, "program"),
+    REQUIRE_OK(run_now(get_kernel(module, "program0"),
                        BH_SHAPE(RANDOM_BLOCKS, 1, 1, RANDOM_THREADS, 1, 1),
                        BH_ARGS(BH_INOUT(words), BH_INOUT(cells))));
     REQUIRE_OK(bh_buffer_read(words, 0, out, WORDS * 4));
@@ -66,4 +66,29 @@ TEST_TIMEOUT(checks_find_nothing_in_them, 600) {
     }
     CHECK_OK(bh_device_close(device));
     CHECK_OK(bh_device_close(plain));
+}
+
+/* The interpreter gave these, and tests/random/devices.c compares devices with it. */
+TEST_TIMEOUT(answers_are_those_recorded, 300) {
+    char path[4096];
+    unsigned long long seed, recorded;
+    unsigned count = 0;
+    test_path(path, sizeof path, "%s/tests/random/answers.txt", test_source_dir());
+    FILE *file = fopen(path, "r");
+    REQUIRE(file != NULL);
+    REQUIRE_EQ(fscanf(file, "%*[^\n]"), 0); /* the license */
+    bh_device device = open_device();
+    bool cpu = is_cpu(device);
+    for (; fscanf(file, " answer %llu %llx", &seed, &recorded) == 2; count++) {
+        uint64_t got;
+        bh_status status = answer(device, seed, &got);
+        if (status != BH_OK && !cpu) continue; /* a driver's compiler refused it */
+        REQUIRE_OK(status);
+        if (got != recorded)
+            FAIL("seed %llu: 0x%llx, not 0x%llx", seed, (unsigned long long)got, recorded);
+    }
+    CHECK_EQ(feof(file) != 0, true);
+    CHECK_EQ(count, 400);
+    CHECK_OK(bh_device_close(device));
+    fclose(file);
 }

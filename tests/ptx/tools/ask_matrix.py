@@ -4,8 +4,8 @@
 
     python3 tests/ptx/tools/ask_matrix.py matrix.bin.gz
 
-needs the CUDA driver and a GPU, nothing else. The file has one line of JSON, the list of forms, and then
-for each form and each case the result registers of lane 0, lane 1 and so on, in bytes. matrix_forms.py
+needs the CUDA driver and a GPU, nothing else. The file has one line of JSON, the forms that the driver
+takes, and then for each form and each case the result registers of lane 0, lane 1 and so on, in bytes. matrix_forms.py
 makes the operands again. With `--ptxas PTXAS` nothing is run: every instruction is assembled.
 """
 import argparse
@@ -19,7 +19,7 @@ import tempfile
 from ask_device import Device
 from matrix_forms import CASES, FORMATS, FORMS, operands
 
-HEAD = ".version 8.5\n.target sm_90\n.address_size 64\n"
+HEAD = ".version 8.7\n.target sm_90\n.address_size 64\n"
 
 
 def bytes_of(name):
@@ -72,12 +72,23 @@ def kernels(number):
     return HEAD + "".join(entry(number, case) for case in range(meta[1] if meta else 1))
 
 
+def load_forms(device):
+    modules = {}
+    for number, form in enumerate(FORMS):
+        try:
+            modules[number] = device.load(kernels(number))
+        except RuntimeError as error:
+            print("refused:", form[0], error)
+    return modules
+
+
 def ask(path):
     device = Device()
     with gzip.open(path, "wb", compresslevel=9) as file:
-        file.write(json.dumps([f[0] for f in FORMS]).encode() + b"\n")
-        for number, (_, _, _, c, meta) in enumerate(FORMS):
-            module = device.load(kernels(number))
+        modules = load_forms(device)
+        file.write(json.dumps([FORMS[number][0] for number in modules]).encode() + b"\n")
+        for number, module in modules.items():
+            _, _, _, c, meta = FORMS[number]
             size = 32 * c[1] * bytes_of(c[0])
             for case in range(CASES):
                 flat = [v for lane in operands(number, case) for v in lane]

@@ -4,8 +4,8 @@
 
     python3 tests/ptx/tools/keep_textures.py [--all] textures.txt.gz tests/ptx/answers/textures.txt
 
-Of each question at most a number of rows, evenly spaced, stays; with --all every row. Questions that the
-driver refused go.
+Of each question at most a number of rows, evenly spaced, stays; all rows of images with odd sizes, which
+show how coordinates are rounded; with --all every row. Questions that the driver refused go.
 """
 import argparse
 import gzip
@@ -41,7 +41,8 @@ def main():
             if lines[0].startswith("refused"):
                 continue
             print(head, file=out)
-            most = len(lines) if options.all or head.startswith("image ") else min(len(lines), ROWS)
+            whole = options.all or head.startswith(("image ", "fetch odd_"))
+            most = len(lines) if whole else min(len(lines), ROWS)
             for n in range(most):
                 print(lines[n * len(lines) // most], file=out)
 

@@ -71,20 +71,32 @@ def sparse():
     yield form("m16n8k64", "f32", "e4m3", "e5m2", "f32", (4, 4, 4), kind=kind, meta=("2:4", 1))
 
 
-FORMS = list(dense()) + list(sparse())
-CASES = 16
+def later():
+    """Forms that were added: numbers of others stay. A device may refuse them."""
+    for a in ("e4m3", "e5m2"):
+        for b in ("e4m3", "e5m2"):
+            yield form("m16n8k32", "f16", a, b, "f16", (4, 2, 2))
+            yield form("m16n8k16", "f16", a, b, "f16", (2, 1, 2))
+            yield form("m16n8k16", "f32", a, b, "f32", (2, 1, 4))
+
+
+FORMS = list(dense()) + list(sparse()) + list(later())
+STYLES = 6  # of the first 16 cases
+CASES = 18
 
 
 def element(name, style, bits):
     """One element from 64 random bits. Styles: 0 small whole numbers, 1 near one, 2 any finite, 3 any
-    bits, 4 near the smallest, 5 large ones of both signs among small ones."""
+    bits, 4 near the smallest, 5 large ones of both signs among small ones, 6 zeros of both signs."""
     width, mantissa, exponent = FORMATS[name]
     if exponent == 0 or style == 3:
         return bits & (1 << width) - 1
     low = width - 1 - mantissa - exponent  # tf32 has 13 bits that do not count
     sign, field, fraction = bits >> 63, bits >> 32 & 0xFFFF, bits & (1 << mantissa) - 1
     bias, top = (1 << exponent - 1) - 1, (1 << exponent) - 1
-    if style == 0:
+    if style == 6:
+        field = fraction = 0
+    elif style == 0:
         whole = field % 5  # 0 to 4
         field, fraction = (0, 0) if whole == 0 else (bias + whole.bit_length() - 1,
                                                      (whole << mantissa >> whole.bit_length() - 1) & (1 << mantissa) - 1)
@@ -113,10 +125,12 @@ def metadata(kind, bits):
 def operands(number, case):
     """For each lane the registers of a, b, c and, if sparse, the metadata, in this order."""
     _, a, b, c, meta = FORMS[number]
-    state, style = number << 32 | case, case % 6
+    state, styles = number << 32 | case, (case % STYLES,) * 3
+    if case >= 16:
+        styles = (6, 1, 4)  # what becomes of a sum that has only the accumulator
     for _ in range(32):
         lane = []
-        for name, count in (a, b, c):
+        for (name, count), style in zip((a, b, c), styles):
             width = FORMATS[name][0]
             register = max(width, 32)
             for _ in range(count):

@@ -27,6 +27,8 @@ class Image:
         width, height, depth = self.level_size(level)
         source = random.Random(self.name + str(level))
         count = width * height * depth * self.channels
+        if self.name == "ramp":  # every byte in every channel
+            return bytes(n // self.channels for n in range(count))
         if self.form == "f32":  # sums of such numbers show how each is weighted
             return b"".join(struct.pack("<f", source.uniform(-1, 1)) for _ in range(count))
         if self.form == "f16":
@@ -73,6 +75,8 @@ IMAGES = {image.name: image for image in (
     Image("shorts", "u16", 2, (4, 4, 0)), Image("signed_shorts", "s16", 1, (4, 4, 0)),
     Image("words", "u32", 1, (4, 4, 0)), Image("signed_words", "s32", 2, (4, 4, 0)),
     Image("halves", "f16", 4, (4, 4, 0)),
+    Image("ramp", "u8", 4, (256, 0, 0)), Image("long_line", "f32", 1, (1021, 0, 0)),
+    Image("many_levels", "f32", 1, (64, 64, 0), levels=7),
     Image("s_line", "u32", 1, (8, 0, 0), surface=True),
     Image("s_lines", "u16", 2, (8, 0, 0), layers=3, surface=True),
     Image("s_plane", "u32", 1, (8, 4, 0), surface=True),
@@ -188,6 +192,30 @@ def fetches():
     yield from mip_levels()
     yield from gathers()
     yield from queries()
+    yield from unknown()
+
+
+def unknown():
+    """What would tell the rules that texture_answers.c only has bounds for."""
+    for linear in (0, 1):
+        yield (IMAGES["ramp"], Sampling(linear=linear, srgb=1),
+               f"tex.1d.v4.f32.f32 {OUT}, [%t, {{%f1}}];",
+               [row(n + (0.75 if linear else 0.5)) for n in range(256)])
+    source = random.Random(7)
+    near = [row((source.randrange(1021) + source.choice((0, 0.5)) + 1 / 512 * source.randrange(2)) / 1021
+                + source.randrange(-8, 9) * 2.0**-24) for _ in range(480)]
+    for linear, mode in itertools.product((0, 1), ("clamp", "wrap", "mirror")):
+        yield (IMAGES["long_line"], Sampling(mode, linear, 1), f"tex.1d.v4.f32.f32 {OUT}, [%t, {{%f1}}];", near)
+    yield (IMAGES["signed_bytes"], Sampling(linear=1), f"tex.2d.v4.f32.f32 {OUT}, [%t, {{%f1, %f2}}];",
+           [row(0.5 + n % 13 / 4, 0.5 + n / 140) for n in range(480)])
+    image = IMAGES["many_levels"]
+    lengths = [2.0**(n / 4) / 64 for n in range(-2, 22)]
+    for turn in (0.0, 0.25, 0.5, 0.75, 1.0):  # the angle between the gradients, in right angles
+        pairs = [row(0.4, 0.6, extra=(a, 0.0, a * part * cosine, a * part * sine))
+                 for a in lengths for part in (0.0, 0.25, 0.5, 0.75, 0.875, 1.0)
+                 for cosine, sine in (((1.0, 0.0), (0.75, 0.25), (0.5, 0.5), (0.25, 0.75), (0.0, 1.0))[int(turn * 4)],)]
+        yield (image, Sampling(normalized=1, levels=1),
+               f"tex.grad.2d.v4.f32.f32 {OUT}, [%t, {{%f1, %f2}}], {{%f5, %f6}}, {{%f7, %f8}};", pairs)
 
 
 def formats():

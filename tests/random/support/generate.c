@@ -11,7 +11,8 @@ enum { WORDS = 12, LONGS = 6, FLOATS = 8, DOUBLES = 4, PREDICATES = 6, DEPTH = 4
 typedef struct generator {
     uint64_t state;
     char *text;
-    size_t length;
+    size_t length, size;
+    unsigned number; /* of the program in its module */
     unsigned labels;
     unsigned left; /* statements */
 } generator;
@@ -20,10 +21,10 @@ static void add(generator *g, const char *format, ...) __attribute__((format(pri
 static void add(generator *g, const char *format, ...) {
     va_list list;
     va_start(list, format);
-    int n = vsnprintf(g->text + g->length, RANDOM_TEXT - g->length, format, list);
+    int n = vsnprintf(g->text + g->length, g->size - g->length, format, list);
     va_end(list);
     g->length += (size_t)n;
-    if (g->length >= RANDOM_TEXT) g->length = RANDOM_TEXT - 1;
+    if (g->length >= g->size) g->length = g->size - 1;
 }
 
 static uint32_t next(generator *g) { /* splitmix64 */
@@ -109,6 +110,9 @@ static void expand(generator *g, const char *template) {
         case 'l':
             add(g, "%u", label);
             break;
+        case 'm':
+            add(g, "%u", g->number);
+            break;
         case 'o':
             add(g, "%s", orderless[operation]);
             break;
@@ -188,34 +192,36 @@ static void statements(generator *g, unsigned depth, random_where where, unsigne
 }
 
 static void functions(generator *g) {
-    add(g, ".version 8.0\n.target sm_80\n.address_size 64\n.const .align 4 .u32 table[16] = {");
+    unsigned n = g->number;
+    add(g, ".const .align 4 .u32 table%u[16] = {", n);
     for (int i = 0; i < 16; i++) add(g, "%s%u", i ? ", " : "", integer(g));
+    uint32_t factor = integer(g), addend = integer(g), odd = integer(g) | 1, other = integer(g) | 1;
     add(g,
-        "};\n.func (.param .b32 c) mixes(.param .b32 a, .param .b32 b)\n"
+        "};\n.func (.param .b32 c) mixes%u(.param .b32 a, .param .b32 b)\n"
         "{ .reg .b32 %%r<3>; ld.param.b32 %%r0, [a]; ld.param.b32 %%r1, [b];\n"
         "mad.lo.u32 %%r2, %%r0, %u, %%r1; shf.l.wrap.b32 %%r2, %%r2, %%r1, %u; st.param.b32 [c], "
         "%%r2; ret; }\n"
-        ".func (.param .b32 c) loops(.param .b32 a, .param .b32 b)\n"
+        ".func (.param .b32 c) loops%u(.param .b32 a, .param .b32 b)\n"
         "{ .reg .b32 %%r<4>; .reg .pred %%p; ld.param.b32 %%r0, [a]; ld.param.b32 %%r1, [b];\n"
         "and.b32 %%r2, %%r0, 7;\nL: setp.eq.u32 %%p, %%r2, 0; @%%p bra E; sub.u32 %%r2, %%r2, 1;\n"
         "mad.lo.u32 %%r1, %%r1, %u, %%r0; bra L;\nE: st.param.b32 [c], %%r1; ret; }\n",
-        integer(g), below(g, 32), integer(g) | 1);
+        n, factor, below(g, 32), n, odd);
     add(g,
-        ".func (.param .b64 c) recurses(.param .b32 n, .param .b64 v)\n"
+        ".func (.param .b64 c) recurses%u(.param .b32 n, .param .b64 v)\n"
         "{ .reg .b32 %%r<2>; .reg .b64 %%q<3>; .reg .pred %%p; ld.param.b32 %%r0, [n];\n"
         "ld.param.b64 %%q0, [v]; setp.eq.u32 %%p, %%r0, 0; @%%p bra E; sub.u32 %%r1, %%r0, 1;\n"
         "mad.lo.u64 %%q1, %%q0, %u, %u;\n"
         "{ .param .b32 a; .param .b64 b; .param .b64 d; st.param.b32 [a], %%r1; st.param.b64 [b], "
-        "%%q1; call (d), recurses, (a, b); ld.param.b64 %%q2, [d]; }\n"
+        "%%q1; call (d), recurses%u, (a, b); ld.param.b64 %%q2, [d]; }\n"
         "xor.b64 %%q0, %%q0, %%q2;\nE: st.param.b64 [c], %%q0; ret; }\n"
-        ".global .align 8 .u64 chosen[2] = {mixes, loops};\n",
-        integer(g) | 1, integer(g));
+        ".global .align 8 .u64 chosen%u[2] = {mixes%u, loops%u};\n",
+        n, other, addend, n, n, n, n);
 }
 
 /* Registers differ between threads. Addresses: %own of the thread's words, %mine of its array. */
 static void prologue(generator *g) {
     add(g,
-        ".visible .entry program(.param .u64 out, .param .u64 cells)\n.maxntid %d, 1, 1\n"
+        ".visible .entry program%u(.param .u64 out, .param .u64 cells)\n.maxntid %d, 1, 1\n"
         "{ .reg .b32 %%r<%d>, %%t<4>, %%c<%d>; .reg .b64 %%q<%d>, %%a<4>; .reg .f32 %%f<%d>, "
         "%%g<2>; .reg .f64 %%d<%d>; .reg .pred %%p<%d>, %%pt; .reg .b32 %%thread, %%slot, %%lane, "
         "%%warp, %%block; .reg .b64 %%own, %%cells, %%mine;\n"
@@ -226,8 +232,8 @@ static void prologue(generator *g) {
         "%%warp, %%thread, 5;\n"
         "mad.lo.u32 %%t0, %%block, %d, %%thread; mad.wide.u32 %%own, %%t0, %d, %%own;\n"
         "mov.u32 %%slot, slots; mad.lo.u32 %%slot, %%thread, 4, %%slot;\n",
-        RANDOM_THREADS, WORDS, DEPTH + 1, LONGS, FLOATS, DOUBLES, PREDICATES, RANDOM_THREADS,
-        RANDOM_THREADS, RANDOM_WORDS * 4);
+        g->number, RANDOM_THREADS, WORDS, DEPTH + 1, LONGS, FLOATS, DOUBLES, PREDICATES,
+        RANDOM_THREADS, RANDOM_THREADS, RANDOM_WORDS * 4);
     for (int i = 0; i < 8; i++) add(g, "st.local.u32 [array+%d], %d;\n", 4 * i, (int)integer(g));
     add(g, "mov.u32 %%t1, %d;\n", (int)(next(g) | 1));
     for (int i = 0; i < WORDS; i++)
@@ -252,12 +258,20 @@ static void epilogue(generator *g) {
     add(g, "ret;\n}\n");
 }
 
-size_t random_program(uint64_t seed, char text[RANDOM_TEXT]) {
-    generator g = {.state = seed * 0x2545F4914F6CDD1D + 99, .text = text};
-    g.left = 20 + below(&g, 100);
-    functions(&g);
-    prologue(&g);
-    while (g.left) statements(&g, 0, RANDOM_WHOLE_BLOCK, g.left);
-    epilogue(&g);
+static void program(generator *g) {
+    g->left = 20 + below(g, 100);
+    functions(g);
+    prologue(g);
+    while (g->left) statements(g, 0, RANDOM_WHOLE_BLOCK, g->left);
+    epilogue(g);
+}
+
+size_t random_programs(uint64_t seed, unsigned count, char *text, size_t size) {
+    generator g = {.text = text, .size = size};
+    add(&g, ".version 8.0\n.target sm_80\n.address_size 64\n");
+    for (; g.number < count; g.number++) {
+        g.state = (seed + g.number) * 0x2545F4914F6CDD1D + 99;
+        program(&g);
+    }
     return g.length;
 }

@@ -10,14 +10,15 @@
 enum {
     RANDOM_BLOCKS = 2,
     RANDOM_THREADS = 128,
-    RANDOM_WORDS = 64, /* of each thread in the first buffer */
-    RANDOM_CELLS = 64, /* words of the second buffer */
-    RANDOM_TEXT = 256 * 1024
+    RANDOM_WORDS = 64,       /* of each thread in the first buffer */
+    RANDOM_CELLS = 64,       /* words of the second buffer */
+    RANDOM_TEXT = 256 * 1024 /* bytes of a program, at most */
 };
 
-/* The kernel is `program(u64 out, u64 cells)`: RANDOM_BLOCKS blocks of RANDOM_THREADS threads.
- * Both buffers begin as zeros. Returns the length of the text. */
-size_t random_program(uint64_t seed, char text[RANDOM_TEXT]);
+/* A module with the programs of `count` seeds. The kernels are `program0(u64 out, u64 cells)` and so on:
+ * RANDOM_BLOCKS blocks of RANDOM_THREADS threads. Both buffers begin as zeros. Returns the length of the
+ * text, for which there are `size` bytes. */
+size_t random_programs(uint64_t seed, unsigned count, char *text, size_t size);
 
 /* Statements without statements inside. `where`: what they need of their surroundings. */
 typedef enum random_where {
@@ -33,6 +34,7 @@ typedef enum random_where {
  *   v V        offset of 4 or 8 aligned bytes, or of 16, in the thread's own memory
  *   n s R      a rounding of floats, .sat or nothing, a comparison
  *   l          a number that is the same in all of this use of the template, for labels
+ *   m          the number of the program in its module
  *   o          an operation that can be applied in any order, and 8 of the cells for it: $o, $O
  */
 typedef struct random_template {

@@ -118,7 +118,7 @@ const random_template random_templates[] = {
      "and.b32 %t0, $r, 24; cvt.u64.u32 %a0, %t0; cvta.local.u64 %a1, %mine; add.u64 %a0, "
      "%a0, %a1; st.u64 [%a0], $q; ld.u32 $r, [%a0+4];"},
     {ANY, 2,
-     "and.b32 %t0, $r, 60; cvt.u64.u32 %a0, %t0; mov.u64 %a1, table; add.u64 %a0, %a0, %a1; "
+     "and.b32 %t0, $r, 60; cvt.u64.u32 %a0, %t0; mov.u64 %a1, table$m; add.u64 %a0, %a0, %a1; "
      "ld.const.u32 $r, [%a0];"},
     /* cells of all threads: only what does not depend on the order */
     {ANY, 4, "and.b32 %t0, $r, 7; mad.wide.u32 %a0, %t0, 4, %cells; red.global.$o [%a0+$O], $r;"},
@@ -132,12 +132,12 @@ const random_template random_templates[] = {
     /* functions */
     {ANY, 2,
      "{ .param .b32 a; .param .b32 b; .param .b32 c; st.param.b32 [a], $r; st.param.b32 "
-     "[b], $r; call (c), mixes, (a, b); ld.param.b32 $r, [c]; }"},
+     "[b], $r; call (c), mixes$m, (a, b); ld.param.b32 $r, [c]; }"},
     {ANY, 2,
      "{ .param .b32 a; .param .b64 b; .param .b64 c; and.b32 %t0, $r, 7; st.param.b32 [a], "
-     "%t0; st.param.b64 [b], $q; call (c), recurses, (a, b); ld.param.b64 $q, [c]; }"},
+     "%t0; st.param.b64 [b], $q; call (c), recurses$m, (a, b); ld.param.b64 $q, [c]; }"},
     {ANY, 2,
-     "and.b32 %t0, $r, 1; mov.u64 %a0, chosen; mad.wide.u32 %a0, %t0, 8, %a0;\n"
+     "and.b32 %t0, $r, 1; mov.u64 %a0, chosen$m; mad.wide.u32 %a0, %t0, 8, %a0;\n"
      "ld.global.u64 %a1, [%a0];\n"
      "{ .param .b32 a; .param .b32 b; .param .b32 c; st.param.b32 [a], $r; st.param.b32 "
      "[b], $i;\nPROTO$l: .callprototype (.param .b32 _) _ (.param .b32 _, .param .b32 _);\n"

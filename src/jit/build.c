@@ -97,40 +97,6 @@ void bh__jit_leave(bh__jit_unit *u, uint32_t step, LLVMValueRef code) {
     LLVMBuildRet(u->b, code);
 }
 
-/* How the registers are in the frame when the function is called: ROWS_... */
-static LLVMValueRef rows_are(bh__jit_unit *u, LLVMIntPredicate how, uint32_t what) {
-    LLVMValueRef rows = bh__jit_field(u, u->state, offsetof(bh__ptx_group_state, rows), u->i32);
-    return LLVMBuildICmp(u->b, how, rows, bh__jit_int(u, u->i32, what), "");
-}
-
-/* At a barrier: leaves with compact rows if that is the caller's way and all lanes are here. */
-static void wait_if_alone(bh__jit_unit *u) {
-    LLVMBasicBlockRef wait = bh__jit_new_block(u), on = bh__jit_new_block(u);
-    LLVMValueRef live = bh__jit_field(u, u->warp, offsetof(bh__ptx_warp, live), u->i32);
-    LLVMValueRef alone = rows_are(u, LLVMIntNE, ROWS_WHOLE);
-    if (!u->full) {
-        alone = LLVMBuildAnd(u->b, alone, is_equal(u, live, u->mask), "");
-    }
-    LLVMBuildCondBr(u->b, alone, wait, on);
-    start_at(u, wait);
-    const bh__jit_block *next = &u->blocks[u->block->next[0]];
-    for (uint32_t n = 0; n < u->row_count; n++) {
-        if (ROW_IN(next->live, n)) {
-            bh__jit_pack(u, &u->rows[n]);
-        }
-    }
-    if (!u->full) {
-        LLVMValueRef exited = LLVMBuildAnd(u->b, u->all, LLVMBuildNot(u->b, live, ""), "");
-        bh__jit_set_field(u, u->state, offsetof(bh__ptx_group_state, exited), exited);
-    }
-    bh__jit_set_field(u, u->state, offsetof(bh__ptx_group_state, pc),
-                      bh__jit_int(u, u->i32, u->first + next->first));
-    bh__jit_set_field(u, u->state, offsetof(bh__ptx_group_state, left),
-                      LLVMBuildLoad2(u->b, u->i64, u->left, ""));
-    LLVMBuildRet(u->b, bh__jit_outcome(u, COMPILED_BARRIER));
-    start_at(u, on);
-}
-
 /* Leaves if `condition`, else goes on in a new LLVM block. */
 static void leave_if(bh__jit_unit *u, LLVMValueRef condition, uint32_t step, LLVMValueRef code) {
     LLVMBasicBlockRef out = bh__jit_new_block(u), on = bh__jit_new_block(u);
@@ -325,7 +291,7 @@ static void make_end(bh__jit_unit *u, const bh__jit_step *last) {
         return;
     case JIT_STOP:
         if (u->full && bh__jit_is_barrier(u, last)) {
-            wait_if_alone(u);
+            bh__jit_wait(u);
         }
         if (u->full) {
             go_masked(u, u->block->masked_end);
@@ -335,7 +301,7 @@ static void make_end(bh__jit_unit *u, const bh__jit_step *last) {
         start_at(u, u->block->masked_end);
         use_mask(u);
         if (bh__jit_is_barrier(u, last)) {
-            wait_if_alone(u);
+            bh__jit_wait(u);
         }
         make_stop(u, last);
         return;
@@ -393,7 +359,7 @@ static void enter_compact(bh__jit_unit *u, const bh__jit_block *b, LLVMBasicBloc
         }
     }
     LLVMBasicBlockRef expand = bh__jit_new_block(u);
-    LLVMBuildCondBr(u->b, rows_are(u, LLVMIntEQ, ROWS_EXPAND), expand, start);
+    LLVMBuildCondBr(u->b, bh__jit_rows_are(u, LLVMIntEQ, ROWS_EXPAND), expand, start);
     start_at(u, expand);
     u->block = b;
     u->full = true;
@@ -409,7 +375,7 @@ static void make_entry(bh__jit_unit *u, const bh__jit_block *b, LLVMBasicBlockRe
     LLVMBasicBlockRef start = bh__jit_new_block(u);
     if (is_entered_compact(u, b)) {
         LLVMBasicBlockRef compact = bh__jit_new_block(u), whole = bh__jit_new_block(u);
-        LLVMBuildCondBr(u->b, rows_are(u, LLVMIntNE, ROWS_WHOLE), compact, whole);
+        LLVMBuildCondBr(u->b, bh__jit_rows_are(u, LLVMIntNE, ROWS_WHOLE), compact, whole);
         start_at(u, compact);
         enter_compact(u, b, start, refuse);
         start_at(u, whole);
@@ -427,34 +393,41 @@ static void make_entry(bh__jit_unit *u, const bh__jit_block *b, LLVMBasicBlockRe
     LLVMBuildCondBr(u->b, every, b->full, b->masked);
 }
 
-static LLVMValueRef make_prologue(bh__jit_unit *u, LLVMBasicBlockRef refuse) {
-    start_at(u, bh__jit_new_block(u));
+static void make_prologue(bh__jit_unit *u) {
     for (uint32_t n = 0; n < u->row_count; n++) {
-        LLVMTypeRef type = bh__jit_slot_type(u, &u->rows[n]);
-        u->rows[n].slot = LLVMBuildAlloca(u->b, type, "");
-        LLVMBuildStore(u->b, LLVMConstNull(type), u->rows[n].slot);
+        u->rows[n].slot = LLVMBuildAlloca(u->b, bh__jit_slot_type(u, &u->rows[n]), "");
+    }
+    for (uint32_t n = 0; n < u->block_count; n++) {
+        u->blocks[n].waiting = u->blocks[n].awaited ? LLVMBuildAlloca(u->b, u->i32, "") : NULL;
     }
     u->left = LLVMBuildAlloca(u->b, u->i64, "");
+    u->running = LLVMBuildAlloca(u->b, u->i32, "");
     u->scratch = LLVMBuildAlloca(u->b, LLVMArrayType2(LLVMVectorType(u->i64, LANES), 4), "");
     u->x = LLVMGetParam(u->function, 0);
     u->state = LLVMGetParam(u->function, 1);
+    LLVMBuildStore(u->b, bh__jit_field(u, u->state, offsetof(bh__ptx_group_state, left), u->i64),
+                   u->left);
+    bh__jit_load_ranges(u);
+}
+
+/* Where a warp begins or goes on. */
+static LLVMValueRef make_head(bh__jit_unit *u, LLVMBasicBlockRef refuse) {
     u->frame = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, bases), u->ptr);
     u->warp = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, warp), u->ptr);
     u->all = bh__jit_field(u, u->state, offsetof(bh__ptx_group_state, mask), u->i32);
     u->all_lanes = LLVMBuildBitCast(u->b, u->all, LLVMVectorType(u->i1, LANES), "");
     u->mask = u->all;
     u->lanes = u->all_lanes;
-    u->running = LLVMBuildAlloca(u->b, u->i32, "");
     LLVMBuildStore(u->b, u->all, u->running);
+    for (uint32_t n = 0; n < u->row_count; n++) {
+        LLVMTypeRef type = bh__jit_slot_type(u, &u->rows[n]);
+        LLVMBuildStore(u->b, LLVMConstNull(type), u->rows[n].slot);
+    }
     for (uint32_t n = 0; n < u->block_count; n++) {
         if (u->blocks[n].awaited) {
-            u->blocks[n].waiting = LLVMBuildAlloca(u->b, u->i32, "");
             LLVMBuildStore(u->b, bh__jit_int(u, u->i32, 0), u->blocks[n].waiting);
         }
     }
-    LLVMBuildStore(u->b, bh__jit_field(u, u->state, offsetof(bh__ptx_group_state, left), u->i64),
-                   u->left);
-    bh__jit_load_ranges(u);
     LLVMValueRef pc = bh__jit_field(u, u->state, offsetof(bh__ptx_group_state, pc), u->i32);
     return LLVMBuildSwitch(u->b, pc, refuse, u->block_count);
 }
@@ -476,11 +449,14 @@ bool bh__jit_build(bh__jit_unit *u) {
     make_types(u);
     LLVMTypeRef params[] = {u->ptr, u->ptr};
     u->function = LLVMAddFunction(u->module, "kernel", LLVMFunctionType(u->i32, params, 2, false));
-    LLVMBasicBlockRef first = bh__jit_new_block(u), refuse = bh__jit_new_block(u);
-    LLVMValueRef choice = make_prologue(u, refuse);
-    LLVMBasicBlockRef prologue = LLVMGetInstructionParent(choice);
-    LLVMMoveBasicBlockBefore(prologue, first);
-    LLVMDeleteBasicBlock(first);
+    start_at(u, bh__jit_new_block(u));
+    make_prologue(u);
+    LLVMBasicBlockRef head = bh__jit_new_block(u), refuse = bh__jit_new_block(u);
+    u->next_warp = bh__jit_new_block(u);
+    go(u, head);
+    start_at(u, head);
+    LLVMValueRef choice = make_head(u, refuse);
+    bh__jit_make_next_warp(u, head);
     start_at(u, refuse);
     LLVMBuildRet(u->b, bh__jit_outcome(u, COMPILED_NOT));
     for (uint32_t n = 0; n < u->block_count; n++) {

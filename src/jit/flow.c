@@ -127,6 +127,7 @@ static void finish(bh__jit_unit *u) {
             resume(u, n, 0, NULL);
         }
     }
+    bh__jit_end_warp(u);
     bh__jit_set_field(u, u->state, offsetof(bh__ptx_group_state, mask), word(u, 0));
     bh__jit_set_field(u, u->state, offsetof(bh__ptx_group_state, exited), u->all);
     bh__jit_set_field(u, u->state, offsetof(bh__ptx_group_state, left),

@@ -153,6 +153,7 @@ typedef struct bh__jit_unit {
     LLVMValueRef lanes;           /* the same as <32 x i1> */
     LLVMValueRef running;         /* alloca of i32: the lanes that run */
     LLVMValueRef warp;            /* ptr */
+    LLVMBasicBlockRef next_warp;  /* this one is done */
     LLVMValueRef scratch;         /* alloca: four rows */
     LLVMValueRef left;            /* alloca of i64 */
     bh__jit_range ranges[SITE_RANGES];
@@ -208,6 +209,12 @@ bool bh__jit_has_range(const bh__jit_step *s);            /* memory.c */
 void bh__jit_go_on(bh__jit_unit *u, uint32_t next);
 void bh__jit_branch(bh__jit_unit *u, const bh__jit_step *s);
 void bh__jit_exit(bh__jit_unit *u, const bh__jit_step *s);
+
+/* warps.c */
+LLVMValueRef bh__jit_rows_are(bh__jit_unit *u, LLVMIntPredicate how, uint32_t what); /* ROWS_... */
+void bh__jit_end_warp(bh__jit_unit *u); /* all lanes have exited. Goes on if the rows are whole */
+void bh__jit_wait(bh__jit_unit *u);     /* at a barrier. Goes on if the scheduler is to see it */
+void bh__jit_make_next_warp(bh__jit_unit *u, LLVMBasicBlockRef head);
 
 /* build.c: the function, its entries and exits. */
 void bh__jit_begin_step(bh__jit_unit *u, const bh__jit_step *s); /* its guard */

@@ -11,8 +11,6 @@
 
 #include "ptx/exec.h"
 
-#define SLICE 65536 /* instructions of one warp before others must run too */
-
 bool bh__ptx_block_takes_native(const bh__ptx_block *b, const bh__ptx_function *f) {
     const bh__ptx_exec *x = &b->x;
     return x->grid->compiled != NULL && x->check == NULL && x->tracing == NULL &&
@@ -133,19 +131,20 @@ bh__ptx_outcome bh__ptx_block_native_step(bh__ptx_block *b, uint64_t *budget) {
         if (*budget == 0) {
             return BH__PTX_YIELD;
         }
-        bh__ptx_group_state state = {
-            .mask = w->live, .pc = w->pc[0], .rows = ROWS_COMPACT, .left = SLICE};
+        bh__ptx_group_state state = {.mask = w->live,
+                                     .pc = w->pc[0],
+                                     .rows = ROWS_COMPACT,
+                                     .rest = b->warp_count - 1 - b->next_warp,
+                                     .left = NATIVE_SLICE};
         x->warp = w;
         x->bases[0] = w->regs;
         uint32_t end = code(x, &state);
-        uint64_t used = state.left < SLICE ? (uint64_t)(SLICE - state.left) : 1;
+        uint64_t used = state.left < NATIVE_SLICE ? (uint64_t)(NATIVE_SLICE - state.left) : 1;
         *budget -= used < *budget ? used : *budget;
-        w->live &= ~state.exited;
-        b->live_threads -=
-            state.exited == FULL_MASK ? LANES : (uint32_t)__builtin_popcount(state.exited);
-        if (end == COMPILED_BARRIER) {
-            w->pc[0] = state.pc;
-        } else if (end != COMPILED_EXIT) {
+        b->next_warp = (uint32_t)(x->warp - b->warps);
+        if (end != COMPILED_WARPS) {
+            x->warp->live &= ~state.exited;
+            b->live_threads -= (uint32_t)__builtin_popcount(state.exited);
             return hand_over(b, f, end, &state);
         }
     }

@@ -286,6 +286,7 @@ struct bh__ptx_group_state {
     uint32_t mask, pc;
     uint32_t exited;
     uint32_t rows; /* how the registers are in the frame: ROWS_... */
+    uint32_t rest; /* warps behind this one that may run too, if the rows are compact */
     int64_t left;  /* instructions until others run; may become negative */
 };
 
@@ -293,6 +294,7 @@ struct bh__ptx_group_state {
  * While a block runs in native code alone (block_native.c), the frame has only what is alive, and of
  * a register which the code knows to grow evenly from lane to lane only the first lane's value.
  */
+#define NATIVE_SLICE 65536 /* instructions before the scheduler takes over */
 enum {
     ROWS_WHOLE,   /* all lanes' values, which the code checks */
     ROWS_COMPACT, /* at the kernel's first instruction: none; all are zero */
@@ -300,12 +302,12 @@ enum {
 };
 
 typedef enum bh__ptx_compiled_end {
-    COMPILED_NOT,     /* nothing was executed: these lanes are to be interpreted from here */
-    COMPILED_STEP,    /* the instruction at `pc` is to be interpreted next */
-    COMPILED_EXIT,    /* all lanes have exited */
-    COMPILED_SLICE,   /* `left` is used up */
-    COMPILED_BARRIER, /* all lanes that have not exited wait at barrier 0; `pc` is behind it and the
-                         rows are compact. Only if they were when it was called */
+    COMPILED_NOT,   /* nothing was executed: these lanes are to be interpreted from here */
+    COMPILED_STEP,  /* the instruction at `pc` is to be interpreted next */
+    COMPILED_EXIT,  /* all lanes have exited */
+    COMPILED_SLICE, /* `left` is used up */
+    COMPILED_WARPS, /* this warp has exited, or waits at barrier 0 with compact rows and its pc behind
+                       it; so have warps before it. Only if the rows were compact */
     COMPILED_FAULT
 } bh__ptx_compiled_end;
 

@@ -10,7 +10,7 @@ static uint64_t mix(uint64_t hash, uint64_t value) {
 }
 
 /* Raised when the contract of native code (bh__ptx_group_state, bh__ptx_compiled_end) changes. */
-enum { CONTRACT = 3 };
+enum { CONTRACT = 4 };
 
 static uint64_t layout(void) {
     static const size_t numbers[] = {

@@ -5,8 +5,9 @@
 #include "ptx/fp.h"
 #include "ptx/matrix.h"
 
-#define COLUMNS  for (unsigned j = 0; j < MATRIX_COLUMNS; j++)
-#define SMALLEST 0x1p-126 /* no sum is aligned to less */
+#define COLUMNS  ITERATIONS_INDEPENDENT for (unsigned j = 0; j < MATRIX_COLUMNS; j++)
+#define SMALLEST 0x1p-126                                     /* no sum is aligned to less */
+#define INLINED  __attribute__((always_inline)) static inline /* into versions for wide vectors */
 
 #define MATRIX_GROUPS 32 /* elements of a row that are summed in groups */
 
@@ -23,15 +24,15 @@ typedef struct row { /* the elements of a row of A in another order */
 } row;
 
 /* The power of two of a float's exponent, infinity if it is not finite. */
-static double power_of(double v, bool half) {
+INLINED double power_of(double v, bool half) {
     double p = bh__double_of_bits(bh__bits_of_double(v) & UINT64_C(0x7ff0000000000000));
     p = half && p != 0 && p < 0x1p-14 ? 0x1p-14 : p;
     return p > SMALLEST ? p : SMALLEST;
 }
 
 /* Terms that are not finite count as zero here if `clean`. */
-static inline void add_truncated(const terms *t, const double unit[MATRIX_COLUMNS],
-                                 double total[MATRIX_COLUMNS], bool clean) {
+INLINED void add_truncated(const terms *t, const double unit[MATRIX_COLUMNS],
+                           double total[MATRIX_COLUMNS], bool clean) {
     for (unsigned n = 0; n < t->count; n++) {
         const double *b = t->b->v[t->from[n]];
         double a = t->v[n];
@@ -52,8 +53,9 @@ static inline void add_truncated(const terms *t, const double unit[MATRIX_COLUMN
  * bits behind the point of that exponent; and what is left is added exactly. Hopper keeps 25 bits,
  * its wgmma of 8-bit floats 13. The result is rounded by the caller.
  */
-static void sum_group(const terms *t, unsigned fraction, bool half, double sum[MATRIX_COLUMNS]) {
+INLINED void sum_group(const terms *t, unsigned fraction, bool half, double sum[MATRIX_COLUMNS]) {
     double largest[MATRIX_COLUMNS], unit[MATRIX_COLUMNS], total[MATRIX_COLUMNS];
+    double point = bh__double_of_bits((uint64_t)(1023 + fraction) << 52); /* 2^fraction */
     bool special = false;
     COLUMNS {
         largest[j] = power_of(sum[j], half);
@@ -68,7 +70,7 @@ static void sum_group(const terms *t, unsigned fraction, bool half, double sum[M
     }
     COLUMNS {
         special |= largest[j] == INFINITY;
-        unit[j] = ldexp(1, (int)fraction) / largest[j];
+        unit[j] = point / largest[j];
         total[j] = largest[j] == INFINITY ? 0 : trunc(sum[j] * unit[j]);
     }
     if (!special) {
@@ -108,7 +110,7 @@ static double round_sum(const bh__ptx_matrix *f, double v) {
 }
 
 /* One product after the other, each sum rounded to nearest. */
-static void sum_chain(const terms *t, double sum[MATRIX_COLUMNS]) {
+INLINED void sum_chain(const terms *t, double sum[MATRIX_COLUMNS]) {
     for (unsigned n = 0; n < t->count; n++) {
         const double *b = t->b->v[t->from[n]];
         COLUMNS {
@@ -117,7 +119,7 @@ static void sum_chain(const terms *t, double sum[MATRIX_COLUMNS]) {
     }
 }
 
-static void sum_groups(const bh__ptx_matrix *f, terms t, double sum[MATRIX_COLUMNS]) {
+INLINED void sum_groups(const bh__ptx_matrix *f, terms t, double sum[MATRIX_COLUMNS]) {
     bool half = f->d == T_F16 && f->c == T_F16;
     for (unsigned rest = t.count; rest > 0; rest -= t.count) {
         t.count = rest < f->group ? rest : f->group;
@@ -150,9 +152,9 @@ static terms terms_of(const bh__ptx_matrix *f, const bh__matrix_left *a, unsigne
  * Products of 8-bit floats by mma.sync are two of f16, and mma.m8n8k4 is a chain of fused
  * multiply-adds. Both leave the accumulator to an addition at the end.
  */
-static void multiply_floats(const bh__ptx_matrix *f, const bh__matrix_left *a,
-                            const bh__matrix_right *b, const bh__matrix_tile *c,
-                            bh__matrix_tile *d) {
+WIDE_VECTORS static void multiply_floats(const bh__ptx_matrix *f, const bh__matrix_left *a,
+                                         const bh__matrix_right *b, const bh__matrix_tile *c,
+                                         bh__matrix_tile *d) {
     row other;
     for (unsigned i = 0; i < f->m; i++) {
         double sum[MATRIX_COLUMNS], before[MATRIX_COLUMNS];

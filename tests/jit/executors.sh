@@ -58,6 +58,12 @@ for near in 0 32 2 100000000 18446744073709551360; do
             out:u32:8064 "u64:$near"
     done
 done
+for block in 64 16,4 16,8 16,5 8,8 8,5 8,2,6 5,7; do
+    for near in 0 0x7ffffff0 0xfffffff8; do
+        compare --all --hex "$here/kernels/rows.ptx" -g 1 -b "$block" -- \
+            in:u32:3,0x80000001,7*200,0..600 out:u32:5888 "u32:$near"
+    done
+done
 for block in 64 16,4 16,3 8,8 8,5 50 5,7; do
     for near in 0x7ffffff0 0xffffffe8 100; do
         compare --all --hex "$here/kernels/integers.ptx" -g 2 -b "$block" -- "$values" out:u32:9856 \

@@ -37,18 +37,17 @@ static bh_status fetch_run(bh__device *device, bh__managed *self, uint64_t from,
     return BH_OK;
 }
 
-/* Copies the intact bytes of a page to the host, once. The page stays where it is. */
+/* Copies the intact bytes of a page to the host, once. The page stays where it is. It is noted when
+ * the bytes are there: who waits for them looks at that. */
 static bh_status fetch_part(bh__device *device, bh__managed *self, uint64_t page) {
     if (bh__pages_has(&self->in_part, page)) return BH_OK;
     uint64_t from, to, end = bh__page_end(self, page + 1);
-    bh__pages_add(&self->in_part, page, page + 1);
     for (uint64_t at = page * self->page_bytes;
          bh__managed_intact(device, self, at, end, &from, &to); at = to) {
         bh_status status = fetch_bytes(device, self, from, to);
-        if (status == BH_OK) continue;
-        bh__pages_remove(&self->in_part, page, page + 1);
-        return status;
+        if (status != BH_OK) return status;
     }
+    bh__pages_add(&self->in_part, page, page + 1);
     return BH_OK;
 }
 

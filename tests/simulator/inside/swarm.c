@@ -102,6 +102,11 @@ static void step_alloc(program *self) {
     model_buffer *buffer = &self->model.buffers[index];
     if (buffer->gone) return;
     if (buffer->handle.id) {
+        /* One reference more, which is given back, changes nothing. */
+        if (sim_chance(2) &&
+            model_allows(&self->model, bh_buffer_retain(buffer->handle), "bh_buffer_retain"))
+            (void)model_allows(&self->model, bh_buffer_release(buffer->handle),
+                               "bh_buffer_release");
         if (model_allows(&self->model, bh_buffer_release(buffer->handle), "bh_buffer_release"))
             buffer->gone = true;
         return;
@@ -234,6 +239,17 @@ static void step_copy(program *self) {
     op->source = source;
     op->to = to.halves;
     op->from = from.halves;
+    if (sim_chance(4)) {
+        op->is_over = true;
+        op->status = bh_buffer_copy(self->model.buffers[target].handle, to.offset,
+                                    self->model.buffers[source].handle, from.offset, to.bytes);
+        place_end(self, &to);
+        place_end(self, &from);
+        if (model_allows(&self->model, op->status, "bh_buffer_copy")) return;
+        if (op->status == BH_E_FAULT || op->status == BH_E_LOST) return; /* counts in its turn */
+        model_op_refused(&self->model, op); /* it says nothing of how far it came */
+        return;
+    }
     bh_launch_options options = BH_INIT(options);
     options.lane = any_lane(self);
     bh_status status =
@@ -504,43 +520,22 @@ static void store_some(program *self) {
 
 typedef void step(program *self);
 static step *const steps[] = {
-    step_alloc,
-    step_alloc,
-    step_launch,
-    step_launch,
-    step_launch,
-    step_fault,
-    step_copy,
-    step_copy,
-    step_fill,
-    step_write,
-    step_write,
-    step_read,
-    step_host,
-    step_lane,
-    step_lane,
-    step_sync,
-    step_sequence,
-    step_prepared,
-    step_module,
-    step_variable,
-    step_dispatch,
-    step_look,
-    step_map,
-    step_prefetch,
-    /* swarm_calls.c */
-    step_share,
-    step_changed_sequence,
-    step_batch,
-    step_background_load,
-    step_variable_kernel,
-    step_advise,
-    step_attach,
-    step_watch,
-    step_notify,
-    step_wait_all,
-    step_ask,
+    step_alloc,  step_alloc,    step_launch,   step_launch, step_launch,   step_fault,
+    step_copy,   step_copy,     step_fill,     step_write,  step_write,    step_read,
+    step_host,   step_lane,     step_lane,     step_sync,   step_sequence, step_prepared,
+    step_module, step_variable, step_dispatch, step_look,   step_map,      step_prefetch,
 };
+/* Of swarm_calls.c, less often: they say little of the order of the others. */
+static step *const more_steps[] = {
+    step_share,           step_changed_sequence, step_batch,  step_background_load,
+    step_variable_kernel, step_advise,           step_attach, step_watch,
+    step_notify,          step_wait_all,         step_ask,
+};
+
+static step *any_step(void) {
+    if (sim_chance(6)) return more_steps[sim_pick(sizeof more_steps / sizeof *more_steps)];
+    return steps[sim_pick(sizeof steps / sizeof *steps)];
+}
 
 bool program_begin(program *self) {
     static const char *const names[] = {"store",   "add",   "copy", "fault", "endless",
@@ -578,7 +573,7 @@ void *program_run(void *argument) {
     for (int i = 0; i < rounds; i++) {
         int length = 2 + (int)sim_pick(LONGEST_PROGRAM);
         for (int k = 0; k < length; k++) {
-            steps[sim_pick(sizeof steps / sizeof *steps)](self);
+            any_step()(self);
             if (sim_chance(4)) sim_sleep(sim_pick(50000));
         }
         settle(self);

@@ -12,7 +12,7 @@
 
 #define BH__NATIVE_MAGIC 0x45564954414e4842ull /* "BHNATIVE" */
 enum {
-    BH__NATIVE_VERSION = 1,
+    BH__NATIVE_VERSION = 2,
     BH__NATIVE_ALIGN = 64, /* of the code of each entry */
     BH__NATIVE_NOTE = 128,
     BH__NATIVE_MOST = 1 << 20 /* entries */
@@ -30,6 +30,7 @@ typedef struct bh__native_head {
     uint32_t count;       /* entries, which follow */
     uint64_t bytes;       /* of the block */
     uint64_t fingerprint; /* of the program it was made of: bh__ptx_fingerprint */
+    uint64_t processor;   /* that it was made for: bh__processor */
 } bh__native_head;
 
 typedef struct bh__native_entry {

@@ -96,6 +96,9 @@ void bh__toolchain_add(bh__words *paths, const char *program);
 /* From here on this process and its children read only the job's folders, the system's and these,
  * and write nothing; unless the job is unconfined or the kernel does not support it. */
 bh_status bh__confine(bh__compile *c, const bh__words *toolchain);
+/* From here on this process uses its memory and the descriptors that it has, and nothing else, as a
+ * worker of the CPU device; if the kernel supports it. */
+bh_status bh__confine_whole(bh__compile *c);
 
 /* ---- a child process with its input and output in memory ---- */
 

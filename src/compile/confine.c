@@ -99,13 +99,23 @@ static int confine_calls(const bh__compile *c) {
     return result == -ENOSYS || result == -EINVAL ? 0 : result; /* not supported by the kernel */
 }
 
+static bh_status refuse(bh__compile *c, int result, const char *fix) {
+    if (result == -ENOMEM) return bh__compile_no_memory(c);
+    return bh__fail(&c->answer->error, BH_E_COMPILE, fix, "the compiler cannot be confined: %s",
+                    strerror(-result));
+}
+
 bh_status bh__confine(bh__compile *c, const bh__words *toolchain) {
     if (c->job->flags & BH_COMPILE_UNCONFINED) return BH_OK;
     int result = confine_files(c, toolchain);
     if (result == 0) result = confine_calls(c);
     if (result == 0) return BH_OK;
-    if (result == -ENOMEM) return bh__compile_no_memory(c);
-    return bh__fail(&c->answer->error, BH_E_COMPILE,
-                    "if both flags and source are trusted, set BH_COMPILE_UNCONFINED",
-                    "the compiler cannot be confined: %s", strerror(-result));
+    return refuse(c, result, "if both flags and source are trusted, set BH_COMPILE_UNCONFINED");
+}
+
+bh_status bh__confine_whole(bh__compile *c) {
+    int result = bh__sandbox_files_abi() < 0 ? 0 : bh__sandbox_files(NULL, 0);
+    if (result == 0) result = bh__sandbox_calls(BH__SANDBOX_COMPUTE);
+    if (result == 0 || result == -ENOSYS || result == -EINVAL) return BH_OK;
+    return refuse(c, result, "run kernels with the interpreter (BULKHEAD_EXECUTOR=interp)");
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/processor.h"
 #include "compile/compile.h"
 #include "jit/jit.h"
 #include "wire/native.h"
@@ -144,8 +145,9 @@ static bh_status write_block(native *n) {
     }
     uint8_t *block = bh__arena_alloc(n->c->arena, end, 1);
     if (!block) return bh__compile_no_memory(n->c);
-    bh__native_head head = {BH__NATIVE_MAGIC, BH__NATIVE_VERSION, n->count, end,
-                            bh__ptx_fingerprint(n->module)};
+    bh__native_head head = {
+        BH__NATIVE_MAGIC, BH__NATIVE_VERSION, n->count, end, bh__ptx_fingerprint(n->module),
+        bh__processor()};
     memset(block, 0, end);
     memcpy(block, &head, sizeof head);
     memcpy(block + sizeof head, n->entries, n->count * sizeof *n->entries);
@@ -160,10 +162,9 @@ static bh_status write_block(native *n) {
 
 bh_status bh__compile_native(bh__compile *c) {
     native n = {.c = c};
-    bh__words toolchain = {.arena = c->arena};
     bh_status status = open_library(&n);
-    /* The libraries are loaded; what the PTX makes of them reaches no file. */
-    if (status == BH_OK) status = bh__confine(c, &toolchain);
+    /* The libraries are loaded; what the PTX makes of them reaches its own memory. */
+    if (status == BH_OK) status = bh__confine_whole(c);
     if (status == BH_OK) status = load(&n);
     if (status == BH_OK) status = compile_kernels(&n);
     if (status == BH_OK) status = write_block(&n);

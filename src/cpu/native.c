@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/processor.h"
 #include "wire/native.h"
 
 typedef struct piece { /* of code memory */
@@ -82,33 +83,41 @@ static void install(bh__cpu_native *native, const bh__native_entry *entry, uint8
     atomic_store_explicit(&native->code[slot], function, memory_order_release);
 }
 
+/* Why a block cannot be used; NULL: it can, and *out has its entries. */
+static const char *refusal(const bh__cpu_module *module, const void *data, size_t bytes,
+                           const bh__native_entry **out, uint32_t *out_count) {
+    const bh__native_head *head = data;
+    if (!module) return "came, and there is no such module";
+    if (!module->native) return "came, and there was no memory for its table";
+    *out = bh__native_check(data, bytes, out_count);
+    if (!*out) return "is not valid";
+    for (uint32_t i = 0; i < *out_count; i++) {
+        if ((*out)[i].kernel >= module->native->kernels) return "is for kernels that do not exist";
+    }
+    if (head->fingerprint != bh__ptx_fingerprint(module->code))
+        return "is of another build of Bulkhead";
+    return head->processor == bh__processor() ? NULL : "is for another processor";
+}
+
 bh_status bh__cpu_module_native(bh__device_instance *device, uint32_t id, const void *data,
                                 size_t bytes, bh_error *error) {
     bh__cpu_module *module = bh__cpu_find_module(device, id);
-    bh__cpu_native *native = module ? module->native : NULL;
+    const bh__native_entry *list;
     uint32_t count = 0;
-    const bh__native_entry *list = bh__native_check(data, bytes, &count);
-    for (uint32_t i = 0; list && native && i < count; i++) {
-        if (list[i].kernel >= native->kernels) list = NULL;
-    }
-    const bh__native_head *head = data;
-    bool same = list && module && head->fingerprint == bh__ptx_fingerprint(module->code);
-    if (!native || !same)
+    const char *why = refusal(module, data, bytes, &list, &count);
+    if (why)
         return bh__fail(error, BH_E_INTERNAL, BH__CPU_DEFECT,
-                        "native code of %zu bytes for module %u %s", bytes, id,
-                        !module   ? "came, and there is no such module"
-                        : !native ? "came, and there was no memory for its table"
-                        : list    ? "is of another build of Bulkhead"
-                                  : "is not valid");
+                        "native code of %zu bytes for module %u %s", bytes, id, why);
     uint64_t first, end;
     piece *place = NULL;
     if (!code_range(list, count, &first, &end)) return BH_OK;
-    bh_status status = take_piece(device, native, (size_t)(end - first), error, &place);
+    bh_status status = take_piece(device, module->native, (size_t)(end - first), error, &place);
+    if (status == BH_OK)
+        status = bh__cpu_code_write(&device->code, place->at, (const uint8_t *)data + first,
+                                    place->bytes, error);
     if (status != BH_OK) return status;
-    memcpy(place->at, (const uint8_t *)data + first, (size_t)(end - first));
-    __builtin___clear_cache((char *)place->at, (char *)place->at + place->bytes);
     for (uint32_t i = 0; i < count; i++) {
-        if (list[i].bytes) install(native, &list[i], place->at + (list[i].offset - first));
+        if (list[i].bytes) install(module->native, &list[i], place->at + (list[i].offset - first));
     }
     return BH_OK;
 }

@@ -53,6 +53,7 @@ bh_status bh__cuda_fail(const bh__device_instance *device, bh_error *error, int 
         va_end(list);
         bh__fail(error, status, fix, "%s: %s (%d)%s%s", message, name, result, says, log);
     }
+    bh__driver_tell_limits(result, error);
     bh__fail_device_code(error, result, name);
     return status;
 }
@@ -95,6 +96,7 @@ static bh_status enter_context(bh__device_instance *device, bh_error *error) {
     bh__cuda_fail(device, error, result, full ? BH_E_NO_MEMORY : BH_E_NO_DEVICE, fix,
                   "no context can be made on CUDA device %d", device->ordinal);
     if (error->status == BH_E_FAULT) snprintf(error->fix, sizeof error->fix, "%s", fix);
+    bh__driver_tell_limits(result, error);
     return error->status;
 }
 

@@ -3,10 +3,12 @@
 #include "cuda/driver.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 enum { OLDEST_DRIVER = 12000 };
@@ -57,6 +59,7 @@ static bh_status refuse_init(const bh__driver *driver, int result, bh_error *err
         bh__fail(error, BH_E_NO_DEVICE, "see whether nvidia-smi works on this machine",
                  "the NVIDIA driver does not start: %s (%d): %s", name, result,
                  bh__driver_error_text(driver, result));
+    bh__driver_tell_limits(result, error);
     bh__fail_device_code(error, result, name);
     return error->status;
 }
@@ -140,6 +143,37 @@ void bh__driver_log_take(const bh__driver *driver, char *out, size_t size) {
 }
 
 /* ---- errors ---- */
+
+/* A process that uses a GPU opens 40 to 60, and some are free again when it has failed. One with a
+ * higher limit than MOST_COUNTED is not short of them. */
+enum { MANY_DESCRIPTORS = 100, MOST_COUNTED = 4096 };
+
+/* Counted without a file system: it may be this that cannot be opened. Some descriptors may be above a
+ * limit that was lowered. */
+static bool is_short_of_descriptors(unsigned *out_used, unsigned *out_limit) {
+    struct rlimit limit;
+    *out_used = 0;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > MOST_COUNTED) return false;
+    *out_limit = (unsigned)limit.rlim_cur;
+    for (int fd = 0; fd < MOST_COUNTED; fd++)
+        if (fcntl(fd, F_GETFD) >= 0) ++*out_used;
+    return *out_used + MANY_DESCRIPTORS > *out_limit;
+}
+
+void bh__driver_tell_limits(int result, bh_error *error) {
+    unsigned used, limit;
+    bool may_be =
+        result == BH__CU_NO_DEVICE || result == BH__CU_OPERATING_SYSTEM || result == BH__CU_UNKNOWN;
+    if (!may_be || !is_short_of_descriptors(&used, &limit)) return;
+    char before[sizeof error->message];
+    memcpy(before, error->message, sizeof before);
+    if (!strstr(before, "descriptors"))
+        snprintf(error->message, sizeof error->message,
+                 "%.350s; it may lack descriptors: %u of %u are in use", before, used, limit);
+    snprintf(error->fix, sizeof error->fix,
+             "raise the limit on open files (ulimit -n 1024), and if that does not help, see "
+             "nvidia-smi");
+}
 
 /* Not CUDA_ERROR_CONTAINED (226): there the hardware has confined the damage to this process, and
  * the next one can use the device. */

@@ -189,13 +189,15 @@ enum {
     BH__CU_JIT_COMPILER_NOT_FOUND = 221,
     BH__CU_UNSUPPORTED_PTX_VERSION = 222,
     BH__CU_JIT_DISABLED = 223,
+    BH__CU_OPERATING_SYSTEM = 304,
     BH__CU_NOT_READY = 600,
     BH__CU_ILLEGAL_ADDRESS = 700,
     BH__CU_ASSERT = 710,
     BH__CU_MISALIGNED_ADDRESS = 716,
     BH__CU_COOPERATIVE_TOO_LARGE = 720,
     BH__CU_SYSTEM_DRIVER_MISMATCH = 803,
-    BH__CU_MPS_SERVER_NOT_READY = 807
+    BH__CU_MPS_SERVER_NOT_READY = 807,
+    BH__CU_UNKNOWN = 999
 };
 
 enum { /* of a device */
@@ -323,6 +325,10 @@ const char *bh__driver_error_text(const bh__driver *driver, int result);
 void bh__driver_log_take(const bh__driver *driver, char *out, size_t size);
 /* Drops the messages so far. For calls that are expected to fail. */
 void bh__driver_log_skip(const bh__driver *driver);
+
+/* Adds to the error that descriptors are short, if they are and may be the cause: the driver has other
+ * words for that, CUDA_ERROR_NO_DEVICE among them. */
+void bh__driver_tell_limits(int result, bh_error *error);
 
 /* True if this result means that the device's memory is damaged and the device must not be used. */
 bool bh__driver_is_broken(int result);

@@ -36,6 +36,7 @@ enum {
     BH__MSG_ADVISE,        /* a range of a BH__CHUNK_DRIVER chunk */
     BH__MSG_MODULE_NATIVE, /* fd: native code of a module's kernels (wire/native.h) */
     BH__MSG_DEBUG, /* module, and the kernel as `variable`; data: a bh__debug_message, or none */
+    BH__MSG_ORDERS_END,
 
     /* worker to supervisor */
     BH__MSG_READY = 100, /* fd, optional: its other end closes when the worker dies */
@@ -46,7 +47,8 @@ enum {
     BH__MSG_PRINT,   /* data: text printed by a kernel */
     BH__MSG_NOTE,    /* data: a line for the log; the worker is fine */
     BH__MSG_FINDING, /* data: several bh_finding of the launch whose FAULT follows */
-    BH__MSG_STATE    /* data: text, the state of the thread whose FAULT follows */
+    BH__MSG_STATE,   /* data: text, the state of the thread whose FAULT follows */
+    BH__MSG_REPLIES_END
 };
 
 /* Of one launch. */
@@ -218,10 +220,11 @@ typedef struct bh__blob_kernel {
     uint32_t required_block[3];
     uint32_t needs_cluster; /* 1: must be launched with a cluster, of any size */
     uint32_t required_cluster[3];
-    uint32_t executor;        /* BH_EXECUTOR_... */
-    uint32_t native, handled; /* instructions, as in bh_kernel_info */
+    uint32_t executor; /* BH_EXECUTOR_DEVICE or BH_EXECUTOR_INTERPRETER */
+    /* Filled in by the application: instructions, as in bh_kernel_info. */
+    uint32_t native, handled;
     uint32_t compile_us;
-    char executor_note[BH__EXECUTOR_NOTE]; /* need not be terminated */
+    char executor_note[BH__EXECUTOR_NOTE];
     uint32_t reserved;
 } bh__blob_kernel;
 

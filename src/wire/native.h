@@ -47,6 +47,7 @@ typedef struct bh__native_head {
     uint32_t count;       /* entries, which follow */
     uint64_t bytes;       /* of the block */
     uint64_t fingerprint; /* of the program it was made of: bh__ptx_fingerprint */
+    uint64_t processor;   /* that it was made for: bh__processor */
 } bh__native_head;
 
 typedef struct bh__native_entry {

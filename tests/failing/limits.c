@@ -133,11 +133,12 @@ TEST(a_trace_beyond_the_limit_on_file_size_says_so) {
 
 /* ---- ulimit -n ---- */
 
-TEST_TIMEOUT(few_descriptors_are_an_error_or_enough, 60) {
+/* A driver needs more of them than a worker of the CPU device, and longer to say so. */
+TEST_TIMEOUT(few_descriptors_are_an_error_or_enough, 120) {
     rlim_t before = limit_set(RLIMIT_NOFILE, 1024);
-    unsigned open = open_descriptors();
+    unsigned open = open_descriptors(), pace = strcmp(test_device(), "cpu") == 0 ? 8 : 2;
     unsigned good = 0, refused = 0;
-    for (unsigned more = 0; more < 40; more += 1 + more / 8) {
+    for (unsigned more = 0; more < 40 || (good == 0 && more < 400); more += 1 + more / pace) {
         limit_set(RLIMIT_NOFILE, open + more);
         bh_status status = try_all();
         bh_error error;
@@ -156,6 +157,31 @@ TEST_TIMEOUT(few_descriptors_are_an_error_or_enough, 60) {
     limit_set(RLIMIT_NOFILE, before);
     CHECK_EQ(try_all(), BH_OK);
     CHECK_EQ(open_descriptors(), open);
+}
+
+/* A driver that lacks descriptors says that there is no device, or that it does not know. */
+TEST(a_driver_that_lacks_descriptors_is_explained) {
+    static const char *const answers[] = {"init=999", "init=100", "init=304", "context=304",
+                                          "context=999"};
+    char folder[600];
+    setenv("LD_LIBRARY_PATH",
+           test_path(folder, sizeof folder, "%s/tests/no_cuda", test_build_dir()), 1);
+    rlim_t before = limit_set(RLIMIT_NOFILE, open_descriptors() + 40);
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+        bh_device_options options = device_options(BH_DEVICE_NO_STANDBY);
+        bh_device device;
+        bh_error error;
+        unsigned used = 0, limit = 0;
+        options.device = "cuda";
+        setenv("BULKHEAD_TEST_CUDA", answers[i], 1);
+        check_names(bh_device_open(&options, &device), "ulimit -n");
+        bh_last_error(&error);
+        const char *told = strstr(error.message, "descriptors: ");
+        CHECK(told && sscanf(told, "descriptors: %u of %u are in use", &used, &limit) == 2);
+        CHECK_EQ(limit, open_descriptors() + 40);
+        CHECK(used > 3 && used <= limit);
+    }
+    limit_set(RLIMIT_NOFILE, before);
 }
 
 TEST(few_descriptors_keep_a_device_that_is_open) {

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/futex.h"
+#include "base/shadow.h"
 #include "bulkhead.h"
 #include "client/process/worker_process.h"
 #include "fuzz.h"
@@ -32,6 +33,7 @@ typedef struct mad_worker {
     bool joined;
     bh__front *front; /* mapped by BOOT */
     bh__area *area;
+    bool checks;
     uint64_t front_bytes, area_bytes;
     bh__message in, out;
 } mad_worker;
@@ -71,6 +73,7 @@ static void map_block(mad_worker *self) {
     self->area = bh__share_map(self->in.fds[1], 0, self->area_bytes, true);
     FUZZ_CHECK(self->area != NULL);
     self->dispatch = dup(self->in.fds[2]);
+    self->checks = boot->flags & BH_DEVICE_CHECK;
 }
 
 static void answer_boot(mad_worker *self) {
@@ -110,7 +113,9 @@ static int answer_order(mad_worker *self) {
         answer_boot(self);
         return -1;
     case BH__MSG_CHUNK_CREATE:
-        return bh__share_create("fuzz", self->in.u.chunk.bytes);
+        return bh__share_create("fuzz", self->checks
+                                            ? bh__checked_chunk_bytes(self->in.u.chunk.bytes)
+                                            : self->in.u.chunk.bytes);
     case BH__MSG_MODULE_LOAD:
         return make_blob();
     case BH__MSG_FIT:
@@ -126,9 +131,11 @@ static int answer_order(mad_worker *self) {
 static void send_other(mad_worker *self) {
     bh__message *out = &self->out;
     memset(out, 0, offsetof(bh__message, fds));
-    out->type = BH__MSG_READY + choose_byte() % 8;
-    out->data_bytes = choose_byte();
-    choose(out->data, out->data_bytes);
+    out->type = BH__MSG_READY + choose_byte() % (BH__MSG_REPLIES_END - BH__MSG_READY);
+    uint8_t bytes = choose_byte();
+    choose(out->data, bytes);
+    bool findings = out->type == BH__MSG_FINDING && bytes & 1;
+    out->data_bytes = findings ? bytes / 2 % 16 * (uint32_t)sizeof(bh_finding) : bytes;
     choose(&out->u, 32);
     (void)bh__message_send(self->socket, out, NULL, 0);
 }
@@ -272,6 +279,38 @@ static void make_program(void) {
     atexit(remove_folder);
 }
 
+static void check_text(const char *text, size_t size) {
+    FUZZ_CHECK(memchr(text, 0, size) != NULL);
+    for (; *text; text++) FUZZ_CHECK((unsigned char)*text >= ' ' || *text == '\n' || *text == '\t');
+}
+
+/* What a worker said of a fault, as the program reads it. */
+static void use_reports(bh_device device, bh_kernel kernel) {
+    static bh_finding findings[128];
+    static char text[100000];
+    size_t count = 0, length = 0;
+    bh_kernel_info info = BH_INIT(info);
+    bh_debug_options options = BH_INIT(options);
+    options.stop = "1";
+    (void)bh_kernel_debug(kernel, &options);
+    if (bh_kernel_get_info(kernel, &info) == BH_OK)
+        check_text(info.executor_note, sizeof info.executor_note);
+    if (bh_device_list_findings(device, 0, findings, sizeof *findings, 128, &count) == BH_OK)
+        for (size_t i = 0; i < count && i < 128; i++) {
+            check_text(findings[i].message, sizeof findings[i].message);
+            check_text(findings[i].fix, sizeof findings[i].fix);
+            check_text(findings[i].kind, sizeof findings[i].kind);
+            check_text(findings[i].kernel, sizeof findings[i].kernel);
+            check_text(findings[i].here.file, sizeof findings[i].here.file);
+        }
+    if (bh_device_get_fault_state(device, 0, text, sizeof text, &length) == BH_OK)
+        check_text(text, sizeof text);
+    bh_error error;
+    (void)bh_last_error(&error);
+    check_text(error.message, sizeof error.message);
+    check_text(error.device_name, sizeof error.device_name);
+}
+
 static void use(bh_device device) {
     static const char image[] = ".version 8.0\n";
     uint8_t bytes[32] = {0};
@@ -291,6 +330,7 @@ static void use(bh_device device) {
         if (bh_launch(kernel, BH_GRID(1, 32), BH_ARGS(BH_INOUT(buffer), (uint32_t)1), NULL,
                       &ticket) == BH_OK)
             (void)bh_wait(ticket, PATIENCE);
+        use_reports(device, kernel);
     }
     if (bh_host_alloc(device, 4096, &memory) == BH_OK) (void)bh_host_free(device, memory);
     (void)bh_device_sync(device, PATIENCE);
@@ -303,7 +343,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     choices = (fuzz_input){data, size};
     options.device = "cpu";
     options.worker_dir = folder;
-    options.flags = BH_DEVICE_NO_STANDBY;
+    options.flags = BH_DEVICE_NO_STANDBY | (choose_byte() & 1 ? BH_DEVICE_CHECK : 0);
     options.restart_limit = 2;
     options.close_timeout_ns = PATIENCE;
     if (bh_device_open(&options, &device) != BH_OK) return 0;

@@ -8,8 +8,10 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include "base/processor.h"
 #include "cpu/cpu.h"
 #include "memory_file.h"
+#include "wire/native.h"
 #include "wire/share.h"
 #include "worker/worker.h"
 
@@ -20,7 +22,7 @@ static const char image[] =
     ".entry k(.param .u64 p, .param .u32 n) { .reg .b64 %a; ld.param.u64 %a, [p]; ret; }\n";
 
 typedef struct world { /* made once */
-    int front_fd, area_fd, dispatch, file, chunk, steps;
+    int front_fd, area_fd, dispatch, file, chunk, steps, native;
     bh__front *front;
     bh__area *area;
 } world;
@@ -29,6 +31,26 @@ static int make_file(uint64_t bytes, const void *data, size_t size) {
     int fd = bh__share_create("fuzz", bytes);
     FUZZ_CHECK(fd >= 0 && pwrite(fd, data, size, 0) == (ssize_t)size);
     return fd;
+}
+
+/* A block that fits `image`. Nothing launches its kernel. */
+typedef struct native_block {
+    bh__native_head head;
+    bh__native_entry entry;
+    _Alignas(BH__NATIVE_ALIGN) uint8_t code[BH__NATIVE_ALIGN];
+} native_block;
+
+static int make_native(void) {
+    native_block block = {.entry = {.shape = BH__NATIVE_FLAT,
+                                    .offset = offsetof(native_block, code),
+                                    .bytes = sizeof block.code}};
+    bh_error error;
+    bh__ptx_module *module;
+    FUZZ_CHECK(bh__ptx_load(image, sizeof image - 1, &error, &module) == BH_OK);
+    block.head = (bh__native_head){BH__NATIVE_MAGIC, BH__NATIVE_VERSION,          1,
+                                   sizeof block,     bh__ptx_fingerprint(module), bh__processor()};
+    bh__ptx_free(module);
+    return make_file(sizeof block, &block, sizeof block);
 }
 
 static void make_world(world *w) {
@@ -45,6 +67,7 @@ static void make_world(world *w) {
     w->file = make_file(sizeof image - 1, image, sizeof image - 1);
     w->chunk = make_file(FILE_BYTES * 3, "", 0);
     w->steps = make_file(4096, &step, sizeof step);
+    w->native = make_native();
 }
 
 /* As the application leaves it before a worker starts. */
@@ -63,7 +86,8 @@ static void send_boot(const world *w, int socket, uint8_t flags) {
                                 .version = BH__WIRE_VERSION,
                                 .area = 1,
                                 .front_bytes = w->front->front_bytes,
-                                .flags = flags & 1 ? BH_DEVICE_CHECK : 0};
+                                .flags = flags & 1 ? BH_DEVICE_CHECK : 0,
+                                .native = flags >> 1 & 1};
     int fds[] = {w->front_fd, w->area_fd, w->dispatch};
     FUZZ_CHECK(bh__message_send(socket, &message, fds, 3) == 0);
 }
@@ -79,7 +103,7 @@ static bool send_one(const world *w, int socket, fuzz_input *in) {
     static bh__message message;
     uint8_t how = fuzz_byte(in);
     memset(&message, 0, offsetof(bh__message, fds));
-    message.type = fuzz_byte(in) % 17;
+    message.type = fuzz_byte(in) % BH__MSG_ORDERS_END;
     message.serial = fuzz_byte(in);
     message.data_bytes = fuzz_byte(in);
     size_t body = fuzz_byte(in) % BODY;
@@ -89,8 +113,11 @@ static bool send_one(const world *w, int socket, fuzz_input *in) {
     if (chunk && (how & 8 || !FUZZ_ANY_ADDRESS)) place_chunk(&message.u.chunk);
     if (message.type == BH__MSG_MODULE_LOAD && how & 8) message.u.module.bytes = sizeof image - 1;
     if (message.type == BH__MSG_BOOT) message.type = 99;
-    int fds[] = {w->file, w->chunk, w->steps, w->file, w->chunk};
-    return bh__message_send(socket, &message, fds + how % 3, how >> 4 & 1 ? how >> 5 & 3 : 1) == 0;
+    bool native = message.type == BH__MSG_MODULE_NATIVE && how & 8;
+    if (native) message.u.module.bytes = sizeof(native_block);
+    int fds[] = {native ? w->native : w->file, w->chunk, w->steps, w->file, w->chunk};
+    return bh__message_send(socket, &message, fds + (native ? 0 : how % 3),
+                            how >> 4 & 1 ? how >> 5 & 3 : 1) == 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

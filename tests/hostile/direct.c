@@ -215,6 +215,56 @@ TEST(images_and_sequences_cannot_be_changed_as_files) {
     check_told_right("given_files");
 }
 
+/* The successor runs the code that the compiler made. */
+static void check_code_is_right(const char *hostility) {
+    bh_device_options options = surrounded(hostility, 1);
+    bh_device device;
+    options.executor = BH_EXECUTE_JIT;
+    REQUIRE_OK(bh_device_open(&options, &device));
+    bh_kernel kernel = get_kernel(load_module(device, ptx_factor), "scale_by");
+    bh_kernel_info info = BH_INIT(info);
+    REQUIRE_OK(bh_kernel_get_info(kernel, &info));
+    if (info.executor != BH_EXECUTOR_JIT && strstr(info.executor_note, "no native code"))
+        SKIP("%s", info.executor_note);
+    CHECK_EQ(info.executor, BH_EXECUTOR_JIT);
+    let_it_rage(device);
+    bh_buffer x = words_filled(device, 64, 7);
+    CHECK_OK(run_now(kernel, BH_GRID(64, 64), BH_ARGS(BH_INOUT(x), 64u)));
+    CHECK(words_are(x, 64, 0));
+    CHECK_EQ(health_of(device).losses, 1);
+    CHECK_OK(bh_device_close(device));
+}
+
+TEST(native_code_cannot_be_written_over) {
+    check_code_is_right("given_memory");
+}
+
+TEST(native_code_cannot_be_changed_as_a_file) {
+    check_code_is_right("given_files");
+}
+
+static void check_plain(const char *text) {
+    CHECK(text[0]);
+    for (; *text; text++) CHECK((unsigned char)*text >= ' ');
+}
+
+/* Its words may be shown on a terminal, which would obey escape sequences. */
+TEST(what_a_worker_says_has_no_control_characters) {
+    bh_device device = open_surrounded("speaks_to_terminals", 1);
+    rig r = {device, load_module(device, ptx_basic)};
+    bh_buffer x = words_filled(device, 64, 0);
+    bh_ticket ticket;
+    REQUIRE_OK(bh_launch(rig_kernel(&r, "add_one"), BH_GRID(64, 64), BH_ARGS(BH_INOUT(x), 64u),
+                         NULL, &ticket));
+    CHECK_STATUS(bh_wait(ticket, LONG_NS), BH_E_LAUNCH);
+    bh_error error;
+    CHECK_STATUS(bh_ticket_error(ticket, &error), BH_E_LAUNCH);
+    check_plain(error.message);
+    check_plain(error.fix);
+    check_plain(error.device_name);
+    CHECK_OK(bh_device_close(device));
+}
+
 /* Memory that a worker made and that is not what it should be is not handed on. */
 static void check_memory_is_good(const char *hostility) {
     bh_device device = open_surrounded(hostility, 1);

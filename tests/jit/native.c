@@ -1,46 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Native code beside the interpreter: when it comes, where it is kept, what happens if LLVM fails. */
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/stat.h>
-
-#include "../support/support.h"
-
-static bh_device_options options_for(uint32_t executor) {
-    bh_device_options options = device_options(0);
-    options.device = "cpu";
-    options.executor = executor;
-    return options;
-}
-
-static bh_kernel_info info_of(bh_kernel kernel) {
-    bh_kernel_info info = BH_INIT(info);
-    REQUIRE_OK(bh_kernel_get_info(kernel, &info));
-    return info;
-}
-
-/* Waits until native code is there, or it is known that there will be none. */
-static bh_kernel_info settled(bh_kernel kernel) {
-    for (uint64_t until = now_ns() + LONG_NS; now_ns() < until; sleep_ms(1)) {
-        bh_kernel_info info = info_of(kernel);
-        if (info.executor == BH_EXECUTOR_JIT || info.executor_note[0]) return info;
-    }
-    return info_of(kernel);
-}
-
-/* Skips where there is no LLVM, and says so. */
-static void need_native(bh_kernel kernel) {
-    bh_kernel_info info = settled(kernel);
-    if (info.executor != BH_EXECUTOR_JIT && strstr(info.executor_note, "no native code"))
-        SKIP("%s", info.executor_note);
-    CHECK_EQ(info.executor, BH_EXECUTOR_JIT);
-}
-
-static void check_iota(const rig *r, uint32_t first) {
-    bh_buffer x = words_alloc(r->device, 256);
-    REQUIRE_OK(run_now(rig_kernel(r, "iota"), BH_GRID(256, 64), BH_ARGS(BH_OUT(x), first, 256u)));
-    CHECK(words_count(x, 256, first));
-}
+#include "support/native.h"
 
 TEST(the_interpreter_runs_until_native_code_is_there) {
     bh_device_options options = options_for(BH_EXECUTE_AUTO);
@@ -103,28 +63,10 @@ TEST(a_successor_has_the_code_without_compiling) {
     CHECK_EQ(info_of(rig_kernel(&r, "iota")).executor, BH_EXECUTOR_JIT);
 }
 
-/* A folder with the real worker and a compiler of the test's. */
-static const char *folder_with(const char *script) {
-    static char folder[4200];
-    char path[4400], real[4400];
-    static int made;
-    snprintf(folder, sizeof folder, "%s/programs-%d", getenv("BULKHEAD_CACHE_DIR"), made++);
-    (void)mkdir(getenv("BULKHEAD_CACHE_DIR"), 0700);
-    REQUIRE(mkdir(folder, 0700) == 0);
-    snprintf(real, sizeof real, "%s/bin/bulkhead-worker-cpu", getenv("BULKHEAD_BUILD_DIR"));
-    snprintf(path, sizeof path, "%s/bulkhead-worker-cpu", folder);
-    REQUIRE(symlink(real, path) == 0);
-    snprintf(path, sizeof path, "%s/bulkhead-compiler", folder);
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0700);
-    REQUIRE(fd >= 0 && write(fd, script, strlen(script)) == (ssize_t)strlen(script));
-    close(fd);
-    return folder;
-}
-
 static rig open_with_compiler(const char *script, uint32_t executor) {
     if (!getenv("BULKHEAD_BUILD_DIR")) SKIP("BULKHEAD_BUILD_DIR is not set");
     bh_device_options options = options_for(executor);
-    options.worker_dir = folder_with(script);
+    options.worker_dir = folder_with_script(script);
     return rig_open_with(&options);
 }
 
@@ -148,10 +90,14 @@ TEST(a_compiler_that_answers_nonsense_is_not_believed) {
 }
 
 TEST(a_compiler_that_hangs_delays_neither_launches_nor_the_end) {
-    rig r = open_with_compiler("#!/bin/sh\nexec sleep 100\n", BH_EXECUTE_AUTO);
+    char script[800], started[600];
+    test_path(started, sizeof started, "%s/started", test_tmp_dir());
+    snprintf(script, sizeof script, "#!/bin/sh\n: >'%s'\nexec sleep 100\n", started);
+    rig r = open_with_compiler(script, BH_EXECUTE_AUTO);
     uint64_t began = now_ns();
     check_iota(&r, 23);
     check_iota(&r, 25);
+    while (access(started, F_OK) != 0 && now_ns() - began < 4000 * MS) sleep_ms(1);
     REQUIRE_OK(bh_device_close(r.device));
     CHECK(now_ns() - began < 5000 * MS);
 }

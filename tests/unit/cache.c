@@ -10,10 +10,12 @@
 #include "base/sha256.h"
 #include "base/siphash.h"
 #include "client/compile/cache.h"
+#include "client/compile/cache_layout.h"
 #include "client/compile/in_flight.h"
 #include "client/compile/inputs.h"
 #include "client/module/module.h"
 #include "test.h"
+#include "wire/native.h"
 
 static void check_digest(const char *text, size_t bytes, const char *expected) {
     uint8_t digest[32];
@@ -196,51 +198,86 @@ TEST(files_that_appear_where_they_were_missing_are_seen) {
     bh__arena_free(&arena);
 }
 
+/* Makes the checksum of a part fit what it holds now, and that of the head. */
+static void seal(const bh__pack *entry, bh__entry_head *head, int part) {
+    size_t at = sizeof *head;
+    for (int i = 0; i < part; i++) at += head->parts[i].bytes;
+    if (part < BH__PARTS)
+        bh__checksum(entry->data + at, head->parts[part].bytes, head->parts[part].hash);
+    bh__checksum(head, offsetof(bh__entry_head, hash), head->hash);
+    memcpy(entry->data, head, sizeof *head);
+}
+
+static bh__entry_state state_of(const bh__pack *entry, const char *key) {
+    bh__product *out;
+    bh__entry_state state = bh__entry_unpack(entry->data, entry->count, key, strlen(key), &out);
+    if (state == BH__ENTRY_GOOD) bh__product_release(out);
+    return state;
+}
+
+static bh__pack packed(uint32_t output) {
+    bh__product *product = make_product("key");
+    bh__read read = {.path = "/a/path", .bytes = 1};
+    bh__pack entry = {0};
+    product->output = output;
+    product->reads = (bh__reads){&read, 1, NULL, 0};
+    REQUIRE(bh__entry_pack(product, &entry));
+    bh__product_release(product);
+    return entry;
+}
+
 /* Entries whose checksums are right and whose lengths are not: made by somebody, not by
  * accident. */
 TEST(a_forged_entry_with_good_checksums_is_refused) {
-    bh__product *product = make_product("key");
-    bh__read read = {.path = "/a/path", .bytes = 1};
-    product->reads = (bh__reads){&read, 1, NULL, 0};
-    bh__pack entry = {0};
-    REQUIRE(bh__entry_pack(product, &entry));
-    bh__product *out;
-    CHECK_EQ(bh__entry_unpack(entry.data, entry.count, "key", 3, &out), BH__ENTRY_GOOD);
-    bh__product_release(out);
-    CHECK_EQ(bh__entry_unpack(entry.data, entry.count, "kez", 3, &out), BH__ENTRY_OTHER_KEY);
-    /* The head: six numbers and the parts of {bytes, hash, hash}, then its own hash. */
-    enum { PARTS_AT = 40, PART = 24, PARTS = 6, HEAD = PARTS_AT + PARTS * PART + 16 };
-    for (unsigned part = 0; part < PARTS; part++) {
-        for (unsigned how = 0; how < 3; how++) {
-            uint8_t *forged = malloc(entry.count);
-            memcpy(forged, entry.data, entry.count);
-            uint64_t length;
-            memcpy(&length, forged + PARTS_AT + part * PART, 8);
-            length = how == 0 ? UINT64_MAX : how == 1 ? length + 1 : UINT64_MAX / 2;
-            memcpy(forged + PARTS_AT + part * PART, &length, 8);
-            bh__checksum(forged, HEAD - 16, (uint64_t *)(void *)(forged + HEAD - 16));
-            CHECK_EQ(bh__entry_unpack(forged, entry.count, "key", 3, &out), BH__ENTRY_BAD);
-            free(forged);
+    bh__pack entry = packed(BH_OUTPUT_PTX);
+    bh__entry_head whole, head;
+    memcpy(&whole, entry.data, sizeof whole);
+    seal(&entry, &whole, BH__PARTS);
+    CHECK_EQ(state_of(&entry, "key"), BH__ENTRY_GOOD);
+    CHECK_EQ(state_of(&entry, "kez"), BH__ENTRY_OTHER_KEY);
+    for (int part = 0; part < BH__PARTS; part++) {
+        const uint64_t real = whole.parts[part].bytes, lies[] = {UINT64_MAX, real + 1, real - 1};
+        for (int how = 0; how < 3; how++) {
+            head = whole;
+            head.parts[part].bytes = lies[how];
+            seal(&entry, &head, BH__PARTS);
+            CHECK_EQ(state_of(&entry, "key"), BH__ENTRY_BAD);
         }
     }
-    /* Counts and paths within a part. */
-    size_t reads_at = HEAD + 3;
-    uint64_t about;
-    memcpy(&about, entry.data + PARTS_AT + PART, 8);
-    reads_at += about;
-    for (unsigned how = 0; how < 3; how++) {
-        uint8_t *forged = malloc(entry.count);
-        memcpy(forged, entry.data, entry.count);
-        uint64_t count = how == 0 ? UINT64_MAX : how == 1 ? 2 : 1, bytes;
-        memcpy(forged + reads_at, &count, 8);
-        if (how == 2) forged[reads_at + 24] = 'x'; /* no absolute path */
-        uint8_t *part = forged + PARTS_AT + 2 * PART;
-        memcpy(&bytes, part, 8);
-        bh__checksum(forged + reads_at, bytes, (uint64_t *)(void *)(part + 8));
-        bh__checksum(forged, HEAD - 16, (uint64_t *)(void *)(forged + HEAD - 16));
-        CHECK_EQ(bh__entry_unpack(forged, entry.count, "key", 3, &out), BH__ENTRY_BAD);
-        free(forged);
-    }
     bh__pack_free(&entry);
-    bh__product_release(product);
+}
+
+TEST(counts_and_paths_within_a_forged_entry_are_checked) {
+    for (unsigned how = 0; how < 4; how++) {
+        bh__pack entry = packed(BH_OUTPUT_PTX);
+        bh__entry_head head;
+        memcpy(&head, entry.data, sizeof head);
+        size_t at = sizeof head + head.parts[BH__PART_KEY].bytes + head.parts[BH__PART_ABOUT].bytes;
+        const uint64_t counts[] = {UINT64_MAX, 2, 1, 1};
+        memcpy(entry.data + at, &counts[how], 8);
+        if (how == 2) entry.data[at + 24] = 'x'; /* no absolute path */
+        seal(&entry, &head, BH__PART_READS);
+        CHECK_EQ(state_of(&entry, "key"), how == 3 ? BH__ENTRY_GOOD : BH__ENTRY_BAD);
+        bh__pack_free(&entry);
+    }
+}
+
+/* Native code would be run: no bit of such an entry may differ from what was stored. */
+TEST(no_changed_byte_of_an_entry_with_native_code_is_believed) {
+    bh__pack entry = packed(BH__OUTPUT_NATIVE);
+    CHECK_EQ(state_of(&entry, "key"), BH__ENTRY_GOOD);
+    for (size_t at = 0; at < entry.count; at++) {
+        for (int change = 1; change < 256; change++) {
+            entry.data[at] ^= (uint8_t)change;
+            if (state_of(&entry, "key") != BH__ENTRY_BAD)
+                FAIL("byte %zu of %zu, changed by 0x%02x", at, entry.count, (unsigned)change);
+            entry.data[at] ^= (uint8_t)change;
+        }
+    }
+    for (size_t bytes = 0; bytes < entry.count; bytes++) {
+        bh__pack part = {entry.data, bytes, bytes, false};
+        CHECK_EQ(state_of(&part, "key"), BH__ENTRY_BAD);
+    }
+    CHECK_EQ(state_of(&entry, "key"), BH__ENTRY_GOOD);
+    bh__pack_free(&entry);
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -113,6 +114,40 @@ TEST(the_drivers_log_is_in_the_error) {
     CHECK_STR_EQ(error.message, "kernel \"k\" was not taken: CUDA_ERROR_OF_SOME_KIND (701); "
                                 "the driver says: too many registers");
     free(device);
+}
+
+/* ---- too few descriptors ---- */
+
+/* The driver has other words for it. */
+static void check_told(int result, bool told) {
+    bh__device_instance *device = calloc(1, sizeof *device);
+    bh_error error;
+    REQUIRE(device != NULL);
+    device->cu.error_name = error_name;
+    device->cu.error_string = error_string;
+    bh__cuda_fail(device, &error, result, BH_E_NO_DEVICE, "see nvidia-smi", "no context");
+    CHECK_EQ(strstr(error.fix, "ulimit -n") != NULL, told);
+    CHECK_EQ(strstr(error.message, "; it may lack descriptors: ") != NULL, told);
+    if (told) CHECK_STR_CONTAINS(error.message, " of 60 are in use");
+    bh__driver_tell_limits(result, &error); /* once is enough */
+    const char *first = strstr(error.message, "descriptors");
+    CHECK(!first || !strstr(first + 1, "descriptors"));
+    free(device);
+}
+
+TEST(a_lack_of_descriptors_is_told_with_numbers) {
+    struct rlimit limit;
+    REQUIRE(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    rlim_t before = limit.rlim_cur;
+    limit.rlim_cur = 60;
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    static const int unclear[] = {100, 304, 999}, clear[] = {2, 209, 700, 719};
+    for (size_t i = 0; i < 3; i++) check_told(unclear[i], true);
+    for (size_t i = 0; i < 4; i++) check_told(clear[i], false);
+    limit.rlim_cur = before;
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    if (before >= 512)
+        for (size_t i = 0; i < 3; i++) check_told(unclear[i], false);
 }
 
 /* ---- modes ---- */

@@ -14,7 +14,7 @@ typedef struct block {
 static block valid(void) {
     block b;
     memset(&b, 0, sizeof b);
-    b.head = (bh__native_head){BH__NATIVE_MAGIC, BH__NATIVE_VERSION, 2, sizeof b, 0};
+    b.head = (bh__native_head){BH__NATIVE_MAGIC, BH__NATIVE_VERSION, 2, sizeof b, 0, 0};
     b.entry[0] = (bh__native_entry){
         .shape = BH__NATIVE_FLAT, .offset = offsetof(block, code), .bytes = 64, .start = 16};
     b.entry[1] = (bh__native_entry){.kernel = 1, .shape = BH__NATIVE_OTHER, .note = "too large"};

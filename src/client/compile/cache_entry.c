@@ -9,28 +9,12 @@
 
 #include "base/siphash.h"
 #include "client/compile/cache.h"
+#include "client/compile/cache_layout.h"
 #include "client/module/module.h"
 #include "client/module/product.h"
 #include "wire/native.h"
 
-enum { PART_KEY, PART_ABOUT, PART_READS, PART_NAMES, PART_LOG, PART_OUTPUT, PART_PTX, PARTS };
-enum { VERSION = 2, MAX_READS = 1 << 20, MAX_NAMES = 1 << 20 };
-
-#define MAGIC 0x3154524548434142u
-
-typedef struct part {
-    uint64_t bytes;
-    uint64_t hash[2];
-} part;
-
-typedef struct head {
-    uint64_t magic;
-    uint64_t version;
-    uint64_t bytes; /* of the file */
-    uint64_t key_hash[2];
-    part parts[PARTS];
-    uint64_t hash[2]; /* of the fields above */
-} head;
+enum { MAX_READS = 1 << 20, MAX_NAMES = 1 << 20 };
 
 /* ---- writing ---- */
 
@@ -73,34 +57,34 @@ static void pack_names(bh__pack *pack, const bh__names *names) {
     }
 }
 
-static void end_part(bh__pack *pack, size_t *from, part *out) {
+static void end_part(bh__pack *pack, size_t *from, bh__entry_part *out) {
     out->bytes = pack->count - *from;
     if (!pack->failed) bh__checksum(pack->data + *from, out->bytes, out->hash);
     *from = pack->count;
 }
 
 bool bh__entry_pack(const bh__product *product, bh__pack *out) {
-    head h = {.magic = MAGIC, .version = VERSION};
+    bh__entry_head h = {.magic = BH__ENTRY_MAGIC, .version = BH__ENTRY_VERSION};
     memcpy(h.key_hash, product->hash, sizeof h.key_hash);
     bh__pack_raw(out, &h, sizeof h);
     size_t from = out->count;
     bh__pack_raw(out, product->key, product->key_bytes);
-    end_part(out, &from, &h.parts[PART_KEY]);
+    end_part(out, &from, &h.parts[BH__PART_KEY]);
     pack_about(out, product);
-    end_part(out, &from, &h.parts[PART_ABOUT]);
+    end_part(out, &from, &h.parts[BH__PART_ABOUT]);
     pack_reads(out, &product->reads);
-    end_part(out, &from, &h.parts[PART_READS]);
+    end_part(out, &from, &h.parts[BH__PART_READS]);
     pack_names(out, &product->names);
-    end_part(out, &from, &h.parts[PART_NAMES]);
+    end_part(out, &from, &h.parts[BH__PART_NAMES]);
     bh__pack_raw(out, product->log, strlen(product->log));
-    end_part(out, &from, &h.parts[PART_LOG]);
+    end_part(out, &from, &h.parts[BH__PART_LOG]);
     bh__pack_raw(out, product->bytes, product->count);
-    end_part(out, &from, &h.parts[PART_OUTPUT]);
+    end_part(out, &from, &h.parts[BH__PART_OUTPUT]);
     bh__pack_raw(out, product->ptx, product->ptx_count);
-    end_part(out, &from, &h.parts[PART_PTX]);
+    end_part(out, &from, &h.parts[BH__PART_PTX]);
     if (out->failed) return false;
     h.bytes = out->count;
-    bh__checksum(&h, offsetof(head, hash), h.hash);
+    bh__checksum(&h, offsetof(bh__entry_head, hash), h.hash);
     memcpy(out->data, &h, sizeof h);
     return true;
 }
@@ -177,44 +161,45 @@ static const uint8_t *copy(bh__arena *arena, bh__unpack in) {
     return (const uint8_t *)bh__arena_copy(arena, (const char *)in.data, in.left);
 }
 
-static bool unpack_all(const bh__unpack parts[PARTS], bh__product *product) {
-    product->key = copy(&product->arena, parts[PART_KEY]);
-    product->key_bytes = parts[PART_KEY].left;
-    product->log = (const char *)copy(&product->arena, parts[PART_LOG]);
-    product->bytes = copy(&product->arena, parts[PART_OUTPUT]);
-    product->count = parts[PART_OUTPUT].left;
-    product->ptx_count = parts[PART_PTX].left;
-    if (product->ptx_count) product->ptx = copy(&product->arena, parts[PART_PTX]);
+static bool unpack_all(const bh__unpack parts[BH__PARTS], bh__product *product) {
+    product->key = copy(&product->arena, parts[BH__PART_KEY]);
+    product->key_bytes = parts[BH__PART_KEY].left;
+    product->log = (const char *)copy(&product->arena, parts[BH__PART_LOG]);
+    product->bytes = copy(&product->arena, parts[BH__PART_OUTPUT]);
+    product->count = parts[BH__PART_OUTPUT].left;
+    product->ptx_count = parts[BH__PART_PTX].left;
+    if (product->ptx_count) product->ptx = copy(&product->arena, parts[BH__PART_PTX]);
     return product->key && product->log && product->bytes && product->count > 0 &&
            (product->ptx || !product->ptx_count) &&
-           !memchr(parts[PART_LOG].data, 0, parts[PART_LOG].left) &&
-           unpack_about(parts[PART_ABOUT], product) && unpack_reads(parts[PART_READS], product) &&
-           unpack_names(parts[PART_NAMES], product);
+           !memchr(parts[BH__PART_LOG].data, 0, parts[BH__PART_LOG].left) &&
+           unpack_about(parts[BH__PART_ABOUT], product) &&
+           unpack_reads(parts[BH__PART_READS], product) &&
+           unpack_names(parts[BH__PART_NAMES], product);
 }
 
 bh__entry_state bh__entry_unpack(const uint8_t *data, size_t bytes, const void *key,
                                  size_t key_bytes, bh__product **out) {
-    head h;
+    bh__entry_head h;
     *out = NULL;
     if (bytes < sizeof h) return BH__ENTRY_BAD;
     memcpy(&h, data, sizeof h);
-    if (h.magic != MAGIC || h.version != VERSION || h.bytes != bytes ||
-        !hash_is(&h, offsetof(head, hash), h.hash))
+    if (h.magic != BH__ENTRY_MAGIC || h.version != BH__ENTRY_VERSION || h.bytes != bytes ||
+        !hash_is(&h, offsetof(bh__entry_head, hash), h.hash))
         return BH__ENTRY_BAD;
-    bh__unpack parts[PARTS];
+    bh__unpack parts[BH__PARTS];
     size_t at = sizeof h;
-    for (int i = 0; i < PARTS; i++) {
+    for (int i = 0; i < BH__PARTS; i++) {
         if (h.parts[i].bytes > bytes - at) return BH__ENTRY_BAD;
         parts[i] = (bh__unpack){data + at, h.parts[i].bytes, false};
         at += h.parts[i].bytes;
     }
-    if (at != bytes || !hash_is(parts[PART_KEY].data, parts[PART_KEY].left, h.key_hash))
+    if (at != bytes || !hash_is(parts[BH__PART_KEY].data, parts[BH__PART_KEY].left, h.key_hash))
         return BH__ENTRY_BAD;
-    for (int i = 0; i < PARTS; i++) {
+    for (int i = 0; i < BH__PARTS; i++) {
         if (!hash_is(parts[i].data, parts[i].left, h.parts[i].hash)) return BH__ENTRY_BAD;
     }
-    if (key &&
-        (parts[PART_KEY].left != key_bytes || memcmp(parts[PART_KEY].data, key, key_bytes) != 0))
+    if (key && (parts[BH__PART_KEY].left != key_bytes ||
+                memcmp(parts[BH__PART_KEY].data, key, key_bytes) != 0))
         return BH__ENTRY_OTHER_KEY;
     bh__product *product = bh__product_new();
     if (!product) return BH__ENTRY_BAD;

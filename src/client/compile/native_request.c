@@ -4,14 +4,11 @@
 #include <libgen.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 #include "base/environment.h"
+#include "base/processor.h"
 #include "base/siphash.h"
 #include "client/compile/cache.h"
 #include "client/compile/inputs.h"
@@ -21,7 +18,7 @@
 #include "client/process/programs.h"
 #include "wire/native.h"
 
-enum { KEY_VERSION = 1 };
+enum { KEY_VERSION = 2 };
 /* A kernel within the limits of the JIT takes a fraction of a second; all of a module stop after
  * four seconds. */
 #define TIME_LIMIT_NS (10 * BH__NS_PER_S)
@@ -49,26 +46,6 @@ bool bh__request_native(bh__compile_request *request, int image_fd, uint64_t ima
     return request->worker_path && request->holds_image;
 }
 
-/* The features of this processor: a folder of the cache may be shared by machines. */
-static void add_processor(bh__pack *key) {
-    bh__pack_u64(key, getauxval(AT_HWCAP));
-    bh__pack_u64(key, getauxval(AT_HWCAP2));
-#if defined(__x86_64__)
-    static const unsigned leaves[][2] = {{0, 0},           {1, 0},          {7, 0},    {7, 1},
-                                         {0xd, 0},         {0xd, 1},        {0x14, 0}, {0x19, 0},
-                                         {0x80000001u, 0}, {0x80000008u, 0}};
-    for (size_t i = 0; i < sizeof leaves / sizeof *leaves; i++) {
-        unsigned a = 0, b = 0, c = 0, d = 0;
-        if (!__get_cpuid_count(leaves[i][0], leaves[i][1], &a, &b, &c, &d)) a = b = c = d = 0;
-        if (leaves[i][0] == 1) b = 0; /* which processor of the machine this is */
-        if (leaves[i][0] == 0xd) b = c = 0;
-        if (leaves[i][0] == 0x80000008u) c = 0;
-        const uint32_t words[] = {a, b, c, d};
-        bh__pack_raw(key, words, sizeof words);
-    }
-#endif
-}
-
 static void add_file(bh__pack *key, const char *path) {
     bh__file_id id;
     (void)bh__file_id_get(path, &id);
@@ -93,7 +70,8 @@ static void make_key(bh__compile_request *request) {
     add_file(key, request->worker_path);
     add_file(key, "/etc/ld.so.cache");
     bh__pack_text(key, search ? search : "");
-    add_processor(key);
+    /* A folder of the cache may be shared by machines. */
+    bh__pack_u64(key, bh__processor());
     bh__pack_texts(key, &job->inputs);
     if (!key->failed) bh__checksum(key->data, key->count, request->hash);
 }

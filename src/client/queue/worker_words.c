@@ -3,12 +3,14 @@
  * hostile. */
 #include <string.h>
 
+#include "base/plain_text.h"
 #include "client/queue/queue.h"
 
 void bh__report_copy(const bh__report *shared, bh__report *out) {
     memcpy(out, shared, sizeof *out);
-    out->message[sizeof out->message - 1] = out->fix[sizeof out->fix - 1] = 0;
-    out->device_name[sizeof out->device_name - 1] = 0;
+    BH__PLAIN(out->message);
+    BH__PLAIN(out->fix);
+    BH__PLAIN(out->device_name);
 }
 
 bh_status bh__status_of_worker(bh_status said) {
@@ -18,8 +20,10 @@ bh_status bh__status_of_worker(bh_status said) {
 
 void bh__error_of_worker(bh_error *error) {
     if (error->status != BH_OK) error->status = bh__status_of_worker(error->status);
-    error->message[sizeof error->message - 1] = error->fix[sizeof error->fix - 1] = 0;
-    error->device_name[sizeof error->device_name - 1] = error->kernel[sizeof error->kernel - 1] = 0;
+    BH__PLAIN(error->message);
+    BH__PLAIN(error->fix);
+    BH__PLAIN(error->device_name);
+    BH__PLAIN(error->kernel);
     error->ticket = (bh_ticket){0};
     error->generation = 0;
     error->certain = error->reason = 0;

@@ -5,22 +5,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/plain_text.h"
 #include "client/memory/memory.h"
 #include "client/supervisor/report.h"
 
 /* A worker may send anything. */
 static void clean_place(bh_finding_place *place) {
-    place->file[sizeof place->file - 1] = '\0';
+    BH__PLAIN(place->file);
     place->access &= BH_ACCESS_IN | BH_ACCESS_OUT;
     place->reserved = 0;
 }
 
 static void clean(bh_finding *finding) {
     finding->size = sizeof *finding;
-    finding->kind[sizeof finding->kind - 1] = '\0';
-    finding->kernel[sizeof finding->kernel - 1] = '\0';
-    finding->message[sizeof finding->message - 1] = '\0';
-    finding->fix[sizeof finding->fix - 1] = '\0';
+    BH__PLAIN(finding->kind);
+    BH__PLAIN(finding->kernel);
+    BH__PLAIN(finding->message);
+    BH__PLAIN(finding->fix);
     finding->global = finding->global != 0;
     finding->reserved = 0;
     clean_place(&finding->here);

@@ -98,9 +98,10 @@ typedef enum bh__order_blame {
     BH__BLAME_OVERDUE /* its oldest order timed out */
 } bh__order_blame;
 /* Removes the orders that a lost worker has not executed: those with a job are moved to *backlog,
- * the others are deleted. A job fails after several workers were lost while executing it. */
+ * the others are deleted. A job fails after several workers were lost while executing it; `why` is
+ * said of the last of them. */
 void bh__orders_recover(bh__device *device, bh__worker *worker, bh__order_blame blame,
-                        bh__order **backlog);
+                        const bh_error *why, bh__order **backlog);
 /* For example "MODULE_LOAD". */
 const char *bh__order_name(uint32_t type);
 

@@ -592,8 +592,24 @@ static bool has_given_up(const bh__worker *worker, const bh__order *order, bh__o
     return ++order->job->attempts >= max_attempts(order->type, blame);
 }
 
+/* The cause of the last loss is the best advice there is. */
+static void give_up(bh__device *device, bh__order *order, bh__order_blame blame,
+                    const bh_error *why) {
+    bh__job *job = order->job;
+    bool known = blame == BH__BLAME_SENT && why && why->message[0];
+    bh__fail(&job->error, order->type == BH__MSG_MODULE_LOAD ? BH_E_LOAD : BH_E_LOST,
+             known && why->fix[0] ? why->fix : "report this with the module that causes it",
+             "%u workers in a row were lost while executing this order (%s)%s%.300s", job->attempts,
+             bh__order_name(order->type),
+             blame == BH__BLAME_OVERDUE ? "; the last one timed out"
+             : known                    ? "; of the last one: "
+                                        : "",
+             known ? why->message : "");
+    bh__order_finish(device, order);
+}
+
 void bh__orders_recover(bh__device *device, bh__worker *worker, bh__order_blame blame,
-                        bh__order **backlog) {
+                        const bh_error *why, bh__order **backlog) {
     bh__order *keep = NULL, *keep_last = NULL;
     for (int sent = 1; sent >= 0; sent--) {
         bh__order *order = sent ? worker->sent : worker->waiting;
@@ -603,12 +619,7 @@ void bh__orders_recover(bh__device *device, bh__worker *worker, bh__order_blame 
             if (!job) {
                 bh__order_delete(order);
             } else if (sent && has_given_up(worker, order, blame)) {
-                bh__fail(&job->error, order->type == BH__MSG_MODULE_LOAD ? BH_E_LOAD : BH_E_LOST,
-                         "report this with the module that causes it",
-                         "%u workers in a row were lost while executing this order (%s)%s",
-                         job->attempts, bh__order_name(order->type),
-                         blame == BH__BLAME_OVERDUE ? "; the last one timed out" : "");
-                bh__order_finish(device, order);
+                give_up(device, order, blame, why);
             } else {
                 if (sent && order->type == BH__MSG_CHUNK_CREATE) move_chunk(device, order);
                 append(&keep, &keep_last, order);

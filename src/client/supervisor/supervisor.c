@@ -12,6 +12,7 @@
 #include "base/checked.h"
 #include "base/futex.h"
 #include "base/log.h"
+#include "base/plain_text.h"
 #include "client/callback/callback.h"
 #include "client/compile/compile.h"
 #include "client/core/fork.h"
@@ -57,7 +58,7 @@ static void bury_all(bh__device *device) {
     for (uint32_t i = 0; i < BH__AREAS; i++) {
         bh__worker *worker = &device->supervisor.workers[i];
         if (worker->state == BH__WORKER_NONE || worker->state == BH__WORKER_DYING) continue;
-        bh__orders_recover(device, worker, BH__BLAME_NONE, &device->supervisor.backlog);
+        bh__orders_recover(device, worker, BH__BLAME_NONE, NULL, &device->supervisor.backlog);
         bh__worker_bury(device, worker, 0);
     }
     device->supervisor.active = NULL;
@@ -205,7 +206,7 @@ static void bury_silent_standbys(bh__device *device) {
         if (!bh__is_standby(device, worker) || !bh__watch_doubts(device, worker)) continue;
         bh__log_warning("standby %d does not answer and is being replaced",
                         (int)worker->process.program.pid);
-        bh__orders_recover(device, worker, BH__BLAME_NONE, &device->supervisor.backlog);
+        bh__orders_recover(device, worker, BH__BLAME_NONE, NULL, &device->supervisor.backlog);
         bh__worker_bury(device, worker, 0);
     }
 }
@@ -234,7 +235,7 @@ static void lose_active(bh__device *device, const bh__cause *cause) {
                             : worker->unfit                                 ? BH__BLAME_SENT
                                                                             : BH__BLAME_NONE;
     if (cause->overdue) blame = BH__BLAME_OVERDUE;
-    bh__orders_recover(device, worker, blame, &device->supervisor.backlog);
+    bh__orders_recover(device, worker, blame, &cause->error, &device->supervisor.backlog);
     bh__lock_take(&device->lock);
     bh__judgement judgement;
     bh_verdict verdict;
@@ -281,7 +282,7 @@ static void set_degraded(bh__device *device, const bh_error *why, bool crowded) 
 static void boot_failed(bh__device *device, bh__worker *worker, const bh_error *why) {
     bool active = worker == device->supervisor.active;
     bool opening = atomic_load(&device->supervisor.opened) == 0;
-    bh__orders_recover(device, worker, BH__BLAME_SENT, &device->supervisor.backlog);
+    bh__orders_recover(device, worker, BH__BLAME_SENT, why, &device->supervisor.backlog);
     bh__worker_bury(device, worker, 0);
     device->supervisor.boot_failures++;
     if (active) {
@@ -357,7 +358,7 @@ static bool check_ready(const bh__device *device, const bh__ready *ready, bh_err
     return false;
 }
 
-/* Texts are terminated. The kind is the one whose program was started. */
+/* Texts are terminated and plain. The kind is the one whose program was started. */
 static void take_ready(const bh__device *device, const bh__ready *ready, bh__worker *worker) {
     bh__device_facts *info = &worker->info;
     *info = ready->info;
@@ -365,11 +366,13 @@ static void take_ready(const bh__device *device, const bh__ready *ready, bh__wor
     worker->traits = ready->traits;
     worker->profiled = ready->profiled;
     memcpy(info->kind, device->kind, sizeof info->kind);
-    info->name[sizeof info->name - 1] = 0;
-    info->driver[sizeof info->driver - 1] = info->arch[sizeof info->arch - 1] = 0;
-    info->uuid[sizeof info->uuid - 1] = info->pci[sizeof info->pci - 1] = 0;
-    info->no_standby[sizeof info->no_standby - 1] = 0;
-    info->sandbox_lack[sizeof info->sandbox_lack - 1] = 0;
+    BH__PLAIN(info->name);
+    BH__PLAIN(info->driver);
+    BH__PLAIN(info->arch);
+    BH__PLAIN(info->uuid);
+    BH__PLAIN(info->pci);
+    BH__PLAIN(info->no_standby);
+    BH__PLAIN(info->sandbox_lack);
 }
 
 static bool worker_ready(bh__device *device, bh__worker *worker, bh__message *message) {
@@ -454,6 +457,7 @@ static bool handle_message(bh__device *device, bh__worker *worker) {
             return true;
         break;
     case BH__MSG_NOTE:
+        bh__plain_text((char *)message->data, message->data_bytes);
         bh__log_warning("worker %d: %.*s", (int)worker->process.program.pid,
                         (int)message->data_bytes, (const char *)message->data);
         return true;

@@ -12,6 +12,7 @@
 
 #include "base/futex.h"
 #include "base/log.h"
+#include "base/plain_text.h"
 #include "client/callback/callback.h"
 #include "client/core/fork.h"
 #include "client/process/kinds.h"
@@ -165,6 +166,7 @@ void bh__worker_read_errors(bh__worker *worker) {
     for (int i = 0; i < MAX_READS; i++) {
         got = read(worker->errors_fd, text, sizeof text - 1);
         if (got <= 0) break;
+        bh__plain_text(text, (size_t)got);
         text[got] = 0;
         size_t space = sizeof worker->words - worker->words_length;
         size_t part = (size_t)got < space ? (size_t)got : space;

@@ -72,6 +72,8 @@ void world_open(void);
 /* The device under test has a driver, which some calls load into this process. */
 bool world_has_driver(void);
 void world_close(void);
+/* All objects anew, on the same devices. */
+void world_renew(void);
 /* Ends the test if it does not know this kind of handle. */
 uint64_t world_handle(const char *type, life which);
 /* Closes what a call has made. Returns false if this is no kind of handle. */

@@ -11,7 +11,7 @@ enum { WORDS = 16, MEMORY_LIMIT = 256 << 20 };
 typedef struct objects {
     bh_device device;
     bh_lane lane;
-    bh_module module;
+    bh_module module, kernels; /* the second has the kernel */
     bh_kernel kernel;
     bh_buffer buffer;
     bh_prepared prepared;
@@ -26,7 +26,6 @@ typedef struct objects {
 } objects;
 
 static objects good, closed, foreign;
-static bh_module basic;
 static bh_buffer shared, managed;
 static void *host, *piece, *managed_memory;
 static int fds[BH_SHARE_FDS];
@@ -55,7 +54,10 @@ static bh_args two_arguments(void) {
     return (bh_args){list, 2};
 }
 
+/* BULKHEAD_ARGUMENT_OPEN_MS: as if opening a device took so long, as it does on GPUs. */
 static bh_device open_limited(void) {
+    const char *slow = getenv("BULKHEAD_ARGUMENT_OPEN_MS");
+    if (slow) sleep_ms((unsigned)strtoul(slow, NULL, 10));
     bh_device_options options = device_options(BH_DEVICE_NO_STANDBY);
     options.memory_limit = MEMORY_LIMIT;
     return open_device_with(&options);
@@ -95,9 +97,8 @@ static void make(objects *out, bh_device device) {
     out->module = load_module(device, ptx_globals);
     out->buffer = words_filled(device, WORDS, 7);
     make_sequence(device, out->buffer, &out->sequence);
-    bh_module kernels = load_module(device, ptx_basic);
-    if (out == &good) basic = kernels;
-    out->kernel = get_kernel(kernels, "add_one");
+    out->kernels = load_module(device, ptx_basic);
+    out->kernel = get_kernel(out->kernels, "add_one");
     REQUIRE_OK(bh_prepare(out->kernel, one_block, BH_ARGS(BH_INOUT(out->buffer), 4u), NULL,
                           &out->prepared));
     REQUIRE_OK(bh_host_pool_open(device, NULL, &out->pool));
@@ -135,10 +136,8 @@ bool world_has_driver(void) {
     return !is_cpu(good.device);
 }
 
-void world_open(void) {
-    make(&good, open_limited());
-    make(&foreign, open_limited());
-    make_closed();
+/* What there is one of. */
+static void make_rest(void) {
     REQUIRE_OK(alloc_shareable(good.device, BH_U32, WORDS, &shared));
     REQUIRE_OK(bh_buffer_export(shared, fds, &token));
     REQUIRE_OK(alloc_managed(good.device, BH_U32, WORDS, 0, &managed, &managed_memory));
@@ -149,6 +148,45 @@ void world_open(void) {
     lanes_at_first = health_of(good.device).lanes;
     buffers_at_first = memory_of(good.device).buffers;
     (void)limits_of(good.device); /* opens what the library keeps for good */
+}
+
+void world_open(void) {
+    make(&good, open_limited());
+    make(&foreign, open_limited());
+    make_closed();
+    make_rest();
+}
+
+/* Some of it may be gone. */
+static void release_all(const objects *from) {
+    (void)bh_tensor_map_release(from->map);
+    (void)bh_surface_release(from->surface);
+    (void)bh_texture_release(from->texture);
+    (void)bh_image_release(from->image);
+    (void)bh_watch_release(from->watch);
+    (void)bh_binary_release(from->binary);
+    (void)bh_prepared_release(from->prepared);
+    (void)bh_sequence_release(from->sequence);
+    (void)bh_buffer_release(from->buffer);
+    (void)bh_module_release(from->module);
+    (void)bh_module_release(from->kernels);
+    (void)bh_lane_release(from->lane);
+}
+
+void world_renew(void) {
+    (void)bh_host_pool_give(good.pool, piece);
+    (void)bh_host_free(good.device, host);
+    (void)bh_managed_unmap(managed_memory, 4 * WORDS);
+    (void)bh_buffer_release(managed);
+    (void)bh_buffer_release(shared);
+    (void)bh_host_pool_release(good.pool);
+    (void)bh_host_pool_release(foreign.pool);
+    for (int i = 0; i < BH_SHARE_FDS; i++) close(fds[i]);
+    release_all(&good);
+    release_all(&foreign);
+    make(&good, good.device);
+    make(&foreign, foreign.device);
+    make_rest();
 }
 
 void world_close(void) {
@@ -276,7 +314,7 @@ bool world_sound(bool may_lose, char *why, size_t size) {
     if (status == BH_OK) status = bh_memory_get_info(good.device, &memory);
     if (status == BH_OK) status = bh_buffer_alloc(good.device, BH_U32, 4, NULL, &x);
     if (status == BH_OK) {
-        status = run_now(get_kernel(basic, "iota"), BH_GRID(4, 4), BH_ARGS(BH_OUT(x), 5u, 4u));
+        status = run_now(get_kernel(good.kernels, "iota"), BH_GRID(4, 4), BH_ARGS(BH_OUT(x), 5u, 4u));
         if (status == BH_OK) status = bh_buffer_read(x, 0, words, sizeof words);
         bh_buffer_release(x);
     }

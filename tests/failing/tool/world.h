@@ -66,7 +66,16 @@ extern const scenario scenarios[];
 extern const unsigned scenario_count;
 void act_compile(world *w);
 void act_compile_real(world *w);
+void act_native(world *w);
+void act_images(world *w);
+void act_tensors(world *w);
+void act_findings(world *w);
+void act_follow(world *w);
 void prepare_compile(world *w);
+void prepare_native(world *w);
+void open_native(world *w);
+void act_native_real(world *w);
+void prepare_checks(world *w);
 void tidy_compile(world *w);
 
 #endif

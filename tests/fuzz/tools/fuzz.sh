@@ -3,6 +3,7 @@
 # fuzz.sh BUILD SECONDS [NAME...]: runs each fuzz target, or those whose name contains one of these, for
 # so long; for 0 seconds it tries the inputs that are there and no others. New inputs go to
 # BUILD/corpus/NAME, those that fail to BUILD/crashes. What failed is printed last; then it exits with 1.
+# BUILD/times.txt gets a line with the processor seconds of each search; keep.sh adds them up.
 set -u
 build=$1 seconds=$2
 shift 2
@@ -42,6 +43,14 @@ run_engine() {
         --found "$build/corpus/$1" "$build/corpus/$1" 2>&1
 }
 
+# measure: sets `used` to the processor seconds of the programs that have ended. `times` is a matter of
+# this shell, and of no other one.
+measure() {
+    times >"$build/times.now"
+    used=$(awk 'NR == 2 { for (i = 1; i <= 2; i++) { split($i, t, /[ms]/); sum += t[1] * 60 + t[2] }
+                          printf "%.1f\n", sum }' "$build/times.now")
+}
+
 engine=run_engine
 grep -q '^CMAKE_C_COMPILER:.*clang' "$build/CMakeCache.txt" && engine=run_libfuzzer
 
@@ -50,8 +59,12 @@ for file in "$source"/*.c; do
     [ "$name" != canary ] && wanted "$name" "$@" || continue
     echo "== $name, $seconds seconds"
     mkdir -p "$build/corpus/$name"
+    measure
+    before=$used
     { $engine "$name" || echo 'fuzz.sh: failed'; } | tee "$log" |
         grep --line-buffered -E 'INITED|pulse|DONE|ERROR|SUMMARY|executions|fails|exec_per_sec|executed_units'
+    measure
+    [ "$seconds" -eq 0 ] || awk "BEGIN { printf \"$name %.1f\\n\", $used - $before }" >>"$build/times.txt"
     if grep -q '^fuzz.sh: failed' "$log"; then
         cp "$log" "$build/crashes/$name.log"
         failed="$failed $name"

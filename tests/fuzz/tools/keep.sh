@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # keep.sh BUILD [NAME...]: takes over into tests/fuzz/corpus what libFuzzer found and adds coverage to what
 # is there; of these at most MAX, of all sizes, and no more than LIMIT bytes for each target. Inputs that a
-# person named stay as they are; the others, named by their hash, are chosen anew.
+# person named stay as they are; the others, named by their hash, are chosen anew. The time of the
+# searches (fuzz.sh) is added to tests/fuzz/times.txt.
 set -eu
 build=$1
 shift
@@ -11,6 +12,20 @@ source=$(cd "$(dirname "$0")/.." && pwd)
 export ASAN_OPTIONS=allocator_may_return_null=1
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+
+# add_time NAME: moves the seconds of its searches from the build to the list of all.
+add_time() {
+    list=$source/times.txt searches=$build/times.txt
+    [ -f "$searches" ] || return 0
+    awk -v name="$1" '
+        FNR == NR { if ($1 == name) sum += $2; next }
+        $1 == name { sum += $2; next }
+        { print }
+        END { if (sum > 0) print name, sum }' "$searches" "$list" | sort >"$work/times"
+    cp "$work/times" "$list"
+    grep -v "^$1 " "$searches" >"$work/left" || true
+    cp "$work/left" "$searches"
+}
 
 for file in "$source"/*.c; do
     name=$(basename "$file" .c)
@@ -36,5 +51,6 @@ for file in "$source"/*.c; do
         [ "$used" -le "$limit" ] || break
         cp "$work/chosen/$input" "$corpus/"
     done
+    add_time "$name"
     echo "$name: $(ls "$corpus" | wc -l) inputs, $(cat "$corpus"/* | wc -c) bytes"
 done

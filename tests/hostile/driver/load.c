@@ -38,15 +38,21 @@ static uint64_t patience(work *w) {
     return below(w, 30) * DRIVER_MS;
 }
 
-static bool ends(const char *text, size_t bytes) {
-    return memchr(text, 0, bytes) != NULL;
+/* It ends, and a terminal shows it and does nothing else. */
+static void check_text(const char *what, const char *text, size_t bytes) {
+    size_t at = 0;
+    while (at < bytes && text[at] && ((unsigned char)text[at] >= ' ' || strchr("\n\t", text[at])))
+        at++;
+    if (at == bytes) problem("the %s does not end", what);
+    if (at < bytes && text[at]) problem("the %s has the character 0x%02x", what, text[at]);
 }
+#define CHECK_TEXT(what, array) check_text((what), (array), sizeof(array))
 
 static void check_error(const bh_error *error) {
-    if (!ends(error->message, sizeof error->message) || !ends(error->fix, sizeof error->fix) ||
-        !ends(error->kernel, sizeof error->kernel) ||
-        !ends(error->device_name, sizeof error->device_name))
-        problem("a text of a bh_error does not end");
+    CHECK_TEXT("message of an error", error->message);
+    CHECK_TEXT("fix of an error", error->fix);
+    CHECK_TEXT("kernel of an error", error->kernel);
+    CHECK_TEXT("device's name of an error", error->device_name);
 }
 
 static void keep(work *w, bh_status status, bh_ticket ticket) {
@@ -209,7 +215,10 @@ static void questions(work *w) {
     bh_preflight flight = BH_INIT(flight);
     char line[BH_LINE_BYTES];
     if (!kernel(w, "sum_shared", &found)) return;
-    AT_ONCE(bh_kernel_get_info(found, &info));
+    if (AT_ONCE(bh_kernel_get_info(found, &info)) == BH_OK) {
+        CHECK_TEXT("note on an executor", info.executor_note);
+        if (info.executor > BH_EXECUTOR_JIT) problem("executor %u", info.executor);
+    }
     IN_THE_END(bh_launch_preflight(found, BH_GRID(256, 64), NULL, NULL, &flight));
     AT_ONCE(bh_preflight_line(&flight, line, sizeof line));
 }
@@ -358,14 +367,67 @@ static void look(work *w) {
     AT_ONCE(bh_device_get_counters(device, &counters));
     AT_ONCE(bh_lane_get_counters(device, w->lane, &lane));
     if (AT_ONCE(bh_device_get_info(device, &info)) != BH_OK) return;
-    if (!ends(info.name, sizeof info.name) || !ends(info.no_standby, sizeof info.no_standby))
-        problem("a text of bh_device_info does not end");
+    CHECK_TEXT("name of a device", info.name);
+    CHECK_TEXT("reason for no standby", info.no_standby);
 }
 
 static void read_reports(work *w) {
     static _Thread_local char text[65536];
     size_t length;
     AT_ONCE(bh_device_get_report(w->stage->device, 0, text, sizeof text, &length));
+    if (AT_ONCE(bh_device_get_fault_state(w->stage->device, 0, text, sizeof text, &length)) ==
+        BH_OK)
+        CHECK_TEXT("state of a thread", text);
+}
+
+static void read_findings(work *w) {
+    static _Thread_local bh_finding list[128];
+    size_t count = 0;
+    if (AT_ONCE(bh_device_list_findings(w->stage->device, 0, list, sizeof *list, 128, &count)))
+        return;
+    if (count > 128) problem("%zu findings", count);
+    for (size_t i = 0; i < count && i < 128; i++) {
+        CHECK_TEXT("kind of a finding", list[i].kind);
+        CHECK_TEXT("kernel of a finding", list[i].kernel);
+        CHECK_TEXT("message of a finding", list[i].message);
+        CHECK_TEXT("fix of a finding", list[i].fix);
+        CHECK_TEXT("file of a finding", list[i].here.file);
+        CHECK_TEXT("other file of a finding", list[i].other.file);
+    }
+}
+
+static void follow(work *w) {
+    bh_kernel churn;
+    bh_debug_options options = BH_INIT(options);
+    options.flags = below(w, 2) ? BH_DEBUG_TRACE : 0;
+    options.threads = "0,3";
+    options.text_limit = 4096;
+    if (!kernel(w, "churn", &churn)) return;
+    IN_THE_END(bh_kernel_debug(churn, &options));
+    launch(w);
+    IN_THE_END(bh_kernel_debug(churn, NULL));
+}
+
+static void images(work *w) {
+    bh_image image;
+    bh_texture texture;
+    bh_tensor_map map;
+    bh_image_shape shape = BH_INIT(shape);
+    shape.type = BH_U32;
+    shape.channels = 1;
+    shape.width = shape.height = 16;
+    bh_tensor_shape tensor = BH_INIT(tensor);
+    tensor.type = BH_U32;
+    tensor.rank = 1;
+    tensor.dimensions[0] = tensor.box[0] = 16;
+    if (AT_ONCE(bh_tensor_map_create(some_buffer(w), &tensor, &map)) == BH_OK)
+        AT_ONCE(bh_tensor_map_release(map));
+    if (IN_THE_END(bh_image_alloc(w->stage->device, &shape, &image))) return;
+    IN_THE_END(bh_image_write(image, NULL, w->plain, 0, 0));
+    if (AT_ONCE(bh_texture_create(image, NULL, &texture)) == BH_OK)
+        AT_ONCE(bh_texture_release(texture));
+    IN_THE_END(bh_image_read(image, NULL, w->plain, 0, 0));
+    IN_THE_END(bh_image_release(image));
 }
 
 static void trace(work *w) {
@@ -413,6 +475,9 @@ static action *const actions[] = {
     synchronise,
     look,
     read_reports,
+    read_findings,
+    follow,
+    images,
     trace,
 };
 

@@ -161,6 +161,7 @@ static bh_status open_hostile(run *self, uint64_t stuck_ns, bh_device *out) {
     if (!chance_one_in(&self->chance, 3)) options.flags |= BH_DEVICE_NO_RESTART_LIMIT;
     if (chance_one_in(&self->chance, 8)) options.flags |= BH_DEVICE_CHECK;
     if (chance_one_in(&self->chance, 4)) options.report_dir = self->folder;
+    options.executor = chance_one_in(&self->chance, 4) ? BH_EXECUTE_AUTO : BH_EXECUTE_INTERPRETER;
     return IN_THE_END(bh_device_open(&options, out));
 }
 
@@ -225,7 +226,17 @@ static void use_device(run *self) {
     if (IN_THE_END(bh_device_close(where->device)) != BH_OK) problem("the device cannot be closed");
 }
 
+/* A compile that nobody waits for any more is killed when the device is closed, and gone soon after. */
+static void let_compiles_end(unsigned descriptors) {
+    uint64_t until = driver_now() + 5 * DRIVER_S * DRIVER_SCALE;
+    siginfo_t info;
+    while (driver_now() < until && (count_descriptors() > descriptors ||
+                                    waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0))
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
 static void check_end(run *self, unsigned descriptors) {
+    let_compiles_end(descriptors);
     book_check();
     uint64_t wanted = atomic_load(&self->stage.callbacks_wanted);
     uint64_t ran = atomic_load(&self->stage.callbacks_run);

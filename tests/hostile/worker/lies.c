@@ -163,14 +163,21 @@ static void garble(bh_error *error, char with) {
 static bool refused_by_chance(const bh__work *work, bh_status *status, bh_error *error) {
     (void)work;
     if (!one_in(4)) return false;
-    garble(error, 'r');
+    garble(error, one_in(2) ? 'r' : 0x1b);
     *status = error->status = one_in(3) ? (bh_status)odd_number() : (bh_status)(1 + below(24));
     return *status != BH_OK;
 }
 
+static bool speaks_to_terminals(const bh__work *work, bh_status *status, bh_error *error) {
+    if (work->op != BH__OP_LAUNCH) return false;
+    garble(error, 0x1b);
+    *status = error->status = BH_E_LAUNCH;
+    return true;
+}
+
 static bool fault_by_chance(const bh__work *work, bh_status *status, bh_error *error) {
     (void)work;
-    garble(error, 'f');
+    garble(error, one_in(2) ? 'f' : 0x1b);
     *status = BH_E_FAULT;
     error->status = one_in(8) ? BH_E_STOPPED : BH_E_FAULT;
     return one_in(8);
@@ -224,6 +231,7 @@ const hostility lies[] = {
     {.name = "blob_huge", .descriptor = blob_huge},
     {.name = "done_nothing", .execute = done_nothing},
     {.name = "refused_by_chance", .execute = refused_by_chance},
+    {.name = "speaks_to_terminals", .execute = speaks_to_terminals},
     {.name = "fault_by_chance", .execute = fault_by_chance},
     {.name = "slow_by_chance", .execute = slow_by_chance},
     {.name = "never_done", .execute = never_done},

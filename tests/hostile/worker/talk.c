@@ -171,7 +171,8 @@ static bh__message *blank(uint32_t type) {
 static void any_message(void) {
     bh__message *message = blank(0);
     fill_random(message, HEAD_BYTES);
-    message->type = one_in(3) ? below(20) : BH__MSG_READY + below(8);
+    message->type =
+        one_in(3) ? below(20) : BH__MSG_READY + below(BH__MSG_REPLIES_END - BH__MSG_READY);
     message->serial = atomic_load(&hostile.last_serial) + below(4) - 1;
     message->data_bytes = one_in(2) ? 0 : below(BH__MESSAGE_BYTES);
     if (one_in(2)) {
@@ -213,7 +214,7 @@ static void faults_without_report(void) {
 static void flood(uint32_t type, uint32_t count, uint32_t bytes) {
     bh__message *message = blank(type);
     message->data_bytes = bytes;
-    memset(message->data, 'f', bytes);
+    memset(message->data, one_in(2) ? 'f' : 0x1b, bytes);
     for (uint32_t i = 0; i < count; i++)
         if (send_real(message, NULL, 0) != 0) nap_us(100);
 }
@@ -224,6 +225,16 @@ static void flood_text(void) {
 static void flood_states(void) {
     flood(BH__MSG_STATE, 1 + below(3), below(BH__MESSAGE_BYTES));
 }
+/* Texts without an end, and with what a terminal obeys. */
+static void findings(void) {
+    bh__message *message = blank(BH__MSG_FINDING);
+    uint32_t count = below(2 + BH__MESSAGE_BYTES / sizeof(bh_finding));
+    message->data_bytes = count * (uint32_t)sizeof(bh_finding) + (one_in(8) ? below(100) : 0);
+    memset(message->data, one_in(2) ? 0x1b : 0xff, message->data_bytes);
+    for (uint32_t i = 1 + below(5); i > 0; i--) (void)send_real(message, NULL, 0);
+    if (one_in(4)) (void)send_real(blank(BH__MSG_FAULT), NULL, 0);
+}
+
 static void flood_notes(void) {
     flood(BH__MSG_NOTE, 200, 1 + below(BH__MESSAGE_BYTES));
 }
@@ -291,6 +302,7 @@ const hostility talks[] = {
     {.name = "faults_without_report", .strike = faults_without_report},
     {.name = "flood_text", .strike = flood_text},
     {.name = "flood_states", .strike = flood_states},
+    {.name = "findings", .strike = findings},
     {.name = "flood_notes", .strike = flood_notes},
     {.name = "flood_reports", .strike = flood_reports},
     {.name = "flood_answers", .strike = flood_answers},

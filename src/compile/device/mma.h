@@ -81,10 +81,10 @@ template <class Fragment> struct __bh_fragment_access;
             load((word *)to, (const word *)from, stride, 1);                                       \
         }                                                                                          \
         static __device__ void write_rows(void *to, const void *from, unsigned stride) {           \
-            store((word *)to, (const word *)from, stride, 0);                                      \
+            store((word *)to, (word *)from, stride, 0);                                            \
         }                                                                                          \
         static __device__ void write_columns(void *to, const void *from, unsigned stride) {        \
-            store((word *)to, (const word *)from, stride, 1);                                      \
+            store((word *)to, (word *)from, stride, 1);                                            \
         }                                                                                          \
     };
 

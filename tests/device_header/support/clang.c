@@ -7,43 +7,19 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "../../support/clangs.h"
 #include "test.h"
 
-static char chosen[64], output_path[4096], said_path[4096], *said;
+static char output_path[4096], said_path[4096], *said;
+static unsigned chosen; /* which clang, from 1 on; 0: the newest */
 
-static int version_of(const char *program) {
-    char command[256];
-    snprintf(command, sizeof command, "%s --version 2>/dev/null", program);
-    FILE *pipe = popen(command, "r");
-    char line[256];
-    int version = 0;
-    while (pipe != NULL && fgets(line, sizeof line, pipe) != NULL) {
-        const char *at = strstr(line, "clang version ");
-        if (at != NULL && version == 0) {
-            version = atoi(at + strlen("clang version "));
-        }
-    }
-    if (pipe != NULL) {
-        pclose(pipe);
-    }
-    return version;
+bool clang_next(void) {
+    chosen = clang_path(chosen) ? chosen + 1 : 0;
+    return chosen != 0;
 }
 
-const char *clang_find(void) {
-    if (chosen[0] != 0) {
-        return chosen;
-    }
-    for (int version = 24; version >= 15; version--) {
-        if (version == 15) {
-            snprintf(chosen, sizeof chosen, "clang");
-        } else {
-            snprintf(chosen, sizeof chosen, "clang-%d", version);
-        }
-        if (version_of(chosen) >= 16) {
-            return chosen;
-        }
-    }
-    SKIP("no clang 16 or later in PATH. Fix: sudo apt-get install clang-19");
+static const char *clang(void) {
+    return clang_path(chosen ? chosen - 1 : 0);
 }
 
 /* The standard headers: this project's, or the host's. */
@@ -51,17 +27,26 @@ static const char *library_folder(const char *flags) {
     return strstr(flags, "-D__BULKHEAD_HOSTED__") ? "hosted" : "standard";
 }
 
+/* The version that the product asks for too: newer clangs would take one that is too old. */
+static unsigned ptx_version(const char *flags) {
+    static const char option[] = "--cuda-gpu-arch=sm_";
+    const char *at = strstr(flags, option);
+    int arch = at ? atoi(at + strlen(option)) : 0;
+    return arch < 90 ? 78 : arch == 90 ? 80 : 87;
+}
+
 static bool compile(const char *source, const char *flags, bool umbrella) {
     char command[16384];
     static int count;
     test_path(output_path, sizeof output_path, "%s/%d.ptx", test_tmp_dir(), ++count);
     test_path(said_path, sizeof said_path, "%s/%d.said", test_tmp_dir(), count);
-    snprintf(command, sizeof command,
-             "%s -x cuda --cuda-device-only -nocudainc -nocudalib --cuda-path=/nonexistent -O3 -S "
-             "%s -I '%s/src/compile/device' -I '%s/src/compile/%s' -Wall -Wextra -o '%s' %s "
-             "'%s' > '%s' 2>&1",
-             clang_find(), umbrella ? "-include bulkhead_cuda.h" : "", test_source_dir(),
-             test_source_dir(), library_folder(flags), output_path, flags, source, said_path);
+    snprintf(
+        command, sizeof command,
+        "'%s' -x cuda --cuda-device-only -nocudainc -nocudalib --cuda-path=/nonexistent -O3 -S "
+        "--cuda-feature=+ptx%u %s -I '%s/src/compile/device' -I '%s/src/compile/%s' -Wall -Wextra -o '%s' %s "
+        "'%s' > '%s' 2>&1",
+        clang(), ptx_version(flags), umbrella ? "-include bulkhead_cuda.h" : "", test_source_dir(),
+        test_source_dir(), library_folder(flags), output_path, flags, source, said_path);
     int status = system(command);
     free(said);
     said = test_read_file(said_path, NULL);
@@ -90,7 +75,7 @@ const char *clang_must_compile(const char *name, const char *flags) {
 const char *clang_must_compile_with(const char *name, const char *flags, bool umbrella) {
     const char *path = compile_named(name, flags, umbrella);
     if (path == NULL || strstr(clang_said(), "warning:") != NULL) {
-        fprintf(stderr, "%s\n", clang_said());
+        fprintf(stderr, "%s %s:\n%s\n", clang(), flags, clang_said());
     }
     REQUIRE(path != NULL);
     CHECK(strstr(clang_said(), "warning:") == NULL);

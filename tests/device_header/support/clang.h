@@ -5,8 +5,9 @@
 
 #include <stdbool.h>
 
-/* The clang to use, 16 or later; skips the test where there is none. */
-const char *clang_find(void);
+/* Chooses the next of the clangs that are installed, the newest first; false after the last. Until
+ * then, and without this, the newest is used. Skips the test where there is none. */
+bool clang_next(void);
 
 /* Compiles tests/device_header/NAME.cu with more flags into a file of this test's own directory.
  * Returns the path of the PTX, or NULL with what clang said in clang_said(). */

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/processor.h"
+#include "base/processor_kind.h"
 #include "compile/compile.h"
 #include "jit/jit.h"
 #include "wire/native.h"
@@ -146,8 +146,8 @@ static bh_status write_block(native *n) {
     uint8_t *block = bh__arena_alloc(n->c->arena, end, 1);
     if (!block) return bh__compile_no_memory(n->c);
     bh__native_head head = {
-        BH__NATIVE_MAGIC, BH__NATIVE_VERSION, n->count, end, bh__ptx_fingerprint(n->module),
-        bh__processor()};
+        BH__NATIVE_MAGIC,    BH__NATIVE_VERSION, n->count, end, bh__ptx_fingerprint(n->module),
+        bh__processor_kind()};
     memset(block, 0, end);
     memcpy(block, &head, sizeof head);
     memcpy(block + sizeof head, n->entries, n->count * sizeof *n->entries);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/processor.h"
+#include "base/processor_kind.h"
 #include "wire/native.h"
 
 typedef struct piece { /* of code memory */
@@ -96,7 +96,7 @@ static const char *refusal(const bh__cpu_module *module, const void *data, size_
     }
     if (head->fingerprint != bh__ptx_fingerprint(module->code))
         return "is of another build of Bulkhead";
-    return head->processor == bh__processor() ? NULL : "is for another processor";
+    return head->processor == bh__processor_kind() ? NULL : "is for another processor";
 }
 
 bh_status bh__cpu_module_native(bh__device_instance *device, uint32_t id, const void *data,

@@ -4,7 +4,7 @@
  * lowest bit, one that is made of choices, so that most of it is right. What is taken lies in the
  * executable memory; nothing here runs it.
  */
-#include "base/processor.h"
+#include "base/processor_kind.h"
 #include "cpu/native.h"
 #include "fuzz.h"
 #include "wire/native.h"
@@ -66,7 +66,7 @@ static size_t make_block(fuzz_input *in, const world *w, uint8_t *out) {
     head.count = (uint32_t)field(in, count);
     head.bytes = field(in, bytes);
     head.fingerprint = field(in, bh__ptx_fingerprint(w->module.code));
-    head.processor = field(in, bh__processor());
+    head.processor = field(in, bh__processor_kind());
     memset(out, 0xcc, bytes);
     memcpy(out, &head, sizeof head);
     for (uint32_t i = 0; i < count; i++) {

@@ -8,7 +8,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
-#include "base/processor.h"
+#include "base/processor_kind.h"
 #include "cpu/cpu.h"
 #include "memory_file.h"
 #include "wire/native.h"
@@ -47,8 +47,9 @@ static int make_native(void) {
     bh_error error;
     bh__ptx_module *module;
     FUZZ_CHECK(bh__ptx_load(image, sizeof image - 1, &error, &module) == BH_OK);
-    block.head = (bh__native_head){BH__NATIVE_MAGIC, BH__NATIVE_VERSION,          1,
-                                   sizeof block,     bh__ptx_fingerprint(module), bh__processor()};
+    block.head =
+        (bh__native_head){BH__NATIVE_MAGIC, BH__NATIVE_VERSION,          1,
+                          sizeof block,     bh__ptx_fingerprint(module), bh__processor_kind()};
     bh__ptx_free(module);
     return make_file(sizeof block, &block, sizeof block);
 }

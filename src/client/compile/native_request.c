@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/environment.h"
-#include "base/processor.h"
+#include "base/processor_kind.h"
 #include "base/siphash.h"
 #include "client/compile/cache.h"
 #include "client/compile/inputs.h"
@@ -71,7 +71,7 @@ static void make_key(bh__compile_request *request) {
     add_file(key, "/etc/ld.so.cache");
     bh__pack_text(key, search ? search : "");
     /* A folder of the cache may be shared by machines. */
-    bh__pack_u64(key, bh__processor());
+    bh__pack_u64(key, bh__processor_kind());
     bh__pack_texts(key, &job->inputs);
     if (!key->failed) bh__checksum(key->data, key->count, request->hash);
 }

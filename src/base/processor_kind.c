@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The hash of what the processor says that it can do. */
-#include "base/processor.h"
+#include "base/processor_kind.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -54,7 +54,7 @@ static void add_all(words *w) {
 }
 #endif
 
-uint64_t bh__processor(void) {
+uint64_t bh__processor_kind(void) {
     words w = {.count = 0};
     uint64_t hash[2];
     add(&w, getauxval(AT_HWCAP));

@@ -83,6 +83,8 @@ KERNEL(halves) {
     EXPECT((float)__int2half_ru(hide(2049)) == 2050.0f && (float)__ll2half_rz(2051ll) == 2050.0f);
     EXPECT(__half2short_ru(__half(hide(2.25f))) == 3 && __half2ushort_rd(__half(hide(-2.25f))) == 0);
     EXPECT(__half2ull_rn(__half(hide(3.5f))) == 4 && __half2char_rz(__half(hide(200.0f))) == 127);
+    EXPECT((float)CUDART_ONE_FP16 == 1 && (float)CUDART_MAX_NORMAL_FP16 == 65504.0f);
+    EXPECT(__hisinf(CUDART_INF_FP16) && __hisnan(CUDART_NAN_FP16));
     volatile __half kept;
     ((volatile unsigned short *)&kept)[0] = 0x3e00u;
     EXPECT((float)__half(__half_raw(kept)) == 1.5f);
@@ -106,6 +108,13 @@ KERNEL(bfloats) {
     EXPECT(__bfloat16_as_ushort(__nv_bfloat16(hide(0x4040000000000001ll))) == 0x5e81u);
     EXPECT(__bfloat16_as_ushort(__float2bfloat16_ru(hide(1.0001f))) == 0x3f81u);
     EXPECT(__bfloat16_as_ushort(__float2bfloat16_rd(hide(-1.0001f))) == 0xbf81u);
+    EXPECT((float)CUDART_ONE_BF16 == 1 && __hisinf(CUDART_INF_BF16) && __hisnan(CUDART_NAN_BF16));
+    __syncthreads();
+    atomicAdd(bfloat_words + blockIdx.x, __floats2bfloat162_rn(1.0f, 0.5f));
+    atomicAdd(&bfloat_words[blockIdx.x].x, __nv_bfloat16(1.0f));
+    __syncthreads();
+    __nv_bfloat162 sum = __ldcg(&bfloat_words[blockIdx.x]);
+    EXPECT((float)sum.x == 128 && (float)sum.y == 32);
 }
 
 KERNEL(groups) {

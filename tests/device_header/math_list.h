@@ -43,7 +43,8 @@
     X(rsqrt, 0.001, 100, 2, 1, 1 / sqrtl(x))                                                       \
     X(rcbrt, 0.001, 100, 1.5, 1.5, 1 / cbrtl(x))                                                   \
     X(sinpi, -100, 100, 1, 1, sin_of_pi(x))                                                        \
-    X(cospi, -100, 100, 1, 1, cos_of_pi(x))
+    X(cospi, -100, 100, 1, 1, cos_of_pi(x))                                                        \
+    X(normcdf, -38, 9, 0.6, 4.5, erfcl(-x / sqrtl(2)) / 2)
 
 #define MATH_BINARY(X)                                                                             \
     X(pow, 0, 20, 1, 1, 1)                                                                         \

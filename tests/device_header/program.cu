@@ -11,6 +11,7 @@
 #include <fstream>
 #include <functional>
 #include <iostream>
+#include <list>
 #include <map>
 #include <memory>
 #include <random>
@@ -87,6 +88,8 @@ int main(int argc, char **argv) {
     check(cudaDeviceSynchronize());
     check(cudaEventElapsedTime(&milliseconds, start, stop));
     std::thread([] {}).join();
+    std::list<int> numbers{1, 2};
+    assert(numbers.size() == 2);
     std::map<std::string, int> names{{"a", 1}};
     printf("%s %f %d\n", properties.name, sin(host[0]) + pow(2, 3) + sqrt(2), min(3, (int)names["a"]));
     assert(host[0] >= -1);

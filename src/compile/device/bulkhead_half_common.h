@@ -462,4 +462,23 @@ __BH_DEVICE __BH_H atomicAdd(__BH_H *at, __BH_H value) {
                  : "memory");
     return __BH_H::from_bits(result);
 }
+#else
+/* Without an instruction for it: again until no other thread comes between. */
+__BH_DEVICE __BH_H2 atomicAdd(__BH_H2 *at, __BH_H2 value) {
+    unsigned seen = *(volatile unsigned *)at, old;
+    do {
+        old = seen;
+        __BH_H2 sum = __hadd2(__bh_bits<__BH_H2>(old), value);
+        seen = atomicCAS((unsigned *)at, old, __bh_bits<unsigned>(sum));
+    } while (seen != old);
+    return __bh_bits<__BH_H2>(old);
+}
+__BH_DEVICE __BH_H atomicAdd(__BH_H *at, __BH_H value) {
+    unsigned short seen = *(volatile unsigned short *)at, old;
+    do {
+        old = seen;
+        seen = atomicCAS((unsigned short *)at, old, __hadd(__BH_H::from_bits(old), value).__x);
+    } while (seen != old);
+    return __BH_H::from_bits(old);
+}
 #endif

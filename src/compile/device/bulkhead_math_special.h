@@ -126,6 +126,19 @@ template <class T> __BH_FUNCTION T __bh_erfc(T x) {
     return __bh_negative(x) ? (T)2 - large : large;
 }
 
+/* erfc(-x / sqrt(2)) / 2. erfc magnifies what is lost in the quotient, so that is multiplied with
+ * the slope of log(erfc(z)), the start of a continued fraction. */
+__BH_FUNCTION double __bh_normcdf(double x) {
+    const double root = 0.70710678118654757, root_rest = -4.8336466567264567e-17;
+    double z = -x * root, y = __bh_erfc(z);
+    if (!(z > 0.0 && z < 28.0)) {
+        return 0.5 * y;
+    }
+    double lost = __bh_fma(-x, root, -z) - x * root_rest;
+    double slope = -2.0 * (z + __bh_div(0.5, z + __bh_div(1.0, z + 1.2)));
+    return 0.5 * __bh_fma(y, slope * lost, y);
+}
+
 /* log(gamma(x)) - (log(x) (x - 1/2) - x + log(2 pi) / 2) for x >= 8. */
 __BH_DEVICE double __bh_stirling(double x) {
     double r = __bh_div(1.0, x);

@@ -134,6 +134,14 @@ __BH_BOTH unsigned __bh_bfloat16_mul2(unsigned a, unsigned b) {
 #undef __BH_H_SPREAD
 #undef __BH_H_ATOMIC
 
+#define CUDART_INF_BF16        __ushort_as_bfloat16((unsigned short)0x7f80u)
+#define CUDART_NAN_BF16        __ushort_as_bfloat16((unsigned short)0x7fffu)
+#define CUDART_MIN_DENORM_BF16 __ushort_as_bfloat16((unsigned short)0x0001u)
+#define CUDART_MAX_NORMAL_BF16 __ushort_as_bfloat16((unsigned short)0x7f7fu)
+#define CUDART_NEG_ZERO_BF16   __ushort_as_bfloat16((unsigned short)0x8000u)
+#define CUDART_ZERO_BF16       __ushort_as_bfloat16((unsigned short)0x0000u)
+#define CUDART_ONE_BF16        __ushort_as_bfloat16((unsigned short)0x3f80u)
+
 typedef __nv_bfloat16 nv_bfloat16;
 typedef __nv_bfloat162 nv_bfloat162;
 

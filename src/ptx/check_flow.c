@@ -164,6 +164,8 @@ static bool result_of(const flow *k, const source *s, uint64_t *d, bool *copied)
     case OP_SHL:
     case OP_SHR:
         *d = shift(k, s);
+        /* Compilers move bytes of structures; by other counts it is a product. */
+        *copied = insn->op == OP_SHR || s[1].value % 8 == 0;
         return b == 0;
     case OP_SHF:
         *d = funnel(k, s);

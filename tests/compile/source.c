@@ -237,6 +237,28 @@ TEST_BOTH(flags_show_in_the_ptx) {
     CHECK_STR_EQ(run_ptx(&o.answer, "-- inout:f32:0,6,2"), "ARG0 f32[3] 3 6 2\n");
 }
 
+/* What is inlined from the device headers has the line of the call. */
+TEST_TIMEOUT(lines_are_those_of_the_source, 120) {
+    need_compiler(BH_COMPILER_CLANG);
+    bh__compile_job job =
+        source_job(BH_COMPILER_CLANG, "#include <cuda_pipeline.h>\n"
+                                      "extern \"C\" __global__ void k(int *p) {\n"
+                                      "    __shared__ int shared[32];\n"
+                                      "    __pipeline_memcpy_async(&shared[threadIdx.x], p, 4);\n"
+                                      "    __pipeline_commit();\n"
+                                      "    __pipeline_wait_prior(0);\n"
+                                      "    __syncthreads();\n"
+                                      "    *p += __shfl_xor_sync(~0u, shared[0], 1);\n"
+                                      "    atomicAdd(p, 1);\n"
+                                      "}\n");
+    job.flags = BH_COMPILE_LINE_INFO;
+    outcome o = run_job(&job);
+    REQUIRE_ANSWER(o, BH_OK);
+    const char *text = (const char *)o.answer.output.data;
+    CHECK_STR_CONTAINS(text, "source.cu");
+    CHECK(strstr(text, "/device/") == NULL);
+}
+
 TEST_BOTH(variables_have_names_with_debug_information) {
     bh__compile_job job = source_job(compiler, "extern \"C\" __global__ void k(int *p) {\n"
                                                "    int total = p[0] + 4;\n"

@@ -458,6 +458,9 @@ static const trial decided[] = {
              "add.u64 %rd3, %rd3, %out; st.global.u32 [%rd3], 1;")},
     {"a sum that is stored", "UNINITIALISED 1", 1, 32, 0,
      K("ld.global.u32 %r3, [%rd1+4096]; /*1*/\nadd.u32 %r3, %r3, 1; st.global.u32 [%rd1], %r3;")},
+    {"a word beside one that was written, doubled", "UNINITIALISED 1", 1, 1, 0,
+     K("st.shared.u32 [%r1+4], %t;\nld.shared.u32 %r3, [%r1]; /*1*/\n"
+       "shl.b32 %r3, %r3, 1; st.global.u32 [%rd1], %r3;")},
     {"a copy from buffer to buffer", "UNINITIALISED 1", 1, 32, 0,
      K("ld.global.u32 %r3, [%rd1+4096]; /*1*/\nst.global.u32 [%rd1], %r3;")},
     {"a byte of a buffer that is copied", "UNINITIALISED 1", 1, 1, 0,
@@ -501,6 +504,9 @@ static const trial copied[] = {
     {"fields by shifts", "", 1, 32, 0,
      K(LOCAL "ld.local.u32 %r3, [%rd2]; and.b32 %r3, %r3, 0xffff0000; or.b32 %r3, %r3, %t;\n"
              "shl.b32 %r3, %r3, 16; shr.s32 %r3, %r3, 16; st.global.u32 [%rd1], %r3;")},
+    {"a field of five bits by shifts", "", 1, 32, 0,
+     K(LOCAL "ld.local.u32 %r3, [%rd2]; and.b32 %r3, %r3, -32; or.b32 %r3, %r3, 9;\n"
+             "shl.b32 %r3, %r3, 27; shr.s32 %r3, %r3, 27; st.global.u32 [%rd1], %r3;")},
     {"words that differ in what is known", "", 1, 32, 0,
      K(LOCAL "st.local.u8 [%rd2], 1; ld.local.u32 %r3, [%rd2]; setp.eq.u32 %p1, %r3, 2;\n"
              "@%p1 st.global.u32 [%rd1], 1;")},

@@ -7,7 +7,8 @@
 
 #define __BH_MEMBER(member, read)                                                                  \
     __declspec(property(get = read_##member)) unsigned int member;                                 \
-    static __inline__ __device__ __attribute__((always_inline)) unsigned int read_##member() {     \
+    static __inline__ __device__                                                                   \
+        __attribute__((always_inline, nodebug)) unsigned int read_##member() {                     \
         return (unsigned int)read();                                                               \
     }
 #define __BH_COORDINATES(type, object, registers, result)                                          \
@@ -15,10 +16,10 @@
         __BH_MEMBER(x, registers##_x)                                                              \
         __BH_MEMBER(y, registers##_y)                                                              \
         __BH_MEMBER(z, registers##_z)                                                              \
-        __device__ __attribute__((always_inline)) operator uint3() const {                         \
+        __device__ __attribute__((always_inline, nodebug)) operator uint3() const {                \
             return uint3{read_x(), read_y(), read_z()};                                            \
         }                                                                                          \
-        __device__ __attribute__((always_inline)) operator dim3() const {                          \
+        __device__ __attribute__((always_inline, nodebug)) operator dim3() const {                 \
             return dim3(read_x(), read_y(), read_z());                                             \
         }                                                                                          \
         constexpr type() = default;                                                                \

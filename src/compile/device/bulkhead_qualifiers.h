@@ -28,11 +28,13 @@
     _Pragma("GCC error \"__cluster_dims__ is not supported by clang: give the cluster's shape "    \
             "with the launch\"")
 
-/* Specifiers of the functions in these headers. */
-#define __BH_DEVICE   static __inline__ __device__ __attribute__((always_inline, unused))
+/* Specifiers of the functions in these headers. With `nodebug` what is inlined has the line of the
+ * call, so that messages name a line of the user's source. */
+#define __BH_DEVICE   static __inline__ __device__ __attribute__((always_inline, nodebug, unused))
 #define __BH_FUNCTION static __inline__ __device__ __attribute__((unused))
 #define __BH_SLOW     static __device__ __attribute__((noinline, unused))
-#define __BH_BOTH     static __inline__ __host__ __device__ __attribute__((always_inline, unused))
-#define __BH_METHOD   __host__ __device__ __attribute__((always_inline))
+#define __BH_BOTH                                                                                  \
+    static __inline__ __host__ __device__ __attribute__((always_inline, nodebug, unused))
+#define __BH_METHOD __host__ __device__ __attribute__((always_inline, nodebug))
 
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asking tickets: again and again, from anywhere, after everything is closed; cancelling. */
+#include <malloc.h>
+
 #include "../support/support.h"
 
 TEST(a_ticket_answers_the_same_for_ever) {
@@ -322,4 +324,51 @@ TEST(compiles_and_loads_have_tickets_too) {
     CHECK_STATUS(bh_ticket_error(ticket, &error), BH_E_LOAD);
     CHECK(error.message[0] != '\0' && error.fix[0] != '\0');
     CHECK_OK(bh_device_close(device));
+}
+
+/* ---- memory for answers ---- */
+
+enum { KEPT = 50, FAILED = 200 };
+
+/* Cancels FAILED launches. */
+static void fail_many(const rig *r, bh_buffer x, bh_ticket *failed) {
+    bh_lane lane = open_lane(r->device);
+    bh_launch_options there = on_lane(lane, 0);
+    gate g = gate_close(r, lane, 0);
+    for (int i = -BEYOND_QUEUES; i < FAILED; i++) {
+        bh_ticket ticket =
+            submit(rig_kernel(r, "add_one"), BH_GRID(1, 1), BH_ARGS(BH_INOUT(x), 1u), &there);
+        if (i >= 0) failed[i] = ticket;
+    }
+    for (int i = 0; i < FAILED; i++) REQUIRE_OK(bh_cancel(failed[i]));
+    gate_open(&g);
+    REQUIRE_OK(bh_lane_sync(lane, LONG_NS));
+    REQUIRE_OK(bh_lane_release(lane));
+}
+
+/* Older ones keep their status, in a few bytes. */
+TEST(details_of_the_latest_failures_are_kept) {
+    rig r = rig_open(0);
+    bh_buffer x = words_filled(r.device, 1, 0);
+    bh_ticket failed[FAILED], later[FAILED];
+    REQUIRE_OK(bh_failure_set_limit(KEPT));
+    fail_many(&r, x, failed);
+    for (int i = 0; i < FAILED; i++) {
+        bh_error error;
+        CHECK_STATUS(bh_ticket_error(failed[i], &error), BH_E_CANCELLED);
+        bool kept = !strstr(error.message, "details are kept only for the last 50 failures");
+        CHECK_EQ(kept, i >= FAILED - KEPT);
+        if (!kept) CHECK_STR_CONTAINS(error.fix, "bh_failure_set_limit");
+    }
+    size_t before = mallinfo2().uordblks;
+    for (int i = 0; i < 5; i++) fail_many(&r, x, later);
+    CHECK_LT((int64_t)(mallinfo2().uordblks - before), 5 * FAILED * 64);
+    for (int i = 0; i < FAILED; i++) CHECK_STATUS(bh_wait(failed[i], 0), BH_E_CANCELLED);
+    REQUIRE_OK(bh_failure_set_limit(KEPT / 2));
+    bh_error error;
+    (void)bh_ticket_error(later[FAILED - KEPT], &error);
+    CHECK_STR_CONTAINS(error.message, "for the last 25 failures");
+    CHECK_REFUSED(bh_failure_set_limit(UINT64_MAX), BH_E_INVALID);
+    CHECK_OK(bh_device_close(r.device));
+    CHECK_STATUS(bh_wait(failed[0], 0), BH_E_CANCELLED);
 }

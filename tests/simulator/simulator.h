@@ -45,6 +45,7 @@ typedef struct sim_device_faults {
     bool queues;              /* it has queues of its own, as a GPU; set before it is opened */
     uint64_t longest_ns;      /* a request takes up to this long; 0: no time */
     uint64_t longest_boot_ns; /* a worker takes up to this long to open the device; 0: no time */
+    bool broken;              /* workers cannot open the device any more */
     unsigned refuse_in;       /* one request in so many is refused; 0: none */
     unsigned fault_in;        /* ... faults */
 } sim_device_faults;

@@ -3,10 +3,12 @@
 #ifndef BH_CLIENT_SEQUENCE_STEPS_H
 #define BH_CLIENT_SEQUENCE_STEPS_H
 
+#include "base/tune.h"
 #include "client/launch/launch.h"
 
 enum {
-    BH__VERSIONS = 16, /* copies of the steps in shared memory; the first never changes */
+    BH__VERSIONS = BH__TUNE(16, 3), /* copies of the steps in shared memory; the first never
+                                       changes */
     BH__MAX_STEPS = 65536,
     BH__MAX_VERSION_BYTES = 16 << 20
 };

@@ -51,6 +51,10 @@ static bh_status open_device(const bh__device_services *services, uint32_t index
     (void)index;
     bh__device_instance *device = calloc(1, sizeof *device);
     if (!device) return no_memory(error);
+    if (sim_device.broken) {
+        free(device);
+        return bh__fail(error, BH_E_NO_DEVICE, "mend it", "the fake device cannot be opened");
+    }
     if (sim_device.longest_boot_ns) sim_sleep(sim_pick(sim_device.longest_boot_ns));
     device->services = services;
     fill_info(info);

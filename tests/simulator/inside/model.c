@@ -255,6 +255,16 @@ static void check_after(const model_op *op) {
         BUG("a launch is done before the work that it comes after");
 }
 
+/* No worker can read what is on the device any more: results that the program knows of, and that
+ * were not written back yet, are suspect. */
+static void lose_unreadable(model_buffer *buffer) {
+    bh_buffer_info info = BH_INIT(info);
+    if (!sim_device.broken || !buffer->transparent ||
+        bh_buffer_get_info(buffer->handle, &info) != BH_OK || !info.suspect)
+        return;
+    for (unsigned i = 0; i < 2; i++) buffer->half[i].unsure = true;
+}
+
 void model_settle(model *self) {
     for (int i = self->op_count - 1; i >= 0; i--) check_after(&self->ops[i]);
     for (int i = 0; i < self->op_count; i++) {
@@ -277,6 +287,7 @@ void model_settle(model *self) {
         model_buffer *buffer = &self->buffers[i];
         if (buffer->gone) memset(buffer, 0, sizeof *buffer);
         if (!buffer->handle.id) continue;
+        lose_unreadable(buffer);
         check_host(self, buffer);
         check_buffer(self, buffer);
         check_host(self, buffer);

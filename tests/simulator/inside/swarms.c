@@ -78,6 +78,7 @@ static void run(weather it) {
     for (unsigned i = 0; i < kills; i++) {
         sim_sleep(sim_pick(500000));
         befall(&it);
+        sim_device.broken |= it.gives_up && sim_chance(6);
     }
     if (it.closes) {
         sim_sleep(sim_pick(400000));

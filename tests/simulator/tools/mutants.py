@@ -69,8 +69,6 @@ MUTANTS = [
     ('told-before-the-write-back', 'client/managed/move.c',
      'if (write_back(device, self, &via, &position) == BH_OK) continue;',
      '(void)write_back(device, self, &via, &position); continue;', 'swarm', False),
-    ('not-stranded', 'client/managed/move.c', 'if (from <= to) bh__lane_strand(lane, from, to);', '',
-     'swarm_gives_up', False),
     ('intact-bytes-left', 'client/managed/move.c', 'status = download_part(device, self, lane, begin, out_retry);',
      'status = BH_OK;', 'swarm_queued', False),
     ('intact-bytes-left-by-a-stop', 'client/managed/stopped.c', ': fetch_part(device, self, begin);', ': BH_OK;',

@@ -20,8 +20,9 @@
 #include "support/call.h"
 
 enum { HANG_S = 20, MAX_CRASHES = 20, SHORT_EACH = 14, SHORT_ROUNDS = 10 };
-/* A world takes this long to open: it is slow, and one in so many of the calls that use it up is made. */
-enum { SLOW_MS = 1500, SLOW_ONE_IN = 4 };
+/* A world that takes so long to open is slow: of the calls that use up an object or a device, one in so
+ * many is made. */
+enum { SLOW_MS = 1500, SLOW_OBJECT = 4, SLOW_DEVICE = 16 };
 
 /* Shared with the child. */
 typedef struct progress {
@@ -111,20 +112,32 @@ static bool uses_object(const function *what) {
 }
 
 static bool uses_device(const function *what) {
-    static const char *const words[] = {"close", "set_limit", "trace", "attach", NULL};
+    static const char *const words[] = {"close", "memory_set_limit", "trace", "attach", NULL};
     return has_word(what, words);
 }
 
-static void begin_anew(void) {
+static void open_anew(void) {
     world_close();
     world_open();
+}
+
+/* After calls that leave the other device as it was. */
+static void begin_anew(void) {
+    if (slow)
+        world_reopen();
+    else
+        open_anew();
 }
 
 static void renew_after(const function *what) {
     static unsigned others;
     bool objects = uses_object(what), device = uses_device(what);
     if (!objects && !device && ++others % 500) return; /* memory, steps and watchers add up */
-    if (slow && !device)
+    if (strstr(what->name, "close"))
+        begin_anew();
+    else if (device)
+        open_anew();
+    else if (slow)
         world_renew();
     else
         begin_anew();
@@ -179,8 +192,8 @@ static void make_next(sequence *self, const function *what, const unsigned *vari
     if (++self->number < self->first) return;
     bool good = true;
     for (unsigned i = 0; i < what->count; i++) good = good && variant[i] == 0;
-    bool costly = slow && self->brief && (uses_object(what) || uses_device(what));
-    if (costly && !good && self->number % SLOW_ONE_IN) return;
+    unsigned one_in = uses_device(what) ? SLOW_DEVICE : uses_object(what) ? SLOW_OBJECT : 1;
+    if (slow && self->brief && !good && self->number % one_in) return;
     atomic_store(&shared->number, self->number);
     make_call(what, variant);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a device says of its health: degraded, replacing, stopped, closing; at any time and without
  * waiting. */
+#include <malloc.h>
 #include <signal.h>
 
 #include "../support/support.h"
@@ -114,6 +115,35 @@ TEST(a_stopped_device_says_why) {
     CHECK_EQ(health.worker_pid, 0);
     CHECK_EQ(health.losses, 2);
     CHECK_REFUSED(bh_device_wait_standby(r.device, 0), BH_E_STOPPED);
+    CHECK_OK(bh_device_close(r.device));
+}
+
+/* ---- orders that are refused where the supervisor is the one who calls ---- */
+
+static bh_kernel followed;
+static _Atomic int busy;
+static size_t grown;
+
+static void call_from_log(void *context, int32_t level, const char *text) {
+    bh_debug_options debug = BH_INIT(debug);
+    (void)context, (void)level, (void)text;
+    if (!followed.id || bh_kernel_debug(followed, &debug) != BH_E_BUSY || busy) return;
+    size_t before = mallinfo2().uordblks;
+    while (busy < 200 && bh_kernel_debug(followed, &debug) == BH_E_BUSY) busy++;
+    grown = mallinfo2().uordblks - before;
+}
+
+/* What was made for an order that nobody takes is freed. */
+TEST(an_order_that_is_refused_keeps_no_memory) {
+    rig r = rig_open(BH_DEVICE_NO_STANDBY);
+    followed = rig_kernel(&r, "iota");
+    REQUIRE_OK(bh_log_set(call_from_log, NULL, BH_LOG_DEBUG));
+    kill_worker(r.device, SIGKILL);
+    for (uint64_t until = now_ns() + LONG_NS; busy < 200 && now_ns() < until;) sleep_ms(1);
+    CHECK_OK(bh_device_sync(r.device, LONG_NS));
+    REQUIRE_OK(bh_log_set(NULL, NULL, 0));
+    CHECK_EQ(busy, 200);
+    CHECK_LT(grown, 1u << 20);
     CHECK_OK(bh_device_close(r.device));
 }
 

@@ -22,7 +22,14 @@ void bh__supervisor_poke(bh__device *device) {
     if (worker > 0) kill(worker, SIGKILL);
 }
 
+/* An order that nobody was given has its data still. */
+static void drop_data(bh__job *job) {
+    free(job->order.data);
+    job->order.data = NULL;
+}
+
 void bh__job_finish(bh__device *device, bh__job *job) {
+    drop_data(job);
     if (job->finished) job->finished(device, job);
     if (job->self_owned) {
         free(job);
@@ -116,9 +123,11 @@ bool bh__supervises(const bh__device *device) {
 }
 
 bh_status bh__order_run(bh__device *device, bh__job *job) {
-    if (bh__supervises(device)) /* it would deadlock */
+    if (bh__supervises(device)) { /* it would deadlock */
+        drop_data(job);
         return bh__refuse(BH_E_BUSY, "make the call from another thread",
                           "the log function made a call that waits for the thread it runs on");
+    }
     bh__device_step_out(device);
     bh__job_post(device, job);
     uint64_t until = bh__now_ns() + YIELD_NS;

@@ -74,6 +74,7 @@ const char *bh__order_name(uint32_t type) {
 void bh__order_delete(bh__order *order) {
     bh__fd_close(order->fd);
     free(order->data);
+    order->data = NULL;
     if (!order->job) free(order);
 }
 

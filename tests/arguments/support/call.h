@@ -72,6 +72,8 @@ void world_open(void);
 /* The device under test has a driver, which some calls load into this process. */
 bool world_has_driver(void);
 void world_close(void);
+/* The same with one device opened anew, where all three take too long. */
+void world_reopen(void);
 /* All objects anew, on the same devices. */
 void world_renew(void);
 /* Ends the test if it does not know this kind of handle. */

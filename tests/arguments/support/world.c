@@ -112,7 +112,7 @@ static void make(objects *out, bh_device device) {
     REQUIRE_OK(bh_tensor_map_create(out->buffer, &tensor, &out->map));
 }
 
-static void make_closed(void) {
+static void make_closed_objects(void) {
     make(&closed, good.device);
     REQUIRE_OK(bh_tensor_map_release(closed.map));
     REQUIRE_OK(bh_surface_release(closed.surface));
@@ -126,6 +126,9 @@ static void make_closed(void) {
     REQUIRE_OK(bh_buffer_release(closed.buffer));
     REQUIRE_OK(bh_module_release(closed.module));
     REQUIRE_OK(bh_lane_release(closed.lane));
+}
+
+static void make_closed_device(void) {
     closed.device = open_limited();
     bh_module going = load_module(closed.device, ptx_basic);
     closed.kernel = get_kernel(going, "add_one");
@@ -153,7 +156,8 @@ static void make_rest(void) {
 void world_open(void) {
     make(&good, open_limited());
     make(&foreign, open_limited());
-    make_closed();
+    make_closed_objects();
+    make_closed_device();
     make_rest();
 }
 
@@ -171,6 +175,28 @@ static void release_all(const objects *from) {
     (void)bh_module_release(from->module);
     (void)bh_module_release(from->kernels);
     (void)bh_lane_release(from->lane);
+}
+
+static bool is_usable(bh_device device) {
+    bh_health now = BH_INIT(now);
+    return bh_device_get_health(device, &now) == BH_OK && now.state != BH_HEALTH_STOPPED;
+}
+
+void world_reopen(void) {
+    bh_device closed_device = closed.device;
+    bh_kernel closed_kernel = closed.kernel;
+    bool usable = is_usable(foreign.device);
+    (void)bh_device_close(good.device);
+    (void)bh_binary_release(good.binary);
+    for (int i = 0; i < BH_SHARE_FDS; i++) close(fds[i]);
+    (void)bh_host_pool_release(foreign.pool);
+    release_all(&foreign);
+    make(&good, open_limited());
+    make(&foreign, usable ? foreign.device : open_limited());
+    make_closed_objects();
+    closed.device = closed_device;
+    closed.kernel = closed_kernel;
+    make_rest();
 }
 
 void world_renew(void) {
@@ -314,7 +340,8 @@ bool world_sound(bool may_lose, char *why, size_t size) {
     if (status == BH_OK) status = bh_memory_get_info(good.device, &memory);
     if (status == BH_OK) status = bh_buffer_alloc(good.device, BH_U32, 4, NULL, &x);
     if (status == BH_OK) {
-        status = run_now(get_kernel(good.kernels, "iota"), BH_GRID(4, 4), BH_ARGS(BH_OUT(x), 5u, 4u));
+        status =
+            run_now(get_kernel(good.kernels, "iota"), BH_GRID(4, 4), BH_ARGS(BH_OUT(x), 5u, 4u));
         if (status == BH_OK) status = bh_buffer_read(x, 0, words, sizeof words);
         bh_buffer_release(x);
     }

@@ -33,6 +33,10 @@ static bh__jit_op select_int(const bh__ptx_insn *insn) {
         return JIT_MIN;
     case OP_MAX:
         return JIT_MAX;
+    case OP_DIV:
+        return is_word(t) ? JIT_DIV : JIT_HANDLED;
+    case OP_REM:
+        return is_word(t) ? JIT_REM : JIT_HANDLED;
     case OP_NEG:
         return JIT_NEG;
     case OP_ABS:
@@ -60,6 +64,12 @@ static bh__jit_op select_bits(const bh__ptx_insn *insn) {
         return JIT_SHL;
     case OP_SHR:
         return JIT_SHR;
+    case OP_POPC:
+        return JIT_POPC;
+    case OP_CLZ:
+        return JIT_CLZ;
+    case OP_BREV:
+        return JIT_BREV;
     default:
         return JIT_HANDLED;
     }

@@ -310,7 +310,7 @@ bh__jit_op bh__jit_select(const bh__jit_request *request, const bh__ptx_code *co
     case CODE_RUN:
         break;
     case CODE_SYNC:
-        return insn->op == OP_SHFL ? JIT_SHFL : JIT_HANDLED;
+        return insn->op == OP_SHFL ? JIT_SHFL : insn->op == OP_VOTE ? JIT_VOTE : JIT_HANDLED;
     case CODE_BRA:
         return JIT_BRANCH;
     case CODE_EXIT:

@@ -90,6 +90,7 @@ typedef enum bh__jit_op {
     JIT_STORE,
     JIT_ATOMIC,
     JIT_SHFL,
+    JIT_VOTE,
     JIT_BRANCH,
     JIT_EXIT,
     JIT_STOP /* the interpreter runs it, and decides what runs next */
@@ -293,6 +294,7 @@ void bh__jit_convert(bh__jit_unit *u, const bh__jit_step *s); /* of which one si
 void bh__jit_access(bh__jit_unit *u, const bh__jit_step *s);
 void bh__jit_atomic(bh__jit_unit *u, const bh__jit_step *s);
 void bh__jit_shuffle(bh__jit_unit *u, const bh__jit_step *s);
+void bh__jit_vote(bh__jit_unit *u, const bh__jit_step *s);
 
 /* engine.c: from the LLVM module to code. */
 bool bh__jit_finish(bh__jit_unit *u);

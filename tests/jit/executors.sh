@@ -58,6 +58,9 @@ for block in 256 16,16 8,32; do
             "u32:$one"
     done
 done
+for block in 64 50 16,5 5,7; do
+    compare --all --hex "$here/kernels/votes.ptx" -b "$block" -- in:u32:1,9,4,5,0,7*27,0*32,3*20 out:u32:6560
+done
 # The last three fault: not aligned, outside, and outside in one lane alone.
 for near in 0 32 2 100000000 18446744073709551360; do
     for block in 32 50; do

@@ -127,6 +127,8 @@ static bh__jit_op select_math(const bh__ptx_insn *insn) {
         return plain && single ? JIT_FMAX : JIT_HANDLED;
     case OP_RSQRT:
         return single ? JIT_RSQRT : JIT_HANDLED;
+    case OP_EX2:
+        return single ? JIT_EX2 : JIT_HANDLED;
     default:
         return JIT_HANDLED;
     }

@@ -80,6 +80,7 @@ typedef enum bh__jit_op {
     JIT_FMIN,
     JIT_FMAX,
     JIT_RSQRT,
+    JIT_EX2,
     JIT_QUOTIENT, /* div.approx */
     JIT_INT_TO_FLOAT,
     JIT_FLOAT_TO_INT,

@@ -114,6 +114,15 @@ static LLVMValueRef two(bh__jit_unit *u, const bh__jit_step *s, bool wide) {
     }
 }
 
+static LLVMValueRef count_bits(bh__jit_unit *u, const bh__jit_step *s, LLVMValueRef v) {
+    LLVMTypeRef types[] = {LLVMTypeOf(v)};
+    LLVMValueRef args[] = {v, bh__jit_int(u, u->i1, 0)}; /* zero has leading zeros too */
+    const char *name = s->op == JIT_POPC  ? "llvm.ctpop"
+                       : s->op == JIT_CLZ ? "llvm.ctlz"
+                                          : "llvm.bitreverse";
+    return bh__jit_intrinsic(u, name, types, 1, args, s->op == JIT_CLZ ? 2 : 1);
+}
+
 /* ---- predicates ---- */
 
 static LLVMValueRef predicate(bh__jit_unit *u, const bh__jit_step *s, int32_t row) {
@@ -342,6 +351,13 @@ static LLVMValueRef value_of(bh__jit_unit *u, const bh__jit_step *s) {
         return address_of(u, s);
     case JIT_RECODE:
         return recode(u, s);
+    case JIT_DIV:
+    case JIT_REM:
+        return bh__jit_divide(u, s);
+    case JIT_POPC:
+    case JIT_CLZ:
+    case JIT_BREV:
+        return count_bits(u, s, operand(u, s, c->a, wide));
     case JIT_MOVE:
         a = operand(u, s, c->a, wide);
         return s->insn->op == OP_CVTA && c->imm != 0

@@ -182,6 +182,8 @@ static void make_effect(bh__jit_unit *u, const bh__jit_step *s) {
         bh__jit_access(u, s);
     } else if (s->op == JIT_SHFL && has_constant_lanes(s)) {
         bh__jit_shuffle(u, s);
+    } else if (s->op == JIT_VOTE) {
+        bh__jit_vote(u, s);
     } else {
         bh__jit_call_handler(u, s);
     }

@@ -135,6 +135,7 @@ static shape result_of(const bh__jit_unit *u, const bh__jit_step *s) {
     case JIT_BLOCK:
     case JIT_PARAM:
     case JIT_ADDRESS:
+    case JIT_VOTE:
         return uniform;
     case JIT_ADD:
         return sum(shape_of(u, c->a), shape_of(u, c->b), 1);

@@ -193,6 +193,13 @@ static LLVMValueRef reciprocal_root(bh__jit_unit *u, const bh__jit_step *s) {
     return bh__jit_canonical(u, ftz ? bh__jit_flush(u, r) : r);
 }
 
+static LLVMValueRef power_of_two(bh__jit_unit *u, const bh__jit_step *s) {
+    LLVMValueRef a = operand(u, s, s->code->a, false);
+    bool ftz = HAS(s->insn, FTZ);
+    LLVMValueRef r = bh__jit_ex2(u, ftz ? bh__jit_flush(u, a) : a);
+    return bh__jit_canonical(u, ftz ? bh__jit_flush(u, r) : r);
+}
+
 /* a * (1 / b): the reciprocal of |b| above 2^126 is zero. */
 static LLVMValueRef quotient(bh__jit_unit *u, const bh__jit_step *s) {
     LLVMValueRef a = operand(u, s, s->code->a, false), b = operand(u, s, s->code->b, false);
@@ -218,6 +225,9 @@ void bh__jit_floating(bh__jit_unit *u, const bh__jit_step *s) {
     switch (s->op) {
     case JIT_RSQRT:
         r = reciprocal_root(u, s);
+        break;
+    case JIT_EX2:
+        r = power_of_two(u, s);
         break;
     case JIT_QUOTIENT:
         r = quotient(u, s);

@@ -13,6 +13,8 @@ LLVMValueRef bh__jit_canonical(bh__jit_unit *u, LLVMValueRef v);
 LLVMValueRef bh__jit_flush(bh__jit_unit *u, LLVMValueRef v);
 LLVMValueRef bh__jit_saturate(bh__jit_unit *u, LLVMValueRef v);
 
+LLVMValueRef bh__jit_ex2(bh__jit_unit *u, LLVMValueRef a); /* approx.c: any NaN stays one */
+
 /* rounding.c: an operation of the processor in another rounding mode than its own. */
 bool bh__jit_has_roundings(void); /* engine.c */
 LLVMValueRef bh__jit_rounded(bh__jit_unit *u, bh__jit_op op, const bh__ptx_insn *insn,

@@ -24,6 +24,7 @@ static bool takes_any(const bh__jit_unit *u, const bh__jit_step *s) {
     case JIT_FMIN:
     case JIT_FMAX:
     case JIT_RSQRT:
+    case JIT_EX2:
     case JIT_QUOTIENT:
     case JIT_CLAMP:
     case JIT_TO_WHOLE:

@@ -33,6 +33,10 @@ static bh__jit_op select_int(const bh__ptx_insn *insn) {
         return JIT_MIN;
     case OP_MAX:
         return JIT_MAX;
+    case OP_DIV:
+        return is_word(t) ? JIT_DIV : JIT_HANDLED;
+    case OP_REM:
+        return is_word(t) ? JIT_REM : JIT_HANDLED;
     case OP_NEG:
         return JIT_NEG;
     case OP_ABS:
@@ -60,6 +64,12 @@ static bh__jit_op select_bits(const bh__ptx_insn *insn) {
         return JIT_SHL;
     case OP_SHR:
         return JIT_SHR;
+    case OP_POPC:
+        return JIT_POPC;
+    case OP_CLZ:
+        return JIT_CLZ;
+    case OP_BREV:
+        return JIT_BREV;
     default:
         return JIT_HANDLED;
     }
@@ -117,6 +127,8 @@ static bh__jit_op select_math(const bh__ptx_insn *insn) {
         return plain && single ? JIT_FMAX : JIT_HANDLED;
     case OP_RSQRT:
         return single ? JIT_RSQRT : JIT_HANDLED;
+    case OP_EX2:
+        return single ? JIT_EX2 : JIT_HANDLED;
     default:
         return JIT_HANDLED;
     }
@@ -300,7 +312,7 @@ bh__jit_op bh__jit_select(const bh__jit_request *request, const bh__ptx_code *co
     case CODE_RUN:
         break;
     case CODE_SYNC:
-        return insn->op == OP_SHFL ? JIT_SHFL : JIT_HANDLED;
+        return insn->op == OP_SHFL ? JIT_SHFL : insn->op == OP_VOTE ? JIT_VOTE : JIT_HANDLED;
     case CODE_BRA:
         return JIT_BRANCH;
     case CODE_EXIT:

@@ -61,6 +61,11 @@ typedef enum bh__jit_op {
     JIT_WIDEN,
     JIT_NARROW,
     JIT_RECODE, /* cvt of integers of any width */
+    JIT_DIV,
+    JIT_REM,
+    JIT_POPC,
+    JIT_CLZ,
+    JIT_BREV,
     JIT_SETP,
     JIT_SELP,
     JIT_FADD,
@@ -75,6 +80,7 @@ typedef enum bh__jit_op {
     JIT_FMIN,
     JIT_FMAX,
     JIT_RSQRT,
+    JIT_EX2,
     JIT_QUOTIENT, /* div.approx */
     JIT_INT_TO_FLOAT,
     JIT_FLOAT_TO_INT,
@@ -85,6 +91,7 @@ typedef enum bh__jit_op {
     JIT_STORE,
     JIT_ATOMIC,
     JIT_SHFL,
+    JIT_VOTE,
     JIT_BRANCH,
     JIT_EXIT,
     JIT_STOP /* the interpreter runs it, and decides what runs next */
@@ -282,11 +289,13 @@ LLVMValueRef bh__jit_of_part(bh__jit_unit *u, LLVMValueRef v, unsigned part); /*
 
 /* arithmetic.c, floating.c, convert.c, memory.c, atomic.c, warp_ops.c. The step's op is one of theirs. */
 void bh__jit_integer(bh__jit_unit *u, const bh__jit_step *s);
+LLVMValueRef bh__jit_divide(bh__jit_unit *u, const bh__jit_step *s); /* divide.c */
 void bh__jit_floating(bh__jit_unit *u, const bh__jit_step *s);
 void bh__jit_convert(bh__jit_unit *u, const bh__jit_step *s); /* of which one side is a float */
 void bh__jit_access(bh__jit_unit *u, const bh__jit_step *s);
 void bh__jit_atomic(bh__jit_unit *u, const bh__jit_step *s);
 void bh__jit_shuffle(bh__jit_unit *u, const bh__jit_step *s);
+void bh__jit_vote(bh__jit_unit *u, const bh__jit_step *s);
 
 /* engine.c: from the LLVM module to code. */
 bool bh__jit_finish(bh__jit_unit *u);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shuffles between the lanes of a warp whose source lanes are known. */
+/* Shuffles between the lanes of a warp whose source lanes are known, and votes. */
 #include "jit/unit.h"
 
 /* As the interpreter's: the lane that lane l reads, and whether it is in its segment. */
@@ -38,5 +38,29 @@ void bh__jit_shuffle(bh__jit_unit *u, const bh__jit_step *s) {
     bh__jit_set(u, c->d, LLVMBuildSelect(u->b, source_is, there, a, ""));
     if (c->d2 != NO_ROW) {
         bh__jit_set_predicate(u, c->d2, LLVMConstVector(valid, LANES));
+    }
+}
+
+/* The lanes that vote are those that execute it; all of the member mask are there. */
+void bh__jit_vote(bh__jit_unit *u, const bh__jit_step *s) {
+    const bh__ptx_code *c = s->code;
+    LLVMValueRef all = LLVMBuildAnd(u->b, u->active, bh__jit_scalar(u, c->e, false), "");
+    LLVMValueRef yes = LLVMBuildBitCast(u->b, bh__jit_lanes_of(u, c->a), u->i32, "");
+    yes = LLVMBuildAnd(u->b, yes, all, "");
+    LLVMValueRef none = LLVMBuildICmp(u->b, LLVMIntEQ, yes, bh__jit_int(u, u->i32, 0), "");
+    LLVMValueRef every = LLVMBuildICmp(u->b, LLVMIntEQ, yes, all, "");
+    switch (c->imm) {
+    case M_ALL:
+        bh__jit_set_predicate(u, c->d, every);
+        break;
+    case M_ANY:
+        bh__jit_set_predicate(u, c->d, LLVMBuildNot(u->b, none, ""));
+        break;
+    case M_UNI:
+        bh__jit_set_predicate(u, c->d, LLVMBuildOr(u->b, none, every, ""));
+        break;
+    default: /* .ballot */
+        bh__jit_set(u, c->d, yes);
+        break;
     }
 }

@@ -2,8 +2,8 @@
 /* Approximate functions, minimum and maximum, signs, and the classification of floats. */
 #include <math.h>
 
+#include "ptx/approx.h"
 #include "ptx/exec.h"
-#include "ptx/fp.h"
 
 #define HANDLER(name) static bool name(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask)
 
@@ -22,7 +22,7 @@
 FUNCTION(sin_f32, sinf(a))
 FUNCTION(cos_f32, cosf(a))
 FUNCTION(lg2_f32, log2f(a))
-FUNCTION(ex2_f32, exp2f(a))
+FUNCTION(ex2_f32, bh__ex2(a))
 FUNCTION(tanh_f32, tanhf(a))
 FUNCTION(rsqrt_f32, (float)(1.0 / sqrt((double)a)))
 

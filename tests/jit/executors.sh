@@ -51,6 +51,16 @@ for given in "$values" "$floats"; do
     compare --all --hex "$here/kernels/widths.ptx" -g 4 -b 64 -- "$given" out:u32:25088
     compare --all --hex "$here/kernels/roundings.ptx" -g 4 -b 64 -- "$given" out:u32:22528
 done
+divided=in:u32:0,1,0xffffffff,0x80000000,0x7fffffff,2,3,0xfffffffe,10,100000,0xfffffff9,65536,65537,5,0xaaaaaaaa,6
+for block in 256 16,16 8,32; do
+    for one in 0 1 0xffffffff 12345; do
+        compare --all --hex "$here/kernels/divisions.ptx" -b "$block" -- "$divided" out:u32:13312 \
+            "u32:$one"
+    done
+done
+for block in 64 50 16,5 5,7; do
+    compare --all --hex "$here/kernels/votes.ptx" -b "$block" -- in:u32:1,9,4,5,0,7*27,0*32,3*20 out:u32:6560
+done
 # The last three fault: not aligned, outside, and outside in one lane alone.
 for near in 0 32 2 100000000 18446744073709551360; do
     for block in 32 50; do

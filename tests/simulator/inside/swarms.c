@@ -69,7 +69,7 @@ static void run(weather it) {
     sim_snapshot();
     uint64_t start = sim_now();
     sim_device.longest_ns = (uint64_t)1 << (10 + sim_pick(8));
-    sim_device.longest_boot_ns = sim_chance(3) ? 3 * S : 0;
+    sim_device.longest_boot_ns = sim_chance(3) ? S : 0; /* who waits polls each millisecond */
     unsigned count = 1 + (unsigned)sim_pick(PROGRAMS);
     for (unsigned i = 0; i < count; i++) threads[i] = world_thread(program_run, &programs[i]);
     tickets_start();

@@ -128,8 +128,8 @@ static void set_precision(bh__ptx_matrix *f) {
     f->kept = 23;
     f->group = (uint8_t)f->stored;
     if (kind_of(f->a) == KIND_EIGHT) { /* computed as products of f16 */
-        f->group = 16;
-        f->pairs = f->stored > f->group;
+        f->group = (uint8_t)(f->stored / 2);
+        f->pairs = true;
         f->apart = true;
     } else if (is_quads(f)) { /* computed without tensor cores */
         f->group = 1;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loads and stores of one value. The bounds are the interpreter's: for global memory the range of
- * the same instruction's last access, for shared memory the block's. What is outside of them, or not aligned, goes to
- * the interpreter's handler, which finds another range or reports the fault.
+ * Loads and stores of one value. The bounds are the interpreter's: for global memory the last range
+ * that was found for such an address (ranges.c), for shared memory the block's. What is outside of
+ * them, or not aligned, goes to the interpreter's handler, which finds another range or reports the
+ * fault.
  */
 #include <stddef.h>
 

@@ -156,7 +156,7 @@ struct bh__ptx_exec {
     bh__ptx_tracing *tracing; /* NULL: the block is not followed */
 };
 
-/* Native code: the range of the last access of each load and store. Two may share one. */
+/* Native code: the ranges of the last accesses to global memory, by what their addresses begin with. */
 #define SITE_RANGES 32
 typedef struct bh__ptx_site_range {
     uint64_t base, size;

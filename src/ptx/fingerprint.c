@@ -23,7 +23,10 @@ static uint64_t layout(void) {
         offsetof(bh__ptx_exec, code),   offsetof(bh__ptx_warp, live),
         offsetof(bh__ptx_warp, index),  offsetof(bh__ptx_block, site_ranges),
         offsetof(bh__ptx_block, tid),   offsetof(bh__ptx_grid, params),
-        offsetof(bh__ptx_module, code),
+        offsetof(bh__ptx_module, code), offsetof(bh__ptx_exec, dynamic_base),
+        offsetof(bh__ptx_warp, regs),   offsetof(bh__ptx_warp, pc),
+        offsetof(bh__ptx_block, image), offsetof(bh__ptx_block, live_threads),
+        offsetof(bh__ptx_block, id),    offsetof(bh__ptx_image, variables),
     };
     uint64_t hash = CONTRACT;
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) hash = mix(hash, numbers[i]);

@@ -2,14 +2,14 @@
 # Files that travel inside a program.
 
 # Generates `source`, a C file with the table bh__embedded_files (src/compile/compile.h) of every
-# file below src/compile/FOLDER, for each FOLDER named.
+# file below src/compile/headers/FOLDER, for each FOLDER named.
 function(bulkhead_embed source)
     set(symbols "")
     set(rows "")
     set(depends "")
     set(count 0)
     foreach(folder IN LISTS ARGN)
-        set(root "${PROJECT_SOURCE_DIR}/src/compile/${folder}")
+        set(root "${PROJECT_SOURCE_DIR}/src/compile/headers/${folder}")
         file(GLOB_RECURSE files CONFIGURE_DEPENDS RELATIVE "${root}" "${root}/*")
         list(SORT files)
         foreach(name IN LISTS files)

@@ -62,7 +62,7 @@ endfunction()
 function(bulkhead_interop_library)
     bulkhead_objects(objects ${ARGN})
     add_library(bulkhead_cuda_shared SHARED ${objects} "${PROJECT_SOURCE_DIR}/src/error/error.c"
-                "${PROJECT_SOURCE_DIR}/src/cuda/driver.c")
+                "${PROJECT_SOURCE_DIR}/src/cuda/driver/driver.c")
     add_library(Bulkhead::cuda ALIAS bulkhead_cuda_shared)
     set_target_properties(bulkhead_cuda_shared PROPERTIES
         OUTPUT_NAME bulkhead-cuda VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
@@ -94,7 +94,8 @@ endfunction()
 
 # The command: all of `directory` and the components named, linked with the public library alone.
 function(bulkhead_command name directory)
-    file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${directory}/*.c")
+    file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/${directory}/*.c"
+         "${PROJECT_SOURCE_DIR}/${directory}/*/*.c")
     if(sources)
         bulkhead_objects(objects ${ARGN})
         add_executable(bulkhead_command ${sources} ${objects})
@@ -142,7 +143,7 @@ function(bulkhead_baseline name directory)
     list(TRANSFORM ARGN PREPEND "${PROJECT_SOURCE_DIR}/bench/support/")
     list(TRANSFORM ARGN APPEND ".c")
     bulkhead_objects(objects base error)
-    add_executable(${name} EXCLUDE_FROM_ALL ${sources} ${ARGN} "${PROJECT_SOURCE_DIR}/src/cuda/driver.c"
+    add_executable(${name} EXCLUDE_FROM_ALL ${sources} ${ARGN} "${PROJECT_SOURCE_DIR}/src/cuda/driver/driver.c"
                    ${objects})
     add_dependencies(bench ${name})
     target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/bench")

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "cuda/driver.h"
+#include "cuda/driver/driver.h"
 #include "support/rounds.h"
 
 typedef struct baseline_pool_object *baseline_pool;

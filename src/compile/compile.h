@@ -26,9 +26,9 @@ bh_status bh__compile_nvrtc(bh__compile *c);
 bh_status bh__compile_clang(bh__compile *c);
 bh_status bh__compile_link(bh__compile *c);
 bh_status bh__compile_native(bh__compile *c);
-/* Refuses what nvJitLink made if a name means two kernels in it. (link_kernels.c) */
+/* Refuses what nvJitLink made if a name means two kernels in it. (link/kernels.c) */
 bh_status bh__compile_check_kernels(bh__compile *c);
-/* What messages call an input of a link; NULL: no memory. (link_ptx.c) */
+/* What messages call an input of a link; NULL: no memory. (link/ptx.c) */
 const char *bh__compile_input_name(bh__compile *c, size_t index);
 /* Links the inputs, which are all PTX, to one PTX text, without nvJitLink. */
 bh_status bh__compile_link_ptx(bh__compile *c, bh__bytes *out);
@@ -138,10 +138,10 @@ extern const size_t bh__embedded_count;
 #define BH__VIRTUAL_RTC      BH__VIRTUAL_ROOT "/rtc"
 #define BH__VIRTUAL_MEMORY   BH__VIRTUAL_ROOT "/memory"
 
-/* The text with every alignas where clang takes it; data NULL: no memory. (shared_alignas.c) */
+/* The text with every alignas where clang takes it; data NULL: no memory. (clang/shared_alignas.c) */
 bh__bytes bh__accept_alignas(bh__arena *arena, bh__bytes source);
 
-/* ---- name expressions with clang (name_expressions.c) ---- */
+/* ---- name expressions with clang (clang/name_expressions.c) ---- */
 
 /* The source, followed by declarations that make the compiler print the lowered names. */
 bh__bytes bh__names_source(bh__compile *c);

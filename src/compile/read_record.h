@@ -23,13 +23,13 @@ void bh__read_record_content(bh__read_record *reads, const char *path, const voi
                              size_t count);
 void bh__read_record_changed(bh__read_record *reads, const char *path);
 
-/* ---- nvrtc_reads.c: this program's own open, fopen and stat replace the C library's ---- */
+/* ---- nvrtc/reads.c: this program's own open, fopen and stat replace the C library's ---- */
 
 /* From here on every file that NVRTC opens is recorded; NULL ends it. NVRTC gets a copy in memory,
  * so that what was recorded is what was read. */
 void bh__read_record_intercept(bh__read_record *reads);
 
-/* ---- clang_reads.c: from clang's list of dependencies and its search list ---- */
+/* ---- clang/reads.c: from clang's list of dependencies and its search list ---- */
 
 /* `search`: what cc1 prints with -v. `since`: when the compiler was started; a file that changed
  * after that may have been read before the change. */

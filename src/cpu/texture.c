@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cpu/cpu.h"
-#include "ptx/tensor_map.h"
+#include "ptx/tensor/map.h"
 #include "wire/texture.h"
 
 typedef unsigned long long ull;

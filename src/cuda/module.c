@@ -6,7 +6,7 @@
 
 #include "base/checked.h"
 #include "base/tensor.h"
-#include "cuda/image.h"
+#include "cuda/image/image.h"
 #include "cuda/state.h"
 #include "worker/module_blob.h"
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "base/tensor.h"
-#include "cuda/driver.h"
+#include "cuda/driver/driver.h"
 #include "worker/device.h"
 
 extern const bh__device_ops bh__cuda_device;

@@ -4,7 +4,7 @@
 #define BH_INTEROP_INTEROP_H
 
 #include "bulkhead_cuda.h"
-#include "cuda/driver.h"
+#include "cuda/driver/driver.h"
 #include "error/error.h"
 
 bh_error *bh__interop_last(void);

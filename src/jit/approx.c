@@ -10,7 +10,7 @@ static LLVMValueRef number(bh__jit_unit *u, LLVMValueRef like, double v) {
 
 LLVMValueRef bh__jit_ex2(bh__jit_unit *u, LLVMValueRef a) {
     LLVMValueRef x = LLVMBuildFPExt(u->b, a, bh__jit_shaped(a, u->f64), "");
-    LLVMValueRef least = number(u, x, BH__EX2_LEAST), most = number(u, x, BH__EX2_MOST);
+    LLVMValueRef least = number(u, x, BH__EX2_MIN), most = number(u, x, BH__EX2_MAX);
     LLVMValueRef round = number(u, x, BH__EX2_ROUND), sum = number(u, x, bh__ex2_terms[0]);
     x = LLVMBuildSelect(u->b, LLVMBuildFCmp(u->b, LLVMRealOLT, x, least, ""), least, x, "");
     x = LLVMBuildSelect(u->b, LLVMBuildFCmp(u->b, LLVMRealOGT, x, most, ""), most, x, "");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cvt to and from floats, rounded to nearest or to integers: src/ptx/convert.c says what it gives. */
+/* cvt to and from floats, rounded to nearest or to integers: src/ptx/exec/convert.c says what it gives. */
 #include "jit/floats.h"
 
 static bh__ptx_type type_of(const bh__jit_step *s, unsigned n) {

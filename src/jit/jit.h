@@ -4,7 +4,7 @@
 #ifndef BH_JIT_JIT_H
 #define BH_JIT_JIT_H
 
-#include "ptx/exec.h"
+#include "ptx/run/exec.h"
 
 #define BH__JIT_LIBRARY "libbulkhead-jit.so"
 #define BH__JIT_SYMBOL  "bh__jit_library"

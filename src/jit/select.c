@@ -2,7 +2,7 @@
 /* Which instructions become native code. What is not certain to give the interpreter's bits stays
  * with the interpreter's handler. */
 #include "jit/floats.h"
-#include "ptx/check.h"
+#include "ptx/check/check.h"
 
 static bool is_word(bh__ptx_type t) {
     return t == T_B32 || t == T_U32 || t == T_S32;

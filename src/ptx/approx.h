@@ -16,14 +16,14 @@ static const double bh__ex2_terms[BH__EX2_TERMS] = {0x1.b5253d395e7c4p-24, 0x1.6
                                                     0x1.5d87fe78a6731p-10, 0x1.3b2ab6fba4e77p-7,
                                                     0x1.c6b08d704a0c0p-5,  0x1.ebfbdff82c58fp-3,
                                                     0x1.62e42fefa39efp-1,  1};
-#define BH__EX2_LEAST (-160.0) /* gives zero in single precision */
-#define BH__EX2_MOST  130.0    /* gives infinity */
+#define BH__EX2_MIN   (-160.0) /* gives zero in single precision */
+#define BH__EX2_MAX   130.0    /* gives infinity */
 #define BH__EX2_ROUND 0x1.8p52 /* added, leaves the nearest integer in the low bits */
 
 static inline float bh__ex2(float a) {
     double x = (double)a;
-    x = x < BH__EX2_LEAST ? BH__EX2_LEAST : x;
-    x = x > BH__EX2_MOST ? BH__EX2_MOST : x;
+    x = x < BH__EX2_MIN ? BH__EX2_MIN : x;
+    x = x > BH__EX2_MAX ? BH__EX2_MAX : x;
     double rounded = x + BH__EX2_ROUND, sum = bh__ex2_terms[0];
     double r = x - (rounded - BH__EX2_ROUND);
     for (int n = 1; n < BH__EX2_TERMS; n++) {

@@ -9,7 +9,7 @@
  */
 #include <string.h>
 
-#include "ptx/exec.h"
+#include "ptx/run/exec.h"
 
 bool bh__ptx_block_takes_native(const bh__ptx_block *b, const bh__ptx_function *f) {
     const bh__ptx_exec *x = &b->x;

@@ -333,7 +333,7 @@ struct bh__ptx_function {
     uint32_t *rows;       /* all rows, for frames of divergent lanes: the offset + ROW_WORDS ... */
     uint32_t row_count;
     size_t row_capacity;
-    uint32_t stack_row; /* of its dynamic allocations (exec_stack.c); 0: it makes none */
+    uint32_t stack_row; /* of its dynamic allocations (exec/stack.c); 0: it makes none */
     uint32_t code;      /* index of its first decoded instruction */
     uint32_t max_threads;
     uint32_t required[3]; /* or zeros */

@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "error/error.h"
-#include "ptx/texture.h"
+#include "ptx/texture/texture.h"
 
 /* A parsed and verified module. Immutable once loaded: any number of threads may use it. */
 typedef struct bh__ptx_module bh__ptx_module;

@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "ptx/half.h"
-#include "ptx/sample.h"
+#include "ptx/texture/sample.h"
 
 /* Digits of texels that count, from the first one of the largest. */
 enum { FLOAT_DIGITS = 28, SRGB_DIGITS = 8 };

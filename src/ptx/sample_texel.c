@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "ptx/half.h"
-#include "ptx/sample.h"
+#include "ptx/texture/sample.h"
 
 bool bh__texture_is_float(const bh__ptx_texture *t) {
     return t->kind == BH__TEXEL_FLOAT || t->as_float;

@@ -8,10 +8,10 @@
  * There are two ways to run work, and a device implements exactly one of them:
  *
  *   direct   `execute` runs a request on the lane's own thread and returns when it is complete.
- *            src/cpu/ is the example; src/worker/lane_direct.c is the caller.
+ *            src/cpu/ is the example; src/worker/lane/lane_direct.c is the caller.
  *   queued   `enqueue` and its companions put work into a queue of the device's own and return at
  *            once. The device itself writes the completion words. src/cuda/ is the example;
- *            src/worker/lane_queued.c is the caller.
+ *            src/worker/lane/lane_queued.c is the caller.
  *
  * A device with `enqueue` is queued; every other one is direct.
  */
@@ -263,7 +263,7 @@ typedef struct bh__device_ops {
     /* Records event number `slot` behind all that is queued so far. */
     bh_status (*enqueue_event)(bh__device_lane *lane, uint32_t slot, bh_error *error);
     /* Sleeps until the event that was last recorded in this slot is reached, or the device has
-     * failed. Called by a thread of its own (queued_waker.c). */
+     * failed. Called by a thread of its own (lane/queued_waker.c). */
     void (*event_wait)(bh__device_lane *lane, uint32_t slot);
 
     /* Clocks, which measure how long the device works on a request. All three NULL: not supported,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sequences of a worker: defined by the control thread, copied by the lanes that replay them. Lanes
- * run the copies in lane_direct.c and queued_sequence.c. */
+ * run the copies in lane/lane_direct.c and lane/queued_sequence.c. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,8 +7,8 @@
 #include <pthread.h>
 
 #include "worker/confine.h"
-#include "worker/lane.h"
-#include "worker/nvtx_range.h"
+#include "worker/lane/lane.h"
+#include "worker/lane/nvtx_range.h"
 #include "worker/worker.h"
 
 struct bh__worker_instance {
@@ -31,7 +31,7 @@ struct bh__worker_instance {
     uint32_t queue_length;
     uint32_t processors;
     _Atomic uint32_t idle_lanes; /* that spin until there is a request */
-    bool gives_back; /* cache lines of requests that were read: see base/cache_line.h */
+    bool gives_back;             /* cache lines of requests that were read: see base/cache_line.h */
     uint64_t front_bytes, area_bytes;
 
     pthread_t ping_thread;

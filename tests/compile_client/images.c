@@ -3,7 +3,7 @@
  * can run them, and refused clearly elsewhere. */
 #include <signal.h>
 
-#include "cuda/image.h"
+#include "cuda/image/image.h"
 #include "support/compile.h"
 #include "writes/writes.h"
 

@@ -2,7 +2,7 @@
 /* Command lines of `bulkhead run`: words, one a line. No word names a file that could be read. */
 #include <stdio.h>
 
-#include "cli/run.h"
+#include "cli/run/run.h"
 #include "fuzz.h"
 
 enum { WORDS = 32 };

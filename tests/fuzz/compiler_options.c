@@ -2,7 +2,7 @@
 /* Options of a compile job: checked, and turned into each compiler's flags. Texts of the input are
  * a line each, in the order of the job's members. */
 #include "compile/compile.h"
-#include "compile/link_image.h"
+#include "compile/link/image.h"
 #include "fuzz.h"
 
 static bh__bytes take_text(fuzz_input *in, bh__arena *arena) {

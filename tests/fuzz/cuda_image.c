@@ -2,7 +2,7 @@
 /* Module images as the CUDA worker reads them before the driver does, and as the application holds
  * them: PTX, cubins, fatbins. What is listed has names, and parameters that lie in their block. */
 #include "bulkhead.h"
-#include "cuda/image.h"
+#include "cuda/image/image.h"
 #include "fuzz.h"
 
 static void check_kernel(const bh__image_kernel *kernel) {

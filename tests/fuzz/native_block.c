@@ -9,7 +9,7 @@
 #include "fuzz.h"
 #include "wire/native.h"
 
-enum { KERNELS = 3, MODULE = 7, MOST = 8, CODE = 512 };
+enum { KERNELS = 3, MODULE = 7, MAX = 8, CODE = 512 };
 
 static const char text[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
                            ".entry a() { ret; }\n.entry b() { ret; }\n.entry c() { ret; }\n";
@@ -57,7 +57,7 @@ static bh__native_entry make_entry(fuzz_input *in, uint64_t offset) {
 }
 
 static size_t make_block(fuzz_input *in, const world *w, uint8_t *out) {
-    uint32_t count = fuzz_byte(in) % MOST;
+    uint32_t count = fuzz_byte(in) % MAX;
     size_t at = sizeof(bh__native_head);
     size_t code = (at + count * sizeof(bh__native_entry) + BH__NATIVE_ALIGN - 1) /
                   BH__NATIVE_ALIGN * BH__NATIVE_ALIGN;
@@ -94,7 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     fuzz_input in = {data, size};
     world *w = make_world();
     bool made = fuzz_byte(&in) & 1;
-    size_t most = sizeof(bh__native_head) + MOST * sizeof(bh__native_entry) + CODE + 64;
+    size_t most = sizeof(bh__native_head) + MAX * sizeof(bh__native_entry) + CODE + 64;
     uint8_t *block = malloc(made ? most : in.left + 1);
     bh_error error;
     FUZZ_CHECK(block != NULL);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "ptx/link.h"
+#include "ptx/link/link.h"
 #include "ptx/ptx.h"
 
 enum { MAX_TEXTS = 8 };

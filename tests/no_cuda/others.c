@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The entry points of libcuda.so.1 that libcuda.c does not have: they are there, and fail. */
-#include "cuda/driver.h"
+#include "cuda/driver/driver.h"
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
@@ -11,4 +11,4 @@
         return 999;                                                                                \
     }
 #define BH__OPTIONAL(name, symbol, parameters) BH__NEEDED(name, symbol, parameters)
-#include "cuda/driver_table.h"
+#include "cuda/driver/table.h"

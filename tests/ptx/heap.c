@@ -3,7 +3,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "ptx/exec.h"
+#include "ptx/run/exec.h"
 #include "support/kernel.h"
 #include "test.h"
 

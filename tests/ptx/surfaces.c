@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ptx/texture.h"
+#include "ptx/texture/texture.h"
 #include "support/kernel.h"
 #include "test.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "ptx/half.h"
-#include "ptx/tensor_map.h"
+#include "ptx/tensor/map.h"
 #include "support/kernel.h"
 #include "test.h"
 

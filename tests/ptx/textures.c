@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "ptx/half.h"
-#include "ptx/texture.h"
+#include "ptx/texture/texture.h"
 #include "support/kernel.h"
 #include "test.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ptx/single.h"
+#include "ptx/run/single.h"
 #include "support/kernel.h"
 #include "test.h"
 

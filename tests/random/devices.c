@@ -17,7 +17,7 @@ enum {
     OUT = WORDS + RANDOM_CELLS, /* words that a program writes */
     BATCH = 16,                 /* programs of a module: loading costs more than running */
     NATIVE_BATCH = 4,           /* a load waits four seconds for native code at most */
-    MOST_WORKERS = 16,
+    MAX_WORKERS = 16,
     SHOWN = 8
 };
 
@@ -170,7 +170,7 @@ static void choose_seeds(bool native) {
 }
 
 TEST_TIMEOUT(devices_agree, 600) {
-    pthread_t workers[MOST_WORKERS];
+    pthread_t workers[MAX_WORKERS];
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     bh_device_options options = tested_options();
     bh_device device = open_device_with(&options);
@@ -180,7 +180,7 @@ TEST_TIMEOUT(devices_agree, 600) {
     CHECK_OK(bh_device_close(device));
     choose_seeds(native);
     unsigned total = (unsigned)(work.end - work.next);
-    unsigned count = processors < MOST_WORKERS ? (unsigned)processors : MOST_WORKERS;
+    unsigned count = processors < MAX_WORKERS ? (unsigned)processors : MAX_WORKERS;
     for (unsigned i = 0; i < count; i++)
         REQUIRE_EQ(pthread_create(&workers[i], NULL, take_seeds, NULL), 0);
     for (unsigned i = 0; i < count; i++) pthread_join(workers[i], NULL);

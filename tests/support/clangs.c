@@ -8,7 +8,7 @@
 
 #include "../harness/test.h"
 
-enum { OLDEST = 16, NEWEST = 39, MOST = NEWEST - OLDEST + 1 };
+enum { OLDEST = 16, NEWEST = 39, MAX = NEWEST - OLDEST + 1 };
 
 /* The first line that the command prints, without its end; empty: none. */
 static void first_line(const char *command, char *out, size_t size) {
@@ -40,7 +40,7 @@ static bool find_version(int version, char *out, size_t size) {
 }
 
 const char *clang_path(unsigned index) {
-    static char paths[MOST][4096];
+    static char paths[MAX][4096];
     static unsigned count;
     if (count == 0) {
         for (int version = NEWEST; version >= OLDEST; version--)

@@ -19,8 +19,8 @@
 #include "client/compile/logs.h"
 #include "client/core/fork.h"
 #include "client/core/handles.h"
+#include "client/module/ask_native.h"
 #include "client/module/module.h"
-#include "client/module/native.h"
 #include "client/module/product.h"
 
 typedef struct compile compile;

@@ -98,7 +98,7 @@ bool bh__lane_id_valid(uint64_t id);
 
 /* Finds the lane of a ticket without locking. The device is not destroyed before bh__ticket_leave.
  * *out_lane is NULL if the lane or device was closed: then nothing was entered, and
- * bh__history_status has the ticket's status. Returns false if the ticket was never issued. */
+ * bh__verdicts_status has the ticket's status. Returns false if the ticket was never issued. */
 bool bh__ticket_enter(bh_ticket ticket, bh__device **out_device, bh__lane **out_lane);
 void bh__ticket_leave(bh__device *device);
 

@@ -16,7 +16,7 @@ typedef struct bh__device bh__device;
 typedef struct bh__driver_managed bh__driver_managed;
 typedef struct bh__event bh__event;
 typedef struct bh__failure bh__failure;
-typedef struct bh__history bh__history;
+typedef struct bh__verdicts bh__verdicts;
 typedef struct bh__image bh__image;
 typedef struct bh__job bh__job;
 typedef struct bh__kernel bh__kernel;

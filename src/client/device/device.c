@@ -218,8 +218,8 @@ static bh_status make_eventfd(int *out) {
 static bool make_lane(bh__device *device, uint32_t index) {
     bh__lane *lane = &device->lanes[index];
     uint64_t id = bh__lane_id_new(device->slot, index);
-    lane->history = bh__history_open(id, lane->shadow ? device->options.queue_length : 0);
-    if (!lane->history) return false;
+    lane->verdicts = bh__verdicts_open(id, lane->shadow ? device->options.queue_length : 0);
+    if (!lane->verdicts) return false;
     lane->no_room_for_verdicts = false;
     lane->state = BH__LANE_OPEN;
     atomic_store(&lane->id, id);
@@ -327,8 +327,8 @@ static void free_objects(bh__device *device) {
     }
     for (uint32_t i = 0; i < BH__LANES; i++) {
         bh__lane *lane = &device->lanes[i];
-        if (lane->history) bh__history_close(lane->history);
-        lane->history = NULL;
+        if (lane->verdicts) bh__verdicts_close(lane->verdicts);
+        lane->verdicts = NULL;
         free(lane->shadow);
         free(lane->timed);
         lane->shadow = NULL;

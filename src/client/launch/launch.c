@@ -8,7 +8,7 @@
 #include "client/core/sized.h"
 #include "client/launch/check.h"
 #include "client/launch/launch.h"
-#include "client/module/native.h"
+#include "client/module/ask_native.h"
 #include "client/queue/queue.h"
 
 static const bh_launch_options defaults = {.size = sizeof defaults};

@@ -567,7 +567,7 @@ static bh_status write_back(bh__device *device, bh__managed *self, bh__lane **ou
 static bh_status write_back_locked(bh__device *device, bh__lane *lane, uint64_t sequence,
                                    bh__lane **out_lane, uint64_t *out_position) {
     if (!bh__finishes_work(device))
-        return bh__history_status((bh_ticket){atomic_load(&lane->id), sequence});
+        return bh__verdicts_status((bh_ticket){atomic_load(&lane->id), sequence});
     if (bh__lane_done(device, lane) < sequence) {
         *out_lane = lane;
         *out_position = sequence;
@@ -599,7 +599,7 @@ static bh_status write_back_locked(bh__device *device, bh__lane *lane, uint64_t 
 void bh__managed_strand(bh__device *device) {
     for (uint32_t i = 0; i < device->queue.lane_limit; i++) {
         bh__lane *lane = &device->lanes[i];
-        if (lane->to_write_back == 0 || !lane->history) continue;
+        if (lane->to_write_back == 0 || !lane->verdicts) continue;
         uint64_t from = UINT64_MAX, to = 0, told = atomic_load(&lane->written_back);
         for (const bh__managed *self = device->managed.list; self; self = self->next) {
             if (self->to_write_back[i] == 0) continue;

@@ -17,8 +17,8 @@
 #include "client/core/sized.h"
 #include "client/jobs/jobs.h"
 #include "client/memory/memory.h"
+#include "client/module/ask_native.h"
 #include "client/module/module.h"
-#include "client/module/native.h"
 #include "client/module/product.h"
 #include "client/queue/queue.h"
 #include "wire/share.h"
@@ -231,7 +231,7 @@ bh__module *bh__module_announce(bh__device *device) {
     size_t verdicts = 1;
     for (; *last; last = &(*last)->next_pending) verdicts++;
     bh__module *module =
-        bh__history_reserve(lane->history, verdicts) ? calloc(1, sizeof *module) : NULL;
+        bh__verdicts_reserve(lane->verdicts, verdicts) ? calloc(1, sizeof *module) : NULL;
     if (!module) {
         bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "no host memory for a module's record");
         return NULL;

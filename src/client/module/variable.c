@@ -129,7 +129,7 @@ void bh__variables_settle(bh__device *device) {
     while (device->module.variable_writes && device->module.variable_writes->position <= done) {
         bh__variable_write *write = device->module.variable_writes;
         device->module.variable_writes = write->next;
-        if (bh__history_status((bh_ticket){atomic_load(&lane->id), write->position}) != BH_OK)
+        if (bh__verdicts_status((bh_ticket){atomic_load(&lane->id), write->position}) != BH_OK)
             continue;
         bh__variable *variable = write->variable;
         /* Cannot fail: spans_reserve has made room. */

@@ -26,8 +26,8 @@ static bool lane_idle(bh__device *device, bh__lane *lane) {
 static void lane_free_if_done(bh__device *device, bh__lane *lane) {
     if (lane->state != BH__LANE_CLOSED || !lane_idle(device, lane) || lane->to_write_back) return;
     atomic_store(&lane->id, 0);
-    bh__history_close(lane->history);
-    lane->history = NULL;
+    bh__verdicts_close(lane->verdicts);
+    lane->verdicts = NULL;
     lane->state = BH__LANE_FREE;
 }
 
@@ -94,11 +94,11 @@ static bh_status lane_open_free(bh__device *device, bh__lane *lane, int32_t prio
                                 uint32_t flags) {
     lane->state = BH__LANE_OPENING;
     uint64_t id = bh__lane_id_new(device->slot, lane->index);
-    lane->history = bh__history_open(id, device->options.queue_length);
+    lane->verdicts = bh__verdicts_open(id, device->options.queue_length);
     lane->no_room_for_verdicts = false;
-    bh_status status = lane->history ? BH_OK
-                                     : bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
-                                                  "no host memory for a lane's history");
+    bh_status status = lane->verdicts ? BH_OK
+                                      : bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory",
+                                                   "no host memory for a lane's history");
     if (status == BH_OK && !lane->exists) {
         lane->priority = priority;
         status = lane_create(device, lane);
@@ -113,8 +113,8 @@ static bh_status lane_open_free(bh__device *device, bh__lane *lane, int32_t prio
         atomic_fetch_add(&device->queue.open_lanes, 1);
         return BH_OK;
     }
-    if (lane->history) bh__history_close(lane->history);
-    lane->history = NULL;
+    if (lane->verdicts) bh__verdicts_close(lane->verdicts);
+    lane->verdicts = NULL;
     if (!lane->exists) {
         free(lane->shadow);
         lane->shadow = NULL;

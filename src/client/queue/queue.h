@@ -2,7 +2,7 @@
 /*
  * The queue: submitting requests to the rings of lanes, querying tickets and waiting for them.
  * submit.c submits; ticket.c queries, waits and cancels; resolve.c handles requests that do not
- * complete; history.c keeps the verdicts of failed tickets.
+ * complete; verdicts.c keeps the verdicts of failed tickets.
  */
 #ifndef BH_CLIENT_QUEUE_QUEUE_H
 #define BH_CLIENT_QUEUE_QUEUE_H
@@ -10,25 +10,25 @@
 #include "client/core/device.h"
 #include "client/core/hooks.h"
 
-/* ---- history.c: verdicts of failed tickets, kept until the process ends ---- */
+/* ---- verdicts.c: verdicts of failed tickets, kept until the process ends ---- */
 
 /* Creates the history of a lane, with capacity for `room` failures. NULL: no host memory. */
-bh__history *bh__history_open(uint64_t lane_id, size_t room);
+bh__verdicts *bh__verdicts_open(uint64_t lane_id, size_t room);
 /* Reserves capacity for `room` more failures. A request is submitted only if the verdicts of all
  * requests in flight have capacity, so a verdict never gets lost for lack of memory. */
-bool bh__history_reserve(bh__history *history, size_t room);
+bool bh__verdicts_reserve(bh__verdicts *verdicts, size_t room);
 /* The lane is closed and all its tickets are done or have failed. Frees a history without
  * failures. */
-void bh__history_close(bh__history *history);
+void bh__verdicts_close(bh__verdicts *verdicts);
 /* Records a verdict. Returns false if the ticket has one already: a verdict never changes. */
-bool bh__history_fail(bh__history *history, const bh__failure *failure);
+bool bh__verdicts_fail(bh__verdicts *verdicts, const bh__failure *failure);
 /* The device has stopped. Tickets of this range that have no verdict completed, but their results
  * in transparent buffers did not reach the host: their verdict is BH_E_STOPPED. */
-void bh__history_strand(bh__history *history, uint64_t from, uint64_t to);
+void bh__verdicts_strand(bh__verdicts *verdicts, uint64_t from, uint64_t to);
 /* Returns the status of a failed ticket, or BH_OK if it has not failed. */
-bh_status bh__history_status(bh_ticket ticket);
+bh_status bh__verdicts_status(bh_ticket ticket);
 /* The same, and fills *out if the ticket has failed. */
-bh_status bh__history_describe(bh_ticket ticket, bh_error *out);
+bh_status bh__verdicts_describe(bh_ticket ticket, bh_error *out);
 
 /* ---- submit_options.c ---- */
 
@@ -86,7 +86,7 @@ void bh__area_wake(bh__area *area, uint32_t lanes);
 bool bh__lane_reserve_verdicts(bh__device *device, bh__lane *lane);
 /* Records a failed ticket. Called with the lock held. */
 void bh__lane_fail(bh__device *device, bh__lane *lane, const bh__failure *failure);
-/* bh__history_strand for the tickets of a lane. Called with the lock held. */
+/* bh__verdicts_strand for the tickets of a lane. Called with the lock held. */
 void bh__lane_strand(bh__lane *lane, uint64_t from, uint64_t to);
 /* Processes the worker's reports of requests that failed. Called with the lock held. */
 void bh__reports_collect(bh__device *device);

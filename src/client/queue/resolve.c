@@ -55,13 +55,14 @@ static void raise_last_failed(bh__lane *lane, uint64_t sequence) {
 
 bool bh__lane_reserve_verdicts(bh__device *device, bh__lane *lane) {
     if (!lane->shadow) return true; /* the load lane: see bh__module_announce */
-    lane->no_room_for_verdicts = !bh__history_reserve(lane->history, device->options.queue_length);
+    lane->no_room_for_verdicts =
+        !bh__verdicts_reserve(lane->verdicts, device->options.queue_length);
     return !lane->no_room_for_verdicts;
 }
 
 void bh__lane_fail(bh__device *device, bh__lane *lane, const bh__failure *failure) {
     raise_last_failed(lane, failure->sequence);
-    if (!bh__history_fail(lane->history, failure)) return;
+    if (!bh__verdicts_fail(lane->verdicts, failure)) return;
     (void)bh__lane_reserve_verdicts(device, lane);
     lane->tally.failed++;
     if (lane->trace) bh__hooks.failed(lane, failure->sequence, failure->status);
@@ -69,7 +70,7 @@ void bh__lane_fail(bh__device *device, bh__lane *lane, const bh__failure *failur
 
 void bh__lane_strand(bh__lane *lane, uint64_t from, uint64_t to) {
     raise_last_failed(lane, to);
-    bh__history_strand(lane->history, from, to);
+    bh__verdicts_strand(lane->verdicts, from, to);
 }
 
 static void doubt_outputs(bh__device *device, bh__lane *lane, const bh__shadow *shadow) {

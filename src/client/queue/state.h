@@ -87,8 +87,8 @@ struct bh__lane {
     pthread_mutex_t wait_lock;
     bh__sleeper *sleepers; /* under wait_lock */
     bh__lane_state state;
-    uint64_t handle;      /* 0: the default lane, the load lane, or not OPEN */
-    bh__history *history; /* Borrowed. The failures of `id`. */
+    uint64_t handle;        /* 0: the default lane, the load lane, or not OPEN */
+    bh__verdicts *verdicts; /* Borrowed. The failures of `id`. */
     uint32_t index;
     bool exists;               /* the workers have created it */
     bool no_block;             /* BH_LANE_NO_BLOCK */

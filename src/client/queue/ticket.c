@@ -57,7 +57,7 @@ uint64_t bh__lane_taken(bh__device *device, bh__lane *lane, uint64_t claim) {
  * with the lock held which requests are done. */
 static bh_status ask_locked(bh__device *device, bh__lane *lane, bh_ticket ticket) {
     bh__lock_take(&device->lock);
-    bh_status status = ticket.lane ? bh__history_status(ticket) : BH_OK;
+    bh_status status = ticket.lane ? bh__verdicts_status(ticket) : BH_OK;
     if (status == BH_OK && bh__lane_done(device, lane) < ticket.sequence &&
         bh__answered_position(atomic_load(&lane->answered)) < ticket.sequence)
         status = atomic_load(&device->state) == BH__DEVICE_STOPPED &&
@@ -75,7 +75,7 @@ static bh_status ask_load_lane(bh__device *device, bh__lane *lane, bh_ticket tic
     bh__lock_take(&device->lock);
     bool open = bh__load_pending(lane, ticket.sequence);
     bh__lock_give(&device->lock);
-    return open ? BH_E_BUSY : bh__history_status(ticket);
+    return open ? BH_E_BUSY : bh__verdicts_status(ticket);
 }
 
 /* Records in lane->answered that a caller has seen the lane done up to here. Returns false if the
@@ -123,7 +123,7 @@ bh_status bh__lane_ask(bh__device *device, bh__lane *lane, bh_ticket ticket) {
         bool stopped = atomic_load(&device->state) == BH__DEVICE_STOPPED;
         if (atomic_load(&device->queue.epoch) != epoch) continue;
         bool failed = ticket.lane && sequence <= last_failed;
-        bh_status verdict = failed ? bh__history_status(ticket) : BH_OK;
+        bh_status verdict = failed ? bh__verdicts_status(ticket) : BH_OK;
         if (verdict != BH_OK) return verdict;
         /* Another thread may be about to record a verdict. */
         if (halted || stopped || (failed && done)) return ask_locked(device, lane, ticket);
@@ -321,7 +321,7 @@ static bh_status ticket_answer(bh_ticket ticket, bool wait, uint64_t deadline, b
     bh__lane *lane;
     if (bh__refuse_forked()) return BH_E_STOPPED;
     if (!bh__ticket_enter(ticket, &device, &lane)) return refuse_ticket(ticket);
-    if (!lane) return bh__history_describe(ticket, out);
+    if (!lane) return bh__verdicts_describe(ticket, out);
     bh_status status;
     if (wait && bh__in_policy(device)) {
         bh__ticket_leave(device);
@@ -344,7 +344,7 @@ static bh_status ticket_answer(bh_ticket ticket, bool wait, uint64_t deadline, b
         atomic_load(&device->managed.to_write_back))
         write_back_rest(device, lane, ticket.sequence, deadline);
     bh__ticket_leave(device);
-    if (failed) (void)bh__history_describe(ticket, out);
+    if (failed) (void)bh__verdicts_describe(ticket, out);
     return status;
 }
 
@@ -404,7 +404,7 @@ static bh_status refuse_begun(void) {
  * replaced by BH__OP_SKIP. Dependent requests on other lanes may be taken, but they cannot complete
  * before the lane passes this request, so they get their verdicts in time. */
 static bh_status cancel_locked(bh__device *device, bh__lane *lane, bh_ticket ticket) {
-    if (atomic_load(&lane->id) != ticket.lane || bh__history_status(ticket) != BH_OK)
+    if (atomic_load(&lane->id) != ticket.lane || bh__verdicts_status(ticket) != BH_OK)
         return refuse_ended();
     bh__shadow *shadow = bh__shadow_ending(device, lane, ticket.sequence);
     if (!shadow) return refuse_ended();

@@ -58,7 +58,7 @@ static bool run_due(bh__device *device, bh__callback **list, uint64_t *writing_b
         bh__lane *lane = &device->lanes[(callback->ticket.lane >> 16) & 0xff];
         bool open = atomic_load(&lane->id) == callback->ticket.lane;
         bh_status status = open ? bh__lane_ask(device, lane, callback->ticket)
-                                : bh__history_status(callback->ticket);
+                                : bh__verdicts_status(callback->ticket);
         uint64_t *first_busy = &busy[lane->index];
         if (status == BH_E_BUSY) {
             if (*first_busy == 0 || callback->ticket.sequence < *first_busy) {

@@ -169,7 +169,7 @@ bh_status bh_ticket_get_info(bh_ticket ticket, bh_ticket_info *out) {
     if (bh__refuse_forked()) return BH_E_STOPPED;
     bh_error error;
     bh_status status = bh_ticket_error(ticket, &error);
-    if (status == BH_E_INVALID && bh__history_status(ticket) == BH_OK) return status;
+    if (status == BH_E_INVALID && bh__verdicts_status(ticket) == BH_OK) return status;
     bh_ticket_info info = {
         .size = out->size, .status = status, .lane_index = (uint32_t)(ticket.lane >> 16) & 0xff};
     if (status != BH_OK && status != BH_E_BUSY) info.generation = error.generation;

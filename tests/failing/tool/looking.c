@@ -4,7 +4,7 @@
 
 #include "world.h"
 
-enum { MOST = 16, TEXT_BYTES = 32768 };
+enum { MAX = 16, TEXT_BYTES = 32768 };
 
 static void heard(void *context, const bh_event *event) {
     (void)context;
@@ -20,7 +20,7 @@ void prepare_checks(world *w) {
 
 /* One element too many is written. */
 void act_findings(world *w) {
-    static bh_finding findings[MOST];
+    static bh_finding findings[MAX];
     static char text[TEXT_BYTES];
     bh_kernel kernel = world_kernel(w, "iota");
     bh_buffer buffer = words(w, 31);
@@ -31,7 +31,7 @@ void act_findings(world *w) {
         TRY(w, bh_launch(kernel, BH_GRID(32, 32), BH_ARGS(BH_OUT(buffer), 1u, 32u), NULL, &done));
     if (launched && TRY_OR(w, BH_E_FAULT, bh_wait(done, WAIT_NS))) {
         TRY_OR(w, BH_E_NOT_FOUND,
-               bh_device_list_findings(w->device, 0, findings, sizeof *findings, MOST, &count));
+               bh_device_list_findings(w->device, 0, findings, sizeof *findings, MAX, &count));
         if (w->clean) HOLDS(w, count == 1 && strcmp(findings[0].kernel, "iota") == 0);
         TRY_OR(w, BH_E_NOT_FOUND,
                bh_device_get_fault_state(w->device, 0, text, sizeof text, &count));

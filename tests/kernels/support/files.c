@@ -44,7 +44,7 @@ static void parse_word(run *r, const char *word, const char *file) {
 }
 
 static void parse_run(kernel_file *file, char *line) {
-    REQUIRE(file->count < RUNS_MOST);
+    REQUIRE(file->count < RUNS_MAX);
     run *r = &file->runs[file->count++];
     char *rest = NULL;
     char *word = strtok_r(line, " ", &rest);
@@ -84,7 +84,7 @@ static int by_name(const void *a, const void *b) {
     return strcmp(((const kernel_file *)a)->name, ((const kernel_file *)b)->name);
 }
 
-unsigned kernel_files(kernel_file files[FILES_MOST]) {
+unsigned kernel_files(kernel_file files[FILES_MAX]) {
     char folder[1024], path[1400];
     unsigned count = 0;
     test_path(folder, sizeof folder, "%s/tests/kernels", test_source_dir());
@@ -93,7 +93,7 @@ unsigned kernel_files(kernel_file files[FILES_MOST]) {
     for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
         const char *dot = strrchr(entry->d_name, '.');
         if (!dot || strcmp(dot, ".cu") != 0) continue;
-        REQUIRE(count < FILES_MOST);
+        REQUIRE(count < FILES_MAX);
         kernel_file *file = &files[count++];
         memset(file, 0, sizeof *file);
         snprintf(file->name, sizeof file->name, "%.63s", entry->d_name);

@@ -29,19 +29,19 @@ typedef struct run {
     double loose; /* 0: exact */
 } run;
 
-enum { RUNS_MOST = 32 };
+enum { RUNS_MAX = 32 };
 typedef struct kernel_file {
     char name[64];
     char *source; /* free() */
     char arch[16];
     bool nvrtc_only;
-    run runs[RUNS_MOST];
+    run runs[RUNS_MAX];
     unsigned count;
 } kernel_file;
 
 /* The .cu files by name; returns how many. Failing to read one ends the test. */
-enum { FILES_MOST = 64 };
-unsigned kernel_files(kernel_file files[FILES_MOST]);
+enum { FILES_MAX = 64 };
+unsigned kernel_files(kernel_file files[FILES_MAX]);
 
 uint32_t input_word(uint32_t index);
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "ptx/link.h"
+#include "ptx/link/link.h"
 #include "support/kernel.h"
 #include "test.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cuda/driver.h"
+#include "cuda/driver/driver.h"
 
 typedef struct plain {
     bh__driver cu;

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Native code of kernels: from a launch that could use it to workers that have it. */
+#include "client/module/ask_native.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "client/core/fork.h"
+#include "client/core/hooks.h"
+#include "client/jobs/jobs.h"
+#include "client/module/module.h"
+#include "wire/share.h"
+
+void bh__native_free(bh__module *module) {
+    while (module->natives) {
+        bh__native_part *gone = module->natives;
+        module->natives = gone->next;
+        bh__fd_close(gone->fd);
+        free(gone);
+    }
+}
+
+/* ---- asking ---- */
+
+static bool start(bh__device *device, bh__module *module, uint32_t kernel, uint32_t shapes) {
+    if (atomic_load(&device->life) != BH__LIFE_OPEN) return false;
+    module->pins++;
+    if (bh__hooks.compile_native(device, module, kernel, shapes)) return true;
+    module->pins--;
+    return false;
+}
+
+void bh__native_ask(bh__device *device, bh__kernel *kernel, uint32_t shape) {
+    kernel->native_asked |= (uint8_t)shape;
+    if (!start(device, kernel->module, kernel->index, shape))
+        snprintf(kernel->shape.executor_note, sizeof kernel->shape.executor_note,
+                 "its compile could not be started: no host memory or threads");
+}
+
+bool bh__native_load(bh__device *device, bh__module *module) {
+    if (device->executor != BH_EXECUTE_JIT) return false;
+    bh__lock_take(&device->lock);
+    bool started = module->kernel_count > 0;
+    for (uint32_t i = 0; started && i < module->kernel_count; i++)
+        module->kernels[i].native_asked = BH__NATIVE_ANY;
+    /* Set first: the code may arrive as soon as it is asked for. */
+    module->waits_for_native = started;
+    started = started && start(device, module, BH__NATIVE_ALL, BH__NATIVE_ANY);
+    module->waits_for_native = started;
+    bh__lock_give(&device->lock);
+    return started;
+}
+
+/* ---- arriving ---- */
+
+static void resolve_load(bh__device *device, bh__module *module) {
+    bh__lock_take(&device->lock);
+    bool waits = module->waits_for_native;
+    module->waits_for_native = false;
+    bh__lock_give(&device->lock);
+    bh_error fine = {.status = BH_OK};
+    if (waits) bh__module_resolve(device, module, &fine);
+}
+
+/* Kernels are interpreted for this reason, and asked for one by one if all were asked for. */
+static void refuse(bh__module *module, uint32_t kernel, const bh_error *error) {
+    for (uint32_t i = 0; i < module->kernel_count; i++) {
+        bh__kernel *each = &module->kernels[i];
+        if (kernel != BH__NATIVE_ALL && i != kernel) continue;
+        if (kernel == BH__NATIVE_ALL && error->status == BH_E_COMPILE) each->native_asked = 0;
+        if (each->native_ready) continue;
+        snprintf(each->shape.executor_note, sizeof each->shape.executor_note, "%.127s",
+                 error->message);
+    }
+}
+
+static void describe(bh__kernel *kernel, const bh__native_entry *entry) {
+    bh__blob_kernel *shape = &kernel->shape;
+    kernel->native_asked |= (uint8_t)entry->shape;
+    if (kernel->native_ready) return; /* the first one counts */
+    shape->native = entry->native;
+    shape->handled = entry->handled;
+    shape->compile_us = entry->compile_us;
+    snprintf(shape->executor_note, sizeof shape->executor_note, "%s", entry->note);
+}
+
+/* What is known of the kernels in a block, kept until the worker has answered. */
+typedef struct known {
+    uint32_t count;
+    bh__native_entry list[];
+} known;
+
+/* The active worker has the code, or says why not. */
+static void finished(bh__device *device, bh__job *job) {
+    bh__module *module = job->module;
+    bool installed = job->error.status == BH_OK && job->error.message[0] == 0;
+    bh__lock_take(&device->lock);
+    module->pins--;
+    const known *about = job->context;
+    for (uint32_t i = 0; i < about->count; i++) {
+        const bh__native_entry *entry = &about->list[i];
+        bh__kernel *kernel = &module->kernels[entry->kernel];
+        describe(kernel, entry);
+        if (installed && entry->bytes) {
+            kernel->native_ready |= (uint8_t)entry->shape;
+            kernel->shape.executor = BH_EXECUTOR_JIT;
+            device->counters.kernels_compiled++;
+        } else if (!installed) {
+            refuse(module, entry->kernel, &job->error);
+        }
+    }
+    bh__lock_give(&device->lock);
+    free(job->context);
+    resolve_load(device, module);
+}
+
+static known *keep_entries(const bh__module *module, const void *block, size_t bytes) {
+    uint32_t count = 0;
+    const bh__native_entry *list = bh__native_check(block, bytes, &count);
+    for (uint32_t i = 0; list && i < count; i++) {
+        if (list[i].kernel >= module->kernel_count) list = NULL;
+    }
+    known *kept = list ? malloc(sizeof *kept + count * sizeof *list) : NULL;
+    if (!kept) return NULL;
+    kept->count = count;
+    memcpy(kept->list, list, count * sizeof *list);
+    return kept;
+}
+
+/* Gives the code to the active worker, and through orders to every later one. */
+static bool give(bh__device *device, bh__module *module, const bh__product *product,
+                 bh_error *error) {
+    void *mapped;
+    bh__job *job = calloc(1, sizeof *job);
+    bh__native_part *part = calloc(1, sizeof *part);
+    int fd = job && part ? bh__share_publish("bulkhead-native", product->count, &mapped) : -1;
+    known *entries = NULL;
+    if (fd >= 0) {
+        memcpy(mapped, product->bytes, product->count);
+        entries = keep_entries(module, mapped, product->count);
+        bh__share_unmap(mapped, product->count);
+        fd = bh__fd_keep(fd);
+    }
+    if (!entries) {
+        bh__fail(error, BH_E_UNSUPPORTED, "free host memory, or reinstall Bulkhead",
+                 fd < 0 ? "no host memory for %llu bytes of native code"
+                        : "native code of %llu bytes is not valid",
+                 (unsigned long long)product->count);
+        if (fd >= 0) bh__fd_close(fd);
+        free(job);
+        free(part);
+        return false;
+    }
+    *part = (bh__native_part){module->natives, fd, product->count};
+    module->natives = part;
+    *job = (bh__job){.kind = BH__JOB_ORDER,
+                     .order = {.type = BH__MSG_MODULE_NATIVE,
+                               .module = {.id = module->number, .bytes = product->count},
+                               .fd = fd},
+                     .module = module,
+                     .context = entries,
+                     .finished = finished,
+                     .self_owned = true};
+    bh__job_post(device, job);
+    return true;
+}
+
+void bh__native_arrived(bh__device *device, bh__module *module, uint32_t kernel, uint32_t shapes,
+                        bh__product *product, uint32_t cache, const bh_error *error) {
+    bh_error why = *error;
+    bh__lock_take(&device->lock);
+    bool given = product && atomic_load(&device->life) == BH__LIFE_OPEN && !module->unloaded &&
+                 give(device, module, product, &why);
+    if (!given) {
+        module->pins--;
+        refuse(module, kernel, &why);
+    }
+    uint32_t number = module->number;
+    bh__lock_give(&device->lock);
+    if (given)
+        bh__log_info("native code for module %u, kernel %d, shapes %u: %llu bytes, %s, %.1f ms",
+                     number, (int)kernel, shapes, (unsigned long long)product->count,
+                     cache == BH_CACHE_MISS || cache == BH_CACHE_OFF ? product->compiler
+                                                                     : "from the cache",
+                     (double)product->compile_ns / 1e6);
+    else if (why.status != BH_E_CANCELLED)
+        bh__log_info("no native code for module %u, kernel %d: %s", number, (int)kernel,
+                     why.message);
+    if (!given) resolve_load(device, module);
+}

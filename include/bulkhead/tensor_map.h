@@ -43,7 +43,7 @@ typedef struct bh_tensor_map {
 
 enum {
     BH_TENSOR_NAN_FILL = 1u << 0, /* what is outside of the tensor reads as a NaN, not as zero */
-    BH_TENSOR_FTZ = 1u << 1,      /* BH_F32: loads make subnormal numbers zero */
+    BH_TENSOR_FTZ = 1u << 1,      /* BH_F32: the driver's type .ftz; see docs/tensor-maps.md */
     BH_TENSOR_TF32 = 1u << 2,     /* BH_F32: loads round to the precision of .tf32 */
     BH_TENSOR_IM2COL = 1u << 3    /* the box is `lower` to `pixels`, for copies in .im2col mode */
 };

@@ -17,6 +17,12 @@ uint32_t bh__tensor_row(const bh__tensor *t) {
     return t->im2col ? t->channels : t->box[0];
 }
 
+uint32_t bh__tensor_pitch(const bh__tensor *t) {
+    uint32_t bytes = bh__tensor_row(t) * bh__tensor_element_bytes(t);
+    uint32_t width = t->swizzle == BH__SWIZZLE_NONE ? 0 : CHUNK << t->swizzle;
+    return bytes > width ? bytes : width;
+}
+
 bool bh__tensor_bytes(const bh__tensor *t, uint64_t *out) {
     uint64_t end = t->dims[0] * bh__tensor_element_bytes(t); /* at most 2^35 */
     for (uint32_t i = 1; i < t->rank; i++) {

@@ -52,6 +52,8 @@ typedef struct bh__tensor {
 uint32_t bh__tensor_element_bytes(const bh__tensor *t);
 /* Elements of a row of the box: what lies together in shared memory. */
 uint32_t bh__tensor_row(const bh__tensor *t);
+/* Bytes from one row of the box to the next in shared memory: with a swizzle at least its width. */
+uint32_t bh__tensor_pitch(const bh__tensor *t);
 /* From the address to behind the last element. False: more than 2^64. */
 bool bh__tensor_bytes(const bh__tensor *t, uint64_t *out);
 /* Returns NULL if there can be such a map; otherwise what is wrong, "a box of more than ...". */

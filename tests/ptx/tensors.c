@@ -94,6 +94,11 @@ static bh__ptx_outcome run_store(unsigned rank, bool im2col, const char *reducti
 
 /* ---- the reference ---- */
 
+static uint32_t size_of(const bh__tensor *t) {
+    static const uint32_t sizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
+    return sizes[t->type];
+}
+
 /* Where each 16 bytes of eight rows of 128 bytes are in shared memory, as PTX's tables have it. */
 static const char swizzles[4][8][9] = {{"01234567", "01234567", "01234567", "01234567", "01234567",
                                         "01234567", "01234567", "01234567"},
@@ -104,14 +109,18 @@ static const char swizzles[4][8][9] = {{"01234567", "01234567", "01234567", "012
                                        {"01234567", "10325476", "23016745", "32107654", "45670123",
                                         "54761032", "67452301", "76543210"}};
 
-static size_t place(const bh__tensor *t, size_t at) {
-    const char *row = swizzles[t->swizzle][at / 128 % 8];
-    return at / 128 * 128 + (size_t)(strchr(row, '0' + (int)(at / 16 % 8)) - row) * 16 + at % 16;
+/* Rows that are shorter than the swizzle is wide begin where one of that width would. */
+static size_t pitch_of(const bh__tensor *t) {
+    static const size_t widths[] = {0, 32, 64, 128};
+    size_t row = (t->im2col ? t->channels : t->box[0]) * size_of(t);
+    return row < widths[t->swizzle] ? widths[t->swizzle] : row;
 }
 
-static uint32_t size_of(const bh__tensor *t) {
-    static const uint32_t sizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
-    return sizes[t->type];
+static size_t place(const bh__tensor *t, size_t at) {
+    size_t bytes = (t->im2col ? t->channels : t->box[0]) * size_of(t);
+    at = at / bytes * pitch_of(t) + at % bytes;
+    const char *row = swizzles[t->swizzle][at / 128 % 8];
+    return at / 128 * 128 + (size_t)(strchr(row, '0' + (int)(at / 16 % 8)) - row) * 16 + at % 16;
 }
 
 /* The coordinates of element `e` of the box. False: there are fewer. */
@@ -203,7 +212,7 @@ static bh__tensor make(bool im2col) {
         if (im2col) make_im2col(&t);
         if (im2col) box = (uint64_t)t.channels * t.pixels;
     } while (!bh__tensor_bytes(&t, &bytes) || bytes > TENSOR_BYTES ||
-             box * size_of(&t) + 1024 > SHARED_BYTES || bh__tensor_wrong(&t) != NULL);
+             box / t.box[0] * pitch_of(&t) + 1024 > SHARED_BYTES || bh__tensor_wrong(&t) != NULL);
     return t;
 }
 
@@ -241,11 +250,12 @@ static void convert(const bh__tensor *t, uint8_t *p) {
     memcpy(&v, p, 4);
     float f = bh__float_of_bits(v);
     bool finite = (v >> 23 & 255) != 255;
-    if (t->type != BH__TENSOR_TF32 && (v >> 23 & 255) == 0) v &= 0x80000000;
-    if (t->type != BH__TENSOR_F32_FTZ && finite) {
+    if (t->type == BH__TENSOR_F32_FTZ) return;
+    if (t->type == BH__TENSOR_TF32_FTZ && (v >> 23 & 255) == 0) v &= 0x80000000;
+    if (finite) {
         uint32_t low = v & ~0x1fffu, high = low + 0x2000, rest = v - low;
         v = rest > 0x1000 || (rest == 0x1000 && (low & 0x2000)) ? high : low;
-    } else if (t->type != BH__TENSOR_F32_FTZ) {
+    } else {
         v = f == f ? v : (v & ~0x1fffu) | 0x400000;
     }
     memcpy(p, &v, 4);

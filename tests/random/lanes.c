@@ -5,12 +5,15 @@
 
 enum { WORDS = LANES_THREADS * LANES_WORDS };
 
-static void try_seed(bh_device device, uint64_t seed) {
+/* False: the driver's compiler does not get through this program. */
+static bool try_seed(bh_device device, uint64_t seed) {
     static char text[LANES_TEXT];
     static uint32_t expected[WORDS], got[WORDS];
     size_t length = lanes_program(seed, text, expected);
     bh_module module;
-    REQUIRE_OK(bh_module_load(device, text, length, &module));
+    bh_status status = bh_module_load(device, text, length, &module);
+    if (status == BH_E_LOAD && !is_cpu(device)) return false;
+    REQUIRE_OK(status);
     bh_buffer out = words_filled(device, WORDS, 0);
     REQUIRE_OK(run_now(get_kernel(module, "program"), BH_SHAPE(1, 1, 1, LANES_THREADS, 1, 1),
                        BH_ARGS(BH_INOUT(out))));
@@ -21,6 +24,7 @@ static void try_seed(bh_device device, uint64_t seed) {
                  i % LANES_WORDS, i / LANES_WORDS, got[i], expected[i]);
     REQUIRE_OK(bh_buffer_release(out));
     REQUIRE_OK(bh_module_release(module));
+    return true;
 }
 
 /* With BULKHEAD_RANDOM_LANES="FIRST COUNT" in the environment, tries these seeds. With
@@ -37,7 +41,9 @@ TEST_TIMEOUT(lanes_meet_as_the_reference_says, 600) {
     }
     if (range) REQUIRE(sscanf(range, "%llu %llu", &first, &count) == 2);
     bh_device device = open_device();
-    for (seed = first; seed < first + count; seed++) try_seed(device, seed);
+    unsigned long long tried = 0;
+    for (seed = first; seed < first + count; seed++) tried += try_seed(device, seed);
+    CHECK_LE(count, 2 * tried);
     CHECK_OK(bh_device_close(device));
 }
 
@@ -49,6 +55,6 @@ TEST_TIMEOUT(checked_lanes_meet_as_the_reference_says, 600) {
     if (skip) SKIP("checks are for the CPU device without queues");
     bh_device_options options = device_options(BH_DEVICE_CHECK);
     bh_device device = open_device_with(&options);
-    for (uint64_t seed = 1; seed <= 40; seed++) try_seed(device, seed);
+    for (uint64_t seed = 1; seed <= 40; seed++) CHECK(try_seed(device, seed));
     CHECK_OK(bh_device_close(device));
 }

@@ -10,6 +10,7 @@ void bh__tensor_walk_begin(bh__tensor_walk *w, const bh__tensor *t, const int32_
                            const uint16_t *offsets) {
     *w = (bh__tensor_walk){.tensor = t, .rows = t->im2col ? t->pixels : 1};
     w->row_bytes = bh__tensor_row(t) * bh__tensor_element_bytes(t);
+    w->pitch = bh__tensor_pitch(t);
     for (unsigned i = 0; i < t->rank; i++) {
         w->first[i] = w->at[i] = coordinates[i];
         w->counts[i] = (t->box[i] + t->steps[i] - 1) / t->steps[i];
@@ -103,13 +104,12 @@ static uint32_t round_tf32(uint32_t v) {
 }
 
 void bh__tensor_convert(const bh__tensor *t, uint8_t *elements, size_t bytes) {
-    bool ftz = t->type == BH__TENSOR_F32_FTZ || t->type == BH__TENSOR_TF32_FTZ;
-    bool tf32 = t->type == BH__TENSOR_TF32 || t->type == BH__TENSOR_TF32_FTZ;
-    for (size_t at = 0; (ftz || tf32) && at < bytes; at += sizeof(uint32_t)) {
+    bool ftz = t->type == BH__TENSOR_TF32_FTZ, tf32 = ftz || t->type == BH__TENSOR_TF32;
+    for (size_t at = 0; tf32 && at < bytes; at += sizeof(uint32_t)) {
         uint32_t v;
         memcpy(&v, elements + at, sizeof v);
         v = ftz ? flush(v) : v;
-        v = tf32 ? round_tf32(v) : v;
+        v = round_tf32(v);
         memcpy(elements + at, &v, sizeof v);
     }
 }

@@ -16,6 +16,7 @@ typedef struct bh__tensor_walk {
     const bh__tensor *tensor; /* checked */
     uint32_t rows;
     uint32_t row_bytes;
+    uint32_t pitch; /* bytes from one row to the next in shared memory */
     uint32_t counts[BH__TENSOR_RANK], taken[BH__TENSOR_RANK];
     int64_t first[BH__TENSOR_RANK], at[BH__TENSOR_RANK];
     int64_t shifts[BH__TENSOR_RANK]; /* im2col: from a filter's corner to the element */

@@ -97,7 +97,7 @@ static bool move_shared(bh__ptx_exec *x, unsigned l, bh__ptx_space space, const 
 
 /* Also keeps a walk short: a map may describe a box of 2^43 bytes. */
 static bool check_box(bh__ptx_exec *x, unsigned l, uint64_t address, const bh__tensor_walk *w) {
-    uint64_t bytes = (uint64_t)w->rows * w->row_bytes;
+    uint64_t bytes = (w->rows - UINT64_C(1)) * w->pitch + w->row_bytes;
     if (bytes > x->shared_bytes) {
         return FAULT(x, l, "a box of %llu bytes, and the block has %u bytes of shared memory",
                      (unsigned long long)bytes, (unsigned)x->shared_bytes);
@@ -158,7 +158,7 @@ static bool load_box(bh__ptx_exec *x, unsigned l, const tensor_copy *c, bh__tens
         bh__tensor_span span = bh__tensor_walk_span(&w);
         bh__tensor_fill(w.tensor, row, w.row_bytes);
         if (!read_row(x, l, w.tensor, &span, row) ||
-            !move_shared(x, l, c->space, w.tensor, to + (uint64_t)n * w.row_bytes, row, w.row_bytes,
+            !move_shared(x, l, c->space, w.tensor, to + (uint64_t)n * w.pitch, row, w.row_bytes,
                          true)) {
             return false;
         }
@@ -171,8 +171,8 @@ static bool store_box(bh__ptx_exec *x, unsigned l, const tensor_copy *c, bh__ten
     uint8_t row[BH__TENSOR_ROW_MAX] = {0};
     for (uint32_t n = 0; n < w.rows; n++, bh__tensor_walk_next(&w)) {
         bh__tensor_span span = bh__tensor_walk_span(&w);
-        if (!move_shared(x, l, c->space, w.tensor, from + (uint64_t)n * w.row_bytes, row,
-                         w.row_bytes, false) ||
+        if (!move_shared(x, l, c->space, w.tensor, from + (uint64_t)n * w.pitch, row, w.row_bytes,
+                         false) ||
             !write_row(x, l, c, w.tensor, &span, row)) {
             return false;
         }

@@ -5,7 +5,7 @@
 Every polynomial interpolates its function at Chebyshev points, with as many terms as the target
 needs, and is then rounded to the type it is used in. Needs mpmath:
 
-    python3 scripts/math_coefficients.py > src/compile/headers/device/bulkhead_math_tables.h
+    python3 scripts/math_coefficients.py > src/compiler/headers/device/bulkhead_math_tables.h
 """
 import struct
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the tables of curand_kernel.h, computed from the generators' recurrences.
 
-    python3 scripts/random_tables.py > src/compile/headers/device/bulkhead_random_tables.h
+    python3 scripts/random_tables.py > src/compiler/headers/device/bulkhead_random_tables.h
 
 XORWOW: the 160 bits of its state move by a linear map over GF(2). A jump of n steps is the
 polynomial x^n modulo the map's characteristic polynomial, which Berlekamp and Massey's algorithm

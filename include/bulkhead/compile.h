@@ -10,7 +10,7 @@
  * A source may come from somebody who is not trusted. The compiler is confined: it reads files in
  * include_paths, in the folder of `name` if that is an absolute path, and of the toolchain; it
  * writes no file and has no network (as far as the kernel has Landlock: see "bulkhead doctor").
- * Extra flags must be ones known to be harmless: docs/architecture/compile.md lists them.
+ * Extra flags must be ones known to be harmless: docs/architecture/compiler.md lists them.
  * BH_COMPILE_UNCONFINED lifts both restrictions, for plugins and headers anywhere; privileged
  * (set-user-ID) programs cannot set it.
  *

@@ -213,7 +213,7 @@ typedef struct headers {
 /* `below` is "" or the name of a folder and a slash. */
 static void list_headers(const char *of, const char *below, headers *out) {
     char folder[4096], path[4096], name[96];
-    test_path(folder, sizeof folder, "%s/src/compile/headers/%s/%s", test_source_dir(), of, below);
+    test_path(folder, sizeof folder, "%s/src/compiler/headers/%s/%s", test_source_dir(), of, below);
     DIR *directory = opendir(folder);
     REQUIRE(directory != NULL);
     for (struct dirent *entry; (entry = readdir(directory)) != NULL;) {
@@ -235,7 +235,7 @@ static void list_headers(const char *of, const char *below, headers *out) {
 static bool is_refused(const char *of, const char *name) {
     char path[4096];
     char *text = test_read_file(
-        test_path(path, sizeof path, "%s/src/compile/headers/%s/%s", test_source_dir(), of, name),
+        test_path(path, sizeof path, "%s/src/compiler/headers/%s/%s", test_source_dir(), of, name),
         NULL);
     bool refused = strstr(text, "#error") && strstr(text, "is not supported by");
     free(text);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Options of a compile job: checked, and turned into each compiler's flags. Texts of the input are
  * a line each, in the order of the job's members. */
-#include "compile/compile.h"
-#include "compile/link/image.h"
+#include "compiler/compile.h"
+#include "compiler/link/image.h"
 #include "fuzz.h"
 
 static bh__bytes take_text(fuzz_input *in, bh__arena *arena) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What clang read: its list of dependencies, a NUL, its search list, a NUL, the source. Files that
  * the list may name do not exist, but for headers of the program's own and of the job's. */
-#include "compile/read_record.h"
+#include "compiler/read_record.h"
 #include "fuzz.h"
 
 static const char header[] = "#include \"other.h\"\n#if __has_include(<far.h>)\n#endif\n";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the compiler program reads of compilers: a log in which it looks for the error, PTX out of
  * which it takes names, and into which it puts limits of registers. */
-#include "compile/compile.h"
+#include "compiler/compile.h"
 #include "fuzz.h"
 
 /* As what a compiler gave is kept: a NUL behind, which is not counted. */

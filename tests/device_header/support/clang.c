@@ -43,7 +43,7 @@ static bool compile(const char *source, const char *flags, bool umbrella) {
     snprintf(
         command, sizeof command,
         "'%s' -x cuda --cuda-device-only -nocudainc -nocudalib --cuda-path=/nonexistent -O3 -S "
-        "--cuda-feature=+ptx%u %s -I '%s/src/compile/headers/device' -I '%s/src/compile/headers/%s' -Wall -Wextra -o '%s' %s "
+        "--cuda-feature=+ptx%u %s -I '%s/src/compiler/headers/device' -I '%s/src/compiler/headers/%s' -Wall -Wextra -o '%s' %s "
         "'%s' > '%s' 2>&1",
         clang(), ptx_version(flags), umbrella ? "-include bulkhead_cuda.h" : "", test_source_dir(),
         test_source_dir(), library_folder(flags), output_path, flags, source, said_path);

@@ -172,7 +172,7 @@ def compile_source(options, source, name, kind, folder):
                "-ffp-contract=" + options.contract, path, "-o",
                path + ".ptx"]
     if source == "headers":
-        command += ["-include", "bulkhead_cuda.h", "-I", ROOT + "/src/compile/headers/device"]
+        command += ["-include", "bulkhead_cuda.h", "-I", ROOT + "/src/compiler/headers/device"]
     else:
         command += ["-Xclang", "-mlink-builtin-bitcode", "-Xclang", getattr(options, source)]
     begin = time.monotonic()

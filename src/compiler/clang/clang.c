@@ -11,8 +11,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "compile/compile.h"
-#include "compile/read_record.h"
+#include "compiler/compile.h"
+#include "compiler/read_record.h"
 
 static void append_json(bh__text *text, const char *from) {
     for (; *from != 0; from++) {

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "compile/compile.h"
-#include "compile/link/image.h"
+#include "compiler/compile.h"
+#include "compiler/link/image.h"
 #include "ptx/link/link.h"
 
 enum {
@@ -22,7 +22,7 @@ enum {
 typedef struct jitlink {
     unsigned major, minor;
 #define BH__NEEDED(name, symbol, parameters) int(*name) parameters;
-#include "compile/link/jitlink_table.h"
+#include "compiler/link/jitlink_table.h"
 } jitlink;
 
 bh_status bh__jitlink_version(const bh__library *library, unsigned *major, unsigned *minor) {
@@ -47,7 +47,7 @@ static bool look_up(const bh__library *library, const jitlink *of, const char *s
 static const char *look_up_all(const bh__library *library, jitlink *out) {
 #define BH__NEEDED(name, symbol, parameters)                                                       \
     if (!look_up(library, out, symbol, &out->name)) return symbol;
-#include "compile/link/jitlink_table.h"
+#include "compiler/link/jitlink_table.h"
     return NULL;
 }
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "compile/compile.h"
+#include "compiler/compile.h"
 
 #define VARIABLE "__bh_name_"
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/environment.h"
-#include "compile/compile.h"
+#include "compiler/compile.h"
 
 typedef struct search {
     bh__arena *arena;

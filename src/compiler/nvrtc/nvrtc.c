@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "compile/compile.h"
-#include "compile/read_record.h"
+#include "compiler/compile.h"
+#include "compiler/read_record.h"
 #include "writes/writes.h"
 
 /* NVRTC's results. */
@@ -24,7 +24,7 @@ enum {
 typedef struct nvrtc {
 #define BH__NEEDED(name, symbol, parameters)   int(*name) parameters;
 #define BH__OPTIONAL(name, symbol, parameters) int(*name) parameters;
-#include "compile/nvrtc/table.h"
+#include "compiler/nvrtc/table.h"
 } nvrtc;
 
 static bool look_up(void *library, const char *symbol, void *field) {
@@ -38,7 +38,7 @@ static const char *look_up_all(const bh__library *library, nvrtc *out) {
 #define BH__NEEDED(name, symbol, parameters)                                                       \
     if (!look_up(library->handle, symbol, &out->name)) return symbol;
 #define BH__OPTIONAL(name, symbol, parameters) look_up(library->handle, symbol, &out->name);
-#include "compile/nvrtc/table.h"
+#include "compiler/nvrtc/table.h"
     return NULL;
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The record of files that decided a result: those that were read, and those that were looked for
  * and did not exist. */
-#ifndef BH_COMPILE_READ_RECORD_H
-#define BH_COMPILE_READ_RECORD_H
+#ifndef BH_COMPILER_READ_RECORD_H
+#define BH_COMPILER_READ_RECORD_H
 
 #include <time.h>
 
-#include "compile/compile.h"
+#include "compiler/compile.h"
 
 typedef struct bh__read_record {
     bh__arena *arena;

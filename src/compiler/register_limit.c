@@ -3,7 +3,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "compile/compile.h"
+#include "compiler/compile.h"
 
 static const char *skip_comment(const char *at, const char *end) {
     if (end - at < 2 || at[0] != '/') return at;

@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "compile/read_record.h"
+#include "compiler/read_record.h"
 
 static bh__read_record *recorder;
 

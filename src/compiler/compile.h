@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bulkhead-compiler: one job, one answer. What its files share. */
-#ifndef BH_COMPILE_COMPILE_H
-#define BH_COMPILE_COMPILE_H
+#ifndef BH_COMPILER_COMPILE_H
+#define BH_COMPILER_COMPILE_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "compile/text_builder.h"
+#include "compiler/text_builder.h"
 #include "wire/compile.h"
 
 /* The current job. Everything is allocated in `arena`. */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/siphash.h"
-#include "compile/compile.h"
+#include "compiler/compile.h"
 
 enum { MIN_REGISTERS = 16, MAX_REGISTERS = 255 };
 

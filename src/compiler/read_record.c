@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The record of files that decided a result: each path once, in a hash table. */
-#include "compile/read_record.h"
+#include "compiler/read_record.h"
 
 #include <string.h>
 

@@ -14,7 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "compile/read_record.h"
+#include "compiler/read_record.h"
 
 typedef struct list {
     const char **items;

@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "compile/compile.h"
+#include "compiler/compile.h"
 
 /* ---- flags that duplicate a member of the options ---- */
 

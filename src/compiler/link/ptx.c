@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "compile/compile.h"
+#include "compiler/compile.h"
 #include "ptx/link/link.h"
 
 /* Flags are for nvJitLink: they change the code that it makes, and here none is made. */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "compile/compile.h"
+#include "compiler/compile.h"
 
 bh_status bh__compile_no_memory(bh__compile *c) {
     return bh__fail(&c->answer->error, BH_E_NO_HOST_MEMORY, "free memory, or raise memory_limit",

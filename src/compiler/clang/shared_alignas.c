@@ -7,7 +7,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "compile/compile.h"
+#include "compiler/compile.h"
 
 static bool is_word(char ch) {
     return isalnum((unsigned char)ch) || ch == '_';

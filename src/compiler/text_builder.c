@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A string builder, and lists of strings for command lines. */
-#include "compile/text_builder.h"
+#include "compiler/text_builder.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/environment.h"
-#include "compile/compile.h"
+#include "compiler/compile.h"
 
 int bh__memory_file(const char *name, bh__bytes bytes, bool inherited) {
     int fd = memfd_create(name, inherited ? 0 : MFD_CLOEXEC);

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "compile/compile.h"
-#include "compile/link/image.h"
+#include "compiler/compile.h"
+#include "compiler/link/image.h"
 
 enum { CUDA_ENTRY = 0x10 }; /* in st_other of a kernel */
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compile/compile.h"
+#include "compiler/compile.h"
 #include "sandbox/files.h"
 #include "sandbox/sandbox.h"
 

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "compile/compile.h"
+#include "compiler/compile.h"
 
 enum { EXIT_USAGE = 2 };
 

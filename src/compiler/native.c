@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/processor_kind.h"
-#include "compile/compile.h"
+#include "compiler/compile.h"
 #include "jit/jit.h"
 #include "wire/native.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kind of an image that is to be linked. */
-#ifndef BH_COMPILE_LINK_IMAGE_H
-#define BH_COMPILE_LINK_IMAGE_H
+#ifndef BH_COMPILER_LINK_IMAGE_H
+#define BH_COMPILER_LINK_IMAGE_H
 
 #include "wire/compile.h"
 

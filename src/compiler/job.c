@@ -18,7 +18,7 @@
 
 #include "base/clock.h"
 #include "base/environment.h"
-#include "compile/compile.h"
+#include "compiler/compile.h"
 
 enum { EXIT_ANSWERED = 0, EXIT_FAILED = 1, EXIT_NO_JOB = 2 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A string builder, and lists of strings for command lines. */
-#ifndef BH_COMPILE_TEXT_BUILDER_H
-#define BH_COMPILE_TEXT_BUILDER_H
+#ifndef BH_COMPILER_TEXT_BUILDER_H
+#define BH_COMPILER_TEXT_BUILDER_H
 
 #include <stdbool.h>
 #include <stddef.h>

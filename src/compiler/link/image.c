@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recognizes images by their first bytes. */
-#include "compile/link/image.h"
+#include "compiler/link/image.h"
 
 #include <elf.h>
 #include <string.h>

@@ -177,12 +177,17 @@ static bool take_turn(void) {
     return turn;
 }
 
+/* Of the sanitizers. A hostile worker that says that work is done before it is may free what it still
+ * uses: that is no defect, so what they report of it goes to its standard error, not to a file. */
+__attribute__((weak)) void __sanitizer_set_report_path(const char *path);
+
 int main(int argc, char **argv) {
     signal(SIGPIPE, SIG_IGN);
     static bh__device_ops ops;
     ops = bh__cpu_device;
     hostile.ops = &ops;
     if (take_turn()) {
+        if (__sanitizer_set_report_path) __sanitizer_set_report_path("stderr");
         const hostility *one = PICK(boot);
         if (one) {
             one->boot();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workers that are alive and do nothing: stopped by a signal, stuck in a driver, taking no
  * requests. Each is lost after stuck_timeout_ns, whatever it was to do, and the device goes on. */
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -22,18 +23,31 @@ static rig open_impatient(uint32_t flags) {
     return r;
 }
 
-/* Returns once it has stopped: its threads run on for a moment. */
-static void stop_process(int32_t pid) {
-    char path[64], state = 0;
-    REQUIRE(pid > 0);
-    REQUIRE(kill(pid, SIGSTOP) == 0);
-    while (state != 'T') {
-        FILE *file = fopen(test_path(path, sizeof path, "/proc/%d/stat", (int)pid), "r");
-        REQUIRE(file != NULL);
+/* How many threads of the process have not stopped. */
+static int running_threads(int32_t pid) {
+    char path[64];
+    DIR *threads = opendir(test_path(path, sizeof path, "/proc/%d/task", (int)pid));
+    REQUIRE(threads != NULL);
+    int running = 0;
+    for (struct dirent *entry; (entry = readdir(threads));) {
+        if (entry->d_name[0] == '.') continue;
+        char state = 0;
+        FILE *file = fopen(
+            test_path(path, sizeof path, "/proc/%d/task/%.20s/stat", (int)pid, entry->d_name), "r");
+        if (!file) continue;
         REQUIRE(fscanf(file, "%*d (%*[^)]) %c", &state) == 1);
         fclose(file);
+        running += state != 'T';
     }
-    sleep_ms(2);
+    closedir(threads);
+    return running;
+}
+
+/* Returns once all threads have stopped: they run on for a moment. */
+static void stop_process(int32_t pid) {
+    REQUIRE(pid > 0);
+    REQUIRE(kill(pid, SIGSTOP) == 0);
+    while (running_threads(pid) > 0) sleep_ms(1);
 }
 
 static void stop_worker(const rig *r) {

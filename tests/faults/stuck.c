@@ -136,6 +136,25 @@ TEST(a_deadline_passes_on_a_worker_that_takes_nothing) {
     CHECK_OK(bh_device_close(r.device));
 }
 
+/* The worker has not yet skipped what was cancelled: the deadline behind it counts all the same, and
+ * not from before its own request was there. */
+TEST(a_deadline_passes_behind_a_cancelled_request) {
+    rig r = open_impatient(0);
+    bh_buffer x = words_filled(r.device, 64, 1);
+    bh_ticket ticket, cancelled;
+    bh_launch_options options = BH_INIT(options);
+    stop_worker(&r);
+    cancelled =
+        submit(rig_kernel(&r, "add_one"), BH_GRID(64, 64), BH_ARGS(BH_INOUT(x), 64u), &options);
+    REQUIRE_OK(bh_cancel(cancelled));
+    CHECK_STATUS(add_one(&r, x, 100 * MS * test_time_scale(), &ticket), BH_E_DEADLINE);
+    check_loss(0, BH_E_DEADLINE, "took no request for 0.1");
+    CHECK_STATUS(bh_wait(cancelled, 0), BH_E_CANCELLED);
+    CHECK_OK(bh_buffer_accept(x));
+    check_device_works(&r);
+    CHECK_OK(bh_device_close(r.device));
+}
+
 /* Nor is one that was running: twice would quarantine it. */
 TEST(a_deadline_passes_on_a_worker_that_is_stopped) {
     rig r = open_impatient(0);

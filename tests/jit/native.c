@@ -115,6 +115,21 @@ TEST(code_is_freed_with_its_module) {
     check_iota(&r, 27);
 }
 
+/* What is told of the code must not need the module, which may be gone as soon as it is known. */
+TEST(modules_are_released_as_soon_as_their_code_is_there) {
+    bh_device_options options = options_for(BH_EXECUTE_AUTO);
+    rig r = rig_open_with(&options);
+    for (int i = 0; i < 100; i++) {
+        rig one = {.device = r.device, .module = load_module(r.device, ptx_basic)};
+        bh_kernel iota = rig_kernel(&one, "iota");
+        check_iota(&one, 1);
+        bh_kernel_info info = info_of(iota);
+        while (info.executor != BH_EXECUTOR_JIT && !info.executor_note[0]) info = info_of(iota);
+        REQUIRE_OK(bh_module_release(one.module));
+    }
+    CHECK_OK(bh_device_close(r.device));
+}
+
 TEST(an_executor_that_does_not_exist_is_refused) {
     bh_device device;
     bh_device_options options = options_for(4);

@@ -55,13 +55,15 @@ bool bh__native_load(bh__device *device, bh__module *module) {
 
 /* ---- arriving ---- */
 
-static void resolve_load(bh__device *device, bh__module *module) {
-    bh__lock_take(&device->lock);
+/* Ends what start began, and the load if it waits for that. Nothing keeps the module from here on.
+ * Called with the lock held; what it returns is for announce. */
+static bool unpin(bh__device *device, bh__module *module) {
+    static const bh_error fine = {.status = BH_OK};
     bool waits = module->waits_for_native;
     module->waits_for_native = false;
-    bh__lock_give(&device->lock);
-    bh_error fine = {.status = BH_OK};
-    if (waits) bh__module_resolve(device, module, &fine);
+    if (waits) bh__module_resolve_locked(device, module, &fine);
+    module->pins--;
+    return waits;
 }
 
 /* Kernels are interpreted for this reason, and asked for one by one if all were asked for. */
@@ -97,7 +99,6 @@ static void finished(bh__device *device, bh__job *job) {
     bh__module *module = job->module;
     bool installed = job->error.status == BH_OK && job->error.message[0] == 0;
     bh__lock_take(&device->lock);
-    module->pins--;
     const known *about = job->context;
     for (uint32_t i = 0; i < about->count; i++) {
         const bh__native_entry *entry = &about->list[i];
@@ -111,9 +112,10 @@ static void finished(bh__device *device, bh__job *job) {
             refuse(module, entry->kernel, &job->error);
         }
     }
+    bool loaded = unpin(device, module);
     bh__lock_give(&device->lock);
     free(job->context);
-    resolve_load(device, module);
+    if (loaded) bh__module_wake(device);
 }
 
 static known *keep_entries(const bh__module *module, const void *block, size_t bytes) {
@@ -171,13 +173,14 @@ void bh__native_arrived(bh__device *device, bh__module *module, uint32_t kernel,
                         bh__product *product, uint32_t cache, const bh_error *error) {
     bh_error why = *error;
     bh__lock_take(&device->lock);
+    uint32_t number = module->number;
     bool given = product && atomic_load(&device->life) == BH__LIFE_OPEN && !module->unloaded &&
                  give(device, module, product, &why);
+    bool loaded = false;
     if (!given) {
-        module->pins--;
         refuse(module, kernel, &why);
+        loaded = unpin(device, module);
     }
-    uint32_t number = module->number;
     bh__lock_give(&device->lock);
     if (given)
         bh__log_info("native code for module %u, kernel %d, shapes %u: %llu bytes, %s, %.1f ms",
@@ -188,5 +191,5 @@ void bh__native_arrived(bh__device *device, bh__module *module, uint32_t kernel,
     else if (why.status != BH_E_CANCELLED)
         bh__log_info("no native code for module %u, kernel %d: %s", number, (int)kernel,
                      why.message);
-    if (!given) resolve_load(device, module);
+    if (loaded) bh__module_wake(device);
 }

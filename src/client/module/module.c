@@ -292,8 +292,7 @@ bool bh__module_send(bh__device *device, bh__module *module, const void *image, 
     return true;
 }
 
-/* With the lock held. */
-static void resolve(bh__device *device, bh__module *module, const bh_error *error) {
+void bh__module_resolve_locked(bh__device *device, bh__module *module, const bh_error *error) {
     bh__lane *lane = &device->lanes[BH__LOAD_LANE];
     if (error->status != BH_OK)
         bh__lane_fail(device, lane,
@@ -317,12 +316,16 @@ static void resolve(bh__device *device, bh__module *module, const bh_error *erro
     atomic_fetch_add(&lane->load_wake, 1);
 }
 
-void bh__module_resolve(bh__device *device, bh__module *module, const bh_error *error) {
-    bh__lock_take(&device->lock);
-    resolve(device, module, error);
-    bh__lock_give(&device->lock);
+void bh__module_wake(bh__device *device) {
     bh__futex_wake(&device->lanes[BH__LOAD_LANE].load_wake, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
     bh__dispatcher_poke(device);
+}
+
+void bh__module_resolve(bh__device *device, bh__module *module, const bh_error *error) {
+    bh__lock_take(&device->lock);
+    bh__module_resolve_locked(device, module, error);
+    bh__lock_give(&device->lock);
+    bh__module_wake(device);
 }
 
 bh_status bh__module_submit(bh_device handle, const void *image, size_t bytes, bh__product *product,
@@ -340,7 +343,7 @@ bh_status bh__module_submit(bh_device handle, const void *image, size_t bytes, b
     bh_ticket given = {atomic_load(&device->lanes[BH__LOAD_LANE].id), module->ticket};
     bh_error error = {.status = BH_OK};
     if (!bh__module_send(device, module, image, bytes, &error)) {
-        resolve(device, module, &error);
+        bh__module_resolve_locked(device, module, &error);
         bh__device_unlock(device);
         return bh__refuse_with(&error);
     }

@@ -19,6 +19,9 @@ bool bh__module_send(bh__device *device, bh__module *module, const void *image, 
                      bh_error *error);
 /* Resolves the module's ticket, once. An error drops the module. Without the lock. */
 void bh__module_resolve(bh__device *device, bh__module *module, const bh_error *error);
+/* The same in two parts: the first with the lock held, the second after it was released. */
+void bh__module_resolve_locked(bh__device *device, bh__module *module, const bh_error *error);
+void bh__module_wake(bh__device *device);
 /* bh__module_announce and bh__module_send. `product`: the compile that it comes from, or NULL. */
 bh_status bh__module_submit(bh_device device, const void *image, size_t bytes, bh__product *product,
                             uint32_t cache, bh_module *out, bh_ticket *ticket);

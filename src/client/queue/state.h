@@ -119,10 +119,12 @@ struct bh__lane {
     uint8_t *ring;
     bh__shadow *shadow;
     /* Written by the supervisor, with times of the watchdog's clock. head_position: the position of
-     * the first request in flight plus one, 0: none; head_since: when it could first run.
-     * head_taken: the worker has taken it; taken_since: when that last changed. handing: the
-     * request that the lane is handing to the device; handing_since: when it started. */
-    uint64_t head_position, head_since;
+     * the first request in flight plus one, 0: none. head_taken: the worker has taken it;
+     * taken_since: when that last changed. due_position: the position of the request whose deadline
+     * counts, plus one; due_since: when it could first run. handing: the request that the lane is
+     * handing to the device; handing_since: when it started. */
+    uint64_t head_position;
+    uint64_t due_position, due_since;
     bool head_taken;
     uint64_t taken_since;
     uint64_t handing, handing_since;

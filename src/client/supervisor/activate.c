@@ -64,7 +64,8 @@ void bh__worker_activate(bh__device *device, bh__worker *worker) {
         /* A new era: positions confirmed from another worker's words do not count for this one. */
         uint64_t era = (atomic_load(&lane->answered) >> BH__ANSWERED_BITS) + 1;
         atomic_store(&lane->answered, era << BH__ANSWERED_BITS | lane->floor);
-        lane->head_position = 0; /* the watchdog measures this worker from now on */
+        /* The watchdog measures this worker from now on. */
+        lane->head_position = lane->due_position = 0;
         lane->claimed = lane->floor;
     }
     bh__driver_managed_arrive(device, worker->area);

@@ -15,6 +15,7 @@
 #include "base/futex.h"
 #include "client/callback/callback.h"
 #include "client/queue/queue.h"
+#include "client/queue/walk.h"
 #include "client/supervisor/internal.h"
 
 #define MAX_PERIOD_NS (20 * BH__NS_PER_MS)
@@ -182,9 +183,25 @@ typedef struct head {
     uint64_t position, tail;
     const bh__shadow *shadow;
     const bh__request *request;
-    bool runs;  /* it waits for no dependency and no lost worker */
-    bool taken; /* by the worker */
+    bool runs;    /* it waits for no dependency and no lost worker */
+    bool taken;   /* by the worker */
+    uint64_t due; /* the request whose deadline counts; the tail if there is none */
 } head;
+
+/* A worker only skips requests that have a verdict. Until it does, the deadline of the first one
+ * behind them counts. */
+static void find_due(bh__device *device, head *self) {
+    bh__lane *lane = self->lane;
+    self->due = self->position;
+    while (!self->taken && self->due < self->tail &&
+           bh__shadow_at(device, lane, self->due)->resolved)
+        self->due += bh__shadow_at(device, lane, self->due)->slots;
+    bool runs = self->runs && (self->due == self->position ||
+                               (self->due < self->tail && bh__head_runs(device, lane, self->due)));
+    if (lane->due_position == self->due + 1 && runs) return;
+    lane->due_position = self->due + 1;
+    lane->due_since = device->supervisor.watch.clock;
+}
 
 /* Finds the head of a lane. Returns false if there is none. A worker whose words are impossible is
  * marked as distrusted, and replaced. */
@@ -199,16 +216,16 @@ static bool find_head(bh__device *device, bh__lane *lane, head *out) {
     bool within = done < tail && shadow->start != done;
     if (taken < done || within) atomic_store(&device->queue.distrusted, true);
     if (done >= tail || atomic_load(&device->queue.distrusted)) {
-        lane->head_position = 0;
+        lane->head_position = lane->due_position = 0;
         return false;
     }
-    *out = (head){lane,  done,        tail, shadow, bh__ring_request(lane->ring, length, done),
-                  false, taken > done};
+    *out = (head){lane,  done,         tail, shadow, bh__ring_request(lane->ring, length, done),
+                  false, taken > done, done};
     out->runs = bh__head_runs(device, lane, done);
     uint64_t clock = device->supervisor.watch.clock;
     if (lane->head_position != done + 1 || !out->runs) {
         lane->head_position = done + 1;
-        lane->head_since = lane->taken_since = clock;
+        lane->taken_since = clock;
         lane->head_taken = out->taken;
     } else if (lane->head_taken != out->taken) {
         lane->head_taken = out->taken;
@@ -219,6 +236,7 @@ static bool find_head(bh__device *device, bh__lane *lane, head *out) {
         lane->handing = handing;
         lane->handing_since = clock;
     }
+    find_due(device, out);
     return true;
 }
 
@@ -265,10 +283,11 @@ static const char *stopped_hint(const bh__device *device) {
     return seems_stopped(device) ? "; its process does not answer either, it may be stopped" : "";
 }
 
-static bool fail_stuck(const bh__device *device, bh__cause *out, const head *self, bh_status status,
-                       const char *format, double seconds) {
+static bool fail_stuck(const bh__device *device, bh__cause *out, const head *self,
+                       const bh__shadow *next, bh_status status, const char *format,
+                       double seconds) {
     char which[256], what[400];
-    bh__shadow_describe(self->shadow, self->lane->index, which, sizeof which);
+    bh__shadow_describe(next, self->lane->index, which, sizeof which);
     snprintf(what, sizeof what, format, seconds, which);
     out->status = status;
     out->stuck = true;
@@ -304,28 +323,29 @@ static bool check_progress(bh__device *device, const head *self, const summary *
     }
     uint64_t waited = clock - since;
     if (waited >= allowed)
-        return fail_stuck(device, out, self, BH_E_LOST, format, (double)waited / 1e9);
+        return fail_stuck(device, out, self, self->shadow, BH_E_LOST, format, (double)waited / 1e9);
     if (allowed - waited < *step) *step = allowed - waited;
     return false;
 }
 
 static bool check_deadline(bh__device *device, const head *self, uint64_t *step, bh__cause *out) {
-    /* A request that already has a verdict has no deadline. */
-    uint64_t allowed = self->shadow->resolved ? 0 : self->shadow->deadline_ns;
-    if (!allowed) return false;
     bh__lane *lane = self->lane;
+    const bh__shadow *shadow = bh__shadow_at(device, lane, self->due);
+    /* A request that already has a verdict has no deadline. */
+    uint64_t allowed = self->due >= self->tail || shadow->resolved ? 0 : shadow->deadline_ns;
+    if (!allowed) return false;
     uint32_t count = 1;
     if (self->taken) (void)bh__group_end(device, lane, self->position, self->tail, &count);
     allowed = times(allowed, count);
-    uint64_t waited = device->supervisor.watch.clock - lane->head_since;
+    uint64_t waited = device->supervisor.watch.clock - lane->due_since;
     if (waited >= allowed) {
         if (!self->taken) {
-            (void)fail_stuck(device, out, self, BH_E_DEADLINE,
+            (void)fail_stuck(device, out, self, shadow, BH_E_DEADLINE,
                              "the worker took no request for %.3f s; past its deadline is %s",
                              (double)waited / 1e9);
         } else {
             char which[256];
-            bh__shadow_describe(self->shadow, lane->index, which, sizeof which);
+            bh__shadow_describe(shadow, lane->index, which, sizeof which);
             bh__fail(&out->error, BH_E_DEADLINE,
                      "raise deadline_ns, or make the kernel finish earlier",
                      "%s exceeded its deadline of %.3f ms%s", which, (double)allowed / 1e6,
@@ -334,7 +354,7 @@ static bool check_deadline(bh__device *device, const head *self, uint64_t *step,
         out->status = BH_E_DEADLINE;
         out->lane_known = true;
         out->lane = lane->index;
-        out->sequence = count == 1 ? self->position + self->shadow->slots : 0;
+        out->sequence = count == 1 ? self->due + shadow->slots : 0;
         out->innocent = !self->taken || seems_stopped(device);
         return true;
     }

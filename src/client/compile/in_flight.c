@@ -566,7 +566,7 @@ bool bh__compile_start_native(bh__device *device, bh__module *module, uint32_t k
     bh__compile_request *request = malloc(sizeof *request);
     waiter *who = request ? calloc(1, sizeof *who) : NULL;
     if (!who || !bh__request_native(request, module->image_fd, module->image_bytes,
-                                    device->supervisor.worker_path, kernel, shapes)) {
+                                    device->workers.worker_path, kernel, shapes)) {
         if (who) bh__request_free(request);
         free(request);
         free(who);

@@ -28,9 +28,9 @@
 #include "client/observe/state.h"
 #include "client/queue/state.h"
 #include "client/sequence/state.h"
-#include "client/supervisor/state.h"
 #include "client/texture/state.h"
 #include "client/transfer/state.h"
+#include "client/workers/state.h"
 
 /* The life cycle of a device. Written with its lock held. Only an OPEN device accepts work.
  * DRAINING: submitted work may finish. CLOSING: the remaining work was cancelled. CLOSED: handles
@@ -90,7 +90,7 @@ struct bh__device {
     bh__texture_room texture;
     bh__sequence_room sequence;
     bh__callback_room callback;
-    bh__supervisor_room supervisor;
+    bh__workers_room workers;
     pthread_mutex_t notes_lock; /* protects supervisor.notes */
 
     char kind[16];

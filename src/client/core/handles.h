@@ -44,9 +44,9 @@ static inline void bh__device_step_in(bh__device *device) {
 /* Returns true if the calling thread runs the device's policy callback, where a call to the device
  * would deadlock. */
 static inline bool bh__in_policy(const bh__device *device) {
-    return __builtin_expect(
-               atomic_load_explicit(&device->supervisor.deciding, memory_order_relaxed), 0) &&
-           pthread_equal(pthread_self(), device->supervisor.thread);
+    return __builtin_expect(atomic_load_explicit(&device->workers.deciding, memory_order_relaxed),
+                            0) &&
+           pthread_equal(pthread_self(), device->workers.thread);
 }
 bh_status bh__refuse_in_policy(void);
 /* Returns true if the device accepts work. Called with the lock held. bh__refuse_work sets the

@@ -28,10 +28,10 @@
 #include "client/process/programs.h"
 #include "client/queue/queue.h"
 #include "client/sequence/sequence.h"
-#include "client/supervisor/report.h"
-#include "client/supervisor/supervisor.h"
 #include "client/texture/texture.h"
 #include "client/transfer/transfer.h"
+#include "client/workers/report.h"
+#include "client/workers/supervisor.h"
 #include "wire/share.h"
 
 /* Where device memory is mapped in every worker: everything twice, writable and read-only. */
@@ -200,7 +200,7 @@ static bh_status make_control_block(bh__device *device) {
         atomic_store(&device->queue.front->lane[i].notify_sleep, BH__NEVER);
         atomic_store(&device->queue.front->lane[i].notify_dispatch, BH__NEVER);
     }
-    atomic_store(&device->queue.area, bh__worker_area(device, &device->supervisor.workers[0]));
+    atomic_store(&device->queue.area, bh__worker_area(device, &device->workers.workers[0]));
     device->queue.frozen = true;
     atomic_store(&device->queue.halted, true);
     atomic_store(&device->state, BH__DEVICE_REPLACING);
@@ -240,7 +240,7 @@ static bh_status make_lanes(bh__device *device) {
 }
 
 static bh_status start_supervisor(bh__device *device) {
-    int failed = bh__thread_start(&device->supervisor.thread, NULL, bh__supervisor_main, device);
+    int failed = bh__thread_start(&device->workers.thread, NULL, bh__supervisor_main, device);
     return failed ? refuse_resources("a thread", failed) : BH_OK;
 }
 
@@ -253,9 +253,9 @@ static bh_status take_report_dir(bh__device *device) {
         return bh__refuse(BH_E_INVALID, "name a directory that exists and can be written",
                           "reports cannot be written to report_dir \"%.200s\": %s", given,
                           bh__errno_text(errno, text, sizeof text));
-    device->supervisor.notes.report_dir = strdup(given);
-    return device->supervisor.notes.report_dir ? BH_OK
-                                               : refuse_resources("a copy of report_dir", ENOMEM);
+    device->workers.notes.report_dir = strdup(given);
+    return device->workers.notes.report_dir ? BH_OK
+                                            : refuse_resources("a copy of report_dir", ENOMEM);
 }
 
 static bh_status assemble(bh__device *device) {
@@ -276,9 +276,9 @@ static bh_status assemble(bh__device *device) {
     device->memory.limit_given = device->options.memory_limit != 0;
     device->memory.pressure.high = UINT64_MAX;
     choose_addresses(device);
-    device->supervisor.incoming = malloc(sizeof *device->supervisor.incoming);
-    device->supervisor.outgoing = malloc(sizeof *device->supervisor.outgoing);
-    if (!device->supervisor.incoming || !device->supervisor.outgoing)
+    device->workers.incoming = malloc(sizeof *device->workers.incoming);
+    device->workers.outgoing = malloc(sizeof *device->workers.outgoing);
+    if (!device->workers.incoming || !device->workers.outgoing)
         return refuse_resources("a device", ENOMEM);
     return start_supervisor(device);
 }
@@ -345,8 +345,8 @@ static void disassemble(bh__device *device) {
     free(device->memory.chunks);
     free(device->memory.addresses.free);
     free(device->transfer.hosts);
-    free(device->supervisor.incoming);
-    free(device->supervisor.outgoing);
+    free(device->workers.incoming);
+    free(device->workers.outgoing);
     bh__loss_reports_free(device);
     if (device->queue.areas)
         bh__share_release(device->queue.areas, BH__AREAS * device->queue.area_bytes);
@@ -362,7 +362,7 @@ static void end_supervisor(bh__device *device) {
     bh__job job = {.kind = BH__JOB_CLOSE};
     bh__job_post(device, &job);
     bh__job_wait(&job);
-    pthread_join(device->supervisor.thread, NULL);
+    pthread_join(device->workers.thread, NULL);
 }
 
 /* ---- the public calls ---- */
@@ -382,11 +382,11 @@ static bh_status device_start(bh__device *device) {
     bh_status status = assemble(device);
     bh__lock_give(&device->lock);
     if (status != BH_OK) return status;
-    while (atomic_load(&device->supervisor.opened) == 0)
-        bh__futex_wait(&device->supervisor.opened, 0, BH__NEVER, BH__FUTEX_PRIVATE);
-    if (atomic_load(&device->supervisor.opened) == 1) return BH_OK;
+    while (atomic_load(&device->workers.opened) == 0)
+        bh__futex_wait(&device->workers.opened, 0, BH__NEVER, BH__FUTEX_PRIVATE);
+    if (atomic_load(&device->workers.opened) == 1) return BH_OK;
     end_supervisor(device);
-    return bh__refuse_with(&device->supervisor.open_error);
+    return bh__refuse_with(&device->workers.open_error);
 }
 
 static void device_end(bh__device *device) {
@@ -404,7 +404,7 @@ static void log_opened(bh__device *device) {
     bh__lock_give(&device->lock);
     bh__log_info("device %s:%u opened in compartment %u: %s, driver %s, worker %d, standbys %u",
                  device->kind, device->device_index, device->slot, info.name, info.driver,
-                 (int)atomic_load(&device->supervisor.worker_pid), device->options.standbys);
+                 (int)atomic_load(&device->workers.worker_pid), device->options.standbys);
 }
 
 /* Opens the one device that options->device names. `asked`: without defaults. */
@@ -424,12 +424,11 @@ static bh_status open_one(const bh_device_options *options, const bh_device_opti
     device->options = *options;
     device->callback.printed.limit = options->print_limit;
     device->options.device = device->options.worker_dir = NULL;
-    device->supervisor.policy.default_limit = asked->restart_limit == 0;
-    device->supervisor.policy.quarantine_by_rate = asked->quarantine_after == 0;
-    device->supervisor.policy.budget =
-        (bh__restart_budget){options->restart_window_ns, bh__now_ns()};
+    device->workers.policy.default_limit = asked->restart_limit == 0;
+    device->workers.policy.quarantine_by_rate = asked->quarantine_after == 0;
+    device->workers.policy.budget = (bh__restart_budget){options->restart_window_ns, bh__now_ns()};
     memcpy(device->kind, kind, sizeof kind);
-    memcpy(device->supervisor.worker_path, path, sizeof path);
+    memcpy(device->workers.worker_path, path, sizeof path);
     device->device_index = index;
     device->executor = executor_of(options, kind);
     snprintf(device->passed_over, sizeof device->passed_over, "%s", passed_over);
@@ -593,18 +592,17 @@ bh_status bh_device_wait_standby(bh_device handle, uint64_t timeout_ns) {
     for (;;) {
         bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);
         if (!device) return bh__last()->status;
-        uint32_t seen = atomic_load(&device->supervisor.standby_word);
+        uint32_t seen = atomic_load(&device->workers.standby_word);
         bool no_standby = device->options.flags & BH_DEVICE_NO_STANDBY;
-        bool ready = !no_standby && device->supervisor.standbys_ready == device->options.standbys &&
+        bool ready = !no_standby && device->workers.standbys_ready == device->options.standbys &&
                      device->state == BH__DEVICE_RUNNING;
-        bool given_up =
-            !no_standby && !ready && (device->supervisor.alone || device->supervisor.crowded);
-        char why[sizeof device->supervisor.degraded];
-        memcpy(why, device->supervisor.degraded, sizeof why);
+        bool given_up = !no_standby && !ready && (device->workers.alone || device->workers.crowded);
+        char why[sizeof device->workers.degraded];
+        memcpy(why, device->workers.degraded, sizeof why);
         bh__device_step_out(device);
         bool in_time =
             ready || no_standby || given_up ||
-            bh__futex_wait(&device->supervisor.standby_word, seen, deadline, BH__FUTEX_PRIVATE);
+            bh__futex_wait(&device->workers.standby_word, seen, deadline, BH__FUTEX_PRIVATE);
         bh__ticket_leave(device);
         if (ready) return BH_OK;
         if (no_standby) {

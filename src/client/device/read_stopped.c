@@ -18,8 +18,8 @@
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 
 static bh_status open_reader(bh__device *device) {
-    char name[32], folder[sizeof device->supervisor.worker_path];
-    snprintf(folder, sizeof folder, "%s", device->supervisor.worker_path);
+    char name[32], folder[sizeof device->workers.worker_path];
+    snprintf(folder, sizeof folder, "%s", device->workers.worker_path);
     char *end = strrchr(folder, '/');
     if (end) *end = 0;
     bh__device_name_write(device->kind, device->device_index, name, sizeof name);
@@ -119,7 +119,7 @@ static bool find_place(bh__device *device, const bh__memory *memory, uint64_t of
 bh_status bh__read_memory(bh__device *device, const bh__memory *memory, uint64_t offset,
                           uint64_t bytes, void *target) {
     place where;
-    if (device->supervisor.broken || device->is_reader ||
+    if (device->workers.broken || device->is_reader ||
         !find_place(device, memory, offset, bytes, &where))
         return bh__refuse(BH_E_STOPPED, "open the device again and repeat the work",
                           "the memory of a device that has stopped cannot be reached");
@@ -154,7 +154,7 @@ bh_status bh__read_stopped(bh_buffer handle, uint64_t offset, void *target, uint
     bh__device *device = bh__device_lock(handle.id, BH__KIND_BUFFER, "buffer", false);
     if (!device) return bh__refuse_with(&why);
     bh__buffer *buffer = bh__handle_get(device, handle.id, BH__KIND_BUFFER, "buffer");
-    bool readable = buffer && !bh__is_closing(device) && !device->supervisor.broken &&
+    bool readable = buffer && !bh__is_closing(device) && !device->workers.broken &&
                     !device->is_reader && atomic_load(&device->state) == BH__DEVICE_STOPPED &&
                     !bh__driver_managed_of(buffer->memory);
     bh_status status = BH_OK;

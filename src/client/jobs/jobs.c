@@ -18,7 +18,7 @@ enum { YIELD_NS = 2000000 };
  * so the worker is killed. */
 void bh__supervisor_poke(bh__device *device) {
     if (bh__fd_poke(device->jobs.fd)) return;
-    pid_t worker = atomic_load(&device->supervisor.worker_pid);
+    pid_t worker = atomic_load(&device->workers.worker_pid);
     if (worker > 0) kill(worker, SIGKILL);
 }
 

@@ -35,7 +35,7 @@ typedef struct bh__launch {
 
 /* All functions here are called with the device's lock held. */
 
-/* ---- check_shape.c: geometry and resources ---- */
+/* ---- check_launch.c: kernel, geometry and resources. check.h has the order of all checks ---- */
 
 /* Fills in self->body from the shape and the options' attributes. Needs device, kernel, options. */
 bh_status bh__shape_check(bh__launch *self, const bh_shape *shape);
@@ -95,8 +95,21 @@ static inline void bh__launch_submission(const bh__launch *self, bh__lane *lane,
 /* The question for bh__fit_ask if self->asks is set. */
 bh__fit_question bh__launch_question(const bh__launch *self);
 
-/* ---- preflight.c: the record of a refusal ---- */
+/* ---- refusal.c: the record of a refusal ---- */
 
+typedef struct bh__refusal {
+    bool set;
+    bh_status status;
+    uint32_t reason;
+    uint64_t requested, limit, resident;
+    uint32_t grid[3], block[3], cluster[3];
+    uint32_t static_shared, dynamic_shared;
+    bool cooperative;
+    char kernel[256], fix[256];
+} bh__refusal;
+
+/* The last refusal of this thread. */
+bh__refusal *bh__last_refusal(void);
 /* Records a refusal for bh_preflight_line. The thread's error is already set. */
 void bh__launch_record(const bh__launch *self, uint32_t reason, uint64_t requested, uint64_t limit);
 /* The same for a failure with no reason recorded, for example after the checks. */
@@ -106,7 +119,7 @@ void bh__launch_record_status(bh__launch *self, bh_status status);
     ((self)->reason = (why), bh__refuse((status), (fix), __VA_ARGS__),                             \
      bh__launch_record((self), (why), (requested), (limit)), (status))
 
-/* ---- check_fit.c: how many blocks can be resident ---- */
+/* ---- ask_fit.c: how many blocks can be resident ---- */
 
 /* The cached answer. NULL: not known yet. */
 const bh__fit *bh__fit_known(const bh__kernel *kernel, const bh__launch_body *body);

@@ -202,7 +202,7 @@ bh_status bh_lane_sync(bh_lane handle, uint64_t timeout_ns) {
  * worker is activated. Returns false on timeout. Without the lock, inside. */
 static bool losses_reported(bh__device *device, uint64_t deadline) {
     if (!bh__is_wanted(device, BH_EVENT_LOSS) || bh__supervises(device)) return true;
-    while (atomic_load(&device->supervisor.loss_pending) && !bh__is_closing(device)) {
+    while (atomic_load(&device->workers.loss_pending) && !bh__is_closing(device)) {
         if (bh__now_ns() >= deadline) return false;
         struct timespec pause = bh__timespec(BH__NS_PER_MS);
         nanosleep(&pause, NULL);

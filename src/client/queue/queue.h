@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The queue: submitting requests to the rings of lanes, querying tickets and waiting for them.
- * submit.c submits; ticket.c queries, waits and cancels; resolve.c handles requests that do not
+ * submit.c submits; ticket.c queries, waits and cancels; worker_positions.c reads how far the worker
+ * is; resolve.c handles requests that do not
  * complete; verdicts.c keeps the verdicts of failed tickets.
  */
 #ifndef BH_CLIENT_QUEUE_QUEUE_H
@@ -46,6 +47,22 @@ bh_status bh__barrier_submit(bh__device *device, const bh_submit_options *option
 bh_status bh__after_take(bh__device *device, const bh_ticket *tickets, size_t count,
                          uint64_t *positions);
 
+/* ---- worker_positions.c: how far the worker says that it is. With the lock held. ---- */
+
+/* The active worker's words for a lane. Without the lock too. */
+static inline bh__lane_area *bh__lane_words(const bh__device *device, const bh__lane *lane) {
+    return &atomic_load(&device->queue.area)->lane[lane->index];
+}
+/* Returns the position up to which the lane is done, and stores it in lane->retired. */
+uint64_t bh__lane_done(bh__device *device, bh__lane *lane);
+/* Returns the position up to which the worker has taken requests, from its claim word. An
+ * impossible claim counts as all requests taken. Called while the lanes are not frozen. */
+uint64_t bh__lane_taken(bh__device *device, bh__lane *lane, uint64_t claim);
+/* The requests up to this position are done. */
+void bh__lane_retire(bh__device *device, bh__lane *lane, uint64_t position);
+/* The worker wrote an impossible value: the supervisor replaces it. Without the lock too. */
+void bh__worker_distrust(bh__device *device);
+
 /* ---- ticket.c ---- */
 
 /*
@@ -62,20 +79,9 @@ bh_status bh__lane_wait(bh__device *device, bh__lane *lane, bh_ticket ticket, ui
  * is released meanwhile, so the caller must look up handles again. BH_E_STOPPED: the lane never
  * will. */
 bh_status bh__lane_let_pass(bh__device *device, bh__lane *lane, uint64_t position);
-/* Returns the position up to which the lane is done, and stores it in lane->retired. Called with
- * the lock held. */
-uint64_t bh__lane_done(bh__device *device, bh__lane *lane);
-/* Returns the position up to which the worker has taken requests, from its claim word. An
- * impossible claim counts as all requests taken. Called with the lock held, while the lanes are not
- * frozen. */
-uint64_t bh__lane_taken(bh__device *device, bh__lane *lane, uint64_t claim);
-/* The requests up to this position are done. Called with the lock held. */
-void bh__lane_retire(bh__device *device, bh__lane *lane, uint64_t position);
 /* Returns the position in `answered` and starts a new era: threads that read the worker's state
  * before this call can no longer raise it. */
 uint64_t bh__answered_close(bh__lane *lane);
-/* The worker wrote an impossible value: the supervisor replaces it. */
-void bh__worker_distrust(bh__device *device);
 /* The program is told that a ticket is done, including its write-back: see
  * bh__lane.written_back. */
 void bh__lane_note_written_back(bh__device *device, bh__lane *lane, uint64_t sequence);
@@ -122,7 +128,7 @@ bool bh__lease_covers(const bh__device *device, const bh__memory *memory, uint64
  * again. */
 void bh__leases_wait(bh__device *device);
 
-/* ---- worker_words.c: validates what workers write ---- */
+/* ---- worker_errors.c: validates what workers write ---- */
 
 /* Copies a report out of shared memory, where it may change at any time, and terminates its
  * strings. */

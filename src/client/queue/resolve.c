@@ -252,7 +252,7 @@ void bh__call_end(bh__device *device, bh__call *self, bh_status status) {
     bh_error why = *bh__last();
     bh__lane *lane = self->lane;
     bh__failure verdict = {.status = status, .certain = 1, .detail = &why};
-    _Atomic uint64_t *claim = &atomic_load(&device->queue.area)->lane[lane->index].claim;
+    _Atomic uint64_t *claim = &bh__lane_words(device, lane)->claim;
     if (!device->queue.frozen) atomic_fetch_or(claim, BH__PAUSED);
     uint64_t taken = taken_by_worker(device, lane), tail = atomic_load(&lane->tail);
     bool begun = self->first - 1 < taken;

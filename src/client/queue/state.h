@@ -209,7 +209,7 @@ typedef struct bh__queue_room {
     uint32_t reports_taken;        /* of the active worker */
     _Atomic bool distrusted;       /* the worker wrote an impossible value: replace it */
 
-    uint8_t *areas; /* BH__AREAS areas, one after the other: supervisor/workers.c */
+    uint8_t *areas; /* BH__AREAS areas, one after the other: workers/worker_life.c */
     uint64_t front_bytes, area_bytes;
     int front_fd;
 } bh__queue_room;

@@ -206,7 +206,7 @@ static void publish_tail(bh__device *device, bh__lane *lane, uint64_t tail) {
     atomic_store(&front->tail, tail);
     /* This thread stores the tail before it reads `asleep`. The worker's lane stores `asleep`
      * before it reads the tail. So no wakeup gets lost. */
-    bh__lane_area *area = &atomic_load(&device->queue.area)->lane[lane->index];
+    bh__lane_area *area = bh__lane_words(device, lane);
     if (atomic_load(&area->asleep) && atomic_exchange(&area->asleep, 0)) {
         bh__futex_wake(&area->asleep, BH__FUTEX_ALL, BH__FUTEX_SHARED);
     }

@@ -16,43 +16,6 @@
 #include "client/queue/resolve.h"
 #include "client/queue/walk.h"
 
-static bh__lane_area *worker_area(bh__area *area, const bh__lane *lane) {
-    return &area->lane[lane->index];
-}
-
-BH__COLD void bh__worker_distrust(bh__device *device) {
-    if (!atomic_exchange(&device->queue.distrusted, true)) bh__supervisor_poke(device);
-}
-
-void bh__lane_retire(bh__device *device, bh__lane *lane, uint64_t position) {
-    if (device->queue.doubted) bh__doubt_completed(device, lane, lane->retired, position);
-    lane->retired = position;
-}
-
-uint64_t bh__lane_done(bh__device *device, bh__lane *lane) {
-    if (device->queue.frozen || !lane->exists) return lane->floor;
-    uint64_t done = atomic_load(&worker_area(atomic_load(&device->queue.area), lane)->done);
-    if (done == lane->retired) return done;
-    uint64_t tail = atomic_load_explicit(&lane->tail, memory_order_relaxed);
-    /* A faulty worker may write any value. `done` never exceeds the tail, never decreases, and is
-     * always at the boundary of a request. */
-    if (done > tail || done < lane->retired ||
-        (done != tail && bh__shadow_at(device, lane, done)->start != done)) {
-        bh__worker_distrust(device);
-        return lane->retired;
-    }
-    bh__lane_retire(device, lane, done);
-    return done;
-}
-
-uint64_t bh__lane_taken(bh__device *device, bh__lane *lane, uint64_t claim) {
-    uint64_t position = bh__claim_position(claim);
-    if (position >= lane->claimed && position <= atomic_load(&lane->tail))
-        return lane->claimed = position;
-    bh__worker_distrust(device);
-    return atomic_load(&lane->tail);
-}
-
 /* Queries with the lock held. This is the only way while lanes are frozen: the supervisor decides
  * with the lock held which requests are done. */
 static bh_status ask_locked(bh__device *device, bh__lane *lane, bh_ticket ticket) {
@@ -107,8 +70,7 @@ bh_status bh__lane_ask(bh__device *device, bh__lane *lane, bh_ticket ticket) {
              * raised from it any more. If the freeze comes after this check, note_answered fails or
              * the supervisor sees its value. */
             if (atomic_load(&device->queue.halted)) return ask_locked(device, lane, ticket);
-            uint64_t position =
-                atomic_load(&worker_area(atomic_load(&device->queue.area), lane)->done);
+            uint64_t position = atomic_load(&bh__lane_words(device, lane)->done);
             if (position > atomic_load(&lane->tail)) {
                 if (atomic_load(&device->queue.epoch) == epoch) bh__worker_distrust(device);
                 position = 0;
@@ -164,7 +126,8 @@ static bh_status sleep_on_ring(bh__device *device, bh__lane *lane, bh_ticket tic
     bh_status status;
     for (;;) {
         bh__area *area = atomic_load(&device->queue.area);
-        uint32_t seen = atomic_load(&worker_area(area, lane)->wake);
+        _Atomic uint32_t *wake = &area->lane[lane->index].wake;
+        uint32_t seen = atomic_load(wake);
         pthread_mutex_lock(&lane->wait_lock);
         post_notify(device, lane);
         pthread_mutex_unlock(&lane->wait_lock);
@@ -176,8 +139,7 @@ static bh_status sleep_on_ring(bh__device *device, bh__lane *lane, bh_ticket tic
         bh__watch_begin(device);
         /* Check the clock, too: a faulty worker may change `wake` so often that the futex wait
          * never times out. */
-        if (!bh__futex_wait(&worker_area(area, lane)->wake, seen, deadline, BH__FUTEX_SHARED) ||
-            bh__now_ns() >= deadline) {
+        if (!bh__futex_wait(wake, seen, deadline, BH__FUTEX_SHARED) || bh__now_ns() >= deadline) {
             status = bh__lane_ask(device, lane, ticket);
             if (status == BH_E_BUSY) status = BH_E_TIMEOUT;
             break;
@@ -410,7 +372,7 @@ static bh_status cancel_locked(bh__device *device, bh__lane *lane, bh_ticket tic
     if (!shadow) return refuse_ended();
     /* All pieces of a call are cancelled, or none. */
     uint64_t start = shadow->call ? shadow->call - 1 : shadow->start;
-    bh__lane_area *area = worker_area(atomic_load(&device->queue.area), lane);
+    bh__lane_area *area = bh__lane_words(device, lane);
     uint64_t taken = lane->floor;
     if (!device->queue.frozen)
         taken = bh__lane_taken(device, lane, atomic_fetch_or(&area->claim, BH__PAUSED));

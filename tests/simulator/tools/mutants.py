@@ -15,7 +15,7 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 SOURCE = os.path.realpath(os.path.join(HERE, '..', '..', '..', 'src'))
 
 # The watchdog tells whoever a worker forgot to tell. Where the mistake is to forget, it must not.
-NOBODY_ROUSES = ('client/supervisor/watchdog.c', re.compile(r'if \(sleepers\) bh__area_wake.*?\n.*?bh__dispatcher_poke\(device\);'),
+NOBODY_ROUSES = ('client/workers/watchdog.c', re.compile(r'if \(sleepers\) bh__area_wake.*?\n.*?bh__dispatcher_poke\(device\);'),
                  '(void)sleepers, (void)callbacks;')
 
 # Name, file, the text, what it becomes, scenario and strategy, whether it is in the short list, other
@@ -46,7 +46,7 @@ MUTANTS = [
     ('queued-without-wake', 'worker/lane/lane_queued.c', 'bh__worker_lane_wake_waiters(lane);', '',
      'handover_queued', False),
     ('no-hold', 'worker/lane/lane_direct.c', 'if (seen >= lane->hold) return true;', 'return true;', 'takeover', True),
-    ('reaped-without-wake', 'client/supervisor/workers.c',
+    ('reaped-without-wake', 'client/workers/worker_life.c',
      re.compile(r'    bh__futex_wake\(\(_Atomic uint32_t \*\)\(void \*\)&device->queue\.front->reaped, BH__FUTEX_ALL,\s*'
                 r'BH__FUTEX_SHARED\);'), '', 'takeover', False),
     ('slot-while-in-use', 'client/transfer/staging.c', 'bh__lane_done(device, &device->lanes[slot->lane]) >= slot->sequence',
@@ -77,7 +77,7 @@ MUTANTS = [
     ('watch-freed-while-told', 'client/callback/watchers.c',
      'run_wait(device, watcher->id);\n    pthread_mutex_unlock(&device->dispatch_lock);\n    bh__ticket_leave(device);',
      'pthread_mutex_unlock(&device->dispatch_lock);\n    bh__ticket_leave(device);', 'swarm_kills', False),
-    ('descriptor-left', 'client/supervisor/workers.c', 'bh__fd_close(worker->canary_fd);', '', 'steady', True),
+    ('descriptor-left', 'client/workers/worker_life.c', 'bh__fd_close(worker->canary_fd);', '', 'steady', True),
 ]
 
 

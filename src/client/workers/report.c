@@ -14,7 +14,7 @@
 #include "client/core/sized.h"
 #include "client/queue/doubt.h"
 #include "client/queue/walk.h"
-#include "client/supervisor/report.h"
+#include "client/workers/report.h"
 
 enum { REQUESTS = 8, ARGUMENTS = 32, SUSPECTS = 32, VALUE_BYTES = 16, FILES_KEPT = 100 };
 
@@ -135,7 +135,7 @@ bh__loss_report *bh__loss_report_begin(const bh__judgement *self) {
     clock_gettime(CLOCK_REALTIME, &report->time);
     memcpy(report->device_name, device->info.name, sizeof report->device_name);
     memcpy(report->kind, device->kind, sizeof report->kind);
-    report->worker_pid = (int)device->supervisor.active->process.program.pid;
+    report->worker_pid = (int)device->workers.active->process.program.pid;
     report->error = self->cause->error;
     report->address = self->cause->address;
     report->access_bytes = self->cause->bytes;
@@ -171,7 +171,7 @@ void bh__loss_report_judged(const bh__judgement *self, bh__loss_report *report) 
     }
     report->loss = *self->summary;
     pthread_mutex_lock(&device->notes_lock);
-    bh__loss_report **place = &device->supervisor.notes.reports[self->loss % BH__REPORTS_KEPT],
+    bh__loss_report **place = &device->workers.notes.reports[self->loss % BH__REPORTS_KEPT],
                     *old = *place;
     *place = report;
     pthread_mutex_unlock(&device->notes_lock);
@@ -180,12 +180,12 @@ void bh__loss_report_judged(const bh__judgement *self, bh__loss_report *report) 
 
 void bh__loss_reports_free(bh__device *device) {
     for (uint32_t i = 0; i < BH__REPORTS_KEPT; i++) {
-        free_report(device->supervisor.notes.reports[i]);
-        device->supervisor.notes.reports[i] = NULL;
+        free_report(device->workers.notes.reports[i]);
+        device->workers.notes.reports[i] = NULL;
     }
     bh__findings_drop(device);
-    free(device->supervisor.notes.report_dir);
-    device->supervisor.notes.report_dir = NULL;
+    free(device->workers.notes.report_dir);
+    device->workers.notes.report_dir = NULL;
 }
 
 /* ---- text ---- */
@@ -399,7 +399,7 @@ static void write_file(const bh__device *device, const bh__loss_report *report) 
     size_t length = 0;
     char *text = make_text(report, &length);
     int folder =
-        text ? open(device->supervisor.notes.report_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+        text ? open(device->workers.notes.report_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     int fd = folder >= 0 ? create_file(folder, draft) : -1;
     bool done = fd >= 0 && write_all(fd, text, length);
     if (fd >= 0) done &= close(fd) == 0;
@@ -408,26 +408,26 @@ static void write_file(const bh__device *device, const bh__loss_report *report) 
         bh__log_warning(
             "the report of loss %llu cannot be written to %s: %s. Fix: check the folder and its "
             "free space",
-            (unsigned long long)report->loss.number, device->supervisor.notes.report_dir,
+            (unsigned long long)report->loss.number, device->workers.notes.report_dir,
             bh__errno_text(text ? errno : ENOMEM, why, sizeof why));
         if (fd >= 0) (void)unlinkat(folder, draft, 0);
     } else {
-        delete_oldest(folder, device->supervisor.notes.report_dir);
+        delete_oldest(folder, device->workers.notes.report_dir);
     }
     if (folder >= 0) close(folder);
     free(text);
 }
 
 void bh__loss_report_finish(bh__device *device) {
-    const bh_loss *loss = &device->supervisor.loss;
+    const bh_loss *loss = &device->workers.loss;
     pthread_mutex_lock(&device->notes_lock);
-    bh__loss_report *report = device->supervisor.notes.reports[loss->number % BH__REPORTS_KEPT];
+    bh__loss_report *report = device->workers.notes.reports[loss->number % BH__REPORTS_KEPT];
     if (report && report->loss.number == loss->number)
         report->loss = *loss;
     else
         report = NULL;
     pthread_mutex_unlock(&device->notes_lock);
-    if (report && device->supervisor.notes.report_dir) write_file(device, report);
+    if (report && device->workers.notes.report_dir) write_file(device, report);
 }
 
 /* ---- the public calls ---- */
@@ -436,7 +436,7 @@ void bh__loss_report_finish(bh__device *device) {
 static const bh__loss_report *find_report(const bh__device *device, uint64_t loss) {
     const bh__loss_report *found = NULL;
     for (uint32_t i = 0; i < BH__REPORTS_KEPT; i++) {
-        const bh__loss_report *report = device->supervisor.notes.reports[i];
+        const bh__loss_report *report = device->workers.notes.reports[i];
         if (!report || (loss && report->loss.number != loss)) continue;
         if (!found || report->loss.number > found->loss.number) found = report;
     }
@@ -535,9 +535,9 @@ bh_status bh_device_get_fault_state(bh_device handle, uint64_t loss, char *text,
 static size_t copy_losses(bh__device *device, bh_loss out[BH__REPORTS_KEPT]) {
     size_t count = 0;
     pthread_mutex_lock(&device->notes_lock);
-    uint64_t newest = device->supervisor.notes.health.losses;
+    uint64_t newest = device->workers.notes.health.losses;
     for (uint64_t number = newest; number && newest - number < BH__REPORTS_KEPT; number--) {
-        const bh__loss_report *report = device->supervisor.notes.reports[number % BH__REPORTS_KEPT];
+        const bh__loss_report *report = device->workers.notes.reports[number % BH__REPORTS_KEPT];
         if (report && report->loss.number == number) out[count++] = report->loss;
     }
     pthread_mutex_unlock(&device->notes_lock);

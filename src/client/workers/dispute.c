@@ -6,7 +6,7 @@
 #include "client/queue/resolve.h"
 #include "client/queue/walk.h"
 #include "client/sequence/sequence.h"
-#include "client/supervisor/internal.h"
+#include "client/workers/internal.h"
 
 typedef struct dispute {
     bh__device *device;

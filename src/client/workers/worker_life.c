@@ -19,7 +19,7 @@
 #include "client/process/worker_process.h"
 #include "client/queue/queue.h"
 #include "client/queue/resolve.h"
-#include "client/supervisor/internal.h"
+#include "client/workers/internal.h"
 #include "wire/share.h"
 
 static uint64_t boot_timeout(const bh__device *device) {
@@ -31,10 +31,10 @@ static uint64_t boot_timeout(const bh__device *device) {
 static bh__worker *free_worker(bh__device *device) {
     const bh__area *current = device->generation ? atomic_load(&device->queue.area) : NULL;
     for (uint32_t i = 0; i < BH__AREAS; i++) {
-        device->supervisor.workers[i].area = i;
-        if (device->supervisor.workers[i].state == BH__WORKER_NONE &&
-            bh__worker_area(device, &device->supervisor.workers[i]) != current) {
-            return &device->supervisor.workers[i];
+        device->workers.workers[i].area = i;
+        if (device->workers.workers[i].state == BH__WORKER_NONE &&
+            bh__worker_area(device, &device->workers.workers[i]) != current) {
+            return &device->workers.workers[i];
         }
     }
     return NULL;
@@ -68,7 +68,7 @@ static int send_boot(bh__device *device, bh__worker *worker, int bell) {
     int area = area_new(device, worker);
     if (area < 0) return area;
     int self = bh__process_self();
-    bh__message *message = device->supervisor.outgoing;
+    bh__message *message = device->workers.outgoing;
     memset(message, 0, offsetof(bh__message, data));
     message->type = BH__MSG_BOOT;
     message->u.boot =
@@ -126,8 +126,8 @@ bh_status bh__worker_start(bh__device *device, bh__worker **out, bh_error *error
     int failed = make_channels(&made);
     if (failed) return refuse_start(error, failed);
     memset(worker, 0, sizeof *worker);
-    worker->area = (uint32_t)(worker - device->supervisor.workers);
-    bh_status status = bh__process_start(device->supervisor.worker_path, made.socket[1],
+    worker->area = (uint32_t)(worker - device->workers.workers);
+    bh_status status = bh__process_start(device->workers.worker_path, made.socket[1],
                                          made.errors[1], &worker->process, error);
     if (status != BH_OK) {
         close_ends(&made, 0);
@@ -142,7 +142,7 @@ bh_status bh__worker_start(bh__device *device, bh__worker **out, bh_error *error
     worker->canary_fd = -1;
     worker->state = BH__WORKER_BOOTING;
     worker->started_ns = bh__now_ns();
-    worker->boot_deadline = device->supervisor.watch.clock + boot_timeout(device);
+    worker->boot_deadline = device->workers.watch.clock + boot_timeout(device);
     failed = send_boot(device, worker, made.bell[1]);
     close_ends(&made, 1);
     if (failed && failed != -EPIPE) { /* EPIPE: it died already, which poll reports */
@@ -150,7 +150,7 @@ bh_status bh__worker_start(bh__device *device, bh__worker **out, bh_error *error
         return refuse_start(error, -failed);
     }
     bh__log_debug("worker %d started in area %u: %s", (int)worker->process.program.pid,
-                  worker->area, device->supervisor.worker_path);
+                  worker->area, device->workers.worker_path);
     *out = worker;
     return BH_OK;
 }
@@ -190,14 +190,14 @@ void bh__workers_finish(bh__device *device) {
     bool asked[BH__AREAS];
     uint64_t deadline = bh__now_ns() + BH__FINISH_SECONDS * BH__NS_PER_S;
     for (uint32_t i = 0; i < BH__AREAS; i++) {
-        const bh__worker *worker = &device->supervisor.workers[i];
+        const bh__worker *worker = &device->workers.workers[i];
         asked[i] = worker->profiled && worker->state != BH__WORKER_NONE &&
                    worker->state != BH__WORKER_DYING && bh__fd_is_ours(worker->socket) &&
                    bh__fd_is_ours(worker->process.program.end_fd);
         if (asked[i]) shutdown(worker->socket, SHUT_RDWR);
     }
     for (uint32_t i = 0; i < BH__AREAS; i++) {
-        struct pollfd look = {.fd = device->supervisor.workers[i].process.program.end_fd,
+        struct pollfd look = {.fd = device->workers.workers[i].process.program.end_fd,
                               .events = POLLIN};
         uint64_t now = bh__now_ns();
         if (asked[i] && now < deadline) poll(&look, 1, (int)((deadline - now) / BH__NS_PER_MS));
@@ -231,7 +231,7 @@ void bh__worker_bury(bh__device *device, bh__worker *worker, uint64_t loss) {
 static void publish_reaped(bh__device *device) {
     uint64_t reaped = device->losses;
     for (uint32_t i = 0; i < BH__AREAS; i++) {
-        const bh__worker *worker = &device->supervisor.workers[i];
+        const bh__worker *worker = &device->workers.workers[i];
         if (worker->state == BH__WORKER_DYING && worker->loss && worker->loss <= reaped)
             reaped = worker->loss - 1;
     }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loss reports: the facts are recorded with the device locked, and formatted as text for a file or
  * when the program asks. Supervisor only, except bh__loss_reports_free. */
-#ifndef BH_CLIENT_SUPERVISOR_REPORT_H
-#define BH_CLIENT_SUPERVISOR_REPORT_H
+#ifndef BH_CLIENT_WORKERS_REPORT_H
+#define BH_CLIENT_WORKERS_REPORT_H
 
-#include "client/supervisor/judge.h"
+#include "client/workers/judge_loss.h"
 
 typedef struct bh__loss_report bh__loss_report;
 
@@ -14,7 +14,7 @@ bh__loss_report *bh__loss_report_begin(const bh__judgement *self);
 /* Records the suspect buffers and publishes the report. Called with the lock held, after requests
  * got their verdicts. `report` may be NULL. */
 void bh__loss_report_judged(const bh__judgement *self, bh__loss_report *report);
-/* Completes the report of the most recent loss, device->supervisor.loss, and writes its file if the
+/* Completes the report of the most recent loss, device->workers.loss, and writes its file if the
  * program has set report_dir. Called without the lock. */
 void bh__loss_report_finish(bh__device *device);
 void bh__loss_reports_free(bh__device *device);

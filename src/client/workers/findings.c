@@ -7,7 +7,7 @@
 
 #include "base/plain_text.h"
 #include "client/memory/memory.h"
-#include "client/supervisor/report.h"
+#include "client/workers/report.h"
 
 /* A worker may send anything. */
 static void clean_place(bh_finding_place *place) {
@@ -30,17 +30,17 @@ static void clean(bh_finding *finding) {
 
 bool bh__findings_take(bh__device *device, const bh__message *message) {
     uint32_t count = message->data_bytes / (uint32_t)sizeof(bh_finding);
-    uint32_t before = device->supervisor.finding_count;
+    uint32_t before = device->workers.finding_count;
     if (!bh__checked(device) || count * sizeof(bh_finding) != message->data_bytes ||
         count > BH__MAX_FINDINGS - before)
         return false;
-    bh_finding *all = realloc(device->supervisor.findings,
-                              BH__MAX_FINDINGS * sizeof *device->supervisor.findings);
+    bh_finding *all =
+        realloc(device->workers.findings, BH__MAX_FINDINGS * sizeof *device->workers.findings);
     if (!all) return true; /* the loss is reported without them */
     memcpy(&all[before], message->data, message->data_bytes);
     for (uint32_t i = before; i < before + count; i++) clean(&all[i]);
-    device->supervisor.findings = all;
-    device->supervisor.finding_count = before + count;
+    device->workers.findings = all;
+    device->workers.finding_count = before + count;
     return true;
 }
 
@@ -54,7 +54,7 @@ static void describe(const bh__judgement *self, bh_finding *finding) {
 }
 
 uint32_t bh__findings_give(const bh__judgement *self, bh_finding **out) {
-    bh__supervisor_room *room = &self->device->supervisor;
+    bh__workers_room *room = &self->device->workers;
     uint32_t count = room->finding_count;
     *out = room->findings;
     room->findings = NULL;
@@ -65,7 +65,7 @@ uint32_t bh__findings_give(const bh__judgement *self, bh_finding **out) {
 
 /* A worker may send anything: what is not printable becomes '?'. */
 bool bh__fault_state_take(bh__device *device, const bh__message *message) {
-    if (device->supervisor.fault_state) return false; /* once for each fault */
+    if (device->workers.fault_state) return false; /* once for each fault */
     char *text = malloc((size_t)message->data_bytes + 1);
     if (!text) return true; /* the loss is reported without it */
     for (uint32_t i = 0; i < message->data_bytes; i++) {
@@ -73,19 +73,19 @@ bool bh__fault_state_take(bh__device *device, const bh__message *message) {
         text[i] = (char)(c == '\n' || (c >= ' ' && c <= '~') ? c : '?');
     }
     text[message->data_bytes] = '\0';
-    device->supervisor.fault_state = text;
+    device->workers.fault_state = text;
     return true;
 }
 
 char *bh__fault_state_give(bh__device *device) {
-    char *text = device->supervisor.fault_state;
-    device->supervisor.fault_state = NULL;
+    char *text = device->workers.fault_state;
+    device->workers.fault_state = NULL;
     return text;
 }
 
 void bh__findings_drop(bh__device *device) {
     free(bh__fault_state_give(device));
-    free(device->supervisor.findings);
-    device->supervisor.findings = NULL;
-    device->supervisor.finding_count = 0;
+    free(device->workers.findings);
+    device->workers.findings = NULL;
+    device->workers.finding_count = 0;
 }

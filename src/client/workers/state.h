@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The supervisor's data: workers, the watchdog's clock, limits on losses, health and reports. */
-#ifndef BH_CLIENT_SUPERVISOR_STATE_H
-#define BH_CLIENT_SUPERVISOR_STATE_H
+#ifndef BH_CLIENT_WORKERS_STATE_H
+#define BH_CLIENT_WORKERS_STATE_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -88,7 +88,7 @@ typedef struct bh__notes {
 } bh__notes;
 
 /* The device's part. */
-typedef struct bh__supervisor_room {
+typedef struct bh__workers_room {
     _Atomic bool deciding; /* the policy callback is running. Read without the lock. */
     pthread_t thread;
     char worker_path[4096];
@@ -120,6 +120,6 @@ typedef struct bh__supervisor_room {
     char *fault_state;    /* Owned, or NULL. The state of the thread that ended it. */
     uint32_t finding_count;
     uint32_t health_told; /* the last BH_HEALTH_... that watchers were told of, if there were any */
-} bh__supervisor_room;
+} bh__workers_room;
 
 #endif

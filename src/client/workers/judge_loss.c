@@ -17,7 +17,7 @@
 #include "client/queue/uses.h"
 #include "client/queue/walk.h"
 #include "client/sequence/sequence.h"
-#include "client/supervisor/judge.h"
+#include "client/workers/judge_loss.h"
 
 /* Writes that are tracked by range. If there are more, a write counts as one of the whole
  * memory. */
@@ -229,7 +229,7 @@ void bh__loss_begin(bh__device *device, const bh__cause *cause, bh_loss *summary
     *self = (bh__judgement){.device = device, .cause = cause, .summary = summary};
     bh__lanes_freeze(device, self->taken);
     self->loss = ++device->losses;
-    bh__process_kill(&device->supervisor.active->process);
+    bh__process_kill(&device->workers.active->process);
     bh__blame_find(self);
     *summary = (bh_loss){.size = sizeof *summary,
                          .cause = cause->status,

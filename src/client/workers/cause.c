@@ -8,7 +8,7 @@
 #include "client/callback/callback.h"
 #include "client/process/worker_process.h"
 #include "client/queue/queue.h"
-#include "client/supervisor/internal.h"
+#include "client/workers/internal.h"
 
 void bh__cause_of_end(const bh__worker *worker, const bh__process_end *end, bh__cause *out) {
     const char *text = worker->errors_length ? worker->errors : "";

@@ -7,14 +7,14 @@
 #include "client/callback/callback.h"
 #include "client/core/handles.h"
 #include "client/core/sized.h"
-#include "client/supervisor/internal.h"
+#include "client/workers/internal.h"
 
 /* A standby that executes an order, such as a module load, still counts: it takes over soon,
  * without a cold start. Otherwise every load would change the state. */
 static uint32_t usable_standbys(const bh__device *device) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < BH__AREAS; i++) {
-        const bh__worker *worker = &device->supervisor.workers[i];
+        const bh__worker *worker = &device->workers.workers[i];
         count += bh__is_standby(device, worker) && worker->caught_up;
     }
     return count;
@@ -40,14 +40,14 @@ static void fill_reason(const bh__device *device, bh_health *out) {
         break;
     case BH_HEALTH_REPLACING:
         snprintf(out->reason, room, "the worker of generation %llu was lost: %.180s",
-                 (unsigned long long)device->generation, device->supervisor.loss.message);
+                 (unsigned long long)device->generation, device->workers.loss.message);
         break;
     case BH_HEALTH_DEGRADED:
-        if (device->supervisor.degraded[0])
-            snprintf(out->reason, room, "%.*s", (int)room - 1, device->supervisor.degraded);
+        if (device->workers.degraded[0])
+            snprintf(out->reason, room, "%.*s", (int)room - 1, device->workers.degraded);
         else
             snprintf(out->reason, room, "%u of %u standbys are ready, the others are starting",
-                     device->supervisor.standbys_ready, device->options.standbys);
+                     device->workers.standbys_ready, device->options.standbys);
         break;
     default:
         break;
@@ -58,7 +58,7 @@ static void list_standbys(bh__device *device, bh_health *out) {
     uint32_t count = 0;
     for (int ready = 1; ready >= 0; ready--) {
         for (uint32_t i = 0; i < BH__AREAS && count < BH__MAX_STANDBYS; i++) {
-            bh__worker *worker = &device->supervisor.workers[i];
+            bh__worker *worker = &device->workers.workers[i];
             if (bh__is_standby(device, worker) && bh__is_ready(worker) == (ready != 0))
                 out->standby_pids[count++] = worker->process.program.pid;
         }
@@ -67,8 +67,8 @@ static void list_standbys(bh__device *device, bh_health *out) {
 
 /* Closing is not reported: the program does it itself. */
 static void tell_watchers(bh__device *device, const bh_health *now) {
-    if (now->state == device->supervisor.health_told || bh__is_closing(device)) return;
-    if (bh__dispatch_health(device, now)) device->supervisor.health_told = now->state;
+    if (now->state == device->workers.health_told || bh__is_closing(device)) return;
+    if (bh__dispatch_health(device, now)) device->workers.health_told = now->state;
 }
 
 static bh_health read_health(bh__device *device, uint32_t state) {
@@ -78,19 +78,19 @@ static bh_health read_health(bh__device *device, uint32_t state) {
                      .generation = device->generation,
                      .losses = device->losses,
                      .restart_limit = limited ? device->options.restart_limit : UINT32_MAX,
-                     .standbys_ready = device->supervisor.standbys_ready,
+                     .standbys_ready = device->workers.standbys_ready,
                      .standbys = device->options.standbys,
-                     .worker_pid = atomic_load(&device->supervisor.worker_pid)};
+                     .worker_pid = atomic_load(&device->workers.worker_pid)};
     list_standbys(device, &now);
     return now;
 }
 
 static void publish(bh__device *device, const bh_health *now) {
-    bh__notes *notes = &device->supervisor.notes;
+    bh__notes *notes = &device->workers.notes;
     bool replaced = now->generation != notes->health.generation || !now->worker_pid;
     pthread_mutex_lock(&device->notes_lock);
     notes->health = *now;
-    notes->budget = device->supervisor.policy.budget;
+    notes->budget = device->workers.policy.budget;
     if (replaced) notes->running_since = 0;
     pthread_mutex_unlock(&device->notes_lock);
 }
@@ -111,7 +111,7 @@ void bh__health_note_stop(bh__device *device, const bh_error *reason) {
 
 void bh__health_note_running(bh__device *device, uint64_t since) {
     pthread_mutex_lock(&device->notes_lock);
-    device->supervisor.notes.running_since = since;
+    device->workers.notes.running_since = since;
     pthread_mutex_unlock(&device->notes_lock);
 }
 
@@ -133,9 +133,9 @@ bh_status bh_device_get_health(bh_device handle, bh_health *out) {
     bh__device *device = bh__device_enter(handle.id);
     if (!device) return bh__last()->status;
     pthread_mutex_lock(&device->notes_lock);
-    bh_health health = device->supervisor.notes.health;
-    bh__restart_budget budget = device->supervisor.notes.budget;
-    uint64_t running_since = device->supervisor.notes.running_since;
+    bh_health health = device->workers.notes.health;
+    bh__restart_budget budget = device->workers.notes.budget;
+    uint64_t running_since = device->workers.notes.running_since;
     pthread_mutex_unlock(&device->notes_lock);
     bring_up_to_date(device, &budget, running_since, &health);
     bh__ticket_leave(device);

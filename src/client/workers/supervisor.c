@@ -22,8 +22,8 @@
 #include "client/process/worker_process.h"
 #include "client/queue/queue.h"
 #include "client/queue/resolve.h"
-#include "client/supervisor/report.h"
-#include "client/supervisor/supervisor.h"
+#include "client/workers/report.h"
+#include "client/workers/supervisor.h"
 
 enum {
     BOOT_ATTEMPTS = 3,
@@ -39,16 +39,16 @@ enum {
 };
 
 static void standby_changed(bh__device *device) {
-    atomic_fetch_add(&device->supervisor.standby_word, 1);
-    bh__futex_wake(&device->supervisor.standby_word, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
+    atomic_fetch_add(&device->workers.standby_word, 1);
+    bh__futex_wake(&device->workers.standby_word, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
 }
 
 /* ---- stopping ---- */
 
 static void fail_backlog(bh__device *device, const bh_error *why) {
-    while (device->supervisor.backlog) {
-        bh__order *order = device->supervisor.backlog;
-        device->supervisor.backlog = order->next;
+    while (device->workers.backlog) {
+        bh__order *order = device->workers.backlog;
+        device->workers.backlog = order->next;
         order->job->error = *why;
         bh__order_finish(device, order);
     }
@@ -56,20 +56,20 @@ static void fail_backlog(bh__device *device, const bh_error *why) {
 
 static void bury_all(bh__device *device) {
     for (uint32_t i = 0; i < BH__AREAS; i++) {
-        bh__worker *worker = &device->supervisor.workers[i];
+        bh__worker *worker = &device->workers.workers[i];
         if (worker->state == BH__WORKER_NONE || worker->state == BH__WORKER_DYING) continue;
-        bh__orders_recover(device, worker, BH__BLAME_NONE, NULL, &device->supervisor.backlog);
+        bh__orders_recover(device, worker, BH__BLAME_NONE, NULL, &device->workers.backlog);
         bh__worker_bury(device, worker, 0);
     }
-    device->supervisor.active = NULL;
-    atomic_store(&device->supervisor.worker_pid, 0);
+    device->workers.active = NULL;
+    atomic_store(&device->workers.worker_pid, 0);
 }
 
 /* Waits until all killed workers have ended, for at most `patience` ns. */
 static void reap_all(bh__device *device, uint64_t patience) {
     uint64_t deadline = bh__deadline_after(patience);
     for (uint32_t i = 0; i < BH__AREAS; i++) {
-        bh__worker *worker = &device->supervisor.workers[i];
+        bh__worker *worker = &device->workers.workers[i];
         while (worker->state == BH__WORKER_DYING && !bh__worker_reap(device, worker) &&
                bh__now_ns() < deadline) {
             struct pollfd look = {.fd = worker->process.program.end_fd, .events = POLLIN};
@@ -83,7 +83,7 @@ static void reap_all(bh__device *device, uint64_t patience) {
 static void end_work(bh__device *device, const bh_error *reason, bh_status verdict,
                      uint64_t patience) {
     bh__area *area = atomic_load(&device->queue.area);
-    bool running = device->supervisor.active != NULL;
+    bool running = device->workers.active != NULL;
     bh__lock_take(&device->lock);
     bh__device_freeze(device);
     bh__lock_give(&device->lock);
@@ -95,7 +95,7 @@ static void end_work(bh__device *device, const bh_error *reason, bh_status verdi
         bh__health_note_stop(device, reason);
         bh__device_stop(device, reason, verdict);
     }
-    device->supervisor.standbys_ready = 0;
+    device->workers.standbys_ready = 0;
     bh__health_note(device);
     bh__lock_give(&device->lock);
     fail_backlog(device, verdict == BH_E_CANCELLED ? reason : &device->stop_reason);
@@ -104,23 +104,23 @@ static void end_work(bh__device *device, const bh_error *reason, bh_status verdi
 
 static void stop(bh__device *device, const bh_error *reason) {
     if (device->state == BH__DEVICE_STOPPED) return;
-    bool opening = atomic_load(&device->supervisor.opened) == 0;
+    bool opening = atomic_load(&device->workers.opened) == 0;
     bh__log_error("%s", reason->message);
     end_work(device, reason, BH_E_STOPPED, 2 * BH__NS_PER_S);
     (void)bh__compiles_cancel(device, 0, &device->stop_reason);
     bh__dispatcher_poke(device);
     standby_changed(device);
     if (opening) {
-        device->supervisor.open_error = *reason;
-        atomic_store(&device->supervisor.opened, 2);
-        bh__futex_wake(&device->supervisor.opened, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
+        device->workers.open_error = *reason;
+        atomic_store(&device->workers.opened, 2);
+        bh__futex_wake(&device->workers.opened, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
     }
-    if (device->supervisor.loss_pending) {
-        device->supervisor.loss.stopped = 1;
-        device->supervisor.loss.from_standby = 0; /* no worker took over */
+    if (device->workers.loss_pending) {
+        device->workers.loss.stopped = 1;
+        device->workers.loss.from_standby = 0; /* no worker took over */
         bh__loss_report_finish(device);
-        bh__dispatch_loss(device, &device->supervisor.loss);
-        atomic_store(&device->supervisor.loss_pending, false);
+        bh__dispatch_loss(device, &device->workers.loss);
+        atomic_store(&device->workers.loss_pending, false);
     }
 }
 
@@ -128,25 +128,24 @@ static void pump(bh__device *device, bh__worker *worker);
 
 /* If two workers cannot use the device at once, the next is started when the last one has ended. */
 static bool must_wait_for_end(const bh__device *device) {
-    for (uint32_t i = 0; (device->supervisor.alone || device->supervisor.crowded) && i < BH__AREAS;
-         i++)
-        if (device->supervisor.workers[i].state != BH__WORKER_NONE) return true;
+    for (uint32_t i = 0; (device->workers.alone || device->workers.crowded) && i < BH__AREAS; i++)
+        if (device->workers.workers[i].state != BH__WORKER_NONE) return true;
     return false;
 }
 
 /* Starts a worker that becomes active as soon as it has booted. If that is not possible yet, the
  * supervisor's loop retries. */
 static void start_cold(bh__device *device) {
-    if (must_wait_for_end(device) || bh__now_ns() < device->supervisor.retry_cold_at) return;
+    if (must_wait_for_end(device) || bh__now_ns() < device->workers.retry_cold_at) return;
     bh_error error;
     bh__worker *worker;
     if (bh__worker_start(device, &worker, &error) == BH_OK) {
-        device->supervisor.active = worker;
+        device->workers.active = worker;
         return;
     }
     if (error.status == BH_E_BUSY) return; /* an area is free as soon as a dead worker is reaped */
-    if (atomic_load(&device->supervisor.opened) && bh__policy_retries(device, &error))
-        device->supervisor.retry_cold_at = bh__now_ns() + BH__NS_PER_S;
+    if (atomic_load(&device->workers.opened) && bh__policy_retries(device, &error))
+        device->workers.retry_cold_at = bh__now_ns() + BH__NS_PER_S;
     else
         stop(device, &error);
 }
@@ -160,7 +159,7 @@ static int readiness(const bh__worker *worker) {
 static bh__worker *best_standby(bh__device *device) {
     bh__worker *best = NULL;
     for (uint32_t i = 0; i < BH__AREAS; i++) {
-        bh__worker *worker = &device->supervisor.workers[i];
+        bh__worker *worker = &device->workers.workers[i];
         if (!bh__is_standby(device, worker)) continue;
         bool better =
             !best || readiness(worker) > readiness(best) ||
@@ -174,23 +173,23 @@ static bh__worker *best_standby(bh__device *device) {
 static void count_standbys(bh__device *device) {
     uint32_t ready = 0;
     for (uint32_t i = 0; i < BH__AREAS; i++) {
-        bh__worker *worker = &device->supervisor.workers[i];
+        bh__worker *worker = &device->workers.workers[i];
         bool can_take_over = bh__is_standby(device, worker) && bh__is_ready(worker);
         ready += can_take_over;
         worker->caught_up |= can_take_over;
     }
     const bh__worker *first = best_standby(device);
-    if (ready == device->supervisor.standbys_ready) {
+    if (ready == device->workers.standbys_ready) {
         bh__health_note(device);
         return;
     }
     bh__lock_take(&device->lock);
     bool all = ready >= device->options.standbys;
-    if (ready > device->supervisor.standbys_ready) device->supervisor.boot_failures = 0;
-    if (all) device->supervisor.degraded[0] = 0;
-    if (all) device->supervisor.crowded = false;
-    bool more = ready > device->supervisor.standbys_ready;
-    device->supervisor.standbys_ready = ready;
+    if (ready > device->workers.standbys_ready) device->workers.boot_failures = 0;
+    if (all) device->workers.degraded[0] = 0;
+    if (all) device->workers.crowded = false;
+    bool more = ready > device->workers.standbys_ready;
+    device->workers.standbys_ready = ready;
     bh__health_note(device);
     bh__lock_give(&device->lock);
     standby_changed(device);
@@ -202,11 +201,11 @@ static void count_standbys(bh__device *device) {
 /* A standby that does not answer would be lost right after taking over. */
 static void bury_silent_standbys(bh__device *device) {
     for (uint32_t i = 0; i < BH__AREAS; i++) {
-        bh__worker *worker = &device->supervisor.workers[i];
+        bh__worker *worker = &device->workers.workers[i];
         if (!bh__is_standby(device, worker) || !bh__watch_doubts(device, worker)) continue;
         bh__log_warning("standby %d does not answer and is being replaced",
                         (int)worker->process.program.pid);
-        bh__orders_recover(device, worker, BH__BLAME_NONE, NULL, &device->supervisor.backlog);
+        bh__orders_recover(device, worker, BH__BLAME_NONE, NULL, &device->workers.backlog);
         bh__worker_bury(device, worker, 0);
     }
 }
@@ -214,8 +213,8 @@ static void bury_silent_standbys(bh__device *device) {
 static void promote(bh__device *device) {
     bury_silent_standbys(device);
     bh__worker *standby = best_standby(device);
-    device->supervisor.active = standby;
-    device->supervisor.loss.from_standby = standby && standby->state == BH__WORKER_STANDBY;
+    device->workers.active = standby;
+    device->workers.loss.from_standby = standby && standby->state == BH__WORKER_STANDBY;
     count_standbys(device);
     if (!standby) {
         start_cold(device);
@@ -228,30 +227,30 @@ static void promote(bh__device *device) {
 /* ---- losing a worker ---- */
 
 static void lose_active(bh__device *device, const bh__cause *cause) {
-    bh__worker *worker = device->supervisor.active;
+    bh__worker *worker = device->workers.active;
     bh__area *area = bh__worker_area(device, worker);
-    device->supervisor.loss_detected_ns = bh__now_ns();
+    device->workers.loss_detected_ns = bh__now_ns();
     bh__order_blame blame = cause->status == BH_E_FAULT && !cause->sequence ? BH__BLAME_SENT
                             : worker->unfit                                 ? BH__BLAME_SENT
                                                                             : BH__BLAME_NONE;
     if (cause->overdue) blame = BH__BLAME_OVERDUE;
-    bh__orders_recover(device, worker, blame, &cause->error, &device->supervisor.backlog);
+    bh__orders_recover(device, worker, blame, &cause->error, &device->workers.backlog);
     bh__lock_take(&device->lock);
     bh__judgement judgement;
     bh_verdict verdict;
     bh_error reason;
-    bh__loss_begin(device, cause, &device->supervisor.loss, &judgement);
-    atomic_store(&device->supervisor.worker_pid, 0);
+    bh__loss_begin(device, cause, &device->workers.loss, &judgement);
+    atomic_store(&device->workers.worker_pid, 0);
     bh__health_note(device);
     bh__loss_report *report = bh__loss_report_begin(&judgement);
     bh__policy_decide(&judgement, &verdict, &reason);
     bh__health_note(device); /* with what the loss cost, before any request gets its verdict */
     bh__loss_judge(&judgement, &verdict);
     bh__loss_report_judged(&judgement, report);
-    device->supervisor.broken = cause->broken && !verdict.go_on;
-    atomic_store(&device->supervisor.loss_pending, true);
+    device->workers.broken = cause->broken && !verdict.go_on;
+    atomic_store(&device->workers.loss_pending, true);
     bh__lock_give(&device->lock);
-    device->supervisor.active = NULL;
+    device->workers.active = NULL;
     if (verdict.go_on) promote(device);
     bh__worker_bury(device, worker, device->losses);
     if (verdict.go_on) {
@@ -265,14 +264,14 @@ static void lose_active(bh__device *device, const bh__cause *cause) {
 
 static void set_degraded(bh__device *device, const bh_error *why, bool crowded) {
     bh__lock_take(&device->lock);
-    device->supervisor.crowded = crowded;
-    if (device->supervisor.standbys_ready)
-        snprintf(device->supervisor.degraded, sizeof device->supervisor.degraded,
-                 "%u of %u standbys: %.220s", device->supervisor.standbys_ready,
+    device->workers.crowded = crowded;
+    if (device->workers.standbys_ready)
+        snprintf(device->workers.degraded, sizeof device->workers.degraded,
+                 "%u of %u standbys: %.220s", device->workers.standbys_ready,
                  device->options.standbys, why->message);
     else
-        snprintf(device->supervisor.degraded, sizeof device->supervisor.degraded,
-                 "no standby: %.230s", why->message);
+        snprintf(device->workers.degraded, sizeof device->workers.degraded, "no standby: %.230s",
+                 why->message);
     bh__health_note(device);
     bh__lock_give(&device->lock);
     bh__log_warning("no standby: %s", why->message);
@@ -280,21 +279,21 @@ static void set_degraded(bh__device *device, const bh_error *why, bool crowded) 
 }
 
 static void boot_failed(bh__device *device, bh__worker *worker, const bh_error *why) {
-    bool active = worker == device->supervisor.active;
-    bool opening = atomic_load(&device->supervisor.opened) == 0;
-    bh__orders_recover(device, worker, BH__BLAME_SENT, why, &device->supervisor.backlog);
+    bool active = worker == device->workers.active;
+    bool opening = atomic_load(&device->workers.opened) == 0;
+    bh__orders_recover(device, worker, BH__BLAME_SENT, why, &device->workers.backlog);
     bh__worker_bury(device, worker, 0);
-    device->supervisor.boot_failures++;
+    device->workers.boot_failures++;
     if (active) {
-        device->supervisor.active = NULL;
-        device->supervisor.loss.from_standby = 0; /* the next worker is started cold */
-        bool patient = device->supervisor.alone || device->supervisor.crowded;
+        device->workers.active = NULL;
+        device->workers.loss.from_standby = 0; /* the next worker is started cold */
+        bool patient = device->workers.alone || device->workers.crowded;
         uint32_t attempts = patient ? PATIENT_ATTEMPTS : BOOT_ATTEMPTS;
-        bool given_up = device->supervisor.boot_failures >= attempts;
+        bool given_up = device->workers.boot_failures >= attempts;
         if (patient || given_up) {
             uint32_t doublings =
-                device->supervisor.boot_failures < 10 ? device->supervisor.boot_failures : 10;
-            device->supervisor.retry_cold_at = bh__now_ns() + (50 * BH__NS_PER_MS << doublings);
+                device->workers.boot_failures < 10 ? device->workers.boot_failures : 10;
+            device->workers.retry_cold_at = bh__now_ns() + (50 * BH__NS_PER_MS << doublings);
         }
         if (opening || (given_up && !bh__policy_retries(device, why))) {
             stop(device, why);
@@ -303,9 +302,9 @@ static void boot_failed(bh__device *device, bh__worker *worker, const bh_error *
         }
         return;
     }
-    uint32_t backoff = device->supervisor.boot_failures < 6 ? device->supervisor.boot_failures : 6;
+    uint32_t backoff = device->workers.boot_failures < 6 ? device->workers.boot_failures : 6;
     bool crowded = why->status == BH_E_NO_MEMORY;
-    device->supervisor.retry_standby_at =
+    device->workers.retry_standby_at =
         bh__now_ns() + (crowded ? CROWDED_RETRY_S * BH__NS_PER_S : BH__NS_PER_S / 2 << backoff);
     count_standbys(device);
     set_degraded(device, why, crowded);
@@ -348,11 +347,11 @@ static bool check_ready(const bh__device *device, const bh__ready *ready, bh_err
         !is_granularity(ready->chunk_granularity))
         bh__fail(error, BH_E_NO_DEVICE, fix,
                  "%s has protocol version %u, this library has version %u",
-                 device->supervisor.worker_path, ready->version, BH__WIRE_VERSION);
+                 device->workers.worker_path, ready->version, BH__WIRE_VERSION);
     else if (ready->traits & ~may)
         bh__fail(error, BH_E_NO_DEVICE, fix,
                  "%s states the traits 0x%x, and a %s device may have 0x%x at most",
-                 device->supervisor.worker_path, ready->traits, device->kind, may);
+                 device->workers.worker_path, ready->traits, device->kind, may);
     else
         return true;
     return false;
@@ -388,12 +387,12 @@ static bool worker_ready(bh__device *device, bh__worker *worker, bh__message *me
     take_ready(device, &message->u.ready, worker);
     const bh__device_facts *info = &worker->info;
     bh__lock_take(&device->lock);
-    device->supervisor.alone = info->no_standby[0] != 0;
+    device->workers.alone = info->no_standby[0] != 0;
     bh__lock_give(&device->lock);
-    if (device->supervisor.alone && !(device->options.flags & BH_DEVICE_NO_STANDBY)) {
+    if (device->workers.alone && !(device->options.flags & BH_DEVICE_NO_STANDBY)) {
         bh_error why;
         bh__fail(&why, BH_E_UNSUPPORTED, BH__WITHOUT_STANDBY, "%s", info->no_standby);
-        if (worker != device->supervisor.active) { /* changed since the active worker started */
+        if (worker != device->workers.active) { /* changed since the active worker started */
             boot_failed(device, worker, &why);
             return false;
         }
@@ -401,7 +400,7 @@ static bool worker_ready(bh__device *device, bh__worker *worker, bh__message *me
     }
     worker->state = BH__WORKER_STANDBY;
     bh__orders_brief(device, worker);
-    if (worker == device->supervisor.active) bh__orders_go(device, worker);
+    if (worker == device->workers.active) bh__orders_go(device, worker);
     return true;
 }
 
@@ -416,7 +415,7 @@ static void refuse_message(bh__worker *worker, const bh__message *message) {
 
 /* Returns false if no more messages of this worker must be read. */
 static bool handle_message(bh__device *device, bh__worker *worker) {
-    bh__message *message = device->supervisor.incoming;
+    bh__message *message = device->workers.incoming;
     switch (message->type) {
     case BH__MSG_READY:
         if (worker->state == BH__WORKER_BOOTING) return worker_ready(device, worker, message);
@@ -504,7 +503,7 @@ static void listen_to(bh__device *device, bh__worker *worker, uint32_t max) {
     for (uint32_t i = 0; i < max && is_alive(worker) && !worker->unfit; i++) {
         struct pollfd look = {.fd = worker->socket, .events = POLLIN};
         if (poll(&look, 1, 0) <= 0) break;
-        int failed = bh__message_receive(worker->socket, device->supervisor.incoming);
+        int failed = bh__message_receive(worker->socket, device->workers.incoming);
         if (failed == -EPIPE || failed == -EBADF || failed == -ENOTSOCK) {
             worker_ended(device, worker);
             return;
@@ -515,7 +514,7 @@ static void listen_to(bh__device *device, bh__worker *worker, uint32_t max) {
             break;
         }
         bool listen = handle_message(device, worker);
-        bh__message_close_fds(device->supervisor.incoming);
+        bh__message_close_fds(device->workers.incoming);
         if (!listen) return;
     }
     if (is_alive(worker)) pump(device, worker);
@@ -524,8 +523,8 @@ static void listen_to(bh__device *device, bh__worker *worker, uint32_t max) {
 /* ---- stuck workers ---- */
 
 static void replace_distrusted(bh__device *device) {
-    if (!atomic_exchange(&device->queue.distrusted, false) || !device->supervisor.active ||
-        device->supervisor.active->state != BH__WORKER_ACTIVE)
+    if (!atomic_exchange(&device->queue.distrusted, false) || !device->workers.active ||
+        device->workers.active->state != BH__WORKER_ACTIVE)
         return;
     bh__cause cause = {.status = BH_E_LOST};
     bh__fail(&cause.error, BH_E_LOST, "submit the work again",
@@ -538,12 +537,12 @@ static void replace_stuck(bh__device *device, bh__worker *worker, const bh__caus
         lose_active(device, cause);
         return;
     }
-    bool was_ready = worker != device->supervisor.active && bh__is_ready(worker);
+    bool was_ready = worker != device->workers.active && bh__is_ready(worker);
     bh_error why = cause->error;
     why.status = BH_E_NO_DEVICE;
     boot_failed(device, worker, &why);
     /* It was ready once, so the next one will probably be: no pause. */
-    if (was_ready) device->supervisor.retry_standby_at = 0;
+    if (was_ready) device->workers.retry_standby_at = 0;
 }
 
 static void watch_workers(bh__device *device, uint64_t now, uint64_t *next) {
@@ -565,7 +564,7 @@ static void take_jobs(bh__device *device, bh__job **out_close) {
     }
     uint32_t flushes = atomic_load(&device->jobs.flushes_wanted);
     if (flushes != atomic_load(&device->jobs.flushes_done)) {
-        if (device->supervisor.active) listen_to(device, device->supervisor.active, ALL_MESSAGES);
+        if (device->workers.active) listen_to(device, device->workers.active, ALL_MESSAGES);
         bh__flushes_answer(device, flushes);
     }
     bh__job *job = bh__jobs_take(device, false);
@@ -577,7 +576,7 @@ static void take_jobs(bh__device *device, bh__job **out_close) {
             job->error = device->stop_reason;
             bh__job_finish(device, job);
         } else {
-            bh__order **link = &device->supervisor.backlog;
+            bh__order **link = &device->workers.backlog;
             while (*link) link = &(*link)->next;
             *link = bh__order_of(job);
         }
@@ -588,17 +587,17 @@ static void take_jobs(bh__device *device, bh__job **out_close) {
 /* Sends new orders to the active worker, and to standbys the orders that the active worker has
  * executed. */
 static void distribute_orders(bh__device *device) {
-    bh__worker *active = device->supervisor.active;
-    if (device->supervisor.backlog && active && active->state == BH__WORKER_ACTIVE) {
-        while (device->supervisor.backlog) {
-            bh__order *order = device->supervisor.backlog;
-            device->supervisor.backlog = order->next;
+    bh__worker *active = device->workers.active;
+    if (device->workers.backlog && active && active->state == BH__WORKER_ACTIVE) {
+        while (device->workers.backlog) {
+            bh__order *order = device->workers.backlog;
+            device->workers.backlog = order->next;
             bh__order_append(active, order);
         }
         pump(device, active);
     }
     for (uint32_t i = 0; i < BH__AREAS; i++) {
-        bh__worker *worker = &device->supervisor.workers[i];
+        bh__worker *worker = &device->workers.workers[i];
         if (bh__is_standby(device, worker) && worker->waiting) pump(device, worker);
     }
 }
@@ -606,8 +605,8 @@ static void distribute_orders(bh__device *device) {
 static bool wants_standby(const bh__device *device) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < BH__AREAS; i++)
-        count += bh__is_standby(device, &device->supervisor.workers[i]);
-    return count < device->options.standbys && !device->supervisor.alone &&
+        count += bh__is_standby(device, &device->workers.workers[i]);
+    return count < device->options.standbys && !device->workers.alone &&
            device->state == BH__DEVICE_RUNNING;
 }
 
@@ -615,11 +614,11 @@ static bool wants_standby(const bh__device *device) {
  * attempt. */
 static void keep_workers(bh__device *device, uint64_t now, uint64_t *next) {
     if (device->state == BH__DEVICE_STOPPED) return;
-    if (!device->supervisor.active) start_cold(device);
-    if (!device->supervisor.active && device->supervisor.retry_cold_at > now &&
-        device->supervisor.retry_cold_at < *next)
-        *next = device->supervisor.retry_cold_at;
-    while (wants_standby(device) && now >= device->supervisor.retry_standby_at) {
+    if (!device->workers.active) start_cold(device);
+    if (!device->workers.active && device->workers.retry_cold_at > now &&
+        device->workers.retry_cold_at < *next)
+        *next = device->workers.retry_cold_at;
+    while (wants_standby(device) && now >= device->workers.retry_standby_at) {
         bh_error error;
         bh__worker *worker;
         bh_status status = bh__worker_start(device, &worker, &error);
@@ -629,12 +628,12 @@ static void keep_workers(bh__device *device, uint64_t now, uint64_t *next) {
             bh__lock_give(&device->lock);
         } else {
             bool busy = status == BH_E_BUSY; /* until a dead worker is reaped */
-            device->supervisor.retry_standby_at = now + (busy ? 10 * BH__NS_PER_MS : BH__NS_PER_S);
+            device->workers.retry_standby_at = now + (busy ? 10 * BH__NS_PER_MS : BH__NS_PER_S);
             if (!busy) set_degraded(device, &error, false);
         }
     }
-    if (wants_standby(device) && device->supervisor.retry_standby_at < *next)
-        *next = device->supervisor.retry_standby_at;
+    if (wants_standby(device) && device->workers.retry_standby_at < *next)
+        *next = device->workers.retry_standby_at;
     count_standbys(device);
 }
 
@@ -643,7 +642,7 @@ static void stop_without_fds(bh__device *device) {
     bh__fail(&reason, BH_E_STOPPED,
              "close only descriptors that the program opened itself (not with closefrom)",
              "the program closed file descriptors that belong to Bulkhead");
-    device->supervisor.fds_lost = true;
+    device->workers.fds_lost = true;
     stop(device, &reason);
 }
 
@@ -656,8 +655,7 @@ static void close_all(bh__device *device, bh__job *job) {
     bh__lock_take(&device->lock);
     (void)bh__deferred_tell(device, UINT64_MAX);
     bh__lock_give(&device->lock);
-    for (uint32_t i = 0; i < BH__AREAS; i++)
-        bh__process_close(&device->supervisor.workers[i].process);
+    for (uint32_t i = 0; i < BH__AREAS; i++) bh__process_close(&device->workers.workers[i].process);
     bh__jobs_close(device);
     bh__job_finish(device, job);
 }
@@ -680,10 +678,10 @@ static void watch(poll_set *self, int fd, bh__worker *worker) {
 
 static void watch_all(bh__device *device, poll_set *self) {
     self->count = 0;
-    if (device->supervisor.fds_lost) return;
+    if (device->workers.fds_lost) return;
     watch(self, device->jobs.fd, NULL);
     for (uint32_t i = 0; i < BH__AREAS; i++) {
-        bh__worker *worker = &device->supervisor.workers[i];
+        bh__worker *worker = &device->workers.workers[i];
         if (worker->state == BH__WORKER_NONE) continue;
         if (worker->state != BH__WORKER_DYING) {
             watch(self, worker->errors_fd, worker);
@@ -719,16 +717,15 @@ void *bh__supervisor_main(void *argument) {
         uint64_t now = bh__now_ns(), next = BH__NEVER;
         keep_workers(device, now, &next);
         watch_workers(device, now, &next);
-        if (device->supervisor.fds_lost && now + 10 * BH__NS_PER_MS < next)
+        if (device->workers.fds_lost && now + 10 * BH__NS_PER_MS < next)
             next = now + 10 * BH__NS_PER_MS;
 
         watch_all(device, &all);
         struct timespec timeout = bh__timespec(next == BH__NEVER ? 0 : bh__time_left(next));
         ppoll(all.look, all.count, next == BH__NEVER ? NULL : &timeout, NULL);
 
-        if (!device->supervisor.fds_lost && !bh__fd_is_ours(device->jobs.fd))
-            stop_without_fds(device);
-        for (uint32_t i = 0; i < all.count && !device->supervisor.fds_lost; i++) {
+        if (!device->workers.fds_lost && !bh__fd_is_ours(device->jobs.fd)) stop_without_fds(device);
+        for (uint32_t i = 0; i < all.count && !device->workers.fds_lost; i++) {
             if (all.worker[i] && all.look[i].revents)
                 handle_event(device, all.worker[i], all.look[i].fd);
         }

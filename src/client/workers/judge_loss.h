@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A loss while it is judged: freeze.c, blame.c, judge.c and policy.c share this. Used on the
+/* A loss while it is judged: freeze.c, blame.c, judge_loss.c and policy.c share this. Used on the
  * supervisor, with the device locked. */
-#ifndef BH_CLIENT_SUPERVISOR_JUDGE_H
-#define BH_CLIENT_SUPERVISOR_JUDGE_H
+#ifndef BH_CLIENT_WORKERS_JUDGE_LOSS_H
+#define BH_CLIENT_WORKERS_JUDGE_LOSS_H
 
-#include "client/supervisor/internal.h"
+#include "client/workers/internal.h"
 
 /* Bytes that a request in flight writes. */
 typedef struct bh__written {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The supervisor room. Each device has one supervisor thread. It starts workers, sends them orders,
+ * The workers room. Each device has one supervisor thread. It starts workers, sends them orders,
  * watches them, gives verdicts to the requests of a lost worker, and activates the next one.
  */
-#ifndef BH_CLIENT_SUPERVISOR_SUPERVISOR_H
-#define BH_CLIENT_SUPERVISOR_SUPERVISOR_H
+#ifndef BH_CLIENT_WORKERS_SUPERVISOR_H
+#define BH_CLIENT_WORKERS_SUPERVISOR_H
 
 #include "client/core/device.h"
 

@@ -16,7 +16,7 @@
 #include "client/callback/callback.h"
 #include "client/queue/queue.h"
 #include "client/queue/walk.h"
-#include "client/supervisor/internal.h"
+#include "client/workers/internal.h"
 
 #define MAX_PERIOD_NS (20 * BH__NS_PER_MS)
 #define MAX_LATE_NS   (250 * BH__NS_PER_MS)
@@ -51,7 +51,7 @@ static uint64_t plus_bytes(uint64_t ns, uint64_t bytes) {
 
 static bool has_orders(const bh__device *device) {
     for (uint32_t i = 0; i < BH__AREAS; i++) {
-        const bh__worker *worker = &device->supervisor.workers[i];
+        const bh__worker *worker = &device->workers.workers[i];
         if (worker->state == BH__WORKER_BOOTING) return true;
         if (worker->state != BH__WORKER_NONE && worker->sent) return true;
     }
@@ -59,7 +59,7 @@ static bool has_orders(const bh__device *device) {
 }
 
 static void advance(bh__device *device, uint64_t now) {
-    bh__watch *watch = &device->supervisor.watch;
+    bh__watch *watch = &device->workers.watch;
     uint64_t gap = watch->last && now > watch->last ? now - watch->last : 0;
     uint64_t late = device->options.stuck_timeout_ns / 8;
     if (late > MAX_LATE_NS) late = MAX_LATE_NS;
@@ -71,13 +71,13 @@ static void advance(bh__device *device, uint64_t now) {
 /* ---- pings ---- */
 
 static uint64_t silence(const bh__device *device, const bh__worker *worker) {
-    return worker->silent ? device->supervisor.watch.clock - worker->pinged_at : 0;
+    return worker->silent ? device->workers.watch.clock - worker->pinged_at : 0;
 }
 
 static void ping(bh__device *device, bh__worker *worker) {
     _Atomic uint32_t *word = &device->queue.front->ping[worker->area];
     worker->silent = true;
-    worker->pinged_at = device->supervisor.watch.clock;
+    worker->pinged_at = device->workers.watch.clock;
     atomic_store(word, ++worker->pings);
     bh__futex_wake(word, BH__FUTEX_ALL, BH__FUTEX_SHARED);
 }
@@ -89,7 +89,7 @@ bool bh__watch_doubts(const bh__device *device, const bh__worker *worker) {
 /* An idle standby is pinged less often. Once the active worker is silent, standbys are pinged as
  * often as the active worker, so that it is known which one can take over. */
 static uint64_t ping_interval(const bh__device *device, const bh__worker *worker) {
-    const bh__worker *active = device->supervisor.active;
+    const bh__worker *active = device->workers.active;
     bool trouble =
         active && silence(device, active) > device->options.stuck_timeout_ns / STANDBY_PINGS;
     if (worker == active || worker->sent || trouble) return bh__watch_period(device);
@@ -117,7 +117,7 @@ static bool check_silence(bh__device *device, bh__worker *worker, bool ping_due,
         return true;
     }
     if (ping_due && !worker->silent &&
-        device->supervisor.watch.clock - worker->pinged_at >= ping_interval(device, worker))
+        device->workers.watch.clock - worker->pinged_at >= ping_interval(device, worker))
         ping(device, worker);
     return false;
 }
@@ -153,9 +153,9 @@ static bool check_orders(bh__device *device, bh__worker *worker, bool kernels_ru
     /* A driver may wait for running kernels before it maps or frees memory. Kernels of the active
      * worker also slow down the others. */
     bool waits = kernels_run && (worker->traits & BH__TRAIT_ORDERS_WAIT);
-    if (waits && worker == device->supervisor.active)
-        worker->order_since = device->supervisor.watch.clock;
-    uint64_t waited = device->supervisor.watch.clock - worker->order_since;
+    if (waits && worker == device->workers.active)
+        worker->order_since = device->workers.watch.clock;
+    uint64_t waited = device->workers.watch.clock - worker->order_since;
     uint64_t limit = order_limit(device, worker->sent);
     if (waited < (waits ? times(limit, SLOW_ORDER) : limit)) return false;
     out->status = BH_E_LOST;
@@ -170,9 +170,9 @@ static bool check_orders(bh__device *device, bh__worker *worker, bool kernels_ru
 }
 
 static bool check_boot(bh__device *device, bh__worker *worker, bh__cause *out) {
-    if (device->supervisor.watch.clock < worker->boot_deadline) return false;
+    if (device->workers.watch.clock < worker->boot_deadline) return false;
     bh__fail(&out->error, BH_E_NO_DEVICE, "run `bulkhead doctor`", "%s has not answered for %.1f s",
-             device->supervisor.worker_path, (double)(bh__now_ns() - worker->started_ns) / 1e9);
+             device->workers.worker_path, (double)(bh__now_ns() - worker->started_ns) / 1e9);
     return true;
 }
 
@@ -200,14 +200,14 @@ static void find_due(bh__device *device, head *self) {
                                (self->due < self->tail && bh__head_runs(device, lane, self->due)));
     if (lane->due_position == self->due + 1 && runs) return;
     lane->due_position = self->due + 1;
-    lane->due_since = device->supervisor.watch.clock;
+    lane->due_since = device->workers.watch.clock;
 }
 
 /* Finds the head of a lane. Returns false if there is none. A worker whose words are impossible is
  * marked as distrusted, and replaced. */
 static bool find_head(bh__device *device, bh__lane *lane, head *out) {
     if (!lane->exists) return false;
-    const bh__lane_area *words = &atomic_load(&device->queue.area)->lane[lane->index];
+    const bh__lane_area *words = bh__lane_words(device, lane);
     uint64_t done = bh__lane_done(device, lane);
     uint64_t taken = bh__lane_taken(device, lane, atomic_load(&words->claim));
     uint64_t tail = atomic_load(&lane->tail);
@@ -222,7 +222,7 @@ static bool find_head(bh__device *device, bh__lane *lane, head *out) {
     *out = (head){lane,  done,         tail, shadow, bh__ring_request(lane->ring, length, done),
                   false, taken > done, done};
     out->runs = bh__head_runs(device, lane, done);
-    uint64_t clock = device->supervisor.watch.clock;
+    uint64_t clock = device->workers.watch.clock;
     if (lane->head_position != done + 1 || !out->runs) {
         lane->head_position = done + 1;
         lane->taken_since = clock;
@@ -276,7 +276,7 @@ typedef struct summary {
 /* A worker answers pings at once. One that is silent for two periods counts as stopped for
  * blame. */
 static bool seems_stopped(const bh__device *device) {
-    return silence(device, device->supervisor.active) >= 2 * bh__watch_period(device);
+    return silence(device, device->workers.active) >= 2 * bh__watch_period(device);
 }
 
 static const char *stopped_hint(const bh__device *device) {
@@ -303,7 +303,7 @@ static bool fail_stuck(const bh__device *device, bh__cause *out, const head *sel
  * the next check. */
 static bool check_progress(bh__device *device, const head *self, const summary *all, uint64_t *step,
                            bh__cause *out) {
-    uint64_t stuck = device->options.stuck_timeout_ns, clock = device->supervisor.watch.clock;
+    uint64_t stuck = device->options.stuck_timeout_ns, clock = device->workers.watch.clock;
     if (!self->runs || stuck == BH__NEVER) return false;
     bh__lane *lane = self->lane;
     uint64_t allowed = times(stuck, all->slow ? SLOW_ORDER : 1), since = lane->taken_since;
@@ -337,7 +337,7 @@ static bool check_deadline(bh__device *device, const head *self, uint64_t *step,
     uint32_t count = 1;
     if (self->taken) (void)bh__group_end(device, lane, self->position, self->tail, &count);
     allowed = times(allowed, count);
-    uint64_t waited = device->supervisor.watch.clock - lane->due_since;
+    uint64_t waited = device->workers.watch.clock - lane->due_since;
     if (waited >= allowed) {
         if (!self->taken) {
             (void)fail_stuck(device, out, self, shadow, BH_E_DEADLINE,
@@ -387,7 +387,7 @@ static void wake_overdue(bh__device *device) {
 
 /* The watch clock stands still at times; what is published is on the system's. */
 static void note_oldest(bh__device *device, const head *heads, uint32_t count) {
-    const bh__watch *watch = &device->supervisor.watch;
+    const bh__watch *watch = &device->workers.watch;
     uint64_t oldest = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (!heads[i].runs || !heads[i].taken) continue;
@@ -422,7 +422,7 @@ static bool check_lanes(bh__device *device, summary *all, uint64_t *step, bh__ca
 /* Stops the checks after a quiet period. Most programs submit again soon, so the checks continue
  * for a while instead of being restarted by each request. Called with the lock held. */
 static void stop_when_idle(bh__device *device, const summary *all) {
-    bh__watch *watch = &device->supervisor.watch;
+    bh__watch *watch = &device->workers.watch;
     if (all->busy || all->slots != watch->submitted) {
         watch->submitted = all->slots;
         watch->quiet_since = watch->clock;
@@ -442,7 +442,7 @@ static void stop_when_idle(bh__device *device, const summary *all) {
 
 static bool watch_lanes(bh__device *device, summary *all, uint64_t *step, bh__cause *out) {
     if (!atomic_load(&device->jobs.wants_tick) || device->state != BH__DEVICE_RUNNING) return false;
-    for (const bh__order *order = device->supervisor.active->sent; order; order = order->next)
+    for (const bh__order *order = device->workers.active->sent; order; order = order->next)
         all->slow |= bh__order_is_slow(order);
     bh__lock_take(&device->lock);
     wake_overdue(device);
@@ -456,7 +456,7 @@ static bool watch_lanes(bh__device *device, summary *all, uint64_t *step, bh__ca
 /* ---- one check ---- */
 
 bh__worker *bh__watch_look(bh__device *device, uint64_t now, uint64_t *next, bh__cause *out) {
-    bh__watch *watch = &device->supervisor.watch;
+    bh__watch *watch = &device->workers.watch;
     if (device->state == BH__DEVICE_STOPPED ||
         (!atomic_load(&device->jobs.wants_tick) && !has_orders(device))) {
         watch->last = 0;
@@ -467,14 +467,14 @@ bh__worker *bh__watch_look(bh__device *device, uint64_t now, uint64_t *next, bh_
     uint64_t step = bh__watch_period(device);
     summary all = {0};
     memset(out, 0, sizeof *out);
-    bh__worker *stuck = watch_lanes(device, &all, &step, out) ? device->supervisor.active : NULL;
+    bh__worker *stuck = watch_lanes(device, &all, &step, out) ? device->workers.active : NULL;
     for (uint32_t i = 0; !stuck && i < BH__AREAS; i++) {
-        bh__worker *worker = &device->supervisor.workers[i];
+        bh__worker *worker = &device->workers.workers[i];
         if (worker->state == BH__WORKER_BOOTING) {
             if (check_boot(device, worker, out)) stuck = worker;
         } else if (worker->state == BH__WORKER_STANDBY || worker->state == BH__WORKER_ACTIVE) {
             /* Work that ends before the next check needs no ping. */
-            if (first && worker == device->supervisor.active && !worker->silent)
+            if (first && worker == device->workers.active && !worker->silent)
                 worker->pinged_at = watch->clock;
             if (check_orders(device, worker, all.kernels, out) ||
                 check_silence(device, worker, all.busy || worker->sent, out))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the supervisor's files share: starting workers, sending them orders, watching and replacing
  * them. Used on the supervisor's thread only. */
-#ifndef BH_CLIENT_SUPERVISOR_INTERNAL_H
-#define BH_CLIENT_SUPERVISOR_INTERNAL_H
+#ifndef BH_CLIENT_WORKERS_INTERNAL_H
+#define BH_CLIENT_WORKERS_INTERNAL_H
 
 #include "client/core/device.h"
 
@@ -60,7 +60,7 @@ uint32_t bh__restarts_spent(const bh_device_options *options, const bh__restart_
 
 /* Returns true for a standby, whether it is booting, catching up on orders, or ready. */
 static inline bool bh__is_standby(const bh__device *device, const bh__worker *worker) {
-    return worker != device->supervisor.active &&
+    return worker != device->workers.active &&
            (worker->state == BH__WORKER_BOOTING || worker->state == BH__WORKER_STANDBY);
 }
 
@@ -130,7 +130,7 @@ bool bh__watch_doubts(const bh__device *device, const bh__worker *worker);
 /* Returns true if the order may take long: a driver may compile. */
 bool bh__order_is_slow(const bh__order *order);
 
-/* ---- workers.c ---- */
+/* ---- worker_life.c ---- */
 
 /* Starts a worker and sends it BOOT. Returns BH_E_BUSY if every area belongs to a worker that is
  * not reaped yet. */

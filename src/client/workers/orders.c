@@ -19,8 +19,8 @@
 #include "client/module/product.h"
 #include "client/queue/queue.h"
 #include "client/sequence/sequence.h"
-#include "client/supervisor/internal.h"
 #include "client/transfer/transfer.h"
+#include "client/workers/internal.h"
 #include "wire/share.h"
 
 /* MAX_OUTSTANDING orders always fit a socket's buffer, so that sending never blocks. */
@@ -198,7 +198,7 @@ __attribute__((format(printf, 2, 3))) static void set_error(bh__worker *worker, 
 }
 
 static int send_order(bh__device *device, bh__worker *worker, bh__order *order) {
-    bh__message *message = device->supervisor.outgoing;
+    bh__message *message = device->workers.outgoing;
     order->serial = ++worker->next_serial;
     memset(message, 0, offsetof(bh__message, data));
     message->type = order->type;
@@ -240,7 +240,7 @@ static int send_order(bh__device *device, bh__worker *worker, bh__order *order) 
 
 /* A lane that the active worker is about to open starts with an empty queue. */
 static void init_lane_words(bh__device *device, bh__worker *worker, uint32_t index) {
-    if (worker != device->supervisor.active) return;
+    if (worker != device->workers.active) return;
     bh__lane_area *words = &bh__worker_area(device, worker)->lane[index];
     uint64_t tail = atomic_load(&device->lanes[index].tail);
     atomic_store(&words->claim, bh__claim_word(tail));
@@ -262,7 +262,7 @@ bh__pump_result bh__orders_pump(bh__device *device, bh__worker *worker) {
         if (go) {
             bh__order_delete(order);
         } else {
-            if (!worker->sent) worker->order_since = device->supervisor.watch.clock;
+            if (!worker->sent) worker->order_since = device->workers.watch.clock;
             worker->outstanding++;
             append(&worker->sent, &worker->sent_last, order);
         }
@@ -327,8 +327,8 @@ static void cancel_queued_of(bh__worker *worker, uint32_t type, uint32_t id) {
  * were not sent yet. */
 static void cancel_queued(bh__device *device, uint32_t type, uint32_t id) {
     for (uint32_t i = 0; i < BH__AREAS; i++) {
-        if (bh__is_standby(device, &device->supervisor.workers[i]))
-            cancel_queued_of(&device->supervisor.workers[i], type, id);
+        if (bh__is_standby(device, &device->workers.workers[i]))
+            cancel_queued_of(&device->workers.workers[i], type, id);
     }
 }
 
@@ -437,7 +437,7 @@ static void commit(bh__device *device, bh__worker *worker, bh__order *order, bh_
     }
     bool only_this_worker = order->type == BH__MSG_FIT || order->type == BH__MSG_DEBUG;
     for (uint32_t i = 0; !only_this_worker && i < BH__AREAS; i++) {
-        bh__worker *other = &device->supervisor.workers[i];
+        bh__worker *other = &device->workers.workers[i];
         if (bh__is_standby(device, other) && other->state == BH__WORKER_STANDBY)
             queue_order(other, &next);
     }
@@ -529,7 +529,7 @@ bool bh__orders_acknowledge(bh__device *device, bh__worker *worker, bh__message 
     if (!accept_answer(device, worker, message)) return false;
     bh__order *order = take_first(&worker->sent, &worker->sent_last);
     worker->outstanding--;
-    worker->order_since = device->supervisor.watch.clock;
+    worker->order_since = device->workers.watch.clock;
     bh_error *error = &message->u.error;
     bh__error_of_worker(error);
     bool executed = error->status == BH_OK || may_fail(order->type);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks the shape and resources of a launch against the limits of device and kernel. */
+/* Checks a launch: whether the kernel may run, its shape and resources against the limits of device
+ * and kernel, and whether its blocks fit at once. */
 #include <string.h>
 
 #include "client/launch/launch.h"

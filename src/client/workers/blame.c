@@ -10,7 +10,7 @@
 #include "client/queue/queue.h"
 #include "client/queue/walk.h"
 #include "client/sequence/sequence.h"
-#include "client/supervisor/judge.h"
+#include "client/workers/judge_loss.h"
 
 enum {
     BLAME_BYTES = sizeof((bh_error *)0)->message,
@@ -41,7 +41,7 @@ bool bh__head_runs(bh__device *device, bh__lane *lane, uint64_t head) {
 
 uint64_t bh__group_end(bh__device *device, bh__lane *lane, uint64_t position, uint64_t taken,
                        uint32_t *out_count) {
-    const bh__lane_area *words = &atomic_load(&device->queue.area)->lane[lane->index];
+    const bh__lane_area *words = bh__lane_words(device, lane);
     uint64_t end = 0;
     for (uint32_t i = 0; i < BH__GROUPS; i++) {
         if (atomic_load(&words->groups[i].begin) == position)

@@ -9,7 +9,7 @@
 #include "client/process/worker_process.h"
 #include "client/queue/queue.h"
 #include "client/queue/walk.h"
-#include "client/supervisor/judge.h"
+#include "client/workers/judge_loss.h"
 
 enum { MAX_PASSES = 1000 }; /* over the lanes' `done` words before the worker is killed */
 
@@ -51,8 +51,8 @@ void bh__lanes_freeze(bh__device *device, uint64_t taken[BH__MAX_LANES]) {
     uint32_t passes = 0;
     for (bool changed = true; changed && passes < 2 * MAX_PASSES; passes++) {
         /* A defective worker may count forever; its words have no meaning then. */
-        if (passes == MAX_PASSES && device->supervisor.active)
-            bh__process_kill(&device->supervisor.active->process);
+        if (passes == MAX_PASSES && device->workers.active)
+            bh__process_kill(&device->workers.active->process);
         changed = false;
         for (uint32_t i = 0; i < device->queue.lane_limit; i++) {
             uint64_t now = atomic_load(&area->lane[i].done);

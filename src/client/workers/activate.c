@@ -9,36 +9,36 @@
 #include "client/managed/managed.h"
 #include "client/observe/trace.h"
 #include "client/queue/queue.h"
-#include "client/supervisor/report.h"
+#include "client/workers/report.h"
 
 static void report_loss(bh__device *device) {
-    if (!device->supervisor.loss_pending) return;
+    if (!device->workers.loss_pending) return;
     bh__loss_report_finish(device);
     bh__log_info("worker %d took over as generation %llu after %llu us, %s",
-                 (int)device->supervisor.active->process.program.pid,
+                 (int)device->workers.active->process.program.pid,
                  (unsigned long long)device->generation,
-                 (unsigned long long)(device->supervisor.loss.takeover_ns / 1000),
-                 device->supervisor.loss.from_standby ? "from standby" : "started cold");
+                 (unsigned long long)(device->workers.loss.takeover_ns / 1000),
+                 device->workers.loss.from_standby ? "from standby" : "started cold");
     bh__log_warning("worker of generation %llu lost and replaced in %llu us: %s",
-                    (unsigned long long)device->supervisor.loss.generation,
-                    (unsigned long long)(device->supervisor.loss.takeover_ns / 1000),
-                    device->supervisor.loss.message);
-    bh__dispatch_loss(device, &device->supervisor.loss);
-    atomic_store(&device->supervisor.loss_pending, false);
+                    (unsigned long long)device->workers.loss.generation,
+                    (unsigned long long)(device->workers.loss.takeover_ns / 1000),
+                    device->workers.loss.message);
+    bh__dispatch_loss(device, &device->workers.loss);
+    atomic_store(&device->workers.loss_pending, false);
 }
 
 /* Called with the lock held: a thread that sees the next generation also sees the takeover
  * counted. */
 static void count_takeover(bh__device *device) {
-    if (!device->supervisor.loss_pending) return;
-    uint64_t took = bh__now_ns() - device->supervisor.loss_detected_ns;
-    device->supervisor.loss.takeover_ns = took;
+    if (!device->workers.loss_pending) return;
+    uint64_t took = bh__now_ns() - device->workers.loss_detected_ns;
+    device->workers.loss.takeover_ns = took;
     device->counters.restarts++;
-    device->counters.standby_takeovers += device->supervisor.loss.from_standby;
+    device->counters.standby_takeovers += device->workers.loss.from_standby;
     bh__histogram_add(&device->counters.takeover, took);
     bh__trace_span(device, "takeover", took, "generation", device->generation,
-                   device->supervisor.loss.from_standby ? "a standby took over"
-                                                        : "a worker started cold");
+                   device->workers.loss.from_standby ? "a standby took over"
+                                                     : "a worker started cold");
 }
 
 /* The device's properties are those that the active worker reports, not those of a standby or of a
@@ -71,7 +71,7 @@ void bh__worker_activate(bh__device *device, bh__worker *worker) {
     bh__driver_managed_arrive(device, worker->area);
     take_info(device, worker);
     /* Before the state: a thread that sees the device running also sees the worker's pid. */
-    atomic_store(&device->supervisor.worker_pid, worker->process.program.pid);
+    atomic_store(&device->workers.worker_pid, worker->process.program.pid);
     atomic_store(&device->state, BH__DEVICE_RUNNING);
     device->generation++;
     count_takeover(device);
@@ -85,13 +85,13 @@ void bh__worker_activate(bh__device *device, bh__worker *worker) {
     atomic_fetch_add(&device->queue.epoch, 1);
     device->queue.frozen = false;
     bh__lock_give(&device->lock);
-    device->supervisor.boot_failures = 0;
+    device->workers.boot_failures = 0;
     bh__area_wake(before, device->queue.lane_limit);
     bh__dispatcher_listen(device, worker->bell_fd);
     bh__dispatcher_poke(device);
     report_loss(device);
-    if (atomic_load(&device->supervisor.opened) == 0) {
-        atomic_store(&device->supervisor.opened, 1);
-        bh__futex_wake(&device->supervisor.opened, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
+    if (atomic_load(&device->workers.opened) == 0) {
+        atomic_store(&device->workers.opened, 1);
+        bh__futex_wake(&device->workers.opened, BH__FUTEX_ALL, BH__FUTEX_PRIVATE);
     }
 }

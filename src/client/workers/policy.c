@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "client/queue/counts.h"
-#include "client/supervisor/judge.h"
+#include "client/workers/judge_loss.h"
 
 enum {
     /* The default limits stop a device after this many losses without one completed request in
@@ -29,7 +29,7 @@ static uint64_t budget_now(const bh_device_options *options, const bh__restart_b
 }
 
 static bool spend_restart(bh__device *device) {
-    bh__restart_budget *budget = &device->supervisor.policy.budget;
+    bh__restart_budget *budget = &device->workers.policy.budget;
     uint64_t cost = cost_of_loss(&device->options), now = bh__now_ns();
     *budget = (bh__restart_budget){budget_now(&device->options, budget, now), now};
     if (budget->ns < cost) return false;
@@ -55,9 +55,9 @@ static uint64_t count_completed(const bh__judgement *self) {
 static void count_futile(bh__judgement *self) {
     bh__device *device = self->device;
     uint64_t completed = count_completed(self);
-    device->supervisor.policy.futile =
-        completed == device->supervisor.policy.completed ? device->supervisor.policy.futile + 1 : 1;
-    device->supervisor.policy.completed = completed;
+    device->workers.policy.futile =
+        completed == device->workers.policy.completed ? device->workers.policy.futile + 1 : 1;
+    device->workers.policy.completed = completed;
 }
 
 /* ---- quarantine ---- */
@@ -72,7 +72,7 @@ static bool count_fault(bh__judgement *self) {
     uint64_t completed = kernel->submitted - kernel->dropped - self->unfinished_launches;
     uint64_t good = completed - kernel->completed;
     kernel->completed = completed;
-    if (device->supervisor.policy.quarantine_by_rate)
+    if (device->workers.policy.quarantine_by_rate)
         kernel->score = kernel->score > good ? kernel->score - (uint32_t)good : 0;
     kernel->score++;
     return kernel->score >= device->options.quarantine_after;
@@ -103,13 +103,12 @@ static bool limits_allow(bh__judgement *self, bh_error *why) {
                  self->summary->message);
         return false;
     }
-    if (device->supervisor.policy.default_limit &&
-        device->supervisor.policy.futile >= FUTILE_LOSSES) {
+    if (device->workers.policy.default_limit && device->workers.policy.futile >= FUTILE_LOSSES) {
         bh__fail(why, BH_E_STOPPED,
                  "run `bulkhead doctor`; to continue anyway, set restart_limit or a policy",
                  "the device has stopped: %u losses in a row without one completed request in "
                  "between; the last: %.300s",
-                 device->supervisor.policy.futile, self->summary->message);
+                 device->workers.policy.futile, self->summary->message);
         return false;
     }
     return true;
@@ -135,21 +134,21 @@ void bh__policy_decide(bh__judgement *self, bh_verdict *out, bh_error *why) {
     bool allowed = limits_allow(self, why);
     *out = (bh_verdict){
         .size = sizeof *out, .go_on = allowed, .quarantine = count_fault(self), .resend = 1};
-    if (out->quarantine) device->supervisor.policy.futile = 0; /* the cause cannot recur */
+    if (out->quarantine) device->workers.policy.futile = 0; /* the cause cannot recur */
     if (!device->options.policy) return;
     self->summary->stopped = !allowed;
-    atomic_store(&device->supervisor.deciding, true);
+    atomic_store(&device->workers.deciding, true);
     bh__lock_give(&device->lock);
     call_policy(device, self->summary, out);
     bh__lock_take(&device->lock);
-    atomic_store(&device->supervisor.deciding, false);
+    atomic_store(&device->workers.deciding, false);
     self->summary->stopped = 0;
     if (allowed && !out->go_on) stop_by_policy(self->summary, why);
 }
 
 bool bh__policy_retries(bh__device *device, const bh_error *why) {
     if (!device->options.policy) return false;
-    bh_loss loss = device->supervisor.loss;
+    bh_loss loss = device->workers.loss;
     loss.size = sizeof loss;
     loss.stopped = 1;
     loss.cause = BH_E_LOST;
@@ -157,8 +156,8 @@ bool bh__policy_retries(bh__device *device, const bh_error *why) {
     loss.kernel[0] = 0;
     snprintf(loss.message, sizeof loss.message, "%s", why->message);
     bh_verdict verdict = {0};
-    atomic_store(&device->supervisor.deciding, true);
+    atomic_store(&device->workers.deciding, true);
     call_policy(device, &loss, &verdict);
-    atomic_store(&device->supervisor.deciding, false);
+    atomic_store(&device->workers.deciding, false);
     return verdict.go_on;
 }

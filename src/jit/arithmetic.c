@@ -307,6 +307,10 @@ static LLVMValueRef address_of(bh__jit_unit *u, const bh__jit_step *s) {
                            : bh__jit_int(u, u->i32, var->offset);
         v = LLVMBuildAdd(u->b, LLVMBuildZExt(u->b, v, u->i64, ""),
                          LLVMBuildZExt(u->b, from, u->i64, ""), "");
+    } else if (var->space == SPACE_LOCAL) {
+        v = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, stack), u->i32);
+        v = LLVMBuildZExt(u->b, v, u->i64, "");
+        v = LLVMBuildAdd(u->b, v, bh__jit_int(u, u->i64, var->offset), "");
     } else {
         LLVMValueRef block = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, block), u->ptr);
         LLVMValueRef image = bh__jit_field(u, block, offsetof(bh__ptx_block, image), u->ptr);

@@ -8,15 +8,6 @@
 /* Rows of u->scratch: what lanes have as vectors, for a loop that goes from lane to lane. */
 enum { AT_POINTER, AT_VALUE, AT_SECOND, AT_OLD };
 
-static LLVMValueRef scratch_row(bh__jit_unit *u, unsigned row) {
-    LLVMValueRef index = bh__jit_int(u, u->i64, row * 8u * LANES);
-    return LLVMBuildInBoundsGEP2(u->b, u->i8, u->scratch, &index, 1, "");
-}
-
-static LLVMValueRef of_lane(bh__jit_unit *u, unsigned row, LLVMTypeRef type, LLVMValueRef lane) {
-    return LLVMBuildInBoundsGEP2(u->b, type, scratch_row(u, row), &lane, 1, "");
-}
-
 /* An operand that each lane has its own of. */
 typedef struct source {
     LLVMValueRef same; /* all lanes' value, or NULL */
@@ -28,14 +19,15 @@ static source source_of(bh__jit_unit *u, int32_t row, bool wide, unsigned to) {
     if (bh__jit_is_uniform(u, row)) {
         s.same = bh__jit_scalar(u, row, wide);
     } else {
-        LLVMBuildStore(u->b, bh__jit_vector(u, row, wide), scratch_row(u, to));
+        LLVMBuildStore(u->b, bh__jit_vector(u, row, wide), bh__jit_scratch(u, to));
     }
     return s;
 }
 
 static LLVMValueRef take(bh__jit_unit *u, const source *s, LLVMTypeRef type, LLVMValueRef lane) {
-    return s->same != NULL ? s->same
-                           : LLVMBuildLoad2(u->b, type, of_lane(u, s->row, type, lane), "");
+    return s->same != NULL
+               ? s->same
+               : LLVMBuildLoad2(u->b, type, bh__jit_scratch_at(u, s->row, type, lane), "");
 }
 
 static LLVMValueRef choose(bh__jit_unit *u, LLVMIntPredicate how, LLVMValueRef a, LLVMValueRef b) {
@@ -105,38 +97,24 @@ static void each_lane(bh__jit_unit *u, const bh__jit_step *s, const bh__jit_plac
     if (bh__jit_is_single(a)) {
         pointers.same = bh__jit_pointer(u, a);
     } else {
-        LLVMBuildStore(u->b, bh__jit_pointers(u, a), scratch_row(u, AT_POINTER));
+        LLVMBuildStore(u->b, bh__jit_pointers(u, a), bh__jit_scratch(u, AT_POINTER));
     }
     source first = source_of(u, c->b, wide, AT_VALUE), second = {NULL, 0};
     if (cas) {
         second = source_of(u, c->c, wide, AT_SECOND);
     }
-    LLVMBasicBlockRef before = LLVMGetInsertBlock(u->b), loop = bh__jit_new_block(u);
-    LLVMBasicBlockRef after = bh__jit_new_block(u);
-    LLVMBuildBr(u->b, loop);
-    LLVMPositionBuilderAtEnd(u->b, loop);
-    LLVMValueRef left = LLVMBuildPhi(u->b, u->i32, "");
-    LLVMTypeRef types[] = {u->i32};
-    LLVMValueRef args[] = {left, bh__jit_int(u, u->i1, 1)};
-    LLVMValueRef lane = bh__jit_intrinsic(u, "llvm.cttz", types, 1, args, 2);
-    lane = LLVMBuildZExt(u->b, lane, u->i64, "");
-    LLVMValueRef b = take(u, &first, a->type, lane);
-    LLVMValueRef v = cas ? take(u, &second, a->type, lane) : NULL;
-    LLVMValueRef old = operate(u, s, a, take(u, &pointers, u->ptr, lane), b, v);
+    bh__jit_loop loop;
+    bh__jit_loop_begin(u, u->active, &loop);
+    LLVMValueRef b = take(u, &first, a->type, loop.lane);
+    LLVMValueRef v = cas ? take(u, &second, a->type, loop.lane) : NULL;
+    LLVMValueRef old = operate(u, s, a, take(u, &pointers, u->ptr, loop.lane), b, v);
     if (keeps) {
-        LLVMBuildStore(u->b, old, of_lane(u, AT_OLD, a->type, lane));
+        LLVMBuildStore(u->b, old, bh__jit_scratch_at(u, AT_OLD, a->type, loop.lane));
     }
-    LLVMValueRef less = LLVMBuildSub(u->b, left, bh__jit_int(u, u->i32, 1), "");
-    LLVMValueRef rest = LLVMBuildAnd(u->b, left, less, "");
-    LLVMValueRef none = LLVMBuildICmp(u->b, LLVMIntEQ, rest, bh__jit_int(u, u->i32, 0), "");
-    LLVMBuildCondBr(u->b, none, after, loop);
-    LLVMValueRef from[] = {u->active, rest};
-    LLVMBasicBlockRef blocks[] = {before, loop};
-    LLVMAddIncoming(left, from, blocks, 2);
-    LLVMPositionBuilderAtEnd(u->b, after);
+    bh__jit_loop_end(u, &loop);
     if (keeps) {
         LLVMTypeRef all = LLVMVectorType(a->type, LANES);
-        bh__jit_set(u, c->d, LLVMBuildLoad2(u->b, all, scratch_row(u, AT_OLD), ""));
+        bh__jit_set(u, c->d, LLVMBuildLoad2(u->b, all, bh__jit_scratch(u, AT_OLD), ""));
     }
 }
 

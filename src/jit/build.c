@@ -404,7 +404,8 @@ static void make_prologue(bh__jit_unit *u) {
     }
     u->left = LLVMBuildAlloca(u->b, u->i64, "");
     u->running = LLVMBuildAlloca(u->b, u->i32, "");
-    u->scratch = LLVMBuildAlloca(u->b, LLVMArrayType2(LLVMVectorType(u->i64, LANES), 4), "");
+    u->scratch =
+        LLVMBuildAlloca(u->b, LLVMArrayType2(LLVMVectorType(u->i64, LANES), SCRATCH_ROWS), "");
     u->x = LLVMGetParam(u->function, 0);
     u->state = LLVMGetParam(u->function, 1);
     LLVMBuildStore(u->b, bh__jit_field(u, u->state, offsetof(bh__ptx_group_state, left), u->i64),

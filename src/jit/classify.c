@@ -161,6 +161,9 @@ static shape result_of(const bh__jit_unit *u, const bh__jit_step *s) {
         return p.class == CLASS_VARYING ? varying : r;
     }
     case JIT_LOAD: {
+        if (bh__ptx_insn_space(s->insn) == SPACE_LOCAL) {
+            return varying; /* each lane has its own */
+        }
         shape a = shape_of(u, c->a);
         return a.class == CLASS_AFFINE && a.stride != 0 ? varying : a;
     }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Loads and stores of one value. The bounds are the interpreter's: for global memory the last range
- * that was found for such an address (ranges.c), for shared memory the block's. What is outside of
- * them, or not aligned, goes to the interpreter's handler, which finds another range or reports the
- * fault.
+ * Loads and stores of values and vectors. The bounds are the interpreter's: for global memory the
+ * last range that was found for such an address (ranges.c), for shared memory the block's, for local
+ * memory the warp's. What is outside of them, or not aligned, goes to the interpreter's handler,
+ * which finds another range or reports the fault.
+ *
+ * A lane's vector of up to 8 bytes is accessed as one integer, one of 16 bytes as two of them
+ * (pairs.c).
  */
 #include <stddef.h>
 
@@ -29,6 +32,14 @@ static void find_addresses(bh__jit_unit *u, bh__jit_place *a) {
 }
 
 static void find_range(bh__jit_unit *u, bh__jit_place *a) {
+    if (a->local) {
+        LLVMValueRef end = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, local_end), u->i32);
+        a->start = number(u, 0);
+        a->size = LLVMBuildZExt(u->b, end, u->i64, "");
+        a->to = bh__jit_field(u, u->warp, offsetof(bh__ptx_warp, local), u->ptr);
+        a->usable = bh__jit_int(u, u->i1, 1);
+        return;
+    }
     if (a->shared) {
         LLVMValueRef window = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, shared_base), u->i32);
         LLVMValueRef bytes = bh__jit_field(u, u->x, offsetof(bh__ptx_exec, shared_bytes), u->i32);
@@ -59,12 +70,12 @@ static LLVMValueRef limit_of(bh__jit_unit *u, const bh__jit_place *a, LLVMValueR
 
 static LLVMValueRef is_aligned(bh__jit_unit *u, const bh__jit_place *a, LLVMValueRef address) {
     LLVMValueRef rest =
-        LLVMBuildAnd(u->b, address, bh__jit_const_like(u, address, a->code->bytes - 1u), "");
+        LLVMBuildAnd(u->b, address, bh__jit_const_like(u, address, a->bytes - 1u), "");
     return LLVMBuildICmp(u->b, LLVMIntEQ, rest, bh__jit_const_like(u, address, 0), "");
 }
 
 static LLVMValueRef all_fit(bh__jit_unit *u, const bh__jit_place *a) {
-    LLVMValueRef limit = limit_of(u, a, number(u, a->code->bytes));
+    LLVMValueRef limit = limit_of(u, a, number(u, a->bytes));
     LLVMValueRef at = LLVMBuildSub(u->b, a->base, bh__jit_splat(u, a->start), "");
     LLVMValueRef outside = LLVMBuildICmp(u->b, LLVMIntUGE, at, bh__jit_splat(u, limit), "");
     LLVMValueRef bad =
@@ -81,8 +92,8 @@ static LLVMValueRef edge_of(bh__jit_unit *u, const bh__jit_place *a, bool last) 
 /* From the lowest address of the lanes that run to the end of the highest one: one comparison, or
  * one for each part. */
 static LLVMValueRef span_fits(bh__jit_unit *u, const bh__jit_place *a) {
-    LLVMValueRef lowest = a->base, bytes = bh__jit_const_like(u, a->base, a->code->bytes);
-    if (a->stride % a->code->bytes != 0) {
+    LLVMValueRef lowest = a->base, bytes = bh__jit_const_like(u, a->base, a->bytes);
+    if (a->stride % a->bytes != 0) {
         return bh__jit_int(u, u->i1, 0); /* the lanes between may not be aligned */
     }
     if (a->stride != 0) {
@@ -121,27 +132,35 @@ LLVMValueRef bh__jit_pointer(bh__jit_unit *u, const bh__jit_place *a) {
     return pointer_to(u, a, a->base);
 }
 
+/* Each lane has its own local memory, one behind the other. */
 LLVMValueRef bh__jit_pointers(bh__jit_unit *u, const bh__jit_place *a) {
-    return pointer_to(u, a, a->affine ? bh__jit_expand(u, a->base, a->stride) : a->base);
+    LLVMValueRef at = a->affine ? bh__jit_expand(u, a->base, a->stride) : a->base;
+    if (a->local) {
+        size_t offset = offsetof(bh__ptx_warp, local_stride);
+        LLVMValueRef bytes = bh__jit_splat(u, bh__jit_field(u, u->warp, offset, u->i32));
+        bytes = LLVMBuildMul(u->b, bytes, bh__jit_lane_numbers(u), "");
+        at = LLVMBuildAdd(u->b, at, LLVMBuildZExt(u->b, bytes, LLVMTypeOf(at), ""), "");
+    }
+    return pointer_to(u, a, at);
 }
 
-static bool is_contiguous(const bh__jit_place *a) {
-    return a->affine && a->stride == a->code->bytes;
+bool bh__jit_is_contiguous(const bh__jit_place *a) {
+    return a->affine && a->stride == a->bytes && !a->local;
 }
 
-static bool is_parted(const bh__jit_place *a) {
+bool bh__jit_is_split(const bh__jit_place *a) {
     return a->affine && bh__jit_is_vector(a->base);
 }
 
 bool bh__jit_is_single(const bh__jit_place *a) {
-    return a->affine && a->stride == 0 && !is_parted(a);
+    return a->affine && a->stride == 0 && !bh__jit_is_split(a) && !a->local;
 }
 
 static LLVMValueRef gather(bh__jit_unit *u, const bh__jit_place *a, LLVMValueRef from,
                            LLVMValueRef lanes) {
     LLVMTypeRef type = LLVMVectorType(a->type, bh__jit_width(from));
     LLVMTypeRef types[] = {type, LLVMTypeOf(from)};
-    LLVMValueRef align = bh__jit_int(u, u->i32, a->code->bytes);
+    LLVMValueRef align = bh__jit_int(u, u->i32, a->bytes);
     LLVMValueRef args[] = {from, align, lanes, LLVMGetUndef(type)};
     return bh__jit_intrinsic(u, "llvm.masked.gather", types, 2, args, 4);
 }
@@ -149,7 +168,7 @@ static LLVMValueRef gather(bh__jit_unit *u, const bh__jit_place *a, LLVMValueRef
 static LLVMValueRef load_lanes(bh__jit_unit *u, const bh__jit_place *a, LLVMValueRef from,
                                LLVMValueRef lanes) {
     LLVMTypeRef type = LLVMVectorType(a->type, bh__jit_width(lanes)), types[] = {type, u->ptr};
-    LLVMValueRef align = bh__jit_int(u, u->i32, a->code->bytes);
+    LLVMValueRef align = bh__jit_int(u, u->i32, a->bytes);
     LLVMValueRef args[] = {from, align, lanes, LLVMGetUndef(type)};
     return bh__jit_intrinsic(u, "llvm.masked.load", types, 2, args, 4);
 }
@@ -161,7 +180,7 @@ static LLVMValueRef load_rows(bh__jit_unit *u, const bh__jit_place *a) {
         return load_lanes(u, a, from, u->active_lanes);
     }
     LLVMValueRef all =
-        is_parted(a) ? NULL : load_lanes(u, a, from, bh__jit_any_part(u, u->active_lanes));
+        bh__jit_is_split(a) ? NULL : load_lanes(u, a, from, bh__jit_any_part(u, u->active_lanes));
     for (unsigned n = 0; n < u->parts; n++) {
         parts[n] = all != NULL ? all
                                : load_lanes(u, a, bh__jit_of_part(u, from, n),
@@ -179,32 +198,59 @@ static LLVMValueRef load_parts(bh__jit_unit *u, const bh__jit_place *a) {
     }
     for (unsigned n = 0; n < u->parts; n++) {
         LLVMValueRef one = LLVMBuildLoad2(u->b, a->type, bh__jit_of_part(u, from, n), "");
-        LLVMSetAlignment(one, a->code->bytes);
+        LLVMSetAlignment(one, a->bytes);
         v = LLVMBuildInsertElement(u->b, v, one, bh__jit_int(u, u->i32, n), "");
     }
     return v;
 }
 
 static LLVMValueRef load_vector(bh__jit_unit *u, const bh__jit_place *a) {
-    return is_contiguous(a)                 ? load_rows(u, a)
-           : is_parted(a) && a->stride == 0 ? load_parts(u, a)
-                                            : gather(u, a, bh__jit_pointers(u, a), u->active_lanes);
+    bool split = bh__jit_is_split(a) && a->stride == 0 && !a->local;
+    return bh__jit_is_contiguous(a) ? load_rows(u, a)
+           : split                  ? load_parts(u, a)
+                                    : gather(u, a, bh__jit_pointers(u, a), u->active_lanes);
+}
+
+/* Volatile: of a vector, LLVM must not make several accesses. */
+static LLVMValueRef load_single(bh__jit_unit *u, const bh__jit_place *a) {
+    LLVMValueRef v = LLVMBuildLoad2(u->b, a->type, bh__jit_pointer(u, a), "");
+    LLVMSetAlignment(v, a->bytes);
+    LLVMSetVolatile(v, a->code->count > 1);
+    return v;
+}
+
+static LLVMValueRef shift_of(bh__jit_unit *u, const bh__jit_place *a, LLVMValueRef like,
+                             unsigned n) {
+    return bh__jit_const_like(u, like, n * 8u * a->code->bytes % 64);
+}
+
+/* Element `n` of what was loaded. */
+static LLVMValueRef element_of(bh__jit_unit *u, const bh__jit_place *a, LLVMValueRef loaded[2],
+                               unsigned n) {
+    LLVMValueRef v = loaded[n * a->code->bytes / 8];
+    LLVMTypeRef type = bh__jit_shaped(v, memory_type(u, a->code->bytes));
+    if (LLVMTypeOf(v) == type) {
+        return v;
+    }
+    return LLVMBuildTrunc(u->b, LLVMBuildLShr(u->b, v, shift_of(u, a, v, n), ""), type, "");
 }
 
 static void make_load(bh__jit_unit *u, const bh__jit_place *a) {
     const bh__ptx_code *c = a->code;
-    LLVMValueRef v;
-    if (bh__jit_is_single(a)) {
-        v = LLVMBuildLoad2(u->b, a->type, bh__jit_pointer(u, a), "");
-        LLVMSetAlignment(v, c->bytes);
+    LLVMValueRef loaded[2];
+    if (a->bytes == 16) {
+        bh__jit_load_pairs(u, a, loaded);
     } else {
-        v = load_vector(u, a);
+        loaded[0] = bh__jit_is_single(a) ? load_single(u, a) : load_vector(u, a);
     }
-    LLVMTypeRef to = bh__jit_shaped(v, c->flags & FLAG_WIDE_D ? u->i64 : u->i32);
-    if (LLVMTypeOf(v) != to) {
-        v = LLVMBuildIntCast2(u->b, v, to, (c->flags & FLAG_SIGNED) != 0, "");
+    for (unsigned n = 0; n < c->count; n++) {
+        LLVMValueRef v = element_of(u, a, loaded, n);
+        LLVMTypeRef to = bh__jit_shaped(v, c->flags & FLAG_WIDE_D ? u->i64 : u->i32);
+        if (LLVMTypeOf(v) != to) {
+            v = LLVMBuildIntCast2(u->b, v, to, (c->flags & FLAG_SIGNED) != 0, "");
+        }
+        bh__jit_set(u, ((const int32_t *)c->extra)[n], v);
     }
-    bh__jit_set(u, ((const int32_t *)c->extra)[0], v);
 }
 
 static LLVMValueRef last_lane(bh__jit_unit *u) {
@@ -216,7 +262,7 @@ static LLVMValueRef last_lane(bh__jit_unit *u) {
 
 /* Part after part: those behind may be where others were. */
 static void store_rows(bh__jit_unit *u, const bh__jit_place *a, LLVMValueRef v) {
-    LLVMValueRef to = bh__jit_pointer(u, a), align = bh__jit_int(u, u->i32, a->code->bytes);
+    LLVMValueRef to = bh__jit_pointer(u, a), align = bh__jit_int(u, u->i32, a->bytes);
     for (unsigned n = 0; n < u->parts; n++) {
         LLVMValueRef part = u->parts == 1 ? v : bh__jit_part(u, v, n);
         LLVMValueRef lanes = u->parts == 1 ? u->active_lanes : bh__jit_part(u, u->active_lanes, n);
@@ -226,49 +272,72 @@ static void store_rows(bh__jit_unit *u, const bh__jit_place *a, LLVMValueRef v) 
     }
 }
 
-/* Lanes store in order: of several to one place, the last one stays. */
-static void make_store(bh__jit_unit *u, const bh__jit_place *a) {
-    const bh__ptx_code *c = a->code;
-    int32_t row = ((const int32_t *)c->extra)[0];
-    bool wide = (c->flags & FLAG_WIDE_A) != 0;
-    if (bh__jit_is_single(a)) {
-        LLVMValueRef v;
-        if (bh__jit_is_uniform(u, row)) {
-            v = bh__jit_scalar(u, row, wide);
-        } else {
-            LLVMValueRef all = bh__jit_vector(u, row, wide);
-            v = LLVMBuildExtractElement(u->b, all, last_lane(u), "");
-        }
-        v = LLVMTypeOf(v) == a->type ? v : LLVMBuildTrunc(u->b, v, a->type, "");
-        LLVMSetAlignment(LLVMBuildStore(u->b, v, bh__jit_pointer(u, a)), c->bytes);
-        return;
+/* Element `n` of what is stored, for all lanes, or as a scalar if they have one address. */
+static LLVMValueRef value_of(bh__jit_unit *u, const bh__jit_place *a, unsigned n) {
+    int32_t row = ((const int32_t *)a->code->extra)[n];
+    bool wide = (a->code->flags & FLAG_WIDE_A) != 0;
+    LLVMValueRef v;
+    if (!bh__jit_is_single(a)) {
+        v = bh__jit_vector(u, row, wide);
+    } else if (bh__jit_is_uniform(u, row)) {
+        v = bh__jit_scalar(u, row, wide);
+    } else {
+        v = LLVMBuildExtractElement(u->b, bh__jit_vector(u, row, wide), last_lane(u), "");
     }
-    LLVMValueRef v = bh__jit_vector(u, row, wide), align = bh__jit_int(u, u->i32, c->bytes);
-    LLVMTypeRef type = LLVMVectorType(a->type, LANES);
-    v = LLVMTypeOf(v) == type ? v : LLVMBuildTrunc(u->b, v, type, "");
-    if (is_contiguous(a)) {
-        store_rows(u, a, v);
-        return;
-    }
-    LLVMTypeRef types[] = {type, LLVMVectorType(u->ptr, LANES)};
-    LLVMValueRef args[] = {v, bh__jit_pointers(u, a), align, u->active_lanes};
-    bh__jit_intrinsic(u, "llvm.masked.scatter", types, 2, args, 4);
+    LLVMTypeRef type = bh__jit_shaped(v, memory_type(u, a->code->bytes));
+    return LLVMTypeOf(v) == type ? v : LLVMBuildTrunc(u->b, v, type, "");
 }
 
-static bool is_shared(const bh__jit_step *s) {
-    return bh__ptx_insn_space(s->insn) == SPACE_SHARED;
+/* The elements of a vector as integers of its bytes, or of 64 bits. */
+static void join_elements(bh__jit_unit *u, const bh__jit_place *a, LLVMValueRef out[2]) {
+    for (unsigned n = 0; n < a->code->count; n++) {
+        LLVMValueRef v = value_of(u, a, n), *to = &out[n * a->code->bytes / 8];
+        LLVMTypeRef type = bh__jit_shaped(v, a->type);
+        bool first = n * a->code->bytes % 8 == 0;
+        v = LLVMTypeOf(v) == type ? v : LLVMBuildZExt(u->b, v, type, "");
+        v = first ? v : LLVMBuildShl(u->b, v, shift_of(u, a, v, n), "");
+        *to = first ? v : LLVMBuildOr(u->b, *to, v, "");
+    }
+}
+
+/* Lanes store in order: of several to one place, the last one stays. */
+static void make_store(bh__jit_unit *u, const bh__jit_place *a) {
+    LLVMValueRef v[2];
+    join_elements(u, a, v);
+    if (a->bytes == 16) {
+        bh__jit_store_pairs(u, a, v);
+    } else if (bh__jit_is_single(a)) {
+        LLVMValueRef store = LLVMBuildStore(u->b, v[0], bh__jit_pointer(u, a));
+        LLVMSetAlignment(store, a->bytes);
+        LLVMSetVolatile(store, a->code->count > 1);
+    } else if (bh__jit_is_contiguous(a)) {
+        store_rows(u, a, v[0]);
+    } else {
+        LLVMValueRef align = bh__jit_int(u, u->i32, a->bytes);
+        LLVMTypeRef types[] = {LLVMTypeOf(v[0]), LLVMVectorType(u->ptr, LANES)};
+        LLVMValueRef args[] = {v[0], bh__jit_pointers(u, a), align, u->active_lanes};
+        bh__jit_intrinsic(u, "llvm.masked.scatter", types, 2, args, 4);
+    }
 }
 
 bool bh__jit_has_range(const bh__jit_step *s) {
-    return (s->op == JIT_LOAD || s->op == JIT_STORE || s->op == JIT_ATOMIC) && !is_shared(s);
+    if (s->op != JIT_LOAD && s->op != JIT_STORE && s->op != JIT_ATOMIC) {
+        return false;
+    }
+    bh__ptx_space space = bh__ptx_insn_space(s->insn);
+    return space != SPACE_SHARED && space != SPACE_LOCAL;
 }
 
 LLVMBasicBlockRef bh__jit_begin_access(bh__jit_unit *u, const bh__jit_step *s, bh__jit_place *a) {
+    bh__ptx_space space = bh__ptx_insn_space(s->insn);
+    unsigned bytes = s->code->bytes * (s->op == JIT_ATOMIC ? 1u : s->code->count);
     *a = (bh__jit_place){.code = s->code,
                          .writes = s->op != JIT_LOAD,
                          .range = s->range,
-                         .shared = is_shared(s),
-                         .type = memory_type(u, s->code->bytes)};
+                         .shared = space == SPACE_SHARED,
+                         .local = space == SPACE_LOCAL,
+                         .bytes = bytes,
+                         .type = memory_type(u, bytes)};
     find_addresses(u, a);
     find_range(u, a);
     LLVMValueRef fine = is_fine(u, a);
@@ -277,7 +346,7 @@ LLVMBasicBlockRef bh__jit_begin_access(bh__jit_unit *u, const bh__jit_step *s, b
     bh__jit_rarely(u, LLVMBuildNot(u->b, fine, ""), slow, fast);
     LLVMPositionBuilderAtEnd(u->b, slow);
     bh__jit_call_handler(u, s);
-    if (!a->shared) {
+    if (bh__jit_has_range(s)) {
         bh__jit_keep_range(u, a->range);
     }
     LLVMBuildBr(u->b, after);

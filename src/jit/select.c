@@ -3,6 +3,7 @@
  * with the interpreter's handler. */
 #include "jit/floats.h"
 #include "ptx/check/check.h"
+#include "ptx/run/single.h"
 
 static bool is_word(bh__ptx_type t) {
     return t == T_B32 || t == T_U32 || t == T_S32;
@@ -240,8 +241,9 @@ static bh__jit_op select_address(const bh__ptx_code *code, bool *uniform) {
         return JIT_HANDLED;
     }
     bh__ptx_space space = symbol->var->space;
-    return space == SPACE_SHARED || space == SPACE_GLOBAL || space == SPACE_CONST ? JIT_ADDRESS
-                                                                                  : JIT_HANDLED;
+    bool known = space == SPACE_SHARED || space == SPACE_LOCAL || space == SPACE_GLOBAL ||
+                 space == SPACE_CONST;
+    return known ? JIT_ADDRESS : JIT_HANDLED;
 }
 
 static bh__jit_op select_move(const bh__jit_request *request, const bh__ptx_code *code,
@@ -262,23 +264,34 @@ static bh__jit_op select_move(const bh__jit_request *request, const bh__ptx_code
     return one ? JIT_MOVE : JIT_HANDLED;
 }
 
-/* Weak and relaxed accesses of one value; vectors must be single accesses, which handlers are. */
+/* Vectors are single accesses; processors have them up to 16 bytes, some only up to 8. */
+static bool is_vector(const bh__ptx_code *code) {
+    unsigned bytes = (unsigned)code->bytes * code->count;
+    bool two_or_four = code->count == 2 || code->count == 4;
+    return two_or_four && bytes <= (bh__single_16() ? 16 : 8);
+}
+
+/* Weak accesses of a value or a vector. */
 static bh__jit_op select_memory(const bh__ptx_code *code, const bh__ptx_insn *insn, bool *uniform) {
     bool load = insn->op == OP_LD || insn->op == OP_LDU;
-    if ((!load && insn->op != OP_ST) || code->count != 1 || insn->types[0] == T_B128 ||
-        code->target != 0 || HAS(insn, MMIO)) {
+    if ((!load && insn->op != OP_ST) || insn->types[0] == T_B128 || code->target != 0 ||
+        HAS(insn, MMIO)) {
         return JIT_HANDLED;
     }
     const bh__ptx_operand *memory = &insn->operands[load ? 1 : 0];
     switch (bh__ptx_insn_space(insn)) {
     case SPACE_PARAM:
-        *uniform = load && memory->symbol != NULL && !memory->symbol->var->unsized &&
-                   memory->symbol->var->formal && !memory->has_reg;
+        *uniform = load && code->count == 1 && memory->symbol != NULL &&
+                   !memory->symbol->var->unsized && memory->symbol->var->formal && !memory->has_reg;
         return *uniform ? JIT_PARAM : JIT_HANDLED;
     case SPACE_GENERIC:
     case SPACE_GLOBAL:
     case SPACE_CONST:
     case SPACE_SHARED:
+    case SPACE_LOCAL:
+        if (code->count != 1 && !is_vector(code)) {
+            return JIT_HANDLED;
+        }
         return load ? JIT_LOAD : JIT_STORE;
     default:
         return JIT_HANDLED;

@@ -161,7 +161,7 @@ typedef struct bh__jit_unit {
     LLVMValueRef running;         /* alloca of i32: the lanes that run */
     LLVMValueRef warp;            /* ptr */
     LLVMBasicBlockRef next_warp;  /* this one is done */
-    LLVMValueRef scratch;         /* alloca: four rows */
+    LLVMValueRef scratch;         /* alloca: SCRATCH_ROWS rows */
     LLVMValueRef left;            /* alloca of i64 */
     bh__jit_range ranges[SITE_RANGES];
     uint32_t range_count;
@@ -296,6 +296,22 @@ void bh__jit_access(bh__jit_unit *u, const bh__jit_step *s);
 void bh__jit_atomic(bh__jit_unit *u, const bh__jit_step *s);
 void bh__jit_shuffle(bh__jit_unit *u, const bh__jit_step *s);
 void bh__jit_vote(bh__jit_unit *u, const bh__jit_step *s);
+
+/*
+ * each_lane.c: a loop over the lanes of a mask (i32), from the first to the last. The code between
+ * begin and end is its body; values that lanes have go through rows of u->scratch.
+ */
+typedef struct bh__jit_loop {
+    LLVMValueRef lane; /* i64 */
+    LLVMValueRef mask, left;
+    LLVMBasicBlockRef before, body, after;
+} bh__jit_loop;
+void bh__jit_loop_begin(bh__jit_unit *u, LLVMValueRef mask, bh__jit_loop *out);
+void bh__jit_loop_end(bh__jit_unit *u, const bh__jit_loop *loop);
+enum { SCRATCH_ROWS = 5 }; /* each has room for 32 values of 64 bits */
+LLVMValueRef bh__jit_scratch(bh__jit_unit *u, unsigned row);
+/* Where a row has the value of one lane. */
+LLVMValueRef bh__jit_scratch_at(bh__jit_unit *u, unsigned row, LLVMTypeRef type, LLVMValueRef lane);
 
 /* engine.c: from the LLVM module to code. */
 bool bh__jit_finish(bh__jit_unit *u);

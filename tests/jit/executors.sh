@@ -80,6 +80,17 @@ for block in 64 16,4 16,3 8,8 8,5 50 5,7; do
             "u32:$near"
     done
 done
+# The first warp decides what is reported, so blocks with faults have only one.
+for block in 64 16,4 16,3 8,8 8,5 50 5,7; do
+    for kernel in vectors local; do
+        compare --all --hex "$here/kernels/$kernel.ptx" -b "$block" -- in:u32:0..600 out:u32:9728 u64:0
+    done
+done
+for block in 32 16,2 8,4 20; do
+    for near in 8 16 64 112 1000000; do
+        compare --all --hex "$here/kernels/local.ptx" -b "$block" -- in:u32:0..600 out:u32:9728 "u64:$near"
+    done
+done
 
 cd "$here/../ptx" || exit 1
 for file in *.ptx; do

@@ -9,6 +9,19 @@ static LLVMValueRef operand(bh__jit_unit *u, const bh__jit_step *s, int32_t row,
     return bh__jit_operand(u, s->code->d, row, wide);
 }
 
+/* One of the type of the instruction: 16, 32 or 64 bits. */
+static LLVMValueRef typed(bh__jit_unit *u, const bh__jit_step *s, int32_t row) {
+    unsigned bytes = bh__ptx_bytes((bh__ptx_type)s->insn->types[0]);
+    LLVMValueRef v = operand(u, s, row, bytes == 8);
+    return bytes == 2 ? LLVMBuildTrunc(u->b, v, bh__jit_shaped(v, u->i16), "") : v;
+}
+
+/* Rows have 32 or 64 bits; above a value of 16 are zeros. */
+static LLVMValueRef as_row(bh__jit_unit *u, LLVMValueRef v) {
+    bool half = LLVMTypeOf(v) == bh__jit_shaped(v, u->i16);
+    return half ? LLVMBuildZExt(u->b, v, bh__jit_shaped(v, u->i32), "") : v;
+}
+
 static bool type_is_signed(const bh__jit_step *s, unsigned n) {
     return bh__ptx_class((bh__ptx_type)s->insn->types[n]) == 'S';
 }
@@ -56,13 +69,12 @@ static LLVMValueRef choose(bh__jit_unit *u, LLVMIntPredicate how, LLVMValueRef a
 
 /* Amounts beyond the width give zero, or the sign. */
 static LLVMValueRef shift(bh__jit_unit *u, const bh__jit_step *s) {
-    bool wide = type_is_wide(s);
-    uint64_t bits = wide ? 64 : 32;
-    LLVMValueRef a = operand(u, s, s->code->a, wide), n = operand(u, s, s->code->b, false);
+    uint64_t bits = 8u * bh__ptx_bytes((bh__ptx_type)s->insn->types[0]);
+    LLVMValueRef a = typed(u, s, s->code->a), n = operand(u, s, s->code->b, false);
     LLVMValueRef most = bh__jit_const_like(u, n, bits - 1);
     LLVMValueRef beyond = LLVMBuildICmp(u->b, LLVMIntUGT, n, most, "");
     LLVMValueRef amount = LLVMBuildSelect(u->b, beyond, most, n, "");
-    amount = wide ? LLVMBuildZExt(u->b, amount, LLVMTypeOf(a), "") : amount;
+    amount = LLVMBuildIntCast2(u->b, amount, LLVMTypeOf(a), false, "");
     if (s->op == JIT_SHR && type_is_signed(s, 0)) {
         return LLVMBuildAShr(u->b, a, amount, "");
     }
@@ -71,15 +83,64 @@ static LLVMValueRef shift(bh__jit_unit *u, const bh__jit_step *s) {
     return LLVMBuildSelect(u->b, beyond, bh__jit_const_like(u, r, 0), r, "");
 }
 
-static LLVMValueRef multiply_high(bh__jit_unit *u, const bh__jit_step *s) {
-    LLVMValueRef a = operand(u, s, s->code->a, false), b = operand(u, s, s->code->b, false);
-    LLVMTypeRef type = bh__jit_shaped(a, u->i64), narrow = LLVMTypeOf(a);
-    bool is_signed = type_is_signed(s, 0);
-    a = is_signed ? LLVMBuildSExt(u->b, a, type, "") : LLVMBuildZExt(u->b, a, type, "");
-    b = is_signed ? LLVMBuildSExt(u->b, b, type, "") : LLVMBuildZExt(u->b, b, type, "");
+/* The upper half of a product of 16 or 32 bits. */
+static LLVMValueRef high_half(bh__jit_unit *u, LLVMValueRef a, LLVMValueRef b, bool is_signed) {
+    LLVMTypeRef narrow = LLVMTypeOf(a);
+    bool half = narrow == bh__jit_shaped(a, u->i16);
+    LLVMTypeRef type = bh__jit_shaped(a, half ? u->i32 : u->i64);
+    a = LLVMBuildIntCast2(u->b, a, type, is_signed, "");
+    b = LLVMBuildIntCast2(u->b, b, type, is_signed, "");
     LLVMValueRef r = LLVMBuildMul(u->b, a, b, "");
-    r = LLVMBuildLShr(u->b, r, bh__jit_const_like(u, r, 32), "");
+    r = LLVMBuildLShr(u->b, r, bh__jit_const_like(u, r, half ? 16 : 32), "");
     return LLVMBuildTrunc(u->b, r, narrow, "");
+}
+
+/* The same of 64 bits, from products of their halves; of a negative factor the other one is too much. */
+static LLVMValueRef high_word(bh__jit_unit *u, LLVMValueRef a, LLVMValueRef b, bool is_signed) {
+    LLVMValueRef low = bh__jit_const_like(u, a, UINT32_MAX), by = bh__jit_const_like(u, a, 32);
+    LLVMValueRef al = LLVMBuildAnd(u->b, a, low, ""), ah = LLVMBuildLShr(u->b, a, by, "");
+    LLVMValueRef bl = LLVMBuildAnd(u->b, b, low, ""), bh = LLVMBuildLShr(u->b, b, by, "");
+    LLVMValueRef first = LLVMBuildLShr(u->b, LLVMBuildMul(u->b, al, bl, ""), by, "");
+    LLVMValueRef one = LLVMBuildAdd(u->b, LLVMBuildMul(u->b, ah, bl, ""), first, "");
+    LLVMValueRef two = LLVMBuildMul(u->b, al, bh, "");
+    two = LLVMBuildAdd(u->b, two, LLVMBuildAnd(u->b, one, low, ""), "");
+    LLVMValueRef r =
+        LLVMBuildAdd(u->b, LLVMBuildMul(u->b, ah, bh, ""), LLVMBuildLShr(u->b, one, by, ""), "");
+    r = LLVMBuildAdd(u->b, r, LLVMBuildLShr(u->b, two, by, ""), "");
+    if (!is_signed) {
+        return r;
+    }
+    LLVMValueRef top = bh__jit_const_like(u, a, 63);
+    LLVMValueRef more = LLVMBuildAnd(u->b, LLVMBuildAShr(u->b, a, top, ""), b, "");
+    r = LLVMBuildSub(u->b, r, more, "");
+    more = LLVMBuildAnd(u->b, LLVMBuildAShr(u->b, b, top, ""), a, "");
+    return LLVMBuildSub(u->b, r, more, "");
+}
+
+static LLVMValueRef multiply_high(bh__jit_unit *u, const bh__jit_step *s) {
+    LLVMValueRef a = typed(u, s, s->code->a), b = typed(u, s, s->code->b);
+    LLVMValueRef r = (type_is_wide(s) ? high_word : high_half)(u, a, b, type_is_signed(s, 0));
+    return s->op == JIT_MAD_HI ? LLVMBuildAdd(u->b, r, typed(u, s, s->code->c), "") : r;
+}
+
+/* A product of twice the width. */
+static LLVMValueRef multiply_wide(bh__jit_unit *u, const bh__jit_step *s) {
+    const bh__ptx_code *c = s->code;
+    bool is_signed = type_is_signed(s, 0);
+    bool half = bh__ptx_bytes((bh__ptx_type)s->insn->types[0]) == 2;
+    LLVMValueRef a, b;
+    if (half) {
+        a = typed(u, s, c->a);
+        b = typed(u, s, c->b);
+        LLVMTypeRef type = bh__jit_shaped(a, u->i32);
+        a = LLVMBuildIntCast2(u->b, a, type, is_signed, "");
+        b = LLVMBuildIntCast2(u->b, b, type, is_signed, "");
+    } else {
+        a = widen(u, s, c->a, is_signed);
+        b = widen(u, s, c->b, is_signed);
+    }
+    LLVMValueRef r = LLVMBuildMul(u->b, a, b, "");
+    return s->op == JIT_MUL_WIDE ? r : LLVMBuildAdd(u->b, r, operand(u, s, c->c, !half), "");
 }
 
 static LLVMValueRef absolute(bh__jit_unit *u, LLVMValueRef a) {
@@ -88,8 +149,8 @@ static LLVMValueRef absolute(bh__jit_unit *u, LLVMValueRef a) {
     return LLVMBuildSelect(u->b, negative, LLVMBuildSub(u->b, zero, a, ""), a, "");
 }
 
-static LLVMValueRef two(bh__jit_unit *u, const bh__jit_step *s, bool wide) {
-    LLVMValueRef a = operand(u, s, s->code->a, wide), b = operand(u, s, s->code->b, wide);
+static LLVMValueRef two(bh__jit_unit *u, const bh__jit_step *s) {
+    LLVMValueRef a = typed(u, s, s->code->a), b = typed(u, s, s->code->b);
     bool is_signed = type_is_signed(s, 0);
     switch (s->op) {
     case JIT_ADD:
@@ -99,8 +160,7 @@ static LLVMValueRef two(bh__jit_unit *u, const bh__jit_step *s, bool wide) {
     case JIT_MUL:
         return LLVMBuildMul(u->b, a, b, "");
     case JIT_MAD:
-        return LLVMBuildAdd(u->b, LLVMBuildMul(u->b, a, b, ""), operand(u, s, s->code->c, wide),
-                            "");
+        return LLVMBuildAdd(u->b, LLVMBuildMul(u->b, a, b, ""), typed(u, s, s->code->c), "");
     case JIT_MIN:
         return choose(u, is_signed ? LLVMIntSLT : LLVMIntULT, a, b);
     case JIT_MAX:
@@ -368,20 +428,17 @@ static LLVMValueRef value_of(bh__jit_unit *u, const bh__jit_step *s) {
                    ? LLVMBuildAdd(u->b, a, bh__jit_const_like(u, a, c->imm), "")
                    : a;
     case JIT_MUL_WIDE:
-    case JIT_MAD_WIDE: {
-        bool is_signed = type_is_signed(s, 0);
-        LLVMValueRef r =
-            LLVMBuildMul(u->b, widen(u, s, c->a, is_signed), widen(u, s, c->b, is_signed), "");
-        return s->op == JIT_MUL_WIDE ? r : LLVMBuildAdd(u->b, r, operand(u, s, c->c, true), "");
-    }
+    case JIT_MAD_WIDE:
+        return multiply_wide(u, s);
     case JIT_MUL_HI:
+    case JIT_MAD_HI:
         return multiply_high(u, s);
     case JIT_NEG:
-        return LLVMBuildNeg(u->b, operand(u, s, c->a, wide), "");
+        return LLVMBuildNeg(u->b, typed(u, s, c->a), "");
     case JIT_ABS:
-        return absolute(u, operand(u, s, c->a, wide));
+        return absolute(u, typed(u, s, c->a));
     case JIT_NOT:
-        return LLVMBuildNot(u->b, operand(u, s, c->a, wide), "");
+        return LLVMBuildNot(u->b, typed(u, s, c->a), "");
     case JIT_SHL:
     case JIT_SHR:
         return shift(u, s);
@@ -392,8 +449,17 @@ static LLVMValueRef value_of(bh__jit_unit *u, const bh__jit_step *s) {
         return LLVMBuildTrunc(u->b, a, bh__jit_shaped(a, u->i32), "");
     case JIT_SELP:
         return select_value(u, s);
+    case JIT_FIND:
+    case JIT_EXTRACT:
+    case JIT_INSERT:
+    case JIT_FUNNEL:
+    case JIT_PERMUTE:
+    case JIT_LOGIC:
+    case JIT_DOT:
+    case JIT_PACK:
+        return bh__jit_bits(u, s);
     default:
-        return two(u, s, wide);
+        return two(u, s);
     }
 }
 
@@ -404,8 +470,10 @@ void bh__jit_integer(bh__jit_unit *u, const bh__jit_step *s) {
         set_predicates(u, s);
     } else if (s->op == JIT_NOT_PRED || (on_predicates && s->op != JIT_SELP)) {
         predicates(u, s);
+    } else if (s->op == JIT_UNPACK) {
+        bh__jit_unpack_parts(u, s);
     } else {
         int32_t row = s->op == JIT_PARAM ? *(const int32_t *)s->code->extra : s->code->d;
-        bh__jit_set(u, row, value_of(u, s));
+        bh__jit_set(u, row, as_row(u, value_of(u, s)));
     }
 }

@@ -122,6 +122,9 @@ static shape result_of(const bh__jit_unit *u, const bh__jit_step *s) {
     bh__ptx_type type = s->insn->type_count > 0 ? (bh__ptx_type)s->insn->types[0] : T_NONE;
     bool wide = bh__ptx_bytes(type) == 8, is_signed = bh__ptx_class(type) == 'S';
     uint64_t amount;
+    if (bh__ptx_bytes(type) == 2 && s->op >= JIT_ADD && s->op <= JIT_SHR) {
+        return all_uniform(u, s); /* 16 bits wrap around sooner than their row */
+    }
     switch (s->op) {
     case JIT_MOVE:
         return shape_of(u, c->a);

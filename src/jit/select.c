@@ -9,13 +9,18 @@ static bool is_word(bh__ptx_type t) {
     return t == T_B32 || t == T_U32 || t == T_S32;
 }
 
+static bool is_half(bh__ptx_type t) { /* an integer of 16 bits */
+    return t == T_B16 || t == T_U16 || t == T_S16;
+}
+
 static bool is_int(bh__ptx_type t) {
     return is_word(t) || t == T_B64 || t == T_U64 || t == T_S64;
 }
 
 static bh__jit_op select_int(const bh__ptx_insn *insn) {
     bh__ptx_type t = (bh__ptx_type)insn->types[0];
-    if (!is_int(t) || HAS(insn, SAT) || HAS(insn, CC) || HAS(insn, RELU)) {
+    bool narrow = is_word(t) || is_half(t);
+    if ((!is_int(t) && !is_half(t)) || HAS(insn, SAT) || HAS(insn, CC) || HAS(insn, RELU)) {
         return JIT_HANDLED;
     }
     bool wide = HAS(insn, WIDE), hi = HAS(insn, HI);
@@ -25,19 +30,17 @@ static bh__jit_op select_int(const bh__ptx_insn *insn) {
     case OP_SUB:
         return JIT_SUB;
     case OP_MUL:
-        return wide ? (is_word(t) ? JIT_MUL_WIDE : JIT_HANDLED)
-               : hi ? (is_word(t) ? JIT_MUL_HI : JIT_HANDLED)
-                    : JIT_MUL;
+        return wide ? (narrow ? JIT_MUL_WIDE : JIT_HANDLED) : hi ? JIT_MUL_HI : JIT_MUL;
     case OP_MAD:
-        return wide ? (is_word(t) ? JIT_MAD_WIDE : JIT_HANDLED) : hi ? JIT_HANDLED : JIT_MAD;
+        return wide ? (narrow ? JIT_MAD_WIDE : JIT_HANDLED) : hi ? JIT_MAD_HI : JIT_MAD;
     case OP_MIN:
         return JIT_MIN;
     case OP_MAX:
         return JIT_MAX;
     case OP_DIV:
-        return is_word(t) ? JIT_DIV : JIT_HANDLED;
+        return JIT_DIV;
     case OP_REM:
-        return is_word(t) ? JIT_REM : JIT_HANDLED;
+        return JIT_REM;
     case OP_NEG:
         return JIT_NEG;
     case OP_ABS:
@@ -47,9 +50,9 @@ static bh__jit_op select_int(const bh__ptx_insn *insn) {
     }
 }
 
-static bh__jit_op select_bits(const bh__ptx_insn *insn) {
+static bh__jit_op select_bits(const bh__ptx_code *code, const bh__ptx_insn *insn) {
     bh__ptx_type t = (bh__ptx_type)insn->types[0];
-    if (!is_int(t) && t != T_PRED) {
+    if (!is_int(t) && !is_half(t) && t != T_PRED) {
         return JIT_HANDLED;
     }
     switch (insn->op) {
@@ -71,6 +74,20 @@ static bh__jit_op select_bits(const bh__ptx_insn *insn) {
         return JIT_CLZ;
     case OP_BREV:
         return JIT_BREV;
+    case OP_BFIND:
+        return JIT_FIND;
+    case OP_BFE:
+        return JIT_EXTRACT;
+    case OP_BFI:
+        return JIT_INSERT;
+    case OP_SHF:
+        return JIT_FUNNEL;
+    case OP_PRMT:
+        return code->imm == 0 ? JIT_PERMUTE : JIT_HANDLED; /* without a mode */
+    case OP_LOP3:
+        return code->d2 == NO_ROW ? JIT_LOGIC : JIT_HANDLED; /* without a predicate */
+    case OP_DP4A:
+        return JIT_DOT;
     default:
         return JIT_HANDLED;
     }
@@ -137,8 +154,7 @@ static bh__jit_op select_math(const bh__ptx_insn *insn) {
 
 static bh__jit_op select_compare(const bh__ptx_insn *insn) {
     bh__ptx_type t = (bh__ptx_type)insn->types[0];
-    bool half = t == T_B16 || t == T_U16 || t == T_S16;
-    bool ok = is_int(t) || half || t == T_F32 || t == T_F64;
+    bool ok = is_int(t) || is_half(t) || t == T_F32 || t == T_F64;
     if (insn->op == OP_SELP) {
         return bh__ptx_bytes(t) >= 2 && t != T_B128 ? JIT_SELP : JIT_HANDLED;
     }
@@ -258,10 +274,18 @@ static bh__jit_op select_move(const bh__jit_request *request, const bh__ptx_code
         /* Other windows start elsewhere: a sum with `imm`. */
         return insn->operands[0].kind == OPERAND_REG ? JIT_MOVE : JIT_HANDLED;
     }
-    bool one = insn->op == OP_MOV && !HAS(insn, V2) && !HAS(insn, V4) && !HAS(insn, V8) &&
-               insn->types[0] != T_B128 && insn->operands[0].kind == OPERAND_REG &&
-               is_plain_register(&insn->operands[1]);
-    return one ? JIT_MOVE : JIT_HANDLED;
+    if (insn->op != OP_MOV || HAS(insn, V2) || HAS(insn, V4) || HAS(insn, V8) ||
+        insn->types[0] == T_B128) {
+        return JIT_HANDLED;
+    }
+    const bh__ptx_operand *to = &insn->operands[0], *from = &insn->operands[1];
+    if (to->kind == OPERAND_REG && is_plain_register(from)) {
+        return JIT_MOVE;
+    }
+    /* Elements that are no registers have instructions of their own, before it. */
+    return from->kind == OPERAND_VECTOR && to->kind == OPERAND_REG ? JIT_PACK
+           : to->kind == OPERAND_VECTOR && is_plain_register(from) ? JIT_UNPACK
+                                                                   : JIT_HANDLED;
 }
 
 /* Vectors are single accesses; processors have them up to 16 bytes, some only up to 8. */
@@ -343,7 +367,7 @@ bh__jit_op bh__jit_select(const bh__jit_request *request, const bh__ptx_code *co
     case UNIT_INT:
         return select_int(insn);
     case UNIT_BITS:
-        return select_bits(insn);
+        return select_bits(code, insn);
     case UNIT_FLOAT:
         return select_float(insn);
     case UNIT_MATH:

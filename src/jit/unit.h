@@ -48,6 +48,7 @@ typedef enum bh__jit_op {
     JIT_MUL_WIDE,
     JIT_MAD_WIDE,
     JIT_MUL_HI,
+    JIT_MAD_HI,
     JIT_MIN,
     JIT_MAX,
     JIT_NEG,
@@ -66,6 +67,15 @@ typedef enum bh__jit_op {
     JIT_POPC,
     JIT_CLZ,
     JIT_BREV,
+    JIT_FIND,    /* bfind */
+    JIT_EXTRACT, /* bfe */
+    JIT_INSERT,  /* bfi */
+    JIT_FUNNEL,  /* shf */
+    JIT_PERMUTE, /* prmt */
+    JIT_LOGIC,   /* lop3 */
+    JIT_DOT,     /* dp4a */
+    JIT_PACK,    /* mov of several registers to one */
+    JIT_UNPACK,  /* and of one to several */
     JIT_SETP,
     JIT_SELP,
     JIT_FADD,
@@ -286,6 +296,10 @@ LLVMValueRef bh__jit_part(bh__jit_unit *u, LLVMValueRef v, unsigned part);
 LLVMValueRef bh__jit_any_part(bh__jit_unit *u, LLVMValueRef lanes);
 LLVMValueRef bh__jit_join_parts(bh__jit_unit *u, LLVMValueRef *parts); /* of part_lanes each */
 LLVMValueRef bh__jit_of_part(bh__jit_unit *u, LLVMValueRef v, unsigned part); /* scalar */
+
+/* bits.c: bit fields, permutations, and registers as parts of others. */
+LLVMValueRef bh__jit_bits(bh__jit_unit *u, const bh__jit_step *s);
+void bh__jit_unpack_parts(bh__jit_unit *u, const bh__jit_step *s);
 
 /* arithmetic.c, floating.c, convert.c, memory.c, atomic.c, warp_ops.c. The step's op is one of theirs. */
 void bh__jit_integer(bh__jit_unit *u, const bh__jit_step *s);

@@ -58,6 +58,14 @@ for block in 256 16,16 8,32; do
             "u32:$one"
     done
 done
+for block in 64 16,4 8,8 5,7; do
+    for one in 0 1 0xffffffff 0x80000000 77; do
+        for kernel in narrow_wide bits; do
+            compare --all --hex "$here/kernels/$kernel.ptx" -b "$block" -- "$divided" out:u32:6592 \
+                "u32:$one"
+        done
+    done
+done
 for block in 64 50 16,5 5,7; do
     compare --all --hex "$here/kernels/votes.ptx" -b "$block" -- in:u32:1,9,4,5,0,7*27,0*32,3*20 out:u32:6560
 done

@@ -23,12 +23,15 @@ static void close_all(void) {
         (void)bh_device_close(opened[i]);
 }
 
+__attribute__((constructor)) static void close_before_skip(void) {
+    test_before_skip = close_all;
+}
+
 bh_device open_device_with(const bh_device_options *options) {
     bh_device device = {0};
     REQUIRE_OK(bh_device_open(options, &device));
     unsigned place = atomic_fetch_add(&opened_count, 1);
     if (place < 64) opened[place] = device;
-    test_before_skip = close_all;
     REQUIRE(device.id != 0);
     if (getenv("BULKHEAD_TEST_QUEUES")) REQUIRE(has_queues(device));
     return device;

@@ -2,7 +2,7 @@
 /* Integers, bits, predicates, moves, special registers, parameters. */
 #include <stddef.h>
 
-#include "jit/unit.h"
+#include "jit/floats.h"
 
 /* Operands as scalars where the result is one, else as vectors. */
 static LLVMValueRef operand(bh__jit_unit *u, const bh__jit_step *s, int32_t row, bool wide) {
@@ -458,6 +458,12 @@ static LLVMValueRef value_of(bh__jit_unit *u, const bh__jit_step *s) {
     case JIT_DOT:
     case JIT_PACK:
         return bh__jit_bits(u, s);
+    case JIT_HALF:
+        return bh__jit_half(u, s);
+    case JIT_FROM_HALF:
+        return bh__jit_from_half(u, s);
+    case JIT_TO_HALF:
+        return bh__jit_to_half(u, s);
     default:
         return two(u, s);
     }

@@ -4,6 +4,7 @@
  * to the thread that runs it; in global memory each is an atomic operation of the processor.
  */
 #include "jit/access.h"
+#include "jit/floats.h"
 
 /* Rows of u->scratch: what lanes have as vectors, for a loop that goes from lane to lane. */
 enum { AT_POINTER, AT_VALUE, AT_SECOND, AT_OLD };
@@ -34,9 +35,18 @@ static LLVMValueRef choose(bh__jit_unit *u, LLVMIntPredicate how, LLVMValueRef a
     return LLVMBuildSelect(u->b, LLVMBuildICmp(u->b, how, a, b, ""), a, b, "");
 }
 
+static bool is_float(const bh__ptx_insn *insn) {
+    return insn->types[0] == T_F32;
+}
+
 /* What replaces `old`. */
 static LLVMValueRef update(bh__jit_unit *u, const bh__ptx_insn *insn, LLVMValueRef old,
                            LLVMValueRef b, LLVMValueRef c) {
+    if (is_float(insn)) {
+        LLVMValueRef sum =
+            LLVMBuildFAdd(u->b, bh__jit_real_of(u, old, false), bh__jit_real_of(u, b, false), "");
+        return bh__jit_bits_of(u, bh__jit_canonical(u, sum), false);
+    }
     bool is_signed = bh__ptx_class((bh__ptx_type)insn->types[0]) == 'S';
     if (HAS(insn, ADD)) {
         return LLVMBuildAdd(u->b, old, b, "");
@@ -73,6 +83,28 @@ static LLVMAtomicRMWBinOp operation_of(const bh__ptx_insn *insn) {
                             : LLVMAtomicRMWBinOpXchg;
 }
 
+/* An operation that the processor does not have: again, until nobody has written in between. */
+static LLVMValueRef exchange_until_equal(bh__jit_unit *u, const bh__jit_step *s, LLVMValueRef at,
+                                         LLVMValueRef b) {
+    const LLVMAtomicOrdering order = LLVMAtomicOrderingSequentiallyConsistent;
+    LLVMValueRef first = LLVMBuildLoad2(u->b, u->i32, at, "");
+    LLVMSetOrdering(first, LLVMAtomicOrderingMonotonic);
+    LLVMSetAlignment(first, 4);
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(u->b), again = bh__jit_new_block(u);
+    LLVMBasicBlockRef after = bh__jit_new_block(u);
+    LLVMBuildBr(u->b, again);
+    LLVMPositionBuilderAtEnd(u->b, again);
+    LLVMValueRef old = LLVMBuildPhi(u->b, u->i32, ""), new = update(u, s->insn, old, b, NULL);
+    LLVMValueRef both = LLVMBuildAtomicCmpXchg(u->b, at, old, new, order, order, false);
+    LLVMValueRef now = LLVMBuildExtractValue(u->b, both, 0, "");
+    LLVMBuildCondBr(u->b, LLVMBuildExtractValue(u->b, both, 1, ""), after, again);
+    LLVMValueRef from[] = {first, now};
+    LLVMBasicBlockRef blocks[] = {before, again};
+    LLVMAddIncoming(old, from, blocks, 2);
+    LLVMPositionBuilderAtEnd(u->b, after);
+    return old;
+}
+
 /* One lane's operation. Returns what was there. */
 static LLVMValueRef operate(bh__jit_unit *u, const bh__jit_step *s, const bh__jit_place *a,
                             LLVMValueRef at, LLVMValueRef b, LLVMValueRef c) {
@@ -82,6 +114,9 @@ static LLVMValueRef operate(bh__jit_unit *u, const bh__jit_step *s, const bh__ji
         return old;
     }
     const LLVMAtomicOrdering order = LLVMAtomicOrderingSequentiallyConsistent;
+    if (is_float(s->insn)) {
+        return exchange_until_equal(u, s, at, b);
+    }
     if (HAS(s->insn, CAS)) {
         LLVMValueRef both = LLVMBuildAtomicCmpXchg(u->b, at, b, c, order, order, false);
         return LLVMBuildExtractValue(u->b, both, 0, "");
@@ -118,9 +153,10 @@ static void each_lane(bh__jit_unit *u, const bh__jit_step *s, const bh__jit_plac
     }
 }
 
-/* All lanes add to one number and none asks what it was: they add their sum. */
+/* All lanes add to one integer and none asks what it was: they add their sum. */
 static bool adds_to_one(bh__jit_unit *u, const bh__jit_step *s, const bh__jit_place *a) {
-    return bh__jit_is_single(a) && HAS(s->insn, ADD) && s->code->d == NO_ROW && a->type == u->i32;
+    return bh__jit_is_single(a) && HAS(s->insn, ADD) && s->code->d == NO_ROW && a->type == u->i32 &&
+           !is_float(s->insn);
 }
 
 static void add_sum(bh__jit_unit *u, const bh__jit_step *s, const bh__jit_place *a) {

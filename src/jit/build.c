@@ -184,7 +184,7 @@ static void make_effect(bh__jit_unit *u, const bh__jit_step *s) {
         bh__jit_shuffle(u, s);
     } else if (s->op == JIT_VOTE) {
         bh__jit_vote(u, s);
-    } else {
+    } else if (s->op != JIT_MEET) {
         bh__jit_call_handler(u, s);
     }
     if (after != NULL) {

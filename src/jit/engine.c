@@ -55,6 +55,10 @@ bool bh__jit_has_roundings(void) {
     return strstr(engine.features, "+avx512f") != NULL;
 }
 
+bool bh__jit_has_halves(void) {
+    return strstr(engine.features, "+f16c") != NULL;
+}
+
 /* ---- code ---- */
 
 static void add_attribute(bh__jit_unit *u, const char *name, const char *value) {

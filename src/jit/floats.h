@@ -17,7 +17,13 @@ LLVMValueRef bh__jit_ex2(bh__jit_unit *u, LLVMValueRef a); /* approx.c: any NaN 
 
 /* rounding.c: an operation of the processor in another rounding mode than its own. */
 bool bh__jit_has_roundings(void); /* engine.c */
+bool bh__jit_has_halves(void);    /* engine.c: converts them to and from single precision */
 LLVMValueRef bh__jit_rounded(bh__jit_unit *u, bh__jit_op op, const bh__ptx_insn *insn,
                              LLVMValueRef *args, unsigned count);
+
+/* half.c: as words */
+LLVMValueRef bh__jit_half(bh__jit_unit *u, const bh__jit_step *s);
+LLVMValueRef bh__jit_from_half(bh__jit_unit *u, const bh__jit_step *s);
+LLVMValueRef bh__jit_to_half(bh__jit_unit *u, const bh__jit_step *s);
 
 #endif

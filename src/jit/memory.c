@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "jit/access.h"
+#include "ptx/check/check.h"
 
 static LLVMTypeRef memory_type(const bh__jit_unit *u, unsigned bytes) {
     return bytes == 1 ? u->i8 : bytes == 2 ? u->i16 : bytes == 4 ? u->i32 : u->i64;
@@ -354,13 +355,35 @@ LLVMBasicBlockRef bh__jit_begin_access(bh__jit_unit *u, const bh__jit_step *s, b
     return after;
 }
 
+/* LLVM must not move or merge accesses across it; no instruction of the processor. */
+static void keep_order(bh__jit_unit *u) {
+    LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(u->context), NULL, 0, false);
+    static const char clobbers[] = "~{memory}";
+    LLVMValueRef nothing = LLVMGetInlineAsm(type, "", 0, clobbers, sizeof clobbers - 1, true, false,
+                                            LLVMInlineAsmDialectATT, false);
+    LLVMBuildCall2(u->b, type, nothing, NULL, 0, "");
+}
+
+/* Strong accesses: volatile, relaxed, acquire and release. */
 void bh__jit_access(bh__jit_unit *u, const bh__jit_step *s) {
+    const LLVMAtomicOrdering all = LLVMAtomicOrderingSequentiallyConsistent;
+    uint32_t how = s->code->target;
     bh__jit_place a;
     LLVMBasicBlockRef after = bh__jit_begin_access(u, s, &a);
+    if (how & ACCESS_RELEASE) {
+        LLVMBuildFence(u->b, all, false, "");
+    } else if (how != 0) {
+        keep_order(u);
+    }
     if (s->op == JIT_LOAD) {
         make_load(u, &a);
     } else {
         make_store(u, &a);
+    }
+    if (how & ACCESS_ACQUIRE) {
+        LLVMBuildFence(u->b, all, false, "");
+    } else if (how != 0) {
+        keep_order(u);
     }
     LLVMBuildBr(u->b, after);
     LLVMPositionBuilderAtEnd(u->b, after);

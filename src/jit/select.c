@@ -196,12 +196,32 @@ static bh__jit_op select_float_convert(const bh__ptx_insn *insn, bool integral) 
     return plain && from != to ? JIT_RESIZE : JIT_HANDLED;
 }
 
+/* f16 to f32 and back, to nearest. */
+static bh__jit_op select_half_convert(const bh__ptx_insn *insn) {
+    bool plain = is_nearest(insn) && !HAS(insn, SAT) && bh__jit_has_halves();
+    bool from = insn->types[0] == T_F32 && insn->types[1] == T_F16;
+    bool to = insn->types[0] == T_F16 && insn->types[1] == T_F32;
+    return !plain ? JIT_HANDLED : from ? JIT_FROM_HALF : to ? JIT_TO_HALF : JIT_HANDLED;
+}
+
+static bh__jit_op select_half(const bh__ptx_code *code, const bh__ptx_insn *insn) {
+    bool known =
+        insn->op == OP_ADDH || insn->op == OP_SUBH || insn->op == OP_MULH || insn->op == OP_FMAH;
+    bool plain = (insn->types[0] == T_F16 || insn->types[0] == T_F16X2) && code->flags == 0;
+    return known && plain && bh__jit_has_halves() ? JIT_HALF : JIT_HANDLED;
+}
+
 static bh__jit_op select_convert(const bh__ptx_code *code, const bh__ptx_insn *insn) {
     bh__ptx_type to = (bh__ptx_type)insn->types[0], from = (bh__ptx_type)insn->types[1];
     bool integral = HAS(insn, RNI) || HAS(insn, RZI) || HAS(insn, RMI) || HAS(insn, RPI);
     bool from_float = from == T_F32 || from == T_F64, to_float = to == T_F32 || to == T_F64;
     if (insn->op != OP_CVT || HAS(insn, RELU) || HAS(insn, SATFINITE)) {
         return JIT_HANDLED;
+    }
+    if (to == T_F16 || from == T_F16) {
+        return has_own_width(code, insn) && !integral && insn->operand_count == 2
+                   ? select_half_convert(insn)
+                   : JIT_HANDLED;
     }
     if (from_float && to_float) {
         return has_own_width(code, insn) ? select_float_convert(insn, integral) : JIT_HANDLED;
@@ -295,11 +315,10 @@ static bool is_vector(const bh__ptx_code *code) {
     return two_or_four && bytes <= (bh__single_16() ? 16 : 8);
 }
 
-/* Weak accesses of a value or a vector. */
+/* Accesses of a value or a vector. */
 static bh__jit_op select_memory(const bh__ptx_code *code, const bh__ptx_insn *insn, bool *uniform) {
     bool load = insn->op == OP_LD || insn->op == OP_LDU;
-    if ((!load && insn->op != OP_ST) || insn->types[0] == T_B128 || code->target != 0 ||
-        HAS(insn, MMIO)) {
+    if ((!load && insn->op != OP_ST) || insn->types[0] == T_B128 || HAS(insn, MMIO)) {
         return JIT_HANDLED;
     }
     const bh__ptx_operand *memory = &insn->operands[load ? 1 : 0];
@@ -322,12 +341,15 @@ static bh__jit_op select_memory(const bh__ptx_code *code, const bh__ptx_insn *in
     }
 }
 
-/* Numbers of 32 and 64 bits, without an order that the processor's does not imply. */
+/* Integers of 32 and 64 bits and sums in single precision, without an order that the processor's does not imply. */
 static bh__jit_op select_atomic(const bh__ptx_code *code, const bh__ptx_insn *insn) {
     bh__ptx_space space = bh__ptx_insn_space(insn);
     bool known = HAS(insn, ADD) || HAS(insn, AND) || HAS(insn, OR) || HAS(insn, XOR) ||
                  HAS(insn, MIN) || HAS(insn, MAX) || HAS(insn, CAS) || HAS(insn, EXCH);
-    if (!known || !is_int((bh__ptx_type)insn->types[0]) || code->extra != NULL ||
+    bh__ptx_type t = (bh__ptx_type)insn->types[0];
+    bool sum = t == T_F32 && HAS(insn, ADD);
+    bool vector = HAS(insn, V2) || HAS(insn, V4) || HAS(insn, V8);
+    if (!known || vector || (!is_int(t) && !sum) || code->extra != NULL ||
         ((uint32_t)code->d2 & (ACCESS_ACQUIRE | ACCESS_RELEASE)) != 0) {
         return JIT_HANDLED;
     }
@@ -349,7 +371,10 @@ bh__jit_op bh__jit_select(const bh__jit_request *request, const bh__ptx_code *co
     case CODE_RUN:
         break;
     case CODE_SYNC:
-        return insn->op == OP_SHFL ? JIT_SHFL : insn->op == OP_VOTE ? JIT_VOTE : JIT_HANDLED;
+        return insn->op == OP_SHFL                            ? JIT_SHFL
+               : insn->op == OP_VOTE                          ? JIT_VOTE
+               : insn->op == OP_BAR || insn->op == OP_BARRIER ? JIT_MEET
+                                                              : JIT_HANDLED;
     case CODE_BRA:
         return JIT_BRANCH;
     case CODE_EXIT:
@@ -372,6 +397,8 @@ bh__jit_op bh__jit_select(const bh__jit_request *request, const bh__ptx_code *co
         return select_float(insn);
     case UNIT_MATH:
         return select_math(insn);
+    case UNIT_HALF:
+        return select_half(code, insn);
     case UNIT_CMP:
         return select_compare(insn);
     case UNIT_CVT:

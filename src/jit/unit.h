@@ -76,6 +76,10 @@ typedef enum bh__jit_op {
     JIT_DOT,     /* dp4a */
     JIT_PACK,    /* mov of several registers to one */
     JIT_UNPACK,  /* and of one to several */
+    JIT_HALF,    /* arithmetic on f16 and f16x2 */
+    JIT_FROM_HALF,
+    JIT_TO_HALF,
+    JIT_MEET, /* a barrier of the warp */
     JIT_SETP,
     JIT_SELP,
     JIT_FADD,

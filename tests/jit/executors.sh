@@ -88,6 +88,12 @@ for block in 64 16,4 16,3 8,8 8,5 50 5,7; do
             "u32:$near"
     done
 done
+halves=in:u32:0,0x80000000,0x3c00fc00,0x7bff7c00,0x00010001,0x03ff0400,0x7e007c01,0xffff8001
+halves=$halves,0x3555c000,0x477fe000,0x477ff000,0x33000000,0x33000001,0x387fc000,0x387fe000,0xff800000
+for block in 64 32 50; do
+    compare --all --hex "$here/kernels/halves.ptx" -g 64 -b "$block" -- "$halves" out:u32:135168 \
+        inout:u32:0*128
+done
 # The first warp decides what is reported, so blocks with faults have only one.
 for block in 64 16,4 16,3 8,8 8,5 50 5,7; do
     for kernel in vectors local; do

@@ -184,6 +184,8 @@ static void make_effect(bh__jit_unit *u, const bh__jit_step *s) {
         bh__jit_shuffle(u, s);
     } else if (s->op == JIT_VOTE) {
         bh__jit_vote(u, s);
+    } else if (s->op == JIT_FENCE) {
+        LLVMBuildFence(u->b, LLVMAtomicOrderingSequentiallyConsistent, false, "");
     } else if (s->op != JIT_MEET) {
         bh__jit_call_handler(u, s);
     }
@@ -218,7 +220,8 @@ static void make_step(bh__jit_unit *u, const bh__jit_step *s) {
     bh__jit_begin_step(u, s);
     if (s->sync) {
         make_sync(u, s);
-    } else if (s->op == JIT_HANDLED || (s->op >= JIT_LOAD && s->op <= JIT_ATOMIC)) {
+    } else if (s->op == JIT_HANDLED || s->op == JIT_FENCE ||
+               (s->op >= JIT_LOAD && s->op <= JIT_ATOMIC)) {
         make_effect(u, s);
     } else if (s->op >= JIT_INT_TO_FLOAT && s->op <= JIT_CLAMP) {
         bh__jit_convert(u, s);

@@ -318,6 +318,9 @@ static bool is_vector(const bh__ptx_code *code) {
 /* Accesses of a value or a vector. */
 static bh__jit_op select_memory(const bh__ptx_code *code, const bh__ptx_insn *insn, bool *uniform) {
     bool load = insn->op == OP_LD || insn->op == OP_LDU;
+    if (insn->op == OP_MEMBAR || insn->op == OP_FENCE) {
+        return JIT_FENCE;
+    }
     if ((!load && insn->op != OP_ST) || insn->types[0] == T_B128 || HAS(insn, MMIO)) {
         return JIT_HANDLED;
     }

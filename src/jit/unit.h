@@ -80,6 +80,7 @@ typedef enum bh__jit_op {
     JIT_FROM_HALF,
     JIT_TO_HALF,
     JIT_MEET, /* a barrier of the warp */
+    JIT_FENCE,
     JIT_SETP,
     JIT_SELP,
     JIT_FADD,

@@ -211,8 +211,9 @@ static bool collect_one(bh__device *device, const bh__report *shared) {
     bh_error error;
     bh__fail(&error, bh__status_of_worker(report.status), report.fix, "%s", report.message);
     bh__fail_device_code(&error, report.device_code, report.device_name);
-    /* A launch that was stopped has written a part. The earlier steps of a sequence have run. If a page move of a managed buffer or the zeroing
-     * of a new buffer fails, later requests would read old bytes. */
+    /* A launch that was stopped has written a part. The earlier steps of a sequence have run. If a
+     * page move of a managed buffer or the zeroing of a new buffer fails, later requests would read
+     * old bytes. */
     bool damaged = error.status == BH_E_CANCELLED || shadow->sequence || shadow->needed ||
                    bh__hooks.moves_pages(device, lane, shadow);
     bh__request_fail(device, lane, shadow,
@@ -256,7 +257,8 @@ void bh__lane_note_written_back(bh__device *device, bh__lane *lane, uint64_t seq
 /* Completes the write-back of transparent buffers before the program is told that a ticket is done.
  * If a later writer is cancelled, earlier results may need a write-back again. The next query does
  * that; a ticket that was reported as done stays done. What was reported is read before: once the
- * device has stopped, later tickets of the lane may be reported as done, and say nothing of this. */
+ * device has stopped, later tickets of the lane may be reported as done, and say nothing of
+ * this. */
 static bh_status write_back_first(bh__device *device, bh__lane *lane, uint64_t sequence, bool wait,
                                   uint64_t deadline) {
     bh__lane *via;
@@ -328,10 +330,13 @@ bh_status bh_wait_all(const bh_ticket *tickets, size_t count, uint64_t timeout_n
         return bh__refuse(BH_E_INVALID, "pass the number of tickets in the array",
                           "count is %zu, which is more than an array can have", count);
     uint64_t deadline = bh__deadline_after(timeout_ns);
-    bh_error first = {.status = BH_OK};
+    bh_error first = {.status = BH_OK}, before = *bh__last();
     for (size_t i = 0; i < count; i++) {
         bh_status status = ticket_answer(tickets[i], timeout_ns > 0, deadline, bh__last());
-        if (status == BH_E_BUSY) return status;
+        if (status == BH_E_BUSY) {
+            *bh__last() = before; /* without the error of an earlier ticket */
+            return status;
+        }
         if (status == BH_E_TIMEOUT) {
             return bh__refuse(BH_E_TIMEOUT, "wait longer, or give the launches a deadline",
                               "timed out after %llu ns: tickets[%zu] of %zu is not done",

@@ -138,7 +138,8 @@ extern const size_t bh__embedded_count;
 #define BH__VIRTUAL_RTC      BH__VIRTUAL_ROOT "/rtc"
 #define BH__VIRTUAL_MEMORY   BH__VIRTUAL_ROOT "/memory"
 
-/* The text with every alignas where clang takes it; data NULL: no memory. (clang/shared_alignas.c) */
+/* The text with every alignas where clang takes it; data NULL: no memory.
+ * (clang/shared_alignas.c) */
 bh__bytes bh__accept_alignas(bh__arena *arena, bh__bytes source);
 
 /* ---- name expressions with clang (clang/name_expressions.c) ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages of executable memory, taken and given back. They are a file in memory with two mappings: one
- * to execute it, for good, and one to write a part of it, for as long as that takes. */
+/* Pages of executable memory, taken and given back. They are a file in memory with two mappings:
+ * one to execute it, for good, and one to write a part of it, for as long as that takes. */
 #include "cpu/code_memory.h"
 
 #include <errno.h>

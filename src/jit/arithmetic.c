@@ -23,8 +23,8 @@ static LLVMValueRef extend(bh__jit_unit *u, LLVMValueRef v, bool is_signed) {
 }
 
 /*
- * Widens an operand of 32 bits. One with a stride stays even only if no lane that runs wraps around;
- * if one does, the interpreter runs the instruction.
+ * Widens an operand of 32 bits. One with a stride stays even only if no lane that runs wraps
+ * around; if one does, the interpreter runs the instruction.
  */
 static LLVMValueRef widen(bh__jit_unit *u, const bh__jit_step *s, int32_t row, bool is_signed) {
     LLVMValueRef v = operand(u, s, row, false);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The queue: submitting requests to the rings of lanes, querying tickets and waiting for them.
- * submit.c submits; ticket.c queries, waits and cancels; worker_positions.c reads how far the worker
- * is; resolve.c handles requests that do not
- * complete; verdicts.c keeps the verdicts of failed tickets.
+ * submit.c submits; ticket.c queries, waits and cancels; worker_positions.c reads how far the
+ * worker is; resolve.c handles requests that do not complete; verdicts.c keeps the verdicts of
+ * failed tickets.
  */
 #ifndef BH_CLIENT_QUEUE_QUEUE_H
 #define BH_CLIENT_QUEUE_QUEUE_H

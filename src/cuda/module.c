@@ -315,8 +315,7 @@ bh_status bh__cuda_module_load(bh__device_instance *device, uint32_t id, const v
         status = load(device, &image, &module.handle, error);
         pthread_rwlock_unlock(&device->tables);
     } else {
-        status =
-            bh__fail(error, BH_E_STOPPED, "nothing: the worker ends", "the worker is being ended");
+        status = bh__fail(error, BH_E_STOPPED, "none needed", "the worker is being ended");
     }
     if (status == BH_OK) {
         int blob = -1;

@@ -211,9 +211,8 @@ static bool collect_one(bh__device *device, const bh__report *shared) {
     bh_error error;
     bh__fail(&error, bh__status_of_worker(report.status), report.fix, "%s", report.message);
     bh__fail_device_code(&error, report.device_code, report.device_name);
-    /* A launch that was stopped has written a part. The earlier steps of a sequence have run. If a
-     * page move of a managed buffer or the zeroing of a new buffer fails, later requests would read
-     * old bytes. */
+    /* Outputs are suspect after a stopped launch (written in part), a failed sequence (earlier
+     * steps have run), and a failed page move or zeroing (later requests would read old bytes). */
     bool damaged = error.status == BH_E_CANCELLED || shadow->sequence || shadow->needed ||
                    bh__hooks.moves_pages(device, lane, shadow);
     bh__request_fail(device, lane, shadow,
@@ -256,9 +255,8 @@ void bh__lane_note_written_back(bh__device *device, bh__lane *lane, uint64_t seq
 
 /* Completes the write-back of transparent buffers before the program is told that a ticket is done.
  * If a later writer is cancelled, earlier results may need a write-back again. The next query does
- * that; a ticket that was reported as done stays done. What was reported is read before: once the
- * device has stopped, later tickets of the lane may be reported as done, and say nothing of
- * this. */
+ * that; a ticket that was reported as done stays done. Reads first what was reported: on a stopped
+ * device later tickets may be reported as done although this one was not. */
 static bh_status write_back_first(bh__device *device, bh__lane *lane, uint64_t sequence, bool wait,
                                   uint64_t deadline) {
     bh__lane *via;

@@ -94,7 +94,7 @@ static bh_status check_combination(const bh__compile_job *job, bh_error *error) 
     return BH_OK;
 }
 
-bh_status bh__options_check(const bh__compile_job *job, bh_error *error) {
+bh_status bh__job_options_check(const bh__compile_job *job, bh_error *error) {
     bh__arch arch;
     const char *name = bh__chars(job->arch);
     if (!bh__arch_read(name, &arch))

@@ -239,7 +239,7 @@ void bh__reports_collect(bh__device *device) {
 
 /* ---- the public calls ---- */
 
-static bh_status refuse_ticket(bh_ticket ticket) {
+bh_status bh__refuse_ticket(bh_ticket ticket) {
     return bh__refuse(BH_E_INVALID, "pass a ticket that a Bulkhead call has filled in",
                       "ticket {0x%llx, %llu} was never issued", (unsigned long long)ticket.lane,
                       (unsigned long long)ticket.sequence);
@@ -282,7 +282,7 @@ static bh_status ticket_answer(bh_ticket ticket, bool wait, uint64_t deadline, b
     bh__device *device;
     bh__lane *lane;
     if (bh__refuse_forked()) return BH_E_STOPPED;
-    if (!bh__ticket_enter(ticket, &device, &lane)) return refuse_ticket(ticket);
+    if (!bh__ticket_enter(ticket, &device, &lane)) return bh__refuse_ticket(ticket);
     if (!lane) return bh__verdicts_describe(ticket, out);
     bh_status status;
     if (wait && bh__in_policy(device)) {
@@ -291,7 +291,7 @@ static bh_status ticket_answer(bh_ticket ticket, bool wait, uint64_t deadline, b
     }
     if (ticket.sequence > atomic_load(&lane->tail) || ticket.sequence == 0) {
         bh__ticket_leave(device);
-        return refuse_ticket(ticket);
+        return bh__refuse_ticket(ticket);
     }
     status =
         wait ? bh__lane_wait(device, lane, ticket, deadline) : bh__lane_ask(device, lane, ticket);
@@ -412,11 +412,11 @@ bh_status bh_cancel(bh_ticket ticket) {
     bh__device *device;
     bh__lane *lane;
     if (bh__refuse_forked()) return BH_E_STOPPED;
-    if (!bh__ticket_enter(ticket, &device, &lane)) return refuse_ticket(ticket);
+    if (!bh__ticket_enter(ticket, &device, &lane)) return bh__refuse_ticket(ticket);
     if (!lane) return refuse_ended();
     bh_status status;
     if (ticket.sequence > atomic_load(&lane->tail) || ticket.sequence == 0) {
-        status = refuse_ticket(ticket);
+        status = bh__refuse_ticket(ticket);
     } else if (lane->index == BH__LOAD_LANE) {
         status = cancel_load(device, lane, ticket.sequence);
     } else {

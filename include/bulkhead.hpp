@@ -655,7 +655,7 @@ class device : public detail::owned<bh_device, bh_device_close> {
         return image(made);
     }
     /* Calls `callback` for what happens from now on, on a thread of the library. */
-    watch open_watch(watch::function told, const bh_watch_options *options = nullptr) const & {
+    watch open_watch(watch::function callback, const bh_watch_options *options = nullptr) const & {
         return watch(get(), options, std::move(callback));
     }
     /* For these kinds: BH_EVENT_LOSS | BH_EVENT_HEALTH. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many lanes on few processors: launches in turn on few and on many lanes, and one buffer handed from
- * lane to lane. */
+/* Many lanes on few processors: launches in turn on few and on many lanes, and one buffer handed
+ * from lane to lane. */
 #include <stdio.h>
 
 #include "support/bench.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Native code for kernels of the CPU device: how soon it is there, in a process that is the first to
- * want it and in the next one, and what launches of very little work cost with it. */
+/* Native code for kernels of the CPU device: how soon it is there, in a process that is the first
+ * to want it and in the next one, and what launches of very little work cost with it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -49,9 +49,10 @@
  *   a struct that a call fills in become zero.
  * - After a loss, a buffer that work in flight could write is suspect: reading it gives BH_E_STALE
  *   until it is overwritten or bh_buffer_accept accepts it. All other buffers are intact.
- * - After a fork while a device is open, every call in the child returns BH_E_STOPPED, except
- *   bh_log_set and bh_failure_set_limit, which concern no device. Memory of bh_host_alloc and of
- *   managed buffers is not mapped in the child: an access is a SIGSEGV.
+ * - After a fork while a device is open, every call in the child returns BH_E_STOPPED, except those
+ *   that concern no device: bh_log_set, bh_failure_set_limit, bh_last_error, bh_preflight_line, and
+ *   bh_compile_log without a ticket. Memory of bh_host_alloc and of managed buffers is not mapped
+ *   in the child: an access is a SIGSEGV.
  * - When a device has stopped, calls that submit work or allocate return BH_E_STOPPED. Properties,
  *   lists, tickets, reports, releasing and closing work as before, and so does bh_buffer_read, as
  *   far as core.h says.
@@ -77,7 +78,7 @@
 #include "bulkhead/managed.h"    /* one address in the program and on the device */
 #include "bulkhead/share.h"      /* the same memory in several devices or processes */
 #include "bulkhead/dispatch.h"   /* a kernel on arrays of the host, in one call; experimental */
-#include "bulkhead/debug.h"      /* threads followed step by step, on the CPU device; experimental */
+#include "bulkhead/debug.h"      /* threads followed step by step; CPU device; experimental */
 /* clang-format on */
 
 #endif

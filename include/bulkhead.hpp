@@ -536,18 +536,18 @@ class watch : public detail::owned<bh_watch, bh_watch_release> {
   public:
     using function = std::function<void(const bh_event &)>;
     watch() noexcept = default;
-    watch(bh_device device, const bh_watch_options *options, function told)
-        : told_(std::make_unique<shared>(std::make_shared<function>(std::move(told)))) {
+    watch(bh_device device, const bh_watch_options *options, function callback)
+        : callback_(std::make_unique<shared>(std::make_shared<function>(std::move(callback)))) {
         bh_watch made; /* an empty function is refused as NULL is */
-        check(bh_watch_open(device, options, **told_ ? call : nullptr, told_.get(), &made));
+        check(bh_watch_open(device, options, **callback_ ? call : nullptr, callback_.get(), &made));
         owned::reset(made);
     }
     watch(watch &&) noexcept = default;
     watch &operator=(watch &&other) noexcept {
         if (this == &other) return *this;
-        if (owned::reset()) told_.reset(); /* the function goes after its handle */
+        if (owned::reset()) callback_.reset(); /* the function goes after its handle */
         owned::operator=(std::move(other));
-        std::swap(told_, other.told_);
+        std::swap(callback_, other.callback_);
         return *this;
     }
     ~watch() {
@@ -555,12 +555,12 @@ class watch : public detail::owned<bh_watch, bh_watch_release> {
     }
     bool reset() noexcept {
         if (!owned::reset()) return false;
-        told_.reset();
+        callback_.reset();
         return true;
     }
     void close() {
         owned::close();
-        told_.reset();
+        callback_.reset();
     }
     bh_watch release() = delete; /* the function would go with this owner */
 
@@ -571,7 +571,7 @@ class watch : public detail::owned<bh_watch, bh_watch_release> {
         shared keep = *static_cast<shared *>(context); /* the function may let its owner go */
         (*keep)(*event);
     }
-    std::unique_ptr<shared> told_;
+    std::unique_ptr<shared> callback_;
 };
 
 /* ---- devices ---- */
@@ -654,15 +654,15 @@ class device : public detail::owned<bh_device, bh_device_close> {
         check(bh_image_alloc(get(), &shape, &made));
         return image(made);
     }
-    /* Calls `told` for what happens from now on, on a thread of the library. */
-    watch open_watch(watch::function told, const bh_watch_options *options = nullptr) const & {
-        return watch(get(), options, std::move(told));
+    /* Calls `callback` for what happens from now on, on a thread of the library. */
+    watch open_watch(watch::function callback, const bh_watch_options *options = nullptr) const & {
+        return watch(get(), options, std::move(callback));
     }
     /* For these kinds: BH_EVENT_LOSS | BH_EVENT_HEALTH. */
-    watch open_watch(uint32_t kinds, watch::function told) const & {
+    watch open_watch(uint32_t kinds, watch::function callback) const & {
         bh_watch_options options = BH_INIT(options);
         options.kinds = kinds;
-        return open_watch(std::move(told), &options);
+        return open_watch(std::move(callback), &options);
     }
     lane open_lane(int32_t priority = 0, uint32_t flags = 0) const & {
         bh_lane_options options = BH_INIT(options);

@@ -82,7 +82,7 @@ install_missing() {
         # shellcheck disable=SC2086
         run_apt install --no-install-recommends $required || true
     fi
-    # One by one: what cannot be had must not keep out the rest.
+    # One at a time: a package that is not available must not block the others.
     for package in $optional; do
         run_apt install --no-install-recommends "$package" || true
     done

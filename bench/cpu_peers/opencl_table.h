@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The functions of OpenCL that are used, looked up at run time. Included where FUNCTION is defined. */
+/* The functions of OpenCL that are used, looked up at run time. Included where FUNCTION is
+ * defined. */
 FUNCTION(int32_t, clGetPlatformIDs, (uint32_t, void **, uint32_t *))
 FUNCTION(int32_t, clGetDeviceIDs, (void *, uint64_t, uint32_t, void **, uint32_t *))
 FUNCTION(int32_t, clGetDeviceInfo, (void *, uint32_t, size_t, void *, size_t *))

@@ -37,7 +37,8 @@
  *         atomicAdd(&bins[in[i] & 255], 1);
  * }
  * __global__ void stencil(const float *in, float *out, unsigned w, unsigned h) {
- *     unsigned x = blockIdx.x * blockDim.x + threadIdx.x + 1, y = blockIdx.y * blockDim.y + threadIdx.y + 1;
+ *     unsigned x = blockIdx.x * blockDim.x + threadIdx.x + 1;
+ *     unsigned y = blockIdx.y * blockDim.y + threadIdx.y + 1;
  *     if (x < w - 1 && y < h - 1)
  *         out[y * w + x] = 0.2f * (in[y * w + x] + in[y * w + x - 1] + in[y * w + x + 1] +
  *                                  in[(y - 1) * w + x] + in[(y + 1) * w + x]);
@@ -45,7 +46,9 @@
  * __device__ float cdf(float d) {
  *     float k = 1.0f / (1.0f + 0.2316419f * fabsf(d));
  *     float c = 0.39894228f * __expf(-0.5f * d * d) *
- *               (k * (0.31938153f + k * (-0.356563782f + k * (1.781477937f + k * (-1.821255978f + k * 1.330274429f)))));
+ *               (k * (0.31938153f +
+ *                     k * (-0.356563782f +
+ *                          k * (1.781477937f + k * (-1.821255978f + k * 1.330274429f)))));
  *     return d > 0 ? 1.0f - c : c;
  * }
  * __global__ void black_scholes(const unsigned *in, float *call, float *put, unsigned n) {

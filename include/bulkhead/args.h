@@ -18,6 +18,9 @@
  * BH_VALUE(&s, sizeof s)         a struct, read before the call returns
  * BH_NULL                        a null pointer
  * BH_TEXTURE(t), BH_SURFACE(s)   a texture or surface object: texture.h
+ * BH_TENSOR_IN(m), _OUT, _INOUT  a tensor map: tensor_map.h
+ * BH_HOST_IN(data, bytes),
+ *   _OUT, _INOUT                 an array of the program, for bh_dispatch: dispatch.h
  *
  *     bh_status scale(bh_kernel kernel, bh_buffer x, float factor, uint32_t n, bh_ticket *ticket) {
  *         return bh_launch(kernel, BH_GRID(n, 256), BH_ARGS(BH_INOUT(x), factor, n), NULL, ticket);
@@ -124,6 +127,7 @@ struct bh_host_pool;
 struct bh_image;
 struct bh_texture;
 struct bh_surface;
+struct bh_tensor_map;
 
 namespace bulkhead {
 
@@ -158,6 +162,7 @@ template <> struct is_handle<bh_host_pool> : std::true_type {};
 template <> struct is_handle<bh_image> : std::true_type {};
 template <> struct is_handle<bh_texture> : std::true_type {};
 template <> struct is_handle<bh_surface> : std::true_type {};
+template <> struct is_handle<bh_tensor_map> : std::true_type {};
 
 template <typename T>
 struct is_pointer
@@ -199,8 +204,8 @@ template <typename T> inline bh_arg arg(const T &value) {
                   "a kernel cannot reach host memory: pass a buffer with BH_IN, BH_OUT or "
                   "BH_INOUT, a device address as uint64_t, or BH_NULL");
     static_assert(!is_handle<type>::value,
-                  "this handle cannot be an argument of a kernel; a texture "
-                  "or surface is one with BH_TEXTURE or BH_SURFACE");
+                  "this handle cannot be an argument of a kernel; a texture, surface or tensor map "
+                  "is one with BH_TEXTURE, BH_SURFACE or BH_TENSOR_IN");
     static_assert(is_buffer<type>::value || is_pointer<type>::value || is_handle<type>::value ||
                       accepted::value,
                   "not a number of up to 8 bytes: pass a struct with BH_VALUE(&s, sizeof s)");

@@ -80,8 +80,9 @@ typedef struct bh_compile_options {
     size_t expression_count;
     const char *const *extra; /* flags for the compiler, of those known to be harmless */
     size_t extra_count;
-    uint64_t timeout_ns;      /* default 60 s */
-    uint64_t memory_limit;    /* bytes of address space that the compiler may use; default 8 GiB */
+    uint64_t timeout_ns;      /* at least 1 ms; default 60 s */
+    uint64_t memory_limit;    /* bytes of address space that the compiler may use, at least 64 MiB;
+                                 default 8 GiB */
     const char *cache_dir;    /* default BULKHEAD_CACHE_DIR, else the user's cache folder */
     uint64_t cache_limit;     /* bytes on disk; default BULKHEAD_CACHE_LIMIT, else 1 GiB */
     const char *compiler_dir; /* the folder of bulkhead-compiler; default: found as workers are */
@@ -123,10 +124,10 @@ typedef struct bh_binary {
 } bh_binary;
 
 BH_API bh_status bh_compile(const char *source, const bh_compile_options *options, bh_binary *out);
-/* Links binaries: PTX of BH_COMPILE_RELOCATABLE, or of `nvcc -dc`, to PTX, on every machine and for
- * every device; else cubins, LTO-IR and PTX to a cubin, and LTO-IR to PTX, with nvJitLink. A name
- * that is missing or defined twice gives BH_E_COMPILE; the message has the name and the parts, and
- * with PTX the lines; the log has all such names.
+/* Links 1 to 4096 parts: PTX of BH_COMPILE_RELOCATABLE, or of `nvcc -dc`, to PTX, on every machine
+ * and for every device; else cubins, LTO-IR and PTX to a cubin, and LTO-IR to PTX, with nvJitLink.
+ * A name that is missing or defined twice gives BH_E_COMPILE; the message has the name and the
+ * parts, and with PTX the lines; the log has all such names.
  *
  * The name expressions of all parts work with the result, and mean the kernels of their parts. One
  * that means several kernels, of several parts, gives BH_E_INVALID when it is asked for. Static
@@ -143,8 +144,8 @@ BH_API bh_status bh_link(const bh_binary *parts, size_t count, const bh_compile_
 /* A binary from bytes of another origin. They are copied. */
 BH_API bh_status bh_binary_from(const void *bytes, size_t count, bh_binary *out);
 BH_API bh_status bh_binary_release(bh_binary binary);
-/* Loads a binary as a module; its name expressions work in bh_kernel_get. Of a binary with PTX and a
- * cubin the device gets the cubin if it can run it, else the PTX. */
+/* Loads a binary as a module; its name expressions work in bh_kernel_get. Of a binary with PTX and
+ * a cubin the device gets the cubin if it can run it, else the PTX. */
 BH_API bh_status bh_module_load_binary(bh_device device, bh_binary binary, bh_module *out);
 /* The binary that a module was compiled to or made from, to be released. BH_E_NOT_FOUND: the module
  * was loaded from an image. */

@@ -92,7 +92,8 @@ typedef struct bh_ticket {
 typedef struct bh_error {
     bh_status status;
     int32_t device_code;  /* the device driver's own code; 0: none */
-    char device_name[64]; /* the name of that code, "ILLEGAL_ADDRESS" for example */
+    char device_name[64]; /* the name of that code: "CUDA_ERROR_ILLEGAL_ADDRESS" on a GPU,
+                             "ILLEGAL_ADDRESS" on the CPU device */
     char message[512];    /* what was wrong */
     char fix[256];        /* what to do about it */
     char kernel[128];     /* the kernel concerned; "": none */
@@ -363,12 +364,14 @@ BH_API bh_status bh_launch(bh_kernel kernel, bh_shape shape, bh_args args,
 
 /* The result of the work: BH_OK, its error, or BH_E_TIMEOUT if it has not completed in time. With a
  * timeout of 0 it never waits: BH_E_BUSY if the work has not completed; that is never the
- * result of work. A failed wait is a failed call: bh_last_message has the ticket's error. */
+ * result of work. A failed wait is a failed call: bh_last_message has the ticket's error. BH_E_BUSY
+ * is an answer, not a failed call: it does not change bh_last_error. */
 BH_API bh_status bh_wait(bh_ticket ticket, uint64_t timeout_ns);
-/* Waits for all of them and returns the first error in the order given. */
+/* Waits for all of them and returns the first error in the order given; BH_E_TIMEOUT (with a
+ * timeout of 0 BH_E_BUSY) if not all have completed. BH_E_BUSY does not change bh_last_error. */
 BH_API bh_status bh_wait_all(const bh_ticket *tickets, size_t count, uint64_t timeout_ns);
 /* Fills in the details of the ticket's error and returns what bh_wait with a timeout of 0
- * returns. */
+ * returns. BH_E_BUSY does not change bh_last_error. */
 BH_API bh_status bh_ticket_error(bh_ticket ticket, bh_error *out);
 
 /* Cancels work that no worker has started, compiles included: its ticket gets BH_E_CANCELLED.
@@ -376,10 +379,11 @@ BH_API bh_status bh_ticket_error(bh_ticket ticket, bh_error *out);
 BH_API bh_status bh_cancel(bh_ticket ticket);
 
 /* Runs exactly once, on the device's dispatcher thread, with no lock held. It may make any call
- * that does not wait. */
+ * that does not wait. BH_E_STOPPED: the ticket's lane was released or its device closed. */
 typedef void bh_done_fn(void *context, bh_ticket ticket, bh_status status);
 BH_API bh_status bh_on_done(bh_ticket ticket, bh_done_fn *done, void *context);
-/* Makes the device's eventfd readable when the work completes, at once if it has completed. */
+/* Makes the device's eventfd readable when the work completes, at once if it has completed.
+ * BH_E_STOPPED: the ticket's lane was released or its device closed. */
 BH_API bh_status bh_notify(bh_ticket ticket);
 
 /* ---- device options ---- */
@@ -409,8 +413,8 @@ typedef struct bh_device_options {
     const char *device;
     const char *worker_dir;     /* the folder of the worker programs; default: found */
     uint64_t restart_window_ns; /* default 60 s */
-    uint32_t restart_limit;     /* losses allowed in that window, default 1000; UINT32_MAX: any
-                                   number. See observe.h */
+    uint32_t restart_limit;     /* losses allowed in that window, at most 65536; default 1000;
+                                   UINT32_MAX: any number. See observe.h */
     uint32_t quarantine_after;  /* certain faults of a kernel, default 16: observe.h */
     uint64_t deadline_ns;       /* of launches that set none; default none */
     uint64_t wait_spin_ns;      /* how long a waiter spins before it sleeps; default 20 us */

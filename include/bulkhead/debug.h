@@ -39,10 +39,12 @@ typedef struct bh_debug_options {
     uint32_t reserved;   /* 0 */
     const char *threads; /* their numbers in the block, x + y * width + ...: "0,5", "0..32" (without
                             32); NULL: thread 0 */
-    const char *stop;    /* a line. A thread that is about to execute it ends the launch
-                            (BH_E_CANCELLED), with the state of all threads followed. NULL: none */
+    const char *stop;    /* a line, at most 499 bytes. A thread that is about to execute it ends the
+                            launch (BH_E_CANCELLED), with the state of all threads followed. NULL:
+                            none */
     const char *const
-        *prints;         /* "REGISTER@LINE": its value, whenever a thread has passed the line */
+        *prints;         /* "REGISTER@LINE", at most 499 bytes: its value, whenever a thread has
+                            passed the line */
     size_t print_count;  /* up to 63 */
     uint64_t text_limit; /* bytes of text in one launch; 0: 1 MiB. The rest is left out, and
                                   the last line says so */

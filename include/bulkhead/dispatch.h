@@ -23,7 +23,7 @@ extern "C" {
 
 /* Arguments beside those of launches: arrays of the program that the kernel reads, writes whole, or
  * reads and writes. What it wrote is copied back only if it completed without an error. Numbers and
- * buffers, which stay on the device, are passed as in launches. */
+ * buffers, which stay on the device, are passed as in launches. At most 1024 arguments. */
 #define BH_HOST_IN(data, bytes)    bh_arg_host((data), (bytes), BH_ACCESS_IN)
 #define BH_HOST_OUT(data, bytes)   bh_arg_host((data), (bytes), BH_ACCESS_OUT)
 #define BH_HOST_INOUT(data, bytes) bh_arg_host((data), (bytes), BH_ACCESS_INOUT)

@@ -54,14 +54,14 @@ typedef struct bh_kernel_info {
     uint32_t max_threads;
     uint32_t quarantined;
     uint32_t required_block[3]; /* zeros: any. A launch with one thread gets this block */
-    uint32_t faults;            /* certain ones so far */
+    uint32_t faults;            /* certain ones, since the last bh_kernel_pardon */
     char name[256];
     uint32_t executor;             /* BH_EXECUTOR_..., of launches that begin now */
     uint32_t native_instructions;  /* JIT: that are native code */
     uint32_t handled_instructions; /* JIT: that native code calls the interpreter for */
     uint32_t compile_us;           /* JIT: how long making the code took, in microseconds */
-    char executor_note[128]; /* JIT: which of the handled there are most of. INTERPRETER: why, if
-                                the JIT was asked for. Else "" */
+    char executor_note[128]; /* JIT: the instruction that is handled most often. INTERPRETER: why
+                                there is no native code, if it was requested. Else "" */
 } bh_kernel_info;
 
 typedef struct bh_param_info {
@@ -198,8 +198,8 @@ BH_API bh_status bh_launch_preflight(bh_kernel kernel, bh_shape shape, const bh_
  * (in one line). status is ok or blocked. reason is none or a bh_reason_name. shared is static +
  * dynamic bytes. resident is the number of blocks that can run at once (0: not determined). In the
  * name and in fix '|', '%', spaces and control characters are written as %7C and so on.
- * BH_E_INVALID: `capacity` is too small; BH_LINE_BYTES is always enough. preflight NULL: this thread's
- * last refused launch; BH_E_NOT_FOUND: there is none. */
+ * BH_E_INVALID: `capacity` is too small; BH_LINE_BYTES is always enough. preflight NULL: this
+ * thread's last refused launch; BH_E_NOT_FOUND: there is none. */
 enum { BH_LINE_BYTES = 2560 };
 BH_API bh_status bh_preflight_line(const bh_preflight *preflight, char *text, size_t capacity);
 

@@ -132,7 +132,7 @@ typedef struct bh_host_pool {
 typedef struct bh_host_pool_options {
     uint32_t size;
     uint32_t reserved;
-    uint64_t max_bytes; /* that the pool may hold; default 256 MiB */
+    uint64_t max_bytes; /* that the pool may hold, at least 4096; default 256 MiB */
     uint64_t max_piece; /* the largest that can be taken; default a quarter of max_bytes */
 } bh_host_pool_options;
 

@@ -5,7 +5,7 @@
  *
  * A service that hears of each loss, and whose policy never stops the device for a bad request:
  *
- *     void told(void *context, const bh_event *event) {
+ *     void on_event(void *context, const bh_event *event) {
  *         (void)context;
  *         if (event->kind == BH_EVENT_LOSS)
  *             fprintf(stderr, "worker %d was lost: %s\n", (int)event->loss->generation,
@@ -21,7 +21,7 @@
  *         bh_device_options options = BH_INIT(options);
  *         options.policy = keep_running;
  *         bh_status status = bh_device_open(&options, device);
- *         return status ? status : bh_watch_open(*device, NULL, told, NULL, watch);
+ *         return status ? status : bh_watch_open(*device, NULL, on_event, NULL, watch);
  *     }
  */
 #ifndef BULKHEAD_OBSERVE_H
@@ -81,7 +81,9 @@ typedef struct bh_device_entry {
     bh_device_limits limits;
 } bh_device_entry;
 
-/* Every possible device, usable or not, with the reason. As bh_memory_list (memory.h). */
+/* The CPU device and the GPUs from cuda:0 on, up to the first that cannot be opened; that one is
+ * listed only if it is cuda:0. Opens each device in turn, which takes as long as starting its
+ * worker. As bh_memory_list (memory.h). */
 BH_API bh_status bh_device_list(bh_device_entry *entries, size_t entry_size, size_t capacity,
                                 size_t *count);
 
@@ -220,15 +222,15 @@ typedef struct bh_watch_options {
     uint64_t pressure_threshold; /* in bytes; 0: seven eighths of the limit */
 } bh_watch_options;
 
-/* `told` is called for what happens from now on, for each kind in the order in which it happens.
- * A device can have any number of watches; they are called in the order of opening, one after the
- * other.
+/* `callback` is called for what happens from now on, for each kind in the order in which it
+ * happens. A device can have any number of watches; they are called in the order of opening, one
+ * after the other.
  *
  * HEALTH: each change between BH_HEALTH_OK, DEGRADED, REPLACING and STOPPED, once. Closing is not
  * reported. The state at first is what bh_device_get_health returns.
  *
- * PRESSURE: if the same happens again before `told` was called, there is one call for both. A watch
- * that is opened above its threshold is called at once.
+ * PRESSURE: if the same happens again before `callback` was called, there is one call for both. A
+ * watch that is opened above its threshold is called at once.
  *
  * PRINT: in pieces of any length, with the text of failed assertions (4 KiB of it). Text that
  * nobody watches is dropped. No kernel waits for a watcher. While print_limit bytes
@@ -239,11 +241,11 @@ typedef struct bh_watch_options {
  *
  * bh_device_counters.print_dropped counts these bytes. GPUs have a limit of their own, 1 MiB of
  * arguments in one launch, beyond which the driver drops the oldest without reporting it. */
-BH_API bh_status bh_watch_open(bh_device device, const bh_watch_options *options, bh_event_fn *told,
-                               void *context, bh_watch *out);
-/* On return `told` is not running and never runs again. Called by `told` itself, it returns while
- * that one call still runs. Closing the device releases its watches, after they were told all that
- * happened before. */
+BH_API bh_status bh_watch_open(bh_device device, const bh_watch_options *options,
+                               bh_event_fn *callback, void *context, bh_watch *out);
+/* On return `callback` is not running and never runs again. Called by `callback` itself, it returns
+ * while that one call still runs. Closing the device releases its watches, after they were told all
+ * that happened before. */
 BH_API bh_status bh_watch_release(bh_watch watch);
 
 /* ---- reports and details of failures ---- */
@@ -399,9 +401,9 @@ BH_API bh_status bh_trace_stop(bh_device device);
  *   CHECK_OUT_OF_BOUNDS   outside of every buffer, to the byte; also of shared and local memory and
  *                         of the variables of a module
  *   CHECK_USE_AFTER_FREE  in a buffer that was released
- *   CHECK_UNINITIALISED   a read of bytes of a buffer that nothing has written: no write, fill or
- *                         copy, no kernel; or of shared or local memory of which the block, or the
- *                         thread, has written nothing
+ *   CHECK_UNINITIALISED   bytes of a buffer, or of shared or local memory, that nothing has written
+ *                         decide something: a branch, an address, what is stored to a buffer.
+ *                         Copied padding does not count
  *   CHECK_RACE            two threads of a launch access the same bytes of global or shared memory,
  *                         one of them writes, not both atomically, and nothing orders the two.
  *                         What orders them: a barrier; for lanes of a warp a .sync operation;

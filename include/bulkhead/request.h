@@ -40,10 +40,10 @@ typedef struct bh_submit_options {
     uint32_t flags;       /* BH_SUBMIT_... (core.h) */
     bh_lane lane;         /* zero: the device's own */
     uint64_t deadline_ns; /* of sequences: maximum running time of all of it; 0: the device's
-                             default. Transfers have none: bh_device_options.stuck_timeout_ns
-                             limits them */
+                             default. Transfers take none (BH_E_UNSUPPORTED):
+                             bh_device_options.stuck_timeout_ns limits them */
     uint32_t repeat;      /* of sequences: how often the steps run, one pass after the other; 0
-                             counts as 1 */
+                             counts as 1. Of transfers: 0 or 1 */
     uint32_t reserved;
     const bh_ticket *after; /* work of other lanes of the device that must have ended first, well or
                                not. Work on the same buffers is waited for in any case */

@@ -2,8 +2,8 @@
 /*
  * bulkhead/sequence.h: work that is checked once and submitted many times. Stable.
  *
- * A prepared launch is one launch; a sequence is up to 65,536 launches and transfers that are
- * submitted as one.
+ * A prepared launch is one launch; a sequence is up to 65,536 launches and transfers, at most 16
+ * MiB with their parameters, that are submitted as one.
  *
  *     bh_status twice(bh_device gpu, bh_kernel scale, bh_kernel sum, bh_buffer x, bh_buffer other,
  *                     bh_buffer total, uint32_t n) {
@@ -93,9 +93,9 @@ typedef struct bh_sequence_options {
 BH_API bh_status bh_sequence_begin(bh_device device, const bh_sequence_options *options,
                                    bh_sequence *out);
 
-/* Checked like bh_launch, with the same options, except that lane, deadline and BH_SUBMIT_... flags
- * belong to the submission. *out_step gets the number of the step, counted from 0; here and below
- * out_step may be NULL. */
+/* Checked like bh_launch, with the same options, except that lane, deadline, after and
+ * BH_SUBMIT_... flags belong to the submission (BH_E_INVALID). *out_step gets the number of the
+ * step, counted from 0; here and below out_step may be NULL. */
 BH_API bh_status bh_sequence_launch(bh_sequence sequence, bh_kernel kernel, bh_shape shape,
                                     bh_args args, const bh_launch_options *options,
                                     uint32_t *out_step);
@@ -105,7 +105,8 @@ BH_API bh_status bh_sequence_launch(bh_sequence sequence, bh_kernel kernel, bh_s
  * BH_E_UNSUPPORTED: rows with gaps. */
 BH_API bh_status bh_sequence_add(bh_sequence sequence, const bh_request *request,
                                  uint32_t *out_step);
-/* Ends recording. On return the sequence is ready to be submitted. */
+/* Ends recording. On return the sequence is ready to be submitted. BH_E_INVALID: it has no steps,
+ * and still records. If the call fails otherwise, the sequence can only be released. */
 BH_API bh_status bh_sequence_finish(bh_sequence sequence);
 
 /* ---- sequences: changing and submitting ---- */

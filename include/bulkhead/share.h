@@ -74,7 +74,7 @@ BH_API bh_status bh_buffer_revoke(bh_buffer buffer);
 /* Opens a shared buffer on a device of the same kind, for a GPU on the same GPU, at an address of
  * its own. The descriptors stay the caller's and may be closed. BH_E_STALE: the token was revoked.
  * BH_E_INVALID: it is not a token, was changed, or belongs to other descriptors. Of the options
- * only the tag is used; NULL: none. */
+ * only the tag may be set (BH_E_INVALID); NULL: none. */
 BH_API bh_status bh_buffer_import(bh_device device, const int fds[BH_SHARE_FDS],
                                   const bh_share_token *token, const bh_buffer_options *options,
                                   bh_buffer *out);

@@ -72,8 +72,8 @@ typedef struct bh_tensor_shape {
     uint32_t interleave; /* BH_INTERLEAVE_...; _32 requires BH_SWIZZLE_32 */
     uint32_t swizzle;    /* BH_SWIZZLE_... */
     uint32_t promotion;  /* BH_PROMOTE_... */
-    /* BH_TENSOR_IM2COL, in place of `box`. Dimensions are channels, width, height, depth, images; of
-     * rank 4 without depth, of rank 3 without height too. [0] is of the width. */
+    /* BH_TENSOR_IM2COL, in place of `box`. Dimensions are channels, width, height, depth, images;
+     * of rank 4 without depth, of rank 3 without height too. [0] is of the width. */
     int32_t lower[3]; /* the first corner of a filter, from the first element on */
     int32_t upper[3]; /* the last one, from the last element on. Both are within -2^15 to 2^15-1 for
                           rank 3, -128 to 127 for rank 4, -16 to 15 for rank 5 */

@@ -65,8 +65,9 @@ typedef struct bh_image_shape {
     uint32_t size;
     bh_type type; /* of a channel: BH_U8, BH_I8, BH_U16, BH_I16, BH_U32, BH_I32, BH_F16, BH_F32 */
     uint32_t channels;             /* 1, 2 or 4 */
-    uint32_t width, height, depth; /* at most 131072, 65536 and 16384 texels; of one dimension with
-                                      layers or levels 32768; of three dimensions 16384 each */
+    uint32_t width, height, depth; /* at most 131072 texels in one dimension; 131072 x 65536 in two;
+                                      16384 each in three. With layers, levels or BH_IMAGE_SURFACE
+                                      32768 in one, 32768 x 32768 in two */
     uint32_t layers;               /* at most 2048; of a cube 341. Not with a depth */
     uint32_t levels; /* of detail, each half as large as the one before; 0 counts as 1 */
     uint32_t flags;  /* BH_IMAGE_... */
@@ -155,12 +156,12 @@ typedef struct bh_sampling {
 /* sampling NULL: the texel that contains the point, as it is stored, with clamped coordinates. */
 BH_API bh_status bh_texture_create(bh_image image, const bh_sampling *sampling, bh_texture *out);
 /* A buffer as an image of one dimension, without filter: for tex1Dfetch. Reads outside of it give
- * 0. Its address is a multiple of 512 (bh_buffer_options.align). `sampling` may have
- * BH_SAMPLE_AS_FLOAT and BH_SAMPLE_SRGB only. */
+ * 0. At most 2^28 texels. Its address is a multiple of 512 (bh_buffer_options.align). `sampling`
+ * may have BH_SAMPLE_AS_FLOAT and BH_SAMPLE_SRGB only. */
 BH_API bh_status bh_texture_create_linear(bh_buffer buffer, bh_type type, uint32_t channels,
                                           const bh_sampling *sampling, bh_texture *out);
-/* Rows in a buffer as an image of two dimensions. The buffer's address is a multiple of 512 too,
- * the pitch one of 32. */
+/* Rows in a buffer as an image of two dimensions. At most 131072 x 65000 texels. The buffer's
+ * address is a multiple of 512 too, the pitch one of 32. */
 BH_API bh_status bh_texture_create_rows(bh_buffer buffer, bh_type type, uint32_t channels,
                                         uint32_t width, uint32_t height, uint64_t pitch,
                                         const bh_sampling *sampling, bh_texture *out);
@@ -169,7 +170,8 @@ BH_API bh_status bh_texture_release(bh_texture texture);
 
 /* ---- surfaces ---- */
 
-/* One level of an image with BH_IMAGE_SURFACE, to be read and written without sampling. */
+/* One level of an image with BH_IMAGE_SURFACE, to be read and written without sampling. Not of a
+ * cube. */
 BH_API bh_status bh_surface_create(bh_image image, uint32_t level, bh_surface *out);
 BH_API bh_status bh_surface_release(bh_surface surface);
 

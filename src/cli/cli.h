@@ -105,6 +105,9 @@ void bh__value_store(void *element, bh_type type, uint64_t bits);
 /* Parses the whole text as an unsigned number: decimal, 0x, 0o or 0b. */
 bool bh__count_parse(const char *text, size_t length, uint64_t *out);
 
+/* Parses --timeout, a number of seconds from `at_least` to 1e9. */
+bh_status bh__timeout_parse(const char *text, double at_least, uint64_t *out_ns, bh_error *error);
+
 /* ---- arguments of a launch (args.c) ---- */
 
 /* The maximum size of one argument: the memory of this machine. */

@@ -68,20 +68,6 @@ static bh_status set_output(compile *c, uint32_t output) {
     return BH_OK;
 }
 
-static bh_status set_timeout(compile *c, const char *text) {
-    uint64_t bits;
-    double seconds = 0;
-    if (bh__value_parse(BH_F64, text, strlen(text), &bits, &c->error) == BH_OK)
-        memcpy(&seconds, &bits, sizeof seconds);
-    if (seconds >= 1e-3 && seconds <= 1e9) {
-        c->source.options.timeout_ns = (uint64_t)(seconds * 1e9);
-        return BH_OK;
-    }
-    bh__report_set(&c->error, BH_E_INVALID, "--timeout is \"%.100s\", not a number of seconds",
-                   text);
-    return bh__report_fix(&c->error, "write a number of at least 0.001, for example --timeout 10");
-}
-
 static bh_status take(compile *c, int id, const char *value) {
     switch (id) {
     case OPT_OUT:
@@ -100,7 +86,7 @@ static bh_status take(compile *c, int id, const char *value) {
         c->source.options.flags |= BH_COMPILE_RELOCATABLE;
         return BH_OK;
     case OPT_TIMEOUT:
-        return set_timeout(c, value);
+        return bh__timeout_parse(value, 1e-3, &c->source.options.timeout_ns, &c->error);
     case OPT_VERBOSE:
         c->verbose = true;
         return BH_OK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `bulkhead devices`: every device with its limits, or with the reason why it cannot be used. */
+/* `bulkhead devices`: the devices with their limits, or with the reason why one cannot be used. */
 #include "cli.h"
 
 #include <stdarg.h>

@@ -204,11 +204,12 @@ static void check_driver(doctor *d, const bh__nvidia *nvidia) {
                "NVIDIA driver%s: libcuda.so.1 found, /dev/nvidiactl does not exist", version);
     else if (nvidia->gpus > 0)
         report(
-            d, INFO,
-            "to use it, install the NVIDIA driver, 525 or later; a container must be given its GPU",
-            "no NVIDIA driver, though there %s NVIDIA GPU%s on the PCI bus: kernels run on the "
-            "CPU device",
-            nvidia->gpus == 1 ? "is an" : "are", nvidia->gpus == 1 ? "" : "s");
+            d, WARN,
+            "install the NVIDIA driver, 525 or later, or open \"cpu\" or \"cuda,cpu\"; a container "
+            "must be given its GPU",
+            "no NVIDIA driver, though there %s %u NVIDIA GPU%s on the PCI bus: the device \"auto\" "
+            "cannot be opened",
+            nvidia->gpus == 1 ? "is" : "are", nvidia->gpus, nvidia->gpus == 1 ? "" : "s");
     else
         report(d, INFO, NULL, "no NVIDIA driver: kernels run on the CPU device");
     check_driver_files(d, nvidia);

@@ -32,9 +32,11 @@ static const char overview[] =
 static const char devices[] =
     "Usage: bulkhead devices [--json]\n"
     "\n"
-    "Lists every device, with its hardware, limits and modes (ECC,\n"
-    "compute mode, MIG, MPS), or with the reason why it cannot be used. Exit status\n"
-    "1 if none can.\n"
+    "Lists the GPUs from cuda:0 on, up to the first that cannot be opened, and the CPU\n"
+    "device, with hardware, limits and modes (ECC, compute mode, MIG, MPS). A device that\n"
+    "cannot be opened is listed, with the reason, only if it is cuda:0 or the CPU device.\n"
+    "Opens each device in turn, which takes as long as starting its worker. Exit status 1\n"
+    "if none can be used.\n"
     "\n"
     "      --json   as a JSON object\n";
 

@@ -17,7 +17,7 @@ typedef struct bh__compile {
 } bh__compile;
 
 /* Reads the job, runs it in a child process, writes the answer. Returns the exit status. (job.c) */
-int bh__compiler_run(int job_fd, int answer_fd);
+int bh__job_run(int job_fd, int answer_fd);
 
 /* ---- kinds of jobs: each fills the answer and returns its status ---- */
 
@@ -59,7 +59,7 @@ typedef struct bh__arch {
 bool bh__arch_read(const char *text, bh__arch *out);
 
 /* Refuses what is unknown or contradictory, by name, before a compiler is started. */
-bh_status bh__options_check(const bh__compile_job *job, bh_error *error);
+bh_status bh__job_options_check(const bh__compile_job *job, bh_error *error);
 /* Checks the extra flags (extra_flags.c). */
 bh_status bh__flags_check(const bh__compile_job *job, bh_error *error);
 /* The PTX version to request from clang: 78 is 7.8. */
@@ -138,7 +138,8 @@ extern const size_t bh__embedded_count;
 #define BH__VIRTUAL_RTC      BH__VIRTUAL_ROOT "/rtc"
 #define BH__VIRTUAL_MEMORY   BH__VIRTUAL_ROOT "/memory"
 
-/* The text with every alignas where clang takes it; data NULL: no memory. (clang/shared_alignas.c) */
+/* The text with every alignas where clang takes it; data NULL: no memory.
+ * (clang/shared_alignas.c) */
 bh__bytes bh__accept_alignas(bh__arena *arena, bh__bytes source);
 
 /* ---- name expressions with clang (clang/name_expressions.c) ---- */

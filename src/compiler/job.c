@@ -80,7 +80,7 @@ static bh_status work(bh__compile *c) {
     bool path_known = job->compiler_path.count > 0;
     if (job->op == BH__COMPILE_PROBE) return bh__compile_probe(c);
     if (job->op == BH__COMPILE_NATIVE) return bh__compile_native(c);
-    bh_status status = bh__options_check(job, &c->answer->error);
+    bh_status status = bh__job_options_check(job, &c->answer->error);
     if (status != BH_OK) return status;
     clear_environment(!path_known);
     if (job->op == BH__COMPILE_LINK) return bh__compile_link(c);
@@ -214,7 +214,7 @@ static int serve(const bh__compile_job *job, bh__arena *arena, int answer_fd) {
     return answer_for(job, arena, answer_fd, how, status);
 }
 
-int bh__compiler_run(int job_fd, int answer_fd) {
+int bh__job_run(int job_fd, int answer_fd) {
     bh__arena arena = {0};
     bh__compile_job job;
     int code = EXIT_NO_JOB;

@@ -48,5 +48,5 @@ int main(int argc, char **argv) {
     }
     signal(SIGXFSZ,
            SIG_IGN); /* a file beyond the limit is an error, not a signal, here and in compilers */
-    return bh__compiler_run(BH__COMPILE_JOB_FD, BH__COMPILE_ANSWER_FD);
+    return bh__job_run(BH__COMPILE_JOB_FD, BH__COMPILE_ANSWER_FD);
 }

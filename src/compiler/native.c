@@ -18,7 +18,8 @@
 #include "jit/jit.h"
 #include "wire/native.h"
 
-/* Of all kernels of a module: those that are left are compiled one by one when they are launched. */
+/* Of all kernels of a module: those that are left are compiled one by one when they are
+ * launched. */
 #define ENOUGH_NS (4 * BH__NS_PER_S)
 
 typedef struct native {

@@ -94,7 +94,7 @@ static bh_status check_combination(const bh__compile_job *job, bh_error *error) 
     return BH_OK;
 }
 
-bh_status bh__options_check(const bh__compile_job *job, bh_error *error) {
+bh_status bh__job_options_check(const bh__compile_job *job, bh_error *error) {
     bh__arch arch;
     const char *name = bh__chars(job->arch);
     if (!bh__arch_read(name, &arch))
@@ -107,7 +107,7 @@ bh_status bh__options_check(const bh__compile_job *job, bh_error *error) {
                         "ask for BH_OUTPUT_PTX, _CUBIN or _LTOIR, or the first two together",
                         "output %u does not exist", job->output);
     if (job->flags & ~(uint32_t)KNOWN_FLAGS)
-        return bh__fail(error, BH_E_INVALID, "use only flags of bulkhead.h",
+        return bh__fail(error, BH_E_INVALID, "use only BH_COMPILE_... flags",
                         "flags 0x%x are unknown", job->flags & ~(uint32_t)KNOWN_FLAGS);
     if (job->max_registers != 0 &&
         (job->max_registers < MIN_REGISTERS || job->max_registers > MAX_REGISTERS))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages of executable memory, taken and given back. They are a file in memory with two mappings: one
- * to execute it, for good, and one to write a part of it, for as long as that takes. */
+/* Pages of executable memory, taken and given back. They are a file in memory with two mappings:
+ * one to execute it, for good, and one to write a part of it, for as long as that takes. */
 #include "cpu/code_memory.h"
 
 #include <errno.h>
@@ -71,7 +71,7 @@ uint8_t *bh__cpu_code_take(bh__cpu_code_memory *self, size_t bytes) {
     return NULL;
 }
 
-/* Pages that cannot be had are an error here, and would be a signal when they are written. */
+/* Allocates the pages now: otherwise writing them could raise a signal. */
 static void *map_to_write(const bh__cpu_code_memory *self, off_t offset, size_t bytes) {
     if (fallocate(self->fd, 0, offset, (off_t)bytes) != 0) return MAP_FAILED;
     return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, self->fd, offset);

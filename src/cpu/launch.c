@@ -109,9 +109,10 @@ static bool take_cluster(bh__cpu_job *job, uint64_t *out_index) {
     return took;
 }
 
-/* Of many clusters several go at a time, because the threads share the counter. Towards the end, and
- * of few clusters, it is one, so that no thread has much more to do than the others. A thread runs
- * the clusters that it took in order: one that waits for an earlier one finds it running or done. */
+/* Of many clusters several go at a time, because the threads share the counter. Towards the end,
+ * and of few clusters, it is one, so that no thread has much more to do than the others. A thread
+ * runs the clusters that it took in order: one that waits for an earlier one finds it running or
+ * done. */
 static bool take_share(bh__cpu_job *job, range *out) {
     uint64_t taken = atomic_load_explicit(&job->next, memory_order_relaxed);
     uint64_t left = taken < job->total ? job->total - taken : 0;

@@ -14,14 +14,15 @@ enum { LOG_BYTES = 8192 };
 
 /* ---- loading ---- */
 
-static const char *const kind_names[] = {
-    [BH__IMAGE_PTX] = "PTX", [BH__IMAGE_CUBIN] = "cubin", [BH__IMAGE_FATBIN] = "fatbin"};
+static const char *const kind_names[] = {[BH__MODULE_IMAGE_PTX] = "PTX",
+                                         [BH__MODULE_IMAGE_CUBIN] = "cubin",
+                                         [BH__MODULE_IMAGE_FATBIN] = "fatbin"};
 
 /* PTX runs on its target and what came later; machine code within one generation. */
-static bool can_run(const bh__image *image, int device_number) {
-    int target = bh__image_target_number(image->target);
+static bool can_run(const bh__module_image *image, int device_number) {
+    int target = bh__module_image_target_number(image->target);
     if (target == 0) return true;
-    if (image->kind == BH__IMAGE_PTX) return target <= device_number;
+    if (image->kind == BH__MODULE_IMAGE_PTX) return target <= device_number;
     return target / 10 == device_number / 10 && target <= device_number;
 }
 
@@ -39,15 +40,15 @@ static void tidy_log(const char *log, char *out, size_t size) {
     out[used] = '\0';
 }
 
-static bh_status refuse_image(const bh__device_instance *device, const bh__image *image, int result,
-                              const char *log, bh_error *error) {
+static bh_status refuse_image(const bh__device_instance *device, const bh__module_image *image,
+                              int result, const char *log, bh_error *error) {
     const char *kind = kind_names[image->kind], *arch = device->info.arch;
     char text[320], where[48] = "";
     tidy_log(log, text, sizeof text);
-    if (image->kind == BH__IMAGE_PTX && !strstr(text, "line"))
+    if (image->kind == BH__MODULE_IMAGE_PTX && !strstr(text, "line"))
         snprintf(where, sizeof where, " (in a text of %zu lines)", image->lines);
     bool no_target =
-        result == BH__CU_NO_BINARY_FOR_GPU || !can_run(image, bh__image_target_number(arch));
+        result == BH__CU_NO_BINARY_FOR_GPU || !can_run(image, bh__module_image_target_number(arch));
     if (no_target)
         return bh__cuda_fail(device, error, result, BH_E_UNSUPPORTED,
                              "compile it for this device, or to PTX for an older one",
@@ -74,8 +75,8 @@ static bh_status refuse_image(const bh__device_instance *device, const bh__image
                          "the driver refused the %s%s%s%s", kind, where, *text ? ": " : "", text);
 }
 
-static bh_status load(bh__device_instance *device, const bh__image *image, bh__cu_module *out,
-                      bh_error *error) {
+static bh_status load(bh__device_instance *device, const bh__module_image *image,
+                      bh__cu_module *out, bh_error *error) {
     char log[LOG_BYTES] = "";
     int options[] = {BH__CU_JIT_ERROR_LOG, BH__CU_JIT_ERROR_LOG_BYTES};
     void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
@@ -96,14 +97,14 @@ static uint32_t function_number(const bh__device_instance *device, bh__cu_functi
 
 /* The parameters as the driver knows them. They take precedence over those of the image. */
 static void query_params(const bh__device_instance *device, bh__cu_function function,
-                         bh__image *image, bh__image_kernel *kernel) {
+                         bh__module_image *image, bh__module_image_kernel *kernel) {
     if (!device->cu.function_param) return;
     size_t offset, bytes;
     for (size_t i = 0;
          device->cu.function_param(function, i, &offset, &bytes) == BH__CU_OK && i < 4096; i++) {
         if (i == 0) kernel->param_bytes = 0;
         if (i >= kernel->param_count) {
-            bh__image_add_param(
+            bh__module_image_add_param(
                 image, kernel,
                 (bh__blob_param){.offset = (uint32_t)offset, .bytes = (uint32_t)bytes});
             if (image->failed) return;
@@ -117,13 +118,13 @@ static void query_params(const bh__device_instance *device, bh__cu_function func
 
 /* The driver aligns parameters itself. Its offsets count from an address that is no multiple of a
  * tensor map's alignment, so they do not show it. */
-static void find_tensor_maps(bh__image_kernel *kernel) {
+static void find_tensor_maps(bh__module_image_kernel *kernel) {
     for (uint32_t i = 0; i < kernel->param_count; i++)
         kernel->params[i].tensor_map = kernel->params[i].bytes == BH__TENSOR_MAP_BYTES;
 }
 
-static bh_status check_params(const bh__device_instance *device, const bh__image_kernel *kernel,
-                              bh_error *error) {
+static bh_status check_params(const bh__device_instance *device,
+                              const bh__module_image_kernel *kernel, bh_error *error) {
     uint32_t most = device->info.max_param_bytes;
     if (kernel->param_bytes <= most) return BH_OK;
     return bh__fail(error, BH_E_UNSUPPORTED,
@@ -145,8 +146,9 @@ static void allow_all(bh__device_instance *device, bh__cu_function function, uin
                                           (int)(most - own));
 }
 
-static bh_status add_kernel(bh__device_instance *device, bh__cuda_module *module, bh__image *image,
-                            bh__image_kernel *kernel, bh__blob *blob, bh_error *error) {
+static bh_status add_kernel(bh__device_instance *device, bh__cuda_module *module,
+                            bh__module_image *image, bh__module_image_kernel *kernel,
+                            bh__blob *blob, bh_error *error) {
     bh__cu_function function;
     int result = device->cu.module_function(&function, module->handle, kernel->name);
     if (result != BH__CU_OK)
@@ -181,7 +183,7 @@ static bh_status add_kernel(bh__device_instance *device, bh__cuda_module *module
 }
 
 static void add_variable(bh__device_instance *device, bh__cuda_module *module,
-                         bh__image_variable *variable, bh__blob *blob) {
+                         bh__module_image_variable *variable, bh__blob *blob) {
     bh__cu_address address = 0;
     size_t bytes = 0;
     if (device->cu.module_variable(&address, &bytes, module->handle, variable->name) == BH__CU_OK)
@@ -197,13 +199,14 @@ static void add_variable(bh__device_instance *device, bh__cuda_module *module,
 }
 
 static int compare_kernels(const void *a, const void *b) {
-    return strcmp(((const bh__image_kernel *)a)->name, ((const bh__image_kernel *)b)->name);
+    return strcmp(((const bh__module_image_kernel *)a)->name,
+                  ((const bh__module_image_kernel *)b)->name);
 }
 
 /* For images that cannot be read here. Sorted, so that every worker numbers the kernels the same.
  */
-static bh_status list_kernels(bh__device_instance *device, bh__cu_module handle, bh__image *image,
-                              bh_error *error) {
+static bh_status list_kernels(bh__device_instance *device, bh__cu_module handle,
+                              bh__module_image *image, bh_error *error) {
     const bh__driver *cu = &device->cu;
     unsigned count = 0;
     if (!cu->module_function_count || !cu->module_functions || !cu->function_name)
@@ -218,7 +221,7 @@ static bh_status list_kernels(bh__device_instance *device, bh__cu_module handle,
     for (unsigned i = 0; functions && result == BH__CU_OK && i < count; i++) {
         const char *name = NULL;
         result = cu->function_name(&name, functions[i]);
-        if (result == BH__CU_OK && name) bh__image_add_kernel(image, name, strlen(name));
+        if (result == BH__CU_OK && name) bh__module_image_add_kernel(image, name, strlen(name));
     }
     if (!functions) image->failed = true;
     free(functions);
@@ -229,12 +232,12 @@ static bh_status list_kernels(bh__device_instance *device, bh__cu_module handle,
         qsort(image->kernels, image->kernel_count, sizeof *image->kernels, compare_kernels);
     /* It is not known either whether it has variables: it is assumed to have one. */
     static const char unknown[] = "(what a fatbin holds)";
-    bh__image_add_variable(image, unknown, sizeof unknown - 1, 1, false);
+    bh__module_image_add_variable(image, unknown, sizeof unknown - 1, 1, false);
     return BH_OK;
 }
 
-static bh_status describe(bh__device_instance *device, bh__cuda_module *module, bh__image *image,
-                          bh_error *error, int *out_blob) {
+static bh_status describe(bh__device_instance *device, bh__cuda_module *module,
+                          bh__module_image *image, bh_error *error, int *out_blob) {
     bh_status status =
         image->names_known ? BH_OK : list_kernels(device, module->handle, image, error);
     if (status != BH_OK) return status;
@@ -300,13 +303,13 @@ bh_status bh__cuda_module_load(bh__device_instance *device, uint32_t id, const v
                                size_t bytes, bh_error *error, int *out_blob) {
     if (bh__cuda_find_module(device, id))
         return bh__fail(error, BH_E_INTERNAL, BH__CUDA_DEFECT, "module %u is loaded already", id);
-    bh__image image;
-    bh_status status = bh__image_read(&image, image_bytes, bytes, error);
+    bh__module_image image;
+    bh_status status = bh__module_image_read(&image, image_bytes, bytes, error);
     if (status != BH_OK) return status;
     for (size_t i = 0; status == BH_OK && i < image.kernel_count; i++)
         status = check_params(device, &image.kernels[i], error);
     if (status != BH_OK) {
-        bh__image_free(&image);
+        bh__module_image_free(&image);
         return status;
     }
     bh__cuda_module module = {.id = id, .prints = image.prints};
@@ -315,8 +318,7 @@ bh_status bh__cuda_module_load(bh__device_instance *device, uint32_t id, const v
         status = load(device, &image, &module.handle, error);
         pthread_rwlock_unlock(&device->tables);
     } else {
-        status =
-            bh__fail(error, BH_E_STOPPED, "nothing: the worker ends", "the worker is being ended");
+        status = bh__fail(error, BH_E_STOPPED, "none needed", "the worker is being ended");
     }
     if (status == BH_OK) {
         int blob = -1;
@@ -333,7 +335,7 @@ bh_status bh__cuda_module_load(bh__device_instance *device, uint32_t id, const v
             pthread_rwlock_unlock(&device->tables);
         }
     }
-    bh__image_free(&image);
+    bh__module_image_free(&image);
     return status;
 }
 

@@ -315,7 +315,7 @@ bh_status bh__cuda_sequence_replay(bh__device_lane *lane, const bh__work *work,
     if (result == BH__CU_OK && !self->exec) return BH_E_UNSUPPORTED;
     if (result == BH__CU_OK) result = device->cu.graph_launch(self->exec, lane->stream);
     if (result == BH__CU_OK) return self->prints ? BH_E_BUSY : BH_OK;
-    return bh__cuda_fail(device, error, result, BH_E_UNSUPPORTED, "nothing",
+    return bh__cuda_fail(device, error, result, BH_E_UNSUPPORTED, "none needed",
                          "%u steps of request %llu on lane %u cannot be queued as one",
                          self->step_count, (unsigned long long)work->sequence, lane->index);
 }

@@ -100,6 +100,6 @@ bh_status bh__cuda_train_send(bh__device_lane *lane, const bh__work *works, uint
         result = device->cu.graph_launch(train->exec, lane->stream);
         if (result == BH__CU_OK) return BH_OK;
     }
-    return bh__cuda_fail(device, error, result, BH_E_UNSUPPORTED, "nothing",
+    return bh__cuda_fail(device, error, result, BH_E_UNSUPPORTED, "none needed",
                          "%u launches cannot be queued as one", count);
 }

@@ -77,7 +77,7 @@ bh_status bh__interop_enter(const bh__driver *cu, int device, bh__interop_visit 
     if (result != BH__CU_OK)
         return bh__interop_driver_failed(cu, result, BH_E_NO_DEVICE,
                                          "see whether nvidia-smi works on this machine",
-                                         "the device's primary context cannot be had");
+                                         "the device's primary context is not available");
     result = cu->context_enter(context);
     if (result == BH__CU_OK) return BH_OK;
     cu->context_release(device);

@@ -21,8 +21,8 @@ typedef struct bh__jit_place {
 } bh__jit_place;
 
 /*
- * Makes two ways. The fast one, where the builder is then, may access memory at `out`. The other one
- * calls the interpreter's handler. Returns where both meet: the fast one has to go there.
+ * Makes two ways. The fast one, where the builder is then, may access memory at `out`. The other
+ * one calls the interpreter's handler. Returns where both meet: the fast one has to go there.
  */
 LLVMBasicBlockRef bh__jit_begin_access(bh__jit_unit *u, const bh__jit_step *s, bh__jit_place *out);
 /* <32 x ptr>; all lanes' addresses, also of those that do not run. */
@@ -34,9 +34,9 @@ bool bh__jit_is_contiguous(const bh__jit_place *a);   /* what lanes access follo
 bool bh__jit_is_split(const bh__jit_place *a);        /* each part has an address of its own */
 
 /*
- * pairs.c: 16 bytes for each lane, as two values of 64 bits. Other threads see them as a whole or not
- * at all. A load gives values in the shape of its address: scalars, <parts x i64> or <32 x i64>; a
- * store of one address takes scalars, others take <32 x i64>.
+ * pairs.c: 16 bytes for each lane, as two values of 64 bits. Other threads see them as a whole or
+ * not at all. A load gives values in the shape of its address: scalars, <parts x i64> or <32 x
+ * i64>; a store of one address takes scalars, others take <32 x i64>.
  */
 void bh__jit_load_pairs(bh__jit_unit *u, const bh__jit_place *a, LLVMValueRef out[2]);
 void bh__jit_store_pairs(bh__jit_unit *u, const bh__jit_place *a, LLVMValueRef v[2]);

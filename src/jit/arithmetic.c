@@ -36,8 +36,8 @@ static LLVMValueRef extend(bh__jit_unit *u, LLVMValueRef v, bool is_signed) {
 }
 
 /*
- * Widens an operand of 32 bits. One with a stride stays even only if no lane that runs wraps around;
- * if one does, the interpreter runs the instruction.
+ * Widens an operand of 32 bits. One with a stride stays even only if no lane that runs wraps
+ * around; if one does, the interpreter runs the instruction.
  */
 static LLVMValueRef widen(bh__jit_unit *u, const bh__jit_step *s, int32_t row, bool is_signed) {
     LLVMValueRef v = operand(u, s, row, false);
@@ -95,7 +95,8 @@ static LLVMValueRef high_half(bh__jit_unit *u, LLVMValueRef a, LLVMValueRef b, b
     return LLVMBuildTrunc(u->b, r, narrow, "");
 }
 
-/* The same of 64 bits, from products of their halves; of a negative factor the other one is too much. */
+/* The same of 64 bits, from products of their halves. For each negative factor the other one is
+ * subtracted. */
 static LLVMValueRef high_word(bh__jit_unit *u, LLVMValueRef a, LLVMValueRef b, bool is_signed) {
     LLVMValueRef low = bh__jit_const_like(u, a, UINT32_MAX), by = bh__jit_const_like(u, a, 32);
     LLVMValueRef al = LLVMBuildAnd(u->b, a, low, ""), ah = LLVMBuildLShr(u->b, a, by, "");

@@ -2,10 +2,10 @@
 /*
  * The function that runs the lanes of a warp: its entries, its blocks, its exits.
  *
- * The lanes in state->mask are all at state->pc, and no other lane of the warp can run. It runs them
- * until something has to be decided. Its registers are the frame's rows while it is not running, so
- * interpreter and code can take turns. Each entry checks that the rows which the code holds as one
- * scalar are what the code takes them for; if not, the interpreter runs these lanes.
+ * The lanes in state->mask are all at state->pc, and no other lane of the warp can run. It runs
+ * them until something has to be decided. Its registers are the frame's rows while it is not
+ * running, so interpreter and code can take turns. Each entry checks that the rows which the code
+ * holds as one scalar are what the code takes them for; if not, the interpreter runs these lanes.
  */
 #include <stddef.h>
 #include <stdlib.h>

@@ -222,8 +222,8 @@ static void settle(bh__jit_unit *u) {
 }
 
 /*
- * Starts with nothing known and only ever moves towards `varying`. Which branches are divergent, and
- * so which rows vary for that reason, depends on the classes: both are repeated until nothing
+ * Starts with nothing known and only ever moves towards `varying`. Which branches are divergent,
+ * and so which rows vary for that reason, depends on the classes: both are repeated until nothing
  * changes.
  */
 void bh__jit_classify(bh__jit_unit *u) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cvt to and from floats, rounded to nearest or to integers: src/ptx/exec/convert.c says what it gives. */
+/* cvt to and from floats, rounded to nearest or to integers: src/ptx/exec/convert.c says what it
+ * gives. */
 #include "jit/floats.h"
 
 static bh__ptx_type type_of(const bh__jit_step *s, unsigned n) {
@@ -40,7 +41,8 @@ static LLVMValueRef whole(bh__jit_unit *u, const bh__ptx_insn *insn, LLVMValueRe
     return bh__jit_intrinsic(u, name, types, 1, &v, 1);
 }
 
-/* NaN becomes zero or, if source or destination has 64 bits, the value with only the top bit set. */
+/* NaN becomes zero or, if source or destination has 64 bits, the value with only the top bit
+ * set. */
 static LLVMValueRef to_int(bh__jit_unit *u, const bh__jit_step *s) {
     bool wide = bh__ptx_bytes(type_of(s, 0)) == 8;
     LLVMValueRef v = whole(u, s->insn, number(u, s));

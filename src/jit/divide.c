@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* div and rem of integers. Division by zero gives all ones; the smallest number divided by -1 wraps
- * around. */
+/* div and rem of integers. Division by zero gives all ones; the smallest number divided by -1
+ * wraps around. */
 #include "jit/unit.h"
 
 static LLVMValueRef equals(bh__jit_unit *u, LLVMValueRef v, uint64_t what) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From block to block. There are two versions of each: one for all 32 lanes of the warp, which knows
- * no masks, and one for some of them. A branch that splits the lanes leads from the first to the
- * second; where all have converged again, the second leads back.
+ * From block to block. There are two versions of each: one for all 32 lanes of the warp, which
+ * knows no masks, and one for some of them. A branch that splits the lanes leads from the first to
+ * the second; where all have converged again, the second leads back.
  *
  * In the second, the lanes at the first block run and the others wait, as in the interpreter. So
  * after a block those run that wait before its successor, if any do (pending.c says where).

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * f16, alone and in pairs: add, sub, mul, fma, cvt to and from single precision, rounded to nearest.
- * A sum or product of two halves may be rounded to single precision first: that has more than twice
- * the digits, so the second rounding gives what one would. For fma both steps round to odd; see
- * src/ptx/exec/half.c.
+ * f16, alone and in pairs: add, sub, mul, fma, cvt to and from single precision, rounded to
+ * nearest. A sum or product of two halves may be rounded to single precision first: that has more
+ * than twice the digits, so the second rounding gives what one would. For fma both steps round to
+ * odd; see src/ptx/exec/half.c.
  */
 #include "jit/floats.h"
 
@@ -30,8 +30,8 @@ static LLVMValueRef as_half(bh__jit_unit *u, LLVMValueRef v) {
     return LLVMBuildZExt(u->b, bits, bh__jit_shaped(bits, u->i32), "");
 }
 
-/* `v` moved by one unit in its last place towards `lost`, which rounding left out, if that makes the
- * last bit odd. */
+/* `v` moved by one unit in its last place towards `lost`, which rounding left out, if that makes
+ * the last bit odd. */
 static LLVMValueRef make_odd(bh__jit_unit *u, LLVMValueRef v, LLVMValueRef lost, bool wide) {
     LLVMValueRef bits = bh__jit_bits_of(u, v, wide), one = bh__jit_const_like(u, bits, 1);
     LLVMValueRef none = LLVMConstNull(LLVMTypeOf(bits));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A small linker: puts the sections of one object file that are needed at run time behind each other
- * and resolves the references between them, which are all relative. The object comes from LLVM in
- * this process; what does not fit is refused.
+ * A small linker: puts the sections of one object file that are needed at run time behind each
+ * other and resolves the references between them, which are all relative. The object comes from
+ * LLVM in this process; what does not fit is refused.
  */
 #include "jit/image.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Native code for kernels, made with LLVM: what libbulkhead-jit.so gives to bulkhead-compiler, which
- * loads it with dlopen, so that nothing else needs LLVM. */
+/* Native code for kernels, made with LLVM: what libbulkhead-jit.so gives to bulkhead-compiler,
+ * which loads it with dlopen, so that nothing else needs LLVM. */
 #ifndef BH_JIT_JIT_H
 #define BH_JIT_JIT_H
 
@@ -26,8 +26,8 @@ enum {
 typedef struct bh__jit_request {
     const bh__ptx_module *module;
     const bh__ptx_function *function;
-    /* Lanes that follow each other have %tid.x that do, in groups of so many: 32, or all of a row of
-     * 16 or of 8 threads. 0: no such groups. */
+    /* Lanes that follow each other have %tid.x that do, in groups of so many: 32, or all of a row
+     * of 16 or of 8 threads. 0: no such groups. */
     uint32_t row;
     /* Handlers of instructions that are not written by the program: operands of others. */
     bh__ptx_handler *run_sreg, *run_address, *run_not;

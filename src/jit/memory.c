@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Loads and stores of values and vectors. The bounds are the interpreter's: for global memory the
- * last range that was found for such an address (ranges.c), for shared memory the block's, for local
- * memory the warp's. What is outside of them, or not aligned, goes to the interpreter's handler,
- * which finds another range or reports the fault.
+ * last range that was found for such an address (ranges.c), for shared memory the block's, for
+ * local memory the warp's. What is outside of them, or not aligned, goes to the interpreter's
+ * handler, which finds another range or reports the fault.
  *
  * A lane's vector of up to 8 bytes is accessed as one integer, one of 16 bytes as two of them
  * (pairs.c).

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Where the bits of a NaN matter. Single precision arithmetic makes the same NaN of every one that it
- * is given, and so a result that only goes to such instructions may keep whichever the processor made.
+ * Where the bits of a NaN matter. Single precision arithmetic makes the same NaN of every one that
+ * it is given, and so a result that only goes to such instructions may keep whichever the processor
+ * made.
  */
 #include "jit/unit.h"
 

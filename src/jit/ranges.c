@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which accesses are likely to be to the same range of memory, because their addresses begin with
- * the same parameter, variable or pointer in memory: these share what is known of the range. A wrong
- * guess costs time only.
+ * the same parameter, variable or pointer in memory: these share what is known of the range. A
+ * wrong guess costs time only.
  */
 #include <stddef.h>
 #include <string.h>

@@ -344,7 +344,8 @@ static bh__jit_op select_memory(const bh__ptx_code *code, const bh__ptx_insn *in
     }
 }
 
-/* Integers of 32 and 64 bits and sums in single precision, without an order that the processor's does not imply. */
+/* Integers of 32 and 64 bits and sums in single precision, without an order that the processor's
+ * does not imply. */
 static bh__jit_op select_atomic(const bh__ptx_code *code, const bh__ptx_insn *insn) {
     bh__ptx_space space = bh__ptx_insn_space(insn);
     bool known = HAS(insn, ADD) || HAS(insn, AND) || HAS(insn, OR) || HAS(insn, XOR) ||

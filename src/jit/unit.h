@@ -13,9 +13,10 @@
  *   affine:  one scalar, lane 0's value; lane l has that plus l times a constant stride, modulo the
  *            row's width. Stride 0: all lanes have the same value.
  *   varying: a vector of 32.
- * Where rows of threads are shorter than a warp, it has `parts`, one for each of them, and an affine
- * value is either the same in all parts, or `parted`: a vector of the values of each part's first lane.
- * A predicate is affine with stride 0 (an i1), or varying (an i32, a bit for each lane).
+ * Where rows of threads are shorter than a warp, it has `parts`, one for each of them, and an
+ * affine value is either the same in all parts, or `parted`: a vector of the values of each part's
+ * first lane. A predicate is affine with stride 0 (an i1), or varying (an i32, a bit for each
+ * lane).
  */
 typedef enum bh__jit_class { CLASS_NONE, CLASS_AFFINE, CLASS_VARYING } bh__jit_class;
 enum { KIND_PREDICATE, KIND_WORD, KIND_WIDE };
@@ -241,7 +242,8 @@ void bh__jit_make_next_warp(bh__jit_unit *u, LLVMBasicBlockRef head);
 /* build.c: the function, its entries and exits. */
 void bh__jit_begin_step(bh__jit_unit *u, const bh__jit_step *s); /* its guard */
 LLVMBasicBlockRef bh__jit_new_block(bh__jit_unit *u);
-/* To `rare` if `condition`, else to `usual`: rare blocks are out of the way, and pay for registers. */
+/* To `rare` if `condition`, else to `usual`: rare blocks are out of the way, and pay for
+ * registers. */
 void bh__jit_rarely(bh__jit_unit *u, LLVMValueRef condition, LLVMBasicBlockRef rare,
                     LLVMBasicBlockRef usual);
 LLVMValueRef bh__jit_outcome(bh__jit_unit *u, bh__ptx_compiled_end end);
@@ -289,11 +291,12 @@ LLVMValueRef bh__jit_intrinsic(bh__jit_unit *u, const char *name, LLVMTypeRef *t
                                LLVMValueRef *args, unsigned count);
 
 /*
- * parts.c: the first or the last lane of a mask, counted from the beginning of its part: i32, in all
- * parts together, or `parted`, <parts x i32>, 0 for a part that has none.
+ * parts.c: the first or the last lane of a mask, counted from the beginning of its part: i32, in
+ * all parts together, or `parted`, <parts x i32>, 0 for a part that has none.
  */
 LLVMValueRef bh__jit_edge_lane(bh__jit_unit *u, LLVMValueRef mask, bool parted, bool last);
-/* i1: whether a <parts x i1> is true in all parts that have lanes of the mask; a scalar: it itself. */
+/* i1: whether a <parts x i1> is true in all parts that have lanes of the mask; a scalar: it
+ * itself. */
 LLVMValueRef bh__jit_in_parts(bh__jit_unit *u, LLVMValueRef v, LLVMValueRef mask);
 LLVMValueRef bh__jit_parts_with(bh__jit_unit *u, LLVMValueRef mask); /* <parts x i1> */
 /* Lanes of one part of a vector of 32; the same lanes of all parts: any of them. */
@@ -306,7 +309,8 @@ LLVMValueRef bh__jit_of_part(bh__jit_unit *u, LLVMValueRef v, unsigned part); /*
 LLVMValueRef bh__jit_bits(bh__jit_unit *u, const bh__jit_step *s);
 void bh__jit_unpack_parts(bh__jit_unit *u, const bh__jit_step *s);
 
-/* arithmetic.c, floating.c, convert.c, memory.c, atomic.c, warp_ops.c. The step's op is one of theirs. */
+/* arithmetic.c, floating.c, convert.c, memory.c, atomic.c, warp_ops.c. The step's op is one of
+ * theirs. */
 void bh__jit_integer(bh__jit_unit *u, const bh__jit_step *s);
 LLVMValueRef bh__jit_divide(bh__jit_unit *u, const bh__jit_step *s); /* divide.c */
 void bh__jit_floating(bh__jit_unit *u, const bh__jit_step *s);

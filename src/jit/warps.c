@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * From warp to warp, in a block that runs in native code alone (src/ptx/block_native.c). A warp that
- * has exited or waits at the block's barrier is done for now; the function goes on with the next one.
+ * From warp to warp, in a block that runs in native code alone (src/ptx/block_native.c). A warp
+ * that has exited or waits at the block's barrier is done for now; the function goes on with the
+ * next one.
  */
 #include <stddef.h>
 
@@ -60,7 +61,8 @@ void bh__jit_wait(bh__jit_unit *u) {
     LLVMPositionBuilderAtEnd(u->b, on);
 }
 
-/* Goes to `head` with the next warp, if there is one that can run and enough time is left for it. */
+/* Goes to `head` with the next warp, if there is one that can run and enough time is left for
+ * it. */
 void bh__jit_make_next_warp(bh__jit_unit *u, LLVMBasicBlockRef head) {
     LLVMBasicBlockRef more = bh__jit_new_block(u), go = bh__jit_new_block(u);
     LLVMBasicBlockRef stop = bh__jit_new_block(u);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Approximate functions as sums and products of doubles, each rounded: the interpreter computes them
- * in C, native code (src/jit/approx.c) with the same operations in the same order, so that both have
- * the same bits.
+ * Approximate functions as sums and products of doubles, each rounded: the interpreter computes
+ * them in C, native code (src/jit/approx.c) with the same operations in the same order, so that
+ * both have the same bits.
  */
 #ifndef BH_PTX_APPROX_H
 #define BH_PTX_APPROX_H

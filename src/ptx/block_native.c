@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Blocks that run in native code alone. Until something needs the scheduler, the warps run one after
- * another, each to its end or to the next barrier of the block, where all that have not exited meet.
- * A warp is then one number, where it is, and its registers are compact. What native code cannot do
- * by itself makes the block ordinary again, for good: block.c and warp.c go on with it.
+ * Blocks that run in native code alone. Until something needs the scheduler, the warps run one
+ * after another, each to its end or to the next barrier of the block, where all that have not
+ * exited meet. A warp is then one number, where it is, and its registers are compact. What native
+ * code cannot do by itself makes the block ordinary again, for good: block.c and warp.c go on with
+ * it.
  *
  * Warps before `next_warp` have exited or wait at the barrier; the others have not run since.
  */

@@ -159,8 +159,8 @@ const bh__ptx_finding *bh__ptx_check_findings(const bh__ptx_check *check, uint32
 char *bh__ptx_check_take_state(bh__ptx_check *check);
 
 /*
- * The memory that malloc in kernels takes. All grids of a device share it; any number of threads may
- * use it. Blocks live until a kernel frees them or the heap is destroyed.
+ * The memory that malloc in kernels takes. All grids of a device share it; any number of threads
+ * may use it. Blocks live until a kernel frees them or the heap is destroyed.
  */
 #define BH__PTX_HEAP_BYTES ((uint64_t)8 << 20) /* as much as CUDA has by default */
 typedef struct bh__ptx_heap bh__ptx_heap;
@@ -283,8 +283,8 @@ bh_status bh__ptx_cluster_begin(bh__ptx_cluster *cluster, const bh__ptx_grid *gr
 bh__ptx_outcome bh__ptx_cluster_step(bh__ptx_cluster *cluster, uint64_t budget,
                                      bh__ptx_fault *fault);
 
-/* The state of the thread that faulted in the last step, as text for people: where it is, who called
- * whom, what its registers hold. The caller frees it. NULL: no memory. */
+/* The state of the thread that faulted in the last step, as text for people: where it is, who
+ * called whom, what its registers hold. The caller frees it. NULL: no memory. */
 char *bh__ptx_cluster_state(const bh__ptx_cluster *cluster, const bh__ptx_fault *fault);
 char *bh__ptx_block_state(const bh__ptx_block *block, const bh__ptx_fault *fault);
 

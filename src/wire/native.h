@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Native code of kernels on the CPU device: what bulkhead-compiler answers, what the cache keeps and
- * what workers get. A head, then entries, then code without addresses. All offsets are from the
+ * Native code of kernels on the CPU device: what bulkhead-compiler answers, what the cache keeps
+ * and what workers get. A head, then entries, then code without addresses. All offsets are from the
  * start of the block. Nobody trusts it before bh__native_check.
  */
 #ifndef BH_WIRE_NATIVE_H

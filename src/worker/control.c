@@ -94,20 +94,28 @@ void bh__worker_unmap_hosts(bh__worker_instance *worker) {
     worker->host_count = 0;
 }
 
+/* Maps the file of a message about a module. Private, so that workers which are threads of one
+ * process do not share it either. */
+static bh_status map_private(const bh__message *message, const char *what, void **out,
+                             bh_error *error) {
+    int fd;
+    size_t bytes = message->u.module.bytes;
+    bh_status status = check_fd(message, what, bytes, error, &fd);
+    if (status != BH_OK) return status;
+    *out = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (*out != MAP_FAILED) return BH_OK;
+    char reason[128];
+    return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory in this machine",
+                    "%s of %zu bytes cannot be mapped in the worker: %s", what, bytes,
+                    bh__errno_text(errno, reason, sizeof reason));
+}
+
 static bh_status load_module(bh__worker_instance *worker, const bh__message *message,
                              bh_error *error, int *out_blob) {
-    int fd;
-    bh_status status = check_fd(message, "a module image", message->u.module.bytes, error, &fd);
-    if (status != BH_OK) return status;
+    void *image;
     size_t bytes = message->u.module.bytes;
-    /* Private, so that workers which are threads of one process do not share it either. */
-    void *image = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (image == MAP_FAILED) {
-        char reason[128];
-        return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory in this machine",
-                        "an image of %zu bytes cannot be mapped in the worker: %s", bytes,
-                        bh__errno_text(errno, reason, sizeof reason));
-    }
+    bh_status status = map_private(message, "a module image", &image, error);
+    if (status != BH_OK) return status;
     status = worker->ops->module_load(worker->device, message->u.module.id, image, bytes, error,
                                       out_blob);
     munmap(image, bytes);
@@ -117,20 +125,13 @@ static bh_status load_module(bh__worker_instance *worker, const bh__message *mes
 
 static bh_status take_native(bh__worker_instance *worker, const bh__message *message,
                              bh_error *error) {
-    int fd;
+    void *code;
+    size_t bytes = message->u.module.bytes;
     if (!worker->ops->module_native)
         return bh__fail(error, BH_E_INTERNAL, "report this as a defect of libbulkhead",
                         "native code came for %s, which has no use for it", worker->ops->program);
-    bh_status status = check_fd(message, "native code", message->u.module.bytes, error, &fd);
+    bh_status status = map_private(message, "native code", &code, error);
     if (status != BH_OK) return status;
-    size_t bytes = message->u.module.bytes;
-    void *code = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (code == MAP_FAILED) {
-        char reason[128];
-        return bh__fail(error, BH_E_NO_HOST_MEMORY, "free memory in this machine",
-                        "native code of %zu bytes cannot be mapped in the worker: %s", bytes,
-                        bh__errno_text(errno, reason, sizeof reason));
-    }
     status = worker->ops->module_native(worker->device, message->u.module.id, code, bytes, error);
     munmap(code, bytes);
     return status;

@@ -185,8 +185,8 @@ typedef struct bh__device_ops {
     /* Sets part of a module's variable before kernels that use it run. */
     bh_status (*global_set)(bh__device_instance *device, const bh__module_message *where,
                             const void *bytes, size_t count, bh_error *error);
-    /* Follows threads of a kernel, as a bh__debug_message says; no bytes: no more. which->variable is
-     * the kernel. NULL: not supported. */
+    /* Follows threads of a kernel, as a bh__debug_message says; no bytes: no more. which->variable
+     * is the kernel. NULL: not supported. */
     bh_status (*debug_set)(bh__device_instance *device, const bh__module_message *which,
                            const void *data, size_t bytes, bh_error *error);
     /* Computes how many blocks of a kernel can be resident. The kernel can be launched with the

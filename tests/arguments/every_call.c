@@ -8,8 +8,8 @@
  * many calls with random ones for each function; without it some of both, evenly spread.
  * BULKHEAD_TEST_SEED says which random ones.
  *
- * Where opening a device is slow, as on GPUs, devices are used longer, and of the calls that use up an
- * object one in a few is made.
+ * Where opening a device is slow, as on GPUs, devices are used longer, and of the calls that use up
+ * an object one in a few is made.
  */
 #include <dirent.h>
 #include <signal.h>
@@ -20,8 +20,8 @@
 #include "support/call.h"
 
 enum { HANG_S = 20, MAX_CRASHES = 20, SHORT_EACH = 14, SHORT_ROUNDS = 10 };
-/* A world that takes so long to open is slow: of the calls that use up an object or a device, one in so
- * many is made. */
+/* A world that takes so long to open is slow: of the calls that use up an object or a device, one
+ * in so many is made. */
 enum { SLOW_MS = 1500, SLOW_OBJECT = 4, SLOW_DEVICE = 16 };
 
 /* Shared with the child. */

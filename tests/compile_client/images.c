@@ -75,7 +75,7 @@ static void fatbin_add(fatbin *f, uint32_t kind, uint32_t arch, bh_binary_info i
 
 /* ---- read ---- */
 
-static const bh__image_kernel *kernel_of(const bh__image *image, const char *name) {
+static const bh__module_image_kernel *kernel_of(const bh__module_image *image, const char *name) {
     for (size_t i = 0; i < image->kernel_count; i++) {
         if (strcmp(image->kernels[i].name, name) == 0) return &image->kernels[i];
     }
@@ -83,7 +83,8 @@ static const bh__image_kernel *kernel_of(const bh__image *image, const char *nam
     return NULL;
 }
 
-static const bh__image_variable *variable_of(const bh__image *image, const char *name) {
+static const bh__module_image_variable *variable_of(const bh__module_image *image,
+                                                    const char *name) {
     for (size_t i = 0; i < image->variable_count; i++) {
         if (strcmp(image->variables[i].name, name) == 0) return &image->variables[i];
     }
@@ -91,8 +92,8 @@ static const bh__image_variable *variable_of(const bh__image *image, const char 
     return NULL;
 }
 
-static void check_params(const bh__image_kernel *kernel, uint32_t count, const uint32_t *offsets,
-                         const uint32_t *sizes) {
+static void check_params(const bh__module_image_kernel *kernel, uint32_t count,
+                         const uint32_t *offsets, const uint32_t *sizes) {
     REQUIRE(kernel);
     REQUIRE_EQ(kernel->param_count, count);
     for (uint32_t i = 0; i < count; i++) {
@@ -103,12 +104,12 @@ static void check_params(const bh__image_kernel *kernel, uint32_t count, const u
 }
 
 /* What is known of an image before any driver has seen it, and where the driver tells nothing. */
-static void check_read(uint32_t output, bh__image_kind kind) {
+static void check_read(uint32_t output, bh__module_image_kind kind) {
     need_compiler(BH_COMPILER_NVRTC);
     bh_binary_info from = compile_for("sm_90", output);
-    bh__image image;
+    bh__module_image image;
     bh_error error;
-    REQUIRE_OK(bh__image_read(&image, from.bytes, from.count, &error));
+    REQUIRE_OK(bh__module_image_read(&image, from.bytes, from.count, &error));
     CHECK_EQ(image.kind, kind);
     CHECK_STR_EQ(image.target, "sm_90");
     CHECK(image.names_known && !image.prints);
@@ -118,12 +119,12 @@ static void check_read(uint32_t output, bh__image_kind kind) {
                  (uint32_t[]){1, 16, 2, 8});
     check_params(kernel_of(&image, "wide"), 3, (uint32_t[]){0, 20000, 20008},
                  (uint32_t[]){20000, 2, 8});
-    const bh__image_variable *table = variable_of(&image, "table");
-    const bh__image_variable *counter = variable_of(&image, "counter");
+    const bh__module_image_variable *table = variable_of(&image, "table");
+    const bh__module_image_variable *counter = variable_of(&image, "counter");
     REQUIRE(table && counter);
     CHECK(table->bytes == 16 && table->constant);
     CHECK(counter->bytes == 4 && !counter->constant);
-    bh__image_free(&image);
+    bh__module_image_free(&image);
 }
 
 /* ---- what kernels write ---- */
@@ -139,12 +140,12 @@ static void check_written(const char *text, uint32_t output, const char *const *
     options.arch = "sm_90";
     options.output = output;
     bh_binary_info from = info_of(compile_ok(text, &options));
-    bh__image image;
+    bh__module_image image;
     bh_error error;
-    REQUIRE_OK(bh__image_read(&image, from.bytes, from.count, &error));
+    REQUIRE_OK(bh__module_image_read(&image, from.bytes, from.count, &error));
     size_t found = 0;
     for (size_t i = 0; i < image.variable_count; i++) {
-        const bh__image_variable *variable = &image.variables[i];
+        const bh__module_image_variable *variable = &image.variables[i];
         bool expected = false;
         for (size_t k = 0; k < written_count; k++)
             expected |= strcmp(variable->name, written[k]) == 0;
@@ -153,7 +154,7 @@ static void check_written(const char *text, uint32_t output, const char *const *
         found += expected;
     }
     CHECK_EQ(found, written_count);
-    bh__image_free(&image);
+    bh__module_image_free(&image);
 }
 
 static void check_headers(uint32_t output) {
@@ -199,14 +200,14 @@ static void check_inner(uint32_t output, const char *name) {
         "               \"add.u32 %0, %0, 1; st.global.u32 [inner], %0; }\" : \"=r\"(now));\n"
         "  *out = now;\n}\n",
         &options));
-    bh__image image;
+    bh__module_image image;
     bh_error error;
-    REQUIRE_OK(bh__image_read(&image, from.bytes, from.count, &error));
+    REQUIRE_OK(bh__module_image_read(&image, from.bytes, from.count, &error));
     bool found = false;
     for (size_t i = 0; i < image.variable_count; i++)
         found |= strstr(image.variables[i].name, name) && image.variables[i].written;
     CHECK(found);
-    bh__image_free(&image);
+    bh__module_image_free(&image);
 }
 
 TEST_TIMEOUT(a_variable_in_a_function_is_written_in_ptx, 60) {
@@ -225,32 +226,32 @@ TEST_TIMEOUT(a_cubin_from_elsewhere_is_believed_to_write, 60) {
     REQUIRE(record);
     CHECK(bh__writes_has(record, "counter"));
     bh__writes_free(record);
-    bh__image image;
+    bh__module_image image;
     bh_error error;
-    REQUIRE_OK(bh__image_read(&image, from.bytes, from.count - 1, &error));
-    const bh__image_variable *counter = variable_of(&image, "counter");
+    REQUIRE_OK(bh__module_image_read(&image, from.bytes, from.count - 1, &error));
+    const bh__module_image_variable *counter = variable_of(&image, "counter");
     CHECK(counter && counter->written);
     CHECK(!variable_of(&image, "table")->written); /* a constant */
-    bh__image_free(&image);
+    bh__module_image_free(&image);
 }
 
 TEST_TIMEOUT(a_cubin_tells_its_kernels_and_variables, 60) {
-    check_read(BH_OUTPUT_CUBIN, BH__IMAGE_CUBIN);
+    check_read(BH_OUTPUT_CUBIN, BH__MODULE_IMAGE_CUBIN);
 }
 
 TEST_TIMEOUT(ptx_tells_the_same, 60) {
-    check_read(BH_OUTPUT_PTX, BH__IMAGE_PTX);
+    check_read(BH_OUTPUT_PTX, BH__MODULE_IMAGE_PTX);
 }
 
 /* Reads a copy that ends where its memory does, so that a sanitizer sees a step beyond. */
 static bh_status read_copy(const void *bytes, size_t size) {
     void *copy = malloc(size ? size : 1);
     memcpy(copy, bytes, size);
-    bh__image image;
+    bh__module_image image;
     bh_error error;
-    bh_status status = bh__image_read(&image, copy, size, &error);
+    bh_status status = bh__module_image_read(&image, copy, size, &error);
     if (status == BH_OK)
-        bh__image_free(&image);
+        bh__module_image_free(&image);
     else
         CHECK(error.message[0] && error.fix[0]);
     free(copy);
@@ -367,7 +368,7 @@ TEST_TIMEOUT(a_fatbin_is_loaded_or_refused_clearly, 60) {
     need_compiler(BH_COMPILER_NVRTC);
     bh_device device = open_device();
     const char *arch = arch_of(device);
-    uint32_t number = (uint32_t)bh__image_target_number(arch);
+    uint32_t number = (uint32_t)bh__module_image_target_number(arch);
     fatbin code = fatbin_new(), both = fatbin_new();
     fatbin_add(&code, FATBIN_ELF, number, compile_for(arch, BH_OUTPUT_CUBIN));
     check_loads(device, code.bytes, code.size, "fatbin");
@@ -384,7 +385,7 @@ TEST_TIMEOUT(machine_code_of_another_generation_is_refused_with_both_named, 60) 
     need_compiler(BH_COMPILER_NVRTC);
     bh_device device = open_device();
     if (is_cpu(device)) SKIP("the CPU device runs no machine code");
-    bool hopper = bh__image_target_number(arch_of(device)) / 10 == 9;
+    bool hopper = bh__module_image_target_number(arch_of(device)) / 10 == 9;
     const char *other = hopper ? "sm_80" : "sm_90";
     bh_binary_info cubin = compile_for(other, BH_OUTPUT_CUBIN);
     fatbin f = fatbin_new();

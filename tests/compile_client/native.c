@@ -102,8 +102,8 @@ static void seal(char *entry, bh__entry_head *head) {
     memcpy(entry, head, sizeof *head);
 }
 
-/* A folder that several machines share, with an entry whose checksums are right and whose key is that
- * of this machine: the worker looks at the code itself. */
+/* A folder that several machines share, with an entry whose checksums are right and whose key is
+ * that of this machine: the worker looks at the code itself. */
 static void check_forged(size_t field, const char *why) {
     char path[700];
     size_t size;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Launches in clusters: shared memory of other blocks, the cluster's barrier, asynchronous copies. */
+/* Launches in clusters: shared memory of other blocks, the cluster's barrier, asynchronous
+ * copies. */
 #include "../support/support.h"
 
 /* A kernel with buffers at %in and %out, a number %n, its rank and the cluster's size. */

@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bh_kernel_debug: threads that are followed, and what becomes of the launch; the state at a fault. */
+/* bh_kernel_debug: threads that are followed, and what becomes of the launch; the state at a
+ * fault. */
 #include "../support/support.h"
 
 /* count(inout u32 p, u32 n): p[block] = 0 + 1 + ... + n - 1, by each block's first thread. */
 static const char text[] =
     /* 1 */ ".version 8.0\n"
-    /* 2 */ ".target sm_90\n"
-    /* 3 */ ".address_size 64\n"
-    /* 4 */ ".visible .entry count(.param .u64 p, .param .u32 n)\n"
-    /* 5 */ "{ .reg .b64 %rd<4>; .reg .b32 %r<8>; .reg .pred %p;\n"
-    /* 6 */ "ld.param.u64 %rd1, [p];\n"
-    /* 7 */ "ld.param.u32 %r1, [n];\n"
-    /* 8 */ "mov.u32 %r2, %ctaid.x;\n"
-    /* 9 */ "mul.wide.u32 %rd2, %r2, 4;\n"
-    /* 10 */ "add.u64 %rd3, %rd1, %rd2;\n"
-    /* 11 */ "mov.u32 %r3, 0;\n"
-    /* 12 */ "mov.u32 %r4, 0;\n"
-    /* 13 */ "LOOP: setp.ge.u32 %p, %r3, %r1;\n"
-    /* 14 */ "@%p bra DONE;\n"
-    /* 15 */ "add.u32 %r4, %r4, %r3;\n"
-    /* 16 */ "add.u32 %r3, %r3, 1;\n"
-    /* 17 */ "bra LOOP;\n"
-    /* 18 */ "DONE: bar.sync 0;\n"
-    /* 19 */ "st.global.u32 [%rd3], %r4;\n"
-    /* 20 */ "ret; }\n";
+            /* 2 */ ".target sm_90\n"
+            /* 3 */ ".address_size 64\n"
+            /* 4 */ ".visible .entry count(.param .u64 p, .param .u32 n)\n"
+            /* 5 */ "{ .reg .b64 %rd<4>; .reg .b32 %r<8>; .reg .pred %p;\n"
+            /* 6 */ "ld.param.u64 %rd1, [p];\n"
+            /* 7 */ "ld.param.u32 %r1, [n];\n"
+            /* 8 */ "mov.u32 %r2, %ctaid.x;\n"
+            /* 9 */ "mul.wide.u32 %rd2, %r2, 4;\n"
+            /* 10 */ "add.u64 %rd3, %rd1, %rd2;\n"
+            /* 11 */ "mov.u32 %r3, 0;\n"
+            /* 12 */ "mov.u32 %r4, 0;\n"
+            /* 13 */ "LOOP: setp.ge.u32 %p, %r3, %r1;\n"
+            /* 14 */ "@%p bra DONE;\n"
+            /* 15 */ "add.u32 %r4, %r4, %r3;\n"
+            /* 16 */ "add.u32 %r3, %r3, 1;\n"
+            /* 17 */ "bra LOOP;\n"
+            /* 18 */ "DONE: bar.sync 0;\n"
+            /* 19 */ "st.global.u32 [%rd3], %r4;\n"
+            /* 20 */ "ret; }\n";
 
 enum { BLOCKS = 8, THREADS = 64 };
 
@@ -220,6 +221,10 @@ TEST(what_is_not_there_is_refused) {
     debug.stop = NULL;
     debug.flags = 8;
     CHECK_STATUS(bh_kernel_debug(self.count, &debug), BH_E_INVALID);
+    CHECK_STR_CONTAINS(bh_last_message(), "bh_debug_options.flags is 0x8");
+    debug.flags = 0;
+    debug.reserved = 1;
+    CHECK_STATUS(bh_kernel_debug(self.count, &debug), BH_E_UNSUPPORTED);
     scene_close(&self);
     CHECK_EQ(self.length, 0);
 }

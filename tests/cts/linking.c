@@ -4,7 +4,8 @@
 
 #define HEAD ".version 7.8\n.target sm_80\n.address_size 64\n"
 
-/* total = scale(value) + table[0]; a function, variables, a pointer to a function in another file. */
+/* total = scale(value) + table[0]; a function, variables, a pointer to a function in another
+ * file. */
 static const char kernel_text[] =
     HEAD ".extern .func (.param .b32 result) scale (.param .b32 value);\n"
          ".extern .global .align 4 .b8 table[];\n"

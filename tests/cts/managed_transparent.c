@@ -321,8 +321,9 @@ TEST(cancelling_and_asking_agree) {
     CHECK_OK(bh_device_close(r.device));
 }
 
-/* A launch that is cancelled before it ran leaves the program's copy as new as the device's: what is
- * stored then is not taken for old, although requests before the launch are still in the queue. */
+/* A launch that is cancelled before it ran leaves the program's copy as new as the device's: what
+ * is stored then is not taken for old, although requests before the launch are still in the
+ * queue. */
 static void store_after_cancel(uint32_t more) {
     rig r = rig_open(0);
     if (has_queues(r.device)) SKIP("a device with queues may have taken the launches already");

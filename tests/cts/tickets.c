@@ -155,6 +155,18 @@ TEST(wait_all_gives_the_first_error_in_order) {
                         BH_ARGS(address_of(flag), BH_OUT(x)), &options);
     CHECK_STATUS(bh_wait_all(tickets, 3, LONG_NS), BH_E_FAULT);
     CHECK_STATUS(bh_wait(tickets[2], 0), BH_E_DEADLINE);
+    /* An answer that is no failure keeps the error, also behind a ticket that has failed. */
+    gate g = gate_close(&r, open_lane(r.device), 0);
+    bh_ticket open[2] = {tickets[2], g.ticket};
+    CHECK_STATUS(bh_wait(tickets[1], 0), BH_E_FAULT);
+    CHECK_STATUS(bh_wait(g.ticket, 0), BH_E_BUSY);
+    CHECK_EQ(bh_last_error(NULL), BH_E_FAULT);
+    CHECK_STATUS(bh_ticket_error(g.ticket, &(bh_error){0}), BH_E_BUSY);
+    CHECK_EQ(bh_last_error(NULL), BH_E_FAULT);
+    CHECK_STATUS(bh_wait_all(open, 2, 0), BH_E_BUSY);
+    CHECK_EQ(bh_last_error(NULL), BH_E_FAULT);
+    gate_open(&g);
+    CHECK_OK(bh_wait(g.ticket, LONG_NS));
     bh_ticket backwards[3] = {tickets[2], tickets[1], tickets[0]};
     CHECK_STATUS(bh_wait_all(backwards, 3, LONG_NS), BH_E_DEADLINE);
     CHECK_OK(bh_device_close(r.device));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A read that is lost with its worker: the program does not learn of it before the worker has ended,
- * since until then its memory may be written. */
+/* A read that is lost with its worker: the program does not learn of it before the worker has
+ * ended, since until then its memory may be written. */
 #include <signal.h>
 
 #include "../support/undead.h"

@@ -340,8 +340,8 @@ TEST(results_that_nobody_asked_about_outlive_a_stop) {
 }
 
 /* A launch is known to be complete while a later one on half of the buffer is queued: its results
- * are left to that one, which never runs. A device with queues may have taken it already: then it is
- * lost, its half is suspect, and the page in the middle has bytes of both. */
+ * are left to that one, which never runs. A device with queues may have taken it already: then it
+ * is lost, its half is suspect, and the page in the middle has bytes of both. */
 TEST(results_that_were_left_to_a_later_launch_outlive_a_stop) {
     rig r = open_to_stop();
     made m = managed_made(r.device, WORDS, BH_BUFFER_TRANSPARENT);

@@ -20,8 +20,8 @@ static bh_ticket replay(bh_sequence sequence, bh_lane lane, uint32_t repeat, uin
     return ticket;
 }
 
-/* The steps a message names, counted from 0 as in the API: "step 19 of 30", "one of steps 16 to 23 of
- * 30". */
+/* The steps a message names, counted from 0 as in the API: "step 19 of 30", "one of steps 16 to 23
+ * of 30". */
 static void named_steps(const char *message, unsigned *first, unsigned *last) {
     const char *one = strstr(message, "step "), *some = strstr(message, "steps ");
     *first = 1, *last = 0;

@@ -136,8 +136,8 @@ TEST(a_deadline_passes_on_a_worker_that_takes_nothing) {
     CHECK_OK(bh_device_close(r.device));
 }
 
-/* The worker has not yet skipped what was cancelled: the deadline behind it counts all the same, and
- * not from before its own request was there. */
+/* The worker has not yet skipped what was cancelled: the deadline behind it counts all the same,
+ * and not from before its own request was there. */
 TEST(a_deadline_passes_behind_a_cancelled_request) {
     rig r = open_impatient(0);
     bh_buffer x = words_filled(r.device, 64, 1);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Entries of the compile cache. The first byte says what the rest is: an entry as it stands; one whose
- * checksums are made to fit, so that what is behind them is read; or choices that make a good entry
- * and a few bytes to change in it, with checksums that fit. An entry that is good can be packed
- * again, and is good then. */
+/* Entries of the compile cache. The first byte says what the rest is: an entry as it stands; one
+ * whose checksums are made to fit, so that what is behind them is read; or choices that make a good
+ * entry and a few bytes to change in it, with checksums that fit. An entry that is good can be
+ * packed again, and is good then. */
 #include "base/siphash.h"
 #include "client/compile/cache.h"
 #include "client/compile/cache_layout.h"

@@ -51,7 +51,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     job.expressions = take_texts(&in, &arena, numbers[7] / 16 % 4);
     job.source = take_text(&in, &arena);
     bh_error error;
-    if (bh__options_check(&job, &error) == BH_OK)
+    if (bh__job_options_check(&job, &error) == BH_OK)
         make_flags(&job, &arena);
     else
         FUZZ_CHECK(error.message[0] && error.fix[0]);

@@ -5,7 +5,7 @@
 #include "cuda/image/image.h"
 #include "fuzz.h"
 
-static void check_kernel(const bh__image_kernel *kernel) {
+static void check_kernel(const bh__module_image_kernel *kernel) {
     FUZZ_CHECK(kernel->name != NULL && strlen(kernel->name) < SIZE_MAX);
     for (uint32_t i = 0; i < kernel->param_count; i++) {
         uint64_t end = (uint64_t)kernel->params[i].offset + kernel->params[i].bytes;
@@ -14,18 +14,18 @@ static void check_kernel(const bh__image_kernel *kernel) {
 }
 
 static void read_image(const uint8_t *data, size_t size) {
-    bh__image image;
+    bh__module_image image;
     bh_error error;
-    bh_status status = bh__image_read(&image, data, size, &error);
+    bh_status status = bh__module_image_read(&image, data, size, &error);
     if (status != BH_OK) {
         FUZZ_CHECK(error.message[0] && error.fix[0]);
     } else {
         for (size_t i = 0; i < image.kernel_count; i++) check_kernel(&image.kernels[i]);
         for (size_t i = 0; i < image.variable_count; i++)
             FUZZ_CHECK(strlen(image.variables[i].name) < SIZE_MAX);
-        bh__image_target_number(image.target);
+        bh__module_image_target_number(image.target);
     }
-    bh__image_free(&image);
+    bh__module_image_free(&image);
 }
 
 static void hold_binary(const uint8_t *data, size_t size) {

@@ -325,9 +325,9 @@ static void run_again(struct job *job) {
     memcpy(job->why, first, sizeof first);
 }
 
-/* A busy machine can make a check fail that depends on time, and must not decide whether a change is
- * good. It cannot cause a crash or a sanitizer's report: what is broken stays failed. So does what
- * takes long, to save time. */
+/* A busy machine can make a check fail that depends on time, and must not decide whether a change
+ * is good. It cannot cause a crash or a sanitizer's report: what is broken stays failed. So does
+ * what takes long, to save time. */
 static void run_failed_again(void) {
     for (size_t i = 0; i < job_count && options.again > 0; i++) {
         uint64_t seconds = (jobs[i].ended - jobs[i].started) / 1000000000;

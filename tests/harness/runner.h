@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Exit statuses of a test, and of the process that watches over it. Broken: it did not come to an end
- * by itself, left processes behind, or a sanitizer reported something. */
+/* Exit statuses of a test, and of the process that watches over it. Broken: it did not come to an
+ * end by itself, left processes behind, or a sanitizer reported something. */
 enum { TEST_PASSED = 0, TEST_FAILED = 1, TEST_BROKEN = 2, TEST_SKIPPED = 77 };
 
 struct job {

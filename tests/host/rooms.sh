@@ -78,8 +78,9 @@ for room in $listed; do
 done
 
 # Lower components know nothing of the client.
-for component in base error wire sandbox writes worker ptx cpu cuda compile; do
-    found=$(grep -rl '#include "client/' "$component" 2>/dev/null || true)
+for component in base error wire sandbox writes worker ptx jit cpu cuda compiler interop cli; do
+    [ -d "$component" ] || fail "there is no src/$component"
+    found=$(grep -rl '#include "client/' "$component" || true)
     [ -z "$found" ] || fail "src/$component includes headers of src/client: $found"
 done
 

@@ -65,8 +65,8 @@ static bool wait_no_children(void) {
     return true;
 }
 
-/* A child that ends while a tracer holds it (a leak checker is one) is reaped when that lets go, and
- * its descriptor is closed a moment later. */
+/* A child that ends while a tracer holds it (a leak checker is one) is reaped when that lets go,
+ * and its descriptor is closed a moment later. */
 static bool wait_descriptors(unsigned count) {
     uint64_t limit = now_ns() + 5000 * MS * test_time_scale();
     while (open_descriptors() != count) {

@@ -3,8 +3,8 @@
  * reach, and that kernels are interpreted then. */
 #include "support/native.h"
 
-/* A module is loaded by a device whose compiler has tests/jit/library/mad.c for LLVM. Returns what is
- * said of its kernel; the device has gone on. */
+/* A module is loaded by a device whose compiler has tests/jit/library/mad.c for LLVM. Returns what
+ * is said of its kernel; the device has gone on. */
 static bh_kernel_info load_with(const char *madness) {
     char from[4400], to[4400];
     const char *folder = folder_with_worker();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Native code beside the interpreter: when it comes, where it is kept, what happens if LLVM fails. */
+/* Native code beside the interpreter: when it comes, where it is kept, what happens if LLVM
+ * fails. */
 #include "support/native.h"
 
 TEST(the_interpreter_runs_until_native_code_is_there) {

@@ -529,7 +529,8 @@ TEST(misuse_of_a_cluster_faults) {
     check_fault(ASYNC("xor.b32 %r3, %rank, 1; mapa.shared::cluster.u32 %r1, %s, %r3; " SYNC
                       "st.shared::cluster.u32 [%r1+8192], %t;"),
                 2, BH__PTX_FAULT_ADDRESS, "write of 4 bytes at cluster's shared address");
-    /* One block waits for the cluster, the other for a barrier that its first warp never reaches. */
+    /* One block waits for the cluster, the other for a barrier that its first warp never
+     * reaches. */
     check_fault(ASYNC("setp.eq.u32 %p1, %rank, 1; @%p1 bra B; " SYNC "ret;\n"
                       "B: setp.lt.u32 %p2, %t, 16; @%p2 bra C; barrier.sync 1, 64; ret;\n"
                       "C: " SYNC),

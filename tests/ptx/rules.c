@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What NVIDIA's assembler refuses is refused here too, with the line; and what is near it is not. */
+/* What NVIDIA's assembler refuses is refused here too, with the line; and what is near it is
+ * not. */
 #include <stdio.h>
 #include <string.h>
 

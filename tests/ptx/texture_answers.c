@@ -212,8 +212,8 @@ typedef struct bound {
 } bound;
 
 /*
- * Which level gradients select. What its table for sRGB has. How it mixes signed bytes, exactly. And an
- * H200 reads zero where an array of one dimension has integer coordinates.
+ * Which level gradients select. What its table for sRGB has. How it mixes signed bytes, exactly.
+ * And an H200 reads zero where an array of one dimension has integer coordinates.
  */
 static bound bound_of(const char *instruction) {
     bound b = {.levels = strstr(instruction, "tex.grad") != NULL,

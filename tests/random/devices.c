@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random programs on the device under test and on the interpreter: every word must be the same. Where
- * the device is the CPU, it runs native code, so this compares the JIT with the interpreter.
+ * Random programs on the device under test and on the interpreter: every word must be the same.
+ * Where the device is the CPU, it runs native code, so this compares the JIT with the interpreter.
  *
- * With BULKHEAD_RANDOM_DEVICES="FIRST COUNT" in the environment these seeds are tried. By itself the
- * test tries few of them with the JIT, which takes up to a second for a program.
+ * With BULKHEAD_RANDOM_DEVICES="FIRST COUNT" in the environment these seeds are tried. By itself
+ * the test tries few of them with the JIT, which takes up to a second for a program.
  */
 #include <pthread.h>
 #include <unistd.h>

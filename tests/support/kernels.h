@@ -15,7 +15,7 @@
  *   copy_words(in u32 a, out u32 b, u32 n)             b[i] = a[i]
  *   mix(out u32 p, in u32 a, in u32 b, u32 k, u32 n)   p[i] = mix_word(a[i], b[i], k)
  *   churn(inout u32 p, u32 k, u32 n)                   p[i] = churn_word(p[i], k)
- *   gate(u64 flag, out u32 p, u32 value)               flag[1] = 1, waits for flag[0] != 0, p[0] = value
+ *   gate(u64 flag, out u32 p, u32 value)               flag[1] = 1, waits for flag[0], p[0] = value
  *   spin(out u32 p, u32 seed, u32 rounds)              p[i] = spin_word(seed + i, rounds)
  *   gather(in u64 table, out u32 p, u32 n)             p[i] = *(u32 *)table[i]
  *   scatter(in u64 table, u32 value, u32 n)            *(u32 *)table[i] = value + i
@@ -37,8 +37,8 @@
  *   wait_then_poke(u64 flag, inout u32 p, u64 address) flag[1] = 1, waits for flag[0] != 0,
  *                                                      p[0] += 1, then poke
  *
- * `flag` is the address of a buffer that the launch does not declare, so that others may read and write it
- * while the kernel runs.
+ * `flag` is the address of a buffer that the launch does not declare, so that others may read and
+ * write it while the kernel runs.
  */
 extern const char ptx_basic[];
 
@@ -51,7 +51,8 @@ extern const char ptx_globals[];
 /* Only `factor`, a variable no kernel writes: scale_by(inout u32 p, u32 n)  p[i] *= factor */
 extern const char ptx_factor[];
 
-/* say(u32 a, u32 b) prints "a=%u b=%u\n"; say_many(u32 n) prints "line %u\n" from each of n threads. */
+/* say(u32 a, u32 b) prints "a=%u b=%u\n"; say_many(u32 n) prints "line %u\n" from each of n
+ * threads. */
 extern const char ptx_printf[];
 
 /* must_be(u32 value, u32 expected) asserts that they are equal. */
@@ -60,7 +61,7 @@ extern const char ptx_assert[];
 /*
  * Textures and surfaces. a: n float4 of coordinates, b: n float4 of results.
  *   fetch_1d / fetch_2d / fetch_3d / fetch_cube(texture t, in a, out b, u32 n)   x, y, z of a
- *   fetch_a1d / fetch_a2d                                                        w: the layer, a u32
+ *   fetch_a1d / fetch_a2d                                                        w: a layer, u32
  *   fetch_level                                                                  2-D; z: the level
  *   fetch_texel                                                                  1-D; x: an integer
  *   gather_2d, size_2d
@@ -99,9 +100,11 @@ struct sample {
     uint8_t byte;
 };
 
-/* Writes a kernel `big` with `count` parameters of 8 bytes and one pointer: p[0] = their sum. The caller frees it. */
+/* Writes a kernel `big` with `count` parameters of 8 bytes and one pointer: p[0] = their sum. The
+ * caller frees it. */
 char *ptx_many_params(unsigned count);
-/* Writes a kernel `block` with a parameter of `bytes` bytes and one pointer: p[0] = the sum of its words. */
+/* Writes a kernel `block` with a parameter of `bytes` bytes and one pointer: p[0] = the sum of its
+ * words. */
 char *ptx_block_param(unsigned bytes);
 
 #endif

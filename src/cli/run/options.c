@@ -64,7 +64,6 @@ static const bh__option table[] = {
 };
 
 #define DEFAULT_TIMEOUT_NS UINT64_C(60000000000)
-#define MAX_TIMEOUT_S      1e9
 
 /* One to three numbers. Those that are left out are `least`. */
 static bh_status parse_numbers(const char *option, const char *text, uint32_t least,
@@ -101,19 +100,6 @@ static bh_status parse_count(const char *option, const char *text, uint64_t min,
     bh__report_set(error, BH_E_INVALID, "%s is \"%.100s\", not a whole number from %llu to %llu",
                    option, text, (unsigned long long)min, (unsigned long long)max);
     return bh__report_fix(error, "write for example %s 16", option);
-}
-
-static bh_status parse_timeout(const char *text, uint64_t *out, bh_error *error) {
-    uint64_t bits;
-    double seconds = 0;
-    if (bh__value_parse(BH_F64, text, strlen(text), &bits, error) == BH_OK)
-        memcpy(&seconds, &bits, sizeof seconds);
-    if (seconds >= 1e-9 && seconds <= MAX_TIMEOUT_S) {
-        *out = (uint64_t)(seconds * 1e9);
-        return BH_OK;
-    }
-    bh__report_set(error, BH_E_INVALID, "--timeout is \"%.100s\", not a number of seconds", text);
-    return bh__report_fix(error, "write a number above 0, for example --timeout 0.5");
 }
 
 static bh_status take_debug_option(bh__run_options *out, int id, const char *value,
@@ -191,7 +177,7 @@ static bh_status take_option(bh__run_options *out, int id, const char *value, bh
     case OPT_REPEAT:
         return parse_count("--repeat", value, 1, UINT32_MAX, &out->repeat, error);
     case OPT_TIMEOUT:
-        return parse_timeout(value, &out->timeout_ns, error);
+        return bh__timeout_parse(value, 1e-9, &out->timeout_ns, error);
     case OPT_JSON:
         out->json = true;
         break;

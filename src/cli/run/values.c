@@ -350,3 +350,17 @@ void bh__value_format(bh_type type, uint64_t bits, char out[BH__VALUE_TEXT]) {
 void bh__value_format_hex(bh_type type, uint64_t bits, char out[BH__VALUE_TEXT]) {
     snprintf(out, NUMBER_TEXT, "0x%0*llx", (int)bh_type_size(type) * 2, (unsigned long long)bits);
 }
+
+bh_status bh__timeout_parse(const char *text, double at_least, uint64_t *out_ns, bh_error *error) {
+    uint64_t bits;
+    double seconds = 0;
+    if (bh__value_parse(BH_F64, text, strlen(text), &bits, error) == BH_OK)
+        memcpy(&seconds, &bits, sizeof seconds);
+    if (seconds >= at_least && seconds <= 1e9) {
+        *out_ns = (uint64_t)(seconds * 1e9);
+        return BH_OK;
+    }
+    bh__report_set(error, BH_E_INVALID, "--timeout is \"%.100s\", not a number of seconds", text);
+    return bh__report_fix(error, "write a number from %g to 1e9, for example --timeout 10",
+                          at_least);
+}

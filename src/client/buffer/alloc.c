@@ -37,7 +37,7 @@ static bh_status check_flags(uint32_t flags) {
     const uint32_t known =
         BH_BUFFER_ZERO | BH_BUFFER_SHAREABLE | BH_BUFFER_DRIVER | BH__BUFFER_MIRRORED;
     if (flags & ~known)
-        return bh__refuse(BH_E_INVALID, "use only flags from bulkhead.h",
+        return bh__refuse(BH_E_INVALID, "use only BH_BUFFER_... flags",
                           "bh_buffer_options.flags has unknown flags 0x%x", flags & ~known);
     uint32_t kinds = flags & (BH_BUFFER_SHAREABLE | BH_BUFFER_DRIVER | BH_BUFFER_MANAGED);
     if (kinds & (kinds - 1))

@@ -20,7 +20,7 @@
 typedef unsigned long long ull;
 
 static bh_status refuse_null(const char *what) {
-    return bh__refuse(BH_E_INVALID, "pass all arguments", "%s is NULL", what);
+    return bh__refuse(BH_E_INVALID, "pass a pointer for each argument", "%s is NULL", what);
 }
 
 static bh_status duplicate(int fd, int *out) {

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/errno_text.h"
 #include "base/futex.h"
 #include "base/log.h"
 #include "base/thread.h"
@@ -131,6 +132,7 @@ bh_status bh__refuse_stopping(void) {
 bh_status bh__dispatcher_start(bh__device *device) {
     pthread_mutex_lock(&device->dispatch_lock);
     int failed = 0;
+    char text[96];
     if (device->callback.state == BH__DISPATCHER_NONE) {
         failed = bh__thread_start(&device->callback.thread, NULL, dispatcher_main, device);
         if (!failed) device->callback.state = BH__DISPATCHER_RUNNING;
@@ -140,7 +142,8 @@ bh_status bh__dispatcher_start(bh__device *device) {
     if (ending) return bh__refuse_stopping();
     if (failed)
         return bh__refuse(BH_E_NO_HOST_MEMORY, "raise the limit on threads",
-                          "cannot start the dispatcher thread: error %d", failed);
+                          "cannot start the dispatcher thread: %s",
+                          bh__errno_text(failed, text, sizeof text));
     return BH_OK;
 }
 

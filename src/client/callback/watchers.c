@@ -107,14 +107,13 @@ static bh_status check_options(const bh_watch_options *options) {
 }
 
 /* Called with the device locked and the dispatcher started. */
-static bh_status add_watcher(bh__device *device, const bh_watch_options *options, bh_event_fn *told,
-                             void *context, bh_watch *out) {
+static bh_status add_watcher(bh__device *device, const bh_watch_options *options,
+                             bh_event_fn *callback, void *context, bh_watch *out) {
     bh__watcher *watcher = calloc(1, sizeof *watcher);
     if (!watcher)
-        return bh__refuse(BH_E_NO_HOST_MEMORY, "free memory", "no host memory for %zu bytes",
-                          sizeof *watcher);
+        return bh__refuse(BH_E_NO_HOST_MEMORY, "free host memory", "no host memory for a watch");
     watcher->kinds = options->kinds ? options->kinds : ALL_KINDS;
-    watcher->told = told;
+    watcher->told = callback;
     watcher->context = context;
     watcher->threshold = options->pressure_threshold;
     if (bh__handle_add(device, BH__KIND_WATCH, watcher, &watcher->handle) != BH_OK) {
@@ -129,9 +128,9 @@ static bh_status add_watcher(bh__device *device, const bh_watch_options *options
     return BH_OK;
 }
 
-bh_status bh_watch_open(bh_device handle, const bh_watch_options *options, bh_event_fn *told,
+bh_status bh_watch_open(bh_device handle, const bh_watch_options *options, bh_event_fn *callback,
                         void *context, bh_watch *out) {
-    if (!told) return bh__refuse(BH_E_INVALID, "pass a function", "told is NULL");
+    if (!callback) return bh__refuse(BH_E_INVALID, "pass a function", "callback is NULL");
     if (!out) return bh__refuse(BH_E_INVALID, "pass storage for the watch", "out is NULL");
     bh_watch_options taken = {.size = sizeof taken};
     if (bh__options_take(options, &taken, "bh_watch_options") != BH_OK) return bh__last()->status;
@@ -139,7 +138,7 @@ bh_status bh_watch_open(bh_device handle, const bh_watch_options *options, bh_ev
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", false);
     if (!device) return bh__last()->status;
     bh_status status = bh__dispatcher_start(device);
-    if (status == BH_OK) status = add_watcher(device, &taken, told, context, out);
+    if (status == BH_OK) status = add_watcher(device, &taken, callback, context, out);
     bh__device_unlock(device);
     return status;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a compile asks of the cache: is there a product for this request, in memory or on disk, and
- * is it still what its inputs give? And keep this new one. cache_calls.c has the public calls. */
+/* The cache, as compiles use it: looks up a product in memory or on disk, checks that its inputs
+ * are unchanged, and stores new products. The public calls are in cache_calls.c. */
 #include "client/compile/cache.h"
 #include "base/clock.h"
 #include "client/compile/compile.h"

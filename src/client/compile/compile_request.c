@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/environment.h"
+#include "base/errno_text.h"
 #include "base/siphash.h"
 #include "client/compile/cache.h"
 #include "client/compile/request.h"
@@ -76,7 +77,7 @@ bool bh__is_arch(const char *text) {
 
 static bh_status check_numbers(const bh_compile_options *o) {
     if (o->flags & ~ALL_FLAGS)
-        return bh__refuse(BH_E_INVALID, "use only flags from bulkhead.h",
+        return bh__refuse(BH_E_INVALID, "use only BH_COMPILE_... flags",
                           "bh_compile_options.flags is 0x%x; 0x%x of it is not a known flag",
                           o->flags, o->flags & ~ALL_FLAGS);
     if ((o->flags & BH_COMPILE_UNCONFINED) && bh__is_privileged())
@@ -120,9 +121,10 @@ static bh_status check_name(const char *name) {
     bool bad = length == 0 || length > 1024;
     for (size_t i = 0; i < length && !bad; i++)
         bad = (unsigned char)name[i] < 32 || name[i] == '"' || name[i] == '\\';
-    return bad ? bh__refuse(BH_E_INVALID,
-                            "use 1 to 1024 characters, no control characters, \" or \\",
-                            "bh_compile_options.name is \"%.60s\" (%zu bytes)", name, length)
+    return bad ? bh__refuse(
+                     BH_E_INVALID,
+                     "use 1 to 1024 characters without control characters, quotes or backslashes",
+                     "bh_compile_options.name is \"%.60s\" (%zu bytes)", name, length)
                : BH_OK;
 }
 
@@ -234,13 +236,14 @@ static bh_status check_extra(const bh__texts *extra) {
 
 /* Relative paths are resolved here: the compiler process may have another working directory. */
 static bh_status make_absolute(bh__compile_request *request, bh__texts *paths) {
-    char here[4096];
+    char here[4096], text[96];
     for (size_t i = 0; i < paths->count; i++) {
         const char *path = (const char *)paths->list[i].data;
         if (path[0] == '/') continue;
         if (!getcwd(here, sizeof here))
             return bh__refuse(BH_E_IO, "use absolute include paths",
-                              "the working directory is not known: error %d", errno);
+                              "the working directory is not known: %s",
+                              bh__errno_text(errno, text, sizeof text));
         size_t folder = strlen(here), length = strlen(path);
         char *whole = bh__arena_alloc(&request->arena, folder + length + 2, 1);
         if (!whole) return refuse_memory();

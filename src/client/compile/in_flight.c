@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/errno_text.h"
 #include "base/futex.h"
 #include "base/log.h"
 #include "base/processors.h"
@@ -143,7 +144,7 @@ static bool take_reads(bh__product *product, const bh__compile_answer *answer) {
 
 static bool take_names(bh__product *product, const bh__compile_request *request,
                        const bh__compile_answer *answer) {
-    /* A link knows them by their lowered names, and may give them others. */
+    /* A link takes lowered names as input and may rename them. */
     bool links = request->job.op == BH__COMPILE_LINK;
     const bh__texts *expressions = links ? &request->expressions : &request->job.expressions;
     if (!bh__names_reserve(&product->names, expressions->count)) return false;
@@ -547,8 +548,10 @@ static bh_status start_task(bh__compile_request *request, waiter *who) {
     if (!no_thread) return BH_OK;
     free(who);
     task_free(own);
+    char text[96];
     return bh__refuse(BH_E_NO_HOST_MEMORY, "raise the limit on threads",
-                      "cannot start a thread for a background compile: error %d", failed);
+                      "cannot start a thread for a background compile: %s",
+                      bh__errno_text(failed, text, sizeof text));
 }
 
 bh_status bh__compile_start(bh__compile_request *request, bh__device *device, bh__module *module) {

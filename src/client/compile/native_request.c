@@ -76,7 +76,7 @@ static void make_key(bh__compile_request *request) {
     if (!key->failed) bh__checksum(key->data, key->count, request->hash);
 }
 
-/* The compiler beside the worker is of the worker's build. */
+/* The compiler in the worker's folder has the same version as the worker. */
 static bh_status find_compiler(bh__compile_request *request, bh_error *error) {
     char path[4096];
     size_t folder = (size_t)(strrchr(request->worker_path, '/') - request->worker_path);

@@ -91,7 +91,7 @@ struct bh__device {
     bh__sequence_room sequence;
     bh__callback_room callback;
     bh__workers_room workers;
-    pthread_mutex_t notes_lock; /* protects supervisor.notes */
+    pthread_mutex_t notes_lock; /* protects workers.notes */
 
     char kind[16];
     uint32_t executor; /* BH_EXECUTE_...; never BH_EXECUTE_DEFAULT */

@@ -86,8 +86,9 @@ bh_status bh__refuse_handle(uint64_t handle, uint32_t kind, const char *what) {
                    (unsigned long long)handle, kind_name(handle_kind(handle)), kind_name(kind));
     } else {
         bh__refuse(BH_E_INVALID, "use a handle only until it is released or its device is closed",
-                   "%s (0x%llx) is not a handle of %s: it was released, closed or never issued", what,
-                   (unsigned long long)handle, kind_name(kind));
+                   "%s (0x%llx) is not a handle of %s: "
+                   "it was released, closed or never issued",
+                   what, (unsigned long long)handle, kind_name(kind));
     }
     return BH_E_INVALID;
 }

@@ -49,8 +49,9 @@ typedef struct bh__hook_table {
      * Returns the number of compiles cancelled. Without any lock. */
     unsigned (*cancel_compile)(bh__device *device, uint64_t sequence, const bh_error *why);
 
-    /* Starts a compile of native code for a kernel of a module, or all (wire/native.h). The module is
-     * pinned; bh__native_arrived is called once, and ends that. False: it could not be started. */
+    /* Starts a compile of native code for a kernel of a module, or all (wire/native.h). The module
+     * is pinned; bh__native_arrived is called once, and ends that. False: it could not be
+     * started. */
     bool (*compile_native)(bh__device *device, bh__module *module, uint32_t kernel,
                            uint32_t shapes);
 
@@ -68,8 +69,8 @@ typedef struct bh__hook_table {
     /* A read failed with BH_E_STOPPED. Retries it where the bytes are intact. Without the lock. */
     bh_status (*read_stopped)(bh_buffer buffer, uint64_t offset, void *target, uint64_t bytes);
 
-    /* Reads intact bytes of memory of a device whose workers have ended. Releases the lock meanwhile;
-     * the caller has retained the memory. */
+    /* Reads intact bytes of memory of a device whose workers have ended. Releases the lock
+     * meanwhile; the caller has retained the memory. */
     bh_status (*read_memory)(bh__device *device, const bh__memory *memory, uint64_t offset,
                              uint64_t bytes, void *target);
 

@@ -95,7 +95,7 @@ static bh_status take_options(const bh_device_options *given, bh_device_options 
     *asked = *out;
     if (out->flags & ~(uint32_t)(BH_DEVICE_NO_STANDBY | BH_DEVICE_NO_RESTART_LIMIT |
                                  BH_DEVICE_CHECK | BH_DEVICE_GUARD | BH_DEVICE_CORE_DUMPS)) {
-        return refuse_option("flags", out->flags, "use only flags from bulkhead.h");
+        return refuse_option("flags", out->flags, "use only BH_DEVICE_... flags");
     }
     if ((out->flags & BH_DEVICE_CHECK) && (out->flags & BH_DEVICE_GUARD)) {
         return refuse_option(

@@ -7,8 +7,8 @@
  *   2. grid, block, cluster, shared memory, attributes: check_launch.c
  *   3. whether the kernel is in quarantine or its module stale: check_launch.c
  *   4. the lane, then each argument: check_arguments.c
- *   5. whether all blocks of a cooperative or clustered launch fit the device at once: check_launch.c,
- *      with the answer that ask_fit.c got from the worker
+ *   5. whether all blocks of a cooperative or clustered launch fit the device at once:
+ *      check_launch.c, with the answer that ask_fit.c got from the worker
  *
  * Inlined: it is on the way of every launch.
  */

@@ -60,10 +60,10 @@ static bh_status add_text(const char *name, const char *text, uint8_t *data, uin
 }
 
 static bh_status check(const bh_debug_options *options) {
-    if (options->flags & ~(uint32_t)BH_DEBUG_TRACE || options->reserved)
-        return bh__refuse(BH_E_INVALID, "use only flags from bulkhead/debug.h",
-                          "bh_debug_options.flags is 0x%x, reserved is %u", options->flags,
-                          options->reserved);
+    if (bh__reserved_check(options->reserved, "bh_debug_options") != BH_OK) return BH_E_UNSUPPORTED;
+    if (options->flags & ~(uint32_t)BH_DEBUG_TRACE)
+        return bh__refuse(BH_E_INVALID, "use only BH_DEBUG_... flags",
+                          "bh_debug_options.flags is 0x%x", options->flags);
     if (options->print_count > BH__DEBUG_PRINTS || (options->print_count > 0 && !options->prints))
         return bh__refuse(BH_E_INVALID, "pass an array of up to 63 texts",
                           "bh_debug_options.prints is %p, print_count is %zu",

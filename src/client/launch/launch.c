@@ -29,7 +29,7 @@ bh_status bh__launch_options_take(const bh_launch_options *given, bh_launch_opti
                            BH_SUBMIT_TIMED | BH_LAUNCH_WRITABLE_INPUTS | BH_LAUNCH_COOPERATIVE |
                            BH_LAUNCH_PRIORITY | BH_LAUNCH_PROGRAMMATIC;
     if (given->flags & ~known) {
-        return bh__refuse(BH_E_INVALID, "use only flags from bulkhead.h",
+        return bh__refuse(BH_E_INVALID, "use only BH_SUBMIT_... and BH_LAUNCH_... flags",
                           "bh_launch_options.flags has unknown flags 0x%x", given->flags & ~known);
     }
     return BH_OK;

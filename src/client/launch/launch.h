@@ -153,11 +153,12 @@ bool bh__use_is_written(const bh__use *uses, uint32_t count, const bh__use *inpu
 
 /* ---- objects.c: textures, surfaces and tensor maps ---- */
 
-/* Takes an argument that is one. Its parameter is written by the worker. */
+/* Takes an argument that is a texture, surface or tensor map. The worker writes its parameter. */
 bh_status bh__object_take(bh__launch *self, const bh__blob_param *param, const bh_arg *arg);
-/* Adds what was taken to the uses, and behind the parameters. All arguments have been taken. */
+/* Called when all arguments have been taken: adds the objects to the uses, and behind the
+ * parameters. */
 bh_status bh__objects_place(bh__launch *self);
-/* True if this parameter of a packed launch is one. */
+/* Returns true if this parameter of a packed launch is a texture, surface or tensor map. */
 bool bh__objects_have(const bh__launch *self, const bh__blob_param *param, const uint8_t *params);
 
 /* ---- prepared.c ---- */

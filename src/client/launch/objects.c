@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Textures, surfaces and tensor maps of a launch: their memory is used like that of buffers, and what
- * they are goes to the worker behind the parameters. */
+/* Textures, surfaces and tensor maps of a launch: their memory is used like that of buffers, and
+ * what they are goes to the worker behind the parameters. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -135,7 +135,7 @@ static bh_status write_line(const bh__refusal *it, char *out, size_t bytes) {
     add_escaped(&to, it->fix, sizeof it->fix);
     if (to.used < bytes) return BH_OK;
     return bh__refuse(BH_E_INVALID, "pass BH_LINE_BYTES bytes for the line",
-                      "the line needs %zu bytes, bytes is %zu", to.used + 1, bytes);
+                      "the line needs %zu bytes, capacity is %zu", to.used + 1, bytes);
 }
 
 static void dims_in(uint32_t out[3], bh_dim dim) {
@@ -146,7 +146,7 @@ static void dims_in(uint32_t out[3], bh_dim dim) {
 
 bh_status bh_preflight_line(const bh_preflight *given, char *text, size_t capacity) {
     if (!given && !last_refused.set)
-        return bh__refuse(BH_E_NOT_FOUND, "ask after a launch was refused",
+        return bh__refuse(BH_E_NOT_FOUND, "call it after a launch of this thread was refused",
                           "no launch of this thread was refused yet");
     if (!given) return write_line(&last_refused, text, capacity);
     bh_preflight all = BH_INIT(all);

@@ -52,8 +52,8 @@ bh_status bh__managed_write_back(bh__device *device, bh__lane *lane, uint64_t se
 /* The same, and waits until all are written back. BH_E_TIMEOUT: they are not yet. */
 bh_status bh__managed_write_back_wait(bh__device *device, bh__lane *lane, uint64_t sequence,
                                       uint64_t deadline);
-/* The device stops or closes. Tickets whose results in transparent buffers are not written back fail,
- * if the program was not told that they are done. */
+/* The device stops or closes. Tickets whose results in transparent buffers are not written back
+ * fail, if the program was not told that they are done. */
 void bh__managed_strand(bh__device *device);
 /* The device is about to stop and its workers have ended: copies results in transparent buffers to
  * the host. Without the lock. */

@@ -18,7 +18,7 @@ typedef unsigned long long ull;
 static bh_status check_flags(uint32_t flags) {
     const uint32_t known = BH_MAP_READ | BH_MAP_WRITE | BH_MAP_DISCARD | BH_MAP_NO_WAIT;
     if (flags & ~known)
-        return bh__refuse(BH_E_INVALID, "use only flags from bulkhead.h", "unknown map flags 0x%x",
+        return bh__refuse(BH_E_INVALID, "use only BH_MAP_... flags", "unknown map flags 0x%x",
                           flags & ~known);
     if (!(flags & (BH_MAP_READ | BH_MAP_WRITE)))
         return bh__refuse(BH_E_INVALID, "add BH_MAP_READ, BH_MAP_WRITE or both",

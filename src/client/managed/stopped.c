@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Managed buffers of a device that stops or has stopped: no worker moves pages any more. Pages whose
- * newest copy is on the device are read as any bytes of a stopped device are (hook read_memory).
+ * Managed buffers of a device that stops or has stopped: no worker moves pages any more. Pages
+ * whose newest copy is on the device are read as any bytes of a stopped device are (hook
+ * read_memory).
  *
  * Results in transparent buffers are fetched when the device stops, after the last worker has ended
  * and before any request gets the verdict BH_E_STOPPED. So the program finds the results of every

@@ -24,9 +24,9 @@ static bh_status refuse_memory(bh__device *device, uint64_t bytes) {
     uint64_t free_bytes = device->memory.heap.bytes_total - device->memory.heap.bytes_used;
     return bh__refuse(
         BH_E_NO_MEMORY,
-        leaving
-            ? "wait for queued work that still uses released buffers, release more, or raise memory_limit"
-            : "release buffers, or raise memory_limit if the device has more",
+        leaving ? "wait for queued work that still uses released buffers, release more, or raise "
+                  "memory_limit"
+                : "release buffers, or raise memory_limit if the device has more",
         "%llu bytes asked for; the device holds %llu of at most %llu, %llu of them in modules' "
         "variables, %llu in buffers; %llu are free, the largest free piece is %llu%s",
         (ull)bytes, (ull)bh__held_bytes(device), (ull)device->options.memory_limit,

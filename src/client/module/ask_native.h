@@ -26,11 +26,12 @@ static inline void bh__native_count(bh__device *device, const bh__kernel *kernel
     if (!(kernel->native_ready & bh__native_shape(block))) device->counters.launches_interpreted++;
 }
 
-/* BH_EXECUTE_JIT: the module is loaded. True: its ticket is resolved when its code is there. Without
- * the lock. */
+/* BH_EXECUTE_JIT: the module is loaded. True: its ticket is resolved when its code is there.
+ * Without the lock. */
 bool bh__native_load(bh__device *device, bh__module *module);
 
-/* The code that was asked for is there, or *error says why not (`product` NULL). Without the lock. */
+/* The code that was asked for is there, or *error says why not (`product` NULL). Without the
+ * lock. */
 void bh__native_arrived(bh__device *device, bh__module *module, uint32_t kernel, uint32_t shapes,
                         bh__product *product, uint32_t cache, const bh_error *error);
 

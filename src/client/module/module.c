@@ -95,7 +95,7 @@ static bool parse_kernel(bh__module *module, bh__kernel *kernel, uint32_t index,
         return false;
     if (from->param_bytes > BH__MAX_PARAM_BYTES) return false;
     *kernel = (bh__kernel){.module = module, .index = index, .shape = *from};
-    /* Who runs it is the application's knowledge: it gives out native code. */
+    /* The library sets the executor, not the worker: it distributes native code. */
     if (from->executor != BH_EXECUTOR_DEVICE) kernel->shape.executor = BH_EXECUTOR_INTERPRETER;
     kernel->shape.native = kernel->shape.handled = kernel->shape.compile_us = 0;
     kernel->shape.executor_note[0] = 0;

@@ -96,9 +96,9 @@ static bool read_times(bh__device *device, bh__lane *lane, bh__trace_note *note)
     uint64_t taken = atomic_load_explicit(&times->taken, memory_order_relaxed);
     uint64_t begun = atomic_load_explicit(&times->begun, memory_order_relaxed);
     uint64_t now = bh__ticks(device->queue.ticks_usable);
-    note->taken = taken > now ? now : taken < note->submitted ? note->submitted : taken;
-    if (begun) note->begun = begun > now ? now : begun < note->taken ? note->taken : begun;
-    if (begun && done) note->done = done > now ? now : done < note->begun ? note->begun : done;
+    note->taken = bh__times_clamp(taken, note->submitted, now);
+    if (begun) note->begun = bh__times_clamp(begun, note->taken, now);
+    if (begun && done) note->done = bh__times_clamp(done, note->begun, now);
     return begun && done;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kinds of devices: what the library must know of one before any worker of it exists, or must
- * not take a worker's word for. The only file of the client that names kinds: everything else about
+ * not trust a worker for. The only file of the client that names kinds: everything else about
  * a device is in what its worker states (bh__ready, bh__report). */
 #ifndef BH_CLIENT_PROCESS_KINDS_H
 #define BH_CLIENT_PROCESS_KINDS_H

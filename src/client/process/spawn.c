@@ -182,8 +182,8 @@ bool bh__spawned_gone(const bh__spawned *process, bh__process_end *out_end) {
 }
 
 /* Returns true if the process is not reaped and cannot be at the moment. It has not ended although
- * it was killed; or it has, and a tracer (a debugger, a leak checker) has not let go of it: then its
- * pidfd is readable, and only the tracer can wait for it. */
+ * it was killed; or it has, and a tracer (a debugger, a leak checker) has not let go of it: then
+ * its pidfd is readable, and only the tracer can wait for it. */
 static bool is_left(const bh__spawned *process) {
     siginfo_t info;
     return bh__fd_is_ours(process->end_fd) && wait_nonblocking(process, &info, WEXITED) == 0 &&

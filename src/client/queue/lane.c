@@ -130,7 +130,7 @@ bh_status bh_lane_open(bh_device handle, const bh_lane_options *given, bh_lane *
         bh__reserved_check(options.reserved, "bh_lane_options") != BH_OK)
         return bh__last()->status;
     if (options.flags & ~(uint32_t)BH_LANE_NO_BLOCK)
-        return bh__refuse(BH_E_INVALID, "use only flags from bulkhead.h",
+        return bh__refuse(BH_E_INVALID, "use only BH_LANE_... flags",
                           "bh_lane_options.flags has unknown flags 0x%x",
                           options.flags & ~(uint32_t)BH_LANE_NO_BLOCK);
     bh__device *device = bh__device_lock(handle.id, BH__KIND_DEVICE, "device", true);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The queue: submitting requests to the rings of lanes, querying tickets and waiting for them.
- * submit.c submits; ticket.c queries, waits and cancels; worker_positions.c reads how far the worker
- * is; resolve.c handles requests that do not
- * complete; verdicts.c keeps the verdicts of failed tickets.
+ * submit.c submits; ticket.c queries, waits and cancels; worker_positions.c reads how far the
+ * worker is; resolve.c handles requests that do not complete; verdicts.c keeps the verdicts of
+ * failed tickets.
  */
 #ifndef BH_CLIENT_QUEUE_QUEUE_H
 #define BH_CLIENT_QUEUE_QUEUE_H
@@ -82,6 +82,8 @@ bh_status bh__lane_let_pass(bh__device *device, bh__lane *lane, uint64_t positio
 /* Returns the position in `answered` and starts a new era: threads that read the worker's state
  * before this call can no longer raise it. */
 uint64_t bh__answered_close(bh__lane *lane);
+/* Refuses a ticket that was never issued. */
+bh_status bh__refuse_ticket(bh_ticket ticket);
 /* The program is told that a ticket is done, including its write-back: see
  * bh__lane.written_back. */
 void bh__lane_note_written_back(bh__device *device, bh__lane *lane, uint64_t sequence);
@@ -101,6 +103,10 @@ bool bh__load_pending(const bh__lane *lane, uint64_t sequence);
 
 /* ---- timed.c: times of single requests, BH_SUBMIT_TIMED. Called with the lock held. ---- */
 
+/* Returns a time that a worker wrote, which is not trusted: at least `low` and at most `high`. */
+static inline uint64_t bh__times_clamp(uint64_t value, uint64_t low, uint64_t high) {
+    return value > high ? high : value < low ? low : value;
+}
 /* Reserves memory for the times of a lane. Returns false if there is no host memory. */
 bool bh__timed_reserve(bh__lane *lane);
 /* Records that the request at `start`, whose record is being written, is timed. Returns the value

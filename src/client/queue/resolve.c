@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests that do not complete: cancelled, refused, lost, stale or stopped. Records the verdict and
- * puts its outputs in doubt. doubt_spread.c fails what depends on them. All functions are called
- * with the device locked. */
+/* Requests that do not complete: cancelled, refused, lost, stale or stopped. Records the verdict
+ * and puts its outputs in doubt. doubt_spread.c fails what depends on them. All functions are
+ * called with the device locked. */
 #include <stdio.h>
 #include <stdlib.h>
 

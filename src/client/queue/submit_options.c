@@ -56,8 +56,8 @@ bh_status bh__after_take(bh__device *device, const bh_ticket *tickets, size_t co
 
 bh_status bh__submit_options_once(const bh_submit_options *options, const char *what) {
     if (!options->deadline_ns && options->repeat <= 1) return BH_OK;
-    return bh__refuse(BH_E_UNSUPPORTED, "leave these at 0: they are for sequences",
-                      "%s with deadline_ns %llu and repeat %u", what,
+    return bh__refuse(BH_E_UNSUPPORTED, "set both to 0: only sequences take them",
+                      "%s takes no deadline_ns (%llu) and no repeat (%u)", what,
                       (unsigned long long)options->deadline_ns, options->repeat);
 }
 

@@ -211,8 +211,8 @@ static bool collect_one(bh__device *device, const bh__report *shared) {
     bh_error error;
     bh__fail(&error, bh__status_of_worker(report.status), report.fix, "%s", report.message);
     bh__fail_device_code(&error, report.device_code, report.device_name);
-    /* A launch that was stopped has written a part. The earlier steps of a sequence have run. If a page move of a managed buffer or the zeroing
-     * of a new buffer fails, later requests would read old bytes. */
+    /* Outputs are suspect after a stopped launch (written in part), a failed sequence (earlier
+     * steps have run), and a failed page move or zeroing (later requests would read old bytes). */
     bool damaged = error.status == BH_E_CANCELLED || shadow->sequence || shadow->needed ||
                    bh__hooks.moves_pages(device, lane, shadow);
     bh__request_fail(device, lane, shadow,
@@ -239,7 +239,7 @@ void bh__reports_collect(bh__device *device) {
 
 /* ---- the public calls ---- */
 
-static bh_status refuse_ticket(bh_ticket ticket) {
+bh_status bh__refuse_ticket(bh_ticket ticket) {
     return bh__refuse(BH_E_INVALID, "pass a ticket that a Bulkhead call has filled in",
                       "ticket {0x%llx, %llu} was never issued", (unsigned long long)ticket.lane,
                       (unsigned long long)ticket.sequence);
@@ -255,8 +255,8 @@ void bh__lane_note_written_back(bh__device *device, bh__lane *lane, uint64_t seq
 
 /* Completes the write-back of transparent buffers before the program is told that a ticket is done.
  * If a later writer is cancelled, earlier results may need a write-back again. The next query does
- * that; a ticket that was reported as done stays done. What was reported is read before: once the
- * device has stopped, later tickets of the lane may be reported as done, and say nothing of this. */
+ * that; a ticket that was reported as done stays done. Reads first what was reported: on a stopped
+ * device later tickets may be reported as done although this one was not. */
 static bh_status write_back_first(bh__device *device, bh__lane *lane, uint64_t sequence, bool wait,
                                   uint64_t deadline) {
     bh__lane *via;
@@ -282,7 +282,7 @@ static bh_status ticket_answer(bh_ticket ticket, bool wait, uint64_t deadline, b
     bh__device *device;
     bh__lane *lane;
     if (bh__refuse_forked()) return BH_E_STOPPED;
-    if (!bh__ticket_enter(ticket, &device, &lane)) return refuse_ticket(ticket);
+    if (!bh__ticket_enter(ticket, &device, &lane)) return bh__refuse_ticket(ticket);
     if (!lane) return bh__verdicts_describe(ticket, out);
     bh_status status;
     if (wait && bh__in_policy(device)) {
@@ -291,7 +291,7 @@ static bh_status ticket_answer(bh_ticket ticket, bool wait, uint64_t deadline, b
     }
     if (ticket.sequence > atomic_load(&lane->tail) || ticket.sequence == 0) {
         bh__ticket_leave(device);
-        return refuse_ticket(ticket);
+        return bh__refuse_ticket(ticket);
     }
     status =
         wait ? bh__lane_wait(device, lane, ticket, deadline) : bh__lane_ask(device, lane, ticket);
@@ -328,10 +328,13 @@ bh_status bh_wait_all(const bh_ticket *tickets, size_t count, uint64_t timeout_n
         return bh__refuse(BH_E_INVALID, "pass the number of tickets in the array",
                           "count is %zu, which is more than an array can have", count);
     uint64_t deadline = bh__deadline_after(timeout_ns);
-    bh_error first = {.status = BH_OK};
+    bh_error first = {.status = BH_OK}, before = *bh__last();
     for (size_t i = 0; i < count; i++) {
         bh_status status = ticket_answer(tickets[i], timeout_ns > 0, deadline, bh__last());
-        if (status == BH_E_BUSY) return status;
+        if (status == BH_E_BUSY) {
+            *bh__last() = before; /* without the error of an earlier ticket */
+            return status;
+        }
         if (status == BH_E_TIMEOUT) {
             return bh__refuse(BH_E_TIMEOUT, "wait longer, or give the launches a deadline",
                               "timed out after %llu ns: tickets[%zu] of %zu is not done",
@@ -409,11 +412,11 @@ bh_status bh_cancel(bh_ticket ticket) {
     bh__device *device;
     bh__lane *lane;
     if (bh__refuse_forked()) return BH_E_STOPPED;
-    if (!bh__ticket_enter(ticket, &device, &lane)) return refuse_ticket(ticket);
+    if (!bh__ticket_enter(ticket, &device, &lane)) return bh__refuse_ticket(ticket);
     if (!lane) return refuse_ended();
     bh_status status;
     if (ticket.sequence > atomic_load(&lane->tail) || ticket.sequence == 0) {
-        status = refuse_ticket(ticket);
+        status = bh__refuse_ticket(ticket);
     } else if (lane->index == BH__LOAD_LANE) {
         status = cancel_load(device, lane, ticket.sequence);
     } else {

@@ -128,9 +128,7 @@ static bh_status register_callback(bh_ticket ticket, bh_done_fn *done, void *con
     bool given = bh__ticket_enter(ticket, &device, &lane);
     if (!given || (lane && (ticket.sequence == 0 || ticket.sequence > atomic_load(&lane->tail)))) {
         if (lane) bh__ticket_leave(device);
-        return bh__refuse(BH_E_INVALID, "pass a ticket that a Bulkhead call has filled in",
-                          "ticket {0x%llx, %llu} was never issued", (unsigned long long)ticket.lane,
-                          (unsigned long long)ticket.sequence);
+        return bh__refuse_ticket(ticket);
     }
     if (!lane) {
         return bh__refuse(

@@ -48,10 +48,6 @@ uint16_t bh__timed_note(bh__lane *lane, const bh__shadow *shadow, uint64_t submi
     return (uint16_t)(place + 1);
 }
 
-static uint64_t clamp(uint64_t value, uint64_t low, uint64_t high) {
-    return value > high ? high : value < low ? low : value;
-}
-
 /* Reads the times from the area of the current worker, which has completed the request. They are
  * not trusted: each is clamped to be between the one before it and now. */
 static bool read_times(bh__device *device, bh__lane *lane, note *self) {
@@ -63,13 +59,14 @@ static bool read_times(bh__device *device, bh__lane *lane, note *self) {
         return false;
     uint64_t now = bh__ticks(device->queue.ticks_usable), scale = device->observe.tick_scale;
     if (now < self->submitted) now = self->submitted;
-    uint64_t taken =
-        clamp(atomic_load_explicit(&times->taken, memory_order_relaxed), self->submitted, now);
-    uint64_t begun = clamp(atomic_load_explicit(&times->begun, memory_order_relaxed), taken, now);
+    uint64_t taken = bh__times_clamp(atomic_load_explicit(&times->taken, memory_order_relaxed),
+                                     self->submitted, now);
+    uint64_t begun =
+        bh__times_clamp(atomic_load_explicit(&times->begun, memory_order_relaxed), taken, now);
     uint64_t device_ns = atomic_load_explicit(&times->device_ns, memory_order_relaxed);
     self->queued_ns = bh__ticks_ns(taken - self->submitted, scale);
     self->waiting_ns = bh__ticks_ns(begun - taken, scale);
-    self->device_ns = clamp(device_ns, 0, bh__ticks_ns(now - taken, scale));
+    self->device_ns = bh__times_clamp(device_ns, 0, bh__ticks_ns(now - taken, scale));
     self->generation = device->generation;
     return self->known = true;
 }

@@ -161,8 +161,8 @@ static bool is_named_before(const bh__sequence *self, uint32_t first, uint32_t s
     return false;
 }
 
-/* Each name once, with its steps, counted from 0: "saxpy 9-11, 13; a copy 12". `first` and `last` count
- * from 1. */
+/* Each name once, with its steps, counted from 0: "saxpy 9-11, 13; a copy 12". `first` and `last`
+ * count from 1. */
 static void name_steps(const bh__sequence *self, uint32_t first, uint32_t last, char *out,
                        size_t size) {
     size_t used = 0, names = 0;
@@ -191,11 +191,11 @@ void bh__sequence_describe(const bh__sequence *self, uint32_t first, uint32_t la
         snprintf(out, size, ", step %u of %u, counted from 0 (%s)", first - 1, self->step_count,
                  step_name(self, first - 1));
     } else if (first == last) {
-        snprintf(
-            out, size,
-            ", step %u of %u, counted from 0 (kernel \"%.60s\", grid %u x %u x %u, block %u x %u x %u)",
-            first - 1, self->step_count, step_name(self, first - 1), body->grid[0], body->grid[1],
-            body->grid[2], body->block[0], body->block[1], body->block[2]);
+        snprintf(out, size,
+                 ", step %u of %u, counted from 0 (kernel \"%.60s\", grid %u x %u x %u, "
+                 "block %u x %u x %u)",
+                 first - 1, self->step_count, step_name(self, first - 1), body->grid[0],
+                 body->grid[1], body->grid[2], body->block[0], body->block[1], body->block[2]);
     } else {
         char names[256];
         name_steps(self, first, last, names, sizeof names);

@@ -13,7 +13,8 @@ bool bh__channel_of(bh_type type, bh__image_shape *out);
 /* Gives a texture, surface or tensor map, which has been checked, a number and a handle. */
 bh_status bh__object_add(bh__device *device, uint32_t kind, const bh__object *from, uint64_t *out);
 bh_status bh__object_release(uint64_t handle, uint32_t kind, const char *what);
-/* Frees the records of all images, textures, surfaces and tensor maps. The device is being freed. */
+/* Frees the records of all images, textures, surfaces and tensor maps. The device is being
+ * freed. */
 void bh__textures_free(bh__device *device);
 
 #endif

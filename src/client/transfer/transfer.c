@@ -72,7 +72,7 @@ static bh__device *begin(bh_buffer handle, const char *what, uint64_t offset, co
     bh__buffer *buffer = bh__handle_get(device, handle.id, BH__KIND_BUFFER, "buffer");
     if (buffer && bh__buffer_range(what, offset, bytes, buffer) == BH_OK) {
         if (pointer || bytes == 0) return device;
-        bh__refuse(BH_E_INVALID, "pass memory of that size",
+        bh__refuse(BH_E_INVALID, "pass a pointer to at least that many bytes",
                    "%s: the pointer to %llu bytes is NULL", what, (unsigned long long)bytes);
     }
     bh__device_unlock(device);

@@ -40,7 +40,8 @@ bool bh__description_check(bh__device *device, uint32_t number, int blob_fd) {
         dispute self = {.device = device, .module = module};
         bh__refuse_disputed(module, &self.error);
         module->disputed = module->stale = true;
-        /* Called before a successor runs. What a running worker already has can harm only that worker. */
+        /* Called before a successor runs. What a running worker already has can harm only that
+         * worker. */
         if (device->queue.frozen) {
             bh__requests_walk(device, fail_user, &self);
             bh__dependents_resolve(device);

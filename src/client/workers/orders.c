@@ -593,7 +593,7 @@ static bool has_given_up(const bh__worker *worker, const bh__order *order, bh__o
     return ++order->job->attempts >= max_attempts(order->type, blame);
 }
 
-/* The cause of the last loss is the best advice there is. */
+/* Uses the fix of the last loss. */
 static void give_up(bh__device *device, bh__order *order, bh__order_blame blame,
                     const bh_error *why) {
     bh__job *job = order->job;

@@ -128,7 +128,7 @@ bh__loss_report *bh__loss_report_begin(const bh__judgement *self) {
     /* No work runs meanwhile, so time matters: notes are cleared when used, since most are not. */
     bh__loss_report *report = malloc(sizeof *report);
     if (!report) {
-        bh__findings_drop(device); /* they are not of the next loss */
+        bh__findings_drop(device); /* they belong to this loss, not to the next */
         return NULL;
     }
     memset(report, 0, offsetof(bh__loss_report, lanes));

@@ -19,8 +19,8 @@ void bh__loss_report_judged(const bh__judgement *self, bh__loss_report *report);
 void bh__loss_report_finish(bh__device *device);
 void bh__loss_reports_free(bh__device *device);
 
-/* ---- findings.c: what a worker says of a launch before it reports its fault: what checks found, and
- * the state of the thread; on the way to the report ---- */
+/* ---- findings.c: what a worker says of a launch before it reports its fault: what checks found,
+ * and the state of the thread; on the way to the report ---- */
 
 /* Keeps findings until the loss that follows them. False: the message is not valid. */
 bool bh__findings_take(bh__device *device, const bh__message *message);

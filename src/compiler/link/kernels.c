@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kernels in what nvJitLink made. It keeps static kernels of the same name apart, but does not
- * say which is which: it calls one of them NAME$3, or, in a cubin made of PTX or cubins, both NAME. */
+ * say which is which: it calls one of them NAME$3, or, in a cubin made of PTX or cubins, both
+ * NAME. */
 #include <ctype.h>
 #include <elf.h>
 #include <stdlib.h>

@@ -148,8 +148,8 @@ void bh__driver_log_take(const bh__driver *driver, char *out, size_t size) {
  * higher limit than MAX_COUNTED is not short of them. */
 enum { MANY_DESCRIPTORS = 100, MAX_COUNTED = 4096 };
 
-/* Counted without a file system: it may be this that cannot be opened. Some descriptors may be above a
- * limit that was lowered. */
+/* Counted without a file system: it may be this that cannot be opened. Some descriptors may be
+ * above a limit that was lowered. */
 static bool is_short_of_descriptors(unsigned *out_used, unsigned *out_limit) {
     struct rlimit limit;
     *out_used = 0;

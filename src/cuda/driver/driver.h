@@ -326,8 +326,8 @@ void bh__driver_log_take(const bh__driver *driver, char *out, size_t size);
 /* Drops the messages so far. For calls that are expected to fail. */
 void bh__driver_log_skip(const bh__driver *driver);
 
-/* Adds to the error that descriptors are short, if they are and may be the cause: the driver has other
- * words for that, CUDA_ERROR_NO_DEVICE among them. */
+/* Adds to the error that descriptors are short, if they are and may be the cause: the driver has
+ * other words for that, CUDA_ERROR_NO_DEVICE among them. */
 void bh__driver_tell_limits(int result, bh_error *error);
 
 /* True if this result means that the device's memory is damaged and the device must not be used. */

@@ -18,7 +18,7 @@ enum {
 };
 
 typedef struct reader {
-    bh__image *image;
+    bh__module_image *image;
     const uint8_t *bytes;
     size_t size;
     Elf64_Ehdr head;
@@ -51,7 +51,7 @@ static int compare_params(const void *a, const void *b) {
 
 /* The records of a kernel's .nv.info section: a format, an attribute, and two bytes that are its
  * value or the length of what follows. */
-static void read_info(reader *r, const Elf64_Shdr *section, bh__image_kernel *kernel) {
+static void read_info(reader *r, const Elf64_Shdr *section, bh__module_image_kernel *kernel) {
     const uint8_t *at = r->bytes + section->sh_offset, *end = at + section->sh_size;
     while (end - at >= 4) {
         uint8_t format = at[0], attribute = at[1];
@@ -65,8 +65,8 @@ static void read_info(reader *r, const Elf64_Shdr *section, bh__image_kernel *ke
             memcpy(&offset, at + 6, sizeof offset);
             memcpy(&shape, at + 8, sizeof shape);
             uint32_t bytes = attribute == INFO_PARAM ? shape >> 18 : shape;
-            bh__image_add_param(r->image, kernel,
-                                (bh__blob_param){.offset = offset, .bytes = bytes});
+            bh__module_image_add_param(r->image, kernel,
+                                       (bh__blob_param){.offset = offset, .bytes = bytes});
         } else if (attribute == INFO_REQUIRED_BLOCK && length >= 12) {
             memcpy(kernel->required, at, sizeof kernel->required);
         }
@@ -77,7 +77,7 @@ static void read_info(reader *r, const Elf64_Shdr *section, bh__image_kernel *ke
 }
 
 static void read_kernel(reader *r, const char *name) {
-    bh__image_kernel *kernel = bh__image_add_kernel(r->image, name, strlen(name));
+    bh__module_image_kernel *kernel = bh__module_image_add_kernel(r->image, name, strlen(name));
     if (!kernel) return;
     for (size_t i = 0; i < r->head.e_shnum; i++) {
         const char *section = section_name(r, i);
@@ -156,7 +156,7 @@ static void read_symbol(reader *r, const Elf64_Shdr *strings, const Elf64_Sym *s
         const char *section = section_name(r, symbol->st_shndx);
         bool constant = strncmp(section, ".nv.constant", 12) == 0;
         if (constant || strncmp(section, ".nv.global", 10) == 0)
-            bh__image_add_variable(r->image, name, strlen(name), symbol->st_size, constant);
+            bh__module_image_add_variable(r->image, name, strlen(name), symbol->st_size, constant);
     }
 }
 
@@ -180,7 +180,7 @@ static void read_symbols(reader *r) {
             size_t before = r->image->variable_count;
             read_symbol(r, &strings, &symbol);
             if (r->image->variable_count == before) continue;
-            bh__image_variable *variable = &r->image->variables[before];
+            bh__module_image_variable *variable = &r->image->variables[before];
             if (!variable->constant)
                 variable->written = is_written(r, variable->name, !named || named[at]);
         }
@@ -188,8 +188,8 @@ static void read_symbols(reader *r) {
     }
 }
 
-bh_status bh__image_read_cubin(bh__image *image, const uint8_t *bytes, size_t size,
-                               bh_error *error) {
+bh_status bh__module_image_read_cubin(bh__module_image *image, const uint8_t *bytes, size_t size,
+                                      bh_error *error) {
     reader r = {.image = image, .bytes = bytes, .size = size};
     const char *fix = "load the whole file as the compiler wrote it";
     if (size < sizeof r.head)
@@ -216,7 +216,7 @@ bh_status bh__image_read_cubin(bh__image *image, const uint8_t *bytes, size_t si
             return bh__fail(error, BH_E_LOAD, fix,
                             "section %zu of the cubin does not lie in its %zu bytes", i, size);
     }
-    image->kind = BH__IMAGE_CUBIN;
+    image->kind = BH__MODULE_IMAGE_CUBIN;
     image->bytes = bytes;
     image->names_known = true;
     uint32_t flags = r.head.e_flags;

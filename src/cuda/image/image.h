@@ -8,24 +8,28 @@
 #include "error/error.h"
 #include "wire/message.h"
 
-typedef enum bh__image_kind { BH__IMAGE_PTX, BH__IMAGE_CUBIN, BH__IMAGE_FATBIN } bh__image_kind;
+typedef enum bh__module_image_kind {
+    BH__MODULE_IMAGE_PTX,
+    BH__MODULE_IMAGE_CUBIN,
+    BH__MODULE_IMAGE_FATBIN
+} bh__module_image_kind;
 
-typedef struct bh__image_kernel {
+typedef struct bh__module_image_kernel {
     char *name;             /* Owned */
     uint32_t required[3];   /* threads of a block; zeros: any */
     bh__blob_param *params; /* Owned */
     uint32_t param_count, param_bytes;
-} bh__image_kernel;
+} bh__module_image_kernel;
 
-typedef struct bh__image_variable {
+typedef struct bh__module_image_variable {
     char *name; /* Owned */
     uint64_t bytes;
     bool constant;
     bool written; /* a kernel of the module may write it */
-} bh__image_variable;
+} bh__module_image_variable;
 
-typedef struct bh__image {
-    bh__image_kind kind;
+typedef struct bh__module_image {
+    bh__module_image_kind kind;
     const void *bytes; /* what the driver is given; PTX: `text` */
     char *text;        /* Owned. PTX, with a NUL at its end */
     size_t lines;      /* PTX */
@@ -34,28 +38,32 @@ typedef struct bh__image {
     bool prints;       /* its kernels may call printf */
     bool names_known;  /* all kernels and variables are listed; else the driver lists the kernels */
     bool failed;       /* out of memory */
-    bh__image_kernel *kernels;     /* Owned */
-    bh__image_variable *variables; /* Owned */
+    bh__module_image_kernel *kernels;     /* Owned */
+    bh__module_image_variable *variables; /* Owned */
     size_t kernel_count, variable_count;
-} bh__image;
+} bh__module_image;
 
 /* Recognizes the image and reads what can be read. Refuses what is not an image, so that
  * the driver never sees it. `bytes` must outlive the image. */
-bh_status bh__image_read(bh__image *image, const void *bytes, size_t size, bh_error *error);
-void bh__image_free(bh__image *image);
+bh_status bh__module_image_read(bh__module_image *image, const void *bytes, size_t size,
+                                bh_error *error);
+void bh__module_image_free(bh__module_image *image);
 
 /* The number in "sm_90" or "compute_90a"; 0: none. */
-int bh__image_target_number(const char *target);
+int bh__module_image_target_number(const char *target);
 
 /* ---- for the files that read one kind ---- */
 
-bh__image_kernel *bh__image_add_kernel(bh__image *image, const char *name, size_t length);
-void bh__image_add_variable(bh__image *image, const char *name, size_t length, uint64_t bytes,
-                            bool constant);
-void bh__image_add_param(bh__image *image, bh__image_kernel *kernel, bh__blob_param param);
+bh__module_image_kernel *bh__module_image_add_kernel(bh__module_image *image, const char *name,
+                                                     size_t length);
+void bh__module_image_add_variable(bh__module_image *image, const char *name, size_t length,
+                                   uint64_t bytes, bool constant);
+void bh__module_image_add_param(bh__module_image *image, bh__module_image_kernel *kernel,
+                                bh__blob_param param);
 
-bh_status bh__image_read_ptx(bh__image *image, const char *text, size_t size, bh_error *error);
-bh_status bh__image_read_cubin(bh__image *image, const uint8_t *bytes, size_t size,
-                               bh_error *error);
+bh_status bh__module_image_read_ptx(bh__module_image *image, const char *text, size_t size,
+                                    bh_error *error);
+bh_status bh__module_image_read_cubin(bh__module_image *image, const uint8_t *bytes, size_t size,
+                                      bh_error *error);
 
 #endif

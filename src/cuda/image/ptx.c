@@ -13,7 +13,7 @@
 enum { MAX_NESTING = 500 };
 
 typedef struct scanner {
-    bh__image *image;
+    bh__module_image *image;
     const char *at, *end;
     size_t line;
     const char *token; /* the last one read */
@@ -139,7 +139,7 @@ static void read_declaration(scanner *s, declaration *d, const char *enders) {
     }
 }
 
-static void read_params(scanner *s, bh__image_kernel *kernel) {
+static void read_params(scanner *s, bh__module_image_kernel *kernel) {
     uint64_t offset = 0;
     do {
         declaration d = {0};
@@ -148,11 +148,11 @@ static void read_params(scanner *s, bh__image_kernel *kernel) {
         uint64_t align = d.align ? d.align : d.width, bytes = d.width * d.count;
         if (align == 0 || align > 1 << 16 || bytes > 1 << 20) continue;
         offset = (offset + align - 1) / align * align;
-        bh__image_add_param(s->image, kernel,
-                            (bh__blob_param){.offset = (uint32_t)offset,
-                                             .bytes = (uint32_t)bytes,
-                                             .pointer = d.pointer,
-                                             .scalar = d.real && bytes == 8});
+        bh__module_image_add_param(s->image, kernel,
+                                   (bh__blob_param){.offset = (uint32_t)offset,
+                                                    .bytes = (uint32_t)bytes,
+                                                    .pointer = d.pointer,
+                                                    .scalar = d.real && bytes == 8});
         offset += bytes;
     } while (s->length == 1 && *s->token == ',');
 }
@@ -160,7 +160,7 @@ static void read_params(scanner *s, bh__image_kernel *kernel) {
 /* Reads from the name of a kernel to where its body begins. */
 static void read_entry(scanner *s) {
     if (!next(s)) return;
-    bh__image_kernel *kernel = bh__image_add_kernel(s->image, s->token, s->length);
+    bh__module_image_kernel *kernel = bh__module_image_add_kernel(s->image, s->token, s->length);
     if (!kernel) return;
     while (next(s)) {
         if (*s->token == '(') {
@@ -195,7 +195,8 @@ static void read_variables(scanner *s, bool constant, bool external) {
         }
         uint64_t bytes = d.width * d.count;
         if (d.name && !external)
-            bh__image_add_variable(s->image, d.name, d.length, bytes > 0 ? bytes : 1, constant);
+            bh__module_image_add_variable(s->image, d.name, d.length, bytes > 0 ? bytes : 1,
+                                          constant);
     } while (s->length == 1 && *s->token == ',');
 }
 
@@ -244,18 +245,19 @@ static bh_status scan(scanner *s, bh_error *error) {
     return BH_OK;
 }
 
-static void find_written(bh__image *image, const char *text, size_t size) {
+static void find_written(bh__module_image *image, const char *text, size_t size) {
     bh__writes *writes = image->variable_count ? bh__writes_of_ptx(text, size) : NULL;
     for (size_t i = 0; i < image->variable_count; i++) {
-        bh__image_variable *variable = &image->variables[i];
+        bh__module_image_variable *variable = &image->variables[i];
         variable->written = !variable->constant && bh__writes_has(writes, variable->name);
     }
     bh__writes_free(writes);
 }
 
-bh_status bh__image_read_ptx(bh__image *image, const char *text, size_t size, bh_error *error) {
+bh_status bh__module_image_read_ptx(bh__module_image *image, const char *text, size_t size,
+                                    bh_error *error) {
     while (size && text[size - 1] == '\0') size--;
-    image->kind = BH__IMAGE_PTX;
+    image->kind = BH__MODULE_IMAGE_PTX;
     image->names_known = true;
     scanner s = {.image = image, .at = text, .end = text + size, .line = 1};
     if (!next(&s) || !is(&s, ".version"))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks: undefined bits on their way between memory and registers, and from function to function. */
+/* Checks: undefined bits on their way between memory and registers, and from function to
+ * function. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -28,12 +28,12 @@ void bh__ptx_registers_visit(const bh__ptx_insn *insn, bh__ptx_register_visit *v
                              void *context);
 
 enum { REGISTER_WRITTEN = 1, REGISTER_WANTED = 2 };
-/* For every register of a function: may it have been written on the way to instruction `at`, and may
- * `at` or what follows it read it? The caller frees the result; NULL: no memory. */
+/* For every register of a function: may it have been written on the way to instruction `at`, and
+ * may `at` or what follows it read it? The caller frees the result; NULL: no memory. */
 uint8_t *bh__ptx_registers_at(const bh__ptx_function *f, uint32_t at);
 
-/* The types to show the registers of a function with: where the declaration says bits only, the type
- * of an instruction that uses the register. The caller frees the result; NULL: no memory. */
+/* The types to show the registers of a function with: where the declaration says bits only, the
+ * type of an instruction that uses the register. The caller frees the result; NULL: no memory. */
 uint8_t *bh__ptx_registers_types(const bh__ptx_function *f);
 
 /* The register that a name means at a place in the text of a function; NO_REG: none. A vector's

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables of the source from DWARF, versions 2 to 4, as compilers write it into PTX: an address is
- * the name of a label or variable, a register is the letters of its name. */
+/* Variables of the source from DWARF, versions 2 to 4, as compilers write it into PTX: an address
+ * is the name of a label or variable, a register is the letters of its name. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cp.async of up to 16 bytes. Copies are made at once, so only checks know what is not waited for. */
+/* cp.async of up to 16 bytes. Copies are made at once, so only checks know what is not waited
+ * for. */
 #include <string.h>
 
 #include "ptx/check/check.h"

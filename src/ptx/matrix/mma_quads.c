@@ -11,7 +11,8 @@ static unsigned lane_of(unsigned quad, unsigned line) {
     return 4 * quad + line % 4 + (line >= 4 ? 16 : 0);
 }
 
-/* The transposed layout: lanes of the lower half hold elements 0 to 3 of a line, others the rest. */
+/* The transposed layout: lanes of the lower half hold elements 0 to 3 of a line, others the
+ * rest. */
 static uint32_t element(const bh__ptx_exec *x, const int32_t *rows, unsigned quad, unsigned outer,
                         unsigned k, bool along_k) {
     return along_k ? half_at(x, rows, lane_of(quad, outer), k)

@@ -52,7 +52,8 @@ static uint8_t *local_at(const bh__ptx_exec *x, unsigned lane, uint32_t stack, u
     return x->warp->local + (size_t)lane * x->warp->local_stride + stack + offset;
 }
 
-/* Of a value of 16 bytes, `part` 1 is the upper half. A predicate is a bit in the word of its row. */
+/* Of a value of 16 bytes, `part` 1 is the upper half. A predicate is a bit in the word of its
+ * row. */
 static uint64_t get(const bh__ptx_exec *x, const bh__ptx_slot *slot, unsigned lane, unsigned part) {
     uint64_t v = 0;
     if (slot->row == NO_ROW) {

@@ -156,7 +156,8 @@ struct bh__ptx_exec {
     bh__ptx_tracing *tracing; /* NULL: the block is not followed */
 };
 
-/* Native code: the ranges of the last accesses to global memory, by what their addresses begin with. */
+/* Native code: the ranges of the last accesses to global memory, by what their addresses begin
+ * with. */
 #define SITE_RANGES 32
 typedef struct bh__ptx_site_range {
     uint64_t base, size;
@@ -291,8 +292,8 @@ struct bh__ptx_group_state {
 };
 
 /*
- * While a block runs in native code alone (block_native.c), the frame has only what is alive, and of
- * a register which the code knows to grow evenly from lane to lane only the first lane's value.
+ * While a block runs in native code alone (block_native.c), the frame has only what is alive, and
+ * of a register which the code knows to grow evenly from lane to lane only the first lane's value.
  */
 #define NATIVE_SLICE 65536 /* instructions before the scheduler takes over */
 enum {
@@ -306,8 +307,8 @@ typedef enum bh__ptx_compiled_end {
     COMPILED_STEP,  /* the instruction at `pc` is to be interpreted next */
     COMPILED_EXIT,  /* all lanes have exited */
     COMPILED_SLICE, /* `left` is used up */
-    COMPILED_WARPS, /* this warp has exited, or waits at barrier 0 with compact rows and its pc behind
-                       it; so have warps before it. Only if the rows were compact */
+    COMPILED_WARPS, /* this warp has exited, or waits at barrier 0 with compact rows and its pc
+                       behind it; so have warps before it. Only if the rows were compact */
     COMPILED_FAULT
 } bh__ptx_compiled_end;
 
@@ -379,9 +380,9 @@ static inline uint64_t bh__ptx_address_at(const bh__ptx_exec *x, const bh__ptx_c
 bool bh__ptx_resolve(bh__ptx_exec *x, const bh__ptx_code *i, uint32_t mask, bh__ptx_space space,
                      int32_t address_row, uint64_t offset, unsigned bytes, bool write,
                      uint8_t *out[LANES]);
-/* The access of a whole warp in global, constant, generic or shared space at i->a and i->imm, as one:
- * the lanes' values follow each other, or, in a load, all lanes have one address (*same). NULL: it
- * is not like that, or may not be made; no fault is recorded. */
+/* The access of a whole warp in global, constant, generic or shared space at i->a and i->imm, as
+ * one: the lanes' values follow each other, or, in a load, all lanes have one address (*same).
+ * NULL: it is not like that, or may not be made; no fault is recorded. */
 uint8_t *bh__ptx_resolve_warp(bh__ptx_exec *x, const bh__ptx_code *i, bh__ptx_space space,
                               unsigned bytes, bool write, bool *same);
 /* One lane; `bytes` is any number. The fault, if it is outside of its space, is recorded. */

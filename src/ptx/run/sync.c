@@ -9,10 +9,10 @@
  * has exited. The last one to arrive, or to exit, executes the instruction for all of them at once.
  *
  * The lanes of a complete set may be at different instructions, such as the two copies of a shuffle
- * that a compiler has put in both branches of an `if`, and in different frames. PTX asks for the same
- * operation with the same qualifiers; then values are exchanged as if it were one instruction. With
- * other operations or qualifiers each part of the lanes would wait for the rest forever: a fault.
- * Matrix instructions are .aligned: all lanes must be at the same one.
+ * that a compiler has put in both branches of an `if`, and in different frames. PTX asks for the
+ * same operation with the same qualifiers; then values are exchanged as if it were one instruction.
+ * With other operations or qualifiers each part of the lanes would wait for the rest forever: a
+ * fault. Matrix instructions are .aligned: all lanes must be at the same one.
  *
  * Lanes that wait with another mask belong to another set, whatever lanes the two masks share.
  */

@@ -181,9 +181,9 @@ run_control(bh__ptx_exec *x, const bh__ptx_code *i, group *g, uint32_t mask) {
     }
 }
 
-/* Runs the group until it diverges or blocks, or until `left` instructions were executed. Inline, so
- * that warps that are not followed do not pay for those that are. `checked`: ends when a register
- * gets undefined bits. */
+/* Runs the group until it diverges or blocks, or until `left` instructions were executed. Inline,
+ * so that warps that are not followed do not pay for those that are. `checked`: ends when a
+ * register gets undefined bits. */
 __attribute__((always_inline)) static inline stop run_group(bh__ptx_exec *x, group *g,
                                                             uint64_t *left, bool checked) {
     const bh__ptx_code *code = x->module->code;

@@ -36,8 +36,8 @@ const bh__ptx_texture *bh__texture_find(bh__ptx_exec *x, unsigned lane, uint64_t
 uint8_t *bh__texel_at(bh__ptx_exec *x, unsigned lane, uint64_t address, unsigned bytes,
                       uint8_t flags) {
     bool write = (flags & ACCESS_WRITE) != 0;
-    /* Rows may begin anywhere, so the checks get aligned pieces. Where there is no memory, the launch
-     * ends below. */
+    /* Rows may begin anywhere, so the checks get aligned pieces. Where there is no memory, the
+     * launch ends below. */
     for (unsigned done = 0, piece; x->check != NULL && done < bytes; done += piece) {
         uint64_t at = address + done, aligned = at & (0 - at);
         for (piece = bytes; piece > aligned || piece > bytes - done; piece /= 2) {

@@ -89,8 +89,8 @@ static int64_t limited(int64_t value, int64_t last) {
     return value < 0 ? 0 : value > last ? last : value;
 }
 
-/* Linear: in steps of 1 / FILTER_ONE from half a texel on. Clamped coordinates may end `at_edge`: at
- * the middle of the last texel. */
+/* Linear: in steps of 1 / FILTER_ONE from half a texel on. Clamped coordinates may end `at_edge`:
+ * at the middle of the last texel. */
 static footprint footprint_of(const bh__sample *s, const bh__ptx_texture_level *level,
                               unsigned dimensions, bool linear, bool at_edge) {
     const uint32_t size[3] = {level->width, level->height, level->depth};

@@ -56,8 +56,8 @@ typedef struct bh__filter {
     bh__texel texel[16];
 } bh__filter;
 
-/* Splits `whole` among the corners of a footprint: bit d of the number of a corner is 1 for the second in
- * dimension d. */
+/* Splits `whole` among the corners of a footprint: bit d of the number of a corner is 1 for the
+ * second in dimension d. */
 void bh__filter_weigh(uint16_t weight[8], unsigned whole, unsigned dimensions,
                       const uint32_t fraction[3]);
 void bh__filter_sum(const bh__ptx_texture *texture, const bh__filter *filter, bh__texel *out);

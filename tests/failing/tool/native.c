@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Native code while calls fail: found in the cache, and made. Without it kernels are interpreted. */
+/* Native code while calls fail: found in the cache, and made. Without it kernels are
+ * interpreted. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -34,6 +34,9 @@ struct everything {
     bh_sequence sequence;
     bh_binary binary;
     bh_host_pool pool;
+    bh_texture texture;
+    bh_surface surface;
+    bh_tensor_map map;
     float *pointer;
     int array[4];
     struct two two;

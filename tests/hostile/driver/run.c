@@ -226,7 +226,8 @@ static void use_device(run *self) {
     if (IN_THE_END(bh_device_close(where->device)) != BH_OK) problem("the device cannot be closed");
 }
 
-/* A compile that nobody waits for any more is killed when the device is closed, and gone soon after. */
+/* A compile that nobody waits for any more is killed when the device is closed, and gone soon
+ * after. */
 static void let_compiles_end(unsigned descriptors) {
     uint64_t until = driver_now() + 5 * DRIVER_S * DRIVER_SCALE;
     siginfo_t info;

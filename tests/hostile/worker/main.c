@@ -177,8 +177,9 @@ static bool take_turn(void) {
     return turn;
 }
 
-/* Of the sanitizers. A hostile worker that says that work is done before it is may free what it still
- * uses: that is no defect, so what they report of it goes to its standard error, not to a file. */
+/* Of the sanitizers. A hostile worker that says that work is done before it is may free what it
+ * still uses: that is no defect, so what they report of it goes to its standard error, not to a
+ * file. */
 __attribute__((weak)) void __sanitizer_set_report_path(const char *path);
 
 int main(int argc, char **argv) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In place of libbulkhead-jit.so, for bulkhead-compiler: an LLVM that a kernel's text has taken over.
- * BULKHEAD_TEST_MAD says what it does; what it achieved is in the kernel's note. */
+/* In place of libbulkhead-jit.so, for bulkhead-compiler: an LLVM that a kernel's text has taken
+ * over. BULKHEAD_TEST_MAD says what it does; what it achieved is in the kernel's note. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

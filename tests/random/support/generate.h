@@ -15,9 +15,9 @@ enum {
     RANDOM_TEXT = 256 * 1024 /* bytes of a program, at most */
 };
 
-/* A module with the programs of `count` seeds. The kernels are `program0(u64 out, u64 cells)` and so on:
- * RANDOM_BLOCKS blocks of RANDOM_THREADS threads. Both buffers begin as zeros. Returns the length of the
- * text, for which there are `size` bytes. */
+/* A module with the programs of `count` seeds. The kernels are `program0(u64 out, u64 cells)` and
+ * so on: RANDOM_BLOCKS blocks of RANDOM_THREADS threads. Both buffers begin as zeros. Returns the
+ * length of the text, for which there are `size` bytes. */
 size_t random_programs(uint64_t seed, unsigned count, char *text, size_t size);
 
 /* Statements without statements inside. `where`: what they need of their surroundings. */

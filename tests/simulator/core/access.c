@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the compiler calls at each access (gcc -fsanitize=thread, without its library): a check whose
- * memory it is, a scheduling point at atomics, store buffers as x86 has them.
+ * What the compiler calls at each access (gcc -fsanitize=thread, without its library): a check
+ * whose memory it is, a scheduling point at atomics, store buffers as x86 has them.
  */
 #include <string.h>
 

@@ -150,8 +150,8 @@ int sim_os_ioctl(int fd, unsigned long request, ...) {
     return refuse(ENOTTY);
 }
 
-/* Text that grows. The C library allocates it; when it is closed it becomes a block of the simulated
- * heap. */
+/* Text that grows. The C library allocates it; when it is closed it becomes a block of the
+ * simulated heap. */
 static struct growing {
     FILE *file;
     char **out;
